@@ -1,0 +1,140 @@
+package blackchannel
+
+import (
+	"sync"
+
+	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// Channel is one rank's side of the black channel of a communicator: a Machine
+// driven by a receive that is always pending on a duplicate of it.
+type Channel struct {
+	comm   transport.Comm // the duplicate
+	client errchan.Client
+	recv   transport.Request
+
+	mu       sync.Mutex
+	machine  Machine
+	todo     []Output
+	carrying bool // a goroutine carries out todo
+	// verdict is the last one, encoded: to be handed on as it came.
+	verdict struct {
+		round uint64
+		bytes []byte
+	}
+}
+
+var _ errchan.Channel = (*Channel)(nil)
+
+// Open returns a channel over comm, a duplicate that nobody else uses.
+func Open(comm transport.Comm, client errchan.Client) *Channel {
+	ch := &Channel{comm: comm, client: client, machine: *NewMachine(comm.Rank(), comm.Size())}
+	ch.listen()
+	return ch
+}
+
+func (ch *Channel) listen() {
+	ch.recv = transport.Request{Peer: transport.AnySource, Tag: 0, Take: true, Epoch: ch.comm.Epoch(), Done: ch}
+	ch.comm.Irecv(&ch.recv)
+}
+
+// Raise makes every rank get a verdict with a report of this rank.
+func (ch *Channel) Raise(data []byte, corrupt bool) {
+	ch.do(func(m *Machine) { m.Raise(data, corrupt) })
+}
+
+// Join agrees to end the open round.
+func (ch *Channel) Join() { ch.do((*Machine).Join) }
+
+// Waiting says what the open round waits for.
+func (ch *Channel) Waiting() string {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	return ch.machine.Waiting()
+}
+
+// Close ends the pending receive.
+func (ch *Channel) Close() error {
+	ch.comm.Cancel(&ch.recv)
+	return ch.comm.Close()
+}
+
+// Completed takes the message that the pending receive got, and posts the next.
+func (ch *Channel) Completed(r *transport.Request) {
+	if r.Err != nil { // cancelled
+		return
+	}
+	from, payload := r.Status.Source, r.Buf
+	ch.do(func(m *Machine) {
+		msg, err := decodeShared(payload, m.size)
+		if err == nil {
+			if msg.Kind == Verdict {
+				ch.verdict.round, ch.verdict.bytes = msg.Round, payload
+			}
+			err = m.Step(from, msg)
+		}
+		if err != nil {
+			// A peer runs another program, or memory is damaged: no round can be
+			// trusted to end, so none is begun but the last.
+			m.Raise(nil, true)
+		}
+	})
+	ch.listen()
+}
+
+// do feeds the machine and carries out what it wants, in order: one goroutine
+// does that at a time, and what others add meanwhile it does for them. So calls
+// come back here while it sends, and nest no deeper than the tree.
+func (ch *Channel) do(feed func(*Machine)) {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	feed(&ch.machine)
+	ch.todo = append(ch.todo, ch.machine.Output()...)
+	if ch.carrying {
+		return
+	}
+	ch.carrying = true
+	for len(ch.todo) > 0 {
+		next := ch.todo[0]
+		ch.todo = ch.todo[1:]
+		ch.mu.Unlock()
+		ch.carry(next)
+		ch.mu.Lock()
+	}
+	ch.todo, ch.carrying = nil, false
+}
+
+func (ch *Channel) carry(o Output) {
+	switch {
+	case o.Message != nil:
+		ch.send(o.To, o.Message)
+	case o.Noticed != nil:
+		ch.client.Noticed(o.Noticed.Round, o.Noticed.By, o.Noticed.Corrupt)
+	default:
+		ch.client.Resolved(o.Resolved)
+	}
+}
+
+func (ch *Channel) send(to int, msg *Message) {
+	var payload []byte
+	if v := &ch.verdict; msg.Kind == Verdict && msg.Round == v.round && v.bytes != nil {
+		payload = v.bytes
+	} else {
+		payload = Encode(msg)
+		if msg.Kind == Verdict {
+			v.round, v.bytes = msg.Round, payload
+		}
+	}
+	r := requests.Get().(*transport.Request)
+	*r = transport.Request{Buf: payload, Peer: to, Mode: transport.Shared, Epoch: ch.comm.Epoch(), Done: sent{}}
+	ch.comm.Isend(r)
+}
+
+// requests are for messages on their way.
+var requests = sync.Pool{New: func() any { return new(transport.Request) }}
+
+// sent gives a request back.
+type sent struct{}
+
+func (sent) Completed(r *transport.Request) { requests.Put(r) }

@@ -1,0 +1,259 @@
+package blackchannel
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mpicx/go-mpicx/internal/binomial"
+	"github.com/mpicx/go-mpicx/internal/errchan"
+)
+
+// A Kind says which wave a Message belongs to.
+type Kind byte
+
+const (
+	// Notice: a round is open.
+	Notice Kind = iota + 1
+	// Reports: what the sender's subtree raised. The first of a round says that
+	// the whole subtree has joined; more may follow with what it raised since.
+	Reports
+	// Verdict: the round is over.
+	Verdict
+)
+
+func (k Kind) String() string {
+	if k < Notice || k > Verdict {
+		return fmt.Sprintf("Kind(%d)", byte(k))
+	}
+	return [...]string{"notice", "reports", "verdict"}[k-Notice]
+}
+
+// A Message is what goes from a rank to a neighbour in the tree.
+type Message struct {
+	Kind    Kind
+	Round   uint64
+	Corrupt bool             // of a notice: the verdict will be final
+	Reports []errchan.Report // of reports
+	Verdict *errchan.Verdict // of a verdict
+}
+
+// An Output is something that a Machine wants done, in order: a message sent or
+// the client told.
+type Output struct {
+	To       int // of Message
+	Message  *Message
+	Noticed  *Noticed
+	Resolved *errchan.Verdict
+}
+
+// Noticed is the argument list of [errchan.Client]'s method.
+type Noticed struct {
+	Round   uint64
+	By      int
+	Corrupt bool
+}
+
+// A Machine is the protocol at one rank. It does no I/O and keeps no time: feed
+// it the rank's decisions with Raise and Join and its messages with Step, and
+// carry out what Output returns after each. Its methods are not safe for
+// concurrent use.
+//
+// Rounds are counted from 0. A rank in a round gets messages of that round only,
+// but for one case: reports raised after a rank had joined follow its first ones
+// up the tree, and may meet a rank where the verdict has passed already. They are
+// dropped there, and the rank that raised them, seeing them missing from the
+// verdict, raises them again in the next round.
+type Machine struct {
+	rank, size int
+	parent     int // -1 at the root
+	children   int // how many
+
+	round   uint64
+	open    bool             // somebody has raised something
+	joined  bool             // this rank agrees to end the round
+	sent    bool             // reports have gone up
+	heard   uint32           // bit k: child k's reports have come
+	reports []errchan.Report // to be sent up, or, at the root, to be decided on
+	mine    []errchan.Report // raised here, in no verdict so far
+	gone    bool             // this rank unwound: it joins every round by itself
+	final   bool             // the verdict was a corruption
+
+	out []Output
+}
+
+// NewMachine returns the machine of one of size ranks.
+func NewMachine(rank, size int) *Machine {
+	m := &Machine{rank: rank, size: size, parent: -1, children: binomial.Children(rank, size)}
+	if rank > 0 {
+		m.parent = binomial.Parent(rank)
+	}
+	return m
+}
+
+// Output returns what is to be done, and forgets it. The slice is valid until
+// the machine is fed again.
+func (m *Machine) Output() []Output {
+	out := m.out
+	m.out = m.out[:0]
+	return out
+}
+
+// Raise adds a report of this rank, and joins. It does nothing after a final
+// verdict.
+func (m *Machine) Raise(data []byte, corrupt bool) {
+	if m.final {
+		return
+	}
+	r := errchan.Report{Rank: m.rank, Corrupt: corrupt, Data: data}
+	m.mine = append(m.mine, r)
+	m.gone = m.gone || corrupt
+	m.raise(r)
+}
+
+func (m *Machine) raise(reports ...errchan.Report) {
+	m.joined = true
+	m.notice(m.rank, anyCorrupt(reports))
+	m.collect(reports)
+}
+
+// Join agrees to end the open round, if one is open.
+func (m *Machine) Join() {
+	if m.open && !m.joined {
+		m.joined = true
+		m.collect(nil)
+	}
+}
+
+// Step takes a message from a neighbour. It returns an error for one that no
+// neighbour sends in this state.
+func (m *Machine) Step(from int, msg *Message) error {
+	child := from > m.rank && from < m.size && binomial.Parent(from) == m.rank
+	if !child && from != m.parent || from < 0 {
+		return m.unexpected(from, msg, "the sender is no neighbour")
+	}
+	if m.final {
+		return nil // the others will know soon
+	}
+	if msg.Round != m.round {
+		if msg.Kind == Reports && child && msg.Round+1 == m.round {
+			return nil // raised after the child joined: see Machine
+		}
+		return m.unexpected(from, msg, "the round is another")
+	}
+	switch {
+	case msg.Kind == Notice:
+		m.notice(from, msg.Corrupt)
+		if m.gone {
+			m.Join()
+		}
+	case msg.Kind == Reports && child:
+		m.heard |= 1 << binomial.ChildIndex(from)
+		m.notice(from, anyCorrupt(msg.Reports))
+		if m.gone {
+			m.joined = true
+		}
+		m.collect(msg.Reports)
+	case msg.Kind == Verdict && !child && m.sent:
+		m.resolve(msg.Verdict)
+	default:
+		return m.unexpected(from, msg, "nobody sends it this way now")
+	}
+	return nil
+}
+
+func (m *Machine) unexpected(from int, msg *Message, why string) error {
+	return fmt.Errorf("unexpected %v of round %d from rank %d: %s (rank %d of %d, round %d, open %t)",
+		msg.Kind, msg.Round, from, why, m.rank, m.size, m.round, m.open)
+}
+
+// notice opens the round and floods the tree, once.
+func (m *Machine) notice(from int, corrupt bool) {
+	if m.open {
+		return
+	}
+	m.open = true
+	m.out = append(m.out, Output{Noticed: &Noticed{m.round, from, corrupt}})
+	// A neighbour whose reports have come knows, and so will one that gets ours
+	// right now.
+	for k := range m.children {
+		if to := binomial.Child(m.rank, k); to != from && m.heard&(1<<k) == 0 {
+			m.send(to, &Message{Kind: Notice, Round: m.round, Corrupt: corrupt})
+		}
+	}
+	if m.rank > 0 && m.parent != from && !m.complete() {
+		m.send(m.parent, &Message{Kind: Notice, Round: m.round, Corrupt: corrupt})
+	}
+}
+
+// complete says whether this rank's subtree has joined.
+func (m *Machine) complete() bool { return m.joined && m.heard == 1<<m.children-1 }
+
+// collect adds reports to the round and passes on what is due.
+func (m *Machine) collect(reports []errchan.Report) {
+	m.reports = append(m.reports, reports...)
+	switch {
+	case !m.complete():
+	case m.rank == 0:
+		slices.SortStableFunc(m.reports, func(a, b errchan.Report) int { return a.Rank - b.Rank })
+		m.resolve(&errchan.Verdict{Round: m.round, Corrupt: anyCorrupt(m.reports), Reports: m.reports})
+	case !m.sent || len(m.reports) > 0:
+		m.sent = true
+		m.send(m.parent, &Message{Kind: Reports, Round: m.round, Reports: m.reports})
+		m.reports = nil
+	}
+}
+
+// resolve ends the round, and begins the next if this rank has more to report.
+func (m *Machine) resolve(v *errchan.Verdict) {
+	for k := range m.children {
+		m.send(binomial.Child(m.rank, k), &Message{Kind: Verdict, Round: m.round, Verdict: v})
+	}
+	m.out = append(m.out, Output{Resolved: v})
+	for _, r := range v.Reports { // in the order they were raised: the first of mine
+		if r.Rank == m.rank && len(m.mine) > 0 {
+			m.mine = m.mine[1:]
+		}
+	}
+	m.round++
+	m.open, m.joined, m.sent, m.heard, m.reports = false, false, false, 0, nil
+	if m.final = v.Corrupt; m.final {
+		m.mine = nil
+	} else if len(m.mine) > 0 {
+		m.raise(m.mine...)
+	}
+}
+
+func (m *Machine) send(to int, msg *Message) {
+	m.out = append(m.out, Output{To: to, Message: msg})
+}
+
+func anyCorrupt(reports []errchan.Report) bool {
+	return slices.ContainsFunc(reports, func(r errchan.Report) bool { return r.Corrupt })
+}
+
+// Waiting says what the open round waits for; it is empty when none is open.
+func (m *Machine) Waiting() string {
+	if !m.open {
+		return ""
+	}
+	var missing []string
+	if !m.joined {
+		missing = append(missing, "this rank to join")
+	}
+	for k := range m.children {
+		if m.heard&(1<<k) == 0 {
+			first := binomial.Child(m.rank, k)
+			last := min(first+1<<k, m.size) - 1
+			if first == last {
+				missing = append(missing, fmt.Sprintf("rank %d", first))
+			} else {
+				missing = append(missing, fmt.Sprintf("one of ranks %d to %d", first, last))
+			}
+		}
+	}
+	if m.sent {
+		missing = append(missing, "the verdict")
+	}
+	return fmt.Sprintf("round %d waits for %s", m.round, strings.Join(missing, ", "))
+}

@@ -1,0 +1,245 @@
+package future
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
+// A Future is the result, some day, of an operation that was started. It has
+// one result, which never changes once the operation is done (design rule F3).
+// All its methods may be called from many goroutines at once.
+//
+// The zero Future never ends. Get one from [New], [Go], [Ready], [Failed], or
+// from an operation.
+type Future[T any] struct {
+	core
+	value T
+}
+
+// core is what does not depend on the type of the result. A goroutine that
+// waits puts its place into slot, and the completion swaps settled in: one
+// atomic operation each, and no lock. Who finds the slot taken waits for the
+// broadcast, and so do those who ask for Done.
+type core struct {
+	slot      atomic.Pointer[Place]
+	broadcast atomic.Pointer[broadcast]
+	keeper    Keeper
+	err       error
+}
+
+// settled, in a future's slot, says that err and value are final.
+var settled = new(Place)
+
+// A Place is where one goroutine waits for one future.
+type Place struct {
+	Spare bool // for the Keeper's use
+	wake  chan struct{}
+}
+
+// NewPlace returns a Place. A Keeper keeps used ones for the next Wait: they
+// belong to the synctest bubble they were made in, so no global pool may.
+func NewPlace() *Place { return &Place{wake: make(chan struct{}, 1)} }
+
+// A broadcast is what Done returns and how second waiters wait: rare, so a
+// future has none until it is asked for.
+type broadcast struct {
+	done chan struct{}
+	once sync.Once
+}
+
+// A Keeper stands behind the futures of one party, and can report an error of
+// that party in any Wait. Its methods are called by many goroutines at once.
+type Keeper interface {
+	parker
+	// Troubled says whether Verdict has to be asked. Every Wait asks it, so it
+	// has to be quick.
+	Troubled() bool
+	// Verdict is asked by a Wait whose operation is done: it returns the error
+	// to report in place of the result, or nil for the result. It may block
+	// until ctx ends, and then returns what Ended would.
+	Verdict(ctx context.Context) error
+	// TryVerdict is Verdict for Test: where Verdict would block, ok is false.
+	TryVerdict() (err error, ok bool)
+	// Watch is told, once a future, that somebody looks at its Done channel
+	// instead of waiting; Unwatch, that this future is done.
+	Watch()
+	Unwatch()
+}
+
+type parker interface {
+	// Park is called by a goroutine about to wait with ctx; it lends a place
+	// to wait in and says which channel ends the wait early (nil: none).
+	Park(ctx context.Context) (*Place, <-chan struct{})
+	// Unpark ends what Park began and gives the place back.
+	Unpark(*Place)
+	// Ended is asked, when Park's channel has closed, what Wait shall return; nil
+	// if it shall go on waiting.
+	Ended(ctx context.Context) error
+}
+
+// Wait blocks until the operation is done and returns nil, or why it did not
+// do what was asked. If ctx ends first it returns ctx's cause; the operation
+// goes on and may be waited for again.
+func (f *Future[T]) Wait(ctx context.Context) error { return f.wait(ctx) }
+
+// Get is Wait, then the value. The value is T's zero value if there is an error.
+func (f *Future[T]) Get(ctx context.Context) (T, error) {
+	if err := f.wait(ctx); err != nil {
+		var none T
+		return none, err
+	}
+	return f.value, nil
+}
+
+// MustWait is Wait that throws the error: it panics with [Thrown].
+func (f *Future[T]) MustWait(ctx context.Context) {
+	if err := f.wait(ctx); err != nil {
+		panic(Thrown{err})
+	}
+}
+
+// MustGet is Get that throws the error: it panics with [Thrown].
+func (f *Future[T]) MustGet(ctx context.Context) T {
+	v, err := f.Get(ctx)
+	if err != nil {
+		panic(Thrown{err})
+	}
+	return v
+}
+
+// Test says whether a Wait would return at once, and what. It never blocks.
+func (f *Future[T]) Test() (done bool, err error) {
+	if f.keeper != nil && f.keeper.Troubled() {
+		if err, ok := f.keeper.TryVerdict(); !ok || err != nil {
+			return ok, err
+		}
+	}
+	if !f.isDone() {
+		return false, nil
+	}
+	return true, f.outcome()
+}
+
+// Done returns a channel that is closed once the operation is done, for select.
+// Ask Wait or Test how it ended.
+func (f *Future[T]) Done() <-chan struct{} { return f.doneChan() }
+
+func (c *core) isDone() bool { return c.slot.Load() == settled }
+
+func (c *core) wait(ctx context.Context) error {
+	for !c.isDone() {
+		if err := c.park(ctx); err != nil {
+			return err
+		}
+	}
+	if c.keeper != nil && c.keeper.Troubled() {
+		if err := c.keeper.Verdict(ctx); err != nil {
+			return err
+		}
+	}
+	return c.outcome()
+}
+
+// outcome is how the operation, which is done, ended. A panic of the function
+// behind it goes on here.
+func (c *core) outcome() error {
+	if p, ok := c.err.(*Panicked); ok {
+		panic(p)
+	}
+	return c.err
+}
+
+// park blocks until the operation is done, or returns why it did not.
+func (c *core) park(ctx context.Context) error {
+	var keeper parker = nobody{}
+	if c.keeper != nil {
+		keeper = c.keeper
+	}
+	place, ended := keeper.Park(ctx)
+	if !c.slot.CompareAndSwap(nil, place) {
+		keeper.Unpark(place)
+		return c.parkWithOthers(ctx, keeper)
+	}
+	if ended == nil {
+		<-place.wake
+	} else {
+		select {
+		case <-place.wake:
+		case <-ended:
+			if c.slot.CompareAndSwap(place, nil) {
+				keeper.Unpark(place)
+				return keeper.Ended(ctx)
+			}
+			<-place.wake // the completion took the place and is about to wake it
+		}
+	}
+	keeper.Unpark(place)
+	return nil
+}
+
+// parkWithOthers waits where another goroutine has the slot, or the operation
+// has just ended.
+func (c *core) parkWithOthers(ctx context.Context, keeper parker) error {
+	if c.isDone() {
+		return nil
+	}
+	place, ended := keeper.Park(ctx)
+	defer keeper.Unpark(place)
+	select {
+	case <-c.doneChan():
+		return nil
+	case <-ended:
+		return keeper.Ended(ctx)
+	}
+}
+
+func (c *core) doneChan() <-chan struct{} {
+	if b := c.broadcast.Load(); b != nil {
+		return b.done
+	}
+	if c.keeper != nil {
+		c.keeper.Watch()
+	}
+	b := &broadcast{done: make(chan struct{})}
+	if !c.broadcast.CompareAndSwap(nil, b) {
+		if c.keeper != nil {
+			c.keeper.Unwatch()
+		}
+		return c.broadcast.Load().done
+	}
+	if c.isDone() { // perhaps before it could see b
+		c.close(b)
+	}
+	return b.done
+}
+
+func (c *core) close(b *broadcast) {
+	b.once.Do(func() {
+		close(b.done)
+		if c.keeper != nil {
+			c.keeper.Unwatch()
+		}
+	})
+}
+
+// settle publishes the result. It panics if that was done before.
+func (c *core) settle() {
+	place := c.slot.Swap(settled)
+	if place == settled {
+		panic("future: completed twice")
+	}
+	if place != nil {
+		place.wake <- struct{}{}
+	}
+	if b := c.broadcast.Load(); b != nil {
+		c.close(b)
+	}
+}
+
+// nobody keeps the futures that have no Keeper.
+type nobody struct{}
+
+func (nobody) Park(ctx context.Context) (*Place, <-chan struct{}) { return NewPlace(), ctx.Done() }
+func (nobody) Unpark(*Place)                                      {}
+func (nobody) Ended(ctx context.Context) error                    { return context.Cause(ctx) }

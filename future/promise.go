@@ -1,0 +1,106 @@
+package future
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+)
+
+// A Promise is the writing side of a [Future]: whoever holds it ends the
+// future, once. It is made to be a field of the operation that it is the result
+// of, so that one allocation serves both. The zero Promise is ready for use.
+type Promise[T any] struct{ future Future[T] }
+
+// Keep puts k behind the future. Call it before anybody sees the future.
+func (p *Promise[T]) Keep(k Keeper) { p.future.keeper = k }
+
+// Future returns the reading side.
+func (p *Promise[T]) Future() *Future[T] { return &p.future }
+
+// Complete ends the future with a value, or with an error if err is not nil.
+// It never blocks. A second call panics.
+func (p *Promise[T]) Complete(value T, err error) {
+	if err == nil {
+		p.future.value = value
+	}
+	p.future.err = err
+	p.future.settle()
+}
+
+// New returns a future and its promise.
+func New[T any]() (*Future[T], *Promise[T]) {
+	p := new(Promise[T])
+	return p.Future(), p
+}
+
+// Ready returns a future that is done, with a value.
+func Ready[T any](value T) *Future[T] { return done(value, nil) }
+
+// Failed returns a future that is done, with an error.
+func Failed[T any](err error) *Future[T] {
+	var none T
+	return done(none, err)
+}
+
+func done[T any](value T, err error) *Future[T] {
+	f, p := New[T]()
+	p.Complete(value, err)
+	return f
+}
+
+// ErrGoexit is how a future ends whose function left by [runtime.Goexit].
+var ErrGoexit = errors.New("future: the function left by runtime.Goexit")
+
+// Go starts fn in a goroutine and returns its result as a future. A panic of
+// fn goes on in whoever waits, as a [*Panicked].
+func Go[T any](fn func() (T, error)) *Future[T] {
+	f, p := New[T]()
+	go func() {
+		var value T
+		err := ErrGoexit
+		defer func() { p.Complete(value, err) }()
+		defer Catch(&err)
+		value, err = fn()
+	}()
+	return f
+}
+
+// Panicked is what Wait panics with if the function behind the future did.
+type Panicked struct {
+	Value any    // what the function panicked with
+	Stack []byte // of the function's goroutine, as runtime/debug.Stack prints it
+}
+
+func (p *Panicked) Error() string {
+	return fmt.Sprintf("panic in another goroutine: %v\n\n%s", p.Value, p.Stack)
+}
+
+// Unwrap returns the panic's value if that is an error.
+func (p *Panicked) Unwrap() error {
+	err, _ := p.Value.(error)
+	return err
+}
+
+// Catch, deferred, turns a panic into an error: what was thrown into its error,
+// any other panic into a [*Panicked], to complete a future with.
+func Catch(err *error) {
+	switch v := recover().(type) {
+	case nil:
+	case Thrown:
+		*err = v.Err
+	case *Panicked:
+		*err = v
+	default:
+		*err = &Panicked{v, debug.Stack()}
+	}
+}
+
+// Thrown is what the Must methods panic with: an error on its way to the next
+// place that takes thrown errors back, such as mpicx's Try.
+type Thrown struct{ Err error }
+
+func (t Thrown) Error() string { return t.Err.Error() }
+func (t Thrown) Unwrap() error { return t.Err }
+
+var _ Waiter = (*Future[context.Context])(nil)

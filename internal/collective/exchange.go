@@ -1,0 +1,188 @@
+package collective
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// An Algorithm is one rank's part in a collective operation.
+type Algorithm interface {
+	// Round is called with k = 0, 1, … as soon as all messages of round k-1 have
+	// been exchanged. It computes on what arrived and asks x for the messages of
+	// round k, which go in any order. It returns false in the last round. A panic
+	// in it ends the operation with a *future.Panicked.
+	Round(k int, x *Exchange) (more bool)
+}
+
+// An Ender is told that an operation has ended, with nil or the first error of a
+// message. It must not block.
+type Ender interface{ Ended(error) }
+
+// An Exchange carries out an Algorithm. It belongs into the operation's own
+// struct, and must not be copied once Start was called.
+type Exchange struct {
+	Name string // of the operation, for people
+
+	comm      transport.Comm
+	epoch     transport.Epoch
+	tag       int
+	algorithm Algorithm
+	done      Ender
+
+	round    atomic.Int32
+	more     bool
+	requests []transport.Request
+	few      [1]transport.Request // where requests are if there is but one
+	pending  atomic.Int32         // requests, and one for run while it starts them
+
+	mu      sync.Mutex
+	started bool // run has started all requests of the round
+	err     error
+}
+
+// A LengthError says that a message of a collective operation is not as long as
+// this rank expected: the ranks called it with different counts.
+type LengthError struct {
+	Source    int
+	Got, Want int // bytes
+}
+
+func (e *LengthError) Error() string {
+	return fmt.Sprintf("%d bytes from rank %d where %d were expected: the counts of the ranks differ", e.Got, e.Source, e.Want)
+}
+
+// Start begins the operation. Done is told when it has ended, possibly before
+// Start returns. The tag is negative,
+// the same at all ranks, and no other operation of the epoch has it.
+func (x *Exchange) Start(comm transport.Comm, epoch transport.Epoch, tag int, a Algorithm, done Ender) {
+	x.comm, x.epoch, x.tag, x.algorithm, x.done = comm, epoch, tag, a, done
+	x.requests, x.more = x.few[:0], true
+	x.run()
+}
+
+// Step is the round that the operation is in, for people who ask why it hangs.
+func (x *Exchange) Step() int { return int(x.round.Load()) }
+
+// Rank is this rank's number in the communicator.
+func (x *Exchange) Rank() int { return x.comm.Rank() }
+
+// Size is the number of ranks.
+func (x *Exchange) Size() int { return x.comm.Size() }
+
+// Send asks for b to be sent to rank to.
+func (x *Exchange) Send(to int, b []byte) {
+	x.add(transport.Sending, transport.Request{Peer: to, Buf: b})
+}
+
+// SendShared is Send of bytes that nobody will ever change again.
+func (x *Exchange) SendShared(to int, b []byte) {
+	x.add(transport.Sending, transport.Request{Peer: to, Buf: b, Mode: transport.Shared})
+}
+
+// Recv asks for exactly len(b) bytes from rank from.
+func (x *Exchange) Recv(from int, b []byte) {
+	x.add(transport.Receiving, transport.Request{Peer: from, Buf: b})
+}
+
+// Take asks for whatever rank from sends.
+func (x *Exchange) Take(from int) {
+	x.add(transport.Receiving, transport.Request{Peer: from, Take: true})
+}
+
+// Taken returns what the k-th request of the round before took, for reading
+// only. Ask before asking for the messages of this round.
+func (x *Exchange) Taken(k int) []byte { return x.requests[:k+1][k].Buf }
+
+func (x *Exchange) add(kind transport.Kind, r transport.Request) {
+	r.Tag, r.Epoch, r.Done, r.Kind = x.tag, x.epoch, x, kind
+	x.requests = append(x.requests, r)
+}
+
+// run carries out rounds until one has to wait for messages.
+func (x *Exchange) run() {
+	for {
+		if !x.more {
+			x.done.Ended(nil)
+			return
+		}
+		x.requests, x.started = x.requests[:0], false
+		if err := x.ask(); err != nil {
+			x.done.Ended(err)
+			return
+		}
+		x.pending.Store(int32(len(x.requests)) + 1)
+		for i := range x.requests {
+			if r := &x.requests[i]; r.Kind == transport.Sending {
+				x.comm.Isend(r)
+			} else {
+				x.comm.Irecv(r)
+			}
+		}
+		x.mu.Lock()
+		x.started = true
+		failed := x.err != nil
+		x.mu.Unlock()
+		if failed {
+			x.cancel()
+		}
+		if !x.ended() {
+			return
+		}
+	}
+}
+
+func (x *Exchange) ask() (err error) {
+	defer future.Catch(&err) // a reduction may be the user's function
+	x.more = x.algorithm.Round(int(x.round.Load()), x)
+	x.round.Add(1)
+	return nil
+}
+
+// Completed counts a message, and goes on after the last of a round.
+func (x *Exchange) Completed(r *transport.Request) {
+	err := r.Err
+	if err == nil && r.Kind == transport.Receiving && !r.Take && r.Status.Bytes != len(r.Buf) {
+		err = &LengthError{r.Status.Source, r.Status.Bytes, len(r.Buf)}
+	}
+	if err != nil {
+		x.mu.Lock()
+		first := x.err == nil
+		if first {
+			x.err = err
+		}
+		cancel := first && x.started
+		x.mu.Unlock()
+		if cancel {
+			x.cancel()
+		}
+	}
+	if x.ended() {
+		x.run()
+	}
+}
+
+// cancel ends the other requests of the round after one had an error, so that
+// the operation ends. Those that can't be cancelled end with the epoch.
+func (x *Exchange) cancel() {
+	for i := range x.requests {
+		x.comm.Cancel(&x.requests[i])
+	}
+}
+
+// ended counts one less and says whether the next round can begin.
+func (x *Exchange) ended() bool {
+	if x.pending.Add(-1) > 0 {
+		return false
+	}
+	x.mu.Lock()
+	err := x.err
+	x.mu.Unlock()
+	if err != nil {
+		x.done.Ended(err)
+	}
+	return err == nil
+}

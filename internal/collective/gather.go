@@ -1,0 +1,237 @@
+package collective
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/binomial"
+)
+
+// Gather brings Send of every rank, each of the same length, to Recv of rank
+// Root, by rank. Subtrees send what they have in one message.
+type Gather struct {
+	Send, Recv []byte
+	Root       int
+	part       []byte // of the subtree, in tree order
+}
+
+func (a *Gather) Round(k int, x *Exchange) bool {
+	t := tree{a.Root}
+	v, n, b := t.number(x), x.Size(), len(a.Send)
+	children := binomial.Children(v, n)
+	switch {
+	case k == 0:
+		switch {
+		case children == 0:
+			a.part = a.Send
+		case v == 0 && a.Root == 0:
+			a.part = a.Recv
+		default:
+			a.part = make([]byte, subtree(v, n)*b)
+		}
+		copy(a.part, a.Send)
+		for i := range children {
+			child := binomial.Child(v, i)
+			x.Recv(t.rank(child, x), a.part[(child-v)*b:][:subtree(child, n)*b])
+		}
+		return true
+	case v > 0:
+		x.Send(t.rank(binomial.Parent(v), x), a.part)
+	case a.Root > 0 || children == 0: // from tree order to that of ranks
+		split := (n - a.Root) * b
+		copy(a.Recv[a.Root*b:], a.part[:split])
+		copy(a.Recv, a.part[split:])
+	}
+	return false
+}
+
+// subtree returns how many ranks the subtree below v has, v included.
+func subtree(v, n int) int {
+	if v == 0 {
+		return n
+	}
+	return min(v&-v, n-v)
+}
+
+// Scatter brings the parts of Send of rank Root, of the same length each, to
+// Recv of every rank, by rank.
+type Scatter struct {
+	Send, Recv []byte
+	Root       int
+	part       []byte
+}
+
+func (a *Scatter) Round(k int, x *Exchange) bool {
+	t := tree{a.Root}
+	v, n, b := t.number(x), x.Size(), len(a.Recv)
+	if k == 0 {
+		switch {
+		case v > 0:
+			a.part = make([]byte, subtree(v, n)*b)
+			x.Recv(t.rank(binomial.Parent(v), x), a.part)
+		case a.Root == 0:
+			a.part = a.Send
+		default: // from the order of ranks to tree order
+			a.part = append(append(make([]byte, 0, n*b), a.Send[a.Root*b:]...), a.Send[:a.Root*b]...)
+		}
+		return true
+	}
+	copy(a.Recv, a.part)
+	for i := binomial.Children(v, n) - 1; i >= 0; i-- {
+		child := binomial.Child(v, i)
+		x.Send(t.rank(child, x), a.part[(child-v)*b:][:subtree(child, n)*b])
+	}
+	return false
+}
+
+// Linear exchanges parts directly: rank r's part goes to rank i from Send[i],
+// and i's comes into Recv[i]. Nil slices stand for no part for anybody. It is
+// the way for parts of different or large sizes: nothing is copied on the way.
+type Linear struct {
+	Send, Recv [][]byte
+}
+
+func (a *Linear) Round(k int, x *Exchange) bool {
+	rank, n := x.Rank(), x.Size()
+	for d := range n { // each rank starts at another
+		if a.Recv != nil && a.Recv[(rank+n-d)%n] != nil {
+			x.Recv((rank+n-d)%n, a.Recv[(rank+n-d)%n])
+		}
+	}
+	for d := range n {
+		if a.Send != nil && a.Send[(rank+d)%n] != nil {
+			x.Send((rank+d)%n, a.Send[(rank+d)%n])
+		}
+	}
+	return false
+}
+
+// Allgather is Gather to rank 0, then Bcast of what came.
+type Allgather struct {
+	Gather
+	bcast  Bcast
+	rounds int
+}
+
+func (a *Allgather) Round(k int, x *Exchange) bool {
+	if a.rounds == 0 {
+		if !a.Gather.Round(k, x) {
+			a.rounds, a.bcast.Buf = k+1, a.Recv
+		}
+		return true
+	}
+	return a.bcast.Round(k-a.rounds, x)
+}
+
+// Allgatherv is Allgather for parts of different lengths, which every rank
+// knows: rank r's part is Recv[At[r]:At[r+1]].
+type Allgatherv struct {
+	Send, Recv []byte
+	At         []int
+}
+
+func (a *Allgatherv) Round(k int, x *Exchange) bool {
+	v, n := x.Rank(), x.Size()
+	part := func(r int) []byte { return a.Recv[a.At[r]:a.At[r+subtree(r, n)]] }
+	switch k {
+	case 0:
+		copy(a.Recv[a.At[v]:a.At[v+1]], a.Send)
+		for i := range binomial.Children(v, n) {
+			child := binomial.Child(v, i)
+			x.Recv(child, part(child))
+		}
+	case 1:
+		if v > 0 {
+			x.Send(binomial.Parent(v), part(v))
+		}
+	default:
+		return (&Bcast{Buf: a.Recv}).Round(k-2, x)
+	}
+	return true
+}
+
+// GatherAny is Gather for parts whose lengths only their ranks know. At the
+// root Parts is set to them, for reading only.
+type GatherAny struct {
+	Send  []byte
+	Root  int
+	Parts [][]byte
+
+	all []byte // of the subtree: for each part in tree order, its length and itself
+}
+
+func (a *GatherAny) Round(k int, x *Exchange) bool {
+	t := tree{a.Root}
+	v, n := t.number(x), x.Size()
+	children := binomial.Children(v, n)
+	if k == 0 {
+		for i := range children {
+			x.Take(t.rank(binomial.Child(v, i), x))
+		}
+		return true
+	}
+	a.all = append(binary.AppendUvarint(nil, uint64(len(a.Send))), a.Send...)
+	for i := range children {
+		a.all = append(a.all, x.Taken(i)...)
+	}
+	if v > 0 {
+		x.SendShared(t.rank(binomial.Parent(v), x), a.all)
+		return false
+	}
+	parts, err := SplitParts(a.all, n)
+	if err != nil {
+		panic(future.Thrown{Err: err}) // ends the operation with it
+	}
+	a.Parts = append(parts[n-a.Root:], parts[:n-a.Root]...)
+	return false
+}
+
+// AllgatherAny is GatherAny, then BcastAny of what came.
+type AllgatherAny struct {
+	GatherAny
+	bcast  BcastAny
+	rounds int
+}
+
+func (a *AllgatherAny) Round(k int, x *Exchange) bool {
+	if a.rounds == 0 {
+		if !a.GatherAny.Round(k, x) {
+			a.rounds, a.bcast.Buf = k+1, a.all
+		}
+		return true
+	}
+	more := a.bcast.Round(k-a.rounds, x)
+	if !more && x.Rank() > 0 {
+		parts, err := SplitParts(a.bcast.Buf, x.Size())
+		if err != nil {
+			panic(future.Thrown{Err: err})
+		}
+		a.Parts = parts
+	}
+	return more
+}
+
+// ErrParts is the error of bytes from another rank that are not n parts.
+var ErrParts = errors.New("the parts gathered are not one of each rank")
+
+// SplitParts returns the n parts that are in all, each behind its length as a
+// varint.
+func SplitParts(all []byte, n int) ([][]byte, error) {
+	if n > len(all) {
+		return nil, ErrParts
+	}
+	parts := make([][]byte, n)
+	for i := range parts {
+		length, w := binary.Uvarint(all)
+		if w <= 0 || length > uint64(len(all)-w) {
+			return nil, ErrParts
+		}
+		parts[i] = all[w:][:length:length]
+		all = all[w:][length:]
+	}
+	if len(all) > 0 {
+		return nil, ErrParts
+	}
+	return parts, nil
+}

@@ -1,0 +1,158 @@
+package collective
+
+import (
+	"math/bits"
+
+	"github.com/mpicx/go-mpicx/internal/binomial"
+)
+
+// An Op sets dst to left op right, element by element. dst is one of the two.
+// It is associative; it need not be commutative: operations apply it in the
+// order of ranks, with the same brackets every time, so that results of floating
+// point are the same at all ranks and in every run.
+type Op func(dst, left, right []byte)
+
+// Reduce combines the Acc of all ranks into the Acc of rank Root; at the others
+// Acc is overwritten. The tree has its root at rank 0, for the order of ranks.
+type Reduce struct {
+	Acc, Tmp []byte // of the same length
+	Op       Op
+	Root     int
+}
+
+func (a *Reduce) Round(k int, x *Exchange) bool {
+	rank := x.Rank()
+	children := binomial.Children(rank, x.Size())
+	if 0 < k && k <= children {
+		a.Op(a.Acc, a.Acc, a.Tmp)
+	}
+	switch {
+	case k < children:
+		x.Recv(binomial.Child(rank, k), a.Tmp)
+		return true
+	case k > children: // at the root, once the tree is done with Acc
+		x.Recv(0, a.Acc)
+		return false
+	case rank > 0:
+		x.Send(binomial.Parent(rank), a.Acc)
+		return rank == a.Root
+	case a.Root > 0:
+		x.Send(a.Root, a.Acc)
+	}
+	return false
+}
+
+// AllreduceTree is Reduce to rank 0, then Bcast: 2(n-1) messages.
+type AllreduceTree struct {
+	Reduce
+	bcast  Bcast
+	rounds int
+}
+
+func (a *AllreduceTree) Round(k int, x *Exchange) bool {
+	if a.rounds == 0 {
+		if !a.Reduce.Round(k, x) {
+			a.rounds, a.bcast.Buf = k+1, a.Acc
+		}
+		return true
+	}
+	return a.bcast.Round(k-a.rounds, x)
+}
+
+// AllreduceDoubling is recursive doubling: in each round a rank exchanges what
+// it has with a partner at twice the distance, log n rounds with n messages
+// each. If n is no power of two, pairs of the first ranks begin as one.
+type AllreduceDoubling struct {
+	Acc, Tmp []byte
+	Op       Op
+
+	partner int // of the round before, whose message is in Tmp; -1: none
+	result  bool
+}
+
+func (a *AllreduceDoubling) Round(k int, x *Exchange) bool {
+	rank, n := x.Rank(), x.Size()
+	core := 1 << (bits.Len(uint(n)) - 1) // the largest power of two in n
+	pairs := n - core
+	if k > 0 && a.partner >= 0 {
+		switch {
+		case a.result:
+			copy(a.Acc, a.Tmp)
+		case a.partner < rank:
+			a.Op(a.Acc, a.Tmp, a.Acc)
+		default:
+			a.Op(a.Acc, a.Acc, a.Tmp)
+		}
+	}
+	a.partner = -1
+	if rank < 2*pairs && rank%2 == 0 { // only takes part through rank+1
+		switch k {
+		case 0:
+			x.Send(rank+1, a.Acc)
+			x.Recv(rank+1, a.Tmp)
+			a.partner, a.result = rank+1, true
+			return true
+		default:
+			return false
+		}
+	}
+	if k == 0 {
+		if rank < 2*pairs {
+			x.Recv(rank-1, a.Tmp)
+			a.partner = rank - 1
+		}
+		return true
+	}
+	if mask := 1 << (k - 1); mask < core {
+		me := rank - min(pairs, (rank+1)/2)
+		peer := me ^ mask
+		a.partner = peer + min(pairs, peer)
+		if peer < pairs {
+			a.partner = 2*peer + 1
+		}
+		x.Send(a.partner, a.Acc)
+		x.Recv(a.partner, a.Tmp)
+		return true
+	}
+	if rank < 2*pairs {
+		x.Send(rank-1, a.Acc)
+	}
+	return false
+}
+
+// Scan makes Acc of rank r the combination of those of ranks 0 to r, or, with
+// Exclusive, to r-1: at rank 0 it is then left alone. In round k a rank passes
+// what it has to rank+2^k.
+type Scan struct {
+	Acc, Tmp  []byte
+	Op        Op
+	Exclusive bool
+	Result    []byte // of Exclusive
+	have      bool
+}
+
+func (a *Scan) Round(k int, x *Exchange) bool {
+	rank, n := x.Rank(), x.Size()
+	if k > 0 && rank-1<<(k-1) >= 0 {
+		if a.Exclusive {
+			if !a.have {
+				a.have = true
+				copy(a.Result, a.Tmp)
+			} else {
+				a.Op(a.Result, a.Tmp, a.Result)
+			}
+		}
+		a.Op(a.Acc, a.Tmp, a.Acc)
+	}
+	distance := 1 << k
+	if distance >= n {
+		return false
+	}
+	if rank+distance < n {
+		x.Send(rank+distance, a.Acc)
+	}
+	if rank-distance >= 0 {
+		x.Recv(rank-distance, a.Tmp)
+	}
+	return true
+}

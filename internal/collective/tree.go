@@ -1,0 +1,96 @@
+package collective
+
+import "github.com/mpicx/go-mpicx/internal/binomial"
+
+// tree is the binomial tree whose root is any rank: ranks are renumbered
+// relative to it.
+type tree struct{ root int }
+
+func (t tree) number(x *Exchange) int {
+	v := x.Rank() - t.root
+	if v < 0 {
+		v += x.Size()
+	}
+	return v
+}
+
+func (t tree) rank(v int, x *Exchange) int {
+	if v += t.root; v >= x.Size() {
+		v -= x.Size()
+	}
+	return v
+}
+
+// Barrier is done at no rank before all have begun it: nothing goes up the
+// tree, and down again.
+type Barrier struct{}
+
+func (Barrier) Round(k int, x *Exchange) bool {
+	v := x.Rank()
+	switch k {
+	case 0:
+		for i := range binomial.Children(v, x.Size()) {
+			x.Recv(binomial.Child(v, i), nil)
+		}
+	case 1:
+		if v > 0 {
+			x.Send(binomial.Parent(v), nil)
+			x.Recv(binomial.Parent(v), nil)
+		}
+	default:
+		sendToChildren(x, tree{}, v, nil)
+		return false
+	}
+	return true
+}
+
+// sendToChildren sends b down the tree, to the largest subtree first.
+func sendToChildren(x *Exchange, t tree, v int, b []byte) {
+	for i := binomial.Children(v, x.Size()) - 1; i >= 0; i-- {
+		x.Send(t.rank(binomial.Child(v, i), x), b)
+	}
+}
+
+// Bcast sends Buf of rank Root to all others' Buf.
+type Bcast struct {
+	Buf  []byte
+	Root int
+}
+
+func (a *Bcast) Round(k int, x *Exchange) bool {
+	t := tree{a.Root}
+	v := t.number(x)
+	if k == 0 {
+		if v > 0 {
+			x.Recv(t.rank(binomial.Parent(v), x), a.Buf)
+		}
+		return true
+	}
+	sendToChildren(x, t, v, a.Buf)
+	return false
+}
+
+// BcastAny is Bcast for bytes whose length only the root knows. At the others
+// Buf is set to them, for reading only.
+type BcastAny struct {
+	Buf  []byte
+	Root int
+}
+
+func (a *BcastAny) Round(k int, x *Exchange) bool {
+	t := tree{a.Root}
+	v := t.number(x)
+	if k == 0 {
+		if v > 0 {
+			x.Take(t.rank(binomial.Parent(v), x))
+		}
+		return true
+	}
+	if v > 0 {
+		a.Buf = x.Taken(0)
+	}
+	for i := binomial.Children(v, x.Size()) - 1; i >= 0; i-- {
+		x.SendShared(t.rank(binomial.Child(v, i), x), a.Buf)
+	}
+	return false
+}

@@ -1,0 +1,61 @@
+// Package errchan is what an error backend and package mpicx are to each other:
+// one raises reports and gives its consent, the other resolves them, round by
+// round, into verdicts that are the same at every rank.
+//
+// It must never know how a verdict is reached, nor what a report says.
+package errchan
+
+import "sync"
+
+// A Channel is one rank's side of the error channel of one communicator. Its
+// methods may be called from many goroutines at once and never block.
+type Channel interface {
+	// Raise makes every rank get a verdict that has this report. With corrupt,
+	// that verdict is final, and this rank takes part from now on without being
+	// asked, because its program may be gone.
+	Raise(data []byte, corrupt bool)
+	// Join gives the consent to end the round that Noticed told of: this rank
+	// has no report to add, or has raised it. A rank that never joins holds the
+	// others up.
+	Join()
+	// Waiting says what the open round still waits for, for people who ask why a
+	// program hangs; it is empty when no round is open.
+	Waiting() string
+	// Close ends the channel; no other method is called after it.
+	Close() error
+}
+
+// A Client is told what comes out of a Channel, one call at a time, on any
+// goroutine. It must not block.
+type Client interface {
+	// Noticed: a round is open, and rank by is who this one learned it from
+	// (itself, if it raised the report). Corrupt: its verdict will be final.
+	Noticed(round uint64, by int, corrupt bool)
+	// Resolved: the round that was noticed is over.
+	Resolved(*Verdict)
+}
+
+// A Report is what one rank raised.
+type Report struct {
+	Rank    int
+	Corrupt bool   // the rank unwound
+	Data    []byte // the client's; nobody changes it
+}
+
+// A Verdict is how a round ended. All ranks get equal ones, and within a process
+// they may share one: nobody changes it.
+type Verdict struct {
+	Round   uint64
+	Corrupt bool     // final: no round follows
+	Reports []Report // by rank, those of one rank in the order they were raised
+
+	once    sync.Once
+	meaning any
+}
+
+// Meaning returns what read makes of the verdict, which is asked once for all
+// the ranks that share it.
+func (v *Verdict) Meaning(read func(*Verdict) any) any {
+	v.once.Do(func() { v.meaning = read(v) })
+	return v.meaning
+}

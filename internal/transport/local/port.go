@@ -1,0 +1,250 @@
+package local
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// A port is where the messages to one rank on one communicator meet its
+// receives. mu is never held while another port's mu is taken; sending.mu may
+// be taken under any mu, and nothing is taken under it.
+type port struct {
+	mu          sync.Mutex
+	epoch       atomic.Uint64      // changed under mu and sending.mu
+	cause       error              // why the epoch before this one ended; changed likewise
+	first, last *transport.Request // receives and probes posted, oldest first
+	arrived     queue
+	free        *message // buffers of messages that were received
+	freeCount   int
+
+	// sending lists the messages of this rank that wait in other ports.
+	sending struct {
+		mu       sync.Mutex
+		messages []*message
+	}
+}
+
+// message is one that waits for its receive. One with a send set is not
+// buffered: its bytes are the sender's until the receive copies them.
+type message struct {
+	next, prev *message
+	status     transport.Status
+	epoch      transport.Epoch
+	shared     bool
+
+	send  *transport.Request // guarded by mu of the port it waits in
+	dest  int                // that port, if the message has a send
+	index int                // in the sender's list, under its sending.mu; -1: not there
+
+	bytes  []byte
+	inline [64]byte // where bytes are if there are few
+}
+
+// spareBuffers bounds the buffers that a port keeps for later messages.
+const spareBuffers = 8
+
+func (p *port) epochNow() transport.Epoch { return transport.Epoch(p.epoch.Load()) }
+
+func (p *port) advance(e transport.Epoch, cause error) {
+	p.sending.mu.Lock()
+	p.epoch.Store(uint64(e))
+	p.cause = cause
+	p.sending.mu.Unlock()
+}
+
+func matches(r *transport.Request, s transport.Status) bool {
+	return (r.Peer == s.Source || r.Peer == transport.AnySource) &&
+		(r.Tag == s.Tag || r.Tag == transport.AnyTag && s.Tag >= 0)
+}
+
+// take takes the first receive posted that matches the send, and the probes
+// before it that do, as a list.
+func (p *port) take(send *transport.Request) (probes, recv *transport.Request) {
+	if send.Epoch != p.epochNow() {
+		return nil, nil
+	}
+	for r := p.first; r != nil; {
+		next := r.Next
+		if matches(r, send.Status) {
+			p.unpost(r)
+			if r.Kind == transport.Receiving {
+				return probes, r
+			}
+			r.Status, r.Next = send.Status, probes
+			probes = r
+		}
+		r = next
+	}
+	return probes, nil
+}
+
+// find returns the first message of this epoch that r matches.
+func (p *port) find(r *transport.Request) *message {
+	epoch := p.epochNow()
+	for m := p.arrived.first; m != nil; m = m.next {
+		if m.epoch == epoch && matches(r, m.status) {
+			return m
+		}
+	}
+	return nil
+}
+
+func (p *port) post(r *transport.Request) {
+	r.Where, r.Next, r.Prev = p, nil, p.last
+	if p.last == nil {
+		p.first = r
+	} else {
+		p.last.Next = r
+	}
+	p.last = r
+}
+
+func (p *port) unpost(r *transport.Request) {
+	if r.Prev == nil {
+		p.first = r.Next
+	} else {
+		r.Prev.Next = r.Next
+	}
+	if r.Next == nil {
+		p.last = r.Prev
+	} else {
+		r.Next.Prev = r.Prev
+	}
+	r.Where, r.Next, r.Prev = nil, nil, nil
+}
+
+// unpostAll takes all receives and probes, as a list.
+func (p *port) unpostAll() *transport.Request {
+	all := p.first
+	for r := all; r != nil; r = r.Next {
+		r.Where, r.Prev = nil, nil
+	}
+	p.first, p.last = nil, nil
+	return all
+}
+
+// buffered returns a message with a copy of what r sends.
+func (p *port) buffered(r *transport.Request) *message {
+	m := p.free
+	if m == nil {
+		m = new(message)
+	} else {
+		p.free, m.next = m.next, nil
+		p.freeCount--
+	}
+	m.status, m.epoch, m.shared = r.Status, r.Epoch, r.Mode&transport.Shared != 0
+	if m.shared {
+		m.bytes = r.Buf
+	} else {
+		m.bytes = append(m.inline[:0], r.Buf...)
+	}
+	return m
+}
+
+func (p *port) recycle(m *message) {
+	if p.freeCount < spareBuffers {
+		m.bytes, m.next = nil, p.free
+		p.free = m
+		p.freeCount++
+	}
+}
+
+// list queues what r sends at port to, whose mu is held, and lists it with the
+// sender's port p. It returns false if the sender has left r's epoch.
+func (p *port) list(to *port, r *transport.Request) bool {
+	m := &message{status: r.Status, epoch: r.Epoch, shared: r.Mode&transport.Shared != 0, send: r, dest: r.Peer}
+	p.sending.mu.Lock()
+	defer p.sending.mu.Unlock()
+	if r.Epoch.Stale(p.epochNow()) {
+		r.Err = p.cause
+		return false
+	}
+	m.index = len(p.sending.messages)
+	p.sending.messages = append(p.sending.messages, m)
+	to.arrived.push(m) // a stale one too: Advance of the sender ends it
+	r.Where = m
+	return true
+}
+
+// unlist removes m from the sender's list, which is not ordered.
+func (p *port) unlist(m *message) {
+	p.sending.mu.Lock()
+	defer p.sending.mu.Unlock()
+	if m.index < 0 {
+		return
+	}
+	s := p.sending.messages
+	last := s[len(s)-1]
+	s[m.index], last.index = last, m.index
+	s[len(s)-1] = nil
+	p.sending.messages = s[:len(s)-1]
+	m.index = -1
+}
+
+// unlistStale takes the messages of epochs before e out of the sender's list.
+func (p *port) unlistStale(e transport.Epoch) []*message {
+	var stale []*message
+	p.sending.mu.Lock()
+	p.sending.messages = slices.DeleteFunc(p.sending.messages, func(m *message) bool {
+		if m.epoch.Stale(e) {
+			m.index = -1
+			stale = append(stale, m)
+			return true
+		}
+		return false
+	})
+	for i, m := range p.sending.messages {
+		m.index = i
+	}
+	p.sending.mu.Unlock()
+	return stale
+}
+
+func (p *port) listed() []*message {
+	p.sending.mu.Lock()
+	defer p.sending.mu.Unlock()
+	return slices.Clone(p.sending.messages)
+}
+
+// queue is a list of messages in the order of their arrival.
+type queue struct{ first, last *message }
+
+func (q *queue) push(m *message) {
+	m.next, m.prev = nil, q.last
+	if q.last == nil {
+		q.first = m
+	} else {
+		q.last.next = m
+	}
+	q.last = m
+}
+
+func (q *queue) remove(m *message) {
+	if m.prev == nil {
+		q.first = m.next
+	} else {
+		m.prev.next = m.next
+	}
+	if m.next == nil {
+		q.last = m.prev
+	} else {
+		m.next.prev = m.prev
+	}
+	m.next, m.prev = nil, nil
+}
+
+// removeStale drops the buffered messages of epochs before e. Those that are
+// not buffered wait for their senders, which remove them when they advance; no
+// receive finds them.
+func (q *queue) removeStale(e transport.Epoch) {
+	for m := q.first; m != nil; {
+		next := m.next
+		if m.send == nil && m.epoch.Stale(e) {
+			q.remove(m)
+		}
+		m = next
+	}
+}

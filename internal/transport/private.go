@@ -1,0 +1,24 @@
+package transport
+
+// Private is what a transport keeps in a Request that it works on, so that an
+// operation needs one allocation. Nobody else looks at it.
+type Private struct {
+	Kind  Kind
+	Where any      // what the request waits in
+	Next  *Request // in that
+	Prev  *Request
+}
+
+// A Kind says which operation a request is of.
+type Kind uint8
+
+const (
+	Idle Kind = iota
+	Sending
+	Receiving
+	Probing
+)
+
+func (k Kind) String() string {
+	return [...]string{"idle", "send", "receive", "probe"}[k]
+}

@@ -1,0 +1,142 @@
+package transport
+
+import "fmt"
+
+// AnySource and AnyTag are the wildcards of a receive. AnyTag matches the tags
+// of users, which are not negative; negative tags are the library's own.
+const (
+	AnySource = -1
+	AnyTag    = -1
+)
+
+// A Comm is one rank's side of a communicator. Its methods may be called from
+// many goroutines at once. None of them blocks: operations say how they ended
+// by calling their request's Done, possibly before the method that started
+// them returns, and on whatever goroutine completes them.
+//
+// Messages from one rank to another that match the same receive arrive in the
+// order in which they were sent (design rule F5).
+type Comm interface {
+	Rank() int
+	Size() int
+	Features() Features
+
+	// Epoch is the epoch this rank is in. The caller reads it before it decides
+	// that there is no error to report, and puts it into its requests: one that
+	// was decided on before Advance then ends like those that were pending.
+	Epoch() Epoch
+	// Advance moves this rank to the epoch after an error of the communicator
+	// itself or of one it is derived from, of the given generation. Its pending
+	// requests, and those still to come with older epochs, end with cause, their
+	// buffers free; messages of older epochs are dropped, wherever they are.
+	// Messages of the new epoch that have arrived already wait for receives.
+	Advance(generation int, cause error)
+
+	// Isend sends r.Buf to r.Peer. A send of r.Mode Synchronous is done when a
+	// receive has matched it, any other as soon as r.Buf may be changed.
+	Isend(r *Request)
+	// Irecv receives a message from r.Peer with r.Tag into r.Buf or, if r.Alloc
+	// is set, into what that returns.
+	Irecv(r *Request)
+	// Probe is done when a message that Irecv would match could be received. It
+	// fills in Status and leaves the message.
+	Probe(r *Request)
+	// Cancel ends r with ErrCancelled unless it has been matched, and says
+	// whether it did. Which kinds it can cancel is in Features.
+	Cancel(r *Request) bool
+
+	// Sub makes a communicator of the given ranks of this one (all, if members
+	// is nil) and calls done with this rank's side of it. Every member calls it
+	// with the same members and name; one that does not takes no part, and
+	// keeps nobody from using theirs. The new communicator begins in name.Epoch.
+	Sub(name Name, members []int, done func(Comm, error))
+	// Close gives back what this side holds. No other method is called after it.
+	Close() error
+
+	// Pending lists the requests of this rank that have not ended, for people
+	// who ask why a program hangs.
+	Pending() []*Request
+}
+
+// Features say what a transport can do, and what is cheap for it.
+type Features struct {
+	Name string // "local", "mpi"
+	// CancelSend: Cancel takes back sends, not only receives and probes.
+	CancelSend bool
+	// SharedCores: ranks compete for the cores, so that the number of messages
+	// counts in a collective operation, rather than its depth.
+	SharedCores bool
+}
+
+// A Name tells the communicators made from one parent apart. All members of a
+// new communicator agree on it without messages: they count.
+type Name struct {
+	Epoch Epoch  // of the parent
+	Seq   uint64 // of the collective call in that epoch
+	Color int    // of the part, where one call makes several
+}
+
+// A Mode says how a message is sent.
+type Mode uint8
+
+const (
+	// Synchronous: the send is done only once a receive has matched it.
+	Synchronous Mode = 1 << iota
+	// Shared: nobody will ever change the bytes of Buf again, so that a
+	// transport within one process may hand them to an Alloc-less receiver that
+	// asks for them (Request.Take) as they are.
+	Shared
+)
+
+// A Request is one operation under way. The caller fills in the first group of
+// fields and leaves the Request alone until Done is called, then reads the
+// second; after that it may be used again.
+type Request struct {
+	Buf   []byte
+	Peer  int // destination or source
+	Tag   int
+	Mode  Mode
+	Epoch Epoch
+	Done  Completer
+	// Alloc, if not nil, returns where to put a message of n bytes.
+	Alloc func(n int) []byte
+	// Take says that a receive wants the bytes themselves in Buf, which it will
+	// not write to: the sender's, if they are Shared, else a copy.
+	Take bool
+
+	Status Status
+	Err    error
+
+	Private
+}
+
+// Status says which message was received or probed.
+type Status struct {
+	Source, Tag int
+	Bytes       int // its length, even where the buffer was too small
+}
+
+// A Completer is told when a request has ended.
+type Completer interface {
+	// Completed must not block; it may start operations.
+	Completed(r *Request)
+}
+
+// TruncateError is the error of a receive whose message is longer than its
+// buffer. The message is gone, and nothing was written past the buffer.
+type TruncateError struct {
+	Status Status
+	Room   int // bytes
+}
+
+func (e *TruncateError) Error() string {
+	return fmt.Sprintf("message of %d bytes from rank %d with tag %d is longer than the buffer of %d bytes",
+		e.Status.Bytes, e.Status.Source, e.Status.Tag, e.Room)
+}
+
+type constError string
+
+func (e constError) Error() string { return string(e) }
+
+// ErrCancelled is the error of a request that Cancel ended.
+const ErrCancelled = constError("cancelled")

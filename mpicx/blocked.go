@@ -1,0 +1,59 @@
+package mpicx
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// Blocked describes, a line each, the operations on c and on what is derived
+// from it that this rank has begun and that have not ended: operation, peer,
+// tag, communicator, epoch; and the errors being resolved, with who has not
+// joined. It is for people who ask why a program hangs, and may be called from
+// any goroutine.
+func (c *Comm) Blocked() []string {
+	var lines []string
+	for _, r := range c.t.Pending() {
+		lines = append(lines, fmt.Sprintf("%s on %s, epoch %s", c.describe(r), c.name, epochText(r.Epoch)))
+	}
+	if waiting := c.channel.Waiting(); waiting != "" {
+		lines = append(lines, fmt.Sprintf("error on %s: %s", c.name, waiting))
+	}
+	for _, d := range c.derived() {
+		lines = append(lines, d.Blocked()...)
+	}
+	return lines
+}
+
+func (c *Comm) describe(r *transport.Request) string {
+	direction := "from"
+	if r.Kind == transport.Sending {
+		direction = "to"
+	}
+	peer := fmt.Sprintf("%s rank %d", direction, r.Peer)
+	if r.Peer == AnySource {
+		peer = "from any rank"
+	}
+	switch done := r.Done.(type) {
+	case interface{ operation() string }:
+		tag := fmt.Sprintf("tag %d", r.Tag)
+		if r.Tag == AnyTag {
+			tag = "any tag"
+		}
+		return fmt.Sprintf("%s %s, %s", done.operation(), peer, tag)
+	case *collective.Exchange:
+		return fmt.Sprintf("%s, step %d: %v %s", done.Name, done.Step(), r.Kind, peer)
+	}
+	return fmt.Sprintf("%v %s, tag %d", r.Kind, peer, r.Tag)
+}
+
+// epochText returns the counts of an epoch: the world's first.
+func epochText(e transport.Epoch) string {
+	text := fmt.Sprint(byte(e))
+	for e >>= 8; e != 0; e >>= 8 {
+		text += fmt.Sprintf(".%d", byte(e))
+	}
+	return strings.TrimSpace(text)
+}

@@ -1,0 +1,230 @@
+package mpicx
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// A Comm is a communicator: a group of ranks, numbered from 0, whose messages
+// and errors are their own. It must not be copied. Its methods, and the
+// functions that take it, are safe for many goroutines of its rank; collective
+// operations have to be started in the same order at all ranks.
+type Comm struct {
+	proc       *proc
+	t          transport.Comm
+	channel    errchan.Channel
+	parent     *Comm // nil: the world
+	generation int
+	name       string
+	worldRanks []int // of the members; nil: the same numbers
+
+	troubled atomic.Bool // there is something for a Wait to report: see trouble
+	trouble  trouble
+
+	slots slab[pointOp]
+
+	collectives struct { // counts them, for tags and names
+		mu    sync.Mutex
+		epoch transport.Epoch
+		next  int
+	}
+}
+
+// newComm makes a communicator of t, whose error channel is opened over dup.
+func newComm(p *proc, t, dup transport.Comm, parent *Comm, name string) *Comm {
+	c := &Comm{proc: p, t: t, parent: parent, name: name}
+	if parent != nil {
+		c.generation = parent.generation + 1
+	}
+	c.channel = openChannel(dup, (*listener)(c))
+	return c
+}
+
+// Rank is this rank's number in the communicator.
+func (c *Comm) Rank() int { return c.t.Rank() }
+
+// Size is the number of ranks of the communicator.
+func (c *Comm) Size() int { return c.t.Size() }
+
+// String returns the communicator's name: "world", and for derived ones how they
+// were made.
+func (c *Comm) String() string { return c.name }
+
+// lineage calls visit for the communicators that c is derived from, the world
+// first, and then for c, until visit returns false.
+func (c *Comm) lineage(visit func(*Comm) bool) bool {
+	return (c.parent == nil || c.parent.lineage(visit)) && visit(c)
+}
+
+// derivedFrom says whether c is a or derived from it.
+func (c *Comm) derivedFrom(a *Comm) bool {
+	for ; c != nil; c = c.parent {
+		if c == a {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Comm) worldRank(rank int) int {
+	if c.worldRanks == nil {
+		return rank
+	}
+	return c.worldRanks[rank]
+}
+
+// begin is how an operation starts: it returns the epoch that the operation
+// belongs to, or the error that it ends with at once because this rank has not
+// been told of it yet.
+func (c *Comm) begin() (transport.Epoch, error) {
+	epoch := c.t.Epoch() // before the check, see transport.Comm
+	if !c.isTroubled() {
+		return epoch, nil
+	}
+	return epoch, c.unreported()
+}
+
+// sequence numbers a collective operation of an epoch.
+func (c *Comm) sequence(e transport.Epoch) int {
+	s := &c.collectives
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.epoch != e {
+		s.epoch, s.next = e, 0
+	}
+	s.next++
+	return s.next
+}
+
+// Dup makes a communicator of the same ranks, with messages and errors of its
+// own (MPI_Comm_dup). It is collective. An error of c interrupts Waits on it too.
+func (c *Comm) Dup() *future.Future[*Comm] {
+	epoch, err := c.begin()
+	if err != nil {
+		return failed[*Comm](c, err)
+	}
+	seq := c.sequence(epoch)
+	f, p := keptBy[*Comm](c)
+	c.derive(transport.Name{Epoch: epoch, Seq: uint64(seq)}, nil, fmt.Sprintf("%s.dup%d", c.name, seq), p)
+	return f
+}
+
+// Undefined is the color of a rank that takes no part in what Split makes.
+const Undefined = -1
+
+// Split makes a communicator of each set of ranks that give the same color, in
+// which they are ordered by key and then by rank (MPI_Comm_split). A color is
+// not negative, or Undefined: such a rank gets a nil Comm. It is collective.
+func (c *Comm) Split(color, key int) *future.Future[*Comm] {
+	if color < 0 && color != Undefined {
+		return failed[*Comm](c, mpiErrorf("Split", ClassOther, "color %d, expected one that is not negative, or Undefined", color))
+	}
+	epoch, err := c.begin()
+	if err != nil {
+		return failed[*Comm](c, err)
+	}
+	seq := c.sequence(epoch)
+	all := make([]int, 2*c.Size())
+	f, p := keptBy[*Comm](c)
+	gather := &collective.Allgather{Gather: collective.Gather{Send: bytesOf([]int{color, key}), Recv: bytesOf(all)}}
+	new(collective.Exchange).Start(c.t, epoch, transport.AnyTag-seq, gather, ender(func(err error) {
+		if err != nil || color == Undefined {
+			p.Complete(nil, mpiError("Split", err))
+			return
+		}
+		var members []int
+		for r := range c.Size() {
+			if all[2*r] == color {
+				members = append(members, r)
+			}
+		}
+		slices.SortStableFunc(members, func(a, b int) int { return cmp.Compare(all[2*a+1], all[2*b+1]) })
+		name := transport.Name{Epoch: epoch, Seq: uint64(seq), Color: color + 1}
+		c.derive(name, members, fmt.Sprintf("%s.split%d(%d)", c.name, seq, color), p)
+	}))
+	return f
+}
+
+// ender is a function as a collective.Ender.
+type ender func(error)
+
+func (f ender) Ended(err error) { f(err) }
+
+// derive makes a communicator and its error channel, and has errors of c
+// interrupt it.
+func (c *Comm) derive(name transport.Name, members []int, called string, p *future.Promise[*Comm]) {
+	c.t.Sub(name, members, func(t transport.Comm, err error) {
+		if err != nil {
+			p.Complete(nil, mpiError("Sub", err))
+			return
+		}
+		t.Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, err error) {
+			if err != nil {
+				p.Complete(nil, mpiError("Sub", err))
+				return
+			}
+			d := newComm(c.proc, t, dup, c, called)
+			d.worldRanks = c.worldRanks
+			if members != nil {
+				d.worldRanks = make([]int, len(members))
+				for i, r := range members {
+					d.worldRanks[i] = c.worldRank(r)
+				}
+			}
+			p.Complete(d, c.adopt(d, name.Epoch))
+		})
+	})
+}
+
+// Close ends the use of the communicator. It is collective: it waits for all
+// ranks, so that an error of a peer that has not come so far still arrives here.
+// Then the communicator stays open. On a corrupted communicator Close waits for
+// nobody and returns nil.
+func (c *Comm) Close(ctx context.Context) error {
+	if c.trouble.isClosed() {
+		return mpiErrorf("Close", ClassComm, "%s is closed already", c.name)
+	}
+	if err := c.Barrier().Wait(ctx); err != nil && !c.isCorrupted() {
+		return err
+	}
+	c.close()
+	return nil
+}
+
+// slab hands out values of T from chunks, so that most operations cost no
+// allocation. A chunk is freed once all its values are.
+type slab[T any] struct {
+	chunk atomic.Pointer[chunk[T]]
+}
+
+type chunk[T any] struct {
+	used   atomic.Int32
+	values []T
+}
+
+// slabChunk is large enough to make allocations rare, and small enough for a
+// hundred thousand ranks to have one each.
+const slabChunk = 16
+
+func (s *slab[T]) get() *T {
+	for {
+		c := s.chunk.Load()
+		size := 1
+		if c != nil {
+			if i := int(c.used.Add(1)) - 1; i < len(c.values) {
+				return &c.values[i]
+			}
+			size = min(2*len(c.values), slabChunk)
+		}
+		s.chunk.CompareAndSwap(c, &chunk[T]{values: make([]T, size)})
+	}
+}

@@ -1,0 +1,26 @@
+// Package mpicx carries errors across ranks.
+//
+// A parallel program runs the same code on n ranks. When one fails, the others
+// wait for messages that never come. With mpicx that failure becomes an ordinary
+// typed Go error at every rank, out of whatever Wait each is in, and then the
+// program goes on. It follows Engwer, Altenbernd, Dreier, Göddeke, "A high-level
+// C++ approach to manage local errors, asynchrony and faults in an MPI
+// application", with Go's futures, errors and panics in place of C++'s.
+//
+// One rule carries the whole package: an operation that involves other ranks
+// returns a future at once, and the future's Wait says how it ended. Starting an
+// operation never fails and never blocks.
+//
+// What Wait returns is nil, a context's cause, or one of three errors:
+//
+//   - *[PropagatedError]: ranks signalled errors, by [Comm.Try], [Comm.Signal] or
+//     [Comm.SignalError]. Every rank has the same one, once, and the communicator
+//     works: decide, all alike, how to go on.
+//   - *[CommCorruptedError]: a rank unwound out of [Comm.Guard], or died. The
+//     communicator is of no use any more.
+//   - *[MPIError]: this operation, at this rank: a bad argument, a message that
+//     does not fit.
+//
+// The package must never know how errors spread (backends do) or how messages do
+// (transports).
+package mpicx

@@ -1,0 +1,101 @@
+package mpicx
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mpicx/go-mpicx/internal/errchan"
+)
+
+// newFailure describes err, which the caller's caller signals.
+func newFailure(err error, skip int) Failure {
+	f := Failure{Message: cut(err.Error(), MaxMessage), Time: time.Now(), Origin: origin(skip + 1)}
+	var coder interface{ ErrorCode() int }
+	if errors.As(err, &coder) {
+		f.Code = coder.ErrorCode()
+	}
+	return f
+}
+
+// origin names the first caller, from skip on, that is not of this package.
+func origin(skip int) string {
+	pcs := make([]uintptr, 16)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(skip+2, pcs)])
+	for {
+		frame, more := frames.Next()
+		own := strings.HasPrefix(frame.Function, ownPackage) && !strings.HasSuffix(frame.File, "_test.go")
+		if frame.Function != "" && !own || !more {
+			name := frame.Function[strings.LastIndexByte(frame.Function, '/')+1:]
+			return fmt.Sprintf("%s %s:%d", name, filepath.Base(frame.File), frame.Line)
+		}
+	}
+}
+
+const ownPackage = "github.com/mpicx/go-mpicx/mpicx."
+
+// cut shortens s to at most n bytes, between characters, and makes it valid
+// UTF-8.
+func cut(s string, n int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= n {
+		return s
+	}
+	const dots = "…"
+	n -= len(dots)
+	for !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + dots
+}
+
+// encode returns f as a report's data: code, time in Unix nanoseconds, origin
+// with its length before it, and the message. Its rank is the report's.
+func (f Failure) encode() []byte {
+	where := cut(f.Origin, MaxMessage)
+	b := binary.AppendVarint(nil, int64(f.Code))
+	b = binary.AppendVarint(b, f.Time.UnixNano())
+	b = binary.AppendUvarint(b, uint64(len(where)))
+	b = append(b, where...)
+	return append(b, f.Message...)
+}
+
+// decodeFailure is encode's inverse. It comes from another rank, so it can be
+// anything; then the failure says that.
+func decodeFailure(r errchan.Report) Failure {
+	b := r.Data
+	code, n := binary.Varint(b)
+	if n > 0 {
+		b = b[n:]
+		if at, n := binary.Varint(b); n > 0 {
+			b = b[n:]
+			if length, n := binary.Uvarint(b); n > 0 && length <= uint64(len(b)-n) {
+				b = b[n:]
+				return Failure{
+					Rank: r.Rank, Code: int(code), Time: time.Unix(0, at),
+					Origin: string(b[:length]), Message: cut(string(b[length:]), MaxMessage),
+				}
+			}
+		}
+	}
+	return Failure{Rank: r.Rank, Message: "its error channel got a message that makes no sense"}
+}
+
+// failuresOf returns the failures of a verdict: of a corruption, those of the
+// ranks that unwound.
+func failuresOf(v *errchan.Verdict) []Failure {
+	return v.Meaning(func(v *errchan.Verdict) any {
+		failures := make([]Failure, 0, len(v.Reports))
+		for _, r := range v.Reports {
+			if r.Corrupt == v.Corrupt {
+				failures = append(failures, decodeFailure(r))
+			}
+		}
+		return failures
+	}).([]Failure)
+}

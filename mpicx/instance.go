@@ -1,0 +1,59 @@
+package mpicx
+
+import (
+	"context"
+	"sync"
+)
+
+// An Instance is this process's part in a job, for programs whose main function
+// belongs to somebody else, so that Run can't call theirs (paper section III-A,
+// Instance). Without -tags mpi a process that does not Run is a job of one rank.
+type Instance struct{ world *Comm }
+
+var instance struct {
+	sync.Mutex
+	*Instance
+}
+
+// Initialize returns the process's Instance, and makes it if there is none.
+func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	instance.Lock()
+	defer instance.Unlock()
+	if instance.Instance != nil {
+		return instance.Instance, nil
+	}
+	o := newOptions(append([]Option{WithRanks(1)}, opts...))
+	if o.err == nil && o.ranks != 1 {
+		o.err = mpiErrorf("Initialize", ClassCount, "%d ranks, expected 1: goroutine ranks are started by Run", o.ranks)
+	}
+	if o.err != nil {
+		return nil, o.err
+	}
+	world, err := newWorld(startTransport(1)[0], o)
+	if err != nil {
+		return nil, err
+	}
+	instance.Instance = &Instance{world}
+	return instance.Instance, nil
+}
+
+// World returns the communicator of all ranks.
+func (i *Instance) World() *Comm { return i.world }
+
+// Finalize ends the process's part; it is collective, as Close is. After it,
+// Initialize makes another Instance.
+func (i *Instance) Finalize(ctx context.Context) error {
+	instance.Lock()
+	defer instance.Unlock()
+	if instance.Instance != i {
+		return mpiErrorf("Finalize", ClassOther, "this Instance has been finalized already")
+	}
+	if err := i.world.Close(ctx); err != nil {
+		return err
+	}
+	instance.Instance = nil
+	return nil
+}

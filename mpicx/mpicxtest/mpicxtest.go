@@ -1,0 +1,142 @@
+// Package mpicxtest is for the tests of programs that use mpicx: it runs ranks
+// inside a test, finds deadlocks at once, and lets ranks die.
+package mpicxtest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// Run runs fn on each of the given number of ranks, as [mpicx.Run] does, and
+// fails t if a rank returns an error, panics or exits.
+//
+// In a *testing.T it runs them in a bubble of testing/synctest: time is fake
+// there, and jumps ahead when all ranks wait for it. If they wait for each other,
+// for ever, Run fails t at once and prints what each is blocked in. Channels and
+// timers that ranks wait for must be made inside fn; what waits for the outside,
+// a file or a socket, is no deadlock. Other testing.TBs have no such bubble.
+//
+// When a rank calls t.FailNow, its peers get a *mpicx.CommCorruptedError.
+func Run(t testing.TB, ranks int, fn func(ctx context.Context, world *mpicx.Comm) error) {
+	t.Helper()
+	tt, ok := t.(*testing.T)
+	if !ok {
+		if err := mpicx.Run(context.Background(), fn, mpicx.WithRanks(ranks)); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	synctest.Test(tt, func(t *testing.T) { inBubble(t, ranks, fn) })
+}
+
+// idle is for how long, in fake time, ranks may wait for timers with nothing
+// happening in between. It takes no time.
+const idle = 24 * time.Hour
+
+func inBubble(t *testing.T, ranks int, fn func(context.Context, *mpicx.Comm) error) {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	j := &job{states: make([]state, ranks)}
+	done := make(chan error, 1)
+	go func() {
+		done <- mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
+			s := &j.states[world.Rank()]
+			j.set(s, func() { s.world = world })
+			defer j.set(s, func() { s.returned = true })
+			return fn(ctx, world)
+		}, mpicx.WithRanks(max(ranks, 1)))
+	}()
+	for before := ""; ; {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		case <-time.After(idle): // comes when all goroutines of the bubble wait, and for nothing sooner
+		}
+		synctest.Wait()
+		now := j.String()
+		if now != before {
+			before = now
+			continue
+		}
+		t.Errorf("deadlock: every rank waits for another\n%s", now)
+		cancel(errDeadlock) // let those go that wait with their context
+		select {
+		case <-done:
+		case <-time.After(idle):
+			// They wait without a context. The bubble ends with a panic that shows
+			// their stacks.
+		}
+		return
+	}
+}
+
+var errDeadlock = fmt.Errorf("mpicxtest: deadlock")
+
+// job is what Run knows of its ranks.
+type job struct {
+	mu     sync.Mutex
+	states []state
+}
+
+type state struct {
+	world          *mpicx.Comm
+	returned, died bool
+}
+
+func (j *job) set(s *state, change func()) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	change()
+}
+
+// String says what each rank does, ranks that do the same in one paragraph.
+func (j *job) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var texts []string
+	ranks := make(map[string][]string)
+	for r, s := range j.states {
+		text := "has not begun"
+		switch {
+		case s.returned:
+			text = "has returned"
+		case s.world != nil:
+			text = "waits for something other than mpicx"
+			if blocked := s.world.Blocked(); len(blocked) > 0 {
+				text = strings.Join(blocked, "\n    ")
+			}
+		}
+		if !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+		ranks[text] = append(ranks[text], fmt.Sprint(r))
+	}
+	var b strings.Builder
+	for _, text := range texts {
+		fmt.Fprintf(&b, "  rank %s:\n    %s\n", strings.Join(ranks[text], ", "), text)
+	}
+	return b.String()
+}
+
+// Die ends the calling rank as if its process had been killed: it never returns,
+// what peers wait for from this rank never comes, and no error is told to them
+// but by a backend that sees processes die. The black channel does not: ranks
+// that need this one hang, which Run reports.
+func Die(world *mpicx.Comm) {
+	hook.Die(world)
+	runtime.Goexit()
+}

@@ -1,0 +1,196 @@
+package mpicx
+
+import (
+	"errors"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// AnySource and AnyTag receive from whichever rank, with whichever tag
+// (MPI_ANY_SOURCE, MPI_ANY_TAG).
+const (
+	AnySource = transport.AnySource
+	AnyTag    = transport.AnyTag
+)
+
+// Status describes a message that was sent, received or probed.
+type Status struct {
+	Source, Tag int
+	Count       int // in elements of the operation's type
+}
+
+// Send sends buf to rank dest (MPI_Isend). The future is done when buf may be
+// changed again: at once for a short message, which is copied, and when a
+// receive has matched it for a long one. A tag is not negative.
+func Send[T Scalar](c *Comm, buf []T, dest, tag int) *future.Future[Status] {
+	return send(c, "Send", buf, dest, tag, 0)
+}
+
+// Ssend is Send that is done only once a receive has matched it (MPI_Issend).
+func Ssend[T Scalar](c *Comm, buf []T, dest, tag int) *future.Future[Status] {
+	return send(c, "Ssend", buf, dest, tag, transport.Synchronous)
+}
+
+// Recv receives a message from rank source, or AnySource, with the tag, or
+// AnyTag, into buf (MPI_Irecv). It may be shorter than buf: Status.Count tells.
+// One that is longer is an *MPIError of ClassTruncate.
+func Recv[T Scalar](c *Comm, buf []T, source, tag int) *future.Future[Status] {
+	o := c.pointOp("Recv", source, tag, sizeOf[T](), AnySource)
+	o.request.Buf = bytesOf(buf)
+	return o.start(c, transport.Receiving)
+}
+
+// Probe is done when a message is there that Recv would receive, and tells its
+// Status (MPI_Iprobe). It leaves the message.
+func Probe[T Scalar](c *Comm, source, tag int) *future.Future[Status] {
+	return c.pointOp("Probe", source, tag, sizeOf[T](), AnySource).start(c, transport.Probing)
+}
+
+// RecvSlice is Recv of a message of any length, into a new slice.
+func RecvSlice[T Scalar](c *Comm, source, tag int) *future.Future[[]T] {
+	o := &sliceOp[T]{}
+	o.Keep((*keeper)(c))
+	o.request = transport.Request{Peer: source, Tag: tag, Done: o, Alloc: func(n int) []byte {
+		o.slice = make([]T, (n+sizeOf[T]()-1)/sizeOf[T]())
+		return bytesOf(o.slice)
+	}}
+	var err error
+	if o.request.Epoch, err = c.begin(); err == nil {
+		err = c.checkPoint("RecvSlice", source, tag, AnySource)
+	}
+	if err != nil {
+		o.Complete(nil, err)
+		return o.Future()
+	}
+	c.t.Irecv(&o.request)
+	return o.Future()
+}
+
+type sliceOp[T Scalar] struct {
+	future.Promise[[]T]
+	request transport.Request
+	slice   []T
+}
+
+func (o *sliceOp[T]) Completed(r *transport.Request) {
+	_, err := status("RecvSlice", r, sizeOf[T]())
+	o.Complete(o.slice, err)
+}
+
+func (o *sliceOp[T]) operation() string { return "RecvSlice" }
+
+// pointOp is a point-to-point operation under way.
+type pointOp struct {
+	future.Promise[Status]
+	request transport.Request
+	name    string
+	size    int // of an element
+	err     error
+}
+
+func send[T Scalar](c *Comm, name string, buf []T, dest, tag int, mode transport.Mode) *future.Future[Status] {
+	o := c.pointOp(name, dest, tag, sizeOf[T](), 0)
+	o.request.Buf, o.request.Mode = bytesOf(buf), mode
+	return o.start(c, transport.Sending)
+}
+
+func (c *Comm) pointOp(name string, peer, tag, size, least int) *pointOp {
+	o := c.slots.get()
+	o.name, o.size = name, size
+	o.Keep((*keeper)(c))
+	r := &o.request
+	r.Peer, r.Tag, r.Done = peer, tag, o
+	if r.Epoch, o.err = c.begin(); o.err == nil {
+		o.err = c.checkPoint(name, peer, tag, least)
+	}
+	return o
+}
+
+// checkPoint checks the arguments; least is AnySource where that is allowed.
+func (c *Comm) checkPoint(op string, peer, tag, least int) error {
+	anySource, anyTag := "", ""
+	if least == AnySource {
+		anySource, anyTag = " or AnySource", " or AnyTag"
+	}
+	if peer < least || peer >= c.Size() {
+		return mpiErrorf(op, ClassRank, "rank %d of %s, expected 0 to %d%s", peer, c.name, c.Size()-1, anySource)
+	}
+	if tag < 0 && (tag != AnyTag || anyTag == "") {
+		return mpiErrorf(op, ClassTag, "tag %d, expected 0 or more%s", tag, anyTag)
+	}
+	return nil
+}
+
+func (o *pointOp) start(c *Comm, kind transport.Kind) *future.Future[Status] {
+	switch {
+	case o.err != nil:
+		o.request.Buf = nil
+		o.Complete(Status{}, o.err)
+	case kind == transport.Sending:
+		c.t.Isend(&o.request)
+	case kind == transport.Receiving:
+		c.t.Irecv(&o.request)
+	default:
+		c.t.Probe(&o.request)
+	}
+	return o.Future()
+}
+
+func (o *pointOp) operation() string { return o.name }
+
+// Completed ends the operation.
+func (o *pointOp) Completed(r *transport.Request) {
+	r.Buf = nil // what holds the future need not hold the buffer
+	s, err := status(o.name, r, o.size)
+	o.Complete(s, err)
+}
+
+func status(op string, r *transport.Request, size int) (Status, error) {
+	s := Status{r.Status.Source, r.Status.Tag, r.Status.Bytes / size}
+	if r.Err != nil {
+		return s, mpiError(op, r.Err)
+	}
+	if r.Status.Bytes%size != 0 {
+		return s, mpiErrorf(op, ClassType, "message of %d bytes from rank %d with tag %d, expected a multiple of the %d bytes of an element",
+			r.Status.Bytes, s.Source, s.Tag, size)
+	}
+	return s, nil
+}
+
+// mpiError returns err as an operation's error: verdicts as they are, and
+// everything else as an *MPIError.
+func mpiError(op string, err error) error {
+	if err == nil {
+		return err
+	}
+	var common future.Common
+	var own *MPIError
+	var panicked *future.Panicked
+	if errors.As(err, &common) || errors.As(err, &own) || errors.As(err, &panicked) {
+		return err
+	}
+	class := ClassOther
+	if _, ok := errors.AsType[*transport.TruncateError](err); ok {
+		class = ClassTruncate
+	} else if _, ok := errors.AsType[*collective.LengthError](err); ok {
+		class = ClassCount
+	}
+	return &MPIError{Op: op, Class: class, Text: err.Error(), err: err}
+}
+
+// keptBy returns a future of c and its promise.
+func keptBy[T any](c *Comm) (*future.Future[T], *future.Promise[T]) {
+	f, p := future.New[T]()
+	p.Keep((*keeper)(c))
+	return f, p
+}
+
+// failed returns a future of c that has ended.
+func failed[T any](c *Comm, err error) *future.Future[T] {
+	f, p := keptBy[T](c)
+	var none T
+	p.Complete(none, err)
+	return f
+}

@@ -1,0 +1,209 @@
+package mpicx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// DefaultRanks is how many ranks Run starts if nobody says.
+const DefaultRanks = 4
+
+// An Option says how to start a job.
+type Option func(*options)
+
+type options struct {
+	ranks int
+	log   *slog.Logger
+	wrap  func(transport.Comm) transport.Comm
+	err   error
+}
+
+// WithRanks sets the number of ranks that Run starts as goroutines. Without it
+// that is the environment's MPICX_RANKS, or else DefaultRanks.
+func WithRanks(n int) Option {
+	return func(o *options) {
+		o.ranks = n
+		if n < 1 {
+			o.err = mpiErrorf("Run", ClassCount, "%d ranks, expected 1 or more", n)
+		}
+	}
+}
+
+// WithLogger has the events of errors logged: signal, notice (the first of a
+// round), resolved, corrupted. Each has the attributes rank, comm and epoch.
+// Without it nothing is.
+func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
+
+// WithTransport puts a layer of this module's own between communicators and
+// their transport: to count messages, or to disturb them.
+func WithTransport(wrap func(transport.Comm) transport.Comm) Option {
+	return func(o *options) { o.wrap = wrap }
+}
+
+func newOptions(opts []Option) *options {
+	o := &options{ranks: DefaultRanks}
+	if s := os.Getenv("MPICX_RANKS"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 {
+			o.err = mpiErrorf("Run", ClassCount, "MPICX_RANKS=%q, expected a number of ranks, 1 or more", s)
+		}
+		o.ranks = n
+	}
+	for _, opt := range opts {
+		opt(o)
+	}
+	return o
+}
+
+// Run starts a job and calls fn on each of its ranks with the communicator of
+// all. It returns when all have returned: nil, or the errors of those that
+// failed. A rank that leaves fn by an error, a panic or runtime.Goexit is not
+// there for its peers any more: the world is corrupted for them, as by Guard. A
+// panic comes back as a *PanicError, a Goexit as ErrGoexit.
+//
+// With -tags mpi this process is one rank of mpirun's job; otherwise the ranks
+// are goroutines of it, and Run may be called often, and from several goroutines.
+func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, opts ...Option) error {
+	o := newOptions(opts)
+	if o.err != nil {
+		return o.err
+	}
+	sides := startTransport(o.ranks)
+	errs := make([]error, len(sides))
+	var wg sync.WaitGroup
+	for i, t := range sides {
+		wg.Go(func() {
+			world, err := newWorld(t, o)
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			world.runRank(ctx, fn, &errs[i])
+		})
+	}
+	wg.Wait()
+	return joinRanks(errs)
+}
+
+// newWorld makes the first communicator of a rank.
+func newWorld(t transport.Comm, o *options) (world *Comm, err error) {
+	if o.wrap != nil {
+		t = o.wrap(t)
+	}
+	p := newProc(t.Rank(), o.log)
+	t.Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, e error) {
+		if err = e; err == nil {
+			world = newComm(p, t, dup, nil, "world")
+		}
+	})
+	return world, mpiError("Run", err)
+}
+
+// runRank is the life of a rank.
+func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) error, err *error) {
+	*err = errUnwinding
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+			if *err == errUnwinding {
+				*err = ErrGoexit
+			}
+		case future.Thrown:
+			*err = v.Err
+		case *future.Panicked:
+			*err = &PanicError{c.Rank(), v.Value, v.Stack}
+		default:
+			*err = &PanicError{c.Rank(), v, debug.Stack()}
+		}
+		if c.proc.dead.Load() {
+			*err = nil
+		}
+		if *err != nil {
+			c.raise(newFailure(describe(*err), 0), true, *err)
+		}
+		c.proc.attend()
+	}()
+	*err = fn(ctx, c)
+}
+
+// describe is err for the peers: they do not need the stack of a panic.
+func describe(err error) error {
+	if p, ok := err.(*PanicError); ok {
+		return fmt.Errorf("panic: %v", p.Value)
+	}
+	return err
+}
+
+// ranksError has the errors of several ranks.
+type ranksError struct{ errs []error } // by rank; nil: none
+
+func joinRanks(errs []error) error {
+	for _, err := range errs {
+		if err != nil {
+			return &ranksError{errs}
+		}
+	}
+	return nil
+}
+
+// Error has a line for each different text, causes first: that ranks were told
+// of a corruption comes last.
+func (e *ranksError) Error() string {
+	ranks := make(map[string][]int)
+	var texts, told []string
+	for r, err := range e.errs {
+		if err == nil {
+			continue
+		}
+		text := err.Error()
+		if ranks[text] == nil {
+			if _, ok := errors.AsType[*CommCorruptedError](err); ok {
+				told = append(told, text)
+			} else {
+				texts = append(texts, text)
+			}
+		}
+		ranks[text] = append(ranks[text], r)
+	}
+	var lines []string
+	for _, text := range append(texts, told...) {
+		lines = append(lines, fmt.Sprintf("%s: %s", rankList(ranks[text]), text))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (e *ranksError) Unwrap() []error {
+	return slices.DeleteFunc(slices.Clone(e.errs), func(err error) bool { return err == nil })
+}
+
+// rankList returns "rank 3" or "ranks 0-2, 5".
+func rankList(ranks []int) string {
+	var runs []string
+	for i := 0; i < len(ranks); {
+		j := i
+		for j+1 < len(ranks) && ranks[j+1] == ranks[j]+1 {
+			j++
+		}
+		if i == j {
+			runs = append(runs, strconv.Itoa(ranks[i]))
+		} else {
+			runs = append(runs, fmt.Sprintf("%d-%d", ranks[i], ranks[j]))
+		}
+		i = j + 1
+	}
+	if len(ranks) == 1 {
+		return "rank " + runs[0]
+	}
+	return "ranks " + strings.Join(runs, ", ")
+}

@@ -1,0 +1,186 @@
+package mpicx
+
+import (
+	"fmt"
+	"reflect"
+	"unsafe"
+)
+
+// A Scalar is an element type of buffers: fixed in size and free of pointers.
+type Scalar interface {
+	~bool | ~int | ~int8 | ~int16 | ~int32 | ~int64 |
+		~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 |
+		~float32 | ~float64 | ~complex64 | ~complex128
+}
+
+// bytesOf returns the memory of buf, never nil.
+func bytesOf[T any](buf []T) []byte {
+	if len(buf) == 0 {
+		return []byte{}
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(buf))), len(buf)*sizeOf[T]())
+}
+
+// of is bytesOf's inverse, for memory that was made as a []T.
+func of[T any](b []byte) []T {
+	if len(b) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/sizeOf[T]())
+}
+
+func sizeOf[T any]() int {
+	var v T
+	return int(unsafe.Sizeof(v))
+}
+
+// An Op is a reduction of two values to one, applied element by element.
+type Op int
+
+// The reductions. Sum and Prod take numbers; Max and Min what is ordered; LAnd,
+// LOr and LXor anything, zero and false being false, and give 1 or true; BAnd,
+// BOr and BXor integers and bools.
+const (
+	Sum Op = iota
+	Prod
+	Max
+	Min
+	LAnd
+	BAnd
+	LOr
+	BOr
+	LXor
+	BXor
+)
+
+var opNames = [...]string{"Sum", "Prod", "Max", "Min", "LAnd", "BAnd", "LOr", "BOr", "LXor", "BXor"}
+
+func (op Op) String() string {
+	if op < 0 || int(op) >= len(opNames) {
+		return fmt.Sprintf("Op(%d)", int(op))
+	}
+	return opNames[op]
+}
+
+type reduction = func(dst, left, right []byte)
+
+// opFor returns op on elements of type T, or nil if it is not defined on them.
+func opFor[T Scalar](op Op) reduction {
+	switch reflect.TypeFor[T]().Kind() {
+	case reflect.Bool:
+		return boolean(op)
+	case reflect.Int8:
+		return integer[int8](op)
+	case reflect.Int16:
+		return integer[int16](op)
+	case reflect.Int32:
+		return integer[int32](op)
+	case reflect.Int64:
+		return integer[int64](op)
+	case reflect.Int:
+		return integer[int](op)
+	case reflect.Uint8:
+		return integer[uint8](op)
+	case reflect.Uint16:
+		return integer[uint16](op)
+	case reflect.Uint32:
+		return integer[uint32](op)
+	case reflect.Uint64:
+		return integer[uint64](op)
+	case reflect.Uint:
+		return integer[uint](op)
+	case reflect.Float32:
+		return float[float32](op)
+	case reflect.Float64:
+		return float[float64](op)
+	case reflect.Complex64:
+		return complexes[complex64](op)
+	default:
+		return complexes[complex128](op)
+	}
+}
+
+// each returns the reduction that applies f to each element.
+func each[T any](f func(a, b T) T) reduction {
+	return func(dst, left, right []byte) {
+		d, l, r := of[T](dst), of[T](left), of[T](right)
+		for i := range d {
+			d[i] = f(l[i], r[i])
+		}
+	}
+}
+
+func boolean(op Op) reduction {
+	switch op {
+	case LAnd, BAnd:
+		return each(func(a, b bool) bool { return a && b })
+	case LOr, BOr:
+		return each(func(a, b bool) bool { return a || b })
+	case LXor, BXor:
+		return each(func(a, b bool) bool { return a != b })
+	}
+	return nil
+}
+
+func integer[T integral](op Op) reduction {
+	switch op {
+	case Max:
+		return each(func(a, b T) T { return max(a, b) })
+	case Min:
+		return each(func(a, b T) T { return min(a, b) })
+	case BAnd:
+		return each(func(a, b T) T { return a & b })
+	case BOr:
+		return each(func(a, b T) T { return a | b })
+	case BXor:
+		return each(func(a, b T) T { return a ^ b })
+	}
+	return number[T](op)
+}
+
+func float[T ~float32 | ~float64](op Op) reduction {
+	switch op {
+	case Max:
+		return each(func(a, b T) T { return max(a, b) })
+	case Min:
+		return each(func(a, b T) T { return min(a, b) })
+	}
+	return number[T](op)
+}
+
+func complexes[T ~complex64 | ~complex128](op Op) reduction { return number[T](op) }
+
+func number[T numeric](op Op) reduction {
+	truth := func(b bool) T {
+		if b {
+			return 1
+		}
+		return 0
+	}
+	switch op {
+	case Sum:
+		return func(dst, left, right []byte) {
+			d, l, r := of[T](dst), of[T](left), of[T](right)
+			for i := range d {
+				d[i] = l[i] + r[i]
+			}
+		}
+	case Prod:
+		return each(func(a, b T) T { return a * b })
+	case LAnd:
+		return each(func(a, b T) T { return truth(a != 0 && b != 0) })
+	case LOr:
+		return each(func(a, b T) T { return truth(a != 0 || b != 0) })
+	case LXor:
+		return each(func(a, b T) T { return truth((a != 0) != (b != 0)) })
+	}
+	return nil
+}
+
+type integral interface {
+	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64
+}
+
+type numeric interface {
+	integral | ~float32 | ~float64 | ~complex64 | ~complex128
+}

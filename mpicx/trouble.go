@@ -1,0 +1,430 @@
+package mpicx
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// trouble is what this rank knows of errors on one communicator.
+type trouble struct {
+	mu        sync.Mutex
+	round     uint64
+	noticed   bool                // a round is open
+	joined    bool                // and this rank has joined it
+	verdicts  []error             // that no Wait has reported, oldest first
+	corrupted *CommCorruptedError // every Wait reports it
+	raised    []*raised           // here, and not resolved yet
+	changed   chan struct{}       // closed at the next verdict; nil: nobody waits for it
+	closed    bool
+
+	scopes   map[*scope]struct{} // of Try and Guard calls that are running
+	children map[*Comm]struct{}
+}
+
+// raised is an error that this rank signalled. Verdict is set once it is resolved.
+type raised struct{ cause, verdict error }
+
+func (t *trouble) isClosed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.closed
+}
+
+// isTroubled says whether c or one it is derived from has something to report:
+// an error of a communicator interrupts all that derive from it (D1).
+func (c *Comm) isTroubled() bool {
+	for ; c != nil; c = c.parent {
+		if c.troubled.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Comm) isCorrupted() bool {
+	c.trouble.mu.Lock()
+	defer c.trouble.mu.Unlock()
+	return c.trouble.corrupted != nil
+}
+
+// update sets troubled; mu is held.
+func (c *Comm) update() {
+	t := &c.trouble
+	c.troubled.Store(t.noticed || len(t.verdicts) > 0 || t.corrupted != nil || t.closed)
+}
+
+// peek returns c's own oldest error to report, and takes it off the list if
+// told to.
+func (c *Comm) peek(take bool) error {
+	t := &c.trouble
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case len(t.verdicts) > 0:
+		err := t.verdicts[0]
+		if take {
+			t.verdicts = t.verdicts[1:]
+			c.update()
+		}
+		return err
+	case t.corrupted != nil:
+		return t.corrupted
+	case t.closed:
+		return mpiErrorf("use", ClassComm, "%s is closed", c.name)
+	}
+	return nil
+}
+
+// unreported returns the error that the next Wait reports, if it is resolved.
+func (c *Comm) unreported() error { return c.oldest(false) }
+
+func (c *Comm) oldest(take bool) (err error) {
+	c.lineage(func(a *Comm) bool {
+		if a.troubled.Load() && (a == c || !a.isLost()) {
+			err = a.peek(take)
+		}
+		return err == nil
+	})
+	return err
+}
+
+// isLost says whether a has nothing to report but that it can't be used, which
+// does not concern the communicators derived from it.
+func (c *Comm) isLost() bool {
+	t := &c.trouble
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.verdicts) == 0 && (t.corrupted != nil || t.closed)
+}
+
+// report joins what has to be joined, and returns the error to report, or a
+// channel to wait for it, or neither.
+func (c *Comm) report() (error, <-chan struct{}) {
+	c.proc.join()
+	var wait <-chan struct{}
+	c.lineage(func(a *Comm) bool {
+		t := &a.trouble
+		t.mu.Lock()
+		if t.noticed && t.corrupted == nil && wait == nil {
+			if t.changed == nil {
+				t.changed = make(chan struct{})
+			}
+			wait = t.changed
+		}
+		t.mu.Unlock()
+		return true
+	})
+	return c.oldest(true), wait // in this order: nothing is missed
+}
+
+// verdict blocks until the errors that this rank has noticed are resolved, and
+// returns the oldest, or nil if another goroutine has reported it.
+func (c *Comm) verdict(ctx context.Context) error {
+	if !c.isTroubled() {
+		return nil
+	}
+	place := c.proc.enter()
+	defer c.proc.leave(place)
+	for {
+		err, wait := c.report()
+		if err != nil || wait == nil {
+			return err
+		}
+		ctx = patient(ctx)
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			if patient(ctx) == ctx {
+				return context.Cause(ctx)
+			}
+		}
+	}
+}
+
+// join agrees to the end of the round that was noticed.
+func (c *Comm) join() {
+	t := &c.trouble
+	t.mu.Lock()
+	due := t.noticed && !t.joined
+	t.joined = t.noticed
+	t.mu.Unlock()
+	c.proc.paid(c)
+	if due {
+		c.channel.Join()
+	}
+}
+
+// raise has every rank get a verdict with f. It returns nil if the communicator
+// is corrupted already.
+func (c *Comm) raise(f Failure, corrupt bool, cause error) *raised {
+	t := &c.trouble
+	t.mu.Lock()
+	if t.corrupted != nil || t.closed {
+		t.mu.Unlock()
+		return nil
+	}
+	r := &raised{cause: cause}
+	t.raised = append(t.raised, r)
+	t.noticed, t.joined = true, true
+	c.update()
+	round := t.round
+	t.mu.Unlock()
+	c.proc.paid(c)
+	c.log(levelOf(corrupt), "signal", round, "code", f.Code, "message", f.Message, "corrupt", corrupt)
+	c.channel.Raise(f.encode(), corrupt)
+	return r
+}
+
+// listener is the Comm as its error channel sees it.
+type listener Comm
+
+var _ errchan.Client = (*listener)(nil)
+
+// Noticed opens a round at this rank.
+func (l *listener) Noticed(round uint64, by int, corrupt bool) {
+	c := (*Comm)(l)
+	t := &c.trouble
+	t.mu.Lock()
+	first := !t.noticed
+	t.round = round
+	if first {
+		t.noticed, t.joined = true, false
+		c.update()
+	}
+	due := !t.joined
+	closed := t.closed
+	t.mu.Unlock()
+	if by != c.Rank() {
+		c.log(levelOf(corrupt), "notice", round, "from", by)
+	}
+	c.interrupt(corrupt)
+	if due {
+		c.proc.owes(c)
+		if closed {
+			c.join()
+		}
+	}
+}
+
+// Resolved ends it: whatever was pending ends with the verdict.
+func (l *listener) Resolved(v *errchan.Verdict) {
+	c := (*Comm)(l)
+	t := &c.trouble
+	t.mu.Lock()
+	own := 0 // of the reports: the first that this rank raised
+	for _, r := range v.Reports {
+		if r.Rank == c.Rank() {
+			own++
+		}
+	}
+	own = min(own, len(t.raised))
+	var causes []error
+	for _, r := range t.raised[:own] {
+		causes = append(causes, r.cause)
+	}
+	var err error
+	if common := (verdict{comm: c, causes: errors.Join(causes...)}); v.Corrupt {
+		t.corrupted = &CommCorruptedError{Failures: failuresOf(v), verdict: common}
+		err = t.corrupted
+		own = len(t.raised)
+	} else {
+		err = &PropagatedError{Failures: failuresOf(v), verdict: common}
+		if !t.closed {
+			t.verdicts = append(t.verdicts, err)
+		}
+	}
+	for _, r := range t.raised[:own] {
+		r.verdict = err
+	}
+	t.raised = slices.Clone(t.raised[own:])
+	t.noticed = len(t.raised) > 0
+	t.joined = t.noticed
+	t.round = v.Round + 1
+	c.update()
+	changed := t.changed
+	t.changed = nil
+	t.mu.Unlock()
+
+	c.proc.paid(c)
+	if v.Corrupt {
+		c.log(levelOf(true), "corrupted", v.Round, "failures", len(v.Reports))
+		c.interrupt(true)
+	} else {
+		c.log(levelOf(false), "resolved", v.Round, "failures", len(v.Reports))
+	}
+	c.advance(c.generation, err)
+	if changed != nil {
+		close(changed)
+	}
+}
+
+// advance moves c, and what is derived from it, to the epoch after an error of
+// the given generation: messages of before are gone, futures that were pending
+// are done with the verdict, and their buffers free (P3, P4, D1).
+func (c *Comm) advance(generation int, err error) {
+	c.t.Advance(generation, err)
+	for _, d := range c.derived() {
+		if corrupted, ok := err.(*CommCorruptedError); ok {
+			d.lose(corrupted)
+		}
+		d.advance(generation, err)
+	}
+}
+
+// lose takes the corruption of a communicator that c is derived from: if one of
+// c's ranks unwound, c is corrupted as well; else its next Wait reports the error.
+func (c *Comm) lose(err *CommCorruptedError) {
+	gone := slices.ContainsFunc(err.Failures, func(f Failure) bool {
+		r := err.comm.worldRank(f.Rank)
+		return c.worldRanks == nil || slices.Contains(c.worldRanks, r)
+	})
+	t := &c.trouble
+	t.mu.Lock()
+	switch {
+	case t.corrupted != nil || t.closed:
+	case gone:
+		t.corrupted = err
+	default:
+		t.verdicts = append(t.verdicts, err)
+	}
+	c.update()
+	changed := t.changed
+	t.changed = nil
+	t.mu.Unlock()
+	if changed != nil {
+		close(changed)
+	}
+}
+
+func (c *Comm) derived() []*Comm {
+	c.trouble.mu.Lock()
+	defer c.trouble.mu.Unlock()
+	all := make([]*Comm, 0, len(c.trouble.children))
+	for d := range c.trouble.children {
+		all = append(all, d)
+	}
+	return all
+}
+
+// adopt makes d, which was begun in epoch e, one of c's children. It returns the
+// error of c that came in between, if one did.
+func (c *Comm) adopt(d *Comm, e transport.Epoch) error {
+	t := &c.trouble
+	t.mu.Lock()
+	if t.children == nil {
+		t.children = make(map[*Comm]struct{})
+	}
+	t.children[d] = struct{}{}
+	t.mu.Unlock()
+	if c.t.Epoch() == e {
+		return nil
+	}
+	d.close()
+	if err := c.unreported(); err != nil {
+		return err
+	}
+	return mpiErrorf("Dup", ClassComm, "an error of %s came in between", c.name)
+}
+
+// close ends the use of c at this rank. The error channel stays, and joins what
+// peers that have not closed c yet may raise.
+func (c *Comm) close() {
+	t := &c.trouble
+	t.mu.Lock()
+	t.closed = true
+	t.verdicts = nil
+	c.update()
+	t.mu.Unlock()
+	c.join()
+	if c.parent != nil {
+		c.parent.trouble.mu.Lock()
+		delete(c.parent.trouble.children, c)
+		c.parent.trouble.mu.Unlock()
+	}
+}
+
+// Comm keeps its futures: see future.Keeper.
+type keeper Comm
+
+var _ future.Keeper = (*keeper)(nil)
+
+func (k *keeper) Park(ctx context.Context) (*future.Place, <-chan struct{}) {
+	place := k.proc.enter()
+	if place == nil {
+		place = future.NewPlace()
+		place.Spare = true
+	}
+	return place, k.listen(ctx).Done()
+}
+
+func (k *keeper) Unpark(place *future.Place) {
+	if place.Spare {
+		place = nil
+	}
+	k.proc.leave(place)
+}
+
+// listen returns the context whose end ends a Wait. That of a Try or Guard on
+// this communicator, or on one it is derived from, need not be listened to: what
+// ends it ends the operation as well.
+func (k *keeper) listen(ctx context.Context) context.Context {
+	ctx = patient(ctx)
+	for {
+		s, ok := ctx.(*scope)
+		if !ok || !(*Comm)(k).derivedFrom(s.comm) {
+			return ctx
+		}
+		ctx = patient(s.outer)
+	}
+}
+
+// Ended says why a Wait whose context ended is over: because of an error of the
+// communicator that the context's Try is on, or for the context's own cause. It
+// is nil if the error has been reported and the Wait goes on.
+func (k *keeper) Ended(ctx context.Context) error {
+	for {
+		s := scopeOf(ctx)
+		if s == nil || !s.interrupted() {
+			return context.Cause(ctx)
+		}
+		if err := s.comm.verdict(s.outer); err != nil {
+			return err
+		}
+		if ctx = s.outer; ctx.Err() == nil {
+			return nil
+		}
+	}
+}
+
+func (k *keeper) Troubled() bool { return (*Comm)(k).isTroubled() }
+
+func (k *keeper) Verdict(ctx context.Context) error { return (*Comm)(k).verdict(ctx) }
+
+func (k *keeper) TryVerdict() (error, bool) {
+	err, wait := (*Comm)(k).report()
+	return err, err != nil || wait == nil
+}
+
+func (k *keeper) Watch() {
+	k.proc.extra.Add(1)
+	k.proc.join()
+}
+
+func (k *keeper) Unwatch() { k.proc.extra.Add(-1) }
+
+// Err returns the error that the next Wait on c would report, and reports
+// nothing: nil if there is none, or it is not resolved yet. It never blocks.
+// A rank that computes may ask now and then; Try's context tells it unasked.
+func (c *Comm) Err() error {
+	if !c.isTroubled() {
+		return nil
+	}
+	c.proc.join()
+	return c.unreported()
+}

@@ -1,0 +1,223 @@
+package mpicx
+
+import (
+	"bytes"
+	"encoding/gob"
+	"fmt"
+	"reflect"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// encodeValue returns v as encoding/gob writes it.
+func encodeValue[T any](op string, v T) ([]byte, error) {
+	var b bytes.Buffer
+	if err := gob.NewEncoder(&b).Encode(&v); err != nil {
+		return nil, &MPIError{Op: op, Class: ClassType, Text: fmt.Sprintf("value of type %T: %v", v, err), err: err}
+	}
+	return b.Bytes(), nil
+}
+
+// decodeValue is encodeValue's inverse, for bytes of another rank: whatever they
+// are, and whatever T's own decoding does with them, it returns.
+func decodeValue[T any](op string, b []byte) (v T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+		if err != nil {
+			err = &MPIError{Op: op, Class: ClassType, Text: fmt.Sprintf("message of %d bytes is no %T: %v", len(b), v, err), err: err}
+		}
+	}()
+	err = gob.NewDecoder(bytes.NewReader(b)).Decode(&v)
+	return v, err
+}
+
+// SendValue sends any value that encoding/gob takes; RecvValue receives it. The
+// Status counts encoded bytes.
+func SendValue[T any](c *Comm, v T, dest, tag int) *future.Future[Status] {
+	b, err := encodeValue("SendValue", v)
+	o := c.pointOp("SendValue", dest, tag, 1, 0)
+	o.request.Buf, o.request.Mode = b, transport.Shared
+	if o.err == nil {
+		o.err = err
+	}
+	return o.start(c, transport.Sending)
+}
+
+// RecvValue receives a value that SendValue sent, of the same type.
+func RecvValue[T any](c *Comm, source, tag int) *future.Future[T] {
+	o := &valueOp[T]{}
+	o.Keep((*keeper)(c))
+	o.request = transport.Request{Peer: source, Tag: tag, Done: o, Take: true}
+	var err error
+	if o.request.Epoch, err = c.begin(); err == nil {
+		err = c.checkPoint("RecvValue", source, tag, AnySource)
+	}
+	if err != nil {
+		o.Complete(*new(T), err)
+	} else {
+		c.t.Irecv(&o.request)
+	}
+	return o.Future()
+}
+
+type valueOp[T any] struct {
+	future.Promise[T]
+	request transport.Request
+}
+
+func (o *valueOp[T]) Completed(r *transport.Request) {
+	if r.Err != nil {
+		o.Complete(*new(T), mpiError("RecvValue", r.Err))
+		return
+	}
+	v, err := decodeValue[T]("RecvValue", r.Buf)
+	r.Buf = nil
+	o.Complete(v, err)
+}
+
+func (o *valueOp[T]) operation() string { return "RecvValue" }
+
+// BcastValue gives every rank the value v of rank root.
+func BcastValue[T any](c *Comm, v T, root int) *future.Future[T] {
+	const op = "BcastValue"
+	k := check{op: op}
+	k.root(root, c)
+	a := &collective.BcastAny{Root: root}
+	if c.Rank() == root && k.err == nil {
+		a.Buf, k.err = encodeValue(op, v)
+	}
+	return runValue(c, op, k.err, a, func() (T, error) {
+		if c.Rank() == root {
+			return v, nil
+		}
+		return decodeValue[T](op, a.Buf)
+	})
+}
+
+// GatherValue gives rank root the values of all ranks, by rank, and the others
+// nil.
+func GatherValue[T any](c *Comm, v T, root int) *future.Future[[]T] {
+	const op = "GatherValue"
+	k := check{op: op}
+	k.root(root, c)
+	a := &collective.GatherAny{Root: root}
+	if k.err == nil {
+		a.Send, k.err = encodeValue(op, v)
+	}
+	return runValue(c, op, k.err, a, func() ([]T, error) { return decodeValues[T](op, a.Parts) })
+}
+
+// AllgatherValue gives every rank the values of all ranks, by rank.
+func AllgatherValue[T any](c *Comm, v T) *future.Future[[]T] {
+	const op = "AllgatherValue"
+	a := &collective.AllgatherAny{}
+	var err error
+	a.Send, err = encodeValue(op, v)
+	return runValue(c, op, err, a, func() ([]T, error) { return decodeValues[T](op, a.Parts) })
+}
+
+func decodeValues[T any](op string, parts [][]byte) ([]T, error) {
+	if parts == nil {
+		return nil, nil
+	}
+	vs := make([]T, len(parts))
+	for i, b := range parts {
+		var err error
+		if vs[i], err = decodeValue[T](op, b); err != nil {
+			return nil, err
+		}
+	}
+	return vs, nil
+}
+
+// runValue is run for an operation whose result is what value returns.
+func runValue[T any](c *Comm, name string, bad error, a collective.Algorithm, value func() (T, error)) *future.Future[T] {
+	o := &collectiveValue[T]{value: value}
+	o.exchange.Name = name
+	o.Keep((*keeper)(c))
+	epoch, err := c.begin()
+	if err == nil {
+		seq := c.sequence(epoch)
+		if err = bad; err == nil {
+			o.exchange.Start(c.t, epoch, transport.AnyTag-seq, a, o)
+			return o.Future()
+		}
+	}
+	o.Complete(*new(T), err)
+	return o.Future()
+}
+
+type collectiveValue[T any] struct {
+	future.Promise[T]
+	exchange collective.Exchange
+	value    func() (T, error)
+}
+
+// Ended ends the operation.
+func (o *collectiveValue[T]) Ended(err error) {
+	var v T
+	if err == nil {
+		func() {
+			defer future.Catch(&err)
+			v, err = o.value()
+		}()
+	}
+	o.Complete(v, mpiError(o.exchange.Name, err))
+}
+
+// allreduceValues is AllreduceFunc on types that have pointers: every rank gets
+// all values and combines them, in the order of ranks.
+func allreduceValues[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.Future[struct{}] {
+	const name = "AllreduceFunc"
+	k := check{op: name}
+	k.length("recv", len(recv), len(send))
+	a := &collective.AllgatherAny{}
+	if k.err == nil {
+		a.Send, k.err = encodeValue(name, send)
+	}
+	return runValue(c, name, k.err, a, func() (struct{}, error) {
+		all, err := decodeValues[[]T](name, a.Parts)
+		for r, vs := range all {
+			if len(vs) != len(recv) {
+				return struct{}{}, mpiErrorf(name, ClassCount, "rank %d gave %d elements, expected %d", r, len(vs), len(recv))
+			}
+			for i, v := range vs {
+				if r > 0 {
+					v = op(recv[i], v)
+				}
+				recv[i] = v
+			}
+		}
+		return struct{}{}, err
+	})
+}
+
+// plain returns an error if T has pointers, so that its memory means nothing to
+// another process.
+func plain[T any](op string) error {
+	if t := reflect.TypeFor[T](); hasPointers(t) {
+		return mpiErrorf(op, ClassType, "elements of type %v have pointers, expected a type of fixed size without any", t)
+	}
+	return nil
+}
+
+func hasPointers(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Array:
+		return t.Len() > 0 && hasPointers(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if hasPointers(t.Field(i).Type) {
+				return true
+			}
+		}
+		return false
+	case reflect.Chan, reflect.Func, reflect.Interface, reflect.Map, reflect.Pointer, reflect.Slice, reflect.String, reflect.UnsafePointer:
+		return true
+	}
+	return false
+}
