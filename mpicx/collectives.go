@@ -11,38 +11,56 @@ import (
 // until the future is done. Where lengths are equal at all ranks by definition,
 // a rank that gives another gets, or gives its peers, an *MPIError.
 
-// collectiveOp is a collective operation under way.
-type collectiveOp struct {
-	future.Promise[struct{}]
-	exchange collective.Exchange
-	finish   func() // what is left to do once all messages have come
-}
-
 // run starts algorithm a as the operation called name, unless bad says that its
 // arguments are. Other ranks may be in it then: what becomes of it there is the
-// program's to tell them, by an error.
+// program's to tell them, by an error. Finish, if not nil, is what is left to do
+// once all messages have come.
 func (c *Comm) run(name string, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
-	o := &collectiveOp{finish: finish}
-	o.exchange.Name = name
-	o.Keep((*keeper)(c))
+	p := c.untyped.get()
+	p.Keep((*keeper)(c))
+	r := c.idleRun.Swap(nil)
+	if r == nil {
+		r = &collectiveRun{comm: c}
+	}
+	r.promise, r.finish = p, finish
+	c.start(&r.exchange, name, bad, a, r)
+	return p.Future()
+}
+
+// start starts a collective operation, or ends it if it can't be.
+func (c *Comm) start(x *collective.Exchange, name string, bad error, a collective.Algorithm, done collective.Ender) {
+	x.Name = name
 	epoch, err := c.begin()
 	if err == nil {
 		seq := c.sequence(epoch) // a bad call counts too
 		if err = bad; err == nil {
-			o.exchange.Start(c.t, epoch, transport.AnyTag-seq, a, o)
-			return o.Future()
+			x.Start(c.t, epoch, transport.AnyTag-seq, a, done)
+			return
 		}
 	}
-	o.Complete(struct{}{}, err)
-	return o.Future()
+	done.Ended(err)
+}
+
+// collectiveRun is what a collective operation needs only until it is done. It
+// serves again after an operation that did what was asked.
+type collectiveRun struct {
+	comm     *Comm
+	exchange collective.Exchange
+	promise  *future.Promise[struct{}]
+	finish   func()
 }
 
 // Ended ends the operation.
-func (o *collectiveOp) Ended(err error) {
-	if err == nil && o.finish != nil {
-		o.finish()
+func (r *collectiveRun) Ended(err error) {
+	p, name := r.promise, r.exchange.Name
+	if err == nil {
+		if r.finish != nil {
+			r.finish()
+		}
+		r.promise, r.finish = nil, nil
+		r.comm.idleRun.Store(r)
 	}
-	o.Complete(struct{}{}, mpiError(o.exchange.Name, err))
+	p.Complete(struct{}{}, mpiError(name, err))
 }
 
 // check returns an error for the first bad argument.

@@ -30,7 +30,11 @@ type Comm struct {
 	troubled atomic.Bool // there is something for a Wait to report: see trouble
 	trouble  trouble
 
-	slots slab[pointOp]
+	// What makes most operations cost no allocation.
+	receives slab[pointOp]
+	lastSent atomic.Pointer[sentFuture]
+	untyped  slab[future.Promise[struct{}]]
+	idleRun  atomic.Pointer[collectiveRun]
 
 	collectives struct { // counts them, for tags and names
 		mu    sync.Mutex

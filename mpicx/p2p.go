@@ -25,27 +25,25 @@ type Status struct {
 // changed again: at once for a short message, which is copied, and when a
 // receive has matched it for a long one. A tag is not negative.
 func Send[T Scalar](c *Comm, buf []T, dest, tag int) *future.Future[Status] {
-	return send(c, "Send", buf, dest, tag, 0)
+	return c.send("Send", bytesOf(buf), dest, tag, sizeOf[T](), 0)
 }
 
 // Ssend is Send that is done only once a receive has matched it (MPI_Issend).
 func Ssend[T Scalar](c *Comm, buf []T, dest, tag int) *future.Future[Status] {
-	return send(c, "Ssend", buf, dest, tag, transport.Synchronous)
+	return c.send("Ssend", bytesOf(buf), dest, tag, sizeOf[T](), transport.Synchronous)
 }
 
 // Recv receives a message from rank source, or AnySource, with the tag, or
 // AnyTag, into buf (MPI_Irecv). It may be shorter than buf: Status.Count tells.
 // One that is longer is an *MPIError of ClassTruncate.
 func Recv[T Scalar](c *Comm, buf []T, source, tag int) *future.Future[Status] {
-	o := c.pointOp("Recv", source, tag, sizeOf[T](), AnySource)
-	o.request.Buf = bytesOf(buf)
-	return o.start(c, transport.Receiving)
+	return c.pointOp(transport.Receiving, bytesOf(buf), source, tag, sizeOf[T]())
 }
 
 // Probe is done when a message is there that Recv would receive, and tells its
 // Status (MPI_Iprobe). It leaves the message.
 func Probe[T Scalar](c *Comm, source, tag int) *future.Future[Status] {
-	return c.pointOp("Probe", source, tag, sizeOf[T](), AnySource).start(c, transport.Probing)
+	return c.pointOp(transport.Probing, nil, source, tag, sizeOf[T]())
 }
 
 // RecvSlice is Recv of a message of any length, into a new slice.
@@ -81,31 +79,100 @@ func (o *sliceOp[T]) Completed(r *transport.Request) {
 
 func (o *sliceOp[T]) operation() string { return "RecvSlice" }
 
-// pointOp is a point-to-point operation under way.
+// pointOp is a receive or probe under way.
 type pointOp struct {
 	future.Promise[Status]
 	request transport.Request
-	name    string
 	size    int // of an element
-	err     error
 }
 
-func send[T Scalar](c *Comm, name string, buf []T, dest, tag int, mode transport.Mode) *future.Future[Status] {
-	o := c.pointOp(name, dest, tag, sizeOf[T](), 0)
-	o.request.Buf, o.request.Mode = bytesOf(buf), mode
-	return o.start(c, transport.Sending)
-}
-
-func (c *Comm) pointOp(name string, peer, tag, size, least int) *pointOp {
-	o := c.slots.get()
-	o.name, o.size = name, size
+func (c *Comm) pointOp(kind transport.Kind, buf []byte, source, tag, size int) *future.Future[Status] {
+	o := c.receives.get()
+	o.size = size
 	o.Keep((*keeper)(c))
 	r := &o.request
-	r.Peer, r.Tag, r.Done = peer, tag, o
-	if r.Epoch, o.err = c.begin(); o.err == nil {
-		o.err = c.checkPoint(name, peer, tag, least)
+	r.Kind, r.Buf, r.Peer, r.Tag, r.Done = kind, buf, source, tag, o
+	var err error
+	if r.Epoch, err = c.begin(); err == nil {
+		err = c.checkPoint(o.operation(), source, tag, AnySource)
 	}
-	return o
+	switch {
+	case err != nil:
+		r.Buf = nil
+		o.Complete(Status{}, err)
+	case kind == transport.Receiving:
+		c.t.Irecv(r)
+	default:
+		c.t.Probe(r)
+	}
+	return o.Future()
+}
+
+func (o *pointOp) operation() string {
+	if o.request.Kind == transport.Probing {
+		return "Probe"
+	}
+	return "Recv"
+}
+
+// Completed ends the operation.
+func (o *pointOp) Completed(r *transport.Request) {
+	r.Buf = nil // who holds the future need not hold the buffer
+	s, err := status(o.operation(), r, o.size)
+	o.Complete(s, err)
+}
+
+// sendOp is a send under way.
+type sendOp struct {
+	future.Promise[Status]
+	request transport.Request
+	name    string
+	size    int
+}
+
+func (c *Comm) send(name string, buf []byte, dest, tag, size int, mode transport.Mode) *future.Future[Status] {
+	epoch, err := c.begin()
+	if err == nil {
+		err = c.checkPoint(name, dest, tag, 0)
+	}
+	if err != nil {
+		return failed[Status](c, err)
+	}
+	if mode == 0 && c.t.TrySend(dest, tag, epoch, buf) {
+		return c.sent(Status{c.t.Rank(), tag, len(buf) / size})
+	}
+	o := &sendOp{name: name, size: size}
+	o.Keep((*keeper)(c))
+	o.request = transport.Request{Buf: buf, Peer: dest, Tag: tag, Mode: mode, Epoch: epoch, Done: o}
+	c.t.Isend(&o.request)
+	return o.Future()
+}
+
+// Completed ends the operation.
+func (o *sendOp) Completed(r *transport.Request) {
+	r.Buf = nil
+	s, err := status(o.name, r, o.size)
+	o.Complete(s, err)
+}
+
+func (o *sendOp) operation() string { return o.name }
+
+// sent returns a future that is done with s. A done future never changes, so the
+// last one serves again.
+func (c *Comm) sent(s Status) *future.Future[Status] {
+	if last := c.lastSent.Load(); last != nil && last.status == s {
+		return last.Future()
+	}
+	last := &sentFuture{status: s}
+	last.Keep((*keeper)(c))
+	last.Complete(s, nil)
+	c.lastSent.Store(last)
+	return last.Future()
+}
+
+type sentFuture struct {
+	status Status
+	future.Promise[Status]
 }
 
 // checkPoint checks the arguments; least is AnySource where that is allowed.
@@ -121,30 +188,6 @@ func (c *Comm) checkPoint(op string, peer, tag, least int) error {
 		return mpiErrorf(op, ClassTag, "tag %d, expected 0 or more%s", tag, anyTag)
 	}
 	return nil
-}
-
-func (o *pointOp) start(c *Comm, kind transport.Kind) *future.Future[Status] {
-	switch {
-	case o.err != nil:
-		o.request.Buf = nil
-		o.Complete(Status{}, o.err)
-	case kind == transport.Sending:
-		c.t.Isend(&o.request)
-	case kind == transport.Receiving:
-		c.t.Irecv(&o.request)
-	default:
-		c.t.Probe(&o.request)
-	}
-	return o.Future()
-}
-
-func (o *pointOp) operation() string { return o.name }
-
-// Completed ends the operation.
-func (o *pointOp) Completed(r *transport.Request) {
-	r.Buf = nil // what holds the future need not hold the buffer
-	s, err := status(o.name, r, o.size)
-	o.Complete(s, err)
 }
 
 func status(op string, r *transport.Request, size int) (Status, error) {

@@ -39,12 +39,10 @@ func decodeValue[T any](op string, b []byte) (v T, err error) {
 // Status counts encoded bytes.
 func SendValue[T any](c *Comm, v T, dest, tag int) *future.Future[Status] {
 	b, err := encodeValue("SendValue", v)
-	o := c.pointOp("SendValue", dest, tag, 1, 0)
-	o.request.Buf, o.request.Mode = b, transport.Shared
-	if o.err == nil {
-		o.err = err
+	if err != nil {
+		return failed[Status](c, err)
 	}
-	return o.start(c, transport.Sending)
+	return c.send("SendValue", b, dest, tag, 1, transport.Shared)
 }
 
 // RecvValue receives a value that SendValue sent, of the same type.
@@ -137,17 +135,8 @@ func decodeValues[T any](op string, parts [][]byte) ([]T, error) {
 // runValue is run for an operation whose result is what value returns.
 func runValue[T any](c *Comm, name string, bad error, a collective.Algorithm, value func() (T, error)) *future.Future[T] {
 	o := &collectiveValue[T]{value: value}
-	o.exchange.Name = name
 	o.Keep((*keeper)(c))
-	epoch, err := c.begin()
-	if err == nil {
-		seq := c.sequence(epoch)
-		if err = bad; err == nil {
-			o.exchange.Start(c.t, epoch, transport.AnyTag-seq, a, o)
-			return o.Future()
-		}
-	}
-	o.Complete(*new(T), err)
+	c.start(&o.exchange, name, bad, a, o)
 	return o.Future()
 }
 

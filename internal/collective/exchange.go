@@ -2,7 +2,6 @@ package collective
 
 import (
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -22,8 +21,8 @@ type Algorithm interface {
 // message. It must not block.
 type Ender interface{ Ended(error) }
 
-// An Exchange carries out an Algorithm. It belongs into the operation's own
-// struct, and must not be copied once Start was called.
+// An Exchange carries out an Algorithm. It must not be copied. After an operation
+// that ended with nil it may carry out another.
 type Exchange struct {
 	Name string // of the operation, for people
 
@@ -36,12 +35,10 @@ type Exchange struct {
 	round    atomic.Int32
 	more     bool
 	requests []transport.Request
-	few      [1]transport.Request // where requests are if there is but one
-	pending  atomic.Int32         // requests, and one for run while it starts them
+	pending  atomic.Int32 // requests, and one for run while it starts them
 
-	mu      sync.Mutex
-	started bool // run has started all requests of the round
-	err     error
+	started atomic.Bool // run has started all requests of the round
+	err     atomic.Pointer[error]
 }
 
 // A LengthError says that a message of a collective operation is not as long as
@@ -60,7 +57,8 @@ func (e *LengthError) Error() string {
 // the same at all ranks, and no other operation of the epoch has it.
 func (x *Exchange) Start(comm transport.Comm, epoch transport.Epoch, tag int, a Algorithm, done Ender) {
 	x.comm, x.epoch, x.tag, x.algorithm, x.done = comm, epoch, tag, a, done
-	x.requests, x.more = x.few[:0], true
+	x.round.Store(0)
+	x.more = true
 	x.run()
 }
 
@@ -99,6 +97,9 @@ func (x *Exchange) Taken(k int) []byte { return x.requests[:k+1][k].Buf }
 
 func (x *Exchange) add(kind transport.Kind, r transport.Request) {
 	r.Tag, r.Epoch, r.Done, r.Kind = x.tag, x.epoch, x, kind
+	if x.requests == nil {
+		x.requests = make([]transport.Request, 0, 2) // as many as a leaf of a tree has
+	}
 	x.requests = append(x.requests, r)
 }
 
@@ -109,24 +110,25 @@ func (x *Exchange) run() {
 			x.done.Ended(nil)
 			return
 		}
-		x.requests, x.started = x.requests[:0], false
+		x.requests = x.requests[:0]
+		x.started.Store(false)
 		if err := x.ask(); err != nil {
 			x.done.Ended(err)
 			return
 		}
 		x.pending.Store(int32(len(x.requests)) + 1)
 		for i := range x.requests {
-			if r := &x.requests[i]; r.Kind == transport.Sending {
-				x.comm.Isend(r)
-			} else {
+			switch r := &x.requests[i]; {
+			case r.Kind == transport.Receiving:
 				x.comm.Irecv(r)
+			case r.Mode == 0 && x.comm.TrySend(r.Peer, r.Tag, r.Epoch, r.Buf):
+				x.pending.Add(-1)
+			default:
+				x.comm.Isend(r)
 			}
 		}
-		x.mu.Lock()
-		x.started = true
-		failed := x.err != nil
-		x.mu.Unlock()
-		if failed {
+		x.started.Store(true)
+		if x.err.Load() != nil {
 			x.cancel()
 		}
 		if !x.ended() {
@@ -149,19 +151,16 @@ func (x *Exchange) Completed(r *transport.Request) {
 		err = &LengthError{r.Status.Source, r.Status.Bytes, len(r.Buf)}
 	}
 	if err != nil {
-		x.mu.Lock()
-		first := x.err == nil
-		if first {
-			x.err = err
-		}
-		cancel := first && x.started
-		x.mu.Unlock()
-		if cancel {
-			x.cancel()
-		}
+		x.fail(err)
 	}
 	if x.ended() {
 		x.run()
+	}
+}
+
+func (x *Exchange) fail(err error) {
+	if x.err.CompareAndSwap(nil, &err) && x.started.Load() {
+		x.cancel() // else run does
 	}
 }
 
@@ -178,11 +177,9 @@ func (x *Exchange) ended() bool {
 	if x.pending.Add(-1) > 0 {
 		return false
 	}
-	x.mu.Lock()
-	err := x.err
-	x.mu.Unlock()
+	err := x.err.Load()
 	if err != nil {
-		x.done.Ended(err)
+		x.done.Ended(*err)
 	}
 	return err == nil
 }

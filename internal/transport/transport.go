@@ -32,6 +32,10 @@ type Comm interface {
 	// Messages of the new epoch that have arrived already wait for receives.
 	Advance(generation int, cause error)
 
+	// TrySend sends buf to rank dest if that can be done with at once, and says
+	// whether it did: then buf may be changed again. Otherwise nothing has
+	// happened. It is Isend without a Request, for the most frequent of messages.
+	TrySend(dest, tag int, epoch Epoch, buf []byte) bool
 	// Isend sends r.Buf to r.Peer. A send of r.Mode Synchronous is done when a
 	// receive has matched it, any other as soon as r.Buf may be changed.
 	Isend(r *Request)

@@ -19,10 +19,21 @@ type group struct {
 	subs map[transport.Name]*sub
 }
 
-// sub is a communicator that some of its members have made, and others not yet.
+// sub is a communicator that some of its members have made, and others may yet.
 type sub struct {
 	*group
-	missing int
+	missing []bool // which, by their ranks in the parent
+	count   int    // of them
+}
+
+// settle notes that a rank has made s or never will. It says whether no rank is
+// missing any more.
+func (s *sub) settle(rank int) bool {
+	if s.missing[rank] {
+		s.missing[rank] = false
+		s.count--
+	}
+	return s.count == 0
 }
 
 // Comm is one rank's side of a communicator.
@@ -78,23 +89,29 @@ func (c *Comm) Sub(name transport.Name, members []int, done func(transport.Comm,
 		if g.subs == nil {
 			g.subs = make(map[transport.Name]*sub)
 		}
-		s = &sub{newGroup(n, name.Epoch), n}
+		s = &sub{newGroup(n, name.Epoch), make([]bool, len(g.ports)), n}
+		for i := range s.missing {
+			s.missing[i] = members == nil
+		}
+		for _, member := range members {
+			s.missing[member] = true
+		}
 		g.subs[name] = s
 	}
-	if s.missing--; s.missing == 0 {
+	if s.settle(c.rank) {
 		delete(g.subs, name)
 	}
 	g.mu.Unlock()
 	done(&Comm{s.group, rank}, nil)
 }
 
-// forget drops the communicators that not all members made before an error:
-// the others never will.
-func (g *group) forget(e transport.Epoch) {
+// forget notes that a rank in epoch e will make no communicator named before.
+// Others still may, and then share it with those that have.
+func (g *group) forget(rank int, e transport.Epoch) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for name := range g.subs {
-		if name.Epoch.Stale(e) {
+	for name, s := range g.subs {
+		if name.Epoch.Stale(e) && s.settle(rank) {
 			delete(g.subs, name)
 		}
 	}
@@ -104,14 +121,39 @@ func (g *group) forget(e transport.Epoch) {
 // rank has it any more.
 func (c *Comm) Close() error { return nil }
 
+// TrySend delivers the message to a receive that waits for it, or buffers it if
+// it is short.
+func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
+	status := transport.Status{Source: c.rank, Tag: tag, Bytes: len(buf)}
+	p := &c.g.ports[dest]
+	p.mu.Lock()
+	probes, recv := p.take(status, epoch)
+	sent := recv != nil
+	if !sent && len(buf) <= EagerLimit {
+		sent = true
+		p.buffer(status, epoch, buf, false)
+	}
+	p.mu.Unlock()
+	complete(probes)
+	if recv != nil {
+		fill(recv, status, buf, false)
+		recv.Done.Completed(recv)
+	}
+	return sent
+}
+
 // Isend delivers the message to a receive that waits for it, or queues it.
 func (c *Comm) Isend(r *transport.Request) {
 	r.Kind, r.Where, r.Err = transport.Sending, nil, nil
 	r.Status = transport.Status{Source: c.rank, Tag: r.Tag, Bytes: len(r.Buf)}
+	if own := c.port(); r.Epoch != own.epochNow() {
+		r.Err = own.causeNow()
+		r.Done.Completed(r)
+		return
+	}
 	p := &c.g.ports[r.Peer]
-
 	p.mu.Lock()
-	probes, recv := p.take(r)
+	probes, recv := p.take(r.Status, r.Epoch)
 	if recv != nil {
 		p.mu.Unlock()
 		complete(probes)
@@ -122,9 +164,7 @@ func (c *Comm) Isend(r *transport.Request) {
 	}
 	eager := r.Mode&transport.Synchronous == 0 && (len(r.Buf) <= EagerLimit || r.Mode&transport.Shared != 0)
 	if eager {
-		if !r.Epoch.Stale(p.epochNow()) {
-			p.arrived.push(p.buffered(r))
-		}
+		p.buffer(r.Status, r.Epoch, r.Buf, r.Mode&transport.Shared != 0)
 	} else {
 		eager = !c.port().list(p, r)
 	}
@@ -244,7 +284,7 @@ func (c *Comm) Advance(generation int, cause error) {
 		r.Done.Completed(r)
 		r = next
 	}
-	c.g.forget(e)
+	c.g.forget(c.rank, e)
 }
 
 // Pending lists the requests that wait in this rank's queues and in others'.

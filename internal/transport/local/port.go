@@ -55,25 +55,31 @@ func (p *port) advance(e transport.Epoch, cause error) {
 	p.sending.mu.Unlock()
 }
 
+func (p *port) causeNow() error {
+	p.sending.mu.Lock()
+	defer p.sending.mu.Unlock()
+	return p.cause
+}
+
 func matches(r *transport.Request, s transport.Status) bool {
 	return (r.Peer == s.Source || r.Peer == transport.AnySource) &&
 		(r.Tag == s.Tag || r.Tag == transport.AnyTag && s.Tag >= 0)
 }
 
-// take takes the first receive posted that matches the send, and the probes
+// take takes the first receive posted that matches a message, and the probes
 // before it that do, as a list.
-func (p *port) take(send *transport.Request) (probes, recv *transport.Request) {
-	if send.Epoch != p.epochNow() {
+func (p *port) take(s transport.Status, epoch transport.Epoch) (probes, recv *transport.Request) {
+	if epoch != p.epochNow() {
 		return nil, nil
 	}
 	for r := p.first; r != nil; {
 		next := r.Next
-		if matches(r, send.Status) {
+		if matches(r, s) {
 			p.unpost(r)
 			if r.Kind == transport.Receiving {
 				return probes, r
 			}
-			r.Status, r.Next = send.Status, probes
+			r.Status, r.Next = s, probes
 			probes = r
 		}
 		r = next
@@ -126,22 +132,24 @@ func (p *port) unpostAll() *transport.Request {
 	return all
 }
 
-// buffered returns a message with a copy of what r sends.
-func (p *port) buffered(r *transport.Request) *message {
+// buffer queues a copy of a message, unless it is of an epoch that is over; or,
+// if it is shared, the message itself.
+func (p *port) buffer(s transport.Status, epoch transport.Epoch, bytes []byte, shared bool) {
+	if epoch.Stale(p.epochNow()) {
+		return
+	}
 	m := p.free
 	if m == nil {
 		m = new(message)
 	} else {
-		p.free, m.next = m.next, nil
+		p.free = m.next
 		p.freeCount--
 	}
-	m.status, m.epoch, m.shared = r.Status, r.Epoch, r.Mode&transport.Shared != 0
-	if m.shared {
-		m.bytes = r.Buf
-	} else {
-		m.bytes = append(m.inline[:0], r.Buf...)
+	m.status, m.epoch, m.shared, m.bytes = s, epoch, shared, bytes
+	if !shared {
+		m.bytes = append(m.inline[:0], bytes...)
 	}
-	return m
+	p.arrived.push(m)
 }
 
 func (p *port) recycle(m *message) {
