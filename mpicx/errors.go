@@ -86,9 +86,9 @@ func (e *CommCorruptedError) Error() string {
 
 // verdict is what the two errors that all ranks have share.
 type verdict struct {
-	comm   *Comm // the communicator it is an error of, at this rank
-	causes error // what this rank itself raised
-	told   bool  // a Try or Guard has returned it
+	comm   *Comm  // the communicator it is an error of, at this rank
+	causes error  // what this rank itself raised
+	told   uint32 // atomic; 1: a Try has returned it
 }
 
 // Unwrap returns the errors that this rank itself signalled, so that errors.Is

@@ -127,7 +127,8 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 			*err = &PanicError{c.Rank(), v, debug.Stack()}
 		}
 		if c.proc.dead.Load() {
-			*err = nil
+			*err = nil // nobody is told, and it takes part in nothing
+			return
 		}
 		if *err != nil {
 			c.raise(newFailure(describe(*err), 0), true, *err)

@@ -165,7 +165,7 @@ func (c *Comm) join() {
 func (c *Comm) raise(f Failure, corrupt bool, cause error) *raised {
 	t := &c.trouble
 	t.mu.Lock()
-	if t.corrupted != nil || t.closed {
+	if t.corrupted != nil || t.closed || c.proc.dead.Load() {
 		t.mu.Unlock()
 		return nil
 	}

@@ -145,7 +145,7 @@ func (c *Comm) everyoneHas(err error) bool {
 	var v *verdict
 	if p, ok := errors.AsType[*PropagatedError](err); ok {
 		v = &p.verdict
-		if v.told && err != error(p) {
+		if atomic.LoadUint32(&v.told) != 0 && err != error(p) {
 			return false
 		}
 	} else if k, ok := errors.AsType[*CommCorruptedError](err); ok {
@@ -156,7 +156,7 @@ func (c *Comm) everyoneHas(err error) bool {
 
 func markTold(err error) {
 	if p, ok := err.(*PropagatedError); ok {
-		p.told = true
+		atomic.StoreUint32(&p.told, 1)
 	}
 }
 

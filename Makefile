@@ -1,0 +1,44 @@
+# What people and CI run. `make` alone tests.
+
+GOLANGCI_LINT_VERSION := v2.8.0
+TAGS :=
+
+.PHONY: test race vet lint bench fuzz matrices portable figures ci
+
+test:
+	go test -tags '$(TAGS)' ./...
+
+race:
+	go test -race -tags '$(TAGS)' ./...
+
+vet:
+	go vet -tags '$(TAGS)' ./...
+
+# The linter is built from source, once a machine.
+lint:
+	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION) run
+
+# One table: each row measures ours and what it is compared with side by side.
+bench:
+	go run ./internal/bench
+
+# Figures of the README.
+figures:
+	go run ./internal/bench -rows 'Figure 2' -plot docs/figure2.png
+	go run ./examples/krylov -compare -plot docs/residual.png
+
+# Each fuzz target for a while: make fuzz FUZZTIME=10m
+FUZZTIME := 30s
+fuzz:
+	./internal/scripts/fuzz $(FUZZTIME)
+
+# Writes testdata/matrices anew.
+matrices:
+	go run ./internal/genmatrices
+
+# Pure Go builds and vets wherever Go runs.
+portable:
+	./internal/scripts/portable
+
+ci:
+	.ci/run
