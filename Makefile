@@ -1,6 +1,6 @@
 # What people and CI run. `make` alone tests.
 
-GOLANGCI_LINT_VERSION := v2.8.0
+GOLANGCI_LINT_VERSION := v2.15.0
 TAGS :=
 
 .PHONY: test race vet lint bench fuzz matrices portable figures ci

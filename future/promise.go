@@ -82,8 +82,8 @@ func (p *Panicked) Unwrap() error {
 	return err
 }
 
-// Catch, deferred, turns a panic into an error: what was thrown into its error,
-// any other panic into a [*Panicked], to complete a future with.
+// Catch turns a panic into an error to complete a future with, when deferred:
+// what was thrown into its error, any other panic into a [*Panicked].
 func Catch(err *error) {
 	switch v := recover().(type) {
 	case nil:

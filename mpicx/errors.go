@@ -102,6 +102,7 @@ func (v *verdict) Common() bool { return true }
 // A Class says of what kind an MPIError is, in MPI's terms.
 type Class int
 
+// The classes that operations of this package report.
 const (
 	ClassOther       Class = iota // MPI_ERR_OTHER: see the text
 	ClassBuffer                   // MPI_ERR_BUFFER: buffers do not fit one another

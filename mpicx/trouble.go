@@ -105,7 +105,7 @@ func (c *Comm) isLost() bool {
 
 // report joins what has to be joined, and returns the error to report, or a
 // channel to wait for it, or neither.
-func (c *Comm) report() (error, <-chan struct{}) {
+func (c *Comm) report() (<-chan struct{}, error) {
 	c.proc.join()
 	var wait <-chan struct{}
 	c.lineage(func(a *Comm) bool {
@@ -120,7 +120,7 @@ func (c *Comm) report() (error, <-chan struct{}) {
 		t.mu.Unlock()
 		return true
 	})
-	return c.oldest(true), wait // in this order: nothing is missed
+	return wait, c.oldest(true) // looked at in this order, so that nothing is missed
 }
 
 // verdict blocks until the errors that this rank has noticed are resolved, and
@@ -132,7 +132,7 @@ func (c *Comm) verdict(ctx context.Context) error {
 	place := c.proc.enter()
 	defer c.proc.leave(place)
 	for {
-		err, wait := c.report()
+		wait, err := c.report()
 		if err != nil || wait == nil {
 			return err
 		}
@@ -407,7 +407,7 @@ func (k *keeper) Troubled() bool { return (*Comm)(k).isTroubled() }
 func (k *keeper) Verdict(ctx context.Context) error { return (*Comm)(k).verdict(ctx) }
 
 func (k *keeper) TryVerdict() (error, bool) {
-	err, wait := (*Comm)(k).report()
+	wait, err := (*Comm)(k).report()
 	return err, err != nil || wait == nil
 }
 

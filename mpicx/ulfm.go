@@ -14,11 +14,11 @@ import (
 type Errhandler int
 
 const (
-	// ErrorsPropagate: the first rank to meet a dead process tells all others,
+	// ErrorsPropagate has the first rank to meet a dead process tell all others,
 	// which get a *CommCorruptedError.
 	ErrorsPropagate Errhandler = iota
-	// ErrorsReturn: operations that involve a dead process report that, nothing
-	// else happens by itself.
+	// ErrorsReturn has operations that involve a dead process report that, and
+	// nothing else happens by itself.
 	ErrorsReturn
 )
 

@@ -12,6 +12,7 @@ type Private struct {
 // A Kind says which operation a request is of.
 type Kind uint8
 
+// The kinds of requests; Idle is none.
 const (
 	Idle Kind = iota
 	Sending

@@ -84,9 +84,9 @@ type Name struct {
 type Mode uint8
 
 const (
-	// Synchronous: the send is done only once a receive has matched it.
+	// Synchronous sends are done only once a receive has matched them.
 	Synchronous Mode = 1 << iota
-	// Shared: nobody will ever change the bytes of Buf again, so that a
+	// Shared says that nobody will ever change the bytes of Buf again, so that a
 	// transport within one process may hand them to an Alloc-less receiver that
 	// asks for them (Request.Take) as they are.
 	Shared

@@ -124,13 +124,18 @@ func (c *Comm) Close() error { return nil }
 // TrySend delivers the message to a receive that waits for it, or buffers it if
 // it is short.
 func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
+	if epoch != c.Epoch() {
+		return false // Isend says why
+	}
 	status := transport.Status{Source: c.rank, Tag: tag, Bytes: len(buf)}
 	p := &c.g.ports[dest]
 	p.mu.Lock()
+	if len(buf) > EagerLimit && !p.expects(status, epoch) {
+		p.mu.Unlock()
+		return false
+	}
 	probes, recv := p.take(status, epoch)
-	sent := recv != nil
-	if !sent && len(buf) <= EagerLimit {
-		sent = true
+	if recv == nil {
 		p.buffer(status, epoch, buf, false)
 	}
 	p.mu.Unlock()
@@ -139,7 +144,7 @@ func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
 		fill(recv, status, buf, false)
 		recv.Done.Completed(recv)
 	}
-	return sent
+	return true
 }
 
 // Isend delivers the message to a receive that waits for it, or queues it.

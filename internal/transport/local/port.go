@@ -66,6 +66,19 @@ func matches(r *transport.Request, s transport.Status) bool {
 		(r.Tag == s.Tag || r.Tag == transport.AnyTag && s.Tag >= 0)
 }
 
+// expects says whether a receive posted matches a message.
+func (p *port) expects(s transport.Status, epoch transport.Epoch) bool {
+	if epoch != p.epochNow() {
+		return false
+	}
+	for r := p.first; r != nil; r = r.Next {
+		if r.Kind == transport.Receiving && matches(r, s) {
+			return true
+		}
+	}
+	return false
+}
+
 // take takes the first receive posted that matches a message, and the probes
 // before it that do, as a list.
 func (p *port) take(s transport.Status, epoch transport.Epoch) (probes, recv *transport.Request) {
