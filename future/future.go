@@ -223,11 +223,13 @@ func (c *core) close(b *broadcast) {
 	})
 }
 
+const completedTwice = "future: completed twice"
+
 // settle publishes the result. It panics if that was done before.
 func (c *core) settle() {
 	place := c.slot.Swap(settled)
 	if place == settled {
-		panic("future: completed twice")
+		panic(completedTwice)
 	}
 	if place != nil {
 		place.wake <- struct{}{}

@@ -21,6 +21,9 @@ func (p *Promise[T]) Future() *Future[T] { return &p.future }
 // Complete ends the future with a value, or with an error if err is not nil.
 // It never blocks. A second call panics.
 func (p *Promise[T]) Complete(value T, err error) {
+	if p.future.isDone() {
+		panic(completedTwice) // before the result changes
+	}
 	if err == nil {
 		p.future.value = value
 	}

@@ -31,7 +31,7 @@ func WaitAll(ctx context.Context, fs ...Waiter) error {
 		if err == nil {
 			continue
 		}
-		if isCommon(err) || ctx.Err() != nil {
+		if isCommon(err) || isCause(ctx, err) {
 			return err
 		}
 		if first == nil {
@@ -44,6 +44,11 @@ func WaitAll(ctx context.Context, fs ...Waiter) error {
 func isCommon(err error) bool {
 	var c Common
 	return errors.As(err, &c) && c.Common()
+}
+
+// isCause says whether err is why ctx ended, rather than an operation's own.
+func isCause(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
 }
 
 // WaitAny waits until one of fs is done. It returns its index, the lowest if
@@ -71,11 +76,13 @@ func WaitAny(ctx context.Context, fs ...Waiter) (int, error) {
 			return i, err
 		}
 	}
-	if chosen < len(fs) { // done, but an error of the party is on its way
-		return chosen, fs[chosen].Wait(ctx)
-	}
-	if err := fs[0].Wait(ctx); err != nil { // which knows better why ctx ended
+	ended := chosen == len(fs)
+	if ended {
+		chosen = 0 // a future knows better why ctx ended
+	} // else it is done, but an error of the party is on its way
+	err := fs[chosen].Wait(ctx)
+	if isCause(ctx, err) || ended && isCommon(err) {
 		return -1, err
 	}
-	return 0, nil
+	return chosen, err
 }

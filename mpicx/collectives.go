@@ -18,11 +18,8 @@ import (
 func (c *Comm) run(name string, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
 	p := c.untyped.get()
 	p.Keep((*keeper)(c))
-	r := c.idleRun.Swap(nil)
-	if r == nil {
-		r = &collectiveRun{comm: c}
-	}
-	r.promise, r.finish = p, finish
+	r := c.idleRuns.get()
+	r.comm, r.promise, r.finish = c, p, finish
 	c.start(&r.exchange, name, bad, a, r)
 	return p.Future()
 }
@@ -58,7 +55,7 @@ func (r *collectiveRun) Ended(err error) {
 			r.finish()
 		}
 		r.promise, r.finish = nil, nil
-		r.comm.idleRun.Store(r)
+		r.comm.idleRuns.put(r)
 	}
 	p.Complete(struct{}{}, mpiError(name, err))
 }

@@ -37,13 +37,13 @@ func Ssend[T Scalar](c *Comm, buf []T, dest, tag int) *future.Future[Status] {
 // AnyTag, into buf (MPI_Irecv). It may be shorter than buf: Status.Count tells.
 // One that is longer is an *MPIError of ClassTruncate.
 func Recv[T Scalar](c *Comm, buf []T, source, tag int) *future.Future[Status] {
-	return c.pointOp(transport.Receiving, bytesOf(buf), source, tag, sizeOf[T]())
+	return c.receive(transport.Receiving, bytesOf(buf), source, tag, sizeOf[T]())
 }
 
 // Probe is done when a message is there that Recv would receive, and tells its
 // Status (MPI_Iprobe). It leaves the message.
 func Probe[T Scalar](c *Comm, source, tag int) *future.Future[Status] {
-	return c.pointOp(transport.Probing, nil, source, tag, sizeOf[T]())
+	return c.receive(transport.Probing, nil, source, tag, sizeOf[T]())
 }
 
 // RecvSlice is Recv of a message of any length, into a new slice.
@@ -79,17 +79,12 @@ func (o *sliceOp[T]) Completed(r *transport.Request) {
 
 func (o *sliceOp[T]) operation() string { return "RecvSlice" }
 
-// pointOp is a receive or probe under way.
-type pointOp struct {
-	future.Promise[Status]
-	request transport.Request
-	size    int // of an element
-}
-
-func (c *Comm) pointOp(kind transport.Kind, buf []byte, source, tag, size int) *future.Future[Status] {
-	o := c.receives.get()
-	o.size = size
-	o.Keep((*keeper)(c))
+// receive starts a receive or a probe.
+func (c *Comm) receive(kind transport.Kind, buf []byte, source, tag, size int) *future.Future[Status] {
+	p := c.statuses.get()
+	p.Keep((*keeper)(c))
+	o := c.idleReceives.get()
+	o.comm, o.promise, o.size = c, p, size
 	r := &o.request
 	r.Kind, r.Buf, r.Peer, r.Tag, r.Done = kind, buf, source, tag, o
 	var err error
@@ -98,17 +93,26 @@ func (c *Comm) pointOp(kind transport.Kind, buf []byte, source, tag, size int) *
 	}
 	switch {
 	case err != nil:
-		r.Buf = nil
-		o.Complete(Status{}, err)
+		r.Err = err
+		o.Completed(r)
 	case kind == transport.Receiving:
 		c.t.Irecv(r)
 	default:
 		c.t.Probe(r)
 	}
-	return o.Future()
+	return p.Future()
 }
 
-func (o *pointOp) operation() string {
+// receiveOp is what a receive or probe needs only until it is done. Then it
+// serves again.
+type receiveOp struct {
+	comm    *Comm
+	promise *future.Promise[Status]
+	request transport.Request
+	size    int // of an element
+}
+
+func (o *receiveOp) operation() string {
 	if o.request.Kind == transport.Probing {
 		return "Probe"
 	}
@@ -116,10 +120,12 @@ func (o *pointOp) operation() string {
 }
 
 // Completed ends the operation.
-func (o *pointOp) Completed(r *transport.Request) {
-	r.Buf = nil // who holds the future need not hold the buffer
+func (o *receiveOp) Completed(r *transport.Request) {
+	p := o.promise
 	s, err := status(o.operation(), r, o.size)
-	o.Complete(s, err)
+	o.promise, r.Buf, r.Err = nil, nil, nil
+	o.comm.idleReceives.put(o)
+	p.Complete(s, err)
 }
 
 // sendOp is a send under way.

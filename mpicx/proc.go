@@ -19,9 +19,10 @@ type proc struct {
 	rank int
 	log  *slog.Logger // nil: silent
 
-	// place is where the rank's goroutine waits. While it is taken, that is nil,
-	// and the rank is inside an operation: one atomic swap says both.
-	place atomic.Pointer[future.Place]
+	// inside is the communicator that a goroutine of the rank waits on, in place;
+	// nil: none does.
+	inside atomic.Pointer[Comm]
+	place  *future.Place
 	// extra counts what else keeps the rank attending: further goroutines that
 	// wait, channels that are watched, and that the rank has left.
 	extra atomic.Int32
@@ -29,23 +30,30 @@ type proc struct {
 	dead atomic.Bool // mpicxtest.Die ended it
 
 	mu       sync.Mutex
-	unjoined []*Comm // with a round that is noticed, but not joined
+	unjoined []debt
 	owing    atomic.Int32
 }
 
-func newProc(rank int, log *slog.Logger) *proc {
-	p := &proc{rank: rank, log: log}
-	p.place.Store(future.NewPlace())
-	return p
+// A debt is a round that is noticed, but not joined.
+type debt struct {
+	comm  *Comm
+	round uint64
 }
 
-// enter begins an operation that may block; leave ends it.
-func (p *proc) enter() *future.Place {
-	place := p.place.Swap(nil)
-	if place == nil {
+func newProc(rank int, log *slog.Logger) *proc {
+	return &proc{rank: rank, log: log, place: future.NewPlace()}
+}
+
+// enter begins an operation on c that may block; leave ends it.
+func (p *proc) enter(c *Comm) *future.Place {
+	place := p.place
+	if !p.inside.CompareAndSwap(nil, c) {
+		place = nil
 		p.extra.Add(1)
 	}
-	p.join()
+	if p.owing.Load() > 0 && c.unreported() == nil {
+		p.join()
+	}
 	return place
 }
 
@@ -53,11 +61,20 @@ func (p *proc) leave(place *future.Place) {
 	if place == nil {
 		p.extra.Add(-1)
 	} else {
-		p.place.Store(place)
+		p.inside.Store(nil)
 	}
 }
 
-func (p *proc) attending() bool { return p.place.Load() == nil || p.extra.Load() > 0 }
+// attending says whether the rank is inside an operation. It is not if that is
+// about to end with an error: its program will have been told of that one, but
+// knows of no later one, and what it raises next belongs with that (P2).
+func (p *proc) attending() bool {
+	if p.extra.Load() > 0 {
+		return true
+	}
+	c := p.inside.Load()
+	return c != nil && c.unreported() == nil
+}
 
 // attend keeps the rank attending for good: it has left.
 func (p *proc) attend() {
@@ -66,9 +83,9 @@ func (p *proc) attend() {
 }
 
 // owes notes that c has a round that this rank has to join.
-func (p *proc) owes(c *Comm) {
+func (p *proc) owes(c *Comm, round uint64) {
 	p.mu.Lock()
-	p.unjoined = append(p.unjoined, c)
+	p.unjoined = append(p.unjoined, debt{c, round})
 	p.owing.Store(int32(len(p.unjoined)))
 	p.mu.Unlock()
 	if p.attending() {
@@ -79,7 +96,7 @@ func (p *proc) owes(c *Comm) {
 // paid notes that the rank has joined c's round.
 func (p *proc) paid(c *Comm) {
 	p.mu.Lock()
-	p.unjoined = slices.DeleteFunc(p.unjoined, func(o *Comm) bool { return o == c })
+	p.unjoined = slices.DeleteFunc(p.unjoined, func(d debt) bool { return d.comm == c })
 	p.owing.Store(int32(len(p.unjoined)))
 	p.mu.Unlock()
 }
@@ -92,7 +109,7 @@ func (p *proc) join() {
 	p.mu.Lock()
 	todo := slices.Clone(p.unjoined)
 	p.mu.Unlock()
-	for _, c := range todo {
-		c.join()
+	for _, d := range todo {
+		d.comm.join(d.round)
 	}
 }

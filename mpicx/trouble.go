@@ -2,7 +2,6 @@ package mpicx
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 
@@ -20,6 +19,7 @@ type trouble struct {
 	verdicts  []error             // that no Wait has reported, oldest first
 	corrupted *CommCorruptedError // every Wait reports it
 	raised    []*raised           // here, and not resolved yet
+	moving    int                 // not 0: to the next epoch, and no Wait reports why before
 	changed   chan struct{}       // closed at the next verdict; nil: nobody waits for it
 	closed    bool
 
@@ -66,6 +66,7 @@ func (c *Comm) peek(take bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
+	case take && t.moving > 0:
 	case len(t.verdicts) > 0:
 		err := t.verdicts[0]
 		if take {
@@ -103,15 +104,13 @@ func (c *Comm) isLost() bool {
 	return len(t.verdicts) == 0 && (t.corrupted != nil || t.closed)
 }
 
-// report joins what has to be joined, and returns the error to report, or a
-// channel to wait for it, or neither.
+// report returns the error to report, or a channel to wait for it, or neither.
 func (c *Comm) report() (<-chan struct{}, error) {
-	c.proc.join()
 	var wait <-chan struct{}
 	c.lineage(func(a *Comm) bool {
 		t := &a.trouble
 		t.mu.Lock()
-		if t.noticed && t.corrupted == nil && wait == nil {
+		if (t.noticed && t.corrupted == nil || t.moving > 0) && wait == nil {
 			if t.changed == nil {
 				t.changed = make(chan struct{})
 			}
@@ -129,17 +128,18 @@ func (c *Comm) verdict(ctx context.Context) error {
 	if !c.isTroubled() {
 		return nil
 	}
-	place := c.proc.enter()
-	defer c.proc.leave(place)
 	for {
 		wait, err := c.report()
 		if err != nil || wait == nil {
 			return err
 		}
 		ctx = patient(ctx)
+		place := c.proc.enter(c)
 		select {
 		case <-wait:
+			c.proc.leave(place) // before it takes the verdict: see attending
 		case <-ctx.Done():
+			c.proc.leave(place)
 			if patient(ctx) == ctx {
 				return context.Cause(ctx)
 			}
@@ -147,10 +147,14 @@ func (c *Comm) verdict(ctx context.Context) error {
 	}
 }
 
-// join agrees to the end of the round that was noticed.
-func (c *Comm) join() {
+// join agrees to the end of the round that was noticed, if it is still open.
+func (c *Comm) join(round uint64) {
 	t := &c.trouble
 	t.mu.Lock()
+	if t.round != round {
+		t.mu.Unlock()
+		return
+	}
 	due := t.noticed && !t.joined
 	t.joined = t.noticed
 	t.mu.Unlock()
@@ -205,9 +209,9 @@ func (l *listener) Noticed(round uint64, by int, corrupt bool) {
 	}
 	c.interrupt(corrupt)
 	if due {
-		c.proc.owes(c)
+		c.proc.owes(c, round)
 		if closed {
-			c.join()
+			c.join(round)
 		}
 	}
 }
@@ -229,7 +233,7 @@ func (l *listener) Resolved(v *errchan.Verdict) {
 		causes = append(causes, r.cause)
 	}
 	var err error
-	if common := (verdict{comm: c, causes: errors.Join(causes...)}); v.Corrupt {
+	if common := (verdict{comm: c, causes: together(causes)}); v.Corrupt {
 		t.corrupted = &CommCorruptedError{Failures: failuresOf(v), verdict: common}
 		err = t.corrupted
 		own = len(t.raised)
@@ -246,9 +250,8 @@ func (l *listener) Resolved(v *errchan.Verdict) {
 	t.noticed = len(t.raised) > 0
 	t.joined = t.noticed
 	t.round = v.Round + 1
+	t.moving++
 	c.update()
-	changed := t.changed
-	t.changed = nil
 	t.mu.Unlock()
 
 	c.proc.paid(c)
@@ -259,6 +262,19 @@ func (l *listener) Resolved(v *errchan.Verdict) {
 		c.log(levelOf(false), "resolved", v.Round, "failures", len(v.Reports))
 	}
 	c.advance(c.generation, err)
+	c.moved()
+}
+
+// moved lets Waits report what ended the epoch. Before that, a program that was
+// told could begin operations in the old one, and they would end with the same
+// error again.
+func (c *Comm) moved() {
+	t := &c.trouble
+	t.mu.Lock()
+	t.moving--
+	changed := t.changed
+	t.changed = nil
+	t.mu.Unlock()
 	if changed != nil {
 		close(changed)
 	}
@@ -270,10 +286,14 @@ func (l *listener) Resolved(v *errchan.Verdict) {
 func (c *Comm) advance(generation int, err error) {
 	c.t.Advance(generation, err)
 	for _, d := range c.derived() {
-		if corrupted, ok := err.(*CommCorruptedError); ok {
+		corrupted, ok := err.(*CommCorruptedError)
+		if ok {
 			d.lose(corrupted)
 		}
 		d.advance(generation, err)
+		if ok {
+			d.moved()
+		}
 	}
 }
 
@@ -293,13 +313,9 @@ func (c *Comm) lose(err *CommCorruptedError) {
 	default:
 		t.verdicts = append(t.verdicts, err)
 	}
+	t.moving++
 	c.update()
-	changed := t.changed
-	t.changed = nil
 	t.mu.Unlock()
-	if changed != nil {
-		close(changed)
-	}
 }
 
 func (c *Comm) derived() []*Comm {
@@ -340,8 +356,9 @@ func (c *Comm) close() {
 	t.closed = true
 	t.verdicts = nil
 	c.update()
+	round := t.round
 	t.mu.Unlock()
-	c.join()
+	c.join(round)
 	if c.parent != nil {
 		c.parent.trouble.mu.Lock()
 		delete(c.parent.trouble.children, c)
@@ -355,7 +372,7 @@ type keeper Comm
 var _ future.Keeper = (*keeper)(nil)
 
 func (k *keeper) Park(ctx context.Context) (*future.Place, <-chan struct{}) {
-	place := k.proc.enter()
+	place := k.proc.enter((*Comm)(k))
 	if place == nil {
 		place = future.NewPlace()
 		place.Spare = true
@@ -408,6 +425,9 @@ func (k *keeper) Verdict(ctx context.Context) error { return (*Comm)(k).verdict(
 
 func (k *keeper) TryVerdict() (error, bool) {
 	wait, err := (*Comm)(k).report()
+	if err == nil && wait != nil {
+		k.proc.join()
+	}
 	return err, err != nil || wait == nil
 }
 
@@ -425,6 +445,10 @@ func (c *Comm) Err() error {
 	if !c.isTroubled() {
 		return nil
 	}
-	c.proc.join()
-	return c.unreported()
+	err := c.unreported()
+	if err == nil {
+		c.proc.join()
+		err = c.unreported()
+	}
+	return err
 }

@@ -36,7 +36,7 @@ func (e *codeError) Error() string  { return fmt.Sprintf("error %d", e.code) }
 func (e *codeError) ErrorCode() int { return e.code }
 
 func (c *Comm) signal(ctx context.Context, err error) error {
-	r := c.raise(newFailure(err, 2), false, err)
+	r := c.raise(newFailure(err, 2), false, traced(err))
 	if err := c.verdict(ctx); err != nil || r == nil {
 		return err
 	}
@@ -57,6 +57,7 @@ func (c *Comm) signal(ctx context.Context, err error) error {
 // fn returned it.
 func (c *Comm) Try(ctx context.Context, fn func(context.Context) error) error {
 	s := c.enterScope(ctx, false)
+	defer s.leaveOuter()
 	err := s.run(fn)
 	switch {
 	case err == nil:
@@ -89,11 +90,16 @@ func (c *Comm) TryAll(ctx context.Context, fn func(context.Context) error) error
 	// All have succeeded; now all know once all have begun a second barrier. An
 	// error that ends it is not of fn: the next operation reports it.
 	f := c.Barrier()
-	select {
-	case <-f.Done():
-		return nil
-	case <-patient(ctx).Done():
-		return f.Wait(ctx)
+	for {
+		ctx = patient(ctx)
+		select {
+		case <-f.Done():
+			return nil
+		case <-ctx.Done():
+			if patient(ctx) == ctx { // else that error has ended a Try around this one
+				return f.Wait(ctx)
+			}
+		}
 	}
 }
 
@@ -105,6 +111,7 @@ func (c *Comm) TryAll(ctx context.Context, fn func(context.Context) error) error
 // The context that fn gets ends when the communicator is corrupted.
 func (c *Comm) Guard(ctx context.Context, fn func(context.Context) error) (err error) {
 	s := c.enterScope(ctx, true)
+	defer s.leaveOuter()
 	err = errUnwinding
 	defer c.unwinding(&err)
 	err = s.run(fn)
@@ -128,7 +135,7 @@ func (c *Comm) unwinding(err *error) {
 		cause = ErrGoexit
 	}
 	if cause != nil {
-		c.raise(newFailure(cause, 2), true, cause)
+		c.raise(newFailure(cause, 2), true, traced(cause))
 	}
 	if v != nil {
 		panic(v)
@@ -166,6 +173,7 @@ type scope struct {
 	cancel context.CancelCauseFunc
 	comm   *Comm
 	outer  context.Context
+	around *scope // the next one outside on the same communicator; nil: none
 	guard  bool
 	inner  atomic.Int32 // Try calls on the same communicator inside
 	ended  atomic.Bool  // by an error of a peer
@@ -214,8 +222,11 @@ func (c *Comm) enterScope(ctx context.Context, guard bool) *scope {
 	ctx = patient(ctx) // the error that ended it is another Try's
 	s := &scope{comm: c, outer: ctx, guard: guard}
 	s.Context, s.cancel = context.WithCancelCause(ctx)
-	if around := scopeOf(ctx); around != nil && around.comm == c {
-		around.inner.Add(1)
+	for s.around = scopeOf(ctx); s.around != nil && s.around.comm != c; {
+		s.around = scopeOf(s.around.outer)
+	}
+	if s.around != nil {
+		s.around.inner.Add(1)
 	}
 	t := &c.trouble
 	t.mu.Lock()
@@ -224,7 +235,14 @@ func (c *Comm) enterScope(ctx context.Context, guard bool) *scope {
 	}
 	t.scopes[s] = struct{}{}
 	t.mu.Unlock()
-	for a := c; a != nil; a = a.parent { // an error that came just before
+	s.catchUp()
+	return s
+}
+
+// catchUp interrupts the scope for errors that came when it was not there, or
+// that a Try inside of it was to report.
+func (s *scope) catchUp() {
+	for a := s.comm; a != nil; a = a.parent {
 		t := &a.trouble
 		t.mu.Lock()
 		due := t.noticed || len(t.verdicts) > 0 || t.corrupted != nil
@@ -234,7 +252,6 @@ func (c *Comm) enterScope(ctx context.Context, guard bool) *scope {
 			s.interrupt(corrupt)
 		}
 	}
-	return s
 }
 
 // run calls fn, leaves the scope, and returns what fn returned or threw.
@@ -257,10 +274,17 @@ func (s *scope) leave() {
 	t.mu.Lock()
 	delete(t.scopes, s)
 	t.mu.Unlock()
-	if around := scopeOf(s.outer); around != nil && around.comm == s.comm {
-		around.inner.Add(-1)
-	}
 	s.cancel(nil)
+}
+
+// leaveOuter lets the next error interrupt the scope around this one, when the
+// call that made this one ends: until then errors are this one's to report, its
+// own signal too.
+func (s *scope) leaveOuter() {
+	if s.around != nil {
+		s.around.inner.Add(-1)
+		s.around.catchUp()
+	}
 }
 
 // interrupt ends the scope because of a peer's error, unless that is for a Try

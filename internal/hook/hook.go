@@ -5,3 +5,7 @@ package hook
 // Die marks the rank of a *mpicx.Comm as dead: its operations reach nobody from
 // now on. Package mpicx sets it.
 var Die func(comm any)
+
+// Abort corrupts a *mpicx.Comm as if its rank had unwound with err, dead or not,
+// so that every Wait on it ends. Package mpicx sets it.
+var Abort func(comm any, err error)

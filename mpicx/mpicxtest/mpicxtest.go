@@ -41,7 +41,7 @@ func Run(t testing.TB, ranks int, fn func(ctx context.Context, world *mpicx.Comm
 
 // idle is for how long, in fake time, ranks may wait for timers with nothing
 // happening in between. It takes no time.
-const idle = 24 * time.Hour
+const idle = 10 * 365 * 24 * time.Hour
 
 func inBubble(t *testing.T, ranks int, fn func(context.Context, *mpicx.Comm) error) {
 	t.Helper()
@@ -73,12 +73,17 @@ func inBubble(t *testing.T, ranks int, fn func(context.Context, *mpicx.Comm) err
 			continue
 		}
 		t.Errorf("deadlock: every rank waits for another\n%s", now)
-		cancel(errDeadlock) // let those go that wait with their context
-		select {
-		case <-done:
-		case <-time.After(idle):
-			// They wait without a context. The bubble ends with a panic that shows
-			// their stacks.
+		// Let the ranks go, those that wait without a context by an error of the
+		// world. If they wait for something other than mpicx, the bubble ends with a
+		// panic that shows their stacks.
+		cancel(errDeadlock)
+		for _, release := range []func(){func() {}, j.abort} {
+			release()
+			select {
+			case <-done:
+				return
+			case <-time.After(idle):
+			}
 		}
 		return
 	}
@@ -101,6 +106,18 @@ func (j *job) set(s *state, change func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	change()
+}
+
+// abort ends every Wait.
+func (j *job) abort() {
+	j.mu.Lock()
+	states := slices.Clone(j.states)
+	j.mu.Unlock()
+	for _, s := range states {
+		if s.world != nil {
+			hook.Abort(s.world, errDeadlock)
+		}
+	}
 }
 
 // String says what each rank does, ranks that do the same in one paragraph.

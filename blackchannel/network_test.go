@@ -1,0 +1,197 @@
+package blackchannel_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/mpicx/go-mpicx/blackchannel"
+	"github.com/mpicx/go-mpicx/internal/errchan"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// network is the machines of a communicator and the messages between them,
+// which stay in order between two ranks and go nowhere by themselves.
+type network struct {
+	machines []*blackchannel.Machine
+	queues   map[edge][]packet
+	busy     []edge // those with messages, in a fixed order of arrival
+	attends  []bool // joins as soon as it can
+	crashed  []bool
+
+	depth    []int // longest chain of messages that led to this rank's state
+	sent     []int
+	verdicts [][]*errchan.Verdict
+	noticed  [][]blackchannel.Noticed
+	trace    func(format string, args ...any) // nil: silent
+}
+
+type edge struct{ from, to int }
+
+type packet struct {
+	msg   *blackchannel.Message
+	depth int
+}
+
+func newNetwork(n int) *network {
+	net := &network{
+		queues: make(map[edge][]packet), attends: make([]bool, n), crashed: make([]bool, n),
+		depth: make([]int, n), sent: make([]int, n),
+		verdicts: make([][]*errchan.Verdict, n), noticed: make([][]blackchannel.Noticed, n),
+		trace: func(string, ...any) {},
+	}
+	for r := range n {
+		net.machines = append(net.machines, blackchannel.NewMachine(r, n))
+	}
+	return net
+}
+
+// carry takes rank r's output.
+func (net *network) carry(r int) {
+	for again := true; again; {
+		again = false
+		for _, o := range slices.Clone(net.machines[r].Output()) {
+			switch {
+			case o.Message != nil:
+				e := edge{r, o.To}
+				if len(net.queues[e]) == 0 {
+					net.busy = append(net.busy, e)
+				}
+				net.queues[e] = append(net.queues[e], packet{o.Message, net.depth[r] + 1})
+				net.sent[r]++
+				net.trace("%d->%d %s\n", r, o.To, messageText(o.Message))
+			case o.Noticed != nil:
+				net.noticed[r] = append(net.noticed[r], *o.Noticed)
+				net.trace("%d: noticed round %d from %d%s\n", r, o.Noticed.Round, o.Noticed.By, corruptText(o.Noticed.Corrupt))
+			default:
+				net.verdicts[r] = append(net.verdicts[r], o.Resolved)
+				net.trace("%d: resolved %s\n", r, verdictText(o.Resolved))
+			}
+			again = true
+		}
+		if net.attends[r] {
+			net.machines[r].Join()
+		}
+	}
+}
+
+func (net *network) raise(r int, data string, corrupt bool) {
+	net.machines[r].Raise([]byte(data), corrupt)
+	net.carry(r)
+}
+
+func (net *network) join(r int) {
+	net.machines[r].Join()
+	net.carry(r)
+}
+
+// deliver hands over the oldest message of edge e.
+func (net *network) deliver(e edge) error {
+	p := net.queues[e][0]
+	net.queues[e] = net.queues[e][1:]
+	if len(net.queues[e]) == 0 {
+		i := slices.Index(net.busy, e)
+		net.busy = slices.Delete(net.busy, i, i+1)
+	}
+	if net.crashed[e.to] {
+		net.trace("%d->%d %s: lost\n", e.from, e.to, messageText(p.msg))
+		return nil
+	}
+	net.depth[e.to] = max(net.depth[e.to], p.depth)
+	if err := net.machines[e.to].Step(e.from, p.msg); err != nil {
+		return err
+	}
+	net.carry(e.to)
+	return nil
+}
+
+func corruptText(c bool) string {
+	if c {
+		return " corrupt"
+	}
+	return ""
+}
+
+func messageText(m *blackchannel.Message) string {
+	switch m.Kind {
+	case blackchannel.Notice:
+		return fmt.Sprintf("notice %d%s", m.Round, corruptText(m.Corrupt))
+	case blackchannel.Verdict:
+		return "verdict " + verdictText(m.Verdict)
+	}
+	return fmt.Sprintf("%v %d%s", m.Kind, m.Round, reportsText(m.Reports))
+}
+
+func verdictText(v *errchan.Verdict) string {
+	return fmt.Sprintf("%d%s%s", v.Round, corruptText(v.Corrupt), reportsText(v.Reports))
+}
+
+func reportsText(reports []errchan.Report) string {
+	s := ""
+	for _, r := range reports {
+		mark := ""
+		if r.Corrupt {
+			mark = "!"
+		}
+		s += fmt.Sprintf(" %d:%s%s", r.Rank, r.Data, mark)
+	}
+	return s
+}
+
+// seeded returns a generator whose seed is logged and can be given.
+func seeded(t *testing.T) *rand.Rand {
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("MPICX_SEED"); s != "" {
+		var err error
+		seed, err = strconv.ParseUint(s, 10, 64)
+		require.NoError(t, err)
+	}
+	t.Logf("MPICX_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// A report must be in one verdict, the same at all ranks; this checks what all
+// ranks got, and returns the texts of the verdicts.
+func (net *network) agreed(t require.TestingT, raised map[string]bool) []string {
+	var first []string
+	for r, vs := range net.verdicts {
+		var texts []string
+		for i, v := range vs {
+			require.Equal(t, uint64(i), v.Round)
+			texts = append(texts, verdictText(v))
+		}
+		if r == 0 {
+			first = texts
+		}
+		require.Equal(t, first, texts, "rank %d and rank 0", r)
+		require.Empty(t, net.machines[r].Waiting())
+	}
+	seen := make(map[string]int)
+	corrupt := false
+	for _, v := range net.verdicts[0] {
+		require.False(t, corrupt, "a verdict follows a final one")
+		corrupt = v.Corrupt
+		require.NotEmpty(t, v.Reports)
+		require.True(t, slices.IsSortedFunc(v.Reports, func(a, b errchan.Report) int { return a.Rank - b.Rank }))
+		for _, rep := range v.Reports {
+			require.Contains(t, raised, string(rep.Data))
+			seen[string(rep.Data)]++
+		}
+	}
+	for data, final := range raised {
+		if !corrupt || final {
+			require.Equal(t, 1, seen[data], "report %q", data)
+		} else {
+			require.LessOrEqual(t, seen[data], 1, "report %q", data)
+		}
+	}
+	return first
+}

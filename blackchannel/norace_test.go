@@ -1,0 +1,5 @@
+//go:build !race
+
+package blackchannel_test
+
+const raced = false

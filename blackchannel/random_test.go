@@ -1,0 +1,137 @@
+package blackchannel_test
+
+import (
+	"fmt"
+	"math/bits"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/binomial"
+)
+
+// TestRandomOrder runs communicators of up to 200 ranks in which several raise
+// errors, some of them corruptions, join late, and get messages in random order.
+func TestRandomOrder(t *testing.T) {
+	rnd := seeded(t)
+	runs := 200
+	if testing.Short() || raced {
+		runs = 40
+	}
+	for range runs {
+		n := 1 + rnd.IntN(200)
+		if rnd.IntN(2) == 0 {
+			n = 1 + rnd.IntN(12)
+		}
+		net := newNetwork(n)
+		for r := range n {
+			net.attends[r] = rnd.IntN(3) == 0
+		}
+		raised := make(map[string]bool)
+		left := 1 + rnd.IntN(2*n)
+		corruptions := 0
+		if rnd.IntN(3) == 0 {
+			corruptions = 1 + rnd.IntN(3)
+		}
+		for {
+			x := rnd.IntN(100)
+			var late []int // could join
+			for r := range n {
+				if len(net.busy) > 0 && x < 80 {
+					break // not asked
+				}
+				if w := net.machines[r].Waiting(); w != "" && !net.attends[r] {
+					late = append(late, r)
+				}
+			}
+			if left == 0 && len(net.busy) == 0 && len(late) == 0 {
+				break
+			}
+			switch {
+			case left > 0 && (x < 10 || len(net.busy) == 0 && len(late) == 0):
+				left--
+				r := rnd.IntN(n)
+				corrupt := corruptions > 0 && rnd.IntN(4) == 0
+				if corrupt {
+					corruptions--
+				}
+				if vs := net.verdicts[r]; len(vs) == 0 || !vs[len(vs)-1].Corrupt { // else it is told already
+					name := fmt.Sprintf("e%d", left)
+					raised[name] = false // a corruption may be lost, but to another
+					net.raise(r, name, corrupt)
+				}
+			case len(net.busy) > 0 && (10 <= x && x < 80 || len(late) == 0):
+				require.NoError(t, net.deliver(net.busy[rnd.IntN(len(net.busy))]))
+			case len(late) > 0:
+				net.join(late[rnd.IntN(len(late))])
+			}
+		}
+		net.agreed(t, raised)
+	}
+}
+
+// TestLogarithmic checks design rule P6 for one error, raised at any rank: the
+// longest chain of messages from it to the last verdict, and the messages that
+// one rank sends.
+func TestLogarithmic(t *testing.T) {
+	rnd := seeded(t)
+	check := func(t *testing.T, n, rank int, shuffle bool) {
+		net := newNetwork(n)
+		for r := range n {
+			net.attends[r] = true
+		}
+		net.raise(rank, "x", false)
+		for len(net.busy) > 0 {
+			next := 0
+			if shuffle {
+				next = rnd.IntN(len(net.busy))
+			}
+			require.NoError(t, net.deliver(net.busy[next]))
+		}
+		log := bits.Len(uint(n - 1)) // of n to base 2, rounded up
+		for r := range n {
+			require.Len(t, net.verdicts[r], 1)
+			require.LessOrEqual(t, net.depth[r], 4*log, "depth at rank %d of %d, error at %d", r, n, rank)
+			require.LessOrEqual(t, net.sent[r], 2*(binomial.Children(r, n)+1), "messages of rank %d of %d, error at %d", r, n, rank)
+			require.LessOrEqual(t, net.sent[r], 2*(log+1))
+		}
+	}
+	most, large := 100, []int{255, 256, 257, 777, 1023, 1024, 6000}
+	if testing.Short() || raced {
+		most, large = 40, []int{255, 256, 257, 1024}
+	}
+	for n := 1; n <= most; n++ {
+		for rank := range n {
+			check(t, n, rank, rank%2 == 1)
+		}
+	}
+	for _, n := range large {
+		for _, rank := range []int{0, 1, 2, 3, n / 3, n / 2, n - 2, n - 1, rnd.IntN(n), rnd.IntN(n)} {
+			check(t, n, rank, false)
+		}
+	}
+}
+
+// TestSimultaneousAtAll: every rank raises before it hears of another (P2).
+func TestSimultaneousAtAll(t *testing.T) {
+	rnd := seeded(t)
+	for n := 1; n <= 64; n++ {
+		net := newNetwork(n)
+		raised := make(map[string]bool)
+		for _, r := range rnd.Perm(n) {
+			name := fmt.Sprintf("r%d", r)
+			raised[name] = false
+			net.raise(r, name, false)
+			for range rnd.IntN(4) {
+				if len(net.busy) > 0 {
+					require.NoError(t, net.deliver(net.busy[rnd.IntN(len(net.busy))]))
+				}
+			}
+		}
+		for len(net.busy) > 0 {
+			require.NoError(t, net.deliver(net.busy[rnd.IntN(len(net.busy))]))
+		}
+		require.Len(t, net.agreed(t, raised), 1)
+		require.Len(t, net.verdicts[0][0].Reports, n)
+	}
+}

@@ -1,0 +1,235 @@
+package future_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/mpicx/go-mpicx/future"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	bg      = context.Background()
+	errOp   = errors.New("the operation failed")
+	errLate = errors.New("took too long")
+)
+
+// ended returns a context that has ended, with errLate as its cause.
+func ended() context.Context {
+	ctx, cancel := context.WithCancelCause(bg)
+	cancel(errLate)
+	return ctx
+}
+
+// thrown returns what f panics with.
+func thrown(f func()) (v any) {
+	defer func() { v = recover() }()
+	f()
+	return nil
+}
+
+// Design rule F3.
+func TestAResultCanBeHadOftenAndInEveryWay(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		f     *future.Future[string]
+		value string
+		err   error
+	}{
+		{"Ready", future.Ready("v"), "v", nil},
+		{"Failed", future.Failed[string](errOp), "", errOp},
+		{"Complete with a value", complete("v", nil), "v", nil},
+		{"Complete with an error", complete("", errOp), "", errOp},
+		{"an error hides the value", complete("v", errOp), "", errOp},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for range 3 {
+				for _, ctx := range []context.Context{bg, ended()} { // what is done needs no time
+					require.Equal(t, c.err, c.f.Wait(ctx))
+					v, err := c.f.Get(ctx)
+					require.Equal(t, c.err, err)
+					require.Equal(t, c.value, v)
+					var want any
+					if c.err != nil {
+						want = future.Thrown{Err: c.err}
+					}
+					require.Equal(t, want, thrown(func() { c.f.MustWait(ctx) }))
+					require.Equal(t, want, thrown(func() { v = c.f.MustGet(ctx) }))
+					require.Equal(t, c.value, v)
+				}
+				done, err := c.f.Test()
+				require.True(t, done)
+				require.Equal(t, c.err, err)
+				<-c.f.Done()
+			}
+		})
+	}
+}
+
+func complete(value string, err error) *future.Future[string] {
+	f, p := future.New[string]()
+	p.Complete(value, err)
+	return f
+}
+
+func TestThrownIsTheError(t *testing.T) {
+	err := error(future.Thrown{Err: errOp})
+	require.ErrorIs(t, err, errOp)
+	require.EqualError(t, err, errOp.Error())
+}
+
+func TestWaitBlocksUntilTheOperationIsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, p := future.New[int]()
+		var waiting sync.WaitGroup
+		got := make(chan int, 100)
+		for range 10 { // the first has the slot, the others the broadcast
+			waiting.Go(func() {
+				v, err := f.Get(bg)
+				require.NoError(t, err)
+				got <- v
+			})
+			waiting.Go(func() {
+				<-f.Done()
+				got <- f.MustGet(bg)
+			})
+		}
+		synctest.Wait()
+		require.Empty(t, got)
+		done, err := f.Test()
+		require.False(t, done)
+		require.NoError(t, err)
+
+		p.Complete(7, nil)
+		waiting.Wait()
+		require.Len(t, got, 20)
+		for range 20 {
+			require.Equal(t, 7, <-got)
+		}
+	})
+}
+
+// Design rules F2 and F3: after ctx's cause the operation goes on, and may be
+// waited for again.
+func TestAContextEndsTheWaitAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, p := future.New[int]()
+		var waiting sync.WaitGroup
+		for i := range 5 {
+			waiting.Go(func() {
+				ctx, cancel := context.WithTimeoutCause(bg, time.Duration(i+1)*time.Second, errLate)
+				defer cancel()
+				start := time.Now()
+				require.Equal(t, errLate, f.Wait(ctx))
+				require.Equal(t, time.Duration(i+1)*time.Second, time.Since(start))
+				_, err := f.Get(ctx)
+				require.Equal(t, errLate, err)
+				require.Equal(t, future.Thrown{Err: errLate}, thrown(func() { f.MustWait(ctx) }))
+
+				v, err := f.Get(bg) // again
+				require.NoError(t, err)
+				require.Equal(t, 7, v)
+			})
+		}
+		time.Sleep(time.Minute)
+		done, _ := f.Test()
+		require.False(t, done)
+		p.Complete(7, nil)
+		waiting.Wait()
+	})
+}
+
+func TestWithoutACauseWaitReturnsTheContextsError(t *testing.T) {
+	f, _ := future.New[int]()
+	ctx, cancel := context.WithCancel(bg)
+	cancel()
+	require.Equal(t, context.Canceled, f.Wait(ctx))
+	ctx, cancel = context.WithTimeout(bg, -time.Second)
+	defer cancel()
+	require.Equal(t, context.DeadlineExceeded, f.Wait(ctx))
+}
+
+func TestDoneIsOneChannel(t *testing.T) {
+	f, p := future.New[int]()
+	before := f.Done()
+	select {
+	case <-before:
+		require.Fail(t, "done before it is")
+	default:
+	}
+	require.Equal(t, before, f.Done())
+	p.Complete(1, nil)
+	<-before
+	require.Equal(t, before, f.Done())
+
+	f = future.Ready(1) // asked for after the end only
+	<-f.Done()
+	require.Equal(t, f.Done(), f.Done())
+}
+
+func TestTheZeroFutureNeverEnds(t *testing.T) {
+	var f future.Future[int]
+	done, err := f.Test()
+	require.False(t, done)
+	require.NoError(t, err)
+	require.Equal(t, errLate, f.Wait(ended()))
+	select {
+	case <-f.Done():
+		require.Fail(t, "done")
+	default:
+	}
+}
+
+func TestAPromiseIsReadyForUse(t *testing.T) {
+	var op struct {
+		future.Promise[int]
+		other int
+	}
+	f := op.Future()
+	require.Same(t, f, op.Future())
+	op.Complete(3, nil)
+	require.Equal(t, 3, f.MustGet(bg))
+}
+
+// Design rule F3: the second Complete panics, and the result stays what it was.
+func TestCompleteTwicePanics(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		first error
+	}{{"a value", nil}, {"an error", errOp}} {
+		t.Run(c.name, func(t *testing.T) {
+			f, p := future.New[int]()
+			p.Complete(1, c.first)
+			for range 2 {
+				require.Equal(t, "future: completed twice", thrown(func() { p.Complete(2, nil) }))
+				require.Equal(t, "future: completed twice", thrown(func() { p.Complete(2, errLate) }))
+			}
+			v, err := f.Get(bg)
+			require.Equal(t, c.first, err)
+			if err == nil {
+				require.Equal(t, 1, v)
+			}
+		})
+	}
+}
+
+// Guarding a Wait has to cost next to nothing (design rule P6).
+func TestWaitingForWhatIsDoneAllocatesNothing(t *testing.T) {
+	f := future.Ready(1)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		if v, err := f.Get(bg); v != 1 || err != nil {
+			panic("wrong")
+		}
+		if done, err := f.Test(); !done || err != nil {
+			panic("wrong")
+		}
+	}))
+}

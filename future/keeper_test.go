@@ -1,0 +1,405 @@
+package future_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/future"
+)
+
+// keeper is a Keeper that counts, and lends places that were used before.
+type keeper struct {
+	// listen returns what Park returns, if it is set; else that is ctx's channel.
+	listen func(context.Context) <-chan struct{}
+	// ended is Ended, if it is set; else that returns ctx's cause.
+	ended func(context.Context) error
+
+	mu         sync.Mutex
+	places     []*future.Place // not in use
+	parked     map[*future.Place]bool
+	parks      int
+	watched    int
+	unwatched  int
+	verdict    error // not reported yet
+	unresolved bool  // TryVerdict would block
+	asked      int   // for verdicts
+}
+
+var _ future.Keeper = (*keeper)(nil)
+
+func (k *keeper) Park(ctx context.Context) (*future.Place, <-chan struct{}) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.parks++
+	var place *future.Place
+	if n := len(k.places); n > 0 {
+		place, k.places = k.places[n-1], k.places[:n-1]
+	} else {
+		place = future.NewPlace()
+	}
+	if k.parked == nil {
+		k.parked = make(map[*future.Place]bool)
+	}
+	k.parked[place] = true
+	if k.listen != nil {
+		return place, k.listen(ctx)
+	}
+	return place, ctx.Done()
+}
+
+func (k *keeper) Unpark(place *future.Place) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.parked[place] {
+		panic("Unpark of a place that nobody is parked in")
+	}
+	delete(k.parked, place)
+	k.places = append(k.places, place)
+}
+
+func (k *keeper) Ended(ctx context.Context) error {
+	if k.ended != nil {
+		return k.ended(ctx)
+	}
+	return context.Cause(ctx)
+}
+
+func (k *keeper) Troubled() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.verdict != nil || k.unresolved
+}
+
+func (k *keeper) Verdict(context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.asked++
+	err := k.verdict
+	k.verdict, k.unresolved = nil, false
+	return err
+}
+
+func (k *keeper) TryVerdict() (error, bool) {
+	if func() bool { k.mu.Lock(); defer k.mu.Unlock(); return k.unresolved }() {
+		return nil, false
+	}
+	return k.Verdict(bg), true
+}
+
+func (k *keeper) Watch()   { k.mu.Lock(); k.watched++; k.mu.Unlock() }
+func (k *keeper) Unwatch() { k.mu.Lock(); k.unwatched++; k.mu.Unlock() }
+
+func (k *keeper) report(err error) { k.mu.Lock(); k.verdict = err; k.mu.Unlock() }
+
+// balanced checks that whatever began has ended, but for futures watched.
+func (k *keeper) balanced(t *testing.T, watching int) {
+	t.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	require.Empty(t, k.parked, "places not given back")
+	require.Equal(t, watching, k.watched-k.unwatched, "futures watched (%d) less those unwatched (%d)", k.watched, k.unwatched)
+}
+
+func kept[T any](k *keeper) (*future.Future[T], *future.Promise[T]) {
+	f, p := future.New[T]()
+	p.Keep(k)
+	return f, p
+}
+
+// commonError is an error of the whole party.
+type commonError struct{}
+
+func (commonError) Error() string { return "error of another rank" }
+func (commonError) Common() bool  { return true }
+
+var errCommon = commonError{}
+
+func TestParkAndUnparkAreBalanced(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		run  func(t *testing.T, f *future.Future[int], p *future.Promise[int])
+		left int // futures still watched
+	}{
+		{name: "done before", run: func(t *testing.T, f *future.Future[int], p *future.Promise[int]) {
+			p.Complete(1, nil)
+			require.NoError(t, f.Wait(bg))
+		}},
+		{name: "woken", run: func(t *testing.T, f *future.Future[int], p *future.Promise[int]) {
+			go p.Complete(1, nil)
+			require.NoError(t, f.Wait(bg))
+		}},
+		{name: "woken with a context that may end", run: func(t *testing.T, f *future.Future[int], p *future.Promise[int]) {
+			ctx, cancel := context.WithCancel(bg)
+			defer cancel()
+			go p.Complete(1, nil)
+			require.NoError(t, f.Wait(ctx))
+		}},
+		{name: "context ended", run: func(t *testing.T, f *future.Future[int], p *future.Promise[int]) {
+			for range 3 {
+				require.Equal(t, errLate, f.Wait(ended()))
+			}
+		}},
+		{name: "many wait", run: func(t *testing.T, f *future.Future[int], p *future.Promise[int]) {
+			var all sync.WaitGroup
+			for range 5 {
+				all.Go(func() { require.NoError(t, f.Wait(bg)) })
+			}
+			synctest.Wait()
+			require.Equal(t, errLate, f.Wait(ended()), "a late one whose context has ended")
+			p.Complete(1, nil)
+			all.Wait()
+		}},
+		{name: "many wait and their contexts end", left: 1, run: func(t *testing.T, f *future.Future[int], p *future.Promise[int]) {
+			ctx, cancel := context.WithCancelCause(bg)
+			var all sync.WaitGroup
+			for range 5 {
+				all.Go(func() { require.Equal(t, errLate, f.Wait(ctx)) })
+			}
+			synctest.Wait()
+			cancel(errLate)
+			all.Wait()
+		}},
+		{name: "panicked", run: func(t *testing.T, f *future.Future[int], p *future.Promise[int]) {
+			go p.Complete(0, &future.Panicked{Value: 1})
+			require.NotNil(t, thrown(func() { _ = f.Wait(bg) }))
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := new(keeper)
+				f, p := kept[int](k)
+				c.run(t, f, p)
+				k.balanced(t, c.left)
+			})
+		})
+	}
+}
+
+// A keeper is told once that a future is watched, however many watch it.
+func TestWatchAndUnwatchAreBalanced(t *testing.T) {
+	k := new(keeper)
+	f, p := kept[int](k)
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() { f.Done() })
+	}
+	all.Wait()
+	k.balanced(t, 1)
+	watched := k.watched
+	f.Done()
+	require.Equal(t, watched, k.watched, "watched again")
+
+	p.Complete(1, nil)
+	k.balanced(t, 0)
+	<-f.Done()
+	k.balanced(t, 0)
+
+	k = new(keeper)
+	f, p = kept[int](k)
+	p.Complete(1, nil)
+	<-f.Done() // for the first time
+	k.balanced(t, 0)
+}
+
+func TestNobodyIsAskedWithoutTrouble(t *testing.T) {
+	k := new(keeper)
+	f, p := kept[int](k)
+	go p.Complete(1, nil)
+	require.NoError(t, f.Wait(bg))
+	require.NoError(t, f.Wait(bg))
+	_, err := f.Test()
+	require.NoError(t, err)
+	require.Zero(t, k.asked)
+}
+
+// Design rule P7: the Wait that finds its operation done and an error not yet
+// reported reports the error, and the next has the result.
+func TestAVerdictIsReportedAndTheResultKept(t *testing.T) {
+	for _, result := range []error{nil, errOp} {
+		k := new(keeper)
+		f, p := kept[int](k)
+		p.Complete(7, result)
+		want := 7
+		if result != nil {
+			want = 0
+		}
+		ways := map[string]func() error{
+			"Wait": func() error { return f.Wait(bg) },
+			"Get": func() error {
+				v, err := f.Get(bg)
+				if err == error(errCommon) {
+					require.Zero(t, v)
+				} else {
+					require.Equal(t, want, v)
+				}
+				return err
+			},
+			"Test": func() error {
+				done, err := f.Test()
+				require.True(t, done)
+				return err
+			},
+			"WaitAny": func() error {
+				i, err := future.WaitAny(bg, f)
+				require.Zero(t, i)
+				return err
+			},
+			"WaitAll": func() error { return future.WaitAll(bg, f) },
+		}
+		for name, way := range ways {
+			k.report(errCommon)
+			require.Equal(t, error(errCommon), way(), name)
+			require.Equal(t, result, way(), name)
+		}
+		require.Equal(t, len(ways), k.asked)
+		k.balanced(t, 0)
+	}
+}
+
+func TestAVerdictIsReportedByAWaitThatBlocked(t *testing.T) {
+	k := new(keeper)
+	f, p := kept[int](k)
+	go func() {
+		k.report(errCommon)
+		p.Complete(7, nil)
+	}()
+	require.Equal(t, error(errCommon), f.Wait(bg))
+	require.Equal(t, 7, f.MustGet(bg))
+}
+
+// A panic is a result, too: it does not hide a verdict and is not hidden by one.
+func TestAVerdictComesBeforeAPanic(t *testing.T) {
+	k := new(keeper)
+	f, p := kept[int](k)
+	p.Complete(0, &future.Panicked{Value: 1})
+	k.report(errCommon)
+	require.Equal(t, error(errCommon), f.Wait(bg))
+	require.IsType(t, (*future.Panicked)(nil), thrown(func() { _ = f.Wait(bg) }))
+}
+
+func TestTestDoesNotBlockForAVerdict(t *testing.T) {
+	k := new(keeper)
+	f, p := kept[int](k)
+	k.unresolved = true
+	done, err := f.Test()
+	require.False(t, done)
+	require.NoError(t, err)
+	p.Complete(7, nil)
+	done, err = f.Test()
+	require.False(t, done, "the operation is done, but what to say of it is not known")
+	require.NoError(t, err)
+
+	k.mu.Lock()
+	k.unresolved, k.verdict = false, errCommon
+	k.mu.Unlock()
+	done, err = f.Test()
+	require.True(t, done)
+	require.Equal(t, error(errCommon), err)
+	done, err = f.Test()
+	require.True(t, done)
+	require.NoError(t, err)
+}
+
+// A verdict interrupts Waits; the operation goes on.
+func TestAKeeperCanEndWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		trouble := make(chan struct{})
+		k := &keeper{
+			listen: func(context.Context) <-chan struct{} { return trouble },
+			ended:  func(context.Context) error { return errCommon },
+		}
+		f, p := kept[int](k)
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() { require.Equal(t, error(errCommon), f.Wait(bg)) })
+		}
+		synctest.Wait()
+		close(trouble)
+		all.Wait()
+		k.balanced(t, 1)
+
+		k.mu.Lock()
+		k.listen = nil
+		k.mu.Unlock()
+		all.Go(func() { require.Equal(t, 7, f.MustGet(bg)) })
+		synctest.Wait()
+		p.Complete(7, nil)
+		all.Wait()
+		k.balanced(t, 0)
+	})
+}
+
+// A Keeper whose Ended returns nil makes the Wait go on, with a new Park.
+func TestAKeeperCanLetWaitsGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		trouble := make(chan struct{})
+		listening := true
+		k := new(keeper)
+		k.listen = func(context.Context) <-chan struct{} {
+			if listening {
+				return trouble
+			}
+			return nil
+		}
+		k.ended = func(context.Context) error {
+			k.mu.Lock()
+			listening = false
+			k.mu.Unlock()
+			return nil
+		}
+		f, p := kept[int](k)
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() { require.Equal(t, 7, f.MustGet(bg)) })
+		}
+		synctest.Wait()
+		close(trouble)
+		synctest.Wait() // all wait again
+		done, _ := f.Test()
+		require.False(t, done)
+		p.Complete(7, nil)
+		all.Wait()
+		k.balanced(t, 0)
+	})
+}
+
+// What Verdict may block for is the Wait's context.
+func TestVerdictIsAskedWithTheWaitsContext(t *testing.T) {
+	k := &contextKeeper{}
+	f, p := future.New[int]()
+	p.Keep(k)
+	p.Complete(1, nil)
+	require.Equal(t, errLate, f.Wait(ended()))
+	require.NoError(t, f.Wait(bg))
+}
+
+// contextKeeper is in trouble that lasts until ctx ends.
+type contextKeeper struct{ keeper }
+
+func (k *contextKeeper) Troubled() bool { return true }
+
+func (k *contextKeeper) Verdict(ctx context.Context) error { return context.Cause(ctx) }
+
+func TestKeepersPlacesServeManyWaits(t *testing.T) {
+	k := new(keeper)
+	for i := range 100 {
+		f, p := kept[int](k)
+		switch i % 3 {
+		case 0:
+			require.Equal(t, errLate, f.Wait(ended()))
+		case 1:
+			go p.Complete(i, nil)
+			require.Equal(t, i, f.MustGet(bg))
+		case 2:
+			go p.Complete(i, errors.New("failed"))
+			require.EqualError(t, f.Wait(bg), "failed")
+		}
+	}
+	k.balanced(t, 0)
+	require.LessOrEqual(t, len(k.places), 1)
+}

@@ -1,0 +1,149 @@
+package future_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/future"
+)
+
+// Goroutines wait for the same future with contexts that end at any time, while
+// it is completed: the slot goes from one to another, is given up, and is taken
+// by the completion. Everybody ends with the result or with their own cause, and
+// after that with the result.
+func TestWaitersAndCompletionRace(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	for _, c := range []struct {
+		name string
+		keep *keeper
+	}{{"without a keeper", nil}, {"with a keeper", new(keeper)}} {
+		t.Run(c.name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 0))
+			for i := range iterations(4000) {
+				f, p := future.New[int]()
+				if c.keep != nil {
+					p.Keep(c.keep)
+				}
+				var all sync.WaitGroup
+				for range 1 + r.IntN(4) {
+					raceOneWaiter(t, &all, f, i, r.IntN(6), r.IntN(20), r.IntN(20))
+				}
+				yields := r.IntN(20)
+				all.Go(func() {
+					yield(yields)
+					p.Complete(i, nil)
+				})
+				all.Wait()
+				require.Equal(t, i, f.MustGet(ended()))
+			}
+			if c.keep != nil {
+				c.keep.balanced(t, 0)
+			}
+		})
+	}
+}
+
+func raceOneWaiter(t *testing.T, all *sync.WaitGroup, f *future.Future[int], want, way, before, until int) {
+	all.Go(func() {
+		yield(before)
+		cause := fmt.Errorf("cause of iteration %d", want)
+		ctx, cancel := context.WithCancelCause(bg)
+		defer cancel(nil)
+		switch way {
+		case 0: // never ends
+			ctx = bg
+		case 1: // has ended
+			cancel(cause)
+		case 2: // looks at Done
+			<-f.Done()
+		case 3: // polls
+			for {
+				if done, err := f.Test(); done {
+					require.NoError(t, err)
+					break
+				}
+				runtime.Gosched()
+			}
+		default: // ends meanwhile
+			all.Go(func() {
+				yield(until)
+				cancel(cause)
+			})
+		}
+		v, err := f.Get(ctx)
+		if err != nil {
+			require.Equal(t, cause, err)
+			require.Zero(t, v)
+			v, err = f.Get(bg)
+		}
+		require.NoError(t, err)
+		require.Equal(t, want, v)
+	})
+}
+
+// One goroutine after another gives up the slot of one future; many futures
+// share the places of one keeper. A wake-up that went to the wrong future would
+// end a Wait that has no result yet.
+func TestPlacesAreNotMixedUp(t *testing.T) {
+	const goroutines, futures = 8, 4
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	k := new(keeper)
+	r := rand.New(rand.NewPCG(seed, 1))
+	for range iterations(400) {
+		var fs [futures]*future.Future[int]
+		var ps [futures]*future.Promise[int]
+		for i := range fs {
+			fs[i], ps[i] = kept[int](k)
+		}
+		var all sync.WaitGroup
+		for range goroutines {
+			seed := r.Uint64()
+			all.Go(func() {
+				r := rand.New(rand.NewPCG(seed, 2))
+				for range 10 {
+					i := r.IntN(futures)
+					ctx, cancel := context.WithCancelCause(bg)
+					if r.IntN(2) == 0 {
+						cancel(errLate)
+					} else {
+						n := r.IntN(10)
+						all.Go(func() { yield(n); cancel(errLate) })
+					}
+					switch v, err := fs[i].Get(ctx); {
+					case err != nil:
+						require.Equal(t, errLate, err)
+					default:
+						require.Equal(t, i+1, v)
+					}
+				}
+			})
+		}
+		for i := range ps {
+			n := r.IntN(60)
+			all.Go(func() { yield(n); ps[i].Complete(i+1, nil) })
+		}
+		all.Wait()
+	}
+	k.balanced(t, 0)
+}
+
+func yield(n int) {
+	for range n {
+		runtime.Gosched()
+	}
+}
+
+func iterations(n int) int {
+	if testing.Short() {
+		return n / 10
+	}
+	return n
+}

@@ -1,0 +1,96 @@
+package binomial_test
+
+import (
+	"math/bits"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/binomial"
+)
+
+const maxSize = 200
+
+// logarithm returns the logarithm of n to base 2, rounded up.
+func logarithm(n int) int { return bits.Len(uint(n - 1)) }
+
+func TestEveryRankIsTheChildOfItsParent(t *testing.T) {
+	for size := 1; size <= maxSize; size++ {
+		parents := make(map[int]int)
+		for rank := range size {
+			for k := range binomial.Children(rank, size) {
+				child := binomial.Child(rank, k)
+				require.Less(t, child, size, "child %d of rank %d of %d", k, rank, size)
+				require.NotContains(t, parents, child, "a child of two ranks of %d", size)
+				parents[child] = rank
+				require.Equal(t, rank, binomial.Parent(child), "parent of %d", child)
+				require.Equal(t, k, binomial.ChildIndex(child), "index of %d", child)
+			}
+		}
+		require.Len(t, parents, size-1, "ranks other than 0 of %d", size)
+		require.NotContains(t, parents, 0)
+	}
+}
+
+func TestDepthAndDegreeAreLogarithmic(t *testing.T) {
+	for size := 1; size <= maxSize; size++ {
+		for rank := range size {
+			require.LessOrEqual(t, binomial.Children(rank, size), logarithm(size), "children of %d of %d", rank, size)
+			depth := 0
+			for r := rank; r != 0; r = binomial.Parent(r) {
+				require.Less(t, binomial.Parent(r), r)
+				depth++
+			}
+			require.LessOrEqual(t, depth, logarithm(size), "depth of %d of %d", rank, size)
+		}
+		require.Equal(t, logarithm(size), binomial.Children(0, size), "children of the root of %d", size)
+	}
+}
+
+// The subtree below a child has the ranks from it up to, but without, the next
+// child.
+func TestSubtreesAreRanges(t *testing.T) {
+	for size := 1; size <= maxSize; size++ {
+		var below func(rank int) []int
+		below = func(rank int) []int {
+			ranks := []int{rank}
+			for k := range binomial.Children(rank, size) {
+				ranks = append(ranks, below(binomial.Child(rank, k))...)
+			}
+			return ranks
+		}
+		require.Len(t, below(0), size)
+		for rank := range size {
+			for k := range binomial.Children(rank, size) {
+				child := binomial.Child(rank, k)
+				var want []int
+				for r := child; r < min(binomial.Child(rank, k+1), size); r++ {
+					want = append(want, r)
+				}
+				require.Equal(t, want, below(child), "ranks below %d of %d", child, size)
+				if binomial.Child(rank, k+1) <= size {
+					require.Len(t, want, 1<<k)
+				}
+			}
+		}
+	}
+}
+
+// Sending to the children with the highest index first, in rounds of one message
+// a rank, a broadcast takes as many rounds as the logarithm of the size: no
+// tree is faster.
+func TestBroadcastTakesLogarithmicRounds(t *testing.T) {
+	for size := 1; size <= maxSize; size++ {
+		last := 0
+		var send func(rank, round int)
+		send = func(rank, round int) {
+			last = max(last, round)
+			for k := binomial.Children(rank, size) - 1; k >= 0; k-- {
+				round++
+				send(binomial.Child(rank, k), round)
+			}
+		}
+		send(0, 0)
+		require.LessOrEqual(t, last, logarithm(size), "rounds for %d ranks", size)
+	}
+}

@@ -1,0 +1,352 @@
+package local
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// model is what this package does, without linked lists, locks and buffers:
+// within one goroutine every step has one right outcome. FuzzModel holds the
+// two against each other.
+type model struct {
+	epoch   [modelRanks]transport.Epoch
+	cause   [modelRanks]error
+	posted  [modelRanks][]*modelRequest // receives and probes, oldest first
+	arrived [modelRanks][]modelMessage
+}
+
+const modelRanks = 3
+
+type modelRequest struct {
+	rank   int
+	kind   transport.Kind
+	r      transport.Request // as it was started
+	done   bool
+	err    error
+	status transport.Status
+	data   string // received
+}
+
+type modelMessage struct {
+	status transport.Status
+	epoch  transport.Epoch
+	data   string
+	send   *modelRequest // nil: buffered
+}
+
+func (q *modelRequest) end(err error) { q.done, q.err = true, err }
+
+func (q *modelRequest) wants(m modelMessage) bool {
+	source := q.r.Peer == transport.AnySource || q.r.Peer == m.status.Source
+	tag := q.r.Tag == m.status.Tag || q.r.Tag == transport.AnyTag && m.status.Tag >= 0
+	return source && tag && q.r.Epoch == m.epoch
+}
+
+// give ends a receive or probe with a message, and the message's send too if
+// that waits. It says whether the message is consumed.
+func (q *modelRequest) give(m modelMessage) bool {
+	q.status = m.status
+	q.end(nil)
+	if q.kind == transport.Probing {
+		return false
+	}
+	switch {
+	case q.r.Take || q.r.Alloc != nil || len(m.data) <= len(q.r.Buf):
+		q.data = m.data
+	default:
+		q.err = &transport.TruncateError{Status: m.status, Room: len(q.r.Buf)}
+	}
+	if m.send != nil {
+		m.send.end(nil)
+	}
+	return true
+}
+
+func (w *model) start(q *modelRequest) {
+	switch {
+	case q.r.Epoch != w.epoch[q.rank]:
+		q.end(w.cause[q.rank])
+	case q.kind == transport.Sending:
+		w.send(q)
+	default:
+		for i, m := range w.arrived[q.rank] {
+			if q.wants(m) {
+				if q.give(m) {
+					w.arrived[q.rank] = slices.Delete(w.arrived[q.rank], i, i+1)
+				}
+				return
+			}
+		}
+		w.posted[q.rank] = append(w.posted[q.rank], q)
+	}
+}
+
+func (w *model) send(q *modelRequest) {
+	to := q.r.Peer
+	q.status = transport.Status{Source: q.rank, Tag: q.r.Tag, Bytes: len(q.r.Buf)}
+	m := modelMessage{q.status, q.r.Epoch, string(q.r.Buf), q}
+	if m.epoch == w.epoch[to] {
+		for _, p := range slices.Clone(w.posted[to]) {
+			if p.wants(m) {
+				w.posted[to] = slices.DeleteFunc(w.posted[to], func(x *modelRequest) bool { return x == p })
+				if p.give(m) {
+					return
+				}
+			}
+		}
+	}
+	if q.r.Mode&transport.Synchronous == 0 && (len(q.r.Buf) <= EagerLimit || q.r.Mode&transport.Shared != 0) {
+		q.end(nil)
+		m.send = nil
+		if m.epoch.Stale(w.epoch[to]) {
+			return
+		}
+	}
+	w.arrived[to] = append(w.arrived[to], m)
+}
+
+// trySend says whether it sent.
+func (w *model) trySend(q *modelRequest) bool {
+	to := q.r.Peer
+	m := modelMessage{status: transport.Status{Source: q.rank, Tag: q.r.Tag}, epoch: q.r.Epoch}
+	waits := m.epoch == w.epoch[to] && slices.ContainsFunc(w.posted[to], func(p *modelRequest) bool {
+		return p.kind == transport.Receiving && p.wants(m)
+	})
+	if q.r.Epoch != w.epoch[q.rank] || !waits && len(q.r.Buf) > EagerLimit {
+		return false
+	}
+	w.send(q)
+	return true
+}
+
+func (w *model) cancel(q *modelRequest) bool {
+	if q.done {
+		return false
+	}
+	for rank := range modelRanks {
+		w.posted[rank] = slices.DeleteFunc(w.posted[rank], func(x *modelRequest) bool { return x == q })
+		w.arrived[rank] = slices.DeleteFunc(w.arrived[rank], func(m modelMessage) bool { return m.send == q })
+	}
+	q.end(transport.ErrCancelled)
+	return true
+}
+
+func (w *model) advance(rank, generation int, cause error) {
+	e := w.epoch[rank].Next(generation)
+	w.epoch[rank], w.cause[rank] = e, cause
+	for _, q := range w.posted[rank] {
+		q.end(cause)
+	}
+	w.posted[rank] = nil
+	for to := range modelRanks {
+		w.arrived[to] = slices.DeleteFunc(w.arrived[to], func(m modelMessage) bool {
+			switch {
+			case !m.epoch.Stale(e):
+				return false
+			case m.send != nil && m.status.Source == rank:
+				m.send.end(cause)
+				return true
+			default:
+				return m.send == nil && to == rank
+			}
+		})
+	}
+}
+
+// A pair is a request of both worlds.
+type pair struct {
+	*modelRequest
+	real  request
+	alloc []byte
+}
+
+// received is what the real request received.
+func (p *pair) received() string {
+	switch {
+	case p.kind != transport.Receiving || p.real.Err != nil:
+		return ""
+	case p.r.Alloc != nil:
+		return string(p.alloc)
+	default:
+		return string(p.real.Buf[:p.real.Status.Bytes])
+	}
+}
+
+func (p *pair) String() string {
+	return fmt.Sprintf("%v of rank %d, peer %d, tag %d, mode %d, epoch %#x", p.kind, p.rank, p.r.Peer, p.r.Tag, p.r.Mode, uint64(p.r.Epoch))
+}
+
+// script reads choices from bytes; when they have run out, it reads zeroes.
+type script []byte
+
+func (s *script) pick(n int) int {
+	if len(*s) == 0 {
+		return 0
+	}
+	x := int((*s)[0]) % n
+	*s = (*s)[1:]
+	return x
+}
+
+func play(t *testing.T, s script) {
+	w := new(model)
+	ranks := New(modelRanks)
+	var all, open []*pair
+	var names []string
+	advances := 0
+	defer func() {
+		if t.Failed() {
+			t.Logf("steps: %q", names)
+		}
+	}()
+	for step := 0; len(s) > 0; step++ {
+		pendings := 0
+		rank := s.pick(modelRanks)
+		c := ranks[rank]
+		switch what := s.pick(10); what {
+		case 0, 1, 2, 3, 4, 5:
+			kind := []transport.Kind{transport.Sending, transport.Receiving, transport.Sending, transport.Receiving, transport.Probing, transport.Receiving}[what]
+			p := newPair(&s, step, rank, kind, w.epoch[rank])
+			all, open = append(all, p), append(open, p)
+			names = append(names, p.String())
+			w.start(p.modelRequest)
+			p.real.Request = p.r
+			p.real.Done = &p.real
+			map[transport.Kind]func(*transport.Request){
+				transport.Sending: c.Isend, transport.Receiving: c.Irecv, transport.Probing: c.Probe,
+			}[kind](&p.real.Request)
+		case 6, 7:
+			if len(all) > 0 {
+				p := all[len(all)-1-s.pick(min(len(all), 10))]
+				names = append(names, "cancel "+p.String())
+				require.Equal(t, w.cancel(p.modelRequest), ranks[p.rank].Cancel(&p.real.Request))
+			}
+		case 8:
+			p := newPair(&s, step, rank, transport.Sending, w.epoch[rank])
+			names = append(names, "try "+p.String())
+			p.r.Mode = 0
+			sent := w.trySend(p.modelRequest)
+			require.Equal(t, sent, c.TrySend(p.r.Peer, p.r.Tag, p.r.Epoch, p.r.Buf), "TrySend as %v", p)
+			clear(p.r.Buf)
+		case 9:
+			// No rank may be more than one error ahead of another.
+			generation := s.pick(2)
+			next := w.epoch[rank].Next(generation)
+			ahead := func(e transport.Epoch) bool { return e.Next(generation).Stale(next) }
+			if !slices.ContainsFunc(w.epoch[:], ahead) {
+				advances++
+				cause := fmt.Errorf("error %d", advances)
+				names = append(names, fmt.Sprintf("advance %d of rank %d", generation, rank))
+				w.advance(rank, generation, cause)
+				c.Advance(generation, cause)
+			}
+		}
+		open = slices.DeleteFunc(open, func(p *pair) bool {
+			if p.done {
+				p.check(t)
+			} else if p.real.ends != 0 {
+				require.Fail(t, "ended", "%v with %v", p, p.real.Err)
+			}
+			return p.done
+		})
+		for rank, c := range ranks {
+			require.Equal(t, w.epoch[rank], c.Epoch())
+			pending := c.Pending()
+			for _, p := range open {
+				if p.rank == rank && !slices.Contains(pending, &p.real.Request) {
+					require.Fail(t, "not pending", "%v", p)
+				}
+			}
+			pendings += len(pending)
+		}
+		require.Equal(t, len(open), pendings, "pending requests")
+	}
+	for _, p := range all {
+		if p.done {
+			p.check(t) // nothing has changed since
+		}
+	}
+}
+
+// check checks that the real request ended like the model's.
+func (p *pair) check(t *testing.T) {
+	t.Helper()
+	require.Equal(t, 1, p.real.ends, "%v: times it ended", p)
+	require.Equal(t, p.err, p.real.Err, "%v: error", p)
+	if p.received() != p.data {
+		require.Fail(t, "message", "%v: %.8q, want %.8q", p, p.received(), p.data)
+	}
+	if p.err == nil || p.status.Bytes > 0 { // truncated
+		require.Equal(t, p.status, p.real.Status, "%v: status", p)
+	}
+}
+
+// newPair draws a request.
+func newPair(s *script, step, rank int, kind transport.Kind, epoch transport.Epoch) *pair {
+	p := &pair{modelRequest: &modelRequest{rank: rank, kind: kind}}
+	r := transport.Request{Peer: s.pick(modelRanks), Tag: []int{1, 2, -5}[s.pick(3)], Epoch: epoch}
+	if epoch != 0 && s.pick(8) == 0 {
+		r.Epoch = 0 // from before an error
+	}
+	size := []int{1, 3, 0, EagerLimit, EagerLimit + 1}[s.pick(5)]
+	if kind == transport.Sending {
+		r.Mode = transport.Mode(s.pick(4))
+		r.Buf = make([]byte, size)
+		for i := range r.Buf {
+			r.Buf[i] = byte(step)
+		}
+	} else {
+		if s.pick(3) == 0 {
+			r.Peer = transport.AnySource
+		}
+		if s.pick(3) == 0 {
+			r.Tag = transport.AnyTag
+		}
+		switch s.pick(4) {
+		case 0:
+			r.Take = true
+		case 1:
+			r.Alloc = func(n int) []byte {
+				p.alloc = make([]byte, n)
+				return p.alloc
+			}
+		default:
+			r.Buf = make([]byte, size)
+		}
+	}
+	p.r = r
+	return p
+}
+
+func FuzzModel(f *testing.F) {
+	f.Add([]byte{})
+	for seed := range uint64(5) {
+		f.Add(randomScript(seed))
+	}
+	f.Fuzz(func(t *testing.T, s []byte) { play(t, s[:min(len(s), 2000)]) })
+}
+
+func TestModel(t *testing.T) {
+	first := rand.Uint64()
+	for i := range uint64(400) {
+		play(t, randomScript(first+i))
+		if t.Failed() {
+			t.Fatalf("seed %d", first+i)
+		}
+	}
+}
+
+func randomScript(seed uint64) []byte {
+	r := rand.New(rand.NewPCG(seed, 0))
+	s := make([]byte, 600)
+	for i := range s {
+		s[i] = byte(r.Uint32())
+	}
+	return s
+}

@@ -1,0 +1,367 @@
+package local
+
+import (
+	"bytes"
+	"errors"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// What the conformance suite cannot see: when exactly a message is buffered,
+// and that nothing is kept longer than it is needed.
+
+// request is one whose end is looked at, not waited for: within one goroutine
+// this transport ends requests before the methods return.
+type request struct {
+	transport.Request
+	ends int
+}
+
+func (r *request) Completed(*transport.Request) { r.ends++ }
+
+func start(c *Comm, f func(*transport.Request), r transport.Request) *request {
+	q := &request{Request: r}
+	q.Epoch, q.Done = c.Epoch(), q
+	f(&q.Request)
+	return q
+}
+
+func send(c *Comm, to int, buf []byte, mode transport.Mode) *request {
+	return start(c, c.Isend, transport.Request{Peer: to, Tag: 1, Buf: buf, Mode: mode})
+}
+
+func recv(c *Comm, from int, buf []byte) *request {
+	return start(c, c.Irecv, transport.Request{Peer: from, Tag: 1, Buf: buf})
+}
+
+// isIdle checks that a rank's port keeps nothing but spare buffers.
+func isIdle(t *testing.T, c *Comm) {
+	t.Helper()
+	p := c.port()
+	require.Nil(t, p.first)
+	require.Nil(t, p.last)
+	require.Nil(t, p.arrived.first)
+	require.Nil(t, p.arrived.last)
+	require.Empty(t, p.sending.messages)
+	for _, m := range p.sending.messages[:cap(p.sending.messages)] {
+		require.Nil(t, m, "a message that is not listed any more cannot be collected")
+	}
+	n := 0
+	for m := p.free; m != nil; m = m.next {
+		n++
+		require.Nil(t, m.bytes, "a spare buffer keeps bytes")
+		require.Nil(t, m.prev)
+		require.Nil(t, m.send)
+	}
+	require.Equal(t, n, p.freeCount)
+	require.LessOrEqual(t, n, spareBuffers)
+}
+
+func TestWhenASendIsBuffered(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		size int
+		mode transport.Mode
+		want bool
+	}{
+		{"empty", 0, 0, true},
+		{"at the limit", EagerLimit, 0, true},
+		{"above the limit", EagerLimit + 1, 0, false},
+		{"shared, of any length", 10 * EagerLimit, transport.Shared, true},
+		{"synchronous", 1, transport.Synchronous, false},
+		{"synchronous and shared", 1, transport.Synchronous | transport.Shared, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ranks := New(2)
+			if c.mode == 0 {
+				require.Equal(t, c.want, ranks[0].TrySend(1, 2, 0, make([]byte, c.size)))
+				require.Equal(t, c.want, ranks[1].port().arrived.first != nil)
+			}
+			ranks = New(2)
+			s := send(ranks[0], 1, make([]byte, c.size), c.mode)
+			require.Equal(t, c.want, s.ends == 1)
+			r := recv(ranks[1], 0, make([]byte, c.size))
+			require.Equal(t, 1, r.ends)
+			require.Equal(t, 1, s.ends)
+			isIdle(t, ranks[0])
+			isIdle(t, ranks[1])
+		})
+	}
+}
+
+// Shared bytes are handed over, not copied, whoever comes first.
+func TestTakeGetsTheSendersArray(t *testing.T) {
+	for _, mode := range []transport.Mode{transport.Shared, transport.Shared | transport.Synchronous} {
+		for _, size := range []int{1, EagerLimit, 1 << 20} {
+			for _, posted := range []bool{true, false} {
+				ranks := New(2)
+				buf := make([]byte, size)
+				take := transport.Request{Peer: 0, Tag: 1, Take: true}
+				var r *request
+				if posted {
+					r = start(ranks[1], ranks[1].Irecv, take)
+					send(ranks[0], 1, buf, mode)
+				} else {
+					send(ranks[0], 1, buf, mode)
+					r = start(ranks[1], ranks[1].Irecv, take)
+				}
+				require.Equal(t, 1, r.ends)
+				require.Len(t, r.Buf, size)
+				require.Equal(t, unsafe.SliceData(buf), unsafe.SliceData(r.Buf))
+			}
+		}
+	}
+}
+
+// Without Shared, Take must never get an array that the transport uses again.
+func TestTakeGetsACopyOfABuffer(t *testing.T) {
+	ranks := New(2)
+	var taken []*request
+	for i := range 3 * spareBuffers {
+		send(ranks[0], 1, []byte{byte(i)}, 0)
+		taken = append(taken, start(ranks[1], ranks[1].Irecv, transport.Request{Peer: 0, Tag: 1, Take: true}))
+	}
+	for i, r := range taken {
+		require.Equal(t, []byte{byte(i)}, r.Buf)
+	}
+}
+
+func TestSpareBuffersAreBounded(t *testing.T) {
+	ranks := New(2)
+	for _, size := range []int{0, 1, 64, 65, EagerLimit} {
+		for i := range 10 * spareBuffers {
+			send(ranks[0], 1, bytes.Repeat([]byte{byte(i)}, size), 0)
+		}
+		for i := range 10 * spareBuffers {
+			buf := make([]byte, size)
+			require.Equal(t, 1, recv(ranks[1], 0, buf).ends)
+			require.Equal(t, bytes.Repeat([]byte{byte(i)}, size), buf)
+		}
+		isIdle(t, ranks[1])
+		require.Equal(t, spareBuffers, ranks[1].port().freeCount)
+	}
+}
+
+func TestShortMessagesNeedNoAllocation(t *testing.T) {
+	ranks := New(2)
+	s, r := new(request), new(request)
+	sendBuf, recvBuf := make([]byte, len(message{}.inline)), make([]byte, len(message{}.inline))
+	sendRequest := transport.Request{Buf: sendBuf, Peer: 1, Tag: 1, Done: s}
+	recvRequest := transport.Request{Buf: recvBuf, Peer: 0, Tag: 1, Done: r}
+	isend := func() { s.Request = sendRequest; ranks[0].Isend(&s.Request) }
+	irecv := func() { r.Request = recvRequest; ranks[1].Irecv(&r.Request) }
+	require.Zero(t, testing.AllocsPerRun(100, func() { isend(); irecv() }), "message first")
+	require.Zero(t, testing.AllocsPerRun(100, func() { irecv(); isend() }), "receive first")
+	require.Equal(t, s.ends, r.ends)
+	trySend := func() { require.True(t, ranks[0].TrySend(1, 1, 0, sendBuf)) }
+	require.Zero(t, testing.AllocsPerRun(100, func() { trySend(); irecv() }), "message first, TrySend")
+	require.Zero(t, testing.AllocsPerRun(100, func() { irecv(); trySend() }), "receive first, TrySend")
+}
+
+func TestNothingIsKeptAfterRequestsEnded(t *testing.T) {
+	cause := errors.New("an error")
+	both := func(ranks []*Comm) {
+		ranks[0].Advance(0, cause)
+		ranks[1].Advance(0, cause)
+	}
+	for _, c := range []struct {
+		name string
+		do   func(ranks []*Comm)
+	}{
+		{"received", func(ranks []*Comm) {
+			for range 5 {
+				send(ranks[0], 1, make([]byte, 2*EagerLimit), 0)
+			}
+			for range 5 {
+				recv(ranks[1], 0, make([]byte, 2*EagerLimit))
+			}
+		}},
+		{"sends cancelled", func(ranks []*Comm) {
+			var sent []*request
+			for range 5 {
+				sent = append(sent, send(ranks[0], 1, nil, transport.Synchronous))
+			}
+			for _, i := range []int{2, 0, 4, 3, 1} {
+				ranks[0].Cancel(&sent[i].Request)
+			}
+		}},
+		{"receives and probes cancelled", func(ranks []*Comm) {
+			var posted []*request
+			for range 3 {
+				posted = append(posted, recv(ranks[1], 0, nil),
+					start(ranks[1], ranks[1].Probe, transport.Request{Peer: 0, Tag: 1}))
+			}
+			for _, i := range []int{2, 0, 4, 5, 3, 1} {
+				ranks[1].Cancel(&posted[i].Request)
+			}
+		}},
+		{"the sender advanced first", func(ranks []*Comm) {
+			for range 5 {
+				send(ranks[0], 1, make([]byte, 2*EagerLimit), 0)
+				send(ranks[0], 1, nil, 0)
+			}
+			recv(ranks[0], 1, nil)
+			both(ranks)
+		}},
+		{"the receiver advanced first", func(ranks []*Comm) {
+			for range 5 {
+				send(ranks[1], 0, make([]byte, 2*EagerLimit), 0)
+				send(ranks[1], 0, nil, 0)
+			}
+			recv(ranks[1], 0, nil)
+			both(ranks)
+		}},
+		{"sent too late", func(ranks []*Comm) {
+			ranks[0].Advance(0, cause)
+			send(ranks[1], 0, nil, 0)
+			send(ranks[1], 0, make([]byte, 2*EagerLimit), transport.Shared)
+			send(ranks[1], 0, make([]byte, 2*EagerLimit), 0)
+			require.NotNil(t, ranks[0].port().arrived.first, "the sender has to end it")
+			ranks[1].Advance(0, cause)
+		}},
+		{"sent with an epoch that is over", func(ranks []*Comm) {
+			epoch := ranks[0].Epoch()
+			both(ranks)
+			for _, mode := range []transport.Mode{0, transport.Shared, transport.Synchronous} {
+				late := &request{Request: transport.Request{Peer: 1, Tag: 1, Mode: mode, Epoch: epoch}}
+				late.Done = late
+				ranks[0].Isend(&late.Request)
+				require.Equal(t, cause, late.Err)
+				require.False(t, ranks[0].TrySend(1, 1, epoch, nil))
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ranks := New(2)
+			c.do(ranks)
+			isIdle(t, ranks[0])
+			isIdle(t, ranks[1])
+			require.Empty(t, ranks[0].Pending())
+			require.Empty(t, ranks[1].Pending())
+		})
+	}
+}
+
+// A receive that waits lets TrySend send a message of any length.
+func TestTrySendToAReceiveThatWaits(t *testing.T) {
+	ranks := New(2)
+	r := recv(ranks[1], 0, make([]byte, 1<<20))
+	require.False(t, ranks[0].TrySend(1, 2, 0, make([]byte, 1<<20)), "another tag")
+	require.True(t, ranks[0].TrySend(1, 1, 0, bytes.Repeat([]byte{3}, 1<<20)))
+	require.Equal(t, 1, r.ends)
+	require.Equal(t, bytes.Repeat([]byte{3}, 1<<20), r.Buf)
+	isIdle(t, ranks[1])
+}
+
+// A message for a rank in a later epoch that cannot be received is not kept,
+// however many of them are sent.
+func TestLateMessagesAreNotBuffered(t *testing.T) {
+	ranks := New(2)
+	ranks[1].Advance(0, errors.New("an error"))
+	for range 100 {
+		require.Equal(t, 1, send(ranks[0], 1, make([]byte, 100), 0).ends)
+	}
+	isIdle(t, ranks[1])
+}
+
+func TestSubsAreForgotten(t *testing.T) {
+	const n = 4
+	cause := errors.New("an error")
+	name := func(ranks []*Comm, seq uint64) transport.Name {
+		return transport.Name{Epoch: ranks[0].Epoch(), Seq: seq}
+	}
+	makeSub := func(c *Comm, name transport.Name, members []int) (made *Comm) {
+		c.Sub(name, members, func(c transport.Comm, err error) {
+			require.NoError(t, err)
+			made = c.(*Comm)
+		})
+		return made
+	}
+
+	t.Run("when all members made it", func(t *testing.T) {
+		ranks := New(n)
+		for seq := range uint64(3) {
+			for _, c := range ranks {
+				makeSub(c, name(ranks, seq), nil)
+			}
+			for _, member := range []int{2, 0} {
+				makeSub(ranks[member], name(ranks, seq+10), []int{0, 2})
+			}
+		}
+		require.Empty(t, ranks[0].g.subs)
+	})
+	t.Run("when those that did not have had an error", func(t *testing.T) {
+		ranks := New(n)
+		old := name(ranks, 1)
+		first := makeSub(ranks[0], old, nil)
+		part := makeSub(ranks[0], name(ranks, 2), []int{0, 2})
+		ranks[0].Advance(0, cause)
+		ranks[1].Advance(0, cause)
+		ranks[1].Advance(0, cause) // is not counted twice
+		require.Len(t, ranks[0].g.subs, 2)
+		require.Same(t, first.g, makeSub(ranks[2], old, nil).g)
+		require.Same(t, part.g, makeSub(ranks[2], name(ranks[2:], 2), []int{0, 2}).g)
+		require.Len(t, ranks[0].g.subs, 1)
+		ranks[2].Advance(0, cause)
+		require.Len(t, ranks[0].g.subs, 1)
+		ranks[3].Advance(0, cause)
+		require.Empty(t, ranks[0].g.subs)
+	})
+	t.Run("but not by the error of another family", func(t *testing.T) {
+		ranks := New(n)
+		sub := makeSub(ranks[0], name(ranks, 1), nil)
+		makeSub(sub, name(ranks, 1), nil)
+		for _, c := range ranks {
+			c.Advance(0, cause)
+		}
+		require.Empty(t, ranks[0].g.subs)
+		require.Len(t, sub.g.subs, 1)
+	})
+	t.Run("one made too late, at the next error", func(t *testing.T) {
+		ranks := New(n)
+		old := name(ranks, 1)
+		for _, c := range ranks {
+			c.Advance(0, cause)
+		}
+		makeSub(ranks[0], old, nil)
+		for _, c := range ranks {
+			c.Advance(0, cause)
+		}
+		require.Empty(t, ranks[0].g.subs)
+	})
+}
+
+// The ends of a match agree: a send has no error if and only if its receive has
+// none, however many errors come in between.
+func TestAdvanceNeverSplitsAMatch(t *testing.T) {
+	cause := errors.New("an error")
+	outcomes := make(map[bool]int)
+	for round := range 3000 {
+		size := []int{1, 2 * EagerLimit}[round%2]
+		ranks := New(2)
+		var s, r *request
+		var all sync.WaitGroup
+		for _, f := range []func(){
+			func() { s = send(ranks[0], 1, make([]byte, size), transport.Synchronous) },
+			func() { r = recv(ranks[1], 0, make([]byte, size)) },
+			func() { ranks[0].Advance(0, cause) },
+			func() { ranks[1].Advance(0, cause) },
+		} {
+			all.Go(f)
+		}
+		all.Wait()
+		for _, c := range ranks { // one started in the new epoch may wait there
+			c.Advance(0, cause)
+		}
+		require.Equal(t, 1, s.ends)
+		require.Equal(t, 1, r.ends)
+		require.Equal(t, s.Err, r.Err)
+		outcomes[s.Err == nil]++
+	}
+	t.Logf("matched: %d, ended: %d", outcomes[true], outcomes[false])
+}

@@ -1,0 +1,377 @@
+package transporttest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// Design rules P3 and P4. All ranks advance, as they do when an error has been
+// resolved, but at their own time. Where one has to wait for another to do so,
+// the two talk on a communicator that has no errors.
+var advances = []test{
+	{"AdvanceCountsTheError", 1, countErrors},
+	{"WhatIsPendingEndsWithTheCause", 1, endPending},
+	{"WhatWasDecidedOnBeforeEndsWithTheCause", 1, endStale},
+	{"BuffersOfWhatEndedAreFree", 2, leaveBuffers},
+	{"MessagesFromBeforeAreNeverReceived", 1, dropMessages},
+	{"MessagesFromBeforeThatComeLateAreNeverReceived", 2, dropLateMessages},
+	{"MessagesFromAfterThatComeEarlyAreKept", 2, keepEarlyMessages},
+	{"CompletedMayGoOnInTheNewEpoch", 1, goOnInCompleted},
+	{"ErrorsMayFollowEachOther", 1, advanceTwice},
+	{"AnyNumberOfErrors", 1, manyErrors},
+}
+
+var errCause = errors.New("the error that was resolved")
+
+// aloof returns the communicator without errors.
+func (s *side) aloof() *side {
+	s.Helper()
+	ctl := s.dup(1 << 32)
+	ctl.barrier() // all ranks have it
+	return ctl
+}
+
+// nilOr checks the end of a plain send that no receive matched: its bytes may
+// have been buffered or thrown away somewhere, or it ended with the cause.
+func (o *op) nilOr(cause error) {
+	o.s.Helper()
+	if err := o.wait(); err != nil {
+		require.Equal(o.s, cause, err, "%v", o)
+	}
+}
+
+func countErrors(s *side) {
+	require.Zero(s, s.Epoch())
+	for range 3 {
+		before := s.Epoch()
+		s.Advance(0, errCause)
+		require.Equal(s, before.Next(0), s.Epoch())
+	}
+}
+
+func endPending(s *side) {
+	var fail, plain []*op
+	noAlloc := func(int) []byte { s.Errorf("Alloc of a receive that got no message"); return nil }
+	fail = append(fail,
+		s.recv(s.left(), 1, make([]byte, small)),
+		s.recv(s.left(), -7, make([]byte, large)),
+		s.irecv(transport.Request{Peer: transport.AnySource, Tag: 2, Take: true}),
+		s.irecv(transport.Request{Peer: transport.AnySource, Tag: 2, Alloc: noAlloc}),
+		s.probe(s.left(), 3),
+		s.probe(transport.AnySource, 4),
+		s.ssend(s.right(), 5, nil),
+		s.ssend(s.right(), 5, payload(small, 5)),
+		s.ssend(s.Rank(), 6, payload(large, 6)),
+	)
+	plain = append(plain, s.send(s.right(), 5, payload(large, 5)), s.send(s.right(), 5, payload(small, 5)))
+	s.barrier()
+	for _, o := range fail {
+		o.pending()
+	}
+	s.Advance(0, errCause)
+	for _, o := range fail {
+		o.fails(errCause)
+	}
+	for _, o := range plain {
+		o.nilOr(errCause)
+	}
+	s.ring(1)
+}
+
+// endStale starts operations with the epoch of before, as a goroutine does that
+// has been overtaken by an error.
+func endStale(s *side) {
+	old := s.Epoch()
+	first, second := errors.New("first error"), errors.New("second error")
+	for _, cause := range []error{first, second} {
+		s.Advance(0, cause)
+		late := s.at(old)
+		for _, o := range []*op{
+			late.recv(s.left(), 1, nil),
+			late.recv(transport.AnySource, transport.AnyTag, make([]byte, large)),
+			late.probe(s.left(), transport.AnyTag),
+			late.send(s.right(), 1, payload(small, 1)),
+			late.send(s.right(), 1, nil),
+			late.send(s.Rank(), 1, payload(large, 1)),
+			late.ssend(s.right(), 1, payload(small, 1)),
+			late.isend(transport.Request{Peer: s.right(), Tag: 1, Mode: transport.Shared, Buf: payload(large, 1)}),
+		} {
+			o.fails(cause)
+		}
+		require.False(s, s.TrySend(s.right(), 1, old, payload(small, 1)), "TrySend with an epoch that is over")
+	}
+	s.barrier()
+	recv := s.recv(s.left(), transport.AnyTag, make([]byte, small))
+	s.barrier()
+	s.send(s.right(), 2, payload(small, 2)).ok()
+	recv.got(s.left(), 2, payload(small, 2))
+}
+
+// leaveBuffers has each rank advance before the others, write other things into
+// the buffers that became free, and then be sent messages that would have fit.
+func leaveBuffers(s *side) {
+	ctl := s.aloof()
+	for first := range s.Size() {
+		var received, sent []*op
+		for _, size := range []int{small, 1000, large} {
+			received = append(received,
+				s.recv(transport.AnySource, 1, make([]byte, size)),
+				s.irecv(transport.Request{Peer: first, Tag: 1, Buf: make([]byte, size)}))
+			sent = append(sent, s.ssend(first, 2, payload(size, 1)))
+		}
+		ctl.barrier()
+		free := func() {
+			s.Advance(0, errCause)
+			for _, o := range append(received, sent...) {
+				o.fails(errCause)
+				copy(o.Buf, payload(len(o.Buf), 2))
+			}
+		}
+		if s.Rank() == first {
+			free()
+		}
+		ctl.barrier()
+		var late []*op
+		if s.Rank() != first {
+			for _, size := range []int{small, 1000, large} {
+				late = append(late, s.send(first, 1, payload(size, 3)))
+			}
+		}
+		ctl.barrier()
+		ctl.barrier()
+		if s.Rank() != first {
+			free()
+		}
+		for _, o := range late {
+			o.nilOr(errCause)
+		}
+		s.ring(1, first) // into buffers of its own
+		for _, o := range append(received, sent...) {
+			s.same(payload(len(o.Buf), 2), o.Buf, "buffer of what ended, used for something else")
+		}
+		ctl.barrier()
+	}
+}
+
+func dropMessages(s *side) {
+	for round := range 3 {
+		var synchronous, plain []*op
+		for i := range 4 {
+			plain = append(plain,
+				s.send(s.right(), i, payload(small, 1)),
+				s.send(s.right(), i, payload(large, 1)),
+				s.trySend(s.right(), i, payload(small, 1)),
+				s.isend(transport.Request{Peer: s.right(), Tag: i, Mode: transport.Shared, Buf: payload(large, 1)}))
+			synchronous = append(synchronous,
+				s.ssend(s.right(), i, payload(small, 1)),
+				s.ssend(s.right(), i, payload(large, 1)))
+		}
+		s.probe(s.left(), 3).found(s.left(), 3, small)
+		s.barrier()
+		s.Advance(0, errCause)
+		probe := s.probe(transport.AnySource, 1)
+		exact := s.recv(s.left(), 2, make([]byte, large))
+		for _, o := range synchronous {
+			o.fails(errCause)
+		}
+		for _, o := range plain {
+			o.nilOr(errCause)
+		}
+		s.barrier()
+		probe.pending()
+		exact.pending()
+		s.barrier()
+		s.send(s.right(), 2, payload(1000, round)).ok()
+		exact.got(s.left(), 2, payload(1000, round))
+		s.send(s.right(), 1, payload(1000, round)).ok()
+		probe.found(s.left(), 1, 1000)
+		s.recv(transport.AnySource, transport.AnyTag, make([]byte, large)).got(s.left(), 1, payload(1000, round))
+	}
+}
+
+// dropLateMessages has each rank advance before the others send to it.
+func dropLateMessages(s *side) {
+	ctl := s.aloof()
+	for first := range s.Size() {
+		if s.Rank() == first {
+			s.Advance(0, errCause)
+			received := []*op{
+				s.recv((first+1)%s.Size(), 2, make([]byte, large)),
+				s.recv(transport.AnySource, transport.AnyTag, make([]byte, large)),
+			}
+			probe := s.probe(transport.AnySource, 1)
+			ctl.barrier()
+			ctl.barrier() // the others have sent
+			for _, o := range append(received, probe) {
+				o.pending()
+			}
+			ctl.barrier()
+			from := (first + 1) % s.Size()
+			received[0].got(from, 2, payload(small, 3))
+			from = received[1].ok().Status.Source
+			received[1].got(from, 1, payload(large, 4, from))
+			for range s.Size() - 2 {
+				found := s.probe(transport.AnySource, 1).ok().Status
+				s.recv(found.Source, 1, make([]byte, large)).got(found.Source, 1, payload(large, 4, found.Source))
+			}
+			probe.cancelledOrFound()
+			ctl.barrier()
+			continue
+		}
+		ctl.barrier()
+		var plain, synchronous []*op
+		for tag := range 3 {
+			plain = append(plain,
+				s.send(first, tag, payload(small, 1)),
+				s.trySend(first, tag, payload(small, 1)),
+				s.send(first, tag, payload(large, 1)))
+			synchronous = append(synchronous, s.ssend(first, tag, payload(small, 1)), s.ssend(first, tag, payload(large, 1)))
+		}
+		ctl.barrier()
+		for _, o := range synchronous {
+			o.pending()
+		}
+		ctl.barrier()
+		s.Advance(0, errCause)
+		for _, o := range plain {
+			o.nilOr(errCause)
+		}
+		for _, o := range synchronous {
+			o.fails(errCause)
+		}
+		if s.Rank() == (first+1)%s.Size() {
+			s.ssend(first, 2, payload(small, 3)).ok()
+		}
+		s.ssend(first, 1, payload(large, 4, s.Rank())).ok()
+		ctl.barrier()
+	}
+}
+
+// cancelledOrFound ends a probe that may have found a message.
+func (o *op) cancelledOrFound() {
+	o.s.Helper()
+	if o.s.Cancel(&o.Request) {
+		o.fails(transport.ErrCancelled)
+	} else {
+		o.ok()
+	}
+}
+
+// keepEarlyMessages has each rank advance and send before the others advance.
+func keepEarlyMessages(s *side) {
+	ctl := s.aloof()
+	for first := range s.Size() {
+		if s.Rank() == first {
+			ctl.barrier()
+			s.Advance(0, errCause)
+			var plain, synchronous []*op
+			for to := range s.Size() {
+				if to == first {
+					continue
+				}
+				plain = append(plain,
+					s.send(to, 1, payload(small, to, 1)),
+					s.send(to, 1, payload(large, to, 2)))
+				synchronous = append(synchronous,
+					s.ssend(to, 1, payload(small, to, 3)),
+					s.ssend(to, 1, payload(large, to, 4)))
+				plain = append(plain,
+					s.isend(transport.Request{Peer: to, Tag: 1, Mode: transport.Shared, Buf: payload(large, to, 5)}),
+					s.trySend(to, 1, payload(small, to, 6)))
+			}
+			ctl.barrier()
+			for _, o := range synchronous {
+				o.pending()
+			}
+			ctl.barrier()
+			allOK(plain)
+			allOK(synchronous)
+			ctl.barrier()
+			continue
+		}
+		before := []*op{
+			s.recv(first, 1, make([]byte, large)),
+			s.recv(transport.AnySource, transport.AnyTag, make([]byte, large)),
+			s.probe(first, 1),
+		}
+		ctl.barrier()
+		ctl.barrier() // the first has sent
+		before = append(before, s.recv(first, 1, make([]byte, large)), s.probe(first, 1))
+		for _, o := range before {
+			o.pending()
+		}
+		ctl.barrier()
+		s.Advance(0, errCause)
+		for _, o := range before {
+			o.fails(errCause)
+		}
+		s.probe(first, 1).found(first, 1, small)
+		for i, size := range []int{small, large, small, large, large, small} {
+			s.recv(first, 1, make([]byte, large)).got(first, 1, payload(size, s.Rank(), i+1))
+		}
+		ctl.barrier()
+	}
+}
+
+func goOnInCompleted(s *side) {
+	after := make(chan *op, 1)
+	recv := s.op(transport.Request{Peer: s.left(), Tag: 1, Buf: make([]byte, small)})
+	recv.Done = then(func(r *transport.Request) {
+		recv.Completed(r)
+		after <- s.recv(s.left(), 1, make([]byte, small))
+	})
+	s.Irecv(&recv.Request)
+	s.Advance(0, errCause)
+	recv.fails(errCause)
+	next := <-after
+	require.Equal(s, s.Epoch(), next.Epoch)
+	s.barrier()
+	s.send(s.right(), 1, payload(small, 1)).ok()
+	next.got(s.left(), 1, payload(small, 1))
+}
+
+// advanceTwice resolves a second error before anything was sent after the
+// first. The ranks keep together, as resolving an error makes them.
+func advanceTwice(s *side) {
+	ctl := s.aloof()
+	for round := range 3 {
+		causes := []error{fmt.Errorf("error %d", round), fmt.Errorf("error %d, raised while recovering", round)}
+		for i, cause := range causes {
+			recv := s.recv(s.left(), 1, make([]byte, small))
+			send := s.ssend(s.right(), 2, payload(small, i))
+			ctl.barrier()
+			s.Advance(0, cause)
+			recv.fails(cause)
+			send.fails(cause)
+			ctl.barrier()
+		}
+		s.ring(1, round)
+	}
+}
+
+// manyErrors lets the epoch's count wrap.
+func manyErrors(s *side) {
+	ctl := s.aloof()
+	for round := range 260 {
+		recv := s.recv(s.left(), 2, make([]byte, small))
+		ssend := s.ssend(s.right(), 3, payload(small, round))
+		left := []*op{s.send(s.right(), 1, payload(small, round, 1)), s.send(s.right(), 1, payload(large, round))}
+		ctl.barrier()
+		before := s.Epoch()
+		s.Advance(0, errCause)
+		require.Equal(s, before.Next(0), s.Epoch())
+		recv.fails(errCause)
+		ssend.fails(errCause)
+		for _, o := range left {
+			o.nilOr(errCause)
+		}
+		recv = s.recv(transport.AnySource, transport.AnyTag, make([]byte, small))
+		s.send(s.right(), 1, payload(small, round, 2)).ok()
+		recv.got(s.left(), 1, payload(small, round, 2))
+		ctl.barrier()
+	}
+}

@@ -1,0 +1,184 @@
+package transporttest
+
+import (
+	"fmt"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// Design rule D1: an error of a communicator moves the epochs of those derived
+// from it, and ranks may learn of errors of parent and child in different
+// orders.
+var generations = []test{
+	{"EachGenerationsErrorsAreCounted", 1, countGenerations},
+	{"ErrorsOfParentAndChildInAnyOrder", 1, advanceInAnyOrder},
+	{"MessagesSentBetweenTwoErrorsAreReceivedBetweenThem", 1, receiveBetweenErrors},
+	{"MessagesSentBetweenTwoErrorsAreDroppedByTheSecond", 2, dropBetweenErrors},
+	{"ManyGenerationsInAnyOrder", 1, manyGenerationsInAnyOrder},
+}
+
+// descendant returns the communicator of the given generation in a line of
+// duplicates.
+func (s *side) descendant(generation int) *side {
+	s.Helper()
+	for range generation {
+		s = s.sub(transport.Name{Epoch: s.Epoch(), Seq: 1}, nil)
+	}
+	return s
+}
+
+func countGenerations(s *side) {
+	c := s.descendant(9)
+	var want transport.Epoch
+	for range 3 {
+		for _, generation := range []int{0, 1, 0, 2, 5, 7, 9, 8, 3} {
+			recv := c.recv(c.left(), 1, nil)
+			cause := fmt.Errorf("error of generation %d", generation)
+			c.Advance(generation, cause)
+			want = want.Next(generation)
+			require.Equal(s, want, c.Epoch())
+			recv.fails(cause)
+		}
+	}
+	c.ring(1)
+}
+
+// advanceInAnyOrder has ranks with even numbers learn of the parent's error
+// first, the others of the child's.
+func advanceInAnyOrder(s *side) {
+	ctl := s.aloof()
+	c := s.descendant(1)
+	for round := range 5 {
+		errors := []int{0, 1}
+		if s.Rank()%2 == 1 {
+			errors = []int{1, 0}
+		}
+		var plain, synchronous []*op
+		for step, generation := range errors {
+			for _, size := range []int{small, large} {
+				plain = append(plain, c.send(c.right(), step, payload(size, step)))
+				synchronous = append(synchronous, c.ssend(c.right(), step, payload(size, step)))
+			}
+			recv := c.recv(c.left(), 9, nil)
+			ctl.barrier()
+			c.Advance(generation, errCause)
+			recv.fails(errCause)
+			ctl.barrier()
+		}
+		for _, o := range plain {
+			o.nilOr(errCause)
+		}
+		for _, o := range synchronous {
+			o.fails(errCause)
+		}
+		recv := c.recv(transport.AnySource, transport.AnyTag, make([]byte, large))
+		ctl.barrier()
+		recv.pending()
+		ctl.barrier()
+		c.send(c.right(), 5, payload(1000, round)).ok()
+		recv.got(c.left(), 5, payload(1000, round))
+		ctl.barrier()
+	}
+}
+
+// receiveBetweenErrors has all ranks learn of the errors in the same order, but
+// one of them of each before the others.
+func receiveBetweenErrors(s *side) {
+	ctl := s.aloof()
+	c := s.descendant(1)
+	for first := range s.Size() {
+		for _, generation := range []int{first % 2, 1 - first%2, 1, 0} {
+			ctl.barrier()
+			if s.Rank() == first {
+				c.Advance(generation, errCause)
+				c.send(c.right(), 1, payload(small, 1)).ok()
+			}
+			ctl.barrier()
+			if s.Rank() != first {
+				c.Advance(generation, errCause)
+				c.send(c.right(), 1, payload(small, 1)).ok()
+			}
+			recv := c.recv(transport.AnySource, transport.AnyTag, make([]byte, small))
+			recv.got(c.left(), 1, payload(small, 1))
+			c.ring(2, first)
+		}
+	}
+}
+
+// dropBetweenErrors has a rank that knows of the parent's error send to one
+// that knows of the child's. Neither message may ever be received.
+func dropBetweenErrors(s *side) {
+	ctl := s.aloof()
+	c := s.descendant(1)
+	for a := range s.Size() {
+		b := (a + 1) % s.Size()
+		ctl.barrier()
+		var sent []*op
+		switch s.Rank() {
+		case a:
+			c.Advance(0, errCause)
+			sent = append(sent, c.send(b, 1, payload(small, 1)), c.send(b, 1, payload(large, 1)))
+		case b:
+			c.Advance(1, errCause)
+			sent = append(sent, c.send(a, 1, payload(small, 1)), c.send(a, 1, payload(large, 1)))
+		}
+		recv := c.recv(transport.AnySource, transport.AnyTag, make([]byte, large))
+		ctl.barrier()
+		ctl.barrier()
+		recv.pending()
+		ctl.barrier()
+		switch s.Rank() {
+		case a:
+			c.Advance(1, errCause)
+		case b:
+			c.Advance(0, errCause)
+		default:
+			c.Advance(a%2, errCause)
+			c.Advance(1-a%2, errCause)
+		}
+		recv.fails(errCause)
+		for _, o := range sent {
+			o.nilOr(errCause)
+		}
+		recv = c.recv(transport.AnySource, transport.AnyTag, make([]byte, large))
+		ctl.barrier()
+		recv.pending()
+		ctl.barrier()
+		c.send(c.right(), 2, payload(small, a)).ok()
+		recv.got(c.left(), 2, payload(small, a))
+	}
+}
+
+// manyGenerationsInAnyOrder has each rank learn of ten errors in its own order.
+// From the eighth generation on, counts share a byte.
+func manyGenerationsInAnyOrder(s *side) {
+	const n = 10
+	ctl := s.aloof()
+	seed := s.seed()
+	c := s.descendant(n - 1)
+	for round := range 5 {
+		before := c.Epoch()
+		want := before
+		for generation := range n {
+			want = want.Next(generation)
+		}
+		var plain, ended []*op
+		for step, generation := range random(seed, s.Rank(), round).Perm(n) {
+			ended = append(ended, c.recv(c.left(), step, nil), c.ssend(c.right(), n+step, payload(large, step)))
+			plain = append(plain, c.send(c.right(), 2*n+step, payload(small, step)))
+			c.Advance(generation, errCause)
+		}
+		for _, o := range ended {
+			o.fails(errCause)
+		}
+		for _, o := range plain {
+			o.nilOr(errCause)
+		}
+		require.Equal(s, want, c.Epoch())
+		c.ring(1, round)
+		ctl.barrier()
+		c.barrier()
+	}
+}

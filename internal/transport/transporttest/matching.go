@@ -1,0 +1,171 @@
+package transporttest
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+var matching = []test{
+	{"AReceiveTakesTheMessageWithItsTag", 1, receiveByTag},
+	{"AReceiveTakesTheMessageFromItsSource", 1, receiveBySource},
+	{"AnySourceTakesOneFromEveryRank", 1, receiveAnySource},
+	{"AnyTagTakesMessagesAsTheyWereSent", 1, receiveAnyTag},
+	{"AnyTagLeavesTheLibrarysTagsAlone", 1, receiveNegativeTags},
+	{"TheReceivePostedFirstGetsTheMessage", 1, receiveOldestFirst},
+	{"AReceiveThatDoesNotMatchWaits", 1, receiveMismatch},
+}
+
+func receiveByTag(s *side) {
+	for _, size := range []int{small, large} {
+		for _, m := range meetings {
+			var sent, received []*op
+			tags := []int{3, 0, 32767, 2, 1}
+			m.of(s, func() {
+				for _, tag := range []int{0, 1, 2, 3, 32767} {
+					sent = append(sent, s.send(s.right(), tag, payload(size, s.Rank(), tag)))
+				}
+			}, func() {
+				for _, tag := range tags {
+					received = append(received, s.recv(s.left(), tag, make([]byte, size)))
+				}
+			})
+			for i, o := range received {
+				o.got(s.left(), tags[i], payload(size, s.left(), tags[i]))
+			}
+			allOK(sent)
+		}
+	}
+}
+
+func receiveBySource(s *side) {
+	for _, size := range []int{small, large} {
+		for _, m := range meetings {
+			var sent, received []*op
+			m.of(s, func() {
+				for to := range s.Size() {
+					sent = append(sent, s.send(to, 7, payload(size, s.Rank(), to)))
+				}
+			}, func() {
+				for i := range s.Size() {
+					received = append(received, s.recv(s.Size()-1-i, 7, make([]byte, size)))
+				}
+			})
+			for i, o := range received {
+				from := s.Size() - 1 - i
+				o.got(from, 7, payload(size, from, s.Rank()))
+			}
+			allOK(sent)
+		}
+	}
+}
+
+func receiveAnySource(s *side) {
+	for _, size := range []int{small, large} {
+		for _, m := range meetings {
+			var sent, received []*op
+			m.of(s, func() {
+				for to := range s.Size() {
+					sent = append(sent, s.send(to, 7, payload(size, s.Rank(), to)))
+				}
+			}, func() {
+				for range s.Size() {
+					received = append(received, s.recv(transport.AnySource, 7, make([]byte, size)))
+				}
+			})
+			seen := make(map[int]bool)
+			for _, o := range received {
+				from := o.ok().Status.Source
+				require.False(s, seen[from], "two messages from rank %d", from)
+				seen[from] = true
+				o.got(from, 7, payload(size, from, s.Rank()))
+			}
+			allOK(sent)
+		}
+	}
+}
+
+func receiveAnyTag(s *side) {
+	tags := []int{5, 0, 9, 9, 2}
+	for _, size := range []int{small, large} {
+		for _, m := range meetings {
+			var sent, received []*op
+			m.of(s, func() {
+				for i, tag := range tags {
+					sent = append(sent, s.send(s.right(), tag, payload(size, s.Rank(), i)))
+				}
+			}, func() {
+				for range tags {
+					received = append(received, s.recv(s.left(), transport.AnyTag, make([]byte, size)))
+				}
+			})
+			for i, o := range received {
+				o.got(s.left(), tags[i], payload(size, s.left(), i))
+			}
+			allOK(sent)
+		}
+	}
+}
+
+// receiveNegativeTags sends a message with one of the library's tags ahead of
+// one with a user's.
+func receiveNegativeTags(s *side) {
+	for _, from := range []int{s.left(), transport.AnySource} {
+		for _, size := range []int{small, large} {
+			for _, m := range meetings {
+				var library, user, users, librarys *op
+				m.of(s, func() {
+					library = s.send(s.right(), -7, payload(size, s.Rank(), 7))
+					user = s.send(s.right(), 4, payload(size, s.Rank(), 4))
+				}, func() {
+					users = s.recv(from, transport.AnyTag, make([]byte, size))
+					librarys = s.recv(from, -7, make([]byte, size))
+				})
+				users.got(s.left(), 4, payload(size, s.left(), 4))
+				librarys.got(s.left(), -7, payload(size, s.left(), 7))
+				library.ok()
+				user.ok()
+			}
+		}
+	}
+}
+
+// receiveOldestFirst posts receives that all match the same messages.
+func receiveOldestFirst(s *side) {
+	left, any := s.left(), transport.AnySource
+	posted := []struct{ from, tag int }{{any, transport.AnyTag}, {left, 3}, {left, transport.AnyTag}, {any, 3}}
+	for _, size := range []int{small, large} {
+		s.barrier()
+		var sent, received []*op
+		for _, p := range posted {
+			received = append(received, s.recv(p.from, p.tag, make([]byte, size)))
+		}
+		s.barrier()
+		for i := range posted {
+			sent = append(sent, s.send(s.right(), 3, payload(size, s.Rank(), i)))
+		}
+		for i, o := range received {
+			o.got(left, 3, payload(size, left, i))
+		}
+		allOK(sent)
+	}
+}
+
+func receiveMismatch(s *side) {
+	waiting := []*op{
+		s.recv(s.left(), 6, make([]byte, small)),
+		s.recv(transport.AnySource, 8, make([]byte, small)),
+		s.recv(s.left(), -8, make([]byte, small)),
+	}
+	other := s.send(s.right(), 7, payload(small, 7))
+	s.recv(s.left(), 7, make([]byte, small)).got(s.left(), 7, payload(small, 7))
+	other.ok()
+	for _, o := range waiting {
+		o.pending()
+	}
+	s.barrier()
+	for i, tag := range []int{6, 8, -8} {
+		s.send(s.right(), tag, payload(small, tag)).ok()
+		waiting[i].got(s.left(), tag, payload(small, tag))
+	}
+}

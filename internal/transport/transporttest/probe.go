@@ -1,0 +1,122 @@
+package transporttest
+
+import "github.com/mpicx/go-mpicx/internal/transport"
+
+var probes = []test{
+	{"AProbeFindsTheMessageAndLeavesIt", 1, probeThenReceive},
+	{"AProbeFindsTheMessageAReceiveWouldGet", 1, probeTellsTheFirst},
+	{"AProbeLeavesTheLibrarysTagsAlone", 1, probeNegativeTags},
+	{"ManyProbesFindOneMessage", 1, probeTogether},
+	{"AProbeDoesNotFindWhatAReceiveGets", 1, probeAfterReceive},
+	{"AProbeFindsTheLengthToMakeRoomFor", 1, probeForLength},
+}
+
+func probeThenReceive(s *side) {
+	for _, p := range []struct{ from, tag int }{
+		{s.left(), 2}, {transport.AnySource, 2}, {s.left(), transport.AnyTag}, {transport.AnySource, transport.AnyTag},
+	} {
+		for _, size := range []int{0, small, 1000, large} {
+			for _, mode := range modes {
+				for _, m := range meetings {
+					var send, probe *op
+					m.of(s, func() {
+						send = s.sendAs(mode, s.right(), 2, payload(size, s.Rank()))
+					}, func() {
+						probe = s.probe(p.from, p.tag)
+					})
+					probe.found(s.left(), 2, size)
+					s.probe(p.from, p.tag).found(s.left(), 2, size)
+					s.recv(p.from, p.tag, make([]byte, size)).got(s.left(), 2, payload(size, s.left()))
+					send.ok()
+				}
+			}
+		}
+	}
+}
+
+func probeTellsTheFirst(s *side) {
+	sent := []*op{
+		s.send(s.right(), 5, payload(large, 5)),
+		s.send(s.right(), 3, payload(small, 3)),
+		s.send(s.right(), 5, payload(1000, 5)),
+	}
+	s.probe(s.left(), transport.AnyTag).found(s.left(), 5, large)
+	s.probe(s.left(), 3).found(s.left(), 3, small)
+	s.probe(s.left(), 5).found(s.left(), 5, large)
+	s.recv(s.left(), 5, make([]byte, large)).got(s.left(), 5, payload(large, 5))
+	s.probe(s.left(), 5).found(s.left(), 5, 1000)
+	s.probe(s.left(), transport.AnyTag).found(s.left(), 3, small)
+	s.recv(s.left(), transport.AnyTag, make([]byte, large)).got(s.left(), 3, payload(small, 3))
+	s.recv(s.left(), transport.AnyTag, make([]byte, large)).got(s.left(), 5, payload(1000, 5))
+	allOK(sent)
+}
+
+func probeNegativeTags(s *side) {
+	for _, from := range []int{s.left(), transport.AnySource} {
+		early := s.probe(from, transport.AnyTag)
+		s.barrier()
+		library := s.send(s.right(), -7, payload(small, 7))
+		s.probe(from, -7).found(s.left(), -7, small)
+		late := s.probe(from, transport.AnyTag)
+		s.barrier()
+		early.pending()
+		late.pending()
+		s.barrier()
+		s.send(s.right(), 4, payload(small, 4)).ok()
+		early.found(s.left(), 4, small)
+		late.found(s.left(), 4, small)
+		s.recv(s.left(), -7, make([]byte, small)).got(s.left(), -7, payload(small, 7))
+		s.recv(s.left(), 4, make([]byte, small)).got(s.left(), 4, payload(small, 4))
+		library.ok()
+		s.barrier()
+	}
+}
+
+func probeTogether(s *side) {
+	for _, size := range []int{small, large} {
+		var found []*op
+		for range 3 {
+			found = append(found, s.probe(s.left(), 2), s.probe(transport.AnySource, 2), s.probe(s.left(), transport.AnyTag))
+		}
+		s.barrier()
+		send := s.send(s.right(), 2, payload(size, 2))
+		for _, o := range found {
+			o.found(s.left(), 2, size)
+		}
+		s.recv(s.left(), 2, make([]byte, size)).got(s.left(), 2, payload(size, 2))
+		send.ok()
+	}
+}
+
+func probeAfterReceive(s *side) {
+	for _, size := range []int{small, large} {
+		recv := s.recv(s.left(), 2, make([]byte, size))
+		probe := s.probe(transport.AnySource, transport.AnyTag)
+		s.barrier()
+		first := s.send(s.right(), 2, payload(size, 1))
+		recv.got(s.left(), 2, payload(size, 1))
+		first.ok()
+		s.barrier()
+		probe.pending()
+		s.barrier()
+		second := s.send(s.right(), 3, payload(size, 2))
+		probe.found(s.left(), 3, size)
+		s.recv(s.left(), 3, make([]byte, size)).got(s.left(), 3, payload(size, 2))
+		second.ok()
+	}
+}
+
+// probeForLength receives what it knows nothing about.
+func probeForLength(s *side) {
+	length := func(from, to int) int { return sizes[(3*from+to)%len(sizes)] }
+	var sent []*op
+	for to := range s.Size() {
+		sent = append(sent, s.send(to, to+s.Rank(), payload(length(s.Rank(), to), s.Rank(), to)))
+	}
+	for range s.Size() {
+		found := s.probe(transport.AnySource, transport.AnyTag).ok().Status
+		s.recv(found.Source, found.Tag, make([]byte, found.Bytes)).
+			got(found.Source, found.Source+s.Rank(), payload(length(found.Source, s.Rank()), found.Source, s.Rank()))
+	}
+	allOK(sent)
+}

@@ -1,0 +1,124 @@
+package transporttest
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+var requests = []test{
+	{"ARequestThatEndedCanBeUsedAgain", 1, reuseRequest},
+	{"CompletedMayStartOperations", 1, relayInCompleted},
+	{"CompletedMayReceiveWhatHasArrived", 1, receiveInCompleted},
+}
+
+// then is a Completer that does something.
+type then func(*transport.Request)
+
+func (f then) Completed(r *transport.Request) { f(r) }
+
+// reuseRequest uses one request for one operation after another, errors
+// included.
+func reuseRequest(s *side) {
+	r := new(transport.Request)
+	again := func(start func(*transport.Request), fields transport.Request) error {
+		o := s.op(fields)
+		private := r.Private // the transport's
+		*r = o.Request
+		r.Private = private
+		r.Done = then(func(*transport.Request) { close(o.done) })
+		start(r)
+		o.wait()
+		return r.Err
+	}
+	receiveAndCancel := func(r *transport.Request) {
+		s.Irecv(r)
+		require.True(s, s.Cancel(r))
+	}
+	for _, size := range []int{small, large} {
+		recv := s.recv(s.left(), 1, make([]byte, size))
+		s.barrier()
+		require.NoError(s, again(s.Isend, transport.Request{Peer: s.right(), Tag: 1, Buf: payload(size, s.Rank())}))
+		recv.got(s.left(), 1, payload(size, s.left()))
+
+		send := s.send(s.right(), 2, payload(size, s.Rank()))
+		require.NoError(s, again(s.Probe, transport.Request{Peer: s.left(), Tag: 2}))
+		require.Equal(s, size, r.Status.Bytes)
+		require.Error(s, again(s.Irecv, transport.Request{Peer: s.left(), Tag: 2, Buf: make([]byte, 1)}))
+		send.ok()
+
+		send = s.send(s.right(), 3, payload(size, s.Rank(), 3))
+		require.NoError(s, again(s.Irecv, transport.Request{Peer: s.left(), Tag: 3, Buf: make([]byte, size)}))
+		s.same(payload(size, s.left(), 3), r.Buf, "message after an error")
+		send.ok()
+
+		require.Equal(s, transport.ErrCancelled, again(receiveAndCancel, transport.Request{Peer: s.left(), Tag: 4}))
+
+		recv = s.recv(s.left(), 5, make([]byte, size))
+		require.NoError(s, again(s.Isend, transport.Request{
+			Peer: s.right(), Tag: 5, Mode: transport.Synchronous, Buf: payload(size, s.Rank(), 5),
+		}))
+		recv.got(s.left(), 5, payload(size, s.left(), 5))
+	}
+}
+
+// relayInCompleted passes a token round and round, without any rank waiting.
+func relayInCompleted(s *side) {
+	hops := 100 // per rank
+	end := make(chan struct{})
+	var receive func()
+	pass := func(r *transport.Request) {
+		hops--
+		last := hops == 0 // which the calls below may change
+		if !last {
+			receive()
+		}
+		if !last || s.Rank() != 0 { // the token stops where it began
+			s.send(s.right(), 1, r.Buf)
+		}
+		if last {
+			close(end)
+		}
+	}
+	receive = func() {
+		o := s.op(transport.Request{Peer: s.left(), Tag: 1, Buf: make([]byte, small)})
+		o.Done = then(pass)
+		s.Irecv(&o.Request)
+	}
+	receive()
+	s.barrier()
+	if s.Rank() == 0 {
+		s.send(s.right(), 1, payload(small, 1)).ok()
+	}
+	await(s, end)
+}
+
+// receiveInCompleted receives each message when the one before has come.
+func receiveInCompleted(s *side) {
+	const n = 60
+	var sent []*op
+	var want, got []byte
+	for i := range n {
+		buf := payload(sizes[1+i%(len(sizes)-1)], i)
+		want = append(want, buf[0])
+		sent = append(sent, s.send(s.right(), 1, buf))
+	}
+	s.barrier()
+	end := make(chan struct{})
+	var receive func()
+	receive = func() {
+		o := s.op(transport.Request{Peer: s.left(), Tag: 1, Buf: make([]byte, large)})
+		o.Done = then(func(r *transport.Request) {
+			if got = append(got, r.Buf[0]); len(got) == n {
+				close(end)
+				return
+			}
+			receive()
+		})
+		s.Irecv(&o.Request)
+	}
+	receive()
+	await(s, end)
+	require.Equal(s, want, got)
+	allOK(sent)
+}

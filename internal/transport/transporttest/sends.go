@@ -1,0 +1,198 @@
+package transporttest
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+var sends = []test{
+	{"ASmallSendNeedsNoReceive", 1, smallSendsEndAtOnce},
+	{"TrySendSendsAtOnceOrNotAtAll", 1, trySends},
+	{"ASynchronousSendEndsOnlyWhenReceived", 1, synchronousSendsWait},
+	{"ASynchronousSendToAReceiveThatWaitsEnds", 1, synchronousSendsMeetReceives},
+	{"AnEmptyMessageIsAMessage", 1, emptyMessages},
+	{"AMessageMayHaveAnySize", 1, messagesOfAllSizes},
+	{"AMessageMayHaveMegabytes", 1, hugeMessages},
+	{"ARankCanSendToItself", 1, selfMessages},
+	{"TheBufferOfASendThatEndedMayBeChanged", 1, sendersReuseBuffers},
+}
+
+func smallSendsEndAtOnce(s *side) {
+	for i := range 20 {
+		s.send(s.right(), i, payload(small, s.Rank(), i)).ok()
+	}
+	s.send(s.right(), 20, nil).ok()
+	s.barrier()
+	for i := range 20 {
+		s.recv(s.left(), i, make([]byte, small)).got(s.left(), i, payload(small, s.left(), i))
+	}
+	s.recv(s.left(), 20, nil).found(s.left(), 20, 0)
+}
+
+func trySends(s *side) {
+	for _, size := range sizes {
+		for _, m := range meetings {
+			var sent bool
+			var recv *op
+			buf := payload(size, s.Rank())
+			m.of(s, func() {
+				sent = s.TrySend(s.right(), 1, s.Epoch(), buf)
+				if sent {
+					clear(buf)
+				}
+			}, func() {
+				recv = s.recv(s.left(), 1, make([]byte, size))
+			})
+			if !sent {
+				s.send(s.right(), 1, buf).ok()
+			}
+			recv.got(s.left(), 1, payload(size, s.left()))
+		}
+
+		// Where it did not send, not even a probe has noticed.
+		probe := s.probe(s.left(), 1)
+		s.barrier()
+		sent := []byte{0}
+		if s.TrySend(s.right(), 1, s.Epoch(), payload(size, s.Rank())) {
+			sent[0] = 1
+		}
+		s.send(s.right(), noteTag, sent).ok()
+		lefts := []byte{0}
+		s.recv(s.left(), noteTag, lefts).ok()
+		s.barrier()
+		if lefts[0] == 0 {
+			probe.pending()
+			probe.cancelled()
+		} else {
+			probe.found(s.left(), 1, size)
+			s.recv(s.left(), 1, make([]byte, size)).got(s.left(), 1, payload(size, s.left()))
+		}
+	}
+}
+
+func synchronousSendsWait(s *side) {
+	for _, mode := range []transport.Mode{transport.Synchronous, transport.Synchronous | transport.Shared} {
+		for _, size := range []int{0, small, 1000, large} {
+			send := s.isend(transport.Request{Peer: s.right(), Tag: 2, Mode: mode, Buf: payload(size, s.Rank())})
+			s.probe(s.left(), 2).found(s.left(), 2, size) // has arrived, which is not enough
+			mismatch := s.recv(s.left(), 3, nil)
+			s.barrier()
+			send.pending()
+			s.barrier() // all ranks have looked
+			s.recv(s.left(), 2, make([]byte, size)).got(s.left(), 2, payload(size, s.left()))
+			send.ok()
+			s.ssend(s.right(), 3, nil).ok()
+			mismatch.ok()
+		}
+	}
+}
+
+func synchronousSendsMeetReceives(s *side) {
+	for _, size := range sizes {
+		recv := s.recv(s.left(), 2, make([]byte, size))
+		s.barrier()
+		s.ssend(s.right(), 2, payload(size, s.Rank())).ok()
+		recv.got(s.left(), 2, payload(size, s.left()))
+	}
+}
+
+func emptyMessages(s *side) {
+	for _, mode := range []transport.Mode{0, transport.Synchronous, transport.Shared} {
+		for _, room := range []int{0, small} {
+			for _, buf := range [][]byte{nil, {}} {
+				for _, m := range meetings {
+					into := payload(room, 1)
+					var send, recv *op
+					m.of(s, func() {
+						send = s.isend(transport.Request{Peer: s.right(), Tag: 1, Mode: mode, Buf: buf})
+					}, func() {
+						recv = s.recv(s.left(), 1, into)
+					})
+					recv.found(s.left(), 1, 0)
+					send.ok()
+					s.same(payload(room, 1), into, "buffer that received nothing")
+				}
+			}
+		}
+	}
+}
+
+func messagesOfAllSizes(s *side) {
+	for _, mode := range []transport.Mode{0, transport.Synchronous, transport.Shared} {
+		for _, size := range sizes {
+			for _, m := range meetings {
+				var first, second, exact, roomy *op
+				into := payload(size+small, 1)
+				m.of(s, func() {
+					first = s.isend(transport.Request{Peer: s.right(), Tag: 1, Mode: mode, Buf: payload(size, s.Rank())})
+					second = s.isend(transport.Request{Peer: s.right(), Tag: 1, Mode: mode, Buf: payload(size, s.Rank(), 2)})
+				}, func() {
+					exact = s.recv(s.left(), 1, make([]byte, size))
+					roomy = s.recv(s.left(), 1, into)
+				})
+				exact.got(s.left(), 1, payload(size, s.left()))
+				roomy.got(s.left(), 1, payload(size, s.left(), 2))
+				s.same(payload(size+small, 1)[size:], into[size:], "buffer behind the message")
+				first.ok()
+				second.ok()
+			}
+		}
+	}
+}
+
+func hugeMessages(s *side) {
+	for _, size := range []int{1 << 20, 3<<20 + 5} {
+		for _, m := range meetings {
+			var send, recv *op
+			m.of(s, func() {
+				send = s.send(s.right(), 1, payload(size, s.Rank()))
+			}, func() {
+				recv = s.recv(s.left(), 1, make([]byte, size))
+			})
+			recv.got(s.left(), 1, payload(size, s.left()))
+			send.ok()
+		}
+	}
+}
+
+func selfMessages(s *side) {
+	me := s.Rank()
+	for _, from := range []int{me, transport.AnySource} {
+		for _, x := range mixture {
+			send := s.sendAs(x.mode, me, 3, payload(x.size, me))
+			s.recv(from, 3, make([]byte, x.size)).got(me, 3, payload(x.size, me))
+			send.ok()
+
+			recv := s.recv(from, 3, make([]byte, x.size))
+			s.sendAs(x.mode, me, 3, payload(x.size, me)).ok()
+			recv.got(me, 3, payload(x.size, me))
+		}
+	}
+}
+
+// sendersReuseBuffers overwrites each buffer as soon as its send has ended,
+// which may be long before the message is received.
+func sendersReuseBuffers(s *side) {
+	for _, mode := range []transport.Mode{0, transport.Synchronous} {
+		for _, size := range sizes {
+			for _, m := range meetings {
+				buf := payload(size, s.Rank())
+				var send, recv *op
+				m.of(s, func() {
+					send = s.isend(transport.Request{Peer: s.right(), Tag: 1, Mode: mode, Buf: buf})
+					if mode == 0 && size <= small {
+						send.ok()
+						clear(buf)
+					}
+				}, func() {
+					recv = s.recv(s.left(), 1, make([]byte, size))
+				})
+				send.ok()
+				clear(buf)
+				recv.got(s.left(), 1, payload(size, s.left()))
+				require.Equal(s, make([]byte, size), buf)
+			}
+		}
+	}
+}

@@ -1,0 +1,303 @@
+package transporttest
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+var subs = []test{
+	{"ADuplicateKeepsItsMessagesApart", 1, duplicatesIsolate},
+	{"MembersAreRankedAsListed", 1, subsetsRenumber},
+	{"OneCallMakesSeveralParts", 1, subsOfColors},
+	{"ManyCanBeMadeAtOnceInAnyOrder", 1, subsAtOnce},
+	{"AMemberMayStartBeforeTheOthers", 2, subBeforeOthers},
+	{"AMemberThatDoesNotComeKeepsNobodyWaiting", 3, subWithoutOne},
+	{"SubsOfSubs", 1, subsOfSubs},
+	{"ClosingOneLeavesTheOthers", 1, closeOne},
+	{"ANewCommunicatorBeginsInTheEpochOfItsName", 1, subAfterAdvance},
+	{"ACommunicatorCanBeMadeAgainAfterAnError", 2, subAcrossAdvance},
+	{"AnErrorDoesNotPartThoseWhoMadeOne", 2, subBeforeAdvance},
+	{"EachCommunicatorHasItsOwnEpoch", 1, subEpochsAreApart},
+}
+
+// ring sends a message round and checks it: the communicator works.
+func (s *side) ring(tag int, of ...int) {
+	s.Helper()
+	for _, size := range []int{small, large} {
+		recv := s.recv(s.left(), tag, make([]byte, size))
+		send := s.send(s.right(), tag, payload(size, append(of, s.Rank())...))
+		recv.got(s.left(), tag, payload(size, append(of, s.left())...))
+		send.ok()
+	}
+}
+
+func duplicatesIsolate(s *side) {
+	comms := []*side{s, s.dup(1), s.dup(2)}
+	for _, c := range comms {
+		require.Equal(s, s.Rank(), c.Rank())
+		require.Equal(s, s.Size(), c.Size())
+		require.Equal(s, s.Features(), c.Features())
+	}
+	for _, size := range []int{small, large} {
+		for _, m := range meetings {
+			var sent, received []*op
+			m.of(s, func() {
+				for i, c := range comms {
+					sent = append(sent, c.send(s.right(), 1, payload(size, s.Rank(), i)))
+				}
+			}, func() {
+				for i := range comms {
+					c := comms[len(comms)-1-i]
+					received = append(received, c.recv(transport.AnySource, transport.AnyTag, make([]byte, size)))
+				}
+			})
+			for i, o := range received {
+				o.got(s.left(), 1, payload(size, s.left(), len(comms)-1-i))
+			}
+			allOK(sent)
+		}
+	}
+	// What waits in one is not found in another.
+	probe := comms[1].probe(transport.AnySource, transport.AnyTag)
+	s.barrier()
+	s.send(s.right(), 1, nil).ok()
+	s.recv(s.left(), 1, nil).ok()
+	comms[2].ring(1)
+	probe.pending()
+	probe.cancelled()
+}
+
+func subsetsRenumber(s *side) {
+	n := s.Size()
+	var all []int
+	for r := range n {
+		all = append(all, r)
+	}
+	reversed := slices.Clone(all)
+	slices.Reverse(reversed)
+	for i, members := range [][]int{
+		all,
+		reversed,
+		append(all[n/2:n:n], all[:n/2]...),
+		all[:(n+1)/2],
+		{n - 1},
+		[]int{n - 1, 0}[:min(n, 2)],
+	} {
+		rank := slices.Index(members, s.Rank())
+		if rank < 0 {
+			continue
+		}
+		c := s.sub(transport.Name{Epoch: s.Epoch(), Seq: uint64(i)}, members)
+		require.Equal(s, rank, c.Rank(), "rank of the member at index %d of %v", rank, members)
+		require.Equal(s, len(members), c.Size())
+		c.ring(1, i)
+		recv := c.recv(transport.AnySource, 1, make([]byte, small))
+		c.send(c.right(), 1, payload(small, s.Rank())).ok()
+		recv.got(c.left(), 1, payload(small, members[c.left()]))
+	}
+}
+
+// subsOfColors makes two parts by each call, as a split does: the ranks with
+// even and those with odd numbers.
+func subsOfColors(s *side) {
+	color := s.Rank() % 2
+	var members []int
+	for r := color; r < s.Size(); r += 2 {
+		members = append(members, r)
+	}
+	for seq := range uint64(3) {
+		c := s.sub(transport.Name{Epoch: s.Epoch(), Seq: seq, Color: color}, members)
+		require.Equal(s, s.Rank()/2, c.Rank())
+		require.Equal(s, len(members), c.Size())
+		c.ring(1, color, int(seq))
+		c.barrier()
+	}
+}
+
+// subsAtOnce starts many in an order that is another at each rank.
+func subsAtOnce(s *side) {
+	const n = 12
+	made := make([]chan *side, n)
+	for i := range n {
+		at := (i*5 + s.Rank()*7) % n
+		name := transport.Name{Epoch: s.Epoch(), Seq: uint64(at / 2), Color: at % 2}
+		made[at] = make(chan *side, 1)
+		s.startSub(name, nil, func(c *side) { made[at] <- c })
+	}
+	var received []*op
+	comms := make([]*side, n)
+	for i := range n {
+		comms[i] = await(s, made[i])
+		comms[i].send(s.right(), 1, payload(small, s.Rank(), i)).ok()
+	}
+	for _, c := range comms {
+		received = append(received, c.recv(s.left(), 1, make([]byte, small)))
+	}
+	for i, o := range received {
+		o.got(s.left(), 1, payload(small, s.left(), i))
+	}
+}
+
+// subBeforeOthers lets each rank be the first to make a communicator, and send
+// there as soon as it has it: where the transport can do that, before any other
+// has begun to.
+func subBeforeOthers(s *side) {
+	for first := range s.Size() {
+		name := transport.Name{Epoch: s.Epoch(), Seq: uint64(first)}
+		made := make(chan *side, 1)
+		if s.Rank() == first {
+			s.startSub(name, nil, func(c *side) {
+				for to := range s.Size() {
+					c.send(to, 1, payload(large, to))
+					c.send(to, 1, payload(small, to))
+				}
+				made <- c
+			})
+		}
+		s.barrier()
+		if s.Rank() != first {
+			s.startSub(name, nil, func(c *side) { made <- c })
+		}
+		c := await(s, made)
+		c.recv(first, 1, make([]byte, large)).got(first, 1, payload(large, s.Rank()))
+		c.recv(first, 1, make([]byte, large)).got(first, 1, payload(small, s.Rank()))
+	}
+}
+
+func subWithoutOne(s *side) {
+	for absent := range s.Size() {
+		if s.Rank() != absent {
+			c := s.sub(transport.Name{Epoch: s.Epoch(), Seq: uint64(absent)}, nil)
+			for to := range s.Size() {
+				if to != absent {
+					c.send(to, 1, payload(small, s.Rank(), to)).ok()
+				}
+			}
+			for from := range s.Size() {
+				if from != absent {
+					c.recv(from, 1, make([]byte, small)).got(from, 1, payload(small, from, s.Rank()))
+				}
+			}
+		}
+		s.barrier()
+	}
+}
+
+func subsOfSubs(s *side) {
+	comms := []*side{s}
+	for depth := range 4 {
+		parent := comms[depth]
+		comms = append(comms, parent.sub(transport.Name{Epoch: parent.Epoch(), Seq: 1}, nil))
+	}
+	// Wildcards of each generation get that generation's messages.
+	var received []*op
+	for _, c := range comms {
+		received = append(received, c.recv(transport.AnySource, transport.AnyTag, make([]byte, small)))
+	}
+	s.barrier()
+	for i := range comms {
+		i = len(comms) - 1 - i
+		comms[i].send(s.right(), 1, payload(small, s.Rank(), i)).ok()
+	}
+	for i, o := range received {
+		o.got(s.left(), 1, payload(small, s.left(), i))
+	}
+}
+
+func closeOne(s *side) {
+	first, second := s.dup(1), s.dup(2)
+	grandchild := first.dup(3)
+	first.ring(1)
+	first.barrier()
+	first.close()
+	second.ring(1)
+	grandchild.ring(1)
+	s.ring(1)
+	second.close()
+	third := s.dup(4)
+	third.ring(1)
+	grandchild.ring(1)
+}
+
+func subAfterAdvance(s *side) {
+	for round := range 3 {
+		c := s.dup(1) // the same number in each epoch
+		require.Equal(s, s.Epoch(), c.Epoch())
+		c.ring(1, round)
+		grandchild := c.sub(transport.Name{Epoch: c.Epoch(), Seq: 1}, nil)
+		require.Equal(s, s.Epoch(), grandchild.Epoch())
+		grandchild.ring(1, round)
+		s.Advance(0, errors.New("an error"))
+	}
+}
+
+// subAcrossAdvance has an error while only some ranks have begun to make a
+// communicator.
+func subAcrossAdvance(s *side) {
+	for round := range s.Size() {
+		old := transport.Name{Epoch: s.Epoch(), Seq: 1}
+		s.barrier()
+		if s.Rank() <= round {
+			s.startSub(old, nil, func(*side) {}) // may never be
+		}
+		s.Advance(0, errors.New("an error"))
+		c := s.dup(1)
+		c.ring(1, round)
+		c.barrier()
+	}
+}
+
+// subBeforeAdvance lets one rank make a communicator and know of an error
+// before the others make theirs, still without knowing of it.
+func subBeforeAdvance(s *side) {
+	ctl := s.aloof()
+	for first := range s.Size() {
+		name := transport.Name{Epoch: s.Epoch(), Seq: 1}
+		made := make(chan *side, 1)
+		has := []byte{0}
+		if s.Rank() == first {
+			s.startSub(name, nil, func(c *side) { made <- c })
+			has[0] = byte(len(made)) // a transport may make it wait for the others
+			s.Advance(0, errCause)
+			for to := range s.Size() {
+				ctl.send(to, 1, has).ok()
+			}
+		}
+		ctl.recv(first, 1, has).ok()
+		if s.Rank() != first {
+			if has[0] == 1 {
+				s.startSub(name, nil, func(c *side) { made <- c })
+			}
+			s.Advance(0, errCause)
+		}
+		if has[0] == 1 {
+			c := await(s, made)
+			require.Equal(s, name.Epoch, c.Epoch())
+			c.Advance(0, errCause)
+			c.ring(1, first)
+		}
+		ctl.barrier()
+	}
+}
+
+func subEpochsAreApart(s *side) {
+	c := s.dup(1)
+	c.barrier()
+	before := c.Epoch()
+	recv := c.recv(c.left(), 1, make([]byte, small))
+	s.Advance(0, errors.New("an error of the parent, which nobody tells the child"))
+	require.Equal(s, before, c.Epoch())
+	c.send(c.right(), 1, payload(small, s.Rank())).ok()
+	recv.got(c.left(), 1, payload(small, c.left()))
+
+	before = s.Epoch()
+	recv = s.recv(s.left(), 1, make([]byte, small))
+	c.Advance(1, errors.New("an error of the child"))
+	require.Equal(s, before, s.Epoch())
+	s.send(s.right(), 1, payload(small, s.Rank())).ok()
+	recv.got(s.left(), 1, payload(small, s.left()))
+}

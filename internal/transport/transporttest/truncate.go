@@ -1,0 +1,98 @@
+package transporttest
+
+import (
+	"errors"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// Design rule F5.
+var truncation = []test{
+	{"AMessageLongerThanTheBufferIsAnError", 1, truncate},
+	{"AReceiveFromAnyRankTellsWhoseMessageWasTooLong", 1, truncateWildcard},
+	{"ATruncatedMessageIsGone", 1, truncateThenReceive},
+}
+
+// The buffer lies within a larger array.
+const fence = 64
+
+func truncate(s *side) {
+	for _, c := range []struct{ size, room int }{
+		{1, 0}, {small, small - 1}, {1000, 64}, {5000, 4096}, {large, 0}, {large, small}, {large, large - 1},
+	} {
+		for _, mode := range []transport.Mode{0, transport.Synchronous, transport.Shared, try} {
+			for _, m := range meetings {
+				array := payload(c.room+2*fence, 9)
+				var send, recv *op
+				m.of(s, func() {
+					send = s.sendAs(mode, s.right(), 4, payload(c.size, s.Rank()))
+				}, func() {
+					recv = s.recv(s.left(), 4, array[fence:fence+c.room])
+				})
+				recv.truncated(transport.Status{Source: s.left(), Tag: 4, Bytes: c.size}, c.room)
+				send.ok() // for the sender all is well
+				s.barrier()
+				want := payload(c.room+2*fence, 9)
+				s.same(want[:fence], array[:fence], "memory before the buffer")
+				s.same(want[fence+c.room:], array[fence+c.room:], "memory past the buffer")
+			}
+		}
+	}
+}
+
+// truncated waits and checks the error.
+func (o *op) truncated(status transport.Status, room int) {
+	o.s.Helper()
+	var err *transport.TruncateError
+	require.True(o.s, errors.As(o.wait(), &err), "%v ended with %v", o, o.Err)
+	require.Equal(o.s, transport.TruncateError{Status: status, Room: room}, *err)
+	require.Equal(o.s, status, o.Status)
+}
+
+func truncateWildcard(s *side) {
+	for _, m := range meetings {
+		var sent, received []*op
+		m.of(s, func() {
+			for to := range s.Size() {
+				sent = append(sent, s.send(to, s.Rank(), payload(large+s.Rank(), 1)))
+			}
+		}, func() {
+			for range s.Size() {
+				received = append(received, s.recv(transport.AnySource, transport.AnyTag, make([]byte, small)))
+			}
+		})
+		seen := make(map[int]bool)
+		for _, o := range received {
+			o.wait()
+			from := o.Status.Source
+			o.truncated(transport.Status{Source: from, Tag: from, Bytes: large + from}, small)
+			require.False(s, seen[from])
+			seen[from] = true
+		}
+		allOK(sent)
+	}
+}
+
+func truncateThenReceive(s *side) {
+	for _, size := range []int{1000, large} {
+		for _, m := range meetings {
+			var sent, received []*op
+			m.of(s, func() {
+				for i := range 4 {
+					sent = append(sent, s.send(s.right(), 4, payload(size, s.Rank(), i)))
+				}
+			}, func() {
+				for _, room := range []int{size, 10, 0, size} {
+					received = append(received, s.recv(s.left(), 4, make([]byte, room)))
+				}
+			})
+			received[0].got(s.left(), 4, payload(size, s.left(), 0))
+			received[1].truncated(transport.Status{Source: s.left(), Tag: 4, Bytes: size}, 10)
+			received[2].truncated(transport.Status{Source: s.left(), Tag: 4, Bytes: size}, 0)
+			received[3].got(s.left(), 4, payload(size, s.left(), 3))
+			allOK(sent)
+		}
+	}
+}

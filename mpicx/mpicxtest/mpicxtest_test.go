@@ -1,0 +1,162 @@
+package mpicxtest_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// failing are tests that have to fail, and what they have to print. They run in
+// another process: see TestFailures.
+var failing = map[string]struct {
+	ranks int
+	fn    func(ctx context.Context, world *mpicx.Comm) error
+	want  []string
+	not   []string
+}{
+	"deadlock": {3, func(ctx context.Context, world *mpicx.Comm) error {
+		child, err := world.Dup().Get(ctx)
+		if err != nil {
+			return err
+		}
+		switch world.Rank() {
+		case 0:
+			return mpicx.Recv(world, []int{0}, 2, 77).Wait(ctx)
+		case 1:
+			return mpicx.Ssend(child, []int{0}, 0, 5).Wait(ctx)
+		}
+		return world.Barrier().Wait(ctx)
+	}, []string{"deadlock: every rank waits for another",
+		"rank 0:", "Recv from rank 2, tag 77 on world, epoch 0",
+		"rank 1:", "Ssend to rank 0, tag 5 on world.dup1, epoch 0",
+		"rank 2:", "Barrier, step 2: receive from rank 0 on world, epoch 0"}, []string{"panic"}},
+	"after an error": {2, func(ctx context.Context, world *mpicx.Comm) error {
+		_ = world.SignalError(ctx, 1)
+		return mpicx.Recv(world, []int{0}, mpicx.AnySource, mpicx.AnyTag).Wait(ctx)
+	}, []string{"rank 0, 1:", "Recv from any rank, any tag on world, epoch 1"}, []string{"panic"}},
+	"without context": {2, func(_ context.Context, world *mpicx.Comm) error {
+		return world.Try(context.Background(), func(ctx context.Context) error {
+			return mpicx.Recv(world, []int{0}, 1-world.Rank(), 3).Wait(context.Background())
+		})
+	}, []string{"rank 0:", "Recv from rank 1, tag 3 on world", "rank 1:", "Recv from rank 0, tag 3 on world"}, []string{"panic"}},
+	"one has returned": {2, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 1 {
+			return nil
+		}
+		return world.Barrier().Wait(ctx)
+	}, []string{"rank 0:", "Barrier, step 1: receive from rank 1 on world", "rank 1:", "has returned"}, []string{"panic"}},
+	"dead rank": {3, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 1 {
+			mpicxtest.Die(world)
+		}
+		return world.Barrier().Wait(context.Background())
+	}, []string{"deadlock", "receive from rank 1 on world"}, []string{"panic"}},
+	"error that waits": {3, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 1 {
+			mpicxtest.Die(world)
+		}
+		return world.SignalError(context.Background(), 1)
+	}, []string{"error on world: round 0 waits for rank 1"}, []string{"panic"}},
+	"something else": {2, func(ctx context.Context, world *mpicx.Comm) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}, []string{"rank 0, 1:", "waits for something other than mpicx"}, []string{"panic"}},
+	"returned error": {3, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 1 {
+			return errors.New("my own error")
+		}
+		return world.Barrier().Wait(ctx)
+	}, []string{"rank 1: my own error", "ranks 0, 2: mpicx: communicator corrupted by rank 1: my own error"}, []string{"deadlock"}},
+	"panic": {2, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 1 {
+			panic("boom")
+		}
+		return world.Barrier().Wait(ctx)
+	}, []string{"rank 1 panicked: boom", "mpicxtest_test.go"}, []string{"deadlock"}},
+}
+
+const failingEnv = "MPICX_TEST_FAILING"
+
+func TestFailing(t *testing.T) {
+	test, ok := failing[os.Getenv(failingEnv)]
+	if !ok {
+		t.Skip("only TestFailures runs it")
+	}
+	mpicxtest.Run(t, test.ranks, test.fn)
+}
+
+// TestFailures: Run fails the test at once, and says why.
+func TestFailures(t *testing.T) {
+	for name, test := range failing {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFailing$", "-test.timeout=60s", "-test.v")
+			cmd.Env = append(os.Environ(), failingEnv+"="+name)
+			start := time.Now()
+			out, err := cmd.CombinedOutput()
+			require.Error(t, err)
+			require.Less(t, time.Since(start), 30*time.Second)
+			text := string(out)
+			for _, want := range test.want {
+				require.Contains(t, text, want)
+			}
+			for _, not := range test.not {
+				if not == "panic" {
+					not = "panic:"
+				}
+				require.NotContains(t, text, not)
+			}
+			require.Equal(t, 1, strings.Count(text, "--- FAIL"), text)
+		})
+	}
+}
+
+// Long timers take no time, and are no deadlock.
+func TestTimers(t *testing.T) {
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		for i := range 10 {
+			if world.Rank() == i%3 {
+				time.Sleep(10000 * time.Hour) // more than a year
+			}
+			if err := world.Barrier().Wait(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// What is no *testing.T has no bubble, but runs.
+func TestOtherTB(t *testing.T) {
+	called := make([]bool, 3)
+	mpicxtest.Run(struct{ testing.TB }{t}, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		called[world.Rank()] = true
+		return world.Barrier().Wait(ctx)
+	})
+	require.Equal(t, []bool{true, true, true}, called)
+}
+
+// A rank that dies is missed by nobody who does not need it.
+func TestDie(t *testing.T) {
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		switch world.Rank() {
+		case 0:
+			return mpicx.Send(world, []int{1}, 2, 1).Wait(ctx)
+		case 1:
+			mpicxtest.Die(world)
+		}
+		return mpicx.Recv(world, []int{0}, 0, 1).Wait(ctx)
+	})
+}

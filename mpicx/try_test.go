@@ -1,0 +1,439 @@
+package mpicx_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/bits"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// A nested Try handles its error, and the outer one goes on with a context that
+// has not ended.
+func TestNestedTry(t *testing.T) {
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		return world.Try(ctx, func(ctx context.Context) error {
+			inner := world.Try(ctx, func(ctx context.Context) error {
+				if world.Rank() == 1 {
+					settle()
+					return &placeError{1, 7}
+				}
+				err := world.Barrier().Wait(ctx)
+				if ctx.Err() == nil {
+					return errors.New("the inner context has not ended")
+				}
+				return err
+			})
+			if err := propagated(inner, 107); err != nil {
+				return err
+			}
+			if ctx.Err() != nil {
+				return fmt.Errorf("the outer context has ended: %w", context.Cause(ctx))
+			}
+			return exchange(ctx, world, 0)
+		})
+	})
+}
+
+// An error that wraps one of before, which a Try has returned, is a new one.
+func TestWrappedAfterRecovery(t *testing.T) {
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		err := world.Try(ctx, func(ctx context.Context) error {
+			inner := world.Try(ctx, func(ctx context.Context) error {
+				if world.Rank() == 1 {
+					settle()
+					return &placeError{1, 7}
+				}
+				return world.Barrier().Wait(ctx)
+			})
+			if err := propagated(inner, 107); err != nil {
+				return err
+			}
+			if world.Rank() == 2 {
+				settle()
+				return fmt.Errorf("recovery failed: %w", inner)
+			}
+			return world.Barrier().Wait(ctx)
+		})
+		p, is := err.(*mpicx.PropagatedError)
+		if !is || len(p.Failures) != 1 || p.Failures[0].Rank != 2 || !strings.HasPrefix(p.Failures[0].Message, "recovery failed: mpicx: error propagated from rank 1") {
+			return fmt.Errorf("got %v", err)
+		}
+		return exchange(ctx, world, 0)
+	})
+}
+
+// What fn returns passes Try unchanged if all ranks have it: wrapped, too.
+func TestTryReturnsWhatAllHave(t *testing.T) {
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		wrapped := errors.New("not yet")
+		err := world.Try(ctx, func(ctx context.Context) error {
+			if world.Rank() == 0 {
+				return &placeError{0, 1}
+			}
+			wrapped = fmt.Errorf("while waiting: %w", world.Barrier().Wait(ctx))
+			return wrapped
+		})
+		if world.Rank() == 1 && err != wrapped {
+			return fmt.Errorf("got %v", err)
+		}
+		if _, is := errors.AsType[*mpicx.PropagatedError](err); !is {
+			return err
+		}
+		return exchange(ctx, world, 0)
+	})
+}
+
+// Thrown errors are taken back; a panic and a Goexit pass Try.
+func TestTryTakesThrownErrorsOnly(t *testing.T) {
+	mpicxtest.Run(t, 1, func(ctx context.Context, world *mpicx.Comm) error {
+		if err := world.Try(ctx, func(context.Context) error { mpicx.Throw(&placeError{0, 3}); return nil }); propagated(err, 103) != nil {
+			return err
+		}
+		mpicx.Throw(nil)
+		_, how := outcome(func() error {
+			return world.Try(ctx, func(context.Context) error { panic("mine") })
+		})
+		if how != "mine" || world.Err() != nil {
+			return fmt.Errorf("%v, %v", how, world.Err())
+		}
+		return exchange(ctx, world, 0)
+	})
+}
+
+// TryAll: nobody leaves with nil while another fails.
+func TestTryAll(t *testing.T) {
+	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		for round := range 10 {
+			err := world.TryAll(ctx, func(ctx context.Context) error {
+				if world.Rank() == round%4 {
+					settle()
+					return &placeError{world.Rank(), round}
+				}
+				return nil // at once
+			})
+			if err := propagated(err, 100+round); err != nil {
+				return err
+			}
+			if err := world.TryAll(ctx, func(context.Context) error { return nil }); err != nil {
+				return err
+			}
+		}
+		return exchange(ctx, world, 0)
+	})
+}
+
+// Try without an error gets one of a peer that came before it left.
+func TestTrySuccessThenError(t *testing.T) {
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		err := world.Try(ctx, func(ctx context.Context) error {
+			if world.Rank() == 0 {
+				return &placeError{0, 0}
+			}
+			<-ctx.Done()
+			return nil
+		})
+		return propagated(err, 100)
+	})
+}
+
+// Several goroutines of a rank signal: each gets an error, and all failures are
+// in verdicts, once.
+func TestSignalsOfOneRank(t *testing.T) {
+	const goroutines, n = 8, 3
+	var mu sync.Mutex
+	seen := make(map[int]map[int]int) // rank, code
+	mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+		codes := make(map[int]int)
+		count := func(err error) error {
+			p, is := errors.AsType[*mpicx.PropagatedError](err)
+			if !is {
+				return fmt.Errorf("got %v", err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, f := range p.Failures {
+				codes[f.Code] = 1
+			}
+			return nil
+		}
+		var wg sync.WaitGroup
+		errs := make([]error, goroutines)
+		for g := range goroutines {
+			wg.Go(func() { errs[g] = count(world.SignalError(ctx, 1+100*world.Rank()+g)) })
+		}
+		wg.Wait()
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+		for { // what nobody has waited for
+			err := world.TryAll(ctx, func(context.Context) error { return nil })
+			if err == nil {
+				break
+			}
+			if err := count(err); err != nil {
+				return err
+			}
+		}
+		mu.Lock()
+		seen[world.Rank()] = codes
+		mu.Unlock()
+		return exchange(ctx, world, 0)
+	})
+	for r := range n {
+		require.Len(t, seen[r], n*goroutines, "rank %d: %v", r, seen[r])
+	}
+}
+
+// Ranks that only poll take part in resolving.
+func TestPolling(t *testing.T) {
+	polls := map[string]func(ctx context.Context, f *future.Future[mpicx.Status], c *mpicx.Comm) error{
+		"Test": func(ctx context.Context, f *future.Future[mpicx.Status], c *mpicx.Comm) error {
+			for {
+				if done, err := f.Test(); done {
+					return err
+				}
+				time.Sleep(time.Second)
+			}
+		},
+		"Done": func(ctx context.Context, f *future.Future[mpicx.Status], c *mpicx.Comm) error {
+			<-f.Done()
+			return f.Wait(ctx)
+		},
+		"Err": func(ctx context.Context, f *future.Future[mpicx.Status], c *mpicx.Comm) error {
+			for c.Err() == nil {
+				time.Sleep(time.Second)
+			}
+			return f.Wait(ctx)
+		},
+		"WaitAny": func(ctx context.Context, f *future.Future[mpicx.Status], c *mpicx.Comm) error {
+			_, err := future.WaitAny(ctx, f, mpicx.Recv(c, []int{0}, 0, 2))
+			return err
+		},
+		"WaitAll": func(ctx context.Context, f *future.Future[mpicx.Status], c *mpicx.Comm) error {
+			return future.WaitAll(ctx, mpicx.Recv(c, []int{0}, 0, 2), f)
+		},
+	}
+	for name, poll := range polls {
+		t.Run(name, func(t *testing.T) {
+			mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+				var err error
+				if world.Rank() == 0 {
+					settle()
+					err = world.SignalError(ctx, 4)
+				} else {
+					err = poll(ctx, mpicx.Recv(world, []int{0}, 0, 1), world)
+				}
+				if err := propagated(err, 4); err != nil {
+					return err
+				}
+				return exchange(ctx, world, 0)
+			})
+		})
+	}
+}
+
+// Close waits for all, gets errors that are still to come, and ends the use.
+func TestClose(t *testing.T) {
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		c, err := world.Dup().Get(ctx)
+		if err != nil {
+			return err
+		}
+		if world.Rank() == 1 {
+			settle()
+			err = c.SignalError(ctx, 2)
+		} else {
+			err = c.Close(ctx)
+		}
+		if err := propagated(err, 2); err != nil {
+			return err
+		}
+		if err := c.Close(ctx); err != nil {
+			return err
+		}
+		for i, err := range []error{c.Close(ctx), c.Barrier().Wait(ctx), mpicx.Send(c, []int{1}, 0, 0).Wait(ctx), c.Dup().Wait(ctx)} {
+			if e, is := errors.AsType[*mpicx.MPIError](err); !is || e.Class != mpicx.ClassComm || !strings.Contains(e.Error(), "world.dup1 is closed") {
+				return fmt.Errorf("%d: %v", i, err)
+			}
+		}
+		return exchange(ctx, world, 0)
+	})
+}
+
+func TestInstance(t *testing.T) {
+	ctx := t.Context()
+	one, err := mpicx.Initialize(ctx)
+	require.NoError(t, err)
+	two, err := mpicx.Initialize(ctx)
+	require.NoError(t, err)
+	require.Same(t, one, two)
+	require.Equal(t, 1, one.World().Size())
+	require.NoError(t, propagated(one.World().SignalError(ctx, 666), 666))
+	require.NoError(t, exchange(ctx, one.World(), 0))
+	require.NoError(t, one.Finalize(ctx))
+	require.ErrorContains(t, one.Finalize(ctx), "finalized already")
+	three, err := mpicx.Initialize(ctx)
+	require.NoError(t, err)
+	require.NotSame(t, one, three)
+	require.NoError(t, three.Finalize(ctx))
+	_, err = mpicx.Initialize(ctx, mpicx.WithRanks(3))
+	require.ErrorContains(t, err, "3 ranks, expected 1")
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	_, err = mpicx.Initialize(ended)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestRunOptions(t *testing.T) {
+	nothing := func(context.Context, *mpicx.Comm) error { return nil }
+	require.ErrorContains(t, mpicx.Run(t.Context(), nothing, mpicx.WithRanks(0)), "0 ranks, expected 1 or more")
+	t.Setenv("MPICX_RANKS", "many")
+	require.ErrorContains(t, mpicx.Run(t.Context(), nothing), `MPICX_RANKS="many"`)
+	t.Setenv("MPICX_RANKS", "3")
+	var ranks atomic.Int32
+	require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		ranks.Add(1)
+		return world.Barrier().Wait(ctx)
+	}))
+	require.EqualValues(t, 3, ranks.Load())
+}
+
+// Events are logged, with rank, comm and epoch.
+func TestLog(t *testing.T) {
+	var out lockedBuffer
+	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	_ = mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 1 {
+			_ = world.SignalError(ctx, 666)
+		} else {
+			_ = world.Barrier().Wait(ctx)
+		}
+		return world.Guard(ctx, func(ctx context.Context) error {
+			if world.Rank() == 0 {
+				return errors.New("unwound")
+			}
+			return world.Barrier().Wait(ctx)
+		})
+	}, mpicx.WithRanks(2), mpicx.WithLogger(log))
+	for _, want := range []string{
+		`level=WARN msg=signal rank=1 comm=world epoch=0 code=666 message="error 666" corrupt=false`,
+		`level=WARN msg=notice rank=0 comm=world epoch=0 from=1`,
+		`level=WARN msg=resolved rank=0 comm=world epoch=0 failures=1`,
+		`level=WARN msg=resolved rank=1 comm=world epoch=0 failures=1`,
+		`level=ERROR msg=signal rank=0 comm=world epoch=1 code=0 message=unwound corrupt=true`,
+		`level=ERROR msg=notice rank=1 comm=world epoch=1 from=0`,
+		`level=ERROR msg=corrupted rank=0 comm=world epoch=1 failures=`,
+		`level=ERROR msg=corrupted rank=1 comm=world epoch=1 failures=`,
+	} {
+		require.Contains(t, out.String(), want)
+	}
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// counting counts the messages that each rank sends on error channels: the
+// duplicates that have the color of one.
+type counting struct {
+	transport.Comm
+	sent *atomic.Int64
+	err  bool
+}
+
+func (c counting) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
+	c.Comm.Sub(name, members, func(sub transport.Comm, err error) {
+		if err == nil {
+			sub = counting{sub, c.sent, name.Color == -1}
+		}
+		done(sub, err)
+	})
+}
+
+func (c counting) Isend(r *transport.Request) {
+	if c.err {
+		c.sent.Add(1)
+	}
+	c.Comm.Isend(r)
+}
+
+// P6: without errors the error channel carries no message after set-up; with one,
+// a rank sends O(log n).
+func TestP6Messages(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 8, 33, 100, 256} {
+		sent := make([]atomic.Int64, n)
+		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			me := world.Rank()
+			err := world.Guard(ctx, func(ctx context.Context) error {
+				return world.Try(ctx, func(ctx context.Context) error {
+					for range 3 {
+						if err := mpicx.Allreduce(world, []int{1}, []int{0}, mpicx.Sum).Wait(ctx); err != nil {
+							return err
+						}
+					}
+					part, err := world.Split(me%2, 0).Get(ctx)
+					if err != nil {
+						return err
+					}
+					return part.Close(ctx)
+				})
+			})
+			if err != nil {
+				return err
+			}
+			if s := sent[me].Load(); s != 0 {
+				return fmt.Errorf("rank %d of %d sent %d messages on error channels, without an error", me, n, s)
+			}
+			if err := world.TryAll(ctx, func(context.Context) error { return nil }); err != nil { // all have looked
+				return err
+			}
+			if me == n/3 {
+				err = world.SignalError(ctx, 1)
+			} else {
+				err = mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx)
+			}
+			if err := propagated(err, 1); err != nil {
+				return err
+			}
+			if s, most := int(sent[me].Load()), 2*(bits.Len(uint(n-1))+1); s > most {
+				return fmt.Errorf("rank %d of %d sent %d messages, expected %d at most", me, n, s, most)
+			}
+			return nil
+		}, mpicx.WithRanks(n), mpicx.WithTransport(func(t transport.Comm) transport.Comm {
+			return counting{t, &sent[t.Rank()], false}
+		}))
+		require.NoError(t, err)
+	}
+}
