@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/mpicx/go-mpicx/examples/krylov/solver"
+	"github.com/mpicx/go-mpicx/future"
+)
+
+// What a rank finds wrong with itself. It is an error whose code all ranks get.
+type finding struct {
+	code int
+	text string
+}
+
+func (f *finding) Error() string  { return f.text }
+func (f *finding) ErrorCode() int { return f.code }
+
+// The codes of findings.
+const (
+	codeNonFinite = 1 // NaN or infinity
+	codeGap       = 2 // the residual is not that of the iterate
+	codeChecksum  = 3 // a basis vector is not what was written
+	codeBreakdown = 4 // the method can't go on: see solver.BreakdownError
+)
+
+// A detector finds faults on its own rank, before other ranks get wrong numbers
+// from it where that is possible. It needs no reduction. It has three means:
+//
+// Non-finite values. What the rank gives away, its parts of sums and the vectors
+// whose halo it sends, is looked at first.
+//
+// A checksum of the newest basis vector, the rank's part, is taken when the
+// iteration has written it, and compared when the next one reads it. It is exact:
+// it sees a change of any bit. It does not see wrong arithmetic.
+//
+// The gap: every few iterations the residual that the recursion has is compared
+// with b-A·x, each rank its own part. That sees whatever has got between the two,
+// in x, in r, in all of GMRES's basis, or in the arithmetic. It costs a product.
+type detector struct {
+	prob  *problem
+	tol   float64
+	first int             // row 0 here is row first of the matrix
+	a     solver.Operator // that looks at what it reads
+	b     []float64
+
+	x, r, y []float64
+	maxX    float64 // the largest norm of x, of the rank's part, so far
+	maxR    float64 // and of r, of the whole
+
+	newest []float64
+	sum    uint64
+}
+
+func newDetector(prob *problem, tol float64, first int, b []float64) *detector {
+	n := len(b)
+	return &detector{prob: prob, tol: tol, first: first, b: b, x: make([]float64, n), r: make([]float64, n), y: make([]float64, n)}
+}
+
+// watch returns sys with the detector looking at what the rank gives away.
+func (d *detector) watch(sys solver.System) solver.System {
+	sys.Space = watchedSpace{sys.Space}
+	sys.A = d.watchOperator(sys.A)
+	if sys.M != nil {
+		sys.M = d.watchOperator(sys.M)
+	}
+	d.a = sys.A
+	return sys
+}
+
+// forget is called when the solver begins anew.
+func (d *detector) forget() { d.newest, d.maxX, d.maxR = nil, 0, d.prob.normB }
+
+// iteration is called at the end of each iteration. With gap it compares
+// residuals: that is collective.
+func (d *detector) iteration(ctx context.Context, s *solver.State, gap bool) error {
+	d.maxR = max(d.maxR, s.Residual*d.prob.normB)
+	if gap {
+		if err := d.gap(ctx, s); err != nil {
+			return err
+		}
+	}
+	d.newest = s.P
+	d.sum, _ = checksum(s.P)
+	return nil
+}
+
+// gap compares the rank's parts of the recursive and the true residual.
+//
+// Rounding alone drives them apart by no more than about ε·k·(‖A‖·max‖x‖ + max‖r‖)
+// in k iterations (Greenbaum, SIAM J. Matrix Anal. Appl. 18, 1997; van der Vorst
+// and Ye, SIAM J. Sci. Comput. 22, 2000). That much is granted, and a tenth of
+// the tolerance besides: a gap below it does not keep x from being a solution.
+func (d *detector) gap(ctx context.Context, s *solver.State) error {
+	s.Current(ctx, d.x, d.r)
+	d.maxX = max(d.maxX, norm(d.x))
+	d.a.Apply(ctx, d.y, d.x)
+	var gap float64
+	for i, b := range d.b {
+		e := b - d.y[i] - d.r[i]
+		gap += e * e
+	}
+	gap = math.Sqrt(gap)
+	const epsilon = 0x1p-52
+	rounding := epsilon * float64(10+s.Iter) * (d.prob.normA*d.maxX + d.maxR)
+	if granted := rounding + d.tol*d.prob.normB/10; !(gap <= granted) {
+		return &finding{codeGap, fmt.Sprintf("the residual is not that of the solution: they differ by %.2g here, expected at most %.2g", gap, granted)}
+	}
+	return nil
+}
+
+// read looks at a vector that the solver is about to read.
+func (d *detector) read(v []float64) error {
+	sum, finite := checksum(v)
+	if !finite {
+		for i, e := range v {
+			if math.IsNaN(e) || math.IsInf(e, 0) {
+				return &finding{codeNonFinite, fmt.Sprintf("row %d of a vector is %g", d.first+i, e)}
+			}
+		}
+	}
+	if len(v) > 0 && len(d.newest) > 0 && &v[0] == &d.newest[0] && sum != d.sum {
+		return &finding{codeChecksum, fmt.Sprintf("the newest basis vector is not what was written: checksum %016x, expected %016x", sum, d.sum)}
+	}
+	return nil
+}
+
+// checksum returns a number that any change of v changes, all but surely, and
+// whether all elements are finite. It has four independent sums, for speed.
+func checksum(v []float64) (sum uint64, finite bool) {
+	const odd = 0x9e3779b97f4a7c15
+	var s0, s1, s2, s3 uint64
+	var z0, z1, z2, z3 float64 // 0, or NaN
+	rest := v
+	for ; len(rest) >= 4; rest = rest[4:] {
+		s0, z0 = s0*odd+math.Float64bits(rest[0]), z0+rest[0]*0
+		s1, z1 = s1*odd+math.Float64bits(rest[1]), z1+rest[1]*0
+		s2, z2 = s2*odd+math.Float64bits(rest[2]), z2+rest[2]*0
+		s3, z3 = s3*odd+math.Float64bits(rest[3]), z3+rest[3]*0
+	}
+	for _, e := range rest {
+		s0, z0 = s0*odd+math.Float64bits(e), z0+e*0
+	}
+	return ((s0*odd+s1)*odd+s2)*odd + s3, z0+z1+z2+z3 == 0
+}
+
+func (d *detector) watchOperator(a solver.Operator) solver.Operator {
+	return solver.OperatorFunc(func(ctx context.Context, y, x []float64) {
+		if err := d.read(x); err != nil {
+			panic(future.Thrown{Err: err})
+		}
+		a.Apply(ctx, y, x)
+	})
+}
+
+// A watchedSpace looks at the rank's parts of sums.
+type watchedSpace struct{ solver.Space }
+
+func (w watchedSpace) Sum(parts, sums []float64) *future.Future[struct{}] {
+	for _, p := range parts {
+		if math.IsNaN(p) || math.IsInf(p, 0) {
+			return future.Failed[struct{}](&finding{codeNonFinite, fmt.Sprintf("the rank's part of an inner product is %g", p)})
+		}
+	}
+	return w.Space.Sum(parts, sums)
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The kinds of faults.
+const (
+	kindNaN     = "nan"
+	kindBitflip = "bitflip"
+	kindSkew    = "skew"
+	kindError   = "error"
+	kindPanic   = "panic"
+)
+
+var kinds = []string{kindNaN, kindBitflip, kindSkew, kindError, kindPanic}
+
+// defaultBit is in the exponent: it multiplies what is from 2⁻³¹ to 2 by 2⁻³²,
+// and other numbers by 2³² or 2⁻³².
+const defaultBit = 57
+
+// A fault is to happen once: after the iteration Iter, on the rank.
+type fault struct {
+	Kind string `json:"kind"`
+	Rank int    `json:"rank"`
+	Iter int    `json:"iter"`
+	Bit  int    `json:"bit"` // for bitflip
+}
+
+func (f fault) String() string {
+	s := fmt.Sprintf("rank=%d,iter=%d,kind=%s", f.Rank, f.Iter, f.Kind)
+	if f.Kind == kindBitflip && f.Bit != defaultBit {
+		s += fmt.Sprintf(",bit=%d", f.Bit)
+	}
+	return s
+}
+
+// parseFault parses "rank=3,iter=40,kind=nan", in any order.
+func parseFault(spec string) (fault, error) {
+	f := fault{Bit: defaultBit}
+	seen := make(map[string]bool)
+	for field := range strings.SplitSeq(spec, ",") {
+		key, value, ok := strings.Cut(field, "=")
+		if !ok {
+			return fault{}, fmt.Errorf("%q, expected key=value", field)
+		}
+		if seen[key] {
+			return fault{}, fmt.Errorf("%s twice, expected it once", key)
+		}
+		seen[key] = true
+		var err error
+		switch key {
+		case "rank":
+			f.Rank, err = number(key, value, 0, 1<<30)
+		case "iter":
+			f.Iter, err = number(key, value, 1, 1<<30)
+		case "bit":
+			f.Bit, err = number(key, value, 0, 63)
+		case "kind":
+			f.Kind = value
+			err = oneOf("kind", value, kinds...)
+		default:
+			err = fmt.Errorf("key %q, expected rank, iter, kind or bit", key)
+		}
+		if err != nil {
+			return fault{}, err
+		}
+	}
+	for _, key := range []string{"rank", "iter", "kind"} {
+		if !seen[key] {
+			return fault{}, fmt.Errorf("no %s, expected rank=R,iter=I,kind=K", key)
+		}
+	}
+	if seen["bit"] && f.Kind != kindBitflip {
+		return fault{}, fmt.Errorf("bit with kind %q, expected it with bitflip only", f.Kind)
+	}
+	return f, nil
+}
+
+func number(key, value string, least, most int) (int, error) {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < least || n > most {
+		if slices.Contains([]string{"rank", "iter"}, key) {
+			return 0, fmt.Errorf("%s %q, expected a number from %d", key, value, least)
+		}
+		return 0, fmt.Errorf("%s %q, expected a number from %d to %d", key, value, least, most)
+	}
+	return n, nil
+}

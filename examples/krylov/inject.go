@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/mpicx/go-mpicx/examples/krylov/solver"
+)
+
+// An injection is what became of a fault.
+type injection struct {
+	fault
+	Fired    bool   `json:"fired"`
+	What     string `json:"what,omitempty"` // what it did
+	Detected bool   `json:"detected"`
+
+	at time.Time
+}
+
+// An injector makes the faults of one rank happen, each once, whatever is done
+// about them.
+type injector struct {
+	injections []injection
+}
+
+func newInjector(faults []fault, rank int) *injector {
+	in := &injector{}
+	for _, f := range faults {
+		if f.Rank == rank {
+			in.injections = append(in.injections, injection{fault: f})
+		}
+	}
+	return in
+}
+
+// strike is called between two iterations. done is how many the rank has done.
+func (in *injector) strike(s *solver.State, done int) error {
+	for i := range in.injections {
+		inj := &in.injections[i]
+		if inj.Fired || done < inj.Iter {
+			continue
+		}
+		inj.Fired, inj.at = true, time.Now()
+		switch inj.Kind {
+		case kindError:
+			inj.What = "a component on the rank returned an error"
+			return component()
+		case kindPanic:
+			inj.What = "a component on the rank panicked"
+			lookUp(nil, inj.Iter)
+		default:
+			inj.What = corrupt(s, inj.fault)
+		}
+	}
+	return nil
+}
+
+// corrupt changes the rank's part of the solver's vectors, and says how.
+func corrupt(s *solver.State, f fault) string {
+	if len(s.P) == 0 {
+		return "the rank has no rows: there is nothing to hit"
+	}
+	switch f.Kind {
+	case kindNaN:
+		v, name := s.R, "residual"
+		if v == nil {
+			v, name = s.P, "newest basis vector"
+		}
+		i := len(v) / 2
+		old := v[i]
+		v[i] = math.NaN()
+		return fmt.Sprintf("element %d of the %s turned from %.3g to NaN", i, name, old)
+	case kindBitflip:
+		v, name := s.X, "solution"
+		if s.R == nil { // GMRES does not use the solution until the cycle ends
+			v, name = s.P, "newest basis vector"
+		}
+		i := largest(v)
+		old := v[i]
+		v[i] = math.Float64frombits(math.Float64bits(old) ^ 1<<f.Bit)
+		return fmt.Sprintf("bit %d of element %d of the %s flipped: %.3g became %.3g", f.Bit, i, name, old, v[i])
+	default:
+		slices.Reverse(s.P)
+		for i := range s.P {
+			s.P[i] = -s.P[i]
+		}
+		return "the rank's part of the newest basis vector came to stand in reverse, with the wrong sign"
+	}
+}
+
+func largest(v []float64) int {
+	best := 0
+	for i := range v {
+		if math.Abs(v[i]) > math.Abs(v[best]) {
+			best = i
+		}
+	}
+	return best
+}
+
+// component stands for any part of a program that can fail on one rank alone.
+func component() error {
+	return fmt.Errorf("material of cell 4711: %w", &fs.PathError{Op: "open", Path: "steel.tbl", Err: fs.ErrNotExist})
+}
+
+// lookUp is a programming error: it panics where Go does.
+func lookUp(table []float64, i int) float64 { return table[i] }

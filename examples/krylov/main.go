@@ -1,0 +1,117 @@
+// Krylov solves a linear system on several ranks, has something go wrong on one
+// of them in mid-iteration, tells every rank, recovers, and says what happened.
+//
+//	go run ./examples/krylov                  # a rank's residual turns NaN
+//	go run ./examples/krylov -compare         # what each recovery costs
+//	go run ./examples/krylov -h
+//
+// The methods are in package solver, their parallel vectors and operators in
+// package distributed. How errors cross ranks stands in run.go, what is done
+// about them in recover.go.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// The exit codes.
+const (
+	exitConverged = 0
+	exitFailed    = 1
+	exitUsage     = 2
+)
+
+// run is the program without its process.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	cfg, err := parseFlags(args)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprint(stdout, usage)
+		return exitConverged
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "krylov:", err)
+		return exitUsage
+	}
+	prob, err := load(cfg)
+	if err != nil {
+		fmt.Fprintln(stderr, "krylov:", err)
+		return exitUsage
+	}
+
+	out := reporter(cfg, prob, stdout)
+	outcomes, err := runAll(ctx, cfg, prob, out)
+	if err != nil {
+		fmt.Fprintln(stderr, "krylov:", err)
+		return exitFailed
+	}
+	if cfg.plot != "" {
+		if err := plotResiduals(cfg.plot, prob, cfg, outcomes); err != nil {
+			fmt.Fprintln(stderr, "krylov:", err)
+			return exitFailed
+		}
+	}
+	out.end(outcomes)
+	for _, o := range outcomes {
+		if !o.Converged && !(cfg.compare && o.Recovery == recoverNone) {
+			return exitFailed
+		}
+	}
+	return exitConverged
+}
+
+// runAll makes the runs that cfg asks for: one without faults first, to compare
+// with.
+func runAll(ctx context.Context, cfg *config, prob *problem, out reports) ([]*outcome, error) {
+	free := *cfg
+	free.faults = nil
+	if free.recovery == recoverNone {
+		free.recovery = recoverRestart // it will have nothing to do
+	}
+	configs := []*config{&free}
+	names := []string{"fault-free"}
+	if len(cfg.faults) > 0 {
+		recoveries := []string{cfg.recovery}
+		if cfg.compare {
+			recoveries = []string{recoverNone, recoverRestart, recoverRollback}
+		}
+		for _, recovery := range recoveries {
+			c := *cfg
+			c.recovery = recovery
+			configs, names = append(configs, &c), append(names, recovery)
+		}
+	}
+
+	var outcomes []*outcome
+	for i, c := range configs {
+		if c.recovery == recoverNone {
+			c.maxIter = boundWithoutRecovery(cfg, outcomes[0])
+		}
+		j := newJob(names[i], c, prob, out)
+		o, err := j.run(ctx)
+		if err != nil {
+			return nil, err
+		}
+		outcomes = append(outcomes, o)
+		if j.ranks[0] != nil { // not in most processes with -tags mpi
+			out.ended(o)
+		}
+	}
+	return outcomes, nil
+}
+
+// boundWithoutRecovery is how many iterations a run gets that may never converge.
+func boundWithoutRecovery(cfg *config, free *outcome) int {
+	return min(cfg.maxIter, 4*free.Iterations+100)
+}

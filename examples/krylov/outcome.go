@@ -1,0 +1,105 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"time"
+)
+
+// An outcome is how a run went. It is what -json prints.
+type outcome struct {
+	Name     string `json:"name"`
+	Recovery string `json:"recovery"`
+
+	Iterations int     `json:"iterations"` // all that were done, lost ones too
+	MaxIter    int     `json:"maxIterations"`
+	Seconds    float64 `json:"seconds"`
+
+	Claimed      bool    `json:"solverClaimsConvergence"` // by the residual of its recursion
+	Recursive    float   `json:"recursiveResidual"`
+	Converged    bool    `json:"converged"`    // by the true residual
+	TrueResidual float   `json:"trueResidual"` // |b-A·x|/|b| from scratch
+	Error        *float  `json:"error,omitempty"`
+	Failure      string  `json:"failure,omitempty"` // the error that ended the run
+	Residuals    []float `json:"residuals"`         // by iteration, the recursion's
+
+	Injections []injection `json:"injections"`
+	Events     []event     `json:"events"`
+}
+
+// An event is an error that all ranks got, and what was done about it.
+type event struct {
+	Iteration int       `json:"iterationsDone"` // before it came
+	Corrupted bool      `json:"corrupted"`      // the communicator, for good
+	Failures  []failure `json:"failures"`
+	Panic     string    `json:"panic,omitempty"` // where it began
+
+	Since    float    `json:"sinceFaultSeconds"` // from the injection that it is about; null if from none
+	Told     spread   `json:"toldSeconds"`       // after the first failure, the other ranks' contexts ended
+	Ready    spread   `json:"readySeconds"`      // and all ranks had the complete error
+	Recovery string   `json:"recovery,omitempty"`
+	Repairs  []string `json:"repairs,omitempty"`
+	From     int      `json:"fromIteration"` // whose iterate the solver went on from
+	Seconds  float64  `json:"recoverySeconds"`
+
+	first, end time.Time
+}
+
+// A failure is mpicx.Failure for JSON.
+type failure struct {
+	Rank    int    `json:"rank"`
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Origin  string `json:"origin"`
+}
+
+// A spread is of durations at several ranks, in seconds.
+type spread struct {
+	Ranks  int     `json:"ranks"`
+	Min    float64 `json:"min"`
+	Median float64 `json:"median"`
+	Max    float64 `json:"max"`
+}
+
+func spreadOf(ds []time.Duration) spread {
+	if len(ds) == 0 {
+		return spread{}
+	}
+	ds = slices.Sorted(slices.Values(ds))
+	return spread{len(ds), ds[0].Seconds(), ds[len(ds)/2].Seconds(), ds[len(ds)-1].Seconds()}
+}
+
+var nan = math.NaN()
+
+// A float is null in JSON if it is not finite.
+type float float64
+
+// MarshalJSON encodes f.
+func (f float) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(f)) || math.IsInf(float64(f), 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(f))
+}
+
+// attribute finds out which injections the events are about: those on a rank that
+// failed later, the first of them for each failure.
+func (o *outcome) attribute() {
+	for i := range o.Events {
+		e := &o.Events[i]
+		e.Since = float(nan)
+		for _, f := range e.Failures {
+			for k := range o.Injections {
+				inj := &o.Injections[k]
+				if inj.Fired && !inj.Detected && inj.Rank == f.Rank && !inj.at.After(e.end) {
+					inj.Detected = true
+					if !e.first.IsZero() {
+						e.Since = float(e.first.Sub(inj.at).Seconds())
+					}
+					break
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"fmt"
+	"image/color"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// plotName checks that a plot can be written to a file of this name.
+func plotName(name string) error {
+	if name == "" || slices.Contains([]string{".png", ".svg", ".pdf"}, filepath.Ext(name)) {
+		return nil
+	}
+	return fmt.Errorf("-plot %q, expected a name that ends in .png, .svg or .pdf", name)
+}
+
+// runColors are told apart by people who don't see all colours (Okabe and Ito).
+var runColors = map[string]color.Color{
+	"fault-free":    color.RGBA{0x80, 0x80, 0x80, 0xff},
+	recoverNone:     color.RGBA{0xd5, 0x5e, 0x00, 0xff},
+	recoverRestart:  color.RGBA{0x00, 0x72, 0xb2, 0xff},
+	recoverRollback: color.RGBA{0x00, 0x9e, 0x73, 0xff},
+}
+
+// plotResiduals draws the residuals of all runs, with faults as crosses and
+// recoveries as circles.
+func plotResiduals(name string, prob *problem, cfg *config, outcomes []*outcome) error {
+	p := plot.New()
+	p.Title.Text = fmt.Sprintf("%s on %s, %d ranks", cfg.method, prob.name, cfg.ranks)
+	p.X.Label.Text = "iterations done"
+	p.Y.Label.Text = "residual |r|/|b| in the solver's recursion"
+	p.Y.Scale = plot.LogScale{}
+	p.Y.Tick.Marker = powers{}
+	p.X.Tick.Marker = plot.DefaultTicks{}
+	p.Add(plotter.NewGrid())
+
+	legend := plot.NewLegend()
+	legend.Top = true
+	legend.Padding = vg.Points(2)
+	for i, o := range outcomes {
+		if err := addRun(p, &legend, o, i); err != nil {
+			return err
+		}
+	}
+
+	canvas, err := draw.NewFormattedCanvas(18*vg.Centimeter, 12*vg.Centimeter, filepath.Ext(name)[1:])
+	if err != nil {
+		return err
+	}
+	whole := draw.New(canvas)
+	p.Draw(whole)
+	legend.Draw(draw.Crop(p.DataCanvas(whole), 0, -vg.Points(6), 0, -vg.Points(6)))
+	return writeFile(name, canvas)
+}
+
+func writeFile(name string, content io.WriterTo) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	if _, err := content.WriteTo(f); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}
+
+// powers has a tick for each power of ten, and text at as many as there is room.
+type powers struct{}
+
+// Ticks returns the ticks from least to most.
+func (powers) Ticks(least, most float64) []plot.Tick {
+	lo, hi := int(math.Ceil(math.Log10(least)-1e-9)), int(math.Floor(math.Log10(most)+1e-9))
+	every := (hi-lo)/10 + 1
+	var ticks []plot.Tick
+	for e := lo; e <= hi; e++ {
+		t := plot.Tick{Value: math.Pow(10, float64(e))}
+		if (hi-e)%every == 0 {
+			t.Label = fmt.Sprintf("1e%+03d", e)
+		}
+		ticks = append(ticks, t)
+	}
+	return ticks
+}
+
+func addRun(p *plot.Plot, legend *plot.Legend, o *outcome, order int) error {
+	points := drawable(o.Residuals)
+	if len(points) == 0 {
+		return nil
+	}
+	line, err := plotter.NewLine(points)
+	if err != nil {
+		return err
+	}
+	line.Color = runColors[o.Name]
+	line.Width = vg.Points(1.5)
+	switch o.Name { // runs agree for long: let each show beside the others
+	case recoverNone:
+		line.Width = vg.Points(4)
+	case recoverRollback:
+		line.Dashes = []vg.Length{vg.Points(6), vg.Points(4)}
+	}
+	p.Add(line)
+	legend.Add(o.Name, line)
+
+	var faults, recoveries plotter.XYs
+	for _, inj := range o.Injections {
+		if inj.Fired {
+			faults = append(faults, at(points, inj.Iter))
+		}
+	}
+	for _, e := range o.Events {
+		if e.Recovery != "" {
+			recoveries = append(recoveries, at(points, e.Iteration))
+		}
+	}
+	if err := addMarks(p, legend, "fault", draw.CrossGlyph{}, faults, color.Black, order == 1); err != nil {
+		return err
+	}
+	return addMarks(p, legend, "recovery by "+o.Name, draw.RingGlyph{}, recoveries, line.Color, true)
+}
+
+func addMarks(p *plot.Plot, legend *plot.Legend, name string, shape draw.GlyphDrawer, points plotter.XYs, c color.Color, explain bool) error {
+	if len(points) == 0 {
+		return nil
+	}
+	marks, err := plotter.NewScatter(points)
+	if err != nil {
+		return err
+	}
+	marks.Shape, marks.Radius, marks.Color = shape, vg.Points(5), c
+	p.Add(marks)
+	if explain {
+		legend.Add(name, marks)
+	}
+	return nil
+}
+
+// drawable returns the residuals that a logarithmic axis has a place for.
+func drawable(residuals []float) plotter.XYs {
+	var points plotter.XYs
+	for i, r := range residuals {
+		if r := float64(r); r > 0 && !math.IsInf(r, 0) {
+			points = append(points, plotter.XY{X: float64(i + 1), Y: r})
+		}
+	}
+	return points
+}
+
+// at returns the point of an iteration, or the last one before it.
+func at(points plotter.XYs, iteration int) plotter.XY {
+	best := points[0]
+	for _, p := range points {
+		if p.X > float64(iteration) {
+			break
+		}
+		best = p
+	}
+	return best
+}

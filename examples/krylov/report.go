@@ -1,0 +1,274 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// reports is told what happens.
+type reports interface {
+	iteration(run string, done int, residual float64) // by rank 0, which waits
+	ended(o *outcome)
+	end(outcomes []*outcome)
+}
+
+func reporter(cfg *config, prob *problem, w io.Writer) reports {
+	if cfg.json {
+		return &jsonReport{cfg, prob, w}
+	}
+	return &textReport{cfg: cfg, prob: prob, w: w, progress: newProgress(w)}
+}
+
+// A jsonReport prints one document at the end.
+type jsonReport struct {
+	cfg  *config
+	prob *problem
+	w    io.Writer
+}
+
+func (j *jsonReport) iteration(string, int, float64) {}
+func (j *jsonReport) ended(*outcome)                 {}
+
+func (j *jsonReport) end(outcomes []*outcome) {
+	type matrix struct {
+		Name    string `json:"name"`
+		Rows    int    `json:"rows"`
+		Entries int    `json:"entries"`
+	}
+	document := struct {
+		Matrix  matrix     `json:"matrix"`
+		Method  string     `json:"method"`
+		Precond string     `json:"precond"`
+		Ranks   int        `json:"ranks"`
+		Backend string     `json:"backend"`
+		Tol     float64    `json:"tol"`
+		Runs    []*outcome `json:"runs"`
+	}{
+		matrix{j.prob.name, j.prob.m.Rows, j.prob.m.NNZ()},
+		j.cfg.method, j.cfg.precond, j.cfg.ranks, mpicx.Backend, j.cfg.tol, outcomes,
+	}
+	enc := json.NewEncoder(j.w)
+	enc.SetIndent("", "  ")
+	enc.Encode(document)
+}
+
+// A textReport prints for people.
+type textReport struct {
+	cfg      *config
+	prob     *problem
+	w        io.Writer
+	progress *progress
+	free     *outcome
+}
+
+func (t *textReport) iteration(run string, done int, residual float64) {
+	t.progress.show(run, done, residual, t.cfg.tol)
+}
+
+// line prints a paragraph with its title in the margin.
+func (t *textReport) line(title, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	fmt.Fprintf(t.w, "%-12s%s\n", title, strings.ReplaceAll(text, "\n", "\n            "))
+}
+
+func (t *textReport) head() {
+	t.line("system", "%s: %d rows, %d entries; b from %s", t.prob.name, t.prob.m.Rows, t.prob.m.NNZ(), t.rhs())
+	t.line("method", "%s, preconditioner %s, until |b-Ax| <= %g |b|", t.cfg.method, t.cfg.precond, t.cfg.tol)
+	t.line("ranks", "%d goroutines, about %d rows each; errors by %s", t.cfg.ranks, t.prob.m.Rows/t.cfg.ranks, mpicx.Backend)
+}
+
+func (t *textReport) rhs() string {
+	if t.prob.want != nil {
+		return "a known solution"
+	}
+	return t.cfg.rhs
+}
+
+func (t *textReport) ended(o *outcome) {
+	t.progress.clear()
+	if t.free == nil {
+		t.free = o
+		t.head()
+		for _, e := range o.Events { // not injected: a real one, or a false alarm
+			t.event(e)
+		}
+		t.line("no fault", "%s", t.result(o))
+		return
+	}
+	if t.cfg.compare {
+		return
+	}
+	fmt.Fprintln(t.w)
+	t.story(o)
+}
+
+// story prints faults and events in the order in which they came.
+func (t *textReport) story(o *outcome) {
+	events := o.Events
+	for _, inj := range o.Injections {
+		for len(events) > 0 && inj.Fired && events[0].end.Before(inj.at) {
+			t.event(events[0])
+			events = events[1:]
+		}
+		if inj.Fired {
+			t.line("fault", "rank %d, after iteration %d: %s", inj.Rank, inj.Iter, inj.What)
+		} else {
+			t.line("no fault", "at rank %d: the run ended before iteration %d was done", inj.Rank, inj.Iter)
+		}
+	}
+	for _, e := range events {
+		t.event(e)
+	}
+	if o.Recovery == recoverNone && len(o.Events) == 0 {
+		t.line("nobody told", "this run has no detection and no Try; it may do %d iterations", o.MaxIter)
+	}
+	title := "converged"
+	if !o.Converged {
+		title = "FAILED"
+	}
+	t.line(title, "%s", t.result(o))
+	for _, s := range t.remarks(o) {
+		t.line("", "%s", s)
+	}
+}
+
+// event prints who failed, how soon all knew, and what was done.
+func (t *textReport) event(e event) {
+	for _, f := range e.Failures {
+		when := fmt.Sprintf("with %d iterations done", e.Iteration)
+		if since := float64(e.Since); !math.IsNaN(since) {
+			when += fmt.Sprintf(", %s after the fault", seconds(since))
+		}
+		if f.Code != 0 {
+			when += fmt.Sprintf(", code %d", f.Code)
+		}
+		t.line("failed", "rank %d, %s: %s", f.Rank, when, f.Message)
+	}
+	if e.Panic != "" {
+		t.line("", "it panicked in %s: the communicator is corrupted, the job has ended", e.Panic)
+	} else if e.Corrupted {
+		t.line("", "nothing but Guard was there to tell the others: the communicator is corrupted, the job has ended")
+	}
+	if e.Told.Ranks > 0 {
+		t.line("told", "the other %d ranks after %s (first), %s (median), %s (last)\nall ranks had the complete error after %s",
+			e.Told.Ranks, seconds(e.Told.Min), seconds(e.Told.Median), seconds(e.Told.Max), seconds(e.Ready.Max))
+	}
+	for _, r := range e.Repairs {
+		t.line("repair", "%s", r)
+	}
+	if e.Recovery != "" {
+		t.line("recovery", "%s; it took %s", e.Recovery, seconds(e.Seconds))
+	}
+}
+
+func (t *textReport) result(o *outcome) string {
+	s := fmt.Sprintf("%d iterations", o.Iterations)
+	if t.free != nil && o != t.free {
+		s += fmt.Sprintf(" (%+d)", o.Iterations-t.free.Iterations)
+	}
+	s += ", " + seconds(o.Seconds)
+	if t.free != nil && o != t.free {
+		s += fmt.Sprintf(" (without the fault %s)", seconds(t.free.Seconds))
+	}
+	if o.Failure != "" {
+		return s + "; the run ended by an error, without a solution:\n" + o.Failure
+	}
+	s += fmt.Sprintf("\ntrue residual |b-Ax|/|b| = %.3g, computed from scratch", o.TrueResidual)
+	if o.Error != nil {
+		s += fmt.Sprintf("; error |x-x*|/|x*| = %.3g", *o.Error)
+	}
+	return s
+}
+
+// remarks says what a reader might overlook.
+func (t *textReport) remarks(o *outcome) []string {
+	var s []string
+	if o.Claimed && !o.Converged {
+		s = append(s, fmt.Sprintf("the solver itself believes that it has converged: its recursion says %.3g", o.Recursive))
+	}
+	if !o.Claimed && o.Failure == "" && math.IsNaN(float64(o.Recursive)) {
+		s = append(s, "NaN went through the reductions to all ranks, and never leaves")
+	}
+	for _, inj := range o.Injections {
+		switch {
+		case !inj.Fired || inj.Detected || o.Recovery == recoverNone:
+		case o.Converged:
+			s = append(s, fmt.Sprintf("the fault %s was not detected: it did no harm that shows in the result", inj.fault))
+		default:
+			s = append(s, fmt.Sprintf("the fault %s was not detected", inj.fault))
+		}
+	}
+	return s
+}
+
+func (t *textReport) end(outcomes []*outcome) {
+	if t.free == nil {
+		return
+	}
+	if t.cfg.compare {
+		fmt.Fprintln(t.w)
+		for _, inj := range outcomes[len(outcomes)-1].Injections {
+			t.line("fault", "rank %d, after iteration %d: %s", inj.Rank, inj.Iter, inj.What)
+		}
+		fmt.Fprintln(t.w)
+		compareTable(t.w, outcomes)
+	}
+	if t.cfg.plot != "" {
+		t.line("drawn", "%s", t.cfg.plot)
+	}
+}
+
+// compareTable prints a line for each run, in Markdown.
+func compareTable(w io.Writer, outcomes []*outcome) {
+	tw := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
+	fmt.Fprintln(tw, "| run\t| iterations\t| time\t| recoveries\t| true residual\t| error\t| verdict\t|")
+	fmt.Fprintln(tw, "| ---\t| ---\t| ---\t| ---\t| ---\t| ---\t| ---\t|")
+	for _, o := range outcomes {
+		recoveries := 0
+		for _, e := range o.Events {
+			if e.Recovery != "" {
+				recoveries++
+			}
+		}
+		residual, distance := "-", "-"
+		if o.Failure == "" {
+			residual = fmt.Sprintf("%.2g", o.TrueResidual)
+			if o.Error != nil {
+				distance = fmt.Sprintf("%.2g", *o.Error)
+			}
+		}
+		fmt.Fprintf(tw, "| %s\t| %d\t| %s\t| %d\t| %s\t| %s\t| %s\t|\n",
+			o.Name, o.Iterations, seconds(o.Seconds), recoveries, residual, distance, verdict(o))
+	}
+	tw.Flush()
+}
+
+func verdict(o *outcome) string {
+	switch {
+	case o.Converged:
+		return "converged"
+	case o.Failure != "":
+		return "ended by an error"
+	case o.Claimed:
+		return "wrong, and believes it is right"
+	default:
+		return "not converged"
+	}
+}
+
+// seconds prints a duration with three digits.
+func seconds(s float64) string {
+	d := time.Duration(s * 1e9)
+	for unit := time.Duration(1); ; unit *= 10 {
+		if d.Abs() < 1000*unit {
+			return d.Round(unit).String()
+		}
+	}
+}

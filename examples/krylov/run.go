@@ -1,0 +1,328 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/mpicx/go-mpicx/examples/krylov/distributed"
+	"github.com/mpicx/go-mpicx/examples/krylov/solver"
+	"github.com/mpicx/go-mpicx/examples/krylov/sparse"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// maxRecoveries is how often a run recovers before it gives up.
+const maxRecoveries = 20
+
+// A job is one run: a system, its faults, and the recovery.
+type job struct {
+	name   string
+	cfg    *config
+	prob   *problem
+	out    reports
+	ranks  []*rank // of this process, which are all unless -tags mpi
+	out0   outcome // rank 0 fills it in
+	began  time.Time
+	ended  time.Time
+	mpiRun int // how many times mpicx.Run has been called
+}
+
+// A rank is what one rank has. It outlives mpicx.Run, as a checkpoint in a file
+// or a neighbour's memory would.
+type rank struct {
+	job   *job
+	id    int
+	world *mpicx.Comm
+
+	x        []float64
+	sys      solver.System
+	detector *detector
+	injector *injector
+	saved    checkpoints
+
+	done     int // iterations, the same at all ranks whenever they compare
+	xDone    int // how many of them are in x
+	failures []mpicx.Failure
+	rounds   int  // recoveries
+	rerun    bool // this mpicx.Run is not the job's first, and has not recovered yet
+	resume   *solver.Snapshot
+
+	told  atomic.Pointer[time.Time] // when a peer's error arrived
+	ready time.Time                 // when it was complete
+}
+
+func newJob(name string, cfg *config, prob *problem, out reports) *job {
+	j := &job{name: name, cfg: cfg, prob: prob, out: out, ranks: make([]*rank, cfg.ranks)}
+	j.out0 = outcome{Name: name, Recovery: cfg.recovery, MaxIter: cfg.maxIter, Injections: []injection{}, Events: []event{}, Residuals: []float{}}
+	return j
+}
+
+// run makes the run. An error is one that is no part of what this program shows.
+func (j *job) run(ctx context.Context) (*outcome, error) {
+	for {
+		err := mpicx.Run(ctx, j.rankMain, mpicx.WithRanks(j.cfg.ranks))
+		j.mpiRun++
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if setup, ok := errors.AsType[*setupError](err); ok {
+			return nil, setup.err
+		}
+		if j.anyFailed(err) {
+			j.noteCorruption(err)
+		}
+		// A rank that panicked is not there any more, and its communicator is of no
+		// use: what is left to do is what an operator would, start the job again
+		// from the last checkpoint.
+		if p, ok := errors.AsType[*mpicx.PanicError](err); ok && j.cfg.recovery != recoverNone && j.mpiRun <= maxRecoveries && isInjected(p) {
+			continue
+		}
+		return j.finish(err), nil
+	}
+}
+
+// rankMain is what each rank does: the layers are those of the package's
+// documentation.
+func (j *job) rankMain(ctx context.Context, world *mpicx.Comm) error {
+	// Outermost: whoever leaves here by an error or a panic corrupts the
+	// communicator, so that nobody waits for it.
+	var r *rank
+	if world.Rank() < len(j.ranks) {
+		r = j.ranks[world.Rank()]
+	}
+	err := world.Guard(ctx, func(ctx context.Context) error {
+		if r == nil {
+			r = &rank{job: j, id: world.Rank(), injector: newInjector(j.cfg.faults, world.Rank())}
+			if r.id < len(j.ranks) {
+				j.ranks[r.id] = r
+			}
+		}
+		r.told.Store(nil)
+		defer r.listen(ctx)()
+		if err := world.TryAll(ctx, func(ctx context.Context) error { return r.setUp(ctx, world) }); err != nil {
+			return &setupError{err}
+		}
+		if j.cfg.recovery == recoverNone {
+			return r.solve(ctx)
+		}
+		for {
+			// Innermost: a local error becomes everyone's. TryAll, since a rank must not
+			// go home while another is still checking its result.
+			err := world.TryAll(ctx, func(ctx context.Context) error {
+				defer r.listen(ctx)()
+				if err := r.recover(ctx); err != nil {
+					return err
+				}
+				return r.solve(ctx)
+			})
+			p, ok := errors.AsType[*mpicx.PropagatedError](err)
+			if !ok || r.rounds >= maxRecoveries || hopeless(p) {
+				return err
+			}
+			r.ready = time.Now()
+			r.failures = append(r.failures, p.Failures...)
+		}
+	})
+	if _, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok && r != nil {
+		r.ready = time.Now()
+	}
+	return err
+}
+
+// A setupError says that the run could not begin.
+type setupError struct{ err error }
+
+func (e *setupError) Error() string { return e.err.Error() }
+func (e *setupError) Unwrap() error { return e.err }
+
+// hopeless says whether the method broke down, which it would do again.
+func hopeless(p *mpicx.PropagatedError) bool {
+	for _, f := range p.Failures {
+		if f.Code != codeBreakdown {
+			return false
+		}
+	}
+	return true
+}
+
+// listen notes when ctx ends because of a peer's error, until it is called off.
+func (r *rank) listen(ctx context.Context) (callOff func()) {
+	stop := context.AfterFunc(ctx, func() {
+		now := time.Now()
+		r.told.CompareAndSwap(nil, &now)
+	})
+	return func() { stop() }
+}
+
+// setUp takes the rank's part of the system, unless it has it from an earlier
+// mpicx.Run: then all but the checkpoints is gone.
+func (r *rank) setUp(ctx context.Context, world *mpicx.Comm) error {
+	j := r.job
+	if world.Size() != j.cfg.ranks {
+		return fmt.Errorf("-ranks %d, expected %d, as the job has so many", j.cfg.ranks, world.Size())
+	}
+	r.world, r.rerun, r.failures = world, j.mpiRun > 0, nil
+	local, err := sparse.Localize(j.prob.m, j.prob.offsets, r.id)
+	if err != nil {
+		return err
+	}
+	r.sys = solver.System{
+		Space: distributed.Space{Comm: world},
+		A:     distributed.NewOperator(world, local),
+		B:     j.prob.b[local.First : local.First+local.Rows],
+	}
+	switch j.cfg.precond {
+	case "jacobi":
+		r.sys.M, err = distributed.Jacobi(local)
+	case "blockjacobi":
+		r.sys.M, err = distributed.BlockJacobi(local)
+	}
+	if err != nil {
+		return err
+	}
+	r.detector = newDetector(j.prob, j.cfg.tol, local.First, r.sys.B)
+	if j.cfg.recovery != recoverNone {
+		r.sys = r.detector.watch(r.sys)
+	}
+	r.x = make([]float64, local.Rows)
+	if err := world.Barrier().Wait(ctx); err != nil {
+		return err
+	}
+	if r.id == 0 && j.mpiRun == 0 {
+		j.began = time.Now()
+	}
+	return nil
+}
+
+// solve runs the method from x, or from r.resume, and collects the solution.
+func (r *rank) solve(ctx context.Context) error {
+	j := r.job
+	const enough = 5 // rounds of making up for rounding
+	var res solver.Result
+	for range enough {
+		r.detector.forget()
+		var err error
+		res, err = methods[j.cfg.method](ctx, r.sys, r.x, solver.Options{
+			Tol: j.cfg.tol, MaxIter: j.cfg.maxIter - r.done, Restart: j.cfg.cycle,
+			Observe: r.observer(r.done), From: r.resume,
+		})
+		r.resume = nil
+		if _, ok := errors.AsType[*solver.BreakdownError](err); ok {
+			return &finding{codeBreakdown, err.Error()}
+		}
+		if err != nil {
+			return err
+		}
+		if j.cfg.recovery == recoverNone || !res.Converged {
+			break
+		}
+		// The recursion may be wrong about the residual, by rounding or by a fault
+		// after the last check. If it is, go on from here.
+		if r.sys.TrueResidual(ctx, r.x) <= j.cfg.tol {
+			break
+		}
+	}
+	return r.collect(ctx, res)
+}
+
+// observer returns what is to be done between iterations, after the first base.
+func (r *rank) observer(base int) func(context.Context, *solver.State) error {
+	cfg := r.job.cfg
+	return func(ctx context.Context, s *solver.State) error {
+		r.done++
+		r.xDone = r.done
+		if s.R == nil { // GMRES changes x at the end of a cycle
+			r.xDone = base + (s.Iter-1)/cfg.cycle*cfg.cycle
+		}
+		if r.id == 0 {
+			r.job.out0.Residuals = append(r.job.out0.Residuals, float(s.Residual))
+			r.job.out.iteration(r.job.name, r.done, s.Residual)
+		}
+		if cfg.recovery != recoverNone {
+			save := r.done%cfg.checkpoint == 0
+			if err := r.detector.iteration(ctx, s, save || r.done%cfg.check == 0); err != nil {
+				return err
+			}
+			if save {
+				s.Save(ctx, r.saved.next(r.done))
+			}
+		}
+		return r.injector.strike(s, r.done)
+	}
+}
+
+// collect brings the solution to rank 0, which looks at it.
+func (r *rank) collect(ctx context.Context, res solver.Result) error {
+	j := r.job
+	if r.id == 0 {
+		j.ended = time.Now()
+	}
+	counts := make([]int, j.cfg.ranks)
+	for i := range counts {
+		counts[i] = j.prob.offsets[i+1] - j.prob.offsets[i]
+	}
+	var whole []float64
+	if r.id == 0 {
+		whole = make([]float64, len(j.prob.b))
+	}
+	mpicx.Gatherv(r.world, r.x, whole, counts, 0).MustWait(ctx)
+	converged := false
+	if r.id == 0 {
+		converged = j.look(whole, res)
+	}
+	converged = mpicx.BcastValue(r.world, converged, 0).MustGet(ctx)
+	if j.ranks[0] == nil { // with -tags mpi: no process but one has rank 0
+		j.out0.Converged = converged
+	}
+	return nil
+}
+
+// look fills in what rank 0 sees in the solution.
+func (j *job) look(whole []float64, res solver.Result) (converged bool) {
+	o := &j.out0
+	o.Claimed, o.Recursive = res.Converged, float(res.Residual)
+	o.TrueResidual = float(j.prob.trueResidual(whole))
+	if j.prob.want != nil {
+		e := float(j.prob.distance(whole))
+		o.Error = &e
+	}
+	o.Converged = float64(o.TrueResidual) <= j.cfg.tol
+	return o.Converged
+}
+
+// finish completes the outcome of a run that ended with err.
+func (j *job) finish(err error) *outcome {
+	o := &j.out0
+	if err != nil {
+		o.Failure = firstCause(err)
+		o.Converged = false
+		o.TrueResidual = float(nan)
+		o.Recursive = float(nan)
+		j.ended = time.Now()
+	}
+	for _, r := range j.ranks {
+		if r != nil {
+			o.Iterations = max(o.Iterations, r.done) // an error may have ended one sooner
+			o.Injections = append(o.Injections, r.injector.injections...)
+		}
+	}
+	o.Seconds = j.ended.Sub(j.began).Seconds()
+	o.attribute()
+	return o
+}
+
+// firstCause is the text of the error that began it all.
+func firstCause(err error) string {
+	if p, ok := errors.AsType[*mpicx.PanicError](err); ok {
+		return fmt.Sprintf("rank %d panicked: %v", p.Rank, p.Value)
+	}
+	if p, ok := errors.AsType[*mpicx.PropagatedError](err); ok {
+		return p.Failures[0].String()
+	}
+	if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok && len(c.Failures) > 0 {
+		return c.Failures[0].String()
+	}
+	return err.Error()
+}

@@ -1,0 +1,195 @@
+package solver_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/examples/krylov/solver"
+	"github.com/mpicx/go-mpicx/examples/krylov/sparse"
+)
+
+var methods = map[string]solver.Method{"cg": solver.CG, "gmres": solver.GMRES, "bicgstab": solver.BiCGStab}
+
+// system returns A·x = b of a matrix of testdata, without ranks, and x.
+func system(t testing.TB, name string) (solver.System, []float64) {
+	m, err := sparse.ReadFile(filepath.Join("../../../testdata/matrices", name))
+	require.NoError(t, err)
+	random := rand.New(rand.NewPCG(1, 2))
+	x, b := make([]float64, m.Cols), make([]float64, m.Rows)
+	for i := range x {
+		x[i] = 0.5 + random.Float64()
+	}
+	m.MulVec(b, x)
+	apply := func(_ context.Context, y, x []float64) { m.MulVec(y, x) }
+	return solver.System{Space: solver.Alone{}, A: solver.OperatorFunc(apply), B: b}, x
+}
+
+func distance(x, y []float64) float64 {
+	var d, n float64
+	for i := range x {
+		d += (x[i] - y[i]) * (x[i] - y[i])
+		n += y[i] * y[i]
+	}
+	return math.Sqrt(d / n)
+}
+
+func TestSolves(t *testing.T) {
+	for _, test := range []struct {
+		matrix  string
+		methods []string
+	}{
+		{"graphene-64.mtx.gz", []string{"cg", "gmres", "bicgstab"}},
+		{"poisson3d-20.mtx.gz", []string{"cg", "gmres", "bicgstab"}},
+		{"convection-64.mtx.gz", []string{"gmres", "bicgstab"}},
+		{"hilbert-6.mtx", []string{"cg", "gmres"}},
+		{"petersen.mtx", []string{"gmres", "bicgstab"}},
+		{"skew-6.mtx", []string{"gmres"}},
+	} {
+		for _, name := range test.methods {
+			t.Run(test.matrix+"/"+name, func(t *testing.T) {
+				ctx := context.Background()
+				sys, want := system(t, test.matrix)
+				x := make([]float64, len(want))
+				calls := 0
+				res, err := methods[name](ctx, sys, x, solver.Options{Tol: 1e-10, MaxIter: 1000, Observe: func(_ context.Context, s *solver.State) error {
+					calls++
+					assert.Equal(t, calls, s.Iter)
+					return nil
+				}})
+				require.NoError(t, err)
+				assert.True(t, res.Converged, "%+v", res)
+				assert.Equal(t, calls, res.Iterations)
+				assert.LessOrEqual(t, sys.TrueResidual(ctx, x), 1.01e-10)
+				if test.matrix != "hilbert-6.mtx" {
+					assert.Less(t, distance(x, want), 1e-8)
+				}
+			})
+		}
+	}
+}
+
+// Current gives an iterate and a residual that belong together.
+func TestCurrent(t *testing.T) {
+	for name, method := range methods {
+		t.Run(name, func(t *testing.T) {
+			ctx := context.Background()
+			sys, want := system(t, "poisson3d-20.mtx.gz")
+			n := len(want)
+			now, r, y := make([]float64, n), make([]float64, n), make([]float64, n)
+			_, err := method(ctx, sys, make([]float64, n), solver.Options{Tol: 1e-8, MaxIter: 40, Restart: 15, Observe: func(_ context.Context, s *solver.State) error {
+				s.Current(ctx, now, r)
+				sys.A.Apply(ctx, y, now)
+				var gap, bb float64
+				for i, b := range sys.B {
+					gap += (b - y[i] - r[i]) * (b - y[i] - r[i])
+					bb += b * b
+				}
+				assert.LessOrEqual(t, gap, 1e-26*bb, "iteration %d", s.Iter)
+				return nil
+			}})
+			require.NoError(t, err)
+		})
+	}
+}
+
+// A method that continues from a Snapshot does what it would have done.
+func TestFromSnapshot(t *testing.T) {
+	for name, method := range methods {
+		t.Run(name, func(t *testing.T) {
+			ctx := context.Background()
+			sys, want := system(t, "poisson3d-20.mtx.gz")
+			opt := solver.Options{Tol: 1e-8, MaxIter: 500, Restart: 10}
+			whole, err := method(ctx, sys, make([]float64, len(want)), opt)
+			require.NoError(t, err)
+
+			var snapshot solver.Snapshot
+			stop := errors.New("stop")
+			opt.Observe = func(ctx context.Context, s *solver.State) error {
+				switch s.Iter {
+				case 10, 20: // saved to twice
+					s.Save(ctx, &snapshot)
+				case 25:
+					return stop
+				}
+				return nil
+			}
+			_, err = method(ctx, sys, make([]float64, len(want)), opt)
+			require.ErrorIs(t, err, stop)
+
+			x := make([]float64, len(want))
+			opt.Observe, opt.From = nil, &snapshot
+			rest, err := method(ctx, sys, x, opt)
+			require.NoError(t, err)
+			assert.True(t, rest.Converged)
+			assert.Equal(t, whole.Iterations, 20+rest.Iterations)
+			assert.Less(t, distance(x, want), 1e-6)
+		})
+	}
+}
+
+func TestCGBreakdown(t *testing.T) {
+	sys, x := system(t, "petersen.mtx") // eigenvalues 3, 1, -2
+	clear(x)
+	_, err := solver.CG(context.Background(), sys, x, solver.Options{Tol: 1e-8, MaxIter: 50})
+	var breakdown *solver.BreakdownError
+	require.ErrorAs(t, err, &breakdown)
+	assert.ErrorContains(t, err, "expected a positive definite matrix")
+}
+
+func TestZeroRightHandSide(t *testing.T) {
+	for name, method := range methods {
+		t.Run(name, func(t *testing.T) {
+			sys, x := system(t, "petersen.mtx")
+			clear(sys.B)
+			clear(x)
+			res, err := method(context.Background(), sys, x, solver.Options{Tol: 1e-8, MaxIter: 50})
+			require.NoError(t, err)
+			assert.Equal(t, solver.Result{Converged: true}, res)
+		})
+	}
+}
+
+// NaN does not end a method: it goes on to its last iteration and says that it
+// has not converged.
+func TestNaN(t *testing.T) {
+	for name, method := range methods {
+		t.Run(name, func(t *testing.T) {
+			sys, x := system(t, "poisson3d-20.mtx.gz")
+			clear(x)
+			res, err := method(context.Background(), sys, x, solver.Options{Tol: 1e-8, MaxIter: 100, Observe: func(_ context.Context, s *solver.State) error {
+				if s.Iter == 10 {
+					s.P[17] = math.NaN()
+				}
+				return nil
+			}})
+			require.NoError(t, err)
+			assert.Equal(t, 100, res.Iterations)
+			assert.False(t, res.Converged)
+			assert.True(t, math.IsNaN(res.Residual))
+		})
+	}
+}
+
+// An iteration allocates nothing but the futures of its reductions.
+func TestAllocations(t *testing.T) {
+	for name, method := range methods {
+		t.Run(name, func(t *testing.T) {
+			sys, want := system(t, "poisson3d-20.mtx.gz")
+			count := func(iterations int) float64 {
+				return testing.AllocsPerRun(3, func() {
+					_, err := method(context.Background(), sys, make([]float64, len(want)), solver.Options{MaxIter: iterations})
+					require.NoError(t, err)
+				})
+			}
+			per := (count(30) - count(10)) / 20
+			assert.LessOrEqual(t, per, 3.2)
+		})
+	}
+}
