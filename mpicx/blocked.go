@@ -2,6 +2,7 @@ package mpicx
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mpicx/go-mpicx/internal/collective"
@@ -21,10 +22,30 @@ func (c *Comm) Blocked() []string {
 	if waiting := c.channel.Waiting(); waiting != "" {
 		lines = append(lines, fmt.Sprintf("error on %s: %s", c.name, waiting))
 	}
-	for _, d := range c.derived() {
+	for _, d := range c.byName() {
 		lines = append(lines, d.Blocked()...)
 	}
 	return lines
+}
+
+// byName returns what is derived from c, in an order that does not change.
+func (c *Comm) byName() []*Comm {
+	return slices.SortedFunc(slices.Values(c.derived()), func(a, b *Comm) int { return strings.Compare(a.name, b.name) })
+}
+
+// progress is for hook.Progress. It looks into no request: the rank goes on.
+func (c *Comm) progress() string {
+	s := &c.collectives
+	s.mu.Lock()
+	text := fmt.Sprintln(c.name, c.t.Epoch(), s.epoch, s.next)
+	s.mu.Unlock()
+	for _, r := range c.t.Pending() {
+		text += fmt.Sprintf("%p ", r)
+	}
+	for _, d := range c.byName() {
+		text += d.progress()
+	}
+	return text
 }
 
 func (c *Comm) describe(r *transport.Request) string {

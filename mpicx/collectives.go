@@ -17,7 +17,7 @@ import (
 // once all messages have come.
 func (c *Comm) run(name string, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
 	p := c.untyped.get()
-	p.Keep((*keeper)(c))
+	p.Keep(c.keeper)
 	r := c.idleRuns.get()
 	r.comm, r.promise, r.finish = c, p, finish
 	c.start(&r.exchange, name, bad, a, r)

@@ -21,6 +21,8 @@ import (
 type Comm struct {
 	proc       *proc
 	t          transport.Comm
+	rank, size int           // t's
+	keeper     future.Keeper // of its futures: (*keeper)(c)
 	channel    errchan.Channel
 	parent     *Comm // nil: the world
 	generation int
@@ -46,7 +48,8 @@ type Comm struct {
 
 // newComm makes a communicator of t, whose error channel is opened over dup.
 func newComm(p *proc, t, dup transport.Comm, parent *Comm, name string) *Comm {
-	c := &Comm{proc: p, t: t, parent: parent, name: name}
+	c := &Comm{proc: p, t: t, rank: t.Rank(), size: t.Size(), parent: parent, name: name}
+	c.keeper = (*keeper)(c)
 	if parent != nil {
 		c.generation = parent.generation + 1
 	}
@@ -55,10 +58,10 @@ func newComm(p *proc, t, dup transport.Comm, parent *Comm, name string) *Comm {
 }
 
 // Rank is this rank's number in the communicator.
-func (c *Comm) Rank() int { return c.t.Rank() }
+func (c *Comm) Rank() int { return c.rank }
 
 // Size is the number of ranks of the communicator.
-func (c *Comm) Size() int { return c.t.Size() }
+func (c *Comm) Size() int { return c.size }
 
 // String returns the communicator's name: "world", and for derived ones how they
 // were made.

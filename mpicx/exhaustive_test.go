@@ -380,8 +380,11 @@ func TestExhaustive(t *testing.T) {
 func TestRandomFaults(t *testing.T) {
 	rnd := seeded(t)
 	runs := 2000
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		runs = 50
+	case raced:
+		runs = 600
 	}
 	for i := range runs {
 		n := 2 + rnd.IntN(14)

@@ -49,7 +49,7 @@ func Probe[T Scalar](c *Comm, source, tag int) *future.Future[Status] {
 // RecvSlice is Recv of a message of any length, into a new slice.
 func RecvSlice[T Scalar](c *Comm, source, tag int) *future.Future[[]T] {
 	o := &sliceOp[T]{}
-	o.Keep((*keeper)(c))
+	o.Keep(c.keeper)
 	o.request = transport.Request{Peer: source, Tag: tag, Done: o, Alloc: func(n int) []byte {
 		o.slice = make([]T, (n+sizeOf[T]()-1)/sizeOf[T]())
 		return bytesOf(o.slice)
@@ -82,7 +82,7 @@ func (o *sliceOp[T]) operation() string { return "RecvSlice" }
 // receive starts a receive or a probe.
 func (c *Comm) receive(kind transport.Kind, buf []byte, source, tag, size int) *future.Future[Status] {
 	p := c.statuses.get()
-	p.Keep((*keeper)(c))
+	p.Keep(c.keeper)
 	o := c.idleReceives.get()
 	o.comm, o.promise, o.size = c, p, size
 	r := &o.request
@@ -145,10 +145,10 @@ func (c *Comm) send(name string, buf []byte, dest, tag, size int, mode transport
 		return failed[Status](c, err)
 	}
 	if mode == 0 && c.t.TrySend(dest, tag, epoch, buf) {
-		return c.sent(Status{c.t.Rank(), tag, len(buf) / size})
+		return c.sent(Status{c.rank, tag, len(buf) / size})
 	}
 	o := &sendOp{name: name, size: size}
-	o.Keep((*keeper)(c))
+	o.Keep(c.keeper)
 	o.request = transport.Request{Buf: buf, Peer: dest, Tag: tag, Mode: mode, Epoch: epoch, Done: o}
 	c.t.Isend(&o.request)
 	return o.Future()
@@ -170,7 +170,7 @@ func (c *Comm) sent(s Status) *future.Future[Status] {
 		return last.Future()
 	}
 	last := &sentFuture{status: s}
-	last.Keep((*keeper)(c))
+	last.Keep(c.keeper)
 	last.Complete(s, nil)
 	c.lastSent.Store(last)
 	return last.Future()
@@ -201,7 +201,7 @@ func status(op string, r *transport.Request, size int) (Status, error) {
 	if r.Err != nil {
 		return s, mpiError(op, r.Err)
 	}
-	if r.Status.Bytes%size != 0 {
+	if s.Count*size != r.Status.Bytes {
 		return s, mpiErrorf(op, ClassType, "message of %d bytes from rank %d with tag %d, expected a multiple of the %d bytes of an element",
 			r.Status.Bytes, s.Source, s.Tag, size)
 	}
@@ -232,7 +232,7 @@ func mpiError(op string, err error) error {
 // keptBy returns a future of c and its promise.
 func keptBy[T any](c *Comm) (*future.Future[T], *future.Promise[T]) {
 	f, p := future.New[T]()
-	p.Keep((*keeper)(c))
+	p.Keep(c.keeper)
 	return f, p
 }
 

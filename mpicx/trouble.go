@@ -22,6 +22,7 @@ type trouble struct {
 	moving    int                 // not 0: to the next epoch, and no Wait reports why before
 	changed   chan struct{}       // closed at the next verdict; nil: nobody waits for it
 	closed    bool
+	unwound   bool // this rank has corrupted it, which it does once
 
 	scopes   map[*scope]struct{} // of Try and Guard calls that are running
 	children map[*Comm]struct{}
@@ -169,10 +170,11 @@ func (c *Comm) join(round uint64) {
 func (c *Comm) raise(f Failure, corrupt bool, cause error) *raised {
 	t := &c.trouble
 	t.mu.Lock()
-	if t.corrupted != nil || t.closed || c.proc.dead.Load() {
+	if t.corrupted != nil || t.closed || corrupt && t.unwound || c.proc.dead.Load() {
 		t.mu.Unlock()
 		return nil
 	}
+	t.unwound = t.unwound || corrupt
 	r := &raised{cause: cause}
 	t.raised = append(t.raised, r)
 	t.noticed, t.joined = true, true
@@ -377,7 +379,11 @@ func (k *keeper) Park(ctx context.Context) (*future.Place, <-chan struct{}) {
 		place = future.NewPlace()
 		place.Spare = true
 	}
-	return place, k.listen(ctx).Done()
+	ended := ctx.Done()
+	if ended != nil {
+		ended = k.listen(ctx).Done()
+	}
+	return place, ended
 }
 
 func (k *keeper) Unpark(place *future.Place) {

@@ -48,7 +48,7 @@ func SendValue[T any](c *Comm, v T, dest, tag int) *future.Future[Status] {
 // RecvValue receives a value that SendValue sent, of the same type.
 func RecvValue[T any](c *Comm, source, tag int) *future.Future[T] {
 	o := &valueOp[T]{}
-	o.Keep((*keeper)(c))
+	o.Keep(c.keeper)
 	o.request = transport.Request{Peer: source, Tag: tag, Done: o, Take: true}
 	var err error
 	if o.request.Epoch, err = c.begin(); err == nil {
@@ -135,7 +135,7 @@ func decodeValues[T any](op string, parts [][]byte) ([]T, error) {
 // runValue is run for an operation whose result is what value returns.
 func runValue[T any](c *Comm, name string, bad error, a collective.Algorithm, value func() (T, error)) *future.Future[T] {
 	o := &collectiveValue[T]{value: value}
-	o.Keep((*keeper)(c))
+	o.Keep(c.keeper)
 	c.start(&o.exchange, name, bad, a, o)
 	return o.Future()
 }

@@ -6,6 +6,14 @@ package hook
 // now on. Package mpicx sets it.
 var Die func(comm any)
 
+// Progress returns what differs if a *mpicx.Comm, or one derived from it, has
+// begun or ended an operation since it was asked before. Package mpicx sets it.
+var Progress func(comm any) string
+
+// Bare takes the error channel out of the Waits on a *mpicx.Comm, to measure what
+// it costs them. Package mpicx sets it.
+var Bare func(comm any)
+
 // Abort corrupts a *mpicx.Comm as if its rank had unwound with err, dead or not,
 // so that every Wait on it ends. Package mpicx sets it.
 var Abort func(comm any, err error)

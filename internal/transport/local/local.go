@@ -39,6 +39,7 @@ func (s *sub) settle(rank int) bool {
 // Comm is one rank's side of a communicator.
 type Comm struct {
 	g    *group
+	own  *port
 	rank int
 }
 
@@ -50,7 +51,7 @@ func New(n int) []*Comm {
 	comms := make([]Comm, n)
 	sides := make([]*Comm, n)
 	for i := range comms {
-		comms[i] = Comm{g, i}
+		comms[i] = Comm{g, &g.ports[i], i}
 		sides[i] = &comms[i]
 	}
 	return sides
@@ -68,8 +69,8 @@ func newGroup(n int, e transport.Epoch) *group {
 
 func (c *Comm) Rank() int              { return c.rank }
 func (c *Comm) Size() int              { return len(c.g.ports) }
-func (c *Comm) port() *port            { return &c.g.ports[c.rank] }
-func (c *Comm) Epoch() transport.Epoch { return c.port().epochNow() }
+func (c *Comm) port() *port            { return c.own }
+func (c *Comm) Epoch() transport.Epoch { return c.own.epochNow() }
 
 func (c *Comm) Features() transport.Features {
 	return transport.Features{Name: "local", CancelSend: true, SharedCores: true}
@@ -102,7 +103,7 @@ func (c *Comm) Sub(name transport.Name, members []int, done func(transport.Comm,
 		delete(g.subs, name)
 	}
 	g.mu.Unlock()
-	done(&Comm{s.group, rank}, nil)
+	done(&Comm{s.group, &s.ports[rank], rank}, nil)
 }
 
 // forget notes that a rank in epoch e will make no communicator named before.
@@ -151,7 +152,7 @@ func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
 func (c *Comm) Isend(r *transport.Request) {
 	r.Kind, r.Where, r.Err = transport.Sending, nil, nil
 	r.Status = transport.Status{Source: c.rank, Tag: r.Tag, Bytes: len(r.Buf)}
-	if own := c.port(); r.Epoch != own.epochNow() {
+	if own := c.p; r.Epoch != own.epochNow() {
 		r.Err = own.causeNow()
 		r.Done.Completed(r)
 		return
@@ -171,7 +172,7 @@ func (c *Comm) Isend(r *transport.Request) {
 	if eager {
 		p.buffer(r.Status, r.Epoch, r.Buf, r.Mode&transport.Shared != 0)
 	} else {
-		eager = !c.port().list(p, r)
+		eager = !c.own.list(p, r)
 	}
 	p.mu.Unlock()
 	complete(probes)
@@ -183,7 +184,7 @@ func (c *Comm) Isend(r *transport.Request) {
 // Irecv takes a message that has arrived, or waits for one.
 func (c *Comm) Irecv(r *transport.Request) {
 	r.Kind, r.Where, r.Err = transport.Receiving, nil, nil
-	p := c.port()
+	p := c.own
 	p.mu.Lock()
 	if r.Epoch != p.epochNow() {
 		r.Err = p.cause
@@ -218,7 +219,7 @@ func (c *Comm) Irecv(r *transport.Request) {
 // Probe looks for a message that has arrived, or waits for one.
 func (c *Comm) Probe(r *transport.Request) {
 	r.Kind, r.Where, r.Err = transport.Probing, nil, nil
-	p := c.port()
+	p := c.own
 	p.mu.Lock()
 	if r.Epoch != p.epochNow() {
 		r.Err = p.cause
@@ -235,7 +236,7 @@ func (c *Comm) Probe(r *transport.Request) {
 
 // Cancel takes r out of the queue it waits in, if it still does.
 func (c *Comm) Cancel(r *transport.Request) bool {
-	p := c.port()
+	p := c.own
 	if r.Kind == transport.Sending {
 		p = &c.g.ports[r.Peer]
 	}
@@ -249,7 +250,7 @@ func (c *Comm) Cancel(r *transport.Request) bool {
 		where.send = nil
 		r.Where = nil
 		p.mu.Unlock()
-		c.port().unlist(where)
+		c.own.unlist(where)
 	default:
 		p.unpost(r)
 		p.mu.Unlock()
@@ -261,7 +262,7 @@ func (c *Comm) Cancel(r *transport.Request) bool {
 
 // Advance moves this rank to the next epoch.
 func (c *Comm) Advance(generation int, cause error) {
-	p := c.port()
+	p := c.own
 	p.mu.Lock()
 	e := p.epochNow().Next(generation)
 	p.advance(e, cause)
@@ -294,7 +295,7 @@ func (c *Comm) Advance(generation int, cause error) {
 
 // Pending lists the requests that wait in this rank's queues and in others'.
 func (c *Comm) Pending() []*transport.Request {
-	p := c.port()
+	p := c.own
 	var all []*transport.Request
 	p.mu.Lock()
 	for r := p.first; r != nil; r = r.Next {

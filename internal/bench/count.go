@@ -1,0 +1,47 @@
+package main
+
+import (
+	"sync/atomic"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// counts are the messages that each rank has sent, on all its communicators.
+type counts []atomic.Int64
+
+func (n counts) wrap(c transport.Comm) transport.Comm { return &counting{c, &n[c.Rank()]} }
+
+func (n counts) totalAndMost() (total, most int64) {
+	for i := range n {
+		v := n[i].Load()
+		total, most = total+v, max(most, v)
+	}
+	return total, most
+}
+
+type counting struct {
+	transport.Comm
+	sent *atomic.Int64
+}
+
+func (c *counting) Isend(r *transport.Request) {
+	c.sent.Add(1)
+	c.Comm.Isend(r)
+}
+
+func (c *counting) TrySend(dest, tag int, e transport.Epoch, buf []byte) bool {
+	sent := c.Comm.TrySend(dest, tag, e, buf)
+	if sent {
+		c.sent.Add(1)
+	}
+	return sent
+}
+
+func (c *counting) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
+	c.Comm.Sub(name, members, func(sub transport.Comm, err error) {
+		if err == nil {
+			sub = &counting{sub, c.sent}
+		}
+		done(sub, err)
+	})
+}

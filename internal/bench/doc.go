@@ -1,0 +1,10 @@
+// Command bench measures mpicx against what its users would write otherwise, and
+// prints one table. In each row both sides are measured in turn, many times, in
+// one run of the program, and the ratio is that of the medians: so it holds on a
+// machine that does other things as well.
+//
+//	go run ./internal/bench                     # everything, some minutes
+//	go run ./internal/bench -rows 'Figure 2'    # rows whose name matches
+//	go run ./internal/bench -plot figure2.png   # boxplots like the paper's
+//	go run ./internal/bench -quick              # only that it runs
+package main

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/mpicx/go-mpicx/examples/krylov/distributed"
+	"github.com/mpicx/go-mpicx/examples/krylov/solver"
+	"github.com/mpicx/go-mpicx/examples/krylov/sparse"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// krylov compares CG on 8 ranks inside Try with CG outside of it.
+func krylov(c config) result {
+	const ranks = 8
+	a := poisson(64)
+	offsets := sparse.Partition(a, ranks)
+	var s []samples
+	must(mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+		local, err := sparse.Localize(a, offsets, world.Rank())
+		if err != nil {
+			return err
+		}
+		x, b := make([]float64, local.Rows), make([]float64, local.Rows)
+		for i := range b {
+			b[i] = 1 + float64((local.First+i)%7)
+		}
+		sys := solver.System{Space: distributed.Space{Comm: world}, A: distributed.NewOperator(world, local), B: b}
+		solve := func(ctx context.Context) error {
+			clear(x)
+			_, err := solver.CG(ctx, sys, x, solver.Options{Tol: 1e-8, MaxIter: 1000})
+			return err
+		}
+		timed := func(run func() error) func() time.Duration {
+			return func() time.Duration {
+				world.Barrier().MustWait(ctx)
+				start := time.Now()
+				mpicx.Throw(run())
+				world.Barrier().MustWait(ctx)
+				return time.Since(start)
+			}
+		}
+		taken := inTurn(c.times(101), timed(func() error { return world.Try(ctx, solve) }), timed(func() error { return solve(ctx) }))
+		if world.Rank() == 0 {
+			s = taken
+		}
+		return nil
+	}, mpicx.WithRanks(ranks)))
+	return result{s[0], s[1], "CG, 4,096 unknowns, 8 ranks"}
+}
+
+// poisson returns the five-point Laplacian on an n×n grid.
+func poisson(n int) *sparse.CSR {
+	var entries []sparse.Triplet
+	for i := range n * n {
+		add := func(j int, v float64) {
+			entries = append(entries, sparse.Triplet{Row: int32(i), Col: int32(j), Val: v})
+		}
+		add(i, 4)
+		if i%n > 0 {
+			add(i-1, -1)
+		}
+		if i%n < n-1 {
+			add(i+1, -1)
+		}
+		if i >= n {
+			add(i-n, -1)
+		}
+		if i+n < n*n {
+			add(i+n, -1)
+		}
+	}
+	a, err := sparse.NewCSR(n*n, n*n, entries)
+	must(err)
+	return a
+}

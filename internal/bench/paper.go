@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/local"
+)
+
+// paperSignals is mpicxSignals with the paper's protocol, as section III-B has
+// it, on the same transport and with the same collective algorithms.
+func paperSignals(n, times int, wrap ...wrapper) samples {
+	var took samples
+	var wg sync.WaitGroup
+	for _, side := range local.New(n) {
+		wg.Go(func() {
+			var world transport.Comm = side
+			for _, w := range wrap {
+				world = w(world)
+			}
+			p := &paperRank{place: future.NewPlace()}
+			for i := range times {
+				p.run(world, 2*i+1, collective.Barrier{})
+				start := time.Now()
+				p.signalOnce(world, uint64(i))
+				if world.Rank() == 0 {
+					took = append(took, float64(time.Since(start)))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return took
+}
+
+// paperRank keeps the futures of one rank, which no error interrupts.
+type paperRank struct{ place *future.Place }
+
+func (p *paperRank) Park(ctx context.Context) (*future.Place, <-chan struct{}) {
+	return p.place, ctx.Done()
+}
+func (p *paperRank) Unpark(*future.Place)            {}
+func (p *paperRank) Ended(ctx context.Context) error { return context.Cause(ctx) }
+func (p *paperRank) Troubled() bool                  { return false }
+func (p *paperRank) Verdict(context.Context) error   { return nil }
+func (p *paperRank) TryVerdict() (error, bool)       { return nil, true }
+func (p *paperRank) Watch()                          {}
+func (p *paperRank) Unwatch()                        {}
+
+// operation is a message or a collective under way.
+type operation struct {
+	future.Promise[struct{}]
+	request  transport.Request
+	exchange collective.Exchange
+}
+
+func (o *operation) Completed(r *transport.Request) { o.Complete(struct{}{}, r.Err) }
+func (o *operation) Ended(err error)                { o.Complete(struct{}{}, err) }
+
+func (p *paperRank) operation() *operation {
+	o := new(operation)
+	o.Keep(p)
+	return o
+}
+
+func (p *paperRank) wait(o *operation) { must(o.Future().Wait(context.Background())) }
+
+// run carries out a collective operation with the seq-th tag of the communicator.
+func (p *paperRank) run(c transport.Comm, seq int, a collective.Algorithm) {
+	o := p.operation()
+	o.exchange.Start(c, c.Epoch(), transport.AnyTag-seq, a, o)
+	p.wait(o)
+}
+
+func (p *paperRank) message(peer int, mode transport.Mode, buf []byte) *operation {
+	o := p.operation()
+	o.request = transport.Request{Buf: buf, Peer: peer, Mode: mode, Done: o}
+	return o
+}
+
+func dup(c transport.Comm, seq uint64) (d transport.Comm) {
+	c.Sub(transport.Name{Seq: seq}, nil, func(sub transport.Comm, err error) {
+		must(err)
+		d = sub
+	})
+	return d
+}
+
+// signalOnce duplicates the communicator, has rank 0 signal an error, and closes.
+func (p *paperRank) signalOnce(world transport.Comm, seq uint64) {
+	// The constructor of Comm: the communicator, and comm_err with its pending
+	// receive.
+	comm := dup(world, seq)
+	commErr := dup(comm, 0)
+	rank, n := comm.Rank(), comm.Size()
+	errReq := p.message(transport.AnySource, 0, make([]byte, 8))
+	commErr.Irecv(&errReq.request)
+
+	const code = 666
+	var sends []*operation
+	if rank == 0 { // signal_error
+		for dest := 1; dest < n; dest++ {
+			o := p.message(dest, transport.Synchronous, binary.NativeEndian.AppendUint64(nil, code))
+			sends = append(sends, o)
+			commErr.Isend(&o.request)
+		}
+		commErr.Cancel(&errReq.request)
+	} else {
+		p.wait(errReq) // MPI_Waitany of the user's request and err_req
+	}
+	for _, o := range sends {
+		p.wait(o)
+	}
+	p.run(commErr, 1, collective.Barrier{})
+
+	and := func(dst, l, r []byte) { put(dst, get(l)&get(r)) }
+	sum := func(dst, l, r []byte) { put(dst, get(l)+get(r)) }
+	corrupt := allreduce([]uint64{1}, and)
+	p.run(commErr, 2, corrupt)
+
+	failed := uint64(0)
+	if rank == 0 {
+		failed = 1
+	}
+	index := &collective.Scan{Acc: words(failed), Tmp: words(0), Op: sum}
+	p.run(commErr, 3, index)
+	count := &collective.Bcast{Buf: words(get(index.Acc)), Root: n - 1}
+	p.run(commErr, 4, count)
+	table := make([]uint64, 2*get(count.Buf)) // rank and code of each that failed
+	if failed == 1 {
+		table[2*get(index.Acc)-2], table[2*get(index.Acc)-1] = uint64(rank), code
+	}
+	result := allreduce(table, func(dst, l, r []byte) {
+		for i := 0; i < len(dst); i += 8 {
+			put(dst[i:], max(get(l[i:]), get(r[i:])))
+		}
+	})
+	p.run(commErr, 5, result)
+	if get(corrupt.Acc) != 1 || get(result.Acc[8:]) != code {
+		panic(fmt.Sprintf("rank %d: the paper's protocol went wrong", rank))
+	}
+	p.run(comm, 1, collective.Barrier{}) // MPI_Comm_free
+}
+
+func get(b []byte) uint64    { return binary.NativeEndian.Uint64(b) }
+func put(b []byte, v uint64) { binary.NativeEndian.PutUint64(b, v) }
+
+func words(vs ...uint64) []byte {
+	var b []byte
+	for _, v := range vs {
+		b = binary.NativeEndian.AppendUint64(b, v)
+	}
+	return b
+}
+
+func allreduce(vs []uint64, op collective.Op) *collective.AllreduceTree {
+	acc := words(vs...)
+	return &collective.AllreduceTree{Reduce: collective.Reduce{Acc: acc, Tmp: make([]byte, len(acc)), Op: op}}
+}

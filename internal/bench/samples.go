@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// samples are times of one thing, in nanoseconds.
+type samples []float64
+
+func (s samples) median() float64 { return s.quantile(0.5) }
+
+func (s samples) quantile(q float64) float64 {
+	sorted := slices.Sorted(slices.Values(s))
+	return sorted[int(q*float64(len(sorted)-1)+0.5)]
+}
+
+// String returns the median with the quartiles around it.
+func (s samples) String() string {
+	if len(s) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s (%s–%s)", short(s.median()), short(s.quantile(0.25)), short(s.quantile(0.75)))
+}
+
+func short(ns float64) string {
+	d := time.Duration(ns)
+	switch {
+	case d < 10*time.Microsecond:
+		return fmt.Sprintf("%.0f ns", ns)
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.0f µs", ns/1e3)
+	}
+	return fmt.Sprintf("%.0f ms", ns/1e6)
+}
+
+// inTurn takes n samples of each of several things, in turn. Each returns the
+// time of one operation.
+func inTurn(n int, things ...func() time.Duration) []samples {
+	taken := make([]samples, len(things))
+	for i := range n {
+		for j := range things {
+			j = (i + j) % len(things) // nobody is always first
+			taken[j] = append(taken[j], float64(things[j]()))
+		}
+	}
+	return taken
+}
+
+// must ends the program for an error that no row expects.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// signal measures what the paper's Figure 2 shows: the time, at the rank that
+// signals, to duplicate the communicator, have every rank get its error, and
+// close the duplicate.
+func signal(n int) func(config) result {
+	return func(c config) result {
+		times := max(3, 12_000/n)
+		var all [2]samples
+		s := inTurn(c.times(9), func() time.Duration {
+			took := mpicxSignals(n, times)
+			all[0] = append(all[0], took...)
+			return time.Duration(took.median())
+		}, func() time.Duration {
+			took := paperSignals(n, times)
+			all[1] = append(all[1], took...)
+			return time.Duration(took.median())
+		})
+		if c.plot != nil {
+			c.plot.add(n, all[0], all[1])
+		}
+		ours, theirs := make(counts, n), make(counts, n)
+		mpicxSignals(n, 1, mpicx.WithTransport(ours.wrap))
+		paperSignals(n, 1, theirs.wrap)
+		total, most := ours.totalAndMost()
+		paperTotal, paperMost := theirs.totalAndMost()
+		return result{s[0], s[1], fmt.Sprintf("messages %d to %d, most at a rank %d to %d", total, paperTotal, most, paperMost)}
+	}
+}
+
+func mpicxSignals(n, times int, opts ...mpicx.Option) samples {
+	var took samples
+	must(mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+		for range times {
+			world.Barrier().MustWait(ctx)
+			start := time.Now()
+			comm := world.Dup().MustGet(ctx)
+			var err error
+			if world.Rank() == 0 {
+				err = comm.SignalError(ctx, 666)
+			} else {
+				err = comm.Barrier().Wait(ctx)
+			}
+			if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || p.Failures[0].Code != 666 {
+				return fmt.Errorf("got %w", err)
+			}
+			if err := comm.Close(ctx); err != nil {
+				return err
+			}
+			if world.Rank() == 0 {
+				took = append(took, float64(time.Since(start)))
+			}
+		}
+		return nil
+	}, append(opts, mpicx.WithRanks(n))...))
+	return took
+}
+
+// wrapper disturbs or counts a transport.
+type wrapper = func(transport.Comm) transport.Comm

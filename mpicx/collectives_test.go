@@ -1,0 +1,527 @@
+package mpicx_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// sizes of communicators, and lengths of a rank's part: nothing, little, and more
+// than what trees carry.
+var (
+	sizes   = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17}
+	lengths = []int{0, 1, 5, 1500}
+)
+
+// want compares what an operation gave with what it should.
+func want[T comparable](what string, got []T, value func(i int) T) error {
+	for i, v := range got {
+		if w := value(i); v != w && (v == v || w == w) {
+			return fmt.Errorf("%s: element %d of %d is %v, expected %v", what, i, len(got), v, w)
+		}
+	}
+	return nil
+}
+
+// each runs fn for every size and length.
+func each(t *testing.T, fn func(ctx context.Context, c *mpicx.Comm, length int) error) {
+	for _, n := range sizes {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
+				for _, length := range lengths {
+					if err := fn(ctx, c, length); err != nil {
+						return fmt.Errorf("length %d: %w", length, err)
+					}
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// element is what rank r gives as its i-th.
+func element(r, i int) int { return 1000*r + i }
+
+func fill(length, r int) []int {
+	b := make([]int, length)
+	for i := range b {
+		b[i] = element(r, i)
+	}
+	return b
+}
+
+func TestBcastGatherScatter(t *testing.T) {
+	each(t, func(ctx context.Context, c *mpicx.Comm, length int) error {
+		n, me := c.Size(), c.Rank()
+		for root := range n {
+			buf := make([]int, length)
+			if me == root {
+				buf = fill(length, root)
+			}
+			mpicx.Bcast(c, buf, root).MustWait(ctx)
+			all := make([]int, n*length)
+			var recv, send []int
+			if me == root {
+				recv, send = all, make([]int, n*length)
+				for r := range n {
+					copy(send[r*length:], fill(length, r+root))
+				}
+			}
+			part := make([]int, length)
+			mpicx.Gather(c, fill(length, me), recv, root).MustWait(ctx)
+			mpicx.Scatter(c, send, part, root).MustWait(ctx)
+
+			counts, sum := make([]int, n), 0 // r has r times as many
+			for r := range counts {
+				counts[r] = r * min(length, 9)
+				sum += counts[r]
+			}
+			first := func(r int) int { return r * (r - 1) / 2 * min(length, 9) }
+			var vrecv []int
+			var vcounts []int
+			if me == root {
+				vrecv, vcounts = make([]int, sum), counts
+			}
+			mpicx.Gatherv(c, fill(counts[me], me), vrecv, vcounts, root).MustWait(ctx)
+			vpart := make([]int, counts[me])
+			mpicx.Scatterv(c, vrecv, vcounts, vpart, root).MustWait(ctx)
+
+			value, err := mpicx.BcastValue(c, fmt.Sprint("value ", me, length), root).Get(ctx)
+			if err != nil || value != fmt.Sprint("value ", root, length) {
+				return fmt.Errorf("BcastValue: %q %w", value, err)
+			}
+			values, err := mpicx.GatherValue(c, strings.Repeat("x", me), root).Get(ctx)
+			if err != nil || (me == root) != (values != nil) {
+				return fmt.Errorf("GatherValue: %q %w", values, err)
+			}
+			err = errors.Join(
+				want("Bcast", buf, func(i int) int { return element(root, i) }),
+				want("Gather", recv, func(i int) int { return element(i/length, i%length) }),
+				want("Scatter", part, func(i int) int { return element(me+root, i) }),
+				want("Gatherv", vrecv, func(i int) int {
+					r := 0
+					for first(r+1) <= i {
+						r++
+					}
+					return element(r, i-first(r))
+				}),
+				want("Scatterv", vpart, func(i int) int { return element(me, i) }),
+				want("GatherValue", values, func(r int) string { return strings.Repeat("x", r) }),
+			)
+			if err != nil {
+				return fmt.Errorf("root %d: %w", root, err)
+			}
+		}
+		return nil
+	})
+}
+
+func TestAllgatherAlltoall(t *testing.T) {
+	each(t, func(ctx context.Context, c *mpicx.Comm, length int) error {
+		n, me := c.Size(), c.Rank()
+		all := make([]int, n*length)
+		mpicx.Allgather(c, fill(length, me), all).MustWait(ctx)
+		counts, sum := make([]int, n), 0
+		for r := range counts {
+			counts[r] = (r % 3) * length
+			sum += counts[r]
+		}
+		vall := make([]int, sum)
+		mpicx.Allgatherv(c, fill(counts[me], me), vall, counts).MustWait(ctx)
+		var vwant []int
+		for r := range n {
+			vwant = append(vwant, fill(counts[r], r)...)
+		}
+
+		send, recv := make([]int, n*length), make([]int, n*length)
+		for r := range n {
+			copy(send[r*length:], fill(length, me*100+r))
+		}
+		mpicx.Alltoall(c, send, recv).MustWait(ctx)
+
+		sendCounts, recvCounts := make([]int, n), make([]int, n) // a to b: (a+2b)%3 times length
+		var vsend, vrecvWant []int
+		for r := range n {
+			sendCounts[r], recvCounts[r] = (me+2*r)%3*length, (r+2*me)%3*length
+			vsend = append(vsend, fill(sendCounts[r], me*100+r)...)
+			vrecvWant = append(vrecvWant, fill(recvCounts[r], r*100+me)...)
+		}
+		vrecv := make([]int, len(vrecvWant))
+		mpicx.Alltoallv(c, vsend, sendCounts, vrecv, recvCounts).MustWait(ctx)
+
+		values := mpicx.AllgatherValue(c, map[string]int{"rank": me}).MustGet(ctx)
+		for r, v := range values {
+			if v["rank"] != r {
+				return fmt.Errorf("AllgatherValue: %v", values)
+			}
+		}
+		return errors.Join(
+			want("Allgather", all, func(i int) int { return element(i/length, i%length) }),
+			want("Allgatherv", vall, func(i int) int { return vwant[i] }),
+			want("Alltoall", recv, func(i int) int { return element(i/length*100+me, i%length) }),
+			want("Alltoallv", vrecv, func(i int) int { return vrecvWant[i] }),
+		)
+	})
+}
+
+// affine is x -> A x + B: composing them is associative but not commutative.
+type affine struct{ A, B uint32 }
+
+func compose(f, g affine) affine { return affine{f.A * g.A, f.A*g.B + f.B} }
+
+// TestOrderOfReductions: with a function that does not commute, everything is
+// combined in the order of ranks.
+func TestOrderOfReductions(t *testing.T) {
+	each(t, func(ctx context.Context, c *mpicx.Comm, length int) error {
+		n, me := c.Size(), c.Rank()
+		give := func(r, i int) affine { return affine{uint32(2*r + 3), uint32(r*r + i + 1)} }
+		upTo := func(ranks, i int) affine {
+			acc := give(0, i)
+			for r := 1; r < ranks; r++ {
+				acc = compose(acc, give(r, i))
+			}
+			return acc
+		}
+		send := make([]affine, length)
+		for i := range send {
+			send[i] = give(me, i)
+		}
+		recv := func() []affine { return make([]affine, length) }
+		all, scan, exscan := recv(), recv(), recv()
+		mpicx.AllreduceFunc(c, send, all, compose).MustWait(ctx)
+		mpicx.ScanFunc(c, send, scan, compose).MustWait(ctx)
+		mpicx.ExscanFunc(c, send, exscan, compose).MustWait(ctx)
+		errs := []error{
+			want("AllreduceFunc", all, func(i int) affine { return upTo(n, i) }),
+			want("ScanFunc", scan, func(i int) affine { return upTo(me+1, i) }),
+			want("ExscanFunc", exscan, func(i int) affine {
+				if me == 0 {
+					return affine{}
+				}
+				return upTo(me, i)
+			}),
+			want("send", send, func(i int) affine { return give(me, i) }),
+		}
+		for root := range n {
+			one := recv()
+			mpicx.ReduceFunc(c, send, one, compose, root).MustWait(ctx)
+			errs = append(errs, want(fmt.Sprint("ReduceFunc to ", root), one, func(i int) affine {
+				if me != root {
+					return affine{}
+				}
+				return upTo(n, i)
+			}))
+		}
+		counts := make([]int, n)
+		for i := range length {
+			counts[i*7%n]++
+		}
+		first := 0
+		for _, k := range counts[:me] {
+			first += k
+		}
+		part := make([]affine, counts[me])
+		mpicx.ReduceScatterFunc(c, send, part, counts, compose).MustWait(ctx)
+		errs = append(errs, want("ReduceScatterFunc", part, func(i int) affine { return upTo(n, first+i) }))
+
+		if length < 10 { // values with pointers
+			words, text := make([]string, length), make([]string, length)
+			for i := range words {
+				words[i] = fmt.Sprint(me, ".", i, " ")
+			}
+			mpicx.AllreduceFunc(c, words, text, func(a, b string) string { return a + b }).MustWait(ctx)
+			errs = append(errs, want("AllreduceFunc of strings", text, func(i int) string {
+				s := ""
+				for r := range n {
+					s += fmt.Sprint(r, ".", i, " ")
+				}
+				return s
+			}))
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// reduceAll checks every Op that is defined on T against a sequential reduction.
+func reduceAll[T mpicx.Scalar](ctx context.Context, c *mpicx.Comm, length int, value func(r, i int) T, ops map[mpicx.Op]func(a, b T) T) error {
+	for op := mpicx.Sum; op <= mpicx.BXor+1; op++ {
+		send, recv := make([]T, length), make([]T, length)
+		for i := range send {
+			send[i] = value(c.Rank(), i)
+		}
+		err := mpicx.Allreduce(c, send, recv, op).Wait(ctx)
+		f := ops[op]
+		if f == nil {
+			if e, is := errors.AsType[*mpicx.MPIError](err); !is || e.Class != mpicx.ClassOp || !strings.Contains(e.Text, op.String()) || !strings.Contains(e.Text, fmt.Sprintf("%T", *new(T))) {
+				return fmt.Errorf("%v on %T: %v", op, *new(T), err)
+			}
+			continue
+		}
+		if err == nil {
+			err = want(fmt.Sprintf("%v on %T", op, *new(T)), recv, func(i int) T {
+				acc := value(0, i)
+				for r := 1; r < c.Size(); r++ {
+					acc = f(acc, value(r, i))
+				}
+				return acc
+			})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func truth[T ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64](b bool) T {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func numberOps[T ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64]() map[mpicx.Op]func(a, b T) T {
+	return map[mpicx.Op]func(a, b T) T{
+		mpicx.Sum: func(a, b T) T { return a + b }, mpicx.Prod: func(a, b T) T { return a * b },
+		mpicx.Max: func(a, b T) T { return max(a, b) }, mpicx.Min: func(a, b T) T { return min(a, b) },
+		mpicx.LAnd: func(a, b T) T { return truth[T](a != 0 && b != 0) },
+		mpicx.LOr:  func(a, b T) T { return truth[T](a != 0 || b != 0) },
+		mpicx.LXor: func(a, b T) T { return truth[T]((a != 0) != (b != 0)) },
+	}
+}
+
+func integers[T ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64](ctx context.Context, c *mpicx.Comm, length int) error {
+	ops := numberOps[T]()
+	ops[mpicx.BAnd] = func(a, b T) T { return a & b }
+	ops[mpicx.BOr] = func(a, b T) T { return a | b }
+	ops[mpicx.BXor] = func(a, b T) T { return a ^ b }
+	return reduceAll(ctx, c, length, func(r, i int) T { return T(r*37+i*11) % 101 }, ops)
+}
+
+type celsius float64
+
+type flag bool
+
+func TestOpsAndTypes(t *testing.T) {
+	each(t, func(ctx context.Context, c *mpicx.Comm, length int) error {
+		length = min(length, 20)
+		small := func(r, i int) float64 { return float64((r*7+i)%3) - 1 } // exact, in whatever order
+		logical := map[mpicx.Op]func(a, b flag) flag{
+			mpicx.LAnd: func(a, b flag) flag { return a && b }, mpicx.BAnd: func(a, b flag) flag { return a && b },
+			mpicx.LOr: func(a, b flag) flag { return a || b }, mpicx.BOr: func(a, b flag) flag { return a || b },
+			mpicx.LXor: func(a, b flag) flag { return a != b }, mpicx.BXor: func(a, b flag) flag { return a != b },
+		}
+		return errors.Join(
+			integers[int](ctx, c, length), integers[int8](ctx, c, length), integers[int16](ctx, c, length),
+			integers[int32](ctx, c, length), integers[int64](ctx, c, length),
+			integers[uint](ctx, c, length), integers[uint8](ctx, c, length), integers[uint16](ctx, c, length),
+			integers[uint32](ctx, c, length), integers[uint64](ctx, c, length),
+			reduceAll(ctx, c, length, func(r, i int) float32 { return float32(small(r, i)) }, numberOps[float32]()),
+			reduceAll(ctx, c, length, small, numberOps[float64]()),
+			reduceAll(ctx, c, length, func(r, i int) celsius { return celsius(small(r, i)) }, numberOps[celsius]()),
+			reduceAll(ctx, c, length, func(r, i int) flag { return (r+i)%3 == 0 }, logical),
+			reduceAll(ctx, c, length, func(r, i int) complex128 { return complex(small(r, i), small(i, r)) }, complexOps[complex128]()),
+			reduceAll(ctx, c, length, func(r, i int) complex64 { return complex64(complex(small(r, i), small(i, r))) }, complexOps[complex64]()),
+		)
+	})
+}
+
+func complexOps[T ~complex64 | ~complex128]() map[mpicx.Op]func(a, b T) T {
+	truth := func(b bool) T {
+		if b {
+			return 1
+		}
+		return 0
+	}
+	return map[mpicx.Op]func(a, b T) T{
+		mpicx.Sum: func(a, b T) T { return a + b }, mpicx.Prod: func(a, b T) T { return a * b },
+		mpicx.LAnd: func(a, b T) T { return truth(a != 0 && b != 0) },
+		mpicx.LOr:  func(a, b T) T { return truth(a != 0 || b != 0) },
+		mpicx.LXor: func(a, b T) T { return truth((a != 0) != (b != 0)) },
+	}
+}
+
+// Sums of floating-point numbers are bit by bit the same at all ranks, time after
+// time.
+func TestSumsAreReproducible(t *testing.T) {
+	for _, n := range sizes {
+		results := make([][]uint64, n)
+		mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
+			rnd := rand.New(rand.NewPCG(1, uint64(c.Rank())))
+			send, recv := make([]float64, 40), make([]float64, 40)
+			for i := range send {
+				send[i] = (rnd.Float64() - 0.5) * math.Pow(10, float64(rnd.IntN(30)-15))
+			}
+			for range 5 {
+				mpicx.Allreduce(c, send, recv, mpicx.Sum).MustWait(ctx)
+				var bits []uint64
+				for _, v := range recv {
+					bits = append(bits, math.Float64bits(v))
+				}
+				if old := results[c.Rank()]; old != nil && !slices.Equal(old, bits) {
+					return errors.New("the sum differs from run to run")
+				}
+				results[c.Rank()] = bits
+			}
+			return nil
+		})
+		for r := range n {
+			if !slices.Equal(results[0], results[r]) {
+				t.Errorf("the sums at ranks 0 and %d of %d differ", r, n)
+			}
+		}
+	}
+}
+
+// Wrong arguments are errors that name the value and what was expected.
+func TestBadCollectives(t *testing.T) {
+	mpicxtest.Run(t, 1, func(ctx context.Context, c *mpicx.Comm) error {
+		b := func(n int) []int { return make([]int, n) }
+		add := func(a, b int) int { return a + b }
+		for i, test := range []struct {
+			f     future.Waiter
+			class mpicx.Class
+			want  string
+		}{
+			{mpicx.Bcast(c, b(1), 1), mpicx.ClassRoot, "Bcast: root 1 of world, expected 0 to 0"},
+			{mpicx.Bcast(c, b(1), -1), mpicx.ClassRoot, "root -1"},
+			{mpicx.Reduce(c, b(1), b(1), mpicx.Sum, 5), mpicx.ClassRoot, "Reduce: root 5"},
+			{mpicx.Reduce(c, b(2), b(1), mpicx.Sum, 0), mpicx.ClassBuffer, "recv has 1 elements, expected 2"},
+			{mpicx.Allreduce(c, b(2), b(3), mpicx.Sum), mpicx.ClassBuffer, "Allreduce: recv has 3 elements, expected 2"},
+			{mpicx.Allreduce(c, b(2), b(2), mpicx.Op(77)), mpicx.ClassOp, "Op(77) is not defined on int"},
+			{mpicx.Allreduce(c, make([]bool, 1), make([]bool, 1), mpicx.Sum), mpicx.ClassOp, "Sum is not defined on bool"},
+			{mpicx.AllreduceFunc(c, b(2), b(3), add), mpicx.ClassBuffer, "AllreduceFunc: recv has 3"},
+			{mpicx.AllreduceFunc(c, []string{"a"}, nil, func(a, b string) string { return a }), mpicx.ClassBuffer, "recv has 0 elements, expected 1"},
+			{mpicx.ReduceFunc(c, []string{"a"}, nil, func(a, b string) string { return a }, 0), mpicx.ClassType, "string have pointers"},
+			{mpicx.ScanFunc(c, [][]int{nil}, nil, func(a, b []int) []int { return a }), mpicx.ClassType, "[]int have pointers"},
+			{mpicx.Scan(c, b(1), b(2), mpicx.Sum), mpicx.ClassBuffer, "Scan: recv has 2 elements, expected 1"},
+			{mpicx.Exscan(c, b(1), b(0), mpicx.Sum), mpicx.ClassBuffer, "Exscan: recv has 0"},
+			{mpicx.ReduceScatter(c, b(3), b(3), []int{2}, mpicx.Sum), mpicx.ClassBuffer, "recv buffer has 3 elements, expected 2"},
+			{mpicx.ReduceScatter(c, b(3), b(3), []int{1, 2}, mpicx.Sum), mpicx.ClassCount, "2 recv counts, expected one for each of the 1 ranks"},
+			{mpicx.ReduceScatter(c, b(3), b(2), []int{3}, mpicx.Sum), mpicx.ClassBuffer, "recv has 2 elements, expected 3"},
+			{mpicx.Gather(c, b(2), b(3), 0), mpicx.ClassBuffer, "Gather: recv has 3 elements, expected 2"},
+			{mpicx.Gather(c, b(2), b(2), 2), mpicx.ClassRoot, "root 2"},
+			{mpicx.Gatherv(c, b(2), b(2), []int{-1}, 0), mpicx.ClassCount, "recv count -1 of rank 0"},
+			{mpicx.Gatherv(c, b(2), b(2), nil, 0), mpicx.ClassCount, "0 recv counts"},
+			{mpicx.Scatter(c, b(5), b(2), 0), mpicx.ClassBuffer, "Scatter: send has 5 elements, expected 2"},
+			{mpicx.Scatterv(c, b(5), []int{4}, b(4), 0), mpicx.ClassBuffer, "send buffer has 5 elements, expected 4"},
+			{mpicx.Scatterv(c, b(5), []int{5}, b(5), -3), mpicx.ClassRoot, "root -3"},
+			{mpicx.Allgather(c, b(2), b(1)), mpicx.ClassBuffer, "Allgather: recv has 1"},
+			{mpicx.Allgatherv(c, b(2), b(1), []int{1}), mpicx.ClassBuffer, "send has 2 elements, expected 1"},
+			{mpicx.Allgatherv(c, b(2), b(2), []int{1, 1}), mpicx.ClassCount, "2 recv counts"},
+			{mpicx.Allgatherv(c, b(2), b(2), []int{math.MinInt}), mpicx.ClassCount, "recv count -9"},
+			{mpicx.Alltoall(c, b(2), b(1)), mpicx.ClassBuffer, "Alltoall: recv has 1"},
+			{mpicx.Alltoallv(c, b(2), []int{2}, b(1), []int{2}), mpicx.ClassBuffer, "recv buffer has 1"},
+			{mpicx.Alltoallv(c, b(2), []int{}, b(1), []int{1}), mpicx.ClassCount, "0 send counts"},
+			{mpicx.BcastValue(c, 1, 1), mpicx.ClassRoot, "BcastValue: root 1"},
+			{mpicx.BcastValue(c, func() {}, 0), mpicx.ClassType, "func()"},
+			{mpicx.GatherValue(c, make(chan int), 0), mpicx.ClassType, "chan int"},
+			{mpicx.AllgatherValue(c, func() {}), mpicx.ClassType, "func()"},
+		} {
+			err := test.f.Wait(ctx)
+			e, is := errors.AsType[*mpicx.MPIError](err)
+			if !is || e.Class != test.class || !strings.Contains(err.Error(), test.want) {
+				return fmt.Errorf("%d: %v (%+v), expected %v, %q", i, err, e, test.class, test.want)
+			}
+		}
+		return exchange(ctx, c, 0)
+	})
+}
+
+// Counts that differ between ranks end in an error somewhere, which in a Try is
+// everyone's; nobody hangs.
+func TestMismatchedCounts(t *testing.T) {
+	for _, length := range []int{3, 5000} {
+		operations := map[string]func(c *mpicx.Comm, n int) future.Waiter{
+			"Bcast": func(c *mpicx.Comm, n int) future.Waiter { return mpicx.Bcast(c, make([]int, n), 0) },
+			"Allreduce": func(c *mpicx.Comm, n int) future.Waiter {
+				return mpicx.Allreduce(c, make([]int, n), make([]int, n), mpicx.Sum)
+			},
+			"Reduce": func(c *mpicx.Comm, n int) future.Waiter {
+				return mpicx.Reduce(c, make([]int, n), make([]int, n), mpicx.Sum, 1)
+			},
+			"Scan": func(c *mpicx.Comm, n int) future.Waiter {
+				return mpicx.Scan(c, make([]int, n), make([]int, n), mpicx.Sum)
+			},
+			"Allgather": func(c *mpicx.Comm, n int) future.Waiter {
+				return mpicx.Allgather(c, make([]int, n), make([]int, n*c.Size()))
+			},
+			"Gather": func(c *mpicx.Comm, n int) future.Waiter {
+				return mpicx.Gather(c, make([]int, n), make([]int, n*c.Size()), 0)
+			},
+			"Scatter": func(c *mpicx.Comm, n int) future.Waiter {
+				return mpicx.Scatter(c, make([]int, n*c.Size()), make([]int, n), 0)
+			},
+			"Alltoall": func(c *mpicx.Comm, n int) future.Waiter {
+				return mpicx.Alltoall(c, make([]int, n*c.Size()), make([]int, n*c.Size()))
+			},
+			"AllreduceFunc of values": func(c *mpicx.Comm, n int) future.Waiter {
+				return mpicx.AllreduceFunc(c, make([]string, n%100), make([]string, n%100), func(a, b string) string { return a + b })
+			},
+		}
+		for name, op := range operations {
+			for odd := range 5 {
+				for _, by := range []int{-1, +1} {
+					t.Run(fmt.Sprintf("%s/%d/%d%+d", name, length, odd, by), func(t *testing.T) {
+						mpicxtest.Run(t, 5, func(ctx context.Context, c *mpicx.Comm) error {
+							err := c.TryAll(ctx, func(ctx context.Context) error {
+								n := length
+								if c.Rank() == odd {
+									n += by
+								}
+								return op(c, n).Wait(ctx)
+							})
+							p, is := errors.AsType[*mpicx.PropagatedError](err)
+							if !is {
+								return fmt.Errorf("got %v", err)
+							}
+							if f := p.Failures[0]; !strings.Contains(f.Message, "mpicx: "+strings.Fields(name)[0]) {
+								return fmt.Errorf("message %q", f.Message)
+							}
+							return exchange(ctx, c, 0)
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+// A panic in a user's reduction comes out of Wait at its rank, with its stack.
+func TestPanicInReduction(t *testing.T) {
+	mpicxtest.Run(t, 4, func(ctx context.Context, c *mpicx.Comm) error {
+		var caught any
+		err := c.Try(ctx, func(ctx context.Context) (err error) {
+			defer func() {
+				if caught = recover(); caught != nil {
+					err = errors.New("a reduction panicked")
+				}
+			}()
+			return mpicx.AllreduceFunc(c, []int{c.Rank()}, []int{0}, func(a, b int) int {
+				if a == 2 { // ranks 2 and 3 are combined at rank 2
+					panic("bad numbers")
+				}
+				return a + b
+			}).Wait(ctx)
+		})
+		if (caught != nil) != (c.Rank() == 2) {
+			return fmt.Errorf("panic %v", caught)
+		}
+		if p, is := caught.(*future.Panicked); caught != nil && (!is || p.Value != "bad numbers" || !strings.Contains(string(p.Stack), "TestPanicInReduction")) {
+			return fmt.Errorf("panic %v", caught)
+		}
+		if err := propagated(err, 0); err != nil {
+			return err
+		}
+		return exchange(ctx, c, 0)
+	})
+}

@@ -1,0 +1,35 @@
+package mpicx
+
+import (
+	"context"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/hook"
+)
+
+// bareKeeper lends places to wait in and knows of no error.
+type bareKeeper struct {
+	*keeper
+	place *future.Place
+}
+
+func (k bareKeeper) Park(ctx context.Context) (*future.Place, <-chan struct{}) {
+	return k.place, ctx.Done()
+}
+func (k bareKeeper) Unpark(*future.Place) {}
+func (k bareKeeper) Troubled() bool       { return false }
+
+func init() {
+	hook.Bare = func(comm any) {
+		c := comm.(*Comm)
+		c.keeper = &bareKeeper{(*keeper)(c), future.NewPlace()}
+	}
+	hook.Die = func(comm any) { comm.(*Comm).proc.dead.Store(true) }
+	hook.Progress = func(comm any) string { return comm.(*Comm).progress() }
+	hook.Abort = func(comm any, err error) {
+		c := comm.(*Comm)
+		c.proc.dead.Store(false)
+		c.raise(newFailure(err, 0), true, err)
+		c.proc.attend()
+	}
+}

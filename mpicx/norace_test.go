@@ -1,0 +1,5 @@
+//go:build !race
+
+package mpicx_test
+
+const raced = false
