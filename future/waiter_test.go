@@ -169,6 +169,23 @@ func TestWaitAnyWhereOneEndsAtTheLastMoment(t *testing.T) {
 	}
 }
 
+// twin is a future that ends between the first look at it and the second.
+type twin struct {
+	future.Waiter
+	looks *int
+}
+
+func (w twin) Test() (bool, error) { *w.looks++; return *w.looks > 1, nil }
+
+func TestWaitAnyWhereSeveralEndTogether(t *testing.T) {
+	for range 20 {
+		done := future.Ready(1)
+		i, err := future.WaitAny(bg, twin{done, new(int)}, twin{done, new(int)}, twin{done, new(int)})
+		require.NoError(t, err)
+		require.Zero(t, i, "the lowest")
+	}
+}
+
 // The party is in trouble that is not resolved yet when the operation ends:
 // WaitAny waits for what is to be said of it.
 func TestWaitAnyWaitsForTheVerdict(t *testing.T) {

@@ -152,7 +152,7 @@ func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
 func (c *Comm) Isend(r *transport.Request) {
 	r.Kind, r.Where, r.Err = transport.Sending, nil, nil
 	r.Status = transport.Status{Source: c.rank, Tag: r.Tag, Bytes: len(r.Buf)}
-	if own := c.p; r.Epoch != own.epochNow() {
+	if own := c.own; r.Epoch != own.epochNow() {
 		r.Err = own.causeNow()
 		r.Done.Completed(r)
 		return

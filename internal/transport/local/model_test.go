@@ -217,7 +217,7 @@ func play(t *testing.T, s script) {
 			names = append(names, p.String())
 			w.start(p.modelRequest)
 			p.real.Request = p.r
-			p.real.Done = &p.real
+			p.real.Done, p.real.group = &p.real, c.g
 			map[transport.Kind]func(*transport.Request){
 				transport.Sending: c.Isend, transport.Receiving: c.Irecv, transport.Probing: c.Probe,
 			}[kind](&p.real.Request)
@@ -278,6 +278,7 @@ func play(t *testing.T, s script) {
 func (p *pair) check(t *testing.T) {
 	t.Helper()
 	require.Equal(t, 1, p.real.ends, "%v: times it ended", p)
+	require.False(t, p.real.locked, "%v: Completed was called under a lock", p)
 	require.Equal(t, p.err, p.real.Err, "%v: error", p)
 	if p.received() != p.data {
 		require.Fail(t, "message", "%v: %.8q, want %.8q", p, p.received(), p.data)

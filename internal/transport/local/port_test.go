@@ -19,13 +19,28 @@ import (
 // this transport ends requests before the methods return.
 type request struct {
 	transport.Request
-	ends int
+	group  *group
+	ends   int
+	locked bool // something was, when it ended
 }
 
-func (r *request) Completed(*transport.Request) { r.ends++ }
+// Completed may be called with no lock held: it may start operations.
+func (r *request) Completed(*transport.Request) {
+	r.ends++
+	for i := range r.group.ports {
+		p := &r.group.ports[i]
+		for _, mu := range []*sync.Mutex{&p.mu, &p.sending.mu} {
+			if mu.TryLock() {
+				mu.Unlock()
+			} else {
+				r.locked = true
+			}
+		}
+	}
+}
 
 func start(c *Comm, f func(*transport.Request), r transport.Request) *request {
-	q := &request{Request: r}
+	q := &request{Request: r, group: c.g}
 	q.Epoch, q.Done = c.Epoch(), q
 	f(&q.Request)
 	return q
@@ -94,6 +109,29 @@ func TestWhenASendIsBuffered(t *testing.T) {
 	}
 }
 
+// A goroutine may send in the new epoch while another is still at work on the
+// end of the old one.
+func TestAdvanceLeavesSendsOfTheNewEpoch(t *testing.T) {
+	ranks := New(2)
+	p := ranks[0].port()
+	for range 3 {
+		send(ranks[0], 1, nil, transport.Synchronous)
+	}
+	e := p.epochNow().Next(0)
+	p.advance(e, errors.New("an error"))
+	for range 4 {
+		send(ranks[0], 1, nil, transport.Synchronous)
+	}
+	require.Len(t, p.unlistStale(e), 3)
+	require.Len(t, p.sending.messages, 4)
+	all := p.listed()
+	for _, i := range []int{1, 3, 0, 2} {
+		p.unlist(all[i])
+		require.NotContains(t, p.listed(), all[i])
+	}
+	require.Empty(t, p.sending.messages)
+}
+
 // Shared bytes are handed over, not copied, whoever comes first.
 func TestTakeGetsTheSendersArray(t *testing.T) {
 	for _, mode := range []transport.Mode{transport.Shared, transport.Shared | transport.Synchronous} {
@@ -112,7 +150,7 @@ func TestTakeGetsTheSendersArray(t *testing.T) {
 				}
 				require.Equal(t, 1, r.ends)
 				require.Len(t, r.Buf, size)
-				require.Equal(t, unsafe.SliceData(buf), unsafe.SliceData(r.Buf))
+				require.Same(t, unsafe.SliceData(buf), unsafe.SliceData(r.Buf))
 			}
 		}
 	}
@@ -149,7 +187,7 @@ func TestSpareBuffersAreBounded(t *testing.T) {
 
 func TestShortMessagesNeedNoAllocation(t *testing.T) {
 	ranks := New(2)
-	s, r := new(request), new(request)
+	s, r := &request{group: ranks[0].g}, &request{group: ranks[0].g}
 	sendBuf, recvBuf := make([]byte, len(message{}.inline)), make([]byte, len(message{}.inline))
 	sendRequest := transport.Request{Buf: sendBuf, Peer: 1, Tag: 1, Done: s}
 	recvRequest := transport.Request{Buf: recvBuf, Peer: 0, Tag: 1, Done: r}
@@ -228,7 +266,7 @@ func TestNothingIsKeptAfterRequestsEnded(t *testing.T) {
 			epoch := ranks[0].Epoch()
 			both(ranks)
 			for _, mode := range []transport.Mode{0, transport.Shared, transport.Synchronous} {
-				late := &request{Request: transport.Request{Peer: 1, Tag: 1, Mode: mode, Epoch: epoch}}
+				late := &request{group: ranks[0].g, Request: transport.Request{Peer: 1, Tag: 1, Mode: mode, Epoch: epoch}}
 				late.Done = late
 				ranks[0].Isend(&late.Request)
 				require.Equal(t, cause, late.Err)

@@ -189,6 +189,16 @@ type causeError int
 
 func (e causeError) Error() string { return fmt.Sprintf("error %d", int(e)) }
 
+// nilOrCauseOf waits and checks that the error, if any, is of the given epoch or
+// came after it. The n-th error ends epoch n.
+func (o *op) nilOrCauseOf(epoch transport.Epoch) {
+	o.s.Helper()
+	if err := o.wait(); err != nil {
+		require.IsType(o.s, causeError(0), err)
+		require.GreaterOrEqual(o.s, uint64(err.(causeError)), uint64(epoch), "%v ended with an error from before", o)
+	}
+}
+
 // advanceUnderTraffic has errors while goroutines send to all ranks and receive
 // from any. What is received has to come from the epoch it is received in.
 func advanceUnderTraffic(s *side) {
@@ -210,17 +220,14 @@ func advanceUnderTraffic(s *side) {
 		binary.LittleEndian.PutUint64(buf[16:], uint64(i))
 		mode := anyMode(r)
 		o := s.at(epoch).sendAs(mode, r.IntN(s.Size()), g, buf)
-		if err := o.wait(); err != nil {
-			require.IsType(s, causeError(0), err)
-		}
+		o.nilOrCauseOf(epoch)
 		if mode == try || mode&transport.Shared == 0 {
 			clear(buf)
 		}
 	}
 	receive := func(epoch transport.Epoch) {
 		o := s.at(epoch).recv(transport.AnySource, transport.AnyTag, make([]byte, 24+large))
-		if err := o.wait(); err != nil {
-			require.IsType(s, causeError(0), err)
+		if o.nilOrCauseOf(epoch); o.Err != nil {
 			return
 		}
 		select {

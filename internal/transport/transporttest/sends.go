@@ -1,6 +1,8 @@
 package transporttest
 
 import (
+	"slices"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -16,6 +18,7 @@ var sends = []test{
 	{"AMessageMayHaveMegabytes", 1, hugeMessages},
 	{"ARankCanSendToItself", 1, selfMessages},
 	{"TheBufferOfASendThatEndedMayBeChanged", 1, sendersReuseBuffers},
+	{"TheBufferOfAReceiveThatEndedHasTheMessage", 1, receiversUseBuffers},
 }
 
 func smallSendsEndAtOnce(s *side) {
@@ -171,27 +174,53 @@ func selfMessages(s *side) {
 	}
 }
 
-// sendersReuseBuffers overwrites each buffer as soon as its send has ended,
+// sendersReuseBuffers overwrites each buffer when its send ends, in Completed,
 // which may be long before the message is received.
 func sendersReuseBuffers(s *side) {
 	for _, mode := range []transport.Mode{0, transport.Synchronous} {
 		for _, size := range sizes {
 			for _, m := range meetings {
 				buf := payload(size, s.Rank())
-				var send, recv *op
+				send := s.op(transport.Request{Peer: s.right(), Tag: 1, Mode: mode, Buf: buf})
+				send.Done = then(func(r *transport.Request) {
+					clear(buf)
+					send.Completed(r)
+				})
+				var recv *op
 				m.of(s, func() {
-					send = s.isend(transport.Request{Peer: s.right(), Tag: 1, Mode: mode, Buf: buf})
-					if mode == 0 && size <= small {
-						send.ok()
-						clear(buf)
-					}
+					s.Isend(&send.Request)
 				}, func() {
 					recv = s.recv(s.left(), 1, make([]byte, size))
 				})
 				send.ok()
-				clear(buf)
 				recv.got(s.left(), 1, payload(size, s.left()))
-				require.Equal(s, make([]byte, size), buf)
+			}
+		}
+	}
+}
+
+// receiversUseBuffers looks at each message when its receive ends, in Completed.
+func receiversUseBuffers(s *side) {
+	for _, mode := range modes {
+		for _, size := range sizes {
+			for _, m := range meetings {
+				var got []byte
+				recv := s.op(transport.Request{Peer: s.left(), Tag: 1, Buf: make([]byte, size)})
+				recv.Done = then(func(r *transport.Request) {
+					got = slices.Clone(r.Buf)
+					clear(r.Buf)
+					recv.Completed(r)
+				})
+				var send *op
+				m.of(s, func() {
+					send = s.sendAs(mode, s.right(), 1, payload(size, s.Rank()))
+				}, func() {
+					s.Irecv(&recv.Request)
+				})
+				recv.found(s.left(), 1, size)
+				s.same(payload(size, s.left()), got, "message, as it was when the receive ended")
+				send.ok()
+				require.Equal(s, make([]byte, size), recv.Buf, "buffer, used for something else since")
 			}
 		}
 	}
