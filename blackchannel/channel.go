@@ -44,8 +44,14 @@ func (ch *Channel) Raise(data []byte, corrupt bool) {
 	ch.do(func(m *Machine) { m.Raise(data, corrupt) })
 }
 
-// Join agrees to end the open round.
-func (ch *Channel) Join() { ch.do((*Machine).Join) }
+// Join agrees to end the round, if it is the open one.
+func (ch *Channel) Join(round uint64) {
+	ch.do(func(m *Machine) {
+		if m.round == round {
+			m.Join()
+		}
+	})
+}
 
 // Waiting says what the open round waits for.
 func (ch *Channel) Waiting() string {

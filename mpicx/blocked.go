@@ -16,9 +16,9 @@ import (
 // any goroutine.
 func (c *Comm) Blocked() []string {
 	var lines []string
-	for _, r := range c.t.Pending() {
+	c.t.EachPending(func(r *transport.Request) {
 		lines = append(lines, fmt.Sprintf("%s on %s, epoch %s", c.describe(r), c.name, epochText(r.Epoch)))
-	}
+	})
 	if waiting := c.channel.Waiting(); waiting != "" {
 		lines = append(lines, fmt.Sprintf("error on %s: %s", c.name, waiting))
 	}
@@ -33,15 +33,13 @@ func (c *Comm) byName() []*Comm {
 	return slices.SortedFunc(slices.Values(c.derived()), func(a, b *Comm) int { return strings.Compare(a.name, b.name) })
 }
 
-// progress is for hook.Progress. It looks into no request: the rank goes on.
+// progress is for hook.Progress.
 func (c *Comm) progress() string {
 	s := &c.collectives
 	s.mu.Lock()
 	text := fmt.Sprintln(c.name, c.t.Epoch(), s.epoch, s.next)
 	s.mu.Unlock()
-	for _, r := range c.t.Pending() {
-		text += fmt.Sprintf("%p ", r)
-	}
+	c.t.EachPending(func(r *transport.Request) { text += fmt.Sprintf("%p ", r) })
 	for _, d := range c.byName() {
 		text += d.progress()
 	}

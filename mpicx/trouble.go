@@ -161,7 +161,7 @@ func (c *Comm) join(round uint64) {
 	t.mu.Unlock()
 	c.proc.paid(c)
 	if due {
-		c.channel.Join()
+		c.channel.Join(round)
 	}
 }
 

@@ -55,6 +55,11 @@ func (c *Comm) signal(ctx context.Context, err error) error {
 //
 // An error that all ranks have already, from a Wait inside fn, is returned as
 // fn returned it.
+//
+// Calls may nest: an error is for the innermost on its communicator. If it comes
+// while a rank is between two inner calls, it ends the outer one's context there;
+// Waits with that go on to work. Try does not wait for the other ranks: where
+// all should leave an inner call before any begins the next, take TryAll.
 func (c *Comm) Try(ctx context.Context, fn func(context.Context) error) error {
 	s := c.enterScope(ctx, false)
 	defer s.leaveOuter()

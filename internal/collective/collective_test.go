@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/local"
 )
 
@@ -173,7 +174,7 @@ func TestEpochEnds(t *testing.T) {
 					require.Equal(t, cause, err)
 				}
 			}
-			require.Empty(t, comms[0].Pending())
+			require.Empty(t, transport.Pending(comms[0]))
 		})
 	}
 }
@@ -191,7 +192,7 @@ func TestLengthError(t *testing.T) {
 		})
 		require.Equal(t, &LengthError{Source: 1, Got: 2, Want: 3}, errs[0])
 		require.ErrorContains(t, errs[0], "2 bytes from rank 1 where 3 were expected")
-		require.Empty(t, comms[0].Pending())
+		require.Empty(t, transport.Pending(comms[0]))
 	})
 }
 

@@ -14,10 +14,10 @@ type Channel interface {
 	// that verdict is final, and this rank takes part from now on without being
 	// asked, because its program may be gone.
 	Raise(data []byte, corrupt bool)
-	// Join gives the consent to end the round that Noticed told of: this rank
+	// Join gives the consent to end the round, which Noticed told of: this rank
 	// has no report to add, or has raised it. A rank that never joins holds the
-	// others up.
-	Join()
+	// others up. For a round that is over it does nothing.
+	Join(round uint64)
 	// Waiting says what the open round still waits for, for people who ask why a
 	// program hangs; it is empty when no round is open.
 	Waiting() string

@@ -57,9 +57,18 @@ type Comm interface {
 	// Close gives back what this side holds. No other method is called after it.
 	Close() error
 
-	// Pending lists the requests of this rank that have not ended, for people
-	// who ask why a program hangs.
-	Pending() []*Request
+	// EachPending calls visit for the requests of this rank that have not ended,
+	// for people who ask why a program hangs. While visit looks at a request it
+	// does not end; visit calls no method of a Comm.
+	EachPending(visit func(*Request))
+}
+
+// Pending returns what c.EachPending visits. Only a program that stands still may
+// look into it.
+func Pending(c Comm) []*Request {
+	var all []*Request
+	c.EachPending(func(r *Request) { all = append(all, r) })
+	return all
 }
 
 // Features say what a transport can do, and what is cheap for it.

@@ -293,24 +293,22 @@ func (c *Comm) Advance(generation int, cause error) {
 	c.g.forget(c.rank, e)
 }
 
-// Pending lists the requests that wait in this rank's queues and in others'.
-func (c *Comm) Pending() []*transport.Request {
+// EachPending visits the requests that wait in this rank's queues and in others'.
+func (c *Comm) EachPending(visit func(*transport.Request)) {
 	p := c.own
-	var all []*transport.Request
 	p.mu.Lock()
 	for r := p.first; r != nil; r = r.Next {
-		all = append(all, r)
+		visit(r)
 	}
 	p.mu.Unlock()
 	for _, m := range p.listed() {
 		to := &c.g.ports[m.dest]
 		to.mu.Lock()
 		if m.send != nil {
-			all = append(all, m.send)
+			visit(m.send)
 		}
 		to.mu.Unlock()
 	}
-	return all
 }
 
 // fill gives the message to the receive r.

@@ -257,7 +257,7 @@ func play(t *testing.T, s script) {
 		})
 		for rank, c := range ranks {
 			require.Equal(t, w.epoch[rank], c.Epoch())
-			pending := c.Pending()
+			pending := transport.Pending(c)
 			for _, p := range open {
 				if p.rank == rank && !slices.Contains(pending, &p.real.Request) {
 					require.Fail(t, "not pending", "%v", p)

@@ -54,10 +54,12 @@ func recv(c *Comm, from int, buf []byte) *request {
 	return start(c, c.Irecv, transport.Request{Peer: from, Tag: 1, Buf: buf})
 }
 
+func portOf(c *Comm) *port { return &c.g.ports[c.rank] }
+
 // isIdle checks that a rank's port keeps nothing but spare buffers.
 func isIdle(t *testing.T, c *Comm) {
 	t.Helper()
-	p := c.port()
+	p := portOf(c)
 	require.Nil(t, p.first)
 	require.Nil(t, p.last)
 	require.Nil(t, p.arrived.first)
@@ -95,7 +97,7 @@ func TestWhenASendIsBuffered(t *testing.T) {
 			ranks := New(2)
 			if c.mode == 0 {
 				require.Equal(t, c.want, ranks[0].TrySend(1, 2, 0, make([]byte, c.size)))
-				require.Equal(t, c.want, ranks[1].port().arrived.first != nil)
+				require.Equal(t, c.want, portOf(ranks[1]).arrived.first != nil)
 			}
 			ranks = New(2)
 			s := send(ranks[0], 1, make([]byte, c.size), c.mode)
@@ -113,7 +115,7 @@ func TestWhenASendIsBuffered(t *testing.T) {
 // end of the old one.
 func TestAdvanceLeavesSendsOfTheNewEpoch(t *testing.T) {
 	ranks := New(2)
-	p := ranks[0].port()
+	p := portOf(ranks[0])
 	for range 3 {
 		send(ranks[0], 1, nil, transport.Synchronous)
 	}
@@ -181,7 +183,7 @@ func TestSpareBuffersAreBounded(t *testing.T) {
 			require.Equal(t, bytes.Repeat([]byte{byte(i)}, size), buf)
 		}
 		isIdle(t, ranks[1])
-		require.Equal(t, spareBuffers, ranks[1].port().freeCount)
+		require.Equal(t, spareBuffers, portOf(ranks[1]).freeCount)
 	}
 }
 
@@ -259,7 +261,7 @@ func TestNothingIsKeptAfterRequestsEnded(t *testing.T) {
 			send(ranks[1], 0, nil, 0)
 			send(ranks[1], 0, make([]byte, 2*EagerLimit), transport.Shared)
 			send(ranks[1], 0, make([]byte, 2*EagerLimit), 0)
-			require.NotNil(t, ranks[0].port().arrived.first, "the sender has to end it")
+			require.NotNil(t, portOf(ranks[0]).arrived.first, "the sender has to end it")
 			ranks[1].Advance(0, cause)
 		}},
 		{"sent with an epoch that is over", func(ranks []*Comm) {
@@ -279,8 +281,8 @@ func TestNothingIsKeptAfterRequestsEnded(t *testing.T) {
 			c.do(ranks)
 			isIdle(t, ranks[0])
 			isIdle(t, ranks[1])
-			require.Empty(t, ranks[0].Pending())
-			require.Empty(t, ranks[1].Pending())
+			require.Empty(t, transport.Pending(ranks[0]))
+			require.Empty(t, transport.Pending(ranks[1]))
 		})
 	}
 }

@@ -22,6 +22,7 @@ var concurrency = []test{
 	{"AReceiveIsCancelledOrMatched", 1, cancelReceivesInGoroutines},
 	{"ASendIsCancelledOrReceived", 1, cancelSendsInGoroutines},
 	{"CommunicatorsAreMadeInGoroutines", 1, subsInGoroutines},
+	{"LookingAtWhatIsPendingDisturbsNothing", 1, lookInGoroutines},
 	{"AnErrorEndsEachRequestOnce", 1, advanceUnderTraffic},
 	{"AnErrorMeetsAMatch", 1, advanceAgainstMatch},
 }
@@ -184,6 +185,38 @@ func subsInGoroutines(s *side) {
 	})
 }
 
+// lookInGoroutines looks at pending requests while they end and are used again.
+func lookInGoroutines(s *side) {
+	const goroutines, rounds = 4, 60
+	var left atomic.Int32
+	left.Store(goroutines)
+	s.together(goroutines+1, func(g int) {
+		if g == goroutines {
+			for left.Load() > 0 {
+				s.EachPending(func(r *transport.Request) {
+					what := fmt.Sprintf("%v, peer %d, tag %d, %d bytes", r.Kind, r.Peer, r.Tag, len(r.Buf))
+					require.Less(s, r.Tag, goroutines, what)
+					require.Contains(s, []int{s.left(), s.right()}, r.Peer, what)
+					require.Contains(s, []int{small, large}, len(r.Buf), what)
+				})
+				runtime.Gosched()
+			}
+			return
+		}
+		defer left.Add(-1)
+		for round := range rounds {
+			size := []int{small, large}[round%2]
+			recv := s.recv(s.left(), g, make([]byte, size))
+			send := s.ssend(s.right(), g, payload(size, s.Rank(), g, round))
+			recv.got(s.left(), g, payload(size, s.left(), g, round))
+			send.ok()
+			for _, o := range []*op{send, recv} { // what nobody may see
+				o.Peer, o.Tag, o.Buf = -1, 1<<20, nil
+			}
+		}
+	})
+}
+
 // causeError is the cause of the n-th error.
 type causeError int
 
@@ -194,8 +227,9 @@ func (e causeError) Error() string { return fmt.Sprintf("error %d", int(e)) }
 func (o *op) nilOrCauseOf(epoch transport.Epoch) {
 	o.s.Helper()
 	if err := o.wait(); err != nil {
-		require.IsType(o.s, causeError(0), err)
-		require.GreaterOrEqual(o.s, uint64(err.(causeError)), uint64(epoch), "%v ended with an error from before", o)
+		cause, ok := errors.AsType[causeError](err)
+		require.True(o.s, ok, "%v ended with %v", o, err)
+		require.GreaterOrEqual(o.s, uint64(cause), uint64(epoch), "%v ended with an error from before", o)
 	}
 }
 

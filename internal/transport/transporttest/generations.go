@@ -51,12 +51,12 @@ func advanceInAnyOrder(s *side) {
 	ctl := s.aloof()
 	c := s.descendant(1)
 	for round := range 5 {
-		errors := []int{0, 1}
+		learned := []int{0, 1}
 		if s.Rank()%2 == 1 {
-			errors = []int{1, 0}
+			learned = []int{1, 0}
 		}
 		var plain, synchronous []*op
-		for step, generation := range errors {
+		for step, generation := range learned {
 			for _, size := range []int{small, large} {
 				plain = append(plain, c.send(c.right(), step, payload(size, step)))
 				synchronous = append(synchronous, c.ssend(c.right(), step, payload(size, step)))

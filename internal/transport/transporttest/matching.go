@@ -132,8 +132,10 @@ func receiveNegativeTags(s *side) {
 
 // receiveOldestFirst posts receives that all match the same messages.
 func receiveOldestFirst(s *side) {
-	left, any := s.left(), transport.AnySource
-	posted := []struct{ from, tag int }{{any, transport.AnyTag}, {left, 3}, {left, transport.AnyTag}, {any, 3}}
+	left := s.left()
+	posted := []struct{ from, tag int }{
+		{transport.AnySource, transport.AnyTag}, {left, 3}, {left, transport.AnyTag}, {transport.AnySource, 3},
+	}
 	for _, size := range []int{small, large} {
 		s.barrier()
 		var sent, received []*op

@@ -17,7 +17,7 @@ var pending = []test{
 // areListed checks that Pending lists these requests and no others.
 func areListed(s *side, want ...*op) {
 	s.Helper()
-	got := s.Pending()
+	got := transport.Pending(s)
 	require.Len(s, got, len(want))
 	for _, o := range want {
 		require.True(s, slices.Contains(got, &o.Request), "%v is not listed", o)

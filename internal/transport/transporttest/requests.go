@@ -28,7 +28,7 @@ func reuseRequest(s *side) {
 		r.Private = private
 		r.Done = then(func(*transport.Request) { close(o.done) })
 		start(r)
-		o.wait()
+		await(s, o.done)
 		return r.Err
 	}
 	receiveAndCancel := func(r *transport.Request) {

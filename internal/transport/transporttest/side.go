@@ -61,7 +61,7 @@ func (s *side) right() int { return (s.Rank() + 1) % s.Size() }
 // request ended once.
 func (s *side) finish() {
 	s.barrier()
-	require.Empty(s, s.Pending(), "requests that wait after the test")
+	require.Empty(s, transport.Pending(s), "requests that wait after the test")
 	require.Zero(s, s.endedTwice.Load(), "requests that ended more than once")
 	s.mu.Lock()
 	made := slices.Clone(s.made)

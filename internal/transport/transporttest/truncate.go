@@ -45,8 +45,8 @@ func truncate(s *side) {
 // truncated waits and checks the error.
 func (o *op) truncated(status transport.Status, room int) {
 	o.s.Helper()
-	var err *transport.TruncateError
-	require.True(o.s, errors.As(o.wait(), &err), "%v ended with %v", o, o.Err)
+	err, ok := errors.AsType[*transport.TruncateError](o.wait())
+	require.True(o.s, ok, "%v ended with %v", o, o.Err)
 	require.Equal(o.s, transport.TruncateError{Status: status, Room: room}, *err)
 	require.Equal(o.s, status, o.Status)
 }
@@ -65,7 +65,7 @@ func truncateWildcard(s *side) {
 		})
 		seen := make(map[int]bool)
 		for _, o := range received {
-			o.wait()
+			require.Error(s, o.wait())
 			from := o.Status.Source
 			o.truncated(transport.Status{Source: from, Tag: from, Bytes: large + from}, small)
 			require.False(s, seen[from])
