@@ -23,13 +23,15 @@ func newFailure(err error, skip int) Failure {
 	return f
 }
 
-// origin names the first caller, from skip on, that is not of this package.
+// origin names the first caller, from skip on, that is not of this package: of a
+// panic that unwinds, the function that panicked.
 func origin(skip int) string {
 	pcs := make([]uintptr, 16)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(skip+2, pcs)])
 	for {
 		frame, more := frames.Next()
-		own := strings.HasPrefix(frame.Function, ownPackage) && !strings.HasSuffix(frame.File, "_test.go")
+		own := strings.HasPrefix(frame.Function, ownPackage) && !strings.HasSuffix(frame.File, "_test.go") ||
+			strings.HasPrefix(frame.Function, "runtime.")
 		if frame.Function != "" && !own || !more {
 			name := frame.Function[strings.LastIndexByte(frame.Function, '/')+1:]
 			return fmt.Sprintf("%s %s:%d", name, filepath.Base(frame.File), frame.Line)

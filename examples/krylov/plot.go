@@ -37,7 +37,7 @@ func plotResiduals(name string, prob *problem, cfg *config, outcomes []*outcome)
 	p := plot.New()
 	p.Title.Text = fmt.Sprintf("%s on %s, %d ranks", cfg.method, prob.name, cfg.ranks)
 	p.X.Label.Text = "iterations done"
-	p.Y.Label.Text = "residual |r|/|b| in the solver's recursion"
+	p.Y.Label.Text = "residual |r|/|b|"
 	p.Y.Scale = plot.LogScale{}
 	p.Y.Tick.Marker = powers{}
 	p.X.Tick.Marker = plot.DefaultTicks{}

@@ -248,7 +248,7 @@ func (j *job) noteCorruption(err error) {
 // own mistakes, which starting again would hide.
 func isInjected(p *mpicx.PanicError) bool {
 	err, ok := p.Value.(runtime.Error)
-	return ok && strings.Contains(string(p.Stack), "main.lookUp") && strings.Contains(err.Error(), "index out of range")
+	return ok && strings.Contains(string(p.Stack), ".lookUp(") && strings.Contains(err.Error(), "index out of range")
 }
 
 // panicOrigin is where the panic began: the first place below the oldest panic

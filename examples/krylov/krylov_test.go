@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const matrices = "../../testdata/matrices/"
+
+// document is what a program reads of -json.
+type document struct {
+	Runs []struct {
+		Name         string
+		Iterations   int
+		Converged    bool
+		Claimed      bool `json:"solverClaimsConvergence"`
+		TrueResidual *float64
+		Failure      string
+		Injections   []struct {
+			Kind            string
+			Rank, Iter      int
+			Fired, Detected bool
+		}
+		Events []struct {
+			Iteration int `json:"iterationsDone"`
+			Corrupted bool
+			Failures  []struct {
+				Rank    int
+				Message string
+			}
+			Told struct{ Ranks int } `json:"toldSeconds"`
+		}
+	}
+}
+
+// solve runs the program and returns its exit code and what it told.
+func solve(t *testing.T, args ...string) (int, document) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := run(context.Background(), append(args, "-json"), &stdout, &stderr)
+	require.Empty(t, stderr.String())
+	var doc document
+	require.NoError(t, json.Unmarshal(stdout.Bytes(), &doc), "%s", stdout.Bytes())
+	return code, doc
+}
+
+// Whatever goes wrong, on however many ranks, the solver ends at the solution and
+// names the rank that failed.
+func TestRecovers(t *testing.T) {
+	systems := map[string]string{"cg": "poisson3d-20", "gmres": "convection-64", "bicgstab": "convection-64"}
+	for _, method := range []string{"cg", "gmres", "bicgstab"} {
+		for _, recovery := range []string{"restart", "rollback"} {
+			for _, kind := range []string{"nan", "bitflip", "skew", "error", "panic"} {
+				for _, ranks := range []int{1, 3, 8} {
+					t.Run(fmt.Sprintf("%s/%s/%s/%d", method, recovery, kind, ranks), func(t *testing.T) {
+						rank := ranks / 2
+						code, doc := solve(t, "-matrix", matrices+systems[method]+".mtx.gz", "-method", method, "-precond", "blockjacobi",
+							"-recovery", recovery, "-ranks", fmt.Sprint(ranks), "-check", "5", "-checkpoint", "10",
+							"-inject", fmt.Sprintf("rank=%d,iter=7,kind=%s", rank, kind))
+						require.Equal(t, exitConverged, code)
+						free, faulty := doc.Runs[0], doc.Runs[1]
+						assert.Empty(t, free.Events, "found faults where there were none")
+						require.True(t, faulty.Converged)
+						require.LessOrEqual(t, *faulty.TrueResidual, 1.01e-8)
+						require.True(t, faulty.Injections[0].Fired)
+						require.True(t, faulty.Injections[0].Detected)
+						require.Len(t, faulty.Events, 1)
+						e := faulty.Events[0]
+						require.Equal(t, rank, e.Failures[0].Rank)
+						require.NotEmpty(t, e.Failures[0].Message)
+						require.Equal(t, kind == "panic", e.Corrupted)
+						require.Equal(t, ranks-1, e.Told.Ranks)
+					})
+				}
+			}
+		}
+	}
+}
+
+// The same solver without help does not get there, and the program says so.
+func TestWithoutRecovery(t *testing.T) {
+	for _, kind := range []string{"nan", "bitflip", "error", "panic"} {
+		code, doc := solve(t, "-matrix", matrices+"poisson3d-20.mtx.gz", "-recovery", "none", "-inject", "rank=2,iter=20,kind="+kind)
+		require.Equal(t, exitFailed, code, kind)
+		require.False(t, doc.Runs[1].Converged, kind)
+		require.Equal(t, kind == "error" || kind == "panic", doc.Runs[1].Failure != "", kind)
+	}
+}
+
+// Several faults, at one rank and at several, one after the other and at once.
+func TestManyFaults(t *testing.T) {
+	code, doc := solve(t, "-matrix", matrices+"poisson3d-20.mtx.gz", "-ranks", "6",
+		"-inject", "rank=0,iter=5,kind=nan", "-inject", "rank=5,iter=5,kind=error", "-inject", "rank=2,iter=15,kind=error",
+		"-inject", "rank=2,iter=25,kind=panic", "-inject", "rank=3,iter=30,kind=nan")
+	require.Equal(t, exitConverged, code)
+	for _, inj := range doc.Runs[1].Injections {
+		// The recovery from rank 5's error may wipe rank 0's NaN out before it is seen.
+		assert.True(t, inj.Fired && (inj.Detected || inj.Rank == 0), "%+v", inj)
+	}
+}
+
+// Detection sees nothing where nothing is: on all matrices, by all methods.
+func TestNoFalseAlarm(t *testing.T) {
+	spd := map[string]bool{"poisson2d-128": true, "poisson3d-20": true, "anisotropic-64": true, "graphene-64": true, "hilbert-6": true}
+	for _, matrix := range []string{"poisson2d-128", "poisson3d-20", "anisotropic-64", "graphene-64", "convection-64"} {
+		for _, method := range []string{"cg", "gmres", "bicgstab"} {
+			for _, precond := range []string{"none", "jacobi", "blockjacobi"} {
+				if method == "cg" && !spd[matrix] || testing.Short() && precond != "none" {
+					continue
+				}
+				t.Run(matrix+"/"+method+"/"+precond, func(t *testing.T) {
+					_, doc := solve(t, "-matrix", matrices+matrix+".mtx.gz", "-method", method, "-precond", precond, "-maxiter", "400", "-inject", "none")
+					require.Empty(t, doc.Runs[0].Events)
+				})
+			}
+		}
+	}
+}
+
+func TestText(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	plot := filepath.Join(t.TempDir(), "residual.png")
+	code := run(context.Background(), []string{"-matrix", matrices + "poisson3d-20.mtx.gz", "-compare", "-plot", plot}, &stdout, &stderr)
+	require.Equal(t, exitConverged, code, stderr.String())
+	for _, want := range []string{"poisson3d-20: 8000 rows", "rank 3, after iteration 40", "| fault-free |", "| none", "| restart", "| rollback"} {
+		require.Contains(t, stdout.String(), want)
+	}
+	image, err := os.ReadFile(plot)
+	require.NoError(t, err)
+	require.True(t, bytes.HasPrefix(image, []byte("\x89PNG")))
+}
+
+func TestBadFlags(t *testing.T) {
+	for _, test := range []struct{ flag, value, want string }{
+		{"-method", "sor", `-method "sor", expected cg, gmres or bicgstab`},
+		{"-precond", "amg", "expected none, jacobi or blockjacobi"},
+		{"-recovery", "pray", "expected restart, rollback or none"},
+		{"-ranks", "0", "-ranks 0, expected 1 or more"},
+		{"-tol", "2", "expected a number between 0 and 1"},
+		{"-plot", "x.gif", "expected a name that ends in"},
+		{"-inject", "rank=8,iter=1,kind=nan", "rank 8, expected 0 to 7"},
+		{"-inject", "rank=1,iter=1,kind=meteor", "meteor"},
+		{"-inject", "rank=1", "iter"},
+		{"-matrix", "nowhere.mtx", "nowhere.mtx"},
+		{"-matrix", matrices + "README.md", "README.md:1"},
+	} {
+		var stdout, stderr bytes.Buffer
+		require.Equal(t, exitUsage, run(context.Background(), []string{test.flag, test.value}, &stdout, &stderr), test.value)
+		require.Contains(t, stderr.String(), test.want)
+		require.Empty(t, stdout.String())
+	}
+}
+
+func FuzzParseFault(f *testing.F) {
+	for _, s := range []string{"rank=3,iter=40,kind=nan", "kind=bitflip,bit=62,rank=0,iter=0", "rank=-1", ",,,", "rank=1,rank=2", "iter=99999999999999999999"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		parsed, err := parseFault(s)
+		if err == nil && (parsed.Rank < 0 || parsed.Iter < 0 || parsed.Bit < 0 || parsed.Bit > 63) {
+			t.Errorf("%q: %+v", s, parsed)
+		}
+	})
+}

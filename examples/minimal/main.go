@@ -1,0 +1,93 @@
+// Minimal is Listing 1 of Engwer, Altenbernd, Dreier and Göddeke, "A high-level C++
+// approach to manage local errors, asynchrony and faults in an MPI application",
+// in Go: rank 0 sends a number to rank 1, and three layers around it catch what
+// may go wrong. It runs twice, the second time with a fault at rank 0, and prints
+// what each rank sees.
+//
+//	go run ./examples/minimal
+//
+// How the listing's parts are called here:
+//
+//	MPICXX::initialize, mpi.comm_world()       mpicx.Run, which hands out the world
+//	MPICXX::Future f; f = comm.send(…)         f := mpicx.Send(world, …)
+//	f.wait()                                   f.MustWait(ctx): it throws, too
+//	catch (std::exception&), signal_error      Try: what its function throws, all ranks get
+//	catch (MPICXX::Propagated_exception&)      errors.AsType[*mpicx.PropagatedError]
+//	catch (MPICXX::Comm_corrupted_exception&)  errors.AsType[*mpicx.CommCorruptedError]
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+func main() {
+	for _, fault := range []bool{false, true} {
+		if err := listing(context.Background(), os.Stdout, fault); err != nil {
+			fmt.Fprintln(os.Stderr, "minimal:", err)
+			os.Exit(1)
+		}
+	}
+}
+
+// fault is what rank 0 throws instead of sending. Its code is the listing's.
+type fault struct{}
+
+func (fault) Error() string  { return "the answer is not known yet" }
+func (fault) ErrorCode() int { return 666 }
+
+// listing runs Listing 1 on two ranks.
+func listing(ctx context.Context, w io.Writer, withFault bool) error {
+	fmt.Fprintf(w, "with a fault: %t\n", withFault)
+	return mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
+		var saw string
+		err := world.Guard(ctx, func(ctx context.Context) error { // catch corrupted communicators
+			answer := []int32{0}
+			err := world.Try(ctx, func(ctx context.Context) error { // catch local and remote errors
+				var f *future.Future[mpicx.Status]
+				if world.Rank() == 0 {
+					if withFault {
+						mpicx.Throw(fault{})
+					}
+					answer[0] = 42
+					f = mpicx.Send(world, answer, 1, 0)
+				} else {
+					f = mpicx.Recv(world, answer, 0, 0)
+				}
+				f.MustWait(ctx) // the buffer can be used again
+				return nil
+			})
+			if p, ok := errors.AsType[*mpicx.PropagatedError](err); ok {
+				// Every rank is here, and the communicator works: recover.
+				saw = fmt.Sprintf("code %d of rank %d, %q; raised here: %t",
+					p.Failures[0].Code, p.Failures[0].Rank, p.Failures[0].Message, errors.Is(err, fault{}))
+				return nil
+			}
+			saw = fmt.Sprintf("answer %d", answer[0])
+			return err
+		})
+		if k, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok {
+			// Repair, roll back: this communicator is lost.
+			saw = fmt.Sprint("corrupted by ", k.Failures)
+		}
+		if err != nil {
+			return err
+		}
+		return report(ctx, w, world, saw)
+	}, mpicx.WithRanks(2))
+}
+
+// report prints what all ranks saw, in their order.
+func report(ctx context.Context, w io.Writer, world *mpicx.Comm, saw string) error {
+	all, err := mpicx.GatherValue(world, saw, 0).Get(ctx)
+	for rank, s := range all {
+		fmt.Fprintf(w, "  rank %d saw %s\n", rank, s)
+	}
+	return err
+}
