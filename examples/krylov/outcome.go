@@ -84,22 +84,34 @@ func (f float) MarshalJSON() ([]byte, error) {
 }
 
 // attribute finds out which injections the events are about: those on a rank that
-// failed later, the first of them for each failure.
+// failed later, the first of them for each failure. If there is none, a neighbour
+// has seen what the rank gave it sooner than the rank itself.
 func (o *outcome) attribute() {
 	for i := range o.Events {
 		e := &o.Events[i]
 		e.Since = float(nan)
+		found := false
 		for _, f := range e.Failures {
-			for k := range o.Injections {
-				inj := &o.Injections[k]
-				if inj.Fired && !inj.Detected && inj.Rank == f.Rank && !inj.at.After(e.end) {
-					inj.Detected = true
-					if !e.first.IsZero() {
-						e.Since = float(e.first.Sub(inj.at).Seconds())
-					}
-					break
-				}
-			}
+			found = o.detected(e, func(inj *injection) bool { return inj.Rank == f.Rank }) || found
+		}
+		if !found {
+			o.detected(e, func(*injection) bool { return true })
 		}
 	}
+}
+
+// detected marks the first injection before e that no event was about so far and
+// that which accepts, and says whether there is one.
+func (o *outcome) detected(e *event, which func(*injection) bool) bool {
+	for k := range o.Injections {
+		inj := &o.Injections[k]
+		if inj.Fired && !inj.Detected && !inj.at.After(e.end) && which(inj) {
+			inj.Detected = true
+			if !e.first.IsZero() {
+				e.Since = float(e.first.Sub(inj.at).Seconds())
+			}
+			return true
+		}
+	}
+	return false
 }

@@ -69,7 +69,6 @@ func newGroup(n int, e transport.Epoch) *group {
 
 func (c *Comm) Rank() int              { return c.rank }
 func (c *Comm) Size() int              { return len(c.g.ports) }
-func (c *Comm) port() *port            { return c.own }
 func (c *Comm) Epoch() transport.Epoch { return c.own.epochNow() }
 
 func (c *Comm) Features() transport.Features {

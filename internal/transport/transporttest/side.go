@@ -77,7 +77,7 @@ func (s *side) close() {
 	s.mu.Lock()
 	s.made = slices.DeleteFunc(s.made, func(c transport.Comm) bool { return c == s.Comm })
 	s.mu.Unlock()
-	require.NoError(s, s.Comm.Close())
+	require.NoError(s, s.Close())
 }
 
 // barrierTag and noteTag are the suite's own. AnyTag does not match them.
