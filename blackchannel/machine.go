@@ -13,12 +13,12 @@ import (
 type Kind byte
 
 const (
-	// Notice: a round is open.
+	// Notice says that a round is open.
 	Notice Kind = iota + 1
-	// Reports: what the sender's subtree raised. The first of a round says that
+	// Reports are what the sender's subtree raised. The first of a round says that
 	// the whole subtree has joined; more may follow with what it raised since.
 	Reports
-	// Verdict: the round is over.
+	// Verdict says that the round is over, and how.
 	Verdict
 )
 

@@ -18,7 +18,6 @@ type world struct {
 	queues   map[[2]int][]*Message
 	raises   []planned // not raised so far; those of a rank in order
 	verdicts []string  // of each rank
-	reports  map[string]int
 }
 
 type planned struct {

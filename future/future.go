@@ -60,7 +60,7 @@ type Keeper interface {
 	// until ctx ends, and then returns what Ended would.
 	Verdict(ctx context.Context) error
 	// TryVerdict is Verdict for Test: where Verdict would block, ok is false.
-	TryVerdict() (err error, ok bool)
+	TryVerdict() (ok bool, err error)
 	// Watch is told, once a future, that somebody looks at its Done channel
 	// instead of waiting; Unwatch, that this future is done.
 	Watch()
@@ -111,7 +111,7 @@ func (f *Future[T]) MustGet(ctx context.Context) T {
 // Test says whether a Wait would return at once, and what. It never blocks.
 func (f *Future[T]) Test() (done bool, err error) {
 	if f.keeper != nil && f.keeper.Troubled() {
-		if err, ok := f.keeper.TryVerdict(); !ok || err != nil {
+		if ok, err := f.keeper.TryVerdict(); !ok || err != nil {
 			return ok, err
 		}
 	}

@@ -84,11 +84,14 @@ func (k *keeper) Verdict(context.Context) error {
 	return err
 }
 
-func (k *keeper) TryVerdict() (error, bool) {
-	if func() bool { k.mu.Lock(); defer k.mu.Unlock(); return k.unresolved }() {
-		return nil, false
+func (k *keeper) TryVerdict() (bool, error) {
+	k.mu.Lock()
+	unresolved := k.unresolved
+	k.mu.Unlock()
+	if unresolved {
+		return false, nil
 	}
-	return k.Verdict(bg), true
+	return true, k.Verdict(bg)
 }
 
 func (k *keeper) Watch()   { k.mu.Lock(); k.watched++; k.mu.Unlock() }

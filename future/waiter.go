@@ -58,31 +58,55 @@ func WaitAny(ctx context.Context, fs ...Waiter) (int, error) {
 	if len(fs) == 0 {
 		return -1, nil
 	}
-	for i, f := range fs {
-		if done, err := f.Test(); done {
-			return i, err
+	cases := make([]reflect.SelectCase, len(fs)+1)
+	for {
+		for i, f := range fs {
+			if done, err := f.Test(); done {
+				return i, err
+			}
+		}
+		for i, f := range fs {
+			cases[i] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(f.Done())}
+		}
+		keeper, ends := endOf(ctx, fs)
+		cases[len(fs)] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ends)}
+		chosen, _, _ := reflect.Select(cases)
+		for i, f := range fs { // several may be done by now
+			if done, err := f.Test(); done {
+				return i, err
+			}
+		}
+		if chosen < len(fs) { // it is done, but an error of the party is on its way
+			err := fs[chosen].Wait(ctx)
+			if isCause(ctx, err) {
+				chosen = -1
+			}
+			return chosen, err
+		}
+		if keeper == nil {
+			err := fs[0].Wait(ctx)
+			if isCause(ctx, err) || isCommon(err) {
+				return -1, err
+			}
+			return 0, err // it has just ended
+		}
+		if err := keeper.Ended(ctx); err != nil {
+			return -1, err
 		}
 	}
-	cases := make([]reflect.SelectCase, len(fs), len(fs)+1)
-	for i, f := range fs {
-		cases[i] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(f.Done())}
-	}
-	if ctx.Done() != nil {
-		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())})
-	}
-	chosen, _, _ := reflect.Select(cases)
-	for i, f := range fs { // several may be done by now
-		if done, err := f.Test(); done {
-			return i, err
-		}
-	}
-	ended := chosen == len(fs)
-	if ended {
-		chosen = 0 // a future knows better why ctx ended
-	} // else it is done, but an error of the party is on its way
-	err := fs[chosen].Wait(ctx)
-	if isCause(ctx, err) || ended && isCommon(err) {
-		return -1, err
-	}
-	return chosen, err
 }
+
+// endOf returns what ends a wait with ctx, and the keeper, if one of fs has one,
+// to ask why: it may let the wait go on.
+func endOf(ctx context.Context, fs []Waiter) (Keeper, <-chan struct{}) {
+	for _, f := range fs {
+		if k, ok := f.(interface{ keptBy() Keeper }); ok && k.keptBy() != nil {
+			place, ends := k.keptBy().Park(ctx)
+			k.keptBy().Unpark(place)
+			return k.keptBy(), ends
+		}
+	}
+	return nil, ctx.Done()
+}
+
+func (c *core) keptBy() Keeper { return c.keeper }

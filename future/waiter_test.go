@@ -223,7 +223,7 @@ type slowKeeper struct {
 	hurry func()
 }
 
-func (k *slowKeeper) TryVerdict() (error, bool) { return nil, false }
+func (k *slowKeeper) TryVerdict() (bool, error) { return false, nil }
 
 func (k *slowKeeper) Verdict(ctx context.Context) error {
 	k.hurry()

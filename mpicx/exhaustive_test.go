@@ -206,7 +206,7 @@ func play(t *testing.T, faults [][places]fault) {
 		me := world.Rank()
 		s := &subject{world: world, faults: faults[me]}
 		subjects[me] = s
-		err, how := outcome(func() error { return world.Guard(ctx, s.program) })
+		how, err := outcome(func() error { return world.Guard(ctx, s.program) })
 		unwound[me] = how != nil
 		if how == nil && err == nil {
 			return exchange(ctx, world, len(s.verdicts))
@@ -322,7 +322,7 @@ func play(t *testing.T, faults [][places]fault) {
 }
 
 // outcome calls fn and says how it left, if not by returning.
-func outcome(fn func() error) (err error, how any) {
+func outcome(fn func() error) (how any, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -336,7 +336,7 @@ func outcome(fn func() error) (err error, how any) {
 		how = nil
 	}()
 	<-done
-	return err, how
+	return how, err
 }
 
 // TestExhaustive runs the program with every set of places at every set of

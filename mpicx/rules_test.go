@@ -452,7 +452,7 @@ func TestC1Guard(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 				if world.Rank() == 1 {
-					err, how := outcome(func() error {
+					how, err := outcome(func() error {
 						return world.Guard(ctx, func(context.Context) error { fn(); return nil })
 					})
 					switch name {

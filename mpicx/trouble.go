@@ -429,12 +429,12 @@ func (k *keeper) Troubled() bool { return (*Comm)(k).isTroubled() }
 
 func (k *keeper) Verdict(ctx context.Context) error { return (*Comm)(k).verdict(ctx) }
 
-func (k *keeper) TryVerdict() (error, bool) {
+func (k *keeper) TryVerdict() (bool, error) {
 	wait, err := (*Comm)(k).report()
 	if err == nil && wait != nil {
 		k.proc.join()
 	}
-	return err, err != nil || wait == nil
+	return err != nil || wait == nil, err
 }
 
 func (k *keeper) Watch() {

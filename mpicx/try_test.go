@@ -104,7 +104,7 @@ func TestTryTakesThrownErrorsOnly(t *testing.T) {
 			return err
 		}
 		mpicx.Throw(nil)
-		_, how := outcome(func() error {
+		how, _ := outcome(func() error {
 			return world.Try(ctx, func(context.Context) error { panic("mine") })
 		})
 		if how != "mine" || world.Err() != nil {

@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	out.end(outcomes)
 	for _, o := range outcomes {
-		if !o.Converged && !(cfg.compare && o.Recovery == recoverNone) {
+		if expected := cfg.compare && o.Recovery == recoverNone; !o.Converged && !expected {
 			return exitFailed
 		}
 	}

@@ -82,7 +82,8 @@ func (r *rank) recover(ctx context.Context) error {
 	r.done = done
 	snapshot := r.saved.at(saved)
 
-	what, from, repair := "", 0, ""
+	var what, repair string
+	var from int
 	switch {
 	case r.rerun:
 		what, from = fmt.Sprintf("the job was started again from the checkpoint of iteration %d", saved), saved

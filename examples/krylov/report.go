@@ -56,7 +56,7 @@ func (j *jsonReport) end(outcomes []*outcome) {
 	}
 	enc := json.NewEncoder(j.w)
 	enc.SetIndent("", "  ")
-	enc.Encode(document)
+	_ = enc.Encode(document) // to a closed pipe, perhaps: as fmt.Print
 }
 
 // A textReport prints for people.

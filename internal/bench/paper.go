@@ -49,7 +49,7 @@ func (p *paperRank) Unpark(*future.Place)            {}
 func (p *paperRank) Ended(ctx context.Context) error { return context.Cause(ctx) }
 func (p *paperRank) Troubled() bool                  { return false }
 func (p *paperRank) Verdict(context.Context) error   { return nil }
-func (p *paperRank) TryVerdict() (error, bool)       { return nil, true }
+func (p *paperRank) TryVerdict() (bool, error)       { return true, nil }
 func (p *paperRank) Watch()                          {}
 func (p *paperRank) Unwatch()                        {}
 

@@ -199,8 +199,8 @@ func TestLengthError(t *testing.T) {
 // A panic in an Op ends the operation with itself.
 func TestPanicInOp(t *testing.T) {
 	errs := run(local.New(1), -2, func(int) Algorithm { return panicking{} })
-	p, is := errs[0].(*future.Panicked)
-	require.True(t, is)
+	var p *future.Panicked
+	require.ErrorAs(t, errs[0], &p)
 	require.Equal(t, "no", p.Value)
 }
 

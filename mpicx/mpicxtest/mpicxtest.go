@@ -79,7 +79,7 @@ func inBubble(t *testing.T, ranks int, fn func(context.Context, *mpicx.Comm) err
 		for _, release := range []func(){func() {}, j.abort} {
 			release()
 			select {
-			case <-done:
+			case <-done: //nolint:errcheck // the report says more
 				return
 			case <-time.After(idle):
 			}
@@ -97,8 +97,8 @@ type job struct {
 }
 
 type state struct {
-	world          *mpicx.Comm
-	returned, died bool
+	world    *mpicx.Comm
+	returned bool
 }
 
 func (j *job) set(s *state, change func()) {

@@ -42,8 +42,7 @@ func CG(ctx context.Context, sys System, x []float64, opt Options) (Result, erro
 		axpy(r, -alpha, q)
 
 		z := sys.precondition(ctx, zbuf, r)
-		var rzOld float64
-		rzOld = rz
+		rzOld := rz
 		rz, rr = d.two(ctx, r, z, r, r)
 		beta := rz / rzOld
 		for i := range p {

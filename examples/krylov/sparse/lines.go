@@ -3,6 +3,7 @@ package sparse
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -42,12 +43,12 @@ func (l *lines) readLine() error {
 	}
 	l.line++
 	l.text = bytes.TrimSpace(text)
-	if err == bufio.ErrBufferFull {
+	if errors.Is(err, bufio.ErrBufferFull) {
 		if !bytes.HasPrefix(l.text, []byte("%")) {
 			return l.errorAt(l.line, quote(l.text), fmt.Sprintf("a line shorter than %d bytes", maxLine))
 		}
 		l.text = []byte("%") // no longer in the buffer
-		for err == bufio.ErrBufferFull {
+		for errors.Is(err, bufio.ErrBufferFull) {
 			_, err = l.in.ReadSlice('\n')
 		}
 	}

@@ -3,6 +3,7 @@ package sparse
 import (
 	"bufio"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -140,7 +141,7 @@ func (r *reader) read() (*CSR, error) {
 	}
 	for {
 		err := r.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
@@ -171,7 +172,7 @@ func (r *reader) read() (*CSR, error) {
 func (r *reader) readBanner() error {
 	const banner = "a first line of the form: %%MatrixMarket matrix coordinate real general"
 	err := r.readLine()
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return r.errorAt(0, "an empty file", banner)
 	}
 	if err != nil {
@@ -204,7 +205,7 @@ func (r *reader) readSize() error {
 		want, n = "rows and columns", 2
 	}
 	switch err := r.next(); {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		return r.errorAt(r.line, "the end of the file", want)
 	case err != nil:
 		return err

@@ -37,7 +37,7 @@ func Write(w io.Writer, m *CSR, comment string) error {
 			text = strconv.AppendInt(text, int64(j)+1, 10)
 			text = append(text, ' ')
 			text = strconv.AppendFloat(text, vals[k], 'g', -1, 64)
-			out.Write(append(text, '\n'))
+			_, _ = out.Write(append(text, '\n')) // Flush returns its error
 		}
 	}
 	return out.Flush()
