@@ -40,7 +40,7 @@ func krylov(c config) result {
 				return time.Since(start)
 			}
 		}
-		taken := inTurn(c.times(101), timed(func() error { return world.Try(ctx, solve) }), timed(func() error { return solve(ctx) }))
+		taken := inTurn(c.times(501), timed(func() error { return world.Try(ctx, solve) }), timed(func() error { return solve(ctx) }))
 		if world.Rank() == 0 {
 			s = taken
 		}
