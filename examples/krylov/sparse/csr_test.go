@@ -37,7 +37,7 @@ func TestNewCSR(t *testing.T) {
 		{2, 3, Triplet{-1, 0, 1}, "sparse: entry 0 is at (-1, 0), expected indices from 0 in a matrix of 2 x 3"},
 		{2, 3, Triplet{0, -1, 1}, "sparse: entry 0 is at (0, -1), expected indices from 0 in a matrix of 2 x 3"},
 		{-1, 3, Triplet{}, "sparse: a matrix of -1 x 3, expected 0 to 2147483647 rows and columns"},
-		{1, 1 << 31, Triplet{}, "sparse: a matrix of 1 x 2147483648, expected 0 to 2147483647 rows and columns"},
+		{1, -2, Triplet{}, "sparse: a matrix of 1 x -2, expected 0 to 2147483647 rows and columns"},
 	} {
 		_, err := NewCSR(tt.rows, tt.cols, []Triplet{tt.at})
 		assert.EqualError(t, err, tt.want)
