@@ -1,0 +1,84 @@
+package mpicx
+
+import (
+	"context"
+
+	"github.com/mpicx/go-mpicx/future"
+)
+
+// keeper is the Comm as its futures see it: what their Waits report, and how long
+// they listen to a context.
+type keeper Comm
+
+var _ future.Keeper = (*keeper)(nil)
+
+func (k *keeper) Park(ctx context.Context) (*future.Place, <-chan struct{}) {
+	place := k.proc.enter((*Comm)(k))
+	if place == nil {
+		place = future.NewPlace()
+		place.Spare = true
+	}
+	ended := ctx.Done()
+	if ended != nil {
+		ended = k.listen(ctx).Done()
+	}
+	return place, ended
+}
+
+func (k *keeper) Unpark(place *future.Place) {
+	if place.Spare {
+		place = nil
+	}
+	k.proc.leave(place)
+}
+
+// listen returns the context whose end ends a Wait. That of a Try or Guard on
+// this communicator, or on one it is derived from, need not be listened to: what
+// ends it ends the operation as well.
+func (k *keeper) listen(ctx context.Context) context.Context {
+	ctx = patient(ctx)
+	for {
+		s, ok := ctx.(*scope)
+		if !ok || !(*Comm)(k).derivedFrom(s.comm) {
+			return ctx
+		}
+		ctx = patient(s.outer)
+	}
+}
+
+// Ended says why a Wait whose context ended is over: because of an error of the
+// communicator that the context's Try is on, or for the context's own cause. It
+// is nil if the error has been reported and the Wait goes on.
+func (k *keeper) Ended(ctx context.Context) error {
+	for {
+		s := scopeOf(ctx)
+		if s == nil || !s.interrupted() {
+			return context.Cause(ctx)
+		}
+		if err := s.comm.verdict(s.outer); err != nil {
+			return err
+		}
+		if ctx = s.outer; ctx.Err() == nil {
+			return nil
+		}
+	}
+}
+
+func (k *keeper) Troubled() bool { return (*Comm)(k).isTroubled() }
+
+func (k *keeper) Verdict(ctx context.Context) error { return (*Comm)(k).verdict(ctx) }
+
+func (k *keeper) TryVerdict() (bool, error) {
+	wait, err := (*Comm)(k).report()
+	if err == nil && wait != nil {
+		k.proc.join()
+	}
+	return err != nil || wait == nil, err
+}
+
+func (k *keeper) Watch() {
+	k.proc.extra.Add(1)
+	k.proc.join()
+}
+
+func (k *keeper) Unwatch() { k.proc.extra.Add(-1) }
