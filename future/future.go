@@ -24,9 +24,14 @@ type Future[T any] struct {
 type core struct {
 	slot      atomic.Pointer[Place]
 	broadcast atomic.Pointer[broadcast]
+	trouble   atomic.Pointer[Trouble]
 	keeper    Keeper
 	err       error
 }
+
+// Trouble is an error that does not end the operation: while a future has one,
+// Waits return it, and the operation goes on.
+type Trouble struct{ Err error }
 
 // settled, in a future's slot, says that err and value are final.
 var settled = new(Place)
@@ -46,6 +51,40 @@ func NewPlace() *Place { return &Place{wake: make(chan struct{}, 1)} }
 type broadcast struct {
 	done chan struct{}
 	once sync.Once
+
+	mu      sync.Mutex
+	stirred chan struct{} // closed at the next trouble; nil: nobody waits for it
+}
+
+// stirred returns a channel that is closed when the future gets into trouble. It
+// has a broadcast.
+func (c *core) stirred() <-chan struct{} {
+	b := c.broadcast.Load()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.stirred == nil {
+		b.stirred = make(chan struct{})
+	}
+	return b.stirred
+}
+
+// disturb sets or clears the trouble, and has those that wait look at it.
+func (c *core) disturb(t *Trouble) {
+	c.trouble.Store(t)
+	if t == nil {
+		return
+	}
+	if place := c.slot.Load(); place != nil && place != settled && c.slot.CompareAndSwap(place, nil) {
+		place.wake <- struct{}{}
+	}
+	if b := c.broadcast.Load(); b != nil {
+		b.mu.Lock()
+		if b.stirred != nil {
+			close(b.stirred)
+			b.stirred = nil
+		}
+		b.mu.Unlock()
+	}
 }
 
 // A Keeper stands behind the futures of one party, and can report an error of
@@ -108,7 +147,8 @@ func (f *Future[T]) MustGet(ctx context.Context) T {
 	return v
 }
 
-// Test says whether a Wait would return at once, and what. It never blocks.
+// Test says whether the operation is done, and what a Wait would return at once.
+// It never blocks.
 func (f *Future[T]) Test() (done bool, err error) {
 	if f.keeper != nil && f.keeper.Troubled() {
 		if ok, err := f.keeper.TryVerdict(); !ok || err != nil {
@@ -116,7 +156,7 @@ func (f *Future[T]) Test() (done bool, err error) {
 		}
 	}
 	if !f.isDone() {
-		return false, nil
+		return false, f.troubled()
 	}
 	return true, f.outcome()
 }
@@ -129,6 +169,9 @@ func (c *core) isDone() bool { return c.slot.Load() == settled }
 
 func (c *core) wait(ctx context.Context) error {
 	for !c.isDone() {
+		if err := c.troubled(); err != nil {
+			return c.instead(ctx, err)
+		}
 		if err := c.park(ctx); err != nil {
 			return err
 		}
@@ -139,6 +182,24 @@ func (c *core) wait(ctx context.Context) error {
 		}
 	}
 	return c.outcome()
+}
+
+// troubled returns why the operation may not go on, though it is not done.
+func (c *core) troubled() error {
+	if t := c.trouble.Load(); t != nil {
+		return t.Err
+	}
+	return nil
+}
+
+// instead returns the error of c's party if it has one to report, else err.
+func (c *core) instead(ctx context.Context, err error) error {
+	if c.keeper != nil && c.keeper.Troubled() {
+		if v := c.keeper.Verdict(ctx); v != nil {
+			return v
+		}
+	}
+	return err
 }
 
 // outcome is how the operation, which is done, ended. A panic of the function
@@ -160,6 +221,10 @@ func (c *core) park(ctx context.Context) error {
 	if !c.slot.CompareAndSwap(nil, place) {
 		keeper.Unpark(place)
 		return c.parkWithOthers(ctx, keeper)
+	}
+	if c.trouble.Load() != nil && c.slot.CompareAndSwap(place, nil) { // it came in between
+		keeper.Unpark(place)
+		return nil
 	}
 	if ended == nil {
 		<-place.wake
@@ -186,8 +251,15 @@ func (c *core) parkWithOthers(ctx context.Context, keeper parker) error {
 	}
 	place, ended := keeper.Park(ctx)
 	defer keeper.Unpark(place)
+	done := c.doneChan()
+	stirred := c.stirred()
+	if c.trouble.Load() != nil {
+		return nil
+	}
 	select {
-	case <-c.doneChan():
+	case <-done:
+		return nil
+	case <-stirred:
 		return nil
 	case <-ended:
 		return keeper.Ended(ctx)

@@ -31,6 +31,17 @@ func (p *Promise[T]) Complete(value T, err error) {
 	p.future.settle()
 }
 
+// Disturb has Waits return err, from now on until the operation is done or
+// Disturb(nil) says that it can go on. The future stays pending. A call after the
+// end does nothing.
+func (p *Promise[T]) Disturb(err error) {
+	if err == nil {
+		p.future.disturb(nil)
+	} else {
+		p.future.disturb(&Trouble{err})
+	}
+}
+
 // New returns a future and its promise.
 func New[T any]() (*Future[T], *Promise[T]) {
 	p := new(Promise[T])

@@ -23,9 +23,11 @@ type Common interface {
 // WaitAll waits for all of fs. It returns nil if all of them did what was
 // asked. A [Common] error or ctx's cause is returned at once: the former has
 // ended all the others, the latter would end every Wait. Otherwise it is the
-// first error, in the order of fs, of an operation, once all are done.
+// first error, in the order of fs, of an operation, once all are done. An error
+// of an operation that goes on (see [Promise.Disturb]) is returned only if no
+// other is, and does not keep WaitAll from waiting for the others.
 func WaitAll(ctx context.Context, fs ...Waiter) error {
-	var first error
+	var first, goesOn error
 	for _, f := range fs {
 		err := f.Wait(ctx)
 		if err == nil {
@@ -34,9 +36,16 @@ func WaitAll(ctx context.Context, fs ...Waiter) error {
 		if isCommon(err) || isCause(ctx, err) {
 			return err
 		}
-		if first == nil {
+		if done, _ := f.Test(); !done {
+			if goesOn == nil {
+				goesOn = err
+			}
+		} else if first == nil {
 			first = err
 		}
+	}
+	if first == nil {
+		return goesOn
 	}
 	return first
 }
@@ -51,30 +60,37 @@ func isCause(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
 }
 
-// WaitAny waits until one of fs is done. It returns its index, the lowest if
-// several are, and how that one ended. If ctx ends first, or there is no future
+// WaitAny waits until one of fs is done, or in trouble (see [Promise.Disturb]).
+// It returns its index, the lowest if several are, and how that one ended, or its
+// trouble; one that is done goes before one in trouble. If ctx ends first, or there is no future
 // to wait for, the index is -1, the error ctx's cause or nil.
 func WaitAny(ctx context.Context, fs ...Waiter) (int, error) {
 	if len(fs) == 0 {
 		return -1, nil
 	}
+	if i, err := anyOf(fs); i >= 0 {
+		return i, err
+	}
 	cases := make([]reflect.SelectCase, len(fs)+1)
 	for {
-		for i, f := range fs {
-			if done, err := f.Test(); done {
-				return i, err
-			}
-		}
+		cases = cases[:len(fs)+1]
 		for i, f := range fs {
 			cases[i] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(f.Done())}
+			if s, ok := f.(interface{ stirred() <-chan struct{} }); ok {
+				cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(s.stirred())})
+			}
+		}
+		if i, err := anyOf(fs); i >= 0 {
+			return i, err
 		}
 		keeper, ends := endOf(ctx, fs)
 		cases[len(fs)] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ends)}
 		chosen, _, _ := reflect.Select(cases)
-		for i, f := range fs { // several may be done by now
-			if done, err := f.Test(); done {
-				return i, err
-			}
+		if i, err := anyOf(fs); i >= 0 { // several may be done by now
+			return i, err
+		}
+		if chosen > len(fs) {
+			continue // the trouble is over, or an error of the party is on its way
 		}
 		if chosen < len(fs) { // it is done, but an error of the party is on its way
 			err := fs[chosen].Wait(ctx)
@@ -94,6 +110,21 @@ func WaitAny(ctx context.Context, fs ...Waiter) (int, error) {
 			return -1, err
 		}
 	}
+}
+
+// anyOf returns the first of fs that is done, or else in trouble; or -1.
+func anyOf(fs []Waiter) (int, error) {
+	troubled, trouble := -1, error(nil)
+	for i, f := range fs {
+		done, err := f.Test()
+		if done {
+			return i, err
+		}
+		if err != nil && troubled < 0 {
+			troubled, trouble = i, err
+		}
+	}
+	return troubled, trouble
 }
 
 // endOf returns what ends a wait with ctx, and the keeper, if one of fs has one,

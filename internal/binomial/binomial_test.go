@@ -94,3 +94,27 @@ func TestBroadcastTakesLogarithmicRounds(t *testing.T) {
 		require.LessOrEqual(t, last, logarithm(size), "rounds for %d ranks", size)
 	}
 }
+
+// TestGraph: links go both ways, each rank has each neighbour once, and those are
+// the ones of the definition.
+func TestGraph(t *testing.T) {
+	for n := 1; n <= 70; n++ {
+		for r := range n {
+			want := make(map[int]bool)
+			for step := 1; step < n; step *= 2 {
+				want[(r+step)%n], want[(r-step+n)%n] = true, true
+			}
+			got := make(map[int]bool)
+			for i := range binomial.Degree(n) {
+				if v := binomial.Neighbor(r, n, i); v >= 0 {
+					require.False(t, got[v], "rank %d of %d: neighbour %d twice", r, n, v)
+					got[v] = true
+					require.Equal(t, i, binomial.NeighborIndex(r, n, v))
+					require.GreaterOrEqual(t, binomial.NeighborIndex(v, n, r), 0)
+				}
+			}
+			require.Equal(t, want, got, "rank %d of %d", r, n)
+			require.Equal(t, -1, binomial.NeighborIndex(r, n, r))
+		}
+	}
+}

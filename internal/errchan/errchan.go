@@ -48,6 +48,7 @@ type Verdict struct {
 	Round   uint64
 	Corrupt bool     // final: no round follows
 	Reports []Report // by rank, those of one rank in the order they were raised
+	Dead    []int    // whose processes have died, ascending; a backend that sees none die has none
 
 	once    sync.Once
 	meaning any

@@ -6,6 +6,10 @@ package hook
 // now on. Package mpicx sets it.
 var Die func(comm any)
 
+// Backend returns a mpicx.Option that chooses an error backend by its name, for
+// tests that hold both against each other. Package mpicx sets it.
+var Backend func(name string) any
+
 // Progress returns what differs if a *mpicx.Comm, or one derived from it, has
 // begun or ended an operation since it was asked before. Package mpicx sets it.
 var Progress func(comm any) string

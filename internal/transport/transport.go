@@ -57,6 +57,27 @@ type Comm interface {
 	// Close gives back what this side holds. No other method is called after it.
 	Close() error
 
+	// Revoke ends this rank's part for good: its requests, and those still to
+	// come, end with cause, and messages to it are dropped. Epoch and Advance go
+	// on as if nothing had happened.
+	Revoke(cause error)
+
+	// Watch has w told of the members whose process dies, this one too, and of
+	// those that are dead already; of one perhaps twice. Where Features.Deaths is not set nobody
+	// is told. A side has one Watcher at most.
+	//
+	// Requests that need a dead process end with a *DeadError: those that name it,
+	// unless its message is there, and all whose tag is less than AnyTag, because
+	// they belong to operations of all members. One from AnySource does not.
+	Watch(w Watcher)
+	// Die ends this process for the others, on all communicators, as if it had
+	// been killed. What it began ends with ErrDied, here, and nothing more leaves
+	// or reaches it.
+	Die()
+	// Leave says that the rank's program has ended. Its communicators still serve
+	// errors and what it began; but if somebody needs more of it, it dies.
+	Leave()
+
 	// EachPending calls visit for the requests of this rank that have not ended,
 	// for people who ask why a program hangs. While visit looks at a request it
 	// does not end; visit calls no method of a Comm.
@@ -76,6 +97,8 @@ type Features struct {
 	Name string // "local", "mpi"
 	// CancelSend: Cancel takes back sends, not only receives and probes.
 	CancelSend bool
+	// Deaths: it notices that a process has died, and tells.
+	Deaths bool
 	// SharedCores: ranks compete for the cores, so that the number of messages
 	// counts in a collective operation, rather than its depth.
 	SharedCores bool
@@ -87,6 +110,9 @@ type Name struct {
 	Epoch Epoch  // of the parent
 	Seq   uint64 // of the collective call in that epoch
 	Color int    // of the part, where one call makes several
+	// Without is a digest of the members left out because they are dead: a rank
+	// that died may have decided on others than its survivors did.
+	Without uint64
 }
 
 // A Mode says how a message is sent.
@@ -99,6 +125,10 @@ const (
 	// transport within one process may hand them to an Alloc-less receiver that
 	// asks for them (Request.Take) as they are.
 	Shared
+	// Deferred says that a goroutine which is sending such a message already may
+	// send this one as well, so that completions that send do not nest without
+	// end.
+	Deferred
 )
 
 // A Request is one operation under way. The caller fills in the first group of
@@ -135,6 +165,17 @@ type Completer interface {
 	Completed(r *Request)
 }
 
+// A Watcher is told of processes that die.
+type Watcher interface {
+	// Died must not block; it may start operations.
+	Died(rank int)
+}
+
+// DeadError is the error of a request that needs a process which has died.
+type DeadError struct{ Rank int }
+
+func (e *DeadError) Error() string { return fmt.Sprintf("the process of rank %d has died", e.Rank) }
+
 // TruncateError is the error of a receive whose message is longer than its
 // buffer. The message is gone, and nothing was written past the buffer.
 type TruncateError struct {
@@ -153,3 +194,6 @@ func (e constError) Error() string { return string(e) }
 
 // ErrCancelled is the error of a request that Cancel ended.
 const ErrCancelled = constError("cancelled")
+
+// ErrDied is the error of the requests of a process that has died itself.
+const ErrDied = constError("this process has died")

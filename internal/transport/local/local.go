@@ -3,6 +3,7 @@ package local
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
@@ -13,7 +14,11 @@ const EagerLimit = 4096
 
 // group is a communicator: what all its ranks share.
 type group struct {
-	ports []port
+	ports  []port
+	mortal bool         // processes may die
+	deaths atomic.Bool  // one has
+	first  atomic.Int32 // the rank of that
+	relay  relay
 
 	mu   sync.Mutex
 	subs map[transport.Name]*sub
@@ -46,8 +51,15 @@ type Comm struct {
 var _ transport.Comm = (*Comm)(nil)
 
 // New returns the sides of a communicator of n ranks.
-func New(n int) []*Comm {
-	g := newGroup(n, 0)
+func New(n int) []*Comm { return newJob(n, false) }
+
+// NewMortal is New for ranks that see one another die, as processes do. That
+// costs a receive some nanoseconds.
+func NewMortal(n int) []*Comm { return newJob(n, true) }
+
+func newJob(n int, mortal bool) []*Comm {
+	processes := make([]process, n)
+	g := newGroup(n, 0, mortal, func(i int) *process { return &processes[i] })
 	comms := make([]Comm, n)
 	sides := make([]*Comm, n)
 	for i := range comms {
@@ -57,11 +69,20 @@ func New(n int) []*Comm {
 	return sides
 }
 
-func newGroup(n int, e transport.Epoch) *group {
-	g := &group{ports: make([]port, n)}
-	if e != 0 {
+func newGroup(n int, e transport.Epoch, mortal bool, member func(int) *process) *group {
+	g := &group{ports: make([]port, n), mortal: mortal}
+	for i := range g.ports {
+		p := &g.ports[i]
+		p.g, p.process = g, member(i)
+		p.epoch.Store(uint64(e))
+		p.live.Store(uint64(e))
+	}
+	if mortal {
 		for i := range g.ports {
-			g.ports[i].epoch.Store(uint64(e))
+			if p := g.ports[i].process; p.join(g) {
+				g.mourn(p)
+				g.bury(p)
+			}
 		}
 	}
 	return g
@@ -72,7 +93,7 @@ func (c *Comm) Size() int              { return len(c.g.ports) }
 func (c *Comm) Epoch() transport.Epoch { return c.own.epochNow() }
 
 func (c *Comm) Features() transport.Features {
-	return transport.Features{Name: "local", CancelSend: true, SharedCores: true}
+	return transport.Features{Name: "local", CancelSend: true, SharedCores: true, Deaths: c.g.mortal}
 }
 
 // Sub is done at once: the members share memory, so the first to come makes the
@@ -89,12 +110,23 @@ func (c *Comm) Sub(name transport.Name, members []int, done func(transport.Comm,
 		if g.subs == nil {
 			g.subs = make(map[transport.Name]*sub)
 		}
-		s = &sub{newGroup(n, name.Epoch), make([]bool, len(g.ports)), n}
-		for i := range s.missing {
-			s.missing[i] = members == nil
+		rankOf := func(i int) int {
+			if members == nil {
+				return i
+			}
+			return members[i]
 		}
-		for _, member := range members {
-			s.missing[member] = true
+		made := newGroup(n, name.Epoch, g.mortal, func(i int) *process { return g.ports[rankOf(i)].process })
+		s = &sub{made, make([]bool, len(g.ports)), n}
+		for i := range n {
+			s.missing[rankOf(i)] = true
+		}
+		if g.deaths.Load() {
+			for i := range g.ports {
+				if g.ports[i].process.dead.Load() {
+					s.settle(i)
+				}
+			}
 		}
 		g.subs[name] = s
 	}
@@ -124,13 +156,13 @@ func (c *Comm) Close() error { return nil }
 // TrySend delivers the message to a receive that waits for it, or buffers it if
 // it is short.
 func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
-	if epoch != c.Epoch() {
+	if epoch != c.own.liveNow() {
 		return false // Isend says why
 	}
 	status := transport.Status{Source: c.rank, Tag: tag, Bytes: len(buf)}
 	p := &c.g.ports[dest]
 	p.mu.Lock()
-	if len(buf) > EagerLimit && !p.expects(status, epoch) {
+	if len(buf) > EagerLimit && !p.expects(status, epoch) || c.g.deaths.Load() {
 		p.mu.Unlock()
 		return false
 	}
@@ -151,13 +183,26 @@ func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
 func (c *Comm) Isend(r *transport.Request) {
 	r.Kind, r.Where, r.Err = transport.Sending, nil, nil
 	r.Status = transport.Status{Source: c.rank, Tag: r.Tag, Bytes: len(r.Buf)}
-	if own := c.own; r.Epoch != own.epochNow() {
+	if r.Mode&transport.Deferred != 0 {
+		c.g.relay.do(relayed{from: c, r: r})
+	} else {
+		c.deliver(r)
+	}
+}
+
+func (c *Comm) deliver(r *transport.Request) {
+	if own := c.own; r.Epoch != own.liveNow() {
 		r.Err = own.causeNow()
 		r.Done.Completed(r)
 		return
 	}
 	p := &c.g.ports[r.Peer]
 	p.mu.Lock()
+	if r.Err = c.involved(r); r.Err != nil {
+		p.mu.Unlock()
+		r.Done.Completed(r)
+		return
+	}
 	probes, recv := p.take(r.Status, r.Epoch)
 	if recv != nil {
 		p.mu.Unlock()
@@ -168,16 +213,20 @@ func (c *Comm) Isend(r *transport.Request) {
 		return
 	}
 	eager := r.Mode&transport.Synchronous == 0 && (len(r.Buf) <= EagerLimit || r.Mode&transport.Shared != 0)
+	var late *process
 	if eager {
 		p.buffer(r.Status, r.Epoch, r.Buf, r.Mode&transport.Shared != 0)
 	} else {
-		eager = !c.own.list(p, r)
+		var listed bool
+		late, listed = c.own.list(p, r)
+		eager = !listed
 	}
 	p.mu.Unlock()
 	complete(probes)
 	if eager {
 		r.Done.Completed(r)
 	}
+	late.expireIfLate()
 }
 
 // Irecv takes a message that has arrived, or waits for one.
@@ -185,7 +234,7 @@ func (c *Comm) Irecv(r *transport.Request) {
 	r.Kind, r.Where, r.Err = transport.Receiving, nil, nil
 	p := c.own
 	p.mu.Lock()
-	if r.Epoch != p.epochNow() {
+	if r.Epoch != p.liveNow() {
 		r.Err = p.cause
 		p.mu.Unlock()
 		r.Done.Completed(r)
@@ -193,8 +242,7 @@ func (c *Comm) Irecv(r *transport.Request) {
 	}
 	m := p.find(r)
 	if m == nil {
-		p.post(r)
-		p.mu.Unlock()
+		c.wait(r)
 		return
 	}
 	p.arrived.remove(m)
@@ -206,8 +254,7 @@ func (c *Comm) Irecv(r *transport.Request) {
 		r.Done.Completed(r)
 		return
 	}
-	m.send = nil // taken: neither Cancel nor Advance of the sender ends it now
-	send.Where = nil
+	p.unsend(m) // taken: neither Cancel nor Advance of the sender ends it now
 	p.mu.Unlock()
 	c.g.ports[m.status.Source].unlist(m)
 	fill(r, m.status, send.Buf, m.shared)
@@ -220,17 +267,29 @@ func (c *Comm) Probe(r *transport.Request) {
 	r.Kind, r.Where, r.Err = transport.Probing, nil, nil
 	p := c.own
 	p.mu.Lock()
-	if r.Epoch != p.epochNow() {
+	if r.Epoch != p.liveNow() {
 		r.Err = p.cause
 	} else if m := p.find(r); m != nil {
 		r.Status = m.status
 	} else {
-		p.post(r)
-		p.mu.Unlock()
+		c.wait(r)
 		return
 	}
 	p.mu.Unlock()
 	r.Done.Completed(r)
+}
+
+// wait posts r, unless what it waits for can't come, and gives mu free.
+func (c *Comm) wait(r *transport.Request) {
+	p := c.own
+	if r.Err = c.involved(r); r.Err != nil {
+		p.mu.Unlock()
+		r.Done.Completed(r)
+		return
+	}
+	late := p.post(r)
+	p.mu.Unlock()
+	late.expireIfLate()
 }
 
 // Cancel takes r out of the queue it waits in, if it still does.
@@ -246,8 +305,7 @@ func (c *Comm) Cancel(r *transport.Request) bool {
 		return false
 	case *message:
 		p.arrived.remove(where)
-		where.send = nil
-		r.Where = nil
+		p.unsend(where)
 		p.mu.Unlock()
 		c.own.unlist(where)
 	default:
@@ -261,35 +319,33 @@ func (c *Comm) Cancel(r *transport.Request) bool {
 
 // Advance moves this rank to the next epoch.
 func (c *Comm) Advance(generation int, cause error) {
+	next := func(e transport.Epoch) (epoch, live transport.Epoch) { return e.Next(generation), e.Next(generation) }
+	c.g.forget(c.rank, c.endAll(next, cause))
+}
+
+// Revoke ends all requests of this rank, now and later.
+func (c *Comm) Revoke(cause error) {
+	c.endAll(func(e transport.Epoch) (epoch, live transport.Epoch) { return e, revoked }, cause)
+}
+
+// endAll moves to the epochs that next makes of this one, and ends what is over
+// with cause.
+func (c *Comm) endAll(next func(transport.Epoch) (epoch, live transport.Epoch), cause error) transport.Epoch {
 	p := c.own
 	p.mu.Lock()
-	e := p.epochNow().Next(generation)
-	p.advance(e, cause)
-	posted := p.unpostAll()
-	p.arrived.removeStale(e)
+	epoch, live := next(p.epochNow())
+	over := func(m *message) bool { return m.epoch.Stale(epoch) || live == revoked }
+	p.advance(epoch, live, cause)
+	posted := p.unpostIf(func(*transport.Request) bool { return true })
+	p.arrived.removeIf(over)
 	p.mu.Unlock()
-
-	for _, m := range p.unlistStale(e) {
-		to := &c.g.ports[m.dest]
-		to.mu.Lock()
-		send := m.send
-		if send != nil {
-			to.arrived.remove(m)
-			m.send, send.Where = nil, nil
-		}
-		to.mu.Unlock()
-		if send != nil {
-			send.Err = cause
-			send.Done.Completed(send)
+	for _, m := range p.unlistIf(over) {
+		if r := c.g.ports[m.dest].withdraw(m); r != nil {
+			end(r, cause)
 		}
 	}
-	for r := posted; r != nil; {
-		next := r.Next
-		r.Next, r.Err = nil, cause
-		r.Done.Completed(r)
-		r = next
-	}
-	c.g.forget(c.rank, e)
+	end(posted, cause)
+	return epoch
 }
 
 // EachPending visits the requests that wait in this rank's queues and in others'.

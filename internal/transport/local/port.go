@@ -12,9 +12,15 @@ import (
 // receives. mu is never held while another port's mu is taken; sending.mu may
 // be taken under any mu, and nothing is taken under it.
 type port struct {
-	mu          sync.Mutex
-	epoch       atomic.Uint64      // changed under mu and sending.mu
-	cause       error              // why the epoch before this one ended; changed likewise
+	g       *group
+	process *process // whose port it is
+	watcher transport.Watcher
+
+	mu sync.Mutex
+	// epoch is the one the rank is in, and live is the same until it is revoked:
+	// then no request is of it. Both are changed under mu and sending.mu.
+	epoch, live atomic.Uint64
+	cause       error              // why the epoch before this one ended, or all did; changed likewise
 	first, last *transport.Request // receives and probes posted, oldest first
 	arrived     queue
 	free        *message // buffers of messages that were received
@@ -48,10 +54,19 @@ const spareBuffers = 8
 
 func (p *port) epochNow() transport.Epoch { return transport.Epoch(p.epoch.Load()) }
 
-func (p *port) advance(e transport.Epoch, cause error) {
+func (p *port) liveNow() transport.Epoch { return transport.Epoch(p.live.Load()) }
+
+// revoked is no epoch: a communicator has no eight generations of errors at once.
+const revoked = ^transport.Epoch(0)
+
+// advance begins epoch e, in which requests of epoch live are served.
+func (p *port) advance(e, live transport.Epoch, cause error) {
 	p.sending.mu.Lock()
+	if p.liveNow() != revoked {
+		p.live.Store(uint64(live)) // first: whoever has read the new epoch finds it live
+		p.cause = cause
+	}
 	p.epoch.Store(uint64(e))
-	p.cause = cause
 	p.sending.mu.Unlock()
 }
 
@@ -68,7 +83,7 @@ func matches(r *transport.Request, s transport.Status) bool {
 
 // expects says whether a receive posted matches a message.
 func (p *port) expects(s transport.Status, epoch transport.Epoch) bool {
-	if epoch != p.epochNow() {
+	if epoch != p.liveNow() {
 		return false
 	}
 	for r := p.first; r != nil; r = r.Next {
@@ -82,7 +97,7 @@ func (p *port) expects(s transport.Status, epoch transport.Epoch) bool {
 // take takes the first receive posted that matches a message, and the probes
 // before it that do, as a list.
 func (p *port) take(s transport.Status, epoch transport.Epoch) (probes, recv *transport.Request) {
-	if epoch != p.epochNow() {
+	if epoch != p.liveNow() {
 		return nil, nil
 	}
 	for r := p.first; r != nil; {
@@ -102,7 +117,7 @@ func (p *port) take(s transport.Status, epoch transport.Epoch) (probes, recv *tr
 
 // find returns the first message of this epoch that r matches.
 func (p *port) find(r *transport.Request) *message {
-	epoch := p.epochNow()
+	epoch := p.liveNow()
 	for m := p.arrived.first; m != nil; m = m.next {
 		if m.epoch == epoch && matches(r, m.status) {
 			return m
@@ -111,7 +126,8 @@ func (p *port) find(r *transport.Request) *message {
 	return nil
 }
 
-func (p *port) post(r *transport.Request) {
+// post queues r. It returns the process that r waits for if that has left.
+func (p *port) post(r *transport.Request) (late *process) {
 	r.Where, r.Next, r.Prev = p, nil, p.last
 	if p.last == nil {
 		p.first = r
@@ -119,6 +135,10 @@ func (p *port) post(r *transport.Request) {
 		p.last.Next = r
 	}
 	p.last = r
+	if p.g.mortal && r.Peer >= 0 {
+		late = p.g.ports[r.Peer].awaits(r.Epoch)
+	}
+	return late
 }
 
 func (p *port) unpost(r *transport.Request) {
@@ -133,22 +153,28 @@ func (p *port) unpost(r *transport.Request) {
 		r.Next.Prev = r.Prev
 	}
 	r.Where, r.Next, r.Prev = nil, nil, nil
+	if p.g.mortal && r.Peer >= 0 {
+		p.g.ports[r.Peer].process.awaited.Add(-1)
+	}
 }
 
-// unpostAll takes all receives and probes, as a list.
-func (p *port) unpostAll() *transport.Request {
-	all := p.first
-	for r := all; r != nil; r = r.Next {
-		r.Where, r.Prev = nil, nil
+// unpostIf takes the receives and probes that match holds for, as a list.
+func (p *port) unpostIf(match func(*transport.Request) bool) (list *transport.Request) {
+	for r := p.last; r != nil; {
+		prev := r.Prev
+		if match(r) {
+			p.unpost(r)
+			r.Next, list = list, r
+		}
+		r = prev
 	}
-	p.first, p.last = nil, nil
-	return all
+	return list
 }
 
 // buffer queues a copy of a message, unless it is of an epoch that is over; or,
 // if it is shared, the message itself.
 func (p *port) buffer(s transport.Status, epoch transport.Epoch, bytes []byte, shared bool) {
-	if epoch.Stale(p.epochNow()) {
+	if epoch.Stale(p.epochNow()) || p.liveNow() == revoked {
 		return
 	}
 	m := p.free
@@ -174,20 +200,45 @@ func (p *port) recycle(m *message) {
 }
 
 // list queues what r sends at port to, whose mu is held, and lists it with the
-// sender's port p. It returns false if the sender has left r's epoch.
-func (p *port) list(to *port, r *transport.Request) bool {
+// sender's port p. It returns false if the sender has left r's epoch, and to's
+// process if that has left.
+func (p *port) list(to *port, r *transport.Request) (late *process, listed bool) {
 	m := &message{status: r.Status, epoch: r.Epoch, shared: r.Mode&transport.Shared != 0, send: r, dest: r.Peer}
 	p.sending.mu.Lock()
 	defer p.sending.mu.Unlock()
-	if r.Epoch.Stale(p.epochNow()) {
+	if r.Epoch.Stale(p.epochNow()) || p.liveNow() == revoked {
 		r.Err = p.cause
-		return false
+		return nil, false
 	}
 	m.index = len(p.sending.messages)
 	p.sending.messages = append(p.sending.messages, m)
 	to.arrived.push(m) // a stale one too: Advance of the sender ends it
 	r.Where = m
-	return true
+	if to.g.mortal {
+		late = to.awaits(r.Epoch)
+	}
+	return late, true
+}
+
+// withdraw takes the send behind m, which waits in port p, unless a receive has
+// taken it. The caller has unlisted m.
+func (p *port) withdraw(m *message) *transport.Request {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := m.send
+	if r != nil {
+		p.arrived.remove(m)
+		p.unsend(m)
+	}
+	return r
+}
+
+// unsend takes the send off m; p's mu is held.
+func (p *port) unsend(m *message) {
+	m.send.Where, m.send = nil, nil
+	if p.g.mortal {
+		p.process.awaited.Add(-1)
+	}
 }
 
 // unlist removes m from the sender's list, which is not ordered.
@@ -205,14 +256,14 @@ func (p *port) unlist(m *message) {
 	m.index = -1
 }
 
-// unlistStale takes the messages of epochs before e out of the sender's list.
-func (p *port) unlistStale(e transport.Epoch) []*message {
-	var stale []*message
+// unlistIf takes the messages that match holds for out of the sender's list.
+func (p *port) unlistIf(match func(*message) bool) []*message {
+	var taken []*message
 	p.sending.mu.Lock()
 	p.sending.messages = slices.DeleteFunc(p.sending.messages, func(m *message) bool {
-		if m.epoch.Stale(e) {
+		if match(m) {
 			m.index = -1
-			stale = append(stale, m)
+			taken = append(taken, m)
 			return true
 		}
 		return false
@@ -221,7 +272,7 @@ func (p *port) unlistStale(e transport.Epoch) []*message {
 		m.index = i
 	}
 	p.sending.mu.Unlock()
-	return stale
+	return taken
 }
 
 func (p *port) listed() []*message {
@@ -257,13 +308,13 @@ func (q *queue) remove(m *message) {
 	m.next, m.prev = nil, nil
 }
 
-// removeStale drops the buffered messages of epochs before e. Those that are
-// not buffered wait for their senders, which remove them when they advance; no
+// removeIf drops the buffered messages that match holds for. Those that are not
+// buffered wait for their senders, which remove them when they advance; no
 // receive finds them.
-func (q *queue) removeStale(e transport.Epoch) {
+func (q *queue) removeIf(match func(*message) bool) {
 	for m := q.first; m != nil; {
 		next := m.next
-		if m.send == nil && m.epoch.Stale(e) {
+		if m.send == nil && match(m) {
 			q.remove(m)
 		}
 		m = next

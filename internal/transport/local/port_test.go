@@ -120,11 +120,11 @@ func TestAdvanceLeavesSendsOfTheNewEpoch(t *testing.T) {
 		send(ranks[0], 1, nil, transport.Synchronous)
 	}
 	e := p.epochNow().Next(0)
-	p.advance(e, errors.New("an error"))
+	p.advance(e, e, errors.New("an error"))
 	for range 4 {
 		send(ranks[0], 1, nil, transport.Synchronous)
 	}
-	require.Len(t, p.unlistStale(e), 3)
+	require.Len(t, p.unlistIf(func(m *message) bool { return m.epoch.Stale(e) }), 3)
 	require.Len(t, p.sending.messages, 4)
 	all := p.listed()
 	for _, i := range []int{1, 3, 0, 2} {

@@ -1,0 +1,121 @@
+package future_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/future"
+)
+
+var errTrouble = errors.New("trouble")
+
+// A disturbed future returns the trouble to all who wait, now and later, goes on
+// when the trouble is over, and ends as any other.
+func TestDisturb(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		f, p := future.New[int]()
+		errs := make(chan error, 9)
+		wait := func() { errs <- f.Wait(ctx) }
+		for range 3 { // one in the slot, others behind the broadcast
+			go wait()
+		}
+		go func() {
+			i, err := future.WaitAny(ctx, future.Failed[int](nil), f)
+			require.Equal(t, 0, i)
+			errs <- err
+		}()
+		go func() {
+			other, _ := future.New[int]()
+			i, err := future.WaitAny(ctx, other, f)
+			require.Equal(t, 1, i)
+			errs <- err
+		}()
+		synctest.Wait()
+		require.Len(t, errs, 1) // of the one that was done
+		require.NoError(t, <-errs)
+		p.Disturb(errTrouble)
+		synctest.Wait()
+		require.Len(t, errs, 4)
+		for range 4 {
+			require.ErrorIs(t, <-errs, errTrouble)
+		}
+		require.ErrorIs(t, f.Wait(ctx), errTrouble)
+		done, err := f.Test()
+		require.False(t, done)
+		require.ErrorIs(t, err, errTrouble)
+		select {
+		case <-f.Done():
+			require.Fail(t, "done")
+		default:
+		}
+
+		p.Disturb(nil)
+		done, err = f.Test()
+		require.False(t, done)
+		require.NoError(t, err)
+		go wait()
+		go wait()
+		synctest.Wait()
+		require.Empty(t, errs)
+		p.Disturb(errTrouble)
+		synctest.Wait()
+		require.Len(t, errs, 2)
+		p.Complete(7, nil) // which ends the trouble too
+		v, err := f.Get(ctx)
+		require.NoError(t, err)
+		require.Equal(t, 7, v)
+	})
+}
+
+// WaitAll waits for those that are not in trouble, and prefers what is final.
+func TestDisturbWaitAll(t *testing.T) {
+	final := errors.New("final")
+	for _, test := range []struct {
+		name string
+		end  error
+		want error
+	}{{"the other succeeds", nil, errTrouble}, {"the other fails", final, final}} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, p := future.New[int]()
+				g, q := future.New[int]()
+				p.Disturb(errTrouble)
+				err := make(chan error, 1)
+				go func() { err <- future.WaitAll(t.Context(), f, g) }()
+				synctest.Wait()
+				require.Empty(t, err)
+				q.Complete(1, test.end)
+				require.ErrorIs(t, <-err, test.want)
+			})
+		})
+	}
+}
+
+// However Disturb, Complete and Wait meet, nobody is left behind.
+func TestDisturbRaces(t *testing.T) {
+	for range 2000 {
+		f, p := future.New[int]()
+		done := make(chan struct{})
+		for range 3 {
+			go func() {
+				defer func() { done <- struct{}{} }()
+				for f.Wait(context.Background()) != nil {
+				}
+			}()
+		}
+		go func() {
+			p.Disturb(errTrouble)
+			p.Disturb(nil)
+			p.Disturb(errTrouble)
+			p.Complete(1, nil)
+		}()
+		for range 3 {
+			<-done
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package errchan
+
+import (
+	"errors"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// A Mitigator is a Channel of a backend that sees processes die.
+type Mitigator interface {
+	Channel
+	// Died says that a process has died, which this rank may know before the
+	// channel does. It tells nobody else.
+	Died(rank int)
+	// Lose has every rank get a verdict that is final, because this rank needs one
+	// of the dead, ascending, that it has been told of.
+	Lose(dead []int)
+	// Unwind is Raise, corrupt, by a rank whose program is about to Leave: the
+	// verdict has it among the dead.
+	Unwind(data []byte)
+	// Leave says that the rank's program has ended. It takes part in resolving
+	// errors, and in agreements as one of the dead.
+	Leave()
+	// Revoke tells all ranks that the communicator is revoked.
+	Revoke()
+	// Reserve takes this rank's place in the next agreement of an epoch. All ranks
+	// reserve in the same order, and propose when they can.
+	Reserve(e transport.Epoch) Agreement
+	// Propose is this rank's contribution. Done is told how the agreement ended,
+	// on any goroutine, or that Advance came before. It must not block.
+	Propose(Agreement, Proposal, func(*Decision, error))
+	// Advance begins the epoch after an error of the given generation, as that of
+	// transport.Comm does. Agreements of the one before end with cause.
+	Advance(generation int, cause error)
+}
+
+// A Survivor is a Client that is told more by a Mitigator.
+type Survivor interface {
+	Client
+	// Died: the process of a member has died. It is told once.
+	Died(rank int)
+	// Revoked: the communicator is revoked, and rank by is who this one learned it
+	// from.
+	Revoked(by int)
+}
+
+// An Agreement is one of the agreements of a communicator.
+type Agreement struct {
+	Epoch transport.Epoch
+	Seq   uint64 // in the epoch, from 0
+}
+
+// A Proposal is what a rank brings to an agreement.
+type Proposal struct {
+	Flag  int
+	Acked []int // the dead that its program has acknowledged, ascending
+}
+
+// A Decision is what all survivors get from an agreement.
+type Decision struct {
+	Flag int   // bitwise AND of those contributed
+	Dead []int // that a contributor knew of, ascending
+	// Unacked are those of the dead that not all contributors had acknowledged.
+	Unacked []int
+}
+
+// ErrOver is the error of a proposal to an agreement of an epoch that is over.
+var ErrOver = errors.New("an error came before the agreement")

@@ -1,0 +1,189 @@
+package errchan
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+)
+
+// MaxData is the longest data of one report, in bytes.
+const MaxData = 4096
+
+// AppendReports appends reports to b, all numbers as varints: how many, and for
+// each rank, corrupt, length of data, data.
+func AppendReports(b []byte, reports []Report) []byte {
+	b = binary.AppendUvarint(b, uint64(len(reports)))
+	for _, r := range reports {
+		b = binary.AppendUvarint(b, uint64(r.Rank))
+		b = AppendTruth(b, r.Corrupt)
+		b = binary.AppendUvarint(b, uint64(len(r.Data)))
+		b = append(b, r.Data...)
+	}
+	return b
+}
+
+// AppendTruth appends 0 or 1.
+func AppendTruth(b []byte, v bool) []byte {
+	if v {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+// A Reader takes values off the bytes of another rank until one is wrong, and
+// remembers that: it can be anything.
+type Reader struct {
+	b   []byte
+	err error
+}
+
+// NewReader returns a Reader of b, which nobody may change after: what is read
+// are parts of it.
+func NewReader(b []byte) *Reader { return &Reader{b: b} }
+
+// Fail ends the reading with err, unless it has failed already.
+func (d *Reader) Fail(err error) {
+	if d.err == nil {
+		d.err = err
+	}
+	d.b = nil
+}
+
+// End returns the first error, which may be that something is left over.
+func (d *Reader) End() error {
+	if d.err == nil && len(d.b) > 0 {
+		d.Fail(fmt.Errorf("%d bytes follow the message", len(d.b)))
+	}
+	return d.err
+}
+
+// Byte reads one.
+func (d *Reader) Byte() byte {
+	if len(d.b) == 0 {
+		d.Fail(errors.New("it ends early"))
+		return 0
+	}
+	c := d.b[0]
+	d.b = d.b[1:]
+	return c
+}
+
+// Truth reads 0 or 1.
+func (d *Reader) Truth() bool {
+	c := d.Byte()
+	if c > 1 {
+		d.Fail(fmt.Errorf("byte %d where 0 or 1 is expected", c))
+	}
+	return c == 1
+}
+
+// Uvarint reads a number.
+func (d *Reader) Uvarint() uint64 {
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 {
+		d.Fail(errors.New("a number is cut off or too large"))
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+// Varint reads a number that may be negative.
+func (d *Reader) Varint() int64 {
+	v, n := binary.Varint(d.b)
+	if n <= 0 {
+		d.Fail(errors.New("a number is cut off or too large"))
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+// Below reads a number less than limit.
+func (d *Reader) Below(limit int, what string) int {
+	v := d.Uvarint()
+	if d.err == nil && v >= uint64(limit) {
+		d.Fail(fmt.Errorf("%s %d, expected less than %d", what, v, limit))
+		return 0
+	}
+	return int(v)
+}
+
+// Reports reads what AppendReports wrote, of ranks 0 to size-1.
+func (d *Reader) Reports(size int) []Report {
+	const shortest = 3 // bytes of a report
+	n := d.Below(len(d.b)/shortest+1, "number of reports")
+	if d.err != nil || n == 0 {
+		return nil
+	}
+	reports := make([]Report, 0, n)
+	for range n {
+		r := Report{Rank: d.Below(size, "rank"), Corrupt: d.Truth()}
+		length := d.Below(MaxData+1, "length of data")
+		if d.err == nil && length > len(d.b) {
+			d.Fail(errors.New("data end early"))
+		}
+		if d.err != nil {
+			return nil
+		}
+		r.Data, d.b = d.b[:length:length], d.b[length:]
+		reports = append(reports, r)
+	}
+	return reports
+}
+
+// Ranks reads a set of ranks below size: how many, then each, ascending.
+func (d *Reader) Ranks(size int) []int {
+	n := d.Below(len(d.b)+1, "number of ranks")
+	if d.err != nil || n == 0 {
+		return nil
+	}
+	ranks := make([]int, 0, n)
+	for range n {
+		r := d.Below(size, "rank")
+		if d.err == nil && len(ranks) > 0 && r <= ranks[len(ranks)-1] {
+			d.Fail(fmt.Errorf("rank %d, expected a greater one than %d", r, ranks[len(ranks)-1]))
+		}
+		if d.err != nil {
+			return nil
+		}
+		ranks = append(ranks, r)
+	}
+	return ranks
+}
+
+// AppendRanks appends a set of ranks, ascending.
+func AppendRanks(b []byte, ranks []int) []byte {
+	b = binary.AppendUvarint(b, uint64(len(ranks)))
+	for _, r := range ranks {
+		b = binary.AppendUvarint(b, uint64(r))
+	}
+	return b
+}
+
+// Shared remembers the message decoded last in this process, and what from.
+// Where all ranks live in one process and hand the same bytes on, they share
+// one verdict: its size is the number of failures, and so would be each rank's
+// copy.
+type Shared[M any] struct{ last atomic.Pointer[shared[M]] }
+
+type shared[M any] struct {
+	from *byte // its first byte; kept, so that no other message can have it
+	len  int
+	msg  *M
+}
+
+// Decode returns what decode makes of b, or has made of it.
+func (s *Shared[M]) Decode(b []byte, decode func([]byte) (*M, error)) (*M, error) {
+	from := unsafe.SliceData(b)
+	if l := s.last.Load(); l != nil && l.from == from && l.len == len(b) {
+		return l.msg, nil
+	}
+	msg, err := decode(b)
+	if err == nil && len(b) > 0 {
+		s.last.Store(&shared[M]{from, len(b), msg})
+	}
+	return msg, err
+}

@@ -1,0 +1,245 @@
+package local
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"weak"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// A process is one rank of the job with all its ports: what dies when it dies.
+type process struct {
+	dead, left, expired atomic.Bool
+	awaited             atomic.Int32 // requests of others that wait for something from it
+
+	mu     sync.Mutex
+	groups []weak.Pointer[group] // it is a member of
+}
+
+// join notes that g has the process as a member.
+func (p *process) join(g *group) (dead bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.groups) == cap(p.groups) { // forget those that are gone, now and then
+		live := p.groups[:0]
+		for _, w := range p.groups {
+			if w.Value() != nil {
+				live = append(live, w)
+			}
+		}
+		p.groups = live
+	}
+	p.groups = append(p.groups, weak.Make(g))
+	return p.dead.Load()
+}
+
+// leave says that the program has ended. What others wait for will never come.
+func (p *process) leave() {
+	p.left.Store(true)
+	if p.awaited.Load() > 0 && slices.ContainsFunc(p.live(), func(g *group) bool { return g.needs(p) }) {
+		p.expire()
+	}
+}
+
+// live returns the groups that are in use.
+func (p *process) live() (groups []*group) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.groups {
+		if g := w.Value(); g != nil {
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
+// rank returns p's number in g.
+func (g *group) rank(p *process) int {
+	for i := range g.ports {
+		if g.ports[i].process == p {
+			return i
+		}
+	}
+	return -1
+}
+
+// needs says whether a request waits for p, of an epoch that p has not left: one
+// that p has left will end by itself.
+func (g *group) needs(p *process) bool {
+	rank := g.rank(p)
+	epoch := g.ports[rank].epochNow()
+	for i := range g.ports {
+		q := &g.ports[i]
+		q.mu.Lock()
+		found := false
+		for r := q.first; r != nil && !found; r = r.Next {
+			found = r.Peer == rank && !r.Epoch.Stale(epoch)
+		}
+		for m := q.arrived.first; i == rank && m != nil && !found; m = m.next {
+			found = m.send != nil && !m.epoch.Stale(epoch)
+		}
+		q.mu.Unlock()
+		if found {
+			return true
+		}
+	}
+	return false
+}
+
+// expire ends a process whose program has ended, once what it has sent is there:
+// others may go by it.
+func (p *process) expire() {
+	if p.expired.Swap(true) {
+		return
+	}
+	var under atomic.Int32
+	under.Store(1)
+	arrived := func() {
+		if under.Add(-1) == 0 {
+			p.die()
+		}
+	}
+	for _, g := range p.live() {
+		under.Add(1)
+		g.relay.do(relayed{then: arrived})
+	}
+	arrived()
+}
+
+// die ends the process in all its groups: all who watch it are told first.
+func (p *process) die() {
+	p.mu.Lock()
+	again := p.dead.Swap(true)
+	p.mu.Unlock()
+	if again {
+		return
+	}
+	groups := p.live()
+	for _, g := range groups {
+		g.mourn(p)
+	}
+	for _, g := range groups {
+		g.bury(p)
+	}
+}
+
+// involved returns the error of a request that this rank must not begin, or nil.
+// The caller holds the mu of the port where the request would wait, so that bury
+// finds it there if it comes later.
+func (c *Comm) involved(r *transport.Request) error {
+	g := c.g
+	if !g.deaths.Load() {
+		return nil
+	}
+	switch {
+	case c.own.process.dead.Load():
+		return transport.ErrDied
+	case r.Tag < transport.AnyTag:
+		return &transport.DeadError{Rank: int(g.first.Load())}
+	case r.Peer >= 0 && g.ports[r.Peer].process.dead.Load():
+		return &transport.DeadError{Rank: r.Peer}
+	}
+	return nil
+}
+
+// mourn tells those who watch g that a process has died.
+func (g *group) mourn(p *process) {
+	victim := g.rank(p)
+	g.mu.Lock()
+	if !g.deaths.Load() {
+		g.first.Store(int32(victim))
+		g.deaths.Store(true) // before any port is looked at: see involved
+	}
+	g.mu.Unlock()
+	for i := range g.ports {
+		port := &g.ports[i]
+		port.mu.Lock()
+		w := port.watcher
+		port.mu.Unlock()
+		if w != nil && (i == victim || !port.process.dead.Load()) {
+			w.Died(victim)
+		}
+	}
+}
+
+// bury ends the requests that a process which has died leaves behind in g: its
+// own, those that name it, and those of operations of all members.
+func (g *group) bury(p *process) {
+	victim := g.rank(p)
+	lost := &transport.DeadError{Rank: victim}
+	for i := range g.ports {
+		port, err := &g.ports[i], error(lost)
+		if i == victim {
+			err = transport.ErrDied
+		}
+		port.mu.Lock()
+		ended := port.unpostIf(func(r *transport.Request) bool {
+			return i == victim || r.Peer == victim || r.Tag < transport.AnyTag
+		})
+		port.mu.Unlock()
+		for _, m := range port.unlistIf(func(m *message) bool {
+			return i == victim || m.dest == victim || m.status.Tag < transport.AnyTag
+		}) {
+			if r := g.ports[m.dest].withdraw(m); r != nil {
+				end(r, err)
+			}
+		}
+		end(ended, err)
+	}
+	g.mu.Lock()
+	for name, s := range g.subs {
+		if s.settle(victim) {
+			delete(g.subs, name)
+		}
+	}
+	g.mu.Unlock()
+}
+
+// end completes a list of requests with err.
+func end(r *transport.Request, err error) {
+	for r != nil {
+		next := r.Next
+		r.Next, r.Err = nil, err
+		r.Done.Completed(r)
+		r = next
+	}
+}
+
+// Watch tells w of the deaths among the members.
+func (c *Comm) Watch(w transport.Watcher) {
+	c.own.mu.Lock()
+	c.own.watcher = w
+	c.own.mu.Unlock()
+	if c.g.deaths.Load() {
+		for i := range c.g.ports {
+			if c.g.ports[i].process.dead.Load() {
+				w.Died(i)
+			}
+		}
+	}
+}
+
+// Die ends this process.
+func (c *Comm) Die() { c.own.process.die() }
+
+// Leave says that this rank's program has ended.
+func (c *Comm) Leave() { c.own.process.leave() }
+
+// awaits counts a request of epoch e that waits for something from p's rank. It
+// returns the process if that has left, and is needed: to expire when the caller
+// has no lock any more.
+func (p *port) awaits(e transport.Epoch) (late *process) {
+	p.process.awaited.Add(1)
+	if p.process.left.Load() && !e.Stale(p.epochNow()) {
+		return p.process
+	}
+	return nil
+}
+
+func (p *process) expireIfLate() {
+	if p != nil {
+		p.expire()
+	}
+}
