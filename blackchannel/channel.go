@@ -10,9 +10,9 @@ import (
 // Channel is one rank's side of the black channel of a communicator: a Machine
 // driven by a receive that is always pending on a duplicate of it.
 type Channel struct {
-	comm   transport.Comm // the duplicate
+	comm   transport.Comm
+	line   errchan.Line // on comm
 	client errchan.Client
-	recv   transport.Request
 
 	mu       sync.Mutex
 	machine  Machine
@@ -27,17 +27,14 @@ type Channel struct {
 
 var _ errchan.Channel = (*Channel)(nil)
 
-// Open returns a channel over comm, a duplicate that nobody else uses.
-func Open(comm transport.Comm, client errchan.Client) *Channel {
-	ch := &Channel{comm: comm, client: client, machine: *NewMachine(comm.Rank(), comm.Size())}
-	ch.listen()
-	return ch
+// New returns a channel over comm, a duplicate that nobody else uses. The client
+// is told of nothing before Listen.
+func New(comm transport.Comm, client errchan.Client) *Channel {
+	return &Channel{comm: comm, client: client, machine: *NewMachine(comm.Rank(), comm.Size())}
 }
 
-func (ch *Channel) listen() {
-	ch.recv = transport.Request{Peer: transport.AnySource, Tag: 0, Take: true, Epoch: ch.comm.Epoch(), Done: ch}
-	ch.comm.Irecv(&ch.recv)
-}
+// Listen begins to take messages.
+func (ch *Channel) Listen() { ch.line.Listen(ch.comm, ch.take) }
 
 // Raise makes every rank get a verdict with a report of this rank.
 func (ch *Channel) Raise(data []byte, corrupt bool) {
@@ -61,17 +58,9 @@ func (ch *Channel) Waiting() string {
 }
 
 // Close ends the pending receive.
-func (ch *Channel) Close() error {
-	ch.comm.Cancel(&ch.recv)
-	return ch.comm.Close()
-}
+func (ch *Channel) Close() error { return ch.line.Close() }
 
-// Completed takes the message that the pending receive got, and posts the next.
-func (ch *Channel) Completed(r *transport.Request) {
-	if r.Err != nil { // cancelled
-		return
-	}
-	from, payload := r.Status.Source, r.Buf
+func (ch *Channel) take(from int, payload []byte) {
 	ch.do(func(m *Machine) {
 		msg, err := decodeShared(payload, m.size)
 		if err == nil {
@@ -86,7 +75,6 @@ func (ch *Channel) Completed(r *transport.Request) {
 			m.Raise(nil, true)
 		}
 	})
-	ch.listen()
 }
 
 // do feeds the machine and carries out what it wants, in order: one goroutine
@@ -132,15 +120,5 @@ func (ch *Channel) send(to int, msg *Message) {
 			v.round, v.bytes = msg.Round, payload
 		}
 	}
-	r := requests.Get().(*transport.Request)
-	*r = transport.Request{Buf: payload, Peer: to, Mode: transport.Shared, Epoch: ch.comm.Epoch(), Done: sent{}}
-	ch.comm.Isend(r)
+	ch.line.Send(to, payload, 0)
 }
-
-// requests are for messages on their way.
-var requests = sync.Pool{New: func() any { return new(transport.Request) }}
-
-// sent gives a request back.
-type sent struct{}
-
-func (sent) Completed(r *transport.Request) { requests.Put(r) }

@@ -11,7 +11,7 @@ import (
 // FuzzDecode: whatever bytes come, Decode returns a message that Encode writes
 // back, or an error, and takes no more memory than the bytes do.
 func FuzzDecode(f *testing.F) {
-	reports := []errchan.Report{{Rank: 0, Data: []byte("a")}, {Rank: 3, Corrupt: true, Data: make([]byte, MaxData)}, {Rank: 3}}
+	reports := []errchan.Report{{Rank: 0, Data: []byte("a")}, {Rank: 3, Corrupt: true, Data: make([]byte, errchan.MaxData)}, {Rank: 3}}
 	for _, msg := range []*Message{
 		{Kind: Notice}, {Kind: Notice, Round: 1 << 63, Corrupt: true},
 		{Kind: Reports, Round: 300}, {Kind: Reports, Round: 2, Reports: reports},
@@ -37,7 +37,7 @@ func FuzzDecode(f *testing.F) {
 		require.LessOrEqual(t, cap(got), len(b))
 		for _, r := range got {
 			require.Less(t, r.Rank, size)
-			require.LessOrEqual(t, len(r.Data), MaxData)
+			require.LessOrEqual(t, len(r.Data), errchan.MaxData)
 		}
 		again, err := Decode(Encode(msg), size)
 		require.NoError(t, err)

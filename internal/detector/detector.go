@@ -1,0 +1,231 @@
+package detector
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// An Output is something that a Machine wants done: Message sent to To or, where
+// Message has no kind, the client told that the rank Died.
+type Output struct {
+	To      int
+	Message Message
+	Died    int // its own rank, as the last output ever, if others hold it for dead
+}
+
+// A Machine is the protocol at one rank. It does no I/O and reads no clock: feed
+// it time and messages, and carry out what Output returns after each. Times count
+// from any moment, and never go back. Its methods are not safe for concurrent use.
+//
+// A rank that stands still sees its emitter's heartbeats late and would accuse it
+// for what is its own fault. So a Machine fed more than a quarter of a timeout
+// after its Deadline accuses nobody: it waits for another timeout, and its score
+// goes up: as many timeouts are added to each wait from then on. With the score at
+// its maximum, 8, there are no more graces, lest a rank that is always late detects
+// nothing. The idea is from Dadgar, Phillips, Currey, "Lifeguard: Local Health
+// Awareness for More Accurate Failure Detection", 2018, and memberlist's awareness.go.
+type Machine struct {
+	config     Config
+	rank, size int
+
+	dead              runs
+	silent            bool  // this rank is among the dead
+	neighbours        []int // to whom all of dead has been sent
+	spare             []int // for the next neighbours
+	emitter, observer int   // the next in the ring before and after; if alone, itself
+
+	beatAt    time.Duration // when the observer gets the next heartbeat
+	suspectAt time.Duration // when the emitter is accused
+	heard     bool          // the emitter, since the last heartbeat of this rank
+	score     int           // how little this rank trusts its clock
+
+	out []Output
+}
+
+// New returns the machine of one of size ranks, started now. It returns an error
+// if an argument makes no sense.
+func New(config Config, rank, size int, now time.Duration) (*Machine, error) {
+	if err := config.check(); err != nil {
+		return nil, err
+	}
+	if size < 1 || size > maxSize {
+		return nil, fmt.Errorf("detector: %d ranks, expected 1 to %d", size, maxSize)
+	}
+	if rank < 0 || rank >= size {
+		return nil, fmt.Errorf("detector: rank %d, expected 0 to %d", rank, size-1)
+	}
+	m := &Machine{config: config, rank: rank, size: size, beatAt: now}
+	m.neighbours = m.findNeighbours(nil)
+	m.emitter, m.observer = m.living(rank-1, -1), m.living(rank+1, 1)
+	m.suspectAt = now + m.patience(2)
+	return m, nil
+}
+
+// Output returns what is to be done, in order, and forgets it. The slice is valid
+// until the machine is fed again.
+func (m *Machine) Output() []Output {
+	out := m.out
+	m.out = m.out[:0]
+	return out
+}
+
+// Deadline returns when Tick is due. It may change whenever the machine is fed.
+func (m *Machine) Deadline() time.Duration {
+	if m.silent || m.emitter == m.rank {
+		return Never
+	}
+	return min(m.beatAt, m.suspectAt)
+}
+
+// Dead says whether this rank has been told that a rank is dead.
+func (m *Machine) Dead(rank int) bool {
+	return m.dead.has(rank, rank) || m.silent && rank == m.rank
+}
+
+// Tick does what is due now; before the Deadline, nothing.
+func (m *Machine) Tick(now time.Duration) {
+	m.doubt(now)
+	if now < m.Deadline() {
+		return
+	}
+	if now >= m.beatAt {
+		m.beat(now)
+	}
+	if now >= m.suspectAt {
+		m.learn(now, m.rank, m.emitter, m.emitter)
+	}
+}
+
+// Step takes a message. It returns an error for one that no rank sends.
+func (m *Machine) Step(now time.Duration, from int, msg Message) error {
+	if from < 0 || from >= m.size || from == m.rank {
+		return fmt.Errorf("detector: %v from rank %d, expected another one of 0 to %d", msg.Kind, from, m.size-1)
+	}
+	if err := msg.check(m.size); err != nil {
+		return fmt.Errorf("from rank %d: %w", from, err)
+	}
+	if m.silent {
+		return nil
+	}
+	m.doubt(now)
+	switch {
+	case msg.Kind == Notice && msg.First <= m.rank && m.rank <= msg.Last:
+		// Even if the sender is dead itself. Of two ranks that hold each other for
+		// dead both end: better than that both go on.
+		m.silent = true
+		m.out = append(m.out, Output{Died: m.rank})
+	case m.dead.has(from, from):
+		m.send(from, Message{Kind: Notice, First: from, Last: from})
+	case msg.Kind == Notice:
+		m.learn(now, from, msg.First, msg.Last)
+	case msg.Kind == Heartbeat && from == m.emitter:
+		m.heard = true
+		m.suspectAt = now + m.patience(1)
+	case msg.Kind == NewObserver && from == m.observer:
+		m.beat(now)
+	case msg.Kind == NewObserver:
+		return fmt.Errorf("detector: %v is rank %d, expected %d, the next that lives", msg.Kind, from, m.observer)
+	}
+	// A heartbeat from elsewhere is one of a rank that knows already of the death
+	// of this rank's emitter, or of one that this rank has asked no more.
+	return nil
+}
+
+// doubt notices that this rank has stood still.
+func (m *Machine) doubt(now time.Duration) {
+	if now-m.Deadline() <= m.config.slack() {
+		return
+	}
+	m.beatAt = max(m.beatAt, now) // not to be noticed twice
+	m.heard = false               // no reason for trust
+	if m.score < maxScore {
+		m.score++
+		m.suspectAt = max(m.suspectAt, now+m.config.Timeout)
+	}
+}
+
+// patience is so many timeouts, more if this rank doubts itself.
+func (m *Machine) patience(timeouts int) time.Duration {
+	return time.Duration(timeouts+m.score) * m.config.Timeout
+}
+
+func (m *Machine) beat(now time.Duration) {
+	m.send(m.observer, Message{Kind: Heartbeat})
+	m.beatAt = now + m.config.Period
+	// Once a period, since many heartbeats wait for a rank that has stood still. A
+	// dead emitter gives no trust back, so that it does not outlive maxScore graces.
+	if m.heard && m.score > 0 {
+		m.score--
+	}
+	m.heard = false
+}
+
+// learn takes note of deaths and passes them on if one of them is news. It keeps
+// up what all rests on: a neighbour has been sent all deaths that this rank knows.
+func (m *Machine) learn(now time.Duration, from, first, last int) {
+	if m.dead.has(first, last) {
+		return
+	}
+	for r := first; r <= last; r++ {
+		if m.dead.add(r) {
+			m.out = append(m.out, Output{Died: r})
+		}
+	}
+	old := m.neighbours
+	m.neighbours, m.spare = m.findNeighbours(m.spare[:0]), old
+	for _, to := range old { // the dead among them too: one may live
+		if to != from {
+			m.send(to, Message{Kind: Notice, First: first, Last: last})
+		}
+	}
+	for _, to := range m.neighbours {
+		if slices.Contains(old, to) {
+			continue
+		}
+		for _, u := range m.dead {
+			m.send(to, Message{Kind: Notice, First: u.first, Last: u.last})
+		}
+	}
+	m.observer = m.living(m.rank+1, 1)
+	if emitter := m.living(m.rank-1, -1); emitter != m.emitter {
+		m.emitter, m.heard = emitter, false
+		if emitter != m.rank {
+			m.send(emitter, Message{Kind: NewObserver})
+			m.suspectAt = now + m.patience(2) // > 2L: there and back
+		}
+	}
+}
+
+// findNeighbours appends the neighbours in the binomial graph, or the next living
+// ranks beyond them.
+func (m *Machine) findNeighbours(list []int) []int {
+	for step := 1; step < m.size; step *= 2 {
+		for _, r := range [...]int{m.living(m.rank+step, 1), m.living(m.rank-step, -1)} {
+			if r != m.rank && !slices.Contains(list, r) {
+				list = append(list, r)
+			}
+		}
+	}
+	return list
+}
+
+// living returns the first rank from r on, in a direction, that is not dead.
+func (m *Machine) living(r, direction int) int {
+	for {
+		r = (r + m.size) % m.size
+		i, dead := m.dead.find(r)
+		switch {
+		case !dead:
+			return r
+		case direction > 0:
+			r = m.dead[i].last + 1
+		default:
+			r = m.dead[i].first - 1
+		}
+	}
+}
+
+func (m *Machine) send(to int, msg Message) {
+	m.out = append(m.out, Output{To: to, Message: msg})
+}

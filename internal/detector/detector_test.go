@@ -1,0 +1,560 @@
+package detector
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const ms = time.Millisecond
+
+// usual is a configuration as Config recommends it, for a latency up to 25 ms.
+var usual = Config{Period: 25 * ms, Timeout: 100 * ms}
+
+func logarithm(n int) int { return bits.Len(uint(n - 1)) }
+
+// settled is long after the start: everybody has heard its emitter.
+func settled(c Config) time.Duration { return 4 * c.Timeout }
+
+// seeds returns how many of so many seeds to run.
+func seeds(most uint64) uint64 {
+	if raced {
+		return most / 5
+	}
+	return most
+}
+
+func newRNG(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
+
+// randomConfig is one under which nobody may be accused falsely, mostly just so,
+// with all latencies from almost none to almost the timeout.
+func randomConfig(rng *rand.Rand) (Config, time.Duration) {
+	period := 1 + time.Duration(rng.Int64N(int64(20*ms)))
+	latency := time.Duration(rng.Int64N(int64(20 * ms)))
+	if rng.IntN(2) == 0 {
+		latency /= 100
+	}
+	timeout := period + latency + 1
+	if rng.IntN(3) == 0 {
+		timeout += time.Duration(rng.Int64N(int64(20 * ms)))
+	}
+	// Runs with many periods a timeout take long and find nothing.
+	return Config{Period: max(period, timeout/10), Timeout: timeout + timeout/10}, latency
+}
+
+// randomDelay is one of several ways for messages to be late.
+func (s *simulation) randomDelay() {
+	links := make(map[[2]int]time.Duration)
+	switch s.rng.IntN(4) {
+	case 0: // as late as can be
+		s.delay = func(int, int) time.Duration { return s.latency }
+	case 1: // either late or not
+		s.delay = func(int, int) time.Duration { return s.latency * time.Duration(s.rng.IntN(2)) }
+	case 2: // the same for all messages of a pair
+		s.delay = func(from, to int) time.Duration {
+			pair := [2]int{from, to}
+			if _, ok := links[pair]; !ok {
+				links[pair] = time.Duration(s.rng.Int64N(int64(s.latency) + 1))
+			}
+			return links[pair]
+		}
+	}
+}
+
+// randomDeaths are of up to all ranks but one.
+func (s *simulation) randomDeaths(n int) {
+	rng, start := s.rng, settled(s.config)
+	deaths := 1 + rng.IntN(n-1)
+	switch rng.IntN(4) {
+	case 0:
+		deaths = min(deaths, 1+rng.IntN(4))
+	case 1:
+		deaths = n - 1
+	}
+	ranks := rng.Perm(n)
+	if rng.IntN(2) == 0 { // in a row: each is the observer of the one before it
+		first := rng.IntN(n)
+		for i := range ranks {
+			ranks[i] = (first + i) % n
+		}
+	}
+	// All at once, at some moments, in the order of the ranks about when the one
+	// before would be found dead.
+	window := []time.Duration{1, s.config.Timeout, time.Duration(deaths) * s.config.Timeout}[rng.IntN(3)]
+	cascade := rng.IntN(3) == 0
+	at := start
+	for _, r := range ranks[:deaths] {
+		if cascade {
+			at += s.config.Timeout + time.Duration(rng.Int64N(int64(s.config.Timeout)))
+		} else {
+			at = start + time.Duration(rng.Int64N(int64(window)))
+		}
+		s.deaths = append(s.deaths, death{rank: r, at: at, midway: rng.IntN(4) == 0})
+	}
+	slices.SortFunc(s.deaths, func(a, b death) int { return cmp.Compare(a.at, b.at) })
+}
+
+// checkDeaths runs the simulation and requires that every survivor is told of
+// every death in time, and of nothing else.
+func (s *simulation) checkDeaths(bound time.Duration) {
+	t := s.t
+	s.run(s.deaths[len(s.deaths)-1].at+s.config.Period+bound, s.complete)
+	require.True(t, s.complete(), "%s: not all have been told within %v", s.name, bound)
+	for r, lag := range s.lag {
+		require.LessOrEqual(t, lag, bound, "%s: the last told that rank %d died", s.name, r)
+	}
+	s.run(s.now+3*s.config.Timeout, nil)
+	require.Empty(t, s.falselyAccused(), s.name)
+}
+
+// Every survivor is told of every death within the bound, and nobody is accused
+// who lives: any number of ranks, deaths, latencies.
+func TestDeathsWithinBound(t *testing.T) {
+	for part := range 4 {
+		t.Run(fmt.Sprint(part), func(t *testing.T) {
+			t.Parallel()
+			for i := range seeds(750) {
+				seed := 4*i + uint64(part)
+				rng := newRNG(seed)
+				n := 2 + rng.IntN(15)
+				if i%10 == 0 {
+					n = 2 + rng.IntN(63)
+				}
+				config, latency := randomConfig(rng)
+				s := newSimulation(t, fmt.Sprintf("seed %d, %d ranks, %v, latency %v", seed, n, config, latency), rng, config, latency, n)
+				s.randomDelay()
+				s.randomDeaths(n)
+				s.checkDeaths(config.Bound(n, len(s.deaths), latency))
+			}
+		})
+	}
+}
+
+// A single death in a settled ring has a bound of its own: so have several, each
+// struck when the one before was settled. No rank sends more than logarithmically
+// many notices.
+func TestSingleDeaths(t *testing.T) {
+	t.Parallel()
+	for seed := range seeds(300) {
+		rng := newRNG(seed)
+		n := 2 + rng.IntN(63)
+		config, latency := randomConfig(rng)
+		s := newSimulation(t, fmt.Sprintf("seed %d, %d ranks, %v, latency %v", seed, n, config, latency), rng, config, latency, n)
+		s.randomDelay()
+		bound := config.Bound(n, 1, latency)
+		at := settled(config)
+		for _, r := range rng.Perm(n)[:min(n-1, 4)] {
+			s.deaths = append(s.deaths, death{rank: r, at: at})
+			at += bound + 2*latency
+		}
+		s.checkDeaths(bound)
+		most := 0
+		for f := 1; f <= len(s.deaths); f++ {
+			most += 2*logarithm(n) + 2*f*f // f places may have a dead rank's, in each direction
+		}
+		for r := range s.ranks {
+			require.LessOrEqual(t, s.ranks[r].notices, most, "%s: rank %d", s.name, r)
+		}
+	}
+}
+
+// The start is like one more death that is not settled.
+func TestDeathAtTheStart(t *testing.T) {
+	for seed := range seeds(200) {
+		rng := newRNG(seed)
+		n := 2 + rng.IntN(20)
+		config, latency := randomConfig(rng)
+		s := newSimulation(t, fmt.Sprintf("seed %d", seed), rng, config, latency, n)
+		s.deaths = []death{{rank: rng.IntN(n), at: time.Duration(rng.Int64N(int64(config.Timeout)))}}
+		s.checkDeaths(config.Bound(n, 2, latency))
+	}
+}
+
+// The bound of one death is met exactly where the graph has no shorter paths: the
+// rank dies just after a heartbeat, and all messages are as late as can be.
+func TestBoundIsTight(t *testing.T) {
+	for _, n := range []int{2, 3, 4} {
+		latency := 20 * ms
+		s := newSimulation(t, fmt.Sprint(n, " ranks"), newRNG(1), usual, latency, n)
+		s.delay = func(int, int) time.Duration { return latency }
+		s.run(settled(usual), nil)
+		s.deaths = []death{{rank: 1, at: s.ranks[1].beatAt + 1}}
+		bound := usual.Bound(n, 1, latency)
+		s.checkDeaths(bound)
+		require.Equal(t, bound-1, s.lag[1], s.name)
+	}
+}
+
+// A run of ranks that die together is found out one after the other.
+func TestRunOfDeaths(t *testing.T) {
+	const n, deaths = 16, 5
+	latency := 20 * ms
+	s := newSimulation(t, "", newRNG(1), usual, latency, n)
+	s.delay = func(int, int) time.Duration { return latency }
+	s.run(settled(usual), nil)
+	at := s.ranks[deaths].beatAt + 1
+	for r := 1; r <= deaths; r++ {
+		s.deaths = append(s.deaths, death{rank: r, at: at})
+	}
+	observer := &s.ranks[deaths+1]
+	found := at - 1 + latency + (2*deaths-1)*usual.Timeout
+	s.run(found-1, nil)
+	require.Len(t, observer.told, deaths-1)
+	s.run(found, nil)
+	require.Len(t, observer.told, deaths)
+	s.checkDeaths(usual.Bound(n, deaths, latency))
+}
+
+func TestManyRanks(t *testing.T) {
+	const n = 1000
+	latency := 5 * ms
+	for _, deaths := range []int{1, 2, 60} {
+		if raced && deaths > 2 {
+			continue
+		}
+		t.Run(fmt.Sprint(deaths, " deaths"), func(t *testing.T) {
+			t.Parallel()
+			s := newSimulation(t, "", newRNG(uint64(deaths)), usual, latency, n)
+			for _, r := range s.rng.Perm(n)[:deaths] {
+				s.deaths = append(s.deaths, death{rank: r, at: settled(usual)})
+			}
+			s.checkDeaths(usual.Bound(n, deaths, latency))
+			for r := range s.ranks {
+				if deaths == 1 {
+					require.LessOrEqual(t, s.ranks[r].notices, 2*logarithm(n)+2)
+					require.LessOrEqual(t, s.ranks[r].requests, 1)
+				}
+				require.LessOrEqual(t, len(s.ranks[r].neighbours), 2*logarithm(n))
+			}
+		})
+	}
+}
+
+// Survivors a multiple of three apart: no two are neighbours in the binomial graph
+// of all ranks, so that the paths between them are made of replaced neighbours.
+func TestNoEdgeSurvives(t *testing.T) {
+	const n = 3 * 64
+	latency := 24 * ms
+	s := newSimulation(t, "", newRNG(1), usual, latency, n)
+	for r := range n {
+		if r%3 != 0 {
+			s.deaths = append(s.deaths, death{rank: r, at: settled(usual)})
+		}
+	}
+	s.checkDeaths(usual.Bound(n, 2, latency)) // each gap has two
+	s.deaths = append(s.deaths, death{rank: 3, at: s.now})
+	s.checkDeaths(usual.Bound(n, 2, latency))
+	require.LessOrEqual(t, s.lag[3], usual.Bound(n, 1, latency))
+}
+
+// While all live a rank sends one heartbeat a period and nothing else.
+func TestHeartbeatTraffic(t *testing.T) {
+	for _, n := range []int{2, 3, 64} {
+		s := newSimulation(t, fmt.Sprint(n, " ranks"), newRNG(1), usual, 20*ms, n)
+		const periods = 100
+		s.run(settled(usual), nil)
+		before := slices.Clone(s.ranks)
+		s.run(s.now+periods*usual.Period, nil)
+		for r := range s.ranks {
+			require.Equal(t, periods, s.ranks[r].heartbeats-before[r].heartbeats, s.name)
+			require.Zero(t, s.ranks[r].notices+s.ranks[r].requests, s.name)
+			require.Empty(t, s.ranks[r].told, s.name)
+		}
+	}
+}
+
+func TestAloneIsSilent(t *testing.T) {
+	m, err := New(usual, 0, 1, 5)
+	require.NoError(t, err)
+	require.Equal(t, Never, m.Deadline())
+	m.Tick(time.Hour)
+	require.Empty(t, m.Output())
+	require.Error(t, m.Step(time.Hour, 0, Message{Kind: Heartbeat}))
+}
+
+// The last of two has nothing more to do.
+func TestLastRank(t *testing.T) {
+	s := newSimulation(t, "", newRNG(1), usual, 20*ms, 2)
+	s.deaths = []death{{rank: 0, at: settled(usual)}}
+	s.checkDeaths(usual.Bound(2, 1, 20*ms))
+	require.Equal(t, Never, s.ranks[1].Deadline())
+}
+
+// A rank that stands still, or whose messages are late, is dead to all after a
+// timeout. It learns that, and says nothing more; all others live.
+func TestStalledRankIsDead(t *testing.T) {
+	for seed := range seeds(300) {
+		rng := newRNG(seed)
+		n := 3 + rng.IntN(30)
+		latency := 20 * ms
+		name := fmt.Sprintf("seed %d, %d ranks", seed, n)
+		s := newSimulation(t, name, rng, usual, latency, n)
+		s.run(settled(usual), nil)
+		stalled := rng.IntN(n)
+		if rng.IntN(2) == 0 {
+			s.stall(stalled, usual.Bound(n, 1, latency)+time.Duration(rng.Int64N(int64(time.Second))))
+		} else { // the rank runs, but its messages to the others are late
+			until := s.now + usual.Bound(n, 1, latency) + time.Second
+			s.delay = func(from, _ int) time.Duration {
+				if from == stalled && s.now < until {
+					return until - s.now
+				}
+				return time.Duration(rng.Int64N(int64(latency)))
+			}
+		}
+		s.run(s.now+usual.Bound(n, 1, latency), nil)
+		for r := range s.ranks {
+			require.True(t, r == stalled || s.ranks[r].Dead(stalled), "%s: rank %d", name, r)
+		}
+		s.run(s.now+3*time.Second, nil)
+		for r := range s.ranks {
+			require.Equal(t, map[int]bool{stalled: true}, s.ranks[r].told, "%s: rank %d", name, r)
+		}
+		requireSilent(t, s.ranks[stalled].Machine, s.now)
+	}
+}
+
+func requireSilent(t *testing.T, m *Machine, now time.Duration) {
+	t.Helper()
+	require.True(t, m.Dead(m.rank))
+	require.Equal(t, Never, m.Deadline())
+	m.Tick(now)
+	require.NoError(t, m.Step(now, (m.rank+1)%m.size, Message{Kind: NewObserver}))
+	require.Empty(t, m.Output())
+}
+
+// Whatever times out, survivors agree on who they are, and no rank that others
+// hold for dead goes on.
+func TestSurvivorsAgree(t *testing.T) {
+	t.Parallel()
+	for seed := range seeds(200) {
+		rng := newRNG(seed)
+		n := 2 + rng.IntN(30)
+		name := fmt.Sprintf("seed %d, %d ranks", seed, n)
+		s := newSimulation(t, name, rng, usual, 20*ms, n)
+		s.run(settled(usual), nil)
+		until, rare := s.now+time.Second, 3+rng.IntN(1000)
+		s.delay = func(int, int) time.Duration { // beyond any timeout, for a while
+			if s.now < until && rng.IntN(rare) == 0 {
+				return time.Duration(rng.Int64N(int64(8 * usual.Timeout)))
+			}
+			return time.Duration(rng.Int64N(int64(20 * ms)))
+		}
+		s.run(until+10*time.Second, nil)
+		dead := make(map[int]bool)
+		for r := range s.ranks {
+			for who := range s.ranks[r].told {
+				dead[who] = true
+			}
+		}
+		for r := range s.ranks {
+			require.Equal(t, dead[r], s.ranks[r].silent, "%s: rank %d", name, r)
+			if !dead[r] {
+				require.Equal(t, dead, s.ranks[r].told, "%s: rank %d", name, r)
+			}
+		}
+	}
+}
+
+// An observer that stands still accuses nobody: neither if that is too short to be
+// noticed, nor if the emitter's heartbeats wait behind its late Tick.
+func TestLateTicksAccuseNobody(t *testing.T) {
+	for _, c := range []struct {
+		config         Config
+		latency, stall time.Duration
+		pause          time.Duration // at least, from one stall to the next
+	}{
+		{usual, 25 * ms, usual.Period + usual.slack(), usual.Timeout},
+		// A rank's heartbeats come up to 345 ms apart, and then meet an observer that
+		// stands still itself.
+		{Config{Period: 25 * ms, Timeout: 400 * ms}, 20 * ms, 300 * ms, 0},
+	} {
+		for seed := range seeds(100) {
+			rng := newRNG(seed)
+			n := 2 + rng.IntN(10)
+			s := newSimulation(t, fmt.Sprintf("seed %d, %d ranks, %v", seed, n, c.config), rng, c.config, c.latency, n)
+			s.randomDelay()
+			s.run(settled(c.config), nil)
+			for range 20 {
+				s.run(s.now+c.pause+time.Duration(rng.Int64N(int64(c.config.Timeout))), nil)
+				s.stall(rng.IntN(n), c.stall)
+				s.run(s.now+c.stall, nil)
+			}
+			require.Empty(t, s.falselyAccused(), s.name)
+		}
+	}
+}
+
+// The same by hand: an emitter whose timeout ended while its observer stood still
+// is given another, eight times. Then it is accused.
+func TestDoubtIsLimited(t *testing.T) {
+	for _, first := range []string{"tick", "heartbeat from elsewhere", "request"} {
+		t.Run(first, func(t *testing.T) {
+			m, err := New(usual, 1, 3, 0)
+			require.NoError(t, err)
+			now := m.Deadline()
+			m.Tick(now)
+			require.NoError(t, m.Step(now, 0, Message{Kind: Heartbeat}))
+			m.Output()
+			for i := range maxScore {
+				now += usual.Timeout + 1 // the heartbeat is late, the timeout just so
+				switch first {
+				case "heartbeat from elsewhere":
+					require.NoError(t, m.Step(now, 2, Message{Kind: Heartbeat}))
+				case "request":
+					require.NoError(t, m.Step(now, 2, Message{Kind: NewObserver}))
+				}
+				m.Tick(now)
+				require.Equal(t, i+1, m.score, "once a stall")
+				require.False(t, m.Dead(0))
+				require.Equal(t, now+usual.Timeout, m.suspectAt)
+			}
+			m.Tick(now + usual.Timeout + 1)
+			require.True(t, m.Dead(0))
+		})
+	}
+}
+
+// Trust comes back with each period in which the emitter is heard, and shortens
+// the timeout.
+func TestTrustComesBack(t *testing.T) {
+	m, err := New(usual, 1, 3, 0)
+	require.NoError(t, err)
+	now := usual.slack() + 1
+	m.Tick(now)
+	require.Equal(t, 1, m.score)
+	for range 10 {
+		require.NoError(t, m.Step(now, 0, Message{Kind: Heartbeat}))
+	}
+	require.Equal(t, 1, m.score)
+	require.Equal(t, now+2*usual.Timeout, m.suspectAt)
+	now = m.Deadline()
+	m.Tick(now)
+	require.Zero(t, m.score)
+	require.NoError(t, m.Step(now, 0, Message{Kind: Heartbeat}))
+	require.Equal(t, now+usual.Timeout, m.suspectAt)
+}
+
+// A tick as late as is tolerated is not noticed.
+func TestSlack(t *testing.T) {
+	m, err := New(usual, 1, 3, 0)
+	require.NoError(t, err)
+	m.Tick(usual.slack())
+	require.Zero(t, m.score)
+}
+
+// Whoever writes to a rank that holds it for dead is told.
+func TestZombieIsAnswered(t *testing.T) {
+	m, err := New(usual, 0, 8, 0)
+	require.NoError(t, err)
+	require.NoError(t, m.Step(1, 4, Message{Kind: Notice, First: 2, Last: 3}))
+	require.Equal(t, []Output{{Died: 2}, {Died: 3}}, m.Output()[:2])
+	for _, msg := range []Message{{Kind: Heartbeat}, {Kind: NewObserver}, {Kind: Notice, First: 5, Last: 6}} {
+		require.NoError(t, m.Step(2, 3, msg))
+		require.Equal(t, []Output{{To: 3, Message: Message{Kind: Notice, First: 3, Last: 3}}}, m.Output())
+	}
+	require.False(t, m.Dead(5), "the dead are not believed")
+	require.NoError(t, m.Step(2, 3, Message{Kind: Notice, First: 0, Last: 1}), "but for this")
+	require.Equal(t, []Output{{Died: 0}}, m.Output())
+	requireSilent(t, m, 3)
+}
+
+// A rank that starts anew knows nothing but its neighbours: that is all it keeps.
+func TestStateIsLogarithmic(t *testing.T) {
+	const n = 400_000
+	m, err := New(usual, 7, n, 0)
+	require.NoError(t, err)
+	require.LessOrEqual(t, cap(m.neighbours), 64)
+	require.NoError(t, m.Step(0, 8, Message{Kind: Notice, First: 9, Last: n - 1}))
+	require.Len(t, m.dead, 1)
+	require.LessOrEqual(t, cap(m.neighbours)+cap(m.spare), 128)
+	require.Equal(t, 6, m.emitter)
+	require.Equal(t, 8, m.observer)
+}
+
+func TestHeartbeatsDoNotAllocate(t *testing.T) {
+	m, err := New(usual, 1, 1000, 0)
+	require.NoError(t, err)
+	require.NoError(t, m.Step(0, 5, Message{Kind: Notice, First: 7, Last: 9}))
+	now, sent := time.Duration(0), 0
+	beat := func() {
+		now = m.Deadline()
+		if err := m.Step(now, 0, Message{Kind: Heartbeat}); err != nil {
+			t.Error(err)
+		}
+		m.Tick(now)
+		for _, o := range m.Output() {
+			b := Encode(o.Message)
+			if msg, err := Decode(b[:], 1000); err == nil && msg.Kind == Heartbeat {
+				sent++
+			}
+		}
+	}
+	beat()
+	require.Zero(t, testing.AllocsPerRun(100, beat))
+	require.Equal(t, 102, sent)
+}
+
+func TestBadArguments(t *testing.T) {
+	for _, c := range []struct {
+		config     Config
+		rank, size int
+		want       string
+	}{
+		{Config{0, ms}, 0, 1, "period 0s, expected more than 0"},
+		{Config{-ms, ms}, 0, 1, "period -1ms, expected more than 0"},
+		{Config{ms, ms}, 0, 1, "timeout 1ms, expected more than the period, 1ms"},
+		{Config{ms, 25 * time.Hour}, 0, 1, "timeout 25h0m0s, expected at most 24h0m0s"},
+		{usual, 0, 0, "0 ranks, expected 1 to 536870912"},
+		{usual, 0, maxSize + 1, "536870913 ranks, expected 1 to 536870912"},
+		{usual, 3, 3, "rank 3, expected 0 to 2"},
+		{usual, -1, 3, "rank -1, expected 0 to 2"},
+	} {
+		_, err := New(c.config, c.rank, c.size, 0)
+		require.EqualError(t, err, "detector: "+c.want)
+	}
+	m, err := New(usual, 1, 3, 0)
+	require.NoError(t, err)
+	for _, c := range []struct {
+		from int
+		msg  Message
+		want string
+	}{
+		{1, Message{Kind: Heartbeat}, "detector: heartbeat from rank 1, expected another one of 0 to 2"},
+		{-1, Message{Kind: Notice}, "detector: notice from rank -1, expected another one of 0 to 2"},
+		{3, Message{Kind: Notice}, "detector: notice from rank 3, expected another one of 0 to 2"},
+		{0, Message{}, "from rank 0: detector: message of kind 0, expected 1 to 3"},
+		{0, Message{Kind: Notice, First: 2, Last: 3}, "from rank 0: detector: notice of ranks 2 to 3, expected an ascending range of 0 to 2"},
+		{0, Message{Kind: NewObserver}, "detector: new observer is rank 0, expected 2, the next that lives"},
+	} {
+		require.EqualError(t, m.Step(0, c.from, c.msg), c.want)
+		require.Empty(t, m.Output())
+	}
+}
+
+func TestBound(t *testing.T) {
+	c := Config{Period: ms, Timeout: 10 * ms}
+	for _, test := range []struct {
+		n, deaths int
+		latency   time.Duration
+		want      time.Duration
+	}{
+		{1, 1, ms, 0},
+		{64, 0, ms, 0},
+		{2, 1, ms, 11 * ms},
+		{64, 1, ms, 16 * ms},
+		{64, 2, ms, 50*ms + 6*ms + 16*ms},
+		{65, 3, ms, 110*ms + 7*ms + 2*22*ms},
+		{64, 1, 9 * ms, Never},
+		{1 << 20, 1 << 18, ms, time.Duration(1<<36+1<<18-1)*10*ms + 20*ms + (1<<18-1)*191*ms},
+		{1 << 29, 1 << 29, 8 * ms, Never},
+	} {
+		require.Equal(t, test.want, c.Bound(test.n, test.deaths, test.latency), "%v", test)
+	}
+}

@@ -1,0 +1,72 @@
+package detector
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// A Kind says what a Message is.
+type Kind byte
+
+const (
+	// Heartbeat says to the sender's observer that the sender lives.
+	Heartbeat Kind = iota + 1
+	// NewObserver asks for a heartbeat at once: the sender observes the receiver
+	// from now on. All ranks between them are dead, and the receiver has been told.
+	NewObserver
+	// Notice says that some ranks are dead.
+	Notice
+)
+
+func (k Kind) String() string {
+	if k < Heartbeat || k > Notice {
+		return fmt.Sprintf("Kind(%d)", byte(k))
+	}
+	return [...]string{"heartbeat", "new observer", "notice"}[k-Heartbeat]
+}
+
+// A Message is what goes from a rank to another.
+type Message struct {
+	Kind        Kind
+	First, Last int // of a notice: the ranks from First to Last are dead
+}
+
+// Size is how many bytes a message has.
+const Size = 9
+
+// Encode returns msg as bytes: its kind, First, Last, as little-endian numbers of
+// 4 bytes.
+func Encode(msg Message) [Size]byte {
+	b := [Size]byte{byte(msg.Kind)}
+	binary.LittleEndian.PutUint32(b[1:], uint32(msg.First))
+	binary.LittleEndian.PutUint32(b[5:], uint32(msg.Last))
+	return b
+}
+
+// Decode returns the message in b. The ranks are 0 to size-1.
+func Decode(b []byte, size int) (Message, error) {
+	if len(b) != Size {
+		return Message{}, fmt.Errorf("detector: message of %d bytes, expected %d", len(b), Size)
+	}
+	first, last := binary.LittleEndian.Uint32(b[1:]), binary.LittleEndian.Uint32(b[5:])
+	if uint64(max(first, last)) >= uint64(size) {
+		return Message{}, fmt.Errorf("detector: rank %d in a message, expected less than %d", max(first, last), size)
+	}
+	msg := Message{Kind: Kind(b[0]), First: int(first), Last: int(last)}
+	if err := msg.check(size); err != nil {
+		return Message{}, err
+	}
+	return msg, nil
+}
+
+func (msg Message) check(size int) error {
+	switch {
+	case msg.Kind < Heartbeat || msg.Kind > Notice:
+		return fmt.Errorf("detector: message of kind %d, expected %d to %d", msg.Kind, Heartbeat, Notice)
+	case msg.Kind == Notice && (msg.First < 0 || msg.First > msg.Last || msg.Last >= size):
+		return fmt.Errorf("detector: notice of ranks %d to %d, expected an ascending range of 0 to %d", msg.First, msg.Last, size-1)
+	case msg.Kind != Notice && (msg.First != 0 || msg.Last != 0):
+		return fmt.Errorf("detector: %v of ranks %d to %d, expected 0 to 0", msg.Kind, msg.First, msg.Last)
+	}
+	return nil
+}

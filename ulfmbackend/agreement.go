@@ -1,0 +1,186 @@
+package ulfmbackend
+
+import "github.com/mpicx/go-mpicx/internal/errchan"
+
+// A Stream is a sequence of agreements, one after another.
+type Stream byte
+
+const (
+	// Errors are the rounds that resolve errors.
+	Errors Stream = iota
+	// Calls are what programs ask for: Agree, Shrink, making communicators. Their
+	// numbers begin anew in each epoch.
+	Calls
+)
+
+// stream is one rank's part in a sequence of agreements: in the one under way,
+// and in the one before.
+type stream struct {
+	id     errchan.Agreement // under way
+	joined bool              // this rank has contributed
+	sent   bool              // to the present parent
+	heard  set               // children
+	value  Value             // of those, and its own
+
+	last    *Value // what id.Seq-1 was decided to be; nil: there was none in this epoch
+	verdict *errchan.Verdict
+}
+
+// begin makes id the agreement under way.
+func (s *stream) begin(id errchan.Agreement) {
+	s.id, s.joined, s.sent, s.heard, s.value = id, false, false, set{}, neutral
+}
+
+// contribute joins the agreement under way.
+func (m *Machine) contribute(k Stream, v Value) {
+	s := &m.streams[k]
+	s.joined = true
+	m.add(s, v)
+	m.try(k)
+}
+
+// add combines v with the rest. Reports that come after the rest has gone up
+// follow it: perhaps they are in time.
+func (m *Machine) add(s *stream, v Value) {
+	before := len(s.value.Reports)
+	s.value = combine(s.value, v)
+	s.sent = s.sent && len(s.value.Reports) == before
+}
+
+// try passes on what is complete: to the parent, or, at the root, to everybody.
+func (m *Machine) try(k Stream) {
+	s := &m.streams[k]
+	absent := &m.ended
+	if k == Errors {
+		absent = &set{} // they join every round by themselves, and may have raised something
+	}
+	if !s.joined || s.sent || !m.covers(&s.heard, absent) {
+		return
+	}
+	s.value.Dead = union(s.value.Dead, m.dead)
+	if k == Calls {
+		s.value.Dead = union(s.value.Dead, m.endedRanks())
+	} else {
+		s.value.Dead = union(s.value.Dead, m.missed)
+	}
+	if m.up < 0 {
+		v := s.value
+		m.decide(k, &v, nil)
+		return
+	}
+	s.sent = true
+	v := s.value
+	m.send(m.up, &Message{Kind: Up, Stream: k, ID: s.id, Value: &v})
+	if k == Errors {
+		m.notices.heard(&m.tree, m.up)
+	}
+}
+
+// heardUp takes a contribution from a child, or from one that will be when its
+// present parent's death is known here too.
+func (m *Machine) heardUp(from int, msg *Message) {
+	s := &m.streams[msg.Stream]
+	m.catchUp(msg)
+	if msg.ID.Seq != s.id.Seq {
+		if msg.ID.Seq+1 == s.id.Seq { // its parent died with the decision
+			m.answer(from, msg.Stream)
+		}
+		return
+	}
+	s.heard.add(&m.tree, from)
+	m.add(s, *msg.Value)
+	if msg.Stream == Errors {
+		m.notice(from, false)
+	} else if m.left && !s.joined {
+		m.contribute(Calls, m.absent())
+		return
+	}
+	m.try(msg.Stream)
+}
+
+// catchUp has a rank that has left leave out agreements of Calls. Nobody waits for
+// it, so it may be far behind when deaths make it a parent.
+func (m *Machine) catchUp(msg *Message) {
+	if s := &m.streams[Calls]; m.left && msg.Stream == Calls && msg.ID.Seq > s.id.Seq {
+		s.begin(msg.ID)
+		s.last = nil
+	}
+}
+
+// absent is what a rank proposes whose program has ended.
+func (m *Machine) absent() Value {
+	v := neutral
+	v.Dead = []int{m.rank}
+	return v
+}
+
+// heardDecision takes a decision: from the parent, or from one below whose parent
+// has died. From others it is ignored: see Agreement in the package's comment.
+func (m *Machine) heardDecision(from int, msg *Message) {
+	if from == m.up || from > m.rank {
+		m.catchUp(msg)
+	}
+	if msg.ID.Seq == m.streams[msg.Stream].id.Seq && (from == m.up || from > m.rank) {
+		if msg.Stream == Errors && !m.notices.open && !m.final { // its program has ended: nobody asked it
+			m.out.push(Output{Noticed: &Noticed{msg.ID.Seq, from, msg.Verdict.Corrupt}})
+		}
+		m.decide(msg.Stream, msg.Value, msg)
+		if from != m.up && m.up >= 0 {
+			m.answer(m.up, msg.Stream)
+		}
+	}
+}
+
+// answer sends the last decision.
+func (m *Machine) answer(to int, k Stream) {
+	if s := &m.streams[k]; s.last != nil {
+		id := s.id
+		id.Seq--
+		m.send(to, &Message{Kind: Decided, Stream: k, ID: id, Value: s.last, Verdict: s.verdict})
+	}
+}
+
+// decide ends the agreement under way and begins the next.
+func (m *Machine) decide(k Stream, v *Value, came *Message) {
+	s := &m.streams[k]
+	id := s.id
+	s.last, s.verdict = v, nil
+	if k == Errors {
+		if came != nil && came.Verdict != nil {
+			s.verdict = came.Verdict
+		} else {
+			s.verdict = v.verdict(id.Seq)
+		}
+	}
+	waiting := s.heard.more
+	s.begin(errchan.Agreement{Epoch: id.Epoch, Seq: id.Seq + 1})
+	m.eachChild(func(c int) bool {
+		m.answer(c, k)
+		return true
+	})
+	for _, r := range waiting { // their parent has died, which may be news here
+		if !m.isDead(r) && !m.isChild(r) {
+			m.answer(r, k)
+		}
+	}
+	if k == Errors {
+		m.resolved(s.verdict)
+		return
+	}
+	m.out.push(Output{Agreed: &Agreed{id, v.decision()}})
+	if next, ok := m.proposed[s.id.Seq]; ok {
+		delete(m.proposed, s.id.Seq)
+		m.contribute(Calls, next)
+	}
+}
+
+// reparent tells a new parent what the old one may have taken with it.
+func (m *Machine) reparent() {
+	for k := range m.streams {
+		m.streams[k].sent = false
+		if m.up >= 0 {
+			m.answer(m.up, Stream(k))
+		}
+	}
+	m.endedSent = false
+}

@@ -1,0 +1,241 @@
+package ulfmbackend
+
+import (
+	"sync"
+
+	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// Channel is one rank's side of the error channel of a communicator: a Machine
+// driven by the messages and deaths on a duplicate of it.
+type Channel struct {
+	comm   transport.Comm
+	line   errchan.Line // on comm
+	client errchan.Survivor
+
+	mu       sync.Mutex
+	machine  Machine
+	dead     bool // this process
+	carrying bool // a goroutine carries out what the machine wants
+	reserved errchan.Agreement
+	proposed map[errchan.Agreement]func(*errchan.Decision, error)
+	// What came last of what is handed on as it came: a decision, a notice.
+	decided, notice passed
+}
+
+// passed is something decoded, and its bytes.
+type passed struct {
+	what  any // *Value of a decision, *Message of a notice
+	bytes []byte
+}
+
+var _ errchan.Mitigator = (*Channel)(nil)
+
+// New returns a channel over comm, which nobody else uses, of a communicator in
+// epoch e. The client is told of nothing before Listen.
+func New(comm transport.Comm, e transport.Epoch, client errchan.Survivor) *Channel {
+	ch := &Channel{comm: comm, client: client, machine: *NewMachine(comm.Rank(), comm.Size(), e)}
+	ch.reserved.Epoch = e
+	return ch
+}
+
+// Listen begins to take messages, and to hear of deaths.
+func (ch *Channel) Listen() {
+	ch.line.Listen(ch.comm, ch.take)
+	ch.comm.Watch(ch)
+}
+
+// Raise makes every rank get a verdict with a report of this rank.
+func (ch *Channel) Raise(data []byte, corrupt bool) {
+	ch.do(func(m *Machine) { m.Raise(data, corrupt) })
+}
+
+// Unwind is Raise, corrupt, of a rank that will Leave.
+func (ch *Channel) Unwind(data []byte) { ch.do(func(m *Machine) { m.Unwind(data) }) }
+
+// Join agrees to end the round, if it is the open one.
+func (ch *Channel) Join(round uint64) {
+	ch.do(func(m *Machine) {
+		if m.streams[Errors].id.Seq == round {
+			m.Join()
+		}
+	})
+}
+
+// Died notes that a process has died. If it is this one, the others do not hear
+// of it from here; what it has proposed ends, and what it still will.
+func (ch *Channel) Died(rank int) {
+	if rank != ch.machine.rank {
+		ch.do(func(m *Machine) { m.Died(rank) })
+		return
+	}
+	ch.client.Died(rank)
+	ch.mu.Lock()
+	ch.dead = true
+	over := ch.proposed
+	ch.proposed = nil
+	ch.mu.Unlock()
+	for _, done := range over {
+		done(nil, transport.ErrDied)
+	}
+}
+
+// Lose makes every rank get a verdict because of the dead.
+func (ch *Channel) Lose(dead []int) { ch.do(func(m *Machine) { m.Lose(dead) }) }
+
+// Leave says that this rank's program has ended.
+func (ch *Channel) Leave() { ch.do((*Machine).Leave) }
+
+// Revoke tells every rank that the communicator is revoked.
+func (ch *Channel) Revoke() { ch.do((*Machine).Revoke) }
+
+// Reserve takes this rank's place in the next agreement of an epoch. If that is
+// over, Propose says so.
+func (ch *Channel) Reserve(e transport.Epoch) errchan.Agreement {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	id := ch.reserved
+	if id.Epoch != e {
+		return errchan.Agreement{Epoch: e}
+	}
+	ch.reserved.Seq++
+	return id
+}
+
+// Propose contributes to an agreement.
+func (ch *Channel) Propose(id errchan.Agreement, p errchan.Proposal, done func(*errchan.Decision, error)) {
+	var over error
+	ch.do(func(m *Machine) {
+		switch {
+		case ch.dead:
+			over = transport.ErrDied
+			return
+		case id.Epoch != ch.reserved.Epoch:
+			over = errchan.ErrOver
+			return
+		}
+		if ch.proposed == nil {
+			ch.proposed = make(map[errchan.Agreement]func(*errchan.Decision, error))
+		}
+		ch.proposed[id] = done
+		m.Propose(id, Value{Flag: p.Flag, Acked: p.Acked})
+	})
+	if over != nil {
+		done(nil, over)
+	}
+}
+
+// Advance begins an epoch.
+func (ch *Channel) Advance(generation int, cause error) {
+	var over map[errchan.Agreement]func(*errchan.Decision, error)
+	ch.do(func(m *Machine) {
+		over, ch.proposed = ch.proposed, nil
+		ch.reserved = errchan.Agreement{Epoch: ch.reserved.Epoch.Next(generation)}
+		m.Advance(ch.reserved.Epoch)
+	})
+	for _, done := range over {
+		done(nil, cause)
+	}
+}
+
+// Waiting says what the open round and agreements wait for.
+func (ch *Channel) Waiting() string {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	return ch.machine.Waiting()
+}
+
+// Close ends the pending receive.
+func (ch *Channel) Close() error { return ch.line.Close() }
+
+func (ch *Channel) take(from int, payload []byte) {
+	ch.do(func(m *Machine) {
+		msg, err := decodeShared(payload, m.size)
+		if err == nil {
+			if p, what := ch.passes(msg); p != nil {
+				*p = passed{what, payload}
+			}
+			err = m.Step(from, msg)
+		}
+		if err != nil {
+			// A peer runs another program, or memory is damaged: no round can be
+			// trusted to end, so none is begun but the last.
+			m.Raise(nil, true)
+		}
+	})
+}
+
+// do feeds the machine and carries out what it wants, in order: one goroutine
+// does that at a time, and what others add meanwhile it does for them.
+func (ch *Channel) do(feed func(*Machine)) {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	feed(&ch.machine)
+	if ch.carrying {
+		return
+	}
+	ch.carrying = true
+	for {
+		o, ok := ch.machine.Next()
+		if !ok {
+			break
+		}
+		ch.carry(o)
+	}
+	ch.carrying = false
+}
+
+// carry carries out o. The caller holds mu, which is free meanwhile.
+func (ch *Channel) carry(o Output) {
+	var agreed func(*errchan.Decision, error)
+	var payload []byte
+	switch {
+	case o.Agreed != nil:
+		agreed = ch.proposed[o.Agreed.ID]
+		delete(ch.proposed, o.Agreed.ID)
+	case o.Message != nil:
+		payload = ch.encode(o.Message)
+	}
+	ch.mu.Unlock()
+	defer ch.mu.Lock()
+	switch {
+	case o.Message != nil:
+		ch.line.Send(o.To, payload, transport.Deferred)
+	case o.Noticed != nil:
+		ch.client.Noticed(o.Noticed.Round, o.Noticed.By, o.Noticed.Corrupt)
+	case o.Resolved != nil:
+		ch.client.Resolved(o.Resolved)
+	case o.Revoked != nil:
+		ch.client.Revoked(o.Revoked.Rank)
+	case o.Died != nil:
+		ch.client.Died(o.Died.Rank)
+	case agreed != nil:
+		agreed(o.Agreed.Decision, nil)
+	}
+}
+
+// encode returns msg as bytes; those of what all ranks get are made once. The
+// caller holds mu.
+func (ch *Channel) encode(msg *Message) []byte {
+	p, what := ch.passes(msg)
+	if p != nil && p.what == what {
+		return p.bytes
+	}
+	b := Encode(msg)
+	if p != nil {
+		*p = passed{what, b}
+	}
+	return b
+}
+
+// passes returns where msg is kept, and as what, if it is handed on as it came.
+func (ch *Channel) passes(msg *Message) (*passed, any) {
+	switch msg.Kind {
+	case Decided:
+		return &ch.decided, msg.Value
+	case Notice, Revoke:
+		return &ch.notice, msg
+	}
+	return nil, nil
+}

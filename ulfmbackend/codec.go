@@ -1,0 +1,81 @@
+package ulfmbackend
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// Encode returns msg as bytes: its kind, and then, all numbers as varints,
+//
+//	notice:      round, corrupt, origin
+//	revoke:      origin
+//	up, decided: stream, epoch, number, flag, dead ranks, whether all are
+//	             acknowledged, those that are, reports
+func Encode(msg *Message) []byte {
+	b := make([]byte, 1, 32)
+	b[0] = byte(msg.Kind)
+	switch msg.Kind {
+	case Notice:
+		b = errchan.AppendTruth(binary.AppendUvarint(b, msg.ID.Seq), msg.Corrupt)
+		return binary.AppendUvarint(b, uint64(msg.Origin))
+	case Revoke:
+		return binary.AppendUvarint(b, uint64(msg.Origin))
+	case Up, Decided:
+		b = append(b, byte(msg.Stream))
+		b = binary.AppendUvarint(b, uint64(msg.ID.Epoch))
+		b = binary.AppendUvarint(b, msg.ID.Seq)
+		v := msg.Value
+		b = binary.AppendVarint(b, int64(v.Flag))
+		b = errchan.AppendRanks(b, v.Dead)
+		b = errchan.AppendTruth(b, v.AckAll)
+		b = errchan.AppendRanks(b, v.Acked)
+		b = errchan.AppendReports(b, v.Reports)
+	}
+	return b
+}
+
+// Decode returns the message in b, which nobody may change after: its reports'
+// data are parts of it. The ranks of the communicator are 0 to size-1.
+func Decode(b []byte, size int) (*Message, error) {
+	d := errchan.NewReader(b)
+	msg := &Message{Kind: Kind(d.Byte())}
+	switch msg.Kind {
+	case Notice:
+		msg.ID.Seq, msg.Corrupt, msg.Origin = d.Uvarint(), d.Truth(), d.Below(size, "origin")
+	case Revoke:
+		msg.Origin = d.Below(size, "origin")
+	case Up, Decided:
+		msg.Stream = Stream(d.Below(int(Calls)+1, "stream"))
+		msg.ID = errchan.Agreement{Epoch: transport.Epoch(d.Uvarint()), Seq: d.Uvarint()}
+		msg.Value = &Value{
+			Flag: int(d.Varint()), Dead: d.Ranks(size),
+			AckAll: d.Truth(), Acked: d.Ranks(size), Reports: d.Reports(size),
+		}
+		if msg.Kind == Decided && msg.Stream == Errors {
+			msg.Verdict = msg.Value.verdict(msg.ID.Seq)
+		}
+	case Ended:
+	default:
+		d.Fail(errors.New("no such kind of message"))
+	}
+	if err := d.End(); err != nil {
+		return nil, fmt.Errorf("%v message of %d bytes: %w", msg.Kind, len(b), err)
+	}
+	return msg, nil
+}
+
+var shared errchan.Shared[Message]
+
+// decodeShared is Decode, but what goes to all ranks unchanged is decoded once in
+// a process.
+func decodeShared(b []byte, size int) (*Message, error) {
+	decode := func(b []byte) (*Message, error) { return Decode(b, size) }
+	if len(b) == 0 || Kind(b[0]) == Up {
+		return decode(b)
+	}
+	return shared.Decode(b, decode)
+}

@@ -1,0 +1,65 @@
+// Package ulfmbackend is the error backend that survives the death of processes:
+// revoke, agree and shrink (ULFM), as protocols of our own over any message
+// layer that tells who has died. It must never know what a report says, nor how
+// deaths are detected.
+//
+// It follows Bland et al., "A Proposal for User-Level Failure Mitigation"
+// (paper 001) for what the operations mean; Bouteiller, Bosilca, Dongarra,
+// "Plan B" (paper 000) for revoke; Herault et al., "Practical Scalable Consensus
+// for Pseudo-Synchronous Distributed Systems", SC'15, for agreement; and Engwer
+// et al. (paper 004, section III-C) for what becomes of an error:
+//
+//   - A notice of it floods the binomial graph: a rank that gets it first passes
+//     it on to its neighbours, once (paper 000, section 3). The round number in
+//     it is the epoch that tells a late notice from one of the next error.
+//   - Then all agree. The paper agrees on whether the communicator is corrupted,
+//     shrinks, and gathers the codes. Here one agreement does it all: its value
+//     is the AND of flags, the union of the dead, and the union of the reports.
+//   - If nobody is dead and nobody unwound, the communicator goes on, with its
+//     epoch moved (design rule P3); else it is corrupted for good.
+//
+// # Agreement
+//
+// It is the early-returning agreement (ERA) of Herault et al. over the binomial
+// tree rooted at rank 0. Contributions are combined up the tree; the root
+// decides; the decision goes down, and each rank returns as soon as it has it
+// and has passed it on. Without deaths that is one message each way on each of
+// the n-1 edges, two depths of the tree.
+//
+// Deaths mend the tree, at each rank as it learns of them. A rank's parent is
+// its nearest ancestor that is alive, or, if none is, the lowest living rank,
+// which is the root. A rank whose parent has died tells the new one the last
+// decision it has, if it has one, and its contribution to the current agreement,
+// if that was complete. Values are combined by AND, union and intersection, so
+// that nothing is counted twice.
+//
+// Why it is uniform. Deaths are told accurately: who is told dead is dead. So
+// two roots never live at the same time: each is lower than the next, and dead
+// when the next one begins. Let root r have decided v, and let a living rank z
+// have got it. Consider the chain of ranks that v came down by, from r to z, and
+// on it the first one alive, a. Between two neighbours of the chain, all
+// ancestors of the second below the first are dead; so are those before a on the
+// chain, and r. So a has no living ancestor: it is a child of the new root, or
+// the new root itself. The new root decides only when it has heard all its
+// children, as their parent; and a rank takes a decision from above only from
+// its parent of the moment. So a has either got v before and says so, and then
+// the new root takes it over; or it will not take it any more, and nobody alive
+// has it. Thus no two survivors ever decide differently, whoever dies when. (A
+// rank that decided and died, with all that it had passed the decision to, takes
+// it with it: returning early costs that, in MPI as here. Nobody alive can tell.)
+//
+// Why it ends. A rank waits for its children's contributions and its parent's
+// decision only. Whoever of them dies is replaced at each side, and both sides
+// learn of it. There are finitely many deaths.
+//
+// A rank remembers one decision for those that may ask. That is enough: it
+// contributes to an agreement only when it has the one before, and nobody
+// decides without the contribution of every rank that lives.
+//
+// # Ranks whose program has ended
+//
+// Such a rank still passes on what it gets, but proposes nothing: it counts as
+// dead in agreements. It tells its parent when its whole subtree is like that,
+// so that nobody waits for it. These n-1 messages at the end of a job are the
+// only ones that the channel carries without an error (P6).
+package ulfmbackend

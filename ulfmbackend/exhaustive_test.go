@@ -1,0 +1,495 @@
+package ulfmbackend
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/errchan"
+)
+
+// A universe is one state of a few ranks: their machines, the messages under way,
+// and what their programs have seen. From each state every next event is tried:
+// any message first in its channel arrives, any rank dies, learns of a death, or
+// goes on in its program; what a dead rank has under way to another may get lost
+// at any time. States that were seen before are left out.
+type universe struct {
+	machines []*Machine
+	wires    map[[2]int][]*Message // from, to
+	dead     uint
+	deaths   int // that may still happen
+	programs []program
+}
+
+// program is what a rank does, and what it has seen.
+type program struct {
+	calls   int // agreements it still wants
+	flag    int
+	noticed bool
+	raises  int
+	revokes bool
+	needs   bool // the first dead that it learns of
+	leaves  bool // instead of its last agreement
+	left    bool
+
+	agreed   []errchan.Decision
+	verdicts []*errchan.Verdict
+	revoked  int
+	died     []int
+}
+
+func (u *universe) clone() *universe {
+	v := &universe{dead: u.dead, deaths: u.deaths, wires: maps.Clone(u.wires), programs: slices.Clone(u.programs)}
+	for _, m := range u.machines {
+		v.machines = append(v.machines, m.clone())
+	}
+	for i := range v.programs {
+		p := &v.programs[i]
+		p.agreed, p.verdicts, p.died = slices.Clone(p.agreed), slices.Clone(p.verdicts), slices.Clone(p.died)
+	}
+	return v
+}
+
+func (m *Machine) clone() *Machine {
+	c := *m
+	c.mine, c.reported, c.later = slices.Clone(m.mine), slices.Clone(m.reported), slices.Clone(m.later)
+	c.proposed = maps.Clone(m.proposed)
+	c.out = queue{}
+	return &c
+}
+
+func (u *universe) alive(r int) bool { return u.dead&(1<<r) == 0 }
+
+// key identifies the state.
+func (u *universe) key() [sha256.Size]byte {
+	b := make([]byte, 0, 1024)
+	number := func(vs ...int) {
+		for _, v := range vs {
+			b = binary.AppendVarint(b, int64(v))
+		}
+	}
+	list := func(vs []int) { number(append([]int{len(vs)}, vs...)...) }
+	flags := func(vs ...bool) {
+		for _, v := range vs {
+			b = errchan.AppendTruth(b, v)
+		}
+	}
+	for r, m := range u.machines {
+		flags(u.alive(r))
+		if u.alive(r) {
+			for k, s := range m.streams {
+				flags(s.joined, s.sent, s.last != nil)
+				list(sorted(s.heard.more))
+				number(int(s.heard.bits))
+				b = append(b, Encode(&Message{Kind: Up, Stream: Stream(k), ID: s.id, Value: &s.value})...)
+				if s.last != nil {
+					b = append(b, Encode(&Message{Kind: Up, Value: s.last})...)
+				}
+			}
+			list(m.dead)
+			list(m.missed)
+			flags(m.notices.open, m.early != 0, m.revokes.open, m.unwound, m.left, m.final, m.endedSent)
+			number(int(m.ended.bits), len(m.mine))
+		}
+		p := u.programs[r]
+		flags(p.noticed, p.revokes, p.needs, p.left)
+		number(p.calls, p.raises, p.revoked, len(p.agreed), len(p.verdicts))
+		for _, d := range p.agreed {
+			number(d.Flag)
+			list(d.Dead)
+			list(d.Unacked)
+		}
+		for _, v := range p.verdicts {
+			b = errchan.AppendReports(b, v.Reports)
+			list(v.Dead)
+		}
+		for to := range u.machines {
+			number(len(u.wires[[2]int{r, to}]))
+			for _, msg := range u.wires[[2]int{r, to}] {
+				b = append(b, Encode(msg)...)
+			}
+		}
+	}
+	number(u.deaths)
+	return sha256.Sum256(b)
+}
+
+func sorted(s []int) []int {
+	s = slices.Clone(s)
+	slices.Sort(s)
+	return s
+}
+
+// settle takes notices off the wires that change nothing where they arrive: they
+// may as well arrive at once.
+func (u *universe) settle() {
+	for w, wire := range u.wires {
+		m := u.machines[w[1]]
+		for len(wire) > 0 {
+			round := m.streams[Errors].id.Seq
+			msg := wire[0]
+			late := msg.Kind == Notice && (msg.ID.Seq < round || msg.ID.Seq == round && (m.notices.open || m.final))
+			if !late && (msg.Kind != Revoke || !m.revokes.open) {
+				break
+			}
+			wire = wire[1:]
+		}
+		u.wires[w] = wire
+	}
+}
+
+// feed gives something to rank r and carries out what its machine wants.
+func (u *universe) feed(r int, f func(*Machine)) {
+	m := u.machines[r]
+	f(m)
+	for {
+		o, ok := m.Next()
+		if !ok {
+			return
+		}
+		p := &u.programs[r]
+		switch {
+		case o.Message != nil:
+			msg, err := Decode(Encode(o.Message), m.size)
+			if err != nil {
+				panic(err)
+			}
+			if w := [2]int{r, o.To}; u.alive(o.To) {
+				u.wires[w] = append(u.wires[w][:len(u.wires[w]):len(u.wires[w])], msg)
+			}
+		case o.Noticed != nil:
+			p.noticed = true
+		case o.Resolved != nil:
+			p.noticed = false
+			p.verdicts = append(p.verdicts, o.Resolved)
+		case o.Agreed != nil:
+			p.agreed = append(p.agreed, *o.Agreed.Decision)
+		case o.Revoked != nil:
+			p.revoked++
+		case o.Died != nil:
+			p.died = append(p.died, o.Died.Rank)
+		}
+	}
+}
+
+// events calls visit with each state that may come next, and says what happened.
+func (u *universe) events(visit func(string, func(*universe))) {
+	n := len(u.machines)
+	for r := range n {
+		if !u.alive(r) {
+			continue
+		}
+		p := u.programs[r]
+		if p.leaves && !p.left && len(p.agreed) == p.calls-1 {
+			visit(fmt.Sprintf("%d leaves", r), func(u *universe) {
+				u.programs[r].left = true
+				u.feed(r, (*Machine).Leave)
+			})
+			continue
+		}
+		if p.needs && len(p.died) > 0 {
+			visit(fmt.Sprintf("%d needs a dead rank", r), func(u *universe) {
+				u.programs[r].needs = false
+				u.feed(r, func(m *Machine) { m.Lose(sorted(p.died)) })
+			})
+		}
+		if len(p.agreed) < p.calls && !p.left && !u.machines[r].streams[Calls].joined {
+			visit(fmt.Sprintf("%d proposes", r), func(u *universe) {
+				u.feed(r, func(m *Machine) { m.Propose(m.streams[Calls].id, Value{Flag: p.flag}) })
+			})
+		}
+		if p.raises > 0 {
+			visit(fmt.Sprintf("%d raises", r), func(u *universe) {
+				u.programs[r].raises--
+				u.feed(r, func(m *Machine) { m.Raise([]byte{byte(r), byte(p.raises)}, false) })
+			})
+		} else if p.noticed && !p.left && !u.machines[r].streams[Errors].joined {
+			visit(fmt.Sprintf("%d joins", r), func(u *universe) { u.feed(r, (*Machine).Join) })
+		}
+		if p.revokes {
+			visit(fmt.Sprintf("%d revokes", r), func(u *universe) {
+				u.programs[r].revokes = false
+				u.feed(r, (*Machine).Revoke)
+			})
+		}
+		if u.deaths > 0 {
+			visit(fmt.Sprintf("%d dies", r), func(u *universe) {
+				u.dead |= 1 << r
+				u.deaths--
+				for from := range n {
+					delete(u.wires, [2]int{from, r})
+				}
+			})
+		}
+		for d := range n {
+			if !u.alive(d) && !u.machines[r].isDead(d) {
+				visit(fmt.Sprintf("%d learns that %d has died", r, d), func(u *universe) {
+					u.feed(r, func(m *Machine) { m.Died(d) })
+				})
+			}
+		}
+		for from := range n {
+			w := [2]int{from, r}
+			if len(u.wires[w]) == 0 {
+				continue
+			}
+			msg := u.wires[w][0]
+			visit(fmt.Sprintf("%v %v reaches %d from %d", msg.Kind, msg.ID, r, from), func(u *universe) {
+				u.wires[w] = u.wires[w][1:]
+				u.feed(r, func(m *Machine) {
+					if err := m.Step(from, msg); err != nil {
+						panic(err)
+					}
+				})
+			})
+			if !u.alive(from) {
+				visit(fmt.Sprintf("what %d sent %d is lost", from, r), func(u *universe) { delete(u.wires, w) })
+			}
+		}
+	}
+}
+
+// explore visits every state once, and checks those in which nothing but deaths
+// can happen. It returns how many there were.
+func explore(t *testing.T, start *universe, check func(*universe) error) int {
+	seen := make(map[[sha256.Size]byte]bool)
+	var path []string
+	var visit func(u *universe)
+	visit = func(u *universe) {
+		k := u.key()
+		if seen[k] {
+			return
+		}
+		seen[k] = true
+		over := true
+		u.events(func(what string, change func(*universe)) {
+			over = over && strings.HasSuffix(what, " dies")
+			next := u.clone()
+			path = append(path, what)
+			func() {
+				defer func() {
+					if p := recover(); p != nil {
+						require.FailNow(t, fmt.Sprint(p), strings.Join(path, "\n"))
+					}
+				}()
+				change(next)
+				next.settle()
+			}()
+			visit(next)
+			path = path[:len(path)-1]
+		})
+		if over {
+			if err := check(u); err != nil {
+				require.FailNow(t, err.Error(), strings.Join(path, "\n"))
+			}
+		}
+	}
+	visit(start)
+	return len(seen)
+}
+
+func newUniverse(n, deaths int, program func(rank int) program) *universe {
+	u := &universe{deaths: deaths, wires: make(map[[2]int][]*Message)}
+	for r := range n {
+		u.machines = append(u.machines, NewMachine(r, n, 0))
+		u.programs = append(u.programs, program(r))
+	}
+	return u
+}
+
+func (u *universe) survivors() (ranks []int) {
+	for r := range u.machines {
+		if u.alive(r) {
+			ranks = append(ranks, r)
+		}
+	}
+	return ranks
+}
+
+// H5: agreements end at all survivors, with the same flag and the same dead; the
+// flag is the AND over contributors, among them all survivors.
+func TestAgreementExhaustively(t *testing.T) {
+	for _, test := range []struct{ n, calls, deaths int }{
+		{1, 2, 0}, {2, 2, 1}, {3, 1, 2}, {3, 2, 1}, {4, 1, 1},
+		{3, 2, 2}, {4, 2, 1}, {4, 1, 2}, {5, 1, 1},
+	} {
+		if (testing.Short() || raced) && test.n*test.calls*test.deaths > 6 {
+			continue
+		}
+		t.Run(fmt.Sprintf("%d ranks, %d calls, %d deaths", test.n, test.calls, test.deaths), func(t *testing.T) {
+			t.Parallel()
+			u := newUniverse(test.n, test.deaths, func(r int) program { return program{calls: test.calls, flag: ^(1 << r)} })
+			states := explore(t, u, func(u *universe) error {
+				living := u.survivors()
+				for _, r := range living {
+					p := u.programs[r]
+					if len(p.agreed) != test.calls {
+						return fmt.Errorf("rank %d has %d agreements, expected %d", r, len(p.agreed), test.calls)
+					}
+					if first := u.programs[living[0]]; !slices.EqualFunc(p.agreed, first.agreed, equalDecisions) {
+						return fmt.Errorf("rank %d agreed %v, rank %d %v", living[0], first.agreed, r, p.agreed)
+					}
+					for _, d := range p.agreed {
+						for _, other := range living {
+							if d.Flag&(1<<other) != 0 {
+								return fmt.Errorf("flag %b lacks what rank %d contributed", d.Flag, other)
+							}
+						}
+						for _, x := range d.Dead {
+							if u.alive(x) {
+								return fmt.Errorf("rank %d lives, but %v", x, d)
+							}
+						}
+					}
+				}
+				return nil
+			})
+			t.Log(states, "states")
+		})
+	}
+}
+
+func equalDecisions(a, b errchan.Decision) bool {
+	return a.Flag == b.Flag && slices.Equal(a.Dead, b.Dead) && slices.Equal(a.Unacked, b.Unacked)
+}
+
+// P1, P2, H2: every survivor gets the same verdicts, and each report of a survivor
+// is in one of them, unless a death made one of them the last.
+func TestErrorsExhaustively(t *testing.T) {
+	for _, test := range []struct {
+		n, deaths int
+		raises    []int
+	}{
+		{1, 0, []int{2}}, {2, 1, []int{1, 1}}, {3, 0, []int{1, 1, 1}}, {3, 1, []int{0, 1, 1}}, {3, 1, []int{1, 0, 0}},
+		{3, 2, []int{0, 0, 1}}, {4, 2, []int{0, 0, 1, 0}}, {4, 1, []int{1, 0, 0, 1}}, {5, 1, []int{0, 1, 0, 0, 0}}, {4, 0, []int{0, 1, 0, 1}}, {4, 1, []int{0, 0, 1, 0}}, {4, 1, []int{0, 0, 0, 1}},
+	} {
+		if (testing.Short() || raced) && test.n*test.deaths > 3 {
+			continue
+		}
+		t.Run(fmt.Sprintf("raises %v, %d deaths", test.raises, test.deaths), func(t *testing.T) {
+			t.Parallel()
+			u := newUniverse(test.n, test.deaths, func(r int) program { return program{raises: test.raises[r]} })
+			states := explore(t, u, func(u *universe) error {
+				living := u.survivors()
+				for _, r := range living {
+					p, first := u.programs[r], u.programs[living[0]]
+					if p.noticed || len(p.verdicts) != len(first.verdicts) {
+						return fmt.Errorf("rank %d has %d verdicts (and one open: %t), rank %d %d",
+							r, len(p.verdicts), p.noticed, living[0], len(first.verdicts))
+					}
+					own := 0
+					for i, v := range p.verdicts {
+						w := first.verdicts[i]
+						if v.Round != w.Round || v.Corrupt != w.Corrupt || !slices.Equal(v.Dead, w.Dead) || len(v.Reports) != len(w.Reports) {
+							return fmt.Errorf("rank %d got %+v, rank %d %+v", r, v, living[0], w)
+						}
+						for _, report := range v.Reports {
+							if report.Rank == r {
+								own++
+							}
+						}
+						if v.Corrupt != (len(v.Dead) > 0) || v.Corrupt && i != len(p.verdicts)-1 {
+							return fmt.Errorf("verdict %d of %d is %+v", i, len(p.verdicts), v)
+						}
+					}
+					last := len(p.verdicts) > 0 && p.verdicts[len(p.verdicts)-1].Corrupt
+					if own > test.raises[r] || own < test.raises[r] && !last {
+						return fmt.Errorf("rank %d raised %d, and %d were resolved", r, test.raises[r], own)
+					}
+				}
+				return nil
+			})
+			t.Log(states, "states")
+		})
+	}
+}
+
+// H2: if a survivor meets a dead rank, all get the same last verdict, with it.
+func TestLossesExhaustively(t *testing.T) {
+	for _, test := range []struct{ n, deaths, raises int }{{2, 1, 0}, {3, 1, 1}, {3, 2, 0}, {4, 1, 0}, {4, 2, 0}} {
+		if raced && test.n*test.deaths > 6 {
+			continue // it is one goroutine's work
+		}
+		u := newUniverse(test.n, test.deaths, func(r int) program {
+			p := program{needs: r != 1}
+			if r == test.n-1 {
+				p.raises = test.raises
+			}
+			return p
+		})
+		states := explore(t, u, func(u *universe) error {
+			living := u.survivors()
+			met := slices.ContainsFunc(living, func(r int) bool { return !u.programs[r].needs && r != 1 })
+			for _, r := range living {
+				v, first := u.programs[r].verdicts, u.programs[living[0]].verdicts
+				if len(v) != len(first) {
+					return fmt.Errorf("rank %d has %d verdicts, rank %d %d", r, len(v), living[0], len(first))
+				}
+				if met && (len(v) == 0 || len(v[len(v)-1].Dead) == 0 || !slices.Equal(v[len(v)-1].Dead, first[len(v)-1].Dead)) {
+					return fmt.Errorf("rank %d got %v, rank %d %v", r, v, living[0], first)
+				}
+			}
+			return nil
+		})
+		t.Log(test, states, "states")
+	}
+}
+
+// Ranks whose programs have ended hold nobody up, and count as dead.
+func TestLeavingExhaustively(t *testing.T) {
+	for _, test := range []struct {
+		n, deaths int
+		leave     []int
+	}{{2, 0, []int{0}}, {2, 0, []int{1}}, {3, 1, []int{0}}, {3, 1, []int{2}}, {3, 0, []int{0, 1}}, {4, 0, []int{0, 2}}, {4, 1, []int{2}}, {4, 1, []int{3}}} {
+		u := newUniverse(test.n, test.deaths, func(r int) program {
+			return program{calls: 2, flag: ^(1 << r), leaves: slices.Contains(test.leave, r)}
+		})
+		states := explore(t, u, func(u *universe) error {
+			var first []errchan.Decision
+			for _, r := range u.survivors() {
+				p := u.programs[r]
+				if p.leaves {
+					continue
+				}
+				if first == nil {
+					first = p.agreed
+				}
+				if len(p.agreed) != 2 || !slices.EqualFunc(p.agreed, first, equalDecisions) {
+					return fmt.Errorf("rank %d agreed %v, another %v", r, p.agreed, first)
+				}
+				for _, gone := range test.leave {
+					if !slices.Contains(p.agreed[1].Unacked, gone) {
+						return fmt.Errorf("rank %d agreed %v without rank %d", r, p.agreed[1], gone)
+					}
+				}
+			}
+			return nil
+		})
+		t.Log(test, states, "states")
+	}
+}
+
+// H4: if a survivor revokes, all survivors get to know, once.
+func TestRevokeExhaustively(t *testing.T) {
+	for n := 1; n <= 4; n++ {
+		for deaths := 0; deaths <= min(2, n-1); deaths++ {
+			for by := range n {
+				u := newUniverse(n, deaths, func(r int) program { return program{revokes: r == by || r == n-1} })
+				explore(t, u, func(u *universe) error {
+					for _, r := range u.survivors() {
+						if got := u.programs[r].revoked; got > 1 || got == 0 && (u.alive(by) || u.alive(n-1)) {
+							return fmt.Errorf("rank %d was told %d times", r, got)
+						}
+					}
+					return nil
+				})
+			}
+		}
+	}
+}

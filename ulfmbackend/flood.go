@@ -1,0 +1,77 @@
+package ulfmbackend
+
+import (
+	"slices"
+
+	"github.com/mpicx/go-mpicx/internal/binomial"
+)
+
+// flood is the reliable broadcast of one notice over the binomial graph: deliver
+// and forward once (paper 000, section 3).
+//
+// A rank tells its children in the binomial tree of the rank that began first,
+// the farthest first: that is the fastest way to all of them. Then it tells its
+// other neighbours, for the case that somebody on that way is dead, but for those
+// who are known to have the notice. So most links carry it once.
+type flood struct {
+	open   bool     // this rank has the notice
+	notice *Message // as it came
+	next   int      // how many steps of pull are done
+	told   uint64   // bit i: neighbour i has it
+	beyond []int    // ranks told that are no neighbours
+}
+
+// heard notes that a rank has the notice.
+func (f *flood) heard(t *tree, from int) {
+	if i := binomial.NeighborIndex(t.rank, t.size, from); i >= 0 {
+		f.told |= 1 << i
+	}
+}
+
+// begin says that this rank has the notice.
+func (f *flood) begin(notice *Message) { f.open, f.notice = true, notice }
+
+// mend returns a rank to tell that is no neighbour in the graph, but in the mended
+// tree; or -1. The graph may fall apart when as many have died as a rank has
+// neighbours; the tree, once all know of the deaths, never does.
+func (f *flood) mend(t *tree) int {
+	to := -1
+	find := func(r int) bool {
+		if r >= 0 && binomial.NeighborIndex(t.rank, t.size, r) < 0 && !slices.Contains(f.beyond, r) {
+			to = r
+		}
+		return to < 0
+	}
+	if f.open && len(t.dead) > 0 && find(t.up) {
+		t.eachChild(find)
+	}
+	if to >= 0 {
+		f.beyond = append(f.beyond[:len(f.beyond):len(f.beyond)], to)
+	}
+	return to
+}
+
+// pull returns the next neighbour to tell, or -1. It is asked one by one, so that
+// what is heard meanwhile counts.
+func (f *flood) pull(t *tree) int {
+	for degree := binomial.Degree(t.size); f.open && f.next < 2*degree; {
+		i := degree - 1 - f.next%degree
+		first := f.next < degree
+		f.next++
+		if f.told&(1<<i) != 0 || first && !f.isChild(t, i) {
+			continue
+		}
+		f.told |= 1 << i
+		if to := binomial.Neighbor(t.rank, t.size, i); to >= 0 && !t.isDead(to) {
+			return to
+		}
+	}
+	return f.mend(t)
+}
+
+// isChild says whether neighbour i is a child in the origin's tree.
+func (f *flood) isChild(t *tree, i int) bool {
+	v := (t.rank - f.notice.Origin + t.size) % t.size
+	step := 1 << (i / 2)
+	return i%2 == 0 && v+step < t.size && (v == 0 || step < v&-v)
+}

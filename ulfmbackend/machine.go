@@ -1,0 +1,447 @@
+package ulfmbackend
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// A Kind says what a Message is.
+type Kind byte
+
+const (
+	// Notice says that a round of Errors is open.
+	Notice Kind = iota + 1
+	// Revoke says that the communicator is revoked.
+	Revoke
+	// Up is the contribution of a subtree to an agreement.
+	Up
+	// Decided is what an agreement came to.
+	Decided
+	// Ended says that the programs of the sender's whole subtree have ended.
+	Ended
+)
+
+func (k Kind) String() string {
+	if k < Notice || k > Ended {
+		return fmt.Sprintf("Kind(%d)", byte(k))
+	}
+	return [...]string{"notice", "revoke", "up", "decided", "ended"}[k-Notice]
+}
+
+// A Message is what goes from rank to rank.
+type Message struct {
+	Kind    Kind
+	Stream  Stream            // of Up and Decided
+	ID      errchan.Agreement // of Notice, Up and Decided
+	Origin  int               // of Notice and Revoke: who began
+	Corrupt bool              // of Notice: the verdict will be final
+	Value   *Value            // of Up and Decided
+	Verdict *errchan.Verdict  // of Decided, Errors: what Value means
+}
+
+// An Output is something that a Machine wants done: a message sent, or the client
+// told.
+type Output struct {
+	To       int // of Message
+	Message  *Message
+	Noticed  *Noticed
+	Resolved *errchan.Verdict
+	Agreed   *Agreed
+	Revoked  *Told
+	Died     *Told
+}
+
+// Noticed is the argument list of [errchan.Client]'s method.
+type Noticed struct {
+	Round   uint64
+	By      int
+	Corrupt bool
+}
+
+// Agreed is how an agreement of Calls ended.
+type Agreed struct {
+	ID       errchan.Agreement
+	Decision *errchan.Decision
+}
+
+// Told names a rank: who has died, or told of a revoke.
+type Told struct{ Rank int }
+
+// A Machine is the protocols at one rank. It does no I/O and keeps no time: feed
+// it the rank's decisions, its messages and the deaths it learns of, and carry
+// out what Next returns. Its methods are not safe for concurrent use.
+//
+// The caller's duties: messages between two ranks stay in order; those of a rank
+// that has died may come after its death or not at all, but none before one that
+// is lost; every living rank is told of every death, some time, and of no other.
+type Machine struct {
+	tree
+	streams   [2]stream
+	notices   flood  // of the round under way
+	early     uint64 // notices.told of the round after, which others have begun
+	earlyBad  bool   // and that will be
+	revokes   flood
+	proposed  map[uint64]Value
+	later     []received // of Calls, from ranks that are an epoch ahead
+	ended     set        // children with their subtrees
+	endedSent bool
+
+	mine     []errchan.Report // raised here, in no verdict so far
+	unwound  bool             // the program is gone: it joins every round by itself
+	left     bool             // likewise, and it contributes nothing to Calls
+	leaving  bool             // it counts as dead in the next round
+	missed   []int            // dead because of whom a verdict is to be final, ascending
+	final    bool             // the verdict was a corruption
+	reported []int            // the dead that the client was told of, ascending
+
+	out queue
+}
+
+type received struct {
+	from int
+	msg  *Message
+}
+
+// NewMachine returns the machine of one of size ranks, in epoch e.
+func NewMachine(rank, size int, e transport.Epoch) *Machine {
+	m := &Machine{tree: newTree(rank, size)}
+	m.streams[Errors].begin(errchan.Agreement{})
+	m.streams[Calls].begin(errchan.Agreement{Epoch: e})
+	return m
+}
+
+// Next returns what is to be done next, and whether there is something.
+func (m *Machine) Next() (Output, bool) {
+	if o, ok := m.out.pop(); ok {
+		return o, true
+	}
+	if to := m.notices.pull(&m.tree); to >= 0 {
+		return Output{To: to, Message: m.notices.notice}, true
+	}
+	if to := m.revokes.pull(&m.tree); to >= 0 {
+		return Output{To: to, Message: m.revokes.notice}, true
+	}
+	return Output{}, false
+}
+
+// Raise adds a report of this rank to the round, and joins it. One that comes too
+// late for the round goes to the next. It does nothing after a final verdict.
+func (m *Machine) Raise(data []byte, corrupt bool) {
+	if m.final {
+		return
+	}
+	m.mine = append(m.mine, errchan.Report{Rank: m.rank, Corrupt: corrupt, Data: data})
+	m.unwound = m.unwound || corrupt
+	m.bring(corrupt)
+}
+
+// bring opens the round and brings this rank's reports to it.
+func (m *Machine) bring(corrupt bool) {
+	s := &m.streams[Errors]
+	round := s.id.Seq
+	m.notice(m.rank, corrupt)
+	if !m.final && s.id.Seq == round { // else it had joined already, and was the last
+		m.contribute(Errors, m.reports())
+	}
+}
+
+// Unwind is Raise, corrupt, of a rank that will Leave: it counts as dead.
+func (m *Machine) Unwind(data []byte) {
+	m.leaving = true
+	m.Raise(data, true)
+}
+
+// Lose opens a round because of the dead, among whom there may be ranks whose
+// programs have ended.
+func (m *Machine) Lose(dead []int) {
+	if !m.final && len(dead) > 0 {
+		m.missed = union(m.missed, dead) // the round under way may be decided without them
+		m.notice(m.rank, true)
+	}
+}
+
+// Join agrees to end the open round, if one is open.
+func (m *Machine) Join() {
+	if s := &m.streams[Errors]; m.notices.open && !s.joined {
+		m.contribute(Errors, m.reports())
+	}
+}
+
+// reports is what this rank brings to a round.
+func (m *Machine) reports() Value {
+	v := neutral
+	v.Reports = m.mine
+	if m.leaving {
+		v.Dead = []int{m.rank}
+	}
+	return v
+}
+
+// Revoke revokes the communicator.
+func (m *Machine) Revoke() { m.revoke(m.rank, &Message{Kind: Revoke, Origin: m.rank}) }
+
+func (m *Machine) revoke(by int, notice *Message) {
+	m.revokes.heard(&m.tree, by)
+	if !m.revokes.open {
+		m.revokes.begin(notice)
+		m.out.push(Output{Revoked: &Told{by}})
+	}
+}
+
+// Propose contributes to an agreement of Calls.
+func (m *Machine) Propose(id errchan.Agreement, v Value) {
+	switch s := &m.streams[Calls]; {
+	case m.left:
+	case id == s.id:
+		m.contribute(Calls, v)
+	case id.Epoch == s.id.Epoch && id.Seq > s.id.Seq:
+		if m.proposed == nil {
+			m.proposed = make(map[uint64]Value)
+		}
+		m.proposed[id.Seq] = v
+	}
+}
+
+// Advance begins an epoch: agreements of the one before are over.
+func (m *Machine) Advance(e transport.Epoch) {
+	s := &m.streams[Calls]
+	s.begin(errchan.Agreement{Epoch: e})
+	s.last = nil
+	m.proposed = nil
+	later := m.later
+	m.later = nil
+	for _, r := range later {
+		m.call(r.from, r.msg)
+	}
+}
+
+// Died tells the machine that a process has died.
+func (m *Machine) Died(rank int) {
+	before := m.up
+	if !m.bury(rank) {
+		return
+	}
+	m.report(rank)
+	if m.up != before {
+		m.reparent()
+	}
+	m.retry()
+}
+
+// retry does what may have become possible.
+func (m *Machine) retry() {
+	m.try(Errors)
+	m.try(Calls)
+	m.sendEnded()
+}
+
+// report tells the client that a rank is dead, once.
+func (m *Machine) report(rank int) {
+	if i, found := slices.BinarySearch(m.reported, rank); !found {
+		m.reported = slices.Insert(m.reported, i, rank)
+		m.out.push(Output{Died: &Told{rank}})
+	}
+}
+
+// Leave says that the rank's program has ended.
+func (m *Machine) Leave() {
+	m.left, m.unwound = true, true
+	m.proposed = nil // from now on it counts as dead
+	m.Join()
+	if s := &m.streams[Calls]; !s.joined && s.heard.any() {
+		m.contribute(Calls, m.absent())
+	}
+	m.retry()
+}
+
+// sendEnded tells the parent that nobody below needs to be waited for. A rank that
+// has something to report does.
+func (m *Machine) sendEnded() {
+	if m.left && len(m.mine) == 0 && !m.endedSent && m.up >= 0 && m.covers(&m.ended, &set{}) {
+		m.endedSent = true
+		m.send(m.up, &Message{Kind: Ended})
+	}
+}
+
+// endedRanks returns the ranks of the subtrees that have ended.
+func (m *Machine) endedRanks() (ranks []int) {
+	if !m.ended.any() {
+		return nil
+	}
+	m.eachChild(func(c int) bool {
+		if m.ended.has(&m.tree, c) {
+			for r := c; r < min(c+c&-c, m.size); r++ {
+				ranks = append(ranks, r)
+			}
+		}
+		return true
+	})
+	slices.Sort(ranks)
+	return ranks
+}
+
+// Step takes a message. It returns an error for one that no rank sends.
+func (m *Machine) Step(from int, msg *Message) error {
+	if from < 0 || from >= m.size || from == m.rank {
+		return fmt.Errorf("%v from rank %d, expected one of %d others", msg.Kind, from, m.size-1)
+	}
+	switch round := m.streams[Errors].id.Seq; {
+	case msg.Kind == Revoke:
+		m.revoke(from, msg)
+	case msg.Kind == Ended:
+		m.ended.add(&m.tree, from)
+		if !m.ended.isOwn(&m.tree, from) { // its parent may have died with a verdict: nobody waited for it
+			m.answer(from, Errors)
+		}
+		m.retry()
+	case msg.Kind == Notice && msg.ID.Seq == round:
+		m.noticed(from, msg)
+	case msg.Kind == Notice && msg.ID.Seq == round+1:
+		m.expect(from, msg.Corrupt)
+	case msg.Kind == Notice && msg.ID.Seq < round:
+		// late: the round is over
+	case msg.Kind != Up && msg.Kind != Decided || msg.ID.Seq > m.streams[msg.Stream].id.Seq && msg.Stream == Errors:
+		return fmt.Errorf("unexpected %v %d from rank %d (rank %d of %d, round %d)", msg.Kind, msg.ID.Seq, from, m.rank, m.size, round)
+	case msg.Stream == Calls:
+		m.call(from, msg)
+	case msg.Kind == Up:
+		m.heardUp(from, msg)
+	default:
+		m.heardDecision(from, msg)
+	}
+	return nil
+}
+
+// call takes a message of Calls, or keeps it for its epoch.
+func (m *Machine) call(from int, msg *Message) {
+	switch s := &m.streams[Calls]; {
+	case msg.ID.Epoch.Stale(s.id.Epoch):
+	case msg.ID.Epoch != s.id.Epoch:
+		m.later = append(m.later, received{from, msg})
+	case msg.Kind == Up:
+		m.heardUp(from, msg)
+	default:
+		m.heardDecision(from, msg)
+	}
+}
+
+// notice opens the round for what this rank knows from another, or itself, by no
+// notice.
+func (m *Machine) notice(from int, corrupt bool) {
+	m.notices.heard(&m.tree, from)
+	if !m.notices.open && !m.final {
+		m.noticed(from, &Message{Kind: Notice, ID: m.streams[Errors].id, Origin: from, Corrupt: corrupt})
+	}
+}
+
+// noticed opens the round, and has the others told.
+func (m *Machine) noticed(from int, msg *Message) {
+	m.notices.heard(&m.tree, from)
+	if m.notices.open || m.final {
+		return
+	}
+	m.notices.begin(msg)
+	m.out.push(Output{Noticed: &Noticed{msg.ID.Seq, from, msg.Corrupt}})
+	if m.unwound {
+		m.Join()
+	}
+}
+
+// expect notes that the next round is open elsewhere.
+func (m *Machine) expect(from int, corrupt bool) {
+	var f flood
+	f.heard(&m.tree, from)
+	m.early |= f.told
+	m.earlyBad = m.earlyBad || corrupt
+}
+
+// resolved tells the client the verdict, and begins the next round if there is
+// more to resolve.
+func (m *Machine) resolved(v *errchan.Verdict) {
+	for _, r := range v.Reports { // in the order they were raised: the first of mine
+		if r.Rank == m.rank && len(m.mine) > 0 {
+			m.mine = m.mine[1:]
+		}
+	}
+	for _, r := range v.Dead {
+		m.report(r)
+	}
+	m.out.push(Output{Resolved: v})
+	early, bad := m.early, m.earlyBad
+	m.notices, m.early, m.earlyBad = flood{told: early}, 0, false
+	switch m.final = v.Corrupt; {
+	case m.final:
+		m.mine = nil
+	case len(m.mine) > 0:
+		m.bring(m.unwound)
+	case len(m.missed) > 0:
+		m.notice(m.rank, true)
+	case early != 0:
+		m.notice(m.rank, bad)
+	}
+	m.sendEnded()
+}
+
+func (m *Machine) send(to int, msg *Message) { m.out.push(Output{To: to, Message: msg}) }
+
+// Waiting says what the open round and agreements wait for; it is empty when
+// there are none.
+func (m *Machine) Waiting() string {
+	var all []string
+	if s := &m.streams[Errors]; m.notices.open {
+		all = append(all, fmt.Sprintf("round %d waits for %s", s.id.Seq, m.missing(s)))
+	}
+	if s := &m.streams[Calls]; s.joined {
+		all = append(all, fmt.Sprintf("agreement %d waits for %s", s.id.Seq, m.missing(s)))
+	} else if len(m.proposed) > 0 {
+		all = append(all, fmt.Sprintf("later agreements wait for agreement %d, to which this rank has to contribute", s.id.Seq))
+	}
+	return strings.Join(all, "; ")
+}
+
+func (m *Machine) missing(s *stream) string {
+	var names []string
+	if !s.joined {
+		names = append(names, "this rank to join")
+	}
+	m.eachChild(func(c int) bool {
+		if s.heard.has(&m.tree, c) || m.ended.has(&m.tree, c) {
+			return true
+		}
+		if last := min(c+c&-c, m.size) - 1; last > c {
+			names = append(names, fmt.Sprintf("one of ranks %d to %d", c, last))
+		} else {
+			names = append(names, fmt.Sprintf("rank %d", c))
+		}
+		return true
+	})
+	if s.sent {
+		names = append(names, "the decision")
+	}
+	return strings.Join(names, ", ")
+}
+
+func (s *set) any() bool { return s.bits != 0 || len(s.more) > 0 }
+
+// queue is a list of outputs.
+type queue struct {
+	first int
+	items []Output
+}
+
+func (q *queue) push(o Output) { q.items = append(q.items, o) }
+
+func (q *queue) pop() (Output, bool) {
+	if q.first == len(q.items) {
+		q.first, q.items = 0, q.items[:0]
+		return Output{}, false
+	}
+	o := q.items[q.first]
+	q.items[q.first] = Output{}
+	q.first++
+	return o, true
+}

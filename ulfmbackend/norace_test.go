@@ -1,0 +1,5 @@
+//go:build !race
+
+package ulfmbackend
+
+const raced = false

@@ -1,0 +1,131 @@
+package ulfmbackend
+
+import (
+	"slices"
+
+	"github.com/mpicx/go-mpicx/internal/binomial"
+)
+
+// tree is the binomial tree rooted at rank 0 as one rank sees it: mended where
+// others have died.
+type tree struct {
+	rank, size int
+	up         int   // the parent; -1: this rank is the root
+	arity      int   // children in the tree that nobody has died from
+	dead       []int // that this rank knows of, ascending
+}
+
+func newTree(rank, size int) tree {
+	t := tree{rank: rank, size: size, up: -1, arity: binomial.Children(rank, size)}
+	if rank > 0 {
+		t.up = binomial.Parent(rank)
+	}
+	return t
+}
+
+func (t *tree) isDead(rank int) bool {
+	_, found := slices.BinarySearch(t.dead, rank)
+	return found
+}
+
+// bury notes that a rank has died. It says whether that is news.
+func (t *tree) bury(rank int) bool {
+	i, found := slices.BinarySearch(t.dead, rank)
+	if found || rank == t.rank {
+		return false
+	}
+	t.dead = slices.Insert(slices.Clone(t.dead), i, rank) // values share the old one
+	t.up = t.parent()
+	return true
+}
+
+// parent returns the nearest living ancestor, else the lowest living rank if that
+// is another, else -1.
+func (t *tree) parent() int {
+	for p := t.rank; p != 0; {
+		if p = binomial.Parent(p); !t.isDead(p) {
+			return p
+		}
+	}
+	lowest := 0
+	for lowest < len(t.dead) && t.dead[lowest] == lowest {
+		lowest++
+	}
+	if lowest < t.rank {
+		return lowest
+	}
+	return -1
+}
+
+// eachChild calls visit for the living ranks whose parent this one is, until it
+// returns false.
+func (t *tree) eachChild(visit func(int) bool) {
+	if t.below(t.rank, visit) && t.rank > 0 && t.up < 0 {
+		t.below(0, visit) // those without a living ancestor
+	}
+}
+
+func (t *tree) isChild(rank int) bool {
+	found := false
+	t.eachChild(func(c int) bool {
+		found = c == rank
+		return !found
+	})
+	return found
+}
+
+// below visits the living among a rank's children, and for a dead one its: the
+// one with the largest subtree first, which has the longest way to go.
+func (t *tree) below(rank int, visit func(int) bool) bool {
+	for k := binomial.Children(rank, t.size) - 1; k >= 0; k-- {
+		c := binomial.Child(rank, k)
+		switch {
+		case c == t.rank: // the root, on the way down from rank 0
+		case !t.isDead(c):
+			if !visit(c) {
+				return false
+			}
+		case !t.below(c, visit):
+			return false
+		}
+	}
+	return true
+}
+
+// A set is a set of children: those of the unmended tree as bits, others, of
+// which there are few, as a list.
+type set struct {
+	bits uint32
+	more []int
+}
+
+// isOwn says whether rank is a child in the unmended tree.
+func (*set) isOwn(t *tree, rank int) bool { return rank > t.rank && binomial.Parent(rank) == t.rank }
+
+func (s *set) add(t *tree, rank int) {
+	if s.isOwn(t, rank) {
+		s.bits |= 1 << binomial.ChildIndex(rank)
+	} else if !slices.Contains(s.more, rank) {
+		s.more = append(s.more[:len(s.more):len(s.more)], rank)
+	}
+}
+
+func (s *set) has(t *tree, rank int) bool {
+	if s.isOwn(t, rank) {
+		return s.bits&(1<<binomial.ChildIndex(rank)) != 0
+	}
+	return slices.Contains(s.more, rank)
+}
+
+// covers says whether each child is in one of the sets.
+func (t *tree) covers(a, b *set) bool {
+	if len(t.dead) == 0 {
+		return a.bits|b.bits == 1<<t.arity-1
+	}
+	all := true
+	t.eachChild(func(c int) bool {
+		all = a.has(t, c) || b.has(t, c)
+		return all
+	})
+	return all
+}
