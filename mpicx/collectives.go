@@ -57,7 +57,7 @@ func (r *collectiveRun) Ended(err error) {
 		r.promise, r.finish = nil, nil
 		r.comm.idleRuns.put(r)
 	}
-	p.Complete(struct{}{}, mpiError(name, err))
+	p.Complete(struct{}{}, r.comm.failure(name, err))
 }
 
 // check returns an error for the first bad argument.

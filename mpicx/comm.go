@@ -24,6 +24,8 @@ type Comm struct {
 	rank, size int           // t's
 	keeper     future.Keeper // of its futures: (*keeper)(c)
 	channel    errchan.Channel
+	mitigator  errchan.Mitigator // the same, with the ULFM backend; else nil
+	errhandler atomic.Int32
 	parent     *Comm // nil: the world
 	generation int
 	name       string
@@ -46,14 +48,16 @@ type Comm struct {
 	}
 }
 
-// newComm makes a communicator of t, whose error channel is opened over dup.
-func newComm(p *proc, t, dup transport.Comm, parent *Comm, name string) *Comm {
+// newComm makes a communicator of t, to be used once its error channel is open.
+func newComm(p *proc, t transport.Comm, parent *Comm, name string) *Comm {
 	c := &Comm{proc: p, t: t, rank: t.Rank(), size: t.Size(), parent: parent, name: name}
 	c.keeper = (*keeper)(c)
 	if parent != nil {
 		c.generation = parent.generation + 1
+		c.errhandler.Store(parent.errhandler.Load())
+	} else {
+		p.world = c
 	}
-	c.channel = openChannel(dup, (*listener)(c))
 	return c
 }
 
@@ -98,6 +102,7 @@ func (c *Comm) begin() (transport.Epoch, error) {
 	if !c.isTroubled() {
 		return epoch, nil
 	}
+	c.proc.exitIfDead()
 	return epoch, c.unreported()
 }
 
@@ -122,7 +127,8 @@ func (c *Comm) Dup() *future.Future[*Comm] {
 	}
 	seq := c.sequence(epoch)
 	f, p := keptBy[*Comm](c)
-	c.derive(transport.Name{Epoch: epoch, Seq: uint64(seq)}, nil, fmt.Sprintf("%s.dup%d", c.name, seq), p)
+	made := c.agreed("Dup", epoch, p)
+	c.derive(transport.Name{Epoch: epoch, Seq: uint64(seq)}, nil, fmt.Sprintf("%s.dup%d", c.name, seq), made)
 	return f
 }
 
@@ -143,10 +149,12 @@ func (c *Comm) Split(color, key int) *future.Future[*Comm] {
 	seq := c.sequence(epoch)
 	all := make([]int, 2*c.Size())
 	f, p := keptBy[*Comm](c)
+	made := c.agreed("Split", epoch, p)
 	gather := &collective.Allgather{Gather: collective.Gather{Send: bytesOf([]int{color, key}), Recv: bytesOf(all)}}
-	new(collective.Exchange).Start(c.t, epoch, transport.AnyTag-seq, gather, ender(func(err error) {
+	x := &collective.Exchange{Name: "Split"}
+	x.Start(c.t, epoch, transport.AnyTag-seq, gather, ender(func(err error) {
 		if err != nil || color == Undefined {
-			p.Complete(nil, mpiError("Split", err))
+			made(nil, err)
 			return
 		}
 		var members []int
@@ -157,7 +165,7 @@ func (c *Comm) Split(color, key int) *future.Future[*Comm] {
 		}
 		slices.SortStableFunc(members, func(a, b int) int { return cmp.Compare(all[2*a+1], all[2*b+1]) })
 		name := transport.Name{Epoch: epoch, Seq: uint64(seq), Color: color + 1}
-		c.derive(name, members, fmt.Sprintf("%s.split%d(%d)", c.name, seq, color), p)
+		c.derive(name, members, fmt.Sprintf("%s.split%d(%d)", c.name, seq, color), made)
 	}))
 	return f
 }
@@ -169,18 +177,18 @@ func (f ender) Ended(err error) { f(err) }
 
 // derive makes a communicator and its error channel, and has errors of c
 // interrupt it.
-func (c *Comm) derive(name transport.Name, members []int, called string, p *future.Promise[*Comm]) {
+func (c *Comm) derive(name transport.Name, members []int, called string, made func(*Comm, error)) {
 	c.t.Sub(name, members, func(t transport.Comm, err error) {
 		if err != nil {
-			p.Complete(nil, mpiError("Sub", err))
+			made(nil, err)
 			return
 		}
 		t.Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, err error) {
 			if err != nil {
-				p.Complete(nil, mpiError("Sub", err))
+				made(nil, err)
 				return
 			}
-			d := newComm(c.proc, t, dup, c, called)
+			d := newComm(c.proc, t, c, called)
 			d.worldRanks = c.worldRanks
 			if members != nil {
 				d.worldRanks = make([]int, len(members))
@@ -188,20 +196,21 @@ func (c *Comm) derive(name transport.Name, members []int, called string, p *futu
 					d.worldRanks[i] = c.worldRank(r)
 				}
 			}
-			p.Complete(d, c.adopt(d, name.Epoch))
+			d.openChannel(dup)
+			made(d, c.adopt(d, name.Epoch))
 		})
 	})
 }
 
 // Close ends the use of the communicator. It is collective: it waits for all
 // ranks, so that an error of a peer that has not come so far still arrives here.
-// Then the communicator stays open. On a corrupted communicator Close waits for
-// nobody and returns nil.
+// Then the communicator stays open. On a communicator that is corrupted, revoked
+// or has dead ranks, Close waits for nobody and returns nil.
 func (c *Comm) Close(ctx context.Context) error {
 	if c.trouble.isClosed() {
 		return mpiErrorf("Close", ClassComm, "%s is closed already", c.name)
 	}
-	if err := c.Barrier().Wait(ctx); err != nil && !c.isCorrupted() {
+	if err := c.Barrier().Wait(ctx); err != nil && !c.isCorrupted() && !isDeath(err) {
 		return err
 	}
 	c.close()

@@ -11,7 +11,7 @@
 // returns a future at once, and the future's Wait says how it ended. Starting an
 // operation never fails and never blocks.
 //
-// What Wait returns is nil, a context's cause, or one of three errors:
+// What Wait returns is nil, a context's cause, or one of these errors:
 //
 //   - *[PropagatedError]: ranks signalled errors, by [Comm.Try], [Comm.Signal] or
 //     [Comm.SignalError]. Every rank has the same one, once, and the communicator
@@ -20,6 +20,11 @@
 //     communicator is of no use any more.
 //   - *[MPIError]: this operation, at this rank: a bad argument, a message that
 //     does not fit.
+//   - With -tags ulfm and [ErrorsReturn]: *[ProcFailedError], [ErrRevoked] and
+//     [ErrProcFailedPending], of which the last is not final.
+//
+// Processes that die are seen with -tags ulfm. Then [Comm.Shrink] makes a
+// communicator of those that live, and [Comm.Agree] lets them decide alike.
 //
 // The package must never know how errors spread (backends do) or how messages do
 // (transports).

@@ -183,8 +183,12 @@ var (
 )
 
 // A ProcFailedError says that processes which the operation involves have died
-// (MPI_ERR_PROC_FAILED).
-type ProcFailedError struct{ Ranks []int }
+// (MPI_ERR_PROC_FAILED). Agree and the making of communicators report it at all
+// ranks alike, other operations where it matters.
+type ProcFailedError struct {
+	Ranks []int // some of them, in the communicator of the operation
+	Flag  int   // of Agree: what was agreed on all the same
+}
 
 func (e *ProcFailedError) Error() string {
 	return fmt.Sprintf("mpicx: processes of ranks %v have died", e.Ranks)

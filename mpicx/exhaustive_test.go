@@ -24,6 +24,7 @@ const (
 	signalFault                  // calls SignalError
 	panicFault                   // these two unwind, and corrupt
 	goexitFault
+	dieFault // dies; only where the backend sees that
 )
 
 // places is how many places the program has where a fault can be.
@@ -43,6 +44,7 @@ type subject struct {
 	faults   [places]fault
 	raised   []*placeError // in order
 	verdicts []*mpicx.PropagatedError
+	dead     bool
 }
 
 // at is a place.
@@ -66,6 +68,9 @@ func (s *subject) at(ctx context.Context, place int) {
 		panic(e)
 	case goexitFault:
 		runtime.Goexit()
+	case dieFault:
+		s.dead = true
+		mpicxtest.Die(s.world)
 	}
 }
 
@@ -202,6 +207,7 @@ func play(t *testing.T, faults [][places]fault) {
 	subjects := make([]*subject, n)
 	finals := make([]error, n)
 	unwound := make([]bool, n)
+	shrunk := make([]int, n)
 	mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
 		me := world.Rank()
 		s := &subject{world: world, faults: faults[me]}
@@ -222,24 +228,42 @@ func play(t *testing.T, faults [][places]fault) {
 		if again := world.Barrier().Wait(ctx); again != finals[me] {
 			return fmt.Errorf("it is final, but %v follows %v", again, finals[me])
 		}
-		return nil
+		if c := finals[me].(*mpicx.CommCorruptedError); len(c.Failures) > 0 || len(c.Dead) == 0 {
+			return nil
+		}
+		small, err := world.Shrink().Get(ctx) // all who live are here
+		if err != nil {
+			return err
+		}
+		shrunk[me] = small.Size()
+		return allowed(exchange(ctx, small, 0), func(err error) bool { return err == nil || corrupted(err) })
 	})
 	if t.Failed() {
 		t.Logf("faults of ranks × places: %v", faults)
 		return
 	}
 	raised := make(map[placeError]int) // how often it is in a verdict
-	for _, s := range subjects {
+	var dead, living []int
+	for r, s := range subjects {
 		for _, e := range s.raised {
 			raised[*e] = 0
 		}
+		if unwound[r] = unwound[r] && !s.dead; s.dead {
+			dead = append(dead, r)
+		} else {
+			living = append(living, r)
+		}
 	}
-	corrupt := slices.Contains(unwound, true)
+	if len(living) == 0 {
+		return
+	}
+	corrupt := slices.Contains(unwound, true) || dead != nil
 
 	// The verdicts of errors are the same at all ranks, each failure was raised,
 	// and no error is in two of them.
-	most := slices.MaxFunc(subjects, func(a, b *subject) int { return len(a.verdicts) - len(b.verdicts) })
-	for r, s := range subjects {
+	most := subjects[slices.MaxFunc(living, func(a, b int) int { return len(subjects[a].verdicts) - len(subjects[b].verdicts) })]
+	for _, r := range living {
+		s := subjects[r]
 		if !unwound[r] { // else its program may have been gone when the last came
 			require.Len(t, s.verdicts, len(most.verdicts), "verdicts of rank %d and %d: %v %v, faults %v",
 				r, most.world.Rank(), s.verdicts, most.verdicts, faults)
@@ -263,16 +287,23 @@ func play(t *testing.T, faults [][places]fault) {
 			}
 		}
 	}
-	for r, err := range finals {
+	for _, r := range living {
+		err := finals[r]
 		if !corrupt {
 			require.NoError(t, err)
 			continue
 		}
 		c, is := errors.AsType[*mpicx.CommCorruptedError](err)
 		require.True(t, is, "rank %d got %v, faults %v", r, err, faults)
-		first, _ := errors.AsType[*mpicx.CommCorruptedError](finals[0])
-		require.Equal(t, first.Failures, c.Failures, "rank %d and 0, faults %v", r, faults)
-		require.NotEmpty(t, c.Failures)
+		first, _ := errors.AsType[*mpicx.CommCorruptedError](finals[living[0]])
+		require.Equal(t, first.Failures, c.Failures, "rank %d and %d, faults %v", r, living[0], faults)
+		require.Equal(t, first.Dead, c.Dead, "rank %d and %d, faults %v", r, living[0], faults)
+		require.NotEmpty(t, len(c.Failures)+len(c.Dead))
+		require.Subset(t, dead, c.Dead)
+		require.Equal(t, shrunk[living[0]], shrunk[r], "size after Shrink, faults %v", faults)
+		if len(c.Failures) == 0 {
+			require.Equal(t, len(living), shrunk[r], "all have died before anybody can shrink, faults %v", faults)
+		}
 		for _, f := range c.Failures {
 			require.True(t, unwound[f.Rank], "rank %d unwound, says %v; faults %v", f.Rank, c, faults)
 		}
@@ -285,6 +316,9 @@ func play(t *testing.T, faults [][places]fault) {
 		}
 	}
 
+	if dead != nil {
+		return
+	}
 	// Nobody can hear of another's error before place 0: all are in the first
 	// verdict (P2), with what others raise at later places before they hear of it.
 	var first, unwinding []int
@@ -343,6 +377,9 @@ func outcome(fn func() error) (how any, err error) {
 // ranks, from 1 to 4 of them, for each kind of fault.
 func TestExhaustive(t *testing.T) {
 	kinds := map[string]fault{"throw": throwFault, "signal": signalFault, "panic": panicFault, "goexit": goexitFault}
+	if mpicx.Backend == "ulfm" {
+		kinds["die"] = dieFault
+	}
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -394,6 +431,9 @@ func TestRandomFaults(t *testing.T) {
 		most := 2
 		if rnd.IntN(3) == 0 {
 			most = 4
+			if mpicx.Backend == "ulfm" {
+				most = 5
+			}
 		}
 		share := 1 + rnd.IntN(40)
 		faults := make([][places]fault, n)

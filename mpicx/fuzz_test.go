@@ -104,5 +104,5 @@ func TestFailureText(t *testing.T) {
 	require.True(t, strings.HasSuffix(cut(long, MaxMessage), "…"))
 	require.Equal(t, "a\uFFFDb", cut("a\xffb", 99))
 	require.Equal(t, "its error channel got a message that makes no sense", decodeFailure(errchan.Report{}).Message)
-	require.LessOrEqual(t, len(Failure{Message: cut(long, MaxMessage), Origin: long}.encode()), 4096, "blackchannel.MaxData")
+	require.LessOrEqual(t, len(Failure{Message: cut(long, MaxMessage), Origin: long}.encode()), 4096, "errchan.MaxData")
 }

@@ -24,10 +24,20 @@ func init() {
 		c := comm.(*Comm)
 		c.keeper = &bareKeeper{(*keeper)(c), future.NewPlace()}
 	}
-	hook.Die = func(comm any) { comm.(*Comm).proc.dead.Store(true) }
+	hook.Die = func(comm any) {
+		c := comm.(*Comm)
+		c.proc.die()
+		if c.mitigator != nil {
+			c.t.Die()
+		}
+	}
+	hook.Backend = func(name string) any { return Option(func(o *options) { o.backend = name }) }
 	hook.Progress = func(comm any) string { return comm.(*Comm).progress() }
 	hook.Abort = func(comm any, err error) {
 		c := comm.(*Comm)
+		if c.mitigator != nil && c.proc.dead.Load() {
+			return // it takes no part, and nobody waits for it
+		}
 		c.proc.dead.Store(false)
 		c.raise(newFailure(err, 0), true, err)
 		c.proc.attend()

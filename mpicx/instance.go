@@ -32,7 +32,7 @@ func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 	if o.err != nil {
 		return nil, o.err
 	}
-	world, err := newWorld(startTransport(1)[0], o)
+	world, err := newWorld(startTransport(1, o.backend)[0], o)
 	if err != nil {
 		return nil, err
 	}

@@ -69,6 +69,7 @@ func (k *keeper) Troubled() bool { return (*Comm)(k).isTroubled() }
 func (k *keeper) Verdict(ctx context.Context) error { return (*Comm)(k).verdict(ctx) }
 
 func (k *keeper) TryVerdict() (bool, error) {
+	k.proc.exitIfDead()
 	wait, err := (*Comm)(k).report()
 	if err == nil && wait != nil {
 		k.proc.join()

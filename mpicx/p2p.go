@@ -48,7 +48,7 @@ func Probe[T Scalar](c *Comm, source, tag int) *future.Future[Status] {
 
 // RecvSlice is Recv of a message of any length, into a new slice.
 func RecvSlice[T Scalar](c *Comm, source, tag int) *future.Future[[]T] {
-	o := &sliceOp[T]{}
+	o := &sliceOp[T]{comm: c}
 	o.Keep(c.keeper)
 	o.request = transport.Request{Peer: source, Tag: tag, Done: o, Alloc: func(n int) []byte {
 		o.slice = make([]T, (n+sizeOf[T]()-1)/sizeOf[T]())
@@ -63,21 +63,24 @@ func RecvSlice[T Scalar](c *Comm, source, tag int) *future.Future[[]T] {
 		return o.Future()
 	}
 	c.t.Irecv(&o.request)
+	c.receiving(source)
 	return o.Future()
 }
 
 type sliceOp[T Scalar] struct {
 	future.Promise[[]T]
+	comm    *Comm
 	request transport.Request
 	slice   []T
 }
 
 func (o *sliceOp[T]) Completed(r *transport.Request) {
-	_, err := status("RecvSlice", r, sizeOf[T]())
+	_, err := o.comm.status("RecvSlice", r, sizeOf[T]())
 	o.Complete(o.slice, err)
 }
 
 func (o *sliceOp[T]) operation() string { return "RecvSlice" }
+func (o *sliceOp[T]) disturb(err error) { o.Disturb(err) }
 
 // receive starts a receive or a probe.
 func (c *Comm) receive(kind transport.Kind, buf []byte, source, tag, size int) *future.Future[Status] {
@@ -97,8 +100,10 @@ func (c *Comm) receive(kind transport.Kind, buf []byte, source, tag, size int) *
 		o.Completed(r)
 	case kind == transport.Receiving:
 		c.t.Irecv(r)
+		c.receiving(source)
 	default:
 		c.t.Probe(r)
+		c.receiving(source)
 	}
 	return p.Future()
 }
@@ -119,10 +124,12 @@ func (o *receiveOp) operation() string {
 	return "Recv"
 }
 
+func (o *receiveOp) disturb(err error) { o.promise.Disturb(err) }
+
 // Completed ends the operation.
 func (o *receiveOp) Completed(r *transport.Request) {
 	p := o.promise
-	s, err := status(o.operation(), r, o.size)
+	s, err := o.comm.status(o.operation(), r, o.size)
 	o.promise, r.Buf, r.Err = nil, nil, nil
 	o.comm.idleReceives.put(o)
 	p.Complete(s, err)
@@ -131,6 +138,7 @@ func (o *receiveOp) Completed(r *transport.Request) {
 // sendOp is a send under way.
 type sendOp struct {
 	future.Promise[Status]
+	comm    *Comm
 	request transport.Request
 	name    string
 	size    int
@@ -147,7 +155,7 @@ func (c *Comm) send(name string, buf []byte, dest, tag, size int, mode transport
 	if mode == 0 && c.t.TrySend(dest, tag, epoch, buf) {
 		return c.sent(Status{c.rank, tag, len(buf) / size})
 	}
-	o := &sendOp{name: name, size: size}
+	o := &sendOp{comm: c, name: name, size: size}
 	o.Keep(c.keeper)
 	o.request = transport.Request{Buf: buf, Peer: dest, Tag: tag, Mode: mode, Epoch: epoch, Done: o}
 	c.t.Isend(&o.request)
@@ -157,7 +165,7 @@ func (c *Comm) send(name string, buf []byte, dest, tag, size int, mode transport
 // Completed ends the operation.
 func (o *sendOp) Completed(r *transport.Request) {
 	r.Buf = nil
-	s, err := status(o.name, r, o.size)
+	s, err := o.comm.status(o.name, r, o.size)
 	o.Complete(s, err)
 }
 
@@ -196,10 +204,10 @@ func (c *Comm) checkPoint(op string, peer, tag, least int) error {
 	return nil
 }
 
-func status(op string, r *transport.Request, size int) (Status, error) {
+func (c *Comm) status(op string, r *transport.Request, size int) (Status, error) {
 	s := Status{r.Status.Source, r.Status.Tag, r.Status.Bytes / size}
 	if r.Err != nil {
-		return s, mpiError(op, r.Err)
+		return s, c.failure(op, r.Err)
 	}
 	if s.Count*size != r.Status.Bytes {
 		return s, mpiErrorf(op, ClassType, "message of %d bytes from rank %d with tag %d, expected a multiple of the %d bytes of an element",
@@ -217,7 +225,8 @@ func mpiError(op string, err error) error {
 	var common future.Common
 	var own *MPIError
 	var panicked *future.Panicked
-	if errors.As(err, &common) || errors.As(err, &own) || errors.As(err, &panicked) {
+	var dead *ProcFailedError
+	if errors.As(err, &common) || errors.As(err, &own) || errors.As(err, &panicked) || errors.As(err, &dead) || err == ErrRevoked {
 		return err
 	}
 	class := ClassOther

@@ -16,8 +16,10 @@ import (
 // computes, it joins at its next operation, so that an error which it raises
 // before is resolved with the others (P2).
 type proc struct {
-	rank int
-	log  *slog.Logger // nil: silent
+	rank    int
+	backend string
+	log     *slog.Logger // nil: silent
+	world   *Comm
 
 	// inside is the communicator that a goroutine of the rank waits on, in place;
 	// nil: none does.
@@ -27,9 +29,11 @@ type proc struct {
 	// wait, channels that are watched, and that the rank has left.
 	extra atomic.Int32
 
-	dead atomic.Bool // mpicxtest.Die ended it
+	dead    atomic.Bool // mpicxtest.Die ended it, or its transport did
+	leaving atomic.Bool // the program has ended
 
 	mu       sync.Mutex
+	changed  chan struct{} // closed at the next verdict on any communicator; nil: nobody waits
 	unjoined []debt
 	owing    atomic.Int32
 }
@@ -40,8 +44,8 @@ type debt struct {
 	round uint64
 }
 
-func newProc(rank int, log *slog.Logger) *proc {
-	return &proc{rank: rank, log: log, place: future.NewPlace()}
+func newProc(rank int, backend string, log *slog.Logger) *proc {
+	return &proc{rank: rank, backend: backend, log: log, place: future.NewPlace()}
 }
 
 // enter begins an operation on c that may block; leave ends it.
@@ -80,6 +84,26 @@ func (p *proc) attending() bool {
 func (p *proc) attend() {
 	p.extra.Add(1)
 	p.join()
+}
+
+// nextChange returns a channel that is closed when there is a verdict to look for,
+// on whichever communicator: an error of one may end a wait for that of another.
+func (p *proc) nextChange() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.changed == nil {
+		p.changed = make(chan struct{})
+	}
+	return p.changed
+}
+
+func (p *proc) change() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.changed != nil {
+		close(p.changed)
+		p.changed = nil
+	}
 }
 
 // owes notes that c has a round that this rank has to join.

@@ -316,6 +316,9 @@ func TestF1BadArguments(t *testing.T) {
 			{world.Shrink(), mpicx.ClassUnsupported, []string{"Shrink", "ulfm"}},
 		} {
 			err := test.f.Wait(ctx)
+			if test.class == mpicx.ClassUnsupported && mpicx.Backend == "ulfm" {
+				continue
+			}
 			var e *mpicx.MPIError
 			if !errors.As(err, &e) || e.Class != test.class {
 				return fmt.Errorf("%d: %v, expected class %v", i, err, test.class)
@@ -326,8 +329,11 @@ func TestF1BadArguments(t *testing.T) {
 				}
 			}
 		}
-		if err := world.Signal(ctx, nil); err == nil || !errors.Is(world.Revoke(ctx), errors.ErrUnsupported) {
+		if err := world.Signal(ctx, nil); err == nil {
 			return fmt.Errorf("Signal(nil): %v", err)
+		}
+		if mpicx.Backend == "blackchannel" && !errors.Is(world.Revoke(ctx), errors.ErrUnsupported) {
+			return errors.New("Revoke works")
 		}
 		return exchange(ctx, world, 0)
 	})

@@ -23,10 +23,11 @@ const DefaultRanks = 4
 type Option func(*options)
 
 type options struct {
-	ranks int
-	log   *slog.Logger
-	wrap  func(transport.Comm) transport.Comm
-	err   error
+	ranks   int
+	backend string
+	log     *slog.Logger
+	wrap    func(transport.Comm) transport.Comm
+	err     error
 }
 
 // WithRanks sets the number of ranks that Run starts as goroutines. Without it
@@ -41,8 +42,8 @@ func WithRanks(n int) Option {
 }
 
 // WithLogger has the events of errors logged: signal, notice (the first of a
-// round), resolved, corrupted. Each has the attributes rank, comm and epoch.
-// Without it nothing is.
+// round), resolved, corrupted, died and revoked. Each has the attributes rank,
+// comm and epoch. Without it nothing is.
 func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
 // WithTransport puts a layer of this module's own between communicators and
@@ -52,7 +53,7 @@ func WithTransport(wrap func(transport.Comm) transport.Comm) Option {
 }
 
 func newOptions(opts []Option) *options {
-	o := &options{ranks: DefaultRanks}
+	o := &options{ranks: DefaultRanks, backend: Backend}
 	if s := os.Getenv("MPICX_RANKS"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 {
@@ -70,7 +71,8 @@ func newOptions(opts []Option) *options {
 // all. It returns when all have returned: nil, or the errors of those that
 // failed. A rank that leaves fn by an error, a panic or runtime.Goexit is not
 // there for its peers any more: the world is corrupted for them, as by Guard. A
-// panic comes back as a *PanicError, a Goexit as ErrGoexit.
+// panic comes back as a *PanicError, a Goexit as ErrGoexit. With -tags ulfm such a
+// rank is dead for its peers, and so is one that has returned while others need it.
 //
 // With -tags mpi this process is one rank of mpirun's job; otherwise the ranks
 // are goroutines of it, and Run may be called often, and from several goroutines.
@@ -79,7 +81,7 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	if o.err != nil {
 		return o.err
 	}
-	sides := startTransport(o.ranks)
+	sides := startTransport(o.ranks, o.backend)
 	errs := make([]error, len(sides))
 	var wg sync.WaitGroup
 	for i, t := range sides {
@@ -101,10 +103,11 @@ func newWorld(t transport.Comm, o *options) (world *Comm, err error) {
 	if o.wrap != nil {
 		t = o.wrap(t)
 	}
-	p := newProc(t.Rank(), o.log)
+	p := newProc(t.Rank(), o.backend, o.log)
 	t.Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, e error) {
 		if err = e; err == nil {
-			world = newComm(p, t, dup, nil, "world")
+			world = newComm(p, t, nil, "world")
+			world.openChannel(dup)
 		}
 	})
 	return world, mpiError("Run", err)
@@ -130,10 +133,11 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 			*err = nil // nobody is told, and it takes part in nothing
 			return
 		}
-		if *err != nil {
-			c.raise(newFailure(describe(*err), 0), true, *err)
+		if *err != nil && c.propagates() {
+			c.raiseAndLeave(newFailure(describe(*err), 0), true, true, *err)
 		}
 		c.proc.attend()
+		c.proc.end()
 	}()
 	*err = fn(ctx, c)
 }

@@ -9,9 +9,13 @@ import (
 const Transport = "local"
 
 // startTransport returns the sides of the world that live in this process.
-func startTransport(ranks int) []transport.Comm {
+func startTransport(ranks int, backend string) []transport.Comm {
+	start := local.New
+	if backend == backendULFM {
+		start = local.NewMortal
+	}
 	sides := make([]transport.Comm, ranks)
-	for i, side := range local.New(ranks) {
+	for i, side := range start(ranks) {
 		sides[i] = side
 	}
 	return sides

@@ -11,17 +11,22 @@ import (
 
 // trouble is what this rank knows of errors on one communicator.
 type trouble struct {
-	mu        sync.Mutex
-	round     uint64
-	noticed   bool                // a round is open
-	joined    bool                // and this rank has joined it
-	verdicts  []error             // that no Wait has reported, oldest first
-	corrupted *CommCorruptedError // every Wait reports it
-	raised    []*raised           // here, and not resolved yet
-	moving    int                 // not 0: to the next epoch, and no Wait reports why before
-	changed   chan struct{}       // closed at the next verdict; nil: nobody waits for it
-	closed    bool
-	unwound   bool // this rank has corrupted it, which it does once
+	mu         sync.Mutex
+	round      uint64
+	noticed    bool                // a round is open
+	joined     bool                // and this rank has joined it
+	verdicts   []error             // that no Wait has reported, oldest first
+	corrupted  *CommCorruptedError // every Wait reports it
+	raised     []*raised           // here, and not resolved yet
+	moving     int                 // not 0: to the next epoch, and no Wait reports why before
+	closed     bool
+	revoked    bool
+	unwound    bool     // this rank has corrupted it, which it does once
+	afterwards []func() // what waits for the corruption: see afterCorruption
+	losing     bool     // it has told the channel that a process is missing
+
+	deathsMu sync.Mutex
+	deaths   deaths
 
 	scopes   map[*scope]struct{} // of Try and Guard calls that are running
 	children map[*Comm]struct{}
@@ -56,7 +61,7 @@ func (c *Comm) isCorrupted() bool {
 // update sets troubled; mu is held.
 func (c *Comm) update() {
 	t := &c.trouble
-	c.troubled.Store(t.noticed || len(t.verdicts) > 0 || t.corrupted != nil || t.closed)
+	c.troubled.Store(t.noticed || len(t.verdicts) > 0 || t.corrupted != nil || t.revoked || t.closed || c.proc.dead.Load())
 }
 
 // peek returns c's own oldest error to report, and takes it off the list if
@@ -76,6 +81,8 @@ func (c *Comm) peek(take bool) error {
 		return err
 	case t.corrupted != nil:
 		return t.corrupted
+	case t.revoked:
+		return ErrRevoked
 	case t.closed:
 		return mpiErrorf("use", ClassComm, "%s is closed", c.name)
 	}
@@ -101,25 +108,23 @@ func (c *Comm) isLost() bool {
 	t := &c.trouble
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.verdicts) == 0 && (t.corrupted != nil || t.closed)
+	return len(t.verdicts) == 0 && (t.corrupted != nil || t.revoked || t.closed)
 }
 
 // report returns the error to report, or a channel to wait for it, or neither.
 func (c *Comm) report() (<-chan struct{}, error) {
+	changed := c.proc.nextChange() // looked at in this order, so that nothing is missed
 	var wait <-chan struct{}
 	c.lineage(func(a *Comm) bool {
 		t := &a.trouble
 		t.mu.Lock()
-		if (t.noticed && t.corrupted == nil || t.moving > 0) && wait == nil {
-			if t.changed == nil {
-				t.changed = make(chan struct{})
-			}
-			wait = t.changed
+		if t.noticed && t.corrupted == nil || t.moving > 0 {
+			wait = changed
 		}
 		t.mu.Unlock()
-		return true
+		return wait == nil
 	})
-	return wait, c.oldest(true) // looked at in this order, so that nothing is missed
+	return wait, c.oldest(true)
 }
 
 // verdict blocks until the errors that this rank has noticed are resolved, and
@@ -130,6 +135,7 @@ func (c *Comm) verdict(ctx context.Context) error {
 	}
 	for {
 		wait, err := c.report()
+		c.proc.exitIfDead() // it may have died since the change that is waited for
 		if err != nil || wait == nil {
 			return err
 		}
@@ -167,9 +173,13 @@ func (c *Comm) join(round uint64) {
 // raise has every rank get a verdict with f. It returns nil if the communicator
 // is corrupted already.
 func (c *Comm) raise(f Failure, corrupt bool, cause error) *raised {
+	return c.raiseAndLeave(f, corrupt, false, cause)
+}
+
+func (c *Comm) raiseAndLeave(f Failure, corrupt, leaving bool, cause error) *raised {
 	t := &c.trouble
 	t.mu.Lock()
-	if t.corrupted != nil || t.closed || corrupt && t.unwound || c.proc.dead.Load() {
+	if t.corrupted != nil || t.revoked || t.closed || corrupt && t.unwound || c.proc.dead.Load() {
 		t.mu.Unlock()
 		return nil
 	}
@@ -182,7 +192,11 @@ func (c *Comm) raise(f Failure, corrupt bool, cause error) *raised {
 	t.mu.Unlock()
 	c.proc.paid(c)
 	c.log(levelOf(corrupt), "signal", round, "code", f.Code, "message", f.Message, "corrupt", corrupt)
-	c.channel.Raise(f.encode(), corrupt)
+	if c.mitigator != nil && leaving {
+		c.mitigator.Unwind(f.encode())
+	} else {
+		c.channel.Raise(f.encode(), corrupt)
+	}
 	return r
 }
 
@@ -235,7 +249,7 @@ func (l *listener) Resolved(v *errchan.Verdict) {
 	}
 	var err error
 	if common := (verdict{comm: c, causes: together(causes)}); v.Corrupt {
-		t.corrupted = &CommCorruptedError{Failures: failuresOf(v), verdict: common}
+		t.corrupted = &CommCorruptedError{Failures: failuresOf(v), Dead: v.Dead, verdict: common}
 		err = t.corrupted
 		own = len(t.raised)
 	} else {
@@ -248,8 +262,9 @@ func (l *listener) Resolved(v *errchan.Verdict) {
 		r.verdict = err
 	}
 	t.raised = slices.Clone(t.raised[own:])
-	t.noticed = len(t.raised) > 0
-	t.joined = t.noticed
+	t.losing = t.losing && t.corrupted == nil
+	t.noticed = len(t.raised) > 0 || t.losing
+	t.joined = len(t.raised) > 0
 	t.round = v.Round + 1
 	t.moving++
 	c.update()
@@ -264,6 +279,8 @@ func (l *listener) Resolved(v *errchan.Verdict) {
 	}
 	c.advance(c.generation, err)
 	c.moved()
+	c.goOn()
+	c.proc.leaveWhenTold()
 }
 
 // moved lets Waits report what ended the epoch. Before that, a program that was
@@ -273,38 +290,39 @@ func (c *Comm) moved() {
 	t := &c.trouble
 	t.mu.Lock()
 	t.moving--
-	changed := t.changed
-	t.changed = nil
 	t.mu.Unlock()
-	if changed != nil {
-		close(changed)
-	}
+	c.proc.change()
 }
 
 // advance moves c, and what is derived from it, to the epoch after an error of
 // the given generation: messages of before are gone, futures that were pending
 // are done with the verdict, and their buffers free (P3, P4, D1).
 func (c *Comm) advance(generation int, err error) {
+	if c.mitigator != nil {
+		c.mitigator.Advance(generation, err) // first: what begins in the new epoch finds it there
+	}
 	c.t.Advance(generation, err)
 	for _, d := range c.derived() {
 		corrupted, ok := err.(*CommCorruptedError)
 		if ok {
-			d.lose(corrupted)
+			d.inherit(corrupted)
 		}
 		d.advance(generation, err)
 		if ok {
 			d.moved()
+			d.goOn()
 		}
 	}
 }
 
-// lose takes the corruption of a communicator that c is derived from: if one of
+// inherit takes the corruption of a communicator that c is derived from: if one of
 // c's ranks unwound, c is corrupted as well; else its next Wait reports the error.
-func (c *Comm) lose(err *CommCorruptedError) {
-	gone := slices.ContainsFunc(err.Failures, func(f Failure) bool {
-		r := err.comm.worldRank(f.Rank)
-		return c.worldRanks == nil || slices.Contains(c.worldRanks, r)
-	})
+func (c *Comm) inherit(err *CommCorruptedError) {
+	member := func(rank int) bool {
+		return c.worldRanks == nil || slices.Contains(c.worldRanks, err.comm.worldRank(rank))
+	}
+	gone := slices.ContainsFunc(err.Dead, member) ||
+		slices.ContainsFunc(err.Failures, func(f Failure) bool { return member(f.Rank) })
 	t := &c.trouble
 	t.mu.Lock()
 	switch {
@@ -360,10 +378,23 @@ func (c *Comm) close() {
 	round := t.round
 	t.mu.Unlock()
 	c.join(round)
-	if c.parent != nil {
+	c.forget()
+}
+
+// forget takes c from what its parent has, unless it is in use, or something is
+// that is derived from it and that errors reach through it (D1).
+func (c *Comm) forget() {
+	if c.parent == nil {
+		return
+	}
+	c.trouble.mu.Lock()
+	over := c.trouble.closed && len(c.trouble.children) == 0
+	c.trouble.mu.Unlock()
+	if over {
 		c.parent.trouble.mu.Lock()
 		delete(c.parent.trouble.children, c)
 		c.parent.trouble.mu.Unlock()
+		c.parent.forget()
 	}
 }
 
@@ -374,6 +405,7 @@ func (c *Comm) Err() error {
 	if !c.isTroubled() {
 		return nil
 	}
+	c.proc.exitIfDead()
 	err := c.unreported()
 	if err == nil {
 		c.proc.join()

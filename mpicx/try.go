@@ -307,6 +307,13 @@ var errArriving = errors.New("mpicx: an error of another rank is arriving")
 
 // interrupt ends the scopes on c and on what is derived from it.
 func (c *Comm) interrupt(corrupt bool) {
+	c.interruptOwn(corrupt)
+	for _, d := range c.derived() {
+		d.interrupt(corrupt)
+	}
+}
+
+func (c *Comm) interruptOwn(corrupt bool) {
 	t := &c.trouble
 	t.mu.Lock()
 	scopes := make([]*scope, 0, len(t.scopes))
@@ -316,9 +323,6 @@ func (c *Comm) interrupt(corrupt bool) {
 	t.mu.Unlock()
 	for _, s := range scopes {
 		s.interrupt(corrupt)
-	}
-	for _, d := range c.derived() {
-		d.interrupt(corrupt)
 	}
 }
 

@@ -3,12 +3,17 @@ package mpicx
 import (
 	"context"
 	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// User-level failure mitigation. The black channel sees no process die, so all
-// of it says errors.ErrUnsupported, or that nobody died.
+// User-level failure mitigation (paper 001). The black channel sees no process
+// die, so there these say errors.ErrUnsupported, or that nobody died.
 
 // An Errhandler says what a communicator does about processes that die.
 type Errhandler int
@@ -17,8 +22,8 @@ const (
 	// ErrorsPropagate has the first rank to meet a dead process tell all others,
 	// which get a *CommCorruptedError.
 	ErrorsPropagate Errhandler = iota
-	// ErrorsReturn has operations that involve a dead process report that, and
-	// nothing else happens by itself.
+	// ErrorsReturn has operations that involve a dead process report that, by a
+	// *ProcFailedError or ErrProcFailedPending, and nothing else happens by itself.
 	ErrorsReturn
 )
 
@@ -29,29 +34,285 @@ func unsupported(op string) *MPIError {
 }
 
 // Revoke ends all operations on c, now and later, at every rank, but those that
-// repair it (MPI_Comm_revoke). It is not collective, and permanent.
-func (c *Comm) Revoke(context.Context) error { return unsupported("Revoke") }
+// repair it: Shrink, Agree, Failed, AckFailed, Close (MPI_Comm_revoke). They
+// report ErrRevoked or, under ErrorsPropagate, a *CommCorruptedError. It is not
+// collective, may be called often, and is permanent. It waits for nobody.
+func (c *Comm) Revoke(context.Context) error {
+	if c.mitigator == nil {
+		return unsupported("Revoke")
+	}
+	if c.propagates() {
+		err := fmt.Errorf("revoked by rank %d", c.rank)
+		c.raise(newFailure(err, 1), true, err)
+		return nil
+	}
+	(*listener)(c).Revoked(c.rank)
+	c.mitigator.Revoke()
+	return nil
+}
 
-// Revoked says whether c has been revoked (MPI_Comm_is_revoked).
-func (c *Comm) Revoked() bool { return false }
+// Revoked ends what is pending.
+func (l *listener) Revoked(by int) {
+	c := (*Comm)(l)
+	t := &c.trouble
+	t.mu.Lock()
+	again := t.revoked || t.closed
+	t.revoked = true
+	c.update()
+	t.mu.Unlock()
+	c.proc.change()
+	if again {
+		return
+	}
+	c.log(levelOf(true), "revoked", 0, "from", by)
+	c.t.Revoke(ErrRevoked)
+	c.interruptOwn(true)
+}
+
+// Revoked says whether this rank knows that c has been revoked
+// (MPI_Comm_is_revoked), or corrupted, which is the same to others.
+func (c *Comm) Revoked() bool {
+	c.trouble.mu.Lock()
+	defer c.trouble.mu.Unlock()
+	return c.trouble.revoked || c.mitigator != nil && c.trouble.corrupted != nil
+}
 
 // Agree is done at all living ranks with the same value: the bitwise AND of the
-// flags of those that contributed (MPI_Comm_agree).
-func (c *Comm) Agree(flag int) *future.Future[int] { return failed[int](c, unsupported("Agree")) }
+// flags of those that contributed (MPI_Comm_agree). It works on a communicator
+// that is revoked or corrupted. If a rank has died, Agree reports that to all by
+// the same *ProcFailedError, whose Flag is what was agreed; but not if all living
+// ranks had acknowledged the death. Under ErrorsPropagate, on a communicator that
+// was not broken, it is a *CommCorruptedError.
+func (c *Comm) Agree(flag int) *future.Future[int] {
+	proposal := errchan.Proposal{Flag: flag, Acked: c.acknowledged()}
+	return repair(c, "Agree", proposal, func(_ errchan.Agreement, d *errchan.Decision, p *future.Promise[int]) {
+		switch {
+		case len(d.Unacked) == 0:
+			p.Complete(d.Flag, nil)
+		case c.propagates() && c.afterCorruption(func() { p.Complete(0, c.unreported()) }):
+			c.lose() // so that those whom the decision has not reached end like this one
+		default:
+			p.Complete(0, &ProcFailedError{Ranks: d.Unacked, Flag: d.Flag})
+		}
+	})
+}
 
 // Shrink makes a communicator of the living ranks, in their order
-// (MPI_Comm_shrink).
-func (c *Comm) Shrink() *future.Future[*Comm] { return failed[*Comm](c, unsupported("Shrink")) }
+// (MPI_Comm_shrink). It is collective among them and works on a communicator that
+// is revoked or corrupted. Every death that a member had been told of is excluded.
+// Somebody may have died since: the first use of the new communicator tells.
+func (c *Comm) Shrink() *future.Future[*Comm] {
+	proposal := errchan.Proposal{Flag: -1}
+	return repair(c, "Shrink", proposal, func(id errchan.Agreement, d *errchan.Decision, p *future.Promise[*Comm]) {
+		var living []int
+		without := fnv.New64a()
+		for r := range c.size {
+			if _, dead := slices.BinarySearch(d.Dead, r); !dead {
+				living = append(living, r)
+			} else {
+				fmt.Fprintln(without, r)
+			}
+		}
+		name := transport.Name{Epoch: id.Epoch, Seq: id.Seq, Color: -2, Without: without.Sum64()} // Splits have other colors
+		c.derive(name, living, fmt.Sprintf("%s.shrink%d", c.name, id.Seq), func(d *Comm, err error) {
+			p.Complete(d, mpiError("Shrink", err))
+		})
+	})
+}
+
+// repair starts an operation that works on broken communicators too: an agreement,
+// of which then ends the future.
+func repair[T any](c *Comm, op string, proposal errchan.Proposal, then func(errchan.Agreement, *errchan.Decision, *future.Promise[T])) *future.Future[T] {
+	if c.mitigator == nil {
+		return failed[T](c, unsupported(op))
+	}
+	c.proc.exitIfDead()
+	f, p := future.New[T]()
+	p.Keep(repairKeeper{(*keeper)(c)})
+	start := func() {
+		var none T
+		epoch := c.t.Epoch() // before the check, as in begin
+		if err := c.unreported(); err != nil && !isBroken(err) {
+			p.Complete(none, err)
+			return
+		}
+		id := c.reserve(op, epoch)
+		c.mitigator.Propose(id, proposal, func(d *errchan.Decision, err error) {
+			if err != nil {
+				p.Complete(none, c.failure(op, err))
+				return
+			}
+			c.learn(d.Dead)
+			then(id, d, p)
+		})
+	}
+	// A rank that has unwound and goes on without having waited for the verdict (C1)
+	// begins after that: it would end what begins now.
+	if !c.isUnwinding() || !c.afterCorruption(start) {
+		start()
+	}
+	return f
+}
+
+func (c *Comm) isUnwinding() bool {
+	c.trouble.mu.Lock()
+	defer c.trouble.mu.Unlock()
+	return c.trouble.unwound
+}
+
+// afterCorruption has then called once c is corrupted, which is to come, or its
+// process dead. It does nothing, and says so, if c is of no use already.
+func (c *Comm) afterCorruption(then func()) bool {
+	t := &c.trouble
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.corrupted != nil || t.revoked || t.closed || c.proc.dead.Load() {
+		return false
+	}
+	t.afterwards = append(t.afterwards, then)
+	return true
+}
+
+// goOn calls what waited for the corruption.
+func (c *Comm) goOn() {
+	t := &c.trouble
+	t.mu.Lock()
+	var then []func()
+	if t.corrupted != nil || c.proc.dead.Load() {
+		then, t.afterwards = t.afterwards, nil
+	}
+	t.mu.Unlock()
+	for _, f := range then {
+		f()
+	}
+}
+
+// reserve takes this rank's place in an agreement. A transport is told what for,
+// if it asks: tests have ranks die there.
+func (c *Comm) reserve(op string, e transport.Epoch) errchan.Agreement {
+	id := c.mitigator.Reserve(e)
+	if t, ok := c.t.(interface {
+		Begins(op string, id errchan.Agreement)
+	}); ok {
+		t.Begins(op, id)
+	}
+	return id
+}
+
+// isBroken says whether err is for good, and no obstacle to repair.
+func isBroken(err error) bool {
+	_, corrupted := errors.AsType[*CommCorruptedError](err)
+	return corrupted || errors.Is(err, ErrRevoked)
+}
+
+// isDeath says whether err only tells of the dead, or of what follows.
+func isDeath(err error) bool {
+	_, dead := errors.AsType[*ProcFailedError](err)
+	return dead || errors.Is(err, ErrRevoked)
+}
+
+// repairKeeper lets Waits report their own result on a broken communicator (C4).
+// They go on where others would be about to end, so the rank attends all the time.
+type repairKeeper struct{ *keeper }
+
+func (k repairKeeper) Park(ctx context.Context) (*future.Place, <-chan struct{}) {
+	k.Watch()
+	return k.keeper.Park(ctx)
+}
+
+func (k repairKeeper) Unpark(place *future.Place) {
+	k.keeper.Unpark(place)
+	k.Unwatch()
+}
+
+func (k repairKeeper) Verdict(ctx context.Context) error { return unlessBroken(k.keeper.Verdict(ctx)) }
+
+func (k repairKeeper) TryVerdict() (bool, error) {
+	ok, err := k.keeper.TryVerdict()
+	return ok, unlessBroken(err)
+}
+
+func unlessBroken(err error) error {
+	if err != nil && isBroken(err) {
+		return nil
+	}
+	return err
+}
+
+// agreed returns what completes p with a new communicator, or with why there is
+// none. With the ULFM backend all ranks agree on that first: either each of them
+// has it, or each has an error.
+func (c *Comm) agreed(op string, epoch transport.Epoch, p *future.Promise[*Comm]) func(*Comm, error) {
+	if c.mitigator == nil {
+		return func(d *Comm, err error) { p.Complete(d, mpiError(op, err)) }
+	}
+	id := c.reserve(op, epoch)
+	return func(made *Comm, err error) {
+		proposal := errchan.Proposal{Flag: -1}
+		if err != nil {
+			err = c.failure(op, err)
+			proposal.Flag = 0
+		}
+		c.mitigator.Propose(id, proposal, func(d *errchan.Decision, over error) {
+			switch {
+			case over != nil:
+				err = c.failure(op, over)
+			case err != nil:
+			case len(d.Dead) > 0:
+				c.learn(d.Dead)
+				err = c.met(&ProcFailedError{Ranks: d.Dead})
+			case d.Flag == 0:
+				err = mpiErrorf(op, ClassOther, "another rank could not make its side of the communicator")
+			}
+			if err != nil && made != nil {
+				made.close()
+				made = nil
+			}
+			p.Complete(made, err)
+		})
+	}
+}
+
+// learn notes the dead that an agreement told of.
+func (c *Comm) learn(dead []int) {
+	for _, r := range dead {
+		(*listener)(c).Died(r)
+	}
+}
 
 // Failed returns the ranks that this one knows to be dead, in the order in which
-// it learned of them (MPI_Comm_get_failed).
-func (c *Comm) Failed() []int { return nil }
+// it learned of them (MPI_Comm_get_failed): what it returned once is the beginning
+// of what it returns later.
+func (c *Comm) Failed() []int {
+	c.trouble.deathsMu.Lock()
+	defer c.trouble.deathsMu.Unlock()
+	return slices.Clone(c.trouble.deaths.failed)
+}
 
 // AckFailed acknowledges the first n of Failed and returns how many are
-// acknowledged (MPI_Comm_ack_failed).
-func (c *Comm) AckFailed(n int) int { return 0 }
+// acknowledged (MPI_Comm_ack_failed). When all are, receives from AnySource go
+// on. Collective operations stay broken.
+func (c *Comm) AckFailed(n int) int {
+	t := &c.trouble
+	t.deathsMu.Lock()
+	defer t.deathsMu.Unlock()
+	d := &t.deaths
+	d.acked = max(d.acked, min(n, len(d.failed)))
+	if d.acked == len(d.failed) {
+		c.disturb(nil)
+	}
+	return d.acked
+}
 
-// SetErrhandler sets what c, and communicators that are derived from it later, do
-// about processes that die (MPI_Comm_set_errhandler). The default is
-// ErrorsPropagate. The black channel never sees one die.
-func (c *Comm) SetErrhandler(h Errhandler) {}
+func (c *Comm) acknowledged() []int {
+	c.trouble.deathsMu.Lock()
+	defer c.trouble.deathsMu.Unlock()
+	acked := slices.Clone(c.trouble.deaths.failed[:c.trouble.deaths.acked])
+	slices.Sort(acked)
+	return acked
+}
+
+// SetErrhandler sets what this rank does about processes that die on c, and on
+// communicators that are derived from it later (MPI_Comm_set_errhandler). The
+// default is ErrorsPropagate. The black channel never sees one die.
+func (c *Comm) SetErrhandler(h Errhandler) { c.errhandler.Store(int32(h)) }

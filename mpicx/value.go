@@ -47,7 +47,7 @@ func SendValue[T any](c *Comm, v T, dest, tag int) *future.Future[Status] {
 
 // RecvValue receives a value that SendValue sent, of the same type.
 func RecvValue[T any](c *Comm, source, tag int) *future.Future[T] {
-	o := &valueOp[T]{}
+	o := &valueOp[T]{comm: c}
 	o.Keep(c.keeper)
 	o.request = transport.Request{Peer: source, Tag: tag, Done: o, Take: true}
 	var err error
@@ -58,18 +58,20 @@ func RecvValue[T any](c *Comm, source, tag int) *future.Future[T] {
 		o.Complete(*new(T), err)
 	} else {
 		c.t.Irecv(&o.request)
+		c.receiving(source)
 	}
 	return o.Future()
 }
 
 type valueOp[T any] struct {
 	future.Promise[T]
+	comm    *Comm
 	request transport.Request
 }
 
 func (o *valueOp[T]) Completed(r *transport.Request) {
 	if r.Err != nil {
-		o.Complete(*new(T), mpiError("RecvValue", r.Err))
+		o.Complete(*new(T), o.comm.failure("RecvValue", r.Err))
 		return
 	}
 	v, err := decodeValue[T]("RecvValue", r.Buf)
@@ -78,6 +80,7 @@ func (o *valueOp[T]) Completed(r *transport.Request) {
 }
 
 func (o *valueOp[T]) operation() string { return "RecvValue" }
+func (o *valueOp[T]) disturb(err error) { o.Disturb(err) }
 
 // BcastValue gives every rank the value v of rank root.
 func BcastValue[T any](c *Comm, v T, root int) *future.Future[T] {
@@ -134,7 +137,7 @@ func decodeValues[T any](op string, parts [][]byte) ([]T, error) {
 
 // runValue is run for an operation whose result is what value returns.
 func runValue[T any](c *Comm, name string, bad error, a collective.Algorithm, value func() (T, error)) *future.Future[T] {
-	o := &collectiveValue[T]{value: value}
+	o := &collectiveValue[T]{comm: c, value: value}
 	o.Keep(c.keeper)
 	c.start(&o.exchange, name, bad, a, o)
 	return o.Future()
@@ -142,6 +145,7 @@ func runValue[T any](c *Comm, name string, bad error, a collective.Algorithm, va
 
 type collectiveValue[T any] struct {
 	future.Promise[T]
+	comm     *Comm
 	exchange collective.Exchange
 	value    func() (T, error)
 }
@@ -155,7 +159,7 @@ func (o *collectiveValue[T]) Ended(err error) {
 			v, err = o.value()
 		}()
 	}
-	o.Complete(v, mpiError(o.exchange.Name, err))
+	o.Complete(v, o.comm.failure(o.exchange.Name, err))
 }
 
 // allreduceValues is AllreduceFunc on types that have pointers: every rank gets

@@ -29,25 +29,30 @@ import (
 // When a rank calls t.FailNow, its peers get a *mpicx.CommCorruptedError.
 func Run(t testing.TB, ranks int, fn func(ctx context.Context, world *mpicx.Comm) error) {
 	t.Helper()
+	run(t, ranks, fn, mpicx.WithRanks(ranks))
+}
+
+func run(t testing.TB, ranks int, fn func(context.Context, *mpicx.Comm) error, opts ...mpicx.Option) {
+	t.Helper()
 	tt, ok := t.(*testing.T)
 	if !ok {
-		if err := mpicx.Run(context.Background(), fn, mpicx.WithRanks(ranks)); err != nil {
+		if err := mpicx.Run(context.Background(), fn, opts...); err != nil {
 			t.Error(err)
 		}
 		return
 	}
-	synctest.Test(tt, func(t *testing.T) { inBubble(t, ranks, fn) })
+	synctest.Test(tt, func(t *testing.T) { inBubble(t, ranks, fn, opts) })
 }
 
 // idle is for how long, in fake time, ranks may wait for timers with no operation
 // begun or ended in between. It takes no time, but for ranks that poll.
 const idle = 30 * 24 * time.Hour
 
-func inBubble(t *testing.T, ranks int, fn func(context.Context, *mpicx.Comm) error) {
+func inBubble(t *testing.T, ranks int, fn func(context.Context, *mpicx.Comm) error, opts []mpicx.Option) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	j := &job{states: make([]state, ranks)}
+	j := &job{states: make([]state, max(ranks, 1))}
 	done := make(chan error, 1)
 	go func() {
 		done <- mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
@@ -55,7 +60,7 @@ func inBubble(t *testing.T, ranks int, fn func(context.Context, *mpicx.Comm) err
 			j.set(s, func() { s.world = world })
 			defer j.set(s, func() { s.returned = true })
 			return fn(ctx, world)
-		}, mpicx.WithRanks(max(ranks, 1)))
+		}, opts...)
 	}()
 	for before := ""; ; {
 		select {

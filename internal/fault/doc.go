@@ -1,0 +1,43 @@
+// Package fault kills ranks of a job at moments that a test names: a [Plan] is
+// read from a small language, and wraps the transport of each rank. It must never
+// know what a program does, nor which backend resolves its errors beyond the kinds
+// of messages that one sends.
+//
+// # The language
+//
+// A plan is statements, one for each death, separated by semicolons or newlines;
+// words are separated by blanks.
+//
+//	plan      = [ statement ] { ( ";" | newline ) [ statement ] } .
+//	statement = "kill" rank "at" "operation" number
+//	          | "kill" rank "in" collective "step" number [ "call" number ]
+//	          | "kill" rank "in" protocol "message" number
+//	          | "kill" ( rank | "any" number ) "random" "seed" seed "of" number .
+//	protocol  = "revoke" | "resolve" | "agree" | "shrink" | "dup" | "split" | "end" .
+//
+// A rank is its number in the world. Numbers count from 1. A collective is named
+// as its function in package mpicx is: Allreduce, BcastValue.
+//
+//	kill 3 at operation 17          instead of beginning its 17th operation
+//	kill 3 in Allreduce step 2      before the first message of the second step
+//	kill 3 in Bcast step 1 call 4   the same of its fourth Bcast
+//	kill 2 in agree message 1       before the first message that it sends in Agree
+//	kill 2 random seed 7 of 500     at one of its first 500 operations
+//	kill any 2 random seed 7 of 500 so for two ranks, drawn with the same seed
+//
+// An operation is a send, a receive or a probe that the rank begins, on any of its
+// communicators, those that its collective operations consist of among them. It is
+// the first thing that does not happen: what the rank began before has left.
+//
+// A step is a round of the algorithm in which the rank sends or receives. Calls
+// are counted by name, over all communicators of the rank, those in which it sends
+// or receives nothing left out. Without a call, it is the first that gets there.
+//
+// Messages of the error channel are no operations. They count by what they are
+// for, over the whole run: to tell of an error or a revoke ("revoke"); to agree on
+// what an error means ("resolve"); to agree in Agree, Shrink, Dup or Split; and
+// to tell that programs have ended ("end").
+//
+// A moment that never comes kills nobody. Where the rank's program is sequential,
+// moments are reproducible up to the first error that it meets.
+package fault

@@ -1,0 +1,267 @@
+package fault
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/local"
+	"github.com/mpicx/go-mpicx/ulfmbackend"
+)
+
+// Plans, and what they are when written again.
+var plans = map[string]string{
+	"":                                "",
+	" ;\n ;":                          "",
+	"kill 3 at operation 17":          "",
+	"kill 3 in Allreduce step 2":      "",
+	"kill 3 in Bcast step 1 call 4":   "",
+	"kill 0 in agree message 1":       "",
+	"kill 2 random seed 7 of 500":     "",
+	"kill any 2 random seed 0 of 500": "",
+	"\tkill  1 in end message 2 ;\n\n kill 2 at  operation 03\n":                                      "kill 1 in end message 2; kill 2 at operation 3",
+	fmt.Sprintf("kill %d random seed %d of %d", math.MaxInt32, uint64(math.MaxUint64), math.MaxInt32): "",
+}
+
+func TestParse(t *testing.T) {
+	for text, want := range plans {
+		p, err := Parse(text)
+		require.NoError(t, err, text)
+		if want == "" {
+			want = strings.Trim(text, " ;\n")
+		}
+		require.Equal(t, want, p.String())
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"die":                              `line 1, column 1: "die", expected kill`,
+		"kill":                             `line 1, column 5: the statement ends, expected any, or a rank from 0 to 2147483647`,
+		"kill -1 at operation 1":           `column 6: "-1", expected any, or a rank from 0`,
+		"kill 1 on":                        `column 8: "on", expected at, in or random`,
+		"kill any 2 at operation 1":        `column 12: "at", expected random`,
+		"kill any 0 random seed 1 of 1":    `column 10: "0", expected how many from 1`,
+		"kill 1 at operation":              `column 20: the statement ends, expected its number from 1`,
+		"kill 1 at operation 0":            `column 21: "0", expected its number from 1`,
+		"kill 1 at operation 99999999999":  `"99999999999", expected its number from 1 to 2147483647`,
+		"kill 1 in AllReduce step 1":       `column 11: "AllReduce", expected Allgather, AllgatherValue`,
+		"kill 1 in Bcast message 1":        `column 17: "message", expected step`,
+		"kill 1 in agree step 1":           `column 17: "step", expected message`,
+		"kill 1 in agree message 1 call 2": `column 27: "call", expected the end of the statement`,
+		"kill 1 random 7":                  `column 15: "7", expected seed`,
+		"kill 1 random seed 7":             `column 21: the statement ends, expected of`,
+		"kill 1 at operation 1;\n kill x":  `line 2, column 7: "x", expected any`,
+		"kill 1 at operation 1; kill é é":  `line 1, column 29: "é", expected any`,
+	} {
+		_, err := Parse(text)
+		require.ErrorContains(t, err, want, text)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for text := range plans {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := Parse(text)
+		if err != nil {
+			require.ErrorContains(t, err, "fault plan, line ")
+			return
+		}
+		again, err := Parse(p.String())
+		require.NoError(t, err)
+		require.Equal(t, p.statements, again.statements)
+	})
+}
+
+func TestFits(t *testing.T) {
+	for text, ranks := range map[string]int{
+		"":                              0,
+		"kill 3 at operation 1":         4,
+		"kill any 3 random seed 1 of 9": 3,
+	} {
+		p, _ := Parse(text)
+		require.NoError(t, p.Fits(ranks))
+		if ranks > 0 {
+			require.ErrorContains(t, p.Fits(ranks-1), fmt.Sprintf("%q: ", text))
+		}
+	}
+}
+
+// Who dies at random, and when, is spread, and the seed says it.
+func TestDraw(t *testing.T) {
+	const n, of = 10, 20
+	victims, moments := map[int]int{}, map[int]int{}
+	for seed := range 200 {
+		p, err := Parse(fmt.Sprintf("kill any 3 random seed %d of %d", seed, of))
+		require.NoError(t, err)
+		count := 0
+		for r := range n {
+			m, ok := p.statements[0].of(r, n)
+			again, _ := p.statements[0].of(r, n)
+			require.Equal(t, m, again)
+			if ok {
+				count++
+				victims[r]++
+				moments[m.n]++
+			}
+		}
+		require.Equal(t, 3, count)
+	}
+	for r := range n {
+		require.Greater(t, victims[r], 20)
+	}
+	for k := range of {
+		require.Greater(t, moments[k+1], 5)
+	}
+	require.Len(t, moments, of)
+}
+
+type done struct{ ended int }
+
+func (d *done) Completed(*transport.Request) { d.ended++ }
+func (d *done) Ended(error)                  { d.ended++ }
+
+// A wrapped side of rank 0 and what comes out at rank 1.
+func wrapped(t *testing.T, text string) (plan *Plan, side transport.Comm, bare [2]transport.Comm, dup [2]transport.Comm) {
+	plan, err := Parse(text)
+	require.NoError(t, err)
+	sides := local.NewMortal(2)
+	side = plan.Wrap(sides[0])
+	name := transport.Name{Color: -1}
+	side.Sub(name, nil, func(c transport.Comm, err error) { dup[0] = c })
+	sides[1].Sub(name, nil, func(c transport.Comm, err error) { dup[1] = c })
+	return plan, side, [2]transport.Comm{sides[0], sides[1]}, dup
+}
+
+func send(c transport.Comm, tag int, b []byte) *transport.Request {
+	r := &transport.Request{Peer: 1, Tag: tag, Buf: b, Mode: transport.Deferred, Done: new(done)}
+	if !c.TrySend(1, tag, 0, b) {
+		c.Isend(r)
+	}
+	return r
+}
+
+// arrives says whether rank 1 has a message.
+func arrives(c transport.Comm, tag int) bool {
+	r := &transport.Request{Peer: 0, Tag: tag, Buf: make([]byte, 100), Done: new(done)}
+	c.Irecv(r)
+	return r.Done.(*done).ended == 1 && r.Err == nil
+}
+
+// The operation that is named is the first that does not happen; messages of the
+// error channel do not count.
+func TestOperation(t *testing.T) {
+	plan, side, bare, dup := wrapped(t, "kill 0 at operation 4; kill 0 at operation 9; kill 5 at operation 1")
+	side.Probe(&transport.Request{Peer: 1, Done: new(done)})
+	side.Irecv(&transport.Request{Peer: 1, Done: new(done)})
+	send(side, 7, nil)
+	send(dup[0], 0, ulfmbackend.Encode(&ulfmbackend.Message{Kind: ulfmbackend.Revoke}))
+	require.Empty(t, plan.Killed())
+	r := send(side, 8, nil)
+	require.Equal(t, []int{0}, plan.Killed())
+	require.ErrorIs(t, r.Err, transport.ErrDied)
+	require.True(t, arrives(bare[1], 7))
+	require.False(t, arrives(bare[1], 8))
+	require.True(t, arrives(dup[1], 0))
+}
+
+// Nobody is wrapped who does not die, or can't.
+func TestUnwrapped(t *testing.T) {
+	plan, err := Parse("kill 1 at operation 1")
+	require.NoError(t, err)
+	side := transport.Comm(local.NewMortal(2)[0])
+	require.Same(t, side, plan.Wrap(side))
+	side = local.New(2)[1]
+	require.Same(t, side, plan.Wrap(side))
+}
+
+// Messages count by what they are for, those of agreements by who began them.
+func TestMessages(t *testing.T) {
+	id := func(seq uint64) errchan.Agreement { return errchan.Agreement{Seq: seq} }
+	up := func(s ulfmbackend.Stream, seq uint64) *ulfmbackend.Message {
+		return &ulfmbackend.Message{Kind: ulfmbackend.Up, Stream: s, ID: id(seq), Value: &ulfmbackend.Value{}}
+	}
+	messages := []struct {
+		name string
+		msg  *ulfmbackend.Message
+	}{
+		{"revoke", &ulfmbackend.Message{Kind: ulfmbackend.Notice}},
+		{"agree", up(ulfmbackend.Calls, 0)},
+		{"resolve", up(ulfmbackend.Errors, 1)},
+		{"shrink", up(ulfmbackend.Calls, 1)},
+		{"", up(ulfmbackend.Calls, 3)},
+		{"revoke", &ulfmbackend.Message{Kind: ulfmbackend.Revoke}},
+		{"split", up(ulfmbackend.Calls, 2)},
+		{"agree", &ulfmbackend.Message{Kind: ulfmbackend.Decided, Stream: ulfmbackend.Calls, Value: &ulfmbackend.Value{}}},
+		{"end", &ulfmbackend.Message{Kind: ulfmbackend.Ended}},
+	}
+	seen := map[string]int{}
+	for i, m := range messages {
+		if m.name == "" {
+			continue
+		}
+		seen[m.name]++
+		plan, side, _, dup := wrapped(t, fmt.Sprintf("kill 0 in %s message %d", m.name, seen[m.name]))
+		for seq, op := range []string{"Agree", "Shrink", "Split"} {
+			side.(interface {
+				Begins(string, errchan.Agreement)
+			}).Begins(op, id(uint64(seq)))
+		}
+		sent := 0
+		for _, m := range messages {
+			send(dup[0], 0, ulfmbackend.Encode(m.msg))
+			if len(plan.Killed()) == 0 {
+				sent++
+			}
+		}
+		require.Equal(t, i, sent, m.name)
+		for range sent {
+			require.True(t, arrives(dup[1], 0))
+		}
+		require.False(t, arrives(dup[1], 0))
+	}
+}
+
+// A step is found in the call that is meant.
+func TestStep(t *testing.T) {
+	for call, want := range map[int]int{0: 1, 1: 1, 2: 2, 3: 0} {
+		text := "kill 0 in Gather step 2"
+		if call > 0 {
+			text += fmt.Sprint(" call ", call)
+		}
+		plan, side, bare, _ := wrapped(t, text)
+		died := 0
+		for i := 1; i <= 2; i++ {
+			for r, c := range []transport.Comm{side, bare[1]} {
+				x := &collective.Exchange{Name: "Gather"}
+				x.Start(c, 0, -1-i, rounds(r), new(done))
+				other := &collective.Exchange{Name: "Scatter"}
+				other.Start(c, 0, -11-i, rounds(r), new(done))
+			}
+			if died == 0 && len(plan.Killed()) > 0 {
+				died = i
+			}
+		}
+		require.Equal(t, want, died, text)
+	}
+}
+
+// rounds sends from rank 0 to rank 1, three times.
+type rounds int
+
+func (a rounds) Round(k int, x *collective.Exchange) bool {
+	if a == 0 {
+		x.Send(1, nil)
+	} else {
+		x.Recv(0, nil)
+	}
+	return k < 2
+}

@@ -1,0 +1,158 @@
+package fault
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Collectives are the operations of package mpicx that go step by step.
+var Collectives = []string{
+	"Allgather", "AllgatherValue", "Allgatherv", "Allreduce", "AllreduceFunc", "Alltoall", "Alltoallv", "Barrier",
+	"Bcast", "BcastValue", "Exscan", "ExscanFunc", "Gather", "GatherValue", "Gatherv", "Reduce", "ReduceFunc",
+	"ReduceScatter", "ReduceScatterFunc", "Scan", "ScanFunc", "Scatter", "Scatterv", "Split",
+}
+
+// Protocols are what the error channel's messages are for.
+var Protocols = []string{"revoke", "resolve", "agree", "shrink", "dup", "split", "end"}
+
+// Parse reads a plan. Its error names the first word that does not fit, where it
+// stands, and what was expected.
+func Parse(text string) (*Plan, error) {
+	p := &Plan{}
+	for i, line := range strings.Split(text, "\n") {
+		column := 1
+		for part := range strings.SplitSeq(line, ";") {
+			r := reader{words: words(part, i+1, column)}
+			if len(r.words) > 1 {
+				p.statements = append(p.statements, r.statement())
+			}
+			if r.err != nil {
+				return nil, r.err
+			}
+			column += len(part) + 1
+		}
+	}
+	return p, nil
+}
+
+// A word stands in a line and column, which counts bytes. An empty one ends a
+// statement.
+type word struct {
+	text         string
+	line, column int
+}
+
+func words(text string, line, column int) (all []word) {
+	start := -1
+	for i, c := range text + " " {
+		switch blank := unicode.IsSpace(c); {
+		case !blank && start < 0:
+			start = i
+		case blank && start >= 0:
+			all = append(all, word{text[start:i], line, column + start})
+			start = -1
+		}
+	}
+	return append(all, word{"", line, column + len(text)})
+}
+
+// A reader takes the words of a statement off, until one does not fit.
+type reader struct {
+	words []word
+	err   error
+}
+
+func (r *reader) next() word {
+	w := r.words[0]
+	if len(r.words) > 1 {
+		r.words = r.words[1:]
+	}
+	return w
+}
+
+func (r *reader) fail(w word, expected string) {
+	if r.err != nil {
+		return
+	}
+	found := strconv.Quote(w.text)
+	if w.text == "" {
+		found = "the statement ends"
+	}
+	r.err = fmt.Errorf("fault plan, line %d, column %d: %s, expected %s", w.line, w.column, found, expected)
+}
+
+// one takes one of the given words.
+func (r *reader) one(of ...string) string {
+	w := r.next()
+	if !slices.Contains(of, w.text) {
+		last := len(of) - 1
+		r.fail(w, strings.TrimPrefix(strings.Join(of[:last], ", ")+" or "+of[last], " or "))
+	}
+	return w.text
+}
+
+// maybe takes a word if it is there.
+func (r *reader) maybe(text string) bool {
+	found := r.words[0].text == text
+	if found {
+		r.next()
+	}
+	return found
+}
+
+func (r *reader) number(what string, least, most uint64) uint64 {
+	w := r.next()
+	n, err := strconv.ParseUint(w.text, 10, 64)
+	if err != nil || n < least || n > most {
+		r.fail(w, fmt.Sprintf("%s from %d to %d", what, least, most))
+	}
+	return n
+}
+
+func (r *reader) count(what string) int { return int(r.number(what, 1, math.MaxInt32)) }
+
+func (r *reader) statement() (s statement) {
+	r.one("kill")
+	moments := []string{"at", "in", "random"}
+	if s.any = r.maybe("any"); s.any {
+		s.rank = r.count("how many")
+		moments = moments[2:]
+	} else {
+		s.rank = int(r.number(`any, or a rank`, 0, math.MaxInt32))
+	}
+	switch r.one(moments...) {
+	case "at":
+		r.one("operation")
+		s.kind, s.n = operation, r.count("its number")
+	case "in":
+		s.moment = r.in()
+	case "random":
+		r.one("seed")
+		s.kind, s.seed = random, r.number("a seed", 0, math.MaxUint64)
+		r.one("of")
+		s.n = r.count("how many operations")
+	}
+	if end := r.next(); end.text != "" {
+		r.fail(end, "the end of the statement")
+	}
+	return s
+}
+
+func (r *reader) in() (m moment) {
+	m.name = r.one(append(slices.Clone(Collectives), Protocols...)...)
+	if slices.Contains(Protocols, m.name) {
+		r.one("message")
+		m.kind, m.n = message, r.count("its number")
+		return m
+	}
+	r.one("step")
+	m.kind, m.n = step, r.count("its number")
+	if r.maybe("call") {
+		m.call = r.count("its number")
+	}
+	return m
+}

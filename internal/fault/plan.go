@@ -1,0 +1,126 @@
+package fault
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// A Plan says who dies when in one run of a job. The zero Plan kills nobody.
+type Plan struct {
+	statements []statement
+
+	mu     sync.Mutex
+	killed []int
+}
+
+// A kind says what the number of a statement counts.
+type kind uint8
+
+const (
+	operation kind = iota
+	step
+	message
+	random
+)
+
+type statement struct {
+	any  bool // rank says how many die
+	rank int
+	moment
+	seed uint64
+}
+
+// A moment is when somebody dies, or something that a rank is about to do.
+type moment struct {
+	kind kind
+	name string // of the collective or protocol
+	n    int    // operation, step or message; of random: how many to draw from
+	call int    // 0: any
+}
+
+// comes says whether now is the moment m.
+func (m moment) comes(now moment) bool {
+	if m.call == 0 {
+		now.call = 0
+	}
+	return m == now
+}
+
+// String returns the plan in its language.
+func (p *Plan) String() string {
+	texts := make([]string, len(p.statements))
+	for i, s := range p.statements {
+		texts[i] = s.String()
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (s statement) String() string {
+	text := fmt.Sprint("kill ", s.rank)
+	if s.any {
+		text = fmt.Sprint("kill any ", s.rank)
+	}
+	switch s.kind {
+	case operation:
+		text += fmt.Sprint(" at operation ", s.n)
+	case step:
+		text += fmt.Sprintf(" in %s step %d", s.name, s.n)
+	case message:
+		text += fmt.Sprintf(" in %s message %d", s.name, s.n)
+	case random:
+		text += fmt.Sprintf(" random seed %d of %d", s.seed, s.n)
+	}
+	if s.call > 0 {
+		text += fmt.Sprint(" call ", s.call)
+	}
+	return text
+}
+
+// Fits returns an error if the plan kills more ranks, or others, than a job of
+// that many has.
+func (p *Plan) Fits(ranks int) error {
+	for _, s := range p.statements {
+		switch {
+		case s.any && s.rank > ranks:
+			return fmt.Errorf("fault plan: %q: %d ranks, expected %d at most", s, s.rank, ranks)
+		case !s.any && s.rank >= ranks:
+			return fmt.Errorf("fault plan: %q: rank %d, expected 0 to %d", s, s.rank, ranks-1)
+		}
+	}
+	return nil
+}
+
+// of returns when rank, one of size, is to die by s, if it is.
+func (s statement) of(rank, size int) (moment, bool) {
+	if s.any {
+		drawn := rand.New(rand.NewPCG(s.seed, uint64(size))).Perm(size)
+		if !slices.Contains(drawn[:min(s.rank, size)], rank) {
+			return moment{}, false
+		}
+	} else if s.rank != rank {
+		return moment{}, false
+	}
+	if s.kind == random {
+		// Each victim draws for itself. The second word differs from that above.
+		k := 1 + rand.New(rand.NewPCG(s.seed, ^uint64(rank))).IntN(s.n)
+		return moment{kind: operation, n: k}, true
+	}
+	return s.moment, true
+}
+
+// Killed returns the ranks whose moment has come, in ascending order.
+func (p *Plan) Killed() []int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	slices.Sort(p.killed)
+	return slices.Clone(p.killed)
+}
+
+func (p *Plan) note(rank int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.killed = append(p.killed, rank)
+}

@@ -1,0 +1,170 @@
+package fault
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/ulfmbackend"
+)
+
+// Wrap returns a transport that carries the plan out for one rank, given its side
+// of the world: that itself if the rank is not to die, or where ranks can't
+// (Features.Deaths). A Plan wraps the ranks of one run. Nobody dies before its
+// side of the world has an error channel.
+//
+// To know what each message is for, the wrapper has all of them sent by Isend. It
+// takes Deferred off, so that a message has left when the next one is begun.
+func (p *Plan) Wrap(world transport.Comm) transport.Comm {
+	v := &victim{plan: p, rank: world.Rank(), calls: make(map[call]int), counts: make(map[moment]int)}
+	for _, s := range p.statements {
+		if m, ok := s.of(world.Rank(), world.Size()); ok {
+			v.moments = append(v.moments, m)
+		}
+	}
+	if len(v.moments) == 0 || !world.Features().Deaths {
+		return world
+	}
+	return &comm{Comm: world, victim: v}
+}
+
+// victim is a rank that is to die: what its communicators share.
+type victim struct {
+	plan    *Plan
+	rank    int
+	moments []moment
+	began   atomic.Bool // its program may: the world is made
+	dead    atomic.Bool
+
+	mu     sync.Mutex
+	counts map[moment]int // of operations, messages and calls so far, by kind and name
+	calls  map[call]int   // of collectives, by number
+}
+
+// call tells the calls of collectives apart.
+type call struct {
+	comm  *comm
+	epoch transport.Epoch
+	tag   int
+}
+
+// comm is the victim's side of a communicator.
+type comm struct {
+	transport.Comm
+	victim     *victim
+	of         *comm                        // it is the error channel's, of this; nil: the program's
+	agreements map[errchan.Agreement]string // what for; victim.mu guards them
+}
+
+var _ transport.Comm = (*comm)(nil)
+
+// Begins is told by package mpicx what an agreement of the communicator is for.
+func (c *comm) Begins(op string, id errchan.Agreement) {
+	c.victim.mu.Lock()
+	defer c.victim.mu.Unlock()
+	if c.agreements == nil {
+		c.agreements = make(map[errchan.Agreement]string)
+	}
+	c.agreements[id] = strings.ToLower(op)
+}
+
+// TrySend leaves it to Isend, whose request says what the message is for.
+func (c *comm) TrySend(int, int, transport.Epoch, []byte) bool { return false }
+
+func (c *comm) Isend(r *transport.Request) {
+	r.Mode &^= transport.Deferred
+	if c.of != nil {
+		c.reach(func() []moment { return c.message(r) })
+	} else {
+		c.reach(func() []moment { return c.operation(r) })
+	}
+	c.Comm.Isend(r)
+}
+
+func (c *comm) Irecv(r *transport.Request) {
+	if c.of == nil {
+		c.reach(func() []moment { return c.operation(r) })
+	}
+	c.Comm.Irecv(r)
+}
+
+func (c *comm) Probe(r *transport.Request) {
+	c.reach(func() []moment { return c.operation(r) })
+	c.Comm.Probe(r)
+}
+
+// Sub wraps what it makes. What is named -1 serves the error channel.
+func (c *comm) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
+	c.Comm.Sub(name, members, func(made transport.Comm, err error) {
+		if err == nil {
+			d := &comm{Comm: made, victim: c.victim}
+			if name.Color == -1 {
+				d.of = c
+			}
+			made = d
+		}
+		done(made, err)
+		c.victim.began.Store(true)
+	})
+}
+
+// reach kills the rank if one of its moments is now. What it was about to begin
+// then ends with ErrDied, by the transport.
+func (c *comm) reach(now func() []moment) {
+	v := c.victim
+	if v.dead.Load() || !v.began.Load() {
+		return
+	}
+	v.mu.Lock()
+	kill := slices.ContainsFunc(now(), func(n moment) bool {
+		return slices.ContainsFunc(v.moments, func(m moment) bool { return m.comes(n) })
+	})
+	v.mu.Unlock()
+	if kill && !v.dead.Swap(true) {
+		v.plan.note(v.rank)
+		c.Die()
+	}
+}
+
+// operation counts one, and returns what it is. The caller holds victim.mu, for
+// message as well.
+func (c *comm) operation(r *transport.Request) []moment {
+	v := c.victim
+	now := []moment{{kind: operation, n: v.count(operation, "")}}
+	if x, ok := r.Done.(*collective.Exchange); ok {
+		id := call{c, r.Epoch, r.Tag}
+		if v.calls[id] == 0 {
+			v.calls[id] = v.count(step, x.Name)
+		}
+		now = append(now, moment{kind: step, name: x.Name, n: x.Step(), call: v.calls[id]})
+	}
+	return now
+}
+
+func (c *comm) message(r *transport.Request) []moment {
+	msg, err := ulfmbackend.Decode(r.Buf, c.Size())
+	if err != nil {
+		return nil
+	}
+	name := "revoke"
+	switch {
+	case msg.Kind == ulfmbackend.Ended:
+		name = "end"
+	case msg.Kind != ulfmbackend.Up && msg.Kind != ulfmbackend.Decided:
+	case msg.Stream == ulfmbackend.Errors:
+		name = "resolve"
+	default:
+		name = c.of.agreements[msg.ID]
+	}
+	return []moment{{kind: message, name: name, n: c.victim.count(message, name)}}
+}
+
+func (v *victim) count(k kind, name string) int {
+	key := moment{kind: k, name: name}
+	v.counts[key]++
+	return v.counts[key]
+}

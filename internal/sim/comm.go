@@ -1,0 +1,285 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// EagerLimit is the length in bytes up to which a message is buffered, as in
+// package local; one whose bytes are Shared always is. The sender of any other,
+// or of a synchronous one, is told a delay after a receive has matched it.
+const EagerLimit = 4096
+
+// A group is a communicator: what all its ranks share.
+type group struct {
+	w       *World
+	id      int           // for people
+	members []int32       // ranks of the world; nil: all
+	index   map[int32]int // the other way round
+	sides   []side
+	missing int // how many sides are not made yet
+	subs    map[transport.Name]*group
+}
+
+func (w *World) newGroup(members []int32, n int, e transport.Epoch) *group {
+	g := &group{w: w, id: w.groups, members: members, missing: n, sides: make([]side, n)}
+	w.groups++
+	if members != nil {
+		g.index = make(map[int32]int, n)
+	}
+	for i := range g.sides {
+		p := &w.ranks[i]
+		if members != nil {
+			p = &w.ranks[members[i]]
+			g.index[members[i]] = i
+		}
+		g.sides[i] = side{g: g, p: p, rank: i, epoch: e, live: e, lost: nobody}
+	}
+	return g
+}
+
+// rankOf returns the rank in g of one of the world's, or nobody.
+func (g *group) rankOf(rank int32) int {
+	if g.members == nil {
+		return int(rank)
+	}
+	if r, ok := g.index[rank]; ok {
+		return r
+	}
+	return nobody
+}
+
+var _ transport.Comm = (*side)(nil)
+
+func (s *side) Rank() int              { return s.rank }
+func (s *side) Size() int              { return len(s.g.sides) }
+func (s *side) Epoch() transport.Epoch { return s.epoch }
+
+func (s *side) Features() transport.Features {
+	return transport.Features{Name: "sim", CancelSend: true, Deaths: true, SharedCores: s.g.w.cfg.SharedCores}
+}
+
+// make has the process take part. Before, its side only keeps messages.
+func (s *side) make() {
+	if s.made {
+		return
+	}
+	s.made = true
+	s.g.missing--
+	s.p.sides = append(s.p.sides, s)
+	for _, victim := range s.p.known {
+		if r := s.g.rankOf(victim); r >= 0 {
+			s.miss(r)
+		}
+	}
+}
+
+// Sub is done at once: the first member to come makes the communicator and
+// leaves it for the others to find by its name.
+func (s *side) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
+	if s.p.dead {
+		return
+	}
+	g := s.g
+	sub := g.subs[name]
+	if sub == nil {
+		n, of := len(g.sides), g.members
+		if members != nil {
+			n, of = len(members), make([]int32, len(members))
+			for i, r := range members {
+				of[i] = g.sides[r].p.rank
+			}
+		}
+		sub = g.w.newGroup(of, n, name.Epoch)
+		if g.subs == nil {
+			g.subs = make(map[transport.Name]*group)
+		}
+		g.subs[name] = sub
+	}
+	own := &sub.sides[sub.rankOf(s.p.rank)]
+	own.make()
+	if sub.missing == 0 {
+		delete(g.subs, name)
+	}
+	done(own, nil)
+}
+
+// Close drops what comes from now on.
+func (s *side) Close() error {
+	s.closed = true
+	s.p.sides = slices.DeleteFunc(s.p.sides, func(other *side) bool { return other == s })
+	return nil
+}
+
+// TrySend sends what is buffered anyway.
+func (s *side) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
+	if s.p.dead || epoch != s.live || len(buf) > EagerLimit || s.lost != nobody {
+		return false // Isend says why
+	}
+	s.launch(dest, tag, epoch, buf, false)
+	return true
+}
+
+// Isend is done at once if the message is buffered: the sender's clock has then
+// moved on by what it cost.
+func (s *side) Isend(r *transport.Request) {
+	if !s.begin(r, transport.Sending) {
+		return
+	}
+	if r.Err = s.involved(r); r.Err != nil {
+		r.Done.Completed(r)
+		return
+	}
+	shared := r.Mode&transport.Shared != 0
+	if r.Mode&transport.Synchronous == 0 && (shared || len(r.Buf) <= EagerLimit) {
+		s.launch(r.Peer, r.Tag, r.Epoch, r.Buf, shared)
+		r.Done.Completed(r)
+		return
+	}
+	m := s.launch(r.Peer, r.Tag, r.Epoch, r.Buf, true)
+	m.shared, m.send, r.Where = shared, r, m
+	s.sending = append(s.sending, m)
+}
+
+// Irecv takes a message that has arrived, or waits for one.
+func (s *side) Irecv(r *transport.Request) {
+	if !s.begin(r, transport.Receiving) {
+		return
+	}
+	if i := s.find(r); i >= 0 {
+		m := s.arrived[i]
+		s.arrived = remove(s.arrived, i)
+		s.receive(r, m)
+		return
+	}
+	s.wait(r)
+}
+
+// Probe looks for a message that has arrived, or waits for one.
+func (s *side) Probe(r *transport.Request) {
+	if !s.begin(r, transport.Probing) {
+		return
+	}
+	if i := s.find(r); i >= 0 {
+		r.Status = s.arrived[i].status
+		r.Done.Completed(r)
+		return
+	}
+	s.wait(r)
+}
+
+// begin says whether r can, and otherwise ends it unless this rank is dead.
+func (s *side) begin(r *transport.Request, kind transport.Kind) bool {
+	if s.p.dead {
+		return false
+	}
+	r.Kind, r.Where, r.Err = kind, nil, nil
+	if kind == transport.Sending {
+		r.Status = transport.Status{Source: s.rank, Tag: r.Tag, Bytes: len(r.Buf)}
+	}
+	if r.Epoch != s.live {
+		r.Err = s.cause
+		r.Done.Completed(r)
+		return false
+	}
+	return true
+}
+
+// wait posts r, unless what it waits for can't come.
+func (s *side) wait(r *transport.Request) {
+	if r.Err = s.involved(r); r.Err != nil {
+		r.Done.Completed(r)
+		return
+	}
+	s.posted = append(s.posted, r)
+	r.Where = s
+}
+
+// Cancel takes r out of the queue it waits in, if it still does. A message that
+// is under way it takes back as well, at once, which no network could.
+func (s *side) Cancel(r *transport.Request) bool {
+	if s.p.dead {
+		return false
+	}
+	switch where := r.Where.(type) {
+	case *message:
+		if where.state == matched {
+			return false
+		}
+		s.unsend(where)
+		where.withdraw()
+	case *side:
+		s.posted = remove(s.posted, slices.Index(s.posted, r))
+	default:
+		return false
+	}
+	s.end(r, transport.ErrCancelled)
+	return true
+}
+
+// Advance moves this rank to the next epoch.
+func (s *side) Advance(generation int, cause error) {
+	if !s.p.dead {
+		s.epoch = s.epoch.Next(generation)
+		s.enter(s.epoch, cause)
+	}
+}
+
+// Revoke ends all requests of this rank, now and later.
+func (s *side) Revoke(cause error) {
+	if !s.p.dead {
+		s.enter(revoked, cause)
+	}
+}
+
+// revoked is no epoch: a communicator has no eight generations of errors at once.
+const revoked = ^transport.Epoch(0)
+
+// enter ends what is not of the epoch live, unless nothing has been any more.
+func (s *side) enter(live transport.Epoch, cause error) {
+	if s.live == revoked {
+		return
+	}
+	s.live, s.cause = live, cause
+	s.arrived = slices.DeleteFunc(s.arrived, func(m *message) bool {
+		drop := m.send == nil && s.drops(m)
+		if drop {
+			m.recycle()
+		}
+		return drop
+	})
+	s.endAll(cause, func(*transport.Request) bool { return true })
+}
+
+// Watch tells w of the deaths this rank knows of, and of those it learns of.
+func (s *side) Watch(w transport.Watcher) {
+	s.watcher = w
+	for _, victim := range slices.Clone(s.p.known) {
+		if r := s.g.rankOf(victim); r >= 0 && !s.p.dead {
+			w.Died(r)
+		}
+	}
+}
+
+// Die kills this rank, after what it has sent. Other than where ranks are
+// goroutines, what it began does not end: there is nobody to be told.
+func (s *side) Die() { s.p.die(max(s.p.clock(), s.p.injected)) }
+
+// Leave is counted.
+func (s *side) Leave() {
+	if !s.p.dead {
+		s.g.w.left++
+		s.g.w.trace(int(s.p.rank), "leaves")
+	}
+}
+
+// EachPending visits the requests that have not ended.
+func (s *side) EachPending(visit func(*transport.Request)) {
+	for _, r := range s.posted {
+		visit(r)
+	}
+	for _, m := range s.sending {
+		visit(m.send)
+	}
+}

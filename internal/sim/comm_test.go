@@ -1,0 +1,217 @@
+package sim
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+var errCause = errors.New("an error")
+
+// A revoked side takes part in nothing any more, and its epoch goes on.
+func TestRevoke(t *testing.T) {
+	w := New(Config{Ranks: 2, Model: cluster})
+	c := w.Comm(0)
+	w.send(1, transport.Request{Peer: 0, Tag: 1})
+	require.NoError(t, w.Run())
+	pending := []*noted{
+		w.recv(0, transport.Request{Peer: 1, Tag: 2}),
+		w.send(0, transport.Request{Peer: 1, Tag: 2, Mode: transport.Synchronous}),
+	}
+	c.Revoke(errCause)
+	c.Revoke(errors.New("another"))
+	late := w.send(1, transport.Request{Peer: 0, Tag: 1, Mode: transport.Synchronous})
+	c.Advance(0, errors.New("another"))
+	require.Equal(t, transport.Epoch(0).Next(0), c.Epoch())
+	for _, e := range []transport.Epoch{0, c.Epoch()} {
+		pending = append(pending, w.recv(0, transport.Request{Peer: 1, Tag: 1, Epoch: e}))
+		require.False(t, c.TrySend(1, 1, e, nil))
+	}
+	require.NoError(t, w.Run())
+	for _, q := range pending {
+		require.Equal(t, 1, q.ends)
+		require.Equal(t, errCause, q.Err)
+	}
+	require.Empty(t, w.comm.sides[0].arrived)
+	require.Zero(t, late.ends, "its sender has to end it")
+	w.Comm(1).Advance(0, errCause)
+	require.Equal(t, errCause, late.Err)
+}
+
+// The ends of a match agree, though the sender has not been told yet.
+func TestAdvanceAfterMatch(t *testing.T) {
+	w := New(Config{Ranks: 2, Model: LogGP{Latency: 1000}})
+	s := w.send(0, transport.Request{Peer: 1, Tag: 1, Mode: transport.Synchronous})
+	r := w.recv(1, transport.Request{Peer: 0, Tag: 1})
+	w.At(1500, 0, func() {
+		require.Equal(t, 1, r.ends)
+		require.Zero(t, s.ends)
+		require.Equal(t, []*transport.Request{&s.Request}, transport.Pending(w.Comm(0)))
+		require.False(t, w.Comm(0).Cancel(&s.Request), "it was matched")
+		w.Comm(0).Advance(0, errCause)
+		require.NoError(t, s.Err)
+	})
+	require.NoError(t, w.Run())
+	require.Equal(t, 1, s.ends)
+	require.Equal(t, 1500*time.Nanosecond, s.at)
+}
+
+func TestTrySendOfLongMessages(t *testing.T) {
+	c := New(Config{Ranks: 2}).Comm(0)
+	require.True(t, c.TrySend(1, 1, 0, make([]byte, EagerLimit)))
+	require.False(t, c.TrySend(1, 1, 0, make([]byte, EagerLimit+1)))
+}
+
+// Messages are kept for a member that has not made its side yet, and not for one
+// that has closed it; a name can be used again once all have made theirs.
+func TestSub(t *testing.T) {
+	w := New(Config{Ranks: 3})
+	made := func(rank int) (c transport.Comm) {
+		w.Comm(rank).Sub(transport.Name{Seq: 1}, []int{2, 0}, func(sub transport.Comm, err error) { c = sub })
+		return c
+	}
+	c0 := made(0)
+	require.Equal(t, 1, c0.Rank())
+	require.True(t, c0.TrySend(0, 1, 0, []byte{7}))
+	require.NoError(t, w.Run())
+	c2 := made(2)
+	r := w.note(2, transport.Request{Peer: 1, Tag: 1, Take: true})
+	c2.Irecv(&r.Request)
+	require.Equal(t, []byte{7}, r.Buf)
+	require.NoError(t, c2.Close())
+	require.True(t, c0.TrySend(0, 1, 0, nil))
+	require.NoError(t, w.Run())
+	require.Empty(t, c2.(*side).arrived)
+	require.Empty(t, w.comm.subs)
+	require.NotSame(t, c0, made(0))
+	require.Equal(t, transport.Features{Name: "sim", CancelSend: true, Deaths: true}, c0.Features())
+}
+
+// Time never goes back, though ranks are busy when messages come.
+func TestTimeGoesOn(t *testing.T) {
+	const n = 8
+	w := New(Config{Ranks: n, Model: cluster})
+	for r := range n {
+		for k := range 10 {
+			w.At(time.Duration(w.rng.IntN(20000)), r, func() {
+				w.Compute(r, time.Duration(w.rng.IntN(3000)))
+				w.send(r, transport.Request{Peer: (r + k) % n, Tag: 1})
+			})
+		}
+	}
+	for last := time.Duration(0); w.Step(); last = w.Now() {
+		require.GreaterOrEqual(t, w.Now(), last)
+	}
+}
+
+// Somebody may occupy the CPU of a rank that has begun to receive.
+func TestComputeWhileReceiving(t *testing.T) {
+	w := New(Config{Ranks: 2, Model: cluster})
+	r := w.recv(1, transport.Request{Peer: 0, Tag: 1})
+	w.At(0, 0, func() {
+		w.send(0, transport.Request{Peer: 1, Tag: 1})
+		w.Compute(0, 1100)
+		w.After(0, 0, func() { w.Compute(1, 100) }) // received from 1300 to 1600
+	})
+	require.NoError(t, w.Run())
+	require.Equal(t, 1700*time.Nanosecond, r.at)
+}
+
+// Under Random, what happens at one time happens in any order.
+func TestTies(t *testing.T) {
+	first := make(map[int]int)
+	for seed := range uint64(100) {
+		w := New(Config{Ranks: 3, Seed: seed, Model: Random{Min: 5, Max: 5}})
+		r := w.recv(2, transport.Request{Peer: transport.AnySource, Tag: 1})
+		w.send(0, transport.Request{Peer: 2, Tag: 1})
+		w.send(1, transport.Request{Peer: 2, Tag: 1})
+		require.NoError(t, w.Run())
+		first[r.Status.Source]++
+	}
+	require.InDelta(t, 50, first[0], 20)
+}
+
+// What ends together may be cancelled, or the rank killed, when the first of it
+// is told.
+func TestEndTogether(t *testing.T) {
+	for _, kill := range []bool{false, true} {
+		w := New(Config{Ranks: 2})
+		c := w.Comm(0)
+		var all []*noted
+		told := 0
+		add := func(start func(*transport.Request), r transport.Request) {
+			n := w.note(0, r)
+			n.Done = completed(func(*transport.Request) {
+				told++
+				for _, other := range all {
+					require.False(t, c.Cancel(&other.Request))
+				}
+				if kill {
+					w.Kill(0)
+				}
+			})
+			all = append(all, n)
+			start(&n.Request)
+		}
+		for range 2 {
+			add(c.Irecv, transport.Request{Peer: 1, Tag: 1})
+			add(c.Isend, transport.Request{Peer: 1, Tag: 1, Mode: transport.Synchronous})
+		}
+		c.Advance(0, errCause)
+		require.Empty(t, transport.Pending(c))
+		require.Equal(t, map[bool]int{false: 4, true: 1}[kill], told)
+	}
+
+	w := New(Config{Ranks: 2})
+	c := w.Comm(0)
+	recv := w.recv(0, transport.Request{Peer: 1, Tag: 1})
+	require.True(t, c.Cancel(&recv.Request))
+	recv = w.note(0, transport.Request{Peer: 1, Tag: 1})
+	probe := w.note(0, transport.Request{Peer: 1, Tag: 1})
+	probe.Done = completed(func(*transport.Request) { require.False(t, c.Cancel(&recv.Request), "it has a message") })
+	c.Probe(&probe.Request)
+	c.Irecv(&recv.Request)
+	w.send(1, transport.Request{Peer: 0, Tag: 1})
+	require.NoError(t, w.Run())
+	require.NoError(t, recv.Err)
+	require.Equal(t, 1, recv.ends)
+}
+
+// Shared bytes are handed over; others are copied when they are sent.
+func TestTake(t *testing.T) {
+	for _, mode := range []transport.Mode{0, transport.Shared, transport.Shared | transport.Synchronous} {
+		w := New(Config{Ranks: 2})
+		buf := []byte{1, 2, 3}
+		w.send(0, transport.Request{Peer: 1, Tag: 1, Buf: buf, Mode: mode})
+		r := w.recv(1, transport.Request{Peer: 0, Tag: 1, Take: true})
+		buf[0] = 9
+		require.NoError(t, w.Run())
+		require.Equal(t, mode&transport.Shared != 0, &r.Buf[0] == &buf[0])
+		require.Equal(t, mode&transport.Shared != 0, r.Buf[0] == 9)
+	}
+}
+
+func TestTail(t *testing.T) {
+	w := New(Config{Ranks: 1})
+	m := Random{Min: 100, Max: 200, Tail: 0.1}
+	var body, tail, long int
+	for range 10000 {
+		switch d := m.delay(0, w.rng); {
+		case d < 100 || d > 200*tailLimit:
+			t.Errorf("a delay of %v", d)
+		case d <= 200:
+			body++
+		case d <= 2000:
+			tail++
+		default:
+			long++
+		}
+	}
+	require.InDelta(t, 900, tail, 150)
+	require.InDelta(t, 100, long, 50)
+	require.Equal(t, 10000, body+tail+long)
+}

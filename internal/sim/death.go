@@ -1,0 +1,121 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// Dead says whether the rank has died.
+func (w *World) Dead(rank int) bool { return w.ranks[rank].dead }
+
+// Kill ends the rank: nothing of it runs any more, its requests never end, and
+// its later calls do nothing. If it kills itself, what it has sent is on its way;
+// otherwise a message that has not left yet never will.
+func (w *World) Kill(rank int) {
+	p := &w.ranks[rank]
+	if w.current == p.rank {
+		p.die(max(p.clock(), p.injected))
+	} else {
+		p.die(w.now)
+	}
+}
+
+// KillAt kills the rank at time t, whatever its CPU does then.
+func (w *World) KillAt(t time.Duration, rank int) {
+	w.schedule(t, &event{rank: nobody, f: func() { w.Kill(rank) }})
+}
+
+func (p *process) die(at time.Duration) {
+	if p.dead {
+		return
+	}
+	w := p.w
+	w.trace(int(p.rank), "dies")
+	w.deaths++
+	p.dead, p.died, p.told = true, at, make([]uint64, (len(w.ranks)+63)/64)
+	for _, s := range p.sides {
+		s.posted, s.sending = nil, nil
+	}
+	p.ready, p.sides = nil, nil
+	for i := range w.ranks {
+		if q := &w.ranks[i]; !q.dead {
+			w.push(at+max(0, w.cfg.Detect(w.rng)), &event{rank: q.rank, f: func() { q.learn(p) }})
+		}
+	}
+}
+
+// learn has rank p be told that another has died: first those who watch, then
+// those whose requests need it.
+func (p *process) learn(victim *process) {
+	if p.w.traces() {
+		p.w.trace(int(p.rank), "learns that %d has died", victim.rank)
+	}
+	victim.told[p.rank/64] |= 1 << (p.rank % 64)
+	p.known = append(p.known, victim.rank)
+	sides := slices.Clone(p.sides)
+	for _, s := range sides {
+		if r := s.g.rankOf(victim.rank); r >= 0 {
+			s.miss(r)
+			if s.watcher != nil && !p.dead {
+				s.watcher.Died(r)
+			}
+		}
+	}
+	for _, s := range sides {
+		r := s.g.rankOf(victim.rank)
+		if r < 0 || p.dead {
+			continue
+		}
+		involved := func(q *transport.Request) bool { return q.Peer == r || q.Tag < transport.AnyTag }
+		s.endAll(&transport.DeadError{Rank: r}, involved)
+	}
+}
+
+// miss notes that a member is known to be dead.
+func (s *side) miss(rank int) {
+	if s.lost == nobody || rank < s.lost {
+		s.lost = rank
+	}
+}
+
+// knows says whether this rank has been told of a member's death.
+func (s *side) knows(rank int) bool {
+	p := s.g.sides[rank].p
+	return p.dead && p.told[s.p.rank/64]&(1<<(s.p.rank%64)) != 0
+}
+
+// involved returns the error of a request that needs a dead rank, or nil.
+func (s *side) involved(r *transport.Request) error {
+	switch {
+	case s.lost == nobody:
+	case r.Peer >= 0 && s.knows(r.Peer):
+		return &transport.DeadError{Rank: r.Peer}
+	case r.Tag < transport.AnyTag:
+		return &transport.DeadError{Rank: s.lost}
+	}
+	return nil
+}
+
+// loses says whether a message that would arrive now does not, because its
+// sender died when it was under way, or before it left. Like bytes of a
+// connection, none arrives after one that is lost.
+func (w *World) loses(m *message) bool {
+	if w.deaths == 0 {
+		return false
+	}
+	from := m.from.p
+	if !from.dead || w.now <= from.died {
+		return false
+	}
+	pair := [2]int32{from.rank, m.rank}
+	p := w.cfg.LoseInFlight
+	if m.left <= from.died && !w.broken[pair] && (p == 0 || w.rng.Float64() >= p) {
+		return false
+	}
+	w.broken[pair] = true
+	w.traceMessage(int(m.rank), "never gets", m)
+	m.recycle()
+	return true
+}

@@ -1,0 +1,287 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// slowly returns a Detect by which survivor k learns k+1 milliseconds after.
+func slowly() func(*rand.Rand) time.Duration {
+	k := time.Duration(0)
+	return func(*rand.Rand) time.Duration { k++; return k * time.Millisecond }
+}
+
+type watcher func(rank int)
+
+func (f watcher) Died(rank int) { f(rank) }
+
+// Every rank learns in its own time, and only then do its requests end that need
+// the dead.
+func TestLateDetection(t *testing.T) {
+	const victim = 2
+	w := New(Config{Ranks: 4, Model: cluster, Detect: slowly()})
+	named, operation, anybody, others := make([]*noted, 4), make([]*noted, 4), make([]*noted, 4), make([]*noted, 4)
+	unmatched := make([]*noted, 4)
+	heard := make([]time.Duration, 4)
+	for r := range 4 {
+		w.At(0, r, func() {
+			w.Comm(r).Watch(watcher(func(dead int) {
+				require.Equal(t, victim, dead)
+				require.Zero(t, named[r].ends+int(heard[r]))
+				heard[r] = w.RankNow(r)
+			}))
+			named[r] = w.recv(r, transport.Request{Peer: victim, Tag: 1})
+			operation[r] = w.recv(r, transport.Request{Peer: (r + 1) % 2, Tag: -2})
+			anybody[r] = w.recv(r, transport.Request{Peer: transport.AnySource, Tag: 1})
+			others[r] = w.recv(r, transport.Request{Peer: (r + 1) % 2, Tag: 1})
+			unmatched[r] = w.send(r, transport.Request{Peer: victim, Tag: 7, Mode: transport.Synchronous})
+		})
+	}
+	w.KillAt(5000, victim)
+	require.NoError(t, w.Run())
+	detected := time.Duration(0)
+	for r := range 4 {
+		if r == victim {
+			require.Zero(t, named[r].ends+operation[r].ends+anybody[r].ends+others[r].ends+unmatched[r].ends)
+			require.Empty(t, transport.Pending(w.Comm(r)))
+			continue
+		}
+		detected += time.Millisecond
+		require.Equal(t, 5000+detected, heard[r])
+		for _, q := range []*noted{named[r], operation[r], unmatched[r]} {
+			require.Equal(t, 1, q.ends)
+			require.Equal(t, &transport.DeadError{Rank: victim}, q.Err)
+			require.Equal(t, heard[r], q.at)
+		}
+		require.ElementsMatch(t, []*transport.Request{&anybody[r].Request, &others[r].Request}, transport.Pending(w.Comm(r)))
+	}
+
+	// Those that know are told at once; what does not need the dead goes on.
+	require.Equal(t, &transport.DeadError{Rank: victim}, w.send(0, transport.Request{Peer: victim, Tag: 3}).Err)
+	require.Equal(t, &transport.DeadError{Rank: victim}, w.recv(0, transport.Request{Peer: victim, Tag: 3}).Err)
+	require.Equal(t, &transport.DeadError{Rank: victim}, w.send(0, transport.Request{Peer: 1, Tag: -2}).Err)
+	require.False(t, w.Comm(0).TrySend(victim, 3, 0, nil))
+	told := 0
+	w.Comm(0).Watch(watcher(func(dead int) { told += dead }))
+	require.Equal(t, victim, told)
+	w.send(0, transport.Request{Peer: 1, Tag: 1})
+	require.NoError(t, w.Run())
+	require.Equal(t, 1, anybody[1].ends)
+}
+
+// One that has not been told sends to the dead as to anybody.
+func TestSendBeforeDetection(t *testing.T) {
+	w := New(Config{Ranks: 3, Model: cluster, Detect: slowly()})
+	w.Kill(2)
+	short := w.send(0, transport.Request{Peer: 2, Tag: 1})
+	require.Equal(t, 1, short.ends)
+	require.NoError(t, short.Err)
+	require.True(t, w.Comm(0).TrySend(2, -2, 0, nil))
+	long := w.send(0, transport.Request{Peer: 2, Tag: 1, Buf: make([]byte, EagerLimit+1)})
+	require.Zero(t, long.ends)
+	require.NoError(t, w.Run())
+	require.Equal(t, &transport.DeadError{Rank: 2}, long.Err)
+	require.Equal(t, time.Millisecond, long.at)
+}
+
+// Messages of the dead that have arrived can be received, also by one that knows.
+func TestReceiveFromTheDead(t *testing.T) {
+	w := New(Config{Ranks: 2, Model: Random{Min: 10 * time.Millisecond, Max: 10 * time.Millisecond}, Detect: slowly()})
+	w.At(0, 0, func() {
+		for range 2 {
+			w.send(0, transport.Request{Peer: 1, Tag: 1, Buf: []byte("last words")})
+		}
+		w.send(0, transport.Request{Peer: 1, Tag: 2, Buf: make([]byte, 2*EagerLimit)})
+	})
+	early := w.recv(1, transport.Request{Peer: 0, Tag: 1, Take: true})
+	w.KillAt(1, 0)
+	require.NoError(t, w.Run())
+	require.Equal(t, &transport.DeadError{Rank: 0}, early.Err, "told before the message came")
+	for range 2 {
+		require.Equal(t, "last words", string(w.recv(1, transport.Request{Peer: 0, Tag: 1, Take: true}).Buf))
+	}
+	require.Len(t, w.recv(1, transport.Request{Peer: transport.AnySource, Tag: 2, Take: true}).Buf, 2*EagerLimit)
+	require.Equal(t, &transport.DeadError{Rank: 0}, w.recv(1, transport.Request{Peer: 0, Tag: 1}).Err)
+	require.NoError(t, w.Run(), "nobody is left to be told")
+}
+
+// Of what was under way some is lost: all from some message on, for each receiver.
+func TestLoseInFlight(t *testing.T) {
+	const n, each = 5, 20
+	lengths := make(map[int]int)
+	for seed := range uint64(200) {
+		w := New(Config{Ranks: n, Seed: seed, Model: Random{Max: 100}, LoseInFlight: 0.2})
+		w.At(10, 0, func() {
+			for k := range each {
+				for to := 1; to < n; to++ {
+					require.True(t, w.Comm(0).TrySend(to, k, 0, nil))
+				}
+			}
+			w.Kill(0)
+		})
+		require.NoError(t, w.Run())
+		for r := 1; r < n; r++ {
+			got := 0
+			for q := w.recv(r, transport.Request{Peer: 0, Tag: transport.AnyTag}); q.Err == nil; q = w.recv(r, transport.Request{Peer: 0, Tag: transport.AnyTag}) {
+				require.Equal(t, got, q.Status.Tag)
+				got++
+			}
+			lengths[got]++
+		}
+	}
+	require.InDelta(t, 0.2*800, lengths[0], 50)
+	require.InDelta(t, 0.2*0.8*800, lengths[1], 50)
+	require.Greater(t, lengths[each], 1)
+}
+
+// Nothing of the dead runs, and a rank that dies in the middle of sending has
+// sent the first messages only.
+func TestDeathInTheMiddle(t *testing.T) {
+	for sent := range 5 {
+		w := New(Config{Ranks: 6, Model: cluster})
+		gap := max(cluster.Overhead, cluster.Gap)
+		w.At(0, 0, func() {
+			for to := 1; to < 6; to++ {
+				w.send(0, transport.Request{Peer: to, Tag: 1})
+			}
+		})
+		w.After(5000, 0, func() { t.Error("runs after its death") })
+		w.KillAt(cluster.Overhead+time.Duration(sent)*gap-1, 0)
+		require.NoError(t, w.Run())
+		for r := 1; r < 6; r++ {
+			q := w.recv(r, transport.Request{Peer: 0, Tag: 1})
+			require.Equal(t, r <= sent, q.Err == nil, "%d messages, rank %d", sent, r)
+		}
+	}
+}
+
+// What a rank sends before it dies by itself is under way.
+func TestDieAfterSending(t *testing.T) {
+	for _, die := range []func(w *World){func(w *World) { w.Kill(0) }, func(w *World) { w.Comm(0).Die() }} {
+		w := New(Config{Ranks: 3, Model: cluster})
+		w.At(0, 0, func() {
+			c := w.Comm(0)
+			pending := w.recv(0, transport.Request{Peer: 1, Tag: 1})
+			w.send(0, transport.Request{Peer: 1, Tag: 1})
+			w.send(0, transport.Request{Peer: 2, Tag: 1})
+			die(w)
+			require.True(t, w.Dead(0))
+			require.Zero(t, w.send(0, transport.Request{Peer: 1, Tag: 1}).ends)
+			require.False(t, c.TrySend(1, 1, 0, nil))
+			require.False(t, c.Cancel(&pending.Request))
+			c.Advance(0, fmt.Errorf("an error"))
+			c.Revoke(fmt.Errorf("an error"))
+			c.Sub(transport.Name{}, nil, func(transport.Comm, error) { t.Error("has a communicator") })
+			require.Zero(t, pending.ends)
+			require.Empty(t, transport.Pending(c))
+			c.Leave()
+			c.Die()
+		})
+		w.At(100, 0, func() { t.Error("runs after its death") })
+		w.Comm(1).Leave()
+		require.NoError(t, w.Run())
+		require.Equal(t, 2, w.Messages())
+		require.Equal(t, 1, w.Left())
+		for r := 1; r < 3; r++ {
+			require.NoError(t, w.recv(r, transport.Request{Peer: 0, Tag: 1}).Err)
+			require.Error(t, w.recv(r, transport.Request{Peer: 0, Tag: 1}).Err)
+		}
+	}
+}
+
+// A match counts only if the receiver was alive when its clock said so.
+func TestDeathOfAReceiver(t *testing.T) {
+	for _, died := range []time.Duration{2599, 2600} { // overhead, latency, overhead, and a second one
+		w := New(Config{Ranks: 2, Model: LogGP{Latency: 2000, Overhead: 200}})
+		var s *noted
+		w.At(0, 0, func() { s = w.send(0, transport.Request{Peer: 1, Tag: 1, Mode: transport.Synchronous}) })
+		w.At(0, 1, func() {
+			n := w.note(1, transport.Request{Peer: 0, Tag: 1})
+			n.Done = completed(func(*transport.Request) {
+				w.send(1, transport.Request{Peer: 1, Tag: 1})
+				w.Comm(1).Irecv(&w.note(1, transport.Request{Peer: 0, Tag: 1}).Request)
+			})
+			w.Comm(1).Probe(&n.Request)
+		})
+		w.KillAt(died, 1)
+		require.NoError(t, w.Run())
+		require.Equal(t, 1, s.ends)
+		if died < 2600 {
+			require.Equal(t, &transport.DeadError{Rank: 1}, s.Err)
+		} else {
+			require.NoError(t, s.Err)
+			require.Equal(t, time.Duration(4600), s.at)
+		}
+	}
+}
+
+// Communicators of some ranks know the dead by their own numbers; those made
+// later know the earlier deaths.
+func TestDeathsInSubs(t *testing.T) {
+	w := New(Config{Ranks: 5, Model: wild})
+	var first, second, apart transport.Comm
+	to := func(c *transport.Comm) func(transport.Comm, error) {
+		return func(made transport.Comm, err error) { *c = made }
+	}
+	w.Comm(1).Sub(transport.Name{Seq: 1}, []int{4, 3, 1}, to(&first))
+	w.Comm(1).Sub(transport.Name{Seq: 2}, []int{2, 1}, to(&apart))
+	var told []int
+	first.Watch(watcher(func(r int) { told = append(told, r) }))
+	apart.Watch(watcher(func(int) { t.Error("no member died") }))
+	r := w.note(1, transport.Request{Peer: 1, Tag: 1})
+	first.Irecv(&r.Request)
+	w.Kill(3)
+	require.NoError(t, w.Run())
+	require.Equal(t, []int{1}, told)
+	require.Equal(t, &transport.DeadError{Rank: 1}, r.Err)
+	first.Sub(transport.Name{Seq: 3}, []int{1, 2}, to(&second))
+	second.Watch(watcher(func(r int) { told = append(told, 100+r) }))
+	require.Equal(t, []int{1, 100}, told)
+	r = w.note(1, transport.Request{Peer: 1, Tag: -2})
+	second.Irecv(&r.Request)
+	require.Equal(t, &transport.DeadError{Rank: 0}, r.Err)
+}
+
+// The lowest of the dead that a rank knows is the one that operations of all
+// members name.
+func TestTwoDeaths(t *testing.T) {
+	for _, order := range [][]int{{1, 2}, {2, 1}} {
+		w := New(Config{Ranks: 4})
+		for _, r := range order {
+			w.Kill(r)
+			require.NoError(t, w.Run())
+		}
+		require.Equal(t, &transport.DeadError{Rank: 1}, w.recv(0, transport.Request{Peer: 3, Tag: -2}).Err)
+		require.Equal(t, &transport.DeadError{Rank: 2}, w.recv(0, transport.Request{Peer: 2, Tag: -2}).Err)
+	}
+}
+
+// What arrived before a rank whose clock was ahead died was not under way.
+func TestArrivedBeforeDeath(t *testing.T) {
+	w := New(Config{Ranks: 2, Model: cluster, LoseInFlight: 1})
+	r := w.recv(1, transport.Request{Peer: 0, Tag: 1})
+	w.At(0, 0, func() {
+		w.send(0, transport.Request{Peer: 1, Tag: 1})
+		w.Compute(0, time.Second)
+		w.send(0, transport.Request{Peer: 1, Tag: 1})
+		w.Comm(0).Die()
+	})
+	require.NoError(t, w.Run())
+	require.NoError(t, r.Err)
+	require.Error(t, w.recv(1, transport.Request{Peer: 0, Tag: 1}).Err)
+}
+
+// Die comes after what the rank has done, though no event is under way.
+func TestDieFromOutside(t *testing.T) {
+	w := New(Config{Ranks: 2, Model: cluster})
+	w.send(0, transport.Request{Peer: 1, Tag: 1})
+	w.Comm(0).Die()
+	require.NoError(t, w.Run())
+	require.NoError(t, w.recv(1, transport.Request{Peer: 0, Tag: 1}).Err)
+}

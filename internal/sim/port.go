@@ -1,0 +1,276 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// A side is one rank's of a communicator, where the messages to it meet its
+// receives.
+type side struct {
+	g            *group
+	p            *process
+	rank         int
+	made, closed bool
+
+	// live is the epoch, until the side is revoked.
+	epoch, live transport.Epoch
+	cause       error // why the epoch before this one ended, or all did
+
+	watcher transport.Watcher
+	lost    int // the lowest member known to be dead, or nobody
+
+	// In the order in which they came:
+	posted  []*transport.Request // receives and probes
+	arrived []*message           // what they have not matched
+	sending []*message           // whose senders wait
+
+	latest map[int]time.Duration // when the last message to a rank arrives, if order is to be kept
+}
+
+// A message, which is also the event of its arrival.
+type message struct {
+	event
+	from, to *side
+	status   transport.Status
+	epoch    transport.Epoch
+	shared   bool
+	state    state
+	left     time.Duration // when the network interface sends it
+	at       time.Duration // when it was matched
+
+	send   *transport.Request // to be told; nil: the message is buffered
+	bytes  []byte
+	buffer []byte // of the message itself
+}
+
+type state byte
+
+const (
+	underway  state = iota
+	arrived         // waits in a side
+	matched         // its sender has not been told yet
+	withdrawn       // its sender has taken it back
+)
+
+// launch sends a message, whose bytes stay where they are or are copied.
+func (s *side) launch(dest, tag int, epoch transport.Epoch, bytes []byte, stay bool) *message {
+	w, p, to := s.g.w, s.p, &s.g.sides[dest]
+	m := w.spare()
+	*m = message{event: event{rank: to.p.rank, m: m}, from: s, to: to, epoch: epoch, shared: stay,
+		status: transport.Status{Source: s.rank, Tag: tag, Bytes: len(bytes)}, bytes: bytes, buffer: m.buffer}
+	if !stay {
+		m.buffer = append(m.buffer[:0], bytes...)
+		m.bytes = m.buffer
+	}
+	w.traceMessage(int(p.rank), "send", m)
+	w.sent++
+	p.sent++
+
+	model := w.cfg.Model
+	p.cpu = p.clock() + model.overhead()
+	p.injected = max(p.cpu, p.link)
+	p.link = p.injected + model.gap(len(bytes))
+	m.left = p.injected
+	arrival := m.left + model.delay(len(bytes), w.rng)
+	if model.random() {
+		if s.latest == nil {
+			s.latest = make(map[int]time.Duration)
+		}
+		if last, ok := s.latest[dest]; ok {
+			arrival = max(arrival, last+1) // of two at the same time any may come first
+		}
+		s.latest[dest] = arrival
+	}
+	w.push(arrival, &m.event)
+	return m
+}
+
+// spare returns a message that was recycled, or a new one.
+func (w *World) spare() *message {
+	n := len(w.free)
+	if n == 0 {
+		return new(message)
+	}
+	m := w.free[n-1]
+	w.free = w.free[:n-1]
+	return m
+}
+
+// recycle keeps a message for reuse, unless its sender may know it yet.
+func (m *message) recycle() {
+	if w := m.from.g.w; m.send == nil {
+		w.free = append(w.free, m)
+	}
+}
+
+// deliver gives a message that has arrived to the first receive that matches it,
+// or keeps it.
+func (s *side) deliver(m *message) {
+	w := s.g.w
+	if m.state == withdrawn || s.drops(m) {
+		w.traceMessage(int(m.rank), "drops", m)
+		m.recycle()
+		return
+	}
+	w.traceMessage(int(m.rank), "gets", m)
+	probes, recv := s.take(m)
+	if recv == nil {
+		m.state = arrived
+		s.arrived = append(s.arrived, m)
+	}
+	for _, r := range probes {
+		s.end(r, nil)
+	}
+	if recv != nil {
+		s.receive(recv, m)
+	}
+}
+
+// drops says whether s will never receive m. If its sender waits, that ends it
+// with its own epoch.
+func (s *side) drops(m *message) bool {
+	return s.closed || s.live == revoked || m.epoch.Stale(s.epoch)
+}
+
+// take takes the first receive posted that matches m, and the probes before it
+// that do.
+func (s *side) take(m *message) (probes []*transport.Request, recv *transport.Request) {
+	if m.epoch != s.live {
+		return nil, nil
+	}
+	for i := 0; i < len(s.posted); i++ {
+		r := s.posted[i]
+		if !matches(r, m.status) {
+			continue
+		}
+		s.posted = remove(s.posted, i)
+		r.Where = nil
+		if r.Kind == transport.Receiving {
+			return probes, r
+		}
+		i--
+		r.Status = m.status
+		probes = append(probes, r)
+	}
+	return probes, nil
+}
+
+// remove is slices.Delete of one element, which often is the first of many.
+func remove[T any](list []*T, i int) []*T {
+	if i > 0 || len(list) == 1 {
+		return slices.Delete(list, i, i+1)
+	}
+	list[0] = nil
+	return list[1:]
+}
+
+func matches(r *transport.Request, s transport.Status) bool {
+	return (r.Peer == s.Source || r.Peer == transport.AnySource) &&
+		(r.Tag == s.Tag || r.Tag == transport.AnyTag && s.Tag >= 0)
+}
+
+// find returns where the first message of this epoch is that r matches, or -1.
+func (s *side) find(r *transport.Request) int {
+	return slices.IndexFunc(s.arrived, func(m *message) bool { return m.epoch == s.live && matches(r, m.status) })
+}
+
+// receive ends r with the message m.
+func (s *side) receive(r *transport.Request, m *message) {
+	r.Status = m.status
+	switch bytes := m.bytes; {
+	case r.Take && m.shared:
+		r.Buf = bytes
+	case r.Take:
+		r.Buf = slices.Clone(bytes)
+	case r.Alloc != nil:
+		copy(r.Alloc(len(bytes)), bytes)
+	case len(bytes) > len(r.Buf):
+		r.Err = &transport.TruncateError{Status: m.status, Room: len(r.Buf)}
+	default:
+		copy(r.Buf, bytes)
+	}
+	if m.send == nil {
+		m.recycle()
+	} else {
+		m.acknowledge()
+	}
+	s.end(r, r.Err)
+}
+
+// acknowledge has the sender be told that its message was matched.
+func (m *message) acknowledge() {
+	w, from := m.from.g.w, m.from
+	m.state, m.at = matched, m.to.p.clock()
+	w.push(m.at+w.cfg.Model.delay(0, w.rng), &event{rank: from.p.rank, f: func() {
+		if m.received() {
+			from.unsend(m)
+			from.end(m.send, nil)
+			m.send = nil
+		}
+	}})
+}
+
+// received says whether m was matched, and not by a rank that had died by then.
+func (m *message) received() bool {
+	return m.state == matched && (!m.to.p.dead || m.to.p.died >= m.at)
+}
+
+// unsend takes m off the list of those whose senders wait.
+func (s *side) unsend(m *message) {
+	s.sending = remove(s.sending, slices.Index(s.sending, m))
+}
+
+// withdraw takes m back from where it is.
+func (m *message) withdraw() {
+	if m.state == arrived {
+		m.to.arrived = remove(m.to.arrived, slices.Index(m.to.arrived, m))
+	}
+	m.state, m.send = withdrawn, nil
+}
+
+// endAll ends the pending requests that match holds for with err; but if a
+// receive has matched what one sends, it ends with nil, like the receive.
+func (s *side) endAll(err error, match func(*transport.Request) bool) {
+	sends, sending := split(s.sending, func(m *message) bool { return match(m.send) })
+	ended, posted := split(s.posted, match)
+	s.sending, s.posted = sending, posted
+	// All are out of their queues before any is told: its Completed may well
+	// cancel the others.
+	for _, r := range ended {
+		r.Where, r.Err = nil, err
+	}
+	for _, m := range sends {
+		r := m.send
+		r.Where, r.Err = nil, err
+		if m.received() {
+			r.Err = nil
+		}
+		m.withdraw()
+		ended = append(ended, r)
+	}
+	for _, r := range ended {
+		s.end(r, r.Err)
+	}
+}
+
+func split[T any](list []*T, match func(*T) bool) (yes, no []*T) {
+	for _, x := range list {
+		if match(x) {
+			yes = append(yes, x)
+		} else {
+			no = append(no, x)
+		}
+	}
+	return yes, no
+}
+
+// end completes r, unless its rank has died.
+func (s *side) end(r *transport.Request, err error) {
+	if !s.p.dead {
+		r.Where, r.Err = nil, err
+		r.Done.Completed(r)
+	}
+}

@@ -1,0 +1,367 @@
+package sim
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	cluster = LogGP{Latency: 1000, Overhead: 300, Gap: 400, GapPerByte: 0.5}
+	wild    = Random{Min: time.Microsecond, Max: 50 * time.Microsecond, Tail: 0.1}
+)
+
+// ended is told of the end of an operation.
+type ended func(error)
+
+func (f ended) Ended(err error) { f(err) }
+
+// completed is told of the end of a request.
+type completed func(*transport.Request)
+
+func (f completed) Completed(r *transport.Request) { f(r) }
+
+// note returns a request that notes how it ended, and when.
+func (w *World) note(rank int, r transport.Request) *noted {
+	n := &noted{Request: r}
+	n.Done = completed(func(*transport.Request) {
+		n.ends++
+		n.at = w.RankNow(rank)
+	})
+	return n
+}
+
+type noted struct {
+	transport.Request
+	ends int
+	at   time.Duration
+}
+
+func (w *World) send(from int, r transport.Request) *noted {
+	n := w.note(from, r)
+	w.Comm(from).Isend(&n.Request)
+	return n
+}
+
+func (w *World) recv(at int, r transport.Request) *noted {
+	n := w.note(at, r)
+	w.Comm(at).Irecv(&n.Request)
+	return n
+}
+
+// collect has all ranks carry out an operation and returns when it ended at each.
+func collect(t *testing.T, w *World, n int, a func(rank int) collective.Algorithm) []time.Duration {
+	at := make([]time.Duration, n)
+	for r := range n {
+		w.At(0, r, func() {
+			c := w.Comm(r)
+			new(collective.Exchange).Start(c, c.Epoch(), -2, a(r), ended(func(err error) {
+				require.NoError(t, err)
+				require.Zero(t, at[r], "rank %d is done twice", r)
+				at[r] = w.RankNow(r)
+			}))
+		})
+	}
+	require.NoError(t, w.Run())
+	for r := range n {
+		if n > 1 {
+			require.NotZero(t, at[r], "rank %d is not done", r)
+		}
+		require.Empty(t, transport.Pending(w.Comm(r)))
+	}
+	return at
+}
+
+func sum(dst, left, right []byte) {
+	binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(left)+binary.LittleEndian.Uint64(right))
+}
+
+func TestCollectives(t *testing.T) {
+	for _, model := range []Model{cluster, wild, LogGP{Latency: 1}, Random{Max: 3}} {
+		for _, n := range []int{1, 2, 3, 4, 7, 8, 31, 100} {
+			t.Run(fmt.Sprintf("%v, %d ranks", model, n), func(t *testing.T) {
+				w := New(Config{Ranks: n, Model: model, Seed: uint64(n)})
+				collect(t, w, n, func(int) collective.Algorithm { return collective.Barrier{} })
+				require.Equal(t, 2*(n-1), w.Messages())
+
+				w = New(Config{Ranks: n, Model: model, Seed: uint64(n)})
+				acc := make([][]byte, n)
+				collect(t, w, n, func(r int) collective.Algorithm {
+					acc[r] = binary.LittleEndian.AppendUint64(nil, uint64(r*r))
+					return &collective.AllreduceDoubling{Acc: acc[r], Tmp: make([]byte, 8), Op: sum}
+				})
+				total := 0
+				for r := range n {
+					require.Equal(t, (n-1)*n*(2*n-1)/6, int(binary.LittleEndian.Uint64(acc[r])), "rank %d", r)
+					total += w.Sent(r)
+				}
+				require.Equal(t, total, w.Messages())
+			})
+		}
+	}
+}
+
+// A barrier is done at nobody before the last has begun.
+func TestBarrierWaitsForTheLast(t *testing.T) {
+	w := New(Config{Ranks: 5, Model: wild})
+	w.At(0, 3, func() { w.Compute(3, time.Second) })
+	for _, at := range collect(t, w, 5, func(int) collective.Algorithm { return collective.Barrier{} }) {
+		require.GreaterOrEqual(t, at, time.Second)
+	}
+}
+
+// There and back: each way an overhead, the latency with the bytes, an overhead.
+func TestPingTime(t *testing.T) {
+	w := New(Config{Ranks: 2, Model: cluster})
+	ping, pong := make([]byte, 100), make([]byte, 200)
+	var sent, back *noted
+	w.At(0, 1, func() {
+		n := w.note(1, transport.Request{Peer: 0, Tag: 1, Buf: ping})
+		n.Done = completed(func(*transport.Request) {
+			require.Equal(t, time.Duration(300+1000+50+300), w.RankNow(1))
+			w.send(1, transport.Request{Peer: 0, Tag: 1, Buf: pong})
+		})
+		w.Comm(1).Irecv(&n.Request)
+	})
+	w.At(0, 0, func() {
+		back = w.recv(0, transport.Request{Peer: 1, Tag: 1, Buf: pong})
+		sent = w.send(0, transport.Request{Peer: 1, Tag: 1, Buf: ping})
+	})
+	require.NoError(t, w.Run())
+	require.Equal(t, time.Duration(300), sent.at)
+	require.Equal(t, time.Duration(1650+300+1000+100+300), back.at)
+	require.Equal(t, 1, back.ends)
+}
+
+// Messages leave a gap and the bytes before apart, and a receiver that is busy
+// takes them one after the other.
+func TestGapAndOccupancy(t *testing.T) {
+	var at []time.Duration
+	m := LogGP{Latency: 1000, Overhead: 100, Gap: 400, GapPerByte: 1}
+	for _, busy := range []time.Duration{0, 5000} {
+		w := New(Config{Ranks: 2, Model: m})
+		at = nil
+		w.At(0, 1, func() {
+			for range 3 {
+				n := w.note(1, transport.Request{Peer: 0, Tag: 1, Buf: make([]byte, 10)})
+				n.Done = completed(func(*transport.Request) { at = append(at, w.RankNow(1)) })
+				w.Comm(1).Irecv(&n.Request)
+			}
+			w.Compute(1, busy)
+		})
+		w.At(0, 0, func() {
+			for range 3 {
+				w.send(0, transport.Request{Peer: 1, Tag: 1, Buf: make([]byte, 10)})
+			}
+			require.Equal(t, time.Duration(300), w.RankNow(0), "the CPU does not wait for the gap")
+		})
+		require.NoError(t, w.Run())
+		if busy == 0 { // the messages leave at 100, 510 and 920
+			require.Equal(t, []time.Duration{1210, 1620, 2030}, at)
+		} else {
+			require.Equal(t, []time.Duration{5100, 5200, 5300}, at)
+		}
+	}
+}
+
+// dissemination is the barrier of Hensgen, Finkel and Manber: in round k a rank
+// tells the one 2^k above it.
+type dissemination struct{ payload, room []byte }
+
+func (d *dissemination) Round(k int, x *collective.Exchange) bool {
+	n := x.Size()
+	x.Recv((x.Rank()+n-1<<k)%n, d.room)
+	x.Send((x.Rank()+1<<k)%n, d.payload)
+	return 2<<k < n
+}
+
+func TestDisseminationTime(t *testing.T) {
+	run := func(late time.Duration, m LogGP) []time.Duration {
+		w := New(Config{Ranks: 4, Model: m})
+		w.At(0, 0, func() { w.Compute(0, late) })
+		return collect(t, w, 4, func(int) collective.Algorithm {
+			return &dissemination{make([]byte, 8), make([]byte, 8)}
+		})
+	}
+	m := LogGP{Latency: 1000, Overhead: 300, GapPerByte: 0.5}
+	round := time.Duration(300 + 1000 + 4 + 300)
+	require.Equal(t, []time.Duration{2 * round, 2 * round, 2 * round, 2 * round}, run(0, m))
+
+	// Rank 0 begins 5000 late, with messages of 3 (round 0) and 2 (round 1) waiting
+	// for it. It sends until 5300, takes 3's until 5600, sends until 5900, takes
+	// 2's until 6200. Rank 1 has 0's at 6604, sends until 6904, and has had 3's. So
+	// 2 has 0's at 5900+1004+300, and 3 has 1's at 6904+1004+300.
+	require.Equal(t, []time.Duration{6200, 6904, 7204, 8208}, run(5000, m))
+}
+
+func trace(t *testing.T, seed uint64, model Model) string {
+	var b bytes.Buffer
+	w := New(Config{Ranks: 20, Seed: seed, Model: model, Trace: &b, LoseInFlight: 0.9})
+	for r := range 20 {
+		w.At(time.Duration(r), r, func() {
+			c := w.Comm(r)
+			new(collective.Exchange).Start(c, 0, -2, collective.Barrier{}, ended(func(error) {}))
+			w.recv(r, transport.Request{Peer: transport.AnySource, Tag: 1, Buf: make([]byte, 10)})
+			w.send(r, transport.Request{Peer: (r + 7) % 20, Tag: 1, Buf: make([]byte, r%10), Mode: transport.Synchronous})
+			w.send(r, transport.Request{Peer: (r + 3) % 20, Tag: 1, Buf: make([]byte, r%10)})
+		})
+	}
+	w.KillAt(3*time.Microsecond, 7)
+	w.KillAt(5*time.Microsecond, 8)
+	require.NoError(t, w.Run())
+	return b.String()
+}
+
+func TestSameSeedSameRun(t *testing.T) {
+	for _, model := range []Model{cluster, wild} {
+		first := trace(t, 1, model)
+		require.Equal(t, first, trace(t, 1, model))
+		require.NotEqual(t, first, trace(t, 2, model))
+		for _, line := range []string{"runs", "dies", "learns that 8 has died", "send 3 -> 6 tag 1, 3 bytes", "gets 3 -> 6 tag 1, 3 bytes", "never gets "} {
+			require.Contains(t, first, line)
+		}
+	}
+}
+
+// Messages between two ranks on one communicator do not overtake each other;
+// others do.
+func TestOrderOfPairs(t *testing.T) {
+	const n, each = 6, 500
+	for seed := range uint64(3) {
+		w := New(Config{Ranks: n, Seed: seed, Model: Random{Max: 20, Tail: 0.2}})
+		next := make(map[[2]int]int)
+		overtaken, last := 0, 0
+		for r := range n {
+			c := w.Comm(r)
+			take := w.note(r, transport.Request{Peer: transport.AnySource, Tag: transport.AnyTag, Take: true})
+			take.Done = completed(func(q *transport.Request) {
+				pair := [2]int{q.Status.Source, r}
+				require.Equal(t, next[pair], q.Status.Tag, "seed %d, pair %v", seed, pair)
+				next[pair]++
+				if q.Status.Tag < last {
+					overtaken++
+				}
+				last = q.Status.Tag
+				c.Irecv(q)
+			})
+			c.Irecv(&take.Request)
+			for k := range each {
+				w.At(time.Duration(2*k), r, func() {
+					for to := range n {
+						if k%3 == 0 {
+							w.send(r, transport.Request{Peer: to, Tag: k, Mode: transport.Synchronous})
+						} else {
+							require.True(t, c.TrySend(to, k, 0, nil))
+						}
+					}
+				})
+			}
+		}
+		require.NoError(t, w.Run())
+		require.Equal(t, n*n*each, w.Messages())
+		for pair, k := range next {
+			require.Equal(t, each, k, "%v", pair)
+		}
+		require.Greater(t, overtaken, n*each/10)
+	}
+}
+
+// What is scheduled for one time is done in the order of the calls.
+func TestOrderOfProgram(t *testing.T) {
+	w := New(Config{Ranks: 1, Model: wild})
+	var did []int
+	for i := range 50 {
+		w.At(7, 0, func() { did = append(did, i) })
+	}
+	require.NoError(t, w.Run())
+	require.IsIncreasing(t, did)
+	require.Len(t, did, 50)
+}
+
+func TestTimers(t *testing.T) {
+	w := New(Config{Ranks: 1})
+	var at []time.Duration
+	w.At(10, 0, func() {
+		w.Compute(0, 5)
+		w.After(3, 0, func() { at = append(at, w.Now(), w.RankNow(0)) })
+		w.At(12, 0, func() { at = append(at, w.Now()); w.Compute(0, 100) })
+	})
+	require.NoError(t, w.Run())
+	require.Equal(t, []time.Duration{15, 115, 115}, at)
+}
+
+func TestLivelockIsAnError(t *testing.T) {
+	w := New(Config{Ranks: 1, Events: 1000})
+	var again func()
+	again = func() { w.After(1, 0, again) }
+	again()
+	require.ErrorContains(t, w.Run(), "1000 events")
+}
+
+// An event that the heap gives back is never later than the next.
+func TestAgenda(t *testing.T) {
+	w := New(Config{Ranks: 1, Seed: 3})
+	var a agenda
+	var last entry
+	in := 0
+	for in < 20000 || len(a.heap) > 0 {
+		if in < 20000 && w.rng.IntN(3) > 0 {
+			in++
+			e := entry{at: last.at + time.Duration(w.rng.IntN(50)), tie: uint64(in)}
+			if w.rng.IntN(4) == 0 {
+				e.at = last.at + 50
+				a.append(e)
+			} else {
+				a.push(e)
+			}
+		} else if e, ok := a.pop(); ok {
+			require.True(t, last.before(e))
+			last = e
+		}
+	}
+	_, ok := a.pop()
+	require.False(t, ok && a.head == 0)
+}
+
+// As many ranks as the largest machines have.
+func TestManyRanks(t *testing.T) {
+	if testing.Short() || raceEnabled {
+		t.Skip("takes seconds")
+	}
+	const n = 60000
+	w := New(Config{Ranks: n, Model: cluster})
+	begin := time.Now()
+	at := collect(t, w, n, func(int) collective.Algorithm { return collective.Barrier{} })
+	require.Equal(t, 2*(n-1), w.Messages())
+	t.Logf("a barrier of %d ranks: %v, simulated in %v", n, at[n-1], time.Since(begin))
+
+	for m, rounds := range map[Model]int{cluster: 48, wild: 16} {
+		w = New(Config{Ranks: n, Model: m})
+		begin = time.Now()
+		collect(t, w, n, func(int) collective.Algorithm {
+			return repeat{rounds, &dissemination{make([]byte, 8), make([]byte, 8)}}
+		})
+		t.Logf("%d messages in %v: %v", w.Messages(), m, time.Since(begin))
+	}
+}
+
+// repeat carries out all rounds of an algorithm several times.
+type repeat struct {
+	rounds int
+	*dissemination
+}
+
+func (r repeat) Round(k int, x *collective.Exchange) bool {
+	r.dissemination.Round(k%16, x)
+	return k+1 < r.rounds
+}

@@ -1,0 +1,218 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// Config describes a World.
+type Config struct {
+	Ranks int
+	Seed  uint64
+	Model Model // nil: messages take no time
+	// Detect draws how long after a death a survivor learns of it; nil: from
+	// 50 µs to 1 ms.
+	Detect func(rng *rand.Rand) time.Duration
+	// LoseInFlight is the probability that a message under way from a rank that
+	// has died is lost, with all that follow it to the same rank. The others
+	// arrive after the death.
+	LoseInFlight float64
+	SharedCores  bool      // see transport.Features
+	Events       int       // Run gives up after that many; 0: a hundred million
+	Trace        io.Writer // gets a line for each event; nil: none
+}
+
+// A World is a job of ranks and the time they live in.
+type World struct {
+	cfg   Config
+	rng   *rand.Rand
+	ranks []process
+	comm  *group // of all ranks
+
+	agenda  agenda
+	now     time.Duration
+	seq     uint64
+	current int32 // the rank that does something now, or nobody
+
+	groups, sent, left, deaths int
+	free                       []*message        // for reuse
+	broken                     map[[2]int32]bool // pairs of ranks of which a message was lost
+}
+
+const nobody = -1
+
+// A process is one rank of the job, with its CPU and its network interface.
+type process struct {
+	w    *World
+	rank int32
+
+	cpu      time.Duration // when it is done with what it does
+	injected time.Duration // when the last message left
+	link     time.Duration // when the next can
+	busy     bool          // an event has begun
+	ready    []*event      // wait for it to end
+
+	sides []*side // it has made
+	sent  int
+
+	dead  bool
+	died  time.Duration
+	told  []uint64 // of its death: a bit for each rank
+	known []int32  // the dead it was told of
+}
+
+// New returns a world in which nothing happens yet.
+func New(cfg Config) *World {
+	if cfg.Model == nil {
+		cfg.Model = LogGP{}
+	}
+	if cfg.Detect == nil {
+		cfg.Detect = func(rng *rand.Rand) time.Duration {
+			return 50*time.Microsecond + time.Duration(rng.Int64N(int64(950*time.Microsecond)))
+		}
+	}
+	if cfg.Events == 0 {
+		cfg.Events = 100e6
+	}
+	w := &World{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0)), ranks: make([]process, cfg.Ranks),
+		current: nobody, broken: make(map[[2]int32]bool)}
+	for i := range w.ranks {
+		w.ranks[i].w, w.ranks[i].rank = w, int32(i)
+	}
+	w.comm = w.newGroup(nil, cfg.Ranks, 0)
+	for i := range w.comm.sides {
+		w.comm.sides[i].make()
+	}
+	return w
+}
+
+// Comm returns the rank's side of the communicator of all ranks.
+func (w *World) Comm(rank int) transport.Comm { return &w.comm.sides[rank] }
+
+// At has the rank do f at time t, or once its CPU is free after that. It never
+// does if it has died by then. What is to be done at the same time is done in
+// the order of the calls.
+func (w *World) At(t time.Duration, rank int, f func()) {
+	w.schedule(t, &event{rank: int32(rank), f: func() {
+		w.trace(rank, "runs")
+		f()
+	}})
+}
+
+// After has the rank do f when its clock will have moved on by d.
+func (w *World) After(d time.Duration, rank int, f func()) { w.At(w.RankNow(rank)+d, rank, f) }
+
+// Compute occupies the rank's CPU.
+func (w *World) Compute(rank int, d time.Duration) { w.ranks[rank].cpu = w.RankNow(rank) + d }
+
+// Now is the time of the event that is being handled.
+func (w *World) Now() time.Duration { return w.now }
+
+// RankNow is the rank's clock: now, or when what its CPU does is done.
+func (w *World) RankNow(rank int) time.Duration { return w.ranks[rank].clock() }
+
+func (p *process) clock() time.Duration { return max(p.w.now, p.cpu) }
+
+// Messages is the number of messages sent so far, whatever became of them.
+func (w *World) Messages() int { return w.sent }
+
+// Sent is the number of messages that the rank sent.
+func (w *World) Sent(rank int) int { return w.ranks[rank].sent }
+
+// Left is how many ranks have called Leave.
+func (w *World) Left() int { return w.left }
+
+// Run handles events until there are none. It returns an error if that takes too
+// many.
+func (w *World) Run() error {
+	for range w.cfg.Events {
+		if !w.Step() {
+			return nil
+		}
+	}
+	return fmt.Errorf("after %d events and %v the ranks still send messages to each other", w.cfg.Events, w.now)
+}
+
+// Step handles the next event. It returns false if there is none.
+func (w *World) Step() bool {
+	e, ok := w.agenda.pop()
+	if !ok {
+		return false
+	}
+	w.now = e.at
+	if e.rank == nobody {
+		e.f()
+		return true
+	}
+	p := &w.ranks[e.rank]
+	switch {
+	case p.dead:
+		if e.m != nil {
+			e.m.recycle()
+		}
+	case !e.begun:
+		if e.m == nil || !w.loses(e.m) {
+			p.ready = append(p.ready, e.event)
+		}
+	default:
+		p.busy = false
+		p.do(e.event)
+	}
+	p.serve()
+	return true
+}
+
+// serve gives the CPU to the events that wait for it.
+func (p *process) serve() {
+	for !p.busy && len(p.ready) > 0 {
+		w, e := p.w, p.ready[0]
+		p.ready = remove(p.ready, 0)
+		idle := p.cpu <= w.now
+		p.cpu = p.clock()
+		if e.m != nil {
+			p.cpu += w.cfg.Model.overhead()
+		}
+		switch {
+		case p.cpu == w.now:
+			p.do(e)
+			continue
+		case idle: // only an overhead is between
+			w.seq++
+			w.agenda.append(entry{p.cpu, w.seq, e})
+		default:
+			w.push(p.cpu, e)
+		}
+		e.begun, p.busy = true, true
+	}
+}
+
+func (p *process) do(e *event) {
+	p.w.current = p.rank
+	if e.m != nil {
+		e.m.to.deliver(e.m)
+	} else {
+		e.f()
+	}
+	p.w.current = nobody
+}
+
+// schedule puts an event on the agenda, after those of the same time.
+func (w *World) schedule(at time.Duration, e *event) {
+	w.seq++
+	w.agenda.push(entry{max(at, w.now), w.seq, e})
+}
+
+// push puts an event on the agenda, anywhere among those of the same time if the
+// model is random.
+func (w *World) push(at time.Duration, e *event) {
+	w.seq++
+	tie := w.seq
+	if w.cfg.Model.random() {
+		tie |= w.rng.Uint64() << 40
+	}
+	w.agenda.push(entry{at, tie, e})
+}

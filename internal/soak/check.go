@@ -1,0 +1,238 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// Invariants are what has to hold in a team once nothing can happen any more.
+// What can be seen at one rank alone is checked there, when it happens.
+var invariants = []struct {
+	name  string
+	holds func(*team) error
+}{
+	{"P1, H1: survivors end", (*team).ends},
+	{"P1, P2: survivors get the same verdicts", (*team).resolve},
+	{"P2: every report is in one verdict", (*team).report},
+	{"H2: a verdict has a cause", (*team).haveCauses},
+	{"H5: agreements are uniform and valid", (*team).agree},
+	{"H4: a revoke reaches all", (*team).revoke},
+	{"P3: no message is lost", (*team).communicate},
+}
+
+// survivors returns the living, and whether all of them have made their sides: an
+// error of the parent may have come before that, and then a program can't expect
+// anything but that nothing is wrong.
+func (t *team) survivors() (living []*member, complete bool) {
+	complete = true
+	for r, m := range t.members {
+		switch {
+		case !t.lives(r):
+		case m == nil:
+			complete = false
+		default:
+			living = append(living, m)
+		}
+	}
+	return living, complete
+}
+
+func (t *team) ends() error {
+	living, complete := t.survivors()
+	for _, m := range living {
+		for r := range t.ranks {
+			if !t.lives(r) && t.ulfm && !slices.Contains(m.told, r) {
+				return fmt.Errorf("rank %d was never told that %d of its team is dead", m.world, r)
+			}
+		}
+		switch waiting := m.ch.Waiting(); {
+		case !complete:
+		case m.open || waiting != "" && !m.left:
+			return fmt.Errorf("rank %d hangs: %s", m.world, waiting)
+		case t.ulfm && !m.left && m.agreed(m.epoch) < t.calls:
+			return fmt.Errorf("rank %d has %d agreements in its last epoch, expected %d", m.world, m.agreed(m.epoch), t.calls)
+		}
+	}
+	return nil
+}
+
+func (m *member) agreed(e transport.Epoch) (n int) {
+	for _, d := range m.decided {
+		if d.id.Epoch == e {
+			n++
+		}
+	}
+	return n
+}
+
+func (t *team) resolve() error {
+	living, complete := t.survivors()
+	for _, m := range living {
+		first := living[0]
+		if complete && len(m.verdicts) != len(first.verdicts) {
+			return fmt.Errorf("rank %d has %d, rank %d %d", first.world, len(first.verdicts), m.world, len(m.verdicts))
+		}
+		for i, v := range m.verdicts[:min(len(m.verdicts), len(first.verdicts))] {
+			if w := first.verdicts[i]; v != w && !equal(v, w) {
+				return fmt.Errorf("rank %d has %s, rank %d %s", first.world, show(w), m.world, show(v))
+			}
+		}
+	}
+	return nil
+}
+
+func show(v *errchan.Verdict) string {
+	var reports []string
+	for _, r := range v.Reports {
+		reports = append(reports, string(r.Data))
+	}
+	return fmt.Sprintf("{round %d, corrupt %t, reports %s, dead %d}", v.Round, v.Corrupt, reports, v.Dead)
+}
+
+func equal(v, w *errchan.Verdict) bool {
+	return v.Round == w.Round && v.Corrupt == w.Corrupt && slices.Equal(v.Dead, w.Dead) &&
+		slices.EqualFunc(v.Reports, w.Reports, func(a, b errchan.Report) bool {
+			return a.Rank == b.Rank && a.Corrupt == b.Corrupt && bytes.Equal(a.Data, b.Data)
+		})
+}
+
+func reportsOf(v *errchan.Verdict, rank int) (n int) {
+	for _, r := range v.Reports {
+		if r.Rank == rank {
+			n++
+		}
+	}
+	return n
+}
+
+// report holds if the reports of each rank are those it raised, in that order,
+// and none of a survivor's is missing without a final verdict.
+func (t *team) report() error {
+	living, _ := t.survivors()
+	if len(living) == 0 {
+		return nil
+	}
+	seen := make([]int, len(t.ranks))
+	for _, v := range living[0].verdicts {
+		for _, r := range v.Reports {
+			seen[r.Rank]++
+			if m := t.members[r.Rank]; m == nil || seen[r.Rank] > m.raised || !bytes.Equal(r.Data, label(r.Rank, seen[r.Rank])) {
+				return fmt.Errorf("round %d has %q of %d of the team, expected its number %d", v.Round, r.Data, r.Rank, seen[r.Rank])
+			}
+		}
+	}
+	for _, m := range living {
+		if last := living[0].final; seen[m.rank] < m.raised && !last && !m.open {
+			return fmt.Errorf("rank %d raised %d, %d are in verdicts", m.world, m.raised, seen[m.rank])
+		}
+	}
+	return nil
+}
+
+func (t *team) haveCauses() error {
+	living, complete := t.survivors()
+	for _, m := range living {
+		for _, v := range m.verdicts {
+			corrupt := len(v.Dead) > 0 || slices.ContainsFunc(v.Reports, func(r errchan.Report) bool { return r.Corrupt })
+			if corrupt != v.Corrupt || len(v.Dead)+len(v.Reports) == 0 {
+				return fmt.Errorf("rank %d has %s", m.world, show(v))
+			}
+			for _, r := range v.Dead {
+				if other := t.members[r]; t.lives(r) && (other == nil || !other.departed) {
+					return fmt.Errorf("rank %d of the team lives, rank %d has %s", r, m.world, show(v))
+				}
+			}
+		}
+		if complete && m.lost && !m.final {
+			return fmt.Errorf("rank %d needs a dead rank, and was told of no verdict", m.world)
+		}
+	}
+	return nil
+}
+
+func (t *team) agree() error {
+	living, _ := t.survivors()
+	first := make(map[errchan.Agreement]decided)
+	for _, m := range living {
+		for _, d := range m.decided {
+			f, ok := first[d.id]
+			if !ok {
+				first[d.id] = d
+				if err := t.isValid(d); err != nil {
+					return err
+				}
+			} else if f.Decision != d.Decision && (f.Flag != d.Flag || !slices.Equal(f.Dead, d.Dead) || !slices.Equal(f.Unacked, d.Unacked)) {
+				return fmt.Errorf("%v: rank %d has %+v, another %+v", d.id, m.world, *d.Decision, *f.Decision)
+			}
+		}
+	}
+	return nil
+}
+
+// isValid compares a decision that a survivor has with what was proposed. It has
+// all of the survivors' but of those that have left, and may have that of any.
+func (t *team) isValid(d decided) error {
+	most, least := -1, -1
+	somebody, everybody := make(map[int]bool), make(map[int]int) // have acknowledged
+	proposals := t.proposals[d.id]
+	for _, p := range proposals {
+		least &= p.Flag
+		for _, r := range p.Acked {
+			everybody[r]++
+		}
+		if !t.lives(p.by.rank) || p.by.left {
+			continue
+		}
+		most &= p.Flag
+		for _, r := range d.Dead {
+			if !slices.Contains(p.Acked, r) {
+				somebody[r] = true
+			}
+		}
+		for _, r := range p.by.failed[:p.knew] {
+			if !slices.Contains(d.Dead, r) {
+				return fmt.Errorf("%v: rank %d had been told that %d of its team is dead, but %+v", d.id, p.by.world, r, *d.Decision)
+			}
+		}
+	}
+	if d.Flag&^most != 0 || least&^d.Flag != 0 {
+		return fmt.Errorf("%v: flag %x, expected %x of survivors, of all %x", d.id, d.Flag, most, least)
+	}
+	for _, r := range d.Dead {
+		unacked := slices.Contains(d.Unacked, r)
+		if unacked != somebody[r] && unacked == (everybody[r] == len(proposals)) {
+			return fmt.Errorf("%v: %+v, but that %d of the team is dead was acknowledged by %d of %d", d.id, *d.Decision, r, everybody[r], len(proposals))
+		}
+	}
+	return nil
+}
+
+func (t *team) revoke() error {
+	living, complete := t.survivors()
+	for _, m := range living {
+		if first := living[0]; complete && m.revoked != first.revoked {
+			return fmt.Errorf("rank %d was told %d times, rank %d %d times", first.world, first.revoked, m.world, m.revoked)
+		}
+	}
+	return nil
+}
+
+// communicate holds if what a survivor sent to another in the epoch that both are
+// in has arrived.
+func (t *team) communicate() error {
+	living, _ := t.survivors()
+	for _, m := range living {
+		for _, r := range slices.Sorted(maps.Keys(m.sent)) {
+			to := t.members[r]
+			if to != nil && t.lives(r) && m.epoch == to.epoch && m.revoked+to.revoked == 0 && m.sent[r] != to.got[m.rank] {
+				return fmt.Errorf("rank %d sent %d messages, rank %d got %d", m.world, m.sent[r], to.world, to.got[m.rank])
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime/debug"
+	"slices"
+
+	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/sim"
+)
+
+// A run is one schedule as it happens.
+type run struct {
+	plan
+	rng       *rand.Rand
+	w         *sim.World
+	processes []process
+	teams     []*team // the world first
+	out       io.Writer
+	lossy     func([]byte) bool // of tests: which messages of error channels get lost
+
+	events, deaths int
+	digest         uint64
+	err            error // the first thing that went wrong
+}
+
+// A process is one rank of the job.
+type process struct {
+	sides []*member
+	left  bool // its program has ended
+	sends int  // that are left to it, if it is to die in one
+}
+
+// A team is the ranks of a communicator.
+type team struct {
+	*run
+	parent     *team
+	id         errchan.Agreement // of the Shrink that made it
+	ranks      []int             // of the world
+	generation int
+	members    []*member // nil: has not made its side
+	proposals  map[errchan.Agreement][]proposal
+}
+
+// Events are what a schedule may take. None has come near.
+const maxEvents = 50e6
+
+// newRun returns the run of a seed, which has not begun. Out, if not nil, gets
+// the trace.
+func newRun(seed uint64, out io.Writer) *run {
+	rng := rand.New(rand.NewPCG(seed, 1)) // the World has another
+	r := &run{plan: newPlan(seed, rng), rng: rng, out: out, digest: 14695981039346656037}
+	r.w = sim.New(sim.Config{Ranks: r.ranks, Seed: seed, Model: r.model, Detect: r.delay, LoseInFlight: r.lose, Trace: out})
+	r.processes = make([]process, r.ranks)
+	world := r.newTeam(nil, errchan.Agreement{}, make([]int, r.ranks))
+	for i := range world.ranks {
+		world.ranks[i] = i
+	}
+	for _, d := range r.plan.deaths {
+		if r.processes[d.rank].sends = d.send; d.send == 0 {
+			r.w.KillAt(d.at, d.rank)
+		}
+	}
+	for i := range r.ranks {
+		r.w.At(0, i, func() { world.enter(i, r.w.Comm(i)) })
+	}
+	return r
+}
+
+func (r *run) newTeam(parent *team, id errchan.Agreement, ranks []int) *team {
+	t := &team{run: r, parent: parent, id: id, ranks: ranks,
+		members: make([]*member, len(ranks)), proposals: make(map[errchan.Agreement][]proposal)}
+	if parent != nil {
+		t.generation = parent.generation + 1
+	}
+	r.teams = append(r.teams, t)
+	return t
+}
+
+// teamOf returns the team that a Shrink made. There may be two of one agreement,
+// if all who decided on one have died.
+func (r *run) teamOf(parent *team, id errchan.Agreement, ranks []int) *team {
+	same := func(t *team) bool { return t.parent == parent && t.id == id && slices.Equal(t.ranks, ranks) }
+	if i := slices.IndexFunc(r.teams, same); i >= 0 {
+		return r.teams[i]
+	}
+	return r.newTeam(parent, id, ranks)
+}
+
+// do has everything happen; err says what went wrong.
+func (r *run) do() {
+	defer func() {
+		if p := recover(); p != nil {
+			r.fail("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	for r.err == nil && r.w.Step() {
+		if r.events++; r.events > maxEvents {
+			r.fail("P1: after %d events the ranks still send messages to each other", r.events)
+			break
+		}
+	}
+	for i := range r.ranks {
+		if r.w.Dead(i) {
+			r.deaths++
+		}
+	}
+	for _, i := range invariants {
+		for _, t := range r.teams {
+			if r.err == nil {
+				if err := i.holds(t); err != nil {
+					r.fail("%s: %w", i.name, err)
+				}
+			}
+		}
+	}
+}
+
+func (r *run) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf(format, args...)
+	}
+}
+
+// note adds to the digest (FNV-1a) and the trace what a rank got or did.
+func (m *member) note(what string, values ...any) {
+	r := m.run
+	for _, v := range []int{m.world, m.generation, len(what), int(r.w.Now())} {
+		r.digest = (r.digest ^ uint64(v)) * 1099511628211
+	}
+	if r.out != nil {
+		fmt.Fprintf(r.out, "%12.3f µs  rank %d  ** %s", float64(r.w.RankNow(m.world))/1e3, m.world, what)
+		for _, v := range values {
+			fmt.Fprintf(r.out, " %+v", v)
+		}
+		if m.parent != nil {
+			fmt.Fprintf(r.out, ", as rank %d of %d after Shrink %v", m.rank, len(m.ranks), m.id)
+		}
+		fmt.Fprintln(r.out)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package mpicxtest_test
+
+const raced = false
