@@ -14,24 +14,41 @@ const (
 	kindSkew    = "skew"
 	kindError   = "error"
 	kindPanic   = "panic"
+	kindDie     = "die"
 )
 
-var kinds = []string{kindNaN, kindBitflip, kindSkew, kindError, kindPanic}
+var kinds = []string{kindNaN, kindBitflip, kindSkew, kindError, kindPanic, kindDie}
 
 // defaultBit is in the exponent: it multiplies what is from 2⁻³¹ to 2 by 2⁻³²,
 // and other numbers by 2³² or 2⁻³².
 const defaultBit = 57
 
-// A fault is to happen once: after the iteration Iter, on the rank.
+// A fault is to happen once, on the rank: after the iteration Iter, or else in the
+// middle of a recovery.
 type fault struct {
-	Kind string `json:"kind"`
-	Rank int    `json:"rank"`
-	Iter int    `json:"iter"`
-	Bit  int    `json:"bit"` // for bitflip
+	Kind     string `json:"kind"`
+	Rank     int    `json:"rank"`
+	Iter     int    `json:"iter"`
+	Recovery int    `json:"recovery,omitempty"` // 1: the first; 0: Iter says when
+	Bit      int    `json:"bit"`                // for bitflip
+}
+
+// endsRank says whether the rank is not there any more afterwards.
+func (f fault) endsRank() bool { return f.Kind == kindPanic || f.Kind == kindDie }
+
+// when says when it is to happen.
+func (f fault) when() string {
+	if f.Recovery > 0 {
+		return fmt.Sprintf("in recovery %d", f.Recovery)
+	}
+	return fmt.Sprintf("after iteration %d", f.Iter)
 }
 
 func (f fault) String() string {
 	s := fmt.Sprintf("rank=%d,iter=%d,kind=%s", f.Rank, f.Iter, f.Kind)
+	if f.Recovery > 0 {
+		s = fmt.Sprintf("rank=%d,recovery=%d,kind=%s", f.Rank, f.Recovery, f.Kind)
+	}
 	if f.Kind == kindBitflip && f.Bit != defaultBit {
 		s += fmt.Sprintf(",bit=%d", f.Bit)
 	}
@@ -57,22 +74,31 @@ func parseFault(spec string) (fault, error) {
 			f.Rank, err = number(key, value, 0, 1<<30)
 		case "iter":
 			f.Iter, err = number(key, value, 1, 1<<30)
+		case "recovery":
+			f.Recovery, err = number(key, value, 1, 1<<30)
 		case "bit":
 			f.Bit, err = number(key, value, 0, 63)
 		case "kind":
 			f.Kind = value
 			err = oneOf("kind", value, kinds...)
 		default:
-			err = fmt.Errorf("key %q, expected rank, iter, kind or bit", key)
+			err = fmt.Errorf("key %q, expected rank, iter, recovery, kind or bit", key)
 		}
 		if err != nil {
 			return fault{}, err
 		}
 	}
-	for _, key := range []string{"rank", "iter", "kind"} {
+	seen["iter or recovery"] = seen["iter"] || seen["recovery"]
+	for _, key := range []string{"rank", "iter or recovery", "kind"} {
 		if !seen[key] {
 			return fault{}, fmt.Errorf("no %s, expected rank=R,iter=I,kind=K", key)
 		}
+	}
+	if seen["recovery"] && seen["iter"] {
+		return fault{}, fmt.Errorf("iter=%d and recovery=%d, expected one of them", f.Iter, f.Recovery)
+	}
+	if seen["recovery"] && f.Kind != kindError && !f.endsRank() {
+		return fault{}, fmt.Errorf("recovery with kind %q, expected it with error, panic or die only", f.Kind)
 	}
 	if seen["bit"] && f.Kind != kindBitflip {
 		return fault{}, fmt.Errorf("bit with kind %q, expected it with bitflip only", f.Kind)
@@ -83,7 +109,7 @@ func parseFault(spec string) (fault, error) {
 func number(key, value string, least, most int) (int, error) {
 	n, err := strconv.Atoi(value)
 	if err != nil || n < least || n > most {
-		if slices.Contains([]string{"rank", "iter"}, key) {
+		if slices.Contains([]string{"rank", "iter", "recovery"}, key) {
 			return 0, fmt.Errorf("%s %q, expected a number from %d", key, value, least)
 		}
 		return 0, fmt.Errorf("%s %q, expected a number from %d to %d", key, value, least, most)

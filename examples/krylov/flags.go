@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/mpicx/go-mpicx/examples/krylov/solver"
+	"github.com/mpicx/go-mpicx/mpicx"
 )
 
 // A config is what the flags say.
@@ -30,6 +31,7 @@ type config struct {
 const (
 	recoverRestart  = "restart"
 	recoverRollback = "rollback"
+	recoverShrink   = "shrink"
 	recoverNone     = "none"
 )
 
@@ -54,9 +56,10 @@ The method
   -maxiter N        or so many iterations (default 5000)
   -gmres-restart N  length of a cycle of gmres (default 30)
 What goes wrong
-  -inject SPEC      rank=R,iter=I,kind=K: K strikes rank R after iteration I. May
-                    be repeated. Default: rank=3,iter=40,kind=nan. "none" for
-                    nothing. K is one of
+  -inject SPEC      rank=R,iter=I,kind=K: K strikes rank R after iteration I, or
+                    with recovery=N instead of iter=I in the middle of the Nth
+                    recovery. May be repeated. Default: rank=3,iter=40,kind=nan.
+                    "none" for nothing. K is one of
                       nan      an element of the residual turns NaN
                       bitflip  a bit of an element of the solution flips; bit=B
                                says which, 0 to 63 (default 57, of the exponent)
@@ -64,11 +67,17 @@ What goes wrong
                                basis is not orthogonal any more
                       error    a component on the rank returns an error
                       panic    a component on the rank panics
+                      die      the rank's process dies and tells nobody; needs a
+                               build with -tags ulfm, which sees that
 What is done about it
   -recovery NAME    restart   repair on the rank, new Krylov space everywhere
                     rollback  all go back to the last checkpoint
+                    shrink    restart, and if ranks panic or die the others go on
+                              without them and take their rows over; needs a build
+                              with -tags ulfm
                     none      what the same solver does without help
-                    (default restart)
+                    (default restart). If a rank panics or dies, restart and
+                    rollback start the job again from the last checkpoint
   -checkpoint N     keep a checkpoint in memory every N iterations (default 25)
   -check N          compare the residual with the true one every N iterations
                     (default 10)
@@ -82,6 +91,10 @@ Examples
   krylov -method gmres -precond blockjacobi -inject rank=2,iter=15,kind=skew
   krylov -inject rank=0,iter=50,kind=error -inject rank=7,iter=90,kind=panic
   krylov -compare -plot residual.png
+With -tags ulfm
+  krylov -inject rank=3,iter=40,kind=die -recovery shrink
+  krylov -inject rank=0,iter=40,kind=die -inject rank=5,recovery=1,kind=die \
+         -recovery shrink
 `
 
 func parseFlags(args []string) (*config, error) {
@@ -114,7 +127,7 @@ func parseFlags(args []string) (*config, error) {
 	for _, e := range []error{
 		oneOf("-method", c.method, "cg", "gmres", "bicgstab"),
 		oneOf("-precond", c.precond, "none", "jacobi", "blockjacobi"),
-		oneOf("-recovery", c.recovery, recoverRestart, recoverRollback, recoverNone),
+		recoveryName(c.recovery),
 		atLeastOne("-ranks", c.ranks), atLeastOne("-maxiter", c.maxIter),
 		atLeastOne("-gmres-restart", c.cycle), atLeastOne("-checkpoint", c.checkpoint), atLeastOne("-check", c.check),
 		plotName(c.plot),
@@ -143,10 +156,31 @@ func (c *config) parseFaults(specs []string) error {
 		if err != nil {
 			return fmt.Errorf("-inject %q: %w", spec, err)
 		}
+		if f.Kind == kindDie && !hasULFM {
+			return fmt.Errorf("-inject %q: kind %q, expected a build with -tags ulfm for it: %s does not see that a process dies", spec, f.Kind, mpicx.Backend)
+		}
 		if f.Rank >= c.ranks {
 			return fmt.Errorf("-inject %q: rank %d, expected 0 to %d, as there are %d", spec, f.Rank, c.ranks-1, c.ranks)
 		}
 		c.faults = append(c.faults, f)
+	}
+	return nil
+}
+
+// hasULFM says whether the error backend sees processes die, and repairs
+// communicators.
+const hasULFM = mpicx.Backend == "ulfm"
+
+// recoveryName checks that there is a recovery of this name in this build.
+func recoveryName(name string) error {
+	if name == recoverShrink && !hasULFM {
+		return fmt.Errorf("-recovery %q, expected a build with -tags ulfm for it: %s does not shrink communicators", name, mpicx.Backend)
+	}
+	if name == recoverShrink {
+		return nil
+	}
+	if err := oneOf("-recovery", name, recoverRestart, recoverRollback, recoverNone); err != nil {
+		return fmt.Errorf("%w, or with -tags ulfm shrink", err)
 	}
 	return nil
 }

@@ -17,17 +17,19 @@ type injection struct {
 	What     string `json:"what,omitempty"` // what it did
 	Detected bool   `json:"detected"`
 
-	at time.Time
+	at   time.Time
+	done int // iterations, when it fired
 }
 
 // An injector makes the faults of one rank happen, each once, whatever is done
 // about them.
 type injector struct {
 	injections []injection
+	die        func() // ends the rank
 }
 
-func newInjector(faults []fault, rank int) *injector {
-	in := &injector{}
+func newInjector(faults []fault, rank int, die func()) *injector {
+	in := &injector{die: die}
 	for _, f := range faults {
 		if f.Rank == rank {
 			in.injections = append(in.injections, injection{fault: f})
@@ -40,20 +42,45 @@ func newInjector(faults []fault, rank int) *injector {
 func (in *injector) strike(s *solver.State, done int) error {
 	for i := range in.injections {
 		inj := &in.injections[i]
-		if inj.Fired || done < inj.Iter {
+		if inj.Fired || inj.Recovery > 0 || done < inj.Iter {
 			continue
 		}
-		inj.Fired, inj.at = true, time.Now()
-		switch inj.Kind {
-		case kindError:
-			inj.What = "a component on the rank returned an error"
-			return component()
-		case kindPanic:
-			inj.What = "a component on the rank panicked"
-			lookUp(nil, inj.Iter)
-		default:
-			inj.What = corrupt(s, inj.fault)
+		if err := in.fire(inj, s, done); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// strikeRecovery is called in the middle of each recovery. number counts them,
+// those that were interrupted too.
+func (in *injector) strikeRecovery(number, done int) error {
+	for i := range in.injections {
+		inj := &in.injections[i]
+		if inj.Fired || inj.Recovery == 0 || number < inj.Recovery {
+			continue
+		}
+		if err := in.fire(inj, nil, done); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (in *injector) fire(inj *injection, s *solver.State, done int) error {
+	inj.Fired, inj.at, inj.done = true, time.Now(), done
+	switch inj.Kind {
+	case kindError:
+		inj.What = "a component on the rank returned an error"
+		return component()
+	case kindPanic:
+		inj.What = "a component on the rank panicked"
+		lookUp(nil, done)
+	case kindDie:
+		inj.What = "its process died"
+		in.die()
+	default:
+		inj.What = corrupt(s, inj.fault)
 	}
 	return nil
 }

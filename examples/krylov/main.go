@@ -4,10 +4,12 @@
 //	go run ./examples/krylov                  # a rank's residual turns NaN
 //	go run ./examples/krylov -compare         # what each recovery costs
 //	go run ./examples/krylov -h
+//	go run -tags ulfm ./examples/krylov -inject rank=3,iter=40,kind=die -recovery shrink
 //
 // The methods are in package solver, their parallel vectors and operators in
 // package distributed. How errors cross ranks stands in run.go, what is done
-// about them in recover.go.
+// about them in recover.go, and how ranks do without those whose processes have
+// died in shrink.go.
 package main
 
 import (
@@ -18,6 +20,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 )
 
 func main() {
@@ -85,6 +88,9 @@ func runAll(ctx context.Context, cfg *config, prob *problem, out reports) ([]*ou
 		recoveries := []string{cfg.recovery}
 		if cfg.compare {
 			recoveries = []string{recoverNone, recoverRestart, recoverRollback}
+			if hasULFM && slices.ContainsFunc(cfg.faults, fault.endsRank) {
+				recoveries = append(recoveries, recoverShrink)
+			}
 		}
 		for _, recovery := range recoveries {
 			c := *cfg
@@ -104,7 +110,7 @@ func runAll(ctx context.Context, cfg *config, prob *problem, out reports) ([]*ou
 			return nil, err
 		}
 		outcomes = append(outcomes, o)
-		if j.ranks[0] != nil { // not in most processes with -tags mpi
+		if j.lead.Load() != nil { // not in most processes with -tags mpi
 			out.ended(o)
 		}
 	}

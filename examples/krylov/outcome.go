@@ -33,17 +33,35 @@ type event struct {
 	Iteration int       `json:"iterationsDone"` // before it came
 	Corrupted bool      `json:"corrupted"`      // the communicator, for good
 	Failures  []failure `json:"failures"`
+	Dead      []int     `json:"dead,omitempty"`  // whose processes died, and told nobody
 	Panic     string    `json:"panic,omitempty"` // where it began
 
-	Since    float    `json:"sinceFaultSeconds"` // from the injection that it is about; null if from none
-	Told     spread   `json:"toldSeconds"`       // after the first failure, the other ranks' contexts ended
-	Ready    spread   `json:"readySeconds"`      // and all ranks had the complete error
-	Recovery string   `json:"recovery,omitempty"`
-	Repairs  []string `json:"repairs,omitempty"`
-	From     int      `json:"fromIteration"` // whose iterate the solver went on from
-	Seconds  float64  `json:"recoverySeconds"`
+	Since    float     `json:"sinceFaultSeconds"` // from the injection that it is about; null if from none
+	Told     spread    `json:"toldSeconds"`       // after the first failure, the other ranks' contexts ended
+	Ready    spread    `json:"readySeconds"`      // and all ranks had the complete error
+	Takeover *takeover `json:"takeover,omitempty"`
+	Recovery string    `json:"recovery,omitempty"`
+	Repairs  []string  `json:"repairs,omitempty"`
+	From     int       `json:"fromIteration"` // whose iterate the solver went on from
+	Seconds  float64   `json:"recoverySeconds"`
 
 	first, end time.Time
+}
+
+// A takeover is what became of the rows of ranks that are gone.
+type takeover struct {
+	Ranks  int `json:"ranks"`     // that went on
+	Rows   int `json:"rows"`      // that they have
+	Lost   int `json:"lostRows"`  // that nobody had any more, so that the iterate was lost there
+	Moved  int `json:"movedRows"` // other rows that another rank has now
+	Shrunk int `json:"shrunk"`    // how often: again for each time that ranks were lost meanwhile
+
+	// The residuals |b-A·x|/|b|, and how the lost part of x was interpolated.
+	Before       float `json:"residualBefore"` // as the recursion had it
+	Zeroed       float `json:"residualZeroed"` // with 0 in the lost rows
+	After        float `json:"residualAfter"`
+	Iterations   int   `json:"interpolationIterations"`
+	Interpolated bool  `json:"interpolated"` // else it stayed 0, as no interpolation was better
 }
 
 // A failure is mpicx.Failure for JSON.
@@ -91,6 +109,9 @@ func (o *outcome) attribute() {
 		e := &o.Events[i]
 		e.Since = float(nan)
 		found := false
+		for _, d := range e.Dead {
+			found = o.detected(e, func(inj *injection) bool { return inj.Rank == d && inj.Kind == kindDie }) || found
+		}
 		for _, f := range e.Failures {
 			found = o.detected(e, func(inj *injection) bool { return inj.Rank == f.Rank }) || found
 		}
@@ -107,8 +128,11 @@ func (o *outcome) detected(e *event, which func(*injection) bool) bool {
 		inj := &o.Injections[k]
 		if inj.Fired && !inj.Detected && !inj.at.After(e.end) && which(inj) {
 			inj.Detected = true
-			if !e.first.IsZero() {
-				e.Since = float(e.first.Sub(inj.at).Seconds())
+			if !e.first.IsZero() && inj.Kind != kindDie { // which is the first itself
+				since := float(e.first.Sub(inj.at).Seconds())
+				if !(e.Since > since) { // of several, from the first
+					e.Since = since
+				}
 			}
 			return true
 		}

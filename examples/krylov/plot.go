@@ -29,6 +29,7 @@ var runColors = map[string]color.Color{
 	recoverNone:     color.RGBA{0xd5, 0x5e, 0x00, 0xff},
 	recoverRestart:  color.RGBA{0x00, 0x72, 0xb2, 0xff},
 	recoverRollback: color.RGBA{0x00, 0x9e, 0x73, 0xff},
+	recoverShrink:   color.RGBA{0xcc, 0x79, 0xa7, 0xff},
 }
 
 // plotResiduals draws the residuals of all runs, with faults as crosses and
@@ -115,7 +116,7 @@ func addRun(p *plot.Plot, legend *plot.Legend, o *outcome, order int) error {
 	var faults, recoveries plotter.XYs
 	for _, inj := range o.Injections {
 		if inj.Fired {
-			faults = append(faults, at(points, inj.Iter))
+			faults = append(faults, at(points, inj.done))
 		}
 	}
 	for _, e := range o.Events {

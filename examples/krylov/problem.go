@@ -78,6 +78,15 @@ func load(cfg *config) (*problem, error) {
 	return p, nil
 }
 
+// layout is that of the world.
+func (p *problem) layout() *layout {
+	l := &layout{make([]int, len(p.offsets)-1), p.offsets}
+	for i := range l.members {
+		l.members[i] = i
+	}
+	return l
+}
+
 // knownSolution is the same at all ranks: numbers from 0.5 to 1.5, so that no
 // frequency is missing.
 func knownSolution(n int) []float64 {

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"runtime"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/mpicx/go-mpicx/examples/krylov/solver"
@@ -48,19 +46,19 @@ func (c *checkpoints) at(done int) *solver.Snapshot {
 	return &c.slots[c.last].state
 }
 
-// A notice is what rank 0 is told about a rank's part in an event.
+// A notice is what the leader is told about a rank's part in an event.
 type notice struct {
 	Rank        int
-	Told, Ready time.Duration // after the first failure
+	Told, Ready time.Time
 	Repair      string
 }
 
-// notice says when the rank knew. If no context told it, the Wait did that it was
-// in, which is when Try returned.
-func (r *rank) notice(first time.Time) notice {
-	n := notice{Rank: r.id, Told: r.ready.Sub(first), Ready: r.ready.Sub(first)}
-	if at := r.told.Load(); at != nil {
-		n.Told = at.Sub(first)
+// notice says when the rank knew. If no context told it, or its AfterFunc came
+// late, the Wait did that it was in, which is when Try returned.
+func (r *rank) notice() notice {
+	n := notice{Rank: r.id, Told: r.ready, Ready: r.ready}
+	if at := r.told.Load(); at != nil && at.Before(r.ready) {
+		n.Told = *at
 	}
 	return n
 }
@@ -69,64 +67,84 @@ func (r *rank) notice(first time.Time) notice {
 // on. It runs inside Try: an error that comes meanwhile interrupts it as well,
 // and it is done again.
 func (r *rank) recover(ctx context.Context) error {
-	if len(r.failures) == 0 && !r.rerun {
+	if len(r.failures) == 0 && !r.rerun && r.has == r.layout {
 		return nil
 	}
 	begin := time.Now()
 
 	// Ranks may be an iteration apart. Agree on how many were done, and on the
 	// newest checkpoint that all have.
-	mine, all := []int{r.done, -r.saved.newest()}, make([]int, 2)
-	mpicx.Allreduce(r.world, mine, all, mpicx.Max).MustWait(ctx)
-	done, saved := all[0], -all[1]
-	r.done = done
+	mine, all := []int{r.done, -r.saved.newest(), r.xDone, r.attempts + 1}, make([]int, 4)
+	mpicx.Allreduce(r.comm, mine, all, mpicx.Max).MustWait(ctx)
+	done, saved, xDone := all[0], -all[1], all[2]
+	r.done, r.attempts = done, all[3]
 	snapshot := r.saved.at(saved)
+	if err := r.strikeRecovery(ctx); err != nil {
+		return err
+	}
 
-	var what, repair string
-	var from int
+	e := event{Iteration: done, Failures: failuresOf(r.failures)}
+	n := r.notice()
+	settle := func() {}
 	switch {
 	case r.rerun:
-		what, from = fmt.Sprintf("the job was started again from the checkpoint of iteration %d", saved), saved
+		e.Recovery, e.From = fmt.Sprintf("the job was started again from the checkpoint of iteration %d", saved), saved
 		r.goBack(snapshot, r.job.cfg.recovery == recoverRollback)
+	case r.has != r.layout:
+		begin = r.ready // to shrink the communicator took time as well
+		e.From = r.newestIterate(snapshot, saved, xDone)
+		settle = r.takeOver(ctx, &e)
+		e.Recovery = fmt.Sprintf("the survivors began a new Krylov space from the iterate of iteration %d", e.From)
 	case r.job.cfg.recovery == recoverRollback:
-		what, from = fmt.Sprintf("all ranks went back to the checkpoint of iteration %d", saved), saved
+		e.Recovery, e.From = fmt.Sprintf("all ranks went back to the checkpoint of iteration %d", saved), saved
 		r.goBack(snapshot, true)
 	default:
-		repair = r.repair(snapshot, saved)
-		from = r.xDone
-		if saved > r.xDone && r.job.cfg.method == "gmres" {
-			// GMRES has computed no iterate since the cycle began, but for the
-			// checkpoint.
-			r.goBack(snapshot, false)
-			from = saved
-		}
-		what = fmt.Sprintf("all ranks began a new Krylov space from the iterate of iteration %d", from)
+		n.Repair = r.repair(snapshot, saved)
+		e.From = r.newestIterate(snapshot, saved, xDone)
+		e.Recovery = fmt.Sprintf("all ranks began a new Krylov space from the iterate of iteration %d", e.From)
 	}
 	if r.rerun {
 		r.rerun, r.failures = false, nil
-		if r.id == 0 {
-			e := &r.job.out0.Events[len(r.job.out0.Events)-1]
-			e.Recovery, e.From, e.Seconds = what, from, time.Since(e.end).Seconds()
+		if r.leads() {
+			last := &r.job.out0.Events[len(r.job.out0.Events)-1]
+			last.Recovery, last.From, last.Seconds = e.Recovery, e.From, time.Since(last.end).Seconds()
 		}
 		return nil
 	}
 
-	first := firstTime(r.failures)
-	n := r.notice(first)
-	n.Repair = repair
-	notices := mpicx.GatherValue(r.world, n, 0).MustGet(ctx)
-	if r.id == 0 {
-		e := event{
-			Iteration: done, Failures: failuresOf(r.failures), Recovery: what, From: from,
-			Seconds: time.Since(begin).Seconds(), first: first, end: r.ready,
-		}
+	notices := mpicx.GatherValue(r.comm, n, 0).MustGet(ctx)
+	settle()
+	if r.leads() {
+		e.first, e.end, e.Seconds = r.job.firstTime(r.failures, e.Dead), r.ready, time.Since(begin).Seconds()
 		e.fill(notices)
 		r.job.out0.Events = append(r.job.out0.Events, e)
 	}
-	r.rounds++
 	r.failures = nil
 	r.told.Store(nil)
 	return nil
+}
+
+// strikeRecovery has those faults happen that are to come in a recovery.
+func (r *rank) strikeRecovery(ctx context.Context) error {
+	if !slices.ContainsFunc(r.job.cfg.faults, func(f fault) bool { return f.Recovery > 0 }) {
+		return nil
+	}
+	// Before one of them interrupts the others, all know which recovery this is.
+	r.comm.Barrier().MustWait(ctx)
+	return r.injector.strikeRecovery(r.attempts, r.done)
+}
+
+// newestIterate has the newest iterate in x, and returns of which iteration that
+// is: xDone at the ranks that have come farthest. GMRES has computed none since the
+// cycle began, but for the checkpoint.
+func (r *rank) newestIterate(snapshot *solver.Snapshot, saved, xDone int) (from int) {
+	if r.job.cfg.method != "gmres" {
+		return xDone
+	}
+	if saved > r.xDone {
+		r.goBack(snapshot, false)
+	}
+	return max(saved, xDone)
 }
 
 // goBack sets x to the checkpoint's, and, if whole, lets the method continue from
@@ -164,14 +182,22 @@ func allFinite(x []float64) bool {
 	return finite
 }
 
-func firstTime(fs []mpicx.Failure) time.Time {
-	first := fs[0].Time
+// firstTime is when the first of these ranks failed or died. It is zero if that
+// is not known, as it dies with a process.
+func (j *job) firstTime(fs []mpicx.Failure, dead []int) time.Time {
+	var times []time.Time
 	for _, f := range fs {
-		if f.Time.Before(first) {
-			first = f.Time
+		times = append(times, f.Time)
+	}
+	for _, d := range dead {
+		if r := j.ranks[d]; r != nil && !r.died.IsZero() {
+			times = append(times, r.died)
 		}
 	}
-	return first
+	if len(times) == 0 {
+		return time.Time{}
+	}
+	return slices.MinFunc(times, time.Time.Compare)
 }
 
 func failuresOf(fs []mpicx.Failure) []failure {
@@ -182,14 +208,18 @@ func failuresOf(fs []mpicx.Failure) []failure {
 	return out
 }
 
-// fill adds what the ranks noticed.
+// fill adds what the ranks noticed. If nobody knows when it began, that is when
+// the first of them did.
 func (e *event) fill(notices []notice) {
+	if e.first.IsZero() && len(notices) > 0 {
+		e.first = slices.MinFunc(notices, func(a, b notice) int { return a.Told.Compare(b.Told) }).Told
+	}
 	var told, ready []time.Duration
 	for _, n := range notices {
 		if !e.failed(n.Rank) {
-			told = append(told, n.Told)
+			told = append(told, max(n.Told.Sub(e.first), 0)) // told of something earlier: it knew at once
 		}
-		ready = append(ready, n.Ready)
+		ready = append(ready, n.Ready.Sub(e.first))
 		if n.Repair != "" {
 			e.Repairs = append(e.Repairs, n.Repair)
 		}
@@ -198,73 +228,5 @@ func (e *event) fill(notices []notice) {
 }
 
 func (e *event) failed(rank int) bool {
-	for _, f := range e.Failures {
-		if f.Rank == rank {
-			return true
-		}
-	}
-	return false
-}
-
-// anyFailed says whether err has a rank unwinding.
-func (j *job) anyFailed(err error) bool {
-	_, ok := errors.AsType[*mpicx.CommCorruptedError](err)
-	_, panicked := errors.AsType[*mpicx.PanicError](err)
-	return ok || panicked
-}
-
-// noteCorruption adds the event that ended mpicx.Run with err.
-func (j *job) noteCorruption(err error) {
-	e := event{Corrupted: true, end: time.Now()}
-	var all []mpicx.Failure
-	if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok {
-		all = c.Failures
-	}
-	if len(all) > 0 {
-		e.first = firstTime(all)
-	}
-	e.Failures = failuresOf(all)
-	if p, ok := errors.AsType[*mpicx.PanicError](err); ok {
-		e.Panic = panicOrigin(p.Stack)
-		if len(all) == 0 { // nobody else was there to be told
-			e.Failures = []failure{{Rank: p.Rank, Message: fmt.Sprintf("panic: %v", p.Value)}}
-		}
-	}
-	var notices []notice
-	for _, r := range j.ranks {
-		if r == nil {
-			continue
-		}
-		e.Iteration = max(e.Iteration, r.done)
-		if len(all) == 0 || e.failed(r.id) {
-			continue
-		}
-		notices = append(notices, r.notice(e.first))
-	}
-	e.fill(notices)
-	j.out0.Events = append(j.out0.Events, e)
-}
-
-// isInjected says whether the panic is the one this program makes. Others are its
-// own mistakes, which starting again would hide.
-func isInjected(p *mpicx.PanicError) bool {
-	err, ok := p.Value.(runtime.Error)
-	return ok && strings.Contains(string(p.Stack), ".lookUp(") && strings.Contains(err.Error(), "index out of range")
-}
-
-// panicOrigin is where the panic began: the first place below the oldest panic
-// in the stack, as others are of functions that pass it on, that is not the
-// runtime's.
-func panicOrigin(stack []byte) string {
-	text := string(stack)
-	lines := strings.Split(text[max(0, strings.LastIndex(text, "\npanic("))+1:], "\n")
-	for i := 2; i+1 < len(lines); i += 2 {
-		if strings.HasPrefix(lines[i], "runtime.") {
-			continue
-		}
-		name := lines[i][:max(0, strings.LastIndexByte(lines[i], '('))]
-		where, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " +0x")
-		return fmt.Sprintf("%s %s", name[strings.LastIndexByte(name, '/')+1:], where[strings.LastIndexByte(where, '/')+1:])
-	}
-	return ""
+	return slices.ContainsFunc(e.Failures, func(f failure) bool { return f.Rank == rank })
 }

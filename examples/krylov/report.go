@@ -117,9 +117,12 @@ func (t *textReport) story(o *outcome) {
 			t.event(events[0])
 			events = events[1:]
 		}
-		if inj.Fired {
-			t.line("fault", "rank %d, after iteration %d: %s", inj.Rank, inj.Iter, inj.What)
-		} else {
+		switch {
+		case inj.Fired:
+			t.line("fault", "rank %d, %s: %s", inj.Rank, inj.when(), inj.What)
+		case inj.Recovery > 0:
+			t.line("no fault", "at rank %d: there was no recovery %d", inj.Rank, inj.Recovery)
+		default:
 			t.line("no fault", "at rank %d: the run ended before iteration %d was done", inj.Rank, inj.Iter)
 		}
 	}
@@ -151,14 +154,24 @@ func (t *textReport) event(e event) {
 		}
 		t.line("failed", "rank %d, %s: %s", f.Rank, when, f.Message)
 	}
-	if e.Panic != "" {
+	for _, d := range e.Dead {
+		t.line("died", "rank %d, with %d iterations done: it told nobody", d, e.Iteration)
+	}
+	switch {
+	case e.Takeover != nil:
+	case e.Panic != "":
 		t.line("", "it panicked in %s: the communicator is corrupted, the job has ended", e.Panic)
-	} else if e.Corrupted {
+	case len(e.Dead) > 0:
+		t.line("", "the communicator is corrupted, the job has ended")
+	case e.Corrupted:
 		t.line("", "nothing but Guard was there to tell the others: the communicator is corrupted, the job has ended")
 	}
 	if e.Told.Ranks > 0 {
-		t.line("told", "the other %d ranks after %s (first), %s (median), %s (last)\nall ranks had the complete error after %s",
-			e.Told.Ranks, seconds(e.Told.Min), seconds(e.Told.Median), seconds(e.Told.Max), seconds(e.Ready.Max))
+		t.line("told", "the other %s after %s (first), %s (median), %s (last)\nall ranks had the complete error after %s",
+			count(e.Told.Ranks, "rank"), seconds(e.Told.Min), seconds(e.Told.Median), seconds(e.Told.Max), seconds(e.Ready.Max))
+	}
+	if e.Takeover != nil {
+		t.takeover(e.Takeover)
 	}
 	for _, r := range e.Repairs {
 		t.line("repair", "%s", r)
@@ -166,6 +179,33 @@ func (t *textReport) event(e event) {
 	if e.Recovery != "" {
 		t.line("recovery", "%s; it took %s", e.Recovery, seconds(e.Seconds))
 	}
+}
+
+// takeover prints what became of the rows of ranks that are gone.
+func (t *textReport) takeover(o *takeover) {
+	again := ""
+	if o.Shrunk > 1 {
+		again = fmt.Sprintf(", in %d attempts, as ranks were lost meanwhile", o.Shrunk)
+	}
+	t.line("shrunk", "the communicator, to %s%s\n%s of %d were lost; they and %s have another owner now",
+		count(o.Ranks, "rank"), again, count(o.Lost, "row"), o.Rows, count(o.Moved, "other"))
+	if o.Lost == 0 {
+		return
+	}
+	how := fmt.Sprintf("from the survivors', in %s on these rows alone", count(o.Iterations, "iteration"))
+	if !o.Interpolated {
+		how = "in vain: it is 0 there"
+	}
+	t.line("repair", "the iterate in the lost rows was interpolated %s\n|b-Ax|/|b| = %.3g before; %.3g with 0 in the lost rows, %.3g interpolated",
+		how, o.Before, o.Zeroed, o.After)
+}
+
+// count is "1 rank" or "7 ranks".
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func (t *textReport) result(o *outcome) string {
@@ -215,7 +255,7 @@ func (t *textReport) end(outcomes []*outcome) {
 	if t.cfg.compare {
 		fmt.Fprintln(t.w)
 		for _, inj := range outcomes[len(outcomes)-1].Injections {
-			t.line("fault", "rank %d, after iteration %d: %s", inj.Rank, inj.Iter, inj.What)
+			t.line("fault", "rank %d, %s: %s", inj.Rank, inj.when(), inj.What)
 		}
 		fmt.Fprintln(t.w)
 		compareTable(t.w, outcomes)

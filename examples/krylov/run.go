@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -22,8 +23,9 @@ type job struct {
 	cfg    *config
 	prob   *problem
 	out    reports
-	ranks  []*rank // of this process, which are all unless -tags mpi
-	out0   outcome // rank 0 fills it in
+	ranks  []*rank              // of this process, which are all unless -tags mpi
+	out0   outcome              // the leader fills it in
+	lead   atomic.Pointer[rank] // the leader, if it is of this process
 	began  time.Time
 	ended  time.Time
 	mpiRun int // how many times mpicx.Run has been called
@@ -32,26 +34,38 @@ type job struct {
 // A rank is what one rank has. It outlives mpicx.Run, as a checkpoint in a file
 // or a neighbour's memory would.
 type rank struct {
-	job   *job
-	id    int
-	world *mpicx.Comm
+	job    *job
+	id     int         // in the world
+	comm   *mpicx.Comm // the world, or what is left of it
+	layout *layout     // of comm
 
 	x        []float64
+	has      *layout // whose rows x is of: an earlier one until rows have been moved
 	sys      solver.System
+	plain    solver.System // sys without a detector
 	detector *detector
 	injector *injector
 	saved    checkpoints
 
-	done     int // iterations, the same at all ranks whenever they compare
-	xDone    int // how many of them are in x
-	failures []mpicx.Failure
-	rounds   int  // recoveries
-	rerun    bool // this mpicx.Run is not the job's first, and has not recovered yet
+	done     int             // iterations, the same at all ranks whenever they compare
+	xDone    int             // how many of them are in x
+	residual float64         // after them, as the method's recursion has it
+	failures []mpicx.Failure // by ranks of the world
+	rounds   int             // of errors that all ranks got
+	attempts int             // to recover, as all agreed
+	shrunk   int             // how often, since x has been of all rows
+	unwound  []int           // who left by a panic, in the world
+	rerun    bool            // this mpicx.Run is not the job's first, and has not recovered yet
 	resume   *solver.Snapshot
 
-	told  atomic.Pointer[time.Time] // when a peer's error arrived
-	ready time.Time                 // when it was complete
+	told     atomic.Pointer[time.Time] // when a peer's error arrived
+	ready    time.Time                 // when it was complete
+	died     time.Time                 // in this mpicx.Run
+	finished bool                      // this mpicx.Run, with all it was to do
 }
+
+// leads says whether the rank is the one that reports: the first that lives.
+func (r *rank) leads() bool { return r.comm.Rank() == 0 }
 
 func newJob(name string, cfg *config, prob *problem, out reports) *job {
 	j := &job{name: name, cfg: cfg, prob: prob, out: out, ranks: make([]*rank, cfg.ranks)}
@@ -70,13 +84,16 @@ func (j *job) run(ctx context.Context) (*outcome, error) {
 		if setup, ok := errors.AsType[*setupError](err); ok {
 			return nil, setup.err
 		}
-		if j.anyFailed(err) {
+		err = j.conclude(err)
+		if isEnd(err) {
 			j.noteCorruption(err)
 		}
-		// A rank that panicked is not there any more, and its communicator is of no
-		// use: what is left to do is what an operator would, start the job again
-		// from the last checkpoint.
-		if p, ok := errors.AsType[*mpicx.PanicError](err); ok && j.cfg.recovery != recoverNone && j.mpiRun <= maxRecoveries && isInjected(p) {
+		// A rank that panicked or died is not there any more, and its communicator is
+		// of no use. If the survivors were not told to go on without it, what is left
+		// to do is what an operator would, start the job again from the last
+		// checkpoint.
+		again := j.cfg.recovery == recoverRestart || j.cfg.recovery == recoverRollback
+		if again && j.mpiRun <= maxRecoveries && isEnd(err) && j.isInjected(err) {
 			continue
 		}
 		return j.finish(err), nil
@@ -86,31 +103,47 @@ func (j *job) run(ctx context.Context) (*outcome, error) {
 // rankMain is what each rank does: the layers are those of the package's
 // documentation.
 func (j *job) rankMain(ctx context.Context, world *mpicx.Comm) error {
+	if world.Size() != j.cfg.ranks {
+		return &setupError{fmt.Errorf("-ranks %d, expected %d, as the job has so many", j.cfg.ranks, world.Size())}
+	}
+	r := j.ranks[world.Rank()]
+	if r == nil {
+		r = &rank{job: j, id: world.Rank()}
+		r.injector = newInjector(j.cfg.faults, r.id, r.die)
+		j.ranks[r.id] = r
+	}
+	r.join(world)
+	err := r.guarded(ctx, r.setUp)
+	for j.cfg.recovery == recoverShrink && r.lostPeers(err) {
+		var rest *mpicx.Comm
+		if rest, err = r.comm.Shrink().Get(ctx); err == nil {
+			r.comm = rest
+			err = r.guarded(ctx, r.regroup)
+		}
+	}
+	r.finished = err == nil
+	return err
+}
+
+// guarded is the rank's life on a communicator, which begins with setUp.
+func (r *rank) guarded(ctx context.Context, setUp func(context.Context) error) error {
 	// Outermost: whoever leaves here by an error or a panic corrupts the
 	// communicator, so that nobody waits for it.
-	var r *rank
-	if world.Rank() < len(j.ranks) {
-		r = j.ranks[world.Rank()]
-	}
-	err := world.Guard(ctx, func(ctx context.Context) error {
-		if r == nil {
-			r = &rank{job: j, id: world.Rank(), injector: newInjector(j.cfg.faults, world.Rank())}
-			if r.id < len(j.ranks) {
-				j.ranks[r.id] = r
-			}
-		}
-		r.told.Store(nil)
+	err := r.comm.Guard(ctx, func(ctx context.Context) error {
 		defer r.listen(ctx)()
-		if err := world.TryAll(ctx, func(ctx context.Context) error { return r.setUp(ctx, world) }); err != nil {
+		if err := r.comm.TryAll(ctx, setUp); err != nil {
+			if isEnd(err) {
+				return err
+			}
 			return &setupError{err}
 		}
-		if j.cfg.recovery == recoverNone {
+		if r.job.cfg.recovery == recoverNone {
 			return r.solve(ctx)
 		}
 		for {
 			// Innermost: a local error becomes everyone's. TryAll, since a rank must not
 			// go home while another is still checking its result.
-			err := world.TryAll(ctx, func(ctx context.Context) error {
+			err := r.comm.TryAll(ctx, func(ctx context.Context) error {
 				defer r.listen(ctx)()
 				if err := r.recover(ctx); err != nil {
 					return err
@@ -121,14 +154,28 @@ func (j *job) rankMain(ctx context.Context, world *mpicx.Comm) error {
 			if !ok || r.rounds >= maxRecoveries || hopeless(p) {
 				return err
 			}
+			r.rounds++
 			r.ready = time.Now()
-			r.failures = append(r.failures, p.Failures...)
+			r.noteFailures(p.Failures)
 		}
 	})
-	if _, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok && r != nil {
+	if isEnd(err) {
 		r.ready = time.Now()
 	}
 	return err
+}
+
+// noteFailures adds what all ranks of the communicator were told.
+func (r *rank) noteFailures(failures []mpicx.Failure) {
+	for _, f := range failures {
+		f.Rank = r.layout.members[f.Rank]
+		r.failures = append(r.failures, f)
+	}
+}
+
+func (r *rank) die() {
+	r.died = time.Now()
+	die(r.comm)
 }
 
 // A setupError says that the run could not begin.
@@ -156,42 +203,57 @@ func (r *rank) listen(ctx context.Context) (callOff func()) {
 	return func() { stop() }
 }
 
-// setUp takes the rank's part of the system, unless it has it from an earlier
-// mpicx.Run: then all but the checkpoints is gone.
-func (r *rank) setUp(ctx context.Context, world *mpicx.Comm) error {
-	j := r.job
-	if world.Size() != j.cfg.ranks {
-		return fmt.Errorf("-ranks %d, expected %d, as the job has so many", j.cfg.ranks, world.Size())
+// join begins an mpicx.Run. Of an earlier one only the checkpoints are left.
+func (r *rank) join(world *mpicx.Comm) {
+	r.comm, r.layout = world, r.job.prob.layout()
+	r.rerun, r.finished, r.failures, r.died = r.job.mpiRun > 0, false, nil, time.Time{}
+	r.told.Store(nil)
+}
+
+// setUp takes the rank's part of the system, and begins at 0.
+func (r *rank) setUp(ctx context.Context) error {
+	if err := r.takePart(); err != nil {
+		return err
 	}
-	r.world, r.rerun, r.failures = world, j.mpiRun > 0, nil
-	local, err := sparse.Localize(j.prob.m, j.prob.offsets, r.id)
+	r.x, r.residual = make([]float64, len(r.sys.B)), 1
+	r.has = r.layout
+	if err := r.comm.Barrier().Wait(ctx); err != nil {
+		return err
+	}
+	if r.leads() {
+		r.job.lead.Store(r)
+		if r.job.mpiRun == 0 {
+			r.job.began = time.Now()
+		}
+	}
+	return nil
+}
+
+// takePart takes the rank's part of the system in the layout.
+func (r *rank) takePart() error {
+	j := r.job
+	local, err := sparse.Localize(j.prob.m, r.layout.offsets, r.comm.Rank())
 	if err != nil {
 		return err
 	}
-	r.sys = solver.System{
-		Space: distributed.Space{Comm: world},
-		A:     distributed.NewOperator(world, local),
+	sys := solver.System{
+		Space: distributed.Space{Comm: r.comm},
+		A:     distributed.NewOperator(r.comm, local),
 		B:     j.prob.b[local.First : local.First+local.Rows],
 	}
 	switch j.cfg.precond {
 	case "jacobi":
-		r.sys.M, err = distributed.Jacobi(local)
+		sys.M, err = distributed.Jacobi(local)
 	case "blockjacobi":
-		r.sys.M, err = distributed.BlockJacobi(local)
+		sys.M, err = distributed.BlockJacobi(local)
 	}
 	if err != nil {
 		return err
 	}
-	r.detector = newDetector(j.prob, j.cfg.tol, local.First, r.sys.B)
+	r.sys, r.plain = sys, sys
+	r.detector = newDetector(j.prob, j.cfg.tol, local.First, sys.B)
 	if j.cfg.recovery != recoverNone {
-		r.sys = r.detector.watch(r.sys)
-	}
-	r.x = make([]float64, local.Rows)
-	if err := world.Barrier().Wait(ctx); err != nil {
-		return err
-	}
-	if r.id == 0 && j.mpiRun == 0 {
-		j.began = time.Now()
+		r.sys = r.detector.watch(sys)
 	}
 	return nil
 }
@@ -236,7 +298,8 @@ func (r *rank) observer(base int) func(context.Context, *solver.State) error {
 		if s.R == nil { // GMRES changes x at the end of a cycle
 			r.xDone = base + (s.Iter-1)/cfg.cycle*cfg.cycle
 		}
-		if r.id == 0 {
+		r.residual = s.Residual
+		if r.leads() {
 			r.job.out0.Residuals = append(r.job.out0.Residuals, float(s.Residual))
 			r.job.out.iteration(r.job.name, r.done, s.Residual)
 		}
@@ -253,33 +316,27 @@ func (r *rank) observer(base int) func(context.Context, *solver.State) error {
 	}
 }
 
-// collect brings the solution to rank 0, which looks at it.
+// collect brings the solution to the leader, which looks at it.
 func (r *rank) collect(ctx context.Context, res solver.Result) error {
 	j := r.job
-	if r.id == 0 {
-		j.ended = time.Now()
-	}
-	counts := make([]int, j.cfg.ranks)
-	for i := range counts {
-		counts[i] = j.prob.offsets[i+1] - j.prob.offsets[i]
-	}
 	var whole []float64
-	if r.id == 0 {
+	if r.leads() {
+		j.ended = time.Now()
 		whole = make([]float64, len(j.prob.b))
 	}
-	mpicx.Gatherv(r.world, r.x, whole, counts, 0).MustWait(ctx)
+	mpicx.Gatherv(r.comm, r.x, whole, r.layout.counts(), 0).MustWait(ctx)
 	converged := false
-	if r.id == 0 {
+	if r.leads() {
 		converged = j.look(whole, res)
 	}
-	converged = mpicx.BcastValue(r.world, converged, 0).MustGet(ctx)
-	if j.ranks[0] == nil { // with -tags mpi: no process but one has rank 0
+	converged = mpicx.BcastValue(r.comm, converged, 0).MustGet(ctx)
+	if j.lead.Load() == nil { // with -tags mpi: no process but one has the leader
 		j.out0.Converged = converged
 	}
 	return nil
 }
 
-// look fills in what rank 0 sees in the solution.
+// look fills in what the leader sees in the solution.
 func (j *job) look(whole []float64, res solver.Result) (converged bool) {
 	o := &j.out0
 	o.Claimed, o.Recursive = res.Converged, float(res.Residual)
@@ -308,6 +365,12 @@ func (j *job) finish(err error) *outcome {
 			o.Injections = append(o.Injections, r.injector.injections...)
 		}
 	}
+	for i := range o.Injections {
+		if inj := &o.Injections[i]; !inj.Fired {
+			inj.at = j.ended // after the others
+		}
+	}
+	slices.SortStableFunc(o.Injections, func(a, b injection) int { return a.at.Compare(b.at) })
 	o.Seconds = j.ended.Sub(j.began).Seconds()
 	o.attribute()
 	return o

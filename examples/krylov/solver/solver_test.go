@@ -177,6 +177,66 @@ func TestNaN(t *testing.T) {
 	}
 }
 
+// What was lost of a solution comes back from the rest, wherever it was.
+func TestInterpolate(t *testing.T) {
+	for _, test := range []struct{ matrix, method string }{
+		{"poisson3d-20.mtx.gz", "cg"}, {"graphene-64.mtx.gz", "cg"}, {"convection-64.mtx.gz", "gmres"}, {"convection-64.mtx.gz", "bicgstab"},
+	} {
+		for where, in := range map[string]func(i, n int) bool{
+			"nowhere":    func(int, int) bool { return false },
+			"everywhere": func(int, int) bool { return true },
+			"first":      func(i, n int) bool { return i < n/4 },
+			"scattered":  func(i, _ int) bool { return i%7 < 2 },
+		} {
+			t.Run(test.matrix+"/"+test.method+"/"+where, func(t *testing.T) {
+				ctx := context.Background()
+				sys, want := system(t, test.matrix)
+				x, lost := make([]float64, len(want)), make([]bool, len(want))
+				for i := range x {
+					x[i], lost[i] = want[i], in(i, len(x))
+					if lost[i] {
+						x[i] = math.NaN()
+					}
+				}
+				_, err := solver.Interpolate(ctx, sys, x, lost, methods[test.method], solver.Options{Tol: 1e-11, MaxIter: 2000})
+				require.NoError(t, err)
+				assert.Less(t, distance(x, want), 1e-8)
+				for i := range x {
+					if !lost[i] {
+						require.Equal(t, want[i], x[i])
+					}
+				}
+			})
+		}
+	}
+}
+
+// Of an iterate that is no solution, the interpolation brings the residual of the
+// lost rows to 0, to the tolerance relative to the whole right-hand side, and does
+// not touch the rest.
+func TestInterpolateResidual(t *testing.T) {
+	ctx := context.Background()
+	sys, want := system(t, "poisson3d-20.mtx.gz")
+	x, lost, y := make([]float64, len(want)), make([]bool, len(want)), make([]float64, len(want))
+	for i := range x {
+		x[i], lost[i] = want[i]+math.Sin(float64(i)), i/1000 == 3
+	}
+	res, err := solver.Interpolate(ctx, sys, x, lost, solver.CG, solver.Options{Tol: 1e-6, MaxIter: 2000})
+	require.NoError(t, err)
+	require.Positive(t, res.Iterations)
+	sys.A.Apply(ctx, y, x)
+	var rr, bb float64
+	for i, b := range sys.B {
+		bb += b * b
+		if lost[i] {
+			rr += (b - y[i]) * (b - y[i])
+		} else {
+			require.Equal(t, want[i]+math.Sin(float64(i)), x[i])
+		}
+	}
+	require.LessOrEqual(t, math.Sqrt(rr/bb), 1.01e-6)
+}
+
 // An iteration allocates nothing but the futures of its reductions.
 func TestAllocations(t *testing.T) {
 	for name, method := range methods {

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// needsULFM skips what this build refuses: see TestNeedsULFM.
+func needsULFM(t *testing.T) {
+	t.Helper()
+	if !hasULFM {
+		t.Skip("needs a build with -tags ulfm")
+	}
+}
+
+// deaths returns flags that have these ranks die.
+func deaths(at string, ranks ...int) []string {
+	var args []string
+	for _, r := range ranks {
+		args = append(args, "-inject", fmt.Sprintf("rank=%d,%s,kind=die", r, at))
+	}
+	return args
+}
+
+// The survivors of any deaths end at the solution of the undisturbed run.
+func TestShrink(t *testing.T) {
+	needsULFM(t)
+	for _, test := range []struct {
+		name  string
+		args  []string
+		ranks int // that survive
+	}{
+		{"in the middle", deaths("iter=40", 3), 7},
+		{"first", deaths("iter=40", 0), 7},
+		{"last", deaths("iter=40", 7), 7},
+		{"two neighbours at once", deaths("iter=40", 3, 4), 6},
+		{"the first two at once", deaths("iter=40", 0, 1), 6},
+		{"at both ends at once", deaths("iter=40", 0, 7), 6},
+		{"after the first iteration", deaths("iter=1", 5), 7},
+		{"one after the other", slices.Concat(deaths("iter=10", 2), deaths("iter=20", 0), deaths("iter=30", 6)), 5},
+		{"during a recovery", append(deaths("iter=10", 2), deaths("recovery=1", 3)...), 6},
+		{"during recoveries of recoveries", slices.Concat(deaths("iter=10", 2), deaths("recovery=1", 0, 1), deaths("recovery=2", 7), deaths("recovery=3", 3)), 3},
+		{"all but one", slices.Concat(deaths("iter=10", 0, 1, 2), deaths("iter=20", 5, 7), deaths("recovery=2", 3, 6)), 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			code, doc := solve(t, append(test.args, "-recovery", "shrink", "-matrix", matrices+"poisson3d-20.mtx.gz")...)
+			require.Equal(t, exitConverged, code)
+			requireSurvived(t, doc, test.ranks)
+		})
+	}
+}
+
+// requireSurvived checks that the deaths of the second run were noticed, each
+// once, and that it ended where the first did.
+func requireSurvived(t *testing.T, doc document, ranks int) {
+	t.Helper()
+	free, faulty := doc.Runs[0], doc.Runs[1]
+	require.Empty(t, free.Events)
+	require.True(t, faulty.Converged)
+	require.LessOrEqual(t, *faulty.TrueResidual, 1.01e-8)
+	require.LessOrEqual(t, *faulty.Error, 20**free.Error)
+	require.Empty(t, faulty.Failure)
+
+	var died, noticed []int
+	for _, inj := range faulty.Injections {
+		assert.True(t, inj.Fired && inj.Detected, "%+v", inj)
+		died = append(died, inj.Rank)
+	}
+	require.NotEmpty(t, faulty.Events)
+	lost, left := 0, faulty.Events[0].Takeover.Rows
+	for _, e := range faulty.Events {
+		assert.Empty(t, e.Failures, "the dead told something")
+		noticed = append(noticed, e.Dead...)
+		require.NotNil(t, e.Takeover)
+		assert.Equal(t, e.Takeover.Ranks, e.Told.Ranks)
+		assert.Positive(t, e.Takeover.Lost)
+		assert.True(t, e.Takeover.Interpolated)
+		assert.Less(t, *e.Takeover.After, *e.Takeover.Zeroed)
+		lost += e.Takeover.Lost
+	}
+	slices.Sort(died)
+	slices.Sort(noticed)
+	require.Equal(t, died, noticed)
+	last := faulty.Events[len(faulty.Events)-1].Takeover
+	require.Equal(t, ranks, last.Ranks)
+	require.Equal(t, left, last.Rows)
+}
+
+// All methods and preconditioners do, and each rank may be the one that dies.
+func TestShrinkMethods(t *testing.T) {
+	needsULFM(t)
+	systems := map[string]string{"cg": "poisson3d-20", "gmres": "convection-64", "bicgstab": "convection-64"}
+	for _, method := range []string{"cg", "gmres", "bicgstab"} {
+		for _, precond := range []string{"jacobi", "blockjacobi"} {
+			for rank := range 3 {
+				if raced && rank != 1 {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s/%s/%d", method, precond, rank), func(t *testing.T) {
+					code, doc := solve(t, append(deaths("iter=12", rank), "-recovery", "shrink", "-ranks", "3", "-checkpoint", "5",
+						"-method", method, "-precond", precond, "-matrix", matrices+systems[method]+".mtx.gz")...)
+					require.Equal(t, exitConverged, code)
+					requireSurvived(t, doc, 2)
+				})
+			}
+		}
+	}
+}
+
+// The interpolated iterate is about as good as the one before the death: the
+// survivors do not begin anew.
+func TestInterpolationSaves(t *testing.T) {
+	needsULFM(t)
+	code, doc := solve(t, append(deaths("iter=200", 3), "-recovery", "shrink")...)
+	require.Equal(t, exitConverged, code)
+	requireSurvived(t, doc, 7)
+	e := doc.Runs[1].Events[0]
+	require.LessOrEqual(t, *e.Takeover.After, 3**e.Takeover.Before)
+	require.Greater(t, *e.Takeover.Zeroed, 100**e.Takeover.Before)
+	require.Equal(t, 1, e.Takeover.Shrunk)
+	require.Less(t, doc.Runs[1].Iterations, doc.Runs[0].Iterations+100)
+}
+
+// More ranks than rows: some have nothing that could be lost.
+func TestShrinkWithoutRows(t *testing.T) {
+	needsULFM(t)
+	code, doc := solve(t, append(deaths("iter=2", 0, 2, 9), "-recovery", "shrink", "-ranks", "10", "-precond", "jacobi", "-matrix", matrices+"hilbert-6.mtx")...)
+	require.Equal(t, exitConverged, code)
+	require.True(t, doc.Runs[1].Converged)
+}
+
+// Other faults beside deaths, before and during the recovery from them.
+func TestShrinkAmongOtherFaults(t *testing.T) {
+	needsULFM(t)
+	code, doc := solve(t, "-matrix", matrices+"poisson3d-20.mtx.gz", "-recovery", "shrink", "-check", "5",
+		"-inject", "rank=0,iter=5,kind=nan", "-inject", "rank=5,iter=10,kind=die", "-inject", "rank=2,recovery=2,kind=error",
+		"-inject", "rank=6,iter=15,kind=panic", "-inject", "rank=3,iter=20,kind=bitflip", "-inject", "rank=7,iter=25,kind=die")
+	require.Equal(t, exitConverged, code)
+	o := doc.Runs[1]
+	require.True(t, o.Converged)
+	require.Empty(t, o.Failure)
+	var dead, failed []int
+	ranks := 8
+	for _, e := range o.Events {
+		dead = append(dead, e.Dead...)
+		for _, f := range e.Failures {
+			failed = append(failed, f.Rank)
+		}
+		if e.Takeover != nil {
+			ranks = e.Takeover.Ranks
+		}
+	}
+	require.ElementsMatch(t, []int{5, 7}, dead)
+	for _, r := range []int{0, 2, 6} {
+		require.Contains(t, failed, r)
+	}
+	require.Equal(t, 5, ranks)
+}
+
+// Without a death, shrink is restart.
+func TestShrinkWithoutDeath(t *testing.T) {
+	needsULFM(t)
+	code, doc := solve(t, "-matrix", matrices+"poisson3d-20.mtx.gz", "-recovery", "shrink", "-inject", "rank=3,iter=20,kind=nan")
+	require.Equal(t, exitConverged, code)
+	require.Len(t, doc.Runs[1].Events, 1)
+	require.Nil(t, doc.Runs[1].Events[0].Takeover)
+}
+
+// The other recoveries start the job again, none ends it.
+func TestDeathWithoutShrink(t *testing.T) {
+	needsULFM(t)
+	args := append(deaths("iter=20", 3), "-matrix", matrices+"poisson3d-20.mtx.gz", "-checkpoint", "10", "-recovery")
+	for _, recovery := range []string{"restart", "rollback"} {
+		code, doc := solve(t, append(args, recovery)...)
+		require.Equal(t, exitConverged, code)
+		require.Len(t, doc.Runs[1].Events, 1)
+		require.Equal(t, []int{3}, doc.Runs[1].Events[0].Dead)
+		require.True(t, doc.Runs[1].Injections[0].Detected)
+	}
+	code, doc := solve(t, append(args, "none")...)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, doc.Runs[1].Failure, "dead: [3]")
+}
+
+// Nobody is left to go on.
+func TestAllDie(t *testing.T) {
+	needsULFM(t)
+	code, doc := solve(t, append(deaths("iter=5", 0, 1, 2), "-ranks", "3", "-recovery", "shrink", "-matrix", matrices+"poisson3d-20.mtx.gz")...)
+	require.Equal(t, exitFailed, code)
+	require.Equal(t, errAllDead.Error(), doc.Runs[1].Failure)
+}
+
+func TestShrinkText(t *testing.T) {
+	needsULFM(t)
+	var stdout, stderr bytes.Buffer
+	code := run(context.Background(), []string{"-inject", "rank=3,iter=40,kind=die", "-recovery", "shrink"}, &stdout, &stderr)
+	require.Equal(t, exitConverged, code, stderr.String())
+	for _, want := range []string{
+		"fault       rank 3, after iteration 40: its process died",
+		"died        rank 3, with 40 iterations done",
+		"told        the other 7 ranks",
+		"shrunk      the communicator, to 7 ranks",
+		"2041 rows of 16384 were lost",
+		"interpolated from the survivors'",
+		"recovery    the survivors began a new Krylov space from the iterate of iteration 40",
+		"converged   ",
+	} {
+		require.Contains(t, stdout.String(), want)
+	}
+}
+
+func TestNeedsULFM(t *testing.T) {
+	if hasULFM {
+		t.Skip("this build has it")
+	}
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{deaths("iter=40", 3), `-inject "rank=3,iter=40,kind=die": kind "die", expected a build with -tags ulfm`},
+		{[]string{"-recovery", "shrink"}, `-recovery "shrink", expected a build with -tags ulfm`},
+	} {
+		var stdout, stderr bytes.Buffer
+		require.Equal(t, exitUsage, run(context.Background(), test.args, &stdout, &stderr))
+		require.Contains(t, stderr.String(), test.want)
+		require.Empty(t, stdout.String())
+	}
+}
+
+func TestParseRecoveryFault(t *testing.T) {
+	f, err := parseFault("rank=3,recovery=2,kind=die")
+	require.NoError(t, err)
+	require.Equal(t, "rank=3,recovery=2,kind=die", f.String())
+	for spec, want := range map[string]string{
+		"rank=3,recovery=2,iter=4,kind=die": "iter=4 and recovery=2, expected one of them",
+		"rank=3,recovery=0,kind=die":        `recovery "0", expected a number from 1`,
+		"rank=3,recovery=1,kind=nan":        `recovery with kind "nan", expected it with error, panic or die only`,
+		"rank=3,kind=die":                   "no iter",
+	} {
+		_, err := parseFault(spec)
+		require.ErrorContains(t, err, want, spec)
+	}
+}
+
+// Whatever is held, every row is lost, moved, or stays.
+func TestLayoutMoves(t *testing.T) {
+	l := &layout{[]int{0, 2, 3}, []int{0, 4, 8, 12}}
+	held := []span{{0, 3}, {6, 9}, {9, 12}} // of {0, 3}, {3, 6}, {6, 9}, {9, 12}, the second lost
+	moved, lost := l.moves(held)
+	assert.Equal(t, 1, moved) // row 8
+	assert.Equal(t, 3, lost)
+	assert.Equal(t, []int{4, 4, 4}, l.counts())
+	assert.Equal(t, span{6, 8}, held[1].and(l.part(1)))
+	assert.Equal(t, 0, held[0].and(l.part(2)).rows())
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/examples/ulfm/internal/lesson"
+	"github.com/mpicx/go-mpicx/examples/ulfm/internal/lessontest"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// What main shows: some see the error, all decide alike.
+func TestSomeSeeIt(t *testing.T) {
+	lessontest.NeedsULFM(t)
+	require.Equal(t, `rank 0: has the number
+rank 0: agreed: not all who live have the number, go on without it
+rank 1: has the number
+rank 1: agreed: not all who live have the number, go on without it
+rank 3: has no number: mpicx: processes of ranks [2] have died
+rank 3: agreed: not all who live have the number, go on without it
+`, run(t, 4, lesson.Fault{Rank: 2, Point: late}))
+}
+
+// Whoever dies wherever, all survivors take the same branch, and only if each of
+// them has the number it is the one that goes on with it.
+func TestAllDecideAlike(t *testing.T) {
+	lessontest.NeedsULFM(t)
+	for size := 2; size <= 9; size++ {
+		for victim := range size {
+			for _, point := range points {
+				if point == late && victim <= 1 {
+					continue // it would wait for itself, or be waited for
+				}
+				t.Run(fmt.Sprintf("%d of %d %s", victim, size, point), func(t *testing.T) {
+					said := run(t, size, lesson.Fault{Rank: victim, Point: point})
+					without := strings.Count(said, "agreed: not all")
+					with := strings.Count(said, "agreed: all who live have the number, go on with 42")
+					require.Equal(t, size-1, with+without, said)
+					require.True(t, with == 0 || without == 0, said)
+					require.Equal(t, strings.Contains(said, "has no number"), without > 0, said)
+				})
+			}
+		}
+	}
+}
+
+func TestNobodyDies(t *testing.T) {
+	lessontest.NeedsULFM(t)
+	require.Equal(t, 5, strings.Count(run(t, 5, lesson.Fault{Rank: -1}), "go on with 42"))
+}
+
+func run(t *testing.T, size int, fault lesson.Fault) string {
+	return lessontest.Run(t, size, func(ctx context.Context, world *mpicx.Comm, out *lesson.Lines) error {
+		return broadcast(ctx, world, out, fault)
+	})
+}

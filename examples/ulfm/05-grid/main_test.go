@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/examples/ulfm/internal/lesson"
+	"github.com/mpicx/go-mpicx/examples/ulfm/internal/lessontest"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+func run(t *testing.T, size int, faults ...lesson.Fault) string {
+	t.Helper()
+	return lessontest.Run(t, size, func(ctx context.Context, world *mpicx.Comm, out *lesson.Lines) error {
+		return sums(ctx, world, out, faults)
+	})
+}
+
+// Everybody hears of it, whoever dies wherever, and all agree on what to do.
+func TestAllHear(t *testing.T) {
+	lessontest.NeedsULFM(t)
+	for _, size := range []int{2, 3, 4, 6} {
+		for victim := range size {
+			var faults []lesson.Fault
+			for _, point := range atEnds {
+				faults = append(faults, lesson.Fault{Rank: victim, Point: point})
+			}
+			for step := range steps {
+				for _, point := range points {
+					faults = append(faults, lesson.Fault{Rank: victim, Step: step, Point: point})
+				}
+			}
+			for _, fault := range faults {
+				t.Run(fmt.Sprintf("%d of %d in step %d %s", victim, size, fault.Step, fault.Point), func(t *testing.T) {
+					said := run(t, size, fault)
+					_, first, _ := strings.Cut(said, ": ")
+					first, _, _ = strings.Cut(first, "\n")
+					require.Equal(t, size-1, strings.Count(said, first+"\n"), said)
+					needed := fault.Step < steps-1 || height(size) > 1 &&
+						fault.Point != "in the column" && fault.Point != "after the column"
+					if needed && fault.Point != "in the agreement" {
+						require.Equal(t, fmt.Sprintf("agreed: the grid is broken; dead: [%d]", victim), first)
+					}
+				})
+			}
+		}
+	}
+}
+
+// Two die at once, in whatever places of the grid.
+func TestTwoDie(t *testing.T) {
+	lessontest.NeedsULFM(t)
+	const size = 6
+	for a := range size {
+		for b := range a {
+			for _, point := range points {
+				said := run(t, size, lesson.Fault{Rank: a, Step: 1, Point: point}, lesson.Fault{Rank: b, Step: 1, Point: "between row and column"})
+				broken := strings.Count(said, "agreed: the grid is broken")
+				require.Equal(t, strings.Count(said, "agreed"), broken, said)
+				require.GreaterOrEqual(t, broken, size-2) // the second may have heard of the first before it dies
+			}
+		}
+	}
+}
+
+func TestNobodyDies(t *testing.T) {
+	lessontest.NeedsULFM(t)
+	for _, size := range []int{1, 2, 4, 5, 6, 9} {
+		n := size * (size - 1) / 2
+		for range steps - 1 {
+			n *= size
+		}
+		require.Equal(t, size, strings.Count(run(t, size), fmt.Sprintf("agreed: the sum is %d; dead: []\n", n)))
+	}
+}

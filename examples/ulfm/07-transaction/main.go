@@ -1,0 +1,116 @@
+// Lesson 7: a transaction commits everywhere or is rolled back everywhere.
+//
+//	go run -tags ulfm ./examples/ulfm/07-transaction
+//
+// Every rank has a copy of some accounts, and works on its share of them: a tenth
+// of each goes to the next. That is done in place and in two phases, with money
+// under way between them, so a rank that dies leaves the others with accounts
+// that do not add up. Each keeps a checkpoint: the accounts as of the last version
+// that all had. What is learnt:
+//
+//   - The agreement at the end of the transaction decides. All commit, or all go
+//     back to the checkpoint; a rank that was finished goes back with the others.
+//   - After Agree nothing can fail: committing is local. So survivors are never at
+//     different versions, whoever died and wherever.
+//   - Deaths may come with a commit, too: the dead had said yes, or nobody had
+//     needed it any more. Agree tells all alike, so all repair the communicator.
+//   - The checkpoint is in memory, at every rank. Where ranks have data of their own,
+//     a neighbour keeps a copy of it, and commits that with the rest.
+//
+// Try next: decide by a Barrier instead of Agree, and see the test find the ranks
+// at different versions. Let a rank vote no when its balance is negative.
+package main
+
+import (
+	"context"
+	"slices"
+
+	"github.com/mpicx/go-mpicx/examples/ulfm/internal/lesson"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+const versions = 3
+
+// points are where ranks may die, in each transaction. Those of the repair are
+// only come by if there is one.
+var points = []string{
+	"before the transaction", "while money is under way", "while it arrives",
+	"before the agreement", "in the agreement", "after the agreement", "in the repair",
+}
+
+func main() {
+	lesson.Main(4, func(ctx context.Context, world *mpicx.Comm, out *lesson.Lines) error {
+		return transactions(ctx, world, out, lesson.Faults{{Rank: 2, Step: 1, Point: "while it arrives"}})
+	})
+}
+
+func transactions(ctx context.Context, world *mpicx.Comm, out *lesson.Lines, faults lesson.Faults) error {
+	world.SetErrhandler(mpicx.ErrorsReturn)
+	comm := world
+	accounts := []int{100, 200, 300, 400, 500, 600, 700}
+	checkpoint, version := slices.Clone(accounts), 0
+	for version < versions {
+		here := func(point string) { faults.Here(world, version, point) }
+		err := transfer(ctx, comm, accounts, here)
+		if err != nil {
+			if !lesson.IsDeath(err) {
+				return err
+			}
+			_ = comm.Revoke(ctx) // nobody shall wait for me
+		}
+
+		here("before the agreement")
+		vote := comm.Agree(lesson.Flag(err == nil))
+		here("in the agreement")
+		flag, dead, err := lesson.Agreed(ctx, vote)
+		if err != nil {
+			return err
+		}
+		here("after the agreement")
+		if flag == 1 {
+			copy(checkpoint, accounts)
+			version++
+			out.Say(world, "commit: version %d is %v", version, accounts)
+		} else {
+			copy(accounts, checkpoint)
+			out.Say(world, "roll back to version %d", version)
+		}
+		if flag == 1 && len(dead) == 0 {
+			continue
+		}
+
+		repair := comm.Shrink()
+		here("in the repair")
+		if comm, err = repair.Get(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// transfer moves a tenth of each account to the next. What it leaves in accounts
+// if it fails is different at each rank.
+func transfer(ctx context.Context, comm *mpicx.Comm, accounts []int, here func(string)) error {
+	here("before the transaction")
+	n := len(accounts)
+	out, in := make([]int, n), make([]int, n)
+	for a := comm.Rank(); a < n; a += comm.Size() { // my share
+		out[a] = -accounts[a] / 10
+		in[(a+1)%n] = accounts[a] / 10
+	}
+	for _, phase := range []struct {
+		mine  []int
+		point string
+	}{{out, "while money is under way"}, {in, "while it arrives"}} {
+		all := make([]int, n)
+		f := mpicx.Allreduce(comm, phase.mine, all, mpicx.Sum)
+		here(phase.point)
+		if err := f.Wait(ctx); err != nil {
+			return err
+		}
+		for a := range accounts {
+			accounts[a] += all[a]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+// Package lessontest runs the lessons of examples/ulfm in tests. It must never
+// know what is taught.
+package lessontest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/mpicx/go-mpicx/examples/ulfm/internal/lesson"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// NeedsULFM skips t where the error backend cannot see a process die.
+func NeedsULFM(t *testing.T) {
+	t.Helper()
+	if mpicx.Backend != "ulfm" {
+		t.Skip("needs -tags ulfm")
+	}
+}
+
+// Run runs a lesson on so many ranks and returns what they said. A rank that
+// hangs or returns an error fails t.
+func Run(t *testing.T, ranks int, program lesson.Program) string {
+	t.Helper()
+	var out lesson.Lines
+	mpicxtest.Run(t, ranks, func(ctx context.Context, world *mpicx.Comm) error {
+		return program(ctx, world, &out)
+	})
+	return out.String()
+}
