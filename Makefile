@@ -3,7 +3,7 @@
 GOLANGCI_LINT_VERSION := v2.15.0
 TAGS :=
 
-.PHONY: test race vet lint bench fuzz matrices portable figures ci
+.PHONY: test race vet lint bench fuzz soak matrices portable figures ci
 
 test:
 	go test -tags '$(TAGS)' ./...
@@ -17,6 +17,7 @@ vet:
 # The linter is built from source, once a machine.
 lint:
 	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION) run
+	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION) run --build-tags ulfm
 
 # One table: each row measures ours and what it is compared with side by side.
 bench:
@@ -24,13 +25,18 @@ bench:
 
 # Figures of the README.
 figures:
-	go run ./internal/bench -rows 'Figure 2' -plot docs/figure2.png
+	go run ./internal/bench -rows Figure -plot docs
 	go run ./examples/krylov -compare -plot docs/residual.png
 
 # Each fuzz target for a while: make fuzz FUZZTIME=10m
 FUZZTIME := 30s
 fuzz:
 	./internal/scripts/fuzz $(FUZZTIME)
+
+# Random schedules of both backends in virtual time: make soak FOR=8h
+FOR := 10m
+soak:
+	go run ./internal/soak -for $(FOR)
 
 # Writes testdata/matrices anew.
 matrices:

@@ -5,6 +5,6 @@
 //
 //	go run ./internal/bench                     # everything, some minutes
 //	go run ./internal/bench -rows 'Figure 2'    # rows whose name matches
-//	go run ./internal/bench -plot figure2.png   # boxplots like the paper's
+//	go run ./internal/bench -plot docs          # figures like the papers'
 //	go run ./internal/bench -quick              # only that it runs
 package main

@@ -18,6 +18,7 @@ type row struct {
 	reach         float64 // the ratio asked for; 0: none
 	atLeast       bool    // the ratio may not be smaller, rather than not larger
 	measure       func(c config) result
+	virtual       bool // it is simulated
 }
 
 type result struct {
@@ -25,10 +26,16 @@ type result struct {
 	note         string
 }
 
+// skipped is what takes too long.
+var skipped = result{note: "not with -quick"}
+
 type config struct {
-	quick bool
-	plot  *figure
+	quick   bool
+	figures figures // nil: none
 }
+
+// tooMany says whether so many ranks are too many to simulate.
+func (c config) tooMany(n int) bool { return c.quick && n > 6000 }
 
 // times is how often to measure: n, or hardly at all.
 func (c config) times(n int) int {
@@ -40,24 +47,47 @@ func (c config) times(n int) int {
 
 func rows() []row {
 	all := []row{
-		{"8-byte round trip, error channel on", "unbuffered channels", 2.0, false, roundTrip},
-		{"1 MiB message, bandwidth", "copy of 1 MiB", 0.8, true, large},
-		{"Wait with the error channel on", "the same without", 1.05, false, waitCost},
+		{what: "8-byte round trip, error channel on", against: "unbuffered channels", reach: 2.0, measure: roundTrip},
+		{what: "1 MiB message, bandwidth", against: "copy of 1 MiB", reach: 0.8, atLeast: true, measure: large},
+		{what: "Wait with the error channel on", against: "the same without", reach: 1.05, measure: waitCost},
 	}
-	for _, n := range []int{64, 576, 6000} {
-		all = append(all, row{fmt.Sprintf("Barrier, %d ranks", n), "dissemination over channels", 1.0, false, barrier(n)})
-	}
-	for _, n := range []int{16, 144, 576, 6000} {
-		reach := 0.0
-		if n >= 576 {
-			reach = 0.5
+	add := func(name, against string, reach float64, measure func(n int) func(config) result, ranks ...int) {
+		for _, n := range ranks {
+			all = append(all, row{what: fmt.Sprintf("%s, %d ranks", name, n), against: against, reach: reach, measure: measure(n)})
 		}
-		all = append(all, row{fmt.Sprintf("dup + signal + close (Figure 2), %d ranks", n), "the paper's protocol", reach, false, signal(n)})
 	}
-	return append(all,
-		row{"fault-free Krylov solve under Try", "the same without", 1.01, false, krylov},
-		row{"100,000 ranks: start, barrier, signal, end", "", 0, false, manyRanks},
+	add("Barrier", "dissemination over channels", 1.0, barrier, 64, 576, 6000)
+	const figure2 = "dup + signal + close (Figure 2)"
+	add(figure2, "the paper's protocol", 0, signal, 16, 144)
+	add(figure2, "the paper's protocol", 0.5, signal, 576, 6000)
+	add(figure2+" under ulfm", "under the black channel", 2.0, backends, 16, 144, 576)
+	add("Barrier interrupted by revoke", "dissemination, same transport", 1.0, interrupted, 576, 6000)
+	add("Agree", "Allreduce of one int", 2.5, agree, 64, 576, 6000)
+	add("Shrink after one death", "Agree after it", 3.0, shrink, 576)
+	all = append(all,
+		row{what: "fault-free Krylov solve under Try", against: "the same without", reach: 1.01, measure: krylov},
+		row{what: "100,000 ranks: start, barrier, signal, end", measure: manyRanks},
 	)
+	return append(all, virtualRows()...)
+}
+
+func virtualRows() (all []row) {
+	add := func(name, against string, reach float64, measure func(n int) func(config) result) {
+		for _, n := range []int{64, 576, 6000, 60_000} {
+			all = append(all, row{what: fmt.Sprintf("virtual: %s, %d ranks", name, n), against: against, reach: reach, measure: measure(n), virtual: true})
+		}
+	}
+	plan := func(ours func(plans) time.Duration) func(int) func(config) result {
+		return func(n int) func(config) result { return planRow(n, ours) }
+	}
+	add("Barrier interrupted by revoke (paper 000, Figure 4)", "the barrier before", 1.0, plan(revokedBarrier))
+	add("revoke by the slowest of 5 ranks (paper 000, Figure 3)", "by the fastest", 1.1, byInitiator)
+	add("1st barrier after a revoke", "the barrier before", 2.0, plan(firstAfter))
+	add("slowest of the 2nd to 5th after it", "the barrier before", 1.1, plan(laterAfter))
+	add("Agree", "Allreduce of one int", 2.0, agreement)
+	add("Agree, a rank dies meanwhile", "Allreduce, nobody dies", 4.0, agreementWithDeath)
+	add("death to last survivor told", "the detector's bound", 1.0, detection)
+	return all
 }
 
 func main() {
@@ -67,7 +97,7 @@ func main() {
 	}
 	pattern := flag.String("rows", "", "measure only the rows whose text matches this `regexp`")
 	quick := flag.Bool("quick", false, "measure hardly at all: only to see that everything runs")
-	plot := flag.String("plot", "", "draw the rows of Figure 2 as boxplots into `FILE`.png")
+	plot := flag.String("plot", "", "draw the figures of these rows into the folder `DIR`")
 	flag.Parse()
 	match, err := regexp.Compile(*pattern)
 	if err != nil {
@@ -76,25 +106,41 @@ func main() {
 	}
 	c := config{quick: *quick}
 	if *plot != "" {
-		c.plot = new(figure)
+		c.figures = make(figures)
 	}
-	fmt.Printf("%s, %s/%s, %d cores, %s\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), time.Now().Format(time.DateOnly))
+	fmt.Printf("%s, %s/%s, %d cores, %s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), time.Now().Format(time.DateOnly))
+	var measured, virtual []row
+	for _, r := range rows() {
+		switch {
+		case !match.MatchString(r.what):
+		case r.virtual:
+			virtual = append(virtual, r)
+		default:
+			measured = append(measured, r)
+		}
+	}
+	table(c, "", measured)
+	table(c, fmt.Sprintf("Virtual time, %v, a CPU for each rank:\n", machine), virtual)
+	if err := c.figures.save(*plot); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// table measures the rows, and prints them.
+func table(c config, title string, rows []row) {
+	if len(rows) == 0 {
+		return
+	}
+	fmt.Println(title)
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 1, ' ', 0)
 	fmt.Fprintln(w, "| what\t| against\t| ours\t| theirs\t| ratio\t| asked\t| \t|")
 	fmt.Fprintln(w, "| ---\t| ---\t| ---\t| ---\t| ---\t| ---\t| ---\t|")
-	for _, r := range rows() {
-		if match.MatchString(r.what) {
-			fmt.Fprintln(os.Stderr, "measuring:", r.what)
-			fmt.Fprintln(w, r.line(r.measure(c)))
-		}
+	for _, r := range rows {
+		fmt.Fprintln(os.Stderr, "measuring:", r.what)
+		fmt.Fprintln(w, r.line(r.measure(c)))
 	}
 	w.Flush()
-	if c.plot != nil {
-		if err := c.plot.save(*plot); err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", err)
-			os.Exit(1)
-		}
-	}
 }
 
 // line returns the row of the table.

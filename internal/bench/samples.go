@@ -16,10 +16,13 @@ func (s samples) quantile(q float64) float64 {
 	return sorted[int(q*float64(len(sorted)-1)+0.5)]
 }
 
-// String returns the median with the quartiles around it.
+// String returns the median with the quartiles around it, if there are more.
 func (s samples) String() string {
-	if len(s) == 0 {
+	switch len(s) {
+	case 0:
 		return ""
+	case 1:
+		return short(s[0])
 	}
 	return fmt.Sprintf("%s (%s–%s)", short(s.median()), short(s.quantile(0.25)), short(s.quantile(0.75)))
 }
@@ -29,6 +32,8 @@ func short(ns float64) string {
 	switch {
 	case d < 10*time.Microsecond:
 		return fmt.Sprintf("%.0f ns", ns)
+	case d < 100*time.Microsecond:
+		return fmt.Sprintf("%.1f µs", ns/1e3)
 	case d < 10*time.Millisecond:
 		return fmt.Sprintf("%.0f µs", ns/1e3)
 	}

@@ -26,15 +26,37 @@ func signal(n int) func(config) result {
 			all[1] = append(all[1], took...)
 			return time.Duration(took.median())
 		})
-		if c.plot != nil {
-			c.plot.add(n, all[0], all[1])
-		}
+		c.figures.addBoxes("figure2", n, "mpicx", all[0], "paper", all[1])
 		ours, theirs := make(counts, n), make(counts, n)
 		mpicxSignals(n, 1, mpicx.WithTransport(ours.wrap))
 		paperSignals(n, 1, theirs.wrap)
 		total, most := ours.totalAndMost()
 		paperTotal, paperMost := theirs.totalAndMost()
 		return result{s[0], s[1], fmt.Sprintf("messages %d to %d, most at a rank %d to %d", total, paperTotal, most, paperMost)}
+	}
+}
+
+// backends measures the same under either error backend.
+func backends(n int) func(config) result {
+	return func(c config) result {
+		times := max(3, 12_000/n)
+		var all [2]samples
+		var things [2]func() time.Duration
+		for i, name := range []string{"ulfm", "blackchannel"} {
+			things[i] = func() time.Duration {
+				took := mpicxSignals(n, times, backend(name))
+				all[i] = append(all[i], took...)
+				return time.Duration(took.median())
+			}
+		}
+		s := inTurn(c.times(9), things[:]...)
+		c.figures.addBoxes("figure2-ulfm", n, "ulfm", all[0], "black channel", all[1])
+		ulfm, black := make(counts, n), make(counts, n)
+		mpicxSignals(n, 1, backend("ulfm"), mpicx.WithTransport(ulfm.wrap))
+		mpicxSignals(n, 1, backend("blackchannel"), mpicx.WithTransport(black.wrap))
+		total, most := ulfm.totalAndMost()
+		blackTotal, blackMost := black.totalAndMost()
+		return result{s[0], s[1], fmt.Sprintf("messages %d to %d, most at a rank %d to %d", total, blackTotal, most, blackMost)}
 	}
 }
 

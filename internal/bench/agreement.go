@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// agreement compares Agree with Allreduce of one int in virtual time, each begun
+// by all ranks in step. The duration is the longest at any rank.
+func agreement(n int) func(config) result {
+	return func(c config) result {
+		if c.tooMany(n) {
+			return skipped
+		}
+		return result{samples{float64(inStep(n, (*virtualRank).agree))}, samples{float64(inStep(n, (*virtualRank).allreduce))}, ""}
+	}
+}
+
+// inStep returns the duration of an operation.
+func inStep(n int, op func(*virtualRank, func(error))) time.Duration {
+	return newJob(n, never).operate(op)
+}
+
+// operate has all ranks begin an operation, and returns how long it takes those
+// that live to end it.
+func (j *job) operate(op func(*virtualRank, func(error))) (last time.Duration) {
+	const start = time.Microsecond
+	over := make([]bool, len(j.ranks))
+	for i := range j.ranks {
+		r := &j.ranks[i]
+		j.At(start, i, func() {
+			op(r, func(err error) {
+				must(err)
+				over[i] = true
+				last = max(last, r.now()-start)
+			})
+		})
+	}
+	must(j.Run())
+	for i := range over {
+		if !over[i] && !j.Dead(i) {
+			panic(fmt.Sprintf("rank %d hangs", i))
+		}
+	}
+	return last
+}
+
+// agreementWithDeath is agreement in which a rank dies, and each survivor learns
+// of it after as long as a message takes: the network knows. It takes the worst of
+// some victims, leaves to root, and moments.
+func agreementWithDeath(n int) func(config) result {
+	return func(c config) result {
+		if c.tooMany(n) {
+			return skipped
+		}
+		theirs := inStep(n, (*virtualRank).allreduce)
+		alone := inStep(n, (*virtualRank).agree)
+		root2 := 1 // the root of the largest subtree but the whole
+		for 2*root2 < n {
+			root2 *= 2
+		}
+		victims, moments := []int{0, 1, root2, n / 2, n - 1}, 8
+		switch {
+		case c.quick:
+			victims, moments = victims[:1], 2
+		case n > 6000:
+			victims, moments = []int{0, root2}, 4
+		}
+		var worst time.Duration
+		var note string
+		for _, victim := range victims {
+			for k := range moments {
+				at := alone * time.Duration(k) / time.Duration(moments)
+				j := newJob(n, wire())
+				j.KillAt(time.Microsecond+at, victim)
+				if d := j.operate((*virtualRank).agree); d > worst {
+					worst = d
+					note = fmt.Sprintf("rank %d dies after %v, all told %v later", victim, at, wire())
+				}
+			}
+		}
+		return result{samples{float64(worst)}, samples{float64(theirs)}, note}
+	}
+}

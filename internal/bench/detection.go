@@ -1,0 +1,122 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/mpicx/go-mpicx/internal/detector"
+	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/sim"
+)
+
+// ring is the detector's setting: four heartbeats have to be late for a rank to be
+// held for dead.
+var ring = detector.Config{Period: time.Millisecond, Timeout: 4 * time.Millisecond}
+
+// detection compares the time from a death to when the last survivor is told with
+// the bound that the detector documents, for the latency that the run has had. It
+// takes the seed that comes closest.
+func detection(n int) func(config) result {
+	return func(c config) result {
+		if c.tooMany(n) {
+			return skipped
+		}
+		var worst, bound, latency time.Duration
+		closest := 0.0
+		seeds := c.times(min(100, max(1, 60_000/n)))
+		for seed := range seeds {
+			took, l := detect(n, uint64(seed))
+			b := ring.Bound(n, 1, l)
+			if r := float64(took) / float64(b); r > closest {
+				closest, worst, bound, latency = r, took, b, l
+			}
+		}
+		return result{samples{float64(worst)}, samples{float64(bound)}, fmt.Sprintf("the worst of %d seeds; η=%v, δ=%v, L=%v", seeds, ring.Period, ring.Timeout, latency)}
+	}
+}
+
+// observed is a rank that takes part in detection.
+type observed struct {
+	w       *sim.World
+	rank    int
+	machine *detector.Machine
+	line    errchan.Line
+	tick    time.Duration // when one is scheduled
+	told    func()        // of a death
+	latency *time.Duration
+}
+
+// detect starts n ranks within a timeout, and kills one once their ring is
+// settled, all at times that the seed says. It returns how long it takes until all
+// others have been told, and the longest time until then from when a message was
+// due to be sent to when it was handled.
+func detect(n int, seed uint64) (took, latency time.Duration) {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	w := sim.New(sim.Config{Ranks: n, Seed: seed, Model: machine, Detect: func(*rand.Rand) time.Duration { return never }})
+	survivors, last := n-1, time.Duration(0)
+	for i := range n {
+		o := &observed{w: w, rank: i, tick: detector.Never, latency: &latency}
+		o.told = func() {
+			survivors--
+			last = max(last, w.RankNow(i))
+		}
+		w.At(time.Duration(rng.Int64N(int64(ring.Timeout))), i, func() {
+			var err error
+			o.machine, err = detector.New(ring, i, n, w.RankNow(i))
+			must(err)
+			o.line.Listen(w.Comm(i), o.take)
+			o.carryOut(w.RankNow(i))
+		})
+	}
+	victim := rng.IntN(n)
+	death := 4*ring.Timeout + time.Duration(rng.Int64N(int64(ring.Timeout)))
+	w.KillAt(death, victim)
+	for survivors > 0 && w.Step() {
+	}
+	if survivors > 0 {
+		panic(fmt.Sprintf("%d of %d ranks are never told of the death of rank %d", survivors, n, victim))
+	}
+	return last - death, latency
+}
+
+// take takes a message. After it comes the time when it was due.
+func (o *observed) take(from int, payload []byte) {
+	now, due := o.w.RankNow(o.rank), time.Duration(binary.LittleEndian.Uint64(payload[detector.Size:]))
+	if due > ring.Timeout { // before, ranks may not have begun
+		*o.latency = max(*o.latency, now-due)
+	}
+	msg, err := detector.Decode(payload[:detector.Size], o.w.Comm(o.rank).Size())
+	must(err)
+	must(o.machine.Step(now, from, msg))
+	o.carryOut(now)
+}
+
+func (o *observed) carryOut(due time.Duration) {
+	for _, out := range o.machine.Output() {
+		if out.Message.Kind == 0 {
+			if !o.w.Dead(out.Died) {
+				panic(fmt.Sprintf("rank %d lives, and is held for dead", out.Died))
+			}
+			o.told()
+			continue
+		}
+		b := detector.Encode(out.Message)
+		o.line.Send(out.To, binary.LittleEndian.AppendUint64(b[:], uint64(due)), 0)
+	}
+	if at := o.machine.Deadline(); at < o.tick {
+		o.tick = at
+		o.w.At(at, o.rank, func() {
+			if o.tick != at {
+				return // an earlier one was scheduled
+			}
+			o.tick = detector.Never
+			due, now := o.machine.Deadline(), o.w.RankNow(o.rank)
+			if due <= now {
+				o.machine.Tick(now)
+			}
+			o.carryOut(due)
+		})
+	}
+}

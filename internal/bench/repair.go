@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/local"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// backend is the option that chooses an error backend at run time.
+func backend(name string) mpicx.Option { return hook.Backend(name).(mpicx.Option) }
+
+// ulfm runs fn on n ranks that see one another die and are told of it by errors.
+func ulfm(n int, fn func(context.Context, *mpicx.Comm) error) {
+	must(mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+		world.SetErrhandler(mpicx.ErrorsReturn)
+		return fn(ctx, world)
+	}, mpicx.WithRanks(n), backend("ulfm")))
+}
+
+// A span is the time of an operation from when the first rank begins it to when
+// the last has ended it: where ranks share cores that is what it costs.
+type span struct {
+	mu          sync.Mutex
+	first, last time.Time
+}
+
+func (s *span) add(begun, ended time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.first.IsZero() || begun.Before(s.first) {
+		s.first = begun
+	}
+	if ended.After(s.last) {
+		s.last = ended
+	}
+}
+
+func median(spans []span) time.Duration {
+	var s samples
+	for i := range spans {
+		s = append(s, float64(spans[i].last.Sub(spans[i].first)))
+	}
+	return time.Duration(s.median())
+}
+
+// interrupted compares a barrier that a rank revokes instead of entering it with a
+// dissemination barrier on the same transport.
+func interrupted(n int) func(config) result {
+	return func(c config) result {
+		times := c.times(max(3, 12_000/n))
+		s := inTurn(c.times(5), func() time.Duration { return revokedBarriers(n, times) },
+			func() time.Duration { return dissemination(n, times) })
+		return result{s[0], s[1], "from the first rank in to the last one out"}
+	}
+}
+
+func revokedBarriers(n, times int) time.Duration {
+	spans := make([]span, times)
+	ulfm(n, func(ctx context.Context, world *mpicx.Comm) error {
+		for i := range spans {
+			comm := world.Dup().MustGet(ctx)
+			comm.Barrier().MustWait(ctx) // plan A
+			world.Barrier().MustWait(ctx)
+			begun := time.Now()
+			if world.Rank() == i%n {
+				must(comm.Revoke(ctx))
+			} else if err := comm.Barrier().Wait(ctx); !errors.Is(err, mpicx.ErrRevoked) {
+				return err
+			}
+			spans[i].add(begun, time.Now())
+			must(comm.Close(ctx))
+		}
+		world.Barrier().MustWait(ctx) // who leaves before others have heard of the revoke is missed
+		return nil
+	})
+	return median(spans)
+}
+
+// hensgen is the dissemination barrier (Hensgen, Finkel, Manber, 1988).
+type hensgen struct{}
+
+func (hensgen) Round(k int, x *collective.Exchange) bool {
+	n := x.Size()
+	x.Recv((x.Rank()+n-1<<k)%n, nil)
+	x.Send((x.Rank()+1<<k)%n, nil)
+	return 2<<k < n
+}
+
+func dissemination(n, times int) time.Duration {
+	spans := make([]span, times)
+	var wg sync.WaitGroup
+	for _, side := range local.NewMortal(n) {
+		wg.Go(func() {
+			var world transport.Comm = side
+			p := &paperRank{place: future.NewPlace()}
+			for i := range spans {
+				p.run(world, 2*i+1, collective.Barrier{})
+				begun := time.Now()
+				p.run(world, 2*i+2, hensgen{})
+				spans[i].add(begun, time.Now())
+			}
+		})
+	}
+	wg.Wait()
+	return median(spans)
+}
+
+// agree compares Agree with Allreduce of one int.
+func agree(n int) func(config) result {
+	return func(c config) result {
+		times := c.times(max(10, 30_000/n))
+		s := inTurn(c.times(15), func() time.Duration { return each(n, times, agreeOnce) },
+			func() time.Duration { return each(n, times, allreduceOnce) })
+		return result{s[0], s[1], ""}
+	}
+}
+
+func agreeOnce(ctx context.Context, comm *mpicx.Comm) { comm.Agree(1).MustGet(ctx) }
+
+func allreduceOnce(ctx context.Context, comm *mpicx.Comm) {
+	var send, recv [1]int
+	mpicx.Allreduce(comm, send[:], recv[:], mpicx.Sum).MustWait(ctx)
+}
+
+// each returns the time of an operation of many in a row.
+func each(n, times int, op func(context.Context, *mpicx.Comm)) (each time.Duration) {
+	ulfm(n, func(ctx context.Context, world *mpicx.Comm) error {
+		op(ctx, world)
+		start := time.Now()
+		for range times {
+			op(ctx, world)
+		}
+		if world.Rank() == 0 {
+			each = time.Since(start) / time.Duration(times)
+		}
+		return nil
+	})
+	return each
+}
+
+// shrink compares Shrink with Agree, both on a communicator with one dead rank
+// that is acknowledged: the same operation, but for making a communicator.
+func shrink(n int) func(config) result {
+	return func(c config) result {
+		times := c.times(max(3, 12_000/n))
+		s := inTurn(c.times(9), func() time.Duration { return shrinks(n, times) },
+			func() time.Duration { return agreesAfterDeath(n, times) })
+		return result{s[0], s[1], "from the first rank in to the last one out"}
+	}
+}
+
+func shrinks(n, times int) time.Duration {
+	return afterDeath(n, times, func(ctx context.Context, world *mpicx.Comm) (done func()) {
+		shrunk := world.Shrink().MustGet(ctx)
+		return func() { must(shrunk.Close(ctx)) }
+	})
+}
+
+func agreesAfterDeath(n, times int) time.Duration {
+	return afterDeath(n, times, func(ctx context.Context, world *mpicx.Comm) (done func()) {
+		agreeOnce(ctx, world)
+		return func() {}
+	})
+}
+
+// afterDeath has the middle rank die, and returns the time of an operation on what
+// is left. What op returns is done before the next, and not timed.
+func afterDeath(n, times int, op func(context.Context, *mpicx.Comm) (done func())) time.Duration {
+	spans := make([]span, times)
+	ulfm(n, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == n/2 {
+			hook.Die(world)
+			return nil
+		}
+		survivors := world.Shrink().MustGet(ctx) // now all know who has died
+		world.AckFailed(1)
+		for i := range spans {
+			survivors.Barrier().MustWait(ctx)
+			begun := time.Now()
+			done := op(ctx, world)
+			spans[i].add(begun, time.Now())
+			done()
+		}
+		return nil
+	})
+	return median(spans)
+}

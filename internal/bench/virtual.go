@@ -1,0 +1,115 @@
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/sim"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/ulfmbackend"
+)
+
+// machine is like the one of paper 000, section 4, a Cray XC30 with its Aries
+// network at 8 GB/s.
+var machine = sim.LogGP{
+	Latency:    1200 * time.Nanosecond,
+	Overhead:   300 * time.Nanosecond,
+	Gap:        400 * time.Nanosecond,
+	GapPerByte: 0.125,
+}
+
+// wire is how long a message takes that nothing holds up.
+func wire() time.Duration { return machine.Latency + 2*machine.Overhead }
+
+// never is later than any run takes.
+const never = time.Hour
+
+// A job is n ranks in virtual time. Nothing in it is drawn by lot, so one run of a
+// program is as good as many. Survivors of a death learn of it after detection.
+type job struct {
+	*sim.World
+	ranks []virtualRank
+}
+
+// virtualRank is what a rank of a job has: the communicator, and its error channel.
+type virtualRank struct {
+	job     *job
+	rank    int
+	comm    transport.Comm
+	channel *ulfmbackend.Channel
+	number  int // of collective operations begun
+}
+
+func newJob(n int, detection time.Duration) *job {
+	j := &job{
+		World: sim.New(sim.Config{Ranks: n, Model: machine, Events: 1e9, Detect: func(*rand.Rand) time.Duration { return detection }}),
+		ranks: make([]virtualRank, n),
+	}
+	for i := range j.ranks {
+		r := &j.ranks[i]
+		r.job, r.rank, r.comm = j, i, j.Comm(i)
+		j.At(0, i, func() {
+			r.comm.Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, err error) {
+				must(err)
+				r.channel = ulfmbackend.New(dup, r.comm.Epoch(), (*revocable)(r))
+				r.channel.Listen()
+			})
+		})
+	}
+	return j
+}
+
+// now is the rank's clock.
+func (r *virtualRank) now() time.Duration { return r.job.RankNow(r.rank) }
+
+// then has the rank's program go on once the CPU is done with what it does.
+func (r *virtualRank) then(f func()) { r.job.After(0, r.rank, f) }
+
+// run carries out a collective operation on comm, which all ranks begin in the
+// same order.
+func (r *virtualRank) run(comm transport.Comm, a collective.Algorithm, done func(error)) {
+	r.number++
+	new(collective.Exchange).Start(comm, comm.Epoch(), transport.AnyTag-r.number, a, ended(done))
+}
+
+type ended func(error)
+
+func (f ended) Ended(err error) { f(err) }
+
+// barrier is mpicx's where ranks have a CPU each.
+func (r *virtualRank) barrier(comm transport.Comm, done func(error)) {
+	r.run(comm, &collective.AllreduceDoubling{Op: func(_, _, _ []byte) {}}, done)
+}
+
+// allreduce is mpicx's of one int, likewise.
+func (r *virtualRank) allreduce(done func(error)) {
+	r.run(r.comm, &collective.AllreduceDoubling{Acc: words(1), Tmp: words(0), Op: func(dst, left, right []byte) {
+		binary.NativeEndian.PutUint64(dst, get(left)+get(right))
+	}}, done)
+}
+
+// agree is mpicx's.
+func (r *virtualRank) agree(done func(error)) {
+	r.channel.Propose(r.channel.Reserve(r.comm.Epoch()), errchan.Proposal{Flag: 1}, func(d *errchan.Decision, err error) {
+		if err == nil && d.Flag != 1 {
+			err = fmt.Errorf("rank %d: agreed on %d", r.rank, d.Flag)
+		}
+		done(err)
+	})
+}
+
+// revocable is a virtualRank as its error channel sees it: what is pending ends
+// when the communicator is revoked, as in package mpicx.
+type revocable virtualRank
+
+var errRevoked = errors.New("revoked")
+
+func (r *revocable) Revoked(int)               { r.comm.Revoke(errRevoked) }
+func (r *revocable) Died(int)                  {}
+func (r *revocable) Noticed(uint64, int, bool) {}
+func (r *revocable) Resolved(*errchan.Verdict) {}
