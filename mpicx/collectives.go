@@ -49,15 +49,15 @@ type collectiveRun struct {
 
 // Ended ends the operation.
 func (r *collectiveRun) Ended(err error) {
-	p, name := r.promise, r.exchange.Name
+	c, p, name := r.comm, r.promise, r.exchange.Name // not r's own once it serves again
 	if err == nil {
 		if r.finish != nil {
 			r.finish()
 		}
 		r.promise, r.finish = nil, nil
-		r.comm.idleRuns.put(r)
+		c.idleRuns.put(r)
 	}
-	p.Complete(struct{}{}, r.comm.failure(name, err))
+	p.Complete(struct{}{}, c.failure(name, err))
 }
 
 // check returns an error for the first bad argument.
