@@ -8,10 +8,9 @@ import (
 )
 
 // Channel is one rank's side of the black channel of a communicator: a Machine
-// driven by a receive that is always pending on a duplicate of it.
+// driven by what others post on a duplicate of it.
 type Channel struct {
 	comm   transport.Comm
-	line   errchan.Line // on comm
 	client errchan.Client
 
 	mu       sync.Mutex
@@ -34,7 +33,7 @@ func New(comm transport.Comm, client errchan.Client) *Channel {
 }
 
 // Listen begins to take messages.
-func (ch *Channel) Listen() { ch.line.Listen(ch.comm, ch.take) }
+func (ch *Channel) Listen() { ch.comm.Listen(ch) }
 
 // Raise makes every rank get a verdict with a report of this rank.
 func (ch *Channel) Raise(data []byte, corrupt bool) {
@@ -57,10 +56,14 @@ func (ch *Channel) Waiting() string {
 	return ch.machine.Waiting()
 }
 
-// Close ends the pending receive.
-func (ch *Channel) Close() error { return ch.line.Close() }
+// Close ends the listening.
+func (ch *Channel) Close() error { return ch.comm.Close() }
 
-func (ch *Channel) take(from int, payload []byte) {
+// Died does nothing: this backend does not survive it.
+func (ch *Channel) Died(int) {}
+
+// Take takes a message.
+func (ch *Channel) Take(from int, payload []byte) {
 	ch.do(func(m *Machine) {
 		msg, err := decodeShared(payload, m.size)
 		if err == nil {
@@ -78,8 +81,7 @@ func (ch *Channel) take(from int, payload []byte) {
 }
 
 // do feeds the machine and carries out what it wants, in order: one goroutine
-// does that at a time, and what others add meanwhile it does for them. So calls
-// come back here while it sends, and nest no deeper than the tree.
+// does that at a time, and what others add meanwhile it does for them.
 func (ch *Channel) do(feed func(*Machine)) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
@@ -120,5 +122,5 @@ func (ch *Channel) send(to int, msg *Message) {
 			v.round, v.bytes = msg.Round, payload
 		}
 	}
-	ch.line.Send(to, payload, 0)
+	ch.comm.Post(to, payload)
 }

@@ -11,7 +11,6 @@ import (
 // driven by the messages and deaths on a duplicate of it.
 type Channel struct {
 	comm   transport.Comm
-	line   errchan.Line // on comm
 	client errchan.Survivor
 
 	mu       sync.Mutex
@@ -41,10 +40,7 @@ func New(comm transport.Comm, e transport.Epoch, client errchan.Survivor) *Chann
 }
 
 // Listen begins to take messages, and to hear of deaths.
-func (ch *Channel) Listen() {
-	ch.line.Listen(ch.comm, ch.take)
-	ch.comm.Watch(ch)
-}
+func (ch *Channel) Listen() { ch.comm.Listen(ch) }
 
 // Raise makes every rank get a verdict with a report of this rank.
 func (ch *Channel) Raise(data []byte, corrupt bool) {
@@ -146,10 +142,11 @@ func (ch *Channel) Waiting() string {
 	return ch.machine.Waiting()
 }
 
-// Close ends the pending receive.
-func (ch *Channel) Close() error { return ch.line.Close() }
+// Close ends the listening.
+func (ch *Channel) Close() error { return ch.comm.Close() }
 
-func (ch *Channel) take(from int, payload []byte) {
+// Take takes a message.
+func (ch *Channel) Take(from int, payload []byte) {
 	ch.do(func(m *Machine) {
 		msg, err := decodeShared(payload, m.size)
 		if err == nil {
@@ -201,7 +198,7 @@ func (ch *Channel) carry(o Output) {
 	defer ch.mu.Lock()
 	switch {
 	case o.Message != nil:
-		ch.line.Send(o.To, payload, transport.Deferred)
+		ch.comm.Post(o.To, payload)
 	case o.Noticed != nil:
 		ch.client.Noticed(o.Noticed.Round, o.Noticed.By, o.Noticed.Corrupt)
 	case o.Resolved != nil:

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/mpicx/go-mpicx/internal/detector"
-	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/sim"
 )
 
@@ -42,7 +41,6 @@ type observed struct {
 	w       *sim.World
 	rank    int
 	machine *detector.Machine
-	line    errchan.Line
 	tick    time.Duration // when one is scheduled
 	told    func()        // of a death
 	latency *time.Duration
@@ -66,7 +64,7 @@ func detect(n int, seed uint64) (took, latency time.Duration) {
 			var err error
 			o.machine, err = detector.New(ring, i, n, w.RankNow(i))
 			must(err)
-			o.line.Listen(w.Comm(i), o.take)
+			w.Comm(i).Listen(o)
 			o.carryOut(w.RankNow(i))
 		})
 	}
@@ -81,8 +79,11 @@ func detect(n int, seed uint64) (took, latency time.Duration) {
 	return last - death, latency
 }
 
-// take takes a message. After it comes the time when it was due.
-func (o *observed) take(from int, payload []byte) {
+// Died is never called: nobody detects deaths but the ring.
+func (o *observed) Died(int) {}
+
+// Take takes a message. After it comes the time when it was due.
+func (o *observed) Take(from int, payload []byte) {
 	now, due := o.w.RankNow(o.rank), time.Duration(binary.LittleEndian.Uint64(payload[detector.Size:]))
 	if due > ring.Timeout { // before, ranks may not have begun
 		*o.latency = max(*o.latency, now-due)
@@ -103,7 +104,7 @@ func (o *observed) carryOut(due time.Duration) {
 			continue
 		}
 		b := detector.Encode(out.Message)
-		o.line.Send(out.To, binary.LittleEndian.AppendUint64(b[:], uint64(due)), 0)
+		o.w.Comm(o.rank).Post(out.To, binary.LittleEndian.AppendUint64(b[:], uint64(due)))
 	}
 	if at := o.machine.Deadline(); at < o.tick {
 		o.tick = at

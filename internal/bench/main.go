@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"runtime/pprof"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -98,7 +99,14 @@ func main() {
 	pattern := flag.String("rows", "", "measure only the rows whose text matches this `regexp`")
 	quick := flag.Bool("quick", false, "measure hardly at all: only to see that everything runs")
 	plot := flag.String("plot", "", "draw the figures of these rows into the folder `DIR`")
+	profile := flag.String("cpuprofile", "", "write a CPU profile of all that is measured to `FILE`")
 	flag.Parse()
+	if *profile != "" {
+		f, err := os.Create(*profile)
+		must(err)
+		must(pprof.StartCPUProfile(f))
+		defer pprof.StopCPUProfile()
+	}
 	match, err := regexp.Compile(*pattern)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench: -rows:", err)

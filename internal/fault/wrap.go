@@ -17,8 +17,7 @@ import (
 // (Features.Deaths). A Plan wraps the ranks of one run. Nobody dies before its
 // side of the world has an error channel.
 //
-// To know what each message is for, the wrapper has all of them sent by Isend. It
-// takes Deferred off, so that a message has left when the next one is begun.
+// To know what each message is for, the wrapper has all of them sent by Isend.
 func (p *Plan) Wrap(world transport.Comm) transport.Comm {
 	v := &victim{plan: p, rank: world.Rank(), calls: make(map[call]int), counts: make(map[moment]int)}
 	for _, s := range p.statements {
@@ -76,19 +75,17 @@ func (c *comm) Begins(op string, id errchan.Agreement) {
 func (c *comm) TrySend(int, int, transport.Epoch, []byte) bool { return false }
 
 func (c *comm) Isend(r *transport.Request) {
-	r.Mode &^= transport.Deferred
-	if c.of != nil {
-		c.reach(func() []moment { return c.message(r) })
-	} else {
-		c.reach(func() []moment { return c.operation(r) })
-	}
+	c.reach(func() []moment { return c.operation(r) })
 	c.Comm.Isend(r)
 }
 
+func (c *comm) Post(dest int, payload []byte) {
+	c.reach(func() []moment { return c.message(payload) })
+	c.Comm.Post(dest, payload)
+}
+
 func (c *comm) Irecv(r *transport.Request) {
-	if c.of == nil {
-		c.reach(func() []moment { return c.operation(r) })
-	}
+	c.reach(func() []moment { return c.operation(r) })
 	c.Comm.Irecv(r)
 }
 
@@ -145,8 +142,8 @@ func (c *comm) operation(r *transport.Request) []moment {
 	return now
 }
 
-func (c *comm) message(r *transport.Request) []moment {
-	msg, err := ulfmbackend.Decode(r.Buf, c.Size())
+func (c *comm) message(payload []byte) []moment {
+	msg, err := ulfmbackend.Decode(payload, c.Size())
 	if err != nil {
 		return nil
 	}

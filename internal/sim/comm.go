@@ -252,12 +252,25 @@ func (s *side) enter(live transport.Epoch, cause error) {
 	s.endAll(cause, func(*transport.Request) bool { return true })
 }
 
-// Watch tells w of the deaths this rank knows of, and of those it learns of.
-func (s *side) Watch(w transport.Watcher) {
-	s.watcher = w
+// Post sends a message for the listener.
+func (s *side) Post(dest int, payload []byte) {
+	if !s.p.dead && !s.knows(dest) {
+		s.launch(dest, 0, s.epoch, payload, true).posted = true
+	}
+}
+
+// Listen has l take what comes and what has come, and tells it of the deaths this
+// rank knows of and learns of.
+func (s *side) Listen(l transport.Listener) {
+	s.listener = l
+	early := s.early
+	s.early = nil
+	for _, m := range early {
+		s.hand(m)
+	}
 	for _, victim := range slices.Clone(s.p.known) {
 		if r := s.g.rankOf(victim); r >= 0 && !s.p.dead {
-			w.Died(r)
+			l.Died(r)
 		}
 	}
 }

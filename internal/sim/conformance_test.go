@@ -101,6 +101,16 @@ func (l locked) Isend(r *transport.Request) {
 	l.Comm.Isend(r)
 }
 
+func (l locked) Post(dest int, payload []byte) {
+	defer l.mu.lock()()
+	l.Comm.Post(dest, payload)
+}
+
+func (l locked) Listen(to transport.Listener) {
+	defer l.mu.lock()()
+	l.Comm.Listen(to)
+}
+
 func (l locked) Irecv(r *transport.Request) {
 	defer l.mu.lock()()
 	l.Comm.Irecv(r)

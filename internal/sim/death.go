@@ -46,7 +46,7 @@ func (p *process) die(at time.Duration) {
 	}
 }
 
-// learn has rank p be told that another has died: first those who watch, then
+// learn has rank p be told that another has died: first those who listen, then
 // those whose requests need it.
 func (p *process) learn(victim *process) {
 	if p.w.traces() {
@@ -58,8 +58,8 @@ func (p *process) learn(victim *process) {
 	for _, s := range sides {
 		if r := s.g.rankOf(victim.rank); r >= 0 {
 			s.miss(r)
-			if s.watcher != nil && !p.dead {
-				s.watcher.Died(r)
+			if s.listener != nil && !p.dead {
+				s.listener.Died(r)
 			}
 		}
 	}

@@ -19,7 +19,8 @@ func slowly() func(*rand.Rand) time.Duration {
 
 type watcher func(rank int)
 
-func (f watcher) Died(rank int) { f(rank) }
+func (f watcher) Died(rank int)    { f(rank) }
+func (f watcher) Take(int, []byte) {}
 
 // Every rank learns in its own time, and only then do its requests end that need
 // the dead.
@@ -31,7 +32,7 @@ func TestLateDetection(t *testing.T) {
 	heard := make([]time.Duration, 4)
 	for r := range 4 {
 		w.At(0, r, func() {
-			w.Comm(r).Watch(watcher(func(dead int) {
+			w.Comm(r).Listen(watcher(func(dead int) {
 				require.Equal(t, victim, dead)
 				require.Zero(t, named[r].ends+int(heard[r]))
 				heard[r] = w.RankNow(r)
@@ -68,7 +69,7 @@ func TestLateDetection(t *testing.T) {
 	require.Equal(t, &transport.DeadError{Rank: victim}, w.send(0, transport.Request{Peer: 1, Tag: -2}).Err)
 	require.False(t, w.Comm(0).TrySend(victim, 3, 0, nil))
 	told := 0
-	w.Comm(0).Watch(watcher(func(dead int) { told += dead }))
+	w.Comm(0).Listen(watcher(func(dead int) { told += dead }))
 	require.Equal(t, victim, told)
 	w.send(0, transport.Request{Peer: 1, Tag: 1})
 	require.NoError(t, w.Run())
@@ -232,8 +233,8 @@ func TestDeathsInSubs(t *testing.T) {
 	w.Comm(1).Sub(transport.Name{Seq: 1}, []int{4, 3, 1}, to(&first))
 	w.Comm(1).Sub(transport.Name{Seq: 2}, []int{2, 1}, to(&apart))
 	var told []int
-	first.Watch(watcher(func(r int) { told = append(told, r) }))
-	apart.Watch(watcher(func(int) { t.Error("no member died") }))
+	first.Listen(watcher(func(r int) { told = append(told, r) }))
+	apart.Listen(watcher(func(int) { t.Error("no member died") }))
 	r := w.note(1, transport.Request{Peer: 1, Tag: 1})
 	first.Irecv(&r.Request)
 	w.Kill(3)
@@ -241,7 +242,7 @@ func TestDeathsInSubs(t *testing.T) {
 	require.Equal(t, []int{1}, told)
 	require.Equal(t, &transport.DeadError{Rank: 1}, r.Err)
 	first.Sub(transport.Name{Seq: 3}, []int{1, 2}, to(&second))
-	second.Watch(watcher(func(r int) { told = append(told, 100+r) }))
+	second.Listen(watcher(func(r int) { told = append(told, 100+r) }))
 	require.Equal(t, []int{1, 100}, told)
 	r = w.note(1, transport.Request{Peer: 1, Tag: -2})
 	second.Irecv(&r.Request)

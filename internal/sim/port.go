@@ -19,8 +19,9 @@ type side struct {
 	epoch, live transport.Epoch
 	cause       error // why the epoch before this one ended, or all did
 
-	watcher transport.Watcher
-	lost    int // the lowest member known to be dead, or nobody
+	listener transport.Listener
+	early    []*message // posted, before there is a listener
+	lost     int        // the lowest member known to be dead, or nobody
 
 	// In the order in which they came:
 	posted  []*transport.Request // receives and probes
@@ -37,6 +38,7 @@ type message struct {
 	status   transport.Status
 	epoch    transport.Epoch
 	shared   bool
+	posted   bool // for the listener
 	state    state
 	left     time.Duration // when the network interface sends it
 	at       time.Duration // when it was matched
@@ -116,6 +118,10 @@ func (s *side) deliver(m *message) {
 		return
 	}
 	w.traceMessage(int(m.rank), "gets", m)
+	if m.posted {
+		s.hand(m)
+		return
+	}
 	probes, recv := s.take(m)
 	if recv == nil {
 		m.state = arrived
@@ -132,7 +138,17 @@ func (s *side) deliver(m *message) {
 // drops says whether s will never receive m. If its sender waits, that ends it
 // with its own epoch.
 func (s *side) drops(m *message) bool {
-	return s.closed || s.live == revoked || m.epoch.Stale(s.epoch)
+	return s.closed || !m.posted && (s.live == revoked || m.epoch.Stale(s.epoch))
+}
+
+// hand gives a message to the listener, or keeps it.
+func (s *side) hand(m *message) {
+	if s.listener == nil {
+		s.early = append(s.early, m)
+		return
+	}
+	s.listener.Take(m.status.Source, m.bytes)
+	m.recycle()
 }
 
 // take takes the first receive posted that matches m, and the probes before it

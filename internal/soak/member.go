@@ -99,17 +99,15 @@ type mortal struct {
 	*process
 }
 
-func (c *mortal) Isend(r *transport.Request) {
+func (c *mortal) Post(dest int, payload []byte) {
 	if c.sends > 0 {
 		if c.sends--; c.sends == 0 {
 			c.w.Kill(c.world)
 		}
 	}
-	if c.lossy != nil && c.lossy(r.Buf) {
-		r.Done.Completed(r)
-		return
+	if c.lossy == nil || !c.lossy(payload) {
+		c.Comm.Post(dest, payload)
 	}
-	c.Comm.Isend(r)
 }
 
 // dead says whether the process is: then there is nobody to be told.

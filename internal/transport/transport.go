@@ -62,17 +62,24 @@ type Comm interface {
 	// on as if nothing had happened.
 	Revoke(cause error)
 
-	// Watch has w told of the members whose process dies, this one too, and of
-	// those that are dead already; of one perhaps twice. Where Features.Deaths is not set nobody
-	// is told. A side has one Watcher at most.
+	// Post sends rank dest bytes that nobody will ever change again, for its
+	// Listener. Nobody is told how that ends. A goroutine which hands a message to
+	// a Listener may do that with this one too, later, so that Listeners that post
+	// do not nest without end. Epochs and Revoke do not matter to what is posted.
+	Post(dest int, payload []byte)
+	// Listen has l take what is posted to this rank, from what has come already
+	// on, until Close: a receive from anybody that is always pending. L is also
+	// told of the members whose process dies, this one too, and of those that are
+	// dead already; of one perhaps twice, and of none where Features.Deaths is not
+	// set. A side has one Listener at most.
+	Listen(l Listener)
+	// Die ends this process for the others, on all communicators, as if it had
+	// been killed. What it began ends with ErrDied, here, and nothing more leaves
+	// or reaches it.
 	//
 	// Requests that need a dead process end with a *DeadError: those that name it,
 	// unless its message is there, and all whose tag is less than AnyTag, because
 	// they belong to operations of all members. One from AnySource does not.
-	Watch(w Watcher)
-	// Die ends this process for the others, on all communicators, as if it had
-	// been killed. What it began ends with ErrDied, here, and nothing more leaves
-	// or reaches it.
 	Die()
 	// Leave says that the rank's program has ended. Its communicators still serve
 	// errors and what it began; but if somebody needs more of it, it dies.
@@ -125,10 +132,6 @@ const (
 	// transport within one process may hand them to an Alloc-less receiver that
 	// asks for them (Request.Take) as they are.
 	Shared
-	// Deferred says that a goroutine which is sending such a message already may
-	// send this one as well, so that completions that send do not nest without
-	// end.
-	Deferred
 )
 
 // A Request is one operation under way. The caller fills in the first group of
@@ -165,9 +168,13 @@ type Completer interface {
 	Completed(r *Request)
 }
 
-// A Watcher is told of processes that die.
-type Watcher interface {
-	// Died must not block; it may start operations.
+// A Listener is told what an error channel needs to know. Its methods must not
+// block; they may start operations, and post.
+type Listener interface {
+	// Take takes what a rank has posted: what one rank posted in that order, and
+	// one message at a time.
+	Take(from int, payload []byte)
+	// Died says that the process of a rank has died, on any goroutine.
 	Died(rank int)
 }
 

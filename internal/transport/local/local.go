@@ -149,9 +149,12 @@ func (g *group) forget(rank int, e transport.Epoch) {
 	}
 }
 
-// Close has nothing to do: the garbage collector frees a communicator once no
-// rank has it any more.
-func (c *Comm) Close() error { return nil }
+// Close has nothing to give back: the garbage collector frees a communicator once
+// no rank has it any more.
+func (c *Comm) Close() error {
+	c.own.attention.Store(closed)
+	return nil
+}
 
 // TrySend delivers the message to a receive that waits for it, or buffers it if
 // it is short.
@@ -183,14 +186,6 @@ func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
 func (c *Comm) Isend(r *transport.Request) {
 	r.Kind, r.Where, r.Err = transport.Sending, nil, nil
 	r.Status = transport.Status{Source: c.rank, Tag: r.Tag, Bytes: len(r.Buf)}
-	if r.Mode&transport.Deferred != 0 {
-		c.g.relay.do(relayed{from: c, r: r})
-	} else {
-		c.deliver(r)
-	}
-}
-
-func (c *Comm) deliver(r *transport.Request) {
 	if own := c.own; r.Epoch != own.liveNow() {
 		r.Err = own.causeNow()
 		r.Done.Completed(r)

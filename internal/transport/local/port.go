@@ -14,7 +14,11 @@ import (
 type port struct {
 	g       *group
 	process *process // whose port it is
-	watcher transport.Watcher
+
+	// listener is set, under mu, before attention says that it is there.
+	listener  transport.Listener
+	attention atomic.Int32
+	early     []posted // what was posted before; guarded by mu
 
 	mu sync.Mutex
 	// epoch is the one the rank is in, and live is the same until it is revoked:

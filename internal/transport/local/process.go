@@ -103,12 +103,12 @@ func (p *process) expire() {
 	}
 	for _, g := range p.live() {
 		under.Add(1)
-		g.relay.do(relayed{then: arrived})
+		g.relay.do(posted{then: arrived})
 	}
 	arrived()
 }
 
-// die ends the process in all its groups: all who watch it are told first.
+// die ends the process in all its groups: all who listen are told first.
 func (p *process) die() {
 	p.mu.Lock()
 	again := p.dead.Swap(true)
@@ -144,7 +144,7 @@ func (c *Comm) involved(r *transport.Request) error {
 	return nil
 }
 
-// mourn tells those who watch g that a process has died.
+// mourn tells those who listen to g that a process has died.
 func (g *group) mourn(p *process) {
 	victim := g.rank(p)
 	g.mu.Lock()
@@ -155,11 +155,8 @@ func (g *group) mourn(p *process) {
 	g.mu.Unlock()
 	for i := range g.ports {
 		port := &g.ports[i]
-		port.mu.Lock()
-		w := port.watcher
-		port.mu.Unlock()
-		if w != nil && (i == victim || !port.process.dead.Load()) {
-			w.Died(victim)
+		if port.attention.Load() == listening && (i == victim || !port.process.dead.Load()) {
+			port.listener.Died(victim)
 		}
 	}
 }
@@ -204,20 +201,6 @@ func end(r *transport.Request, err error) {
 		r.Next, r.Err = nil, err
 		r.Done.Completed(r)
 		r = next
-	}
-}
-
-// Watch tells w of the deaths among the members.
-func (c *Comm) Watch(w transport.Watcher) {
-	c.own.mu.Lock()
-	c.own.watcher = w
-	c.own.mu.Unlock()
-	if c.g.deaths.Load() {
-		for i := range c.g.ports {
-			if c.g.ports[i].process.dead.Load() {
-				w.Died(i)
-			}
-		}
 	}
 }
 

@@ -34,6 +34,7 @@ func Run(t *testing.T, world World) {
 		{"Sub", subs},
 		{"Advance", advances},
 		{"Generations", generations},
+		{"Posts", posts},
 		{"Concurrency", concurrency},
 		{"Stress", stress},
 	} {
