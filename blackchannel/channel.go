@@ -8,15 +8,14 @@ import (
 )
 
 // Channel is one rank's side of the black channel of a communicator: a Machine
-// driven by what others post on a duplicate of it.
+// driven by what others send it on a duplicate of it.
 type Channel struct {
 	comm   transport.Comm
 	client errchan.Client
 
-	mu       sync.Mutex
-	machine  Machine
-	todo     []Output
-	carrying bool // a goroutine carries out todo
+	mu      sync.Mutex
+	machine Machine
+	todo    []Output
 	// verdict is the last one, encoded: to be handed on as it came.
 	verdict struct {
 		round uint64
@@ -80,47 +79,52 @@ func (ch *Channel) Take(from int, payload []byte) {
 	})
 }
 
-// do feeds the machine and carries out what it wants, in order: one goroutine
-// does that at a time, and what others add meanwhile it does for them.
+// do feeds the machine, and has what it wants carried out.
 func (ch *Channel) do(feed func(*Machine)) {
 	ch.mu.Lock()
-	defer ch.mu.Unlock()
 	feed(&ch.machine)
 	ch.todo = append(ch.todo, ch.machine.Output()...)
-	if ch.carrying {
-		return
+	idle := len(ch.todo) == 0
+	ch.mu.Unlock()
+	if !idle {
+		ch.comm.Poke()
 	}
-	ch.carrying = true
+}
+
+// Next carries out what the machine wants, in order, until that is a message: it
+// returns that.
+func (ch *Channel) Next() (to int, payload []byte, ok bool) {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
 	for len(ch.todo) > 0 {
-		next := ch.todo[0]
-		ch.todo = ch.todo[1:]
+		o := ch.todo[0]
+		if ch.todo = ch.todo[1:]; len(ch.todo) == 0 {
+			ch.todo = nil
+		}
+		if o.Message != nil {
+			return o.To, ch.encode(o.Message), true
+		}
 		ch.mu.Unlock()
-		ch.carry(next)
+		if o.Noticed != nil {
+			ch.client.Noticed(o.Noticed.Round, o.Noticed.By, o.Noticed.Corrupt)
+		} else {
+			ch.client.Resolved(o.Resolved)
+		}
 		ch.mu.Lock()
 	}
-	ch.todo, ch.carrying = nil, false
+	return 0, nil, false
 }
 
-func (ch *Channel) carry(o Output) {
-	switch {
-	case o.Message != nil:
-		ch.send(o.To, o.Message)
-	case o.Noticed != nil:
-		ch.client.Noticed(o.Noticed.Round, o.Noticed.By, o.Noticed.Corrupt)
-	default:
-		ch.client.Resolved(o.Resolved)
+// encode returns msg as bytes; those of a verdict are made once. The caller holds
+// mu.
+func (ch *Channel) encode(msg *Message) []byte {
+	v := &ch.verdict
+	if msg.Kind == Verdict && msg.Round == v.round && v.bytes != nil {
+		return v.bytes
 	}
-}
-
-func (ch *Channel) send(to int, msg *Message) {
-	var payload []byte
-	if v := &ch.verdict; msg.Kind == Verdict && msg.Round == v.round && v.bytes != nil {
-		payload = v.bytes
-	} else {
-		payload = Encode(msg)
-		if msg.Kind == Verdict {
-			v.round, v.bytes = msg.Round, payload
-		}
+	b := Encode(msg)
+	if msg.Kind == Verdict {
+		v.round, v.bytes = msg.Round, b
 	}
-	ch.comm.Post(to, payload)
+	return b
 }

@@ -380,9 +380,19 @@ func (c counting) Sub(name transport.Name, members []int, done func(transport.Co
 	})
 }
 
-func (c counting) Post(dest int, payload []byte) {
-	c.sent.Add(1)
-	c.Comm.Post(dest, payload)
+func (c counting) Listen(l transport.Listener) { c.Comm.Listen(&countingListener{l, c.sent}) }
+
+type countingListener struct {
+	transport.Listener
+	sent *atomic.Int64
+}
+
+func (l *countingListener) Next() (to int, payload []byte, ok bool) {
+	to, payload, ok = l.Listener.Next()
+	if ok {
+		l.sent.Add(1)
+	}
+	return to, payload, ok
 }
 
 // P6: without errors the error channel carries no message after set-up; with one,

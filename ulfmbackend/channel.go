@@ -16,7 +16,6 @@ type Channel struct {
 	mu       sync.Mutex
 	machine  Machine
 	dead     bool // this process
-	carrying bool // a goroutine carries out what the machine wants
 	reserved errchan.Agreement
 	proposed map[errchan.Agreement]func(*errchan.Decision, error)
 	// What came last of what is handed on as it came: a decision, a notice.
@@ -163,42 +162,44 @@ func (ch *Channel) Take(from int, payload []byte) {
 	})
 }
 
-// do feeds the machine and carries out what it wants, in order: one goroutine
-// does that at a time, and what others add meanwhile it does for them.
+// do feeds the machine, and has what it wants carried out.
 func (ch *Channel) do(feed func(*Machine)) {
 	ch.mu.Lock()
-	defer ch.mu.Unlock()
 	feed(&ch.machine)
-	if ch.carrying {
-		return
+	idle := ch.machine.Idle()
+	ch.mu.Unlock()
+	if !idle {
+		ch.comm.Poke()
 	}
-	ch.carrying = true
-	for {
-		o, ok := ch.machine.Next()
-		if !ok {
-			break
-		}
-		ch.carry(o)
-	}
-	ch.carrying = false
 }
 
-// carry carries out o. The caller holds mu, which is free meanwhile.
-func (ch *Channel) carry(o Output) {
+// Next carries out what the machine wants, in order, until that is a message: it
+// returns that.
+func (ch *Channel) Next() (to int, payload []byte, ok bool) {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	for {
+		o, ok := ch.machine.Next()
+		switch {
+		case !ok:
+			return 0, nil, false
+		case o.Message != nil:
+			return o.To, ch.encode(o.Message), true
+		}
+		ch.tell(o)
+	}
+}
+
+// tell tells the client. The caller holds mu, which is free meanwhile.
+func (ch *Channel) tell(o Output) {
 	var agreed func(*errchan.Decision, error)
-	var payload []byte
-	switch {
-	case o.Agreed != nil:
+	if o.Agreed != nil {
 		agreed = ch.proposed[o.Agreed.ID]
 		delete(ch.proposed, o.Agreed.ID)
-	case o.Message != nil:
-		payload = ch.encode(o.Message)
 	}
 	ch.mu.Unlock()
 	defer ch.mu.Lock()
 	switch {
-	case o.Message != nil:
-		ch.comm.Post(o.To, payload)
 	case o.Noticed != nil:
 		ch.client.Noticed(o.Noticed.Round, o.Noticed.By, o.Noticed.Corrupt)
 	case o.Resolved != nil:

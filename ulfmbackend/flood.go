@@ -69,6 +69,11 @@ func (f *flood) pull(t *tree) int {
 	return f.mend(t)
 }
 
+// done says that pull returns nothing, unless somebody has died.
+func (f *flood) done(t *tree) bool {
+	return !f.open || f.next == 2*binomial.Degree(t.size) && len(t.dead) == 0
+}
+
 // isChild says whether neighbour i is a child in the origin's tree.
 func (f *flood) isChild(t *tree, i int) bool {
 	v := (t.rank - f.notice.Origin + t.size) % t.size

@@ -128,6 +128,11 @@ func (m *Machine) Next() (Output, bool) {
 	return Output{}, false
 }
 
+// Idle says that Next would return nothing.
+func (m *Machine) Idle() bool {
+	return m.out.empty() && m.notices.done(&m.tree) && m.revokes.done(&m.tree)
+}
+
 // Raise adds a report of this rank to the round, and joins it. One that comes too
 // late for the round goes to the next. It does nothing after a final verdict.
 func (m *Machine) Raise(data []byte, corrupt bool) {
@@ -433,10 +438,12 @@ type queue struct {
 	items []Output
 }
 
+func (q *queue) empty() bool { return q.first == len(q.items) }
+
 func (q *queue) push(o Output) { q.items = append(q.items, o) }
 
 func (q *queue) pop() (Output, bool) {
-	if q.first == len(q.items) {
+	if q.empty() {
 		q.first, q.items = 0, q.items[:0]
 		return Output{}, false
 	}

@@ -29,9 +29,19 @@ func (c *counting) Isend(r *transport.Request) {
 	c.Comm.Isend(r)
 }
 
-func (c *counting) Post(dest int, payload []byte) {
-	c.sent.Add(1)
-	c.Comm.Post(dest, payload)
+func (c *counting) Listen(l transport.Listener) { c.Comm.Listen(&listener{l, c.sent}) }
+
+type listener struct {
+	transport.Listener
+	sent *atomic.Int64
+}
+
+func (l *listener) Next() (to int, payload []byte, ok bool) {
+	to, payload, ok = l.Listener.Next()
+	if ok {
+		l.sent.Add(1)
+	}
+	return to, payload, ok
 }
 
 func (c *counting) TrySend(dest, tag int, e transport.Epoch, buf []byte) bool {

@@ -41,9 +41,15 @@ type observed struct {
 	w       *sim.World
 	rank    int
 	machine *detector.Machine
+	todo    []posted
 	tick    time.Duration // when one is scheduled
 	told    func()        // of a death
 	latency *time.Duration
+}
+
+type posted struct {
+	to      int
+	payload []byte
 }
 
 // detect starts n ranks within a timeout, and kills one once their ring is
@@ -79,6 +85,16 @@ func detect(n int, seed uint64) (took, latency time.Duration) {
 	return last - death, latency
 }
 
+// Next returns the next message.
+func (o *observed) Next() (to int, payload []byte, ok bool) {
+	if len(o.todo) == 0 {
+		return 0, nil, false
+	}
+	m := o.todo[0]
+	o.todo = o.todo[1:]
+	return m.to, m.payload, true
+}
+
 // Died is never called: nobody detects deaths but the ring.
 func (o *observed) Died(int) {}
 
@@ -104,8 +120,9 @@ func (o *observed) carryOut(due time.Duration) {
 			continue
 		}
 		b := detector.Encode(out.Message)
-		o.w.Comm(o.rank).Post(out.To, binary.LittleEndian.AppendUint64(b[:], uint64(due)))
+		o.todo = append(o.todo, posted{out.To, binary.LittleEndian.AppendUint64(b[:], uint64(due))})
 	}
+	o.w.Comm(o.rank).Poke()
 	if at := o.machine.Deadline(); at < o.tick {
 		o.tick = at
 		o.w.At(at, o.rank, func() {

@@ -100,13 +100,9 @@ func main() {
 	quick := flag.Bool("quick", false, "measure hardly at all: only to see that everything runs")
 	plot := flag.String("plot", "", "draw the figures of these rows into the folder `DIR`")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of all that is measured to `FILE`")
+	memory := flag.String("memprofile", "", "write a profile of all allocations to `FILE`")
 	flag.Parse()
-	if *profile != "" {
-		f, err := os.Create(*profile)
-		must(err)
-		must(pprof.StartCPUProfile(f))
-		defer pprof.StopCPUProfile()
-	}
+	defer profiles(*profile, *memory)()
 	match, err := regexp.Compile(*pattern)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench: -rows:", err)
@@ -132,6 +128,24 @@ func main() {
 	if err := c.figures.save(*plot); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
+	}
+}
+
+// profiles starts a CPU profile. What it returns writes the files.
+func profiles(cpu, memory string) (write func()) {
+	create := func(name string) *os.File {
+		f, err := os.Create(name)
+		must(err)
+		return f
+	}
+	if cpu != "" {
+		must(pprof.StartCPUProfile(create(cpu)))
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		if memory != "" {
+			must(pprof.Lookup("allocs").WriteTo(create(memory), 0))
+		}
 	}
 }
 

@@ -149,16 +149,32 @@ func send(c transport.Comm, tag int, b []byte) *transport.Request {
 	return r
 }
 
-// inbox counts what is posted to a rank.
-type inbox int
+// A mailbox counts what comes, and sends what is in it to rank 1.
+type mailbox struct {
+	come int
+	out  [][]byte
+}
 
-func (b *inbox) Take(int, []byte) { *b++ }
-func (b *inbox) Died(int)         {}
+func (b *mailbox) Take(int, []byte) { b.come++ }
+func (b *mailbox) Died(int)         {}
 
-func listen(c transport.Comm) *inbox {
-	b := new(inbox)
+func (b *mailbox) Next() (to int, payload []byte, ok bool) {
+	if len(b.out) == 0 {
+		return 0, nil, false
+	}
+	payload, b.out = b.out[0], b.out[1:]
+	return 1, payload, true
+}
+
+func listen(c transport.Comm) *mailbox {
+	b := new(mailbox)
 	c.Listen(b)
 	return b
+}
+
+func tell(c transport.Comm, from *mailbox, msg *ulfmbackend.Message) {
+	from.out = append(from.out, ulfmbackend.Encode(msg))
+	c.Poke()
 }
 
 // arrives says whether rank 1 has a message.
@@ -175,14 +191,14 @@ func TestOperation(t *testing.T) {
 	side.Probe(&transport.Request{Peer: 1, Done: new(done)})
 	side.Irecv(&transport.Request{Peer: 1, Done: new(done)})
 	send(side, 7, nil)
-	dup[0].Post(1, ulfmbackend.Encode(&ulfmbackend.Message{Kind: ulfmbackend.Revoke}))
+	tell(dup[0], listen(dup[0]), &ulfmbackend.Message{Kind: ulfmbackend.Revoke})
 	require.Empty(t, plan.Killed())
 	r := send(side, 8, nil)
 	require.Equal(t, []int{0}, plan.Killed())
 	require.ErrorIs(t, r.Err, transport.ErrDied)
 	require.True(t, arrives(bare[1], 7))
 	require.False(t, arrives(bare[1], 8))
-	require.EqualValues(t, 1, *listen(dup[1]))
+	require.Equal(t, 1, listen(dup[1]).come)
 }
 
 // Nobody is wrapped who does not die, or can't.
@@ -227,15 +243,15 @@ func TestMessages(t *testing.T) {
 				Begins(string, errchan.Agreement)
 			}).Begins(op, id(uint64(seq)))
 		}
-		sent := 0
+		sent, box := 0, listen(dup[0])
 		for _, m := range messages {
-			dup[0].Post(1, ulfmbackend.Encode(m.msg))
+			tell(dup[0], box, m.msg)
 			if len(plan.Killed()) == 0 {
 				sent++
 			}
 		}
 		require.Equal(t, i, sent, m.name)
-		require.EqualValues(t, sent, *listen(dup[1]))
+		require.Equal(t, sent, listen(dup[1]).come)
 	}
 }
 

@@ -79,9 +79,20 @@ func (c *comm) Isend(r *transport.Request) {
 	c.Comm.Isend(r)
 }
 
-func (c *comm) Post(dest int, payload []byte) {
-	c.reach(func() []moment { return c.message(payload) })
-	c.Comm.Post(dest, payload)
+func (c *comm) Listen(l transport.Listener) { c.Comm.Listen(&listener{l, c}) }
+
+// A listener dies with a message that it is about to send.
+type listener struct {
+	transport.Listener
+	comm *comm
+}
+
+func (l *listener) Next() (to int, payload []byte, ok bool) {
+	to, payload, ok = l.Listener.Next()
+	if ok {
+		l.comm.reach(func() []moment { return l.comm.message(payload) })
+	}
+	return to, payload, ok
 }
 
 func (c *comm) Irecv(r *transport.Request) {

@@ -252,11 +252,22 @@ func (s *side) enter(live transport.Epoch, cause error) {
 	s.endAll(cause, func(*transport.Request) bool { return true })
 }
 
-// Post sends a message for the listener.
-func (s *side) Post(dest int, payload []byte) {
-	if !s.p.dead && !s.knows(dest) {
-		s.launch(dest, 0, s.epoch, payload, true).posted = true
+// Poke sends what the listener has to send.
+func (s *side) Poke() {
+	if s.poked || s.listener == nil {
+		return
 	}
+	s.poked = true
+	for !s.p.dead {
+		to, payload, ok := s.listener.Next()
+		if !ok {
+			break
+		}
+		if !s.p.dead && !s.knows(to) {
+			s.launch(to, 0, s.epoch, payload, true).forListener = true
+		}
+	}
+	s.poked = false
 }
 
 // Listen has l take what comes and what has come, and tells it of the deaths this
@@ -273,6 +284,7 @@ func (s *side) Listen(l transport.Listener) {
 			l.Died(r)
 		}
 	}
+	s.Poke()
 }
 
 // Die kills this rank, after what it has sent. Other than where ranks are

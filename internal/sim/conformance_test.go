@@ -101,9 +101,9 @@ func (l locked) Isend(r *transport.Request) {
 	l.Comm.Isend(r)
 }
 
-func (l locked) Post(dest int, payload []byte) {
+func (l locked) Poke() {
 	defer l.mu.lock()()
-	l.Comm.Post(dest, payload)
+	l.Comm.Poke()
 }
 
 func (l locked) Listen(to transport.Listener) {

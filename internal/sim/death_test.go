@@ -19,8 +19,9 @@ func slowly() func(*rand.Rand) time.Duration {
 
 type watcher func(rank int)
 
-func (f watcher) Died(rank int)    { f(rank) }
-func (f watcher) Take(int, []byte) {}
+func (f watcher) Died(rank int)                           { f(rank) }
+func (f watcher) Take(int, []byte)                        {}
+func (f watcher) Next() (to int, payload []byte, ok bool) { return 0, nil, false }
 
 // Every rank learns in its own time, and only then do its requests end that need
 // the dead.

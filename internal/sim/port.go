@@ -20,7 +20,8 @@ type side struct {
 	cause       error // why the epoch before this one ended, or all did
 
 	listener transport.Listener
-	early    []*message // posted, before there is a listener
+	early    []*message // for it, before it was there
+	poked    bool       // it is asked for messages
 	lost     int        // the lowest member known to be dead, or nobody
 
 	// In the order in which they came:
@@ -34,14 +35,14 @@ type side struct {
 // A message, which is also the event of its arrival.
 type message struct {
 	event
-	from, to *side
-	status   transport.Status
-	epoch    transport.Epoch
-	shared   bool
-	posted   bool // for the listener
-	state    state
-	left     time.Duration // when the network interface sends it
-	at       time.Duration // when it was matched
+	from, to    *side
+	status      transport.Status
+	epoch       transport.Epoch
+	shared      bool
+	forListener bool
+	state       state
+	left        time.Duration // when the network interface sends it
+	at          time.Duration // when it was matched
 
 	send   *transport.Request // to be told; nil: the message is buffered
 	bytes  []byte
@@ -118,7 +119,7 @@ func (s *side) deliver(m *message) {
 		return
 	}
 	w.traceMessage(int(m.rank), "gets", m)
-	if m.posted {
+	if m.forListener {
 		s.hand(m)
 		return
 	}
@@ -138,7 +139,7 @@ func (s *side) deliver(m *message) {
 // drops says whether s will never receive m. If its sender waits, that ends it
 // with its own epoch.
 func (s *side) drops(m *message) bool {
-	return s.closed || !m.posted && (s.live == revoked || m.epoch.Stale(s.epoch))
+	return s.closed || !m.forListener && (s.live == revoked || m.epoch.Stale(s.epoch))
 }
 
 // hand gives a message to the listener, or keeps it.

@@ -99,15 +99,24 @@ type mortal struct {
 	*process
 }
 
-func (c *mortal) Post(dest int, payload []byte) {
-	if c.sends > 0 {
-		if c.sends--; c.sends == 0 {
-			c.w.Kill(c.world)
+func (c *mortal) Listen(l transport.Listener) { c.Comm.Listen(&mortalListener{l, c}) }
+
+type mortalListener struct {
+	transport.Listener
+	*mortal
+}
+
+func (l *mortalListener) Next() (to int, payload []byte, ok bool) {
+	to, payload, ok = l.Listener.Next()
+	if ok && l.sends > 0 {
+		if l.sends--; l.sends == 0 {
+			l.w.Kill(l.world)
 		}
 	}
-	if c.lossy == nil || !c.lossy(payload) {
-		c.Comm.Post(dest, payload)
+	if ok && l.lossy != nil && l.lossy(payload) {
+		return l.Next()
 	}
+	return to, payload, ok
 }
 
 // dead says whether the process is: then there is nobody to be told.

@@ -62,17 +62,17 @@ type Comm interface {
 	// on as if nothing had happened.
 	Revoke(cause error)
 
-	// Post sends rank dest bytes that nobody will ever change again, for its
-	// Listener. Nobody is told how that ends. A goroutine which hands a message to
-	// a Listener may do that with this one too, later, so that Listeners that post
-	// do not nest without end. Epochs and Revoke do not matter to what is posted.
-	Post(dest int, payload []byte)
-	// Listen has l take what is posted to this rank, from what has come already
-	// on, until Close: a receive from anybody that is always pending. L is also
-	// told of the members whose process dies, this one too, and of those that are
-	// dead already; of one perhaps twice, and of none where Features.Deaths is not
-	// set. A side has one Listener at most.
+	// Listen has l take what other Listeners send this rank, from what has come
+	// already on, until Close: a receive from anybody that is always pending. L is
+	// also told of the members whose process dies, this one too, and of those that
+	// are dead already; of one perhaps twice, and of none where Features.Deaths is
+	// not set. A side has one Listener at most. Epochs and Revoke do not matter to
+	// Listeners.
 	Listen(l Listener)
+	// Poke says that the Listener may have something to send. It is asked for that,
+	// now or by a goroutine that is busy with Listeners already, so that they do
+	// not nest without end.
+	Poke()
 	// Die ends this process for the others, on all communicators, as if it had
 	// been killed. What it began ends with ErrDied, here, and nothing more leaves
 	// or reaches it.
@@ -168,12 +168,17 @@ type Completer interface {
 	Completed(r *Request)
 }
 
-// A Listener is told what an error channel needs to know. Its methods must not
-// block; they may start operations, and post.
+// A Listener is one rank's part in an error channel. Its methods must not block;
+// they may start operations, and Poke.
 type Listener interface {
-	// Take takes what a rank has posted: what one rank posted in that order, and
-	// one message at a time.
+	// Take takes a message, one at a time, those of one rank in the order in which
+	// it sent them.
 	Take(from int, payload []byte)
+	// Next returns what is to be sent next, bytes that nobody will ever change
+	// again, and to whom; or false if there is nothing. It is called by one
+	// goroutine at a time, after Poke and Listen until it returns false, and as
+	// late as it can be: what has come meanwhile may make it needless.
+	Next() (to int, payload []byte, ok bool)
 	// Died says that the process of a rank has died, on any goroutine.
 	Died(rank int)
 }

@@ -73,7 +73,7 @@ func newGroup(n int, e transport.Epoch, mortal bool, member func(int) *process) 
 	g := &group{ports: make([]port, n), mortal: mortal}
 	for i := range g.ports {
 		p := &g.ports[i]
-		p.g, p.process = g, member(i)
+		p.g, p.process, p.rank = g, member(i), i
 		p.epoch.Store(uint64(e))
 		p.live.Store(uint64(e))
 	}

@@ -14,11 +14,13 @@ import (
 type port struct {
 	g       *group
 	process *process // whose port it is
+	rank    int
 
 	// listener is set, under mu, before attention says that it is there.
 	listener  transport.Listener
 	attention atomic.Int32
-	early     []posted // what was posted before; guarded by mu
+	early     []early     // what came before; guarded by mu
+	poked     atomic.Bool // it will be asked for messages
 
 	mu sync.Mutex
 	// epoch is the one the rank is in, and live is the same until it is revoked:

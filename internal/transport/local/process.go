@@ -103,7 +103,7 @@ func (p *process) expire() {
 	}
 	for _, g := range p.live() {
 		under.Add(1)
-		g.relay.do(posted{then: arrived})
+		g.relay.whenIdle(arrived)
 	}
 	arrived()
 }

@@ -6,95 +6,114 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// relay hands the messages that the ranks of a group post to their listeners, in
-// the order in which they were posted: the first goroutine to come does it for
-// those that come meanwhile.
+// relay carries the messages between the listeners of a group: the first goroutine
+// to come does it for those that come meanwhile. It takes one message at a time
+// from each that has some, in turn, as a network would.
 type relay struct {
-	mu          sync.Mutex
-	queue, idle []posted
-	running     bool
+	mu      sync.Mutex
+	ready   []*port  // whose listeners have something to send, but for those in turn
+	then    []func() // to be called when there are none
+	running bool
 }
 
-// posted is a message, or something to be done once those before it are there.
-type posted struct {
-	to      *port
-	from    int
-	payload []byte
-	then    func()
-}
-
-// keptPosts bounds the room that an idle relay keeps.
-const keptPosts = 256
-
-func (y *relay) do(m posted) {
+func (y *relay) poke(p *port) {
+	if p.poked.Swap(true) {
+		return
+	}
 	y.mu.Lock()
-	y.queue = append(y.queue, m)
+	y.ready = append(y.ready, p)
+	y.run()
+}
+
+// whenIdle calls f once all that is to be sent has been.
+func (y *relay) whenIdle(f func()) {
+	y.mu.Lock()
+	y.then = append(y.then, f)
+	y.run()
+}
+
+// run carries messages until there are none. The caller holds mu, and loses it.
+func (y *relay) run() {
+	defer y.mu.Unlock()
 	if y.running {
-		y.mu.Unlock()
 		return
 	}
 	y.running = true
-	for len(y.queue) > 0 {
-		todo := y.queue
-		y.queue = y.idle
+	var turn []*port
+	for len(y.ready)+len(turn)+len(y.then) > 0 {
+		switch {
+		case len(y.ready) > 0:
+			turn = append(turn, y.ready...)
+			clear(y.ready)
+			y.ready = y.ready[:0]
+		case len(turn) == 0:
+			then := y.then
+			y.then = nil
+			y.mu.Unlock()
+			for _, f := range then {
+				f()
+			}
+			y.mu.Lock()
+			continue
+		}
 		y.mu.Unlock()
-		for i := range todo {
-			if m := &todo[i]; m.then != nil {
-				m.then()
-			} else {
-				m.to.hand(m)
+		again := turn[:0]
+		for _, p := range turn {
+			p.poked.Store(false) // first: who pokes now may be too late for Next
+			if to, payload, ok := p.listener.Next(); ok {
+				p.send(to, payload)
+				if !p.poked.Swap(true) {
+					again = append(again, p)
+				}
 			}
 		}
-		clear(todo)
+		clear(turn[len(again):])
+		turn = again
 		y.mu.Lock()
-		y.idle = todo[:0]
 	}
-	if y.running = false; cap(y.queue)+cap(y.idle) > keptPosts {
-		y.queue, y.idle = nil, nil
-	}
-	y.mu.Unlock()
+	y.ready, y.running = nil, false
 }
 
-// What a port does with messages that are posted to it.
+// What a port does with messages to its listener.
 const (
-	keeping   = iota // for a listener to come
+	keeping   = iota // for one to come
 	listening        // hands them to it
 	closed           // drops them
 )
 
-// Post has the message handed to rank dest, now or after others. That this rank
-// has died since does not matter.
-func (c *Comm) Post(dest int, payload []byte) {
-	if !c.g.deaths.Load() || !c.own.process.dead.Load() {
-		c.g.relay.do(posted{to: &c.g.ports[dest], from: c.rank, payload: payload})
+// early is a message that came before there was a listener.
+type early struct {
+	from    int
+	payload []byte
+}
+
+// send gives a message of p's listener to that of rank dest, or keeps it for that.
+func (p *port) send(dest int, payload []byte) {
+	g, rank := p.g, p.rank
+	to := &g.ports[dest]
+	if g.deaths.Load() && (p.process.dead.Load() || to.process.dead.Load()) {
+		return
+	}
+	if to.attention.Load() == keeping && to.keep(rank, payload) {
+		return
+	}
+	if to.attention.Load() == listening {
+		to.listener.Take(rank, payload)
 	}
 }
 
-// hand gives m to the listener, or keeps it.
-func (p *port) hand(m *posted) {
-	if p.g.deaths.Load() && p.process.dead.Load() {
-		return
-	}
-	if p.attention.Load() == keeping && p.keep(m) {
-		return
-	}
-	if p.attention.Load() == listening {
-		p.listener.Take(m.from, m.payload)
-	}
-}
-
-// keep keeps m unless there is a listener now.
-func (p *port) keep(m *posted) bool {
+// keep keeps a message unless there is a listener now.
+func (p *port) keep(from int, payload []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.attention.Load() != keeping {
 		return false
 	}
-	p.early = append(p.early, *m)
+	p.early = append(p.early, early{from, payload})
 	return true
 }
 
-// Listen has l take what is posted, and what was.
+// Listen has l take what others send.
 func (c *Comm) Listen(l transport.Listener) {
 	p := c.own
 	for {
@@ -118,5 +137,13 @@ func (c *Comm) Listen(l transport.Listener) {
 				l.Died(i)
 			}
 		}
+	}
+	c.Poke()
+}
+
+// Poke has the listener asked for messages, if there is one.
+func (c *Comm) Poke() {
+	if c.own.attention.Load() == listening {
+		c.g.relay.poke(c.own)
 	}
 }

@@ -34,7 +34,7 @@ func Run(t *testing.T, world World) {
 		{"Sub", subs},
 		{"Advance", advances},
 		{"Generations", generations},
-		{"Posts", posts},
+		{"Listening", listening},
 		{"Concurrency", concurrency},
 		{"Stress", stress},
 	} {

@@ -1,0 +1,198 @@
+package transporttest
+
+import (
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+var listening = []test{
+	{"MessagesOfOneRankComeInOrder", 1, listenInOrder},
+	{"WhatCameBeforeTheListenerIsKept", 2, listenLate},
+	{"AListenerMayAnswerWithoutEnd", 1, listenAndAnswer},
+	{"EpochsAndRevokesDoNotMatter", 1, listenAcrossAdvance},
+	{"NothingComesToOneThatHasClosed", 2, listenAndClose},
+}
+
+// A listener sends numbers, and checks that it takes one at a time, and of each
+// rank those from 0 on.
+type listener struct {
+	*side
+	wanted int
+	all    chan struct{} // closed once as many as are wanted have come
+	then   func(number int)
+
+	taking, asked atomic.Bool
+	come          int
+	next          []int // by source
+
+	mu  sync.Mutex
+	out []outgoing
+}
+
+type outgoing struct{ to, number int }
+
+func (s *side) listener(wanted int) *listener {
+	return &listener{side: s, wanted: wanted, all: make(chan struct{}), next: make([]int, s.Size())}
+}
+
+// listen has the rank take as many messages as are wanted, which wait waits for.
+func (s *side) listen(wanted int) *listener {
+	l := s.listener(wanted)
+	s.Listen(l)
+	return l
+}
+
+func (l *listener) Died(int) {}
+
+func (l *listener) Take(from int, b []byte) {
+	if l.taking.Swap(true) {
+		l.Errorf("takes two messages at a time")
+	}
+	number := int(binary.LittleEndian.Uint64(b))
+	if number != l.next[from] {
+		l.Errorf("gets number %d from rank %d, expected %d", number, from, l.next[from])
+	}
+	l.next[from]++
+	l.come++
+	come := l.come
+	l.taking.Store(false)
+	if l.then != nil {
+		l.then(number)
+	}
+	if come == l.wanted {
+		close(l.all)
+	}
+}
+
+func (l *listener) Next() (to int, payload []byte, ok bool) {
+	if l.asked.Swap(true) {
+		l.Errorf("is asked by two at a time")
+	}
+	defer l.asked.Store(false)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.out) == 0 {
+		return 0, nil, false
+	}
+	m := l.out[0]
+	l.out = l.out[1:]
+	return m.to, binary.LittleEndian.AppendUint64(nil, uint64(m.number)), true
+}
+
+func (l *listener) tell(to, number int) {
+	l.mu.Lock()
+	l.out = append(l.out, outgoing{to, number})
+	l.mu.Unlock()
+	l.Poke()
+}
+
+// wait waits for the messages that are wanted.
+func (l *listener) wait() {
+	l.Helper()
+	tooLong := time.NewTimer(limit)
+	defer tooLong.Stop()
+	select {
+	case <-l.all:
+	case <-tooLong.C:
+		require.Fail(l, "messages did not come", "%d of %d, after %v", l.come, l.wanted, limit)
+	}
+}
+
+const numbers = 100
+
+func listenInOrder(s *side) {
+	l := s.dup(1).listen(numbers * s.Size())
+	for i := range numbers {
+		for r := range s.Size() {
+			l.tell(r, i)
+		}
+	}
+	l.wait()
+	s.barrier()
+}
+
+// Rank 0 begins to listen when others have told it something, and while they do.
+func listenLate(s *side) {
+	c := s.dup(1)
+	if s.Rank() == 0 {
+		l := c.listener(2 * numbers * (s.Size() - 1))
+		l.tell(1, 0) // before Listen: it is asked then
+		s.barrier()
+		l.Listen(l)
+		l.wait()
+		s.barrier()
+		return
+	}
+	l := c.listen(1)
+	for i := range 2 * numbers {
+		if i == numbers {
+			s.barrier()
+		}
+		l.tell(0, i)
+	}
+	if s.Rank() == 1 {
+		l.wait()
+	}
+	s.barrier()
+}
+
+// A number goes round so often that listeners must not nest.
+func listenAndAnswer(s *side) {
+	const rounds = 20_000
+	c := s.dup(1)
+	l := c.listener(rounds)
+	l.then = func(number int) {
+		if s.Rank() == 0 {
+			number++
+		}
+		if number < rounds {
+			l.tell(s.right(), number)
+		}
+	}
+	c.Listen(l)
+	s.barrier()
+	if s.Rank() == 0 {
+		l.tell(s.right(), 0)
+	}
+	l.wait()
+	s.barrier()
+}
+
+func listenAcrossAdvance(s *side) {
+	c := s.dup(1)
+	l := c.listen(3)
+	l.tell(s.right(), 0)
+	s.barrier()
+	c.Advance(0, transport.ErrCancelled)
+	l.tell(s.right(), 1)
+	s.barrier()
+	c.Revoke(transport.ErrCancelled)
+	l.tell(s.right(), 2)
+	l.wait()
+	s.barrier()
+}
+
+func listenAndClose(s *side) {
+	c := s.dup(1)
+	l := c.listen(1)
+	l.tell(s.right(), 0)
+	l.wait()
+	s.barrier()
+	if s.Rank() == 0 {
+		c.close()
+	}
+	s.barrier()
+	if s.Rank() == s.Size()-1 {
+		l.tell(0, 1)
+	}
+	s.barrier()
+	if s.Rank() == 0 {
+		require.Equal(s, 1, l.come)
+	}
+}
