@@ -28,7 +28,9 @@ var _ errchan.Channel = (*Channel)(nil)
 // New returns a channel over comm, a duplicate that nobody else uses. The client
 // is told of nothing before Listen.
 func New(comm transport.Comm, client errchan.Client) *Channel {
-	return &Channel{comm: comm, client: client, machine: *NewMachine(comm.Rank(), comm.Size())}
+	ch := &Channel{comm: comm, client: client}
+	ch.machine.init(comm.Rank(), comm.Size())
+	return ch
 }
 
 // Listen begins to take messages.

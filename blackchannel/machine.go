@@ -84,11 +84,16 @@ type Machine struct {
 
 // NewMachine returns the machine of one of size ranks.
 func NewMachine(rank, size int) *Machine {
-	m := &Machine{rank: rank, size: size, parent: -1, children: binomial.Children(rank, size)}
+	m := new(Machine)
+	m.init(rank, size)
+	return m
+}
+
+func (m *Machine) init(rank, size int) {
+	m.rank, m.size, m.parent, m.children = rank, size, -1, binomial.Children(rank, size)
 	if rank > 0 {
 		m.parent = binomial.Parent(rank)
 	}
-	return m
 }
 
 // Output returns what is to be done, and forgets it. The slice is valid until

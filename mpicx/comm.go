@@ -128,7 +128,7 @@ func (c *Comm) Dup() *future.Future[*Comm] {
 	seq := c.sequence(epoch)
 	f, p := keptBy[*Comm](c)
 	made := c.agreed("Dup", epoch, p)
-	c.derive(transport.Name{Epoch: epoch, Seq: uint64(seq)}, nil, fmt.Sprintf("%s.dup%d", c.name, seq), made)
+	c.derive(transport.Name{Epoch: epoch, Seq: uint64(seq)}, nil, c.worldRanks, fmt.Sprintf("%s.dup%d", c.name, seq), made)
 	return f
 }
 
@@ -165,7 +165,7 @@ func (c *Comm) Split(color, key int) *future.Future[*Comm] {
 		}
 		slices.SortStableFunc(members, func(a, b int) int { return cmp.Compare(all[2*a+1], all[2*b+1]) })
 		name := transport.Name{Epoch: epoch, Seq: uint64(seq), Color: color + 1}
-		c.derive(name, members, fmt.Sprintf("%s.split%d(%d)", c.name, seq, color), made)
+		c.derive(name, members, c.worldRanksOf(members), fmt.Sprintf("%s.split%d(%d)", c.name, seq, color), made)
 	}))
 	return f
 }
@@ -175,9 +175,18 @@ type ender func(error)
 
 func (f ender) Ended(err error) { f(err) }
 
+// worldRanksOf returns the members' ranks in the world.
+func (c *Comm) worldRanksOf(members []int) []int {
+	ranks := make([]int, len(members))
+	for i, r := range members {
+		ranks[i] = c.worldRank(r)
+	}
+	return ranks
+}
+
 // derive makes a communicator and its error channel, and has errors of c
 // interrupt it.
-func (c *Comm) derive(name transport.Name, members []int, called string, made func(*Comm, error)) {
+func (c *Comm) derive(name transport.Name, members, worldRanks []int, called string, made func(*Comm, error)) {
 	c.t.Sub(name, members, func(t transport.Comm, err error) {
 		if err != nil {
 			made(nil, err)
@@ -189,13 +198,7 @@ func (c *Comm) derive(name transport.Name, members []int, called string, made fu
 				return
 			}
 			d := newComm(c.proc, t, c, called)
-			d.worldRanks = c.worldRanks
-			if members != nil {
-				d.worldRanks = make([]int, len(members))
-				for i, r := range members {
-					d.worldRanks[i] = c.worldRank(r)
-				}
-			}
+			d.worldRanks = worldRanks
 			d.openChannel(dup)
 			made(d, c.adopt(d, name.Epoch))
 		})

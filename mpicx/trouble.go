@@ -113,18 +113,25 @@ func (c *Comm) isLost() bool {
 
 // report returns the error to report, or a channel to wait for it, or neither.
 func (c *Comm) report() (<-chan struct{}, error) {
-	changed := c.proc.nextChange() // looked at in this order, so that nothing is missed
 	var wait <-chan struct{}
-	c.lineage(func(a *Comm) bool {
+	if c.isUnresolved() {
+		wait = c.proc.nextChange()
+		if !c.isUnresolved() { // asked again, so that the change is not missed
+			wait = nil
+		}
+	}
+	return wait, c.oldest(true)
+}
+
+// isUnresolved says whether c or one it is derived from has noticed an error, and
+// will report it.
+func (c *Comm) isUnresolved() bool {
+	return !c.lineage(func(a *Comm) bool {
 		t := &a.trouble
 		t.mu.Lock()
-		if t.noticed && t.corrupted == nil || t.moving > 0 {
-			wait = changed
-		}
-		t.mu.Unlock()
-		return wait == nil
+		defer t.mu.Unlock()
+		return (!t.noticed || t.corrupted != nil) && t.moving == 0
 	})
-	return wait, c.oldest(true)
 }
 
 // verdict blocks until the errors that this rank has noticed are resolved, and

@@ -92,7 +92,7 @@ func (c *Comm) Agree(flag int) *future.Future[int] {
 		case c.propagates() && c.afterCorruption(func() { p.Complete(0, c.unreported()) }):
 			c.lose() // so that those whom the decision has not reached end like this one
 		default:
-			p.Complete(0, &ProcFailedError{Ranks: d.Unacked, Flag: d.Flag})
+			p.Complete(0, &ProcFailedError{Ranks: slices.Clone(d.Unacked), Flag: d.Flag})
 		}
 	})
 }
@@ -104,20 +104,34 @@ func (c *Comm) Agree(flag int) *future.Future[int] {
 func (c *Comm) Shrink() *future.Future[*Comm] {
 	proposal := errchan.Proposal{Flag: -1}
 	return repair(c, "Shrink", proposal, func(id errchan.Agreement, d *errchan.Decision, p *future.Promise[*Comm]) {
-		var living []int
-		without := fnv.New64a()
-		for r := range c.size {
-			if _, dead := slices.BinarySearch(d.Dead, r); !dead {
-				living = append(living, r)
-			} else {
-				fmt.Fprintln(without, r)
-			}
-		}
-		name := transport.Name{Epoch: id.Epoch, Seq: id.Seq, Color: -2, Without: without.Sum64()} // Splits have other colors
-		c.derive(name, living, fmt.Sprintf("%s.shrink%d", c.name, id.Seq), func(d *Comm, err error) {
+		living := d.Meaning(c.survivors).(*survivors)
+		name := transport.Name{Epoch: id.Epoch, Seq: id.Seq, Color: -2, Without: living.without} // Splits have other colors
+		c.derive(name, living.members, living.worldRanks, fmt.Sprintf("%s.shrink%d", c.name, id.Seq), func(d *Comm, err error) {
 			p.Complete(d, mpiError("Shrink", err))
 		})
 	})
+}
+
+// survivors are those who make a shrunk communicator.
+type survivors struct {
+	members, worldRanks []int
+	without             uint64 // digest of the others
+}
+
+func (c *Comm) survivors(d *errchan.Decision) any {
+	s := new(survivors)
+	without := fnv.New64a()
+	dead := d.Dead
+	for r := range c.size {
+		if len(dead) > 0 && dead[0] == r {
+			dead = dead[1:]
+			fmt.Fprintln(without, r)
+		} else {
+			s.members = append(s.members, r)
+		}
+	}
+	s.worldRanks, s.without = c.worldRanksOf(s.members), without.Sum64()
+	return s
 }
 
 // repair starts an operation that works on broken communicators too: an agreement,

@@ -167,7 +167,12 @@ func (m *Machine) decide(k Stream, v *Value, came *Message) {
 		m.resolved(s.verdict)
 		return
 	}
-	m.out.push(Output{Agreed: &Agreed{id, v.decision()}})
+	if came != nil && came.Decision != nil {
+		m.out.push(Output{Agreed: &Agreed{id, came.Decision}})
+	} else {
+		d := v.decision()
+		m.out.push(Output{Agreed: &Agreed{id, &d}})
+	}
 	if next, ok := m.proposed[s.id.Seq]; ok {
 		delete(m.proposed, s.id.Seq)
 		m.contribute(Calls, next)

@@ -33,7 +33,8 @@ var _ errchan.Mitigator = (*Channel)(nil)
 // New returns a channel over comm, which nobody else uses, of a communicator in
 // epoch e. The client is told of nothing before Listen.
 func New(comm transport.Comm, e transport.Epoch, client errchan.Survivor) *Channel {
-	ch := &Channel{comm: comm, client: client, machine: *NewMachine(comm.Rank(), comm.Size(), e)}
+	ch := &Channel{comm: comm, client: client}
+	ch.machine.init(comm.Rank(), comm.Size(), e)
 	ch.reserved.Epoch = e
 	return ch
 }

@@ -55,8 +55,12 @@ func Decode(b []byte, size int) (*Message, error) {
 			Flag: int(d.Varint()), Dead: d.Ranks(size),
 			AckAll: d.Truth(), Acked: d.Ranks(size), Reports: d.Reports(size),
 		}
-		if msg.Kind == Decided && msg.Stream == Errors {
+		switch {
+		case msg.Kind == Up:
+		case msg.Stream == Errors:
 			msg.Verdict = msg.Value.verdict(msg.ID.Seq)
+		default:
+			msg.Decision = msg.Value.decision().Shared()
 		}
 	case Ended:
 	default:

@@ -40,7 +40,9 @@ type Message struct {
 	Origin  int               // of Notice and Revoke: who began
 	Corrupt bool              // of Notice: the verdict will be final
 	Value   *Value            // of Up and Decided
-	Verdict *errchan.Verdict  // of Decided, Errors: what Value means
+	// What Value means: of Decided, Errors and Calls.
+	Verdict  *errchan.Verdict
+	Decision *errchan.Decision
 }
 
 // An Output is something that a Machine wants done: a message sent, or the client
@@ -80,11 +82,13 @@ type Told struct{ Rank int }
 // is lost; every living rank is told of every death, some time, and of no other.
 type Machine struct {
 	tree
-	streams   [2]stream
-	notices   flood  // of the round under way
+	notices flood // of the round under way
+	revokes flood
+	out     queue
+	streams [2]stream
+
 	early     uint64 // notices.told of the round after, which others have begun
 	earlyBad  bool   // and that will be
-	revokes   flood
 	proposed  map[uint64]Value
 	later     []received // of Calls, from ranks that are an epoch ahead
 	ended     set        // children with their subtrees
@@ -97,8 +101,6 @@ type Machine struct {
 	missed   []int            // dead because of whom a verdict is to be final, ascending
 	final    bool             // the verdict was a corruption
 	reported []int            // the dead that the client was told of, ascending
-
-	out queue
 }
 
 type received struct {
@@ -108,10 +110,15 @@ type received struct {
 
 // NewMachine returns the machine of one of size ranks, in epoch e.
 func NewMachine(rank, size int, e transport.Epoch) *Machine {
-	m := &Machine{tree: newTree(rank, size)}
+	m := new(Machine)
+	m.init(rank, size, e)
+	return m
+}
+
+func (m *Machine) init(rank, size int, e transport.Epoch) {
+	m.tree = newTree(rank, size)
 	m.streams[Errors].begin(errchan.Agreement{})
 	m.streams[Calls].begin(errchan.Agreement{Epoch: e})
-	return m
 }
 
 // Next returns what is to be done next, and whether there is something.

@@ -80,8 +80,8 @@ func (v *Value) verdict(round uint64) *errchan.Verdict {
 }
 
 // decision is what a decision on a proposal says to the client.
-func (v *Value) decision() *errchan.Decision {
-	d := &errchan.Decision{Flag: v.Flag, Dead: v.Dead}
+func (v *Value) decision() errchan.Decision {
+	d := errchan.Decision{Flag: v.Flag, Dead: v.Dead}
 	for _, r := range v.Dead {
 		if !v.AckAll && !contains(v.Acked, r) {
 			d.Unacked = append(d.Unacked, r)

@@ -50,13 +50,22 @@ type Verdict struct {
 	Reports []Report // by rank, those of one rank in the order they were raised
 	Dead    []int    // whose processes have died, ascending; a backend that sees none die has none
 
-	once    sync.Once
-	meaning any
+	meaning memo
 }
 
 // Meaning returns what read makes of the verdict, which is asked once for all
 // the ranks that share it.
 func (v *Verdict) Meaning(read func(*Verdict) any) any {
-	v.once.Do(func() { v.meaning = read(v) })
-	return v.meaning
+	return v.meaning.of(func() any { return read(v) })
+}
+
+// memo is a value made once.
+type memo struct {
+	once sync.Once
+	made any
+}
+
+func (m *memo) of(f func() any) any {
+	m.once.Do(func() { m.made = f() })
+	return m.made
 }

@@ -56,12 +56,30 @@ type Proposal struct {
 	Acked []int // the dead that its program has acknowledged, ascending
 }
 
-// A Decision is what all survivors get from an agreement.
+// A Decision is what all survivors get from an agreement. Like verdicts, they may
+// share one.
 type Decision struct {
 	Flag int   // bitwise AND of those contributed
 	Dead []int // that a contributor knew of, ascending
 	// Unacked are those of the dead that not all contributors had acknowledged.
 	Unacked []int
+
+	meaning *memo // nil: not shared
+}
+
+// Shared returns d for ranks to share.
+func (d Decision) Shared() *Decision {
+	d.meaning = new(memo)
+	return &d
+}
+
+// Meaning returns what read makes of the decision, which is asked once for all the
+// ranks that share it.
+func (d *Decision) Meaning(read func(*Decision) any) any {
+	if d.meaning == nil {
+		return read(d)
+	}
+	return d.meaning.of(func() any { return read(d) })
 }
 
 // ErrOver is the error of a proposal to an agreement of an epoch that is over.
