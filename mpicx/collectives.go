@@ -16,9 +16,9 @@ import (
 // program's to tell them, by an error. Finish, if not nil, is what is left to do
 // once all messages have come.
 func (c *Comm) run(name string, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
-	p := c.untyped.get()
+	p := c.proc.untyped.get()
 	p.Keep(c.keeper)
-	r := c.idleRuns.get()
+	r := c.proc.idleRuns.get()
 	r.comm, r.promise, r.finish = c, p, finish
 	c.start(&r.exchange, name, bad, a, r)
 	return p.Future()
@@ -38,8 +38,8 @@ func (c *Comm) start(x *collective.Exchange, name string, bad error, a collectiv
 	done.Ended(err)
 }
 
-// collectiveRun is what a collective operation needs only until it is done. It
-// serves again after an operation that did what was asked.
+// collectiveRun is what a collective operation needs only until it is done. Then
+// it serves again.
 type collectiveRun struct {
 	comm     *Comm
 	exchange collective.Exchange
@@ -50,13 +50,11 @@ type collectiveRun struct {
 // Ended ends the operation.
 func (r *collectiveRun) Ended(err error) {
 	c, p, name := r.comm, r.promise, r.exchange.Name // not r's own once it serves again
-	if err == nil {
-		if r.finish != nil {
-			r.finish()
-		}
-		r.promise, r.finish = nil, nil
-		c.idleRuns.put(r)
+	if err == nil && r.finish != nil {
+		r.finish()
 	}
+	r.promise, r.finish = nil, nil
+	c.proc.idleRuns.put(r)
 	p.Complete(struct{}{}, c.failure(name, err))
 }
 

@@ -34,12 +34,7 @@ type Comm struct {
 	troubled atomic.Bool // there is something for a Wait to report: see trouble
 	trouble  trouble
 
-	// What makes most operations cost no allocation.
-	statuses     slab[future.Promise[Status]]
-	idleReceives freeList[receiveOp]
-	idleRuns     freeList[collectiveRun]
-	lastSent     atomic.Pointer[sentFuture]
-	untyped      slab[future.Promise[struct{}]]
+	lastSent atomic.Pointer[sentFuture]
 
 	collectives struct { // counts them, for tags and names
 		mu    sync.Mutex

@@ -84,9 +84,9 @@ func (o *sliceOp[T]) disturb(err error) { o.Disturb(err) }
 
 // receive starts a receive or a probe.
 func (c *Comm) receive(kind transport.Kind, buf []byte, source, tag, size int) *future.Future[Status] {
-	p := c.statuses.get()
+	p := c.proc.statuses.get()
 	p.Keep(c.keeper)
-	o := c.idleReceives.get()
+	o := c.proc.idleReceives.get()
 	o.comm, o.promise, o.size = c, p, size
 	r := &o.request
 	r.Kind, r.Buf, r.Peer, r.Tag, r.Done = kind, buf, source, tag, o
@@ -131,7 +131,7 @@ func (o *receiveOp) Completed(r *transport.Request) {
 	p := o.promise
 	s, err := o.comm.status(o.operation(), r, o.size)
 	o.promise, r.Buf, r.Err = nil, nil, nil
-	o.comm.idleReceives.put(o)
+	o.comm.proc.idleReceives.put(o)
 	p.Complete(s, err)
 }
 

@@ -32,6 +32,12 @@ type proc struct {
 	dead    atomic.Bool // mpicxtest.Die ended it, or its transport did
 	leaving atomic.Bool // the program has ended
 
+	// What makes most operations cost no allocation.
+	statuses     slab[future.Promise[Status]]
+	untyped      slab[future.Promise[struct{}]]
+	idleReceives freeList[receiveOp]
+	idleRuns     freeList[collectiveRun]
+
 	mu       sync.Mutex
 	changed  chan struct{} // closed at the next verdict on any communicator; nil: nobody waits
 	unjoined []debt

@@ -21,8 +21,8 @@ type Algorithm interface {
 // message. It must not block.
 type Ender interface{ Ended(error) }
 
-// An Exchange carries out an Algorithm. It must not be copied. After an operation
-// that ended with nil it may carry out another.
+// An Exchange carries out an Algorithm. It must not be copied. After one operation
+// it may carry out another.
 type Exchange struct {
 	Name string // of the operation, for people
 
@@ -58,6 +58,7 @@ func (e *LengthError) Error() string {
 func (x *Exchange) Start(comm transport.Comm, epoch transport.Epoch, tag int, a Algorithm, done Ender) {
 	x.comm, x.epoch, x.tag, x.algorithm, x.done = comm, epoch, tag, a, done
 	x.round.Store(0)
+	x.err.Store(nil)
 	x.more = true
 	x.run()
 }
