@@ -108,7 +108,8 @@ func (c *Comm) failure(op string, err error) error {
 	if !ok {
 		return mpiError(op, err)
 	}
-	c.mitigator.Died(dead.Rank)
+	c.mitigator.Died(dead.Rank) // which may tell of it later
+	c.learn([]int{dead.Rank})
 	return c.met(&ProcFailedError{Ranks: []int{dead.Rank}})
 }
 
