@@ -219,14 +219,7 @@ func (c *Comm) status(op string, r *transport.Request, size int) (Status, error)
 // mpiError returns err as an operation's error: verdicts as they are, and
 // everything else as an *MPIError.
 func mpiError(op string, err error) error {
-	if err == nil {
-		return err
-	}
-	var common future.Common
-	var own *MPIError
-	var panicked *future.Panicked
-	var dead *ProcFailedError
-	if errors.As(err, &common) || errors.As(err, &own) || errors.As(err, &panicked) || errors.As(err, &dead) || err == ErrRevoked {
+	if err == nil || err == ErrRevoked || is[future.Common](err) || is[*MPIError](err) || is[*future.Panicked](err) || is[*ProcFailedError](err) {
 		return err
 	}
 	class := ClassOther
@@ -236,6 +229,11 @@ func mpiError(op string, err error) error {
 		class = ClassCount
 	}
 	return &MPIError{Op: op, Class: class, Text: err.Error(), err: err}
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }
 
 // keptBy returns a future of c and its promise.

@@ -215,14 +215,12 @@ func (c *Comm) reserve(op string, e transport.Epoch) errchan.Agreement {
 
 // isBroken says whether err is for good, and no obstacle to repair.
 func isBroken(err error) bool {
-	_, corrupted := errors.AsType[*CommCorruptedError](err)
-	return corrupted || errors.Is(err, ErrRevoked)
+	return is[*CommCorruptedError](err) || errors.Is(err, ErrRevoked)
 }
 
 // isDeath says whether err only tells of the dead, or of what follows.
 func isDeath(err error) bool {
-	_, dead := errors.AsType[*ProcFailedError](err)
-	return dead || errors.Is(err, ErrRevoked)
+	return is[*ProcFailedError](err) || errors.Is(err, ErrRevoked)
 }
 
 // repairKeeper lets Waits report their own result on a broken communicator (C4).

@@ -171,8 +171,8 @@ type Completer interface {
 // A Listener is one rank's part in an error channel. Its methods must not block;
 // they may start operations, and Poke.
 type Listener interface {
-	// Take takes a message, one at a time, those of one rank in the order in which
-	// it sent them.
+	// Take takes a message, those of one rank in the order in which it sent them,
+	// those of different ranks perhaps at once.
 	Take(from int, payload []byte)
 	// Next returns what is to be sent next, bytes that nobody will ever change
 	// again, and to whom; or false if there is nothing. It is called by one

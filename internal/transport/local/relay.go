@@ -1,64 +1,81 @@
 package local
 
 import (
+	"runtime"
 	"sync"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
 // relay carries the messages between the listeners of a group: the first goroutine
-// to come does it for those that come meanwhile. It takes one message at a time
-// from each that has some, in turn, as a network would.
+// to come does it for those that come meanwhile, and has help if there is much to
+// do. It takes one message at a time from each that has some, in turn, as a network
+// would.
 type relay struct {
 	mu      sync.Mutex
-	ready   []*port  // whose listeners have something to send, but for those in turn
-	then    []func() // to be called when there are none
-	running bool
+	ready   queueOf[*port] // whose listeners may have something to send
+	then    []func()       // to be called when there are none
+	workers int            // goroutines that carry
 }
+
+// batch is how many a worker serves at a time.
+const batch = 32
 
 func (y *relay) poke(p *port) {
 	if p.poked.Swap(true) {
 		return
 	}
 	y.mu.Lock()
-	y.ready = append(y.ready, p)
-	y.run()
+	y.ready.push(p)
+	y.workIfNobodyDoes()
+	y.mu.Unlock()
 }
 
 // whenIdle calls f once all that is to be sent has been.
 func (y *relay) whenIdle(f func()) {
 	y.mu.Lock()
 	y.then = append(y.then, f)
-	y.run()
+	y.workIfNobodyDoes()
+	y.mu.Unlock()
 }
 
-// run carries messages until there are none. The caller holds mu, and loses it.
-func (y *relay) run() {
-	defer y.mu.Unlock()
-	if y.running {
-		return
+func (y *relay) workIfNobodyDoes() {
+	if y.workers == 0 {
+		y.workers++
+		y.work()
 	}
-	y.running = true
-	var turn []*port
-	for len(y.ready)+len(turn)+len(y.then) > 0 {
-		switch {
-		case len(y.ready) > 0:
-			turn = append(turn, y.ready...)
-			clear(y.ready)
-			y.ready = y.ready[:0]
-		case len(turn) == 0:
-			then := y.then
-			y.then = nil
-			y.mu.Unlock()
-			for _, f := range then {
-				f()
+}
+
+func (y *relay) help() {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.work()
+}
+
+// work carries messages until there are none. The caller has counted itself, and
+// holds mu, which is free meanwhile.
+func (y *relay) work() {
+	var buf [batch]*port
+	for {
+		ports := y.ready.pop(buf[:])
+		if len(ports) == 0 {
+			if y.workers > 1 || len(y.then) == 0 {
+				break
 			}
+			f := y.then[0]
+			y.then = y.then[1:]
+			y.mu.Unlock()
+			f()
 			y.mu.Lock()
 			continue
 		}
+		if y.ready.len() > batch && y.workers < runtime.GOMAXPROCS(0) {
+			y.workers++
+			go y.help()
+		}
 		y.mu.Unlock()
-		again := turn[:0]
-		for _, p := range turn {
+		again := ports[:0]
+		for _, p := range ports {
 			p.poked.Store(false) // first: who pokes now may be too late for Next
 			if to, payload, ok := p.listener.Next(); ok {
 				p.send(to, payload)
@@ -67,11 +84,39 @@ func (y *relay) run() {
 				}
 			}
 		}
-		clear(turn[len(again):])
-		turn = again
 		y.mu.Lock()
+		y.ready.push(again...)
 	}
-	y.ready, y.running = nil, false
+	if y.workers--; y.workers == 0 && cap(y.ready.items) > 16*batch {
+		y.ready.items = nil
+	}
+}
+
+// queueOf is a queue in a slice.
+type queueOf[T any] struct {
+	items []T
+	first int
+}
+
+func (q *queueOf[T]) len() int { return len(q.items) - q.first }
+
+func (q *queueOf[T]) push(items ...T) {
+	if q.first > len(q.items)/2 { // at least as many as those that move have gone
+		n := copy(q.items, q.items[q.first:])
+		clear(q.items[n:])
+		q.items, q.first = q.items[:n], 0
+	}
+	q.items = append(q.items, items...)
+}
+
+// pop moves as many as there are and fit to buf, and returns them.
+func (q *queueOf[T]) pop(buf []T) []T {
+	n := copy(buf, q.items[q.first:])
+	clear(q.items[q.first : q.first+n])
+	if q.first += n; q.first == len(q.items) {
+		q.items, q.first = q.items[:0], 0
+	}
+	return buf[:n]
 }
 
 // What a port does with messages to its listener.
