@@ -84,11 +84,12 @@ func (ch *Channel) Take(from int, payload []byte) {
 // do feeds the machine, and has what it wants carried out.
 func (ch *Channel) do(feed func(*Machine)) {
 	ch.mu.Lock()
+	begins := len(ch.todo) == 0 // else Next is called anyway
 	feed(&ch.machine)
 	ch.todo = append(ch.todo, ch.machine.Output()...)
-	idle := len(ch.todo) == 0
+	begins = begins && len(ch.todo) > 0
 	ch.mu.Unlock()
-	if !idle {
+	if begins {
 		ch.comm.Poke()
 	}
 }

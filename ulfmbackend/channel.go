@@ -166,10 +166,11 @@ func (ch *Channel) Take(from int, payload []byte) {
 // do feeds the machine, and has what it wants carried out.
 func (ch *Channel) do(feed func(*Machine)) {
 	ch.mu.Lock()
+	begins := ch.machine.Idle() // else Next is called anyway
 	feed(&ch.machine)
-	idle := ch.machine.Idle()
+	begins = begins && !ch.machine.Idle()
 	ch.mu.Unlock()
-	if !idle {
+	if begins {
 		ch.comm.Poke()
 	}
 }

@@ -55,8 +55,11 @@ func (f *flood) mend(t *tree) int {
 // what is heard meanwhile counts.
 func (f *flood) pull(t *tree) int {
 	for degree := binomial.Degree(t.size); f.open && f.next < 2*degree; {
-		i := degree - 1 - f.next%degree
-		first := f.next < degree
+		i := degree - 1 - f.next
+		first := i >= 0
+		if !first {
+			i += degree
+		}
 		f.next++
 		if f.told&(1<<i) != 0 || first && !f.isChild(t, i) {
 			continue
@@ -76,7 +79,7 @@ func (f *flood) done(t *tree) bool {
 
 // isChild says whether neighbour i is a child in the origin's tree.
 func (f *flood) isChild(t *tree, i int) bool {
-	v := (t.rank - f.notice.Origin + t.size) % t.size
+	v := binomial.Around(t.rank-f.notice.Origin, t.size)
 	step := 1 << (i / 2)
 	return i%2 == 0 && v+step < t.size && (v == 0 || step < v&-v)
 }

@@ -20,17 +20,29 @@ func Degree(size int) int {
 func Neighbor(rank, size, i int) int {
 	step := 1 << (i / 2)
 	if i%2 == 0 {
-		return (rank + step) % size
+		return Around(rank+step, size)
 	}
 	if d := size - step; d&(d-1) == 0 { // also reached forwards
 		return -1
 	}
-	return (rank - step + size) % size
+	return Around(rank-step, size)
+}
+
+// Around returns i modulo size, for an i that is off by less than that: no
+// division.
+func Around(i, size int) int {
+	switch {
+	case i < 0:
+		return i + size
+	case i >= size:
+		return i - size
+	}
+	return i
 }
 
 // NeighborIndex returns i such that Neighbor(rank, size, i) is other, or -1.
 func NeighborIndex(rank, size, other int) int {
-	d := (other - rank + size) % size
+	d := Around(other-rank, size)
 	switch back := size - d; {
 	case d == 0 || other < 0 || other >= size:
 		return -1

@@ -176,8 +176,8 @@ type Listener interface {
 	Take(from int, payload []byte)
 	// Next returns what is to be sent next, bytes that nobody will ever change
 	// again, and to whom; or false if there is nothing. It is called by one
-	// goroutine at a time, after Poke and Listen until it returns false, and as
-	// late as it can be: what has come meanwhile may make it needless.
+	// goroutine at a time, after Poke and Listen until it returns false, and each
+	// time as late as it can be: what has come meanwhile may make it needless.
 	Next() (to int, payload []byte, ok bool)
 	// Died says that the process of a rank has died, on any goroutine.
 	Died(rank int)

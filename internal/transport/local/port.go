@@ -19,8 +19,8 @@ type port struct {
 	// listener is set, under mu, before attention says that it is there.
 	listener  transport.Listener
 	attention atomic.Int32
-	poked     atomic.Bool // it will be asked for messages
-	early     []early     // what came before; guarded by mu
+	turn      atomic.Int32 // whether it is asked for messages
+	early     []early      // what came before; guarded by mu
 
 	mu sync.Mutex
 	// epoch is the one the rank is in, and live is the same until it is revoked:

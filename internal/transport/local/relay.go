@@ -21,9 +21,18 @@ type relay struct {
 // batch is how many a worker serves at a time.
 const batch = 32
 
+// Whether a listener is asked for messages.
+const (
+	idle  = iota
+	asked        // until it has none
+	again        // and then once more: it may have some since
+)
+
 func (y *relay) poke(p *port) {
-	if p.poked.Swap(true) {
-		return
+	for !p.turn.CompareAndSwap(idle, asked) {
+		if p.turn.CompareAndSwap(asked, again) || p.turn.Load() == again {
+			return
+		}
 	}
 	y.mu.Lock()
 	y.ready.push(p)
@@ -74,18 +83,20 @@ func (y *relay) work() {
 			go y.help()
 		}
 		y.mu.Unlock()
-		again := ports[:0]
+		more := ports[:0]
 		for _, p := range ports {
-			p.poked.Store(false) // first: who pokes now may be too late for Next
-			if to, payload, ok := p.listener.Next(); ok {
+			to, payload, ok := p.listener.Next()
+			if ok {
 				p.send(to, payload)
-				if !p.poked.Swap(true) {
-					again = append(again, p)
-				}
+			} else if p.turn.CompareAndSwap(asked, idle) {
+				continue
+			} else {
+				p.turn.Store(asked)
 			}
+			more = append(more, p)
 		}
 		y.mu.Lock()
-		y.ready.push(again...)
+		y.ready.push(more...)
 	}
 	if y.workers--; y.workers == 0 && cap(y.ready.items) > 16*batch {
 		y.ready.items = nil
