@@ -16,6 +16,7 @@ type Channel struct {
 	mu      sync.Mutex
 	machine Machine
 	todo    []Output
+	asked   bool // Next will be, until it has nothing
 	// verdict is the last one, encoded: to be handed on as it came.
 	verdict struct {
 		round uint64
@@ -28,7 +29,7 @@ var _ errchan.Channel = (*Channel)(nil)
 // New returns a channel over comm, a duplicate that nobody else uses. The client
 // is told of nothing before Listen.
 func New(comm transport.Comm, client errchan.Client) *Channel {
-	ch := &Channel{comm: comm, client: client}
+	ch := &Channel{comm: comm, client: client, asked: true} // by Listen
 	ch.machine.init(comm.Rank(), comm.Size())
 	return ch
 }
@@ -84,12 +85,12 @@ func (ch *Channel) Take(from int, payload []byte) {
 // do feeds the machine, and has what it wants carried out.
 func (ch *Channel) do(feed func(*Machine)) {
 	ch.mu.Lock()
-	begins := len(ch.todo) == 0 // else Next is called anyway
 	feed(&ch.machine)
 	ch.todo = append(ch.todo, ch.machine.Output()...)
-	begins = begins && len(ch.todo) > 0
+	poke := !ch.asked && len(ch.todo) > 0
+	ch.asked = ch.asked || poke
 	ch.mu.Unlock()
-	if begins {
+	if poke {
 		ch.comm.Poke()
 	}
 }
@@ -115,6 +116,7 @@ func (ch *Channel) Next() (to int, payload []byte, ok bool) {
 		}
 		ch.mu.Lock()
 	}
+	ch.asked = false
 	return 0, nil, false
 }
 

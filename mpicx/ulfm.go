@@ -85,16 +85,19 @@ func (c *Comm) Revoked() bool {
 // was not broken, it is a *CommCorruptedError.
 func (c *Comm) Agree(flag int) *future.Future[int] {
 	proposal := errchan.Proposal{Flag: flag, Acked: c.acknowledged()}
-	return repair(c, "Agree", proposal, func(_ errchan.Agreement, d *errchan.Decision, p *future.Promise[int]) {
-		switch {
-		case len(d.Unacked) == 0:
-			p.Complete(d.Flag, nil)
-		case c.propagates() && c.afterCorruption(func() { p.Complete(0, c.unreported()) }):
-			c.lose() // so that those whom the decision has not reached end like this one
-		default:
-			p.Complete(0, &ProcFailedError{Ranks: slices.Clone(d.Unacked), Flag: d.Flag})
-		}
-	})
+	return repair(c, "Agree", proposal, agreedOn)
+}
+
+func agreedOn(r *repairing[int], d *errchan.Decision) {
+	c := r.comm
+	switch {
+	case len(d.Unacked) == 0:
+		r.promise.Complete(d.Flag, nil)
+	case c.propagates() && c.afterCorruption(func() { r.fail(c.unreported()) }):
+		c.lose() // so that those whom the decision has not reached end like this one
+	default:
+		r.fail(&ProcFailedError{Ranks: slices.Clone(d.Unacked), Flag: d.Flag})
+	}
 }
 
 // Shrink makes a communicator of the living ranks, in their order
@@ -102,12 +105,11 @@ func (c *Comm) Agree(flag int) *future.Future[int] {
 // is revoked or corrupted. Every death that a member had been told of is excluded.
 // Somebody may have died since: the first use of the new communicator tells.
 func (c *Comm) Shrink() *future.Future[*Comm] {
-	proposal := errchan.Proposal{Flag: -1}
-	return repair(c, "Shrink", proposal, func(id errchan.Agreement, d *errchan.Decision, p *future.Promise[*Comm]) {
+	return repair(c, "Shrink", errchan.Proposal{Flag: -1}, func(r *repairing[*Comm], d *errchan.Decision) {
 		living := d.Meaning(c.survivors).(*survivors)
-		name := transport.Name{Epoch: id.Epoch, Seq: id.Seq, Color: -2, Without: living.without} // Splits have other colors
-		c.derive(name, living.members, living.worldRanks, fmt.Sprintf("%s.shrink%d", c.name, id.Seq), func(d *Comm, err error) {
-			p.Complete(d, mpiError("Shrink", err))
+		name := transport.Name{Epoch: r.id.Epoch, Seq: r.id.Seq, Color: -2, Without: living.without} // Splits have other colors
+		c.derive(name, living.members, living.worldRanks, fmt.Sprintf("%s.shrink%d", c.name, r.id.Seq), func(d *Comm, err error) {
+			r.promise.Complete(d, mpiError("Shrink", err))
 		})
 	})
 }
@@ -136,36 +138,55 @@ func (c *Comm) survivors(d *errchan.Decision) any {
 
 // repair starts an operation that works on broken communicators too: an agreement,
 // of which then ends the future.
-func repair[T any](c *Comm, op string, proposal errchan.Proposal, then func(errchan.Agreement, *errchan.Decision, *future.Promise[T])) *future.Future[T] {
+func repair[T any](c *Comm, op string, proposal errchan.Proposal, then func(*repairing[T], *errchan.Decision)) *future.Future[T] {
 	if c.mitigator == nil {
 		return failed[T](c, unsupported(op))
 	}
 	c.proc.exitIfDead()
 	f, p := future.New[T]()
 	p.Keep(repairKeeper{(*keeper)(c)})
-	start := func() {
-		var none T
-		epoch := c.t.Epoch() // before the check, as in begin
-		if err := c.unreported(); err != nil && !isBroken(err) {
-			p.Complete(none, err)
-			return
-		}
-		id := c.reserve(op, epoch)
-		c.mitigator.Propose(id, proposal, func(d *errchan.Decision, err error) {
-			if err != nil {
-				p.Complete(none, c.failure(op, err))
-				return
-			}
-			c.learn(d.Dead)
-			then(id, d, p)
-		})
-	}
+	r := &repairing[T]{comm: c, op: op, proposal: proposal, promise: p, then: then}
 	// A rank that has unwound and goes on without having waited for the verdict (C1)
 	// begins after that: it would end what begins now.
-	if !c.isUnwinding() || !c.afterCorruption(start) {
-		start()
+	if !c.isUnwinding() || !c.afterCorruption(r.start) {
+		r.start()
 	}
 	return f
+}
+
+// repairing is what a repair needs until it is done.
+type repairing[T any] struct {
+	comm     *Comm
+	op       string
+	proposal errchan.Proposal
+	id       errchan.Agreement
+	promise  *future.Promise[T]
+	then     func(*repairing[T], *errchan.Decision)
+}
+
+func (r *repairing[T]) start() {
+	c := r.comm
+	epoch := c.t.Epoch() // before the check, as in begin
+	if err := c.unreported(); err != nil && !isBroken(err) {
+		r.fail(err)
+		return
+	}
+	r.id = c.reserve(r.op, epoch)
+	c.mitigator.Propose(r.id, r.proposal, r.decided)
+}
+
+func (r *repairing[T]) decided(d *errchan.Decision, err error) {
+	if err != nil {
+		r.fail(r.comm.failure(r.op, err))
+		return
+	}
+	r.comm.learn(d.Dead)
+	r.then(r, d)
+}
+
+func (r *repairing[T]) fail(err error) {
+	var none T
+	r.promise.Complete(none, err)
 }
 
 func (c *Comm) isUnwinding() bool {
@@ -272,7 +293,7 @@ func (c *Comm) agreed(op string, epoch transport.Epoch, p *future.Promise[*Comm]
 			case err != nil:
 			case len(d.Dead) > 0:
 				c.learn(d.Dead)
-				err = c.met(&ProcFailedError{Ranks: d.Dead})
+				err = c.met(&ProcFailedError{Ranks: slices.Clone(d.Dead)})
 			case d.Flag == 0:
 				err = mpiErrorf(op, ClassOther, "another rank could not make its side of the communicator")
 			}

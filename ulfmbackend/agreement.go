@@ -69,8 +69,12 @@ func (m *Machine) try(k Stream) {
 		return
 	}
 	s.sent = true
-	v := s.value
-	m.send(m.up, &Message{Kind: Up, Stream: k, ID: s.id, Value: &v})
+	up := &struct { // in one piece
+		Message
+		v Value
+	}{Message{Kind: Up, Stream: k, ID: s.id}, s.value}
+	up.Value = &up.v
+	m.send(m.up, &up.Message)
 	if k == Errors {
 		m.notices.heard(&m.tree, m.up)
 	}

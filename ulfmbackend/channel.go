@@ -1,6 +1,7 @@
 package ulfmbackend
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
@@ -15,11 +16,18 @@ type Channel struct {
 
 	mu       sync.Mutex
 	machine  Machine
+	asked    bool // Next will be, until it has nothing
 	dead     bool // this process
 	reserved errchan.Agreement
-	proposed map[errchan.Agreement]func(*errchan.Decision, error)
+	proposed []proposed
 	// What came last of what is handed on as it came: a decision, a notice.
 	decided, notice passed
+}
+
+// proposed is what this rank is to be told of an agreement.
+type proposed struct {
+	id   errchan.Agreement
+	done func(*errchan.Decision, error)
 }
 
 // passed is something decoded, and its bytes.
@@ -33,7 +41,7 @@ var _ errchan.Mitigator = (*Channel)(nil)
 // New returns a channel over comm, which nobody else uses, of a communicator in
 // epoch e. The client is told of nothing before Listen.
 func New(comm transport.Comm, e transport.Epoch, client errchan.Survivor) *Channel {
-	ch := &Channel{comm: comm, client: client}
+	ch := &Channel{comm: comm, client: client, asked: true} // by Listen
 	ch.machine.init(comm.Rank(), comm.Size(), e)
 	ch.reserved.Epoch = e
 	return ch
@@ -72,8 +80,8 @@ func (ch *Channel) Died(rank int) {
 	over := ch.proposed
 	ch.proposed = nil
 	ch.mu.Unlock()
-	for _, done := range over {
-		done(nil, transport.ErrDied)
+	for _, p := range over {
+		p.done(nil, transport.ErrDied)
 	}
 }
 
@@ -111,10 +119,7 @@ func (ch *Channel) Propose(id errchan.Agreement, p errchan.Proposal, done func(*
 			over = errchan.ErrOver
 			return
 		}
-		if ch.proposed == nil {
-			ch.proposed = make(map[errchan.Agreement]func(*errchan.Decision, error))
-		}
-		ch.proposed[id] = done
+		ch.proposed = append(ch.proposed, proposed{id, done})
 		m.Propose(id, Value{Flag: p.Flag, Acked: p.Acked})
 	})
 	if over != nil {
@@ -124,14 +129,14 @@ func (ch *Channel) Propose(id errchan.Agreement, p errchan.Proposal, done func(*
 
 // Advance begins an epoch.
 func (ch *Channel) Advance(generation int, cause error) {
-	var over map[errchan.Agreement]func(*errchan.Decision, error)
+	var over []proposed
 	ch.do(func(m *Machine) {
 		over, ch.proposed = ch.proposed, nil
 		ch.reserved = errchan.Agreement{Epoch: ch.reserved.Epoch.Next(generation)}
 		m.Advance(ch.reserved.Epoch)
 	})
-	for _, done := range over {
-		done(nil, cause)
+	for _, p := range over {
+		p.done(nil, cause)
 	}
 }
 
@@ -166,11 +171,11 @@ func (ch *Channel) Take(from int, payload []byte) {
 // do feeds the machine, and has what it wants carried out.
 func (ch *Channel) do(feed func(*Machine)) {
 	ch.mu.Lock()
-	begins := ch.machine.Idle() // else Next is called anyway
 	feed(&ch.machine)
-	begins = begins && !ch.machine.Idle()
+	poke := !ch.asked && !ch.machine.Idle()
+	ch.asked = ch.asked || poke
 	ch.mu.Unlock()
-	if begins {
+	if poke {
 		ch.comm.Poke()
 	}
 }
@@ -184,6 +189,7 @@ func (ch *Channel) Next() (to int, payload []byte, ok bool) {
 		o, ok := ch.machine.Next()
 		switch {
 		case !ok:
+			ch.asked = false
 			return 0, nil, false
 		case o.Message != nil:
 			return o.To, ch.encode(o.Message), true
@@ -196,8 +202,13 @@ func (ch *Channel) Next() (to int, payload []byte, ok bool) {
 func (ch *Channel) tell(o Output) {
 	var agreed func(*errchan.Decision, error)
 	if o.Agreed != nil {
-		agreed = ch.proposed[o.Agreed.ID]
-		delete(ch.proposed, o.Agreed.ID)
+		for i, p := range ch.proposed { // one, mostly
+			if p.id == o.Agreed.ID {
+				agreed = p.done
+				ch.proposed = slices.Delete(ch.proposed, i, i+1)
+				break
+			}
+		}
 	}
 	ch.mu.Unlock()
 	defer ch.mu.Lock()

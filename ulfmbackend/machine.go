@@ -135,7 +135,8 @@ func (m *Machine) Next() (Output, bool) {
 	return Output{}, false
 }
 
-// Idle says that Next would return nothing.
+// Idle says that Next would return nothing. Where somebody has died it may be wrong
+// to say that there is something.
 func (m *Machine) Idle() bool {
 	return m.out.empty() && m.notices.done(&m.tree) && m.revokes.done(&m.tree)
 }

@@ -2,6 +2,7 @@ package errchan
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
@@ -65,6 +66,10 @@ type Decision struct {
 	Unacked []int
 
 	meaning *memo // nil: not shared
+}
+
+func (d Decision) String() string {
+	return fmt.Sprintf("flag %d, dead %v, not acknowledged %v", d.Flag, d.Dead, d.Unacked)
 }
 
 // Shared returns d for ranks to share.

@@ -24,8 +24,8 @@ const batch = 32
 // Whether a listener is asked for messages.
 const (
 	idle  = iota
-	asked        // until it has none
-	again        // and then once more: it may have some since
+	asked // until it has none
+	again // and then once more: it may have some since
 )
 
 func (y *relay) poke(p *port) {
