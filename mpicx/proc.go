@@ -32,11 +32,14 @@ type proc struct {
 	dead    atomic.Bool // mpicxtest.Die ended it, or its transport did
 	leaving atomic.Bool // the program has ended
 
-	// What makes most operations cost no allocation.
+	// What makes most operations cost no allocation, on cache lines of its own: peers
+	// write to it when they complete something.
+	_            [64]byte
 	statuses     slab[future.Promise[Status]]
 	untyped      slab[future.Promise[struct{}]]
 	idleReceives freeList[receiveOp]
 	idleRuns     freeList[collectiveRun]
+	_            [64]byte
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed at the next verdict on any communicator; nil: nobody waits
