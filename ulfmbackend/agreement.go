@@ -22,8 +22,7 @@ type stream struct {
 	heard  set               // children
 	value  Value             // of those, and its own
 
-	last    *Value // what id.Seq-1 was decided to be; nil: there was none in this epoch
-	verdict *errchan.Verdict
+	last *Message // what id.Seq-1 was decided to be; nil: there was none in this epoch
 }
 
 // begin makes id the agreement under way.
@@ -64,17 +63,11 @@ func (m *Machine) try(k Stream) {
 		s.value.Dead = union(s.value.Dead, m.missed)
 	}
 	if m.up < 0 {
-		v := s.value
-		m.decide(k, &v, nil)
+		m.decide(newMessage(Decided, k, s.id, s.value))
 		return
 	}
 	s.sent = true
-	up := &struct { // in one piece
-		Message
-		v Value
-	}{Message{Kind: Up, Stream: k, ID: s.id}, s.value}
-	up.Value = &up.v
-	m.send(m.up, &up.Message)
+	m.send(m.up, newMessage(Up, k, s.id, s.value))
 	if k == Errors {
 		m.notices.heard(&m.tree, m.up)
 	}
@@ -128,7 +121,7 @@ func (m *Machine) heardDecision(from int, msg *Message) {
 		if msg.Stream == Errors && !m.notices.open && !m.final { // its program has ended: nobody asked it
 			m.out.push(Output{Noticed: &Noticed{msg.ID.Seq, from, msg.Verdict.Corrupt}})
 		}
-		m.decide(msg.Stream, msg.Value, msg)
+		m.decide(msg)
 		if from != m.up && m.up >= 0 {
 			m.answer(m.up, msg.Stream)
 		}
@@ -138,24 +131,15 @@ func (m *Machine) heardDecision(from int, msg *Message) {
 // answer sends the last decision.
 func (m *Machine) answer(to int, k Stream) {
 	if s := &m.streams[k]; s.last != nil {
-		id := s.id
-		id.Seq--
-		m.send(to, &Message{Kind: Decided, Stream: k, ID: id, Value: s.last, Verdict: s.verdict})
+		m.send(to, s.last)
 	}
 }
 
-// decide ends the agreement under way and begins the next.
-func (m *Machine) decide(k Stream, v *Value, came *Message) {
+// decide ends the agreement under way, and begins the next.
+func (m *Machine) decide(decision *Message) {
+	k, id := decision.Stream, decision.ID
 	s := &m.streams[k]
-	id := s.id
-	s.last, s.verdict = v, nil
-	if k == Errors {
-		if came != nil && came.Verdict != nil {
-			s.verdict = came.Verdict
-		} else {
-			s.verdict = v.verdict(id.Seq)
-		}
-	}
+	s.last = decision
 	waiting := s.heard.more
 	s.begin(errchan.Agreement{Epoch: id.Epoch, Seq: id.Seq + 1})
 	m.eachChild(func(c int) bool {
@@ -168,15 +152,10 @@ func (m *Machine) decide(k Stream, v *Value, came *Message) {
 		}
 	}
 	if k == Errors {
-		m.resolved(s.verdict)
+		m.resolved(decision.Verdict)
 		return
 	}
-	if came != nil && came.Decision != nil {
-		m.out.push(Output{Agreed: &Agreed{id, came.Decision}})
-	} else {
-		d := v.decision()
-		m.out.push(Output{Agreed: &Agreed{id, &d}})
-	}
+	m.out.push(Output{Agreed: &Agreed{id, decision.Decision}})
 	if next, ok := m.proposed[s.id.Seq]; ok {
 		delete(m.proposed, s.id.Seq)
 		m.contribute(Calls, next)

@@ -20,20 +20,12 @@ type Channel struct {
 	dead     bool // this process
 	reserved errchan.Agreement
 	proposed []proposed
-	// What came last of what is handed on as it came: a decision, a notice.
-	decided, notice passed
 }
 
 // proposed is what this rank is to be told of an agreement.
 type proposed struct {
 	id   errchan.Agreement
 	done func(*errchan.Decision, error)
-}
-
-// passed is something decoded, and its bytes.
-type passed struct {
-	what  any // *Value of a decision, *Message of a notice
-	bytes []byte
 }
 
 var _ errchan.Mitigator = (*Channel)(nil)
@@ -155,9 +147,6 @@ func (ch *Channel) Take(from int, payload []byte) {
 	ch.do(func(m *Machine) {
 		msg, err := decodeShared(payload, m.size)
 		if err == nil {
-			if p, what := ch.passes(msg); p != nil && p.what != what {
-				*p = passed{what, payload}
-			}
 			err = m.Step(from, msg)
 		}
 		if err != nil {
@@ -192,7 +181,10 @@ func (ch *Channel) Next() (to int, payload []byte, ok bool) {
 			ch.asked = false
 			return 0, nil, false
 		case o.Message != nil:
-			return o.To, ch.encode(o.Message), true
+			if o.Message.encoded == nil { // it is this rank's own
+				o.Message.encoded = Encode(o.Message)
+			}
+			return o.To, o.Message.encoded, true
 		}
 		ch.tell(o)
 	}
@@ -224,29 +216,4 @@ func (ch *Channel) tell(o Output) {
 	case agreed != nil:
 		agreed(o.Agreed.Decision, nil)
 	}
-}
-
-// encode returns msg as bytes; those of what all ranks get are made once. The
-// caller holds mu.
-func (ch *Channel) encode(msg *Message) []byte {
-	p, what := ch.passes(msg)
-	if p != nil && p.what == what {
-		return p.bytes
-	}
-	b := Encode(msg)
-	if p != nil {
-		*p = passed{what, b}
-	}
-	return b
-}
-
-// passes returns where msg is kept, and as what, if it is handed on as it came.
-func (ch *Channel) passes(msg *Message) (*passed, any) {
-	switch msg.Kind {
-	case Decided:
-		return &ch.decided, msg.Value
-	case Notice, Revoke:
-		return &ch.notice, msg
-	}
-	return nil, nil
 }

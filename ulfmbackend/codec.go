@@ -2,7 +2,6 @@ package ulfmbackend
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
@@ -42,44 +41,42 @@ func Encode(msg *Message) []byte {
 // data are parts of it. The ranks of the communicator are 0 to size-1.
 func Decode(b []byte, size int) (*Message, error) {
 	d := errchan.NewReader(b)
-	msg := &Message{Kind: Kind(d.Byte())}
-	switch msg.Kind {
+	var msg *Message
+	switch kind := Kind(d.Byte()); kind {
 	case Notice:
+		msg = &Message{Kind: kind}
 		msg.ID.Seq, msg.Corrupt, msg.Origin = d.Uvarint(), d.Truth(), d.Below(size, "origin")
 	case Revoke:
-		msg.Origin = d.Below(size, "origin")
+		msg = &Message{Kind: kind, Origin: d.Below(size, "origin")}
 	case Up, Decided:
-		msg.Stream = Stream(d.Below(int(Calls)+1, "stream"))
-		msg.ID = errchan.Agreement{Epoch: transport.Epoch(d.Uvarint()), Seq: d.Uvarint()}
-		msg.Value = &Value{
+		k := Stream(d.Below(int(Calls)+1, "stream"))
+		id := errchan.Agreement{Epoch: transport.Epoch(d.Uvarint()), Seq: d.Uvarint()}
+		msg = newMessage(kind, k, id, Value{
 			Flag: int(d.Varint()), Dead: d.Ranks(size),
 			AckAll: d.Truth(), Acked: d.Ranks(size), Reports: d.Reports(size),
-		}
-		switch {
-		case msg.Kind == Up:
-		case msg.Stream == Errors:
-			msg.Verdict = msg.Value.verdict(msg.ID.Seq)
-		default:
-			msg.Decision = msg.Value.decision().Shared()
-		}
+		})
 	case Ended:
+		msg = &Message{Kind: kind}
 	default:
-		d.Fail(errors.New("no such kind of message"))
+		d.Fail(fmt.Errorf("no such kind of message: %v", kind))
 	}
 	if err := d.End(); err != nil {
-		return nil, fmt.Errorf("%v message of %d bytes: %w", msg.Kind, len(b), err)
+		return nil, fmt.Errorf("message of %d bytes: %w", len(b), err)
 	}
+	msg.encoded = b
 	return msg, nil
 }
 
-var shared errchan.Shared[Message]
+var shared [Ended + 1]errchan.Shared[Message]
 
 // decodeShared is Decode, but what goes to all ranks unchanged is decoded once in
 // a process.
 func decodeShared(b []byte, size int) (*Message, error) {
 	decode := func(b []byte) (*Message, error) { return Decode(b, size) }
-	if len(b) == 0 || Kind(b[0]) == Up {
-		return decode(b)
+	switch {
+	case len(b) == 0:
+	case b[0] == byte(Notice), b[0] == byte(Revoke), b[0] == byte(Decided):
+		return shared[b[0]].Decode(b, decode)
 	}
-	return shared.Decode(b, decode)
+	return decode(b)
 }

@@ -89,7 +89,7 @@ func (u *universe) key() [sha256.Size]byte {
 				number(int(s.heard.bits))
 				b = append(b, Encode(&Message{Kind: Up, Stream: Stream(k), ID: s.id, Value: &s.value})...)
 				if s.last != nil {
-					b = append(b, Encode(&Message{Kind: Up, Value: s.last})...)
+					b = append(b, Encode(&Message{Kind: Up, Value: s.last.Value})...)
 				}
 			}
 			list(m.dead)

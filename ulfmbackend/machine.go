@@ -43,6 +43,25 @@ type Message struct {
 	// What Value means: of Decided, Errors and Calls.
 	Verdict  *errchan.Verdict
 	Decision *errchan.Decision
+
+	encoded []byte // as it came, or was sent first
+}
+
+// newMessage returns one that has a value, in one piece with it.
+func newMessage(kind Kind, k Stream, id errchan.Agreement, v Value) *Message {
+	m := &struct {
+		Message
+		v Value
+	}{Message{Kind: kind, Stream: k, ID: id}, v}
+	m.Value = &m.v
+	switch {
+	case kind == Up:
+	case k == Errors:
+		m.Verdict = v.verdict(id.Seq)
+	default:
+		m.Decision = v.decision().Shared()
+	}
+	return &m.Message
 }
 
 // An Output is something that a Machine wants done: a message sent, or the client
@@ -448,7 +467,12 @@ type queue struct {
 
 func (q *queue) empty() bool { return q.first == len(q.items) }
 
-func (q *queue) push(o Output) { q.items = append(q.items, o) }
+func (q *queue) push(o Output) {
+	if q.items == nil {
+		q.items = make([]Output, 0, 4) // as many as an agreement takes
+	}
+	q.items = append(q.items, o)
+}
 
 func (q *queue) pop() (Output, bool) {
 	if q.empty() {
