@@ -49,11 +49,7 @@ func (m *Machine) add(s *stream, v Value) {
 // try passes on what is complete: to the parent, or, at the root, to everybody.
 func (m *Machine) try(k Stream) {
 	s := &m.streams[k]
-	absent := &m.ended
-	if k == Errors {
-		absent = &set{} // they join every round by themselves, and may have raised something
-	}
-	if !s.joined || s.sent || !m.covers(&s.heard, absent) {
+	if !s.joined || s.sent || !m.covers(&s.heard, m.absentFrom(k)) {
 		return
 	}
 	s.value.Dead = union(s.value.Dead, m.dead)
@@ -95,6 +91,15 @@ func (m *Machine) heardUp(from int, msg *Message) {
 	m.try(msg.Stream)
 }
 
+// absentFrom returns the children that nobody has to wait for: not in a round of
+// errors, which all join.
+func (m *Machine) absentFrom(k Stream) *set {
+	if k == Errors {
+		return &set{}
+	}
+	return &m.ended
+}
+
 // catchUp has a rank that has left leave out agreements of Calls. Nobody waits for
 // it, so it may be far behind when deaths make it a parent.
 func (m *Machine) catchUp(msg *Message) {
@@ -118,9 +123,6 @@ func (m *Machine) heardDecision(from int, msg *Message) {
 		m.catchUp(msg)
 	}
 	if msg.ID.Seq == m.streams[msg.Stream].id.Seq && (from == m.up || from > m.rank) {
-		if msg.Stream == Errors && !m.notices.open && !m.final { // its program has ended: nobody asked it
-			m.out.push(Output{Noticed: &Noticed{msg.ID.Seq, from, msg.Verdict.Corrupt}})
-		}
 		m.decide(msg)
 		if from != m.up && m.up >= 0 {
 			m.answer(m.up, msg.Stream)

@@ -54,12 +54,16 @@
 //
 // A rank remembers one decision for those that may ask. That is enough: it
 // contributes to an agreement only when it has the one before, and nobody
-// decides without the contribution of every rank that lives.
+// decides without the contribution of every rank that lives and whose program
+// goes on.
 //
 // # Ranks whose program has ended
 //
-// Such a rank still passes on what it gets, but proposes nothing: it counts as
-// dead in agreements. It tells its parent when its whole subtree is like that,
-// so that nobody waits for it. These n-1 messages at the end of a job are the
-// only ones that the channel carries without an error (P6).
+// Such a rank still passes on what it gets, and joins every round of errors by
+// itself: others may hear of one through it, and it may have raised something. To
+// what programs ask for it proposes nothing, and counts as dead there. It tells
+// its parent when its whole subtree is like that, so that nobody waits for it. So
+// it may be many agreements behind when deaths bring it children that still
+// propose: it goes on with theirs. These n-1 messages at the end of a job are
+// the only ones that the channel carries without an error (P6).
 package ulfmbackend

@@ -290,10 +290,9 @@ func (m *Machine) Leave() {
 	m.retry()
 }
 
-// sendEnded tells the parent that nobody below needs to be waited for. A rank that
-// has something to report does.
+// sendEnded tells the parent that nobody below needs to be waited for.
 func (m *Machine) sendEnded() {
-	if m.left && len(m.mine) == 0 && !m.endedSent && m.up >= 0 && m.covers(&m.ended, &set{}) {
+	if m.left && !m.endedSent && m.up >= 0 && m.covers(&m.ended, &set{}) {
 		m.endedSent = true
 		m.send(m.up, &Message{Kind: Ended})
 	}
@@ -326,9 +325,6 @@ func (m *Machine) Step(from int, msg *Message) error {
 		m.revoke(from, msg)
 	case msg.Kind == Ended:
 		m.ended.add(&m.tree, from)
-		if !m.ended.isOwn(&m.tree, from) { // its parent may have died with a verdict: nobody waited for it
-			m.answer(from, Errors)
-		}
 		m.retry()
 	case msg.Kind == Notice && msg.ID.Seq == round:
 		m.noticed(from, msg)
@@ -415,7 +411,6 @@ func (m *Machine) resolved(v *errchan.Verdict) {
 	case early != 0:
 		m.notice(m.rank, bad)
 	}
-	m.sendEnded()
 }
 
 func (m *Machine) send(to int, msg *Message) { m.out.push(Output{To: to, Message: msg}) }
@@ -425,23 +420,24 @@ func (m *Machine) send(to int, msg *Message) { m.out.push(Output{To: to, Message
 func (m *Machine) Waiting() string {
 	var all []string
 	if s := &m.streams[Errors]; m.notices.open {
-		all = append(all, fmt.Sprintf("round %d waits for %s", s.id.Seq, m.missing(s)))
+		all = append(all, fmt.Sprintf("round %d waits for %s", s.id.Seq, m.missing(Errors)))
 	}
 	if s := &m.streams[Calls]; s.joined {
-		all = append(all, fmt.Sprintf("agreement %d waits for %s", s.id.Seq, m.missing(s)))
+		all = append(all, fmt.Sprintf("agreement %d waits for %s", s.id.Seq, m.missing(Calls)))
 	} else if len(m.proposed) > 0 {
 		all = append(all, fmt.Sprintf("later agreements wait for agreement %d, to which this rank has to contribute", s.id.Seq))
 	}
 	return strings.Join(all, "; ")
 }
 
-func (m *Machine) missing(s *stream) string {
+func (m *Machine) missing(k Stream) string {
 	var names []string
+	s, absent := &m.streams[k], m.absentFrom(k)
 	if !s.joined {
 		names = append(names, "this rank to join")
 	}
 	m.eachChild(func(c int) bool {
-		if s.heard.has(&m.tree, c) || m.ended.has(&m.tree, c) {
+		if s.heard.has(&m.tree, c) || absent.has(&m.tree, c) {
 			return true
 		}
 		if last := min(c+c&-c, m.size) - 1; last > c {
