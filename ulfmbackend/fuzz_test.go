@@ -26,6 +26,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		again, err := Decode(Encode(msg), 5)
 		require.NoError(t, err)
+		msg.encoded, again.encoded = nil, nil // numbers may be longer than they need
 		require.Equal(t, msg, again)
 		m := NewMachine(2, 5, 0) // and a machine takes it, or says why not
 		_ = m.Step(3, msg)
