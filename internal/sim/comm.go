@@ -252,22 +252,27 @@ func (s *side) enter(live transport.Epoch, cause error) {
 	s.endAll(cause, func(*transport.Request) bool { return true })
 }
 
-// Poke sends what the listener has to send.
+// Poke sends what the listener has to send, each message when the network
+// interface is free for it.
 func (s *side) Poke() {
-	if s.poked || s.listener == nil {
+	if !s.poked && s.listener != nil {
+		s.poked = true
+		s.pull()
+	}
+}
+
+func (s *side) pull() {
+	to, payload, ok := s.listener.Next()
+	switch {
+	case s.p.dead:
 		return
+	case !ok:
+		s.poked = false
+		return
+	case !s.knows(to):
+		s.launch(to, 0, s.epoch, payload, true).forListener = true
 	}
-	s.poked = true
-	for !s.p.dead {
-		to, payload, ok := s.listener.Next()
-		if !ok {
-			break
-		}
-		if !s.p.dead && !s.knows(to) {
-			s.launch(to, 0, s.epoch, payload, true).forListener = true
-		}
-	}
-	s.poked = false
+	s.g.w.push(max(s.p.clock(), s.p.link), &event{rank: s.p.rank, f: s.pull})
 }
 
 // Listen has l take what comes and what has come, and tells it of the deaths this
