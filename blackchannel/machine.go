@@ -260,5 +260,5 @@ func (m *Machine) Waiting() string {
 	if m.sent {
 		missing = append(missing, "the verdict")
 	}
-	return fmt.Sprintf("round %d waits for %s", m.round, strings.Join(missing, ", "))
+	return fmt.Sprintf("error round %d waits for %s", m.round, strings.Join(missing, ", "))
 }

@@ -20,7 +20,7 @@ func (c *Comm) Blocked() []string {
 		lines = append(lines, fmt.Sprintf("%s on %s, epoch %s", c.describe(r), c.name, epochText(r.Epoch)))
 	})
 	if waiting := c.channel.Waiting(); waiting != "" {
-		lines = append(lines, fmt.Sprintf("error on %s: %s", c.name, waiting))
+		lines = append(lines, fmt.Sprintf("on %s: %s", c.name, waiting))
 	}
 	for _, d := range c.byName() {
 		lines = append(lines, d.Blocked()...)

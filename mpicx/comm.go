@@ -122,7 +122,7 @@ func (c *Comm) Dup() *future.Future[*Comm] {
 	}
 	seq := c.sequence(epoch)
 	f, p := keptBy[*Comm](c)
-	made := c.agreed("Dup", epoch, p)
+	made := c.agreed(errchan.Dup, epoch, p)
 	c.derive(transport.Name{Epoch: epoch, Seq: uint64(seq)}, nil, c.worldRanks, fmt.Sprintf("%s.dup%d", c.name, seq), made)
 	return f
 }
@@ -144,7 +144,7 @@ func (c *Comm) Split(color, key int) *future.Future[*Comm] {
 	seq := c.sequence(epoch)
 	all := make([]int, 2*c.Size())
 	f, p := keptBy[*Comm](c)
-	made := c.agreed("Split", epoch, p)
+	made := c.agreed(errchan.Split, epoch, p)
 	gather := &collective.Allgather{Gather: collective.Gather{Send: bytesOf([]int{color, key}), Recv: bytesOf(all)}}
 	x := &collective.Exchange{Name: "Split"}
 	x.Start(c.t, epoch, transport.AnyTag-seq, gather, ender(func(err error) {

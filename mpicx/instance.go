@@ -7,7 +7,7 @@ import (
 
 // An Instance is this process's part in a job, for programs whose main function
 // belongs to somebody else, so that Run can't call theirs (paper section III-A,
-// Instance). Without -tags mpi a process that does not Run is a job of one rank.
+// Instance). A process that does not Run is a job of one rank.
 type Instance struct{ world *Comm }
 
 var instance struct {

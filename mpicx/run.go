@@ -70,12 +70,13 @@ func newOptions(opts []Option) *options {
 // Run starts a job and calls fn on each of its ranks with the communicator of
 // all. It returns when all have returned: nil, or the errors of those that
 // failed. A rank that leaves fn by an error, a panic or runtime.Goexit is not
-// there for its peers any more: the world is corrupted for them, as by Guard. A
-// panic comes back as a *PanicError, a Goexit as ErrGoexit. With -tags ulfm such a
-// rank is dead for its peers, and so is one that has returned while others need it.
+// there for its peers any more: the world is corrupted for them, as by Guard, or
+// what they use in its place. A panic comes back as a *PanicError, a Goexit as
+// ErrGoexit. With -tags ulfm such a rank is dead for its peers, and so is one that
+// has returned while others need it; under ErrorsReturn that is all they learn.
 //
-// With -tags mpi this process is one rank of mpirun's job; otherwise the ranks
-// are goroutines of it, and Run may be called often, and from several goroutines.
+// The ranks are goroutines of this process. Run may be called often, and from
+// several goroutines.
 func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, opts ...Option) error {
 	o := newOptions(opts)
 	if o.err != nil {
@@ -133,13 +134,24 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 			*err = nil // nobody is told, and it takes part in nothing
 			return
 		}
-		if *err != nil && c.propagates() {
-			c.raiseAndLeave(newFailure(describe(*err), 0), true, true, *err)
+		if *err != nil {
+			c.unwindAll(newFailure(describe(*err), 0), *err)
 		}
 		c.proc.attend()
 		c.proc.end()
 	}()
 	*err = fn(ctx, c)
+}
+
+// unwindAll corrupts c because this rank's program is gone, or, where c is of no
+// use already, what is derived from it.
+func (c *Comm) unwindAll(f Failure, err error) {
+	if c.propagates() && c.raiseAndLeave(f, true, true, err) != nil {
+		return
+	}
+	for _, d := range c.derived() {
+		d.unwindAll(f, err)
+	}
 }
 
 // describe is err for the peers: they do not need the stack of a panic.

@@ -83,9 +83,14 @@ func (c *Comm) Revoked() bool {
 // the same *ProcFailedError, whose Flag is what was agreed; but not if all living
 // ranks had acknowledged the death. Under ErrorsPropagate, on a communicator that
 // was not broken, it is a *CommCorruptedError.
+//
+// If an error of the communicator comes while Agree is pending, it ends with that,
+// a *PropagatedError or *CommCorruptedError, and nothing is agreed: all ranks get
+// the error, and call Agree again if they still want to. All ranks make their calls
+// of Agree and Shrink on a communicator in the same order; otherwise all get an
+// *MPIError that says so.
 func (c *Comm) Agree(flag int) *future.Future[int] {
-	proposal := errchan.Proposal{Flag: flag, Acked: c.acknowledged()}
-	return repair(c, "Agree", proposal, agreedOn)
+	return repair(c, errchan.Proposal{Call: errchan.Agree, Flag: flag, Acked: c.acknowledged()}, agreedOn)
 }
 
 func agreedOn(r *repairing[int], d *errchan.Decision) {
@@ -103,9 +108,13 @@ func agreedOn(r *repairing[int], d *errchan.Decision) {
 // Shrink makes a communicator of the living ranks, in their order
 // (MPI_Comm_shrink). It is collective among them and works on a communicator that
 // is revoked or corrupted. Every death that a member had been told of is excluded.
-// Somebody may have died since: the first use of the new communicator tells.
+// Somebody may have died since: the first use of the new communicator tells. An
+// error that comes while Shrink is pending ends it as it does Agree. A rank that has
+// left Guard by a panic or runtime.Goexit, or has returned from Run, is no member
+// either if it does not call Shrink; Allgather on the new communicator what each
+// was in the old one to learn who is.
 func (c *Comm) Shrink() *future.Future[*Comm] {
-	return repair(c, "Shrink", errchan.Proposal{Flag: -1}, func(r *repairing[*Comm], d *errchan.Decision) {
+	return repair(c, errchan.Proposal{Call: errchan.Shrink, Flag: -1}, func(r *repairing[*Comm], d *errchan.Decision) {
 		living := d.Meaning(c.survivors).(*survivors)
 		name := transport.Name{Epoch: r.id.Epoch, Seq: r.id.Seq, Color: -2, Without: living.without} // Splits have other colors
 		c.derive(name, living.members, living.worldRanks, fmt.Sprintf("%s.shrink%d", c.name, r.id.Seq), func(d *Comm, err error) {
@@ -138,14 +147,14 @@ func (c *Comm) survivors(d *errchan.Decision) any {
 
 // repair starts an operation that works on broken communicators too: an agreement,
 // of which then ends the future.
-func repair[T any](c *Comm, op string, proposal errchan.Proposal, then func(*repairing[T], *errchan.Decision)) *future.Future[T] {
+func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], *errchan.Decision)) *future.Future[T] {
 	if c.mitigator == nil {
-		return failed[T](c, unsupported(op))
+		return failed[T](c, unsupported(proposal.Call.String()))
 	}
 	c.proc.exitIfDead()
 	f, p := future.New[T]()
 	p.Keep(repairKeeper{(*keeper)(c)})
-	r := &repairing[T]{comm: c, op: op, proposal: proposal, promise: p, then: then}
+	r := &repairing[T]{comm: c, proposal: proposal, promise: p, then: then}
 	// A rank that has unwound and goes on without having waited for the verdict (C1)
 	// begins after that: it would end what begins now.
 	if !c.isUnwinding() || !c.afterCorruption(r.start) {
@@ -157,7 +166,6 @@ func repair[T any](c *Comm, op string, proposal errchan.Proposal, then func(*rep
 // repairing is what a repair needs until it is done.
 type repairing[T any] struct {
 	comm     *Comm
-	op       string
 	proposal errchan.Proposal
 	id       errchan.Agreement
 	promise  *future.Promise[T]
@@ -171,16 +179,20 @@ func (r *repairing[T]) start() {
 		r.fail(err)
 		return
 	}
-	r.id = c.reserve(r.op, epoch)
+	r.id = c.mitigator.Reserve(epoch)
 	c.mitigator.Propose(r.id, r.proposal, r.decided)
 }
 
 func (r *repairing[T]) decided(d *errchan.Decision, err error) {
 	if err != nil {
-		r.fail(r.comm.failure(r.op, err))
+		r.fail(r.comm.failure(r.proposal.Call.String(), err))
 		return
 	}
 	r.comm.learn(d.Dead)
+	if err := mismatch(r.proposal.Call, d); err != nil {
+		r.fail(err)
+		return
+	}
 	r.then(r, d)
 }
 
@@ -222,16 +234,13 @@ func (c *Comm) goOn() {
 	}
 }
 
-// reserve takes this rank's place in an agreement. A transport is told what for,
-// if it asks: tests have ranks die there.
-func (c *Comm) reserve(op string, e transport.Epoch) errchan.Agreement {
-	id := c.mitigator.Reserve(e)
-	if t, ok := c.t.(interface {
-		Begins(op string, id errchan.Agreement)
-	}); ok {
-		t.Begins(op, id)
+// mismatch returns the error of an operation that other ranks, in its place, have
+// not called.
+func mismatch(call errchan.Calls, d *errchan.Decision) error {
+	if d.Calls == call {
+		return nil
 	}
-	return id
+	return mpiErrorf(call.String(), ClassOther, "the ranks call %v in the same place, expected all to call one", d.Calls)
 }
 
 // isBroken says whether err is for good, and no obstacle to repair.
@@ -275,13 +284,14 @@ func unlessBroken(err error) error {
 // agreed returns what completes p with a new communicator, or with why there is
 // none. With the ULFM backend all ranks agree on that first: either each of them
 // has it, or each has an error.
-func (c *Comm) agreed(op string, epoch transport.Epoch, p *future.Promise[*Comm]) func(*Comm, error) {
+func (c *Comm) agreed(call errchan.Calls, epoch transport.Epoch, p *future.Promise[*Comm]) func(*Comm, error) {
+	op := call.String()
 	if c.mitigator == nil {
 		return func(d *Comm, err error) { p.Complete(d, mpiError(op, err)) }
 	}
-	id := c.reserve(op, epoch)
+	id := c.mitigator.Reserve(epoch)
 	return func(made *Comm, err error) {
-		proposal := errchan.Proposal{Flag: -1}
+		proposal := errchan.Proposal{Call: call, Flag: -1}
 		if err != nil {
 			err = c.failure(op, err)
 			proposal.Flag = 0
@@ -294,6 +304,8 @@ func (c *Comm) agreed(op string, epoch transport.Epoch, p *future.Promise[*Comm]
 			case len(d.Dead) > 0:
 				c.learn(d.Dead)
 				err = c.met(&ProcFailedError{Ranks: slices.Clone(d.Dead)})
+			case d.Calls != call:
+				err = mismatch(call, d)
 			case d.Flag == 0:
 				err = mpiErrorf(op, ClassOther, "another rank could not make its side of the communicator")
 			}

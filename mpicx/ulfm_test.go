@@ -403,6 +403,47 @@ func TestH5Agree(t *testing.T) {
 	}
 }
 
+// Ranks that call different operations in one place are all told.
+func TestAgreeMeetsShrink(t *testing.T) {
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		var err error
+		if world.Rank() == 1 {
+			err = world.Shrink().Wait(ctx)
+		} else {
+			err = world.Agree(1).Wait(ctx)
+		}
+		if m, ok := errors.AsType[*mpicx.MPIError](err); !ok || !strings.Contains(m.Text, "Agree and Shrink") {
+			return fmt.Errorf("got %w", err)
+		}
+		return world.Agree(1).Wait(ctx) // and go on
+	})
+}
+
+// A rank that leaves Run by an error corrupts what its peers use in the place of a
+// world that is of no use any more.
+func TestRunCorruptsWhatIsUsed(t *testing.T) {
+	bug := errors.New("a bug")
+	err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 0 {
+			return errors.New("the first")
+		}
+		if err := world.Barrier().Wait(ctx); !corrupted(err) {
+			return fmt.Errorf("got %w", err)
+		}
+		small := world.Shrink().MustGet(ctx)
+		if small.Rank() == 1 {
+			return bug
+		}
+		err := small.Barrier().Wait(ctx)
+		if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); !ok || len(c.Failures) != 1 || c.Failures[0].Message != bug.Error() {
+			return fmt.Errorf("got %w", err)
+		}
+		return nil
+	}, mpicx.WithRanks(4))
+	require.ErrorIs(t, err, bug)
+	require.NotContains(t, err.Error(), "got")
+}
+
 // meet lets no living rank go on before all have come, by messages between each
 // two.
 func meet(ctx context.Context, c *mpicx.Comm, dead int) error {

@@ -112,7 +112,7 @@ func (ch *Channel) Propose(id errchan.Agreement, p errchan.Proposal, done func(*
 			return
 		}
 		ch.proposed = append(ch.proposed, proposed{id, done})
-		m.Propose(id, Value{Flag: p.Flag, Acked: p.Acked})
+		m.Propose(id, Value{Calls: p.Call, Flag: p.Flag, Acked: p.Acked})
 	})
 	if over != nil {
 		done(nil, over)

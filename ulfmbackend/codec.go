@@ -12,7 +12,7 @@ import (
 //
 //	notice:      round, corrupt, origin
 //	revoke:      origin
-//	up, decided: stream, epoch, number, flag, dead ranks, whether all are
+//	up, decided: stream, epoch, number, calls, flag, dead ranks, whether all are
 //	             acknowledged, those that are, reports
 func Encode(msg *Message) []byte {
 	b := make([]byte, 1, 32)
@@ -28,6 +28,7 @@ func Encode(msg *Message) []byte {
 		b = binary.AppendUvarint(b, uint64(msg.ID.Epoch))
 		b = binary.AppendUvarint(b, msg.ID.Seq)
 		v := msg.Value
+		b = append(b, byte(v.Calls))
 		b = binary.AppendVarint(b, int64(v.Flag))
 		b = errchan.AppendRanks(b, v.Dead)
 		b = errchan.AppendTruth(b, v.AckAll)
@@ -52,7 +53,7 @@ func Decode(b []byte, size int) (*Message, error) {
 		k := Stream(d.Below(int(Calls)+1, "stream"))
 		id := errchan.Agreement{Epoch: transport.Epoch(d.Uvarint()), Seq: d.Uvarint()}
 		msg = newMessage(kind, k, id, Value{
-			Flag: int(d.Varint()), Dead: d.Ranks(size),
+			Calls: errchan.Calls(d.Byte()), Flag: int(d.Varint()), Dead: d.Ranks(size),
 			AckAll: d.Truth(), Acked: d.Ranks(size), Reports: d.Reports(size),
 		})
 	case Ended:

@@ -11,7 +11,7 @@ import (
 // FuzzDecode: whatever bytes come, Decode returns a message that Encode writes
 // back, or an error.
 func FuzzDecode(f *testing.F) {
-	v := Value{Flag: -8, Dead: []int{0, 3}, Acked: []int{3}, Reports: []errchan.Report{{Rank: 1, Data: []byte("a")}, {Rank: 1, Corrupt: true}}}
+	v := Value{Calls: errchan.Shrink, Flag: -8, Dead: []int{0, 3}, Acked: []int{3}, Reports: []errchan.Report{{Rank: 1, Data: []byte("a")}, {Rank: 1, Corrupt: true}}}
 	id := errchan.Agreement{Epoch: 258, Seq: 300}
 	for _, msg := range []*Message{
 		{Kind: Notice, ID: errchan.Agreement{Seq: 7}, Corrupt: true}, {Kind: Revoke}, {Kind: Ended},

@@ -420,12 +420,12 @@ func (m *Machine) send(to int, msg *Message) { m.out.push(Output{To: to, Message
 func (m *Machine) Waiting() string {
 	var all []string
 	if s := &m.streams[Errors]; m.notices.open {
-		all = append(all, fmt.Sprintf("round %d waits for %s", s.id.Seq, m.missing(Errors)))
+		all = append(all, fmt.Sprintf("error round %d waits for %s", s.id.Seq, m.missing(Errors)))
 	}
 	if s := &m.streams[Calls]; s.joined {
-		all = append(all, fmt.Sprintf("agreement %d waits for %s", s.id.Seq, m.missing(Calls)))
+		all = append(all, fmt.Sprintf("%v waits for %s", s.value.Calls, m.missing(Calls)))
 	} else if len(m.proposed) > 0 {
-		all = append(all, fmt.Sprintf("later agreements wait for agreement %d, to which this rank has to contribute", s.id.Seq))
+		all = append(all, fmt.Sprintf("later agreements wait for this rank to begin agreement %d", s.id.Seq))
 	}
 	return strings.Join(all, "; ")
 }

@@ -9,6 +9,7 @@ import (
 // A Value is what an agreement combines. Combining is associative, commutative
 // and idempotent, so that a contribution may come along two ways.
 type Value struct {
+	Calls   errchan.Calls    // OR
 	Flag    int              // AND
 	Dead    []int            // union; ascending
 	AckAll  bool             // Acked are all ranks
@@ -21,7 +22,7 @@ var neutral = Value{Flag: -1, AckAll: true}
 
 // combine returns a and b combined. It changes neither, and may share their parts.
 func combine(a, b Value) Value {
-	v := Value{Flag: a.Flag & b.Flag, Dead: union(a.Dead, b.Dead), Reports: merge(a.Reports, b.Reports)}
+	v := Value{Calls: a.Calls | b.Calls, Flag: a.Flag & b.Flag, Dead: union(a.Dead, b.Dead), Reports: merge(a.Reports, b.Reports)}
 	switch {
 	case a.AckAll:
 		v.AckAll, v.Acked = b.AckAll, b.Acked
@@ -81,7 +82,7 @@ func (v *Value) verdict(round uint64) *errchan.Verdict {
 
 // decision is what a decision on a proposal says to the client.
 func (v *Value) decision() errchan.Decision {
-	d := errchan.Decision{Flag: v.Flag, Dead: v.Dead}
+	d := errchan.Decision{Calls: v.Calls, Flag: v.Flag, Dead: v.Dead}
 	for _, r := range v.Dead {
 		if !v.AckAll && !contains(v.Acked, r) {
 			d.Unacked = append(d.Unacked, r)

@@ -3,6 +3,7 @@ package errchan
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
@@ -51,8 +52,30 @@ type Agreement struct {
 	Seq   uint64 // in the epoch, from 0
 }
 
+// Calls are the operations that an agreement is part of: one, unless ranks call
+// different ones in the same place.
+type Calls uint8
+
+const (
+	Agree Calls = 1 << iota
+	Shrink
+	Dup
+	Split
+)
+
+func (c Calls) String() string {
+	var names []string
+	for i, name := range []string{"Agree", "Shrink", "Dup", "Split"} {
+		if c>>i&1 != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " and ")
+}
+
 // A Proposal is what a rank brings to an agreement.
 type Proposal struct {
+	Call  Calls
 	Flag  int
 	Acked []int // the dead that its program has acknowledged, ascending
 }
@@ -60,8 +83,9 @@ type Proposal struct {
 // A Decision is what all survivors get from an agreement. Like verdicts, they may
 // share one.
 type Decision struct {
-	Flag int   // bitwise AND of those contributed
-	Dead []int // that a contributor knew of, ascending
+	Calls Calls
+	Flag  int   // bitwise AND of those contributed
+	Dead  []int // that a contributor knew of, ascending
 	// Unacked are those of the dead that not all contributors had acknowledged.
 	Unacked []int
 
@@ -69,7 +93,7 @@ type Decision struct {
 }
 
 func (d Decision) String() string {
-	return fmt.Sprintf("flag %d, dead %v, not acknowledged %v", d.Flag, d.Dead, d.Unacked)
+	return fmt.Sprintf("%v, flag %d, dead %v, not acknowledged %v", d.Calls, d.Flag, d.Dead, d.Unacked)
 }
 
 // Shared returns d for ranks to share.

@@ -213,22 +213,21 @@ func TestUnwrapped(t *testing.T) {
 
 // Messages count by what they are for, those of agreements by who began them.
 func TestMessages(t *testing.T) {
-	id := func(seq uint64) errchan.Agreement { return errchan.Agreement{Seq: seq} }
-	up := func(s ulfmbackend.Stream, seq uint64) *ulfmbackend.Message {
-		return &ulfmbackend.Message{Kind: ulfmbackend.Up, Stream: s, ID: id(seq), Value: &ulfmbackend.Value{}}
+	up := func(s ulfmbackend.Stream, calls errchan.Calls) *ulfmbackend.Message {
+		return &ulfmbackend.Message{Kind: ulfmbackend.Up, Stream: s, Value: &ulfmbackend.Value{Calls: calls}}
 	}
 	messages := []struct {
 		name string
 		msg  *ulfmbackend.Message
 	}{
 		{"revoke", &ulfmbackend.Message{Kind: ulfmbackend.Notice}},
-		{"agree", up(ulfmbackend.Calls, 0)},
-		{"resolve", up(ulfmbackend.Errors, 1)},
-		{"shrink", up(ulfmbackend.Calls, 1)},
-		{"", up(ulfmbackend.Calls, 3)},
+		{"agree", up(ulfmbackend.Calls, errchan.Agree)},
+		{"resolve", up(ulfmbackend.Errors, 0)},
+		{"shrink", up(ulfmbackend.Calls, errchan.Shrink)},
+		{"", up(ulfmbackend.Calls, 0)},
 		{"revoke", &ulfmbackend.Message{Kind: ulfmbackend.Revoke}},
-		{"split", up(ulfmbackend.Calls, 2)},
-		{"agree", &ulfmbackend.Message{Kind: ulfmbackend.Decided, Stream: ulfmbackend.Calls, Value: &ulfmbackend.Value{}}},
+		{"split", up(ulfmbackend.Calls, errchan.Split)},
+		{"agree", &ulfmbackend.Message{Kind: ulfmbackend.Decided, Stream: ulfmbackend.Calls, Value: &ulfmbackend.Value{Calls: errchan.Agree}}},
 		{"end", &ulfmbackend.Message{Kind: ulfmbackend.Ended}},
 	}
 	seen := map[string]int{}
@@ -237,12 +236,7 @@ func TestMessages(t *testing.T) {
 			continue
 		}
 		seen[m.name]++
-		plan, side, _, dup := wrapped(t, fmt.Sprintf("kill 0 in %s message %d", m.name, seen[m.name]))
-		for seq, op := range []string{"Agree", "Shrink", "Split"} {
-			side.(interface {
-				Begins(string, errchan.Agreement)
-			}).Begins(op, id(uint64(seq)))
-		}
+		plan, _, _, dup := wrapped(t, fmt.Sprintf("kill 0 in %s message %d", m.name, seen[m.name]))
 		sent, box := 0, listen(dup[0])
 		for _, m := range messages {
 			tell(dup[0], box, m.msg)

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/internal/collective"
-	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/ulfmbackend"
 )
@@ -28,7 +27,7 @@ func (p *Plan) Wrap(world transport.Comm) transport.Comm {
 	if len(v.moments) == 0 || !world.Features().Deaths {
 		return world
 	}
-	return &comm{Comm: world, victim: v}
+	return &comm{world, v}
 }
 
 // victim is a rank that is to die: what its communicators share.
@@ -54,22 +53,10 @@ type call struct {
 // comm is the victim's side of a communicator.
 type comm struct {
 	transport.Comm
-	victim     *victim
-	of         *comm                        // it is the error channel's, of this; nil: the program's
-	agreements map[errchan.Agreement]string // what for; victim.mu guards them
+	victim *victim
 }
 
 var _ transport.Comm = (*comm)(nil)
-
-// Begins is told by package mpicx what an agreement of the communicator is for.
-func (c *comm) Begins(op string, id errchan.Agreement) {
-	c.victim.mu.Lock()
-	defer c.victim.mu.Unlock()
-	if c.agreements == nil {
-		c.agreements = make(map[errchan.Agreement]string)
-	}
-	c.agreements[id] = strings.ToLower(op)
-}
 
 // TrySend leaves it to Isend, whose request says what the message is for.
 func (c *comm) TrySend(int, int, transport.Epoch, []byte) bool { return false }
@@ -105,15 +92,11 @@ func (c *comm) Probe(r *transport.Request) {
 	c.Comm.Probe(r)
 }
 
-// Sub wraps what it makes. What is named -1 serves the error channel.
+// Sub wraps what it makes.
 func (c *comm) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
 	c.Comm.Sub(name, members, func(made transport.Comm, err error) {
 		if err == nil {
-			d := &comm{Comm: made, victim: c.victim}
-			if name.Color == -1 {
-				d.of = c
-			}
-			made = d
+			made = &comm{made, c.victim}
 		}
 		done(made, err)
 		c.victim.began.Store(true)
@@ -166,7 +149,7 @@ func (c *comm) message(payload []byte) []moment {
 	case msg.Stream == ulfmbackend.Errors:
 		name = "resolve"
 	default:
-		name = c.of.agreements[msg.ID]
+		name = strings.ToLower(msg.Value.Calls.String())
 	}
 	return []moment{{kind: message, name: name, n: c.victim.count(message, name)}}
 }

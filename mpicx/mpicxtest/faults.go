@@ -27,7 +27,9 @@ import (
 //	kill 2 random seed 7 of 500       at one of its first 500 operations
 //	kill any 2 random seed 7 of 500   so for two ranks, drawn with the same seed
 //
-// To try every moment there is, count up until nobody dies:
+// Operations and messages count over all of a rank's communicators and its whole
+// run; calls of a collective likewise, by its name. A moment that never comes kills
+// nobody: look at the ranks that are returned. To try every moment there is, count up until nobody dies:
 //
 //	for k := 1; len(mpicxtest.RunFaults(t, 4, fmt.Sprintf("kill 3 at operation %d", k), program)) > 0; k++ {
 //	}

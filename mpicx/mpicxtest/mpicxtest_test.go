@@ -68,7 +68,7 @@ var failing = map[string]struct {
 			mpicxtest.Die(world)
 		}
 		return world.SignalError(context.Background(), 1)
-	}, []string{"error on world: round 0 waits for rank 1"}, []string{"panic"}},
+	}, []string{"on world: error round 0 waits for rank 1"}, []string{"panic"}},
 	"something else": {2, func(ctx context.Context, world *mpicx.Comm) error {
 		<-ctx.Done()
 		return ctx.Err()
