@@ -119,3 +119,19 @@ func TestDisturbRaces(t *testing.T) {
 		}
 	}
 }
+
+// Trouble that is over when all are done is not reported.
+func TestWaitAllForgetsTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, p := future.New[int]()
+		g, q := future.New[int]()
+		p.Disturb(errTrouble)
+		ended := make(chan error, 1)
+		go func() { ended <- future.WaitAll(t.Context(), f, g) }()
+		synctest.Wait()
+		p.Disturb(nil)
+		p.Complete(1, nil)
+		q.Complete(1, nil)
+		require.NoError(t, <-ended)
+	})
+}

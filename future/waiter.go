@@ -44,10 +44,17 @@ func WaitAll(ctx context.Context, fs ...Waiter) error {
 			first = err
 		}
 	}
-	if first == nil {
-		return goesOn
+	if first != nil || goesOn == nil {
+		return first
 	}
-	return first
+	for _, f := range fs { // what was in trouble may have ended since
+		if done, err := f.Test(); !done {
+			return goesOn
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func isCommon(err error) bool {

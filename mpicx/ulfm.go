@@ -58,14 +58,17 @@ func (l *listener) Revoked(by int) {
 	t.mu.Lock()
 	again := t.revoked || t.closed
 	t.revoked = true
+	if !again {
+		t.moving++ // nobody reports it before what was pending has ended (F4)
+	}
 	c.update()
 	t.mu.Unlock()
-	c.proc.change()
 	if again {
 		return
 	}
 	c.log(levelOf(true), "revoked", 0, "from", by)
 	c.t.Revoke(ErrRevoked)
+	c.moved()
 	c.interruptOwn(true)
 }
 

@@ -25,8 +25,8 @@ type Channel interface {
 	Close() error
 }
 
-// A Client is told what comes out of a Channel, one call at a time, on any
-// goroutine. It must not block.
+// A Client is told what comes out of a Channel, one call at a time but for that of
+// its own process's death, on any goroutine. It must not block.
 type Client interface {
 	// Noticed: a round is open, and rank by is who this one learned it from
 	// (itself, if it raised the report). Corrupt: its verdict will be final.

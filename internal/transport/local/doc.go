@@ -3,7 +3,6 @@
 // whichever of the two comes second; only small messages that nobody waits for
 // yet are kept in a buffer in between.
 //
-// It must never know more than package transport does, block on anything but a
-// mutex held for a moment, or start a goroutine: so testing/synctest sees what
-// is blocked above it.
+// It must never know more than package transport does, nor block on anything but a
+// mutex held for a moment: so testing/synctest sees what is blocked above it.
 package local

@@ -229,8 +229,7 @@ func (c *Comm) Irecv(r *transport.Request) {
 	r.Kind, r.Where, r.Err = transport.Receiving, nil, nil
 	p := c.own
 	p.mu.Lock()
-	if r.Epoch != p.liveNow() {
-		r.Err = p.cause
+	if r.Err = p.barred(r); r.Err != nil {
 		p.mu.Unlock()
 		r.Done.Completed(r)
 		return
@@ -262,8 +261,8 @@ func (c *Comm) Probe(r *transport.Request) {
 	r.Kind, r.Where, r.Err = transport.Probing, nil, nil
 	p := c.own
 	p.mu.Lock()
-	if r.Epoch != p.liveNow() {
-		r.Err = p.cause
+	if r.Err = p.barred(r); r.Err != nil {
+		// it ends
 	} else if m := p.find(r); m != nil {
 		r.Status = m.status
 	} else {

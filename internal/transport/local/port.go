@@ -82,6 +82,18 @@ func (p *port) causeNow() error {
 	return p.cause
 }
 
+// barred returns the error of a receive or probe that this rank must not begin. The
+// caller holds mu.
+func (p *port) barred(r *transport.Request) error {
+	switch {
+	case r.Epoch != p.liveNow():
+		return p.cause
+	case p.g.deaths.Load() && p.process.dead.Load():
+		return transport.ErrDied
+	}
+	return nil
+}
+
 func matches(r *transport.Request, s transport.Status) bool {
 	return (r.Peer == s.Source || r.Peer == transport.AnySource) &&
 		(r.Tag == s.Tag || r.Tag == transport.AnyTag && s.Tag >= 0)

@@ -165,25 +165,32 @@ func (g *group) mourn(p *process) {
 // own, those that name it, and those of operations of all members.
 func (g *group) bury(p *process) {
 	victim := g.rank(p)
-	lost := &transport.DeadError{Rank: victim}
-	for i := range g.ports {
-		port, err := &g.ports[i], error(lost)
+	lost := error(&transport.DeadError{Rank: victim})
+	why := func(i int) error {
 		if i == victim {
-			err = transport.ErrDied
+			return transport.ErrDied
 		}
+		return lost
+	}
+	for i := range g.ports {
+		port := &g.ports[i]
 		port.mu.Lock()
 		ended := port.unpostIf(func(r *transport.Request) bool {
 			return i == victim || r.Peer == victim || r.Tag < transport.AnyTag
 		})
 		port.mu.Unlock()
-		for _, m := range port.unlistIf(func(m *message) bool {
+		end(ended, why(i))
+	}
+	// Only now: each port's mu has been held since the death was known, so that
+	// whatever involved let through is listed.
+	for i := range g.ports {
+		for _, m := range g.ports[i].unlistIf(func(m *message) bool {
 			return i == victim || m.dest == victim || m.status.Tag < transport.AnyTag
 		}) {
 			if r := g.ports[m.dest].withdraw(m); r != nil {
-				end(r, err)
+				end(r, why(i))
 			}
 		}
-		end(ended, err)
 	}
 	g.mu.Lock()
 	for name, s := range g.subs {

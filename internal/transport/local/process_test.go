@@ -1,0 +1,54 @@
+package local
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+type ended chan *transport.Request
+
+func (e ended) Completed(r *transport.Request) { e <- r }
+
+// A send that races with its receiver's death ends.
+func TestSendMeetsDeath(t *testing.T) {
+	rounds := 20_000
+	if testing.Short() {
+		rounds = 1000
+	}
+	const n = 8
+	for range rounds {
+		sides := NewMortal(n)
+		done := make(ended, 1)
+		var start, over sync.WaitGroup
+		start.Add(1)
+		over.Go(func() {
+			start.Wait()
+			sides[n-1].Die()
+		})
+		over.Go(func() {
+			start.Wait()
+			sides[0].Isend(&transport.Request{Peer: n - 1, Mode: transport.Synchronous, Buf: []byte{1}, Done: done})
+		})
+		start.Done()
+		over.Wait()
+		require.Len(t, done, 1)
+		require.Equal(t, &transport.DeadError{Rank: n - 1}, (<-done).Err)
+	}
+}
+
+// Nothing reaches a process that has died, not even what was there before.
+func TestTheDeadReceiveNothing(t *testing.T) {
+	sides := NewMortal(2)
+	require.True(t, sides[0].TrySend(1, 1, 0, []byte{9}))
+	sides[1].Die()
+	done := make(ended, 2)
+	sides[1].Irecv(&transport.Request{Peer: 0, Tag: 1, Buf: make([]byte, 1), Done: done})
+	sides[1].Probe(&transport.Request{Peer: 0, Tag: 1, Done: done})
+	for range 2 {
+		require.Equal(t, transport.ErrDied, (<-done).Err)
+	}
+}
