@@ -65,7 +65,8 @@ func (c *Comm) update() {
 }
 
 // peek returns c's own oldest error to report, and takes it off the list if
-// told to.
+// told to. That c is revoked is nothing to take: what was pending has ended with it,
+// and what was done keeps its result.
 func (c *Comm) peek(take bool) error {
 	t := &c.trouble
 	t.mu.Lock()
@@ -81,7 +82,7 @@ func (c *Comm) peek(take bool) error {
 		return err
 	case t.corrupted != nil:
 		return t.corrupted
-	case t.revoked:
+	case t.revoked && !take:
 		return ErrRevoked
 	case t.closed:
 		return mpiErrorf("use", ClassComm, "%s is closed", c.name)

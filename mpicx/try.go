@@ -37,8 +37,11 @@ func (e *codeError) ErrorCode() int { return e.code }
 
 func (c *Comm) signal(ctx context.Context, err error) error {
 	r := c.raise(newFailure(err, 2), false, traced(err))
-	if err := c.verdict(ctx); err != nil || r == nil {
+	if err := c.verdict(ctx); err != nil {
 		return err
+	}
+	if r == nil { // there is nobody to tell
+		return c.unreported()
 	}
 	c.trouble.mu.Lock() // another goroutine of this rank has reported it
 	defer c.trouble.mu.Unlock()

@@ -46,9 +46,13 @@ func (c *Comm) Revoke(context.Context) error {
 		c.raise(newFailure(err, 1), true, err)
 		return nil
 	}
+	c.revoke()
+	return nil
+}
+
+func (c *Comm) revoke() {
 	(*listener)(c).Revoked(c.rank)
 	c.mitigator.Revoke()
-	return nil
 }
 
 // Revoked ends what is pending.
@@ -68,6 +72,7 @@ func (l *listener) Revoked(by int) {
 	}
 	c.log(levelOf(true), "revoked", 0, "from", by)
 	c.t.Revoke(ErrRevoked)
+	c.mitigator.Abandon(ErrRevoked)
 	c.moved()
 	c.interruptOwn(true)
 }
@@ -182,7 +187,7 @@ func (r *repairing[T]) start() {
 		r.fail(err)
 		return
 	}
-	r.id = c.mitigator.Reserve(epoch)
+	r.id = c.mitigator.Reserve(epoch, r.proposal.Call)
 	c.mitigator.Propose(r.id, r.proposal, r.decided)
 }
 
@@ -292,7 +297,7 @@ func (c *Comm) agreed(call errchan.Calls, epoch transport.Epoch, p *future.Promi
 	if c.mitigator == nil {
 		return func(d *Comm, err error) { p.Complete(d, mpiError(op, err)) }
 	}
-	id := c.mitigator.Reserve(epoch)
+	id := c.mitigator.Reserve(epoch, call)
 	return func(made *Comm, err error) {
 		proposal := errchan.Proposal{Call: call, Flag: -1}
 		if err != nil {
@@ -313,6 +318,9 @@ func (c *Comm) agreed(call errchan.Calls, epoch transport.Epoch, p *future.Promi
 				err = mpiErrorf(op, ClassOther, "another rank could not make its side of the communicator")
 			}
 			if err != nil && made != nil {
+				if over == ErrRevoked { // others may have it, and wait for this rank there
+					made.revoke()
+				}
 				made.close()
 				made = nil
 			}

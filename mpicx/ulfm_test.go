@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -406,7 +408,7 @@ func TestH5Agree(t *testing.T) {
 
 // Ranks that call different operations in one place are all told.
 func TestAgreeMeetsShrink(t *testing.T) {
-	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+	mortal(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		var err error
 		if world.Rank() == 1 {
 			err = world.Shrink().Wait(ctx)
@@ -420,9 +422,70 @@ func TestAgreeMeetsShrink(t *testing.T) {
 	})
 }
 
+// Ranks that differ in what they had begun when they heard of a revoke agree all
+// the same.
+func TestRevokeMeetsDup(t *testing.T) {
+	mortal(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		for round := range 100 {
+			comm := world.Dup().MustGet(ctx)
+			comm.SetErrhandler(mpicx.ErrorsReturn)
+			for range (round + world.Rank()) % 3 {
+				runtime.Gosched()
+			}
+			var made *mpicx.Comm
+			var err error
+			if world.Rank() == round%4 {
+				err = comm.Revoke(ctx)
+			} else if made, err = comm.Dup().Get(ctx); err == nil { // so all have begun to, but the one
+				return errors.New("a communicator of three ranks")
+			}
+			if err != nil && !errors.Is(err, mpicx.ErrRevoked) || made != nil {
+				return fmt.Errorf("round %d: %w", round, err)
+			}
+			if flag, err := comm.Agree(^(1 << world.Rank())).Get(ctx); flag != -1<<4 || err != nil {
+				return fmt.Errorf("round %d: agreed on %d, %w", round, flag, err)
+			}
+			if err := comm.Shrink().MustGet(ctx).Close(ctx); err != nil {
+				return fmt.Errorf("round %d: %w", round, err)
+			}
+		}
+		return nil
+	})
+}
+
+// Who has a communicator that others gave up because of a revoke is told at its
+// first use.
+func TestRevokeWhileCreating(t *testing.T) {
+	for seed := range uint64(200) {
+		mortal(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
+			rnd := rand.New(rand.NewPCG(seed, uint64(world.Rank())))
+			made := world.Dup()
+			for range rnd.IntN(20) {
+				runtime.Gosched()
+			}
+			if world.Rank() == int(seed%5) {
+				if err := world.Revoke(ctx); err != nil {
+					return err
+				}
+			}
+			d, err := made.Get(ctx)
+			if err == nil {
+				err = d.Barrier().Wait(ctx)
+			}
+			if err != nil && !errors.Is(err, mpicx.ErrRevoked) {
+				return err
+			}
+			return world.Agree(1).Wait(ctx)
+		})
+	}
+}
+
 // A rank that leaves Run by an error corrupts what its peers use in the place of a
 // world that is of no use any more.
 func TestRunCorruptsWhatIsUsed(t *testing.T) {
+	if mpicx.Backend != "ulfm" {
+		t.Skip("the black channel cannot shrink")
+	}
 	bug := errors.New("a bug")
 	err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 0 {

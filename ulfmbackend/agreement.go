@@ -8,10 +8,22 @@ type Stream byte
 const (
 	// Errors are the rounds that resolve errors.
 	Errors Stream = iota
-	// Calls are what programs ask for: Agree, Shrink, making communicators. Their
-	// numbers begin anew in each epoch.
-	Calls
+	// Repairs are what programs call on any communicator: Agree and Shrink.
+	Repairs
+	// Creations of communicators are given up where one is revoked. So ranks may
+	// differ in how many they have begun when they go on to a repair.
+	Creations
+	streams
 )
+
+// StreamOf returns the stream of what programs ask for. The numbers there begin
+// anew in each epoch.
+func streamOf(id errchan.Agreement) Stream {
+	if id.Creates {
+		return Creations
+	}
+	return Repairs
+}
 
 // stream is one rank's part in a sequence of agreements: in the one under way,
 // and in the one before.
@@ -53,7 +65,7 @@ func (m *Machine) try(k Stream) {
 		return
 	}
 	s.value.Dead = union(s.value.Dead, m.dead)
-	if k == Calls {
+	if k != Errors {
 		s.value.Dead = union(s.value.Dead, m.endedRanks())
 	} else {
 		s.value.Dead = union(s.value.Dead, m.missed)
@@ -85,7 +97,7 @@ func (m *Machine) heardUp(from int, msg *Message) {
 	if msg.Stream == Errors {
 		m.notice(from, false)
 	} else if m.left && !s.joined {
-		m.contribute(Calls, m.absent())
+		m.contribute(msg.Stream, m.absent())
 		return
 	}
 	m.try(msg.Stream)
@@ -100,10 +112,10 @@ func (m *Machine) absentFrom(k Stream) *set {
 	return &m.ended
 }
 
-// catchUp has a rank that has left leave out agreements of Calls. Nobody waits for
+// catchUp has a rank that has left leave out agreements. Nobody waits for
 // it, so it may be far behind when deaths make it a parent.
 func (m *Machine) catchUp(msg *Message) {
-	if s := &m.streams[Calls]; m.left && msg.Stream == Calls && msg.ID.Seq > s.id.Seq {
+	if s := &m.streams[msg.Stream]; m.left && msg.Stream != Errors && msg.ID.Seq > s.id.Seq {
 		s.begin(msg.ID)
 		s.last = nil
 	}
@@ -143,7 +155,9 @@ func (m *Machine) decide(decision *Message) {
 	s := &m.streams[k]
 	s.last = decision
 	waiting := s.heard.more
-	s.begin(errchan.Agreement{Epoch: id.Epoch, Seq: id.Seq + 1})
+	next := id
+	next.Seq++
+	s.begin(next)
 	m.eachChild(func(c int) bool {
 		m.answer(c, k)
 		return true
@@ -158,9 +172,9 @@ func (m *Machine) decide(decision *Message) {
 		return
 	}
 	m.out.push(Output{Agreed: &Agreed{id, decision.Decision}})
-	if next, ok := m.proposed[s.id.Seq]; ok {
-		delete(m.proposed, s.id.Seq)
-		m.contribute(Calls, next)
+	if v, ok := m.proposed[next]; ok {
+		delete(m.proposed, next)
+		m.contribute(k, v)
 	}
 }
 

@@ -18,7 +18,9 @@ type Channel struct {
 	machine  Machine
 	asked    bool // Next will be, until it has nothing
 	dead     bool // this process
-	reserved errchan.Agreement
+	epoch    transport.Epoch
+	reserved [streams]uint64 // in this epoch
+	over     error           // why no communicator is created any more
 	proposed []proposed
 }
 
@@ -35,7 +37,7 @@ var _ errchan.Mitigator = (*Channel)(nil)
 func New(comm transport.Comm, e transport.Epoch, client errchan.Survivor) *Channel {
 	ch := &Channel{comm: comm, client: client, asked: true} // by Listen
 	ch.machine.init(comm.Rank(), comm.Size(), e)
-	ch.reserved.Epoch = e
+	ch.epoch = e
 	return ch
 }
 
@@ -88,15 +90,33 @@ func (ch *Channel) Revoke() { ch.do((*Machine).Revoke) }
 
 // Reserve takes this rank's place in the next agreement of an epoch. If that is
 // over, Propose says so.
-func (ch *Channel) Reserve(e transport.Epoch) errchan.Agreement {
+func (ch *Channel) Reserve(e transport.Epoch, call errchan.Calls) errchan.Agreement {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
-	id := ch.reserved
-	if id.Epoch != e {
-		return errchan.Agreement{Epoch: e}
+	id := errchan.Agreement{Epoch: e, Creates: call&(errchan.Dup|errchan.Split) != 0}
+	if e == ch.epoch {
+		next := &ch.reserved[streamOf(id)]
+		id.Seq = *next
+		*next++
 	}
-	ch.reserved.Seq++
 	return id
+}
+
+// Abandon ends this rank's proposals to create communicators, and those to come.
+func (ch *Channel) Abandon(cause error) {
+	var over []proposed
+	ch.mu.Lock()
+	ch.over = cause
+	ch.proposed = slices.DeleteFunc(ch.proposed, func(p proposed) bool {
+		if p.id.Creates {
+			over = append(over, p)
+		}
+		return p.id.Creates
+	})
+	ch.mu.Unlock()
+	for _, p := range over {
+		p.done(nil, cause)
+	}
 }
 
 // Propose contributes to an agreement.
@@ -107,8 +127,11 @@ func (ch *Channel) Propose(id errchan.Agreement, p errchan.Proposal, done func(*
 		case ch.dead:
 			over = transport.ErrDied
 			return
-		case id.Epoch != ch.reserved.Epoch:
+		case id.Epoch != ch.epoch:
 			over = errchan.ErrOver
+			return
+		case id.Creates && ch.over != nil:
+			over = ch.over
 			return
 		}
 		ch.proposed = append(ch.proposed, proposed{id, done})
@@ -124,8 +147,9 @@ func (ch *Channel) Advance(generation int, cause error) {
 	var over []proposed
 	ch.do(func(m *Machine) {
 		over, ch.proposed = ch.proposed, nil
-		ch.reserved = errchan.Agreement{Epoch: ch.reserved.Epoch.Next(generation)}
-		m.Advance(ch.reserved.Epoch)
+		ch.epoch = ch.epoch.Next(generation)
+		ch.reserved = [streams]uint64{}
+		m.Advance(ch.epoch)
 	})
 	for _, p := range over {
 		p.done(nil, cause)

@@ -50,8 +50,8 @@ func Decode(b []byte, size int) (*Message, error) {
 	case Revoke:
 		msg = &Message{Kind: kind, Origin: d.Below(size, "origin")}
 	case Up, Decided:
-		k := Stream(d.Below(int(Calls)+1, "stream"))
-		id := errchan.Agreement{Epoch: transport.Epoch(d.Uvarint()), Seq: d.Uvarint()}
+		k := Stream(d.Below(int(streams), "stream"))
+		id := errchan.Agreement{Creates: k == Creations, Epoch: transport.Epoch(d.Uvarint()), Seq: d.Uvarint()}
 		msg = newMessage(kind, k, id, Value{
 			Calls: errchan.Calls(d.Byte()), Flag: int(d.Varint()), Dead: d.Ranks(size),
 			AckAll: d.Truth(), Acked: d.Ranks(size), Reports: d.Reports(size),

@@ -199,9 +199,9 @@ func (u *universe) events(visit func(string, func(*universe))) {
 				u.feed(r, func(m *Machine) { m.Lose(sorted(p.died)) })
 			})
 		}
-		if len(p.agreed) < p.calls && !p.left && !u.machines[r].streams[Calls].joined {
+		if len(p.agreed) < p.calls && !p.left && !u.machines[r].streams[Repairs].joined {
 			visit(fmt.Sprintf("%d proposes", r), func(u *universe) {
-				u.feed(r, func(m *Machine) { m.Propose(m.streams[Calls].id, Value{Flag: p.flag}) })
+				u.feed(r, func(m *Machine) { m.Propose(m.streams[Repairs].id, Value{Flag: p.flag}) })
 			})
 		}
 		if p.raises > 0 {

@@ -15,7 +15,7 @@ func FuzzDecode(f *testing.F) {
 	id := errchan.Agreement{Epoch: 258, Seq: 300}
 	for _, msg := range []*Message{
 		{Kind: Notice, ID: errchan.Agreement{Seq: 7}, Corrupt: true}, {Kind: Revoke}, {Kind: Ended},
-		{Kind: Up, Stream: Calls, ID: id, Value: &v}, {Kind: Decided, ID: id, Value: &v}, {Kind: Up, Value: &neutral},
+		{Kind: Up, Stream: Repairs, ID: id, Value: &v}, {Kind: Decided, ID: id, Value: &v}, {Kind: Up, Value: &neutral},
 	} {
 		f.Add(Encode(msg))
 	}

@@ -40,7 +40,7 @@ type Message struct {
 	Origin  int               // of Notice and Revoke: who began
 	Corrupt bool              // of Notice: the verdict will be final
 	Value   *Value            // of Up and Decided
-	// What Value means: of Decided, Errors and Calls.
+	// What Value means: of Decided, Errors and others.
 	Verdict  *errchan.Verdict
 	Decision *errchan.Decision
 
@@ -83,7 +83,7 @@ type Noticed struct {
 	Corrupt bool
 }
 
-// Agreed is how an agreement of Calls ended.
+// Agreed is how an agreement ended that programs asked for.
 type Agreed struct {
 	ID       errchan.Agreement
 	Decision *errchan.Decision
@@ -104,18 +104,18 @@ type Machine struct {
 	notices flood // of the round under way
 	revokes flood
 	out     queue
-	streams [2]stream
+	streams [streams]stream
 
 	early     uint64 // notices.told of the round after, which others have begun
 	earlyBad  bool   // and that will be
-	proposed  map[uint64]Value
-	later     []received // of Calls, from ranks that are an epoch ahead
+	proposed  map[errchan.Agreement]Value
+	later     []received // not of Errors, from ranks that are an epoch ahead
 	ended     set        // children with their subtrees
 	endedSent bool
 
 	mine     []errchan.Report // raised here, in no verdict so far
 	unwound  bool             // the program is gone: it joins every round by itself
-	left     bool             // likewise, and it contributes nothing to Calls
+	left     bool             // likewise, and it proposes nothing
 	leaving  bool             // it counts as dead in the next round
 	missed   []int            // dead because of whom a verdict is to be final, ascending
 	final    bool             // the verdict was a corruption
@@ -137,7 +137,7 @@ func NewMachine(rank, size int, e transport.Epoch) *Machine {
 func (m *Machine) init(rank, size int, e transport.Epoch) {
 	m.tree = newTree(rank, size)
 	m.streams[Errors].begin(errchan.Agreement{})
-	m.streams[Calls].begin(errchan.Agreement{Epoch: e})
+	m.enter(e)
 }
 
 // Next returns what is to be done next, and whether there is something.
@@ -224,26 +224,34 @@ func (m *Machine) revoke(by int, notice *Message) {
 	}
 }
 
-// Propose contributes to an agreement of Calls.
+// enter has agreements other than those on errors begin anew.
+func (m *Machine) enter(e transport.Epoch) {
+	for _, id := range []errchan.Agreement{{Epoch: e}, {Epoch: e, Creates: true}} {
+		s := &m.streams[streamOf(id)]
+		s.begin(id)
+		s.last = nil
+	}
+	m.proposed = nil
+}
+
+// Propose contributes to an agreement.
 func (m *Machine) Propose(id errchan.Agreement, v Value) {
-	switch s := &m.streams[Calls]; {
+	k := streamOf(id)
+	switch s := &m.streams[k]; {
 	case m.left:
 	case id == s.id:
-		m.contribute(Calls, v)
+		m.contribute(k, v)
 	case id.Epoch == s.id.Epoch && id.Seq > s.id.Seq:
 		if m.proposed == nil {
-			m.proposed = make(map[uint64]Value)
+			m.proposed = make(map[errchan.Agreement]Value)
 		}
-		m.proposed[id.Seq] = v
+		m.proposed[id] = v
 	}
 }
 
 // Advance begins an epoch: agreements of the one before are over.
 func (m *Machine) Advance(e transport.Epoch) {
-	s := &m.streams[Calls]
-	s.begin(errchan.Agreement{Epoch: e})
-	s.last = nil
-	m.proposed = nil
+	m.enter(e)
 	later := m.later
 	m.later = nil
 	for _, r := range later {
@@ -266,8 +274,9 @@ func (m *Machine) Died(rank int) {
 
 // retry does what may have become possible.
 func (m *Machine) retry() {
-	m.try(Errors)
-	m.try(Calls)
+	for k := range streams {
+		m.try(k)
+	}
 	m.sendEnded()
 }
 
@@ -284,8 +293,10 @@ func (m *Machine) Leave() {
 	m.left, m.unwound = true, true
 	m.proposed = nil // from now on it counts as dead
 	m.Join()
-	if s := &m.streams[Calls]; !s.joined && s.heard.any() {
-		m.contribute(Calls, m.absent())
+	for _, k := range []Stream{Repairs, Creations} {
+		if s := &m.streams[k]; !s.joined && s.heard.any() {
+			m.contribute(k, m.absent())
+		}
 	}
 	m.retry()
 }
@@ -334,7 +345,7 @@ func (m *Machine) Step(from int, msg *Message) error {
 		// late: the round is over
 	case msg.Kind != Up && msg.Kind != Decided || msg.ID.Seq > m.streams[msg.Stream].id.Seq && msg.Stream == Errors:
 		return fmt.Errorf("unexpected %v %d from rank %d (rank %d of %d, round %d)", msg.Kind, msg.ID.Seq, from, m.rank, m.size, round)
-	case msg.Stream == Calls:
+	case msg.Stream != Errors:
 		m.call(from, msg)
 	case msg.Kind == Up:
 		m.heardUp(from, msg)
@@ -344,9 +355,10 @@ func (m *Machine) Step(from int, msg *Message) error {
 	return nil
 }
 
-// call takes a message of Calls, or keeps it for its epoch.
+// call takes a message of an agreement that programs asked for, or keeps it for its
+// epoch.
 func (m *Machine) call(from int, msg *Message) {
-	switch s := &m.streams[Calls]; {
+	switch s := &m.streams[msg.Stream]; {
 	case msg.ID.Epoch.Stale(s.id.Epoch):
 	case msg.ID.Epoch != s.id.Epoch:
 		m.later = append(m.later, received{from, msg})
@@ -422,10 +434,13 @@ func (m *Machine) Waiting() string {
 	if s := &m.streams[Errors]; m.notices.open {
 		all = append(all, fmt.Sprintf("error round %d waits for %s", s.id.Seq, m.missing(Errors)))
 	}
-	if s := &m.streams[Calls]; s.joined {
-		all = append(all, fmt.Sprintf("%v waits for %s", s.value.Calls, m.missing(Calls)))
-	} else if len(m.proposed) > 0 {
-		all = append(all, fmt.Sprintf("later agreements wait for this rank to begin agreement %d", s.id.Seq))
+	for _, k := range []Stream{Repairs, Creations} {
+		if s := &m.streams[k]; s.joined {
+			all = append(all, fmt.Sprintf("%v waits for %s", s.value.Calls, m.missing(k)))
+		}
+	}
+	if len(m.proposed) > 0 {
+		all = append(all, "a later agreement waits for one that this rank has reserved before")
 	}
 	return strings.Join(all, "; ")
 }

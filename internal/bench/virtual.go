@@ -95,7 +95,7 @@ func (r *virtualRank) allreduce(done func(error)) {
 
 // agree is mpicx's.
 func (r *virtualRank) agree(done func(error)) {
-	r.channel.Propose(r.channel.Reserve(r.comm.Epoch()), errchan.Proposal{Flag: 1}, func(d *errchan.Decision, err error) {
+	r.channel.Propose(r.channel.Reserve(r.comm.Epoch(), errchan.Agree), errchan.Proposal{Flag: 1}, func(d *errchan.Decision, err error) {
 		if err == nil && d.Flag != 1 {
 			err = fmt.Errorf("rank %d: agreed on %d", r.rank, d.Flag)
 		}

@@ -25,9 +25,13 @@ type Mitigator interface {
 	Leave()
 	// Revoke tells all ranks that the communicator is revoked.
 	Revoke()
-	// Reserve takes this rank's place in the next agreement of an epoch. All ranks
-	// reserve in the same order, and propose when they can.
-	Reserve(e transport.Epoch) Agreement
+	// Reserve takes this rank's place in the next agreement of an epoch for a call. All
+	// ranks reserve in the same order, those to create communicators apart, and
+	// propose when they can.
+	Reserve(e transport.Epoch, call Calls) Agreement
+	// Abandon ends this rank's proposals to create communicators, and those to come,
+	// with cause: others may never make theirs.
+	Abandon(cause error)
 	// Propose is this rank's contribution. Done is told how the agreement ended,
 	// on any goroutine, or that Advance came before. It must not block.
 	Propose(Agreement, Proposal, func(*Decision, error))
@@ -48,8 +52,9 @@ type Survivor interface {
 
 // An Agreement is one of the agreements of a communicator.
 type Agreement struct {
-	Epoch transport.Epoch
-	Seq   uint64 // in the epoch, from 0
+	Epoch   transport.Epoch
+	Creates bool   // a communicator: these count apart from the others
+	Seq     uint64 // in the epoch, from 0
 }
 
 // Calls are the operations that an agreement is part of: one, unless ranks call

@@ -221,13 +221,13 @@ func TestMessages(t *testing.T) {
 		msg  *ulfmbackend.Message
 	}{
 		{"revoke", &ulfmbackend.Message{Kind: ulfmbackend.Notice}},
-		{"agree", up(ulfmbackend.Calls, errchan.Agree)},
+		{"agree", up(ulfmbackend.Repairs, errchan.Agree)},
 		{"resolve", up(ulfmbackend.Errors, 0)},
-		{"shrink", up(ulfmbackend.Calls, errchan.Shrink)},
-		{"", up(ulfmbackend.Calls, 0)},
+		{"shrink", up(ulfmbackend.Repairs, errchan.Shrink)},
+		{"", up(ulfmbackend.Repairs, 0)},
 		{"revoke", &ulfmbackend.Message{Kind: ulfmbackend.Revoke}},
-		{"split", up(ulfmbackend.Calls, errchan.Split)},
-		{"agree", &ulfmbackend.Message{Kind: ulfmbackend.Decided, Stream: ulfmbackend.Calls, Value: &ulfmbackend.Value{Calls: errchan.Agree}}},
+		{"split", up(ulfmbackend.Repairs, errchan.Split)},
+		{"agree", &ulfmbackend.Message{Kind: ulfmbackend.Decided, Stream: ulfmbackend.Repairs, Value: &ulfmbackend.Value{Calls: errchan.Agree}}},
 		{"end", &ulfmbackend.Message{Kind: ulfmbackend.Ended}},
 	}
 	seen := map[string]int{}

@@ -92,7 +92,7 @@ func (m *member) work() {
 	case m.mit == nil || m.left || m.calls == 0:
 	case m.rng.Float64() < m.early:
 		for range m.calls {
-			id := m.mit.Reserve(m.epoch)
+			id := m.mit.Reserve(m.epoch, 0)
 			m.after(m.think, func() { m.propose(id, func() {}) })
 		}
 	default:
@@ -105,7 +105,7 @@ func (m *member) next() {
 	if m.left {
 		return
 	}
-	id := m.mit.Reserve(m.epoch)
+	id := m.mit.Reserve(m.epoch, 0)
 	m.after(m.think, func() {
 		m.propose(id, func() {
 			if id.Seq+1 < uint64(m.calls) {
