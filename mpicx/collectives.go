@@ -226,7 +226,7 @@ func ReduceFunc[T any](c *Comm, send, recv []T, op func(a, b T) T, root int) *fu
 	if bad := plain[T]("ReduceFunc"); bad != nil {
 		return failed[struct{}](c, bad)
 	}
-	return reduce(c, "ReduceFunc", send, recv, each(op), "op", root)
+	return reduce(c, "ReduceFunc", send, recv, byUser(op), "op", root)
 }
 
 // AllreduceFunc is Allreduce with a function.
@@ -234,7 +234,7 @@ func AllreduceFunc[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.Fu
 	if plain[T]("AllreduceFunc") != nil {
 		return allreduceValues(c, send, recv, op)
 	}
-	return allreduce(c, "AllreduceFunc", send, recv, each(op), "op")
+	return allreduce(c, "AllreduceFunc", send, recv, byUser(op), "op")
 }
 
 // ScanFunc is Scan with a function.
@@ -242,7 +242,7 @@ func ScanFunc[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.Future[
 	if bad := plain[T]("ScanFunc"); bad != nil {
 		return failed[struct{}](c, bad)
 	}
-	return scan(c, "ScanFunc", send, recv, each(op), "op", false)
+	return scan(c, "ScanFunc", send, recv, byUser(op), "op", false)
 }
 
 // ExscanFunc is Exscan with a function.
@@ -250,7 +250,7 @@ func ExscanFunc[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.Futur
 	if bad := plain[T]("ExscanFunc"); bad != nil {
 		return failed[struct{}](c, bad)
 	}
-	return scan(c, "ExscanFunc", send, recv, each(op), "op", true)
+	return scan(c, "ExscanFunc", send, recv, byUser(op), "op", true)
 }
 
 // ReduceScatterFunc is ReduceScatter with a function.
@@ -258,7 +258,7 @@ func ReduceScatterFunc[T any](c *Comm, send, recv []T, counts []int, op func(a, 
 	if bad := plain[T]("ReduceScatterFunc"); bad != nil {
 		return failed[struct{}](c, bad)
 	}
-	return reduceScatter(c, "ReduceScatterFunc", send, recv, counts, each(op), "op")
+	return reduceScatter(c, "ReduceScatterFunc", send, recv, counts, byUser(op), "op")
 }
 
 // Gather brings send of all ranks, as long at each, to recv of rank root, by rank

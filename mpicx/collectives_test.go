@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -519,6 +520,28 @@ func TestPanicInReduction(t *testing.T) {
 		if p, is := caught.(*future.Panicked); caught != nil && (!is || p.Value != "bad numbers" || !strings.Contains(string(p.Stack), "TestPanicInReduction")) {
 			return fmt.Errorf("panic %v", caught)
 		}
+		if err := propagated(err, 0); err != nil {
+			return err
+		}
+		return exchange(ctx, c, 0)
+	})
+}
+
+// A Goexit in one ends its operation, and no peer that happens to run it.
+func TestGoexitInReduction(t *testing.T) {
+	mpicxtest.Run(t, 4, func(ctx context.Context, c *mpicx.Comm) error {
+		err := c.Try(ctx, func(ctx context.Context) error {
+			err := mpicx.AllreduceFunc(c, []int{c.Rank()}, []int{0}, func(a, b int) int {
+				if a == 2 {
+					runtime.Goexit()
+				}
+				return a + b
+			}).Wait(ctx)
+			if errors.Is(err, mpicx.ErrGoexit) != (c.Rank() == 2) {
+				return fmt.Errorf("got %w", err)
+			}
+			return err
+		})
 		if err := propagated(err, 0); err != nil {
 			return err
 		}

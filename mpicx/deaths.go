@@ -151,11 +151,12 @@ func (p *proc) exitIfDead() {
 
 // end says that the rank's program has ended, on the world and what is derived
 // from it.
-func (p *proc) end() {
+func (p *proc) end(failed bool) {
 	if p.world.mitigator == nil {
 		return
 	}
 	p.world.endProgram()
+	p.failed = failed
 	p.leaving.Store(true)
 	p.leaveWhenTold()
 }
@@ -170,7 +171,7 @@ func (c *Comm) endProgram() {
 // leaveWhenTold lets the process go once the peers know what it has raised.
 func (p *proc) leaveWhenTold() {
 	if p.leaving.Load() && !p.world.isRaising() {
-		p.world.t.Leave()
+		p.world.t.Leave(p.failed)
 	}
 }
 

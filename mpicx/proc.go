@@ -31,6 +31,7 @@ type proc struct {
 
 	dead    atomic.Bool // mpicxtest.Die ended it, or its transport did
 	leaving atomic.Bool // the program has ended
+	failed  bool        // by an error that no peer is told
 
 	// What makes most operations cost no allocation, on cache lines of its own: peers
 	// write to it when they complete something.

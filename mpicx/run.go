@@ -134,24 +134,24 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 			*err = nil // nobody is told, and it takes part in nothing
 			return
 		}
-		if *err != nil {
-			c.unwindAll(newFailure(describe(*err), 0), *err)
-		}
+		told := *err == nil || c.unwindAll(newFailure(describe(*err), 0), *err)
 		c.proc.attend()
-		c.proc.end()
+		c.proc.end(!told)
 	}()
 	*err = fn(ctx, c)
 }
 
 // unwindAll corrupts c because this rank's program is gone, or, where c is of no
-// use already, what is derived from it.
-func (c *Comm) unwindAll(f Failure, err error) {
+// use already, what is derived from it. It says whether there was anything: else
+// the peers only learn that the rank is dead.
+func (c *Comm) unwindAll(f Failure, err error) (told bool) {
 	if c.propagates() && c.raiseAndLeave(f, true, true, err) != nil {
-		return
+		return true
 	}
 	for _, d := range c.derived() {
-		d.unwindAll(f, err)
+		told = d.unwindAll(f, err) || told
 	}
+	return told
 }
 
 // describe is err for the peers: they do not need the stack of a panic.

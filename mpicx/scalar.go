@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"unsafe"
+
+	"github.com/mpicx/go-mpicx/future"
 )
 
 // A Scalar is an element type of buffers: fixed in size and free of pointers.
@@ -106,6 +108,30 @@ func each[T any](f func(a, b T) T) reduction {
 		d, l, r := of[T](dst), of[T](left), of[T](right)
 		for i := range d {
 			d[i] = f(l[i], r[i])
+		}
+	}
+}
+
+// byUser is each of a user's function. It runs on a goroutine of its own: a round of
+// a collective runs on whichever goroutine completes its messages, perhaps another
+// rank's, which runtime.Goexit would end.
+func byUser[T any](f func(a, b T) T) reduction {
+	apply := each(f)
+	return func(dst, left, right []byte) {
+		ended := make(chan error)
+		go func() {
+			err := ErrGoexit
+			defer func() { ended <- err }()
+			defer future.Catch(&err)
+			apply(dst, left, right)
+			err = nil
+		}()
+		switch err := (<-ended).(type) {
+		case nil:
+		case *future.Panicked:
+			panic(err)
+		default:
+			panic(future.Thrown{Err: err})
 		}
 	}
 }

@@ -508,6 +508,31 @@ func TestRunCorruptsWhatIsUsed(t *testing.T) {
 	require.NotContains(t, err.Error(), "got")
 }
 
+// Under ErrorsReturn nobody is told why a rank left Run by an error, but that it is
+// dead: who receives from anybody, too.
+func TestErrorsReturnSeesWhoFailed(t *testing.T) {
+	if mpicx.Backend != "ulfm" {
+		t.Skip("the black channel sees nobody die")
+	}
+	bug := errors.New("a bug")
+	err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		world.SetErrhandler(mpicx.ErrorsReturn)
+		if world.Rank() > 0 {
+			return bug
+		}
+		recv := mpicx.Recv(world, []int{0}, mpicx.AnySource, 0)
+		for range world.Size() - 1 {
+			if err := recv.Wait(ctx); !errors.Is(err, mpicx.ErrProcFailedPending) {
+				return fmt.Errorf("got %w", err)
+			}
+			world.AckFailed(len(world.Failed()))
+		}
+		return nil
+	}, mpicx.WithRanks(2))
+	require.ErrorIs(t, err, bug)
+	require.NotContains(t, err.Error(), "got")
+}
+
 // meet lets no living rank go on before all have come, by messages between each
 // two.
 func meet(ctx context.Context, c *mpicx.Comm, dead int) error {

@@ -297,7 +297,7 @@ func (s *side) Listen(l transport.Listener) {
 func (s *side) Die() { s.p.die(max(s.p.clock(), s.p.injected)) }
 
 // Leave is counted.
-func (s *side) Leave() {
+func (s *side) Leave(bool) {
 	if !s.p.dead {
 		s.g.w.left++
 		s.g.w.trace(int(s.p.rank), "leaves")

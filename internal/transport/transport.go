@@ -82,8 +82,9 @@ type Comm interface {
 	// they belong to operations of all members. One from AnySource does not.
 	Die()
 	// Leave says that the rank's program has ended. Its communicators still serve
-	// errors and what it began; but if somebody needs more of it, it dies.
-	Leave()
+	// errors and what it began; but if somebody needs more of it, it dies. It does so
+	// anyway if the program has failed, once what it has sent is there.
+	Leave(failed bool)
 
 	// EachPending calls visit for the requests of this rank that have not ended,
 	// for people who ask why a program hangs. While visit looks at a request it

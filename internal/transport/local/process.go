@@ -36,9 +36,9 @@ func (p *process) join(g *group) (dead bool) {
 }
 
 // leave says that the program has ended. What others wait for will never come.
-func (p *process) leave() {
+func (p *process) leave(failed bool) {
 	p.left.Store(true)
-	if p.awaited.Load() > 0 && slices.ContainsFunc(p.live(), func(g *group) bool { return g.needs(p) }) {
+	if failed || p.awaited.Load() > 0 && slices.ContainsFunc(p.live(), func(g *group) bool { return g.needs(p) }) {
 		p.expire()
 	}
 }
@@ -215,7 +215,7 @@ func end(r *transport.Request, err error) {
 func (c *Comm) Die() { c.own.process.die() }
 
 // Leave says that this rank's program has ended.
-func (c *Comm) Leave() { c.own.process.leave() }
+func (c *Comm) Leave(failed bool) { c.own.process.leave(failed) }
 
 // awaits counts a request of epoch e that waits for something from p's rank. It
 // returns the process if that has left, and is needed: to expire when the caller
