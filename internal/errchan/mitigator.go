@@ -61,6 +61,7 @@ type Agreement struct {
 // different ones in the same place.
 type Calls uint8
 
+// The operations that agree, by MPI's names.
 const (
 	Agree Calls = 1 << iota
 	Shrink
