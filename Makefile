@@ -3,7 +3,7 @@
 GOLANGCI_LINT_VERSION := v2.15.0
 TAGS :=
 
-.PHONY: test race vet lint bench fuzz soak matrices portable figures ci
+.PHONY: test race vet lint lint-mpi test-mpi bench fuzz soak matrices portable figures ci
 
 test:
 	go test -tags '$(TAGS)' ./...
@@ -18,6 +18,14 @@ vet:
 lint:
 	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION) run
 	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION) run --build-tags ulfm
+
+# What needs an MPI: apt-get install openmpi-bin libopenmpi-dev mpich libmpich-dev pkg-config
+lint-mpi:
+	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION) run --build-tags mpi ./internal/transport/mpi/...
+
+# The conformance suite of the transport under mpirun, with Open MPI and MPICH.
+test-mpi:
+	./internal/scripts/test-mpi
 
 # One table: each row measures ours and what it is compared with side by side.
 bench:

@@ -1,0 +1,99 @@
+//go:build mpi
+
+package mpi
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// context names a communicator, at all its members alike: a hash of how it was
+// made.
+type context uint64
+
+// world is the context of the communicator of all processes.
+const world context = 1
+
+// child is the context of a communicator made of this one.
+func (c context) child(n transport.Name) context {
+	h := uint64(c)
+	for _, v := range []uint64{uint64(n.Epoch), n.Seq, uint64(int64(n.Color)), n.Without} { // splitmix64, each on top of the last
+		h += v*0xff51afd7ed558ccd + 0x9e3779b97f4a7c15
+		h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+		h = (h ^ h>>27) * 0x94d049bb133111eb
+		h ^= h >> 31
+	}
+	return context(h)
+}
+
+// kind says what a packet is.
+type kind byte
+
+const (
+	// whole is a message with its bytes.
+	whole kind = iota + 1
+	// offer is a message whose bytes the sender has ready.
+	offer
+	// accept answers an offer: the bytes are to come with a tag of MPI's own, or, if
+	// that is 0, are not wanted.
+	accept
+)
+
+// head is what a packet begins with.
+type head struct {
+	kind     kind
+	listener bool   // the message is for the listener
+	body     uint32 // of accept: MPI's tag
+	to       context
+	epoch    transport.Epoch
+	tag      int
+	length   int    // of the message
+	id       uint64 // of offer and accept: the sender's
+}
+
+const headLength = 48
+
+func (h *head) encode() [headLength]byte {
+	var b [headLength]byte
+	binary.LittleEndian.PutUint64(b[0:], uint64(h.to))
+	binary.LittleEndian.PutUint64(b[8:], uint64(h.epoch))
+	binary.LittleEndian.PutUint64(b[16:], uint64(int64(h.tag)))
+	binary.LittleEndian.PutUint64(b[24:], uint64(h.length))
+	binary.LittleEndian.PutUint64(b[32:], h.id)
+	binary.LittleEndian.PutUint32(b[40:], h.body)
+	b[44] = byte(h.kind)
+	if h.listener {
+		b[45] = 1
+	}
+	return b
+}
+
+// decode takes a packet apart.
+func decode(packet []byte) (h head, rest []byte, err error) {
+	if len(packet) < headLength {
+		return h, nil, fmt.Errorf("%d bytes, expected %d or more", len(packet), headLength)
+	}
+	h = head{
+		to:       context(binary.LittleEndian.Uint64(packet[0:])),
+		epoch:    transport.Epoch(binary.LittleEndian.Uint64(packet[8:])),
+		tag:      int(int64(binary.LittleEndian.Uint64(packet[16:]))),
+		length:   int(binary.LittleEndian.Uint64(packet[24:])),
+		id:       binary.LittleEndian.Uint64(packet[32:]),
+		body:     binary.LittleEndian.Uint32(packet[40:]),
+		kind:     kind(packet[44]),
+		listener: packet[45] == 1,
+	}
+	rest = packet[headLength:]
+	switch {
+	case h.length < 0:
+		return h, nil, errors.New("a negative length")
+	case h.kind < whole || h.kind > accept:
+		return h, nil, fmt.Errorf("kind %d", h.kind)
+	case h.kind == whole && len(rest) != h.length:
+		return h, nil, fmt.Errorf("%d bytes, expected %d", len(rest), h.length)
+	}
+	return h, rest, nil
+}

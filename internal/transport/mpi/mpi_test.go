@@ -1,0 +1,60 @@
+//go:build mpi
+
+package mpi
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/transporttest"
+)
+
+var job *Job
+
+func TestMain(m *testing.M) {
+	var err error
+	if job, err = Start(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() { // progress, as goroutines that wait make it
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				job.engine.drive(func() func() bool {
+					n := 0
+					return func() bool { n++; return n > 10 }
+				}())
+			}
+		}
+	}()
+	code := m.Run()
+	close(stop)
+	<-stopped
+	if err := job.End(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+var made uint64
+
+// TestConformance runs the suite; every process of the job does.
+func TestConformance(t *testing.T) {
+	transporttest.Run(t, func(t *testing.T, body func(*testing.T, transport.Comm)) {
+		made++
+		job.World().Sub(transport.Name{Seq: made}, nil, func(c transport.Comm, err error) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			body(t, c)
+		})
+	})
+}

@@ -1,0 +1,438 @@
+//go:build mpi
+
+package mpi
+
+import (
+	"slices"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// EagerLimit is the length in bytes up to which a message's bytes go with its head.
+const EagerLimit = 8192
+
+// bodyTags is how many tags of MPI bodies have: no two between the same processes
+// are under way with one. MPI promises 32767.
+const bodyTags = 32000
+
+// side is this process's side of a communicator. The engine's mu guards it, but for
+// the epochs, which are only changed under it.
+type side struct {
+	e       *engine
+	context context
+	rank    int
+	members []int // their ranks in the world; nil: the same
+	rankOf  map[int]int
+
+	epoch, live atomic.Uint64 // live is the epoch until the side is revoked
+	cause       error         // why the epoch before this one ended, or all did
+
+	posted  []*transport.Request // receives and probes, oldest first
+	arrived []*arrival           // what they have not matched
+	// Requests whose bytes go apart: those that are offered or sent, by the offer's
+	// number, and those that receive.
+	sending   map[*transport.Request]uint64
+	receiving map[*transport.Request]struct{}
+
+	listener      transport.Listener
+	inbox         []*arrival // for it
+	asking, again bool       // it is asked for messages, and has been poked since
+}
+
+// arrival is a message that has come, perhaps but for its bytes.
+type arrival struct {
+	head   head
+	source int // process
+	bytes  []byte
+}
+
+// kept is a, whose bytes were a packet's, which others will be in.
+func (a *arrival) kept() *arrival {
+	a.bytes = slices.Clone(a.bytes)
+	return a
+}
+
+var _ transport.Comm = (*side)(nil)
+
+// newSide makes a side, and gives it what has come for it.
+func (e *engine) newSide(c context, rank int, members []int, epoch transport.Epoch) *side {
+	s := &side{e: e, context: c, rank: rank, members: members,
+		sending: make(map[*transport.Request]uint64), receiving: make(map[*transport.Request]struct{})}
+	s.epoch.Store(uint64(epoch))
+	s.live.Store(uint64(epoch))
+	if members != nil {
+		s.rankOf = make(map[int]int, len(members))
+		for i, r := range members {
+			s.rankOf[r] = i
+		}
+	}
+	e.sides[c] = s
+	early := e.early[c]
+	delete(e.early, c)
+	for _, a := range early {
+		s.deliver(a)
+	}
+	return s
+}
+
+func (s *side) Rank() int { return s.rank }
+
+func (s *side) Size() int {
+	if s.members == nil {
+		return s.e.size
+	}
+	return len(s.members)
+}
+
+func (s *side) process(rank int) int {
+	if s.members == nil {
+		return rank
+	}
+	return s.members[rank]
+}
+
+func (s *side) Features() transport.Features {
+	return transport.Features{Name: "mpi", SharedCores: s.e.crowded}
+}
+
+func (s *side) Epoch() transport.Epoch   { return transport.Epoch(s.epoch.Load()) }
+func (s *side) liveNow() transport.Epoch { return transport.Epoch(s.live.Load()) }
+
+// revoked is no epoch: a communicator has no eight generations of errors at once.
+const revoked = ^transport.Epoch(0)
+
+// Drive makes progress until the condition holds.
+func (s *side) Drive(until func() bool) { s.e.drive(until) }
+
+// TrySend sends a short message.
+func (s *side) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
+	if len(buf) > EagerLimit {
+		return false
+	}
+	e := s.e
+	e.lock()
+	ok := epoch == s.liveNow() && e.err == nil
+	if ok {
+		e.send(s.process(dest), &head{kind: whole, to: s.context, epoch: epoch, tag: tag, length: len(buf)}, buf)
+	}
+	e.unlock()
+	return ok
+}
+
+// Isend sends a short message at once, and offers any other.
+func (s *side) Isend(r *transport.Request) {
+	e := s.e
+	e.lock()
+	defer e.unlock()
+	r.Kind, r.Where, r.Err = transport.Sending, nil, nil
+	r.Status = transport.Status{Source: s.rank, Tag: r.Tag, Bytes: len(r.Buf)}
+	if err := s.barred(r); err != nil {
+		e.end(r, err)
+		return
+	}
+	h := head{kind: whole, to: s.context, epoch: r.Epoch, tag: r.Tag, length: len(r.Buf)}
+	if len(r.Buf) <= EagerLimit && r.Mode&transport.Synchronous == 0 {
+		e.send(s.process(r.Peer), &h, r.Buf)
+		e.end(r, nil)
+		return
+	}
+	b := &body{side: s, request: r, bytes: r.Buf}
+	e.offer(s.process(r.Peer), &h, b)
+	s.sending[r] = h.id
+}
+
+func (s *side) barred(r *transport.Request) error {
+	switch {
+	case s.e.err != nil:
+		return s.e.err
+	case r.Epoch != s.liveNow():
+		return s.cause
+	}
+	return nil
+}
+
+// Irecv takes a message that has come, or waits for one.
+func (s *side) Irecv(r *transport.Request) { s.begin(r, transport.Receiving) }
+
+// Probe looks for a message that has come, or waits for one.
+func (s *side) Probe(r *transport.Request) { s.begin(r, transport.Probing) }
+
+func (s *side) begin(r *transport.Request, kind transport.Kind) {
+	e := s.e
+	e.lock()
+	defer e.unlock()
+	r.Kind, r.Where, r.Err = kind, nil, nil
+	if !s.match(r) {
+		s.posted = append(s.posted, r)
+	}
+}
+
+// match gives r a message that has come, or says that it has to wait.
+func (s *side) match(r *transport.Request) bool {
+	if err := s.barred(r); err != nil {
+		s.e.end(r, err)
+		return true
+	}
+	for i, a := range s.arrived {
+		if a.head.epoch == s.liveNow() && s.matches(r, a) {
+			if r.Kind == transport.Receiving {
+				s.arrived = slices.Delete(s.arrived, i, i+1)
+			}
+			s.give(r, a)
+			return true
+		}
+	}
+	return false
+}
+
+func (s *side) source(a *arrival) int {
+	if s.members == nil {
+		return a.source
+	}
+	return s.rankOf[a.source]
+}
+
+func (s *side) matches(r *transport.Request, a *arrival) bool {
+	return (r.Peer == transport.AnySource || r.Peer == s.source(a)) &&
+		(r.Tag == a.head.tag || r.Tag == transport.AnyTag && a.head.tag >= 0)
+}
+
+// deliver gives a message to the first receive that matches it, or keeps it.
+func (s *side) deliver(a *arrival) {
+	switch {
+	case a.head.listener:
+		s.inbox = append(s.inbox, a.kept())
+		if a.head.kind == offer {
+			s.e.take(a, &body{side: s, bytes: make([]byte, a.head.length)})
+		}
+		s.handOn()
+		return
+	case a.head.epoch.Stale(s.Epoch()) || s.liveNow() == revoked:
+		return // its sender ends it with the epoch
+	}
+	if a.head.epoch == s.liveNow() {
+		for i := 0; i < len(s.posted); i++ {
+			r := s.posted[i]
+			if !s.matches(r, a) {
+				continue
+			}
+			s.posted = slices.Delete(s.posted, i, i+1)
+			i--
+			s.give(r, a)
+			if r.Kind == transport.Receiving {
+				return
+			}
+		}
+	}
+	s.arrived = append(s.arrived, a.kept())
+}
+
+// give ends a probe, or has a receive get the message, which is no more in any
+// list.
+func (s *side) give(r *transport.Request, a *arrival) {
+	r.Where = nil
+	r.Status = transport.Status{Source: s.source(a), Tag: a.head.tag, Bytes: a.head.length}
+	if r.Kind == transport.Probing {
+		s.e.end(r, nil)
+		return
+	}
+	var buf []byte
+	switch {
+	case r.Take && a.head.kind == whole:
+		r.Buf = slices.Clone(a.bytes)
+		s.e.end(r, nil)
+		return
+	case r.Take:
+		r.Buf = make([]byte, a.head.length)
+		buf = r.Buf
+	case r.Alloc != nil:
+		buf = r.Alloc(a.head.length)
+	case a.head.length > len(r.Buf):
+		s.e.refuse(a)
+		s.e.end(r, &transport.TruncateError{Status: r.Status, Room: len(r.Buf)})
+		return
+	default:
+		buf = r.Buf[:a.head.length]
+	}
+	if a.head.kind == whole {
+		copy(buf, a.bytes)
+		s.e.end(r, nil)
+		return
+	}
+	s.receiving[r] = struct{}{}
+	s.e.take(a, &body{side: s, request: r, bytes: buf})
+}
+
+// handOn gives the listener what has come as a whole, in its order.
+func (s *side) handOn() {
+	if s.listener == nil {
+		return
+	}
+	n := 0
+	for ; n < len(s.inbox) && s.inbox[n].head.kind == whole; n++ {
+		a := s.inbox[n]
+		s.e.news = append(s.e.news, news{to: s.listener, from: s.source(a), payload: a.bytes})
+	}
+	s.inbox = slices.Delete(s.inbox, 0, n)
+}
+
+// Cancel takes back a receive or probe that waits. A send that others may have seen
+// already ends with its epoch.
+func (s *side) Cancel(r *transport.Request) bool {
+	s.e.lock()
+	defer s.e.unlock()
+	i := slices.Index(s.posted, r)
+	if i < 0 {
+		return false
+	}
+	s.posted = slices.Delete(s.posted, i, i+1)
+	s.e.end(r, transport.ErrCancelled)
+	return true
+}
+
+// withdraw takes back an offer that is not accepted.
+func (s *side) withdraw(r *transport.Request) bool {
+	id, ok := s.sending[r]
+	if ok = ok && s.e.offers[id] != nil; ok {
+		delete(s.e.offers, id)
+		delete(s.sending, r)
+	}
+	return ok
+}
+
+// Advance moves this side to the next epoch.
+func (s *side) Advance(generation int, cause error) {
+	s.e.lock()
+	next := s.Epoch().Next(generation)
+	if s.liveNow() != revoked {
+		s.live.Store(uint64(next))
+	}
+	s.epoch.Store(uint64(next))
+	s.endAll(cause)
+}
+
+// Revoke ends all requests, now and later.
+func (s *side) Revoke(cause error) {
+	s.e.lock()
+	s.live.Store(uint64(revoked))
+	s.endAll(cause)
+}
+
+// endAll ends the requests that pend, and waits a moment for those whose bytes are
+// on their way, both ends of which MPI has. The caller holds mu, and loses it.
+func (s *side) endAll(cause error) {
+	s.cause = cause
+	for _, r := range s.posted {
+		s.e.end(r, cause)
+	}
+	s.posted = nil
+	for r := range s.sending {
+		if s.withdraw(r) {
+			s.e.end(r, cause)
+		}
+	}
+	s.arrived = slices.DeleteFunc(s.arrived, func(a *arrival) bool {
+		return a.head.epoch.Stale(s.Epoch()) || s.liveNow() == revoked
+	})
+	for s.e.err == nil && len(s.sending)+len(s.receiving) > 0 {
+		s.e.mu.Unlock()
+		s.e.progress(pollsBusy)
+		s.e.mu.Lock()
+	}
+	s.e.unlock()
+}
+
+// Sub is done at once: all members work out the same context.
+func (s *side) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
+	e := s.e
+	e.lock()
+	rank, processes := s.rank, s.members
+	if members != nil {
+		rank = slices.Index(members, s.rank)
+		processes = make([]int, len(members))
+		for i, r := range members {
+			processes[i] = s.process(r)
+		}
+	}
+	made := e.newSide(s.context.child(name), rank, processes, name.Epoch)
+	e.unlock()
+	done(made, nil)
+}
+
+// Close drops what comes from now on.
+func (s *side) Close() error {
+	s.e.lock()
+	defer s.e.unlock()
+	delete(s.e.sides, s.context)
+	s.e.closed[s.context] = struct{}{}
+	s.arrived, s.inbox, s.listener = nil, nil, nil
+	return nil
+}
+
+// Listen has l take what comes and what has come.
+func (s *side) Listen(l transport.Listener) {
+	s.e.lock()
+	s.listener = l
+	s.handOn()
+	s.e.unlock()
+	s.Poke()
+}
+
+// Poke sends what the listener has to send.
+func (s *side) Poke() {
+	e := s.e
+	e.lock()
+	if s.listener == nil || s.asking {
+		s.again = true
+		e.mu.Unlock()
+		return
+	}
+	s.asking = true
+	for l := s.listener; ; {
+		s.again = false
+		e.mu.Unlock()
+		to, payload, ok := l.Next()
+		e.mu.Lock()
+		switch {
+		case ok && e.err == nil:
+			s.tell(to, payload)
+		case !s.again:
+			s.asking = false
+			e.unlock()
+			return
+		}
+	}
+}
+
+// tell sends a listener's message.
+func (s *side) tell(to int, payload []byte) {
+	h := head{kind: whole, to: s.context, length: len(payload), listener: true}
+	if len(payload) <= EagerLimit {
+		s.e.send(s.process(to), &h, payload)
+	} else {
+		s.e.offer(s.process(to), &h, &body{side: s, bytes: payload})
+	}
+}
+
+// Die kills this process.
+func (s *side) Die() {
+	_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
+	select {}
+}
+
+// Leave has nothing to do: Job.End waits for all.
+func (s *side) Leave(bool) {}
+
+// EachPending visits the requests that have not ended.
+func (s *side) EachPending(visit func(*transport.Request)) {
+	s.e.lock()
+	defer s.e.mu.Unlock()
+	for _, r := range s.posted {
+		visit(r)
+	}
+	for r := range s.sending {
+		visit(r)
+	}
+}
