@@ -453,6 +453,26 @@ func TestRevokeMeetsDup(t *testing.T) {
 	})
 }
 
+// What was done before a revoke keeps its result; what was pending ends with it.
+func TestRevokeKeepsResults(t *testing.T) {
+	mortal(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		got := []int{0}
+		done, pending := mpicx.Recv(world, got, 1-world.Rank(), 1), mpicx.Recv(world, []int{0}, 1-world.Rank(), 2)
+		mpicx.Send(world, []int{7}, 1-world.Rank(), 1).MustWait(ctx)
+		<-done.Done()
+		if err := world.Revoke(ctx); err != nil {
+			return err
+		}
+		if err := done.Wait(ctx); got[0] != 7 && !errors.Is(err, mpicx.ErrRevoked) || got[0] == 7 && err != nil {
+			return fmt.Errorf("got %d: %w", got[0], err) // the peer's revoke may have overtaken its message
+		}
+		if err := pending.Wait(ctx); !errors.Is(err, mpicx.ErrRevoked) {
+			return fmt.Errorf("pending: %w", err)
+		}
+		return world.Agree(1).Wait(ctx)
+	})
+}
+
 // Who has a communicator that others gave up because of a revoke is told at its
 // first use.
 func TestRevokeWhileCreating(t *testing.T) {

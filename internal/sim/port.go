@@ -160,7 +160,7 @@ func (s *side) take(m *message) (probes []*transport.Request, recv *transport.Re
 	}
 	for i := 0; i < len(s.posted); i++ {
 		r := s.posted[i]
-		if !matches(r, m.status) {
+		if !r.Matches(m.status) {
 			continue
 		}
 		s.posted = remove(s.posted, i)
@@ -184,31 +184,14 @@ func remove[T any](list []*T, i int) []*T {
 	return list[1:]
 }
 
-func matches(r *transport.Request, s transport.Status) bool {
-	return (r.Peer == s.Source || r.Peer == transport.AnySource) &&
-		(r.Tag == s.Tag || r.Tag == transport.AnyTag && s.Tag >= 0)
-}
-
 // find returns where the first message of this epoch is that r matches, or -1.
 func (s *side) find(r *transport.Request) int {
-	return slices.IndexFunc(s.arrived, func(m *message) bool { return m.epoch == s.live && matches(r, m.status) })
+	return slices.IndexFunc(s.arrived, func(m *message) bool { return m.epoch == s.live && r.Matches(m.status) })
 }
 
 // receive ends r with the message m.
 func (s *side) receive(r *transport.Request, m *message) {
-	r.Status = m.status
-	switch bytes := m.bytes; {
-	case r.Take && m.shared:
-		r.Buf = bytes
-	case r.Take:
-		r.Buf = slices.Clone(bytes)
-	case r.Alloc != nil:
-		copy(r.Alloc(len(bytes)), bytes)
-	case len(bytes) > len(r.Buf):
-		r.Err = &transport.TruncateError{Status: m.status, Room: len(r.Buf)}
-	default:
-		copy(r.Buf, bytes)
-	}
+	r.Fill(m.status, m.bytes, m.shared)
 	if m.send == nil {
 		m.recycle()
 	} else {

@@ -1,6 +1,9 @@
 package transport
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // AnySource and AnyTag are the wildcards of a receive. AnyTag matches the tags
 // of users, which are not negative; negative tags are the library's own.
@@ -155,6 +158,29 @@ type Request struct {
 	Err    error
 
 	Private
+}
+
+// Matches says whether a receive or probe is for the message.
+func (r *Request) Matches(s Status) bool {
+	return (r.Peer == s.Source || r.Peer == AnySource) && (r.Tag == s.Tag || r.Tag == AnyTag && s.Tag >= 0)
+}
+
+// Fill gives a receive the message, whose bytes are the caller's unless they are
+// shared, for a transport that has them all. The error may be in r.Err.
+func (r *Request) Fill(s Status, bytes []byte, shared bool) {
+	r.Status = s
+	switch {
+	case r.Take && shared:
+		r.Buf = bytes
+	case r.Take:
+		r.Buf = slices.Clone(bytes)
+	case r.Alloc != nil:
+		copy(r.Alloc(len(bytes)), bytes)
+	case len(bytes) > len(r.Buf):
+		r.Err = &TruncateError{Status: s, Room: len(r.Buf)}
+	default:
+		copy(r.Buf, bytes)
+	}
 }
 
 // Status says which message was received or probed.

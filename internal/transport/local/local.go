@@ -176,7 +176,7 @@ func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
 	p.mu.Unlock()
 	complete(probes)
 	if recv != nil {
-		fill(recv, status, buf, false)
+		recv.Fill(status, buf, false)
 		recv.Done.Completed(recv)
 	}
 	return true
@@ -202,7 +202,7 @@ func (c *Comm) Isend(r *transport.Request) {
 	if recv != nil {
 		p.mu.Unlock()
 		complete(probes)
-		fill(recv, r.Status, r.Buf, r.Mode&transport.Shared != 0)
+		recv.Fill(r.Status, r.Buf, r.Mode&transport.Shared != 0)
 		recv.Done.Completed(recv)
 		r.Done.Completed(r)
 		return
@@ -242,7 +242,7 @@ func (c *Comm) Irecv(r *transport.Request) {
 	p.arrived.remove(m)
 	send := m.send
 	if send == nil { // copied under the lock: it is short
-		fill(r, m.status, m.bytes, m.shared)
+		r.Fill(m.status, m.bytes, m.shared)
 		p.recycle(m)
 		p.mu.Unlock()
 		r.Done.Completed(r)
@@ -251,7 +251,7 @@ func (c *Comm) Irecv(r *transport.Request) {
 	p.unsend(m) // taken: neither Cancel nor Advance of the sender ends it now
 	p.mu.Unlock()
 	c.g.ports[m.status.Source].unlist(m)
-	fill(r, m.status, send.Buf, m.shared)
+	r.Fill(m.status, send.Buf, m.shared)
 	r.Done.Completed(r)
 	send.Done.Completed(send)
 }
@@ -357,23 +357,6 @@ func (c *Comm) EachPending(visit func(*transport.Request)) {
 			visit(m.send)
 		}
 		to.mu.Unlock()
-	}
-}
-
-// fill gives the message to the receive r.
-func fill(r *transport.Request, s transport.Status, bytes []byte, shared bool) {
-	r.Status = s
-	switch {
-	case r.Take && shared:
-		r.Buf = bytes
-	case r.Take:
-		r.Buf = slices.Clone(bytes)
-	case r.Alloc != nil:
-		copy(r.Alloc(len(bytes)), bytes)
-	case len(bytes) > len(r.Buf):
-		r.Err = &transport.TruncateError{Status: s, Room: len(r.Buf)}
-	default:
-		copy(r.Buf, bytes)
 	}
 }
 

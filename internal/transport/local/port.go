@@ -94,18 +94,13 @@ func (p *port) barred(r *transport.Request) error {
 	return nil
 }
 
-func matches(r *transport.Request, s transport.Status) bool {
-	return (r.Peer == s.Source || r.Peer == transport.AnySource) &&
-		(r.Tag == s.Tag || r.Tag == transport.AnyTag && s.Tag >= 0)
-}
-
 // expects says whether a receive posted matches a message.
 func (p *port) expects(s transport.Status, epoch transport.Epoch) bool {
 	if epoch != p.liveNow() {
 		return false
 	}
 	for r := p.first; r != nil; r = r.Next {
-		if r.Kind == transport.Receiving && matches(r, s) {
+		if r.Kind == transport.Receiving && r.Matches(s) {
 			return true
 		}
 	}
@@ -120,7 +115,7 @@ func (p *port) take(s transport.Status, epoch transport.Epoch) (probes, recv *tr
 	}
 	for r := p.first; r != nil; {
 		next := r.Next
-		if matches(r, s) {
+		if r.Matches(s) {
 			p.unpost(r)
 			if r.Kind == transport.Receiving {
 				return probes, r
@@ -137,7 +132,7 @@ func (p *port) take(s transport.Status, epoch transport.Epoch) (probes, recv *tr
 func (p *port) find(r *transport.Request) *message {
 	epoch := p.liveNow()
 	for m := p.arrived.first; m != nil; m = m.next {
-		if m.epoch == epoch && matches(r, m.status) {
+		if m.epoch == epoch && r.Matches(m.status) {
 			return m
 		}
 	}

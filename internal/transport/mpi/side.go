@@ -176,7 +176,7 @@ func (s *side) match(r *transport.Request) bool {
 		return true
 	}
 	for i, a := range s.arrived {
-		if a.head.epoch == s.liveNow() && s.matches(r, a) {
+		if a.head.epoch == s.liveNow() && r.Matches(s.status(a)) {
 			if r.Kind == transport.Receiving {
 				s.arrived = slices.Delete(s.arrived, i, i+1)
 			}
@@ -194,9 +194,8 @@ func (s *side) source(a *arrival) int {
 	return s.rankOf[a.source]
 }
 
-func (s *side) matches(r *transport.Request, a *arrival) bool {
-	return (r.Peer == transport.AnySource || r.Peer == s.source(a)) &&
-		(r.Tag == a.head.tag || r.Tag == transport.AnyTag && a.head.tag >= 0)
+func (s *side) status(a *arrival) transport.Status {
+	return transport.Status{Source: s.source(a), Tag: a.head.tag, Bytes: a.head.length}
 }
 
 // deliver gives a message to the first receive that matches it, or keeps it.
@@ -215,7 +214,7 @@ func (s *side) deliver(a *arrival) {
 	if a.head.epoch == s.liveNow() {
 		for i := 0; i < len(s.posted); i++ {
 			r := s.posted[i]
-			if !s.matches(r, a) {
+			if !r.Matches(s.status(a)) {
 				continue
 			}
 			s.posted = slices.Delete(s.posted, i, i+1)
@@ -232,37 +231,28 @@ func (s *side) deliver(a *arrival) {
 // give ends a probe, or has a receive get the message, which is no more in any
 // list.
 func (s *side) give(r *transport.Request, a *arrival) {
-	r.Where = nil
-	r.Status = transport.Status{Source: s.source(a), Tag: a.head.tag, Bytes: a.head.length}
-	if r.Kind == transport.Probing {
-		s.e.end(r, nil)
-		return
-	}
-	var buf []byte
+	r.Where, r.Status = nil, s.status(a)
 	switch {
-	case r.Take && a.head.kind == whole:
-		r.Buf = slices.Clone(a.bytes)
-		s.e.end(r, nil)
-		return
-	case r.Take:
-		r.Buf = make([]byte, a.head.length)
-		buf = r.Buf
-	case r.Alloc != nil:
-		buf = r.Alloc(a.head.length)
-	case a.head.length > len(r.Buf):
+	case r.Kind == transport.Probing:
+	case a.head.kind == whole:
+		r.Fill(r.Status, a.bytes, false)
+	case !r.Take && r.Alloc == nil && a.head.length > len(r.Buf):
 		s.e.refuse(a)
-		s.e.end(r, &transport.TruncateError{Status: r.Status, Room: len(r.Buf)})
-		return
+		r.Err = &transport.TruncateError{Status: r.Status, Room: len(r.Buf)}
 	default:
-		buf = r.Buf[:a.head.length]
-	}
-	if a.head.kind == whole {
-		copy(buf, a.bytes)
-		s.e.end(r, nil)
+		buf := r.Buf
+		switch {
+		case r.Take:
+			r.Buf = make([]byte, a.head.length)
+			buf = r.Buf
+		case r.Alloc != nil:
+			buf = r.Alloc(a.head.length)
+		}
+		s.receiving[r] = struct{}{}
+		s.e.take(a, &body{side: s, request: r, bytes: buf[:a.head.length]})
 		return
 	}
-	s.receiving[r] = struct{}{}
-	s.e.take(a, &body{side: s, request: r, bytes: buf})
+	s.e.end(r, r.Err)
 }
 
 // handOn gives the listener what has come as a whole, in its order.
