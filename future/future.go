@@ -39,12 +39,32 @@ var settled = new(Place)
 // A Place is where one goroutine waits for one future.
 type Place struct {
 	Spare bool // for the Keeper's use
+	// Await, if not nil, is how it waits: until it has received from wake, which it
+	// says, or ended is closed.
+	Await func(wake, ended <-chan struct{}) (woken bool)
 	wake  chan struct{}
 }
 
 // NewPlace returns a Place. A Keeper keeps used ones for the next Wait: they
 // belong to the synctest bubble they were made in, so no global pool may.
 func NewPlace() *Place { return &Place{wake: make(chan struct{}, 1)} }
+
+// await blocks until the place is woken, or ended is closed; it says which.
+func (p *Place) await(ended <-chan struct{}) (woken bool) {
+	switch {
+	case p.Await != nil:
+		return p.Await(p.wake, ended)
+	case ended == nil:
+		<-p.wake
+		return true
+	}
+	select {
+	case <-p.wake:
+		return true
+	case <-ended:
+		return false
+	}
+}
 
 // A broadcast is what Done returns and how second waiters wait: rare, so a
 // future has none until it is asked for.
@@ -226,18 +246,12 @@ func (c *core) park(ctx context.Context) error {
 		keeper.Unpark(place)
 		return nil
 	}
-	if ended == nil {
-		<-place.wake
-	} else {
-		select {
-		case <-place.wake:
-		case <-ended:
-			if c.slot.CompareAndSwap(place, nil) {
-				keeper.Unpark(place)
-				return keeper.Ended(ctx)
-			}
-			<-place.wake // the completion took the place and is about to wake it
+	if !place.await(ended) {
+		if c.slot.CompareAndSwap(place, nil) {
+			keeper.Unpark(place)
+			return keeper.Ended(ctx)
 		}
+		<-place.wake // the completion took the place and is about to wake it
 	}
 	keeper.Unpark(place)
 	return nil

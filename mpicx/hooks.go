@@ -22,7 +22,7 @@ func (k bareKeeper) Troubled() bool       { return false }
 func init() {
 	hook.Bare = func(comm any) {
 		c := comm.(*Comm)
-		c.keeper = &bareKeeper{(*keeper)(c), future.NewPlace()}
+		c.keeper = &bareKeeper{(*keeper)(c), c.proc.newPlace()}
 	}
 	hook.Die = func(comm any) {
 		c := comm.(*Comm)

@@ -2,13 +2,17 @@ package mpicx
 
 import (
 	"context"
+	"errors"
 	"sync"
 )
 
 // An Instance is this process's part in a job, for programs whose main function
 // belongs to somebody else, so that Run can't call theirs (paper section III-A,
-// Instance). A process that does not Run is a job of one rank.
-type Instance struct{ world *Comm }
+// Instance). Where mpirun has started no process, it is a job of one rank.
+type Instance struct {
+	world *Comm
+	end   func() error
+}
 
 var instance struct {
 	sync.Mutex
@@ -25,18 +29,24 @@ func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 	if instance.Instance != nil {
 		return instance.Instance, nil
 	}
-	o := newOptions(append([]Option{WithRanks(1)}, opts...))
-	if o.err == nil && o.ranks != 1 {
-		o.err = mpiErrorf("Initialize", ClassCount, "%d ranks, expected 1: goroutine ranks are started by Run", o.ranks)
-	}
+	o := newOptions(opts)
+	o.environment = 0
 	if o.err != nil {
 		return nil, o.err
 	}
-	world, err := newWorld(startTransport(1, o.backend)[0], o)
+	j, err := startJob(o, 1)
 	if err != nil {
 		return nil, err
 	}
-	instance.Instance = &Instance{world}
+	if len(j.sides) != 1 {
+		err := mpiErrorf("Initialize", ClassCount, "%d ranks, expected one in each process: goroutine ranks are started by Run", o.chosen)
+		return nil, errors.Join(err, j.end())
+	}
+	world, err := newWorld(j.sides[0], o)
+	if err != nil {
+		return nil, err
+	}
+	instance.Instance = &Instance{world, j.end}
 	return instance.Instance, nil
 }
 
@@ -55,5 +65,5 @@ func (i *Instance) Finalize(ctx context.Context) error {
 		return err
 	}
 	instance.Instance = nil
-	return nil
+	return i.end()
 }

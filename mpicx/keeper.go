@@ -15,7 +15,7 @@ var _ future.Keeper = (*keeper)(nil)
 func (k *keeper) Park(ctx context.Context) (*future.Place, <-chan struct{}) {
 	place := k.proc.enter((*Comm)(k))
 	if place == nil {
-		place = future.NewPlace()
+		place = k.proc.newPlace()
 		place.Spare = true
 	}
 	ended := ctx.Done()
@@ -78,8 +78,8 @@ func (k *keeper) TryVerdict() (bool, error) {
 }
 
 func (k *keeper) Watch() {
-	k.proc.extra.Add(1)
+	k.proc.watch(1)
 	k.proc.join()
 }
 
-func (k *keeper) Unwatch() { k.proc.extra.Add(-1) }
+func (k *keeper) Unwatch() { k.proc.watch(-1) }

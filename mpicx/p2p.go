@@ -227,6 +227,8 @@ func mpiError(op string, err error) error {
 		class = ClassTruncate
 	} else if _, ok := errors.AsType[*collective.LengthError](err); ok {
 		class = ClassCount
+	} else if l, ok := errors.AsType[*transport.LibraryError](err); ok {
+		class = Class(l.Class)
 	}
 	return &MPIError{Op: op, Class: class, Text: err.Error(), err: err}
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
 // proc is a rank of the job: what its communicators share. Above all it knows
@@ -18,7 +19,8 @@ import (
 type proc struct {
 	rank    int
 	backend string
-	log     *slog.Logger // nil: silent
+	log     *slog.Logger     // nil: silent
+	driver  transport.Driver // nil: messages move by themselves
 	world   *Comm
 
 	// inside is the communicator that a goroutine of the rank waits on, in place;
@@ -54,8 +56,41 @@ type debt struct {
 	round uint64
 }
 
-func newProc(rank int, backend string, log *slog.Logger) *proc {
-	return &proc{rank: rank, backend: backend, log: log, place: future.NewPlace()}
+func newProc(t transport.Comm, o *options) *proc {
+	p := &proc{rank: t.Rank(), backend: o.backend, log: o.log}
+	p.driver, _ = t.(transport.Driver)
+	p.place = p.newPlace()
+	return p
+}
+
+// newPlace makes a place to wait in.
+func (p *proc) newPlace() *future.Place {
+	place := future.NewPlace()
+	if p.driver != nil {
+		place.Await = p.driver.Await
+	}
+	return place
+}
+
+// await blocks until it has received from wake, which it says, or ended is closed.
+func (p *proc) await(wake, ended <-chan struct{}) (woken bool) {
+	if p.driver != nil {
+		return p.driver.Await(wake, ended)
+	}
+	select {
+	case <-wake:
+		return true
+	case <-ended:
+		return false
+	}
+}
+
+// watch counts the goroutines that wait for what is not a place.
+func (p *proc) watch(n int) {
+	p.extra.Add(int32(n))
+	if p.driver != nil {
+		p.driver.Watch(n)
+	}
 }
 
 // enter begins an operation on c that may block; leave ends it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -23,18 +24,22 @@ const DefaultRanks = 4
 type Option func(*options)
 
 type options struct {
-	ranks   int
-	backend string
-	log     *slog.Logger
-	wrap    func(transport.Comm) transport.Comm
-	err     error
+	chosen      int // number of ranks; 0: nobody has
+	environment int // MPICX_RANKS
+	backend     string
+	log         *slog.Logger
+	wrap        func(transport.Comm) transport.Comm
+	err         error
 }
 
 // WithRanks sets the number of ranks that Run starts as goroutines. Without it
 // that is the environment's MPICX_RANKS, or else DefaultRanks.
+//
+// In a job of mpirun's there are as many ranks as processes, or, with WithRanks, so
+// many of the first: at the others Run does not call its function.
 func WithRanks(n int) Option {
 	return func(o *options) {
-		o.ranks = n
+		o.chosen = n
 		if n < 1 {
 			o.err = mpiErrorf("Run", ClassCount, "%d ranks, expected 1 or more", n)
 		}
@@ -53,13 +58,13 @@ func WithTransport(wrap func(transport.Comm) transport.Comm) Option {
 }
 
 func newOptions(opts []Option) *options {
-	o := &options{ranks: DefaultRanks, backend: Backend}
+	o := &options{backend: Backend}
 	if s := os.Getenv("MPICX_RANKS"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 {
 			o.err = mpiErrorf("Run", ClassCount, "MPICX_RANKS=%q, expected a number of ranks, 1 or more", s)
 		}
-		o.ranks = n
+		o.environment = n
 	}
 	for _, opt := range opts {
 		opt(o)
@@ -77,34 +82,51 @@ func newOptions(opts []Option) *options {
 //
 // The ranks are goroutines of this process. Run may be called often, and from
 // several goroutines.
+//
+// With -tags mpi, a process that mpirun or another launcher has started is one rank
+// of the job. Run calls fn once then, returns the error of this rank, and waits for
+// all processes before: a peer may need this one to tell others of its error. MPI
+// can be started once in a process. So a program that calls Run more than once, at
+// all processes in the same order, has an Instance meanwhile.
 func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, opts ...Option) error {
 	o := newOptions(opts)
 	if o.err != nil {
 		return o.err
 	}
-	sides := startTransport(o.ranks, o.backend)
-	errs := make([]error, len(sides))
+	j, err := startJob(o, DefaultRanks)
+	if err != nil {
+		return err
+	}
+	errs := make(map[int]error)
+	var mu sync.Mutex
 	var wg sync.WaitGroup
-	for i, t := range sides {
+	for _, t := range j.sides {
 		wg.Go(func() {
 			world, err := newWorld(t, o)
-			if err != nil {
-				errs[i] = err
-				return
+			if err == nil {
+				world.runRank(ctx, fn, &err)
 			}
-			world.runRank(ctx, fn, &errs[i])
+			if err != nil {
+				mu.Lock()
+				errs[t.Rank()] = err
+				mu.Unlock()
+			}
 		})
 	}
 	wg.Wait()
-	return joinRanks(errs)
+	err = j.end()
+	if len(errs) > 0 {
+		return &ranksError{errs}
+	}
+	return err
 }
 
 // newWorld makes the first communicator of a rank.
 func newWorld(t transport.Comm, o *options) (world *Comm, err error) {
+	p := newProc(t, o)
 	if o.wrap != nil {
 		t = o.wrap(t)
 	}
-	p := newProc(t.Rank(), o.backend, o.log)
 	t.Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, e error) {
 		if err = e; err == nil {
 			world = newComm(p, t, nil, "world")
@@ -163,26 +185,15 @@ func describe(err error) error {
 }
 
 // ranksError has the errors of several ranks.
-type ranksError struct{ errs []error } // by rank; nil: none
-
-func joinRanks(errs []error) error {
-	for _, err := range errs {
-		if err != nil {
-			return &ranksError{errs}
-		}
-	}
-	return nil
-}
+type ranksError struct{ errs map[int]error } // by rank
 
 // Error has a line for each different text, causes first: that ranks were told
 // of a corruption comes last.
 func (e *ranksError) Error() string {
 	ranks := make(map[string][]int)
 	var texts, told []string
-	for r, err := range e.errs {
-		if err == nil {
-			continue
-		}
+	for _, r := range slices.Sorted(maps.Keys(e.errs)) {
+		err := e.errs[r]
 		text := err.Error()
 		if ranks[text] == nil {
 			if _, ok := errors.AsType[*CommCorruptedError](err); ok {
@@ -201,7 +212,11 @@ func (e *ranksError) Error() string {
 }
 
 func (e *ranksError) Unwrap() []error {
-	return slices.DeleteFunc(slices.Clone(e.errs), func(err error) bool { return err == nil })
+	var errs []error
+	for _, r := range slices.Sorted(maps.Keys(e.errs)) {
+		errs = append(errs, e.errs[r])
+	}
+	return errs
 }
 
 // rankList returns "rank 3" or "ranks 0-2, 5".

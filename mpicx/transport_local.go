@@ -1,22 +1,27 @@
 package mpicx
 
 import (
+	"cmp"
+
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/local"
 )
 
-// Transport is the message layer that the build tags chose.
-const Transport = "local"
+// job is what this process has of a job.
+type job struct {
+	sides []transport.Comm // of the world, of the ranks that live here
+	end   func() error     // waits for all processes
+}
 
-// startTransport returns the sides of the world that live in this process.
-func startTransport(ranks int, backend string) []transport.Comm {
+// goroutines returns a job all of whose ranks are goroutines of this process.
+func goroutines(o *options, ranks int) *job {
 	start := local.New
-	if backend == backendULFM {
+	if o.backend == backendULFM {
 		start = local.NewMortal
 	}
-	sides := make([]transport.Comm, ranks)
-	for i, side := range start(ranks) {
-		sides[i] = side
+	j := &job{end: func() error { return nil }}
+	for _, side := range start(cmp.Or(o.chosen, o.environment, ranks)) {
+		j.sides = append(j.sides, side)
 	}
-	return sides
+	return j
 }

@@ -149,14 +149,10 @@ func (c *Comm) verdict(ctx context.Context) error {
 		}
 		ctx = patient(ctx)
 		place := c.proc.enter(c)
-		select {
-		case <-wait:
-			c.proc.leave(place) // before it takes the verdict: see attending
-		case <-ctx.Done():
-			c.proc.leave(place)
-			if patient(ctx) == ctx {
-				return context.Cause(ctx)
-			}
+		changed := c.proc.await(wait, ctx.Done())
+		c.proc.leave(place) // before it takes the verdict: see attending
+		if !changed && patient(ctx) == ctx {
+			return context.Cause(ctx)
 		}
 	}
 }

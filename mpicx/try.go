@@ -100,13 +100,11 @@ func (c *Comm) TryAll(ctx context.Context, fn func(context.Context) error) error
 	f := c.Barrier()
 	for {
 		ctx = patient(ctx)
-		select {
-		case <-f.Done():
+		if c.proc.await(f.Done(), ctx.Done()) {
 			return nil
-		case <-ctx.Done():
-			if patient(ctx) == ctx { // else that error has ended a Try around this one
-				return f.Wait(ctx)
-			}
+		}
+		if patient(ctx) == ctx { // else that error has ended a Try around this one
+			return f.Wait(ctx)
 		}
 	}
 }

@@ -291,7 +291,7 @@ func TestInstance(t *testing.T) {
 	require.NotSame(t, one, three)
 	require.NoError(t, three.Finalize(ctx))
 	_, err = mpicx.Initialize(ctx, mpicx.WithRanks(3))
-	require.ErrorContains(t, err, "3 ranks, expected 1")
+	require.ErrorContains(t, err, "3 ranks, expected one in each process")
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	_, err = mpicx.Initialize(ended)

@@ -37,6 +37,9 @@ const (
 
 var methods = map[string]solver.Method{"cg": solver.CG, "gmres": solver.GMRES, "bicgstab": solver.BiCGStab}
 
+// defaultRanks is how many there are if nobody says.
+var defaultRanks = 8
+
 const usage = `Usage: krylov [flags]
 
 Solves A·x = b on several ranks, has something go wrong on one of them in
@@ -51,7 +54,8 @@ The system
 The method
   -method NAME      cg, gmres or bicgstab (default cg)
   -precond NAME     none, jacobi or blockjacobi (default none)
-  -ranks N          ranks to divide the rows among (default 8)
+  -ranks N          ranks to divide the rows among (default 8; under mpirun,
+                    its processes)
   -tol T            until |b-A·x| <= T·|b| (default 1e-8)
   -maxiter N        or so many iterations (default 5000)
   -gmres-restart N  length of a cycle of gmres (default 30)
@@ -105,7 +109,7 @@ func parseFlags(args []string) (*config, error) {
 	fs.StringVar(&c.rhs, "rhs", "", "")
 	fs.StringVar(&c.method, "method", "cg", "")
 	fs.StringVar(&c.precond, "precond", "none", "")
-	fs.IntVar(&c.ranks, "ranks", 8, "")
+	fs.IntVar(&c.ranks, "ranks", defaultRanks, "")
 	fs.Float64Var(&c.tol, "tol", 1e-8, "")
 	fs.IntVar(&c.maxIter, "maxiter", 5000, "")
 	fs.IntVar(&c.cycle, "gmres-restart", 30, "")

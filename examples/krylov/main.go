@@ -5,6 +5,7 @@
 //	go run ./examples/krylov -compare         # what each recovery costs
 //	go run ./examples/krylov -h
 //	go run -tags ulfm ./examples/krylov -inject rank=3,iter=40,kind=die -recovery shrink
+//	go build -tags mpi ./examples/krylov && mpirun -n 4 ./krylov
 //
 // The methods are in package solver, their parallel vectors and operators in
 // package distributed. How errors cross ranks stands in run.go, what is done
@@ -21,12 +22,29 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+
+	"github.com/mpicx/go-mpicx/mpicx"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	// MPI can be started once in a process, and this program calls mpicx.Run for each
+	// run that it makes: the Instance is around them all.
+	inst, err := mpicx.Initialize(ctx)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "krylov:", err)
+		os.Exit(exitFailed)
+	}
+	if n := inst.World().Size(); n > 1 { // mpirun has started them
+		defaultRanks = n
+	}
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	if err := inst.Finalize(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "krylov:", err)
+		code = exitFailed
+	}
+	os.Exit(code)
 }
 
 // The exit codes.

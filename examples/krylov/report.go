@@ -81,7 +81,7 @@ func (t *textReport) line(title, format string, args ...any) {
 func (t *textReport) head() {
 	t.line("system", "%s: %d rows, %d entries; b from %s", t.prob.name, t.prob.m.Rows, t.prob.m.NNZ(), t.rhs())
 	t.line("method", "%s, preconditioner %s, until |b-Ax| <= %g |b|", t.cfg.method, t.cfg.precond, t.cfg.tol)
-	t.line("ranks", "%d goroutines, about %d rows each; errors by %s", t.cfg.ranks, t.prob.m.Rows/t.cfg.ranks, mpicx.Backend)
+	t.line("ranks", "%d, about %d rows each; errors by %s", t.cfg.ranks, t.prob.m.Rows/t.cfg.ranks, mpicx.Backend)
 }
 
 func (t *textReport) rhs() string {

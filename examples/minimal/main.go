@@ -5,6 +5,7 @@
 // what each rank sees.
 //
 //	go run ./examples/minimal
+//	go build -tags mpi ./examples/minimal && mpirun -n 2 ./minimal
 //
 // How the listing's parts are called here:
 //
@@ -28,11 +29,17 @@ import (
 )
 
 func main() {
-	for _, fault := range []bool{false, true} {
-		if err := listing(context.Background(), os.Stdout, fault); err != nil {
-			fmt.Fprintln(os.Stderr, "minimal:", err)
-			os.Exit(1)
+	err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+		for _, fault := range []bool{false, true} {
+			if err := listing(ctx, os.Stdout, world, fault); err != nil {
+				return err
+			}
 		}
+		return nil
+	}, mpicx.WithRanks(2))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "minimal:", err)
+		os.Exit(1)
 	}
 }
 
@@ -42,52 +49,52 @@ type fault struct{}
 func (fault) Error() string  { return "the answer is not known yet" }
 func (fault) ErrorCode() int { return 666 }
 
-// listing runs Listing 1 on two ranks.
-func listing(ctx context.Context, w io.Writer, withFault bool) error {
-	fmt.Fprintf(w, "with a fault: %t\n", withFault)
-	return mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
-		var saw string
-		err := world.Guard(ctx, func(ctx context.Context) error { // catch corrupted communicators
-			answer := []int32{0}
-			err := world.Try(ctx, func(ctx context.Context) error { // catch local and remote errors
-				var f *future.Future[mpicx.Status]
-				if world.Rank() == 0 {
-					if withFault {
-						mpicx.Throw(fault{})
-					}
-					answer[0] = 42
-					f = mpicx.Send(world, answer, 1, 0)
-				} else {
-					f = mpicx.Recv(world, answer, 0, 0)
+// listing is Listing 1 at one of two ranks.
+func listing(ctx context.Context, w io.Writer, world *mpicx.Comm, withFault bool) error {
+	var saw string
+	err := world.Guard(ctx, func(ctx context.Context) error { // catch corrupted communicators
+		answer := []int32{0}
+		err := world.Try(ctx, func(ctx context.Context) error { // catch local and remote errors
+			var f *future.Future[mpicx.Status]
+			if world.Rank() == 0 {
+				if withFault {
+					mpicx.Throw(fault{})
 				}
-				f.MustWait(ctx) // the buffer can be used again
-				return nil
-			})
-			if p, ok := errors.AsType[*mpicx.PropagatedError](err); ok {
-				// Every rank is here, and the communicator works: recover.
-				saw = fmt.Sprintf("code %d of rank %d, %q; raised here: %t",
-					p.Failures[0].Code, p.Failures[0].Rank, p.Failures[0].Message, errors.Is(err, fault{}))
-				return nil
+				answer[0] = 42
+				f = mpicx.Send(world, answer, 1, 0)
+			} else {
+				f = mpicx.Recv(world, answer, 0, 0)
 			}
-			saw = fmt.Sprintf("answer %d", answer[0])
-			return err
+			f.MustWait(ctx) // the buffer can be used again
+			return nil
 		})
-		if k, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok {
-			// Repair, roll back: this communicator is lost.
-			saw = fmt.Sprint("corrupted by ", k.Failures)
+		if p, ok := errors.AsType[*mpicx.PropagatedError](err); ok {
+			// Every rank is here, and the communicator works: recover.
+			saw = fmt.Sprintf("code %d of rank %d, %q; raised here: %t",
+				p.Failures[0].Code, p.Failures[0].Rank, p.Failures[0].Message, errors.Is(err, fault{}))
+			return nil
 		}
-		if err != nil {
-			return err
-		}
-		return report(ctx, w, world, saw)
-	}, mpicx.WithRanks(2))
+		saw = fmt.Sprintf("answer %d", answer[0])
+		return err
+	})
+	if k, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok {
+		// Repair, roll back: this communicator is lost.
+		saw = fmt.Sprint("corrupted by ", k.Failures)
+	}
+	if err != nil {
+		return err
+	}
+	return report(ctx, w, world, saw, withFault)
 }
 
 // report prints what all ranks saw, in their order.
-func report(ctx context.Context, w io.Writer, world *mpicx.Comm, saw string) error {
+func report(ctx context.Context, w io.Writer, world *mpicx.Comm, saw string, withFault bool) error {
 	all, err := mpicx.GatherValue(world, saw, 0).Get(ctx)
-	for rank, s := range all {
-		fmt.Fprintf(w, "  rank %d saw %s\n", rank, s)
+	if world.Rank() == 0 && err == nil {
+		fmt.Fprintf(w, "with a fault: %t\n", withFault)
+		for rank, s := range all {
+			fmt.Fprintf(w, "  rank %d saw %s\n", rank, s)
+		}
 	}
 	return err
 }

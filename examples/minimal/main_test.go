@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 func TestListing(t *testing.T) {
@@ -23,7 +26,9 @@ func TestListing(t *testing.T) {
 `},
 	} {
 		var b bytes.Buffer
-		require.NoError(t, listing(context.Background(), &b, test.fault))
+		mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+			return listing(ctx, &b, world, test.fault)
+		})
 		require.Equal(t, test.want, b.String())
 	}
 }

@@ -21,3 +21,7 @@ var Bare func(comm any)
 // Abort corrupts a *mpicx.Comm as if its rank had unwound with err, dead or not,
 // so that every Wait on it ends. Package mpicx sets it.
 var Abort func(comm any, err error)
+
+// Processes is how many a launcher has started, of which this is one; 0: none has.
+// Package mpicx sets it.
+var Processes = func() int { return 0 }

@@ -189,6 +189,16 @@ type Status struct {
 	Bytes       int // its length, even where the buffer was too small
 }
 
+// A Driver is a Comm whose messages move while somebody waits in it; otherwise now
+// and then.
+type Driver interface {
+	// Await blocks until it has received from wake, which it says, or ended is
+	// closed.
+	Await(wake, ended <-chan struct{}) (woken bool)
+	// Watch says that so many goroutines more, or fewer, wait in other ways.
+	Watch(n int)
+}
+
 // A Completer is told when a request has ended.
 type Completer interface {
 	// Completed must not block; it may start operations.
@@ -226,6 +236,15 @@ func (e *TruncateError) Error() string {
 	return fmt.Sprintf("message of %d bytes from rank %d with tag %d is longer than the buffer of %d bytes",
 		e.Status.Bytes, e.Status.Source, e.Status.Tag, e.Room)
 }
+
+// LibraryError is what the library below a transport reports.
+type LibraryError struct {
+	Call  string // of the library, or what it was called for
+	Class int    // mpicx.Class
+	Text  string // the library's own
+}
+
+func (e *LibraryError) Error() string { return e.Call + ": " + e.Text }
 
 type constError string
 

@@ -7,7 +7,6 @@ package mpi
 import "C"
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -30,56 +29,73 @@ type engine struct {
 	closed     map[context]struct{}
 	early      map[context][]*arrival // for communicators that this rank has not made yet
 	bodies     map[uint64]*body       // under way
+	stillborn  []uint64               // of them, to or from the dead
 	offers     map[uint64]*body       // of this process, not accepted so far
 	lastID     uint64
 	tags       uint32
 	err        error // of MPI; nothing works after it
 	events     [maxEvents]C.mx_event
+	fate
 
 	// What is to be told when mu is free, in this order, by one goroutine at a time.
 	news    []news
 	telling bool
 
-	stop chan struct{}
-	idle sync.WaitGroup // the goroutine that makes progress when nobody waits
+	driver  chan struct{} // has room for the goroutine that drives
+	watched atomic.Int32  // goroutines that wait in other ways
+	stop    chan struct{}
+	idle    sync.WaitGroup // the goroutine that makes progress when nobody waits
 }
 
 const maxEvents = 128
 
-// news is a request that has ended, or a message for a listener.
+// news is a request that has ended, or, for a listener, a message or a death.
 type news struct {
 	request *transport.Request
 	to      transport.Listener
 	from    int
 	payload []byte
+	died    bool
 }
 
 // body is a message's bytes that are to go, or to come, apart from its head.
 type body struct {
 	side    *side
+	peer    int                // process
 	request *transport.Request // nil: it is a listener's
 	arrival *arrival           // that it is part of
 	bytes   []byte
 	parts   int // messages of MPI that have not ended
 	lengths int // of those that have come
+	lost    bool
 	pin     runtime.Pinner
 }
 
-// Start begins to take part in the job. It returns the communicator of all.
-func Start() (*Job, error) {
+// Start begins to take part in the job. If it is to see processes die, MPI has to
+// be one that does.
+func Start(mortal bool) (*Job, error) {
 	e := &engine{
 		sides: make(map[context]*side), closed: make(map[context]struct{}), early: make(map[context][]*arrival),
-		bodies: make(map[uint64]*body), offers: make(map[uint64]*body), stop: make(chan struct{}),
+		bodies: make(map[uint64]*body), offers: make(map[uint64]*body),
+		driver: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
-	var rank, size, enough, crowded C.int
-	code := C.mx_start(&rank, &size, &enough, &crowded, C.int(runtime.NumCPU()))
+	var rank, size, enough, ulfm, crowded C.int
+	code := C.mx_start(&rank, &size, &enough, &ulfm, &crowded, C.int(runtime.NumCPU()))
 	switch {
 	case code != 0:
-		return nil, failure("starting MPI", code)
+		return nil, failure("MPI_Init_thread", code)
 	case enough == 0:
-		return nil, errors.New("this MPI can't be called from several threads, one at a time (MPI_THREAD_SERIALIZED)")
+		return nil, &transport.LibraryError{Call: "MPI_Init_thread",
+			Text: library() + " can't be called from several threads, one at a time: it provides less than MPI_THREAD_SERIALIZED"}
+	}
+	if err := checkLaunch(int(size)); err != nil {
+		return nil, err
+	}
+	if mortal && ulfm == 0 {
+		return nil, noULFM()
 	}
 	e.rank, e.size, e.crowded = int(rank), int(size), crowded != 0
+	e.fate.init(mortal, e.size)
 	e.idle.Go(e.goOn)
 	return &Job{e, e.newSide(world, e.rank, nil, 0)}, nil
 }
@@ -97,59 +113,109 @@ func (j *Job) World() transport.Comm { return j.world }
 // takes part in what the others still do.
 func (j *Job) End() error {
 	e := j.engine
+	var mortal, lost C.int
+	if e.mortal {
+		mortal = 1
+	}
 	e.mu.Lock()
-	code := C.mx_leave()
+	code := C.mx_leave(mortal)
 	e.mu.Unlock()
 	var all C.int
 	for code == 0 && all == 0 {
 		e.progress(pollsBusy)
+		if e.crowded {
+			C.mx_yield()
+		}
 		e.mu.Lock()
 		code = C.mx_left(&all)
 		e.mu.Unlock()
 	}
 	close(e.stop)
 	e.idle.Wait()
+	if e.killed {
+		lost = 1
+	}
 	if code == 0 {
-		code = C.mx_stop()
+		code = C.mx_stop(lost)
 	}
 	if code != 0 {
-		return failure("ending MPI", code)
+		return failure("MPI_Finalize", code)
 	}
 	return nil
 }
 
-func failure(what string, code C.int) error {
-	text := make([]byte, 512)
-	C.mx_error(code, (*C.char)(unsafe.Pointer(&text[0])), C.int(len(text)))
-	return fmt.Errorf("%s: %s", what, C.GoString((*C.char)(unsafe.Pointer(&text[0]))))
+const hasULFM = C.MX_ULFM != 0
+
+const maxText = 1024
+
+// failure is an error of MPI.
+func failure(call string, code C.int) error {
+	var text [maxText]C.char
+	class := C.mx_error(code, &text[0], maxText)
+	return &transport.LibraryError{Call: call, Class: int(class), Text: C.GoString(&text[0])}
+}
+
+// library says which MPI this is.
+func library() string {
+	var text [maxText]C.char
+	C.mx_library(&text[0], maxText)
+	return C.GoString(&text[0])
 }
 
 const (
 	pollsBusy = 20                     // in one go, by a goroutine that waits
 	period    = 500 * time.Microsecond // of progress when nobody waits
+	hurry     = 20 * time.Microsecond  // when somebody does, but not in await
 )
 
-// goOn makes progress now and then.
+// goOn makes progress now and then, while nobody drives.
 func (e *engine) goOn() {
-	tick := time.NewTicker(period)
-	defer tick.Stop()
 	for {
+		pause := period
+		if e.watched.Load() > 0 {
+			pause = hurry
+		}
 		select {
 		case <-e.stop:
 			return
-		case <-tick.C:
+		case <-time.After(pause):
+		}
+		select {
+		case e.driver <- struct{}{}:
 			for e.progress(1) {
 			}
+			<-e.driver
+		default:
 		}
 	}
 }
 
-// drive makes progress until the condition holds. While nothing happens it lets
+// await makes progress until it can receive from wake, or ended is closed, or lets
+// another goroutine do so that is here already. While nothing happens it lets
 // others have the core: other goroutines, and, where there are more ranks than
 // cores, other processes.
-func (e *engine) drive(until func() bool) {
+func (e *engine) await(wake, ended <-chan struct{}) (woken bool) {
+	select {
+	case e.driver <- struct{}{}:
+	default:
+		select {
+		case e.driver <- struct{}{}:
+		case <-wake:
+			return true
+		case <-ended:
+			return false
+		}
+	}
+	defer func() { <-e.driver }()
 	alone := runtime.GOMAXPROCS(0) == 1 // on a core that MPI has bound the process to, say
-	for idle := 1; !until(); idle++ {
+	for idle := 1; ; idle++ {
+		select {
+		case <-wake:
+			return true
+		case <-ended:
+			return false
+		default:
+		}
 		if e.progress(pollsBusy) {
 			idle = 0
 			continue
@@ -181,21 +247,29 @@ func (e *engine) progress(polls int) bool {
 		e.mu.Unlock()
 		return false
 	}
-	var code C.int
-	n := C.mx_poll(C.int(polls), &e.events[0], maxEvents, &code)
+	var code, died C.int
+	n := C.mx_poll(C.int(polls), &e.events[0], maxEvents, &died, &code)
 	for i := range e.events[:n] {
 		switch ev := &e.events[i]; ev.kind {
 		case C.MX_CAME:
 			e.came(int(ev.source), unsafe.Slice((*byte)(ev.bytes), ev.length))
 		case C.MX_BODY:
-			e.ended(uint64(ev.id), int(ev.length))
+			e.ended(uint64(ev.id), int(ev.length), ev.lost != 0)
 		}
 	}
 	if code != 0 {
-		e.fail(failure("MPI", code))
+		e.fail(failure("MPI_Test", code))
+	}
+	if died != 0 {
+		e.mourn()
+	}
+	for ; len(e.stillborn) > 0; n++ {
+		id := e.stillborn[0]
+		e.stillborn = e.stillborn[1:]
+		e.ended(id, 0, true)
 	}
 	e.unlock()
-	return n > 0
+	return n > 0 || died != 0
 }
 
 // unlock gives mu free, and tells what there is to tell.
@@ -210,9 +284,12 @@ func (e *engine) unlock() {
 		e.news = nil
 		e.mu.Unlock()
 		for i := range all {
-			if n := &all[i]; n.request != nil {
+			switch n := &all[i]; {
+			case n.request != nil:
 				n.request.Done.Completed(n.request)
-			} else {
+			case n.died:
+				n.to.Died(n.from)
+			default:
 				n.to.Take(n.from, n.payload)
 			}
 		}
@@ -235,8 +312,14 @@ func (e *engine) came(source int, packet []byte) {
 		e.fail(fmt.Errorf("packet from process %d: %w", source, err))
 		return
 	}
-	if h.kind == accept {
+	switch {
+	case h.kind == accept:
 		e.accepted(source, h)
+		return
+	case h.kind > accept:
+		e.fated(source, h)
+		return
+	case e.expired || e.dead[source]:
 		return
 	}
 	a := &arrival{head: h, source: source, bytes: rest}
@@ -249,6 +332,7 @@ func (e *engine) came(source int, packet []byte) {
 
 // offer tells a process of a message, for which b has the bytes.
 func (e *engine) offer(to int, h *head, b *body) {
+	b.peer = to
 	e.lastID++
 	h.kind, h.id = offer, e.lastID
 	e.offers[h.id] = b
@@ -305,7 +389,7 @@ func (e *engine) send(to int, h *head, rest []byte) {
 	b := h.encode()
 	code := C.mx_send(C.int(to), unsafe.Pointer(&b[0]), C.int(len(b)), unsafe.Pointer(unsafe.SliceData(rest)), C.int(len(rest)))
 	if code != 0 {
-		e.fail(failure("send", code))
+		e.fail(failure("MPI_Isend", code))
 	}
 }
 
@@ -319,6 +403,7 @@ func (e *engine) move(peer int, tag uint32, b *body) { e.begin(1, peer, tag, b, 
 func (e *engine) receive(peer int, tag uint32, b *body, room []byte) { e.begin(0, peer, tag, b, room) }
 
 func (e *engine) begin(send C.int, peer int, tag uint32, b *body, bytes []byte) {
+	b.peer = peer
 	b.parts = max(1, (len(bytes)+longest-1)/longest)
 	if len(bytes) > 0 {
 		b.pin.Pin(&bytes[0])
@@ -328,10 +413,18 @@ func (e *engine) begin(send C.int, peer int, tag uint32, b *body, bytes []byte) 
 		rest = rest[len(part):]
 		e.lastID++
 		e.bodies[e.lastID] = b
-		code := C.mx_body(send, C.int(peer), C.int(tag), unsafe.Pointer(unsafe.SliceData(part)), C.int(len(part)), C.uint64_t(e.lastID))
+		var lost C.int
+		code := C.mx_body(send, C.int(peer), C.int(tag), unsafe.Pointer(unsafe.SliceData(part)), C.int(len(part)), C.uint64_t(e.lastID), &lost)
 		if code != 0 {
-			e.fail(failure("send or receive", code))
+			call := "MPI_Irecv"
+			if send != 0 {
+				call = "MPI_Isend"
+			}
+			e.fail(failure(call, code))
 			return
+		}
+		if lost != 0 {
+			e.stillborn = append(e.stillborn, e.lastID)
 		}
 		if len(rest) == 0 {
 			return
@@ -340,10 +433,14 @@ func (e *engine) begin(send C.int, peer int, tag uint32, b *body, bytes []byte) 
 }
 
 // ended takes note that a part of a body has left, or come with so many bytes.
-func (e *engine) ended(id uint64, length int) {
+func (e *engine) ended(id uint64, length int, lost bool) {
 	b := e.bodies[id]
 	delete(e.bodies, id)
+	if b.parts < 0 {
+		return // MPI has failed meanwhile
+	}
 	b.lengths += length
+	b.lost = b.lost || lost
 	if b.parts--; b.parts == 0 {
 		b.pin.Unpin()
 		e.done(b)
@@ -355,6 +452,15 @@ func (e *engine) done(b *body) {
 	s, a := b.side, b.arrival
 	switch {
 	case s == nil: // in place of one that was withdrawn
+	case b.lost && b.request == nil: // a listener's
+		if a != nil {
+			s.inbox = slices.DeleteFunc(s.inbox, func(i *arrival) bool { return i == a })
+			s.handOn()
+		}
+	case b.lost:
+		delete(s.sending, b.request)
+		delete(s.receiving, b.request)
+		e.end(b.request, &transport.DeadError{Rank: s.rankIn(b.peer)})
 	case a == nil && b.request == nil: // a listener's has left
 	case a == nil:
 		delete(s.sending, b.request)
@@ -364,9 +470,7 @@ func (e *engine) done(b *body) {
 		s.handOn()
 	case b.lengths != a.head.length: // its sender is in another epoch
 		delete(s.receiving, b.request)
-		if !s.match(b.request) {
-			s.posted = slices.Insert(s.posted, 0, b.request)
-		}
+		s.matchOrPost(b.request)
 	default:
 		delete(s.receiving, b.request)
 		e.end(b.request, nil)

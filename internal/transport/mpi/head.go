@@ -40,6 +40,13 @@ const (
 	// accept answers an offer: the bytes are to come with a tag of MPI's own, or, if
 	// that is 0, are not wanted.
 	accept
+	// left is the last packet of a process whose program has ended, but for what is
+	// left over: see fate.
+	left
+	// need says to such a process that somebody waits for more of it.
+	need
+	// dead says that the process has died.
+	dead
 )
 
 // head is what a packet begins with.
@@ -90,7 +97,7 @@ func decode(packet []byte) (h head, rest []byte, err error) {
 	switch {
 	case h.length < 0:
 		return h, nil, errors.New("a negative length")
-	case h.kind < whole || h.kind > accept:
+	case h.kind < whole || h.kind > dead:
 		return h, nil, fmt.Errorf("kind %d", h.kind)
 	case h.kind == whole && len(rest) != h.length:
 		return h, nil, fmt.Errorf("%d bytes, expected %d", len(rest), h.length)

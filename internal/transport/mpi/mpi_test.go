@@ -15,21 +15,14 @@ var job *Job
 
 func TestMain(m *testing.M) {
 	var err error
-	if job, err = Start(); err != nil {
+	if job, err = Start(false); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() { // progress, as goroutines that wait make it
 		defer close(stopped)
-		job.engine.drive(func() bool {
-			select {
-			case <-stop:
-				return true
-			default:
-				return false
-			}
-		})
+		job.engine.await(stop, nil)
 	}()
 	code := m.Run()
 	close(stop)

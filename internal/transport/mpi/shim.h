@@ -2,10 +2,20 @@
 // Go sees integers, bytes and this struct. All but mx_error are called under one
 // lock (MPI_THREAD_SERIALIZED).
 #include <mpi.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 5 && __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
+#ifdef OMPI_HAVE_MPI_EXT_FTMPI
+#define MX_ULFM 1
+#else
+#define MX_ULFM 0
+#endif
 
 enum {
 	MX_PACKET = 8192 + 64, // bytes of the longest packet
@@ -23,7 +33,7 @@ typedef struct {
 	int64_t length; // of it, or of a body that has come
 	void *bytes;    // of it, until the next mx_poll
 	uint64_t id;    // of a body
-	int code;       // MPI's, of an error
+	int lost;       // the body's peer has died
 } mx_event;
 
 static MPI_Comm mx_wire, mx_bye;
@@ -43,6 +53,7 @@ typedef struct {
 } mx_list;
 
 static mx_list mx_out, mx_bodies;
+static int mx_died; // a process has, and mx_failed has not been asked
 static char **mx_free; // buffers of packets that have left
 static int mx_free_count, mx_free_room;
 
@@ -63,19 +74,40 @@ static MPI_Request *mx_add(mx_list *l, uint64_t what) {
 	return &l->request[l->count++];
 }
 
-// mx_reap drops those of the first requests that are done, and stores what they
-// were for, and how long they were.
-static MPI_Status mx_status[MX_REAP];
+// mx_death says whether that is what an error tells of, and notes it.
+static int mx_death(int code) {
+#if MX_ULFM
+	int class = MPI_SUCCESS;
+	if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
+	if (class == MPIX_ERR_PROC_FAILED || class == MPIX_ERR_PROC_FAILED_PENDING) return mx_died = 1;
+#endif
+	return 0;
+}
 
-static int mx_reap(mx_list *l, uint64_t *what, int *lengths, int first, int *reaped) {
+// An ended is a request that is done.
+typedef struct {
+	uint64_t what;
+	int length; // -1: its peer has died
+} mx_ended;
+
+// mx_reap drops those of the first requests that are done, and stores them.
+static int mx_reap(mx_list *l, mx_ended *ended, int first, int *reaped) {
+	static MPI_Status status[MX_REAP];
 	*reaped = 0;
 	if (first > l->count) first = l->count;
 	if (first <= 0) return MPI_SUCCESS;
-	int n, code = MPI_Testsome(first, l->request, &n, l->done, mx_status);
-	if (n == MPI_UNDEFINED || n <= 0) return code;
+	int n = 0, code = MPI_Testsome(first, l->request, &n, l->done, status);
+	if (n == MPI_UNDEFINED || n <= 0) return mx_death(code) ? MPI_SUCCESS : code;
+	int each = code != MPI_SUCCESS; // status[i].MPI_ERROR is set
+	code = MPI_SUCCESS;
 	for (int i = 0; i < n; i++) {
-		what[i] = l->what[l->done[i]];
-		MPI_Get_count(&mx_status[i], MPI_BYTE, &lengths[i]);
+		ended[i].what = l->what[l->done[i]];
+		if (!each || status[i].MPI_ERROR == MPI_SUCCESS)
+			MPI_Get_count(&status[i], MPI_BYTE, &ended[i].length);
+		else if (mx_death(status[i].MPI_ERROR))
+			ended[i].length = -1;
+		else
+			code = status[i].MPI_ERROR;
 	}
 	int kept = 0;
 	for (int i = 0; i < l->count; i++)
@@ -88,10 +120,26 @@ static int mx_reap(mx_list *l, uint64_t *what, int *lengths, int first, int *rea
 	return code;
 }
 
-static void mx_error(int code, char *text, int room) {
+// mx_error stores MPI's text of an error, and returns the place of its class in
+// mpicx's list of classes.
+static int mx_error(int code, char *text, int room) {
+	static const int classes[] = {MPI_ERR_OTHER, MPI_ERR_BUFFER, MPI_ERR_COUNT, MPI_ERR_TAG, MPI_ERR_RANK, MPI_ERR_ROOT,
+		MPI_ERR_OP, MPI_ERR_TYPE, MPI_ERR_TRUNCATE, MPI_ERR_COMM, MPI_ERR_UNSUPPORTED_OPERATION};
 	char all[MPI_MAX_ERROR_STRING];
-	int n = 0;
+	int n = 0, class = MPI_ERR_OTHER, place = sizeof classes / sizeof *classes;
 	if (MPI_Error_string(code, all, &n) != MPI_SUCCESS) n = snprintf(all, sizeof all, "error %d", code);
+	snprintf(text, room, "%.*s", n, all);
+	MPI_Error_class(code, &class);
+	while (--place > 0 && classes[place] != class) {}
+	return place;
+}
+
+// mx_library stores which MPI this is.
+static void mx_library(char *text, int room) {
+	char all[MPI_MAX_LIBRARY_VERSION_STRING];
+	int n = 0;
+	MPI_Get_library_version(all, &n);
+	n = strcspn(all, ",\n\t");
 	snprintf(text, room, "%.*s", n, all);
 }
 
@@ -99,11 +147,14 @@ static int mx_post(int i) {
 	return MPI_Irecv(mx_in[i], MX_PACKET, MPI_BYTE, MPI_ANY_SOURCE, MX_PACKET_TAG, mx_wire, &mx_in_request[i]);
 }
 
-// mx_start begins. Provided is less than asked if MPI can't be called from several
-// threads, one at a time.
-static int mx_start(int *rank, int *size, int *enough, int *crowded, int cores) {
+// mx_start begins. Enough is 0 if MPI can't be called from several threads, one at a
+// time; mortal, if a process that dies takes the others along.
+static int mx_start(int *rank, int *size, int *enough, int *mortal, int *crowded, int cores) {
 	int begun, provided, code, local, all;
 	MPI_Comm node;
+#if MX_ULFM
+	setenv("OMPI_MCA_async_mpi_finalize", "1", 0); // survivors would wait for the dead at the end
+#endif
 	MPI_Initialized(&begun);
 	if (begun)
 		code = MPI_Query_thread(&provided);
@@ -121,6 +172,12 @@ static int mx_start(int *rank, int *size, int *enough, int *crowded, int cores) 
 	MPI_Comm_size(mx_wire, &mx_size);
 	*rank = mx_rank;
 	*size = mx_size;
+	*mortal = 0;
+#if MX_ULFM
+	int *on, set = 0;
+	MPI_Comm_get_attr(MPI_COMM_WORLD, MPIX_FT, &on, &set);
+	*mortal = set && *on;
+#endif
 	if ((code = MPI_Comm_split_type(mx_bye, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node)) != MPI_SUCCESS) return code;
 	MPI_Comm_size(node, &local);
 	MPI_Comm_free(&node);
@@ -152,12 +209,12 @@ static int mx_send(int to, const void *head, int headLength, const void *rest, i
 		return code;
 	}
 	mx_free[mx_free_count++] = p;
-	return code;
+	return mx_death(code) ? MPI_SUCCESS : code; // who needs to know will
 }
 
 // mx_body begins to send or receive the bytes that a packet has announced. Mx_poll
-// tells of the end.
-static int mx_body(int send, int peer, int tag, void *bytes, int length, uint64_t id) {
+// tells of the end, unless the peer is lost already.
+static int mx_body(int send, int peer, int tag, void *bytes, int length, uint64_t id, int *lost) {
 	MPI_Request r;
 	int code;
 	if (send)
@@ -165,26 +222,29 @@ static int mx_body(int send, int peer, int tag, void *bytes, int length, uint64_
 	else
 		code = MPI_Irecv(bytes, length, MPI_BYTE, peer, tag, mx_wire, &r);
 	if (code == MPI_SUCCESS) *mx_add(&mx_bodies, id) = r;
-	return code;
+	*lost = mx_death(code);
+	return *lost ? MPI_SUCCESS : code;
 }
-
-static uint64_t mx_ended[MX_REAP];
-static int mx_lengths[MX_REAP];
 
 // mx_poll moves messages, up to so many times until something happens, and returns
 // how many events it stored.
-static int mx_poll(int times, mx_event *events, int room, int *code) {
-	int n = 0;
+static int mx_poll(int times, mx_event *events, int room, int *died, int *code) {
+	static mx_ended ended[MX_REAP];
+	int n = 0, count;
 	*code = MPI_SUCCESS;
 	for (; mx_in_taken > 0; mx_in_taken--) { // the Go side is done with these
 		int i = (mx_in_next - mx_in_taken + MX_RING) % MX_RING;
 		if ((*code = mx_post(i)) != MPI_SUCCESS) return n;
 	}
-	for (; times > 0 && n == 0; times--) {
+	for (; times > 0 && n == 0 && !mx_died; times--) {
 		while (n < room && mx_in_taken < MX_RING / 2) {
 			int came = 0;
 			MPI_Status s;
 			*code = MPI_Test(&mx_in_request[mx_in_next], &came, &s);
+			if (mx_death(*code)) { // the receive goes on, or has to be begun again
+				*code = mx_in_request[mx_in_next] == MPI_REQUEST_NULL ? mx_post(mx_in_next) : MPI_SUCCESS;
+				came = 0;
+			}
 			if (*code != MPI_SUCCESS) return n;
 			if (!came) break;
 			int length;
@@ -193,40 +253,74 @@ static int mx_poll(int times, mx_event *events, int room, int *code) {
 			mx_in_next = (mx_in_next + 1) % MX_RING;
 			mx_in_taken++;
 		}
-		int ended;
-		*code = mx_reap(&mx_bodies, mx_ended, mx_lengths, room - n < MX_REAP ? room - n : MX_REAP, &ended);
-		for (int i = 0; i < ended; i++) events[n++] = (mx_event){.kind = MX_BODY, .id = mx_ended[i], .length = mx_lengths[i]};
+		*code = mx_reap(&mx_bodies, ended, room - n < MX_REAP ? room - n : MX_REAP, &count);
+		for (int i = 0; i < count; i++)
+			events[n++] = (mx_event){.kind = MX_BODY, .id = ended[i].what, .length = ended[i].length, .lost = ended[i].length < 0};
 		if (*code != MPI_SUCCESS) return n;
-		*code = mx_reap(&mx_out, mx_ended, mx_lengths, MX_REAP, &ended);
-		for (int i = 0; i < ended; i++)
+		*code = mx_reap(&mx_out, ended, MX_REAP, &count);
+		for (int i = 0; i < count; i++)
 			if (mx_free_count < mx_free_room)
-				mx_free[mx_free_count++] = (char *)(uintptr_t)mx_ended[i];
+				mx_free[mx_free_count++] = (char *)(uintptr_t)ended[i].what;
 			else
-				free((char *)(uintptr_t)mx_ended[i]);
+				free((char *)(uintptr_t)ended[i].what);
 		if (*code != MPI_SUCCESS) return n;
 	}
+	*died = mx_died;
 	return n;
+}
+
+// mx_failed stores the processes that have died, and lets receives from anybody go
+// on without them.
+static int mx_failed(int *ranks, int room, int *count) {
+	int code = MPI_SUCCESS;
+	*count = mx_died = 0;
+#if MX_ULFM
+	MPI_Group dead, all;
+	if ((code = MPIX_Comm_get_failed(mx_wire, &dead)) != MPI_SUCCESS) return code;
+	MPI_Group_size(dead, count);
+	code = MPIX_Comm_ack_failed(mx_wire, *count, &(int){0});
+	if (*count > room) *count = room;
+	int *of = mx_grow(NULL, (*count + 1) * sizeof *of);
+	for (int i = 0; i < *count; i++) of[i] = i;
+	MPI_Comm_group(mx_wire, &all);
+	MPI_Group_translate_ranks(dead, *count, of, all, ranks);
+	free(of);
+	MPI_Group_free(&dead);
+	MPI_Group_free(&all);
+#endif
+	return code;
 }
 
 // mx_leave says that this process needs the others no more; mx_left, whether all
 // have said so.
 static MPI_Request mx_bye_request;
+static int mx_bye_flag = 1;
 
-static int mx_leave(void) { return MPI_Ibarrier(mx_bye, &mx_bye_request); }
+static int mx_leave(int mortal) {
+#if MX_ULFM
+	if (mortal) return MPIX_Comm_iagree(mx_bye, &mx_bye_flag, &mx_bye_request);
+#endif
+	return MPI_Ibarrier(mx_bye, &mx_bye_request);
+}
 
-static int mx_left(int *all) { return MPI_Test(&mx_bye_request, all, MPI_STATUS_IGNORE); }
+static int mx_left(int *all) {
+	int code = MPI_Test(&mx_bye_request, all, MPI_STATUS_IGNORE);
+	if (!mx_death(code)) return code;
+	*all = mx_bye_request == MPI_REQUEST_NULL;
+	return MPI_SUCCESS;
+}
 
-static int mx_stop(void) {
+static int mx_stop(int lost) {
 	for (int i = 0; i < MX_RING; i++)
 		if (mx_in_request[i] != MPI_REQUEST_NULL) {
 			MPI_Cancel(&mx_in_request[i]);
 			MPI_Wait(&mx_in_request[i], MPI_STATUS_IGNORE);
 		}
-	MPI_Comm_free(&mx_wire);
-	MPI_Comm_free(&mx_bye);
+	if (!lost) { // else freeing, which is collective, would wait for the dead
+		MPI_Comm_free(&mx_wire);
+		MPI_Comm_free(&mx_bye);
+	}
 	return MPI_Finalize();
 }
-
-#include <sched.h>
 
 static void mx_yield(void) { sched_yield(); }

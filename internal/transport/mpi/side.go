@@ -31,6 +31,7 @@ type side struct {
 
 	posted  []*transport.Request // receives and probes, oldest first
 	arrived []*arrival           // what they have not matched
+	lost    error                // the first of the members that have died
 	// Requests whose bytes go apart: those that are offered or sent, by the offer's
 	// number, and those that receive.
 	sending   map[*transport.Request]uint64
@@ -54,7 +55,10 @@ func (a *arrival) kept() *arrival {
 	return a
 }
 
-var _ transport.Comm = (*side)(nil)
+var (
+	_ transport.Comm   = (*side)(nil)
+	_ transport.Driver = (*side)(nil)
+)
 
 // newSide makes a side, and gives it what has come for it.
 func (e *engine) newSide(c context, rank int, members []int, epoch transport.Epoch) *side {
@@ -69,6 +73,11 @@ func (e *engine) newSide(c context, rank int, members []int, epoch transport.Epo
 		}
 	}
 	e.sides[c] = s
+	for p := range e.dead {
+		if e.dead[p] && s.lost == nil && s.rankIn(p) >= 0 {
+			s.lost = &transport.DeadError{Rank: s.rankIn(p)}
+		}
+	}
 	early := e.early[c]
 	delete(e.early, c)
 	for _, a := range early {
@@ -94,7 +103,7 @@ func (s *side) process(rank int) int {
 }
 
 func (s *side) Features() transport.Features {
-	return transport.Features{Name: "mpi", SharedCores: s.e.crowded}
+	return transport.Features{Name: "mpi", SharedCores: s.e.crowded, Deaths: s.e.mortal}
 }
 
 func (s *side) Epoch() transport.Epoch   { return transport.Epoch(s.epoch.Load()) }
@@ -103,8 +112,11 @@ func (s *side) liveNow() transport.Epoch { return transport.Epoch(s.live.Load())
 // revoked is no epoch: a communicator has no eight generations of errors at once.
 const revoked = ^transport.Epoch(0)
 
-// Drive makes progress until the condition holds.
-func (s *side) Drive(until func() bool) { s.e.drive(until) }
+// Await makes progress until it has received from wake, or ended is closed.
+func (s *side) Await(wake, ended <-chan struct{}) (woken bool) { return s.e.await(wake, ended) }
+
+// Watch has more progress made while nobody awaits.
+func (s *side) Watch(n int) { s.e.watched.Add(int32(n)) }
 
 // TrySend sends a short message.
 func (s *side) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
@@ -113,7 +125,7 @@ func (s *side) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
 	}
 	e := s.e
 	e.lock()
-	ok := epoch == s.liveNow() && e.err == nil
+	ok := epoch == s.liveNow() && e.err == nil && s.lost == nil && !e.expired
 	if ok {
 		e.send(s.process(dest), &head{kind: whole, to: s.context, epoch: epoch, tag: tag, length: len(buf)}, buf)
 	}
@@ -128,7 +140,11 @@ func (s *side) Isend(r *transport.Request) {
 	defer e.unlock()
 	r.Kind, r.Where, r.Err = transport.Sending, nil, nil
 	r.Status = transport.Status{Source: s.rank, Tag: r.Tag, Bytes: len(r.Buf)}
-	if err := s.barred(r); err != nil {
+	err := s.barred(r)
+	if err == nil {
+		err = s.involved(r)
+	}
+	if err != nil {
 		e.end(r, err)
 		return
 	}
@@ -141,14 +157,18 @@ func (s *side) Isend(r *transport.Request) {
 	b := &body{side: s, request: r, bytes: r.Buf}
 	e.offer(s.process(r.Peer), &h, b)
 	s.sending[r] = h.id
+	s.needs(r)
 }
 
+// barred returns the error of a request that this rank must not begin.
 func (s *side) barred(r *transport.Request) error {
 	switch {
 	case s.e.err != nil:
 		return s.e.err
 	case r.Epoch != s.liveNow():
 		return s.cause
+	case s.e.expired:
+		return transport.ErrDied
 	}
 	return nil
 }
@@ -164,9 +184,21 @@ func (s *side) begin(r *transport.Request, kind transport.Kind) {
 	e.lock()
 	defer e.unlock()
 	r.Kind, r.Where, r.Err = kind, nil, nil
-	if !s.match(r) {
-		s.posted = append(s.posted, r)
+	s.matchOrPost(r)
+}
+
+// matchOrPost gives r a message that has come, or posts it, where a message that
+// comes meets it.
+func (s *side) matchOrPost(r *transport.Request) {
+	if s.match(r) {
+		return
 	}
+	if err := s.involved(r); err != nil {
+		s.e.end(r, err)
+		return
+	}
+	s.posted = append(s.posted, r)
+	s.needs(r)
 }
 
 // match gives r a message that has come, or says that it has to wait.
@@ -187,15 +219,19 @@ func (s *side) match(r *transport.Request) bool {
 	return false
 }
 
-func (s *side) source(a *arrival) int {
+// rankIn is the rank of a process, or -1.
+func (s *side) rankIn(process int) int {
 	if s.members == nil {
-		return a.source
+		return process
 	}
-	return s.rankOf[a.source]
+	if rank, ok := s.rankOf[process]; ok {
+		return rank
+	}
+	return -1
 }
 
 func (s *side) status(a *arrival) transport.Status {
-	return transport.Status{Source: s.source(a), Tag: a.head.tag, Bytes: a.head.length}
+	return transport.Status{Source: s.rankIn(a.source), Tag: a.head.tag, Bytes: a.head.length}
 }
 
 // deliver gives a message to the first receive that matches it, or keeps it.
@@ -263,7 +299,7 @@ func (s *side) handOn() {
 	n := 0
 	for ; n < len(s.inbox) && s.inbox[n].head.kind == whole; n++ {
 		a := s.inbox[n]
-		s.e.news = append(s.e.news, news{to: s.listener, from: s.source(a), payload: a.bytes})
+		s.e.news = append(s.e.news, news{to: s.listener, from: s.rankIn(a.source), payload: a.bytes})
 	}
 	s.inbox = slices.Delete(s.inbox, 0, n)
 }
@@ -365,6 +401,11 @@ func (s *side) Close() error {
 func (s *side) Listen(l transport.Listener) {
 	s.e.lock()
 	s.listener = l
+	for p, died := range s.e.dead {
+		if rank := s.rankIn(p); died && rank >= 0 {
+			s.e.news = append(s.e.news, news{to: l, from: rank, died: true})
+		}
+	}
 	s.handOn()
 	s.e.unlock()
 	s.Poke()
@@ -387,7 +428,9 @@ func (s *side) Poke() {
 		e.mu.Lock()
 		switch {
 		case ok && e.err == nil:
-			s.tell(to, payload)
+			if !e.expired && !e.dead[s.process(to)] {
+				s.tell(to, payload)
+			}
 		case !s.again:
 			s.asking = false
 			e.unlock()
@@ -412,8 +455,12 @@ func (s *side) Die() {
 	select {}
 }
 
-// Leave has nothing to do: Job.End waits for all.
-func (s *side) Leave(bool) {}
+// Leave says that this process's program has ended.
+func (s *side) Leave(failed bool) {
+	s.e.lock()
+	s.e.leave(failed)
+	s.e.unlock()
+}
 
 // EachPending visits the requests that have not ended.
 func (s *side) EachPending(visit func(*transport.Request)) {

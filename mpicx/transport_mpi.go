@@ -1,0 +1,84 @@
+//go:build mpi
+
+package mpicx
+
+import (
+	"cmp"
+	"errors"
+	"sync"
+
+	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/mpi"
+)
+
+// Transport is the message layer that the build tags chose.
+const Transport = "mpi"
+
+// library is MPI, which a process starts and ends once.
+var library struct {
+	sync.Mutex
+	*mpi.Job
+	users int    // Runs and the Instance
+	begun uint64 // of them, so far: at all processes in one order
+	over  bool
+}
+
+func init() { hook.Processes = mpi.Processes }
+
+// startJob takes part in the job of mpirun. A process that no launcher has started
+// has goroutine ranks, as without -tags mpi.
+func startJob(o *options, ranks int) (*job, error) {
+	if !mpi.Launched() {
+		return goroutines(o, ranks), nil
+	}
+	l := &library
+	l.Lock()
+	defer l.Unlock()
+	if l.over {
+		return nil, mpiErrorf("Run", ClassOther, "MPI has been ended in this process, and can't be started again: have an Instance from before the first Run until after the last")
+	}
+	if l.Job == nil {
+		var err error
+		if l.Job, err = mpi.Start(o.backend == backendULFM); err != nil {
+			return nil, mpiError("Run", err)
+		}
+	}
+	l.users++
+	l.begun++
+	world := l.World()
+	n := cmp.Or(o.chosen, world.Size())
+	j := &job{end: leaveLibrary}
+	var err error
+	switch {
+	case n > world.Size():
+		err = mpiErrorf("Run", ClassCount, "%d ranks, expected %d or fewer: the job has so many processes", n, world.Size())
+	case world.Rank() < n:
+		members := make([]int, n)
+		for i := range members {
+			members[i] = i
+		}
+		world.Sub(transport.Name{Seq: l.begun}, members, func(side transport.Comm, e error) {
+			j.sides, err = []transport.Comm{side}, mpiError("Run", e)
+		})
+	}
+	if err != nil {
+		return nil, errors.Join(err, endLibrary())
+	}
+	return j, nil
+}
+
+// leaveLibrary ends MPI unless it has other users.
+func leaveLibrary() error {
+	library.Lock()
+	defer library.Unlock()
+	return endLibrary()
+}
+
+func endLibrary() error {
+	if library.users--; library.users > 0 {
+		return nil
+	}
+	library.over = true
+	return mpiError("Run", library.End())
+}
