@@ -27,7 +27,7 @@ func init() {
 	hook.Die = func(comm any) {
 		c := comm.(*Comm)
 		c.proc.die()
-		if c.mitigator != nil {
+		if c.mitigator != nil || c.proc.driver != nil { // a driver's ranks are processes
 			c.t.Die()
 		}
 	}

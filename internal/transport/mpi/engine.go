@@ -4,7 +4,7 @@ package mpi
 
 // #cgo pkg-config: mpi
 // #include "shim.h"
-import "C"
+import "C" // nowhere else: the shim's variables are static
 
 import (
 	"fmt"
@@ -35,7 +35,10 @@ type engine struct {
 	tags       uint32
 	err        error // of MPI; nothing works after it
 	events     [maxEvents]C.mx_event
-	fate
+	mortal     bool
+	killed     []bool // processes that MPI has lost
+	losses     int
+	fates      map[context]*fate
 
 	// What is to be told when mu is free, in this order, by one goroutine at a time.
 	news    []news
@@ -76,7 +79,7 @@ type body struct {
 func Start(mortal bool) (*Job, error) {
 	e := &engine{
 		sides: make(map[context]*side), closed: make(map[context]struct{}), early: make(map[context][]*arrival),
-		bodies: make(map[uint64]*body), offers: make(map[uint64]*body),
+		bodies: make(map[uint64]*body), offers: make(map[uint64]*body), fates: make(map[context]*fate),
 		driver: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
 	var rank, size, enough, ulfm, crowded C.int
@@ -95,9 +98,9 @@ func Start(mortal bool) (*Job, error) {
 		return nil, noULFM()
 	}
 	e.rank, e.size, e.crowded = int(rank), int(size), crowded != 0
-	e.fate.init(mortal, e.size)
+	e.mortal, e.killed = mortal, make([]bool, e.size)
 	e.idle.Go(e.goOn)
-	return &Job{e, e.newSide(world, e.rank, nil, 0)}, nil
+	return &Job{e, e.newSide(world, e.fate(world), e.rank, nil, 0)}, nil
 }
 
 // A Job is an MPI job as one of its processes sees it.
@@ -132,7 +135,7 @@ func (j *Job) End() error {
 	}
 	close(e.stop)
 	e.idle.Wait()
-	if e.killed {
+	if e.losses > 0 {
 		lost = 1
 	}
 	if code == 0 {
@@ -272,6 +275,21 @@ func (e *engine) progress(polls int) bool {
 	return n > 0 || died != 0
 }
 
+// mourn asks MPI who has died.
+func (e *engine) mourn() {
+	ranks := make([]C.int, e.size)
+	var n C.int
+	if code := C.mx_failed(&ranks[0], C.int(e.size), &n); code != 0 {
+		e.fail(failure("MPIX_Comm_get_failed", code))
+		return
+	}
+	for _, p := range ranks[:n] {
+		if !e.killed[p] {
+			e.lose(int(p))
+		}
+	}
+}
+
 // unlock gives mu free, and tells what there is to tell.
 func (e *engine) unlock() {
 	if e.telling || len(e.news) == 0 {
@@ -318,8 +336,6 @@ func (e *engine) came(source int, packet []byte) {
 		return
 	case h.kind > accept:
 		e.fated(source, h)
-		return
-	case e.expired || e.dead[source]:
 		return
 	}
 	a := &arrival{head: h, source: source, bytes: rest}

@@ -2,65 +2,63 @@
 
 package mpi
 
-// #include "shim.h"
-import "C"
-
 import (
 	"slices"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// fate is what this process knows of the ends of processes. Where they are mortal,
-// MPI tells of those that are killed. One whose program has ended lives on, to pass
-// on errors and to end what it has begun, until somebody needs more of it: then it
-// is dead for the others, as if it had been killed.
+// fate is what this process knows of the ends of processes, in a family of
+// communicators: one program's. Where processes are mortal, MPI tells of those that
+// are killed. One whose program has ended lives on, to pass on errors and to end
+// what it has begun, until somebody needs more of it: then it is dead for the
+// others of the family, as if it had been killed.
 type fate struct {
-	mortal  bool
-	dead    []bool // by process
-	gone    []bool // whose programs have ended
-	left    bool   // this one's has
-	expired bool   // and it is dead for the others
-	killed  bool   // MPI has lost a process
+	family  context // the communicator that the others are made of
+	dead    []bool  // by process
+	gone    []bool  // whose programs have ended
+	expired bool    // this one is dead for the others
 }
 
-func (f *fate) init(mortal bool, size int) {
-	f.mortal, f.dead, f.gone = mortal, make([]bool, size), make([]bool, size)
+// fate returns that of a family. Others may have come to an end there before this
+// process begins.
+func (e *engine) fate(family context) *fate {
+	f := e.fates[family]
+	if f == nil {
+		f = &fate{family: family, dead: slices.Clone(e.killed), gone: make([]bool, e.size)}
+		e.fates[family] = f
+	}
+	return f
 }
 
-// mourn asks MPI who has died.
-func (e *engine) mourn() {
-	ranks := make([]C.int, e.size)
-	var n C.int
-	if code := C.mx_failed(&ranks[0], C.int(e.size), &n); code != 0 {
-		e.fail(failure("MPIX_Comm_get_failed", code))
-		return
-	}
-	for _, p := range ranks[:n] {
-		e.killed = true
-		e.bury(int(p))
-	}
-}
-
-// bury has those who listen told of a death, and then ends what needs the dead.
-func (e *engine) bury(process int) {
-	if e.dead[process] {
-		return
-	}
-	e.dead[process] = true
-	for _, s := range e.sides {
-		if rank := s.rankIn(process); rank >= 0 && s.listener != nil {
-			e.news = append(e.news, news{to: s.listener, from: rank, died: true})
-		}
-	}
-	for _, s := range e.sides {
-		if rank := s.rankIn(process); rank >= 0 {
-			s.bury(process, &transport.DeadError{Rank: rank})
-		}
+// lose notes that MPI has lost a process.
+func (e *engine) lose(process int) {
+	e.killed[process] = true
+	e.losses++
+	for _, f := range e.fates {
+		e.bury(f, process)
 	}
 	for id, b := range e.offers {
 		if b.peer == process {
 			delete(e.offers, id)
+		}
+	}
+}
+
+// bury has those who listen told of a death, and then ends what needs the dead.
+func (e *engine) bury(f *fate, process int) {
+	if f.dead[process] {
+		return
+	}
+	f.dead[process] = true
+	for _, s := range e.sides {
+		if rank := s.rankIn(process); s.fate == f && rank >= 0 && s.listener != nil {
+			e.news = append(e.news, news{to: s.listener, from: rank, died: true})
+		}
+	}
+	for _, s := range e.sides {
+		if rank := s.rankIn(process); s.fate == f && rank >= 0 {
+			s.bury(process, &transport.DeadError{Rank: rank})
 		}
 	}
 }
@@ -100,80 +98,74 @@ func (s *side) involved(r *transport.Request) error {
 	case s.lost == nil:
 	case r.Tag < transport.AnyTag:
 		return s.lost
-	case r.Peer >= 0 && s.e.dead[s.process(r.Peer)]:
+	case r.Peer >= 0 && s.fate.dead[s.process(r.Peer)]:
 		return &transport.DeadError{Rank: r.Peer}
 	}
 	return nil
 }
 
 // leave says to all that this process's program has ended.
-func (e *engine) leave(failed bool) {
-	if !e.mortal || e.left {
-		return
+func (e *engine) leave(f *fate, failed bool) {
+	switch {
+	case !e.mortal || f.gone[e.rank]:
+	case failed:
+		f.gone[e.rank] = true
+		e.expire(f)
+	default:
+		e.sendAll(&head{kind: left, to: f.family})
+		e.left(f, e.rank)
 	}
-	e.left = true
-	if failed {
-		e.expire()
-		return
-	}
-	e.sendAll(&head{kind: left})
-	e.gone[e.rank] = true
-	e.needAll(e.rank)
 }
 
 // sendAll sends a packet to all other processes.
 func (e *engine) sendAll(h *head) {
 	for p := range e.size {
-		if p != e.rank && !e.dead[p] {
+		if p != e.rank && !e.killed[p] {
 			e.send(p, h, nil)
 		}
 	}
 }
 
 // expire ends this process for the others.
-func (e *engine) expire() {
-	if e.expired {
+func (e *engine) expire(f *fate) {
+	if f.expired {
 		return
 	}
-	e.expired = true
-	e.sendAll(&head{kind: dead})
-	e.bury(e.rank)
+	f.expired = true
+	e.sendAll(&head{kind: dead, to: f.family})
+	e.bury(f, e.rank)
 }
 
 // needs tells the peer of a request that it is needed, if its program has ended.
 func (s *side) needs(r *transport.Request) {
-	if r.Peer < 0 || !s.e.gone[s.process(r.Peer)] {
+	if r.Peer < 0 || !s.fate.gone[s.process(r.Peer)] {
 		return
 	}
-	h := head{kind: need, to: s.context, epoch: r.Epoch}
+	h := head{kind: need, to: s.context, id: uint64(s.fate.family), epoch: r.Epoch}
 	if p := s.process(r.Peer); p == s.e.rank {
-		s.e.needed(h)
+		s.e.fated(p, h)
 	} else {
 		s.e.send(p, &h, nil)
 	}
 }
 
-// needAll is needs for what waits.
-func (e *engine) needAll(process int) {
+// left notes that the program of a process has ended, and tells it who needs it.
+func (e *engine) left(f *fate, process int) {
+	f.gone[process] = true
 	for _, s := range e.sides {
+		if s.fate != f {
+			continue
+		}
 		for _, r := range slices.Clone(s.posted) {
 			if r.Peer >= 0 && s.process(r.Peer) == process {
 				s.needs(r)
 			}
 		}
-		for r := range s.sending {
-			if s.process(r.Peer) == process && e.offers[s.sending[r]] != nil {
+		for r, id := range s.sending {
+			if s.process(r.Peer) == process && e.offers[id] != nil {
 				s.needs(r)
 			}
 		}
-	}
-}
-
-// needed ends this process, unless its side has left the epoch: what needs it
-// there will end by itself.
-func (e *engine) needed(h head) {
-	if s := e.sides[h.to]; s == nil || !h.epoch.Stale(s.Epoch()) {
-		e.expire()
 	}
 }
 
@@ -181,11 +173,13 @@ func (e *engine) needed(h head) {
 func (e *engine) fated(source int, h head) {
 	switch h.kind {
 	case left:
-		e.gone[source] = true
-		e.needAll(source)
-	case need:
-		e.needed(h)
+		e.left(e.fate(h.to), source)
 	case dead:
-		e.bury(source)
+		e.bury(e.fate(h.to), source)
+	case need:
+		// What needs this process in an epoch that it has left will end by itself.
+		if s := e.sides[h.to]; s == nil || !h.epoch.Stale(s.Epoch()) {
+			e.expire(e.fate(context(h.id)))
+		}
 	}
 }

@@ -22,6 +22,7 @@ const bodyTags = 32000
 type side struct {
 	e       *engine
 	context context
+	fate    *fate
 	rank    int
 	members []int // their ranks in the world; nil: the same
 	rankOf  map[int]int
@@ -61,8 +62,8 @@ var (
 )
 
 // newSide makes a side, and gives it what has come for it.
-func (e *engine) newSide(c context, rank int, members []int, epoch transport.Epoch) *side {
-	s := &side{e: e, context: c, rank: rank, members: members,
+func (e *engine) newSide(c context, f *fate, rank int, members []int, epoch transport.Epoch) *side {
+	s := &side{e: e, context: c, fate: f, rank: rank, members: members,
 		sending: make(map[*transport.Request]uint64), receiving: make(map[*transport.Request]struct{})}
 	s.epoch.Store(uint64(epoch))
 	s.live.Store(uint64(epoch))
@@ -73,8 +74,8 @@ func (e *engine) newSide(c context, rank int, members []int, epoch transport.Epo
 		}
 	}
 	e.sides[c] = s
-	for p := range e.dead {
-		if e.dead[p] && s.lost == nil && s.rankIn(p) >= 0 {
+	for p, died := range f.dead {
+		if died && s.lost == nil && s.rankIn(p) >= 0 {
 			s.lost = &transport.DeadError{Rank: s.rankIn(p)}
 		}
 	}
@@ -125,7 +126,7 @@ func (s *side) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
 	}
 	e := s.e
 	e.lock()
-	ok := epoch == s.liveNow() && e.err == nil && s.lost == nil && !e.expired
+	ok := epoch == s.liveNow() && e.err == nil && s.lost == nil && !s.fate.expired
 	if ok {
 		e.send(s.process(dest), &head{kind: whole, to: s.context, epoch: epoch, tag: tag, length: len(buf)}, buf)
 	}
@@ -167,7 +168,7 @@ func (s *side) barred(r *transport.Request) error {
 		return s.e.err
 	case r.Epoch != s.liveNow():
 		return s.cause
-	case s.e.expired:
+	case s.fate.expired:
 		return transport.ErrDied
 	}
 	return nil
@@ -237,6 +238,8 @@ func (s *side) status(a *arrival) transport.Status {
 // deliver gives a message to the first receive that matches it, or keeps it.
 func (s *side) deliver(a *arrival) {
 	switch {
+	case s.fate.expired || s.fate.dead[a.source]:
+		return
 	case a.head.listener:
 		s.inbox = append(s.inbox, a.kept())
 		if a.head.kind == offer {
@@ -382,7 +385,11 @@ func (s *side) Sub(name transport.Name, members []int, done func(transport.Comm,
 			processes[i] = s.process(r)
 		}
 	}
-	made := e.newSide(s.context.child(name), rank, processes, name.Epoch)
+	context, fate := s.context.child(name), s.fate
+	if s.context == world { // of a program of its own
+		fate = e.fate(context)
+	}
+	made := e.newSide(context, fate, rank, processes, name.Epoch)
 	e.unlock()
 	done(made, nil)
 }
@@ -401,7 +408,7 @@ func (s *side) Close() error {
 func (s *side) Listen(l transport.Listener) {
 	s.e.lock()
 	s.listener = l
-	for p, died := range s.e.dead {
+	for p, died := range s.fate.dead {
 		if rank := s.rankIn(p); died && rank >= 0 {
 			s.e.news = append(s.e.news, news{to: l, from: rank, died: true})
 		}
@@ -428,7 +435,7 @@ func (s *side) Poke() {
 		e.mu.Lock()
 		switch {
 		case ok && e.err == nil:
-			if !e.expired && !e.dead[s.process(to)] {
+			if !s.fate.expired && !s.fate.dead[s.process(to)] {
 				s.tell(to, payload)
 			}
 		case !s.again:
@@ -458,7 +465,7 @@ func (s *side) Die() {
 // Leave says that this process's program has ended.
 func (s *side) Leave(failed bool) {
 	s.e.lock()
-	s.e.leave(failed)
+	s.e.leave(s.fate, failed)
 	s.e.unlock()
 }
 
