@@ -1,6 +1,8 @@
 package mpicx_test
 
 import (
+	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -9,9 +11,34 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// In a job of mpirun's an Instance is around all the tests, since each may Run, and
+// MPI can be started once.
+func TestMain(m *testing.M) {
+	if hook.Processes() == 0 {
+		goleak.VerifyTestMain(m)
+		return
+	}
+	ctx := context.Background()
+	var err error
+	code := 1
+	if processes, err = mpicx.Initialize(ctx); err == nil {
+		code = m.Run()
+		err = processes.Finalize(ctx)
+	}
+	if err == nil {
+		err = goleak.Find()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
 
 // seeded returns a generator whose seed is logged and can be given.
 func seeded(t *testing.T) *rand.Rand {
@@ -21,6 +48,7 @@ func seeded(t *testing.T) *rand.Rand {
 		seed, err = strconv.ParseUint(s, 10, 64)
 		require.NoError(t, err)
 	}
+	seed = share(t, seed)
 	t.Logf("MPICX_SEED=%d", seed)
 	return rand.New(rand.NewPCG(seed, 0))
 }

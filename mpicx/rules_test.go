@@ -17,12 +17,10 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// ranks collects what each rank found, for the test to look at after the run.
-type ranks[T any] []T
-
-func run[T any](t *testing.T, n int, fn func(ctx context.Context, world *mpicx.Comm) (T, error)) ranks[T] {
+// run collects what each rank found, for the test to look at after the run.
+func run[T any](t *testing.T, n int, fn func(ctx context.Context, world *mpicx.Comm) (T, error)) []T {
 	t.Helper()
-	all := make(ranks[T], n)
+	all := make([]T, n)
 	mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) (err error) {
 		all[world.Rank()], err = fn(ctx, world)
 		return err
@@ -30,7 +28,7 @@ func run[T any](t *testing.T, n int, fn func(ctx context.Context, world *mpicx.C
 	if t.Failed() {
 		t.FailNow()
 	}
-	return all
+	return gather(t, all)
 }
 
 // TestSimultaneousSignals: all ranks signal before they hear of one another, time
@@ -63,7 +61,13 @@ func TestSimultaneousSignals(t *testing.T) {
 }
 
 // settle lets all other ranks go on until each is blocked or done: time is fake.
-func settle() { time.Sleep(time.Second) }
+func settle() {
+	if processes != nil {
+		time.Sleep(time.Millisecond) // where it matters, fakeTime has skipped the test
+	} else {
+		time.Sleep(time.Second)
+	}
+}
 
 // propagated says that err is the verdict of one error of these codes.
 func propagated(err error, codes ...int) error {
@@ -251,6 +255,7 @@ func TestP7ErrorBeforeMessage(t *testing.T) {
 
 // P8: a rank that computes learns of an error by its context and by Err.
 func TestP8ComputingRank(t *testing.T) {
+	fakeTime(t)
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		err := world.Try(ctx, func(ctx context.Context) error {
 			switch world.Rank() {
@@ -342,6 +347,7 @@ func TestF1BadArguments(t *testing.T) {
 // F2: a context's cause is not final: the operation goes on and may be waited for
 // again, and no peer is taken for failed.
 func TestF2ContextEnds(t *testing.T) {
+	fakeTime(t)
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {
 			time.Sleep(time.Hour)
@@ -389,6 +395,7 @@ func TestDeadlineInTry(t *testing.T) {
 // F4: once a future is done with an error, its buffer is the program's: what
 // peers send to it later, or take from it, shows nothing of that.
 func TestF4BufferIsFree(t *testing.T) {
+	fakeTime(t)
 	const length = 3000 // longer than what is buffered
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
 		n, me := world.Size(), world.Rank()
@@ -521,6 +528,7 @@ func TestC2CorruptionWins(t *testing.T) {
 // C3: the panic goes on, with its own stack, and Run returns it once the peers
 // have been told.
 func TestC3PanicGoesOn(t *testing.T) {
+	oneProcess(t)
 	err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 		return world.Guard(ctx, func(ctx context.Context) error {
 			if world.Rank() == 1 {
@@ -548,6 +556,7 @@ func explode() { panic("boom") }
 
 // D1, D2: families of communicators.
 func TestD1ParentInterruptsChild(t *testing.T) {
+	fakeTime(t)
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
 		dup, err := world.Dup().Get(ctx)
 		if err != nil {
@@ -576,6 +585,7 @@ func TestD1ParentInterruptsChild(t *testing.T) {
 }
 
 func TestD2NobodyHangsElsewhere(t *testing.T) {
+	fakeTime(t)
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
 		child, err := world.Split(world.Rank()/2, 0).Get(ctx)
 		if err != nil {
@@ -624,6 +634,7 @@ func TestD2NobodyHangsElsewhere(t *testing.T) {
 // A corrupted communicator corrupts those derived from it that have the rank
 // which unwound; the others report the error once and go on.
 func TestCorruptedFamilies(t *testing.T) {
+	fakeTime(t)
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
 		child, err := world.Split(world.Rank()/2, 0).Get(ctx)
 		if err != nil {

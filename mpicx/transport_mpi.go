@@ -24,7 +24,17 @@ var library struct {
 	over  bool
 }
 
-func init() { hook.Processes = mpi.Processes }
+func init() {
+	hook.Processes = mpi.Processes
+	hook.Underway = func() int {
+		library.Lock()
+		defer library.Unlock()
+		if library.Job == nil {
+			return 0
+		}
+		return library.Underway()
+	}
+}
 
 // startJob takes part in the job of mpirun. A process that no launcher has started
 // has goroutine ranks, as without -tags mpi.

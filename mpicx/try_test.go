@@ -24,6 +24,7 @@ import (
 // A nested Try handles its error, and the outer one goes on with a context that
 // has not ended.
 func TestNestedTry(t *testing.T) {
+	fakeTime(t)
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		return world.Try(ctx, func(ctx context.Context) error {
 			inner := world.Try(ctx, func(ctx context.Context) error {
@@ -50,6 +51,7 @@ func TestNestedTry(t *testing.T) {
 
 // An error that wraps one of before, which a Try has returned, is a new one.
 func TestWrappedAfterRecovery(t *testing.T) {
+	fakeTime(t)
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		err := world.Try(ctx, func(ctx context.Context) error {
 			inner := world.Try(ctx, func(ctx context.Context) error {
@@ -116,6 +118,7 @@ func TestTryTakesThrownErrorsOnly(t *testing.T) {
 
 // TryAll: nobody leaves with nil while another fails.
 func TestTryAll(t *testing.T) {
+	fakeTime(t)
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
 		for round := range 10 {
 			err := world.TryAll(ctx, func(ctx context.Context) error {
@@ -154,9 +157,8 @@ func TestTrySuccessThenError(t *testing.T) {
 // in verdicts, once.
 func TestSignalsOfOneRank(t *testing.T) {
 	const goroutines, n = 8, 3
-	var mu sync.Mutex
-	seen := make(map[int]map[int]int) // rank, code
-	mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+	seen := run(t, n, func(ctx context.Context, world *mpicx.Comm) (map[int]int, error) {
+		var mu sync.Mutex
 		codes := make(map[int]int)
 		count := func(err error) error {
 			p, is := errors.AsType[*mpicx.PropagatedError](err)
@@ -177,7 +179,7 @@ func TestSignalsOfOneRank(t *testing.T) {
 		}
 		wg.Wait()
 		if err := errors.Join(errs...); err != nil {
-			return err
+			return nil, err
 		}
 		for { // what nobody has waited for
 			err := world.TryAll(ctx, func(context.Context) error { return nil })
@@ -185,13 +187,10 @@ func TestSignalsOfOneRank(t *testing.T) {
 				break
 			}
 			if err := count(err); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		mu.Lock()
-		seen[world.Rank()] = codes
-		mu.Unlock()
-		return exchange(ctx, world, 0)
+		return codes, exchange(ctx, world, 0)
 	})
 	for r := range n {
 		require.Len(t, seen[r], n*goroutines, "rank %d: %v", r, seen[r])
@@ -200,6 +199,7 @@ func TestSignalsOfOneRank(t *testing.T) {
 
 // Ranks that only poll take part in resolving.
 func TestPolling(t *testing.T) {
+	fakeTime(t)
 	polls := map[string]func(ctx context.Context, f *future.Future[mpicx.Status], c *mpicx.Comm) error{
 		"Test": func(ctx context.Context, f *future.Future[mpicx.Status], c *mpicx.Comm) error {
 			for {
@@ -248,6 +248,7 @@ func TestPolling(t *testing.T) {
 
 // Close waits for all, gets errors that are still to come, and ends the use.
 func TestClose(t *testing.T) {
+	fakeTime(t)
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		c, err := world.Dup().Get(ctx)
 		if err != nil {
@@ -275,6 +276,7 @@ func TestClose(t *testing.T) {
 }
 
 func TestInstance(t *testing.T) {
+	oneProcess(t)
 	ctx := t.Context()
 	one, err := mpicx.Initialize(ctx)
 	require.NoError(t, err)
@@ -299,6 +301,7 @@ func TestInstance(t *testing.T) {
 }
 
 func TestRunOptions(t *testing.T) {
+	oneProcess(t)
 	nothing := func(context.Context, *mpicx.Comm) error { return nil }
 	require.ErrorContains(t, mpicx.Run(t.Context(), nothing, mpicx.WithRanks(0)), "0 ranks, expected 1 or more")
 	t.Setenv("MPICX_RANKS", "many")
@@ -314,6 +317,7 @@ func TestRunOptions(t *testing.T) {
 
 // Events are logged, with rank, comm and epoch.
 func TestLog(t *testing.T) {
+	oneProcess(t)
 	var out lockedBuffer
 	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
@@ -398,7 +402,7 @@ func (l *countingListener) Next() (to int, payload []byte, ok bool) {
 // P6: without errors the error channel carries no message after set-up; with one,
 // a rank sends O(log n).
 func TestP6Messages(t *testing.T) {
-	for _, n := range []int{1, 2, 3, 8, 33, 100, 256} {
+	for _, n := range fitting(1, 2, 3, 8, 33, 100, 256) {
 		sent := make([]atomic.Int64, n)
 		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 			me := world.Rank()

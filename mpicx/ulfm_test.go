@@ -183,21 +183,23 @@ func TestMessageOfTheDead(t *testing.T) {
 // the error is the same everywhere and stays.
 func TestH2Propagate(t *testing.T) {
 	for _, victim := range []int{0, 2, 4} {
-		propagating(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
-			me := world.Rank()
-			if me == victim {
-				mpicxtest.Die(world)
-			}
-			err := world.Guard(ctx, func(ctx context.Context) error { // a chain, of which only one waits for the dead
-				return mpicx.Recv(world, []int{0}, (me+1)%5, 0).Wait(ctx)
+		t.Run(fmt.Sprint(victim), func(t *testing.T) {
+			propagating(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
+				me := world.Rank()
+				if me == victim {
+					mpicxtest.Die(world)
+				}
+				err := world.Guard(ctx, func(ctx context.Context) error { // a chain, of which only one waits for the dead
+					return mpicx.Recv(world, []int{0}, (me+1)%5, 0).Wait(ctx)
+				})
+				if err := corruptedBy(err, victim); err != nil {
+					return err
+				}
+				if again := world.Barrier().Wait(ctx); again != err {
+					return fmt.Errorf("%w follows %w", again, err)
+				}
+				return allowed(nil, func(error) bool { return slices.Equal(world.Failed(), []int{victim}) })
 			})
-			if err := corruptedBy(err, victim); err != nil {
-				return err
-			}
-			if again := world.Barrier().Wait(ctx); again != err {
-				return fmt.Errorf("%w follows %w", again, err)
-			}
-			return allowed(nil, func(error) bool { return slices.Equal(world.Failed(), []int{victim}) })
 		})
 	}
 }
@@ -375,33 +377,35 @@ func TestRevokePropagates(t *testing.T) {
 // suppressed once all have acknowledged, and not before.
 func TestH5Agree(t *testing.T) {
 	for _, victim := range []int{0, 1, 4} {
-		mortal(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
-			me := world.Rank()
-			if me == victim {
-				mpicxtest.Die(world)
-			}
-			if me == 2 {
-				if err := world.Revoke(ctx); err != nil {
-					return err
+		t.Run(fmt.Sprint(victim), func(t *testing.T) {
+			mortal(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
+				me := world.Rank()
+				if me == victim {
+					mpicxtest.Die(world)
 				}
-			}
-			_, err := world.Agree(^(1 << me)).Get(ctx)
-			f, ok := errors.AsType[*mpicx.ProcFailedError](err)
-			if !ok || !slices.Equal(f.Ranks, []int{victim}) || f.Flag|1<<victim != -1<<5|1<<victim {
-				return fmt.Errorf("first: %w", err)
-			}
-			if me != 3 {
+				if me == 2 {
+					if err := world.Revoke(ctx); err != nil {
+						return err
+					}
+				}
+				_, err := world.Agree(^(1 << me)).Get(ctx)
+				f, ok := errors.AsType[*mpicx.ProcFailedError](err)
+				if !ok || !slices.Equal(f.Ranks, []int{victim}) || f.Flag|1<<victim != -1<<5|1<<victim {
+					return fmt.Errorf("first: %w", err)
+				}
+				if me != 3 {
+					world.AckFailed(len(world.Failed()))
+				}
+				if err := deadIs(world.Agree(1).Wait(ctx), victim); err != nil {
+					return fmt.Errorf("one has not acknowledged: %w", err)
+				}
 				world.AckFailed(len(world.Failed()))
-			}
-			if err := deadIs(world.Agree(1).Wait(ctx), victim); err != nil {
-				return fmt.Errorf("one has not acknowledged: %w", err)
-			}
-			world.AckFailed(len(world.Failed()))
-			flag, err := world.Agree(6 | me&1).Get(ctx)
-			if err != nil || flag != 6 {
-				return fmt.Errorf("all have acknowledged: %d %w", flag, err)
-			}
-			return nil
+				flag, err := world.Agree(6 | me&1).Get(ctx)
+				if err != nil || flag != 6 {
+					return fmt.Errorf("all have acknowledged: %d %w", flag, err)
+				}
+				return nil
+			})
 		})
 	}
 }
@@ -503,6 +507,7 @@ func TestRevokeWhileCreating(t *testing.T) {
 // A rank that leaves Run by an error corrupts what its peers use in the place of a
 // world that is of no use any more.
 func TestRunCorruptsWhatIsUsed(t *testing.T) {
+	oneProcess(t)
 	if mpicx.Backend != "ulfm" {
 		t.Skip("the black channel cannot shrink")
 	}
@@ -531,6 +536,7 @@ func TestRunCorruptsWhatIsUsed(t *testing.T) {
 // Under ErrorsReturn nobody is told why a rank left Run by an error, but that it is
 // dead: who receives from anybody, too.
 func TestErrorsReturnSeesWhoFailed(t *testing.T) {
+	oneProcess(t)
 	if mpicx.Backend != "ulfm" {
 		t.Skip("the black channel sees nobody die")
 	}
@@ -635,6 +641,7 @@ func TestReturningIsDying(t *testing.T) {
 	if mpicx.Backend != "ulfm" {
 		return
 	}
+	oneProcess(t)
 	err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 2 {
 			panic("boom")

@@ -25,3 +25,7 @@ var Abort func(comm any, err error)
 // Processes is how many a launcher has started, of which this is one; 0: none has.
 // Package mpicx sets it.
 var Processes = func() int { return 0 }
+
+// Underway is how many requests MPI has of this process, and buffers pinned for it,
+// but for those that take what comes. Package mpicx sets it.
+var Underway = func() int { return 0 }

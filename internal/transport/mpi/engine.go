@@ -112,6 +112,14 @@ type Job struct {
 // World is the communicator of all processes.
 func (j *Job) World() transport.Comm { return j.world }
 
+// Underway is how much MPI has of this process: requests, and buffers that are
+// pinned, but for the receives of packets.
+func (j *Job) Underway() int {
+	j.engine.mu.Lock()
+	defer j.engine.mu.Unlock()
+	return len(j.engine.bodies) + len(j.engine.offers) + int(C.mx_underway())
+}
+
 // End waits until all processes have called it, and ends MPI. Until then this one
 // takes part in what the others still do.
 func (j *Job) End() error {

@@ -226,6 +226,23 @@ static int mx_body(int send, int peer, int tag, void *bytes, int length, uint64_
 	return *lost ? MPI_SUCCESS : code;
 }
 
+// mx_retry takes the error of a packet's receive, which is begun anew unless it
+// goes on, or the packet has come: Open MPI may say once more what was said before.
+static int mx_retry(int i, int code, int *came) {
+	if (!mx_death(code)) return code;
+#if MX_ULFM
+	int class;
+	MPI_Error_class(code, &class);
+	if (class == MPIX_ERR_PROC_FAILED_PENDING) {
+		if (*came && mx_in_request[i] != MPI_REQUEST_NULL) MPI_Request_free(&mx_in_request[i]);
+		return MPI_SUCCESS;
+	}
+#endif
+	if (mx_in_request[i] != MPI_REQUEST_NULL) MPI_Request_free(&mx_in_request[i]);
+	*came = 0;
+	return mx_post(i);
+}
+
 // mx_poll moves messages, up to so many times until something happens, and returns
 // how many events it stored.
 static int mx_poll(int times, mx_event *events, int room, int *died, int *code) {
@@ -241,11 +258,10 @@ static int mx_poll(int times, mx_event *events, int room, int *died, int *code) 
 			int came = 0;
 			MPI_Status s;
 			*code = MPI_Test(&mx_in_request[mx_in_next], &came, &s);
-			if (mx_death(*code)) { // the receive goes on, or has to be begun again
-				*code = mx_in_request[mx_in_next] == MPI_REQUEST_NULL ? mx_post(mx_in_next) : MPI_SUCCESS;
-				came = 0;
+			if (*code != MPI_SUCCESS) {
+				*code = mx_retry(mx_in_next, *code, &came);
+				if (*code != MPI_SUCCESS) return n;
 			}
-			if (*code != MPI_SUCCESS) return n;
 			if (!came) break;
 			int length;
 			MPI_Get_count(&s, MPI_BYTE, &length);
@@ -290,6 +306,8 @@ static int mx_failed(int *ranks, int room, int *count) {
 #endif
 	return code;
 }
+
+static int mx_underway(void) { return mx_out.count + mx_bodies.count; }
 
 // mx_leave says that this process needs the others no more; mx_left, whether all
 // have said so.
