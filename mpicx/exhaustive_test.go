@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -437,8 +436,7 @@ func TestExhaustive(t *testing.T) {
 	if mpicx.Backend == "ulfm" && processes == nil {
 		kinds["die"] = dieFault
 	}
-	for _, name := range slices.Sorted(maps.Keys(kinds)) {
-		kind := kinds[name]
+	for name, kind := range inOrder(kinds) {
 		t.Run(name, func(t *testing.T) {
 			if processes == nil {
 				t.Parallel()

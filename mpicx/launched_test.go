@@ -2,6 +2,8 @@ package mpicx_test
 
 import (
 	"context"
+	"iter"
+	"maps"
 	"runtime"
 	"slices"
 	"testing"
@@ -119,4 +121,15 @@ func gather[T any](t *testing.T, all []T) []T {
 		}
 	}
 	return all
+}
+
+// inOrder goes through a map in the order of its keys: in the same at all processes.
+func inOrder[V any](m map[string]V) iter.Seq2[string, V] {
+	return func(yield func(string, V) bool) {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			if !yield(k, m[k]) {
+				return
+			}
+		}
+	}
 }

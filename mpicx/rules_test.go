@@ -61,13 +61,7 @@ func TestSimultaneousSignals(t *testing.T) {
 }
 
 // settle lets all other ranks go on until each is blocked or done: time is fake.
-func settle() {
-	if processes != nil {
-		time.Sleep(time.Millisecond) // where it matters, fakeTime has skipped the test
-	} else {
-		time.Sleep(time.Second)
-	}
-}
+func settle() { time.Sleep(time.Second) }
 
 // propagated says that err is the verdict of one error of these codes.
 func propagated(err error, codes ...int) error {
@@ -143,6 +137,7 @@ func TestP1WhateverWasPending(t *testing.T) {
 // P3: messages of before the error are never received after it, be they
 // buffered, long, or sent by a rank that does not know of it yet.
 func TestP3NoStaleMessage(t *testing.T) {
+	fakeTime(t)
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		for round := range 20 {
 			next := (world.Rank() + 1) % 3
@@ -461,7 +456,7 @@ func TestC1Guard(t *testing.T) {
 		"thrown": func() { mpicx.Throw(&placeError{1, 1}) },
 	}
 	messages := map[string]string{"panic": "panic: boom", "goexit": mpicx.ErrGoexit.Error(), "thrown": "thrown at place 1 of rank 1"}
-	for name, fn := range leave {
+	for name, fn := range inOrder(leave) {
 		t.Run(name, func(t *testing.T) {
 			mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 				if world.Rank() == 1 {

@@ -227,7 +227,7 @@ func TestPolling(t *testing.T) {
 			return future.WaitAll(ctx, mpicx.Recv(c, []int{0}, 0, 2), f)
 		},
 	}
-	for name, poll := range polls {
+	for name, poll := range inOrder(polls) {
 		t.Run(name, func(t *testing.T) {
 			mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 				var err error

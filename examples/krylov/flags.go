@@ -37,8 +37,16 @@ const (
 
 var methods = map[string]solver.Method{"cg": solver.CG, "gmres": solver.GMRES, "bicgstab": solver.BiCGStab}
 
-// defaultRanks is how many there are if nobody says.
-var defaultRanks = 8
+// processes is how many mpirun has started; 1: ranks are goroutines.
+var processes = 1
+
+// defaultRanks is how many ranks there are if nobody says.
+func defaultRanks() int {
+	if processes > 1 {
+		return processes
+	}
+	return 8
+}
 
 const usage = `Usage: krylov [flags]
 
@@ -109,7 +117,7 @@ func parseFlags(args []string) (*config, error) {
 	fs.StringVar(&c.rhs, "rhs", "", "")
 	fs.StringVar(&c.method, "method", "cg", "")
 	fs.StringVar(&c.precond, "precond", "none", "")
-	fs.IntVar(&c.ranks, "ranks", defaultRanks, "")
+	fs.IntVar(&c.ranks, "ranks", defaultRanks(), "")
 	fs.Float64Var(&c.tol, "tol", 1e-8, "")
 	fs.IntVar(&c.maxIter, "maxiter", 5000, "")
 	fs.IntVar(&c.cycle, "gmres-restart", 30, "")
@@ -139,6 +147,9 @@ func parseFlags(args []string) (*config, error) {
 		if e != nil {
 			return nil, e
 		}
+	}
+	if processes > 1 && c.ranks != processes {
+		return nil, fmt.Errorf("-ranks %d, expected %d, as mpirun has started so many", c.ranks, processes)
 	}
 	if !(c.tol > 0 && c.tol < 1) {
 		return nil, fmt.Errorf("-tol %g, expected a number between 0 and 1", c.tol)

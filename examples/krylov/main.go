@@ -36,9 +36,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "krylov:", err)
 		os.Exit(exitFailed)
 	}
-	if n := inst.World().Size(); n > 1 { // mpirun has started them
-		defaultRanks = n
-	}
+	processes = inst.World().Size()
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	if err := inst.Finalize(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "krylov:", err)

@@ -12,41 +12,44 @@ import (
 
 // krylov compares CG on 8 ranks inside Try with CG outside of it.
 func krylov(c config) result {
-	const ranks = 8
-	a := poisson(64)
-	offsets := sparse.Partition(a, ranks)
 	var s []samples
 	must(mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
-		local, err := sparse.Localize(a, offsets, world.Rank())
-		if err != nil {
-			return err
-		}
-		x, b := make([]float64, local.Rows), make([]float64, local.Rows)
-		for i := range b {
-			b[i] = 1 + float64((local.First+i)%7)
-		}
-		sys := solver.System{Space: distributed.Space{Comm: world}, A: distributed.NewOperator(world, local), B: b}
-		solve := func(ctx context.Context) error {
-			clear(x)
-			_, err := solver.CG(ctx, sys, x, solver.Options{Tol: 1e-8, MaxIter: 1000})
-			return err
-		}
-		timed := func(run func() error) func() time.Duration {
-			return func() time.Duration {
-				world.Barrier().MustWait(ctx)
-				start := time.Now()
-				mpicx.Throw(run())
-				world.Barrier().MustWait(ctx)
-				return time.Since(start)
-			}
-		}
-		taken := inTurn(c.times(501), timed(func() error { return world.Try(ctx, solve) }), timed(func() error { return solve(ctx) }))
+		under, without := solves(ctx, world)
+		taken := inTurn(c.times(501), under, without)
 		if world.Rank() == 0 {
 			s = taken
 		}
 		return nil
-	}, mpicx.WithRanks(ranks)))
+	}, mpicx.WithRanks(8)))
 	return result{s[0], s[1], "CG, 4,096 unknowns, 8 ranks"}
+}
+
+// solves returns two ways to solve a system on the communicator, under Try and
+// without, which return how long it took.
+func solves(ctx context.Context, world *mpicx.Comm) (under, without func() time.Duration) {
+	a := poisson(64)
+	local, err := sparse.Localize(a, sparse.Partition(a, world.Size()), world.Rank())
+	must(err)
+	x, b := make([]float64, local.Rows), make([]float64, local.Rows)
+	for i := range b {
+		b[i] = 1 + float64((local.First+i)%7)
+	}
+	sys := solver.System{Space: distributed.Space{Comm: world}, A: distributed.NewOperator(world, local), B: b}
+	solve := func(ctx context.Context) error {
+		clear(x)
+		_, err := solver.CG(ctx, sys, x, solver.Options{Tol: 1e-8, MaxIter: 1000})
+		return err
+	}
+	timed := func(run func() error) func() time.Duration {
+		return func() time.Duration {
+			world.Barrier().MustWait(ctx)
+			start := time.Now()
+			mpicx.Throw(run())
+			world.Barrier().MustWait(ctx)
+			return time.Since(start)
+		}
+	}
+	return timed(func() error { return world.Try(ctx, solve) }), timed(func() error { return solve(ctx) })
 }
 
 // poisson returns the five-point Laplacian on an n×n grid.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/mpicx/go-mpicx/internal/hook"
 )
 
 // A row is a line of the table. Measure returns ours and theirs, and what else
@@ -94,6 +96,10 @@ func virtualRows() (all []row) {
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == manyRanksArg {
 		manyRanksChild()
+		return
+	}
+	if hook.Processes() > 0 {
+		rankOfJob(os.Args[1:])
 		return
 	}
 	pattern := flag.String("rows", "", "measure only the rows whose text matches this `regexp`")

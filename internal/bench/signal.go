@@ -66,17 +66,7 @@ func mpicxSignals(n, times int, opts ...mpicx.Option) samples {
 		for range times {
 			world.Barrier().MustWait(ctx)
 			start := time.Now()
-			comm := world.Dup().MustGet(ctx)
-			var err error
-			if world.Rank() == 0 {
-				err = comm.SignalError(ctx, 666)
-			} else {
-				err = comm.Barrier().Wait(ctx)
-			}
-			if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || p.Failures[0].Code != 666 {
-				return fmt.Errorf("got %w", err)
-			}
-			if err := comm.Close(ctx); err != nil {
+			if err := signalOnce(ctx, world); err != nil {
 				return err
 			}
 			if world.Rank() == 0 {
@@ -86,6 +76,21 @@ func mpicxSignals(n, times int, opts ...mpicx.Option) samples {
 		return nil
 	}, append(opts, mpicx.WithRanks(n))...))
 	return took
+}
+
+// signalOnce duplicates the communicator, has rank 0 signal an error that all get,
+// and closes.
+func signalOnce(ctx context.Context, world *mpicx.Comm) (err error) {
+	comm := world.Dup().MustGet(ctx)
+	if world.Rank() == 0 {
+		err = comm.SignalError(ctx, 666)
+	} else {
+		err = comm.Barrier().Wait(ctx)
+	}
+	if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || p.Failures[0].Code != 666 {
+		return fmt.Errorf("got %w", err)
+	}
+	return comm.Close(ctx)
 }
 
 // wrapper disturbs or counts a transport.

@@ -3,6 +3,10 @@
 package mpi
 
 // #cgo pkg-config: mpi
+// #cgo noescape mx_send
+// #cgo nocallback mx_send
+// #cgo nocallback mx_poll
+// #cgo nocallback mx_yield
 // #include "shim.h"
 import "C" // nowhere else: the shim's variables are static
 
@@ -26,6 +30,8 @@ type engine struct {
 	rank, size int
 	crowded    bool // there are more ranks than cores
 	sides      map[context]*side
+	latest     *side   // that has got a packet; nil: look in sides
+	arrival    arrival // the packet
 	closed     map[context]struct{}
 	early      map[context][]*arrival // for communicators that this rank has not made yet
 	bodies     map[uint64]*body       // under way
@@ -34,7 +40,6 @@ type engine struct {
 	lastID     uint64
 	tags       uint32
 	err        error // of MPI; nothing works after it
-	events     [maxEvents]C.mx_event
 	mortal     bool
 	killed     []bool // processes that MPI has lost
 	losses     int
@@ -42,15 +47,14 @@ type engine struct {
 
 	// What is to be told when mu is free, in this order, by one goroutine at a time.
 	news    []news
+	told    []news // to be used again
 	telling bool
 
-	driver  chan struct{} // has room for the goroutine that drives
-	watched atomic.Int32  // goroutines that wait in other ways
+	driving driving
+	watched atomic.Int32 // goroutines that wait in other ways
 	stop    chan struct{}
 	idle    sync.WaitGroup // the goroutine that makes progress when nobody waits
 }
-
-const maxEvents = 128
 
 // news is a request that has ended, or, for a listener, a message or a death.
 type news struct {
@@ -80,10 +84,10 @@ func Start(mortal bool) (*Job, error) {
 	e := &engine{
 		sides: make(map[context]*side), closed: make(map[context]struct{}), early: make(map[context][]*arrival),
 		bodies: make(map[uint64]*body), offers: make(map[uint64]*body), fates: make(map[context]*fate),
-		driver: make(chan struct{}, 1), stop: make(chan struct{}),
+		driving: newDriving(), stop: make(chan struct{}),
 	}
 	var rank, size, enough, ulfm, crowded C.int
-	code := C.mx_start(&rank, &size, &enough, &ulfm, &crowded, C.int(runtime.NumCPU()))
+	code := C.mx_start(&rank, &size, &enough, &ulfm, &crowded)
 	switch {
 	case code != 0:
 		return nil, failure("MPI_Init_thread", code)
@@ -191,12 +195,10 @@ func (e *engine) goOn() {
 			return
 		case <-time.After(pause):
 		}
-		select {
-		case e.driver <- struct{}{}:
+		if e.driving.try() {
 			for e.progress(1) {
 			}
-			<-e.driver
-		default:
+			e.driving.end()
 		}
 	}
 }
@@ -206,23 +208,27 @@ func (e *engine) goOn() {
 // others have the core: other goroutines, and, where there are more ranks than
 // cores, other processes.
 func (e *engine) await(wake, ended <-chan struct{}) (woken bool) {
-	select {
-	case e.driver <- struct{}{}:
-	default:
+	for !e.driving.try() {
 		select {
-		case e.driver <- struct{}{}:
+		case <-e.driving.free:
 		case <-wake:
 			return true
 		case <-ended:
 			return false
 		}
 	}
-	defer func() { <-e.driver }()
-	alone := runtime.GOMAXPROCS(0) == 1 // on a core that MPI has bound the process to, say
+	defer e.driving.end()
+	often := 64 // Gosched wakes a thread to look for work, if there is an idle core
+	if runtime.GOMAXPROCS(0) == 1 {
+		often = 4
+	}
 	for idle := 1; ; idle++ {
-		select {
+		select { // each alone takes no lock
 		case <-wake:
 			return true
+		default:
+		}
+		select {
 		case <-ended:
 			return false
 		default:
@@ -231,7 +237,7 @@ func (e *engine) await(wake, ended <-chan struct{}) (woken bool) {
 			idle = 0
 			continue
 		}
-		if alone || idle%16 == 0 {
+		if idle%often == 0 {
 			runtime.Gosched()
 		}
 		if e.crowded {
@@ -240,12 +246,32 @@ func (e *engine) await(wake, ended <-chan struct{}) (woken bool) {
 	}
 }
 
+// driving is who makes progress: one goroutine.
+type driving struct {
+	busy *atomic.Bool
+	free chan struct{} // who waits may try again
+}
+
+func newDriving() driving { return driving{new(atomic.Bool), make(chan struct{}, 1)} }
+
+func (d driving) try() bool { return !d.busy.Load() && d.busy.CompareAndSwap(false, true) }
+
+func (d driving) end() {
+	d.busy.Store(false)
+	select {
+	case d.free <- struct{}{}:
+	default:
+	}
+}
+
 // lock takes mu to begin something. Who makes progress all the time lets others have
 // it first.
 func (e *engine) lock() {
-	e.wanted.Add(1)
-	e.mu.Lock()
-	e.wanted.Add(-1)
+	if !e.mu.TryLock() {
+		e.wanted.Add(1)
+		e.mu.Lock()
+		e.wanted.Add(-1)
+	}
 }
 
 // progress moves messages, and says whether something happened.
@@ -258,20 +284,20 @@ func (e *engine) progress(polls int) bool {
 		e.mu.Unlock()
 		return false
 	}
-	var code, died C.int
-	n := C.mx_poll(C.int(polls), &e.events[0], maxEvents, &died, &code)
-	for i := range e.events[:n] {
-		switch ev := &e.events[i]; ev.kind {
+	n := C.mx_poll(C.int(polls))
+	for i := range n {
+		switch ev := &C.mx_events[i]; ev.kind {
 		case C.MX_CAME:
 			e.came(int(ev.source), unsafe.Slice((*byte)(ev.bytes), ev.length))
 		case C.MX_BODY:
 			e.ended(uint64(ev.id), int(ev.length), ev.lost != 0)
 		}
 	}
-	if code != 0 {
-		e.fail(failure("MPI_Test", code))
+	if C.mx_code != 0 {
+		e.fail(failure("MPI_Test", C.mx_code))
 	}
-	if died != 0 {
+	died := C.mx_news_of_death != 0
+	if died {
 		e.mourn()
 	}
 	for ; len(e.stillborn) > 0; n++ {
@@ -280,7 +306,7 @@ func (e *engine) progress(polls int) bool {
 		e.ended(id, 0, true)
 	}
 	e.unlock()
-	return n > 0 || died != 0
+	return n > 0 || died
 }
 
 // mourn asks MPI who has died.
@@ -307,7 +333,7 @@ func (e *engine) unlock() {
 	e.telling = true
 	for len(e.news) > 0 {
 		all := e.news
-		e.news = nil
+		e.news, e.told = e.told[:0], nil
 		e.mu.Unlock()
 		for i := range all {
 			switch n := &all[i]; {
@@ -319,7 +345,9 @@ func (e *engine) unlock() {
 				n.to.Take(n.from, n.payload)
 			}
 		}
+		clear(all)
 		e.mu.Lock()
+		e.told = all
 	}
 	e.telling = false
 	e.mu.Unlock()
@@ -346,8 +374,14 @@ func (e *engine) came(source int, packet []byte) {
 		e.fated(source, h)
 		return
 	}
-	a := &arrival{head: h, source: source, bytes: rest}
-	if s := e.sides[h.to]; s != nil {
+	e.arrival = arrival{head: h, source: source, bytes: rest}
+	a := &e.arrival // until it is kept
+	s := e.latest
+	if s == nil || s.context != h.to {
+		s = e.sides[h.to]
+	}
+	if s != nil {
+		e.latest = s
 		s.deliver(a)
 	} else if _, gone := e.closed[h.to]; !gone {
 		e.early[h.to] = append(e.early[h.to], a.kept())
@@ -410,8 +444,8 @@ func (e *engine) refuse(a *arrival) {
 
 // send sends a packet to a process.
 func (e *engine) send(to int, h *head, rest []byte) {
-	b := h.encode()
-	code := C.mx_send(C.int(to), unsafe.Pointer(&b[0]), C.int(len(b)), unsafe.Pointer(unsafe.SliceData(rest)), C.int(len(rest)))
+	h.encode((*[headLength]byte)(unsafe.Pointer(&C.mx_head)))
+	code := C.mx_send(C.int(to), unsafe.Pointer(unsafe.SliceData(rest)), C.int(len(rest)))
 	if code != 0 {
 		e.fail(failure("MPI_Isend", code))
 	}

@@ -63,19 +63,17 @@ type head struct {
 
 const headLength = 48
 
-func (h *head) encode() [headLength]byte {
-	var b [headLength]byte
+func (h *head) encode(b *[headLength]byte) {
 	binary.LittleEndian.PutUint64(b[0:], uint64(h.to))
 	binary.LittleEndian.PutUint64(b[8:], uint64(h.epoch))
 	binary.LittleEndian.PutUint64(b[16:], uint64(int64(h.tag)))
 	binary.LittleEndian.PutUint64(b[24:], uint64(h.length))
 	binary.LittleEndian.PutUint64(b[32:], h.id)
 	binary.LittleEndian.PutUint32(b[40:], h.body)
-	b[44] = byte(h.kind)
+	b[44], b[45] = byte(h.kind), 0
 	if h.listener {
 		b[45] = 1
 	}
-	return b
 }
 
 // decode takes a packet apart.

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #if defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 5 && __has_include(<mpi-ext.h>)
 #include <mpi-ext.h>
@@ -21,7 +22,9 @@ enum {
 	MX_PACKET = 8192 + 64, // bytes of the longest packet
 	MX_RING = 32,          // receives of packets that are posted
 	MX_PACKET_TAG = 0,     // bodies have others
-	MX_REAP = 256,         // requests looked at in one go
+	MX_REAP = 128,         // requests looked at in one go
+	MX_EVENTS = 128,       // stored in one go
+	MX_HEAD = 48,          // bytes
 };
 
 // What mx_poll tells of.
@@ -35,6 +38,13 @@ typedef struct {
 	uint64_t id;    // of a body
 	int lost;       // the body's peer has died
 } mx_event;
+
+// What Go reads and writes without passing pointers, which cost a check each. Not
+// static, so that Go finds them.
+mx_event mx_events[MX_EVENTS]; // what mx_poll has stored
+int mx_code;                   // how mx_poll ended
+int mx_news_of_death;          // mx_failed is to be asked
+char mx_head[MX_HEAD];         // of the packet that mx_send is to send
 
 static MPI_Comm mx_wire, mx_bye;
 static int mx_rank, mx_size;
@@ -149,7 +159,7 @@ static int mx_post(int i) {
 
 // mx_start begins. Enough is 0 if MPI can't be called from several threads, one at a
 // time; mortal, if a process that dies takes the others along.
-static int mx_start(int *rank, int *size, int *enough, int *mortal, int *crowded, int cores) {
+static int mx_start(int *rank, int *size, int *enough, int *mortal, int *crowded) {
 	int begun, provided, code, local, all;
 	MPI_Comm node;
 #if MX_ULFM
@@ -181,7 +191,7 @@ static int mx_start(int *rank, int *size, int *enough, int *mortal, int *crowded
 	if ((code = MPI_Comm_split_type(mx_bye, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node)) != MPI_SUCCESS) return code;
 	MPI_Comm_size(node, &local);
 	MPI_Comm_free(&node);
-	local = local > cores;
+	local = local > sysconf(_SC_NPROCESSORS_ONLN); // not those that it is bound to: others are elsewhere
 	if ((code = MPI_Allreduce(&local, &all, 1, MPI_INT, MPI_MAX, mx_bye)) != MPI_SUCCESS) return code;
 	*crowded = all;
 	for (int i = 0; i < MX_RING; i++) {
@@ -191,21 +201,19 @@ static int mx_start(int *rank, int *size, int *enough, int *mortal, int *crowded
 	return MPI_SUCCESS;
 }
 
-// mx_send sends a packet of a head and a rest, whose bytes are free when it returns.
-static int mx_send(int to, const void *head, int headLength, const void *rest, int restLength) {
+// mx_send sends a packet of mx_head and a rest, whose bytes are free when it returns.
+static int mx_send(int to, const void *rest, int restLength) {
 	if (mx_free_count == 0) {
 		if (mx_free_room == 0) mx_free = mx_grow(mx_free, (mx_free_room = 1024) * sizeof *mx_free);
 		mx_free[mx_free_count++] = mx_grow(NULL, MX_PACKET);
 	}
 	char *p = mx_free[--mx_free_count];
-	memcpy(p, head, headLength);
-	if (restLength > 0) memcpy(p + headLength, rest, restLength);
+	memcpy(p, mx_head, MX_HEAD);
+	if (restLength > 0) memcpy(p + MX_HEAD, rest, restLength);
 	MPI_Request r;
-	int left = 0;
-	int code = MPI_Isend(p, headLength + restLength, MPI_BYTE, to, MX_PACKET_TAG, mx_wire, &r);
-	if (code == MPI_SUCCESS) code = MPI_Test(&r, &left, MPI_STATUS_IGNORE);
-	if (code == MPI_SUCCESS && !left) {
-		*mx_add(&mx_out, (uint64_t)(uintptr_t)p) = r;
+	int code = MPI_Isend(p, MX_HEAD + restLength, MPI_BYTE, to, MX_PACKET_TAG, mx_wire, &r);
+	if (code == MPI_SUCCESS) {
+		*mx_add(&mx_out, (uint64_t)(uintptr_t)p) = r; // it has left, mostly: mx_poll looks, when there is time
 		return code;
 	}
 	mx_free[mx_free_count++] = p;
@@ -245,43 +253,42 @@ static int mx_retry(int i, int code, int *came) {
 
 // mx_poll moves messages, up to so many times until something happens, and returns
 // how many events it stored.
-static int mx_poll(int times, mx_event *events, int room, int *died, int *code) {
+static int mx_poll(int times) {
 	static mx_ended ended[MX_REAP];
 	int n = 0, count;
-	*code = MPI_SUCCESS;
+	mx_code = MPI_SUCCESS;
 	for (; mx_in_taken > 0; mx_in_taken--) { // the Go side is done with these
 		int i = (mx_in_next - mx_in_taken + MX_RING) % MX_RING;
-		if ((*code = mx_post(i)) != MPI_SUCCESS) return n;
+		if ((mx_code = mx_post(i)) != MPI_SUCCESS) return n;
 	}
 	for (; times > 0 && n == 0 && !mx_died; times--) {
-		while (n < room && mx_in_taken < MX_RING / 2) {
-			int came = 0;
-			MPI_Status s;
-			*code = MPI_Test(&mx_in_request[mx_in_next], &came, &s);
-			if (*code != MPI_SUCCESS) {
-				*code = mx_retry(mx_in_next, *code, &came);
-				if (*code != MPI_SUCCESS) return n;
-			}
-			if (!came) break;
-			int length;
+		int came = 0, length; // one packet at a time: to look for the next takes longer than to come again
+		MPI_Status s;
+		mx_code = MPI_Test(&mx_in_request[mx_in_next], &came, &s);
+		if (mx_code != MPI_SUCCESS) {
+			mx_code = mx_retry(mx_in_next, mx_code, &came);
+			if (mx_code != MPI_SUCCESS) return n;
+		}
+		if (came) {
 			MPI_Get_count(&s, MPI_BYTE, &length);
-			events[n++] = (mx_event){.kind = MX_CAME, .source = s.MPI_SOURCE, .length = length, .bytes = mx_in[mx_in_next]};
+			mx_events[n++] = (mx_event){.kind = MX_CAME, .source = s.MPI_SOURCE, .length = length, .bytes = mx_in[mx_in_next]};
 			mx_in_next = (mx_in_next + 1) % MX_RING;
 			mx_in_taken++;
 		}
-		*code = mx_reap(&mx_bodies, ended, room - n < MX_REAP ? room - n : MX_REAP, &count);
+		mx_code = mx_reap(&mx_bodies, ended, MX_EVENTS - n, &count);
 		for (int i = 0; i < count; i++)
-			events[n++] = (mx_event){.kind = MX_BODY, .id = ended[i].what, .length = ended[i].length, .lost = ended[i].length < 0};
-		if (*code != MPI_SUCCESS) return n;
-		*code = mx_reap(&mx_out, ended, MX_REAP, &count);
+			mx_events[n++] = (mx_event){.kind = MX_BODY, .id = ended[i].what, .length = ended[i].length, .lost = ended[i].length < 0};
+		if (mx_code != MPI_SUCCESS) return n;
+		if (n > 0 && mx_out.count < MX_REAP) break;
+		mx_code = mx_reap(&mx_out, ended, MX_REAP, &count);
 		for (int i = 0; i < count; i++)
 			if (mx_free_count < mx_free_room)
 				mx_free[mx_free_count++] = (char *)(uintptr_t)ended[i].what;
 			else
 				free((char *)(uintptr_t)ended[i].what);
-		if (*code != MPI_SUCCESS) return n;
+		if (mx_code != MPI_SUCCESS) return n;
 	}
-	*died = mx_died;
+	mx_news_of_death = mx_died;
 	return n;
 }
 

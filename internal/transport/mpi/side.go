@@ -50,10 +50,9 @@ type arrival struct {
 	bytes  []byte
 }
 
-// kept is a, whose bytes were a packet's, which others will be in.
+// kept is a packet that has to outlive the next one.
 func (a *arrival) kept() *arrival {
-	a.bytes = slices.Clone(a.bytes)
-	return a
+	return &arrival{a.head, a.source, slices.Clone(a.bytes)}
 }
 
 var (
@@ -241,7 +240,8 @@ func (s *side) deliver(a *arrival) {
 	case s.fate.expired || s.fate.dead[a.source]:
 		return
 	case a.head.listener:
-		s.inbox = append(s.inbox, a.kept())
+		a = a.kept()
+		s.inbox = append(s.inbox, a)
 		if a.head.kind == offer {
 			s.e.take(a, &body{side: s, bytes: make([]byte, a.head.length)})
 		}
@@ -288,7 +288,7 @@ func (s *side) give(r *transport.Request, a *arrival) {
 			buf = r.Alloc(a.head.length)
 		}
 		s.receiving[r] = struct{}{}
-		s.e.take(a, &body{side: s, request: r, bytes: buf[:a.head.length]})
+		s.e.take(a.kept(), &body{side: s, request: r, bytes: buf[:a.head.length]})
 		return
 	}
 	s.e.end(r, r.Err)
@@ -399,6 +399,7 @@ func (s *side) Close() error {
 	s.e.lock()
 	defer s.e.unlock()
 	delete(s.e.sides, s.context)
+	s.e.latest = nil
 	s.e.closed[s.context] = struct{}{}
 	s.arrived, s.inbox, s.listener = nil, nil, nil
 	return nil

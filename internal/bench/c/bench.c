@@ -1,0 +1,217 @@
+// What mpicx is compared with on MPI: the same in C, by hand. `bench ROW [BYTES]`
+// under mpirun prints times in nanoseconds, one a line. Rows: see main.
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 5
+#include <mpi-ext.h>
+#define ULFM 1
+#endif
+
+static int rank, size;
+
+static double now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1e9 + t.tv_nsec;
+}
+
+static void print(double ns) {
+	if (rank == 0) printf("%.0f\n", ns);
+}
+
+// The error channel of the paper's section III-B: a duplicate, and a receive on it.
+static MPI_Comm comm_err;
+static MPI_Request err_req;
+static long long err_code;
+
+static void open_channel(MPI_Comm comm) {
+	MPI_Comm_dup(comm, &comm_err);
+	MPI_Irecv(&err_code, 1, MPI_LONG_LONG, MPI_ANY_SOURCE, 0, comm_err, &err_req);
+}
+
+// wait is Future::wait: for the user's request, or an error.
+static int wait_for(MPI_Request *r) {
+	MPI_Request both[2] = {*r, err_req};
+	int which;
+	MPI_Waitany(2, both, &which, MPI_STATUS_IGNORE);
+	*r = both[0];
+	err_req = both[1];
+	return which;
+}
+
+static void pingpong(int bytes) {
+	char *buf = calloc(1, bytes);
+	int trips = bytes > 100000 ? 100 : bytes > 10000 ? 1000 : 10000;
+	open_channel(MPI_COMM_WORLD);
+	for (int sample = -3; sample < 21; sample++) {
+		double start = now();
+		for (int i = 0; i < trips; i++) {
+			MPI_Request r;
+			for (int turn = 0; turn < 2; turn++) {
+				if (rank == turn)
+					MPI_Isend(buf, bytes, MPI_BYTE, 1 - rank, 0, MPI_COMM_WORLD, &r);
+				else
+					MPI_Irecv(buf, bytes, MPI_BYTE, 1 - rank, 0, MPI_COMM_WORLD, &r);
+				wait_for(&r);
+			}
+		}
+		if (sample >= 0) print((now() - start) / trips);
+	}
+	MPI_Cancel(&err_req);
+	MPI_Wait(&err_req, MPI_STATUS_IGNORE);
+	free(buf);
+}
+
+static void allreduce(void) {
+	const int times = 2000;
+	for (int sample = -3; sample < 21; sample++) {
+		double in = rank, out;
+		MPI_Barrier(MPI_COMM_WORLD);
+		double start = now();
+		for (int i = 0; i < times; i++) MPI_Allreduce(&in, &out, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+		if (sample >= 0) print((now() - start) / times);
+	}
+}
+
+// black duplicates, has rank 0 signal an error that all get, and closes: the
+// paper's protocol. Sends are left, not cancelled, which MPI can't do.
+static void black(void) {
+	MPI_Comm comm;
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	open_channel(comm);
+	long long code = 666;
+	MPI_Request *sends = malloc(size * sizeof *sends);
+	int n = 0;
+	if (rank == 0) {
+		for (int dest = 1; dest < size; dest++) MPI_Issend(&code, 1, MPI_LONG_LONG, dest, 0, comm_err, &sends[n++]);
+		MPI_Cancel(&err_req);
+	}
+	MPI_Wait(&err_req, MPI_STATUS_IGNORE);
+	MPI_Waitall(n, sends, MPI_STATUSES_IGNORE);
+	MPI_Barrier(comm_err);
+	int ok = 1, all, failed = rank == 0, index, count;
+	MPI_Allreduce(&ok, &all, 1, MPI_INT, MPI_BAND, comm_err);
+	MPI_Scan(&failed, &index, 1, MPI_INT, MPI_SUM, comm_err);
+	count = index;
+	MPI_Bcast(&count, 1, MPI_INT, size - 1, comm_err);
+	long long *table = calloc(2 * count, sizeof *table), *result = calloc(2 * count, sizeof *result);
+	if (failed) {
+		table[2 * index - 2] = rank;
+		table[2 * index - 1] = code;
+	}
+	MPI_Allreduce(table, result, 2 * count, MPI_LONG_LONG, MPI_MAX, comm_err);
+	if (!all || result[1] != code) abort();
+	free(table);
+	free(result);
+	free(sends);
+	MPI_Comm_free(&comm_err);
+	MPI_Comm_free(&comm);
+}
+
+#ifdef ULFM
+// revoked is black with ULFM, as in the paper's section III-C: revoke, shrink in
+// place of the communicator, agree on whether it is corrupted, and say who failed.
+static void revoked(void) {
+	MPI_Comm comm, fresh;
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+	long long code = 666, none;
+	if (rank == 0) {
+		MPIX_Comm_revoke(comm);
+	} else {
+		MPI_Request r;
+		if (MPI_Irecv(&none, 1, MPI_LONG_LONG, 0, 1, comm, &r) == MPI_SUCCESS) MPI_Wait(&r, MPI_STATUS_IGNORE);
+	}
+	int ok = 1;
+	MPIX_Comm_agree(comm, &ok);
+	MPIX_Comm_shrink(comm, &fresh);
+	int failed = rank == 0, index, count;
+	MPI_Scan(&failed, &index, 1, MPI_INT, MPI_SUM, fresh);
+	count = index;
+	MPI_Bcast(&count, 1, MPI_INT, size - 1, fresh);
+	long long *table = calloc(2 * count, sizeof *table), *result = calloc(2 * count, sizeof *result);
+	if (failed) {
+		table[2 * index - 2] = rank;
+		table[2 * index - 1] = code;
+	}
+	MPI_Allreduce(table, result, 2 * count, MPI_LONG_LONG, MPI_MAX, fresh);
+	if (!ok || result[1] != code) abort();
+	free(table);
+	free(result);
+	MPI_Comm_free(&fresh);
+	MPI_Comm_free(&comm);
+}
+
+// recover has the last rank killed, and prints how long it takes until all
+// survivors know that, and then until they have a communicator that works.
+static void recover(void) {
+	MPI_Comm comm, fresh;
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+	double when = 0, times[2], most[2];
+	int in = 1, out, code = MPI_SUCCESS, flag = 1;
+	for (int i = 0; i < 200 && code == MPI_SUCCESS; i++) {
+		if (i == 100) { // the survivors have the time of the kill, but for a few microseconds
+			if (rank == size - 1) when = now();
+			MPI_Bcast(&when, 1, MPI_DOUBLE, size - 1, comm);
+			if (rank == size - 1) {
+				usleep(2000); // it has left
+				kill(getpid(), SIGKILL);
+			}
+		}
+		code = MPI_Allreduce(&in, &out, 1, MPI_INT, MPI_SUM, comm);
+	}
+	when += 2e6;
+	MPIX_Comm_revoke(comm); // for those that wait for other survivors
+	MPIX_Comm_agree(comm, &flag);
+	times[0] = now() - when;
+	MPIX_Comm_shrink(comm, &fresh);
+	MPI_Barrier(fresh);
+	times[1] = now() - when;
+	MPI_Allreduce(times, most, 2, MPI_DOUBLE, MPI_MAX, fresh);
+	print(most[0]);
+	print(most[1]);
+	fflush(stdout);
+}
+#endif
+
+static void signals(void (*once)(void)) {
+	for (int sample = -3; sample < 50; sample++) {
+		MPI_Barrier(MPI_COMM_WORLD);
+		double start = now();
+		once();
+		if (sample >= 0) print(now() - start);
+	}
+}
+
+int main(int argc, char **argv) {
+	const char *row = argc > 1 ? argv[1] : "";
+	int provided;
+	setenv("OMPI_MCA_async_mpi_finalize", "1", 0);
+	MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided); // as mpicx has it
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	if (strcmp(row, "pingpong") == 0 && argc > 2 && size == 2)
+		pingpong(atoi(argv[2]));
+	else if (strcmp(row, "allreduce") == 0)
+		allreduce();
+	else if (strcmp(row, "signal") == 0)
+		signals(black);
+#ifdef ULFM
+	else if (strcmp(row, "signal-ulfm") == 0)
+		signals(revoked);
+	else if (strcmp(row, "recover") == 0)
+		recover();
+#endif
+	else {
+		fprintf(stderr, "no row \"%s\" for %d processes\n", row, size);
+		MPI_Abort(MPI_COMM_WORLD, 2);
+	}
+	MPI_Finalize();
+	return 0;
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// rankOfJob is what a process of mpirun's does: a row of the MPI table, as c/bench.c has
+// it. Rank 0 prints times in nanoseconds, one a line.
+func rankOfJob(args []string) {
+	row, bytes := args[0], 8
+	if len(args) > 1 {
+		bytes, _ = strconv.Atoi(args[1])
+	}
+	must(mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+		if f := os.Getenv("BENCH_PROFILE"); f != "" && world.Rank() == 0 {
+			defer profiles(f, "")()
+		}
+		switch row {
+		case "pingpong":
+			jobPingPong(ctx, world, bytes)
+		case "allreduce":
+			jobAllreduce(ctx, world)
+		case "signal":
+			return jobSignals(ctx, world)
+		case "recover":
+			return jobRecover(ctx, world)
+		case "krylov":
+			jobKrylov(ctx, world)
+		default:
+			return fmt.Errorf("no row %q", row)
+		}
+		return nil
+	}))
+}
+
+// sampled prints times of one operation, which fn has gone through so often.
+func sampled(world *mpicx.Comm, n, times int, fn func()) {
+	for sample := -3; sample < n; sample++ { // some to warm up
+		world.Barrier().MustWait(context.Background())
+		start := time.Now()
+		fn()
+		if sample >= 0 && world.Rank() == 0 {
+			fmt.Println(int(time.Since(start)) / times)
+		}
+	}
+}
+
+func jobPingPong(ctx context.Context, world *mpicx.Comm, bytes int) {
+	buf := make([]byte, bytes)
+	trips := 10000
+	switch {
+	case bytes > 100000:
+		trips = 100
+	case bytes > 10000:
+		trips = 1000
+	}
+	peer := 1 - world.Rank()
+	sampled(world, 21, trips, func() {
+		for range trips {
+			for turn := range 2 {
+				if world.Rank() == turn {
+					mpicx.Send(world, buf, peer, 0).MustWait(ctx)
+				} else {
+					mpicx.Recv(world, buf, peer, 0).MustWait(ctx)
+				}
+			}
+		}
+	})
+}
+
+func jobAllreduce(ctx context.Context, world *mpicx.Comm) {
+	const times = 2000
+	in, out := []float64{float64(world.Rank())}, []float64{0}
+	sampled(world, 21, times, func() {
+		for range times {
+			mpicx.Allreduce(world, in, out, mpicx.Sum).MustWait(ctx)
+		}
+	})
+}
+
+func jobSignals(ctx context.Context, world *mpicx.Comm) (err error) {
+	sampled(world, 50, 1, func() { err = errors.Join(err, signalOnce(ctx, world)) })
+	return err
+}
+
+// jobRecover is recover in c/bench.c.
+func jobRecover(ctx context.Context, world *mpicx.Comm) error {
+	victim := world.Size() - 1
+	when := []int64{0}
+	err := world.Guard(ctx, func(ctx context.Context) error {
+		in, out := []int{1}, []int{0}
+		for i := range 200 {
+			if i == 100 {
+				if world.Rank() == victim {
+					when[0] = time.Now().UnixNano()
+				}
+				mpicx.Bcast(world, when, victim).MustWait(ctx)
+				if world.Rank() == victim {
+					time.Sleep(2 * time.Millisecond) // it has left
+					hook.Die(world)
+				}
+			}
+			if err := mpicx.Allreduce(world, in, out, mpicx.Sum).Wait(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	since := func() int64 { return time.Now().UnixNano() - when[0] - int64(2*time.Millisecond) }
+	times, most := []int64{since(), 0}, []int64{0, 0}
+	if _, ok := errors.AsType[*mpicx.CommCorruptedError](err); !ok {
+		return fmt.Errorf("got %w", err)
+	}
+	small, err := world.Shrink().Get(ctx)
+	if err != nil {
+		return err
+	}
+	small.Barrier().MustWait(ctx)
+	times[1] = since()
+	mpicx.Allreduce(small, times, most, mpicx.Max).MustWait(ctx)
+	if small.Rank() == 0 {
+		fmt.Println(most[0])
+		fmt.Println(most[1])
+	}
+	return nil
+}
+
+// jobKrylov prints times of solves under Try, and without, in turn.
+func jobKrylov(ctx context.Context, world *mpicx.Comm) {
+	under, without := solves(ctx, world)
+	for i := range 200 {
+		for j := range 2 {
+			t := under
+			if (i+j)%2 != 0 {
+				t = without
+			}
+			took := t()
+			if world.Rank() == 0 {
+				fmt.Println((i+j)%2, int(took))
+			}
+		}
+	}
+}
