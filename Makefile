@@ -3,7 +3,7 @@
 GOLANGCI_LINT_VERSION := v2.15.0
 TAGS :=
 
-.PHONY: test race vet lint lint-mpi test-mpi bench fuzz soak matrices portable figures ci
+.PHONY: test race vet lint lint-mpi test-mpi test-ulfm bench bench-mpi fuzz soak matrices portable figures ci
 
 test:
 	go test -tags '$(TAGS)' ./...
@@ -23,13 +23,23 @@ lint:
 lint-mpi:
 	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION) run --build-tags mpi ./internal/transport/mpi/...
 
-# The conformance suite of the transport under mpirun, with Open MPI and MPICH.
+# What makes sense under mpirun, with Open MPI and MPICH.
 test-mpi:
 	./internal/scripts/test-mpi
+
+# The same with Open MPI 5 and processes that are killed, in a Debian 13 root. Needs
+# root, and mmdebstrap.
+test-ulfm:
+	./internal/scripts/trixie ./internal/scripts/test-mpi
 
 # One table: each row measures ours and what it is compared with side by side.
 bench:
 	go run ./internal/bench
+
+# Against C, under mpirun: with each MPI that is here, and in the Debian 13 root.
+bench-mpi:
+	./internal/scripts/bench-mpi
+	./internal/scripts/trixie ./internal/scripts/bench-mpi
 
 # Figures of the README.
 figures:

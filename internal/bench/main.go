@@ -106,6 +106,11 @@ func main() {
 	quick := flag.Bool("quick", false, "measure hardly at all: only to see that everything runs")
 	plot := flag.String("plot", "", "draw the figures of these rows into the folder `DIR`")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of all that is measured to `FILE`")
+	var m mpi
+	run := flag.String("mpirun", "", "measure the rows of the MPI table, with jobs that this `command` starts")
+	flag.StringVar(&m.ours, "ours", "", "this `program`, built with -tags mpi")
+	flag.StringVar(&m.ulfm, "ulfm", "", "this `program`, built with -tags \"mpi ulfm\"; none: MPI has no ULFM")
+	flag.StringVar(&m.theirs, "theirs", "", "the `program` c/bench.c")
 	memory := flag.String("memprofile", "", "write a profile of all allocations to `FILE`")
 	flag.Parse()
 	defer profiles(*profile, *memory)()
@@ -119,8 +124,14 @@ func main() {
 		c.figures = make(figures)
 	}
 	fmt.Printf("%s, %s/%s, %d cores, %s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), time.Now().Format(time.DateOnly))
+	all := rows()
+	if *run != "" {
+		m.run = strings.Fields(*run)
+		m.mpich = strings.Contains(m.run[0], "mpich")
+		all = m.rows()
+	}
 	var measured, virtual []row
-	for _, r := range rows() {
+	for _, r := range all {
 		switch {
 		case !match.MatchString(r.what):
 		case r.virtual:

@@ -30,13 +30,13 @@ type engine struct {
 	rank, size int
 	crowded    bool // there are more ranks than cores
 	sides      map[context]*side
-	latest     *side   // that has got a packet; nil: look in sides
-	arrival    arrival // the packet
-	closed     map[context]struct{}
-	early      map[context][]*arrival // for communicators that this rank has not made yet
-	bodies     map[uint64]*body       // under way
-	stillborn  []uint64               // of them, to or from the dead
-	offers     map[uint64]*body       // of this process, not accepted so far
+	latest     *side                   // that has got a packet; nil: look in sides
+	arrival    arrival                 // the packet
+	closed     [2]map[context]struct{} // the latest, and some before
+	early      map[context][]*arrival  // for communicators that this rank has not made yet
+	bodies     map[uint64]*body        // under way
+	stillborn  []uint64                // of them, to or from the dead
+	offers     map[uint64]*body        // of this process, not accepted so far
 	lastID     uint64
 	tags       uint32
 	err        error // of MPI; nothing works after it
@@ -82,7 +82,7 @@ type body struct {
 // be one that does.
 func Start(mortal bool) (*Job, error) {
 	e := &engine{
-		sides: make(map[context]*side), closed: make(map[context]struct{}), early: make(map[context][]*arrival),
+		sides: make(map[context]*side), closed: [2]map[context]struct{}{{}, {}}, early: make(map[context][]*arrival),
 		bodies: make(map[uint64]*body), offers: make(map[uint64]*body), fates: make(map[context]*fate),
 		driving: newDriving(), stop: make(chan struct{}),
 	}
@@ -116,12 +116,20 @@ type Job struct {
 // World is the communicator of all processes.
 func (j *Job) World() transport.Comm { return j.world }
 
-// Underway is how much MPI has of this process: requests, and buffers that are
-// pinned, but for the receives of packets.
-func (j *Job) Underway() int {
-	j.engine.mu.Lock()
-	defer j.engine.mu.Unlock()
-	return len(j.engine.bodies) + len(j.engine.offers) + int(C.mx_underway())
+// Underway is how much MPI has of this process, once nothing moves: requests, and
+// buffers that are pinned, but for the receives of packets.
+func (j *Job) Underway() (n int) {
+	e := j.engine
+	for range 1000 {
+		e.progress(1)
+		e.mu.Lock()
+		n = len(e.bodies) + len(e.offers) + int(C.mx_underway())
+		e.mu.Unlock()
+		if n == 0 {
+			break
+		}
+	}
+	return n
 }
 
 // End waits until all processes have called it, and ends MPI. Until then this one
@@ -383,9 +391,31 @@ func (e *engine) came(source int, packet []byte) {
 	if s != nil {
 		e.latest = s
 		s.deliver(a)
-	} else if _, gone := e.closed[h.to]; !gone {
+	} else if !e.isClosed(h.to) {
 		e.early[h.to] = append(e.early[h.to], a.kept())
 	}
+}
+
+// remembered is how many closed communicators are, twice at most: nothing is under
+// way to those before.
+const remembered = 1 << 15
+
+// close has what still comes for a communicator dropped.
+func (e *engine) close(c context) {
+	delete(e.sides, c)
+	e.latest = nil
+	if len(e.closed[0]) == remembered {
+		e.closed = [2]map[context]struct{}{{}, e.closed[0]}
+	}
+	e.closed[0][c] = struct{}{}
+}
+
+func (e *engine) isClosed(c context) bool {
+	_, gone := e.closed[0][c]
+	if !gone {
+		_, gone = e.closed[1][c]
+	}
+	return gone
 }
 
 // offer tells a process of a message, for which b has the bytes.
@@ -404,12 +434,12 @@ func (e *engine) accepted(source int, h head) {
 	delete(e.offers, h.id)
 	switch {
 	case b == nil && h.body != 0:
-		e.move(source, h.body, &body{bytes: make([]byte, instead(h.length))})
+		e.move(source, h.body, &body{bytes: make([]byte, instead(h.length))}, h.length)
 	case b == nil:
 	case h.body == 0:
 		e.done(b)
 	default:
-		e.move(source, h.body, b)
+		e.move(source, h.body, b, h.length)
 	}
 }
 
@@ -431,7 +461,7 @@ func (e *engine) take(a *arrival, b *body) {
 		room = make([]byte, instead(0))
 	}
 	b.arrival = a
-	e.receive(a.source, tag, b, room)
+	e.receive(a.source, tag, b, room, a.head.length)
 	e.send(a.source, &head{kind: accept, to: a.head.to, id: a.head.id, body: tag, length: a.head.length}, nil)
 }
 
@@ -451,22 +481,28 @@ func (e *engine) send(to int, h *head, rest []byte) {
 	}
 }
 
-// longest is how many bytes MPI is given at a time: it counts them in int.
-const longest = 1 << 30
+// longest is how many bytes MPI is given at a time: it counts them in int. Tests make
+// it small, at all processes alike.
+var longest = 1 << 30
 
-// move sends the bytes of a body.
-func (e *engine) move(peer int, tag uint32, b *body) { e.begin(1, peer, tag, b, b.bytes) }
+// move sends the bytes of a body, or others in their place, in as many parts.
+func (e *engine) move(peer int, tag uint32, b *body, length int) {
+	e.begin(1, peer, tag, b, b.bytes, length)
+}
 
 // receive receives them.
-func (e *engine) receive(peer int, tag uint32, b *body, room []byte) { e.begin(0, peer, tag, b, room) }
+func (e *engine) receive(peer int, tag uint32, b *body, room []byte, length int) {
+	e.begin(0, peer, tag, b, room, length)
+}
 
-func (e *engine) begin(send C.int, peer int, tag uint32, b *body, bytes []byte) {
+func (e *engine) begin(send C.int, peer int, tag uint32, b *body, bytes []byte, length int) {
 	b.peer = peer
-	b.parts = max(1, (len(bytes)+longest-1)/longest)
+	b.parts = max(1, (length+longest-1)/longest)
 	if len(bytes) > 0 {
 		b.pin.Pin(&bytes[0])
 	}
-	for rest := bytes; ; {
+	rest := bytes
+	for range b.parts {
 		part := rest[:min(len(rest), longest)]
 		rest = rest[len(part):]
 		e.lastID++
@@ -483,9 +519,6 @@ func (e *engine) begin(send C.int, peer int, tag uint32, b *body, bytes []byte) 
 		}
 		if lost != 0 {
 			e.stillborn = append(e.stillborn, e.lastID)
-		}
-		if len(rest) == 0 {
-			return
 		}
 	}
 }
@@ -547,13 +580,18 @@ func (e *engine) fail(err error) {
 		}
 		s.posted = nil
 	}
-	for _, all := range []map[uint64]*body{e.offers, e.bodies} {
-		for id, b := range all {
-			delete(all, id)
-			if r := b.request; r != nil && b.parts >= 0 {
-				b.parts = -1
-				e.end(r, err)
-			}
-		}
+	for _, b := range e.offers {
+		e.abandon(b, err)
 	}
+	for _, b := range e.bodies { // they stay there, pinned: MPI may still have them
+		e.abandon(b, err)
+	}
+	clear(e.offers)
+}
+
+func (e *engine) abandon(b *body, err error) {
+	if b.request != nil && b.parts >= 0 {
+		e.end(b.request, err)
+	}
+	b.parts = -1
 }

@@ -36,6 +36,13 @@ func TestMain(m *testing.M) {
 
 var made uint64
 
+// Messages longer than MPI can count go in parts.
+func TestConformanceInParts(t *testing.T) {
+	defer func(before int) { longest = before }(longest)
+	longest = 1000
+	TestConformance(t)
+}
+
 // TestConformance runs the suite; every process of the job does.
 func TestConformance(t *testing.T) {
 	transporttest.Run(t, func(t *testing.T, body func(*testing.T, transport.Comm)) {

@@ -398,9 +398,7 @@ func (s *side) Sub(name transport.Name, members []int, done func(transport.Comm,
 func (s *side) Close() error {
 	s.e.lock()
 	defer s.e.unlock()
-	delete(s.e.sides, s.context)
-	s.e.latest = nil
-	s.e.closed[s.context] = struct{}{}
+	s.e.close(s.context)
 	s.arrived, s.inbox, s.listener = nil, nil, nil
 	return nil
 }

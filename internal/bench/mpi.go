@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// An mpi says how to start jobs of an MPI, ours and the same in C: see c/bench.c.
+type mpi struct {
+	run                []string // mpirun and its flags
+	ours, ulfm, theirs string   // programs; no ulfm: it has none
+	mpich              bool
+}
+
+// rows are those of the MPI table.
+func (m *mpi) rows() (all []row) {
+	add := func(reach float64, what, against string, measure func(config) result) {
+		all = append(all, row{what: what, against: against, reach: reach, measure: measure})
+	}
+	for _, size := range []struct {
+		name, bytes string
+		reach       float64
+	}{{"8 bytes", "8", 1.6}, {"64 KiB", "65536", 1.05}, {"1 MiB", "1048576", 1.05}} {
+		add(size.reach, "round trip of "+size.name+", 2 processes", "MPI_Isend, MPI_Irecv, MPI_Waitany with the error request",
+			m.compare(m.ours, 2, "", "pingpong", size.bytes))
+	}
+	backends := []struct {
+		name, program, suffix string
+		allreduce             float64
+	}{{"black channel", m.ours, "", 2.5}, {"ulfm", m.ulfm, "-ulfm", 1.6}}
+	for _, b := range backends {
+		for _, n := range []int{2, 4} {
+			if b.program != "" {
+				add(b.allreduce, fmt.Sprintf("Allreduce of a double, %s, %d processes", b.name, n), "MPI_Allreduce", m.compare(b.program, n, "", "allreduce"))
+			}
+		}
+	}
+	for _, b := range backends {
+		for _, n := range []int{2, 4, 8} {
+			reach := 1.0
+			if m.mpich && n == 8 {
+				reach = 0.1
+			}
+			if b.program != "" {
+				add(reach, fmt.Sprintf("dup + signal + close, %s, %d processes", b.name, n), "the paper's protocol in C", m.compare(b.program, n, b.suffix, "signal"))
+			}
+		}
+	}
+	if m.ulfm != "" {
+		add(1.1, "SIGKILL to the error at every survivor, 4 processes", "MPIX_Comm_revoke, agree", m.recovery(0))
+		add(1.1, "SIGKILL to a shrunk communicator, 4 processes", "and MPIX_Comm_shrink", m.recovery(1))
+	}
+	add(1.01, "fault-free Krylov solve under Try, 2 processes", "the same without", m.krylov)
+	return all
+}
+
+// job runs a program on n processes and returns what it prints.
+func (m *mpi) job(n int, program string, args ...string) []samples {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	flags := m.run[1:]
+	if program == m.ulfm || len(args) > 0 && (strings.HasSuffix(args[0], "-ulfm") || args[0] == "recover") {
+		flags = append(flags[:len(flags):len(flags)], "--with-ft", "ulfm")
+	}
+	c := exec.CommandContext(ctx, m.run[0], append(append(flags[:len(flags):len(flags)], "-n", strconv.Itoa(n), program), args...)...)
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, os.Stderr
+	must(c.Run())
+	var columns []samples
+	for line := range strings.Lines(out.String()) {
+		for i, word := range strings.Fields(line) {
+			v, err := strconv.ParseFloat(word, 64)
+			if err != nil {
+				panic(fmt.Sprintf("%v printed %q", c, line))
+			}
+			if i == len(columns) {
+				columns = append(columns, nil)
+			}
+			columns[i] = append(columns[i], v)
+		}
+	}
+	if columns == nil {
+		panic(fmt.Sprintf("%v printed nothing", c))
+	}
+	return columns
+}
+
+// compare takes the medians of jobs, ours and theirs in turn.
+func (m *mpi) compare(ours string, n int, suffix string, args ...string) func(config) result {
+	return func(c config) (r result) {
+		theirs := append([]string{args[0] + suffix}, args[1:]...)
+		for range c.times(9) {
+			r.ours = append(r.ours, m.job(n, ours, args...)[0].median())
+			r.theirs = append(r.theirs, m.job(n, m.theirs, theirs...)[0].median())
+		}
+		return r
+	}
+}
+
+// recovery takes one of the two times that a job in which a process is killed prints.
+func (m *mpi) recovery(which int) func(config) result {
+	return func(c config) (r result) {
+		for range c.times(21) {
+			r.ours = append(r.ours, m.job(4, m.ulfm, "recover")[0][which])
+			r.theirs = append(r.theirs, m.job(4, m.theirs, "recover")[0][which])
+		}
+		return r
+	}
+}
+
+func (m *mpi) krylov(c config) (r result) {
+	for range c.times(5) {
+		columns := m.job(2, m.ours, "krylov")
+		for i, which := range columns[0] {
+			if which == 0 {
+				r.ours = append(r.ours, columns[1][i])
+			} else {
+				r.theirs = append(r.theirs, columns[1][i])
+			}
+		}
+	}
+	return r
+}
