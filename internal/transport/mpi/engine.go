@@ -187,6 +187,7 @@ func library() string {
 
 const (
 	pollsBusy = 20                     // in one go, by a goroutine that waits
+	briefly   = 50                     // times that it does so before it yields the core, some 100 µs
 	period    = 500 * time.Microsecond // of progress when nobody waits
 	hurry     = 20 * time.Microsecond  // when somebody does, but not in await
 )
@@ -248,7 +249,7 @@ func (e *engine) await(wake, ended <-chan struct{}) (woken bool) {
 		if idle%often == 0 {
 			runtime.Gosched()
 		}
-		if e.crowded {
+		if e.crowded || idle > briefly {
 			C.mx_yield()
 		}
 	}
