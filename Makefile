@@ -21,7 +21,7 @@ lint:
 
 # What needs an MPI: apt-get install openmpi-bin libopenmpi-dev mpich libmpich-dev pkg-config
 lint-mpi:
-	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION) run --build-tags mpi ./internal/transport/mpi/...
+	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION) run --build-tags mpi
 
 # What makes sense under mpirun, with Open MPI and MPICH.
 test-mpi:

@@ -52,20 +52,21 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		var before, after runtime.MemStats
 		mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
 			me := world.Rank()
-			short, long := make([]int, 10), make([]int, 5000)
+			out, in := make([]int, 5000), make([]int, 5000)
+			few, none := make([]int, 10), make([]int, 10)
 			for round := range rounds {
 				next, last := (me+1)%n, (me+n-1)%n
-				mpicx.Send(world, long, next, 1) // of these some are matched
-				mpicx.Recv(world, short, last, 2)
-				mpicx.Ssend(world, short, next, 3)
+				mpicx.Send(world, out, next, 1) // of these some are matched
+				mpicx.Recv(world, few, last, 2)
+				mpicx.Ssend(world, out[:10], next, 3)
 				if round%2 == me%2 {
-					mpicx.Recv(world, long, last, 1)
+					mpicx.Recv(world, in, last, 1)
 				}
 				var err error
 				if me == round%n {
 					err = world.SignalError(ctx, round)
 				} else {
-					err = mpicx.Recv(world, short, next, 4).Wait(ctx)
+					err = mpicx.Recv(world, none, next, 4).Wait(ctx)
 				}
 				if err := propagated(err, round); err != nil {
 					return err

@@ -14,6 +14,10 @@ import (
 var job *Job
 
 func TestMain(m *testing.M) {
+	if !Launched() {
+		fmt.Println("needs a job: make test-mpi")
+		return
+	}
 	var err error
 	if job, err = Start(false); err != nil {
 		fmt.Fprintln(os.Stderr, err)
