@@ -307,7 +307,7 @@ func verdict(o *outcome) string {
 func seconds(s float64) string {
 	d := time.Duration(s * 1e9)
 	for unit := time.Duration(1); ; unit *= 10 {
-		if d.Abs() < 1000*unit {
+		if d.Abs() < 1000*unit || unit > time.Second {
 			return d.Round(unit).String()
 		}
 	}

@@ -222,9 +222,9 @@ func (r *rank) setUp(ctx context.Context) error {
 	}
 	if r.leads() {
 		r.job.lead.Store(r)
-		if r.job.mpiRun == 0 {
-			r.job.began = time.Now()
-		}
+	}
+	if r.job.mpiRun == 0 && (r.leads() || processes > 1) { // under mpirun each may come to lead
+		r.job.began = time.Now()
 	}
 	return nil
 }
@@ -320,8 +320,10 @@ func (r *rank) observer(base int) func(context.Context, *solver.State) error {
 func (r *rank) collect(ctx context.Context, res solver.Result) error {
 	j := r.job
 	var whole []float64
-	if r.leads() {
+	if r.leads() || processes > 1 {
 		j.ended = time.Now()
+	}
+	if r.leads() {
 		whole = make([]float64, len(j.prob.b))
 	}
 	mpicx.Gatherv(r.comm, r.x, whole, r.layout.counts(), 0).MustWait(ctx)
