@@ -70,18 +70,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 
 	out := reporter(cfg, prob, stdout)
-	outcomes, err := runAll(ctx, cfg, prob, out)
+	outcomes, leads, err := runAll(ctx, cfg, prob, out)
 	if err != nil {
 		fmt.Fprintln(stderr, "krylov:", err)
 		return exitFailed
 	}
-	if cfg.plot != "" {
+	if cfg.plot != "" && leads {
 		if err := plotResiduals(cfg.plot, prob, cfg, outcomes); err != nil {
 			fmt.Fprintln(stderr, "krylov:", err)
 			return exitFailed
 		}
 	}
-	out.end(outcomes)
+	if leads {
+		out.end(outcomes)
+	}
 	for _, o := range outcomes {
 		if expected := cfg.compare && o.Recovery == recoverNone; !o.Converged && !expected {
 			return exitFailed
@@ -92,7 +94,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // runAll makes the runs that cfg asks for: one without faults first, to compare
 // with.
-func runAll(ctx context.Context, cfg *config, prob *problem, out reports) ([]*outcome, error) {
+func runAll(ctx context.Context, cfg *config, prob *problem, out reports) (outcomes []*outcome, leads bool, err error) {
 	free := *cfg
 	free.faults = nil
 	if free.recovery == recoverNone {
@@ -115,7 +117,6 @@ func runAll(ctx context.Context, cfg *config, prob *problem, out reports) ([]*ou
 		}
 	}
 
-	var outcomes []*outcome
 	for i, c := range configs {
 		if c.recovery == recoverNone {
 			c.maxIter = boundWithoutRecovery(cfg, outcomes[0])
@@ -123,14 +124,13 @@ func runAll(ctx context.Context, cfg *config, prob *problem, out reports) ([]*ou
 		j := newJob(names[i], c, prob, out)
 		o, err := j.run(ctx)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		outcomes = append(outcomes, o)
-		if j.lead.Load() != nil { // not in most processes with -tags mpi
-			out.ended(o)
-		}
+		leads = j.lead.Load() != nil // not in most processes with -tags mpi
+		out.ended(o, leads)
 	}
-	return outcomes, nil
+	return outcomes, leads, nil
 }
 
 // boundWithoutRecovery is how many iterations a run gets that may never converge.

@@ -15,7 +15,7 @@ import (
 // reports is told what happens.
 type reports interface {
 	iteration(run string, done int, residual float64) // by rank 0, which waits
-	ended(o *outcome)
+	ended(o *outcome, leads bool)                     // leads: the leader is of this process
 	end(outcomes []*outcome)
 }
 
@@ -34,7 +34,7 @@ type jsonReport struct {
 }
 
 func (j *jsonReport) iteration(string, int, float64) {}
-func (j *jsonReport) ended(*outcome)                 {}
+func (j *jsonReport) ended(*outcome, bool)           {}
 
 func (j *jsonReport) end(outcomes []*outcome) {
 	type matrix struct {
@@ -91,22 +91,25 @@ func (t *textReport) rhs() string {
 	return t.cfg.rhs
 }
 
-func (t *textReport) ended(o *outcome) {
+func (t *textReport) ended(o *outcome, leads bool) {
 	t.progress.clear()
-	if t.free == nil {
+	first := t.free == nil
+	if first {
 		t.free = o
+	}
+	switch {
+	case !leads:
+		return
+	case first:
 		t.head()
 		for _, e := range o.Events { // not injected: a real one, or a false alarm
 			t.event(e)
 		}
 		t.line("no fault", "%s", t.result(o))
-		return
+	case !t.cfg.compare:
+		fmt.Fprintln(t.w)
+		t.story(o)
 	}
-	if t.cfg.compare {
-		return
-	}
-	fmt.Fprintln(t.w)
-	t.story(o)
 }
 
 // story prints faults and events in the order in which they came.
@@ -249,9 +252,6 @@ func (t *textReport) remarks(o *outcome) []string {
 }
 
 func (t *textReport) end(outcomes []*outcome) {
-	if t.free == nil {
-		return
-	}
 	if t.cfg.compare {
 		fmt.Fprintln(t.w)
 		for _, inj := range outcomes[len(outcomes)-1].Injections {
