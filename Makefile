@@ -3,7 +3,7 @@
 GOLANGCI_LINT_VERSION := v2.15.0
 TAGS :=
 
-.PHONY: test race vet lint lint-mpi test-mpi test-ulfm bench bench-mpi fuzz soak matrices portable figures ci
+.PHONY: test race vet lint lint-mpi test-mpi test-ulfm test-hosts bench bench-mpi fuzz soak matrices portable figures ci
 
 test:
 	go test -tags '$(TAGS)' ./...
@@ -31,6 +31,10 @@ test-mpi:
 # root, and mmdebstrap.
 test-ulfm:
 	./internal/scripts/trixie ./internal/scripts/test-mpi
+
+# Two hosts, as network namespaces, of which one is lost. Needs the same.
+test-hosts:
+	./internal/scripts/trixie ./internal/scripts/two-hosts 4
 
 # One table: each row measures ours and what it is compared with side by side.
 bench:

@@ -43,7 +43,7 @@ func rankOfJob(args []string) {
 
 // sampled prints times of one operation, which fn has gone through so often.
 func sampled(world *mpicx.Comm, n, times int, fn func()) {
-	for sample := -3; sample < n; sample++ { // some to warm up
+	for sample := -2; sample < n; sample++ { // some to warm up
 		world.Barrier().MustWait(context.Background())
 		start := time.Now()
 		fn()
@@ -77,17 +77,21 @@ func jobPingPong(ctx context.Context, world *mpicx.Comm, bytes int) {
 }
 
 func jobAllreduce(ctx context.Context, world *mpicx.Comm) {
-	const times = 2000
 	in, out := []float64{float64(world.Rank())}, []float64{0}
-	sampled(world, 21, times, func() {
+	run := func(times int) time.Duration {
+		start := time.Now()
 		for range times {
 			mpicx.Allreduce(world, in, out, mpicx.Sum).MustWait(ctx)
 		}
-	})
+		return time.Since(start) / time.Duration(times)
+	}
+	times := []int{1 + int(20*time.Millisecond/run(20))}
+	mpicx.Bcast(world, times, 0).MustWait(ctx)
+	sampled(world, 11, times[0], func() { run(times[0]) })
 }
 
 func jobSignals(ctx context.Context, world *mpicx.Comm) (err error) {
-	sampled(world, 50, 1, func() { err = errors.Join(err, signalOnce(ctx, world)) })
+	sampled(world, 15, 1, func() { err = errors.Join(err, signalOnce(ctx, world)) })
 	return err
 }
 

@@ -16,6 +16,23 @@
 // # Progress
 //
 // MPI moves messages while it is called. A goroutine that waits calls it, under a
-// lock; so does a goroutine of the package, now and then, so that a rank which
-// computes still passes errors on.
+// lock; others that wait then are parked. A goroutine of the package calls it now and
+// then while nobody does, so that a rank which computes still passes errors on.
+//
+// # Deaths
+//
+// With an MPI that has ULFM (Open MPI 5, --with-ft ulfm) processes that are killed are
+// told of. What the package asks of it is that it lives on, and who has died
+// (MPIX_Comm_get_failed, ack_failed); revoke, agree and shrink are above, and the same
+// for all transports. Facts about Open MPI 5.0.7 that it has to live with:
+//
+//   - A receive from anybody reports a death and stays pending; when a packet comes,
+//     it may report the same once more, with the packet (see mx_retry).
+//   - MPI_Finalize hangs after deaths unless async_mpi_finalize is 1: mx_start sets it.
+//     Communicators are not freed then, which is collective.
+//   - What is sent to the dead may succeed, fail at once, or fail later. It is all the
+//     same: who needs the dead has a receive that ends.
+//
+// A process whose program has ended is dead for the others once they need it, as if it
+// had been killed, but MPI doesn't know: see fate.
 package mpi
