@@ -11,7 +11,7 @@
 // few. Of a longer one, and of a synchronous one, the head is an offer. Who matches
 // it posts the receive and accepts, with a tag of MPI's; then the bytes go straight
 // from the sender's buffer into the receiver's. So MPI has nothing of an offer that
-// nobody has accepted: it is over when its epoch is, and its buffer free.
+// nobody has accepted: it is over when its epoch is, or when it is cancelled, and its buffer free.
 //
 // # Progress
 //

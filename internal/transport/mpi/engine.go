@@ -379,7 +379,10 @@ func (e *engine) came(source int, packet []byte) {
 	case h.kind == accept:
 		e.accepted(source, h)
 		return
-	case h.kind > accept:
+	case h.kind == withdrawn:
+		e.forget(source, h)
+		return
+	case h.kind > withdrawn:
 		e.fated(source, h)
 		return
 	}
@@ -464,6 +467,19 @@ func (e *engine) take(a *arrival, b *body) {
 	b.arrival = a
 	e.receive(a.source, tag, b, room, a.head.length)
 	e.send(a.source, &head{kind: accept, to: a.head.to, id: a.head.id, body: tag, length: a.head.length}, nil)
+}
+
+// forget drops an offer that its sender has taken back. If it has been accepted, other
+// bytes come in the place of its own.
+func (e *engine) forget(source int, h head) {
+	of := func(a *arrival) bool { return a.source == source && a.head.kind == offer && a.head.id == h.id }
+	if s := e.sides[h.to]; s != nil {
+		s.arrived = slices.DeleteFunc(s.arrived, of)
+	} else if early := slices.DeleteFunc(e.early[h.to], of); len(early) > 0 {
+		e.early[h.to] = early
+	} else {
+		delete(e.early, h.to)
+	}
 }
 
 // refuse ends an offer for its sender as if the bytes had come.
@@ -560,9 +576,14 @@ func (e *engine) done(b *body) {
 	case a.head.listener:
 		a.bytes, a.head.kind = b.bytes, whole
 		s.handOn()
-	case b.lengths != a.head.length: // its sender is in another epoch
+	case b.lengths != a.head.length: // its sender is in another epoch, or has cancelled it
+		cancelled := s.receiving[b.request]
 		delete(s.receiving, b.request)
-		s.matchOrPost(b.request)
+		if cancelled {
+			e.end(b.request, transport.ErrCancelled)
+		} else {
+			s.matchOrPost(b.request)
+		}
 	default:
 		delete(s.receiving, b.request)
 		e.end(b.request, nil)

@@ -40,6 +40,8 @@ const (
 	// accept answers an offer: the bytes are to come with a tag of MPI's own, or, if
 	// that is 0, are not wanted.
 	accept
+	// withdrawn takes an offer back that may not have been accepted.
+	withdrawn
 	// left is the last packet of a process whose program has ended, but for what is
 	// left over: see fate.
 	left

@@ -36,7 +36,7 @@ type side struct {
 	// Requests whose bytes go apart: those that are offered or sent, by the offer's
 	// number, and those that receive.
 	sending   map[*transport.Request]uint64
-	receiving map[*transport.Request]struct{}
+	receiving map[*transport.Request]bool // true: cancelled, should no bytes come
 
 	listener      transport.Listener
 	inbox         []*arrival // for it
@@ -63,7 +63,7 @@ var (
 // newSide makes a side, and gives it what has come for it.
 func (e *engine) newSide(c context, f *fate, rank int, members []int, epoch transport.Epoch) *side {
 	s := &side{e: e, context: c, fate: f, rank: rank, members: members,
-		sending: make(map[*transport.Request]uint64), receiving: make(map[*transport.Request]struct{})}
+		sending: make(map[*transport.Request]uint64), receiving: make(map[*transport.Request]bool)}
 	s.epoch.Store(uint64(epoch))
 	s.live.Store(uint64(epoch))
 	if members != nil {
@@ -103,7 +103,7 @@ func (s *side) process(rank int) int {
 }
 
 func (s *side) Features() transport.Features {
-	return transport.Features{Name: "mpi", SharedCores: s.e.crowded, Deaths: s.e.mortal}
+	return transport.Features{Name: "mpi", CancelSend: true, SharedCores: s.e.crowded, Deaths: s.e.mortal}
 }
 
 func (s *side) Epoch() transport.Epoch   { return transport.Epoch(s.epoch.Load()) }
@@ -287,7 +287,7 @@ func (s *side) give(r *transport.Request, a *arrival) {
 		case r.Alloc != nil:
 			buf = r.Alloc(a.head.length)
 		}
-		s.receiving[r] = struct{}{}
+		s.receiving[r] = false
 		s.e.take(a.kept(), &body{side: s, request: r, bytes: buf[:a.head.length]})
 		return
 	}
@@ -307,13 +307,21 @@ func (s *side) handOn() {
 	s.inbox = slices.Delete(s.inbox, 0, n)
 }
 
-// Cancel takes back a receive or probe that waits. A send that others may have seen
-// already ends with its epoch.
+// Cancel takes back a receive or probe that waits, or an offer that nobody has
+// accepted.
 func (s *side) Cancel(r *transport.Request) bool {
 	s.e.lock()
 	defer s.e.unlock()
+	if id := s.sending[r]; s.withdraw(r) {
+		s.e.send(s.process(r.Peer), &head{kind: withdrawn, to: s.context, id: id}, nil)
+		s.e.end(r, transport.ErrCancelled)
+		return true
+	}
 	i := slices.Index(s.posted, r)
 	if i < 0 {
+		if _, ok := s.receiving[r]; ok {
+			s.receiving[r] = true
+		}
 		return false
 	}
 	s.posted = slices.Delete(s.posted, i, i+1)
