@@ -313,7 +313,11 @@ func (s *side) Cancel(r *transport.Request) bool {
 	s.e.lock()
 	defer s.e.unlock()
 	if id := s.sending[r]; s.withdraw(r) {
-		s.e.send(s.process(r.Peer), &head{kind: withdrawn, to: s.context, id: id}, nil)
+		h := head{kind: withdrawn, to: s.context, id: id}
+		if s.process(r.Peer) == s.e.rank {
+			s.e.forget(s.e.rank, h) // at once, if it is there
+		}
+		s.e.send(s.process(r.Peer), &h, nil)
 		s.e.end(r, transport.ErrCancelled)
 		return true
 	}
