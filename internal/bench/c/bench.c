@@ -84,6 +84,23 @@ static void allreduce(void) {
 	}
 }
 
+// tell lets all know which ranks failed, rank 0 alone, and with what.
+static void tell(MPI_Comm comm, long long code) {
+	int failed = rank == 0, index, count;
+	MPI_Scan(&failed, &index, 1, MPI_INT, MPI_SUM, comm);
+	count = index;
+	MPI_Bcast(&count, 1, MPI_INT, size - 1, comm);
+	long long *table = calloc(2 * count, sizeof *table), *result = calloc(2 * count, sizeof *result);
+	if (failed) {
+		table[2 * index - 2] = rank;
+		table[2 * index - 1] = code;
+	}
+	MPI_Allreduce(table, result, 2 * count, MPI_LONG_LONG, MPI_MAX, comm);
+	if (result[1] != code) abort();
+	free(table);
+	free(result);
+}
+
 // black duplicates, has rank 0 signal an error that all get, and closes: the
 // paper's protocol. Sends are left, not cancelled, which MPI can't do.
 static void black(void) {
@@ -100,20 +117,10 @@ static void black(void) {
 	MPI_Wait(&err_req, MPI_STATUS_IGNORE);
 	MPI_Waitall(n, sends, MPI_STATUSES_IGNORE);
 	MPI_Barrier(comm_err);
-	int ok = 1, all, failed = rank == 0, index, count;
+	int ok = 1, all;
 	MPI_Allreduce(&ok, &all, 1, MPI_INT, MPI_BAND, comm_err);
-	MPI_Scan(&failed, &index, 1, MPI_INT, MPI_SUM, comm_err);
-	count = index;
-	MPI_Bcast(&count, 1, MPI_INT, size - 1, comm_err);
-	long long *table = calloc(2 * count, sizeof *table), *result = calloc(2 * count, sizeof *result);
-	if (failed) {
-		table[2 * index - 2] = rank;
-		table[2 * index - 1] = code;
-	}
-	MPI_Allreduce(table, result, 2 * count, MPI_LONG_LONG, MPI_MAX, comm_err);
-	if (!all || result[1] != code) abort();
-	free(table);
-	free(result);
+	if (!all) abort();
+	tell(comm_err, code);
 	free(sends);
 	MPI_Comm_free(&comm_err);
 	MPI_Comm_free(&comm);
@@ -136,19 +143,8 @@ static void revoked(void) {
 	int ok = 1;
 	MPIX_Comm_agree(comm, &ok);
 	MPIX_Comm_shrink(comm, &fresh);
-	int failed = rank == 0, index, count;
-	MPI_Scan(&failed, &index, 1, MPI_INT, MPI_SUM, fresh);
-	count = index;
-	MPI_Bcast(&count, 1, MPI_INT, size - 1, fresh);
-	long long *table = calloc(2 * count, sizeof *table), *result = calloc(2 * count, sizeof *result);
-	if (failed) {
-		table[2 * index - 2] = rank;
-		table[2 * index - 1] = code;
-	}
-	MPI_Allreduce(table, result, 2 * count, MPI_LONG_LONG, MPI_MAX, fresh);
-	if (!ok || result[1] != code) abort();
-	free(table);
-	free(result);
+	if (!ok) abort();
+	tell(fresh, code);
 	MPI_Comm_free(&fresh);
 	MPI_Comm_free(&comm);
 }
