@@ -98,7 +98,11 @@ func (c *Comm) begin() (transport.Epoch, error) {
 		return epoch, nil
 	}
 	c.proc.exitIfDead()
-	return epoch, c.unreported()
+	err := c.unreported()
+	if err == nil && c.isUnwinding() {
+		err = errUnwinding // a Wait reports the verdict in place of it
+	}
+	return epoch, err
 }
 
 // sequence numbers a collective operation of an epoch.

@@ -503,6 +503,30 @@ func TestC1Guard(t *testing.T) {
 }
 
 // C2: a corruption wins over a propagation under way, at every rank.
+// What a rank sends after it has unwound reaches nobody, though it may be faster than
+// the error.
+func TestC1NothingAfterwards(t *testing.T) {
+	const rounds = 100
+	for range rounds {
+		run(t, 4, func(ctx context.Context, world *mpicx.Comm) (any, error) {
+			var err error
+			switch got := []int{0}; world.Rank() {
+			case 3:
+				_ = world.Guard(ctx, func(context.Context) error { return errors.New("unwound") })
+				err = mpicx.Send(world, got, 1, 0).Wait(ctx)
+			case 1:
+				err = mpicx.Recv(world, got, 3, 0).Wait(ctx)
+			default:
+				err = world.Barrier().Wait(ctx)
+			}
+			if !corrupted(err) {
+				return nil, fmt.Errorf("rank %d got %v", world.Rank(), err)
+			}
+			return nil, nil
+		})
+	}
+}
+
 func TestC2CorruptionWins(t *testing.T) {
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
 		var err error

@@ -58,6 +58,18 @@ func (c *Comm) isCorrupted() bool {
 	return c.trouble.corrupted != nil
 }
 
+// isUnwinding says whether this rank has corrupted c, or what it is derived from, and
+// knows of no verdict so far. What it begins then must reach nobody: a peer that has
+// not heard of the corruption would go on with it.
+func (c *Comm) isUnwinding() bool {
+	return !c.lineage(func(a *Comm) bool {
+		t := &a.trouble
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		return !t.unwound || t.corrupted != nil
+	})
+}
+
 // update sets troubled; mu is held.
 func (c *Comm) update() {
 	t := &c.trouble

@@ -209,12 +209,6 @@ func (r *repairing[T]) fail(err error) {
 	r.promise.Complete(none, err)
 }
 
-func (c *Comm) isUnwinding() bool {
-	c.trouble.mu.Lock()
-	defer c.trouble.mu.Unlock()
-	return c.trouble.unwound
-}
-
 // afterCorruption has then called once c is corrupted, which is to come, or its
 // process dead. It does nothing, and says so, if c is of no use already.
 func (c *Comm) afterCorruption(then func()) bool {
