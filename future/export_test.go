@@ -1,5 +1,5 @@
 package future
 
-// Woken says whether a wake-up is left in a place: then the next Wait there
+// Left says whether a wake-up is left in a place: then the next Wait there
 // would end at once.
-func (p *Place) Woken() bool { return len(p.wake) > 0 }
+func (p *Place) Left() bool { return len(p.wake) > 0 }

@@ -39,21 +39,52 @@ var settled = new(Place)
 // A Place is where one goroutine waits for one future.
 type Place struct {
 	Spare bool // for the Keeper's use
-	// Await, if not nil, is how it waits: until it has received from wake, which it
-	// says, or ended is closed.
-	Await func(wake, ended <-chan struct{}) (woken bool)
-	wake  chan struct{}
+	// Await, if not nil, is how it waits: until the place is Woken, which it says, or
+	// ended is closed.
+	Await func(p *Place, ended <-chan struct{}) (woken bool)
+
+	wake   chan struct{}
+	slot   *atomic.Pointer[Place] // that it waits in, with Await
+	asleep atomic.Bool            // with Await: wake is received from
 }
 
 // NewPlace returns a Place. A Keeper keeps used ones for the next Wait: they
 // belong to the synctest bubble they were made in, so no global pool may.
 func NewPlace() *Place { return &Place{wake: make(chan struct{}, 1)} }
 
+// Woken is for Await: it says whether the wait is over.
+func (p *Place) Woken() bool { return p.slot.Load() != p }
+
+// Sleep is for Await: it returns a channel from which it can receive once the place is
+// Woken, and perhaps before. Rise ends that.
+func (p *Place) Sleep() <-chan struct{} {
+	p.asleep.Store(true)
+	if p.Woken() {
+		p.rouse()
+	}
+	return p.wake
+}
+
+// Rise ends what Sleep began.
+func (p *Place) Rise() { p.asleep.Store(false) }
+
+// rouse wakes the goroutine, whose place is in its slot no more.
+func (p *Place) rouse() {
+	if p.Await == nil {
+		p.wake <- struct{}{}
+	} else if p.asleep.Load() {
+		select {
+		case p.wake <- struct{}{}:
+		default: // it has been already
+		}
+	}
+}
+
 // await blocks until the place is woken, or ended is closed; it says which.
 func (p *Place) await(ended <-chan struct{}) (woken bool) {
 	switch {
 	case p.Await != nil:
-		return p.Await(p.wake, ended)
+		return p.Await(p, ended)
 	case ended == nil:
 		<-p.wake
 		return true
@@ -95,7 +126,7 @@ func (c *core) disturb(t *Trouble) {
 		return
 	}
 	if place := c.slot.Load(); place != nil && place != settled && c.slot.CompareAndSwap(place, nil) {
-		place.wake <- struct{}{}
+		place.rouse()
 	}
 	if b := c.broadcast.Load(); b != nil {
 		b.mu.Lock()
@@ -238,6 +269,7 @@ func (c *core) park(ctx context.Context) error {
 		keeper = c.keeper
 	}
 	place, ended := keeper.Park(ctx)
+	place.slot = &c.slot
 	if !c.slot.CompareAndSwap(nil, place) {
 		keeper.Unpark(place)
 		return c.parkWithOthers(ctx, keeper)
@@ -251,7 +283,9 @@ func (c *core) park(ctx context.Context) error {
 			keeper.Unpark(place)
 			return keeper.Ended(ctx)
 		}
-		<-place.wake // the completion took the place and is about to wake it
+		if place.Await == nil {
+			<-place.wake // the completion took the place and is about to wake it
+		}
 	}
 	keeper.Unpark(place)
 	return nil
@@ -318,7 +352,7 @@ func (c *core) settle() {
 		panic(completedTwice)
 	}
 	if place != nil {
-		place.wake <- struct{}{}
+		place.rouse()
 	}
 	if b := c.broadcast.Load(); b != nil {
 		c.close(b)

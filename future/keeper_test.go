@@ -106,7 +106,7 @@ func (k *keeper) balanced(t *testing.T, watching int) {
 	defer k.mu.Unlock()
 	require.Empty(t, k.parked, "places not given back")
 	for _, place := range k.places {
-		require.False(t, place.Woken(), "a wake-up that nobody waits for")
+		require.False(t, place.Left(), "a wake-up that nobody waits for")
 	}
 	require.Equal(t, watching, k.watched-k.unwatched, "futures watched (%d) less those unwatched (%d)", k.watched, k.unwatched)
 }

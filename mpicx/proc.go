@@ -67,15 +67,19 @@ func newProc(t transport.Comm, o *options) *proc {
 func (p *proc) newPlace() *future.Place {
 	place := future.NewPlace()
 	if p.driver != nil {
-		place.Await = p.driver.Await
+		place.Await = p.drive
 	}
 	return place
 }
 
-// await blocks until it has received from wake, which it says, or ended is closed.
+func (p *proc) drive(place *future.Place, ended <-chan struct{}) (woken bool) {
+	return p.driver.Await(place, ended)
+}
+
+// await blocks until wake, or ended, is closed; it says which.
 func (p *proc) await(wake, ended <-chan struct{}) (woken bool) {
 	if p.driver != nil {
-		return p.driver.Await(wake, ended)
+		return p.driver.Await(closed(wake), ended)
 	}
 	select {
 	case <-wake:
@@ -84,6 +88,21 @@ func (p *proc) await(wake, ended <-chan struct{}) (woken bool) {
 		return false
 	}
 }
+
+// closed is a channel that is waited for until it is.
+type closed <-chan struct{}
+
+func (c closed) Woken() bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c closed) Sleep() <-chan struct{} { return c }
+func (c closed) Rise()                  {}
 
 // watch counts the goroutines that wait for what is not a place.
 func (p *proc) watch(n int) {

@@ -64,9 +64,11 @@ func startJob(o *options, ranks int) (*job, error) {
 	case n > world.Size():
 		err = mpiErrorf("Run", ClassCount, "%d ranks, expected %d or fewer: the job has so many processes", n, world.Size())
 	case world.Rank() < n:
-		members := make([]int, n)
-		for i := range members {
-			members[i] = i
+		var members []int // all
+		if n < world.Size() {
+			for r := range n {
+				members = append(members, r)
+			}
 		}
 		world.Sub(transport.Name{Seq: l.begun}, members, func(side transport.Comm, e error) {
 			j.sides, err = []transport.Comm{side}, mpiError("Run", e)

@@ -192,11 +192,19 @@ type Status struct {
 // A Driver is a Comm whose messages move while somebody waits in it; otherwise now
 // and then.
 type Driver interface {
-	// Await blocks until it has received from wake, which it says, or ended is
-	// closed.
-	Await(wake, ended <-chan struct{}) (woken bool)
+	// Await blocks until s is woken, which it says, or ended is closed.
+	Await(s Sleeper, ended <-chan struct{}) (woken bool)
 	// Watch says that so many goroutines more, or fewer, wait in other ways.
 	Watch(n int)
+}
+
+// A Sleeper is what a goroutine waits for in Await. Looking for it again and again is
+// cheap; else there is the channel that Sleep returns, which delivers once it is Woken,
+// and perhaps before, until Rise.
+type Sleeper interface {
+	Woken() bool
+	Sleep() <-chan struct{}
+	Rise()
 }
 
 // A Completer is told when a request has ended.

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() { // progress, as goroutines that wait make it
 		defer close(stopped)
-		job.engine.await(stop, nil)
+		job.engine.await(never{}, stop)
 	}()
 	code := m.Run()
 	close(stop)
@@ -37,6 +37,13 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(code)
 }
+
+// never is not woken.
+type never struct{}
+
+func (never) Woken() bool            { return false }
+func (never) Sleep() <-chan struct{} { return nil }
+func (never) Rise()                  {}
 
 var made uint64
 

@@ -2,7 +2,6 @@
 // Go sees integers, bytes and this struct. All but mx_error are called under one
 // lock (MPI_THREAD_SERIALIZED).
 #include <mpi.h>
-#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +18,10 @@
 #endif
 
 enum {
-	MX_PACKET = 8192 + 64, // bytes of the longest packet
+	// Bytes of the longest packet. Open MPI sends so much at once. Of a longer one the
+	// receiver asks for the rest, and a sender that dies in between leaves a receive that
+	// never ends, while nothing behind it is looked at.
+	MX_PACKET = 4032,
 	MX_RING = 32,          // receives of packets that are posted
 	MX_PACKET_TAG = 0,     // bodies have others
 	MX_REAP = 128,         // requests looked at in one go
@@ -46,7 +48,7 @@ int mx_code;                   // how mx_poll ended
 int mx_news_of_death;          // mx_failed is to be asked
 char mx_head[MX_HEAD];         // of the packet that mx_send is to send
 
-static MPI_Comm mx_wire, mx_bye;
+static MPI_Comm mx_wire, mx_bye, mx_node;
 static int mx_rank, mx_size;
 
 // Packets that others send.
@@ -161,7 +163,6 @@ static int mx_post(int i) {
 // time; mortal, if a process that dies takes the others along.
 static int mx_start(int *rank, int *size, int *enough, int *mortal, int *crowded) {
 	int begun, provided, code, local, all;
-	MPI_Comm node;
 #if MX_ULFM
 	setenv("OMPI_MCA_async_mpi_finalize", "1", 0); // survivors would wait for the dead at the end
 #endif
@@ -188,9 +189,8 @@ static int mx_start(int *rank, int *size, int *enough, int *mortal, int *crowded
 	MPI_Comm_get_attr(MPI_COMM_WORLD, MPIX_FT, &on, &set);
 	*mortal = set && *on;
 #endif
-	if ((code = MPI_Comm_split_type(mx_bye, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node)) != MPI_SUCCESS) return code;
-	MPI_Comm_size(node, &local);
-	MPI_Comm_free(&node);
+	if ((code = MPI_Comm_split_type(mx_bye, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &mx_node)) != MPI_SUCCESS) return code;
+	MPI_Comm_size(mx_node, &local);
 	local = local > sysconf(_SC_NPROCESSORS_ONLN); // not those that it is bound to: others are elsewhere
 	if ((code = MPI_Allreduce(&local, &all, 1, MPI_INT, MPI_MAX, mx_bye)) != MPI_SUCCESS) return code;
 	*crowded = all;
@@ -199,6 +199,29 @@ static int mx_start(int *rank, int *size, int *enough, int *mortal, int *crowded
 		if ((code = mx_post(i)) != MPI_SUCCESS) return code;
 	}
 	return MPI_SUCCESS;
+}
+
+// mx_near makes mx_node the group of those processes that share memory with this one,
+// or, if most is not 0, of at most so many of them; and stores their ranks.
+static int mx_near(int most, int *count, int *ranks) {
+	int code, me;
+	if (most > 0) {
+		MPI_Comm part;
+		MPI_Comm_rank(mx_node, &me);
+		if ((code = MPI_Comm_split(mx_node, me / most, me, &part)) != MPI_SUCCESS) return code;
+		MPI_Comm_free(&mx_node);
+		mx_node = part;
+	}
+	MPI_Comm_size(mx_node, count);
+	return MPI_Allgather(&mx_rank, 1, MPI_INT, ranks, 1, MPI_INT, mx_node);
+}
+
+static int mx_from_first(void *bytes, int length) { return MPI_Bcast(bytes, length, MPI_BYTE, 0, mx_node); }
+
+static int mx_all_near(int *ok) {
+	int mine = *ok, code = MPI_Allreduce(&mine, ok, 1, MPI_INT, MPI_MIN, mx_node);
+	MPI_Comm_free(&mx_node);
+	return code;
 }
 
 // mx_send sends a packet of mx_head and a rest, whose bytes are free when it returns.
@@ -234,8 +257,8 @@ static int mx_body(int send, int peer, int tag, void *bytes, int length, uint64_
 	return *lost ? MPI_SUCCESS : code;
 }
 
-// mx_retry takes the error of a packet's receive, which is begun anew unless it
-// goes on, or the packet has come: Open MPI may say once more what was said before.
+// mx_retry takes the error of a packet's receive, which is to be posted anew unless
+// it goes on, or the packet has come: Open MPI may say once more what was said before.
 static int mx_retry(int i, int code, int *came) {
 	if (!mx_death(code)) return code;
 #if MX_ULFM
@@ -248,7 +271,9 @@ static int mx_retry(int i, int code, int *came) {
 #endif
 	if (mx_in_request[i] != MPI_REQUEST_NULL) MPI_Request_free(&mx_in_request[i]);
 	*came = 0;
-	return mx_post(i);
+	mx_in_next = (i + 1) % MX_RING; // the others are before it now
+	mx_in_taken++;
+	return MPI_SUCCESS;
 }
 
 // mx_poll moves messages, up to so many times until something happens, and returns
@@ -347,5 +372,3 @@ static int mx_stop(int lost) {
 	}
 	return MPI_Finalize();
 }
-
-static void mx_yield(void) { sched_yield(); }

@@ -10,8 +10,12 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// EagerLimit is the length in bytes up to which a message's bytes go with its head.
-const EagerLimit = 8192
+// How many bytes of a message go with its head, at most: by MPI, whose packets are not
+// longer than MX_PACKET, and through a ring.
+const (
+	farLimit  = 3968
+	nearLimit = 8192
+)
 
 // bodyTags is how many tags of MPI bodies have: no two between the same processes
 // are under way with one. MPI promises 32767.
@@ -103,7 +107,7 @@ func (s *side) process(rank int) int {
 }
 
 func (s *side) Features() transport.Features {
-	return transport.Features{Name: "mpi", CancelSend: true, SharedCores: s.e.crowded, Deaths: s.e.mortal}
+	return transport.Features{Name: "mpi", CancelSend: true, Deaths: s.e.mortal}
 }
 
 func (s *side) Epoch() transport.Epoch   { return transport.Epoch(s.epoch.Load()) }
@@ -112,22 +116,25 @@ func (s *side) liveNow() transport.Epoch { return transport.Epoch(s.live.Load())
 // revoked is no epoch: a communicator has no eight generations of errors at once.
 const revoked = ^transport.Epoch(0)
 
-// Await makes progress until it has received from wake, or ended is closed.
-func (s *side) Await(wake, ended <-chan struct{}) (woken bool) { return s.e.await(wake, ended) }
+// Await makes progress until w is woken, or ended is closed.
+func (s *side) Await(w transport.Sleeper, ended <-chan struct{}) (woken bool) {
+	return s.e.await(w, ended)
+}
 
 // Watch has more progress made while nobody awaits.
 func (s *side) Watch(n int) { s.e.watched.Add(int32(n)) }
 
 // TrySend sends a short message.
 func (s *side) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
-	if len(buf) > EagerLimit {
+	e := s.e
+	if len(buf) > nearLimit {
 		return false
 	}
-	e := s.e
 	e.lock()
-	ok := epoch == s.liveNow() && e.err == nil && s.lost == nil && !s.fate.expired
+	process := s.process(dest)
+	ok := epoch == s.liveNow() && e.err == nil && s.lost == nil && !s.fate.expired && len(buf) <= e.eager(process)
 	if ok {
-		e.send(s.process(dest), &head{kind: whole, to: s.context, epoch: epoch, tag: tag, length: len(buf)}, buf)
+		e.send(process, &head{kind: whole, to: s.context, epoch: epoch, tag: tag, length: len(buf)}, buf)
 	}
 	e.unlock()
 	return ok
@@ -149,7 +156,7 @@ func (s *side) Isend(r *transport.Request) {
 		return
 	}
 	h := head{kind: whole, to: s.context, epoch: r.Epoch, tag: r.Tag, length: len(r.Buf)}
-	if len(r.Buf) <= EagerLimit && r.Mode&transport.Synchronous == 0 {
+	if len(r.Buf) <= e.eager(s.process(r.Peer)) && r.Mode&transport.Synchronous == 0 {
 		e.send(s.process(r.Peer), &h, r.Buf)
 		e.end(r, nil)
 		return
@@ -379,7 +386,7 @@ func (s *side) endAll(cause error) {
 	})
 	for s.e.err == nil && len(s.sending)+len(s.receiving) > 0 {
 		s.e.mu.Unlock()
-		s.e.progress(pollsBusy)
+		s.e.progress(polls)
 		s.e.mu.Lock()
 	}
 	s.e.unlock()
@@ -460,7 +467,7 @@ func (s *side) Poke() {
 // tell sends a listener's message.
 func (s *side) tell(to int, payload []byte) {
 	h := head{kind: whole, to: s.context, length: len(payload), listener: true}
-	if len(payload) <= EagerLimit {
+	if len(payload) <= s.e.eager(s.process(to)) {
 		s.e.send(s.process(to), &h, payload)
 	} else {
 		s.e.offer(s.process(to), &h, &body{side: s, bytes: payload})

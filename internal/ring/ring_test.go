@@ -1,0 +1,112 @@
+package ring
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func fresh(room int) (Writer, Reader) {
+	shared := make([]byte, Size(room))
+	return NewWriter(shared), NewReader(shared)
+}
+
+// Every message arrives once, whole and in order, while two goroutines go around the
+// ring often.
+func TestMessagesArrive(t *testing.T) {
+	const messages = 10000
+	for _, room := range []int{256, 1024, 4096, 65536} {
+		w, r := fresh(room)
+		random := func() *rand.Rand { return rand.New(rand.NewPCG(1, uint64(room))) }
+		length := func(r *rand.Rand) int { return 8 + r.IntN(Longest(room)-7) }
+		go func() {
+			random := random()
+			for i := range messages {
+				n := length(random)
+				b := w.Begin(n)
+				for ; b == nil; b = w.Begin(n) {
+					runtime.Gosched()
+				}
+				for j := range b {
+					b[j] = byte(i)
+				}
+				binary.LittleEndian.PutUint64(b, uint64(i))
+				w.End(n)
+			}
+		}()
+		lengths := random()
+		for i := range messages {
+			for !r.Ready() {
+				runtime.Gosched()
+			}
+			m, ok := r.Read()
+			require.True(t, ok)
+			require.Len(t, m, length(lengths))
+			require.EqualValues(t, i, binary.LittleEndian.Uint64(m))
+			require.Equal(t, bytes.Repeat([]byte{byte(i)}, len(m)-8), m[8:])
+			r.Done(len(m))
+		}
+		require.False(t, r.Ready())
+	}
+}
+
+// BenchmarkPingPong is what two goroutines take that look all the time.
+func BenchmarkPingPong(b *testing.B) {
+	there, here := make([]byte, Size(4096)), make([]byte, Size(4096))
+	pass := func(out Writer, in Reader, first bool) {
+		for range b.N {
+			if first {
+				out.Begin(56)
+				out.End(56)
+			}
+			for !in.Ready() {
+			}
+			m, _ := in.Read()
+			in.Done(len(m))
+			if !first {
+				out.Begin(56)
+				out.End(56)
+			}
+		}
+	}
+	go pass(NewWriter(here), NewReader(there), false)
+	pass(NewWriter(there), NewReader(here), true)
+}
+
+// FuzzRing has a ring do what a list does, as far as there is room, and there is room
+// for the longest message once all have been read.
+func FuzzRing(f *testing.F) {
+	f.Add([]byte{1, 2, 3, 0, 200, 0, 0, 0, 56, 57, 58, 0, 0})
+	f.Fuzz(func(t *testing.T, steps []byte) {
+		const room = 512
+		w, r := fresh(room)
+		var list [][]byte
+		for i, step := range steps {
+			if n := int(step) - 1; n >= 0 {
+				n %= Longest(room) + 1
+				b := w.Begin(n)
+				if b == nil {
+					require.NotEmpty(t, list)
+					continue
+				}
+				m := bytes.Repeat([]byte{byte(i)}, n)
+				copy(b, m)
+				w.End(n)
+				list = append(list, m)
+				continue
+			}
+			require.Equal(t, len(list) > 0, r.Ready())
+			m, ok := r.Read()
+			require.Equal(t, len(list) > 0, ok)
+			if ok {
+				require.Equal(t, list[0], bytes.Clone(m))
+				list = list[1:]
+				r.Done(len(m))
+			}
+		}
+	})
+}

@@ -1,0 +1,9 @@
+//go:build mpi && !linux
+
+package mpi
+
+// #include <sched.h>
+import "C"
+
+// yield gives the core to other processes.
+func yield() { C.sched_yield() }
