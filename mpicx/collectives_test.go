@@ -500,18 +500,18 @@ func TestMismatchedCounts(t *testing.T) {
 func TestPanicInReduction(t *testing.T) {
 	mpicxtest.Run(t, 4, func(ctx context.Context, c *mpicx.Comm) error {
 		var caught any
-		err := c.Try(ctx, func(ctx context.Context) (err error) {
+		err := c.TryAll(ctx, func(ctx context.Context) (err error) {
 			defer func() {
 				if caught = recover(); caught != nil {
 					err = errors.New("a reduction panicked")
 				}
 			}()
-			return mpicx.AllreduceFunc(c, []int{c.Rank()}, []int{0}, func(a, b int) int {
+			return mpicx.ReduceFunc(c, []int{c.Rank()}, []int{0}, func(a, b int) int {
 				if a == 2 { // ranks 2 and 3 are combined at rank 2
 					panic("bad numbers")
 				}
 				return a + b
-			}).Wait(ctx)
+			}, 0).Wait(ctx)
 		})
 		if (caught != nil) != (c.Rank() == 2) {
 			return fmt.Errorf("panic %v", caught)
@@ -529,13 +529,13 @@ func TestPanicInReduction(t *testing.T) {
 // A Goexit in one ends its operation, and no peer that happens to run it.
 func TestGoexitInReduction(t *testing.T) {
 	mpicxtest.Run(t, 4, func(ctx context.Context, c *mpicx.Comm) error {
-		err := c.Try(ctx, func(ctx context.Context) error {
-			err := mpicx.AllreduceFunc(c, []int{c.Rank()}, []int{0}, func(a, b int) int {
+		err := c.TryAll(ctx, func(ctx context.Context) error {
+			err := mpicx.ReduceFunc(c, []int{c.Rank()}, []int{0}, func(a, b int) int {
 				if a == 2 {
 					runtime.Goexit()
 				}
 				return a + b
-			}).Wait(ctx)
+			}, 0).Wait(ctx)
 			if errors.Is(err, mpicx.ErrGoexit) != (c.Rank() == 2) {
 				return fmt.Errorf("got %w", err)
 			}

@@ -212,11 +212,28 @@ func (c *Comm) Close(ctx context.Context) error {
 	if c.trouble.isClosed() {
 		return mpiErrorf("Close", ClassComm, "%s is closed already", c.name)
 	}
-	if err := c.Barrier().Wait(ctx); err != nil && !c.isCorrupted() && !isDeath(err) {
+	err := c.Barrier().Wait(ctx)
+	if err != nil && !c.isCorrupted() && !isDeath(err) {
 		return err
 	}
 	c.close()
+	if err == nil {
+		c.release()
+	}
 	return nil
+}
+
+// release gives back what the transport holds, once all ranks have closed c: then no
+// error can come of it any more. That is so when all have begun a second barrier, which
+// nobody waits for.
+func (c *Comm) release() {
+	epoch := c.t.Epoch()
+	x := &collective.Exchange{Name: "Close"}
+	x.Start(c.t, epoch, transport.AnyTag-c.sequence(epoch), c.barrier(), ender(func(err error) {
+		if err == nil && len(c.derived()) == 0 {
+			_, _ = c.channel.Close(), c.t.Close()
+		}
+	}))
 }
 
 // freeList keeps a few values of T that have served, for those to come.

@@ -181,3 +181,25 @@ func (c *Comm) isRaising() bool {
 	c.trouble.mu.Unlock()
 	return raising || slices.ContainsFunc(c.derived(), (*Comm).isRaising)
 }
+
+// giveUp corrupts c and what is derived from it here, where no message moves any more
+// and no peer can be told.
+func (c *Comm) giveUp(cause error) {
+	err := &CommCorruptedError{Failures: []Failure{newFailure(cause, 0)}, verdict: verdict{comm: c, causes: mpiError("Wait", cause)}}
+	err.Failures[0].Rank = c.rank
+	t := &c.trouble
+	t.mu.Lock()
+	if t.corrupted == nil && !t.closed {
+		t.corrupted = err
+	}
+	for _, r := range t.raised {
+		r.verdict = t.corrupted
+	}
+	t.raised, t.noticed, t.joined, t.losing = nil, false, false, false
+	c.update()
+	t.mu.Unlock()
+	c.goOn()
+	for _, d := range c.derived() {
+		d.giveUp(cause)
+	}
+}

@@ -54,15 +54,18 @@ func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 func (i *Instance) World() *Comm { return i.world }
 
 // Finalize ends the process's part; it is collective, as Close is. After it,
-// Initialize makes another Instance.
+// Initialize makes another Instance, but not in a job of mpirun's: MPI can be started
+// once.
 func (i *Instance) Finalize(ctx context.Context) error {
 	instance.Lock()
 	defer instance.Unlock()
 	if instance.Instance != i {
 		return mpiErrorf("Finalize", ClassOther, "this Instance has been finalized already")
 	}
-	if err := i.world.Close(ctx); err != nil {
-		return err
+	if !i.world.trouble.isClosed() { // by the program
+		if err := i.world.Close(ctx); err != nil {
+			return err
+		}
 	}
 	instance.Instance = nil
 	return i.end()

@@ -50,6 +50,9 @@ func (k *keeper) listen(ctx context.Context) context.Context {
 // communicator that the context's Try is on, or for the context's own cause. It
 // is nil if the error has been reported and the Wait goes on.
 func (k *keeper) Ended(ctx context.Context) error {
+	if ctx.Err() == nil { // no message will ever move
+		return (*Comm)(k).verdict(ctx)
+	}
 	for {
 		s := scopeOf(ctx)
 		if s == nil || !s.interrupted() {

@@ -2,6 +2,8 @@ package mpicx_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"runtime"
@@ -10,7 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
@@ -41,9 +45,64 @@ func fitting(sizes ...int) []int {
 	return slices.DeleteFunc(slices.Clone(sizes), func(n int) bool { return processes != nil && n > hook.Processes() })
 }
 
-// Round after round of signal and recovery, with messages of all lengths under way,
-// nothing is left behind: no memory, and nothing that MPI has.
-func TestNothingIsLeftBehind(t *testing.T) {
+// broken is the error of MPI with which a test ends it.
+var broken error
+
+// An error of MPI ends all that is under way, and all that is begun later, typed; an
+// error can't be told to peers any more, and does not wait for them.
+func TestMPIFails(t *testing.T) {
+	if processes == nil || mpicx.Backend == "ulfm" {
+		t.Skip("needs MPI, and a process that need not die of it")
+	}
+	broken = &transport.LibraryError{Call: "MPI_Testsome", Class: int(mpicx.ClassTruncate), Text: "truncated"}
+	ctx := t.Context()
+	world := processes.World()
+	dup := world.Dup().MustGet(ctx)
+	require.NoError(t, world.Barrier().Wait(ctx))
+	short := mpicx.Recv(world, []int{0}, mpicx.AnySource, 1)
+	long := mpicx.Ssend(dup, make([]int, 100_000), (world.Rank()+1)%world.Size(), 2)
+	hook.Break(broken)
+	for _, f := range []future.Waiter{short, long} {
+		err := f.Wait(ctx)
+		failed, ok := errors.AsType[*mpicx.MPIError](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, mpicx.ClassTruncate, failed.Class)
+		require.Contains(t, failed.Text, "MPI_Testsome: truncated")
+		require.ErrorIs(t, err, broken)
+	}
+	for _, c := range []*mpicx.Comm{world, dup} {
+		err := c.SignalError(ctx, 1)
+		require.True(t, corrupted(err), "%v", err)
+		require.ErrorIs(t, err, broken)
+		require.True(t, corrupted(c.Barrier().Wait(ctx)))
+	}
+	require.NoError(t, dup.Close(ctx))
+}
+
+// Buffers may be part of values that have pointers.
+func TestBuffersInsideOfValues(t *testing.T) {
+	type grid struct {
+		cells []float64
+		edge  [4]float64
+		face  [20_000]float64
+	}
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		me := world.Rank()
+		mine, other := &grid{cells: make([]float64, 1)}, &grid{cells: make([]float64, 1)}
+		mine.edge[3], mine.face[19_999] = float64(me), float64(me)
+		err := future.WaitAll(ctx,
+			mpicx.Recv(world, other.edge[:], 1-me, 1), mpicx.Recv(world, other.face[:], 1-me, 2),
+			mpicx.Send(world, mine.edge[:], 1-me, 1), mpicx.Send(world, mine.face[:], 1-me, 2))
+		if other.edge[3] != float64(1-me) || other.face[19_999] != float64(1-me) {
+			return fmt.Errorf("got %v, %v (%v)", other.edge, other.face[19_999], err)
+		}
+		return err
+	})
+}
+
+// flat goes through round after round, after which nothing is left: no memory, and
+// nothing that MPI has.
+func flat(t *testing.T, round func(ctx context.Context, world *mpicx.Comm, i int) error) {
 	rounds := 1000
 	if processes != nil {
 		rounds = 10000
@@ -51,27 +110,11 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	for _, n := range fitting(3, 2) {
 		var before, after runtime.MemStats
 		mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
-			me := world.Rank()
-			out, in := make([]int, 5000), make([]int, 5000)
-			few, none := make([]int, 10), make([]int, 10)
-			for round := range rounds {
-				next, last := (me+1)%n, (me+n-1)%n
-				mpicx.Send(world, out, next, 1) // of these some are matched
-				mpicx.Recv(world, few, last, 2)
-				mpicx.Ssend(world, out[:10], next, 3)
-				if round%2 == me%2 {
-					mpicx.Recv(world, in, last, 1)
-				}
-				var err error
-				if me == round%n {
-					err = world.SignalError(ctx, round)
-				} else {
-					err = mpicx.Recv(world, none, next, 4).Wait(ctx)
-				}
-				if err := propagated(err, round); err != nil {
+			for i := range rounds {
+				if err := round(ctx, world, i); err != nil {
 					return err
 				}
-				if me == 0 && (round == rounds/10 || round == rounds-1) {
+				if world.Rank() == 0 && (i == rounds/10 || i == rounds-1) {
 					before = after
 					runtime.GC()
 					runtime.ReadMemStats(&after)
@@ -83,6 +126,39 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		require.Less(t, int64(after.HeapObjects)-int64(before.HeapObjects), int64(rounds), "objects")
 		require.Zero(t, hook.Underway(), "what MPI has")
 	}
+}
+
+// Signal and recovery, with messages of all lengths under way.
+func TestSignalsLeaveNothingBehind(t *testing.T) {
+	flat(t, func(ctx context.Context, world *mpicx.Comm, round int) error {
+		none, few := make([]int, 10), make([]int, 10)
+		out, in := make([]int, 5000), make([]int, 5000)
+		n, me := world.Size(), world.Rank()
+		next, last := (me+1)%n, (me+n-1)%n
+		mpicx.Send(world, out, next, 1) // of these some are matched
+		mpicx.Recv(world, few, last, 2)
+		mpicx.Ssend(world, out[:10], next, 3)
+		if round%2 == me%2 {
+			mpicx.Recv(world, in, last, 1)
+		}
+		var err error
+		if me == round%n {
+			err = world.SignalError(ctx, round)
+		} else {
+			err = mpicx.Recv(world, none, next, 4).Wait(ctx)
+		}
+		return propagated(err, round)
+	})
+}
+
+func TestClosedCommsLeaveNothingBehind(t *testing.T) {
+	flat(t, func(ctx context.Context, world *mpicx.Comm, _ int) error {
+		made, err := world.Dup().Get(ctx)
+		if err == nil {
+			err = made.Close(ctx)
+		}
+		return err
+	})
 }
 
 // share returns what process 0 has.

@@ -2,6 +2,7 @@ package mpicx_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -29,6 +30,9 @@ func TestMain(m *testing.M) {
 	if processes, err = mpicx.Initialize(ctx); err == nil {
 		code = m.Run()
 		err = processes.Finalize(ctx)
+		if broken != nil && errors.Is(err, broken) {
+			err = nil
+		}
 	}
 	if err == nil {
 		err = goleak.Find()

@@ -72,14 +72,27 @@ func (p *proc) newPlace() *future.Place {
 	return place
 }
 
+// drive is how a place waits.
 func (p *proc) drive(place *future.Place, ended <-chan struct{}) (woken bool) {
-	return p.driver.Await(place, ended)
+	return p.awaitBy(place, ended)
+}
+
+// awaitBy is Await, after which the rank knows whether its messages move.
+func (p *proc) awaitBy(s transport.Sleeper, ended <-chan struct{}) (woken bool) {
+	woken = p.driver.Await(s, ended)
+	if !woken {
+		if err := p.driver.Failed(); err != nil {
+			p.world.giveUp(err)
+			p.change()
+		}
+	}
+	return woken
 }
 
 // await blocks until wake, or ended, is closed; it says which.
 func (p *proc) await(wake, ended <-chan struct{}) (woken bool) {
 	if p.driver != nil {
-		return p.driver.Await(closed(wake), ended)
+		return p.awaitBy(closed(wake), ended)
 	}
 	select {
 	case <-wake:

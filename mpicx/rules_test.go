@@ -603,6 +603,49 @@ func TestD1ParentInterruptsChild(t *testing.T) {
 	})
 }
 
+// signalled has rank 0 signal, and all get that.
+func signalled(ctx context.Context, c *mpicx.Comm, code int) error {
+	if c.Rank() == 0 {
+		return propagated(c.SignalError(ctx, code), code)
+	}
+	return propagated(mpicx.Recv(c, []int{0}, 0, 99).Wait(ctx), code)
+}
+
+// Communicators stay apart though they are made in epochs of the same name: its counts
+// wrap after 256 errors.
+func TestD1NamesDoNotComeAgain(t *testing.T) {
+	run(t, 3, func(ctx context.Context, world *mpicx.Comm) (any, error) {
+		var comms [3]*mpicx.Comm
+		for i := range comms { // before, in between, and after
+			err := world.TryAll(ctx, func(ctx context.Context) (err error) {
+				comms[i], err = world.Dup().Get(ctx)
+				return err
+			})
+			if err != nil {
+				return nil, err
+			}
+			for code := range 128 {
+				if err := signalled(ctx, world, code); err != nil {
+					return nil, err
+				}
+			}
+		}
+		old, young := comms[0], comms[2]
+		got := []int{0, 0}
+		received := []future.Waiter{mpicx.Recv(old, got[:1], mpicx.AnySource, 1), mpicx.Recv(young, got[1:], mpicx.AnySource, 1)}
+		next := (world.Rank() + 1) % world.Size()
+		mpicx.Send(young, []int{2}, next, 1)
+		mpicx.Send(old, []int{1}, next, 1)
+		if err := future.WaitAll(ctx, received...); err != nil || got[0] != 1 || got[1] != 2 {
+			return nil, fmt.Errorf("%v, %v", got, err)
+		}
+		if err := young.Barrier().Wait(ctx); err != nil {
+			return nil, err
+		}
+		return nil, signalled(ctx, old, 7)
+	})
+}
+
 func TestD2NobodyHangsElsewhere(t *testing.T) {
 	fakeTime(t)
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {

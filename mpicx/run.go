@@ -87,7 +87,8 @@ func newOptions(opts []Option) *options {
 // of the job. Run calls fn once then, returns the error of this rank, and waits for
 // all processes before: a peer may need this one to tell others of its error. MPI
 // can be started once in a process. So a program that calls Run more than once, at
-// all processes in the same order, has an Instance meanwhile.
+// all processes in the same order, has an Instance meanwhile; then it is Finalize that
+// waits.
 func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, opts ...Option) error {
 	o := newOptions(opts)
 	if o.err != nil {

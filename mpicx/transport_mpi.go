@@ -34,6 +34,7 @@ func init() {
 		}
 		return library.Underway()
 	}
+	hook.Break = func(err error) { library.Break(err) }
 }
 
 // startJob takes part in the job of mpirun. A process that no launcher has started

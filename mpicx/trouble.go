@@ -163,7 +163,7 @@ func (c *Comm) verdict(ctx context.Context) error {
 		place := c.proc.enter(c)
 		changed := c.proc.await(wait, ctx.Done())
 		c.proc.leave(place) // before it takes the verdict: see attending
-		if !changed && patient(ctx) == ctx {
+		if !changed && ctx.Err() != nil && patient(ctx) == ctx {
 			return context.Cause(ctx)
 		}
 	}

@@ -29,3 +29,6 @@ var Processes = func() int { return 0 }
 // Underway is how many requests MPI has of this process, and buffers pinned for it,
 // but for those that take what comes. Package mpicx sets it.
 var Underway = func() int { return 0 }
+
+// Break has MPI fail in this process, for good. Package mpicx sets it.
+var Break func(err error)

@@ -30,3 +30,17 @@ func (e Epoch) Stale(f Epoch) bool {
 	}
 	return false
 }
+
+// Counts are those of an Epoch that do not wrap.
+type Counts [generations]uint64
+
+// Next counts an error of the communicator of the given generation.
+func (c *Counts) Next(generation int) { c[min(generation, generations-1)]++ }
+
+// At returns the counts in epoch e, which is not far from that of c.
+func (c Counts) At(e Epoch) Counts {
+	for i := range c {
+		c[i] += uint64(int8(byte(e>>(8*i)) - byte(c[i])))
+	}
+	return c
+}

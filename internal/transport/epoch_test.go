@@ -136,3 +136,21 @@ func FuzzEpoch(f *testing.F) {
 		}
 	})
 }
+
+// Counts name an epoch that is a little older or younger, however often it has wrapped.
+func TestCounts(t *testing.T) {
+	var c Counts
+	var epochs []Epoch
+	var counts []Counts
+	e := Epoch(0)
+	for i := range 3000 {
+		epochs, counts = append(epochs, e), append(counts, c)
+		generation := i % 3 * 4 // 0, 4, and the last, which others share
+		e = e.Next(generation)
+		c.Next(generation)
+		for back := range min(i, 100) {
+			require.Equal(t, counts[i-back], c.At(epochs[i-back]))
+			require.Equal(t, c, counts[i-back].At(e))
+		}
+	}
+}

@@ -192,8 +192,11 @@ type Status struct {
 // A Driver is a Comm whose messages move while somebody waits in it; otherwise now
 // and then.
 type Driver interface {
-	// Await blocks until s is woken, which it says, or ended is closed.
+	// Await blocks until s is woken, which it says, or ended is closed, or the
+	// transport has Failed.
 	Await(s Sleeper, ended <-chan struct{}) (woken bool)
+	// Failed returns why no message moves any more, for good; else nil.
+	Failed() error
 	// Watch says that so many goroutines more, or fewer, wait in other ways.
 	Watch(n int)
 }

@@ -5,6 +5,7 @@ package mpi
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,21 +22,22 @@ type engine struct {
 	crowded    bool // there are more ranks than cores
 	node
 	rounds    uint // of move
-	sides     map[context]*side
-	latest    *side                   // that has got a packet; nil: look in sides
-	arrival   arrival                 // the packet
-	closed    [2]map[context]struct{} // the latest, and some before
-	early     map[context][]*arrival  // for communicators that this rank has not made yet
-	bodies    map[uint64]*body        // under way
-	stillborn []uint64                // of them, to or from the dead
-	offers    map[uint64]*body        // of this process, not accepted so far
+	sides     map[contextID]*side
+	latest    *side                     // that has got a packet; nil: look in sides
+	arrival   arrival                   // the packet
+	closed    [2]map[contextID]struct{} // the latest, and some before
+	early     map[contextID][]*arrival  // for communicators that this rank has not made yet
+	bodies    map[uint64]*body          // under way
+	stillborn []uint64                  // of them, to or from the dead
+	offers    map[uint64]*body          // of this process, not accepted so far
 	lastID    uint64
 	tags      uint32
-	err       error // of MPI; nothing works after it
+	err       error       // of MPI; nothing works after it
+	over      atomic.Bool // err is set
 	mortal    bool
 	killed    []bool // processes that MPI has lost
 	losses    int
-	fates     map[context]*fate
+	fates     map[contextID]*fate
 
 	// What is to be told when mu is free, in this order, by one goroutine at a time.
 	news    []news
@@ -52,8 +54,8 @@ type engine struct {
 
 func newEngine(mortal bool) *engine {
 	e := &engine{
-		mortal: mortal, sides: make(map[context]*side), closed: [2]map[context]struct{}{{}, {}}, early: make(map[context][]*arrival),
-		bodies: make(map[uint64]*body), offers: make(map[uint64]*body), fates: make(map[context]*fate),
+		mortal: mortal, sides: make(map[contextID]*side), closed: [2]map[contextID]struct{}{{}, {}}, early: make(map[contextID][]*arrival),
+		bodies: make(map[uint64]*body), offers: make(map[uint64]*body), fates: make(map[contextID]*fate),
 		driving: driving{free: make(chan struct{}, 1)}, stop: make(chan struct{}), often: 256,
 	}
 	if runtime.GOMAXPROCS(0) == 1 {
@@ -72,36 +74,42 @@ type news struct {
 }
 
 const (
-	polls   = 20                     // in one go, by a goroutine that waits
-	mixed   = 4                      // of MPI, where packets may come through rings as well
-	seldom  = 128                    // rounds between those with MPI, where nothing is expected of it
-	briefly = 300                    // rounds before a goroutine that waits yields the core
-	period  = 500 * time.Microsecond // of progress when nobody waits
-	hurry   = 20 * time.Microsecond  // when somebody does, but not in await
+	polls     = 20                     // in one go, by a goroutine that waits
+	mixed     = 4                      // of MPI, where packets may come through rings as well
+	seldom    = 128                    // rounds between those with MPI, where nothing is expected of it
+	briefly   = 300                    // rounds before a goroutine that waits yields the core
+	period    = 500 * time.Microsecond // of progress when nobody waits; a timer may take a millisecond
+	attentive = 500                    // rounds after which nothing is expected soon, though somebody waits
 )
 
-// goOn makes progress now and then, while nobody drives.
+// goOn makes progress now and then, while nobody drives; more often while somebody
+// waits, but not in await.
 func (e *engine) goOn() {
-	for {
-		pause := period
-		if e.watched.Load() > 0 {
-			pause = hurry
-		}
-		select {
-		case <-e.stop:
-			return
-		case <-time.After(pause):
+	timer := time.NewTimer(period)
+	for idle := 0; ; idle++ {
+		switch {
+		case e.watched.Load() == 0 || idle > attentive || e.over.Load():
+			timer.Reset(period)
+			select {
+			case <-e.stop:
+				return
+			case <-timer.C:
+			}
+		default:
+			runtime.Gosched()
+			yield()
 		}
 		if e.driving.try() {
 			for e.progress(1) {
+				idle = 0
 			}
 			e.driving.end()
 		}
 	}
 }
 
-// await makes progress until w is woken, or ended is closed, or lets another goroutine
-// do so that is here already. While nothing happens it lets others have the core: other
+// await makes progress until w is woken, or ended is closed, or nothing will ever move;
+// or lets another goroutine do so that is here already. While nothing happens it lets others have the core: other
 // goroutines, and, where there are more ranks than cores, other processes.
 func (e *engine) await(w transport.Sleeper, ended <-chan struct{}) (woken bool) {
 	for !e.driving.try() {
@@ -128,6 +136,9 @@ func (e *engine) await(w transport.Sleeper, ended <-chan struct{}) (woken bool) 
 		case <-ended:
 			return false
 		default:
+		}
+		if e.over.Load() {
+			return w.Woken()
 		}
 		if e.move(e.looks, false) {
 			idle = 0
@@ -218,7 +229,12 @@ func (e *engine) mourn() {
 		return
 	}
 	for _, p := range dead {
-		if !e.killed[p] {
+		switch {
+		case !e.mortal:
+			e.fail(&transport.LibraryError{Call: "MPIX_Comm_get_failed",
+				Text: fmt.Sprintf("process %d has died: this program needs all of them; it could go on without it if it was built with -tags ulfm as well", p)})
+			return
+		case !e.killed[p]:
 			e.lastOf(p)
 			e.lose(p)
 		}
@@ -232,12 +248,29 @@ func (e *engine) unlock() {
 		return
 	}
 	e.telling = true
+	e.tell()
+}
+
+// tell tells the news. If one of those who are told ends the goroutine, it goes on with
+// the others nevertheless. The caller holds mu, and loses it.
+func (e *engine) tell() {
+	var all []news
+	next := 0
+	defer func() {
+		if next >= 0 {
+			e.mu.Lock()
+			e.news = slices.Concat(all[next:], e.news)
+			e.tell()
+		}
+	}()
 	for len(e.news) > 0 {
-		all := e.news
+		all, next = e.news, 0
 		e.news, e.told = e.told[:0], nil
 		e.mu.Unlock()
-		for i := range all {
-			switch n := &all[i]; {
+		for next < len(all) {
+			n := &all[next]
+			next++
+			switch {
 			case n.request != nil:
 				n.request.Done.Completed(n.request)
 			case n.died:
@@ -250,6 +283,7 @@ func (e *engine) unlock() {
 		e.mu.Lock()
 		e.told = all
 	}
+	next = -1
 	e.telling = false
 	e.mu.Unlock()
 }
@@ -297,16 +331,16 @@ func (e *engine) came(source int, packet []byte) {
 const remembered = 1 << 15
 
 // close has what still comes for a communicator dropped.
-func (e *engine) close(c context) {
+func (e *engine) close(c contextID) {
 	delete(e.sides, c)
 	e.latest = nil
 	if len(e.closed[0]) == remembered {
-		e.closed = [2]map[context]struct{}{{}, e.closed[0]}
+		e.closed = [2]map[contextID]struct{}{{}, e.closed[0]}
 	}
 	e.closed[0][c] = struct{}{}
 }
 
-func (e *engine) isClosed(c context) bool {
+func (e *engine) isClosed(c contextID) bool {
 	_, gone := e.closed[0][c]
 	if !gone {
 		_, gone = e.closed[1][c]
@@ -329,6 +363,7 @@ func (e *engine) fail(err error) {
 		return
 	}
 	e.err = err
+	e.over.Store(true)
 	for _, s := range e.sides {
 		for _, r := range s.posted {
 			e.end(r, err)

@@ -14,15 +14,15 @@ import (
 // what it has begun, until somebody needs more of it: then it is dead for the
 // others of the family, as if it had been killed.
 type fate struct {
-	family  context // the communicator that the others are made of
-	dead    []bool  // by process
-	gone    []bool  // whose programs have ended
-	expired bool    // this one is dead for the others
+	family  contextID // the communicator that the others are made of
+	dead    []bool    // by process
+	gone    []bool    // whose programs have ended
+	expired bool      // this one is dead for the others
 }
 
 // fate returns that of a family. Others may have come to an end there before this
 // process begins.
-func (e *engine) fate(family context) *fate {
+func (e *engine) fate(family contextID) *fate {
 	f := e.fates[family]
 	if f == nil {
 		f = &fate{family: family, dead: slices.Clone(e.killed), gone: make([]bool, e.size)}
@@ -179,7 +179,7 @@ func (e *engine) fated(source int, h head) {
 	case need:
 		// What needs this process in an epoch that it has left will end by itself.
 		if s := e.sides[h.to]; s == nil || !h.epoch.Stale(s.Epoch()) {
-			e.expire(e.fate(context(h.id)))
+			e.expire(e.fate(contextID(h.id)))
 		}
 	}
 }

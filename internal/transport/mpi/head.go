@@ -10,23 +10,24 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// context names a communicator, at all its members alike: a hash of how it was
+// A contextID names a communicator, at all its members alike: a hash of how it was
 // made.
-type context uint64
+type contextID uint64
 
 // world is the context of the communicator of all processes.
-const world context = 1
+const world contextID = 1
 
-// child is the context of a communicator made of this one.
-func (c context) child(n transport.Name) context {
+// child is the context of a communicator made of this one, with the counts of the
+// epoch in which that was begun: the epoch itself comes again.
+func (c contextID) child(n transport.Name, counts transport.Counts) contextID {
 	h := uint64(c)
-	for _, v := range []uint64{uint64(n.Epoch), n.Seq, uint64(int64(n.Color)), n.Without} { // splitmix64, each on top of the last
+	for _, v := range append(counts[:], n.Seq, uint64(int64(n.Color)), n.Without) { // splitmix64, each on top of the last
 		h += v*0xff51afd7ed558ccd + 0x9e3779b97f4a7c15
 		h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 		h = (h ^ h>>27) * 0x94d049bb133111eb
 		h ^= h >> 31
 	}
-	return context(h)
+	return contextID(h)
 }
 
 // kind says what a packet is.
@@ -56,7 +57,7 @@ type head struct {
 	kind     kind
 	listener bool   // the message is for the listener
 	body     uint32 // of accept: MPI's tag
-	to       context
+	to       contextID
 	epoch    transport.Epoch
 	tag      int
 	length   int    // of the message
@@ -84,7 +85,7 @@ func decode(packet []byte) (h head, rest []byte, err error) {
 		return h, nil, fmt.Errorf("%d bytes, expected %d or more", len(packet), headLength)
 	}
 	h = head{
-		to:       context(binary.LittleEndian.Uint64(packet[0:])),
+		to:       contextID(binary.LittleEndian.Uint64(packet[0:])),
 		epoch:    transport.Epoch(binary.LittleEndian.Uint64(packet[8:])),
 		tag:      int(int64(binary.LittleEndian.Uint64(packet[16:]))),
 		length:   int(binary.LittleEndian.Uint64(packet[24:])),

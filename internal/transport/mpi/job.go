@@ -3,6 +3,10 @@
 package mpi
 
 import (
+	"fmt"
+	"os"
+	"runtime"
+
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -36,39 +40,75 @@ func (j *Job) World() transport.Comm { return j.world }
 // Underway is how much of this process has not gone, once nothing moves: requests of
 // MPI, buffers that are pinned, and packets for which there is no room.
 func (j *Job) Underway() (n int) {
-	e := j.engine
 	for range 1000 {
-		e.progress(1)
-		e.mu.Lock()
-		n = len(e.bodies) + len(e.offers) + e.lagging + requests()
-		e.mu.Unlock()
-		if n == 0 {
+		j.engine.progress(1)
+		if n = j.underway() + len(j.engine.offers); n == 0 {
 			break
 		}
 	}
 	return n
 }
 
+// Break has MPI fail, for tests.
+func (j *Job) Break(err error) {
+	j.engine.mu.Lock()
+	j.engine.fail(err)
+	j.engine.unlock()
+}
+
 // End waits until all processes have called it, and ends MPI. Until then this one
-// takes part in what the others still do.
+// takes part in what the others still do. If MPI has failed it can't be ended: End
+// returns why, and once this process has exited the launcher ends the others; or, if
+// they can go on without it, the process is killed.
 func (j *Job) End() error {
 	e := j.engine
+	for idle := 0; j.underway() > 0; idle++ {
+		e.rest(idle)
+	}
 	e.mu.Lock()
-	err := e.leaveJob()
+	err := e.err
+	if err == nil {
+		err = e.leaveJob()
+	}
 	e.mu.Unlock()
-	for all := false; err == nil && !all; {
-		e.progress(polls)
-		if e.crowded {
-			yield()
-		}
+	for idle, all := 0, false; err == nil && !all; idle++ {
+		e.rest(idle)
 		e.mu.Lock()
-		all, err = everybodyLeft()
+		if err = e.err; err == nil {
+			all, err = everybodyLeft()
+		}
 		e.mu.Unlock()
 	}
 	close(e.stop)
 	e.idle.Wait()
-	if err != nil {
-		return err
+	e.mu.Lock()
+	if err == nil {
+		err = e.finalize()
+		e.fail(&transport.LibraryError{Call: "MPI_Finalize", Text: "MPI has been ended"}) // for goroutines that have been left behind
 	}
-	return e.finalize()
+	e.unlock()
+	if err != nil && e.mortal {
+		fmt.Fprintln(os.Stderr, "mpicx:", err)
+		j.world.Die()
+	}
+	return err
+}
+
+// underway is how much is under way now.
+func (j *Job) underway() int {
+	e := j.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil {
+		return 0
+	}
+	return len(e.bodies) + e.lagging + requests()
+}
+
+// rest makes progress, and gives the core away where nothing has moved for a while.
+func (e *engine) rest(idle int) {
+	if !e.progress(1) && (e.crowded || idle > briefly) {
+		runtime.Gosched()
+		yield()
+	}
 }

@@ -101,6 +101,9 @@ func allNear(ok bool) (bool, error) {
 // did.
 func (e *engine) poll(times int) (happened bool) {
 	n := C.mx_poll(C.int(times))
+	if C.mx_code != 0 {
+		e.fail(result(C.GoString(C.mx_call), C.mx_code)) // first: no body has ended as it should
+	}
 	for i := range n {
 		switch ev := &C.mx_events[i]; ev.kind {
 		case C.MX_CAME:
@@ -108,9 +111,6 @@ func (e *engine) poll(times int) (happened bool) {
 		case C.MX_BODY:
 			e.ended(uint64(ev.id), int(ev.length), ev.lost != 0)
 		}
-	}
-	if C.mx_code != 0 {
-		e.fail(result("MPI_Test", C.mx_code))
 	}
 	died := C.mx_news_of_death != 0
 	if died {
@@ -129,7 +129,11 @@ func (e *engine) failed() ([]int, error) {
 // sendFar sends a packet by MPI.
 func sendFar(to int, h *head, rest []byte) error {
 	h.encode((*[headLength]byte)(unsafe.Pointer(&C.mx_head)))
-	return result("MPI_Isend", C.mx_send(C.int(to), unsafe.Pointer(unsafe.SliceData(rest)), C.int(len(rest))))
+	if len(rest) == 0 {
+		return result("MPI_Isend", C.mx_send(C.int(to), nil, 0))
+	}
+	// In this form cgo looks for pointers in the bytes alone, not in what they are part of.
+	return result("MPI_Isend", C.mx_send(C.int(to), unsafe.Pointer(&rest[0]), C.int(len(rest))))
 }
 
 // begin begins to send or receive a part of a body, pinned: poll will take its end,
@@ -139,8 +143,12 @@ func begin(send bool, peer int, tag uint32, part []byte, id uint64) (lost bool, 
 	if send {
 		call, sends = "MPI_Isend", 1
 	}
-	var isLost C.int
-	code := C.mx_body(sends, C.int(peer), C.int(tag), unsafe.Pointer(unsafe.SliceData(part)), C.int(len(part)), C.uint64_t(id), &isLost)
+	var code, isLost C.int
+	if len(part) == 0 {
+		code = C.mx_body(sends, C.int(peer), C.int(tag), nil, 0, C.uint64_t(id), &isLost)
+	} else {
+		code = C.mx_body(sends, C.int(peer), C.int(tag), unsafe.Pointer(&part[0]), C.int(len(part)), C.uint64_t(id), &isLost)
+	}
 	return isLost != 0, result(call, code)
 }
 
@@ -171,4 +179,3 @@ func (e *engine) finalize() error {
 	}
 	return result("MPI_Finalize", C.mx_stop(lost))
 }
-

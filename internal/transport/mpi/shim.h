@@ -45,6 +45,7 @@ typedef struct {
 // static, so that Go finds them.
 mx_event mx_events[MX_EVENTS]; // what mx_poll has stored
 int mx_code;                   // how mx_poll ended
+const char *mx_call;           // where
 int mx_news_of_death;          // mx_failed is to be asked
 char mx_head[MX_HEAD];         // of the packet that mx_send is to send
 
@@ -62,6 +63,7 @@ typedef struct {
 	uint64_t *what; // a packet's bytes, or a body's id
 	int *done;
 	int count, room;
+	int from; // the next to look at
 } mx_list;
 
 static mx_list mx_out, mx_bodies;
@@ -102,18 +104,21 @@ typedef struct {
 	int length; // -1: its peer has died
 } mx_ended;
 
-// mx_reap drops those of the first requests that are done, and stores them.
-static int mx_reap(mx_list *l, mx_ended *ended, int first, int *reaped) {
+// mx_reap drops those of some requests that are done, at most so many, and stores them.
+// Next time it goes on with those behind.
+static int mx_reap(mx_list *l, mx_ended *ended, int most, int *reaped) {
 	static MPI_Status status[MX_REAP];
 	*reaped = 0;
-	if (first > l->count) first = l->count;
-	if (first <= 0) return MPI_SUCCESS;
-	int n = 0, code = MPI_Testsome(first, l->request, &n, l->done, status);
+	if (l->from >= l->count) l->from = 0;
+	if (most > l->count - l->from) most = l->count - l->from;
+	if (most <= 0) return MPI_SUCCESS;
+	int from = l->from, n = 0, code = MPI_Testsome(most, l->request + from, &n, l->done, status);
+	l->from += most;
 	if (n == MPI_UNDEFINED || n <= 0) return mx_death(code) ? MPI_SUCCESS : code;
 	int each = code != MPI_SUCCESS; // status[i].MPI_ERROR is set
 	code = MPI_SUCCESS;
 	for (int i = 0; i < n; i++) {
-		ended[i].what = l->what[l->done[i]];
+		ended[i].what = l->what[from + l->done[i]];
 		if (!each || status[i].MPI_ERROR == MPI_SUCCESS)
 			MPI_Get_count(&status[i], MPI_BYTE, &ended[i].length);
 		else if (mx_death(status[i].MPI_ERROR))
@@ -121,13 +126,14 @@ static int mx_reap(mx_list *l, mx_ended *ended, int first, int *reaped) {
 		else
 			code = status[i].MPI_ERROR;
 	}
-	int kept = 0;
-	for (int i = 0; i < l->count; i++)
+	int kept = from;
+	for (int i = from; i < l->count; i++)
 		if (l->request[i] != MPI_REQUEST_NULL) {
 			l->request[kept] = l->request[i];
 			l->what[kept++] = l->what[i];
 		}
 	l->count = kept;
+	l->from -= n;
 	*reaped = n;
 	return code;
 }
@@ -282,6 +288,7 @@ static int mx_poll(int times) {
 	static mx_ended ended[MX_REAP];
 	int n = 0, count;
 	mx_code = MPI_SUCCESS;
+	mx_call = "MPI_Irecv";
 	for (; mx_in_taken > 0; mx_in_taken--) { // the Go side is done with these
 		int i = (mx_in_next - mx_in_taken + MX_RING) % MX_RING;
 		if ((mx_code = mx_post(i)) != MPI_SUCCESS) return n;
@@ -289,6 +296,7 @@ static int mx_poll(int times) {
 	for (; times > 0 && n == 0 && !mx_died; times--) {
 		int came = 0, length; // one packet at a time: to look for the next takes longer than to come again
 		MPI_Status s;
+		mx_call = "MPI_Test";
 		mx_code = MPI_Test(&mx_in_request[mx_in_next], &came, &s);
 		if (mx_code != MPI_SUCCESS) {
 			mx_code = mx_retry(mx_in_next, mx_code, &came);
@@ -300,6 +308,7 @@ static int mx_poll(int times) {
 			mx_in_next = (mx_in_next + 1) % MX_RING;
 			mx_in_taken++;
 		}
+		mx_call = "MPI_Testsome";
 		mx_code = mx_reap(&mx_bodies, ended, MX_EVENTS - n, &count);
 		for (int i = 0; i < count; i++)
 			mx_events[n++] = (mx_event){.kind = MX_BODY, .id = ended[i].what, .length = ended[i].length, .lost = ended[i].length < 0};

@@ -25,14 +25,15 @@ const bodyTags = 32000
 // the epochs, which are only changed under it.
 type side struct {
 	e       *engine
-	context context
+	context contextID
 	fate    *fate
 	rank    int
 	members []int // their ranks in the world; nil: the same
 	rankOf  map[int]int
 
-	epoch, live atomic.Uint64 // live is the epoch until the side is revoked
-	cause       error         // why the epoch before this one ended, or all did
+	epoch, live atomic.Uint64    // live is the epoch until the side is revoked
+	counts      transport.Counts // of epoch
+	cause       error            // why the epoch before this one ended, or all did
 
 	posted  []*transport.Request // receives and probes, oldest first
 	arrived []*arrival           // what they have not matched
@@ -65,7 +66,7 @@ var (
 )
 
 // newSide makes a side, and gives it what has come for it.
-func (e *engine) newSide(c context, f *fate, rank int, members []int, epoch transport.Epoch) *side {
+func (e *engine) newSide(c contextID, f *fate, rank int, members []int, epoch transport.Epoch) *side {
 	s := &side{e: e, context: c, fate: f, rank: rank, members: members,
 		sending: make(map[*transport.Request]uint64), receiving: make(map[*transport.Request]bool)}
 	s.epoch.Store(uint64(epoch))
@@ -121,6 +122,16 @@ func (s *side) Await(w transport.Sleeper, ended <-chan struct{}) (woken bool) {
 	return s.e.await(w, ended)
 }
 
+// Failed returns the error of MPI after which no message moves.
+func (s *side) Failed() error {
+	if !s.e.over.Load() {
+		return nil
+	}
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	return s.e.err
+}
+
 // Watch has more progress made while nobody awaits.
 func (s *side) Watch(n int) { s.e.watched.Add(int32(n)) }
 
@@ -135,6 +146,7 @@ func (s *side) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
 	ok := epoch == s.liveNow() && e.err == nil && s.lost == nil && !s.fate.expired && len(buf) <= e.eager(process)
 	if ok {
 		e.send(process, &head{kind: whole, to: s.context, epoch: epoch, tag: tag, length: len(buf)}, buf)
+		ok = e.err == nil
 	}
 	e.unlock()
 	return ok
@@ -158,7 +170,7 @@ func (s *side) Isend(r *transport.Request) {
 	h := head{kind: whole, to: s.context, epoch: r.Epoch, tag: r.Tag, length: len(r.Buf)}
 	if len(r.Buf) <= e.eager(s.process(r.Peer)) && r.Mode&transport.Synchronous == 0 {
 		e.send(s.process(r.Peer), &h, r.Buf)
-		e.end(r, nil)
+		e.end(r, e.err)
 		return
 	}
 	b := &body{side: s, request: r, bytes: r.Buf}
@@ -358,6 +370,7 @@ func (s *side) Advance(generation int, cause error) {
 		s.live.Store(uint64(next))
 	}
 	s.epoch.Store(uint64(next))
+	s.counts.Next(generation)
 	s.endAll(cause)
 }
 
@@ -404,11 +417,13 @@ func (s *side) Sub(name transport.Name, members []int, done func(transport.Comm,
 			processes[i] = s.process(r)
 		}
 	}
-	context, fate := s.context.child(name), s.fate
+	counts := s.counts.At(name.Epoch)
+	context, fate := s.context.child(name, counts), s.fate
 	if s.context == world { // of a program of its own
 		fate = e.fate(context)
 	}
 	made := e.newSide(context, fate, rank, processes, name.Epoch)
+	made.counts = counts
 	e.unlock()
 	done(made, nil)
 }
@@ -495,6 +510,9 @@ func (s *side) EachPending(visit func(*transport.Request)) {
 		visit(r)
 	}
 	for r := range s.sending {
+		visit(r)
+	}
+	for r := range s.receiving {
 		visit(r)
 	}
 }
