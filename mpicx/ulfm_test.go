@@ -179,6 +179,34 @@ func TestMessageOfTheDead(t *testing.T) {
 	})
 }
 
+// What a rank sent last, before it died, keeps nobody else's messages from coming,
+// however long it was and though the receiver looked only later.
+func TestLastWordsOfTheDead(t *testing.T) {
+	for _, words := range []int{1, 490, 750, 1020, 50_000} { // a packet of Open MPI's is 4 KiB
+		t.Run(fmt.Sprint(words), func(t *testing.T) {
+			mortal(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+				const messages = 50
+				switch world.Rank() {
+				case 1:
+					mpicx.Send(world, make([]int, words), 0, 1)
+					mpicxtest.Die(world)
+				case 2:
+					for i := range messages {
+						mpicx.Send(world, []int{i}, 0, 2).MustWait(ctx)
+					}
+					return allowed(mpicx.Recv(world, []int{0}, 0, 3).Wait(ctx), func(err error) bool { return err == nil })
+				}
+				err := deadIs(mpicx.Recv(world, []int{0}, 1, 2).Wait(ctx), 1)
+				for i := range messages {
+					got := []int{-1}
+					err = first(err, mpicx.Recv(world, got, 2, 2).Wait(ctx), allowed(nil, func(error) bool { return got[0] == i }))
+				}
+				return first(err, mpicx.Send(world, []int{0}, 2, 3).Wait(ctx))
+			})
+		})
+	}
+}
+
 // H2: the first to meet the dead tells all, also those that wait for the living;
 // the error is the same everywhere and stays.
 func TestH2Propagate(t *testing.T) {
