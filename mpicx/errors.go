@@ -111,9 +111,9 @@ const (
 	ClassRank                     // MPI_ERR_RANK: no such rank
 	ClassRoot                     // MPI_ERR_ROOT: no such root
 	ClassOp                       // MPI_ERR_OP: the operation is not defined on the type
-	ClassType                     // MPI_ERR_TYPE: the message is no sequence of the type
+	ClassType                     // MPI_ERR_TYPE: the type has pointers or no encoding, or the message is no whole number of its elements
 	ClassTruncate                 // MPI_ERR_TRUNCATE: the message is longer than the buffer
-	ClassComm                     // MPI_ERR_COMM: the communicator is closed or nil
+	ClassComm                     // MPI_ERR_COMM: the communicator is closed
 	ClassUnsupported              // MPI_ERR_UNSUPPORTED_OPERATION: this backend can't
 )
 

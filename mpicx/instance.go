@@ -30,7 +30,7 @@ func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 		return instance.Instance, nil
 	}
 	o := newOptions(opts)
-	o.environment = 0
+	o.environment = min(o.environment, 1)
 	if o.err != nil {
 		return nil, o.err
 	}

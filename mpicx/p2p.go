@@ -35,7 +35,8 @@ func Ssend[T Scalar](c *Comm, buf []T, dest, tag int) *future.Future[Status] {
 
 // Recv receives a message from rank source, or AnySource, with the tag, or
 // AnyTag, into buf (MPI_Irecv). It may be shorter than buf: Status.Count tells.
-// One that is longer is an *MPIError of ClassTruncate.
+// One that is longer is an *MPIError of ClassTruncate. A message does not say what
+// type it was sent with: bytes of another one are taken for elements of T.
 func Recv[T Scalar](c *Comm, buf []T, source, tag int) *future.Future[Status] {
 	return c.receive(transport.Receiving, bytesOf(buf), source, tag, sizeOf[T]())
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -116,8 +117,12 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	}
 	wg.Wait()
 	err = j.end()
-	if len(errs) > 0 {
-		return &ranksError{errs}
+	if len(errs) == 0 {
+		return err
+	}
+	err = &ranksError{errs}
+	if is[*CommCorruptedError](err) {
+		time.Sleep(j.courtesy)
 	}
 	return err
 }

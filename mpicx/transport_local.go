@@ -2,6 +2,7 @@ package mpicx
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/local"
@@ -11,6 +12,9 @@ import (
 type job struct {
 	sides []transport.Comm // of the world, of the ranks that live here
 	end   func() error     // waits for all processes
+	// How long a rank that was told of an error lets the one that failed go first: when
+	// one has exited, the launcher kills the others, who may not have said why.
+	courtesy time.Duration
 }
 
 // goroutines returns a job all of whose ranks are goroutines of this process.

@@ -6,8 +6,10 @@ import (
 	"cmp"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/launcher"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/mpi"
 )
@@ -25,7 +27,7 @@ var library struct {
 }
 
 func init() {
-	hook.Processes = mpi.Processes
+	hook.Processes = launcher.Processes
 	hook.Underway = func() int {
 		library.Lock()
 		defer library.Unlock()
@@ -40,7 +42,7 @@ func init() {
 // startJob takes part in the job of mpirun. A process that no launcher has started
 // has goroutine ranks, as without -tags mpi.
 func startJob(o *options, ranks int) (*job, error) {
-	if !mpi.Launched() {
+	if !launcher.Launched() {
 		return goroutines(o, ranks), nil
 	}
 	l := &library
@@ -59,7 +61,7 @@ func startJob(o *options, ranks int) (*job, error) {
 	l.begun++
 	world := l.World()
 	n := cmp.Or(o.chosen, world.Size())
-	j := &job{end: leaveLibrary}
+	j := &job{end: leaveLibrary, courtesy: 100 * time.Millisecond}
 	var err error
 	switch {
 	case n > world.Size():

@@ -315,6 +315,22 @@ func TestRunOptions(t *testing.T) {
 	require.EqualValues(t, 3, ranks.Load())
 }
 
+// A program without -tags mpi that mpirun has started several times says so.
+func TestRunWithoutMPI(t *testing.T) {
+	if mpicx.Transport == "mpi" {
+		t.Skip("built with -tags mpi")
+	}
+	nothing := func(context.Context, *mpicx.Comm) error { return nil }
+	t.Setenv("OMPI_COMM_WORLD_SIZE", "1")
+	require.NoError(t, mpicx.Run(t.Context(), nothing))
+	t.Setenv("OMPI_COMM_WORLD_SIZE", "4")
+	require.ErrorContains(t, mpicx.Run(t.Context(), nothing, mpicx.WithRanks(4)), "4 processes (OMPI_COMM_WORLD_SIZE), and each would be a job of its own: build with -tags mpi")
+	_, err := mpicx.Initialize(t.Context())
+	require.ErrorContains(t, err, "-tags mpi")
+	t.Setenv("MPICX_RANKS", "2")
+	require.NoError(t, mpicx.Run(t.Context(), nothing))
+}
+
 // Events are logged, with rank, comm and epoch.
 func TestLog(t *testing.T) {
 	oneProcess(t)

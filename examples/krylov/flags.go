@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"io"
@@ -37,15 +38,12 @@ const (
 
 var methods = map[string]solver.Method{"cg": solver.CG, "gmres": solver.GMRES, "bicgstab": solver.BiCGStab}
 
-// processes is how many mpirun has started; 1: ranks are goroutines.
-var processes = 1
+// processes is how many mpirun has started; 0: ranks are goroutines.
+var processes int
 
 // defaultRanks is how many ranks there are if nobody says.
 func defaultRanks() int {
-	if processes > 1 {
-		return processes
-	}
-	return 8
+	return cmp.Or(processes, 8)
 }
 
 const usage = `Usage: krylov [flags]
@@ -148,8 +146,8 @@ func parseFlags(args []string) (*config, error) {
 			return nil, e
 		}
 	}
-	if processes > 1 && c.ranks != processes {
-		return nil, fmt.Errorf("-ranks %d, expected %d, as mpirun has started so many", c.ranks, processes)
+	if processes > 0 && c.ranks != processes {
+		return nil, fmt.Errorf("-ranks %d, expected %d, as mpirun has started so many processes", c.ranks, processes)
 	}
 	if !(c.tol > 0 && c.tol < 1) {
 		return nil, fmt.Errorf("-tol %g, expected a number between 0 and 1", c.tol)

@@ -36,13 +36,28 @@ func main() {
 		fmt.Fprintln(os.Stderr, "krylov:", err)
 		os.Exit(exitFailed)
 	}
-	processes = inst.World().Size()
+	if processes, err = started(ctx, inst); err != nil {
+		fmt.Fprintln(os.Stderr, "krylov:", err)
+		os.Exit(exitFailed)
+	}
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	if err := inst.Finalize(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "krylov:", err)
 		code = exitFailed
 	}
 	os.Exit(code)
+}
+
+// started returns how many processes mpirun has started, or 0 if it has not: then Run
+// has more ranks than the Instance.
+func started(ctx context.Context, inst *mpicx.Instance) (n int, err error) {
+	err = mpicx.Run(ctx, func(_ context.Context, world *mpicx.Comm) error {
+		if world.Rank() == inst.World().Rank() && world.Size() == inst.World().Size() {
+			n = world.Size()
+		}
+		return nil
+	})
+	return n, err
 }
 
 // The exit codes.

@@ -12,14 +12,14 @@ import (
 )
 
 // A progress shows on a terminal how far a run is, in one line that it keeps
-// changing. Elsewhere it shows nothing.
+// changing. Elsewhere it shows nothing, nor under mpirun, which puts one between.
 type progress struct {
 	w    io.Writer // nil: no terminal
 	next time.Time
 }
 
 func newProgress(w io.Writer) *progress {
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if f, ok := w.(*os.File); ok && processes == 0 && term.IsTerminal(int(f.Fd())) {
 		return &progress{w: f}
 	}
 	return &progress{}

@@ -84,6 +84,9 @@ func (j *job) run(ctx context.Context) (*outcome, error) {
 		if setup, ok := errors.AsType[*setupError](err); ok {
 			return nil, setup.err
 		}
+		if err != nil && !slices.ContainsFunc(j.ranks, func(r *rank) bool { return r != nil }) {
+			return nil, err // it has not begun
+		}
 		err = j.conclude(err)
 		if isEnd(err) {
 			j.noteCorruption(err)

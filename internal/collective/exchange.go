@@ -42,14 +42,15 @@ type Exchange struct {
 }
 
 // A LengthError says that a message of a collective operation is not as long as
-// this rank expected: the ranks called it with different counts.
+// this rank expected: the ranks called it with different counts or types, or called
+// different operations.
 type LengthError struct {
 	Source    int
 	Got, Want int // bytes
 }
 
 func (e *LengthError) Error() string {
-	return fmt.Sprintf("%d bytes from rank %d where %d were expected: the counts of the ranks differ", e.Got, e.Source, e.Want)
+	return fmt.Sprintf("%d bytes from rank %d where %d were expected: the ranks' counts or types differ, or they are in different operations", e.Got, e.Source, e.Want)
 }
 
 // Start begins the operation. Done is told when it has ended, possibly before
@@ -148,6 +149,9 @@ func (x *Exchange) ask() (err error) {
 // Completed counts a message, and goes on after the last of a round.
 func (x *Exchange) Completed(r *transport.Request) {
 	err := r.Err
+	if long, ok := err.(*transport.TruncateError); ok {
+		err = &LengthError{long.Status.Source, long.Status.Bytes, long.Room}
+	}
 	if err == nil && r.Kind == transport.Receiving && !r.Take && r.Status.Bytes != len(r.Buf) {
 		err = &LengthError{r.Status.Source, r.Status.Bytes, len(r.Buf)}
 	}

@@ -1,4 +1,4 @@
-//go:build mpi
+//go:build mpi && cgo
 
 package mpi
 
@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/mpicx/go-mpicx/internal/launcher"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/transporttest"
 )
@@ -14,7 +15,7 @@ import (
 var job *Job
 
 func TestMain(m *testing.M) {
-	if !Launched() {
+	if !launcher.Launched() {
 		fmt.Println("needs a job: make test-mpi")
 		return
 	}

@@ -1,4 +1,4 @@
-//go:build mpi && !linux
+//go:build mpi && cgo && !linux
 
 package mpi
 
