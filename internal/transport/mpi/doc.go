@@ -2,10 +2,12 @@
 // It must never know more than package transport does, nor let a type or macro of
 // MPI out of its C shim.
 //
-// MPI only moves bytes between two processes in order, on one duplicate of
+// MPI only moves bytes between two processes in order, on a duplicate of
 // MPI_COMM_WORLD; communicators, epochs and matching are this package's. So making a
 // communicator needs no message, an epoch ends at once, and nothing has to be
 // cancelled, which MPI can't do with sends (open-mpi/ompi#9626, pmodels/mpich#5775).
+// Between processes of one machine packets do not even need MPI: they go through memory
+// that these share (see node, and package ring).
 //
 // A message is a packet: a head that says what it is, and its bytes, if they are
 // few. Of a longer one, and of a synchronous one, the head is an offer. Who matches
@@ -16,18 +18,22 @@
 // # Progress
 //
 // MPI moves messages while it is called. A goroutine that waits calls it, under a
-// lock; others that wait then are parked. A goroutine of the package calls it now and
-// then while nobody does, so that a rank which computes still passes errors on.
+// lock; others that wait then are parked. While all it waits for comes through memory it
+// calls MPI only now and then, for deaths. A goroutine of the package calls it while
+// nobody does, so that a rank which computes still passes errors on.
 //
 // # Deaths
 //
 // With an MPI that has ULFM (Open MPI 5, --with-ft ulfm) processes that are killed are
 // told of. What the package asks of it is that it lives on, and who has died
-// (MPIX_Comm_get_failed, ack_failed); revoke, agree and shrink are above, and the same
+// (MPIX_Comm_get_failed, ack_failed), and to agree on the end (MPIX_Comm_iagree); revoke, agree and shrink are above, and the same
 // for all transports. Facts about Open MPI 5.0.7 that it has to live with:
 //
 //   - A receive from anybody reports a death and stays pending; when a packet comes,
 //     it may report the same once more, with the packet (see mx_retry).
+//   - A message that is not sent at once (4 KiB through shared memory) is matched when its
+//     head comes; if its sender dies before the rest, the receive never ends. So packets
+//     are shorter.
 //   - MPI_Finalize hangs after deaths unless async_mpi_finalize is 1: mx_start sets it.
 //     Communicators are not freed then, which is collective.
 //   - What is sent to the dead may succeed, fail at once, or fail later. It is all the
