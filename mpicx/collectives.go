@@ -16,10 +16,19 @@ import (
 // program's to tell them, by an error. Finish, if not nil, is what is left to do
 // once all messages have come.
 func (c *Comm) run(name string, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
-	p := c.proc.untyped.get()
-	p.Keep(c.keeper)
+	return c.newRun().start(name, bad, a, finish)
+}
+
+func (c *Comm) newRun() *collectiveRun {
 	r := c.proc.idleRuns.get()
-	r.comm, r.promise, r.finish = c, p, finish
+	r.comm = c
+	return r
+}
+
+func (r *collectiveRun) start(name string, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
+	c, p := r.comm, r.comm.proc.untyped.get()
+	p.Keep(c.keeper)
+	r.promise, r.finish = p, finish
 	c.start(&r.exchange, name, bad, a, r)
 	return p.Future()
 }
@@ -45,6 +54,18 @@ type collectiveRun struct {
 	exchange collective.Exchange
 	promise  *future.Promise[struct{}]
 	finish   func()
+
+	// The most frequent of operations, a reduction of few elements, needs no more.
+	doubling collective.AllreduceDoubling
+	few      [8]uint64
+}
+
+// scratch returns a buffer like of.
+func scratch[T any](r *collectiveRun, of []T) []byte {
+	if b := bytesOf(r.few[:]); len(of)*sizeOf[T]() <= len(b) {
+		return b[:len(of)*sizeOf[T]()]
+	}
+	return bytesOf(make([]T, len(of)))
 }
 
 // Ended ends the operation.
@@ -67,6 +88,12 @@ type check struct {
 func (k *check) that(ok bool, class Class, format string, args ...any) {
 	if !ok && k.err == nil {
 		k.err = mpiErrorf(k.op, class, format, args...)
+	}
+}
+
+func defined[T any](k *check, op reduction, name string) {
+	if op == nil {
+		k.that(false, ClassOp, "%s is not defined on %T", name, *new(T))
 	}
 }
 
@@ -128,7 +155,7 @@ func Reduce[T Scalar](c *Comm, send, recv []T, op Op, root int) *future.Future[s
 func reduce[T any](c *Comm, name string, send, recv []T, op reduction, opName string, root int) *future.Future[struct{}] {
 	k := check{op: name}
 	k.root(root, c)
-	k.that(op != nil, ClassOp, "%s is not defined on %T", opName, *new(T))
+	defined[T](&k, op, opName)
 	acc := recv
 	if c.Rank() == root {
 		k.length("recv", len(recv), len(send))
@@ -150,19 +177,18 @@ func Allreduce[T Scalar](c *Comm, send, recv []T, op Op) *future.Future[struct{}
 
 func allreduce[T any](c *Comm, name string, send, recv []T, op reduction, opName string) *future.Future[struct{}] {
 	k := check{op: name}
-	k.that(op != nil, ClassOp, "%s is not defined on %T", opName, *new(T))
+	defined[T](&k, op, opName)
 	k.length("recv", len(recv), len(send))
 	if k.err == nil {
 		copy(recv, send)
 	}
-	acc, tmp := bytesOf(recv), bytesOf(make([]T, len(send)))
-	var a collective.Algorithm
+	r := c.newRun()
+	acc, tmp := bytesOf(recv), scratch(r, send)
 	if c.t.Features().SharedCores && c.Size() > 2 {
-		a = &collective.AllreduceTree{Reduce: collective.Reduce{Acc: acc, Tmp: tmp, Op: op}}
-	} else {
-		a = &collective.AllreduceDoubling{Acc: acc, Tmp: tmp, Op: op}
+		return r.start(name, k.err, &collective.AllreduceTree{Reduce: collective.Reduce{Acc: acc, Tmp: tmp, Op: op}}, nil)
 	}
-	return c.run(name, k.err, a, nil)
+	r.doubling = collective.AllreduceDoubling{Acc: acc, Tmp: tmp, Op: op}
+	return r.start(name, k.err, &r.doubling, nil)
 }
 
 // Scan is Reduce whose result at rank r combines send of ranks 0 to r
@@ -178,7 +204,7 @@ func Exscan[T Scalar](c *Comm, send, recv []T, op Op) *future.Future[struct{}] {
 
 func scan[T any](c *Comm, name string, send, recv []T, op reduction, opName string, exclusive bool) *future.Future[struct{}] {
 	k := check{op: name}
-	k.that(op != nil, ClassOp, "%s is not defined on %T", opName, *new(T))
+	defined[T](&k, op, opName)
 	k.length("recv", len(recv), len(send))
 	a := &collective.Scan{Acc: bytesOf(recv), Tmp: bytesOf(make([]T, len(send))), Op: op, Exclusive: exclusive}
 	if exclusive {
@@ -199,7 +225,7 @@ func ReduceScatter[T Scalar](c *Comm, send, recv []T, counts []int, op Op) *futu
 
 func reduceScatter[T any](c *Comm, name string, send, recv []T, counts []int, op reduction, opName string) *future.Future[struct{}] {
 	k := check{op: name}
-	k.that(op != nil, ClassOp, "%s is not defined on %T", opName, *new(T))
+	defined[T](&k, op, opName)
 	k.counts("recv", counts, len(send), c)
 	if k.err == nil {
 		k.length("recv", len(recv), counts[c.Rank()])

@@ -96,6 +96,9 @@ func (c *Comm) propagates() bool { return Errhandler(c.errhandler.Load()) == Err
 // failure returns err as the error of an operation on c. If it is a death, what
 // the error handler says happens first.
 func (c *Comm) failure(op string, err error) error {
+	if err == nil {
+		return nil
+	}
 	if err == transport.ErrDied {
 		c.proc.die() // before the program sees the error: it shall not
 	}

@@ -68,7 +68,24 @@ type reduction = func(dst, left, right []byte)
 
 // opFor returns op on elements of type T, or nil if it is not defined on them.
 func opFor[T Scalar](op Op) reduction {
-	switch reflect.TypeFor[T]().Kind() {
+	if op < 0 || op > BXor {
+		return nil
+	}
+	return reductions[reflect.TypeFor[T]().Kind()][op]
+}
+
+// reductions are all there are: to make one costs more than to apply it to an element.
+var reductions = func() (all [reflect.Complex128 + 1][BXor + 1]reduction) {
+	for kind := range all {
+		for op := range all[kind] {
+			all[kind][op] = reductionOf(reflect.Kind(kind), Op(op))
+		}
+	}
+	return all
+}()
+
+func reductionOf(kind reflect.Kind, op Op) reduction {
+	switch kind {
 	case reflect.Bool:
 		return boolean(op)
 	case reflect.Int8:
@@ -97,9 +114,10 @@ func opFor[T Scalar](op Op) reduction {
 		return float[float64](op)
 	case reflect.Complex64:
 		return complexes[complex64](op)
-	default:
+	case reflect.Complex128:
 		return complexes[complex128](op)
 	}
+	return nil
 }
 
 // each returns the reduction that applies f to each element.

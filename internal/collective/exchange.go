@@ -59,7 +59,9 @@ func (e *LengthError) Error() string {
 func (x *Exchange) Start(comm transport.Comm, epoch transport.Epoch, tag int, a Algorithm, done Ender) {
 	x.comm, x.epoch, x.tag, x.algorithm, x.done = comm, epoch, tag, a, done
 	x.round.Store(0)
-	x.err.Store(nil)
+	if x.err.Load() != nil {
+		x.err.Store(nil)
+	}
 	x.more = true
 	x.run()
 }
@@ -108,14 +110,18 @@ func (x *Exchange) add(kind transport.Kind, r transport.Request) {
 // run carries out rounds until one has to wait for messages.
 func (x *Exchange) run() {
 	for {
-		if !x.more {
-			x.done.Ended(nil)
-			return
-		}
 		x.requests = x.requests[:0]
-		x.started.Store(false)
-		if err := x.ask(); err != nil {
-			x.done.Ended(err)
+		if x.started.Load() {
+			x.started.Store(false)
+		}
+		for x.more && len(x.requests) == 0 {
+			if err := x.ask(); err != nil {
+				x.done.Ended(err)
+				return
+			}
+		}
+		if len(x.requests) == 0 {
+			x.done.Ended(nil)
 			return
 		}
 		x.pending.Store(int32(len(x.requests)) + 1)
