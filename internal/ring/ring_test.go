@@ -54,6 +54,49 @@ func TestMessagesArrive(t *testing.T) {
 	}
 }
 
+// Bytes go through a pipe in order, as a ring tells of them.
+func TestPipe(t *testing.T) {
+	const bytes = 1 << 20
+	w, r := fresh(256)
+	shared := make([]byte, Size(1024))
+	in, out := NewPipeWriter(shared), NewPipeReader(shared)
+	value := func(i int) byte { return byte(i*i>>8 ^ i) }
+	go func() {
+		random := rand.New(rand.NewPCG(1, 2))
+		for sent := 0; sent < bytes; {
+			space := in.Space(min(1+random.IntN(2000), bytes-sent))
+			told := w.Begin(8)
+			if len(space) == 0 || told == nil {
+				runtime.Gosched()
+				continue
+			}
+			for i := range space {
+				space[i] = value(sent)
+				sent++
+			}
+			in.Sent(len(space))
+			binary.LittleEndian.PutUint64(told, uint64(len(space)))
+			w.End(8)
+		}
+	}()
+	for taken := 0; taken < bytes; {
+		told, ok := r.Read()
+		if !ok {
+			runtime.Gosched()
+			continue
+		}
+		n := int(binary.LittleEndian.Uint64(told))
+		r.Done(8)
+		for _, b := range out.Bytes(n) {
+			if b != value(taken) {
+				require.Equal(t, value(taken), b, "byte %d", taken)
+			}
+			taken++
+		}
+		out.Done(n)
+	}
+}
+
 // BenchmarkPingPong is what two goroutines take that look all the time.
 func BenchmarkPingPong(b *testing.B) {
 	there, here := make([]byte, Size(4096)), make([]byte, Size(4096))

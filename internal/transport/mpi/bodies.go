@@ -38,12 +38,24 @@ func (e *engine) accepted(source int, h head) {
 	delete(e.offers, h.id)
 	switch {
 	case b == nil && h.body != 0:
-		e.carry(true, source, h.body, new(body), make([]byte, instead(h.length)), h.length)
+		e.give(source, h.body, new(body), make([]byte, instead(h.length)), h.length)
 	case b == nil:
 	case h.body == 0:
 		e.done(b)
 	default:
-		e.carry(true, source, h.body, b, b.bytes, h.length)
+		e.give(source, h.body, b, b.bytes, h.length)
+	}
+}
+
+// give sends the bytes of a body, or others in their place, to whoever has accepted it.
+func (e *engine) give(to int, tag uint32, b *body, bytes []byte, length int) {
+	if o := e.out[to]; o != nil {
+		b.peer = to
+		o.streams = append(o.streams, stream{b, tag, bytes, len(bytes)})
+		e.lagging++
+		e.push(o)
+	} else {
+		e.carry(true, to, tag, b, bytes, length)
 	}
 }
 
@@ -56,16 +68,22 @@ func instead(length int) int {
 	return 0
 }
 
-// take accepts an offer, and posts the receive for its bytes.
+// take accepts an offer, and is ready for its bytes.
 func (e *engine) take(a *arrival, b *body) {
 	e.tags++
-	tag := 1 + e.tags%bodyTags
-	room := b.bytes
-	if len(room) == 0 {
-		room = make([]byte, instead(0))
-	}
+	tag := max(e.tags, 1)
 	b.arrival = a
-	e.carry(false, a.source, tag, b, room, a.head.length)
+	if e.out[a.source] != nil {
+		b.peer = a.source
+		e.coming[tag] = b
+	} else {
+		tag = 1 + e.tags%bodyTags
+		room := b.bytes
+		if len(room) == 0 {
+			room = make([]byte, instead(0))
+		}
+		e.carry(false, a.source, tag, b, room, a.head.length)
+	}
 	e.send(a.source, &head{kind: accept, to: a.head.to, id: a.head.id, body: tag, length: a.head.length}, nil)
 }
 
@@ -93,8 +111,8 @@ func (e *engine) refuse(a *arrival) {
 // it small, at all processes alike.
 var longest = 1 << 30
 
-// carry sends, or receives, the bytes of a body, or others in their place, in as many
-// parts.
+// carry has MPI send, or receive, the bytes of a body, or others in their place, in as
+// many parts.
 func (e *engine) carry(send bool, peer int, tag uint32, b *body, bytes []byte, length int) {
 	b.peer = peer
 	b.parts = max(1, (length+longest-1)/longest)

@@ -27,7 +27,8 @@ type engine struct {
 	arrival   arrival                   // the packet
 	closed    [2]map[contextID]struct{} // the latest, and some before
 	early     map[contextID][]*arrival  // for communicators that this rank has not made yet
-	bodies    map[uint64]*body          // under way
+	bodies    map[uint64]*body          // that MPI has
+	coming    map[uint32]*body          // that come through a pipe, by tag
 	stillborn []uint64                  // of them, to or from the dead
 	offers    map[uint64]*body          // of this process, not accepted so far
 	lastID    uint64
@@ -55,7 +56,7 @@ type engine struct {
 func newEngine(mortal bool) *engine {
 	e := &engine{
 		mortal: mortal, sides: make(map[contextID]*side), closed: [2]map[contextID]struct{}{{}, {}}, early: make(map[contextID][]*arrival),
-		bodies: make(map[uint64]*body), offers: make(map[uint64]*body), fates: make(map[contextID]*fate),
+		bodies: make(map[uint64]*body), coming: make(map[uint32]*body), offers: make(map[uint64]*body), fates: make(map[contextID]*fate),
 		driving: driving{free: make(chan struct{}, 1)}, stop: make(chan struct{}), often: 256,
 	}
 	if runtime.GOMAXPROCS(0) == 1 {
@@ -194,17 +195,18 @@ func (e *engine) move(times int, all bool) (happened bool) {
 		e.mu.Unlock()
 		return false
 	}
+	looks := times
 	if e.lagging > 0 {
-		e.catchUp()
+		happened = e.catchUp()
 	}
 	e.rounds++
 	ask := all || len(e.in) < e.size || len(e.bodies) > 0 || e.rounds%seldom == 0
-	looks := times
-	if ask {
+	if ask || happened {
 		looks = 1
 	}
-	for ; looks > 0 && !happened; looks-- {
-		happened = e.look()
+	for came := false; looks > 0 && !came; looks-- {
+		came = e.look()
+		happened = happened || came
 	}
 	if ask && !happened {
 		if len(e.in) > 0 {
@@ -305,6 +307,9 @@ func (e *engine) came(source int, packet []byte) {
 	case h.kind == accept:
 		e.accepted(source, h)
 		return
+	case h.kind == part:
+		e.takePart(source, h)
+		return
 	case h.kind == withdrawn:
 		e.forget(source, h)
 		return
@@ -372,6 +377,16 @@ func (e *engine) fail(err error) {
 	}
 	for _, b := range e.offers {
 		e.abandon(b, err)
+	}
+	for _, b := range e.coming {
+		e.abandon(b, err)
+	}
+	for _, o := range e.out {
+		if o != nil {
+			for _, s := range o.streams {
+				e.abandon(s.body, err)
+			}
+		}
 	}
 	for _, b := range e.bodies { // they stay there, pinned: MPI may still have them
 		e.abandon(b, err)

@@ -38,9 +38,11 @@ const (
 	whole kind = iota + 1
 	// offer is a message whose bytes the sender has ready.
 	offer
-	// accept answers an offer: the bytes are to come with a tag of MPI's own, or, if
+	// accept answers an offer: the bytes are to come with a tag of their own, or, if
 	// that is 0, are not wanted.
 	accept
+	// part tells of the next bytes of an accepted message, which are in the pipe.
+	part
 	// withdrawn takes an offer back that may not have been accepted.
 	withdrawn
 	// left is the last packet of a process whose program has ended, but for what is
@@ -56,12 +58,12 @@ const (
 type head struct {
 	kind     kind
 	listener bool   // the message is for the listener
-	body     uint32 // of accept: MPI's tag
+	body     uint32 // of accept and part: the tag
 	to       contextID
 	epoch    transport.Epoch
 	tag      int
-	length   int    // of the message
-	id       uint64 // of offer and accept: the sender's
+	length   int    // of the message; of part: of what comes in all
+	id       uint64 // of offer and accept: the sender's; of part: how many bytes
 }
 
 const headLength = 48

@@ -102,7 +102,7 @@ func (j *Job) underway() int {
 	if e.err != nil {
 		return 0
 	}
-	return len(e.bodies) + e.lagging + requests()
+	return len(e.bodies) + len(e.coming) + e.lagging + requests()
 }
 
 // rest makes progress, and gives the core away where nothing has moved for a while.

@@ -12,32 +12,46 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ring"
 )
 
-// node is what the processes of one machine share: a ring of packets from each to
-// each, in memory. A packet that goes through it is there after some 100 ns, without
-// a call of MPI.
+// node is what the processes of one machine share, in memory: from each to each a ring
+// of packets, and a pipe for the bytes of bodies. A packet is there after some 100 ns,
+// without a call of MPI, and bytes that are copied twice, on two cores, are there sooner
+// than those that the system copies from one process to another.
 type node struct {
-	in      []inbox
+	in      []*inbox
+	from    []*inbox  // the same by process; nil: it is elsewhere
 	out     []*outbox // by process; nil: it is elsewhere, or dead, and MPI has to do
-	lagging int       // packets in backlogs
+	lagging int       // packets in backlogs, and streams
 	limit   int       // nearLimit, or less if the rings are small
+	chunk   int       // bytes of a stream that go in one go
 }
 
 type inbox struct {
 	ring.Reader
+	pipe    ring.PipeReader
 	process int
 }
 
 type outbox struct {
 	ring.Writer
+	pipe    ring.PipeWriter
 	backlog [][]byte // packets for which there was no room
+	streams []stream
+}
+
+// stream is what is left of a body that goes through a pipe.
+type stream struct {
+	body  *body
+	tag   uint32
+	rest  []byte
+	total int
 }
 
 // How much memory a machine's processes share, at most; and how many of them, since
 // each looks for packets of each.
 const (
 	mostShared     = 16 << 20
-	mostNeighbours = 128
-	mostRoom       = 64 << 10 // of a ring
+	mostNeighbours = 64
+	mostRoom       = 64 << 10 // of a ring; a pipe has twice as much
 	leastRoom      = 4 << 10
 )
 
@@ -54,10 +68,11 @@ func (e *engine) shareMemory() error {
 	}
 	n, me := len(near), slices.Index(near, e.rank)
 	room := mostRoom
-	for room > leastRoom && n*n*room > mostShared {
+	for room > leastRoom && n*n*3*room > mostShared {
 		room /= 2
 	}
-	size := ring.Size(room)
+	ringSize, pipeSize := ring.Size(room), ring.Size(2*room)
+	size := ringSize + pipeSize
 	var memory []byte
 	if n > 1 && n <= mostNeighbours {
 		memory, err = shared(me == 0, n*n*size)
@@ -67,11 +82,13 @@ func (e *engine) shareMemory() error {
 	if err != nil || memory == nil {
 		return err
 	}
-	e.limit = min(nearLimit, ring.Longest(room)-headLength)
+	e.limit, e.chunk = min(nearLimit, ring.Longest(room)-headLength), room/4
+	e.from = make([]*inbox, e.size)
 	for i, p := range near {
 		from, to := memory[(i*n+me)*size:][:size], memory[(me*n+i)*size:][:size]
-		e.in = append(e.in, inbox{ring.NewReader(from), p})
-		e.out[p] = &outbox{Writer: ring.NewWriter(to)}
+		e.from[p] = &inbox{ring.NewReader(from[:ringSize]), ring.NewPipeReader(from[ringSize:]), p}
+		e.in = append(e.in, e.from[p])
+		e.out[p] = &outbox{Writer: ring.NewWriter(to[:ringSize]), pipe: ring.NewPipeWriter(to[ringSize:])}
 	}
 	return nil
 }
@@ -152,8 +169,8 @@ func (e *engine) sendNear(o *outbox, h *head, rest []byte) {
 	}
 }
 
-// catchUp sends what there was no room for.
-func (e *engine) catchUp() {
+// catchUp sends what there was no room for, and says whether there was some now.
+func (e *engine) catchUp() (moved bool) {
 	for _, o := range e.out {
 		for o != nil && len(o.backlog) > 0 {
 			packet := o.backlog[0]
@@ -165,15 +182,64 @@ func (e *engine) catchUp() {
 			o.End(len(packet))
 			o.backlog = o.backlog[1:]
 			e.lagging--
+			moved = true
 		}
+		if o != nil && e.push(o) {
+			moved = true
+		}
+	}
+	return moved
+}
+
+// push moves streams on, as far as there is room, and says whether there was some.
+func (e *engine) push(o *outbox) (moved bool) {
+	for len(o.streams) > 0 && len(o.backlog) == 0 {
+		s := &o.streams[0]
+		space := o.pipe.Space(min(e.chunk, len(s.rest)))
+		if len(space) == 0 && len(s.rest) > 0 {
+			break
+		}
+		packet := o.Begin(headLength)
+		if packet == nil {
+			break
+		}
+		n := copy(space, s.rest)
+		o.pipe.Sent(n)
+		h := head{kind: part, body: s.tag, length: s.total, id: uint64(n)}
+		h.encode((*[headLength]byte)(packet))
+		o.End(headLength)
+		moved = true
+		if s.rest = s.rest[n:]; len(s.rest) == 0 {
+			b := s.body
+			o.streams[0] = stream{}
+			o.streams = o.streams[1:]
+			e.lagging--
+			e.done(b)
+		}
+	}
+	return moved
+}
+
+// takePart takes the next bytes of a body. If they are not as many as were offered,
+// their sender had taken the offer back: see accepted.
+func (e *engine) takePart(source int, h head) {
+	pipe, n := &e.from[source].pipe, int(h.id)
+	b := e.coming[h.body]
+	if b != nil {
+		copy(b.bytes[min(b.lengths, len(b.bytes)):], pipe.Bytes(n))
+		b.lengths += n
+	}
+	pipe.Done(n)
+	if b != nil && b.lengths == h.length {
+		delete(e.coming, h.body)
+		e.done(b)
 	}
 }
 
 // look takes packets of neighbours, one of each at most, and says whether there was
 // any.
 func (e *engine) look() (came bool) {
-	for i := range e.in {
-		in := &e.in[i]
+	for _, in := range e.in {
 		if packet, ok := in.Read(); ok {
 			e.came(in.process, packet)
 			in.Done(len(packet))
@@ -185,16 +251,32 @@ func (e *engine) look() (came bool) {
 
 // lastOf takes all that a neighbour has sent, which is dead, and gives it nothing more.
 func (e *engine) lastOf(process int) {
-	for i := range e.in {
-		if in := &e.in[i]; in.process == process {
-			for packet, ok := in.Read(); ok; packet, ok = in.Read() {
-				e.came(process, packet)
-				in.Done(len(packet))
-			}
+	o := e.out[process]
+	if o == nil {
+		return
+	}
+	for in := e.from[process]; ; {
+		packet, ok := in.Read()
+		if !ok {
+			break
+		}
+		e.came(process, packet)
+		in.Done(len(packet))
+	}
+	e.out[process] = nil
+	e.lagging -= len(o.backlog) + len(o.streams)
+	var lost []*body
+	for _, s := range o.streams {
+		lost = append(lost, s.body)
+	}
+	for tag, b := range e.coming {
+		if b.peer == process {
+			delete(e.coming, tag)
+			lost = append(lost, b)
 		}
 	}
-	if o := e.out[process]; o != nil {
-		e.lagging -= len(o.backlog)
-		e.out[process] = nil
+	for _, b := range lost {
+		b.lost = true
+		e.done(b)
 	}
 }

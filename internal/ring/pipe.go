@@ -1,0 +1,48 @@
+package ring
+
+import "sync/atomic"
+
+// A PipeWriter is the sending end of a pipe: bytes in memory that two processes share,
+// of which they tell each other otherwise, by a ring.
+type PipeWriter struct {
+	memory
+	next, read uint64
+}
+
+// NewPipeWriter returns the sender's end of the pipe in memory as for NewWriter.
+func NewPipeWriter(shared []byte) PipeWriter { return PipeWriter{memory: shared} }
+
+// Space returns room for the next bytes, at most so many; less if they would go around
+// the end, and none if the reader has not taken those before.
+func (w *PipeWriter) Space(most int) []byte {
+	if w.room()-(w.next-w.read) < uint64(most) {
+		w.read = atomic.LoadUint64(w.word(0))
+	}
+	n := min(uint64(most), w.room()-(w.next-w.read), w.left(w.next))
+	at := w.at(w.next)
+	return w.memory[at : at+int(n)]
+}
+
+// Sent says that so many bytes are in the room that Space has returned.
+func (w *PipeWriter) Sent(n int) { w.next += uint64(n) }
+
+// A PipeReader is the receiving end.
+type PipeReader struct {
+	memory
+	next uint64
+}
+
+// NewPipeReader returns the receiver's end.
+func NewPipeReader(shared []byte) PipeReader { return PipeReader{memory: shared} }
+
+// Bytes returns the next bytes, so many as have been Sent in one go.
+func (r *PipeReader) Bytes(n int) []byte {
+	at := r.at(r.next)
+	return r.memory[at : at+n]
+}
+
+// Done gives them back.
+func (r *PipeReader) Done(n int) {
+	r.next += uint64(n)
+	atomic.StoreUint64(r.word(0), r.next)
+}
