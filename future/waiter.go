@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 )
 
 // A Waiter is a future of any type.
@@ -92,7 +93,7 @@ func WaitAny(ctx context.Context, fs ...Waiter) (int, error) {
 		}
 		keeper, ends := endOf(ctx, fs)
 		cases[len(fs)] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ends)}
-		chosen, _, _ := reflect.Select(cases)
+		chosen := selectOrDrive(keeper, fs, cases, ends)
 		if i, err := anyOf(fs); i >= 0 { // several may be done by now
 			return i, err
 		}
@@ -118,6 +119,81 @@ func WaitAny(ctx context.Context, fs ...Waiter) (int, error) {
 		}
 	}
 }
+
+// selectOrDrive waits until one of cases can be received from, and returns its index: by
+// looking at fs again and again, if the keeper has something to do meanwhile.
+func selectOrDrive(keeper Keeper, fs []Waiter, cases []reflect.SelectCase, ends <-chan struct{}) (chosen int) {
+	if d, ok := keeper.(driver); ok {
+		woken, drove := d.Drive(&several{fs: fs, cases: cases}, ends)
+		switch i := slices.IndexFunc(fs, isOver); {
+		case !drove:
+		case !woken:
+			return len(fs)
+		case i >= 0:
+			return i
+		default:
+			return len(cases) // trouble
+		}
+	}
+	chosen, _, _ = reflect.Select(cases)
+	return chosen
+}
+
+func isOver(f Waiter) bool {
+	if c, ok := f.(interface{ isDone() bool }); ok {
+		return c.isDone()
+	}
+	select {
+	case <-f.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+func isTroubled(f Waiter) bool {
+	c, ok := f.(interface{ troubled() error })
+	return ok && c.troubled() != nil
+}
+
+// A driver is a Keeper that moves things on while a goroutine of its party waits.
+type driver interface {
+	// Drive waits until s is woken, which it says, or ended is closed; or says that it
+	// does not do so.
+	Drive(s Sleeper, ended <-chan struct{}) (woken, drove bool)
+}
+
+// A Sleeper is what a driver waits for. Looking is cheap; else there is a channel that
+// delivers once it is Woken, and perhaps before, until Rise.
+type Sleeper interface {
+	Woken() bool
+	Sleep() <-chan struct{}
+	Rise()
+}
+
+// several is woken when one of several futures is done, or in trouble.
+type several struct {
+	fs    []Waiter
+	cases []reflect.SelectCase
+	stop  chan struct{}
+}
+
+func (s *several) Woken() bool {
+	return slices.ContainsFunc(s.fs, isOver) || slices.ContainsFunc(s.fs, isTroubled)
+}
+
+func (s *several) Sleep() <-chan struct{} {
+	woken, stop := make(chan struct{}), make(chan struct{})
+	s.stop = stop
+	cases := append(slices.Clone(s.cases), reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(stop)})
+	go func() {
+		defer close(woken)
+		_, _, _ = reflect.Select(cases)
+	}()
+	return woken
+}
+
+func (s *several) Rise() { close(s.stop) }
 
 // anyOf returns the first of fs that is done, or else in trouble; or -1.
 func anyOf(fs []Waiter) (int, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -228,4 +229,64 @@ func (k *slowKeeper) TryVerdict() (bool, error) { return false, nil }
 func (k *slowKeeper) Verdict(ctx context.Context) error {
 	k.hurry()
 	return context.Cause(ctx)
+}
+
+// drivingKeeper moves things on while somebody waits for several futures.
+type drivingKeeper struct {
+	*keeper
+	drive func(s future.Sleeper, ended <-chan struct{}) bool
+}
+
+func (k drivingKeeper) Drive(s future.Sleeper, ended <-chan struct{}) (woken, drove bool) {
+	return k.drive(s, ended), true
+}
+
+func TestWaitAnyDrives(t *testing.T) {
+	ctx, cancel := context.WithCancel(bg)
+	var promises [2]*future.Promise[int]
+	for name, k := range map[string]struct {
+		drive func(s future.Sleeper, ended <-chan struct{}) bool
+		index int
+		err   error
+	}{
+		"looks": {func(s future.Sleeper, _ <-chan struct{}) bool {
+			require.False(t, s.Woken())
+			promises[1].Complete(1, nil)
+			require.True(t, s.Woken())
+			return true
+		}, 1, nil},
+		"sleeps": {func(s future.Sleeper, _ <-chan struct{}) bool {
+			wake := s.Sleep()
+			promises[0].Complete(0, io.EOF)
+			<-wake
+			s.Rise()
+			return s.Woken()
+		}, 0, io.EOF},
+		"trouble": {func(s future.Sleeper, _ <-chan struct{}) bool {
+			promises[1].Disturb(io.ErrNoProgress)
+			return s.Woken()
+		}, 1, io.ErrNoProgress},
+		"ended": {func(_ future.Sleeper, ended <-chan struct{}) bool {
+			cancel()
+			<-ended
+			return false
+		}, -1, context.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			party := drivingKeeper{new(keeper), k.drive}
+			var fs []future.Waiter
+			for i := range promises {
+				promises[i] = new(future.Promise[int])
+				promises[i].Keep(party)
+				fs = append(fs, promises[i].Future())
+			}
+			ctx := ctx
+			if name != "ended" {
+				ctx = bg
+			}
+			i, err := future.WaitAny(ctx, fs...)
+			require.Equal(t, k.index, i)
+			require.Equal(t, k.err, err)
+		})
+	}
 }

@@ -25,6 +25,14 @@ func (k *keeper) Park(ctx context.Context) (*future.Place, <-chan struct{}) {
 	return place, ended
 }
 
+// Drive moves messages for a goroutine that waits for several futures.
+func (k *keeper) Drive(s future.Sleeper, ended <-chan struct{}) (woken, drove bool) {
+	if k.proc.driver == nil {
+		return false, false
+	}
+	return k.proc.awaitBy(s, ended), true
+}
+
 func (k *keeper) Unpark(place *future.Place) {
 	if place.Spare {
 		place = nil

@@ -46,9 +46,10 @@ type engine struct {
 	telling bool
 
 	driving driving
-	looks   int          // of a round, by a goroutine that waits
-	often   int          // rounds between those in which a goroutine that drives lets others have its core: that costs a thread's waking up if another is idle
-	watched atomic.Int32 // goroutines that wait in other ways
+	looks   int           // of a round, by a goroutine that waits
+	often   int           // rounds between those in which a goroutine that drives lets others have its core: that costs a thread's waking up if another is idle
+	watched atomic.Int32  // goroutines that wait in other ways
+	attend  chan struct{} // there is one more
 	stop    chan struct{}
 	idle    sync.WaitGroup // the goroutine that makes progress when nobody waits
 }
@@ -57,7 +58,7 @@ func newEngine(mortal bool) *engine {
 	e := &engine{
 		mortal: mortal, sides: make(map[contextID]*side), closed: [2]map[contextID]struct{}{{}, {}}, early: make(map[contextID][]*arrival),
 		bodies: make(map[uint64]*body), coming: make(map[uint32]*body), offers: make(map[uint64]*body), fates: make(map[contextID]*fate),
-		driving: driving{free: make(chan struct{}, 1)}, stop: make(chan struct{}), often: 256,
+		driving: driving{free: make(chan struct{}, 1)}, attend: make(chan struct{}, 1), stop: make(chan struct{}), often: 256,
 	}
 	if runtime.GOMAXPROCS(0) == 1 {
 		e.often = 4
@@ -89,12 +90,14 @@ func (e *engine) goOn() {
 	timer := time.NewTimer(period)
 	for idle := 0; ; idle++ {
 		switch {
-		case e.watched.Load() == 0 || idle > attentive || e.over.Load():
+		case e.watched.Load() == 0 || idle > attentive || e.driving.busy.Load() || e.over.Load():
 			timer.Reset(period)
 			select {
 			case <-e.stop:
 				return
 			case <-timer.C:
+			case <-e.attend:
+				idle = 0
 			}
 		default:
 			runtime.Gosched()

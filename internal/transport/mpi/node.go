@@ -4,6 +4,7 @@ package mpi
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -55,13 +56,19 @@ const (
 	leastRoom      = 4 << 10
 )
 
-// envNode has as many processes share memory at most: 1 is none.
+// envNode is the variable that has so many processes share memory at most.
 const envNode = "MPICX_NODE"
 
 // shareMemory makes the rings. If that is not possible MPI carries everything.
 func (e *engine) shareMemory() error {
 	e.out = make([]*outbox, e.size)
-	most, _ := strconv.Atoi(os.Getenv(envNode))
+	most := 0
+	if s := os.Getenv(envNode); s != "" {
+		var err error
+		if most, err = strconv.Atoi(s); err != nil || most < 0 {
+			return fmt.Errorf("%s=%q, expected how many of a machine's processes share memory at most, 1 for none, 0 for all", envNode, s)
+		}
+	}
 	near, err := e.neighbours(most)
 	if err != nil {
 		return err

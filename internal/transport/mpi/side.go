@@ -133,7 +133,15 @@ func (s *side) Failed() error {
 }
 
 // Watch has more progress made while nobody awaits.
-func (s *side) Watch(n int) { s.e.watched.Add(int32(n)) }
+func (s *side) Watch(n int) {
+	s.e.watched.Add(int32(n))
+	if n > 0 {
+		select {
+		case s.e.attend <- struct{}{}:
+		default:
+		}
+	}
+}
 
 // TrySend sends a short message.
 func (s *side) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
