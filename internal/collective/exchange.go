@@ -1,6 +1,7 @@
 package collective
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -155,7 +156,7 @@ func (x *Exchange) ask() (err error) {
 // Completed counts a message, and goes on after the last of a round.
 func (x *Exchange) Completed(r *transport.Request) {
 	err := r.Err
-	if long, ok := err.(*transport.TruncateError); ok {
+	if long, ok := errors.AsType[*transport.TruncateError](err); ok {
 		err = &LengthError{long.Status.Source, long.Status.Bytes, long.Room}
 	}
 	if err == nil && r.Kind == transport.Receiving && !r.Take && r.Status.Bytes != len(r.Buf) {

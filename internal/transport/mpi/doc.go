@@ -34,6 +34,8 @@
 //   - A message that is not sent at once (4 KiB through shared memory) is matched when its
 //     head comes; if its sender dies before the rest, the receive never ends. So packets
 //     are shorter.
+//   - A process that has left a collective operation, and dies, may keep others from
+//     leaving it: Start ends with an agreement.
 //   - MPI_Finalize hangs after deaths unless async_mpi_finalize is 1: mx_start sets it.
 //     Communicators are not freed then, which is collective.
 //   - What is sent to the dead may succeed, fail at once, or fail later. It is all the

@@ -30,6 +30,11 @@ func Start(mortal bool) (*Job, error) {
 	if err := e.shareMemory(); err != nil {
 		return nil, err
 	}
+	if mortal {
+		if err := allHere(); err != nil {
+			return nil, err
+		}
+	}
 	e.idle.Go(e.goOn)
 	return &Job{e, e.newSide(world, e.fate(world), e.rank, nil, 0)}, nil
 }

@@ -61,8 +61,7 @@ func (e *engine) initialize() error {
 }
 
 // neighbours returns the processes that can share memory, this one too, in an order
-// that they agree on; at most so many in a group, if most is not 0. Until tellAll the
-// group can exchange what it takes to do so.
+// that they agree on; at most so many in a group, if most is not 0.
 func (e *engine) neighbours(most int) ([]int, error) {
 	return ranks(e.size, "MPI_Comm_split_type", func(all, n *C.int) C.int {
 		return C.mx_near(C.int(most), n, all)
@@ -87,7 +86,7 @@ func fromFirst(b []byte) error {
 	return result("MPI_Bcast", C.mx_from_first(unsafe.Pointer(&b[0]), C.int(len(b))))
 }
 
-// allNear says whether ok is true at all neighbours, and ends their group.
+// allNear says whether ok is true at all neighbours.
 func allNear(ok bool) (bool, error) {
 	var all C.int
 	if ok {
@@ -96,6 +95,9 @@ func allNear(ok bool) (bool, error) {
 	err := result("MPI_Allreduce", C.mx_all_near(&all))
 	return all != 0, err
 }
+
+// allHere waits until all processes have called it, where they may die afterwards.
+func allHere() error { return result("MPIX_Comm_agree", C.mx_all_here()) }
 
 // poll moves messages, up to so many times until something happens, and takes what
 // did.

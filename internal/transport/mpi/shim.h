@@ -230,6 +230,16 @@ static int mx_all_near(int *ok) {
 	return code;
 }
 
+// mx_all_here returns when all have called it. One that goes on, and dies, keeps nobody
+// from returning: that would be so after a barrier.
+static int mx_all_here(void) {
+#if MX_ULFM
+	int flag = 1, code = MPIX_Comm_agree(mx_bye, &flag);
+	return mx_death(code) ? MPI_SUCCESS : code;
+#endif
+	return MPI_SUCCESS;
+}
+
 // mx_send sends a packet of mx_head and a rest, whose bytes are free when it returns.
 static int mx_send(int to, const void *rest, int restLength) {
 	if (mx_free_count == 0) {
