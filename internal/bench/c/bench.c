@@ -183,7 +183,7 @@ static void recover(void) {
 #endif
 
 static void signals(void (*once)(void)) {
-	for (int sample = -2; sample < 15; sample++) {
+	for (int sample = -5; sample < 31; sample++) {
 		MPI_Barrier(MPI_COMM_WORLD);
 		double start = now();
 		once();
@@ -194,6 +194,7 @@ static void signals(void (*once)(void)) {
 int main(int argc, char **argv) {
 	const char *row = argc > 1 ? argv[1] : "";
 	int provided;
+	setvbuf(stdout, NULL, _IOFBF, 1 << 16); // mpirun would pass it on meanwhile, on a core that is needed
 	setenv("OMPI_MCA_async_mpi_finalize", "1", 0);
 	MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided); // as mpicx has it
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
