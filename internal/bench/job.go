@@ -54,7 +54,7 @@ func sampled(world *mpicx.Comm, n, times int, fn func()) {
 		start := time.Now()
 		fn()
 		if sample >= 0 && world.Rank() == 0 {
-			fmt.Fprintln(out, int(time.Since(start)) / times)
+			fmt.Fprintln(out, int(time.Since(start))/times)
 		}
 	}
 }
