@@ -11,9 +11,10 @@
 //
 // A message is a packet: a head that says what it is, and its bytes, if they are
 // few. Of a longer one, and of a synchronous one, the head is an offer. Who matches
-// it posts the receive and accepts, with a tag of MPI's; then the bytes go straight
-// from the sender's buffer into the receiver's. So MPI has nothing of an offer that
-// nobody has accepted: it is over when its epoch is, or when it is cancelled, and its buffer free.
+// it accepts, with a tag; then the bytes go straight
+// from the sender's buffer into the receiver's, or through a pipe. So nothing of an
+// offer is anywhere until somebody accepts it: it is over when its epoch is, or when it
+// is cancelled, and its buffer free.
 //
 // # Progress
 //
@@ -25,9 +26,10 @@
 // # Deaths
 //
 // With an MPI that has ULFM (Open MPI 5, --with-ft ulfm) processes that are killed are
-// told of. What the package asks of it is that it lives on, and who has died
-// (MPIX_Comm_get_failed, ack_failed), and to agree on the end (MPIX_Comm_iagree); revoke, agree and shrink are above, and the same
-// for all transports. Facts about Open MPI 5.0.7 that it has to live with:
+// told of. What the package asks of it is that it lives on, who has died
+// (MPIX_Comm_get_failed, ack_failed), and to agree on the beginning and the end
+// (MPIX_Comm_agree, iagree); revoke, agree and shrink are above, and the same for all
+// transports. Facts about Open MPI 5.0.7 that it has to live with:
 //
 //   - A receive from anybody reports a death and stays pending; when a packet comes,
 //     it may report the same once more, with the packet (see mx_retry).

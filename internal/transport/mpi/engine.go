@@ -47,7 +47,7 @@ type engine struct {
 
 	driving driving
 	looks   int           // of a round, by a goroutine that waits
-	often   int           // rounds between those in which a goroutine that drives lets others have its core: that costs a thread's waking up if another is idle
+	often   int           // rounds after which it lets other goroutines have its core: a thread may wake up for that
 	watched atomic.Int32  // goroutines that wait in other ways
 	attend  chan struct{} // there is one more
 	stop    chan struct{}
@@ -113,8 +113,9 @@ func (e *engine) goOn() {
 }
 
 // await makes progress until w is woken, or ended is closed, or nothing will ever move;
-// or lets another goroutine do so that is here already. While nothing happens it lets others have the core: other
-// goroutines, and, where there are more ranks than cores, other processes.
+// or lets another goroutine do so that is here already. While nothing happens it lets
+// others have the core: other goroutines, and, where there are more ranks than cores,
+// other processes.
 func (e *engine) await(w transport.Sleeper, ended <-chan struct{}) (woken bool) {
 	for !e.driving.try() {
 		over := false

@@ -43,11 +43,12 @@ func Start(mortal bool) (*Job, error) {
 func (j *Job) World() transport.Comm { return j.world }
 
 // Underway is how much of this process has not gone, once nothing moves: requests of
-// MPI, buffers that are pinned, and packets for which there is no room.
+// MPI, buffers that are pinned or offered, and packets for which there is no room.
 func (j *Job) Underway() (n int) {
 	for range 1000 {
 		j.engine.progress(1)
-		if n = j.underway() + len(j.engine.offers); n == 0 {
+		moving, offered := j.underway()
+		if n = moving + offered; n == 0 {
 			break
 		}
 	}
@@ -67,7 +68,10 @@ func (j *Job) Break(err error) {
 // they can go on without it, the process is killed.
 func (j *Job) End() error {
 	e := j.engine
-	for idle := 0; j.underway() > 0; idle++ {
+	for idle := 0; ; idle++ {
+		if moving, _ := j.underway(); moving == 0 {
+			break
+		}
 		e.rest(idle)
 	}
 	e.mu.Lock()
@@ -99,15 +103,15 @@ func (j *Job) End() error {
 	return err
 }
 
-// underway is how much is under way now.
-func (j *Job) underway() int {
+// underway is how much moves now, and how much waits for others to accept it.
+func (j *Job) underway() (moving, offered int) {
 	e := j.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.err != nil {
-		return 0
+		return 0, 0
 	}
-	return len(e.bodies) + len(e.coming) + e.lagging + requests()
+	return len(e.bodies) + len(e.coming) + e.lagging + requests(), len(e.offers)
 }
 
 // rest makes progress, and gives the core away where nothing has moved for a while.
