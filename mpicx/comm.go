@@ -217,7 +217,7 @@ func (c *Comm) Close(ctx context.Context) error {
 		return err
 	}
 	c.close()
-	if err == nil {
+	if err == nil && c.mitigator == nil {
 		c.release()
 	}
 	return nil
@@ -225,7 +225,8 @@ func (c *Comm) Close(ctx context.Context) error {
 
 // release gives back what the transport holds, once all ranks have closed c: then no
 // error can come of it any more. That is so when all have begun a second barrier, which
-// nobody waits for.
+// nobody waits for. (With the ULFM backend it would need ranks whose programs have
+// ended, and what is needed of those is that they die: there all is kept.)
 func (c *Comm) release() {
 	epoch := c.t.Epoch()
 	x := &collective.Exchange{Name: "Close"}

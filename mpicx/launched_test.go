@@ -103,7 +103,7 @@ func TestBuffersInsideOfValues(t *testing.T) {
 // flat goes through round after round, after which nothing is left: no memory, and
 // nothing that MPI has.
 func flat(t *testing.T, round func(ctx context.Context, world *mpicx.Comm, i int) error) {
-	rounds := 1000
+	rounds := 3000
 	if processes != nil {
 		rounds = 10000
 	}
@@ -152,6 +152,9 @@ func TestSignalsLeaveNothingBehind(t *testing.T) {
 }
 
 func TestClosedCommsLeaveNothingBehind(t *testing.T) {
+	if mpicx.Backend == "ulfm" && processes != nil {
+		t.Skip("they are kept")
+	}
 	flat(t, func(ctx context.Context, world *mpicx.Comm, _ int) error {
 		made, err := world.Dup().Get(ctx)
 		if err == nil {
