@@ -82,10 +82,12 @@ func WaitAny(ctx context.Context, fs ...Waiter) (int, error) {
 	cases := make([]reflect.SelectCase, len(fs)+1)
 	for {
 		cases = cases[:len(fs)+1]
+		var stirred []<-chan struct{}
 		for i, f := range fs {
 			cases[i] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(f.Done())}
 			if s, ok := f.(interface{ stirred() <-chan struct{} }); ok {
-				cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(s.stirred())})
+				stirred = append(stirred, s.stirred())
+				cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(stirred[len(stirred)-1])})
 			}
 		}
 		if i, err := anyOf(fs); i >= 0 {
@@ -93,7 +95,7 @@ func WaitAny(ctx context.Context, fs ...Waiter) (int, error) {
 		}
 		keeper, ends := endOf(ctx, fs)
 		cases[len(fs)] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ends)}
-		chosen := selectOrDrive(keeper, fs, cases, ends)
+		chosen := selectOrDrive(keeper, &several{fs: fs, stirred: stirred, cases: cases}, ends)
 		if i, err := anyOf(fs); i >= 0 { // several may be done by now
 			return i, err
 		}
@@ -120,22 +122,22 @@ func WaitAny(ctx context.Context, fs ...Waiter) (int, error) {
 	}
 }
 
-// selectOrDrive waits until one of cases can be received from, and returns its index: by
-// looking at fs again and again, if the keeper has something to do meanwhile.
-func selectOrDrive(keeper Keeper, fs []Waiter, cases []reflect.SelectCase, ends <-chan struct{}) (chosen int) {
+// selectOrDrive waits until one of the cases can be received from, and returns its index:
+// by looking again and again, if the keeper has something to do meanwhile.
+func selectOrDrive(keeper Keeper, s *several, ends <-chan struct{}) (chosen int) {
 	if d, ok := keeper.(driver); ok {
-		woken, drove := d.Drive(&several{fs: fs, cases: cases}, ends)
-		switch i := slices.IndexFunc(fs, isOver); {
+		woken, drove := d.Drive(s, ends)
+		switch i := slices.IndexFunc(s.fs, isOver); {
 		case !drove:
 		case !woken:
-			return len(fs)
+			return len(s.fs)
 		case i >= 0:
 			return i
 		default:
-			return len(cases) // trouble
+			return len(s.cases) // trouble
 		}
 	}
-	chosen, _, _ = reflect.Select(cases)
+	chosen, _, _ = reflect.Select(s.cases)
 	return chosen
 }
 
@@ -143,17 +145,16 @@ func isOver(f Waiter) bool {
 	if c, ok := f.(interface{ isDone() bool }); ok {
 		return c.isDone()
 	}
+	return isClosed(f.Done())
+}
+
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-f.Done():
+	case <-c:
 		return true
 	default:
 		return false
 	}
-}
-
-func isTroubled(f Waiter) bool {
-	c, ok := f.(interface{ troubled() error })
-	return ok && c.troubled() != nil
 }
 
 // A driver is a Keeper that moves things on while a goroutine of its party waits.
@@ -171,15 +172,16 @@ type Sleeper interface {
 	Rise()
 }
 
-// several is woken when one of several futures is done, or in trouble.
+// several is woken when one of several futures is done, or gets into trouble.
 type several struct {
-	fs    []Waiter
-	cases []reflect.SelectCase
-	stop  chan struct{}
+	fs      []Waiter
+	stirred []<-chan struct{}
+	cases   []reflect.SelectCase // of both, and of what ends the wait
+	stop    chan struct{}
 }
 
 func (s *several) Woken() bool {
-	return slices.ContainsFunc(s.fs, isOver) || slices.ContainsFunc(s.fs, isTroubled)
+	return slices.ContainsFunc(s.fs, isOver) || slices.ContainsFunc(s.stirred, isClosed)
 }
 
 func (s *several) Sleep() <-chan struct{} {

@@ -216,16 +216,15 @@ func (c *Comm) Close(ctx context.Context) error {
 	if err != nil && !c.isCorrupted() && !isDeath(err) {
 		return err
 	}
-	c.close()
-	if err == nil && c.mitigator == nil {
+	if quiet := c.close(); quiet && err == nil && c.mitigator == nil {
 		c.release()
 	}
 	return nil
 }
 
-// release gives back what the transport holds, once all ranks have closed c: then no
-// error can come of it any more. That is so when all have begun a second barrier, which
-// nobody waits for. (With the ULFM backend it would need ranks whose programs have
+// release gives back what the transport holds, once all ranks have closed c with no
+// error on its way: then none can come of it any more. That is so when all have begun a
+// second barrier, which nobody waits for. (With the ULFM backend it would need ranks whose programs have
 // ended, and what is needed of those is that they die: there all is kept.)
 func (c *Comm) release() {
 	epoch := c.t.Epoch()

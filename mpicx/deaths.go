@@ -192,7 +192,8 @@ func (c *Comm) giveUp(cause error) {
 	err.Failures[0].Rank = c.rank
 	t := &c.trouble
 	t.mu.Lock()
-	if t.corrupted == nil && !t.closed {
+	first := t.corrupted == nil && !t.closed
+	if first {
 		t.corrupted = err
 	}
 	for _, r := range t.raised {
@@ -201,6 +202,9 @@ func (c *Comm) giveUp(cause error) {
 	t.raised, t.noticed, t.joined, t.losing = nil, false, false, false
 	c.update()
 	t.mu.Unlock()
+	if first && c.mitigator != nil {
+		c.mitigator.Advance(c.generation, err) // its agreements end
+	}
 	c.goOn()
 	for _, d := range c.derived() {
 		d.giveUp(cause)

@@ -383,18 +383,21 @@ func (c *Comm) adopt(d *Comm, e transport.Epoch) error {
 	return mpiErrorf("Dup", ClassComm, "an error of %s came in between", c.name)
 }
 
-// close ends the use of c at this rank. The error channel stays, and joins what
-// peers that have not closed c yet may raise.
-func (c *Comm) close() {
+// close ends the use of c at this rank, and says whether it knows of no error that is
+// on its way. The error channel stays, and joins what peers that have not closed c yet
+// may raise.
+func (c *Comm) close() (quiet bool) {
 	t := &c.trouble
 	t.mu.Lock()
 	t.closed = true
 	t.verdicts = nil
 	c.update()
+	quiet = !t.noticed
 	round := t.round
 	t.mu.Unlock()
 	c.join(round)
 	c.forget()
+	return quiet
 }
 
 // forget takes c from what its parent has, unless it is in use, or something is

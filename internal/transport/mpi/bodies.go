@@ -154,6 +154,7 @@ func (e *engine) ended(id uint64, length int, lost bool) {
 func (e *engine) done(b *body) {
 	s, a := b.side, b.arrival
 	switch {
+	case b.parts < 0: // MPI has failed meanwhile
 	case s == nil: // in place of one that was withdrawn
 	case b.lost && b.request == nil: // a listener's
 		if a != nil {

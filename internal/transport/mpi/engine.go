@@ -212,11 +212,11 @@ func (e *engine) move(times int, all bool) (happened bool) {
 		came = e.look()
 		happened = happened || came
 	}
-	if ask && !happened {
+	if ask && (!happened || e.rounds%seldom == 0) { // a neighbour may go on and on
 		if len(e.in) > 0 {
 			times = min(times, mixed)
 		}
-		happened = e.poll(times)
+		happened = e.poll(times) || happened
 	}
 	for ; len(e.stillborn) > 0; happened = true {
 		id := e.stillborn[0]
@@ -240,7 +240,7 @@ func (e *engine) mourn() {
 			e.fail(&transport.LibraryError{Call: "MPIX_Comm_get_failed",
 				Text: fmt.Sprintf("process %d has died: this program needs all of them; it could go on without it if it was built with -tags ulfm as well", p)})
 			return
-		case !e.killed[p]:
+		case !e.killed[p] && e.err == nil:
 			e.lastOf(p)
 			e.lose(p)
 		}
@@ -378,6 +378,8 @@ func (e *engine) fail(err error) {
 			e.end(r, err)
 		}
 		s.posted = nil
+		clear(s.sending)
+		clear(s.receiving)
 	}
 	for _, b := range e.offers {
 		e.abandon(b, err)
@@ -385,17 +387,20 @@ func (e *engine) fail(err error) {
 	for _, b := range e.coming {
 		e.abandon(b, err)
 	}
+	for _, b := range e.bodies { // they stay there, pinned: MPI may still have them
+		e.abandon(b, err)
+	}
 	for _, o := range e.out {
 		if o != nil {
 			for _, s := range o.streams {
 				e.abandon(s.body, err)
 			}
+			e.lagging -= len(o.streams)
+			o.streams = nil
 		}
 	}
-	for _, b := range e.bodies { // they stay there, pinned: MPI may still have them
-		e.abandon(b, err)
-	}
 	clear(e.offers)
+	clear(e.coming)
 }
 
 func (e *engine) abandon(b *body, err error) {

@@ -262,7 +262,7 @@ func (e *engine) lastOf(process int) {
 	if o == nil {
 		return
 	}
-	for in := e.from[process]; ; {
+	for in := e.from[process]; e.err == nil; {
 		packet, ok := in.Read()
 		if !ok {
 			break

@@ -298,6 +298,7 @@ static int mx_poll(int times) {
 	static mx_ended ended[MX_REAP];
 	int n = 0, count;
 	mx_code = MPI_SUCCESS;
+	mx_news_of_death = 0;
 	mx_call = "MPI_Irecv";
 	for (; mx_in_taken > 0; mx_in_taken--) { // the Go side is done with these
 		int i = (mx_in_next - mx_in_taken + MX_RING) % MX_RING;

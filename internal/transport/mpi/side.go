@@ -520,7 +520,4 @@ func (s *side) EachPending(visit func(*transport.Request)) {
 	for r := range s.sending {
 		visit(r)
 	}
-	for r := range s.receiving {
-		visit(r)
-	}
 }
