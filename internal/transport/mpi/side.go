@@ -405,9 +405,9 @@ func (s *side) endAll(cause error) {
 	s.arrived = slices.DeleteFunc(s.arrived, func(a *arrival) bool {
 		return a.head.epoch.Stale(s.Epoch()) || s.liveNow() == revoked
 	})
-	for s.e.err == nil && len(s.sending)+len(s.receiving) > 0 {
+	for idle := 0; s.e.err == nil && len(s.sending)+len(s.receiving) > 0; idle++ {
 		s.e.mu.Unlock()
-		s.e.progress(polls)
+		s.e.rest(idle)
 		s.e.mu.Lock()
 	}
 	s.e.unlock()
