@@ -11,10 +11,9 @@
 //
 // A message is a packet: a head that says what it is, and its bytes, if they are
 // few. Of a longer one, and of a synchronous one, the head is an offer. Who matches
-// it accepts, with a tag; then the bytes go straight
-// from the sender's buffer into the receiver's, or through a pipe. So nothing of an
-// offer is anywhere until somebody accepts it: it is over when its epoch is, or when it
-// is cancelled, and its buffer free.
+// it accepts, with a tag; then the bytes go straight from the sender's buffer into the
+// receiver's, or through a pipe. So nothing of an offer is anywhere until somebody
+// accepts it: it is over when its epoch is, or when it is cancelled, and its buffer free.
 //
 // # Progress
 //
