@@ -13,15 +13,13 @@ const (
 	backendULFM         = "ulfm"
 )
 
-// openChannel opens the error channel of c over a duplicate of it.
+// openChannel makes the error channel of c, over a duplicate of it.
 func (c *Comm) openChannel(dup transport.Comm) {
 	if c.proc.backend == backendULFM {
-		ch := ulfmbackend.New(dup, c.t.Epoch(), (*listener)(c))
-		c.channel, c.mitigator = ch, ch
-		ch.Listen()
+		ch := ulfmbackend.New(dup, c.id, c.t.Epoch(), (*listener)(c))
+		c.channel, c.mitigator, c.startListening = ch, ch, ch.Listen
 	} else {
 		ch := blackchannel.New(dup, (*listener)(c))
-		c.channel = ch
-		ch.Listen()
+		c.channel, c.startListening = ch, ch.Listen
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -19,20 +20,25 @@ import (
 // functions that take it, are safe for many goroutines of its rank; collective
 // operations have to be started in the same order at all ranks.
 type Comm struct {
-	proc       *proc
-	t          transport.Comm
-	rank, size int           // t's
-	keeper     future.Keeper // of its futures: (*keeper)(c)
-	channel    errchan.Channel
-	mitigator  errchan.Mitigator // the same, with the ULFM backend; else nil
-	errhandler atomic.Int32
-	parent     *Comm // nil: the world
-	generation int
-	name       string
-	worldRanks []int // of the members; nil: the same numbers
+	proc           *proc
+	t              transport.Comm
+	rank, size     int           // t's
+	keeper         future.Keeper // of its futures: (*keeper)(c)
+	channel        errchan.Channel
+	startListening func()            // on channel
+	mitigator      errchan.Mitigator // the same, with the ULFM backend; else nil
+	errhandler     atomic.Int32
+	id             uint64
+	parent         *Comm // whose errors are this one's, too; nil: none
+	name           string
+	worldRanks     []int // of the members; nil: the same numbers
 
-	troubled atomic.Bool // there is something for a Wait to report: see trouble
-	trouble  trouble
+	ledger     ledger.Comm // protected by proc.mu
+	afterwards []func()    // what waits for the corruption: see afterCorruption; protected by proc.mu
+
+	// disturbing is held while a death becomes known, or is acknowledged, and futures
+	// are disturbed for it, so that each has what is true. It is locked before proc.mu.
+	disturbing sync.Mutex
 
 	lastSent atomic.Pointer[sentFuture]
 
@@ -43,17 +49,34 @@ type Comm struct {
 	}
 }
 
-// newComm makes a communicator of t, to be used once its error channel is open.
-func newComm(p *proc, t transport.Comm, parent *Comm, name string) *Comm {
-	c := &Comm{proc: p, t: t, rank: t.Rank(), size: t.Size(), parent: parent, name: name}
+// newComm makes a communicator of t that was made from one, nil for the world, to be
+// used once it is open. Parent is the one whose errors are its own, too.
+func newComm(p *proc, t transport.Comm, from, parent *Comm, name string, worldRanks []int) *Comm {
+	c := &Comm{proc: p, t: t, rank: t.Rank(), size: t.Size(), parent: parent, name: name, worldRanks: worldRanks}
 	c.keeper = (*keeper)(c)
-	if parent != nil {
-		c.generation = parent.generation + 1
-		c.errhandler.Store(parent.errhandler.Load())
-	} else {
+	c.ledger.Owner = c
+	if from == nil {
 		p.world = c
+	} else {
+		c.errhandler.Store(from.errhandler.Load())
 	}
 	return c
+}
+
+// open opens the error channel of a communicator that was made from one, nil for the
+// world, in epoch e. Late says that an error of from has come in between: then c is
+// closed.
+func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch) (late bool) {
+	var of, under *ledger.Comm
+	if from != nil {
+		of = &from.ledger
+	}
+	if c.parent != nil {
+		under = &c.parent.ledger
+	}
+	c.openChannel(dup)
+	c.proc.feed(func() { late = !c.proc.ledger.Make(&c.ledger, of, under, e, c.worldRanks) })
+	return late
 }
 
 // Rank is this rank's number in the communicator.
@@ -66,20 +89,24 @@ func (c *Comm) Size() int { return c.size }
 // were made.
 func (c *Comm) String() string { return c.name }
 
-// lineage calls visit for the communicators that c is derived from, the world
-// first, and then for c, until visit returns false.
-func (c *Comm) lineage(visit func(*Comm) bool) bool {
-	return (c.parent == nil || c.parent.lineage(visit)) && visit(c)
+// family returns c and what is derived from it.
+func (c *Comm) family() (all []*Comm) {
+	c.proc.mu.Lock()
+	defer c.proc.mu.Unlock()
+	for _, d := range c.ledger.Family() {
+		all = append(all, ownerOf(d))
+	}
+	return all
 }
 
-// derivedFrom says whether c is a or derived from it.
-func (c *Comm) derivedFrom(a *Comm) bool {
-	for ; c != nil; c = c.parent {
-		if c == a {
-			return true
-		}
+// derived returns what was made from c, or will be told of its errors.
+func (c *Comm) derived() (all []*Comm) {
+	c.proc.mu.Lock()
+	defer c.proc.mu.Unlock()
+	for _, d := range c.ledger.Children() {
+		all = append(all, ownerOf(d))
 	}
-	return false
+	return all
 }
 
 func (c *Comm) worldRank(rank int) int {
@@ -94,7 +121,7 @@ func (c *Comm) worldRank(rank int) int {
 // been told of it yet.
 func (c *Comm) begin() (transport.Epoch, error) {
 	epoch := c.t.Epoch() // before the check, see transport.Comm
-	if !c.isTroubled() {
+	if !c.ledger.Troubled() {
 		return epoch, nil
 	}
 	c.proc.exitIfDead()
@@ -103,6 +130,13 @@ func (c *Comm) begin() (transport.Epoch, error) {
 		err = errUnwinding // a Wait reports the verdict in place of it
 	}
 	return epoch, err
+}
+
+// isUnwinding says whether what this rank begins on c must reach nobody.
+func (c *Comm) isUnwinding() bool {
+	c.proc.mu.Lock()
+	defer c.proc.mu.Unlock()
+	return c.ledger.Unwinding()
 }
 
 // sequence numbers a collective operation of an epoch.
@@ -186,6 +220,11 @@ func (c *Comm) worldRanksOf(members []int) []int {
 // derive makes a communicator and its error channel, and has errors of c
 // interrupt it.
 func (c *Comm) derive(name transport.Name, members, worldRanks []int, called string, made func(*Comm, error)) {
+	c.deriveUnder(c, name, members, worldRanks, called, made)
+}
+
+// deriveUnder is derive, but errors of parent interrupt it instead.
+func (c *Comm) deriveUnder(parent *Comm, name transport.Name, members, worldRanks []int, called string, made func(*Comm, error)) {
 	c.t.Sub(name, members, func(t transport.Comm, err error) {
 		if err != nil {
 			made(nil, err)
@@ -196,10 +235,15 @@ func (c *Comm) derive(name transport.Name, members, worldRanks []int, called str
 				made(nil, err)
 				return
 			}
-			d := newComm(c.proc, t, c, called)
-			d.worldRanks = worldRanks
-			d.openChannel(dup)
-			made(d, c.adopt(d, name.Epoch))
+			d := newComm(c.proc, t, c, parent, called, worldRanks)
+			d.id = errchan.Identify(c.id, name)
+			if late := d.open(c, dup, name.Epoch); !late {
+				made(d, nil)
+			} else if err := c.unreported(); err != nil {
+				made(nil, err)
+			} else {
+				made(nil, mpiErrorf("Dup", ClassComm, "an error of %s came in between", c.name))
+			}
 		})
 	})
 }
@@ -209,17 +253,33 @@ func (c *Comm) derive(name transport.Name, members, worldRanks []int, called str
 // Then the communicator stays open. On a communicator that is corrupted, revoked
 // or has dead ranks, Close waits for nobody and returns nil.
 func (c *Comm) Close(ctx context.Context) error {
-	if c.trouble.isClosed() {
+	if c.isClosed() {
 		return mpiErrorf("Close", ClassComm, "%s is closed already", c.name)
 	}
-	err := c.Barrier().Wait(ctx)
-	if err != nil && !c.isCorrupted() && !isDeath(err) {
-		return err
+	var err error
+	if !c.isBroken() {
+		err = c.Barrier().Wait(ctx)
+		if err != nil && !isDeath(err) && !c.isBroken() || is[*PropagatedError](err) {
+			return err
+		}
 	}
 	if quiet := c.close(); quiet && err == nil && c.mitigator == nil {
 		c.release()
 	}
 	return nil
+}
+
+func (c *Comm) isClosed() bool {
+	c.proc.mu.Lock()
+	defer c.proc.mu.Unlock()
+	return c.ledger.IsClosed()
+}
+
+// close ends the use of c at this rank, and says whether it knows of no error that is
+// on its way.
+func (c *Comm) close() (quiet bool) {
+	c.proc.feed(func() { quiet = c.ledger.Close() })
+	return quiet
 }
 
 // release gives back what the transport holds, once all ranks have closed c with no

@@ -2,21 +2,10 @@ package mpicx
 
 import (
 	"errors"
-	"runtime"
-	"slices"
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
-
-// deaths is what this rank knows of processes that have died on a communicator.
-// Its mutex is held while futures are disturbed, so that each has what is true.
-type deaths struct {
-	failed []int // in the order in which it learned of them
-	acked  int   // the first so many are acknowledged
-}
-
-var _ errchan.Survivor = (*listener)(nil)
 
 // Died notes that a process has died.
 func (l *listener) Died(rank int) {
@@ -25,16 +14,13 @@ func (l *listener) Died(rank int) {
 		c.proc.die()
 		return
 	}
-	t := &c.trouble
-	t.deathsMu.Lock()
-	if slices.Contains(t.deaths.failed, rank) {
-		t.deathsMu.Unlock()
-		return
+	c.disturbing.Lock()
+	first, lose := false, false
+	c.proc.feed(func() { first = c.ledger.Died(rank) })
+	if first {
+		lose = c.disturb(ErrProcFailedPending)
 	}
-	t.deaths.failed = append(t.deaths.failed, rank)
-	lose := c.disturb(ErrProcFailedPending)
-	t.deathsMu.Unlock()
-	c.log(levelOf(true), "died", 0, "process", rank)
+	c.disturbing.Unlock()
 	if lose {
 		c.lose()
 	}
@@ -42,7 +28,7 @@ func (l *listener) Died(rank int) {
 
 // disturb tells the receives from AnySource that a possible sender has died, or
 // with nil that they may go on. Under ErrorsPropagate it says whether there are
-// any: then all ranks are to be told instead. The caller holds deathsMu.
+// any: then all ranks are to be told instead. The caller holds disturbing.
 func (c *Comm) disturb(err error) (lose bool) {
 	c.t.EachPending(func(r *transport.Request) {
 		if o, ok := r.Done.(disturbable); ok && r.Peer == AnySource {
@@ -63,35 +49,24 @@ func (c *Comm) receiving(peer int) {
 	if c.mitigator == nil || peer != AnySource {
 		return
 	}
-	t := &c.trouble
-	t.deathsMu.Lock()
-	lose := t.deaths.acked < len(t.deaths.failed) && c.disturb(ErrProcFailedPending)
-	t.deathsMu.Unlock()
+	c.disturbing.Lock()
+	unacknowledged := false
+	c.proc.feed(func() { unacknowledged = c.ledger.Unacknowledged() })
+	lose := unacknowledged && c.disturb(ErrProcFailedPending)
+	c.disturbing.Unlock()
 	if lose {
 		c.lose()
 	}
 }
 
 // lose has all ranks get a *CommCorruptedError because of a death.
-func (c *Comm) lose() {
-	t := &c.trouble
-	t.mu.Lock()
-	if t.corrupted != nil || t.closed || t.revoked || c.proc.dead.Load() {
-		t.mu.Unlock()
-		return
-	}
-	t.losing = true
-	if !t.noticed {
-		t.noticed, t.joined = true, false
-	}
-	c.update()
-	t.mu.Unlock()
-	dead := c.Failed()
-	slices.Sort(dead)
-	c.mitigator.Lose(dead)
-}
+func (c *Comm) lose() { c.proc.feed(c.ledger.Lose) }
 
-func (c *Comm) propagates() bool { return Errhandler(c.errhandler.Load()) == ErrorsPropagate }
+// propagates says whether an error of this rank concerns all. With the black channel
+// it always does: there is nothing else that a peer could learn it by.
+func (c *Comm) propagates() bool {
+	return c.mitigator == nil || Errhandler(c.errhandler.Load()) == ErrorsPropagate
+}
 
 // failure returns err as the error of an operation on c. If it is a death, what
 // the error handler says happens first.
@@ -127,62 +102,23 @@ func (c *Comm) met(err *ProcFailedError) error {
 // die ends this rank: its process has died. Whatever it does on its
 // communicators from now on ends its goroutine.
 func (p *proc) die() {
-	if p.dead.Swap(true) {
-		return
-	}
-	p.world.bury()
-	p.change()
-}
-
-func (c *Comm) bury() {
-	c.trouble.mu.Lock()
-	c.update()
-	c.trouble.mu.Unlock()
-	c.goOn()
-	for _, d := range c.derived() {
-		d.bury()
-	}
-}
-
-// exitIfDead ends the goroutine of a rank whose process has died, as far as that
-// can be done to a goroutine.
-func (p *proc) exitIfDead() {
-	if p.dead.Load() {
-		runtime.Goexit()
+	if !p.dead.Swap(true) {
+		p.feed(func() { p.ledger.Die() })
 	}
 }
 
 // end says that the rank's program has ended, on the world and what is derived
 // from it.
 func (p *proc) end(failed bool) {
-	if p.world.mitigator == nil {
-		return
+	p.feed(p.ledger.Depart)
+	if p.world.mitigator != nil {
+		for _, c := range p.world.family() {
+			c.mitigator.Leave()
+		}
+		p.failed = failed
+		p.feed(p.ledger.Go)
 	}
-	p.world.endProgram()
-	p.failed = failed
-	p.leaving.Store(true)
-	p.leaveWhenTold()
-}
-
-func (c *Comm) endProgram() {
-	c.mitigator.Leave()
-	for _, d := range c.derived() {
-		d.endProgram()
-	}
-}
-
-// leaveWhenTold lets the process go once the peers know what it has raised.
-func (p *proc) leaveWhenTold() {
-	if p.leaving.Load() && !p.world.isRaising() {
-		p.world.t.Leave(p.failed)
-	}
-}
-
-func (c *Comm) isRaising() bool {
-	c.trouble.mu.Lock()
-	raising := len(c.trouble.raised) > 0
-	c.trouble.mu.Unlock()
-	return raising || slices.ContainsFunc(c.derived(), (*Comm).isRaising)
+	p.over.Store(true)
 }
 
 // giveUp corrupts c and what is derived from it here, where no message moves any more
@@ -190,23 +126,10 @@ func (c *Comm) isRaising() bool {
 func (c *Comm) giveUp(cause error) {
 	err := &CommCorruptedError{Failures: []Failure{newFailure(cause, 0)}, verdict: verdict{comm: c, causes: mpiError("Wait", cause)}}
 	err.Failures[0].Rank = c.rank
-	t := &c.trouble
-	t.mu.Lock()
-	first := t.corrupted == nil && !t.closed
-	if first {
-		t.corrupted = err
-	}
-	for _, r := range t.raised {
-		r.verdict = t.corrupted
-	}
-	t.raised, t.noticed, t.joined, t.losing = nil, false, false, false
-	c.update()
-	t.mu.Unlock()
-	if first && c.mitigator != nil {
-		c.mitigator.Advance(c.generation, err) // its agreements end
-	}
-	c.goOn()
-	for _, d := range c.derived() {
-		d.giveUp(cause)
+	c.proc.feed(func() { c.ledger.Fail().Face = err })
+	for _, d := range c.family() {
+		if d.mitigator != nil {
+			d.mitigator.Advance(c.ledger.Generation(), err, false) // its agreements end
+		}
 	}
 }

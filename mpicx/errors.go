@@ -3,6 +3,7 @@ package mpicx
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -16,6 +17,8 @@ type Failure struct {
 	Message string    // the error's text, at most MaxMessage bytes of it
 	Origin  string    // where it was signalled: function, file and line
 	Time    time.Time // when, by the clock of Rank
+
+	depth int // in how many Try calls on the communicator
 }
 
 // MaxMessage is the length in bytes beyond which a Failure's text is cut.
@@ -91,6 +94,15 @@ type verdict struct {
 	told   uint32 // atomic; 1: a Try has returned it
 }
 
+// depth is the least of the failures' depths.
+func (e *PropagatedError) depth() int {
+	least := math.MaxInt
+	for _, f := range e.Failures {
+		least = min(least, f.depth)
+	}
+	return least
+}
+
 // Unwrap returns the errors that this rank itself signalled, so that errors.Is
 // finds the cause at its origin. It returns nil elsewhere.
 func (v *verdict) Unwrap() error { return v.causes }
@@ -98,6 +110,34 @@ func (v *verdict) Unwrap() error { return v.causes }
 // Common marks errors that end all operations of a communicator: see
 // [future.Common].
 func (v *verdict) Common() bool { return true }
+
+// withoutVerdicts is err, but what it wraps of errors that all ranks had is not found:
+// a rank that unwinds because of a *PropagatedError must not take the corruption that
+// follows for one, since the others do not.
+func withoutVerdicts(err error) error {
+	if is[*PropagatedError](err) || is[*CommCorruptedError](err) {
+		return &hidden{err}
+	}
+	return err
+}
+
+// hidden is an error that wraps a verdict which is not to be found.
+type hidden struct{ err error }
+
+func (h *hidden) Error() string        { return h.err.Error() }
+func (h *hidden) Is(target error) bool { return errors.Is(h.err, target) }
+
+func (h *hidden) Format(s fmt.State, verb rune) {
+	fmt.Fprintf(s, fmt.FormatString(s, verb), h.err)
+}
+
+func (h *hidden) As(target any) bool {
+	switch target.(type) {
+	case **PropagatedError, **CommCorruptedError, *future.Common:
+		return false
+	}
+	return errors.As(h.err, target)
+}
 
 // A Class says of what kind an MPIError is, in MPI's terms.
 type Class int

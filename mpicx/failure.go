@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -56,12 +57,13 @@ func cut(s string, n int) string {
 	return s[:n] + dots
 }
 
-// encode returns f as a report's data: code, time in Unix nanoseconds, origin
+// encode returns f as a report's data: code, time in Unix nanoseconds, depth, origin
 // with its length before it, and the message. Its rank is the report's.
 func (f Failure) encode() []byte {
 	where := cut(f.Origin, MaxMessage)
 	b := binary.AppendVarint(nil, int64(f.Code))
 	b = binary.AppendVarint(b, f.Time.UnixNano())
+	b = binary.AppendUvarint(b, uint64(f.depth))
 	b = binary.AppendUvarint(b, uint64(len(where)))
 	b = append(b, where...)
 	return append(b, f.Message...)
@@ -70,19 +72,14 @@ func (f Failure) encode() []byte {
 // decodeFailure is encode's inverse. It comes from another rank, so it can be
 // anything; then the failure says that.
 func decodeFailure(r errchan.Report) Failure {
-	b := r.Data
-	code, n := binary.Varint(b)
-	if n > 0 {
-		b = b[n:]
-		if at, n := binary.Varint(b); n > 0 {
-			b = b[n:]
-			if length, n := binary.Uvarint(b); n > 0 && length <= uint64(len(b)-n) {
-				b = b[n:]
-				return Failure{
-					Rank: r.Rank, Code: int(code), Time: time.Unix(0, at),
-					Origin: string(b[:length]), Message: cut(string(b[length:]), MaxMessage),
-				}
-			}
+	d := errchan.NewReader(r.Data)
+	code, at := d.Varint(), d.Varint()
+	depth := d.Below(math.MaxInt32, "depth")
+	where, message := d.Text(), d.Rest()
+	if d.End() == nil {
+		return Failure{
+			Rank: r.Rank, Code: int(code), Time: time.Unix(0, at), depth: depth,
+			Origin: where, Message: cut(message, MaxMessage),
 		}
 	}
 	return Failure{Rank: r.Rank, Message: "its error channel got a message that makes no sense"}

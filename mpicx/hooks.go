@@ -5,6 +5,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
 // bareKeeper lends places to wait in and knows of no error.
@@ -39,7 +40,8 @@ func init() {
 			return // it takes no part, and nobody waits for it
 		}
 		c.proc.dead.Store(false)
-		c.raise(newFailure(err, 0), true, err)
-		c.proc.attend()
+		c.proc.feed(c.proc.ledger.Revive)
+		c.raise(newFailure(err, 0), &ledger.Raised{Cause: err, Corrupt: true})
+		c.proc.watch(1)
 	}
 }

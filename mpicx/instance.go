@@ -62,7 +62,7 @@ func (i *Instance) Finalize(ctx context.Context) error {
 	if instance.Instance != i {
 		return mpiErrorf("Finalize", ClassOther, "this Instance has been finalized already")
 	}
-	if !i.world.trouble.isClosed() { // by the program
+	if !i.world.isClosed() { // by the program
 		if err := i.world.Close(ctx); err != nil {
 			return err
 		}

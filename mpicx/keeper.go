@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
 // keeper is the Comm as its futures see it: what their Waits report, and how long
@@ -13,8 +14,8 @@ type keeper Comm
 var _ future.Keeper = (*keeper)(nil)
 
 func (k *keeper) Park(ctx context.Context) (*future.Place, <-chan struct{}) {
-	place := k.proc.enter((*Comm)(k))
-	if place == nil {
+	place := k.proc.place
+	if !k.proc.enter((*Comm)(k)) {
 		place = k.proc.newPlace()
 		place.Spare = true
 	}
@@ -33,12 +34,7 @@ func (k *keeper) Drive(s future.Sleeper, ended <-chan struct{}) (woken, drove bo
 	return k.proc.awaitBy(s, ended), true
 }
 
-func (k *keeper) Unpark(place *future.Place) {
-	if place.Spare {
-		place = nil
-	}
-	k.proc.leave(place)
-}
+func (k *keeper) Unpark(place *future.Place) { k.proc.leave(!place.Spare) }
 
 // listen returns the context whose end ends a Wait. That of a Try or Guard on
 // this communicator, or on one it is derived from, need not be listened to: what
@@ -47,7 +43,7 @@ func (k *keeper) listen(ctx context.Context) context.Context {
 	ctx = patient(ctx)
 	for {
 		s, ok := ctx.(*scope)
-		if !ok || !(*Comm)(k).derivedFrom(s.comm) {
+		if !ok || !k.ledger.DerivedFrom(&s.comm.ledger) {
 			return ctx
 		}
 		ctx = patient(s.outer)
@@ -61,36 +57,31 @@ func (k *keeper) Ended(ctx context.Context) error {
 	if ctx.Err() == nil { // no message will ever move
 		return (*Comm)(k).verdict(ctx)
 	}
-	for {
-		s := scopeOf(ctx)
-		if s == nil || !s.interrupted() {
-			return context.Cause(ctx)
-		}
+	if s := interrupted(ctx); s != nil {
 		if err := s.comm.verdict(s.outer); err != nil {
 			return err
 		}
-		if ctx = s.outer; ctx.Err() == nil {
-			return nil
-		}
 	}
+	if ctx = patient(ctx); ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
-func (k *keeper) Troubled() bool { return (*Comm)(k).isTroubled() }
+func (k *keeper) Troubled() bool { return k.ledger.Troubled() }
 
 func (k *keeper) Verdict(ctx context.Context) error { return (*Comm)(k).verdict(ctx) }
 
-func (k *keeper) TryVerdict() (bool, error) {
+func (k *keeper) TryVerdict() (bool, error) { return k.tryVerdict(ledger.Take) }
+
+func (k *keeper) tryVerdict(m ledger.Mode) (bool, error) {
 	k.proc.exitIfDead()
-	wait, err := (*Comm)(k).report()
+	wait, err := (*Comm)(k).look(m)
 	if err == nil && wait != nil {
-		k.proc.join()
+		k.proc.feed(k.proc.ledger.Answer)
 	}
 	return err != nil || wait == nil, err
 }
 
-func (k *keeper) Watch() {
-	k.proc.watch(1)
-	k.proc.join()
-}
-
+func (k *keeper) Watch()   { k.proc.watch(1) }
 func (k *keeper) Unwatch() { k.proc.watch(-1) }

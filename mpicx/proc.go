@@ -2,20 +2,16 @@ package mpicx
 
 import (
 	"log/slog"
-	"slices"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// proc is a rank of the job: what its communicators share. Above all it knows
-// whether the rank is inside an operation. While it is, it joins the resolution
-// of errors on any of its communicators at once, so that no rank hangs in one
-// while its peers resolve an error of another (design rule D2). While it
-// computes, it joins at its next operation, so that an error which it raises
-// before is resolved with the others (P2).
+// proc is a rank of the job: what its communicators share.
 type proc struct {
 	rank    int
 	backend string
@@ -23,17 +19,11 @@ type proc struct {
 	driver  transport.Driver // nil: messages move by themselves
 	world   *Comm
 
-	// inside is the communicator that a goroutine of the rank waits on, in place;
-	// nil: none does.
-	inside atomic.Pointer[Comm]
-	place  *future.Place
-	// extra counts what else keeps the rank attending: further goroutines that
-	// wait, channels that are watched, and that the rank has left.
-	extra atomic.Int32
+	place *future.Place // of the first goroutine that waits
 
-	dead    atomic.Bool // mpicxtest.Die ended it, or its transport did
-	leaving atomic.Bool // the program has ended
-	failed  bool        // by an error that no peer is told
+	dead   atomic.Bool // its process has died
+	over   atomic.Bool // its program has ended
+	failed bool        // by an error that no peer is told
 
 	// What makes most operations cost no allocation, on cache lines of its own: peers
 	// write to it when they complete something.
@@ -44,22 +34,20 @@ type proc struct {
 	idleRuns     freeList[collectiveRun]
 	_            [64]byte
 
+	// mu protects the ledger, but for what needs no lock, and the rest. It
+	// is held for moments only: nothing is called from under it.
 	mu       sync.Mutex
-	changed  chan struct{} // closed at the next verdict on any communicator; nil: nobody waits
-	unjoined []debt
-	owing    atomic.Int32
-}
-
-// A debt is a round that is noticed, but not joined.
-type debt struct {
-	comm  *Comm
-	round uint64
+	ledger   ledger.Ledger
+	outputs  []ledger.Output // to be carried out
+	carrying bool            // a goroutine carries them out
+	changed  chan struct{}   // closed at the next Wake of the ledger; nil: nobody waits
 }
 
 func newProc(t transport.Comm, o *options) *proc {
 	p := &proc{rank: t.Rank(), backend: o.backend, log: o.log}
 	p.driver, _ = t.(transport.Driver)
 	p.place = p.newPlace()
+	p.ledger.Face = face
 	return p
 }
 
@@ -83,7 +71,6 @@ func (p *proc) awaitBy(s transport.Sleeper, ended <-chan struct{}) (woken bool) 
 	if !woken {
 		if err := p.driver.Failed(); err != nil {
 			p.world.giveUp(err)
-			p.change()
 		}
 	}
 	return woken
@@ -119,61 +106,27 @@ func (c closed) Rise()                  {}
 
 // watch counts the goroutines that wait for what is not a place.
 func (p *proc) watch(n int) {
-	p.extra.Add(int32(n))
+	if p.ledger.Watch(n) {
+		p.feed(p.ledger.Answer)
+	}
 	if p.driver != nil {
 		p.driver.Watch(n)
 	}
 }
 
-// enter begins an operation on c that may block; leave ends it.
-func (p *proc) enter(c *Comm) *future.Place {
-	place := p.place
-	if !p.inside.CompareAndSwap(nil, c) {
-		place = nil
-		p.extra.Add(1)
+// enter begins a wait on c; leave, with the same first, ends it.
+func (p *proc) enter(c *Comm) (first bool) {
+	first, due := p.ledger.Enter(&c.ledger)
+	if due {
+		p.feed(func() { p.ledger.Attend(&c.ledger) })
 	}
-	if p.owing.Load() > 0 && c.unreported() == nil {
-		p.join()
-	}
-	return place
+	return first
 }
 
-func (p *proc) leave(place *future.Place) {
-	if place == nil {
-		p.extra.Add(-1)
-	} else {
-		p.inside.Store(nil)
-	}
-}
+func (p *proc) leave(first bool) { p.ledger.Leave(first) }
 
-// attending says whether the rank is inside an operation. It is not if that is
-// about to end with an error: its program will have been told of that one, but
-// knows of no later one, and what it raises next belongs with that (P2).
-func (p *proc) attending() bool {
-	if p.extra.Load() > 0 {
-		return true
-	}
-	c := p.inside.Load()
-	return c != nil && c.unreported() == nil
-}
-
-// attend keeps the rank attending for good: it has left.
-func (p *proc) attend() {
-	p.extra.Add(1)
-	p.join()
-}
-
-// nextChange returns a channel that is closed when there is a verdict to look for,
-// on whichever communicator: an error of one may end a wait for that of another.
-func (p *proc) nextChange() <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.changed == nil {
-		p.changed = make(chan struct{})
-	}
-	return p.changed
-}
-
+// change has those look again who wait for a verdict, on whichever communicator: an
+// error of one may end a wait for that of another.
 func (p *proc) change() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,34 +136,10 @@ func (p *proc) change() {
 	}
 }
 
-// owes notes that c has a round that this rank has to join.
-func (p *proc) owes(c *Comm, round uint64) {
-	p.mu.Lock()
-	p.unjoined = append(p.unjoined, debt{c, round})
-	p.owing.Store(int32(len(p.unjoined)))
-	p.mu.Unlock()
-	if p.attending() {
-		p.join()
-	}
-}
-
-// paid notes that the rank has joined c's round.
-func (p *proc) paid(c *Comm) {
-	p.mu.Lock()
-	p.unjoined = slices.DeleteFunc(p.unjoined, func(d debt) bool { return d.comm == c })
-	p.owing.Store(int32(len(p.unjoined)))
-	p.mu.Unlock()
-}
-
-// join joins what the rank owes.
-func (p *proc) join() {
-	if p.owing.Load() == 0 {
-		return
-	}
-	p.mu.Lock()
-	todo := slices.Clone(p.unjoined)
-	p.mu.Unlock()
-	for _, d := range todo {
-		d.comm.join(d.round)
+// exitIfDead ends the goroutine of a rank whose process has died, as far as that
+// can be done to a goroutine.
+func (p *proc) exitIfDead() {
+	if p.dead.Load() && !p.over.Load() {
+		runtime.Goexit()
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -135,8 +136,8 @@ func newWorld(t transport.Comm, o *options) (world *Comm, err error) {
 	}
 	t.Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, e error) {
 		if err = e; err == nil {
-			world = newComm(p, t, nil, "world")
-			world.openChannel(dup)
+			world = newComm(p, t, nil, nil, "world", nil)
+			world.open(nil, dup, t.Epoch())
 		}
 	})
 	return world, mpiError("Run", err)
@@ -163,7 +164,6 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 			return
 		}
 		told := *err == nil || c.unwindAll(newFailure(describe(*err), 0), *err)
-		c.proc.attend()
 		c.proc.end(!told)
 	}()
 	*err = fn(ctx, c)
@@ -173,7 +173,7 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 // use already, what is derived from it. It says whether there was anything: else
 // the peers only learn that the rank is dead.
 func (c *Comm) unwindAll(f Failure, err error) (told bool) {
-	if c.propagates() && c.raiseAndLeave(f, true, true, err) != nil {
+	if c.propagates() && c.raise(f, &ledger.Raised{Cause: err, Corrupt: true, Leaving: true}) != nil {
 		return true
 	}
 	for _, d := range c.derived() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -43,7 +44,7 @@ func (c *Comm) Revoke(context.Context) error {
 	}
 	if c.propagates() {
 		err := fmt.Errorf("revoked by rank %d", c.rank)
-		c.raise(newFailure(err, 1), true, err)
+		c.raise(newFailure(err, 1), &ledger.Raised{Cause: err, Corrupt: true})
 		return nil
 	}
 	c.revoke()
@@ -58,31 +59,21 @@ func (c *Comm) revoke() {
 // Revoked ends what is pending.
 func (l *listener) Revoked(by int) {
 	c := (*Comm)(l)
-	t := &c.trouble
-	t.mu.Lock()
-	again := t.revoked || t.closed
-	t.revoked = true
-	if !again {
-		t.moving++ // nobody reports it before what was pending has ended (F4)
+	first := false
+	c.proc.feed(func() { first = c.ledger.Revoked(by) })
+	if first {
+		c.t.Revoke(ErrRevoked)
+		c.mitigator.Abandon(ErrRevoked)
+		c.proc.feed(c.ledger.RevokeDone)
 	}
-	c.update()
-	t.mu.Unlock()
-	if again {
-		return
-	}
-	c.log(levelOf(true), "revoked", 0, "from", by)
-	c.t.Revoke(ErrRevoked)
-	c.mitigator.Abandon(ErrRevoked)
-	c.moved()
-	c.interruptOwn(true)
 }
 
 // Revoked says whether this rank knows that c has been revoked
 // (MPI_Comm_is_revoked), or corrupted, which is the same to others.
 func (c *Comm) Revoked() bool {
-	c.trouble.mu.Lock()
-	defer c.trouble.mu.Unlock()
-	return c.trouble.revoked || c.mitigator != nil && c.trouble.corrupted != nil
+	c.proc.mu.Lock()
+	defer c.proc.mu.Unlock()
+	return c.ledger.IsRevoked() || c.mitigator != nil && c.ledger.IsCorrupted()
 }
 
 // Agree is done at all living ranks with the same value: the bitwise AND of the
@@ -122,14 +113,25 @@ func agreedOn(r *repairing[int], d *errchan.Decision) {
 // either if it does not call Shrink; Allgather on the new communicator what each
 // was in the old one to learn who is.
 func (c *Comm) Shrink() *future.Future[*Comm] {
-	return repair(c, errchan.Proposal{Call: errchan.Shrink, Flag: -1}, func(r *repairing[*Comm], d *errchan.Decision) {
+	return repair(c, errchan.Proposal{Call: errchan.Shrink, Flag: whole}, func(r *repairing[*Comm], d *errchan.Decision) {
 		living := d.Meaning(c.survivors).(*survivors)
+		parent := c
+		if d.Flag != whole && c.parent != nil { // no more errors of c can come
+			parent = c.parent
+		}
 		name := transport.Name{Epoch: r.id.Epoch, Seq: r.id.Seq, Color: -2, Without: living.without} // Splits have other colors
-		c.derive(name, living.members, living.worldRanks, fmt.Sprintf("%s.shrink%d", c.name, r.id.Seq), func(d *Comm, err error) {
+		c.deriveUnder(parent, name, living.members, living.worldRanks, fmt.Sprintf("%s.shrink%d", c.name, r.id.Seq), func(d *Comm, err error) {
 			r.promise.Complete(d, mpiError("Shrink", err))
 		})
 	})
 }
+
+// What a rank contributes to a Shrink: whether the communicator was whole, or broken
+// for good.
+const (
+	whole  = -1
+	broken = 0
+)
 
 // survivors are those who make a shrunk communicator.
 type survivors struct {
@@ -183,12 +185,30 @@ type repairing[T any] struct {
 func (r *repairing[T]) start() {
 	c := r.comm
 	epoch := c.t.Epoch() // before the check, as in begin
-	if err := c.unreported(); err != nil && !isBroken(err) {
+	if err := c.unreported(); err != nil && (!isBroken(err) || !c.knows()) {
 		r.fail(err)
 		return
 	}
+	if r.proposal.Call == errchan.Shrink && c.isBroken() {
+		r.proposal.Flag = broken
+	}
 	r.id = c.mitigator.Reserve(epoch, r.proposal.Call)
 	c.mitigator.Propose(r.id, r.proposal, r.decided)
+}
+
+// knows says whether the program knows that c is corrupted, if it is. If not, its
+// operation belongs before the corruption, and must not meet those of ranks that
+// repair c.
+func (c *Comm) knows() bool {
+	c.proc.mu.Lock()
+	defer c.proc.mu.Unlock()
+	return c.ledger.Knows()
+}
+
+func (c *Comm) isBroken() bool {
+	c.proc.mu.Lock()
+	defer c.proc.mu.Unlock()
+	return c.ledger.Broken()
 }
 
 func (r *repairing[T]) decided(d *errchan.Decision, err error) {
@@ -205,6 +225,7 @@ func (r *repairing[T]) decided(d *errchan.Decision, err error) {
 }
 
 func (r *repairing[T]) fail(err error) {
+	r.comm.know(err)
 	var none T
 	r.promise.Complete(none, err)
 }
@@ -212,25 +233,21 @@ func (r *repairing[T]) fail(err error) {
 // afterCorruption has then called once c is corrupted, which is to come, or its
 // process dead. It does nothing, and says so, if c is of no use already.
 func (c *Comm) afterCorruption(then func()) bool {
-	t := &c.trouble
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.corrupted != nil || t.revoked || t.closed || c.proc.dead.Load() {
+	c.proc.mu.Lock()
+	defer c.proc.mu.Unlock()
+	if c.ledger.Broken() || c.ledger.IsClosed() || c.proc.dead.Load() {
 		return false
 	}
-	t.afterwards = append(t.afterwards, then)
+	c.afterwards = append(c.afterwards, then)
 	return true
 }
 
-// goOn calls what waited for the corruption.
-func (c *Comm) goOn() {
-	t := &c.trouble
-	t.mu.Lock()
-	var then []func()
-	if t.corrupted != nil || c.proc.dead.Load() {
-		then, t.afterwards = t.afterwards, nil
-	}
-	t.mu.Unlock()
+// resume calls what waited for the corruption.
+func (c *Comm) resume() {
+	c.proc.mu.Lock()
+	then := c.afterwards
+	c.afterwards = nil
+	c.proc.mu.Unlock()
 	for _, f := range then {
 		f()
 	}
@@ -269,19 +286,11 @@ func (k repairKeeper) Unpark(place *future.Place) {
 	k.Unwatch()
 }
 
-func (k repairKeeper) Verdict(ctx context.Context) error { return unlessBroken(k.keeper.Verdict(ctx)) }
-
-func (k repairKeeper) TryVerdict() (bool, error) {
-	ok, err := k.keeper.TryVerdict()
-	return ok, unlessBroken(err)
+func (k repairKeeper) Verdict(ctx context.Context) error {
+	return (*Comm)(k.keeper).verdictFor(ctx, ledger.TakeToRepair)
 }
 
-func unlessBroken(err error) error {
-	if err != nil && isBroken(err) {
-		return nil
-	}
-	return err
-}
+func (k repairKeeper) TryVerdict() (bool, error) { return k.tryVerdict(ledger.TakeToRepair) }
 
 // agreed returns what completes p with a new communicator, or with why there is
 // none. With the ULFM backend all ranks agree on that first: either each of them
@@ -334,32 +343,29 @@ func (c *Comm) learn(dead []int) {
 // it learned of them (MPI_Comm_get_failed): what it returned once is the beginning
 // of what it returns later.
 func (c *Comm) Failed() []int {
-	c.trouble.deathsMu.Lock()
-	defer c.trouble.deathsMu.Unlock()
-	return slices.Clone(c.trouble.deaths.failed)
+	c.proc.mu.Lock()
+	defer c.proc.mu.Unlock()
+	return c.ledger.Failed()
 }
 
 // AckFailed acknowledges the first n of Failed and returns how many are
 // acknowledged (MPI_Comm_ack_failed). When all are, receives from AnySource go
 // on. Collective operations stay broken.
-func (c *Comm) AckFailed(n int) int {
-	t := &c.trouble
-	t.deathsMu.Lock()
-	defer t.deathsMu.Unlock()
-	d := &t.deaths
-	d.acked = max(d.acked, min(n, len(d.failed)))
-	if d.acked == len(d.failed) {
+func (c *Comm) AckFailed(n int) (acked int) {
+	c.disturbing.Lock()
+	defer c.disturbing.Unlock()
+	all := false
+	c.proc.feed(func() { acked, all = c.ledger.Ack(n) })
+	if all {
 		c.disturb(nil)
 	}
-	return d.acked
+	return acked
 }
 
 func (c *Comm) acknowledged() []int {
-	c.trouble.deathsMu.Lock()
-	defer c.trouble.deathsMu.Unlock()
-	acked := slices.Clone(c.trouble.deaths.failed[:c.trouble.deaths.acked])
-	slices.Sort(acked)
-	return acked
+	c.proc.mu.Lock()
+	defer c.proc.mu.Unlock()
+	return c.ledger.Acknowledged()
 }
 
 // SetErrhandler sets what this rank does about processes that die on c, and on

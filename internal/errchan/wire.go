@@ -111,6 +111,25 @@ func (d *Reader) Below(limit int, what string) int {
 	return int(v)
 }
 
+// Text reads a length and as many bytes.
+func (d *Reader) Text() string {
+	n := d.Below(len(d.b)+1, "length of text")
+	if d.err != nil || n > len(d.b) {
+		d.Fail(errors.New("a text ends early"))
+		return ""
+	}
+	text := string(d.b[:n])
+	d.b = d.b[n:]
+	return text
+}
+
+// Rest reads what is left.
+func (d *Reader) Rest() string {
+	text := string(d.b)
+	d.b = nil
+	return text
+}
+
 // Reports reads what AppendReports wrote, of ranks 0 to size-1.
 func (d *Reader) Reports(size int) []Report {
 	const shortest = 3 // bytes of a report

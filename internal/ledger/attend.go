@@ -1,0 +1,115 @@
+package ledger
+
+import "slices"
+
+// When a rank joins a round (P2).
+//
+// All that ranks raise before they know of each other's errors belongs into one
+// verdict. What a rank knows is what its program was told: a notice that the library
+// has taken is nothing. So a rank joins a round, which says that it has nothing more
+// to raise, when its program is inside an operation and will be told how the round
+// ends: it waits, or looks. While it computes it owes the join, until its next
+// operation. An operation that will not tell does not count: see attending.
+//
+// It joins the rounds of all its communicators then, whichever it waits on (D2).
+
+// Enter says that a goroutine of the rank begins to wait on c. It needs no lock. The
+// first is for Leave. Due asks for Attend, with the lock.
+func (l *Ledger) Enter(c *Comm) (first, due bool) {
+	first = l.inside.CompareAndSwap(nil, c)
+	if !first {
+		l.extra.Add(1)
+	}
+	return first, l.owing.Load() > 0 // read after inside is set: Noticed does both the other way round
+}
+
+// Leave ends what Enter began. It needs no lock. A goroutine that is about to tell
+// its program of an error leaves before it takes the error: see attending.
+func (l *Ledger) Leave(first bool) {
+	if first {
+		l.inside.Store(nil)
+	} else {
+		l.extra.Add(-1)
+	}
+}
+
+// Watch says that so many more channels, or fewer, are watched instead of waited
+// for: the rank attends as long. It needs no lock. Due asks for Answer.
+func (l *Ledger) Watch(n int) (due bool) {
+	l.extra.Add(int32(n))
+	return n > 0 && l.owing.Load() > 0
+}
+
+// Attend joins what is owed, by a rank that has entered an operation on c, unless
+// the operation is about to end with an error.
+func (l *Ledger) Attend(c *Comm) {
+	if c.resolved() == nil {
+		l.Answer()
+	}
+}
+
+// Answer joins what is owed.
+func (l *Ledger) Answer() {
+	if l.holds > 0 {
+		return
+	}
+	for len(l.owed) > 0 {
+		l.owed[0].join()
+	}
+}
+
+// attending says whether the rank is inside an operation. It is not if that is about
+// to end with an error: its program will have been told of that one, but knows of no
+// later one, and what it raises next belongs with that.
+func (l *Ledger) attending() bool {
+	if l.holds > 0 {
+		return false
+	}
+	if l.extra.Load() > 0 {
+		return true
+	}
+	c := l.inside.Load()
+	return c != nil && c.resolved() == nil
+}
+
+// owe notes that c has a round that this rank has not joined, and joins if it
+// attends.
+func (l *Ledger) owe(c *Comm) {
+	if !slices.Contains(l.owed, c) {
+		l.owed = append(l.owed, c)
+		l.owing.Store(int32(len(l.owed))) // before attending: see Enter
+	}
+	if l.attending() {
+		l.Answer()
+	}
+}
+
+// paid notes that c has no such round.
+func (l *Ledger) paid(c *Comm) {
+	if i := slices.Index(l.owed, c); i >= 0 {
+		l.owed = slices.Delete(l.owed, i, i+1)
+		l.owing.Store(int32(len(l.owed)))
+	}
+}
+
+// join consents to the end of c's round. From then on nothing is agreed in the
+// family, and what has been agreed goes with the consent: the verdict has it, and so
+// all ranks have it or none (H5). Votes of the family that are open get this rank's
+// no, because it will leave them with the verdict.
+func (c *Comm) join() {
+	l := c.ledger
+	l.paid(c)
+	if !c.open || c.joined {
+		return
+	}
+	c.joined = true
+	family := c.Family()
+	for _, d := range family {
+		d.frozen++
+		for _, v := range d.votes {
+			v.Withdraw()
+		}
+	}
+	l.tell(Event{Kind: Joined, Comm: c, Round: c.round})
+	l.push(Output{Action: Join, Comm: c, Round: c.round, Family: family})
+}

@@ -1,0 +1,137 @@
+package ledger
+
+import (
+	"slices"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// Make enters a communicator that was made from one in epoch e: parent's errors are
+// its errors, too. Ranks are those of the members in the world, nil: the same
+// numbers. It returns false if an error of from has come since epoch e: then c is in
+// an epoch that is over, has no ancestors, and is closed.
+//
+// Parent is from, but where from is broken at all members it is from's own parent, if
+// there is one: so a program that shrinks again and again has no long line of
+// ancestors to look at. The world has neither.
+func (l *Ledger) Make(c, from, parent *Comm, e transport.Epoch, ranks []int) bool {
+	c.ledger, c.epoch, c.ranks, c.ascending = l, e, ranks, slices.IsSorted(ranks)
+	if from == nil {
+		l.world = c
+	} else if c.closed = from.epoch != e; !c.closed && parent != nil {
+		c.generation = parent.generation + 1
+		c.parent = parent
+		if c.next = parent.child; c.next != nil {
+			c.next.prev = c
+		}
+		parent.child = c
+		for a := parent; a != nil; a = a.parent {
+			if a.joined {
+				c.frozen++
+			}
+		}
+	}
+	c.update()
+	l.push(Output{Action: Open, Comm: c, Family: []*Comm{c}, Frozen: []bool{c.frozen > 0}})
+	return !c.closed
+}
+
+// Parent is the communicator whose errors are c's, too; nil: there is none.
+func (c *Comm) Parent() *Comm { return c.parent }
+
+// Generation is the number of ancestors.
+func (c *Comm) Generation() int { return c.generation }
+
+// Broken says whether nothing but repair works on c any more: it is corrupted or
+// revoked, as far as this rank knows.
+func (c *Comm) Broken() bool { return c.corrupted != nil || c.revoked }
+
+// IsClosed says whether the program has ended the use of c.
+func (c *Comm) IsClosed() bool { return c.closed }
+
+// IsRevoked says whether c is revoked, as far as this rank knows.
+func (c *Comm) IsRevoked() bool { return c.revoked }
+
+// IsCorrupted says whether c is corrupted.
+func (c *Comm) IsCorrupted() bool { return c.corrupted != nil }
+
+// Children returns what is derived from c, newest first.
+func (c *Comm) Children() (all []*Comm) {
+	for d := c.child; d != nil; d = d.next {
+		all = append(all, d)
+	}
+	return all
+}
+
+// Family returns c and what is derived from it, each after its parent.
+func (c *Comm) Family() []*Comm {
+	all := []*Comm{c}
+	for i := 0; i < len(all); i++ {
+		for d := all[i].child; d != nil; d = d.next {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// DerivedFrom says whether c is a or derived from it. It needs no lock.
+func (c *Comm) DerivedFrom(a *Comm) bool {
+	for ; c != nil; c = c.parent {
+		if c == a {
+			return true
+		}
+	}
+	return false
+}
+
+// has says whether the rank of the world is a member.
+func (c *Comm) has(world int) bool {
+	switch {
+	case c.ranks == nil:
+		return true
+	case c.ascending:
+		_, found := slices.BinarySearch(c.ranks, world)
+		return found
+	default:
+		return slices.Contains(c.ranks, world)
+	}
+}
+
+func (c *Comm) worldRank(rank int) int {
+	if c.ranks == nil {
+		return rank
+	}
+	return c.ranks[rank]
+}
+
+// Close ends the use of c at this rank, and says whether it knows of no error that
+// is on its way. The error channel stays and joins what peers that have not closed c
+// yet may raise.
+func (c *Comm) Close() (quiet bool) {
+	quiet = !c.open
+	c.closed = true
+	c.unreported = nil
+	c.join()
+	c.update()
+	c.forget()
+	return quiet
+}
+
+// forget takes c out of the family, unless it is in use, or something is that is
+// derived from it and that errors reach through it (D1).
+func (c *Comm) forget() {
+	p := c.parent
+	if p == nil || !c.closed || c.child != nil || p.child != c && c.prev == nil {
+		return
+	}
+	if c.prev == nil {
+		p.child = c.next
+	} else {
+		c.prev.next = c.next
+	}
+	if c.next != nil {
+		c.next.prev = c.prev
+	}
+	c.next, c.prev = nil, nil
+	p.forget()
+}

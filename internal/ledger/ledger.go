@@ -1,0 +1,208 @@
+package ledger
+
+import (
+	"sync/atomic"
+
+	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// A Ledger is the state of one rank. Its methods, and those of its Comms, Scopes and
+// Votes, need the caller's lock, unless they say otherwise.
+type Ledger struct {
+	// Face makes what the program gets of a verdict: the caller's. It is called under
+	// the lock, once for each.
+	Face func(*Error) error
+
+	// inside is the communicator that a goroutine of the rank waits on; nil: none
+	// does. extra counts what else keeps the rank attending: further goroutines that
+	// wait, channels that are watched, and that the program has ended.
+	inside atomic.Pointer[Comm]
+	extra  atomic.Int32
+
+	// owed are the communicators with a round that is noticed and not joined, in the
+	// order of the notices; owing is their number, to be read without the lock.
+	owed  []*Comm
+	owing atomic.Int32
+
+	// holds counts the votes of this rank whose end is near (see Vote): until then it
+	// joins no round, and what it raises waits in held.
+	holds int
+	held  []*Raised
+
+	world    *Comm
+	dead     bool // this process has died: it takes part in nothing
+	over     bool // the program has ended: what it begins now is late
+	departed bool // the process may go
+	gone     bool // and was told to
+
+	out []Output
+}
+
+// Outputs returns what is to be done, in this order, and forgets it.
+func (l *Ledger) Outputs() []Output {
+	out := l.out
+	l.out = nil
+	return out
+}
+
+func (l *Ledger) push(o Output) { l.out = append(l.out, o) }
+
+// An Action says what an Output asks for.
+type Action uint8
+
+const (
+	// Raise: give Raised to Comm's channel, for round Round.
+	Raise Action = iota + 1
+	// Join: freeze the agreements of Family, whose decisions go into the report, and
+	// join round Round of Comm. It follows Raise, if this rank raised something.
+	Join
+	// Lose: tell Comm's channel that this rank needs the dead.
+	Lose
+	// Complete: end the agreements of Family that the verdict of Error has decisions
+	// of. Then call Settled.
+	Complete
+	// Advance: move each of Family to the epoch after an error of Generation, ending
+	// what is pending with Error; those that Frozen says begin it with agreements
+	// frozen. Then call Moved.
+	Advance
+	// Open: have the channel of Comm, which is new, begin to listen; where Frozen says
+	// so, with agreements frozen.
+	Open
+	// Interrupt: end the context of Scope.
+	Interrupt
+	// Withdraw: say no in Vote.
+	Withdraw
+	// Wake: whoever waits for a change of any communicator shall look again.
+	Wake
+	// Resume: call what waits for the corruption of Comm, or for the end of the
+	// process.
+	Resume
+	// Leave: the process may go, and all that it has raised is resolved.
+	Leave
+	// Tell: Event happened.
+	Tell
+)
+
+var actionNames = [...]string{"", "raise", "join", "lose", "complete", "advance", "open", "interrupt", "withdraw", "wake", "resume", "leave", "tell"}
+
+func (a Action) String() string { return actionNames[a] }
+
+// An Output is something that the caller has to do.
+type Output struct {
+	Action     Action
+	Comm       *Comm
+	Round      uint64
+	Raised     *Raised
+	Family     []*Comm // Comm and what is derived from it
+	Frozen     []bool  // of each of Family
+	Generation int
+	Error      *Error
+	Scope      *Scope
+	Vote       *Vote
+	Event      Event
+}
+
+// A Kind is that of an Event.
+type Kind uint8
+
+// The kinds of events, in the order of an error's life.
+const (
+	Signalled Kind = iota + 1 // this rank raised Event.Raised
+	Noticed                   // a round opened, of which By told
+	Joined                    // this rank consents to its end
+	Resolved                  // it ended with Event.Error, and the communicator goes on
+	Corrupted                 // likewise, and the communicator does not
+	Revoked                   // By told of it
+	Died                      // the process of rank By
+	Advanced                  // the communicator is in its next epoch
+)
+
+var kindNames = [...]string{"", "signal", "notice", "join", "resolved", "corrupted", "revoked", "died", "advance"}
+
+func (k Kind) String() string { return kindNames[k] }
+
+// An Event is a line of the rank's history, for loggers and timelines.
+type Event struct {
+	Kind    Kind
+	Comm    *Comm
+	Round   uint64
+	By      int
+	Corrupt bool
+	Raised  *Raised
+	Error   *Error
+}
+
+func (l *Ledger) tell(e Event) { l.push(Output{Action: Tell, Comm: e.Comm, Event: e}) }
+
+// A Raised is an error that this rank raised.
+type Raised struct {
+	Comm    *Comm
+	Cause   error  // the program's
+	Data    []byte // what the other ranks get
+	Corrupt bool   // the rank unwound
+	Leaving bool   // and its program is about to end
+	Verdict *Error // nil: not resolved yet
+}
+
+// An Error is a verdict as this rank has it.
+type Error struct {
+	Comm    *Comm            // that it is an error of
+	Verdict *errchan.Verdict // nil: messages do not move any more
+	Own     []*Raised        // those of this rank that the verdict has
+	Face    error            // what the program gets
+
+	told bool // a look has taken it, or the program knew of it before: it raised it
+}
+
+// Corrupt says whether the communicator is of no use any more.
+func (e *Error) Corrupt() bool { return e.Verdict == nil || e.Verdict.Corrupt }
+
+// A Comm is what the rank knows of errors on one of its communicators.
+type Comm struct {
+	Owner any // the caller's
+
+	ledger     *Ledger
+	generation int
+	epoch      transport.Epoch
+	ranks      []int // of the members, in the world; nil: the same numbers
+	ascending  bool  // ranks are
+
+	// The family: parent's errors are this one's, too. Siblings are a list.
+	parent     *Comm
+	child      *Comm
+	next, prev *Comm
+
+	// troubled says that a look may find something. It is true if something is to be
+	// found here or at an ancestor, and is read without the lock.
+	troubled atomic.Bool
+
+	// The round that is open, or will be next. A rank with something unresolved in
+	// raised has an open round.
+	round  uint64
+	open   bool
+	joined bool // this rank has consented to its end; never without open
+	losing bool // this rank has told the channel that it needs a dead process
+
+	// settling is the verdict between Resolved and Settled. What the channel tells
+	// meanwhile, of the next round, waits in later.
+	settling *Error
+	later    []func()
+
+	raised     []*Raised // here, and not resolved yet, oldest first
+	unreported []*Error  // that no look has taken, oldest first
+	corrupted  *Error    // each look finds it
+	moving     int       // verdicts that are resolved and whose Advance is not done
+	closed     bool
+	revoked    bool
+	unwound    bool // this rank has corrupted it, which it does once
+	// frozen counts the rounds that this rank has joined, here and at ancestors, and
+	// that are open: as long as it is not 0, nothing is agreed here (H5).
+	frozen int
+
+	scopes *Scope // of Try and Guard calls that are running: a list
+	votes  []*Vote
+
+	failed []int // the dead, in the order in which this rank learned of them
+	acked  int   // the first so many are acknowledged
+}

@@ -1,0 +1,132 @@
+package ledger
+
+// A Finding is what a look finds, besides the Error if it is a Verdict.
+type Finding uint8
+
+const (
+	// Nothing is to be told.
+	Nothing Finding = iota
+	// Verdict: the oldest that no look has taken, or a corruption, which each look
+	// finds.
+	Verdict
+	// Revocation: the communicator is revoked. That is nothing to take: what was
+	// pending has ended with it, and what was done keeps its result.
+	Revocation
+	// Closure: the communicator is closed.
+	Closure
+)
+
+// Troubled says whether a look may find something. It is one load, and needs no
+// lock.
+func (c *Comm) Troubled() bool { return c.troubled.Load() }
+
+// disturbs says whether c has something that concerns what is derived from it: not
+// if all that is left to say is that c can't be used.
+func (c *Comm) disturbs() bool {
+	return c.open && c.corrupted == nil || c.moving > 0 || len(c.unreported) > 0
+}
+
+// update sets troubled, here and at what is derived from c.
+func (c *Comm) update() {
+	above := c.ledger.dead || c.ledger.over
+	for a := c.parent; a != nil && !above; a = a.parent {
+		above = a.disturbs()
+	}
+	c.updateBelow(above)
+}
+
+func (c *Comm) updateBelow(above bool) {
+	below := above || c.disturbs()
+	c.troubled.Store(below || c.corrupted != nil || c.revoked || c.closed)
+	for d := c.child; d != nil; d = d.next {
+		d.updateBelow(below)
+	}
+}
+
+// A Mode says what a look is for.
+type Mode uint8
+
+const (
+	// Peek takes nothing, and finds what is about to be told as well.
+	Peek Mode = iota
+	// Take is a Wait's or Test's: a verdict that it finds is told.
+	Take
+	// TakeToRepair is that of an operation that works on a broken communicator: it
+	// does not find that c itself is of no use.
+	TakeToRepair
+)
+
+// Look is how a Wait, Test or Err of the program sees c. It finds the oldest thing
+// to report, of the oldest ancestor first. Pending: an error is noticed and not
+// resolved, or resolved and what was pending has not ended; then it is worth to wait
+// for the next Wake, if nothing is found.
+func (c *Comm) Look(m Mode) (f Finding, e *Error, pending bool) {
+	moving := false
+	for a := c; a != nil; a = a.parent {
+		moving = moving || a.moving > 0
+		pending = pending || a.open && a.corrupted == nil || a.moving > 0
+	}
+	if moving && m != Peek {
+		return Nothing, nil, true
+	}
+	f, e = c.oldest(m)
+	return f, e, pending
+}
+
+func (c *Comm) oldest(m Mode) (Finding, *Error) {
+	if from := c.elder(); from != nil {
+		e := from.unreported[0]
+		if m != Peek {
+			e.told = true
+			from.unreported = from.unreported[1:]
+			from.update()
+		}
+		return Verdict, e
+	}
+	switch {
+	case m == TakeToRepair:
+	case c.corrupted != nil:
+		c.corrupted.told = c.corrupted.told || m == Take
+		return Verdict, c.corrupted
+	case c.revoked && m == Peek:
+		return Revocation, nil
+	case c.closed:
+		return Closure, nil
+	}
+	return Nothing, nil
+}
+
+// elder returns the oldest of c and its ancestors that has a verdict to be told; nil:
+// none has.
+func (c *Comm) elder() (eldest *Comm) {
+	for a := c; a != nil; a = a.parent {
+		if len(a.unreported) > 0 {
+			eldest = a
+		}
+	}
+	return eldest
+}
+
+// resolved returns what the next look at c would find if all that is resolved could
+// be told; nil: nothing.
+func (c *Comm) resolved() any {
+	if f, e := c.oldest(Peek); e != nil {
+		return e
+	} else if f != Nothing {
+		return f
+	}
+	return nil
+}
+
+// Knows says whether the program was told that c is corrupted, or corrupted it. An
+// operation that it begins on a corrupted communicator before that is none of those
+// that ranks begin who know: it must not meet them.
+func (c *Comm) Knows() bool { return c.corrupted == nil || c.corrupted.told || c.unwound }
+
+// Know says that the program has been told of the corruption, by other means than a
+// look.
+func (c *Comm) Know() {
+	if c.corrupted != nil {
+		c.corrupted.told = true
+	}
+}

@@ -1,0 +1,96 @@
+package ledger
+
+// Raise has every rank get a verdict with an error of this rank. It returns nil if
+// there is nobody to tell: c is of no use already. With r.Corrupt the rank unwinds
+// (C1), which it does once.
+func (c *Comm) Raise(r *Raised) *Raised {
+	l := c.ledger
+	if c.Broken() || c.closed || l.dead || r.Corrupt && c.unwound {
+		return nil
+	}
+	r.Comm = c
+	c.unwound = c.unwound || r.Corrupt
+	c.raised = append(c.raised, r)
+	c.open = true
+	c.update()
+	if l.holds > 0 {
+		l.held = append(l.held, r)
+	} else {
+		c.submit(r)
+	}
+	return r
+}
+
+// submit hands what was raised to the channel. Who raises an error joins the round.
+func (c *Comm) submit(r *Raised) {
+	l := c.ledger
+	l.tell(Event{Kind: Signalled, Comm: c, Round: c.round, Corrupt: r.Corrupt, Raised: r})
+	l.push(Output{Action: Raise, Comm: c, Round: c.round, Raised: r})
+	c.join()
+}
+
+// Lose has every rank get a verdict because this one needs a process that has died.
+func (c *Comm) Lose() {
+	if c.Broken() || c.closed || c.ledger.dead {
+		return
+	}
+	c.losing, c.open = true, true
+	c.update()
+	c.ledger.push(Output{Action: Lose, Comm: c})
+}
+
+// Unwinding says whether this rank has corrupted c, or an ancestor, and knows of no
+// verdict so far. What it begins then must reach nobody: a peer that has not heard
+// of the corruption would go on with it.
+func (c *Comm) Unwinding() bool {
+	for a := c; a != nil; a = a.parent {
+		if a.unwound && a.corrupted == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Depart says that the program has ended. The rank attends for good.
+func (l *Ledger) Depart() {
+	l.over = true
+	l.extra.Add(1)
+	l.world.update()
+	l.Answer()
+}
+
+// Go says that the process may go once the peers know what it has raised.
+func (l *Ledger) Go() {
+	l.departed = true
+	l.leaveWhenTold()
+}
+
+func (l *Ledger) leaveWhenTold() {
+	if !l.departed || l.gone {
+		return
+	}
+	for _, c := range l.world.Family() {
+		if len(c.raised) > 0 {
+			return
+		}
+	}
+	l.gone = true
+	l.push(Output{Action: Leave})
+}
+
+// Die says that this process has died: it takes part in nothing any more.
+func (l *Ledger) Die() (first bool) {
+	if l.dead {
+		return false
+	}
+	l.dead = true
+	l.world.update()
+	for _, c := range l.world.Family() {
+		l.push(Output{Action: Resume, Comm: c})
+	}
+	l.push(Output{Action: Wake})
+	return true
+}
+
+// Revive undoes Die, for a test that ends a hang at a rank that is dead.
+func (l *Ledger) Revive() { l.dead = false }

@@ -1,0 +1,195 @@
+package ledger
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/mpicx/go-mpicx/internal/errchan"
+)
+
+// Noticed says that round is open, as this rank learned from rank by. Corrupt: its
+// verdict will be final.
+func (c *Comm) Noticed(round uint64, by int, corrupt bool) {
+	l := c.ledger
+	if c.settling != nil {
+		c.later = append(c.later, func() { c.Noticed(round, by, corrupt) })
+		return
+	}
+	c.round = round
+	if !c.open {
+		c.open = true
+		c.update()
+	}
+	l.tell(Event{Kind: Noticed, Comm: c, Round: round, By: by, Corrupt: corrupt})
+	c.interruptFamily(corrupt)
+	switch {
+	case c.joined:
+	case c.closed || c.hasSubmitted():
+		c.join()
+	default:
+		l.owe(c)
+	}
+}
+
+// hasSubmitted says whether the channel has something of this rank that is not
+// resolved: then it has joined already.
+func (c *Comm) hasSubmitted() bool {
+	return slices.ContainsFunc(c.raised, func(r *Raised) bool { return !slices.Contains(c.ledger.held, r) })
+}
+
+// Resolved says that the round has ended: whatever is pending will end with the
+// verdict. Rank is this one's.
+func (c *Comm) Resolved(v *errchan.Verdict, rank int) {
+	l := c.ledger
+	if c.settling != nil {
+		c.later = append(c.later, func() { c.Resolved(v, rank) })
+		return
+	}
+	e := &Error{Comm: c, Verdict: v}
+	c.settling = e
+	for _, r := range v.Reports {
+		if i := slices.IndexFunc(c.raised, func(own *Raised) bool { return r.Rank == rank && bytes.Equal(r.Data, own.Data) }); i >= 0 {
+			c.raised[i].Verdict = e
+			e.Own = append(e.Own, c.raised[i])
+			c.raised = slices.Delete(slices.Clone(c.raised), i, i+1)
+		}
+	}
+	if e.Corrupt() { // no round follows, so the rest gets no verdict but this
+		for _, r := range c.raised {
+			r.Verdict = e
+		}
+		c.corrupted, c.raised, c.losing, e.told = e, nil, false, c.unwound
+	} else if !c.closed {
+		c.unreported = append(c.unreported, e)
+	}
+	e.Face = l.Face(e)
+	c.moving++
+	kind := Resolved
+	if e.Corrupt() {
+		kind = Corrupted
+	}
+	l.tell(Event{Kind: kind, Comm: c, Round: v.Round, Corrupt: e.Corrupt(), Error: e})
+	if e.Corrupt() {
+		c.interruptFamily(true)
+	}
+	l.push(Output{Action: Complete, Comm: c, Family: c.Family(), Error: e})
+	c.update()
+}
+
+// Settled follows Complete: what was agreed before the verdict is done. Now the
+// family moves to the next epoch.
+func (c *Comm) Settled() {
+	l, e := c.ledger, c.settling
+	family := c.Family()
+	frozen := make([]bool, len(family))
+	for i, d := range family {
+		if c.joined {
+			d.frozen--
+		}
+		frozen[i] = d.frozen > 0
+		d.epoch = d.epoch.Next(c.generation)
+	}
+	if e.Corrupt() {
+		c.bequeath(e, family[1:])
+	}
+	c.joined = false
+	c.open = len(c.raised) > 0 || c.losing
+	c.round = e.Verdict.Round + 1
+	l.paid(c)
+	c.update()
+	l.push(Output{Action: Advance, Comm: c, Family: family, Frozen: frozen, Generation: c.generation, Error: e})
+	c.settling = nil
+	for len(c.later) > 0 && c.settling == nil {
+		next := c.later[0]
+		c.later = c.later[1:]
+		next()
+	}
+}
+
+// bequeath gives a corruption to what is derived from c: where one of the members
+// has unwound or is dead, it is corrupted as well; else its next look finds the
+// error.
+func (c *Comm) bequeath(e *Error, derived []*Comm) {
+	var gone []int // in the world
+	if e.Verdict != nil {
+		for _, r := range e.Verdict.Dead {
+			gone = append(gone, c.worldRank(r))
+		}
+		for _, r := range e.Verdict.Reports {
+			if r.Corrupt {
+				gone = append(gone, c.worldRank(r.Rank))
+			}
+		}
+	}
+	for _, d := range derived {
+		switch {
+		case d.corrupted != nil || d.closed:
+		case e.Verdict == nil || slices.ContainsFunc(gone, d.has):
+			d.corrupted = e
+		default:
+			d.unreported = append(d.unreported, e)
+		}
+		d.update()
+	}
+}
+
+// Moved follows Advance: looks may report the error. Before that, a program that was
+// told could begin operations in the old epoch, which would end with the same error
+// again.
+func (c *Comm) Moved() {
+	l := c.ledger
+	c.moving--
+	c.update()
+	l.tell(Event{Kind: Advanced, Comm: c})
+	l.push(Output{Action: Wake})
+	for _, d := range c.Family() {
+		if d.corrupted != nil {
+			l.push(Output{Action: Resume, Comm: d})
+		}
+	}
+	l.leaveWhenTold()
+}
+
+// Fail corrupts c and what is derived from it here, because messages do not move any
+// more and no peer can be told. The caller sets the Error's Face.
+func (c *Comm) Fail() *Error {
+	e := &Error{Comm: c}
+	for _, d := range c.Family() {
+		if d.corrupted == nil && !d.closed {
+			d.corrupted = e
+		}
+		for _, r := range d.raised {
+			r.Verdict = e
+		}
+		d.raised, d.open, d.joined, d.losing = nil, false, false, false
+		c.ledger.paid(d)
+		d.update()
+		c.ledger.push(Output{Action: Resume, Comm: d})
+	}
+	c.ledger.push(Output{Action: Wake})
+	return e
+}
+
+// Revoked says that c is revoked, as this rank learned from rank by. It returns
+// false if that is no news. The caller ends what is pending, and then calls
+// RevokeDone.
+func (c *Comm) Revoked(by int) (first bool) {
+	if c.revoked || c.closed {
+		return false
+	}
+	c.revoked = true
+	c.moving++ // no look finds it before what is pending has ended (F4)
+	c.update()
+	c.ledger.tell(Event{Kind: Revoked, Comm: c, By: by, Corrupt: true})
+	return true
+}
+
+// RevokeDone lets looks find that c is revoked.
+func (c *Comm) RevokeDone() {
+	c.moving--
+	c.update()
+	c.ledger.push(Output{Action: Wake})
+	for s := c.scopes; s != nil; s = s.next {
+		s.interrupt(true)
+	}
+}

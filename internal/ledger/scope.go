@@ -1,0 +1,104 @@
+package ledger
+
+import "slices"
+
+// A Scope is a Try or Guard call that is running.
+//
+// An error ends the contexts of the scopes on its communicator, and on those derived
+// from it, so that a rank that computes learns of it (P8). The innermost Try on a
+// communicator handles an error; what is around it is ended by a corruption only.
+type Scope struct {
+	Owner any // the caller's
+
+	comm  *Comm
+	guard bool
+	// around is the next scope outside on the same communicator, whose inner counts
+	// the scopes inside it. Depth is the number of Try calls, this one too.
+	around *Scope
+	inner  int
+	depth  int
+	ended  bool
+
+	next, prev *Scope // on the same communicator
+}
+
+// Open begins a scope inside of around.
+func (c *Comm) Open(around *Scope, guard bool, owner any) *Scope {
+	s := &Scope{Owner: owner, comm: c, guard: guard, around: around, next: c.scopes}
+	if around != nil {
+		around.inner++
+		s.depth = around.depth
+	}
+	if !guard {
+		s.depth++
+	}
+	if c.scopes != nil {
+		c.scopes.prev = s
+	}
+	c.scopes = s
+	s.catchUp()
+	return s
+}
+
+// Depth is the number of Try calls on the communicator that s is one of.
+func (s *Scope) Depth() int { return s.depth }
+
+// Comm is the communicator of the scope.
+func (s *Scope) Comm() *Comm { return s.comm }
+
+// Ended says whether an error has ended the scope's context.
+func (s *Scope) Ended() bool { return s.ended }
+
+// catchUp ends the context for errors that came when the scope was not there, or
+// that a Try inside of it was to report.
+func (s *Scope) catchUp() {
+	if s.comm.corrupted != nil {
+		s.interrupt(true)
+	}
+	for a := s.comm; a != nil; a = a.parent {
+		if a.disturbs() {
+			s.interrupt(slices.ContainsFunc(a.unreported, (*Error).Corrupt))
+		}
+	}
+}
+
+// interrupt ends the context because of a peer's error, unless that is for a Try
+// inside of the scope, or the scope is a Guard's and the communicator goes on.
+func (s *Scope) interrupt(corrupt bool) {
+	if s.ended || !corrupt && (s.guard || s.inner > 0) {
+		return
+	}
+	s.ended = true
+	s.comm.ledger.push(Output{Action: Interrupt, Comm: s.comm, Scope: s})
+}
+
+func (c *Comm) interruptFamily(corrupt bool) {
+	for _, d := range c.Family() {
+		for s := d.scopes; s != nil; s = s.next {
+			s.interrupt(corrupt)
+		}
+	}
+}
+
+// Exit says that the function has returned. Errors still are this scope's to report,
+// its own signal too, and not that of the one around it, until Close.
+func (s *Scope) Exit() {
+	if s.next != nil {
+		s.next.prev = s.prev
+	}
+	switch {
+	case s.prev != nil:
+		s.prev.next = s.next
+	case s.comm.scopes == s:
+		s.comm.scopes = s.next
+	}
+	s.next, s.prev = nil, nil
+}
+
+// Close ends the scope.
+func (s *Scope) Close() {
+	if s.around != nil {
+		s.around.inner--
+		s.around.catchUp()
+	}
+}

@@ -1,0 +1,131 @@
+package mpicx
+
+import (
+	"context"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// TryAll is Try that no rank leaves with nil before all know that all have
+// succeeded: either all ranks get nil, or all the same error. It is collective.
+//
+// A deadline of ctx that passes while this rank waits for the others is an error of
+// this rank, which all are told, some of them perhaps by their next operation.
+func (c *Comm) TryAll(ctx context.Context, fn func(context.Context) error) error {
+	s := c.enterScope(ctx, false)
+	defer s.close()
+	err := s.run(func(ctx context.Context) error {
+		if err := fn(ctx); err != nil {
+			return err
+		}
+		return c.succeed(ctx)
+	})
+	if err != nil { // else all have succeeded: what comes now is of the next operation
+		err = s.share(err)
+	}
+	markTold(err)
+	return err
+}
+
+// vote is the end of a TryAll: see ledger.Vote.
+type vote struct {
+	comm  *Comm
+	entry *ledger.Vote
+	epoch transport.Epoch
+	tag   int // of the count
+
+	votes   [2]byte // this rank's, then all ranks': 1 is yes
+	counted chan struct{}
+	err     error // of the count
+}
+
+// succeed returns nil once all ranks know that all have called it.
+func (c *Comm) succeed(ctx context.Context) error {
+	epoch, err := c.begin()
+	if err != nil {
+		return err
+	}
+	met, end := keptBy[struct{}](c)
+	barrier := &collective.Exchange{Name: "TryAll"}
+	barrierTag := transport.AnyTag - c.sequence(epoch)
+	v := &vote{comm: c, epoch: epoch, tag: transport.AnyTag - c.sequence(epoch), counted: make(chan struct{})}
+	barrier.Start(c.t, epoch, barrierTag, c.barrier(), ender(func(err error) {
+		end.Complete(struct{}{}, c.failure("TryAll", err))
+	}))
+	c.proc.feed(func() { v.entry = c.ledger.Ask(v) })
+	defer c.proc.feed(func() { v.entry.End() })
+	if err := met.Wait(ctx); err != nil {
+		c.proc.feed(v.entry.Withdraw)
+		return err
+	}
+	confirmed := false
+	c.proc.feed(func() { confirmed = v.entry.Confirm() })
+	if confirmed {
+		v.start(true)
+		err := v.count(ctx)
+		c.proc.feed(v.entry.Counted)
+		if err != nil || v.votes[1] == 1 {
+			return err
+		}
+	}
+	return v.verdict(ctx)
+}
+
+// start gives this rank's vote.
+func (v *vote) start(yes bool) {
+	if yes {
+		v.votes[0] = 1
+	}
+	acc, other := v.votes[:1], v.votes[1:]
+	var a collective.Algorithm = &collective.AllreduceDoubling{Acc: acc, Tmp: other, Op: unanimous}
+	if v.comm.t.Features().SharedCores && v.comm.size > 2 {
+		a = &collective.AllreduceTree{Reduce: collective.Reduce{Acc: acc, Tmp: other, Op: unanimous}}
+	}
+	x := &collective.Exchange{Name: "TryAll"}
+	x.Start(v.comm.t, v.epoch, v.tag, a, ender(func(err error) {
+		v.votes[1] = v.votes[0]
+		v.err = v.comm.failure("TryAll", err)
+		close(v.counted)
+	}))
+}
+
+func unanimous(dst, left, right []byte) { dst[0] = left[0] & right[0] }
+
+// count waits for the votes, and for no error: they are always counted, see
+// ledger.Vote.
+func (v *vote) count(ctx context.Context) error {
+	for {
+		ctx = patient(ctx)
+		if v.comm.proc.await(v.counted, ctx.Done()) {
+			return v.err
+		}
+		v.comm.proc.exitIfDead()
+		if ctx.Err() != nil && interrupted(ctx) == nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// verdict waits for the error because of which some rank has said no. It is on its
+// way, but perhaps not noticed here: what waits for it is a message that never comes.
+func (v *vote) verdict(ctx context.Context) error {
+	w := &waiting{comm: v.comm}
+	w.Keep(v.comm.keeper)
+	w.request = transport.Request{Peer: v.comm.rank, Tag: v.tag, Epoch: v.epoch, Done: w}
+	v.comm.t.Irecv(&w.request)
+	return w.Future().Wait(ctx)
+}
+
+// waiting is a receive that only an error ends.
+type waiting struct {
+	future.Promise[struct{}]
+	comm    *Comm
+	request transport.Request
+}
+
+func (w *waiting) Completed(r *transport.Request) {
+	w.Complete(struct{}{}, w.comm.failure("TryAll", r.Err))
+}

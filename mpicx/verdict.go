@@ -1,0 +1,88 @@
+package mpicx
+
+import (
+	"context"
+
+	"github.com/mpicx/go-mpicx/internal/ledger"
+)
+
+// look returns the error that c has to report; or a channel to wait for, because one
+// is on its way; or neither.
+func (c *Comm) look(m ledger.Mode) (wait <-chan struct{}, err error) {
+	p := c.proc
+	if p.over.Load() {
+		return nil, mpiErrorf("use", ClassComm, "the job of %s is over: its function has returned", c.name)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found, e, pending := c.ledger.Look(m)
+	switch found {
+	case ledger.Verdict:
+		return nil, e.Face
+	case ledger.Revocation:
+		return nil, ErrRevoked
+	case ledger.Closure:
+		return nil, mpiErrorf("use", ClassComm, "%s is closed", c.name)
+	}
+	if !pending {
+		return nil, nil
+	}
+	if p.changed == nil {
+		p.changed = make(chan struct{})
+	}
+	return p.changed, nil
+}
+
+// unreported returns the error that the next Wait reports, if it is resolved.
+func (c *Comm) unreported() error {
+	_, err := c.look(ledger.Peek)
+	return err
+}
+
+// verdict blocks until the errors that this rank has noticed are resolved, and
+// returns the oldest, or nil if another goroutine has reported it.
+func (c *Comm) verdict(ctx context.Context) error { return c.verdictFor(ctx, ledger.Take) }
+
+func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode) error {
+	if !c.ledger.Troubled() {
+		return nil
+	}
+	for {
+		wait, err := c.look(m)
+		c.proc.exitIfDead() // it may have died since the change that is waited for
+		if err != nil || wait == nil {
+			return err
+		}
+		ctx = patient(ctx)
+		first := c.proc.enter(c)
+		changed := c.proc.await(wait, ctx.Done())
+		c.proc.leave(first) // before it takes the verdict: see ledger.Leave
+		if !changed && ctx.Err() != nil && interrupted(ctx) == nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Err returns the error that the next Wait on c would report, and reports
+// nothing: nil if there is none, or it is not resolved yet. It never blocks.
+// A rank that computes may ask now and then; Try's context tells it unasked.
+func (c *Comm) Err() error {
+	if !c.ledger.Troubled() {
+		return nil
+	}
+	c.proc.exitIfDead()
+	err := c.unreported()
+	if err == nil {
+		c.proc.feed(c.proc.ledger.Answer)
+		err = c.unreported()
+	}
+	c.know(err)
+	return err
+}
+
+// know notes that the program has been told err, if that is a corruption of c.
+func (c *Comm) know(err error) {
+	if is[*CommCorruptedError](err) {
+		c.proc.feed(c.ledger.Know)
+	}
+}
