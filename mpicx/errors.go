@@ -111,9 +111,9 @@ func (v *verdict) Unwrap() error { return v.causes }
 // [future.Common].
 func (v *verdict) Common() bool { return true }
 
-// withoutVerdicts is err, but what it wraps of errors that all ranks had is not found:
-// a rank that unwinds because of a *PropagatedError must not take the corruption that
-// follows for one, since the others do not.
+// withoutVerdicts is err, but a verdict that it wraps is not found by its type: a rank
+// that unwinds because of a *PropagatedError must not take the corruption that follows
+// for one, since the other ranks do not.
 func withoutVerdicts(err error) error {
 	if is[*PropagatedError](err) || is[*CommCorruptedError](err) {
 		return &hidden{err}

@@ -130,9 +130,8 @@ func face(e *ledger.Error) error {
 	for i, r := range e.Own {
 		causes[i] = r.Cause
 	}
-	v := verdict{comm: ownerOf(e.Comm), causes: together(causes)}
+	v := verdict{comm: ownerOf(e.Comm), causes: withoutVerdicts(together(causes))}
 	if e.Corrupt() {
-		v.causes = withoutVerdicts(v.causes)
 		return &CommCorruptedError{Failures: failuresOf(e.Verdict), Dead: e.Verdict.Dead, verdict: v}
 	}
 	return &PropagatedError{Failures: failuresOf(e.Verdict), verdict: v}

@@ -105,14 +105,17 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	var wg sync.WaitGroup
 	for _, t := range j.sides {
 		wg.Go(func() {
-			world, err := newWorld(t, o)
-			if err == nil {
+			var err error
+			defer func() { // runtime.Goexit gets here too
+				if err != nil {
+					mu.Lock()
+					errs[t.Rank()] = err
+					mu.Unlock()
+				}
+			}()
+			var world *Comm
+			if world, err = newWorld(t, o); err == nil {
 				world.runRank(ctx, fn, &err)
-			}
-			if err != nil {
-				mu.Lock()
-				errs[t.Rank()] = err
-				mu.Unlock()
 			}
 		})
 	}

@@ -9,9 +9,14 @@ import "slices"
 // has taken is nothing. So a rank joins a round, which says that it has nothing more
 // to raise, when its program is inside an operation and will be told how the round
 // ends: it waits, or looks. While it computes it owes the join, until its next
-// operation. An operation that will not tell does not count: see attending.
+// operation. An operation that will not tell does not count: see Attend, and Vote.
 //
-// It joins the rounds of all its communicators then, whichever it waits on (D2).
+// It joins the rounds of all its communicators then, whichever it waits on (D2), but
+// for one case. A wait on a communicator whose own round is open is bound to end with
+// that error, which the program may pass on to an ancestor: so the rank does not join
+// the ancestors' rounds because of this wait. That keeps nobody waiting for ever: the
+// rounds of descendants are always joined, so the deepest open round ends, and then
+// those above it do.
 
 // Enter says that a goroutine of the rank begins to wait on c. It needs no lock. The
 // first is for Leave. Due asks for Attend, with the lock.
@@ -24,7 +29,7 @@ func (l *Ledger) Enter(c *Comm) (first, due bool) {
 }
 
 // Leave ends what Enter began. It needs no lock. A goroutine that is about to tell
-// its program of an error leaves before it takes the error: see attending.
+// its program of an error leaves before it takes the error: see Attend.
 func (l *Ledger) Leave(first bool) {
 	if first {
 		l.inside.Store(nil)
@@ -40,15 +45,35 @@ func (l *Ledger) Watch(n int) (due bool) {
 	return n > 0 && l.owing.Load() > 0
 }
 
-// Attend joins what is owed, by a rank that has entered an operation on c, unless
-// the operation is about to end with an error.
+// Attend joins what a rank owes that has entered an operation on c.
 func (l *Ledger) Attend(c *Comm) {
-	if c.resolved() == nil {
-		l.Answer()
+	// An operation that is about to end with an error does not count: the program will
+	// have been told of that one, but knows of no later one, and what it raises next
+	// belongs with that.
+	if l.holds > 0 || c.resolved() != nil {
+		return
+	}
+	bound := c.bound()
+	for _, o := range slices.Clone(l.owed) {
+		if bound == nil || bound == o || !bound.DerivedFrom(o) {
+			o.join()
+		}
 	}
 }
 
-// Answer joins what is owed.
+// bound returns the communicator with whose error a wait on c will end: the deepest
+// in its line with an open round. It is nil if none has one.
+func (c *Comm) bound() *Comm {
+	for a := c; a != nil; a = a.parent {
+		if a.open && a.corrupted == nil {
+			return a
+		}
+	}
+	return nil
+}
+
+// Answer joins all that is owed: the program has looked for errors, or waits in more
+// than one place.
 func (l *Ledger) Answer() {
 	if l.holds > 0 {
 		return
@@ -58,18 +83,13 @@ func (l *Ledger) Answer() {
 	}
 }
 
-// attending says whether the rank is inside an operation. It is not if that is about
-// to end with an error: its program will have been told of that one, but knows of no
-// later one, and what it raises next belongs with that.
-func (l *Ledger) attending() bool {
-	if l.holds > 0 {
-		return false
-	}
+// attend joins what is owed as far as the rank is inside operations.
+func (l *Ledger) attend() {
 	if l.extra.Load() > 0 {
-		return true
+		l.Answer()
+	} else if c := l.inside.Load(); c != nil {
+		l.Attend(c)
 	}
-	c := l.inside.Load()
-	return c != nil && c.resolved() == nil
 }
 
 // owe notes that c has a round that this rank has not joined, and joins if it
@@ -77,11 +97,9 @@ func (l *Ledger) attending() bool {
 func (l *Ledger) owe(c *Comm) {
 	if !slices.Contains(l.owed, c) {
 		l.owed = append(l.owed, c)
-		l.owing.Store(int32(len(l.owed))) // before attending: see Enter
+		l.owing.Store(int32(len(l.owed))) // before inside is read: see Enter
 	}
-	if l.attending() {
-		l.Answer()
-	}
+	l.attend()
 }
 
 // paid notes that c has no such round.

@@ -59,9 +59,7 @@ func (v *Vote) Counted() {
 			r.Comm.submit(r)
 		}
 	}
-	if l.attending() {
-		l.Answer()
-	}
+	l.attend()
 }
 
 // End forgets the vote.
