@@ -186,6 +186,7 @@ func (c *Comm) worldRanksOf(members []int) []int {
 // derive makes a communicator and its error channel, and has errors of c
 // interrupt it.
 func (c *Comm) derive(name transport.Name, members, worldRanks []int, called string, made func(*Comm, error)) {
+	name.Generation = c.generation + 1
 	c.t.Sub(name, members, func(t transport.Comm, err error) {
 		if err != nil {
 			made(nil, err)

@@ -81,6 +81,10 @@ func (s *side) Sub(name transport.Name, members []int, done func(transport.Comm,
 	if s.p.dead {
 		return
 	}
+	if err := name.Check(); err != nil {
+		done(nil, err)
+		return
+	}
 	g := s.g
 	sub := g.subs[name]
 	if sub == nil {
@@ -233,7 +237,7 @@ func (s *side) Revoke(cause error) {
 	}
 }
 
-// revoked is no epoch: a communicator has no eight generations of errors at once.
+// revoked is no epoch: such counts have another sum, modulo 4.
 const revoked = ^transport.Epoch(0)
 
 // enter ends what is not of the epoch live, unless nothing has been any more.

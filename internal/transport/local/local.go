@@ -99,6 +99,10 @@ func (c *Comm) Features() transport.Features {
 // Sub is done at once: the members share memory, so the first to come makes the
 // communicator and leaves it for the others to find by its name.
 func (c *Comm) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
+	if err := name.Check(); err != nil {
+		done(nil, err)
+		return
+	}
 	n, rank := len(c.g.ports), c.rank
 	if members != nil {
 		n, rank = len(members), slices.Index(members, c.rank)

@@ -62,7 +62,7 @@ func (p *port) epochNow() transport.Epoch { return transport.Epoch(p.epoch.Load(
 
 func (p *port) liveNow() transport.Epoch { return transport.Epoch(p.live.Load()) }
 
-// revoked is no epoch: a communicator has no eight generations of errors at once.
+// revoked is no epoch: such counts have another sum, modulo 4.
 const revoked = ^transport.Epoch(0)
 
 // advance begins epoch e, in which requests of epoch live are served.

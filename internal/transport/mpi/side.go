@@ -31,9 +31,8 @@ type side struct {
 	members []int // their ranks in the world; nil: the same
 	rankOf  map[int]int
 
-	epoch, live atomic.Uint64    // live is the epoch until the side is revoked
-	counts      transport.Counts // of epoch
-	cause       error            // why the epoch before this one ended, or all did
+	epoch, live atomic.Uint64 // live is the epoch until the side is revoked
+	cause       error         // why the epoch before this one ended, or all did
 
 	posted  []*transport.Request // receives and probes, oldest first
 	arrived []*arrival           // what they have not matched
@@ -114,7 +113,7 @@ func (s *side) Features() transport.Features {
 func (s *side) Epoch() transport.Epoch   { return transport.Epoch(s.epoch.Load()) }
 func (s *side) liveNow() transport.Epoch { return transport.Epoch(s.live.Load()) }
 
-// revoked is no epoch: a communicator has no eight generations of errors at once.
+// revoked is no epoch: such counts have another sum, modulo 4.
 const revoked = ^transport.Epoch(0)
 
 // Await makes progress until w is woken, or ended is closed.
@@ -378,7 +377,6 @@ func (s *side) Advance(generation int, cause error) {
 		s.live.Store(uint64(next))
 	}
 	s.epoch.Store(uint64(next))
-	s.counts.Next(generation)
 	s.endAll(cause)
 }
 
@@ -415,6 +413,10 @@ func (s *side) endAll(cause error) {
 
 // Sub is done at once: all members work out the same context.
 func (s *side) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
+	if err := name.Check(); err != nil {
+		done(nil, err)
+		return
+	}
 	e := s.e
 	e.lock()
 	rank, processes := s.rank, s.members
@@ -425,13 +427,11 @@ func (s *side) Sub(name transport.Name, members []int, done func(transport.Comm,
 			processes[i] = s.process(r)
 		}
 	}
-	counts := s.counts.At(name.Epoch)
-	context, fate := s.context.child(name, counts), s.fate
+	context, fate := s.context.child(name), s.fate
 	if s.context == world { // of a program of its own
 		fate = e.fate(context)
 	}
 	made := e.newSide(context, fate, rank, processes, name.Epoch)
-	made.counts = counts
 	e.unlock()
 	done(made, nil)
 }
