@@ -17,7 +17,7 @@ import (
 func (c *Comm) Blocked() []string {
 	var lines []string
 	c.t.EachPending(func(r *transport.Request) {
-		lines = append(lines, fmt.Sprintf("%s on %s, epoch %s", c.describe(r), c.name, epochText(r.Epoch)))
+		lines = append(lines, fmt.Sprintf("%s on %s, epoch %v", c.describe(r), c.name, r.Epoch))
 	})
 	if waiting := c.channel.Waiting(); waiting != "" {
 		lines = append(lines, fmt.Sprintf("on %s: %s", c.name, waiting))
@@ -66,13 +66,4 @@ func (c *Comm) describe(r *transport.Request) string {
 		return fmt.Sprintf("%s, step %d: %v %s", done.Name, done.Step(), r.Kind, peer)
 	}
 	return fmt.Sprintf("%v %s, tag %d", r.Kind, peer, r.Tag)
-}
-
-// epochText returns the counts of an epoch: the world's first.
-func epochText(e transport.Epoch) string {
-	text := fmt.Sprint(byte(e))
-	for e >>= 8; e != 0; e >>= 8 {
-		text += fmt.Sprintf(".%d", byte(e))
-	}
-	return strings.TrimSpace(text)
 }

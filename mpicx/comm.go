@@ -225,6 +225,7 @@ func (c *Comm) derive(name transport.Name, members, worldRanks []int, called str
 
 // deriveUnder is derive, but errors of parent interrupt it instead.
 func (c *Comm) deriveUnder(parent *Comm, name transport.Name, members, worldRanks []int, called string, made func(*Comm, error)) {
+	name.Generation = parent.ledger.Generation() + 1
 	c.t.Sub(name, members, func(t transport.Comm, err error) {
 		if err != nil {
 			made(nil, err)

@@ -611,8 +611,7 @@ func signalled(ctx context.Context, c *mpicx.Comm, code int) error {
 	return propagated(mpicx.Recv(c, []int{0}, 0, 99).Wait(ctx), code)
 }
 
-// Communicators stay apart though they are made in epochs of the same name: its counts
-// wrap after 256 errors.
+// Communicators stay apart though as many errors lie between them as a byte counts.
 func TestD1NamesDoNotComeAgain(t *testing.T) {
 	run(t, 3, func(ctx context.Context, world *mpicx.Comm) (any, error) {
 		var comms [3]*mpicx.Comm
@@ -643,6 +642,40 @@ func TestD1NamesDoNotComeAgain(t *testing.T) {
 			return nil, err
 		}
 		return nil, signalled(ctx, old, 7)
+	})
+}
+
+// Fifteen communicators, each derived from the last, all have errors of their own; the
+// next is an error at all ranks.
+func TestD1Generations(t *testing.T) {
+	run(t, 3, func(ctx context.Context, world *mpicx.Comm) (any, error) {
+		comms := []*mpicx.Comm{world}
+		err := world.TryAll(ctx, func(ctx context.Context) error {
+			for len(comms) < 16 {
+				c, err := comms[len(comms)-1].Dup().Get(ctx)
+				if err != nil {
+					return err
+				}
+				comms = append(comms, c)
+			}
+			last := comms[15]
+			for _, f := range []*future.Future[*mpicx.Comm]{last.Dup(), last.Split(0, 0)} {
+				_, err := f.Get(ctx)
+				if e, ok := errors.AsType[*mpicx.MPIError](err); !ok || !strings.Contains(e.Text, "generation 16, expected 0 to 15") {
+					return fmt.Errorf("communicator of generation 16: %v", err)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		for code, c := range comms {
+			if err := signalled(ctx, c, code+1); err != nil {
+				return nil, err
+			}
+		}
+		return nil, comms[15].Barrier().Wait(ctx)
 	})
 }
 

@@ -81,6 +81,10 @@ func (s *side) Sub(name transport.Name, members []int, done func(transport.Comm,
 	if s.p.dead {
 		return
 	}
+	if err := name.Check(); err != nil {
+		done(nil, err)
+		return
+	}
 	g := s.g
 	sub := g.subs[name]
 	if sub == nil {
@@ -139,7 +143,8 @@ func (s *side) Isend(r *transport.Request) {
 	}
 	m := s.launch(r.Peer, r.Tag, r.Epoch, r.Buf, true)
 	m.shared, m.send, r.Where = shared, r, m
-	s.sending = append(s.sending, m)
+	m.sending.Of = m
+	s.sending.Push(&m.sending)
 }
 
 // Irecv takes a message that has arrived, or waits for one.
@@ -147,9 +152,8 @@ func (s *side) Irecv(r *transport.Request) {
 	if !s.begin(r, transport.Receiving) {
 		return
 	}
-	if i := s.find(r); i >= 0 {
-		m := s.arrived[i]
-		s.arrived = remove(s.arrived, i)
+	if m := s.arrived.Find(r); m != nil {
+		s.arrived.Remove(&m.Node)
 		s.receive(r, m)
 		return
 	}
@@ -161,8 +165,8 @@ func (s *side) Probe(r *transport.Request) {
 	if !s.begin(r, transport.Probing) {
 		return
 	}
-	if i := s.find(r); i >= 0 {
-		r.Status = s.arrived[i].status
+	if m := s.arrived.Find(r); m != nil {
+		r.Status = m.status
 		r.Done.Completed(r)
 		return
 	}
@@ -192,7 +196,7 @@ func (s *side) wait(r *transport.Request) {
 		r.Done.Completed(r)
 		return
 	}
-	s.posted = append(s.posted, r)
+	s.posted.Push(r)
 	r.Where = s
 }
 
@@ -210,7 +214,7 @@ func (s *side) Cancel(r *transport.Request) bool {
 		s.unsend(where)
 		where.withdraw()
 	case *side:
-		s.posted = remove(s.posted, slices.Index(s.posted, r))
+		s.posted.Remove(r)
 	default:
 		return false
 	}
@@ -233,7 +237,7 @@ func (s *side) Revoke(cause error) {
 	}
 }
 
-// revoked is no epoch: a communicator has no eight generations of errors at once.
+// revoked is no epoch: such counts have another sum, modulo 4.
 const revoked = ^transport.Epoch(0)
 
 // enter ends what is not of the epoch live, unless nothing has been any more.
@@ -242,13 +246,12 @@ func (s *side) enter(live transport.Epoch, cause error) {
 		return
 	}
 	s.live, s.cause = live, cause
-	s.arrived = slices.DeleteFunc(s.arrived, func(m *message) bool {
-		drop := m.send == nil && s.drops(m)
-		if drop {
+	for m := range s.arrived.All() {
+		if m.send == nil && s.drops(m) {
+			s.arrived.Remove(&m.Node)
 			m.recycle()
 		}
-		return drop
-	})
+	}
 	s.endAll(cause, func(*transport.Request) bool { return true })
 }
 
@@ -306,10 +309,13 @@ func (s *side) Leave(bool) {
 
 // EachPending visits the requests that have not ended.
 func (s *side) EachPending(visit func(*transport.Request)) {
-	for _, r := range s.posted {
+	for r := range s.posted.All() {
 		visit(r)
 	}
-	for _, m := range s.sending {
+	for m := range s.sending.All() {
 		visit(m.send)
 	}
 }
+
+// Looked is how many messages and receives were looked at to match others.
+func (s *side) Looked() int { return s.posted.Looked() + s.arrived.Looked() }

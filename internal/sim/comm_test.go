@@ -12,6 +12,36 @@ import (
 
 var errCause = errors.New("an error")
 
+// A message that has been under way across any number of errors is never received
+// (design rule P3), also where its sender knew of others that came after these.
+func TestMessageUnderWayAcrossErrors(t *testing.T) {
+	for errors := range 600 {
+		for ahead := range min(errors, 5) {
+			w := New(Config{Ranks: 2, Model: LogGP{Latency: time.Second}})
+			sender, receiver := w.Comm(0), w.Comm(1)
+			for g := range ahead {
+				sender.Advance(g+1, errCause)
+			}
+			require.True(t, sender.TrySend(1, 1, sender.Epoch(), nil))
+			for range errors {
+				receiver.Advance(0, errCause)
+				sender.Advance(0, errCause)
+			}
+			for g := range ahead {
+				receiver.Advance(g+1, errCause)
+			}
+			require.Equal(t, sender.Epoch(), receiver.Epoch())
+			r := w.recv(1, transport.Request{Peer: transport.AnySource, Tag: transport.AnyTag, Epoch: receiver.Epoch()})
+			require.NoError(t, w.Run())
+			require.Zero(t, r.ends, "%d errors, %d ahead", errors, ahead)
+			require.Zero(t, w.comm.sides[1].arrived.Len(), "%d errors, %d ahead", errors, ahead)
+			require.True(t, sender.TrySend(1, 1, sender.Epoch(), nil))
+			require.NoError(t, w.Run())
+			require.Equal(t, 1, r.ends)
+		}
+	}
+}
+
 // A revoked side takes part in nothing any more, and its epoch goes on.
 func TestRevoke(t *testing.T) {
 	w := New(Config{Ranks: 2, Model: cluster})
@@ -36,7 +66,7 @@ func TestRevoke(t *testing.T) {
 		require.Equal(t, 1, q.ends)
 		require.Equal(t, errCause, q.Err)
 	}
-	require.Empty(t, w.comm.sides[0].arrived)
+	require.Zero(t, w.comm.sides[0].arrived.Len())
 	require.Zero(t, late.ends, "its sender has to end it")
 	w.Comm(1).Advance(0, errCause)
 	require.Equal(t, errCause, late.Err)
@@ -85,7 +115,7 @@ func TestSub(t *testing.T) {
 	require.NoError(t, c2.Close())
 	require.True(t, c0.TrySend(0, 1, 0, nil))
 	require.NoError(t, w.Run())
-	require.Empty(t, c2.(*side).arrived)
+	require.Zero(t, c2.(*side).arrived.Len())
 	require.Empty(t, w.comm.subs)
 	require.NotSame(t, c0, made(0))
 	require.Equal(t, transport.Features{Name: "sim", CancelSend: true, Deaths: true}, c0.Features())

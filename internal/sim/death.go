@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
 // Dead says whether the rank has died.
@@ -36,7 +37,7 @@ func (p *process) die(at time.Duration) {
 	w.deaths++
 	p.dead, p.died, p.told = true, at, make([]uint64, (len(w.ranks)+63)/64)
 	for _, s := range p.sides {
-		s.posted, s.sending = nil, nil
+		s.posted, s.sending = match.Receives{}, match.Messages[message]{}
 	}
 	p.ready, p.sides = nil, nil
 	for i := range w.ranks {

@@ -1,10 +1,10 @@
 package sim
 
 import (
-	"slices"
 	"time"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
 // A side is one rank's of a communicator, where the messages to it meet its
@@ -25,9 +25,9 @@ type side struct {
 	lost     int        // the lowest member known to be dead, or nobody
 
 	// In the order in which they came:
-	posted  []*transport.Request // receives and probes
-	arrived []*message           // what they have not matched
-	sending []*message           // whose senders wait
+	posted  match.Receives          // receives and probes
+	arrived match.Messages[message] // what they have not matched
+	sending match.Messages[message] // whose senders wait, by their second node
 
 	latest map[int]time.Duration // when the last message to a rank arrives, if order is to be kept
 }
@@ -35,14 +35,16 @@ type side struct {
 // A message, which is also the event of its arrival.
 type message struct {
 	event
-	from, to    *side
-	status      transport.Status
-	epoch       transport.Epoch
-	shared      bool
-	forListener bool
-	state       state
-	left        time.Duration // when the network interface sends it
-	at          time.Duration // when it was matched
+	match.Node[message] // in arrived
+	sending             match.Node[message]
+	from, to            *side
+	status              transport.Status
+	epoch               transport.Epoch
+	shared              bool
+	forListener         bool
+	state               state
+	left                time.Duration // when the network interface sends it
+	at                  time.Duration // when it was matched
 
 	send   *transport.Request // to be told; nil: the message is buffered
 	bytes  []byte
@@ -64,6 +66,7 @@ func (s *side) launch(dest, tag int, epoch transport.Epoch, bytes []byte, stay b
 	m := w.spare()
 	*m = message{event: event{rank: to.p.rank, m: m}, from: s, to: to, epoch: epoch, shared: stay,
 		status: transport.Status{Source: s.rank, Tag: tag, Bytes: len(bytes)}, bytes: bytes, buffer: m.buffer}
+	m.Node = match.Node[message]{Key: match.Message(epoch, m.status), Of: m}
 	if !stay {
 		m.buffer = append(m.buffer[:0], bytes...)
 		m.bytes = m.buffer
@@ -126,7 +129,7 @@ func (s *side) deliver(m *message) {
 	probes, recv := s.take(m)
 	if recv == nil {
 		m.state = arrived
-		s.arrived = append(s.arrived, m)
+		s.arrived.Push(&m.Node)
 	}
 	for _, r := range probes {
 		s.end(r, nil)
@@ -155,38 +158,19 @@ func (s *side) hand(m *message) {
 // take takes the first receive posted that matches m, and the probes before it
 // that do.
 func (s *side) take(m *message) (probes []*transport.Request, recv *transport.Request) {
-	if m.epoch != s.live {
-		return nil, nil
-	}
-	for i := 0; i < len(s.posted); i++ {
-		r := s.posted[i]
-		if !r.Matches(m.status) {
-			continue
+	for {
+		r := s.posted.Find(m.Key)
+		if r == nil {
+			return probes, nil
 		}
-		s.posted = remove(s.posted, i)
+		s.posted.Remove(r)
 		r.Where = nil
 		if r.Kind == transport.Receiving {
 			return probes, r
 		}
-		i--
 		r.Status = m.status
 		probes = append(probes, r)
 	}
-	return probes, nil
-}
-
-// remove is slices.Delete of one element, which often is the first of many.
-func remove[T any](list []*T, i int) []*T {
-	if i > 0 || len(list) == 1 {
-		return slices.Delete(list, i, i+1)
-	}
-	list[0] = nil
-	return list[1:]
-}
-
-// find returns where the first message of this epoch is that r matches, or -1.
-func (s *side) find(r *transport.Request) int {
-	return slices.IndexFunc(s.arrived, func(m *message) bool { return m.epoch == s.live && r.Matches(m.status) })
 }
 
 // receive ends r with the message m.
@@ -220,13 +204,13 @@ func (m *message) received() bool {
 
 // unsend takes m off the list of those whose senders wait.
 func (s *side) unsend(m *message) {
-	s.sending = remove(s.sending, slices.Index(s.sending, m))
+	s.sending.Remove(&m.sending)
 }
 
 // withdraw takes m back from where it is.
 func (m *message) withdraw() {
 	if m.state == arrived {
-		m.to.arrived = remove(m.to.arrived, slices.Index(m.to.arrived, m))
+		m.to.arrived.Remove(&m.Node)
 	}
 	m.state, m.send = withdrawn, nil
 }
@@ -234,9 +218,20 @@ func (m *message) withdraw() {
 // endAll ends the pending requests that match holds for with err; but if a
 // receive has matched what one sends, it ends with nil, like the receive.
 func (s *side) endAll(err error, match func(*transport.Request) bool) {
-	sends, sending := split(s.sending, func(m *message) bool { return match(m.send) })
-	ended, posted := split(s.posted, match)
-	s.sending, s.posted = sending, posted
+	var sends []*message
+	for m := range s.sending.All() {
+		if match(m.send) {
+			s.unsend(m)
+			sends = append(sends, m)
+		}
+	}
+	var ended []*transport.Request
+	for r := range s.posted.All() {
+		if match(r) {
+			s.posted.Remove(r)
+			ended = append(ended, r)
+		}
+	}
 	// All are out of their queues before any is told: its Completed may well
 	// cancel the others.
 	for _, r := range ended {
@@ -254,17 +249,6 @@ func (s *side) endAll(err error, match func(*transport.Request) bool) {
 	for _, r := range ended {
 		s.end(r, r.Err)
 	}
-}
-
-func split[T any](list []*T, match func(*T) bool) (yes, no []*T) {
-	for _, x := range list {
-		if match(x) {
-			yes = append(yes, x)
-		} else {
-			no = append(no, x)
-		}
-	}
-	return yes, no
 }
 
 // end completes r, unless its rank has died.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -198,6 +199,15 @@ func (p *process) do(e *event) {
 		e.f()
 	}
 	p.w.current = nobody
+}
+
+// remove is slices.Delete of one element, which often is the first of many.
+func remove[T any](list []*T, i int) []*T {
+	if i > 0 || len(list) == 1 {
+		return slices.Delete(list, i, i+1)
+	}
+	list[0] = nil
+	return list[1:]
 }
 
 // schedule puts an event on the agenda, after those of the same time.

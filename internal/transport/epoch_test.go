@@ -1,79 +1,25 @@
 package transport
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// Every count of every generation, with the others at random: Next adds one to
-// that count alone, and wraps.
-func TestNextCountsOneGeneration(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for generation := range 12 {
-		at := min(generation, 7)
-		for count := range 256 {
-			e := Epoch(r.Uint64())&^(0xff<<(8*at)) | Epoch(count)<<(8*at)
-			next := e.Next(generation)
-			for b := range 8 {
-				want := byte(e >> (8 * b))
-				if b == at {
-					want++
-				}
-				if got := byte(next >> (8 * b)); got != want {
-					t.Fatalf("%#x.Next(%d) = %#x: byte %d is %#x, want %#x", e, generation, next, b, got, want)
-				}
-			}
-		}
+// vector is what an epoch stands for.
+type vector [Generations]int64
+
+func (v *vector) epoch() (e Epoch) {
+	for i, n := range v {
+		e += Epoch(n)<<32 | Epoch(n&3)<<(2*i)
 	}
+	return e
 }
 
-// Every pair of counts of one generation, at every position: the older one is
-// stale if the newer is up to half a turn ahead.
-func TestStaleComparesCountsThatWrap(t *testing.T) {
-	for at := range 8 {
-		for a := range 256 {
-			for b := range 256 {
-				others := Epoch(0x8182838485868788) &^ (0xff << (8 * at))
-				e, f := others|Epoch(a)<<(8*at), others|Epoch(b)<<(8*at)
-				ahead := (b - a + 256) % 256 // of f
-				want := ahead != 0 && ahead <= 128
-				if got := e.Stale(f); got != want {
-					t.Fatalf("%#x.Stale(%#x) = %v, %d ahead", e, f, got, ahead)
-				}
-			}
-		}
-	}
-}
-
-func TestStaleIsBehindInAnyGeneration(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		e, f Epoch
-		want bool
-	}{
-		{"same", 0x0305, 0x0305, false},
-		{"behind in the root's count", 0x0304, 0x0305, true},
-		{"behind in the child's", 0x0205, 0x0305, true},
-		{"behind in both", 0x0204, 0x0305, true},
-		{"ahead in both", 0x0406, 0x0305, false},
-		{"ahead in the root's, behind in the child's", 0x0206, 0x0305, true},
-		{"behind in the root's, ahead in the child's", 0x0404, 0x0305, true},
-		{"ahead over the wrap", 0x0001, 0x00ff, false},
-		{"behind over the wrap", 0x00ff, 0x0001, true},
-		{"behind in the last generation", 0xff << 56, 0, true},
-	} {
-		require.Equal(t, c.want, c.e.Stale(c.f), c.name)
-	}
-}
-
-// vector is an epoch with counts that neither wrap nor are packed.
-type vector [8]int
-
-func (v *vector) next(generation int) { v[min(generation, 7)]++ }
-
-func (v vector) behind(w vector) bool {
+// behind is what makes a message of v stale at w.
+func (v *vector) behind(w *vector) bool {
 	for i := range v {
 		if v[i] < w[i] {
 			return true
@@ -82,18 +28,168 @@ func (v vector) behind(w vector) bool {
 	return false
 }
 
-// Two ranks learn of the same errors, each in its own order and at its own
-// time, for thousands of errors. As long as they are not too far apart, epochs
-// compare like the counts that they stand for, and in the end they are equal.
+// Every count of every generation, with the others at random: Next adds one to that
+// count and to the sum, and to nothing else.
+func TestNextCountsOneGeneration(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for generation := range Generations {
+		var v vector
+		for i := range v {
+			v[i] = r.Int64N(1 << 40)
+		}
+		for range 300 {
+			e := v.epoch()
+			v[generation]++
+			require.Equal(t, v.epoch(), e.Next(generation), "error of generation %d in epoch %#x", generation, uint64(e))
+		}
+	}
+}
+
+func TestNextPanicsWhereNoCountIs(t *testing.T) {
+	for _, generation := range []int{-1, 16, 17, math.MaxInt} {
+		require.PanicsWithError(t, (&GenerationError{generation}).Error(), func() { Epoch(0).Next(generation) })
+		require.Equal(t, &GenerationError{generation}, Name{Generation: generation}.Check())
+	}
+	require.NoError(t, Name{Generation: 15}.Check())
+	require.EqualError(t, &GenerationError{16}, "communicator of generation 16, expected 0 to 15: "+
+		"one may be derived from another that is derived, and so on, 15 times at most")
+}
+
+// Wherever a live rank may be, in any of its counts one error behind, as far, or one
+// ahead: all 3¹⁶ pairs.
+func TestStaleAmongLiveRanks(t *testing.T) {
+	var f vector
+	for i := range f {
+		f[i] = int64(1000 + i) // all residues
+	}
+	epoch := f.epoch()
+	var try func(generation int, e Epoch, behind bool)
+	try = func(generation int, e Epoch, behind bool) {
+		if generation == Generations {
+			if e.Stale(epoch) != behind {
+				t.Fatalf("%#x.Stale(%#x) = %v", uint64(e), uint64(epoch), !behind)
+			}
+			return
+		}
+		for d := range 3 {
+			next := e
+			for range d {
+				next = next.Next(generation)
+			}
+			try(generation+1, next, behind || d == 0)
+		}
+	}
+	oldest := f
+	for i := range oldest {
+		oldest[i]--
+	}
+	try(0, oldest.epoch(), false)
+}
+
+// Messages that are up to 3 errors ahead and any number behind, in each of 5
+// generations: all combinations up to where the counts have come around twice.
+func TestStaleOfOldMessages(t *testing.T) {
+	for _, generations := range [][5]int{{0, 1, 2, 3, 4}, {0, 5, 8, 14, 15}} {
+		f := vector{7, 6, 5, 4, 3, 2, 1 << 33, 8, 1 << 40, 10, 11, 12, 13, 14, 15, 16}
+		for _, g := range generations {
+			f[g] += 10
+		}
+		e := f
+		var try func(i int)
+		try = func(i int) {
+			if i == len(generations) {
+				if a, b := e.epoch(), f.epoch(); a.Stale(b) != e.behind(&f) {
+					t.Fatalf("%#x.Stale(%#x) = %v: %v, %v", uint64(a), uint64(b), a.Stale(b), e, f)
+				}
+				return
+			}
+			g := generations[i]
+			for d := int64(-3); d <= 9; d++ {
+				e[g] = f[g] - d
+				try(i + 1)
+			}
+		}
+		try(0)
+	}
+}
+
+// Messages that are arbitrarily old in some counts, and ahead in others: multiples of
+// what counts wrap at are the most likely to be mistaken.
+func TestStaleOfVeryOldMessages(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 1_000_000 {
+		var e, f vector
+		for i := range f {
+			f[i] = r.Int64N(1<<40) + 1<<33
+			switch d := &e[i]; r.IntN(4) {
+			case 0:
+				*d = f[i] + r.Int64N(4) // ahead
+			case 1:
+				*d = f[i] - 4*r.Int64N(4)
+			case 2:
+				*d = f[i] - 1<<r.IntN(27)
+			default:
+				*d = f[i]
+			}
+		}
+		if a, b := e.epoch(), f.epoch(); a.Stale(b) != e.behind(&f) {
+			t.Fatalf("%#x.Stale(%#x) = %v: %v, %v", uint64(a), uint64(b), a.Stale(b), e, f)
+		}
+	}
+}
+
+// A rank that is far behind everybody, as it must not be, still keeps what is for it.
+func TestStaleKeepsWhatIsFarAhead(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 100_000 {
+		var e, f vector
+		for i := range f {
+			f[i] = r.Int64N(1 << 40)
+			e[i] = f[i] + r.Int64N(1<<r.IntN(27))
+		}
+		require.False(t, e.epoch().Stale(f.epoch()), "%v, %v", e, f)
+	}
+}
+
+func TestStale(t *testing.T) {
+	after := func(generations ...int) (e Epoch) {
+		for _, g := range generations {
+			e = e.Next(g)
+		}
+		return e
+	}
+	for _, c := range []struct {
+		name string
+		e, f Epoch
+		want bool
+	}{
+		{"same", after(0, 1), after(1, 0), false},
+		{"behind in the root's count", after(1), after(0, 1), true},
+		{"behind in the child's", after(0), after(0, 1), true},
+		{"behind in both", after(), after(0, 1), true},
+		{"ahead in both", after(0, 1), after(), false},
+		{"ahead in the root's, behind in the child's", after(0), after(1), true},
+		{"ahead in the child's, behind in the root's", after(1), after(0), true},
+		{"behind in the last generation", after(), after(15), true},
+		{"behind by 4, ahead in four others", after(1, 2, 3, 4), after(0, 0, 0, 0), true},
+		{"behind in generation 8, ahead in 9", after(9), after(8), true},
+	} {
+		require.Equal(t, c.want, c.e.Stale(c.f), c.name)
+	}
+}
+
+// Two ranks learn of the same errors, each in its own order and at its own time, for
+// thousands of errors. Epochs compare like what they stand for, and in the end they
+// are equal.
 func TestEpochsCompareLikeCounts(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		var e [2]Epoch
 		var v [2]vector
 		// What each rank has yet to learn, by generation.
-		var unknown [2][10]int
+		var unknown [2][Generations]int
 		for range 5000 {
-			rank, generation := r.IntN(2), r.IntN(10)
+			rank, generation := r.IntN(2), r.IntN(Generations)
 			if unknown[rank][generation] > 0 {
 				unknown[rank][generation]-- // the other's error
 			} else if unknown[1-rank][generation] < 1 {
@@ -102,9 +198,9 @@ func TestEpochsCompareLikeCounts(t *testing.T) {
 				continue
 			}
 			e[rank] = e[rank].Next(generation)
-			v[rank].next(generation)
-			require.Equal(t, v[0].behind(v[1]), e[0].Stale(e[1]), "seed %d: %v, %v", seed, v[0], v[1])
-			require.Equal(t, v[1].behind(v[0]), e[1].Stale(e[0]), "seed %d: %v, %v", seed, v[0], v[1])
+			v[rank][generation]++
+			require.Equal(t, v[0].behind(&v[1]), e[0].Stale(e[1]), "seed %d: %v, %v", seed, v[0], v[1])
+			require.Equal(t, v[1].behind(&v[0]), e[1].Stale(e[0]), "seed %d: %v, %v", seed, v[0], v[1])
 		}
 		for rank := range 2 {
 			for generation, n := range unknown[rank] {
@@ -118,39 +214,46 @@ func TestEpochsCompareLikeCounts(t *testing.T) {
 	}
 }
 
+func TestEpochString(t *testing.T) {
+	for _, c := range []struct {
+		want        string
+		generations []int
+	}{
+		{"0", nil},
+		{"1", []int{0}},
+		{"5", []int{0, 0, 0, 0, 0}},
+		{"1 (0.1)", []int{1}},
+		{"8 (1.2.0.1)", []int{0, 0, 0, 0, 0, 1, 1, 3}},
+	} {
+		var e Epoch
+		for _, g := range c.generations {
+			e = e.Next(g)
+		}
+		require.Equal(t, c.want, e.String(), "after errors of generations %v", c.generations)
+	}
+}
+
 func FuzzEpoch(f *testing.F) {
 	f.Add(uint64(0), uint64(0), 0)
 	f.Add(uint64(0xff), uint64(0x100), 9)
 	f.Fuzz(func(t *testing.T, a, b uint64, generation int) {
-		e, g := Epoch(a), Epoch(b)
-		if generation < 0 {
-			generation = 0
+		valid := func(lanes uint64) Epoch { // the sum fits the counts
+			var v vector
+			for i := range v {
+				v[i] = int64(lanes >> (4 * i) & 15)
+			}
+			return v.epoch()
 		}
+		e, g := valid(a), valid(b)
+		generation &= Generations - 1
 		next := e.Next(generation)
 		require.True(t, e.Stale(next))
 		require.False(t, next.Stale(e))
 		require.False(t, e.Stale(e))
 		require.Equal(t, next.Next(3), e.Next(3).Next(generation), "the order of errors does not matter")
+		require.NotEqual(t, ^Epoch(0), e, "transports use it for none")
 		if !e.Stale(g) && !g.Stale(e) {
 			require.Equal(t, e, g)
 		}
 	})
-}
-
-// Counts name an epoch that is a little older or younger, however often it has wrapped.
-func TestCounts(t *testing.T) {
-	var c Counts
-	var epochs []Epoch
-	var counts []Counts
-	e := Epoch(0)
-	for i := range 3000 {
-		epochs, counts = append(epochs, e), append(counts, c)
-		generation := i % 3 * 4 // 0, 4, and the last, which others share
-		e = e.Next(generation)
-		c.Next(generation)
-		for back := range min(i, 100) {
-			require.Equal(t, counts[i-back], c.At(epochs[i-back]))
-			require.Equal(t, c, counts[i-back].At(e))
-		}
-	}
 }

@@ -55,7 +55,8 @@ type Comm interface {
 	// Sub makes a communicator of the given ranks of this one (all, if members
 	// is nil) and calls done with this rank's side of it. Every member calls it
 	// with the same members and name; one that does not takes no part, and
-	// keeps nobody from using theirs. The new communicator begins in name.Epoch.
+	// keeps nobody from using theirs. The new communicator begins in name.Epoch. If
+	// there can be none of name.Generation, done gets a *GenerationError, at all alike.
 	Sub(name Name, members []int, done func(Comm, error))
 	// Close gives back what this side holds. No other method is called after it.
 	Close() error
@@ -121,9 +122,20 @@ type Name struct {
 	Epoch Epoch  // of the parent
 	Seq   uint64 // of the collective call in that epoch
 	Color int    // of the part, where one call makes several
+	// Generation is that of the new communicator, which Advance is told for its errors:
+	// one more than its parent's, or 0 if it never has any of its own.
+	Generation int
 	// Without is a digest of the members left out because they are dead: a rank
 	// that died may have decided on others than its survivors did.
 	Without uint64
+}
+
+// Check returns a *GenerationError if no communicator can have the name's Generation.
+func (n Name) Check() error {
+	if n.Generation < 0 || n.Generation >= Generations {
+		return &GenerationError{n.Generation}
+	}
+	return nil
 }
 
 // A Mode says how a message is sent.

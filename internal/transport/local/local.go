@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
 // EagerLimit is the length in bytes up to which a message is buffered when no
@@ -99,6 +100,10 @@ func (c *Comm) Features() transport.Features {
 // Sub is done at once: the members share memory, so the first to come makes the
 // communicator and leaves it for the others to find by its name.
 func (c *Comm) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
+	if err := name.Check(); err != nil {
+		done(nil, err)
+		return
+	}
 	n, rank := len(c.g.ports), c.rank
 	if members != nil {
 		n, rank = len(members), slices.Index(members, c.rank)
@@ -162,21 +167,21 @@ func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
 	if epoch != c.own.liveNow() {
 		return false // Isend says why
 	}
-	status := transport.Status{Source: c.rank, Tag: tag, Bytes: len(buf)}
+	m := match.Key{Epoch: epoch, Source: c.rank, Tag: tag}
 	p := &c.g.ports[dest]
 	p.mu.Lock()
-	if len(buf) > EagerLimit && !p.expects(status, epoch) || c.g.deaths.Load() {
+	if len(buf) > EagerLimit && !p.expects(m) || c.g.deaths.Load() {
 		p.mu.Unlock()
 		return false
 	}
-	probes, recv := p.take(status, epoch)
+	probes, recv := p.take(m, len(buf))
 	if recv == nil {
-		p.buffer(status, epoch, buf, false)
+		p.buffer(m, buf, false)
 	}
 	p.mu.Unlock()
 	complete(probes)
 	if recv != nil {
-		recv.Fill(status, buf, false)
+		recv.Fill(m.Status(len(buf)), buf, false)
 		recv.Done.Completed(recv)
 	}
 	return true
@@ -198,7 +203,8 @@ func (c *Comm) Isend(r *transport.Request) {
 		r.Done.Completed(r)
 		return
 	}
-	probes, recv := p.take(r.Status, r.Epoch)
+	m := match.Message(r.Epoch, r.Status)
+	probes, recv := p.take(m, len(r.Buf))
 	if recv != nil {
 		p.mu.Unlock()
 		complete(probes)
@@ -210,7 +216,7 @@ func (c *Comm) Isend(r *transport.Request) {
 	eager := r.Mode&transport.Synchronous == 0 && (len(r.Buf) <= EagerLimit || r.Mode&transport.Shared != 0)
 	var late *process
 	if eager {
-		p.buffer(r.Status, r.Epoch, r.Buf, r.Mode&transport.Shared != 0)
+		p.buffer(m, r.Buf, r.Mode&transport.Shared != 0)
 	} else {
 		var listed bool
 		late, listed = c.own.list(p, r)
@@ -234,15 +240,15 @@ func (c *Comm) Irecv(r *transport.Request) {
 		r.Done.Completed(r)
 		return
 	}
-	m := p.find(r)
+	m := p.arrived.Find(r)
 	if m == nil {
 		c.wait(r)
 		return
 	}
-	p.arrived.remove(m)
+	p.arrived.Remove(&m.Node)
 	send := m.send
 	if send == nil { // copied under the lock: it is short
-		r.Fill(m.status, m.bytes, m.shared)
+		r.Fill(m.Status(m.size), m.bytes, m.shared)
 		p.recycle(m)
 		p.mu.Unlock()
 		r.Done.Completed(r)
@@ -250,8 +256,8 @@ func (c *Comm) Irecv(r *transport.Request) {
 	}
 	p.unsend(m) // taken: neither Cancel nor Advance of the sender ends it now
 	p.mu.Unlock()
-	c.g.ports[m.status.Source].unlist(m)
-	r.Fill(m.status, send.Buf, m.shared)
+	c.g.ports[m.Source].unlist(m)
+	r.Fill(m.Status(m.size), send.Buf, m.shared)
 	r.Done.Completed(r)
 	send.Done.Completed(send)
 }
@@ -263,8 +269,8 @@ func (c *Comm) Probe(r *transport.Request) {
 	p.mu.Lock()
 	if r.Err = p.barred(r); r.Err != nil {
 		// it ends
-	} else if m := p.find(r); m != nil {
-		r.Status = m.status
+	} else if m := p.arrived.Find(r); m != nil {
+		r.Status = m.Status(m.size)
 	} else {
 		c.wait(r)
 		return
@@ -298,7 +304,7 @@ func (c *Comm) Cancel(r *transport.Request) bool {
 		p.mu.Unlock()
 		return false
 	case *message:
-		p.arrived.remove(where)
+		p.arrived.Remove(&where.Node)
 		p.unsend(where)
 		p.mu.Unlock()
 		c.own.unlist(where)
@@ -328,10 +334,16 @@ func (c *Comm) endAll(next func(transport.Epoch) (epoch, live transport.Epoch), 
 	p := c.own
 	p.mu.Lock()
 	epoch, live := next(p.epochNow())
-	over := func(m *message) bool { return m.epoch.Stale(epoch) || live == revoked }
+	over := func(m *message) bool { return m.Epoch.Stale(epoch) || live == revoked }
 	p.advance(epoch, live, cause)
 	posted := p.unpostIf(func(*transport.Request) bool { return true })
-	p.arrived.removeIf(over)
+	// Those that are not buffered wait for their senders, which remove them when they
+	// advance; no receive finds them.
+	for m := range p.arrived.All() {
+		if m.send == nil && over(m) {
+			p.arrived.Remove(&m.Node)
+		}
+	}
 	p.mu.Unlock()
 	for _, m := range p.unlistIf(over) {
 		if r := c.g.ports[m.dest].withdraw(m); r != nil {
@@ -346,7 +358,7 @@ func (c *Comm) endAll(next func(transport.Epoch) (epoch, live transport.Epoch), 
 func (c *Comm) EachPending(visit func(*transport.Request)) {
 	p := c.own
 	p.mu.Lock()
-	for r := p.first; r != nil; r = r.Next {
+	for r := range p.posted.All() {
 		visit(r)
 	}
 	p.mu.Unlock()
@@ -358,6 +370,13 @@ func (c *Comm) EachPending(visit func(*transport.Request)) {
 		}
 		to.mu.Unlock()
 	}
+}
+
+// Looked is how many messages and receives were looked at to match others.
+func (c *Comm) Looked() int {
+	c.own.mu.Lock()
+	defer c.own.mu.Unlock()
+	return c.own.posted.Looked() + c.own.arrived.Looked()
 }
 
 // complete ends a list of requests.

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
 // A port is where the messages to one rank on one communicator meet its
@@ -26,9 +27,9 @@ type port struct {
 	// epoch is the one the rank is in, and live is the same until it is revoked:
 	// then no request is of it. Both are changed under mu and sending.mu.
 	epoch, live atomic.Uint64
-	cause       error              // why the epoch before this one ended, or all did; changed likewise
-	first, last *transport.Request // receives and probes posted, oldest first
-	arrived     queue
+	cause       error // why the epoch before this one ended, or all did; changed likewise
+	posted      match.Receives
+	arrived     match.Messages[message]
 	free        *message // buffers of messages that were received
 	freeCount   int
 
@@ -42,10 +43,10 @@ type port struct {
 // message is one that waits for its receive. One with a send set is not
 // buffered: its bytes are the sender's until the receive copies them.
 type message struct {
-	next, prev *message
-	status     transport.Status
-	epoch      transport.Epoch
-	shared     bool
+	match.Node[message]
+	size   int
+	shared bool
+	next   *message // in the list of buffers
 
 	send  *transport.Request // guarded by mu of the port it waits in
 	dest  int                // that port, if the message has a send
@@ -62,7 +63,7 @@ func (p *port) epochNow() transport.Epoch { return transport.Epoch(p.epoch.Load(
 
 func (p *port) liveNow() transport.Epoch { return transport.Epoch(p.live.Load()) }
 
-// revoked is no epoch: a communicator has no eight generations of errors at once.
+// revoked is no epoch: such counts have another sum, modulo 4.
 const revoked = ^transport.Epoch(0)
 
 // advance begins epoch e, in which requests of epoch live are served.
@@ -95,59 +96,40 @@ func (p *port) barred(r *transport.Request) error {
 }
 
 // expects says whether a receive posted matches a message.
-func (p *port) expects(s transport.Status, epoch transport.Epoch) bool {
-	if epoch != p.liveNow() {
-		return false
+func (p *port) expects(m match.Key) bool {
+	r := p.posted.Find(m)
+	if r == nil || r.Kind == transport.Receiving {
+		return r != nil
 	}
-	for r := p.first; r != nil; r = r.Next {
-		if r.Kind == transport.Receiving && r.Matches(s) {
+	for r := range p.posted.All() {
+		if r.Kind == transport.Receiving && r.Epoch == m.Epoch && r.Matches(m.Status(0)) {
 			return true
 		}
 	}
 	return false
 }
 
-// take takes the first receive posted that matches a message, and the probes
-// before it that do, as a list.
-func (p *port) take(s transport.Status, epoch transport.Epoch) (probes, recv *transport.Request) {
-	if epoch != p.liveNow() {
-		return nil, nil
-	}
-	for r := p.first; r != nil; {
-		next := r.Next
-		if r.Matches(s) {
-			p.unpost(r)
-			if r.Kind == transport.Receiving {
-				return probes, r
-			}
-			r.Status, r.Next = s, probes
-			probes = r
+// take takes the first receive posted that matches a message of so many bytes, and
+// the probes before it that do, as a list.
+func (p *port) take(m match.Key, size int) (probes, recv *transport.Request) {
+	for {
+		r := p.posted.Find(m)
+		if r == nil {
+			return probes, nil
 		}
-		r = next
-	}
-	return probes, nil
-}
-
-// find returns the first message of this epoch that r matches.
-func (p *port) find(r *transport.Request) *message {
-	epoch := p.liveNow()
-	for m := p.arrived.first; m != nil; m = m.next {
-		if m.epoch == epoch && r.Matches(m.status) {
-			return m
+		p.unpost(r)
+		if r.Kind == transport.Receiving {
+			return probes, r
 		}
+		r.Status, r.Next = m.Status(size), probes
+		probes = r
 	}
-	return nil
 }
 
 // post queues r. It returns the process that r waits for if that has left.
 func (p *port) post(r *transport.Request) (late *process) {
-	r.Where, r.Next, r.Prev = p, nil, p.last
-	if p.last == nil {
-		p.first = r
-	} else {
-		p.last.Next = r
-	}
-	p.last = r
+	r.Where = p
+	p.posted.Push(r)
 	if p.g.mortal && r.Peer >= 0 {
 		late = p.g.ports[r.Peer].awaits(r.Epoch)
 	}
@@ -155,17 +137,8 @@ func (p *port) post(r *transport.Request) (late *process) {
 }
 
 func (p *port) unpost(r *transport.Request) {
-	if r.Prev == nil {
-		p.first = r.Next
-	} else {
-		r.Prev.Next = r.Next
-	}
-	if r.Next == nil {
-		p.last = r.Prev
-	} else {
-		r.Next.Prev = r.Prev
-	}
-	r.Where, r.Next, r.Prev = nil, nil, nil
+	p.posted.Remove(r)
+	r.Where = nil
 	if p.g.mortal && r.Peer >= 0 {
 		p.g.ports[r.Peer].process.awaited.Add(-1)
 	}
@@ -173,35 +146,40 @@ func (p *port) unpost(r *transport.Request) {
 
 // unpostIf takes the receives and probes that match holds for, as a list.
 func (p *port) unpostIf(match func(*transport.Request) bool) (list *transport.Request) {
-	for r := p.last; r != nil; {
-		prev := r.Prev
+	last := &list
+	for r := range p.posted.All() {
 		if match(r) {
 			p.unpost(r)
-			r.Next, list = list, r
+			*last, last = r, &r.Next
 		}
-		r = prev
 	}
 	return list
 }
 
 // buffer queues a copy of a message, unless it is of an epoch that is over; or,
 // if it is shared, the message itself.
-func (p *port) buffer(s transport.Status, epoch transport.Epoch, bytes []byte, shared bool) {
-	if epoch.Stale(p.epochNow()) || p.liveNow() == revoked {
+func (p *port) buffer(k match.Key, bytes []byte, shared bool) {
+	if k.Epoch.Stale(p.epochNow()) || p.liveNow() == revoked {
 		return
 	}
 	m := p.free
 	if m == nil {
-		m = new(message)
+		m = newMessage()
 	} else {
 		p.free = m.next
 		p.freeCount--
 	}
-	m.status, m.epoch, m.shared, m.bytes = s, epoch, shared, bytes
+	m.Key, m.size, m.shared, m.bytes = k, len(bytes), shared, bytes
 	if !shared {
 		m.bytes = append(m.inline[:0], bytes...)
 	}
-	p.arrived.push(m)
+	p.arrived.Push(&m.Node)
+}
+
+func newMessage() *message {
+	m := new(message)
+	m.Of = m
+	return m
 }
 
 func (p *port) recycle(m *message) {
@@ -216,7 +194,9 @@ func (p *port) recycle(m *message) {
 // sender's port p. It returns false if the sender has left r's epoch, and to's
 // process if that has left.
 func (p *port) list(to *port, r *transport.Request) (late *process, listed bool) {
-	m := &message{status: r.Status, epoch: r.Epoch, shared: r.Mode&transport.Shared != 0, send: r, dest: r.Peer}
+	m := newMessage()
+	m.Key, m.size, m.shared = match.Message(r.Epoch, r.Status), len(r.Buf), r.Mode&transport.Shared != 0
+	m.send, m.dest = r, r.Peer
 	p.sending.mu.Lock()
 	defer p.sending.mu.Unlock()
 	if r.Epoch.Stale(p.epochNow()) || p.liveNow() == revoked {
@@ -225,7 +205,7 @@ func (p *port) list(to *port, r *transport.Request) (late *process, listed bool)
 	}
 	m.index = len(p.sending.messages)
 	p.sending.messages = append(p.sending.messages, m)
-	to.arrived.push(m) // a stale one too: Advance of the sender ends it
+	to.arrived.Push(&m.Node) // a stale one too: Advance of the sender ends it
 	r.Where = m
 	if to.g.mortal {
 		late = to.awaits(r.Epoch)
@@ -240,7 +220,7 @@ func (p *port) withdraw(m *message) *transport.Request {
 	defer p.mu.Unlock()
 	r := m.send
 	if r != nil {
-		p.arrived.remove(m)
+		p.arrived.Remove(&m.Node)
 		p.unsend(m)
 	}
 	return r
@@ -292,44 +272,4 @@ func (p *port) listed() []*message {
 	p.sending.mu.Lock()
 	defer p.sending.mu.Unlock()
 	return slices.Clone(p.sending.messages)
-}
-
-// queue is a list of messages in the order of their arrival.
-type queue struct{ first, last *message }
-
-func (q *queue) push(m *message) {
-	m.next, m.prev = nil, q.last
-	if q.last == nil {
-		q.first = m
-	} else {
-		q.last.next = m
-	}
-	q.last = m
-}
-
-func (q *queue) remove(m *message) {
-	if m.prev == nil {
-		q.first = m.next
-	} else {
-		m.prev.next = m.next
-	}
-	if m.next == nil {
-		q.last = m.prev
-	} else {
-		m.next.prev = m.prev
-	}
-	m.next, m.prev = nil, nil
-}
-
-// removeIf drops the buffered messages that match holds for. Those that are not
-// buffered wait for their senders, which remove them when they advance; no
-// receive finds them.
-func (q *queue) removeIf(match func(*message) bool) {
-	for m := q.first; m != nil; {
-		next := m.next
-		if m.send == nil && match(m) {
-			q.remove(m)
-		}
-		m = next
-	}
 }

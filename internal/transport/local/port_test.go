@@ -60,10 +60,8 @@ func portOf(c *Comm) *port { return &c.g.ports[c.rank] }
 func isIdle(t *testing.T, c *Comm) {
 	t.Helper()
 	p := portOf(c)
-	require.Nil(t, p.first)
-	require.Nil(t, p.last)
-	require.Nil(t, p.arrived.first)
-	require.Nil(t, p.arrived.last)
+	require.Zero(t, p.posted.Len())
+	require.Zero(t, p.arrived.Len())
 	require.Empty(t, p.sending.messages)
 	for _, m := range p.sending.messages[:cap(p.sending.messages)] {
 		require.Nil(t, m, "a message that is not listed any more cannot be collected")
@@ -72,7 +70,6 @@ func isIdle(t *testing.T, c *Comm) {
 	for m := p.free; m != nil; m = m.next {
 		n++
 		require.Nil(t, m.bytes, "a spare buffer keeps bytes")
-		require.Nil(t, m.prev)
 		require.Nil(t, m.send)
 	}
 	require.Equal(t, n, p.freeCount)
@@ -97,7 +94,7 @@ func TestWhenASendIsBuffered(t *testing.T) {
 			ranks := New(2)
 			if c.mode == 0 {
 				require.Equal(t, c.want, ranks[0].TrySend(1, 2, 0, make([]byte, c.size)))
-				require.Equal(t, c.want, portOf(ranks[1]).arrived.first != nil)
+				require.Equal(t, c.want, portOf(ranks[1]).arrived.Len() == 1)
 			}
 			ranks = New(2)
 			s := send(ranks[0], 1, make([]byte, c.size), c.mode)
@@ -124,7 +121,7 @@ func TestAdvanceLeavesSendsOfTheNewEpoch(t *testing.T) {
 	for range 4 {
 		send(ranks[0], 1, nil, transport.Synchronous)
 	}
-	require.Len(t, p.unlistIf(func(m *message) bool { return m.epoch.Stale(e) }), 3)
+	require.Len(t, p.unlistIf(func(m *message) bool { return m.Epoch.Stale(e) }), 3)
 	require.Len(t, p.sending.messages, 4)
 	all := p.listed()
 	for _, i := range []int{1, 3, 0, 2} {
@@ -261,7 +258,7 @@ func TestNothingIsKeptAfterRequestsEnded(t *testing.T) {
 			send(ranks[1], 0, nil, 0)
 			send(ranks[1], 0, make([]byte, 2*EagerLimit), transport.Shared)
 			send(ranks[1], 0, make([]byte, 2*EagerLimit), 0)
-			require.NotNil(t, portOf(ranks[0]).arrived.first, "the sender has to end it")
+			require.Equal(t, 1, portOf(ranks[0]).arrived.Len(), "the sender has to end it")
 			ranks[1].Advance(0, cause)
 		}},
 		{"sent with an epoch that is over", func(ranks []*Comm) {

@@ -74,11 +74,13 @@ func (g *group) needs(p *process) bool {
 		q := &g.ports[i]
 		q.mu.Lock()
 		found := false
-		for r := q.first; r != nil && !found; r = r.Next {
-			found = r.Peer == rank && !r.Epoch.Stale(epoch)
+		for r := range q.posted.All() {
+			found = found || r.Peer == rank && !r.Epoch.Stale(epoch)
 		}
-		for m := q.arrived.first; i == rank && m != nil && !found; m = m.next {
-			found = m.send != nil && !m.epoch.Stale(epoch)
+		if i == rank {
+			for m := range q.arrived.All() {
+				found = found || m.send != nil && !m.Epoch.Stale(epoch)
+			}
 		}
 		q.mu.Unlock()
 		if found {
@@ -185,7 +187,7 @@ func (g *group) bury(p *process) {
 	// whatever involved let through is listed.
 	for i := range g.ports {
 		for _, m := range g.ports[i].unlistIf(func(m *message) bool {
-			return i == victim || m.dest == victim || m.status.Tag < transport.AnyTag
+			return i == victim || m.dest == victim || m.Tag < transport.AnyTag
 		}) {
 			if r := g.ports[m.dest].withdraw(m); r != nil {
 				end(r, why(i))

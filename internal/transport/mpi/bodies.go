@@ -92,7 +92,7 @@ func (e *engine) take(a *arrival, b *body) {
 func (e *engine) forget(source int, h head) {
 	of := func(a *arrival) bool { return a.source == source && a.head.kind == offer && a.head.id == h.id }
 	if s := e.sides[h.to]; s != nil {
-		s.arrived = slices.DeleteFunc(s.arrived, of)
+		s.drop(of)
 	} else if early := slices.DeleteFunc(e.early[h.to], of); len(early) > 0 {
 		e.early[h.to] = early
 	} else {

@@ -374,10 +374,7 @@ func (e *engine) fail(err error) {
 	e.err = err
 	e.over.Store(true)
 	for _, s := range e.sides {
-		for _, r := range s.posted {
-			e.end(r, err)
-		}
-		s.posted = nil
+		s.endPosted(err, func(*transport.Request) bool { return true })
 		clear(s.sending)
 		clear(s.receiving)
 	}

@@ -77,19 +77,13 @@ func (s *side) bury(process int, death *transport.DeadError) {
 	needed := func(r *transport.Request) bool {
 		return self || r.Peer == death.Rank || r.Tag < transport.AnyTag
 	}
-	s.posted = slices.DeleteFunc(s.posted, func(r *transport.Request) bool {
-		ends := needed(r)
-		if ends {
-			s.e.end(r, cause)
-		}
-		return ends
-	})
+	s.endPosted(cause, needed)
 	for r := range s.sending {
 		if needed(r) && s.withdraw(r) {
 			s.e.end(r, cause)
 		}
 	}
-	s.arrived = slices.DeleteFunc(s.arrived, func(a *arrival) bool { return a.source == process && a.head.kind == offer })
+	s.drop(func(a *arrival) bool { return a.source == process && a.head.kind == offer })
 }
 
 // involved returns the error of a request that needs a process which has died.
@@ -156,7 +150,7 @@ func (e *engine) left(f *fate, process int) {
 		if s.fate != f {
 			continue
 		}
-		for _, r := range slices.Clone(s.posted) {
+		for _, r := range slices.Collect(s.posted.All()) {
 			if r.Peer >= 0 && s.process(r.Peer) == process {
 				s.needs(r)
 			}

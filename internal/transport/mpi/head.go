@@ -17,11 +17,10 @@ type contextID uint64
 // world is the context of the communicator of all processes.
 const world contextID = 1
 
-// child is the context of a communicator made of this one, with the counts of the
-// epoch in which that was begun: the epoch itself comes again.
-func (c contextID) child(n transport.Name, counts transport.Counts) contextID {
+// child is the context of a communicator made of this one.
+func (c contextID) child(n transport.Name) contextID {
 	h := uint64(c)
-	for _, v := range append(counts[:], n.Seq, uint64(int64(n.Color)), n.Without) { // splitmix64, each on top of the last
+	for _, v := range []uint64{uint64(n.Epoch), n.Seq, uint64(int64(n.Color)), n.Without} { // splitmix64, each on top of the last
 		h += v*0xff51afd7ed558ccd + 0x9e3779b97f4a7c15
 		h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 		h = (h ^ h>>27) * 0x94d049bb133111eb

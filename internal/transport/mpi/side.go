@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
 // How many bytes of a message go with its head, at most: by MPI, whose packets are not
@@ -31,13 +32,12 @@ type side struct {
 	members []int // their ranks in the world; nil: the same
 	rankOf  map[int]int
 
-	epoch, live atomic.Uint64    // live is the epoch until the side is revoked
-	counts      transport.Counts // of epoch
-	cause       error            // why the epoch before this one ended, or all did
+	epoch, live atomic.Uint64 // live is the epoch until the side is revoked
+	cause       error         // why the epoch before this one ended, or all did
 
-	posted  []*transport.Request // receives and probes, oldest first
-	arrived []*arrival           // what they have not matched
-	lost    error                // the first of the members that have died
+	posted  match.Receives // receives and probes, whose Where is the side
+	arrived match.Messages[arrival]
+	lost    error // the first of the members that have died
 	// Requests whose bytes go apart: those that are offered or sent, by the offer's
 	// number, and those that receive.
 	sending   map[*transport.Request]uint64
@@ -53,11 +53,12 @@ type arrival struct {
 	head   head
 	source int // process
 	bytes  []byte
+	match.Node[arrival]
 }
 
 // kept is a packet that has to outlive the next one.
 func (a *arrival) kept() *arrival {
-	return &arrival{a.head, a.source, slices.Clone(a.bytes)}
+	return &arrival{head: a.head, source: a.source, bytes: slices.Clone(a.bytes)}
 }
 
 var (
@@ -114,7 +115,7 @@ func (s *side) Features() transport.Features {
 func (s *side) Epoch() transport.Epoch   { return transport.Epoch(s.epoch.Load()) }
 func (s *side) liveNow() transport.Epoch { return transport.Epoch(s.live.Load()) }
 
-// revoked is no epoch: a communicator has no eight generations of errors at once.
+// revoked is no epoch: such counts have another sum, modulo 4.
 const revoked = ^transport.Epoch(0)
 
 // Await makes progress until w is woken, or ended is closed.
@@ -224,7 +225,8 @@ func (s *side) matchOrPost(r *transport.Request) {
 		s.e.end(r, err)
 		return
 	}
-	s.posted = append(s.posted, r)
+	r.Where = s
+	s.posted.Push(r)
 	s.needs(r)
 }
 
@@ -234,16 +236,15 @@ func (s *side) match(r *transport.Request) bool {
 		s.e.end(r, err)
 		return true
 	}
-	for i, a := range s.arrived {
-		if a.head.epoch == s.liveNow() && r.Matches(s.status(a)) {
-			if r.Kind == transport.Receiving {
-				s.arrived = slices.Delete(s.arrived, i, i+1)
-			}
-			s.give(r, a)
-			return true
-		}
+	a := s.arrived.Find(r)
+	if a == nil {
+		return false
 	}
-	return false
+	if r.Kind == transport.Receiving {
+		s.arrived.Remove(&a.Node)
+	}
+	s.give(r, a)
+	return true
 }
 
 // rankIn is the rank of a process, or -1.
@@ -277,21 +278,17 @@ func (s *side) deliver(a *arrival) {
 	case a.head.epoch.Stale(s.Epoch()) || s.liveNow() == revoked:
 		return // its sender ends it with the epoch
 	}
-	if a.head.epoch == s.liveNow() {
-		for i := 0; i < len(s.posted); i++ {
-			r := s.posted[i]
-			if !r.Matches(s.status(a)) {
-				continue
-			}
-			s.posted = slices.Delete(s.posted, i, i+1)
-			i--
-			s.give(r, a)
-			if r.Kind == transport.Receiving {
-				return
-			}
+	m := match.Message(a.head.epoch, s.status(a))
+	for r := s.posted.Find(m); r != nil; r = s.posted.Find(m) {
+		s.posted.Remove(r)
+		s.give(r, a)
+		if r.Kind == transport.Receiving {
+			return
 		}
 	}
-	s.arrived = append(s.arrived, a.kept())
+	a = a.kept()
+	a.Key, a.Of = m, a
+	s.arrived.Push(&a.Node)
 }
 
 // give ends a probe, or has a receive get the message, which is no more in any
@@ -348,14 +345,13 @@ func (s *side) Cancel(r *transport.Request) bool {
 		s.e.end(r, transport.ErrCancelled)
 		return true
 	}
-	i := slices.Index(s.posted, r)
-	if i < 0 {
+	if r.Where != s {
 		if _, ok := s.receiving[r]; ok {
 			s.receiving[r] = true
 		}
 		return false
 	}
-	s.posted = slices.Delete(s.posted, i, i+1)
+	s.posted.Remove(r)
 	s.e.end(r, transport.ErrCancelled)
 	return true
 }
@@ -378,7 +374,6 @@ func (s *side) Advance(generation int, cause error) {
 		s.live.Store(uint64(next))
 	}
 	s.epoch.Store(uint64(next))
-	s.counts.Next(generation)
 	s.endAll(cause)
 }
 
@@ -393,18 +388,13 @@ func (s *side) Revoke(cause error) {
 // on their way, both ends of which MPI has. The caller holds mu, and loses it.
 func (s *side) endAll(cause error) {
 	s.cause = cause
-	for _, r := range s.posted {
-		s.e.end(r, cause)
-	}
-	s.posted = nil
+	s.endPosted(cause, func(*transport.Request) bool { return true })
 	for r := range s.sending {
 		if s.withdraw(r) {
 			s.e.end(r, cause)
 		}
 	}
-	s.arrived = slices.DeleteFunc(s.arrived, func(a *arrival) bool {
-		return a.head.epoch.Stale(s.Epoch()) || s.liveNow() == revoked
-	})
+	s.drop(func(a *arrival) bool { return a.head.epoch.Stale(s.Epoch()) || s.liveNow() == revoked })
 	for idle := 0; s.e.err == nil && len(s.sending)+len(s.receiving) > 0; idle++ {
 		s.e.mu.Unlock()
 		s.e.rest(idle)
@@ -413,8 +403,31 @@ func (s *side) endAll(cause error) {
 	s.e.unlock()
 }
 
+// endPosted ends the receives and probes that which holds for.
+func (s *side) endPosted(cause error, which func(*transport.Request) bool) {
+	for r := range s.posted.All() {
+		if which(r) {
+			s.posted.Remove(r)
+			s.e.end(r, cause)
+		}
+	}
+}
+
+// drop drops the messages that which holds for.
+func (s *side) drop(which func(*arrival) bool) {
+	for a := range s.arrived.All() {
+		if which(a) {
+			s.arrived.Remove(&a.Node)
+		}
+	}
+}
+
 // Sub is done at once: all members work out the same context.
 func (s *side) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
+	if err := name.Check(); err != nil {
+		done(nil, err)
+		return
+	}
 	e := s.e
 	e.lock()
 	rank, processes := s.rank, s.members
@@ -425,13 +438,11 @@ func (s *side) Sub(name transport.Name, members []int, done func(transport.Comm,
 			processes[i] = s.process(r)
 		}
 	}
-	counts := s.counts.At(name.Epoch)
-	context, fate := s.context.child(name, counts), s.fate
+	context, fate := s.context.child(name), s.fate
 	if s.context == world { // of a program of its own
 		fate = e.fate(context)
 	}
 	made := e.newSide(context, fate, rank, processes, name.Epoch)
-	made.counts = counts
 	e.unlock()
 	done(made, nil)
 }
@@ -441,7 +452,7 @@ func (s *side) Close() error {
 	s.e.lock()
 	defer s.e.unlock()
 	s.e.close(s.context)
-	s.arrived, s.inbox, s.listener = nil, nil, nil
+	s.arrived, s.inbox, s.listener = match.Messages[arrival]{}, nil, nil
 	return nil
 }
 
@@ -514,10 +525,17 @@ func (s *side) Leave(failed bool) {
 func (s *side) EachPending(visit func(*transport.Request)) {
 	s.e.lock()
 	defer s.e.mu.Unlock()
-	for _, r := range s.posted {
+	for r := range s.posted.All() {
 		visit(r)
 	}
 	for r := range s.sending {
 		visit(r)
 	}
+}
+
+// Looked is how many messages and receives were looked at to match others.
+func (s *side) Looked() int {
+	s.e.lock()
+	defer s.e.mu.Unlock()
+	return s.posted.Looked() + s.arrived.Looked()
 }

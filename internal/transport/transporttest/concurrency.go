@@ -218,19 +218,19 @@ func lookInGoroutines(s *side) {
 	})
 }
 
-// causeError is the cause of the n-th error.
-type causeError int
+// causeError is the cause of the error that ended an epoch.
+type causeError transport.Epoch
 
-func (e causeError) Error() string { return fmt.Sprintf("error %d", int(e)) }
+func (e causeError) Error() string { return fmt.Sprintf("error of epoch %v", transport.Epoch(e)) }
 
 // nilOrCauseOf waits and checks that the error, if any, is of the given epoch or
-// came after it. The n-th error ends epoch n.
+// came after it.
 func (o *op) nilOrCauseOf(epoch transport.Epoch) {
 	o.s.Helper()
 	if err := o.wait(); err != nil {
 		cause, ok := errors.AsType[causeError](err)
 		require.True(o.s, ok, "%v ended with %v", o, err)
-		require.GreaterOrEqual(o.s, uint64(cause), uint64(epoch), "%v ended with an error from before", o)
+		require.False(o.s, transport.Epoch(cause).Stale(epoch), "%v ended with an error from before", o)
 	}
 }
 
@@ -292,7 +292,7 @@ func advanceUnderTraffic(s *side) {
 					runtime.Gosched()
 				}
 				stop.Store(round == rounds-1)
-				s.Advance(0, causeError(round))
+				s.Advance(0, causeError(s.Epoch()))
 				ctl.barrier()
 			}
 		case g < workers:

@@ -17,23 +17,26 @@ var generations = []test{
 	{"MessagesSentBetweenTwoErrorsAreReceivedBetweenThem", 1, receiveBetweenErrors},
 	{"MessagesSentBetweenTwoErrorsAreDroppedByTheSecond", 2, dropBetweenErrors},
 	{"ManyGenerationsInAnyOrder", 1, manyGenerationsInAnyOrder},
+	{"TwoOrdersOfErrorsAreTwoEpochsInAnyTwoGenerations", 2, dropBetweenAnyGenerations},
+	{"MessagesFromManyErrorsAgoAreNeverReceived", 1, dropOldMessages},
+	{"ThereIsNoSeventeenthGeneration", 1, refuseGeneration},
 }
 
 // descendant returns the communicator of the given generation in a line of
 // duplicates.
 func (s *side) descendant(generation int) *side {
 	s.Helper()
-	for range generation {
-		s = s.sub(transport.Name{Epoch: s.Epoch(), Seq: 1}, nil)
+	for g := range generation {
+		s = s.sub(transport.Name{Epoch: s.Epoch(), Seq: 1, Generation: g + 1}, nil)
 	}
 	return s
 }
 
 func countGenerations(s *side) {
-	c := s.descendant(9)
+	c := s.descendant(transport.Generations - 1)
 	var want transport.Epoch
 	for range 3 {
-		for _, generation := range []int{0, 1, 0, 2, 5, 7, 9, 8, 3} {
+		for _, generation := range []int{0, 1, 0, 2, 5, 7, 15, 8, 14, 8, 3} {
 			recv := c.recv(c.left(), 1, nil)
 			cause := fmt.Errorf("error of generation %d", generation)
 			c.Advance(generation, cause)
@@ -151,10 +154,10 @@ func dropBetweenErrors(s *side) {
 	}
 }
 
-// manyGenerationsInAnyOrder has each rank learn of ten errors in its own order.
-// From the eighth generation on, counts share a byte.
+// manyGenerationsInAnyOrder has each rank learn of an error of each generation, in
+// its own order.
 func manyGenerationsInAnyOrder(s *side) {
-	const n = 10
+	const n = transport.Generations
 	ctl := s.aloof()
 	seed := s.seed()
 	c := s.descendant(n - 1)
@@ -181,4 +184,87 @@ func manyGenerationsInAnyOrder(s *side) {
 		ctl.barrier()
 		c.barrier()
 	}
+}
+
+// dropBetweenAnyGenerations is dropBetweenErrors for errors of each generation and the
+// next.
+func dropBetweenAnyGenerations(s *side) {
+	ctl := s.aloof()
+	c := s.descendant(transport.Generations - 1)
+	for g := range transport.Generations - 1 {
+		mine, others := g+s.Rank()%2, g+1-s.Rank()%2
+		ctl.barrier()
+		c.Advance(mine, errCause)
+		sent := []*op{c.send(c.right(), 1, payload(small, 1)), c.send(c.left(), 1, payload(large, 1))}
+		recv := c.recv(transport.AnySource, transport.AnyTag, make([]byte, large))
+		ctl.barrier()
+		ctl.barrier()
+		if s.Size()%2 == 0 { // else two neighbours have learned of the same error
+			recv.pending()
+		}
+		ctl.barrier()
+		c.Advance(others, errCause)
+		if s.Size()%2 == 0 {
+			recv.fails(errCause)
+		}
+		for _, o := range sent {
+			o.nilOr(errCause)
+		}
+		c.barrier()
+		c.ring(2, g)
+	}
+}
+
+// dropOldMessages leaves messages where they are and goes through hundreds of errors,
+// of every generation, faster than some transports move messages.
+func dropOldMessages(s *side) {
+	ctl := s.aloof()
+	c := s.descendant(transport.Generations - 1)
+	var sent []*op
+	for _, size := range []int{small, large} {
+		sent = append(sent, c.send(c.right(), 1, payload(size, 1)), c.ssend(c.right(), 1, payload(size, 1)))
+	}
+	ctl.barrier()
+	for i := range 300 {
+		generation := 0
+		if i >= 256 {
+			generation = i % transport.Generations
+		}
+		c.Advance(generation, errCause)
+		if i&(i-1) == 0 || i == 255 {
+			for _, o := range append(sent, c.recv(transport.AnySource, transport.AnyTag, make([]byte, large))) {
+				if o.Kind == transport.Receiving {
+					o.cancelled()
+				} else {
+					o.nilOr(errCause)
+				}
+			}
+		}
+	}
+	recv := c.recv(transport.AnySource, transport.AnyTag, make([]byte, large))
+	ctl.barrier()
+	recv.pending()
+	ctl.barrier()
+	c.send(c.right(), 2, payload(1000, 1)).ok()
+	recv.got(c.left(), 2, payload(1000, 1))
+}
+
+// refuseGeneration makes the youngest communicator that there can be, and then tries to
+// make a younger one.
+func refuseGeneration(s *side) {
+	const last = transport.Generations - 1
+	c := s.descendant(last)
+	recv := c.recv(c.left(), 1, nil)
+	before := c.Epoch()
+	c.Advance(last, errCause)
+	recv.fails(errCause)
+	require.True(s, before.Stale(c.Epoch()))
+	c.ring(2)
+	for _, generation := range []int{last + 1, last + 2, -1} {
+		failed := make(chan error, 1)
+		c.Sub(transport.Name{Epoch: c.Epoch(), Seq: 1, Generation: generation}, nil, func(_ transport.Comm, err error) { failed <- err })
+		require.Equal(s, &transport.GenerationError{Generation: generation}, await(s, failed))
+	}
+	c.dup(1).ring(3) // one without errors of its own
+	c.ring(4)
 }

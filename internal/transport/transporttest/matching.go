@@ -14,7 +14,12 @@ var matching = []test{
 	{"AnyTagLeavesTheLibrarysTagsAlone", 1, receiveNegativeTags},
 	{"TheReceivePostedFirstGetsTheMessage", 1, receiveOldestFirst},
 	{"AReceiveThatDoesNotMatchWaits", 1, receiveMismatch},
+	{"ManyMessagesInTheReverseOrderOfTheirTags", 1, receiveReversed},
 }
+
+// A Looker is a Comm that counts how many messages and receives it has looked at to
+// match others.
+type Looker interface{ Looked() int }
 
 func receiveByTag(s *side) {
 	for _, size := range []int{small, large} {
@@ -169,5 +174,42 @@ func receiveMismatch(s *side) {
 	for i, tag := range []int{6, 8, -8} {
 		s.send(s.right(), tag, payload(small, tag)).ok()
 		waiting[i].got(s.left(), tag, payload(small, tag))
+	}
+}
+
+// receiveReversed receives many messages of which the last sent is wanted first,
+// or the last receive posted is served first. What is looked at for that may not grow
+// with their number.
+func receiveReversed(s *side) {
+	const n, each = 1000, 10
+	for _, mode := range []transport.Mode{0, transport.Synchronous} {
+		for _, m := range meetings {
+			before, counts := 0, false
+			if l, ok := s.Comm.(Looker); ok {
+				before, counts = l.Looked(), true
+			}
+			var sent, received []*op
+			m.of(s, func() {
+				for tag := range n {
+					sent = append(sent, s.isend(transport.Request{Peer: s.right(), Tag: tag, Mode: mode}))
+				}
+				s.send(s.right(), n, nil).ok() // if all others have arrived
+			}, func() {
+				if m == "message first" {
+					s.probe(s.left(), n).ok()
+				}
+				for i := range n {
+					received = append(received, s.recv(s.left(), n-1-i, nil))
+				}
+			})
+			for i, o := range received {
+				o.found(s.left(), n-1-i, 0)
+			}
+			allOK(sent)
+			s.recv(s.left(), n, nil).ok()
+			if counts {
+				require.Less(s, s.Comm.(Looker).Looked()-before, 2*n*each, "%s, mode %d: %d messages", m, mode, n)
+			}
+		}
 	}
 }

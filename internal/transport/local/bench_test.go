@@ -1,0 +1,48 @@
+package local
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// noted is a Completer that does nothing.
+type noted struct{}
+
+func (noted) Completed(*transport.Request) {}
+
+// BenchmarkMessage is what the matching of a message of 8 bytes costs, in one
+// goroutine, while so many others wait in the queue that it goes through: receives, or
+// messages of other tags.
+func BenchmarkMessage(b *testing.B) {
+	for _, first := range []string{"receive", "message"} {
+		for _, others := range []int{0, 4, 16, 64, 1000} {
+			b.Run(fmt.Sprintf("%s first, %d others", first, others), func(b *testing.B) {
+				ranks := New(2)
+				buf := make([]byte, 8)
+				recv := func(tag int, r *transport.Request) {
+					*r = transport.Request{Private: r.Private, Buf: buf, Peer: 0, Tag: tag, Done: noted{}}
+					ranks[1].Irecv(r)
+				}
+				r := new(transport.Request)
+				for i := range others {
+					if first == "receive" {
+						recv(i+1, new(transport.Request))
+					} else {
+						ranks[0].TrySend(1, i+1, 0, buf)
+					}
+				}
+				for b.Loop() {
+					if first == "receive" {
+						recv(0, r)
+						ranks[0].TrySend(1, 0, 0, buf)
+					} else {
+						ranks[0].TrySend(1, 0, 0, buf)
+						recv(0, r)
+					}
+				}
+			})
+		}
+	}
+}

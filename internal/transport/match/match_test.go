@@ -1,0 +1,170 @@
+package match
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// letter is a message.
+type letter struct {
+	Node[letter]
+	status transport.Status
+}
+
+func post(epoch transport.Epoch, source, tag int) *letter {
+	l := &letter{status: transport.Status{Source: source, Tag: tag}}
+	l.Key, l.Of = Message(epoch, l.status), l
+	return l
+}
+
+// pool draws sources, tags and epochs: of few, so that most match, or of many, so that
+// queues are long.
+type pool struct{ *rand.Rand }
+
+func (p pool) message(kinds int) (transport.Epoch, int, int) {
+	return transport.Epoch(p.IntN(2)), p.IntN(3), p.IntN(kinds) - 2 // -1 is no message's
+}
+
+func (p pool) receive(kinds, wildcards int) *transport.Request {
+	e, source, tag := p.message(kinds)
+	r := &transport.Request{Epoch: e, Peer: source, Tag: tag}
+	if p.IntN(100) < wildcards {
+		r.Peer = transport.AnySource
+	}
+	if p.IntN(100) < wildcards {
+		r.Tag = transport.AnyTag
+	}
+	return r
+}
+
+// Whatever is pushed, found and removed, in queues of any length, each Find returns what
+// looking at all in their order does.
+func TestFindIsTheOldestThatMatches(t *testing.T) {
+	for seed := range uint64(18) {
+		p := pool{rand.New(rand.NewPCG(seed, 1))}
+		kinds := []int{3, 30, 3000}[seed%3]
+		wildcards := []int{0, 3, 50}[seed/3%3]
+		var messages Messages[letter]
+		var receives Receives
+		var letters []*letter
+		var requests []*transport.Request
+		indexed := 0
+		for step := range 4000 {
+			grow := step/1000%2 == 0 // long and short in turn
+			e, source, tag := p.message(kinds)
+			m, r := post(e, source, tag), p.receive(kinds, wildcards)
+
+			i := slices.IndexFunc(letters, func(l *letter) bool { return l.Epoch == r.Epoch && r.Matches(l.status) })
+			found := messages.Find(r)
+			if i < 0 {
+				require.Nil(t, found, "seed %d, step %d: message", seed, step)
+			} else {
+				require.Same(t, letters[i], found, "seed %d, step %d: message", seed, step)
+			}
+			j := slices.IndexFunc(requests, func(r *transport.Request) bool { return r.Epoch == m.Epoch && r.Matches(m.status) })
+			wanted := receives.Find(m.Key)
+			if j < 0 {
+				require.Nil(t, wanted, "seed %d, step %d: receive", seed, step)
+			} else {
+				require.Same(t, requests[j], wanted, "seed %d, step %d: receive", seed, step)
+			}
+
+			if len(letters) > 0 && p.IntN(10) == 0 { // whichever
+				i = p.IntN(len(letters))
+			}
+			if i >= 0 && (!grow || p.IntN(4) == 0) {
+				messages.Remove(&letters[i].Node)
+				letters = slices.Delete(letters, i, i+1)
+			}
+			if len(requests) > 0 && p.IntN(10) == 0 {
+				j = p.IntN(len(requests))
+			}
+			if j >= 0 && (!grow || p.IntN(4) == 0) {
+				receives.Remove(requests[j])
+				requests = slices.Delete(requests, j, j+1)
+			}
+			if grow || p.IntN(3) == 0 {
+				messages.Push(&m.Node)
+				letters = append(letters, m)
+				receives.Push(r)
+				requests = append(requests, r)
+			}
+			require.Equal(t, len(letters), messages.Len())
+			require.Equal(t, len(requests), receives.Len())
+			if messages.index != nil && receives.index != nil {
+				indexed++
+			}
+			if step%100 == 0 {
+				require.True(t, slices.Equal(letters, slices.Collect(messages.All())))
+				require.True(t, slices.Equal(requests, slices.Collect(receives.All())))
+			}
+		}
+		if kinds > 3 && wildcards < 50 {
+			require.NotZero(t, indexed, "seed %d: the index was not tested", seed)
+		}
+		for m := range messages.All() {
+			messages.Remove(&m.Node)
+		}
+		for r := range receives.All() {
+			receives.Remove(r)
+		}
+		require.Equal(t, Messages[letter]{number: messages.number, looked: messages.looked}, messages)
+		require.Equal(t, Receives{number: receives.number, looked: receives.looked}, receives)
+	}
+}
+
+// What is looked at for n messages grows like n, whatever the order of their tags, also
+// when the queue is never empty.
+func TestLookedGrowsLikeTheQueue(t *testing.T) {
+	const n = 20_000
+	for _, order := range []struct {
+		name string
+		tag  func(i int) int
+	}{
+		{"same", func(i int) int { return i }},
+		{"reversed", func(i int) int { return n - 1 - i }},
+		{"mixed", func(i int) int { return i * 7919 % n }},
+		{"last first, the others in order", func(i int) int { return (i + n - 1) % n }},
+	} {
+		var messages Messages[letter]
+		var receives Receives
+		requests := make([]*transport.Request, n)
+		for tag := range n {
+			messages.Push(&post(0, 1, tag).Node)
+			requests[tag] = &transport.Request{Peer: 1, Tag: tag}
+			receives.Push(requests[tag])
+		}
+		for i := range n {
+			tag := order.tag(i)
+			m := messages.Find(requests[tag])
+			require.Equal(t, tag, m.Tag)
+			messages.Remove(&m.Node)
+			require.Same(t, requests[tag], receives.Find(m.Key))
+			receives.Remove(requests[tag])
+		}
+		require.Less(t, messages.Looked(), 3*n, order.name)
+		require.Less(t, receives.Looked(), 6*n, order.name)
+		require.Zero(t, messages.Len())
+	}
+}
+
+// A queue that is long for ever keeps nothing of what has gone.
+func TestIndexForgets(t *testing.T) {
+	var messages Messages[letter]
+	for tag := range 2 * few {
+		messages.Push(&post(0, 1, tag).Node)
+	}
+	last := &transport.Request{Peer: 1, Tag: 2*few - 1}
+	for range 10_000 {
+		messages.Remove(&messages.Find(last).Node)
+		messages.Push(&post(0, 1, last.Tag).Node)
+	}
+	require.Len(t, messages.index, 2*few)
+	require.Len(t, messages.index[keyOf(last)], 1)
+	require.Less(t, cap(messages.index[keyOf(last)]), 8)
+}

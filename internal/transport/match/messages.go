@@ -1,0 +1,123 @@
+package match
+
+import (
+	"iter"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// Messages are those that have come and wait for receives, in the order in which they
+// came.
+type Messages[T any] struct {
+	first, last *Node[T]
+	length      int
+	number      uint64
+	index       index[T] // of all; nil: there is none
+	looked      int
+}
+
+// A Node is a message's place in the queue, and what it is matched by. It is part of the
+// message, whose address is Of.
+type Node[T any] struct {
+	Key
+	Of         *T
+	next, prev *Node[T]
+	number     uint64 // 0: it is in no queue
+}
+
+// Queued says whether the message is in a queue.
+func (n *Node[T]) Queued() bool { return n.number != 0 }
+
+// Len is how many there are.
+func (q *Messages[T]) Len() int { return q.length }
+
+// Looked is how many have been looked at to find what was looked for, for tests of what
+// that costs.
+func (q *Messages[T]) Looked() int { return q.looked }
+
+// Push appends a message.
+func (q *Messages[T]) Push(n *Node[T]) {
+	n.next, n.prev = nil, q.last
+	if q.last == nil {
+		q.first = n
+	} else {
+		q.last.next = n
+	}
+	q.last = n
+	q.length++
+	q.number++
+	n.number = q.number
+	if q.index != nil {
+		q.index.add(n.Key, n.number, n.Of)
+	}
+}
+
+// Remove removes a message, which is in the queue.
+func (q *Messages[T]) Remove(n *Node[T]) {
+	if q.index != nil {
+		q.index.remove(n.Key, n.number)
+	}
+	if n.prev == nil {
+		q.first = n.next
+	} else {
+		n.prev.next = n.next
+	}
+	if n.next == nil {
+		q.last = n.prev
+	} else {
+		n.next.prev = n.prev
+	}
+	n.next, n.prev, n.number = nil, nil, 0
+	if q.length--; q.length <= few/2 {
+		q.index = nil
+	}
+}
+
+// All yields the messages, oldest first. What it has yielded may be removed.
+func (q *Messages[T]) All() iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for n := q.first; n != nil; {
+			next := n.next
+			if !yield(n.Of) {
+				return
+			}
+			n = next
+		}
+	}
+}
+
+// Find returns the oldest message that r is for, or nil. If r has a wildcard it may look
+// at all of them.
+func (q *Messages[T]) Find(r *transport.Request) *T {
+	directed := r.Peer != transport.AnySource && r.Tag != transport.AnyTag
+	if directed && q.index != nil {
+		return q.indexed(r)
+	}
+	looked := 0
+	for n := q.first; n != nil; n = n.next {
+		if directed && looked == few {
+			q.looked += looked
+			return q.indexed(r)
+		}
+		looked++
+		if takes(r, &n.Key) {
+			q.looked += looked
+			return n.Of
+		}
+	}
+	q.looked += looked
+	return nil
+}
+
+// indexed is Find by the index, which it makes if there is none.
+func (q *Messages[T]) indexed(r *transport.Request) *T {
+	if q.index == nil {
+		q.index = make(index[T])
+		for n := q.first; n != nil; n = n.next {
+			q.index.add(n.Key, n.number, n.Of)
+		}
+		q.looked += q.length
+	}
+	q.looked++
+	return q.index.first(keyOf(r)).of
+}

@@ -1,0 +1,121 @@
+package match
+
+import (
+	"iter"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// Receives are the receives and probes that wait for messages, in the order in which
+// they were posted. They are linked by their Private fields.
+type Receives struct {
+	first, last *transport.Request
+	length      int
+	number      uint64
+	index       index[transport.Request] // of all; nil: there is none
+	looked      int
+}
+
+// Len is how many there are.
+func (q *Receives) Len() int { return q.length }
+
+// Looked is how many have been looked at to find what was looked for, for tests of what
+// that costs.
+func (q *Receives) Looked() int { return q.looked }
+
+// Push appends r.
+func (q *Receives) Push(r *transport.Request) {
+	r.Next, r.Prev = nil, q.last
+	if q.last == nil {
+		q.first = r
+	} else {
+		q.last.Next = r
+	}
+	q.last = r
+	q.length++
+	q.number++
+	r.Number = q.number
+	if q.index != nil {
+		q.index.add(keyOf(r), r.Number, r)
+	}
+}
+
+// Remove removes r, which is in the queue.
+func (q *Receives) Remove(r *transport.Request) {
+	if q.index != nil {
+		q.index.remove(keyOf(r), r.Number)
+	}
+	if r.Prev == nil {
+		q.first = r.Next
+	} else {
+		r.Prev.Next = r.Next
+	}
+	if r.Next == nil {
+		q.last = r.Prev
+	} else {
+		r.Next.Prev = r.Prev
+	}
+	r.Next, r.Prev = nil, nil
+	if q.length--; q.length <= few/2 {
+		q.index = nil
+	}
+}
+
+// All yields the requests, oldest first. What it has yielded may be removed.
+func (q *Receives) All() iter.Seq[*transport.Request] {
+	return func(yield func(*transport.Request) bool) {
+		for r := q.first; r != nil; {
+			next := r.Next
+			if !yield(r) {
+				return
+			}
+			r = next
+		}
+	}
+}
+
+// Find returns the oldest request that the message is for, or nil.
+func (q *Receives) Find(m Key) *transport.Request {
+	if q.index != nil {
+		return q.indexed(m)
+	}
+	n := 0
+	for r := q.first; r != nil; r = r.Next {
+		if n == few {
+			q.looked += n
+			return q.indexed(m)
+		}
+		n++
+		if takes(r, &m) {
+			q.looked += n
+			return r
+		}
+	}
+	q.looked += n
+	return nil
+}
+
+// indexed is Find by the index, which it makes if there is none: the oldest of those that
+// want this message by source and tag, by tag, by source, and whatever it is.
+func (q *Receives) indexed(m Key) *transport.Request {
+	if q.index == nil {
+		q.index = make(index[transport.Request])
+		for r := q.first; r != nil; r = r.Next {
+			q.index.add(keyOf(r), r.Number, r)
+		}
+		q.looked += q.length
+	}
+	keys := [4]Key{m, {m.Epoch, transport.AnySource, m.Tag}, {m.Epoch, m.Source, transport.AnyTag}, {m.Epoch, transport.AnySource, transport.AnyTag}}
+	wanted := keys[:]
+	if m.Tag < 0 {
+		wanted = keys[:2]
+	}
+	var oldest entry[transport.Request]
+	for _, k := range wanted {
+		if e := q.index.first(k); e.of != nil && (oldest.of == nil || e.number < oldest.number) {
+			oldest = e
+		}
+	}
+	q.looked += len(wanted)
+	return oldest.of
+}
