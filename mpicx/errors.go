@@ -160,6 +160,8 @@ func ofOperation(op string, err error) error {
 
 const nilComm = "nil communicator (what Split gives with Undefined)"
 
+const nilContext = "nil context, expected one that says how long to wait"
+
 // nowhere returns the future of an operation on a nil communicator.
 func nowhere[T any](op string) *future.Future[T] {
 	return future.Failed[T](mpiErrorf(op, ClassComm, nilComm))

@@ -236,7 +236,7 @@ func (c *Comm) status(op string, r *transport.Request, size int) (Status, error)
 // everything else as an *MPIError.
 func mpiError(op string, err error) error {
 	if err == nil || err == ErrRevoked || is[future.Common](err) || is[*MPIError](err) || is[*future.Panicked](err) || is[*ProcFailedError](err) {
-		return err
+		return ofOperation(op, err)
 	}
 	class := ClassOther
 	if _, ok := errors.AsType[*transport.TruncateError](err); ok {
