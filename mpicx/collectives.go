@@ -147,7 +147,10 @@ func parts[T Scalar](buf []T, counts []int) [][]byte {
 	return split
 }
 
-// Barrier is done once all ranks have begun it (MPI_Ibarrier).
+// Barrier is done once all ranks have begun it (MPI_Ibarrier). It does not say that it
+// is done at all: a rank still in it may get the next error in its place (P7). What all
+// are to have done together, such as to save a state to go back to, takes TryAll: see
+// its example.
 func (c *Comm) Barrier() *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}]("Barrier")

@@ -354,7 +354,7 @@ func TestF2ContextEnds(t *testing.T) {
 			short, cancel := context.WithTimeoutCause(ctx, time.Second, cause)
 			err := f.Wait(short)
 			cancel()
-			if err != cause {
+			if !errors.Is(err, cause) {
 				return fmt.Errorf("got %v, expected the cause", err)
 			}
 			if done, err := f.Test(); done || err != nil || world.Err() != nil {
