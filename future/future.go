@@ -168,9 +168,42 @@ type parker interface {
 	Ended(ctx context.Context) error
 }
 
+// A Describer is a Keeper that can say what its futures are the results of. A
+// Wait that ends before its operation, or reports the party's error in place of
+// the result, has its error described once, on the way out: until then it costs
+// nothing.
+type Describer interface {
+	// Describe returns err, or an error that wraps it and says what was waited
+	// for: one of the futures with these identities.
+	Describe(ctx context.Context, err error, waited ...ID) error
+}
+
+// An ID tells futures apart, whatever their types.
+type ID struct{ core *core }
+
+// ID is the future's own, for as long as it lives.
+func (f *Future[T]) ID() ID { return ID{&f.core} }
+
+func (c *core) id() ID { return ID{c} }
+
+// describe returns err as the keeper, if it can, describes it.
+func describe(ctx context.Context, err error, keeper parker, waited ...ID) error {
+	if d, ok := keeper.(Describer); ok && err != nil {
+		return d.Describe(ctx, err, waited...)
+	}
+	return err
+}
+
+// mustHave panics if ctx is nil, whether or not the call would have looked at it.
+func mustHave(ctx context.Context, call string) {
+	if ctx == nil {
+		panic("future: " + call + ": nil context")
+	}
+}
+
 // Wait blocks until the operation is done and returns nil, or why it did not
 // do what was asked. If ctx ends first it returns ctx's cause; the operation
-// goes on and may be waited for again.
+// goes on and may be waited for again. A nil ctx panics.
 func (f *Future[T]) Wait(ctx context.Context) error { return f.wait(ctx) }
 
 // Get is Wait, then the value. The value is T's zero value if there is an error.
@@ -219,6 +252,7 @@ func (f *Future[T]) Done() <-chan struct{} { return f.doneChan() }
 func (c *core) isDone() bool { return c.slot.Load() == settled }
 
 func (c *core) wait(ctx context.Context) error {
+	mustHave(ctx, "Wait")
 	for !c.isDone() {
 		if err := c.troubled(); err != nil {
 			return c.instead(ctx, err)
@@ -229,7 +263,7 @@ func (c *core) wait(ctx context.Context) error {
 	}
 	if c.keeper != nil && c.keeper.Troubled() {
 		if err := c.keeper.Verdict(ctx); err != nil {
-			return err
+			return describe(ctx, err, c.keeper, c.id())
 		}
 	}
 	return c.outcome()
@@ -247,7 +281,7 @@ func (c *core) troubled() error {
 func (c *core) instead(ctx context.Context, err error) error {
 	if c.keeper != nil && c.keeper.Troubled() {
 		if v := c.keeper.Verdict(ctx); v != nil {
-			return v
+			return describe(ctx, v, c.keeper, c.id())
 		}
 	}
 	return err
@@ -281,7 +315,7 @@ func (c *core) park(ctx context.Context) error {
 	if !place.await(ended) {
 		if c.slot.CompareAndSwap(place, nil) {
 			keeper.Unpark(place)
-			return keeper.Ended(ctx)
+			return describe(ctx, keeper.Ended(ctx), keeper, c.id())
 		}
 		if place.Await == nil {
 			<-place.wake // the completion took the place and is about to wake it
@@ -310,7 +344,7 @@ func (c *core) parkWithOthers(ctx context.Context, keeper parker) error {
 	case <-stirred:
 		return nil
 	case <-ended:
-		return keeper.Ended(ctx)
+		return describe(ctx, keeper.Ended(ctx), keeper, c.id())
 	}
 }
 

@@ -28,6 +28,7 @@ type Common interface {
 // of an operation that goes on (see [Promise.Disturb]) is returned only if no
 // other is, and does not keep WaitAll from waiting for the others.
 func WaitAll(ctx context.Context, fs ...Waiter) error {
+	mustHave(ctx, "WaitAll")
 	var first, goesOn error
 	for _, f := range fs {
 		err := f.Wait(ctx)
@@ -73,6 +74,7 @@ func isCause(ctx context.Context, err error) bool {
 // trouble; one that is done goes before one in trouble. If ctx ends first, or there is no future
 // to wait for, the index is -1, the error ctx's cause or nil.
 func WaitAny(ctx context.Context, fs ...Waiter) (int, error) {
+	mustHave(ctx, "WaitAny")
 	if len(fs) == 0 {
 		return -1, nil
 	}
@@ -117,7 +119,7 @@ func WaitAny(ctx context.Context, fs ...Waiter) (int, error) {
 			return 0, err // it has just ended
 		}
 		if err := keeper.Ended(ctx); err != nil {
-			return -1, err
+			return -1, describe(ctx, err, keeper, identities(fs)...)
 		}
 	}
 }
@@ -226,3 +228,14 @@ func endOf(ctx context.Context, fs []Waiter) (Keeper, <-chan struct{}) {
 }
 
 func (c *core) keptBy() Keeper { return c.keeper }
+
+// identities returns those of the futures of this package among fs.
+func identities(fs []Waiter) []ID {
+	var ids []ID
+	for _, f := range fs {
+		if c, ok := f.(interface{ id() ID }); ok {
+			ids = append(ids, c.id())
+		}
+	}
+	return ids
+}

@@ -1,6 +1,8 @@
 package mpicx
 
 import (
+	"math"
+
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -34,17 +36,26 @@ func (r *collectiveRun) start(name string, bad error, a collective.Algorithm, fi
 }
 
 // start starts a collective operation, or ends it if it can't be.
-func (c *Comm) start(x *collective.Exchange, name string, bad error, a collective.Algorithm, done collective.Ender) {
+func (c *Comm) start(x *collective.Exchange, name string, bad error, a collective.Algorithm, done ending) {
 	x.Name = name
-	epoch, err := c.begin()
+	c.notInReduction("begins", name)
+	epoch, err := c.begin(name)
 	if err == nil {
 		seq := c.sequence(epoch) // a bad call counts too
 		if err = bad; err == nil {
 			x.Start(c.t, epoch, transport.AnyTag-seq, a, done)
 			return
 		}
+	} else {
+		done.Keep(c.keeperAfter(err))
 	}
 	done.Ended(err)
+}
+
+// ending is what a collective operation ends: its future, through Ended.
+type ending interface {
+	collective.Ender
+	Keep(future.Keeper)
 }
 
 // collectiveRun is what a collective operation needs only until it is done. Then
@@ -67,6 +78,9 @@ func scratch[T any](r *collectiveRun, of []T) []byte {
 	}
 	return bytesOf(make([]T, len(of)))
 }
+
+// Keep puts k behind the future.
+func (r *collectiveRun) Keep(k future.Keeper) { r.promise.Keep(k) }
 
 // Ended ends the operation.
 func (r *collectiveRun) Ended(err error) {
@@ -91,8 +105,13 @@ func (k *check) that(ok bool, class Class, format string, args ...any) {
 	}
 }
 
+// funcOp is the name of an operation that is a function.
+const funcOp = "op"
+
 func defined[T any](k *check, op reduction, name string) {
-	if op == nil {
+	if op == nil && name == funcOp {
+		k.that(false, ClassOp, "nil function, expected one that combines two elements of type %T", *new(T))
+	} else if op == nil {
 		k.that(false, ClassOp, "%s is not defined on %T", name, *new(T))
 	}
 }
@@ -111,6 +130,8 @@ func (k *check) counts(what string, counts []int, buffer int, c *Comm) {
 	sum := 0
 	for r, n := range counts {
 		k.that(n >= 0, ClassCount, "%s count %d of rank %d, expected 0 or more", what, n, r)
+		k.that(n <= math.MaxInt-max(sum, 0), ClassCount,
+			"%s count %d of rank %d, expected counts whose sum, %d so far, is the buffer's %d elements", what, n, r, sum, buffer)
 		sum += n
 	}
 	k.that(sum == buffer, ClassBuffer, "%s buffer has %d elements, expected %d, the sum of the counts", what, buffer, sum)
@@ -126,8 +147,14 @@ func parts[T Scalar](buf []T, counts []int) [][]byte {
 	return split
 }
 
-// Barrier is done once all ranks have begun it (MPI_Ibarrier).
+// Barrier is done once all ranks have begun it (MPI_Ibarrier). It does not say that it
+// is done at all: a rank still in it may get the next error in its place (P7). What all
+// are to have done together, such as to save a state to go back to, takes TryAll: see
+// its example.
 func (c *Comm) Barrier() *future.Future[struct{}] {
+	if c == nil {
+		return nowhere[struct{}]("Barrier")
+	}
 	return c.run("Barrier", nil, c.barrier(), nil)
 }
 
@@ -141,6 +168,9 @@ func (c *Comm) barrier() collective.Algorithm {
 // Bcast copies buf of rank root into buf of all others, which are as long
 // (MPI_Ibcast).
 func Bcast[T Scalar](c *Comm, buf []T, root int) *future.Future[struct{}] {
+	if c == nil {
+		return nowhere[struct{}]("Bcast")
+	}
 	k := check{op: "Bcast"}
 	k.root(root, c)
 	return c.run("Bcast", k.err, &collective.Bcast{Buf: bytesOf(buf), Root: root}, nil)
@@ -153,6 +183,9 @@ func Reduce[T Scalar](c *Comm, send, recv []T, op Op, root int) *future.Future[s
 }
 
 func reduce[T any](c *Comm, name string, send, recv []T, op reduction, opName string, root int) *future.Future[struct{}] {
+	if c == nil {
+		return nowhere[struct{}](name)
+	}
 	k := check{op: name}
 	k.root(root, c)
 	defined[T](&k, op, opName)
@@ -176,6 +209,9 @@ func Allreduce[T Scalar](c *Comm, send, recv []T, op Op) *future.Future[struct{}
 }
 
 func allreduce[T any](c *Comm, name string, send, recv []T, op reduction, opName string) *future.Future[struct{}] {
+	if c == nil {
+		return nowhere[struct{}](name)
+	}
 	k := check{op: name}
 	defined[T](&k, op, opName)
 	k.length("recv", len(recv), len(send))
@@ -203,6 +239,9 @@ func Exscan[T Scalar](c *Comm, send, recv []T, op Op) *future.Future[struct{}] {
 }
 
 func scan[T any](c *Comm, name string, send, recv []T, op reduction, opName string, exclusive bool) *future.Future[struct{}] {
+	if c == nil {
+		return nowhere[struct{}](name)
+	}
 	k := check{op: name}
 	defined[T](&k, op, opName)
 	k.length("recv", len(recv), len(send))
@@ -224,6 +263,9 @@ func ReduceScatter[T Scalar](c *Comm, send, recv []T, counts []int, op Op) *futu
 }
 
 func reduceScatter[T any](c *Comm, name string, send, recv []T, counts []int, op reduction, opName string) *future.Future[struct{}] {
+	if c == nil {
+		return nowhere[struct{}](name)
+	}
 	k := check{op: name}
 	defined[T](&k, op, opName)
 	k.counts("recv", counts, len(send), c)
@@ -244,52 +286,60 @@ func reduceScatter[T any](c *Comm, name string, send, recv []T, counts []int, op
 
 // Reductions with a function instead of an Op. It must be associative; it is
 // applied in the order of ranks, so it need not commute. It may be called on any
-// goroutine, must not block, and a panic in it comes out of Wait at its rank.
-// T must be free of pointers.
+// goroutine, and a panic in it, or an error that it throws, comes out of Wait at its
+// rank. T must be free of pointers.
+//
+// The function must not block. If it waits for an operation, or begins a collective
+// one, that ends the reduction at its rank with an *MPIError; so does Signal, after
+// the error is on its way. A goroutine that it starts and waits for is not seen: it
+// must not do so either.
 
 // ReduceFunc is Reduce with a function.
 func ReduceFunc[T any](c *Comm, send, recv []T, op func(a, b T) T, root int) *future.Future[struct{}] {
-	if bad := plain[T]("ReduceFunc"); bad != nil {
+	if bad := plain[T]("ReduceFunc"); bad != nil && c != nil {
 		return failed[struct{}](c, bad)
 	}
-	return reduce(c, "ReduceFunc", send, recv, byUser(op), "op", root)
+	return reduce(c, "ReduceFunc", send, recv, byUser(op), funcOp, root)
 }
 
 // AllreduceFunc is Allreduce with a function.
 func AllreduceFunc[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.Future[struct{}] {
-	if plain[T]("AllreduceFunc") != nil {
+	if c != nil && plain[T]("AllreduceFunc") != nil {
 		return allreduceValues(c, send, recv, op)
 	}
-	return allreduce(c, "AllreduceFunc", send, recv, byUser(op), "op")
+	return allreduce(c, "AllreduceFunc", send, recv, byUser(op), funcOp)
 }
 
 // ScanFunc is Scan with a function.
 func ScanFunc[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.Future[struct{}] {
-	if bad := plain[T]("ScanFunc"); bad != nil {
+	if bad := plain[T]("ScanFunc"); bad != nil && c != nil {
 		return failed[struct{}](c, bad)
 	}
-	return scan(c, "ScanFunc", send, recv, byUser(op), "op", false)
+	return scan(c, "ScanFunc", send, recv, byUser(op), funcOp, false)
 }
 
 // ExscanFunc is Exscan with a function.
 func ExscanFunc[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.Future[struct{}] {
-	if bad := plain[T]("ExscanFunc"); bad != nil {
+	if bad := plain[T]("ExscanFunc"); bad != nil && c != nil {
 		return failed[struct{}](c, bad)
 	}
-	return scan(c, "ExscanFunc", send, recv, byUser(op), "op", true)
+	return scan(c, "ExscanFunc", send, recv, byUser(op), funcOp, true)
 }
 
 // ReduceScatterFunc is ReduceScatter with a function.
 func ReduceScatterFunc[T any](c *Comm, send, recv []T, counts []int, op func(a, b T) T) *future.Future[struct{}] {
-	if bad := plain[T]("ReduceScatterFunc"); bad != nil {
+	if bad := plain[T]("ReduceScatterFunc"); bad != nil && c != nil {
 		return failed[struct{}](c, bad)
 	}
-	return reduceScatter(c, "ReduceScatterFunc", send, recv, counts, byUser(op), "op")
+	return reduceScatter(c, "ReduceScatterFunc", send, recv, counts, byUser(op), funcOp)
 }
 
 // Gather brings send of all ranks, as long at each, to recv of rank root, by rank
 // (MPI_Igather). Elsewhere recv is not used.
 func Gather[T Scalar](c *Comm, send, recv []T, root int) *future.Future[struct{}] {
+	if c == nil {
+		return nowhere[struct{}]("Gather")
+	}
 	k := check{op: "Gather"}
 	k.root(root, c)
 	if c.Rank() == root {
@@ -330,6 +380,9 @@ func equal(c *Comm, n int) []int {
 // Gatherv is Gather of counts[r] elements from each rank r (MPI_Igatherv). Only
 // the root needs counts and recv.
 func Gatherv[T Scalar](c *Comm, send, recv []T, counts []int, root int) *future.Future[struct{}] {
+	if c == nil {
+		return nowhere[struct{}]("Gatherv")
+	}
 	k := check{op: "Gatherv"}
 	k.root(root, c)
 	var a collective.Linear
@@ -348,6 +401,9 @@ func Gatherv[T Scalar](c *Comm, send, recv []T, counts []int, root int) *future.
 // Scatter brings the parts of send of rank root, as long for each, to recv of all
 // ranks, by rank (MPI_Iscatter). Elsewhere send is not used.
 func Scatter[T Scalar](c *Comm, send, recv []T, root int) *future.Future[struct{}] {
+	if c == nil {
+		return nowhere[struct{}]("Scatter")
+	}
 	k := check{op: "Scatter"}
 	k.root(root, c)
 	if c.Rank() == root {
@@ -369,6 +425,9 @@ func Scatter[T Scalar](c *Comm, send, recv []T, root int) *future.Future[struct{
 // Scatterv is Scatter of counts[r] elements to each rank r (MPI_Iscatterv). Only
 // the root needs send and counts.
 func Scatterv[T Scalar](c *Comm, send []T, counts []int, recv []T, root int) *future.Future[struct{}] {
+	if c == nil {
+		return nowhere[struct{}]("Scatterv")
+	}
 	k := check{op: "Scatterv"}
 	k.root(root, c)
 	var a collective.Linear
@@ -386,6 +445,9 @@ func Scatterv[T Scalar](c *Comm, send []T, counts []int, recv []T, root int) *fu
 
 // Allgather is Gather that brings the parts to every rank (MPI_Iallgather).
 func Allgather[T Scalar](c *Comm, send, recv []T) *future.Future[struct{}] {
+	if c == nil {
+		return nowhere[struct{}]("Allgather")
+	}
 	k := check{op: "Allgather"}
 	k.length("recv", len(recv), c.Size()*len(send))
 	a := &collective.Allgather{Gather: collective.Gather{Send: bytesOf(send), Recv: bytesOf(recv)}}
@@ -395,6 +457,9 @@ func Allgather[T Scalar](c *Comm, send, recv []T) *future.Future[struct{}] {
 // Allgatherv is Allgather of counts[r] elements from each rank r
 // (MPI_Iallgatherv). All ranks give the same counts.
 func Allgatherv[T Scalar](c *Comm, send, recv []T, counts []int) *future.Future[struct{}] {
+	if c == nil {
+		return nowhere[struct{}]("Allgatherv")
+	}
 	k := check{op: "Allgatherv"}
 	k.counts("recv", counts, len(recv), c)
 	a := &collective.Allgatherv{Send: bytesOf(send), Recv: bytesOf(recv), At: make([]int, 1, len(counts)+1)}
@@ -410,6 +475,9 @@ func Allgatherv[T Scalar](c *Comm, send, recv []T, counts []int) *future.Future[
 // Alltoall sends the r-th part of send to rank r, as long for each, and receives
 // rank r's as the r-th part of recv (MPI_Ialltoall).
 func Alltoall[T Scalar](c *Comm, send, recv []T) *future.Future[struct{}] {
+	if c == nil {
+		return nowhere[struct{}]("Alltoall")
+	}
 	k := check{op: "Alltoall"}
 	k.length("recv", len(recv), len(send))
 	k.that(len(send)%c.Size() == 0, ClassCount, "send has %d elements, expected a multiple of the %d ranks", len(send), c.Size())
@@ -423,6 +491,9 @@ func Alltoall[T Scalar](c *Comm, send, recv []T) *future.Future[struct{}] {
 // Alltoallv is Alltoall of sendCounts[r] elements to, and recvCounts[r] from,
 // each rank r (MPI_Ialltoallv).
 func Alltoallv[T Scalar](c *Comm, send []T, sendCounts []int, recv []T, recvCounts []int) *future.Future[struct{}] {
+	if c == nil {
+		return nowhere[struct{}]("Alltoallv")
+	}
 	k := check{op: "Alltoallv"}
 	k.counts("send", sendCounts, len(send), c)
 	k.counts("recv", recvCounts, len(recv), c)

@@ -80,14 +80,29 @@ func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch) (late boo
 }
 
 // Rank is this rank's number in the communicator.
-func (c *Comm) Rank() int { return c.rank }
+func (c *Comm) Rank() int {
+	if c == nil {
+		panic("mpicx: Rank: " + nilComm)
+	}
+	return c.rank
+}
 
 // Size is the number of ranks of the communicator.
-func (c *Comm) Size() int { return c.size }
+func (c *Comm) Size() int {
+	if c == nil {
+		panic("mpicx: Size: " + nilComm)
+	}
+	return c.size
+}
 
 // String returns the communicator's name: "world", and for derived ones how they
 // were made.
-func (c *Comm) String() string { return c.name }
+func (c *Comm) String() string {
+	if c == nil {
+		return nilComm
+	}
+	return c.name
+}
 
 // family returns c and what is derived from it.
 func (c *Comm) family() (all []*Comm) {
@@ -116,10 +131,10 @@ func (c *Comm) worldRank(rank int) int {
 	return c.worldRanks[rank]
 }
 
-// begin is how an operation starts: it returns the epoch that the operation
-// belongs to, or the error that it ends with at once because this rank has not
-// been told of it yet.
-func (c *Comm) begin() (transport.Epoch, error) {
+// begin is how the operation called op starts: it returns the epoch that the
+// operation belongs to, or the error that it ends with at once: one that this rank
+// has not been told of yet, or that c is closed.
+func (c *Comm) begin(op string) (transport.Epoch, error) {
 	epoch := c.t.Epoch() // before the check, see transport.Comm
 	if !c.ledger.Troubled() {
 		return epoch, nil
@@ -129,7 +144,7 @@ func (c *Comm) begin() (transport.Epoch, error) {
 	if err == nil && c.isUnwinding() {
 		err = errUnwinding // a Wait reports the verdict in place of it
 	}
-	return epoch, err
+	return epoch, ofOperation(op, err)
 }
 
 // isUnwinding says whether what this rank begins on c must reach nobody.
@@ -154,12 +169,17 @@ func (c *Comm) sequence(e transport.Epoch) int {
 // Dup makes a communicator of the same ranks, with messages and errors of its
 // own (MPI_Comm_dup). It is collective. An error of c interrupts Waits on it too.
 func (c *Comm) Dup() *future.Future[*Comm] {
-	epoch, err := c.begin()
+	if c == nil {
+		return nowhere[*Comm]("Dup")
+	}
+	c.notInReduction("begins", "Dup")
+	epoch, err := c.begin("Dup")
 	if err != nil {
 		return failed[*Comm](c, err)
 	}
 	seq := c.sequence(epoch)
-	f, p := keptBy[*Comm](c)
+	f, p := future.New[*Comm]()
+	p.Keep(makingKeeper{(*keeper)(c), "Dup"})
 	made := c.agreed(errchan.Dup, epoch, p)
 	c.derive(transport.Name{Epoch: epoch, Seq: uint64(seq)}, nil, c.worldRanks, fmt.Sprintf("%s.dup%d", c.name, seq), made)
 	return f
@@ -172,16 +192,21 @@ const Undefined = -1
 // which they are ordered by key and then by rank (MPI_Comm_split). A color is
 // not negative, or Undefined: such a rank gets a nil Comm. It is collective.
 func (c *Comm) Split(color, key int) *future.Future[*Comm] {
+	if c == nil {
+		return nowhere[*Comm]("Split")
+	}
+	c.notInReduction("begins", "Split")
 	if color < 0 && color != Undefined {
 		return failed[*Comm](c, mpiErrorf("Split", ClassOther, "color %d, expected one that is not negative, or Undefined", color))
 	}
-	epoch, err := c.begin()
+	epoch, err := c.begin("Split")
 	if err != nil {
 		return failed[*Comm](c, err)
 	}
 	seq := c.sequence(epoch)
 	all := make([]int, 2*c.Size())
-	f, p := keptBy[*Comm](c)
+	f, p := future.New[*Comm]()
+	p.Keep(makingKeeper{(*keeper)(c), "Split"})
 	made := c.agreed(errchan.Split, epoch, p)
 	gather := &collective.Allgather{Gather: collective.Gather{Send: bytesOf([]int{color, key}), Recv: bytesOf(all)}}
 	x := &collective.Exchange{Name: "Split"}

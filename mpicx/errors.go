@@ -153,7 +153,7 @@ const (
 	ClassOp                       // MPI_ERR_OP: the operation is not defined on the type
 	ClassType                     // MPI_ERR_TYPE: the type has pointers or no encoding, or the message is no whole number of its elements
 	ClassTruncate                 // MPI_ERR_TRUNCATE: the message is longer than the buffer
-	ClassComm                     // MPI_ERR_COMM: the communicator is closed
+	ClassComm                     // MPI_ERR_COMM: the communicator is closed, or nil
 	ClassUnsupported              // MPI_ERR_UNSUPPORTED_OPERATION: this backend can't
 )
 
@@ -181,6 +181,31 @@ func (e *MPIError) Error() string { return fmt.Sprintf("mpicx: %s: %s", e.Op, e.
 // Unwrap returns the error behind it, if there is one: errors.ErrUnsupported
 // for ClassUnsupported.
 func (e *MPIError) Unwrap() error { return e.err }
+
+// useOp is the Op of what a communicator says to any operation: that it is closed.
+const useOp = "use"
+
+func isClosedError(err error) bool {
+	e, ok := err.(*MPIError)
+	return ok && e.Class == ClassComm
+}
+
+// ofOperation returns an error that any operation would get as that of op.
+func ofOperation(op string, err error) error {
+	if e, ok := err.(*MPIError); ok && e.Op == useOp {
+		return &MPIError{Op: op, Class: e.Class, Text: e.Text, err: e.err}
+	}
+	return err
+}
+
+const nilComm = "nil communicator (what Split gives with Undefined)"
+
+const nilContext = "nil context, expected one that says how long to wait"
+
+// nowhere returns the future of an operation on a nil communicator.
+func nowhere[T any](op string) *future.Future[T] {
+	return future.Failed[T](mpiErrorf(op, ClassComm, nilComm))
+}
 
 func mpiErrorf(op string, class Class, format string, args ...any) *MPIError {
 	return &MPIError{Op: op, Class: class, Text: fmt.Sprintf(format, args...)}

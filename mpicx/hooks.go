@@ -32,6 +32,7 @@ func init() {
 			c.t.Die()
 		}
 	}
+	hook.Dead = func(comm any) bool { return comm.(*Comm).proc.dead.Load() }
 	hook.Backend = func(name string) any { return Option(func(o *options) { o.backend = name }) }
 	hook.Progress = func(comm any) string { return comm.(*Comm).progress() }
 	hook.Abort = func(comm any, err error) {

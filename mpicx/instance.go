@@ -21,6 +21,9 @@ var instance struct {
 
 // Initialize returns the process's Instance, and makes it if there is none.
 func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
+	if ctx == nil {
+		return nil, mpiErrorf("Initialize", ClassOther, nilContext)
+	}
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
@@ -57,6 +60,9 @@ func (i *Instance) World() *Comm { return i.world }
 // Initialize makes another Instance, but not in a job of mpirun's: MPI can be started
 // once.
 func (i *Instance) Finalize(ctx context.Context) error {
+	if ctx == nil {
+		return mpiErrorf("Finalize", ClassOther, nilContext)
+	}
 	instance.Lock()
 	defer instance.Unlock()
 	if instance.Instance != i {

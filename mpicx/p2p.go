@@ -49,6 +49,9 @@ func Probe[T Scalar](c *Comm, source, tag int) *future.Future[Status] {
 
 // RecvSlice is Recv of a message of any length, into a new slice.
 func RecvSlice[T Scalar](c *Comm, source, tag int) *future.Future[[]T] {
+	if c == nil {
+		return nowhere[[]T]("RecvSlice")
+	}
 	o := &sliceOp[T]{comm: c}
 	o.Keep(c.keeper)
 	o.request = transport.Request{Peer: source, Tag: tag, Done: o, Alloc: func(n int) []byte {
@@ -56,8 +59,10 @@ func RecvSlice[T Scalar](c *Comm, source, tag int) *future.Future[[]T] {
 		return bytesOf(o.slice)
 	}}
 	var err error
-	if o.request.Epoch, err = c.begin(); err == nil {
+	if o.request.Epoch, err = c.begin("RecvSlice"); err == nil {
 		err = c.checkPoint("RecvSlice", source, tag, AnySource)
+	} else {
+		o.Keep(c.keeperAfter(err))
 	}
 	if err != nil {
 		o.Complete(nil, err)
@@ -85,6 +90,9 @@ func (o *sliceOp[T]) disturb(err error) { o.Disturb(err) }
 
 // receive starts a receive or a probe.
 func (c *Comm) receive(kind transport.Kind, buf []byte, source, tag, size int) *future.Future[Status] {
+	if c == nil {
+		return nowhere[Status](receiveName(kind))
+	}
 	p := c.proc.statuses.get()
 	p.Keep(c.keeper)
 	o := c.proc.idleReceives.get()
@@ -92,8 +100,10 @@ func (c *Comm) receive(kind transport.Kind, buf []byte, source, tag, size int) *
 	r := &o.request
 	r.Kind, r.Buf, r.Peer, r.Tag, r.Done = kind, buf, source, tag, o
 	var err error
-	if r.Epoch, err = c.begin(); err == nil {
-		err = c.checkPoint(o.operation(), source, tag, AnySource)
+	if r.Epoch, err = c.begin(receiveName(kind)); err == nil {
+		err = c.checkPoint(receiveName(kind), source, tag, AnySource)
+	} else {
+		p.Keep(c.keeperAfter(err))
 	}
 	switch {
 	case err != nil:
@@ -118,8 +128,10 @@ type receiveOp struct {
 	size    int // of an element
 }
 
-func (o *receiveOp) operation() string {
-	if o.request.Kind == transport.Probing {
+func (o *receiveOp) operation() string { return receiveName(o.request.Kind) }
+
+func receiveName(kind transport.Kind) string {
+	if kind == transport.Probing {
 		return "Probe"
 	}
 	return "Recv"
@@ -146,7 +158,10 @@ type sendOp struct {
 }
 
 func (c *Comm) send(name string, buf []byte, dest, tag, size int, mode transport.Mode) *future.Future[Status] {
-	epoch, err := c.begin()
+	if c == nil {
+		return nowhere[Status](name)
+	}
+	epoch, err := c.begin(name)
 	if err == nil {
 		err = c.checkPoint(name, dest, tag, 0)
 	}
@@ -221,7 +236,7 @@ func (c *Comm) status(op string, r *transport.Request, size int) (Status, error)
 // everything else as an *MPIError.
 func mpiError(op string, err error) error {
 	if err == nil || err == ErrRevoked || is[future.Common](err) || is[*MPIError](err) || is[*future.Panicked](err) || is[*ProcFailedError](err) {
-		return err
+		return ofOperation(op, err)
 	}
 	class := ClassOther
 	if _, ok := errors.AsType[*transport.TruncateError](err); ok {
@@ -239,16 +254,19 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// keptBy returns a future of c and its promise.
-func keptBy[T any](c *Comm) (*future.Future[T], *future.Promise[T]) {
-	f, p := future.New[T]()
-	p.Keep(c.keeper)
-	return f, p
+// keeperAfter returns the keeper of an operation that begin has ended with err. That c
+// is closed is said by the operation itself, which has none.
+func (c *Comm) keeperAfter(err error) future.Keeper {
+	if isClosedError(err) {
+		return nil
+	}
+	return c.keeper
 }
 
-// failed returns a future of c that has ended.
+// failed returns a future of c that has ended before it began.
 func failed[T any](c *Comm, err error) *future.Future[T] {
-	f, p := keptBy[T](c)
+	f, p := future.New[T]()
+	p.Keep(c.keeperAfter(err))
 	var none T
 	p.Complete(none, err)
 	return f

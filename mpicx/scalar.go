@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"unsafe"
-
-	"github.com/mpicx/go-mpicx/future"
 )
 
 // A Scalar is an element type of buffers: fixed in size and free of pointers.
@@ -130,28 +128,15 @@ func each[T any](f func(a, b T) T) reduction {
 	}
 }
 
-// byUser is each of a user's function. It runs on a goroutine of its own: a round of
-// a collective runs on whichever goroutine completes its messages, perhaps another
-// rank's, which runtime.Goexit would end.
+// byUser is each of a user's function; of none it is none. It runs on a goroutine of
+// its own: a round of a collective runs on whichever goroutine completes its messages,
+// perhaps another rank's, which runtime.Goexit would end.
 func byUser[T any](f func(a, b T) T) reduction {
-	apply := each(f)
-	return func(dst, left, right []byte) {
-		ended := make(chan error)
-		go func() {
-			err := ErrGoexit
-			defer func() { ended <- err }()
-			defer future.Catch(&err)
-			apply(dst, left, right)
-			err = nil
-		}()
-		switch err := (<-ended).(type) {
-		case nil:
-		case *future.Panicked:
-			panic(err)
-		default:
-			panic(future.Thrown{Err: err})
-		}
+	if f == nil {
+		return nil
 	}
+	apply := each(f)
+	return func(dst, left, right []byte) { callUser(func() { apply(dst, left, right) }) }
 }
 
 func boolean(op Op) reduction {

@@ -38,6 +38,9 @@ func decodeValue[T any](op string, b []byte) (v T, err error) {
 // SendValue sends any value that encoding/gob takes; RecvValue receives it. The
 // Status counts encoded bytes.
 func SendValue[T any](c *Comm, v T, dest, tag int) *future.Future[Status] {
+	if c == nil {
+		return nowhere[Status]("SendValue")
+	}
 	b, err := encodeValue("SendValue", v)
 	if err != nil {
 		return failed[Status](c, err)
@@ -47,12 +50,17 @@ func SendValue[T any](c *Comm, v T, dest, tag int) *future.Future[Status] {
 
 // RecvValue receives a value that SendValue sent, of the same type.
 func RecvValue[T any](c *Comm, source, tag int) *future.Future[T] {
+	if c == nil {
+		return nowhere[T]("RecvValue")
+	}
 	o := &valueOp[T]{comm: c}
 	o.Keep(c.keeper)
 	o.request = transport.Request{Peer: source, Tag: tag, Done: o, Take: true}
 	var err error
-	if o.request.Epoch, err = c.begin(); err == nil {
+	if o.request.Epoch, err = c.begin("RecvValue"); err == nil {
 		err = c.checkPoint("RecvValue", source, tag, AnySource)
+	} else {
+		o.Keep(c.keeperAfter(err))
 	}
 	if err != nil {
 		o.Complete(*new(T), err)
@@ -85,6 +93,9 @@ func (o *valueOp[T]) disturb(err error) { o.Disturb(err) }
 // BcastValue gives every rank the value v of rank root.
 func BcastValue[T any](c *Comm, v T, root int) *future.Future[T] {
 	const op = "BcastValue"
+	if c == nil {
+		return nowhere[T](op)
+	}
 	k := check{op: op}
 	k.root(root, c)
 	a := &collective.BcastAny{Root: root}
@@ -103,6 +114,9 @@ func BcastValue[T any](c *Comm, v T, root int) *future.Future[T] {
 // nil.
 func GatherValue[T any](c *Comm, v T, root int) *future.Future[[]T] {
 	const op = "GatherValue"
+	if c == nil {
+		return nowhere[[]T](op)
+	}
 	k := check{op: op}
 	k.root(root, c)
 	a := &collective.GatherAny{Root: root}
@@ -115,6 +129,9 @@ func GatherValue[T any](c *Comm, v T, root int) *future.Future[[]T] {
 // AllgatherValue gives every rank the values of all ranks, by rank.
 func AllgatherValue[T any](c *Comm, v T) *future.Future[[]T] {
 	const op = "AllgatherValue"
+	if c == nil {
+		return nowhere[[]T](op)
+	}
 	a := &collective.AllgatherAny{}
 	var err error
 	a.Send, err = encodeValue(op, v)
@@ -168,6 +185,7 @@ func allreduceValues[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.
 	const name = "AllreduceFunc"
 	k := check{op: name}
 	k.length("recv", len(recv), len(send))
+	defined[T](&k, byUser(op), funcOp)
 	a := &collective.AllgatherAny{}
 	if k.err == nil {
 		a.Send, k.err = encodeValue(name, send)
@@ -178,13 +196,17 @@ func allreduceValues[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.
 			if len(vs) != len(recv) {
 				return struct{}{}, mpiErrorf(name, ClassCount, "rank %d gave %d elements, expected %d", r, len(vs), len(recv))
 			}
-			for i, v := range vs {
-				if r > 0 {
-					v = op(recv[i], v)
-				}
-				recv[i] = v
-			}
 		}
+		callUser(func() {
+			for r, vs := range all {
+				for i, v := range vs {
+					if r > 0 {
+						v = op(recv[i], v)
+					}
+					recv[i] = v
+				}
+			}
+		})
 		return struct{}{}, err
 	})
 }

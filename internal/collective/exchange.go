@@ -70,6 +70,9 @@ func (x *Exchange) Start(comm transport.Comm, epoch transport.Epoch, tag int, a 
 // Step is the round that the operation is in, for people who ask why it hangs.
 func (x *Exchange) Step() int { return int(x.round.Load()) }
 
+// Ender is what is told of the end.
+func (x *Exchange) Ender() Ender { return x.done }
+
 // Rank is this rank's number in the communicator.
 func (x *Exchange) Rank() int { return x.comm.Rank() }
 

@@ -6,6 +6,9 @@ package hook
 // now on. Package mpicx sets it.
 var Die func(comm any)
 
+// Dead says whether the rank of a *mpicx.Comm has died. Package mpicx sets it.
+var Dead func(comm any) bool
+
 // Backend returns a mpicx.Option that chooses an error backend by its name, for
 // tests that hold both against each other. Package mpicx sets it.
 var Backend func(name string) any

@@ -49,24 +49,35 @@ func run(t testing.TB, ranks int, fn func(context.Context, *mpicx.Comm) error, o
 		}
 		return
 	}
-	synctest.Test(tt, func(t *testing.T) { inBubble(t, ranks, fn, opts) })
+	j := &job{states: make([]state, max(ranks, 1))}
+	defer func() {
+		if j.abandoned {
+			_ = recover() // the bubble's panic: that the dead have goroutines left is no error
+		}
+	}()
+	synctest.Test(tt, func(t *testing.T) { j.inBubble(t, fn, opts) })
 }
 
 // idle is for how long, in fake time, ranks may wait for timers with no operation
 // begun or ended in between. It takes no time, but for ranks that poll.
 const idle = 30 * 24 * time.Hour
 
-func inBubble(t *testing.T, ranks int, fn func(context.Context, *mpicx.Comm) error, opts []mpicx.Option) {
+func (j *job) inBubble(t *testing.T, fn func(context.Context, *mpicx.Comm) error, opts []mpicx.Option) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	j := &job{states: make([]state, max(ranks, 1))}
 	done := make(chan error, 1)
 	go func() {
-		done <- mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
+		done <- mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) (err error) {
 			s := &j.states[world.Rank()]
-			j.set(s, func() { s.world = world })
-			defer j.set(s, func() { s.returned = true })
+			ctx, kill := context.WithCancelCause(ctx)
+			defer kill(nil)
+			j.set(s, func() { s.world, s.kill = world, kill })
+			err = errLeft // unless fn returns
+			defer j.set(s, func() {
+				s.returned, s.err = true, err
+				s.dead = s.dead || hook.Dead(world) // later it is, for not being there any more
+			})
 			return fn(ctx, world)
 		}, opts...)
 	}()
@@ -76,6 +87,8 @@ func inBubble(t *testing.T, ranks int, fn func(context.Context, *mpicx.Comm) err
 			if err != nil {
 				t.Error(err)
 			}
+			j.bury()
+			j.abandoned = slices.ContainsFunc(j.states, func(s state) bool { return s.dead })
 			return
 		case <-time.After(idle): // comes when all goroutines of the bubble wait, and for nothing sooner
 		}
@@ -84,10 +97,24 @@ func inBubble(t *testing.T, ranks int, fn func(context.Context, *mpicx.Comm) err
 			before = now
 			continue
 		}
+		if j.bury() {
+			continue
+		}
+		if j.onlyDeadRemain() {
+			// Their goroutines wait for something other than mpicx, and nothing can end
+			// them. So Run does not return; what it would is known from the others.
+			for r := range j.states {
+				if err := j.states[r].err; err != nil && !j.states[r].dead {
+					t.Errorf("rank %d: %v", r, err)
+				}
+			}
+			j.abandoned = true
+			return
+		}
 		t.Errorf("deadlock: every rank waits for another\n%s", j)
 		// Let the ranks go, those that wait without a context by an error of the
-		// world. If they wait for something other than mpicx, the bubble ends with a
-		// panic that shows their stacks.
+		// world. If living ones wait for something other than mpicx, the bubble ends
+		// with a panic that shows their stacks.
 		cancel(errDeadlock)
 		for _, release := range []func(){func() {}, j.abort} {
 			release()
@@ -97,21 +124,52 @@ func inBubble(t *testing.T, ranks int, fn func(context.Context, *mpicx.Comm) err
 			case <-time.After(idle):
 			}
 		}
+		j.abandoned = j.onlyDeadRemain()
 		return
 	}
 }
 
-var errDeadlock = fmt.Errorf("mpicxtest: deadlock")
+var (
+	errDeadlock = fmt.Errorf("mpicxtest: deadlock")
+	errDead     = fmt.Errorf("mpicxtest: this rank has died")
+	errLeft     = fmt.Errorf("its function left by a panic or runtime.Goexit")
+)
 
 // job is what Run knows of its ranks.
 type job struct {
-	mu     sync.Mutex
-	states []state
+	mu        sync.Mutex
+	states    []state
+	abandoned bool // there may be goroutines left, of dead ranks
 }
 
 type state struct {
 	world    *mpicx.Comm
+	kill     context.CancelCauseFunc
+	dead     bool // before its function returned
 	returned bool
+	err      error // that it returned
+}
+
+// bury ends the contexts of ranks that have died since, if any has: a goroutine of
+// theirs other than the one that died may wait for that.
+func (j *job) bury() (some bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for r := range j.states {
+		s := &j.states[r]
+		if s.world != nil && !s.returned && !s.dead && hook.Dead(s.world) {
+			s.dead, some = true, true
+			s.kill(errDead)
+		}
+	}
+	return some
+}
+
+// onlyDeadRemain says whether all living ranks have returned.
+func (j *job) onlyDeadRemain() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return !slices.ContainsFunc(j.states, func(s state) bool { return !s.returned && !s.dead })
 }
 
 func (j *job) set(s *state, change func()) {
@@ -155,6 +213,8 @@ func (j *job) String() string {
 	for r, s := range j.states {
 		text := "has not begun"
 		switch {
+		case s.dead:
+			text = "has died"
 		case s.returned:
 			text = "has returned"
 		case s.world != nil:

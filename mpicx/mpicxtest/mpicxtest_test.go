@@ -16,7 +16,13 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// A rank that dies while it waits for something other than mpicx can't be ended,
+	// nor can the mpicx.Run that it is a rank of.
+	const this = "github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(this+"_test.waitForChannel"),
+		goleak.IgnoreAnyFunction(this+".(*job).inBubble.func1"))
+}
 
 // failing are tests that have to fail, and what they have to print. They run in
 // another process: see TestFailures.
@@ -69,6 +75,22 @@ var failing = map[string]struct {
 		}
 		return world.SignalError(context.Background(), 1)
 	}, []string{"on world: error round 0 waits for rank 1"}, []string{"panic"}},
+	"dead in a helper": {3, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 1 {
+			waitForChannel(func() { mpicxtest.Die(world) }, func() {})
+		}
+		return world.Barrier().Wait(context.Background())
+	}, []string{"deadlock", "receive from rank 1 on world", "rank 1:", "has died"}, []string{"panic"}},
+	"survivors fail": {3, func(ctx context.Context, world *mpicx.Comm) error {
+		switch world.Rank() {
+		case 1:
+			waitForChannel(func() { mpicxtest.Die(world) }, func() {})
+		case 2:
+			panic("boom")
+		}
+		time.Sleep(time.Minute)
+		return errors.New("my own error")
+	}, []string{"rank 0: my own error", "rank 2: its function left by a panic or runtime.Goexit"}, []string{"panic", "deadlock"}},
 	"something else": {2, func(ctx context.Context, world *mpicx.Comm) error {
 		<-ctx.Done()
 		return ctx.Err()
@@ -101,6 +123,7 @@ func TestFailing(t *testing.T) {
 // has died, or that a rank which others need has returned.
 var seesDeath = map[string]string{
 	"dead rank":        "ranks 0, 2: mpicx: communicator corrupted; dead: [1]",
+	"dead in a helper": "rank 2: mpicx: communicator corrupted; dead: [1]",
 	"error that waits": "ranks 0, 2: mpicx: communicator corrupted; dead: [1]",
 	"one has returned": "rank 0: mpicx: communicator corrupted; dead: [1]",
 }

@@ -1,0 +1,120 @@
+package mpicx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// What a Wait was for that ctx ended. A future knows nothing of ranks, and an
+// operation keeps nothing for this case: what was pending is asked when it comes.
+
+// An interruptedError is ctx's cause, with what the Wait was for.
+type interruptedError struct {
+	waitedFor string
+	cause     error
+}
+
+func (e *interruptedError) Error() string { return fmt.Sprintf("mpicx: %s: %v", e.waitedFor, e.cause) }
+func (e *interruptedError) Unwrap() error { return e.cause }
+
+var _ future.Describer = (*keeper)(nil)
+
+// Describe says in ctx's cause what was waited for. Other errors do so already.
+func (k *keeper) Describe(ctx context.Context, err error, waited ...future.ID) error {
+	if !endedBy(ctx, err) {
+		return err
+	}
+	return &interruptedError{(*Comm)(k).waitedFor(waited), err}
+}
+
+// endedBy says whether err is the cause of ctx, or of the context around a Try
+// whose own an error of a peer has ended.
+func endedBy(ctx context.Context, err error) bool {
+	if is[future.Common](err) || is[*interruptedError](err) {
+		return false
+	}
+	for ctx.Err() != nil {
+		if errors.Is(err, context.Cause(ctx)) {
+			return true
+		}
+		s := scopeOf(ctx)
+		if s == nil || !s.interrupted() {
+			break
+		}
+		ctx = s.outer
+	}
+	return false
+}
+
+// waitedFor names the pending operations on c that have these futures.
+func (c *Comm) waitedFor(ids []future.ID) string {
+	names := make(map[future.ID]string)
+	c.t.EachPending(func(r *transport.Request) {
+		done := any(r.Done)
+		if x, ok := done.(*collective.Exchange); ok {
+			done = x.Ender()
+		}
+		if o, ok := done.(interface{ id() future.ID }); ok && names[o.id()] == "" && slices.Contains(ids, o.id()) {
+			names[o.id()] = c.describe(r)
+		}
+	})
+	const most = 4
+	var known []string
+	for _, id := range ids {
+		if name := names[id]; name != "" && len(known) < most {
+			known = append(known, name)
+		}
+	}
+	others := len(ids) - len(known)
+	switch {
+	case len(known) == 0 && others == 1:
+		return fmt.Sprintf("an operation on %s%s", c.name, c.unresolved())
+	case len(known) == 0:
+		return fmt.Sprintf("one of %d operations", others)
+	}
+	text := fmt.Sprintf("%s on %s", strings.Join(known, " or "), c.name)
+	if others > 0 {
+		text += fmt.Sprintf(" or %d more", others)
+	}
+	return text
+}
+
+// unresolved says what the error channel of c waits for, if it does.
+func (c *Comm) unresolved() string {
+	if waiting := c.channel.Waiting(); waiting != "" {
+		return ", where " + waiting
+	}
+	return ""
+}
+
+// makingKeeper stands behind the future of a communicator that is being made.
+type makingKeeper struct {
+	*keeper
+	call string
+}
+
+func (k makingKeeper) Describe(ctx context.Context, err error, _ ...future.ID) error {
+	return (*Comm)(k.keeper).interrupted(ctx, k.call, err)
+}
+
+// interrupted is Describe for the operation called name.
+func (c *Comm) interrupted(ctx context.Context, name string, err error) error {
+	if !endedBy(ctx, err) {
+		return err
+	}
+	return &interruptedError{fmt.Sprintf("%s on %s%s", name, c.name, c.unresolved()), err}
+}
+
+func (o *receiveOp) id() future.ID          { return o.promise.Future().ID() }
+func (o *sendOp) id() future.ID             { return o.Future().ID() }
+func (o *sliceOp[T]) id() future.ID         { return o.Future().ID() }
+func (o *valueOp[T]) id() future.ID         { return o.Future().ID() }
+func (r *collectiveRun) id() future.ID      { return r.promise.Future().ID() }
+func (o *collectiveValue[T]) id() future.ID { return o.Future().ID() }

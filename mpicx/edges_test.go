@@ -1,0 +1,329 @@
+package mpicx_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// begun has every operation that returns a future, by its name, begun on c.
+func begun(c *mpicx.Comm) map[string]future.Waiter {
+	one, many := []int{1}, make([]int, 4)
+	add := func(a, b int) int { return a + b }
+	join := func(a, b string) string { return a + b }
+	return map[string]future.Waiter{
+		"Send":              mpicx.Send(c, one, 0, 0),
+		"Ssend":             mpicx.Ssend(c, one, 0, 0),
+		"Recv":              mpicx.Recv(c, one, 0, 0),
+		"RecvSlice":         mpicx.RecvSlice[int](c, 0, 0),
+		"Probe":             mpicx.Probe[int](c, 0, 0),
+		"SendValue":         mpicx.SendValue(c, "one", 0, 0),
+		"RecvValue":         mpicx.RecvValue[string](c, 0, 0),
+		"Barrier":           c.Barrier(),
+		"Bcast":             mpicx.Bcast(c, one, 0),
+		"BcastValue":        mpicx.BcastValue(c, "one", 0),
+		"Reduce":            mpicx.Reduce(c, one, make([]int, 1), mpicx.Sum, 0),
+		"ReduceFunc":        mpicx.ReduceFunc(c, one, make([]int, 1), add, 0),
+		"Allreduce":         mpicx.Allreduce(c, one, make([]int, 1), mpicx.Sum),
+		"AllreduceFunc":     mpicx.AllreduceFunc(c, one, make([]int, 1), add),
+		"Scan":              mpicx.Scan(c, one, make([]int, 1), mpicx.Sum),
+		"ScanFunc":          mpicx.ScanFunc(c, one, make([]int, 1), add),
+		"Exscan":            mpicx.Exscan(c, one, make([]int, 1), mpicx.Sum),
+		"ExscanFunc":        mpicx.ExscanFunc(c, one, make([]int, 1), add),
+		"ReduceScatter":     mpicx.ReduceScatter(c, many, one, []int{1, 1, 1, 1}, mpicx.Sum),
+		"ReduceScatterFunc": mpicx.ReduceScatterFunc(c, many, one, []int{1, 1, 1, 1}, add),
+		"Gather":            mpicx.Gather(c, one, many, 0),
+		"Gatherv":           mpicx.Gatherv(c, one, many, []int{1, 1, 1, 1}, 0),
+		"GatherValue":       mpicx.GatherValue(c, "one", 0),
+		"Scatter":           mpicx.Scatter(c, many, one, 0),
+		"Scatterv":          mpicx.Scatterv(c, many, []int{1, 1, 1, 1}, one, 0),
+		"Allgather":         mpicx.Allgather(c, one, many),
+		"Allgatherv":        mpicx.Allgatherv(c, one, many, []int{1, 1, 1, 1}),
+		"AllgatherValue":    mpicx.AllgatherValue(c, "one"),
+		"Alltoall":          mpicx.Alltoall(c, many, make([]int, 4)),
+		"Alltoallv":         mpicx.Alltoallv(c, many, []int{1, 1, 1, 1}, make([]int, 4), []int{1, 1, 1, 1}),
+		"Dup":               c.Dup(),
+		"Split":             c.Split(0, 0),
+		// With pointers in the elements.
+		"AllreduceFunc of strings": mpicx.AllreduceFunc(c, []string{"one"}, make([]string, 1), join),
+		"ReduceFunc of strings":    mpicx.ReduceFunc(c, []string{"one"}, make([]string, 1), join, 0),
+	}
+}
+
+// is says whether err is an *MPIError of op and class that says what.
+func isMPIError(err error, op string, class mpicx.Class, what string) error {
+	e, is := err.(*mpicx.MPIError)
+	if !is || e.Op != op || e.Class != class || !strings.Contains(e.Text, what) {
+		return fmt.Errorf("got %v (%T), expected an *MPIError of %s, class %v: %s", err, err, op, class, what)
+	}
+	return nil
+}
+
+// Operations on the nil communicator that Split gives with Undefined end with an error
+// that says so (F1); what returns no error panics with it.
+func TestNilCommunicator(t *testing.T) {
+	const what = "nil communicator (what Split gives with Undefined)"
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		none, err := world.Split(mpicx.Undefined, 0).Get(ctx)
+		if err != nil {
+			return err
+		}
+		for name, f := range begun(none) {
+			op, _, _ := strings.Cut(name, " ")
+			if err := isMPIError(f.Wait(ctx), op, mpicx.ClassComm, what); err != nil {
+				return err
+			}
+			if done, err := f.Test(); !done || isMPIError(err, op, mpicx.ClassComm, what) != nil {
+				return fmt.Errorf("%s: Test says %v, %v", op, done, err)
+			}
+		}
+		for name, call := range map[string]func(){"Rank": func() { none.Rank() }, "Size": func() { none.Size() }} {
+			if v := recovered(call); v != "mpicx: "+name+": "+what {
+				return fmt.Errorf("%s panicked with %v", name, v)
+			}
+		}
+		if none.String() != what {
+			return errors.New(none.String())
+		}
+		return world.Barrier().Wait(ctx)
+	})
+}
+
+func recovered(call func()) (v any) {
+	defer func() { v = recover() }()
+	call()
+	return nil
+}
+
+// An operation on a closed communicator ends with its own error, not with one of "use".
+func TestClosedCommunicator(t *testing.T) {
+	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		dup, err := world.Dup().Get(ctx)
+		if err == nil {
+			err = dup.Close(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		for name, f := range begun(dup) {
+			op, kind, _ := strings.Cut(name, " ")
+			class, what := mpicx.ClassComm, "world.dup1 is closed"
+			if kind != "" && op != "AllreduceFunc" { // found before it looks at the communicator
+				continue
+			}
+			if err := isMPIError(f.Wait(ctx), op, class, what); err != nil {
+				return err
+			}
+			if done, err := f.Test(); !done || isMPIError(err, op, class, what) != nil {
+				return fmt.Errorf("%s: Test says %v, %v", op, done, err)
+			}
+		}
+		if err := isMPIError(dup.Close(ctx), "Close", mpicx.ClassComm, "world.dup1 is closed already"); err != nil {
+			return err
+		}
+		return world.Barrier().Wait(ctx)
+	})
+}
+
+// Counts whose sum overflows, to the length of the buffer even, or that are larger than
+// memory, are an error that names the first that is too large.
+func TestHugeCounts(t *testing.T) {
+	const most = math.MaxInt
+	overflows := fmt.Sprintf("count %d of rank 1, expected counts whose sum, %d so far", most, most)
+	for _, test := range []struct {
+		counts []int
+		class  mpicx.Class
+		want   string
+	}{
+		{[]int{most, most, 2, 4}, mpicx.ClassCount, overflows}, // 4 in two's complement
+		{[]int{most, most, 1, 1}, mpicx.ClassCount, overflows}, // 0
+		{[]int{most, most, most, most}, mpicx.ClassCount, overflows},
+		{[]int{1, 0, most, 0}, mpicx.ClassCount, fmt.Sprintf("count %d of rank 2", most)},
+		{[]int{0, 0, 0, most}, mpicx.ClassBuffer, fmt.Sprint("expected ", most)},
+		{[]int{1 << 62, 0, 0, 1}, mpicx.ClassBuffer, fmt.Sprint("expected ", 1<<62+1)},
+		{[]int{-1, most, 5, 0}, mpicx.ClassCount, "count -1 of rank 0, expected 0 or more"},
+		{[]int{math.MinInt, math.MinInt, 4, 0}, mpicx.ClassCount, fmt.Sprintf("count %d of rank 0, expected 0 or more", math.MinInt)},
+	} {
+		t.Run(fmt.Sprint(test.counts), func(t *testing.T) {
+			mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+				rank, buf, one, good := world.Rank(), make([]int, 4), []int{1}, []int{1, 1, 1, 1}
+				fs := map[string]future.Waiter{
+					"Allgatherv":        mpicx.Allgatherv(world, one, buf, test.counts),
+					"Alltoallv":         mpicx.Alltoallv(world, buf, test.counts, make([]int, 4), good),
+					"ReduceScatter":     mpicx.ReduceScatter(world, buf, one, test.counts, mpicx.Sum),
+					"ReduceScatterFunc": mpicx.ReduceScatterFunc(world, buf, one, test.counts, func(a, b int) int { return a }),
+					"Gatherv":           mpicx.Gatherv(world, one, buf, test.counts, rank),
+					"Scatterv":          mpicx.Scatterv(world, buf, test.counts, one, rank),
+				}
+				for op, f := range fs {
+					if err := isMPIError(f.Wait(ctx), op, test.class, test.want); err != nil {
+						return err
+					}
+				}
+				return isMPIError(mpicx.Alltoallv(world, buf, good, make([]int, 4), test.counts).Wait(ctx), "Alltoallv", test.class, test.want)
+			})
+		})
+	}
+}
+
+// A nil function is an argument like others: the error names it (F1).
+func TestNilFunction(t *testing.T) {
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		one, counts := []int{1}, []int{1, 1}
+		for op, f := range map[string]future.Waiter{
+			"ReduceFunc":        mpicx.ReduceFunc[int](world, one, make([]int, 1), nil, world.Rank()),
+			"AllreduceFunc":     mpicx.AllreduceFunc[int](world, one, make([]int, 1), nil),
+			"ScanFunc":          mpicx.ScanFunc[int](world, one, make([]int, 1), nil),
+			"ExscanFunc":        mpicx.ExscanFunc[int](world, one, make([]int, 1), nil),
+			"ReduceScatterFunc": mpicx.ReduceScatterFunc[int](world, []int{1, 2}, one, counts, nil),
+		} {
+			if err := isMPIError(f.Wait(ctx), op, mpicx.ClassOp, "nil function, expected one that combines two elements of type int"); err != nil {
+				return err
+			}
+		}
+		f := mpicx.AllreduceFunc[string](world, []string{""}, make([]string, 1), nil)
+		return isMPIError(f.Wait(ctx), "AllreduceFunc", mpicx.ClassOp, "nil function, expected one that combines two elements of type string")
+	})
+}
+
+// A nil context panics in every Wait, whether or not it would have looked at it.
+func TestNilContext(t *testing.T) {
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		var none context.Context
+		done, pending := mpicx.Send(world, []int{1}, 1-world.Rank(), 0), mpicx.RecvSlice[int](world, 1-world.Rank(), 1)
+		for what, call := range map[string]func(){
+			"future: Wait: nil context":    func() { _ = done.Wait(none) },
+			"future: WaitAll: nil context": func() { _ = future.WaitAll(none, done, pending) },
+			"future: WaitAny: nil context": func() { _, _ = future.WaitAny(none, pending) },
+		} {
+			if v := recovered(call); v != what {
+				return fmt.Errorf("panicked with %v, expected %s", v, what)
+			}
+		}
+		for _, call := range []func(){
+			func() { _ = pending.Wait(none) }, func() { _, _ = pending.Get(none) },
+			func() { pending.MustWait(none) }, func() { pending.MustGet(none) },
+		} {
+			if v := recovered(call); v != "future: Wait: nil context" {
+				return fmt.Errorf("panicked with %v", v)
+			}
+		}
+		mpicx.Send(world, []int{1}, 1-world.Rank(), 1)
+		return future.WaitAll(ctx, pending, mpicx.RecvSlice[int](world, 1-world.Rank(), 0))
+	})
+}
+
+// A Wait that ctx ends says what it was for; errors.Is finds the cause, and the Wait
+// that follows has the result (F2).
+func TestDeadlineSaysWhat(t *testing.T) {
+	fakeTime(t)
+	cause := errors.New("out of patience")
+	big := make([]byte, 1<<20)
+	sum := func(a, b int) int { return a + b }
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		peer := 1 - world.Rank()
+		if world.Rank() == 0 { // does its part an hour late
+			time.Sleep(time.Hour)
+			err := future.WaitAll(ctx, mpicx.Send(world, []int{1}, peer, 7), mpicx.Send(world, []int{1}, peer, 8),
+				mpicx.SendValue(world, "one", peer, 9), mpicx.Recv(world, big, peer, 5), mpicx.Recv(world, []int{0}, peer, 6),
+				mpicx.Send(world, []int{1}, peer, 10),
+				world.Barrier(), mpicx.AllreduceFunc(world, []int{1}, []int{0}, sum), mpicx.AllgatherValue(world, "one"),
+				world.Dup(), world.Split(0, 0))
+			time.Sleep(time.Hour)
+			return errors.Join(err, mpicx.Send(world, []int{1}, peer, 11).Wait(ctx))
+		}
+		type wait struct {
+			what string
+			f    future.Waiter
+		}
+		waits := []wait{
+			{"Recv from rank 0, tag 7 on world", mpicx.Recv(world, []int{0}, peer, 7)},
+			{"Probe from rank 0, tag 8 on world", mpicx.Probe[int](world, peer, 8)},
+			{"RecvSlice from any rank, tag 8 on world", mpicx.RecvSlice[int](world, mpicx.AnySource, 8)},
+			{"RecvValue from rank 0, tag 9 on world", mpicx.RecvValue[string](world, peer, 9)},
+			{"Send to rank 0, tag 5 on world", mpicx.Send(world, big, peer, 5)},
+			{"Ssend to rank 0, tag 6 on world", mpicx.Ssend(world, []int{0}, peer, 6)},
+			{"Recv from any rank, any tag on world", mpicx.Recv(world, []int{0}, mpicx.AnySource, mpicx.AnyTag)},
+			{"Barrier, step 2: receive from rank 0 on world", world.Barrier()},
+			{"AllreduceFunc, step 2: receive from rank 0 on world", mpicx.AllreduceFunc(world, []int{1}, []int{0}, sum)},
+			{"AllgatherValue, step 3: receive from rank 0 on world", mpicx.AllgatherValue(world, "one")},
+		}
+		dup, split := world.Dup(), world.Split(0, 0)
+		if mpicx.Backend == "ulfm" { // else Dup waits for nobody
+			waits = append(waits, wait{"Dup on world, where Dup waits for the decision", dup},
+				wait{"Split on world, where Dup waits for the decision", split})
+		} else {
+			waits = append(waits, wait{"Split on world", split})
+		}
+		var all []future.Waiter
+		for _, w := range waits {
+			all = append(all, w.f)
+			for range 2 { // not only the first time
+				late, cancel := context.WithTimeout(ctx, time.Second)
+				err := w.f.Wait(late)
+				cancel()
+				if want := "mpicx: " + w.what + ": context deadline exceeded"; fmt.Sprint(err) != want || !errors.Is(err, context.DeadlineExceeded) {
+					return fmt.Errorf("got %q, expected %q", err, want)
+				}
+			}
+			gone, cancel := context.WithCancelCause(ctx)
+			cancel(cause)
+			if err := w.f.Wait(gone); fmt.Sprint(err) != "mpicx: "+w.what+": out of patience" || !errors.Is(err, cause) {
+				return fmt.Errorf("got %q, expected the cause", err)
+			}
+		}
+		gone, cancel := context.WithCancelCause(ctx)
+		cancel(cause)
+		i, err := future.WaitAny(gone, all...)
+		if want := "mpicx: Recv from rank 0, tag 7 or Probe from rank 0, tag 8 or RecvSlice from any rank, tag 8 or " +
+			"RecvValue from rank 0, tag 9 on world or " + fmt.Sprint(len(all)-4) + " more: out of patience"; i != -1 || fmt.Sprint(err) != want || !errors.Is(err, cause) {
+			return fmt.Errorf("WaitAny: %d, %v, expected %v", i, err, want)
+		}
+		if err := future.WaitAll(gone, all...); fmt.Sprint(err) != "mpicx: Recv from rank 0, tag 7 on world: out of patience" {
+			return fmt.Errorf("WaitAll: %w", err)
+		}
+		if err := future.WaitAll(ctx, all...); err != nil {
+			return err
+		}
+		// In a Try the text goes to the others, too. (They are in none, and get it later.)
+		f := mpicx.Recv(world, []int{0}, peer, 11)
+		late, cancelLate := context.WithTimeout(ctx, time.Second)
+		defer cancelLate()
+		inner := world.Guard(late, func(ctx context.Context) error {
+			if err := f.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "tag 11") {
+				return fmt.Errorf("in Guard: %w", err)
+			}
+			return nil
+		})
+		return errors.Join(inner, f.Wait(ctx))
+	})
+}
+
+// While an error is being resolved, that is what a Wait waits for, and it says for whom.
+func TestDeadlineInResolution(t *testing.T) {
+	fakeTime(t)
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 1 {
+			time.Sleep(time.Hour)
+			return propagated(world.Barrier().Wait(ctx), 5)
+		}
+		late, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		if err := world.SignalError(late, 5); !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		err := mpicx.Send(world, []int{1}, 1, 0).Wait(late)
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(fmt.Sprint(err), "mpicx: an operation on world, where ") {
+			return fmt.Errorf("got %v, expected who is missing", err)
+		}
+		return propagated(world.Barrier().Wait(ctx), 5)
+	})
+}

@@ -1,0 +1,81 @@
+package mpicx
+
+import (
+	"fmt"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/mpicx/go-mpicx/future"
+)
+
+// A reduction's function runs while its reduction holds up the goroutine that
+// brought a message, whoever's that is. If it waited for another operation, it
+// could wait for that goroutine. So what would block in it throws instead, which
+// ends the reduction. What it hands to other goroutines nobody can see.
+
+// calls counts the functions of reductions that are running in this process.
+var calls atomic.Int32
+
+// callUser calls the function of a reduction on a goroutine of its own, which it
+// may end by runtime.Goexit. An error or panic of it goes on here.
+func callUser(apply func()) {
+	ended := make(chan error)
+	calls.Add(1)
+	go userGoroutine(apply, ended)
+	err := <-ended
+	calls.Add(-1)
+	switch err := err.(type) {
+	case nil:
+	case *future.Panicked:
+		panic(err)
+	default:
+		panic(future.Thrown{Err: err})
+	}
+}
+
+// userGoroutine is found on the stack by inReduction.
+//
+//go:noinline
+func userGoroutine(apply func(), ended chan<- error) {
+	err := ErrGoexit
+	defer func() { ended <- err }()
+	defer future.Catch(&err)
+	apply()
+	err = nil
+}
+
+const userGoroutineName = ownPackage + "userGoroutine"
+
+// inReduction says whether the caller was called by a reduction's function.
+func inReduction() bool {
+	pcs := make([]uintptr, 64)
+	for skip := 1; ; skip += len(pcs) {
+		n := runtime.Callers(skip, pcs)
+		frames := runtime.CallersFrames(pcs[:n])
+		for more := n > 0; more; {
+			var frame runtime.Frame
+			if frame, more = frames.Next(); frame.Function == userGoroutineName {
+				return true
+			}
+		}
+		if n < len(pcs) {
+			return false
+		}
+	}
+}
+
+// notInReduction throws if a reduction's function does what could block it: it
+// waits, or it begins a collective operation, as its peers may not. It looks at the
+// stack only while such a function runs.
+func (c *Comm) notInReduction(does, what string) {
+	if calls.Load() > 0 && inReduction() {
+		Throw(&reentryError{does, what, c.name})
+	}
+}
+
+// A reentryError ends a reduction, which reports it as an *MPIError.
+type reentryError struct{ does, what, comm string }
+
+func (e *reentryError) Error() string {
+	return fmt.Sprintf("its function %s %s on %s, expected one that neither waits nor begins a collective operation", e.does, e.what, e.comm)
+}
