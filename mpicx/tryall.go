@@ -44,11 +44,12 @@ type vote struct {
 
 // succeed returns nil once all ranks know that all have called it.
 func (c *Comm) succeed(ctx context.Context) error {
-	epoch, err := c.begin()
+	epoch, err := c.begin("TryAll")
 	if err != nil {
 		return err
 	}
-	met, end := keptBy[struct{}](c)
+	met, end := future.New[struct{}]()
+	end.Keep(makingKeeper{(*keeper)(c), "TryAll"})
 	barrier := &collective.Exchange{Name: "TryAll"}
 	barrierTag := transport.AnyTag - c.sequence(epoch)
 	v := &vote{comm: c, epoch: epoch, tag: transport.AnyTag - c.sequence(epoch), counted: make(chan struct{})}
@@ -104,7 +105,7 @@ func (v *vote) count(ctx context.Context) error {
 		}
 		v.comm.proc.exitIfDead()
 		if ctx.Err() != nil && interrupted(ctx) == nil {
-			return context.Cause(ctx)
+			return v.comm.interrupted(ctx, "TryAll", context.Cause(ctx))
 		}
 	}
 }
@@ -113,7 +114,7 @@ func (v *vote) count(ctx context.Context) error {
 // way, but perhaps not noticed here: what waits for it is a message that never comes.
 func (v *vote) verdict(ctx context.Context) error {
 	w := &waiting{comm: v.comm}
-	w.Keep(v.comm.keeper)
+	w.Keep(makingKeeper{(*keeper)(v.comm), "TryAll"})
 	w.request = transport.Request{Peer: v.comm.rank, Tag: v.tag, Epoch: v.epoch, Done: w}
 	v.comm.t.Irecv(&w.request)
 	return w.Future().Wait(ctx)
