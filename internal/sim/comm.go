@@ -307,6 +307,9 @@ func (s *side) Leave(bool) {
 	}
 }
 
+// Idle does nothing: ranks that have left serve nobody, and live.
+func (s *side) Idle(int) {}
+
 // EachPending visits the requests that have not ended.
 func (s *side) EachPending(visit func(*transport.Request)) {
 	for r := range s.posted.All() {

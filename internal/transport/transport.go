@@ -88,7 +88,17 @@ type Comm interface {
 	// Leave says that the rank's program has ended. Its communicators still serve
 	// errors and what it began; but if somebody needs more of it, it dies. It does so
 	// anyway if the program has failed, once what it has sent is there.
+	//
+	// Where Features.Deaths is not set nothing dies. Requests with a tag from AnyTag up
+	// that only ranks can end whose programs have ended then end with a *ReturnedError,
+	// once what these have sent is there, errors included; but see Idle.
 	Leave(failed bool)
+	// Idle says that so many goroutines more, or fewer, of the rank's program wait for
+	// something on this communicator. While one does, nobody takes a receive from
+	// AnySource for one that the rank itself is going to serve: it needs all other
+	// members, and if the programs of all have ended, one of them dies, or it ends with
+	// a *ReturnedError.
+	Idle(n int)
 
 	// EachPending calls visit for the requests of this rank that have not ended,
 	// for people who ask why a program hangs. While visit looks at a request it
@@ -247,6 +257,17 @@ type Listener interface {
 type DeadError struct{ Rank int }
 
 func (e *DeadError) Error() string { return fmt.Sprintf("the process of rank %d has died", e.Rank) }
+
+// ReturnedError is the error of a request that needs a rank whose program has ended; or
+// all others, if Rank is AnySource.
+type ReturnedError struct{ Rank int }
+
+func (e *ReturnedError) Error() string {
+	if e.Rank == AnySource {
+		return "every other rank of the communicator has returned"
+	}
+	return fmt.Sprintf("rank %d has returned", e.Rank)
+}
 
 // TruncateError is the error of a receive whose message is longer than its
 // buffer. The message is gone, and nothing was written past the buffer.

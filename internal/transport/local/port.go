@@ -22,6 +22,7 @@ type port struct {
 	attention atomic.Int32
 	turn      atomic.Int32 // whether it is asked for messages
 	early     []early      // what came before; guarded by mu
+	idle      atomic.Int32 // goroutines that wait: see transport.Comm
 
 	mu sync.Mutex
 	// epoch is the one the rank is in, and live is the same until it is revoked:
