@@ -37,13 +37,14 @@ func New(comm transport.Comm, client errchan.Client) *Channel {
 // Listen begins to take messages.
 func (ch *Channel) Listen() { ch.comm.Listen(ch) }
 
-// Raise makes every rank get a verdict with a report of this rank.
-func (ch *Channel) Raise(data []byte, corrupt bool) {
+// Raise makes every rank get a verdict with a report of this rank. Nothing is settled
+// here but errors.
+func (ch *Channel) Raise(data []byte, corrupt bool, _ []errchan.Settled) {
 	ch.do(func(m *Machine) { m.Raise(data, corrupt) })
 }
 
 // Join agrees to end the round, if it is the open one.
-func (ch *Channel) Join(round uint64) {
+func (ch *Channel) Join(round uint64, _ []errchan.Settled) {
 	ch.do(func(m *Machine) {
 		if m.round == round {
 			m.Join()

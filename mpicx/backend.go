@@ -16,7 +16,7 @@ const (
 // openChannel opens the error channel of c over a duplicate of it.
 func (c *Comm) openChannel(dup transport.Comm) {
 	if c.proc.backend == backendULFM {
-		ch := ulfmbackend.New(dup, c.t.Epoch(), (*listener)(c))
+		ch := ulfmbackend.New(dup, c.id, c.t.Epoch(), (*listener)(c))
 		c.channel, c.mitigator = ch, ch
 		ch.Listen()
 	} else {

@@ -29,7 +29,8 @@ type Comm struct {
 	parent     *Comm // nil: the world
 	generation int
 	name       string
-	worldRanks []int // of the members; nil: the same numbers
+	id         uint64 // a digest of how it was made, the same at all ranks
+	worldRanks []int  // of the members; nil: the same numbers
 
 	troubled atomic.Bool // there is something for a Wait to report: see trouble
 	trouble  trouble
@@ -197,7 +198,7 @@ func (c *Comm) derive(name transport.Name, members, worldRanks []int, called str
 				return
 			}
 			d := newComm(c.proc, t, c, called)
-			d.worldRanks = worldRanks
+			d.worldRanks, d.id = worldRanks, errchan.Identify(c.id, name)
 			d.openChannel(dup)
 			made(d, c.adopt(d, name.Epoch))
 		})

@@ -203,7 +203,7 @@ func (c *Comm) giveUp(cause error) {
 	c.update()
 	t.mu.Unlock()
 	if first && c.mitigator != nil {
-		c.mitigator.Advance(c.generation, err) // its agreements end
+		c.mitigator.Advance(c.generation, err, false) // its agreements end
 	}
 	c.goOn()
 	for _, d := range c.derived() {

@@ -182,7 +182,43 @@ func (c *Comm) join(round uint64) {
 	t.mu.Unlock()
 	c.proc.paid(c)
 	if due {
-		c.channel.Join(round)
+		c.channel.Join(round, c.freeze())
+	}
+}
+
+// freeze has no agreement decided on c and what is derived from it, whose rounds this
+// rank is about to join, and returns the last ones.
+func (c *Comm) freeze() []errchan.Settled {
+	if c.mitigator == nil {
+		return nil
+	}
+	settled := c.mitigator.Freeze()
+	for _, d := range c.derived() {
+		settled = append(settled, d.freeze()...)
+	}
+	return settled
+}
+
+// isFrozen says whether a round of c, or of one that it is derived from, is open that
+// this rank has joined.
+func (c *Comm) isFrozen() bool {
+	return !c.lineage(func(a *Comm) bool {
+		t := &a.trouble
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		return !t.noticed || !t.joined
+	})
+}
+
+// complete ends the agreements of c, and of what is derived from it, that a verdict
+// says were decided.
+func (c *Comm) complete(settled []errchan.Settled) {
+	if c.mitigator == nil || len(settled) == 0 {
+		return
+	}
+	c.mitigator.Complete(settled)
+	for _, d := range c.derived() {
+		d.complete(settled)
 	}
 }
 
@@ -208,10 +244,11 @@ func (c *Comm) raiseAndLeave(f Failure, corrupt, leaving bool, cause error) *rai
 	t.mu.Unlock()
 	c.proc.paid(c)
 	c.log(levelOf(corrupt), "signal", round, "code", f.Code, "message", f.Message, "corrupt", corrupt)
+	settled := c.freeze()
 	if c.mitigator != nil && leaving {
-		c.mitigator.Unwind(f.encode())
+		c.mitigator.Unwind(f.encode(), settled)
 	} else {
-		c.channel.Raise(f.encode(), corrupt)
+		c.channel.Raise(f.encode(), corrupt, settled)
 	}
 	return r
 }
@@ -233,7 +270,7 @@ func (l *listener) Noticed(round uint64, by int, corrupt bool) {
 		c.update()
 	}
 	due := !t.joined
-	closed := t.closed
+	atOnce := t.closed || t.unwound || len(t.raised) > 0 || c.proc.leaving.Load()
 	t.mu.Unlock()
 	if by != c.Rank() {
 		c.log(levelOf(corrupt), "notice", round, "from", by)
@@ -241,7 +278,7 @@ func (l *listener) Noticed(round uint64, by int, corrupt bool) {
 	c.interrupt(corrupt)
 	if due {
 		c.proc.owes(c, round)
-		if closed {
+		if atOnce {
 			c.join(round)
 		}
 	}
@@ -280,7 +317,7 @@ func (l *listener) Resolved(v *errchan.Verdict) {
 	t.raised = slices.Clone(t.raised[own:])
 	t.losing = t.losing && t.corrupted == nil
 	t.noticed = len(t.raised) > 0 || t.losing
-	t.joined = len(t.raised) > 0
+	t.joined = len(t.raised) > 0 && c.mitigator == nil // else it joins when the round is noticed
 	t.round = v.Round + 1
 	t.moving++
 	c.update()
@@ -293,6 +330,7 @@ func (l *listener) Resolved(v *errchan.Verdict) {
 	} else {
 		c.log(levelOf(false), "resolved", v.Round, "failures", len(v.Reports))
 	}
+	c.complete(v.Settled)
 	c.advance(c.generation, err)
 	c.moved()
 	c.goOn()
@@ -315,7 +353,7 @@ func (c *Comm) moved() {
 // are done with the verdict, and their buffers free (P3, P4, D1).
 func (c *Comm) advance(generation int, err error) {
 	if c.mitigator != nil {
-		c.mitigator.Advance(generation, err) // first: what begins in the new epoch finds it there
+		c.mitigator.Advance(generation, err, c.isFrozen()) // first: what begins in the new epoch finds it there
 	}
 	c.t.Advance(generation, err)
 	for _, d := range c.derived() {
@@ -373,6 +411,9 @@ func (c *Comm) adopt(d *Comm, e transport.Epoch) error {
 	}
 	t.children[d] = struct{}{}
 	t.mu.Unlock()
+	if d.mitigator != nil && c.isFrozen() {
+		d.mitigator.Freeze()
+	}
 	if c.t.Epoch() == e {
 		return nil
 	}

@@ -33,8 +33,9 @@ type proposed struct {
 var _ errchan.Mitigator = (*Channel)(nil)
 
 // New returns a channel over comm, which nobody else uses, of a communicator in
-// epoch e. The client is told of nothing before Listen.
-func New(comm transport.Comm, e transport.Epoch, client errchan.Survivor) *Channel {
+// epoch e, which id tells from the others of its family. The client is told of
+// nothing before Listen.
+func New(comm transport.Comm, id uint64, e transport.Epoch, client errchan.Survivor) *Channel {
 	ch := &Channel{comm: comm, client: client, asked: true} // by Listen
 	ch.machine.init(comm.Rank(), comm.Size(), e)
 	ch.epoch = e
@@ -45,15 +46,17 @@ func New(comm transport.Comm, e transport.Epoch, client errchan.Survivor) *Chann
 func (ch *Channel) Listen() { ch.comm.Listen(ch) }
 
 // Raise makes every rank get a verdict with a report of this rank.
-func (ch *Channel) Raise(data []byte, corrupt bool) {
+func (ch *Channel) Raise(data []byte, corrupt bool, settled []errchan.Settled) {
 	ch.do(func(m *Machine) { m.Raise(data, corrupt) })
 }
 
 // Unwind is Raise, corrupt, of a rank that will Leave.
-func (ch *Channel) Unwind(data []byte) { ch.do(func(m *Machine) { m.Unwind(data) }) }
+func (ch *Channel) Unwind(data []byte, settled []errchan.Settled) {
+	ch.do(func(m *Machine) { m.Unwind(data) })
+}
 
 // Join agrees to end the round, if it is the open one.
-func (ch *Channel) Join(round uint64) {
+func (ch *Channel) Join(round uint64, settled []errchan.Settled) {
 	ch.do(func(m *Machine) {
 		if m.streams[Errors].id.Seq == round {
 			m.Join()
@@ -142,8 +145,14 @@ func (ch *Channel) Propose(id errchan.Agreement, p errchan.Proposal, done func(*
 	}
 }
 
+// Freeze has nothing decided until Advance.
+func (ch *Channel) Freeze() []errchan.Settled { return nil }
+
+// Complete ends proposals that were decided.
+func (ch *Channel) Complete([]errchan.Settled) {}
+
 // Advance begins an epoch.
-func (ch *Channel) Advance(generation int, cause error) {
+func (ch *Channel) Advance(generation int, cause error, frozen bool) {
 	var over []proposed
 	ch.do(func(m *Machine) {
 		over, ch.proposed = ch.proposed, nil

@@ -56,7 +56,7 @@ func newJob(n int, detection time.Duration) *job {
 		j.At(0, i, func() {
 			r.comm.Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, err error) {
 				must(err)
-				r.channel = ulfmbackend.New(dup, r.comm.Epoch(), (*revocable)(r))
+				r.channel = ulfmbackend.New(dup, 0, r.comm.Epoch(), (*revocable)(r))
 				r.channel.Listen()
 			})
 		})

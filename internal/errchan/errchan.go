@@ -10,14 +10,17 @@ import "sync"
 // A Channel is one rank's side of the error channel of one communicator. Its
 // methods may be called from many goroutines at once and never block.
 type Channel interface {
-	// Raise makes every rank get a verdict that has this report. With corrupt,
-	// that verdict is final, and this rank takes part from now on without being
-	// asked, because its program may be gone.
-	Raise(data []byte, corrupt bool)
+	// Raise makes every rank get a verdict that has this report: it opens the round if
+	// none is open, adds the report, and joins. Where the verdict that this rank gets
+	// next lacks the report, the round after that has it, and is noticed. With
+	// corrupt, the verdict is final. For settled see Join.
+	Raise(data []byte, corrupt bool, settled []Settled)
 	// Join gives the consent to end the round, which Noticed told of: this rank
 	// has no report to add, or has raised it. A rank that never joins holds the
-	// others up. For a round that is over it does nothing.
-	Join(round uint64)
+	// others up. For a round that is over it does nothing. Settled are the agreements
+	// that [Mitigator.Freeze] has returned for this communicator and those derived from
+	// it; other backends ignore them.
+	Join(round uint64, settled []Settled)
 	// Waiting says what the open round still waits for, for people who ask why a
 	// program hangs; it is empty when no round is open.
 	Waiting() string
@@ -49,6 +52,9 @@ type Verdict struct {
 	Corrupt bool     // final: no round follows
 	Reports []Report // by rank, those of one rank in the order they were raised
 	Dead    []int    // whose processes have died, ascending; a backend that sees none die has none
+	// Settled are the last agreements that ranks knew of when they joined the round,
+	// ordered, no two of the same communicator and Agreement.
+	Settled []Settled
 
 	meaning memo
 }

@@ -3,12 +3,26 @@ package errchan
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"strings"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// A Mitigator is a Channel of a backend that sees processes die.
+// A Mitigator is a Channel of a backend that sees processes die, and agrees.
+//
+// Errors and agreements of a family of communicators are one order (H5). Who joins a
+// round of errors calls Freeze, first, on its communicator and all derived from it:
+// there nothing is decided any more. What was decided before goes with Raise, Join or
+// Unwind into the verdict, and all ranks Complete it, on all those communicators,
+// before they Advance. So an agreement ends with its decision at every survivor, or
+// with an error at every one.
+//
+// The client's duties. Noticed has a rank join every round, once its program is inside
+// an operation; at once if that has raised a report that no verdict has, has unwound,
+// or is over. From then on until Resolved the round is one that this rank has joined
+// and that is open. A communicator that is made meanwhile is frozen too. Freeze and
+// Join are one step as far as Complete and Advance are concerned.
 type Mitigator interface {
 	Channel
 	// Died says that a process has died, which this rank may know before the
@@ -19,9 +33,9 @@ type Mitigator interface {
 	Lose(dead []int)
 	// Unwind is Raise, corrupt, by a rank whose program is about to Leave: the
 	// verdict has it among the dead.
-	Unwind(data []byte)
-	// Leave says that the rank's program has ended. It takes part in resolving
-	// errors, and in agreements as one of the dead.
+	Unwind(data []byte, settled []Settled)
+	// Leave says that the rank's program has ended. It takes part in agreements as one
+	// of the dead; the client still joins rounds of errors.
 	Leave()
 	// Revoke tells all ranks that the communicator is revoked.
 	Revoke()
@@ -35,9 +49,37 @@ type Mitigator interface {
 	// Propose is this rank's contribution. Done is told how the agreement ended,
 	// on any goroutine, or that Advance came before. It must not block.
 	Propose(Agreement, Proposal, func(*Decision, error))
+	// Freeze has nothing decided here until Advance says so. It returns the agreements
+	// of recent epochs that may have ended here and not elsewhere. It may be called
+	// when that is so already.
+	Freeze() []Settled
+	// Complete ends those of this rank's proposals that were decided, according to a
+	// verdict that has come, before Advance. What is of other communicators does
+	// nothing.
+	Complete([]Settled)
 	// Advance begins the epoch after an error of the given generation, as that of
-	// transport.Comm does. Agreements of the one before end with cause.
-	Advance(generation int, cause error)
+	// transport.Comm does. Proposals of the one before end with cause: now, or, if the
+	// epoch begins frozen, no later than with the first Advance that is not. Frozen: a
+	// round of this communicator, or of one it is derived from, that this rank has
+	// joined is still open. Its verdict may have the decision.
+	Advance(generation int, cause error, frozen bool)
+}
+
+// A Settled is how an agreement ended on one of a family of communicators.
+type Settled struct {
+	Comm uint64 // which one: a digest of how it was made, the same at all ranks
+	ID   Agreement
+	// Decision is nil if an error came before it: the agreement is over at some rank.
+	Decision *Decision
+	By       int // the rank of Comm that decided
+}
+
+// Identify returns the digest that says which communicator has a name among those
+// that are made from parent; the world's is 0.
+func Identify(parent uint64, name transport.Name) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%x %+v", parent, name)
+	return h.Sum64()
 }
 
 // A Survivor is a Client that is told more by a Mitigator.

@@ -18,7 +18,7 @@ type joiner struct {
 	verdicts []*errchan.Verdict
 }
 
-func (j *joiner) Noticed(round uint64, _ int, _ bool) { j.Join(round) }
+func (j *joiner) Noticed(round uint64, _ int, _ bool) { j.Join(round, nil) }
 func (j *joiner) Resolved(v *errchan.Verdict)         { j.verdicts = append(j.verdicts, v) }
 
 // The black channel ends its rounds with the same verdicts at all ranks.
@@ -41,7 +41,7 @@ func TestBlackChannel(t *testing.T) {
 					raised := 0
 					for r := 0; r < n; r += 1 + n/5 {
 						raised++
-						w.At(time.Duration(w.rng.IntN(100000)), r, func() { clients[r].Raise(fmt.Appendf(nil, "of %d", r), false) })
+						w.At(time.Duration(w.rng.IntN(100000)), r, func() { clients[r].Raise(fmt.Appendf(nil, "of %d", r), false, nil) })
 					}
 					require.NoError(t, w.Run())
 					reports := 0

@@ -82,7 +82,7 @@ func (t *team) enter(rank int, c transport.Comm) *member {
 			ch.Listen()
 			return
 		}
-		ch := ulfmbackend.New(dup, m.epoch, m)
+		ch := ulfmbackend.New(dup, 0, m.epoch, m)
 		m.ch, m.mit = ch, ch
 		m.begin() // before what has come already may end the epoch
 		ch.Listen()
@@ -143,7 +143,7 @@ func (m *member) Noticed(round uint64, by int, corrupt bool) {
 		if round == uint64(len(m.verdicts)) && !m.left {
 			m.consent()
 		}
-		m.ch.Join(round)
+		m.ch.Join(round, nil)
 	}
 	switch {
 	case m.left || m.unwound || m.outstanding():
@@ -188,7 +188,7 @@ func (m *member) Resolved(v *errchan.Verdict) {
 func (m *member) advance(generation int) {
 	m.epoch = m.epoch.Next(generation)
 	if m.mit != nil {
-		m.mit.Advance(generation, errNew)
+		m.mit.Advance(generation, errNew, false)
 	}
 	if m.pending > 0 {
 		m.fail("H5: rank %d is in epoch %x, and %d proposals have not ended", m.world, m.epoch, m.pending)

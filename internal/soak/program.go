@@ -54,7 +54,7 @@ func (m *member) raise(corrupt bool) {
 	m.unwound = m.unwound || corrupt
 	m.consent()
 	m.note("raises", m.raised, corrupt)
-	m.ch.Raise(label(m.rank, m.raised), corrupt)
+	m.ch.Raise(label(m.rank, m.raised), corrupt, nil)
 }
 
 // label is the data of a rank's k-th report.
@@ -78,7 +78,7 @@ func (m *member) leave() {
 		m.raised++
 		m.departed = true
 		m.consent()
-		m.mit.Unwind(label(m.rank, m.raised))
+		m.mit.Unwind(label(m.rank, m.raised), nil)
 	}
 	for _, other := range m.sides {
 		other.consent()
