@@ -65,8 +65,8 @@ func newComm(p *proc, t transport.Comm, from, parent *Comm, name string, worldRa
 
 // open opens the error channel of a communicator that was made from one, nil for the
 // world, in epoch e. Late says that an error of from has come in between: then c is
-// closed.
-func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch) (late bool) {
+// closed, but not where all ranks have agreed on it.
+func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch, agreed bool) (late bool) {
 	var of, under *ledger.Comm
 	if from != nil {
 		of = &from.ledger
@@ -75,7 +75,7 @@ func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch) (late boo
 		under = &c.parent.ledger
 	}
 	c.openChannel(dup)
-	c.proc.feed(func() { late = !c.proc.ledger.Make(&c.ledger, of, under, e, c.worldRanks) })
+	c.proc.feed(func() { late = !c.proc.ledger.Make(&c.ledger, of, under, e, agreed, c.worldRanks) })
 	return late
 }
 
@@ -245,11 +245,12 @@ func (c *Comm) worldRanksOf(members []int) []int {
 // derive makes a communicator and its error channel, and has errors of c
 // interrupt it.
 func (c *Comm) derive(name transport.Name, members, worldRanks []int, called string, made func(*Comm, error)) {
-	c.deriveUnder(c, name, members, worldRanks, called, made)
+	c.deriveUnder(c, name, false, members, worldRanks, called, made)
 }
 
-// deriveUnder is derive, but errors of parent interrupt it instead.
-func (c *Comm) deriveUnder(parent *Comm, name transport.Name, members, worldRanks []int, called string, made func(*Comm, error)) {
+// deriveUnder is derive, but errors of parent interrupt it instead. Agreed says that
+// all ranks make it, whatever comes in between.
+func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, members, worldRanks []int, called string, made func(*Comm, error)) {
 	name.Generation = parent.ledger.Generation() + 1
 	c.t.Sub(name, members, func(t transport.Comm, err error) {
 		if err != nil {
@@ -263,7 +264,7 @@ func (c *Comm) deriveUnder(parent *Comm, name transport.Name, members, worldRank
 			}
 			d := newComm(c.proc, t, c, parent, called, worldRanks)
 			d.id = errchan.Identify(c.id, name)
-			if late := d.open(c, dup, name.Epoch); !late {
+			if late := d.open(c, dup, name.Epoch, agreed); !late {
 				made(d, nil)
 			} else if err := c.unreported(); err != nil {
 				made(nil, err)

@@ -39,7 +39,7 @@ func ownerOf(a *ledger.Comm) *Comm { return a.Owner.(*Comm) }
 func (p *proc) carryOut(o *ledger.Output) {
 	switch o.Action {
 	case ledger.Raise:
-		ownerOf(o.Comm).submit(o.Raised)
+		ownerOf(o.Comm).submit(o.Raised, freeze(o.Family))
 	case ledger.Join:
 		ownerOf(o.Comm).channel.Join(o.Round, freeze(o.Family))
 	case ledger.Lose:
@@ -79,11 +79,11 @@ func (p *proc) carryOut(o *ledger.Output) {
 }
 
 // submit gives the channel what this rank has raised.
-func (c *Comm) submit(r *ledger.Raised) {
+func (c *Comm) submit(r *ledger.Raised, settled []errchan.Settled) {
 	if c.mitigator != nil && r.Leaving {
-		c.mitigator.Unwind(r.Data, nil)
+		c.mitigator.Unwind(r.Data, settled)
 	} else {
-		c.channel.Raise(r.Data, r.Corrupt, nil)
+		c.channel.Raise(r.Data, r.Corrupt, settled)
 	}
 }
 

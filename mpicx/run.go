@@ -140,7 +140,7 @@ func newWorld(t transport.Comm, o *options) (world *Comm, err error) {
 	t.Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, e error) {
 		if err = e; err == nil {
 			world = newComm(p, t, nil, nil, "world", nil)
-			world.open(nil, dup, t.Epoch())
+			world.open(nil, dup, t.Epoch(), true)
 		}
 	})
 	return world, mpiError("Run", err)

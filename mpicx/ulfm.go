@@ -120,7 +120,7 @@ func (c *Comm) Shrink() *future.Future[*Comm] {
 			parent = c.parent
 		}
 		name := transport.Name{Epoch: r.id.Epoch, Seq: r.id.Seq, Color: -2, Without: living.without} // Splits have other colors
-		c.deriveUnder(parent, name, living.members, living.worldRanks, fmt.Sprintf("%s.shrink%d", c.name, r.id.Seq), func(d *Comm, err error) {
+		c.deriveUnder(parent, name, true, living.members, living.worldRanks, fmt.Sprintf("%s.shrink%d", c.name, r.id.Seq), func(d *Comm, err error) {
 			r.promise.Complete(d, mpiError("Shrink", err))
 		})
 	})

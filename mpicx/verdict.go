@@ -47,6 +47,10 @@ func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode) error {
 	if !c.ledger.Troubled() {
 		return nil
 	}
+	if m == ledger.TakeToRepair { // it goes on where others are about to end
+		c.proc.watch(1)
+		defer c.proc.watch(-1)
+	}
 	for {
 		wait, err := c.look(m)
 		c.proc.exitIfDead() // it may have died since the change that is waited for

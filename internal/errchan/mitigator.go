@@ -78,7 +78,7 @@ type Settled struct {
 // that are made from parent; the world's is 0.
 func Identify(parent uint64, name transport.Name) uint64 {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%x %+v", parent, name)
+	fmt.Fprint(h, parent, uint64(name.Epoch), name.Seq, name.Color, name.Without)
 	return h.Sum64()
 }
 

@@ -110,18 +110,26 @@ func (l *Ledger) paid(c *Comm) {
 	}
 }
 
-// join consents to the end of c's round. From then on nothing is agreed in the
-// family, and what has been agreed goes with the consent: the verdict has it, and so
-// all ranks have it or none (H5). Votes of the family that are open get this rank's
-// no, because it will leave them with the verdict.
+// join consents to the end of c's round.
 func (c *Comm) join() {
+	l := c.ledger
+	if family := c.consent(); family != nil {
+		l.push(Output{Action: Join, Comm: c, Round: c.round, Family: family})
+	}
+}
+
+// consent notes that this rank joins c's round, unless it has. From then on nothing is
+// agreed in the family, which it returns, and what has been agreed goes with the
+// consent: the verdict has it, and so all ranks have it or none (H5). Votes of the
+// family that are open get this rank's no, because it will leave them with the verdict.
+func (c *Comm) consent() (family []*Comm) {
 	l := c.ledger
 	l.paid(c)
 	if !c.open || c.joined {
-		return
+		return nil
 	}
 	c.joined = true
-	family := c.Family()
+	family = c.Family()
 	for _, d := range family {
 		d.frozen++
 		for _, v := range d.votes {
@@ -129,5 +137,5 @@ func (c *Comm) join() {
 		}
 	}
 	l.tell(Event{Kind: Joined, Comm: c, Round: c.round})
-	l.push(Output{Action: Join, Comm: c, Round: c.round, Family: family})
+	return family
 }

@@ -23,10 +23,12 @@ func (c *Comm) Raise(r *Raised) *Raised {
 
 // submit hands what was raised to the channel. Who raises an error joins the round.
 func (c *Comm) submit(r *Raised) {
-	l := c.ledger
-	l.tell(Event{Kind: Signalled, Comm: c, Round: c.round, Corrupt: r.Corrupt, Raised: r})
-	l.push(Output{Action: Raise, Comm: c, Round: c.round, Raised: r})
-	c.join()
+	if c.settling != nil { // it goes to the next round
+		c.later = append(c.later, func() { c.submit(r) })
+		return
+	}
+	c.ledger.tell(Event{Kind: Signalled, Comm: c, Round: c.round, Corrupt: r.Corrupt, Raised: r})
+	c.ledger.push(Output{Action: Raise, Comm: c, Round: c.round, Raised: r, Family: c.consent()})
 }
 
 // Lose has every rank get a verdict because this one needs a process that has died.

@@ -63,6 +63,7 @@ func (c *Comm) Resolved(v *errchan.Verdict, rank int) {
 		c.unreported = append(c.unreported, e)
 	}
 	e.Face = l.Face(e)
+	l.last = e
 	c.moving++
 	kind := Resolved
 	if e.Corrupt() {
