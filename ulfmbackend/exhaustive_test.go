@@ -434,7 +434,9 @@ func newUniverse(n, deaths int, program func(rank int) program) *universe {
 	for r := range n {
 		u.machines = append(u.machines, NewMachine(r, n, 7, 0))
 		u.programs = append(u.programs, program(r))
-		u.programs[r].created = make(map[errchan.Agreement]errchan.Decision)
+		if u.programs[r].creates {
+			u.programs[r].created = make(map[errchan.Agreement]errchan.Decision)
+		}
 	}
 	u.parent.reports = make([][]errchan.Settled, n)
 	return u
@@ -657,6 +659,9 @@ func TestAllOrNoneExhaustively(t *testing.T) {
 		{n: 3, raises: []int{0, 1, 0}, parent: true, calls: 1},
 		{n: 3, deaths: 1, raises: []int{0, 1, 0}, parent: true, calls: 1},
 	} {
+		if (testing.Short() || raced) && test.n == 3 && test.parent && test.deaths > 0 {
+			continue
+		}
 		t.Run(fmt.Sprintf("%+v", test), func(t *testing.T) {
 			t.Parallel()
 			u := newUniverse(test.n, test.deaths, func(r int) program {
