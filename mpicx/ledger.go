@@ -87,8 +87,12 @@ func (c *Comm) submit(r *ledger.Raised, settled []errchan.Settled) {
 	}
 }
 
-// freeze stops agreements, and returns what they have come to.
-func freeze(family []*ledger.Comm) (settled []errchan.Settled) {
+// freeze stops agreements, and returns what they have come to: nil for no family.
+func freeze(family []*ledger.Comm) []errchan.Settled {
+	if len(family) == 0 {
+		return nil
+	}
+	settled := []errchan.Settled{}
 	for _, d := range family {
 		if m := ownerOf(d).mitigator; m != nil {
 			settled = append(settled, m.Freeze()...)

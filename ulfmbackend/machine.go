@@ -185,7 +185,7 @@ func (m *Machine) Raise(data []byte, corrupt bool, settled []errchan.Settled) {
 	}
 	m.mine = append(slices.Clip(m.mine), errchan.Report{Rank: m.rank, Corrupt: corrupt, Data: data})
 	m.notice(m.rank, corrupt)
-	if !m.untold {
+	if m.streams[Errors].joined || settled != nil && !m.untold {
 		m.join(settled)
 	}
 }

@@ -115,7 +115,8 @@ func (h *history) advance(generation int, e transport.Epoch, keep []errchan.Agre
 }
 
 // all returns what is known of recent epochs, ordered.
-func (h *history) all() (all []errchan.Settled) {
+func (h *history) all() []errchan.Settled {
+	all := []errchan.Settled{}
 	for _, p := range h.epochs {
 		all = append(all, p.settled...)
 	}

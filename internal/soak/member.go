@@ -136,8 +136,9 @@ func (m *member) consent() {
 
 // freeze has nothing decided on the team and those derived from it, whose round this rank
 // is about to join, and returns what was.
-func (m *member) freeze() (settled []errchan.Settled) {
+func (m *member) freeze() []errchan.Settled {
 	m.joined = true
+	settled := []errchan.Settled{}
 	for _, child := range append([]*member{m}, m.descendants()...) {
 		if child.mit != nil {
 			settled = append(settled, child.mit.Freeze()...)
