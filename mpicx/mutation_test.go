@@ -18,7 +18,7 @@ func TestChildInheritsTheDead(t *testing.T) {
 		t.Skip("the black channel sees no process die")
 	}
 	fakeTime(t)
-	const n, dead = 5, 3
+	const n, dead = 5, 4
 	mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
 		with, err := world.Dup().Get(ctx)
 		if err != nil {
