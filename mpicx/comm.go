@@ -280,6 +280,9 @@ func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, membe
 // Then the communicator stays open. On a communicator that is corrupted, revoked
 // or has dead ranks, Close waits for nobody and returns nil.
 func (c *Comm) Close(ctx context.Context) error {
+	if err := c.ready("Close", ctx); err != nil {
+		return err
+	}
 	if c.isClosed() {
 		return mpiErrorf("Close", ClassComm, "%s is closed already", c.name)
 	}

@@ -11,10 +11,15 @@ import (
 
 // TryAll is Try that no rank leaves with nil before all know that all have
 // succeeded: either all ranks get nil, or all the same error. It is collective.
+// Save a state to go back to inside fn, keep the two newest, and after an error go back
+// to the newest that all have: see the example.
 //
 // A deadline of ctx that passes while this rank waits for the others is an error of
 // this rank, which all are told, some of them perhaps by their next operation.
 func (c *Comm) TryAll(ctx context.Context, fn func(context.Context) error) error {
+	if err := c.readyFor("TryAll", ctx, fn); err != nil {
+		return err
+	}
 	s := c.enterScope(ctx, false)
 	defer s.close()
 	err := s.run(func(ctx context.Context) error {
@@ -46,7 +51,7 @@ type vote struct {
 func (c *Comm) succeed(ctx context.Context) error {
 	epoch, err := c.begin("TryAll")
 	if err != nil {
-		return err
+		return failed[struct{}](c, err).Wait(ctx)
 	}
 	met, end := future.New[struct{}]()
 	end.Keep(makingKeeper{(*keeper)(c), "TryAll"})

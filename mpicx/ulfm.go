@@ -39,6 +39,9 @@ func unsupported(op string) *MPIError {
 // report ErrRevoked or, under ErrorsPropagate, a *CommCorruptedError. It is not
 // collective, may be called often, and is permanent. It waits for nobody.
 func (c *Comm) Revoke(context.Context) error {
+	if err := c.ready("Revoke", context.Background()); err != nil {
+		return err
+	}
 	if c.mitigator == nil {
 		return unsupported("Revoke")
 	}
@@ -71,6 +74,7 @@ func (l *listener) Revoked(by int) {
 // Revoked says whether this rank knows that c has been revoked
 // (MPI_Comm_is_revoked), or corrupted, which is the same to others.
 func (c *Comm) Revoked() bool {
+	c.there("Revoked")
 	c.proc.mu.Lock()
 	defer c.proc.mu.Unlock()
 	return c.ledger.IsRevoked() || c.mitigator != nil && c.ledger.IsCorrupted()
@@ -89,6 +93,9 @@ func (c *Comm) Revoked() bool {
 // of Agree and Shrink on a communicator in the same order; otherwise all get an
 // *MPIError that says so.
 func (c *Comm) Agree(flag int) *future.Future[int] {
+	if c == nil {
+		return nowhere[int]("Agree")
+	}
 	return repair(c, errchan.Proposal{Call: errchan.Agree, Flag: flag, Acked: c.acknowledged()}, agreedOn)
 }
 
@@ -158,6 +165,9 @@ func (c *Comm) survivors(d *errchan.Decision) any {
 // repair starts an operation that works on broken communicators too: an agreement,
 // of which then ends the future.
 func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], *errchan.Decision)) *future.Future[T] {
+	if err := c.ready(proposal.Call.String(), context.Background()); err != nil {
+		return future.Failed[T](err)
+	}
 	if c.mitigator == nil {
 		return failed[T](c, unsupported(proposal.Call.String()))
 	}
@@ -343,6 +353,7 @@ func (c *Comm) learn(dead []int) {
 // it learned of them (MPI_Comm_get_failed): what it returned once is the beginning
 // of what it returns later.
 func (c *Comm) Failed() []int {
+	c.there("Failed")
 	c.proc.mu.Lock()
 	defer c.proc.mu.Unlock()
 	return c.ledger.Failed()
@@ -352,6 +363,7 @@ func (c *Comm) Failed() []int {
 // acknowledged (MPI_Comm_ack_failed). When all are, receives from AnySource go
 // on. Collective operations stay broken.
 func (c *Comm) AckFailed(n int) (acked int) {
+	c.there("AckFailed")
 	c.disturbing.Lock()
 	defer c.disturbing.Unlock()
 	all := false
@@ -371,4 +383,7 @@ func (c *Comm) acknowledged() []int {
 // SetErrhandler sets what this rank does about processes that die on c, and on
 // communicators that are derived from it later (MPI_Comm_set_errhandler). The
 // default is ErrorsPropagate. The black channel never sees one die.
-func (c *Comm) SetErrhandler(h Errhandler) { c.errhandler.Store(int32(h)) }
+func (c *Comm) SetErrhandler(h Errhandler) {
+	c.there("SetErrhandler")
+	c.errhandler.Store(int32(h))
+}

@@ -61,6 +61,16 @@ func (l *Ledger) Depart() {
 	l.Answer()
 }
 
+// End says that the job is over: no round ends any more.
+func (l *Ledger) End() {
+	for _, c := range l.world.Family() {
+		c.open, c.joined, c.losing, c.raised = false, false, false, nil
+		l.paid(c)
+	}
+	l.world.update()
+	l.push(Output{Action: Wake})
+}
+
 // Go says that the process may go once the peers know what it has raised.
 func (l *Ledger) Go() {
 	l.departed = true
