@@ -172,7 +172,9 @@ func (m *Machine) unexpected(from int, msg *Message, why string) error {
 		msg.Kind, msg.Round, from, why, m.rank, m.size, m.round, m.open)
 }
 
-// notice opens the round and floods the tree, once.
+// notice opens the round and floods the tree, once. The neighbour with the most
+// ranks behind it is told first: so what is behind the others takes no longer,
+// and the last rank learns of the error after one message for each edge to it.
 func (m *Machine) notice(from int, corrupt bool) {
 	if m.open {
 		return
@@ -181,13 +183,13 @@ func (m *Machine) notice(from int, corrupt bool) {
 	m.out = append(m.out, Output{Noticed: &Noticed{m.round, from, corrupt}})
 	// A neighbour whose reports have come knows, and so will one that gets ours
 	// right now.
-	for k := range m.children {
+	if m.rank > 0 && m.parent != from && !m.complete() {
+		m.send(m.parent, &Message{Kind: Notice, Round: m.round, Corrupt: corrupt})
+	}
+	for k := m.children - 1; k >= 0; k-- {
 		if to := binomial.Child(m.rank, k); to != from && m.heard&(1<<k) == 0 {
 			m.send(to, &Message{Kind: Notice, Round: m.round, Corrupt: corrupt})
 		}
-	}
-	if m.rank > 0 && m.parent != from && !m.complete() {
-		m.send(m.parent, &Message{Kind: Notice, Round: m.round, Corrupt: corrupt})
 	}
 }
 
@@ -210,8 +212,9 @@ func (m *Machine) collect(reports []errchan.Report) {
 }
 
 // resolve ends the round, and begins the next if this rank has more to report.
+// The largest subtree has the verdict first: see notice.
 func (m *Machine) resolve(v *errchan.Verdict) {
-	for k := range m.children {
+	for k := m.children - 1; k >= 0; k-- {
 		m.send(binomial.Child(m.rank, k), &Message{Kind: Verdict, Round: m.round, Verdict: v})
 	}
 	m.out = append(m.out, Output{Resolved: v})

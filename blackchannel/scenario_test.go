@@ -164,7 +164,7 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 			s.printf("error: %v\n", err)
 			return
 		}
-		s.printf("%s\n", messageText(msg))
+		s.printf("%v\n", messageText{msg})
 	},
 	// state: what each rank waits for, and the messages on the way.
 	"state": func(t *testing.T, s *script, d *datadriven.TestData) {
@@ -180,7 +180,7 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 		}
 		for _, e := range s.busy {
 			for _, p := range s.queues[e] {
-				s.printf("%d->%d %s on its way\n", e.from, e.to, messageText(p.msg))
+				s.printf("%d->%d %v on its way\n", e.from, e.to, messageText{p.msg})
 			}
 		}
 	},
