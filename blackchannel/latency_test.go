@@ -38,7 +38,7 @@ func attendants(n int) (*sim.World, []attendant) {
 		w.At(0, r, func() {
 			w.Comm(r).Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, _ error) {
 				ranks[r] = attendant{world: w, rank: r}
-				ranks[r].Channel = blackchannel.New(dup, &ranks[r])
+				ranks[r].Channel = blackchannel.New(dup, 0, nil, &ranks[r])
 				ranks[r].Listen()
 			})
 		})
@@ -63,6 +63,14 @@ func errorAt(t *testing.T, n int, raisers ...int) (last time.Duration) {
 	return last
 }
 
+// mostRanks is how many the tests below go up to.
+func mostRanks() int {
+	if testing.Short() || blackchannel.Raced {
+		return 1024
+	}
+	return 8192
+}
+
 // Each of the four waves (notices up and down, reports up, verdict down) takes as
 // long as its longest chain of messages, and no message of that chain waits for
 // another: twice the ranks cost one message more in each wave (P6). With the
@@ -70,7 +78,7 @@ func errorAt(t *testing.T, n int, raisers ...int) (last time.Duration) {
 func TestLatency(t *testing.T) {
 	const wire = 1810 * time.Nanosecond // how long a message of a few bytes takes that nothing holds up
 	var before time.Duration
-	for n := 64; n <= 8192; n *= 2 {
+	for n := 64; n <= mostRanks(); n *= 2 {
 		worst := time.Duration(0)
 		for _, r := range []int{0, 1, n/2 - 1, n / 2, n - 1} {
 			worst = max(worst, errorAt(t, n, r))
@@ -86,7 +94,7 @@ func TestLatency(t *testing.T) {
 // edge from the root to the deepest leaf, on top of the waves. With the smallest
 // subtree first, 8,192 ranks took 1.98 ms in place of 0.33.
 func TestLatencyOfErrorsAtAll(t *testing.T) {
-	for n, depth := 1024, 10; n <= 8192; n, depth = 2*n, depth+1 {
+	for n, depth := 512, 9; n <= mostRanks(); n, depth = 2*n, depth+1 {
 		all := make([]int, n)
 		for r := range all {
 			all[r] = r

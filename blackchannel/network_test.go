@@ -22,7 +22,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // network is the machines of a communicator and the messages between them,
 // which stay in order between two ranks and go nowhere by themselves.
 type network struct {
-	machines []*blackchannel.Machine
+	name     string                  // of a duplicate, and a space
+	family   []*network              // with its duplicates, itself the first; nil: none
+	machines []*blackchannel.Machine // nil: the rank has not made its side
 	queues   map[edge][]packet
 	busy     []edge // those with messages, in a fixed order of arrival
 	attends  []bool // joins as soon as it can
@@ -70,6 +72,14 @@ func (net *network) carry(r int) {
 				net.sent[r]++
 				net.carried[r] += dataIn(o.Message)
 				net.tracef("%d->%d %v\n", r, o.To, messageText{o.Message})
+			case o.Wake != nil:
+				for _, other := range net.family {
+					if other.machines[r] == o.Wake {
+						other.carry(r)
+					}
+				}
+			case o.Over:
+				net.tracef("%d: over\n", r)
 			case o.Noticed != nil:
 				net.noticed[r] = append(net.noticed[r], *o.Noticed)
 				net.tracef("%d: noticed round %d from %d%s\n", r, o.Noticed.Round, o.Noticed.By, corruptText(o.Noticed.Corrupt))
@@ -118,7 +128,7 @@ func (net *network) deliver(e edge) error {
 // tracef writes a line of the trace, if there is one.
 func (net *network) tracef(format string, args ...any) {
 	if net.trace != nil {
-		net.trace(format, args...)
+		net.trace(net.name+format, args...)
 	}
 }
 
@@ -150,6 +160,8 @@ func (m messageText) String() string {
 		return fmt.Sprintf("notice %d%s", m.Round, corruptText(m.Corrupt))
 	case blackchannel.Verdict:
 		return "verdict " + verdictText{m.Verdict}.String()
+	case blackchannel.Forward:
+		return fmt.Sprintf("forward of %d%s", m.Child, corruptText(m.Corrupt))
 	}
 	return fmt.Sprintf("%v %d%s", m.Kind, m.Round, reportsText(m.Reports))
 }

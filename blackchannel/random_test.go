@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/blackchannel"
 	"github.com/mpicx/go-mpicx/internal/binomial"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestRandomOrder(t *testing.T) {
 	rnd := seeded(t)
 	runs := 200
-	if testing.Short() || raced {
+	if testing.Short() || blackchannel.Raced {
 		runs = 40
 	}
 	for range runs {
@@ -97,7 +98,7 @@ func TestLogarithmic(t *testing.T) {
 		}
 	}
 	most, large := 100, []int{255, 256, 257, 777, 1023, 1024, 6000}
-	if testing.Short() || raced {
+	if testing.Short() || blackchannel.Raced {
 		most, large = 40, []int{255, 256, 257, 1024}
 	}
 	for n := 1; n <= most; n++ {

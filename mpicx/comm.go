@@ -29,7 +29,8 @@ type Comm struct {
 	parent     *Comm // nil: the world
 	generation int
 	name       string
-	worldRanks []int // of the members; nil: the same numbers
+	id         uint64 // a digest of how it was made: the same at all ranks
+	worldRanks []int  // of the members; nil: the same numbers
 
 	troubled atomic.Bool // there is something for a Wait to report: see trouble
 	trouble  trouble
@@ -198,10 +199,36 @@ func (c *Comm) derive(name transport.Name, members, worldRanks []int, called str
 			}
 			d := newComm(c.proc, t, c, called)
 			d.worldRanks = worldRanks
-			d.openChannel(dup)
+			d.id = c.idOf(name)
+			d.openChannel(dup, members == nil)
 			made(d, c.adopt(d, name.Epoch))
 		})
 	})
+}
+
+// idOf returns a digest of what is made from c by that name, of c, and of what that is
+// derived from: the same at all ranks, and of nothing else. The counts of a name's
+// epoch wrap; here they do not.
+func (c *Comm) idOf(name transport.Name) uint64 {
+	var errors transport.Counts
+	c.lineage(func(a *Comm) bool {
+		a.trouble.mu.Lock()
+		defer a.trouble.mu.Unlock()
+		errors[min(a.generation, len(errors)-1)] += a.trouble.round
+		return true
+	})
+	errors = errors.At(name.Epoch)
+	id := c.id
+	mix := func(v uint64) {
+		id = (id ^ v) * 0x9e3779b97f4a7c15 // odd: no value is lost
+		id ^= id >> 32
+	}
+	for _, count := range errors {
+		mix(count)
+	}
+	mix(name.Seq)
+	mix(uint64(name.Color))
+	return id
 }
 
 // Close ends the use of the communicator. It is collective: it waits for all

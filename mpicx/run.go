@@ -136,7 +136,7 @@ func newWorld(t transport.Comm, o *options) (world *Comm, err error) {
 	t.Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, e error) {
 		if err = e; err == nil {
 			world = newComm(p, t, nil, "world")
-			world.openChannel(dup)
+			world.openChannel(dup, false)
 		}
 	})
 	return world, mpiError("Run", err)
