@@ -28,7 +28,7 @@ type Comm struct {
 	startListening func()            // on channel
 	mitigator      errchan.Mitigator // the same, with the ULFM backend; else nil
 	errhandler     atomic.Int32
-	id             uint64
+	id             uint64 // a digest of how it was made: the same at all ranks
 	parent         *Comm // whose errors are this one's, too; nil: none
 	name           string
 	worldRanks     []int // of the members; nil: the same numbers
@@ -66,7 +66,7 @@ func newComm(p *proc, t transport.Comm, from, parent *Comm, name string, worldRa
 // open opens the error channel of a communicator that was made from one, nil for the
 // world, in epoch e. Late says that an error of from has come in between: then c is
 // closed, but not where all ranks have agreed on it.
-func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch, agreed bool) (late bool) {
+func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch, agreed, byDup bool) (late bool) {
 	var of, under *ledger.Comm
 	if from != nil {
 		of = &from.ledger
@@ -74,7 +74,7 @@ func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch, agreed bo
 	if c.parent != nil {
 		under = &c.parent.ledger
 	}
-	c.openChannel(dup)
+	c.openChannel(dup, byDup)
 	c.proc.feed(func() { late = !c.proc.ledger.Make(&c.ledger, of, under, e, agreed, c.worldRanks) })
 	return late
 }
@@ -264,7 +264,7 @@ func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, membe
 			}
 			d := newComm(c.proc, t, c, parent, called, worldRanks)
 			d.id = errchan.Identify(c.id, name)
-			if late := d.open(c, dup, name.Epoch, agreed); !late {
+			if late := d.open(c, dup, name.Epoch, agreed, members == nil); !late {
 				made(d, nil)
 			} else if err := c.unreported(); err != nil {
 				made(nil, err)

@@ -153,7 +153,7 @@ func newWorld(t transport.Comm, o *options) (world *Comm, err error) {
 	t.Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, e error) {
 		if err = e; err == nil {
 			world = newComm(p, t, nil, nil, "world", nil)
-			world.open(nil, dup, t.Epoch(), true)
+			world.open(nil, dup, t.Epoch(), true, false)
 		}
 	})
 	return world, mpiError("Run", err)

@@ -78,7 +78,7 @@ func (t *team) enter(rank int, c transport.Comm, over *member) *member {
 	c.Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, _ error) {
 		dup = &mortal{dup, t.run, world, m.process}
 		if !t.ulfm {
-			ch := blackchannel.New(dup, m)
+			ch := blackchannel.New(dup, 0, nil, m)
 			m.ch = ch
 			m.begin()
 			ch.Listen()
