@@ -165,3 +165,20 @@ func TestReportsGoUpOnce(t *testing.T) {
 	require.LessOrEqual(t, total, n*each*(size+16)*depth)
 	require.LessOrEqual(t, most, each*depth)
 }
+
+// P5: a report that is raised once the machine has a verdict, but before the client has,
+// does not join the next round: what the client has brought is of the epoch before.
+func TestRaisedBeforeTold(t *testing.T) {
+	c := &raiser{holds: true}
+	c.Channel = New(alone{}, 7, 0, c)
+	c.Raise([]byte("a"), false, c.Freeze())
+	c.Raise([]byte("b"), false, c.Freeze())
+	c.Next()
+	require.Len(t, c.verdicts, 1)
+	require.EqualValues(t, 1, c.round)
+	require.Contains(t, c.Waiting(), "error round 1 waits for this rank to join")
+	c.Join(1, c.Freeze())
+	c.Next()
+	require.Len(t, c.verdicts, 2)
+	require.Equal(t, []errchan.Report{{Data: []byte("b")}}, c.verdicts[1].Reports)
+}

@@ -27,6 +27,7 @@ type universe struct {
 	deaths   int // that may still happen
 	programs []program
 	parent   parent
+	trace    func(format string, args ...any) // of scripts; nil: silent
 }
 
 // parent is the communicator that the universe's is derived from, as far as it matters:
@@ -206,12 +207,15 @@ func (u *universe) feed(r int, f func(*Machine)) {
 			if err != nil {
 				panic(err)
 			}
+			u.tell("%d->%d %s\n", r, o.To, messageText(o.Message))
 			if w := [2]int{r, o.To}; u.alive(o.To) {
 				u.wires[w] = append(u.wires[w][:len(u.wires[w]):len(u.wires[w])], msg)
 			}
 		case o.Noticed != nil:
+			u.tell("%d: noticed round %d from %d%s\n", r, o.Noticed.Round, o.Noticed.By, corruptText(o.Noticed.Corrupt))
 			p.noticed = true
 		case o.Resolved != nil:
+			u.tell("%d: resolved %s\n", r, verdictText(o.Resolved))
 			p.noticed, p.joined = false, false
 			p.verdicts = append(p.verdicts, o.Resolved)
 			m.Complete(o.Resolved.Settled)
@@ -220,10 +224,18 @@ func (u *universe) feed(r int, f func(*Machine)) {
 		case o.Agreed != nil:
 			u.end(r)
 		case o.Revoked != nil:
+			u.tell("%d: revoked by %d\n", r, o.Revoked.Rank)
 			p.revoked++
 		case o.Died != nil:
+			u.tell("%d: %d has died\n", r, o.Died.Rank)
 			p.died = append(p.died, o.Died.Rank)
 		}
+	}
+}
+
+func (u *universe) tell(format string, args ...any) {
+	if u.trace != nil {
+		u.trace(format, args...)
 	}
 }
 
@@ -241,13 +253,17 @@ func (u *universe) end(r int) {
 	m, p := u.machines[r], &u.programs[r]
 	p.proposed = slices.DeleteFunc(slices.Clone(p.proposed), func(id errchan.Agreement) bool {
 		switch d, _ := m.End(id); {
-		case d != nil && id.Creates:
-			p.created[id] = *d
 		case d != nil:
-			p.agreed = append(p.agreed, *d)
+			u.tell("%d: %s decided: %v\n", r, agreementText(id), d)
+			if !id.Creates {
+				p.agreed = append(p.agreed, *d)
+				break
+			}
+			p.created[id] = *d
 		case id.Epoch == p.epoch || m.IsOpen(id):
 			return false
 		default:
+			u.tell("%d: %s ended by an error\n", r, agreementText(id))
 			p.ended = append(p.ended, id)
 		}
 		return true
@@ -338,7 +354,10 @@ func (u *universe) events(visit func(string, func(*universe))) {
 		if p.raises > 0 {
 			visit(fmt.Sprintf("%d raises", r), func(u *universe) {
 				u.programs[r].raises--
-				u.programs[r].joined = !u.machines[r].final
+				if u.machines[r].final { // nobody can be told
+					return
+				}
+				u.programs[r].joined = true
 				u.feed(r, func(m *Machine) { m.Raise([]byte{byte(r), byte(p.raises)}, false, m.Freeze()) })
 			})
 		} else if p.noticed && !u.machines[r].streams[Errors].joined {
