@@ -24,7 +24,7 @@ type attendant struct {
 	told     time.Duration // when the last of them came, by the rank's clock
 }
 
-func (a *attendant) Noticed(round uint64, _ int, _ bool) { a.Join(round) }
+func (a *attendant) Noticed(round uint64, _ int, _ bool) { a.Join(round, nil) }
 func (a *attendant) Resolved(v *errchan.Verdict) {
 	a.verdicts = append(a.verdicts, v)
 	a.told = a.world.RankNow(a.rank)
@@ -52,7 +52,7 @@ func errorAt(t *testing.T, n int, raisers ...int) (last time.Duration) {
 	const start = time.Microsecond
 	w, ranks := attendants(n)
 	for _, r := range raisers {
-		w.At(start, r, func() { ranks[r].Raise(make([]byte, 16), false) })
+		w.At(start, r, func() { ranks[r].Raise(make([]byte, 16), false, nil) })
 	}
 	require.NoError(t, w.Run())
 	for r := range ranks {

@@ -64,7 +64,7 @@ func errorsOf(n int, ranks ...int) (last time.Duration) {
 		})
 	}
 	for _, r := range ranks {
-		j.At(start, r, func() { clients[r].Raise(make([]byte, 16), false) })
+		j.At(start, r, func() { clients[r].Raise(make([]byte, 16), false, nil) })
 	}
 	must(j.Run())
 	for r := range clients {
@@ -84,5 +84,5 @@ type joiner struct {
 	told    time.Duration // when the verdict came
 }
 
-func (c *joiner) Noticed(round uint64, _ int, _ bool) { c.Join(round) }
+func (c *joiner) Noticed(round uint64, _ int, _ bool) { c.Join(round, nil) }
 func (c *joiner) Resolved(v *errchan.Verdict)         { c.reports, c.told = len(v.Reports), c.now() }
