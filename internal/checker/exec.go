@@ -1,0 +1,439 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// rank runs the program at one rank.
+type rank struct {
+	*history
+	id    int // in the world
+	world *inst
+	late  []func() // checks, at the end of the run
+	insts []*inst
+	codes int // how many it has signalled
+}
+
+// env is what a step finds around it.
+type env struct {
+	ctx    context.Context
+	comms  map[int]*inst
+	scopes []*inst // of the scopes around, the innermost last
+	path   string  // of the iterations
+}
+
+// fault is an error of the program's own.
+type fault struct {
+	text string
+	code int
+}
+
+// left is what the program makes of the error that comes out of Guard.
+type left struct {
+	comm string
+	err  error
+}
+
+func (e *left) Error() string { return fmt.Sprintf("out of Guard of %s: %v", e.comm, e.err) }
+func (e *left) Unwrap() error { return e.err }
+
+// bare is err as the face returned it.
+func bare(err error) error {
+	for {
+		e, ok := err.(*left)
+		if !ok {
+			return err
+		}
+		err = e.err
+	}
+}
+
+func (f *fault) Error() string  { return f.text }
+func (f *fault) ErrorCode() int { return f.code }
+
+// run is what the rank gives mpicx.Run. It ends with the error that leaves the program
+// if that is the rank's own, and with nil if it was told of it.
+func (r *rank) run(ctx context.Context, p *program) error {
+	defer func() {
+		if v := recover(); v != nil {
+			for _, c := range r.insts {
+				r.raise(c, r.id, fmt.Sprintf("panic: %v", v), true, false)
+			}
+			panic(v)
+		}
+	}()
+	err := r.all(p.body, &env{ctx: ctx, comms: map[int]*inst{world: r.world}})
+	if err == nil || isVerdict(err) {
+		return nil
+	}
+	err = fmt.Errorf("%s%w", ends, err)
+	for _, c := range r.insts { // the world, or what stands in for it
+		r.raise(c, r.id, err.Error(), true, false)
+	}
+	return err
+}
+
+func isVerdict(err error) bool {
+	_, p := errors.AsType[*mpicx.PropagatedError](err)
+	_, k := errors.AsType[*mpicx.CommCorruptedError](err)
+	return p || k
+}
+
+// all runs steps until one returns an error.
+func (r *rank) all(steps []*step, e *env) error {
+	for _, s := range steps {
+		if r.id < len(s.delay) && s.delay[r.id] > 0 {
+			time.Sleep(time.Duration(s.delay[r.id]) * time.Microsecond)
+		}
+		if e.comms[s.comm] == nil { // this rank is no member
+			continue
+		}
+		if err := r.step(s, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *rank) step(s *step, e *env) error {
+	c := e.comms[s.comm]
+	switch s.kind {
+	case doOp:
+		return r.operate(s, e, c)
+	case doRaise:
+		if s.has(r.id) {
+			return r.raiseBy(s, e, c)
+		}
+	case doLeave:
+		if s.has(r.id) {
+			r.leave(s, e)
+		}
+	case doExpire:
+		if s.has(r.id) {
+			return r.expire(s, e, c)
+		}
+	case doCheck:
+		if err := e.ctx.Err(); err != nil {
+			return err
+		}
+	case doErr:
+		if s.has(r.id) {
+			v := event{what: "Err", comm: c, begin: r.now(), err: c.Err()}
+			r.note(&v, e, false)
+		}
+	case doScope:
+		return r.scope(s, e, c)
+	case doDerive:
+		return r.derive(s, e, c)
+	}
+	return nil
+}
+
+// note classifies and keeps an event.
+func (r *rank) note(v *event, e *env, deadline bool, allowed ...error) {
+	v.end = r.now()
+	v.what = fmt.Sprintf("%s on %s", v.what, v.comm.name)
+	r.classify(v, append([]*inst{v.comm}, e.scopes...), deadline, allowed...)
+	r.mu.Lock()
+	r.events[r.id] = append(r.events[r.id], *v)
+	r.mu.Unlock()
+}
+
+// fault makes the error of a step that raises.
+func (r *rank) fault(s *step, e *env) *fault {
+	return &fault{text: fmt.Sprintf("e%d%s of rank %d", s.id, e.path, r.id), code: s.arg}
+}
+
+func (r *rank) raiseBy(s *step, e *env, c *inst) error {
+	f := r.fault(s, e)
+	var err error
+	switch s.how {
+	case byReturn:
+		return f
+	case byThrow:
+		mpicx.Throw(f)
+	case bySignal:
+		r.raise(c, r.id, f.text, false, true)
+		v := event{what: "Signal", comm: c, begin: r.now()}
+		err = c.Signal(e.ctx, f)
+		v.err = err
+		r.note(&v, e, false)
+	case bySignalError:
+		r.codes++
+		code := r.codes*10000 + s.id*100 + r.id
+		text := fmt.Sprintf("error %d", code) // what peers are told of a code
+		r.raise(c, r.id, text, false, true)
+		v := event{what: "SignalError", comm: c, begin: r.now()}
+		err = c.SignalError(e.ctx, code)
+		v.err = err
+		r.note(&v, e, false)
+	}
+	if err == nil {
+		r.failf("P1", "Signal on %s at rank %d returns nil", c.name, r.id)
+	}
+	return err
+}
+
+// panicked is what a step panics with.
+type panicked struct {
+	step, rank int
+	path       string
+}
+
+func (r *rank) leave(s *step, e *env) {
+	switch s.how {
+	case byPanic:
+		panic(panicked{s.id, r.id, e.path})
+	case byGoexit:
+		for _, c := range r.insts {
+			r.raise(c, r.id, mpicx.ErrGoexit.Error(), true, false)
+		}
+		runtime.Goexit()
+	case byDeath:
+		mpicxtest.Die(r.world.Comm)
+	}
+}
+
+// expire waits for a message that nobody sends. The deadline is the rank's own error.
+func (r *rank) expire(s *step, e *env, c *inst) error {
+	limit := time.Duration(s.arg) * time.Microsecond
+	ctx, cancel := context.WithTimeout(e.ctx, limit)
+	defer cancel()
+	start := time.Now()
+	v := event{what: "Recv with a deadline", comm: c, begin: r.now()}
+	f := mpicx.Recv(c.Comm, []int64{0}, (c.Rank()+1)%c.Size(), tagNever)
+	v.err = f.Wait(ctx)
+	waited := time.Since(start)
+	r.note(&v, e, true)
+	if v.err == nil {
+		r.failf("P3", "rank %d receives on %s a message that nobody sent", r.id, c.name)
+	}
+	if errors.Is(v.err, context.DeadlineExceeded) {
+		if waited != limit {
+			r.failf("F2", "rank %d, on %s: a deadline after %v ends a Wait after %v", r.id, c.name, limit, waited)
+		}
+		return fmt.Errorf("e%d%s of rank %d: %w", s.id, e.path, r.id, v.err)
+	}
+	return v.err
+}
+
+// scope runs Try, TryAll or Guard.
+func (r *rank) scope(s *step, e *env, c *inst) error {
+	for i := range max(s.repeat, 1) {
+		inner := *e
+		inner.scopes = append(e.scopes[:len(e.scopes):len(e.scopes)], c)
+		if s.repeat > 1 {
+			inner.path += fmt.Sprintf("#%d", i)
+		}
+		err := r.once(s, &inner, e.ctx, c)
+		if s.kind == doScope && s.how == tryAll {
+			r.unit(s, &inner, c, err)
+		}
+		if err != nil {
+			if s.catch {
+				if r.ofComm(err, c) {
+					continue
+				}
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// once runs the scope once. The panic of a step comes out of Guard as it was; the
+// program takes it for an error.
+func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
+	var local error // of this rank, told to nobody so far
+	name := [...]string{"Try", "TryAll", "Guard"}[s.how]
+	body := func(ctx context.Context) (err error) {
+		e.ctx = ctx
+		returned := false
+		defer func() {
+			v := recover()
+			thrown, ok := asThrown(v)
+			if ok {
+				err = thrown
+			}
+			switch {
+			case s.how == guard && v != nil && !ok:
+				r.raise(c, r.id, fmt.Sprintf("panic: %v", v), true, true)
+			case err == nil || !returned && v == nil:
+			case s.how == guard:
+				r.raise(c, r.id, err.Error(), true, true)
+			default:
+				// A context that an error has ended is what that error is, if it is on its way.
+				own := !isVerdict(err) && !errors.Is(err, context.Canceled)
+				if own {
+					local = err
+				}
+				r.raise(c, r.id, err.Error(), false, own)
+			}
+			if v != nil {
+				panic(v)
+			}
+		}()
+		err = r.all(s.body, e)
+		returned = true
+		return err
+	}
+	begin := r.now()
+	defer func() {
+		if v := recover(); v != nil {
+			p, ok := v.(panicked)
+			if !ok || s.how != guard {
+				panic(v)
+			}
+			c.unwound = true
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	switch s.how {
+	case try:
+		err = c.Try(ctx, body)
+	case tryAll:
+		err = c.TryAll(ctx, body)
+	case guard:
+		if err = c.Guard(ctx, body); err != nil {
+			c.unwound = true
+			if !r.above(err, c) { // for the scopes around it is another error
+				err = &left{c.name, err}
+			}
+		}
+	}
+	if s.how != guard {
+		v := event{what: name, comm: c, begin: begin, err: err, quiet: true}
+		r.note(&v, e, false)
+		if local != nil {
+			r.origin(name, c, local, err)
+		}
+	}
+	return err
+}
+
+// origin checks what a Try returns whose function failed with an error of this rank.
+func (r *rank) origin(name string, c *inst, local, err error) {
+	if err == nil {
+		r.failf("P1", "%s on %s at rank %d returns nil after %q", name, c.name, r.id, local)
+	}
+	v, ok := err.(*mpicx.PropagatedError)
+	if !ok {
+		return
+	}
+	for _, f := range v.Failures {
+		if f.Rank == c.Rank() && f.Message == local.Error() && !errors.Is(err, local) {
+			r.failf("P2", "errors.Is does not find %q in what %s on %s returns at its origin: %v", local, name, c.name, err)
+		}
+	}
+}
+
+// above says whether err is an error of one that c is derived from.
+func (r *rank) above(err error, c *inst) bool {
+	owner, known := r.ownerOf(err, c)
+	return known && owner != c
+}
+
+// ownerOf returns the communicator of a verdict that a rank of c was told of.
+func (r *rank) ownerOf(err error, c *inst) (owner *inst, known bool) {
+	switch v := bare(err).(type) {
+	case *mpicx.PropagatedError:
+		return r.owner(v.Failures, false, c)
+	case *mpicx.CommCorruptedError:
+		if len(v.Failures) == 0 || strings.Contains(v.Error(), ends) {
+			return nil, true
+		}
+		return r.owner(v.Failures, true, c)
+	}
+	return nil, false
+}
+
+// unit notes how a TryAll ended at this rank.
+func (r *rank) unit(s *step, e *env, c *inst, err error) {
+	outcome := "nil"
+	if r.ofComm(err, c) {
+		outcome = err.Error()
+	} else if err != nil {
+		return // of what it is derived from, or final
+	}
+	key := fmt.Sprintf("TryAll %d%s on %s", s.id, e.path, c.name)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.units[key] == nil {
+		r.units[key] = make(map[int]string)
+	}
+	r.units[key][r.id] = outcome
+}
+
+// ofComm says whether err is a PropagatedError of c itself.
+func (r *rank) ofComm(err error, c *inst) bool {
+	_, ok := err.(*mpicx.PropagatedError)
+	owner, _ := r.ownerOf(err, c)
+	return ok && owner == c
+}
+
+// derive makes a communicator and runs the body with it.
+func (r *rank) derive(s *step, e *env, parent *inst) error {
+	v := event{what: "Dup", comm: parent, begin: r.now(), quiet: true}
+	f := func() (*mpicx.Comm, error) {
+		if s.how == split {
+			v.what = "Split"
+			return parent.Split(r.id%s.arg, 0).Get(e.ctx)
+		}
+		return parent.Dup().Get(e.ctx)
+	}
+	made, err := f()
+	v.err = err
+	r.note(&v, e, false)
+	if err != nil {
+		return err
+	}
+	d := &inst{Comm: made, name: fmt.Sprintf("%s/c%d%s", parent.name, s.id, e.path), parent: parent}
+	for _, m := range parent.members {
+		if s.how == dup || m%s.arg == r.id%s.arg {
+			d.members = append(d.members, m)
+		}
+	}
+	if s.how == split {
+		d.name += fmt.Sprintf("(%d)", r.id%s.arg)
+	}
+	if made.Size() != len(d.members) || made.Rank() != d.rankOf(r.id) {
+		r.failf("Split", "%s has %d ranks, this one is %d, expected members %v", d.name, made.Size(), made.Rank(), d.members)
+	}
+	r.insts = append(r.insts, d)
+	inner := *e
+	inner.comms = map[int]*inst{s.id: d}
+	for k, c := range e.comms {
+		inner.comms[k] = c
+	}
+	err = r.all(s.body, &inner)
+	if err == nil && s.close {
+		v := event{what: "Close", comm: d, begin: r.now(), quiet: true}
+		err = d.Close(e.ctx)
+		v.err = err
+		r.note(&v, e, false)
+	}
+	if s.absorb && err != nil && r.ofOnly(err, d) {
+		return nil
+	}
+	return err
+}
+
+// ofOnly says whether err concerns the ranks of d alone: it is d's, or this rank has
+// left d's Guard by it.
+func (r *rank) ofOnly(err error, d *inst) bool {
+	if isVerdict(err) {
+		owner, _ := r.ownerOf(err, d)
+		if owner != nil {
+			return owner == d
+		}
+	}
+	return d.unwound && !r.above(err, d)
+}
