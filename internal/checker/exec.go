@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,7 @@ type env struct {
 	ctx    context.Context
 	comms  map[int]*inst
 	scopes []*inst // of the scopes around, the innermost last
+	guard  bool    // the innermost is Guard
 	path   string  // of the iterations
 }
 
@@ -129,6 +131,10 @@ func (r *rank) step(s *step, e *env) error {
 			v := event{what: "Err", comm: c, begin: r.now(), err: c.Err()}
 			r.note(&v, e, false)
 		}
+	case doWork:
+		if s.has(r.id) {
+			r.work(e)
+		}
 	case doScope:
 		return r.scope(s, e, c)
 	case doDerive:
@@ -225,11 +231,41 @@ func (r *rank) expire(s *step, e *env, c *inst) error {
 	return v.err
 }
 
+// work computes until the context ends, or for longer than any message takes. Then no
+// peer may have raised an error that this rank has not been told of (P8).
+func (r *rank) work(e *env) {
+	const long = time.Second
+	begin := time.Now()
+	select {
+	case <-e.ctx.Done():
+		return
+	case <-time.After(long):
+	}
+	if len(e.scopes) == 0 || e.guard {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for what, all := range r.raised {
+		for _, a := range all {
+			if !a.certain || a.world == r.id || !e.scopes[len(e.scopes)-1].derivedFrom(a.comm) || a.when.After(begin.Add(long/2)) {
+				continue
+			}
+			if !slices.ContainsFunc(r.events[r.id], func(v event) bool { return v.err != nil && strings.Contains(v.err.Error(), what.message) }) {
+				r.failures = append(r.failures, fmt.Sprintf("P8: the context of a rank that computes goes on: of rank %d, %v after rank %d has raised %q on %s",
+					r.id, time.Since(a.when), a.world, what.message, a.comm))
+				return
+			}
+		}
+	}
+}
+
 // scope runs Try, TryAll or Guard.
 func (r *rank) scope(s *step, e *env, c *inst) error {
 	for i := range max(s.repeat, 1) {
 		inner := *e
 		inner.scopes = append(e.scopes[:len(e.scopes):len(e.scopes)], c)
+		inner.guard = s.how == guard
 		if s.repeat > 1 {
 			inner.path += fmt.Sprintf("#%d", i)
 		}

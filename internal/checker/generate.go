@@ -157,8 +157,8 @@ func (g *generator) any(s *scene) *step {
 		p.ranks, p.arg = g.some(), 1+g.IntN(30)
 		clear(s.aligned)
 		return p
-	case choice < 54:
-		p := g.step(doErr, comm)
+	case choice < 55:
+		p := g.step([]kind{doErr, doWork, doWork, doWork}[g.IntN(4)], comm)
 		p.ranks = g.some()
 		clear(s.aligned)
 		return p

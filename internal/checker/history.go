@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mpicx/go-mpicx/mpicx"
 )
@@ -41,6 +42,7 @@ type raise struct {
 	world int
 	what  report
 	at    int64
+	when  time.Time // fake
 	// certain: all ranks are told of it, unless a corruption comes first.
 	certain bool
 }
@@ -75,7 +77,7 @@ func (h *history) raise(c *inst, rank int, message string, corrupt, certain bool
 	if len(message) > mpicx.MaxMessage {
 		message = message[:mpicx.MaxMessage-8] // the library cuts it: compared as far as this
 	}
-	r := raise{c.name, c.rankOf(rank), rank, report{c.name, c.rankOf(rank), message, corrupt}, h.now(), certain}
+	r := raise{c.name, c.rankOf(rank), rank, report{c.name, c.rankOf(rank), message, corrupt}, h.now(), time.Now(), certain}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.raised[r.what] = append(h.raised[r.what], r)

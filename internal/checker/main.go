@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,8 +118,21 @@ func (c *checker) one(t *testing.T, seed uint64) {
 // before the particulars.
 func kindOf(h *history) string {
 	rule, text, _ := strings.Cut(h.failures[0], ": ")
-	if rule == "hang" || rule == "leak" {
+	switch rule {
+	case "leak", "Run":
 		return rule
+	case "hang": // by the operations that ranks are blocked in
+		var in []string
+		for _, line := range strings.Split(text, "\n")[1:] {
+			line = line[strings.LastIndex(line, ": ")+1:]
+			if _, after, ok := strings.Cut(text, "rank "); ok && after != "" {
+				if f := strings.Fields(line); len(f) > 0 && !slices.Contains(in, f[0]) {
+					in = append(in, f[0])
+				}
+			}
+		}
+		slices.Sort(in)
+		return rule + " " + strings.Join(in, " ")
 	}
 	words, _, _ := strings.Cut(text, ":")
 	if rule == "F2" {

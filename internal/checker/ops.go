@@ -67,8 +67,10 @@ func (r *rank) operate(s *step, e *env, c *inst) error {
 			}
 		}
 	}
-	// Whatever was begun has ended (P4): the buffers are the program's again (F4).
-	o.scribble()
+	if err == nil || v.of != "" && c.derivedFrom(v.of) {
+		// Whatever was begun has ended (P4): the buffers are the program's again (F4).
+		o.scribble()
+	}
 	return err
 }
 

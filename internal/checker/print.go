@@ -87,6 +87,8 @@ func (w *writer) step(s *step) {
 		w.line("if ctx.Err() != nil { return ctx.Err() }")
 	case doErr:
 		w.line("%s_ = %s.Err()", w.only(s), c)
+	case doWork:
+		w.line("%sselect { case <-ctx.Done(): case <-time.After(time.Second): }", w.only(s))
 	case doScope:
 		if s.repeat > 1 {
 			w.line("%d times:", s.repeat)

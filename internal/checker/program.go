@@ -25,6 +25,7 @@ const (
 	doExpire             // some ranks wait, with a deadline, for what never comes
 	doCheck              // ranks whose context has ended return its error
 	doErr                // some ranks ask Err
+	doWork               // some ranks compute for long, unless their context ends
 	doScope              // Try, TryAll or Guard around a body
 	doDerive             // a communicator for a body
 	doRepair             // a body that deaths may end, Agree, Shrink, and a body for those who live

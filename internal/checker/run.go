@@ -51,6 +51,12 @@ func inBubble(p *program, h *history) {
 	}
 	own := make([]error, p.ranks)
 	done := make(chan error, 1)
+	hung := false
+	defer func() {
+		if hung { // what comes after is of the release
+			h.failures = h.failures[:1]
+		}
+	}()
 	go func() {
 		done <- mpicx.Run(ctx, func(ctx context.Context, w *mpicx.Comm) error {
 			r := &rank{history: h, id: w.Rank(), world: &inst{Comm: w, name: "world", members: everybody}}
@@ -65,6 +71,7 @@ func inBubble(p *program, h *history) {
 	case err := <-done:
 		h.ended(p, own, err)
 	case <-time.After(idle):
+		hung = len(h.failures) == 0
 		h.failf("hang", "every rank waits for another\n%s", blocked(ranks))
 		cancel(fmt.Errorf("released"))
 		for _, release := range []func(){func() {}, func() { abort(ranks) }} {
