@@ -29,11 +29,13 @@ type env struct {
 	comms  map[int]*inst
 	scopes []*inst // of the scopes around, the innermost last
 	guard  bool    // the innermost is Guard
+	begun  int64   // when the outermost did
+	outer  *inst   // its communicator
 	path   string  // of the iterations
 }
 
-// fault is an error of the program's own.
-type fault struct {
+// ownError is an error of the program's own.
+type ownError struct {
 	text string
 	code int
 }
@@ -58,13 +60,14 @@ func bare(err error) error {
 	}
 }
 
-func (f *fault) Error() string  { return f.text }
-func (f *fault) ErrorCode() int { return f.code }
+func (f *ownError) Error() string  { return f.text }
+func (f *ownError) ErrorCode() int { return f.code }
 
 // run is what the rank gives mpicx.Run. It ends with the error that leaves the program
 // if that is the rank's own, and with nil if it was told of it.
 func (r *rank) run(ctx context.Context, p *program) error {
 	defer func() {
+		r.leaves()
 		if v := recover(); v != nil {
 			for _, c := range r.insts {
 				r.raise(c, r.id, fmt.Sprintf("panic: %v", v), true, false)
@@ -139,6 +142,12 @@ func (r *rank) step(s *step, e *env) error {
 		return r.scope(s, e, c)
 	case doDerive:
 		return r.derive(s, e, c)
+	case doRepair:
+		return r.repair(s, e, c)
+	case doRevoke:
+		if s.has(r.id) {
+			r.revoke(e, c)
+		}
 	}
 	return nil
 }
@@ -148,14 +157,15 @@ func (r *rank) note(v *event, e *env, deadline bool, allowed ...error) {
 	v.end = r.now()
 	v.what = fmt.Sprintf("%s on %s", v.what, v.comm.name)
 	r.classify(v, append([]*inst{v.comm}, e.scopes...), deadline, allowed...)
+	v.comm.corrupt = v.comm.corrupt || isCorruption(v.err) && !strings.HasPrefix(v.what, "Try")
 	r.mu.Lock()
 	r.events[r.id] = append(r.events[r.id], *v)
 	r.mu.Unlock()
 }
 
 // fault makes the error of a step that raises.
-func (r *rank) fault(s *step, e *env) *fault {
-	return &fault{text: fmt.Sprintf("e%d%s of rank %d", s.id, e.path, r.id), code: s.arg}
+func (r *rank) fault(s *step, e *env) *ownError {
+	return &ownError{text: fmt.Sprintf("e%d%s of rank %d", s.id, e.path, r.id), code: s.arg}
 }
 
 func (r *rank) raiseBy(s *step, e *env, c *inst) error {
@@ -204,6 +214,7 @@ func (r *rank) leave(s *step, e *env) {
 		}
 		runtime.Goexit()
 	case byDeath:
+		r.died(r.id)
 		mpicxtest.Die(r.world.Comm)
 	}
 }
@@ -238,6 +249,7 @@ func (r *rank) work(e *env) {
 	begin := time.Now()
 	select {
 	case <-e.ctx.Done():
+		r.excused(e)
 		return
 	case <-time.After(long):
 	}
@@ -248,7 +260,7 @@ func (r *rank) work(e *env) {
 	defer r.mu.Unlock()
 	for what, all := range r.raised {
 		for _, a := range all {
-			if !a.certain || a.world == r.id || !e.scopes[len(e.scopes)-1].derivedFrom(a.comm) || a.when.After(begin.Add(long/2)) {
+			if !a.certain || a.world == r.id || r.dead[a.world] || !e.scopes[len(e.scopes)-1].derivedFrom(a.comm) || a.when.After(begin.Add(long/2)) {
 				continue
 			}
 			if !slices.ContainsFunc(r.events[r.id], func(v event) bool { return v.err != nil && strings.Contains(v.err.Error(), what.message) }) {
@@ -260,12 +272,36 @@ func (r *rank) work(e *env) {
 	}
 }
 
+// excused checks that there is an error because of which the context of a Try has
+// ended: one that this rank was not told of before, or a death.
+func (r *rank) excused(e *env) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.dead) > 0 || r.gone || len(e.scopes) == 0 || e.outer == nil {
+		return
+	}
+	for what := range r.raised {
+		for _, c := range e.scopes {
+			if c.derivedFrom(what.comm) && !slices.ContainsFunc(r.events[r.id], func(v event) bool {
+				return v.err != nil && v.end < e.begun && strings.Contains(v.err.Error(), what.message)
+			}) {
+				return
+			}
+		}
+	}
+	r.failures = append(r.failures, fmt.Sprintf("P8: a context ends for nothing: of rank %d, in a scope of %s that began at %d",
+		r.id, e.scopes[len(e.scopes)-1].name, e.begun))
+}
+
 // scope runs Try, TryAll or Guard.
 func (r *rank) scope(s *step, e *env, c *inst) error {
 	for i := range max(s.repeat, 1) {
 		inner := *e
 		inner.scopes = append(e.scopes[:len(e.scopes):len(e.scopes)], c)
 		inner.guard = s.how == guard
+		if inner.outer == nil {
+			inner.outer, inner.begun = c, r.now()
+		}
 		if s.repeat > 1 {
 			inner.path += fmt.Sprintf("#%d", i)
 		}
@@ -399,13 +435,7 @@ func (r *rank) unit(s *step, e *env, c *inst, err error) {
 	} else if err != nil {
 		return // of what it is derived from, or final
 	}
-	key := fmt.Sprintf("TryAll %d%s on %s", s.id, e.path, c.name)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.units[key] == nil {
-		r.units[key] = make(map[int]string)
-	}
-	r.units[key][r.id] = outcome
+	r.outcome(fmt.Sprintf("TryAll: number %d%s on %s", s.id, e.path, c.name), outcome)
 }
 
 // ofComm says whether err is a PropagatedError of c itself.
@@ -456,10 +486,27 @@ func (r *rank) derive(s *step, e *env, parent *inst) error {
 		v.err = err
 		r.note(&v, e, false)
 	}
+	r.useless(d, e)
 	if s.absorb && err != nil && r.ofOnly(err, d) {
 		return nil
 	}
 	return err
+}
+
+// useless checks that an operation which needs nobody else does not work on a
+// communicator that is corrupted (C4).
+func (r *rank) useless(d *inst, e *env) {
+	if !d.corrupt || !d.whole() {
+		return
+	}
+	v := event{what: "Recv from itself", comm: d, begin: r.now(), quiet: true}
+	send := mpicx.Send(d.Comm, []int64{1}, d.Rank(), tagNever)
+	v.err = mpicx.Recv(d.Comm, []int64{0}, d.Rank(), tagNever).Wait(e.ctx)
+	_, _ = send.Test()
+	r.note(&v, e, false)
+	if !isCorruption(v.err) {
+		r.failf("C4", "an operation on %s at rank %d returns %v, after one has returned a CommCorruptedError", d.name, r.id, v.err)
+	}
 }
 
 // ofOnly says whether err concerns the ranks of d alone: it is d's, or this rank has

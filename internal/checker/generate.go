@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 )
@@ -26,16 +27,26 @@ func generate(seed uint64) *program {
 	}
 	g.ranks = p.ranks
 	s := &scene{vars: []int{world}, aligned: map[int]bool{world: true}}
+	if p.backend == "ulfm" && g.IntN(2) == 0 {
+		g.mortal = p.ranks - 1
+		p.body = append(p.body, g.repair(s, world))
+		if g.mortal > 0 && g.IntN(3) == 0 {
+			p.plan = fmt.Sprintf("kill %d random seed %d of %d", g.doomed(), g.IntN(1000), 5+g.IntN(100))
+		}
+		return p
+	}
 	for range 1 + g.IntN(3) {
-		p.body = append(p.body, g.phase(s))
+		p.body = append(p.body, g.scope(s, world))
 	}
 	return p
 }
 
 type generator struct {
 	*rand.Rand
-	ranks int
-	last  int // id
+	ranks  int
+	last   int    // id
+	mortal int    // how many may die yet
+	dead   uint64 // who has
 }
 
 // scene is what the generator knows of the place it is at.
@@ -79,10 +90,31 @@ func (g *generator) some() uint64 {
 	return mask
 }
 
-// phase is a step at the top: a scope of the world.
-func (g *generator) phase(s *scene) *step {
-	p := g.scope(s, world)
+// repair makes a body that ranks may die in, and what those do who live. It is the last
+// thing that is done with the communicator.
+func (g *generator) repair(s *scene, comm int) *step {
+	p := g.step(doRepair, comm)
+	for range 1 + g.IntN(3) {
+		p.body = append(p.body, g.scope(s, comm))
+	}
+	then := &scene{vars: []int{p.id}, aligned: map[int]bool{p.id: true}, depth: s.depth + 1}
+	if then.depth < 3 && g.IntN(3) > 0 {
+		p.then = append(p.then, g.repair(then, p.id))
+	} else {
+		p.then = append(p.then, g.scope(then, p.id))
+	}
 	return p
+}
+
+// doomed draws a rank that is to die, and has not died before.
+func (g *generator) doomed() int {
+	g.mortal--
+	for {
+		if r := g.IntN(g.ranks); g.dead>>r&1 == 0 {
+			g.dead |= 1 << r
+			return r
+		}
+	}
 }
 
 // scope makes a Try, TryAll or Guard on a communicator.
@@ -169,6 +201,10 @@ func (g *generator) any(s *scene) *step {
 	case choice < 57 && g.IntN(4) == 0:
 		p := g.step(doLeave, comm)
 		p.ranks, p.how = g.some(), byGoexit
+		return p
+	case choice < 59 && g.mortal > 0:
+		p := g.step(doLeave, comm)
+		p.ranks, p.how = 1<<g.doomed(), byDeath
 		return p
 	case choice < 60:
 		p := g.step(doOp, comm)

@@ -22,6 +22,8 @@ type history struct {
 	events   [][]event          // by rank of the world
 	units    map[string]map[int]string
 	failures []string
+	gone     bool // a rank's program has ended: with the backend ulfm it may count as dead
+	dead     map[int]bool // ranks of the world whose process was ended
 }
 
 // ends is in what a rank's end tells its peers.
@@ -61,7 +63,19 @@ type event struct {
 }
 
 func newHistory(n int) *history {
-	return &history{raised: make(map[report][]raise), events: make([][]event, n), units: make(map[string]map[int]string)}
+	return &history{raised: make(map[report][]raise), events: make([][]event, n), units: make(map[string]map[int]string), dead: make(map[int]bool)}
+}
+
+func (h *history) died(rank int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dead[rank] = true
+}
+
+func (h *history) leaves() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.gone = true
 }
 
 func (h *history) now() int64 { return h.clock.Add(1) }

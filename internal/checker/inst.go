@@ -10,11 +10,11 @@ import (
 // is the same at all its members, and no other has it.
 type inst struct {
 	*mpicx.Comm
-	name     string
-	parent   *inst
-	members  []int // their ranks in the world
-	unwound  bool  // this rank has left Guard by an error of its own
-	finished bool
+	name    string
+	parent  *inst
+	members []int // their ranks in the world
+	unwound bool  // this rank has left Guard by an error of its own
+	corrupt bool  // a call on it has returned a CommCorruptedError
 }
 
 func (c *inst) rankOf(world int) int { return slices.Index(c.members, world) }
@@ -27,4 +27,15 @@ func (c *inst) derivedFrom(name string) bool {
 		}
 	}
 	return false
+}
+
+// whole says whether c and all that it is derived from have the same members, so that
+// who corrupts one of those corrupts c.
+func (c *inst) whole() bool {
+	for p := c.parent; p != nil; p = p.parent {
+		if len(p.members) != len(c.members) {
+			return false
+		}
+	}
+	return true
 }

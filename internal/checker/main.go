@@ -64,7 +64,7 @@ func (c *checker) run(t *testing.T) {
 		if c.failed > 0 && !c.every {
 			break
 		}
-		if time.Since(printed) > 10*time.Second {
+		if c.tries == 0 && time.Since(printed) > 10*time.Second {
 			printed = time.Now()
 			c.print(start)
 		}
@@ -99,10 +99,13 @@ func (c *checker) one(t *testing.T, seed uint64) {
 	if c.seen[kind]++; c.seen[kind] > 1 {
 		return
 	}
-	const tries = 30
-	last := h
+	const tries, shrinking = 30, 10 * time.Second
+	last, begin := h, time.Now()
 	small := shrink(p, func(q *program) bool {
 		for range tries {
+			if time.Since(begin) > shrinking {
+				return false
+			}
 			if h := play(t, q); len(h.failures) > 0 && kindOf(h) == kind {
 				last = h
 				return true

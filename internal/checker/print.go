@@ -10,6 +10,9 @@ import (
 func (p *program) String() string {
 	w := &writer{ranks: p.ranks}
 	w.line("// %d ranks, backend %s%s", p.ranks, p.backend, map[bool]string{true: fmt.Sprintf(", messages of the error channel delayed (%d)", p.net)}[p.net != 0])
+	if p.plan != "" {
+		w.line("// plan %q", p.plan)
+	}
 	w.steps(p.body)
 	return w.String()
 }
@@ -101,6 +104,12 @@ func (w *writer) step(s *step) {
 			deal = " // a panic is taken for an error here"
 		}
 		w.block(fmt.Sprintf("%s.%s(ctx, func(ctx)", c, [...]string{"Try", "TryAll", "Guard"}[s.how]), s.body, ")"+deal)
+	case doRevoke:
+		w.line("%s%s.Revoke(ctx)", w.only(s), c)
+	case doRepair:
+		w.block("if err := func()", s.body, "()")
+		w.line("err == nil { _, err = %s.Agree(-1 &^ (1 << rank)).Get(ctx) }", c)
+		w.block(fmt.Sprintf("if err != nil { revoke %s unless it is corrupted; %s := %s.Shrink().Get(ctx)", c, name(s.id), c), s.then, "")
 	case doDerive:
 		how := "Dup()"
 		if s.how == split {

@@ -8,6 +8,7 @@ type program struct {
 	ranks   int
 	backend string
 	net     uint64 // seed of the delays of the error channel's messages; 0: none
+	plan    string // of deaths, in the language of internal/fault
 	body    []*step
 }
 
@@ -101,7 +102,7 @@ func cloneAll(steps []*step) []*step {
 }
 
 // size is how much there is to read in a program.
-func (p *program) size() int { return p.ranks + sizeOf(p.body) + min(int(p.net), 1) }
+func (p *program) size() int { return p.ranks + sizeOf(p.body) + min(int(p.net), 1) + len(p.plan) }
 
 func sizeOf(steps []*step) int {
 	n := 0

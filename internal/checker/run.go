@@ -10,7 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mpicx/go-mpicx/internal/fault"
 	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
@@ -41,9 +43,17 @@ func inBubble(p *program, h *history) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	options := []mpicx.Option{mpicx.WithRanks(p.ranks), hook.Backend(p.backend).(mpicx.Option)}
-	if p.net != 0 {
-		options = append(options, mpicx.WithTransport(network(p.net)))
+	plan, err := fault.Parse(p.plan)
+	if err != nil {
+		panic(err)
 	}
+	options = append(options, mpicx.WithTransport(func(c transport.Comm) transport.Comm {
+		c = plan.Wrap(c)
+		if p.net != 0 {
+			c = network(p.net)(c)
+		}
+		return c
+	}))
 	ranks := make([]*rank, p.ranks)
 	everybody := make([]int, p.ranks)
 	for i := range everybody {
@@ -69,6 +79,9 @@ func inBubble(p *program, h *history) {
 	}()
 	select {
 	case err := <-done:
+		for _, r := range plan.Killed() {
+			h.died(r)
+		}
 		h.ended(p, own, err)
 	case <-time.After(idle):
 		hung = len(h.failures) == 0
@@ -87,6 +100,9 @@ func inBubble(p *program, h *history) {
 	}
 	time.Sleep(time.Millisecond) // messages under way are delivered
 	for _, r := range ranks {
+		if h.dead[r.id] {
+			continue
+		}
 		for _, late := range r.late {
 			late()
 		}
@@ -123,7 +139,7 @@ func blocked(ranks []*rank) string {
 func (h *history) ended(p *program, own []error, err error) {
 	failed := 0
 	for r, e := range own {
-		if e == nil {
+		if e == nil || h.dead[r] {
 			continue
 		}
 		failed++

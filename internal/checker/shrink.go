@@ -32,7 +32,7 @@ func candidates(p *program) []*program {
 		add(func(q *program) { q.body = edit(q.body, i, func(*step) []*step { return nil }) })
 	}
 	for i := range n { // its body in its place
-		if s := nth(p.body, i); s.kind == doScope && !s.catch {
+		if s := nth(p.body, i); s.kind == doScope && !s.catch || s.kind == doRepair {
 			add(func(q *program) { q.body = edit(q.body, i, func(s *step) []*step { return s.body }) })
 		}
 	}
@@ -41,6 +41,9 @@ func candidates(p *program) []*program {
 	}
 	if p.net != 0 {
 		add(func(q *program) { q.net = 0 })
+	}
+	if p.plan != "" {
+		add(func(q *program) { q.plan = "" })
 	}
 	for i := range n {
 		change := func(f func(*step)) {
