@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -75,6 +76,9 @@ func (r *rank) run(ctx context.Context, p *program) error {
 			panic(v)
 		}
 	}()
+	if p.returns {
+		r.world.SetErrhandler(mpicx.ErrorsReturn)
+	}
 	err := r.all(p.body, &env{ctx: ctx, comms: map[int]*inst{world: r.world}})
 	if err == nil || isVerdict(err) {
 		return nil
@@ -157,6 +161,11 @@ func (r *rank) note(v *event, e *env, deadline bool, allowed ...error) {
 	v.end = r.now()
 	v.what = fmt.Sprintf("%s on %s", v.what, v.comm.name)
 	r.classify(v, append([]*inst{v.comm}, e.scopes...), deadline, allowed...)
+	if isCorruption(v.err) {
+		for c := v.comm; c != nil; c = c.parent {
+			c.lost = c.lost || c.name == v.of || v.of == ""
+		}
+	}
 	v.comm.corrupt = v.comm.corrupt || isCorruption(v.err) && !strings.HasPrefix(v.what, "Try")
 	r.mu.Lock()
 	r.events[r.id] = append(r.events[r.id], *v)
@@ -263,7 +272,7 @@ func (r *rank) work(e *env) {
 			if !a.certain || a.world == r.id || r.dead[a.world] || !e.scopes[len(e.scopes)-1].derivedFrom(a.comm) || a.when.After(begin.Add(long/2)) {
 				continue
 			}
-			if !slices.ContainsFunc(r.events[r.id], func(v event) bool { return v.err != nil && strings.Contains(v.err.Error(), what.message) }) {
+			if !r.knows(what, math.MaxInt64) && !r.lost(what.comm) {
 				r.failures = append(r.failures, fmt.Sprintf("P8: the context of a rank that computes goes on: of rank %d, %v after rank %d has raised %q on %s",
 					r.id, time.Since(a.when), a.world, what.message, a.comm))
 				return
@@ -282,15 +291,35 @@ func (r *rank) excused(e *env) {
 	}
 	for what := range r.raised {
 		for _, c := range e.scopes {
-			if c.derivedFrom(what.comm) && !slices.ContainsFunc(r.events[r.id], func(v event) bool {
-				return v.err != nil && v.end < e.begun && strings.Contains(v.err.Error(), what.message)
-			}) {
+			if c.derivedFrom(what.comm) && !r.lost(what.comm) && !r.knows(what, e.begun) {
 				return
 			}
 		}
 	}
 	r.failures = append(r.failures, fmt.Sprintf("P8: a context ends for nothing: of rank %d, in a scope of %s that began at %d",
 		r.id, e.scopes[len(e.scopes)-1].name, e.begun))
+}
+
+// knows says whether the rank had been told of a report before. The caller holds mu, for
+// lost as well.
+func (r *rank) knows(what report, before int64) bool {
+	return slices.ContainsFunc(r.events[r.id], func(v event) bool {
+		var failures []mpicx.Failure
+		switch err := bare(v.err).(type) {
+		case *mpicx.PropagatedError:
+			failures = err.Failures
+		case *mpicx.CommCorruptedError:
+			failures = err.Failures
+		}
+		return v.end < before && (v.of == what.comm || v.of == "") &&
+			slices.ContainsFunc(failures, func(f mpicx.Failure) bool { return f.Rank == what.rank && f.Message == what.message })
+	})
+}
+
+// lost says whether the rank knows that a communicator is corrupted: errors of it that
+// are not resolved by then are not told.
+func (r *rank) lost(comm string) bool {
+	return slices.ContainsFunc(r.insts, func(c *inst) bool { return c.name == comm && (c.lost || c.unwound) })
 }
 
 // scope runs Try, TryAll or Guard.

@@ -21,6 +21,8 @@ func generate(seed uint64) *program {
 	p := &program{ranks: 2 + g.IntN(4), backend: "blackchannel"}
 	if g.IntN(2) == 0 {
 		p.backend = "ulfm"
+	} else {
+		p.returns = g.IntN(8) == 0
 	}
 	if g.IntN(3) > 0 {
 		p.net = 1 + g.Uint64N(1<<32)

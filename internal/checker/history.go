@@ -22,7 +22,7 @@ type history struct {
 	events   [][]event          // by rank of the world
 	units    map[string]map[int]string
 	failures []string
-	gone     bool // a rank's program has ended: with the backend ulfm it may count as dead
+	gone     bool         // a rank's program has ended: with the backend ulfm it may count as dead
 	dead     map[int]bool // ranks of the world whose process was ended
 }
 

@@ -14,6 +14,7 @@ type inst struct {
 	parent  *inst
 	members []int // their ranks in the world
 	unwound bool  // this rank has left Guard by an error of its own
+	lost    bool  // a call has returned a CommCorruptedError of it
 	corrupt bool  // a call on it has returned a CommCorruptedError
 }
 

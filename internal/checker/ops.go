@@ -181,7 +181,10 @@ func (o *operation) do() error {
 		recv, send := o.ring()
 		barrier := c.Barrier()
 		helper := make(chan error, 1)
-		go func() { helper <- future.WaitAll(ctx, recv, send) }()
+		go func() {
+			defer close(helper) // a process that dies there ends the goroutine
+			helper <- future.WaitAll(ctx, recv, send)
+		}()
 		if err := <-helper; err != nil {
 			return err
 		}

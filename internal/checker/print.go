@@ -10,6 +10,9 @@ import (
 func (p *program) String() string {
 	w := &writer{ranks: p.ranks}
 	w.line("// %d ranks, backend %s%s", p.ranks, p.backend, map[bool]string{true: fmt.Sprintf(", messages of the error channel delayed (%d)", p.net)}[p.net != 0])
+	if p.returns {
+		w.line("world.SetErrhandler(mpicx.ErrorsReturn)")
+	}
 	if p.plan != "" {
 		w.line("// plan %q", p.plan)
 	}

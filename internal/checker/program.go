@@ -8,6 +8,7 @@ type program struct {
 	ranks   int
 	backend string
 	net     uint64 // seed of the delays of the error channel's messages; 0: none
+	returns bool   // SetErrhandler(ErrorsReturn), which changes nothing where no process dies
 	plan    string // of deaths, in the language of internal/fault
 	body    []*step
 }
@@ -102,7 +103,9 @@ func cloneAll(steps []*step) []*step {
 }
 
 // size is how much there is to read in a program.
-func (p *program) size() int { return p.ranks + sizeOf(p.body) + min(int(p.net), 1) + len(p.plan) }
+func (p *program) size() int {
+	return p.ranks + sizeOf(p.body) + min(int(p.net), 1) + map[bool]int{true: 1}[p.returns] + len(p.plan)
+}
 
 func sizeOf(steps []*step) int {
 	n := 0

@@ -42,6 +42,9 @@ func candidates(p *program) []*program {
 	if p.net != 0 {
 		add(func(q *program) { q.net = 0 })
 	}
+	if p.returns {
+		add(func(q *program) { q.returns = false })
+	}
 	if p.plan != "" {
 		add(func(q *program) { q.plan = "" })
 	}
