@@ -7,6 +7,7 @@
 //	go run ./internal/checker -for 2h             # seeds nobody has tried
 //	go run ./internal/checker -seed 123 -trace    # one of them, and what each rank was told
 //	go run ./internal/checker -every              # all kinds of failures, each once
+//	go run ./internal/checker -parallel           # ranks on all cores
 //
 // One seed is one program: a tree of steps that every rank runs ([program]), with errors,
 // panics, deadlines and deaths at some of them. What happens in it depends on the order
@@ -20,6 +21,7 @@
 //	generate.go  which programs there are: legal ones, and what makes one legal
 //	exec.go      what a rank does at each step; ops.go: the operations and their values
 //	network.go   delays of the error channel's messages
+//	repair.go    deaths: Agree, Shrink, and what those do who live
 //	history.go   what is written down of a run, and which errors the face may return
 //	model.go     the rules: what must be true of a history, whatever the order of events
 //	shrink.go    smaller programs; print.go: programs as text

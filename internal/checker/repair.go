@@ -22,6 +22,7 @@ func (r *rank) repair(s *step, e *env, c *inst) error {
 	if !c.unwound && !isCorruption(err) {
 		r.revoke(e, c)
 	}
+	c.lost = true
 	return r.shrink(s, e, c)
 }
 
@@ -32,6 +33,7 @@ func isCorruption(err error) bool {
 
 func (r *rank) revoke(e *env, c *inst) {
 	r.raise(c, r.id, fmt.Sprintf("revoked by rank %d", c.Rank()), true, false)
+	c.lost = true
 	v := event{what: "Revoke", comm: c, begin: r.now(), err: c.Revoke(e.ctx)}
 	r.note(&v, e, false)
 }
