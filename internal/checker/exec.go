@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
@@ -17,11 +18,12 @@ import (
 // rank runs the program at one rank.
 type rank struct {
 	*history
-	id    int // in the world
-	world *inst
-	late  []func() // checks, at the end of the run
-	insts []*inst
-	codes int // how many it has signalled
+	id     int // in the world
+	world  *inst
+	late   []func() // checks, at the end of the run
+	insts  []*inst
+	mortal bool // the backend sees processes die, and agrees on what it makes
+	codes  int  // how many it has signalled
 }
 
 // env is what a step finds around it.
@@ -477,18 +479,22 @@ func (r *rank) ofComm(err error, c *inst) bool {
 // derive makes a communicator and runs the body with it.
 func (r *rank) derive(s *step, e *env, parent *inst) error {
 	v := event{what: "Dup", comm: parent, begin: r.now(), quiet: true}
-	f := func() (*mpicx.Comm, error) {
-		if s.how == split {
-			v.what = "Split"
-			return parent.Split(r.id%s.arg, 0).Get(e.ctx)
-		}
-		return parent.Dup().Get(e.ctx)
+	f := parent.Dup
+	if s.how == split {
+		v.what = "Split"
+		f = func() *future.Future[*mpicx.Comm] { return parent.Split(r.id%s.arg, 0) }
 	}
-	made, err := f()
+	making := f()
+	made, err := making.Get(e.ctx)
 	v.err = err
 	r.note(&v, e, false)
+	what := fmt.Sprintf("H5: making number %d%s of %s", s.id, e.path, parent.name)
 	if err != nil {
+		r.unmade(what, making, err, e, parent)
 		return err
+	}
+	if r.mortal {
+		r.outcome(what, "done")
 	}
 	d := &inst{Comm: made, name: fmt.Sprintf("%s/c%d%s", parent.name, s.id, e.path), parent: parent}
 	for _, m := range parent.members {
@@ -520,6 +526,25 @@ func (r *rank) derive(s *step, e *env, parent *inst) error {
 		return nil
 	}
 	return err
+}
+
+// unmade notes, of a communicator whose making ended with a verdict, whether that came
+// in the place of the result (P7) or there is none: that has to be the same at all ranks.
+func (r *rank) unmade(what string, making *future.Future[*mpicx.Comm], err error, e *env, parent *inst) {
+	if !r.mortal || !isVerdict(err) || runtime.GOMAXPROCS(0) > 1 {
+		return // with several cores a verdict may come before Test, and be reported by it
+	}
+	v := event{what: "Err", comm: parent, begin: r.now(), err: parent.Err()}
+	r.note(&v, e, false)
+	if v.err != nil {
+		return
+	}
+	switch done, result := making.Test(); {
+	case done && result == nil:
+		r.outcome(what, "done")
+	case done && result == err:
+		r.outcome(what, "not done")
+	}
 }
 
 // useless checks that an operation which needs nobody else does not work on a

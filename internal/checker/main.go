@@ -137,9 +137,12 @@ func kindOf(h *history) string {
 		slices.Sort(in)
 		return rule + " " + strings.Join(in, " ")
 	}
-	words, _, _ := strings.Cut(text, ":")
 	if rule == "F2" {
-		words, _, _ = strings.Cut(text, ")")
+		text, _, _ = strings.Cut(text, ")")
+		return rule + " " + text
 	}
-	return rule + " " + words
+	if i := strings.IndexAny(text, "0123456789:["); i >= 0 {
+		text = text[:i]
+	}
+	return rule + " " + text
 }

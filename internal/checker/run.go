@@ -69,7 +69,7 @@ func inBubble(p *program, h *history) {
 	}()
 	go func() {
 		done <- mpicx.Run(ctx, func(ctx context.Context, w *mpicx.Comm) error {
-			r := &rank{history: h, id: w.Rank(), world: &inst{Comm: w, name: "world", members: everybody}}
+			r := &rank{history: h, id: w.Rank(), mortal: p.backend == "ulfm", world: &inst{Comm: w, name: "world", members: everybody}}
 			r.insts = []*inst{r.world}
 			ranks[w.Rank()] = r
 			own[w.Rank()] = mpicx.ErrGoexit
@@ -84,6 +84,7 @@ func inBubble(p *program, h *history) {
 		}
 		h.ended(p, own, err)
 	case <-time.After(idle):
+		synctest.Wait()
 		hung = len(h.failures) == 0
 		h.failf("hang", "every rank waits for another\n%s", blocked(ranks))
 		cancel(fmt.Errorf("released"))
