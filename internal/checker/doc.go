@@ -19,7 +19,10 @@
 //
 //	program.go   what a program is
 //	generate.go  which programs there are: legal ones, and what makes one legal
-//	exec.go      what a rank does at each step; ops.go: the operations and their values
+//	exec.go      what a rank does at each step
+//	ops.go       operations, and the values that they move
+//	scope.go     Try, TryAll, Guard; context.go: when a context ends (P8)
+//	derive.go    communicators
 //	network.go   delays of the error channel's messages
 //	repair.go    deaths: Agree, Shrink, and what those do who live
 //	history.go   what is written down of a run, and which errors the face may return

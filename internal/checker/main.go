@@ -128,10 +128,8 @@ func kindOf(h *history) string {
 		var in []string
 		for _, line := range strings.Split(text, "\n")[1:] {
 			line = line[strings.LastIndex(line, ": ")+1:]
-			if _, after, ok := strings.Cut(text, "rank "); ok && after != "" {
-				if f := strings.Fields(line); len(f) > 0 && !slices.Contains(in, f[0]) {
-					in = append(in, f[0])
-				}
+			if f := strings.Fields(line); len(f) > 0 && !slices.Contains(in, f[0]) {
+				in = append(in, f[0])
 			}
 		}
 		slices.Sort(in)
