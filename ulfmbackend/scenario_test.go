@@ -218,9 +218,15 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 			s.deliver(w)
 		}
 	},
-	// stabilize: messages, until none is on the way.
+	// stabilize [but=R]: messages, until none is on the way, but those to R.
 	"stabilize": func(t *testing.T, s *script, d *datadriven.TestData) {
-		for busy := s.busy(); len(busy) > 0; busy = s.busy() {
+		but := -1
+		d.MaybeScanArgs(t, "but", &but)
+		for {
+			busy := slices.DeleteFunc(s.busy(), func(w [2]int) bool { return w[1] == but })
+			if len(busy) == 0 {
+				return
+			}
 			s.deliver(busy[0])
 		}
 	},

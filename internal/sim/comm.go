@@ -307,8 +307,8 @@ func (s *side) Leave(bool) {
 	}
 }
 
-// Idle does nothing: ranks that have left serve nobody, and live.
-func (s *side) Idle(int) {}
+// Look does nothing: ranks that have left live, and are not told of what needs them.
+func (s *side) Look() {}
 
 // EachPending visits the requests that have not ended.
 func (s *side) EachPending(visit func(*transport.Request)) {

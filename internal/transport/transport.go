@@ -89,16 +89,16 @@ type Comm interface {
 	// errors and what it began; but if somebody needs more of it, it dies. It does so
 	// anyway if the program has failed, once what it has sent is there.
 	//
-	// Where Features.Deaths is not set nothing dies. Requests with a tag from AnyTag up
-	// that only ranks can end whose programs have ended then end with a *ReturnedError,
-	// once what these have sent is there, errors included; but see Idle.
+	// More than that is for requests which the program of a rank waits for, that is, whose
+	// Completer is an Awaiter and says so. If it is from AnySource, and the programs of all
+	// other members have ended, it needs one of them. (While nobody waits for it the rank
+	// may yet send to itself.) And where Features.Deaths is not set nothing dies: requests
+	// with a tag from AnyTag up that need ranks whose programs have ended then end with a
+	// *ReturnedError, once what these have sent is there, errors included.
 	Leave(failed bool)
-	// Idle says that so many goroutines more, or fewer, of the rank's program wait for
-	// something on this communicator. While one does, nobody takes a receive from
-	// AnySource for one that the rank itself is going to serve: it needs all other
-	// members, and if the programs of all have ended, one of them dies, or it ends with
-	// a *ReturnedError.
-	Idle(n int)
+	// Look has requests that need ranks whose programs have ended seen to, after this
+	// rank's program has begun to wait for one. It costs little while there are none.
+	Look()
 
 	// EachPending calls visit for the requests of this rank that have not ended,
 	// for people who ask why a program hangs. While visit looks at a request it
@@ -187,6 +187,12 @@ func (r *Request) Matches(s Status) bool {
 	return (r.Peer == s.Source || r.Peer == AnySource) && (r.Tag == s.Tag || r.Tag == AnyTag && s.Tag >= 0)
 }
 
+// Awaited says whether the program waits for the request, as its Completer knows.
+func (r *Request) Awaited() bool {
+	a, ok := r.Done.(Awaiter)
+	return ok && a.Awaited()
+}
+
 // Fill gives a receive the message, whose bytes are the caller's unless they are
 // shared, for a transport that has them all. The error may be in r.Err.
 func (r *Request) Fill(s Status, bytes []byte, shared bool) {
@@ -236,6 +242,13 @@ type Sleeper interface {
 type Completer interface {
 	// Completed must not block; it may start operations.
 	Completed(r *Request)
+}
+
+// An Awaiter is a Completer that knows whether the program waits for the request.
+type Awaiter interface {
+	Completer
+	// Awaited must not block, nor call the transport.
+	Awaited() bool
 }
 
 // A Listener is one rank's part in an error channel. Its methods must not block;

@@ -3,14 +3,13 @@ package local
 import "github.com/mpicx/go-mpicx/internal/transport"
 
 // A rank whose program has ended may leave others waiting for ever. Where processes are
-// mortal those that name it kill it, see awaits. What is here looks at ports whose rank
-// waits, as the first of these two happens after the other: it has begun to wait, or to
-// wait for more; or somebody has gone. So a job in which nobody has gone pays for a load,
-// and it costs nothing to go while nobody waits.
+// mortal those that name it kill it, see awaits. What is here looks at what programs wait
+// for, as the second of these two happens: one has begun to wait; or somebody has gone.
+// So a Wait in a job in which nobody has gone pays for a load, and all else for nothing.
 
-// Idle counts the goroutines that wait.
-func (c *Comm) Idle(n int) {
-	if c.own.idle.Add(int32(n)); n > 0 {
+// Look ends what this rank waits for in vain.
+func (c *Comm) Look() {
+	if c.g.job.gone.Load() > 0 {
 		c.own.endForsaken()
 	}
 }
@@ -31,18 +30,15 @@ func (g *group) sweep() {
 	}
 }
 
-// endForsaken ends what waits for ranks that have gone, if this rank waits. Where
-// processes are mortal it kills one that a receive from anybody waits for.
+// endForsaken ends what this rank waits for and only ranks that have gone could end.
+// Where processes are mortal it kills one that a receive from anybody needs.
 func (p *port) endForsaken() {
-	if p.g.job.gone.Load() == 0 || p.idle.Load() == 0 {
-		return
-	}
 	if p.g.mortal {
 		p.lastHope().expireIfLate()
 		return
 	}
 	p.mu.Lock()
-	ended := p.unpostIf(func(r *transport.Request) bool { return p.forsaken(r.Peer, r.Tag, r.Epoch) })
+	ended := p.unpostIf(p.forsaken)
 	p.mu.Unlock()
 	for r := ended; r != nil; {
 		next := r.Next
@@ -50,9 +46,10 @@ func (p *port) endForsaken() {
 		end(r, &transport.ReturnedError{Rank: r.Peer})
 		r = next
 	}
-	for _, m := range p.unlistIf(func(m *message) bool { return p.forsaken(m.dest, m.Tag, m.Epoch) }) {
-		if r := p.g.ports[m.dest].withdraw(m); r != nil {
-			end(r, &transport.ReturnedError{Rank: m.dest})
+	for _, m := range p.listed() {
+		if r := p.g.ports[m.dest].withdrawIf(m, p.forsaken); r != nil {
+			p.unlist(m)
+			end(r, &transport.ReturnedError{Rank: r.Peer})
 		}
 	}
 }
@@ -62,7 +59,7 @@ func (p *port) lastHope() *process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for r := range p.posted.All() {
-		if r.Peer == transport.AnySource && p.forsaken(r.Peer, r.Tag, r.Epoch) {
+		if r.Peer == transport.AnySource && p.forsaken(r) {
 			for i := range p.g.ports {
 				if q := p.g.ports[i].process; i != p.rank && !q.dead.Load() {
 					return q
@@ -73,22 +70,23 @@ func (p *port) lastHope() *process {
 	return nil
 }
 
-// forsaken says whether a request needs ranks that have gone. The library's own requests
-// do not: collective operations that a program has begun go on after it.
-func (p *port) forsaken(peer, tag int, e transport.Epoch) bool {
-	ports := p.g.ports
+// forsaken says whether the program waits for r, and needs ranks for it that have gone.
+// It does not for the library's own requests: collective operations that a program has
+// begun go on after it.
+func (p *port) forsaken(r *transport.Request) bool {
+	ports, e := p.g.ports, r.Epoch
 	switch {
-	case tag < transport.AnyTag:
+	case r.Tag < transport.AnyTag:
 		return false
-	case peer >= 0:
-		return peer != p.rank && ports[peer].hasGone(e)
+	case r.Peer >= 0:
+		return r.Peer != p.rank && ports[r.Peer].hasGone(e) && r.Awaited()
 	}
 	for i := range ports {
 		if i != p.rank && !ports[i].hasGone(e) {
 			return false
 		}
 	}
-	return len(ports) > 1
+	return len(ports) > 1 && r.Awaited()
 }
 
 // hasGone says whether the port's rank has gone, or died, and does not end epoch e: what

@@ -232,8 +232,6 @@ func (c *Comm) Isend(r *transport.Request) {
 	complete(probes)
 	if eager {
 		r.Done.Completed(r)
-	} else {
-		c.own.endForsaken()
 	}
 	late.expireIfLate()
 }
@@ -298,7 +296,6 @@ func (c *Comm) wait(r *transport.Request) {
 	late := p.post(r)
 	p.mu.Unlock()
 	late.expireIfLate()
-	p.endForsaken()
 }
 
 // Cancel takes r out of the queue it waits in, if it still does.

@@ -135,7 +135,7 @@ func (e *engine) expire(f *fate) {
 // needs tells the peer of a request that it is needed, if its program has ended.
 func (s *side) needs(r *transport.Request) {
 	peer := r.Peer
-	if peer == transport.AnySource && s.idle.Load() > 0 {
+	if peer == transport.AnySource && r.Awaited() {
 		peer = s.lastHope()
 	}
 	if peer < 0 || !s.fate.gone[s.process(peer)] {
@@ -165,14 +165,13 @@ func (s *side) lastHope() int {
 	return hope
 }
 
-// Idle counts the goroutines that wait.
-func (s *side) Idle(n int) {
-	if s.idle.Add(int32(n)); n <= 0 || s.fate.left.Load() == 0 {
-		return
+// Look asks for what this rank waits for in vain.
+func (s *side) Look() {
+	if s.fate.left.Load() > 0 {
+		s.e.lock()
+		s.askForAny()
+		s.e.unlock()
 	}
-	s.e.lock()
-	s.askForAny()
-	s.e.unlock()
 }
 
 // askForAny tells one of the members, all of which have left, that a receive needs them.

@@ -33,7 +33,6 @@ type side struct {
 	rankOf  map[int]int
 
 	epoch, live atomic.Uint64 // live is the epoch until the side is revoked
-	idle        atomic.Int32  // goroutines that wait
 	cause       error         // why the epoch before this one ended, or all did
 
 	posted  match.Receives // receives and probes, whose Where is the side
