@@ -29,7 +29,7 @@ type Comm struct {
 	mitigator      errchan.Mitigator // the same, with the ULFM backend; else nil
 	errhandler     atomic.Int32
 	id             uint64 // a digest of how it was made: the same at all ranks
-	parent         *Comm // whose errors are this one's, too; nil: none
+	parent         *Comm  // whose errors are this one's, too; nil: none
 	name           string
 	worldRanks     []int // of the members; nil: the same numbers
 

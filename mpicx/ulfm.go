@@ -104,8 +104,12 @@ func agreedOn(r *repairing[int], d *errchan.Decision) {
 	switch {
 	case len(d.Unacked) == 0:
 		r.promise.Complete(d.Flag, nil)
-	case c.propagates() && c.afterCorruption(func() { r.fail(c.unreported()) }):
-		c.lose() // so that those whom the decision has not reached end like this one
+	case c.propagates() && !r.broken:
+		if c.afterCorruption(func() { r.fail(c.unreported()) }) {
+			c.lose() // so that those whom the decision has not reached end like this one
+		} else {
+			r.fail(c.unreported())
+		}
 	default:
 		r.fail(&ProcFailedError{Ranks: slices.Clone(d.Unacked), Flag: d.Flag})
 	}
@@ -187,6 +191,7 @@ func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], 
 type repairing[T any] struct {
 	comm     *Comm
 	proposal errchan.Proposal
+	broken   bool // the communicator was, when it began
 	id       errchan.Agreement
 	promise  *future.Promise[T]
 	then     func(*repairing[T], *errchan.Decision)
@@ -199,7 +204,7 @@ func (r *repairing[T]) start() {
 		r.fail(err)
 		return
 	}
-	if r.proposal.Call == errchan.Shrink && c.isBroken() {
+	if r.broken = c.isBroken(); r.broken && r.proposal.Call == errchan.Shrink {
 		r.proposal.Flag = broken
 	}
 	r.id = c.mitigator.Reserve(epoch, r.proposal.Call)

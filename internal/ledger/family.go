@@ -124,18 +124,20 @@ func (c *Comm) worldRank(rank int) int {
 func (c *Comm) Close() (quiet bool) {
 	quiet = !c.open
 	c.closed = true
-	c.unreported = nil
+	if c.child == nil {
+		c.unreported = nil
+	}
 	c.join()
 	c.update()
 	c.forget()
 	return quiet
 }
 
-// forget takes c out of the family, unless it is in use, or something is that is
-// derived from it and that errors reach through it (D1).
+// forget takes c out of the family, unless it is in use, or has an error to resolve,
+// or something is derived from it that errors reach through it (D1).
 func (c *Comm) forget() {
 	p := c.parent
-	if p == nil || !c.closed || c.child != nil || p.child != c && c.prev == nil {
+	if p == nil || !c.closed || c.child != nil || c.open || c.moving > 0 || p.child != c && c.prev == nil {
 		return
 	}
 	if c.prev == nil {
