@@ -16,7 +16,8 @@ import "slices"
 // that error, which the program may pass on to an ancestor: so the rank does not join
 // the ancestors' rounds because of this wait. That keeps nobody waiting for ever: the
 // rounds of descendants are always joined, so the deepest open round ends, and then
-// those above it do.
+// those above it do. It would not if a member never made its side of the descendant, so
+// this is for those that all have.
 
 // Enter says that a goroutine of the rank begins to wait on c. It needs no lock. The
 // first is for Leave. Due asks for Attend, with the lock.
@@ -62,10 +63,10 @@ func (l *Ledger) Attend(c *Comm) {
 }
 
 // bound returns the communicator with whose error a wait on c will end: the deepest
-// in its line with an open round. It is nil if none has one.
+// in its line with an open round, which will end. It is nil if none has one.
 func (c *Comm) bound() *Comm {
 	for a := c; a != nil; a = a.parent {
-		if a.open && a.corrupted == nil {
+		if a.open && a.corrupted == nil && a.everywhere {
 			return a
 		}
 	}

@@ -50,6 +50,10 @@ func (l *Ledger) Make(c, from, parent *Comm, e transport.Epoch, agreed bool, ran
 	return !c.closed
 }
 
+// Everywhere says that all members have their sides of c, or will, whatever their
+// programs do. Where not, the first round that ends shows it.
+func (c *Comm) Everywhere() { c.everywhere = true }
+
 // Parent is the communicator whose errors are c's, too; nil: there is none.
 func (c *Comm) Parent() *Comm { return c.parent }
 

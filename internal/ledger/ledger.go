@@ -175,6 +175,10 @@ type Comm struct {
 	child      *Comm
 	next, prev *Comm
 
+	// everywhere says that all members have their sides, or get them whatever their
+	// programs do.
+	everywhere bool
+
 	// troubled says that a look may find something. It is true if something is to be
 	// found here or at an ancestor, and is read without the lock.
 	troubled atomic.Bool

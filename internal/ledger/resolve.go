@@ -46,7 +46,7 @@ func (c *Comm) Resolved(v *errchan.Verdict, rank int) {
 		return
 	}
 	e := &Error{Comm: c, Verdict: v}
-	c.settling = e
+	c.settling, c.everywhere = e, true
 	for _, r := range v.Reports {
 		if i := slices.IndexFunc(c.raised, func(own *Raised) bool { return r.Rank == rank && bytes.Equal(r.Data, own.Data) }); i >= 0 {
 			c.raised[i].Verdict = e
