@@ -22,13 +22,14 @@ func main() {
 	trace := flag.Bool("trace", false, "with -seed: print the program and what each rank was told")
 	parallel := flag.Bool("parallel", false, "let ranks run on all cores: more orders of events, and harder to repeat")
 	every := flag.Bool("every", false, "go on after a failure, and print each kind of failure once")
+	whole := flag.Bool("whole", false, "print programs that fail as they are, which takes no time")
 	testing.Init()
 	flag.Parse()
 	debug.SetGCPercent(400)
 	if !*parallel {
 		runtime.GOMAXPROCS(1) // one order of events, mostly
 	}
-	c := &checker{next: *from, until: *from + *programs, every: *every, trace: *trace, out: os.Stdout, seen: make(map[string]int)}
+	c := &checker{next: *from, until: *from + *programs, every: *every, whole: *whole, trace: *trace, out: os.Stdout, seen: make(map[string]int)}
 	if *long > 0 {
 		c.next, c.until, c.end = rand.Uint64N(1<<48), 1<<63, time.Now().Add(*long)
 	}
@@ -50,6 +51,7 @@ type checker struct {
 	end         time.Time
 	tries       int // of each program; 0: one
 	every       bool
+	whole       bool
 	trace       bool
 	out         io.Writer
 
@@ -99,7 +101,10 @@ func (c *checker) one(t *testing.T, seed uint64) {
 	if c.seen[kind]++; c.seen[kind] > 1 {
 		return
 	}
-	const tries, shrinking = 30, 10 * time.Second
+	tries, shrinking := 30, 10*time.Second
+	if c.whole {
+		tries = 0
+	}
 	last, begin := h, time.Now()
 	small := shrink(p, func(q *program) bool {
 		for range tries {

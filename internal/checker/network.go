@@ -3,6 +3,7 @@ package main
 import (
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -13,7 +14,7 @@ import (
 // of one rank stay in order, as a transport promises.
 func network(seed uint64) func(transport.Comm) transport.Comm {
 	return func(c transport.Comm) transport.Comm {
-		return &slow{c, rand.New(rand.NewPCG(seed, uint64(c.Rank()))), new(sync.Mutex)}
+		return &slow{c, rand.New(rand.NewPCG(seed, uint64(c.Rank()))), new(sync.Mutex), new(atomic.Bool)}
 	}
 }
 
@@ -22,13 +23,15 @@ type slow struct {
 	transport.Comm
 	rnd *rand.Rand // of the rank, for all its communicators
 	mu  *sync.Mutex
+	// dead: its process has died, and nothing reaches it any more.
+	dead *atomic.Bool
 }
 
 // Sub has what it makes delayed as well.
 func (c *slow) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
 	c.Comm.Sub(name, members, func(made transport.Comm, err error) {
 		if err == nil {
-			made = &slow{made, c.rnd, c.mu}
+			made = &slow{made, c.rnd, c.mu, c.dead}
 		}
 		done(made, err)
 	})
@@ -62,11 +65,16 @@ type line struct {
 }
 
 func (l *slowListener) Take(from int, payload []byte) {
-	l.from[from].put(l.comm.delay(), func() { l.Listener.Take(from, payload) })
+	l.from[from].put(l.comm.delay(), func() {
+		if !l.comm.dead.Load() {
+			l.Listener.Take(from, payload)
+		}
+	})
 }
 
 func (l *slowListener) Died(rank int) {
 	if rank == l.comm.Rank() {
+		l.comm.dead.Store(true)
 		l.Listener.Died(rank)
 		return
 	}
