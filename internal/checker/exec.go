@@ -109,8 +109,8 @@ func (r *rank) step(s *step, e *env) error {
 			return r.expire(s, e, c)
 		}
 	case doCheck:
-		if err := e.ctx.Err(); err != nil {
-			return err
+		if err := e.ctx.Err(); err != nil { // by its time, to be told from others
+			return fmt.Errorf("at %d: %w", r.now(), err)
 		}
 	case doErr:
 		if s.has(r.id) {
