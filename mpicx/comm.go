@@ -295,6 +295,11 @@ func (c *Comm) Close(ctx context.Context) error {
 		if err != nil && !isDeath(err) && !c.isBroken() || is[*PropagatedError](err) {
 			return err
 		}
+		if err != nil && c.parent != nil { // it may have joined a round of the parent's meanwhile (P2)
+			if v := c.parent.verdict(ctx); v != nil {
+				return v
+			}
+		}
 	}
 	if quiet := c.close(); quiet && err == nil && c.mitigator == nil {
 		c.release()

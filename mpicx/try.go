@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/internal/ledger"
@@ -96,7 +98,7 @@ func (c *Comm) Try(ctx context.Context, fn func(context.Context) error) error {
 	} else {
 		err = s.share(err)
 	}
-	markTold(err)
+	s.markTold(err)
 	return err
 }
 
@@ -106,6 +108,9 @@ func (s *scope) share(err error) error {
 	c := s.comm
 	if c.everyoneHas(err) {
 		return err
+	}
+	if v := c.verdictIn(err); v != nil {
+		return v
 	}
 	if v := s.reason(err); v != nil {
 		if !s.inside(v) {
@@ -178,8 +183,41 @@ func (c *Comm) everyoneHas(err error) bool {
 	return v != nil && v.comm != nil && c.ledger.DerivedFrom(&v.comm.ledger)
 }
 
-func markTold(err error) {
-	if p, ok := err.(*PropagatedError); ok {
+// verdictIn returns the verdict of c, or of one that c is derived from, that made this
+// rank raise what err tells of on another communicator: all ranks of c have that one. It
+// is nil if there is none, or a Try has returned it.
+func (c *Comm) verdictIn(err error) error {
+	var v *verdict
+	switch e := err.(type) {
+	case *PropagatedError:
+		v = &e.verdict
+	case *CommCorruptedError:
+		v = &e.verdict
+	case *hidden:
+		return c.verdictIn(e.err)
+	}
+	if v != nil && c.everyoneHas(err) && atomic.LoadUint32(&v.told) == 0 {
+		return err
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return c.verdictIn(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			if v := c.verdictIn(err); v != nil {
+				return v
+			}
+		}
+	}
+	return nil
+}
+
+// markTold notes that a Try has returned err. One of a Try around it is only on its
+// way there.
+func (s *scope) markTold(err error) {
+	p, ok := err.(*PropagatedError)
+	here := s.path()
+	if ok && (p.comm != s.comm || slices.ContainsFunc(p.Failures, func(f Failure) bool { return strings.HasPrefix(f.path, here) })) {
 		atomic.StoreUint32(&p.told, 1)
 	}
 }

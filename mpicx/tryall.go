@@ -31,7 +31,7 @@ func (c *Comm) TryAll(ctx context.Context, fn func(context.Context) error) error
 	if err != nil { // else all have succeeded: what comes now is of the next operation
 		err = s.share(err)
 	}
-	markTold(err)
+	s.markTold(err)
 	return err
 }
 

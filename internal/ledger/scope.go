@@ -27,12 +27,16 @@ type Scope struct {
 // Open begins a scope inside of around.
 func (c *Comm) Open(around *Scope, guard bool, owner any) *Scope {
 	s := &Scope{Owner: owner, comm: c, guard: guard, around: around, next: c.scopes}
-	if t := s.outerTry(); t != nil {
-		if s.path = t.path; !guard {
-			t.inner++
-			t.entered++
-			s.path = append(slices.Clip(t.path), t.entered)
-		}
+	switch t := s.outerTry(); {
+	case t == nil && guard:
+	case t == nil:
+		s.path = []int{0}
+	case guard:
+		s.path = t.path
+	default:
+		t.inner++
+		t.entered++
+		s.path = append(slices.Clip(t.path), t.entered)
 	}
 	if c.scopes != nil {
 		c.scopes.prev = s
@@ -42,9 +46,9 @@ func (c *Comm) Open(around *Scope, guard bool, owner any) *Scope {
 	return s
 }
 
-// Path says inside of which Try calls on the communicator s is: of the outermost's inner
-// calls, which one, counted from 1; of that one's, which; and so on. For ranks that run
-// the same program it means the same.
+// Path says inside of which Try calls on the communicator s is: 0 for the outermost, then
+// which of its inner calls, counted from 1, which of that one's, and so on. For ranks that
+// run the same program it means the same.
 func (s *Scope) Path() []int { return s.path }
 
 // Entered says how many inner Try calls there have been.
