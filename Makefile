@@ -55,10 +55,12 @@ FUZZTIME := 30s
 fuzz:
 	./internal/scripts/fuzz $(FUZZTIME)
 
-# Random schedules of both backends in virtual time: make soak FOR=8h
+# Random schedules of both backends in virtual time, and random programs over the public
+# face: make soak FOR=8h
 FOR := 10m
 soak:
 	go run ./internal/soak -for $(FOR)
+	go run ./internal/checker -for $(FOR)
 
 # Writes testdata/matrices anew.
 matrices:

@@ -13,7 +13,10 @@ type Channel struct {
 	comm   transport.Comm
 	client errchan.Client
 
-	mu      sync.Mutex
+	// mu guards what follows, and is one lock for all channels of a family, whose
+	// machines call each other. It is not held while a client or comm is called.
+	mu      *sync.Mutex
+	own     sync.Mutex // what mu is, but for duplicates
 	machine Machine
 	todo    []Output
 	asked   bool // Next will be, until it has nothing
@@ -28,9 +31,20 @@ var _ errchan.Channel = (*Channel)(nil)
 
 // New returns a channel over comm, a duplicate that nobody else uses. The client
 // is told of nothing before Listen.
-func New(comm transport.Comm, client errchan.Client) *Channel {
+//
+// The channel of a communicator that some members may have made while others have
+// not come to that, as those of MPI_Comm_dup, has the channel of its parent, with
+// the same ranks, pass on its first notices. Its id is the same at all members,
+// and of no other that is derived from that parent. Any other has a nil parent.
+func New(comm transport.Comm, id uint64, parent *Channel, client errchan.Client) *Channel {
 	ch := &Channel{comm: comm, client: client, asked: true} // by Listen
+	ch.mu = &ch.own
 	ch.machine.init(comm.Rank(), comm.Size())
+	ch.machine.channel = ch
+	if parent != nil {
+		ch.mu = parent.mu
+		ch.do(func(m *Machine) { m.duplicates(&parent.machine, id) })
+	}
 	return ch
 }
 
@@ -59,8 +73,11 @@ func (ch *Channel) Waiting() string {
 	return ch.machine.Waiting()
 }
 
-// Close ends the listening.
-func (ch *Channel) Close() error { return ch.comm.Close() }
+// Close ends the listening, once no duplicate needs it any more.
+func (ch *Channel) Close() error {
+	ch.do((*Machine).Close)
+	return nil
+}
 
 // Died does nothing: this backend does not survive it.
 func (ch *Channel) Died(int) {}
@@ -87,13 +104,39 @@ func (ch *Channel) Take(from int, payload []byte) {
 func (ch *Channel) do(feed func(*Machine)) {
 	ch.mu.Lock()
 	feed(&ch.machine)
-	ch.todo = append(ch.todo, ch.machine.Output()...)
-	poke := !ch.asked && len(ch.todo) > 0
-	ch.asked = ch.asked || poke
+	var some [2]*Channel
+	poke, over := ch.collect(some[:0], nil)
 	ch.mu.Unlock()
-	if poke {
-		ch.comm.Poke()
+	for _, c := range poke {
+		c.comm.Poke()
 	}
+	for _, c := range over {
+		_ = c.comm.Close()
+	}
+}
+
+// collect takes what the machine wants done, and those that it has woken. It adds
+// the channels to be poked, and those that are over. The caller holds mu.
+func (ch *Channel) collect(poke, over []*Channel) (_, _ []*Channel) {
+	out := ch.machine.Output()
+	for _, o := range out {
+		switch {
+		case o.Over:
+			over, ch.asked = append(over, ch), true // by nobody
+		case o.Wake == nil:
+			ch.todo = append(ch.todo, o)
+		}
+	}
+	if !ch.asked && len(ch.todo) > 0 {
+		ch.asked = true
+		poke = append(poke, ch)
+	}
+	for _, o := range out { // after its own messages: others wait for those
+		if o.Wake != nil {
+			poke, over = o.Wake.channel.collect(poke, over)
+		}
+	}
+	return poke, over
 }
 
 // Next carries out what the machine wants, in order, until that is a message: it

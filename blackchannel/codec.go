@@ -12,6 +12,7 @@ import (
 // varints,
 //
 //	notice:  corrupt
+//	forward: child, corrupt
 //	reports: how many, and for each rank, corrupt, length of data, data
 //	verdict: the same as reports
 func Encode(msg *Message) []byte {
@@ -20,6 +21,8 @@ func Encode(msg *Message) []byte {
 	switch msg.Kind {
 	case Notice:
 		return errchan.AppendTruth(b, msg.Corrupt)
+	case Forward:
+		return errchan.AppendTruth(binary.AppendUvarint(b, msg.Child), msg.Corrupt)
 	case Verdict:
 		return errchan.AppendReports(b, msg.Verdict.Reports)
 	default:
@@ -35,6 +38,8 @@ func Decode(b []byte, size int) (*Message, error) {
 	switch msg.Kind {
 	case Notice:
 		msg.Corrupt = d.Truth()
+	case Forward:
+		msg.Child, msg.Corrupt = d.Uvarint(), d.Truth()
 	case Reports:
 		msg.Reports = d.Reports(size)
 	case Verdict:

@@ -22,6 +22,11 @@
 // belongs to a round never meets a rank that has not begun it, and only two can
 // meet one that has ended it: see [Machine].
 //
+// A duplicate of a communicator (MPI_Comm_dup) may be missing at some ranks while
+// others have an error on it already. Its first notices go along the same tree of
+// the communicator it is derived from, so that all ranks that have it are told at
+// once (P8); reports and verdict wait for the others: see family.go.
+//
 // [Machine] is that protocol without I/O; [Channel] connects one to a
 // communicator. Neither must ever know what a report says.
 package blackchannel

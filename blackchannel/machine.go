@@ -20,31 +20,38 @@ const (
 	Reports
 	// Verdict says that the round is over, and how.
 	Verdict
+	// Forward is a notice of the first round of a duplicate, which not all members
+	// may have made: it goes along the tree of a communicator that all have.
+	Forward
 )
 
 func (k Kind) String() string {
-	if k < Notice || k > Verdict {
+	if k < Notice || k > Forward {
 		return fmt.Sprintf("Kind(%d)", byte(k))
 	}
-	return [...]string{"notice", "reports", "verdict"}[k-Notice]
+	return [...]string{"notice", "reports", "verdict", "forward"}[k-Notice]
 }
 
-// A Message is what goes from a rank to a neighbour in the tree.
+// A Message is what goes from a rank to a neighbour in the tree. Once sent, it
+// does not change.
 type Message struct {
 	Kind    Kind
-	Round   uint64
-	Corrupt bool             // of a notice: the verdict will be final
+	Round   uint64           // of a forward, the duplicate's: always 0
+	Corrupt bool             // of a notice or forward: the verdict will be final
+	Child   uint64           // of a forward: which duplicate
 	Reports []errchan.Report // of reports
 	Verdict *errchan.Verdict // of a verdict
 }
 
-// An Output is something that a Machine wants done, in order: a message sent or
-// the client told.
+// An Output is something that a Machine wants done, in order. One field is set
+// but To.
 type Output struct {
-	To       int // of Message
-	Message  *Message
-	Noticed  *Noticed
+	To       int      // whom to send Message
+	Message  *Message // to be sent
+	Noticed  *Noticed // to be told to the client
 	Resolved *errchan.Verdict
+	Wake     *Machine // of the same rank: it has Output too, now
+	Over     bool     // the machine takes and sends no more messages
 }
 
 // Noticed is the argument list of [errchan.Client]'s method.
@@ -69,17 +76,27 @@ type Machine struct {
 	parent     int // -1 at the root
 	children   int // how many
 
-	round   uint64
+	round   uint64           // the one that is open, or the next
 	open    bool             // somebody has raised something
-	joined  bool             // this rank agrees to end the round
-	sent    bool             // reports have gone up
+	joined  bool             // this rank agrees to end the round; only while open
+	sent    bool             // reports have gone up: all of the subtree have joined
 	heard   uint32           // bit k: child k's reports have come
 	reports []errchan.Report // to be sent up, or, at the root, to be decided on
-	mine    []errchan.Report // raised here, in no verdict so far
+	mine    []errchan.Report // raised here, in no verdict so far, oldest first
 	gone    bool             // this rank unwound: it joins every round by itself
-	final   bool             // the verdict was a corruption
+	final   bool             // the last verdict was a corruption: nothing follows
 
-	out []Output
+	family *family // nil: no duplicate is known
+	id     uint64  // of a duplicate
+	// carrier takes the notices of a duplicate's first round, for members may have
+	// no side of it. It is nil for any other, and once that round has ended.
+	carrier *Machine
+	passed  bool // the notice of a duplicate's first round has gone on to all neighbours
+	carries int  // how many have this one as their carrier
+	closed  bool // see Close
+
+	channel *Channel // its driver's, for itself
+	out     []Output
 }
 
 // NewMachine returns the machine of one of size ranks.
@@ -140,6 +157,10 @@ func (m *Machine) Step(from int, msg *Message) error {
 	if m.final {
 		return nil // the others will know soon
 	}
+	if msg.Kind == Forward && msg.Round == 0 {
+		m.forward(from, msg)
+		return nil
+	}
 	if msg.Round != m.round {
 		if msg.Kind == Reports && child && msg.Round+1 == m.round {
 			return nil // raised after the child joined: see Machine
@@ -179,15 +200,29 @@ func (m *Machine) notice(from int, corrupt bool) {
 	}
 	m.open = true
 	m.out = append(m.out, Output{Noticed: &Noticed{m.round, from, corrupt}})
-	// A neighbour whose reports have come knows, and so will one that gets ours
-	// right now.
-	for k := range m.children {
-		if to := binomial.Child(m.rank, k); to != from && m.heard&(1<<k) == 0 {
-			m.send(to, &Message{Kind: Notice, Round: m.round, Corrupt: corrupt})
-		}
+	switch {
+	case m.carrier == nil:
+		// A neighbour whose reports have come knows, and so will one that gets ours
+		// right now.
+		m.flood(from, &Message{Kind: Notice, Round: m.round, Corrupt: corrupt}, m.heard, m.complete())
+	case from == m.rank:
+		m.raiseAbove(corrupt)
+	default: // whoever raised it has
 	}
-	if m.rank > 0 && m.parent != from && !m.complete() {
-		m.send(m.parent, &Message{Kind: Notice, Round: m.round, Corrupt: corrupt})
+}
+
+// flood sends a message to all neighbours but the one it is from, the children in
+// except, and the parent if it is to be spared. The neighbour with the most ranks
+// behind it comes first: so what is behind the others takes no longer, and the
+// last rank has the message after one step for each edge between.
+func (m *Machine) flood(from int, msg *Message, except uint32, spareParent bool) {
+	if m.rank > 0 && m.parent != from && !spareParent {
+		m.send(m.parent, msg)
+	}
+	for k := m.children - 1; k >= 0; k-- {
+		if to := binomial.Child(m.rank, k); to != from && except&(1<<k) == 0 {
+			m.send(to, msg)
+		}
 	}
 }
 
@@ -211,9 +246,7 @@ func (m *Machine) collect(reports []errchan.Report) {
 
 // resolve ends the round, and begins the next if this rank has more to report.
 func (m *Machine) resolve(v *errchan.Verdict) {
-	for k := range m.children {
-		m.send(binomial.Child(m.rank, k), &Message{Kind: Verdict, Round: m.round, Verdict: v})
-	}
+	m.flood(m.parent, &Message{Kind: Verdict, Round: m.round, Verdict: v}, 0, false)
 	m.out = append(m.out, Output{Resolved: v})
 	for _, r := range v.Reports { // in the order they were raised: the first of mine
 		if r.Rank == m.rank && len(m.mine) > 0 {
@@ -222,6 +255,7 @@ func (m *Machine) resolve(v *errchan.Verdict) {
 	}
 	m.round++
 	m.open, m.joined, m.sent, m.heard, m.reports = false, false, false, 0, nil
+	m.drop()
 	if m.final = v.Corrupt; m.final {
 		m.mine = nil
 	} else if len(m.mine) > 0 {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,14 +22,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // network is the machines of a communicator and the messages between them,
 // which stay in order between two ranks and go nowhere by themselves.
 type network struct {
-	machines []*blackchannel.Machine
+	name     string                  // of a duplicate, and a space
+	family   []*network              // with its duplicates, itself the first; nil: none
+	machines []*blackchannel.Machine // nil: the rank has not made its side
 	queues   map[edge][]packet
 	busy     []edge // those with messages, in a fixed order of arrival
 	attends  []bool // joins as soon as it can
 	crashed  []bool
 
 	depth    []int // longest chain of messages that led to this rank's state
-	sent     []int
+	sent     []int // messages of each rank
+	carried  []int // bytes of reports' data in them
 	verdicts [][]*errchan.Verdict
 	noticed  [][]blackchannel.Noticed
 	trace    func(format string, args ...any) // nil: silent
@@ -44,9 +48,8 @@ type packet struct {
 func newNetwork(n int) *network {
 	net := &network{
 		queues: make(map[edge][]packet), attends: make([]bool, n), crashed: make([]bool, n),
-		depth: make([]int, n), sent: make([]int, n),
+		depth: make([]int, n), sent: make([]int, n), carried: make([]int, n),
 		verdicts: make([][]*errchan.Verdict, n), noticed: make([][]blackchannel.Noticed, n),
-		trace: func(string, ...any) {},
 	}
 	for r := range n {
 		net.machines = append(net.machines, blackchannel.NewMachine(r, n))
@@ -67,13 +70,22 @@ func (net *network) carry(r int) {
 				}
 				net.queues[e] = append(net.queues[e], packet{o.Message, net.depth[r] + 1})
 				net.sent[r]++
-				net.trace("%d->%d %s\n", r, o.To, messageText(o.Message))
+				net.carried[r] += dataIn(o.Message)
+				net.tracef("%d->%d %v\n", r, o.To, messageText{o.Message})
+			case o.Wake != nil:
+				for _, other := range net.family {
+					if other.machines[r] == o.Wake {
+						other.carry(r)
+					}
+				}
+			case o.Over:
+				net.tracef("%d: over\n", r)
 			case o.Noticed != nil:
 				net.noticed[r] = append(net.noticed[r], *o.Noticed)
-				net.trace("%d: noticed round %d from %d%s\n", r, o.Noticed.Round, o.Noticed.By, corruptText(o.Noticed.Corrupt))
+				net.tracef("%d: noticed round %d from %d%s\n", r, o.Noticed.Round, o.Noticed.By, corruptText(o.Noticed.Corrupt))
 			default:
 				net.verdicts[r] = append(net.verdicts[r], o.Resolved)
-				net.trace("%d: resolved %s\n", r, verdictText(o.Resolved))
+				net.tracef("%d: resolved %v\n", r, verdictText{o.Resolved})
 			}
 			again = true
 		}
@@ -102,7 +114,7 @@ func (net *network) deliver(e edge) error {
 		net.busy = slices.Delete(net.busy, i, i+1)
 	}
 	if net.crashed[e.to] {
-		net.trace("%d->%d %s: lost\n", e.from, e.to, messageText(p.msg))
+		net.tracef("%d->%d %v: lost\n", e.from, e.to, messageText{p.msg})
 		return nil
 	}
 	net.depth[e.to] = max(net.depth[e.to], p.depth)
@@ -113,6 +125,25 @@ func (net *network) deliver(e edge) error {
 	return nil
 }
 
+// tracef writes a line of the trace, if there is one.
+func (net *network) tracef(format string, args ...any) {
+	if net.trace != nil {
+		net.trace(net.name+format, args...)
+	}
+}
+
+// dataIn is how many bytes of reports' data a message has.
+func dataIn(m *blackchannel.Message) (bytes int) {
+	reports := m.Reports
+	if m.Kind == blackchannel.Verdict {
+		reports = m.Verdict.Reports
+	}
+	for _, r := range reports {
+		bytes += len(r.Data)
+	}
+	return bytes
+}
+
 func corruptText(c bool) string {
 	if c {
 		return " corrupt"
@@ -120,30 +151,38 @@ func corruptText(c bool) string {
 	return ""
 }
 
-func messageText(m *blackchannel.Message) string {
+// messageText is a message for people.
+type messageText struct{ *blackchannel.Message }
+
+func (m messageText) String() string {
 	switch m.Kind {
 	case blackchannel.Notice:
 		return fmt.Sprintf("notice %d%s", m.Round, corruptText(m.Corrupt))
 	case blackchannel.Verdict:
-		return "verdict " + verdictText(m.Verdict)
+		return "verdict " + verdictText{m.Verdict}.String()
+	case blackchannel.Forward:
+		return fmt.Sprintf("forward of %d%s", m.Child, corruptText(m.Corrupt))
 	}
 	return fmt.Sprintf("%v %d%s", m.Kind, m.Round, reportsText(m.Reports))
 }
 
-func verdictText(v *errchan.Verdict) string {
+// verdictText is a verdict for people.
+type verdictText struct{ *errchan.Verdict }
+
+func (v verdictText) String() string {
 	return fmt.Sprintf("%d%s%s", v.Round, corruptText(v.Corrupt), reportsText(v.Reports))
 }
 
 func reportsText(reports []errchan.Report) string {
-	s := ""
+	var b strings.Builder
 	for _, r := range reports {
 		mark := ""
 		if r.Corrupt {
 			mark = "!"
 		}
-		s += fmt.Sprintf(" %d:%s%s", r.Rank, r.Data, mark)
+		fmt.Fprintf(&b, " %d:%s%s", r.Rank, r.Data, mark)
 	}
-	return s
+	return b.String()
 }
 
 // seeded returns a generator whose seed is logged and can be given.
@@ -166,7 +205,7 @@ func (net *network) agreed(t require.TestingT, raised map[string]bool) []string 
 		var texts []string
 		for i, v := range vs {
 			require.Equal(t, uint64(i), v.Round)
-			texts = append(texts, verdictText(v))
+			texts = append(texts, verdictText{v}.String())
 		}
 		if r == 0 {
 			first = texts

@@ -1,5 +1,5 @@
 //go:build !race
 
-package blackchannel_test
+package blackchannel
 
-const raced = false
+const Raced = false

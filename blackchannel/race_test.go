@@ -1,7 +1,7 @@
 //go:build race
 
-package blackchannel_test
+package blackchannel
 
-// raced says that the race detector slows everything down. Machines have no
+// Raced says that the race detector slows everything down. Machines have no
 // concurrency for it to look at.
-const raced = true
+const Raced = true

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/blackchannel"
 	"github.com/mpicx/go-mpicx/internal/binomial"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestRandomOrder(t *testing.T) {
 	rnd := seeded(t)
 	runs := 200
-	if testing.Short() || raced {
+	if testing.Short() || blackchannel.Raced {
 		runs = 40
 	}
 	for range runs {
@@ -97,7 +98,7 @@ func TestLogarithmic(t *testing.T) {
 		}
 	}
 	most, large := 100, []int{255, 256, 257, 777, 1023, 1024, 6000}
-	if testing.Short() || raced {
+	if testing.Short() || blackchannel.Raced {
 		most, large = 40, []int{255, 256, 257, 1024}
 	}
 	for n := 1; n <= most; n++ {
@@ -134,4 +135,49 @@ func TestSimultaneousAtAll(t *testing.T) {
 		require.Len(t, net.agreed(t, raised), 1)
 		require.Len(t, net.verdicts[0][0].Reports, n)
 	}
+}
+
+// TestManyReports checks P6 where every rank raises often, before and while the
+// others' reports come: a rank sends each report of its subtree to its parent
+// once, or twice if the first came too late for the verdict, and each verdict to
+// each child.
+func TestManyReports(t *testing.T) {
+	const n, each, size = 64, 16, 1024
+	rnd := seeded(t)
+	net := newNetwork(n)
+	raised := make(map[string]bool)
+	for r := range n {
+		net.attends[r] = true
+	}
+	left := make([]int, 0, n*each)
+	for i := range n * each {
+		left = append(left, i%n)
+	}
+	rnd.Shuffle(len(left), func(i, j int) { left[i], left[j] = left[j], left[i] })
+	for len(left) > 0 || len(net.busy) > 0 {
+		if len(left) > 0 && (len(net.busy) == 0 || rnd.IntN(4) > 0) {
+			name := fmt.Sprintf("%0*d", size, len(left))
+			raised[name] = false
+			net.raise(left[0], name, false)
+			left = left[1:]
+		} else {
+			require.NoError(t, net.deliver(net.busy[rnd.IntN(len(net.busy))]))
+		}
+	}
+	net.agreed(t, raised)
+	rounds := len(net.verdicts[0])
+	most, total := 0, 0
+	for r := range n {
+		children := binomial.Children(r, n)
+		subtree := each // reports of
+		if r == 0 {
+			subtree = 0 // it has no parent
+		} else {
+			subtree <<= children
+		}
+		require.LessOrEqual(t, net.sent[r], 2*subtree+rounds*(2*children+2), "messages of rank %d in %d rounds", r, rounds)
+		require.LessOrEqual(t, net.carried[r], (2*subtree+children*n*each)*size, "bytes of rank %d in %d rounds", r, rounds)
+		most, total = max(most, net.sent[r]), total+net.carried[r]
+	}
+	t.Logf("%d rounds, at most %d messages at one rank, %.1f MB in all", rounds, most, float64(total)/1e6)
 }

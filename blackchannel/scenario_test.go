@@ -2,6 +2,7 @@ package blackchannel_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,6 +25,7 @@ func TestScenarios(t *testing.T) {
 				d.Fatalf(t, "no such command: %s", d.Cmd)
 			}
 			s.out.Reset()
+			s.choose(t, d)
 			handle(t, s, d)
 			if s.out.Len() == 0 {
 				return "ok"
@@ -35,8 +37,28 @@ func TestScenarios(t *testing.T) {
 
 // script is the state of a script that is played.
 type script struct {
-	*network
-	out strings.Builder
+	*network // that a command is about
+	all      []*network
+	out      strings.Builder
+}
+
+// choose sets the communicator that a command is about: comm=I is the I-th
+// duplicate, else it is the first of all.
+func (s *script) choose(t *testing.T, d *datadriven.TestData) {
+	comm := 0
+	d.MaybeScanArgs(t, "comm", &comm)
+	for comm >= len(s.all) && comm > 0 {
+		net := newNetwork(len(s.all[0].machines))
+		net.name, net.trace = fmt.Sprintf("comm %d: ", len(s.all)), s.printf
+		clear(net.machines)
+		s.all = append(s.all, net)
+	}
+	for _, net := range s.all {
+		net.family = s.all
+	}
+	if len(s.all) > 0 {
+		s.network = s.all[comm]
+	}
 }
 
 func (s *script) printf(format string, args ...any) { fmt.Fprintf(&s.out, format, args...) }
@@ -57,9 +79,28 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 		d.ScanArgs(t, "size", &size)
 		d.MaybeScanArgs(t, "attend", &attend)
 		s.network = newNetwork(size)
+		s.all = []*network{s.network}
 		s.trace = s.printf
 		for r := range size {
 			s.attends[r] = attend
+		}
+	},
+	// dup comm=I [of=J] rank=R or rank=(R, …): ranks make their sides of a duplicate,
+	// of J (0: the first communicator). They compute, until attend. Commands with comm=I are about it.
+	"dup": func(t *testing.T, s *script, d *datadriven.TestData) {
+		var comm, of int
+		d.ScanArgs(t, "comm", &comm)
+		d.MaybeScanArgs(t, "of", &of)
+		for _, r := range s.ranks(t, d) {
+			s.machines[r] = s.all[of].machines[r].Dup(uint64(comm))
+			s.carry(r)
+		}
+	},
+	// close rank=R or rank=(R, …): ranks give back their sides, which all have closed.
+	"close": func(t *testing.T, s *script, d *datadriven.TestData) {
+		for _, r := range s.ranks(t, d) {
+			s.machines[r].Close()
+			s.carry(r)
 		}
 	},
 	// raise rank=R data=TEXT: the rank signals an error.
@@ -119,10 +160,22 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 			s.step(e)
 		}
 	},
-	// stabilize: messages, until none is on the way.
+	// stabilize: messages, until none is on the way to a rank that has made its side.
+	// With comm=I, only those of it.
 	"stabilize": func(t *testing.T, s *script, d *datadriven.TestData) {
-		for len(s.busy) > 0 {
-			s.step(s.busy[0])
+		nets := s.all
+		if d.HasArg("comm") {
+			nets = []*network{s.network}
+		}
+		for again := true; again; {
+			again = false
+			for _, s.network = range nets {
+				i := slices.IndexFunc(s.busy, func(e edge) bool { return s.machines[e.to] != nil })
+				if i >= 0 {
+					s.step(s.busy[i])
+					again = true
+				}
+			}
 		}
 	},
 	// inject from=R to=R kind=notice|reports|verdict round=N: a message that no
@@ -164,23 +217,25 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 			s.printf("error: %v\n", err)
 			return
 		}
-		s.printf("%s\n", messageText(msg))
+		s.printf("%v\n", messageText{msg})
 	},
 	// state: what each rank waits for, and the messages on the way.
 	"state": func(t *testing.T, s *script, d *datadriven.TestData) {
 		for r, m := range s.machines {
-			waiting := m.Waiting()
+			waiting := "idle"
 			switch {
 			case s.crashed[r]:
 				waiting = "crashed"
-			case waiting == "":
-				waiting = "idle"
+			case m == nil:
+				waiting = "has not made it"
+			case m.Waiting() != "":
+				waiting = m.Waiting()
 			}
-			s.printf("%d: %s\n", r, waiting)
+			s.printf("%s%d: %s\n", s.name, r, waiting)
 		}
 		for _, e := range s.busy {
 			for _, p := range s.queues[e] {
-				s.printf("%d->%d %s on its way\n", e.from, e.to, messageText(p.msg))
+				s.printf("%s%d->%d %v on its way\n", s.name, e.from, e.to, messageText{p.msg})
 			}
 		}
 	},
@@ -188,7 +243,7 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 
 // step delivers a message and says which.
 func (s *script) step(e edge) {
-	s.printf("> %d->%d %v\n", e.from, e.to, s.queues[e][0].msg.Kind)
+	s.printf("> %s%d->%d %v\n", s.name, e.from, e.to, s.queues[e][0].msg.Kind)
 	if err := s.deliver(e); err != nil {
 		s.printf("error: %v\n", err)
 	}

@@ -15,6 +15,7 @@ import (
 // joined. It is for people who ask why a program hangs, and may be called from
 // any goroutine.
 func (c *Comm) Blocked() []string {
+	c.there("Blocked")
 	var lines []string
 	c.t.EachPending(func(r *transport.Request) {
 		lines = append(lines, fmt.Sprintf("%s on %s, epoch %v", c.describe(r), c.name, r.Epoch))

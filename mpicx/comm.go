@@ -28,8 +28,8 @@ type Comm struct {
 	startListening func()            // on channel
 	mitigator      errchan.Mitigator // the same, with the ULFM backend; else nil
 	errhandler     atomic.Int32
-	id             uint64
-	parent         *Comm // whose errors are this one's, too; nil: none
+	id             uint64 // a digest of how it was made: the same at all ranks
+	parent         *Comm  // whose errors are this one's, too; nil: none
 	name           string
 	worldRanks     []int // of the members; nil: the same numbers
 
@@ -65,8 +65,8 @@ func newComm(p *proc, t transport.Comm, from, parent *Comm, name string, worldRa
 
 // open opens the error channel of a communicator that was made from one, nil for the
 // world, in epoch e. Late says that an error of from has come in between: then c is
-// closed.
-func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch) (late bool) {
+// closed, but not where all ranks have agreed on it.
+func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch, agreed, byDup bool) (late bool) {
 	var of, under *ledger.Comm
 	if from != nil {
 		of = &from.ledger
@@ -74,8 +74,11 @@ func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch) (late boo
 	if c.parent != nil {
 		under = &c.parent.ledger
 	}
-	c.openChannel(dup)
-	c.proc.feed(func() { late = !c.proc.ledger.Make(&c.ledger, of, under, e, c.worldRanks) })
+	c.openChannel(dup, byDup)
+	if !byDup || c.mitigator != nil { // Dup has no message, but with ULFM an agreement
+		c.ledger.Everywhere()
+	}
+	c.proc.feed(func() { late = !c.proc.ledger.Make(&c.ledger, of, under, e, agreed, c.worldRanks) })
 	return late
 }
 
@@ -245,11 +248,12 @@ func (c *Comm) worldRanksOf(members []int) []int {
 // derive makes a communicator and its error channel, and has errors of c
 // interrupt it.
 func (c *Comm) derive(name transport.Name, members, worldRanks []int, called string, made func(*Comm, error)) {
-	c.deriveUnder(c, name, members, worldRanks, called, made)
+	c.deriveUnder(c, name, false, members, worldRanks, called, made)
 }
 
-// deriveUnder is derive, but errors of parent interrupt it instead.
-func (c *Comm) deriveUnder(parent *Comm, name transport.Name, members, worldRanks []int, called string, made func(*Comm, error)) {
+// deriveUnder is derive, but errors of parent interrupt it instead. Agreed says that
+// all ranks make it, whatever comes in between.
+func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, members, worldRanks []int, called string, made func(*Comm, error)) {
 	name.Generation = parent.ledger.Generation() + 1
 	c.t.Sub(name, members, func(t transport.Comm, err error) {
 		if err != nil {
@@ -263,7 +267,7 @@ func (c *Comm) deriveUnder(parent *Comm, name transport.Name, members, worldRank
 			}
 			d := newComm(c.proc, t, c, parent, called, worldRanks)
 			d.id = errchan.Identify(c.id, name)
-			if late := d.open(c, dup, name.Epoch); !late {
+			if late := d.open(c, dup, name.Epoch, agreed, members == nil); !late {
 				made(d, nil)
 			} else if err := c.unreported(); err != nil {
 				made(nil, err)
@@ -279,6 +283,9 @@ func (c *Comm) deriveUnder(parent *Comm, name transport.Name, members, worldRank
 // Then the communicator stays open. On a communicator that is corrupted, revoked
 // or has dead ranks, Close waits for nobody and returns nil.
 func (c *Comm) Close(ctx context.Context) error {
+	if err := c.ready("Close", ctx); err != nil {
+		return err
+	}
 	if c.isClosed() {
 		return mpiErrorf("Close", ClassComm, "%s is closed already", c.name)
 	}

@@ -118,7 +118,6 @@ func (p *proc) end(failed bool) {
 		p.failed = failed
 		p.feed(p.ledger.Go)
 	}
-	p.over.Store(true)
 }
 
 // giveUp corrupts c and what is derived from it here, where no message moves any more

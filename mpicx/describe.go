@@ -40,17 +40,8 @@ func endedBy(ctx context.Context, err error) bool {
 	if is[future.Common](err) || is[*interruptedError](err) {
 		return false
 	}
-	for ctx.Err() != nil {
-		if errors.Is(err, context.Cause(ctx)) {
-			return true
-		}
-		s := scopeOf(ctx)
-		if s == nil || !s.interrupted() {
-			break
-		}
-		ctx = s.outer
-	}
-	return false
+	ctx = patient(ctx)
+	return ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
 }
 
 // waitedFor names the pending operations on c that have these futures.

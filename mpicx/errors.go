@@ -1,6 +1,7 @@
 package mpicx
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -201,6 +202,44 @@ func ofOperation(op string, err error) error {
 const nilComm = "nil communicator (what Split gives with Undefined)"
 
 const nilContext = "nil context, expected one that says how long to wait"
+
+// ready returns the error of a call that can't be made: on no communicator, after its
+// job, or without a context.
+func (c *Comm) ready(op string, ctx context.Context) error {
+	switch {
+	case c == nil:
+		return mpiErrorf(op, ClassComm, nilComm)
+	case c.proc.over.Load():
+		return jobOver(op, c)
+	case ctx == nil:
+		return mpiErrorf(op, ClassOther, nilContext)
+	}
+	return nil
+}
+
+// readyFor is ready of a call that calls fn.
+func (c *Comm) readyFor(op string, ctx context.Context, fn func(context.Context) error) error {
+	if err := c.ready(op, ctx); err != nil {
+		return err
+	}
+	if fn == nil {
+		return mpiErrorf(op, ClassOther, nilFunction)
+	}
+	return nil
+}
+
+const nilFunction = "nil function, expected one to call"
+
+// there panics if c is nil, where no error can be returned.
+func (c *Comm) there(call string) {
+	if c == nil {
+		panic("mpicx: " + call + ": " + nilComm)
+	}
+}
+
+func jobOver(op string, c *Comm) error {
+	return mpiErrorf(op, ClassComm, "the job of %s is over, expected a call before its Run has returned or Finalize been called", c.name)
+}
 
 // nowhere returns the future of an operation on a nil communicator.
 func nowhere[T any](op string) *future.Future[T] {

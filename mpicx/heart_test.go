@@ -275,7 +275,11 @@ func TestAChildsErrorLeavesTheParentAsOne(t *testing.T) {
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		for range 200 {
 			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-				child := dup(ctx, world)
+				var child *mpicx.Comm
+				mpicx.Throw(world.TryAll(ctx, func(ctx context.Context) (err error) {
+					child, err = world.Split(0, world.Rank()).Get(ctx)
+					return err
+				}))
 				err := world.TryAll(ctx, func(ctx context.Context) error {
 					if world.Rank() == 1 {
 						return child.SignalError(ctx, 44)

@@ -83,5 +83,9 @@ func (k *keeper) tryVerdict(m ledger.Mode) (bool, error) {
 	return err != nil || wait == nil, err
 }
 
-func (k *keeper) Watch()   { k.proc.watch(1) }
+func (k *keeper) Watch() {
+	(*Comm)(k).notInReduction("waits", "for an operation")
+	k.proc.watch(1)
+}
+
 func (k *keeper) Unwatch() { k.proc.watch(-1) }

@@ -39,7 +39,7 @@ func ownerOf(a *ledger.Comm) *Comm { return a.Owner.(*Comm) }
 func (p *proc) carryOut(o *ledger.Output) {
 	switch o.Action {
 	case ledger.Raise:
-		ownerOf(o.Comm).submit(o.Raised)
+		ownerOf(o.Comm).submit(o.Raised, freeze(o.Family))
 	case ledger.Join:
 		ownerOf(o.Comm).channel.Join(o.Round, freeze(o.Family))
 	case ledger.Lose:
@@ -79,16 +79,20 @@ func (p *proc) carryOut(o *ledger.Output) {
 }
 
 // submit gives the channel what this rank has raised.
-func (c *Comm) submit(r *ledger.Raised) {
+func (c *Comm) submit(r *ledger.Raised, settled []errchan.Settled) {
 	if c.mitigator != nil && r.Leaving {
-		c.mitigator.Unwind(r.Data, nil)
+		c.mitigator.Unwind(r.Data, settled)
 	} else {
-		c.channel.Raise(r.Data, r.Corrupt, nil)
+		c.channel.Raise(r.Data, r.Corrupt, settled)
 	}
 }
 
-// freeze stops agreements, and returns what they have come to.
-func freeze(family []*ledger.Comm) (settled []errchan.Settled) {
+// freeze stops agreements, and returns what they have come to: nil for no family.
+func freeze(family []*ledger.Comm) []errchan.Settled {
+	if len(family) == 0 {
+		return nil
+	}
+	settled := []errchan.Settled{}
 	for _, d := range family {
 		if m := ownerOf(d).mitigator; m != nil {
 			settled = append(settled, m.Freeze()...)

@@ -22,7 +22,7 @@ type proc struct {
 	place *future.Place // of the first goroutine that waits
 
 	dead   atomic.Bool // its process has died
-	over   atomic.Bool // its program has ended
+	over   atomic.Bool // the job is: its communicators are of no use
 	failed bool        // by an error that no peer is told
 
 	// What makes most operations cost no allocation, on cache lines of its own: peers
@@ -116,6 +116,7 @@ func (p *proc) watch(n int) {
 
 // enter begins a wait on c; leave, with the same first, ends it.
 func (p *proc) enter(c *Comm) (first bool) {
+	c.notInReduction("waits", "for an operation")
 	first, due := p.ledger.Enter(&c.ledger)
 	if due {
 		p.feed(func() { p.ledger.Attend(&c.ledger) })
@@ -133,6 +134,23 @@ func (p *proc) change() {
 	if p.changed != nil {
 		close(p.changed)
 		p.changed = nil
+	}
+}
+
+// finish says that the job is over. What uses a communicator of this rank from now on,
+// or still waits for an operation, ends with an error: by then nobody answers.
+func (p *proc) finish() {
+	p.over.Store(true)
+	p.feed(p.ledger.End)
+	if p.driver != nil { // peers in other processes may still receive what this rank sent
+		return
+	}
+	for _, c := range p.world.family() {
+		err := jobOver(useOp, c)
+		c.t.Revoke(err)
+		if c.mitigator != nil {
+			c.mitigator.Abandon(err)
+		}
 	}
 }
 

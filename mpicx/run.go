@@ -92,6 +92,12 @@ func newOptions(opts []Option) *options {
 // all processes in the same order, has an Instance meanwhile; then it is Finalize that
 // waits.
 func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, opts ...Option) error {
+	switch {
+	case ctx == nil:
+		return mpiErrorf("Run", ClassOther, nilContext)
+	case fn == nil:
+		return mpiErrorf("Run", ClassOther, nilFunction)
+	}
 	o := newOptions(opts)
 	if o.err != nil {
 		return o.err
@@ -101,25 +107,32 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 		return err
 	}
 	errs := make(map[int]error)
+	var worlds []*Comm
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for _, t := range j.sides {
 		wg.Go(func() {
+			var world *Comm
 			var err error
 			defer func() { // runtime.Goexit gets here too
+				mu.Lock()
+				defer mu.Unlock()
+				if world != nil {
+					worlds = append(worlds, world)
+				}
 				if err != nil {
-					mu.Lock()
 					errs[t.Rank()] = err
-					mu.Unlock()
 				}
 			}()
-			var world *Comm
 			if world, err = newWorld(t, o); err == nil {
 				world.runRank(ctx, fn, &err)
 			}
 		})
 	}
 	wg.Wait()
+	for _, world := range worlds {
+		world.proc.finish()
+	}
 	err = j.end()
 	if len(errs) == 0 {
 		return err
@@ -140,7 +153,7 @@ func newWorld(t transport.Comm, o *options) (world *Comm, err error) {
 	t.Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, e error) {
 		if err = e; err == nil {
 			world = newComm(p, t, nil, nil, "world", nil)
-			world.open(nil, dup, t.Epoch())
+			world.open(nil, dup, t.Epoch(), true, false)
 		}
 	})
 	return world, mpiError("Run", err)

@@ -20,6 +20,9 @@ import (
 // what Signal was given. If ctx ends first, SignalError returns ctx's cause; the error
 // is on its way then all the same.
 func (c *Comm) SignalError(ctx context.Context, code int) error {
+	if err := c.ready("SignalError", ctx); err != nil {
+		return err
+	}
 	return c.signal(ctx, &codeError{code})
 }
 
@@ -27,6 +30,9 @@ func (c *Comm) SignalError(ctx context.Context, code int) error {
 // the code if it has a method ErrorCode() int. In the error that has its failure,
 // errors.Is and errors.As find err itself. A nil err is an *MPIError.
 func (c *Comm) Signal(ctx context.Context, err error) error {
+	if bad := c.ready("Signal", ctx); bad != nil {
+		return bad
+	}
 	if err == nil {
 		return mpiErrorf("Signal", ClassOther, "a nil error, expected one to tell the others")
 	}
@@ -46,10 +52,10 @@ func (c *Comm) signal(ctx context.Context, err error) error {
 	}
 	r := c.raise(f, &ledger.Raised{Cause: traced(err)})
 	if err := c.verdict(ctx); err != nil {
-		return err
+		return c.interrupted(ctx, "Signal", err)
 	}
 	if r == nil { // there is nobody to tell
-		return c.unreported()
+		return ofOperation("Signal", c.unreported())
 	}
 	c.proc.mu.Lock() // another goroutine of this rank has reported it
 	defer c.proc.mu.Unlock()
@@ -72,9 +78,15 @@ func (c *Comm) signal(ctx context.Context, err error) error {
 // while a rank is between two inner calls, it ends the outer one's context there;
 // Waits with that go on to work. A function that returns then, because its context has
 // ended, has failed for itself: the others go on inside of the outer Try, so they are
-// told by an error of its own. Try does not wait for the other ranks: where
-// all should leave an inner call before any begins the next, take TryAll.
+// told by an error of its own.
+//
+// Try does not wait for the other ranks. That it returned nil here does not say that it
+// did so elsewhere: a rank still in it may get the next error there (P7). What all must
+// have done together takes TryAll.
 func (c *Comm) Try(ctx context.Context, fn func(context.Context) error) error {
+	if err := c.readyFor("Try", ctx, fn); err != nil {
+		return err
+	}
 	s := c.enterScope(ctx, false)
 	defer s.close()
 	err := s.run(fn)
@@ -113,6 +125,9 @@ func (s *scope) asOuter() context.Context { return &revived{s.outer, context.Wit
 //
 // The context that fn gets ends when the communicator is corrupted.
 func (c *Comm) Guard(ctx context.Context, fn func(context.Context) error) (err error) {
+	if err := c.readyFor("Guard", ctx, fn); err != nil {
+		return err
+	}
 	s := c.enterScope(ctx, true)
 	defer s.close()
 	err = errUnwinding

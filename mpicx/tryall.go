@@ -11,10 +11,15 @@ import (
 
 // TryAll is Try that no rank leaves with nil before all know that all have
 // succeeded: either all ranks get nil, or all the same error. It is collective.
+// Save a state to go back to inside fn, keep the two newest, and after an error go back
+// to the newest that all have: see the example.
 //
 // A deadline of ctx that passes while this rank waits for the others is an error of
 // this rank, which all are told, some of them perhaps by their next operation.
 func (c *Comm) TryAll(ctx context.Context, fn func(context.Context) error) error {
+	if err := c.readyFor("TryAll", ctx, fn); err != nil {
+		return err
+	}
 	s := c.enterScope(ctx, false)
 	defer s.close()
 	err := s.run(func(ctx context.Context) error {
@@ -44,11 +49,12 @@ type vote struct {
 
 // succeed returns nil once all ranks know that all have called it.
 func (c *Comm) succeed(ctx context.Context) error {
-	epoch, err := c.begin()
+	epoch, err := c.begin("TryAll")
 	if err != nil {
-		return err
+		return failed[struct{}](c, err).Wait(ctx)
 	}
-	met, end := keptBy[struct{}](c)
+	met, end := future.New[struct{}]()
+	end.Keep(makingKeeper{(*keeper)(c), "TryAll"})
 	barrier := &collective.Exchange{Name: "TryAll"}
 	barrierTag := transport.AnyTag - c.sequence(epoch)
 	v := &vote{comm: c, epoch: epoch, tag: transport.AnyTag - c.sequence(epoch), counted: make(chan struct{})}
@@ -104,7 +110,7 @@ func (v *vote) count(ctx context.Context) error {
 		}
 		v.comm.proc.exitIfDead()
 		if ctx.Err() != nil && interrupted(ctx) == nil {
-			return context.Cause(ctx)
+			return v.comm.interrupted(ctx, "TryAll", context.Cause(ctx))
 		}
 	}
 }
@@ -113,7 +119,7 @@ func (v *vote) count(ctx context.Context) error {
 // way, but perhaps not noticed here: what waits for it is a message that never comes.
 func (v *vote) verdict(ctx context.Context) error {
 	w := &waiting{comm: v.comm}
-	w.Keep(v.comm.keeper)
+	w.Keep(makingKeeper{(*keeper)(v.comm), "TryAll"})
 	w.request = transport.Request{Peer: v.comm.rank, Tag: v.tag, Epoch: v.epoch, Done: w}
 	v.comm.t.Irecv(&w.request)
 	return w.Future().Wait(ctx)

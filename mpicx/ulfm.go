@@ -39,6 +39,9 @@ func unsupported(op string) *MPIError {
 // report ErrRevoked or, under ErrorsPropagate, a *CommCorruptedError. It is not
 // collective, may be called often, and is permanent. It waits for nobody.
 func (c *Comm) Revoke(context.Context) error {
+	if err := c.ready("Revoke", context.Background()); err != nil {
+		return err
+	}
 	if c.mitigator == nil {
 		return unsupported("Revoke")
 	}
@@ -71,6 +74,7 @@ func (l *listener) Revoked(by int) {
 // Revoked says whether this rank knows that c has been revoked
 // (MPI_Comm_is_revoked), or corrupted, which is the same to others.
 func (c *Comm) Revoked() bool {
+	c.there("Revoked")
 	c.proc.mu.Lock()
 	defer c.proc.mu.Unlock()
 	return c.ledger.IsRevoked() || c.mitigator != nil && c.ledger.IsCorrupted()
@@ -89,6 +93,9 @@ func (c *Comm) Revoked() bool {
 // of Agree and Shrink on a communicator in the same order; otherwise all get an
 // *MPIError that says so.
 func (c *Comm) Agree(flag int) *future.Future[int] {
+	if c == nil {
+		return nowhere[int]("Agree")
+	}
 	return repair(c, errchan.Proposal{Call: errchan.Agree, Flag: flag, Acked: c.acknowledged()}, agreedOn)
 }
 
@@ -97,8 +104,12 @@ func agreedOn(r *repairing[int], d *errchan.Decision) {
 	switch {
 	case len(d.Unacked) == 0:
 		r.promise.Complete(d.Flag, nil)
-	case c.propagates() && c.afterCorruption(func() { r.fail(c.unreported()) }):
-		c.lose() // so that those whom the decision has not reached end like this one
+	case c.propagates() && !r.broken:
+		if c.afterCorruption(func() { r.fail(c.unreported()) }) {
+			c.lose() // so that those whom the decision has not reached end like this one
+		} else {
+			r.fail(c.unreported())
+		}
 	default:
 		r.fail(&ProcFailedError{Ranks: slices.Clone(d.Unacked), Flag: d.Flag})
 	}
@@ -120,7 +131,7 @@ func (c *Comm) Shrink() *future.Future[*Comm] {
 			parent = c.parent
 		}
 		name := transport.Name{Epoch: r.id.Epoch, Seq: r.id.Seq, Color: -2, Without: living.without} // Splits have other colors
-		c.deriveUnder(parent, name, living.members, living.worldRanks, fmt.Sprintf("%s.shrink%d", c.name, r.id.Seq), func(d *Comm, err error) {
+		c.deriveUnder(parent, name, true, living.members, living.worldRanks, fmt.Sprintf("%s.shrink%d", c.name, r.id.Seq), func(d *Comm, err error) {
 			r.promise.Complete(d, mpiError("Shrink", err))
 		})
 	})
@@ -158,6 +169,9 @@ func (c *Comm) survivors(d *errchan.Decision) any {
 // repair starts an operation that works on broken communicators too: an agreement,
 // of which then ends the future.
 func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], *errchan.Decision)) *future.Future[T] {
+	if err := c.ready(proposal.Call.String(), context.Background()); err != nil {
+		return future.Failed[T](err)
+	}
 	if c.mitigator == nil {
 		return failed[T](c, unsupported(proposal.Call.String()))
 	}
@@ -177,6 +191,7 @@ func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], 
 type repairing[T any] struct {
 	comm     *Comm
 	proposal errchan.Proposal
+	broken   bool // the communicator was, when it began
 	id       errchan.Agreement
 	promise  *future.Promise[T]
 	then     func(*repairing[T], *errchan.Decision)
@@ -189,7 +204,7 @@ func (r *repairing[T]) start() {
 		r.fail(err)
 		return
 	}
-	if r.proposal.Call == errchan.Shrink && c.isBroken() {
+	if r.broken = c.isBroken(); r.broken && r.proposal.Call == errchan.Shrink {
 		r.proposal.Flag = broken
 	}
 	r.id = c.mitigator.Reserve(epoch, r.proposal.Call)
@@ -343,6 +358,7 @@ func (c *Comm) learn(dead []int) {
 // it learned of them (MPI_Comm_get_failed): what it returned once is the beginning
 // of what it returns later.
 func (c *Comm) Failed() []int {
+	c.there("Failed")
 	c.proc.mu.Lock()
 	defer c.proc.mu.Unlock()
 	return c.ledger.Failed()
@@ -352,6 +368,7 @@ func (c *Comm) Failed() []int {
 // acknowledged (MPI_Comm_ack_failed). When all are, receives from AnySource go
 // on. Collective operations stay broken.
 func (c *Comm) AckFailed(n int) (acked int) {
+	c.there("AckFailed")
 	c.disturbing.Lock()
 	defer c.disturbing.Unlock()
 	all := false
@@ -371,4 +388,7 @@ func (c *Comm) acknowledged() []int {
 // SetErrhandler sets what this rank does about processes that die on c, and on
 // communicators that are derived from it later (MPI_Comm_set_errhandler). The
 // default is ErrorsPropagate. The black channel never sees one die.
-func (c *Comm) SetErrhandler(h Errhandler) { c.errhandler.Store(int32(h)) }
+func (c *Comm) SetErrhandler(h Errhandler) {
+	c.there("SetErrhandler")
+	c.errhandler.Store(int32(h))
+}

@@ -10,8 +10,8 @@ import (
 // is on its way; or neither.
 func (c *Comm) look(m ledger.Mode) (wait <-chan struct{}, err error) {
 	p := c.proc
-	if p.over.Load() {
-		return nil, mpiErrorf("use", ClassComm, "the job of %s is over: its function has returned", c.name)
+	if m == ledger.Peek && p.over.Load() {
+		return nil, jobOver(useOp, c)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -22,7 +22,7 @@ func (c *Comm) look(m ledger.Mode) (wait <-chan struct{}, err error) {
 	case ledger.Revocation:
 		return nil, ErrRevoked
 	case ledger.Closure:
-		return nil, mpiErrorf("use", ClassComm, "%s is closed", c.name)
+		return nil, mpiErrorf(useOp, ClassComm, "%s is closed", c.name)
 	}
 	if !pending {
 		return nil, nil
@@ -47,6 +47,10 @@ func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode) error {
 	if !c.ledger.Troubled() {
 		return nil
 	}
+	if m == ledger.TakeToRepair { // it goes on where others are about to end
+		c.proc.watch(1)
+		defer c.proc.watch(-1)
+	}
 	for {
 		wait, err := c.look(m)
 		c.proc.exitIfDead() // it may have died since the change that is waited for
@@ -67,6 +71,9 @@ func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode) error {
 // nothing: nil if there is none, or it is not resolved yet. It never blocks.
 // A rank that computes may ask now and then; Try's context tells it unasked.
 func (c *Comm) Err() error {
+	if c == nil {
+		return mpiErrorf("Err", ClassComm, nilComm)
+	}
 	if !c.ledger.Troubled() {
 		return nil
 	}
@@ -77,7 +84,7 @@ func (c *Comm) Err() error {
 		err = c.unreported()
 	}
 	c.know(err)
-	return err
+	return ofOperation("Err", err)
 }
 
 // know notes that the program has been told err, if that is a corruption of c.

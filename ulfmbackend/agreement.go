@@ -1,6 +1,10 @@
 package ulfmbackend
 
-import "github.com/mpicx/go-mpicx/internal/errchan"
+import (
+	"slices"
+
+	"github.com/mpicx/go-mpicx/internal/errchan"
+)
 
 // A Stream is a sequence of agreements, one after another.
 type Stream byte
@@ -30,16 +34,17 @@ func streamOf(id errchan.Agreement) Stream {
 type stream struct {
 	id     errchan.Agreement // under way
 	joined bool              // this rank has contributed
-	sent   bool              // to the present parent
 	heard  set               // children
 	value  Value             // of those, and its own
+	sent   bool              // to the present parent
+	late   []errchan.Report  // in value, but have come since then: they are to follow
 
 	last *Message // what id.Seq-1 was decided to be; nil: there was none in this epoch
 }
 
 // begin makes id the agreement under way.
 func (s *stream) begin(id errchan.Agreement) {
-	s.id, s.joined, s.sent, s.heard, s.value = id, false, false, set{}, neutral
+	*s = stream{id: id, value: neutral, last: s.last}
 }
 
 // contribute joins the agreement under way.
@@ -53,25 +58,51 @@ func (m *Machine) contribute(k Stream, v Value) {
 // add combines v with the rest. Reports that come after the rest has gone up
 // follow it: perhaps they are in time.
 func (m *Machine) add(s *stream, v Value) {
-	before := len(s.value.Reports)
+	if s.sent {
+		s.late = merge(s.late, newReports(v.Reports, s.value.Reports), compareReports, nil)
+	}
 	s.value = combine(s.value, v)
-	s.sent = s.sent && len(s.value.Reports) == before
 }
 
-// try passes on what is complete: to the parent, or, at the root, to everybody.
+// newReports returns those of a that are not in b.
+func newReports(a, b []errchan.Report) (fresh []errchan.Report) {
+	for _, r := range a {
+		if _, found := slices.BinarySearchFunc(b, r, compareReports); !found {
+			fresh = append(fresh, r)
+		}
+	}
+	return fresh
+}
+
+// follow returns a message with the reports that have come since this rank's value went
+// up, or nil. It is asked when one can be sent, so that it has many.
+func (m *Machine) follow() *Message {
+	s := &m.streams[Errors]
+	if len(s.late) == 0 {
+		return nil
+	}
+	v := neutral
+	v.Reports, s.late = s.late, nil
+	return newMessage(Up, Errors, s.id, v)
+}
+
+// try passes on what is complete: to the parent, or, at the root, to everybody. A root
+// that is frozen keeps it.
 func (m *Machine) try(k Stream) {
 	s := &m.streams[k]
-	if !s.joined || s.sent || !m.covers(&s.heard, m.absentFrom(k)) {
+	if !s.joined || s.sent || !m.covers(&s.heard, m.absentFrom(k)) || m.up < 0 && m.frozen && k != Errors {
 		return
 	}
 	s.value.Dead = union(s.value.Dead, m.dead)
 	if k != Errors {
-		s.value.Dead = union(s.value.Dead, m.endedRanks())
+		s.value.Dead = union(union(s.value.Dead, m.endedRanks()), union(m.reported, m.gone))
 	} else {
 		s.value.Dead = union(s.value.Dead, m.missed)
 	}
 	if m.up < 0 {
-		m.decide(newMessage(Decided, k, s.id, s.value))
+		decided := newMessage(Decided, k, s.id, s.value)
+		decided.Origin = m.rank
+		m.decide(decided)
 		return
 	}
 	s.sent = true
@@ -129,8 +160,12 @@ func (m *Machine) absent() Value {
 }
 
 // heardDecision takes a decision: from the parent, or from one below whose parent
-// has died. From others it is ignored: see Agreement in the package's comment.
+// has died. From others it is ignored: see Agreement in the package's comment. So is
+// one that comes once this rank has joined a round of errors.
 func (m *Machine) heardDecision(from int, msg *Message) {
+	if m.frozen && msg.Stream != Errors {
+		return
+	}
 	if from == m.up || from > m.rank {
 		m.catchUp(msg)
 	}
@@ -171,6 +206,7 @@ func (m *Machine) decide(decision *Message) {
 		m.resolved(decision.Verdict)
 		return
 	}
+	m.settle(errchan.Settled{Comm: m.id, ID: id, Decision: decision.Decision, By: decision.Origin})
 	m.out.push(Output{Agreed: &Agreed{id, decision.Decision}})
 	if v, ok := m.proposed[next]; ok {
 		delete(m.proposed, next)
@@ -181,7 +217,7 @@ func (m *Machine) decide(decision *Message) {
 // reparent tells a new parent what the old one may have taken with it.
 func (m *Machine) reparent() {
 	for k := range m.streams {
-		m.streams[k].sent = false
+		m.streams[k].sent, m.streams[k].late = false, nil
 		if m.up >= 0 {
 			m.answer(m.up, Stream(k))
 		}

@@ -1,6 +1,7 @@
 package ulfmbackend
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 
@@ -26,8 +27,9 @@ type Channel struct {
 
 // proposed is what this rank is to be told of an agreement.
 type proposed struct {
-	id   errchan.Agreement
-	done func(*errchan.Decision, error)
+	id    errchan.Agreement
+	done  func(*errchan.Decision, error)
+	cause error // the error that came before it, once it did
 }
 
 var _ errchan.Mitigator = (*Channel)(nil)
@@ -37,7 +39,7 @@ var _ errchan.Mitigator = (*Channel)(nil)
 // nothing before Listen.
 func New(comm transport.Comm, id uint64, e transport.Epoch, client errchan.Survivor) *Channel {
 	ch := &Channel{comm: comm, client: client, asked: true} // by Listen
-	ch.machine.init(comm.Rank(), comm.Size(), e)
+	ch.machine.init(comm.Rank(), comm.Size(), id, e)
 	ch.epoch = e
 	return ch
 }
@@ -47,19 +49,19 @@ func (ch *Channel) Listen() { ch.comm.Listen(ch) }
 
 // Raise makes every rank get a verdict with a report of this rank.
 func (ch *Channel) Raise(data []byte, corrupt bool, settled []errchan.Settled) {
-	ch.do(func(m *Machine) { m.Raise(data, corrupt) })
+	ch.do(func(m *Machine) { m.Raise(data, corrupt, settled) })
 }
 
 // Unwind is Raise, corrupt, of a rank that will Leave.
 func (ch *Channel) Unwind(data []byte, settled []errchan.Settled) {
-	ch.do(func(m *Machine) { m.Unwind(data) })
+	ch.do(func(m *Machine) { m.Unwind(data, settled) })
 }
 
 // Join agrees to end the round, if it is the open one.
 func (ch *Channel) Join(round uint64, settled []errchan.Settled) {
 	ch.do(func(m *Machine) {
 		if m.streams[Errors].id.Seq == round {
-			m.Join()
+			m.Join(settled)
 		}
 	})
 }
@@ -107,19 +109,15 @@ func (ch *Channel) Reserve(e transport.Epoch, call errchan.Calls) errchan.Agreem
 
 // Abandon ends this rank's proposals to create communicators, and those to come.
 func (ch *Channel) Abandon(cause error) {
-	var over []proposed
-	ch.mu.Lock()
-	ch.over = cause
-	ch.proposed = slices.DeleteFunc(ch.proposed, func(p proposed) bool {
+	ch.end(func(m *Machine) {
+		ch.over = cause
+		m.Abandon()
+	}, func(p *proposed) bool {
 		if p.id.Creates {
-			over = append(over, p)
+			p.cause = cmp.Or(p.cause, cause)
 		}
 		return p.id.Creates
 	})
-	ch.mu.Unlock()
-	for _, p := range over {
-		p.done(nil, cause)
-	}
 }
 
 // Propose contributes to an agreement.
@@ -137,7 +135,7 @@ func (ch *Channel) Propose(id errchan.Agreement, p errchan.Proposal, done func(*
 			over = ch.over
 			return
 		}
-		ch.proposed = append(ch.proposed, proposed{id, done})
+		ch.proposed = append(ch.proposed, proposed{id: id, done: done})
 		m.Propose(id, Value{Calls: p.Call, Flag: p.Flag, Acked: p.Acked})
 	})
 	if over != nil {
@@ -145,23 +143,59 @@ func (ch *Channel) Propose(id errchan.Agreement, p errchan.Proposal, done func(*
 	}
 }
 
-// Freeze has nothing decided until Advance.
-func (ch *Channel) Freeze() []errchan.Settled { return nil }
+// Freeze has nothing decided here until Advance says so, and returns what was.
+func (ch *Channel) Freeze() []errchan.Settled {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	return ch.machine.Freeze()
+}
 
-// Complete ends proposals that were decided.
-func (ch *Channel) Complete([]errchan.Settled) {}
+// Complete ends the proposals that a verdict says were decided.
+func (ch *Channel) Complete(settled []errchan.Settled) {
+	ch.end(func(m *Machine) { m.Complete(settled) }, func(p *proposed) bool {
+		d, _ := ch.machine.End(p.id)
+		return d != nil
+	})
+}
 
 // Advance begins an epoch.
 func (ch *Channel) Advance(generation int, cause error, frozen bool) {
-	var over []proposed
-	ch.do(func(m *Machine) {
-		over, ch.proposed = ch.proposed, nil
+	ch.end(func(m *Machine) {
 		ch.epoch = ch.epoch.Next(generation)
 		ch.reserved = [streams]uint64{}
-		m.Advance(ch.epoch)
+		m.Advance(generation, ch.epoch, frozen)
+	}, func(p *proposed) bool {
+		p.cause = cmp.Or(p.cause, cause)
+		return !ch.machine.IsOpen(p.id)
+	})
+}
+
+// end feeds the machine and tells what became of those proposals that are over.
+func (ch *Channel) end(feed func(*Machine), isOver func(*proposed) bool) {
+	type ended struct {
+		proposed
+		d *errchan.Decision
+	}
+	var over []ended
+	ch.do(func(m *Machine) {
+		feed(m)
+		var kept []proposed
+		for _, p := range ch.proposed {
+			if !isOver(&p) {
+				kept = append(kept, p)
+				continue
+			}
+			d, _ := m.End(p.id)
+			over = append(over, ended{p, d})
+		}
+		ch.proposed = kept
 	})
 	for _, p := range over {
-		p.done(nil, cause)
+		if p.d != nil {
+			p.done(p.d, nil)
+		} else {
+			p.done(nil, p.cause)
+		}
 	}
 }
 
@@ -185,7 +219,7 @@ func (ch *Channel) Take(from int, payload []byte) {
 		if err != nil {
 			// A peer runs another program, or memory is damaged: no round can be
 			// trusted to end, so none is begun but the last.
-			m.Raise(nil, true)
+			m.Accuse()
 		}
 	})
 }
@@ -242,6 +276,7 @@ func (ch *Channel) tell(o Output) {
 		ch.client.Noticed(o.Noticed.Round, o.Noticed.By, o.Noticed.Corrupt)
 	case o.Resolved != nil:
 		ch.client.Resolved(o.Resolved)
+		ch.do((*Machine).Told)
 	case o.Revoked != nil:
 		ch.client.Revoked(o.Revoked.Rank)
 	case o.Died != nil:

@@ -13,7 +13,11 @@ import (
 //	notice:      round, corrupt, origin
 //	revoke:      origin
 //	up, decided: stream, epoch, number, calls, flag, dead ranks, whether all are
-//	             acknowledged, those that are, reports
+//	             acknowledged, those that are; of errors: reports, each one's index (up),
+//	             settled; of others: who decided (decided)
+//	settled:     how many, and for each communicator, epoch, whether it creates, number,
+//	             whether it is decided, and if so who did, calls, flag, dead ranks, those
+//	             of them that are not acknowledged
 func Encode(msg *Message) []byte {
 	b := make([]byte, 1, 32)
 	b[0] = byte(msg.Kind)
@@ -33,7 +37,38 @@ func Encode(msg *Message) []byte {
 		b = errchan.AppendRanks(b, v.Dead)
 		b = errchan.AppendTruth(b, v.AckAll)
 		b = errchan.AppendRanks(b, v.Acked)
-		b = errchan.AppendReports(b, v.Reports)
+		switch {
+		case msg.Stream == Errors:
+			b = errchan.AppendReports(b, v.Reports)
+			if msg.Kind == Up {
+				for _, r := range v.Reports {
+					b = binary.AppendUvarint(b, uint64(r.Index))
+				}
+			}
+			b = appendSettled(b, v.Settled)
+		case msg.Kind == Decided:
+			b = binary.AppendUvarint(b, uint64(msg.Origin))
+		}
+	}
+	return b
+}
+
+func appendSettled(b []byte, settled []errchan.Settled) []byte {
+	b = binary.AppendUvarint(b, uint64(len(settled)))
+	for _, s := range settled {
+		b = binary.AppendUvarint(b, s.Comm)
+		b = binary.AppendUvarint(b, uint64(s.ID.Epoch))
+		b = errchan.AppendTruth(b, s.ID.Creates)
+		b = binary.AppendUvarint(b, s.ID.Seq)
+		d := s.Decision
+		if b = errchan.AppendTruth(b, d != nil); d == nil {
+			continue
+		}
+		b = binary.AppendUvarint(b, uint64(s.By))
+		b = append(b, byte(d.Calls))
+		b = binary.AppendVarint(b, int64(d.Flag))
+		b = errchan.AppendRanks(b, d.Dead)
+		b = errchan.AppendRanks(b, d.Unacked)
 	}
 	return b
 }
@@ -52,10 +87,18 @@ func Decode(b []byte, size int) (*Message, error) {
 	case Up, Decided:
 		k := Stream(d.Below(int(streams), "stream"))
 		id := errchan.Agreement{Creates: k == Creations, Epoch: transport.Epoch(d.Uvarint()), Seq: d.Uvarint()}
-		msg = newMessage(kind, k, id, Value{
-			Calls: errchan.Calls(d.Byte()), Flag: int(d.Varint()), Dead: d.Ranks(size),
-			AckAll: d.Truth(), Acked: d.Ranks(size), Reports: d.Reports(size),
-		})
+		v := Value{Calls: readCalls(d), Flag: int(d.Varint()), Dead: d.Ranks(size), AckAll: d.Truth(), Acked: d.Ranks(size)}
+		origin := 0
+		switch {
+		case k == Errors:
+			v.Reports = d.Reports(size)
+			readIndices(d, v.Reports, kind == Up)
+			v.Settled = readSettled(d, size)
+		case kind == Decided:
+			origin = d.Below(size, "root")
+		}
+		msg = newMessage(kind, k, id, v)
+		msg.Origin = origin
 	case Ended:
 		msg = &Message{Kind: kind}
 	default:
@@ -66,6 +109,65 @@ func Decode(b []byte, size int) (*Message, error) {
 	}
 	msg.encoded = b
 	return msg, nil
+}
+
+func readCalls(d *errchan.Reader) errchan.Calls {
+	return errchan.Calls(d.Below(int(errchan.Split)<<1, "calls"))
+}
+
+// readIndices reads those of reports that are on their way up, or gives them to those of
+// a verdict, which has all. They ascend among a rank's.
+func readIndices(d *errchan.Reader, reports []errchan.Report, up bool) {
+	for i := range reports {
+		r := &reports[i]
+		least := 0
+		if i > 0 && r.Rank == reports[i-1].Rank {
+			least = reports[i-1].Index + 1
+		}
+		switch {
+		case i > 0 && r.Rank < reports[i-1].Rank:
+			d.Fail(fmt.Errorf("a report of rank %d, expected one of rank %d or above", r.Rank, reports[i-1].Rank))
+		case !up:
+			r.Index = least
+		default:
+			if r.Index = d.Below(maxReports, "index of a report"); r.Index < least {
+				d.Fail(fmt.Errorf("index %d of a report of rank %d, expected at least %d", r.Index, r.Rank, least))
+			}
+		}
+	}
+}
+
+// maxReports is how many reports a rank may raise in one round.
+const maxReports = 1<<31 - 1
+
+// readSettled reads what appendSettled wrote, of communicators of up to size ranks.
+func readSettled(d *errchan.Reader, size int) []errchan.Settled {
+	const shortest = 5 // bytes of one
+	n := d.Below(d.Len()/shortest+1, "number of settled agreements")
+	if n == 0 {
+		return nil
+	}
+	settled := make([]errchan.Settled, 0, n)
+	for i := range n {
+		s := errchan.Settled{Comm: d.Uvarint(), ID: errchan.Agreement{Epoch: transport.Epoch(d.Uvarint()), Creates: d.Truth(), Seq: d.Uvarint()}}
+		if d.Truth() {
+			s.By = d.Below(size, "root")
+			s.Decision = errchan.Decision{Calls: readCalls(d), Flag: int(d.Varint()), Dead: d.Ranks(size), Unacked: d.Ranks(size)}.Shared()
+			for _, r := range s.Decision.Unacked {
+				if !contains(s.Decision.Dead, r) {
+					d.Fail(fmt.Errorf("rank %d is not acknowledged, expected one of the dead, %v", r, s.Decision.Dead))
+				}
+			}
+		}
+		if i > 0 && compareSettled(settled[i-1], s) >= 0 {
+			d.Fail(fmt.Errorf("agreement %+v of communicator %x is settled after %+v of %x, expected a later one", s.ID, s.Comm, settled[i-1].ID, settled[i-1].Comm))
+		}
+		if d.Failed() {
+			return nil
+		}
+		settled = append(settled, s)
+	}
+	return settled
 }
 
 var shared [Ended + 1]errchan.Shared[Message]

@@ -57,11 +57,44 @@
 // decides without the contribution of every rank that lives and whose program
 // goes on.
 //
+// # Errors and agreements
+//
+// They are one order (H5): an agreement that one survivor has completed, all complete,
+// though an error, of the communicator or of one that it is derived from, would have
+// ended it.
+//
+//   - Who joins a round of errors is frozen, on that communicator and all derived from
+//     it: it takes and passes on contributions, but drops decisions, and decides
+//     nothing as the root. Its report has the last decisions that it knows of; the
+//     verdict has the union, and each rank completes those that it has proposed to,
+//     before it goes on to the next epoch. One decision of each stream is enough, for
+//     the reason above. Whoever has decided anything did so before it joined; so if it
+//     lives, its report has that, and if nobody who lives has it, nobody will.
+//   - Two ranks may leave an epoch by different verdicts: U by that of child Q, before
+//     it joins a round of parent P, W by that of P, before that of Q comes. So each
+//     remembers what became of recent epochs. It reports that with what is new, until a
+//     second error of one communicator has come: then nobody is in that epoch any more.
+//   - A dead rank may have reported a decision to one of both rounds. W, which has
+//     joined Q as well, cannot know at P's verdict: its agreement stays open until all
+//     the rounds are over that it has joined, and is completed if one verdict says so.
+//   - And where an agreement has ended without a decision, the rank that had
+//     contributed to it says so in what it joins next. Within a verdict, that is
+//     stronger than a decision. Why that is right: of the sets of verdicts by which two
+//     living ranks left an epoch, one is part of the other. (Let r be in the first
+//     only. The second rank had to join r, but left the epoch before; and the other way
+//     round for one in the second only. Both can't be.) So the rank that left by fewer
+//     has joined all the others afterwards, and said there how the agreement had ended.
+//   - A verdict may have two decisions of one agreement, one of which died with all who
+//     had it but for a report. Roots follow each other in the order of ranks; so that of
+//     the highest is the one that the living have.
+//
+// Testdata/scenarios/ulfm has these cases, as h5_*.txt.
+//
 // # Ranks whose program has ended
 //
-// Such a rank still passes on what it gets, and joins every round of errors by
-// itself: others may hear of one through it, and it may have raised something. To
-// what programs ask for it proposes nothing, and counts as dead there. It tells
+// Such a rank still passes on what it gets, and its channel's client joins every round
+// of errors at once: others may hear of one through it, and it may have raised
+// something. To what programs ask for it proposes nothing, and counts as dead there. It tells
 // its parent when its whole subtree is like that, so that nobody waits for it. So
 // it may be many agreements behind when deaths bring it children that still
 // propose: it goes on with theirs. These n-1 messages at the end of a job, and

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
 // A universe is one state of a few ranks: their machines, the messages under way,
@@ -25,11 +26,26 @@ type universe struct {
 	dead     uint
 	deaths   int // that may still happen
 	programs []program
+	parent   parent
+	trace    func(format string, args ...any) // of scripts; nil: silent
+}
+
+// parent is the communicator that the universe's is derived from, as far as it matters:
+// it may have one error, whose verdict is uniform. The round takes what each rank knows
+// when it joins; of a dead one it may or may not take it.
+type parent struct {
+	errs    bool // it has an error
+	joined  uint
+	reports [][]errchan.Settled
+	decided bool
+	settled []errchan.Settled
+	told    uint
 }
 
 // program is what a rank does, and what it has seen.
 type program struct {
-	calls   int // agreements it still wants
+	calls   int  // agreements it wants; it calls again when an error ends one
+	creates bool // a communicator; likewise
 	flag    int
 	noticed bool
 	raises  int
@@ -37,7 +53,12 @@ type program struct {
 	needs   bool // the first dead that it learns of
 	leaves  bool // instead of its last agreement
 	left    bool
+	joined  bool // a round that is open
 
+	epoch    transport.Epoch
+	proposed []errchan.Agreement // that it waits for
+	ended    []errchan.Agreement // by an error
+	created  map[errchan.Agreement]errchan.Decision
 	agreed   []errchan.Decision
 	verdicts []*errchan.Verdict
 	revoked  int
@@ -45,13 +66,15 @@ type program struct {
 }
 
 func (u *universe) clone() *universe {
-	v := &universe{dead: u.dead, deaths: u.deaths, wires: maps.Clone(u.wires), programs: slices.Clone(u.programs)}
+	v := &universe{dead: u.dead, deaths: u.deaths, wires: maps.Clone(u.wires), programs: slices.Clone(u.programs), parent: u.parent}
+	v.parent.reports = slices.Clone(u.parent.reports)
 	for _, m := range u.machines {
 		v.machines = append(v.machines, m.clone())
 	}
 	for i := range v.programs {
 		p := &v.programs[i]
 		p.agreed, p.verdicts, p.died = slices.Clone(p.agreed), slices.Clone(p.verdicts), slices.Clone(p.died)
+		p.proposed, p.ended, p.created = slices.Clone(p.proposed), slices.Clone(p.ended), maps.Clone(p.created)
 	}
 	return v
 }
@@ -59,7 +82,7 @@ func (u *universe) clone() *universe {
 func (m *Machine) clone() *Machine {
 	c := *m
 	c.mine, c.reported, c.later = slices.Clone(m.mine), slices.Clone(m.reported), slices.Clone(m.later)
-	c.proposed = maps.Clone(m.proposed)
+	c.proposed, c.past.epochs = maps.Clone(m.proposed), slices.Clone(m.past.epochs)
 	c.out = queue{}
 	return &c
 }
@@ -90,16 +113,35 @@ func (u *universe) key() [sha256.Size]byte {
 				b = append(b, Encode(&Message{Kind: Up, Stream: Stream(k), ID: s.id, Value: &s.value})...)
 				if s.last != nil {
 					b = append(b, Encode(&Message{Kind: Up, Value: s.last.Value})...)
+					number(s.last.Origin)
 				}
+				b = errchan.AppendReports(b, s.late)
 			}
+			for _, past := range m.past.epochs {
+				number(int(past.epoch))
+				list(past.since)
+				b = appendSettled(b, past.settled)
+			}
+			for _, id := range m.open {
+				number(int(id.Epoch), int(streamOf(id)), int(id.Seq))
+			}
+			list(m.gone)
+			flags(m.frozen, m.abandoned)
+			number(len(m.later))
 			list(m.dead)
 			list(m.missed)
-			flags(m.notices.open, m.early != 0, m.revokes.open, m.unwound, m.left, m.final, m.endedSent)
+			flags(m.notices.open, m.early != 0, m.revokes.open, m.left, m.final, m.endedSent)
 			number(int(m.ended.bits), len(m.mine))
 		}
 		p := u.programs[r]
-		flags(p.noticed, p.revokes, p.needs, p.left)
+		flags(p.noticed, p.revokes, p.needs, p.left, p.joined, p.creates)
 		number(p.calls, p.raises, p.revoked, len(p.agreed), len(p.verdicts))
+		for _, ids := range [][]errchan.Agreement{p.proposed, p.ended, slices.SortedFunc(maps.Keys(p.created), compareAgreements)} {
+			number(len(ids))
+			for _, id := range ids {
+				number(int(id.Epoch), int(streamOf(id)), int(id.Seq), p.created[id].Flag)
+			}
+		}
 		for _, d := range p.agreed {
 			number(d.Flag)
 			list(d.Dead)
@@ -116,7 +158,12 @@ func (u *universe) key() [sha256.Size]byte {
 			}
 		}
 	}
-	number(u.deaths)
+	number(u.deaths, int(u.parent.joined), int(u.parent.told))
+	flags(u.parent.errs, u.parent.decided)
+	b = appendSettled(b, u.parent.settled)
+	for _, s := range u.parent.reports {
+		b = appendSettled(b, s)
+	}
 	return sha256.Sum256(b)
 }
 
@@ -160,27 +207,126 @@ func (u *universe) feed(r int, f func(*Machine)) {
 			if err != nil {
 				panic(err)
 			}
+			u.tell("%d->%d %s\n", r, o.To, messageText(o.Message))
 			if w := [2]int{r, o.To}; u.alive(o.To) {
 				u.wires[w] = append(u.wires[w][:len(u.wires[w]):len(u.wires[w])], msg)
 			}
 		case o.Noticed != nil:
+			u.tell("%d: noticed round %d from %d%s\n", r, o.Noticed.Round, o.Noticed.By, corruptText(o.Noticed.Corrupt))
 			p.noticed = true
 		case o.Resolved != nil:
-			p.noticed = false
+			u.tell("%d: resolved %s\n", r, verdictText(o.Resolved))
+			p.noticed, p.joined = false, false
 			p.verdicts = append(p.verdicts, o.Resolved)
+			m.Complete(o.Resolved.Settled)
+			u.advance(r, 1)
+			m.Told()
 		case o.Agreed != nil:
-			p.agreed = append(p.agreed, *o.Agreed.Decision)
+			u.end(r)
 		case o.Revoked != nil:
+			u.tell("%d: revoked by %d\n", r, o.Revoked.Rank)
 			p.revoked++
 		case o.Died != nil:
+			u.tell("%d: %d has died\n", r, o.Died.Rank)
 			p.died = append(p.died, o.Died.Rank)
 		}
+	}
+}
+
+func (u *universe) tell(format string, args ...any) {
+	if u.trace != nil {
+		u.trace(format, args...)
+	}
+}
+
+// advance has rank r's machine begin an epoch, as package mpicx does.
+func (u *universe) advance(r, generation int) {
+	m, p := u.machines[r], &u.programs[r]
+	u.end(r)
+	p.epoch = p.epoch.Next(generation)
+	m.Advance(generation, p.epoch, p.joined || (u.parent.joined&^u.parent.told)&(1<<r) != 0)
+	u.end(r)
+}
+
+// end tells rank r's program what its agreements came to.
+func (u *universe) end(r int) {
+	m, p := u.machines[r], &u.programs[r]
+	p.proposed = slices.DeleteFunc(slices.Clone(p.proposed), func(id errchan.Agreement) bool {
+		switch d, _ := m.End(id); {
+		case d != nil:
+			u.tell("%d: %s decided: %v\n", r, agreementText(id), d)
+			if !id.Creates {
+				p.agreed = append(p.agreed, *d)
+				break
+			}
+			p.created[id] = *d
+		case id.Epoch == p.epoch || m.IsOpen(id):
+			return false
+		default:
+			u.tell("%d: %s ended by an error\n", r, agreementText(id))
+			p.ended = append(p.ended, id)
+		}
+		return true
+	})
+}
+
+// propose has rank r's program call for an agreement.
+func (u *universe) propose(r int, k Stream) {
+	p := &u.programs[r]
+	u.feed(r, func(m *Machine) {
+		id := m.streams[k].id
+		p.proposed = append(p.proposed, id)
+		m.Propose(id, Value{Flag: p.flag})
+	})
+}
+
+// parentEvents visits what may come next in the parent.
+func (u *universe) parentEvents(visit func(string, func(*universe))) {
+	if !u.parent.errs {
+		return
+	}
+	all := true
+	var gone []int // who died, and may have joined before that
+	for r := range u.machines {
+		bit := uint(1) << r
+		switch joined := u.parent.joined&bit != 0; {
+		case joined && !u.alive(r):
+			gone = append(gone, r)
+		case !joined && u.alive(r):
+			all = false
+			visit(fmt.Sprintf("%d joins the parent's round", r), func(u *universe) {
+				u.parent.joined |= bit
+				u.parent.reports[r] = u.machines[r].Freeze()
+			})
+		case u.parent.decided && u.alive(r) && u.parent.told&bit == 0:
+			visit(fmt.Sprintf("%d gets the parent's verdict", r), func(u *universe) {
+				u.parent.told |= bit
+				u.feed(r, func(m *Machine) {
+					m.Complete(u.parent.settled)
+					u.advance(r, 0)
+				})
+			})
+		}
+	}
+	if !all || u.parent.decided {
+		return
+	}
+	for lost := range 1 << len(gone) {
+		visit(fmt.Sprintf("the parent's verdict is made, without %b of the dead %v", lost, gone), func(u *universe) {
+			u.parent.decided = true
+			for r := range u.machines {
+				if i := slices.Index(gone, r); i < 0 || lost&(1<<i) == 0 {
+					u.parent.settled = merge(u.parent.settled, u.parent.reports[r], compareSettled, prefer)
+				}
+			}
+		})
 	}
 }
 
 // events calls visit with each state that may come next, and says what happened.
 func (u *universe) events(visit func(string, func(*universe))) {
 	n := len(u.machines)
+	u.parentEvents(visit)
 	for r := range n {
 		if !u.alive(r) {
 			continue
@@ -199,18 +345,26 @@ func (u *universe) events(visit func(string, func(*universe))) {
 				u.feed(r, func(m *Machine) { m.Lose(sorted(p.died)) })
 			})
 		}
-		if len(p.agreed) < p.calls && !p.left && !u.machines[r].streams[Repairs].joined {
-			visit(fmt.Sprintf("%d proposes", r), func(u *universe) {
-				u.feed(r, func(m *Machine) { m.Propose(m.streams[Repairs].id, Value{Flag: p.flag}) })
-			})
+		if len(p.agreed) < p.calls && !p.left && !slices.ContainsFunc(p.proposed, func(id errchan.Agreement) bool { return !id.Creates }) {
+			visit(fmt.Sprintf("%d proposes", r), func(u *universe) { u.propose(r, Repairs) })
+		}
+		if p.creates && !p.left && len(p.created) == 0 && !slices.ContainsFunc(p.proposed, func(id errchan.Agreement) bool { return id.Creates }) {
+			visit(fmt.Sprintf("%d proposes a communicator", r), func(u *universe) { u.propose(r, Creations) })
 		}
 		if p.raises > 0 {
 			visit(fmt.Sprintf("%d raises", r), func(u *universe) {
 				u.programs[r].raises--
-				u.feed(r, func(m *Machine) { m.Raise([]byte{byte(r), byte(p.raises)}, false) })
+				if u.machines[r].final { // nobody can be told
+					return
+				}
+				u.programs[r].joined = true
+				u.feed(r, func(m *Machine) { m.Raise([]byte{byte(r), byte(p.raises)}, false, m.Freeze()) })
 			})
-		} else if p.noticed && !p.left && !u.machines[r].streams[Errors].joined {
-			visit(fmt.Sprintf("%d joins", r), func(u *universe) { u.feed(r, (*Machine).Join) })
+		} else if p.noticed && !u.machines[r].streams[Errors].joined {
+			visit(fmt.Sprintf("%d joins", r), func(u *universe) {
+				u.programs[r].joined = true
+				u.feed(r, func(m *Machine) { m.Join(m.Freeze()) })
+			})
 		}
 		if p.revokes {
 			visit(fmt.Sprintf("%d revokes", r), func(u *universe) {
@@ -297,9 +451,13 @@ func explore(t *testing.T, start *universe, check func(*universe) error) int {
 func newUniverse(n, deaths int, program func(rank int) program) *universe {
 	u := &universe{deaths: deaths, wires: make(map[[2]int][]*Message)}
 	for r := range n {
-		u.machines = append(u.machines, NewMachine(r, n, 0))
+		u.machines = append(u.machines, NewMachine(r, n, 7, 0))
 		u.programs = append(u.programs, program(r))
+		if u.programs[r].creates {
+			u.programs[r].created = make(map[errchan.Agreement]errchan.Decision)
+		}
 	}
+	u.parent.reports = make([][]errchan.Settled, n)
 	return u
 }
 
@@ -491,5 +649,62 @@ func TestRevokeExhaustively(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// H5: errors and agreements are one order. Whatever comes of which error, an agreement
+// that one survivor has completed all complete that have proposed to it; so all who go
+// on after an error call for the same next one, and end.
+func TestAllOrNoneExhaustively(t *testing.T) {
+	for _, test := range []struct {
+		n, deaths int
+		raises    []int
+		parent    bool // has an error
+		creates   bool
+		calls     int
+	}{
+		{n: 1, raises: []int{1}, parent: true, calls: 1, creates: true},
+		{n: 2, raises: []int{0, 0}, parent: true, calls: 2},
+		{n: 2, raises: []int{1, 0}, calls: 2, creates: true},
+		{n: 2, deaths: 1, raises: []int{1, 1}, calls: 1},
+		{n: 2, deaths: 1, raises: []int{0, 1}, parent: true, calls: 1},
+		{n: 3, raises: []int{0, 0, 0}, parent: true, calls: 1},
+		{n: 3, raises: []int{0, 0, 0}, parent: true, creates: true},
+		{n: 3, raises: []int{1, 0, 0}, calls: 1},
+		{n: 3, deaths: 1, raises: []int{0, 0, 0}, parent: true, calls: 1},
+		{n: 3, deaths: 1, raises: []int{0, 1, 0}, calls: 1}, // 0 decides, then a verdict; the messages 0→1 are lost with 0
+		{n: 3, deaths: 1, raises: []int{0, 0, 1}, calls: 1},
+		{n: 3, deaths: 2, raises: []int{0, 0, 1}, calls: 1},
+		{n: 3, raises: []int{0, 1, 0}, parent: true, calls: 1},
+		{n: 3, deaths: 1, raises: []int{0, 1, 0}, parent: true, calls: 1},
+	} {
+		if (testing.Short() || raced) && test.n == 3 && (test.parent && test.deaths > 0 || test.deaths > 1) {
+			continue
+		}
+		t.Run(fmt.Sprintf("%+v", test), func(t *testing.T) {
+			t.Parallel()
+			u := newUniverse(test.n, test.deaths, func(r int) program {
+				return program{calls: test.calls, creates: test.creates, flag: ^(1 << r), raises: test.raises[r]}
+			})
+			u.parent.errs = test.parent
+			states := explore(t, u, func(u *universe) error {
+				living := u.survivors()
+				first := u.programs[living[0]]
+				for _, r := range living {
+					p := u.programs[r]
+					if len(p.proposed) > 0 {
+						return fmt.Errorf("rank %d waits for %v", r, p.proposed)
+					}
+					if len(p.agreed) != test.calls || !slices.EqualFunc(p.agreed, first.agreed, equalDecisions) {
+						return fmt.Errorf("rank %d agreed %v, rank %d %v", living[0], first.agreed, r, p.agreed)
+					}
+					if !maps.EqualFunc(p.created, first.created, equalDecisions) || test.creates != (len(p.created) == 1) {
+						return fmt.Errorf("rank %d created %v, rank %d %v", living[0], first.created, r, p.created)
+					}
+				}
+				return nil
+			})
+			t.Log(states, "states")
+		})
 	}
 }

@@ -2,6 +2,7 @@ package ulfmbackend
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -37,7 +38,7 @@ type Message struct {
 	Kind    Kind
 	Stream  Stream            // of Up and Decided
 	ID      errchan.Agreement // of Notice, Up and Decided
-	Origin  int               // of Notice and Revoke: who began
+	Origin  int               // of Notice and Revoke: who began; of Decided, not of Errors: who decided
 	Corrupt bool              // of Notice: the verdict will be final
 	Value   *Value            // of Up and Decided
 	// What Value means: of Decided, Errors and others.
@@ -98,10 +99,12 @@ type Told struct{ Rank int }
 //
 // The caller's duties: messages between two ranks stay in order; those of a rank
 // that has died may come after its death or not at all, but none before one that
-// is lost; every living rank is told of every death, some time, and of no other.
+// is lost; every living rank is told of every death, some time, and of no other; and
+// those of an [errchan.Mitigator]'s client. The machine never joins a round by itself.
 type Machine struct {
 	tree
-	notices flood // of the round under way
+	id      uint64 // the communicator's
+	notices flood  // of the round under way
 	revokes flood
 	out     queue
 	streams [streams]stream
@@ -113,13 +116,20 @@ type Machine struct {
 	ended     set        // children with their subtrees
 	endedSent bool
 
-	mine     []errchan.Report // raised here, in no verdict so far
-	unwound  bool             // the program is gone: it joins every round by itself
-	left     bool             // likewise, and it proposes nothing
+	abandoned bool // the program makes no communicators any more
+
+	frozen bool // nothing is decided here but errors
+	past   history
+	open   []errchan.Agreement // of epochs that are over, and still to be settled
+
+	mine     []errchan.Report // raised here, in no verdict so far; taken to a round when this rank joins
+	untold   bool             // the client has not handled the last verdict: it can't join the next round
+	left     bool             // the program has ended: this rank proposes nothing
 	leaving  bool             // it counts as dead in the next round
 	missed   []int            // dead because of whom a verdict is to be final, ascending
 	final    bool             // the verdict was a corruption
 	reported []int            // the dead that the client was told of, ascending
+	gone     []int            // who counted as dead in a decision, likewise: the program knows
 }
 
 type received struct {
@@ -127,16 +137,18 @@ type received struct {
 	msg  *Message
 }
 
-// NewMachine returns the machine of one of size ranks, in epoch e.
-func NewMachine(rank, size int, e transport.Epoch) *Machine {
+// NewMachine returns the machine of one of size ranks, in epoch e. The communicator's
+// id is what tells it from others in the verdicts of those that it is derived from.
+func NewMachine(rank, size int, id uint64, e transport.Epoch) *Machine {
 	m := new(Machine)
-	m.init(rank, size, e)
+	m.init(rank, size, id, e)
 	return m
 }
 
-func (m *Machine) init(rank, size int, e transport.Epoch) {
-	m.tree = newTree(rank, size)
+func (m *Machine) init(rank, size int, id uint64, e transport.Epoch) {
+	m.tree, m.id = newTree(rank, size), id
 	m.streams[Errors].begin(errchan.Agreement{})
+	m.past.begin(e)
 	m.enter(e)
 }
 
@@ -151,40 +163,49 @@ func (m *Machine) Next() (Output, bool) {
 	if to := m.revokes.pull(&m.tree); to >= 0 {
 		return Output{To: to, Message: m.revokes.notice}, true
 	}
+	if up := m.follow(); up != nil {
+		return Output{To: m.up, Message: up}, true
+	}
 	return Output{}, false
 }
 
 // Idle says that Next would return nothing. Where somebody has died it may be wrong
 // to say that there is something.
 func (m *Machine) Idle() bool {
-	return m.out.empty() && m.notices.done(&m.tree) && m.revokes.done(&m.tree)
+	return m.out.empty() && len(m.streams[Errors].late) == 0 && m.notices.done(&m.tree) && m.revokes.done(&m.tree)
 }
 
-// Raise adds a report of this rank to the round, and joins it. One that comes too
-// late for the round goes to the next. It does nothing after a final verdict.
-func (m *Machine) Raise(data []byte, corrupt bool) {
+// Raise adds a report of this rank to the round, opens it if it is not open, and joins.
+// One that comes too late for the round goes to the next, which the caller joins when it
+// is noticed; so does one that comes before the caller has handled the last verdict. It
+// does nothing after a final verdict.
+func (m *Machine) Raise(data []byte, corrupt bool, settled []errchan.Settled) {
 	if m.final {
 		return
 	}
-	m.mine = append(m.mine, errchan.Report{Rank: m.rank, Corrupt: corrupt, Data: data})
-	m.unwound = m.unwound || corrupt
-	m.bring(corrupt)
-}
-
-// bring opens the round and brings this rank's reports to it.
-func (m *Machine) bring(corrupt bool) {
-	s := &m.streams[Errors]
-	round := s.id.Seq
+	m.mine = append(slices.Clip(m.mine), errchan.Report{Rank: m.rank, Corrupt: corrupt, Data: data})
 	m.notice(m.rank, corrupt)
-	if !m.final && s.id.Seq == round { // else it had joined already, and was the last
-		m.contribute(Errors, m.reports())
+	if m.streams[Errors].joined || settled != nil && !m.untold {
+		m.join(settled)
 	}
 }
 
 // Unwind is Raise, corrupt, of a rank that will Leave: it counts as dead.
-func (m *Machine) Unwind(data []byte) {
+func (m *Machine) Unwind(data []byte, settled []errchan.Settled) {
 	m.leaving = true
-	m.Raise(data, true)
+	m.Raise(data, true, settled)
+}
+
+// Accuse is Raise, corrupt, where nobody is there to say what is settled.
+func (m *Machine) Accuse() {
+	if m.final {
+		return
+	}
+	m.mine = append(slices.Clip(m.mine), errchan.Report{Rank: m.rank, Corrupt: true})
+	m.notice(m.rank, true)
+	if m.streams[Errors].joined {
+		m.join(nil)
+	}
 }
 
 // Lose opens a round because of the dead, among whom there may be ranks whose
@@ -196,17 +217,33 @@ func (m *Machine) Lose(dead []int) {
 	}
 }
 
-// Join agrees to end the open round, if one is open.
-func (m *Machine) Join() {
-	if s := &m.streams[Errors]; m.notices.open && !s.joined {
-		m.contribute(Errors, m.reports())
+// Join agrees to end the open round, if one is open. Settled is what Freeze has returned
+// for the communicator and those derived from it.
+func (m *Machine) Join(settled []errchan.Settled) {
+	if m.notices.open && !m.untold && !m.streams[Errors].joined {
+		m.join(settled)
 	}
 }
+
+// join brings this rank's reports to the round.
+func (m *Machine) join(settled []errchan.Settled) {
+	v := m.reports()
+	if !m.streams[Errors].joined {
+		v.Settled = settledOf(settled)
+	}
+	m.contribute(Errors, v)
+}
+
+// Told says that the client has handled the last verdict.
+func (m *Machine) Told() { m.untold = false }
 
 // reports is what this rank brings to a round.
 func (m *Machine) reports() Value {
 	v := neutral
-	v.Reports = m.mine
+	v.Reports = slices.Clone(m.mine)
+	for i := range v.Reports {
+		v.Reports[i].Index = i
+	}
 	if m.leaving {
 		v.Dead = []int{m.rank}
 	}
@@ -238,7 +275,7 @@ func (m *Machine) enter(e transport.Epoch) {
 func (m *Machine) Propose(id errchan.Agreement, v Value) {
 	k := streamOf(id)
 	switch s := &m.streams[k]; {
-	case m.left:
+	case m.left, m.abandoned && k == Creations:
 	case id == s.id:
 		m.contribute(k, v)
 	case id.Epoch == s.id.Epoch && id.Seq > s.id.Seq:
@@ -249,14 +286,11 @@ func (m *Machine) Propose(id errchan.Agreement, v Value) {
 	}
 }
 
-// Advance begins an epoch: agreements of the one before are over.
-func (m *Machine) Advance(e transport.Epoch) {
-	m.enter(e)
-	later := m.later
-	m.later = nil
-	for _, r := range later {
-		m.call(r.from, r.msg)
-	}
+// Abandon says that the program makes no communicators any more, and does not wait for
+// those under way.
+func (m *Machine) Abandon() {
+	m.abandoned = true
+	maps.DeleteFunc(m.proposed, func(id errchan.Agreement, _ Value) bool { return id.Creates })
 }
 
 // Died tells the machine that a process has died.
@@ -288,11 +322,10 @@ func (m *Machine) report(rank int) {
 	}
 }
 
-// Leave says that the rank's program has ended.
+// Leave says that the rank's program has ended. It still joins rounds of errors.
 func (m *Machine) Leave() {
-	m.left, m.unwound = true, true
+	m.left = true
 	m.proposed = nil // from now on it counts as dead
-	m.Join()
 	for _, k := range []Stream{Repairs, Creations} {
 		if s := &m.streams[k]; !s.joined && s.heard.any() {
 			m.contribute(k, m.absent())
@@ -386,9 +419,6 @@ func (m *Machine) noticed(from int, msg *Message) {
 	}
 	m.notices.begin(msg)
 	m.out.push(Output{Noticed: &Noticed{msg.ID.Seq, from, msg.Corrupt}})
-	if m.unwound {
-		m.Join()
-	}
 }
 
 // expect notes that the next round is open elsewhere.
@@ -410,6 +440,7 @@ func (m *Machine) resolved(v *errchan.Verdict) {
 	for _, r := range v.Dead {
 		m.report(r)
 	}
+	m.untold = true
 	m.out.push(Output{Resolved: v})
 	early, bad := m.early, m.earlyBad
 	m.notices, m.early, m.earlyBad = flood{told: early}, 0, false
@@ -417,7 +448,7 @@ func (m *Machine) resolved(v *errchan.Verdict) {
 	case m.final:
 		m.mine = nil
 	case len(m.mine) > 0:
-		m.bring(m.unwound)
+		m.notice(m.rank, anyCorrupt(m.mine))
 	case len(m.missed) > 0:
 		m.notice(m.rank, true)
 	case early != 0:
@@ -435,7 +466,7 @@ func (m *Machine) Waiting() string {
 		all = append(all, fmt.Sprintf("error round %d waits for %s", s.id.Seq, m.missing(Errors)))
 	}
 	for _, k := range []Stream{Repairs, Creations} {
-		if s := &m.streams[k]; s.joined {
+		if s := &m.streams[k]; s.joined && !(k == Creations && m.abandoned) {
 			all = append(all, fmt.Sprintf("%v waits for %s", s.value.Calls, m.missing(k)))
 		}
 	}

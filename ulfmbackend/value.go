@@ -1,6 +1,7 @@
 package ulfmbackend
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
@@ -9,12 +10,14 @@ import (
 // A Value is what an agreement combines. Combining is associative, commutative
 // and idempotent, so that a contribution may come along two ways.
 type Value struct {
-	Calls   errchan.Calls    // OR
-	Flag    int              // AND
-	Dead    []int            // union; ascending
-	AckAll  bool             // Acked are all ranks
-	Acked   []int            // intersection; ascending
-	Reports []errchan.Report // union; by rank, those of one in the order they were raised
+	Calls  errchan.Calls // OR
+	Flag   int           // AND
+	Dead   []int         // union; ascending
+	AckAll bool          // Acked are all ranks
+	Acked  []int         // intersection; ascending
+	// Reports are united, and so are Settled; by rank and Index, and by compareSettled.
+	Reports []errchan.Report
+	Settled []errchan.Settled
 }
 
 // neutral changes nothing that it is combined with.
@@ -22,7 +25,8 @@ var neutral = Value{Flag: -1, AckAll: true}
 
 // combine returns a and b combined. It changes neither, and may share their parts.
 func combine(a, b Value) Value {
-	v := Value{Calls: a.Calls | b.Calls, Flag: a.Flag & b.Flag, Dead: union(a.Dead, b.Dead), Reports: merge(a.Reports, b.Reports)}
+	v := Value{Calls: a.Calls | b.Calls, Flag: a.Flag & b.Flag, Dead: union(a.Dead, b.Dead),
+		Reports: merge(a.Reports, b.Reports, compareReports, nil), Settled: merge(a.Settled, b.Settled, compareSettled, prefer)}
 	switch {
 	case a.AckAll:
 		v.AckAll, v.Acked = b.AckAll, b.Acked
@@ -51,33 +55,51 @@ func union(a, b []int) []int {
 	return slices.Compact(all)
 }
 
-// merge puts two lists of reports together. Of those of one rank in a round, what
-// came earlier is the beginning of what came later.
-func merge(a, b []errchan.Report) []errchan.Report {
+// merge unites two ordered lists. Of two elements that compare as equal it takes the
+// one that choose does; without choose they are the same.
+func merge[T any](a, b []T, compare func(T, T) int, choose func(T, T) T) []T {
 	switch {
 	case len(b) == 0:
 		return a
 	case len(a) == 0:
 		return b
 	}
-	all := make([]errchan.Report, 0, len(a)+len(b))
+	all := make([]T, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
-		switch d := a[0].Rank - b[0].Rank; {
+		switch d := compare(a[0], b[0]); {
 		case d < 0:
 			all, a = append(all, a[0]), a[1:]
 		case d > 0:
 			all, b = append(all, b[0]), b[1:]
 		default:
-			all, a, b = append(all, a[0]), a[1:], b[1:]
+			first := a[0]
+			if choose != nil {
+				first = choose(first, b[0])
+			}
+			all, a, b = append(all, first), a[1:], b[1:]
 		}
 	}
 	return append(append(all, a...), b...)
 }
 
+func compareReports(a, b errchan.Report) int {
+	return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Index, b.Index))
+}
+
 // verdict is what a decision on an error says to the client.
 func (v *Value) verdict(round uint64) *errchan.Verdict {
-	corrupt := len(v.Dead) > 0 || slices.ContainsFunc(v.Reports, func(r errchan.Report) bool { return r.Corrupt })
-	return &errchan.Verdict{Round: round, Corrupt: corrupt, Reports: v.Reports, Dead: v.Dead}
+	reports := v.Reports
+	if slices.ContainsFunc(reports, func(r errchan.Report) bool { return r.Index > 0 }) {
+		reports = slices.Clone(reports)
+		for i := range reports {
+			reports[i].Index = 0
+		}
+	}
+	return &errchan.Verdict{Round: round, Corrupt: len(v.Dead) > 0 || anyCorrupt(reports), Reports: reports, Dead: v.Dead, Settled: v.Settled}
+}
+
+func anyCorrupt(reports []errchan.Report) bool {
+	return slices.ContainsFunc(reports, func(r errchan.Report) bool { return r.Corrupt })
 }
 
 // decision is what a decision on a proposal says to the client.

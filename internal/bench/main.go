@@ -89,6 +89,8 @@ func virtualRows() (all []row) {
 	add("slowest of the 2nd to 5th after it", "the barrier before", 1.1, plan(laterAfter))
 	add("Agree", "Allreduce of one int", 2.0, agreement)
 	add("Agree, a rank dies meanwhile", "Allreduce, nobody dies", 4.0, agreementWithDeath)
+	add("error under the black channel", "Allreduce of one int", 4.0, oneError)
+	add("error of every rank under the black channel", "of one rank", 0, errorsAtAll)
 	add("death to last survivor told", "the detector's bound", 1.0, detection)
 	return all
 }

@@ -46,13 +46,9 @@ type virtualRank struct {
 }
 
 func newJob(n int, detection time.Duration) *job {
-	j := &job{
-		World: sim.New(sim.Config{Ranks: n, Model: machine, Events: 1e9, Detect: func(*rand.Rand) time.Duration { return detection }}),
-		ranks: make([]virtualRank, n),
-	}
+	j := newBareJob(n, detection)
 	for i := range j.ranks {
 		r := &j.ranks[i]
-		r.job, r.rank, r.comm = j, i, j.Comm(i)
 		j.At(0, i, func() {
 			r.comm.Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, err error) {
 				must(err)
@@ -60,6 +56,19 @@ func newJob(n int, detection time.Duration) *job {
 				r.channel.Listen()
 			})
 		})
+	}
+	return j
+}
+
+// newBareJob is newJob without error channels.
+func newBareJob(n int, detection time.Duration) *job {
+	j := &job{
+		World: sim.New(sim.Config{Ranks: n, Model: machine, Events: 1e9, Detect: func(*rand.Rand) time.Duration { return detection }}),
+		ranks: make([]virtualRank, n),
+	}
+	for i := range j.ranks {
+		r := &j.ranks[i]
+		r.job, r.rank, r.comm = j, i, j.Comm(i)
 	}
 	return j
 }

@@ -43,6 +43,9 @@ type Report struct {
 	Rank    int
 	Corrupt bool   // the rank unwound
 	Data    []byte // the client's; nobody changes it
+	// Index counts the reports of a rank in a round, from 0, for backends that need it.
+	// Those of a Verdict have 0.
+	Index int
 }
 
 // A Verdict is how a round ended. All ranks get equal ones, and within a process

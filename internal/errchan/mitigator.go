@@ -21,8 +21,10 @@ import (
 // The client's duties. Noticed has a rank join every round, once its program is inside
 // an operation; at once if that has raised a report that no verdict has, has unwound,
 // or is over. From then on until Resolved the round is one that this rank has joined
-// and that is open. A communicator that is made meanwhile is frozen too. Freeze and
-// Join are one step as far as Complete and Advance are concerned.
+// and that is open. Where that verdict lacks a report of this rank, Raise came too late:
+// this rank has not joined the next round, and is told of it by Noticed. A communicator
+// that is made meanwhile is frozen too. Freeze and Join are one step as far as Complete
+// and Advance are concerned. After a final verdict no round comes: Freeze nothing.
 type Mitigator interface {
 	Channel
 	// Died says that a process has died, which this rank may know before the
@@ -78,7 +80,7 @@ type Settled struct {
 // that are made from parent; the world's is 0.
 func Identify(parent uint64, name transport.Name) uint64 {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%x %+v", parent, name)
+	fmt.Fprint(h, parent, uint64(name.Epoch), name.Seq, name.Color, name.Without)
 	return h.Sum64()
 }
 

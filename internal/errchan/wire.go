@@ -51,6 +51,12 @@ func (d *Reader) Fail(err error) {
 	d.b = nil
 }
 
+// Len returns how many bytes are left.
+func (d *Reader) Len() int { return len(d.b) }
+
+// Failed says whether the reading has ended with an error.
+func (d *Reader) Failed() bool { return d.err != nil }
+
 // End returns the first error, which may be that something is left over.
 func (d *Reader) End() error {
 	if d.err == nil && len(d.b) > 0 {

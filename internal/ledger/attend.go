@@ -16,7 +16,8 @@ import "slices"
 // that error, which the program may pass on to an ancestor: so the rank does not join
 // the ancestors' rounds because of this wait. That keeps nobody waiting for ever: the
 // rounds of descendants are always joined, so the deepest open round ends, and then
-// those above it do.
+// those above it do. It would not if a member never made its side of the descendant, so
+// this is for those that all have.
 
 // Enter says that a goroutine of the rank begins to wait on c. It needs no lock. The
 // first is for Leave. Due asks for Attend, with the lock.
@@ -62,10 +63,10 @@ func (l *Ledger) Attend(c *Comm) {
 }
 
 // bound returns the communicator with whose error a wait on c will end: the deepest
-// in its line with an open round. It is nil if none has one.
+// in its line with an open round, which will end. It is nil if none has one.
 func (c *Comm) bound() *Comm {
 	for a := c; a != nil; a = a.parent {
-		if a.open && a.corrupted == nil {
+		if a.open && a.corrupted == nil && a.everywhere {
 			return a
 		}
 	}
@@ -110,18 +111,26 @@ func (l *Ledger) paid(c *Comm) {
 	}
 }
 
-// join consents to the end of c's round. From then on nothing is agreed in the
-// family, and what has been agreed goes with the consent: the verdict has it, and so
-// all ranks have it or none (H5). Votes of the family that are open get this rank's
-// no, because it will leave them with the verdict.
+// join consents to the end of c's round.
 func (c *Comm) join() {
+	l := c.ledger
+	if family := c.consent(); family != nil {
+		l.push(Output{Action: Join, Comm: c, Round: c.round, Family: family})
+	}
+}
+
+// consent notes that this rank joins c's round, unless it has. From then on nothing is
+// agreed in the family, which it returns, and what has been agreed goes with the
+// consent: the verdict has it, and so all ranks have it or none (H5). Votes of the
+// family that are open get this rank's no, because it will leave them with the verdict.
+func (c *Comm) consent() (family []*Comm) {
 	l := c.ledger
 	l.paid(c)
 	if !c.open || c.joined {
-		return
+		return nil
 	}
 	c.joined = true
-	family := c.Family()
+	family = c.Family()
 	for _, d := range family {
 		d.frozen++
 		for _, v := range d.votes {
@@ -129,5 +138,5 @@ func (c *Comm) join() {
 		}
 	}
 	l.tell(Event{Kind: Joined, Comm: c, Round: c.round})
-	l.push(Output{Action: Join, Comm: c, Round: c.round, Family: family})
+	return family
 }

@@ -8,17 +8,21 @@ import (
 
 // Make enters a communicator that was made from one in epoch e: parent's errors are
 // its errors, too. Ranks are those of the members in the world, nil: the same
-// numbers. It returns false if an error of from has come since epoch e: then c is in
-// an epoch that is over, has no ancestors, and is closed.
+// numbers.
+//
+// If an error of from has come since epoch e, others may have no such communicator:
+// then Make returns false, and c is closed, without ancestors. But with agreed, all
+// have made it or do, perhaps before that error: then it is moved past it.
 //
 // Parent is from, but where from is broken at all members it is from's own parent, if
 // there is one: so a program that shrinks again and again has no long line of
 // ancestors to look at. The world has neither.
-func (l *Ledger) Make(c, from, parent *Comm, e transport.Epoch, ranks []int) bool {
+func (l *Ledger) Make(c, from, parent *Comm, e transport.Epoch, agreed bool, ranks []int) bool {
 	c.ledger, c.epoch, c.ranks, c.ascending = l, e, ranks, slices.IsSorted(ranks)
+	family := []*Comm{c}
 	if from == nil {
 		l.world = c
-	} else if c.closed = from.epoch != e; !c.closed && parent != nil {
+	} else if c.closed = from.epoch != e && !agreed; !c.closed && parent != nil {
 		c.generation = parent.generation + 1
 		c.parent = parent
 		if c.next = parent.child; c.next != nil {
@@ -31,10 +35,24 @@ func (l *Ledger) Make(c, from, parent *Comm, e transport.Epoch, ranks []int) boo
 			}
 		}
 	}
+	l.push(Output{Action: Open, Comm: c, Family: family, Frozen: []bool{c.frozen > 0}})
+	for a := c.parent; a != nil; a = a.parent {
+		for range e.Missing(from.epoch, a.generation) {
+			c.epoch = c.epoch.Next(a.generation)
+			if a.corrupted != nil {
+				a.bequeath(a.corrupted, family)
+			}
+			c.moving++
+			l.push(Output{Action: Advance, Comm: c, Family: family, Frozen: []bool{c.frozen > 0}, Generation: a.generation, Error: l.last})
+		}
+	}
 	c.update()
-	l.push(Output{Action: Open, Comm: c, Family: []*Comm{c}, Frozen: []bool{c.frozen > 0}})
 	return !c.closed
 }
+
+// Everywhere says that all members have their sides of c, or will, whatever their
+// programs do. Where not, the first round that ends shows it.
+func (c *Comm) Everywhere() { c.everywhere = true }
 
 // Parent is the communicator whose errors are c's, too; nil: there is none.
 func (c *Comm) Parent() *Comm { return c.parent }
@@ -110,18 +128,20 @@ func (c *Comm) worldRank(rank int) int {
 func (c *Comm) Close() (quiet bool) {
 	quiet = !c.open
 	c.closed = true
-	c.unreported = nil
+	if c.child == nil {
+		c.unreported = nil
+	}
 	c.join()
 	c.update()
 	c.forget()
 	return quiet
 }
 
-// forget takes c out of the family, unless it is in use, or something is that is
-// derived from it and that errors reach through it (D1).
+// forget takes c out of the family, unless it is in use, or has an error to resolve,
+// or something is derived from it that errors reach through it (D1).
 func (c *Comm) forget() {
 	p := c.parent
-	if p == nil || !c.closed || c.child != nil || p.child != c && c.prev == nil {
+	if p == nil || !c.closed || c.child != nil || c.open || c.moving > 0 || p.child != c && c.prev == nil {
 		return
 	}
 	if c.prev == nil {

@@ -31,10 +31,11 @@ type Ledger struct {
 	held  []*Raised
 
 	world    *Comm
-	dead     bool // this process has died: it takes part in nothing
-	over     bool // the program has ended: what it begins now is late
-	departed bool // the process may go
-	gone     bool // and was told to
+	last     *Error // the verdict that came last
+	dead     bool   // this process has died: it takes part in nothing
+	over     bool   // the program has ended: what it begins now is late
+	departed bool   // the process may go
+	gone     bool   // and was told to
 
 	out []Output
 }
@@ -52,10 +53,11 @@ func (l *Ledger) push(o Output) { l.out = append(l.out, o) }
 type Action uint8
 
 const (
-	// Raise: give Raised to Comm's channel, for round Round.
+	// Raise: give Raised to Comm's channel, for round Round, and join it as Join does,
+	// if there is a Family: else this rank has joined it.
 	Raise Action = iota + 1
 	// Join: freeze the agreements of Family, whose decisions go into the report, and
-	// join round Round of Comm. It follows Raise, if this rank raised something.
+	// join round Round of Comm.
 	Join
 	// Lose: tell Comm's channel that this rank needs the dead.
 	Lose
@@ -172,6 +174,10 @@ type Comm struct {
 	parent     *Comm
 	child      *Comm
 	next, prev *Comm
+
+	// everywhere says that all members have their sides, or get them whatever their
+	// programs do.
+	everywhere bool
 
 	// troubled says that a look may find something. It is true if something is to be
 	// found here or at an ancestor, and is read without the lock.

@@ -90,7 +90,7 @@ func (c *Comm) oldest(m Mode) (Finding, *Error) {
 		return Verdict, c.corrupted
 	case c.revoked && m == Peek:
 		return Revocation, nil
-	case c.closed:
+	case c.closed && m == Peek: // what was done before keeps its result
 		return Closure, nil
 	}
 	return Nothing, nil

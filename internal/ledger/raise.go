@@ -23,10 +23,12 @@ func (c *Comm) Raise(r *Raised) *Raised {
 
 // submit hands what was raised to the channel. Who raises an error joins the round.
 func (c *Comm) submit(r *Raised) {
-	l := c.ledger
-	l.tell(Event{Kind: Signalled, Comm: c, Round: c.round, Corrupt: r.Corrupt, Raised: r})
-	l.push(Output{Action: Raise, Comm: c, Round: c.round, Raised: r})
-	c.join()
+	if c.settling != nil { // it goes to the next round
+		c.later = append(c.later, func() { c.submit(r) })
+		return
+	}
+	c.ledger.tell(Event{Kind: Signalled, Comm: c, Round: c.round, Corrupt: r.Corrupt, Raised: r})
+	c.ledger.push(Output{Action: Raise, Comm: c, Round: c.round, Raised: r, Family: c.consent()})
 }
 
 // Lose has every rank get a verdict because this one needs a process that has died.
@@ -57,6 +59,16 @@ func (l *Ledger) Depart() {
 	l.extra.Add(1)
 	l.world.update()
 	l.Answer()
+}
+
+// End says that the job is over: no round ends any more.
+func (l *Ledger) End() {
+	for _, c := range l.world.Family() {
+		c.open, c.joined, c.losing, c.raised = false, false, false, nil
+		l.paid(c)
+	}
+	l.world.update()
+	l.push(Output{Action: Wake})
 }
 
 // Go says that the process may go once the peers know what it has raised.

@@ -30,9 +30,9 @@ func (r *testRank) make(name string, from, parent *Comm, members []int) *Comm {
 	c := &Comm{Owner: name}
 	r.comms = append(r.comms, c)
 	if from == nil {
-		r.Make(c, nil, nil, 0, members)
+		r.Make(c, nil, nil, 0, true, members)
 	} else {
-		r.Make(c, from, parent, from.epoch, members)
+		r.Make(c, from, parent, from.epoch, false, members)
 	}
 	return c
 }

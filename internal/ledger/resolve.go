@@ -46,7 +46,7 @@ func (c *Comm) Resolved(v *errchan.Verdict, rank int) {
 		return
 	}
 	e := &Error{Comm: c, Verdict: v}
-	c.settling = e
+	c.settling, c.everywhere = e, true
 	for _, r := range v.Reports {
 		if i := slices.IndexFunc(c.raised, func(own *Raised) bool { return r.Rank == rank && bytes.Equal(r.Data, own.Data) }); i >= 0 {
 			c.raised[i].Verdict = e
@@ -54,15 +54,19 @@ func (c *Comm) Resolved(v *errchan.Verdict, rank int) {
 			c.raised = slices.Delete(slices.Clone(c.raised), i, i+1)
 		}
 	}
-	if e.Corrupt() { // no round follows, so the rest gets no verdict but this
+	switch {
+	case c.corrupted != nil: // by an ancestor's error, which is final
+		e.told = true
+	case e.Corrupt(): // no round follows, so the rest gets no verdict but this
 		for _, r := range c.raised {
 			r.Verdict = e
 		}
 		c.corrupted, c.raised, c.losing, e.told = e, nil, false, c.unwound
-	} else if !c.closed {
+	case !c.closed || c.child != nil: // what is derived from c finds it here
 		c.unreported = append(c.unreported, e)
 	}
 	e.Face = l.Face(e)
+	l.last = e
 	c.moving++
 	kind := Resolved
 	if e.Corrupt() {
@@ -108,7 +112,7 @@ func (c *Comm) Settled() {
 
 // bequeath gives a corruption to what is derived from c: where one of the members
 // has unwound or is dead, it is corrupted as well; else its next look finds the
-// error.
+// error, there or at an ancestor that has it to report.
 func (c *Comm) bequeath(e *Error, derived []*Comm) {
 	var gone []int // in the world
 	if e.Verdict != nil {
@@ -126,7 +130,7 @@ func (c *Comm) bequeath(e *Error, derived []*Comm) {
 		case d.corrupted != nil || d.closed:
 		case e.Verdict == nil || slices.ContainsFunc(gone, d.has):
 			d.corrupted = e
-		default:
+		case d.parent == c || d.parent.corrupted != nil:
 			d.unreported = append(d.unreported, e)
 		}
 		d.update()
@@ -147,6 +151,7 @@ func (c *Comm) Moved() {
 			l.push(Output{Action: Resume, Comm: d})
 		}
 	}
+	c.forget()
 	l.leaveWhenTold()
 }
 
@@ -161,12 +166,13 @@ func (c *Comm) Fail() *Error {
 		for _, r := range d.raised {
 			r.Verdict = e
 		}
-		d.raised, d.open, d.joined, d.losing = nil, false, false, false
+		d.raised, d.open, d.joined, d.losing, d.frozen = nil, false, false, false, 0
 		c.ledger.paid(d)
 		d.update()
 		c.ledger.push(Output{Action: Resume, Comm: d})
 	}
 	c.ledger.push(Output{Action: Wake})
+	c.ledger.leaveWhenTold()
 	return e
 }
 

@@ -138,7 +138,7 @@ var verbs = map[string]func(s *script){
 		if s.flag("late") {
 			epoch--
 		}
-		if !s.Make(c, from, parent, epoch, members) {
+		if !s.Make(c, from, parent, epoch, false, members) {
 			s.printf("late\n")
 		}
 	},

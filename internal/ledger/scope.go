@@ -12,8 +12,9 @@ type Scope struct {
 
 	comm  *Comm
 	guard bool
-	// around is the next scope outside on the same communicator, whose inner counts
-	// the scopes inside it. Depth is the number of Try calls, this one too.
+	// around is the next scope outside on the same communicator. Of a Try, inner counts
+	// the Try calls for which it is the next one outside. Depth is the number of Try
+	// calls, this one too.
 	around *Scope
 	inner  int
 	depth  int
@@ -26,11 +27,13 @@ type Scope struct {
 func (c *Comm) Open(around *Scope, guard bool, owner any) *Scope {
 	s := &Scope{Owner: owner, comm: c, guard: guard, around: around, next: c.scopes}
 	if around != nil {
-		around.inner++
 		s.depth = around.depth
 	}
 	if !guard {
 		s.depth++
+		if t := s.outerTry(); t != nil {
+			t.inner++
+		}
 	}
 	if c.scopes != nil {
 		c.scopes.prev = s
@@ -97,8 +100,17 @@ func (s *Scope) Exit() {
 
 // Close ends the scope.
 func (s *Scope) Close() {
-	if s.around != nil {
-		s.around.inner--
-		s.around.catchUp()
+	if t := s.outerTry(); t != nil && !s.guard {
+		t.inner--
+		t.catchUp()
 	}
+}
+
+// outerTry returns the next Try outside; nil: there is none.
+func (s *Scope) outerTry() *Scope {
+	t := s.around
+	for t != nil && t.guard {
+		t = t.around
+	}
+	return t
 }

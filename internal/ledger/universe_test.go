@@ -211,9 +211,9 @@ func (w *world) enter1(m *model) {
 		members = []int{0, 2}
 	}
 	if m.up == nil {
-		w.Make(m.Comm, nil, nil, 0, members)
+		w.Make(m.Comm, nil, nil, 0, true, members)
 	} else {
-		w.Make(m.Comm, m.up.Comm, m.up.Comm, m.up.epoch, members)
+		w.Make(m.Comm, m.up.Comm, m.up.Comm, m.up.epoch, true, members)
 	}
 	w.comms = append(w.comms, m.Comm)
 	w.try = append(w.try, m.Open(nil, false, "try on "+m.name()))

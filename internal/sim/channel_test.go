@@ -33,7 +33,7 @@ func TestBlackChannel(t *testing.T) {
 						w.At(time.Duration(r), r, func() {
 							w.Comm(r).Sub(transport.Name{Seq: 1}, nil, func(c transport.Comm, err error) {
 								require.NoError(t, err)
-								clients[r].Channel = blackchannel.New(c, &clients[r])
+								clients[r].Channel = blackchannel.New(c, 0, nil, &clients[r])
 								clients[r].Listen()
 							})
 						})

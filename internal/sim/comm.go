@@ -307,6 +307,9 @@ func (s *side) Leave(bool) {
 	}
 }
 
+// Look does nothing: ranks that have left live, and are not told of what needs them.
+func (s *side) Look() {}
+
 // EachPending visits the requests that have not ended.
 func (s *side) EachPending(visit func(*transport.Request)) {
 	for r := range s.posted.All() {

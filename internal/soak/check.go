@@ -21,6 +21,7 @@ var invariants = []struct {
 	{"P2: every report is in one verdict", (*team).report},
 	{"H2: a verdict has a cause", (*team).haveCauses},
 	{"H5: agreements are uniform and valid", (*team).agree},
+	{"H5: all or none", (*team).allOrNone},
 	{"H4: a revoke reaches all", (*team).revoke},
 	{"P3: no message is lost", (*team).communicate},
 }
@@ -63,7 +64,7 @@ func (t *team) ends() error {
 
 func (m *member) agreed(e transport.Epoch) (n int) {
 	for _, d := range m.decided {
-		if d.id.Epoch == e {
+		if d.id.Epoch == e && !d.id.Creates {
 			n++
 		}
 	}
@@ -207,6 +208,29 @@ func (t *team) isValid(d decided) error {
 		unacked := slices.Contains(d.Unacked, r)
 		if unacked != somebody[r] && unacked == (everybody[r] == len(proposals)) {
 			return fmt.Errorf("%v: %+v, but that %d of the team is dead was acknowledged by %d of %d", d.id, *d.Decision, r, everybody[r], len(proposals))
+		}
+	}
+	return nil
+}
+
+// allOrNone holds if an agreement that ended with a decision at one survivor did so at all
+// that proposed to it and whose programs go on.
+func (t *team) allOrNone() error {
+	living, _ := t.survivors()
+	has := make(map[*member]map[errchan.Agreement]bool)
+	for _, m := range living {
+		has[m] = make(map[errchan.Agreement]bool)
+		for _, d := range m.decided {
+			has[m][d.id] = true
+		}
+	}
+	for _, m := range living {
+		for _, d := range m.decided {
+			for _, p := range t.proposals[d.id] {
+				if t.lives(p.by.rank) && !p.by.left && !has[p.by][d.id] && !(d.id.Creates && p.by.revoked > 0) {
+					return fmt.Errorf("%+v: rank %d has %+v, rank %d proposed and has no decision", d.id, m.world, *d.Decision, p.by.world)
+				}
+			}
 		}
 	}
 	return nil

@@ -21,12 +21,14 @@ type member struct {
 	epoch       transport.Epoch
 	ch          errchan.Channel
 	mit         errchan.Mitigator // nil: ch is a black channel
+	over        *member           // of the team that it is derived from; nil: of none
 	children    []*member         // derived from it: errors of this team move them too (D1)
 
 	raised    int
-	unwound   bool // one of those was corrupt: the channel joins by itself
+	unwound   bool // one of those was corrupt: it joins every round at once
 	departed  bool // and was Unwind's: the verdict has this rank among the dead
 	open      bool // a round is
+	joined    bool // it, or one that is to be noticed because of a report of this rank
 	consented bool // to its end
 	knew      int  // so many of told, then
 	verdicts  []*errchan.Verdict
@@ -62,10 +64,10 @@ var (
 	errNew                  = errors.New("a new epoch")
 )
 
-// enter has a rank of the team take part in it.
-func (t *team) enter(rank int, c transport.Comm) *member {
+// enter has a rank of the team take part in it; over is its side of what that is derived from.
+func (t *team) enter(rank int, c transport.Comm, over *member) *member {
 	world := t.ranks[rank]
-	m := &member{team: t, process: &t.processes[world], rank: rank, world: world, data: c, epoch: c.Epoch(),
+	m := &member{team: t, process: &t.processes[world], rank: rank, world: world, data: c, epoch: c.Epoch(), over: over,
 		sent: make(map[int]uint64), got: make(map[int]uint64)}
 	if c.Size() != len(t.ranks) || c.Rank() != rank {
 		t.fail("H5: after Shrink %v rank %d is %d of %d, expected %d of %v", t.id, world, c.Rank(), c.Size(), rank, t.ranks)
@@ -76,14 +78,17 @@ func (t *team) enter(rank int, c transport.Comm) *member {
 	c.Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, _ error) {
 		dup = &mortal{dup, t.run, world, m.process}
 		if !t.ulfm {
-			ch := blackchannel.New(dup, m)
+			ch := blackchannel.New(dup, 0, nil, m)
 			m.ch = ch
 			m.begin()
 			ch.Listen()
 			return
 		}
-		ch := ulfmbackend.New(dup, 0, m.epoch, m)
+		ch := ulfmbackend.New(dup, t.name, m.epoch, m)
 		m.ch, m.mit = ch, ch
+		if m.isFrozen() {
+			m.mit.Freeze()
+		}
 		m.begin() // before what has come already may end the epoch
 		ch.Listen()
 	})
@@ -129,6 +134,38 @@ func (m *member) consent() {
 	}
 }
 
+// freeze has nothing decided on the team and those derived from it, whose round this rank
+// is about to join, and returns what was.
+func (m *member) freeze() []errchan.Settled {
+	m.joined = true
+	settled := []errchan.Settled{}
+	for _, child := range append([]*member{m}, m.descendants()...) {
+		if child.mit != nil {
+			settled = append(settled, child.mit.Freeze()...)
+		}
+	}
+	return settled
+}
+
+func (m *member) descendants() (all []*member) {
+	for _, child := range m.children {
+		all = append(append(all, child), child.descendants()...)
+	}
+	return all
+}
+
+// isFrozen says whether a round of the team, or of one that it is derived from, is open
+// that this rank has joined.
+func (m *member) isFrozen() bool { return m.joined || m.over != nil && m.over.isFrozen() }
+
+// join joins a round, if it is still open.
+func (m *member) join(round uint64) {
+	if m.open && round == uint64(len(m.verdicts)) {
+		m.consent()
+		m.ch.Join(round, m.freeze())
+	}
+}
+
 // Noticed has the program join, at once or some time, or raise an error first.
 func (m *member) Noticed(round uint64, by int, corrupt bool) {
 	if m.dead() {
@@ -139,17 +176,9 @@ func (m *member) Noticed(round uint64, by int, corrupt bool) {
 		m.fail("P1: rank %d is told of round %d by %d after %d verdicts, open %t, final %t", m.world, round, by, len(m.verdicts), m.open, m.final)
 	}
 	m.open = true
-	join := func() {
-		if round == uint64(len(m.verdicts)) && !m.left {
-			m.consent()
-		}
-		m.ch.Join(round, nil)
-	}
+	join := func() { m.join(round) }
 	switch {
-	case m.left || m.unwound || m.outstanding():
-		m.consent() // the channel has joined, or does
-		m.after(m.think, join)
-	case m.rng.IntN(4) == 0:
+	case m.left || m.unwound || m.outstanding() || m.rng.IntN(4) == 0:
 		join()
 	default:
 		m.after(m.think, func() {
@@ -181,16 +210,24 @@ func (m *member) Resolved(v *errchan.Verdict) {
 		}
 	}
 	m.verdicts = append(m.verdicts, v)
-	m.open, m.consented, m.knew, m.final = false, false, 0, v.Corrupt
+	m.open, m.joined, m.consented, m.knew, m.final = false, false, false, 0, v.Corrupt
+	if m.mit != nil {
+		for _, other := range append(m.descendants(), m) {
+			other.mit.Complete(v.Settled)
+		}
+	}
 	m.advance(m.generation)
 }
 
 func (m *member) advance(generation int) {
+	if m.dead() { // in the middle of it
+		return
+	}
 	m.epoch = m.epoch.Next(generation)
 	if m.mit != nil {
-		m.mit.Advance(generation, errNew, false)
+		m.mit.Advance(generation, errNew, m.isFrozen())
 	}
-	if m.pending > 0 {
+	if m.pending > 0 && !m.isFrozen() && !m.dead() {
 		m.fail("H5: rank %d is in epoch %x, and %d proposals have not ended", m.world, m.epoch, m.pending)
 	}
 	clear(m.sent)
@@ -249,6 +286,9 @@ func (m *member) Revoked(by int) {
 		m.fail("H4: rank %d is told of a revoke %d times", m.world, m.revoked)
 	}
 	m.data.Revoke(errNew)
+	if m.mit != nil {
+		m.mit.Abandon(errNew)
+	}
 }
 
 type completed func(*transport.Request)

@@ -29,6 +29,7 @@ type plan struct {
 	calls                   int     // agreements in each epoch
 	shrink                  int     // which of them is a Shrink; none if there are fewer
 	traffic                 int     // messages that a rank sends, at most
+	dups                    bool    // an epoch begins with a Dup
 }
 
 // A death is one that happens at a time, or instead of sending some message of an
@@ -84,6 +85,7 @@ func newPlan(seed uint64, rng *rand.Rand) plan {
 		}
 		p.needs = oneOf(rng, 0, 0, 1/n, 0.2, 1)
 		p.drawDeaths(rng)
+		p.dups = p.ranks <= 64 && rng.IntN(4) == 0
 	}
 	return p
 }

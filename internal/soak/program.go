@@ -54,7 +54,7 @@ func (m *member) raise(corrupt bool) {
 	m.unwound = m.unwound || corrupt
 	m.consent()
 	m.note("raises", m.raised, corrupt)
-	m.ch.Raise(label(m.rank, m.raised), corrupt, nil)
+	m.ch.Raise(label(m.rank, m.raised), corrupt, m.freeze())
 }
 
 // label is the data of a rank's k-th report.
@@ -78,16 +78,20 @@ func (m *member) leave() {
 		m.raised++
 		m.departed = true
 		m.consent()
-		m.mit.Unwind(label(m.rank, m.raised), nil)
+		m.mit.Unwind(label(m.rank, m.raised), m.freeze())
 	}
 	for _, other := range m.sides {
-		other.consent()
 		other.mit.Leave()
+		other.join(uint64(len(other.verdicts)))
 	}
 }
 
 // work begins the agreements of an epoch.
 func (m *member) work() {
+	if m.mit != nil && !m.left && m.dups && m.generation < 2 && m.revoked == 0 {
+		id := m.mit.Reserve(m.epoch, errchan.Dup)
+		m.after(m.think, func() { m.propose(id, func() {}) })
+	}
 	switch {
 	case m.mit == nil || m.left || m.calls == 0:
 	case m.rng.Float64() < m.early:
@@ -117,7 +121,7 @@ func (m *member) next() {
 
 // isShrink says what an agreement is for.
 func (t *team) isShrink(id errchan.Agreement) bool {
-	return int(id.Seq) == t.shrink && t.generation < 2
+	return !id.Creates && int(id.Seq) == t.shrink && t.generation < 2
 }
 
 func (m *member) propose(id errchan.Agreement, then func()) {
@@ -125,14 +129,14 @@ func (m *member) propose(id errchan.Agreement, then func()) {
 		return
 	}
 	p := errchan.Proposal{Flag: -1}
-	if !m.isShrink(id) {
+	if !m.isShrink(id) && !id.Creates {
 		p.Flag = ^(1 << (m.rank % 62))
 		m.acked += m.rng.IntN(len(m.failed) - m.acked + 1)
 		p.Acked = sortedCopy(m.failed[:m.acked])
 	}
 	m.note("proposes", id, m.open)
-	over := id.Epoch != m.epoch
-	if !over {
+	late := id.Epoch != m.epoch
+	if !late && !(id.Creates && m.revoked > 0) {
 		m.proposals[id] = append(m.proposals[id], proposal{m, p, len(m.failed)})
 	}
 	m.pending++
@@ -142,8 +146,8 @@ func (m *member) propose(id errchan.Agreement, then func()) {
 			return
 		}
 		m.pending--
-		over = over || id.Epoch != m.epoch
-		if ended || over != (err != nil) {
+		over := id.Epoch != m.epoch || id.Creates && m.revoked > 0
+		if ended || late && err == nil || err != nil && !over {
 			m.fail("H5: agreement %v at rank %d in epoch %x ends with %+v, %v, and ended before: %t", id, m.world, m.epoch, d, err, ended)
 		}
 		if ended = true; err == nil {
@@ -163,7 +167,7 @@ func (m *member) decide(id errchan.Agreement, d *errchan.Decision) {
 	for _, r := range d.Dead {
 		m.learn(r)
 	}
-	if !m.isShrink(id) {
+	if !m.isShrink(id) && !(id.Creates && len(d.Dead) == 0) {
 		return
 	}
 	var group, ranks []int
@@ -177,8 +181,11 @@ func (m *member) decide(id errchan.Agreement, d *errchan.Decision) {
 	}
 	if own := slices.Index(group, m.rank); own >= 0 {
 		name := transport.Name{Epoch: id.Epoch, Seq: id.Seq, Color: -2, Without: without.Sum64()}
+		if id.Creates {
+			name.Color = -3
+		}
 		m.data.Sub(name, group, func(c transport.Comm, _ error) {
-			if child := m.run.teamOf(m.team, id, ranks).enter(own, c); child != nil {
+			if child := m.run.teamOf(m.team, id, ranks, name).enter(own, c, m); child != nil {
 				m.children = append(m.children, child)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/sim"
+	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
 // A run is one schedule as it happens.
@@ -37,7 +38,8 @@ type process struct {
 type team struct {
 	*run
 	parent     *team
-	id         errchan.Agreement // of the Shrink that made it
+	id         errchan.Agreement // of the Shrink or Dup that made it
+	name       uint64            // what tells it from others
 	ranks      []int             // of the world
 	generation int
 	members    []*member // nil: has not made its side
@@ -64,7 +66,7 @@ func newRun(seed uint64, out io.Writer) *run {
 		}
 	}
 	for i := range r.ranks {
-		r.w.At(0, i, func() { world.enter(i, r.w.Comm(i)) })
+		r.w.At(0, i, func() { world.enter(i, r.w.Comm(i), nil) })
 	}
 	return r
 }
@@ -79,14 +81,16 @@ func (r *run) newTeam(parent *team, id errchan.Agreement, ranks []int) *team {
 	return t
 }
 
-// teamOf returns the team that a Shrink made. There may be two of one agreement,
+// teamOf returns the team that a Shrink or Dup made. There may be two of one agreement,
 // if all who decided on one have died.
-func (r *run) teamOf(parent *team, id errchan.Agreement, ranks []int) *team {
+func (r *run) teamOf(parent *team, id errchan.Agreement, ranks []int, name transport.Name) *team {
 	same := func(t *team) bool { return t.parent == parent && t.id == id && slices.Equal(t.ranks, ranks) }
 	if i := slices.IndexFunc(r.teams, same); i >= 0 {
 		return r.teams[i]
 	}
-	return r.newTeam(parent, id, ranks)
+	t := r.newTeam(parent, id, ranks)
+	t.name = errchan.Identify(parent.name, name)
+	return t
 }
 
 // do has everything happen; err says what went wrong.
@@ -136,7 +140,7 @@ func (m *member) note(what string, values ...any) {
 			fmt.Fprintf(r.out, " %+v", v)
 		}
 		if m.parent != nil {
-			fmt.Fprintf(r.out, ", as rank %d of %d after Shrink %v", m.rank, len(m.ranks), m.id)
+			fmt.Fprintf(r.out, ", as rank %d of %d after %v", m.rank, len(m.ranks), m.id)
 		}
 		fmt.Fprintln(r.out)
 	}

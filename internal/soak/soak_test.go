@@ -56,8 +56,8 @@ func TestChecksNotice(t *testing.T) {
 		t.Run(fmt.Sprintf("ulfm %t, kind %d", test.ulfm, test.kind), func(t *testing.T) {
 			for seed := uint64(1); seed < 1000; seed++ {
 				r := newRun(seed, nil)
-				if r.ulfm != test.ulfm || r.ranks > 64 {
-					continue
+				if r.ulfm != test.ulfm || r.ranks > 64 || r.dups && test.expect == "H4" {
+					continue // who is not told of a revoke waits for a Dup that others abandon: P1
 				}
 				r.lossy = func(msg []byte) bool { return msg[0] == test.kind }
 				if r.do(); r.err != nil {

@@ -42,6 +42,12 @@ func (e Epoch) Next(generation int) Epoch {
 	return e - count<<shift + (count+1)&3<<shift + 1<<32
 }
 
+// Missing is how many errors of the communicator of a generation came after e and up to
+// f, at most 3.
+func (e Epoch) Missing(f Epoch, generation int) int {
+	return int((f>>(2*generation) - e>>(2*generation)) & 3)
+}
+
 // Stale says whether messages of epoch e can never be received in epoch f or after
 // it: some error that f knows came after e.
 //

@@ -88,7 +88,17 @@ type Comm interface {
 	// Leave says that the rank's program has ended. Its communicators still serve
 	// errors and what it began; but if somebody needs more of it, it dies. It does so
 	// anyway if the program has failed, once what it has sent is there.
+	//
+	// More than that is for requests which the program of a rank waits for, that is, whose
+	// Completer is an Awaiter and says so. If it is from AnySource, and the programs of all
+	// other members have ended, it needs one of them. (While nobody waits for it the rank
+	// may yet send to itself.) And where Features.Deaths is not set nothing dies: requests
+	// with a tag from AnyTag up that need ranks whose programs have ended then end with a
+	// *ReturnedError, once what these have sent is there, errors included.
 	Leave(failed bool)
+	// Look has requests that need ranks whose programs have ended seen to, after this
+	// rank's program has begun to wait for one. It costs little while there are none.
+	Look()
 
 	// EachPending calls visit for the requests of this rank that have not ended,
 	// for people who ask why a program hangs. While visit looks at a request it
@@ -177,6 +187,12 @@ func (r *Request) Matches(s Status) bool {
 	return (r.Peer == s.Source || r.Peer == AnySource) && (r.Tag == s.Tag || r.Tag == AnyTag && s.Tag >= 0)
 }
 
+// Awaited says whether the program waits for the request, as its Completer knows.
+func (r *Request) Awaited() bool {
+	a, ok := r.Done.(Awaiter)
+	return ok && a.Awaited()
+}
+
 // Fill gives a receive the message, whose bytes are the caller's unless they are
 // shared, for a transport that has them all. The error may be in r.Err.
 func (r *Request) Fill(s Status, bytes []byte, shared bool) {
@@ -228,6 +244,13 @@ type Completer interface {
 	Completed(r *Request)
 }
 
+// An Awaiter is a Completer that knows whether the program waits for the request.
+type Awaiter interface {
+	Completer
+	// Awaited must not block, nor call the transport.
+	Awaited() bool
+}
+
 // A Listener is one rank's part in an error channel. Its methods must not block;
 // they may start operations, and Poke.
 type Listener interface {
@@ -247,6 +270,17 @@ type Listener interface {
 type DeadError struct{ Rank int }
 
 func (e *DeadError) Error() string { return fmt.Sprintf("the process of rank %d has died", e.Rank) }
+
+// ReturnedError is the error of a request that needs a rank whose program has ended; or
+// all others, if Rank is AnySource.
+type ReturnedError struct{ Rank int }
+
+func (e *ReturnedError) Error() string {
+	if e.Rank == AnySource {
+		return "every other rank of the communicator has returned"
+	}
+	return fmt.Sprintf("rank %d has returned", e.Rank)
+}
 
 // TruncateError is the error of a receive whose message is longer than its
 // buffer. The message is gone, and nothing was written past the buffer.

@@ -15,14 +15,21 @@ const EagerLimit = 4096
 
 // group is a communicator: what all its ranks share.
 type group struct {
+	*job
 	ports  []port
-	mortal bool         // processes may die
-	deaths atomic.Bool  // one has
+	deaths atomic.Bool  // a process has died
 	first  atomic.Int32 // the rank of that
 	relay  relay
+	sweeps atomic.Int32 // wanted, of those whose members have gone
 
 	mu   sync.Mutex
 	subs map[transport.Name]*sub
+}
+
+// job is what all groups share.
+type job struct {
+	mortal bool         // processes may die
+	gone   atomic.Int32 // how many have gone
 }
 
 // sub is a communicator that some of its members have made, and others may yet.
@@ -60,7 +67,8 @@ func NewMortal(n int) []*Comm { return newJob(n, true) }
 
 func newJob(n int, mortal bool) []*Comm {
 	processes := make([]process, n)
-	g := newGroup(n, 0, mortal, func(i int) *process { return &processes[i] })
+	j := &job{mortal: mortal}
+	g := newGroup(j, n, 0, func(i int) *process { return &processes[i] })
 	comms := make([]Comm, n)
 	sides := make([]*Comm, n)
 	for i := range comms {
@@ -70,20 +78,18 @@ func newJob(n int, mortal bool) []*Comm {
 	return sides
 }
 
-func newGroup(n int, e transport.Epoch, mortal bool, member func(int) *process) *group {
-	g := &group{ports: make([]port, n), mortal: mortal}
+func newGroup(j *job, n int, e transport.Epoch, member func(int) *process) *group {
+	g := &group{job: j, ports: make([]port, n)}
 	for i := range g.ports {
 		p := &g.ports[i]
 		p.g, p.process, p.rank = g, member(i), i
 		p.epoch.Store(uint64(e))
 		p.live.Store(uint64(e))
 	}
-	if mortal {
-		for i := range g.ports {
-			if p := g.ports[i].process; p.join(g) {
-				g.mourn(p)
-				g.bury(p)
-			}
+	for i := range g.ports {
+		if p := g.ports[i].process; p.join(g) {
+			g.mourn(p)
+			g.bury(p)
 		}
 	}
 	return g
@@ -121,7 +127,7 @@ func (c *Comm) Sub(name transport.Name, members []int, done func(transport.Comm,
 			}
 			return members[i]
 		}
-		made := newGroup(n, name.Epoch, g.mortal, func(i int) *process { return g.ports[rankOf(i)].process })
+		made := newGroup(g.job, n, name.Epoch, func(i int) *process { return g.ports[rankOf(i)].process })
 		s = &sub{made, make([]bool, len(g.ports)), n}
 		for i := range n {
 			s.missing[rankOf(i)] = true

@@ -216,9 +216,17 @@ func (p *port) list(to *port, r *transport.Request) (late *process, listed bool)
 // withdraw takes the send behind m, which waits in port p, unless a receive has
 // taken it. The caller has unlisted m.
 func (p *port) withdraw(m *message) *transport.Request {
+	return p.withdrawIf(m, func(*transport.Request) bool { return true })
+}
+
+// withdrawIf is withdraw if match holds for the send.
+func (p *port) withdrawIf(m *message, match func(*transport.Request) bool) *transport.Request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := m.send
+	if r != nil && !match(r) {
+		return nil
+	}
 	if r != nil {
 		p.arrived.Remove(&m.Node)
 		p.unsend(m)

@@ -22,7 +22,11 @@ type request struct {
 	group  *group
 	ends   int
 	locked bool // something was, when it ended
+
+	awaited bool
 }
+
+func (r *request) Awaited() bool { return r.awaited }
 
 // Completed may be called with no lock held: it may start operations.
 func (r *request) Completed(*transport.Request) {

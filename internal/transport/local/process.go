@@ -12,7 +12,8 @@ import (
 // A process is one rank of the job with all its ports: what dies when it dies.
 type process struct {
 	dead, left, expired atomic.Bool
-	awaited             atomic.Int32 // requests of others that wait for something from it
+	gone                atomic.Bool  // it has left, and what it has sent is there
+	awaited             atomic.Int32 // requests of others that wait for something from it, if it is mortal
 
 	mu     sync.Mutex
 	groups []weak.Pointer[group] // it is a member of
@@ -36,11 +37,21 @@ func (p *process) join(g *group) (dead bool) {
 }
 
 // leave says that the program has ended. What others wait for will never come.
-func (p *process) leave(failed bool) {
-	p.left.Store(true)
-	if failed || p.awaited.Load() > 0 && slices.ContainsFunc(p.live(), func(g *group) bool { return g.needs(p) }) {
+func (p *process) leave(j *job, failed bool) {
+	again := p.left.Swap(true)
+	if j.mortal && (failed || p.awaited.Load() > 0 && slices.ContainsFunc(p.live(), func(g *group) bool { return g.needs(p) })) {
 		p.expire()
 	}
+	if again {
+		return
+	}
+	p.whenTold(func() {
+		p.gone.Store(true)
+		j.gone.Add(1)
+		for _, g := range p.live() {
+			g.sweep()
+		}
+	})
 }
 
 // live returns the groups that are in use.
@@ -96,11 +107,16 @@ func (p *process) expire() {
 	if p.expired.Swap(true) {
 		return
 	}
+	p.whenTold(p.die)
+}
+
+// whenTold calls f once what the process has sent is there, in all its groups.
+func (p *process) whenTold(f func()) {
 	var under atomic.Int32
 	under.Store(1)
 	arrived := func() {
 		if under.Add(-1) == 0 {
-			p.die()
+			f()
 		}
 	}
 	for _, g := range p.live() {
@@ -217,7 +233,7 @@ func end(r *transport.Request, err error) {
 func (c *Comm) Die() { c.own.process.die() }
 
 // Leave says that this rank's program has ended.
-func (c *Comm) Leave(failed bool) { c.own.process.leave(failed) }
+func (c *Comm) Leave(failed bool) { c.own.process.leave(c.g.job, failed) }
 
 // awaits counts a request of epoch e that waits for something from p's rank. It
 // returns the process if that has left, and is needed: to expire when the caller

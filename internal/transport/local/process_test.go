@@ -12,6 +12,7 @@ import (
 type ended chan *transport.Request
 
 func (e ended) Completed(r *transport.Request) { e <- r }
+func (e ended) Awaited() bool                  { return true }
 
 // A send that races with its receiver's death ends.
 func TestSendMeetsDeath(t *testing.T) {

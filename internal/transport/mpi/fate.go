@@ -4,6 +4,7 @@ package mpi
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
@@ -14,10 +15,11 @@ import (
 // what it has begun, until somebody needs more of it: then it is dead for the
 // others of the family, as if it had been killed.
 type fate struct {
-	family  contextID // the communicator that the others are made of
-	dead    []bool    // by process
-	gone    []bool    // whose programs have ended
-	expired bool      // this one is dead for the others
+	family  contextID    // the communicator that the others are made of
+	dead    []bool       // by process
+	gone    []bool       // whose programs have ended
+	left    atomic.Int32 // how many of them
+	expired bool         // this one is dead for the others
 }
 
 // fate returns that of a family. Others may have come to an end there before this
@@ -132,24 +134,66 @@ func (e *engine) expire(f *fate) {
 
 // needs tells the peer of a request that it is needed, if its program has ended.
 func (s *side) needs(r *transport.Request) {
-	if r.Peer < 0 || !s.fate.gone[s.process(r.Peer)] {
+	peer := r.Peer
+	if peer == transport.AnySource && r.Awaited() {
+		peer = s.lastHope()
+	}
+	if peer < 0 || !s.fate.gone[s.process(peer)] {
 		return
 	}
 	h := head{kind: need, to: s.context, id: uint64(s.fate.family), epoch: r.Epoch}
-	if p := s.process(r.Peer); p == s.e.rank {
+	if p := s.process(peer); p == s.e.rank {
 		s.e.fated(p, h)
 	} else {
 		s.e.send(p, &h, nil)
 	}
 }
 
+// lastHope returns a member whose program has ended, if those of all others have as well;
+// else -1.
+func (s *side) lastHope() int {
+	hope := -1
+	for r := range s.Size() {
+		switch p := s.process(r); {
+		case r == s.rank || s.fate.dead[p]:
+		case !s.fate.gone[p]:
+			return -1
+		case hope < 0:
+			hope = r
+		}
+	}
+	return hope
+}
+
+// Look asks for what this rank waits for in vain.
+func (s *side) Look() {
+	if s.fate.left.Load() > 0 {
+		s.e.lock()
+		s.askForAny()
+		s.e.unlock()
+	}
+}
+
+// askForAny tells one of the members, all of which have left, that a receive needs them.
+func (s *side) askForAny() {
+	for _, r := range slices.Collect(s.posted.All()) {
+		if r.Peer == transport.AnySource {
+			s.needs(r)
+		}
+	}
+}
+
 // left notes that the program of a process has ended, and tells it who needs it.
 func (e *engine) left(f *fate, process int) {
-	f.gone[process] = true
+	if !f.gone[process] {
+		f.gone[process] = true
+		f.left.Add(1)
+	}
 	for _, s := range e.sides {
 		if s.fate != f {
 			continue
 		}
+		s.askForAny()
 		for _, r := range slices.Collect(s.posted.All()) {
 			if r.Peer >= 0 && s.process(r.Peer) == process {
 				s.needs(r)

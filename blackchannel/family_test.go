@@ -1,0 +1,348 @@
+package blackchannel
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// clan is the machines of a communicator, its duplicate, that one's, and so on, at
+// all ranks, and the messages between them. It is changed by steps, of which every
+// order is possible.
+type clan struct {
+	n, comms int
+	machines [][]*Machine          // [comm][rank]; nil: the rank has not made it
+	queues   map[[3]int][]*Message // by comm, from and to
+	forwards map[[3]int]int        // so many, by from, to and the comm they are about
+	raises   []planned             // not raised so far; the comm is in on
+	on       []int
+	verdicts [][]string // [comm][rank]
+	rounds   [][]int    // noticed
+	closes   bool       // ranks close duplicates, when no error can come of them any more
+	over     [][]bool
+}
+
+func newClan(n, comms int, raises []planned, on []int) *clan {
+	c := &clan{n: n, comms: comms, queues: map[[3]int][]*Message{}, forwards: map[[3]int]int{}, raises: raises, on: on}
+	for comm := range comms {
+		c.machines = append(c.machines, make([]*Machine, n))
+		c.verdicts = append(c.verdicts, make([]string, n))
+		c.rounds = append(c.rounds, make([]int, n))
+		c.over = append(c.over, make([]bool, n))
+		for r := range n {
+			if comm == 0 {
+				c.machines[0][r] = NewMachine(r, n)
+			}
+		}
+	}
+	return c
+}
+
+// carry takes a machine's output. It returns an error if the machine does what no
+// driver can carry out.
+func (c *clan) carry(comm, r int) error {
+	m := c.machines[comm][r]
+	for _, o := range slices.Clone(m.Output()) {
+		switch {
+		case o.Wake != nil:
+			other := slices.IndexFunc(c.machines, func(ms []*Machine) bool { return ms[r] == o.Wake })
+			if err := c.carry(other, r); err != nil {
+				return err
+			}
+		case o.Over:
+			if c.over[comm][r] {
+				return fmt.Errorf("rank %d is over twice", r)
+			}
+			c.over[comm][r] = true
+		case o.Message != nil:
+			if c.over[comm][r] {
+				return fmt.Errorf("rank %d is over and sends %v", r, o.Message)
+			}
+			if o.Message.Kind == Forward {
+				e := [3]int{r, o.To, int(o.Message.Child)}
+				if c.forwards[e]++; c.forwards[e] > 1 {
+					return fmt.Errorf("P6: rank %d tells %d of communicator %d twice", r, o.To, o.Message.Child)
+				}
+			}
+			q := [3]int{comm, r, o.To}
+			c.queues[q] = append(c.queues[q], o.Message)
+		case o.Noticed != nil:
+			if o.Noticed.Round != uint64(c.rounds[comm][r]) {
+				return fmt.Errorf("rank %d is told of round %d after %d", r, o.Noticed.Round, c.rounds[comm][r])
+			}
+			c.rounds[comm][r]++
+		default:
+			c.verdicts[comm][r] += fmt.Sprintf("%d%t:%s;", o.Resolved.Round, o.Resolved.Corrupt, names(o.Resolved.Reports))
+		}
+	}
+	return nil
+}
+
+// steps returns what can happen next: first the deliveries, whose number is the
+// other result.
+func (c *clan) steps() (steps []func() error, deliveries int) {
+	for comm := range c.comms {
+		for from := range c.n {
+			for to := range c.n {
+				q, m := [3]int{comm, from, to}, c.machines[comm][to]
+				if len(c.queues[q]) > 0 && m != nil {
+					steps = append(steps, func() error {
+						msg := c.queues[q][0]
+						if c.queues[q] = c.queues[q][1:]; len(c.queues[q]) == 0 {
+							delete(c.queues, q)
+						}
+						if c.over[comm][to] {
+							return nil
+						}
+						if err := m.Step(from, msg); err != nil {
+							return err
+						}
+						return c.carry(comm, to)
+					})
+				}
+			}
+		}
+	}
+	deliveries = len(steps)
+	for comm := range c.comms {
+		for r, m := range c.machines[comm] {
+			switch {
+			case m == nil:
+				if c.machines[comm-1][r] != nil {
+					steps = append(steps, func() error {
+						c.machines[comm][r] = c.machines[comm-1][r].Dup(uint64(comm))
+						return c.carry(comm, r)
+					})
+				}
+			case m.open && !m.joined:
+				steps = append(steps, func() error {
+					m.Join()
+					return c.carry(comm, r)
+				})
+			case c.closes && comm > 0 && !m.closed && c.quiet(comm):
+				steps = append(steps, func() error {
+					m.Close()
+					return c.carry(comm, r)
+				})
+			}
+		}
+	}
+	for i, p := range c.raises {
+		comm, m := c.on[i], c.machines[c.on[i]][p.rank]
+		if m != nil && !slices.ContainsFunc(c.raises[:i], func(o planned) bool { return o.rank == p.rank }) {
+			steps = append(steps, func() error {
+				c.raises, c.on = slices.Delete(slices.Clone(c.raises), i, i+1), slices.Delete(slices.Clone(c.on), i, i+1)
+				m.Raise([]byte(p.name), p.corrupt)
+				return c.carry(comm, p.rank)
+			})
+		}
+	}
+	return steps, deliveries
+}
+
+// quiet says whether no error can come of comm, or of what is derived from it, any
+// more, so that ranks may close it.
+func (c *clan) quiet(comm int) bool {
+	for d := comm; d < c.comms; d++ {
+		if slices.Contains(c.on, d) || slices.Contains(c.machines[d], nil) ||
+			slices.ContainsFunc(c.machines[d], func(m *Machine) bool { return m.open || m.round != c.machines[d][0].round }) {
+			return false
+		}
+	}
+	return true
+}
+
+// told returns an error if nothing is under way, and a rank that has its side of a
+// communicator has not been told of an error of it (P8), whoever has not made it.
+func (c *clan) told() error {
+	for comm, ms := range c.machines {
+		most := slices.Max(c.rounds[comm])
+		for r, m := range ms {
+			if m != nil && c.rounds[comm][r] != most {
+				return fmt.Errorf("P8: rank %d has been told of %d errors of communicator %d, another of %d", r, c.rounds[comm][r], comm, most)
+			}
+		}
+	}
+	return nil
+}
+
+// ended checks the state in which nothing can happen.
+func (c *clan) ended(raises []planned, on []int) error {
+	if len(c.queues) > 0 || len(c.raises) > 0 {
+		return fmt.Errorf("messages %v and raises %v are left", c.queues, c.raises)
+	}
+	for comm, ms := range c.machines {
+		all := c.verdicts[comm][0]
+		for r, m := range ms {
+			f := m.family
+			switch {
+			case m.open || c.verdicts[comm][r] != all:
+				return fmt.Errorf("P2: rank %d has verdicts %q, open %t, rank 0 has %q", r, c.verdicts[comm][r], m.open, all)
+			case f != nil && len(f.early) > 0:
+				return fmt.Errorf("rank %d keeps %v", r, f.early)
+			case c.closes && comm > 0 && (!c.over[comm][r] || len(f.duplicates) > 0 || m.carries > 0):
+				return fmt.Errorf("rank %d has closed communicator %d: over %t, %d open, carries %d", r, comm, c.over[comm][r], len(f.duplicates), m.carries)
+			}
+		}
+		corrupt := strings.Contains(all, "true")
+		for i, p := range raises {
+			count := strings.Count(all, p.name+",")
+			if on[i] == comm && count != 1 && !(corrupt && !p.corrupt && count == 0) || on[i] != comm && count > 0 {
+				return fmt.Errorf("P1: %q is %d times in verdicts %q of communicator %d", p.name, count, all, comm)
+			}
+		}
+	}
+	return nil
+}
+
+// key tells states apart.
+func (c *clan) key() string {
+	var b strings.Builder
+	for comm, ms := range c.machines {
+		for r, m := range ms {
+			if m == nil {
+				b.WriteString("-|")
+				continue
+			}
+			fmt.Fprintf(&b, "%d%t%t%t%d%s/%s%t%t%t%t;%s|", m.round, m.open, m.joined, m.sent, m.heard, names(m.reports), names(m.mine),
+				m.gone, m.final, m.passed, m.carrier == nil, c.verdicts[comm][r])
+			if comm == 0 && m.family != nil {
+				for id := range uint64(c.comms) {
+					if e, ok := m.family.early[id]; ok {
+						fmt.Fprint(&b, id, e)
+					}
+				}
+			}
+			for to := range c.n {
+				for _, msg := range c.queues[[3]int{comm, r, to}] {
+					fmt.Fprintf(&b, "%d%q", to, encoded(msg))
+				}
+			}
+		}
+	}
+	fmt.Fprint(&b, c.raises)
+	return b.String()
+}
+
+// TestP8EveryOrder goes through every state of a communicator and its duplicates
+// that errors of these can lead to, whatever the order of messages, joins, and of
+// ranks making their sides: whenever no message can be delivered, every rank that
+// has its side of a duplicate has been told of its error, and in the end all have
+// the same verdicts.
+func TestP8EveryOrder(t *testing.T) {
+	type program struct {
+		n, comms int
+		raises   []planned
+		on       []int
+	}
+	var programs []program
+	few := testing.Short() || Raced
+	for r := range 3 {
+		programs = append(programs, program{3, 3, []planned{{r, "a", false}}, []int{2}})
+		for s := range 3 { // the duplicate's carrier may change meanwhile
+			if few && r+s != 2 {
+				continue
+			}
+			programs = append(programs, program{3, 3, []planned{{r, "a", false}, {s, "b", false}}, []int{1, 2}})
+		}
+	}
+	for r := range 4 {
+		programs = append(programs, program{4, 2, []planned{{r, "a", false}}, []int{1}})
+		for s := range 4 {
+			if few && r+2*s != 5 {
+				continue
+			}
+			programs = append(programs, program{4, 2, []planned{{r, "a", s == 1}, {s, "b", s == 2}}, []int{1, 1}})
+		}
+	}
+	states, ends := 0, 0
+	for _, p := range programs {
+		// A state is kept as the steps that lead to it: machines point to each other.
+		replay := func(path []byte) *clan {
+			c := newClan(p.n, p.comms, p.raises, p.on)
+			for _, k := range path {
+				steps, _ := c.steps()
+				require.NoError(t, steps[k](), "%+v, steps %v", p, path)
+			}
+			return c
+		}
+		seen := map[string]bool{}
+		for todo := [][]byte{nil}; len(todo) > 0; {
+			path := todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
+			c := replay(path)
+			if k := c.key(); seen[k] {
+				continue
+			} else {
+				seen[k] = true
+			}
+			states++
+			steps, deliveries := c.steps()
+			if deliveries == 0 {
+				require.NoError(t, c.told(), "%+v, steps %v", p, path)
+			}
+			if len(steps) == 0 {
+				ends++
+				require.NoError(t, c.ended(p.raises, p.on), "%+v, steps %v", p, path)
+			}
+			for k := range steps {
+				todo = append(todo, append(slices.Clone(path), byte(k)))
+			}
+		}
+	}
+	t.Logf("%d states, %d of them ends", states, ends)
+}
+
+// TestP8RandomOrder is the same for more ranks and errors, in random orders; and
+// ranks close the duplicates while messages that nobody needs are under way.
+func TestP8RandomOrder(t *testing.T) {
+	seed := rand.Uint64()
+	runs := 1000
+	if testing.Short() || Raced {
+		runs = 100
+	}
+	for i := range uint64(runs) {
+		rnd := rand.New(rand.NewPCG(seed+i, 0))
+		n, comms := 1+rnd.IntN(12), 2+rnd.IntN(3)
+		var raises []planned
+		var on []int
+		for k := range 1 + rnd.IntN(1+n) {
+			raises = append(raises, planned{rnd.IntN(n), fmt.Sprint("e", k), false})
+			on = append(on, rnd.IntN(comms))
+		}
+		if rnd.IntN(4) == 0 {
+			k := rnd.IntN(len(raises))
+			raises[k].corrupt = true
+			raises = slices.DeleteFunc(raises, func(p planned) bool { return p.rank == raises[k].rank && p != raises[k] })
+			on = on[:0]
+			for range raises {
+				on = append(on, 1)
+			}
+		}
+		c := newClan(n, comms, raises, on)
+		c.closes = rnd.IntN(2) == 0
+		eager := rnd.IntN(100)      // of the steps that are deliveries
+		starves := rnd.IntN(4) == 0 // the carriers, rather
+		for {
+			steps, deliveries := c.steps()
+			if deliveries == 0 {
+				require.NoError(t, c.told(), "seed %d", seed+i)
+			}
+			if len(steps) == 0 {
+				break
+			}
+			k := rnd.IntN(len(steps))
+			if starves {
+				k = max(k, rnd.IntN(len(steps)), rnd.IntN(len(steps)))
+			} else if deliveries > 0 && rnd.IntN(100) < eager {
+				k = rnd.IntN(deliveries)
+			}
+			require.NoError(t, steps[k](), "seed %d", seed+i)
+		}
+		require.NoError(t, c.ended(raises, on), "seed %d", seed+i)
+	}
+}

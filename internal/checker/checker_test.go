@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The first programs of what CI runs.
+func TestPrograms(t *testing.T) {
+	n := uint64(2000)
+	if testing.Short() || raced {
+		n = 200
+	}
+	var out bytes.Buffer
+	c := &checker{next: 1, until: 1 + n, out: &out, seen: make(map[string]int)}
+	c.run(t)
+	require.Zero(t, c.failed, "%v", &out)
+}
+
+// One seed is one program, and a copy of it another that can be changed.
+func TestSeeds(t *testing.T) {
+	texts := make(map[string]bool)
+	for seed := range uint64(500) {
+		p := generate(seed)
+		require.Equal(t, p.String(), generate(seed).String())
+		texts[p.String()] = true
+		for i := range count(p.body) {
+			q := p.clone()
+			q.body = edit(q.body, i, func(*step) []*step { return nil })
+			require.Less(t, q.size(), p.size())
+		}
+		require.Equal(t, p.String(), generate(seed).String())
+	}
+	require.Greater(t, len(texts), 490)
+}
+
+// A program shrinks to what its failure needs.
+func TestShrink(t *testing.T) {
+	kinds := func(steps []*step) string {
+		var text strings.Builder
+		var walk func([]*step)
+		walk = func(steps []*step) {
+			for _, s := range steps {
+				fmt.Fprint(&text, s.kind, " ")
+				walk(s.body)
+				walk(s.then)
+			}
+		}
+		walk(steps)
+		return text.String()
+	}
+	shrunk := 0
+	for seed := range uint64(200) {
+		p := generate(seed)
+		expires := func(q *program) bool { return strings.Contains(kinds(q.body), fmt.Sprint(doExpire)) }
+		if !expires(p) {
+			continue
+		}
+		small := shrink(p, expires)
+		require.True(t, expires(small))
+		require.Equal(t, 2, small.ranks)
+		require.Zero(t, small.net)
+		shrunk++
+	}
+	require.Positive(t, shrunk)
+}
+
+// made is a history of two ranks of the world, who were told of what is listed.
+type made struct {
+	*history
+	world *inst
+}
+
+func newMade() *made {
+	return &made{newHistory(2), &inst{name: "world", members: []int{0, 1}}}
+}
+
+func (m *made) raises(rank int, text string) { m.raise(m.world, rank, text, false, true) }
+
+func (m *made) told(rank int, what string, failures ...mpicx.Failure) {
+	v := event{what: what, comm: m.world, begin: m.now(), quiet: true}
+	if len(failures) > 0 {
+		v.err = &mpicx.PropagatedError{Failures: failures}
+	}
+	v.end = m.now()
+	m.classify(&v, []*inst{m.world}, false)
+	m.events[rank] = append(m.events[rank], v)
+}
+
+// The model notices what the rules forbid, and nothing else.
+func TestModel(t *testing.T) {
+	a, b := mpicx.Failure{Rank: 0, Message: "a"}, mpicx.Failure{Rank: 1, Message: "b"}
+	for _, test := range []struct {
+		name, rule string
+		history    func(*made)
+	}{
+		{"the same everywhere", "", func(m *made) {
+			m.raises(0, "a")
+			m.raises(1, "b")
+			m.told(0, "Signal", a, b)
+			m.told(1, "Signal", a, b)
+			m.told(1, "barrier")
+		}},
+		{"one was not asked", "", func(m *made) {
+			m.raises(0, "a")
+			m.told(0, "Signal", a)
+		}},
+		{"two rounds", "", func(m *made) {
+			m.raises(0, "a")
+			m.told(0, "Signal", a)
+			m.told(1, "barrier", a)
+			m.raises(1, "b")
+			m.told(1, "Signal", b)
+			m.told(0, "barrier", b)
+		}},
+		{"different ones", "P2: ranks are told of different verdicts", func(m *made) {
+			m.raises(0, "a")
+			m.raises(1, "b")
+			m.told(0, "Signal", a, b)
+			m.told(1, "Signal", b)
+		}},
+		{"another order", "P2: ranks are told of different verdicts", func(m *made) {
+			m.raises(0, "a")
+			m.told(0, "Signal", a)
+			m.raises(0, "c")
+			m.told(0, "Signal", mpicx.Failure{Rank: 0, Message: "c"})
+			m.told(1, "barrier", mpicx.Failure{Rank: 0, Message: "c"})
+			m.told(1, "barrier", a)
+		}},
+		{"one is missing", "P2: an error is in a later verdict", func(m *made) {
+			m.raises(0, "a")
+			m.raises(1, "b")
+			m.told(0, "Signal", a)
+			m.told(1, "Signal", a)
+		}},
+		{"nobody raised it", "P2: Signal returns a verdict with failures that nobody raised", func(m *made) {
+			m.told(0, "Signal", a)
+		}},
+		{"of another rank", "P2: Signal returns a verdict with failures that nobody raised", func(m *made) {
+			m.raises(0, "a")
+			m.told(0, "Signal", mpicx.Failure{Rank: 1, Message: "a"})
+		}},
+		{"twice", "P1: a verdict is told twice", func(m *made) {
+			m.raises(0, "a")
+			m.told(0, "Signal", a)
+			m.told(0, "barrier", a)
+		}},
+		{"different ends", "TryAll 1 on world is", func(m *made) {
+			m.units["TryAll 1 on world"] = map[int]string{0: "nil", 1: "a"}
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m := newMade()
+			test.history(m)
+			if len(m.failures) == 0 {
+				m.check()
+			}
+			if test.rule == "" {
+				require.Empty(t, m.failures)
+			} else {
+				require.NotEmpty(t, m.failures)
+				require.Contains(t, m.failures[0], test.rule)
+			}
+		})
+	}
+}
+
+// A hang ends the run at once, and is reported with what each rank is blocked in and
+// how to see it again.
+func TestHang(t *testing.T) {
+	p := &program{ranks: 2, backend: "blackchannel", body: []*step{{id: 1, kind: doOp, arg: opBarrier, ranks: 1}}}
+	p.body = append([]*step{{id: 2, kind: doScope, how: try, body: []*step{{id: 3, kind: doLeave, how: byDeath, ranks: 2}}}}, p.body...)
+	h := play(t, p) // the black channel sees nobody die
+	require.NotEmpty(t, h.failures)
+	require.Contains(t, h.failures[0], "hang: every rank waits for another\n  rank 0: Barrier, step 1: receive from rank 1 on world")
+}

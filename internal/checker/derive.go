@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// derive makes a communicator and runs the body with it.
+func (r *rank) derive(s *step, e *env, parent *inst) error {
+	v := event{what: "Dup", comm: parent, begin: r.now(), quiet: true}
+	f := parent.Dup
+	if s.how == split {
+		v.what = "Split"
+		f = func() *future.Future[*mpicx.Comm] { return parent.Split(r.id%s.arg, 0) }
+	}
+	making := f()
+	made, err := making.Get(e.ctx)
+	v.err = err
+	r.note(&v, e, false)
+	what := fmt.Sprintf("H5: making number %d%s of %s", s.id, e.path, parent.name)
+	if err != nil {
+		r.unmade(what, making, err, e, parent)
+		return err
+	}
+	if r.mortal {
+		r.outcome(what, "done")
+	}
+	d := &inst{Comm: made, name: fmt.Sprintf("%s/c%d%s", parent.name, s.id, e.path), parent: parent}
+	for _, m := range parent.members {
+		if s.how == dup || m%s.arg == r.id%s.arg {
+			d.members = append(d.members, m)
+		}
+	}
+	if s.how == split {
+		d.name += fmt.Sprintf("(%d)", r.id%s.arg)
+	}
+	if made.Size() != len(d.members) || made.Rank() != d.rankOf(r.id) {
+		r.failf("Split", "%s has %d ranks, this one is %d, expected members %v", d.name, made.Size(), made.Rank(), d.members)
+	}
+	r.insts = append(r.insts, d)
+	inner := *e
+	inner.comms = map[int]*inst{s.id: d}
+	for k, c := range e.comms {
+		inner.comms[k] = c
+	}
+	err = r.all(s.body, &inner)
+	if err == nil && s.close {
+		v := event{what: "Close", comm: d, begin: r.now(), quiet: true}
+		err = d.Close(e.ctx)
+		v.err = err
+		r.note(&v, e, false)
+	}
+	r.useless(d, e)
+	if s.absorb && err != nil && r.ofOnly(err, d) {
+		return nil
+	}
+	return err
+}
+
+// unmade notes, of a communicator whose making ended with a verdict, whether that came
+// in the place of the result (P7) or there is none: that has to be the same at all ranks.
+func (r *rank) unmade(what string, making *future.Future[*mpicx.Comm], err error, e *env, parent *inst) {
+	if !r.mortal || !isVerdict(err) || runtime.GOMAXPROCS(0) > 1 {
+		return // with several cores a verdict may come before Test, and be reported by it
+	}
+	v := event{what: "Err", comm: parent, begin: r.now(), err: parent.Err()}
+	r.note(&v, e, false)
+	if v.err != nil {
+		return
+	}
+	switch done, result := making.Test(); {
+	case done && result == nil:
+		r.outcome(what, "done")
+	case done && result == err:
+		r.outcome(what, "not done")
+	}
+}
+
+// useless checks that an operation which needs nobody else does not work on a
+// communicator that is corrupted (C4).
+func (r *rank) useless(d *inst, e *env) {
+	if !d.corrupt || !d.whole() {
+		return
+	}
+	v := event{what: "Recv from itself", comm: d, begin: r.now(), quiet: true}
+	send := mpicx.Send(d.Comm, []int64{1}, d.Rank(), tagNever)
+	v.err = mpicx.Recv(d.Comm, []int64{0}, d.Rank(), tagNever).Wait(e.ctx)
+	_, _ = send.Test()
+	r.note(&v, e, false)
+	if !isCorruption(v.err) {
+		r.failf("C4", "an operation on %s at rank %d returns %v, after one has returned a CommCorruptedError", d.name, r.id, v.err)
+	}
+}
+
+// ofOnly says whether err concerns the ranks of d alone: it is d's, or this rank has
+// left d's Guard by it.
+func (r *rank) ofOnly(err error, d *inst) bool {
+	if isVerdict(err) {
+		owner, _ := r.ownerOf(err, d)
+		if owner != nil {
+			return owner == d
+		}
+	}
+	return d.unwound && !r.above(err, d)
+}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// rank runs the program at one rank.
+type rank struct {
+	*history
+	id     int // in the world
+	world  *inst
+	late   []func() // checks, at the end of the run
+	insts  []*inst
+	mortal bool // the backend sees processes die, and agrees on what it makes
+	codes  int  // how many it has signalled
+}
+
+// env is what a step finds around it.
+type env struct {
+	ctx    context.Context
+	comms  map[int]*inst
+	scopes []*inst // of the scopes around, the innermost last
+	guard  bool    // the innermost is Guard
+	begun  int64   // when the outermost did
+	outer  *inst   // its communicator
+	path   string  // of the iterations
+}
+
+// ownError is an error of the program's own.
+type ownError struct {
+	text string
+	code int
+}
+
+func (f *ownError) Error() string  { return f.text }
+func (f *ownError) ErrorCode() int { return f.code }
+
+// run is what the rank gives mpicx.Run. It ends with the error that leaves the program
+// if that is the rank's own, and with nil if it was told of it.
+func (r *rank) run(ctx context.Context, p *program) error {
+	defer func() {
+		r.leaves()
+		if v := recover(); v != nil {
+			for _, c := range r.insts {
+				r.raise(c, r.id, fmt.Sprintf("panic: %v", v), true, false)
+			}
+			panic(v)
+		}
+	}()
+	if p.returns {
+		r.world.SetErrhandler(mpicx.ErrorsReturn)
+	}
+	err := r.all(p.body, &env{ctx: ctx, comms: map[int]*inst{world: r.world}})
+	if err == nil || isVerdict(err) {
+		return nil
+	}
+	err = fmt.Errorf("%s%w", ends, err)
+	for _, c := range r.insts { // the world, or what stands in for it
+		r.raise(c, r.id, err.Error(), true, false)
+	}
+	return err
+}
+
+func isVerdict(err error) bool {
+	_, p := errors.AsType[*mpicx.PropagatedError](err)
+	_, k := errors.AsType[*mpicx.CommCorruptedError](err)
+	return p || k
+}
+
+// all runs steps until one returns an error.
+func (r *rank) all(steps []*step, e *env) error {
+	for _, s := range steps {
+		if r.id < len(s.delay) && s.delay[r.id] > 0 {
+			time.Sleep(time.Duration(s.delay[r.id]) * time.Microsecond)
+		}
+		if e.comms[s.comm] == nil { // this rank is no member
+			continue
+		}
+		if err := r.step(s, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *rank) step(s *step, e *env) error {
+	c := e.comms[s.comm]
+	switch s.kind {
+	case doOp:
+		return r.operate(s, e, c)
+	case doRaise:
+		if s.has(r.id) {
+			return r.raiseBy(s, e, c)
+		}
+	case doLeave:
+		if s.has(r.id) {
+			r.leave(s, e)
+		}
+	case doExpire:
+		if s.has(r.id) {
+			return r.expire(s, e, c)
+		}
+	case doCheck:
+		if err := e.ctx.Err(); err != nil { // by its time, to be told from others
+			return fmt.Errorf("at %d: %w", r.now(), err)
+		}
+	case doErr:
+		if s.has(r.id) {
+			v := event{what: "Err", comm: c, begin: r.now(), err: c.Err()}
+			r.note(&v, e, false)
+		}
+	case doWork:
+		if s.has(r.id) {
+			r.work(e)
+		}
+	case doScope:
+		return r.scope(s, e, c)
+	case doDerive:
+		return r.derive(s, e, c)
+	case doRepair:
+		return r.repair(s, e, c)
+	case doRevoke:
+		if s.has(r.id) {
+			r.revoke(e, c)
+		}
+	}
+	return nil
+}
+
+// note classifies and keeps an event.
+func (r *rank) note(v *event, e *env, deadline bool, allowed ...error) {
+	v.end = r.now()
+	v.what = fmt.Sprintf("%s on %s", v.what, v.comm.name)
+	r.classify(v, append([]*inst{v.comm}, e.scopes...), deadline, allowed...)
+	if isCorruption(v.err) {
+		for c := v.comm; c != nil; c = c.parent {
+			c.lost = c.lost || c.name == v.of || v.of == ""
+		}
+	}
+	v.comm.corrupt = v.comm.corrupt || isCorruption(v.err) && !strings.HasPrefix(v.what, "Try")
+	r.mu.Lock()
+	r.events[r.id] = append(r.events[r.id], *v)
+	r.mu.Unlock()
+}
+
+// fault makes the error of a step that raises.
+func (r *rank) fault(s *step, e *env) *ownError {
+	return &ownError{text: fmt.Sprintf("e%d%s of rank %d", s.id, e.path, r.id), code: s.arg}
+}
+
+func (r *rank) raiseBy(s *step, e *env, c *inst) error {
+	f := r.fault(s, e)
+	var err error
+	switch s.how {
+	case byReturn:
+		return f
+	case byThrow:
+		mpicx.Throw(f)
+	case bySignal:
+		r.raise(c, r.id, f.text, false, true)
+		v := event{what: "Signal", comm: c, begin: r.now()}
+		err = c.Signal(e.ctx, f)
+		v.err = err
+		r.note(&v, e, false)
+	case bySignalError:
+		r.codes++
+		code := r.codes*10000 + s.id*100 + r.id
+		text := fmt.Sprintf("error %d", code) // what peers are told of a code
+		r.raise(c, r.id, text, false, true)
+		v := event{what: "SignalError", comm: c, begin: r.now()}
+		err = c.SignalError(e.ctx, code)
+		v.err = err
+		r.note(&v, e, false)
+	}
+	if err == nil {
+		r.failf("P1", "Signal on %s at rank %d returns nil", c.name, r.id)
+	}
+	return err
+}
+
+// panicked is what a step panics with.
+type panicked struct {
+	step, rank int
+	path       string
+}
+
+func (r *rank) leave(s *step, e *env) {
+	switch s.how {
+	case byPanic:
+		panic(panicked{s.id, r.id, e.path})
+	case byGoexit:
+		for _, c := range r.insts {
+			r.raise(c, r.id, mpicx.ErrGoexit.Error(), true, false)
+		}
+		runtime.Goexit()
+	case byDeath:
+		r.died(r.id)
+		mpicxtest.Die(r.world.Comm)
+	}
+}
+
+// expire waits for a message that nobody sends. The deadline is the rank's own error.
+func (r *rank) expire(s *step, e *env, c *inst) error {
+	limit := time.Duration(s.arg) * time.Microsecond
+	ctx, cancel := context.WithTimeout(e.ctx, limit)
+	defer cancel()
+	start := time.Now()
+	v := event{what: "Recv with a deadline", comm: c, begin: r.now()}
+	f := mpicx.Recv(c.Comm, []int64{0}, (c.Rank()+1)%c.Size(), tagNever)
+	v.err = f.Wait(ctx)
+	waited := time.Since(start)
+	r.note(&v, e, true)
+	if v.err == nil {
+		r.failf("P3", "rank %d receives on %s a message that nobody sent", r.id, c.name)
+	}
+	if errors.Is(v.err, context.DeadlineExceeded) {
+		if waited != limit {
+			r.failf("F2", "rank %d, on %s: a deadline after %v ends a Wait after %v", r.id, c.name, limit, waited)
+		}
+		return fmt.Errorf("e%d%s of rank %d: %w", s.id, e.path, r.id, v.err)
+	}
+	return v.err
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+)
+
+// generate makes the program of a seed. Each is legal: all ranks of a communicator
+// start the same operations on it in the same order, until an error ends that, and
+// each error is dealt with where all ranks of its communicator are at the same place.
+//
+// Such places are the ends of TryAll. A rank that has left one knows that all others
+// are in its second barrier at least, where no error is reported. So errors may be
+// dealt with where a TryAll ends if since the one before, or since the communicator
+// was made, ranks have only computed; elsewhere a rank might deal with an error that
+// another has been told of before. Errors of a derived communicator may be dealt with
+// inside of it only if the operations up to there are on it, or derived from it.
+func generate(seed uint64) *program {
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0))}
+	p := &program{ranks: 2 + g.IntN(4), backend: "blackchannel"}
+	if g.IntN(2) == 0 {
+		p.backend = "ulfm"
+	} else {
+		p.returns = g.IntN(8) == 0
+	}
+	if g.IntN(3) > 0 {
+		p.net = 1 + g.Uint64N(1<<32)
+	}
+	g.ranks = p.ranks
+	s := &scene{vars: []int{world}, aligned: map[int]bool{world: true}}
+	if p.backend == "ulfm" && g.IntN(2) == 0 {
+		g.mortal = p.ranks - 1
+		p.body = append(p.body, g.repair(s, world))
+		if g.mortal > 0 && g.IntN(3) == 0 {
+			p.plan = fmt.Sprintf("kill %d random seed %d of %d", g.doomed(), g.IntN(1000), 5+g.IntN(100))
+		}
+		return p
+	}
+	for range 1 + g.IntN(3) {
+		p.body = append(p.body, g.scope(s, world))
+	}
+	return p
+}
+
+type generator struct {
+	*rand.Rand
+	ranks  int
+	last   int    // id
+	mortal int    // how many may die yet
+	dead   uint64 // who has
+}
+
+// scene is what the generator knows of the place it is at.
+type scene struct {
+	vars    []int        // communicators that may be used
+	made    []int        // all there are
+	aligned map[int]bool // those of which an error may be dealt with by the next TryAll
+	depth   int
+	scope   *step // the innermost
+	left    int   // steps to make
+}
+
+func (s *scene) enter() *scene {
+	inner := *s
+	inner.aligned = maps.Clone(s.aligned)
+	inner.depth++
+	return &inner
+}
+
+func (g *generator) step(k kind, comm int) *step {
+	g.last++
+	s := &step{id: g.last, kind: k, comm: comm}
+	if g.IntN(2) == 0 {
+		s.delay = make([]int, g.ranks)
+		for r := range s.delay {
+			s.delay[r] = max(0, g.IntN(20)-10)
+		}
+	}
+	return s
+}
+
+// some draws ranks: most often one.
+func (g *generator) some() uint64 {
+	mask := uint64(1) << g.IntN(g.ranks)
+	for g.IntN(3) == 0 {
+		mask |= 1 << g.IntN(g.ranks)
+	}
+	if g.IntN(12) == 0 {
+		mask = 1<<g.ranks - 1
+	}
+	return mask
+}
+
+// repair makes a body that ranks may die in, and what those do who live. It is the last
+// thing that is done with the communicator.
+func (g *generator) repair(s *scene, comm int) *step {
+	p := g.step(doRepair, comm)
+	for range 1 + g.IntN(3) {
+		p.body = append(p.body, g.scope(s, comm))
+	}
+	then := &scene{vars: []int{p.id}, aligned: map[int]bool{p.id: true}, depth: s.depth + 1}
+	if then.depth < 3 && g.IntN(3) > 0 {
+		p.then = append(p.then, g.repair(then, p.id))
+	} else {
+		p.then = append(p.then, g.scope(then, p.id))
+	}
+	return p
+}
+
+// doomed draws a rank that is to die, and has not died before.
+func (g *generator) doomed() int {
+	g.mortal--
+	for {
+		if r := g.IntN(g.ranks); g.dead>>r&1 == 0 {
+			g.dead |= 1 << r
+			return r
+		}
+	}
+}
+
+// scope makes a Try, TryAll or Guard on a communicator.
+func (g *generator) scope(s *scene, comm int) *step {
+	p := g.step(doScope, comm)
+	p.how = [...]int{try, try, tryAll, tryAll, tryAll, tryAll, guard}[g.IntN(7)]
+	inner := s.enter()
+	inner.scope = p
+	p.repeat = 1
+	if p.how == tryAll {
+		p.catch = s.aligned[comm] && g.IntN(5) > 0
+		if p.catch && g.IntN(4) == 0 {
+			p.repeat = 2 + g.IntN(2)
+		}
+		if p.repeat > 1 {
+			inner.aligned = map[int]bool{comm: s.aligned[comm]}
+		}
+		if p.catch {
+			inner.vars = only(s, comm)
+		}
+	}
+	p.body = g.body(inner)
+	if p.how == tryAll && g.IntN(4) == 0 {
+		p.body = append(p.body, g.step(doCheck, comm))
+	}
+	clear(s.aligned)
+	if p.how == tryAll {
+		s.aligned[comm] = true
+	}
+	return p
+}
+
+// only returns what may be used where errors of comm are dealt with: comm, since what is
+// derived from it is made inside.
+func only(_ *scene, comm int) []int { return []int{comm} }
+
+// body makes the steps of a scope or of a communicator's block.
+func (g *generator) body(s *scene) []*step {
+	var steps []*step
+	for range 1 + g.IntN(4) {
+		steps = append(steps, g.any(s))
+	}
+	return steps
+}
+
+// any makes a step.
+func (g *generator) any(s *scene) *step {
+	comm := s.vars[len(s.vars)-1] // the newest, most often
+	if g.IntN(3) == 0 {
+		comm = s.vars[g.IntN(len(s.vars))]
+	}
+	choice := g.IntN(100)
+	if s.depth > 4 {
+		choice %= 60
+	}
+	switch {
+	case choice < 30:
+		p := g.step(doOp, comm)
+		p.arg = g.IntN(ops)
+		clear(s.aligned)
+		return p
+	case choice < 48:
+		p := g.step(doRaise, comm)
+		p.ranks, p.how = g.some(), g.IntN(raises)
+		if g.IntN(2) == 0 {
+			p.arg = 1 + g.IntN(100)
+		}
+		clear(s.aligned)
+		return p
+	case choice < 51:
+		p := g.step(doExpire, comm)
+		p.ranks, p.arg = g.some(), 1+g.IntN(30)
+		clear(s.aligned)
+		return p
+	case choice < 55:
+		p := g.step([]kind{doErr, doWork, doWork, doWork}[g.IntN(4)], comm)
+		p.ranks = g.some()
+		clear(s.aligned)
+		return p
+	case choice < 56 && s.scope.how == guard:
+		p := g.step(doLeave, s.scope.comm)
+		p.ranks, p.how = g.some(), byPanic
+		return p
+	case choice < 57 && g.IntN(4) == 0:
+		p := g.step(doLeave, comm)
+		p.ranks, p.how = g.some(), byGoexit
+		return p
+	case choice < 59 && g.mortal > 0:
+		p := g.step(doLeave, comm)
+		p.ranks, p.how = 1<<g.doomed(), byDeath
+		return p
+	case choice < 60:
+		p := g.step(doOp, comm)
+		p.arg = opBarrier
+		clear(s.aligned)
+		return p
+	case choice < 82:
+		return g.scope(s, comm)
+	}
+	return g.derive(s, comm)
+}
+
+// derive makes a communicator, and what is done with it.
+func (g *generator) derive(s *scene, parent int) *step {
+	p := g.step(doDerive, parent)
+	p.how, p.absorb, p.close = g.IntN(2), g.IntN(2) == 0, g.IntN(2) == 0
+	p.arg = 1 + g.IntN(3)
+	inner := s.enter()
+	if p.absorb {
+		inner.vars = nil
+	}
+	inner.vars = append(inner.vars[:len(inner.vars):len(inner.vars)], p.id)
+	inner.aligned = map[int]bool{p.id: true}
+	p.body = g.body(inner)
+	clear(s.aligned)
+	return p
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// history is what all ranks of one run did and were told.
+type history struct {
+	clock atomic.Int64
+
+	mu       sync.Mutex
+	raised   map[report][]raise // by what peers are told of it; rarely more than one
+	events   [][]event          // by rank of the world
+	units    map[string]map[int]string
+	failures []string
+	gone     bool         // a rank's program has ended: with the backend ulfm it may count as dead
+	dead     map[int]bool // ranks of the world whose process was ended
+}
+
+// ends is in what a rank's end tells its peers.
+const ends = "program ends: "
+
+// report is a failure as peers see it: of a communicator, its rank there, the text.
+type report struct {
+	comm    string
+	rank    int
+	message string
+	corrupt bool
+}
+
+// raise is an error that a rank of the world raised on a communicator.
+type raise struct {
+	comm  string
+	rank  int // of the communicator
+	world int
+	what  report
+	at    int64
+	when  time.Time // fake
+	// certain: all ranks are told of it, unless a corruption comes first.
+	certain bool
+}
+
+// An event is one call of the face at one rank that may tell it of an error.
+type event struct {
+	what       string
+	comm       *inst
+	begin, end int64
+	err        error
+	of         string // the communicator whose verdict err is; "": it is none
+	key        string // of that verdict
+	// quiet: by the rules, a rank in it takes part in resolving errors only if the
+	// call reports them.
+	quiet bool
+}
+
+func newHistory(n int) *history {
+	return &history{raised: make(map[report][]raise), events: make([][]event, n), units: make(map[string]map[int]string), dead: make(map[int]bool)}
+}
+
+func (h *history) died(rank int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dead[rank] = true
+}
+
+func (h *history) leaves() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.gone = true
+}
+
+func (h *history) now() int64 { return h.clock.Add(1) }
+
+func (h *history) failf(rule, format string, args ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failures = append(h.failures, rule+": "+fmt.Sprintf(format, args...))
+}
+
+// raise notes that a rank is about to raise an error.
+func (h *history) raise(c *inst, rank int, message string, corrupt, certain bool) {
+	if len(message) > mpicx.MaxMessage {
+		message = message[:mpicx.MaxMessage-8] // the library cuts it: compared as far as this
+	}
+	r := raise{c.name, c.rankOf(rank), rank, report{c.name, c.rankOf(rank), message, corrupt}, h.now(), time.Now(), certain}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.raised[r.what] = append(h.raised[r.what], r)
+}
+
+// owner returns the communicator that the failures of a verdict were raised on: one
+// of candidates, or one that these are derived from. If several are possible, because a
+// rank left several Guards by one error, it does not know.
+func (h *history) owner(failures []mpicx.Failure, corrupt bool, candidates ...*inst) (owner *inst, known bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var possible []*inst
+	for _, c := range candidates {
+		for a := c; a != nil; a = a.parent {
+			if !slices.Contains(possible, a) && !slices.ContainsFunc(failures, func(f mpicx.Failure) bool {
+				return len(f.Message) < mpicx.MaxMessage-8 && h.raised[report{a.name, f.Rank, f.Message, corrupt}] == nil
+			}) {
+				possible = append(possible, a)
+			}
+		}
+	}
+	if len(possible) == 1 {
+		return possible[0], true
+	}
+	return nil, len(possible) > 0
+}
+
+// classify finds out what err, from a call on c, is. An error that the face does not
+// promise is a failure.
+func (h *history) classify(e *event, candidates []*inst, deadline bool, allowed ...error) {
+	switch v := bare(e.err).(type) {
+	case nil:
+		return
+	case *mpicx.CommCorruptedError:
+		h.attribute(e, v.Failures, v.Dead, true, candidates)
+		if e.key = "corrupted " + e.key; strings.Contains(e.key, ends) {
+			// A rank that ends corrupts the world or, if that is of no use, what is derived
+			// from it: which one this is of, it does not say.
+			e.of = ""
+		}
+		return
+	case *mpicx.PropagatedError:
+		h.attribute(e, v.Failures, nil, false, candidates)
+		return
+	}
+	switch {
+	case deadline && errors.Is(e.err, context.DeadlineExceeded):
+	default:
+		for _, a := range allowed {
+			if errors.Is(e.err, a) {
+				return
+			}
+		}
+		h.failf("F2", "%q (%T) is no error that the face promises to return, and %s does", e.err, e.err, e.what)
+	}
+}
+
+func (h *history) attribute(e *event, failures []mpicx.Failure, dead []int, corrupt bool, candidates []*inst) {
+	e.key = fmt.Sprint(failures)
+	if len(dead) > 0 {
+		e.key += fmt.Sprint(" dead ", dead)
+	}
+	if len(failures) == 0 {
+		if len(dead) == 0 {
+			h.failf("P2", "%s returns a verdict without failures: %v", e.what, e.err)
+		}
+		return // of which communicator, it does not say
+	}
+	switch c, known := h.owner(failures, corrupt, candidates...); {
+	case c != nil:
+		e.of = c.name
+	case !known:
+		h.failf("P2", "%s returns a verdict with failures that nobody raised as they are there: %v", e.what, e.err)
+	}
+}

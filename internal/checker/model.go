@@ -1,0 +1,158 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// check holds what the ranks were told against the design rules.
+func (h *history) check() {
+	h.sameVerdicts()
+	h.sameUnits()
+	h.onceEach()
+	h.together()
+}
+
+// told is a verdict at one rank: the first call that returned it.
+type told struct {
+	key string
+	at  *event
+}
+
+// verdicts returns those of each communicator at each rank, in the order in which the
+// rank was told of them.
+func (h *history) verdicts() map[string]map[int][]told {
+	all := make(map[string]map[int][]told)
+	for r, events := range h.events {
+		seen := make(map[string]bool)
+		for i := range events {
+			v := &events[i]
+			if v.of == "" || seen[v.of+v.key] || strings.HasPrefix(v.what, "Err ") {
+				continue
+			}
+			seen[v.of+v.key] = true
+			if all[v.of] == nil {
+				all[v.of] = make(map[int][]told)
+			}
+			all[v.of][r] = append(all[v.of][r], told{v.key, v})
+		}
+	}
+	return all
+}
+
+// P1, P2: all ranks are told of the same verdicts in the same order, as far as they
+// have asked.
+func (h *history) sameVerdicts() {
+	for comm, byRank := range h.verdicts() {
+		longest := -1
+		for r, seq := range byRank {
+			if longest < 0 || len(seq) > len(byRank[longest]) {
+				longest = r
+			}
+		}
+		for r, seq := range byRank {
+			for i, v := range seq {
+				if want := byRank[longest][i]; v.key != want.key {
+					h.failures = append(h.failures, fmt.Sprintf("P2: ranks are told of different verdicts: number %d of %s is %s at rank %d and %s at rank %d",
+						i+1, comm, v.key, r, want.key, longest))
+					return
+				}
+			}
+		}
+	}
+}
+
+// TryAll ends alike at all ranks that are not told of an error from outside, an agreement
+// at all that live.
+func (h *history) sameUnits() {
+	for name, byRank := range h.units {
+		first, outcome := -1, ""
+		for r, o := range byRank {
+			if h.dead[r] {
+				continue
+			}
+			if first < 0 {
+				first, outcome = r, o
+			} else if o != outcome {
+				h.failures = append(h.failures, fmt.Sprintf("%s is %s at rank %d and %s at rank %d", name, outcome, first, o, r))
+				return
+			}
+		}
+	}
+}
+
+// P1: a rank is told of a verdict once. What it begins afterwards does not end with
+// it, unless it is final.
+func (h *history) onceEach() {
+	for r, events := range h.events {
+		first := make(map[string]int64)
+		for _, v := range events {
+			if v.of == "" || strings.HasPrefix(v.key, "corrupted") || strings.HasPrefix(v.what, "Err ") {
+				continue
+			}
+			if at, ok := first[v.of+v.key]; ok && v.begin > at {
+				h.failures = append(h.failures, fmt.Sprintf("P1: a verdict is told twice: %s to rank %d, by %s, begun after the first time", v.key, r, v.what))
+				return
+			} else if !ok {
+				first[v.of+v.key] = v.end
+			}
+		}
+	}
+}
+
+// together checks P2's other half: a rank that raises an error before it was told of a
+// verdict has its error in that one, or an earlier one.
+func (h *history) together() {
+	verdicts := h.verdicts()
+	for _, all := range h.raised {
+		for _, e := range all {
+			if !e.certain {
+				continue
+			}
+			seq := verdicts[e.comm][e.world]
+			text := fmt.Sprintf("rank %d", e.rank)
+			for _, v := range seq {
+				if strings.Contains(v.key, e.what.message) && strings.Contains(v.key, text) {
+					break
+				}
+				if v.at.end < e.at || strings.HasPrefix(v.key, "corrupted") || strings.Contains(v.key, text) {
+					continue // in the last case this rank has taken part by an error before
+				}
+				if opened := h.opened(e.comm, v.key); h.silent(e, opened) {
+					h.failures = append(h.failures, fmt.Sprintf("P2: an error is in a later verdict than it ought to be: rank %d raises %q on %s before it is told of %s",
+						e.world, e.what.message, e.comm, v.key))
+					return
+				}
+			}
+		}
+	}
+}
+
+// opened returns when the first error of a verdict was raised.
+func (h *history) opened(comm, key string) int64 {
+	at := int64(1) << 62
+	for what, all := range h.raised {
+		if what.comm == comm && strings.Contains(key, what.message) {
+			for _, a := range all {
+				at = min(at, a.at)
+			}
+		}
+	}
+	return at
+}
+
+// silent says whether no call that e's rank made since an error was raised on e's
+// communicator may have taken part in resolving it, though it reported something
+// else: see docs/ARCHITECTURE.md, who knew of the others' errors.
+func (h *history) silent(e raise, since int64) bool {
+	return !slices.ContainsFunc(h.events[e.world], func(v event) bool {
+		if v.end < since || v.end > e.at {
+			return false
+		}
+		if v.err == nil {
+			return !v.quiet || !v.comm.derivedFrom(e.comm)
+		}
+		return v.of != e.comm || !v.quiet // what follows the report of one verdict belongs to the next
+	})
+}

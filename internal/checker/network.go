@@ -1,0 +1,114 @@
+package main
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// network delays the messages of the error channels, and the news of deaths, each by a
+// time of its own, in fake time: goroutine ranks alone would have them at once. Those
+// of one rank stay in order, as a transport promises.
+func network(seed uint64) func(transport.Comm) transport.Comm {
+	return func(c transport.Comm) transport.Comm {
+		return &slow{c, rand.New(rand.NewPCG(seed, uint64(c.Rank()))), new(sync.Mutex), new(atomic.Bool)}
+	}
+}
+
+// slow is one rank's side of a communicator.
+type slow struct {
+	transport.Comm
+	rnd *rand.Rand // of the rank, for all its communicators
+	mu  *sync.Mutex
+	// dead: its process has died, and nothing reaches it any more.
+	dead *atomic.Bool
+}
+
+// Sub has what it makes delayed as well.
+func (c *slow) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
+	c.Comm.Sub(name, members, func(made transport.Comm, err error) {
+		if err == nil {
+			made = &slow{made, c.rnd, c.mu, c.dead}
+		}
+		done(made, err)
+	})
+}
+
+func (c *slow) Listen(l transport.Listener) {
+	c.Comm.Listen(&slowListener{Listener: l, comm: c, from: make([]line, c.Size())})
+}
+
+// delay draws one. Most are none.
+func (c *slow) delay() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.rnd.IntN(3) > 0 {
+		return 0
+	}
+	return time.Duration(1+c.rnd.IntN(8)) * time.Microsecond
+}
+
+type slowListener struct {
+	transport.Listener
+	comm *slow
+	from []line // by rank
+}
+
+// line is what one rank has sent that is under way.
+type line struct {
+	mu      sync.Mutex
+	waiting []func()
+	busy    bool // a timer or a goroutine delivers
+}
+
+func (l *slowListener) Take(from int, payload []byte) {
+	l.from[from].put(l.comm.delay(), func() {
+		if !l.comm.dead.Load() {
+			l.Listener.Take(from, payload)
+		}
+	})
+}
+
+func (l *slowListener) Died(rank int) {
+	if rank == l.comm.Rank() {
+		l.comm.dead.Store(true)
+		l.Listener.Died(rank)
+		return
+	}
+	l.from[rank].put(l.comm.delay(), func() { l.Listener.Died(rank) })
+}
+
+// put has f called after d, and after what was put before.
+func (q *line) put(d time.Duration, f func()) {
+	q.mu.Lock()
+	q.waiting = append(q.waiting, f)
+	if q.busy {
+		q.mu.Unlock()
+		return
+	}
+	q.busy = true
+	q.mu.Unlock()
+	if d == 0 {
+		q.deliver()
+	} else {
+		time.AfterFunc(d, q.deliver)
+	}
+}
+
+func (q *line) deliver() {
+	for {
+		q.mu.Lock()
+		if len(q.waiting) == 0 {
+			q.busy = false
+			q.mu.Unlock()
+			return
+		}
+		f := q.waiting[0]
+		q.waiting = q.waiting[1:]
+		q.mu.Unlock()
+		f()
+	}
+}

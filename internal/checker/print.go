@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// String writes the program as Go would have it, but for what every program repeats:
+// that errors are returned.
+func (p *program) String() string {
+	w := &writer{ranks: p.ranks}
+	w.line("// %d ranks, backend %s%s", p.ranks, p.backend, map[bool]string{true: fmt.Sprintf(", messages of the error channel delayed (%d)", p.net)}[p.net != 0])
+	if p.returns {
+		w.line("world.SetErrhandler(mpicx.ErrorsReturn)")
+	}
+	if p.plan != "" {
+		w.line("// plan %q", p.plan)
+	}
+	w.steps(p.body)
+	return w.String()
+}
+
+type writer struct {
+	strings.Builder
+	ranks  int
+	indent int
+}
+
+func (w *writer) line(format string, args ...any) {
+	fmt.Fprintf(w, "%s%s\n", strings.Repeat("\t", w.indent), fmt.Sprintf(format, args...))
+}
+
+func (w *writer) block(begin string, steps []*step, end string) {
+	w.line("%s {", begin)
+	w.indent++
+	w.steps(steps)
+	w.indent--
+	w.line("}%s", end)
+}
+
+func name(comm int) string {
+	if comm == world {
+		return "world"
+	}
+	return fmt.Sprintf("c%d", comm)
+}
+
+func (w *writer) only(s *step) string {
+	var ranks []string
+	for r := range w.ranks {
+		if s.has(r) {
+			ranks = append(ranks, fmt.Sprint(r))
+		}
+	}
+	if len(ranks) == w.ranks {
+		return ""
+	}
+	return "if rank is " + strings.Join(ranks, ", ") + ": "
+}
+
+func (w *writer) steps(steps []*step) {
+	for _, s := range steps {
+		var waits []string
+		for r, d := range s.delay {
+			if d > 0 && r < w.ranks {
+				waits = append(waits, fmt.Sprintf("%d: %dµs", r, d))
+			}
+		}
+		if len(waits) > 0 {
+			w.line("compute(%s)", strings.Join(waits, ", "))
+		}
+		w.step(s)
+	}
+}
+
+func (w *writer) step(s *step) {
+	c := name(s.comm)
+	switch s.kind {
+	case doOp:
+		w.line("%s(%s).Wait(ctx)", opNames[s.arg], c)
+	case doRaise:
+		w.line("%s%s", w.only(s), [...]string{
+			fmt.Sprintf("return e%d", s.id),
+			fmt.Sprintf("mpicx.Throw(e%d)", s.id),
+			fmt.Sprintf("return %s.Signal(ctx, e%d)", c, s.id),
+			fmt.Sprintf("return %s.SignalError(ctx, %d + rank)", c, 100*s.id),
+		}[s.how])
+	case doLeave:
+		w.line("%s%s", w.only(s), [...]string{"panic", "runtime.Goexit()", "mpicxtest.Die(world)"}[s.how])
+	case doExpire:
+		w.line("%sreturn Recv(%s, from the next, a tag that nobody sends).Wait(context.WithTimeout(ctx, %dµs))", w.only(s), c, s.arg)
+	case doCheck:
+		w.line("if ctx.Err() != nil { return ctx.Err() }")
+	case doErr:
+		w.line("%s_ = %s.Err()", w.only(s), c)
+	case doWork:
+		w.line("%sselect { case <-ctx.Done(): case <-time.After(time.Second): }", w.only(s))
+	case doScope:
+		if s.repeat > 1 {
+			w.line("%d times:", s.repeat)
+		}
+		deal := ""
+		if s.catch {
+			deal = fmt.Sprintf(" // a PropagatedError of %s is dealt with here", c)
+		}
+		if s.how == guard {
+			deal = " // a panic is taken for an error here"
+		}
+		w.block(fmt.Sprintf("%s.%s(ctx, func(ctx)", c, [...]string{"Try", "TryAll", "Guard"}[s.how]), s.body, ")"+deal)
+	case doRevoke:
+		w.line("%s%s.Revoke(ctx)", w.only(s), c)
+	case doRepair:
+		w.block("if err := func()", s.body, "()")
+		w.line("err == nil { _, err = %s.Agree(-1 &^ (1 << rank)).Get(ctx) }", c)
+		w.block(fmt.Sprintf("if err != nil { revoke %s unless it is corrupted; %s := %s.Shrink().Get(ctx)", c, name(s.id), c), s.then, "")
+	case doDerive:
+		how := "Dup()"
+		if s.how == split {
+			how = fmt.Sprintf("Split(rank%%%d, 0)", s.arg)
+		}
+		w.line("%s := %s.%s.Get(ctx)", name(s.id), c, how)
+		end := ""
+		if s.close {
+			end = fmt.Sprintf("; %s.Close(ctx)", name(s.id))
+		}
+		if s.absorb {
+			end += fmt.Sprintf(" // errors of %s are dealt with here", name(s.id))
+		}
+		w.block("with "+name(s.id), s.body, end)
+	}
+}

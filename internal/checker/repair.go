@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// repair runs a body that deaths may end. All who live agree at its end whether it has
+// succeeded, and shrink the communicator if it has not: an error that is no corruption
+// is made one. Then they run what is to be done with the smaller one.
+func (r *rank) repair(s *step, e *env, c *inst) error {
+	err := r.all(s.body, e)
+	if err == nil {
+		if err = r.agree(s, e, c); err == nil {
+			return nil
+		}
+	}
+	if !c.unwound && !isCorruption(err) {
+		r.revoke(e, c)
+	}
+	c.lost = true
+	return r.shrink(s, e, c)
+}
+
+func isCorruption(err error) bool {
+	_, ok := bare(err).(*mpicx.CommCorruptedError)
+	return ok
+}
+
+func (r *rank) revoke(e *env, c *inst) {
+	r.raise(c, r.id, fmt.Sprintf("revoked by rank %d", c.Rank()), true, false)
+	c.lost = true
+	v := event{what: "Revoke", comm: c, begin: r.now(), err: c.Revoke(e.ctx)}
+	r.note(&v, e, false)
+}
+
+// agree has each rank clear a bit of its own.
+func (r *rank) agree(s *step, e *env, c *inst) error {
+	v := event{what: "Agree", comm: c, begin: r.now()}
+	flag, err := c.Agree(-1 &^ (1 << r.id)).Get(e.ctx)
+	v.err = err
+	r.note(&v, e, false)
+	outcome := fmt.Sprintf("flag %#x", uint64(flag))
+	if err != nil {
+		outcome = "an error"
+	} else if flag>>r.id&1 != 0 {
+		r.failf("H5", "Agree on %s at rank %d returns %#x, in which this rank's bit is not cleared", c.name, r.id, uint64(flag))
+	}
+	r.outcome(fmt.Sprintf("H5: Agree %d%s on %s", s.id, e.path, c.name), outcome)
+	return err
+}
+
+// shrink makes the smaller communicator, and finds out who its ranks are.
+func (r *rank) shrink(s *step, e *env, c *inst) error {
+	v := event{what: "Shrink", comm: c, begin: r.now()}
+	made, err := c.Shrink().Get(e.ctx)
+	v.err = err
+	r.note(&v, e, false)
+	if err != nil {
+		return err
+	}
+	d := &inst{Comm: made, name: fmt.Sprintf("%s/s%d%s", c.name, s.id, e.path), parent: c}
+	ids := make([]int64, made.Size())
+	inner := *e
+	inner.scopes = append(e.scopes[:len(e.scopes):len(e.scopes)], d)
+	v = event{what: "TryAll", comm: d, begin: r.now(), quiet: true}
+	v.err = made.TryAll(e.ctx, func(ctx context.Context) error {
+		return mpicx.Allgather(made, []int64{int64(r.id)}, ids).Wait(ctx)
+	})
+	r.note(&v, &inner, false)
+	if v.err != nil {
+		return v.err
+	}
+	for _, id := range ids {
+		d.members = append(d.members, int(id))
+	}
+	if !slices.IsSorted(d.members) || d.rankOf(r.id) != made.Rank() {
+		r.failf("H5", "%s has the ranks %v, rank %d is number %d of them: expected the old order", d.name, d.members, r.id, made.Rank())
+	}
+	r.outcome("H5: members of "+d.name, fmt.Sprint(d.members))
+	r.excluded(c, d)
+	r.insts = append(r.insts, d)
+	inner.comms = maps.Clone(e.comms)
+	inner.comms[s.id] = d
+	return r.all(s.then, &inner)
+}
+
+// excluded checks that no death of which this rank had been told is a member's.
+func (r *rank) excluded(c, d *inst) {
+	r.mu.Lock()
+	events := r.events[r.id]
+	r.mu.Unlock()
+	for _, v := range events {
+		k, ok := bare(v.err).(*mpicx.CommCorruptedError)
+		if !ok || v.comm != c {
+			continue
+		}
+		for _, dead := range k.Dead {
+			if dead < len(c.members) && slices.Contains(d.members, c.members[dead]) {
+				r.failf("H5", "%s has the ranks %v, though rank %d was told before that rank %d of %s had died", d.name, d.members, r.id, dead, c.name)
+			}
+		}
+	}
+}
+
+// outcome notes what has to be the same at all ranks that live.
+func (r *rank) outcome(of, what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.units[of] == nil {
+		r.units[of] = make(map[int]string)
+	}
+	r.units[of][r.id] = what
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mpicx/go-mpicx/internal/fault"
+	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// idle is longer, in fake time, than any program computes.
+const idle = time.Hour
+
+// play runs a program once and returns the history, with what was wrong.
+func play(t *testing.T, p *program) (h *history) {
+	h = newHistory(p.ranks)
+	defer func() {
+		if v := recover(); v != nil {
+			text := fmt.Sprint(v)
+			if strings.HasPrefix(text, "deadlock: ") {
+				h.failf("leak", "%s", text)
+			} else {
+				h.failf("panic", "%v\n%s", v, debug.Stack())
+			}
+		}
+		if len(h.failures) == 0 {
+			h.check()
+		}
+	}()
+	synctest.Test(t, func(*testing.T) { inBubble(p, h) })
+	return h
+}
+
+func inBubble(p *program, h *history) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	options := []mpicx.Option{mpicx.WithRanks(p.ranks), hook.Backend(p.backend).(mpicx.Option)}
+	plan, err := fault.Parse(p.plan)
+	if err != nil {
+		panic(err)
+	}
+	options = append(options, mpicx.WithTransport(func(c transport.Comm) transport.Comm {
+		c = plan.Wrap(c)
+		if p.net != 0 {
+			c = network(p.net)(c)
+		}
+		return c
+	}))
+	ranks := make([]*rank, p.ranks)
+	everybody := make([]int, p.ranks)
+	for i := range everybody {
+		everybody[i] = i
+	}
+	own := make([]error, p.ranks)
+	done := make(chan error, 1)
+	hung := false
+	defer func() {
+		if hung { // what comes after is of the release
+			h.failures = h.failures[:1]
+		}
+	}()
+	go func() {
+		done <- mpicx.Run(ctx, func(ctx context.Context, w *mpicx.Comm) error {
+			r := &rank{history: h, id: w.Rank(), mortal: p.backend == "ulfm", world: &inst{Comm: w, name: "world", members: everybody}}
+			r.insts = []*inst{r.world}
+			ranks[w.Rank()] = r
+			own[w.Rank()] = mpicx.ErrGoexit
+			own[w.Rank()] = r.run(ctx, p)
+			return own[w.Rank()]
+		}, options...)
+	}()
+	select {
+	case err := <-done:
+		for _, r := range plan.Killed() {
+			h.died(r)
+		}
+		h.ended(p, own, err)
+	case <-time.After(idle):
+		synctest.Wait()
+		hung = len(h.failures) == 0
+		h.failf("hang", "every rank waits for another\n%s", blocked(ranks))
+		cancel(fmt.Errorf("released"))
+		for _, release := range []func(){func() {}, func() { abort(ranks) }} {
+			release()
+			select {
+			case <-done:
+				return
+			case <-time.After(idle):
+			}
+		}
+		h.failf("hang", "and some wait in spite of an error")
+		return
+	}
+	time.Sleep(time.Millisecond) // messages under way are delivered
+	for _, r := range ranks {
+		if h.dead[r.id] {
+			continue
+		}
+		for _, late := range r.late {
+			late()
+		}
+	}
+}
+
+func abort(ranks []*rank) {
+	for _, r := range ranks {
+		if r != nil {
+			hook.Abort(r.world.Comm, fmt.Errorf("released"))
+		}
+	}
+}
+
+// blocked says what each rank is blocked in.
+func blocked(ranks []*rank) string {
+	var b strings.Builder
+	for i, r := range ranks {
+		fmt.Fprintf(&b, "  rank %d: ", i)
+		if r == nil {
+			fmt.Fprintln(&b, "has not begun")
+			continue
+		}
+		lines := r.world.Blocked()
+		if len(lines) == 0 {
+			lines = []string{"nothing"}
+		}
+		fmt.Fprintln(&b, strings.Join(lines, "\n          "))
+	}
+	return b.String()
+}
+
+// ended checks what Run returns.
+func (h *history) ended(p *program, own []error, err error) {
+	failed := 0
+	for r, e := range own {
+		if e == nil || h.dead[r] {
+			continue
+		}
+		failed++
+		if err == nil {
+			h.failf("Run", "returns nil, and rank %d has returned %v", r, e)
+		} else if !strings.Contains(err.Error(), e.Error()) {
+			h.failf("Run", "returns %q, in which rank %d's %q is missing", err, r, e)
+		}
+	}
+	if failed == 0 && err != nil {
+		h.failf("Run", "returns %q, and no rank has returned an error", err)
+	}
+}
+
+// print writes what each rank was told.
+func (h *history) String() string {
+	var b strings.Builder
+	for r, events := range h.events {
+		fmt.Fprintf(&b, "  rank %d:\n", r)
+		type line struct {
+			at   int64
+			text string
+		}
+		var lines []line
+		for _, v := range events {
+			text := "nil"
+			if v.err != nil {
+				text = v.err.Error()
+			}
+			lines = append(lines, line{v.begin, fmt.Sprintf("%3d-%3d %s: %s", v.begin, v.end, v.what, text)})
+		}
+		for _, all := range h.raised {
+			for _, a := range all {
+				if a.world == r {
+					lines = append(lines, line{a.at, fmt.Sprintf("%3d     raises on %s: %s", a.at, a.comm, a.what.message)})
+				}
+			}
+		}
+		slices.SortFunc(lines, func(a, b line) int { return int(a.at - b.at) })
+		for _, l := range lines {
+			fmt.Fprintln(&b, "    "+l.text)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// left is what the program makes of the error that comes out of Guard.
+type left struct {
+	comm string
+	err  error
+}
+
+func (e *left) Error() string { return fmt.Sprintf("out of Guard of %s: %v", e.comm, e.err) }
+func (e *left) Unwrap() error { return e.err }
+
+// bare is err as the face returned it.
+func bare(err error) error {
+	for {
+		e, ok := err.(*left)
+		if !ok {
+			return err
+		}
+		err = e.err
+	}
+}
+
+// scope runs Try, TryAll or Guard.
+func (r *rank) scope(s *step, e *env, c *inst) error {
+	for i := range max(s.repeat, 1) {
+		inner := *e
+		inner.scopes = append(e.scopes[:len(e.scopes):len(e.scopes)], c)
+		inner.guard = s.how == guard
+		if inner.outer == nil {
+			inner.outer, inner.begun = c, r.now()
+		}
+		if s.repeat > 1 {
+			inner.path += fmt.Sprintf("#%d", i)
+		}
+		err := r.once(s, &inner, e.ctx, c)
+		if s.kind == doScope && s.how == tryAll {
+			r.unit(s, &inner, c, err)
+		}
+		if err != nil {
+			if s.catch {
+				if r.ofComm(err, c) {
+					continue
+				}
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// once runs the scope once. The panic of a step comes out of Guard as it was; the
+// program takes it for an error.
+func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
+	var local error // of this rank, told to nobody so far
+	name := [...]string{"Try", "TryAll", "Guard"}[s.how]
+	body := func(ctx context.Context) (err error) {
+		e.ctx = ctx
+		returned := false
+		defer func() {
+			v := recover()
+			thrown, ok := asThrown(v)
+			if ok {
+				err = thrown
+			}
+			switch {
+			case s.how == guard && v != nil && !ok:
+				r.raise(c, r.id, fmt.Sprintf("panic: %v", v), true, true)
+			case err == nil || !returned && v == nil:
+			case s.how == guard:
+				r.raise(c, r.id, err.Error(), true, true)
+			default:
+				// A context that an error has ended is what that error is, if it is on its way.
+				own := !isVerdict(err) && !errors.Is(err, context.Canceled)
+				if own {
+					local = err
+				}
+				r.raise(c, r.id, err.Error(), false, own)
+			}
+			if v != nil {
+				panic(v)
+			}
+		}()
+		err = r.all(s.body, e)
+		returned = true
+		return err
+	}
+	begin := r.now()
+	defer func() {
+		if v := recover(); v != nil {
+			p, ok := v.(panicked)
+			if !ok || s.how != guard {
+				panic(v)
+			}
+			c.unwound = true
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	switch s.how {
+	case try:
+		err = c.Try(ctx, body)
+	case tryAll:
+		err = c.TryAll(ctx, body)
+	case guard:
+		if err = c.Guard(ctx, body); err != nil {
+			c.unwound = true
+			if !r.above(err, c) { // for the scopes around it is another error
+				err = &left{c.name, err}
+			}
+		}
+	}
+	if s.how != guard {
+		v := event{what: name, comm: c, begin: begin, err: err, quiet: true}
+		r.note(&v, e, false)
+		if local != nil {
+			r.origin(name, c, local, err)
+		}
+	}
+	return err
+}
+
+// origin checks what a Try returns whose function failed with an error of this rank.
+func (r *rank) origin(name string, c *inst, local, err error) {
+	if err == nil {
+		r.failf("P1", "%s on %s at rank %d returns nil after %q", name, c.name, r.id, local)
+	}
+	v, ok := err.(*mpicx.PropagatedError)
+	if !ok {
+		return
+	}
+	for _, f := range v.Failures {
+		if f.Rank == c.Rank() && f.Message == local.Error() && !errors.Is(err, local) {
+			r.failf("P2", "errors.Is does not find %q in what %s on %s returns at its origin: %v", local, name, c.name, err)
+		}
+	}
+}
+
+// above says whether err is an error of one that c is derived from.
+func (r *rank) above(err error, c *inst) bool {
+	owner, known := r.ownerOf(err, c)
+	return known && owner != c
+}
+
+// ownerOf returns the communicator of a verdict that a rank of c was told of.
+func (r *rank) ownerOf(err error, c *inst) (owner *inst, known bool) {
+	switch v := bare(err).(type) {
+	case *mpicx.PropagatedError:
+		return r.owner(v.Failures, false, c)
+	case *mpicx.CommCorruptedError:
+		if len(v.Failures) == 0 || strings.Contains(v.Error(), ends) {
+			return nil, true
+		}
+		return r.owner(v.Failures, true, c)
+	}
+	return nil, false
+}
+
+// unit notes how a TryAll ended at this rank.
+func (r *rank) unit(s *step, e *env, c *inst, err error) {
+	outcome := "nil"
+	if r.ofComm(err, c) {
+		outcome = err.Error()
+	} else if err != nil {
+		return // of what it is derived from, or final
+	}
+	r.outcome(fmt.Sprintf("TryAll: number %d%s on %s", s.id, e.path, c.name), outcome)
+}
+
+// ofComm says whether err is a PropagatedError of c itself.
+func (r *rank) ofComm(err error, c *inst) bool {
+	_, ok := err.(*mpicx.PropagatedError)
+	owner, _ := r.ownerOf(err, c)
+	return ok && owner == c
+}
+
+// asThrown returns the error that a panic's value carries, if it was thrown.
+func asThrown(v any) (error, bool) {
+	t, ok := v.(future.Thrown)
+	return t.Err, ok
+}

@@ -1,0 +1,112 @@
+package main
+
+// shrink looks for a smaller program that fails in the same way, for as long as it
+// finds one. A program fails if it does so in one of several runs: what happens at
+// one moment of fake time is in no order.
+func shrink(p *program, fails func(*program) bool) *program {
+	for {
+		smaller := false
+		for _, q := range candidates(p) {
+			if q.size() < p.size() && fails(q) {
+				p, smaller = q, true
+				break
+			}
+		}
+		if !smaller {
+			return p
+		}
+	}
+}
+
+// candidates returns programs that are somewhat smaller, those with the largest
+// difference first.
+func candidates(p *program) []*program {
+	var all []*program
+	add := func(change func(*program)) {
+		q := p.clone()
+		change(q)
+		all = append(all, q)
+	}
+	n := count(p.body)
+	for i := range n { // without a step
+		add(func(q *program) { q.body = edit(q.body, i, func(*step) []*step { return nil }) })
+	}
+	for i := range n { // its body in its place
+		if s := nth(p.body, i); s.kind == doScope && !s.catch || s.kind == doRepair {
+			add(func(q *program) { q.body = edit(q.body, i, func(s *step) []*step { return s.body }) })
+		}
+	}
+	if p.ranks > 2 {
+		add(func(q *program) { q.ranks-- })
+	}
+	if p.net != 0 {
+		add(func(q *program) { q.net = 0 })
+	}
+	if p.returns {
+		add(func(q *program) { q.returns = false })
+	}
+	if p.plan != "" {
+		add(func(q *program) { q.plan = "" })
+	}
+	for i := range n {
+		change := func(f func(*step)) {
+			add(func(q *program) { q.body = edit(q.body, i, func(s *step) []*step { f(s); return []*step{s} }) })
+		}
+		s := nth(p.body, i)
+		if s.delay != nil {
+			change(func(s *step) { s.delay = nil })
+			for r, d := range s.delay {
+				if d > 0 {
+					change(func(s *step) { s.delay[r] = 0 })
+				}
+			}
+		}
+		if s.repeat > 1 {
+			change(func(s *step) { s.repeat-- })
+		}
+		if s.close {
+			change(func(s *step) { s.close = false })
+		}
+		for r := range p.ranks {
+			if s.has(r) && s.ranks&(s.ranks-1) != 0 {
+				change(func(s *step) { s.ranks &^= 1 << r })
+			}
+		}
+	}
+	return all
+}
+
+func count(steps []*step) int {
+	n := 0
+	for _, s := range steps {
+		n += 1 + count(s.body) + count(s.then)
+	}
+	return n
+}
+
+// nth returns a step by its number in the order of the text.
+func nth(steps []*step, n int) (found *step) {
+	edit(steps, n, func(s *step) []*step { found = s; return []*step{s} })
+	return found
+}
+
+// edit puts others in the place of the nth step.
+func edit(steps []*step, n int, f func(*step) []*step) []*step {
+	var walk func([]*step) []*step
+	walk = func(steps []*step) []*step {
+		var all []*step
+		for _, s := range steps {
+			mine := n == 0
+			n--
+			if mine {
+				all = append(all, f(s)...)
+				continue
+			}
+			s.body = walk(s.body)
+			s.then = walk(s.then)
+			all = append(all, s)
+		}
+		return all
+	}
+	return walk(steps)
+}

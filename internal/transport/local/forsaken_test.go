@@ -1,0 +1,225 @@
+package local
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// await has the program of a rank wait for requests.
+func await(c *Comm, requests ...*request) {
+	for _, r := range requests {
+		r.awaited = true
+	}
+	c.Look()
+}
+
+// A receive from anybody that a rank waits for ends when the last of the others has gone,
+// and not before.
+func TestReceiveFromAnybodyWhenAllHaveReturned(t *testing.T) {
+	const n = 4
+	for _, awaitFirst := range []bool{true, false} {
+		ranks := New(n)
+		r := recv(ranks[0], transport.AnySource, nil)
+		probe := start(ranks[0], ranks[0].Probe, transport.Request{Peer: transport.AnySource, Tag: 7})
+		other := recv(ranks[0], transport.AnySource, nil)
+		if awaitFirst {
+			await(ranks[0], r, probe)
+		}
+		for _, c := range ranks[1:] {
+			require.Zero(t, r.ends)
+			c.Leave(c.rank == 2)
+		}
+		if !awaitFirst {
+			require.Zero(t, r.ends, "the rank may yet send to itself")
+			await(ranks[0], r, probe)
+		}
+		for _, q := range []*request{r, probe} {
+			require.Equal(t, 1, q.ends)
+			require.False(t, q.locked)
+			require.Equal(t, &transport.ReturnedError{Rank: transport.AnySource}, q.Err)
+		}
+		require.Zero(t, other.ends, "nobody waits for it")
+		require.True(t, ranks[0].Cancel(&other.Request))
+		isIdle(t, ranks[0])
+	}
+}
+
+// Gathering from all, oneself included, works though the others have sent and gone
+// before the receives are posted.
+func TestReceivesWhatThoseWhoHaveReturnedSent(t *testing.T) {
+	const n = 5
+	ranks := New(n)
+	for _, c := range ranks[1:] {
+		require.True(t, c.TrySend(0, 1, 0, nil))
+		c.Leave(false)
+	}
+	var received []*request
+	for range n {
+		received = append(received, recv(ranks[0], transport.AnySource, nil))
+	}
+	require.True(t, ranks[0].TrySend(0, 1, 0, nil))
+	await(ranks[0], received...)
+	for i, r := range received {
+		require.Equal(t, 1, r.ends)
+		require.NoError(t, r.Err)
+		require.Equal(t, (i+1)%n, r.Status.Source)
+	}
+}
+
+func TestWhatNamesOneWhoHasReturned(t *testing.T) {
+	sent := send(New(2)[0], 1, nil, 0)
+	require.Equal(t, 1, sent.ends, "buffered")
+	for _, c := range []struct {
+		name  string
+		start func(c *Comm) *request
+		ends  bool
+	}{
+		{"receive", func(c *Comm) *request { return recv(c, 1, nil) }, true},
+		{"receive of any tag", func(c *Comm) *request {
+			return start(c, c.Irecv, transport.Request{Peer: 1, Tag: transport.AnyTag})
+		}, true},
+		{"probe", func(c *Comm) *request { return start(c, c.Probe, transport.Request{Peer: 1, Tag: 3}) }, true},
+		{"synchronous send", func(c *Comm) *request { return send(c, 1, nil, transport.Synchronous) }, true},
+		{"long send", func(c *Comm) *request { return send(c, 1, make([]byte, EagerLimit+1), 0) }, true},
+		{"the library's receive", func(c *Comm) *request { return start(c, c.Irecv, transport.Request{Peer: 1, Tag: -7}) }, false},
+		{"the library's send", func(c *Comm) *request {
+			return start(c, c.Isend, transport.Request{Peer: 1, Tag: -7, Mode: transport.Synchronous})
+		}, false},
+		{"receive from another", func(c *Comm) *request { return recv(c, 2, nil) }, false},
+		{"receive from oneself", func(c *Comm) *request { return recv(c, 0, nil) }, false},
+		{"receive from anybody", func(c *Comm) *request { return recv(c, transport.AnySource, nil) }, false},
+	} {
+		for what, order := range map[string][]func(c []*Comm, r **request){
+			"left last":     {post(c.start), wait, leave},
+			"left between":  {post(c.start), leave, wait},
+			"left first":    {leave, post(c.start), wait},
+			"nobody waits":  {post(c.start), leave},
+			"nobody leaves": {post(c.start), wait},
+		} {
+			ranks := New(3)
+			var r *request
+			for _, do := range order {
+				do(ranks, &r)
+			}
+			ends := c.ends && len(order) == 3
+			require.Equal(t, ends, r.ends == 1, "%s, %s", c.name, what)
+			if ends {
+				require.Equal(t, &transport.ReturnedError{Rank: 1}, r.Err)
+				isIdle(t, ranks[0])
+			} else {
+				require.True(t, ranks[0].Cancel(&r.Request))
+			}
+		}
+	}
+}
+
+func post(start func(*Comm) *request) func([]*Comm, **request) {
+	return func(c []*Comm, r **request) { *r = start(c[0]) }
+}
+func wait(c []*Comm, r **request)  { await(c[0], *r) }
+func leave(c []*Comm, _ **request) { c[1].Leave(false) }
+
+// What was begun before an error that the one who has returned knows of ends with it.
+func TestReturnedAfterAnError(t *testing.T) {
+	ranks := New(2)
+	named, anybody := recv(ranks[0], 1, nil), recv(ranks[0], transport.AnySource, nil)
+	await(ranks[0], named, anybody)
+	cause := &transport.ReturnedError{Rank: 5} // any error
+	ranks[1].Advance(0, cause)
+	ranks[1].Leave(false)
+	for _, r := range []*request{named, anybody} {
+		require.Zero(t, r.ends)
+	}
+	ranks[0].Advance(0, cause)
+	for _, r := range []*request{named, anybody} {
+		require.Equal(t, cause, r.Err)
+	}
+	named = recv(ranks[0], 1, nil)
+	await(ranks[0], named)
+	require.Equal(t, &transport.ReturnedError{Rank: 1}, named.Err)
+}
+
+// A communicator that is made without those who have returned has nobody of them.
+func TestReturnedInOtherCommunicators(t *testing.T) {
+	ranks := New(4)
+	var part, all *Comm
+	sub := func(rank int, seq uint64, members []int) (made *Comm) {
+		ranks[rank].Sub(transport.Name{Seq: seq}, members, func(c transport.Comm, err error) { made = c.(*Comm) })
+		return made
+	}
+	ranks[3].Leave(false)
+	part, all = sub(0, 1, []int{2, 0}), sub(0, 2, nil)
+	r, named := recv(part, transport.AnySource, nil), recv(all, 3, nil)
+	await(part, r)
+	await(all, named)
+	require.Zero(t, r.ends)
+	require.Equal(t, 1, named.ends)
+	ranks[2].Leave(false)
+	require.Equal(t, 1, r.ends)
+	one := New(1)[0]
+	r = recv(one, transport.AnySource, nil)
+	one.Leave(false)
+	await(one, r)
+	require.Zero(t, r.ends)
+}
+
+// Where processes are mortal, one of those who have returned dies for who waits for any
+// of them, and the next one for who waits again.
+func TestReceiveFromAnybodyKillsOneWhoHasReturned(t *testing.T) {
+	ranks := NewMortal(3)
+	told := make(deaths, 10)
+	ranks[0].Listen(told)
+	r := recv(ranks[0], transport.AnySource, nil)
+	ranks[1].Leave(false)
+	ranks[2].Leave(false)
+	require.Empty(t, told)
+	for victim := 1; victim <= 2; victim++ {
+		await(ranks[0], r)
+		require.Len(t, told, 1)
+		require.Equal(t, victim, <-told)
+	}
+	await(ranks[0], r)
+	require.Zero(t, r.ends, "it is for its owner to end it")
+}
+
+type deaths chan int
+
+func (d deaths) Take(int, []byte)          {}
+func (d deaths) Next() (int, []byte, bool) { return 0, nil, false }
+func (d deaths) Died(rank int)             { d <- rank }
+
+// Whoever comes first, waiting, posting and leaving end everything.
+func TestReturnedRaces(t *testing.T) {
+	rounds := 3000
+	if testing.Short() {
+		rounds = 300
+	}
+	const n = 4
+	for range rounds {
+		ranks := New(n)
+		done := make(ended, 3)
+		var over sync.WaitGroup
+		over.Go(func() {
+			ranks[0].Irecv(&transport.Request{Peer: transport.AnySource, Tag: 1, Done: done})
+			ranks[0].Irecv(&transport.Request{Peer: 2, Tag: 1, Done: done})
+			ranks[0].Look()
+		})
+		over.Go(func() {
+			ranks[0].Isend(&transport.Request{Peer: 3, Tag: 1, Mode: transport.Synchronous, Done: done})
+			ranks[0].Look()
+		})
+		for _, c := range ranks[1:] {
+			over.Go(func() { c.Leave(false) })
+		}
+		over.Wait()
+		require.Len(t, done, 3)
+		for range 3 {
+			r := <-done
+			require.Equal(t, &transport.ReturnedError{Rank: r.Peer}, r.Err)
+		}
+	}
+}

@@ -1,0 +1,303 @@
+package mpicx_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// A reduction's function that would wait, or begins a collective operation, ends its
+// reduction with an error that says so: it holds up the goroutine that completes the
+// messages, whoever's that is.
+func TestReductionThatWaits(t *testing.T) {
+	reductions := map[string]func(c *mpicx.Comm, op func(a, b int) int) future.Waiter{
+		"AllreduceFunc": func(c *mpicx.Comm, op func(a, b int) int) future.Waiter {
+			return mpicx.AllreduceFunc(c, []int{1}, []int{0}, op)
+		},
+		"ReduceFunc": func(c *mpicx.Comm, op func(a, b int) int) future.Waiter {
+			return mpicx.ReduceFunc(c, []int{1}, []int{0}, op, 0)
+		},
+		"ScanFunc": func(c *mpicx.Comm, op func(a, b int) int) future.Waiter {
+			return mpicx.ScanFunc(c, []int{1}, []int{0}, op)
+		},
+		"ExscanFunc": func(c *mpicx.Comm, op func(a, b int) int) future.Waiter {
+			return mpicx.ExscanFunc(c, []int{1}, []int{0}, op)
+		},
+		"ReduceScatterFunc": func(c *mpicx.Comm, op func(a, b int) int) future.Waiter {
+			ones := make([]int, c.Size())
+			for i := range ones {
+				ones[i] = 1
+			}
+			return mpicx.ReduceScatterFunc(c, ones, []int{0}, ones, op)
+		},
+		"AllreduceFunc of strings": func(c *mpicx.Comm, op func(a, b int) int) future.Waiter {
+			return mpicx.AllreduceFunc(c, []string{""}, make([]string, 1), func(a, b string) string { return fmt.Sprint(op(1, 1)) })
+		},
+	}
+	bg := context.Background()
+	for name, calls := range map[string]struct {
+		call func(world *mpicx.Comm)
+		want string // part of what all are told
+	}{
+		"Wait":    {func(world *mpicx.Comm) { _ = mpicx.Recv(world, []int{0}, 0, 99).Wait(bg) }, "its function waits"},
+		"Barrier": {func(world *mpicx.Comm) { world.Barrier() }, "its function begins Barrier on world"},
+		"Dup":     {func(world *mpicx.Comm) { world.Dup() }, "its function begins Dup on world"},
+		"Split":   {func(world *mpicx.Comm) { world.Split(0, 0) }, "its function begins Split on world"},
+		"WaitAny": {func(world *mpicx.Comm) { _, _ = future.WaitAny(bg, mpicx.Recv(world, []int{0}, 0, 99)) }, "its function waits"},
+		"Done":    {func(world *mpicx.Comm) { <-mpicx.Recv(world, []int{0}, 0, 99).Done() }, "its function waits"},
+		"Signal":  {func(world *mpicx.Comm) { mpicx.Throw(world.Signal(bg, errors.New("bad element"))) }, "bad element"},
+		"Try": {func(world *mpicx.Comm) {
+			mpicx.Throw(world.Try(bg, func(context.Context) error { return errors.New("bad element") }))
+		}, "bad element"},
+		"deep": {func(world *mpicx.Comm) {
+			var deeper func(n int)
+			deeper = func(n int) {
+				if n == 0 {
+					_ = world.Barrier().Wait(bg)
+				} else {
+					deeper(n - 1)
+				}
+			}
+			deeper(1000)
+		}, "its function begins Barrier on world"},
+	} {
+		for op, reduce := range reductions {
+			t.Run(name+" in "+op, func(t *testing.T) {
+				mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+					err := world.Try(ctx, func(ctx context.Context) error {
+						f := reduce(world, func(a, b int) int {
+							calls.call(world)
+							return a + b
+						})
+						if err := f.Wait(ctx); err != nil {
+							return err
+						}
+						return world.Barrier().Wait(ctx)
+					})
+					p, is := err.(*mpicx.PropagatedError)
+					if !is || !strings.Contains(p.Failures[0].Message, calls.want) {
+						return fmt.Errorf("got %v, expected an error of all with %q", err, calls.want)
+					}
+					if own, is := errors.AsType[*mpicx.MPIError](err); is && calls.want != "bad element" &&
+						own.Op != strings.TrimSuffix(op, " of strings") {
+						return fmt.Errorf("%s is an error of %s", own, own.Op)
+					}
+					return nil
+				})
+			})
+		}
+	}
+}
+
+// Meanwhile others, whose goroutines are no function's, wait as ever.
+func TestWaitsBesideAReduction(t *testing.T) {
+	const rounds = 200
+	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		dup, err := world.Dup().Get(ctx)
+		if err != nil {
+			return err
+		}
+		beside := future.Go(func() (sum int, err error) {
+			for range rounds {
+				got := []int{0}
+				err = errors.Join(err, mpicx.Allreduce(dup, []int{1}, got, mpicx.Sum).Wait(ctx))
+				sum += got[0]
+			}
+			return sum, err
+		})
+		for range rounds {
+			f := mpicx.AllreduceFunc(world, []int{1}, []int{0}, func(a, b int) int {
+				runtime.Gosched()
+				return a + b
+			})
+			if err := f.Wait(ctx); err != nil {
+				return err
+			}
+		}
+		sum, err := beside.Get(ctx)
+		if err != nil || sum != 4*rounds {
+			return fmt.Errorf("%d, %v", sum, err)
+		}
+		return nil
+	})
+}
+
+// Methods of a nil communicator say that it is nil, those that return no error by a panic.
+func TestNilCommunicatorsMethods(t *testing.T) {
+	const what = "nil communicator (what Split gives with Undefined)"
+	var none *mpicx.Comm
+	nothing := func(context.Context) error { return nil }
+	mpicxtest.Run(t, 1, func(ctx context.Context, _ *mpicx.Comm) error {
+		for op, err := range map[string]error{
+			"Signal":      none.Signal(ctx, errors.New("some")),
+			"SignalError": none.SignalError(ctx, 1),
+			"Try":         none.Try(ctx, nothing),
+			"TryAll":      none.TryAll(ctx, nothing),
+			"Guard":       none.Guard(ctx, nothing),
+			"Close":       none.Close(ctx),
+			"Err":         none.Err(),
+			"Revoke":      none.Revoke(ctx),
+			"Agree":       none.Agree(1).Wait(ctx),
+			"Shrink":      none.Shrink().Wait(ctx),
+		} {
+			if err := isMPIError(err, op, mpicx.ClassComm, what); err != nil {
+				return err
+			}
+		}
+		for name, call := range map[string]func(){
+			"Revoked":       func() { none.Revoked() },
+			"Failed":        func() { none.Failed() },
+			"AckFailed":     func() { none.AckFailed(1) },
+			"SetErrhandler": func() { none.SetErrhandler(mpicx.ErrorsReturn) },
+			"Blocked":       func() { none.Blocked() },
+		} {
+			if v := recovered(call); v != "mpicx: "+name+": "+what {
+				return fmt.Errorf("%s panicked with %v", name, v)
+			}
+		}
+		return nil
+	})
+}
+
+// A nil context or function is an argument like others: nothing has been told or begun.
+func TestNilArguments(t *testing.T) {
+	var none context.Context
+	nothing := func(context.Context) error { return errors.New("called") }
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		for op, err := range map[string]error{
+			"Signal":      world.Signal(none, errors.New("some")),
+			"SignalError": world.SignalError(none, 1),
+			"Try":         world.Try(none, nothing),
+			"TryAll":      world.TryAll(none, nothing),
+			"Guard":       world.Guard(none, nothing),
+			"Close":       world.Close(none),
+			"Run":         mpicx.Run(none, func(context.Context, *mpicx.Comm) error { return nil }),
+		} {
+			if err := isMPIError(err, op, mpicx.ClassOther, "nil context"); err != nil {
+				return err
+			}
+		}
+		for op, err := range map[string]error{
+			"Try":    world.Try(ctx, nil),
+			"TryAll": world.TryAll(ctx, nil),
+			"Guard":  world.Guard(ctx, nil),
+			"Run":    mpicx.Run(ctx, nil),
+		} {
+			if err := isMPIError(err, op, mpicx.ClassOther, "nil function"); err != nil {
+				return err
+			}
+		}
+		if err := isMPIError(world.Signal(ctx, nil), "Signal", mpicx.ClassOther, "a nil error"); err != nil {
+			return err
+		}
+		mpicx.Throw(nil) // throws nothing
+		return world.Barrier().Wait(ctx)
+	})
+	_, err := mpicx.Initialize(none)
+	if err := isMPIError(err, "Initialize", mpicx.ClassOther, "nil context"); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a rank's own calls say of a closed communicator has their name; what was done
+// before keeps its result (F3).
+func TestClosedCommunicatorsMethods(t *testing.T) {
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		dup, err := world.Dup().Get(ctx)
+		if err != nil {
+			return err
+		}
+		sent := mpicx.Send(dup, []int{7}, 1-dup.Rank(), 0)
+		got := mpicx.RecvSlice[int](dup, 1-dup.Rank(), 0)
+		if err := errors.Join(got.Wait(ctx), dup.Close(ctx)); err != nil {
+			return err
+		}
+		for op, err := range map[string]error{
+			"Signal": dup.Signal(ctx, errors.New("some")),
+			"Err":    dup.Err(),
+		} {
+			if err := isMPIError(err, op, mpicx.ClassComm, "world.dup1 is closed"); err != nil {
+				return err
+			}
+		}
+		v, err := got.Get(ctx)
+		if err := errors.Join(err, sent.Wait(ctx)); err != nil || len(v) != 1 || v[0] != 7 {
+			return fmt.Errorf("what was done before: %v, %v", v, err)
+		}
+		return world.Barrier().Wait(ctx)
+	})
+}
+
+// After its Run, a communicator has no peers: whatever uses it ends with an error that
+// says so, and so does what was pending.
+func TestAfterRun(t *testing.T) {
+	for name, program := range map[string]func(ctx context.Context, world *mpicx.Comm) error{
+		"returned":  func(ctx context.Context, world *mpicx.Comm) error { return nil },
+		"corrupted": func(ctx context.Context, world *mpicx.Comm) error { return errors.New("no luck") },
+		"closed":    func(ctx context.Context, world *mpicx.Comm) error { return world.Close(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if processes != nil {
+				t.Skip("the job is over only with the process")
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second) // for the test that fails
+			defer cancel()
+			const n = 3
+			var worlds, dups [n]*mpicx.Comm
+			var pending [n]future.Waiter
+			_ = mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
+				r := world.Rank()
+				worlds[r], dups[r] = world, world.Dup().MustGet(ctx)
+				pending[r] = mpicx.Recv(dups[r], []int{0}, (r+1)%n, 5)
+				if err := world.Barrier().Wait(ctx); err != nil {
+					return err
+				}
+				return program(ctx, world)
+			}, mpicx.WithRanks(n))
+			const over = "is over"
+			for r := range n {
+				for _, c := range []*mpicx.Comm{worlds[r], dups[r]} {
+					for name, f := range begun(c) {
+						op, kind, _ := strings.Cut(name, " ")
+						if kind != "" && op != "AllreduceFunc" {
+							continue
+						}
+						if err := isMPIError(f.Wait(ctx), op, mpicx.ClassComm, over); err != nil {
+							t.Error(err)
+						}
+					}
+					nothing := func(context.Context) error { return nil }
+					for op, err := range map[string]error{
+						"Signal": c.Signal(ctx, errors.New("late")),
+						"Try":    c.Try(ctx, nothing),
+						"TryAll": c.TryAll(ctx, nothing),
+						"Guard":  c.Guard(ctx, nothing),
+						"Close":  c.Close(ctx),
+						"Err":    c.Err(),
+						"Agree":  c.Agree(1).Wait(ctx),
+						"Shrink": c.Shrink().Wait(ctx),
+					} {
+						if err := isMPIError(err, op, mpicx.ClassComm, over); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				err := pending[r].Wait(ctx)
+				if is := isMPIError(err, "Recv", mpicx.ClassComm, over); is != nil && name == "returned" && mpicx.Backend != "ulfm" {
+					t.Error(is)
+				}
+				if err == nil || ctx.Err() != nil {
+					t.Errorf("pending: %v", err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,119 @@
+package ulfmbackend
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// sample takes one way through a universe that is too large to visit all of. It returns
+// the last state, and what happened.
+func sample(rng *rand.Rand, u *universe) (path []string) {
+	for {
+		var names []string
+		var changes []func(*universe)
+		only := true // deaths can happen
+		u.events(func(name string, change func(*universe)) {
+			if strings.HasSuffix(name, " dies") && rng.IntN(4) > 0 {
+				return
+			}
+			only = only && strings.HasSuffix(name, " dies")
+			names, changes = append(names, name), append(changes, change)
+		})
+		if only {
+			return path
+		}
+		i := rng.IntN(len(names))
+		changes[i](u)
+		path = append(path, names[i])
+	}
+}
+
+// With six ranks the binomial graph may fall apart before all have died that a rank
+// would have to lose to be alone in the tree: there the flood first needs mending.
+// H4, P1, H5 hold there too.
+func TestSixRanks(t *testing.T) {
+	const n = 6
+	samples := 4000
+	if testing.Short() || raced {
+		samples = 400
+	}
+	mended := 0
+	for seed := range uint64(samples) {
+		rng := rand.New(rand.NewPCG(seed, 6))
+		deaths, revoker, raiser := rng.IntN(n-1), rng.IntN(n), rng.IntN(n)
+		u := newUniverse(n, deaths, func(r int) program {
+			p := program{revokes: r == revoker, flag: ^(1 << r)}
+			switch seed % 3 {
+			case 1:
+				p.calls = 1
+			case 2:
+				p.calls = 1
+				p.raises = map[bool]int{true: 1}[r == raiser]
+			}
+			return p
+		})
+		u.parent.errs = seed%6 == 5
+		path := sample(rng, u)
+		err := u.isSettled()
+		require.NoError(t, err, "seed %d:\n%s", seed, strings.Join(path, "\n"))
+		for _, r := range u.survivors() {
+			if m := u.machines[r]; len(m.revokes.beyond)+len(m.notices.beyond) > 0 {
+				mended++
+			}
+		}
+	}
+	t.Log(mended, "floods were mended")
+	require.Positive(t, mended)
+}
+
+// isSettled says whether the survivors have ended alike.
+func (u *universe) isSettled() error {
+	living := u.survivors()
+	first := u.programs[living[0]]
+	for _, r := range living {
+		p := u.programs[r]
+		switch {
+		case p.revoked != first.revoked || p.revoked > 1:
+			return fmt.Errorf("rank %d was told %d times of a revoke, rank %d %d times", r, p.revoked, living[0], first.revoked)
+		case p.noticed || len(p.verdicts) != len(first.verdicts):
+			return fmt.Errorf("rank %d has %d verdicts (and one open: %t), rank %d %d", r, len(p.verdicts), p.noticed, living[0], len(first.verdicts))
+		case len(p.proposed) > 0:
+			return fmt.Errorf("rank %d waits for %v", r, p.proposed)
+		case len(p.agreed) != p.calls || !slices.EqualFunc(p.agreed, first.agreed, equalDecisions):
+			return fmt.Errorf("rank %d agreed %v, rank %d %v", living[0], first.agreed, r, p.agreed)
+		case !maps.EqualFunc(p.created, first.created, equalDecisions) || p.creates != (len(p.created) == 1):
+			return fmt.Errorf("rank %d created %v, rank %d %v", living[0], first.created, r, p.created)
+		}
+	}
+	return nil
+}
+
+// H5, in universes that are too large to visit: errors of the communicator and of the
+// one that it is derived from, deaths, and agreements of both kinds.
+func TestAllOrNoneSampled(t *testing.T) {
+	samples := 20000
+	if testing.Short() || raced {
+		samples = 1000
+	}
+	for seed := range uint64(samples) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		n := 2 + rng.IntN(5)
+		creates := rng.IntN(2) == 0
+		u := newUniverse(n, rng.IntN(n), func(r int) program {
+			p := program{calls: 1 + int(seed%2), creates: creates, flag: ^(1 << r)}
+			if rng.IntN(n) == 0 {
+				p.raises = 1 + rng.IntN(2)
+			}
+			return p
+		})
+		u.parent.errs = rng.IntN(3) > 0
+		path := sample(rng, u)
+		require.NoError(t, u.isSettled(), "seed %d:\n%s", seed, strings.Join(path, "\n"))
+	}
+}

@@ -1,0 +1,312 @@
+package ulfmbackend
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/mpicx/go-mpicx/internal/errchan"
+)
+
+// TestScenarios plays the scripts in testdata/scenarios/ulfm. Each directive is a
+// command and, below the dashes, all that it led to. Rewrite them with
+// go test -run TestScenarios -rewrite, and read the difference.
+func TestScenarios(t *testing.T) {
+	datadriven.Walk(t, "../testdata/scenarios/ulfm", func(t *testing.T, path string) {
+		s := &script{}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			handle := verbs[d.Cmd]
+			if handle == nil {
+				d.Fatalf(t, "no such command: %s", d.Cmd)
+			}
+			s.out.Reset()
+			handle(t, s, d)
+			if s.out.Len() == 0 {
+				return "ok"
+			}
+			return s.out.String()
+		})
+	})
+}
+
+// script is the state of a script that is played: a universe of which it chooses the
+// events.
+type script struct {
+	*universe
+	attends []bool // joins as soon as it can
+	out     strings.Builder
+}
+
+func (s *script) printf(format string, args ...any) { fmt.Fprintf(&s.out, format, args...) }
+
+// each calls f for the ranks of the command, and then has those join that attend.
+func (s *script) each(t *testing.T, d *datadriven.TestData, f func(r int)) {
+	var ranks []int
+	d.ScanArgs(t, "rank", &ranks)
+	for _, r := range ranks {
+		f(r)
+		s.attend(r)
+	}
+}
+
+func (s *script) attend(r int) {
+	if p := &s.programs[r]; s.attends[r] && s.alive(r) && p.noticed && !p.joined {
+		p.joined = true
+		s.feed(r, func(m *Machine) { m.Join(m.Freeze()) })
+	}
+}
+
+// deliver delivers the oldest message on a wire, and says which.
+func (s *script) deliver(w [2]int) {
+	msg := s.wires[w][0]
+	s.wires[w] = s.wires[w][1:]
+	s.printf("> %d->%d %v\n", w[0], w[1], msg.Kind)
+	s.feed(w[1], func(m *Machine) {
+		if err := m.Step(w[0], msg); err != nil {
+			s.printf("error: %v\n", err)
+		}
+	})
+	s.attend(w[1])
+}
+
+// busy returns the wires with messages, ordered.
+func (s *script) busy() [][2]int {
+	var busy [][2]int
+	for w, wire := range s.wires {
+		if len(wire) > 0 {
+			busy = append(busy, w)
+		}
+	}
+	slices.SortFunc(busy, func(a, b [2]int) int { return slices.Compare(a[:], b[:]) })
+	return busy
+}
+
+// wire scans from=R to=R.
+func wire(t *testing.T, d *datadriven.TestData) (w [2]int) {
+	d.ScanArgs(t, "from", &w[0])
+	d.ScanArgs(t, "to", &w[1])
+	return w
+}
+
+// verbs are the commands of scripts.
+var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
+	// new size=N [attend=false]: a communicator, whose ranks join a round as soon as they
+	// learn of it. With attend=false they compute, until join.
+	"new": func(t *testing.T, s *script, d *datadriven.TestData) {
+		size, attend := 0, true
+		d.ScanArgs(t, "size", &size)
+		d.MaybeScanArgs(t, "attend", &attend)
+		s.universe = newUniverse(size, 0, func(int) program { return program{creates: true} })
+		s.attends = slices.Repeat([]bool{attend}, size)
+		s.universe.trace = s.printf
+	},
+	// raise rank=R data=TEXT [corrupt]: the rank signals an error, or unwinds.
+	"raise": func(t *testing.T, s *script, d *datadriven.TestData) {
+		var data string
+		d.ScanArgs(t, "data", &data)
+		s.each(t, d, func(r int) {
+			s.programs[r].joined = true
+			s.feed(r, func(m *Machine) { m.Raise([]byte(data), d.HasArg("corrupt"), m.Freeze()) })
+		})
+	},
+	// join rank=R: ranks that computed come to their next operation.
+	"join": func(t *testing.T, s *script, d *datadriven.TestData) {
+		s.each(t, d, func(r int) {
+			before := s.attends[r]
+			s.attends[r] = true
+			s.attend(r)
+			s.attends[r] = before
+		})
+	},
+	// attend rank=R: ranks are inside operations from now on.
+	"attend": func(t *testing.T, s *script, d *datadriven.TestData) {
+		s.each(t, d, func(r int) { s.attends[r] = true })
+	},
+	// compute rank=R: ranks are inside no operation from now on.
+	"compute": func(t *testing.T, s *script, d *datadriven.TestData) {
+		s.each(t, d, func(r int) { s.attends[r] = false })
+	},
+	// agree rank=R [flag=N] [create]: ranks call Agree, or Dup.
+	"agree": func(t *testing.T, s *script, d *datadriven.TestData) {
+		flag, k := -1, Repairs
+		d.MaybeScanArgs(t, "flag", &flag)
+		if d.HasArg("create") {
+			k = Creations
+		}
+		s.each(t, d, func(r int) {
+			s.programs[r].flag = flag
+			s.propose(r, k)
+		})
+	},
+	// abandon rank=R: ranks make no communicators any more.
+	"abandon": func(t *testing.T, s *script, d *datadriven.TestData) {
+		s.each(t, d, func(r int) {
+			s.feed(r, (*Machine).Abandon)
+			p := &s.programs[r]
+			p.proposed = slices.DeleteFunc(p.proposed, func(id errchan.Agreement) bool { return id.Creates })
+		})
+	},
+	// revoke rank=R.
+	"revoke": func(t *testing.T, s *script, d *datadriven.TestData) {
+		s.each(t, d, func(r int) { s.feed(r, (*Machine).Revoke) })
+	},
+	// need rank=R: ranks need the dead that they know of.
+	"need": func(t *testing.T, s *script, d *datadriven.TestData) {
+		s.each(t, d, func(r int) { s.feed(r, func(m *Machine) { m.Lose(sorted(s.programs[r].died)) }) })
+	},
+	// leave rank=R: the programs end.
+	"leave": func(t *testing.T, s *script, d *datadriven.TestData) {
+		s.each(t, d, func(r int) {
+			s.attends[r] = true
+			s.feed(r, (*Machine).Leave)
+		})
+	},
+	// die rank=R: what it has sent is still on the way.
+	"die": func(t *testing.T, s *script, d *datadriven.TestData) {
+		s.each(t, d, func(r int) {
+			s.dead |= 1 << r
+			maps.DeleteFunc(s.wires, func(w [2]int, _ []*Message) bool { return w[1] == r })
+		})
+	},
+	// lose from=R to=R: what a dead rank has sent another gets lost.
+	"lose": func(t *testing.T, s *script, d *datadriven.TestData) { delete(s.wires, wire(t, d)) },
+	// learn rank=R of=R: ranks are told of a death.
+	"learn": func(t *testing.T, s *script, d *datadriven.TestData) {
+		var of int
+		d.ScanArgs(t, "of", &of)
+		s.each(t, d, func(r int) { s.feed(r, func(m *Machine) { m.Died(of) }) })
+	},
+	// parent-join rank=R: ranks join a round of the communicator that this one is derived
+	// from.
+	"parent-join": func(t *testing.T, s *script, d *datadriven.TestData) {
+		s.parent.errs = true
+		s.each(t, d, func(r int) {
+			s.parent.joined |= 1 << r
+			s.parent.reports[r] = s.machines[r].Freeze()
+		})
+	},
+	// parent-verdict rank=R: its verdict, of those ranks' reports.
+	"parent-verdict": func(t *testing.T, s *script, d *datadriven.TestData) {
+		s.each(t, d, func(r int) {
+			s.parent.settled = merge(s.parent.settled, s.parent.reports[r], compareSettled, prefer)
+		})
+		s.printf("parent:%s\n", settledText(s.parent.settled))
+	},
+	// parent-tell rank=R: ranks get that verdict.
+	"parent-tell": func(t *testing.T, s *script, d *datadriven.TestData) {
+		s.each(t, d, func(r int) {
+			s.parent.told |= 1 << r
+			s.feed(r, func(m *Machine) {
+				m.Complete(s.parent.settled)
+				s.advance(r, 0)
+			})
+		})
+	},
+	// deliver from=R to=R [count=N]: the oldest messages on the way.
+	"deliver": func(t *testing.T, s *script, d *datadriven.TestData) {
+		w, count := wire(t, d), 1
+		d.MaybeScanArgs(t, "count", &count)
+		for range count {
+			if len(s.wires[w]) == 0 {
+				s.printf("no message from %d to %d\n", w[0], w[1])
+				return
+			}
+			s.deliver(w)
+		}
+	},
+	// stabilize [but=R]: messages, until none is on the way, but those to R.
+	"stabilize": func(t *testing.T, s *script, d *datadriven.TestData) {
+		but := -1
+		d.MaybeScanArgs(t, "but", &but)
+		for {
+			busy := slices.DeleteFunc(s.busy(), func(w [2]int) bool { return w[1] == but })
+			if len(busy) == 0 {
+				return
+			}
+			s.deliver(busy[0])
+		}
+	},
+	// state: what each rank waits for, and the messages on the way.
+	"state": func(t *testing.T, s *script, d *datadriven.TestData) {
+		for r, m := range s.machines {
+			waiting := m.Waiting()
+			switch {
+			case !s.alive(r):
+				waiting = "dead"
+			case waiting == "":
+				waiting = "idle"
+			}
+			s.printf("%d: %s\n", r, waiting)
+		}
+		for _, w := range s.busy() {
+			for _, msg := range s.wires[w] {
+				s.printf("%d->%d %s on its way\n", w[0], w[1], messageText(msg))
+			}
+		}
+	},
+}
+
+func corruptText(c bool) string {
+	if c {
+		return " corrupt"
+	}
+	return ""
+}
+
+func agreementText(id errchan.Agreement) string {
+	what := "agreement"
+	if id.Creates {
+		what = "creation"
+	}
+	return fmt.Sprintf("%s %x/%d", what, uint64(id.Epoch), id.Seq)
+}
+
+func messageText(msg *Message) string {
+	v := msg.Value
+	switch {
+	case msg.Kind == Notice:
+		return fmt.Sprintf("notice %d%s", msg.ID.Seq, corruptText(msg.Corrupt))
+	case v == nil:
+		return msg.Kind.String()
+	case msg.Stream == Errors:
+		return fmt.Sprintf("%v round %d:%s%s%s", msg.Kind, msg.ID.Seq, reportsText(v.Reports), deadText(v.Dead), settledText(v.Settled))
+	}
+	return fmt.Sprintf("%v %s: flag %d%s", msg.Kind, agreementText(msg.ID), v.Flag, deadText(v.Dead))
+}
+
+func verdictText(v *errchan.Verdict) string {
+	return fmt.Sprintf("%d%s:%s%s%s", v.Round, corruptText(v.Corrupt), reportsText(v.Reports), deadText(v.Dead), settledText(v.Settled))
+}
+
+func deadText(dead []int) string {
+	if len(dead) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" dead %v", dead)
+}
+
+func reportsText(reports []errchan.Report) (text string) {
+	for _, r := range reports {
+		text += fmt.Sprintf(" %d:%s", r.Rank, r.Data)
+		if r.Corrupt {
+			text += "!"
+		}
+	}
+	return text
+}
+
+func settledText(settled []errchan.Settled) (text string) {
+	for _, s := range settled {
+		text += fmt.Sprintf(", %s ", agreementText(s.ID))
+		if s.Decision == nil {
+			text += "ended by an error"
+		} else {
+			text += fmt.Sprintf("decided flag %d by %d", s.Decision.Flag, s.By)
+		}
+	}
+	return text
+}
