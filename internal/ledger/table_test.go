@@ -374,6 +374,9 @@ func shortText(o *Output) string {
 	case o.Action == Open && o.Frozen[0]:
 		text += " frozen"
 	}
+	if o.Action == Raise && o.Family != nil {
+		text = "raise and join"
+	}
 	if o.Comm != nil && o.Comm.Owner == "world" {
 		text = "parent: " + text
 	}
