@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -19,7 +18,7 @@ type Failure struct {
 	Origin  string    // where it was signalled: function, file and line
 	Time    time.Time // when, by the clock of Rank
 
-	depth int // in how many Try calls on the communicator
+	path string // inside of which Try calls on the communicator: see ledger.Scope.Path; varints
 }
 
 // MaxMessage is the length in bytes beyond which a Failure's text is cut.
@@ -93,15 +92,6 @@ type verdict struct {
 	comm   *Comm  // the communicator it is an error of, at this rank
 	causes error  // what this rank itself raised
 	told   uint32 // atomic; 1: a Try has returned it
-}
-
-// depth is the least of the failures' depths.
-func (e *PropagatedError) depth() int {
-	least := math.MaxInt
-	for _, f := range e.Failures {
-		least = min(least, f.depth)
-	}
-	return least
 }
 
 // Unwrap returns the errors that this rank itself signalled, so that errors.Is

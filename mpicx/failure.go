@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -57,13 +56,14 @@ func cut(s string, n int) string {
 	return s[:n] + dots
 }
 
-// encode returns f as a report's data: code, time in Unix nanoseconds, depth, origin
-// with its length before it, and the message. Its rank is the report's.
+// encode returns f as a report's data: code, time in Unix nanoseconds, then path
+// and origin with their lengths before them, and the message. Its rank is the report's.
 func (f Failure) encode() []byte {
 	where := cut(f.Origin, MaxMessage)
 	b := binary.AppendVarint(nil, int64(f.Code))
 	b = binary.AppendVarint(b, f.Time.UnixNano())
-	b = binary.AppendUvarint(b, uint64(f.depth))
+	b = binary.AppendUvarint(b, uint64(len(f.path)))
+	b = append(b, f.path...)
 	b = binary.AppendUvarint(b, uint64(len(where)))
 	b = append(b, where...)
 	return append(b, f.Message...)
@@ -74,11 +74,10 @@ func (f Failure) encode() []byte {
 func decodeFailure(r errchan.Report) Failure {
 	d := errchan.NewReader(r.Data)
 	code, at := d.Varint(), d.Varint()
-	depth := d.Below(math.MaxInt32, "depth")
-	where, message := d.Text(), d.Rest()
+	path, where, message := d.Text(), d.Text(), d.Rest()
 	if d.End() == nil {
 		return Failure{
-			Rank: r.Rank, Code: int(code), Time: time.Unix(0, at), depth: depth,
+			Rank: r.Rank, Code: int(code), Time: time.Unix(0, at), path: path,
 			Origin: where, Message: cut(message, MaxMessage),
 		}
 	}

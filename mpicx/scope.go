@@ -2,7 +2,10 @@ package mpicx
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -162,9 +165,26 @@ func (s *scope) reason(err error) error {
 	return by.comm.verdict(by.outer)
 }
 
-// inside says whether all of the errors were raised inside of Try calls that are
-// inside of this one. Other ranks handle them there, and go on here.
+// path returns where on its communicator the scope is, as a Failure has it.
+func (s *scope) path() string {
+	var b []byte
+	for _, k := range s.entry.Path() {
+		b = binary.AppendUvarint(b, uint64(k))
+	}
+	return string(b)
+}
+
+// inside says whether all of the errors were raised inside of an inner Try that this
+// rank has not come to. Other ranks handle them there, and go on here.
 func (s *scope) inside(err error) bool {
 	p, ok := err.(*PropagatedError)
-	return ok && p.comm == s.comm && p.depth() > s.entry.Depth()
+	if !ok || p.comm != s.comm {
+		return false
+	}
+	own := s.path()
+	return !slices.ContainsFunc(p.Failures, func(f Failure) bool {
+		rest, inner := strings.CutPrefix(f.path, own)
+		k, n := binary.Uvarint([]byte(rest))
+		return !inner || n <= 0 || k <= uint64(s.entry.Entered())
+	})
 }

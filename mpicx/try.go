@@ -48,7 +48,7 @@ func (e *codeError) ErrorCode() int { return e.code }
 func (c *Comm) signal(ctx context.Context, err error) error {
 	f := newFailure(err, 2)
 	if s := c.scopeOn(ctx); s != nil {
-		f.depth = s.entry.Depth()
+		f.path = s.path()
 	}
 	r := c.raise(f, &ledger.Raised{Cause: traced(err)})
 	if err := c.verdict(ctx); err != nil {
@@ -77,8 +77,9 @@ func (c *Comm) signal(ctx context.Context, err error) error {
 // Calls may nest: the innermost Try on a communicator handles an error. If it comes
 // while a rank is between two inner calls, it ends the outer one's context there;
 // Waits with that go on to work. A function that returns then, because its context has
-// ended, has failed for itself: the others go on inside of the outer Try, so they are
-// told by an error of its own.
+// ended, before it has entered the inner call that the error comes from, has failed for
+// itself: the others go on inside of the outer Try, so they are told by an error of its
+// own.
 //
 // Try does not wait for the other ranks. That it returned nil here does not say that it
 // did so elsewhere: a rank still in it may get the next error there (P7). What all must

@@ -103,20 +103,34 @@ func (h *history) raise(c *inst, rank int, message string, corrupt, certain bool
 func (h *history) owner(failures []mpicx.Failure, corrupt bool, candidates ...*inst) (owner *inst, known bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var possible []*inst
-	for _, c := range candidates {
-		for a := c; a != nil; a = a.parent {
-			if !slices.Contains(possible, a) && !slices.ContainsFunc(failures, func(f mpicx.Failure) bool {
-				return len(f.Message) < mpicx.MaxMessage-8 && h.raised[report{a.name, f.Rank, f.Message, corrupt}] == nil
-			}) {
-				possible = append(possible, a)
+	for _, lenient := range []bool{false, true} {
+		var possible []*inst
+		for _, c := range candidates {
+			for a := c; a != nil; a = a.parent {
+				unknown := func(f mpicx.Failure) bool {
+					return len(f.Message) < mpicx.MaxMessage-8 && !(lenient && isPassedOn(f.Message)) &&
+						h.raised[report{a.name, f.Rank, f.Message, corrupt}] == nil
+				}
+				if !slices.Contains(possible, a) && !slices.ContainsFunc(failures, unknown) {
+					possible = append(possible, a)
+				}
 			}
 		}
+		switch {
+		case len(possible) == 1:
+			return possible[0], true
+		case len(possible) > 1:
+			return nil, true
+		}
 	}
-	if len(possible) == 1 {
-		return possible[0], true
-	}
-	return nil, len(possible) > 0
+	return nil, false
+}
+
+// isPassedOn says whether a failure is what another communicator's verdict made of a
+// TryAll: who waits in it for the others leaves it with that, which the program does not
+// see.
+func isPassedOn(message string) bool {
+	return strings.HasPrefix(message, "mpicx: error propagated from ") || strings.HasPrefix(message, "mpicx: communicator corrupted")
 }
 
 // classify finds out what err, from a call on c, is. An error that the face does not

@@ -74,6 +74,9 @@ func (c *Comm) Look(m Mode) (f Finding, e *Error, pending bool) {
 }
 
 func (c *Comm) oldest(m Mode) (Finding, *Error) {
+	if c.corrupted != nil && c.corrupted.told && m != TakeToRepair {
+		return Verdict, c.corrupted // and nothing but that any more (C4)
+	}
 	if from := c.elder(); from != nil {
 		e := from.unreported[0]
 		if m != Peek {

@@ -12,13 +12,14 @@ type Scope struct {
 
 	comm  *Comm
 	guard bool
-	// around is the next scope outside on the same communicator. Of a Try, inner counts
-	// the Try calls for which it is the next one outside. Depth is the number of Try
-	// calls, this one too.
+	// around is the next scope outside on the same communicator.
 	around *Scope
-	inner  int
-	depth  int
-	ended  bool
+	// Of a Try: inner counts the running Try calls for which it is the next one outside,
+	// entered all that it has had so far.
+	inner   int
+	entered int
+	path    []int
+	ended   bool
 
 	next, prev *Scope // on the same communicator
 }
@@ -26,13 +27,11 @@ type Scope struct {
 // Open begins a scope inside of around.
 func (c *Comm) Open(around *Scope, guard bool, owner any) *Scope {
 	s := &Scope{Owner: owner, comm: c, guard: guard, around: around, next: c.scopes}
-	if around != nil {
-		s.depth = around.depth
-	}
-	if !guard {
-		s.depth++
-		if t := s.outerTry(); t != nil {
+	if t := s.outerTry(); t != nil {
+		if s.path = t.path; !guard {
 			t.inner++
+			t.entered++
+			s.path = append(slices.Clip(t.path), t.entered)
 		}
 	}
 	if c.scopes != nil {
@@ -43,8 +42,13 @@ func (c *Comm) Open(around *Scope, guard bool, owner any) *Scope {
 	return s
 }
 
-// Depth is the number of Try calls on the communicator that s is one of.
-func (s *Scope) Depth() int { return s.depth }
+// Path says inside of which Try calls on the communicator s is: of the outermost's inner
+// calls, which one, counted from 1; of that one's, which; and so on. For ranks that run
+// the same program it means the same.
+func (s *Scope) Path() []int { return s.path }
+
+// Entered says how many inner Try calls there have been.
+func (s *Scope) Entered() int { return s.entered }
 
 // Comm is the communicator of the scope.
 func (s *Scope) Comm() *Comm { return s.comm }
