@@ -147,6 +147,7 @@ type model struct {
 
 	// The rank.
 	everywhere bool
+	unwound    bool
 	noticed    bool
 	joined     bool
 	own        int // raised, and not resolved
@@ -163,6 +164,7 @@ type model struct {
 type heard struct {
 	by      *model
 	corrupt bool
+	known   bool // a corruption, to the program
 	told    int
 }
 
@@ -240,6 +242,9 @@ func (m *model) pending() bool { return m.open() && m.corrupt == nil || m.moving
 
 // finds is what a look at m has to find.
 func (m *model) finds() *heard {
+	if m.corrupt != nil && m.corrupt.known {
+		return m.corrupt // and nothing but that any more (C4)
+	}
 	all := m.lineage()
 	for i := len(all) - 1; i >= 0; i-- {
 		if len(all[i].untold) > 0 {
@@ -362,6 +367,7 @@ func (w *world) step(s step) {
 			w.failf("%s: raised %v", m.name(), r)
 		} else if r != nil {
 			m.own++
+			m.unwound = m.unwound || unwinds
 			if w.holding() {
 				m.held++
 			}
@@ -379,6 +385,9 @@ func (w *world) step(s step) {
 		w.mayJoin = func(*model) bool { return want == nil && !w.holding() }
 		_, e := w.testRank.err(m.Comm)
 		w.found(m, want, e)
+		if want != nil && want.corrupt && m.corrupt != nil {
+			m.corrupt.known = true
+		}
 	case "look":
 		w.look(m)
 	case "close":
@@ -464,6 +473,7 @@ func (w *world) resolved(m *model, v *errchan.Verdict, own int) {
 		case m.corrupt != nil: // with an ancestor: that is what is told
 		case h.corrupt:
 			m.corrupt, m.own, m.held = h, 0, 0
+			h.known = m.unwound
 		case !m.closed:
 			m.untold = append(m.untold, h)
 			m.all = append(m.all, h)
@@ -600,6 +610,7 @@ func (w *world) look(m *model) {
 			}
 		}
 	}
+	want.known = want.corrupt
 	if want.told++; want.told > 1 && !want.corrupt {
 		w.failf("P1: %s: a verdict is told twice", m.name())
 	}
@@ -716,7 +727,7 @@ func (w *world) finish(n int) {
 			continue
 		}
 		for _, h := range m.all {
-			if h.told != 1 && !m.closed && !h.corrupt {
+			if h.told != 1 && !m.closed && m.corrupt == nil && !h.corrupt {
 				w.failf("P1: %s: a verdict is told %d times", m.name(), h.told)
 			}
 		}
