@@ -241,6 +241,7 @@ var tableEvents = []struct {
 		{"`Depart`", func(s *subject) { s.Depart(); s.departed = true }, only(func(s *subject) bool { return !s.departed }, "a program ends once")},
 		{"`Go`", func(s *subject) { s.Go() }, only(func(s *subject) bool { return s.departed }, "the program has not ended")},
 		{"`Die`", func(s *subject) { s.Die() }, only(func(s *subject) bool { return !s.dead }, "a process dies once")},
+		{"`End`", func(s *subject) { s.End() }, nil},
 		{"`Fail`", func(s *subject) { s.child.Fail() }, nil},
 	}},
 }
