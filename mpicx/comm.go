@@ -291,7 +291,7 @@ func (c *Comm) Close(ctx context.Context) error {
 	}
 	var err error
 	if !c.isBroken() {
-		err = c.Barrier().Wait(ctx)
+		err = c.meetToClose().Wait(ctx)
 		if err != nil && !isDeath(err) && !c.isBroken() || is[*PropagatedError](err) {
 			return err
 		}
@@ -306,6 +306,29 @@ func (c *Comm) isClosed() bool {
 	c.proc.mu.Lock()
 	defer c.proc.mu.Unlock()
 	return c.ledger.IsClosed()
+}
+
+// meetToClose is a Barrier that does not tell the program of a corruption of c: Close
+// keeps it to itself.
+func (c *Comm) meetToClose() *future.Future[struct{}] {
+	f, p := future.New[struct{}]()
+	p.Keep(closingKeeper{makingKeeper{(*keeper)(c), "Close"}})
+	epoch, err := c.begin("Close")
+	if err != nil {
+		p.Complete(struct{}{}, err)
+		return f
+	}
+	x := &collective.Exchange{Name: "Close"}
+	x.Start(c.t, epoch, transport.AnyTag-c.sequence(epoch), c.barrier(), ender(func(err error) {
+		p.Complete(struct{}{}, c.failure("Close", err))
+	}))
+	return f
+}
+
+type closingKeeper struct{ makingKeeper }
+
+func (k closingKeeper) Verdict(ctx context.Context) error {
+	return (*Comm)(k.keeper).verdictFor(ctx, ledger.TakeToClose)
 }
 
 // close ends the use of c at this rank, and says whether it knows of no error that is

@@ -145,7 +145,9 @@ func (r *rank) note(v *event, e *env, deadline bool, allowed ...error) {
 			c.lost = c.lost || c.name == v.of || v.of == ""
 		}
 	}
-	v.comm.corrupt = v.comm.corrupt || isCorruption(v.err) && !strings.HasPrefix(v.what, "Try")
+	for c := v.comm; c != nil; c = c.parent { // else it is of a scope around
+		v.comm.corrupt = v.comm.corrupt || isCorruption(v.err) && c.name == v.of && !strings.HasPrefix(v.what, "Try")
+	}
 	r.mu.Lock()
 	r.events[r.id] = append(r.events[r.id], *v)
 	r.mu.Unlock()

@@ -154,7 +154,8 @@ type Error struct {
 	Own     []*Raised        // those of this rank that the verdict has
 	Face    error            // what the program gets
 
-	told bool // a look has taken it, or the program knew of it before: it raised it
+	told  bool // a look has taken it
+	known bool // of a corruption: the program knew of it before, because it raised it
 }
 
 // Corrupt says whether the communicator is of no use any more.

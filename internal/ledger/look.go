@@ -54,6 +54,8 @@ const (
 	// TakeToRepair is that of an operation that works on a broken communicator: it
 	// does not find that c itself is of no use.
 	TakeToRepair
+	// TakeToClose is Close's, which keeps a corruption to itself: the program is not told.
+	TakeToClose
 )
 
 // Look is how a Wait, Test or Err of the program sees c. It finds the oldest thing
@@ -124,7 +126,9 @@ func (c *Comm) resolved() any {
 // Knows says whether the program was told that c is corrupted, or corrupted it. An
 // operation that it begins on a corrupted communicator before that is none of those
 // that ranks begin who know: it must not meet them.
-func (c *Comm) Knows() bool { return c.corrupted == nil || c.corrupted.told || c.unwound }
+func (c *Comm) Knows() bool {
+	return c.corrupted == nil || c.corrupted.told || c.corrupted.known || c.unwound
+}
 
 // Know says that the program has been told of the corruption, by other means than a
 // look.

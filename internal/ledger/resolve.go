@@ -56,12 +56,11 @@ func (c *Comm) Resolved(v *errchan.Verdict, rank int) {
 	}
 	switch {
 	case c.corrupted != nil: // by an ancestor's error, which is final
-		e.told = true
 	case e.Corrupt(): // no round follows, so the rest gets no verdict but this
 		for _, r := range c.raised {
 			r.Verdict = e
 		}
-		c.corrupted, c.raised, c.losing, e.told = e, nil, false, c.unwound
+		c.corrupted, c.raised, c.losing, e.known = e, nil, false, c.unwound
 	case !c.closed || c.child != nil: // what is derived from c finds it here
 		c.unreported = append(c.unreported, e)
 	}
