@@ -147,7 +147,6 @@ type model struct {
 
 	// The rank.
 	everywhere bool
-	unwound    bool
 	noticed    bool
 	joined     bool
 	own        int // raised, and not resolved
@@ -164,7 +163,7 @@ type model struct {
 type heard struct {
 	by      *model
 	corrupt bool
-	known   bool // a corruption, to the program
+	known   bool // a corruption, which a look has told
 	told    int
 }
 
@@ -367,7 +366,6 @@ func (w *world) step(s step) {
 			w.failf("%s: raised %v", m.name(), r)
 		} else if r != nil {
 			m.own++
-			m.unwound = m.unwound || unwinds
 			if w.holding() {
 				m.held++
 			}
@@ -473,7 +471,6 @@ func (w *world) resolved(m *model, v *errchan.Verdict, own int) {
 		case m.corrupt != nil: // with an ancestor: that is what is told
 		case h.corrupt:
 			m.corrupt, m.own, m.held = h, 0, 0
-			h.known = m.unwound
 		case !m.closed:
 			m.untold = append(m.untold, h)
 			m.all = append(m.all, h)
