@@ -114,7 +114,11 @@ func names(family []*Comm, frozen []bool) string {
 func (o *Output) text() string {
 	switch o.Action {
 	case Raise:
-		return fmt.Sprintf("raise %s: %s", o.Comm.Owner, o.Raised.text())
+		text := fmt.Sprintf("raise %s: %s", o.Comm.Owner, o.Raised.text())
+		if o.Family != nil {
+			text = fmt.Sprintf("raise %s %d: %s, freeze %s", o.Comm.Owner, o.Round, o.Raised.text(), names(o.Family, nil))
+		}
+		return text
 	case Join:
 		return fmt.Sprintf("join %s %d, freeze %s", o.Comm.Owner, o.Round, names(o.Family, nil))
 	case Complete:

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
 // TestScenarios plays the scripts in testdata/scenarios/ledger: what one rank is
@@ -44,6 +45,8 @@ type script struct {
 	*testRank
 	t *testing.T
 	d *datadriven.TestData
+
+	begun transport.Epoch
 }
 
 func (s *script) printf(format string, args ...any) { fmt.Fprintf(&s.text, format, args...) }
@@ -124,9 +127,13 @@ var verbs = map[string]func(s *script){
 	"world": func(s *script) {
 		s.make("world", nil, nil, nil)
 	},
-	// make NAME [from=NAME] [under=NAME] [members=(R, …)] [late]: a communicator made
-	// from one, the world by default, whose errors or under's are its own, of those
-	// ranks of the world. Late: an error has come since it was begun.
+	// begin NAME: a Dup or the like of it begins, to be made with late.
+	"begin": func(s *script) {
+		s.begun = s.on().epoch
+	},
+	// make NAME [from=NAME] [under=NAME] [members=(R, …)] [late] [agreed]: a communicator
+	// made from one, the world by default, whose errors or under's are its own, of those
+	// ranks of the world. Late: it was begun when begin said. Agreed: all make it.
 	"make": func(s *script) {
 		var members []int
 		s.d.MaybeScanArgs(s.t, "members", &members)
@@ -136,12 +143,16 @@ var verbs = map[string]func(s *script){
 		s.comms = append(s.comms, c)
 		epoch := from.epoch
 		if s.flag("late") {
-			epoch--
+			epoch = s.begun
 		}
-		if !s.Make(c, from, parent, epoch, false, members) {
+		if !s.Make(c, from, parent, epoch, s.flag("agreed"), members) {
 			s.printf("late\n")
 		}
 	},
+	// everywhere NAME: all members have their sides of it, or will.
+	"everywhere": func(s *script) { s.on().Everywhere() },
+	// end-of-job: no round ends any more.
+	"end-of-job": func(s *script) { s.End() },
 	// notice NAME by=R [corrupt]: the channel says that a round is open.
 	"notice": func(s *script) {
 		c := s.on()

@@ -18,11 +18,11 @@ import (
 func TestUniverse(t *testing.T) {
 	for _, u := range []universe{
 		{name: "parent and child", family: "world child<world",
-			rounds: []int{1, 1}, raises: []int{1, 1}, waits: 3, asks: true},
+			rounds: []int{1, 1}, raises: []int{1, 1}, waits: 3, asks: true, everywhere: true},
 		{name: "two rounds", family: "world child<world",
 			rounds: []int{2, 1}, raises: []int{1, 0}, waits: 3},
 		{name: "three generations", family: "world child<world leaf<child",
-			rounds: []int{1, 1, 1}, raises: []int{0, 1, 0}, waits: 2},
+			rounds: []int{1, 1, 1}, raises: []int{0, 1, 0}, waits: 2, everywhere: true},
 		{name: "siblings", family: "world left<world right<world",
 			rounds: []int{1, 1, 1}, raises: []int{1, 0, 0}, waits: 2},
 		{name: "made meanwhile", family: "world child<world leaf<child+",
@@ -34,7 +34,7 @@ func TestUniverse(t *testing.T) {
 		{name: "corruption", family: "world gone<world whole<world",
 			rounds: []int{1, 1, 0}, raises: []int{1, 0, 0}, waits: 2, corrupts: true},
 		{name: "unwinding", family: "world child<world",
-			rounds: []int{1, 1}, raises: []int{1, 1}, waits: 2, unwinds: true},
+			rounds: []int{1, 1}, raises: []int{1, 1}, waits: 2, unwinds: true, everywhere: true},
 	} {
 		t.Run(u.name, func(t *testing.T) {
 			t.Parallel()
@@ -48,14 +48,15 @@ type universe struct {
 	name   string
 	family string // NAME<PARENT; + is made meanwhile
 
-	rounds   []int // that peers may open, of each communicator
-	raises   []int // by this rank's program
-	waits    int   // that its program may begin
-	asks     bool  // it calls Err
-	closes   bool  // and closes the last communicator
-	tryAll   bool  // there is a TryAll on the last communicator
-	corrupts bool  // what peers raise on the world is a corruption of rank 1
-	unwinds  bool  // the program unwinds in place of raising on the last communicator
+	rounds     []int // that peers may open, of each communicator
+	raises     []int // by this rank's program
+	waits      int   // that its program may begin
+	asks       bool  // it calls Err
+	closes     bool  // and closes the last communicator
+	tryAll     bool  // there is a TryAll on the last communicator
+	corrupts   bool  // what peers raise on the world is a corruption of rank 1
+	everywhere bool  // all members have their sides of all communicators
+	unwinds    bool  // the program unwinds in place of raising on the last communicator
 }
 
 // A step is something that happens.
@@ -145,22 +146,24 @@ type model struct {
 	final     bool
 
 	// The rank.
-	noticed  bool
-	joined   bool
-	own      int // raised, and not resolved
-	held     int // so many of them have waited for votes to be counted
-	settling *heard
-	later    []func()
-	moving   int
-	untold   []*heard
-	corrupt  *heard
-	all      []*heard
+	everywhere bool
+	noticed    bool
+	joined     bool
+	own        int // raised, and not resolved
+	held       int // so many of them have waited for votes to be counted
+	settling   *heard
+	later      []func()
+	moving     int
+	untold     []*heard
+	corrupt    *heard
+	all        []*heard
 }
 
 // heard is a verdict.
 type heard struct {
 	by      *model
 	corrupt bool
+	known   bool // a corruption, which a look has told
 	told    int
 }
 
@@ -215,6 +218,10 @@ func (w *world) enter1(m *model) {
 	} else {
 		w.Make(m.Comm, m.up.Comm, m.up.Comm, m.up.epoch, true, members)
 	}
+	if w.everywhere {
+		m.Everywhere()
+		m.everywhere = true
+	}
 	w.comms = append(w.comms, m.Comm)
 	w.try = append(w.try, m.Open(nil, false, "try on "+m.name()))
 }
@@ -234,6 +241,9 @@ func (m *model) pending() bool { return m.open() && m.corrupt == nil || m.moving
 
 // finds is what a look at m has to find.
 func (m *model) finds() *heard {
+	if m.corrupt != nil && m.corrupt.known {
+		return m.corrupt // and nothing but that any more (C4)
+	}
 	all := m.lineage()
 	for i := len(all) - 1; i >= 0; i-- {
 		if len(all[i].untold) > 0 {
@@ -253,7 +263,7 @@ func (w *world) attends(m *model) bool {
 		return false // it is about to tell of this
 	}
 	for _, a := range on.lineage() {
-		if a.open() && a.corrupt == nil { // the wait is bound to end with this
+		if a.open() && a.corrupt == nil && a.everywhere { // the wait is bound to end with this
 			return a == m || !slices.Contains(a.lineage(), m)
 		}
 	}
@@ -287,7 +297,7 @@ func (w *world) enabled() (steps []step) {
 			}
 		}
 		if w.waiting < 0 && !m.closed {
-			if m.raises > 0 && m.settling == nil { // between Resolved and Settled: see raise.go
+			if m.raises > 0 {
 				can("raise", m)
 			}
 			if w.waits > 0 {
@@ -319,11 +329,8 @@ func (w *world) enabled() (steps []step) {
 	return steps
 }
 
-// canResolve says whether the channel can have the verdict. Where an ancestor's
-// corruption has been passed on, nothing is to be told any more.
-func (m *model) canResolve() bool {
-	return m.started && m.consented && !m.final && m.corrupt == nil
-}
+// canResolve says whether the channel can have the verdict.
+func (m *model) canResolve() bool { return m.started && m.consented && !m.final }
 
 func (w *world) step(s step) {
 	w.steps = append(w.steps, s)
@@ -376,6 +383,9 @@ func (w *world) step(s step) {
 		w.mayJoin = func(*model) bool { return want == nil && !w.holding() }
 		_, e := w.testRank.err(m.Comm)
 		w.found(m, want, e)
+		if want != nil && want.corrupt && m.corrupt != nil {
+			m.corrupt.known = true
+		}
 	case "look":
 		w.look(m)
 	case "close":
@@ -454,10 +464,11 @@ func (w *world) resolve(m *model, own int) {
 func (w *world) resolved(m *model, v *errchan.Verdict, own int) {
 	now := func() {
 		h := &heard{by: m, corrupt: v.Corrupt}
-		m.settling = h
+		m.settling, m.everywhere = h, true
 		m.own -= own
 		m.moving++
 		switch {
+		case m.corrupt != nil: // with an ancestor: that is what is told
 		case h.corrupt:
 			m.corrupt, m.own, m.held = h, 0, 0
 		case !m.closed:
@@ -519,13 +530,16 @@ func (w *world) take() {
 			w.print([]Output{o})
 		}
 		switch o.Action {
-		case Join:
+		case Join, Raise:
 			m := w.modelOf(o.Comm)
 			switch {
+			case o.Family == nil && m.joined: // raised after it had joined
 			case m.joined:
 				w.failf("%s: joins twice", m.name())
 			case !w.mayJoin(m):
 				w.failf("P2: joins %s, but neither attends nor looks", m.name())
+			case len(o.Family) != len(m.Family()):
+				w.failf("H5: %s: freezes %s", m.name(), names(o.Family, nil))
 			}
 			m.joined = true
 		case Interrupt:
@@ -593,6 +607,7 @@ func (w *world) look(m *model) {
 			}
 		}
 	}
+	want.known = want.corrupt
 	if want.told++; want.told > 1 && !want.corrupt {
 		w.failf("P1: %s: a verdict is told twice", m.name())
 	}
@@ -709,7 +724,7 @@ func (w *world) finish(n int) {
 			continue
 		}
 		for _, h := range m.all {
-			if h.told != 1 && !m.closed && !h.corrupt {
+			if h.told != 1 && !m.closed && m.corrupt == nil && !h.corrupt {
 				w.failf("P1: %s: a verdict is told %d times", m.name(), h.told)
 			}
 		}
