@@ -76,7 +76,7 @@ func (c *Comm) bound() *Comm {
 // Answer joins all that is owed: the program has looked for errors, or waits in more
 // than one place.
 func (l *Ledger) Answer() {
-	if l.holds > 0 {
+	if l.holds > 0 || l.dead {
 		return
 	}
 	for len(l.owed) > 0 {

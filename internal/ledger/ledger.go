@@ -191,10 +191,11 @@ type Comm struct {
 	joined bool // this rank has consented to its end; never without open
 	losing bool // this rank has told the channel that it needs a dead process
 
-	// settling is the verdict between Resolved and Settled. What the channel tells
-	// meanwhile, of the next round, waits in later.
-	settling *Error
-	later    []func()
+	// settling is the verdict between Resolved and Settled. What is raised meanwhile,
+	// and what the channel tells of the next round, waits.
+	settling    *Error
+	unsubmitted []*Raised
+	later       []func()
 
 	raised     []*Raised // here, and not resolved yet, oldest first
 	unreported []*Error  // that no look has taken, oldest first

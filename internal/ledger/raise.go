@@ -24,7 +24,7 @@ func (c *Comm) Raise(r *Raised) *Raised {
 // submit hands what was raised to the channel. Who raises an error joins the round.
 func (c *Comm) submit(r *Raised) {
 	if c.settling != nil { // it goes to the next round
-		c.later = append(c.later, func() { c.submit(r) })
+		c.unsubmitted = append(c.unsubmitted, r)
 		return
 	}
 	c.ledger.tell(Event{Kind: Signalled, Comm: c, Round: c.round, Corrupt: r.Corrupt, Raised: r})
@@ -64,7 +64,7 @@ func (l *Ledger) Depart() {
 // End says that the job is over: no round ends any more.
 func (l *Ledger) End() {
 	for _, c := range l.world.Family() {
-		c.open, c.joined, c.losing, c.raised = false, false, false, nil
+		c.open, c.joined, c.losing, c.raised, c.frozen = false, false, false, nil, 0
 		l.paid(c)
 	}
 	l.world.update()

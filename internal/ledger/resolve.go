@@ -102,6 +102,10 @@ func (c *Comm) Settled() {
 	c.update()
 	l.push(Output{Action: Advance, Comm: c, Family: family, Frozen: frozen, Generation: c.generation, Error: e})
 	c.settling = nil
+	for _, r := range c.unsubmitted {
+		c.submit(r)
+	}
+	c.unsubmitted = nil
 	for len(c.later) > 0 && c.settling == nil {
 		next := c.later[0]
 		c.later = c.later[1:]

@@ -63,7 +63,7 @@ func (s *Scope) Ended() bool { return s.ended }
 // catchUp ends the context for errors that came when the scope was not there, or
 // that a Try inside of it was to report.
 func (s *Scope) catchUp() {
-	if s.comm.corrupted != nil {
+	if s.comm.Broken() {
 		s.interrupt(true)
 	}
 	for a := s.comm; a != nil; a = a.parent {
