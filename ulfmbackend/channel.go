@@ -275,8 +275,8 @@ func (ch *Channel) tell(o Output) {
 	case o.Noticed != nil:
 		ch.client.Noticed(o.Noticed.Round, o.Noticed.By, o.Noticed.Corrupt)
 	case o.Resolved != nil:
+		ch.do((*Machine).Told) // before: other goroutines of the rank may be told, and raise, at once
 		ch.client.Resolved(o.Resolved)
-		ch.do((*Machine).Told)
 	case o.Revoked != nil:
 		ch.client.Revoked(o.Revoked.Rank)
 	case o.Died != nil:

@@ -123,7 +123,7 @@ type Machine struct {
 	open   []errchan.Agreement // of epochs that are over, and still to be settled
 
 	mine     []errchan.Report // raised here, in no verdict so far; taken to a round when this rank joins
-	untold   bool             // the client has not handled the last verdict: it can't join the next round
+	untold   bool             // the client has not been told the last verdict: it can't join the next round
 	left     bool             // the program has ended: this rank proposes nothing
 	leaving  bool             // it counts as dead in the next round
 	missed   []int            // dead because of whom a verdict is to be final, ascending
@@ -234,7 +234,7 @@ func (m *Machine) join(settled []errchan.Settled) {
 	m.contribute(Errors, v)
 }
 
-// Told says that the client has handled the last verdict.
+// Told says that the client is told the last verdict now.
 func (m *Machine) Told() { m.untold = false }
 
 // reports is what this rank brings to a round.
