@@ -100,8 +100,9 @@ func (p *Place) await(ended <-chan struct{}) (woken bool) {
 // A broadcast is what Done returns and how second waiters wait: rare, so a
 // future has none until it is asked for.
 type broadcast struct {
-	done chan struct{}
-	once sync.Once
+	done    chan struct{}
+	once    sync.Once
+	waiters atomic.Int32 // goroutines in a Wait or WaitAny, but for that in the slot
 
 	mu      sync.Mutex
 	stirred chan struct{} // closed at the next trouble; nil: nobody waits for it
@@ -161,6 +162,10 @@ type parker interface {
 	// Park is called by a goroutine about to wait with ctx; it lends a place
 	// to wait in and says which channel ends the wait early (nil: none).
 	Park(ctx context.Context) (*Place, <-chan struct{})
+	// Look is called when a future is found pending, by a Wait before it blocks, by
+	// Test and by Done: the keeper ends those that nothing else can end any more. The
+	// future is Awaited by then if a goroutine is about to block for it.
+	Look()
 	// Unpark ends what Park began and gives the place back.
 	Unpark(*Place)
 	// Ended is asked, when Park's channel has closed, what Wait shall return; nil
@@ -234,12 +239,16 @@ func (f *Future[T]) MustGet(ctx context.Context) T {
 // Test says whether the operation is done, and what a Wait would return at once.
 // It never blocks.
 func (f *Future[T]) Test() (done bool, err error) {
+	if done = f.isDone(); !done {
+		f.look()
+		done = f.isDone()
+	}
 	if f.keeper != nil && f.keeper.Troubled() {
 		if ok, err := f.keeper.TryVerdict(); !ok || err != nil {
 			return ok, err
 		}
 	}
-	if !f.isDone() {
+	if !done { // before the verdict was asked for: what is done by now may be because of one
 		return false, f.troubled()
 	}
 	return true, f.outcome()
@@ -250,6 +259,24 @@ func (f *Future[T]) Test() (done bool, err error) {
 func (f *Future[T]) Done() <-chan struct{} { return f.doneChan() }
 
 func (c *core) isDone() bool { return c.slot.Load() == settled }
+
+// awaited says whether a goroutine is in a Wait or WaitAny for the future.
+func (c *core) awaited() bool {
+	if place := c.slot.Load(); place != nil {
+		return place != settled
+	}
+	b := c.broadcast.Load()
+	return b != nil && b.waiters.Load() > 0
+}
+
+// await says that a goroutine more, or fewer, waits for the broadcast, which there is.
+func (c *core) await(n int32) { c.broadcast.Load().waiters.Add(n) }
+
+func (c *core) look() {
+	if c.keeper != nil {
+		c.keeper.Look()
+	}
+}
 
 func (c *core) wait(ctx context.Context) error {
 	mustHave(ctx, "Wait")
@@ -312,6 +339,7 @@ func (c *core) park(ctx context.Context) error {
 		keeper.Unpark(place)
 		return nil
 	}
+	keeper.Look()
 	if !place.await(ended) {
 		if c.slot.CompareAndSwap(place, nil) {
 			keeper.Unpark(place)
@@ -338,6 +366,9 @@ func (c *core) parkWithOthers(ctx context.Context, keeper parker) error {
 	if c.trouble.Load() != nil {
 		return nil
 	}
+	c.await(1)
+	defer c.await(-1)
+	keeper.Look()
 	select {
 	case <-done:
 		return nil
@@ -362,6 +393,7 @@ func (c *core) doneChan() <-chan struct{} {
 		}
 		return c.broadcast.Load().done
 	}
+	c.look()
 	if c.isDone() { // perhaps before it could see b
 		c.close(b)
 	}
@@ -397,5 +429,6 @@ func (c *core) settle() {
 type nobody struct{}
 
 func (nobody) Park(ctx context.Context) (*Place, <-chan struct{}) { return NewPlace(), ctx.Done() }
+func (nobody) Look()                                              {}
 func (nobody) Unpark(*Place)                                      {}
 func (nobody) Ended(ctx context.Context) error                    { return context.Cause(ctx) }

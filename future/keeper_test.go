@@ -28,6 +28,13 @@ type keeper struct {
 	verdict    error // not reported yet
 	unresolved bool  // TryVerdict would block
 	asked      int   // for verdicts
+	looked     func()
+}
+
+func (k *keeper) Look() {
+	if k.looked != nil {
+		k.looked()
+	}
 }
 
 var _ future.Keeper = (*keeper)(nil)

@@ -18,6 +18,10 @@ func (p *Promise[T]) Keep(k Keeper) { p.future.keeper = k }
 // Future returns the reading side.
 func (p *Promise[T]) Future() *Future[T] { return &p.future }
 
+// Awaited says whether a goroutine is in a Wait or [WaitAny] for the future. One that
+// receives from Done is not known.
+func (p *Promise[T]) Awaited() bool { return p.future.awaited() }
+
 // Complete ends the future with a value, or with an error if err is not nil.
 // It never blocks. A second call panics.
 func (p *Promise[T]) Complete(value T, err error) {

@@ -82,6 +82,7 @@ func WaitAny(ctx context.Context, fs ...Waiter) (int, error) {
 		return i, err
 	}
 	cases := make([]reflect.SelectCase, len(fs)+1)
+	defer awaitAll(fs)()
 	for {
 		cases = cases[:len(fs)+1]
 		var stirred []<-chan struct{}
@@ -228,6 +229,27 @@ func endOf(ctx context.Context, fs []Waiter) (Keeper, <-chan struct{}) {
 }
 
 func (c *core) keptBy() Keeper { return c.keeper }
+
+// awaitAll says that a goroutine waits for all of fs, until it calls stop.
+func awaitAll(fs []Waiter) (stop func()) {
+	each := func(do func(awaitable)) {
+		for _, f := range fs {
+			if a, ok := f.(awaitable); ok {
+				do(a)
+			}
+		}
+	}
+	each(func(a awaitable) { a.doneChan(); a.await(1) })
+	each(awaitable.look)
+	return func() { each(func(a awaitable) { a.await(-1) }) }
+}
+
+// An awaitable is a future of this package.
+type awaitable interface {
+	doneChan() <-chan struct{}
+	await(n int32)
+	look()
+}
 
 // identities returns those of the futures of this package among fs.
 func identities(fs []Waiter) []ID {

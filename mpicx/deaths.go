@@ -115,9 +115,9 @@ func (p *proc) end(failed bool) {
 		for _, c := range p.world.family() {
 			c.mitigator.Leave()
 		}
-		p.failed = failed
-		p.feed(p.ledger.Go)
 	}
+	p.failed = failed
+	p.feed(p.ledger.Go)
 }
 
 // giveUp corrupts c and what is derived from it here, where no message moves any more

@@ -17,6 +17,7 @@ type bareKeeper struct {
 func (k bareKeeper) Park(ctx context.Context) (*future.Place, <-chan struct{}) {
 	return k.place, ctx.Done()
 }
+func (k bareKeeper) Look()                {}
 func (k bareKeeper) Unpark(*future.Place) {}
 func (k bareKeeper) Troubled() bool       { return false }
 

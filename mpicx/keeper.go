@@ -34,6 +34,9 @@ func (k *keeper) Drive(s future.Sleeper, ended <-chan struct{}) (woken, drove bo
 	return k.proc.awaitBy(s, ended), true
 }
 
+// Look ends operations that need ranks which have returned.
+func (k *keeper) Look() { k.t.Look() }
+
 func (k *keeper) Unpark(place *future.Place) { k.proc.leave(!place.Spare) }
 
 // listen returns the context whose end ends a Wait. That of a Try or Guard on

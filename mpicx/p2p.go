@@ -37,6 +37,10 @@ func Ssend[T Scalar](c *Comm, buf []T, dest, tag int) *future.Future[Status] {
 // AnyTag, into buf (MPI_Irecv). It may be shorter than buf: Status.Count tells.
 // One that is longer is an *MPIError of ClassTruncate. A message does not say what
 // type it was sent with: bytes of another one are taken for elements of T.
+//
+// On goroutine ranks, an operation that names a rank whose function has returned ends
+// with an *MPIError, once what that has sent is received; so does a Wait for one from
+// AnySource when all others have returned. With the ULFM backend they are dead for it.
 func Recv[T Scalar](c *Comm, buf []T, source, tag int) *future.Future[Status] {
 	return c.receive(transport.Receiving, bytesOf(buf), source, tag, sizeOf[T]())
 }
@@ -86,6 +90,7 @@ func (o *sliceOp[T]) Completed(r *transport.Request) {
 }
 
 func (o *sliceOp[T]) operation() string { return "RecvSlice" }
+func (o *sliceOp[T]) Awaited() bool     { return needsPeer(&o.request) || o.Promise.Awaited() }
 func (o *sliceOp[T]) disturb(err error) { o.Disturb(err) }
 
 // receive starts a receive or a probe.
@@ -138,6 +143,12 @@ func receiveName(kind transport.Kind) string {
 }
 
 func (o *receiveOp) disturb(err error) { o.promise.Disturb(err) }
+func (o *receiveOp) Awaited() bool     { return needsPeer(&o.request) || o.promise.Awaited() }
+
+// needsPeer says whether only one rank can end the request: if that has returned, it
+// ends whether or not this rank waits for it already. What is from AnySource might come
+// from this rank itself, until that waits.
+func needsPeer(r *transport.Request) bool { return r.Peer != AnySource }
 
 // Completed ends the operation.
 func (o *receiveOp) Completed(r *transport.Request) {
@@ -186,6 +197,7 @@ func (o *sendOp) Completed(r *transport.Request) {
 }
 
 func (o *sendOp) operation() string { return o.name }
+func (o *sendOp) Awaited() bool     { return needsPeer(&o.request) }
 
 // sent returns a future that is done with s. A done future never changes, so the
 // last one serves again.

@@ -1,0 +1,296 @@
+package mpicx_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// What becomes of operations that need ranks whose functions have returned. With the
+// black channel the operation ends with an *MPIError that says so. With the ULFM backend
+// they are dead for it.
+
+// onBackends runs a program with each of the backends. Where a rank would wait for ever
+// the bubble says so.
+func onBackends(t *testing.T, n int, program func(ctx context.Context, backend string, world *mpicx.Comm) error) {
+	for _, backend := range []string{"blackchannel", "ulfm"} {
+		t.Run(backend, func(t *testing.T) {
+			run := func(t *testing.T) {
+				err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+					return program(ctx, backend, world)
+				}, mpicx.WithRanks(n), hook.Backend(backend).(mpicx.Option))
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			switch {
+			case processes == nil:
+				synctest.Test(t, run)
+			case backend == "blackchannel" || len(fitting(n)) == 0:
+				t.Skip("processes that have returned are not noticed, or there are too few")
+			default:
+				run(t)
+			}
+		})
+	}
+}
+
+// An operation is one that needs rank peer, which may be AnySource.
+type operation struct {
+	name  string
+	peer  int
+	begin func(c *mpicx.Comm, peer int) future.Waiter
+}
+
+func needing() (all []operation) {
+	for _, peer := range []int{1, mpicx.AnySource} {
+		for _, tag := range []int{5, mpicx.AnyTag} {
+			all = append(all,
+				operation{"Recv", peer, func(c *mpicx.Comm, peer int) future.Waiter { return mpicx.Recv(c, []int{0}, peer, tag) }},
+				operation{"RecvSlice", peer, func(c *mpicx.Comm, peer int) future.Waiter { return mpicx.RecvSlice[int](c, peer, tag) }},
+				operation{"RecvValue", peer, func(c *mpicx.Comm, peer int) future.Waiter { return mpicx.RecvValue[string](c, peer, tag) }},
+				operation{"Probe", peer, func(c *mpicx.Comm, peer int) future.Waiter { return mpicx.Probe[int](c, peer, tag) }},
+			)
+		}
+	}
+	return append(all,
+		operation{"Ssend", 1, func(c *mpicx.Comm, peer int) future.Waiter { return mpicx.Ssend(c, []int{0}, peer, 5) }},
+		operation{"Send", 1, func(c *mpicx.Comm, peer int) future.Waiter { return mpicx.Send(c, make([]int, 1<<16), peer, 5) }},
+	)
+}
+
+// The ways to wait for one.
+var waysToWait = map[string]func(ctx context.Context, f future.Waiter) error{
+	"Wait": func(ctx context.Context, f future.Waiter) error { return f.Wait(ctx) },
+	"WaitAny": func(ctx context.Context, f future.Waiter) error {
+		never, _ := future.New[int]()
+		_, err := future.WaitAny(ctx, never, f)
+		return err
+	},
+	"Wait twice": func(ctx context.Context, f future.Waiter) error {
+		other := future.Go(func() (struct{}, error) { return struct{}{}, f.Wait(ctx) })
+		return errors.Join(f.Wait(ctx), other.Wait(ctx))
+	},
+}
+
+// The ways to wait that do not say so: the library can't know that the program will not
+// send to itself.
+var waysToLook = map[string]func(ctx context.Context, f future.Waiter) error{
+	"Test": func(ctx context.Context, f future.Waiter) error {
+		for {
+			if done, err := f.Test(); done || err != nil {
+				return err
+			}
+		}
+	},
+	"Done": func(ctx context.Context, f future.Waiter) error {
+		<-f.Done()
+		return f.Wait(ctx)
+	},
+}
+
+// endsAsReturned checks the error of an operation that needs a rank which has returned.
+func endsAsReturned(o operation, backend string, h mpicx.Errhandler, err error) error {
+	if joined, is := err.(interface{ Unwrap() []error }); is { // of two goroutines
+		err = joined.Unwrap()[0]
+	}
+	if backend == "blackchannel" {
+		what := "rank 1 has returned"
+		if o.peer == mpicx.AnySource {
+			what = "every other rank of the communicator has returned"
+		}
+		return isMPIError(err, o.name, mpicx.ClassOther, what)
+	}
+	var dead []int
+	if c, is := errors.AsType[*mpicx.CommCorruptedError](err); is && h == mpicx.ErrorsPropagate {
+		dead = c.Dead
+	} else if p, is := errors.AsType[*mpicx.ProcFailedError](err); is && h == mpicx.ErrorsReturn {
+		dead = p.Ranks
+	} else if err == mpicx.ErrProcFailedPending && h == mpicx.ErrorsReturn && o.peer == mpicx.AnySource {
+		return nil
+	}
+	if len(dead) == 0 || o.peer >= 0 && !slices.Contains(dead, o.peer) {
+		return fmt.Errorf("%s, peer %d: got %v (%T)", o.name, o.peer, err, err)
+	}
+	return nil
+}
+
+// unlessCorrupted is err, unless that says that a rank which has returned is dead: it may
+// come to those that have not, yet.
+func unlessCorrupted(err error) error {
+	if corrupted(err) {
+		return nil
+	}
+	return err
+}
+
+func TestWhatNeedsRanksThatHaveReturned(t *testing.T) {
+	const n = 3
+	for _, o := range needing() {
+		ways := make(map[string]func(context.Context, future.Waiter) error)
+		for name, wait := range waysToWait {
+			ways[name] = wait
+		}
+		if o.peer >= 0 {
+			for name, wait := range waysToLook {
+				ways[name] = wait
+			}
+		}
+		for way, wait := range ways {
+			for _, h := range []mpicx.Errhandler{mpicx.ErrorsPropagate, mpicx.ErrorsReturn} {
+				for _, onDup := range []bool{false, true} {
+					for _, when := range []string{"before", "meanwhile", "pending"} {
+						t.Run(fmt.Sprint(o.name, " ", o.peer, " ", way, " ", h, " ", onDup, " ", when), func(t *testing.T) {
+							onBackends(t, n, func(ctx context.Context, backend string, world *mpicx.Comm) error {
+								world.SetErrhandler(h)
+								c := world
+								if onDup {
+									c = world.Dup().MustGet(ctx)
+								}
+								err := world.Barrier().Wait(ctx) // all have what they need
+								if world.Rank() == 0 && err != nil {
+									return err
+								} else if err != nil {
+									return unlessCorrupted(err)
+								}
+								if world.Rank() > 0 {
+									if when == "pending" {
+										return unlessCorrupted(mpicx.Recv(world, []int{0}, 0, 9).Wait(ctx))
+									}
+									return nil
+								}
+								if when == "before" && processes == nil {
+									synctest.Wait()
+								}
+								f := o.begin(c, o.peer)
+								if when == "pending" {
+									for r := n - 1; r > 0; r-- { // rank 1 last: that dies of it
+										mpicx.Send(world, []int{0}, r, 9) // done at once, and a Wait may tell of the death
+									}
+								}
+								return endsAsReturned(o, backend, h, wait(ctx, f))
+							})
+						})
+					}
+				}
+			}
+		}
+	}
+}
+
+// A receive from anybody needs the members of its communicator, and no others.
+func TestReturnedMembersOfASplit(t *testing.T) {
+	onBackends(t, 4, func(ctx context.Context, backend string, world *mpicx.Comm) error {
+		half := world.Split(world.Rank()%2, 0).MustGet(ctx)
+		if err := world.Barrier().Wait(ctx); err != nil {
+			return unlessCorrupted(err)
+		}
+		switch world.Rank() {
+		case 0:
+			o := operation{name: "Recv", peer: mpicx.AnySource}
+			err := endsAsReturned(o, backend, mpicx.ErrorsPropagate, mpicx.Recv(half, []int{0}, mpicx.AnySource, 5).Wait(ctx))
+			if backend == "ulfm" {
+				return err // the others hear of the death
+			}
+			mpicx.Send(world, []int{0}, 1, 5).MustWait(ctx)
+			return err
+		case 1:
+			err := mpicx.Recv(world, []int{0}, mpicx.AnySource, 5).Wait(ctx)
+			if backend == "ulfm" && !corrupted(err) {
+				return fmt.Errorf("got %v", err)
+			} else if backend == "ulfm" {
+				err = nil
+			}
+			return err
+		}
+		return nil
+	})
+}
+
+// A receive that the rank does not wait for yet may be meant for a message to itself.
+func TestSendsToItselfWhenOthersHaveReturned(t *testing.T) {
+	onBackends(t, 3, func(ctx context.Context, backend string, world *mpicx.Comm) error {
+		if world.Rank() > 0 {
+			return nil
+		}
+		if processes == nil {
+			synctest.Wait()
+		}
+		for range 3 {
+			got := []int{0}
+			f := mpicx.Recv(world, got, mpicx.AnySource, 5)
+			if done, err := f.Test(); done || err != nil {
+				return fmt.Errorf("done: %v, %v", done, err)
+			}
+			f.Done()
+			if err := mpicx.Ssend(world, []int{7}, 0, 5).Wait(ctx); err != nil {
+				return err
+			}
+			if s, err := f.Get(ctx); err != nil || got[0] != 7 || s.Source != 0 {
+				return fmt.Errorf("got %v: %v, %v", got, s, err)
+			}
+		}
+		return nil
+	})
+}
+
+// What a rank has sent before it returned arrives.
+func TestMessagesOfRanksThatHaveReturned(t *testing.T) {
+	const n, each = 4, 3
+	onBackends(t, n, func(ctx context.Context, backend string, world *mpicx.Comm) error {
+		if r := world.Rank(); r > 0 {
+			for i := range each {
+				mpicx.Send(world, []int{r*10 + i}, 0, r).MustWait(ctx)
+			}
+			return nil
+		}
+		if processes == nil {
+			synctest.Wait()
+		}
+		got := []int{0}
+		for i := range each {
+			for r := 1; r < n; r++ {
+				source := []int{r, mpicx.AnySource}[i%2]
+				s, err := mpicx.Recv(world, got, source, r).Get(ctx)
+				if err != nil || s.Source != r || got[0] != r*10+i {
+					return fmt.Errorf("message %d from %d: %v %v %v", i, r, got, s, err)
+				}
+			}
+		}
+		o := operation{name: "Recv", peer: mpicx.AnySource}
+		return endsAsReturned(o, backend, mpicx.ErrorsPropagate, mpicx.Recv(world, got, mpicx.AnySource, 1).Wait(ctx))
+	})
+}
+
+// A rank that returns because of an error says that, not that it has returned.
+func TestWaitsForRankThatFails(t *testing.T) {
+	for range 50 {
+		for _, source := range []int{1, mpicx.AnySource} {
+			for _, backend := range []string{"blackchannel", "ulfm"} {
+				failed := errors.New("failed")
+				if processes != nil && len(fitting(2)) == 0 {
+					t.Skip("needs two processes")
+				}
+				err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+					if world.Rank() == 1 {
+						return failed
+					}
+					if err := mpicx.Recv(world, []int{0}, source, 5).Wait(ctx); !corrupted(err) {
+						return fmt.Errorf("got %v (%T)", err, err)
+					}
+					return nil
+				}, mpicx.WithRanks(2), hook.Backend(backend).(mpicx.Option))
+				if err != nil && err.Error() != "rank 1: failed" {
+					t.Fatal(backend, source, err)
+				}
+			}
+		}
+	}
+}
