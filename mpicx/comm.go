@@ -1,10 +1,8 @@
 package mpicx
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -188,56 +186,16 @@ func (c *Comm) Dup() *future.Future[*Comm] {
 	return f
 }
 
-// Undefined is the color of a rank that takes no part in what Split makes.
-const Undefined = -1
-
-// Split makes a communicator of each set of ranks that give the same color, in
-// which they are ordered by key and then by rank (MPI_Comm_split). A color is
-// not negative, or Undefined: such a rank gets a nil Comm. It is collective.
-func (c *Comm) Split(color, key int) *future.Future[*Comm] {
-	if c == nil {
-		return nowhere[*Comm]("Split")
-	}
-	c.notInReduction("begins", "Split")
-	if color < 0 && color != Undefined {
-		return failed[*Comm](c, mpiErrorf("Split", ClassOther, "color %d, expected one that is not negative, or Undefined", color))
-	}
-	epoch, err := c.begin("Split")
-	if err != nil {
-		return failed[*Comm](c, err)
-	}
-	seq := c.sequence(epoch)
-	all := make([]int, 2*c.Size())
-	f, p := future.New[*Comm]()
-	p.Keep(makingKeeper{(*keeper)(c), "Split"})
-	made := c.agreed(errchan.Split, epoch, p)
-	gather := &collective.Allgather{Gather: collective.Gather{Send: bytesOf([]int{color, key}), Recv: bytesOf(all)}}
-	x := &collective.Exchange{Name: "Split"}
-	x.Start(c.t, epoch, transport.AnyTag-seq, gather, ender(func(err error) {
-		if err != nil || color == Undefined {
-			made(nil, err)
-			return
-		}
-		var members []int
-		for r := range c.Size() {
-			if all[2*r] == color {
-				members = append(members, r)
-			}
-		}
-		slices.SortStableFunc(members, func(a, b int) int { return cmp.Compare(all[2*a+1], all[2*b+1]) })
-		name := transport.Name{Epoch: epoch, Seq: uint64(seq), Color: color + 1}
-		c.derive(name, members, c.worldRanksOf(members), fmt.Sprintf("%s.split%d(%d)", c.name, seq, color), made)
-	}))
-	return f
-}
-
 // ender is a function as a collective.Ender.
 type ender func(error)
 
 func (f ender) Ended(err error) { f(err) }
 
-// worldRanksOf returns the members' ranks in the world.
+// worldRanksOf returns the members' ranks in the world, for reading only.
 func (c *Comm) worldRanksOf(members []int) []int {
+	if c.worldRanks == nil {
+		return members
+	}
 	ranks := make([]int, len(members))
 	for i, r := range members {
 		ranks[i] = c.worldRank(r)

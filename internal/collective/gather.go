@@ -124,6 +124,38 @@ func (a *Allgather) Round(k int, x *Exchange) bool {
 	return a.bcast.Round(k-a.rounds, x)
 }
 
+// AllgatherShared is Allgather whose result, All, the ranks of one process share, for
+// reading only.
+type AllgatherShared struct {
+	Send, All []byte
+
+	gather Gather
+	bcast  BcastAny
+	rounds int
+}
+
+func (a *AllgatherShared) Round(k int, x *Exchange) bool {
+	n := x.Size() * len(a.Send)
+	if k == 0 {
+		a.gather.Send = a.Send
+		if x.Rank() == 0 {
+			a.gather.Recv = make([]byte, n)
+		}
+	}
+	if a.rounds == 0 {
+		if !a.gather.Round(k, x) {
+			a.rounds, a.bcast.Buf = k+1, a.gather.Recv
+		}
+		return true
+	}
+	more := a.bcast.Round(k-a.rounds, x)
+	if got := len(a.bcast.Buf); !more && got != n {
+		panic(future.Thrown{Err: &LengthError{binomial.Parent(x.Rank()), got, n}})
+	}
+	a.All = a.bcast.Buf
+	return more
+}
+
 // Allgatherv is Allgather for parts of different lengths, which every rank
 // knows: rank r's part is Recv[At[r]:At[r+1]].
 type Allgatherv struct {

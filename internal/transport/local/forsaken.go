@@ -5,7 +5,9 @@ import "github.com/mpicx/go-mpicx/internal/transport"
 // A rank whose program has ended may leave others waiting for ever. Where processes are
 // mortal those that name it kill it, see awaits. What is here looks at what programs wait
 // for, as the second of these two happens: one has begun to wait; or somebody has gone.
-// So a Wait in a job in which nobody has gone pays for a load, and all else for nothing.
+// So a Wait in a job in which nobody has gone pays for a load. Who goes looks at all ports
+// only if a request names it, or if nobody is left but one: else n ranks that end would
+// look at n ports each.
 
 // Look ends what this rank waits for in vain.
 func (c *Comm) Look() {

@@ -223,3 +223,27 @@ func TestReturnedRaces(t *testing.T) {
 		}
 	}
 }
+
+// A group counts who is absent, once each, whether it was made before that or after; it
+// looks at its members only when it needs to.
+func TestGroupsCountWhoIsAbsent(t *testing.T) {
+	const n = 5
+	ranks := NewMortal(n)
+	group := func(seq uint64) (g *group) {
+		for _, c := range ranks {
+			c.Sub(transport.Name{Seq: seq}, nil, func(made transport.Comm, err error) {
+				require.NoError(t, err)
+				g = made.(*Comm).g
+			})
+		}
+		return g
+	}
+	before := group(1)
+	ranks[1].Leave(false)
+	ranks[2].Die()
+	ranks[1].Die()
+	ranks[2].Leave(false)
+	for _, g := range []*group{ranks[0].g, before, group(2)} {
+		require.EqualValues(t, 2, g.absent.Load())
+	}
+}

@@ -21,6 +21,7 @@ type group struct {
 	first  atomic.Int32 // the rank of that
 	relay  relay
 	sweeps atomic.Int32 // wanted, of those whose members have gone
+	absent atomic.Int32 // members that have gone or died, at least
 
 	mu   sync.Mutex
 	subs map[transport.Name]*sub

@@ -130,16 +130,22 @@ func (p *port) take(m match.Key, size int) (probes, recv *transport.Request) {
 func (p *port) post(r *transport.Request) (late *process) {
 	r.Where = p
 	p.posted.Push(r)
-	if p.g.mortal && r.Peer >= 0 {
+	if r.Peer >= 0 && p.counts(r.Peer, r.Tag) {
 		late = p.g.ports[r.Peer].awaits(r.Epoch)
 	}
 	return late
 }
 
+// counts says whether a request of this rank, or to it, is one that its peer is awaited
+// for: where nobody dies, only those are that end because a rank has gone.
+func (p *port) counts(peer, tag int) bool {
+	return p.g.mortal || tag >= transport.AnyTag && peer != p.rank
+}
+
 func (p *port) unpost(r *transport.Request) {
 	p.posted.Remove(r)
 	r.Where = nil
-	if p.g.mortal && r.Peer >= 0 {
+	if r.Peer >= 0 && p.counts(r.Peer, r.Tag) {
 		p.g.ports[r.Peer].process.awaited.Add(-1)
 	}
 }
@@ -207,7 +213,7 @@ func (p *port) list(to *port, r *transport.Request) (late *process, listed bool)
 	p.sending.messages = append(p.sending.messages, m)
 	to.arrived.Push(&m.Node) // a stale one too: Advance of the sender ends it
 	r.Where = m
-	if to.g.mortal {
+	if p.counts(r.Peer, r.Tag) {
 		late = to.awaits(r.Epoch)
 	}
 	return late, true
@@ -237,7 +243,7 @@ func (p *port) withdrawIf(m *message, match func(*transport.Request) bool) *tran
 // unsend takes the send off m; p's mu is held.
 func (p *port) unsend(m *message) {
 	m.send.Where, m.send = nil, nil
-	if p.g.mortal {
+	if p.counts(m.Source, m.Tag) {
 		p.process.awaited.Add(-1)
 	}
 }

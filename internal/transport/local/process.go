@@ -13,7 +13,8 @@ import (
 type process struct {
 	dead, left, expired atomic.Bool
 	gone                atomic.Bool  // it has left, and what it has sent is there
-	awaited             atomic.Int32 // requests of others that wait for something from it, if it is mortal
+	absent              atomic.Bool  // it has gone or died, and its groups have counted that
+	awaited             atomic.Int32 // requests that wait for something from it: see counts
 
 	mu     sync.Mutex
 	groups []weak.Pointer[group] // it is a member of
@@ -33,6 +34,9 @@ func (p *process) join(g *group) (dead bool) {
 		p.groups = live
 	}
 	p.groups = append(p.groups, weak.Make(g))
+	if p.absent.Load() { // perhaps it counts itself as well, which costs a look too many
+		g.absent.Add(1)
+	}
 	return p.dead.Load()
 }
 
@@ -48,10 +52,24 @@ func (p *process) leave(j *job, failed bool) {
 	p.whenTold(func() {
 		p.gone.Store(true)
 		j.gone.Add(1)
+		p.miss()
+		named := !j.mortal && p.awaited.Load() > 0
 		for _, g := range p.live() {
-			g.sweep()
+			if named || int(g.absent.Load()) >= len(g.ports)-1 {
+				g.sweep()
+			}
 		}
 	})
+}
+
+// miss has the groups count that the process is absent.
+func (p *process) miss() {
+	if p.absent.Swap(true) {
+		return
+	}
+	for _, g := range p.live() {
+		g.absent.Add(1)
+	}
 }
 
 // live returns the groups that are in use.
@@ -134,6 +152,7 @@ func (p *process) die() {
 	if again {
 		return
 	}
+	p.miss()
 	groups := p.live()
 	for _, g := range groups {
 		g.mourn(p)
@@ -240,7 +259,7 @@ func (c *Comm) Leave(failed bool) { c.own.process.leave(c.g.job, failed) }
 // has no lock any more.
 func (p *port) awaits(e transport.Epoch) (late *process) {
 	p.process.awaited.Add(1)
-	if p.process.left.Load() && !e.Stale(p.epochNow()) {
+	if p.g.mortal && p.process.left.Load() && !e.Stale(p.epochNow()) {
 		return p.process
 	}
 	return nil
