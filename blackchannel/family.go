@@ -49,17 +49,17 @@ func (m *Machine) Dup(id uint64) *Machine {
 	return d
 }
 
-func (d *Machine) duplicates(m *Machine, id uint64) {
-	d.id, d.family, d.carrier = id, m.kin(), m
-	if m.carrier != nil { // m's may be missing somewhere, too
-		d.carrier = m.carrier
+func (m *Machine) duplicates(of *Machine, id uint64) {
+	m.id, m.family, m.carrier = id, of.kin(), of
+	if of.carrier != nil { // of's may be missing somewhere, too
+		m.carrier = of.carrier
 	}
-	d.carrier.carries++
-	d.family.duplicates[id] = d
-	if n, ok := d.family.early[id]; ok {
-		delete(d.family.early, id)
-		d.passed = true
-		d.notice(n.By, n.Corrupt)
+	m.carrier.carries++
+	m.family.duplicates[id] = m
+	if n, ok := m.family.early[id]; ok {
+		delete(m.family.early, id)
+		m.passed = true
+		m.notice(n.By, n.Corrupt)
 	}
 }
 

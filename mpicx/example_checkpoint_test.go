@@ -180,7 +180,7 @@ func TestCheckpointsWithoutSkew(t *testing.T) {
 			return err
 		})
 		require.False(t, t.Failed(), "run %d: %d ranks, seed %d", run, n, seed)
-		x, sum := make([]float64, n), 0.0
+		x, sum := make([]float64, n), float64(0)
 		for r := range x {
 			x[r] = float64(r)
 		}

@@ -29,13 +29,15 @@ func TestP8WhileARankHasNotMadeItsSide(t *testing.T) {
 						if world.Rank() == late {
 							told.Wait() // it computes
 						}
-						comm, err := world, error(nil)
+						comm := world
 						for range dups {
-							if comm, err = comm.Dup().Get(ctx); err != nil {
+							dup, err := comm.Dup().Get(ctx)
+							if err != nil {
 								return err
 							}
+							comm = dup
 						}
-						err = comm.Try(ctx, func(ctx context.Context) error {
+						err := comm.Try(ctx, func(ctx context.Context) error {
 							switch world.Rank() {
 							case late:
 								return comm.Barrier().Wait(ctx)

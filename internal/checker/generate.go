@@ -54,11 +54,9 @@ type generator struct {
 // scene is what the generator knows of the place it is at.
 type scene struct {
 	vars    []int        // communicators that may be used
-	made    []int        // all there are
 	aligned map[int]bool // those of which an error may be dealt with by the next TryAll
 	depth   int
 	scope   *step // the innermost
-	left    int   // steps to make
 }
 
 func (s *scene) enter() *scene {

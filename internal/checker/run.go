@@ -91,7 +91,7 @@ func inBubble(p *program, h *history) {
 		for _, release := range []func(){func() {}, func() { abort(ranks) }} {
 			release()
 			select {
-			case <-done:
+			case _ = <-done:
 				return
 			case <-time.After(idle):
 			}

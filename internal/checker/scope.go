@@ -183,7 +183,7 @@ func (r *rank) ofComm(err error, c *inst) bool {
 }
 
 // asThrown returns the error that a panic's value carries, if it was thrown.
-func asThrown(v any) (error, bool) {
+func asThrown(v any) (err error, ok bool) { //nolint:revive // the order of a type assertion
 	t, ok := v.(future.Thrown)
 	return t.Err, ok
 }

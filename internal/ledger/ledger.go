@@ -53,36 +53,36 @@ func (l *Ledger) push(o Output) { l.out = append(l.out, o) }
 type Action uint8
 
 const (
-	// Raise: give Raised to Comm's channel, for round Round, and join it as Join does,
+	// Raise asks to give Raised to Comm's channel, for round Round, and join it as Join does,
 	// if there is a Family: else this rank has joined it.
 	Raise Action = iota + 1
-	// Join: freeze the agreements of Family, whose decisions go into the report, and
+	// Join asks to freeze the agreements of Family, whose decisions go into the report, and
 	// join round Round of Comm.
 	Join
-	// Lose: tell Comm's channel that this rank needs the dead.
+	// Lose asks to tell Comm's channel that this rank needs the dead.
 	Lose
-	// Complete: end the agreements of Family that the verdict of Error has decisions
+	// Complete asks to end the agreements of Family that the verdict of Error has decisions
 	// of. Then call Settled.
 	Complete
-	// Advance: move each of Family to the epoch after an error of Generation, ending
+	// Advance asks to move each of Family to the epoch after an error of Generation, ending
 	// what is pending with Error; those that Frozen says begin it with agreements
 	// frozen. Then call Moved.
 	Advance
-	// Open: have the channel of Comm, which is new, begin to listen; where Frozen says
+	// Open asks to have the channel of Comm, which is new, begin to listen; where Frozen says
 	// so, with agreements frozen.
 	Open
-	// Interrupt: end the context of Scope.
+	// Interrupt asks to end the context of Scope.
 	Interrupt
-	// Withdraw: say no in Vote.
+	// Withdraw asks to say no in Vote.
 	Withdraw
-	// Wake: whoever waits for a change of any communicator shall look again.
+	// Wake asks to have those look again who wait for a change of any communicator.
 	Wake
-	// Resume: call what waits for the corruption of Comm, or for the end of the
+	// Resume asks to call what waits for the corruption of Comm, or for the end of the
 	// process.
 	Resume
-	// Leave: the process may go, and all that it has raised is resolved.
+	// Leave says that the process may go, and all that it has raised is resolved.
 	Leave
-	// Tell: Event happened.
+	// Tell says that Event happened.
 	Tell
 )
 

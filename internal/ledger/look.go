@@ -6,13 +6,13 @@ type Finding uint8
 const (
 	// Nothing is to be told.
 	Nothing Finding = iota
-	// Verdict: the oldest that no look has taken, or a corruption, which each look
+	// Verdict is the oldest that no look has taken, or a corruption, which each look
 	// finds.
 	Verdict
-	// Revocation: the communicator is revoked. That is nothing to take: what was
+	// Revocation says that the communicator is revoked. That is nothing to take: what was
 	// pending has ended with it, and what was done keeps its result.
 	Revocation
-	// Closure: the communicator is closed.
+	// Closure says that the communicator is closed.
 	Closure
 )
 

@@ -109,7 +109,6 @@ type world struct {
 	steps   []step
 	verbose bool
 
-	parents []int
 	models  []*model
 	outputs []Output // to be carried out
 
