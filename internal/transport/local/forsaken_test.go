@@ -229,7 +229,7 @@ func TestReturnedRaces(t *testing.T) {
 func TestGroupsCountWhoIsAbsent(t *testing.T) {
 	const n = 5
 	ranks := NewMortal(n)
-	group := func(seq uint64) (g *group) {
+	dup := func(seq uint64) (g *group) {
 		for _, c := range ranks {
 			c.Sub(transport.Name{Seq: seq}, nil, func(made transport.Comm, err error) {
 				require.NoError(t, err)
@@ -238,12 +238,12 @@ func TestGroupsCountWhoIsAbsent(t *testing.T) {
 		}
 		return g
 	}
-	before := group(1)
+	before := dup(1)
 	ranks[1].Leave(false)
 	ranks[2].Die()
 	ranks[1].Die()
 	ranks[2].Leave(false)
-	for _, g := range []*group{ranks[0].g, before, group(2)} {
+	for _, g := range []*group{ranks[0].g, before, dup(2)} {
 		require.EqualValues(t, 2, g.absent.Load())
 	}
 }
