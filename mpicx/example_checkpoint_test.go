@@ -180,12 +180,12 @@ func TestCheckpointsWithoutSkew(t *testing.T) {
 			return err
 		})
 		require.False(t, t.Failed(), "run %d: %d ranks, seed %d", run, n, seed)
-		x, sum := make([]float64, n), float64(0)
+		x := make([]float64, n)
 		for r := range x {
 			x[r] = float64(r)
 		}
 		for range steps {
-			sum = 0
+			sum := 0.0
 			for _, v := range x {
 				sum += v
 			}

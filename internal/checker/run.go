@@ -91,7 +91,7 @@ func inBubble(p *program, h *history) {
 		for _, release := range []func(){func() {}, func() { abort(ranks) }} {
 			release()
 			select {
-			case _ = <-done:
+			case <-done: //nolint:errcheck // it is over, however
 				return
 			case <-time.After(idle):
 			}
