@@ -116,6 +116,9 @@ func (r *rank) step(s *step, e *env) error {
 		if s.has(r.id) {
 			v := event{what: "Err", comm: c, begin: r.now(), err: c.Err()}
 			r.note(&v, e, false)
+			if isCorruption(v.err) { // who knows of it repairs
+				return v.err
+			}
 		}
 	case doWork:
 		if s.has(r.id) {

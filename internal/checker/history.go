@@ -126,6 +126,12 @@ func (h *history) owner(failures []mpicx.Failure, corrupt bool, candidates ...*i
 	return nil, false
 }
 
+// isReturned says whether an operation ended because it needs a rank that has returned.
+func isReturned(err error) bool {
+	m, ok := err.(*mpicx.MPIError)
+	return ok && strings.HasSuffix(m.Text, " has returned")
+}
+
 // isPassedOn says whether a failure is what another communicator's verdict made of a
 // TryAll: who waits in it for the others leaves it with that, which the program does not
 // see.
@@ -153,6 +159,7 @@ func (h *history) classify(e *event, candidates []*inst, deadline bool, allowed 
 	}
 	switch {
 	case deadline && errors.Is(e.err, context.DeadlineExceeded):
+	case isReturned(e.err): // the rank that was to send
 	default:
 		for _, a := range allowed {
 			if errors.Is(e.err, a) {
