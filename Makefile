@@ -3,7 +3,7 @@
 GOLANGCI_LINT_VERSION := v2.15.0
 TAGS :=
 
-.PHONY: test race vet lint lint-mpi test-mpi test-ulfm test-hosts bench bench-mpi fuzz soak matrices portable figures ci
+.PHONY: test race vet lint lint-mpi test-mpi test-ulfm test-hosts bench bench-mpi fuzz soak nightly matrices portable figures ci
 
 test:
 	go test -tags '$(TAGS)' ./...
@@ -61,6 +61,13 @@ FOR := 10m
 soak:
 	go run ./internal/soak -for $(FOR)
 	go run ./internal/checker -for $(FOR)
+
+# What takes longer than CI has: an hour and more.
+nightly:
+	MPICX_NIGHTLY=1 go test -timeout 2h -run AllOrNone ./ulfmbackend
+	go run ./internal/soak -schedules 1000000
+	go run ./internal/checker -programs 1000000
+	$(MAKE) fuzz FUZZTIME=5m
 
 # Writes testdata/matrices anew.
 matrices:
