@@ -73,7 +73,7 @@ func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch, agreed, b
 		under = &c.parent.ledger
 	}
 	c.openChannel(dup, byDup)
-	if !byDup || c.mitigator != nil { // Dup has no message, but with ULFM an agreement
+	if !agreed && (!byDup || c.mitigator != nil) { // Dup has no message, but with ULFM an agreement; Shrink is made after one
 		c.ledger.Everywhere()
 	}
 	c.proc.feed(func() { late = !c.proc.ledger.Make(&c.ledger, of, under, e, agreed, c.worldRanks) })
