@@ -187,8 +187,8 @@ func (r *Request) Matches(s Status) bool {
 	return (r.Peer == s.Source || r.Peer == AnySource) && (r.Tag == s.Tag || r.Tag == AnyTag && s.Tag >= 0)
 }
 
-// Awaited says whether the program waits for the request, as its Completer knows.
-func (r *Request) Awaited() bool {
+// IsAwaited says whether the program waits for the request, as its Completer knows.
+func (r *Request) IsAwaited() bool {
 	a, ok := r.Done.(Awaiter)
 	return ok && a.Awaited()
 }

@@ -81,14 +81,14 @@ func (p *port) forsaken(r *transport.Request) bool {
 	case r.Tag < transport.AnyTag:
 		return false
 	case r.Peer >= 0:
-		return r.Peer != p.rank && ports[r.Peer].hasGone(e) && r.Awaited()
+		return r.Peer != p.rank && ports[r.Peer].hasGone(e) && r.IsAwaited()
 	}
 	for i := range ports {
 		if i != p.rank && !ports[i].hasGone(e) {
 			return false
 		}
 	}
-	return len(ports) > 1 && r.Awaited()
+	return len(ports) > 1 && r.IsAwaited()
 }
 
 // hasGone says whether the port's rank has gone, or died, and does not end epoch e: what

@@ -135,7 +135,7 @@ func (e *engine) expire(f *fate) {
 // needs tells the peer of a request that it is needed, if its program has ended.
 func (s *side) needs(r *transport.Request) {
 	peer := r.Peer
-	if peer == transport.AnySource && r.Awaited() {
+	if peer == transport.AnySource && r.IsAwaited() {
 		peer = s.lastHope()
 	}
 	if peer < 0 || !s.fate.gone[s.process(peer)] {
