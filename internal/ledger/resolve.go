@@ -54,13 +54,16 @@ func (c *Comm) Resolved(v *errchan.Verdict, rank int) {
 			c.raised = slices.Delete(slices.Clone(c.raised), i, i+1)
 		}
 	}
-	switch {
-	case c.corrupted != nil: // by an ancestor's error, which is final
-	case e.Corrupt(): // no round follows, so the rest gets no verdict but this
+	if e.Corrupt() { // no round follows, so the rest gets no verdict but this
 		for _, r := range c.raised {
 			r.Verdict = e
 		}
-		c.corrupted, c.raised, c.losing, e.known = e, nil, false, c.unwound
+		c.raised, c.losing = nil, false
+	}
+	switch {
+	case c.corrupted != nil: // by an ancestor's error, which is final
+	case e.Corrupt():
+		c.corrupted, e.known = e, c.unwound
 	case !c.closed || c.child != nil: // what is derived from c finds it here
 		c.unreported = append(c.unreported, e)
 	}
