@@ -112,12 +112,20 @@ func (c *Comm) elder() (eldest *Comm) {
 	return eldest
 }
 
-// resolved returns what the next look at c would find if all that is resolved could
-// be told; nil: nothing.
+// resolved returns what an operation on c is about to end with, if all that is resolved
+// could be told; nil: nothing. That c is revoked or closed ends none that waits for a
+// verdict, which goes before it.
 func (c *Comm) resolved() any {
-	if f, e := c.oldest(Peek); e != nil {
+	f, e := c.oldest(Peek)
+	if e != nil {
 		return e
-	} else if f != Nothing {
+	}
+	for a := c; a != nil; a = a.parent {
+		if a.open && a.corrupted == nil {
+			return nil
+		}
+	}
+	if f != Nothing {
 		return f
 	}
 	return nil
