@@ -154,12 +154,12 @@ func (m *Machine) Step(from int, msg *Message) error {
 	if !child && from != m.parent || from < 0 {
 		return m.unexpected(from, msg, "the sender is no neighbour")
 	}
-	if m.final {
-		return nil // the others will know soon
-	}
-	if msg.Kind == Forward && msg.Round == 0 {
+	if msg.Kind == Forward && msg.Round == 0 { // also after the last round: the duplicate may have one more
 		m.forward(from, msg)
 		return nil
+	}
+	if m.final {
+		return nil // the others will know soon
 	}
 	if msg.Round != m.round {
 		if msg.Kind == Reports && child && msg.Round+1 == m.round {
