@@ -21,6 +21,7 @@ var invariants = []struct {
 	{"P1, P2: survivors get the same verdicts", (*team).resolve},
 	{"P2: every report is in one verdict", (*team).report},
 	{"P1: every verdict is told once", (*team).tell},
+	{"D1: corruptions reach what has lost a member", (*team).bequeath},
 	{"H2: a verdict has a cause", (*team).haveCauses},
 	{"H5: agreements are uniform and valid", (*team).agree},
 	{"H5: all or none", (*team).allOrNone},
@@ -54,6 +55,7 @@ func (t *team) isWhole() bool {
 
 func (t *team) ends() error {
 	living, complete := t.survivors()
+	whole := t.isWhole()
 	for _, m := range living {
 		for r := range t.ranks {
 			if !t.lives(r) && t.ulfm && !slices.Contains(m.told, r) {
@@ -64,7 +66,7 @@ func (t *team) ends() error {
 		case !complete:
 		case m.open || waiting != "" && !m.left:
 			return fmt.Errorf("rank %d hangs: %s", m.world, waiting)
-		case t.isWhole() && m.Idle() != nil:
+		case whole && m.Idle() != nil:
 			return fmt.Errorf("rank %d, whose error channel is idle: %w", m.world, m.Idle())
 		case t.ulfm && !m.left && m.agreed(m.epoch) < t.calls:
 			return fmt.Errorf("rank %d has %d agreements in its last epoch, expected %d", m.world, m.agreed(m.epoch), t.calls)
@@ -151,9 +153,12 @@ func (t *team) report() error {
 // tell holds if a program that has looked until there was nothing more was told of each
 // verdict once. Of a communicator that is corrupted it need not be told anything else (C4).
 func (t *team) tell() error {
+	if !t.isWhole() {
+		return nil
+	}
 	living, _ := t.survivors()
 	for _, m := range living {
-		if m.left || !t.isWhole() {
+		if m.left {
 			continue
 		}
 		for {
@@ -176,6 +181,27 @@ func (t *team) tell() error {
 		}
 		if m.final && !m.IsCorrupted() {
 			return fmt.Errorf("rank %d does not know of %s", m.world, show(m.verdicts[len(m.verdicts)-1]))
+		}
+	}
+	return nil
+}
+
+// bequeath holds if a member is corrupted by those above it just where they have lost a
+// rank of its team.
+func (t *team) bequeath() error {
+	living, _ := t.survivors()
+	for _, m := range living {
+		corrupted := m.final
+		for a := m.over; a != nil; a = a.over {
+			if a.final && !slices.Contains(m.spared, a) {
+				v := a.verdicts[len(a.verdicts)-1]
+				lost := func(r int) bool { return slices.Contains(t.ranks, a.ranks[r]) }
+				corrupted = corrupted || slices.ContainsFunc(v.Dead, lost) ||
+					slices.ContainsFunc(v.Reports, func(r errchan.Report) bool { return r.Corrupt && lost(r.Rank) })
+			}
+		}
+		if m.IsCorrupted() != corrupted {
+			return fmt.Errorf("rank %d: corrupted %t, expected %t", m.world, m.IsCorrupted(), corrupted)
 		}
 	}
 	return nil

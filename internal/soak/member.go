@@ -35,6 +35,8 @@ type member struct {
 	verdicts   []*errchan.Verdict
 	heard      []*heard // the same, as the program gets them
 	final      bool
+	moved      int       // so many verdicts have moved it
+	spared     []*member // those above whose corruption came before it was made
 	lost       bool
 	revokes    int
 
@@ -93,6 +95,11 @@ func (t *team) enter(rank int, c transport.Comm, from, over *member) {
 			m.ch, m.listenChannel = ch, ch.Listen
 		}
 	})
+	for a := over; a != nil; a = a.over {
+		if a.final && a.moved == len(a.verdicts) && m.epoch.Missing(a.epoch, a.generation) == 0 {
+			m.spared = append(m.spared, a)
+		}
+	}
 	m.Owner = m
 	// What an agreement makes, ranks that have joined a round get only with its verdict.
 	if m.everywhere = t.original && m.rng.IntN(4) > 0; m.everywhere {
@@ -198,6 +205,9 @@ func (m *member) advance(generation int, frozen bool) {
 		return
 	}
 	m.epoch = m.epoch.Next(generation)
+	if generation == m.generation {
+		m.moved++
+	}
 	if m.mit != nil {
 		m.mit.Advance(generation, errNew, frozen)
 	}

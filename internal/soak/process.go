@@ -165,11 +165,11 @@ func ownerOf(c *ledger.Comm) *member { return c.Owner.(*member) }
 // done.
 func (p *process) feed(input func()) {
 	input()
-	p.outputs = append(p.outputs, p.ledger.Outputs()...)
 	if p.carrying {
+		p.outputs = append(p.outputs, p.ledger.Outputs()...)
 		return
 	}
-	p.carrying = true
+	p.outputs, p.carrying = p.ledger.Outputs(), true
 	for len(p.outputs) > 0 && !p.dead() {
 		o := &p.outputs[0]
 		p.outputs = p.outputs[1:]

@@ -31,7 +31,7 @@ type run struct {
 type team struct {
 	*run
 	parent     *team
-	id         errchan.Agreement // of the Shrink or Dup that made it
+	id         errchan.Agreement // that made it, unless it is original
 	original   bool              // made when the run begins
 	name       uint64            // what tells it from others
 	ranks      []int             // of the world
