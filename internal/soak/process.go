@@ -115,8 +115,8 @@ func (p *process) look() {
 		return
 	case p.done && !pending:
 		for a := p.on; a != nil; a = a.over {
-			if a.joined && !a.IsCorrupted() {
-				a.fail("P7: a wait of rank %d ends with its result, in a round that it has joined", p.world)
+			if (a.joined || a.unresolved() > 0) && !a.IsCorrupted() {
+				a.fail("P7: a wait of rank %d ends with its result, but a round that it has joined, or raised an error for, is open", p.world)
 			}
 		}
 		p.compute()
@@ -133,16 +133,23 @@ func (p *process) look() {
 
 // told is when the program gets an error, which it may pass on to an ancestor.
 func (p *process) told(e *ledger.Error) {
-	h := e.Face.(*heard)
-	m := h.of
+	m := hear(e)
 	m.note("is told of verdict", e.Verdict.Round)
-	if h.told++; h.told == 1 {
-		m.untold--
-	}
 	if m.over != nil && p.job.rng.IntN(2) == 0 {
 		m = m.over
 	}
 	m.reply()
+}
+
+// hear counts what looks find, and returns whose verdict it is.
+func hear(e *ledger.Error) *member {
+	h := e.Face.(*heard)
+	if h.told++; h.told == 1 {
+		h.of.untold--
+	} else if !e.Corrupt() {
+		h.of.fail("P1: rank %d is told %d times of %s", h.of.world, h.told, show(e.Verdict))
+	}
+	return h.of
 }
 
 // leave ends the program, on all its communicators. The process stays.
