@@ -199,7 +199,12 @@ func (m *member) derive(under *member, id errchan.Agreement, name transport.Name
 	}
 	name.Generation = under.generation + 1
 	m.data.Sub(name, group, func(c transport.Comm, _ error) {
-		m.run.teamOf(m.team, under.team, id, ranks, name).enter(own, c, m, under)
+		enter := func() { m.run.teamOf(m.team, under.team, id, ranks, name).enter(own, c, m, under) }
+		if name.Color < 0 && m.rng.IntN(4) == 0 { // it takes a while, and an error may come first
+			m.after(m.think, enter)
+		} else {
+			enter()
+		}
 	})
 }
 
