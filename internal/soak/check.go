@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -19,6 +20,8 @@ var invariants = []struct {
 	{"P1, H1: survivors end", (*team).ends},
 	{"P1, P2: survivors get the same verdicts", (*team).resolve},
 	{"P2: every report is in one verdict", (*team).report},
+	{"P1: every verdict is told once", (*team).tell},
+	{"D1: corruptions reach what has lost a member", (*team).bequeath},
 	{"H2: a verdict has a cause", (*team).haveCauses},
 	{"H5: agreements are uniform and valid", (*team).agree},
 	{"H5: all or none", (*team).allOrNone},
@@ -43,8 +46,16 @@ func (t *team) survivors() (living []*member, complete bool) {
 	return living, complete
 }
 
+// isWhole says whether all of the living have their sides, and of what the team is made
+// from.
+func (t *team) isWhole() bool {
+	_, complete := t.survivors()
+	return complete && (t.parent == nil || t.parent.isWhole())
+}
+
 func (t *team) ends() error {
 	living, complete := t.survivors()
+	whole := t.isWhole()
 	for _, m := range living {
 		for r := range t.ranks {
 			if !t.lives(r) && t.ulfm && !slices.Contains(m.told, r) {
@@ -55,6 +66,8 @@ func (t *team) ends() error {
 		case !complete:
 		case m.open || waiting != "" && !m.left:
 			return fmt.Errorf("rank %d hangs: %s", m.world, waiting)
+		case whole && m.Idle() != nil:
+			return fmt.Errorf("rank %d, whose error channel is idle: %w", m.world, m.Idle())
 		case t.ulfm && !m.left && m.agreed(m.epoch) < t.calls:
 			return fmt.Errorf("rank %d has %d agreements in its last epoch, expected %d", m.world, m.agreed(m.epoch), t.calls)
 		}
@@ -122,14 +135,73 @@ func (t *team) report() error {
 	for _, v := range living[0].verdicts {
 		for _, r := range v.Reports {
 			seen[r.Rank]++
-			if m := t.members[r.Rank]; m == nil || seen[r.Rank] > m.raised || !bytes.Equal(r.Data, label(r.Rank, seen[r.Rank])) {
+			if m := t.members[r.Rank]; m == nil || seen[r.Rank] > len(m.reports) || !bytes.Equal(r.Data, label(r.Rank, seen[r.Rank])) {
 				return fmt.Errorf("round %d has %q of %d of the team, expected its number %d", v.Round, r.Data, r.Rank, seen[r.Rank])
+			} else if latest := m.reports[seen[r.Rank]-1]; v.Round > uint64(latest) {
+				return fmt.Errorf("round %d has %q of %d of the team, expected in round %d or before", v.Round, r.Data, r.Rank, latest)
 			}
 		}
 	}
 	for _, m := range living {
-		if last := living[0].final; seen[m.rank] < m.raised && !last && !m.open {
-			return fmt.Errorf("rank %d raised %d, %d are in verdicts", m.world, m.raised, seen[m.rank])
+		if last := living[0].final; seen[m.rank] < len(m.reports) && !last && !m.open {
+			return fmt.Errorf("rank %d raised %d, %d are in verdicts", m.world, len(m.reports), seen[m.rank])
+		}
+	}
+	return nil
+}
+
+// tell holds if a program that has looked until there was nothing more was told of each
+// verdict once. Of a communicator that is corrupted it need not be told anything else (C4).
+func (t *team) tell() error {
+	if !t.isWhole() {
+		return nil
+	}
+	living, _ := t.survivors()
+	for _, m := range living {
+		if m.left {
+			continue
+		}
+		for t.err == nil {
+			found, e, pending := m.Look(ledger.Take)
+			if pending && found != ledger.Verdict {
+				return fmt.Errorf("rank %d hangs", m.world)
+			}
+			if found != ledger.Verdict {
+				break
+			}
+			hear(e)
+			if m.IsCorrupted() && e.Corrupt() {
+				break // each look finds it
+			}
+		}
+		for i, h := range m.heard {
+			if h.told == 0 && !m.IsCorrupted() {
+				return fmt.Errorf("rank %d is not told of %s", m.world, show(m.verdicts[i]))
+			}
+		}
+		if m.final && !m.IsCorrupted() {
+			return fmt.Errorf("rank %d does not know of %s", m.world, show(m.verdicts[len(m.verdicts)-1]))
+		}
+	}
+	return nil
+}
+
+// bequeath holds if a member is corrupted by those above it just where they have lost a
+// rank of its team.
+func (t *team) bequeath() error {
+	living, _ := t.survivors()
+	for _, m := range living {
+		corrupted := m.final
+		for a := m.over; a != nil; a = a.over {
+			if a.final && !slices.Contains(m.spared, a) {
+				v := a.verdicts[len(a.verdicts)-1]
+				lost := func(r int) bool { return slices.Contains(t.ranks, a.ranks[r]) }
+				corrupted = corrupted || slices.ContainsFunc(v.Dead, lost) ||
+					slices.ContainsFunc(v.Reports, func(r errchan.Report) bool { return r.Corrupt && lost(r.Rank) })
+			}
+		}
+		if m.IsCorrupted() != corrupted {
+			return fmt.Errorf("rank %d: corrupted %t, expected %t", m.world, m.IsCorrupted(), corrupted)
 		}
 	}
 	return nil
@@ -144,7 +216,7 @@ func (t *team) haveCauses() error {
 				return fmt.Errorf("rank %d has %s", m.world, show(v))
 			}
 			for _, r := range v.Dead {
-				if other := t.members[r]; t.lives(r) && (other == nil || !other.departed) {
+				if t.lives(r) && !t.isGone(r) {
 					return fmt.Errorf("rank %d of the team lives, rank %d has %s", r, m.world, show(v))
 				}
 			}
@@ -195,7 +267,7 @@ func (t *team) isValid(d decided) error {
 				somebody[r] = true
 			}
 		}
-		for _, r := range p.by.failed[:p.knew] {
+		for _, r := range p.knew {
 			if !slices.Contains(d.Dead, r) {
 				return fmt.Errorf("%v: rank %d had been told that %d of its team is dead, but %+v", d.id, p.by.world, r, *d.Decision)
 			}
@@ -227,7 +299,7 @@ func (t *team) allOrNone() error {
 	for _, m := range living {
 		for _, d := range m.decided {
 			for _, p := range t.proposals[d.id] {
-				if t.lives(p.by.rank) && !p.by.left && !has[p.by][d.id] && !(d.id.Creates && p.by.revoked > 0) {
+				if t.lives(p.by.rank) && !p.by.left && !has[p.by][d.id] && !(d.id.Creates && p.by.IsRevoked()) {
 					return fmt.Errorf("%+v: rank %d has %+v, rank %d proposed and has no decision", d.id, m.world, *d.Decision, p.by.world)
 				}
 			}
@@ -239,8 +311,8 @@ func (t *team) allOrNone() error {
 func (t *team) revoke() error {
 	living, complete := t.survivors()
 	for _, m := range living {
-		if first := living[0]; complete && m.revoked != first.revoked {
-			return fmt.Errorf("rank %d was told %d times, rank %d %d times", first.world, first.revoked, m.world, m.revoked)
+		if first := living[0]; complete && m.revokes != first.revokes {
+			return fmt.Errorf("rank %d was told %d times, rank %d %d times", first.world, first.revokes, m.world, m.revokes)
 		}
 	}
 	return nil
@@ -253,7 +325,7 @@ func (t *team) communicate() error {
 	for _, m := range living {
 		for _, r := range slices.Sorted(maps.Keys(m.sent)) {
 			to := t.members[r]
-			if to != nil && t.lives(r) && m.epoch == to.epoch && m.revoked+to.revoked == 0 && m.sent[r] != to.got[m.rank] {
+			if to != nil && t.lives(r) && m.epoch == to.epoch && !m.IsRevoked() && !to.IsRevoked() && m.sent[r] != to.got[m.rank] {
 				return fmt.Errorf("rank %d sent %d messages, rank %d got %d", m.world, m.sent[r], to.world, to.got[m.rank])
 			}
 		}

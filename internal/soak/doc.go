@@ -1,5 +1,6 @@
-// Command soak drives the error backends, as they are, through random schedules
-// in virtual time: who raises, revokes, agrees, shrinks, leaves and dies, when,
+// Command soak drives the error backends and the ledgers of all ranks, as they are,
+// through random schedules in virtual time: whole families of communicators, overlapping
+// ones too, and who computes, waits, raises, revokes, agrees, shrinks, leaves and dies, when,
 // and how long every message and every news of a death takes. At the end of each
 // it checks that the survivors got what the design rules promise. One seed is one
 // schedule, exactly repeatable: a failure prints the command that replays it.

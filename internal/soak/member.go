@@ -7,38 +7,43 @@ import (
 
 	"github.com/mpicx/go-mpicx/blackchannel"
 	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/ulfmbackend"
 )
 
-// A member is one rank in a team: its program, and package mpicx below that, as
-// far as the error channel sees them.
+// A member is one rank in a team: what package mpicx calls a Comm, with the checks of
+// what its error channel tells.
 type member struct {
 	*team
 	*process
-	rank, world int
-	data        transport.Comm
-	epoch       transport.Epoch
-	ch          errchan.Channel
-	mit         errchan.Mitigator // nil: ch is a black channel
-	over        *member           // of the team that it is derived from; nil: of none
-	children    []*member         // derived from it: errors of this team move them too (D1)
+	ledger.Comm
+	rank          int
+	data          transport.Comm
+	epoch         transport.Epoch
+	ch            errchan.Channel
+	mit           errchan.Mitigator // nil: ch is a black channel
+	listenChannel func()
+	over          *member // of the team that it is derived from; nil: of none
 
-	raised    int
-	unwound   bool // one of those was corrupt: it joins every round at once
-	departed  bool // and was Unwind's: the verdict has this rank among the dead
-	open      bool // a round is
-	joined    bool // it, or one that is to be noticed because of a report of this rank
-	consented bool // to its end
-	knew      int  // so many of told, then
-	verdicts  []*errchan.Verdict
-	final     bool
-	lost      bool
-	revoked   int
+	everywhere bool
+	reports    []int // the last verdict that each of those raised may be in
+	unwound    bool  // one of those was corrupt
+	open       bool  // a round is, by the channel
+	joined     bool  // and this rank has joined it
+	knew       int   // so many of told, then
+	verdicts   []*errchan.Verdict
+	heard      []*heard // the same, as the program gets them
+	final      bool
+	moved      int       // so many verdicts have moved it
+	spared     []*member // those above whose corruption came before it was made
+	lost       bool
+	revokes    int
+
+	opened bool // a round is, by the ledger's events
+	untold int  // verdicts, likewise
 
 	told    []int // who has died, by the channel
-	failed  []int // likewise, or by decisions: what mpicx calls Failed
-	acked   int   // so many of those
 	pending int   // proposals
 	decided []decided
 
@@ -51,7 +56,7 @@ type member struct {
 type proposal struct {
 	by *member
 	errchan.Proposal
-	knew int // so many of failed
+	knew []int // who has died
 }
 
 type decided struct {
@@ -64,35 +69,51 @@ var (
 	errNew                  = errors.New("a new epoch")
 )
 
-// enter has a rank of the team take part in it; over is its side of what that is derived from.
-func (t *team) enter(rank int, c transport.Comm, over *member) *member {
-	world := t.ranks[rank]
-	m := &member{team: t, process: &t.processes[world], rank: rank, world: world, data: c, epoch: c.Epoch(), over: over,
+// enter has a rank of the team take part in it. From is its side of what the team was made
+// from, and over of what it is derived from.
+func (t *team) enter(rank int, c transport.Comm, from, over *member) {
+	p := t.processes[t.ranks[rank]]
+	m := &member{team: t, process: p, rank: rank, data: c, epoch: c.Epoch(), over: over,
 		sent: make(map[int]uint64), got: make(map[int]uint64)}
 	if c.Size() != len(t.ranks) || c.Rank() != rank {
-		t.fail("H5: after Shrink %v rank %d is %d of %d, expected %d of %v", t.id, world, c.Rank(), c.Size(), rank, t.ranks)
-		return nil
+		t.fail("H5: after Shrink %v rank %d is %d of %d, expected %d of %v", t.id, m.world, c.Rank(), c.Size(), rank, t.ranks)
+		return
 	}
 	t.members[rank] = m
-	m.sides = append(m.sides, m)
+	p.sides = append(p.sides, m)
 	c.Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, _ error) {
-		dup = &mortal{dup, t.run, world, m.process}
-		if !t.ulfm {
-			ch := blackchannel.New(dup, 0, nil, m)
-			m.ch = ch
-			m.begin()
-			ch.Listen()
-			return
+		dup = &mortal{dup, t.run, p}
+		if t.ulfm {
+			ch := ulfmbackend.New(dup, t.name, m.epoch, m)
+			m.ch, m.mit, m.listenChannel = ch, ch, ch.Listen
+		} else {
+			var parent *blackchannel.Channel
+			if over != nil && len(t.ranks) == len(over.ranks) {
+				parent = over.ch.(*blackchannel.Channel)
+			}
+			ch := blackchannel.New(dup, t.name, parent, m)
+			m.ch, m.listenChannel = ch, ch.Listen
 		}
-		ch := ulfmbackend.New(dup, t.name, m.epoch, m)
-		m.ch, m.mit = ch, ch
-		if m.isFrozen() {
-			m.mit.Freeze()
-		}
-		m.begin() // before what has come already may end the epoch
-		ch.Listen()
 	})
-	return m
+	for a := over; a != nil; a = a.over {
+		if a.final && a.moved == len(a.verdicts) && m.epoch.Missing(a.epoch, a.generation) == 0 {
+			m.spared = append(m.spared, a)
+		}
+	}
+	m.Owner = m
+	// What an agreement makes, ranks that have joined a round get only with its verdict.
+	if m.everywhere = t.original && m.rng.IntN(4) > 0; m.everywhere {
+		m.Everywhere()
+	}
+	var of, under *ledger.Comm
+	if from != nil {
+		of, under = &from.Comm, &over.Comm
+	}
+	p.feed(func() {
+		if !p.ledger.Make(&m.Comm, of, under, m.epoch, true, t.ranks) {
+			t.fail("H5: rank %d makes its side after %v, which all make, and it is closed", m.world, t.id)
+		}
+	})
 }
 
 // A mortal carries the messages of an error channel of a rank that may die in the
@@ -100,7 +121,6 @@ func (t *team) enter(rank int, c transport.Comm, over *member) *member {
 type mortal struct {
 	transport.Comm
 	*run
-	world int
 	*process
 }
 
@@ -124,49 +144,7 @@ func (l *mortalListener) Next() (to int, payload []byte, ok bool) {
 	return to, payload, ok
 }
 
-// dead says whether the process is: then there is nobody to be told.
-func (m *member) dead() bool { return m.w.Dead(m.world) }
-
-// consent notes what this rank knows when it joins the open round.
-func (m *member) consent() {
-	if m.open && !m.consented {
-		m.consented, m.knew = true, len(m.told)
-	}
-}
-
-// freeze has nothing decided on the team and those derived from it, whose round this rank
-// is about to join, and returns what was.
-func (m *member) freeze() []errchan.Settled {
-	m.joined = true
-	settled := []errchan.Settled{}
-	for _, child := range append([]*member{m}, m.descendants()...) {
-		if child.mit != nil {
-			settled = append(settled, child.mit.Freeze()...)
-		}
-	}
-	return settled
-}
-
-func (m *member) descendants() (all []*member) {
-	for _, child := range m.children {
-		all = append(append(all, child), child.descendants()...)
-	}
-	return all
-}
-
-// isFrozen says whether a round of the team, or of one that it is derived from, is open
-// that this rank has joined.
-func (m *member) isFrozen() bool { return m.joined || m.over != nil && m.over.isFrozen() }
-
-// join joins a round, if it is still open.
-func (m *member) join(round uint64) {
-	if m.open && round == uint64(len(m.verdicts)) {
-		m.consent()
-		m.ch.Join(round, m.freeze())
-	}
-}
-
-// Noticed has the program join, at once or some time, or raise an error first.
+// Noticed has the program raise an error some time, perhaps.
 func (m *member) Noticed(round uint64, by int, corrupt bool) {
 	if m.dead() {
 		return
@@ -176,21 +154,19 @@ func (m *member) Noticed(round uint64, by int, corrupt bool) {
 		m.fail("P1: rank %d is told of round %d by %d after %d verdicts, open %t, final %t", m.world, round, by, len(m.verdicts), m.open, m.final)
 	}
 	m.open = true
-	join := func() { m.join(round) }
-	switch {
-	case m.left || m.unwound || m.outstanding() || m.rng.IntN(4) == 0:
-		join()
-	default:
-		m.after(m.think, func() {
-			if m.raises > 0 && m.rng.IntN(8) == 0 {
-				m.raise(false)
-			}
-			join()
-		})
+	m.feed(func() { m.Comm.Noticed(round, by, corrupt) })
+	m.reply()
+}
+
+// reply has the program raise an error because of another, perhaps.
+func (m *member) reply() {
+	if m.replies > 0 && m.rng.IntN(4) == 0 {
+		m.replies--
+		m.after(m.think, func() { m.raise(false, false) })
 	}
 }
 
-// Resolved moves the member, and those derived from it, to the next epoch.
+// Resolved checks a verdict, and has the ledger move the family to the next epoch.
 func (m *member) Resolved(v *errchan.Verdict) {
 	if m.dead() {
 		return
@@ -201,7 +177,7 @@ func (m *member) Resolved(v *errchan.Verdict) {
 		m.fail("P1: rank %d gets the verdict of round %d after %d verdicts, final %t", m.world, v.Round, len(m.verdicts), m.final)
 	case m.left: // nobody waits for it, or for what it knows
 		m.knew = 0
-	case !m.open || !m.consented:
+	case !m.open || !m.joined:
 		m.fail("P1: rank %d gets the verdict of round %d, open %t, but has not joined it", m.world, v.Round, m.open)
 	}
 	for _, r := range m.told[:m.knew] {
@@ -210,24 +186,32 @@ func (m *member) Resolved(v *errchan.Verdict) {
 		}
 	}
 	m.verdicts = append(m.verdicts, v)
-	m.open, m.joined, m.consented, m.knew, m.final = false, false, false, 0, v.Corrupt
-	if m.mit != nil {
-		for _, other := range append(m.descendants(), m) {
-			other.mit.Complete(v.Settled)
-		}
-	}
-	m.advance(m.generation)
+	m.open, m.joined, m.knew, m.final = false, false, 0, v.Corrupt
+	m.feed(func() { m.Comm.Resolved(v, m.rank) })
 }
 
-func (m *member) advance(generation int) {
+// unresolved counts the errors of this rank that no verdict has.
+func (m *member) unresolved() int {
+	n := len(m.reports)
+	for _, v := range m.verdicts {
+		n -= reportsOf(v, m.rank)
+	}
+	return n
+}
+
+// advance moves the member to its next epoch.
+func (m *member) advance(generation int, frozen bool) {
 	if m.dead() { // in the middle of it
 		return
 	}
 	m.epoch = m.epoch.Next(generation)
-	if m.mit != nil {
-		m.mit.Advance(generation, errNew, m.isFrozen())
+	if generation == m.generation {
+		m.moved++
 	}
-	if m.pending > 0 && !m.isFrozen() && !m.dead() {
+	if m.mit != nil {
+		m.mit.Advance(generation, errNew, frozen)
+	}
+	if m.pending > 0 && !frozen && !m.dead() {
 		m.fail("H5: rank %d is in epoch %x, and %d proposals have not ended", m.world, m.epoch, m.pending)
 	}
 	clear(m.sent)
@@ -235,9 +219,6 @@ func (m *member) advance(generation int) {
 	m.data.Advance(generation, errNew)
 	m.listen()
 	m.work()
-	for _, child := range m.children {
-		child.advance(generation)
-	}
 }
 
 // Died notes a death, and may have all be told that this rank needs the dead.
@@ -253,10 +234,10 @@ func (m *member) Died(rank int) {
 	m.learn(rank)
 	if m.rng.Float64() < m.needs {
 		m.after(m.think, func() {
-			if !m.final && !m.left && m.revoked == 0 {
+			if !m.left && !m.Broken() {
 				m.note("needs the dead")
 				m.lost = true
-				m.mit.Lose(sortedCopy(m.told))
+				m.feed(m.Lose)
 			}
 		})
 	}
@@ -266,9 +247,7 @@ func (m *member) learn(rank int) {
 	if m.lives(rank) && !m.isGone(rank) {
 		m.fail("H1: rank %d is told that %d of its team is dead, which lives", m.world, rank)
 	}
-	if !slices.Contains(m.failed, rank) {
-		m.failed = append(m.failed, rank)
-	}
+	m.feed(func() { m.Comm.Died(rank) })
 }
 
 func (t *team) lives(rank int) bool { return !t.w.Dead(t.ranks[rank]) }
@@ -282,12 +261,19 @@ func (m *member) Revoked(by int) {
 		return
 	}
 	m.note("is told of a revoke by", by)
-	if m.revoked++; m.revoked > 1 {
-		m.fail("H4: rank %d is told of a revoke %d times", m.world, m.revoked)
+	if m.revokes++; m.revokes > 1 {
+		m.fail("H4: rank %d is told of a revoke %d times", m.world, m.revokes)
 	}
-	m.data.Revoke(errNew)
-	if m.mit != nil {
+	m.revoked(by)
+}
+
+func (m *member) revoked(by int) {
+	first := false
+	m.feed(func() { first = m.Comm.Revoked(by) })
+	if first {
+		m.data.Revoke(errNew)
 		m.mit.Abandon(errNew)
+		m.feed(m.RevokeDone)
 	}
 }
 
@@ -296,7 +282,7 @@ type completed func(*transport.Request)
 func (f completed) Completed(r *transport.Request) { f(r) }
 
 func (m *member) listen() {
-	if m.revoked == 0 {
+	if !m.IsRevoked() {
 		m.recv = transport.Request{Buf: m.buf[:], Peer: transport.AnySource, Epoch: m.epoch, Done: m}
 		m.data.Irecv(&m.recv)
 	}

@@ -30,6 +30,7 @@ type plan struct {
 	shrink                  int     // which of them is a Shrink; none if there are fewer
 	traffic                 int     // messages that a rank sends, at most
 	dups                    bool    // an epoch begins with a Dup
+	kinds                   []kind  // of the teams that are made at the beginning, two generations
 }
 
 // A death is one that happens at a time, or instead of sending some message of an
@@ -70,6 +71,14 @@ func newPlan(seed uint64, rng *rand.Rand) plan {
 	p.detect, p.slow = oneOf(rng, 0, 10*µs, 300*µs, 10000*µs), oneOf(rng, 0, 0, 0.1)
 	p.lose = oneOf(rng, 0, 0.1, 0.5, 1)
 	p.span, p.think = oneOf(rng, 0, 20*µs, 300*µs, 5000*µs), oneOf(rng, 0, 5*µs, 100*µs, 1000*µs)
+
+	if p.ranks <= 64 && rng.IntN(3) == 0 {
+		for k := range kinds {
+			if rng.IntN(2) == 0 {
+				p.kinds = append(p.kinds, k)
+			}
+		}
+	}
 
 	n := float64(p.ranks)
 	p.raises = oneOf(rng, 0, 1., 1, 2, 5) / n

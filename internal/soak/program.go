@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
-	"time"
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
-
-// after has the program go on after a while.
-func (m *member) after(most time.Duration, f func()) { m.w.After(upTo(m.rng, most), m.world, f) }
 
 // times calls f as often as expected on average.
 func (m *member) times(expected float64, f func()) {
@@ -29,66 +26,68 @@ func (m *member) begin() {
 		m.mit.Leave()
 		return
 	}
+	if m.original && m.generation < 2 {
+		for _, k := range m.kinds {
+			m.split(k)
+		}
+	}
 	m.work()
-	m.times(m.raises, func() { m.raise(m.rng.IntN(12) == 0) })
-	m.times(m.revokes, m.revoke)
-	m.times(m.leaves, m.leave)
+	m.times(m.raises, func() { m.raise(m.rng.IntN(12) == 0, false) })
+	m.times(m.plan.revokes, m.revoke)
+	m.times(m.leaves, m.quit)
 	for range m.traffic {
 		m.after(m.span+m.think, m.send)
 	}
 }
 
-func (m *member) outstanding() bool {
-	own := 0
-	for _, v := range m.verdicts {
-		own += reportsOf(v, m.rank)
+// raise has the program raise an error. One that is raised before the rank joins the round
+// is in the verdict of that, and any other in the one after, at the latest (P2, P5).
+func (m *member) raise(corrupt, leaving bool) (raised bool) {
+	if m.left && !leaving || m.unwound {
+		return false
 	}
-	return m.raised > own
-}
-
-func (m *member) raise(corrupt bool) {
-	if m.final || m.left || m.unwound || m.revoked > 0 {
-		return
+	latest := len(m.verdicts)
+	if m.joined {
+		latest++
 	}
-	m.raised++
-	m.unwound = m.unwound || corrupt
-	m.consent()
-	m.note("raises", m.raised, corrupt)
-	m.ch.Raise(label(m.rank, m.raised), corrupt, m.freeze())
+	r := &ledger.Raised{Data: label(m.rank, len(m.reports)+1), Corrupt: corrupt, Leaving: leaving}
+	m.feed(func() {
+		if m.Comm.Raise(r) != nil {
+			m.reports = append(m.reports, latest)
+			m.unwound, raised = corrupt, true
+			m.note("raises", len(m.reports), corrupt)
+		}
+	})
+	return raised
 }
 
 // label is the data of a rank's k-th report.
 func label(rank, k int) []byte { return fmt.Appendf(nil, "%d.%d", rank, k) }
 
 func (m *member) revoke() {
-	if !m.left {
+	if !m.left && !m.IsRevoked() {
 		m.note("revokes")
+		m.revoked(m.rank)
 		m.mit.Revoke()
 	}
 }
 
-// leave ends the program of the process, on all its communicators.
-func (m *member) leave() {
+// quit ends the program of the process, perhaps by an error.
+func (m *member) quit() {
 	if m.left {
 		return
 	}
 	m.note("leaves")
 	m.left = true
-	if m.rng.IntN(3) == 0 && !m.final && !m.unwound && m.revoked == 0 {
-		m.raised++
-		m.departed = true
-		m.consent()
-		m.mit.Unwind(label(m.rank, m.raised), m.freeze())
+	if m.rng.IntN(3) == 0 {
+		m.raise(true, true)
 	}
-	for _, other := range m.sides {
-		other.mit.Leave()
-		other.join(uint64(len(other.verdicts)))
-	}
+	m.leave()
 }
 
 // work begins the agreements of an epoch.
 func (m *member) work() {
-	if m.mit != nil && !m.left && m.dups && m.generation < 2 && m.revoked == 0 {
+	if m.mit != nil && !m.left && m.dups && m.depth < 2 && !m.IsRevoked() {
 		id := m.mit.Reserve(m.epoch, errchan.Dup)
 		m.after(m.think, func() { m.propose(id, func() {}) })
 	}
@@ -121,7 +120,7 @@ func (m *member) next() {
 
 // isShrink says what an agreement is for.
 func (t *team) isShrink(id errchan.Agreement) bool {
-	return !id.Creates && int(id.Seq) == t.shrink && t.generation < 2
+	return !id.Creates && int(id.Seq) == t.shrink && t.depth < 2
 }
 
 func (m *member) propose(id errchan.Agreement, then func()) {
@@ -131,13 +130,15 @@ func (m *member) propose(id errchan.Agreement, then func()) {
 	p := errchan.Proposal{Flag: -1}
 	if !m.isShrink(id) && !id.Creates {
 		p.Flag = ^(1 << (m.rank % 62))
-		m.acked += m.rng.IntN(len(m.failed) - m.acked + 1)
-		p.Acked = sortedCopy(m.failed[:m.acked])
+		m.Ack(m.rng.IntN(len(m.Failed()) + 1))
+		p.Acked = m.Acknowledged()
+	} else if m.isShrink(id) && m.Broken() {
+		p.Flag = 0 // see Shrink of package mpicx
 	}
 	m.note("proposes", id, m.open)
 	late := id.Epoch != m.epoch
-	if !late && !(id.Creates && m.revoked > 0) {
-		m.proposals[id] = append(m.proposals[id], proposal{m, p, len(m.failed)})
+	if !late && !(id.Creates && m.IsRevoked()) {
+		m.proposals[id] = append(m.proposals[id], proposal{m, p, m.Failed()})
 	}
 	m.pending++
 	ended := false
@@ -146,7 +147,7 @@ func (m *member) propose(id errchan.Agreement, then func()) {
 			return
 		}
 		m.pending--
-		over := id.Epoch != m.epoch || id.Creates && m.revoked > 0
+		over := id.Epoch != m.epoch || id.Creates && m.IsRevoked()
 		if ended || late && err == nil || err != nil && !over {
 			m.fail("H5: agreement %v at rank %d in epoch %x ends with %+v, %v, and ended before: %t", id, m.world, m.epoch, d, err, ended)
 		}
@@ -179,23 +180,62 @@ func (m *member) decide(id errchan.Agreement, d *errchan.Decision) {
 			fmt.Fprintln(without, r)
 		}
 	}
-	if own := slices.Index(group, m.rank); own >= 0 {
-		name := transport.Name{Epoch: id.Epoch, Seq: id.Seq, Color: -2, Without: without.Sum64()}
-		if id.Creates {
-			name.Color = -3
-		}
-		m.data.Sub(name, group, func(c transport.Comm, _ error) {
-			if child := m.run.teamOf(m.team, id, ranks, name).enter(own, c, m); child != nil {
-				m.children = append(m.children, child)
-			}
-		})
+	under := m
+	if d.Flag != -1 && m.over != nil { // no more errors of this one can come
+		under = m.over
 	}
+	name := transport.Name{Epoch: id.Epoch, Seq: id.Seq, Color: -2, Without: without.Sum64()}
+	if id.Creates {
+		name.Color = -3
+	}
+	m.derive(under, id, name, group, ranks)
+}
+
+// derive makes this rank's side of a team.
+func (m *member) derive(under *member, id errchan.Agreement, name transport.Name, group, ranks []int) {
+	own := slices.Index(group, m.rank)
+	if own < 0 {
+		return
+	}
+	name.Generation = under.generation + 1
+	m.data.Sub(name, group, func(c transport.Comm, _ error) {
+		enter := func() { m.run.teamOf(m.team, under.team, id, ranks, name).enter(own, c, m, under) }
+		if name.Color < 0 && m.rng.IntN(4) == 0 { // it takes a while, and an error may come first
+			m.after(m.think, enter)
+		} else {
+			enter()
+		}
+	})
+}
+
+// A kind says which parts a team splits into at the beginning.
+type kind int
+
+const (
+	whole  kind = iota // as Dup
+	parity             // even and odd ranks
+	halves
+	kinds
+)
+
+func (k kind) part(rank, size int) int {
+	return [...]int{0, rank % 2, 2 * rank / size}[k]
+}
+
+func (m *member) split(k kind) {
+	var group, ranks []int
+	for r := range m.ranks {
+		if k.part(r, len(m.ranks)) == k.part(m.rank, len(m.ranks)) {
+			group, ranks = append(group, r), append(ranks, m.ranks[r])
+		}
+	}
+	m.derive(m, errchan.Agreement{}, transport.Name{Seq: uint64(k), Color: k.part(m.rank, len(m.ranks)) + 1}, group, ranks)
 }
 
 // send sends a message that says where it belongs.
 func (m *member) send() {
 	to := m.rng.IntN(len(m.ranks))
-	if m.left || m.revoked > 0 {
+	if m.left || m.IsRevoked() {
 		return
 	}
 	m.sent[to]++

@@ -17,7 +17,7 @@ type run struct {
 	plan
 	rng       *rand.Rand
 	w         *sim.World
-	processes []process
+	processes []*process
 	teams     []*team // the world first
 	out       io.Writer
 	lossy     func([]byte) bool // of tests: which messages of error channels get lost
@@ -27,22 +27,17 @@ type run struct {
 	err            error // the first thing that went wrong
 }
 
-// A process is one rank of the job.
-type process struct {
-	sides []*member
-	left  bool // its program has ended
-	sends int  // that are left to it, if it is to die in one
-}
-
 // A team is the ranks of a communicator.
 type team struct {
 	*run
 	parent     *team
-	id         errchan.Agreement // of the Shrink or Dup that made it
+	id         errchan.Agreement // that made it, unless it is original
+	original   bool              // made when the run begins
 	name       uint64            // what tells it from others
 	ranks      []int             // of the world
-	generation int
-	members    []*member // nil: has not made its side
+	generation int               // of its errors
+	depth      int               // so many were made, each from the one before
+	members    []*member         // nil: has not made its side
 	proposals  map[errchan.Agreement][]proposal
 }
 
@@ -55,18 +50,23 @@ func newRun(seed uint64, out io.Writer) *run {
 	rng := rand.New(rand.NewPCG(seed, 1)) // the World has another
 	r := &run{plan: newPlan(seed, rng), rng: rng, out: out, digest: 14695981039346656037}
 	r.w = sim.New(sim.Config{Ranks: r.ranks, Seed: seed, Model: r.model, Detect: r.delay, LoseInFlight: r.lose, Trace: out})
-	r.processes = make([]process, r.ranks)
+	sends := make([]int, r.ranks)
 	world := r.newTeam(nil, errchan.Agreement{}, make([]int, r.ranks))
+	world.original = true
 	for i := range world.ranks {
 		world.ranks[i] = i
 	}
 	for _, d := range r.plan.deaths {
-		if r.processes[d.rank].sends = d.send; d.send == 0 {
+		if sends[d.rank] = d.send; d.send == 0 {
 			r.w.KillAt(d.at, d.rank)
 		}
 	}
 	for i := range r.ranks {
-		r.w.At(0, i, func() { world.enter(i, r.w.Comm(i), nil) })
+		r.processes = append(r.processes, r.newProcess(i, sends[i]))
+		r.w.At(0, i, func() {
+			world.enter(i, r.w.Comm(i), nil, nil)
+			r.processes[i].compute()
+		})
 	}
 	return r
 }
@@ -75,21 +75,21 @@ func (r *run) newTeam(parent *team, id errchan.Agreement, ranks []int) *team {
 	t := &team{run: r, parent: parent, id: id, ranks: ranks,
 		members: make([]*member, len(ranks)), proposals: make(map[errchan.Agreement][]proposal)}
 	if parent != nil {
-		t.generation = parent.generation + 1
+		t.depth = parent.depth + 1
 	}
 	r.teams = append(r.teams, t)
 	return t
 }
 
-// teamOf returns the team that a Shrink or Dup made. There may be two of one agreement,
+// teamOf returns the team that is made from another. There may be two of one agreement,
 // if all who decided on one have died.
-func (r *run) teamOf(parent *team, id errchan.Agreement, ranks []int, name transport.Name) *team {
-	same := func(t *team) bool { return t.parent == parent && t.id == id && slices.Equal(t.ranks, ranks) }
-	if i := slices.IndexFunc(r.teams, same); i >= 0 {
+func (r *run) teamOf(from, under *team, id errchan.Agreement, ranks []int, name transport.Name) *team {
+	digest := errchan.Identify(from.name, name)
+	if i := slices.IndexFunc(r.teams, func(t *team) bool { return t.parent == from && t.name == digest }); i >= 0 {
 		return r.teams[i]
 	}
-	t := r.newTeam(parent, id, ranks)
-	t.name = errchan.Identify(parent.name, name)
+	t := r.newTeam(from, id, ranks)
+	t.name, t.generation, t.original = digest, under.generation+1, name.Color > 0
 	return t
 }
 

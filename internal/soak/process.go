@@ -1,0 +1,296 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/ledger"
+)
+
+// A process is one rank of the job: a program of one goroutine, and the rank's ledger,
+// driven as package mpicx drives it.
+type process struct {
+	job      *run
+	world    int // its rank
+	ledger   ledger.Ledger
+	outputs  []ledger.Output // to be carried out
+	carrying bool
+	sides    []*member
+	left     bool // its program has ended
+	sends    int  // that are left to it, if it is to die in one
+
+	// The program waits on a member, or computes. Inside: it has entered the ledger.
+	on       *member // nil: it computes
+	inside   bool
+	first    bool
+	done     bool // what it waits for is, and an error goes before its result
+	number   int  // of the wait
+	ends     int  // so many of its waits end by themselves; later ones only by an error
+	replies  int  // so many errors it still answers with one of its own
+	watching bool // it can use nothing any more, and waits for repairs
+}
+
+// A heard is a verdict as the program gets it.
+type heard struct {
+	of   *member
+	told int // so often
+}
+
+func (*heard) Error() string { return "a verdict" }
+
+func (r *run) newProcess(world, sends int) *process {
+	p := &process{job: r, world: world, sends: sends, ends: r.rng.IntN(6)}
+	if r.raises > 0 && r.ranks <= 64 {
+		p.replies = r.rng.IntN(2)
+	}
+	p.ledger.Face = func(e *ledger.Error) error {
+		h := &heard{of: ownerOf(e.Comm)}
+		h.of.heard = append(h.of.heard, h)
+		return h
+	}
+	return p
+}
+
+// dead says whether the process is: then there is nobody to be told.
+func (p *process) dead() bool { return p.job.w.Dead(p.world) }
+
+// after has the program go on after a while.
+func (p *process) after(most time.Duration, f func()) {
+	p.job.w.After(upTo(p.job.rng, most), p.world, f)
+}
+
+// compute is what the program does between its operations.
+func (p *process) compute() {
+	p.on = nil
+	p.after(p.job.think, p.wait)
+}
+
+// wait has the program wait for an operation on one of its communicators.
+func (p *process) wait() {
+	if p.left {
+		return
+	}
+	usable := p.sides
+	if p.ends--; p.ends < 0 {
+		usable = slices.DeleteFunc(slices.Clone(p.sides), func(m *member) bool { return m.Broken() })
+	}
+	if len(usable) == 0 {
+		if p.watching = true; p.ledger.Watch(1) {
+			p.feed(p.ledger.Answer)
+		}
+		return
+	}
+	p.on, p.done = usable[p.job.rng.IntN(len(usable))], false
+	p.number++
+	if p.ends >= 0 {
+		p.goOn(2*p.job.think+p.job.detect/4, func() { p.done = true })
+	}
+	p.look()
+}
+
+// goOn has the wait look again after a while.
+func (p *process) goOn(most time.Duration, because func()) {
+	number := p.number
+	p.after(most, func() {
+		if p.on != nil && p.number == number {
+			because()
+			p.look()
+		}
+	})
+}
+
+// look is what a wait does when it begins, and when something has changed.
+func (p *process) look() {
+	if p.inside { // it leaves first: see ledger.Leave
+		p.inside = false
+		p.ledger.Leave(p.first)
+	}
+	p.done = p.done || p.on.IsRevoked()
+	found, e, pending := p.on.Look(ledger.Take)
+	switch {
+	case found != ledger.Nothing:
+		p.told(e)
+		p.compute()
+		return
+	case p.done && !pending:
+		for a := p.on; a != nil; a = a.over {
+			if (a.joined || a.unresolved() > 0) && !a.IsCorrupted() {
+				a.fail("P7: a wait of rank %d ends with its result, but a round that it has joined, or raised an error for, is open", p.world)
+			}
+		}
+		p.compute()
+		return
+	case p.done:
+		p.feed(p.ledger.Answer)
+	}
+	var due bool
+	p.first, due = p.ledger.Enter(&p.on.Comm)
+	if p.inside = true; due {
+		p.feed(func() { p.ledger.Attend(&p.on.Comm) })
+	}
+}
+
+// told is when the program gets an error, which it may pass on to an ancestor.
+func (p *process) told(e *ledger.Error) {
+	m := hear(e)
+	m.note("is told of verdict", e.Verdict.Round)
+	if m.over != nil && p.job.rng.IntN(2) == 0 {
+		m = m.over
+	}
+	m.reply()
+}
+
+// hear counts what looks find, and returns whose verdict it is.
+func hear(e *ledger.Error) *member {
+	h := e.Face.(*heard)
+	if h.told++; h.told == 1 {
+		h.of.untold--
+	} else if !e.Corrupt() {
+		h.of.fail("P1: rank %d is told %d times of %s", h.of.world, h.told, show(e.Verdict))
+	}
+	return h.of
+}
+
+// leave ends the program, on all its communicators. The process stays.
+func (p *process) leave() {
+	p.on = nil
+	if p.inside {
+		p.inside = false
+		p.ledger.Leave(p.first)
+	}
+	p.feed(p.ledger.Depart)
+	for _, m := range p.sides {
+		m.mit.Leave()
+	}
+	p.feed(p.ledger.Go)
+}
+
+func ownerOf(c *ledger.Comm) *member { return c.Owner.(*member) }
+
+// feed gives the ledger an input, and carries out what comes of it, unless that is being
+// done.
+func (p *process) feed(input func()) {
+	input()
+	if p.carrying {
+		p.outputs = append(p.outputs, p.ledger.Outputs()...)
+		return
+	}
+	p.outputs, p.carrying = p.ledger.Outputs(), true
+	for len(p.outputs) > 0 && !p.dead() {
+		o := &p.outputs[0]
+		p.outputs = p.outputs[1:]
+		p.carryOut(o)
+	}
+	p.outputs, p.carrying = nil, false
+}
+
+func (p *process) carryOut(o *ledger.Output) {
+	switch o.Action {
+	case ledger.Raise:
+		m := ownerOf(o.Comm)
+		settled := m.consent(o)
+		if o.Raised.Leaving {
+			m.mit.Unwind(o.Raised.Data, settled)
+		} else {
+			m.ch.Raise(o.Raised.Data, o.Raised.Corrupt, settled)
+		}
+	case ledger.Join:
+		m := ownerOf(o.Comm)
+		m.ch.Join(o.Round, m.consent(o))
+	case ledger.Lose:
+		m := ownerOf(o.Comm)
+		m.mit.Lose(sortedCopy(m.Failed()))
+	case ledger.Complete:
+		for _, d := range o.Family {
+			if m := ownerOf(d); m.mit != nil {
+				m.mit.Complete(o.Error.Verdict.Settled)
+			}
+		}
+		p.feed(o.Comm.Settled)
+	case ledger.Advance:
+		for i, d := range o.Family {
+			ownerOf(d).advance(o.Generation, o.Frozen[i])
+		}
+		p.feed(o.Comm.Moved)
+	case ledger.Open:
+		m := ownerOf(o.Comm)
+		if o.Frozen[0] {
+			freeze(o.Family)
+		}
+		m.begin() // before what has come already may end the epoch
+		m.listenChannel()
+	case ledger.Wake:
+		if p.on != nil {
+			p.goOn(oneOf(p.job.rng, 0, 0, p.job.think), func() {})
+		}
+	case ledger.Leave:
+		p.sides[0].data.Leave(false)
+	case ledger.Tell:
+		p.tell(&o.Event)
+	}
+}
+
+// consent notes what this rank knows when it joins the round, and freezes the family.
+func (m *member) consent(o *ledger.Output) []errchan.Settled {
+	if o.Family != nil && o.Round == uint64(len(m.verdicts)) {
+		m.joined, m.knew = true, len(m.told)
+	}
+	return freeze(o.Family)
+}
+
+// freeze stops agreements, and returns what they have come to: nil for no family.
+func freeze(family []*ledger.Comm) []errchan.Settled {
+	if len(family) == 0 {
+		return nil
+	}
+	settled := []errchan.Settled{}
+	for _, d := range family {
+		if m := ownerOf(d); m.mit != nil {
+			settled = append(settled, m.mit.Freeze()...)
+		}
+	}
+	return settled
+}
+
+// tell checks when the rank joins rounds (P2). It keeps what it needs by the events
+// themselves, because their outputs may come after other inputs.
+func (p *process) tell(e *ledger.Event) {
+	m := ownerOf(e.Comm)
+	switch e.Kind {
+	case ledger.Noticed, ledger.Signalled:
+		m.opened = true
+	case ledger.Resolved, ledger.Corrupted:
+		m.opened = false
+		m.untold++
+	case ledger.Joined:
+		m.note("joins round", e.Round)
+		p.mayJoin(m)
+	}
+}
+
+func (p *process) mayJoin(m *member) {
+	switch {
+	case p.left || p.watching || m.unresolved() > 0:
+		return
+	case p.on == nil:
+		m.fail("P2: rank %d joins a round while it computes", p.world)
+	case p.done: // it has looked, and found nothing to tell
+		return
+	}
+	for a := p.on; a != nil; a = a.over {
+		if a.IsCorrupted() {
+			return
+		}
+	}
+	for a := p.on; a != nil; a = a.over {
+		if a.untold > 0 {
+			m.fail("P2: rank %d joins a round while its program is about to be told of another", p.world)
+		}
+	}
+	for a := p.on; a != nil && a != m; a = a.over {
+		if a.opened && a.everywhere && a.DerivedFrom(&m.Comm) {
+			m.fail("P2: rank %d joins a round because of a wait that is bound to end with a descendant's", p.world)
+		}
+	}
+}
