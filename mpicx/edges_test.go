@@ -70,6 +70,7 @@ func isMPIError(err error, op string, class mpicx.Class, what string) error {
 // Operations on the nil communicator that Split gives with Undefined end with an error
 // that says so (F1); what returns no error panics with it.
 func TestNilCommunicator(t *testing.T) {
+	oneProcess(t)
 	const what = "nil communicator (what Split gives with Undefined)"
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		none, err := world.Split(mpicx.Undefined, 0).Get(ctx)
@@ -105,6 +106,7 @@ func recovered(call func()) (v any) {
 
 // An operation on a closed communicator ends with its own error, not with one of "use".
 func TestClosedCommunicator(t *testing.T) {
+	oneProcess(t)
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
 		dup, err := world.Dup().Get(ctx)
 		if err == nil {
@@ -136,6 +138,7 @@ func TestClosedCommunicator(t *testing.T) {
 // Counts whose sum overflows, to the length of the buffer even, or that are larger than
 // memory, are an error that names the first that is too large.
 func TestHugeCounts(t *testing.T) {
+	oneProcess(t)
 	const most = math.MaxInt
 	overflows := fmt.Sprintf("count %d of rank 1, expected counts whose sum, %d so far", most, most)
 	for _, test := range []struct {
@@ -176,6 +179,7 @@ func TestHugeCounts(t *testing.T) {
 
 // A nil function is an argument like others: the error names it (F1).
 func TestNilFunction(t *testing.T) {
+	oneProcess(t)
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		one, counts := []int{1}, []int{1, 1}
 		for op, f := range map[string]future.Waiter{
@@ -196,6 +200,7 @@ func TestNilFunction(t *testing.T) {
 
 // A nil context panics in every Wait, whether or not it would have looked at it.
 func TestNilContext(t *testing.T) {
+	oneProcess(t)
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		var none context.Context
 		done, pending := mpicx.Send(world, []int{1}, 1-world.Rank(), 0), mpicx.RecvSlice[int](world, 1-world.Rank(), 1)
@@ -224,6 +229,7 @@ func TestNilContext(t *testing.T) {
 // A Wait that ctx ends says what it was for; errors.Is finds the cause, and the Wait
 // that follows has the result (F2).
 func TestDeadlineSaysWhat(t *testing.T) {
+	oneProcess(t)
 	fakeTime(t)
 	cause := errors.New("out of patience")
 	big := make([]byte, 1<<20)
@@ -309,6 +315,7 @@ func TestDeadlineSaysWhat(t *testing.T) {
 
 // While an error is being resolved, that is what a Wait waits for, and it says for whom.
 func TestDeadlineInResolution(t *testing.T) {
+	oneProcess(t)
 	fakeTime(t)
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {

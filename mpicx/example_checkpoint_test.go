@@ -154,6 +154,7 @@ func marching(ctx context.Context, world *mpicx.Comm, steps int, x []float64, pa
 
 // No two ranks go back to different states, whoever fails when.
 func TestCheckpointsWithoutSkew(t *testing.T) {
+	oneProcess(t)
 	fakeTime(t)
 	rnd := seeded(t)
 	const steps = 8

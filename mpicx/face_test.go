@@ -18,6 +18,7 @@ import (
 // reduction with an error that says so: it holds up the goroutine that completes the
 // messages, whoever's that is.
 func TestReductionThatWaits(t *testing.T) {
+	oneProcess(t)
 	reductions := map[string]func(c *mpicx.Comm, op func(a, b int) int) future.Waiter{
 		"AllreduceFunc": func(c *mpicx.Comm, op func(a, b int) int) future.Waiter {
 			return mpicx.AllreduceFunc(c, []int{1}, []int{0}, op)
@@ -99,6 +100,7 @@ func TestReductionThatWaits(t *testing.T) {
 
 // Meanwhile others, whose goroutines are no function's, wait as ever.
 func TestWaitsBesideAReduction(t *testing.T) {
+	oneProcess(t)
 	const rounds = 200
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
 		dup, err := world.Dup().Get(ctx)
@@ -132,6 +134,7 @@ func TestWaitsBesideAReduction(t *testing.T) {
 
 // Methods of a nil communicator say that it is nil, those that return no error by a panic.
 func TestNilCommunicatorsMethods(t *testing.T) {
+	oneProcess(t)
 	const what = "nil communicator (what Split gives with Undefined)"
 	var none *mpicx.Comm
 	nothing := func(context.Context) error { return nil }
@@ -169,6 +172,7 @@ func TestNilCommunicatorsMethods(t *testing.T) {
 
 // A nil context or function is an argument like others: nothing has been told or begun.
 func TestNilArguments(t *testing.T) {
+	oneProcess(t)
 	var none context.Context
 	nothing := func(context.Context) error { return errors.New("called") }
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
@@ -210,6 +214,7 @@ func TestNilArguments(t *testing.T) {
 // What a rank's own calls say of a closed communicator has their name; what was done
 // before keeps its result (F3).
 func TestClosedCommunicatorsMethods(t *testing.T) {
+	oneProcess(t)
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		dup, err := world.Dup().Get(ctx)
 		if err != nil {
@@ -239,6 +244,7 @@ func TestClosedCommunicatorsMethods(t *testing.T) {
 // After its Run, a communicator has no peers: whatever uses it ends with an error that
 // says so, and so does what was pending.
 func TestAfterRun(t *testing.T) {
+	oneProcess(t)
 	for name, program := range map[string]func(ctx context.Context, world *mpicx.Comm) error{
 		"returned":  func(ctx context.Context, world *mpicx.Comm) error { return nil },
 		"corrupted": func(ctx context.Context, world *mpicx.Comm) error { return errors.New("no luck") },

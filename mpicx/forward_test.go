@@ -17,6 +17,7 @@ import (
 // late rank, whichever it is, comes only once they all have ended; then it has the
 // verdict as well. (The ulfm backend's Dup waits for all ranks.)
 func TestP8WhileARankHasNotMadeItsSide(t *testing.T) {
+	oneProcess(t)
 	fakeTime(t)
 	const n = 8
 	for _, dups := range []int{1, 3} {

@@ -137,6 +137,7 @@ func TestWhatTryReturnsAllHave(t *testing.T) {
 // A deadline that is set inside of a Try whose context an error has ended still ends
 // a Wait.
 func TestADeadlineInsideOfAnInterruptedTry(t *testing.T) {
+	oneProcess(t)
 	fakeTime(t)
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		err := world.Try(ctx, func(ctx context.Context) error {

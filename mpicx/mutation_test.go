@@ -14,6 +14,7 @@ import (
 // good, though no operation of the child met it: each ends with the same error (C4), one
 // between living ranks too. A child without them has the error once, and works.
 func TestChildInheritsTheDead(t *testing.T) {
+	oneProcess(t)
 	if mpicx.Backend != "ulfm" {
 		t.Skip("the black channel sees no process die")
 	}
@@ -63,6 +64,7 @@ func TestChildInheritsTheDead(t *testing.T) {
 // An error of a communicator ends the contexts of Try on those derived from it, however
 // far, at ranks that compute (P8, D1).
 func TestParentsErrorEndsChildsContext(t *testing.T) {
+	oneProcess(t)
 	fakeTime(t)
 	for _, depth := range []int{1, 2, 3} {
 		t.Run(fmt.Sprint(depth), func(t *testing.T) {
@@ -91,6 +93,7 @@ func TestParentsErrorEndsChildsContext(t *testing.T) {
 // The context of a Try has ended at its beginning if an error came before that is not
 // reported: of its communicator, or of one that it derives from (P8).
 func TestErrorBeforeTryEndsItsContext(t *testing.T) {
+	oneProcess(t)
 	fakeTime(t)
 	for _, derived := range []bool{false, true} {
 		t.Run(fmt.Sprint(derived), func(t *testing.T) {
@@ -120,6 +123,7 @@ func TestErrorBeforeTryEndsItsContext(t *testing.T) {
 // An error that comes within a Guard inside of a Try is the Try's: its context ends when
 // the Guard has.
 func TestErrorWithinGuardEndsTheTryAround(t *testing.T) {
+	oneProcess(t)
 	fakeTime(t)
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 0 {

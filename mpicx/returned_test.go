@@ -132,6 +132,7 @@ func unlessCorrupted(err error) error {
 }
 
 func TestWhatNeedsRanksThatHaveReturned(t *testing.T) {
+	oneProcess(t)
 	const n = 3
 	for _, o := range needing() {
 		ways := make(map[string]func(context.Context, future.Waiter) error)
@@ -187,6 +188,7 @@ func TestWhatNeedsRanksThatHaveReturned(t *testing.T) {
 
 // A receive from anybody needs the members of its communicator, and no others.
 func TestReturnedMembersOfASplit(t *testing.T) {
+	oneProcess(t)
 	onBackends(t, 4, func(ctx context.Context, backend string, world *mpicx.Comm) error {
 		half := world.Split(world.Rank()%2, 0).MustGet(ctx)
 		if err := world.Barrier().Wait(ctx); err != nil {
@@ -216,6 +218,7 @@ func TestReturnedMembersOfASplit(t *testing.T) {
 
 // A receive that the rank does not wait for yet may be meant for a message to itself.
 func TestSendsToItselfWhenOthersHaveReturned(t *testing.T) {
+	oneProcess(t)
 	onBackends(t, 3, func(ctx context.Context, backend string, world *mpicx.Comm) error {
 		if world.Rank() > 0 {
 			return nil
@@ -243,6 +246,7 @@ func TestSendsToItselfWhenOthersHaveReturned(t *testing.T) {
 
 // What a rank has sent before it returned arrives.
 func TestMessagesOfRanksThatHaveReturned(t *testing.T) {
+	oneProcess(t)
 	const n, each = 4, 3
 	onBackends(t, n, func(ctx context.Context, backend string, world *mpicx.Comm) error {
 		if r := world.Rank(); r > 0 {
@@ -271,6 +275,7 @@ func TestMessagesOfRanksThatHaveReturned(t *testing.T) {
 
 // A rank that returns because of an error says that, not that it has returned.
 func TestWaitsForRankThatFails(t *testing.T) {
+	oneProcess(t)
 	for range 50 {
 		for _, source := range []int{1, mpicx.AnySource} {
 			for _, backend := range []string{"blackchannel", "ulfm"} {

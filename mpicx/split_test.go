@@ -13,6 +13,7 @@ import (
 
 // Who is in which communicator, and in which order, of a Split of a Split.
 func TestSplitOrders(t *testing.T) {
+	oneProcess(t)
 	mpicxtest.Run(t, 7, func(ctx context.Context, world *mpicx.Comm) error {
 		keys := []int{5, -1, 5, math.MinInt, math.MaxInt, -1, 0}
 		colors := []int{math.MaxInt, 3, math.MaxInt, 3, 3, mpicx.Undefined, 3}
@@ -44,6 +45,7 @@ func TestSplitOrders(t *testing.T) {
 
 // Splits of n ranks in one process cost each rank space for itself, not for all n.
 func TestSplitSpace(t *testing.T) {
+	oneProcess(t)
 	if processes != nil {
 		t.Skip("needs goroutine ranks")
 	}
