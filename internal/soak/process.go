@@ -143,7 +143,7 @@ func (p *process) told(e *ledger.Error) {
 
 // hear counts what looks find, and returns whose verdict it is.
 func hear(e *ledger.Error) *member {
-	h := e.Face.(*heard)
+	h := e.Face.(*heard) //nolint:errorlint // this file made it
 	if h.told++; h.told == 1 {
 		h.of.untold--
 	} else if !e.Corrupt() {
