@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +20,6 @@ import (
 // reduction with an error that says so: it holds up the goroutine that completes the
 // messages, whoever's that is.
 func TestReductionThatWaits(t *testing.T) {
-	oneProcess(t)
 	reductions := map[string]func(c *mpicx.Comm, op func(a, b int) int) future.Waiter{
 		"AllreduceFunc": func(c *mpicx.Comm, op func(a, b int) int) future.Waiter {
 			return mpicx.AllreduceFunc(c, []int{1}, []int{0}, op)
@@ -44,7 +45,7 @@ func TestReductionThatWaits(t *testing.T) {
 		},
 	}
 	bg := context.Background()
-	for name, calls := range map[string]struct {
+	programs := map[string]struct {
 		call func(world *mpicx.Comm)
 		want string // part of what all are told
 	}{
@@ -69,8 +70,10 @@ func TestReductionThatWaits(t *testing.T) {
 			}
 			deeper(1000)
 		}, "its function begins Barrier on world"},
-	} {
-		for op, reduce := range reductions {
+	}
+	for _, name := range slices.Sorted(maps.Keys(programs)) { // the same order in all processes
+		for _, op := range slices.Sorted(maps.Keys(reductions)) {
+			calls, reduce := programs[name], reductions[op]
 			t.Run(name+" in "+op, func(t *testing.T) {
 				mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
 					err := world.Try(ctx, func(ctx context.Context) error {
@@ -100,7 +103,6 @@ func TestReductionThatWaits(t *testing.T) {
 
 // Meanwhile others, whose goroutines are no function's, wait as ever.
 func TestWaitsBesideAReduction(t *testing.T) {
-	oneProcess(t)
 	const rounds = 200
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
 		dup, err := world.Dup().Get(ctx)
