@@ -11,29 +11,26 @@ import (
 
 	"github.com/mpicx/go-mpicx/blackchannel"
 	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/scenario"
 )
 
 // TestScenarios plays the scripts in testdata/scenarios/blackchannel. Each
 // directive is a command and, below the dashes, all that it led to. Rewrite them
 // with go test -run TestScenarios -rewrite, and read the difference.
 func TestScenarios(t *testing.T) {
-	datadriven.Walk(t, "../testdata/scenarios/blackchannel", func(t *testing.T, path string) {
+	scenario.Play(t, "../testdata/scenarios/blackchannel", verbs, func() func(*testing.T, verb, *datadriven.TestData) string {
 		s := &script{}
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			handle := verbs[d.Cmd]
-			if handle == nil {
-				d.Fatalf(t, "no such command: %s", d.Cmd)
-			}
+		return func(t *testing.T, v verb, d *datadriven.TestData) string {
 			s.out.Reset()
 			s.choose(t, d)
-			handle(t, s, d)
-			if s.out.Len() == 0 {
-				return "ok"
-			}
+			v(t, s, d)
 			return s.out.String()
-		})
+		}
 	})
 }
+
+// A verb carries out a command.
+type verb = func(t *testing.T, s *script, d *datadriven.TestData)
 
 // script is the state of a script that is played.
 type script struct {

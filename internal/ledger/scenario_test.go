@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/scenario"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -18,27 +19,22 @@ import (
 // outputs in their order. Rewrite them with go test -run TestScenarios -rewrite, and
 // read the difference.
 func TestScenarios(t *testing.T) {
-	datadriven.Walk(t, "../../testdata/scenarios/ledger", func(t *testing.T, path string) {
+	scenario.Play(t, "../../testdata/scenarios/ledger", verbs, func() func(*testing.T, verb, *datadriven.TestData) string {
 		s := &script{}
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			handle := verbs[d.Cmd]
-			if handle == nil {
-				d.Fatalf(t, "no such command: %s", d.Cmd)
-			}
-			s.t, s.d = t, d
-			if d.Cmd == "world" {
+		return func(t *testing.T, v verb, d *datadriven.TestData) string {
+			if s.t, s.d = t, d; d.Cmd == "world" {
 				s.testRank = newTestRank()
 			}
 			s.text.Reset()
-			handle(s)
+			v(s)
 			s.print(s.Outputs())
-			if s.text.Len() == 0 {
-				return "ok"
-			}
 			return s.text.String()
-		})
+		}
 	})
 }
+
+// A verb carries out a command.
+type verb = func(*script)
 
 // script is the state of a script that is played.
 type script struct {
