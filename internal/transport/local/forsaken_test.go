@@ -1,6 +1,7 @@
 package local
 
 import (
+	"runtime"
 	"sync"
 	"testing"
 
@@ -216,6 +217,7 @@ func TestReturnedRaces(t *testing.T) {
 			over.Go(func() { c.Leave(false) })
 		}
 		over.Wait()
+		runtime.KeepAlive(ranks) // as the program does that waits
 		require.Len(t, done, 3)
 		for range 3 {
 			r := <-done

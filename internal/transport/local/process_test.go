@@ -1,6 +1,7 @@
 package local
 
 import (
+	"runtime"
 	"sync"
 	"testing"
 
@@ -36,6 +37,7 @@ func TestSendMeetsDeath(t *testing.T) {
 		})
 		start.Done()
 		over.Wait()
+		runtime.KeepAlive(sides)
 		require.Len(t, done, 1)
 		require.Equal(t, &transport.DeadError{Rank: n - 1}, (<-done).Err)
 	}
