@@ -143,7 +143,8 @@ func TestADeadlineInsideOfAnInterruptedTry(t *testing.T) {
 		err := world.Try(ctx, func(ctx context.Context) error {
 			if world.Rank() == 1 {
 				_ = world.Try(ctx, func(context.Context) error { return errors.New("inner") })
-				return world.Barrier().Wait(ctx)
+				world.Barrier().MustWait(ctx)
+				return mpicx.Send(world, []int{1}, 0, 99).Wait(ctx)
 			}
 			<-ctx.Done()
 			type key struct{}
@@ -159,11 +160,12 @@ func TestADeadlineInsideOfAnInterruptedTry(t *testing.T) {
 			}
 			short, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
-			late := mpicx.Recv(world, make([]int, 1), 1, 99).Wait(short)
-			if !errors.Is(late, context.DeadlineExceeded) {
+			message := mpicx.Recv(world, make([]int, 1), 1, 99)
+			if late := message.Wait(short); !errors.Is(late, context.DeadlineExceeded) {
 				return fmt.Errorf("the deadline: %w", late)
 			}
-			return world.Barrier().Wait(ctx)
+			world.Barrier().MustWait(ctx)
+			return message.Wait(ctx)
 		})
 		return err
 	})
