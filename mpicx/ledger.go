@@ -18,14 +18,22 @@ func (p *proc) feed(input func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	input()
-	p.outputs = append(p.outputs, p.ledger.Outputs()...)
-	if p.carrying {
+	if out := p.ledger.Outputs(); len(p.outputs) > 0 {
+		p.outputs = append(p.outputs, out...)
+	} else {
+		p.outputs = out
+	}
+	if p.carrying || len(p.outputs) == 0 {
 		return
 	}
 	p.carrying = true
 	for len(p.outputs) > 0 {
 		o := &p.outputs[0]
 		p.outputs = p.outputs[1:]
+		if o.Action == ledger.Wake {
+			p.change()
+			continue
+		}
 		p.mu.Unlock()
 		p.carryOut(o)
 		p.mu.Lock()
@@ -67,14 +75,12 @@ func (p *proc) carryOut(o *ledger.Output) {
 		s.cancel(&arriving{s})
 	case ledger.Withdraw:
 		o.Vote.Owner.(*vote).start(false)
-	case ledger.Wake:
-		p.change()
 	case ledger.Resume:
 		ownerOf(o.Comm).resume()
 	case ledger.Leave:
 		p.world.t.Leave(p.failed)
 	case ledger.Tell:
-		p.tell(&o.Event)
+		p.tell(o.Event)
 	}
 }
 
@@ -152,9 +158,6 @@ func (c *Comm) raise(f Failure, r *ledger.Raised) *ledger.Raised {
 
 // tell logs an event.
 func (p *proc) tell(e *ledger.Event) {
-	if p.log == nil {
-		return
-	}
 	level, args := slog.LevelWarn, []any{"rank", ownerOf(e.Comm).rank, "comm", ownerOf(e.Comm).name, "epoch", e.Round}
 	if e.Corrupt {
 		level = slog.LevelError

@@ -47,7 +47,7 @@ func newProc(t transport.Comm, o *options) *proc {
 	p := &proc{rank: t.Rank(), backend: o.backend, log: o.log}
 	p.driver, _ = t.(transport.Driver)
 	p.place = p.newPlace()
-	p.ledger.Face = face
+	p.ledger.Face, p.ledger.Quiet = face, p.log == nil
 	return p
 }
 
@@ -127,10 +127,8 @@ func (p *proc) enter(c *Comm) (first bool) {
 func (p *proc) leave(first bool) { p.ledger.Leave(first) }
 
 // change has those look again who wait for a verdict, on whichever communicator: an
-// error of one may end a wait for that of another.
+// error of one may end a wait for that of another. The caller holds mu.
 func (p *proc) change() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.changed != nil {
 		close(p.changed)
 		p.changed = nil

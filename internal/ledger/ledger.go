@@ -14,6 +14,9 @@ type Ledger struct {
 	// the lock, once for each.
 	Face func(*Error) error
 
+	// Quiet says that nobody listens to Events: no output is made of them.
+	Quiet bool
+
 	// inside is the communicator that a goroutine of the rank waits on; nil: none
 	// does. extra counts what else keeps the rank attending: further goroutines that
 	// wait, channels that are watched, and that the program has ended.
@@ -102,7 +105,7 @@ type Output struct {
 	Error      *Error
 	Scope      *Scope
 	Vote       *Vote
-	Event      Event
+	Event      *Event
 }
 
 // A Kind is that of an Event.
@@ -135,7 +138,13 @@ type Event struct {
 	Error   *Error
 }
 
-func (l *Ledger) tell(e Event) { l.push(Output{Action: Tell, Comm: e.Comm, Event: e}) }
+func (l *Ledger) tell(e Event) {
+	if l.Quiet {
+		return
+	}
+	told := e // on the heap only here
+	l.push(Output{Action: Tell, Comm: e.Comm, Event: &told})
+}
 
 // A Raised is an error that this rank raised.
 type Raised struct {

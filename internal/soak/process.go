@@ -227,7 +227,7 @@ func (p *process) carryOut(o *ledger.Output) {
 	case ledger.Leave:
 		p.sides[0].data.Leave(false)
 	case ledger.Tell:
-		p.tell(&o.Event)
+		p.tell(o.Event)
 	}
 }
 
