@@ -143,6 +143,9 @@ func (c *core) disturb(t *Trouble) {
 // that party in any Wait. Its methods are called by many goroutines at once.
 type Keeper interface {
 	parker
+	// Yield is called by a Wait that finds its future pending, before it parks: the
+	// keeper may let those run who will end it.
+	Yield()
 	// Troubled says whether Verdict has to be asked. Every Wait asks it, so it
 	// has to be quick.
 	Troubled() bool
@@ -280,6 +283,9 @@ func (c *core) look() {
 
 func (c *core) wait(ctx context.Context) error {
 	mustHave(ctx, "Wait")
+	if c.keeper != nil && !c.isDone() {
+		c.keeper.Yield()
+	}
 	for !c.isDone() {
 		if err := c.troubled(); err != nil {
 			return c.instead(ctx, err)

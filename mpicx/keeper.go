@@ -26,6 +26,13 @@ func (k *keeper) Park(ctx context.Context) (*future.Place, <-chan struct{}) {
 	return place, ended
 }
 
+// Yield lets other ranks run, unless they are other processes.
+func (k *keeper) Yield() {
+	if k.proc.driver == nil {
+		k.proc.yielder.yield()
+	}
+}
+
 // Drive moves messages for a goroutine that waits for several futures.
 func (k *keeper) Drive(s future.Sleeper, ended <-chan struct{}) (woken, drove bool) {
 	if k.proc.driver == nil {

@@ -19,7 +19,8 @@ type proc struct {
 	driver  transport.Driver // nil: messages move by themselves
 	world   *Comm
 
-	place *future.Place // of the first goroutine that waits
+	place   *future.Place // of the first goroutine that waits
+	yielder yielder
 
 	dead   atomic.Bool // its process has died
 	over   atomic.Bool // the job is: its communicators are of no use

@@ -46,6 +46,7 @@ func (p *paperRank) Park(ctx context.Context) (*future.Place, <-chan struct{}) {
 	return p.place, ctx.Done()
 }
 func (p *paperRank) Look()                           {}
+func (p *paperRank) Yield()                          {}
 func (p *paperRank) Unpark(*future.Place)            {}
 func (p *paperRank) Ended(ctx context.Context) error { return context.Cause(ctx) }
 func (p *paperRank) Troubled() bool                  { return false }
