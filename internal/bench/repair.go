@@ -198,6 +198,35 @@ func agreesAfterDeath(n, times int) time.Duration {
 	})
 }
 
+// repairedOften compares barriers on what came of one repair after the other with some
+// on the world: what was lost on the way costs nothing.
+func repairedOften(c config) result {
+	const repairs, times = 40, 30_000
+	s := inTurn(c.times(15), func() time.Duration { return repaired(repairs, times) },
+		func() time.Duration { return repaired(0, times) })
+	return result{s[0], s[1], ""}
+}
+
+func repaired(repairs, times int) (each time.Duration) {
+	ulfm(2, func(ctx context.Context, comm *mpicx.Comm) error {
+		for range repairs {
+			must(comm.Revoke(ctx))
+			comm = comm.Shrink().MustGet(ctx)
+			comm.SetErrhandler(mpicx.ErrorsReturn)
+		}
+		comm.Barrier().MustWait(ctx)
+		start := time.Now()
+		for range times {
+			comm.Barrier().MustWait(ctx)
+		}
+		if comm.Rank() == 0 {
+			each = time.Since(start) / time.Duration(times)
+		}
+		return nil
+	})
+	return each
+}
+
 // afterDeath has the middle rank die, and returns the time of an operation on what
 // is left. What op returns is done before the next, and not timed.
 func afterDeath(n, times int, op func(context.Context, *mpicx.Comm) (done func())) time.Duration {
