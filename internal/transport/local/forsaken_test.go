@@ -184,7 +184,29 @@ func TestReceiveFromAnybodyKillsOneWhoHasReturned(t *testing.T) {
 		require.Equal(t, victim, <-told)
 	}
 	await(ranks[0], r)
-	require.Zero(t, r.ends, "it is for its owner to end it")
+	require.Zero(t, r.ends, "the program has not acknowledged that")
+	r.mourned = true
+	unawaited, named := recv(ranks[0], transport.AnySource, nil), recv(ranks[0], 0, nil)
+	unawaited.mourned = true
+	await(ranks[0], named)
+	require.Zero(t, unawaited.ends)
+	require.Zero(t, named.ends)
+	require.Equal(t, 1, r.ends)
+	require.Equal(t, &transport.DeadError{Rank: transport.AnySource}, r.Err)
+	await(ranks[0], unawaited)
+	require.Equal(t, 1, unawaited.ends)
+}
+
+// One who lives may send yet, and one who has never had a peer has lost none.
+func TestReceiveFromAnybodyWhileOneLives(t *testing.T) {
+	ranks, alone := NewMortal(3), NewMortal(1)[0]
+	ranks[1].Die()
+	for _, c := range []*Comm{ranks[0], alone} {
+		r := recv(c, transport.AnySource, nil)
+		r.mourned = true
+		await(c, r)
+		require.Zero(t, r.ends)
+	}
 }
 
 type deaths chan int
