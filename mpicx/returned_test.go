@@ -148,7 +148,10 @@ func TestWhatNeedsRanksThatHaveReturned(t *testing.T) {
 		for way, wait := range ways {
 			for _, h := range []mpicx.Errhandler{mpicx.ErrorsPropagate, mpicx.ErrorsReturn} {
 				for _, onDup := range []bool{false, true} {
-					for _, when := range []string{"before", "meanwhile", "pending"} {
+					for _, when := range []string{"before", "meanwhile", "pending", "one stays"} {
+						if when == "one stays" && o.peer == mpicx.AnySource {
+							continue // that one may send
+						}
 						t.Run(fmt.Sprint(o.name, " ", o.peer, " ", way, " ", h, " ", onDup, " ", when), func(t *testing.T) {
 							onBackends(t, n, func(ctx context.Context, backend string, world *mpicx.Comm) error {
 								world.SetErrhandler(h)
@@ -163,8 +166,11 @@ func TestWhatNeedsRanksThatHaveReturned(t *testing.T) {
 									return unlessCorrupted(err)
 								}
 								if world.Rank() > 0 {
-									if when == "pending" {
-										return unlessCorrupted(mpicx.Recv(world, []int{0}, 0, 9).Wait(ctx))
+									tags := map[string][]int{"pending": {9}, "one stays": {9, 10}}[when]
+									for _, tag := range tags[:min(len(tags), world.Rank())] {
+										if err := mpicx.Recv(world, []int{0}, 0, tag).Wait(ctx); err != nil {
+											return unlessCorrupted(err)
+										}
 									}
 									return nil
 								}
@@ -172,12 +178,16 @@ func TestWhatNeedsRanksThatHaveReturned(t *testing.T) {
 									synctest.Wait()
 								}
 								f := o.begin(c, o.peer)
-								if when == "pending" {
+								if when == "pending" || when == "one stays" {
 									for r := n - 1; r > 0; r-- { // rank 1 last: that dies of it
 										mpicx.Send(world, []int{0}, r, 9) // done at once, and a Wait may tell of the death
 									}
 								}
-								return endsAsReturned(o, backend, h, wait(ctx, f))
+								err = endsAsReturned(o, backend, h, wait(ctx, f))
+								if when == "one stays" {
+									mpicx.Send(world, []int{0}, 2, 10)
+								}
+								return err
 							})
 						})
 					}
