@@ -2,6 +2,7 @@ package mpicx
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -59,6 +60,9 @@ func (c *Comm) receiving(peer int) {
 	}
 }
 
+// mourned says whether the program has acknowledged that all other ranks are dead.
+func (c *Comm) mourned() bool { return len(c.acknowledged()) == c.size-1 }
+
 // lose has all ranks get a *CommCorruptedError because of a death.
 func (c *Comm) lose() { c.proc.feed(c.ledger.Lose) }
 
@@ -85,6 +89,11 @@ func (c *Comm) failure(op string, err error) error {
 	dead, ok := errors.AsType[*transport.DeadError](err)
 	if !ok {
 		return mpiError(op, err)
+	}
+	if dead.Rank == AnySource {
+		all := c.Failed()
+		slices.Sort(all)
+		return c.met(&ProcFailedError{Ranks: all})
 	}
 	c.mitigator.Died(dead.Rank) // which may tell of it later
 	c.learn([]int{dead.Rank})

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -354,5 +356,39 @@ func TestRunTellsOfGoexit(t *testing.T) {
 			return nil
 		}, mpicx.WithRanks(2), backend)
 		require.ErrorIs(t, err, mpicx.ErrGoexit)
+	})
+}
+
+// P8: a rank that does nothing in Guard but wait for its context learns that a peer has
+// unwound, whether it has entered the Guard or not.
+func TestACorruptionEndsTheContextOfGuard(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		most := 5
+		if strings.HasSuffix(t.Name(), "/ulfm") { // of more, one may hear first from a third that the round is open, not why
+			most = 2
+		}
+		for n := 2; n <= most; n++ {
+			for who := range n {
+				for range 10 {
+					synctest.Test(t, func(t *testing.T) {
+						err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+							err := world.Guard(ctx, func(ctx context.Context) error {
+								if world.Rank() == who {
+									return errors.New("it unwinds")
+								}
+								<-ctx.Done()
+								return ctx.Err()
+							})
+							if world.Rank() != who && !corrupted(err) {
+								return fmt.Errorf("rank %d: got %v (%T)", world.Rank(), err, err)
+							}
+							return nil
+						}, mpicx.WithRanks(n), backend)
+						require.NoError(t, err)
+					})
+				}
+			}
+		}
 	})
 }

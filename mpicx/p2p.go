@@ -91,6 +91,7 @@ func (o *sliceOp[T]) Completed(r *transport.Request) {
 
 func (o *sliceOp[T]) operation() string { return "RecvSlice" }
 func (o *sliceOp[T]) Awaited() bool     { return needsPeer(&o.request) || o.Promise.Awaited() }
+func (o *sliceOp[T]) Mourned() bool     { return o.comm.mourned() }
 func (o *sliceOp[T]) disturb(err error) { o.Disturb(err) }
 
 // receive starts a receive or a probe.
@@ -144,6 +145,7 @@ func receiveName(kind transport.Kind) string {
 
 func (o *receiveOp) disturb(err error) { o.promise.Disturb(err) }
 func (o *receiveOp) Awaited() bool     { return needsPeer(&o.request) || o.promise.Awaited() }
+func (o *receiveOp) Mourned() bool     { return o.comm.mourned() }
 
 // needsPeer says whether only one rank can end the request: if that has returned, it
 // ends whether or not this rank waits for it already. What is from AnySource might come

@@ -11,6 +11,7 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // What becomes of operations that need ranks whose functions have returned. With the
@@ -147,7 +148,10 @@ func TestWhatNeedsRanksThatHaveReturned(t *testing.T) {
 		for way, wait := range ways {
 			for _, h := range []mpicx.Errhandler{mpicx.ErrorsPropagate, mpicx.ErrorsReturn} {
 				for _, onDup := range []bool{false, true} {
-					for _, when := range []string{"before", "meanwhile", "pending"} {
+					for _, when := range []string{"before", "meanwhile", "pending", "one stays"} {
+						if when == "one stays" && o.peer == mpicx.AnySource {
+							continue // that one may send
+						}
 						t.Run(fmt.Sprint(o.name, " ", o.peer, " ", way, " ", h, " ", onDup, " ", when), func(t *testing.T) {
 							onBackends(t, n, func(ctx context.Context, backend string, world *mpicx.Comm) error {
 								world.SetErrhandler(h)
@@ -162,8 +166,11 @@ func TestWhatNeedsRanksThatHaveReturned(t *testing.T) {
 									return unlessCorrupted(err)
 								}
 								if world.Rank() > 0 {
-									if when == "pending" {
-										return unlessCorrupted(mpicx.Recv(world, []int{0}, 0, 9).Wait(ctx))
+									tags := map[string][]int{"pending": {9}, "one stays": {9, 10}}[when]
+									for _, tag := range tags[:min(len(tags), world.Rank())] {
+										if err := mpicx.Recv(world, []int{0}, 0, tag).Wait(ctx); err != nil {
+											return unlessCorrupted(err)
+										}
 									}
 									return nil
 								}
@@ -171,12 +178,16 @@ func TestWhatNeedsRanksThatHaveReturned(t *testing.T) {
 									synctest.Wait()
 								}
 								f := o.begin(c, o.peer)
-								if when == "pending" {
+								if when == "pending" || when == "one stays" {
 									for r := n - 1; r > 0; r-- { // rank 1 last: that dies of it
 										mpicx.Send(world, []int{0}, r, 9) // done at once, and a Wait may tell of the death
 									}
 								}
-								return endsAsReturned(o, backend, h, wait(ctx, f))
+								err = endsAsReturned(o, backend, h, wait(ctx, f))
+								if when == "one stays" {
+									mpicx.Send(world, []int{0}, 2, 10)
+								}
+								return err
 							})
 						})
 					}
@@ -214,6 +225,95 @@ func TestReturnedMembersOfASplit(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// H1, H3: who acknowledges each death learns in the end that nobody is left who could
+// send; until it waits for that, it may send to itself.
+func TestReceiveFromAnybodyWhenAllHaveDied(t *testing.T) {
+	oneProcess(t)
+	const n = 4
+	for _, o := range needing() {
+		if o.peer != mpicx.AnySource {
+			continue
+		}
+		for way, wait := range waysToWait {
+			for died := range n {
+				for _, onDup := range []bool{false, true} {
+					t.Run(fmt.Sprint(o.name, " ", way, " ", died, " ", onDup), func(t *testing.T) {
+						onBackends(t, n, func(ctx context.Context, backend string, world *mpicx.Comm) error {
+							if backend != "ulfm" {
+								return nil
+							}
+							world.SetErrhandler(mpicx.ErrorsReturn)
+							c := world
+							if onDup {
+								d, err := world.Dup().Get(ctx)
+								if err != nil {
+									return err
+								}
+								c = d
+								for r := 1; r < n; r++ { // all have it, before anybody dies
+									if world.Rank() == 0 {
+										mpicx.Send(c, []int{0}, r, 1)
+									} else if world.Rank() == r {
+										if err := mpicx.Recv(c, []int{0}, 0, 1).Wait(ctx); err != nil {
+											return err
+										}
+									}
+								}
+							}
+							if me := world.Rank(); me > 0 && me <= died {
+								mpicxtest.Die(world)
+							} else if me > 0 {
+								return nil
+							}
+							return allDie(ctx, c, o, wait)
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+// allDie waits for a receive from anybody, acknowledging deaths, until no peer is left.
+func allDie(ctx context.Context, c *mpicx.Comm, o operation, wait func(context.Context, future.Waiter) error) error {
+	f := o.begin(c, o.peer)
+	for len(c.Failed()) < c.Size()-1 {
+		known := len(c.Failed())
+		if err := f.Wait(ctx); !errors.Is(err, mpicx.ErrProcFailedPending) {
+			return fmt.Errorf("%d known to be dead: %v", known, err)
+		}
+		c.AckFailed(len(c.Failed()))
+	}
+	c.AckFailed(c.Size())
+	if done, err := f.Test(); done || err != nil {
+		return fmt.Errorf("this rank may send to itself: %t, %v", done, err)
+	}
+	for range 2 { // it is final
+		err := wait(ctx, f)
+		if joined, is := err.(interface{ Unwrap() []error }); is {
+			err = joined.Unwrap()[0]
+		}
+		if err := deadIs(err, 1, 2, 3); err != nil {
+			return fmt.Errorf("%s: %w", o.name, err)
+		}
+	}
+	if done, err := f.Test(); !done {
+		return fmt.Errorf("not done: %v", err)
+	}
+	if err := deadIs(o.begin(c, o.peer).Wait(ctx), 1, 2, 3); err != nil {
+		return err
+	}
+	got := []int{0}
+	own := mpicx.Recv(c, got, mpicx.AnySource, 77)
+	if err := mpicx.Ssend(c, []int{7}, c.Rank(), 77).Wait(ctx); err != nil {
+		return err
+	}
+	if err := own.Wait(ctx); err != nil || got[0] != 7 {
+		return fmt.Errorf("from itself: got %v, %v", got, err)
+	}
+	return nil
 }
 
 // A receive that the rank does not wait for yet may be meant for a message to itself.

@@ -366,7 +366,8 @@ func (c *Comm) Failed() []int {
 
 // AckFailed acknowledges the first n of Failed and returns how many are
 // acknowledged (MPI_Comm_ack_failed). When all are, receives from AnySource go
-// on. Collective operations stay broken.
+// on; but if nobody else lives, a Wait for one ends it with a *ProcFailedError.
+// Collective operations stay broken.
 func (c *Comm) AckFailed(n int) (acked int) {
 	c.there("AckFailed")
 	c.disturbing.Lock()

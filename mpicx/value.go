@@ -89,6 +89,7 @@ func (o *valueOp[T]) Completed(r *transport.Request) {
 
 func (o *valueOp[T]) operation() string { return "RecvValue" }
 func (o *valueOp[T]) Awaited() bool     { return needsPeer(&o.request) || o.Promise.Awaited() }
+func (o *valueOp[T]) Mourned() bool     { return o.comm.mourned() }
 func (o *valueOp[T]) disturb(err error) { o.Disturb(err) }
 
 // BcastValue gives every rank the value v of rank root.

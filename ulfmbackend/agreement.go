@@ -126,7 +126,7 @@ func (m *Machine) heardUp(from int, msg *Message) {
 	s.heard.add(&m.tree, from)
 	m.add(s, *msg.Value)
 	if msg.Stream == Errors {
-		m.notice(from, false)
+		m.notice(from, anyCorrupt(msg.Value.Reports))
 	} else if m.left && !s.joined {
 		m.contribute(msg.Stream, m.absent())
 		return

@@ -39,7 +39,7 @@ func (l *Ledger) Make(c, from, parent *Comm, e transport.Epoch, agreed bool, ran
 	for a := c.parent; a != nil; a = a.parent {
 		for range e.Missing(from.epoch, a.generation) {
 			c.epoch = c.epoch.Next(a.generation)
-			if a.corrupted != nil {
+			if a.corrupted != nil && a.corrupted.Comm == a { // that of an ancestor is older, or comes in its turn
 				a.bequeath(a.corrupted, family)
 			}
 			c.moving++

@@ -198,6 +198,7 @@ type Comm struct {
 	round  uint64
 	open   bool
 	joined bool // this rank has consented to its end; never without open
+	fatal  bool // its verdict will be final, as this rank was told with the notice
 	losing bool // this rank has told the channel that it needs a dead process
 
 	// settling is the verdict between Resolved and Settled. What is raised meanwhile,

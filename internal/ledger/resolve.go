@@ -15,7 +15,7 @@ func (c *Comm) Noticed(round uint64, by int, corrupt bool) {
 		c.later = append(c.later, func() { c.Noticed(round, by, corrupt) })
 		return
 	}
-	c.round = round
+	c.round, c.fatal = round, c.fatal || corrupt
 	if !c.open {
 		c.open = true
 		c.update()
@@ -98,7 +98,7 @@ func (c *Comm) Settled() {
 	if e.Corrupt() {
 		c.bequeath(e, family[1:])
 	}
-	c.joined = false
+	c.joined, c.fatal = false, false
 	c.open = len(c.raised) > 0 || c.losing
 	c.round = e.Verdict.Round + 1
 	l.paid(c)

@@ -68,7 +68,7 @@ func (s *Scope) catchUp() {
 	}
 	for a := s.comm; a != nil; a = a.parent {
 		if a.disturbs() {
-			s.interrupt(slices.ContainsFunc(a.unreported, (*Error).Corrupt))
+			s.interrupt(a.fatal || slices.ContainsFunc(a.unreported, (*Error).Corrupt))
 		}
 	}
 }

@@ -207,11 +207,13 @@ func (p *process) carryOut(o *ledger.Output) {
 				m.mit.Complete(o.Error.Verdict.Settled)
 			}
 		}
+		p.meanwhile(o)
 		p.feed(o.Comm.Settled)
 	case ledger.Advance:
 		for i, d := range o.Family {
 			ownerOf(d).advance(o.Generation, o.Frozen[i])
 		}
+		p.meanwhile(o)
 		p.feed(o.Comm.Moved)
 	case ledger.Open:
 		m := ownerOf(o.Comm)
@@ -229,6 +231,23 @@ func (p *process) carryOut(o *ledger.Output) {
 	case ledger.Tell:
 		p.tell(o.Event)
 	}
+}
+
+// meanwhile has another goroutine of the program raise an error, perhaps, on one of the
+// family that is about to move.
+func (p *process) meanwhile(o *ledger.Output) {
+	if p.replies == 0 || p.left || p.dead() || p.job.rng.IntN(4) > 0 {
+		return
+	}
+	if m := ownerOf(o.Family[p.job.rng.IntN(len(o.Family))]); m.ch != nil && !m.left {
+		p.replies--
+		m.raise(false, false)
+	}
+}
+
+// isJoining says whether the ledger has joined the round, and the channel will hear of that.
+func (m *member) isJoining() bool {
+	return slices.ContainsFunc(m.outputs, func(o ledger.Output) bool { return o.Comm == &m.Comm && o.Action == ledger.Join })
 }
 
 // consent notes what this rank knows when it joins the round, and freezes the family.

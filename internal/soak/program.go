@@ -47,7 +47,7 @@ func (m *member) raise(corrupt, leaving bool) (raised bool) {
 		return false
 	}
 	latest := len(m.verdicts)
-	if m.joined {
+	if m.joined || m.isJoining() || m.unresolved() > 0 { // for that it joins the next round, if not this one
 		latest++
 	}
 	r := &ledger.Raised{Data: label(m.rank, len(m.reports)+1), Corrupt: corrupt, Leaving: leaving}

@@ -92,12 +92,14 @@ type Comm interface {
 	// More than that is for requests which the program of a rank waits for, that is, whose
 	// Completer is an Awaiter and says so. If it is from AnySource, and the programs of all
 	// other members have ended, it needs one of them. (While nobody waits for it the rank
-	// may yet send to itself.) And where Features.Deaths is not set nothing dies: requests
+	// may yet send to itself.) If these have all died, and its Completer is a Mourner and
+	// says so, it ends with a *DeadError. And where Features.Deaths is not set nothing dies: requests
 	// with a tag from AnyTag up that need ranks whose programs have ended then end with a
 	// *ReturnedError, once what these have sent is there, errors included.
 	Leave(failed bool)
-	// Look has requests that need ranks whose programs have ended seen to, after this
-	// rank's program has begun to wait for one. It costs little while there are none.
+	// Look has requests that need ranks whose programs have ended, or all other ranks,
+	// which have died, seen to, after this rank's program has begun to wait for one. It
+	// costs little while there are none.
 	Look()
 
 	// EachPending calls visit for the requests of this rank that have not ended,
@@ -193,6 +195,12 @@ func (r *Request) IsAwaited() bool {
 	return ok && a.Awaited()
 }
 
+// IsMourned says whether the program has acknowledged that all others have died.
+func (r *Request) IsMourned() bool {
+	m, ok := r.Done.(Mourner)
+	return ok && m.Mourned()
+}
+
 // Fill gives a receive the message, whose bytes are the caller's unless they are
 // shared, for a transport that has them all. The error may be in r.Err.
 func (r *Request) Fill(s Status, bytes []byte, shared bool) {
@@ -251,6 +259,14 @@ type Awaiter interface {
 	Awaited() bool
 }
 
+// A Mourner is an Awaiter that knows whether the program has acknowledged the deaths of
+// all other members. Until then it is told of them, and a receive from AnySource goes on.
+type Mourner interface {
+	Awaiter
+	// Mourned must not block for long, nor call the transport.
+	Mourned() bool
+}
+
 // A Listener is one rank's part in an error channel. Its methods must not block;
 // they may start operations, and Poke.
 type Listener interface {
@@ -266,10 +282,16 @@ type Listener interface {
 	Died(rank int)
 }
 
-// DeadError is the error of a request that needs a process which has died.
+// DeadError is the error of a request that needs a process which has died; or all others,
+// if Rank is AnySource.
 type DeadError struct{ Rank int }
 
-func (e *DeadError) Error() string { return fmt.Sprintf("the process of rank %d has died", e.Rank) }
+func (e *DeadError) Error() string {
+	if e.Rank == AnySource {
+		return "the processes of all other ranks of the communicator have died"
+	}
+	return fmt.Sprintf("the process of rank %d has died", e.Rank)
+}
 
 // ReturnedError is the error of a request that needs a rank whose program has ended; or
 // all others, if Rank is AnySource.

@@ -3,7 +3,7 @@ package local
 import "github.com/mpicx/go-mpicx/internal/transport"
 
 // A rank whose program has ended may leave others waiting for ever. Where processes are
-// mortal those that name it kill it, see awaits. What is here looks at what programs wait
+// mortal those that name it kill it, see awaits, and all others may have died. What is here looks at what programs wait
 // for, as the second of these two happens: one has begun to wait; or somebody has gone.
 // So a Wait in a job in which nobody has gone pays for a load. Who goes looks at all ports
 // only if a request names it, or if nobody is left but one: else n ranks that end would
@@ -11,7 +11,7 @@ import "github.com/mpicx/go-mpicx/internal/transport"
 
 // Look ends what this rank waits for in vain.
 func (c *Comm) Look() {
-	if c.g.job.gone.Load() > 0 {
+	if c.g.absent.Load() > 0 {
 		c.own.endForsaken()
 	}
 }
@@ -33,10 +33,19 @@ func (g *group) sweep() {
 }
 
 // endForsaken ends what this rank waits for and only ranks that have gone could end.
-// Where processes are mortal it kills one that a receive from anybody needs.
+// Where processes are mortal it kills one that a receive from anybody needs, and ends
+// that once all have died and the program knows of it.
 func (p *port) endForsaken() {
 	if p.g.mortal {
 		p.lastHope().expireIfLate()
+		if p.bereaved() {
+			p.mu.Lock()
+			ended := p.unpostIf(func(r *transport.Request) bool {
+				return r.Peer == transport.AnySource && r.IsAwaited() && r.IsMourned()
+			})
+			p.mu.Unlock()
+			end(ended, &transport.DeadError{Rank: transport.AnySource})
+		}
 		return
 	}
 	p.mu.Lock()
@@ -70,6 +79,16 @@ func (p *port) lastHope() *process {
 		}
 	}
 	return nil
+}
+
+// bereaved says whether all other members have died, and there were any.
+func (p *port) bereaved() bool {
+	for i := range p.g.ports {
+		if i != p.rank && !p.g.ports[i].process.dead.Load() {
+			return false
+		}
+	}
+	return len(p.g.ports) > 1
 }
 
 // forsaken says whether the program waits for r, and needs ranks for it that have gone.

@@ -118,6 +118,45 @@ func TestWhatNamesOneWhoHasReturned(t *testing.T) {
 	}
 }
 
+// What a rank that ends has to look for is counted, and no more: else n ranks that end
+// would look at n ports each. Where they die for what names them, all of it counts.
+func TestWhatAwaitsARankIsCounted(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		start           func(c *Comm) *request
+		counted, mortal int32
+	}{
+		{"receive", func(c *Comm) *request { return recv(c, 1, nil) }, 1, 1},
+		{"receive of any tag", func(c *Comm) *request {
+			return start(c, c.Irecv, transport.Request{Peer: 1, Tag: transport.AnyTag})
+		}, 1, 1},
+		{"probe", func(c *Comm) *request { return start(c, c.Probe, transport.Request{Peer: 1, Tag: 3}) }, 1, 1},
+		{"long send", func(c *Comm) *request { return send(c, 1, make([]byte, EagerLimit+1), 0) }, 1, 1},
+		{"the library's receive", func(c *Comm) *request { return start(c, c.Irecv, transport.Request{Peer: 1, Tag: -7}) }, 0, 1},
+		{"the library's send", func(c *Comm) *request {
+			return start(c, c.Isend, transport.Request{Peer: 1, Tag: -7, Mode: transport.Synchronous})
+		}, 0, 1},
+		{"receive from anybody", func(c *Comm) *request { return recv(c, transport.AnySource, nil) }, 0, 0},
+	} {
+		for _, mortal := range []bool{false, true} {
+			ranks, want := newJob(2, mortal), c.counted
+			if mortal {
+				want = c.mortal
+			}
+			for range 2 {
+				r := c.start(ranks[0])
+				require.Equal(t, want, ranks[1].own.process.awaited.Load(), "%s, mortal %t", c.name, mortal)
+				require.True(t, ranks[0].Cancel(&r.Request))
+				require.Zero(t, ranks[1].own.process.awaited.Load(), "%s, mortal %t, cancelled", c.name, mortal)
+			}
+		}
+	}
+	ranks := New(2)
+	own := recv(ranks[0], 0, nil)
+	require.Zero(t, ranks[0].own.process.awaited.Load(), "a rank that has ended awaits nothing of itself")
+	require.True(t, ranks[0].Cancel(&own.Request))
+}
+
 func post(start func(*Comm) *request) func([]*Comm, **request) {
 	return func(c []*Comm, r **request) { *r = start(c[0]) }
 }
@@ -184,7 +223,29 @@ func TestReceiveFromAnybodyKillsOneWhoHasReturned(t *testing.T) {
 		require.Equal(t, victim, <-told)
 	}
 	await(ranks[0], r)
-	require.Zero(t, r.ends, "it is for its owner to end it")
+	require.Zero(t, r.ends, "the program has not acknowledged that")
+	r.mourned = true
+	unawaited, named := recv(ranks[0], transport.AnySource, nil), recv(ranks[0], 0, nil)
+	unawaited.mourned = true
+	await(ranks[0], named)
+	require.Zero(t, unawaited.ends)
+	require.Zero(t, named.ends)
+	require.Equal(t, 1, r.ends)
+	require.Equal(t, &transport.DeadError{Rank: transport.AnySource}, r.Err)
+	await(ranks[0], unawaited)
+	require.Equal(t, 1, unawaited.ends)
+}
+
+// One who lives may send yet, and one who has never had a peer has lost none.
+func TestReceiveFromAnybodyWhileOneLives(t *testing.T) {
+	ranks, alone := NewMortal(3), NewMortal(1)[0]
+	ranks[1].Die()
+	for _, c := range []*Comm{ranks[0], alone} {
+		r := recv(c, transport.AnySource, nil)
+		r.mourned = true
+		await(c, r)
+		require.Zero(t, r.ends)
+	}
 }
 
 type deaths chan int

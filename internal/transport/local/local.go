@@ -29,8 +29,7 @@ type group struct {
 
 // job is what all groups share.
 type job struct {
-	mortal bool         // processes may die
-	gone   atomic.Int32 // how many have gone
+	mortal bool // processes may die
 }
 
 // sub is a communicator that some of its members have made, and others may yet.

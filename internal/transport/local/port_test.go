@@ -24,9 +24,11 @@ type request struct {
 	locked bool // something was, when it ended
 
 	awaited bool
+	mourned bool
 }
 
 func (r *request) Awaited() bool { return r.awaited }
+func (r *request) Mourned() bool { return r.mourned }
 
 // Completed may be called with no lock held: it may start operations.
 func (r *request) Completed(*transport.Request) {

@@ -51,7 +51,6 @@ func (p *process) leave(j *job, failed bool) {
 	}
 	p.whenTold(func() {
 		p.gone.Store(true)
-		j.gone.Add(1)
 		p.miss()
 		named := !j.mortal && p.awaited.Load() > 0
 		for _, g := range p.live() {

@@ -18,7 +18,7 @@ type fate struct {
 	family  contextID    // the communicator that the others are made of
 	dead    []bool       // by process
 	gone    []bool       // whose programs have ended
-	left    atomic.Int32 // how many of them
+	absent  atomic.Int32 // how many are dead, or their programs have ended
 	expired bool         // this one is dead for the others
 }
 
@@ -28,6 +28,11 @@ func (e *engine) fate(family contextID) *fate {
 	f := e.fates[family]
 	if f == nil {
 		f = &fate{family: family, dead: slices.Clone(e.killed), gone: make([]bool, e.size)}
+		for _, dead := range f.dead {
+			if dead {
+				f.absent.Add(1)
+			}
+		}
 		e.fates[family] = f
 	}
 	return f
@@ -53,6 +58,9 @@ func (e *engine) bury(f *fate, process int) {
 		return
 	}
 	f.dead[process] = true
+	if !f.gone[process] {
+		f.absent.Add(1)
+	}
 	for _, s := range e.sides {
 		if rank := s.rankIn(process); s.fate == f && rank >= 0 && s.listener != nil {
 			e.news = append(e.news, news{to: s.listener, from: rank, died: true})
@@ -167,11 +175,26 @@ func (s *side) lastHope() int {
 
 // Look asks for what this rank waits for in vain.
 func (s *side) Look() {
-	if s.fate.left.Load() > 0 {
+	if s.fate.absent.Load() > 0 {
 		s.e.lock()
 		s.askForAny()
+		if s.bereaved() {
+			s.endPosted(&transport.DeadError{Rank: transport.AnySource}, func(r *transport.Request) bool {
+				return r.Peer == transport.AnySource && r.IsAwaited() && r.IsMourned()
+			})
+		}
 		s.e.unlock()
 	}
+}
+
+// bereaved says whether all other members have died, and there were any.
+func (s *side) bereaved() bool {
+	for r := range s.Size() {
+		if r != s.rank && !s.fate.dead[s.process(r)] {
+			return false
+		}
+	}
+	return s.Size() > 1
 }
 
 // askForAny tells one of the members, all of which have left, that a receive needs them.
@@ -187,7 +210,9 @@ func (s *side) askForAny() {
 func (e *engine) left(f *fate, process int) {
 	if !f.gone[process] {
 		f.gone[process] = true
-		f.left.Add(1)
+		if !f.dead[process] {
+			f.absent.Add(1)
+		}
 	}
 	for _, s := range e.sides {
 		if s.fate != f {

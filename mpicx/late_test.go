@@ -1,0 +1,133 @@
+package mpicx_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// D2: rank 0 has the result of a Shrink, and signals on the new communicator; rank 1
+// signalled on the old one before it heard of the result. It gets that with the verdict,
+// and only then its side. So rank 0, which waits on the new communicator, joins the round
+// of the old one: that on the new one cannot end before.
+func TestD2SignalOnWhatAPeerHasNotMade(t *testing.T) {
+	oneProcess(t)
+	synctest.Test(t, func(t *testing.T) {
+		late := &mailbox{}
+		proposed, has := make(chan struct{}), make(chan struct{})
+		err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+			var d *mpicx.Comm
+			if world.Rank() == 1 {
+				late.hold()
+				shrunk := world.Shrink()
+				close(proposed)
+				<-has
+				if err := propagated(world.SignalError(ctx, 1), 1); err != nil {
+					return err
+				}
+				var err error
+				if d, err = shrunk.Get(ctx); err != nil { // P4: rank 0 has it
+					return fmt.Errorf("Shrink: %w", err)
+				}
+			} else {
+				<-proposed
+				d = world.Shrink().MustGet(ctx)
+				err := world.Try(ctx, func(ctx context.Context) error {
+					close(has)
+					<-ctx.Done() // it knows of rank 1's signal
+					late.release()
+					return d.SignalError(ctx, 2)
+				})
+				if err := propagated(err, 1); err != nil {
+					return fmt.Errorf("the old communicator: %w", err)
+				}
+			}
+			if err := propagated(d.Barrier().Wait(ctx), 2); err != nil {
+				return fmt.Errorf("the new communicator: %w", err)
+			}
+			return d.Barrier().Wait(ctx)
+		}, mpicx.WithRanks(2), hook.Backend("ulfm").(mpicx.Option), mpicx.WithTransport(func(t transport.Comm) transport.Comm {
+			if t.Rank() == 1 {
+				t = &lateComm{t, late}
+			}
+			return t
+		}))
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A mailbox keeps what a rank's error channels are sent, while it is held.
+type mailbox struct {
+	mu   sync.Mutex
+	held bool
+	kept []func()
+}
+
+func (b *mailbox) hold() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held = true
+}
+
+// take calls deliver, now or once b is released.
+func (b *mailbox) take(deliver func()) {
+	b.mu.Lock()
+	if b.held {
+		b.kept = append(b.kept, deliver)
+		b.mu.Unlock()
+		return
+	}
+	b.mu.Unlock()
+	deliver()
+}
+
+// release delivers what was kept, in order.
+func (b *mailbox) release() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(b.kept) > 0 {
+		deliver := b.kept[0]
+		b.kept = b.kept[1:]
+		b.mu.Unlock()
+		deliver()
+		b.mu.Lock()
+	}
+	b.held = false
+}
+
+// lateComm is a side whose error channels have a mailbox.
+type lateComm struct {
+	transport.Comm
+	box *mailbox
+}
+
+func (c *lateComm) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
+	c.Comm.Sub(name, members, func(made transport.Comm, err error) {
+		if err == nil {
+			made = &lateComm{made, c.box}
+		}
+		done(made, err)
+	})
+}
+
+func (c *lateComm) Listen(l transport.Listener) { c.Comm.Listen(&lateListener{l, c}) }
+
+type lateListener struct {
+	transport.Listener
+	comm *lateComm
+}
+
+func (l *lateListener) Take(from int, payload []byte) {
+	l.comm.box.take(func() {
+		l.Listener.Take(from, payload)
+		l.comm.Poke()
+	})
+}
