@@ -18,27 +18,20 @@ func (p *proc) feed(input func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	input()
-	if out := p.ledger.Outputs(); len(p.outputs) > 0 {
-		p.outputs = append(p.outputs, out...)
-	} else {
-		p.outputs = out
-	}
-	if p.carrying || len(p.outputs) == 0 {
+	if p.carrying {
 		return
 	}
 	p.carrying = true
-	for len(p.outputs) > 0 {
-		o := &p.outputs[0]
-		p.outputs = p.outputs[1:]
+	for o, ok := p.ledger.Next(); ok; o, ok = p.ledger.Next() {
 		if o.Action == ledger.Wake {
 			p.change()
 			continue
 		}
 		p.mu.Unlock()
-		p.carryOut(o)
+		p.carryOut(&o)
 		p.mu.Lock()
 	}
-	p.outputs, p.carrying = nil, false
+	p.carrying = false
 }
 
 // ownerOf returns the communicator of an account.

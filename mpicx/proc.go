@@ -39,9 +39,8 @@ type proc struct {
 	// is held for moments only: nothing is called from under it.
 	mu       sync.Mutex
 	ledger   ledger.Ledger
-	outputs  []ledger.Output // to be carried out
-	carrying bool            // a goroutine carries them out
-	changed  chan struct{}   // closed at the next Wake of the ledger; nil: nobody waits
+	carrying bool          // a goroutine carries out what the ledger asks for
+	changed  chan struct{} // closed at the next Wake of the ledger; nil: nobody waits
 }
 
 func newProc(t transport.Comm, o *options) *proc {

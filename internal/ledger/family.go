@@ -92,6 +92,20 @@ func (c *Comm) Family() []*Comm {
 	return all
 }
 
+// inFamily returns what follows d in a walk through c's family, or nil. It costs no
+// memory.
+func (c *Comm) inFamily(d *Comm) *Comm {
+	if d.child != nil {
+		return d.child
+	}
+	for ; d != c; d = d.parent {
+		if d.next != nil {
+			return d.next
+		}
+	}
+	return nil
+}
+
 // DerivedFrom says whether c is a or derived from it. It needs no lock.
 func (c *Comm) DerivedFrom(a *Comm) bool {
 	for ; c != nil; c = c.parent {

@@ -40,15 +40,30 @@ type Ledger struct {
 	departed bool   // the process may go
 	gone     bool   // and was told to
 
-	out []Output
+	out  []Output // the first done of them are
+	done int
 }
 
-// Outputs returns what is to be done, in this order, and forgets it.
-func (l *Ledger) Outputs() []Output {
-	out := l.out
-	l.out = nil
-	return out
+// Next returns what is to be done next, and forgets it.
+func (l *Ledger) Next() (o Output, ok bool) {
+	if len(l.out) == 0 {
+		return Output{}, false
+	}
+	o, l.out[l.done] = l.out[l.done], Output{}
+	if l.done++; l.done == len(l.out) {
+		l.done, l.out = 0, l.out[:0]
+		if cap(l.out) > spareOutputs {
+			l.out = nil
+		}
+	}
+	return o, true
 }
+
+// ToDo returns what Next will, for reading only.
+func (l *Ledger) ToDo() []Output { return l.out[l.done:] }
+
+// spareOutputs bounds the memory that a rank keeps for later ones.
+const spareOutputs = 8
 
 func (l *Ledger) push(o Output) { l.out = append(l.out, o) }
 

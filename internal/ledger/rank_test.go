@@ -77,6 +77,14 @@ func (r *testRank) test(c *Comm) (Finding, *Error, bool) {
 }
 
 // print notes outputs.
+// Outputs returns all that is to be done.
+func (l *Ledger) Outputs() (all []Output) {
+	for o, ok := l.Next(); ok; o, ok = l.Next() {
+		all = append(all, o)
+	}
+	return all
+}
+
 func (r *testRank) print(outputs []Output) {
 	for i := range outputs {
 		r.text.WriteString(outputs[i].text() + "\n")

@@ -152,7 +152,7 @@ func (c *Comm) Moved() {
 	c.update()
 	l.tell(Event{Kind: Advanced, Comm: c})
 	l.push(Output{Action: Wake})
-	for _, d := range c.Family() {
+	for d := c; d != nil; d = c.inFamily(d) {
 		if d.corrupted != nil {
 			l.push(Output{Action: Resume, Comm: d})
 		}

@@ -84,7 +84,7 @@ func (s *Scope) interrupt(corrupt bool) {
 }
 
 func (c *Comm) interruptFamily(corrupt bool) {
-	for _, d := range c.Family() {
+	for d := c; d != nil; d = c.inFamily(d) {
 		for s := d.scopes; s != nil; s = s.next {
 			s.interrupt(corrupt)
 		}

@@ -14,7 +14,6 @@ type process struct {
 	job      *run
 	world    int // its rank
 	ledger   ledger.Ledger
-	outputs  []ledger.Output // to be carried out
 	carrying bool
 	sides    []*member
 	left     bool // its program has ended
@@ -173,16 +172,15 @@ func ownerOf(c *ledger.Comm) *member { return c.Owner.(*member) }
 func (p *process) feed(input func()) {
 	input()
 	if p.carrying {
-		p.outputs = append(p.outputs, p.ledger.Outputs()...)
 		return
 	}
-	p.outputs, p.carrying = p.ledger.Outputs(), true
-	for len(p.outputs) > 0 && !p.dead() {
-		o := &p.outputs[0]
-		p.outputs = p.outputs[1:]
-		p.carryOut(o)
+	p.carrying = true
+	for o, ok := p.ledger.Next(); ok; o, ok = p.ledger.Next() {
+		if !p.dead() {
+			p.carryOut(&o)
+		}
 	}
-	p.outputs, p.carrying = nil, false
+	p.carrying = false
 }
 
 func (p *process) carryOut(o *ledger.Output) {
@@ -247,7 +245,7 @@ func (p *process) meanwhile(o *ledger.Output) {
 
 // isJoining says whether the ledger has joined the round, and the channel will hear of that.
 func (m *member) isJoining() bool {
-	return slices.ContainsFunc(m.outputs, func(o ledger.Output) bool { return o.Comm == &m.Comm && o.Action == ledger.Join })
+	return slices.ContainsFunc(m.ledger.ToDo(), func(o ledger.Output) bool { return o.Comm == &m.Comm && o.Action == ledger.Join })
 }
 
 // consent notes what this rank knows when it joins the round, and freezes the family.
