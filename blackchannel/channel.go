@@ -19,6 +19,7 @@ type Channel struct {
 	own     sync.Mutex // what mu is, but for duplicates
 	machine Machine
 	todo    []Output
+	few     [4]Output // where todo begins
 	asked   bool // Next will be, until it has nothing
 	// verdict is the last one, encoded: to be handed on as it came.
 	verdict struct {
@@ -41,6 +42,7 @@ func New(comm transport.Comm, id uint64, parent *Channel, client errchan.Client)
 	ch.mu = &ch.own
 	ch.machine.init(comm.Rank(), comm.Size())
 	ch.machine.channel = ch
+	ch.todo = ch.few[:0]
 	if parent != nil {
 		ch.mu = parent.mu
 		ch.do(func(m *Machine) { m.duplicates(&parent.machine, id) })
@@ -147,7 +149,7 @@ func (ch *Channel) Next() (to int, payload []byte, ok bool) {
 	for len(ch.todo) > 0 {
 		o := ch.todo[0]
 		if ch.todo = ch.todo[1:]; len(ch.todo) == 0 {
-			ch.todo = nil
+			ch.todo, ch.few = ch.few[:0], [4]Output{}
 		}
 		if o.Message != nil {
 			return o.To, ch.encode(o.Message), true

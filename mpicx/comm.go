@@ -274,18 +274,15 @@ func (c *Comm) isClosed() bool {
 // meetToClose is a Barrier that does not tell the program of a corruption of c: Close
 // keeps it to itself.
 func (c *Comm) meetToClose() *future.Future[struct{}] {
-	f, p := future.New[struct{}]()
+	r, p := c.newRun(), c.proc.untyped.get()
 	p.Keep(closingKeeper{makingKeeper{(*keeper)(c), "Close"}})
-	epoch, err := c.begin("Close")
-	if err != nil {
-		p.Complete(struct{}{}, err)
-		return f
+	r.promise, r.exchange.Name = p, "Close"
+	if epoch, err := c.begin("Close"); err != nil {
+		r.Ended(err)
+	} else {
+		r.exchange.Start(c.t, epoch, transport.AnyTag-c.sequence(epoch), c.barrier(), r)
 	}
-	x := &collective.Exchange{Name: "Close"}
-	x.Start(c.t, epoch, transport.AnyTag-c.sequence(epoch), c.barrier(), ender(func(err error) {
-		p.Complete(struct{}{}, c.failure("Close", err))
-	}))
-	return f
+	return p.Future()
 }
 
 type closingKeeper struct{ makingKeeper }

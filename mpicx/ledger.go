@@ -48,7 +48,7 @@ func (p *proc) carryOut(o *ledger.Output) {
 		c.mitigator.Lose(slices.Sorted(slices.Values(c.Failed())))
 	case ledger.Complete:
 		for _, d := range o.Family {
-			if m := ownerOf(d).mitigator; m != nil && len(o.Error.Verdict.Settled) > 0 {
+			if m := ownerOf(d).mitigator; m != nil {
 				m.Complete(o.Error.Verdict.Settled)
 			}
 		}

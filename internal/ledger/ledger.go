@@ -80,7 +80,7 @@ const (
 	// Lose asks to tell Comm's channel that this rank needs the dead.
 	Lose
 	// Complete asks to end the agreements of Family that the verdict of Error has decisions
-	// of. Then call Settled.
+	// of: no Family, none. Then call Settled.
 	Complete
 	// Advance asks to move each of Family to the epoch after an error of Generation, ending
 	// what is pending with Error; those that Frozen says begin it with agreements

@@ -130,7 +130,7 @@ func (o *Output) text() string {
 	case Join:
 		return fmt.Sprintf("join %s %d, freeze %s", o.Comm.Owner, o.Round, names(o.Family, nil))
 	case Complete:
-		return fmt.Sprintf("complete %s by %s", names(o.Family, nil), textOf(o.Error))
+		return fmt.Sprintf("complete %s by %s", names(o.Comm.Family(), nil), textOf(o.Error))
 	case Advance:
 		return fmt.Sprintf("advance %s by %s", names(o.Family, o.Frozen), textOf(o.Error))
 	case Open:

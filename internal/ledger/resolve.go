@@ -78,7 +78,11 @@ func (c *Comm) Resolved(v *errchan.Verdict, rank int) {
 	if e.Corrupt() {
 		c.interruptFamily(true)
 	}
-	l.push(Output{Action: Complete, Comm: c, Family: c.Family(), Error: e})
+	var settled []*Comm
+	if len(v.Settled) > 0 {
+		settled = c.Family()
+	}
+	l.push(Output{Action: Complete, Comm: c, Family: settled, Error: e})
 	c.update()
 }
 

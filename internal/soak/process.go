@@ -237,7 +237,8 @@ func (p *process) meanwhile(o *ledger.Output) {
 	if p.replies == 0 || p.left || p.dead() || p.job.rng.IntN(4) > 0 {
 		return
 	}
-	if m := ownerOf(o.Family[p.job.rng.IntN(len(o.Family))]); m.ch != nil && !m.left {
+	family := o.Comm.Family()
+	if m := ownerOf(family[p.job.rng.IntN(len(family))]); m.ch != nil && !m.left {
 		p.replies--
 		m.raise(false, false)
 	}
