@@ -118,7 +118,13 @@ func (s *scope) share(err error) error {
 		}
 		err = fmt.Errorf("%w: %w", err, v)
 	}
-	return c.signal(s.asOuter(), err)
+	told := c.signal(s.asOuter(), err)
+	if (told == ErrRevoked || isClosedError(told)) && !errors.Is(err, told) {
+		// Nobody was told here. But a verdict of another communicator, by which the function
+		// has ended, is still what a Try on that one ends with: see verdictIn.
+		return fmt.Errorf("%w: %w", told, withoutVerdicts(err))
+	}
+	return told
 }
 
 // asOuter returns the context around the scope, in which it still is the innermost.
