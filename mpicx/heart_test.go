@@ -497,3 +497,39 @@ func TestRevokeAfterClose(t *testing.T) {
 		return nil
 	})
 }
+
+// An error of a Try that this rank has left with nil is not one of an inner call of its
+// next Try: that returns what all ranks have, and tells them nothing of its own.
+func TestTryAfterATry(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		left, lost := make(chan struct{}), errors.New("lost")
+		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			told := world.Try(ctx, func(ctx context.Context) error {
+				return world.Try(ctx, func(context.Context) error {
+					if world.Rank() == 0 {
+						<-left
+						return lost
+					}
+					return nil
+				})
+			})
+			if world.Rank() == 1 {
+				if told != nil {
+					return fmt.Errorf("the first Try: %w", told)
+				}
+				told = world.Try(ctx, func(ctx context.Context) error {
+					close(left)
+					<-ctx.Done()
+					return ctx.Err()
+				})
+			}
+			p, ok := errors.AsType[*mpicx.PropagatedError](told)
+			if !ok || len(p.Failures) != 1 || p.Failures[0].Message != lost.Error() {
+				return fmt.Errorf("got %w", told)
+			}
+			return world.Barrier().Wait(ctx)
+		}, mpicx.WithRanks(2), backend)
+		require.NoError(t, err)
+	})
+}

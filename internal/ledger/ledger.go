@@ -209,6 +209,7 @@ type Comm struct {
 	frozen int
 
 	scopes *Scope // of Try and Guard calls that are running: a list
+	tries  int    // outermost Try calls since a verdict was told
 	votes  []*Vote
 
 	failed []int // the dead, in the order in which this rank learned of them

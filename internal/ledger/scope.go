@@ -30,7 +30,8 @@ func (c *Comm) Open(around *Scope, guard bool, owner any) *Scope {
 	switch t := s.outerTry(); {
 	case t == nil && guard:
 	case t == nil:
-		s.path = []int{0}
+		c.tries++
+		s.path = []int{c.tries}
 	case guard:
 		s.path = t.path
 	default:
@@ -46,9 +47,9 @@ func (c *Comm) Open(around *Scope, guard bool, owner any) *Scope {
 	return s
 }
 
-// Path says inside of which Try calls on the communicator s is: 0 for the outermost, then
-// which of its inner calls, counted from 1, which of that one's, and so on. For ranks that
-// run the same program it means the same.
+// Path says inside of which Try calls on the communicator s is: which of the outermost,
+// counted from 1 since the program was told of a verdict, then which of its inner calls,
+// which of that one's, and so on. For ranks that run the same program it means the same.
 func (s *Scope) Path() []int { return s.path }
 
 // Entered says how many inner Try calls there have been.
