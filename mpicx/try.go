@@ -223,7 +223,7 @@ func (c *Comm) verdictIn(err error) error {
 func (s *scope) markTold(err error) {
 	p, ok := err.(*PropagatedError)
 	here := s.path()
-	if ok && (p.comm != s.comm || len(s.entry.Path()) == 1 || slices.ContainsFunc(p.Failures, func(f Failure) bool { return strings.HasPrefix(f.path, here) })) {
+	if ok && (p.comm != s.comm || s.entry.Outermost() || slices.ContainsFunc(p.Failures, func(f Failure) bool { return strings.HasPrefix(f.path, here) })) {
 		atomic.StoreUint32(&p.told, 1)
 	}
 }

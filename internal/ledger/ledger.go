@@ -209,7 +209,8 @@ type Comm struct {
 	frozen int
 
 	scopes *Scope // of Try and Guard calls that are running: a list
-	tries  int    // outermost Try calls since a verdict was told
+	told   int    // verdicts of it and its ancestors that the program was told
+	tries  int    // outermost Try calls since the last of them
 	votes  []*Vote
 
 	failed []int // the dead, in the order in which this rank learned of them

@@ -86,7 +86,7 @@ func (c *Comm) oldest(m Mode) (Finding, *Error) {
 			from.unreported = from.unreported[1:]
 			from.update()
 			for _, d := range from.Family() {
-				d.tries = 0
+				d.told, d.tries = d.told+1, 0
 			}
 		}
 		return Verdict, e
