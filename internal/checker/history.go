@@ -25,7 +25,7 @@ type history struct {
 	gone     map[int]bool // ranks whose program has ended: with the backend ulfm they may count as dead
 	dead     map[int]bool // ranks of the world whose process was ended
 
-	planned  bool         // more may die, by a plan
+	planned bool // more may die, by a plan
 
 	// Under ErrorsReturn with the backend ulfm:
 	byHand  bool
