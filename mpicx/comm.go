@@ -249,7 +249,11 @@ func (c *Comm) Close(ctx context.Context) error {
 	}
 	var err error
 	if !c.isBroken() {
-		err = c.meetToClose().Wait(ctx)
+		// What this rank has raised is told first. A peer that met it here would have closed
+		// c before it came.
+		if err = c.verdictFor(ctx, ledger.TakeToClose); err == nil {
+			err = c.meetToClose().Wait(ctx)
+		}
 		if err != nil && !isDeath(err) && !c.isBroken() || is[*PropagatedError](err) {
 			return err
 		}

@@ -2,6 +2,7 @@ package mpicx
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
@@ -97,6 +98,9 @@ func (c *Comm) failure(op string, err error) error {
 	}
 	c.mitigator.Died(dead.Rank) // which may tell of it later
 	c.learn([]int{dead.Rank})
+	if c.propagates() && c.isClosed() { // there is nobody left to tell (F2)
+		return &MPIError{Op: op, Class: ClassComm, Text: fmt.Sprintf("rank %d has died, and %s is closed", dead.Rank, c.name), err: &ProcFailedError{Ranks: []int{dead.Rank}}}
+	}
 	return c.met(&ProcFailedError{Ranks: []int{dead.Rank}})
 }
 

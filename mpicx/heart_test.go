@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
@@ -391,4 +393,235 @@ func TestACorruptionEndsTheContextOfGuard(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A rank that has signalled an error, and was told another by that, has its own still to
+// come. Close waits for it: a peer that met it there would have closed the communicator.
+func TestCloseWaitsForWhatWasRaised(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		synctest.Test(t, func(t *testing.T) {
+			first, second := errors.New("the first"), errors.New("the second")
+			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+				child := dup(ctx, world)
+				var told error
+				if world.Rank() == 0 {
+					told = child.Signal(ctx, first)
+					world.Barrier().MustWait(ctx)
+				} else {
+					world.Barrier().MustWait(ctx) // the first is resolved meanwhile
+					told = child.Signal(ctx, second)
+				}
+				if p, ok := errors.AsType[*mpicx.PropagatedError](told); !ok || p.Failures[0].Message != first.Error() {
+					return fmt.Errorf("Signal: %w", told)
+				}
+				told = child.Close(ctx)
+				if p, ok := errors.AsType[*mpicx.PropagatedError](told); !ok || p.Failures[0].Message != second.Error() {
+					return fmt.Errorf("Close: %w", told)
+				}
+				return child.Close(ctx)
+			}, mpicx.WithRanks(2), backend, mpicx.WithTransport(func(t transport.Comm) transport.Comm { return slowChannel{t} }))
+			require.NoError(t, err)
+		})
+	})
+}
+
+// slowChannel has what error channels send come later than all that programs send: in a
+// bubble of testing/synctest.
+type slowChannel struct{ transport.Comm }
+
+func (c slowChannel) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
+	c.Comm.Sub(name, members, func(made transport.Comm, err error) {
+		if err == nil {
+			made = slowChannel{made}
+		}
+		done(made, err)
+	})
+}
+
+func (c slowChannel) Listen(l transport.Listener) { c.Comm.Listen(&slowListener{Listener: l}) }
+
+type slowListener struct {
+	transport.Listener
+	taken atomic.Int64
+}
+
+func (l *slowListener) Take(from int, payload []byte) {
+	time.AfterFunc(time.Millisecond+time.Duration(l.taken.Add(1)), func() { l.Listener.Take(from, payload) })
+}
+
+// Try on a communicator of which nobody can be told any more does not lose the error
+// that its function ended with: a Try around it, on the communicator of that error, has what all
+// its ranks have.
+func TestTryOnARevokedCommunicatorKeepsTheError(t *testing.T) {
+	mortal(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		child, cause := dup(ctx, world), errors.New("a cause")
+		err := child.Try(ctx, func(ctx context.Context) error {
+			if err := world.Revoke(ctx); err != nil {
+				return err
+			}
+			if world.Rank() == 1 {
+				return cause
+			}
+			return world.Try(ctx, func(ctx context.Context) error {
+				return child.Barrier().Wait(ctx)
+			})
+		})
+		if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || len(p.Failures) != 1 || p.Failures[0].Message != cause.Error() {
+			return fmt.Errorf("got %w", err)
+		}
+		err = world.Try(ctx, func(context.Context) error { return cause })
+		if !errors.Is(err, mpicx.ErrRevoked) || !errors.Is(err, cause) {
+			return fmt.Errorf("on the world: got %w", err)
+		}
+		return child.Barrier().Wait(ctx)
+	})
+}
+
+// F2: without ErrorsReturn, an operation that outlives its communicator, and then the peer
+// that it needs, ends with an error of its own: no rank is left to be told together.
+func TestADeathAfterClose(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			pair, err := world.Split(world.Rank()%2, 0).Get(ctx)
+			if err != nil {
+				return err
+			}
+			pending := mpicx.Recv(pair, []int{0}, pair.Size()-1, 0)
+			if err := pair.Close(ctx); err != nil || world.Rank() == 2 {
+				return err
+			}
+			if world.Rank() == 1 { // it is not concerned
+				return mpicx.Recv(world, []int{0}, 0, 0).Wait(ctx)
+			}
+			defer mpicx.Send(world, []int{0}, 1, 0)
+			err = pending.Wait(ctx)
+			if died, ok := errors.AsType[*mpicx.ProcFailedError](err); err == nil || ok && err == error(died) {
+				return fmt.Errorf("got %w", err)
+			}
+			return nil
+		}, mpicx.WithRanks(3), backend)
+		require.NoError(t, err)
+	})
+}
+
+// Revoke ends what is pending at a rank that has closed the communicator already: there
+// Close has waited for nobody, because of the dead.
+func TestRevokeAfterClose(t *testing.T) {
+	mortal(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		child := dup(ctx, world)
+		switch world.Rank() {
+		case 0:
+			if err := mpicx.Recv(world, []int{0}, 1, 0).Wait(ctx); err != nil {
+				return err
+			}
+			if err := child.Revoke(ctx); err != nil {
+				return err
+			}
+		case 1:
+			pending := mpicx.Recv(child, []int{0}, 0, 0)
+			if err := child.Close(ctx); err != nil {
+				return err
+			}
+			mpicx.Send(world, []int{1}, 0, 0).MustWait(ctx)
+			if err := pending.Wait(ctx); !errors.Is(err, mpicx.ErrRevoked) {
+				return fmt.Errorf("got %w", err)
+			}
+		case 2:
+			mpicxtest.Die(world)
+		}
+		return nil
+	})
+}
+
+// An error of a Try that this rank has left with nil is not one of an inner call of its
+// next Try: that returns what all ranks have, and tells them nothing of its own.
+func TestTryAfterATry(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		left, lost := make(chan struct{}), errors.New("lost")
+		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			told := world.Try(ctx, func(ctx context.Context) error {
+				return world.Try(ctx, func(context.Context) error {
+					if world.Rank() == 0 {
+						<-left
+						return lost
+					}
+					return nil
+				})
+			})
+			if world.Rank() == 1 {
+				if told != nil {
+					return fmt.Errorf("the first Try: %w", told)
+				}
+				told = world.Try(ctx, func(ctx context.Context) error {
+					close(left)
+					<-ctx.Done()
+					return ctx.Err()
+				})
+			}
+			p, ok := errors.AsType[*mpicx.PropagatedError](told)
+			if !ok || len(p.Failures) != 1 || p.Failures[0].Message != lost.Error() {
+				return fmt.Errorf("got %w", told)
+			}
+			return world.Barrier().Wait(ctx)
+		}, mpicx.WithRanks(2), backend)
+		require.NoError(t, err)
+	})
+}
+
+// D2: a rank whose TryAll waits for the verdict of a sibling says no before. Another that
+// has said yes joins no round, so that each would wait for the other.
+func TestTryAllInATryOnASibling(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		synctest.Test(t, func(t *testing.T) {
+			lost := errors.New("lost")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // of the bubble's time
+			defer cancel()
+			err := mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
+				sibling, part := dup(ctx, world), world.Split(world.Rank()%2, 0).MustGet(ctx)
+				err := sibling.Try(ctx, func(ctx context.Context) error {
+					if world.Rank() == 1 {
+						time.Sleep(time.Millisecond) // the others are in their TryAll
+						return lost
+					}
+					return part.TryAll(ctx, func(ctx context.Context) error {
+						if world.Rank() == 0 {
+							<-ctx.Done()
+							time.Sleep(time.Millisecond) // rank 2 waits for this one
+						}
+						return nil
+					})
+				})
+				if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || len(p.Failures) != 1 || p.Failures[0].Message != lost.Error() {
+					return fmt.Errorf("got %w", err)
+				}
+				return nil
+			}, mpicx.WithRanks(3), backend)
+			require.NoError(t, err)
+		})
+	})
+}
+
+// An error names the operation that it is of, on a closed communicator too, and the option that
+// is nil.
+func TestErrorsNameWhatIsWrong(t *testing.T) {
+	oneProcess(t)
+	err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		child := dup(ctx, world)
+		if err := child.Close(ctx); err != nil {
+			return err
+		}
+		for op, err := range map[string]error{"Agree": child.Agree(1).Wait(ctx), "Shrink": child.Shrink().Wait(ctx)} {
+			if m, ok := errors.AsType[*mpicx.MPIError](err); !ok || m.Op != op {
+				return fmt.Errorf("%s: got %w", op, err)
+			}
+		}
+		return nil
+	}, mpicx.WithRanks(2))
+	require.NoError(t, err)
+	err = mpicx.Run(t.Context(), func(context.Context, *mpicx.Comm) error { return nil }, mpicx.WithRanks(1), nil)
+	require.ErrorContains(t, err, "option 1 is nil")
 }

@@ -68,6 +68,9 @@ func (k *keeper) Ended(ctx context.Context) error {
 		return (*Comm)(k).verdict(ctx)
 	}
 	if s := interrupted(ctx); s != nil {
+		if !k.ledger.DerivedFrom(&s.comm.ledger) {
+			k.proc.feed(k.ledger.GiveUp) // of a TryAll that this is the barrier of
+		}
 		if err := s.comm.verdict(s.outer); err != nil {
 			return err
 		}

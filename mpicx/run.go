@@ -68,7 +68,11 @@ func newOptions(opts []Option) *options {
 		}
 		o.environment = n
 	}
-	for _, opt := range opts {
+	for i, opt := range opts {
+		if opt == nil {
+			o.err = mpiErrorf("Run", ClassOther, "option %d is nil, expected one such as WithRanks(4)", i)
+			continue
+		}
 		opt(o)
 	}
 	return o

@@ -118,7 +118,13 @@ func (s *scope) share(err error) error {
 		}
 		err = fmt.Errorf("%w: %w", err, v)
 	}
-	return c.signal(s.asOuter(), err)
+	told := c.signal(s.asOuter(), err)
+	if (told == ErrRevoked || isClosedError(told)) && !errors.Is(err, told) {
+		// Nobody was told here. But a verdict of another communicator, by which the function
+		// has ended, is still what a Try on that one ends with: see verdictIn.
+		return fmt.Errorf("%w: %w", told, withoutVerdicts(err))
+	}
+	return told
 }
 
 // asOuter returns the context around the scope, in which it still is the innermost.
@@ -217,7 +223,7 @@ func (c *Comm) verdictIn(err error) error {
 func (s *scope) markTold(err error) {
 	p, ok := err.(*PropagatedError)
 	here := s.path()
-	if ok && (p.comm != s.comm || slices.ContainsFunc(p.Failures, func(f Failure) bool { return strings.HasPrefix(f.path, here) })) {
+	if ok && (p.comm != s.comm || s.entry.Outermost() || slices.ContainsFunc(p.Failures, func(f Failure) bool { return strings.HasPrefix(f.path, here) })) {
 		atomic.StoreUint32(&p.told, 1)
 	}
 }

@@ -67,8 +67,11 @@ func (c *Comm) succeed(ctx context.Context) error {
 		c.proc.feed(v.entry.Withdraw)
 		return err
 	}
-	confirmed := false
-	c.proc.feed(func() { confirmed = v.entry.Confirm() })
+	confirmed, given := false, false
+	c.proc.feed(func() { confirmed, given = v.entry.Confirm(), v.entry.GivenUp() })
+	if given { // and another goroutine of this rank was told why
+		return mpiErrorf("TryAll", ClassOther, "an error of another communicator has ended the context")
+	}
 	if confirmed {
 		v.start(true)
 		err := v.count(ctx)

@@ -201,7 +201,7 @@ func (r *repairing[T]) start() {
 	c := r.comm
 	epoch := c.t.Epoch() // before the check, as in begin
 	if err := c.unreported(); err != nil && (!isBroken(err) || !c.knows()) {
-		r.fail(err)
+		r.fail(ofOperation(r.proposal.Call.String(), err))
 		return
 	}
 	if r.broken = c.isBroken(); r.broken && r.proposal.Call == errchan.Shrink {

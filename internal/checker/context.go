@@ -27,7 +27,7 @@ func (r *rank) work(e *env) {
 	defer r.mu.Unlock()
 	for what, all := range r.raised {
 		for _, a := range all {
-			if !a.certain || a.world == r.id || r.dead[a.world] || !e.scopes[len(e.scopes)-1].derivedFrom(a.comm) || a.when.After(begin.Add(long/2)) {
+			if !a.certain || r.revoked[a.comm] || a.world == r.id || r.dead[a.world] || !e.scopes[len(e.scopes)-1].derivedFrom(a.comm) || a.when.After(begin.Add(long/2)) {
 				continue
 			}
 			if !r.knows(what, math.MaxInt64) && !r.lost(what.comm) {
@@ -44,7 +44,7 @@ func (r *rank) work(e *env) {
 func (r *rank) excused(e *env) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.dead) > 0 || r.gone || len(e.scopes) == 0 || e.outer == nil {
+	if len(r.dead)+len(r.gone) > 0 || r.planned || len(e.scopes) == 0 || e.outer == nil {
 		return
 	}
 	for what := range r.raised {

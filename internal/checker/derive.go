@@ -9,7 +9,7 @@ import (
 )
 
 // derive makes a communicator and runs the body with it.
-func (r *rank) derive(s *step, e *env, parent *inst) error {
+func (r *rank) derive(s *step, e *env, parent *inst) (err error) {
 	v := event{what: "Dup", comm: parent, begin: r.now(), quiet: true}
 	f := parent.Dup
 	if s.how == split {
@@ -46,16 +46,34 @@ func (r *rank) derive(s *step, e *env, parent *inst) error {
 	for k, c := range e.comms {
 		inner.comms[k] = c
 	}
-	err = r.all(s.body, &inner)
-	if err == nil && s.close {
-		v := event{what: "Close", comm: d, begin: r.now(), quiet: true}
-		err = d.Close(e.ctx)
-		v.err = err
-		r.note(&v, e, false)
+	if r.byHand {
+		thrown := true
+		defer func() {
+			if thrown || err != nil {
+				r.revoke(e, d) // those who are still in the body
+			}
+		}()
+		err = r.inside(s, &inner, d)
+		thrown = false
+		return err
+	}
+	return r.inside(s, &inner, d)
+}
+
+// inside runs the body, and closes what was made for it.
+func (r *rank) inside(s *step, e *env, d *inst) error {
+	err := r.all(s.body, e)
+	if err == nil && s.close && !d.closed {
+		err = r.shut(e, d, false)
 	}
 	r.useless(d, e)
 	if s.absorb && err != nil && r.ofOnly(err, d) {
-		return nil
+		err = nil
+		for s.close && !d.closed && err == nil { // all its ranks do, those too whom Close has told
+			if err = r.shut(e, d, false); err != nil && r.ofOnly(err, d) {
+				err = nil
+			}
+		}
 	}
 	return err
 }
@@ -82,7 +100,7 @@ func (r *rank) unmade(what string, making *future.Future[*mpicx.Comm], err error
 // useless checks that an operation which needs nobody else does not work on a
 // communicator that is corrupted (C4).
 func (r *rank) useless(d *inst, e *env) {
-	if !d.corrupt || !d.whole() {
+	if !d.corrupt || d.closed || !d.whole() {
 		return
 	}
 	v := event{what: "Recv from itself", comm: d, begin: r.now(), quiet: true}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ type rank struct {
 	insts  []*inst
 	mortal bool // the backend sees processes die, and agrees on what it makes
 	codes  int  // how many it has signalled
+	byHand bool // and under ErrorsReturn leaves it to the program what to do then
 }
 
 // env is what a step finds around it.
@@ -47,7 +49,7 @@ func (f *ownError) ErrorCode() int { return f.code }
 // if that is the rank's own, and with nil if it was told of it.
 func (r *rank) run(ctx context.Context, p *program) error {
 	defer func() {
-		r.leaves()
+		r.leaves(r.id)
 		if v := recover(); v != nil {
 			for _, c := range r.insts {
 				r.raise(c, r.id, fmt.Sprintf("panic: %v", v), true, false)
@@ -133,7 +135,12 @@ func (r *rank) step(s *step, e *env) error {
 	case doRevoke:
 		if s.has(r.id) {
 			r.revoke(e, c)
+			return r.fault(s, e) // what is left is to repair it
 		}
+	case doClose:
+		return r.close(s, e, c)
+	case doPair:
+		return r.pair(s, e, c)
 	}
 	return nil
 }
@@ -143,6 +150,7 @@ func (r *rank) note(v *event, e *env, deadline bool, allowed ...error) {
 	v.end = r.now()
 	v.what = fmt.Sprintf("%s on %s", v.what, v.comm.name)
 	r.classify(v, append([]*inst{v.comm}, e.scopes...), deadline, allowed...)
+	v.closed = slices.ContainsFunc(r.insts, func(c *inst) bool { return c.closed && c.name == v.of })
 	if isCorruption(v.err) {
 		for c := v.comm; c != nil; c = c.parent {
 			c.lost = c.lost || c.name == v.of || v.of == ""
@@ -226,7 +234,7 @@ func (r *rank) expire(s *step, e *env, c *inst) error {
 	if v.err == nil {
 		r.failf("P3", "rank %d receives on %s a message that nobody sent", r.id, c.name)
 	}
-	if errors.Is(v.err, context.DeadlineExceeded) {
+	if !isVerdict(v.err) && errors.Is(v.err, context.DeadlineExceeded) { // else that of another step may be its cause
 		if waited != limit {
 			r.failf("F2", "rank %d, on %s: a deadline after %v ends a Wait after %v", r.id, c.name, limit, waited)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 )
 
 // generate makes the program of a seed. Each is legal: all ranks of a communicator
@@ -21,16 +22,17 @@ func generate(seed uint64) *program {
 	p := &program{ranks: 2 + g.IntN(4), backend: "blackchannel"}
 	if g.IntN(2) == 0 {
 		p.backend = "ulfm"
-	} else {
-		p.returns = g.IntN(8) == 0
 	}
+	p.returns = g.IntN(8) == 0
 	if g.IntN(3) > 0 {
 		p.net = 1 + g.Uint64N(1<<32)
 	}
-	g.ranks = p.ranks
-	s := &scene{vars: []int{world}, aligned: map[int]bool{world: true}}
+	g.ranks, g.derived, g.closed = p.ranks, make(map[int]bool), make(map[int]bool)
+	s := &scene{vars: []int{world}, aligned: map[int]bool{world: true}, around: make(map[int]bool)}
 	if p.backend == "ulfm" && g.IntN(2) == 0 {
 		g.mortal = p.ranks - 1
+		p.returns = g.IntN(2) == 0
+		g.returns, g.repairs = p.returns, true
 		p.body = append(p.body, g.repair(s, world))
 		if g.mortal > 0 && g.IntN(3) == 0 {
 			p.plan = fmt.Sprintf("kill %d random seed %d of %d", g.doomed(), g.IntN(1000), 5+g.IntN(100))
@@ -49,6 +51,11 @@ type generator struct {
 	last   int    // id
 	mortal int    // how many may die yet
 	dead   uint64 // who has
+
+	repairs bool         // what the ranks do is repaired
+	returns bool         // and ErrorsReturn is set
+	derived map[int]bool // communicators that a step makes
+	closed  map[int]bool // of those
 }
 
 // scene is what the generator knows of the place it is at.
@@ -56,12 +63,18 @@ type scene struct {
 	vars    []int        // communicators that may be used
 	aligned map[int]bool // those of which an error may be dealt with by the next TryAll
 	depth   int
-	scope   *step // the innermost
+	scope   *step        // the innermost; nil: none
+	around  map[int]bool // communicators of the scopes
+}
+
+// open returns the communicators that may be used and are not closed.
+func (g *generator) open(s *scene) []int {
+	return slices.DeleteFunc(slices.Clone(s.vars), func(c int) bool { return g.closed[c] })
 }
 
 func (s *scene) enter() *scene {
 	inner := *s
-	inner.aligned = maps.Clone(s.aligned)
+	inner.aligned, inner.around = maps.Clone(s.aligned), maps.Clone(s.around)
 	inner.depth++
 	return &inner
 }
@@ -94,10 +107,15 @@ func (g *generator) some() uint64 {
 // thing that is done with the communicator.
 func (g *generator) repair(s *scene, comm int) *step {
 	p := g.step(doRepair, comm)
+	p.ranks = g.Uint64N(1 << g.ranks) // who acknowledge the dead before they agree
 	for range 1 + g.IntN(3) {
-		p.body = append(p.body, g.scope(s, comm))
+		if g.returns && g.IntN(2) == 0 { // what no scope tells the others of
+			p.body = append(p.body, g.body(s)...)
+		} else {
+			p.body = append(p.body, g.scope(s, comm))
+		}
 	}
-	then := &scene{vars: []int{p.id}, aligned: map[int]bool{p.id: true}, depth: s.depth + 1}
+	then := &scene{vars: []int{p.id}, aligned: map[int]bool{p.id: true}, around: make(map[int]bool), depth: s.depth + 1}
 	if then.depth < 3 && g.IntN(3) > 0 {
 		p.then = append(p.then, g.repair(then, p.id))
 	} else {
@@ -122,7 +140,7 @@ func (g *generator) scope(s *scene, comm int) *step {
 	p := g.step(doScope, comm)
 	p.how = [...]int{try, try, tryAll, tryAll, tryAll, tryAll, guard}[g.IntN(7)]
 	inner := s.enter()
-	inner.scope = p
+	inner.scope, inner.around[comm] = p, true
 	p.repeat = 1
 	if p.how == tryAll {
 		p.catch = s.aligned[comm] && g.IntN(5) > 0
@@ -155,6 +173,9 @@ func only(_ *scene, comm int) []int { return []int{comm} }
 func (g *generator) body(s *scene) []*step {
 	var steps []*step
 	for range 1 + g.IntN(4) {
+		if len(g.open(s)) == 0 {
+			break
+		}
 		steps = append(steps, g.any(s))
 	}
 	return steps
@@ -162,23 +183,36 @@ func (g *generator) body(s *scene) []*step {
 
 // any makes a step.
 func (g *generator) any(s *scene) *step {
-	comm := s.vars[len(s.vars)-1] // the newest, most often
+	vars := g.open(s)
+	comm := vars[len(vars)-1] // the newest, most often
 	if g.IntN(3) == 0 {
-		comm = s.vars[g.IntN(len(s.vars))]
+		comm = vars[g.IntN(len(vars))]
 	}
 	choice := g.IntN(100)
 	if s.depth > 4 {
 		choice %= 60
 	}
 	switch {
+	case choice < 4:
+		return g.closing(s, comm)
+	case choice < 6 && g.repairs && g.IntN(4) == 0:
+		p := g.step(doRevoke, comm)
+		p.ranks = g.some()
+		clear(s.aligned)
+		return p
 	case choice < 30:
 		p := g.step(doOp, comm)
-		p.arg = g.IntN(ops)
+		if p.arg = g.IntN(ops + 2); p.arg >= ops {
+			p.kind = doPair
+		}
 		clear(s.aligned)
 		return p
 	case choice < 48:
 		p := g.step(doRaise, comm)
 		p.ranks, p.how = g.some(), g.IntN(raises)
+		if s.scope == nil && p.how == byThrow {
+			p.how = byReturn
+		}
 		if g.IntN(2) == 0 {
 			p.arg = 1 + g.IntN(100)
 		}
@@ -194,7 +228,7 @@ func (g *generator) any(s *scene) *step {
 		p.ranks = g.some()
 		clear(s.aligned)
 		return p
-	case choice < 56 && s.scope.how == guard:
+	case choice < 56 && s.scope != nil && s.scope.how == guard:
 		p := g.step(doLeave, s.scope.comm)
 		p.ranks, p.how = g.some(), byPanic
 		return p
@@ -217,11 +251,25 @@ func (g *generator) any(s *scene) *step {
 	return g.derive(s, comm)
 }
 
+// closing makes the end of a communicator that no scope around is on. If there is
+// none, it makes a message.
+func (g *generator) closing(s *scene, comm int) *step {
+	defer clear(s.aligned)
+	if comm == world || s.around[comm] || !g.derived[comm] {
+		return g.step(doPair, comm)
+	}
+	p := g.step(doClose, comm)
+	p.how, p.arg = g.IntN(closings), g.IntN(2)
+	g.closed[comm] = true
+	return p
+}
+
 // derive makes a communicator, and what is done with it.
 func (g *generator) derive(s *scene, parent int) *step {
 	p := g.step(doDerive, parent)
 	p.how, p.absorb, p.close = g.IntN(2), g.IntN(2) == 0, g.IntN(2) == 0
 	p.arg = 1 + g.IntN(3)
+	g.derived[p.id] = true
 	inner := s.enter()
 	if p.absorb {
 		inner.vars = nil

@@ -22,12 +22,23 @@ type history struct {
 	events   [][]event          // by rank of the world
 	units    map[string]map[int]string
 	failures []string
-	gone     bool         // a rank's program has ended: with the backend ulfm it may count as dead
+	gone     map[int]bool // ranks whose program has ended: with the backend ulfm they may count as dead
 	dead     map[int]bool // ranks of the world whose process was ended
+
+	planned bool // more may die, by a plan
+
+	// Under ErrorsReturn with the backend ulfm:
+	byHand  bool
+	revoked map[string]bool // communicators, by their names, that a rank has revoked
+	scoped  map[string]bool // those that were used by Try, TryAll or Guard
+	claims  []claim
 }
 
 // ends is in what a rank's end tells its peers.
 const ends = "program ends: "
+
+// revokedBy is in what Revoke tells the peers under ErrorsPropagate.
+const revokedBy = "revoked by rank "
 
 // report is a failure as peers see it: of a communicator, its rank there, the text.
 type report struct {
@@ -60,10 +71,17 @@ type event struct {
 	// quiet: by the rules, a rank in it takes part in resolving errors only if the
 	// call reports them.
 	quiet bool
+	// closed: of the communicator that the verdict is of, the rank had been told no more.
+	closed bool
+	// pends: it receives from anybody.
+	pends bool
 }
 
 func newHistory(n int) *history {
-	return &history{raised: make(map[report][]raise), events: make([][]event, n), units: make(map[string]map[int]string), dead: make(map[int]bool)}
+	return &history{
+		raised: make(map[report][]raise), events: make([][]event, n), units: make(map[string]map[int]string),
+		gone: make(map[int]bool), dead: make(map[int]bool), revoked: make(map[string]bool), scoped: make(map[string]bool),
+	}
 }
 
 func (h *history) died(rank int) {
@@ -72,10 +90,17 @@ func (h *history) died(rank int) {
 	h.dead[rank] = true
 }
 
-func (h *history) leaves() {
+func (h *history) leaves(rank int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.gone = true
+	h.gone[rank] = true
+}
+
+// enlist puts a communicator's name into a set of the history.
+func (h *history) enlist(set map[string]bool, c *inst) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	set[c.name] = true
 }
 
 func (h *history) now() int64 { return h.clock.Add(1) }
@@ -147,6 +172,7 @@ func (h *history) classify(e *event, candidates []*inst, deadline bool, allowed 
 		return
 	case *mpicx.CommCorruptedError:
 		h.attribute(e, v.Failures, v.Dead, true, candidates)
+		h.automatic(e, candidates)
 		if e.key = "corrupted " + e.key; strings.Contains(e.key, ends) {
 			// A rank that ends corrupts the world or, if that is of no use, what is derived
 			// from it: which one this is of, it does not say.
@@ -160,6 +186,7 @@ func (h *history) classify(e *event, candidates []*inst, deadline bool, allowed 
 	switch {
 	case deadline && errors.Is(e.err, context.DeadlineExceeded):
 	case isReturned(e.err): // the rank that was to send
+	case h.byHand && h.ofDeaths(e, candidates):
 	default:
 		for _, a := range allowed {
 			if errors.Is(e.err, a) {

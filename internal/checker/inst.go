@@ -16,6 +16,7 @@ type inst struct {
 	unwound bool  // this rank has left Guard by an error of its own
 	lost    bool  // a call has returned a CommCorruptedError of it
 	corrupt bool  // a call on it has returned a CommCorruptedError
+	closed  bool  // Close has returned nil
 }
 
 func (c *inst) rankOf(world int) int { return slices.Index(c.members, world) }

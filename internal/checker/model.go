@@ -12,6 +12,7 @@ func (h *history) check() {
 	h.sameUnits()
 	h.onceEach()
 	h.together()
+	h.onlyTheDead()
 }
 
 // told is a verdict at one rank: the first call that returned it.
@@ -28,7 +29,7 @@ func (h *history) verdicts() map[string]map[int][]told {
 		seen := make(map[string]bool)
 		for i := range events {
 			v := &events[i]
-			if v.of == "" || seen[v.of+v.key] || strings.HasPrefix(v.what, "Err ") {
+			if v.of == "" || seen[v.of+v.key] || strings.HasPrefix(v.what, "Err ") || v.closed {
 				continue
 			}
 			seen[v.of+v.key] = true
@@ -88,7 +89,8 @@ func (h *history) onceEach() {
 	for r, events := range h.events {
 		first := make(map[string]int64)
 		for _, v := range events {
-			if v.of == "" || strings.HasPrefix(v.key, "corrupted") || strings.HasPrefix(v.what, "Err ") {
+			if v.of == "" || strings.HasPrefix(v.key, "corrupted") || strings.HasPrefix(v.what, "Err ") ||
+				strings.Contains(v.key, revokedBy) { // which more than one revoke may tell of
 				continue
 			}
 			if at, ok := first[v.of+v.key]; ok && v.begin > at {
@@ -107,7 +109,7 @@ func (h *history) together() {
 	verdicts := h.verdicts()
 	for _, all := range h.raised {
 		for _, e := range all {
-			if !e.certain {
+			if !e.certain || h.revoked[e.comm] { // there may have been nobody to tell
 				continue
 			}
 			seq := verdicts[e.comm][e.world]

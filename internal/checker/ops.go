@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -58,7 +60,7 @@ func (r *rank) operate(s *step, e *env, c *inst) error {
 	fmt.Fprint(h, c.name, s.id, e.path)
 	o := &operation{rank: r, e: e, s: s, c: c, n: c.Size(), me: c.Rank(), base: int64(h.Sum32()) << 12, begin: r.now()}
 	err := o.do()
-	v := event{what: opNames[s.arg], comm: c, begin: o.begin, err: err, quiet: s.arg != opRingTest && s.arg != opRingAny}
+	v := event{what: opNames[s.arg], comm: c, begin: o.begin, err: err, quiet: s.arg != opRingTest && s.arg != opRingAny, pends: s.arg == opGatherAny}
 	r.note(&v, e, false)
 	if err == nil {
 		for _, check := range o.checks {
@@ -249,13 +251,49 @@ func (o *operation) gatherAny(ctx context.Context, root int) error {
 	if o.me != root {
 		return mpicx.Send(o.c.Comm, o.buf(o.value(o.me)), root, tagStep+o.s.id).Wait(ctx)
 	}
-	for range o.n - 1 {
+	senders := make(map[int]bool)
+	for r := range o.n {
+		if r != root {
+			senders[r] = true
+		}
+	}
+	for len(senders) > 0 {
+		if o.byHand && !living(senders, o.c.Failed()) {
+			return mpicx.ErrProcFailedPending // acknowledged, they would not end the next
+		}
 		b := o.space(1)
-		status, err := mpicx.Recv(o.c.Comm, b, mpicx.AnySource, tagStep+o.s.id).Get(ctx)
+		status, err := o.fromAnybody(ctx, b, senders)
 		if err != nil {
 			return err
 		}
+		delete(senders, status.Source)
 		o.expect(b, func(int) int64 { return o.value(status.Source) })
 	}
 	return nil
+}
+
+// fromAnybody receives. Under ErrorsReturn it acknowledges deaths as long as others may
+// send (H3).
+func (o *operation) fromAnybody(ctx context.Context, b []int64, senders map[int]bool) (mpicx.Status, error) {
+	c := o.c.Comm
+	f := mpicx.Recv(c, b, mpicx.AnySource, tagStep+o.s.id)
+	for {
+		status, err := f.Get(ctx)
+		if err != mpicx.ErrProcFailedPending {
+			return status, err
+		}
+		failed := c.Failed()
+		if !living(senders, failed) {
+			return status, err
+		}
+		if n := c.AckFailed(len(failed)); n < len(failed) {
+			o.failf("H3", "AckFailed(%d) on %s at rank %d returns %d", len(failed), o.c.name, o.id, n)
+			return status, err
+		}
+	}
+}
+
+// living says whether some of the ranks have not failed.
+func living(ranks map[int]bool, failed []int) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Keys(ranks)), func(r int) bool { return !slices.Contains(failed, r) })
 }

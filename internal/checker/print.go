@@ -107,8 +107,13 @@ func (w *writer) step(s *step) {
 			deal = " // a panic is taken for an error here"
 		}
 		w.block(fmt.Sprintf("%s.%s(ctx, func(ctx)", c, [...]string{"Try", "TryAll", "Guard"}[s.how]), s.body, ")"+deal)
+	case doClose:
+		w.line("%sClose(%s)%s", [...]string{"", "begin a ring; ", "begin a barrier; ", "begin Dup; ", "begin a ring in a goroutine; ", "begin a receive of nothing; "}[s.how], c,
+			[...]string{"", "; what is begun after that fails"}[s.arg])
+	case doPair:
+		w.line("if rank of %s is %d modulo its size: Send to the next, which receives", c, s.id)
 	case doRevoke:
-		w.line("%s%s.Revoke(ctx)", w.only(s), c)
+		w.line("%s%s.Revoke(ctx); return e%d", w.only(s), c, s.id)
 	case doRepair:
 		w.block("if err := func()", s.body, "()")
 		w.line("err == nil { _, err = %s.Agree(-1 &^ (1 << rank)).Get(ctx) }", c)

@@ -8,7 +8,7 @@ type program struct {
 	ranks   int
 	backend string
 	net     uint64 // seed of the delays of the error channel's messages; 0: none
-	returns bool   // SetErrhandler(ErrorsReturn), which changes nothing where no process dies
+	returns bool   // SetErrhandler(ErrorsReturn)
 	plan    string // of deaths, in the language of internal/fault
 	body    []*step
 }
@@ -32,6 +32,8 @@ const (
 	doDerive             // a communicator for a body
 	doRepair             // a body that deaths may end, Agree, Shrink, and a body for those who live
 	doRevoke             // some ranks revoke
+	doClose              // the end of a communicator, before that of its block
+	doPair               // a message between two ranks
 )
 
 // A step of a program. Which fields count depends on its kind.
@@ -66,6 +68,17 @@ const (
 	byPanic = iota
 	byGoexit
 	byDeath
+)
+
+// What is still to end when a communicator is closed.
+const (
+	closeIdle    = iota
+	closeRing    // operations that the rank waits for afterwards
+	closeBarrier // the same
+	closeDup     // the making of a communicator, which it uses afterwards
+	closeHelper  // operations that another of its goroutines watches
+	closeNever   // a receive that nobody sends to
+	closings
 )
 
 // Scopes.

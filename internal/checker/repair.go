@@ -13,8 +13,11 @@ import (
 // succeeded, and shrink the communicator if it has not: an error that is no corruption
 // is made one. Then they run what is to be done with the smaller one.
 func (r *rank) repair(s *step, e *env, c *inst) error {
+	if r.byHand {
+		return r.repairByHand(s, e, c)
+	}
 	err := r.all(s.body, e)
-	if err == nil {
+	if err == nil && !c.lost { // who knows that it is of no use repairs
 		if err = r.agree(s, e, c); err == nil {
 			return nil
 		}
@@ -32,7 +35,8 @@ func isCorruption(err error) bool {
 }
 
 func (r *rank) revoke(e *env, c *inst) {
-	r.raise(c, r.id, fmt.Sprintf("revoked by rank %d", c.Rank()), true, false)
+	r.raise(c, r.id, fmt.Sprintf(revokedBy+"%d", c.Rank()), true, false)
+	r.enlist(r.revoked, c)
 	c.lost = true
 	v := event{what: "Revoke", comm: c, begin: r.now(), err: c.Revoke(e.ctx)}
 	r.note(&v, e, false)
@@ -63,11 +67,17 @@ func (r *rank) shrink(s *step, e *env, c *inst) error {
 	if err != nil {
 		return err
 	}
+	return r.small(s, e, c, made)
+}
+
+// small does what is to be done on a communicator that was shrunk.
+func (r *rank) small(s *step, e *env, c *inst, made *mpicx.Comm) error {
 	d := &inst{Comm: made, name: fmt.Sprintf("%s/s%d%s", c.name, s.id, e.path), parent: c}
 	ids := make([]int64, made.Size())
 	inner := *e
 	inner.scopes = append(e.scopes[:len(e.scopes):len(e.scopes)], d)
-	v = event{what: "TryAll", comm: d, begin: r.now(), quiet: true}
+	r.enlist(r.scoped, d)
+	v := event{what: "TryAll", comm: d, begin: r.now(), quiet: true}
 	v.err = made.TryAll(e.ctx, func(ctx context.Context) error {
 		return mpicx.Allgather(made, []int64{int64(r.id)}, ids).Wait(ctx)
 	})
@@ -84,6 +94,7 @@ func (r *rank) shrink(s *step, e *env, c *inst) error {
 	r.outcome("H5: members of "+d.name, fmt.Sprint(d.members))
 	r.excluded(c, d)
 	r.insts = append(r.insts, d)
+	inner.scopes = e.scopes
 	inner.comms = maps.Clone(e.comms)
 	inner.comms[s.id] = d
 	return r.all(s.then, &inner)
@@ -95,11 +106,17 @@ func (r *rank) excluded(c, d *inst) {
 	events := r.events[r.id]
 	r.mu.Unlock()
 	for _, v := range events {
-		k, ok := bare(v.err).(*mpicx.CommCorruptedError)
-		if !ok || v.comm != c {
+		if v.comm != c {
 			continue
 		}
-		for _, dead := range k.Dead {
+		var told []int
+		switch err := bare(v.err).(type) {
+		case *mpicx.CommCorruptedError:
+			told = err.Dead
+		case *mpicx.ProcFailedError:
+			told = err.Ranks
+		}
+		for _, dead := range told {
 			if dead < len(c.members) && slices.Contains(d.members, c.members[dead]) {
 				r.failf("H5", "%s has the ranks %v, though rank %d was told before that rank %d of %s had died", d.name, d.members, r.id, dead, c.name)
 			}

@@ -22,6 +22,8 @@ const idle = time.Hour
 // play runs a program once and returns the history, with what was wrong.
 func play(t *testing.T, p *program) (h *history) {
 	h = newHistory(p.ranks)
+	h.planned = p.plan != ""
+	h.byHand = p.returns && p.backend == "ulfm"
 	defer func() {
 		if v := recover(); v != nil {
 			text := fmt.Sprint(v)
@@ -69,7 +71,7 @@ func inBubble(p *program, h *history) {
 	}()
 	go func() {
 		done <- mpicx.Run(ctx, func(ctx context.Context, w *mpicx.Comm) error {
-			r := &rank{history: h, id: w.Rank(), mortal: p.backend == "ulfm", world: &inst{Comm: w, name: "world", members: everybody}}
+			r := &rank{history: h, id: w.Rank(), mortal: p.backend == "ulfm", world: &inst{Comm: w, name: "world", members: everybody}, byHand: h.byHand}
 			r.insts = []*inst{r.world}
 			ranks[w.Rank()] = r
 			own[w.Rank()] = mpicx.ErrGoexit

@@ -81,6 +81,9 @@ func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
 			default:
 				// A context that an error has ended is what that error is, if it is on its way.
 				own := !isVerdict(err) && !errors.Is(err, context.Canceled)
+				if own && !strings.Contains(err.Error(), " of rank ") { // the library's: made one that no other is like
+					err = fmt.Errorf("at %d: %w", r.now(), err)
+				}
 				if own {
 					local = err
 				}
@@ -94,6 +97,7 @@ func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
 		returned = true
 		return err
 	}
+	r.enlist(r.scoped, c)
 	begin := r.now()
 	defer func() {
 		if v := recover(); v != nil {
@@ -167,6 +171,11 @@ func (r *rank) ownerOf(err error, c *inst) (owner *inst, known bool) {
 // unit notes how a TryAll ended at this rank.
 func (r *rank) unit(s *step, e *env, c *inst, err error) {
 	outcome := "nil"
+	for a := c; a != nil; a = a.parent {
+		if a.unwound { // a corruption is on its way to the others
+			return
+		}
+	}
 	if r.ofComm(err, c) {
 		outcome = err.Error()
 	} else if err != nil {

@@ -32,7 +32,7 @@ func candidates(p *program) []*program {
 		add(func(q *program) { q.body = edit(q.body, i, func(*step) []*step { return nil }) })
 	}
 	for i := range n { // its body in its place
-		if s := nth(p.body, i); s.kind == doScope && !s.catch || s.kind == doRepair {
+		if s := nth(p.body, i); s.kind == doScope && !s.catch && !p.returns || s.kind == doRepair && !p.returns {
 			add(func(q *program) { q.body = edit(q.body, i, func(s *step) []*step { return s.body }) })
 		}
 	}

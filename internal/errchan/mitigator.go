@@ -3,7 +3,6 @@ package errchan
 import (
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"strings"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -79,9 +78,20 @@ type Settled struct {
 // Identify returns the digest that says which communicator has a name among those
 // that are made from parent; the world's is 0.
 func Identify(parent uint64, name transport.Name) uint64 {
-	h := fnv.New64a()
-	fmt.Fprint(h, parent, uint64(name.Epoch), name.Seq, name.Color, name.Without)
-	return h.Sum64()
+	id := parent
+	for _, part := range [...]uint64{uint64(name.Epoch), name.Seq, uint64(name.Color), name.Without} {
+		id = scramble(id + scramble(part))
+	}
+	return id
+}
+
+// scramble is a permutation in which each bit of x bears on all others (Steele, Lea and
+// Flood, Fast Splittable Pseudorandom Number Generators, 2014).
+func scramble(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
 }
 
 // A Survivor is a Client that is told more by a Mitigator.

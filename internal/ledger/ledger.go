@@ -234,6 +234,8 @@ type Comm struct {
 	frozen int
 
 	scopes *Scope // of Try and Guard calls that are running: a list
+	told   int    // verdicts of it and its ancestors that the program was told
+	tries  int    // outermost Try calls since the last of them
 	votes  []*Vote
 
 	failed []int // the dead, in the order in which this rank learned of them

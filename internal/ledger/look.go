@@ -85,6 +85,9 @@ func (c *Comm) oldest(m Mode) (Finding, *Error) {
 			e.told = true
 			from.unreported = from.unreported[1:]
 			from.update()
+			for _, d := range from.Family() {
+				d.told, d.tries = d.told+1, 0
+			}
 		}
 		return Verdict, e
 	}

@@ -190,7 +190,7 @@ func (c *Comm) Fail() *Error {
 // false if that is no news. The caller ends what is pending, and then calls
 // RevokeDone.
 func (c *Comm) Revoked(by int) (first bool) {
-	if c.revoked || c.closed {
+	if c.revoked { // if it is closed, operations that were begun before may still be pending
 		return false
 	}
 	c.revoked = true

@@ -30,7 +30,8 @@ func (c *Comm) Open(around *Scope, guard bool, owner any) *Scope {
 	switch t := s.outerTry(); {
 	case t == nil && guard:
 	case t == nil:
-		s.path = []int{0}
+		c.tries++
+		s.path = []int{c.told, c.tries}
 	case guard:
 		s.path = t.path
 	default:
@@ -46,10 +47,14 @@ func (c *Comm) Open(around *Scope, guard bool, owner any) *Scope {
 	return s
 }
 
-// Path says inside of which Try calls on the communicator s is: 0 for the outermost, then
-// which of its inner calls, counted from 1, which of that one's, and so on. For ranks that
-// run the same program it means the same.
+// Path says inside of which Try calls on the communicator s is: how many verdicts the
+// program had been told, which of the outermost calls since then, counted from 1, then
+// which of its inner calls, which of that one's, and so on. For ranks that run the same program
+// it means the same.
 func (s *Scope) Path() []int { return s.path }
+
+// Outermost says whether no Try call on the communicator is around s.
+func (s *Scope) Outermost() bool { return s.outerTry() == nil }
 
 // Entered says how many inner Try calls there have been.
 func (s *Scope) Entered() int { return s.entered }

@@ -12,8 +12,9 @@ package ledger
 type Vote struct {
 	Owner any // the caller's
 
-	comm *Comm
-	cast bool
+	comm  *Comm
+	cast  bool
+	given bool // up: see GiveUp
 }
 
 // Ask begins a vote: the rank has begun the barrier.
@@ -33,6 +34,19 @@ func (v *Vote) Withdraw() {
 		v.comm.ledger.push(Output{Action: Withdraw, Comm: v.comm, Vote: v})
 	}
 }
+
+// GiveUp says no in the votes of c that this rank has not cast: it waits for the verdict
+// of another communicator, which those who have said yes do not join.
+func (c *Comm) GiveUp() {
+	for _, v := range c.votes {
+		v.given = v.given || !v.cast
+		v.Withdraw()
+	}
+}
+
+// GivenUp says whether GiveUp has said no. Then no error of the communicator comes but one that
+// this rank raises.
+func (v *Vote) GivenUp() bool { return v.given }
 
 // Confirm says yes, unless the rank has voted; it says whether it did. Then Counted
 // has to follow.

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// What the rules say of ErrorsReturn (H2, H3), where the program itself does what else
+// happens by itself: who meets an error that the others are not told of revokes
+// the communicators that it leaves, and all who live agree on what to do.
+
+// A claim is that a rank of the world has died. It is checked at the end of the run.
+type claim struct {
+	rank int // -1: any
+	by   string
+}
+
+// ofDeaths says whether an error is one of those that only ErrorsReturn has, and
+// checks that there is a reason for it.
+func (h *history) ofDeaths(e *event, candidates []*inst) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p, died := errors.AsType[*mpicx.ProcFailedError](e.err)
+	switch {
+	case died:
+		for _, r := range p.Ranks {
+			if r < 0 || r >= len(e.comm.members) {
+				h.failures = append(h.failures, fmt.Sprintf("H1: %s returns %v, on a communicator of %d ranks", e.what, e.err, len(e.comm.members)))
+				continue
+			}
+			h.claims = append(h.claims, claim{e.comm.members[r], e.what})
+		}
+	case errors.Is(e.err, mpicx.ErrRevoked):
+		// What is being made when its parent is revoked is revoked by who has to give it up.
+		revoked := func(c *inst) bool {
+			for ; c != nil && !h.revoked[c.name]; c = c.parent { //nolint:revive // the search
+			}
+			return c != nil
+		}
+		if !slices.ContainsFunc(candidates, revoked) {
+			h.failures = append(h.failures, fmt.Sprintf("H2: %s returns %v, which nobody has revoked", e.what, e.err))
+		}
+	case errors.Is(e.err, mpicx.ErrProcFailedPending) && e.pends:
+		h.claims = append(h.claims, claim{-1, e.what})
+	default:
+		return false
+	}
+	return true
+}
+
+// automatic checks that nothing was corrupted by itself.
+func (h *history) automatic(e *event, candidates []*inst) {
+	if !h.byHand {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range candidates {
+		for ; c != nil; c = c.parent {
+			if h.scoped[c.name] {
+				return
+			}
+			for what := range h.raised {
+				if what.comm == c.name {
+					return
+				}
+			}
+		}
+	}
+	h.failures = append(h.failures, fmt.Sprintf("H2: %s returns %v, though nobody has raised an error", e.what, e.err))
+}
+
+// onlyTheDead checks that who was told dead is.
+func (h *history) onlyTheDead() {
+	for _, c := range h.claims {
+		if !h.dead[c.rank] && !h.gone[c.rank] && (c.rank >= 0 || len(h.dead)+len(h.gone) == 0) {
+			h.failures = append(h.failures, fmt.Sprintf("H1: %s tells that rank %d of the world has died, which lives", c.by, c.rank))
+			return
+		}
+	}
+}
+
+// repairByHand is repair under ErrorsReturn. All who live agree on whether all have
+// succeeded, and on who is dead. An error that comes in between comes to all, and they
+// agree again.
+func (r *rank) repairByHand(s *step, e *env, c *inst) error {
+	err := r.all(s.body, e)
+	if err != nil {
+		r.revoke(e, c)
+	}
+	known := len(c.Failed())
+	if s.has(r.id) {
+		c.AckFailed(known)
+	}
+	acked := c.AckFailed(0)
+	const success = 1 << 40
+	proposal := -1 &^ (1 << r.id)
+	if err != nil {
+		proposal &^= success
+	}
+	flag := 0
+	r.again("Agree", e, c, func() (err error) {
+		flag, err = c.Agree(proposal).Get(e.ctx)
+		return err
+	}, func(err error) {
+		p, died := errors.AsType[*mpicx.ProcFailedError](err)
+		if died {
+			flag = p.Flag
+		} else if err == nil && acked < known {
+			r.failf("H5", "Agree on %s at rank %d returns nil, though this rank knew of %d deaths and had acknowledged %d", c.name, r.id, known, acked)
+		}
+		if (err == nil || died) && flag>>r.id&1 != 0 {
+			r.failf("H5", "Agree on %s at rank %d returns %#x, in which this rank's bit is not cleared", c.name, r.id, uint64(flag))
+		}
+		r.outcome(fmt.Sprintf("H5: Agree %d%s on %s", s.id, e.path, c.name), fmt.Sprintf("flag %#x, %v", uint64(flag), err))
+		if err != nil {
+			flag = 0
+		}
+	})
+	if flag&success != 0 {
+		return nil
+	}
+	c.lost = true
+	var made *mpicx.Comm
+	err = r.again("Shrink", e, c, func() (err error) {
+		made, err = c.Shrink().Get(e.ctx)
+		return err
+	}, func(error) {})
+	if err != nil {
+		return err
+	}
+	return r.small(s, e, c, made)
+}
+
+// again calls an operation that repairs until it ends with something else than an error that
+// all ranks have and were told once; then it calls done with that.
+func (r *rank) again(what string, e *env, c *inst, call func() error, done func(error)) error {
+	for range 100 {
+		v := event{what: what, comm: c, begin: r.now()}
+		v.err = call()
+		r.note(&v, e, false)
+		if !isVerdict(v.err) {
+			done(v.err)
+			return v.err
+		}
+	}
+	r.failf("P1", "%s on %s at rank %d ends with errors again and again", what, c.name, r.id)
+	return errors.New("no end of errors")
+}

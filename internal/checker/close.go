@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// shut closes a communicator. It waits for all ranks. An error of a peer that has not come
+// so far still arrives then, but Close is not what tells that the communicator is
+// of no use.
+func (r *rank) shut(e *env, c *inst, watched bool) error {
+	v := event{what: "Close", comm: c, begin: r.now(), quiet: !watched}
+	v.err = c.Close(e.ctx)
+	r.note(&v, e, false)
+	switch {
+	case v.err == nil:
+		c.closed = true
+	case isVerdict(v.err):
+		if isCorruption(v.err) && v.of == c.name {
+			r.failf("Close", "on %s at rank %d returns a corruption of it, expected nil: %v", c.name, r.id, v.err)
+		}
+	default:
+		r.failf("Close", "on %s at rank %d returns %v, expected nil or an error that all ranks have", c.name, r.id, v.err)
+	}
+	return v.err
+}
+
+// close closes a communicator in the middle of its block. What was begun before ends
+// as if it had not been closed; what begins afterwards does not.
+func (r *rank) close(s *step, e *env, c *inst) error {
+	n, me := c.Size(), c.Rank()
+	in := []int64{0}
+	var pending future.Waiter
+	var dup *future.Future[*mpicx.Comm]
+	var helper chan struct{}
+	switch s.how {
+	case closeRing, closeHelper:
+		recv := mpicx.Recv(c.Comm, in, (me+n-1)%n, tagStep+s.id)
+		send := mpicx.Send(c.Comm, []int64{int64(me)}, (me+1)%n, tagStep+s.id)
+		pending = recv
+		if s.how == closeHelper { // it takes no error, which is this goroutine's to deal with
+			helper = make(chan struct{})
+			go func() {
+				defer close(helper)
+				<-recv.Done()
+				<-send.Done()
+			}()
+		}
+	case closeBarrier:
+		pending = c.Barrier()
+	case closeDup:
+		dup = c.Dup()
+		pending = dup
+	case closeNever:
+		pending = mpicx.Recv(c.Comm, in, (me+1)%n, tagNever)
+	}
+	err := r.shut(e, c, helper != nil)
+	if helper != nil {
+		<-helper
+	}
+	what := [...]string{"", "ring", "barrier", "Dup", "ring by a helper", "Recv of nothing"}[s.how]
+	v := event{what: what + " over Close", comm: c, begin: r.now(), quiet: true}
+	switch {
+	case err != nil || pending == nil:
+	case s.how == closeNever:
+		ctx, cancel := context.WithTimeout(e.ctx, 50*time.Microsecond)
+		defer cancel()
+		v.err = pending.Wait(ctx)
+		if m, ok := v.err.(*mpicx.MPIError); ok && m.Class == mpicx.ClassComm && is[*mpicx.ProcFailedError](v.err) {
+			return nil // the rank that was to send
+		}
+		r.note(&v, e, true)
+		if v.err == nil {
+			r.failf("P3", "rank %d receives on %s a message that nobody sent", r.id, c.name)
+		}
+		if errors.Is(v.err, context.DeadlineExceeded) {
+			v.err = nil
+		}
+	default:
+		v.err = pending.Wait(e.ctx)
+		r.note(&v, e, false)
+	}
+	if err == nil {
+		err = v.err
+	}
+	if err != nil {
+		return err
+	}
+	if (s.how == closeRing || s.how == closeHelper) && in[0] != int64((me+n-1)%n) {
+		r.failf("P3", "%s at rank %d: got %d, expected %d", v.what, r.id, in[0], (me+n-1)%n)
+	}
+	if dup != nil {
+		if err := r.duplicate(s, e, c, dup); err != nil {
+			return err
+		}
+	}
+	if s.arg == 1 {
+		return r.useClosed(e, c)
+	}
+	return nil
+}
+
+// duplicate uses what was begun to be made before its parent was closed.
+func (r *rank) duplicate(s *step, e *env, c *inst, dup *future.Future[*mpicx.Comm]) error {
+	made, err := dup.Get(e.ctx)
+	if err != nil {
+		return err // as the Wait before, if another error has come
+	}
+	d := &inst{Comm: made, name: fmt.Sprintf("%s/c%d%s", c.name, s.id, e.path), parent: c, members: c.members}
+	r.insts = append(r.insts, d)
+	v := event{what: "Allreduce", comm: d, begin: r.now(), quiet: true}
+	out := []int64{0}
+	v.err = mpicx.Allreduce(made, []int64{int64(made.Rank())}, out, mpicx.Sum).Wait(e.ctx)
+	r.note(&v, e, false)
+	if want := int64(made.Size() * (made.Size() - 1) / 2); v.err == nil && out[0] != want {
+		r.failf("P3", "Allreduce on %s at rank %d: got %d, expected %d", d.name, r.id, out[0], want)
+	}
+	if v.err != nil && r.byHand {
+		r.revoke(e, d)
+	}
+	return v.err
+}
+
+// useClosed checks that what begins on a closed communicator ends with an error that
+// says so, or with one that was to be told before.
+func (r *rank) useClosed(e *env, c *inst) error {
+	for what, call := range map[string]func() error{
+		"Barrier": func() error { return c.Barrier().Wait(e.ctx) },
+		"Dup":     func() error { return c.Dup().Wait(e.ctx) },
+		"Recv":    func() error { return mpicx.Recv(c.Comm, []int64{0}, c.Rank(), tagNever).Wait(e.ctx) },
+		"Signal":  func() error { return c.Signal(e.ctx, errors.New("on a closed communicator")) },
+		"Close":   func() error { return c.Close(e.ctx) },
+	} {
+		v := event{what: what, comm: c, begin: r.now(), quiet: true}
+		v.err = call()
+		if m, ok := v.err.(*mpicx.MPIError); ok && m.Op == what && m.Class == mpicx.ClassComm || v.err == mpicx.ErrRevoked && r.byHand {
+			continue
+		}
+		r.note(&v, e, false)
+		switch {
+		case !isVerdict(v.err):
+			r.failf("Close", "%s on %s at rank %d returns %v, expected one that says that it is closed", what, c.name, r.id, v.err)
+		case v.of != c.name:
+			return v.err
+		}
+	}
+	return nil
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// pair sends a message from one rank to the next. The others do nothing.
+func (r *rank) pair(s *step, e *env, c *inst) error {
+	from := s.id % c.Size()
+	to := (from + 1) % c.Size()
+	v := event{what: "pair", comm: c, begin: r.now(), quiet: true}
+	in := []int64{0}
+	switch {
+	case from == to:
+		return nil
+	case c.Rank() == from:
+		v.err = mpicx.Send(c.Comm, []int64{int64(s.id)}, to, tagStep+s.id).Wait(e.ctx)
+	case c.Rank() == to:
+		v.err = mpicx.Recv(c.Comm, in, from, tagStep+s.id).Wait(e.ctx)
+		if v.err == nil && in[0] != int64(s.id) {
+			r.failf("P3", "pair on %s at rank %d: got %d, expected %d", c.name, r.id, in[0], s.id)
+		}
+	default:
+		return nil
+	}
+	r.note(&v, e, false)
+	return v.err
+}
