@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/internal/buildtags"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
@@ -40,7 +41,7 @@ func dup(ctx context.Context, world *mpicx.Comm) (child *mpicx.Comm) {
 func TestTryAllTellsOrLeavesOut(t *testing.T) {
 	oneProcess(t)
 	rounds := 4000
-	if testing.Short() || raced {
+	if testing.Short() || buildtags.Race {
 		rounds = 500
 	}
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
