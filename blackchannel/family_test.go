@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/buildtags"
 )
 
 // clan is the machines of a communicator, its duplicate, that one's, and so on, at
@@ -240,7 +242,7 @@ func TestP8EveryOrder(t *testing.T) {
 		on       []int
 	}
 	var programs []program
-	few := testing.Short() || Raced
+	few := testing.Short() || buildtags.Race
 	for r := range 3 {
 		programs = append(programs, program{3, 3, []planned{{r, "a", false}}, []int{2}})
 		for s := range 3 { // the duplicate's carrier may change meanwhile
@@ -302,7 +304,7 @@ func TestP8EveryOrder(t *testing.T) {
 func TestP8RandomOrder(t *testing.T) {
 	seed := rand.Uint64()
 	runs := 1000
-	if testing.Short() || Raced {
+	if testing.Short() || buildtags.Race {
 		runs = 100
 	}
 	for i := range uint64(runs) {

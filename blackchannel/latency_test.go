@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/blackchannel"
+	"github.com/mpicx/go-mpicx/internal/buildtags"
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/sim"
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -65,7 +66,7 @@ func errorAt(t *testing.T, n int, raisers ...int) (last time.Duration) {
 
 // mostRanks is how many the tests below go up to.
 func mostRanks() int {
-	if testing.Short() || blackchannel.Raced {
+	if testing.Short() || buildtags.Race {
 		return 1024
 	}
 	return 8192

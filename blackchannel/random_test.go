@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mpicx/go-mpicx/blackchannel"
 	"github.com/mpicx/go-mpicx/internal/binomial"
+	"github.com/mpicx/go-mpicx/internal/buildtags"
 )
 
 // TestRandomOrder runs communicators of up to 200 ranks in which several raise
@@ -16,7 +16,7 @@ import (
 func TestRandomOrder(t *testing.T) {
 	rnd := seeded(t)
 	runs := 200
-	if testing.Short() || blackchannel.Raced {
+	if testing.Short() || buildtags.Race {
 		runs = 40
 	}
 	for range runs {
@@ -98,7 +98,7 @@ func TestLogarithmic(t *testing.T) {
 		}
 	}
 	most, large := 100, []int{255, 256, 257, 777, 1023, 1024, 6000}
-	if testing.Short() || blackchannel.Raced {
+	if testing.Short() || buildtags.Race {
 		most, large = 40, []int{255, 256, 257, 1024}
 	}
 	for n := 1; n <= most; n++ {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/internal/buildtags"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
@@ -164,7 +165,7 @@ func (p phase) play(ctx context.Context, c *mpicx.Comm, out []int) error {
 func TestBackendsAgree(t *testing.T) {
 	rnd := seeded(t)
 	runs := 400
-	if testing.Short() || raced {
+	if testing.Short() || buildtags.Race {
 		runs = 100
 	}
 	for i := range runs {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/internal/buildtags"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
@@ -546,7 +547,7 @@ func TestRandomFaults(t *testing.T) {
 	switch {
 	case testing.Short():
 		runs = 50
-	case raced:
+	case buildtags.Race:
 		runs = 600
 	}
 	for i := range runs {

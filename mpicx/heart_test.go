@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/internal/buildtags"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -44,7 +45,7 @@ func dup(ctx context.Context, world *mpicx.Comm) (child *mpicx.Comm) {
 func TestTryAllTellsOrLeavesOut(t *testing.T) {
 	oneProcess(t)
 	rounds := 4000
-	if testing.Short() || raced {
+	if testing.Short() || buildtags.Race {
 		rounds = 500
 	}
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/internal/buildtags"
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
@@ -478,7 +479,7 @@ func TestAgreementExhaustively(t *testing.T) {
 		{1, 2, 0}, {2, 2, 1}, {3, 1, 2}, {3, 2, 1}, {4, 1, 1},
 		{3, 2, 2}, {4, 2, 1}, {4, 1, 2}, {5, 1, 1},
 	} {
-		if (testing.Short() || raced) && test.n*test.calls*test.deaths > 6 {
+		if (testing.Short() || buildtags.Race) && test.n*test.calls*test.deaths > 6 {
 			continue
 		}
 		t.Run(fmt.Sprintf("%d ranks, %d calls, %d deaths", test.n, test.calls, test.deaths), func(t *testing.T) {
@@ -528,7 +529,7 @@ func TestErrorsExhaustively(t *testing.T) {
 		{1, 0, []int{2}}, {2, 1, []int{1, 1}}, {3, 0, []int{1, 1, 1}}, {3, 1, []int{0, 1, 1}}, {3, 1, []int{1, 0, 0}},
 		{3, 2, []int{0, 0, 1}}, {4, 2, []int{0, 0, 1, 0}}, {4, 1, []int{1, 0, 0, 1}}, {5, 1, []int{0, 1, 0, 0, 0}}, {4, 0, []int{0, 1, 0, 1}}, {4, 1, []int{0, 0, 1, 0}}, {4, 1, []int{0, 0, 0, 1}},
 	} {
-		if (testing.Short() || raced) && test.n*test.deaths > 3 {
+		if (testing.Short() || buildtags.Race) && test.n*test.deaths > 3 {
 			continue
 		}
 		t.Run(fmt.Sprintf("raises %v, %d deaths", test.raises, test.deaths), func(t *testing.T) {
@@ -572,7 +573,7 @@ func TestErrorsExhaustively(t *testing.T) {
 // H2: if a survivor meets a dead rank, all get the same last verdict, with it.
 func TestLossesExhaustively(t *testing.T) {
 	for _, test := range []struct{ n, deaths, raises int }{{2, 1, 0}, {3, 1, 1}, {3, 2, 0}, {4, 1, 0}, {4, 2, 0}} {
-		if raced && test.n*test.deaths > 6 {
+		if buildtags.Race && test.n*test.deaths > 6 {
 			continue // it is one goroutine's work
 		}
 		u := newUniverse(test.n, test.deaths, func(r int) program {
@@ -681,7 +682,7 @@ func TestAllOrNoneExhaustively(t *testing.T) {
 	} {
 		large := test.n == 3 && (test.parent || test.deaths > 0)
 		huge := large && test.parent && test.deaths > 0 && slices.Max(test.raises) > 0 // minutes: make nightly
-		if (testing.Short() || raced) && large || huge && os.Getenv("MPICX_NIGHTLY") == "" {
+		if (testing.Short() || buildtags.Race) && large || huge && os.Getenv("MPICX_NIGHTLY") == "" {
 			continue
 		}
 		t.Run(fmt.Sprintf("%+v", test), func(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/buildtags"
 )
 
 // sample takes one way through a universe that is too large to visit all of. It returns
@@ -40,7 +42,7 @@ func sample(rng *rand.Rand, u *universe) (path []string) {
 func TestSixRanks(t *testing.T) {
 	const n = 6
 	samples := 4000
-	if testing.Short() || raced {
+	if testing.Short() || buildtags.Race {
 		samples = 400
 	}
 	mended := 0
@@ -98,7 +100,7 @@ func (u *universe) isSettled() error {
 // one that it is derived from, deaths, and agreements of both kinds.
 func TestAllOrNoneSampled(t *testing.T) {
 	samples := 20000
-	if testing.Short() || raced {
+	if testing.Short() || buildtags.Race {
 		samples = 1000
 	}
 	for seed := range uint64(samples) {

@@ -12,6 +12,7 @@ import (
 	"github.com/mpicx/go-mpicx/examples/krylov/solver"
 	"github.com/mpicx/go-mpicx/examples/krylov/sparse"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/inject"
 )
 
 // maxRecoveries is how often a run recovers before it gives up.
@@ -178,7 +179,7 @@ func (r *rank) noteFailures(failures []mpicx.Failure) {
 
 func (r *rank) die() {
 	r.died = time.Now()
-	die(r.comm)
+	inject.Die(r.comm)
 }
 
 // A setupError says that the run could not begin.

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/inject"
 )
 
 // out has what a process prints until all is measured: mpirun would pass it on meanwhile,
@@ -115,7 +115,7 @@ func jobRecover(ctx context.Context, world *mpicx.Comm) error {
 				mpicx.Bcast(world, when, victim).MustWait(ctx)
 				if world.Rank() == victim {
 					time.Sleep(2 * time.Millisecond) // it has left
-					hook.Die(world)
+					inject.Die(world)
 				}
 			}
 			if err := mpicx.Allreduce(world, in, out, mpicx.Sum).Wait(ctx); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/local"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/inject"
 )
 
 // backend is the option that chooses an error backend at run time.
@@ -233,8 +234,7 @@ func afterDeath(n, times int, op func(context.Context, *mpicx.Comm) (done func()
 	spans := make([]span, times)
 	ulfm(n, func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == n/2 {
-			hook.Die(world)
-			return nil
+			inject.Die(world)
 		}
 		survivors := world.Shrink().MustGet(ctx) // now all know who has died
 		world.AckFailed(1)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/mpicx/go-mpicx/internal/buildtags"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
@@ -17,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // The first programs of what CI runs.
 func TestPrograms(t *testing.T) {
 	n := uint64(2000)
-	if testing.Short() || raced {
+	if testing.Short() || buildtags.Race {
 		n = 200
 	}
 	var out bytes.Buffer

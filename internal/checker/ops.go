@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
@@ -182,12 +184,9 @@ func (o *operation) do() error {
 		// error, and the program had to deal with all of them.
 		recv, send := o.ring()
 		barrier := c.Barrier()
-		helper := make(chan error, 1)
-		go func() {
-			defer close(helper) // a process that dies there ends the goroutine
-			helper <- future.WaitAll(ctx, recv, send)
-		}()
-		if err := <-helper; err != nil {
+		var helper errgroup.Group
+		helper.Go(func() error { return future.WaitAll(ctx, recv, send) })
+		if err := helper.Wait(); err != nil { // nil, too, if a process dies there, which ends the goroutine
 			return err
 		}
 		return barrier.Wait(ctx)

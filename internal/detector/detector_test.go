@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/buildtags"
 )
 
 const ms = time.Millisecond
@@ -24,7 +26,7 @@ func settled(c Config) time.Duration { return 4 * c.Timeout }
 
 // seeds returns how many of so many seeds to run.
 func seeds(most uint64) uint64 {
-	if raced {
+	if buildtags.Race {
 		return most / 5
 	}
 	return most
@@ -215,7 +217,7 @@ func TestManyRanks(t *testing.T) {
 	const n = 1000
 	latency := 5 * ms
 	for _, deaths := range []int{1, 2, 60} {
-		if raced && deaths > 2 {
+		if buildtags.Race && deaths > 2 {
 			continue
 		}
 		t.Run(fmt.Sprint(deaths, " deaths"), func(t *testing.T) {

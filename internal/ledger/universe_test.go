@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mpicx/go-mpicx/internal/buildtags"
 	"github.com/mpicx/go-mpicx/internal/errchan"
 )
 
@@ -78,7 +79,7 @@ func (u *universe) explore(t *testing.T) {
 		return steps
 	}
 	limit := 6000
-	if testing.Short() || raced {
+	if testing.Short() || buildtags.Race {
 		limit = 1000
 	}
 	seen := map[string]bool{}

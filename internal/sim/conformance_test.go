@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mpicx/go-mpicx/internal/buildtags"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/transporttest"
 )
@@ -21,7 +22,7 @@ func TestConformance(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	for n, model := range []Model{2: cluster, 3: wild} {
-		if model == nil || raceEnabled && n > 2 {
+		if model == nil || buildtags.Race && n > 2 {
 			continue
 		}
 		t.Run(fmt.Sprintf("%d ranks, %v", n, model), func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/mpicx/go-mpicx/internal/buildtags"
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
@@ -335,7 +336,7 @@ func TestAgenda(t *testing.T) {
 
 // As many ranks as the largest machines have.
 func TestManyRanks(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || buildtags.Race {
 		t.Skip("takes seconds")
 	}
 	const n = 60000

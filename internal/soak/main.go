@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -10,6 +11,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 func main() {
@@ -52,20 +55,20 @@ type soak struct {
 // run runs schedules on all cores, and says whether all went well.
 func (s *soak) run(out io.Writer) bool {
 	s.start, s.printed = time.Now(), time.Now()
-	var workers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for seed, ok := s.take(); ok; seed, ok = s.take() {
-				r := newRun(seed, s.trace)
-				r.lossy = s.lossy
-				r.do()
-				s.put(r, out)
-			}
+	group, ctx := errgroup.WithContext(context.Background())
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for seed := s.next; seed < s.until && ctx.Err() == nil && (s.end.IsZero() || time.Now().Before(s.end)); seed++ {
+		group.Go(func() error {
+			r := newRun(seed, s.trace)
+			r.lossy = s.lossy
+			r.do()
+			s.put(r, out)
+			return r.err
 		})
 	}
-	workers.Wait()
+	err := group.Wait()
 	s.print(out)
-	if s.failed == nil {
+	if err == nil {
 		return true
 	}
 	if r := s.failed; s.trace == nil {
@@ -78,15 +81,6 @@ func (s *soak) run(out io.Writer) bool {
 	}
 	fmt.Fprintf(out, "\nFAIL %v\n%v\nReplay it: go run ./internal/soak -seed %d -trace\n", &s.failed.plan, s.failed.err, s.failed.seed)
 	return false
-}
-
-// take returns the next seed, if there is another.
-func (s *soak) take() (seed uint64, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	seed = s.next
-	s.next++
-	return seed, seed < s.until && s.failed == nil && (s.end.IsZero() || time.Now().Before(s.end))
 }
 
 // put counts a run that is over. Of those that failed it keeps the shortest.

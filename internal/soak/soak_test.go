@@ -9,13 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/blackchannel"
+	"github.com/mpicx/go-mpicx/internal/buildtags"
 	"github.com/mpicx/go-mpicx/ulfmbackend"
 )
 
 // The first schedules of what CI runs.
 func TestSchedules(t *testing.T) {
 	s := soak{next: 1, until: 3000}
-	if testing.Short() || raceEnabled {
+	if testing.Short() || buildtags.Race {
 		s.until = 300
 	}
 	var out bytes.Buffer

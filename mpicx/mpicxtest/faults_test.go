@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/buildtags"
 	"github.com/mpicx/go-mpicx/internal/fault"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
@@ -268,7 +269,7 @@ func exhaust(t *testing.T, n, r int, uniform bool, p program) {
 	for k := 1; try("kill %d at operation %d", r, k) > 0; k++ {
 		count["operation"]++
 		for other := range n {
-			if other == r || n == 5 || n == 4 && raced {
+			if other == r || n == 5 || n == 4 && buildtags.Race {
 				continue
 			}
 			for _, protocol := range fault.Protocols {
@@ -276,7 +277,7 @@ func exhaust(t *testing.T, n, r int, uniform bool, p program) {
 					count["then "+protocol]++
 				}
 			}
-			for m := 1; n == 3 && !raced && try("kill %d at operation %d; kill %d at operation %d", r, k, other, m) == 2; m++ {
+			for m := 1; n == 3 && !buildtags.Race && try("kill %d at operation %d; kill %d at operation %d", r, k, other, m) == 2; m++ {
 				count["then operation"]++
 			}
 		}

@@ -5,7 +5,6 @@ package mpicxtest
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/inject"
 )
 
 // Run runs fn on each of the given number of ranks, as [mpicx.Run] does, and
@@ -240,6 +240,5 @@ func (j *job) String() string {
 // but by a backend that sees processes die. The black channel does not: ranks
 // that need this one hang, which Run reports.
 func Die(world *mpicx.Comm) {
-	hook.Die(world)
-	runtime.Goexit()
+	inject.Die(world)
 }

@@ -24,8 +24,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/mpicx/go-mpicx/examples/ulfm/internal/lesson"
+	"github.com/mpicx/go-mpicx/examples/ulfm/lesson"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/inject"
 )
 
 func main() {
@@ -37,7 +38,7 @@ func main() {
 func oneDies(ctx context.Context, world *mpicx.Comm, out *lesson.Lines, victim int) error {
 	world.SetErrhandler(mpicx.ErrorsReturn)
 	if world.Rank() == victim {
-		lesson.Die(world)
+		inject.Die(world)
 	}
 
 	number := []int{0}

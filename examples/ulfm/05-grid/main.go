@@ -26,7 +26,7 @@ package main
 import (
 	"context"
 
-	"github.com/mpicx/go-mpicx/examples/ulfm/internal/lesson"
+	"github.com/mpicx/go-mpicx/examples/ulfm/lesson"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 

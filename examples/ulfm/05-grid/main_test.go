@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mpicx/go-mpicx/examples/ulfm/internal/lesson"
-	"github.com/mpicx/go-mpicx/examples/ulfm/internal/lessontest"
+	"github.com/mpicx/go-mpicx/examples/ulfm/lesson"
+	"github.com/mpicx/go-mpicx/examples/ulfm/lessontest"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 

@@ -27,7 +27,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/mpicx/go-mpicx/examples/ulfm/internal/lesson"
+	"github.com/mpicx/go-mpicx/examples/ulfm/lesson"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 

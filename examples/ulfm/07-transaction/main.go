@@ -25,7 +25,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/mpicx/go-mpicx/examples/ulfm/internal/lesson"
+	"github.com/mpicx/go-mpicx/examples/ulfm/lesson"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 

@@ -1,5 +1,3 @@
-//go:build mpi && cgo
-
 package mpi
 
 import (
@@ -28,7 +26,7 @@ func (e *engine) offer(to int, h *head, b *body) {
 	e.lastID++
 	h.kind, h.id = offer, e.lastID
 	e.offers[h.id] = b
-	e.send(to, h, nil)
+	e.packet(to, h, nil)
 }
 
 // accepted sends the bytes that were offered. If the offer is over, a single byte
@@ -84,7 +82,7 @@ func (e *engine) take(a *arrival, b *body) {
 		}
 		e.carry(false, a.source, tag, b, room, a.head.length)
 	}
-	e.send(a.source, &head{kind: accept, to: a.head.to, id: a.head.id, body: tag, length: a.head.length}, nil)
+	e.packet(a.source, &head{kind: accept, to: a.head.to, id: a.head.id, body: tag, length: a.head.length}, nil)
 }
 
 // forget drops an offer that its sender has taken back. If it has been accepted, other
@@ -103,7 +101,7 @@ func (e *engine) forget(source int, h head) {
 // refuse ends an offer for its sender as if the bytes had come.
 func (e *engine) refuse(a *arrival) {
 	if a.head.kind == offer {
-		e.send(a.source, &head{kind: accept, to: a.head.to, id: a.head.id}, nil)
+		e.packet(a.source, &head{kind: accept, to: a.head.to, id: a.head.id}, nil)
 	}
 }
 
@@ -124,7 +122,7 @@ func (e *engine) carry(send bool, peer int, tag uint32, b *body, bytes []byte, l
 		bytes = bytes[len(part):]
 		e.lastID++
 		e.bodies[e.lastID] = b
-		lost, err := begin(send, peer, tag, part, e.lastID)
+		lost, err := e.mpi.begin(send, peer, tag, part, e.lastID)
 		if err != nil {
 			e.fail(err)
 			return

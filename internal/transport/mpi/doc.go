@@ -2,6 +2,10 @@
 // It must never know more than package transport does, nor let a type or macro of
 // MPI out of its C shim.
 //
+// MPI itself is one interface, library, and one implementation of it, shim, which is all
+// that needs the tag and cgo. The rest is Go, is built everywhere, and is tested with a
+// library in memory.
+//
 // MPI only moves bytes between two processes in order, on a duplicate of
 // MPI_COMM_WORLD; communicators, epochs and matching are this package's. So making a
 // communicator needs no message, an epoch ends at once, and nothing has to be

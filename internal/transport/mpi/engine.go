@@ -1,5 +1,3 @@
-//go:build mpi && cgo
-
 package mpi
 
 import (
@@ -16,6 +14,7 @@ import (
 // engine is this process's part in the job: what its communicators share. All
 // calls of MPI are made with mu held.
 type engine struct {
+	mpi        library
 	mu         sync.Mutex
 	wanted     atomic.Int32 // how many wait for mu to begin something
 	rank, size int
@@ -54,9 +53,9 @@ type engine struct {
 	idle    sync.WaitGroup // the goroutine that makes progress when nobody waits
 }
 
-func newEngine(mortal bool) *engine {
+func newEngine(lib library, mortal bool) *engine {
 	e := &engine{
-		mortal: mortal, sides: make(map[contextID]*side), closed: [2]map[contextID]struct{}{{}, {}}, early: make(map[contextID][]*arrival),
+		mpi: lib, mortal: mortal, sides: make(map[contextID]*side), closed: [2]map[contextID]struct{}{{}, {}}, early: make(map[contextID][]*arrival),
 		bodies: make(map[uint64]*body), coming: make(map[uint32]*body), offers: make(map[uint64]*body), fates: make(map[contextID]*fate),
 		driving: driving{free: make(chan struct{}, 1)}, attend: make(chan struct{}, 1), stop: make(chan struct{}), often: 256,
 	}
@@ -216,7 +215,11 @@ func (e *engine) move(times int, all bool) (happened bool) {
 		if len(e.in) > 0 {
 			times = min(times, mixed)
 		}
-		happened = e.poll(times) || happened
+		moved, died := e.mpi.poll(e, times)
+		if died {
+			e.mourn()
+		}
+		happened = moved || died || happened
 	}
 	for ; len(e.stillborn) > 0; happened = true {
 		id := e.stillborn[0]
@@ -229,7 +232,7 @@ func (e *engine) move(times int, all bool) (happened bool) {
 
 // mourn asks MPI who has died.
 func (e *engine) mourn() {
-	dead, err := e.failed()
+	dead, err := e.mpi.failed()
 	if err != nil {
 		e.fail(err)
 		return
@@ -357,11 +360,11 @@ func (e *engine) isClosed(c contextID) bool {
 	return gone
 }
 
-// send sends a packet to a process.
-func (e *engine) send(to int, h *head, rest []byte) {
+// packet sends a packet to a process.
+func (e *engine) packet(to int, h *head, rest []byte) {
 	if o := e.out[to]; o != nil {
 		e.sendNear(o, h, rest)
-	} else if err := sendFar(to, h, rest); err != nil {
+	} else if err := e.mpi.send(to, *h, rest); err != nil {
 		e.fail(err)
 	}
 }

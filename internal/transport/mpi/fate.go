@@ -1,5 +1,3 @@
-//go:build mpi && cgo
-
 package mpi
 
 import (
@@ -125,7 +123,7 @@ func (e *engine) leave(f *fate, failed bool) {
 func (e *engine) sendAll(h *head) {
 	for p := range e.size {
 		if p != e.rank && !e.killed[p] {
-			e.send(p, h, nil)
+			e.packet(p, h, nil)
 		}
 	}
 }
@@ -153,7 +151,7 @@ func (s *side) needs(r *transport.Request) {
 	if p := s.process(peer); p == s.e.rank {
 		s.e.fated(p, h)
 	} else {
-		s.e.send(p, &h, nil)
+		s.e.packet(p, &h, nil)
 	}
 }
 

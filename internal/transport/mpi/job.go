@@ -1,5 +1,3 @@
-//go:build mpi && cgo
-
 package mpi
 
 import (
@@ -16,10 +14,9 @@ type Job struct {
 	world  *side
 }
 
-// Start begins to take part in the job. If it is to see processes die, MPI has to
-// be one that does.
-func Start(mortal bool) (*Job, error) {
-	e := newEngine(mortal)
+// begin begins to take part in the job.
+func begin(lib library, mortal bool) (*Job, error) {
+	e := newEngine(lib, mortal)
 	if err := e.initialize(); err != nil {
 		return nil, err
 	}
@@ -31,12 +28,32 @@ func Start(mortal bool) (*Job, error) {
 		return nil, err
 	}
 	if mortal {
-		if err := allHere(); err != nil {
+		if err := e.mpi.allHere(); err != nil {
 			return nil, err
 		}
 	}
 	e.idle.Go(e.goOn)
 	return &Job{e, e.newSide(world, e.fate(world), e.rank, nil, 0)}, nil
+}
+
+// initialize begins, and sees whether this is an MPI that will do.
+func (e *engine) initialize() error {
+	began, err := e.mpi.start()
+	switch {
+	case err != nil:
+		return err
+	case !began.serialized:
+		return &transport.LibraryError{Call: "MPI_Init_thread",
+			Text: e.mpi.version() + " can't be called from several threads, one at a time: it provides less than MPI_THREAD_SERIALIZED"}
+	}
+	e.rank, e.size, e.crowded = began.rank, began.size, began.crowded
+	if err := checkLaunch(e.size, e.mpi.version()); err != nil {
+		return err
+	}
+	if e.mortal && !began.mortal {
+		return noULFM(e.mpi.version(), e.mpi.hasULFM())
+	}
+	return nil
 }
 
 // World is the communicator of all processes.
@@ -77,14 +94,14 @@ func (j *Job) End() error {
 	e.mu.Lock()
 	err := e.err
 	if err == nil {
-		err = e.leaveJob()
+		err = e.mpi.leave(e.mortal)
 	}
 	e.mu.Unlock()
 	for idle, all := 0, false; err == nil && !all; idle++ {
 		e.rest(idle)
 		e.mu.Lock()
 		if err = e.err; err == nil {
-			all, err = everybodyLeft()
+			all, err = e.mpi.everybodyLeft()
 		}
 		e.mu.Unlock()
 	}
@@ -92,13 +109,13 @@ func (j *Job) End() error {
 	e.idle.Wait()
 	e.mu.Lock()
 	if err == nil {
-		err = e.finalize()
+		err = e.mpi.finalize(e.losses > 0)
 		e.fail(&transport.LibraryError{Call: "MPI_Finalize", Text: "MPI has been ended"}) // for goroutines that have been left behind
 	}
 	e.unlock()
 	if err != nil && e.mortal {
 		fmt.Fprintln(os.Stderr, "mpicx:", err)
-		j.world.Die()
+		e.mpi.kill()
 	}
 	return err
 }
@@ -111,7 +128,7 @@ func (j *Job) underway() (moving, offered int) {
 	if e.err != nil {
 		return 0, 0
 	}
-	return len(e.bodies) + len(e.coming) + e.lagging + requests(), len(e.offers)
+	return len(e.bodies) + len(e.coming) + e.lagging + e.mpi.requests(), len(e.offers)
 }
 
 // rest makes progress, and gives the core away where nothing has moved for a while.

@@ -1,5 +1,3 @@
-//go:build mpi && cgo
-
 package mpi
 
 import (
@@ -8,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"syscall"
 
 	"github.com/mpicx/go-mpicx/internal/ring"
 )
@@ -69,7 +66,7 @@ func (e *engine) shareMemory() error {
 			return fmt.Errorf("%s=%q, expected how many of a machine's processes share memory at most, 1 for none, 0 for all", envNode, s)
 		}
 	}
-	near, err := e.neighbours(most)
+	near, err := e.mpi.neighbours(most)
 	if err != nil {
 		return err
 	}
@@ -82,9 +79,9 @@ func (e *engine) shareMemory() error {
 	size := ringSize + pipeSize
 	var memory []byte
 	if n > 1 && n <= mostNeighbours {
-		memory, err = shared(me == 0, n*n*size)
+		memory, err = e.shared(me == 0, n*n*size)
 	} else {
-		_, err = allNear(false)
+		_, err = e.mpi.allNear(false)
 	}
 	if err != nil || memory == nil {
 		return err
@@ -102,7 +99,7 @@ func (e *engine) shareMemory() error {
 
 // shared returns memory that the neighbours share, which the first of them makes; nil
 // if they can't.
-func shared(first bool, size int) ([]byte, error) {
+func (e *engine) shared(first bool, size int) ([]byte, error) {
 	var name [256]byte
 	var file *os.File
 	var err error
@@ -112,7 +109,7 @@ func shared(first bool, size int) ([]byte, error) {
 			copy(name[:len(name)-1], file.Name())
 		}
 	}
-	if err := fromFirst(name[:]); err != nil {
+	if err := e.mpi.fromFirst(name[:]); err != nil {
 		return nil, err
 	}
 	if !first {
@@ -120,10 +117,10 @@ func shared(first bool, size int) ([]byte, error) {
 	}
 	var memory []byte
 	if err == nil {
-		memory, err = syscall.Mmap(int(file.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+		memory, err = mapMemory(file, size)
 		_ = file.Close()
 	}
-	ok, fatal := allNear(err == nil) // all have opened it
+	ok, fatal := e.mpi.allNear(err == nil) // all have opened it
 	if !ok || fatal != nil {
 		return nil, fatal
 	}

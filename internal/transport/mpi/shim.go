@@ -10,15 +10,11 @@ package mpi
 import "C" // nowhere else: the shim's variables are static
 
 import (
+	"syscall"
 	"unsafe"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
-
-// MPI as the rest of the package sees it. All calls are made with the
-// engine's mu held, or before and after it is in use.
-
-const hasULFM = C.MX_ULFM != 0
 
 // maxText is how long MPI's texts may be.
 const maxText = 1024
@@ -33,37 +29,30 @@ func result(call string, code C.int) error {
 	return &transport.LibraryError{Call: call, Class: int(class), Text: C.GoString(&text[0])}
 }
 
-// library says which MPI this is.
-func library() string {
+// Start begins to take part in the job. If it is to see processes die, MPI has to
+// be one that does.
+func Start(mortal bool) (*Job, error) { return begin(new(shim), mortal) }
+
+// shim is MPI.
+type shim struct{ size int } // of the job
+
+func (*shim) version() string {
 	var text [maxText]C.char
 	C.mx_library(&text[0], maxText)
 	return C.GoString(&text[0])
 }
 
-// initialize begins to take part in the job.
-func (e *engine) initialize() error {
-	var rank, size, enough, ulfm, crowded C.int
-	if err := result("MPI_Init_thread", C.mx_start(&rank, &size, &enough, &ulfm, &crowded)); err != nil {
-		return err
-	}
-	if enough == 0 {
-		return &transport.LibraryError{Call: "MPI_Init_thread",
-			Text: library() + " can't be called from several threads, one at a time: it provides less than MPI_THREAD_SERIALIZED"}
-	}
-	e.rank, e.size, e.crowded = int(rank), int(size), crowded != 0
-	if err := checkLaunch(e.size); err != nil {
-		return err
-	}
-	if e.mortal && ulfm == 0 {
-		return noULFM()
-	}
-	return nil
+func (*shim) hasULFM() bool { return C.MX_ULFM != 0 }
+
+func (s *shim) start() (start, error) {
+	var rank, size, enough, mortal, crowded C.int
+	err := result("MPI_Init_thread", C.mx_start(&rank, &size, &enough, &mortal, &crowded))
+	s.size = int(size)
+	return start{int(rank), int(size), enough != 0, mortal != 0, crowded != 0}, err
 }
 
-// neighbours returns the processes that can share memory, this one too, in an order
-// that they agree on; at most so many in a group, if most is not 0.
-func (e *engine) neighbours(most int) ([]int, error) {
-	return ranks(e.size, "MPI_Comm_split_type", func(all, n *C.int) C.int {
+func (s *shim) neighbours(most int) ([]int, error) {
+	return ranks(s.size, "MPI_Comm_split_type", func(all, n *C.int) C.int {
 		return C.mx_near(C.int(most), n, all)
 	})
 }
@@ -81,13 +70,11 @@ func ranks(most int, call string, store func(all, n *C.int) C.int) ([]int, error
 	return some, nil
 }
 
-// fromFirst gives the neighbours what the first of them has in b.
-func fromFirst(b []byte) error {
+func (*shim) fromFirst(b []byte) error {
 	return result("MPI_Bcast", C.mx_from_first(unsafe.Pointer(&b[0]), C.int(len(b))))
 }
 
-// allNear says whether ok is true at all neighbours.
-func allNear(ok bool) (bool, error) {
+func (*shim) allNear(ok bool) (bool, error) {
 	var all C.int
 	if ok {
 		all = 1
@@ -96,12 +83,9 @@ func allNear(ok bool) (bool, error) {
 	return all != 0, err
 }
 
-// allHere waits until all processes have called it, where they may die afterwards.
-func allHere() error { return result("MPIX_Comm_agree", C.mx_all_here()) }
+func (*shim) allHere() error { return result("MPIX_Comm_agree", C.mx_all_here()) }
 
-// poll moves messages, up to so many times until something happens, and takes what
-// did.
-func (e *engine) poll(times int) (happened bool) {
+func (*shim) poll(e *engine, times int) (happened, died bool) {
 	n := C.mx_poll(C.int(times))
 	if C.mx_code != 0 {
 		e.fail(result(C.GoString(C.mx_call), C.mx_code)) // first: no body has ended as it should
@@ -114,22 +98,16 @@ func (e *engine) poll(times int) (happened bool) {
 			e.ended(uint64(ev.id), int(ev.length), ev.lost != 0)
 		}
 	}
-	died := C.mx_news_of_death != 0
-	if died {
-		e.mourn()
-	}
-	return n > 0 || died
+	return n > 0, C.mx_news_of_death != 0
 }
 
-// failed returns the processes that MPI has lost so far.
-func (e *engine) failed() ([]int, error) {
-	return ranks(e.size, "MPIX_Comm_get_failed", func(all, n *C.int) C.int {
-		return C.mx_failed(all, C.int(e.size), n)
+func (s *shim) failed() ([]int, error) {
+	return ranks(s.size, "MPIX_Comm_get_failed", func(all, n *C.int) C.int {
+		return C.mx_failed(all, C.int(s.size), n)
 	})
 }
 
-// sendFar sends a packet by MPI.
-func sendFar(to int, h *head, rest []byte) error {
+func (*shim) send(to int, h head, rest []byte) error {
 	h.encode((*[headLength]byte)(unsafe.Pointer(&C.mx_head)))
 	if len(rest) == 0 {
 		return result("MPI_Isend", C.mx_send(C.int(to), nil, 0))
@@ -138,9 +116,7 @@ func sendFar(to int, h *head, rest []byte) error {
 	return result("MPI_Isend", C.mx_send(C.int(to), unsafe.Pointer(&rest[0]), C.int(len(rest))))
 }
 
-// begin begins to send or receive a part of a body, pinned: poll will take its end,
-// unless the peer is lost already.
-func begin(send bool, peer int, tag uint32, part []byte, id uint64) (lost bool, err error) {
+func (*shim) begin(send bool, peer int, tag uint32, part []byte, id uint64) (lost bool, err error) {
 	call, sends := "MPI_Irecv", C.int(0)
 	if send {
 		call, sends = "MPI_Isend", 1
@@ -154,30 +130,31 @@ func begin(send bool, peer int, tag uint32, part []byte, id uint64) (lost bool, 
 	return isLost != 0, result(call, code)
 }
 
-// requests is how many of this process MPI has, but for the receives of packets.
-func requests() int { return int(C.mx_underway()) }
+func (*shim) requests() int { return int(C.mx_underway()) }
 
-// leave says that this process needs the others no more; everybodyLeft, whether all
-// have said so.
-func (e *engine) leaveJob() error {
-	var mortal C.int
-	if e.mortal {
-		mortal = 1
+func (*shim) leave(mortal bool) error {
+	var isMortal C.int
+	if mortal {
+		isMortal = 1
 	}
-	return result("MPI_Finalize", C.mx_leave(mortal))
+	return result("MPI_Finalize", C.mx_leave(isMortal))
 }
 
-func everybodyLeft() (bool, error) {
+func (*shim) everybodyLeft() (bool, error) {
 	var all C.int
 	err := result("MPI_Finalize", C.mx_left(&all))
 	return all != 0, err
 }
 
-// finalize ends MPI.
-func (e *engine) finalize() error {
-	var lost C.int
-	if e.losses > 0 {
-		lost = 1
+func (*shim) finalize(lost bool) error {
+	var isLost C.int
+	if lost {
+		isLost = 1
 	}
-	return result("MPI_Finalize", C.mx_stop(lost))
+	return result("MPI_Finalize", C.mx_stop(isLost))
+}
+
+func (*shim) kill() {
+	_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
+	select {}
 }

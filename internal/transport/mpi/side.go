@@ -1,11 +1,8 @@
-//go:build mpi && cgo
-
 package mpi
 
 import (
 	"slices"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/match"
@@ -154,7 +151,7 @@ func (s *side) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
 	process := s.process(dest)
 	ok := epoch == s.liveNow() && e.err == nil && s.lost == nil && !s.fate.expired && len(buf) <= e.eager(process)
 	if ok {
-		e.send(process, &head{kind: whole, to: s.context, epoch: epoch, tag: tag, length: len(buf)}, buf)
+		e.packet(process, &head{kind: whole, to: s.context, epoch: epoch, tag: tag, length: len(buf)}, buf)
 		ok = e.err == nil
 	}
 	e.unlock()
@@ -178,7 +175,7 @@ func (s *side) Isend(r *transport.Request) {
 	}
 	h := head{kind: whole, to: s.context, epoch: r.Epoch, tag: r.Tag, length: len(r.Buf)}
 	if len(r.Buf) <= e.eager(s.process(r.Peer)) && r.Mode&transport.Synchronous == 0 {
-		e.send(s.process(r.Peer), &h, r.Buf)
+		e.packet(s.process(r.Peer), &h, r.Buf)
 		e.end(r, e.err)
 		return
 	}
@@ -341,7 +338,7 @@ func (s *side) Cancel(r *transport.Request) bool {
 		if s.process(r.Peer) == s.e.rank {
 			s.e.forget(s.e.rank, h) // at once, if it is there
 		}
-		s.e.send(s.process(r.Peer), &h, nil)
+		s.e.packet(s.process(r.Peer), &h, nil)
 		s.e.end(r, transport.ErrCancelled)
 		return true
 	}
@@ -502,7 +499,7 @@ func (s *side) Poke() {
 func (s *side) tell(to int, payload []byte) {
 	h := head{kind: whole, to: s.context, length: len(payload), listener: true}
 	if len(payload) <= s.e.eager(s.process(to)) {
-		s.e.send(s.process(to), &h, payload)
+		s.e.packet(s.process(to), &h, payload)
 	} else {
 		s.e.offer(s.process(to), &h, &body{side: s, bytes: payload})
 	}
@@ -510,8 +507,7 @@ func (s *side) tell(to int, payload []byte) {
 
 // Die kills this process.
 func (s *side) Die() {
-	_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
-	select {}
+	s.e.mpi.kill()
 }
 
 // Leave says that this process's program has ended.

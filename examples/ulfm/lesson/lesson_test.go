@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/inject"
 )
 
 // Without -tags ulfm a lesson says in one line what it needs.
@@ -26,7 +27,7 @@ func TestMainNeedsULFM(t *testing.T) {
 		exit := run("name", 3, func(_ context.Context, world *mpicx.Comm, out *Lines) error {
 			world.SetErrhandler(mpicx.ErrorsReturn)
 			if world.Rank() == 2 {
-				Die(world)
+				inject.Die(world)
 			}
 			out.Say(world, "first")
 			out.Say(world, "second, of %d", world.Size())

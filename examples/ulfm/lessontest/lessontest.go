@@ -6,7 +6,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/mpicx/go-mpicx/examples/ulfm/internal/lesson"
+	"github.com/mpicx/go-mpicx/examples/ulfm/lesson"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )

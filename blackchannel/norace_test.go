@@ -1,5 +1,0 @@
-//go:build !race
-
-package blackchannel
-
-const Raced = false

@@ -1,0 +1,179 @@
+package contract
+
+import (
+	"context"
+	"errors"
+	"go/build"
+	"strings"
+	"testing"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// What is promised to users, name by name. It compiles as long as nothing of it has
+// changed: an assignment allows a new name, never another signature.
+var (
+	_ func(context.Context, func(context.Context, *mpicx.Comm) error, ...mpicx.Option) error = mpicx.Run
+	_ func(int) mpicx.Option                                                                 = mpicx.WithRanks
+	_ func(context.Context, ...mpicx.Option) (*mpicx.Instance, error)                        = mpicx.Initialize
+	_ func(*mpicx.Instance) *mpicx.Comm                                                      = (*mpicx.Instance).World
+	_ func(*mpicx.Instance, context.Context) error                                           = (*mpicx.Instance).Finalize
+
+	// Errors across ranks.
+	_ func(*mpicx.Comm, context.Context, int) error   = (*mpicx.Comm).SignalError
+	_ func(*mpicx.Comm, context.Context, error) error = (*mpicx.Comm).Signal
+	_ scope                                           = (*mpicx.Comm).Try
+	_ scope                                           = (*mpicx.Comm).TryAll
+	_ scope                                           = (*mpicx.Comm).Guard
+	_ func(*mpicx.Comm) error                         = (*mpicx.Comm).Err
+	_ func(error)                                     = mpicx.Throw
+
+	_ = mpicx.Failure{Rank: int(0), Code: int(0), Message: string("")}
+	_ = mpicx.PropagatedError{Failures: []mpicx.Failure(nil)}
+	_ = mpicx.CommCorruptedError{Failures: []mpicx.Failure(nil), Dead: []int(nil)}
+	_ = mpicx.MPIError{Op: string(""), Class: mpicx.Class(0), Text: string("")}
+	_ = mpicx.PanicError{Rank: int(0), Value: any(nil), Stack: []byte(nil)}
+	_ = mpicx.ProcFailedError{Ranks: []int(nil)}
+	_ = mpicx.Status{Source: int(0), Tag: int(0), Count: int(0)}
+	_ = future.Thrown{Err: error(nil)}
+
+	// Errors are errors as they stand here: that is what errors.AsType asks for.
+	_ = []error{
+		(*mpicx.PropagatedError)(nil), (*mpicx.CommCorruptedError)(nil), (*mpicx.MPIError)(nil), (*mpicx.PanicError)(nil),
+		(*mpicx.ProcFailedError)(nil), mpicx.ErrRevoked, mpicx.ErrProcFailedPending, future.Thrown{},
+	}
+
+	// Communicators, and ULFM.
+	_ func(*mpicx.Comm) int                                           = (*mpicx.Comm).Rank
+	_ func(*mpicx.Comm) int                                           = (*mpicx.Comm).Size
+	_ func(*mpicx.Comm) *future.Future[*mpicx.Comm]                   = (*mpicx.Comm).Dup
+	_ func(_ *mpicx.Comm, color, key int) *derived                    = (*mpicx.Comm).Split
+	_ func(*mpicx.Comm, context.Context) error                        = (*mpicx.Comm).Close
+	_ func(*mpicx.Comm, context.Context) error                        = (*mpicx.Comm).Revoke
+	_ func(*mpicx.Comm) bool                                          = (*mpicx.Comm).Revoked
+	_ func(_ *mpicx.Comm, flag int) *future.Future[int]               = (*mpicx.Comm).Agree
+	_ func(*mpicx.Comm) *derived                                      = (*mpicx.Comm).Shrink
+	_ func(*mpicx.Comm) []int                                         = (*mpicx.Comm).Failed
+	_ func(_ *mpicx.Comm, n int) int                                  = (*mpicx.Comm).AckFailed
+	_ func(*mpicx.Comm, mpicx.Errhandler)                             = (*mpicx.Comm).SetErrhandler
+	_                                                                 = []mpicx.Errhandler{mpicx.ErrorsPropagate, mpicx.ErrorsReturn}
+	_                                                                 = []int{mpicx.Undefined, mpicx.AnySource, mpicx.AnyTag}
+	_                                                                 = []mpicx.Op{mpicx.Sum, mpicx.Prod, mpicx.Max, mpicx.Min, mpicx.LAnd, mpicx.BAnd, mpicx.LOr, mpicx.BOr, mpicx.LXor, mpicx.BXor}
+	_ func(*mpicx.Comm) *future.Future[struct{}]                      = (*mpicx.Comm).Barrier
+	_ func(testing.TB, int, func(context.Context, *mpicx.Comm) error) = mpicxtest.Run
+	_ func(*mpicx.Comm)                                               = mpicxtest.Die
+)
+
+type (
+	scope   = func(*mpicx.Comm, context.Context, func(context.Context) error) error
+	derived = future.Future[*mpicx.Comm]
+	done    = *future.Future[struct{}]
+	status  = *future.Future[mpicx.Status]
+)
+
+// buffers is what operations on buffers promise, for each element type.
+type buffers[T mpicx.Scalar] struct{}
+
+func (buffers[T]) promised() {
+	var (
+		_ func(_ *mpicx.Comm, buf []T, dest, tag int) status                     = mpicx.Send[T]
+		_ func(_ *mpicx.Comm, buf []T, dest, tag int) status                     = mpicx.Ssend[T]
+		_ func(_ *mpicx.Comm, buf []T, source, tag int) status                   = mpicx.Recv[T]
+		_ func(_ *mpicx.Comm, source, tag int) *future.Future[[]T]               = mpicx.RecvSlice[T]
+		_ func(_ *mpicx.Comm, source, tag int) status                            = mpicx.Probe[T]
+		_ func(_ *mpicx.Comm, buf []T, root int) done                            = mpicx.Bcast[T]
+		_ func(_ *mpicx.Comm, send, recv []T, op mpicx.Op, root int) done        = mpicx.Reduce[T]
+		_ func(_ *mpicx.Comm, send, recv []T, op mpicx.Op) done                  = mpicx.Allreduce[T]
+		_ func(_ *mpicx.Comm, send, recv []T, op mpicx.Op) done                  = mpicx.Scan[T]
+		_ func(_ *mpicx.Comm, send, recv []T, op mpicx.Op) done                  = mpicx.Exscan[T]
+		_ func(_ *mpicx.Comm, send, recv []T, counts []int, op mpicx.Op) done    = mpicx.ReduceScatter[T]
+		_ func(_ *mpicx.Comm, send, recv []T, root int) done                     = mpicx.Gather[T]
+		_ func(_ *mpicx.Comm, send, recv []T, counts []int, root int) done       = mpicx.Gatherv[T]
+		_ func(_ *mpicx.Comm, send, recv []T, root int) done                     = mpicx.Scatter[T]
+		_ func(_ *mpicx.Comm, send []T, counts []int, recv []T, root int) done   = mpicx.Scatterv[T]
+		_ func(_ *mpicx.Comm, send, recv []T) done                               = mpicx.Allgather[T]
+		_ func(_ *mpicx.Comm, send, recv []T, counts []int) done                 = mpicx.Allgatherv[T]
+		_ func(_ *mpicx.Comm, send, recv []T) done                               = mpicx.Alltoall[T]
+		_ func(_ *mpicx.Comm, send []T, sends []int, recv []T, recvs []int) done = mpicx.Alltoallv[T]
+	)
+}
+
+// values is what operations on values of any type promise.
+type values[T any] struct{}
+
+func (values[T]) promised() {
+	type binary = func(a, b T) T
+	var (
+		_ func(_ *mpicx.Comm, v T, dest, tag int) status                    = mpicx.SendValue[T]
+		_ func(_ *mpicx.Comm, source, tag int) *future.Future[T]            = mpicx.RecvValue[T]
+		_ func(_ *mpicx.Comm, v T, root int) *future.Future[T]              = mpicx.BcastValue[T]
+		_ func(_ *mpicx.Comm, v T, root int) *future.Future[[]T]            = mpicx.GatherValue[T]
+		_ func(_ *mpicx.Comm, v T) *future.Future[[]T]                      = mpicx.AllgatherValue[T]
+		_ func(_ *mpicx.Comm, send, recv []T, op binary) done               = mpicx.AllreduceFunc[T]
+		_ func(_ *mpicx.Comm, send, recv []T, op binary, root int) done     = mpicx.ReduceFunc[T]
+		_ func(_ *mpicx.Comm, send, recv []T, op binary) done               = mpicx.ScanFunc[T]
+		_ func(_ *mpicx.Comm, send, recv []T, op binary) done               = mpicx.ExscanFunc[T]
+		_ func(_ *mpicx.Comm, send, recv []T, counts []int, op binary) done = mpicx.ReduceScatterFunc[T]
+
+		_ func(*future.Future[T], context.Context) error       = (*future.Future[T]).Wait
+		_ func(*future.Future[T], context.Context) (T, error)  = (*future.Future[T]).Get
+		_ func(*future.Future[T], context.Context)             = (*future.Future[T]).MustWait
+		_ func(*future.Future[T], context.Context) T           = (*future.Future[T]).MustGet
+		_ func(*future.Future[T]) (bool, error)                = (*future.Future[T]).Test
+		_ func(*future.Future[T]) <-chan struct{}              = (*future.Future[T]).Done
+		_ future.Waiter                                        = (*future.Future[T])(nil)
+		_ func(context.Context, ...future.Waiter) error        = future.WaitAll
+		_ func(context.Context, ...future.Waiter) (int, error) = future.WaitAny
+	)
+}
+
+// Every fixed-size integer, float and complex kind, bool, int and uint is a Scalar,
+// and so are types made of them.
+func TestScalars(t *testing.T) {
+	type celsius float64
+	for _, b := range []interface{ promised() }{
+		buffers[bool]{}, buffers[int]{}, buffers[uint]{}, buffers[celsius]{},
+		buffers[int8]{}, buffers[int16]{}, buffers[int32]{}, buffers[int64]{},
+		buffers[uint8]{}, buffers[uint16]{}, buffers[uint32]{}, buffers[uint64]{},
+		buffers[float32]{}, buffers[float64]{}, buffers[complex64]{}, buffers[complex128]{},
+		values[map[string][]int]{},
+	} {
+		b.promised()
+	}
+}
+
+// The build tags choose between these, and nothing else.
+func TestChoices(t *testing.T) {
+	const backend, transport = mpicx.Backend, mpicx.Transport
+	if backend != "blackchannel" && backend != "ulfm" {
+		t.Errorf("Backend is %q", backend)
+	}
+	if transport != "local" && transport != "mpi" {
+		t.Errorf("Transport is %q", transport)
+	}
+}
+
+// At its origin errors.Is finds the local cause; Thrown unwraps.
+func TestThrownUnwraps(t *testing.T) {
+	if err := error(future.Thrown{Err: errDiverged}); !errors.Is(err, errDiverged) {
+		t.Errorf("%v is not %v", err, errDiverged)
+	}
+}
+
+// These programs are a user's: they import nothing internal.
+func TestUsersImports(t *testing.T) {
+	p, err := build.ImportDir(".", 0)
+	if _, none := errors.AsType[*build.NoGoError](err); err != nil && !none {
+		t.Fatal(err)
+	}
+	if len(p.TestImports) == 0 {
+		t.Error("no imports found")
+	}
+	for _, path := range p.TestImports {
+		if strings.Contains(path, "/internal/") {
+			t.Errorf("imports %s", path)
+		}
+	}
+}

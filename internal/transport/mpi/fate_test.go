@@ -1,0 +1,261 @@
+package mpi
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// A request of these tests.
+type request struct {
+	transport.Request
+	awaited atomic.Bool
+	done    chan struct{}
+}
+
+func (r *request) Completed(*transport.Request) { close(r.done) }
+func (r *request) Awaited() bool                { return r.awaited.Load() }
+
+// start begins a request.
+func (r *request) start(begin func(*transport.Request)) *request {
+	r.done, r.Done = make(chan struct{}), r
+	begin(&r.Request)
+	return r
+}
+
+func (r *request) wait() error {
+	<-r.done
+	return r.Err
+}
+
+func recv(s *side, peer, tag int) *request {
+	r := &request{Request: transport.Request{Peer: peer, Tag: tag, Buf: make([]byte, 1<<20)}}
+	return r.start(s.Irecv)
+}
+
+func send(s *side, peer, tag, length int) *request {
+	r := &request{Request: transport.Request{Peer: peer, Tag: tag, Buf: make([]byte, length)}}
+	return r.start(s.Isend)
+}
+
+// died is a listener that is told of deaths.
+type died struct {
+	mu    sync.Mutex
+	more  sync.Cond
+	ranks []int
+}
+
+func listen(s *side) *died {
+	d := new(died)
+	d.more.L = &d.mu
+	s.Listen(d)
+	return d
+}
+
+func (d *died) Take(int, []byte)          {}
+func (d *died) Next() (int, []byte, bool) { return 0, nil, false }
+
+func (d *died) Died(rank int) {
+	d.mu.Lock()
+	d.ranks = append(d.ranks, rank)
+	d.mu.Unlock()
+	d.more.Broadcast()
+}
+
+// wait returns the first n that have died, in order.
+func (d *died) wait(n int) []int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for len(d.ranks) < n {
+		d.more.Wait()
+	}
+	return slices.Sorted(slices.Values(d.ranks))
+}
+
+func sides(jobs []*Job) (all []*side) {
+	for _, j := range jobs {
+		all = append(all, j.world)
+	}
+	return all
+}
+
+func die(j *Job) {
+	each(1, func(int) { j.world.Die() })
+	j.Break(errors.New("killed")) // what a process does no more, this goroutine must not
+}
+
+// untilLeft waits until s knows that the program of a process has ended.
+func untilLeft(s *side, process int) {
+	for left := false; !left; runtime.Gosched() {
+		s.e.lock()
+		left = s.fate.gone[process]
+		s.e.unlock()
+	}
+}
+
+// A collective tag: what has it needs all.
+const collective = transport.AnyTag - 1
+
+// both runs a test with packets through MPI, and through shared memory.
+func both(t *testing.T, test func(t *testing.T, share bool)) {
+	for _, share := range []bool{false, true} {
+		t.Run(fmt.Sprintf("shared memory %t", share), func(t *testing.T) { test(t, share) })
+	}
+}
+
+// H1: a death ends what needs the dead, and nothing else, whenever it begins.
+func TestDeathEndsWhatNeedsIt(t *testing.T) {
+	both(t, func(t *testing.T, share bool) {
+		jobs := startMemory(t, 3, share, true)
+		s := sides(jobs)
+		told := listen(s[0])
+		dead := &transport.DeadError{Rank: 2}
+		needs := []*request{recv(s[0], 2, 0), recv(s[0], 1, collective), send(s[0], 2, 0, 1<<16)}
+		living, anybody := recv(s[0], 1, 1), recv(s[0], transport.AnySource, 2)
+		die(jobs[2])
+		for i, r := range needs {
+			require.Equal(t, dead, r.wait(), i)
+		}
+		require.Equal(t, []int{2}, told.wait(1))
+		for i, r := range []*request{recv(s[0], 2, 0), recv(s[0], 1, collective), send(s[0], 2, 0, 1<<16), send(s[0], 2, 0, 1)} {
+			require.Equal(t, dead, r.wait(), i)
+		}
+		require.NoError(t, send(s[1], 0, 1, 1<<16).wait())
+		require.NoError(t, living.wait())
+		require.NoError(t, send(s[1], 0, 2, 1).wait())
+		require.NoError(t, anybody.wait())
+		require.Equal(t, []int{2}, told.wait(1))
+	})
+}
+
+// What a neighbour had sent before it died is there, though nobody had looked for it.
+func TestLastOfTheDead(t *testing.T) {
+	const packets = 3 * seldom // MPI is asked for deaths before all have been looked at
+	jobs := startMemory(t, 2, true, true)
+	s := sides(jobs)
+	s[0].e.mu.Lock()
+	for i := range packets {
+		require.NoError(t, send(s[1], 0, i, 1).wait())
+	}
+	die(jobs[1])
+	s[0].e.mu.Unlock()
+	for i := range packets {
+		require.NoError(t, recv(s[0], 1, i).wait())
+	}
+	require.Equal(t, &transport.DeadError{Rank: 1}, recv(s[0], 1, 7).wait())
+}
+
+// A process whose program has ended lives on until somebody needs more of it: what it
+// has sent comes, and what only it could serve ends as if it had been killed, at all.
+func TestLeftUntilNeeded(t *testing.T) {
+	both(t, func(t *testing.T, share bool) {
+		jobs := startMemory(t, 3, share, true)
+		s := sides(jobs)
+		told := []*died{listen(s[0]), listen(s[1]), listen(s[2])}
+		posted, own := recv(s[1], 0, 3), recv(s[1], 2, 4)
+		offered := send(s[1], 0, 5, 1<<16)
+		s[1].Leave(false)
+		got := recv(s[0], 1, 5)
+		require.NoError(t, got.wait())
+		require.NoError(t, offered.wait())
+		require.NoError(t, send(s[0], 1, 3, 1).wait()) // in a packet: it waits for nobody
+		require.NoError(t, posted.wait())
+		require.Equal(t, &transport.DeadError{Rank: 1}, recv(s[0], 1, 5).wait())
+		require.Equal(t, transport.ErrDied, own.wait())
+		for _, d := range told {
+			require.Equal(t, []int{1}, d.wait(1))
+		}
+		require.Equal(t, &transport.DeadError{Rank: 1}, recv(s[2], 0, collective).wait())
+		require.Equal(t, transport.ErrDied, send(s[1], 0, 0, 1).wait())
+	})
+}
+
+// A receive from anybody needs a process that has left only if all others have, and
+// the program waits for it.
+func TestLeftAndReceiveFromAnybody(t *testing.T) {
+	both(t, func(t *testing.T, share bool) {
+		s := sides(startMemory(t, 3, share, true))
+		told := listen(s[0])
+		probes := []*request{recv(s[1], 0, 1), recv(s[1], 0, 2)}
+		r := &request{Request: transport.Request{Peer: transport.AnySource}}
+		r.start(s[0].Irecv)
+		s[1].Leave(false)
+		untilLeft(s[0], 1)
+		r.awaited.Store(true)
+		s[0].Look() // process 2 may send yet
+		require.NoError(t, send(s[0], 1, 1, 1).wait())
+		require.NoError(t, probes[0].wait())
+		r.awaited.Store(false)
+		s[2].Leave(false)
+		untilLeft(s[0], 2)
+		s[0].Look() // nobody waits
+		require.NoError(t, send(s[0], 1, 2, 1).wait())
+		require.NoError(t, probes[1].wait())
+		r.awaited.Store(true)
+		s[0].Look()
+		require.Subset(t, []int{1, 2}, told.wait(1))
+		select {
+		case <-r.done:
+			t.Errorf("the receive has ended: %v", r.Err)
+		default: // whose program decides what becomes of it: H3
+		}
+		require.True(t, s[0].Cancel(&r.Request))
+	})
+}
+
+// A program that fails is dead for the others at once.
+func TestLeftByFailure(t *testing.T) {
+	both(t, func(t *testing.T, share bool) {
+		s := sides(startMemory(t, 3, share, true))
+		told, all := listen(s[0]), recv(s[0], 2, collective)
+		s[1].Leave(true)
+		require.Equal(t, &transport.DeadError{Rank: 1}, all.wait())
+		require.Equal(t, []int{1}, told.wait(1))
+	})
+}
+
+// A family is one program's: a process that has left one has not left another.
+func TestFamiliesAreApart(t *testing.T) {
+	both(t, func(t *testing.T, share bool) {
+		jobs := startMemory(t, 2, share, true)
+		var first, second [2]*side
+		for r, j := range jobs {
+			for i, to := range []*[2]*side{&first, &second} {
+				j.World().Sub(transport.Name{Seq: uint64(i + 1)}, nil, func(c transport.Comm, err error) {
+					require.NoError(t, err)
+					to[r] = c.(*side)
+				})
+			}
+		}
+		first[1].Leave(true)
+		require.Equal(t, &transport.DeadError{Rank: 1}, recv(first[0], 1, 0).wait())
+		got := recv(second[0], 1, 0)
+		require.NoError(t, send(second[1], 0, 0, 1<<16).wait())
+		require.NoError(t, got.wait())
+	})
+}
+
+// Without ULFM a death is the end: every request ends with an error that says so.
+func TestDeathWithoutULFM(t *testing.T) {
+	both(t, func(t *testing.T, share bool) {
+		jobs := startMemory(t, 3, share, false)
+		s := sides(jobs)
+		pending := []*request{recv(s[0], 1, 0), recv(s[1], 0, 0)}
+		die(jobs[2])
+		for _, r := range pending {
+			e, ok := errors.AsType[*transport.LibraryError](r.wait())
+			require.True(t, ok, r.Err)
+			require.Contains(t, e.Text, "process 2 has died")
+		}
+		require.Error(t, s[0].Failed())
+		require.Error(t, recv(s[0], 1, 0).wait())
+	})
+}

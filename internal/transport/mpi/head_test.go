@@ -1,0 +1,87 @@
+package mpi
+
+import (
+	"bytes"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// heads has one of each kind, with the ends of what its fields may be.
+func heads() (all []head) {
+	for k := whole; k <= dead; k++ {
+		all = append(all,
+			head{kind: k},
+			head{kind: k, listener: true, body: math.MaxUint32, to: math.MaxUint64, epoch: revoked, tag: math.MinInt, id: math.MaxUint64},
+			head{kind: k, to: world.child(transport.Name{Seq: 7}), epoch: 3, tag: math.MaxInt, id: 1, body: 2})
+	}
+	return all
+}
+
+func packet(h head, rest []byte) []byte {
+	var b [headLength]byte
+	for i := range b {
+		b[i] = 0xAA // a ring's memory has what was there before
+	}
+	h.encode(&b)
+	return append(b[:], rest...)
+}
+
+func TestHeads(t *testing.T) {
+	for _, h := range heads() {
+		var rest []byte
+		if h.kind == whole {
+			rest = []byte("five.")
+		}
+		h.length = len(rest)
+		got, body, err := decode(packet(h, rest))
+		require.NoError(t, err)
+		require.Equal(t, h, got)
+		require.True(t, bytes.Equal(rest, body))
+	}
+}
+
+// What is no packet is an error that says why.
+func TestNoPackets(t *testing.T) {
+	for _, test := range []struct {
+		packet []byte
+		want   string
+	}{
+		{nil, "0 bytes, expected 48 or more"},
+		{make([]byte, headLength-1), "47 bytes, expected 48 or more"},
+		{packet(head{kind: 0}, nil), "kind 0"},
+		{packet(head{kind: dead + 1}, nil), "kind 9"},
+		{packet(head{kind: offer, length: -1}, nil), "a negative length"},
+		{packet(head{kind: whole, length: 2}, []byte{1}), "1 bytes, expected 2"},
+		{packet(head{kind: whole, length: 0}, []byte{1}), "1 bytes, expected 0"},
+	} {
+		_, _, err := decode(test.packet)
+		require.EqualError(t, err, test.want)
+	}
+}
+
+// Whatever bytes come, decode says what is wrong, or what it returns is what was sent.
+func FuzzDecode(f *testing.F) {
+	for _, h := range heads() {
+		f.Add(packet(h, nil))
+		h.length = 3
+		f.Add(packet(h, []byte{1, 2, 3}))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h, rest, err := decode(b)
+		if err != nil {
+			return
+		}
+		require.GreaterOrEqual(t, h.length, 0)
+		if h.kind == whole {
+			require.Len(t, rest, h.length)
+		}
+		again, restAgain, err := decode(packet(h, rest))
+		require.NoError(t, err)
+		require.Equal(t, h, again)
+		require.Equal(t, rest, restAgain)
+	})
+}

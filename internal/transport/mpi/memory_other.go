@@ -1,0 +1,11 @@
+//go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly)
+
+package mpi
+
+import (
+	"errors"
+	"os"
+)
+
+// mapMemory says that processes share no memory here: MPI carries everything.
+func mapMemory(*os.File, int) ([]byte, error) { return nil, errors.ErrUnsupported }

@@ -1,0 +1,294 @@
+package mpi
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/launcher"
+)
+
+// memoryJob is an MPI of processes that are goroutines, for tests: it has what MPI
+// promises, in the orders that MPI does not exclude.
+type memoryJob struct {
+	share, ulfm bool // neighbours share memory; processes are mortal
+
+	mu        sync.Mutex
+	processes []*memoryMPI
+	come      int // to a collective operation
+	brought   [][]byte
+	met       chan struct{} // all have come to it
+}
+
+// memoryMPI is the library of one of them. The job's mu guards it.
+type memoryMPI struct {
+	job     *memoryJob
+	rank    int
+	rand    *rand.Rand
+	packets [][][]byte // that have come, by source
+	last    []byte     // that the engine has looked at
+	bodies  []*transfer
+	ended   []ended
+	dead    bool
+	seen    int // deaths
+	left    bool
+}
+
+// transfer is one end of a body under way.
+type transfer struct {
+	send  bool
+	peer  int
+	tag   uint32
+	bytes []byte
+	id    uint64
+}
+
+type ended struct {
+	id     uint64
+	length int
+	lost   bool
+}
+
+// startMemory starts a job of n processes, and ends it with t.
+func startMemory(t *testing.T, n int, share, mortal bool) []*Job {
+	t.Helper()
+	if launcher.Launched() {
+		t.Skip("this job has an MPI")
+	}
+	j := &memoryJob{share: share, ulfm: mortal, met: make(chan struct{})}
+	seed := rand.Uint64()
+	for r := range n {
+		m := &memoryMPI{job: j, rank: r, rand: rand.New(rand.NewPCG(seed, uint64(r))), packets: make([][][]byte, n)}
+		j.processes = append(j.processes, m)
+	}
+	jobs, errs := make([]*Job, n), make([]error, n)
+	each(n, func(r int) { jobs[r], errs[r] = begin(j.processes[r], mortal) })
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	for _, job := range jobs {
+		job.world.Watch(1) // as if a goroutine waited
+	}
+	t.Cleanup(func() {
+		each(n, func(r int) {
+			e := jobs[r].engine
+			if m := j.processes[r]; m.gone() {
+				close(e.stop)
+				e.idle.Wait()
+				return
+			}
+			if err := jobs[r].End(); !e.over.Load() {
+				errs[r] = err
+			}
+		})
+		if !t.Failed() {
+			for r, err := range errs {
+				require.NoError(t, err, "process %d", r)
+				require.Zero(t, len(j.processes[r].bodies), "process %d", r)
+			}
+		}
+	})
+	return jobs
+}
+
+// each runs fn for each process, in goroutines.
+func each(n int, fn func(rank int)) {
+	var all sync.WaitGroup
+	for r := range n {
+		all.Go(func() { fn(r) })
+	}
+	all.Wait()
+}
+
+func (m *memoryMPI) version() string { return "memory" }
+func (m *memoryMPI) hasULFM() bool   { return true }
+
+func (m *memoryMPI) start() (start, error) {
+	return start{m.rank, len(m.job.processes), true, m.job.ulfm, true}, nil
+}
+
+// meet gathers what all bring.
+func (m *memoryMPI) meet(mine []byte) (all [][]byte) {
+	j := m.job
+	j.mu.Lock()
+	if j.come == 0 {
+		j.brought = make([][]byte, len(j.processes))
+	}
+	all, met := j.brought, j.met
+	all[m.rank] = slices.Clone(mine)
+	if j.come++; j.come == len(j.processes) {
+		j.come, j.met = 0, make(chan struct{})
+		close(met)
+	}
+	j.mu.Unlock()
+	<-met
+	return all
+}
+
+func (m *memoryMPI) neighbours(most int) ([]int, error) {
+	if !m.job.share {
+		return []int{m.rank}, nil
+	}
+	near := make([]int, len(m.job.processes))
+	for r := range near {
+		near[r] = r
+	}
+	return near, nil
+}
+
+func (m *memoryMPI) fromFirst(b []byte) error {
+	copy(b, m.meet(b)[0])
+	return nil
+}
+
+func (m *memoryMPI) allNear(ok bool) (bool, error) {
+	if !m.job.share {
+		return ok, nil
+	}
+	return !slices.ContainsFunc(m.meet(fmt.Append(nil, ok)), func(b []byte) bool { return string(b) != "true" }), nil
+}
+
+func (m *memoryMPI) allHere() error {
+	m.meet(nil)
+	return nil
+}
+
+func (m *memoryMPI) send(to int, h head, rest []byte) error {
+	packet := make([]byte, headLength, headLength+len(rest))
+	h.encode((*[headLength]byte)(packet))
+	packet = append(packet, rest...)
+	if len(rest) > farLimit {
+		panic(fmt.Sprintf("a packet with %d bytes, expected %d or fewer", len(rest), farLimit))
+	}
+	m.job.mu.Lock()
+	defer m.job.mu.Unlock()
+	if p := m.job.processes[to]; !m.dead && !p.dead {
+		p.packets[m.rank] = append(p.packets[m.rank], packet)
+	}
+	return nil
+}
+
+func (m *memoryMPI) begin(send bool, peer int, tag uint32, part []byte, id uint64) (lost bool, err error) {
+	m.job.mu.Lock()
+	defer m.job.mu.Unlock()
+	p := m.job.processes[peer]
+	if p.dead {
+		return true, nil
+	}
+	b := &transfer{send, peer, tag, part, id}
+	i := slices.IndexFunc(p.bodies, func(o *transfer) bool { return o.send != send && o.peer == m.rank && o.tag == tag })
+	if i < 0 {
+		m.bodies = append(m.bodies, b)
+		return false, nil
+	}
+	o := p.bodies[i]
+	p.bodies = slices.Delete(p.bodies, i, i+1)
+	from, to := b, o
+	if !send {
+		from, to = o, b
+	}
+	if len(from.bytes) > len(to.bytes) {
+		panic(fmt.Sprintf("%d bytes of a body, expected %d or fewer", len(from.bytes), len(to.bytes)))
+	}
+	n := copy(to.bytes, from.bytes)
+	m.ended = append(m.ended, ended{b.id, n, false})
+	p.ended = append(p.ended, ended{o.id, n, false})
+	return false, nil
+}
+
+func (m *memoryMPI) poll(e *engine, times int) (happened, died bool) {
+	for i := range m.last {
+		m.last[i] = 0xAA // it was the engine's until now
+	}
+	m.last = nil
+	m.job.mu.Lock()
+	source := m.rand.IntN(len(m.packets))
+	for range times {
+		if source = (source + 1) % len(m.packets); len(m.packets[source]) > 0 {
+			m.last = m.packets[source][0]
+			m.packets[source] = m.packets[source][1:]
+			break
+		}
+	}
+	some := m.rand.IntN(len(m.ended) + 1)
+	m.rand.Shuffle(len(m.ended), func(i, k int) { m.ended[i], m.ended[k] = m.ended[k], m.ended[i] })
+	over := slices.Clone(m.ended[:some])
+	m.ended = slices.Delete(m.ended, 0, some)
+	died = !m.dead && len(m.job.deaths()) > m.seen
+	m.job.mu.Unlock()
+	if m.last != nil {
+		e.came(source, m.last)
+	}
+	for _, b := range over {
+		e.ended(b.id, b.length, b.lost)
+	}
+	return m.last != nil || len(over) > 0, died
+}
+
+func (j *memoryJob) deaths() (dead []int) {
+	for r, p := range j.processes {
+		if p.dead {
+			dead = append(dead, r)
+		}
+	}
+	return dead
+}
+
+func (m *memoryMPI) failed() ([]int, error) {
+	m.job.mu.Lock()
+	defer m.job.mu.Unlock()
+	dead := m.job.deaths()
+	m.seen = len(dead)
+	return dead, nil
+}
+
+func (m *memoryMPI) requests() int {
+	m.job.mu.Lock()
+	defer m.job.mu.Unlock()
+	return len(m.bodies) + len(m.ended)
+}
+
+func (m *memoryMPI) leave(bool) error {
+	m.job.mu.Lock()
+	defer m.job.mu.Unlock()
+	m.left = true
+	return nil
+}
+
+func (m *memoryMPI) everybodyLeft() (bool, error) {
+	m.job.mu.Lock()
+	defer m.job.mu.Unlock()
+	return !slices.ContainsFunc(m.job.processes, func(p *memoryMPI) bool { return !p.left && !p.dead }), nil
+}
+
+func (m *memoryMPI) finalize(bool) error { return nil }
+
+func (m *memoryMPI) gone() bool {
+	m.job.mu.Lock()
+	defer m.job.mu.Unlock()
+	return m.dead
+}
+
+// kill ends what the process has under way, and the goroutine. Packets that it has
+// sent come all the same.
+func (m *memoryMPI) kill() {
+	m.job.mu.Lock()
+	m.dead = true
+	m.bodies, m.ended = nil, nil
+	for _, p := range m.job.processes {
+		p.bodies = slices.DeleteFunc(p.bodies, func(b *transfer) bool {
+			if b.peer == m.rank {
+				p.ended = append(p.ended, ended{b.id, -1, true})
+			}
+			return b.peer == m.rank
+		})
+	}
+	clear(m.packets)
+	m.job.mu.Unlock()
+	runtime.Goexit()
+}

@@ -1,5 +1,0 @@
-//go:build race
-
-package mpicxtest_test
-
-const raced = true // what takes long is made shorter

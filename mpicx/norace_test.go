@@ -1,5 +1,0 @@
-//go:build !race
-
-package mpicx_test
-
-const raced = false

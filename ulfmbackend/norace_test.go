@@ -1,5 +1,0 @@
-//go:build !race
-
-package ulfmbackend
-
-const raced = false
