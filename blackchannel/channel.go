@@ -20,7 +20,7 @@ type Channel struct {
 	machine Machine
 	todo    []Output
 	few     [4]Output // where todo begins
-	asked   bool // Next will be, until it has nothing
+	asked   bool      // Next will be, until it has nothing
 	// verdict is the last one, encoded: to be handed on as it came.
 	verdict struct {
 		round uint64
