@@ -187,34 +187,33 @@ func (e *Error) Corrupt() bool { return e.Verdict == nil || e.Verdict.Corrupt }
 
 // A Comm is what the rank knows of errors on one of its communicators.
 type Comm struct {
-	Owner any // the caller's
-
-	ledger     *Ledger
-	generation int
-	epoch      transport.Epoch
-	ranks      []int // of the members, in the world; nil: the same numbers
-	ascending  bool  // ranks are
+	Owner  any // the caller's
+	ledger *Ledger
 
 	// The family: parent's errors are this one's, too. Siblings are a list.
 	parent     *Comm
 	child      *Comm
 	next, prev *Comm
 
-	// everywhere says that all members have their sides, or get them whatever their
-	// programs do.
-	everywhere bool
+	// What each look reads stands together: there may be many ranks, and what a rank has
+	// is seldom in a cache.
 
 	// troubled says that a look may find something. It is true if something is to be
 	// found here or at an ancestor, and is read without the lock.
-	troubled atomic.Bool
+	troubled   atomic.Bool
+	open       bool // the round is: a rank with something unresolved in raised has an open round
+	joined     bool // this rank has consented to its end; never without open
+	fatal      bool // its verdict will be final, as this rank was told with the notice
+	losing     bool // this rank has told the channel that it needs a dead process
+	closed     bool
+	revoked    bool
+	unwound    bool     // this rank has corrupted it, which it does once
+	moving     int      // verdicts that are resolved and whose Advance is not done
+	corrupted  *Error   // each look finds it
+	unreported []*Error // that no look has taken, oldest first
 
-	// The round that is open, or will be next. A rank with something unresolved in
-	// raised has an open round.
-	round  uint64
-	open   bool
-	joined bool // this rank has consented to its end; never without open
-	fatal  bool // its verdict will be final, as this rank was told with the notice
-	losing bool // this rank has told the channel that it needs a dead process
+	round  uint64    // the one that is open, or will be next
+	raised []*Raised // here, and not resolved yet, oldest first
 
 	// settling is the verdict between Resolved and Settled. What is raised meanwhile,
 	// and what the channel tells of the next round, waits.
@@ -222,21 +221,22 @@ type Comm struct {
 	unsubmitted []*Raised
 	later       []func()
 
-	raised     []*Raised // here, and not resolved yet, oldest first
-	unreported []*Error  // that no look has taken, oldest first
-	corrupted  *Error    // each look finds it
-	moving     int       // verdicts that are resolved and whose Advance is not done
-	closed     bool
-	revoked    bool
-	unwound    bool // this rank has corrupted it, which it does once
 	// frozen counts the rounds that this rank has joined, here and at ancestors, and
 	// that are open: as long as it is not 0, nothing is agreed here (H5).
-	frozen int
+	frozen     int
+	generation int
+	epoch      transport.Epoch
 
 	scopes *Scope // of Try and Guard calls that are running: a list
 	told   int    // verdicts of it and its ancestors that the program was told
 	tries  int    // outermost Try calls since the last of them
 	votes  []*Vote
+
+	ranks     []int // of the members, in the world; nil: the same numbers
+	ascending bool  // ranks are
+	// everywhere says that all members have their sides, or get them whatever their
+	// programs do.
+	everywhere bool
 
 	failed []int // the dead, in the order in which this rank learned of them
 	acked  int   // the first so many are acknowledged

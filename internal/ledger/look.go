@@ -85,7 +85,7 @@ func (c *Comm) oldest(m Mode) (Finding, *Error) {
 			e.told = true
 			from.unreported = from.unreported[1:]
 			from.update()
-			for _, d := range from.Family() {
+			for d := from; d != nil; d = from.inFamily(d) {
 				d.told, d.tries = d.told+1, 0
 			}
 		}
