@@ -15,7 +15,10 @@ import (
 // to the newest that all have: see the example.
 //
 // A deadline of ctx that passes while this rank waits for the others is an error of
-// this rank, which all are told, some of them perhaps by their next operation.
+// this rank, which all are told, some of them perhaps by their next operation. With the
+// ULFM backend a rank that dies while the others' success is counted may leave some with
+// nil, and others with the error of its death, which the former get from their next
+// operation: call Agree where that matters.
 func (c *Comm) TryAll(ctx context.Context, fn func(context.Context) error) error {
 	if err := c.readyFor("TryAll", ctx, fn); err != nil {
 		return err

@@ -36,7 +36,7 @@ func (h *history) ofDeaths(e *event, candidates []*inst) bool {
 	case errors.Is(e.err, mpicx.ErrRevoked):
 		// What is being made when its parent is revoked is revoked by who has to give it up.
 		revoked := func(c *inst) bool {
-			for ; c != nil && !h.revoked[c.name]; c = c.parent { //nolint:revive // the search
+			for ; c != nil && !h.revoked[c.name]; c = c.parent {
 			}
 			return c != nil
 		}
@@ -102,7 +102,8 @@ func (r *rank) repairByHand(s *step, e *env, c *inst) error {
 		proposal &^= success
 	}
 	flag := 0
-	r.again("Agree", e, c, func() (err error) {
+	// Flag says how it ended.
+	_ = r.again("Agree", e, c, func() (err error) {
 		flag, err = c.Agree(proposal).Get(e.ctx)
 		return err
 	}, func(err error) {
