@@ -9,14 +9,17 @@
 // binomial tree rooted at rank 0, in three waves of a single round:
 //
 //   - Notices flood the tree from wherever an error is raised. A rank passes the
-//     first it gets on to its other neighbours and drops the rest.
+//     first it gets on to its other neighbours and drops the rest, but for the first
+//     that says corrupt: where that is a later one it goes on as well, for a program
+//     that a signal does not interrupt may wait for it (P8).
 //   - Reports flow to the root: a rank sends its own and its children's once it
 //     has joined the round and heard all children. A rank joins when its program
 //     is inside an operation, so every error raised before the program knew of
 //     the others' is in (design rule P2).
 //   - The root's verdict flows back, and with it the round is over at each rank.
 //
-// That is at most 2 messages each way on each of the n-1 edges, 4 times the
+// That is at most 2 messages each way on each of the n-1 edges (3 where somebody
+// unwinds in a round that another has opened by a signal), 4 times the
 // depth of the tree from the first error to the last verdict, and none while
 // there is no error (P6). Messages between neighbours stay in order, so one that
 // belongs to a round never meets a rank that has not begun it, and only two can

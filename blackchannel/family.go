@@ -13,8 +13,9 @@ import "slices"
 // notice in both directions.
 //
 // Ranks may know different carriers for one duplicate, and then two floods meet.
-// A rank passes on the first message it gets, to all neighbours but the one it
-// came from, and drops the rest, whichever carrier they come over: all are told.
+// A rank passes on the first message it gets, and the first that says corrupt if that is
+// another, to all neighbours but the one it came from, and drops the rest, whichever
+// carrier they come over: all are told.
 
 // family is what one rank's machines of a communicator, of its duplicates, and of
 // theirs, have in common.
@@ -58,7 +59,7 @@ func (m *Machine) duplicates(of *Machine, id uint64) {
 	m.family.duplicates[id] = m
 	if n, ok := m.family.early[id]; ok {
 		delete(m.family.early, id)
-		m.passed = true
+		m.passed, m.passedFatal = true, n.Corrupt
 		m.notice(n.By, n.Corrupt)
 	}
 }
@@ -69,17 +70,17 @@ func (m *Machine) forward(from int, msg *Message) {
 	f := m.kin()
 	d := f.duplicates[msg.Child]
 	if d != nil {
-		if d.passed || d.carrier == nil { // a round has ended: all have been told
+		if d.passed && (d.passedFatal || !msg.Corrupt) || d.carrier == nil { // a round has ended: all have been told
 			return
 		}
-		d.passed = true
+		d.passed, d.passedFatal = true, msg.Corrupt
 	} else {
-		if _, ok := f.early[msg.Child]; ok || slices.Contains(f.closed[:], msg.Child) {
+		if e, ok := f.early[msg.Child]; ok && (e.Corrupt || !msg.Corrupt) || slices.Contains(f.closed[:], msg.Child) {
 			return
 		}
 		f.early[msg.Child] = Noticed{By: from, Corrupt: msg.Corrupt}
 	}
-	m.flood(from, msg, 0, false)
+	m.flood(from, msg, false)
 	if d != nil {
 		d.notice(from, msg.Corrupt)
 		m.wake(d)
@@ -88,8 +89,8 @@ func (m *Machine) forward(from int, msg *Message) {
 
 // raiseAbove has the carrier take the notice of a round that this rank opens.
 func (m *Machine) raiseAbove(corrupt bool) {
-	m.passed = true
-	m.carrier.flood(m.rank, &Message{Kind: Forward, Child: m.id, Corrupt: corrupt}, 0, false)
+	m.passed, m.passedFatal = true, corrupt
+	m.carrier.flood(m.rank, &Message{Kind: Forward, Child: m.id, Corrupt: corrupt}, false)
 	m.wake(m.carrier)
 }
 

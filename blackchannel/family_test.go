@@ -19,21 +19,23 @@ type clan struct {
 	n, comms int
 	machines [][]*Machine          // [comm][rank]; nil: the rank has not made it
 	queues   map[[3]int][]*Message // by comm, from and to
-	forwards map[[3]int]int        // so many, by from, to and the comm they are about
+	forwards map[[3]int][]bool     // whether each says corrupt, by from, to and the comm they are about
 	raises   []planned             // not raised so far; the comm is in on
 	on       []int
 	verdicts [][]string // [comm][rank]
 	rounds   [][]int    // noticed
+	fatal    [][]bool   // as corrupt, and open
 	closes   bool       // ranks close duplicates, when no error can come of them any more
 	over     [][]bool
 }
 
 func newClan(n, comms int, raises []planned, on []int) *clan {
-	c := &clan{n: n, comms: comms, queues: map[[3]int][]*Message{}, forwards: map[[3]int]int{}, raises: raises, on: on}
+	c := &clan{n: n, comms: comms, queues: map[[3]int][]*Message{}, forwards: map[[3]int][]bool{}, raises: raises, on: on}
 	for comm := range comms {
 		c.machines = append(c.machines, make([]*Machine, n))
 		c.verdicts = append(c.verdicts, make([]string, n))
 		c.rounds = append(c.rounds, make([]int, n))
+		c.fatal = append(c.fatal, make([]bool, n))
 		c.over = append(c.over, make([]bool, n))
 		for r := range n {
 			if comm == 0 {
@@ -66,18 +68,23 @@ func (c *clan) carry(comm, r int) error {
 			}
 			if o.Message.Kind == Forward {
 				e := [3]int{r, o.To, int(o.Message.Child)}
-				if c.forwards[e]++; c.forwards[e] > 1 {
-					return fmt.Errorf("P6: rank %d tells %d of communicator %d twice", r, o.To, o.Message.Child)
+				if told := c.forwards[e]; len(told) > 1 || len(told) == 1 && (told[0] || !o.Message.Corrupt) {
+					return fmt.Errorf("P6: rank %d tells %d of communicator %d, corrupt %t, after %t", r, o.To, o.Message.Child, o.Message.Corrupt, told)
 				}
+				c.forwards[e] = append(c.forwards[e], o.Message.Corrupt)
 			}
 			q := [3]int{comm, r, o.To}
 			c.queues[q] = append(c.queues[q], o.Message)
 		case o.Noticed != nil:
-			if o.Noticed.Round != uint64(c.rounds[comm][r]) {
-				return fmt.Errorf("rank %d is told of round %d after %d", r, o.Noticed.Round, c.rounds[comm][r])
+			switch seen := uint64(c.rounds[comm][r]); {
+			case o.Noticed.Round == seen:
+				c.rounds[comm][r]++
+			case o.Noticed.Round+1 != seen || !o.Noticed.Corrupt || c.fatal[comm][r]:
+				return fmt.Errorf("rank %d is told of round %d, corrupt %t, after %d, corrupt %t", r, o.Noticed.Round, o.Noticed.Corrupt, seen, c.fatal[comm][r])
 			}
-			c.rounds[comm][r]++
+			c.fatal[comm][r] = o.Noticed.Corrupt
 		default:
+			c.fatal[comm][r] = false
 			c.verdicts[comm][r] += fmt.Sprintf("%d%t:%s;", o.Resolved.Round, o.Resolved.Corrupt, names(o.Resolved.Reports))
 		}
 	}
@@ -167,6 +174,9 @@ func (c *clan) told() error {
 			if m != nil && c.rounds[comm][r] != most {
 				return fmt.Errorf("P8: rank %d has been told of %d errors of communicator %d, another of %d", r, c.rounds[comm][r], comm, most)
 			}
+			if m != nil && slices.Contains(c.fatal[comm], true) && !c.fatal[comm][r] {
+				return fmt.Errorf("P8: rank %d has not been told that communicator %d is corrupt, another has", r, comm)
+			}
 		}
 	}
 	return nil
@@ -210,8 +220,8 @@ func (c *clan) key() string {
 				b.WriteString("-|")
 				continue
 			}
-			fmt.Fprintf(&b, "%d%t%t%t%d%s/%s%t%t%t%t;%s|", m.round, m.open, m.joined, m.sent, m.heard, names(m.reports), names(m.mine),
-				m.gone, m.final, m.passed, m.carrier == nil, c.verdicts[comm][r])
+			fmt.Fprintf(&b, "%d%t%t%t%t%d%s/%s%t%t%t%t%t;%s|", m.round, m.open, m.fatal, m.joined, m.sent, m.heard, names(m.reports), names(m.mine),
+				m.gone, m.final, m.passed, m.passedFatal, m.carrier == nil, c.verdicts[comm][r])
 			if comm == 0 && m.family != nil {
 				for id := range uint64(c.comms) {
 					if e, ok := m.family.early[id]; ok {

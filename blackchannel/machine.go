@@ -78,6 +78,7 @@ type Machine struct {
 
 	round   uint64           // the one that is open, or the next
 	open    bool             // somebody has raised something
+	fatal   bool             // and somebody unwound; only while open
 	joined  bool             // this rank agrees to end the round; only while open
 	sent    bool             // reports have gone up: all of the subtree have joined
 	heard   uint32           // bit k: child k's reports have come
@@ -91,9 +92,11 @@ type Machine struct {
 	// carrier takes the notices of a duplicate's first round, for members may have
 	// no side of it. It is nil for any other, and once that round has ended.
 	carrier *Machine
-	passed  bool // the notice of a duplicate's first round has gone on to all neighbours
-	carries int  // how many have this one as their carrier
-	closed  bool // see Close
+	// passed says that the notice of a duplicate's first round has gone on to all
+	// neighbours, and passedFatal that one has that says corrupt.
+	passed, passedFatal bool
+	carries             int  // how many have this one as their carrier
+	closed              bool // see Close
 
 	channel *Channel // its driver's, for itself
 	out     []Output
@@ -193,34 +196,35 @@ func (m *Machine) unexpected(from int, msg *Message, why string) error {
 		msg.Kind, msg.Round, from, why, m.rank, m.size, m.round, m.open)
 }
 
-// notice opens the round and floods the tree, once.
+// notice opens the round and floods the tree, once; and once more if the round is open
+// when the first corruption comes.
 func (m *Machine) notice(from int, corrupt bool) {
-	if m.open {
+	if m.open && (m.fatal || !corrupt) {
 		return
 	}
-	m.open = true
+	m.open, m.fatal = true, corrupt
 	m.out = append(m.out, Output{Noticed: &Noticed{m.round, from, corrupt}})
 	switch {
 	case m.carrier == nil:
-		// A neighbour whose reports have come knows, and so will one that gets ours
-		// right now.
-		m.flood(from, &Message{Kind: Notice, Round: m.round, Corrupt: corrupt}, m.heard, m.complete())
+		// The parent will know if it gets this rank's reports right now: what makes
+		// this rank's subtree complete, or comes when it is, is reports, or from the parent.
+		m.flood(from, &Message{Kind: Notice, Round: m.round, Corrupt: corrupt}, m.complete())
 	case from == m.rank:
 		m.raiseAbove(corrupt)
 	default: // whoever raised it has
 	}
 }
 
-// flood sends a message to all neighbours but the one it is from, the children in
-// except, and the parent if it is to be spared. The neighbour with the most ranks
-// behind it comes first: so what is behind the others takes no longer, and the
-// last rank has the message after one step for each edge between.
-func (m *Machine) flood(from int, msg *Message, except uint32, spareParent bool) {
+// flood sends a message to all neighbours but the one it is from, and the parent if it
+// is to be spared. The neighbour with the most ranks behind it comes first: so what is
+// behind the others takes no longer, and the last rank has the message after one step
+// for each edge between.
+func (m *Machine) flood(from int, msg *Message, spareParent bool) {
 	if m.rank > 0 && m.parent != from && !spareParent {
 		m.send(m.parent, msg)
 	}
 	for k := m.children - 1; k >= 0; k-- {
-		if to := binomial.Child(m.rank, k); to != from && except&(1<<k) == 0 {
+		if to := binomial.Child(m.rank, k); to != from {
 			m.send(to, msg)
 		}
 	}
@@ -246,7 +250,7 @@ func (m *Machine) collect(reports []errchan.Report) {
 
 // resolve ends the round, and begins the next if this rank has more to report.
 func (m *Machine) resolve(v *errchan.Verdict) {
-	m.flood(m.parent, &Message{Kind: Verdict, Round: m.round, Verdict: v}, 0, false)
+	m.flood(m.parent, &Message{Kind: Verdict, Round: m.round, Verdict: v}, false)
 	m.out = append(m.out, Output{Resolved: v})
 	for _, r := range v.Reports { // in the order they were raised: the first of mine
 		if r.Rank == m.rank && len(m.mine) > 0 {
@@ -254,7 +258,7 @@ func (m *Machine) resolve(v *errchan.Verdict) {
 		}
 	}
 	m.round++
-	m.open, m.joined, m.sent, m.heard, m.reports = false, false, false, 0, nil
+	m.open, m.fatal, m.joined, m.sent, m.heard, m.reports = false, false, false, false, 0, nil
 	m.drop()
 	if m.final = v.Corrupt; m.final {
 		m.mine = nil

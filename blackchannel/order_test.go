@@ -2,6 +2,7 @@ package blackchannel
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -16,8 +17,11 @@ import (
 type world struct {
 	machines []Machine
 	queues   map[[2]int][]*Message
-	raises   []planned // not raised so far; those of a rank in order
-	verdicts []string  // of each rank
+	raises   []planned         // not raised so far; those of a rank in order
+	verdicts []string          // of each rank
+	notices  map[[2]int]string // those of the open round that went over an edge: p, and c for a corrupt one
+	told     []string          // likewise, of what each rank was told
+	err      error
 }
 
 type planned struct {
@@ -28,7 +32,7 @@ type planned struct {
 
 func (w *world) clone() *world {
 	c := &world{machines: slices.Clone(w.machines), queues: make(map[[2]int][]*Message, len(w.queues)),
-		raises: slices.Clone(w.raises), verdicts: slices.Clone(w.verdicts)}
+		raises: slices.Clone(w.raises), verdicts: slices.Clone(w.verdicts), notices: maps.Clone(w.notices), told: slices.Clone(w.told), err: w.err}
 	for i := range c.machines {
 		m := &c.machines[i]
 		m.reports, m.mine, m.out = slices.Clone(m.reports), slices.Clone(m.mine), nil
@@ -46,7 +50,7 @@ func (w *world) key() string {
 	var b strings.Builder
 	for i := range w.machines {
 		m := &w.machines[i]
-		fmt.Fprintf(&b, "%d%t%t%t%d%s/%s%t%t;%s|", m.round, m.open, m.joined, m.sent, m.heard,
+		fmt.Fprintf(&b, "%d%t%t%t%t%d%s/%s%t%t;%s|", m.round, m.open, m.fatal, m.joined, m.sent, m.heard,
 			names(m.reports), names(m.mine), m.gone, m.final, w.verdicts[i])
 		for j := range w.machines {
 			for _, msg := range w.queues[[2]int{i, j}] {
@@ -76,10 +80,46 @@ func (w *world) carry(r int) {
 		case o.Message != nil:
 			e := [2]int{r, o.To}
 			w.queues[e] = append(w.queues[e], o.Message)
+			if o.Message.Kind == Notice {
+				w.notices[e] = w.once(w.notices[e], o.Message.Corrupt, "P6: from and to", e)
+			}
+		case o.Noticed != nil:
+			w.told[r] = w.once(w.told[r], o.Noticed.Corrupt, "told to", r)
 		case o.Resolved != nil:
+			w.told[r] = ""
+			maps.DeleteFunc(w.notices, func(e [2]int, _ string) bool { return e[0] == r })
 			w.verdicts[r] += fmt.Sprintf("%d%t:%s;", o.Resolved.Round, o.Resolved.Corrupt, names(o.Resolved.Reports))
 		}
 	}
+}
+
+// once adds a notice to those before, of which there may be one, and one more that is
+// the first to say corrupt.
+func (w *world) once(before string, corrupt bool, what string, who any) string {
+	kind := "p"
+	if corrupt {
+		kind = "c"
+	}
+	if before != "" && !(before == "p" && corrupt) {
+		w.err = fmt.Errorf("%s %v: notice %s after %s", what, who, kind, before)
+	}
+	return before + kind
+}
+
+// quiet returns an error if no message is under way, and a rank knows of a corruption, or
+// of the round, that another does not (P8).
+func (w *world) quiet() error {
+	for _, q := range w.queues {
+		if len(q) > 0 {
+			return nil
+		}
+	}
+	for r := range w.machines {
+		if m, first := &w.machines[r], &w.machines[0]; m.open != first.open || m.fatal != first.fatal {
+			return fmt.Errorf("P8: rank 0 knows of a round: %t, a corruption: %t, rank %d: %t, %t", first.open, first.fatal, r, m.open, m.fatal)
+		}
+	}
+	return nil
 }
 
 // next calls visit with each state that can follow.
@@ -121,7 +161,8 @@ func (w *world) next(visit func(*world, error)) (any bool) {
 // TestEveryOrder goes through every state that up to two errors, raised at any
 // time and rank, can lead to, whatever the order of messages and joins: all
 // ranks get the same verdicts, a report is in exactly one, and no message comes
-// unexpectedly.
+// unexpectedly. Whenever no message is under way, all know whether somebody has unwound,
+// and a round in which nobody signals has each notice once.
 func TestEveryOrder(t *testing.T) {
 	most := 4
 	if testing.Short() {
@@ -149,7 +190,8 @@ func TestEveryOrder(t *testing.T) {
 }
 
 func explore(t *testing.T, n int, raises []planned) (states, ends int) {
-	start := &world{machines: make([]Machine, n), queues: map[[2]int][]*Message{}, raises: raises, verdicts: make([]string, n)}
+	start := &world{machines: make([]Machine, n), queues: map[[2]int][]*Message{}, raises: raises, verdicts: make([]string, n), notices: map[[2]int]string{}, told: make([]string, n)}
+	signals := slices.ContainsFunc(raises, func(p planned) bool { return !p.corrupt })
 	for r := range n {
 		start.machines[r] = *NewMachine(r, n)
 	}
@@ -158,6 +200,9 @@ func explore(t *testing.T, n int, raises []planned) (states, ends int) {
 		w := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		states++
+		require.NoError(t, w.err, "raises %v", raises)
+		require.NoError(t, w.quiet(), "raises %v", raises)
+		require.False(t, !signals && slices.Contains(w.told, "pc"), "P6: raises %v", raises)
 		if w.next(func(c *world, err error) {
 			require.NoError(t, err, "raises %v", raises)
 			if k := c.key(); !seen[k] {

@@ -76,12 +76,12 @@ func TestRandomOrder(t *testing.T) {
 // one rank sends.
 func TestLogarithmic(t *testing.T) {
 	rnd := seeded(t)
-	check := func(t *testing.T, n, rank int, shuffle bool) {
+	check := func(t *testing.T, n, rank int, shuffle, corrupt bool) {
 		net := newNetwork(n)
 		for r := range n {
 			net.attends[r] = true
 		}
-		net.raise(rank, "x", false)
+		net.raise(rank, "x", corrupt)
 		for len(net.busy) > 0 {
 			next := 0
 			if shuffle {
@@ -103,12 +103,49 @@ func TestLogarithmic(t *testing.T) {
 	}
 	for n := 1; n <= most; n++ {
 		for rank := range n {
-			check(t, n, rank, rank%2 == 1)
+			check(t, n, rank, rank%2 == 1, rank%3 == 1)
 		}
 	}
 	for _, n := range large {
 		for _, rank := range []int{0, 1, 2, 3, n / 3, n / 2, n - 2, n - 1, rnd.IntN(n), rnd.IntN(n)} {
-			check(t, n, rank, false)
+			check(t, n, rank, false, rank%2 == 1)
+		}
+	}
+}
+
+// A corruption that comes when the round is open costs a notice a link more (P6), and
+// reaches those who compute (P8).
+func TestCorruptionOfAnOpenRound(t *testing.T) {
+	rnd := seeded(t)
+	for n := 2; n <= 40; n++ {
+		for rank := range n {
+			net := newNetwork(n)
+			computes, unwinds := rnd.IntN(n), rnd.IntN(n)
+			for r := range n {
+				net.attends[r] = r != computes
+			}
+			settle := func() {
+				for len(net.busy) > 0 {
+					require.NoError(t, net.deliver(net.busy[rnd.IntN(len(net.busy))]))
+				}
+			}
+			net.raise(rank, "signal", false)
+			settle()
+			if computes == rank || len(net.verdicts[0]) > 0 {
+				continue
+			}
+			net.raise(unwinds, "unwinds", true)
+			settle()
+			net.join(computes)
+			settle()
+			for r := range n {
+				require.Len(t, net.verdicts[r], 1)
+				require.True(t, net.verdicts[r][0].Corrupt)
+				require.Len(t, net.noticed[r], 2)
+				require.True(t, net.noticed[r][1].Corrupt)
+				// Two waves of notices, reports or the verdict, and the late report.
+				require.LessOrEqual(t, net.sent[r], 3*(binomial.Children(r, n)+1)+1, "messages of rank %d of %d", r, n)
+			}
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -367,17 +366,49 @@ func TestRunTellsOfGoexit(t *testing.T) {
 func TestACorruptionEndsTheContextOfGuard(t *testing.T) {
 	oneProcess(t)
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		most := 5
-		if strings.HasSuffix(t.Name(), "/ulfm") { // of more, one may hear first from a third that the round is open, not why
-			most = 2
-		}
-		for n := 2; n <= most; n++ {
+		for n := 2; n <= 5; n++ {
 			for who := range n {
 				for range 10 {
 					synctest.Test(t, func(t *testing.T) {
 						err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 							err := world.Guard(ctx, func(ctx context.Context) error {
 								if world.Rank() == who {
+									return errors.New("it unwinds")
+								}
+								<-ctx.Done()
+								return ctx.Err()
+							})
+							if world.Rank() != who && !corrupted(err) {
+								return fmt.Errorf("rank %d: got %v (%T)", world.Rank(), err, err)
+							}
+							return nil
+						}, mpicx.WithRanks(n), backend)
+						require.NoError(t, err)
+					})
+				}
+			}
+		}
+	})
+}
+
+// P8: so does one that has heard before of a signal, which ends no Guard.
+func TestACorruptionAfterASignalEndsTheContextOfGuard(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		for n := 3; n <= 5; n++ {
+			for signals := range n {
+				for who := range n {
+					if who == signals {
+						continue
+					}
+					synctest.Test(t, func(t *testing.T) {
+						err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+							err := world.Guard(ctx, func(ctx context.Context) error {
+								switch world.Rank() {
+								case signals:
+									return world.SignalError(ctx, 5)
+								case who:
+									time.Sleep(time.Second) // of the bubble: all have heard of the signal
 									return errors.New("it unwinds")
 								}
 								<-ctx.Done()

@@ -83,7 +83,18 @@ func (m *Machine) follow() *Message {
 	}
 	v := neutral
 	v.Reports, s.late = s.late, nil
-	return newMessage(Up, Errors, s.id, v)
+	return m.newUp(Errors, v)
+}
+
+// newUp returns this rank's contribution. That to a round of errors is a notice for the
+// parent, and says as much as this rank knows, whatever it reports.
+func (m *Machine) newUp(k Stream, v Value) *Message {
+	up := newMessage(Up, k, m.streams[k].id, v)
+	if k == Errors {
+		up.Corrupt = m.notices.corrupt()
+		m.notices.heard(&m.tree, m.up, up.Corrupt)
+	}
+	return up
 }
 
 // try passes on what is complete: to the parent, or, at the root, to everybody. A root
@@ -106,10 +117,7 @@ func (m *Machine) try(k Stream) {
 		return
 	}
 	s.sent = true
-	m.send(m.up, newMessage(Up, k, s.id, s.value))
-	if k == Errors {
-		m.notices.heard(&m.tree, m.up)
-	}
+	m.send(m.up, m.newUp(k, s.value))
 }
 
 // heardUp takes a contribution from a child, or from one that will be when its
@@ -126,7 +134,7 @@ func (m *Machine) heardUp(from int, msg *Message) {
 	s.heard.add(&m.tree, from)
 	m.add(s, *msg.Value)
 	if msg.Stream == Errors {
-		m.notice(from, anyCorrupt(msg.Value.Reports))
+		m.notice(from, msg.Corrupt)
 	} else if m.left && !s.joined {
 		m.contribute(msg.Stream, m.absent())
 		return

@@ -13,8 +13,8 @@ import (
 //	notice:      round, corrupt, origin
 //	revoke:      origin
 //	up, decided: stream, epoch, number, calls, flag, dead ranks, whether all are
-//	             acknowledged, those that are; of errors: reports, each one's index (up),
-//	             settled; of others: who decided (decided)
+//	             acknowledged, those that are; of errors: reports, each one's index and
+//	             then whether it is corrupt (up), settled; of others: who decided (decided)
 //	settled:     how many, and for each communicator, epoch, whether it creates, number,
 //	             whether it is decided, and if so who did, calls, flag, dead ranks, those
 //	             of them that are not acknowledged
@@ -44,6 +44,7 @@ func Encode(msg *Message) []byte {
 				for _, r := range v.Reports {
 					b = binary.AppendUvarint(b, uint64(r.Index))
 				}
+				b = errchan.AppendTruth(b, msg.Corrupt)
 			}
 			b = appendSettled(b, v.Settled)
 		case msg.Kind == Decided:
@@ -88,17 +89,18 @@ func Decode(b []byte, size int) (*Message, error) {
 		k := Stream(d.Below(int(streams), "stream"))
 		id := errchan.Agreement{Creates: k == Creations, Epoch: transport.Epoch(d.Uvarint()), Seq: d.Uvarint()}
 		v := Value{Calls: readCalls(d), Flag: int(d.Varint()), Dead: d.Ranks(size), AckAll: d.Truth(), Acked: d.Ranks(size)}
-		origin := 0
+		origin, corrupt := 0, false
 		switch {
 		case k == Errors:
 			v.Reports = d.Reports(size)
 			readIndices(d, v.Reports, kind == Up)
+			corrupt = kind == Up && d.Truth()
 			v.Settled = readSettled(d, size)
 		case kind == Decided:
 			origin = d.Below(size, "root")
 		}
 		msg = newMessage(kind, k, id, v)
-		msg.Origin = origin
+		msg.Origin, msg.Corrupt = origin, corrupt
 	case Ended:
 		msg = &Message{Kind: kind}
 	default:

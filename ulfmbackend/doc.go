@@ -11,7 +11,10 @@
 //
 //   - A notice of it floods the binomial graph: a rank that gets it first passes
 //     it on to its neighbours, once (paper 000, section 3). The round number in
-//     it is the epoch that tells a late notice from one of the next error.
+//     it is the epoch that tells a late notice from one of the next error. If a round
+//     is open by a signal, and a rank unwinds or needs the dead, a notice that says
+//     so follows in the same way: a program that no signal interrupts may wait for
+//     that (P8). Contributions, which stand for notices, say it too.
 //   - Then all agree. The paper agrees on whether the communicator is corrupted,
 //     shrinks, and gathers the codes. Here one agreement does it all: its value
 //     is the AND of flags, the union of the dead, and the union of the reports.

@@ -50,7 +50,12 @@ type program struct {
 	creates bool // a communicator; likewise
 	flag    int
 	noticed bool
+	fatal   bool // a corruption, in the open round
 	raises  int
+	unwinds bool // by the last of these
+	waits   bool // for the end of the context of a Guard: it joins nothing before
+	prompt  bool // it joins as soon as it is told
+	again   int  // so many second notices of a round
 	revokes bool
 	needs   bool // the first dead that it learns of
 	leaves  bool // instead of its last agreement
@@ -132,11 +137,13 @@ func (u *universe) key() [sha256.Size]byte {
 			number(len(m.later))
 			list(m.dead)
 			list(m.missed)
-			flags(m.notices.open, m.early != 0, m.revokes.open, m.left, m.final, m.endedSent)
+			flags(m.notices.open, m.notices.corrupt(), m.early.open, m.early.corrupt(), m.revokes.open, m.left, m.final, m.endedSent)
+			number(int(m.notices.fatal), int(m.early.told), int(m.early.fatal))
 			number(int(m.ended.bits), len(m.mine))
 		}
 		p := u.programs[r]
-		flags(p.noticed, p.revokes, p.needs, p.left, p.joined, p.creates)
+		number(p.again)
+		flags(p.noticed, p.fatal, p.waits, p.revokes, p.needs, p.left, p.joined, p.creates)
 		number(p.calls, p.raises, p.revoked, len(p.agreed), len(p.verdicts))
 		for _, ids := range [][]errchan.Agreement{p.proposed, p.ended, slices.SortedFunc(maps.Keys(p.created), compareAgreements)} {
 			number(len(ids))
@@ -183,7 +190,7 @@ func (u *universe) settle() {
 		for len(wire) > 0 {
 			round := m.streams[Errors].id.Seq
 			msg := wire[0]
-			late := msg.Kind == Notice && (msg.ID.Seq < round || msg.ID.Seq == round && (m.notices.open || m.final))
+			late := msg.Kind == Notice && (msg.ID.Seq < round || msg.ID.Seq == round && (!m.notices.isNews(msg.Corrupt) || m.final))
 			if !late && (msg.Kind != Revoke || !m.revokes.open) {
 				break
 			}
@@ -215,10 +222,22 @@ func (u *universe) feed(r int, f func(*Machine)) {
 			}
 		case o.Noticed != nil:
 			u.tell("%d: noticed round %d from %d%s\n", r, o.Noticed.Round, o.Noticed.By, corruptText(o.Noticed.Corrupt))
-			p.noticed = true
+			if p.noticed && (p.fatal || !o.Noticed.Corrupt) || o.Noticed.Round != uint64(len(p.verdicts)) {
+				panic(fmt.Sprintf("rank %d is told of round %d after %d verdicts, corrupt %t, and was before: %t, corrupt %t",
+					r, o.Noticed.Round, len(p.verdicts), o.Noticed.Corrupt, p.noticed, p.fatal))
+			}
+			if p.noticed {
+				p.again++
+			}
+			p.noticed, p.fatal = true, o.Noticed.Corrupt
+			p.waits = p.waits && !p.fatal
+			if p.prompt && !p.waits && !p.joined {
+				p.joined = true
+				m.Join(m.Freeze())
+			}
 		case o.Resolved != nil:
 			u.tell("%d: resolved %s\n", r, verdictText(o.Resolved))
-			p.noticed, p.joined = false, false
+			p.noticed, p.fatal, p.joined = false, false, false
 			p.verdicts = append(p.verdicts, o.Resolved)
 			m.Complete(o.Resolved.Settled)
 			u.advance(r, 1)
@@ -360,9 +379,9 @@ func (u *universe) events(visit func(string, func(*universe))) {
 					return
 				}
 				u.programs[r].joined = true
-				u.feed(r, func(m *Machine) { m.Raise([]byte{byte(r), byte(p.raises)}, false, m.Freeze()) })
+				u.feed(r, func(m *Machine) { m.Raise([]byte{byte(r), byte(p.raises)}, p.unwinds && p.raises == 1, m.Freeze()) })
 			})
-		} else if p.noticed && !u.machines[r].streams[Errors].joined {
+		} else if p.noticed && !p.waits && !u.machines[r].streams[Errors].joined {
 			visit(fmt.Sprintf("%d joins", r), func(u *universe) {
 				u.programs[r].joined = true
 				u.feed(r, func(m *Machine) { m.Join(m.Freeze()) })
@@ -599,6 +618,92 @@ func TestLossesExhaustively(t *testing.T) {
 		})
 		t.Log(test, states, "states")
 	}
+}
+
+// P8, C2: if a survivor unwinds, or needs one that is dead, all survivors get the same
+// final verdict, though some wait in Guard for nothing but the end of its context, and
+// have heard before that another rank signals.
+func TestCorruptionsExhaustively(t *testing.T) {
+	const signals, unwinds, waits, both, needs = 's', 'u', 'w', 'b', 'n'
+	type ranks struct {
+		ranks  string
+		deaths int
+		prompt bool
+	}
+	tests := []ranks{
+		{ranks: "su"}, {ranks: "us"}, {ranks: "bw"}, {ranks: "wb"},
+		{ranks: "suw"}, {ranks: "swu"}, {ranks: "usw"}, {ranks: "uws"}, {ranks: "wsu"}, {ranks: "wus"}, {ranks: "bww"}, {ranks: "wbw"}, {ranks: "wwb"},
+		{ranks: "suw", deaths: 1}, {ranks: "swu", deaths: 1}, {ranks: "usw", deaths: 1}, {ranks: "uws", deaths: 1}, {ranks: "wsu", deaths: 1}, {ranks: "wus", deaths: 1},
+		{ranks: "snw", deaths: 1}, {ranks: "wns", deaths: 1}, {ranks: "nsw", deaths: 1},
+		{ranks: "suww"}, {ranks: "wsuw"}, {ranks: "wwsu"}, {ranks: "wusw"}, {ranks: "uwws"},
+		{ranks: "uwww", deaths: 1}, {ranks: "wuww", deaths: 1}, {ranks: "wwwu", deaths: 1}, {ranks: "uww", deaths: 1}, {ranks: "wuw", deaths: 1}, {ranks: "wwu", deaths: 1}, {ranks: "uww"}, {ranks: "wuw"}, {ranks: "wwu"},
+	}
+	for _, test := range slices.Clone(tests) {
+		test.prompt = true
+		tests = append(tests, test)
+	}
+	for _, test := range tests {
+		large := len(test.ranks) == 4 || test.deaths > 0
+		if (testing.Short() || buildtags.Race) && large {
+			continue
+		}
+		t.Run(fmt.Sprintf("%s, %d deaths, prompt %t", test.ranks, test.deaths, test.prompt), func(t *testing.T) {
+			t.Parallel()
+			u := newUniverse(len(test.ranks), test.deaths, func(r int) program {
+				switch test.ranks[r] {
+				case signals:
+					return program{raises: 1, prompt: test.prompt}
+				case unwinds:
+					return program{raises: 1, unwinds: true, prompt: test.prompt}
+				case both:
+					return program{raises: 2, unwinds: true, prompt: test.prompt}
+				case needs:
+					return program{needs: true, prompt: test.prompt}
+				}
+				return program{waits: true, prompt: test.prompt}
+			})
+			ends := 0
+			states := explore(t, u, func(u *universe) error {
+				for r, p := range u.programs {
+					if p.again > 0 && !strings.ContainsAny(test.ranks, "sb") {
+						return fmt.Errorf("P6: rank %d has two notices of a round that is corrupt from the start", r)
+					}
+				}
+				corrupt, err := u.isCorrupted(func(r int) bool {
+					return test.ranks[r] == unwinds || test.ranks[r] == both || test.ranks[r] == needs && !u.programs[r].needs
+				})
+				if corrupt {
+					ends++
+				}
+				return err
+			})
+			t.Log(states, "states,", ends, "ends with a corruption")
+			require.Positive(t, ends)
+		})
+	}
+}
+
+// isCorrupted says whether a survivor was to have corrupted the communicator. Then all
+// have to have the same verdicts, the last of them final.
+func (u *universe) isCorrupted(does func(r int) bool) (bool, error) {
+	living := u.survivors()
+	if !slices.ContainsFunc(living, does) {
+		return false, nil
+	}
+	first := u.programs[living[0]].verdicts
+	for _, r := range living {
+		p := u.programs[r]
+		if p.noticed || len(p.verdicts) != len(first) || len(first) == 0 || !p.verdicts[len(first)-1].Corrupt {
+			return true, fmt.Errorf("P8: rank %d has %d verdicts (and one open: %t), rank %d %d, expected the last to be final",
+				r, len(p.verdicts), p.noticed, living[0], len(first))
+		}
+		for i, v := range p.verdicts {
+			if verdictText(v) != verdictText(first[i]) {
+				return true, fmt.Errorf("rank %d got %s, rank %d %s", r, verdictText(v), living[0], verdictText(first[i]))
+			}
+		}
+	}
+	return true, nil
 }
 
 // Ranks whose programs have ended hold nobody up, and count as dead.

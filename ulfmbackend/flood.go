@@ -13,23 +13,46 @@ import (
 // the farthest first: that is the fastest way to all of them. Then it tells its
 // other neighbours, for the case that somebody on that way is dead, but for those
 // who are known to have the notice. So most links carry it once.
+//
+// Where a notice that says corrupt comes after one that does not, the flood begins
+// again with that, and what was left of the first is left out: all get the second. It
+// is as reliable by itself, whoever dies.
 type flood struct {
 	open   bool     // this rank has the notice
 	notice *Message // as it came
 	next   int      // how many steps of pull are done
-	told   uint64   // bit i: neighbour i has it
+	told   uint64   // bit i: neighbour i has it, or one that says as much
+	fatal  uint64   // bit i: neighbour i has one that says corrupt
 	beyond []int    // ranks told that are no neighbours
 }
 
-// heard notes that a rank has the notice.
-func (f *flood) heard(t *tree, from int) {
-	if i := binomial.NeighborIndex(t.rank, t.size, from); i >= 0 {
+// heard notes that a rank has the notice, or another that says corrupt or does not.
+func (f *flood) heard(t *tree, from int, corrupt bool) {
+	i := binomial.NeighborIndex(t.rank, t.size, from)
+	if i < 0 {
+		return
+	}
+	if corrupt {
+		f.fatal |= 1 << i
+	}
+	if corrupt || !f.corrupt() {
 		f.told |= 1 << i
 	}
 }
 
-// begin says that this rank has the notice.
-func (f *flood) begin(notice *Message) { f.open, f.notice = true, notice }
+// corrupt says whether this rank has a notice that says so.
+func (f *flood) corrupt() bool { return f.open && f.notice.Corrupt }
+
+// isNews says whether a notice tells this rank more than it has.
+func (f *flood) isNews(corrupt bool) bool { return !f.open || corrupt && !f.notice.Corrupt }
+
+// begin says that this rank has the notice, which was news.
+func (f *flood) begin(notice *Message) {
+	f.open, f.notice, f.next, f.beyond = true, notice, 0, nil
+	if notice.Corrupt {
+		f.told = f.fatal
+	}
+}
 
 // mend returns a rank to tell that is no neighbour in the graph, but in the mended
 // tree; or -1. The graph may fall apart when as many have died as a rank has

@@ -39,7 +39,7 @@ type Message struct {
 	Stream  Stream            // of Up and Decided
 	ID      errchan.Agreement // of Notice, Up and Decided
 	Origin  int               // of Notice and Revoke: who began; of Decided, not of Errors: who decided
-	Corrupt bool              // of Notice: the verdict will be final
+	Corrupt bool              // of Notice, and of Up, Errors: the verdict will be final
 	Value   *Value            // of Up and Decided
 	// What Value means: of Decided, Errors and others.
 	Verdict  *errchan.Verdict
@@ -109,8 +109,7 @@ type Machine struct {
 	out     queue
 	streams [streams]stream
 
-	early     uint64 // notices.told of the round after, which others have begun
-	earlyBad  bool   // and that will be
+	early     flood // notices of the round after, if others have begun that: for later
 	proposed  map[errchan.Agreement]Value
 	later     []received // not of Errors, from ranks that are an epoch ahead
 	ended     set        // children with their subtrees
@@ -254,8 +253,8 @@ func (m *Machine) reports() Value {
 func (m *Machine) Revoke() { m.revoke(m.rank, &Message{Kind: Revoke, Origin: m.rank}) }
 
 func (m *Machine) revoke(by int, notice *Message) {
-	m.revokes.heard(&m.tree, by)
-	if !m.revokes.open {
+	m.revokes.heard(&m.tree, by, false)
+	if m.revokes.isNews(false) {
 		m.revokes.begin(notice)
 		m.out.push(Output{Revoked: &Told{by}})
 	}
@@ -373,7 +372,7 @@ func (m *Machine) Step(from int, msg *Message) error {
 	case msg.Kind == Notice && msg.ID.Seq == round:
 		m.noticed(from, msg)
 	case msg.Kind == Notice && msg.ID.Seq == round+1:
-		m.expect(from, msg.Corrupt)
+		m.expect(from, msg)
 	case msg.Kind == Notice && msg.ID.Seq < round:
 		// late: the round is over
 	case msg.Kind != Up && msg.Kind != Decided || msg.ID.Seq > m.streams[msg.Stream].id.Seq && msg.Stream == Errors:
@@ -405,16 +404,16 @@ func (m *Machine) call(from int, msg *Message) {
 // notice opens the round for what this rank knows from another, or itself, by no
 // notice.
 func (m *Machine) notice(from int, corrupt bool) {
-	m.notices.heard(&m.tree, from)
-	if !m.notices.open && !m.final {
+	m.notices.heard(&m.tree, from, corrupt)
+	if m.notices.isNews(corrupt) && !m.final {
 		m.noticed(from, &Message{Kind: Notice, ID: m.streams[Errors].id, Origin: from, Corrupt: corrupt})
 	}
 }
 
-// noticed opens the round, and has the others told.
+// noticed opens the round, or has it become corrupt, and has the others told.
 func (m *Machine) noticed(from int, msg *Message) {
-	m.notices.heard(&m.tree, from)
-	if m.notices.open || m.final {
+	m.notices.heard(&m.tree, from, msg.Corrupt)
+	if !m.notices.isNews(msg.Corrupt) || m.final {
 		return
 	}
 	m.notices.begin(msg)
@@ -422,11 +421,11 @@ func (m *Machine) noticed(from int, msg *Message) {
 }
 
 // expect notes that the next round is open elsewhere.
-func (m *Machine) expect(from int, corrupt bool) {
-	var f flood
-	f.heard(&m.tree, from)
-	m.early |= f.told
-	m.earlyBad = m.earlyBad || corrupt
+func (m *Machine) expect(from int, msg *Message) {
+	m.early.heard(&m.tree, from, msg.Corrupt)
+	if m.early.isNews(msg.Corrupt) {
+		m.early.open, m.early.notice = true, msg
+	}
 }
 
 // resolved tells the client the verdict, and begins the next round if there is
@@ -442,17 +441,13 @@ func (m *Machine) resolved(v *errchan.Verdict) {
 	}
 	m.untold = true
 	m.out.push(Output{Resolved: v})
-	early, bad := m.early, m.earlyBad
-	m.notices, m.early, m.earlyBad = flood{told: early}, 0, false
+	early := m.early
+	m.notices, m.early = flood{told: early.told, fatal: early.fatal}, flood{}
 	switch m.final = v.Corrupt; {
 	case m.final:
 		m.mine = nil
-	case len(m.mine) > 0:
-		m.notice(m.rank, anyCorrupt(m.mine))
-	case len(m.missed) > 0:
-		m.notice(m.rank, true)
-	case early != 0:
-		m.notice(m.rank, bad)
+	case len(m.mine) > 0 || len(m.missed) > 0 || early.open:
+		m.notice(m.rank, anyCorrupt(m.mine) || len(m.missed) > 0 || early.corrupt())
 	}
 }
 

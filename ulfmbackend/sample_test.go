@@ -74,6 +74,35 @@ func TestSixRanks(t *testing.T) {
 	require.Positive(t, mended)
 }
 
+// P8, C2, in universes that are too large to visit: see TestCorruptionsExhaustively.
+func TestCorruptionsSampled(t *testing.T) {
+	samples := 3000
+	if testing.Short() || buildtags.Race {
+		samples = 300
+	}
+	ends := 0
+	for seed := range uint64(samples) {
+		rng := rand.New(rand.NewPCG(seed, 8))
+		n := 3 + rng.IntN(8)
+		unwinds, signals := rng.IntN(n), rng.IntN(n)
+		u := newUniverse(n, rng.IntN(n), func(r int) program {
+			p := program{waits: rng.IntN(4) > 0, prompt: rng.IntN(2) > 0}
+			if r == signals || r == unwinds {
+				p.waits, p.raises, p.unwinds = false, 1+rng.IntN(2), r == unwinds
+			}
+			return p
+		})
+		path := sample(rng, u)
+		corrupt, err := u.isCorrupted(func(r int) bool { return r == unwinds })
+		require.NoError(t, err, "seed %d:\n%s", seed, strings.Join(path, "\n"))
+		if corrupt {
+			ends++
+		}
+	}
+	t.Log(ends, "ends with a corruption")
+	require.Positive(t, ends)
+}
+
 // isSettled says whether the survivors have ended alike.
 func (u *universe) isSettled() error {
 	living := u.survivors()

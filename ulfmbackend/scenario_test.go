@@ -91,13 +91,14 @@ func wire(t *testing.T, d *datadriven.TestData) (w [2]int) {
 
 // verbs are the commands of scripts.
 var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
-	// new size=N [attend=false]: a communicator, whose ranks join a round as soon as they
-	// learn of it. With attend=false they compute, until join.
+	// new size=N [attend=false] [prompt]: a communicator, whose ranks join a round as soon as
+	// they learn of it: when they have told others, or, with prompt, before that. With
+	// attend=false they compute, until join.
 	"new": func(t *testing.T, s *script, d *datadriven.TestData) {
 		size, attend := 0, true
 		d.ScanArgs(t, "size", &size)
 		d.MaybeScanArgs(t, "attend", &attend)
-		s.universe = newUniverse(size, 0, func(int) program { return program{creates: true} })
+		s.universe = newUniverse(size, 0, func(int) program { return program{creates: true, prompt: d.HasArg("prompt")} })
 		s.attends = slices.Repeat([]bool{attend}, size)
 		s.universe.trace = s.printf
 	},
@@ -125,7 +126,7 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 	},
 	// compute rank=R: ranks are inside no operation from now on.
 	"compute": func(t *testing.T, s *script, d *datadriven.TestData) {
-		s.each(t, d, func(r int) { s.attends[r] = false })
+		s.each(t, d, func(r int) { s.attends[r], s.programs[r].prompt = false, false })
 	},
 	// agree rank=R [flag=N] [create]: ranks call Agree, or Dup.
 	"agree": func(t *testing.T, s *script, d *datadriven.TestData) {

@@ -32,7 +32,10 @@ type Channel interface {
 // its own process's death, on any goroutine. It must not block.
 type Client interface {
 	// Noticed: a round is open, and rank by is who this one learned it from
-	// (itself, if it raised the report). Corrupt: its verdict will be final.
+	// (itself, if it raised the report). Corrupt: its verdict will be final, or, if that
+	// is on its way already, the next one. It is told once of a round, and once more,
+	// with corrupt, where the first time was without and that is learned while the
+	// round is open.
 	Noticed(round uint64, by int, corrupt bool)
 	// Resolved: the round that was noticed is over.
 	Resolved(*Verdict)

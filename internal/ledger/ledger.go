@@ -203,7 +203,7 @@ type Comm struct {
 	troubled   atomic.Bool
 	open       bool // the round is: a rank with something unresolved in raised has an open round
 	joined     bool // this rank has consented to its end; never without open
-	fatal      bool // its verdict will be final, as this rank was told with the notice
+	fatal      bool // its verdict will be final, as this rank was told with a notice
 	losing     bool // this rank has told the channel that it needs a dead process
 	closed     bool
 	revoked    bool

@@ -64,7 +64,7 @@ func (l *Ledger) Depart() {
 // End says that the job is over: no round ends any more.
 func (l *Ledger) End() {
 	for _, c := range l.world.Family() {
-		c.open, c.joined, c.losing, c.raised, c.frozen = false, false, false, nil, 0
+		c.open, c.fatal, c.joined, c.losing, c.raised, c.frozen = false, false, false, false, nil, 0
 		l.paid(c)
 	}
 	l.world.update()

@@ -224,6 +224,7 @@ func (r *testRank) state(c *Comm) string {
 		}
 	}
 	add(c.open, "open")
+	add(c.fatal, "fatal")
 	add(c.joined, "joined")
 	add(slices.Contains(r.owed, c), "owed")
 	for _, own := range c.raised {

@@ -8,7 +8,8 @@ import (
 )
 
 // Noticed says that round is open, as this rank learned from rank by. Corrupt: its
-// verdict will be final.
+// verdict will be final. It may come once more for an open round, with corrupt where
+// that is news: then contexts of Guard end as well.
 func (c *Comm) Noticed(round uint64, by int, corrupt bool) {
 	l := c.ledger
 	if c.settling != nil {
@@ -176,7 +177,7 @@ func (c *Comm) Fail() *Error {
 		for _, r := range d.raised {
 			r.Verdict = e
 		}
-		d.raised, d.open, d.joined, d.losing, d.frozen = nil, false, false, false, 0
+		d.raised, d.open, d.fatal, d.joined, d.losing, d.frozen = nil, false, false, false, false, 0
 		c.ledger.paid(d)
 		d.update()
 		c.ledger.push(Output{Action: Resume, Comm: d})

@@ -6,7 +6,8 @@ import "slices"
 //
 // An error ends the contexts of the scopes on its communicator, and on those derived
 // from it, so that a rank that computes learns of it (P8). The innermost Try on a
-// communicator handles an error; what is around it is ended by a corruption only.
+// communicator handles an error; what is around it is ended by a corruption only,
+// with the notice that tells of it.
 type Scope struct {
 	Owner any // the caller's
 

@@ -53,6 +53,7 @@ func newSubject() *subject {
 }
 
 func (s *subject) notice()   { s.child.Noticed(s.child.round, 1, false) }
+func (s *subject) fatal()    { s.child.Noticed(s.child.round, 1, true) }
 func (s *subject) joined()   { s.notice(); s.child.join() }
 func (s *subject) raise()    { s.child.Raise(&Raised{Data: []byte("own")}); s.notice() }
 func (s *subject) unwind()   { s.child.Raise(&Raised{Data: []byte("own"), Corrupt: true}); s.notice() }
@@ -100,6 +101,7 @@ var tableStates = []struct {
 	{"quiet", func(*subject) {}},
 	{"waiting", func(s *subject) { s.enter(s.child) }},
 	{"noticed", (*subject).notice},
+	{"noticed + fatal", (*subject).fatal},
 	{"joined", (*subject).joined},
 	{"raised", (*subject).raise},
 	{"unwinding", (*subject).unwind},
@@ -146,6 +148,16 @@ func noNotice(s *subject) string {
 	return ""
 }
 
+func noCorruptNotice(s *subject) string {
+	switch {
+	case s.child.corrupted != nil:
+		return "no round follows a corruption"
+	case s.child.fatal && s.child.settling == nil:
+		return "the channel tells of a corruption once"
+	}
+	return ""
+}
+
 func noVerdict(s *subject) string {
 	switch {
 	case s.child.corrupted != nil:
@@ -166,7 +178,7 @@ var tableEvents = []struct {
 }{
 	{"The error channel", []event{
 		{"`Noticed`", (*subject).notice, noNotice},
-		{"`Noticed`, corrupt", func(s *subject) { s.child.Noticed(s.child.round, 1, true) }, noNotice},
+		{"`Noticed`, corrupt", (*subject).fatal, noCorruptNotice},
 		{"`Resolved`", func(s *subject) { s.resolve(s.child, false) }, noVerdict},
 		{"`Resolved`, corrupt", func(s *subject) { s.resolve(s.child, true) }, noVerdict},
 	}},
@@ -293,6 +305,7 @@ func (s *subject) words() string {
 	case c.joined && c.settling == nil:
 		add(true, "joined")
 	}
+	add(c.fatal, "fatal")
 	add(c.losing, "losing")
 	own := 0
 	if c.joined {

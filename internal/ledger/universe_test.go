@@ -34,6 +34,8 @@ func TestUniverse(t *testing.T) {
 			rounds: []int{1, 1}, raises: []int{1, 1}, waits: 2, tryAll: true},
 		{name: "corruption", family: "world gone<world whole<world",
 			rounds: []int{1, 1, 0}, raises: []int{1, 0, 0}, waits: 2, corrupts: true},
+		{name: "corruption of an open round", family: "world child<world",
+			rounds: []int{2, 1}, raises: []int{1, 0}, waits: 2, worsens: true},
 		{name: "unwinding", family: "world child<world",
 			rounds: []int{1, 1}, raises: []int{1, 1}, waits: 2, unwinds: true, everywhere: true},
 	} {
@@ -56,6 +58,7 @@ type universe struct {
 	closes     bool  // and closes the last communicator
 	tryAll     bool  // there is a TryAll on the last communicator
 	corrupts   bool  // what peers raise on the world is a corruption of rank 1
+	worsens    bool  // peers may unwind in an open round of the world
 	everywhere bool  // all members have their sides of all communicators
 	unwinds    bool  // the program unwinds in place of raising on the last communicator
 }
@@ -117,6 +120,7 @@ type world struct {
 	first     bool
 	waits     int
 	try       []*Scope // one on each communicator
+	guard     []*Scope // likewise, where peers worsen
 	ended     map[*Scope]int
 	vote      *Vote
 	voted     string // "", "asked", "confirmed", "counted"
@@ -140,6 +144,7 @@ type model struct {
 	seq       uint64
 	started   bool // the round is open
 	byPeer    bool
+	worse     bool // a peer has unwound
 	consented bool
 	mine      []*Raised // given to the channel, and in no verdict
 	inTime    int       // so many were before the consent
@@ -148,6 +153,7 @@ type model struct {
 	// The rank.
 	everywhere bool
 	noticed    bool
+	fatal      bool // as corrupt
 	joined     bool
 	own        int // raised, and not resolved
 	held       int // so many of them have waited for votes to be counted
@@ -223,7 +229,12 @@ func (w *world) enter1(m *model) {
 		m.everywhere = true
 	}
 	w.comms = append(w.comms, m.Comm)
-	w.try = append(w.try, m.Open(nil, false, "try on "+m.name()))
+	var guard *Scope
+	if w.worsens {
+		guard = m.Open(nil, true, "guard on "+m.name())
+	}
+	w.guard = append(w.guard, guard)
+	w.try = append(w.try, m.Open(guard, false, "try on "+m.name()))
 }
 
 // lineage is m and its ancestors.
@@ -290,6 +301,9 @@ func (w *world) enabled() (steps []step) {
 		if m.rounds > 0 && !m.started && !m.final {
 			can("peer raises", m)
 		}
+		if w.worsens && m.index == 0 && m.started && !m.worse {
+			can("peer unwinds", m)
+		}
 		if m.canResolve() {
 			can("resolve", m)
 			if len(m.mine) > m.inTime {
@@ -353,6 +367,9 @@ func (w *world) step(s step) {
 		m.rounds--
 		m.byPeer = true
 		w.start(m, 1)
+	case "peer unwinds":
+		m.byPeer, m.worse = true, true
+		w.notice(m, 1, true)
 	case "resolve":
 		w.resolve(m, m.inTime)
 	case "resolve with late":
@@ -418,20 +435,25 @@ func (w *world) step(s step) {
 // start opens the channel's next round.
 func (w *world) start(m *model, by int) {
 	m.started = true
-	round := m.seq
-	m.says = append(m.says, fmt.Sprintf("noticed %d", by))
-	m.told = append(m.told, func() { w.noticed(m, round, by) })
+	w.notice(m, by, w.corrupts && m.index == 0 && by == 1)
 }
 
-func (w *world) noticed(m *model, round uint64, by int) {
+// notice has the channel tell of the round.
+func (w *world) notice(m *model, by int, corrupt bool) {
+	round := m.seq
+	m.says = append(m.says, fmt.Sprintf("noticed %d %t", by, corrupt))
+	m.told = append(m.told, func() { w.noticed(m, round, by, corrupt) })
+}
+
+func (w *world) noticed(m *model, round uint64, by int, corrupt bool) {
 	w.mayJoin = func(o *model) bool {
 		return w.attends(o) || o == m && (o.closed || o.own > o.held)
 	}
-	corrupt := w.corrupts && m.index == 0 && by == 1
+	now := func() { m.noticed, m.fatal = true, m.fatal || corrupt }
 	if m.settling != nil {
-		m.later = append(m.later, func() { m.noticed = true })
+		m.later = append(m.later, now)
 	} else {
-		m.noticed = true
+		now()
 	}
 	m.Noticed(round, by, corrupt)
 }
@@ -445,13 +467,13 @@ func (w *world) resolve(m *model, own int) {
 		v.Corrupt = v.Corrupt || r.Corrupt
 	}
 	if m.byPeer {
-		corrupt := w.corrupts && m.index == 0
+		corrupt := w.corrupts && m.index == 0 || m.worse
 		v.Reports = append(v.Reports, errchan.Report{Rank: 1, Data: []byte("peer"), Corrupt: corrupt})
 		v.Corrupt = v.Corrupt || corrupt
 	}
 	m.mine = m.mine[own:]
 	m.seq++
-	m.started, m.byPeer, m.consented, m.inTime = false, false, false, 0
+	m.started, m.byPeer, m.worse, m.consented, m.inTime = false, false, false, false, 0
 	m.final = v.Corrupt
 	m.says = append(m.says, fmt.Sprintf("resolved %v", v.Reports))
 	m.told = append(m.told, func() { w.resolved(m, v, own) })
@@ -495,7 +517,7 @@ func (w *world) carry1() {
 		return
 	}
 	h := m.settling
-	m.noticed, m.joined, m.settling = false, false, nil
+	m.noticed, m.fatal, m.joined, m.settling = false, false, false, nil
 	if h.corrupt {
 		for _, d := range w.models {
 			if d.made() && d != m && !d.closed && d.corrupt == nil && slices.Contains(d.lineage(), m) {
@@ -629,12 +651,13 @@ func (w *world) check() {
 		if !m.made() {
 			continue
 		}
-		joined, troubled, notice := 0, m.corrupt != nil || m.closed, false
+		joined, troubled, notice, fatal := 0, m.corrupt != nil || m.closed, false, false
 		for _, a := range m.lineage() {
 			if a.joined {
 				joined++
 			}
 			notice = notice || a.noticed && a.settling == nil
+			fatal = fatal || a.fatal
 			troubled = troubled || a.pending() || len(a.untold) > 0
 		}
 		owed := m.noticed && !m.joined
@@ -656,6 +679,10 @@ func (w *world) check() {
 			w.failf("D2: the rank attends, and has not joined %s", m.name())
 		case notice && m.corrupt == nil && !m.closed && !w.try[i].Ended():
 			w.failf("P8: %s: an error is noticed, the Try goes on", m.name())
+		case w.guard[i] != nil && (fatal || m.corrupt != nil) && !w.guard[i].Ended():
+			w.failf("P8: %s: a corruption is noticed, the Guard goes on", m.name())
+		case w.guard[i] != nil && !fatal && m.corrupt == nil && w.guard[i].Ended():
+			w.failf("P8: %s: no corruption is noticed, the Guard has ended", m.name())
 		case m.joined && m.frozen == 0:
 			w.failf("H5: %s: joined, and not frozen", m.name())
 		}
@@ -746,8 +773,8 @@ func (w *world) key() string {
 			s.WriteString("-\n")
 			continue
 		}
-		fmt.Fprintf(&s, "%s|%v|%d %t %t %t %d %d %t|%d %d %d|%t\n", w.state(m.Comm), m.says, m.seq, m.started, m.byPeer,
-			m.consented, len(m.mine), m.inTime, m.final, m.rounds, m.raises, len(m.later), w.try[i].Ended())
+		fmt.Fprintf(&s, "%s|%v|%d %t %t %t %t %d %d %t|%d %d %d|%t\n", w.state(m.Comm), m.says, m.seq, m.started, m.byPeer,
+			m.worse, m.consented, len(m.mine), m.inTime, m.final, m.rounds, m.raises, len(m.later), w.try[i].Ended())
 	}
 	for _, o := range w.outputs {
 		s.WriteString(o.text())

@@ -30,6 +30,7 @@ type member struct {
 	reports    []int // the last verdict that each of those raised may be in
 	unwound    bool  // one of those was corrupt
 	open       bool  // a round is, by the channel
+	fatal      bool  // and its verdict will be final
 	joined     bool  // and this rank has joined it
 	knew       int   // so many of told, then
 	verdicts   []*errchan.Verdict
@@ -150,12 +151,16 @@ func (m *member) Noticed(round uint64, by int, corrupt bool) {
 		return
 	}
 	m.note("notices round", round, by, corrupt)
-	if m.open || round != uint64(len(m.verdicts)) || m.final {
-		m.fail("P1: rank %d is told of round %d by %d after %d verdicts, open %t, final %t", m.world, round, by, len(m.verdicts), m.open, m.final)
+	again := m.open && !m.fatal && corrupt
+	if m.open && !again || round != uint64(len(m.verdicts)) || m.final {
+		m.fail("P1: rank %d is told of round %d by %d, corrupt %t, after %d verdicts, open %t, corrupt %t, final %t",
+			m.world, round, by, corrupt, len(m.verdicts), m.open, m.fatal, m.final)
 	}
-	m.open = true
+	m.open, m.fatal = true, corrupt
 	m.feed(func() { m.Comm.Noticed(round, by, corrupt) })
-	m.reply()
+	if !again {
+		m.reply()
+	}
 }
 
 // reply has the program raise an error because of another, perhaps.
@@ -186,7 +191,7 @@ func (m *member) Resolved(v *errchan.Verdict) {
 		}
 	}
 	m.verdicts = append(m.verdicts, v)
-	m.open, m.joined, m.knew, m.final = false, false, 0, v.Corrupt
+	m.open, m.fatal, m.joined, m.knew, m.final = false, false, false, 0, v.Corrupt
 	m.feed(func() { m.Comm.Resolved(v, m.rank) })
 }
 
