@@ -96,7 +96,7 @@ func (r *rank) repairByHand(s *step, e *env, c *inst) error {
 		c.AckFailed(known)
 	}
 	acked := c.AckFailed(0)
-	const success = 1 << 40
+	const success = 1 << 30
 	proposal := -1 &^ (1 << r.id)
 	if err != nil {
 		proposal &^= success
