@@ -486,6 +486,7 @@ func (l *slowListener) Take(from int, payload []byte) {
 // that its function ended with: a Try around it, on the communicator of that error, has what all
 // its ranks have.
 func TestTryOnARevokedCommunicatorKeepsTheError(t *testing.T) {
+	oneProcess(t)
 	mortal(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		child, cause := dup(ctx, world), errors.New("a cause")
 		err := child.Try(ctx, func(ctx context.Context) error {
@@ -541,6 +542,7 @@ func TestADeathAfterClose(t *testing.T) {
 // Revoke ends what is pending at a rank that has closed the communicator already: there
 // Close has waited for nobody, because of the dead.
 func TestRevokeAfterClose(t *testing.T) {
+	oneProcess(t)
 	mortal(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		child := dup(ctx, world)
 		switch world.Rank() {

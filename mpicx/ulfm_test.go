@@ -18,6 +18,9 @@ import (
 )
 
 // mortal runs fn at ranks that return the ULFM errors.
+//
+// Under mpirun a test of this file has a job of its own, because processes die in it; a
+// test elsewhere begins with oneProcess.
 func mortal(t *testing.T, ranks int, fn func(ctx context.Context, world *mpicx.Comm) error) {
 	t.Helper()
 	if mpicx.Backend != "ulfm" {
