@@ -101,6 +101,7 @@ func (p *Place) await(ended <-chan struct{}) (woken bool) {
 // future has none until it is asked for.
 type broadcast struct {
 	done    chan struct{}
+	watched bool // by the keeper
 	once    sync.Once
 	waiters atomic.Int32 // goroutines in a Wait or WaitAny, but for that in the slot
 
@@ -389,17 +390,20 @@ func (c *core) doneChan() <-chan struct{} {
 	if b := c.broadcast.Load(); b != nil {
 		return b.done
 	}
-	if c.keeper != nil {
+	// Who asks for the channel of a future that is done waits for nothing.
+	b := &broadcast{done: make(chan struct{}), watched: c.keeper != nil && !c.isDone()}
+	if b.watched {
 		c.keeper.Watch()
 	}
-	b := &broadcast{done: make(chan struct{})}
 	if !c.broadcast.CompareAndSwap(nil, b) {
-		if c.keeper != nil {
+		if b.watched {
 			c.keeper.Unwatch()
 		}
 		return c.broadcast.Load().done
 	}
-	c.look()
+	if b.watched {
+		c.look()
+	}
 	if c.isDone() { // perhaps before it could see b
 		c.close(b)
 	}
@@ -409,7 +413,7 @@ func (c *core) doneChan() <-chan struct{} {
 func (c *core) close(b *broadcast) {
 	b.once.Do(func() {
 		close(b.done)
-		if c.keeper != nil {
+		if b.watched {
 			c.keeper.Unwatch()
 		}
 	})

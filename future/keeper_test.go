@@ -219,6 +219,7 @@ func TestWatchAndUnwatchAreBalanced(t *testing.T) {
 	p.Complete(1, nil)
 	<-f.Done() // for the first time
 	k.balanced(t, 0)
+	require.Zero(t, k.watched, "who asks for what is done waits for nothing, and joins no round (P2)")
 }
 
 func TestNobodyIsAskedWithoutTrouble(t *testing.T) {

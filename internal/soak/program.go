@@ -47,6 +47,9 @@ func (m *member) raise(corrupt, leaving bool) (raised bool) {
 		return false
 	}
 	latest := len(m.verdicts)
+	if n := len(m.reports); m.unresolved() > 0 {
+		latest = max(latest, m.reports[n-1])
+	}
 	if m.joined || m.isJoining() || m.unresolved() > 0 { // for that it joins the next round, if not this one
 		latest++
 	}
