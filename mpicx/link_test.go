@@ -47,7 +47,7 @@ func TestHostIsLost(t *testing.T) {
 		told := since(trigger)
 		rest := world
 		for rest.Size() != n/2 { // the others may be lost one after another
-			if rest, err = rest.Shrink().Get(ctx); err != nil {
+			if rest, err = world.Shrink().Get(ctx); err != nil { // of the world: generations are bounded
 				return err
 			}
 			if err := rest.Barrier().Wait(ctx); err != nil && !corrupted(err) {
