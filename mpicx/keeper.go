@@ -83,9 +83,17 @@ func (k *keeper) Ended(ctx context.Context) error {
 
 func (k *keeper) Troubled() bool { return k.ledger.Troubled() }
 
-func (k *keeper) Verdict(ctx context.Context) error { return (*Comm)(k).verdict(ctx) }
+// Verdict takes what is to be told, but not in a reduction's function: that is no place
+// to be told anything.
+func (k *keeper) Verdict(ctx context.Context) error {
+	(*Comm)(k).notInReduction("waits", "for an operation")
+	return (*Comm)(k).verdict(ctx)
+}
 
-func (k *keeper) TryVerdict() (bool, error) { return k.tryVerdict(ledger.Take) }
+func (k *keeper) TryVerdict() (bool, error) {
+	(*Comm)(k).notInReduction("waits", "for an operation")
+	return k.tryVerdict(ledger.Take)
+}
 
 func (k *keeper) tryVerdict(m ledger.Mode) (bool, error) {
 	k.proc.exitIfDead()
