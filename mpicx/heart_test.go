@@ -369,22 +369,7 @@ func TestACorruptionEndsTheContextOfGuard(t *testing.T) {
 		for n := 2; n <= 5; n++ {
 			for who := range n {
 				for range 10 {
-					synctest.Test(t, func(t *testing.T) {
-						err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-							err := world.Guard(ctx, func(ctx context.Context) error {
-								if world.Rank() == who {
-									return errors.New("it unwinds")
-								}
-								<-ctx.Done()
-								return ctx.Err()
-							})
-							if world.Rank() != who && !corrupted(err) {
-								return fmt.Errorf("rank %d: got %v (%T)", world.Rank(), err, err)
-							}
-							return nil
-						}, mpicx.WithRanks(n), backend)
-						require.NoError(t, err)
-					})
+					waitInGuard(t, n, who, backend, func(*mpicx.Comm) error { return nil })
 				}
 			}
 		}
@@ -401,29 +386,43 @@ func TestACorruptionAfterASignalEndsTheContextOfGuard(t *testing.T) {
 					if who == signals {
 						continue
 					}
-					synctest.Test(t, func(t *testing.T) {
-						err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-							err := world.Guard(ctx, func(ctx context.Context) error {
-								switch world.Rank() {
-								case signals:
-									return world.SignalError(ctx, 5)
-								case who:
-									time.Sleep(time.Second) // of the bubble: all have heard of the signal
-									return errors.New("it unwinds")
-								}
-								<-ctx.Done()
-								return ctx.Err()
-							})
-							if world.Rank() != who && !corrupted(err) {
-								return fmt.Errorf("rank %d: got %v (%T)", world.Rank(), err, err)
-							}
-							return nil
-						}, mpicx.WithRanks(n), backend)
-						require.NoError(t, err)
+					waitInGuard(t, n, who, backend, func(world *mpicx.Comm) error {
+						switch world.Rank() {
+						case signals:
+							return world.SignalError(context.Background(), 5)
+						case who:
+							time.Sleep(time.Second) // of the bubble: all have heard of the signal
+						}
+						return nil
 					})
 				}
 			}
 		}
+	})
+}
+
+// waitInGuard has n ranks wait for the end of a Guard's context, by which who unwinds,
+// each once first has returned nil.
+func waitInGuard(t *testing.T, n, who int, backend mpicx.Option, first func(*mpicx.Comm) error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			err := world.Guard(ctx, func(ctx context.Context) error {
+				switch err := first(world); {
+				case err != nil:
+					return err
+				case world.Rank() == who:
+					return errors.New("it unwinds")
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			if world.Rank() != who && !corrupted(err) {
+				return fmt.Errorf("rank %d: got %v (%T)", world.Rank(), err, err)
+			}
+			return nil
+		}, mpicx.WithRanks(n), backend)
+		require.NoError(t, err)
 	})
 }
 
