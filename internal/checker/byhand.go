@@ -124,7 +124,7 @@ func (r *rank) repairByHand(s *step, e *env, c *inst) error {
 	if flag&success != 0 {
 		return nil
 	}
-	c.lost = true
+	c.lost, c.doubtful = true, false
 	var made *mpicx.Comm
 	err = r.again("Shrink", e, c, func() (err error) {
 		made, err = c.Shrink().Get(e.ctx)

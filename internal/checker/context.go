@@ -49,7 +49,7 @@ func (r *rank) excused(e *env) {
 	}
 	for what := range r.raised {
 		for _, c := range e.scopes {
-			if c.derivedFrom(what.comm) && !r.lost(what.comm) && !r.knows(what, e.begun) {
+			if c.derivedFrom(what.comm) && !r.surelyLost(what.comm) && !r.knows(what, e.begun) {
 				return
 			}
 		}
@@ -58,8 +58,7 @@ func (r *rank) excused(e *env) {
 		r.id, e.scopes[len(e.scopes)-1].name, e.begun))
 }
 
-// knows says whether the rank had been told of a report before. The caller holds mu, for
-// lost as well.
+// knows says whether the rank had been told of a report before. The caller holds mu.
 func (r *rank) knows(what report, before int64) bool {
 	return slices.ContainsFunc(r.events[r.id], func(v event) bool {
 		var failures []mpicx.Failure
@@ -74,8 +73,17 @@ func (r *rank) knows(what report, before int64) bool {
 	})
 }
 
-// lost says whether the rank knows that a communicator is corrupted: errors of it that
-// are not resolved by then are not told.
+// lost says whether a communicator may be corrupted, as far as the rank knows: errors of it
+// that are not resolved by then are not told. The caller holds mu, for surelyLost as well.
 func (r *rank) lost(comm string) bool {
-	return slices.ContainsFunc(r.insts, func(c *inst) bool { return c.name == comm && (c.lost || c.unwound) })
+	return r.has(comm, func(c *inst) bool { return c.lost || c.unwound })
+}
+
+// surelyLost says whether the rank knows that a communicator is corrupted.
+func (r *rank) surelyLost(comm string) bool {
+	return r.has(comm, func(c *inst) bool { return c.lost && !c.doubtful || c.unwound })
+}
+
+func (r *rank) has(comm string, is func(*inst) bool) bool {
+	return slices.ContainsFunc(r.insts, func(c *inst) bool { return c.name == comm && is(c) })
 }

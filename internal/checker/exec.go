@@ -153,7 +153,12 @@ func (r *rank) note(v *event, e *env, deadline bool, allowed ...error) {
 	v.closed = slices.ContainsFunc(r.insts, func(c *inst) bool { return c.closed && c.name == v.of })
 	if isCorruption(v.err) {
 		for c := v.comm; c != nil; c = c.parent {
-			c.lost = c.lost || c.name == v.of || v.of == ""
+			switch {
+			case c.name == v.of:
+				c.lost, c.doubtful = true, false
+			case v.of == "" && !c.lost:
+				c.lost, c.doubtful = true, true
+			}
 		}
 	}
 	for c := v.comm; c != nil; c = c.parent { // else it is of a scope around

@@ -15,8 +15,11 @@ type inst struct {
 	members []int // their ranks in the world
 	unwound bool  // this rank has left Guard by an error of its own
 	lost    bool  // a call has returned a CommCorruptedError of it
-	corrupt bool  // a call on it has returned a CommCorruptedError
-	closed  bool  // Close has returned nil
+	// doubtful says that the CommCorruptedError may have been of another communicator,
+	// which was corrupted in the same words.
+	doubtful bool
+	corrupt  bool // a call on it has returned a CommCorruptedError
+	closed   bool // Close has returned nil
 }
 
 func (c *inst) rankOf(world int) int { return slices.Index(c.members, world) }
