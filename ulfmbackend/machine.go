@@ -302,8 +302,15 @@ func (m *Machine) Died(rank int) {
 	if m.up != before {
 		m.reparent()
 	}
+	if m.notices.open && m.condemns() {
+		m.notice(m.rank, true)
+	}
 	m.retry()
 }
+
+// condemns says that the verdict of the round under way will be final: it needs this
+// rank's contribution, which will have the dead that the rank knows of.
+func (m *Machine) condemns() bool { return len(m.dead) > 0 && !m.streams[Errors].joined }
 
 // retry does what may have become possible.
 func (m *Machine) retry() {
@@ -413,6 +420,9 @@ func (m *Machine) notice(from int, corrupt bool) {
 // noticed opens the round, or has it become corrupt, and has the others told.
 func (m *Machine) noticed(from int, msg *Message) {
 	m.notices.heard(&m.tree, from, msg.Corrupt)
+	if !msg.Corrupt && m.condemns() {
+		msg = &Message{Kind: Notice, ID: msg.ID, Origin: m.rank, Corrupt: true}
+	}
 	if !m.notices.isNews(msg.Corrupt) || m.final {
 		return
 	}
