@@ -102,7 +102,8 @@ func (c closed) Woken() bool {
 }
 
 func (c closed) Sleep() <-chan struct{} { return c }
-func (c closed) Rise()                  {}
+
+func (c closed) Rise() {}
 
 // watch counts the goroutines that wait for what is not a place.
 func (p *proc) watch(n int) {
@@ -126,6 +127,31 @@ func (p *proc) enter(c *Comm) (first bool) {
 
 func (p *proc) leave(first bool) { p.ledger.Leave(first) }
 
+// How the rank's ledger is driven: what reaches it, and what is done that it asks
+// for. What it means is in package ledger.
+
+// feed gives the ledger an input, and has what comes of it carried out: by this
+// goroutine, or by the one of this rank that does so already.
+func (p *proc) feed(input func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	input()
+	if p.carrying {
+		return
+	}
+	p.carrying = true
+	for o, ok := p.ledger.Next(); ok; o, ok = p.ledger.Next() {
+		if o.Action == ledger.Wake {
+			p.change()
+			continue
+		}
+		p.mu.Unlock()
+		p.carryOut(&o)
+		p.mu.Lock()
+	}
+	p.carrying = false
+}
+
 // change has those look again who wait for a verdict, on whichever communicator: an
 // error of one may end a wait for that of another. The caller holds mu.
 func (p *proc) change() {
@@ -135,20 +161,11 @@ func (p *proc) change() {
 	}
 }
 
-// finish says that the job is over. What uses a communicator of this rank from now on,
-// or still waits for an operation, ends with an error: by then nobody answers.
-func (p *proc) finish() {
-	p.over.Store(true)
-	p.feed(p.ledger.End)
-	if p.driver != nil { // peers in other processes may still receive what this rank sent
-		return
-	}
-	for _, c := range p.world.family() {
-		err := jobOver(useOp, c)
-		c.t.Revoke(err)
-		if c.mitigator != nil {
-			c.mitigator.Abandon(err)
-		}
+// die ends this rank: its process has died. Whatever it does on its
+// communicators from now on ends its goroutine.
+func (p *proc) die() {
+	if !p.dead.Swap(true) {
+		p.feed(func() { p.ledger.Die() })
 	}
 }
 
