@@ -75,15 +75,6 @@ func inReduction() bool {
 	}
 }
 
-// notInReduction throws if a reduction's function does what could block it: it
-// waits, or it begins a collective operation, as its peers may not. It looks at the
-// stack only while such a function runs.
-func (c *Comm) notInReduction(does, what string) {
-	if calls.Load() > 0 && inReduction() {
-		Throw(&reentryError{does, what, c.name})
-	}
-}
-
 // A reentryError ends a reduction, which reports it as an *MPIError.
 type reentryError struct{ does, what, comm string }
 

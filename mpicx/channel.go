@@ -40,3 +40,9 @@ func (l *listener) Resolved(v *errchan.Verdict) {
 	c := (*Comm)(l)
 	c.proc.feed(func() { c.ledger.Resolved(v, c.rank) })
 }
+
+// Died says that the process of a rank has died.
+func (l *listener) Died(rank int) { (*Comm)(l).died(rank) }
+
+// Revoked says that a rank has revoked the communicator.
+func (l *listener) Revoked(by int) { (*Comm)(l).revoked(by) }

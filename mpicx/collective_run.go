@@ -1,6 +1,8 @@
 package mpicx
 
 import (
+	"sync"
+
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -20,7 +22,7 @@ func (c *Comm) run(name string, bad error, a collective.Algorithm, finish func()
 }
 
 func (c *Comm) newRun() *collectiveRun {
-	r := c.proc.idleRuns.get()
+	r := idleRuns.Get().(*collectiveRun)
 	r.comm = c
 	return r
 }
@@ -56,6 +58,9 @@ type ending interface {
 	Keep(future.Keeper)
 }
 
+// idleRuns are those that have served.
+var idleRuns = sync.Pool{New: func() any { return new(collectiveRun) }}
+
 // collectiveRun is what a collective operation needs only until it is done. Then
 // it serves again.
 type collectiveRun struct {
@@ -89,7 +94,7 @@ func (r *collectiveRun) Ended(err error) {
 		r.finish()
 	}
 	r.promise, r.finish = nil, nil
-	c.proc.idleRuns.put(r)
+	idleRuns.Put(r)
 	p.Complete(struct{}{}, c.failure(name, err))
 }
 

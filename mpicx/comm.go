@@ -99,6 +99,15 @@ func (c *Comm) worldRank(rank int) int {
 	return c.worldRanks[rank]
 }
 
+// notInReduction throws if a reduction's function does what could block it: it
+// waits, or it begins a collective operation, as its peers may not. It looks at the
+// stack only while such a function runs.
+func (c *Comm) notInReduction(does, what string) {
+	if calls.Load() > 0 && inReduction() {
+		panic(future.Thrown{Err: &reentryError{does, what, c.name}})
+	}
+}
+
 // worldRanksOf returns the members' ranks in the world, for reading only.
 func (c *Comm) worldRanksOf(members []int) []int {
 	if c.worldRanks == nil {

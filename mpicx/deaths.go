@@ -1,6 +1,9 @@
 package mpicx
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -68,9 +71,8 @@ func (c *Comm) acknowledged() []int {
 // mourned says whether the program has acknowledged that all other ranks are dead.
 func (c *Comm) mourned() bool { return len(c.acknowledged()) == c.size-1 }
 
-// Died notes that a process has died.
-func (l *listener) Died(rank int) {
-	c := (*Comm)(l)
+// died notes that the process of a rank has died.
+func (c *Comm) died(rank int) {
 	if rank == c.rank {
 		c.proc.die()
 		return
@@ -90,7 +92,7 @@ func (l *listener) Died(rank int) {
 // learn notes the dead that an agreement told of.
 func (c *Comm) learn(dead []int) {
 	for _, r := range dead {
-		(*listener)(c).Died(r)
+		c.died(r)
 	}
 }
 
@@ -129,6 +131,23 @@ func (c *Comm) receiving(peer int) {
 
 // lose has all ranks get a *CommCorruptedError because of a death.
 func (c *Comm) lose() { c.proc.feed(c.ledger.Lose) }
+
+// needed returns the error of an operation that a dead rank, or with AnySource any of
+// them, was needed for.
+func (c *Comm) needed(op string, rank int) error {
+	if rank == AnySource {
+		all := c.Failed()
+		slices.Sort(all)
+		return c.met(&ProcFailedError{Ranks: all})
+	}
+	c.mitigator.Died(rank) // which may tell of it later
+	c.died(rank)
+	err := &ProcFailedError{Ranks: []int{rank}}
+	if c.propagates() && c.isClosed() { // there is nobody left to tell (F2)
+		return &MPIError{Op: op, Class: ClassComm, Text: fmt.Sprintf("rank %d has died, and %s is closed", rank, c.name), err: err}
+	}
+	return c.met(err)
+}
 
 // met returns err, which this rank's program is to be told, or all ranks are.
 func (c *Comm) met(err *ProcFailedError) error {

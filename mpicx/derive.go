@@ -68,9 +68,7 @@ func newComm(p *proc, t transport.Comm, from, parent *Comm, name string, worldRa
 	c := &Comm{proc: p, t: t, rank: t.Rank(), size: t.Size(), parent: parent, name: name, worldRanks: worldRanks}
 	c.keeper = (*keeper)(c)
 	c.ledger.Owner = c
-	if from == nil {
-		p.world = c
-	} else {
+	if from != nil {
 		c.errhandler.Store(from.errhandler.Load())
 	}
 	return c

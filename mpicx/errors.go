@@ -81,9 +81,9 @@ func format(s fmt.State, verb rune, err error, failures []Failure, causes error)
 
 // verdict is what the two errors that all ranks have share.
 type verdict struct {
-	comm   *Comm  // the communicator it is an error of, at this rank
-	causes error  // what this rank itself raised
-	told   uint32 // atomic; 1: a Try has returned it
+	comm   *ledger.Comm // the communicator it is an error of, at this rank
+	causes error        // what this rank itself raised
+	told   uint32       // atomic; 1: a Try has returned it
 }
 
 // Unwrap returns the errors that this rank itself signalled, so that errors.Is
@@ -100,7 +100,7 @@ func face(e *ledger.Error) error {
 	for i, r := range e.Own {
 		causes[i] = r.Cause
 	}
-	v := verdict{comm: ownerOf(e.Comm), causes: withoutVerdicts(together(causes))}
+	v := verdict{comm: e.Comm, causes: withoutVerdicts(together(causes))}
 	if e.Corrupt() {
 		return &CommCorruptedError{Failures: failuresOf(e.Verdict), Dead: e.Verdict.Dead, verdict: v}
 	}
@@ -344,8 +344,8 @@ const nilContext = "nil context, expected one that says how long to wait"
 
 const nilFunction = "nil function, expected one to call"
 
-func jobOver(op string, c *Comm) error {
-	return mpiErrorf(op, ClassComm, "the job of %s is over, expected a call before its Run has returned or Finalize been called", c.name)
+func jobOver(op, comm string) error {
+	return mpiErrorf(op, ClassComm, "the job of %s is over, expected a call before its Run has returned or Finalize been called", comm)
 }
 
 func unsupported(op string) *MPIError {

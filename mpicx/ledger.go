@@ -7,27 +7,28 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
-func (p *proc) carryOut(o *ledger.Output) {
+// carryOut does what the ledger of a rank asks for. C is the rank's world.
+func (c *Comm) carryOut(o *ledger.Output) {
 	switch o.Action {
 	case ledger.Raise:
 		ownerOf(o.Comm).submit(o.Raised, freeze(o.Family))
 	case ledger.Join:
 		ownerOf(o.Comm).channel.Join(o.Round, freeze(o.Family))
 	case ledger.Lose:
-		c := ownerOf(o.Comm)
-		c.mitigator.Lose(slices.Sorted(slices.Values(c.Failed())))
+		lost := ownerOf(o.Comm)
+		lost.mitigator.Lose(slices.Sorted(slices.Values(lost.Failed())))
 	case ledger.Complete:
 		for _, d := range o.Family {
 			if m := ownerOf(d).mitigator; m != nil {
 				m.Complete(o.Error.Verdict.Settled)
 			}
 		}
-		p.feed(o.Comm.Settled)
+		c.proc.feed(o.Comm.Settled)
 	case ledger.Advance:
 		for i, d := range o.Family {
 			ownerOf(d).advance(o.Generation, o.Error.Face, o.Frozen[i])
 		}
-		p.feed(o.Comm.Moved)
+		c.proc.feed(o.Comm.Moved)
 	case ledger.Open:
 		if o.Frozen[0] {
 			freeze(o.Family)
@@ -41,9 +42,9 @@ func (p *proc) carryOut(o *ledger.Output) {
 	case ledger.Resume:
 		ownerOf(o.Comm).resume()
 	case ledger.Leave:
-		p.world.t.Leave(p.failed)
+		c.t.Leave(c.proc.failed)
 	case ledger.Tell:
-		p.tell(o.Event)
+		tell(c.proc.log, o.Event)
 	}
 }
 
@@ -83,7 +84,7 @@ func (c *Comm) advance(generation int, err error, frozen bool) {
 // giveUp corrupts c and what is derived from it here, where no message moves any more
 // and no peer can be told.
 func (c *Comm) giveUp(cause error) {
-	err := &CommCorruptedError{Failures: []Failure{newFailure(cause, 0)}, verdict: verdict{comm: c, causes: mpiError("Wait", cause)}}
+	err := &CommCorruptedError{Failures: []Failure{newFailure(cause, 0)}, verdict: verdict{comm: &c.ledger, causes: mpiError("Wait", cause)}}
 	err.Failures[0].Rank = c.rank
 	c.proc.feed(func() { c.ledger.Fail().Face = err })
 	for _, d := range c.family() {

@@ -8,8 +8,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
-// tell logs an event.
-func (p *proc) tell(e *ledger.Event) {
+// tell logs an event of the ledger.
+func tell(log *slog.Logger, e *ledger.Event) {
 	level, args := slog.LevelWarn, []any{"rank", ownerOf(e.Comm).rank, "comm", ownerOf(e.Comm).name, "epoch", e.Round}
 	if e.Corrupt {
 		level = slog.LevelError
@@ -32,5 +32,5 @@ func (p *proc) tell(e *ledger.Event) {
 	default:
 		return
 	}
-	p.log.Log(context.Background(), level, e.Kind.String(), args...)
+	log.Log(context.Background(), level, e.Kind.String(), args...)
 }

@@ -1,6 +1,7 @@
 package mpicx
 
 import (
+	"github.com/mpicx/go-mpicx/future"
 	"reflect"
 	"unsafe"
 
@@ -72,4 +73,10 @@ func hasPointers(t reflect.Type) bool {
 		return true
 	}
 	return false
+}
+
+// sentFuture is a future that is done with a status.
+type sentFuture struct {
+	status Status
+	future.Promise[Status]
 }

@@ -2,8 +2,6 @@ package mpicx
 
 import (
 	"errors"
-	"fmt"
-	"slices"
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -40,30 +38,18 @@ func (c *Comm) sequence(e transport.Epoch) int {
 // failure returns err as the error of an operation on c. If it is a death, what
 // the error handler says happens first.
 func (c *Comm) failure(op string, err error) error {
-	if err == nil {
+	switch err {
+	case nil:
 		return nil
-	}
-	if err == transport.ErrDied {
+	case transport.ErrDied:
 		c.proc.die() // before the program sees the error: it shall not
-	}
-	if err == errchan.ErrOver {
+	case errchan.ErrOver:
 		if v := c.unreported(); v != nil {
 			err = v
 		}
 	}
-	dead, ok := errors.AsType[*transport.DeadError](err)
-	if !ok {
-		return mpiError(op, err)
+	if dead, ok := errors.AsType[*transport.DeadError](err); ok {
+		return c.needed(op, dead.Rank)
 	}
-	if dead.Rank == AnySource {
-		all := c.Failed()
-		slices.Sort(all)
-		return c.met(&ProcFailedError{Ranks: all})
-	}
-	c.mitigator.Died(dead.Rank) // which may tell of it later
-	c.learn([]int{dead.Rank})
-	if c.propagates() && c.isClosed() { // there is nobody left to tell (F2)
-		return &MPIError{Op: op, Class: ClassComm, Text: fmt.Sprintf("rank %d has died, and %s is closed", dead.Rank, c.name), err: &ProcFailedError{Ranks: []int{dead.Rank}}}
-	}
-	return c.met(&ProcFailedError{Ranks: []int{dead.Rank}})
+	return mpiError(op, err)
 }

@@ -1,6 +1,8 @@
 package mpicx
 
 import (
+	"sync"
+
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
@@ -90,7 +92,7 @@ func (c *Comm) receive(kind transport.Kind, buf []byte, source, tag, size int) *
 	}
 	p := c.proc.statuses.get()
 	p.Keep(c.keeper)
-	o := c.proc.idleReceives.get()
+	o := idleReceives.Get().(*receiveOp)
 	o.comm, o.promise, o.size = c, p, size
 	r := &o.request
 	r.Kind, r.Buf, r.Peer, r.Tag, r.Done = kind, buf, source, tag, o
@@ -113,6 +115,9 @@ func (c *Comm) receive(kind transport.Kind, buf []byte, source, tag, size int) *
 	}
 	return p.Future()
 }
+
+// idleReceives are those that have served.
+var idleReceives = sync.Pool{New: func() any { return new(receiveOp) }}
 
 // receiveOp is what a receive or probe needs only until it is done. Then it
 // serves again.
@@ -150,7 +155,7 @@ func (o *receiveOp) Completed(r *transport.Request) {
 	p := o.promise
 	s, err := o.comm.status(o.operation(), r, o.size)
 	o.promise, r.Buf, r.Err = nil, nil, nil
-	o.comm.proc.idleReceives.put(o)
+	idleReceives.Put(o)
 	p.Complete(s, err)
 }
 
@@ -208,11 +213,6 @@ func (c *Comm) sent(s Status) *future.Future[Status] {
 	last.Complete(s, nil)
 	c.lastSent.Store(last)
 	return last.Future()
-}
-
-type sentFuture struct {
-	status Status
-	future.Promise[Status]
 }
 
 func (c *Comm) status(op string, r *transport.Request, size int) (Status, error) {

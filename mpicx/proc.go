@@ -17,7 +17,11 @@ type proc struct {
 	backend string
 	log     *slog.Logger     // nil: silent
 	driver  transport.Driver // nil: messages move by themselves
-	world   *Comm
+
+	// How what comes of the ledger's inputs is done, and what is done when no message
+	// will ever move again: both concern communicators, of which a proc knows nothing.
+	carryOut func(*ledger.Output)
+	giveUp   func(error)
 
 	place   *future.Place // of the first goroutine that waits
 	yielder yielder
@@ -28,12 +32,10 @@ type proc struct {
 
 	// What makes most operations cost no allocation, on cache lines of its own: peers
 	// write to it when they complete something.
-	_            [64]byte
-	statuses     slab[future.Promise[Status]]
-	untyped      slab[future.Promise[struct{}]]
-	idleReceives freeList[receiveOp]
-	idleRuns     freeList[collectiveRun]
-	_            [64]byte
+	_        [64]byte
+	statuses slab[future.Promise[Status]]
+	untyped  slab[future.Promise[struct{}]]
+	_        [64]byte
 
 	// mu protects the ledger, but for what needs no lock, and the rest. It
 	// is held for moments only: nothing is called from under it.
@@ -70,7 +72,7 @@ func (p *proc) awaitBy(s transport.Sleeper, ended <-chan struct{}) (woken bool) 
 	woken = p.driver.Await(s, ended)
 	if !woken {
 		if err := p.driver.Failed(); err != nil {
-			p.world.giveUp(err)
+			p.giveUp(err)
 		}
 	}
 	return woken
@@ -116,11 +118,10 @@ func (p *proc) watch(n int) {
 }
 
 // enter begins a wait on c; leave, with the same first, ends it.
-func (p *proc) enter(c *Comm) (first bool) {
-	c.notInReduction("waits", "for an operation")
-	first, due := p.ledger.Enter(&c.ledger)
+func (p *proc) enter(c *ledger.Comm) (first bool) {
+	first, due := p.ledger.Enter(c)
 	if due {
-		p.feed(func() { p.ledger.Attend(&c.ledger) })
+		p.feed(func() { p.ledger.Attend(c) })
 	}
 	return first
 }

@@ -13,7 +13,7 @@ func (c *Comm) ready(op string, ctx context.Context) error {
 	case c == nil:
 		return mpiErrorf(op, ClassComm, nilComm)
 	case c.proc.over.Load():
-		return jobOver(op, c)
+		return jobOver(op, c.name)
 	case ctx == nil:
 		return mpiErrorf(op, ClassOther, nilContext)
 	}

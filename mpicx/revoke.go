@@ -28,13 +28,12 @@ func (c *Comm) Revoke(context.Context) error {
 }
 
 func (c *Comm) revoke() {
-	(*listener)(c).Revoked(c.rank)
+	c.revoked(c.rank)
 	c.mitigator.Revoke()
 }
 
-// Revoked ends what is pending.
-func (l *listener) Revoked(by int) {
-	c := (*Comm)(l)
+// revoked ends what is pending.
+func (c *Comm) revoked(by int) {
 	first := false
 	c.proc.feed(func() { first = c.ledger.Revoked(by) })
 	if first {

@@ -67,7 +67,7 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	}
 	wg.Wait()
 	for _, world := range worlds {
-		world.proc.finish()
+		world.finish()
 	}
 	err = j.end()
 	if len(errs) == 0 {
@@ -89,6 +89,7 @@ func newWorld(t transport.Comm, o *options) (world *Comm, err error) {
 	t.Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, e error) {
 		if err = e; err == nil {
 			world = newComm(p, t, nil, nil, "world", nil)
+			p.carryOut, p.giveUp = world.carryOut, world.giveUp
 			world.open(nil, dup, t.Epoch(), true, false)
 		}
 	})
@@ -116,18 +117,19 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 			return
 		}
 		told := *err == nil || c.unwindAll(newFailure(describe(*err), 0), *err)
-		c.proc.end(!told)
+		c.end(!told)
 	}()
 	*err = fn(ctx, c)
 }
 
 // end says that the rank's program has ended, on the world and what is derived
 // from it.
-func (p *proc) end(failed bool) {
+func (c *Comm) end(failed bool) {
+	p := c.proc
 	p.feed(p.ledger.Depart)
-	if p.world.mitigator != nil {
-		for _, c := range p.world.family() {
-			c.mitigator.Leave()
+	if c.mitigator != nil {
+		for _, d := range c.family() {
+			d.mitigator.Leave()
 		}
 	}
 	p.failed = failed
@@ -136,17 +138,18 @@ func (p *proc) end(failed bool) {
 
 // finish says that the job is over. What uses a communicator of this rank from now on,
 // or still waits for an operation, ends with an error: by then nobody answers.
-func (p *proc) finish() {
+func (c *Comm) finish() {
+	p := c.proc
 	p.over.Store(true)
 	p.feed(p.ledger.End)
 	if p.driver != nil { // peers in other processes may still receive what this rank sent
 		return
 	}
-	for _, c := range p.world.family() {
-		err := jobOver(useOp, c)
-		c.t.Revoke(err)
-		if c.mitigator != nil {
-			c.mitigator.Abandon(err)
+	for _, d := range c.family() {
+		err := jobOver(useOp, d.name)
+		d.t.Revoke(err)
+		if d.mitigator != nil {
+			d.mitigator.Abandon(err)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (s *scope) path() string {
 // rank has not come to. Other ranks handle them there, and go on here.
 func (s *scope) inside(err error) bool {
 	p, ok := err.(*PropagatedError)
-	if !ok || p.comm != s.comm {
+	if !ok || p.comm != &s.comm.ledger {
 		return false
 	}
 	own := s.path()

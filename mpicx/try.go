@@ -88,7 +88,7 @@ func (c *Comm) everyoneHas(err error) bool {
 	} else if k, ok := errors.AsType[*CommCorruptedError](err); ok {
 		v = &k.verdict
 	}
-	return v != nil && v.comm != nil && c.ledger.DerivedFrom(&v.comm.ledger)
+	return v != nil && v.comm != nil && c.ledger.DerivedFrom(v.comm)
 }
 
 // verdictIn returns the verdict of c, or of one that c is derived from, that made this
@@ -125,7 +125,7 @@ func (c *Comm) verdictIn(err error) error {
 func (s *scope) markTold(err error) {
 	p, ok := err.(*PropagatedError)
 	here := s.path()
-	if ok && (p.comm != s.comm || s.entry.Outermost() || slices.ContainsFunc(p.Failures, func(f Failure) bool { return strings.HasPrefix(f.path, here) })) {
+	if ok && (p.comm != &s.comm.ledger || s.entry.Outermost() || slices.ContainsFunc(p.Failures, func(f Failure) bool { return strings.HasPrefix(f.path, here) })) {
 		atomic.StoreUint32(&p.told, 1)
 	}
 }
