@@ -1,10 +1,10 @@
 package mpicx
 
 import (
-	"github.com/mpicx/go-mpicx/future"
 	"reflect"
 	"unsafe"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 

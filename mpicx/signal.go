@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/mpicx/go-mpicx/internal/ledger"
 	pkgerrors "github.com/pkg/errors"
+
+	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
 // SignalError has every rank of the communicator, this one too, get a
