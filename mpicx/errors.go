@@ -147,7 +147,8 @@ func (h *hidden) As(target any) bool {
 // A Class says of what kind an MPIError is, in MPI's terms.
 type Class int
 
-// The classes that operations of this package report.
+// The classes that operations of this package report. A transport knows them by their
+// numbers (transport.LibraryError); internal/transport/mpi/shim.h has them in this order.
 const (
 	ClassOther       Class = iota // MPI_ERR_OTHER: see the text
 	ClassBuffer                   // MPI_ERR_BUFFER: buffers do not fit one another
@@ -162,7 +163,10 @@ const (
 	ClassUnsupported              // MPI_ERR_UNSUPPORTED_OPERATION: this backend can't
 )
 
-var classNames = [...]string{"other", "buffer", "count", "tag", "rank", "root", "op", "type", "truncate", "comm", "unsupported"}
+var classNames = [...]string{
+	ClassOther: "other", ClassBuffer: "buffer", ClassCount: "count", ClassTag: "tag", ClassRank: "rank", ClassRoot: "root",
+	ClassOp: "op", ClassType: "type", ClassTruncate: "truncate", ClassComm: "comm", ClassUnsupported: "unsupported",
+}
 
 func (c Class) String() string {
 	if c < 0 || int(c) >= len(classNames) {

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
+	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,4 +34,17 @@ func TestErrorsNameWhatIsWrong(t *testing.T) {
 	require.NoError(t, err)
 	err = mpicx.Run(t.Context(), func(context.Context, *mpicx.Comm) error { return nil }, mpicx.WithRanks(1), nil)
 	require.ErrorContains(t, err, "option 1 is nil")
+}
+
+// The C shim reports a class by its place in a list of its own: that is this package's.
+func TestClassesOfTheShim(t *testing.T) {
+	shim, err := os.ReadFile("../internal/transport/mpi/shim.h")
+	require.NoError(t, err)
+	list := regexp.MustCompile(`int classes\[\] = \{([^}]*)\}`).FindSubmatch(shim)
+	require.NotNil(t, list)
+	names := strings.FieldsFunc(string(list[1]), func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	for i, name := range names {
+		require.Contains(t, name, "MPI_ERR_"+strings.ToUpper(mpicx.Class(i).String()))
+	}
+	require.Equal(t, fmt.Sprintf("Class(%d)", len(names)), mpicx.Class(len(names)).String(), "a class that the shim lacks")
 }
