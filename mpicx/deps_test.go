@@ -1,7 +1,13 @@
 package mpicx_test
 
 import (
+	"go/ast"
+	"go/build"
+	"go/parser"
+	"go/token"
+	"go/types"
 	"os/exec"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -46,4 +52,55 @@ func TestDependencies(t *testing.T) {
 			}
 		})
 	}
+}
+
+// No file uses what is declared in one that uses it: what is above may change, and what
+// is below does not notice.
+func TestFilesUseWhatIsBelow(t *testing.T) {
+	p, err := build.ImportDir(".", 0)
+	require.NoError(t, err)
+	var files []*ast.File
+	positions := token.NewFileSet()
+	for _, name := range p.GoFiles {
+		f, err := parser.ParseFile(positions, name, nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		files = append(files, f)
+	}
+	// Of other packages nothing is known, so there are errors; what is this package's is found.
+	info := &types.Info{Uses: make(map[*ast.Ident]types.Object)}
+	config := types.Config{Importer: nothing{}, Error: func(error) {}}
+	this, _ := config.Check("mpicx", positions, files, info)
+	uses := make(map[string]map[string]string) // by file and file below it: a name
+	for _, name := range p.GoFiles {
+		uses[name] = make(map[string]string)
+	}
+	for id, of := range info.Uses {
+		from, to := positions.Position(id.Pos()).Filename, positions.Position(of.Pos()).Filename
+		if of.Pkg() == this && from != to {
+			uses[from][to] = of.Name()
+		}
+	}
+	require.Contains(t, uses["try.go"], "comm.go")
+	for settled := true; settled; {
+		settled = false
+		for file, below := range uses {
+			if len(below) == 0 {
+				delete(uses, file)
+				for _, above := range uses {
+					delete(above, file)
+				}
+				settled = true
+			}
+		}
+	}
+	require.Empty(t, uses, "files that use each other in a circle, or such files, and a name in each")
+}
+
+// nothing imports packages that declare nothing.
+type nothing struct{}
+
+func (nothing) Import(name string) (*types.Package, error) {
+	p := types.NewPackage(name, path.Base(name))
+	p.MarkComplete()
+	return p, nil
 }

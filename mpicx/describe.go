@@ -22,6 +22,7 @@ type interruptedError struct {
 }
 
 func (e *interruptedError) Error() string { return fmt.Sprintf("mpicx: %s: %v", e.waitedFor, e.cause) }
+
 func (e *interruptedError) Unwrap() error { return e.cause }
 
 var _ future.Describer = (*keeper)(nil)
@@ -77,6 +78,28 @@ func (c *Comm) waitedFor(ids []future.ID) string {
 	return text
 }
 
+func (c *Comm) describe(r *transport.Request) string {
+	direction := "from"
+	if r.Kind == transport.Sending {
+		direction = "to"
+	}
+	peer := fmt.Sprintf("%s rank %d", direction, r.Peer)
+	if r.Peer == AnySource {
+		peer = "from any rank"
+	}
+	switch done := r.Done.(type) {
+	case interface{ operation() string }:
+		tag := fmt.Sprintf("tag %d", r.Tag)
+		if r.Tag == AnyTag {
+			tag = "any tag"
+		}
+		return fmt.Sprintf("%s %s, %s", done.operation(), peer, tag)
+	case *collective.Exchange:
+		return fmt.Sprintf("%s, step %d: %v %s", done.Name, done.Step(), r.Kind, peer)
+	}
+	return fmt.Sprintf("%v %s, tag %d", r.Kind, peer, r.Tag)
+}
+
 // unresolved says what the error channel of c waits for, if it does.
 func (c *Comm) unresolved() string {
 	if waiting := c.channel.Waiting(); waiting != "" {
@@ -102,10 +125,3 @@ func (c *Comm) interrupted(ctx context.Context, name string, err error) error {
 	}
 	return &interruptedError{fmt.Sprintf("%s on %s%s", name, c.name, c.unresolved()), err}
 }
-
-func (o *receiveOp) id() future.ID          { return o.promise.Future().ID() }
-func (o *sendOp) id() future.ID             { return o.Future().ID() }
-func (o *sliceOp[T]) id() future.ID         { return o.Future().ID() }
-func (o *valueOp[T]) id() future.ID         { return o.Future().ID() }
-func (r *collectiveRun) id() future.ID      { return r.promise.Future().ID() }
-func (o *collectiveValue[T]) id() future.ID { return o.Future().ID() }

@@ -1,5 +1,3 @@
-// Package hook is what package mpicxtest needs of package mpicx and users must
-// not have.
 package hook
 
 // Die marks the rank of a *mpicx.Comm as dead: its operations reach nobody from
