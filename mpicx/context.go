@@ -2,6 +2,7 @@ package mpicx
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/mpicx/go-mpicx/internal/ledger"
@@ -14,6 +15,7 @@ type scope struct {
 	comm   *Comm
 	outer  context.Context
 	entry  *ledger.Scope
+	told   atomic.Bool // the program was told of the error that has ended it
 }
 
 type scopeKey struct{}
@@ -74,13 +76,18 @@ func patient(ctx context.Context) context.Context {
 	if s == nil {
 		return ctx
 	}
-	outer := patient(s.outer)
+	return patient(s.around(ctx))
+}
+
+// around returns the context around the scope, with the deadline of ctx, which is
+// derived from the scope's.
+func (s *scope) around(ctx context.Context) context.Context {
 	if mine, ok := ctx.Deadline(); ok {
-		if its, ok := outer.Deadline(); !ok || mine.Before(its) {
-			return newUntil(outer, mine)
+		if its, ok := s.outer.Deadline(); !ok || mine.Before(its) {
+			return newUntil(s.outer, mine)
 		}
 	}
-	return outer
+	return s.outer
 }
 
 // until is a context with a deadline, which is not given up before that.
@@ -100,11 +107,18 @@ type revived struct {
 	values context.Context
 }
 
-func revive(ctx context.Context) context.Context {
-	if interrupted(ctx) == nil {
+// revive returns a context for a scope on c. If an error of c, or of one that c is derived
+// from, has ended ctx, the new scope may be the one that handles it; any other error ends
+// it as well (P8).
+func (c *Comm) revive(ctx context.Context) context.Context {
+	alive := ctx
+	for s := interrupted(alive); s != nil && c.ledger.DerivedFrom(&s.comm.ledger); s = interrupted(alive) {
+		alive = s.around(alive)
+	}
+	if alive == ctx {
 		return ctx
 	}
-	return &revived{patient(ctx), context.WithoutCancel(ctx)}
+	return &revived{alive, context.WithoutCancel(ctx)}
 }
 
 func (r *revived) Value(key any) any {

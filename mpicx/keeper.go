@@ -22,7 +22,8 @@ func (k *keeper) Park(ctx context.Context) (*future.Place, <-chan struct{}) {
 	}
 	ended := ctx.Done()
 	if ended != nil {
-		ended = k.listen(ctx).Done()
+		ctx, _ = k.listen(ctx)
+		ended = ctx.Done()
 	}
 	return place, ended
 }
@@ -47,17 +48,22 @@ func (k *keeper) Look() { k.t.Look() }
 
 func (k *keeper) Unpark(place *future.Place) { k.proc.leave(!place.Spare) }
 
-// listen returns the context whose end ends a Wait. That of a Try or Guard on
-// this communicator, or on one it is derived from, need not be listened to: what
-// ends it ends the operation as well.
-func (k *keeper) listen(ctx context.Context) context.Context {
-	ctx = patient(ctx)
+// listen returns the context whose end ends a Wait, and the scope whose error has ended it;
+// nil: none, so far. The context of a scope on this communicator, or on one that it is
+// derived from, need not be listened to: what ends it ends the operation as well. Nor need
+// one whose error the program was told.
+func (k *keeper) listen(ctx context.Context) (context.Context, *scope) {
 	for {
-		s, ok := ctx.(*scope)
-		if !ok || !k.ledger.DerivedFrom(&s.comm.ledger) {
-			return ctx
+		if s := interrupted(ctx); s != nil {
+			if !k.ledger.DerivedFrom(&s.comm.ledger) && !s.told.Load() {
+				return ctx, s
+			}
+			ctx = s.around(ctx)
+		} else if s, ok := ctx.(*scope); ok && k.ledger.DerivedFrom(&s.comm.ledger) {
+			ctx = s.outer
+		} else {
+			return ctx, nil
 		}
-		ctx = patient(s.outer)
 	}
 }
 
@@ -68,15 +74,20 @@ func (k *keeper) Ended(ctx context.Context) error {
 	if ctx.Err() == nil { // no message will ever move
 		return (*Comm)(k).verdict(ctx)
 	}
-	if s := interrupted(ctx); s != nil {
-		if !k.ledger.DerivedFrom(&s.comm.ledger) {
-			k.proc.feed(k.ledger.GiveUp) // of a TryAll that this is the barrier of
+	if _, s := k.listen(ctx); s != nil {
+		k.proc.feed(k.ledger.GiveUp) // of a TryAll that this is the barrier of
+		defer s.told.Store(true)
+		if s.comm.isBroken() && s.comm.knows() {
+			return nil // the program may be about to repair it
 		}
+		return s.comm.verdict(s.outer)
+	}
+	if s := interrupted(ctx); s != nil {
 		if err := s.comm.verdict(s.outer); err != nil {
 			return err
 		}
 	}
-	if ctx = patient(ctx); ctx.Err() != nil {
+	if ctx, _ = k.listen(ctx); ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return nil

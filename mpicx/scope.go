@@ -11,7 +11,7 @@ import (
 )
 
 func (c *Comm) enterScope(ctx context.Context, guard bool) *scope {
-	ctx = revive(ctx) // the error that ended it is another Try's
+	ctx = c.revive(ctx)
 	s := &scope{comm: c, outer: ctx}
 	s.Context, s.cancel = context.WithCancelCause(ctx)
 	var around *ledger.Scope

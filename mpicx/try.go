@@ -58,10 +58,14 @@ func (s *scope) share(err error) error {
 		return v
 	}
 	if v := s.reason(err); v != nil {
-		if !s.inside(v) {
+		switch {
+		case !c.everyoneHas(v): // it is of another communicator
+			err = v
+		case s.inside(v):
+			err = fmt.Errorf("%w: %w", err, v)
+		default:
 			return v
 		}
-		err = fmt.Errorf("%w: %w", err, v)
 	}
 	told := c.signal(s.asOuter(), err)
 	if (told == ErrRevoked || isClosedError(told)) && !errors.Is(err, told) {

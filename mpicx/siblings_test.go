@@ -1,0 +1,122 @@
+package mpicx_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// P8: rank 1 is in a Try on a, whose other rank fails, and does something on b. The context
+// around has ended before that, or ends meanwhile. Either way the error is told at once,
+// and to the other rank of b, if that waits for rank 1 in a Try (C3).
+func TestErrorsOfSiblings(t *testing.T) {
+	oneProcess(t)
+	receive := func(ctx context.Context, b *mpicx.Comm) error {
+		return mpicx.Recv(b, make([]byte, 1), 1-b.Rank(), 9).Wait(ctx)
+	}
+	uses := map[string]func(ctx context.Context, b *mpicx.Comm) error{
+		"computes": func(ctx context.Context, _ *mpicx.Comm) error {
+			<-ctx.Done()
+			return ctx.Err()
+		},
+		"waits": receive,
+		"waits with a deadline": func(ctx context.Context, b *mpicx.Comm) error {
+			ctx, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			return receive(ctx, b)
+		},
+		"waits for any": func(ctx context.Context, b *mpicx.Comm) error {
+			_, err := future.WaitAny(ctx, mpicx.Recv(b, make([]byte, 1), 0, 9), mpicx.Recv(b, make([]byte, 1), 1, 9))
+			return err
+		},
+		"ends a TryAll": func(ctx context.Context, b *mpicx.Comm) error {
+			return b.TryAll(ctx, func(context.Context) error { return nil })
+		},
+	}
+	for what, use := range uses {
+		for _, late := range []bool{false, true} {
+			name := what
+			if late {
+				name += ", told before"
+			}
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					begin := time.Now()
+					fails := errors.New("lost")
+					err := mpicx.Run(t.Context(), func(ctx context.Context, w *mpicx.Comm) error {
+						part := func(member bool) *mpicx.Comm {
+							if member {
+								return w.Split(0, 0).MustGet(ctx)
+							}
+							return w.Split(mpicx.Undefined, 0).MustGet(ctx)
+						}
+						a, b := part(w.Rank() < 2), part(w.Rank() > 0)
+						var err error
+						switch w.Rank() {
+						case 0:
+							err = a.Try(ctx, func(context.Context) error {
+								time.Sleep(time.Second)
+								return fails
+							})
+						case 1:
+							err = a.Try(ctx, func(ctx context.Context) error {
+								if late {
+									<-ctx.Done()
+								}
+								return b.Try(ctx, func(ctx context.Context) error { return use(ctx, b) })
+							})
+						case 2:
+							err = b.Try(ctx, func(ctx context.Context) error { return receive(ctx, b) })
+						}
+						p, ok := errors.AsType[*mpicx.PropagatedError](err)
+						if assert.True(t, ok, "rank %d: %v", w.Rank(), err) && w.Rank() < 2 {
+							assert.Equal(t, fails.Error(), p.Failures[0].Message)
+						}
+						return w.Barrier().Wait(ctx)
+					}, mpicx.WithRanks(3))
+					require.NoError(t, err)
+					assert.Equal(t, time.Second, time.Since(begin))
+				})
+			})
+		}
+	}
+}
+
+// Who was told that a communicator is of no use repairs it with another, in the context
+// that the corruption has ended.
+func TestRepairInAnEndedContext(t *testing.T) {
+	oneProcess(t)
+	synctest.Test(t, func(t *testing.T) {
+		err := mpicx.Run(t.Context(), func(ctx context.Context, w *mpicx.Comm) error {
+			a := w.Dup().MustGet(ctx)
+			err := a.Try(ctx, func(ctx context.Context) error {
+				err := a.Guard(ctx, func(ctx context.Context) error {
+					if w.Rank() == 0 {
+						return errors.New("lost")
+					}
+					return a.Barrier().Wait(ctx)
+				})
+				if w.Rank() > 0 {
+					assert.ErrorAs(t, err, new(*mpicx.CommCorruptedError))
+				}
+				<-ctx.Done()
+				again, err := w.Dup().Get(ctx)
+				if !assert.NoError(t, err, "rank %d", w.Rank()) {
+					return err
+				}
+				return again.Barrier().Wait(ctx)
+			})
+			assert.ErrorAs(t, err, new(*mpicx.CommCorruptedError))
+			return nil
+		}, mpicx.WithRanks(2))
+		require.NoError(t, err)
+	})
+}
