@@ -108,6 +108,9 @@ func TestRepairInAnEndedContext(t *testing.T) {
 					assert.ErrorAs(t, err, new(*mpicx.CommCorruptedError))
 				}
 				<-ctx.Done()
+				if w.Rank() == 0 {
+					time.Sleep(time.Second) // rank 1 has to wait
+				}
 				again, err := w.Dup().Get(ctx)
 				if !assert.NoError(t, err, "rank %d", w.Rank()) {
 					return err
@@ -119,4 +122,38 @@ func TestRepairInAnEndedContext(t *testing.T) {
 		}, mpicx.WithRanks(2))
 		require.NoError(t, err)
 	})
+}
+
+// An error is told once: who was told by one communicator waits on another, in the context
+// that the error has ended.
+func TestWaitsAfterTheErrorIsTold(t *testing.T) {
+	oneProcess(t)
+	for _, tellsA := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			err := mpicx.Run(t.Context(), func(ctx context.Context, w *mpicx.Comm) error {
+				a, b := w.Dup().MustGet(ctx), w.Dup().MustGet(ctx)
+				err := a.Try(ctx, func(ctx context.Context) error {
+					if w.Rank() == 0 {
+						return errors.New("lost")
+					}
+					<-ctx.Done()
+					told := b
+					if tellsA {
+						told = a
+					}
+					assert.ErrorAs(t, mpicx.Recv(told, make([]byte, 1), 0, 9).Wait(ctx), new(*mpicx.PropagatedError))
+					err := mpicx.Recv(b, make([]byte, 1), 0, 8).Wait(ctx)
+					assert.NoError(t, err)
+					return err
+				})
+				if w.Rank() == 0 {
+					assert.ErrorAs(t, err, new(*mpicx.PropagatedError))
+					time.Sleep(time.Second)
+					return mpicx.Send(b, make([]byte, 1), 1, 8).Wait(ctx)
+				}
+				return err
+			}, mpicx.WithRanks(2))
+			require.NoError(t, err)
+		})
+	}
 }
