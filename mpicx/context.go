@@ -7,7 +7,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
-// scope is the context of a Try or Guard that is running.
+// scope is the context of a Try, TryAll or Guard that is running.
 type scope struct {
 	context.Context
 	cancel context.CancelCauseFunc

@@ -48,7 +48,7 @@ func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode) error {
 	if !c.ledger.Troubled() {
 		return nil
 	}
-	if m == ledger.TakeToRepair { // it goes on where others are about to end
+	if m == ledger.TakeToRepair { // it does not end with errors that end others
 		c.proc.watch(1)
 		defer c.proc.watch(-1)
 	}
@@ -89,7 +89,7 @@ func (c *Comm) Err() error {
 	return ofOperation("Err", err)
 }
 
-// know notes that the program has been told err, if that is a corruption of c.
+// know notes that the program was told err, if that is a corruption of c.
 func (c *Comm) know(err error) {
 	if is[*CommCorruptedError](err) {
 		c.proc.feed(c.ledger.Know)
