@@ -9,11 +9,11 @@ import (
 
 // scope is the context of a Try, TryAll or Guard that is running.
 type scope struct {
-	context.Context
-	cancel context.CancelCauseFunc
-	comm   *Comm
-	outer  context.Context
-	entry  *ledger.Scope
+	context.Context // ends with the function, or by an error that the function is to be told
+	cancel          context.CancelCauseFunc
+	comm            *Comm
+	outer           context.Context // around the call; revived, if an error of another rank had ended it
+	entry           *ledger.Scope   // comm.proc.mu protects it
 }
 
 type scopeKey struct{}

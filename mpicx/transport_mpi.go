@@ -17,8 +17,8 @@ import (
 // Transport is the transport that the build tags chose.
 const Transport = "mpi"
 
-// library is the MPI of this process, which can be started once. Its lock protects all
-// of it; Initialize holds the instance's lock before.
+// library is the MPI of this process, which can be started once. Its lock protects its
+// fields; Initialize holds the instance's lock before.
 var library struct {
 	sync.Mutex
 	*mpi.Job
