@@ -8,17 +8,18 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 )
 
-// A reduction's function runs while its reduction holds up the goroutine that
-// brought a message, whoever's that is. If it waited for another operation, it
-// could wait for that goroutine. So what would block in it throws instead, which
-// ends the reduction. What it hands to other goroutines nobody can see.
+// The function of a reduction runs while the goroutine that brought a message waits for
+// it. That may be any rank's goroutine. If the function waited for another operation, it
+// could wait for that goroutine. So whatever would block in it throws, which ends the
+// reduction. What it has other goroutines do cannot be seen.
 
 // calls counts the functions of reductions that are running in this process.
 var calls atomic.Int32
 
-// byUser is each of a user's function; of none it is none. It runs on a goroutine of
-// its own: a round of a collective runs on whichever goroutine completes its messages,
-// perhaps another rank's, which runtime.Goexit would end.
+// byUser returns the reduction that applies a user's function to each element, or nil if
+// f is nil. It runs on a goroutine of its own: a step of a collective operation runs on
+// the goroutine that completes its messages, perhaps another rank's, which
+// runtime.Goexit would end.
 func byUser[T any](f func(a, b T) T) reduction {
 	if f == nil {
 		return nil
@@ -27,8 +28,8 @@ func byUser[T any](f func(a, b T) T) reduction {
 	return func(dst, left, right []byte) { callUser(func() { apply(dst, left, right) }) }
 }
 
-// callUser calls the function of a reduction on a goroutine of its own, which it
-// may end by runtime.Goexit. An error or panic of it goes on here.
+// callUser calls the function of a reduction on a goroutine of its own, which the
+// function may end by runtime.Goexit. Here callUser panics with what it threw.
 func callUser(apply func()) {
 	ended := make(chan error)
 	calls.Add(1)

@@ -24,7 +24,7 @@ func (c *Comm) openChannel(dup transport.Comm, byDup bool) {
 	}
 }
 
-// listener is the Comm as its error channel sees it.
+// listener is the Comm as its error channel sees it. What it is told goes into the ledger.
 type listener Comm
 
 var _ errchan.Survivor = (*listener)(nil)

@@ -17,6 +17,7 @@ func (c *Comm) Close(ctx context.Context) error {
 	if err := c.ready("Close", ctx); err != nil {
 		return err
 	}
+	c.notInReduction("begins", "Close")
 	if c.isClosed() {
 		return mpiErrorf("Close", ClassComm, "%s is closed already", c.name)
 	}
@@ -62,17 +63,17 @@ func (k closingKeeper) Verdict(ctx context.Context) error {
 	return (*Comm)(k.keeper).verdictFor(ctx, ledger.TakeToClose)
 }
 
-// close ends the use of c at this rank, and says whether it knows of no error that is
-// on its way.
+// close ends the use of c at this rank. Quiet says that this rank knows of no error that
+// is under way.
 func (c *Comm) close() (quiet bool) {
 	c.proc.feed(func() { quiet = c.ledger.Close() })
 	return quiet
 }
 
 // release gives back what the transport holds, once all ranks have closed c with no
-// error on its way: then none can come of it any more. That is so when all have begun a
-// second barrier, which nobody waits for. (With the ULFM backend it would need ranks whose programs have
-// ended, and what is needed of those is that they die: there all is kept.)
+// error under way: then no error can follow. That is known when all have begun a second
+// barrier, for which nobody waits. With the ULFM backend nothing is given back: the barrier
+// would need ranks whose programs have ended, which makes their processes die.
 func (c *Comm) release() {
 	epoch := c.t.Epoch()
 	x := &collective.Exchange{Name: "Close"}

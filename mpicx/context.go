@@ -8,14 +8,14 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
-// scope is the context of a Try or Guard that is running.
+// scope is the context of a Try, TryAll or Guard that is running.
 type scope struct {
-	context.Context
-	cancel context.CancelCauseFunc
-	comm   *Comm
-	outer  context.Context
-	entry  *ledger.Scope
-	told   atomic.Bool // the program was told of the error that has ended it
+	context.Context // ends with the function, or by an error that the function is to be told
+	cancel          context.CancelCauseFunc
+	comm            *Comm
+	outer           context.Context // around the call; revived, if an error of another rank had ended it
+	entry           *ledger.Scope   // comm.proc.mu protects it
+	told            atomic.Bool     // a Wait on another communicator has told the error that has ended it
 }
 
 type scopeKey struct{}

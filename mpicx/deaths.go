@@ -7,9 +7,6 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// User-level failure mitigation (paper 001). The black channel sees no process
-// die, so there these say errors.ErrUnsupported, or that nobody died.
-
 // An Errhandler says what a communicator does about processes that die.
 type Errhandler int
 
@@ -30,8 +27,9 @@ func (c *Comm) SetErrhandler(h Errhandler) {
 	c.errhandler.Store(int32(h))
 }
 
-// propagates says whether an error of this rank concerns all. With the black channel
-// it always does: there is nothing else that a peer could learn it by.
+// propagates says whether all ranks are told when this rank meets a death, or its program
+// ends by an error. With the black channel they always are: a peer has no other way to
+// learn of it.
 func (c *Comm) propagates() bool {
 	return c.mitigator == nil || Errhandler(c.errhandler.Load()) == ErrorsPropagate
 }
@@ -68,8 +66,8 @@ func (c *Comm) acknowledged() []int {
 	return c.ledger.Acknowledged()
 }
 
-// mourned says whether the program has acknowledged that all other ranks are dead.
-func (c *Comm) mourned() bool { return len(c.acknowledged()) == c.size-1 }
+// othersAcknowledged says whether the program has acknowledged that all other ranks are dead.
+func (c *Comm) othersAcknowledged() bool { return len(c.acknowledged()) == c.size-1 }
 
 // died notes that the process of a rank has died.
 func (c *Comm) died(rank int) {
@@ -96,9 +94,10 @@ func (c *Comm) learn(dead []int) {
 	}
 }
 
-// disturb tells the receives from AnySource that a possible sender has died, or
-// with nil that they may go on. Under ErrorsPropagate it says whether there are
-// any: then all ranks are to be told instead. The caller holds disturbing.
+// disturb has Waits on pending receives from AnySource return err, because a possible
+// sender has died, or with nil wait again. Under ErrorsPropagate it disturbs none, and
+// returns true if there are any: then all ranks are to be told. The caller holds
+// disturbing.
 func (c *Comm) disturb(err error) (lose bool) {
 	c.t.EachPending(func(r *transport.Request) {
 		if o, ok := r.Done.(disturbable); ok && r.Peer == AnySource {
@@ -114,7 +113,8 @@ func (c *Comm) disturb(err error) (lose bool) {
 
 type disturbable interface{ disturb(error) }
 
-// receiving is told of a receive or probe that has begun, and may have ended.
+// receiving is called after a receive or probe has begun, which may have ended. One from
+// AnySource is disturbed if a death is not acknowledged.
 func (c *Comm) receiving(peer int) {
 	if c.mitigator == nil || peer != AnySource {
 		return
@@ -132,8 +132,8 @@ func (c *Comm) receiving(peer int) {
 // lose has all ranks get a *CommCorruptedError because of a death.
 func (c *Comm) lose() { c.proc.feed(c.ledger.Lose) }
 
-// needed returns the error of an operation that a dead rank, or with AnySource any of
-// them, was needed for.
+// needed returns the error of an operation that needs a dead rank or, with AnySource, one
+// of several that are all dead.
 func (c *Comm) needed(op string, rank int) error {
 	if rank == AnySource {
 		all := c.Failed()
@@ -149,7 +149,8 @@ func (c *Comm) needed(op string, rank int) error {
 	return c.met(err)
 }
 
-// met returns err, which this rank's program is to be told, or all ranks are.
+// met returns err. Under ErrorsPropagate all ranks are told of the death, and the program
+// is told that instead of err.
 func (c *Comm) met(err *ProcFailedError) error {
 	if c.propagates() {
 		c.lose()

@@ -35,8 +35,8 @@ func (c *Comm) derive(name transport.Name, members, worldRanks []int, called str
 	c.deriveUnder(c, name, false, members, worldRanks, called, made)
 }
 
-// deriveUnder is derive, but errors of parent interrupt it instead. Agreed says that
-// all ranks make it, whatever comes in between.
+// deriveUnder is derive of a communicator that errors of parent interrupt, not those of c.
+// Agreed says that all ranks make it, whatever error comes in between.
 func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, members, worldRanks []int, called string, made func(*Comm, error)) {
 	name.Generation = parent.ledger.Generation() + 1
 	c.t.Sub(name, members, func(t transport.Comm, err error) {
@@ -53,7 +53,7 @@ func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, membe
 			d.id = errchan.Identify(c.id, name)
 			if late := d.open(c, dup, name.Epoch, agreed, members == nil); !late {
 				made(d, nil)
-			} else if err := c.unreported(); err != nil {
+			} else if err := c.untold(); err != nil {
 				made(nil, err)
 			} else {
 				made(nil, mpiErrorf("Dup", ClassComm, "an error of %s came in between", c.name))
@@ -93,9 +93,9 @@ func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch, agreed, b
 	return late
 }
 
-// agreed returns what completes p with a new communicator, or with why there is
-// none. With the ULFM backend all ranks agree on that first: either each of them
-// has it, or each has an error.
+// agreed returns the function that completes p with a new communicator, or with the error
+// for which there is none. With the ULFM backend all ranks agree on that first: either
+// each has it, or each has an error.
 func (c *Comm) agreed(call errchan.Calls, epoch transport.Epoch, p *future.Promise[*Comm]) func(*Comm, error) {
 	op := call.String()
 	if c.mitigator == nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// What a Wait was for that ctx ended. A future knows nothing of ranks, and an
-// operation keeps nothing for this case: what was pending is asked when it comes.
+// When its context ends a Wait, the error names the operation. Futures know nothing of
+// ranks, and operations keep no text for this: the transport says what is pending then.
 
-// An interruptedError is ctx's cause, with what the Wait was for.
+// An interruptedError is a context's cause, and the operation that was waited for.
 type interruptedError struct {
 	waitedFor string
 	cause     error
@@ -27,7 +27,7 @@ func (e *interruptedError) Unwrap() error { return e.cause }
 
 var _ future.Describer = (*keeper)(nil)
 
-// Describe says in ctx's cause what was waited for. Other errors do so already.
+// Describe adds to ctx's cause what was waited for. Other errors name it themselves.
 func (k *keeper) Describe(ctx context.Context, err error, waited ...future.ID) error {
 	if !endedBy(ctx, err) {
 		return err
@@ -108,7 +108,7 @@ func (c *Comm) unresolved() string {
 	return ""
 }
 
-// makingKeeper stands behind the future of a communicator that is being made.
+// makingKeeper is the keeper of an operation that the transport does not know by a future.
 type makingKeeper struct {
 	*keeper
 	call string

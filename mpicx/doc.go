@@ -11,13 +11,13 @@
 // returns a future at once, and the future's Wait says how it ended. Starting an
 // operation never fails and never blocks.
 //
-// What Wait returns is nil, a context's cause, or one of these errors:
+// Wait returns nil, a context's cause, or one of these errors:
 //
 //   - *[PropagatedError]: ranks signalled errors, by [Comm.Try], [Comm.Signal] or
 //     [Comm.SignalError]. Every rank has the same one, once, and the communicator
 //     works: decide, all alike, how to go on.
 //   - *[CommCorruptedError]: a rank unwound out of [Comm.Guard], or died. The
-//     communicator is of no use any more.
+//     communicator is broken for good.
 //   - *[MPIError]: this operation, at this rank: a bad argument, a message that
 //     does not fit.
 //   - With -tags ulfm and [ErrorsReturn]: *[ProcFailedError], [ErrRevoked] and

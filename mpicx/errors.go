@@ -17,7 +17,7 @@ import (
 )
 
 // A PropagatedError says that ranks signalled errors. Every rank of the
-// communicator has it, with the same Failures, and the communicator goes on
+// communicator has it, with the same Failures, and the communicator keeps
 // working: all messages from before the error are gone (paper section III-A,
 // Propagated_exception). What to do about it is the program's decision, which
 // every rank can take alike.
@@ -38,7 +38,7 @@ func (e *PropagatedError) Error() string {
 func (e *PropagatedError) Format(s fmt.State, verb rune) { format(s, verb, e, e.Failures, e.causes) }
 
 // A CommCorruptedError says that a rank left Guard by an error or a panic, or
-// that a process died: the communicator has no use any more, at any rank (paper
+// that a process died: the communicator is broken for good, at every rank (paper
 // section III-A, Corrupted_comm_exception).
 type CommCorruptedError struct {
 	Failures []Failure // who unwound, by rank; ranks of one process share the slice
@@ -79,7 +79,7 @@ func format(s fmt.State, verb rune, err error, failures []Failure, causes error)
 	io.WriteString(s, text) //nolint:errcheck // as fmt does
 }
 
-// verdict is what the two errors that all ranks have share.
+// verdict is common to the two errors that all ranks have.
 type verdict struct {
 	comm   *ledger.Comm // the communicator it is an error of, at this rank
 	causes error        // what this rank itself raised
@@ -94,7 +94,7 @@ func (v *verdict) Unwrap() error { return v.causes }
 // [future.Common].
 func (v *verdict) Common() bool { return true }
 
-// face returns what the program gets of a verdict.
+// face returns the error that the program gets for a verdict.
 func face(e *ledger.Error) error {
 	causes := make([]error, len(e.Own))
 	for i, r := range e.Own {
@@ -115,9 +115,9 @@ func together(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// withoutVerdicts is err, but a verdict that it wraps is not found by its type: a rank
-// that unwinds because of a *PropagatedError must not take the corruption that follows
-// for one, since the other ranks do not.
+// withoutVerdicts returns err such that errors.As finds no verdict in it. A rank that
+// unwinds because of a *PropagatedError must not take the corruption that follows for
+// one, since the other ranks do not.
 func withoutVerdicts(err error) error {
 	if is[*PropagatedError](err) || is[*CommCorruptedError](err) {
 		return &hidden{err}
@@ -125,7 +125,7 @@ func withoutVerdicts(err error) error {
 	return err
 }
 
-// hidden is an error that wraps a verdict which is not to be found.
+// hidden is an error that wraps a verdict. Errors.As does not find that.
 type hidden struct{ err error }
 
 func (h *hidden) Error() string { return h.err.Error() }
@@ -144,7 +144,7 @@ func (h *hidden) As(target any) bool {
 	return errors.As(h.err, target)
 }
 
-// A Class says of what kind an MPIError is, in MPI's terms.
+// A Class is the kind of an MPIError, in MPI's terms.
 type Class int
 
 // The classes that operations of this package report. A transport knows them by their
@@ -160,7 +160,7 @@ const (
 	ClassType                     // MPI_ERR_TYPE: the type has pointers or no encoding, or the message is no whole number of its elements
 	ClassTruncate                 // MPI_ERR_TRUNCATE: the message is longer than the buffer
 	ClassComm                     // MPI_ERR_COMM: the communicator is closed, or nil
-	ClassUnsupported              // MPI_ERR_UNSUPPORTED_OPERATION: this backend can't
+	ClassUnsupported              // MPI_ERR_UNSUPPORTED_OPERATION: the error backend lacks the operation
 )
 
 var classNames = [...]string{
@@ -175,8 +175,8 @@ func (c Class) String() string {
 	return classNames[c]
 }
 
-// An MPIError is any error that is of one operation at one rank alone: a bad
-// argument, a message that does not fit, or what the MPI library reports.
+// An MPIError is an error of one operation at one rank: a bad argument, a message that
+// does not fit, or an error of the MPI library.
 type MPIError struct {
 	Op    string // "Send", "Allreduce", …
 	Class Class
@@ -213,10 +213,10 @@ func (e *PanicError) Unwrap() error {
 // t.FailNow does it.
 var ErrGoexit = errors.New("mpicx: the rank's function left by runtime.Goexit")
 
-// errUnwinding is the error of a function that has not returned.
+// errUnwinding stands for the error of a function until it returns one.
 var errUnwinding = errors.New("mpicx: unwinding")
 
-// What operations under ErrorsReturn report; only the ULFM backend has them.
+// Errors of operations under ErrorsReturn. Only the ULFM backend has them.
 var (
 	ErrRevoked           = errors.New("mpicx: communicator revoked")                            // MPI_ERR_REVOKED
 	ErrProcFailedPending = errors.New("mpicx: a possible sender has died; the receive goes on") // MPI_ERR_PROC_FAILED_PENDING
@@ -295,12 +295,12 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// isBroken says whether err is for good, and no obstacle to repair.
+// isBroken says whether err means that a communicator is broken. Repairs work on it.
 func isBroken(err error) bool {
 	return is[*CommCorruptedError](err) || errors.Is(err, ErrRevoked)
 }
 
-// isDeath says whether err only tells of the dead, or of what follows.
+// isDeath says whether err is of a death, or of a revoke, which may follow one.
 func isDeath(err error) bool {
 	return is[*ProcFailedError](err) || errors.Is(err, ErrRevoked)
 }
@@ -331,10 +331,11 @@ func mpiError(op string, err error) error {
 	return &MPIError{Op: op, Class: class, Text: err.Error(), err: err}
 }
 
-// useOp is the Op of what a communicator says to any operation: that it is closed.
+// useOp is the Op of an error that every operation on a communicator gets: that it is
+// closed. OfOperation puts the operation in its place.
 const useOp = "use"
 
-// ofOperation returns an error that any operation would get as that of op.
+// ofOperation returns err, or if every operation gets it, err with op as its operation.
 func ofOperation(op string, err error) error {
 	if e, ok := err.(*MPIError); ok && e.Op == useOp {
 		return &MPIError{Op: op, Class: e.Class, Text: e.Text, err: e.err}

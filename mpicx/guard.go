@@ -10,7 +10,7 @@ import (
 // Guard runs fn, and if it leaves by an error, a panic or runtime.Goexit, every
 // other rank gets a *CommCorruptedError from this communicator for good: what a
 // Comm's destructor does in the paper (section III-A). This rank waits for
-// nobody. Guard returns fn's error; a panic goes on; a thrown error is returned.
+// nobody. Guard returns the error that fn returned or threw; other panics pass through.
 //
 // The context that fn gets ends when the communicator is corrupted.
 func (c *Comm) Guard(ctx context.Context, fn func(context.Context) error) (err error) {
@@ -28,8 +28,8 @@ func (c *Comm) Guard(ctx context.Context, fn func(context.Context) error) (err e
 	return err
 }
 
-// unwinding, deferred, corrupts c if the function it is deferred by leaves by an
-// error or does not return, and lets it go on.
+// unwinding, deferred, corrupts c if the deferring function ends with an error, a panic or
+// runtime.Goexit. A panic passes through.
 func (c *Comm) unwinding(err *error) {
 	v := recover()
 	cause := *err
@@ -47,9 +47,9 @@ func (c *Comm) unwinding(err *error) {
 	}
 }
 
-// unwindAll corrupts c because this rank's program is gone, or, where c is of no
-// use already, what is derived from it. It says whether there was anything: else
-// the peers only learn that the rank is dead.
+// unwindAll corrupts c, because this rank's program has ended by err, or if c is broken
+// already, the communicators made from it. It returns false if all are: then the peers
+// only learn that the rank is dead.
 func (c *Comm) unwindAll(f Failure, err error) (told bool) {
 	if c.propagates() && c.raise(f, &ledger.Raised{Cause: err, Corrupt: true, Leaving: true}) != nil {
 		return true
@@ -60,7 +60,7 @@ func (c *Comm) unwindAll(f Failure, err error) (told bool) {
 	return told
 }
 
-// describe is err for the peers: they do not need the stack of a panic.
+// describe returns err as the peers get it: without the stack of a panic.
 func describe(err error) error {
 	if p, ok := err.(*PanicError); ok {
 		return fmt.Errorf("panic: %v", p.Value)

@@ -7,8 +7,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
-// keeper is the Comm as its futures see it: what their Waits report, and how long
-// they listen to a context.
+// keeper is the Comm as its futures see it. It says which errors end their Waits, and
+// which contexts do.
 type keeper Comm
 
 var _ future.Keeper = (*keeper)(nil)
@@ -48,10 +48,10 @@ func (k *keeper) Look() { k.t.Look() }
 
 func (k *keeper) Unpark(place *future.Place) { k.proc.leave(!place.Spare) }
 
-// listen returns the context whose end ends a Wait, and the scope whose error has ended it;
-// nil: none, so far. The context of a scope on this communicator, or on one that it is
-// derived from, need not be listened to: what ends it ends the operation as well. Nor need
-// one whose error the program was told.
+// listen returns the context whose end ends a Wait, and the scope whose error has ended that;
+// nil: none has so far. The context of a scope on this communicator, or on one that it is
+// derived from, is left out: the error that ends it ends the operation as well. So is one
+// whose error the program was told.
 func (k *keeper) listen(ctx context.Context) (context.Context, *scope) {
 	for {
 		if s := interrupted(ctx); s != nil {
@@ -69,7 +69,7 @@ func (k *keeper) listen(ctx context.Context) (context.Context, *scope) {
 
 // Ended says why a Wait whose context ended is over: because of an error of the
 // communicator that the context's Try is on, or for the context's own cause. It
-// is nil if the error has been reported and the Wait goes on.
+// is nil if the program was told the error already. Then the Wait continues.
 func (k *keeper) Ended(ctx context.Context) error {
 	if ctx.Err() == nil { // no message will ever move
 		return (*Comm)(k).verdict(ctx)
@@ -95,8 +95,8 @@ func (k *keeper) Ended(ctx context.Context) error {
 
 func (k *keeper) Troubled() bool { return k.ledger.Troubled() }
 
-// Verdict takes what is to be told, but not in a reduction's function: that is no place
-// to be told anything.
+// Verdict takes the error that the program is to be told. A reduction's function is told
+// none: it must not wait.
 func (k *keeper) Verdict(ctx context.Context) error {
 	(*Comm)(k).notInReduction("waits", "for an operation")
 	return (*Comm)(k).verdict(ctx)

@@ -48,7 +48,7 @@ func (c *Comm) carryOut(o *ledger.Output) {
 	}
 }
 
-// submit gives the channel what this rank has raised.
+// submit gives the error channel a report of this rank.
 func (c *Comm) submit(r *ledger.Raised, settled []errchan.Settled) {
 	if c.mitigator != nil && r.Leaving {
 		c.mitigator.Unwind(r.Data, settled)
@@ -57,7 +57,8 @@ func (c *Comm) submit(r *ledger.Raised, settled []errchan.Settled) {
 	}
 }
 
-// freeze stops agreements, and returns what they have come to: nil for no family.
+// freeze freezes a family, and returns the agreements that are settled on it (H5). It
+// returns nil for no family.
 func freeze(family []*ledger.Comm) []errchan.Settled {
 	if len(family) == 0 {
 		return nil
@@ -71,18 +72,8 @@ func freeze(family []*ledger.Comm) []errchan.Settled {
 	return settled
 }
 
-// advance moves c to the epoch after an error of the given generation: messages of
-// before are gone, futures that were pending are done with the verdict, and their
-// buffers free (P3, P4, D1).
-func (c *Comm) advance(generation int, err error, frozen bool) {
-	if c.mitigator != nil {
-		c.mitigator.Advance(generation, err, frozen) // first: what begins in the new epoch finds it there
-	}
-	c.t.Advance(generation, err)
-}
-
-// giveUp corrupts c and what is derived from it here, where no message moves any more
-// and no peer can be told.
+// giveUp corrupts c and what is derived from it, at this rank alone: no message will ever
+// move again, so no peer can be told.
 func (c *Comm) giveUp(cause error) {
 	err := &CommCorruptedError{Failures: []Failure{newFailure(cause, 0)}, verdict: verdict{comm: &c.ledger, causes: mpiError("Wait", cause)}}
 	err.Failures[0].Rank = c.rank

@@ -81,7 +81,7 @@ func (o *sliceOp[T]) id() future.ID { return o.Future().ID() }
 
 func (o *sliceOp[T]) Awaited() bool { return needsPeer(&o.request) || o.Promise.Awaited() }
 
-func (o *sliceOp[T]) Mourned() bool { return o.comm.mourned() }
+func (o *sliceOp[T]) Mourned() bool { return o.comm.othersAcknowledged() }
 
 func (o *sliceOp[T]) disturb(err error) { o.Disturb(err) }
 
@@ -143,7 +143,7 @@ func (o *receiveOp) disturb(err error) { o.promise.Disturb(err) }
 
 func (o *receiveOp) Awaited() bool { return needsPeer(&o.request) || o.promise.Awaited() }
 
-func (o *receiveOp) Mourned() bool { return o.comm.mourned() }
+func (o *receiveOp) Mourned() bool { return o.comm.othersAcknowledged() }
 
 // needsPeer says whether only one rank can end the request: if that has returned, it
 // ends whether or not this rank waits for it already. What is from AnySource might come

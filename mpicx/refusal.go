@@ -4,10 +4,11 @@ import (
 	"context"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// ready returns the error of a call that can't be made: on no communicator, after its
-// job, or without a context.
+// ready returns the error of a call that is refused: on a nil communicator, after the end
+// of its job, or without a context.
 func (c *Comm) ready(op string, ctx context.Context) error {
 	switch {
 	case c == nil:
@@ -20,7 +21,7 @@ func (c *Comm) ready(op string, ctx context.Context) error {
 	return nil
 }
 
-// readyFor is ready of a call that calls fn.
+// readyFor is ready for a call that has fn called.
 func (c *Comm) readyFor(op string, ctx context.Context, fn func(context.Context) error) error {
 	if err := c.ready(op, ctx); err != nil {
 		return err
@@ -43,7 +44,22 @@ func nowhere[T any](op string) *future.Future[T] {
 	return future.Failed[T](mpiErrorf(op, ClassComm, nilComm))
 }
 
-// failed returns a future of c that has ended before it began.
+// begin begins the operation op. It returns the operation's epoch, or the error that the
+// operation ends with at once: one that this rank has not been told, or that c is closed.
+func (c *Comm) begin(op string) (transport.Epoch, error) {
+	epoch := c.t.Epoch() // before the check, see transport.Comm
+	if !c.ledger.Troubled() {
+		return epoch, nil
+	}
+	c.proc.exitIfDead()
+	err := c.untold()
+	if err == nil && c.isUnwinding() {
+		err = errUnwinding // a Wait reports the verdict in place of it
+	}
+	return epoch, ofOperation(op, err)
+}
+
+// failed returns the future of an operation on c that was refused with err.
 func failed[T any](c *Comm, err error) *future.Future[T] {
 	f, p := future.New[T]()
 	p.Keep(c.keeperAfter(err))
@@ -52,8 +68,8 @@ func failed[T any](c *Comm, err error) *future.Future[T] {
 	return f
 }
 
-// keeperAfter returns the keeper of an operation that begin has ended with err. That c
-// is closed is said by the operation itself, which has none.
+// keeperAfter returns the keeper of an operation that begin has refused with err. There is
+// none if c is closed: the operation itself says so.
 func (c *Comm) keeperAfter(err error) future.Keeper {
 	if isClosedError(err) {
 		return nil

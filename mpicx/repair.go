@@ -37,10 +37,10 @@ func agreedOn(r *repairing[int], d *errchan.Decision) {
 	case len(d.Unacked) == 0:
 		r.promise.Complete(d.Flag, nil)
 	case c.propagates() && !r.broken:
-		if c.afterCorruption(func() { r.fail(c.unreported()) }) {
+		if c.afterCorruption(func() { r.fail(c.untold()) }) {
 			c.lose() // so that those whom the decision has not reached end like this one
 		} else {
-			r.fail(c.unreported())
+			r.fail(c.untold())
 		}
 	default:
 		r.fail(&ProcFailedError{Ranks: slices.Clone(d.Unacked), Flag: d.Flag})
@@ -69,14 +69,13 @@ func (c *Comm) Shrink() *future.Future[*Comm] {
 	})
 }
 
-// What a rank contributes to a Shrink: whether the communicator was whole, or broken
-// for good.
+// What a rank proposes to a Shrink: that the communicator was whole, or broken.
 const (
 	whole  = -1
 	broken = 0
 )
 
-// survivors are those who make a shrunk communicator.
+// survivors are the members of a shrunk communicator.
 type survivors struct {
 	members, worldRanks []int
 	without             uint64 // digest of the others
@@ -98,8 +97,8 @@ func (c *Comm) survivors(d *errchan.Decision) any {
 	return s
 }
 
-// repair starts an operation that works on broken communicators too: an agreement,
-// of which then ends the future.
+// repair begins an operation that works on broken communicators too. It is an agreement;
+// then gets the decision, and ends the future.
 func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], *errchan.Decision)) *future.Future[T] {
 	if err := c.ready(proposal.Call.String(), context.Background()); err != nil {
 		return future.Failed[T](err)
@@ -108,18 +107,19 @@ func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], 
 		return failed[T](c, unsupported(proposal.Call.String()))
 	}
 	c.proc.exitIfDead()
+	c.notInReduction("begins", proposal.Call.String())
 	f, p := future.New[T]()
 	p.Keep(repairKeeper{(*keeper)(c)})
 	r := &repairing[T]{comm: c, proposal: proposal, promise: p, then: then}
-	// A rank that has unwound and goes on without having waited for the verdict (C1)
-	// begins after that: it would end what begins now.
+	// A rank that has unwound, and has not waited for the verdict (C1), begins after it:
+	// the verdict would end what begins now.
 	if !c.isUnwinding() || !c.afterCorruption(r.start) {
 		r.start()
 	}
 	return f
 }
 
-// repairing is what a repair needs until it is done.
+// repairing is a repair that is not done.
 type repairing[T any] struct {
 	comm     *Comm
 	proposal errchan.Proposal
@@ -132,7 +132,7 @@ type repairing[T any] struct {
 func (r *repairing[T]) start() {
 	c := r.comm
 	epoch := c.t.Epoch() // before the check, as in begin
-	if err := c.unreported(); err != nil && (!isBroken(err) || !c.knows()) {
+	if err := c.untold(); err != nil && (!isBroken(err) || !c.knows()) {
 		r.fail(ofOperation(r.proposal.Call.String(), err))
 		return
 	}
@@ -162,8 +162,9 @@ func (r *repairing[T]) fail(err error) {
 	r.promise.Complete(none, err)
 }
 
-// afterCorruption has then called once c is corrupted, which is to come, or its
-// process dead. It does nothing, and says so, if c is of no use already.
+// afterCorruption has then called once c is corrupted, or this rank dead; a corruption is
+// under way. It returns false, and does nothing, if c is broken or closed, or this rank
+// dead, already.
 func (c *Comm) afterCorruption(then func()) bool {
 	c.proc.mu.Lock()
 	defer c.proc.mu.Unlock()
@@ -174,7 +175,7 @@ func (c *Comm) afterCorruption(then func()) bool {
 	return true
 }
 
-// resume calls what waited for the corruption.
+// resume calls the functions that waited for the corruption.
 func (c *Comm) resume() {
 	c.proc.mu.Lock()
 	then := c.afterwards
@@ -185,8 +186,9 @@ func (c *Comm) resume() {
 	}
 }
 
-// repairKeeper lets Waits report their own result on a broken communicator (C4).
-// They go on where others would be about to end, so the rank attends all the time.
+// repairKeeper is the keeper of repairs. On a broken communicator their Waits return their
+// own results (C4). An error that ends other Waits does not end these, so the rank attends
+// for as long as they last.
 type repairKeeper struct{ *keeper }
 
 func (k repairKeeper) Park(ctx context.Context) (*future.Place, <-chan struct{}) {

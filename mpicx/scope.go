@@ -10,6 +10,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
+// enterScope opens a scope on c inside of ctx's scopes. Its context ends with the first
+// error that its function is to be told.
 func (c *Comm) enterScope(ctx context.Context, guard bool) *scope {
 	ctx = c.revive(ctx)
 	s := &scope{comm: c, outer: ctx}
@@ -22,6 +24,7 @@ func (c *Comm) enterScope(ctx context.Context, guard bool) *scope {
 	return s
 }
 
+// exit ends the scope's context: its function has returned.
 func (s *scope) exit() {
 	s.comm.proc.feed(s.entry.Exit)
 	s.cancel(nil)

@@ -40,7 +40,7 @@ func (c *Comm) Signal(ctx context.Context, err error) error {
 	return c.signal(ctx, err)
 }
 
-// codeError is an error that is only a code.
+// codeError is the error of SignalError.
 type codeError struct{ code int }
 
 func (e *codeError) Error() string { return fmt.Sprintf("error %d", e.code) }
@@ -56,16 +56,16 @@ func (c *Comm) signal(ctx context.Context, err error) error {
 	if err := c.verdict(ctx); err != nil {
 		return c.interrupted(ctx, "Signal", err)
 	}
-	if r == nil { // there is nobody to tell
-		return ofOperation("Signal", c.unreported())
+	if r == nil { // nobody can be told
+		return ofOperation("Signal", c.untold())
 	}
-	c.proc.mu.Lock() // another goroutine of this rank has reported it
+	c.proc.mu.Lock() // another goroutine of this rank was told it
 	defer c.proc.mu.Unlock()
 	return r.Verdict.Face
 }
 
-// raise has every rank get a verdict with f. It returns nil if there is nobody to
-// tell.
+// raise has every rank get a verdict with f. It returns nil if c is broken or closed, so
+// that nobody can be told.
 func (c *Comm) raise(f Failure, r *ledger.Raised) *ledger.Raised {
 	r.Data = f.encode()
 	var raised *ledger.Raised
@@ -73,8 +73,8 @@ func (c *Comm) raise(f Failure, r *ledger.Raised) *ledger.Raised {
 	return raised
 }
 
-// traced returns err with a stack, unless it has one: once, where the fault
-// starts. At this rank %+v prints it; the others get Failure.Origin.
+// traced returns err with a stack, unless it has one. At this rank %+v prints the stack;
+// the others get Failure.Origin.
 func traced(err error) error {
 	var has interface{ StackTrace() pkgerrors.StackTrace }
 	if errors.As(err, &has) {

@@ -14,10 +14,11 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/mpi"
 )
 
-// Transport is the message layer that the build tags chose.
+// Transport is the transport that the build tags chose.
 const Transport = "mpi"
 
-// library is MPI, which a process starts and ends once.
+// library is the MPI of this process, which can be started once. Its lock protects its
+// fields; Initialize holds the instance's lock before.
 var library struct {
 	sync.Mutex
 	*mpi.Job
@@ -65,7 +66,7 @@ func startJob(o *options, ranks int) (*job, error) {
 	var err error
 	switch {
 	case n > world.Size():
-		err = mpiErrorf("Run", ClassCount, "%d ranks, expected %d or fewer: the job has so many processes", n, world.Size())
+		err = mpiErrorf("Run", ClassCount, "%d ranks, expected %d or fewer: the number of the job's processes", n, world.Size())
 	case world.Rank() < n:
 		var members []int // all
 		if n < world.Size() {

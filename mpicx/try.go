@@ -11,7 +11,7 @@ import (
 
 // Try makes local errors everyone's. It runs fn, and an error that fn returns or
 // throws goes to all ranks as by Signal; so each rank's Try returns the same
-// *PropagatedError, whatever fn was doing there, and the communicator goes on.
+// *PropagatedError, whatever fn was doing there, and the communicator works afterwards.
 // Panics other than thrown errors pass through: see Guard.
 //
 // The context that fn gets ends the moment an error of a peer arrives, so that

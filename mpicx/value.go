@@ -106,7 +106,7 @@ func (o *valueOp[T]) id() future.ID { return o.Future().ID() }
 
 func (o *valueOp[T]) Awaited() bool { return needsPeer(&o.request) || o.Promise.Awaited() }
 
-func (o *valueOp[T]) Mourned() bool { return o.comm.mourned() }
+func (o *valueOp[T]) Mourned() bool { return o.comm.othersAcknowledged() }
 
 func (o *valueOp[T]) disturb(err error) { o.Disturb(err) }
 

@@ -47,32 +47,32 @@ func run(t testing.TB, ranks int, fn func(context.Context, *mpicx.Comm) error, o
 		}
 		return
 	}
-	j := &job{states: make([]state, max(ranks, 1))}
+	b := &bubble{states: make([]state, max(ranks, 1))}
 	defer func() {
-		if j.abandoned {
+		if b.abandoned {
 			_ = recover() // the bubble's panic: that the dead have goroutines left is no error
 		}
 	}()
-	synctest.Test(tt, func(t *testing.T) { j.inBubble(t, fn, opts) })
+	synctest.Test(tt, func(t *testing.T) { b.run(t, fn, opts) })
 }
 
 // idle is for how long, in fake time, ranks may wait for timers with no operation
 // begun or ended in between. It takes no time, but for ranks that poll.
 const idle = 30 * 24 * time.Hour
 
-func (j *job) inBubble(t *testing.T, fn func(context.Context, *mpicx.Comm) error, opts []mpicx.Option) {
+func (b *bubble) run(t *testing.T, fn func(context.Context, *mpicx.Comm) error, opts []mpicx.Option) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	done := make(chan error, 1)
 	go func() {
 		done <- mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) (err error) {
-			s := &j.states[world.Rank()]
+			s := &b.states[world.Rank()]
 			ctx, kill := context.WithCancelCause(ctx)
 			defer kill(nil)
-			j.set(s, func() { s.world, s.kill = world, kill })
+			b.set(s, func() { s.world, s.kill = world, kill })
 			err = errLeft // unless fn returns
-			defer j.set(s, func() {
+			defer b.set(s, func() {
 				s.returned, s.err = true, err
 				s.dead = s.dead || hook.Dead(world) // later it is, for not being there any more
 			})
@@ -85,36 +85,36 @@ func (j *job) inBubble(t *testing.T, fn func(context.Context, *mpicx.Comm) error
 			if err != nil {
 				t.Error(err)
 			}
-			j.bury()
-			j.abandoned = slices.ContainsFunc(j.states, func(s state) bool { return s.dead })
+			b.cancelDead()
+			b.abandoned = slices.ContainsFunc(b.states, func(s state) bool { return s.dead })
 			return
 		case <-time.After(idle): // comes when all goroutines of the bubble wait, and for nothing sooner
 		}
 		synctest.Wait()
-		if now := j.progress(); now != before {
+		if now := b.progress(); now != before {
 			before = now
 			continue
 		}
-		if j.bury() {
+		if b.cancelDead() {
 			continue
 		}
-		if j.onlyDeadRemain() {
+		if b.onlyDeadRemain() {
 			// Their goroutines wait for something other than mpicx, and nothing can end
 			// them. So Run does not return; what it would is known from the others.
-			for r := range j.states {
-				if err := j.states[r].err; err != nil && !j.states[r].dead {
+			for r := range b.states {
+				if err := b.states[r].err; err != nil && !b.states[r].dead {
 					t.Errorf("rank %d: %v", r, err)
 				}
 			}
-			j.abandoned = true
+			b.abandoned = true
 			return
 		}
-		t.Errorf("deadlock: every rank waits for another\n%s", j)
+		t.Errorf("deadlock: every rank waits for another\n%s", b)
 		// Let the ranks go, those that wait without a context by an error of the
 		// world. If living ones wait for something other than mpicx, the bubble ends
 		// with a panic that shows their stacks.
 		cancel(errDeadlock)
-		for _, release := range []func(){func() {}, j.abort} {
+		for _, release := range []func(){func() {}, b.abort} {
 			release()
 			select {
 			case <-done: //nolint:errcheck // the report says more
@@ -122,7 +122,7 @@ func (j *job) inBubble(t *testing.T, fn func(context.Context, *mpicx.Comm) error
 			case <-time.After(idle):
 			}
 		}
-		j.abandoned = j.onlyDeadRemain()
+		b.abandoned = b.onlyDeadRemain()
 		return
 	}
 }
@@ -133,11 +133,13 @@ var (
 	errLeft     = fmt.Errorf("its function left by a panic or runtime.Goexit")
 )
 
-// job is what Run knows of its ranks.
-type job struct {
-	mu        sync.Mutex
-	states    []state
-	abandoned bool // there may be goroutines left, of dead ranks
+// bubble is a Run inside of a bubble of testing/synctest.
+type bubble struct {
+	mu     sync.Mutex
+	states []state // of the ranks; protected by mu
+	// abandoned says that goroutines of dead ranks may be left when the test ends. It
+	// belongs to the test's goroutine.
+	abandoned bool
 }
 
 type state struct {
@@ -148,13 +150,13 @@ type state struct {
 	err      error // that it returned
 }
 
-// bury ends the contexts of ranks that have died since, if any has: a goroutine of
-// theirs other than the one that died may wait for that.
-func (j *job) bury() (some bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for r := range j.states {
-		s := &j.states[r]
+// cancelDead ends the contexts of ranks that have died since it was called before, because
+// other goroutines of theirs may wait for that. It says whether there are any.
+func (b *bubble) cancelDead() (some bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for r := range b.states {
+		s := &b.states[r]
 		if s.world != nil && !s.returned && !s.dead && hook.Dead(s.world) {
 			s.dead, some = true, true
 			s.kill(errDead)
@@ -164,24 +166,24 @@ func (j *job) bury() (some bool) {
 }
 
 // onlyDeadRemain says whether all living ranks have returned.
-func (j *job) onlyDeadRemain() bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return !slices.ContainsFunc(j.states, func(s state) bool { return !s.returned && !s.dead })
+func (b *bubble) onlyDeadRemain() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !slices.ContainsFunc(b.states, func(s state) bool { return !s.returned && !s.dead })
 }
 
-func (j *job) set(s *state, change func()) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+func (b *bubble) set(s *state, change func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	change()
 }
 
 // progress differs if a rank has done something since it was asked before.
-func (j *job) progress() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+func (b *bubble) progress() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	text := ""
-	for _, s := range j.states {
+	for _, s := range b.states {
 		text += fmt.Sprintln(s.returned)
 		if s.world != nil {
 			text += hook.Progress(s.world)
@@ -191,10 +193,10 @@ func (j *job) progress() string {
 }
 
 // abort ends every Wait.
-func (j *job) abort() {
-	j.mu.Lock()
-	states := slices.Clone(j.states)
-	j.mu.Unlock()
+func (b *bubble) abort() {
+	b.mu.Lock()
+	states := slices.Clone(b.states)
+	b.mu.Unlock()
 	for _, s := range states {
 		if s.world != nil {
 			hook.Abort(s.world, errDeadlock)
@@ -203,12 +205,12 @@ func (j *job) abort() {
 }
 
 // String says what each rank does, ranks that do the same in one paragraph.
-func (j *job) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+func (b *bubble) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	var texts []string
 	ranks := make(map[string][]string)
-	for r, s := range j.states {
+	for r, s := range b.states {
 		text := "has not begun"
 		switch {
 		case s.dead:
@@ -226,11 +228,11 @@ func (j *job) String() string {
 		}
 		ranks[text] = append(ranks[text], fmt.Sprint(r))
 	}
-	var b strings.Builder
+	var report strings.Builder
 	for _, text := range texts {
-		fmt.Fprintf(&b, "  rank %s:\n    %s\n", strings.Join(ranks[text], ", "), text)
+		fmt.Fprintf(&report, "  rank %s:\n    %s\n", strings.Join(ranks[text], ", "), text)
 	}
-	return b.String()
+	return report.String()
 }
 
 // Die ends the calling rank as if its process had been killed: it never returns,
