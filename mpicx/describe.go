@@ -22,7 +22,6 @@ type interruptedError struct {
 }
 
 func (e *interruptedError) Error() string { return fmt.Sprintf("mpicx: %s: %v", e.waitedFor, e.cause) }
-
 func (e *interruptedError) Unwrap() error { return e.cause }
 
 var _ future.Describer = (*keeper)(nil)

@@ -128,8 +128,7 @@ func withoutVerdicts(err error) error {
 // hidden is an error that wraps a verdict. Errors.As does not find that.
 type hidden struct{ err error }
 
-func (h *hidden) Error() string { return h.err.Error() }
-
+func (h *hidden) Error() string        { return h.err.Error() }
 func (h *hidden) Is(target error) bool { return errors.Is(h.err, target) }
 
 func (h *hidden) Format(s fmt.State, verb rune) {

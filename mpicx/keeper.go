@@ -44,8 +44,7 @@ func (k *keeper) Drive(s future.Sleeper, ended <-chan struct{}) (woken, drove bo
 }
 
 // Look ends operations that need ranks which have returned.
-func (k *keeper) Look() { k.t.Look() }
-
+func (k *keeper) Look()                      { k.t.Look() }
 func (k *keeper) Unpark(place *future.Place) { k.proc.leave(!place.Spare) }
 
 // listen returns the context whose end ends a Wait, and the scope whose error has ended that;

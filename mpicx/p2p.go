@@ -76,13 +76,9 @@ func (o *sliceOp[T]) Completed(r *transport.Request) {
 }
 
 func (o *sliceOp[T]) operation() string { return "RecvSlice" }
-
-func (o *sliceOp[T]) id() future.ID { return o.Future().ID() }
-
-func (o *sliceOp[T]) Awaited() bool { return needsPeer(&o.request) || o.Promise.Awaited() }
-
-func (o *sliceOp[T]) Mourned() bool { return o.comm.othersAcknowledged() }
-
+func (o *sliceOp[T]) id() future.ID     { return o.Future().ID() }
+func (o *sliceOp[T]) Awaited() bool     { return needsPeer(&o.request) || o.Promise.Awaited() }
+func (o *sliceOp[T]) Mourned() bool     { return o.comm.othersAcknowledged() }
 func (o *sliceOp[T]) disturb(err error) { o.Disturb(err) }
 
 // receive starts a receive or a probe.
@@ -129,8 +125,7 @@ type receiveOp struct {
 }
 
 func (o *receiveOp) operation() string { return receiveName(o.request.Kind) }
-
-func (o *receiveOp) id() future.ID { return o.promise.Future().ID() }
+func (o *receiveOp) id() future.ID     { return o.promise.Future().ID() }
 
 func receiveName(kind transport.Kind) string {
 	if kind == transport.Probing {
@@ -140,10 +135,8 @@ func receiveName(kind transport.Kind) string {
 }
 
 func (o *receiveOp) disturb(err error) { o.promise.Disturb(err) }
-
-func (o *receiveOp) Awaited() bool { return needsPeer(&o.request) || o.promise.Awaited() }
-
-func (o *receiveOp) Mourned() bool { return o.comm.othersAcknowledged() }
+func (o *receiveOp) Awaited() bool     { return needsPeer(&o.request) || o.promise.Awaited() }
+func (o *receiveOp) Mourned() bool     { return o.comm.othersAcknowledged() }
 
 // needsPeer says whether only one rank can end the request: if that has returned, it
 // ends whether or not this rank waits for it already. What is from AnySource might come
@@ -197,10 +190,8 @@ func (o *sendOp) Completed(r *transport.Request) {
 }
 
 func (o *sendOp) operation() string { return o.name }
-
-func (o *sendOp) id() future.ID { return o.Future().ID() }
-
-func (o *sendOp) Awaited() bool { return needsPeer(&o.request) }
+func (o *sendOp) id() future.ID     { return o.Future().ID() }
+func (o *sendOp) Awaited() bool     { return needsPeer(&o.request) }
 
 // sent returns a future that is done with s. A done future never changes, so the
 // last one serves again.

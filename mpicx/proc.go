@@ -116,8 +116,7 @@ func (c closed) Woken() bool {
 }
 
 func (c closed) Sleep() <-chan struct{} { return c }
-
-func (c closed) Rise() {}
+func (c closed) Rise()                  {}
 
 // watch counts the goroutines that wait for what is not a place.
 func (p *proc) watch(n int) {

@@ -43,8 +43,7 @@ func (c *Comm) Signal(ctx context.Context, err error) error {
 // codeError is the error of SignalError.
 type codeError struct{ code int }
 
-func (e *codeError) Error() string { return fmt.Sprintf("error %d", e.code) }
-
+func (e *codeError) Error() string  { return fmt.Sprintf("error %d", e.code) }
 func (e *codeError) ErrorCode() int { return e.code }
 
 func (c *Comm) signal(ctx context.Context, err error) error {

@@ -101,13 +101,9 @@ func (o *valueOp[T]) Completed(r *transport.Request) {
 }
 
 func (o *valueOp[T]) operation() string { return "RecvValue" }
-
-func (o *valueOp[T]) id() future.ID { return o.Future().ID() }
-
-func (o *valueOp[T]) Awaited() bool { return needsPeer(&o.request) || o.Promise.Awaited() }
-
-func (o *valueOp[T]) Mourned() bool { return o.comm.othersAcknowledged() }
-
+func (o *valueOp[T]) id() future.ID     { return o.Future().ID() }
+func (o *valueOp[T]) Awaited() bool     { return needsPeer(&o.request) || o.Promise.Awaited() }
+func (o *valueOp[T]) Mourned() bool     { return o.comm.othersAcknowledged() }
 func (o *valueOp[T]) disturb(err error) { o.Disturb(err) }
 
 // BcastValue gives every rank the value v of rank root.
