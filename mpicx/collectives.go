@@ -29,8 +29,8 @@ func (c *Comm) newRun() *collectiveRun {
 
 func (r *collectiveRun) start(name string, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
 	c, p := r.comm, r.comm.proc.untyped.get()
-	p.Keep(c.keeper)
 	r.promise, r.finish = p, finish
+	r.cell().Keep(c.keeper)
 	c.start(&r.exchange, name, bad, a, r)
 	return p.Future()
 }
@@ -47,7 +47,7 @@ func (c *Comm) start(x *collective.Exchange, name string, bad error, a collectiv
 			return
 		}
 	} else {
-		done.Keep(c.keeperAfter(err))
+		done.cell().Keep(c.keeperAfter(err))
 	}
 	done.Ended(err)
 }
@@ -55,7 +55,7 @@ func (c *Comm) start(x *collective.Exchange, name string, bad error, a collectiv
 // ending is what a collective operation ends: its future, through Ended.
 type ending interface {
 	collective.Ender
-	Keep(future.Keeper)
+	operation
 }
 
 // collectiveRun is what a collective operation needs only until it is done. Then
@@ -78,9 +78,6 @@ func scratch[T any](r *collectiveRun, of []T) []byte {
 	}
 	return bytesOf(make([]T, len(of)))
 }
-
-// Keep puts k behind the future.
-func (r *collectiveRun) Keep(k future.Keeper) { r.promise.Keep(k) }
 
 // Ended ends the operation.
 func (r *collectiveRun) Ended(err error) {

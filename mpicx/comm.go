@@ -11,6 +11,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // A Comm is a communicator: a group of ranks, numbered from 0, whose messages
@@ -20,8 +21,8 @@ import (
 type Comm struct {
 	proc           *proc
 	t              transport.Comm
-	rank, size     int           // t's
-	keeper         future.Keeper // of its futures: (*keeper)(c)
+	rank, size     int            // t's
+	keeper         waiting.Keeper // of its futures: (*keeper)(c)
 	channel        errchan.Channel
 	startListening func()            // on channel
 	mitigator      errchan.Mitigator // the same, with the ULFM backend; else nil
@@ -180,7 +181,7 @@ func (c *Comm) Dup() *future.Future[*Comm] {
 	}
 	seq := c.sequence(epoch)
 	f, p := future.New[*Comm]()
-	p.Keep(makingKeeper{(*keeper)(c), "Dup"})
+	waiting.Of(p.Future()).Keep(makingKeeper{(*keeper)(c), "Dup"})
 	made := c.agreed(errchan.Dup, epoch, p)
 	c.derive(transport.Name{Epoch: epoch, Seq: uint64(seq)}, nil, c.worldRanks, fmt.Sprintf("%s.dup%d", c.name, seq), made)
 	return f
@@ -279,7 +280,7 @@ func (c *Comm) isClosed() bool {
 // keeps it to itself.
 func (c *Comm) meetToClose() *future.Future[struct{}] {
 	r, p := c.newRun(), c.proc.untyped.get()
-	p.Keep(closingKeeper{makingKeeper{(*keeper)(c), "Close"}})
+	waiting.Of(p.Future()).Keep(closingKeeper{makingKeeper{(*keeper)(c), "Close"}})
 	r.promise, r.exchange.Name = p, "Close"
 	if epoch, err := c.begin("Close"); err != nil {
 		r.Ended(err)

@@ -33,18 +33,16 @@ func (l *listener) Died(rank int) {
 // any: then all ranks are to be told instead. The caller holds disturbing.
 func (c *Comm) disturb(err error) (lose bool) {
 	c.t.EachPending(func(r *transport.Request) {
-		if o, ok := r.Done.(disturbable); ok && r.Peer == AnySource {
+		if o, ok := r.Done.(operation); ok && r.Peer == AnySource {
 			if c.propagates() {
 				lose = true
 			} else {
-				o.disturb(err)
+				o.cell().Disturb(err)
 			}
 		}
 	})
 	return lose
 }
-
-type disturbable interface{ disturb(error) }
 
 // receiving is told of a receive or probe that has begun, and may have ended.
 func (c *Comm) receiving(peer int) {

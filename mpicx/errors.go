@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // A Failure is one error that a rank told the others about.
@@ -89,6 +90,7 @@ func (e *CommCorruptedError) Error() string {
 
 // verdict is what the two errors that all ranks have share.
 type verdict struct {
+	waiting.CommonError
 	comm   *Comm  // the communicator it is an error of, at this rank
 	causes error  // what this rank itself raised
 	told   uint32 // atomic; 1: a Try has returned it
@@ -97,10 +99,6 @@ type verdict struct {
 // Unwrap returns the errors that this rank itself signalled, so that errors.Is
 // finds the cause at its origin. It returns nil elsewhere.
 func (v *verdict) Unwrap() error { return v.causes }
-
-// Common marks errors that end all operations of a communicator: see
-// [future.Common].
-func (v *verdict) Common() bool { return true }
 
 // withoutVerdicts is err, but a verdict that it wraps is not found by its type: a rank
 // that unwinds because of a *PropagatedError must not take the corruption that follows
@@ -124,7 +122,7 @@ func (h *hidden) Format(s fmt.State, verb rune) {
 
 func (h *hidden) As(target any) bool {
 	switch target.(type) {
-	case **PropagatedError, **CommCorruptedError, *future.Common:
+	case **PropagatedError, **CommCorruptedError, *waiting.Common:
 		return false
 	}
 	return errors.As(h.err, target)

@@ -451,7 +451,7 @@ func TestCloseWaitsForWhatWasRaised(t *testing.T) {
 					return fmt.Errorf("Close: %w", told)
 				}
 				return child.Close(ctx)
-			}, mpicx.WithRanks(2), backend, mpicx.WithTransport(func(t transport.Comm) transport.Comm { return slowChannel{t} }))
+			}, mpicx.WithRanks(2), backend, hook.Transport(func(t transport.Comm) transport.Comm { return slowChannel{t} }).(mpicx.Option))
 			require.NoError(t, err)
 		})
 	})

@@ -3,17 +3,17 @@ package mpicx
 import (
 	"context"
 
-	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // keeper is the Comm as its futures see it: what their Waits report, and how long
 // they listen to a context.
 type keeper Comm
 
-var _ future.Keeper = (*keeper)(nil)
+var _ waiting.Keeper = (*keeper)(nil)
 
-func (k *keeper) Park(ctx context.Context) (*future.Place, <-chan struct{}) {
+func (k *keeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
 	place := k.proc.place
 	if !k.proc.enter((*Comm)(k)) {
 		place = k.proc.newPlace()
@@ -33,18 +33,10 @@ func (k *keeper) Yield() {
 	}
 }
 
-// Drive moves messages for a goroutine that waits for several futures.
-func (k *keeper) Drive(s future.Sleeper, ended <-chan struct{}) (woken, drove bool) {
-	if k.proc.driver == nil {
-		return false, false
-	}
-	return k.proc.awaitBy(s, ended), true
-}
-
 // Look ends operations that need ranks which have returned.
 func (k *keeper) Look() { k.t.Look() }
 
-func (k *keeper) Unpark(place *future.Place) { k.proc.leave(!place.Spare) }
+func (k *keeper) Unpark(place *waiting.Place) { k.proc.leave(!place.Spare) }
 
 // listen returns the context whose end ends a Wait. That of a Try or Guard on
 // this communicator, or on one it is derived from, need not be listened to: what

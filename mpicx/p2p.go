@@ -6,6 +6,7 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // AnySource and AnyTag receive from whichever rank, with whichever tag
@@ -57,7 +58,7 @@ func RecvSlice[T Scalar](c *Comm, source, tag int) *future.Future[[]T] {
 		return nowhere[[]T]("RecvSlice")
 	}
 	o := &sliceOp[T]{comm: c}
-	o.Keep(c.keeper)
+	o.cell().Keep(c.keeper)
 	o.request = transport.Request{Peer: source, Tag: tag, Done: o, Alloc: func(n int) []byte {
 		o.slice = make([]T, (n+sizeOf[T]()-1)/sizeOf[T]())
 		return bytesOf(o.slice)
@@ -66,7 +67,7 @@ func RecvSlice[T Scalar](c *Comm, source, tag int) *future.Future[[]T] {
 	if o.request.Epoch, err = c.begin("RecvSlice"); err == nil {
 		err = c.checkPoint("RecvSlice", source, tag, AnySource)
 	} else {
-		o.Keep(c.keeperAfter(err))
+		o.cell().Keep(c.keeperAfter(err))
 	}
 	if err != nil {
 		o.Complete(nil, err)
@@ -90,9 +91,8 @@ func (o *sliceOp[T]) Completed(r *transport.Request) {
 }
 
 func (o *sliceOp[T]) operation() string { return "RecvSlice" }
-func (o *sliceOp[T]) Awaited() bool     { return needsPeer(&o.request) || o.Promise.Awaited() }
+func (o *sliceOp[T]) Awaited() bool     { return needsPeer(&o.request) || o.cell().Awaited() }
 func (o *sliceOp[T]) Mourned() bool     { return o.comm.mourned() }
-func (o *sliceOp[T]) disturb(err error) { o.Disturb(err) }
 
 // receive starts a receive or a probe.
 func (c *Comm) receive(kind transport.Kind, buf []byte, source, tag, size int) *future.Future[Status] {
@@ -100,7 +100,8 @@ func (c *Comm) receive(kind transport.Kind, buf []byte, source, tag, size int) *
 		return nowhere[Status](receiveName(kind))
 	}
 	p := c.proc.statuses.get()
-	p.Keep(c.keeper)
+	cell := waiting.Of(p.Future())
+	cell.Keep(c.keeper)
 	o := c.proc.idleReceives.get()
 	o.comm, o.promise, o.size = c, p, size
 	r := &o.request
@@ -109,7 +110,7 @@ func (c *Comm) receive(kind transport.Kind, buf []byte, source, tag, size int) *
 	if r.Epoch, err = c.begin(receiveName(kind)); err == nil {
 		err = c.checkPoint(receiveName(kind), source, tag, AnySource)
 	} else {
-		p.Keep(c.keeperAfter(err))
+		cell.Keep(c.keeperAfter(err))
 	}
 	switch {
 	case err != nil:
@@ -143,9 +144,8 @@ func receiveName(kind transport.Kind) string {
 	return "Recv"
 }
 
-func (o *receiveOp) disturb(err error) { o.promise.Disturb(err) }
-func (o *receiveOp) Awaited() bool     { return needsPeer(&o.request) || o.promise.Awaited() }
-func (o *receiveOp) Mourned() bool     { return o.comm.mourned() }
+func (o *receiveOp) Awaited() bool { return needsPeer(&o.request) || o.cell().Awaited() }
+func (o *receiveOp) Mourned() bool { return o.comm.mourned() }
 
 // needsPeer says whether only one rank can end the request: if that has returned, it
 // ends whether or not this rank waits for it already. What is from AnySource might come
@@ -185,7 +185,7 @@ func (c *Comm) send(name string, buf []byte, dest, tag, size int, mode transport
 		return c.sent(Status{c.rank, tag, len(buf) / size})
 	}
 	o := &sendOp{comm: c, name: name, size: size}
-	o.Keep(c.keeper)
+	o.cell().Keep(c.keeper)
 	o.request = transport.Request{Buf: buf, Peer: dest, Tag: tag, Mode: mode, Epoch: epoch, Done: o}
 	c.t.Isend(&o.request)
 	return o.Future()
@@ -208,7 +208,7 @@ func (c *Comm) sent(s Status) *future.Future[Status] {
 		return last.Future()
 	}
 	last := &sentFuture{status: s}
-	last.Keep(c.keeper)
+	waiting.Of(last.Future()).Keep(c.keeper)
 	last.Complete(s, nil)
 	c.lastSent.Store(last)
 	return last.Future()
@@ -249,7 +249,7 @@ func (c *Comm) status(op string, r *transport.Request, size int) (Status, error)
 // mpiError returns err as an operation's error: verdicts as they are, and
 // everything else as an *MPIError.
 func mpiError(op string, err error) error {
-	if err == nil || err == ErrRevoked || is[future.Common](err) || is[*MPIError](err) || is[*future.Panicked](err) || is[*ProcFailedError](err) {
+	if err == nil || err == ErrRevoked || waiting.IsCommon(err) || is[*MPIError](err) || is[*future.Panicked](err) || is[*ProcFailedError](err) {
 		return ofOperation(op, err)
 	}
 	class := ClassOther
@@ -270,7 +270,7 @@ func is[E error](err error) bool {
 
 // keeperAfter returns the keeper of an operation that begin has ended with err. That c
 // is closed is said by the operation itself, which has none.
-func (c *Comm) keeperAfter(err error) future.Keeper {
+func (c *Comm) keeperAfter(err error) waiting.Keeper {
 	if isClosedError(err) {
 		return nil
 	}
@@ -280,7 +280,7 @@ func (c *Comm) keeperAfter(err error) future.Keeper {
 // failed returns a future of c that has ended before it began.
 func failed[T any](c *Comm, err error) *future.Future[T] {
 	f, p := future.New[T]()
-	p.Keep(c.keeperAfter(err))
+	waiting.Of(p.Future()).Keep(c.keeperAfter(err))
 	var none T
 	p.Complete(none, err)
 	return f

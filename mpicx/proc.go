@@ -9,6 +9,7 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // proc is a rank of the job: what its communicators share.
@@ -19,7 +20,7 @@ type proc struct {
 	driver  transport.Driver // nil: messages move by themselves
 	world   *Comm
 
-	place   *future.Place // of the first goroutine that waits
+	place   *waiting.Place // of the first goroutine that waits
 	yielder yielder
 
 	dead   atomic.Bool // its process has died
@@ -52,21 +53,16 @@ func newProc(t transport.Comm, o *options) *proc {
 }
 
 // newPlace makes a place to wait in.
-func (p *proc) newPlace() *future.Place {
-	place := future.NewPlace()
+func (p *proc) newPlace() *waiting.Place {
+	place := waiting.NewPlace()
 	if p.driver != nil {
-		place.Await = p.drive
+		place.Drive = p.awaitBy
 	}
 	return place
 }
 
-// drive is how a place waits.
-func (p *proc) drive(place *future.Place, ended <-chan struct{}) (woken bool) {
-	return p.awaitBy(place, ended)
-}
-
 // awaitBy is Await, after which the rank knows whether its messages move.
-func (p *proc) awaitBy(s transport.Sleeper, ended <-chan struct{}) (woken bool) {
+func (p *proc) awaitBy(s waiting.Sleeper, ended <-chan struct{}) (woken bool) {
 	woken = p.driver.Await(s, ended)
 	if !woken {
 		if err := p.driver.Failed(); err != nil {

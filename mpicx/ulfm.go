@@ -11,6 +11,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // User-level failure mitigation (paper 001). The black channel sees no process
@@ -177,7 +178,7 @@ func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], 
 	}
 	c.proc.exitIfDead()
 	f, p := future.New[T]()
-	p.Keep(repairKeeper{(*keeper)(c)})
+	waiting.Of(p.Future()).Keep(repairKeeper{(*keeper)(c)})
 	r := &repairing[T]{comm: c, proposal: proposal, promise: p, then: then}
 	// A rank that has unwound and goes on without having waited for the verdict (C1)
 	// begins after that: it would end what begins now.
@@ -291,12 +292,12 @@ func isDeath(err error) bool {
 // They go on where others would be about to end, so the rank attends all the time.
 type repairKeeper struct{ *keeper }
 
-func (k repairKeeper) Park(ctx context.Context) (*future.Place, <-chan struct{}) {
+func (k repairKeeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
 	k.Watch()
 	return k.keeper.Park(ctx)
 }
 
-func (k repairKeeper) Unpark(place *future.Place) {
+func (k repairKeeper) Unpark(place *waiting.Place) {
 	k.keeper.Unpark(place)
 	k.Unwatch()
 }

@@ -54,13 +54,13 @@ func RecvValue[T any](c *Comm, source, tag int) *future.Future[T] {
 		return nowhere[T]("RecvValue")
 	}
 	o := &valueOp[T]{comm: c}
-	o.Keep(c.keeper)
+	o.cell().Keep(c.keeper)
 	o.request = transport.Request{Peer: source, Tag: tag, Done: o, Take: true}
 	var err error
 	if o.request.Epoch, err = c.begin("RecvValue"); err == nil {
 		err = c.checkPoint("RecvValue", source, tag, AnySource)
 	} else {
-		o.Keep(c.keeperAfter(err))
+		o.cell().Keep(c.keeperAfter(err))
 	}
 	if err != nil {
 		o.Complete(*new(T), err)
@@ -88,9 +88,8 @@ func (o *valueOp[T]) Completed(r *transport.Request) {
 }
 
 func (o *valueOp[T]) operation() string { return "RecvValue" }
-func (o *valueOp[T]) Awaited() bool     { return needsPeer(&o.request) || o.Promise.Awaited() }
+func (o *valueOp[T]) Awaited() bool     { return needsPeer(&o.request) || o.cell().Awaited() }
 func (o *valueOp[T]) Mourned() bool     { return o.comm.mourned() }
-func (o *valueOp[T]) disturb(err error) { o.Disturb(err) }
 
 // BcastValue gives every rank the value v of rank root.
 func BcastValue[T any](c *Comm, v T, root int) *future.Future[T] {
@@ -157,7 +156,7 @@ func decodeValues[T any](op string, parts [][]byte) ([]T, error) {
 // runValue is run for an operation whose result is what value returns.
 func runValue[T any](c *Comm, name string, bad error, a collective.Algorithm, value func() (T, error)) *future.Future[T] {
 	o := &collectiveValue[T]{comm: c, value: value}
-	o.Keep(c.keeper)
+	o.cell().Keep(c.keeper)
 	c.start(&o.exchange, name, bad, a, o)
 	return o.Future()
 }
