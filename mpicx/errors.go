@@ -90,11 +90,13 @@ func (e *CommCorruptedError) Error() string {
 
 // verdict is what the two errors that all ranks have share.
 type verdict struct {
-	waiting.CommonError
+	common
 	comm   *Comm  // the communicator it is an error of, at this rank
 	causes error  // what this rank itself raised
 	told   uint32 // atomic; 1: a Try has returned it
 }
+
+type common = waiting.CommonError // a name that is not exported
 
 // Unwrap returns the errors that this rank itself signalled, so that errors.Is
 // finds the cause at its origin. It returns nil elsewhere.

@@ -12,8 +12,9 @@ type Holder interface{ cell() *Cell }
 // Of returns the Cell of a future.
 func Of(future Holder) *Cell { return future.cell() }
 
-// Hidden is the Cell of a type that embeds it. It has no exported name, so that users of
-// the type see nothing of it.
+// Hidden is the Cell of a type that embeds it. Nothing in it has an exported name, so
+// that users of the type see nothing of it, if the type embeds an alias that is not
+// exported.
 type Hidden struct{ hidden Cell }
 
 func (h *Hidden) cell() *Cell { return &h.hidden }

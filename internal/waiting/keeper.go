@@ -70,7 +70,7 @@ type Common interface {
 	common()
 }
 
-// CommonError makes the error that embeds it a [Common] one.
+// CommonError makes the error that embeds it, or an alias, a [Common] one.
 type CommonError struct{}
 
 func (CommonError) common() {}
