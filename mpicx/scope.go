@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -142,6 +143,9 @@ func (s *scope) run(fn func(context.Context) error) (err error) {
 		default:
 			panic(v)
 		}
+		if p, ok := err.(*future.Panicked); ok {
+			panic(p) // of a goroutine of the function's: it goes on here (C3)
+		}
 	}()
 	return fn(s)
 }
@@ -162,7 +166,25 @@ func (s *scope) reason(err error) error {
 	if by == nil || !errors.Is(err, context.Canceled) {
 		return nil
 	}
-	return by.comm.verdict(by.outer)
+	if v := by.comm.verdict(by.outer); v != nil {
+		return v
+	}
+	return by.heard()
+}
+
+// heard returns the error that has ended the scope's context, if another goroutine of the
+// program was told, and no Try has returned it.
+func (s *scope) heard() error {
+	s.comm.proc.mu.Lock()
+	defer s.comm.proc.mu.Unlock()
+	e := s.entry.Heard()
+	if e == nil {
+		return nil
+	}
+	if p, ok := e.Face.(*PropagatedError); ok && atomic.LoadUint32(&p.told) != 0 {
+		return nil
+	}
+	return e.Face
 }
 
 // path returns where on its communicator the scope is, as a Failure has it.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
@@ -156,7 +157,9 @@ func (c *Comm) Guard(ctx context.Context, fn func(context.Context) error) (err e
 func (c *Comm) unwinding(err *error) {
 	v := recover()
 	cause := *err
-	switch {
+	switch p, ok := v.(*future.Panicked); {
+	case ok: // peers do not need the stack
+		cause = fmt.Errorf("panic: %v", p.Value)
 	case v != nil:
 		cause = fmt.Errorf("panic: %v", v)
 	case cause == errUnwinding:
