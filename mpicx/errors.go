@@ -262,8 +262,9 @@ func (e *PanicError) Unwrap() error {
 // t.FailNow does it.
 var ErrGoexit = errors.New("mpicx: the rank's function left by runtime.Goexit")
 
-// Throw panics with err as a future.Thrown, for the nearest Try to take back:
-// what throw is to C++. A nil err throws nothing.
+// Throw panics with err as a future.Thrown, for the nearest Try of this goroutine to take
+// back: what throw is to C++. In a goroutine that Try has not called, defer future.Catch
+// first. A nil err throws nothing.
 func Throw(err error) {
 	if err != nil {
 		panic(future.Thrown{Err: err})

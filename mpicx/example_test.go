@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
@@ -56,6 +59,37 @@ func ExampleComm_Try() {
 	// mine: true
 	// mpicx: error propagated from rank 2: the solver diverged
 	// 2
+}
+
+// Goroutines of one rank, in an error group. What is thrown in them is caught where they
+// begin, and comes to Try by the group: so a fault of one goroutine is every rank's error.
+func ExampleComm_Try_goroutines() {
+	_ = mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+		err := world.Try(ctx, func(ctx context.Context) error {
+			g, ctx := errgroup.WithContext(ctx) // when one fails, the others' Waits end
+			for cell := range 3 {
+				g.Go(func() (err error) {
+					defer future.Catch(&err)
+					if world.Rank() == 1 && cell == 2 {
+						mpicx.Throw(fmt.Errorf("cell %d has no volume", cell))
+					}
+					return nil
+				})
+			}
+			g.Go(func() (err error) {
+				defer future.Catch(&err)
+				world.Barrier().MustWait(ctx)
+				return nil
+			})
+			return g.Wait()
+		})
+		fmt.Printf("rank %d: %v\n", world.Rank(), err)
+		return world.Barrier().Wait(ctx) // the communicator works
+	}, mpicx.WithRanks(3))
+	// Unordered output:
+	// rank 0: mpicx: error propagated from rank 1: cell 2 has no volume
+	// rank 1: mpicx: error propagated from rank 1: cell 2 has no volume
+	// rank 2: mpicx: error propagated from rank 1: cell 2 has no volume
 }
 
 // SignalError is for programs that have error codes.

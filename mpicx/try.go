@@ -70,6 +70,12 @@ func (c *Comm) signal(ctx context.Context, err error) error {
 // *PropagatedError, whatever fn was doing there, and the communicator goes on.
 // Panics other than thrown errors pass through: see Guard.
 //
+// Try takes back what is thrown in its own goroutine only: Throw, MustWait and MustGet in
+// any other end the process, unless that defers future.Catch. What an error group of such
+// goroutines returns, fn returns: an error of theirs goes to all ranks, and a panic
+// goes on in Try. See the example. One goroutine of a rank is told of a peer's error, from
+// its Wait; the others see that their context has ended, and begin no operation then.
+//
 // The context that fn gets ends the moment an error of a peer arrives, so that
 // computations and I/O inside stop too. A Wait with it reports that error, and so
 // does Try if fn returns that its context has ended.
@@ -134,7 +140,9 @@ func (s *scope) asOuter() context.Context { return &revived{s.outer, context.Wit
 // Guard runs fn, and if it leaves by an error, a panic or runtime.Goexit, every
 // other rank gets a *CommCorruptedError from this communicator for good: what a
 // Comm's destructor does in the paper (section III-A). This rank waits for
-// nobody. Guard returns fn's error; a panic goes on; a thrown error is returned.
+// nobody. Its Guard returns fn's own error, returned or thrown, not the
+// *CommCorruptedError that all others get of it; a panic goes on. As Try does, Guard
+// takes back what is thrown in its own goroutine only.
 //
 // The context that fn gets ends when the communicator is corrupted.
 func (c *Comm) Guard(ctx context.Context, fn func(context.Context) error) (err error) {
