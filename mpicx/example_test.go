@@ -66,22 +66,24 @@ func ExampleComm_Try() {
 func ExampleComm_Try_goroutines() {
 	_ = mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
 		err := world.Try(ctx, func(ctx context.Context) error {
-			g, ctx := errgroup.WithContext(ctx) // when one fails, the others' Waits end
+			n, me := world.Size(), world.Rank()
+			g, ctxOfGroup := errgroup.WithContext(ctx) // when one fails, the others' Waits end
 			for cell := range 3 {
 				g.Go(func() (err error) {
 					defer future.Catch(&err)
-					if world.Rank() == 1 && cell == 2 {
+					if me == 1 && cell == 2 {
 						mpicx.Throw(fmt.Errorf("cell %d has no volume", cell))
 					}
+					ghost := []float64{0}
+					mpicx.Send(world, []float64{1}, (me+1)%n, cell)
+					mpicx.Recv(world, ghost, (me+n-1)%n, cell).MustWait(ctxOfGroup)
 					return nil
 				})
 			}
-			g.Go(func() (err error) {
-				defer future.Catch(&err)
-				world.Barrier().MustWait(ctx)
-				return nil
-			})
-			return g.Wait()
+			if err := g.Wait(); err != nil {
+				return err
+			}
+			return world.Barrier().Wait(ctx)
 		})
 		fmt.Printf("rank %d: %v\n", world.Rank(), err)
 		return world.Barrier().Wait(ctx) // the communicator works
