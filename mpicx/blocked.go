@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -45,26 +44,4 @@ func (c *Comm) progress() string {
 		text += d.progress()
 	}
 	return text
-}
-
-func (c *Comm) describe(r *transport.Request) string {
-	direction := "from"
-	if r.Kind == transport.Sending {
-		direction = "to"
-	}
-	peer := fmt.Sprintf("%s rank %d", direction, r.Peer)
-	if r.Peer == AnySource {
-		peer = "from any rank"
-	}
-	switch done := r.Done.(type) {
-	case interface{ operation() string }:
-		tag := fmt.Sprintf("tag %d", r.Tag)
-		if r.Tag == AnyTag {
-			tag = "any tag"
-		}
-		return fmt.Sprintf("%s %s, %s", done.operation(), peer, tag)
-	case *collective.Exchange:
-		return fmt.Sprintf("%s, step %d: %v %s", done.Name, done.Step(), r.Kind, peer)
-	}
-	return fmt.Sprintf("%v %s, tag %d", r.Kind, peer, r.Tag)
 }

@@ -1,17 +1,78 @@
 package mpicx
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Died notes that a process has died.
-func (l *listener) Died(rank int) {
-	c := (*Comm)(l)
+// User-level failure mitigation (paper 001). The black channel sees no process
+// die, so there these say errors.ErrUnsupported, or that nobody died.
+
+// An Errhandler says what a communicator does about processes that die.
+type Errhandler int
+
+const (
+	// ErrorsPropagate has the first rank to meet a dead process tell all others,
+	// which get a *CommCorruptedError.
+	ErrorsPropagate Errhandler = iota
+	// ErrorsReturn has operations that involve a dead process report that, by a
+	// *ProcFailedError or ErrProcFailedPending, and nothing else happens by itself.
+	ErrorsReturn
+)
+
+// SetErrhandler sets what this rank does about processes that die on c, and on
+// communicators that are derived from it later (MPI_Comm_set_errhandler). The
+// default is ErrorsPropagate. The black channel never sees one die.
+func (c *Comm) SetErrhandler(h Errhandler) {
+	c.there("SetErrhandler")
+	c.errhandler.Store(int32(h))
+}
+
+// propagates says whether an error of this rank concerns all. With the black channel
+// it always does: there is nothing else that a peer could learn it by.
+func (c *Comm) propagates() bool {
+	return c.mitigator == nil || Errhandler(c.errhandler.Load()) == ErrorsPropagate
+}
+
+// Failed returns the ranks that this one knows to be dead, in the order in which
+// it learned of them (MPI_Comm_get_failed): what it returned once is the beginning
+// of what it returns later.
+func (c *Comm) Failed() []int {
+	c.there("Failed")
+	c.proc.mu.Lock()
+	defer c.proc.mu.Unlock()
+	return c.ledger.Failed()
+}
+
+// AckFailed acknowledges the first n of Failed and returns how many are
+// acknowledged (MPI_Comm_ack_failed). When all are, receives from AnySource go
+// on; but if nobody else lives, a Wait for one ends it with a *ProcFailedError.
+// Collective operations stay broken.
+func (c *Comm) AckFailed(n int) (acked int) {
+	c.there("AckFailed")
+	c.disturbing.Lock()
+	defer c.disturbing.Unlock()
+	all := false
+	c.proc.feed(func() { acked, all = c.ledger.Ack(n) })
+	if all {
+		c.disturb(nil)
+	}
+	return acked
+}
+
+func (c *Comm) acknowledged() []int {
+	c.proc.mu.Lock()
+	defer c.proc.mu.Unlock()
+	return c.ledger.Acknowledged()
+}
+
+// mourned says whether the program has acknowledged that all other ranks are dead.
+func (c *Comm) mourned() bool { return len(c.acknowledged()) == c.size-1 }
+
+// died notes that the process of a rank has died.
+func (c *Comm) died(rank int) {
 	if rank == c.rank {
 		c.proc.die()
 		return
@@ -25,6 +86,13 @@ func (l *listener) Died(rank int) {
 	c.disturbing.Unlock()
 	if lose {
 		c.lose()
+	}
+}
+
+// learn notes the dead that an agreement told of.
+func (c *Comm) learn(dead []int) {
+	for _, r := range dead {
+		c.died(r)
 	}
 }
 
@@ -59,47 +127,24 @@ func (c *Comm) receiving(peer int) {
 	}
 }
 
-// mourned says whether the program has acknowledged that all other ranks are dead.
-func (c *Comm) mourned() bool { return len(c.acknowledged()) == c.size-1 }
-
 // lose has all ranks get a *CommCorruptedError because of a death.
 func (c *Comm) lose() { c.proc.feed(c.ledger.Lose) }
 
-// propagates says whether an error of this rank concerns all. With the black channel
-// it always does: there is nothing else that a peer could learn it by.
-func (c *Comm) propagates() bool {
-	return c.mitigator == nil || Errhandler(c.errhandler.Load()) == ErrorsPropagate
-}
-
-// failure returns err as the error of an operation on c. If it is a death, what
-// the error handler says happens first.
-func (c *Comm) failure(op string, err error) error {
-	if err == nil {
-		return nil
-	}
-	if err == transport.ErrDied {
-		c.proc.die() // before the program sees the error: it shall not
-	}
-	if err == errchan.ErrOver {
-		if v := c.unreported(); v != nil {
-			err = v
-		}
-	}
-	dead, ok := errors.AsType[*transport.DeadError](err)
-	if !ok {
-		return mpiError(op, err)
-	}
-	if dead.Rank == AnySource {
+// needed returns the error of an operation that a dead rank, or with AnySource any of
+// them, was needed for.
+func (c *Comm) needed(op string, rank int) error {
+	if rank == AnySource {
 		all := c.Failed()
 		slices.Sort(all)
 		return c.met(&ProcFailedError{Ranks: all})
 	}
-	c.mitigator.Died(dead.Rank) // which may tell of it later
-	c.learn([]int{dead.Rank})
+	c.mitigator.Died(rank) // which may tell of it later
+	c.died(rank)
+	err := &ProcFailedError{Ranks: []int{rank}}
 	if c.propagates() && c.isClosed() { // there is nobody left to tell (F2)
-		return &MPIError{Op: op, Class: ClassComm, Text: fmt.Sprintf("rank %d has died, and %s is closed", dead.Rank, c.name), err: &ProcFailedError{Ranks: []int{dead.Rank}}}
+		return &MPIError{Op: op, Class: ClassComm, Text: fmt.Sprintf("rank %d has died, and %s is closed", rank, c.name), err: err}
 	}
-	return c.met(&ProcFailedError{Ranks: []int{dead.Rank}})
+	return c.met(err)
 }
 
 // met returns err, which this rank's program is to be told, or all ranks are.
@@ -108,38 +153,4 @@ func (c *Comm) met(err *ProcFailedError) error {
 		c.lose()
 	}
 	return err
-}
-
-// die ends this rank: its process has died. Whatever it does on its
-// communicators from now on ends its goroutine.
-func (p *proc) die() {
-	if !p.dead.Swap(true) {
-		p.feed(func() { p.ledger.Die() })
-	}
-}
-
-// end says that the rank's program has ended, on the world and what is derived
-// from it.
-func (p *proc) end(failed bool) {
-	p.feed(p.ledger.Depart)
-	if p.world.mitigator != nil {
-		for _, c := range p.world.family() {
-			c.mitigator.Leave()
-		}
-	}
-	p.failed = failed
-	p.feed(p.ledger.Go)
-}
-
-// giveUp corrupts c and what is derived from it here, where no message moves any more
-// and no peer can be told.
-func (c *Comm) giveUp(cause error) {
-	err := &CommCorruptedError{Failures: []Failure{newFailure(cause, 0)}, verdict: verdict{comm: c, causes: mpiError("Wait", cause)}}
-	err.Failures[0].Rank = c.rank
-	c.proc.feed(func() { c.ledger.Fail().Face = err })
-	for _, d := range c.family() {
-		if d.mitigator != nil {
-			d.mitigator.Advance(c.ledger.Generation(), err, false) // its agreements end
-		}
-	}
 }

@@ -22,6 +22,7 @@ type interruptedError struct {
 }
 
 func (e *interruptedError) Error() string { return fmt.Sprintf("mpicx: %s: %v", e.waitedFor, e.cause) }
+
 func (e *interruptedError) Unwrap() error { return e.cause }
 
 // Describe says in ctx's cause what was waited for. Other errors do so already.
@@ -77,6 +78,28 @@ func (c *Comm) waitedFor(cells []*waiting.Cell) string {
 	return text
 }
 
+func (c *Comm) describe(r *transport.Request) string {
+	direction := "from"
+	if r.Kind == transport.Sending {
+		direction = "to"
+	}
+	peer := fmt.Sprintf("%s rank %d", direction, r.Peer)
+	if r.Peer == AnySource {
+		peer = "from any rank"
+	}
+	switch done := r.Done.(type) {
+	case interface{ operation() string }:
+		tag := fmt.Sprintf("tag %d", r.Tag)
+		if r.Tag == AnyTag {
+			tag = "any tag"
+		}
+		return fmt.Sprintf("%s %s, %s", done.operation(), peer, tag)
+	case *collective.Exchange:
+		return fmt.Sprintf("%s, step %d: %v %s", done.Name, done.Step(), r.Kind, peer)
+	}
+	return fmt.Sprintf("%v %s, tag %d", r.Kind, peer, r.Tag)
+}
+
 // unresolved says what the error channel of c waits for, if it does.
 func (c *Comm) unresolved() string {
 	if waiting := c.channel.Waiting(); waiting != "" {
@@ -102,13 +125,3 @@ func (c *Comm) interrupted(ctx context.Context, name string, err error) error {
 	}
 	return &interruptedError{fmt.Sprintf("%s on %s%s", name, c.name, c.unresolved()), err}
 }
-
-// An operation is what a request or collective is for, while the program may wait for it.
-type operation interface{ cell() *waiting.Cell }
-
-func (o *receiveOp) cell() *waiting.Cell          { return waiting.Of(o.promise.Future()) }
-func (o *sendOp) cell() *waiting.Cell             { return waiting.Of(o.Future()) }
-func (o *sliceOp[T]) cell() *waiting.Cell         { return waiting.Of(o.Future()) }
-func (o *valueOp[T]) cell() *waiting.Cell         { return waiting.Of(o.Future()) }
-func (r *collectiveRun) cell() *waiting.Cell      { return waiting.Of(r.promise.Future()) }
-func (o *collectiveValue[T]) cell() *waiting.Cell { return waiting.Of(o.Future()) }

@@ -1,54 +1,21 @@
 package mpicx
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
-	"time"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
-
-// A Failure is one error that a rank told the others about.
-type Failure struct {
-	Rank    int       // who failed, in the communicator of the error
-	Code    int       // what SignalError was given, or the error's ErrorCode() int; else 0
-	Message string    // the error's text, at most MaxMessage bytes of it
-	Origin  string    // where it was signalled: function, file and line
-	Time    time.Time // when, by the clock of Rank
-
-	path string // inside of which Try calls on the communicator: see ledger.Scope.Path; varints
-}
-
-// MaxMessage is the length in bytes beyond which a Failure's text is cut.
-const MaxMessage = 1024
-
-func (f Failure) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "rank %d", f.Rank)
-	if f.Code != 0 {
-		fmt.Fprintf(&b, " (code %d)", f.Code)
-	}
-	if f.Message != "" {
-		fmt.Fprintf(&b, ": %s", f.Message)
-	}
-	return b.String()
-}
-
-func list(failures []Failure) string {
-	const most = 4
-	var parts []string
-	for i, f := range failures {
-		if i == most && len(failures) > most+1 {
-			parts = append(parts, fmt.Sprintf("and %d more", len(failures)-most))
-			break
-		}
-		parts = append(parts, f.String())
-	}
-	return strings.Join(parts, "; ")
-}
 
 // A PropagatedError says that ranks signalled errors. Every rank of the
 // communicator has it, with the same Failures, and the communicator goes on
@@ -66,6 +33,10 @@ type PropagatedError struct {
 func (e *PropagatedError) Error() string {
 	return "mpicx: error propagated from " + list(e.Failures)
 }
+
+// Format prints, for %+v, a line for each failure with its origin and time, and
+// at the rank that raised one its stack.
+func (e *PropagatedError) Format(s fmt.State, verb rune) { format(s, verb, e, e.Failures, e.causes) }
 
 // A CommCorruptedError says that a rank left Guard by an error or a panic, or
 // that a process died: the communicator has no use any more, at any rank (paper
@@ -88,12 +59,33 @@ func (e *CommCorruptedError) Error() string {
 	return s
 }
 
+// Format is that of PropagatedError.
+func (e *CommCorruptedError) Format(s fmt.State, verb rune) {
+	format(s, verb, e, e.Failures, e.causes)
+}
+
+func format(s fmt.State, verb rune, err error, failures []Failure, causes error) {
+	text := err.Error()
+	switch {
+	case verb == 'q':
+		text = fmt.Sprintf("%q", text)
+	case verb == 'v' && s.Flag('+'):
+		for _, f := range failures {
+			text += fmt.Sprintf("\n  %v\n    at %s, %s", f, f.Origin, f.Time.Format("15:04:05.000000"))
+		}
+		if causes != nil {
+			text += fmt.Sprintf("\n  here: %+v", causes)
+		}
+	}
+	io.WriteString(s, text) //nolint:errcheck // as fmt does
+}
+
 // verdict is what the two errors that all ranks have share.
 type verdict struct {
 	common
-	comm   *Comm  // the communicator it is an error of, at this rank
-	causes error  // what this rank itself raised
-	told   uint32 // atomic; 1: a Try has returned it
+	comm   *ledger.Comm // the communicator it is an error of, at this rank
+	causes error        // what this rank itself raised
+	told   uint32       // atomic; 1: a Try has returned it
 }
 
 type common = waiting.CommonError // a name that is not exported
@@ -101,6 +93,27 @@ type common = waiting.CommonError // a name that is not exported
 // Unwrap returns the errors that this rank itself signalled, so that errors.Is
 // finds the cause at its origin. It returns nil elsewhere.
 func (v *verdict) Unwrap() error { return v.causes }
+
+// face returns what the program gets of a verdict.
+func face(e *ledger.Error) error {
+	causes := make([]error, len(e.Own))
+	for i, r := range e.Own {
+		causes[i] = r.Cause
+	}
+	v := verdict{comm: e.Comm, causes: withoutVerdicts(together(causes))}
+	if e.Corrupt() {
+		return &CommCorruptedError{Failures: failuresOf(e.Verdict), Dead: e.Verdict.Dead, verdict: v}
+	}
+	return &PropagatedError{Failures: failuresOf(e.Verdict), verdict: v}
+}
+
+// together is errors.Join that leaves one error as it is, for %+v.
+func together(errs []error) error {
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}
 
 // withoutVerdicts is err, but a verdict that it wraps is not found by its type: a rank
 // that unwinds because of a *PropagatedError must not take the corruption that follows
@@ -115,7 +128,8 @@ func withoutVerdicts(err error) error {
 // hidden is an error that wraps a verdict which is not to be found.
 type hidden struct{ err error }
 
-func (h *hidden) Error() string        { return h.err.Error() }
+func (h *hidden) Error() string { return h.err.Error() }
+
 func (h *hidden) Is(target error) bool { return errors.Is(h.err, target) }
 
 func (h *hidden) Format(s fmt.State, verb rune) {
@@ -133,7 +147,8 @@ func (h *hidden) As(target any) bool {
 // A Class says of what kind an MPIError is, in MPI's terms.
 type Class int
 
-// The classes that operations of this package report.
+// The classes that operations of this package report. A transport knows them by their
+// numbers (transport.LibraryError); internal/transport/mpi/shim.h has them in this order.
 const (
 	ClassOther       Class = iota // MPI_ERR_OTHER: see the text
 	ClassBuffer                   // MPI_ERR_BUFFER: buffers do not fit one another
@@ -148,7 +163,10 @@ const (
 	ClassUnsupported              // MPI_ERR_UNSUPPORTED_OPERATION: this backend can't
 )
 
-var classNames = [...]string{"other", "buffer", "count", "tag", "rank", "root", "op", "type", "truncate", "comm", "unsupported"}
+var classNames = [...]string{
+	ClassOther: "other", ClassBuffer: "buffer", ClassCount: "count", ClassTag: "tag", ClassRank: "rank", ClassRoot: "root",
+	ClassOp: "op", ClassType: "type", ClassTruncate: "truncate", ClassComm: "comm", ClassUnsupported: "unsupported",
+}
 
 func (c Class) String() string {
 	if c < 0 || int(c) >= len(classNames) {
@@ -173,73 +191,6 @@ func (e *MPIError) Error() string { return fmt.Sprintf("mpicx: %s: %s", e.Op, e.
 // for ClassUnsupported.
 func (e *MPIError) Unwrap() error { return e.err }
 
-// useOp is the Op of what a communicator says to any operation: that it is closed.
-const useOp = "use"
-
-func isClosedError(err error) bool {
-	e, ok := err.(*MPIError)
-	return ok && e.Class == ClassComm
-}
-
-// ofOperation returns an error that any operation would get as that of op.
-func ofOperation(op string, err error) error {
-	if e, ok := err.(*MPIError); ok && e.Op == useOp {
-		return &MPIError{Op: op, Class: e.Class, Text: e.Text, err: e.err}
-	}
-	return err
-}
-
-const nilComm = "nil communicator (what Split gives with Undefined)"
-
-const nilContext = "nil context, expected one that says how long to wait"
-
-// ready returns the error of a call that can't be made: on no communicator, after its
-// job, or without a context.
-func (c *Comm) ready(op string, ctx context.Context) error {
-	switch {
-	case c == nil:
-		return mpiErrorf(op, ClassComm, nilComm)
-	case c.proc.over.Load():
-		return jobOver(op, c)
-	case ctx == nil:
-		return mpiErrorf(op, ClassOther, nilContext)
-	}
-	return nil
-}
-
-// readyFor is ready of a call that calls fn.
-func (c *Comm) readyFor(op string, ctx context.Context, fn func(context.Context) error) error {
-	if err := c.ready(op, ctx); err != nil {
-		return err
-	}
-	if fn == nil {
-		return mpiErrorf(op, ClassOther, nilFunction)
-	}
-	return nil
-}
-
-const nilFunction = "nil function, expected one to call"
-
-// there panics if c is nil, where no error can be returned.
-func (c *Comm) there(call string) {
-	if c == nil {
-		panic("mpicx: " + call + ": " + nilComm)
-	}
-}
-
-func jobOver(op string, c *Comm) error {
-	return mpiErrorf(op, ClassComm, "the job of %s is over, expected a call before its Run has returned or Finalize been called", c.name)
-}
-
-// nowhere returns the future of an operation on a nil communicator.
-func nowhere[T any](op string) *future.Future[T] {
-	return future.Failed[T](mpiErrorf(op, ClassComm, nilComm))
-}
-
-func mpiErrorf(op string, class Class, format string, args ...any) *MPIError {
-	return &MPIError{Op: op, Class: class, Text: fmt.Sprintf(format, args...)}
-}
-
 // A PanicError is what Run returns for a rank that panicked, once its peers have
 // been told.
 type PanicError struct {
@@ -262,14 +213,8 @@ func (e *PanicError) Unwrap() error {
 // t.FailNow does it.
 var ErrGoexit = errors.New("mpicx: the rank's function left by runtime.Goexit")
 
-// Throw panics with err as a future.Thrown, for the nearest Try of this goroutine to take
-// back: what throw is to C++. In a goroutine that Try has not called, defer future.Catch
-// first. A nil err throws nothing.
-func Throw(err error) {
-	if err != nil {
-		panic(future.Thrown{Err: err})
-	}
-}
+// errUnwinding is the error of a function that has not returned.
+var errUnwinding = errors.New("mpicx: unwinding")
 
 // What operations under ErrorsReturn report; only the ULFM backend has them.
 var (
@@ -287,4 +232,137 @@ type ProcFailedError struct {
 
 func (e *ProcFailedError) Error() string {
 	return fmt.Sprintf("mpicx: processes of ranks %v have died", e.Ranks)
+}
+
+// ranksError has the errors of several ranks.
+type ranksError struct{ errs map[int]error } // by rank
+
+// Error has a line for each different text, causes first: that ranks were told
+// of a corruption comes last.
+func (e *ranksError) Error() string {
+	ranks := make(map[string][]int)
+	var texts, told []string
+	for _, r := range slices.Sorted(maps.Keys(e.errs)) {
+		err := e.errs[r]
+		text := err.Error()
+		if ranks[text] == nil {
+			if _, ok := errors.AsType[*CommCorruptedError](err); ok {
+				told = append(told, text)
+			} else {
+				texts = append(texts, text)
+			}
+		}
+		ranks[text] = append(ranks[text], r)
+	}
+	var lines []string
+	for _, text := range append(texts, told...) {
+		lines = append(lines, fmt.Sprintf("%s: %s", rankList(ranks[text]), text))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (e *ranksError) Unwrap() []error {
+	var errs []error
+	for _, r := range slices.Sorted(maps.Keys(e.errs)) {
+		errs = append(errs, e.errs[r])
+	}
+	return errs
+}
+
+// rankList returns "rank 3" or "ranks 0-2, 5".
+func rankList(ranks []int) string {
+	var runs []string
+	for i := 0; i < len(ranks); {
+		j := i
+		for j+1 < len(ranks) && ranks[j+1] == ranks[j]+1 {
+			j++
+		}
+		if i == j {
+			runs = append(runs, strconv.Itoa(ranks[i]))
+		} else {
+			runs = append(runs, fmt.Sprintf("%d-%d", ranks[i], ranks[j]))
+		}
+		i = j + 1
+	}
+	if len(ranks) == 1 {
+		return "rank " + runs[0]
+	}
+	return "ranks " + strings.Join(runs, ", ")
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// isBroken says whether err is for good, and no obstacle to repair.
+func isBroken(err error) bool {
+	return is[*CommCorruptedError](err) || errors.Is(err, ErrRevoked)
+}
+
+// isDeath says whether err only tells of the dead, or of what follows.
+func isDeath(err error) bool {
+	return is[*ProcFailedError](err) || errors.Is(err, ErrRevoked)
+}
+
+func isClosedError(err error) bool {
+	e, ok := err.(*MPIError)
+	return ok && e.Class == ClassComm
+}
+
+func mpiErrorf(op string, class Class, format string, args ...any) *MPIError {
+	return &MPIError{Op: op, Class: class, Text: fmt.Sprintf(format, args...)}
+}
+
+// mpiError returns err as an operation's error: verdicts as they are, and
+// everything else as an *MPIError.
+func mpiError(op string, err error) error {
+	if err == nil || err == ErrRevoked || waiting.IsCommon(err) || is[*MPIError](err) || is[*future.Panicked](err) || is[*ProcFailedError](err) {
+		return ofOperation(op, err)
+	}
+	class := ClassOther
+	if _, ok := errors.AsType[*transport.TruncateError](err); ok {
+		class = ClassTruncate
+	} else if _, ok := errors.AsType[*collective.LengthError](err); ok {
+		class = ClassCount
+	} else if l, ok := errors.AsType[*transport.LibraryError](err); ok {
+		class = Class(l.Class)
+	}
+	return &MPIError{Op: op, Class: class, Text: err.Error(), err: err}
+}
+
+// useOp is the Op of what a communicator says to any operation: that it is closed.
+const useOp = "use"
+
+// ofOperation returns an error that any operation would get as that of op.
+func ofOperation(op string, err error) error {
+	if e, ok := err.(*MPIError); ok && e.Op == useOp {
+		return &MPIError{Op: op, Class: e.Class, Text: e.Text, err: e.err}
+	}
+	return err
+}
+
+const nilComm = "nil communicator (what Split gives with Undefined)"
+
+const nilContext = "nil context, expected one that says how long to wait"
+
+const nilFunction = "nil function, expected one to call"
+
+func jobOver(op, comm string) error {
+	return mpiErrorf(op, ClassComm, "the job of %s is over, expected a call before its Run has returned or Finalize been called", comm)
+}
+
+func unsupported(op string) *MPIError {
+	e := mpiErrorf(op, ClassUnsupported, "backend %s can't, expected ulfm", Backend)
+	e.err = errors.ErrUnsupported
+	return e
+}
+
+// mismatch returns the error of an operation that other ranks, in its place, have
+// not called.
+func mismatch(call errchan.Calls, d *errchan.Decision) error {
+	if d.Calls == call {
+		return nil
+	}
+	return mpiErrorf(call.String(), ClassOther, "the ranks call %v in the same place, expected all to call one", d.Calls)
 }

@@ -13,6 +13,45 @@ import (
 	"github.com/mpicx/go-mpicx/internal/errchan"
 )
 
+// A Failure is one error that a rank told the others about.
+type Failure struct {
+	Rank    int       // who failed, in the communicator of the error
+	Code    int       // what SignalError was given, or the error's ErrorCode() int; else 0
+	Message string    // the error's text, at most MaxMessage bytes of it
+	Origin  string    // where it was signalled: function, file and line
+	Time    time.Time // when, by the clock of Rank
+
+	path string // inside of which Try calls on the communicator: see ledger.Scope.Path; varints
+}
+
+// MaxMessage is the length in bytes beyond which a Failure's text is cut.
+const MaxMessage = 1024
+
+func (f Failure) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "rank %d", f.Rank)
+	if f.Code != 0 {
+		fmt.Fprintf(&b, " (code %d)", f.Code)
+	}
+	if f.Message != "" {
+		fmt.Fprintf(&b, ": %s", f.Message)
+	}
+	return b.String()
+}
+
+func list(failures []Failure) string {
+	const most = 4
+	var parts []string
+	for i, f := range failures {
+		if i == most && len(failures) > most+1 {
+			parts = append(parts, fmt.Sprintf("and %d more", len(failures)-most))
+			break
+		}
+		parts = append(parts, f.String())
+	}
+	return strings.Join(parts, "; ")
+}
+
 // newFailure describes err, which the caller's caller signals.
 func newFailure(err error, skip int) Failure {
 	f := Failure{Message: cut(err.Error(), MaxMessage), Time: time.Now(), Origin: origin(skip + 1)}

@@ -15,7 +15,8 @@ var _ waiting.Keeper = (*keeper)(nil)
 
 func (k *keeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
 	place := k.proc.place
-	if !k.proc.enter((*Comm)(k)) {
+	(*Comm)(k).notInReduction("waits", "for an operation")
+	if !k.proc.enter(&k.ledger) {
 		place = k.proc.newPlace()
 		place.Spare = true
 	}

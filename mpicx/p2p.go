@@ -1,31 +1,12 @@
 package mpicx
 
 import (
-	"errors"
+	"sync"
 
 	"github.com/mpicx/go-mpicx/future"
-	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
-
-// AnySource and AnyTag receive from whichever rank, with whichever tag
-// (MPI_ANY_SOURCE, MPI_ANY_TAG).
-const (
-	AnySource = -1
-	AnyTag    = -1
-)
-
-var ( // they are the transport's
-	_ = [1]struct{}{AnySource - transport.AnySource: {}}
-	_ = [1]struct{}{AnyTag - transport.AnyTag: {}}
-)
-
-// Status describes a message that was sent, received or probed.
-type Status struct {
-	Source, Tag int
-	Count       int // in elements of the operation's type
-}
 
 // Send sends buf to rank dest (MPI_Isend). The future is done when buf may be
 // changed again: at once for a short message, which is copied, and when a
@@ -96,8 +77,12 @@ func (o *sliceOp[T]) Completed(r *transport.Request) {
 }
 
 func (o *sliceOp[T]) operation() string { return "RecvSlice" }
-func (o *sliceOp[T]) Awaited() bool     { return needsPeer(&o.request) || o.cell().Awaited() }
-func (o *sliceOp[T]) Mourned() bool     { return o.comm.mourned() }
+
+func (o *sliceOp[T]) cell() *waiting.Cell { return waiting.Of(o.Future()) }
+
+func (o *sliceOp[T]) Awaited() bool { return needsPeer(&o.request) || o.cell().Awaited() }
+
+func (o *sliceOp[T]) Mourned() bool { return o.comm.mourned() }
 
 // receive starts a receive or a probe.
 func (c *Comm) receive(kind transport.Kind, buf []byte, source, tag, size int) *future.Future[Status] {
@@ -107,7 +92,7 @@ func (c *Comm) receive(kind transport.Kind, buf []byte, source, tag, size int) *
 	p := c.proc.statuses.get()
 	cell := waiting.Of(p.Future())
 	cell.Keep(c.keeper)
-	o := c.proc.idleReceives.get()
+	o := idleReceives.Get().(*receiveOp)
 	o.comm, o.promise, o.size = c, p, size
 	r := &o.request
 	r.Kind, r.Buf, r.Peer, r.Tag, r.Done = kind, buf, source, tag, o
@@ -131,6 +116,9 @@ func (c *Comm) receive(kind transport.Kind, buf []byte, source, tag, size int) *
 	return p.Future()
 }
 
+// idleReceives are those that have served.
+var idleReceives = sync.Pool{New: func() any { return new(receiveOp) }}
+
 // receiveOp is what a receive or probe needs only until it is done. Then it
 // serves again.
 type receiveOp struct {
@@ -142,6 +130,8 @@ type receiveOp struct {
 
 func (o *receiveOp) operation() string { return receiveName(o.request.Kind) }
 
+func (o *receiveOp) cell() *waiting.Cell { return waiting.Of(o.promise.Future()) }
+
 func receiveName(kind transport.Kind) string {
 	if kind == transport.Probing {
 		return "Probe"
@@ -150,6 +140,7 @@ func receiveName(kind transport.Kind) string {
 }
 
 func (o *receiveOp) Awaited() bool { return needsPeer(&o.request) || o.cell().Awaited() }
+
 func (o *receiveOp) Mourned() bool { return o.comm.mourned() }
 
 // needsPeer says whether only one rank can end the request: if that has returned, it
@@ -162,7 +153,7 @@ func (o *receiveOp) Completed(r *transport.Request) {
 	p := o.promise
 	s, err := o.comm.status(o.operation(), r, o.size)
 	o.promise, r.Buf, r.Err = nil, nil, nil
-	o.comm.proc.idleReceives.put(o)
+	idleReceives.Put(o)
 	p.Complete(s, err)
 }
 
@@ -204,7 +195,10 @@ func (o *sendOp) Completed(r *transport.Request) {
 }
 
 func (o *sendOp) operation() string { return o.name }
-func (o *sendOp) Awaited() bool     { return needsPeer(&o.request) }
+
+func (o *sendOp) cell() *waiting.Cell { return waiting.Of(o.Future()) }
+
+func (o *sendOp) Awaited() bool { return needsPeer(&o.request) }
 
 // sent returns a future that is done with s. A done future never changes, so the
 // last one serves again.
@@ -219,26 +213,6 @@ func (c *Comm) sent(s Status) *future.Future[Status] {
 	return last.Future()
 }
 
-type sentFuture struct {
-	status Status
-	future.Promise[Status]
-}
-
-// checkPoint checks the arguments; least is AnySource where that is allowed.
-func (c *Comm) checkPoint(op string, peer, tag, least int) error {
-	anySource, anyTag := "", ""
-	if least == AnySource {
-		anySource, anyTag = " or AnySource", " or AnyTag"
-	}
-	if peer < least || peer >= c.Size() {
-		return mpiErrorf(op, ClassRank, "rank %d of %s, expected 0 to %d%s", peer, c.name, c.Size()-1, anySource)
-	}
-	if tag < 0 && (tag != AnyTag || anyTag == "") {
-		return mpiErrorf(op, ClassTag, "tag %d, expected 0 or more%s", tag, anyTag)
-	}
-	return nil
-}
-
 func (c *Comm) status(op string, r *transport.Request, size int) (Status, error) {
 	s := Status{r.Status.Source, r.Status.Tag, r.Status.Bytes / size}
 	if r.Err != nil {
@@ -249,44 +223,4 @@ func (c *Comm) status(op string, r *transport.Request, size int) (Status, error)
 			r.Status.Bytes, s.Source, s.Tag, size)
 	}
 	return s, nil
-}
-
-// mpiError returns err as an operation's error: verdicts as they are, and
-// everything else as an *MPIError.
-func mpiError(op string, err error) error {
-	if err == nil || err == ErrRevoked || waiting.IsCommon(err) || is[*MPIError](err) || is[*future.Panicked](err) || is[*ProcFailedError](err) {
-		return ofOperation(op, err)
-	}
-	class := ClassOther
-	if _, ok := errors.AsType[*transport.TruncateError](err); ok {
-		class = ClassTruncate
-	} else if _, ok := errors.AsType[*collective.LengthError](err); ok {
-		class = ClassCount
-	} else if l, ok := errors.AsType[*transport.LibraryError](err); ok {
-		class = Class(l.Class)
-	}
-	return &MPIError{Op: op, Class: class, Text: err.Error(), err: err}
-}
-
-func is[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
-}
-
-// keeperAfter returns the keeper of an operation that begin has ended with err. That c
-// is closed is said by the operation itself, which has none.
-func (c *Comm) keeperAfter(err error) waiting.Keeper {
-	if isClosedError(err) {
-		return nil
-	}
-	return c.keeper
-}
-
-// failed returns a future of c that has ended before it began.
-func failed[T any](c *Comm, err error) *future.Future[T] {
-	f, p := future.New[T]()
-	waiting.Of(p.Future()).Keep(c.keeperAfter(err))
-	var none T
-	p.Complete(none, err)
-	return f
 }

@@ -18,7 +18,11 @@ type proc struct {
 	backend string
 	log     *slog.Logger     // nil: silent
 	driver  transport.Driver // nil: messages move by themselves
-	world   *Comm
+
+	// How what comes of the ledger's inputs is done, and what is done when no message
+	// will ever move again: both concern communicators, of which a proc knows nothing.
+	carryOut func(*ledger.Output)
+	giveUp   func(error)
 
 	place   *waiting.Place // of the first goroutine that waits
 	yielder yielder
@@ -29,12 +33,10 @@ type proc struct {
 
 	// What makes most operations cost no allocation, on cache lines of its own: peers
 	// write to it when they complete something.
-	_            [64]byte
-	statuses     slab[future.Promise[Status]]
-	untyped      slab[future.Promise[struct{}]]
-	idleReceives freeList[receiveOp]
-	idleRuns     freeList[collectiveRun]
-	_            [64]byte
+	_        [64]byte
+	statuses slab[future.Promise[Status]]
+	untyped  slab[future.Promise[struct{}]]
+	_        [64]byte
 
 	// mu protects the ledger, but for what needs no lock, and the rest. It
 	// is held for moments only: nothing is called from under it.
@@ -66,7 +68,7 @@ func (p *proc) awaitBy(s waiting.Sleeper, ended <-chan struct{}) (woken bool) {
 	woken = p.driver.Await(s, ended)
 	if !woken {
 		if err := p.driver.Failed(); err != nil {
-			p.world.giveUp(err)
+			p.giveUp(err)
 		}
 	}
 	return woken
@@ -98,7 +100,8 @@ func (c closed) Woken() bool {
 }
 
 func (c closed) Sleep() <-chan struct{} { return c }
-func (c closed) Rise()                  {}
+
+func (c closed) Rise() {}
 
 // watch counts the goroutines that wait for what is not a place.
 func (p *proc) watch(n int) {
@@ -111,16 +114,40 @@ func (p *proc) watch(n int) {
 }
 
 // enter begins a wait on c; leave, with the same first, ends it.
-func (p *proc) enter(c *Comm) (first bool) {
-	c.notInReduction("waits", "for an operation")
-	first, due := p.ledger.Enter(&c.ledger)
+func (p *proc) enter(c *ledger.Comm) (first bool) {
+	first, due := p.ledger.Enter(c)
 	if due {
-		p.feed(func() { p.ledger.Attend(&c.ledger) })
+		p.feed(func() { p.ledger.Attend(c) })
 	}
 	return first
 }
 
 func (p *proc) leave(first bool) { p.ledger.Leave(first) }
+
+// How the rank's ledger is driven: what reaches it, and what is done that it asks
+// for. What it means is in package ledger.
+
+// feed gives the ledger an input, and has what comes of it carried out: by this
+// goroutine, or by the one of this rank that does so already.
+func (p *proc) feed(input func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	input()
+	if p.carrying {
+		return
+	}
+	p.carrying = true
+	for o, ok := p.ledger.Next(); ok; o, ok = p.ledger.Next() {
+		if o.Action == ledger.Wake {
+			p.change()
+			continue
+		}
+		p.mu.Unlock()
+		p.carryOut(&o)
+		p.mu.Lock()
+	}
+	p.carrying = false
+}
 
 // change has those look again who wait for a verdict, on whichever communicator: an
 // error of one may end a wait for that of another. The caller holds mu.
@@ -131,20 +158,11 @@ func (p *proc) change() {
 	}
 }
 
-// finish says that the job is over. What uses a communicator of this rank from now on,
-// or still waits for an operation, ends with an error: by then nobody answers.
-func (p *proc) finish() {
-	p.over.Store(true)
-	p.feed(p.ledger.End)
-	if p.driver != nil { // peers in other processes may still receive what this rank sent
-		return
-	}
-	for _, c := range p.world.family() {
-		err := jobOver(useOp, c)
-		c.t.Revoke(err)
-		if c.mitigator != nil {
-			c.mitigator.Abandon(err)
-		}
+// die ends this rank: its process has died. Whatever it does on its
+// communicators from now on ends its goroutine.
+func (p *proc) die() {
+	if !p.dead.Swap(true) {
+		p.feed(func() { p.ledger.Die() })
 	}
 }
 

@@ -2,75 +2,13 @@ package mpicx
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"log/slog"
-	"maps"
-	"os"
 	"runtime/debug"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/mpicx/go-mpicx/future"
-	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
-
-// DefaultRanks is how many ranks Run starts if nobody says.
-const DefaultRanks = 4
-
-// An Option says how to start a job.
-type Option func(*options)
-
-type options struct {
-	chosen      int // number of ranks; 0: nobody has
-	environment int // MPICX_RANKS
-	backend     string
-	log         *slog.Logger
-	wrap        func(transport.Comm) transport.Comm
-	err         error
-}
-
-// WithRanks sets the number of ranks that Run starts as goroutines. Without it
-// that is the environment's MPICX_RANKS, or else DefaultRanks.
-//
-// In a job of mpirun's there are as many ranks as processes, or, with WithRanks, so
-// many of the first: at the others Run does not call its function.
-func WithRanks(n int) Option {
-	return func(o *options) {
-		o.chosen = n
-		if n < 1 {
-			o.err = mpiErrorf("Run", ClassCount, "%d ranks, expected 1 or more", n)
-		}
-	}
-}
-
-// WithLogger has the events of errors logged: signal, notice (the first of a
-// round), resolved, corrupted, died and revoked. Each has the attributes rank,
-// comm and epoch. Without it nothing is.
-func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
-
-func newOptions(opts []Option) *options {
-	o := &options{backend: Backend}
-	if s := os.Getenv("MPICX_RANKS"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 {
-			o.err = mpiErrorf("Run", ClassCount, "MPICX_RANKS=%q, expected a number of ranks, 1 or more", s)
-		}
-		o.environment = n
-	}
-	for i, opt := range opts {
-		if opt == nil {
-			o.err = mpiErrorf("Run", ClassOther, "option %d is nil, expected one such as WithRanks(4)", i)
-			continue
-		}
-		opt(o)
-	}
-	return o
-}
 
 // Run starts a job and calls fn on each of its ranks with the communicator of
 // all. It returns when all have returned: nil, or the errors of those that
@@ -129,7 +67,7 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	}
 	wg.Wait()
 	for _, world := range worlds {
-		world.proc.finish()
+		world.finish()
 	}
 	err = j.end()
 	if len(errs) == 0 {
@@ -151,6 +89,7 @@ func newWorld(t transport.Comm, o *options) (world *Comm, err error) {
 	t.Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, e error) {
 		if err = e; err == nil {
 			world = newComm(p, t, nil, nil, "world", nil)
+			p.carryOut, p.giveUp = world.carryOut, world.giveUp
 			world.open(nil, dup, t.Epoch(), true, false)
 		}
 	})
@@ -181,84 +120,39 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 			return
 		}
 		told := *err == nil || c.unwindAll(newFailure(describe(*err), 0), *err)
-		c.proc.end(!told)
+		c.end(!told)
 	}()
 	*err = fn(ctx, c)
 }
 
-// unwindAll corrupts c because this rank's program is gone, or, where c is of no
-// use already, what is derived from it. It says whether there was anything: else
-// the peers only learn that the rank is dead.
-func (c *Comm) unwindAll(f Failure, err error) (told bool) {
-	if c.propagates() && c.raise(f, &ledger.Raised{Cause: err, Corrupt: true, Leaving: true}) != nil {
-		return true
-	}
-	for _, d := range c.derived() {
-		told = d.unwindAll(f, err) || told
-	}
-	return told
-}
-
-// describe is err for the peers: they do not need the stack of a panic.
-func describe(err error) error {
-	if p, ok := err.(*PanicError); ok {
-		return fmt.Errorf("panic: %v", p.Value)
-	}
-	return err
-}
-
-// ranksError has the errors of several ranks.
-type ranksError struct{ errs map[int]error } // by rank
-
-// Error has a line for each different text, causes first: that ranks were told
-// of a corruption comes last.
-func (e *ranksError) Error() string {
-	ranks := make(map[string][]int)
-	var texts, told []string
-	for _, r := range slices.Sorted(maps.Keys(e.errs)) {
-		err := e.errs[r]
-		text := err.Error()
-		if ranks[text] == nil {
-			if _, ok := errors.AsType[*CommCorruptedError](err); ok {
-				told = append(told, text)
-			} else {
-				texts = append(texts, text)
-			}
+// end says that the rank's program has ended, on the world and what is derived
+// from it.
+func (c *Comm) end(failed bool) {
+	p := c.proc
+	p.feed(p.ledger.Depart)
+	if c.mitigator != nil {
+		for _, d := range c.family() {
+			d.mitigator.Leave()
 		}
-		ranks[text] = append(ranks[text], r)
 	}
-	var lines []string
-	for _, text := range append(texts, told...) {
-		lines = append(lines, fmt.Sprintf("%s: %s", rankList(ranks[text]), text))
-	}
-	return strings.Join(lines, "\n")
+	p.failed = failed
+	p.feed(p.ledger.Go)
 }
 
-func (e *ranksError) Unwrap() []error {
-	var errs []error
-	for _, r := range slices.Sorted(maps.Keys(e.errs)) {
-		errs = append(errs, e.errs[r])
+// finish says that the job is over. What uses a communicator of this rank from now on,
+// or still waits for an operation, ends with an error: by then nobody answers.
+func (c *Comm) finish() {
+	p := c.proc
+	p.over.Store(true)
+	p.feed(p.ledger.End)
+	if p.driver != nil { // peers in other processes may still receive what this rank sent
+		return
 	}
-	return errs
-}
-
-// rankList returns "rank 3" or "ranks 0-2, 5".
-func rankList(ranks []int) string {
-	var runs []string
-	for i := 0; i < len(ranks); {
-		j := i
-		for j+1 < len(ranks) && ranks[j+1] == ranks[j]+1 {
-			j++
+	for _, d := range c.family() {
+		err := jobOver(useOp, d.name)
+		d.t.Revoke(err)
+		if d.mitigator != nil {
+			d.mitigator.Abandon(err)
 		}
-		if i == j {
-			runs = append(runs, strconv.Itoa(ranks[i]))
-		} else {
-			runs = append(runs, fmt.Sprintf("%d-%d", ranks[i], ranks[j]))
-		}
-		i = j + 1
 	}
-	if len(ranks) == 1 {
-		return "rank " + runs[0]
-	}
-	return "ranks " + strings.Join(runs, ", ")
 }

@@ -7,63 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-
-	"github.com/mpicx/go-mpicx/future"
-	"github.com/mpicx/go-mpicx/internal/ledger"
 )
-
-// SignalError has every rank of the communicator, this one too, get a
-// *PropagatedError with a Failure of this code: from the Wait each is in, or
-// from its next operation (paper section III-A, signal_error).
-//
-// It returns the oldest error that this rank has not been told, which mostly is the
-// one with its own failure: all that ranks signal before they know of each other's
-// are in one. But if an error of before is still to be told, that comes first, and the
-// one with this failure from the next operation. errors.Is(err, cause) tells, with
-// what Signal was given. If ctx ends first, SignalError returns ctx's cause; the error
-// is on its way then all the same.
-func (c *Comm) SignalError(ctx context.Context, code int) error {
-	if err := c.ready("SignalError", ctx); err != nil {
-		return err
-	}
-	return c.signal(ctx, &codeError{code})
-}
-
-// Signal is SignalError for a Go error, of which the others get the text, and
-// the code if it has a method ErrorCode() int. In the error that has its failure,
-// errors.Is and errors.As find err itself. A nil err is an *MPIError.
-func (c *Comm) Signal(ctx context.Context, err error) error {
-	if bad := c.ready("Signal", ctx); bad != nil {
-		return bad
-	}
-	if err == nil {
-		return mpiErrorf("Signal", ClassOther, "a nil error, expected one to tell the others")
-	}
-	return c.signal(ctx, err)
-}
-
-// codeError is an error that is only a code.
-type codeError struct{ code int }
-
-func (e *codeError) Error() string  { return fmt.Sprintf("error %d", e.code) }
-func (e *codeError) ErrorCode() int { return e.code }
-
-func (c *Comm) signal(ctx context.Context, err error) error {
-	f := newFailure(err, 2)
-	if s := c.scopeOn(ctx); s != nil {
-		f.path = s.path()
-	}
-	r := c.raise(f, &ledger.Raised{Cause: traced(err)})
-	if err := c.verdict(ctx); err != nil {
-		return c.interrupted(ctx, "Signal", err)
-	}
-	if r == nil { // there is nobody to tell
-		return ofOperation("Signal", c.unreported())
-	}
-	c.proc.mu.Lock() // another goroutine of this rank has reported it
-	defer c.proc.mu.Unlock()
-	return r.Verdict.Face
-}
 
 // Try makes local errors everyone's. It runs fn, and an error that fn returns or
 // throws goes to all ranks as by Signal; so each rank's Try returns the same
@@ -137,53 +81,6 @@ func (s *scope) share(err error) error {
 // asOuter returns the context around the scope, in which it still is the innermost.
 func (s *scope) asOuter() context.Context { return &revived{s.outer, context.WithoutCancel(s)} }
 
-// Guard runs fn, and if it leaves by an error, a panic or runtime.Goexit, every
-// other rank gets a *CommCorruptedError from this communicator for good: what a
-// Comm's destructor does in the paper (section III-A). This rank waits for
-// nobody. Its Guard returns fn's own error, returned or thrown, not the
-// *CommCorruptedError that all others get of it; a panic goes on. As Try does, Guard
-// takes back what is thrown in its own goroutine only.
-//
-// The context that fn gets ends when the communicator is corrupted.
-func (c *Comm) Guard(ctx context.Context, fn func(context.Context) error) (err error) {
-	if err := c.readyFor("Guard", ctx, fn); err != nil {
-		return err
-	}
-	s := c.enterScope(ctx, true)
-	defer s.close()
-	err = errUnwinding
-	defer c.unwinding(&err)
-	err = s.run(fn)
-	if v := s.reason(err); v != nil {
-		err = v
-	}
-	return err
-}
-
-// unwinding, deferred, corrupts c if the function it is deferred by leaves by an
-// error or does not return, and lets it go on.
-func (c *Comm) unwinding(err *error) {
-	v := recover()
-	cause := *err
-	switch p, ok := v.(*future.Panicked); {
-	case ok: // peers do not need the stack
-		cause = fmt.Errorf("panic: %v", p.Value)
-	case v != nil:
-		cause = fmt.Errorf("panic: %v", v)
-	case cause == errUnwinding:
-		cause = ErrGoexit
-	}
-	if cause != nil {
-		c.raise(newFailure(cause, 2), &ledger.Raised{Cause: traced(cause), Corrupt: true})
-	}
-	if v != nil {
-		panic(v)
-	}
-}
-
-// errUnwinding is the error of a function that has not returned.
-var errUnwinding = errors.New("mpicx: unwinding")
-
 // everyoneHas says whether err is, or wraps, an error of c or of one that c is
 // derived from, so that all ranks of c have it. If a Try has returned it before,
 // the program has seen it; then what wraps it is an error of its own.
@@ -197,7 +94,7 @@ func (c *Comm) everyoneHas(err error) bool {
 	} else if k, ok := errors.AsType[*CommCorruptedError](err); ok {
 		v = &k.verdict
 	}
-	return v != nil && v.comm != nil && c.ledger.DerivedFrom(&v.comm.ledger)
+	return v != nil && v.comm != nil && c.ledger.DerivedFrom(v.comm)
 }
 
 // verdictIn returns the verdict of c, or of one that c is derived from, that made this
@@ -234,7 +131,7 @@ func (c *Comm) verdictIn(err error) error {
 func (s *scope) markTold(err error) {
 	p, ok := err.(*PropagatedError)
 	here := s.path()
-	if ok && (p.comm != s.comm || s.entry.Outermost() || slices.ContainsFunc(p.Failures, func(f Failure) bool { return strings.HasPrefix(f.path, here) })) {
+	if ok && (p.comm != &s.comm.ledger || s.entry.Outermost() || slices.ContainsFunc(p.Failures, func(f Failure) bool { return strings.HasPrefix(f.path, here) })) {
 		atomic.StoreUint32(&p.told, 1)
 	}
 }

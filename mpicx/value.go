@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/gob"
 	"fmt"
-	"reflect"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // encodeValue returns v as encoding/gob writes it.
@@ -33,6 +33,20 @@ func decodeValue[T any](op string, b []byte) (v T, err error) {
 	}()
 	err = gob.NewDecoder(bytes.NewReader(b)).Decode(&v)
 	return v, err
+}
+
+func decodeValues[T any](op string, parts [][]byte) ([]T, error) {
+	if parts == nil {
+		return nil, nil
+	}
+	vs := make([]T, len(parts))
+	for i, b := range parts {
+		var err error
+		if vs[i], err = decodeValue[T](op, b); err != nil {
+			return nil, err
+		}
+	}
+	return vs, nil
 }
 
 // SendValue sends any value that encoding/gob takes; RecvValue receives it. The
@@ -88,8 +102,12 @@ func (o *valueOp[T]) Completed(r *transport.Request) {
 }
 
 func (o *valueOp[T]) operation() string { return "RecvValue" }
-func (o *valueOp[T]) Awaited() bool     { return needsPeer(&o.request) || o.cell().Awaited() }
-func (o *valueOp[T]) Mourned() bool     { return o.comm.mourned() }
+
+func (o *valueOp[T]) cell() *waiting.Cell { return waiting.Of(o.Future()) }
+
+func (o *valueOp[T]) Awaited() bool { return needsPeer(&o.request) || o.cell().Awaited() }
+
+func (o *valueOp[T]) Mourned() bool { return o.comm.mourned() }
 
 // BcastValue gives every rank the value v of rank root.
 func BcastValue[T any](c *Comm, v T, root int) *future.Future[T] {
@@ -139,20 +157,6 @@ func AllgatherValue[T any](c *Comm, v T) *future.Future[[]T] {
 	return runValue(c, op, err, a, func() ([]T, error) { return decodeValues[T](op, a.Parts) })
 }
 
-func decodeValues[T any](op string, parts [][]byte) ([]T, error) {
-	if parts == nil {
-		return nil, nil
-	}
-	vs := make([]T, len(parts))
-	for i, b := range parts {
-		var err error
-		if vs[i], err = decodeValue[T](op, b); err != nil {
-			return nil, err
-		}
-	}
-	return vs, nil
-}
-
 // runValue is run for an operation whose result is what value returns.
 func runValue[T any](c *Comm, name string, bad error, a collective.Algorithm, value func() (T, error)) *future.Future[T] {
 	o := &collectiveValue[T]{comm: c, value: value}
@@ -168,6 +172,8 @@ type collectiveValue[T any] struct {
 	value    func() (T, error)
 }
 
+func (o *collectiveValue[T]) cell() *waiting.Cell { return waiting.Of(o.Future()) }
+
 // Ended ends the operation.
 func (o *collectiveValue[T]) Ended(err error) {
 	var v T
@@ -178,62 +184,4 @@ func (o *collectiveValue[T]) Ended(err error) {
 		}()
 	}
 	o.Complete(v, o.comm.failure(o.exchange.Name, err))
-}
-
-// allreduceValues is AllreduceFunc on types that have pointers: every rank gets
-// all values and combines them, in the order of ranks.
-func allreduceValues[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.Future[struct{}] {
-	const name = "AllreduceFunc"
-	k := check{op: name}
-	k.length("recv", len(recv), len(send))
-	defined[T](&k, byUser(op), funcOp)
-	a := &collective.AllgatherAny{}
-	if k.err == nil {
-		a.Send, k.err = encodeValue(name, send)
-	}
-	return runValue(c, name, k.err, a, func() (struct{}, error) {
-		all, err := decodeValues[[]T](name, a.Parts)
-		for r, vs := range all {
-			if len(vs) != len(recv) {
-				return struct{}{}, mpiErrorf(name, ClassCount, "rank %d gave %d elements, expected %d", r, len(vs), len(recv))
-			}
-		}
-		callUser(func() {
-			for r, vs := range all {
-				for i, v := range vs {
-					if r > 0 {
-						v = op(recv[i], v)
-					}
-					recv[i] = v
-				}
-			}
-		})
-		return struct{}{}, err
-	})
-}
-
-// plain returns an error if T has pointers, so that its memory means nothing to
-// another process.
-func plain[T any](op string) error {
-	if t := reflect.TypeFor[T](); hasPointers(t) {
-		return mpiErrorf(op, ClassType, "elements of type %v have pointers, expected a type of fixed size without any", t)
-	}
-	return nil
-}
-
-func hasPointers(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Array:
-		return t.Len() > 0 && hasPointers(t.Elem())
-	case reflect.Struct:
-		for i := range t.NumField() {
-			if hasPointers(t.Field(i).Type) {
-				return true
-			}
-		}
-		return false
-	case reflect.Chan, reflect.Func, reflect.Interface, reflect.Map, reflect.Pointer, reflect.Slice, reflect.String, reflect.UnsafePointer:
-		return true
-	}
-	return false
 }

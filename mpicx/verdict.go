@@ -11,7 +11,7 @@ import (
 func (c *Comm) look(m ledger.Mode) (wait <-chan struct{}, err error) {
 	p := c.proc
 	if m == ledger.Peek && p.over.Load() {
-		return nil, jobOver(useOp, c)
+		return nil, jobOver(useOp, c.name)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,7 +58,8 @@ func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode) error {
 			return err
 		}
 		ctx = patient(ctx)
-		first := c.proc.enter(c)
+		c.notInReduction("waits", "for an operation")
+		first := c.proc.enter(&c.ledger)
 		changed := c.proc.await(wait, ctx.Done())
 		c.proc.leave(first) // before it takes the verdict: see ledger.Leave
 		if !changed && ctx.Err() != nil && interrupted(ctx) == nil {

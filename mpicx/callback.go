@@ -16,6 +16,17 @@ import (
 // calls counts the functions of reductions that are running in this process.
 var calls atomic.Int32
 
+// byUser is each of a user's function; of none it is none. It runs on a goroutine of
+// its own: a round of a collective runs on whichever goroutine completes its messages,
+// perhaps another rank's, which runtime.Goexit would end.
+func byUser[T any](f func(a, b T) T) reduction {
+	if f == nil {
+		return nil
+	}
+	apply := each(f)
+	return func(dst, left, right []byte) { callUser(func() { apply(dst, left, right) }) }
+}
+
 // callUser calls the function of a reduction on a goroutine of its own, which it
 // may end by runtime.Goexit. An error or panic of it goes on here.
 func callUser(apply func()) {
@@ -61,15 +72,6 @@ func inReduction() bool {
 		if n < len(pcs) {
 			return false
 		}
-	}
-}
-
-// notInReduction throws if a reduction's function does what could block it: it
-// waits, or it begins a collective operation, as its peers may not. It looks at the
-// stack only while such a function runs.
-func (c *Comm) notInReduction(does, what string) {
-	if calls.Load() > 0 && inReduction() {
-		Throw(&reentryError{does, what, c.name})
 	}
 }
 

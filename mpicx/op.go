@@ -3,36 +3,7 @@ package mpicx
 import (
 	"fmt"
 	"reflect"
-	"unsafe"
 )
-
-// A Scalar is an element type of buffers: fixed in size and free of pointers.
-type Scalar interface {
-	~bool | ~int | ~int8 | ~int16 | ~int32 | ~int64 |
-		~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 |
-		~float32 | ~float64 | ~complex64 | ~complex128
-}
-
-// bytesOf returns the memory of buf, never nil.
-func bytesOf[T any](buf []T) []byte {
-	if len(buf) == 0 {
-		return []byte{}
-	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(buf))), len(buf)*sizeOf[T]())
-}
-
-// of is bytesOf's inverse, for memory that was made as a []T.
-func of[T any](b []byte) []T {
-	if len(b) == 0 {
-		return nil
-	}
-	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/sizeOf[T]())
-}
-
-func sizeOf[T any]() int {
-	var v T
-	return int(unsafe.Sizeof(v))
-}
 
 // An Op is a reduction of two values to one, applied element by element.
 type Op int
@@ -126,17 +97,6 @@ func each[T any](f func(a, b T) T) reduction {
 			d[i] = f(l[i], r[i])
 		}
 	}
-}
-
-// byUser is each of a user's function; of none it is none. It runs on a goroutine of
-// its own: a round of a collective runs on whichever goroutine completes its messages,
-// perhaps another rank's, which runtime.Goexit would end.
-func byUser[T any](f func(a, b T) T) reduction {
-	if f == nil {
-		return nil
-	}
-	apply := each(f)
-	return func(dst, left, right []byte) { callUser(func() { apply(dst, left, right) }) }
 }
 
 func boolean(op Op) reduction {

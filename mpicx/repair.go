@@ -2,7 +2,6 @@ package mpicx
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -13,73 +12,6 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
-
-// User-level failure mitigation (paper 001). The black channel sees no process
-// die, so there these say errors.ErrUnsupported, or that nobody died.
-
-// An Errhandler says what a communicator does about processes that die.
-type Errhandler int
-
-const (
-	// ErrorsPropagate has the first rank to meet a dead process tell all others,
-	// which get a *CommCorruptedError.
-	ErrorsPropagate Errhandler = iota
-	// ErrorsReturn has operations that involve a dead process report that, by a
-	// *ProcFailedError or ErrProcFailedPending, and nothing else happens by itself.
-	ErrorsReturn
-)
-
-func unsupported(op string) *MPIError {
-	e := mpiErrorf(op, ClassUnsupported, "backend %s can't, expected ulfm", Backend)
-	e.err = errors.ErrUnsupported
-	return e
-}
-
-// Revoke ends all operations on c, now and later, at every rank, but those that
-// repair it: Shrink, Agree, Failed, AckFailed, Close (MPI_Comm_revoke). They
-// report ErrRevoked or, under ErrorsPropagate, a *CommCorruptedError. It is not
-// collective, may be called often, and is permanent. It waits for nobody.
-func (c *Comm) Revoke(context.Context) error {
-	if err := c.ready("Revoke", context.Background()); err != nil {
-		return err
-	}
-	if c.mitigator == nil {
-		return unsupported("Revoke")
-	}
-	if c.propagates() {
-		err := fmt.Errorf("revoked by rank %d", c.rank)
-		c.raise(newFailure(err, 1), &ledger.Raised{Cause: err, Corrupt: true})
-		return nil
-	}
-	c.revoke()
-	return nil
-}
-
-func (c *Comm) revoke() {
-	(*listener)(c).Revoked(c.rank)
-	c.mitigator.Revoke()
-}
-
-// Revoked ends what is pending.
-func (l *listener) Revoked(by int) {
-	c := (*Comm)(l)
-	first := false
-	c.proc.feed(func() { first = c.ledger.Revoked(by) })
-	if first {
-		c.t.Revoke(ErrRevoked)
-		c.mitigator.Abandon(ErrRevoked)
-		c.proc.feed(c.ledger.RevokeDone)
-	}
-}
-
-// Revoked says whether this rank knows that c has been revoked
-// (MPI_Comm_is_revoked), or corrupted, which is the same to others.
-func (c *Comm) Revoked() bool {
-	c.there("Revoked")
-	c.proc.mu.Lock()
-	defer c.proc.mu.Unlock()
-	return c.ledger.IsRevoked() || c.mitigator != nil && c.ledger.IsCorrupted()
-}
 
 // Agree is done at all living ranks with the same value: the bitwise AND of the
 // flags of those that contributed (MPI_Comm_agree). It works on a communicator
@@ -212,21 +144,6 @@ func (r *repairing[T]) start() {
 	c.mitigator.Propose(r.id, r.proposal, r.decided)
 }
 
-// knows says whether the program knows that c is corrupted, if it is. If not, its
-// operation belongs before the corruption, and must not meet those of ranks that
-// repair c.
-func (c *Comm) knows() bool {
-	c.proc.mu.Lock()
-	defer c.proc.mu.Unlock()
-	return c.ledger.Knows()
-}
-
-func (c *Comm) isBroken() bool {
-	c.proc.mu.Lock()
-	defer c.proc.mu.Unlock()
-	return c.ledger.Broken()
-}
-
 func (r *repairing[T]) decided(d *errchan.Decision, err error) {
 	if err != nil {
 		r.fail(r.comm.failure(r.proposal.Call.String(), err))
@@ -269,25 +186,6 @@ func (c *Comm) resume() {
 	}
 }
 
-// mismatch returns the error of an operation that other ranks, in its place, have
-// not called.
-func mismatch(call errchan.Calls, d *errchan.Decision) error {
-	if d.Calls == call {
-		return nil
-	}
-	return mpiErrorf(call.String(), ClassOther, "the ranks call %v in the same place, expected all to call one", d.Calls)
-}
-
-// isBroken says whether err is for good, and no obstacle to repair.
-func isBroken(err error) bool {
-	return is[*CommCorruptedError](err) || errors.Is(err, ErrRevoked)
-}
-
-// isDeath says whether err only tells of the dead, or of what follows.
-func isDeath(err error) bool {
-	return is[*ProcFailedError](err) || errors.Is(err, ErrRevoked)
-}
-
 // repairKeeper lets Waits report their own result on a broken communicator (C4).
 // They go on where others would be about to end, so the rank attends all the time.
 type repairKeeper struct{ *keeper }
@@ -307,90 +205,3 @@ func (k repairKeeper) Verdict(ctx context.Context) error {
 }
 
 func (k repairKeeper) TryVerdict() (bool, error) { return k.tryVerdict(ledger.TakeToRepair) }
-
-// agreed returns what completes p with a new communicator, or with why there is
-// none. With the ULFM backend all ranks agree on that first: either each of them
-// has it, or each has an error.
-func (c *Comm) agreed(call errchan.Calls, epoch transport.Epoch, p *future.Promise[*Comm]) func(*Comm, error) {
-	op := call.String()
-	if c.mitigator == nil {
-		return func(d *Comm, err error) { p.Complete(d, mpiError(op, err)) }
-	}
-	id := c.mitigator.Reserve(epoch, call)
-	return func(made *Comm, err error) {
-		proposal := errchan.Proposal{Call: call, Flag: -1}
-		if err != nil {
-			err = c.failure(op, err)
-			proposal.Flag = 0
-		}
-		c.mitigator.Propose(id, proposal, func(d *errchan.Decision, over error) {
-			switch {
-			case over != nil:
-				err = c.failure(op, over)
-			case err != nil:
-			case len(d.Dead) > 0:
-				c.learn(d.Dead)
-				err = c.met(&ProcFailedError{Ranks: slices.Clone(d.Dead)})
-			case d.Calls != call:
-				err = mismatch(call, d)
-			case d.Flag == 0:
-				err = mpiErrorf(op, ClassOther, "another rank could not make its side of the communicator")
-			}
-			if err != nil && made != nil {
-				if over == ErrRevoked { // others may have it, and wait for this rank there
-					made.revoke()
-				}
-				made.close()
-				made = nil
-			}
-			p.Complete(made, err)
-		})
-	}
-}
-
-// learn notes the dead that an agreement told of.
-func (c *Comm) learn(dead []int) {
-	for _, r := range dead {
-		(*listener)(c).Died(r)
-	}
-}
-
-// Failed returns the ranks that this one knows to be dead, in the order in which
-// it learned of them (MPI_Comm_get_failed): what it returned once is the beginning
-// of what it returns later.
-func (c *Comm) Failed() []int {
-	c.there("Failed")
-	c.proc.mu.Lock()
-	defer c.proc.mu.Unlock()
-	return c.ledger.Failed()
-}
-
-// AckFailed acknowledges the first n of Failed and returns how many are
-// acknowledged (MPI_Comm_ack_failed). When all are, receives from AnySource go
-// on; but if nobody else lives, a Wait for one ends it with a *ProcFailedError.
-// Collective operations stay broken.
-func (c *Comm) AckFailed(n int) (acked int) {
-	c.there("AckFailed")
-	c.disturbing.Lock()
-	defer c.disturbing.Unlock()
-	all := false
-	c.proc.feed(func() { acked, all = c.ledger.Ack(n) })
-	if all {
-		c.disturb(nil)
-	}
-	return acked
-}
-
-func (c *Comm) acknowledged() []int {
-	c.proc.mu.Lock()
-	defer c.proc.mu.Unlock()
-	return c.ledger.Acknowledged()
-}
-
-// SetErrhandler sets what this rank does about processes that die on c, and on
-// communicators that are derived from it later (MPI_Comm_set_errhandler). The
-// default is ErrorsPropagate. The black channel never sees one die.
-func (c *Comm) SetErrhandler(h Errhandler) {
-	c.there("SetErrhandler")
-	c.errhandler.Store(int32(h))
-}

@@ -1,0 +1,85 @@
+package mpicx
+
+import (
+	"context"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
+)
+
+// Close ends the use of the communicator. It is collective: it waits for all
+// ranks, so that an error of a peer that has not come so far still arrives here.
+// Then the communicator stays open. On a communicator that is corrupted, revoked
+// or has dead ranks, Close waits for nobody and returns nil.
+func (c *Comm) Close(ctx context.Context) error {
+	if err := c.ready("Close", ctx); err != nil {
+		return err
+	}
+	if c.isClosed() {
+		return mpiErrorf("Close", ClassComm, "%s is closed already", c.name)
+	}
+	var err error
+	if !c.isBroken() {
+		// What this rank has raised is told first. A peer that met it here would have closed
+		// c before it came.
+		if err = c.verdictFor(ctx, ledger.TakeToClose); err == nil {
+			err = c.meetToClose().Wait(ctx)
+		}
+		if err != nil && !isDeath(err) && !c.isBroken() || is[*PropagatedError](err) {
+			return err
+		}
+		if err != nil && c.parent != nil { // it may have joined a round of the parent's meanwhile (P2)
+			if v := c.parent.verdict(ctx); v != nil {
+				return v
+			}
+		}
+	}
+	if quiet := c.close(); quiet && err == nil && c.mitigator == nil {
+		c.release()
+	}
+	return nil
+}
+
+// meetToClose is a Barrier that does not tell the program of a corruption of c: Close
+// keeps it to itself.
+func (c *Comm) meetToClose() *future.Future[struct{}] {
+	r, p := c.newRun(), c.proc.untyped.get()
+	waiting.Of(p.Future()).Keep(closingKeeper{makingKeeper{(*keeper)(c), "Close"}})
+	r.promise, r.exchange.Name = p, "Close"
+	if epoch, err := c.begin("Close"); err != nil {
+		r.Ended(err)
+	} else {
+		r.exchange.Start(c.t, epoch, transport.AnyTag-c.sequence(epoch), c.barrier(), r)
+	}
+	return p.Future()
+}
+
+type closingKeeper struct{ makingKeeper }
+
+func (k closingKeeper) Verdict(ctx context.Context) error {
+	return (*Comm)(k.keeper).verdictFor(ctx, ledger.TakeToClose)
+}
+
+// close ends the use of c at this rank, and says whether it knows of no error that is
+// on its way.
+func (c *Comm) close() (quiet bool) {
+	c.proc.feed(func() { quiet = c.ledger.Close() })
+	return quiet
+}
+
+// release gives back what the transport holds, once all ranks have closed c with no
+// error on its way: then none can come of it any more. That is so when all have begun a
+// second barrier, which nobody waits for. (With the ULFM backend it would need ranks whose programs have
+// ended, and what is needed of those is that they die: there all is kept.)
+func (c *Comm) release() {
+	epoch := c.t.Epoch()
+	x := &collective.Exchange{Name: "Close"}
+	x.Start(c.t, epoch, transport.AnyTag-c.sequence(epoch), c.barrier(), ender(func(err error) {
+		if err == nil && len(c.derived()) == 0 {
+			_, _ = c.channel.Close(), c.t.Close()
+		}
+	}))
+}

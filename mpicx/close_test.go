@@ -1,0 +1,173 @@
+package mpicx_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// Close of a corrupted child leaves an error of the parent for the parent.
+func TestCloseDoesNotSwallowTheParentsError(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		for range 20 {
+			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+				child := dup(ctx, world)
+				_ = child.Guard(ctx, func(ctx context.Context) error {
+					if world.Rank() == 0 {
+						return errors.New("rank 0 leaves")
+					}
+					return child.Barrier().Wait(ctx)
+				})
+				var signalled error
+				if world.Rank() == 0 {
+					for r := 1; r < world.Size(); r++ {
+						mpicx.Recv(world, make([]int, 1), r, 0).MustWait(ctx)
+					}
+					signalled = world.SignalError(ctx, 5)
+				} else {
+					mpicx.Send(world, []int{1}, 0, 0) // a Wait might find the signal (P7)
+					for world.Err() == nil {
+						runtime.Gosched()
+					}
+				}
+				if err := child.Close(ctx); err != nil {
+					return fmt.Errorf("Close: %w", err)
+				}
+				if world.Rank() != 0 {
+					signalled = world.Barrier().Wait(ctx)
+				}
+				if p, ok := errors.AsType[*mpicx.PropagatedError](signalled); !ok || p.Failures[0].Code != 5 {
+					return fmt.Errorf("on the world: %w", signalled)
+				}
+				return nil
+			}, mpicx.WithRanks(3), backend)
+			require.NoError(t, err)
+		}
+	})
+}
+
+// A rank that has signalled an error, and was told another by that, has its own still to
+// come. Close waits for it: a peer that met it there would have closed the communicator.
+func TestCloseWaitsForWhatWasRaised(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		synctest.Test(t, func(t *testing.T) {
+			first, second := errors.New("the first"), errors.New("the second")
+			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+				child := dup(ctx, world)
+				var told error
+				if world.Rank() == 0 {
+					told = child.Signal(ctx, first)
+					world.Barrier().MustWait(ctx)
+				} else {
+					world.Barrier().MustWait(ctx) // the first is resolved meanwhile
+					told = child.Signal(ctx, second)
+				}
+				if p, ok := errors.AsType[*mpicx.PropagatedError](told); !ok || p.Failures[0].Message != first.Error() {
+					return fmt.Errorf("Signal: %w", told)
+				}
+				told = child.Close(ctx)
+				if p, ok := errors.AsType[*mpicx.PropagatedError](told); !ok || p.Failures[0].Message != second.Error() {
+					return fmt.Errorf("Close: %w", told)
+				}
+				return child.Close(ctx)
+			}, mpicx.WithRanks(2), backend, hook.Transport(func(t transport.Comm) transport.Comm { return slowChannel{t} }).(mpicx.Option))
+			require.NoError(t, err)
+		})
+	})
+}
+
+// slowChannel has what error channels send come later than all that programs send: in a
+// bubble of testing/synctest.
+type slowChannel struct{ transport.Comm }
+
+func (c slowChannel) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
+	c.Comm.Sub(name, members, func(made transport.Comm, err error) {
+		if err == nil {
+			made = slowChannel{made}
+		}
+		done(made, err)
+	})
+}
+
+func (c slowChannel) Listen(l transport.Listener) { c.Comm.Listen(&slowListener{Listener: l}) }
+
+type slowListener struct {
+	transport.Listener
+	taken atomic.Int64
+}
+
+func (l *slowListener) Take(from int, payload []byte) {
+	time.AfterFunc(time.Millisecond+time.Duration(l.taken.Add(1)), func() { l.Listener.Take(from, payload) })
+}
+
+// F2: without ErrorsReturn, an operation that outlives its communicator, and then the peer
+// that it needs, ends with an error of its own: no rank is left to be told together.
+func TestADeathAfterClose(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			pair, err := world.Split(world.Rank()%2, 0).Get(ctx)
+			if err != nil {
+				return err
+			}
+			pending := mpicx.Recv(pair, []int{0}, pair.Size()-1, 0)
+			if err := pair.Close(ctx); err != nil || world.Rank() == 2 {
+				return err
+			}
+			if world.Rank() == 1 { // it is not concerned
+				return mpicx.Recv(world, []int{0}, 0, 0).Wait(ctx)
+			}
+			defer mpicx.Send(world, []int{0}, 1, 0)
+			err = pending.Wait(ctx)
+			if died, ok := errors.AsType[*mpicx.ProcFailedError](err); err == nil || ok && err == error(died) {
+				return fmt.Errorf("got %w", err)
+			}
+			return nil
+		}, mpicx.WithRanks(3), backend)
+		require.NoError(t, err)
+	})
+}
+
+// Revoke ends what is pending at a rank that has closed the communicator already: there
+// Close has waited for nobody, because of the dead.
+func TestRevokeAfterClose(t *testing.T) {
+	oneProcess(t)
+	mortal(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		child := dup(ctx, world)
+		switch world.Rank() {
+		case 0:
+			if err := mpicx.Recv(world, []int{0}, 1, 0).Wait(ctx); err != nil {
+				return err
+			}
+			if err := child.Revoke(ctx); err != nil {
+				return err
+			}
+		case 1:
+			pending := mpicx.Recv(child, []int{0}, 0, 0)
+			if err := child.Close(ctx); err != nil {
+				return err
+			}
+			mpicx.Send(world, []int{1}, 0, 0).MustWait(ctx)
+			if err := pending.Wait(ctx); !errors.Is(err, mpicx.ErrRevoked) {
+				return fmt.Errorf("got %w", err)
+			}
+		case 2:
+			mpicxtest.Die(world)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,109 @@
+package mpicx
+
+import (
+	"sync"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
+)
+
+// Collective operations: every rank of the communicator calls the same ones, in
+// the same order and with arguments that fit. Buffers belong to the library
+// until the future is done. Where lengths are equal at all ranks by definition,
+// a rank that gives another gets, or gives its peers, an *MPIError.
+
+// run starts algorithm a as the operation called name, unless bad says that its
+// arguments are. Other ranks may be in it then: what becomes of it there is the
+// program's to tell them, by an error. Finish, if not nil, is what is left to do
+// once all messages have come.
+func (c *Comm) run(name string, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
+	return c.newRun().start(name, bad, a, finish)
+}
+
+func (c *Comm) newRun() *collectiveRun {
+	r := idleRuns.Get().(*collectiveRun)
+	r.comm = c
+	return r
+}
+
+func (r *collectiveRun) start(name string, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
+	c, p := r.comm, r.comm.proc.untyped.get()
+	r.promise, r.finish = p, finish
+	r.cell().Keep(c.keeper)
+	c.start(&r.exchange, name, bad, a, r)
+	return p.Future()
+}
+
+// start starts a collective operation, or ends it if it can't be.
+func (c *Comm) start(x *collective.Exchange, name string, bad error, a collective.Algorithm, done ending) {
+	x.Name = name
+	c.notInReduction("begins", name)
+	epoch, err := c.begin(name)
+	if err == nil {
+		seq := c.sequence(epoch) // a bad call counts too
+		if err = bad; err == nil {
+			x.Start(c.t, epoch, transport.AnyTag-seq, a, done)
+			return
+		}
+	} else {
+		done.cell().Keep(c.keeperAfter(err))
+	}
+	done.Ended(err)
+}
+
+// ending is what a collective operation ends: its future, through Ended.
+type ending interface {
+	collective.Ender
+	operation
+}
+
+// idleRuns are those that have served.
+var idleRuns = sync.Pool{New: func() any { return new(collectiveRun) }}
+
+// collectiveRun is what a collective operation needs only until it is done. Then
+// it serves again.
+type collectiveRun struct {
+	comm     *Comm
+	exchange collective.Exchange
+	promise  *future.Promise[struct{}]
+	finish   func()
+
+	// The most frequent of operations, a reduction of few elements, needs no more.
+	doubling collective.AllreduceDoubling
+	few      [8]uint64
+}
+
+func (r *collectiveRun) cell() *waiting.Cell { return waiting.Of(r.promise.Future()) }
+
+// scratch returns a buffer like of.
+func scratch[T any](r *collectiveRun, of []T) []byte {
+	if b := bytesOf(r.few[:]); len(of)*sizeOf[T]() <= len(b) {
+		return b[:len(of)*sizeOf[T]()]
+	}
+	return bytesOf(make([]T, len(of)))
+}
+
+// Ended ends the operation.
+func (r *collectiveRun) Ended(err error) {
+	c, p, name := r.comm, r.promise, r.exchange.Name // not r's own once it serves again
+	if err == nil && r.finish != nil {
+		r.finish()
+	}
+	r.promise, r.finish = nil, nil
+	idleRuns.Put(r)
+	p.Complete(struct{}{}, c.failure(name, err))
+}
+
+// ender is a function as a collective.Ender.
+type ender func(error)
+
+func (f ender) Ended(err error) { f(err) }
+
+func (c *Comm) barrier() collective.Algorithm {
+	if c.t.Features().SharedCores {
+		return collective.Barrier{}
+	}
+	return &collective.AllreduceDoubling{Op: func(_, _, _ []byte) {}}
+}

@@ -1,0 +1,115 @@
+package mpicx
+
+import (
+	"context"
+	"time"
+
+	"github.com/mpicx/go-mpicx/internal/ledger"
+)
+
+// scope is the context of a Try or Guard that is running.
+type scope struct {
+	context.Context
+	cancel context.CancelCauseFunc
+	comm   *Comm
+	outer  context.Context
+	entry  *ledger.Scope
+}
+
+type scopeKey struct{}
+
+// Value finds the scope itself from contexts derived from it.
+func (s *scope) Value(key any) any {
+	if key == (scopeKey{}) {
+		return s
+	}
+	return s.Context.Value(key)
+}
+
+// scopeOf returns the innermost scope that ctx is derived from, or nil.
+func scopeOf(ctx context.Context) *scope {
+	if s, ok := ctx.(*scope); ok {
+		return s
+	}
+	s, _ := ctx.Value(scopeKey{}).(*scope)
+	return s
+}
+
+// scopeOn returns the innermost scope on c that ctx is derived from, or nil.
+func (c *Comm) scopeOn(ctx context.Context) *scope {
+	s := scopeOf(ctx)
+	for s != nil && s.comm != c {
+		s = scopeOf(s.outer)
+	}
+	return s
+}
+
+// arriving is the cause of a context that a peer's error has ended, and of those
+// derived from it: so one can tell it from a context that has ended by itself.
+type arriving struct{ scope *scope }
+
+func (*arriving) Error() string {
+	return "mpicx: an error of another rank has ended the context: a Wait tells which"
+}
+
+func (*arriving) Is(err error) bool { return err == context.Canceled }
+
+// interrupted returns the scope that a peer's error has ended, and ctx with it; nil:
+// ctx has not ended, or by itself.
+func interrupted(ctx context.Context) *scope {
+	if ctx.Err() == nil {
+		return nil
+	}
+	if a, ok := context.Cause(ctx).(*arriving); ok {
+		return a.scope
+	}
+	return nil
+}
+
+// patient returns the context to wait with: if a peer's error has ended ctx, that
+// around the Try, since the error itself is what the Wait reports. A deadline of ctx
+// remains.
+func patient(ctx context.Context) context.Context {
+	s := interrupted(ctx)
+	if s == nil {
+		return ctx
+	}
+	outer := patient(s.outer)
+	if mine, ok := ctx.Deadline(); ok {
+		if its, ok := outer.Deadline(); !ok || mine.Before(its) {
+			return newUntil(outer, mine)
+		}
+	}
+	return outer
+}
+
+// until is a context with a deadline, which is not given up before that.
+type until struct {
+	context.Context
+	cancel context.CancelFunc
+}
+
+func newUntil(ctx context.Context, deadline time.Time) *until {
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	return &until{ctx, cancel}
+}
+
+// revived is a context with the values of one that a peer's error has ended.
+type revived struct {
+	context.Context
+	values context.Context
+}
+
+func revive(ctx context.Context) context.Context {
+	if interrupted(ctx) == nil {
+		return ctx
+	}
+	return &revived{patient(ctx), context.WithoutCancel(ctx)}
+}
+
+func (r *revived) Value(key any) any {
+	if v := r.values.Value(key); v != nil {
+		return v
+	}
+	return r.Context.Value(key)
+}

@@ -1,0 +1,50 @@
+package mpicx_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// An error names the operation that it is of, on a closed communicator too, and the option that
+// is nil.
+func TestErrorsNameWhatIsWrong(t *testing.T) {
+	oneProcess(t)
+	err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		child := dup(ctx, world)
+		if err := child.Close(ctx); err != nil {
+			return err
+		}
+		for op, err := range map[string]error{"Agree": child.Agree(1).Wait(ctx), "Shrink": child.Shrink().Wait(ctx)} {
+			if m, ok := errors.AsType[*mpicx.MPIError](err); !ok || m.Op != op {
+				return fmt.Errorf("%s: got %w", op, err)
+			}
+		}
+		return nil
+	}, mpicx.WithRanks(2))
+	require.NoError(t, err)
+	err = mpicx.Run(t.Context(), func(context.Context, *mpicx.Comm) error { return nil }, mpicx.WithRanks(1), nil)
+	require.ErrorContains(t, err, "option 1 is nil")
+}
+
+// The C shim reports a class by its place in a list of its own: that is this package's.
+func TestClassesOfTheShim(t *testing.T) {
+	shim, err := os.ReadFile("../internal/transport/mpi/shim.h")
+	require.NoError(t, err)
+	list := regexp.MustCompile(`int classes\[\] = \{([^}]*)\}`).FindSubmatch(shim)
+	require.NotNil(t, list)
+	names := strings.FieldsFunc(string(list[1]), func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	for i, name := range names {
+		require.Contains(t, name, "MPI_ERR_"+strings.ToUpper(mpicx.Class(i).String()))
+	}
+	require.Equal(t, fmt.Sprintf("Class(%d)", len(names)), mpicx.Class(len(names)).String(), "a class that the shim lacks")
+}

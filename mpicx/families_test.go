@@ -1,0 +1,208 @@
+package mpicx_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// D1, D2: families of communicators.
+func TestD1ParentInterruptsChild(t *testing.T) {
+	fakeTime(t)
+	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		dup, err := world.Dup().Get(ctx)
+		if err != nil {
+			return err
+		}
+		part, err := dup.Split(world.Rank()%2, -world.Rank()).Get(ctx)
+		if err != nil || part.Size() != 2 || part.Rank() != 1-world.Rank()/2 {
+			return fmt.Errorf("Split: %v", err)
+		}
+		if world.Rank() == 3 {
+			settle()
+			err = world.SignalError(ctx, 9)
+		} else {
+			err = mpicx.Recv(part, []int{0}, mpicx.AnySource, 1).Wait(ctx)
+		}
+		if err := propagated(err, 9); err != nil {
+			return err
+		}
+		for i, c := range []*mpicx.Comm{part, dup, world} {
+			if err := exchange(ctx, c, i); err != nil {
+				return fmt.Errorf("%v: %w", c, err)
+			}
+		}
+		return nil
+	})
+}
+
+// Communicators stay apart though as many errors lie between them as a byte counts.
+func TestD1NamesDoNotComeAgain(t *testing.T) {
+	run(t, 3, func(ctx context.Context, world *mpicx.Comm) (any, error) {
+		var comms [3]*mpicx.Comm
+		for i := range comms { // before, in between, and after
+			err := world.TryAll(ctx, func(ctx context.Context) (err error) {
+				comms[i], err = world.Dup().Get(ctx)
+				return err
+			})
+			if err != nil {
+				return nil, err
+			}
+			for code := range 128 {
+				if err := signalled(ctx, world, code); err != nil {
+					return nil, err
+				}
+			}
+		}
+		old, young := comms[0], comms[2]
+		got := []int{0, 0}
+		received := []future.Waiter{mpicx.Recv(old, got[:1], mpicx.AnySource, 1), mpicx.Recv(young, got[1:], mpicx.AnySource, 1)}
+		next := (world.Rank() + 1) % world.Size()
+		mpicx.Send(young, []int{2}, next, 1)
+		mpicx.Send(old, []int{1}, next, 1)
+		if err := future.WaitAll(ctx, received...); err != nil || got[0] != 1 || got[1] != 2 {
+			return nil, fmt.Errorf("%v, %v", got, err)
+		}
+		if err := young.Barrier().Wait(ctx); err != nil {
+			return nil, err
+		}
+		return nil, signalled(ctx, old, 7)
+	})
+}
+
+// Fifteen communicators, each derived from the last, all have errors of their own; the
+// next is an error at all ranks.
+func TestD1Generations(t *testing.T) {
+	run(t, 3, func(ctx context.Context, world *mpicx.Comm) (any, error) {
+		comms := []*mpicx.Comm{world}
+		err := world.TryAll(ctx, func(ctx context.Context) error {
+			for len(comms) < 16 {
+				c, err := comms[len(comms)-1].Dup().Get(ctx)
+				if err != nil {
+					return err
+				}
+				comms = append(comms, c)
+			}
+			last := comms[15]
+			for _, f := range []*future.Future[*mpicx.Comm]{last.Dup(), last.Split(0, 0)} {
+				_, err := f.Get(ctx)
+				if e, ok := errors.AsType[*mpicx.MPIError](err); !ok || !strings.Contains(e.Text, "generation 16, expected 0 to 15") {
+					return fmt.Errorf("communicator of generation 16: %v", err)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		for code, c := range comms {
+			if err := signalled(ctx, c, code+1); err != nil {
+				return nil, err
+			}
+		}
+		return nil, comms[15].Barrier().Wait(ctx)
+	})
+}
+
+func TestD2NobodyHangsElsewhere(t *testing.T) {
+	fakeTime(t)
+	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		child, err := world.Split(world.Rank()/2, 0).Get(ctx)
+		if err != nil {
+			return err
+		}
+		me := world.Rank()
+		for round := range 20 {
+			// Rank 0 resolves an error of the child while rank 1, its other member,
+			// is blocked in the parent, in what rank 0 does after.
+			if me == 0 {
+				if err := propagated(child.SignalError(ctx, round), round); err != nil {
+					return err
+				}
+			}
+			if err := world.Barrier().Wait(ctx); err != nil {
+				return fmt.Errorf("round %d, parent: %w", round, err)
+			}
+			if me == 1 { // it gets the child's error at its next operation there
+				if err := propagated(child.Barrier().Wait(ctx), round); err != nil {
+					return err
+				}
+			}
+			if err := exchange(ctx, child, round); err != nil {
+				return err
+			}
+			// And the other way round: rank 3 is blocked in the child.
+			settle()
+			switch me {
+			case 3:
+				err = mpicx.Recv(child, []int{0}, 0, 9).Wait(ctx)
+			default:
+				err = world.SignalError(ctx, 50)
+			}
+			if p, is := err.(*mpicx.PropagatedError); !is || len(p.Failures) == 0 {
+				return fmt.Errorf("round %d, child: %w", round, err)
+			}
+			if err := exchange(ctx, world, round); err != nil {
+				return err
+			}
+			settle()
+		}
+		return nil
+	})
+}
+
+// A corrupted communicator corrupts those derived from it that have the rank
+// which unwound; the others report the error once and go on.
+func TestCorruptedFamilies(t *testing.T) {
+	fakeTime(t)
+	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		child, err := world.Split(world.Rank()/2, 0).Get(ctx)
+		if err != nil {
+			return err
+		}
+		if world.Rank() == 1 {
+			settle()
+			_ = world.Guard(ctx, func(context.Context) error { return errors.New("unwound") })
+		}
+		err = mpicx.Recv(child, []int{0}, mpicx.AnySource, 1).Wait(ctx)
+		if err := corruption(err, 1); err != nil {
+			return err
+		}
+		if world.Rank() < 2 {
+			return corruption(child.Barrier().Wait(ctx), 1)
+		}
+		if err := corruption(world.Barrier().Wait(ctx), 1); err != nil {
+			return err
+		}
+		return exchange(ctx, child, 0)
+	})
+}
+
+// A corrupted child leaves its parent alone.
+func TestCorruptedChild(t *testing.T) {
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		child, err := world.Dup().Get(ctx)
+		if err != nil {
+			return err
+		}
+		_ = child.Guard(ctx, func(ctx context.Context) error {
+			if world.Rank() == 0 {
+				return errors.New("unwound")
+			}
+			return child.Barrier().Wait(ctx)
+		})
+		if err := corruption(child.Barrier().Wait(ctx), 0); err != nil {
+			// The others leave Guard by the error too, before or after the verdict.
+			if c, is := errors.AsType[*mpicx.CommCorruptedError](child.Err()); !is || c.Failures[0].Rank != 0 {
+				return err
+			}
+		}
+		return exchange(ctx, world, 0)
+	})
+}

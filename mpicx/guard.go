@@ -1,0 +1,74 @@
+package mpicx
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/ledger"
+)
+
+// Guard runs fn, and if it leaves by an error, a panic or runtime.Goexit, every
+// other rank gets a *CommCorruptedError from this communicator for good: what a
+// Comm's destructor does in the paper (section III-A). This rank waits for
+// nobody. Its Guard returns fn's own error, returned or thrown, not the
+// *CommCorruptedError that all others get of it; a panic goes on. As Try does, Guard
+// takes back what is thrown in its own goroutine only.
+//
+// The context that fn gets ends when the communicator is corrupted.
+func (c *Comm) Guard(ctx context.Context, fn func(context.Context) error) (err error) {
+	if err := c.readyFor("Guard", ctx, fn); err != nil {
+		return err
+	}
+	s := c.enterScope(ctx, true)
+	defer s.close()
+	err = errUnwinding
+	defer c.unwinding(&err)
+	err = s.run(fn)
+	if v := s.reason(err); v != nil {
+		err = v
+	}
+	return err
+}
+
+// unwinding, deferred, corrupts c if the function it is deferred by leaves by an
+// error or does not return, and lets it go on.
+func (c *Comm) unwinding(err *error) {
+	v := recover()
+	cause := *err
+	switch p, ok := v.(*future.Panicked); {
+	case ok: // peers do not need the stack
+		cause = fmt.Errorf("panic: %v", p.Value)
+	case v != nil:
+		cause = fmt.Errorf("panic: %v", v)
+	case cause == errUnwinding:
+		cause = ErrGoexit
+	}
+	if cause != nil {
+		c.raise(newFailure(cause, 2), &ledger.Raised{Cause: traced(cause), Corrupt: true})
+	}
+	if v != nil {
+		panic(v)
+	}
+}
+
+// unwindAll corrupts c because this rank's program is gone, or, where c is of no
+// use already, what is derived from it. It says whether there was anything: else
+// the peers only learn that the rank is dead.
+func (c *Comm) unwindAll(f Failure, err error) (told bool) {
+	if c.propagates() && c.raise(f, &ledger.Raised{Cause: err, Corrupt: true, Leaving: true}) != nil {
+		return true
+	}
+	for _, d := range c.derived() {
+		told = d.unwindAll(f, err) || told
+	}
+	return told
+}
+
+// describe is err for the peers: they do not need the stack of a panic.
+func describe(err error) error {
+	if p, ok := err.(*PanicError); ok {
+		return fmt.Errorf("panic: %v", p.Value)
+	}
+	return err
+}

@@ -1,0 +1,36 @@
+package mpicx
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/ledger"
+)
+
+// tell logs an event of the ledger.
+func tell(log *slog.Logger, e *ledger.Event) {
+	level, args := slog.LevelWarn, []any{"rank", ownerOf(e.Comm).rank, "comm", ownerOf(e.Comm).name, "epoch", e.Round}
+	if e.Corrupt {
+		level = slog.LevelError
+	}
+	switch e.Kind {
+	case ledger.Signalled:
+		f := decodeFailure(errchan.Report{Data: e.Raised.Data})
+		args = append(args, "code", f.Code, "message", f.Message, "corrupt", e.Corrupt)
+	case ledger.Noticed:
+		if e.By == ownerOf(e.Comm).rank {
+			return // it has raised the error itself
+		}
+		args = append(args, "from", e.By)
+	case ledger.Revoked:
+		args = append(args, "from", e.By)
+	case ledger.Resolved, ledger.Corrupted:
+		args = append(args, "failures", len(e.Error.Verdict.Reports))
+	case ledger.Died:
+		args = append(args, "process", e.By)
+	default:
+		return
+	}
+	log.Log(context.Background(), level, e.Kind.String(), args...)
+}

@@ -1,0 +1,62 @@
+package mpicx
+
+import (
+	"log/slog"
+	"os"
+	"strconv"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// DefaultRanks is how many ranks Run starts if nobody says.
+const DefaultRanks = 4
+
+// An Option says how to start a job.
+type Option func(*options)
+
+type options struct {
+	chosen      int // number of ranks; 0: nobody has
+	environment int // MPICX_RANKS
+	backend     string
+	log         *slog.Logger
+	wrap        func(transport.Comm) transport.Comm
+	err         error
+}
+
+// WithRanks sets the number of ranks that Run starts as goroutines. Without it
+// that is the environment's MPICX_RANKS, or else DefaultRanks.
+//
+// In a job of mpirun's there are as many ranks as processes, or, with WithRanks, so
+// many of the first: at the others Run does not call its function.
+func WithRanks(n int) Option {
+	return func(o *options) {
+		o.chosen = n
+		if n < 1 {
+			o.err = mpiErrorf("Run", ClassCount, "%d ranks, expected 1 or more", n)
+		}
+	}
+}
+
+// WithLogger has the events of errors logged: signal, notice (the first of a
+// round), resolved, corrupted, died and revoked. Each has the attributes rank,
+// comm and epoch. Without it nothing is.
+func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
+
+func newOptions(opts []Option) *options {
+	o := &options{backend: Backend}
+	if s := os.Getenv("MPICX_RANKS"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 {
+			o.err = mpiErrorf("Run", ClassCount, "MPICX_RANKS=%q, expected a number of ranks, 1 or more", s)
+		}
+		o.environment = n
+	}
+	for i, opt := range opts {
+		if opt == nil {
+			o.err = mpiErrorf("Run", ClassOther, "option %d is nil, expected one such as WithRanks(4)", i)
+			continue
+		}
+		opt(o)
+	}
+	return o
+}

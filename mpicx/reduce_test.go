@@ -1,0 +1,277 @@
+package mpicx_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// affine is x -> A x + B: composing them is associative but not commutative.
+type affine struct{ A, B uint32 }
+
+func compose(f, g affine) affine { return affine{f.A * g.A, f.A*g.B + f.B} }
+
+// TestOrderOfReductions: with a function that does not commute, everything is
+// combined in the order of ranks.
+func TestOrderOfReductions(t *testing.T) {
+	each(t, func(ctx context.Context, c *mpicx.Comm, length int) error {
+		n, me := c.Size(), c.Rank()
+		give := func(r, i int) affine { return affine{uint32(2*r + 3), uint32(r*r + i + 1)} }
+		upTo := func(ranks, i int) affine {
+			acc := give(0, i)
+			for r := 1; r < ranks; r++ {
+				acc = compose(acc, give(r, i))
+			}
+			return acc
+		}
+		send := make([]affine, length)
+		for i := range send {
+			send[i] = give(me, i)
+		}
+		recv := func() []affine { return make([]affine, length) }
+		all, scan, exscan := recv(), recv(), recv()
+		mpicx.AllreduceFunc(c, send, all, compose).MustWait(ctx)
+		mpicx.ScanFunc(c, send, scan, compose).MustWait(ctx)
+		mpicx.ExscanFunc(c, send, exscan, compose).MustWait(ctx)
+		errs := []error{
+			want("AllreduceFunc", all, func(i int) affine { return upTo(n, i) }),
+			want("ScanFunc", scan, func(i int) affine { return upTo(me+1, i) }),
+			want("ExscanFunc", exscan, func(i int) affine {
+				if me == 0 {
+					return affine{}
+				}
+				return upTo(me, i)
+			}),
+			want("send", send, func(i int) affine { return give(me, i) }),
+		}
+		for root := range n {
+			one := recv()
+			mpicx.ReduceFunc(c, send, one, compose, root).MustWait(ctx)
+			errs = append(errs, want(fmt.Sprint("ReduceFunc to ", root), one, func(i int) affine {
+				if me != root {
+					return affine{}
+				}
+				return upTo(n, i)
+			}))
+		}
+		counts := make([]int, n)
+		for i := range length {
+			counts[i*7%n]++
+		}
+		first := 0
+		for _, k := range counts[:me] {
+			first += k
+		}
+		part := make([]affine, counts[me])
+		mpicx.ReduceScatterFunc(c, send, part, counts, compose).MustWait(ctx)
+		errs = append(errs, want("ReduceScatterFunc", part, func(i int) affine { return upTo(n, first+i) }))
+
+		if length < 10 { // values with pointers
+			words, text := make([]string, length), make([]string, length)
+			for i := range words {
+				words[i] = fmt.Sprint(me, ".", i, " ")
+			}
+			mpicx.AllreduceFunc(c, words, text, func(a, b string) string { return a + b }).MustWait(ctx)
+			errs = append(errs, want("AllreduceFunc of strings", text, func(i int) string {
+				s := ""
+				for r := range n {
+					s += fmt.Sprint(r, ".", i, " ")
+				}
+				return s
+			}))
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// reduceAll checks every Op that is defined on T against a sequential reduction.
+func reduceAll[T mpicx.Scalar](ctx context.Context, c *mpicx.Comm, length int, value func(r, i int) T, ops map[mpicx.Op]func(a, b T) T) error {
+	for op := mpicx.Sum; op <= mpicx.BXor+1; op++ {
+		send, recv := make([]T, length), make([]T, length)
+		for i := range send {
+			send[i] = value(c.Rank(), i)
+		}
+		err := mpicx.Allreduce(c, send, recv, op).Wait(ctx)
+		f := ops[op]
+		if f == nil {
+			if e, is := errors.AsType[*mpicx.MPIError](err); !is || e.Class != mpicx.ClassOp || !strings.Contains(e.Text, op.String()) || !strings.Contains(e.Text, fmt.Sprintf("%T", *new(T))) {
+				return fmt.Errorf("%v on %T: %v", op, *new(T), err)
+			}
+			continue
+		}
+		if err == nil {
+			err = want(fmt.Sprintf("%v on %T", op, *new(T)), recv, func(i int) T {
+				acc := value(0, i)
+				for r := 1; r < c.Size(); r++ {
+					acc = f(acc, value(r, i))
+				}
+				return acc
+			})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func truth[T ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64](b bool) T {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func numberOps[T ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64]() map[mpicx.Op]func(a, b T) T {
+	return map[mpicx.Op]func(a, b T) T{
+		mpicx.Sum: func(a, b T) T { return a + b }, mpicx.Prod: func(a, b T) T { return a * b },
+		mpicx.Max: func(a, b T) T { return max(a, b) }, mpicx.Min: func(a, b T) T { return min(a, b) },
+		mpicx.LAnd: func(a, b T) T { return truth[T](a != 0 && b != 0) },
+		mpicx.LOr:  func(a, b T) T { return truth[T](a != 0 || b != 0) },
+		mpicx.LXor: func(a, b T) T { return truth[T]((a != 0) != (b != 0)) },
+	}
+}
+
+func integers[T ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64](ctx context.Context, c *mpicx.Comm, length int) error {
+	ops := numberOps[T]()
+	ops[mpicx.BAnd] = func(a, b T) T { return a & b }
+	ops[mpicx.BOr] = func(a, b T) T { return a | b }
+	ops[mpicx.BXor] = func(a, b T) T { return a ^ b }
+	return reduceAll(ctx, c, length, func(r, i int) T { return T(r*37+i*11) % 101 }, ops)
+}
+
+type celsius float64
+
+type flag bool
+
+func TestOpsAndTypes(t *testing.T) {
+	each(t, func(ctx context.Context, c *mpicx.Comm, length int) error {
+		length = min(length, 20)
+		small := func(r, i int) float64 { return float64((r*7+i)%3) - 1 } // exact, in whatever order
+		logical := map[mpicx.Op]func(a, b flag) flag{
+			mpicx.LAnd: func(a, b flag) flag { return a && b }, mpicx.BAnd: func(a, b flag) flag { return a && b },
+			mpicx.LOr: func(a, b flag) flag { return a || b }, mpicx.BOr: func(a, b flag) flag { return a || b },
+			mpicx.LXor: func(a, b flag) flag { return a != b }, mpicx.BXor: func(a, b flag) flag { return a != b },
+		}
+		return errors.Join(
+			integers[int](ctx, c, length), integers[int8](ctx, c, length), integers[int16](ctx, c, length),
+			integers[int32](ctx, c, length), integers[int64](ctx, c, length),
+			integers[uint](ctx, c, length), integers[uint8](ctx, c, length), integers[uint16](ctx, c, length),
+			integers[uint32](ctx, c, length), integers[uint64](ctx, c, length),
+			reduceAll(ctx, c, length, func(r, i int) float32 { return float32(small(r, i)) }, numberOps[float32]()),
+			reduceAll(ctx, c, length, small, numberOps[float64]()),
+			reduceAll(ctx, c, length, func(r, i int) celsius { return celsius(small(r, i)) }, numberOps[celsius]()),
+			reduceAll(ctx, c, length, func(r, i int) flag { return (r+i)%3 == 0 }, logical),
+			reduceAll(ctx, c, length, func(r, i int) complex128 { return complex(small(r, i), small(i, r)) }, complexOps[complex128]()),
+			reduceAll(ctx, c, length, func(r, i int) complex64 { return complex64(complex(small(r, i), small(i, r))) }, complexOps[complex64]()),
+		)
+	})
+}
+
+func complexOps[T ~complex64 | ~complex128]() map[mpicx.Op]func(a, b T) T {
+	truth := func(b bool) T {
+		if b {
+			return 1
+		}
+		return 0
+	}
+	return map[mpicx.Op]func(a, b T) T{
+		mpicx.Sum: func(a, b T) T { return a + b }, mpicx.Prod: func(a, b T) T { return a * b },
+		mpicx.LAnd: func(a, b T) T { return truth(a != 0 && b != 0) },
+		mpicx.LOr:  func(a, b T) T { return truth(a != 0 || b != 0) },
+		mpicx.LXor: func(a, b T) T { return truth((a != 0) != (b != 0)) },
+	}
+}
+
+// Sums of floating-point numbers are bit by bit the same at all ranks, time after
+// time.
+func TestSumsAreReproducible(t *testing.T) {
+	for _, n := range fitting(sizes...) {
+		results := run(t, n, func(ctx context.Context, c *mpicx.Comm) (sum []uint64, _ error) {
+			rnd := rand.New(rand.NewPCG(1, uint64(c.Rank())))
+			send, recv := make([]float64, 40), make([]float64, 40)
+			for i := range send {
+				send[i] = (rnd.Float64() - 0.5) * math.Pow(10, float64(rnd.IntN(30)-15))
+			}
+			for range 5 {
+				mpicx.Allreduce(c, send, recv, mpicx.Sum).MustWait(ctx)
+				var bits []uint64
+				for _, v := range recv {
+					bits = append(bits, math.Float64bits(v))
+				}
+				if sum != nil && !slices.Equal(sum, bits) {
+					return nil, errors.New("the sum differs from run to run")
+				}
+				sum = bits
+			}
+			return sum, nil
+		})
+		for r := range n {
+			if !slices.Equal(results[0], results[r]) {
+				t.Errorf("the sums at ranks 0 and %d of %d differ", r, n)
+			}
+		}
+	}
+}
+
+// A panic in a user's reduction comes out of Wait at its rank, with its stack.
+func TestPanicInReduction(t *testing.T) {
+	mpicxtest.Run(t, 4, func(ctx context.Context, c *mpicx.Comm) error {
+		var caught any
+		err := c.TryAll(ctx, func(ctx context.Context) (err error) {
+			defer func() {
+				if caught = recover(); caught != nil {
+					err = errors.New("a reduction panicked")
+				}
+			}()
+			return mpicx.ReduceFunc(c, []int{c.Rank()}, []int{0}, func(a, b int) int {
+				if a == 2 { // ranks 2 and 3 are combined at rank 2
+					panic("bad numbers")
+				}
+				return a + b
+			}, 0).Wait(ctx)
+		})
+		if (caught != nil) != (c.Rank() == 2) {
+			return fmt.Errorf("panic %v", caught)
+		}
+		if p, is := caught.(*future.Panicked); caught != nil && (!is || p.Value != "bad numbers" || !strings.Contains(string(p.Stack), "TestPanicInReduction")) {
+			return fmt.Errorf("panic %v", caught)
+		}
+		if err := propagated(err, 0); err != nil {
+			return err
+		}
+		return exchange(ctx, c, 0)
+	})
+}
+
+// A Goexit in one ends its operation, and no peer that happens to run it.
+func TestGoexitInReduction(t *testing.T) {
+	mpicxtest.Run(t, 4, func(ctx context.Context, c *mpicx.Comm) error {
+		err := c.TryAll(ctx, func(ctx context.Context) error {
+			err := mpicx.ReduceFunc(c, []int{c.Rank()}, []int{0}, func(a, b int) int {
+				if a == 2 {
+					runtime.Goexit()
+				}
+				return a + b
+			}, 0).Wait(ctx)
+			if errors.Is(err, mpicx.ErrGoexit) != (c.Rank() == 2) {
+				return fmt.Errorf("got %w", err)
+			}
+			return err
+		})
+		if err := propagated(err, 0); err != nil {
+			return err
+		}
+		return exchange(ctx, c, 0)
+	})
+}

@@ -1,0 +1,53 @@
+package mpicx
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mpicx/go-mpicx/internal/ledger"
+)
+
+// Revoke ends all operations on c, now and later, at every rank, but those that
+// repair it: Shrink, Agree, Failed, AckFailed, Close (MPI_Comm_revoke). They
+// report ErrRevoked or, under ErrorsPropagate, a *CommCorruptedError. It is not
+// collective, may be called often, and is permanent. It waits for nobody.
+func (c *Comm) Revoke(context.Context) error {
+	if err := c.ready("Revoke", context.Background()); err != nil {
+		return err
+	}
+	if c.mitigator == nil {
+		return unsupported("Revoke")
+	}
+	if c.propagates() {
+		err := fmt.Errorf("revoked by rank %d", c.rank)
+		c.raise(newFailure(err, 1), &ledger.Raised{Cause: err, Corrupt: true})
+		return nil
+	}
+	c.revoke()
+	return nil
+}
+
+func (c *Comm) revoke() {
+	c.revoked(c.rank)
+	c.mitigator.Revoke()
+}
+
+// revoked ends what is pending.
+func (c *Comm) revoked(by int) {
+	first := false
+	c.proc.feed(func() { first = c.ledger.Revoked(by) })
+	if first {
+		c.t.Revoke(ErrRevoked)
+		c.mitigator.Abandon(ErrRevoked)
+		c.proc.feed(c.ledger.RevokeDone)
+	}
+}
+
+// Revoked says whether this rank knows that c has been revoked
+// (MPI_Comm_is_revoked), or corrupted, which is the same to others.
+func (c *Comm) Revoked() bool {
+	c.there("Revoked")
+	c.proc.mu.Lock()
+	defer c.proc.mu.Unlock()
+	return c.ledger.IsRevoked() || c.mitigator != nil && c.ledger.IsCorrupted()
+}

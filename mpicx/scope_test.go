@@ -1,0 +1,255 @@
+package mpicx_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// A context that ends because of an error of an outer scope's communicator, inside of
+// a Guard on another, says so by that error.
+func TestAnInternalErrorNeverLeaks(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		for i := range 50 {
+			var mu sync.Mutex
+			var got []error
+			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+				child := dup(ctx, world)
+				_ = world.Try(ctx, func(ctx context.Context) error {
+					return child.Guard(ctx, func(ctx context.Context) error {
+						short, cancel := context.WithTimeout(ctx, time.Hour)
+						defer cancel()
+						if world.Rank() == i%3 {
+							return world.SignalError(short, 7)
+						}
+						err := child.Barrier().Wait(short)
+						mu.Lock()
+						got = append(got, err)
+						mu.Unlock()
+						return err
+					})
+				})
+				return nil
+			}, mpicx.WithRanks(3), backend)
+			require.NoError(t, err)
+			require.Len(t, got, 2)
+			for _, err := range got {
+				require.NotErrorIs(t, err, context.Canceled)
+				_, propagated := errors.AsType[*mpicx.PropagatedError](err)
+				_, corrupted := errors.AsType[*mpicx.CommCorruptedError](err)
+				require.True(t, propagated || corrupted, "%v", err)
+			}
+		}
+	})
+}
+
+// A rank whose function gives up because an inner error has ended its context, before
+// it has entered the inner Try, has failed in the outer Try: all are told.
+func TestWhatTryReturnsAllHave(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		for range 20 {
+			const n = 3
+			var outer [n]error
+			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+				outer[world.Rank()] = world.Try(ctx, func(ctx context.Context) error {
+					if world.Rank() == 0 {
+						<-ctx.Done() // it computes
+						return ctx.Err()
+					}
+					inner := world.Try(ctx, func(ctx context.Context) error { return &placeError{world.Rank(), 1} })
+					if _, ok := errors.AsType[*mpicx.PropagatedError](inner); !ok {
+						return inner
+					}
+					return world.Barrier().Wait(ctx)
+				})
+				return nil
+			}, mpicx.WithRanks(n), backend)
+			require.NoError(t, err)
+			for _, err := range outer {
+				require.Equal(t, told(outer[0]), told(err))
+				p, ok := errors.AsType[*mpicx.PropagatedError](err)
+				require.True(t, ok, "%v", err)
+				require.Len(t, p.Failures, 1)
+				require.Zero(t, p.Failures[0].Rank)
+			}
+			require.ErrorIs(t, outer[0], context.Canceled)
+		}
+	})
+}
+
+// A deadline that is set inside of a Try whose context an error has ended still ends
+// a Wait.
+func TestADeadlineInsideOfAnInterruptedTry(t *testing.T) {
+	oneProcess(t)
+	fakeTime(t)
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		err := world.Try(ctx, func(ctx context.Context) error {
+			if world.Rank() == 1 {
+				_ = world.Try(ctx, func(context.Context) error { return errors.New("inner") })
+				world.Barrier().MustWait(ctx)
+				return mpicx.Send(world, []int{1}, 0, 99).Wait(ctx)
+			}
+			<-ctx.Done()
+			type key struct{}
+			ctx = context.WithValue(ctx, key{}, "kept")
+			inner := world.Try(ctx, func(ctx context.Context) error {
+				if ctx.Value(key{}) != "kept" {
+					return errors.New("the values of the context are lost")
+				}
+				return world.Barrier().Wait(ctx)
+			})
+			if _, ok := errors.AsType[*mpicx.PropagatedError](inner); !ok {
+				return inner
+			}
+			short, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			message := mpicx.Recv(world, make([]int, 1), 1, 99)
+			if late := message.Wait(short); !errors.Is(late, context.DeadlineExceeded) {
+				return fmt.Errorf("the deadline: %w", late)
+			}
+			world.Barrier().MustWait(ctx)
+			return message.Wait(ctx)
+		})
+		return err
+	})
+}
+
+// A verdict that a rank leaves by is no part of the next one, as far as types go: the
+// loop of the README does the same at all ranks.
+func TestAVerdictHidesTheOneBefore(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		cause := &placeError{1, 2}
+		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			left := world.Guard(ctx, func(ctx context.Context) error {
+				err := world.Try(ctx, func(ctx context.Context) error {
+					if world.Rank() == 1 {
+						return cause
+					}
+					return world.Barrier().Wait(ctx)
+				})
+				if world.Rank() == 1 {
+					return err // it gives up
+				}
+				return world.Barrier().Wait(ctx)
+			})
+			if world.Rank() == 1 {
+				left = world.Barrier().Wait(ctx)
+				if !errors.Is(left, cause) {
+					return fmt.Errorf("the cause is not found in %w", left)
+				}
+			}
+			if _, ok := errors.AsType[*mpicx.CommCorruptedError](left); !ok {
+				return fmt.Errorf("not corrupted: %w", left)
+			}
+			if _, ok := errors.AsType[*mpicx.PropagatedError](left); ok {
+				return fmt.Errorf("the corruption is taken for what it was raised by: %w", left)
+			}
+			return nil
+		}, mpicx.WithRanks(3), backend)
+		require.NoError(t, err)
+	})
+}
+
+// The ranks that leave a child by its error, and their parent's Try with that, are
+// told by one error of the parent.
+func TestAChildsErrorLeavesTheParentAsOne(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		for range 200 {
+			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+				var child *mpicx.Comm
+				mpicx.Throw(world.TryAll(ctx, func(ctx context.Context) (err error) {
+					child, err = world.Split(0, world.Rank()).Get(ctx)
+					return err
+				}))
+				err := world.TryAll(ctx, func(ctx context.Context) error {
+					if world.Rank() == 1 {
+						return child.SignalError(ctx, 44)
+					}
+					return child.Barrier().Wait(ctx)
+				})
+				if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || len(p.Failures) != world.Size() {
+					return fmt.Errorf("the parent's: %w", err)
+				}
+				return world.TryAll(ctx, func(context.Context) error { return nil })
+			}, mpicx.WithRanks(3), backend)
+			require.NoError(t, err)
+		}
+	})
+}
+
+// Try on a communicator of which nobody can be told any more does not lose the error
+// that its function ended with: a Try around it, on the communicator of that error, has what all
+// its ranks have.
+func TestTryOnARevokedCommunicatorKeepsTheError(t *testing.T) {
+	oneProcess(t)
+	mortal(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		child, cause := dup(ctx, world), errors.New("a cause")
+		err := child.Try(ctx, func(ctx context.Context) error {
+			if err := world.Revoke(ctx); err != nil {
+				return err
+			}
+			if world.Rank() == 1 {
+				return cause
+			}
+			return world.Try(ctx, func(ctx context.Context) error {
+				return child.Barrier().Wait(ctx)
+			})
+		})
+		if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || len(p.Failures) != 1 || p.Failures[0].Message != cause.Error() {
+			return fmt.Errorf("got %w", err)
+		}
+		err = world.Try(ctx, func(context.Context) error { return cause })
+		if !errors.Is(err, mpicx.ErrRevoked) || !errors.Is(err, cause) {
+			return fmt.Errorf("on the world: got %w", err)
+		}
+		return child.Barrier().Wait(ctx)
+	})
+}
+
+// An error of a Try that this rank has left with nil is not one of an inner call of its
+// next Try: that returns what all ranks have, and tells them nothing of its own.
+func TestTryAfterATry(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		left, lost := make(chan struct{}), errors.New("lost")
+		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			told := world.Try(ctx, func(ctx context.Context) error {
+				return world.Try(ctx, func(context.Context) error {
+					if world.Rank() == 0 {
+						<-left
+						return lost
+					}
+					return nil
+				})
+			})
+			if world.Rank() == 1 {
+				if told != nil {
+					return fmt.Errorf("the first Try: %w", told)
+				}
+				told = world.Try(ctx, func(ctx context.Context) error {
+					close(left)
+					<-ctx.Done()
+					return ctx.Err()
+				})
+			}
+			p, ok := errors.AsType[*mpicx.PropagatedError](told)
+			if !ok || len(p.Failures) != 1 || p.Failures[0].Message != lost.Error() {
+				return fmt.Errorf("got %w", told)
+			}
+			return world.Barrier().Wait(ctx)
+		}, mpicx.WithRanks(2), backend)
+		require.NoError(t, err)
+	})
+}

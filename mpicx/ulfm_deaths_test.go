@@ -1,0 +1,268 @@
+package mpicx_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// H1: what involves a dead process ends, whatever it is, before and after the
+// death; what does not goes on.
+func TestH1Involved(t *testing.T) {
+	mortal(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		switch world.Rank() {
+		case 3:
+			if err := mpicx.Recv(world, []int{0}, 0, 9).Wait(ctx); err != nil {
+				return err
+			}
+			mpicxtest.Die(world)
+		case 0:
+			recv := mpicx.Recv(world, []int{0}, 3, 1)
+			slice := mpicx.RecvSlice[int](world, 3, 1)
+			value := mpicx.RecvValue[string](world, 3, 1)
+			probe := mpicx.Probe[int](world, 3, 1)
+			ssend := mpicx.Ssend(world, []int{1}, 3, 1)
+			long := mpicx.Send(world, make([]int, 10000), 3, 1)
+			barrier := world.Barrier()
+			if err := mpicx.Send(world, []int{1}, 3, 9).Wait(ctx); err != nil {
+				return err
+			}
+			if err := deadIs(recv.Wait(ctx), 3); err != nil {
+				return err
+			}
+			for range 2 {
+				for i, f := range []future.Waiter{
+					slice, value, probe, ssend, long, barrier, mpicx.Recv(world, []int{0}, 3, 1),
+					mpicx.Send(world, []int{0}, 3, 1), mpicx.SendValue(world, 1, 3, 1), world.Barrier(),
+					mpicx.Bcast(world, []int{1}, 0), mpicx.AllgatherValue(world, 1), world.Dup(), world.Split(0, 0),
+				} {
+					if err := deadIs(f.Wait(ctx), 3); err != nil {
+						return fmt.Errorf("operation %d: %w", i, err)
+					}
+				}
+			}
+		default:
+			if err := deadIs(world.Barrier().Wait(ctx), 3); err != nil {
+				return err
+			}
+			for range 2 {
+				if err := deadIs(world.Dup().Wait(ctx), 3); err != nil {
+					return err
+				}
+				if err := deadIs(world.Split(0, 0).Wait(ctx), 3); err != nil {
+					return err
+				}
+			}
+		}
+		for r := range 3 { // all to all among the living
+			if err := mpicx.Send(world, []int{world.Rank()}, r, 5).Wait(ctx); err != nil {
+				return err
+			}
+		}
+		for r := range 3 {
+			got := []int{-1}
+			if err := mpicx.Recv(world, got, r, 5).Wait(ctx); err != nil || got[0] != r {
+				return fmt.Errorf("from rank %d: %v %w", r, got, err)
+			}
+		}
+		return nil
+	})
+}
+
+// Nobody is told who does not need to know: without an operation that involves the
+// dead, ErrorsPropagate tells nobody either.
+func TestH1NobodyIsTold(t *testing.T) {
+	propagating(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 1 {
+			mpicxtest.Die(world)
+		}
+		peer := 2 - world.Rank()
+		send := mpicx.Send(world, []int{7}, peer, 0)
+		got := []int{0}
+		if err := mpicx.Recv(world, got, peer, 0).Wait(ctx); err != nil || got[0] != 7 {
+			return fmt.Errorf("%v %w", got, err)
+		}
+		return first(send.Wait(ctx), world.Err())
+	})
+}
+
+// A message that was there before its sender died is received; one that a receive
+// had matched even more so.
+func TestMessageOfTheDead(t *testing.T) {
+	mortal(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 1 {
+			for tag := range 3 {
+				if err := mpicx.Send(world, []int{tag}, 0, tag).Wait(ctx); err != nil {
+					return err
+				}
+			}
+			mpicx.Ssend(world, []int{3}, 0, 3) // of which the bytes die with it
+			mpicxtest.Die(world)
+		}
+		matched := mpicx.Recv(world, []int{0}, 1, 0)
+		if err := deadIs(mpicx.Recv(world, []int{0}, 1, 4).Wait(ctx), 1); err != nil {
+			return err
+		}
+		return first(matched.Wait(ctx), mpicx.Recv(world, []int{0}, mpicx.AnySource, 2).Wait(ctx),
+			mpicx.Recv(world, []int{0}, 1, 1).Wait(ctx), deadIs(mpicx.Recv(world, []int{0}, 1, 3).Wait(ctx), 1))
+	})
+}
+
+// What a rank sent last, before it died, keeps nobody else's messages from coming,
+// however long it was and though the receiver looked only later.
+func TestLastWordsOfTheDead(t *testing.T) {
+	for _, words := range []int{1, 490, 750, 1020, 50_000} { // a packet of Open MPI's is 4 KiB
+		t.Run(fmt.Sprint(words), func(t *testing.T) {
+			mortal(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+				const messages = 50
+				switch world.Rank() {
+				case 1:
+					mpicx.Send(world, make([]int, words), 0, 1)
+					mpicxtest.Die(world)
+				case 2:
+					for i := range messages {
+						mpicx.Send(world, []int{i}, 0, 2).MustWait(ctx)
+					}
+					return allowed(mpicx.Recv(world, []int{0}, 0, 3).Wait(ctx), func(err error) bool { return err == nil })
+				}
+				err := deadIs(mpicx.Recv(world, []int{0}, 1, 2).Wait(ctx), 1)
+				for i := range messages {
+					got := []int{-1}
+					err = first(err, mpicx.Recv(world, got, 2, 2).Wait(ctx), allowed(nil, func(error) bool { return got[0] == i }))
+				}
+				return first(err, mpicx.Send(world, []int{0}, 2, 3).Wait(ctx))
+			})
+		})
+	}
+}
+
+// H2: the first to meet the dead tells all, also those that wait for the living;
+// the error is the same everywhere and stays.
+func TestH2Propagate(t *testing.T) {
+	for _, victim := range []int{0, 2, 4} {
+		t.Run(fmt.Sprint(victim), func(t *testing.T) {
+			propagating(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
+				me := world.Rank()
+				if me == victim {
+					mpicxtest.Die(world)
+				}
+				err := world.Guard(ctx, func(ctx context.Context) error { // a chain, of which only one waits for the dead
+					return mpicx.Recv(world, []int{0}, (me+1)%5, 0).Wait(ctx)
+				})
+				if err := corruptedBy(err, victim); err != nil {
+					return err
+				}
+				if again := world.Barrier().Wait(ctx); again != err {
+					return fmt.Errorf("%w follows %w", again, err)
+				}
+				return allowed(nil, func(error) bool { return slices.Equal(world.Failed(), []int{victim}) })
+			})
+		})
+	}
+}
+
+// A soft error on a communicator of which a rank has died is a corruption.
+func TestSoftErrorFindsTheDead(t *testing.T) {
+	propagating(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		switch world.Rank() {
+		case 2:
+			mpicxtest.Die(world)
+		case 0:
+			return corruptedBy(world.SignalError(ctx, 5), 2)
+		}
+		return corruptedBy(mpicx.Recv(world, []int{0}, 0, 0).Wait(ctx), 2)
+	})
+}
+
+// A death while communicators are made gives every survivor an error or none.
+func TestDeathWhileSplitting(t *testing.T) {
+	mortal(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 3 {
+			world.Split(0, 0)
+			mpicxtest.Die(world)
+		}
+		_, err := world.Split(0, 0).Get(ctx)
+		flag := 0
+		if err == nil {
+			flag = 1
+		}
+		world.AckFailed(len(world.Failed()))
+		agreed, agreeErr := world.Agree(flag).Get(ctx)
+		if f, ok := errors.AsType[*mpicx.ProcFailedError](agreeErr); ok {
+			agreed = f.Flag
+		}
+		if agreed != flag {
+			return fmt.Errorf("agreed on %d, but here %w", agreed, err)
+		}
+		return nil
+	})
+}
+
+// A death corrupts the communicator that it was met on, and those made of it that
+// the dead belonged to; others go on.
+func TestDeathInFamily(t *testing.T) {
+	propagating(t, 6, func(ctx context.Context, world *mpicx.Comm) error {
+		me := world.Rank()
+		part, err := world.Split(me%2, 0).Get(ctx)
+		if err != nil {
+			return err
+		}
+		if err := meet(ctx, world, -1); err != nil {
+			return err
+		}
+		if me == 4 {
+			mpicxtest.Die(world)
+		}
+		if me%2 == 0 {
+			if err := corruptedBy(part.Barrier().Wait(ctx), 2); err != nil { // rank 2 of its part
+				return err
+			}
+			if part, err = part.Shrink().Get(ctx); err != nil {
+				return err
+			}
+		}
+		if err := exchange(ctx, part, 0); err != nil {
+			return err
+		}
+		if err = meet(ctx, world, 4); err == nil { // else another is there already
+			err = world.Barrier().Wait(ctx)
+		}
+		if err := corruptedBy(err, 4); err != nil {
+			return err
+		}
+		if me%2 == 0 {
+			return nil // its part is derived from one that is corrupted anyhow
+		}
+		return allowed(part.Barrier().Wait(ctx), func(err error) bool { return err == nil || corruptedBy(err, 4) == nil })
+	})
+}
+
+// All goroutines of a rank end when it dies; others may learn at different times.
+func TestDyingWithGoroutines(t *testing.T) {
+	mortal(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 1 {
+			for range 3 {
+				go func() {
+					_ = mpicx.Recv(world, []int{0}, 0, 77).Wait(ctx)
+					panic("goes on")
+				}()
+			}
+			go func() {
+				_, _ = world.Agree(1).Get(ctx)
+				panic("goes on")
+			}()
+			mpicxtest.Die(world)
+		}
+		errs := make(chan error)
+		for range 2 {
+			go func() { errs <- mpicx.Recv(world, []int{0}, 1, 0).Wait(ctx) }()
+		}
+		return first(deadIs(<-errs, 1), deadIs(<-errs, 1))
+	})
+}
