@@ -15,30 +15,51 @@ import (
 // and errors are their own. It must not be copied. Its methods, and the
 // functions that take it, are safe for many goroutines of its rank; collective
 // operations have to be started in the same order at all ranks.
+//
+// The lock order is: disturbing, then the locks of transports and error channels,
+// then proc.mu. A transport may be called under disturbing, and may ask for
+// acknowledged deaths under its own locks. Nothing that locks is called under proc.mu.
+// No other lock is taken under collectives.mu.
 type Comm struct {
-	proc           *proc
-	t              transport.Comm
-	rank, size     int            // t's
-	keeper         waiting.Keeper // of its futures: (*keeper)(c)
+	// These do not change once the communicator is open.
+
+	proc       *proc
+	t          transport.Comm
+	rank, size int            // t's
+	keeper     waiting.Keeper // of its futures: (*keeper)(c)
+	id         uint64         // a digest of how it was made, the same at all ranks
+	name       string
+	worldRanks []int // of the members; nil: the same numbers
+	// parent is the communicator whose errors are this one's, too. It is nil for the world.
+	parent *Comm
+	// channel is the error channel, which hears nothing before startListening is called.
+	// With the ULFM backend mitigator is the same channel; with the black channel it is nil.
 	channel        errchan.Channel
-	startListening func()            // on channel
-	mitigator      errchan.Mitigator // the same, with the ULFM backend; else nil
-	errhandler     atomic.Int32
-	id             uint64 // a digest of how it was made: the same at all ranks
-	parent         *Comm  // whose errors are this one's, too; nil: none
-	name           string
-	worldRanks     []int // of the members; nil: the same numbers
+	mitigator      errchan.Mitigator
+	startListening func()
 
-	ledger     ledger.Comm // protected by proc.mu
-	afterwards []func()    // what waits for the corruption: see afterCorruption; protected by proc.mu
+	// errhandler is an Errhandler. A communicator begins with that of the one it is made from.
+	errhandler atomic.Int32
 
-	// disturbing is held while a death becomes known, or is acknowledged, and futures
-	// are disturbed for it, so that each has what is true. It is locked before proc.mu.
+	// ledger is the communicator's account in proc.ledger. Proc.mu protects it, but for
+	// the methods that need no lock.
+	ledger ledger.Comm
+	// afterwards are operations of a rank that has unwound: they begin once the corruption
+	// that it raised is resolved. It is empty on a broken communicator. Proc.mu protects it.
+	afterwards []func()
+
+	// disturbing is held while a death becomes known or is acknowledged, until each pending
+	// receive from AnySource is disturbed or goes on accordingly. So no receive is disturbed
+	// for a death that is acknowledged.
 	disturbing sync.Mutex
 
+	// lastSent is done. It serves each send that ends as the one before did.
 	lastSent atomic.Pointer[sentFuture]
 
-	collectives struct { // counts them, for tags and names
+	// collectives counts the collective operations that this rank has begun in an epoch.
+	// All ranks begin them in one order, so they have the same number, which is their tag
+	// and part of the names of what they make. Next is 0 where the epoch is a new one.
+	collectives struct {
 		mu    sync.Mutex
 		epoch transport.Epoch
 		next  int

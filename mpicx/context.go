@@ -2,6 +2,7 @@ package mpicx
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/mpicx/go-mpicx/internal/ledger"
@@ -112,4 +113,19 @@ func (r *revived) Value(key any) any {
 		return v
 	}
 	return r.Context.Value(key)
+}
+
+// heard returns the error that has ended the scope's context, if another goroutine of the
+// program was told, and no Try has returned it.
+func (s *scope) heard() error {
+	s.comm.proc.mu.Lock()
+	defer s.comm.proc.mu.Unlock()
+	e := s.entry.Heard()
+	if e == nil {
+		return nil
+	}
+	if p, ok := e.Face.(*PropagatedError); ok && atomic.LoadUint32(&p.told) != 0 {
+		return nil
+	}
+	return e.Face
 }

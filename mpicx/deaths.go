@@ -68,8 +68,8 @@ func (c *Comm) acknowledged() []int {
 	return c.ledger.Acknowledged()
 }
 
-// mourned says whether the program has acknowledged that all other ranks are dead.
-func (c *Comm) mourned() bool { return len(c.acknowledged()) == c.size-1 }
+// othersAcknowledged says whether the program has acknowledged that all other ranks are dead.
+func (c *Comm) othersAcknowledged() bool { return len(c.acknowledged()) == c.size-1 }
 
 // died notes that the process of a rank has died.
 func (c *Comm) died(rank int) {

@@ -54,7 +54,7 @@ func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, membe
 			d.id = errchan.Identify(c.id, name)
 			if late := d.open(c, dup, name.Epoch, agreed, members == nil); !late {
 				made(d, nil)
-			} else if err := c.unreported(); err != nil {
+			} else if err := c.untold(); err != nil {
 				made(nil, err)
 			} else {
 				made(nil, mpiErrorf("Dup", ClassComm, "an error of %s came in between", c.name))

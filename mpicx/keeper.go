@@ -43,6 +43,9 @@ func (k *keeper) Unpark(place *waiting.Place) { k.proc.leave(!place.Spare) }
 // this communicator, or on one it is derived from, need not be listened to: what
 // ends it ends the operation as well.
 func (k *keeper) listen(ctx context.Context) context.Context {
+	if missed(ctx) != nil {
+		return ctx
+	}
 	ctx = patient(ctx)
 	for {
 		s, ok := ctx.(*scope)
@@ -51,6 +54,18 @@ func (k *keeper) listen(ctx context.Context) context.Context {
 		}
 		ctx = patient(s.outer)
 	}
+}
+
+// missed returns the error that has ended ctx, where another goroutine of the rank was told
+// it, and this one is none that Try or Guard has called: what it waits for may never come,
+// and it has not handled the error, as Try's goroutine may have done.
+func missed(ctx context.Context) error {
+	if s := interrupted(ctx); s != nil {
+		if v := s.heard(); v != nil && !calledBy(scopeRunName) {
+			return v
+		}
+	}
+	return nil
 }
 
 // Ended says why a Wait whose context ended is over: because of an error of the
@@ -65,6 +80,9 @@ func (k *keeper) Ended(ctx context.Context) error {
 			k.proc.feed(k.ledger.GiveUp) // of a TryAll that this is the barrier of
 		}
 		if err := s.comm.verdict(s.outer); err != nil {
+			return err
+		}
+		if err := missed(ctx); err != nil {
 			return err
 		}
 	}

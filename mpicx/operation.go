@@ -16,7 +16,7 @@ func (c *Comm) begin(op string) (transport.Epoch, error) {
 		return epoch, nil
 	}
 	c.proc.exitIfDead()
-	err := c.unreported()
+	err := c.untold()
 	if err == nil && c.isUnwinding() {
 		err = errUnwinding // a Wait reports the verdict in place of it
 	}
@@ -44,7 +44,7 @@ func (c *Comm) failure(op string, err error) error {
 	case transport.ErrDied:
 		c.proc.die() // before the program sees the error: it shall not
 	case errchan.ErrOver:
-		if v := c.unreported(); v != nil {
+		if v := c.untold(); v != nil {
 			err = v
 		}
 	}

@@ -12,38 +12,50 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// proc is a rank of the job: what its communicators share.
+// proc is one rank of a job: what its communicators share. It knows none of them.
 type proc struct {
+	// These do not change.
+
 	rank    int
 	backend string
 	log     *slog.Logger     // nil: silent
 	driver  transport.Driver // nil: messages move by themselves
-
-	// How what comes of the ledger's inputs is done, and what is done when no message
-	// will ever move again: both concern communicators, of which a proc knows nothing.
+	place   *waiting.Place   // of the first goroutine that waits
+	// carryOut does what the ledger asks for. It is called by one goroutine at a time,
+	// without mu.
 	carryOut func(*ledger.Output)
-	giveUp   func(error)
+	// giveUp is called where no message will ever move again. It corrupts every
+	// communicator of the rank.
+	giveUp func(error)
 
-	place   *waiting.Place // of the first goroutine that waits
 	yielder yielder
 
-	dead   atomic.Bool // its process has died
-	over   atomic.Bool // the job is: its communicators are of no use
-	failed bool        // by an error that no peer is told
+	// dead says that the process of the rank has died. Then each of its goroutines ends at
+	// its next operation. A test may abort a dead rank; otherwise dead stays.
+	dead atomic.Bool
+	// over says that the job is over. Then every operation on its communicators is refused.
+	over atomic.Bool
+	// failed says that the rank's program has ended by an error that no peer is told. It is
+	// set before the ledger asks for Leave.
+	failed bool
 
-	// What makes most operations cost no allocation, on cache lines of its own: peers
-	// write to it when they complete something.
+	// Most operations take their futures from here, which costs no allocation. Peers write
+	// to them when they complete something, so they have cache lines of their own.
 	_        [64]byte
 	statuses slab[future.Promise[Status]]
 	untyped  slab[future.Promise[struct{}]]
 	_        [64]byte
 
-	// mu protects the ledger, but for what needs no lock, and the rest. It
-	// is held for moments only: nothing is called from under it.
-	mu       sync.Mutex
-	ledger   ledger.Ledger
-	carrying bool          // a goroutine carries out what the ledger asks for
-	changed  chan struct{} // closed at the next Wake of the ledger; nil: nobody waits
+	// mu protects what follows, and the accounts of the rank's communicators, but for what
+	// needs no lock. It is held for moments only.
+	mu     sync.Mutex
+	ledger ledger.Ledger
+	// carrying says that a goroutine carries out what the ledger asks for. Others that
+	// feed it leave their outputs to that one.
+	carrying bool
+	// changed is closed, and then nil, at the next Wake of the ledger. It is nil as long as
+	// nobody waits for that.
+	changed chan struct{}
 }
 
 func newProc(t transport.Comm, o *options) *proc {
@@ -54,7 +66,7 @@ func newProc(t transport.Comm, o *options) *proc {
 	return p
 }
 
-// newPlace makes a place to wait in.
+// newPlace makes a place.
 func (p *proc) newPlace() *waiting.Place {
 	place := waiting.NewPlace()
 	if p.driver != nil {

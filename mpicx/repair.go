@@ -38,10 +38,10 @@ func agreedOn(r *repairing[int], d *errchan.Decision) {
 	case len(d.Unacked) == 0:
 		r.promise.Complete(d.Flag, nil)
 	case c.propagates() && !r.broken:
-		if c.afterCorruption(func() { r.fail(c.unreported()) }) {
+		if c.afterCorruption(func() { r.fail(c.untold()) }) {
 			c.lose() // so that those whom the decision has not reached end like this one
 		} else {
-			r.fail(c.unreported())
+			r.fail(c.untold())
 		}
 	default:
 		r.fail(&ProcFailedError{Ranks: slices.Clone(d.Unacked), Flag: d.Flag})
@@ -133,7 +133,7 @@ type repairing[T any] struct {
 func (r *repairing[T]) start() {
 	c := r.comm
 	epoch := c.t.Epoch() // before the check, as in begin
-	if err := c.unreported(); err != nil && (!isBroken(err) || !c.knows()) {
+	if err := c.untold(); err != nil && (!isBroken(err) || !c.knows()) {
 		r.fail(ofOperation(r.proposal.Call.String(), err))
 		return
 	}

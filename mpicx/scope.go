@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
@@ -43,21 +42,6 @@ func (s *scope) reason(err error) error {
 		return v
 	}
 	return by.heard()
-}
-
-// heard returns the error that has ended the scope's context, if another goroutine of the
-// program was told, and no Try has returned it.
-func (s *scope) heard() error {
-	s.comm.proc.mu.Lock()
-	defer s.comm.proc.mu.Unlock()
-	e := s.entry.Heard()
-	if e == nil {
-		return nil
-	}
-	if p, ok := e.Face.(*PropagatedError); ok && atomic.LoadUint32(&p.told) != 0 {
-		return nil
-	}
-	return e.Face
 }
 
 // path returns where on its communicator the scope is, as a Failure has it.

@@ -57,7 +57,7 @@ func (c *Comm) signal(ctx context.Context, err error) error {
 		return c.interrupted(ctx, "Signal", err)
 	}
 	if r == nil { // there is nobody to tell
-		return ofOperation("Signal", c.unreported())
+		return ofOperation("Signal", c.untold())
 	}
 	c.proc.mu.Lock() // another goroutine of this rank has reported it
 	defer c.proc.mu.Unlock()

@@ -15,7 +15,12 @@ func Throw(err error) {
 	}
 }
 
+// scopeRunName is found on the stack by calledBy.
+const scopeRunName = ownPackage + "(*scope).run"
+
 // run calls fn, ends the scope's context, and returns what fn returned or threw.
+//
+//go:noinline
 func (s *scope) run(fn func(context.Context) error) (err error) {
 	defer s.exit()
 	defer func() {

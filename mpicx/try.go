@@ -17,8 +17,8 @@ import (
 // Try takes back what is thrown in its own goroutine only: Throw, MustWait and MustGet in
 // any other end the process, unless that defers future.Catch. What an error group of such
 // goroutines returns, fn returns: an error of theirs goes to all ranks, and a panic
-// goes on in Try. See the example. One goroutine of a rank is told of a peer's error, from
-// its Wait; the others see that their context has ended, and begin no operation then.
+// goes on in Try: see the example. An error of a peer ends the Waits of those goroutines,
+// too; they begin no operation once their context has ended, since peers know of none.
 //
 // The context that fn gets ends the moment an error of a peer arrives, so that
 // computations and I/O inside stop too. A Wait with it reports that error, and so

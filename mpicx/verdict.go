@@ -6,8 +6,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
-// look returns the error that c has to report; or a channel to wait for, because one
-// is on its way; or neither.
+// look returns the error that the program is to be told, as m says; or a channel that is
+// closed when it is worth to look again, because an error is not resolved yet; or neither.
 func (c *Comm) look(m ledger.Mode) (wait <-chan struct{}, err error) {
 	p := c.proc
 	if m == ledger.Peek && p.over.Load() {
@@ -33,16 +33,17 @@ func (c *Comm) look(m ledger.Mode) (wait <-chan struct{}, err error) {
 	return p.changed, nil
 }
 
-// unreported returns the error that the next Wait reports, if it is resolved.
-func (c *Comm) unreported() error {
+// untold returns the error that the next Wait tells, if it is resolved.
+func (c *Comm) untold() error {
 	_, err := c.look(ledger.Peek)
 	return err
 }
 
-// verdict blocks until the errors that this rank has noticed are resolved, and
-// returns the oldest, or nil if another goroutine has reported it.
+// verdict blocks until the rounds that this rank has been noticed of are resolved. It
+// returns the oldest error, or nil if another goroutine was told it.
 func (c *Comm) verdict(ctx context.Context) error { return c.verdictFor(ctx, ledger.Take) }
 
+// verdictFor is verdict for a Wait of mode m.
 func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode) error {
 	if !c.ledger.Troubled() {
 		return nil
@@ -68,9 +69,9 @@ func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode) error {
 	}
 }
 
-// Err returns the error that the next Wait on c would report, and reports
-// nothing: nil if there is none, or it is not resolved yet. It never blocks.
-// A rank that computes may ask now and then; Try's context tells it unasked.
+// Err returns the error that the next Wait on c would return, which still returns it. It
+// is nil if there is none, or its round is not resolved yet. Err never blocks. A rank that
+// computes may call it now and then; the end of Try's context says the same unasked.
 func (c *Comm) Err() error {
 	if c == nil {
 		return mpiErrorf("Err", ClassComm, nilComm)
@@ -79,10 +80,10 @@ func (c *Comm) Err() error {
 		return nil
 	}
 	c.proc.exitIfDead()
-	err := c.unreported()
+	err := c.untold()
 	if err == nil {
 		c.proc.feed(c.proc.ledger.Answer)
-		err = c.unreported()
+		err = c.untold()
 	}
 	c.know(err)
 	return ofOperation("Err", err)

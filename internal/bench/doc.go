@@ -7,4 +7,6 @@
 //	go run ./internal/bench -rows 'Figure 2'    # rows whose name matches
 //	go run ./internal/bench -plot docs          # figures like the papers'
 //	go run ./internal/bench -quick              # only that it runs
+//
+// What it measures must never know of it.
 package main

@@ -1,8 +1,3 @@
-// Package errchan is what an error backend and package mpicx are to each other:
-// one raises reports and gives its consent, the other resolves them, round by
-// round, into verdicts that are the same at every rank.
-//
-// It must never know how a verdict is reached, nor what a report says.
 package errchan
 
 import "sync"

@@ -1,5 +1,3 @@
-// Package hook is what tests and measurements of this module need of package mpicx, and
-// users must not have.
 package hook
 
 import "github.com/mpicx/go-mpicx/internal/transport"

@@ -1,5 +1,3 @@
-// Package launcher finds out whether mpirun, or another launcher of MPI jobs, has
-// started this process. It must never need MPI.
 package launcher
 
 import (

@@ -1,9 +1,3 @@
-// Package ring has a queue of messages from one process to another that shares memory
-// with it, and a pipe for their bytes if they are long. It must never know what the
-// messages are, nor wait.
-//
-// A process that dies does no harm: the other one sees those of its messages that were
-// complete.
 package ring
 
 import (

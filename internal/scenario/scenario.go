@@ -1,6 +1,3 @@
-// Package scenario plays scripts: text files of commands to a state machine and, below
-// each, all that it led to. Tests of protocols use it, and nothing else may. It must never
-// know what the commands mean.
 package scenario
 
 import (

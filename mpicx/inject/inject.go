@@ -1,6 +1,3 @@
-// Package inject is fault injection for programs that show or measure how they
-// survive: it does to a rank what a fault would. It must never know of package
-// testing; tests have plans of faults in package mpicxtest.
 package inject
 
 import (

@@ -1,5 +1,3 @@
-// Package mpicxtest is for the tests of programs that use mpicx: it runs ranks
-// inside a test, finds deadlocks at once, and lets ranks die.
 package mpicxtest
 
 import (

@@ -1,5 +1,3 @@
-// Package lessontest runs the lessons of examples/ulfm in tests. It must never
-// know what is taught.
 package lessontest
 
 import (
