@@ -19,11 +19,11 @@ type Future[T any] struct {
 
 // result is a result but for its value, whose type it does not depend on.
 type result struct {
-	hidden
-	err error // final, as the value, once the Cell is done
+	hidden       //nolint:unused // its method is used, in package waiting
+	err    error // final, as the value, once the Cell is done
 }
 
-type hidden = waiting.Hidden // a name that is not exported for the field, either
+type hidden = waiting.Hidden //nolint:unused // the field's name, which is not exported
 
 // mustHave panics if ctx is nil, whether or not the call would have looked at it.
 func mustHave(ctx context.Context, call string) {

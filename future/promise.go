@@ -89,7 +89,7 @@ func (p *Panicked) Unwrap() error {
 	return err
 }
 
-// Catch, deferred, turns a panic into the error of its function: what was thrown into
+// Catch turns a panic into the error of the function that defers it: what was thrown into
 // its error, any other panic into a [*Panicked]. In a goroutine other than Try's, where
 // an error that is thrown would end the process, it comes first:
 //

@@ -82,13 +82,13 @@ func format(s fmt.State, verb rune, err error, failures []Failure, causes error)
 
 // verdict is what the two errors that all ranks have share.
 type verdict struct {
-	common
+	common              //nolint:unused // its method marks a waiting.Common error
 	comm   *ledger.Comm // the communicator it is an error of, at this rank
 	causes error        // what this rank itself raised
 	told   uint32       // atomic; 1: a Try has returned it
 }
 
-type common = waiting.CommonError // a name that is not exported
+type common = waiting.CommonError //nolint:unused // the field's name, which is not exported
 
 // Unwrap returns the errors that this rank itself signalled, so that errors.Is
 // finds the cause at its origin. It returns nil elsewhere.

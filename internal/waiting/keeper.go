@@ -73,7 +73,7 @@ type Common interface {
 // CommonError makes the error that embeds it, or an alias, a [Common] one.
 type CommonError struct{}
 
-func (CommonError) common() {}
+func (CommonError) common() {} //nolint:unused // it makes a Common error
 
 // IsCommon says whether err is, or wraps, a [Common] error.
 func IsCommon(err error) bool {

@@ -249,7 +249,7 @@ func TestAVerdictIsReportedAndTheResultKept(t *testing.T) {
 			"Wait": func() error { return f.Wait(bg) },
 			"Get": func() error {
 				v, err := f.Get(bg)
-				if err == error(errCommon) {
+				if waiting.IsCommon(err) {
 					require.Zero(t, v)
 				} else {
 					require.Equal(t, want, v)
