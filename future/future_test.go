@@ -233,3 +233,14 @@ func TestWaitingForWhatIsDoneAllocatesNothing(t *testing.T) {
 		}
 	}))
 }
+
+func TestNilContextPanics(t *testing.T) {
+	var none context.Context
+	f := future.Ready(1)
+	require.PanicsWithValue(t, "future: Wait: nil context", func() { _ = f.Wait(none) })
+	require.PanicsWithValue(t, "future: Wait: nil context", func() { _, _ = f.Get(none) })
+	require.PanicsWithValue(t, "future: Wait: nil context", func() { f.MustWait(none) })
+	require.PanicsWithValue(t, "future: Wait: nil context", func() { f.MustGet(none) })
+	require.PanicsWithValue(t, "future: WaitAll: nil context", func() { _ = future.WaitAll(none) })
+	require.PanicsWithValue(t, "future: WaitAny: nil context", func() { _, _ = future.WaitAny(none) })
+}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // A Promise is the writing side of a [Future]: whoever holds it ends the
@@ -12,38 +14,24 @@ import (
 // of, so that one allocation serves both. The zero Promise is ready for use.
 type Promise[T any] struct{ future Future[T] }
 
-// Keep puts k behind the future. Call it before anybody sees the future.
-func (p *Promise[T]) Keep(k Keeper) { p.future.keeper = k }
-
 // Future returns the reading side.
 func (p *Promise[T]) Future() *Future[T] { return &p.future }
-
-// Awaited says whether a goroutine is in a Wait or [WaitAny] for the future. One that
-// receives from Done is not known.
-func (p *Promise[T]) Awaited() bool { return p.future.awaited() }
 
 // Complete ends the future with a value, or with an error if err is not nil.
 // It never blocks. A second call panics.
 func (p *Promise[T]) Complete(value T, err error) {
-	if p.future.isDone() {
-		panic(completedTwice) // before the result changes
+	f := &p.future
+	cell := waiting.Of(f)
+	if !cell.IsDone() { // before the result changes
+		if err == nil {
+			f.value = value
+		}
+		f.err = err
+		if cell.Complete() {
+			return
+		}
 	}
-	if err == nil {
-		p.future.value = value
-	}
-	p.future.err = err
-	p.future.settle()
-}
-
-// Disturb has Waits return err, from now on until the operation is done or
-// Disturb(nil) says that it can go on. The future stays pending. A call after the
-// end does nothing.
-func (p *Promise[T]) Disturb(err error) {
-	if err == nil {
-		p.future.disturb(nil)
-	} else {
-		p.future.disturb(&Trouble{err})
-	}
+	panic("future: completed twice")
 }
 
 // New returns a future and its promise.
@@ -84,7 +72,8 @@ func Go[T any](fn func() (T, error)) *Future[T] {
 	return f
 }
 
-// Panicked is what Wait panics with if the function behind the future did.
+// Panicked is what Wait panics with if the function behind the future did. As an error
+// it is a panic that [Catch] has stopped, on its way to the goroutine where it goes on.
 type Panicked struct {
 	Value any    // what the function panicked with
 	Stack []byte // of the function's goroutine, as runtime/debug.Stack prints it
@@ -100,8 +89,18 @@ func (p *Panicked) Unwrap() error {
 	return err
 }
 
-// Catch turns a panic into an error to complete a future with, when deferred:
-// what was thrown into its error, any other panic into a [*Panicked].
+// Catch turns a panic into the error of the function that defers it: what was thrown into
+// its error, any other panic into a [*Panicked]. In a goroutine other than Try's, where
+// an error that is thrown would end the process, it comes first:
+//
+//	group.Go(func() (err error) {
+//		defer future.Catch(&err)
+//		…
+//	})
+//
+// Return what group.Wait returns from the function of mpicx's Try or Guard, and it goes
+// on there: an error is everyone's, a *Panicked panics. Catch does not see
+// [runtime.Goexit], which no error group does.
 func Catch(err *error) {
 	switch v := recover().(type) {
 	case nil:

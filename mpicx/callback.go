@@ -45,7 +45,7 @@ func callUser(apply func()) {
 	}
 }
 
-// userGoroutine is found on the stack by inReduction.
+// userGoroutine is found on the stack by calledBy.
 //
 //go:noinline
 func userGoroutine(apply func(), ended chan<- error) {
@@ -59,14 +59,17 @@ func userGoroutine(apply func(), ended chan<- error) {
 const userGoroutineName = ownPackage + "userGoroutine"
 
 // inReduction says whether the caller was called by a reduction's function.
-func inReduction() bool {
+func inReduction() bool { return calledBy(userGoroutineName) }
+
+// calledBy says whether the function of this name is on the stack.
+func calledBy(name string) bool {
 	pcs := make([]uintptr, 64)
 	for skip := 1; ; skip += len(pcs) {
 		n := runtime.Callers(skip, pcs)
 		frames := runtime.CallersFrames(pcs[:n])
 		for more := n > 0; more; {
 			var frame runtime.Frame
-			if frame, more = frames.Next(); frame.Function == userGoroutineName {
+			if frame, more = frames.Next(); frame.Function == name {
 				return true
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // Close ends the use of the communicator. It is collective: it waits for all
@@ -47,7 +48,7 @@ func (c *Comm) Close(ctx context.Context) error {
 // keeps it to itself.
 func (c *Comm) meetToClose() *future.Future[struct{}] {
 	r, p := c.newRun(), c.proc.untyped.get()
-	p.Keep(closingKeeper{makingKeeper{(*keeper)(c), "Close"}})
+	waiting.Of(p.Future()).Keep(closingKeeper{makingKeeper{(*keeper)(c), "Close"}})
 	r.promise, r.exchange.Name = p, "Close"
 	if epoch, err := c.begin("Close"); err != nil {
 		r.Ended(err)

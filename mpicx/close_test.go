@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
@@ -83,7 +84,7 @@ func TestCloseWaitsForWhatWasRaised(t *testing.T) {
 					return fmt.Errorf("Close: %w", told)
 				}
 				return child.Close(ctx)
-			}, mpicx.WithRanks(2), backend, mpicx.WithTransport(func(t transport.Comm) transport.Comm { return slowChannel{t} }))
+			}, mpicx.WithRanks(2), backend, hook.Transport(func(t transport.Comm) transport.Comm { return slowChannel{t} }).(mpicx.Option))
 			require.NoError(t, err)
 		})
 	})

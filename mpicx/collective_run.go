@@ -6,6 +6,7 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // Collective operations: every rank of the communicator calls the same ones, in
@@ -29,8 +30,8 @@ func (c *Comm) newRun() *collectiveRun {
 
 func (r *collectiveRun) start(name string, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
 	c, p := r.comm, r.comm.proc.untyped.get()
-	p.Keep(c.keeper)
 	r.promise, r.finish = p, finish
+	r.cell().Keep(c.keeper)
 	c.start(&r.exchange, name, bad, a, r)
 	return p.Future()
 }
@@ -47,7 +48,7 @@ func (c *Comm) start(x *collective.Exchange, name string, bad error, a collectiv
 			return
 		}
 	} else {
-		done.Keep(c.keeperAfter(err))
+		done.cell().Keep(c.keeperAfter(err))
 	}
 	done.Ended(err)
 }
@@ -55,7 +56,7 @@ func (c *Comm) start(x *collective.Exchange, name string, bad error, a collectiv
 // ending is what a collective operation ends: its future, through Ended.
 type ending interface {
 	collective.Ender
-	Keep(future.Keeper)
+	operation
 }
 
 // idleRuns are those that have served.
@@ -74,7 +75,7 @@ type collectiveRun struct {
 	few      [8]uint64
 }
 
-func (r *collectiveRun) id() future.ID { return r.promise.Future().ID() }
+func (r *collectiveRun) cell() *waiting.Cell { return waiting.Of(r.promise.Future()) }
 
 // scratch returns a buffer like of.
 func scratch[T any](r *collectiveRun, of []T) []byte {
@@ -83,9 +84,6 @@ func scratch[T any](r *collectiveRun, of []T) []byte {
 	}
 	return bytesOf(make([]T, len(of)))
 }
-
-// Keep puts k behind the future.
-func (r *collectiveRun) Keep(k future.Keeper) { r.promise.Keep(k) }
 
 // Ended ends the operation.
 func (r *collectiveRun) Ended(err error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // A Comm is a communicator: a group of ranks, numbered from 0, whose messages
@@ -24,9 +25,9 @@ type Comm struct {
 
 	proc       *proc
 	t          transport.Comm
-	rank, size int           // t's
-	keeper     future.Keeper // of its futures: (*keeper)(c)
-	id         uint64        // a digest of how it was made, the same at all ranks
+	rank, size int            // t's
+	keeper     waiting.Keeper // of its futures: (*keeper)(c)
+	id         uint64         // a digest of how it was made, the same at all ranks
 	name       string
 	worldRanks []int // of the members; nil: the same numbers
 	// parent is the communicator whose errors are this one's, too. It is nil for the world.
@@ -168,3 +169,6 @@ func (c *Comm) knows() bool {
 	defer c.proc.mu.Unlock()
 	return c.ledger.Knows()
 }
+
+// An operation is what a request or collective is for, while the program may wait for it.
+type operation interface{ cell() *waiting.Cell }

@@ -100,18 +100,16 @@ func (c *Comm) learn(dead []int) {
 // disturbing.
 func (c *Comm) disturb(err error) (lose bool) {
 	c.t.EachPending(func(r *transport.Request) {
-		if o, ok := r.Done.(disturbable); ok && r.Peer == AnySource {
+		if o, ok := r.Done.(operation); ok && r.Peer == AnySource {
 			if c.propagates() {
 				lose = true
 			} else {
-				o.disturb(err)
+				o.cell().Disturb(err)
 			}
 		}
 	})
 	return lose
 }
-
-type disturbable interface{ disturb(error) }
 
 // receiving is called after a receive or probe has begun, which may have ended. One from
 // AnySource is disturbed if a death is not acknowledged.

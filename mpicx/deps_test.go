@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+const own = "github.com/mpicx/go-mpicx"
+
 // packages returns what the given packages need, themselves too, with the given
 // tags: a line for each, of its module and its import path. Those of the standard
 // library have no module.
@@ -34,7 +36,6 @@ func packages(t *testing.T, tags string, patterns ...string) (lines [][]string) 
 // imports mpicx: see CONTRIBUTING.md, Dependencies. Package testing is needed by
 // mpicxtest alone.
 func TestDependencies(t *testing.T) {
-	const own = "github.com/mpicx/go-mpicx"
 	allowed := []string{own, "github.com/pkg/errors"}
 	for _, tags := range []string{"", "ulfm", "mpi", "mpi,ulfm"} {
 		t.Run(tags, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // Dup makes a communicator of the same ranks, with messages and errors of its
@@ -23,7 +24,7 @@ func (c *Comm) Dup() *future.Future[*Comm] {
 	}
 	seq := c.sequence(epoch)
 	f, p := future.New[*Comm]()
-	p.Keep(makingKeeper{(*keeper)(c), "Dup"})
+	waiting.Of(p.Future()).Keep(makingKeeper{(*keeper)(c), "Dup"})
 	made := c.agreed(errchan.Dup, epoch, p)
 	c.derive(transport.Name{Epoch: epoch, Seq: uint64(seq)}, nil, c.worldRanks, fmt.Sprintf("%s.dup%d", c.name, seq), made)
 	return f

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // When its context ends a Wait, the error names the operation. Futures know nothing of
@@ -24,10 +24,8 @@ type interruptedError struct {
 func (e *interruptedError) Error() string { return fmt.Sprintf("mpicx: %s: %v", e.waitedFor, e.cause) }
 func (e *interruptedError) Unwrap() error { return e.cause }
 
-var _ future.Describer = (*keeper)(nil)
-
 // Describe adds to ctx's cause what was waited for. Other errors name it themselves.
-func (k *keeper) Describe(ctx context.Context, err error, waited ...future.ID) error {
+func (k *keeper) Describe(ctx context.Context, err error, waited ...*waiting.Cell) error {
 	if !endedBy(ctx, err) {
 		return err
 	}
@@ -37,7 +35,7 @@ func (k *keeper) Describe(ctx context.Context, err error, waited ...future.ID) e
 // endedBy says whether err is the cause of ctx, or of the context around a Try
 // whose own an error of a peer has ended.
 func endedBy(ctx context.Context, err error) bool {
-	if is[future.Common](err) || is[*interruptedError](err) {
+	if waiting.IsCommon(err) || is[*interruptedError](err) {
 		return false
 	}
 	ctx = patient(ctx)
@@ -45,25 +43,27 @@ func endedBy(ctx context.Context, err error) bool {
 }
 
 // waitedFor names the pending operations on c that have these futures.
-func (c *Comm) waitedFor(ids []future.ID) string {
-	names := make(map[future.ID]string)
+func (c *Comm) waitedFor(cells []*waiting.Cell) string {
+	names := make(map[*waiting.Cell]string)
 	c.t.EachPending(func(r *transport.Request) {
 		done := any(r.Done)
 		if x, ok := done.(*collective.Exchange); ok {
 			done = x.Ender()
 		}
-		if o, ok := done.(interface{ id() future.ID }); ok && names[o.id()] == "" && slices.Contains(ids, o.id()) {
-			names[o.id()] = c.describe(r)
+		if o, ok := done.(operation); ok {
+			if cell := o.cell(); names[cell] == "" && slices.Contains(cells, cell) {
+				names[cell] = c.describe(r)
+			}
 		}
 	})
 	const most = 4
 	var known []string
-	for _, id := range ids {
-		if name := names[id]; name != "" && len(known) < most {
+	for _, cell := range cells {
+		if name := names[cell]; name != "" && len(known) < most {
 			known = append(known, name)
 		}
 	}
-	others := len(ids) - len(known)
+	others := len(cells) - len(known)
 	switch {
 	case len(known) == 0 && others == 1:
 		return fmt.Sprintf("an operation on %s%s", c.name, c.unresolved())
@@ -113,7 +113,7 @@ type makingKeeper struct {
 	call string
 }
 
-func (k makingKeeper) Describe(ctx context.Context, err error, _ ...future.ID) error {
+func (k makingKeeper) Describe(ctx context.Context, err error, _ ...*waiting.Cell) error {
 	return (*Comm)(k.keeper).interrupted(ctx, k.call, err)
 }
 

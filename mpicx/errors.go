@@ -14,6 +14,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // A PropagatedError says that ranks signalled errors. Every rank of the
@@ -81,18 +82,17 @@ func format(s fmt.State, verb rune, err error, failures []Failure, causes error)
 
 // verdict is common to the two errors that all ranks have.
 type verdict struct {
+	common              //nolint:unused // its method marks a waiting.Common error
 	comm   *ledger.Comm // the communicator it is an error of, at this rank
 	causes error        // what this rank itself raised
 	told   uint32       // atomic; 1: a Try has returned it
 }
 
+type common = waiting.CommonError //nolint:unused // the field's name, which is not exported
+
 // Unwrap returns the errors that this rank itself signalled, so that errors.Is
 // finds the cause at its origin. It returns nil elsewhere.
 func (v *verdict) Unwrap() error { return v.causes }
-
-// Common marks errors that end all operations of a communicator: see
-// [future.Common].
-func (v *verdict) Common() bool { return true }
 
 // face returns the error that the program gets for a verdict.
 func face(e *ledger.Error) error {
@@ -137,7 +137,7 @@ func (h *hidden) Format(s fmt.State, verb rune) {
 
 func (h *hidden) As(target any) bool {
 	switch target.(type) {
-	case **PropagatedError, **CommCorruptedError, *future.Common:
+	case **PropagatedError, **CommCorruptedError, *waiting.Common:
 		return false
 	}
 	return errors.As(h.err, target)
@@ -316,7 +316,7 @@ func mpiErrorf(op string, class Class, format string, args ...any) *MPIError {
 // mpiError returns err as an operation's error: verdicts as they are, and
 // everything else as an *MPIError.
 func mpiError(op string, err error) error {
-	if err == nil || err == ErrRevoked || is[future.Common](err) || is[*MPIError](err) || is[*future.Panicked](err) || is[*ProcFailedError](err) {
+	if err == nil || err == ErrRevoked || waiting.IsCommon(err) || is[*MPIError](err) || is[*future.Panicked](err) || is[*ProcFailedError](err) {
 		return ofOperation(op, err)
 	}
 	class := ClassOther

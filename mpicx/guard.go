@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
 // Guard runs fn, and if it leaves by an error, a panic or runtime.Goexit, every
 // other rank gets a *CommCorruptedError from this communicator for good: what a
 // Comm's destructor does in the paper (section III-A). This rank waits for
-// nobody. Guard returns the error that fn returned or threw; other panics pass through.
+// nobody. Guard returns the error that fn returned or threw, not the *CommCorruptedError
+// that all others get; other panics pass through. As Try does, Guard takes back what is
+// thrown in its own goroutine only.
 //
 // The context that fn gets ends when the communicator is corrupted.
 func (c *Comm) Guard(ctx context.Context, fn func(context.Context) error) (err error) {
@@ -33,7 +36,9 @@ func (c *Comm) Guard(ctx context.Context, fn func(context.Context) error) (err e
 func (c *Comm) unwinding(err *error) {
 	v := recover()
 	cause := *err
-	switch {
+	switch p, ok := v.(*future.Panicked); {
+	case ok: // peers do not need the stack
+		cause = fmt.Errorf("panic: %v", p.Value)
 	case v != nil:
 		cause = fmt.Errorf("panic: %v", v)
 	case cause == errUnwinding:

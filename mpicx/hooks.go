@@ -3,23 +3,24 @@ package mpicx
 import (
 	"context"
 
-	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // bareKeeper lends places to wait in and knows of no error.
 type bareKeeper struct {
 	*keeper
-	place *future.Place
+	place *waiting.Place
 }
 
-func (k bareKeeper) Park(ctx context.Context) (*future.Place, <-chan struct{}) {
+func (k bareKeeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
 	return k.place, ctx.Done()
 }
-func (k bareKeeper) Look()                {}
-func (k bareKeeper) Unpark(*future.Place) {}
-func (k bareKeeper) Troubled() bool       { return false }
+func (k bareKeeper) Look()                 {}
+func (k bareKeeper) Unpark(*waiting.Place) {}
+func (k bareKeeper) Troubled() bool        { return false }
 
 func init() {
 	hook.Bare = func(comm any) {
@@ -35,6 +36,9 @@ func init() {
 	}
 	hook.Dead = func(comm any) bool { return comm.(*Comm).proc.dead.Load() }
 	hook.Backend = func(name string) any { return Option(func(o *options) { o.backend = name }) }
+	hook.Transport = func(wrap func(transport.Comm) transport.Comm) any {
+		return Option(func(o *options) { o.wrap = wrap })
+	}
 	hook.Progress = func(comm any) string { return comm.(*Comm).progress() }
 	hook.Abort = func(comm any, err error) {
 		c := comm.(*Comm)

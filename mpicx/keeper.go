@@ -3,17 +3,17 @@ package mpicx
 import (
 	"context"
 
-	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // keeper is the Comm as its futures see it. It says which errors end their Waits, and
 // which contexts do.
 type keeper Comm
 
-var _ future.Keeper = (*keeper)(nil)
+var _ waiting.Keeper = (*keeper)(nil)
 
-func (k *keeper) Park(ctx context.Context) (*future.Place, <-chan struct{}) {
+func (k *keeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
 	place := k.proc.place
 	(*Comm)(k).notInReduction("waits", "for an operation")
 	if !k.proc.enter(&k.ledger) {
@@ -35,36 +35,31 @@ func (k *keeper) Yield() {
 	}
 }
 
-// Drive moves messages for a goroutine that waits for several futures.
-func (k *keeper) Drive(s future.Sleeper, ended <-chan struct{}) (woken, drove bool) {
-	if k.proc.driver == nil {
-		return false, false
-	}
-	return k.proc.awaitBy(s, ended), true
-}
-
 // Look ends operations that need ranks which have returned.
-func (k *keeper) Look()                      { k.t.Look() }
-func (k *keeper) Unpark(place *future.Place) { k.proc.leave(!place.Spare) }
+func (k *keeper) Look()                       { k.t.Look() }
+func (k *keeper) Unpark(place *waiting.Place) { k.proc.leave(!place.Spare) }
 
 // listen returns the context whose end ends a Wait, and the scope whose error has ended that;
 // nil: none has so far. The context of a scope on this communicator, or on one that it is
 // derived from, is left out: the error that ends it ends the operation as well. So is one
-// whose error the program was told.
+// whose error the program was told, unless this goroutine missed it.
 func (k *keeper) listen(ctx context.Context) (context.Context, *scope) {
 	for {
 		if s := interrupted(ctx); s != nil {
-			if !k.ledger.DerivedFrom(&s.comm.ledger) && !s.told.Load() {
+			if !k.isOf(s) && !s.told.Load() || s.missed() != nil {
 				return ctx, s
 			}
 			ctx = s.around(ctx)
-		} else if s, ok := ctx.(*scope); ok && k.ledger.DerivedFrom(&s.comm.ledger) {
+		} else if s, ok := ctx.(*scope); ok && k.isOf(s) {
 			ctx = s.outer
 		} else {
 			return ctx, nil
 		}
 	}
 }
+
+// isOf says whether the errors that the scope is told are errors of the communicator.
+func (k *keeper) isOf(s *scope) bool { return k.ledger.DerivedFrom(&s.comm.ledger) }
 
 // Ended says why a Wait whose context ended is over: because of an error of the
 // communicator that the context's Try is on, or for the context's own cause. It
@@ -73,20 +68,16 @@ func (k *keeper) Ended(ctx context.Context) error {
 	if ctx.Err() == nil { // no message will ever move
 		return (*Comm)(k).verdict(ctx)
 	}
-	if _, s := k.listen(ctx); s != nil {
-		k.proc.feed(k.ledger.GiveUp) // of a TryAll that this is the barrier of
-		defer s.told.Store(true)
-		if s.comm.isBroken() && s.comm.knows() {
-			return nil // the program may be about to repair it
-		}
-		return s.comm.verdict(s.outer)
-	}
 	if s := interrupted(ctx); s != nil {
-		if err := s.comm.verdict(s.outer); err != nil {
+		if !k.isOf(s) {
+			k.proc.feed(k.ledger.GiveUp) // of a TryAll that this is the barrier of
+		}
+		if err := s.reported(!k.isOf(s)); err != nil {
 			return err
 		}
 	}
-	if ctx, _ = k.listen(ctx); ctx.Err() != nil {
+	ctx, s := k.listen(ctx)
+	if s == nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return nil

@@ -52,12 +52,12 @@ func TestD2SignalOnWhatAPeerHasNotMade(t *testing.T) {
 				return fmt.Errorf("the new communicator: %w", err)
 			}
 			return d.Barrier().Wait(ctx)
-		}, mpicx.WithRanks(2), hook.Backend("ulfm").(mpicx.Option), mpicx.WithTransport(func(t transport.Comm) transport.Comm {
+		}, mpicx.WithRanks(2), hook.Backend("ulfm").(mpicx.Option), hook.Transport(func(t transport.Comm) transport.Comm {
 			if t.Rank() == 1 {
 				t = &lateComm{t, late}
 			}
 			return t
-		}))
+		}).(mpicx.Option))
 		if err != nil {
 			t.Error(err)
 		}

@@ -11,8 +11,13 @@ import (
 // AnySource and AnyTag receive from whichever rank, with whichever tag
 // (MPI_ANY_SOURCE, MPI_ANY_TAG).
 const (
-	AnySource = transport.AnySource
-	AnyTag    = transport.AnyTag
+	AnySource = -1
+	AnyTag    = -1
+)
+
+var ( // they are the transport's
+	_ = [1]struct{}{AnySource - transport.AnySource: {}}
+	_ = [1]struct{}{AnyTag - transport.AnyTag: {}}
 )
 
 // Status describes a message that was sent, received or probed.

@@ -42,12 +42,6 @@ func WithRanks(n int) Option {
 // comm and epoch. Without it nothing is.
 func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
-// WithTransport puts a layer of this module's own between communicators and
-// their transport: to count messages, or to disturb them.
-func WithTransport(wrap func(transport.Comm) transport.Comm) Option {
-	return func(o *options) { o.wrap = wrap }
-}
-
 func newOptions(opts []Option) *options {
 	o := &options{backend: Backend}
 	if s := os.Getenv("MPICX_RANKS"); s != "" {

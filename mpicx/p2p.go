@@ -5,6 +5,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // Send sends buf to rank dest (MPI_Isend). The future is done when buf may be
@@ -43,7 +44,7 @@ func RecvSlice[T Scalar](c *Comm, source, tag int) *future.Future[[]T] {
 		return nowhere[[]T]("RecvSlice")
 	}
 	o := &sliceOp[T]{comm: c}
-	o.Keep(c.keeper)
+	o.cell().Keep(c.keeper)
 	o.request = transport.Request{Peer: source, Tag: tag, Done: o, Alloc: func(n int) []byte {
 		o.slice = make([]T, (n+sizeOf[T]()-1)/sizeOf[T]())
 		return bytesOf(o.slice)
@@ -52,7 +53,7 @@ func RecvSlice[T Scalar](c *Comm, source, tag int) *future.Future[[]T] {
 	if o.request.Epoch, err = c.begin("RecvSlice"); err == nil {
 		err = c.checkPoint("RecvSlice", source, tag, AnySource)
 	} else {
-		o.Keep(c.keeperAfter(err))
+		o.cell().Keep(c.keeperAfter(err))
 	}
 	if err != nil {
 		o.Complete(nil, err)
@@ -75,11 +76,10 @@ func (o *sliceOp[T]) Completed(r *transport.Request) {
 	o.Complete(o.slice, err)
 }
 
-func (o *sliceOp[T]) operation() string { return "RecvSlice" }
-func (o *sliceOp[T]) id() future.ID     { return o.Future().ID() }
-func (o *sliceOp[T]) Awaited() bool     { return needsPeer(&o.request) || o.Promise.Awaited() }
-func (o *sliceOp[T]) Mourned() bool     { return o.comm.othersAcknowledged() }
-func (o *sliceOp[T]) disturb(err error) { o.Disturb(err) }
+func (o *sliceOp[T]) operation() string   { return "RecvSlice" }
+func (o *sliceOp[T]) cell() *waiting.Cell { return waiting.Of(o.Future()) }
+func (o *sliceOp[T]) Awaited() bool       { return needsPeer(&o.request) || o.cell().Awaited() }
+func (o *sliceOp[T]) Mourned() bool       { return o.comm.othersAcknowledged() }
 
 // receive starts a receive or a probe.
 func (c *Comm) receive(kind transport.Kind, buf []byte, source, tag, size int) *future.Future[Status] {
@@ -87,7 +87,8 @@ func (c *Comm) receive(kind transport.Kind, buf []byte, source, tag, size int) *
 		return nowhere[Status](receiveName(kind))
 	}
 	p := c.proc.statuses.get()
-	p.Keep(c.keeper)
+	cell := waiting.Of(p.Future())
+	cell.Keep(c.keeper)
 	o := idleReceives.Get().(*receiveOp)
 	o.comm, o.promise, o.size = c, p, size
 	r := &o.request
@@ -96,7 +97,7 @@ func (c *Comm) receive(kind transport.Kind, buf []byte, source, tag, size int) *
 	if r.Epoch, err = c.begin(receiveName(kind)); err == nil {
 		err = c.checkPoint(receiveName(kind), source, tag, AnySource)
 	} else {
-		p.Keep(c.keeperAfter(err))
+		cell.Keep(c.keeperAfter(err))
 	}
 	switch {
 	case err != nil:
@@ -124,8 +125,8 @@ type receiveOp struct {
 	size    int // of an element
 }
 
-func (o *receiveOp) operation() string { return receiveName(o.request.Kind) }
-func (o *receiveOp) id() future.ID     { return o.promise.Future().ID() }
+func (o *receiveOp) operation() string   { return receiveName(o.request.Kind) }
+func (o *receiveOp) cell() *waiting.Cell { return waiting.Of(o.promise.Future()) }
 
 func receiveName(kind transport.Kind) string {
 	if kind == transport.Probing {
@@ -134,9 +135,8 @@ func receiveName(kind transport.Kind) string {
 	return "Recv"
 }
 
-func (o *receiveOp) disturb(err error) { o.promise.Disturb(err) }
-func (o *receiveOp) Awaited() bool     { return needsPeer(&o.request) || o.promise.Awaited() }
-func (o *receiveOp) Mourned() bool     { return o.comm.othersAcknowledged() }
+func (o *receiveOp) Awaited() bool { return needsPeer(&o.request) || o.cell().Awaited() }
+func (o *receiveOp) Mourned() bool { return o.comm.othersAcknowledged() }
 
 // needsPeer says whether only one rank can end the request: if that has returned, it
 // ends whether or not this rank waits for it already. What is from AnySource might come
@@ -176,7 +176,7 @@ func (c *Comm) send(name string, buf []byte, dest, tag, size int, mode transport
 		return c.sent(Status{c.rank, tag, len(buf) / size})
 	}
 	o := &sendOp{comm: c, name: name, size: size}
-	o.Keep(c.keeper)
+	o.cell().Keep(c.keeper)
 	o.request = transport.Request{Buf: buf, Peer: dest, Tag: tag, Mode: mode, Epoch: epoch, Done: o}
 	c.t.Isend(&o.request)
 	return o.Future()
@@ -189,9 +189,9 @@ func (o *sendOp) Completed(r *transport.Request) {
 	o.Complete(s, err)
 }
 
-func (o *sendOp) operation() string { return o.name }
-func (o *sendOp) id() future.ID     { return o.Future().ID() }
-func (o *sendOp) Awaited() bool     { return needsPeer(&o.request) }
+func (o *sendOp) operation() string   { return o.name }
+func (o *sendOp) cell() *waiting.Cell { return waiting.Of(o.Future()) }
+func (o *sendOp) Awaited() bool       { return needsPeer(&o.request) }
 
 // sent returns a future that is done with s. A done future never changes, so the
 // last one serves again.
@@ -200,7 +200,7 @@ func (c *Comm) sent(s Status) *future.Future[Status] {
 		return last.Future()
 	}
 	last := &sentFuture{status: s}
-	last.Keep(c.keeper)
+	waiting.Of(last.Future()).Keep(c.keeper)
 	last.Complete(s, nil)
 	c.lastSent.Store(last)
 	return last.Future()

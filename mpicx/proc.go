@@ -9,6 +9,7 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // proc is one rank of a job: what its communicators share. It knows none of them.
@@ -19,7 +20,7 @@ type proc struct {
 	backend string
 	log     *slog.Logger     // nil: silent
 	driver  transport.Driver // nil: messages move by themselves
-	place   *future.Place    // of the first goroutine that waits
+	place   *waiting.Place   // of the first goroutine that waits
 	// carryOut does what the ledger asks for. It is called by one goroutine at a time,
 	// without mu.
 	carryOut func(*ledger.Output)
@@ -66,21 +67,16 @@ func newProc(t transport.Comm, o *options) *proc {
 }
 
 // newPlace makes a place.
-func (p *proc) newPlace() *future.Place {
-	place := future.NewPlace()
+func (p *proc) newPlace() *waiting.Place {
+	place := waiting.NewPlace()
 	if p.driver != nil {
-		place.Await = p.drive
+		place.Drive = p.awaitBy
 	}
 	return place
 }
 
-// drive is how a place waits.
-func (p *proc) drive(place *future.Place, ended <-chan struct{}) (woken bool) {
-	return p.awaitBy(place, ended)
-}
-
 // awaitBy is Await, after which the rank knows whether its messages move.
-func (p *proc) awaitBy(s transport.Sleeper, ended <-chan struct{}) (woken bool) {
+func (p *proc) awaitBy(s waiting.Sleeper, ended <-chan struct{}) (woken bool) {
 	woken = p.driver.Await(s, ended)
 	if !woken {
 		if err := p.driver.Failed(); err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // ready returns the error of a call that is refused: on a nil communicator, after the end
@@ -62,7 +63,7 @@ func (c *Comm) begin(op string) (transport.Epoch, error) {
 // failed returns the future of an operation on c that was refused with err.
 func failed[T any](c *Comm, err error) *future.Future[T] {
 	f, p := future.New[T]()
-	p.Keep(c.keeperAfter(err))
+	waiting.Of(p.Future()).Keep(c.keeperAfter(err))
 	var none T
 	p.Complete(none, err)
 	return f
@@ -70,7 +71,7 @@ func failed[T any](c *Comm, err error) *future.Future[T] {
 
 // keeperAfter returns the keeper of an operation that begin has refused with err. There is
 // none if c is closed: the operation itself says so.
-func (c *Comm) keeperAfter(err error) future.Keeper {
+func (c *Comm) keeperAfter(err error) waiting.Keeper {
 	if isClosedError(err) {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // Agree is done at all living ranks with the same value: the bitwise AND of the
@@ -109,7 +110,7 @@ func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], 
 	c.proc.exitIfDead()
 	c.notInReduction("begins", proposal.Call.String())
 	f, p := future.New[T]()
-	p.Keep(repairKeeper{(*keeper)(c)})
+	waiting.Of(p.Future()).Keep(repairKeeper{(*keeper)(c)})
 	r := &repairing[T]{comm: c, proposal: proposal, promise: p, then: then}
 	// A rank that has unwound, and has not waited for the verdict (C1), begins after it:
 	// the verdict would end what begins now.
@@ -191,12 +192,12 @@ func (c *Comm) resume() {
 // for as long as they last.
 type repairKeeper struct{ *keeper }
 
-func (k repairKeeper) Park(ctx context.Context) (*future.Place, <-chan struct{}) {
+func (k repairKeeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
 	k.Watch()
 	return k.keeper.Park(ctx)
 }
 
-func (k repairKeeper) Unpark(place *future.Place) {
+func (k repairKeeper) Unpark(place *waiting.Place) {
 	k.keeper.Unpark(place)
 	k.Unwatch()
 }

@@ -108,9 +108,12 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 		case future.Thrown:
 			*err = v.Err
 		case *future.Panicked:
-			*err = &PanicError{c.Rank(), v.Value, v.Stack}
+			*err = v
 		default:
-			*err = &PanicError{c.Rank(), v, debug.Stack()}
+			*err = &future.Panicked{Value: v, Stack: debug.Stack()}
+		}
+		if p, ok := (*err).(*future.Panicked); ok {
+			*err = &PanicError{c.Rank(), p.Value, p.Stack}
 		}
 		if c.proc.dead.Load() {
 			*err = nil // nobody is told, and it takes part in nothing

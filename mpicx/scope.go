@@ -41,7 +41,10 @@ func (s *scope) reason(err error) error {
 	if by == nil || !errors.Is(err, context.Canceled) {
 		return nil
 	}
-	return by.comm.verdict(by.outer)
+	if v := by.comm.verdict(by.outer); v != nil {
+		return v
+	}
+	return by.heard()
 }
 
 // path returns where on its communicator the scope is, as a Failure has it.

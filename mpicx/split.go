@@ -13,6 +13,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // Undefined is the color of a rank that takes no part in what Split makes.
@@ -35,7 +36,7 @@ func (c *Comm) Split(color, key int) *future.Future[*Comm] {
 	}
 	seq := c.sequence(epoch)
 	f, p := future.New[*Comm]()
-	p.Keep(makingKeeper{(*keeper)(c), "Split"})
+	waiting.Of(p.Future()).Keep(makingKeeper{(*keeper)(c), "Split"})
 	made := c.agreed(errchan.Split, epoch, p)
 	gather := &collective.AllgatherShared{Send: appendChoice(nil, color, key)}
 	x := &collective.Exchange{Name: "Split"}

@@ -14,6 +14,12 @@ import (
 // *PropagatedError, whatever fn was doing there, and the communicator works afterwards.
 // Panics other than thrown errors pass through: see Guard.
 //
+// Try takes back what is thrown in its own goroutine only: Throw, MustWait and MustGet in
+// any other end the process, unless that defers future.Catch. What an error group of such
+// goroutines returns, fn returns: an error of theirs goes to all ranks, and a panic
+// goes on in Try: see the example. An error of a peer ends the Waits of those goroutines,
+// too; they begin no operation once their context has ended, since peers know of none.
+//
 // The context that fn gets ends the moment an error of a peer arrives, so that
 // computations and I/O inside stop too. A Wait with it reports that error, and so
 // does Try if fn returns that its context has ended.

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
@@ -463,9 +464,9 @@ func TestP6Messages(t *testing.T) {
 				return fmt.Errorf("rank %d of %d sent %d messages, expected %d at most", me, n, s, most)
 			}
 			return nil
-		}, mpicx.WithRanks(n), mpicx.WithTransport(func(t transport.Comm) transport.Comm {
+		}, mpicx.WithRanks(n), hook.Transport(func(t transport.Comm) transport.Comm {
 			return counting{t, &sent[t.Rank()]}
-		}))
+		}).(mpicx.Option))
 		require.NoError(t, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // TryAll is Try that no rank leaves with nil before all know that all have
@@ -57,7 +58,7 @@ func (c *Comm) succeed(ctx context.Context) error {
 		return failed[struct{}](c, err).Wait(ctx)
 	}
 	met, end := future.New[struct{}]()
-	end.Keep(makingKeeper{(*keeper)(c), "TryAll"})
+	waiting.Of(end.Future()).Keep(makingKeeper{(*keeper)(c), "TryAll"})
 	barrier := &collective.Exchange{Name: "TryAll"}
 	barrierTag := transport.AnyTag - c.sequence(epoch)
 	v := &vote{comm: c, epoch: epoch, tag: transport.AnyTag - c.sequence(epoch), counted: make(chan struct{})}
@@ -124,20 +125,20 @@ func (v *vote) count(ctx context.Context) error {
 // verdict waits for the error because of which some rank has said no. It is on its
 // way, but perhaps not noticed here: what waits for it is a message that never comes.
 func (v *vote) verdict(ctx context.Context) error {
-	w := &waiting{comm: v.comm}
-	w.Keep(makingKeeper{(*keeper)(v.comm), "TryAll"})
+	w := &onlyError{comm: v.comm}
+	waiting.Of(w.Future()).Keep(makingKeeper{(*keeper)(v.comm), "TryAll"})
 	w.request = transport.Request{Peer: v.comm.rank, Tag: v.tag, Epoch: v.epoch, Done: w}
 	v.comm.t.Irecv(&w.request)
 	return w.Future().Wait(ctx)
 }
 
-// waiting is a receive that only an error ends.
-type waiting struct {
+// onlyError is a receive that only an error ends.
+type onlyError struct {
 	future.Promise[struct{}]
 	comm    *Comm
 	request transport.Request
 }
 
-func (w *waiting) Completed(r *transport.Request) {
+func (w *onlyError) Completed(r *transport.Request) {
 	w.Complete(struct{}{}, w.comm.failure("TryAll", r.Err))
 }

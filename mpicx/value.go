@@ -8,6 +8,7 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // encodeValue returns v as encoding/gob writes it.
@@ -67,13 +68,13 @@ func RecvValue[T any](c *Comm, source, tag int) *future.Future[T] {
 		return nowhere[T]("RecvValue")
 	}
 	o := &valueOp[T]{comm: c}
-	o.Keep(c.keeper)
+	o.cell().Keep(c.keeper)
 	o.request = transport.Request{Peer: source, Tag: tag, Done: o, Take: true}
 	var err error
 	if o.request.Epoch, err = c.begin("RecvValue"); err == nil {
 		err = c.checkPoint("RecvValue", source, tag, AnySource)
 	} else {
-		o.Keep(c.keeperAfter(err))
+		o.cell().Keep(c.keeperAfter(err))
 	}
 	if err != nil {
 		o.Complete(*new(T), err)
@@ -100,11 +101,10 @@ func (o *valueOp[T]) Completed(r *transport.Request) {
 	o.Complete(v, err)
 }
 
-func (o *valueOp[T]) operation() string { return "RecvValue" }
-func (o *valueOp[T]) id() future.ID     { return o.Future().ID() }
-func (o *valueOp[T]) Awaited() bool     { return needsPeer(&o.request) || o.Promise.Awaited() }
-func (o *valueOp[T]) Mourned() bool     { return o.comm.othersAcknowledged() }
-func (o *valueOp[T]) disturb(err error) { o.Disturb(err) }
+func (o *valueOp[T]) operation() string   { return "RecvValue" }
+func (o *valueOp[T]) cell() *waiting.Cell { return waiting.Of(o.Future()) }
+func (o *valueOp[T]) Awaited() bool       { return needsPeer(&o.request) || o.cell().Awaited() }
+func (o *valueOp[T]) Mourned() bool       { return o.comm.othersAcknowledged() }
 
 // BcastValue gives every rank the value v of rank root.
 func BcastValue[T any](c *Comm, v T, root int) *future.Future[T] {
@@ -157,7 +157,7 @@ func AllgatherValue[T any](c *Comm, v T) *future.Future[[]T] {
 // runValue is run for an operation whose result is what value returns.
 func runValue[T any](c *Comm, name string, bad error, a collective.Algorithm, value func() (T, error)) *future.Future[T] {
 	o := &collectiveValue[T]{comm: c, value: value}
-	o.Keep(c.keeper)
+	o.cell().Keep(c.keeper)
 	c.start(&o.exchange, name, bad, a, o)
 	return o.Future()
 }
@@ -169,7 +169,7 @@ type collectiveValue[T any] struct {
 	value    func() (T, error)
 }
 
-func (o *collectiveValue[T]) id() future.ID { return o.Future().ID() }
+func (o *collectiveValue[T]) cell() *waiting.Cell { return waiting.Of(o.Future()) }
 
 // Ended ends the operation.
 func (o *collectiveValue[T]) Ended(err error) {

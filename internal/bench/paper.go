@@ -11,6 +11,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/local"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // paperSignals is mpicxSignals with the paper's protocol, as section III-B has
@@ -24,7 +25,7 @@ func paperSignals(n, times int, wrap ...wrapper) samples {
 			for _, w := range wrap {
 				world = w(world)
 			}
-			p := &paperRank{place: future.NewPlace()}
+			p := &paperRank{place: waiting.NewPlace()}
 			for i := range times {
 				p.run(world, 2*i+1, collective.Barrier{})
 				start := time.Now()
@@ -40,20 +41,14 @@ func paperSignals(n, times int, wrap ...wrapper) samples {
 }
 
 // paperRank keeps the futures of one rank, which no error interrupts.
-type paperRank struct{ place *future.Place }
+type paperRank struct {
+	waiting.Nobody
+	place *waiting.Place
+}
 
-func (p *paperRank) Park(ctx context.Context) (*future.Place, <-chan struct{}) {
+func (p *paperRank) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
 	return p.place, ctx.Done()
 }
-func (p *paperRank) Look()                           {}
-func (p *paperRank) Yield()                          {}
-func (p *paperRank) Unpark(*future.Place)            {}
-func (p *paperRank) Ended(ctx context.Context) error { return context.Cause(ctx) }
-func (p *paperRank) Troubled() bool                  { return false }
-func (p *paperRank) Verdict(context.Context) error   { return nil }
-func (p *paperRank) TryVerdict() (bool, error)       { return true, nil }
-func (p *paperRank) Watch()                          {}
-func (p *paperRank) Unwatch()                        {}
 
 // operation is a message or a collective under way.
 type operation struct {
@@ -67,7 +62,7 @@ func (o *operation) Ended(err error)                { o.Complete(struct{}{}, err
 
 func (p *paperRank) operation() *operation {
 	o := new(operation)
-	o.Keep(p)
+	waiting.Of(o.Future()).Keep(p)
 	return o
 }
 

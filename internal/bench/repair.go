@@ -6,11 +6,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/local"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/inject"
 )
@@ -126,7 +126,7 @@ func dissemination(n, times int) time.Duration {
 	for _, side := range local.NewMortal(n) {
 		wg.Go(func() {
 			var world transport.Comm = side
-			p := &paperRank{place: future.NewPlace()}
+			p := &paperRank{place: waiting.NewPlace()}
 			for i := range spans {
 				p.run(world, 2*i+1, collective.Barrier{})
 				all.pass()

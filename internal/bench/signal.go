@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
@@ -28,7 +29,7 @@ func signal(n int) func(config) result {
 		})
 		c.figures.addBoxes("figure2", n, "mpicx", all[0], "paper", all[1])
 		ours, theirs := make(counts, n), make(counts, n)
-		mpicxSignals(n, 1, mpicx.WithTransport(ours.wrap))
+		mpicxSignals(n, 1, hook.Transport(ours.wrap).(mpicx.Option))
 		paperSignals(n, 1, theirs.wrap)
 		total, most := ours.totalAndMost()
 		paperTotal, paperMost := theirs.totalAndMost()
@@ -52,8 +53,8 @@ func backends(n int) func(config) result {
 		s := inTurn(c.times(9), things[:]...)
 		c.figures.addBoxes("figure2-ulfm", n, "ulfm", all[0], "black channel", all[1])
 		ulfm, black := make(counts, n), make(counts, n)
-		mpicxSignals(n, 1, backend("ulfm"), mpicx.WithTransport(ulfm.wrap))
-		mpicxSignals(n, 1, backend("blackchannel"), mpicx.WithTransport(black.wrap))
+		mpicxSignals(n, 1, backend("ulfm"), hook.Transport(ulfm.wrap).(mpicx.Option))
+		mpicxSignals(n, 1, backend("blackchannel"), hook.Transport(black.wrap).(mpicx.Option))
 		total, most := ulfm.totalAndMost()
 		blackTotal, blackMost := black.totalAndMost()
 		return result{s[0], s[1], fmt.Sprintf("messages %d to %d, most at a rank %d to %d", total, blackTotal, most, blackMost)}

@@ -49,13 +49,13 @@ func inBubble(p *program, h *history) {
 	if err != nil {
 		panic(err)
 	}
-	options = append(options, mpicx.WithTransport(func(c transport.Comm) transport.Comm {
+	options = append(options, hook.Transport(func(c transport.Comm) transport.Comm {
 		c = plan.Wrap(c)
 		if p.net != 0 {
 			c = network(p.net)(c)
 		}
 		return c
-	}))
+	}).(mpicx.Option))
 	ranks := make([]*rank, p.ranks)
 	everybody := make([]int, p.ranks)
 	for i := range everybody {

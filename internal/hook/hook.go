@@ -1,5 +1,7 @@
 package hook
 
+import "github.com/mpicx/go-mpicx/internal/transport"
+
 // Die marks the rank of a *mpicx.Comm as dead: its operations reach nobody from
 // now on. Package mpicx sets it.
 var Die func(comm any)
@@ -10,6 +12,10 @@ var Dead func(comm any) bool
 // Backend returns a mpicx.Option that chooses an error backend by its name, for
 // tests that hold both against each other. Package mpicx sets it.
 var Backend func(name string) any
+
+// Transport returns a mpicx.Option that puts a layer between communicators and their
+// transport: to count messages, or to disturb them. Package mpicx sets it.
+var Transport func(wrap func(transport.Comm) transport.Comm) any
 
 // Progress returns what differs if a *mpicx.Comm, or one derived from it, has
 // begun or ended an operation since it was asked before. Package mpicx sets it.

@@ -87,6 +87,11 @@ func (c *Comm) oldest(m Mode) (Finding, *Error) {
 			from.update()
 			for d := from; d != nil; d = from.inFamily(d) {
 				d.told, d.tries = d.told+1, 0
+				for s := d.scopes; s != nil; s = s.next {
+					if s.ended && s.heard == nil {
+						s.heard = e
+					}
+				}
 			}
 		}
 		return Verdict, e

@@ -21,6 +21,9 @@ type Scope struct {
 	entered int
 	path    []int
 	ended   bool
+	// heard is the first verdict that the program was told since the context has ended:
+	// mostly the one that has ended it.
+	heard *Error
 
 	next, prev *Scope // on the same communicator
 }
@@ -65,6 +68,10 @@ func (s *Scope) Comm() *Comm { return s.comm }
 
 // Ended says whether an error has ended the scope's context.
 func (s *Scope) Ended() bool { return s.ended }
+
+// Heard returns the first verdict that the program was told since an error has ended
+// the scope's context; nil: it was told none.
+func (s *Scope) Heard() *Error { return s.heard }
 
 // catchUp ends the context for errors that came when the scope was not there, or
 // that a Try inside of it was to report.

@@ -3,6 +3,8 @@ package transport
 import (
 	"fmt"
 	"slices"
+
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // AnySource and AnyTag are the wildcards of a receive. AnyTag matches the tags
@@ -228,22 +230,13 @@ type Status struct {
 // A Driver is a Comm whose messages move while somebody waits in it; otherwise now
 // and then.
 type Driver interface {
-	// Await blocks until s is woken, which it says, or ended is closed, or the
+	// Await blocks until s is Woken, which it says, or ended is closed, or the
 	// transport has Failed.
-	Await(s Sleeper, ended <-chan struct{}) (woken bool)
+	Await(s waiting.Sleeper, ended <-chan struct{}) (woken bool)
 	// Failed returns why no message moves any more, for good; else nil.
 	Failed() error
 	// Watch says that so many goroutines more, or fewer, wait in other ways.
 	Watch(n int)
-}
-
-// A Sleeper is what a goroutine waits for in Await. Looking for it again and again is
-// cheap; else there is the channel that Sleep returns, which delivers once it is Woken,
-// and perhaps before, until Rise.
-type Sleeper interface {
-	Woken() bool
-	Sleep() <-chan struct{}
-	Rise()
 }
 
 // A Completer is told when a request has ended.

@@ -58,6 +58,6 @@ func RunFaults(t testing.TB, ranks int, plan string, fn func(ctx context.Context
 			t.Logf("%d ranks, plan %q, killed %v", ranks, p, p.Killed())
 		}
 	}()
-	run(t, ranks, fn, mpicx.WithRanks(ranks), mpicx.WithTransport(p.Wrap))
+	run(t, ranks, fn, mpicx.WithRanks(ranks), hook.Transport(p.Wrap).(mpicx.Option))
 	return p.Killed()
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // engine is this process's part in the job: what its communicators share. All
@@ -115,7 +116,7 @@ func (e *engine) goOn() {
 // or lets another goroutine do so that is here already. While nothing happens it lets
 // others have the core: other goroutines, and, where there are more ranks than cores,
 // other processes.
-func (e *engine) await(w transport.Sleeper, ended <-chan struct{}) (woken bool) {
+func (e *engine) await(w waiting.Sleeper, ended <-chan struct{}) (woken bool) {
 	for !e.driving.try() {
 		over := false
 		select {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/match"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // How many bytes of a message go with its head, at most: by MPI, whose packets are not
@@ -116,7 +117,7 @@ func (s *side) liveNow() transport.Epoch { return transport.Epoch(s.live.Load())
 const revoked = ^transport.Epoch(0)
 
 // Await makes progress until w is woken, or ended is closed.
-func (s *side) Await(w transport.Sleeper, ended <-chan struct{}) (woken bool) {
+func (s *side) Await(w waiting.Sleeper, ended <-chan struct{}) (woken bool) {
 	return s.e.await(w, ended)
 }
 

@@ -1,4 +1,4 @@
-package future_test
+package waiting_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // Goroutines wait for the same future with contexts that end at any time, while
@@ -29,7 +30,7 @@ func TestWaitersAndCompletionRace(t *testing.T) {
 			for i := range iterations(4000) {
 				f, p := future.New[int]()
 				if c.keep != nil {
-					p.Keep(c.keep)
+					waiting.Of(p.Future()).Keep(c.keep)
 				}
 				var all sync.WaitGroup
 				for range 1 + r.IntN(4) {

@@ -1,4 +1,4 @@
-package future_test
+package waiting_test
 
 import (
 	"context"
@@ -10,18 +10,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // keeper is a Keeper that counts, and lends places that were used before.
 type keeper struct {
+	waiting.Nobody
 	// listen returns what Park returns, if it is set; else that is ctx's channel.
 	listen func(context.Context) <-chan struct{}
 	// ended is Ended, if it is set; else that returns ctx's cause.
 	ended func(context.Context) error
 
 	mu         sync.Mutex
-	places     []*future.Place // not in use
-	parked     map[*future.Place]bool
+	places     []*waiting.Place // not in use
+	parked     map[*waiting.Place]bool
 	parks      int
 	watched    int
 	unwatched  int
@@ -37,20 +39,20 @@ func (k *keeper) Look() {
 	}
 }
 
-var _ future.Keeper = (*keeper)(nil)
+var _ waiting.Keeper = (*keeper)(nil)
 
-func (k *keeper) Park(ctx context.Context) (*future.Place, <-chan struct{}) {
+func (k *keeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.parks++
-	var place *future.Place
+	var place *waiting.Place
 	if n := len(k.places); n > 0 {
 		place, k.places = k.places[n-1], k.places[:n-1]
 	} else {
-		place = future.NewPlace()
+		place = waiting.NewPlace()
 	}
 	if k.parked == nil {
-		k.parked = make(map[*future.Place]bool)
+		k.parked = make(map[*waiting.Place]bool)
 	}
 	k.parked[place] = true
 	if k.listen != nil {
@@ -59,9 +61,7 @@ func (k *keeper) Park(ctx context.Context) (*future.Place, <-chan struct{}) {
 	return place, ctx.Done()
 }
 
-func (k *keeper) Yield() {}
-
-func (k *keeper) Unpark(place *future.Place) {
+func (k *keeper) Unpark(place *waiting.Place) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.parked[place] {
@@ -122,15 +122,16 @@ func (k *keeper) balanced(t *testing.T, watching int) {
 
 func kept[T any](k *keeper) (*future.Future[T], *future.Promise[T]) {
 	f, p := future.New[T]()
-	p.Keep(k)
+	waiting.Of(p.Future()).Keep(k)
 	return f, p
 }
 
 // commonError is an error of the whole party.
-type commonError struct{}
+type commonError struct {
+	waiting.CommonError
+}
 
 func (commonError) Error() string { return "error of another rank" }
-func (commonError) Common() bool  { return true }
 
 var errCommon = commonError{}
 
@@ -248,7 +249,7 @@ func TestAVerdictIsReportedAndTheResultKept(t *testing.T) {
 			"Wait": func() error { return f.Wait(bg) },
 			"Get": func() error {
 				v, err := f.Get(bg)
-				if err == error(errCommon) {
+				if waiting.IsCommon(err) {
 					require.Zero(t, v)
 				} else {
 					require.Equal(t, want, v)
@@ -388,7 +389,7 @@ func TestAKeeperCanLetWaitsGoOn(t *testing.T) {
 func TestVerdictIsAskedWithTheWaitsContext(t *testing.T) {
 	k := &contextKeeper{}
 	f, p := future.New[int]()
-	p.Keep(k)
+	waiting.Of(p.Future()).Keep(k)
 	p.Complete(1, nil)
 	require.Equal(t, errLate, f.Wait(ended()))
 	require.NoError(t, f.Wait(bg))

@@ -1,4 +1,4 @@
-package future_test
+package waiting_test
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // Whoever finds a future pending has its keeper look, who may end it; it is awaited then
@@ -43,7 +44,7 @@ func TestKeeperLooks(t *testing.T) {
 			looks := 0
 			k.looked = func() {
 				looks++
-				awaited := p.Awaited()
+				awaited := waiting.Of(p.Future()).Awaited()
 				if name == "WaitAny" && !awaited {
 					return // Test and Done are before it
 				}
@@ -51,7 +52,7 @@ func TestKeeperLooks(t *testing.T) {
 				p.Complete(0, over)
 			}
 			require.ErrorIs(t, c.wait(f), over)
-			require.False(t, p.Awaited())
+			require.False(t, waiting.Of(p.Future()).Awaited())
 			asked := looks
 			require.Equal(t, over, f.Wait(bg))
 			require.Equal(t, asked, looks, "a Wait for what is done pays nothing")
@@ -63,10 +64,10 @@ func TestKeeperLooks(t *testing.T) {
 func TestAwaitedBySecond(t *testing.T) {
 	k := new(keeper)
 	f, p := kept[int](k)
-	require.False(t, p.Awaited())
+	require.False(t, waiting.Of(p.Future()).Awaited())
 	blocked := make(chan bool, 2)
 	k.looked = func() {
-		if p.Awaited() {
+		if waiting.Of(p.Future()).Awaited() {
 			select {
 			case blocked <- true:
 			default: // it has been seen
@@ -78,8 +79,8 @@ func TestAwaitedBySecond(t *testing.T) {
 	i, err := future.WaitAny(ended(), f)
 	require.Equal(t, -1, i)
 	require.Equal(t, errLate, err)
-	require.True(t, p.Awaited())
+	require.True(t, waiting.Of(p.Future()).Awaited())
 	p.Complete(3, nil)
 	require.Equal(t, 3, first.MustGet(bg))
-	require.False(t, p.Awaited())
+	require.False(t, waiting.Of(p.Future()).Awaited())
 }

@@ -1,4 +1,4 @@
-package future
+package waiting
 
 // Left says whether a wake-up is left in a place: then the next Wait there
 // would end at once.

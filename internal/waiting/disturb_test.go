@@ -1,4 +1,4 @@
-package future_test
+package waiting_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 var errTrouble = errors.New("trouble")
@@ -38,7 +39,7 @@ func TestDisturb(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, errs, 1) // of the one that was done
 		require.NoError(t, <-errs)
-		p.Disturb(errTrouble)
+		waiting.Of(p.Future()).Disturb(errTrouble)
 		synctest.Wait()
 		require.Len(t, errs, 4)
 		for range 4 {
@@ -54,7 +55,7 @@ func TestDisturb(t *testing.T) {
 		default:
 		}
 
-		p.Disturb(nil)
+		waiting.Of(p.Future()).Disturb(nil)
 		done, err = f.Test()
 		require.False(t, done)
 		require.NoError(t, err)
@@ -62,7 +63,7 @@ func TestDisturb(t *testing.T) {
 		go wait()
 		synctest.Wait()
 		require.Empty(t, errs)
-		p.Disturb(errTrouble)
+		waiting.Of(p.Future()).Disturb(errTrouble)
 		synctest.Wait()
 		require.Len(t, errs, 2)
 		p.Complete(7, nil) // which ends the trouble too
@@ -84,7 +85,7 @@ func TestDisturbWaitAll(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f, p := future.New[int]()
 				g, q := future.New[int]()
-				p.Disturb(errTrouble)
+				waiting.Of(p.Future()).Disturb(errTrouble)
 				err := make(chan error, 1)
 				go func() { err <- future.WaitAll(t.Context(), f, g) }()
 				synctest.Wait()
@@ -109,9 +110,9 @@ func TestDisturbRaces(t *testing.T) {
 			}()
 		}
 		go func() {
-			p.Disturb(errTrouble)
-			p.Disturb(nil)
-			p.Disturb(errTrouble)
+			waiting.Of(p.Future()).Disturb(errTrouble)
+			waiting.Of(p.Future()).Disturb(nil)
+			waiting.Of(p.Future()).Disturb(errTrouble)
 			p.Complete(1, nil)
 		}()
 		for range 3 {
@@ -125,11 +126,11 @@ func TestWaitAllForgetsTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, p := future.New[int]()
 		g, q := future.New[int]()
-		p.Disturb(errTrouble)
+		waiting.Of(p.Future()).Disturb(errTrouble)
 		ended := make(chan error, 1)
 		go func() { ended <- future.WaitAll(t.Context(), f, g) }()
 		synctest.Wait()
-		p.Disturb(nil)
+		waiting.Of(p.Future()).Disturb(nil)
 		p.Complete(1, nil)
 		q.Complete(1, nil)
 		require.NoError(t, <-ended)

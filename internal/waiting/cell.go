@@ -1,0 +1,279 @@
+package waiting
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
+// A Holder is a future of any type: it embeds [Hidden].
+type Holder interface{ cell() *Cell }
+
+// Of returns the Cell of a future.
+func Of(future Holder) *Cell { return future.cell() }
+
+// Hidden is the Cell of a type that embeds it. Nothing in it has an exported name, so
+// that users of the type see nothing of it, if the type embeds an alias that is not
+// exported.
+type Hidden struct{ hidden Cell }
+
+func (h *Hidden) cell() *Cell { return &h.hidden }
+
+// A Cell is what a future is but for its result. The zero Cell is pending, and kept by
+// [Nobody].
+//
+// A goroutine that waits puts its Place into slot, and the completion swaps the mark
+// completed in: one atomic operation each, and no lock. Who finds the slot taken waits
+// for the broadcast, and so do those who ask for Done.
+type Cell struct {
+	slot        atomic.Pointer[Place]
+	broadcast   atomic.Pointer[broadcast]
+	disturbance atomic.Pointer[error] // what Waits return while the operation is pending; nil: nothing
+	keeper      Keeper                // nil: Nobody; set before anybody sees the future
+}
+
+// completed, in a slot, says that the result is final.
+var completed = new(Place)
+
+// A broadcast is what Done returns and how second waiters wait: rare, so a Cell has
+// none until it is asked for.
+type broadcast struct {
+	done    chan struct{}
+	watched bool // by the keeper
+	once    sync.Once
+	waiters atomic.Int32 // goroutines in a Wait or WaitAny, but for that in the slot
+
+	mu        sync.Mutex
+	disturbed chan struct{} // closed at the next disturbance; nil: nobody waits for it
+}
+
+// Keep puts k behind the future. Call it before anybody sees the future.
+func (c *Cell) Keep(k Keeper) { c.keeper = k }
+
+// Kept returns the Keeper that was put behind the future; nil: none was.
+func (c *Cell) Kept() Keeper { return c.keeper }
+
+func (c *Cell) by() Keeper {
+	if c.keeper == nil {
+		return Nobody{}
+	}
+	return c.keeper
+}
+
+// IsDone says whether the operation is done: then its result can be read.
+func (c *Cell) IsDone() bool { return c.slot.Load() == completed }
+
+// Complete publishes the result. It returns false if that was done before.
+func (c *Cell) Complete() (first bool) {
+	place := c.slot.Swap(completed)
+	if place == completed {
+		return false
+	}
+	if place != nil {
+		place.rouse()
+	}
+	if b := c.broadcast.Load(); b != nil {
+		c.close(b)
+	}
+	return true
+}
+
+// Disturb has Waits return err, from now on until the operation is done or Disturb(nil)
+// says that it can go on. The future stays pending. A call after the end does nothing.
+func (c *Cell) Disturb(err error) {
+	if err == nil {
+		c.disturbance.Store(nil)
+		return
+	}
+	c.disturbance.Store(&err)
+	if place := c.slot.Load(); place != nil && place != completed && c.slot.CompareAndSwap(place, nil) {
+		place.rouse()
+	}
+	if b := c.broadcast.Load(); b != nil {
+		b.mu.Lock()
+		if b.disturbed != nil {
+			close(b.disturbed)
+			b.disturbed = nil
+		}
+		b.mu.Unlock()
+	}
+}
+
+// Disturbed returns a channel that is closed when the future is disturbed the next time.
+func (c *Cell) Disturbed() <-chan struct{} {
+	c.Done()
+	b := c.broadcast.Load()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.disturbed == nil {
+		b.disturbed = make(chan struct{})
+	}
+	return b.disturbed
+}
+
+func (c *Cell) disturbedBy() error {
+	if err := c.disturbance.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Awaited says whether a goroutine is in a Wait or WaitAny for the future. One that
+// receives from Done is not known.
+func (c *Cell) Awaited() bool {
+	if place := c.slot.Load(); place != nil {
+		return place != completed
+	}
+	b := c.broadcast.Load()
+	return b != nil && b.waiters.Load() > 0
+}
+
+// Await says that a goroutine more (1), or fewer (-1), waits for Done to be closed.
+func (c *Cell) Await(n int32) {
+	c.Done()
+	c.broadcast.Load().waiters.Add(n)
+}
+
+// Look tells the Keeper that the future was found pending.
+func (c *Cell) Look() { c.by().Look() }
+
+// Wait blocks until the operation is done, and the Keeper has nothing to report in place
+// of the result. Else it returns why not.
+func (c *Cell) Wait(ctx context.Context) error {
+	if !c.IsDone() {
+		c.by().Yield()
+	}
+	for !c.IsDone() {
+		if err := c.disturbedBy(); err != nil {
+			if c.troubled() {
+				if v := c.verdict(ctx); v != nil {
+					return v
+				}
+			}
+			return err
+		}
+		if err := c.park(ctx); err != nil {
+			return err
+		}
+	}
+	if c.troubled() {
+		return c.verdict(ctx)
+	}
+	return nil
+}
+
+// troubled is on the way of every Wait: without a Keeper it calls nothing.
+func (c *Cell) troubled() bool { return c.keeper != nil && c.keeper.Troubled() }
+
+// verdict returns the error that the Keeper reports in place of a result.
+func (c *Cell) verdict(ctx context.Context) error { return c.described(ctx, c.by().Verdict(ctx)) }
+
+func (c *Cell) described(ctx context.Context, err error) error {
+	if err != nil {
+		err = c.by().Describe(ctx, err, c)
+	}
+	return err
+}
+
+// Test is a Wait that does not block: done says that the Wait would not have.
+func (c *Cell) Test() (done bool, err error) {
+	if done = c.IsDone(); !done {
+		c.Look()
+		done = c.IsDone()
+	}
+	if c.troubled() {
+		if ok, err := c.keeper.TryVerdict(); !ok || err != nil {
+			return ok, err
+		}
+	}
+	if !done { // before the verdict was asked for: what is done by now may be because of one
+		return false, c.disturbedBy()
+	}
+	return true, nil
+}
+
+// park blocks until the operation is done or disturbed, or returns why it did not.
+func (c *Cell) park(ctx context.Context) error {
+	keeper := c.by()
+	place, ended := keeper.Park(ctx)
+	place.slot = &c.slot
+	if !c.slot.CompareAndSwap(nil, place) {
+		keeper.Unpark(place)
+		return c.parkWithOthers(ctx)
+	}
+	if c.disturbance.Load() != nil && c.slot.CompareAndSwap(place, nil) { // it came in between
+		keeper.Unpark(place)
+		return nil
+	}
+	keeper.Look()
+	if !place.await(ended) {
+		if c.slot.CompareAndSwap(place, nil) {
+			keeper.Unpark(place)
+			return c.described(ctx, keeper.Ended(ctx))
+		}
+		if place.Drive == nil {
+			<-place.wake // the completion took the place and is about to wake it
+		}
+	}
+	keeper.Unpark(place)
+	return nil
+}
+
+// parkWithOthers waits where another goroutine has the slot, or the operation has just
+// ended.
+func (c *Cell) parkWithOthers(ctx context.Context) error {
+	if c.IsDone() {
+		return nil
+	}
+	keeper := c.by()
+	place, ended := keeper.Park(ctx)
+	defer keeper.Unpark(place)
+	done, disturbed := c.Done(), c.Disturbed()
+	if c.disturbance.Load() != nil {
+		return nil
+	}
+	c.Await(1)
+	defer c.Await(-1)
+	keeper.Look()
+	select {
+	case <-done:
+	case <-disturbed:
+	case <-ended:
+		return c.described(ctx, keeper.Ended(ctx))
+	}
+	return nil
+}
+
+// Done returns a channel that is closed once the operation is done.
+func (c *Cell) Done() <-chan struct{} {
+	if b := c.broadcast.Load(); b != nil {
+		return b.done
+	}
+	// Who asks for the channel of a future that is done waits for nothing.
+	b := &broadcast{done: make(chan struct{}), watched: !c.IsDone()}
+	if b.watched {
+		c.by().Watch()
+	}
+	if !c.broadcast.CompareAndSwap(nil, b) {
+		if b.watched {
+			c.by().Unwatch()
+		}
+		return c.broadcast.Load().done
+	}
+	if b.watched {
+		c.Look()
+	}
+	if c.IsDone() { // perhaps before it could see b
+		c.close(b)
+	}
+	return b.done
+}
+
+func (c *Cell) close(b *broadcast) {
+	b.once.Do(func() {
+		close(b.done)
+		if b.watched {
+			c.by().Unwatch()
+		}
+	})
+}

@@ -1,0 +1,296 @@
+package mpicx_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// caught is a function for an error group that may throw.
+func caught(fn func()) func() error {
+	return func() (err error) {
+		defer future.Catch(&err)
+		fn()
+		return nil
+	}
+}
+
+// A goroutine's own error, thrown or returned, is everyone's, once; the other goroutines
+// of the group stop with its context.
+func TestGoroutineThrows(t *testing.T) {
+	for name, fail := range map[string]func() error{
+		"throws":  caught(func() { mpicx.Throw(&placeError{1, 7}) }),
+		"returns": func() error { return &placeError{1, 7} },
+		"MustWait": caught(func() {
+			future.Failed[int](&placeError{1, 7}).MustWait(context.Background())
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+				err := world.Try(ctx, func(ctx context.Context) error {
+					g, ctx := errgroup.WithContext(ctx)
+					g.Go(caught(func() { mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).MustWait(ctx) }))
+					if world.Rank() == 1 {
+						g.Go(fail)
+					}
+					return g.Wait()
+				})
+				if err := propagated(err, 107); err != nil {
+					return err
+				}
+				if _, own := errors.AsType[*placeError](err); own != (world.Rank() == 1) {
+					return fmt.Errorf("the cause is found: %v", own)
+				}
+				return exchange(ctx, world, 0)
+			})
+		})
+	}
+}
+
+// An error of a peer that one goroutine is told ends this rank's Try, whichever error of
+// the group comes first: it is not signalled anew.
+func TestGoroutineIsTold(t *testing.T) {
+	fakeTime(t)
+	for _, first := range []string{"who waits", "who computes"} {
+		t.Run(first, func(t *testing.T) {
+			mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+				err := world.Try(ctx, func(ctx context.Context) error {
+					if world.Rank() == 1 {
+						settle()
+						return &placeError{1, 7}
+					}
+					g, ctx := errgroup.WithContext(ctx)
+					g.Go(func() (err error) {
+						defer future.Catch(&err)
+						err = world.Barrier().Wait(ctx)
+						if first == "who computes" {
+							settle()
+						}
+						return err
+					})
+					g.Go(func() error {
+						<-ctx.Done()
+						if first == "who waits" {
+							settle()
+						}
+						return fmt.Errorf("the computation has been stopped: %w", ctx.Err())
+					})
+					return g.Wait()
+				})
+				if err := propagated(err, 107); err != nil {
+					return err
+				}
+				return exchange(ctx, world, 0) // it would report another
+			})
+		})
+	}
+}
+
+// A goroutine that begins to wait after another was told waits for nothing that may never
+// come. Try's own, which was told, goes on (P1).
+func TestGoroutineIsLate(t *testing.T) {
+	fakeTime(t)
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		never := func(ctx context.Context) error { return mpicx.Recv(world, []int{0}, world.Rank(), 9).Wait(ctx) }
+		err := world.Try(ctx, func(ctx context.Context) error {
+			if world.Rank() == 1 {
+				settle()
+				return &placeError{1, 7}
+			}
+			err := propagated(world.Barrier().Wait(ctx), 107)
+			if err != nil {
+				return err
+			}
+			if err := mpicx.Send(world, []int{1}, world.Rank(), 3).Wait(ctx); err != nil {
+				return err
+			}
+			if err := mpicx.Recv(world, []int{0}, world.Rank(), 3).Wait(ctx); err != nil {
+				return err
+			}
+			g, ctxOfGroup := errgroup.WithContext(ctx)
+			g.Go(func() error { return propagated(never(ctxOfGroup), 107) })
+			g.Go(func() error { return propagated(never(ctx), 107) })
+			g.Go(func() error {
+				i, err := future.WaitAny(ctx, mpicx.Recv(world, []int{0}, world.Rank(), 9))
+				if i != -1 {
+					return fmt.Errorf("WaitAny: %d", i)
+				}
+				return propagated(err, 107)
+			})
+			if err := g.Wait(); err != nil {
+				return err
+			}
+			return context.Cause(ctx)
+		})
+		if err := propagated(err, 107); err != nil {
+			return err
+		}
+		for range 3 * (1 - world.Rank()%2) { // what the goroutines began is still pending
+			if err := mpicx.Send(world, []int{1}, world.Rank(), 9).Wait(ctx); err != nil {
+				return err
+			}
+		}
+		return exchange(ctx, world, 0)
+	})
+}
+
+// What an inner Try has handled is over: an error of the context that comes later is this
+// rank's own.
+func TestContextEndsAfterTheErrorWasHandled(t *testing.T) {
+	fakeTime(t)
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		err := world.Try(ctx, func(ctx context.Context) error {
+			if world.Rank() == 0 {
+				settle()
+				settle() // the error comes between two inner calls
+			}
+			inner := world.Try(ctx, func(ctx context.Context) error {
+				if world.Rank() == 1 {
+					settle()
+					return &placeError{1, 7}
+				}
+				return world.Barrier().Wait(ctx)
+			})
+			if err := propagated(inner, 107); err != nil {
+				return err
+			}
+			if world.Rank() == 0 {
+				return context.Cause(ctx)
+			}
+			return world.Barrier().Wait(ctx)
+		})
+		p, ok := errors.AsType[*mpicx.PropagatedError](err)
+		if !ok || len(p.Failures) != 1 || p.Failures[0].Rank != 0 {
+			return fmt.Errorf("got %v, expected the error of rank 0", err)
+		}
+		return exchange(ctx, world, 0)
+	})
+}
+
+// A panic in a goroutine goes on where the group's error is returned, with the
+// goroutine's own stack: peers get a corruption, and Run the panic.
+func TestGoroutinePanics(t *testing.T) {
+	oneProcess(t)
+	run := func(ctx context.Context, world *mpicx.Comm) error {
+		g, ctx := errgroup.WithContext(ctx)
+		g.Go(caught(func() {
+			if world.Rank() == 1 {
+				inAGoroutine()
+			}
+			world.Barrier().MustWait(ctx)
+		}))
+		return g.Wait()
+	}
+	for name, scope := range map[string]func(context.Context, *mpicx.Comm) error{
+		"Run": run,
+		"Guard": func(ctx context.Context, world *mpicx.Comm) error {
+			return world.Guard(ctx, func(ctx context.Context) error { return run(ctx, world) })
+		},
+		"Try": func(ctx context.Context, world *mpicx.Comm) error {
+			return world.Try(ctx, func(ctx context.Context) error { return run(ctx, world) })
+		},
+		"TryAll": func(ctx context.Context, world *mpicx.Comm) error {
+			return world.TryAll(ctx, func(ctx context.Context) error { return run(ctx, world) })
+		},
+		"thrown": func(ctx context.Context, world *mpicx.Comm) error {
+			return world.Try(ctx, func(ctx context.Context) error { mpicx.Throw(run(ctx, world)); return nil })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var corruptions atomic.Int32
+			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+				err := scope(ctx, world)
+				if corrupted(err) {
+					corruptions.Add(1)
+				}
+				return err
+			}, mpicx.WithRanks(3))
+			p, ok := errors.AsType[*mpicx.PanicError](err)
+			require.True(t, ok, "%v", err)
+			require.Equal(t, 1, p.Rank)
+			require.Equal(t, "out of range", p.Value)
+			require.Contains(t, string(p.Stack), "inAGoroutine")
+			require.EqualValues(t, 2, corruptions.Load())
+			require.Equal(t, 1, strings.Count(err.Error(), "[running"), "one stack")
+		})
+	}
+}
+
+func inAGoroutine() { panic("out of range") }
+
+// minimize calls objective in a goroutine of its own, from which no error comes back, as
+// gonum/optimize does; status is asked after each call.
+func minimize(objective func(x float64) float64, status func() error) (x float64, err error) {
+	type task struct {
+		x    float64
+		done chan float64
+	}
+	tasks := make(chan task)
+	defer close(tasks)
+	go func() {
+		for t := range tasks {
+			t.done <- objective(t.x)
+		}
+	}()
+	best := math.Inf(1)
+	for candidate := -3.; candidate <= 3; candidate++ {
+		t := task{candidate, make(chan float64)}
+		tasks <- t
+		f := <-t.done
+		if err := status(); err != nil {
+			return 0, err
+		}
+		if f < best {
+			x, best = candidate, f
+		}
+	}
+	return x, nil
+}
+
+// The objective is a sum over ranks. Where it can't be computed at one of them, or a peer's
+// error arrives in it, the minimization ends at all, and the next one works.
+func TestCallbackInAGoroutine(t *testing.T) {
+	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		for round := range 3 {
+			solve := func(ctx context.Context) error {
+				var failed error
+				x, err := minimize(func(x float64) float64 {
+					sum := []float64{math.Inf(1)}
+					func() {
+						defer future.Catch(&failed)
+						if round == 1 && world.Rank() == 2 && x == -1 {
+							mpicx.Throw(&placeError{2, 5})
+						}
+						mine := []float64{(x - 2) * (x - 2)}
+						mpicx.Allreduce(world, mine, sum, mpicx.Sum).MustWait(ctx)
+					}()
+					return sum[0]
+				}, func() error { return failed })
+				if err == nil && x != 2 {
+					err = fmt.Errorf("minimum at %g, expected 2", x)
+				}
+				return err
+			}
+			err := world.Try(ctx, solve)
+			if round == 1 {
+				if err := propagated(err, 105); err != nil {
+					return err
+				}
+			} else if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
