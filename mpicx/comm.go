@@ -218,7 +218,7 @@ func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, membe
 			made(nil, err)
 			return
 		}
-		t.Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, err error) {
+		t.Sub(transport.ErrorChannelName(), nil, func(dup transport.Comm, err error) {
 			if err != nil {
 				made(nil, err)
 				return
@@ -284,7 +284,7 @@ func (c *Comm) meetToClose() *future.Future[struct{}] {
 	if epoch, err := c.begin("Close"); err != nil {
 		r.Ended(err)
 	} else {
-		r.exchange.Start(c.t, epoch, transport.AnyTag-c.sequence(epoch), c.barrier(), r)
+		r.exchange.Start(c.t, epoch, transport.CollectiveTag(c.sequence(epoch)), c.barrier(), r)
 	}
 	return p.Future()
 }
@@ -309,7 +309,7 @@ func (c *Comm) close() (quiet bool) {
 func (c *Comm) release() {
 	epoch := c.t.Epoch()
 	x := &collective.Exchange{Name: "Close"}
-	x.Start(c.t, epoch, transport.AnyTag-c.sequence(epoch), c.barrier(), ender(func(err error) {
+	x.Start(c.t, epoch, transport.CollectiveTag(c.sequence(epoch)), c.barrier(), ender(func(err error) {
 		if err == nil && len(c.derived()) == 0 {
 			_, _ = c.channel.Close(), c.t.Close()
 		}

@@ -67,8 +67,8 @@ func (x *Exchange) Start(comm transport.Comm, epoch transport.Epoch, tag int, a 
 	x.run()
 }
 
-// Step is the round that the operation is in, for people who ask why it hangs.
-func (x *Exchange) Step() int { return int(x.round.Load()) }
+// Step returns the operation's name and the round that it is in, from 1.
+func (x *Exchange) Step() (operation string, number int) { return x.Name, int(x.round.Load()) }
 
 // Ender is what is told of the end.
 func (x *Exchange) Ender() Ender { return x.done }

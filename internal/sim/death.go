@@ -69,8 +69,7 @@ func (p *process) learn(victim *process) {
 		if r < 0 || p.dead {
 			continue
 		}
-		involved := func(q *transport.Request) bool { return q.Peer == r || q.Tag < transport.AnyTag }
-		s.endAll(&transport.DeadError{Rank: r}, involved)
+		s.endAll(&transport.DeadError{Rank: r}, func(q *transport.Request) bool { return q.Needs(r) })
 	}
 }
 
@@ -93,7 +92,7 @@ func (s *side) involved(r *transport.Request) error {
 	case s.lost == nobody:
 	case r.Peer >= 0 && s.knows(r.Peer):
 		return &transport.DeadError{Rank: r.Peer}
-	case r.Tag < transport.AnyTag:
+	case transport.IsCollective(r.Tag):
 		return &transport.DeadError{Rank: s.lost}
 	}
 	return nil

@@ -97,7 +97,7 @@ func (p *port) bereaved() bool {
 func (p *port) forsaken(r *transport.Request) bool {
 	ports, e := p.g.ports, r.Epoch
 	switch {
-	case r.Tag < transport.AnyTag:
+	case transport.IsCollective(r.Tag):
 		return false
 	case r.Peer >= 0:
 		return r.Peer != p.rank && ports[r.Peer].hasGone(e) && r.IsAwaited()

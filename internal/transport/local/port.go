@@ -139,7 +139,7 @@ func (p *port) post(r *transport.Request) (late *process) {
 // counts says whether a request of this rank, or to it, is one that its peer is awaited
 // for: where nobody dies, only those are that end because a rank has gone.
 func (p *port) counts(peer, tag int) bool {
-	return p.g.mortal || tag >= transport.AnyTag && peer != p.rank
+	return p.g.mortal || !transport.IsCollective(tag) && peer != p.rank
 }
 
 func (p *port) unpost(r *transport.Request) {

@@ -172,7 +172,7 @@ func (c *Comm) involved(r *transport.Request) error {
 	switch {
 	case c.own.process.dead.Load():
 		return transport.ErrDied
-	case r.Tag < transport.AnyTag:
+	case transport.IsCollective(r.Tag):
 		return &transport.DeadError{Rank: int(g.first.Load())}
 	case r.Peer >= 0 && g.ports[r.Peer].process.dead.Load():
 		return &transport.DeadError{Rank: r.Peer}
@@ -212,7 +212,7 @@ func (g *group) bury(p *process) {
 		port := &g.ports[i]
 		port.mu.Lock()
 		ended := port.unpostIf(func(r *transport.Request) bool {
-			return i == victim || r.Peer == victim || r.Tag < transport.AnyTag
+			return i == victim || r.Needs(victim)
 		})
 		port.mu.Unlock()
 		end(ended, why(i))
@@ -221,7 +221,7 @@ func (g *group) bury(p *process) {
 	// whatever involved let through is listed.
 	for i := range g.ports {
 		for _, m := range g.ports[i].unlistIf(func(m *message) bool {
-			return i == victim || m.dest == victim || m.Tag < transport.AnyTag
+			return i == victim || m.dest == victim || transport.IsCollective(m.Tag)
 		}) {
 			if r := g.ports[m.dest].withdraw(m); r != nil {
 				end(r, why(i))

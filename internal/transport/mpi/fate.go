@@ -83,7 +83,7 @@ func (s *side) bury(process int, death *transport.DeadError) {
 		cause = transport.ErrDied
 	}
 	needed := func(r *transport.Request) bool {
-		return self || r.Peer == death.Rank || r.Tag < transport.AnyTag
+		return self || r.Needs(death.Rank)
 	}
 	s.endPosted(cause, needed)
 	for r := range s.sending {
@@ -98,7 +98,7 @@ func (s *side) bury(process int, death *transport.DeadError) {
 func (s *side) involved(r *transport.Request) error {
 	switch {
 	case s.lost == nil:
-	case r.Tag < transport.AnyTag:
+	case transport.IsCollective(r.Tag):
 		return s.lost
 	case r.Peer >= 0 && s.fate.dead[s.process(r.Peer)]:
 		return &transport.DeadError{Rank: r.Peer}
