@@ -1,6 +1,9 @@
 package local
 
-import "github.com/mpicx/go-mpicx/internal/transport"
+import (
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/match"
+)
 
 // A rank whose program has ended may leave others waiting for ever. Where processes are
 // mortal those that name it kill it, see awaits, and all others may have died. What is here looks at what programs wait
@@ -39,23 +42,18 @@ func (p *port) endForsaken() {
 	if p.g.mortal {
 		p.lastHope().expireIfLate()
 		if p.bereaved() {
-			p.mu.Lock()
-			ended := p.unpostIf(func(r *transport.Request) bool {
+			p.endIf(func(r *transport.Request) bool {
 				return r.Peer == transport.AnySource && r.IsAwaited() && r.IsMourned()
-			})
-			p.mu.Unlock()
-			end(ended, &transport.DeadError{Rank: transport.AnySource})
+			}, &transport.DeadError{Rank: transport.AnySource})
 		}
 		return
 	}
 	p.mu.Lock()
-	ended := p.unpostIf(p.forsaken)
+	ended := p.TakeIf(p.forsaken)
 	p.mu.Unlock()
-	for r := ended; r != nil; {
-		next := r.Next
-		r.Next = nil
+	p.served(ended)
+	for r := range match.List(ended) {
 		end(r, &transport.ReturnedError{Rank: r.Peer})
-		r = next
 	}
 	for _, m := range p.listed() {
 		if r := p.g.ports[m.dest].withdrawIf(m, p.forsaken); r != nil {
@@ -69,7 +67,7 @@ func (p *port) endForsaken() {
 func (p *port) lastHope() *process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for r := range p.posted.All() {
+	for r := range p.Posted.All() {
 		if r.Peer == transport.AnySource && p.forsaken(r) {
 			for i := range p.g.ports {
 				if q := p.g.ports[i].process; i != p.rank && !q.dead.Load() {
@@ -113,5 +111,5 @@ func (p *port) forsaken(r *transport.Request) bool {
 // hasGone says whether the port's rank has gone, or died, and does not end epoch e: what
 // is of an epoch that it has left will end with that.
 func (p *port) hasGone(e transport.Epoch) bool {
-	return (p.process.gone.Load() || p.process.dead.Load()) && !e.Stale(p.epochNow())
+	return (p.process.gone.Load() || p.process.dead.Load()) && !e.Stale(p.Epoch())
 }
