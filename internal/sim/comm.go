@@ -260,8 +260,8 @@ func (s *side) Listen(l transport.Listener) {
 	for _, m := range early {
 		s.hand(m)
 	}
-	for _, victim := range slices.Clone(s.p.known) {
-		if r := s.g.rankOf(victim); r >= 0 && !s.p.dead {
+	for _, r := range s.Dead() {
+		if !s.p.dead {
 			l.Died(r)
 		}
 	}

@@ -41,11 +41,9 @@ func (g *group) sweep() {
 func (p *port) endForsaken() {
 	if p.g.mortal {
 		p.lastHope().expireIfLate()
-		if p.bereaved() {
-			p.endIf(func(r *transport.Request) bool {
-				return r.Peer == transport.AnySource && r.IsAwaited() && r.IsMourned()
-			}, &transport.DeadError{Rank: transport.AnySource})
-		}
+		p.endIf(func(r *transport.Request) bool {
+			return p.IsAlone(p.rank, len(p.g.ports)) && r.Peer == transport.AnySource && r.IsAwaited() && r.IsMourned()
+		}, &transport.DeadError{Rank: transport.AnySource})
 		return
 	}
 	p.mu.Lock()
@@ -77,16 +75,6 @@ func (p *port) lastHope() *process {
 		}
 	}
 	return nil
-}
-
-// bereaved says whether all other members have died, and there were any.
-func (p *port) bereaved() bool {
-	for i := range p.g.ports {
-		if i != p.rank && !p.g.ports[i].process.dead.Load() {
-			return false
-		}
-	}
-	return len(p.g.ports) > 1
 }
 
 // forsaken says whether the program waits for r, and needs ranks for it that have gone.

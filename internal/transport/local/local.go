@@ -17,7 +17,6 @@ const EagerLimit = 4096
 type group struct {
 	*job
 	ports  []port
-	deaths atomic.Bool // a process has died
 	relay  relay
 	sweeps atomic.Int32 // wanted, of those whose members have gone
 	absent atomic.Int32 // members that have gone or died, at least
@@ -130,11 +129,9 @@ func (c *Comm) Sub(name transport.Name, members []int, done func(transport.Comm,
 		for i := range n {
 			s.missing[rankOf(i)] = true
 		}
-		if g.deaths.Load() {
-			for i := range g.ports {
-				if g.ports[i].process.dead.Load() {
-					s.settle(i)
-				}
+		for i := range g.ports {
+			if g.ports[i].process.dead.Load() {
+				s.settle(i)
 			}
 		}
 		g.subs[name] = s
@@ -174,7 +171,7 @@ func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
 	m := match.Key{Epoch: epoch, Source: c.rank, Tag: tag}
 	p := &c.g.ports[dest]
 	p.mu.Lock()
-	if len(buf) > EagerLimit && !p.expects(m) || c.g.deaths.Load() {
+	if len(buf) > EagerLimit && !p.expects(m) || p.HasLost(transport.AnySource) || c.own.process.dead.Load() {
 		p.mu.Unlock()
 		return false
 	}
@@ -205,12 +202,17 @@ func (c *Comm) Isend(r *transport.Request) {
 	}
 	p := &c.g.ports[r.Peer]
 	p.mu.Lock()
-	if r.Err = c.involved(r, p); r.Err != nil {
+	// That is known under the mu of the port where r would wait, so that bury finds it there
+	// if it comes later.
+	if r.Err = p.DeathFor(r); c.own.process.dead.Load() {
+		r.Err = transport.ErrDied
+	}
+	if r.Err != nil {
 		p.mu.Unlock()
 		r.Done.Completed(r)
 		return
 	}
-	m := match.Message(r.Epoch, r.Status)
+	m := match.Key{Epoch: r.Epoch, Source: c.rank, Tag: r.Tag}
 	probes, recv := p.Take(m, len(r.Buf))
 	if recv != nil {
 		p.mu.Unlock()
@@ -227,7 +229,7 @@ func (c *Comm) Isend(r *transport.Request) {
 		p.buffer(m, r.Buf, r.Mode&transport.Shared != 0)
 	} else {
 		var listed bool
-		late, listed = c.own.list(p, r)
+		late, listed = c.own.list(p, m, r)
 		eager = !listed
 	}
 	p.mu.Unlock()
@@ -285,12 +287,16 @@ func (c *Comm) Probe(r *transport.Request) {
 // wait posts r, unless what it waits for can't come, and gives mu free.
 func (c *Comm) wait(r *transport.Request) {
 	p := c.own
-	if r.Err = c.involved(r, p); r.Err != nil {
+	if r.Err = p.DeathFor(r); r.Err != nil {
 		p.mu.Unlock()
 		r.Done.Completed(r)
 		return
 	}
-	late := p.post(r)
+	p.Post(r)
+	var late *process
+	if r.Peer >= 0 && p.counts(r.Peer, r.Tag) {
+		late = p.g.ports[r.Peer].awaits(r.Epoch)
+	}
 	p.mu.Unlock()
 	late.expireIfLate()
 }
@@ -341,11 +347,7 @@ func (c *Comm) endAll(leave func() *transport.Request, cause error) {
 	p.mu.Unlock()
 	p.served(posted)
 	// What is listed waits for its sender: no receive finds it.
-	for _, m := range p.unlistIf(func(m *message) bool { return p.IsOver(m.Epoch) }) {
-		if r := c.g.ports[m.dest].withdraw(m); r != nil {
-			end(r, cause)
-		}
-	}
+	p.endSends(func(m *message) bool { return p.IsOver(m.Epoch) }, cause)
 	end(posted, cause)
 }
 

@@ -57,7 +57,7 @@ const spareBuffers = 8
 // barred returns the error of a receive or probe that this rank must not begin. The
 // caller holds mu.
 func (p *port) barred(r *transport.Request) error {
-	if p.g.deaths.Load() && p.process.dead.Load() {
+	if p.process.dead.Load() {
 		return transport.ErrDied
 	}
 	return p.Barred(r)
@@ -75,15 +75,6 @@ func (p *port) expects(m match.Key) bool {
 		}
 	}
 	return false
-}
-
-// post queues r. It returns the process that r waits for if that has left.
-func (p *port) post(r *transport.Request) (late *process) {
-	p.Post(r)
-	if r.Peer >= 0 && p.counts(r.Peer, r.Tag) {
-		late = p.g.ports[r.Peer].awaits(r.Epoch)
-	}
-	return late
 }
 
 // counts says whether a request of this rank, or to it, is one that its peer is awaited
@@ -147,9 +138,9 @@ func (p *port) recycle(m *message) {
 // list queues what r sends at port to, whose mu is held, and lists it with the
 // sender's port p. It returns false if the sender has left r's epoch, and to's
 // process if that has left.
-func (p *port) list(to *port, r *transport.Request) (late *process, listed bool) {
+func (p *port) list(to *port, k match.Key, r *transport.Request) (late *process, listed bool) {
 	m := newMessage()
-	m.Key, m.Bytes, m.shared = match.Message(r.Epoch, r.Status), len(r.Buf), r.Mode&transport.Shared != 0
+	m.Key, m.Bytes, m.shared = k, len(r.Buf), r.Mode&transport.Shared != 0
 	m.Send, m.dest = r, r.Peer
 	p.sending.mu.Lock()
 	defer p.sending.mu.Unlock()
@@ -167,25 +158,26 @@ func (p *port) list(to *port, r *transport.Request) (late *process, listed bool)
 	return late, true
 }
 
-// withdraw takes the send behind m, which waits in port p, unless a receive has
-// taken it. The caller has unlisted m.
-func (p *port) withdraw(m *message) *transport.Request {
-	return p.withdrawIf(m, func(*transport.Request) bool { return true })
-}
-
-// withdrawIf is withdraw if match holds for the send.
-func (p *port) withdrawIf(m *message, match func(*transport.Request) bool) *transport.Request {
+// withdrawIf takes the send behind m, which waits in port p, if which holds for it and no
+// receive has taken it.
+func (p *port) withdrawIf(m *message, which func(*transport.Request) bool) *transport.Request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := m.Send
-	if r != nil && !match(r) {
+	if r == nil || !which(r) {
 		return nil
 	}
-	if r != nil {
-		p.Arrived.Remove(&m.Node)
-		p.unsend(m)
-	}
+	p.Arrived.Remove(&m.Node)
+	p.unsend(m)
 	return r
+}
+
+// endSends ends the sends of this rank behind messages that which holds for, unless a
+// receive has taken them.
+func (p *port) endSends(which func(*message) bool, cause error) {
+	for _, m := range p.unlistIf(which) {
+		end(p.g.ports[m.dest].withdrawIf(m, func(*transport.Request) bool { return true }), cause)
+	}
 }
 
 // unsend takes the send off m; p's mu is held.

@@ -162,22 +162,9 @@ func (p *process) die() {
 	}
 }
 
-// involved returns the error of a request that this rank must not begin, or nil. It
-// would wait in port p, whose mu the caller holds, so that bury finds it there if it
-// comes later.
-func (c *Comm) involved(r *transport.Request, p *port) error {
-	if c.g.deaths.Load() && c.own.process.dead.Load() {
-		return transport.ErrDied
-	}
-	return p.DeathFor(r)
-}
-
 // mourn tells those who listen to g that a process has died.
 func (g *group) mourn(p *process) {
 	victim := g.rank(p)
-	g.mu.Lock()
-	g.deaths.Store(true) // under mu for Sub
-	g.mu.Unlock()
 	for i := range g.ports { // all before anybody is told
 		port := &g.ports[i]
 		port.mu.Lock()
@@ -209,13 +196,9 @@ func (g *group) bury(p *process) {
 	// Only now: each port's mu has been held since the death was known, so that
 	// whatever involved let through is listed.
 	for i := range g.ports {
-		for _, m := range g.ports[i].unlistIf(func(m *message) bool {
+		g.ports[i].endSends(func(m *message) bool {
 			return i == victim || m.dest == victim || transport.IsCollective(m.Tag)
-		}) {
-			if r := g.ports[m.dest].withdraw(m); r != nil {
-				end(r, why(i))
-			}
-		}
+		}, why(i))
 	}
 	g.mu.Lock()
 	for name, s := range g.subs {

@@ -18,7 +18,7 @@ type letter struct {
 
 func post(epoch transport.Epoch, source, tag int) *letter {
 	l := &letter{status: transport.Status{Source: source, Tag: tag}}
-	l.Key, l.Of = Message(epoch, l.status), l
+	l.Key, l.Of = Key{epoch, source, tag}, l
 	return l
 }
 

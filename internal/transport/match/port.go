@@ -152,6 +152,9 @@ func (p *Port[T]) Lose(rank int) {
 	}
 }
 
+// Dead returns the members that are known to have died, ascending.
+func (p *Port[T]) Dead() []int { return slices.Clone(p.dead) }
+
 // HasLost says whether a member is known to have died; any, if rank is AnySource.
 func (p *Port[T]) HasLost(rank int) bool {
 	if rank == transport.AnySource {
@@ -159,6 +162,15 @@ func (p *Port[T]) HasLost(rank int) bool {
 	}
 	_, known := slices.BinarySearch(p.dead, rank)
 	return known
+}
+
+// IsAlone says whether all members but rank, of several, are known to have died.
+func (p *Port[T]) IsAlone(rank, size int) bool {
+	others := len(p.dead)
+	if p.HasLost(rank) {
+		others--
+	}
+	return size > 1 && others == size-1
 }
 
 // DeathFor returns the error of a request that needs a member that has died, or nil.

@@ -157,23 +157,11 @@ func (s *side) Look() {
 	if s.fate.absent.Load() > 0 {
 		s.e.lock()
 		s.askForAny()
-		if s.bereaved() {
-			s.e.endAll(s.TakeIf(func(r *transport.Request) bool {
-				return r.Peer == transport.AnySource && r.IsAwaited() && r.IsMourned()
-			}), &transport.DeadError{Rank: transport.AnySource})
-		}
+		s.e.endAll(s.TakeIf(func(r *transport.Request) bool {
+			return s.IsAlone(s.rank, s.Size()) && r.Peer == transport.AnySource && r.IsAwaited() && r.IsMourned()
+		}), &transport.DeadError{Rank: transport.AnySource})
 		s.e.unlock()
 	}
-}
-
-// bereaved says whether all other members have died, and there were any.
-func (s *side) bereaved() bool {
-	for r := range s.Size() {
-		if r != s.rank && !s.HasLost(r) {
-			return false
-		}
-	}
-	return s.Size() > 1
 }
 
 // askForAny tells one of the members, all of which have left, that a receive needs them.

@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -174,12 +175,9 @@ func (s *side) Isend(r *transport.Request) {
 
 // barred returns the error of a request that this rank must not begin.
 func (s *side) barred(r *transport.Request) error {
-	err := s.e.err
-	if err == nil {
-		err = s.Barred(r)
-	}
+	err := cmp.Or(s.e.err, s.Barred(r))
 	if err == nil && s.fate.expired {
-		err = transport.ErrDied
+		return transport.ErrDied
 	}
 	return err
 }
@@ -201,33 +199,18 @@ func (s *side) begin(r *transport.Request, kind transport.Kind) {
 // matchOrPost gives r a message that has come, or posts it, where a message that
 // comes meets it.
 func (s *side) matchOrPost(r *transport.Request) {
-	if s.match(r) {
-		return
-	}
-	if err := s.DeathFor(r); err != nil {
-		s.e.end(r, err)
-		return
-	}
-	s.Post(r)
-	s.needs(r)
-}
-
-// match gives r a message that has come, or says that it has to wait.
-func (s *side) match(r *transport.Request) bool {
 	if err := s.barred(r); err != nil {
 		s.e.end(r, err)
-		return true
-	}
-	a := s.Match(r)
-	switch {
-	case a == nil:
-		return false
-	case r.Kind == transport.Probing:
-		s.e.end(r, nil)
-	default:
+	} else if a := s.Match(r); a != nil && r.Kind == transport.Receiving {
 		s.give(r, a)
+	} else if a != nil {
+		s.e.end(r, nil)
+	} else if err := s.DeathFor(r); err != nil {
+		s.e.end(r, err)
+	} else {
+		s.Post(r)
+		s.needs(r)
 	}
-	return true
 }
 
 // rankIn is the rank of a process, or -1.
@@ -413,10 +396,8 @@ func (s *side) Close() error {
 func (s *side) Listen(l transport.Listener) {
 	s.e.lock()
 	s.listener = l
-	for p, died := range s.fate.dead {
-		if rank := s.rankIn(p); died && rank >= 0 {
-			s.e.news = append(s.e.news, news{to: l, from: rank, died: true})
-		}
+	for _, rank := range s.Dead() {
+		s.e.news = append(s.e.news, news{to: l, from: rank, died: true})
 	}
 	s.handOn()
 	s.e.unlock()
