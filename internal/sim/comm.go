@@ -119,7 +119,7 @@ func (s *side) Close() error {
 
 // TrySend sends what is buffered anyway.
 func (s *side) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
-	if s.p.dead || epoch != s.Live() || len(buf) > EagerLimit || s.HasLost(transport.AnySource) {
+	if s.p.dead || epoch != s.Live() || len(buf) > EagerLimit || s.HasLostAny() {
 		return false // Isend says why
 	}
 	s.launch(dest, tag, epoch, buf, false)

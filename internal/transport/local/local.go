@@ -171,7 +171,7 @@ func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
 	m := match.Key{Epoch: epoch, Source: c.rank, Tag: tag}
 	p := &c.g.ports[dest]
 	p.mu.Lock()
-	if len(buf) > EagerLimit && !p.expects(m) || p.HasLost(transport.AnySource) || c.own.process.dead.Load() {
+	if len(buf) > EagerLimit && !p.expects(m) || p.HasLostAny() || c.own.process.dead.Load() {
 		p.mu.Unlock()
 		return false
 	}
@@ -180,9 +180,11 @@ func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
 		p.buffer(m, buf, false)
 	}
 	p.mu.Unlock()
-	p.served(recv)
-	p.complete(probes)
+	if probes != nil {
+		p.complete(probes)
+	}
 	if recv != nil {
+		p.served(recv)
 		recv.Fill(m.Status(len(buf)), buf, false)
 		recv.Done.Completed(recv)
 	}

@@ -52,7 +52,8 @@ func (p *Port[T]) Barred(r *transport.Request) error {
 
 // IsOver says whether no message of epoch e will ever be received here.
 func (p *Port[T]) IsOver(e transport.Epoch) bool {
-	return e.Stale(p.Epoch()) || p.Live() == revoked
+	live := p.Live()
+	return e != live && (live == revoked || e.Stale(p.Epoch()))
 }
 
 // Advance begins the epoch after an error of the given generation. It drops the messages
@@ -155,11 +156,11 @@ func (p *Port[T]) Lose(rank int) {
 // Dead returns the members that are known to have died, ascending.
 func (p *Port[T]) Dead() []int { return slices.Clone(p.dead) }
 
-// HasLost says whether a member is known to have died; any, if rank is AnySource.
+// HasLostAny says whether members are known to have died.
+func (p *Port[T]) HasLostAny() bool { return len(p.dead) > 0 }
+
+// HasLost says whether a member is known to have died.
 func (p *Port[T]) HasLost(rank int) bool {
-	if rank == transport.AnySource {
-		return len(p.dead) > 0
-	}
 	_, known := slices.BinarySearch(p.dead, rank)
 	return known
 }

@@ -137,7 +137,7 @@ func (s *side) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
 	}
 	e.lock()
 	process := s.process(dest)
-	ok := epoch == s.Live() && e.err == nil && !s.HasLost(transport.AnySource) && !s.fate.expired && len(buf) <= e.eager(process)
+	ok := epoch == s.Live() && e.err == nil && !s.HasLostAny() && !s.fate.expired && len(buf) <= e.eager(process)
 	if ok {
 		e.packet(process, &head{kind: whole, to: s.context, epoch: epoch, tag: tag, length: len(buf)}, buf)
 		ok = e.err == nil
