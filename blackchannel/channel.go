@@ -10,7 +10,7 @@ import (
 // Channel is one rank's side of the black channel of a communicator: a Machine
 // driven by what others send it on a duplicate of it.
 type Channel struct {
-	comm   transport.Comm
+	comm   transport.Messenger
 	client errchan.Client
 
 	// mu guards what follows, and is one lock for all channels of a family, whose
@@ -37,7 +37,7 @@ var _ errchan.Channel = (*Channel)(nil)
 // not come to that, as those of MPI_Comm_dup, has the channel of its parent, with
 // the same ranks, pass on its first notices. Its id is the same at all members,
 // and of no other that is derived from that parent. Any other has a nil parent.
-func New(comm transport.Comm, id uint64, parent *Channel, client errchan.Client) *Channel {
+func New(comm transport.Messenger, id uint64, parent *Channel, client errchan.Client) *Channel {
 	ch := &Channel{comm: comm, client: client, asked: true} // by Listen
 	ch.mu = &ch.own
 	ch.machine.init(comm.Rank(), comm.Size())

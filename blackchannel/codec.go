@@ -54,6 +54,15 @@ func Decode(b []byte, size int) (*Message, error) {
 	return msg, nil
 }
 
+// Purpose says what a message is for: to tell of an error ("revoke"), or to find out what
+// errors mean ("resolve").
+func (ch *Channel) Purpose(payload []byte) string {
+	if k := Kind(payload[0]); k == Notice || k == Forward {
+		return "revoke"
+	}
+	return "resolve"
+}
+
 var shared errchan.Shared[Message]
 
 func decodeShared(b []byte, size int) (*Message, error) {

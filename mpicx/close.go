@@ -53,7 +53,7 @@ func (c *Comm) meetToClose() *future.Future[struct{}] {
 	if epoch, err := c.begin("Close"); err != nil {
 		r.Ended(err)
 	} else {
-		r.exchange.Start(c.t, epoch, transport.AnyTag-c.sequence(epoch), c.barrier(), r)
+		r.exchange.Start(c.t, epoch, transport.CollectiveTag(c.sequence(epoch)), c.barrier(), r)
 	}
 	return p.Future()
 }
@@ -78,7 +78,7 @@ func (c *Comm) close() (quiet bool) {
 func (c *Comm) release() {
 	epoch := c.t.Epoch()
 	x := &collective.Exchange{Name: "Close"}
-	x.Start(c.t, epoch, transport.AnyTag-c.sequence(epoch), c.barrier(), ender(func(err error) {
+	x.Start(c.t, epoch, transport.CollectiveTag(c.sequence(epoch)), c.barrier(), ender(func(err error) {
 		if err == nil && len(c.derived()) == 0 {
 			_, _ = c.channel.Close(), c.t.Close()
 		}

@@ -44,7 +44,7 @@ func (c *Comm) start(x *collective.Exchange, name string, bad error, a collectiv
 	if err == nil {
 		seq := c.sequence(epoch) // a bad call counts too
 		if err = bad; err == nil {
-			x.Start(c.t, epoch, transport.AnyTag-seq, a, done)
+			x.Start(c.t, epoch, transport.CollectiveTag(seq), a, done)
 			return
 		}
 	} else {

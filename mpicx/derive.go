@@ -45,7 +45,7 @@ func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, membe
 			made(nil, err)
 			return
 		}
-		t.Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, err error) {
+		t.Sub(transport.ErrorChannelName(), nil, func(dup transport.Comm, err error) {
 			if err != nil {
 				made(nil, err)
 				return

@@ -93,8 +93,9 @@ func (c *Comm) describe(r *transport.Request) string {
 			tag = "any tag"
 		}
 		return fmt.Sprintf("%s %s, %s", done.operation(), peer, tag)
-	case *collective.Exchange:
-		return fmt.Sprintf("%s, step %d: %v %s", done.Name, done.Step(), r.Kind, peer)
+	case transport.Stepper:
+		operation, step := done.Step()
+		return fmt.Sprintf("%s, step %d: %v %s", operation, step, r.Kind, peer)
 	}
 	return fmt.Sprintf("%v %s, tag %d", r.Kind, peer, r.Tag)
 }

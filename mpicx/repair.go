@@ -63,7 +63,7 @@ func (c *Comm) Shrink() *future.Future[*Comm] {
 		if d.Flag != whole && c.parent != nil { // no more errors of c can come
 			parent = c.parent
 		}
-		name := transport.Name{Epoch: r.id.Epoch, Seq: r.id.Seq, Color: -2, Without: living.without} // Splits have other colors
+		name := transport.ShrinkName(r.id.Epoch, r.id.Seq, living.without)
 		c.deriveUnder(parent, name, true, living.members, living.worldRanks, fmt.Sprintf("%s.shrink%d", c.name, r.id.Seq), func(d *Comm, err error) {
 			r.promise.Complete(d, mpiError("Shrink", err))
 		})

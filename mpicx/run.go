@@ -86,7 +86,7 @@ func newWorld(t transport.Comm, o *options) (world *Comm, err error) {
 	if o.wrap != nil {
 		t = o.wrap(t)
 	}
-	t.Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, e error) {
+	t.Sub(transport.ErrorChannelName(), nil, func(dup transport.Comm, e error) {
 		if err = e; err == nil {
 			world = newComm(p, t, nil, nil, "world", nil)
 			p.carryOut, p.giveUp = world.carryOut, world.giveUp

@@ -40,13 +40,13 @@ func (c *Comm) Split(color, key int) *future.Future[*Comm] {
 	made := c.agreed(errchan.Split, epoch, p)
 	gather := &collective.AllgatherShared{Send: appendChoice(nil, color, key)}
 	x := &collective.Exchange{Name: "Split"}
-	x.Start(c.t, epoch, transport.AnyTag-seq, gather, ender(func(err error) {
+	x.Start(c.t, epoch, transport.CollectiveTag(seq), gather, ender(func(err error) {
 		if err != nil || color == Undefined {
 			made(nil, err)
 			return
 		}
 		part := c.partition(gather.All)[color]
-		name := transport.Name{Epoch: epoch, Seq: uint64(seq), Color: color + 1}
+		name := transport.SplitName(epoch, uint64(seq), color)
 		c.derive(name, part.members, part.worldRanks, fmt.Sprintf("%s.split%d(%d)", c.name, seq, color), made)
 	}))
 	return f

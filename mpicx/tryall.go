@@ -60,8 +60,8 @@ func (c *Comm) succeed(ctx context.Context) error {
 	met, end := future.New[struct{}]()
 	waiting.Of(end.Future()).Keep(makingKeeper{(*keeper)(c), "TryAll"})
 	barrier := &collective.Exchange{Name: "TryAll"}
-	barrierTag := transport.AnyTag - c.sequence(epoch)
-	v := &vote{comm: c, epoch: epoch, tag: transport.AnyTag - c.sequence(epoch), counted: make(chan struct{})}
+	barrierTag := transport.CollectiveTag(c.sequence(epoch))
+	v := &vote{comm: c, epoch: epoch, tag: transport.CollectiveTag(c.sequence(epoch)), counted: make(chan struct{})}
 	barrier.Start(c.t, epoch, barrierTag, c.barrier(), ender(func(err error) {
 		end.Complete(struct{}{}, c.failure("TryAll", err))
 	}))

@@ -12,7 +12,7 @@ import (
 // Channel is one rank's side of the error channel of a communicator: a Machine
 // driven by the messages and deaths on a duplicate of it.
 type Channel struct {
-	comm   transport.Comm
+	comm   transport.Messenger
 	client errchan.Survivor
 
 	mu       sync.Mutex
@@ -37,7 +37,7 @@ var _ errchan.Mitigator = (*Channel)(nil)
 // New returns a channel over comm, which nobody else uses, of a communicator in
 // epoch e, which id tells from the others of its family. The client is told of
 // nothing before Listen.
-func New(comm transport.Comm, id uint64, e transport.Epoch, client errchan.Survivor) *Channel {
+func New(comm transport.Messenger, id uint64, e transport.Epoch, client errchan.Survivor) *Channel {
 	ch := &Channel{comm: comm, client: client, asked: true} // by Listen
 	ch.machine.init(comm.Rank(), comm.Size(), id, e)
 	ch.epoch = e

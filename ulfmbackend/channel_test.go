@@ -137,7 +137,7 @@ func TestReportsGoUpOnce(t *testing.T) {
 		c := &ranks[r]
 		c.holds = r == n-1
 		w.At(0, r, func() {
-			w.Comm(r).Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, err error) {
+			w.Comm(r).Sub(transport.ErrorChannelName(), nil, func(dup transport.Comm, err error) {
 				require.NoError(t, err)
 				c.Channel = New(counter{dup, &messages[r], &bytes[r]}, 0, 0, c)
 				c.Listen()

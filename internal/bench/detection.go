@@ -85,6 +85,9 @@ func detect(n int, seed uint64) (took, latency time.Duration) {
 	return last - death, latency
 }
 
+// Purpose has no words.
+func (o *observed) Purpose([]byte) string { return "" }
+
 // Next returns the next message.
 func (o *observed) Next() (to int, payload []byte, ok bool) {
 	if len(o.todo) == 0 {

@@ -56,7 +56,7 @@ func errorsOf(n int, ranks ...int) (last time.Duration) {
 		c := &clients[i]
 		c.virtualRank = &j.ranks[i]
 		j.At(0, i, func() {
-			c.comm.Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, err error) {
+			c.comm.Sub(transport.ErrorChannelName(), nil, func(dup transport.Comm, err error) {
 				must(err)
 				c.Channel = blackchannel.New(dup, 0, nil, c)
 				c.Listen()

@@ -71,7 +71,7 @@ func (p *paperRank) wait(o *operation) { must(o.Future().Wait(context.Background
 // run carries out a collective operation with the seq-th tag of the communicator.
 func (p *paperRank) run(c transport.Comm, seq int, a collective.Algorithm) {
 	o := p.operation()
-	o.exchange.Start(c, c.Epoch(), transport.AnyTag-seq, a, o)
+	o.exchange.Start(c, c.Epoch(), transport.CollectiveTag(seq), a, o)
 	p.wait(o)
 }
 

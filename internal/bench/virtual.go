@@ -50,7 +50,7 @@ func newJob(n int, detection time.Duration) *job {
 	for i := range j.ranks {
 		r := &j.ranks[i]
 		j.At(0, i, func() {
-			r.comm.Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, err error) {
+			r.comm.Sub(transport.ErrorChannelName(), nil, func(dup transport.Comm, err error) {
 				must(err)
 				r.channel = ulfmbackend.New(dup, 0, r.comm.Epoch(), (*revocable)(r))
 				r.channel.Listen()
@@ -83,7 +83,7 @@ func (r *virtualRank) then(f func()) { r.job.After(0, r.rank, f) }
 // same order.
 func (r *virtualRank) run(comm transport.Comm, a collective.Algorithm, done func(error)) {
 	r.number++
-	new(collective.Exchange).Start(comm, comm.Epoch(), transport.AnyTag-r.number, a, ended(done))
+	new(collective.Exchange).Start(comm, comm.Epoch(), transport.CollectiveTag(r.number), a, ended(done))
 }
 
 type ended func(error)

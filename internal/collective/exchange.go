@@ -18,6 +18,20 @@ type Algorithm interface {
 	Round(k int, x *Exchange) (more bool)
 }
 
+// then is two algorithms one after the other.
+type then struct{ rounds int } // of the first, once it has ended
+
+// round is Round of first and, after its last one, of second.
+func (t *then) round(k int, x *Exchange, first, second Algorithm) bool {
+	if t.rounds > 0 {
+		return second.Round(k-t.rounds, x)
+	}
+	if !first.Round(k, x) {
+		t.rounds = k + 1
+	}
+	return true
+}
+
 // An Ender is told that an operation has ended, with nil or the first error of a
 // message. It must not block.
 type Ender interface{ Ended(error) }
@@ -67,8 +81,8 @@ func (x *Exchange) Start(comm transport.Comm, epoch transport.Epoch, tag int, a 
 	x.run()
 }
 
-// Step is the round that the operation is in, for people who ask why it hangs.
-func (x *Exchange) Step() int { return int(x.round.Load()) }
+// Step returns the operation's name and the round that it is in, from 1.
+func (x *Exchange) Step() (operation string, number int) { return x.Name, int(x.round.Load()) }
 
 // Ender is what is told of the end.
 func (x *Exchange) Ender() Ender { return x.done }

@@ -110,18 +110,13 @@ func (a *Linear) Round(k int, x *Exchange) bool {
 // Allgather is Gather to rank 0, then Bcast of what came.
 type Allgather struct {
 	Gather
-	bcast  Bcast
-	rounds int
+	bcast Bcast
+	then
 }
 
 func (a *Allgather) Round(k int, x *Exchange) bool {
-	if a.rounds == 0 {
-		if !a.Gather.Round(k, x) {
-			a.rounds, a.bcast.Buf = k+1, a.Recv
-		}
-		return true
-	}
-	return a.bcast.Round(k-a.rounds, x)
+	a.bcast.Buf = a.Recv
+	return a.round(k, x, &a.Gather, &a.bcast)
 }
 
 // AllgatherShared is Allgather whose result, All, the ranks of one process share, for
@@ -131,7 +126,7 @@ type AllgatherShared struct {
 
 	gather Gather
 	bcast  BcastAny
-	rounds int
+	then
 }
 
 func (a *AllgatherShared) Round(k int, x *Exchange) bool {
@@ -142,13 +137,8 @@ func (a *AllgatherShared) Round(k int, x *Exchange) bool {
 			a.gather.Recv = make([]byte, n)
 		}
 	}
-	if a.rounds == 0 {
-		if !a.gather.Round(k, x) {
-			a.rounds, a.bcast.Buf = k+1, a.gather.Recv
-		}
-		return true
-	}
-	more := a.bcast.Round(k-a.rounds, x)
+	a.bcast.Buf = a.gather.Recv
+	more := a.round(k, x, &a.gather, &a.bcast)
 	if got := len(a.bcast.Buf); !more && got != n {
 		panic(future.Thrown{Err: &LengthError{binomial.Parent(x.Rank()), got, n}})
 	}
@@ -222,18 +212,13 @@ func (a *GatherAny) Round(k int, x *Exchange) bool {
 // AllgatherAny is GatherAny, then BcastAny of what came.
 type AllgatherAny struct {
 	GatherAny
-	bcast  BcastAny
-	rounds int
+	bcast BcastAny
+	then
 }
 
 func (a *AllgatherAny) Round(k int, x *Exchange) bool {
-	if a.rounds == 0 {
-		if !a.GatherAny.Round(k, x) {
-			a.rounds, a.bcast.Buf = k+1, a.all
-		}
-		return true
-	}
-	more := a.bcast.Round(k-a.rounds, x)
+	a.bcast.Buf = a.all
+	more := a.round(k, x, &a.GatherAny, &a.bcast)
 	if !more && x.Rank() > 0 {
 		parts, err := SplitParts(a.bcast.Buf, x.Size())
 		if err != nil {

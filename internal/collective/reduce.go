@@ -45,18 +45,13 @@ func (a *Reduce) Round(k int, x *Exchange) bool {
 // AllreduceTree is Reduce to rank 0, then Bcast: 2(n-1) messages.
 type AllreduceTree struct {
 	Reduce
-	bcast  Bcast
-	rounds int
+	bcast Bcast
+	then
 }
 
 func (a *AllreduceTree) Round(k int, x *Exchange) bool {
-	if a.rounds == 0 {
-		if !a.Reduce.Round(k, x) {
-			a.rounds, a.bcast.Buf = k+1, a.Acc
-		}
-		return true
-	}
-	return a.bcast.Round(k-a.rounds, x)
+	a.bcast.Buf = a.Acc
+	return a.round(k, x, &a.Reduce, &a.bcast)
 }
 
 // AllreduceDoubling is recursive doubling: in each round a rank exchanges what

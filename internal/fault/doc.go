@@ -1,7 +1,7 @@
 // Package fault kills ranks of a job at moments that a test names: a [Plan] is
 // read from a small language, and wraps the transport of each rank. It must never
-// know what a program does, nor which backend resolves its errors beyond the kinds
-// of messages that one sends.
+// know what a program does, how a collective operation goes, nor which backend resolves
+// errors: a [transport.Stepper] and a [transport.Listener] say where they are.
 //
 // # The language
 //

@@ -135,7 +135,7 @@ func wrapped(t *testing.T, text string) (plan *Plan, side transport.Comm, bare [
 	require.NoError(t, err)
 	sides := local.NewMortal(2)
 	side = plan.Wrap(sides[0])
-	name := transport.Name{Color: -1}
+	name := transport.ErrorChannelName()
 	side.Sub(name, nil, func(c transport.Comm, err error) { dup[0] = c })
 	sides[1].Sub(name, nil, func(c transport.Comm, err error) { dup[1] = c })
 	return plan, side, [2]transport.Comm{sides[0], sides[1]}, dup
@@ -151,12 +151,15 @@ func send(c transport.Comm, tag int, b []byte) *transport.Request {
 
 // A mailbox counts what comes, and sends what is in it to rank 1.
 type mailbox struct {
-	come int
-	out  [][]byte
+	come    int
+	out     [][]byte
+	channel *ulfmbackend.Channel // whose messages they are
 }
 
 func (b *mailbox) Take(int, []byte) { b.come++ }
 func (b *mailbox) Died(int)         {}
+
+func (b *mailbox) Purpose(payload []byte) string { return b.channel.Purpose(payload) }
 
 func (b *mailbox) Next() (to int, payload []byte, ok bool) {
 	if len(b.out) == 0 {
@@ -167,7 +170,7 @@ func (b *mailbox) Next() (to int, payload []byte, ok bool) {
 }
 
 func listen(c transport.Comm) *mailbox {
-	b := new(mailbox)
+	b := &mailbox{channel: ulfmbackend.New(c, 0, 0, nil)}
 	c.Listen(b)
 	return b
 }

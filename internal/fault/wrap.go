@@ -2,13 +2,10 @@ package fault
 
 import (
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
-	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/transport"
-	"github.com/mpicx/go-mpicx/ulfmbackend"
 )
 
 // Wrap returns a transport that carries the plan out for one rank, given its side
@@ -77,7 +74,11 @@ type listener struct {
 func (l *listener) Next() (to int, payload []byte, ok bool) {
 	to, payload, ok = l.Listener.Next()
 	if ok {
-		l.comm.reach(func() []moment { return l.comm.message(payload) })
+		v := l.comm.victim
+		l.comm.reach(func() []moment {
+			name := l.Purpose(payload)
+			return []moment{{kind: message, name: name, n: v.count(message, name)}}
+		})
 	}
 	return to, payload, ok
 }
@@ -121,37 +122,19 @@ func (c *comm) reach(now func() []moment) {
 	}
 }
 
-// operation counts one, and returns what it is. The caller holds victim.mu, for
-// message as well.
+// operation counts one, and returns what it is. The caller holds victim.mu.
 func (c *comm) operation(r *transport.Request) []moment {
 	v := c.victim
 	now := []moment{{kind: operation, n: v.count(operation, "")}}
-	if x, ok := r.Done.(*collective.Exchange); ok {
+	if s, ok := r.Done.(transport.Stepper); ok {
+		name, number := s.Step()
 		id := call{c, r.Epoch, r.Tag}
 		if v.calls[id] == 0 {
-			v.calls[id] = v.count(step, x.Name)
+			v.calls[id] = v.count(step, name)
 		}
-		now = append(now, moment{kind: step, name: x.Name, n: x.Step(), call: v.calls[id]})
+		now = append(now, moment{kind: step, name: name, n: number, call: v.calls[id]})
 	}
 	return now
-}
-
-func (c *comm) message(payload []byte) []moment {
-	msg, err := ulfmbackend.Decode(payload, c.Size())
-	if err != nil {
-		return nil
-	}
-	name := "revoke"
-	switch {
-	case msg.Kind == ulfmbackend.Ended:
-		name = "end"
-	case msg.Kind != ulfmbackend.Up && msg.Kind != ulfmbackend.Decided:
-	case msg.Stream == ulfmbackend.Errors:
-		name = "resolve"
-	default:
-		name = strings.ToLower(msg.Value.Calls.String())
-	}
-	return []moment{{kind: message, name: name, n: c.victim.count(message, name)}}
 }
 
 func (v *victim) count(k kind, name string) int {

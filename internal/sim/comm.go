@@ -34,7 +34,9 @@ func (w *World) newGroup(members []int32, n int, e transport.Epoch) *group {
 			p = &w.ranks[members[i]]
 			g.index[members[i]] = i
 		}
-		g.sides[i] = side{g: g, p: p, rank: i, epoch: e, live: e, lost: nobody}
+		s := &g.sides[i]
+		s.g, s.p, s.rank = g, p, i
+		s.Begin(e)
 	}
 	return g
 }
@@ -52,9 +54,8 @@ func (g *group) rankOf(rank int32) int {
 
 var _ transport.Comm = (*side)(nil)
 
-func (s *side) Rank() int              { return s.rank }
-func (s *side) Size() int              { return len(s.g.sides) }
-func (s *side) Epoch() transport.Epoch { return s.epoch }
+func (s *side) Rank() int { return s.rank }
+func (s *side) Size() int { return len(s.g.sides) }
 
 func (s *side) Features() transport.Features {
 	return transport.Features{Name: "sim", CancelSend: true, Deaths: true, SharedCores: s.g.w.cfg.SharedCores}
@@ -70,7 +71,7 @@ func (s *side) make() {
 	s.p.sides = append(s.p.sides, s)
 	for _, victim := range s.p.known {
 		if r := s.g.rankOf(victim); r >= 0 {
-			s.miss(r)
+			s.Lose(r)
 		}
 	}
 }
@@ -118,7 +119,7 @@ func (s *side) Close() error {
 
 // TrySend sends what is buffered anyway.
 func (s *side) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
-	if s.p.dead || epoch != s.live || len(buf) > EagerLimit || s.lost != nobody {
+	if s.p.dead || epoch != s.Live() || len(buf) > EagerLimit || s.HasLostAny() {
 		return false // Isend says why
 	}
 	s.launch(dest, tag, epoch, buf, false)
@@ -131,7 +132,7 @@ func (s *side) Isend(r *transport.Request) {
 	if !s.begin(r, transport.Sending) {
 		return
 	}
-	if r.Err = s.involved(r); r.Err != nil {
+	if r.Err = s.DeathFor(r); r.Err != nil {
 		r.Done.Completed(r)
 		return
 	}
@@ -142,7 +143,7 @@ func (s *side) Isend(r *transport.Request) {
 		return
 	}
 	m := s.launch(r.Peer, r.Tag, r.Epoch, r.Buf, true)
-	m.shared, m.send, r.Where = shared, r, m
+	m.shared, m.Send, r.Where = shared, r, m
 	m.sending.Of = m
 	s.sending.Push(&m.sending)
 }
@@ -152,8 +153,7 @@ func (s *side) Irecv(r *transport.Request) {
 	if !s.begin(r, transport.Receiving) {
 		return
 	}
-	if m := s.arrived.Find(r); m != nil {
-		s.arrived.Remove(&m.Node)
+	if m := s.Match(r); m != nil {
 		s.receive(r, m)
 		return
 	}
@@ -165,8 +165,7 @@ func (s *side) Probe(r *transport.Request) {
 	if !s.begin(r, transport.Probing) {
 		return
 	}
-	if m := s.arrived.Find(r); m != nil {
-		r.Status = m.status
+	if s.Match(r) != nil {
 		r.Done.Completed(r)
 		return
 	}
@@ -182,22 +181,19 @@ func (s *side) begin(r *transport.Request, kind transport.Kind) bool {
 	if kind == transport.Sending {
 		r.Status = transport.Status{Source: s.rank, Tag: r.Tag, Bytes: len(r.Buf)}
 	}
-	if r.Epoch != s.live {
-		r.Err = s.cause
+	if r.Err = s.Barred(r); r.Err != nil {
 		r.Done.Completed(r)
-		return false
 	}
-	return true
+	return r.Err == nil
 }
 
 // wait posts r, unless what it waits for can't come.
 func (s *side) wait(r *transport.Request) {
-	if r.Err = s.involved(r); r.Err != nil {
+	if r.Err = s.DeathFor(r); r.Err != nil {
 		r.Done.Completed(r)
 		return
 	}
-	s.posted.Push(r)
-	r.Where = s
+	s.Post(r)
 }
 
 // Cancel takes r out of the queue it waits in, if it still does. A message that
@@ -206,16 +202,10 @@ func (s *side) Cancel(r *transport.Request) bool {
 	if s.p.dead {
 		return false
 	}
-	switch where := r.Where.(type) {
-	case *message:
-		if where.state == matched {
-			return false
-		}
-		s.unsend(where)
-		where.withdraw()
-	case *side:
-		s.posted.Remove(r)
-	default:
+	if m, ok := r.Where.(*message); ok && m.state != matched {
+		s.unsend(m)
+		m.withdraw()
+	} else if ok || !s.Withdraw(r) {
 		return false
 	}
 	s.end(r, transport.ErrCancelled)
@@ -225,35 +215,18 @@ func (s *side) Cancel(r *transport.Request) bool {
 // Advance moves this rank to the next epoch.
 func (s *side) Advance(generation int, cause error) {
 	if !s.p.dead {
-		s.epoch = s.epoch.Next(generation)
-		s.enter(s.epoch, cause)
+		s.endAll(s.Port.Advance(generation, cause), cause, everything)
 	}
 }
 
 // Revoke ends all requests of this rank, now and later.
 func (s *side) Revoke(cause error) {
 	if !s.p.dead {
-		s.enter(revoked, cause)
+		s.endAll(s.Port.Revoke(cause), cause, everything)
 	}
 }
 
-// revoked is no epoch: such counts have another sum, modulo 4.
-const revoked = ^transport.Epoch(0)
-
-// enter ends what is not of the epoch live, unless nothing has been any more.
-func (s *side) enter(live transport.Epoch, cause error) {
-	if s.live == revoked {
-		return
-	}
-	s.live, s.cause = live, cause
-	for m := range s.arrived.All() {
-		if m.send == nil && s.drops(m) {
-			s.arrived.Remove(&m.Node)
-			m.recycle()
-		}
-	}
-	s.endAll(cause, func(*transport.Request) bool { return true })
-}
+func everything(*transport.Request) bool { return true }
 
 // Poke sends what the listener has to send, each message when the network
 // interface is free for it.
@@ -272,8 +245,8 @@ func (s *side) pull() {
 	case !ok:
 		s.poked = false
 		return
-	case !s.knows(to):
-		s.launch(to, 0, s.epoch, payload, true).forListener = true
+	case !s.HasLost(to):
+		s.launch(to, 0, s.Epoch(), payload, true).forListener = true
 	}
 	s.g.w.push(max(s.p.clock(), s.p.link), &event{rank: s.p.rank, f: s.pull})
 }
@@ -287,8 +260,8 @@ func (s *side) Listen(l transport.Listener) {
 	for _, m := range early {
 		s.hand(m)
 	}
-	for _, victim := range slices.Clone(s.p.known) {
-		if r := s.g.rankOf(victim); r >= 0 && !s.p.dead {
+	for _, r := range s.Dead() {
+		if !s.p.dead {
 			l.Died(r)
 		}
 	}
@@ -312,13 +285,10 @@ func (s *side) Look() {}
 
 // EachPending visits the requests that have not ended.
 func (s *side) EachPending(visit func(*transport.Request)) {
-	for r := range s.posted.All() {
+	for r := range s.Posted.All() {
 		visit(r)
 	}
-	for m := range s.sending.All() {
-		visit(m.send)
+	for n := range s.sending.All() {
+		visit(n.Of.Send)
 	}
 }
-
-// Looked is how many messages and receives were looked at to match others.
-func (s *side) Looked() int { return s.posted.Looked() + s.arrived.Looked() }

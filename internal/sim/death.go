@@ -35,9 +35,9 @@ func (p *process) die(at time.Duration) {
 	w := p.w
 	w.trace(int(p.rank), "dies")
 	w.deaths++
-	p.dead, p.died, p.told = true, at, make([]uint64, (len(w.ranks)+63)/64)
+	p.dead, p.died = true, at
 	for _, s := range p.sides {
-		s.posted, s.sending = match.Receives{}, match.Messages[message]{}
+		s.Posted, s.sending = match.Receives{}, match.Messages[message]{}
 	}
 	p.ready, p.sides = nil, nil
 	for i := range w.ranks {
@@ -53,12 +53,11 @@ func (p *process) learn(victim *process) {
 	if p.w.traces() {
 		p.w.trace(int(p.rank), "learns that %d has died", victim.rank)
 	}
-	victim.told[p.rank/64] |= 1 << (p.rank % 64)
 	p.known = append(p.known, victim.rank)
 	sides := slices.Clone(p.sides)
 	for _, s := range sides {
 		if r := s.g.rankOf(victim.rank); r >= 0 {
-			s.miss(r)
+			s.Lose(r)
 			if s.listener != nil && !p.dead {
 				s.listener.Died(r)
 			}
@@ -69,34 +68,9 @@ func (p *process) learn(victim *process) {
 		if r < 0 || p.dead {
 			continue
 		}
-		involved := func(q *transport.Request) bool { return q.Peer == r || q.Tag < transport.AnyTag }
-		s.endAll(&transport.DeadError{Rank: r}, involved)
+		needs := func(q *transport.Request) bool { return q.Needs(r) }
+		s.endAll(s.TakeIf(needs), &transport.DeadError{Rank: r}, needs)
 	}
-}
-
-// miss notes that a member is known to be dead.
-func (s *side) miss(rank int) {
-	if s.lost == nobody || rank < s.lost {
-		s.lost = rank
-	}
-}
-
-// knows says whether this rank has been told of a member's death.
-func (s *side) knows(rank int) bool {
-	p := s.g.sides[rank].p
-	return p.dead && p.told[s.p.rank/64]&(1<<(s.p.rank%64)) != 0
-}
-
-// involved returns the error of a request that needs a dead rank, or nil.
-func (s *side) involved(r *transport.Request) error {
-	switch {
-	case s.lost == nobody:
-	case r.Peer >= 0 && s.knows(r.Peer):
-		return &transport.DeadError{Rank: r.Peer}
-	case r.Tag < transport.AnyTag:
-		return &transport.DeadError{Rank: s.lost}
-	}
-	return nil
 }
 
 // loses says whether a message that would arrive now does not, because its

@@ -22,6 +22,7 @@ type watcher func(rank int)
 func (f watcher) Died(rank int)                           { f(rank) }
 func (f watcher) Take(int, []byte)                        {}
 func (f watcher) Next() (to int, payload []byte, ok bool) { return 0, nil, false }
+func (f watcher) Purpose([]byte) string                   { return "" }
 
 // Every rank learns in its own time, and only then do its requests end that need
 // the dead.

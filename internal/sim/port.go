@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -15,38 +16,28 @@ type side struct {
 	rank         int
 	made, closed bool
 
-	// live is the epoch, until the side is revoked.
-	epoch, live transport.Epoch
-	cause       error // why the epoch before this one ended, or all did
-
 	listener transport.Listener
 	early    []*message // for it, before it was there
 	poked    bool       // it is asked for messages
-	lost     int        // the lowest member known to be dead, or nobody
 
-	// In the order in which they came:
-	posted  match.Receives          // receives and probes
-	arrived match.Messages[message] // what they have not matched
+	match.Port[message]
 	sending match.Messages[message] // whose senders wait, by their second node
 
 	latest map[int]time.Duration // when the last message to a rank arrives, if order is to be kept
 }
 
-// A message, which is also the event of its arrival.
+// A message, which is also the event of its arrival. One without a Send is buffered.
 type message struct {
 	event
-	match.Node[message] // in arrived
-	sending             match.Node[message]
-	from, to            *side
-	status              transport.Status
-	epoch               transport.Epoch
-	shared              bool
-	forListener         bool
-	state               state
-	left                time.Duration // when the network interface sends it
-	at                  time.Duration // when it was matched
+	match.Node[message]
+	sending     match.Node[message]
+	from, to    *side
+	shared      bool
+	forListener bool
+	state       state
+	left        time.Duration // when the network interface sends it
+	at          time.Duration // when it was matched
 
-	send   *transport.Request // to be told; nil: the message is buffered
 	bytes  []byte
 	buffer []byte // of the message itself
 }
@@ -64,9 +55,8 @@ const (
 func (s *side) launch(dest, tag int, epoch transport.Epoch, bytes []byte, stay bool) *message {
 	w, p, to := s.g.w, s.p, &s.g.sides[dest]
 	m := w.spare()
-	*m = message{event: event{rank: to.p.rank, m: m}, from: s, to: to, epoch: epoch, shared: stay,
-		status: transport.Status{Source: s.rank, Tag: tag, Bytes: len(bytes)}, bytes: bytes, buffer: m.buffer}
-	m.Node = match.Node[message]{Key: match.Message(epoch, m.status), Of: m}
+	*m = message{event: event{rank: to.p.rank, m: m}, from: s, to: to, shared: stay, bytes: bytes, buffer: m.buffer}
+	m.Node = match.Node[message]{Key: match.Key{Epoch: epoch, Source: s.rank, Tag: tag}, Bytes: len(bytes), Of: m}
 	if !stay {
 		m.buffer = append(m.buffer[:0], bytes...)
 		m.bytes = m.buffer
@@ -107,7 +97,7 @@ func (w *World) spare() *message {
 
 // recycle keeps a message for reuse, unless its sender may know it yet.
 func (m *message) recycle() {
-	if w := m.from.g.w; m.send == nil {
+	if w := m.from.g.w; m.Send == nil {
 		w.free = append(w.free, m)
 	}
 }
@@ -126,12 +116,12 @@ func (s *side) deliver(m *message) {
 		s.hand(m)
 		return
 	}
-	probes, recv := s.take(m)
+	probes, recv := s.Take(m.Key, m.Bytes)
 	if recv == nil {
 		m.state = arrived
-		s.arrived.Push(&m.Node)
+		s.Arrived.Push(&m.Node)
 	}
-	for _, r := range probes {
+	for r := range match.List(probes) {
 		s.end(r, nil)
 	}
 	if recv != nil {
@@ -142,7 +132,7 @@ func (s *side) deliver(m *message) {
 // drops says whether s will never receive m. If its sender waits, that ends it
 // with its own epoch.
 func (s *side) drops(m *message) bool {
-	return s.closed || !m.forListener && (s.live == revoked || m.epoch.Stale(s.epoch))
+	return s.closed || !m.forListener && s.IsOver(m.Epoch)
 }
 
 // hand gives a message to the listener, or keeps it.
@@ -151,32 +141,14 @@ func (s *side) hand(m *message) {
 		s.early = append(s.early, m)
 		return
 	}
-	s.listener.Take(m.status.Source, m.bytes)
+	s.listener.Take(m.Source, m.bytes)
 	m.recycle()
-}
-
-// take takes the first receive posted that matches m, and the probes before it
-// that do.
-func (s *side) take(m *message) (probes []*transport.Request, recv *transport.Request) {
-	for {
-		r := s.posted.Find(m.Key)
-		if r == nil {
-			return probes, nil
-		}
-		s.posted.Remove(r)
-		r.Where = nil
-		if r.Kind == transport.Receiving {
-			return probes, r
-		}
-		r.Status = m.status
-		probes = append(probes, r)
-	}
 }
 
 // receive ends r with the message m.
 func (s *side) receive(r *transport.Request, m *message) {
-	r.Fill(m.status, m.bytes, m.shared)
-	if m.send == nil {
+	r.Fill(m.Status(), m.bytes, m.shared)
+	if m.Send == nil {
 		m.recycle()
 	} else {
 		m.acknowledge()
@@ -191,8 +163,8 @@ func (m *message) acknowledge() {
 	w.push(m.at+w.cfg.Model.delay(0, w.rng), &event{rank: from.p.rank, f: func() {
 		if m.received() {
 			from.unsend(m)
-			from.end(m.send, nil)
-			m.send = nil
+			from.end(m.Send, nil)
+			m.Send = nil
 		}
 	}})
 }
@@ -210,41 +182,31 @@ func (s *side) unsend(m *message) {
 // withdraw takes m back from where it is.
 func (m *message) withdraw() {
 	if m.state == arrived {
-		m.to.arrived.Remove(&m.Node)
+		m.to.Arrived.Remove(&m.Node)
 	}
-	m.state, m.send = withdrawn, nil
+	m.state, m.Send = withdrawn, nil
 }
 
-// endAll ends the pending requests that match holds for with err; but if a
+// endAll ends what was posted, and the sends that which holds for, with err; but if a
 // receive has matched what one sends, it ends with nil, like the receive.
-func (s *side) endAll(err error, match func(*transport.Request) bool) {
-	var sends []*message
-	for m := range s.sending.All() {
-		if match(m.send) {
-			s.unsend(m)
-			sends = append(sends, m)
-		}
-	}
-	var ended []*transport.Request
-	for r := range s.posted.All() {
-		if match(r) {
-			s.posted.Remove(r)
-			ended = append(ended, r)
-		}
-	}
+func (s *side) endAll(posted *transport.Request, err error, which func(*transport.Request) bool) {
 	// All are out of their queues before any is told: its Completed may well
 	// cancel the others.
+	ended := slices.Collect(match.List(posted))
 	for _, r := range ended {
-		r.Where, r.Err = nil, err
+		r.Err = err
 	}
-	for _, m := range sends {
-		r := m.send
-		r.Where, r.Err = nil, err
-		if m.received() {
-			r.Err = nil
+	for n := range s.sending.All() {
+		m := n.Of
+		if r := m.Send; which(r) {
+			s.unsend(m)
+			r.Where, r.Err = nil, err
+			if m.received() {
+				r.Err = nil
+			}
+			m.withdraw()
+			ended = append(ended, r)
 		}
-		m.withdraw()
-		ended = append(ended, r)
 	}
 	for _, r := range ended {
 		s.end(r, r.Err)

@@ -18,7 +18,7 @@ func (w *World) trace(rank int, format string, args ...any) {
 // traceMessage writes what becomes of a message. Ranks are those of the world.
 func (w *World) traceMessage(rank int, what string, m *message) {
 	if w.traces() {
-		w.trace(rank, "%s %d -> %d tag %d, %d bytes%s", what, m.from.p.rank, m.rank, m.status.Tag, m.status.Bytes, m.to.g)
+		w.trace(rank, "%s %d -> %d tag %d, %d bytes%s", what, m.from.p.rank, m.rank, m.Tag, m.Bytes, m.to.g)
 	}
 }
 

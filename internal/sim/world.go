@@ -62,8 +62,7 @@ type process struct {
 
 	dead  bool
 	died  time.Duration
-	told  []uint64 // of its death: a bit for each rank
-	known []int32  // the dead it was told of
+	known []int32 // the dead it was told of
 }
 
 // New returns a world in which nothing happens yet.

@@ -82,8 +82,8 @@ func (t *team) enter(rank int, c transport.Comm, from, over *member) {
 	}
 	t.members[rank] = m
 	p.sides = append(p.sides, m)
-	c.Sub(transport.Name{Color: -1}, nil, func(dup transport.Comm, _ error) {
-		dup = &mortal{dup, t.run, p}
+	c.Sub(transport.ErrorChannelName(), nil, func(c transport.Comm, _ error) {
+		dup := &mortal{c, t.run, p}
 		if t.ulfm {
 			ch := ulfmbackend.New(dup, t.name, m.epoch, m)
 			m.ch, m.mit, m.listenChannel = ch, ch, ch.Listen
@@ -120,12 +120,12 @@ func (t *team) enter(rank int, c transport.Comm, from, over *member) {
 // A mortal carries the messages of an error channel of a rank that may die in the
 // middle of sending them.
 type mortal struct {
-	transport.Comm
+	transport.Messenger
 	*run
 	*process
 }
 
-func (c *mortal) Listen(l transport.Listener) { c.Comm.Listen(&mortalListener{l, c}) }
+func (c *mortal) Listen(l transport.Listener) { c.Messenger.Listen(&mortalListener{l, c}) }
 
 type mortalListener struct {
 	transport.Listener

@@ -187,9 +187,9 @@ func (m *member) decide(id errchan.Agreement, d *errchan.Decision) {
 	if d.Flag != -1 && m.over != nil { // no more errors of this one can come
 		under = m.over
 	}
-	name := transport.Name{Epoch: id.Epoch, Seq: id.Seq, Color: -2, Without: without.Sum64()}
-	if id.Creates {
-		name.Color = -3
+	name := transport.Name{Epoch: id.Epoch, Seq: id.Seq, Without: without.Sum64()}
+	if !id.Creates {
+		name = transport.ShrinkName(id.Epoch, id.Seq, name.Without)
 	}
 	m.derive(under, id, name, group, ranks)
 }
@@ -203,7 +203,7 @@ func (m *member) derive(under *member, id errchan.Agreement, name transport.Name
 	name.Generation = under.generation + 1
 	m.data.Sub(name, group, func(c transport.Comm, _ error) {
 		enter := func() { m.run.teamOf(m.team, under.team, id, ranks, name).enter(own, c, m, under) }
-		if name.Color < 0 && m.rng.IntN(4) == 0 { // it takes a while, and an error may come first
+		if name.Color <= 0 && m.rng.IntN(4) == 0 { // it takes a while, and an error may come first
 			m.after(m.think, enter)
 		} else {
 			enter()
@@ -232,7 +232,7 @@ func (m *member) split(k kind) {
 			group, ranks = append(group, r), append(ranks, m.ranks[r])
 		}
 	}
-	m.derive(m, errchan.Agreement{}, transport.Name{Seq: uint64(k), Color: k.part(m.rank, len(m.ranks)) + 1}, group, ranks)
+	m.derive(m, errchan.Agreement{}, transport.SplitName(0, uint64(k), k.part(m.rank, len(m.ranks))), group, ranks)
 }
 
 // send sends a message that says where it belongs.

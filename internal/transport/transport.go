@@ -7,12 +7,24 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// AnySource and AnyTag are the wildcards of a receive. AnyTag matches the tags
-// of users, which are not negative; negative tags are the library's own.
-const (
-	AnySource = -1
-	AnyTag    = -1
-)
+// A Messenger is the part of a Comm that error channels use: it carries the messages of
+// Listeners, which know neither epochs nor Revoke.
+type Messenger interface {
+	Rank() int
+	Size() int
+	// Listen has l take what other Listeners send this rank, from what has come
+	// already on, until Close: a receive from anybody that is always pending. L is
+	// also told of the members whose process dies, this one too, and of those that
+	// are dead already; of one perhaps twice, and of none where Features.Deaths is
+	// not set. A side has one Listener at most.
+	Listen(l Listener)
+	// Poke says that the Listener may have something to send. It is asked for that,
+	// now or by a goroutine that is busy with Listeners already, so that they do
+	// not nest without end.
+	Poke()
+	// Close gives back what this side holds. No other method is called after it.
+	Close() error
+}
 
 // A Comm is one rank's side of a communicator. Its methods may be called from
 // many goroutines at once. None of them blocks: operations say how they ended
@@ -22,8 +34,7 @@ const (
 // Messages from one rank to another that match the same receive arrive in the
 // order in which they were sent (design rule F5).
 type Comm interface {
-	Rank() int
-	Size() int
+	Messenger
 	Features() Features
 
 	// Epoch is the epoch this rank is in. The caller reads it before it decides
@@ -60,32 +71,19 @@ type Comm interface {
 	// keeps nobody from using theirs. The new communicator begins in name.Epoch. If
 	// there can be none of name.Generation, done gets a *GenerationError, at all alike.
 	Sub(name Name, members []int, done func(Comm, error))
-	// Close gives back what this side holds. No other method is called after it.
-	Close() error
 
 	// Revoke ends this rank's part for good: its requests, and those still to
 	// come, end with cause, and messages to it are dropped. Epoch and Advance go
 	// on as if nothing had happened.
 	Revoke(cause error)
 
-	// Listen has l take what other Listeners send this rank, from what has come
-	// already on, until Close: a receive from anybody that is always pending. L is
-	// also told of the members whose process dies, this one too, and of those that
-	// are dead already; of one perhaps twice, and of none where Features.Deaths is
-	// not set. A side has one Listener at most. Epochs and Revoke do not matter to
-	// Listeners.
-	Listen(l Listener)
-	// Poke says that the Listener may have something to send. It is asked for that,
-	// now or by a goroutine that is busy with Listeners already, so that they do
-	// not nest without end.
-	Poke()
 	// Die ends this process for the others, on all communicators, as if it had
 	// been killed. What it began ends with ErrDied, here, and nothing more leaves
 	// or reaches it.
 	//
 	// Requests that need a dead process end with a *DeadError: those that name it,
-	// unless its message is there, and all whose tag is less than AnyTag, because
-	// they belong to operations of all members. One from AnySource does not.
+	// unless its message is there, and those of collective operations. One from
+	// AnySource does not.
 	Die()
 	// Leave says that the rank's program has ended. Its communicators still serve
 	// errors and what it began; but if somebody needs more of it, it dies. It does so
@@ -96,8 +94,8 @@ type Comm interface {
 	// other members have ended, it needs one of them. (While nobody waits for it the rank
 	// may yet send to itself.) If these have all died, and its Completer is a Mourner and
 	// says so, it ends with a *DeadError. And where Features.Deaths is not set nothing dies: requests
-	// with a tag from AnyTag up that need ranks whose programs have ended then end with a
-	// *ReturnedError, once what these have sent is there, errors included.
+	// that are not of collective operations and need ranks whose programs have ended then end
+	// with a *ReturnedError, once what these have sent is there, errors included.
 	Leave(failed bool)
 	// Look has requests that need ranks whose programs have ended, or all other ranks,
 	// which have died, seen to, after this rank's program has begun to wait for one. It
@@ -128,28 +126,6 @@ type Features struct {
 	// SharedCores: ranks compete for the cores, so that the number of messages
 	// counts in a collective operation, rather than its depth.
 	SharedCores bool
-}
-
-// A Name tells the communicators made from one parent apart. All members of a
-// new communicator agree on it without messages: they count.
-type Name struct {
-	Epoch Epoch  // of the parent
-	Seq   uint64 // of the collective call in that epoch
-	Color int    // of the part, where one call makes several
-	// Generation is that of the new communicator, which Advance is told for its errors:
-	// one more than its parent's, or 0 if it never has any of its own.
-	Generation int
-	// Without is a digest of the members left out because they are dead: a rank
-	// that died may have decided on others than its survivors did.
-	Without uint64
-}
-
-// Check returns a *GenerationError if no communicator can have the name's Generation.
-func (n Name) Check() error {
-	if n.Generation < 0 || n.Generation >= Generations {
-		return &GenerationError{n.Generation}
-	}
-	return nil
 }
 
 // A Mode says how a message is sent.
@@ -185,6 +161,10 @@ type Request struct {
 
 	Private
 }
+
+// Needs says whether a request ends with the death of the member of a rank: one that
+// names it, or is of a collective operation.
+func (r *Request) Needs(rank int) bool { return r.Peer == rank || IsCollective(r.Tag) }
 
 // Matches says whether a receive or probe is for the message.
 func (r *Request) Matches(s Status) bool {
@@ -245,6 +225,13 @@ type Completer interface {
 	Completed(r *Request)
 }
 
+// A Stepper is the Completer of the messages of an operation that goes step by step.
+type Stepper interface {
+	Completer
+	// Step says which operation it is, and which step it is in, from 1.
+	Step() (operation string, number int)
+}
+
 // An Awaiter is a Completer that knows whether the program waits for the request.
 type Awaiter interface {
 	Completer
@@ -273,6 +260,9 @@ type Listener interface {
 	Next() (to int, payload []byte, ok bool)
 	// Died says that the process of a rank has died, on any goroutine.
 	Died(rank int)
+	// Purpose says in a word what a message that Next has returned is for; "" if that is
+	// nothing that it has a word for.
+	Purpose(payload []byte) string
 }
 
 // DeadError is the error of a request that needs a process which has died; or all others,

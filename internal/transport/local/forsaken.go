@@ -1,6 +1,9 @@
 package local
 
-import "github.com/mpicx/go-mpicx/internal/transport"
+import (
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/match"
+)
 
 // A rank whose program has ended may leave others waiting for ever. Where processes are
 // mortal those that name it kill it, see awaits, and all others may have died. What is here looks at what programs wait
@@ -38,24 +41,17 @@ func (g *group) sweep() {
 func (p *port) endForsaken() {
 	if p.g.mortal {
 		p.lastHope().expireIfLate()
-		if p.bereaved() {
-			p.mu.Lock()
-			ended := p.unpostIf(func(r *transport.Request) bool {
-				return r.Peer == transport.AnySource && r.IsAwaited() && r.IsMourned()
-			})
-			p.mu.Unlock()
-			end(ended, &transport.DeadError{Rank: transport.AnySource})
-		}
+		p.endIf(func(r *transport.Request) bool {
+			return p.IsAlone(p.rank, len(p.g.ports)) && r.Peer == transport.AnySource && r.IsAwaited() && r.IsMourned()
+		}, &transport.DeadError{Rank: transport.AnySource})
 		return
 	}
 	p.mu.Lock()
-	ended := p.unpostIf(p.forsaken)
+	ended := p.TakeIf(p.forsaken)
 	p.mu.Unlock()
-	for r := ended; r != nil; {
-		next := r.Next
-		r.Next = nil
+	p.served(ended)
+	for r := range match.List(ended) {
 		end(r, &transport.ReturnedError{Rank: r.Peer})
-		r = next
 	}
 	for _, m := range p.listed() {
 		if r := p.g.ports[m.dest].withdrawIf(m, p.forsaken); r != nil {
@@ -69,7 +65,7 @@ func (p *port) endForsaken() {
 func (p *port) lastHope() *process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for r := range p.posted.All() {
+	for r := range p.Posted.All() {
 		if r.Peer == transport.AnySource && p.forsaken(r) {
 			for i := range p.g.ports {
 				if q := p.g.ports[i].process; i != p.rank && !q.dead.Load() {
@@ -81,23 +77,13 @@ func (p *port) lastHope() *process {
 	return nil
 }
 
-// bereaved says whether all other members have died, and there were any.
-func (p *port) bereaved() bool {
-	for i := range p.g.ports {
-		if i != p.rank && !p.g.ports[i].process.dead.Load() {
-			return false
-		}
-	}
-	return len(p.g.ports) > 1
-}
-
 // forsaken says whether the program waits for r, and needs ranks for it that have gone.
 // It does not for the library's own requests: collective operations that a program has
 // begun go on after it.
 func (p *port) forsaken(r *transport.Request) bool {
 	ports, e := p.g.ports, r.Epoch
 	switch {
-	case r.Tag < transport.AnyTag:
+	case transport.IsCollective(r.Tag):
 		return false
 	case r.Peer >= 0:
 		return r.Peer != p.rank && ports[r.Peer].hasGone(e) && r.IsAwaited()
@@ -113,5 +99,5 @@ func (p *port) forsaken(r *transport.Request) bool {
 // hasGone says whether the port's rank has gone, or died, and does not end epoch e: what
 // is of an epoch that it has left will end with that.
 func (p *port) hasGone(e transport.Epoch) bool {
-	return (p.process.gone.Load() || p.process.dead.Load()) && !e.Stale(p.epochNow())
+	return (p.process.gone.Load() || p.process.dead.Load()) && !e.Stale(p.Epoch())
 }

@@ -252,6 +252,7 @@ type deaths chan int
 
 func (d deaths) Take(int, []byte)          {}
 func (d deaths) Next() (int, []byte, bool) { return 0, nil, false }
+func (d deaths) Purpose([]byte) string     { return "" }
 func (d deaths) Died(rank int)             { d <- rank }
 
 // Whoever comes first, waiting, posting and leaving end everything.

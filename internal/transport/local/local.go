@@ -17,8 +17,6 @@ const EagerLimit = 4096
 type group struct {
 	*job
 	ports  []port
-	deaths atomic.Bool  // a process has died
-	first  atomic.Int32 // the rank of that
 	relay  relay
 	sweeps atomic.Int32 // wanted, of those whose members have gone
 	absent atomic.Int32 // members that have gone or died, at least
@@ -83,8 +81,7 @@ func newGroup(j *job, n int, e transport.Epoch, member func(int) *process) *grou
 	for i := range g.ports {
 		p := &g.ports[i]
 		p.g, p.process, p.rank = g, member(i), i
-		p.epoch.Store(uint64(e))
-		p.live.Store(uint64(e))
+		p.Begin(e)
 	}
 	for i := range g.ports {
 		if p := g.ports[i].process; p.join(g) {
@@ -97,7 +94,7 @@ func newGroup(j *job, n int, e transport.Epoch, member func(int) *process) *grou
 
 func (c *Comm) Rank() int              { return c.rank }
 func (c *Comm) Size() int              { return len(c.g.ports) }
-func (c *Comm) Epoch() transport.Epoch { return c.own.epochNow() }
+func (c *Comm) Epoch() transport.Epoch { return c.own.Epoch() }
 
 func (c *Comm) Features() transport.Features {
 	return transport.Features{Name: "local", CancelSend: true, SharedCores: true, Deaths: c.g.mortal}
@@ -132,11 +129,9 @@ func (c *Comm) Sub(name transport.Name, members []int, done func(transport.Comm,
 		for i := range n {
 			s.missing[rankOf(i)] = true
 		}
-		if g.deaths.Load() {
-			for i := range g.ports {
-				if g.ports[i].process.dead.Load() {
-					s.settle(i)
-				}
+		for i := range g.ports {
+			if g.ports[i].process.dead.Load() {
+				s.settle(i)
 			}
 		}
 		g.subs[name] = s
@@ -170,23 +165,26 @@ func (c *Comm) Close() error {
 // TrySend delivers the message to a receive that waits for it, or buffers it if
 // it is short.
 func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
-	if epoch != c.own.liveNow() {
+	if epoch != c.own.Live() {
 		return false // Isend says why
 	}
 	m := match.Key{Epoch: epoch, Source: c.rank, Tag: tag}
 	p := &c.g.ports[dest]
 	p.mu.Lock()
-	if len(buf) > EagerLimit && !p.expects(m) || c.g.deaths.Load() {
+	if len(buf) > EagerLimit && !p.expects(m) || p.HasLostAny() || c.own.process.dead.Load() {
 		p.mu.Unlock()
 		return false
 	}
-	probes, recv := p.take(m, len(buf))
+	probes, recv := p.Take(m, len(buf))
 	if recv == nil {
 		p.buffer(m, buf, false)
 	}
 	p.mu.Unlock()
-	complete(probes)
+	if probes != nil {
+		p.complete(probes)
+	}
 	if recv != nil {
+		p.served(recv)
 		recv.Fill(m.Status(len(buf)), buf, false)
 		recv.Done.Completed(recv)
 	}
@@ -197,23 +195,31 @@ func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
 func (c *Comm) Isend(r *transport.Request) {
 	r.Kind, r.Where, r.Err = transport.Sending, nil, nil
 	r.Status = transport.Status{Source: c.rank, Tag: r.Tag, Bytes: len(r.Buf)}
-	if own := c.own; r.Epoch != own.liveNow() {
-		r.Err = own.causeNow()
+	if own := c.own; r.Epoch != own.Live() {
+		own.sending.mu.Lock()
+		r.Err = own.Barred(r)
+		own.sending.mu.Unlock()
 		r.Done.Completed(r)
 		return
 	}
 	p := &c.g.ports[r.Peer]
 	p.mu.Lock()
-	if r.Err = c.involved(r); r.Err != nil {
+	// That is known under the mu of the port where r would wait, so that bury finds it there
+	// if it comes later.
+	if r.Err = p.DeathFor(r); c.own.process.dead.Load() {
+		r.Err = transport.ErrDied
+	}
+	if r.Err != nil {
 		p.mu.Unlock()
 		r.Done.Completed(r)
 		return
 	}
-	m := match.Message(r.Epoch, r.Status)
-	probes, recv := p.take(m, len(r.Buf))
+	m := match.Key{Epoch: r.Epoch, Source: c.rank, Tag: r.Tag}
+	probes, recv := p.Take(m, len(r.Buf))
 	if recv != nil {
 		p.mu.Unlock()
-		complete(probes)
+		p.served(recv)
+		p.complete(probes)
 		recv.Fill(r.Status, r.Buf, r.Mode&transport.Shared != 0)
 		recv.Done.Completed(recv)
 		r.Done.Completed(r)
@@ -225,11 +231,11 @@ func (c *Comm) Isend(r *transport.Request) {
 		p.buffer(m, r.Buf, r.Mode&transport.Shared != 0)
 	} else {
 		var listed bool
-		late, listed = c.own.list(p, r)
+		late, listed = c.own.list(p, m, r)
 		eager = !listed
 	}
 	p.mu.Unlock()
-	complete(probes)
+	p.complete(probes)
 	if eager {
 		r.Done.Completed(r)
 	}
@@ -246,15 +252,14 @@ func (c *Comm) Irecv(r *transport.Request) {
 		r.Done.Completed(r)
 		return
 	}
-	m := p.arrived.Find(r)
+	m := p.Match(r)
 	if m == nil {
 		c.wait(r)
 		return
 	}
-	p.arrived.Remove(&m.Node)
-	send := m.send
+	send := m.Send
 	if send == nil { // copied under the lock: it is short
-		r.Fill(m.Status(m.size), m.bytes, m.shared)
+		r.Fill(r.Status, m.bytes, m.shared)
 		p.recycle(m)
 		p.mu.Unlock()
 		r.Done.Completed(r)
@@ -263,7 +268,7 @@ func (c *Comm) Irecv(r *transport.Request) {
 	p.unsend(m) // taken: neither Cancel nor Advance of the sender ends it now
 	p.mu.Unlock()
 	c.g.ports[m.Source].unlist(m)
-	r.Fill(m.Status(m.size), send.Buf, m.shared)
+	r.Fill(r.Status, send.Buf, m.shared)
 	r.Done.Completed(r)
 	send.Done.Completed(send)
 }
@@ -273,11 +278,7 @@ func (c *Comm) Probe(r *transport.Request) {
 	r.Kind, r.Where, r.Err = transport.Probing, nil, nil
 	p := c.own
 	p.mu.Lock()
-	if r.Err = p.barred(r); r.Err != nil {
-		// it ends
-	} else if m := p.arrived.Find(r); m != nil {
-		r.Status = m.Status(m.size)
-	} else {
+	if r.Err = p.barred(r); r.Err == nil && p.Match(r) == nil {
 		c.wait(r)
 		return
 	}
@@ -288,12 +289,16 @@ func (c *Comm) Probe(r *transport.Request) {
 // wait posts r, unless what it waits for can't come, and gives mu free.
 func (c *Comm) wait(r *transport.Request) {
 	p := c.own
-	if r.Err = c.involved(r); r.Err != nil {
+	if r.Err = p.DeathFor(r); r.Err != nil {
 		p.mu.Unlock()
 		r.Done.Completed(r)
 		return
 	}
-	late := p.post(r)
+	p.Post(r)
+	var late *process
+	if r.Peer >= 0 && p.counts(r.Peer, r.Tag) {
+		late = p.g.ports[r.Peer].awaits(r.Epoch)
+	}
 	p.mu.Unlock()
 	late.expireIfLate()
 }
@@ -305,18 +310,18 @@ func (c *Comm) Cancel(r *transport.Request) bool {
 		p = &c.g.ports[r.Peer]
 	}
 	p.mu.Lock()
-	switch where := r.Where.(type) {
-	case nil:
+	if m, ok := r.Where.(*message); ok {
+		p.Arrived.Remove(&m.Node)
+		p.unsend(m)
 		p.mu.Unlock()
-		return false
-	case *message:
-		p.arrived.Remove(&where.Node)
-		p.unsend(where)
+		c.own.unlist(m)
+	} else {
+		posted := p.Withdraw(r)
 		p.mu.Unlock()
-		c.own.unlist(where)
-	default:
-		p.unpost(r)
-		p.mu.Unlock()
+		if !posted {
+			return false
+		}
+		p.served(r)
 	}
 	r.Err = transport.ErrCancelled
 	r.Done.Completed(r)
@@ -325,54 +330,42 @@ func (c *Comm) Cancel(r *transport.Request) bool {
 
 // Advance moves this rank to the next epoch.
 func (c *Comm) Advance(generation int, cause error) {
-	next := func(e transport.Epoch) (epoch, live transport.Epoch) { return e.Next(generation), e.Next(generation) }
-	c.g.forget(c.rank, c.endAll(next, cause))
+	c.endAll(func() *transport.Request { return c.own.Advance(generation, cause) }, cause)
+	c.g.forget(c.rank, c.Epoch())
 }
 
-// Revoke ends all requests of this rank, now and later.
+// Revoke ends all requests of this rank.
 func (c *Comm) Revoke(cause error) {
-	c.endAll(func(e transport.Epoch) (epoch, live transport.Epoch) { return e, revoked }, cause)
+	c.endAll(func() *transport.Request { return c.own.Revoke(cause) }, cause)
 }
 
-// endAll moves to the epochs that next makes of this one, and ends what is over
-// with cause.
-func (c *Comm) endAll(next func(transport.Epoch) (epoch, live transport.Epoch), cause error) transport.Epoch {
+// endAll ends what is over after leave with cause.
+func (c *Comm) endAll(leave func() *transport.Request, cause error) {
 	p := c.own
 	p.mu.Lock()
-	epoch, live := next(p.epochNow())
-	over := func(m *message) bool { return m.Epoch.Stale(epoch) || live == revoked }
-	p.advance(epoch, live, cause)
-	posted := p.unpostIf(func(*transport.Request) bool { return true })
-	// Those that are not buffered wait for their senders, which remove them when they
-	// advance; no receive finds them.
-	for m := range p.arrived.All() {
-		if m.send == nil && over(m) {
-			p.arrived.Remove(&m.Node)
-		}
-	}
+	p.sending.mu.Lock()
+	posted := leave()
+	p.sending.mu.Unlock()
 	p.mu.Unlock()
-	for _, m := range p.unlistIf(over) {
-		if r := c.g.ports[m.dest].withdraw(m); r != nil {
-			end(r, cause)
-		}
-	}
+	p.served(posted)
+	// What is listed waits for its sender: no receive finds it.
+	p.endSends(func(m *message) bool { return p.IsOver(m.Epoch) }, cause)
 	end(posted, cause)
-	return epoch
 }
 
 // EachPending visits the requests that wait in this rank's queues and in others'.
 func (c *Comm) EachPending(visit func(*transport.Request)) {
 	p := c.own
 	p.mu.Lock()
-	for r := range p.posted.All() {
+	for r := range p.Posted.All() {
 		visit(r)
 	}
 	p.mu.Unlock()
 	for _, m := range p.listed() {
 		to := &c.g.ports[m.dest]
 		to.mu.Lock()
-		if m.send != nil {
-			visit(m.send)
+		if m.Send != nil {
+			visit(m.Send)
 		}
 		to.mu.Unlock()
 	}
@@ -382,15 +375,11 @@ func (c *Comm) EachPending(visit func(*transport.Request)) {
 func (c *Comm) Looked() int {
 	c.own.mu.Lock()
 	defer c.own.mu.Unlock()
-	return c.own.posted.Looked() + c.own.arrived.Looked()
+	return c.own.Looked()
 }
 
-// complete ends a list of requests.
-func complete(r *transport.Request) {
-	for r != nil {
-		next := r.Next
-		r.Next = nil
-		r.Done.Completed(r)
-		r = next
-	}
+// complete ends a list of probes.
+func (p *port) complete(probes *transport.Request) {
+	p.served(probes)
+	end(probes, nil)
 }

@@ -23,15 +23,11 @@ type port struct {
 	turn      atomic.Int32 // whether it is asked for messages
 	early     []early      // what came before; guarded by mu
 
+	// mu guards the Port. Its epoch changes under sending.mu as well.
 	mu sync.Mutex
-	// epoch is the one the rank is in, and live is the same until it is revoked:
-	// then no request is of it. Both are changed under mu and sending.mu.
-	epoch, live atomic.Uint64
-	cause       error // why the epoch before this one ended, or all did; changed likewise
-	posted      match.Receives
-	arrived     match.Messages[message]
-	free        *message // buffers of messages that were received
-	freeCount   int
+	match.Port[message]
+	free      *message // buffers of messages that were received
+	freeCount int
 
 	// sending lists the messages of this rank that wait in other ports.
 	sending struct {
@@ -40,17 +36,16 @@ type port struct {
 	}
 }
 
-// message is one that waits for its receive. One with a send set is not
-// buffered: its bytes are the sender's until the receive copies them.
+// message is one that waits for its receive. One with a Send, which mu of the port it
+// waits in guards, is not buffered: its bytes are the sender's until the receive copies
+// them.
 type message struct {
 	match.Node[message]
-	size   int
 	shared bool
 	next   *message // in the list of buffers
 
-	send  *transport.Request // guarded by mu of the port it waits in
-	dest  int                // that port, if the message has a send
-	index int                // in the sender's list, under its sending.mu; -1: not there
+	dest  int // the port it waits in, if it has a Send
+	index int // in the sender's list, under its sending.mu; -1: not there
 
 	bytes  []byte
 	inline [64]byte // where bytes are if there are few
@@ -59,49 +54,22 @@ type message struct {
 // spareBuffers bounds the buffers that a port keeps for later messages.
 const spareBuffers = 8
 
-func (p *port) epochNow() transport.Epoch { return transport.Epoch(p.epoch.Load()) }
-
-func (p *port) liveNow() transport.Epoch { return transport.Epoch(p.live.Load()) }
-
-// revoked is no epoch: such counts have another sum, modulo 4.
-const revoked = ^transport.Epoch(0)
-
-// advance begins epoch e, in which requests of epoch live are served.
-func (p *port) advance(e, live transport.Epoch, cause error) {
-	p.sending.mu.Lock()
-	if p.liveNow() != revoked {
-		p.live.Store(uint64(live)) // first: whoever has read the new epoch finds it live
-		p.cause = cause
-	}
-	p.epoch.Store(uint64(e))
-	p.sending.mu.Unlock()
-}
-
-func (p *port) causeNow() error {
-	p.sending.mu.Lock()
-	defer p.sending.mu.Unlock()
-	return p.cause
-}
-
 // barred returns the error of a receive or probe that this rank must not begin. The
 // caller holds mu.
 func (p *port) barred(r *transport.Request) error {
-	switch {
-	case r.Epoch != p.liveNow():
-		return p.cause
-	case p.g.deaths.Load() && p.process.dead.Load():
+	if p.process.dead.Load() {
 		return transport.ErrDied
 	}
-	return nil
+	return p.Barred(r)
 }
 
 // expects says whether a receive posted matches a message.
 func (p *port) expects(m match.Key) bool {
-	r := p.posted.Find(m)
+	r := p.Posted.Find(m)
 	if r == nil || r.Kind == transport.Receiving {
 		return r != nil
 	}
-	for r := range p.posted.All() {
+	for r := range p.Posted.All() {
 		if r.Kind == transport.Receiving && r.Epoch == m.Epoch && r.Matches(m.Status(0)) {
 			return true
 		}
@@ -109,63 +77,34 @@ func (p *port) expects(m match.Key) bool {
 	return false
 }
 
-// take takes the first receive posted that matches a message of so many bytes, and
-// the probes before it that do, as a list.
-func (p *port) take(m match.Key, size int) (probes, recv *transport.Request) {
-	for {
-		r := p.posted.Find(m)
-		if r == nil {
-			return probes, nil
-		}
-		p.unpost(r)
-		if r.Kind == transport.Receiving {
-			return probes, r
-		}
-		r.Status, r.Next = m.Status(size), probes
-		probes = r
-	}
-}
-
-// post queues r. It returns the process that r waits for if that has left.
-func (p *port) post(r *transport.Request) (late *process) {
-	r.Where = p
-	p.posted.Push(r)
-	if r.Peer >= 0 && p.counts(r.Peer, r.Tag) {
-		late = p.g.ports[r.Peer].awaits(r.Epoch)
-	}
-	return late
-}
-
 // counts says whether a request of this rank, or to it, is one that its peer is awaited
 // for: where nobody dies, only those are that end because a rank has gone.
 func (p *port) counts(peer, tag int) bool {
-	return p.g.mortal || tag >= transport.AnyTag && peer != p.rank
+	return p.g.mortal || !transport.IsCollective(tag) && peer != p.rank
 }
 
-func (p *port) unpost(r *transport.Request) {
-	p.posted.Remove(r)
-	r.Where = nil
-	if r.Peer >= 0 && p.counts(r.Peer, r.Tag) {
-		p.g.ports[r.Peer].process.awaited.Add(-1)
-	}
-}
-
-// unpostIf takes the receives and probes that match holds for, as a list.
-func (p *port) unpostIf(match func(*transport.Request) bool) (list *transport.Request) {
-	last := &list
-	for r := range p.posted.All() {
-		if match(r) {
-			p.unpost(r)
-			*last, last = r, &r.Next
+// served counts that requests which this port returned wait no more.
+func (p *port) served(list *transport.Request) {
+	for r := list; r != nil; r = r.Next {
+		if r.Peer >= 0 && p.counts(r.Peer, r.Tag) {
+			p.g.ports[r.Peer].process.awaited.Add(-1)
 		}
 	}
-	return list
+}
+
+// endIf ends the receives and probes that which holds for.
+func (p *port) endIf(which func(*transport.Request) bool, cause error) {
+	p.mu.Lock()
+	list := p.TakeIf(which)
+	p.mu.Unlock()
+	p.served(list)
+	end(list, cause)
 }
 
 // buffer queues a copy of a message, unless it is of an epoch that is over; or,
 // if it is shared, the message itself.
 func (p *port) buffer(k match.Key, bytes []byte, shared bool) {
-	if k.Epoch.Stale(p.epochNow()) || p.liveNow() == revoked {
+	if p.IsOver(k.Epoch) {
 		return
 	}
 	m := p.free
@@ -175,11 +114,11 @@ func (p *port) buffer(k match.Key, bytes []byte, shared bool) {
 		p.free = m.next
 		p.freeCount--
 	}
-	m.Key, m.size, m.shared, m.bytes = k, len(bytes), shared, bytes
+	m.Key, m.Bytes, m.shared, m.bytes = k, len(bytes), shared, bytes
 	if !shared {
 		m.bytes = append(m.inline[:0], bytes...)
 	}
-	p.arrived.Push(&m.Node)
+	p.Arrived.Push(&m.Node)
 }
 
 func newMessage() *message {
@@ -199,19 +138,19 @@ func (p *port) recycle(m *message) {
 // list queues what r sends at port to, whose mu is held, and lists it with the
 // sender's port p. It returns false if the sender has left r's epoch, and to's
 // process if that has left.
-func (p *port) list(to *port, r *transport.Request) (late *process, listed bool) {
+func (p *port) list(to *port, k match.Key, r *transport.Request) (late *process, listed bool) {
 	m := newMessage()
-	m.Key, m.size, m.shared = match.Message(r.Epoch, r.Status), len(r.Buf), r.Mode&transport.Shared != 0
-	m.send, m.dest = r, r.Peer
+	m.Key, m.Bytes, m.shared = k, len(r.Buf), r.Mode&transport.Shared != 0
+	m.Send, m.dest = r, r.Peer
 	p.sending.mu.Lock()
 	defer p.sending.mu.Unlock()
-	if r.Epoch.Stale(p.epochNow()) || p.liveNow() == revoked {
-		r.Err = p.cause
+	if p.IsOver(r.Epoch) {
+		r.Err = p.Barred(r)
 		return nil, false
 	}
 	m.index = len(p.sending.messages)
 	p.sending.messages = append(p.sending.messages, m)
-	to.arrived.Push(&m.Node) // a stale one too: Advance of the sender ends it
+	to.Arrived.Push(&m.Node) // a stale one too: Advance of the sender ends it
 	r.Where = m
 	if p.counts(r.Peer, r.Tag) {
 		late = to.awaits(r.Epoch)
@@ -219,30 +158,31 @@ func (p *port) list(to *port, r *transport.Request) (late *process, listed bool)
 	return late, true
 }
 
-// withdraw takes the send behind m, which waits in port p, unless a receive has
-// taken it. The caller has unlisted m.
-func (p *port) withdraw(m *message) *transport.Request {
-	return p.withdrawIf(m, func(*transport.Request) bool { return true })
-}
-
-// withdrawIf is withdraw if match holds for the send.
-func (p *port) withdrawIf(m *message, match func(*transport.Request) bool) *transport.Request {
+// withdrawIf takes the send behind m, which waits in port p, if which holds for it and no
+// receive has taken it.
+func (p *port) withdrawIf(m *message, which func(*transport.Request) bool) *transport.Request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := m.send
-	if r != nil && !match(r) {
+	r := m.Send
+	if r == nil || !which(r) {
 		return nil
 	}
-	if r != nil {
-		p.arrived.Remove(&m.Node)
-		p.unsend(m)
-	}
+	p.Arrived.Remove(&m.Node)
+	p.unsend(m)
 	return r
+}
+
+// endSends ends the sends of this rank behind messages that which holds for, unless a
+// receive has taken them.
+func (p *port) endSends(which func(*message) bool, cause error) {
+	for _, m := range p.unlistIf(which) {
+		end(p.g.ports[m.dest].withdrawIf(m, func(*transport.Request) bool { return true }), cause)
+	}
 }
 
 // unsend takes the send off m; p's mu is held.
 func (p *port) unsend(m *message) {
-	m.send.Where, m.send = nil, nil
+	m.Send.Where, m.Send = nil, nil
 	if p.counts(m.Source, m.Tag) {
 		p.process.awaited.Add(-1)
 	}

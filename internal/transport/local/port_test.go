@@ -66,8 +66,8 @@ func portOf(c *Comm) *port { return &c.g.ports[c.rank] }
 func isIdle(t *testing.T, c *Comm) {
 	t.Helper()
 	p := portOf(c)
-	require.Zero(t, p.posted.Len())
-	require.Zero(t, p.arrived.Len())
+	require.Zero(t, p.Posted.Len())
+	require.Zero(t, p.Arrived.Len())
 	require.Empty(t, p.sending.messages)
 	for _, m := range p.sending.messages[:cap(p.sending.messages)] {
 		require.Nil(t, m, "a message that is not listed any more cannot be collected")
@@ -76,7 +76,7 @@ func isIdle(t *testing.T, c *Comm) {
 	for m := p.free; m != nil; m = m.next {
 		n++
 		require.Nil(t, m.bytes, "a spare buffer keeps bytes")
-		require.Nil(t, m.send)
+		require.Nil(t, m.Send)
 	}
 	require.Equal(t, n, p.freeCount)
 	require.LessOrEqual(t, n, spareBuffers)
@@ -100,7 +100,7 @@ func TestWhenASendIsBuffered(t *testing.T) {
 			ranks := New(2)
 			if c.mode == 0 {
 				require.Equal(t, c.want, ranks[0].TrySend(1, 2, 0, make([]byte, c.size)))
-				require.Equal(t, c.want, portOf(ranks[1]).arrived.Len() == 1)
+				require.Equal(t, c.want, portOf(ranks[1]).Arrived.Len() == 1)
 			}
 			ranks = New(2)
 			s := send(ranks[0], 1, make([]byte, c.size), c.mode)
@@ -122,8 +122,8 @@ func TestAdvanceLeavesSendsOfTheNewEpoch(t *testing.T) {
 	for range 3 {
 		send(ranks[0], 1, nil, transport.Synchronous)
 	}
-	e := p.epochNow().Next(0)
-	p.advance(e, e, errors.New("an error"))
+	e := p.Epoch().Next(0)
+	p.Advance(0, errors.New("an error"))
 	for range 4 {
 		send(ranks[0], 1, nil, transport.Synchronous)
 	}
@@ -264,7 +264,7 @@ func TestNothingIsKeptAfterRequestsEnded(t *testing.T) {
 			send(ranks[1], 0, nil, 0)
 			send(ranks[1], 0, make([]byte, 2*EagerLimit), transport.Shared)
 			send(ranks[1], 0, make([]byte, 2*EagerLimit), 0)
-			require.Equal(t, 1, portOf(ranks[0]).arrived.Len(), "the sender has to end it")
+			require.Equal(t, 1, portOf(ranks[0]).Arrived.Len(), "the sender has to end it")
 			ranks[1].Advance(0, cause)
 		}},
 		{"sent with an epoch that is over", func(ranks []*Comm) {

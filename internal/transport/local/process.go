@@ -7,6 +7,7 @@ import (
 	"weak"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
 // A process is one rank of the job with all its ports: what dies when it dies.
@@ -97,17 +98,17 @@ func (g *group) rank(p *process) int {
 // that p has left will end by itself.
 func (g *group) needs(p *process) bool {
 	rank := g.rank(p)
-	epoch := g.ports[rank].epochNow()
+	epoch := g.ports[rank].Epoch()
 	for i := range g.ports {
 		q := &g.ports[i]
 		q.mu.Lock()
 		found := false
-		for r := range q.posted.All() {
+		for r := range q.Posted.All() {
 			found = found || r.Peer == rank && !r.Epoch.Stale(epoch)
 		}
 		if i == rank {
-			for m := range q.arrived.All() {
-				found = found || m.send != nil && !m.Epoch.Stale(epoch)
+			for m := range q.Arrived.All() {
+				found = found || m.Send != nil && !m.Epoch.Stale(epoch)
 			}
 		}
 		q.mu.Unlock()
@@ -161,34 +162,15 @@ func (p *process) die() {
 	}
 }
 
-// involved returns the error of a request that this rank must not begin, or nil.
-// The caller holds the mu of the port where the request would wait, so that bury
-// finds it there if it comes later.
-func (c *Comm) involved(r *transport.Request) error {
-	g := c.g
-	if !g.deaths.Load() {
-		return nil
-	}
-	switch {
-	case c.own.process.dead.Load():
-		return transport.ErrDied
-	case r.Tag < transport.AnyTag:
-		return &transport.DeadError{Rank: int(g.first.Load())}
-	case r.Peer >= 0 && g.ports[r.Peer].process.dead.Load():
-		return &transport.DeadError{Rank: r.Peer}
-	}
-	return nil
-}
-
 // mourn tells those who listen to g that a process has died.
 func (g *group) mourn(p *process) {
 	victim := g.rank(p)
-	g.mu.Lock()
-	if !g.deaths.Load() {
-		g.first.Store(int32(victim))
-		g.deaths.Store(true) // before any port is looked at: see involved
+	for i := range g.ports { // all before anybody is told
+		port := &g.ports[i]
+		port.mu.Lock()
+		port.Lose(victim)
+		port.mu.Unlock()
 	}
-	g.mu.Unlock()
 	for i := range g.ports {
 		port := &g.ports[i]
 		if port.attention.Load() == listening && (i == victim || !port.process.dead.Load()) {
@@ -209,24 +191,14 @@ func (g *group) bury(p *process) {
 		return lost
 	}
 	for i := range g.ports {
-		port := &g.ports[i]
-		port.mu.Lock()
-		ended := port.unpostIf(func(r *transport.Request) bool {
-			return i == victim || r.Peer == victim || r.Tag < transport.AnyTag
-		})
-		port.mu.Unlock()
-		end(ended, why(i))
+		g.ports[i].endIf(func(r *transport.Request) bool { return i == victim || r.Needs(victim) }, why(i))
 	}
 	// Only now: each port's mu has been held since the death was known, so that
 	// whatever involved let through is listed.
 	for i := range g.ports {
-		for _, m := range g.ports[i].unlistIf(func(m *message) bool {
-			return i == victim || m.dest == victim || m.Tag < transport.AnyTag
-		}) {
-			if r := g.ports[m.dest].withdraw(m); r != nil {
-				end(r, why(i))
-			}
-		}
+		g.ports[i].endSends(func(m *message) bool {
+			return i == victim || m.dest == victim || transport.IsCollective(m.Tag)
+		}, why(i))
 	}
 	g.mu.Lock()
 	for name, s := range g.subs {
@@ -238,12 +210,10 @@ func (g *group) bury(p *process) {
 }
 
 // end completes a list of requests with err.
-func end(r *transport.Request, err error) {
-	for r != nil {
-		next := r.Next
-		r.Next, r.Err = nil, err
+func end(list *transport.Request, err error) {
+	for r := range match.List(list) {
+		r.Err = err
 		r.Done.Completed(r)
-		r = next
 	}
 }
 
@@ -258,7 +228,7 @@ func (c *Comm) Leave(failed bool) { c.own.process.leave(c.g.job, failed) }
 // has no lock any more.
 func (p *port) awaits(e transport.Epoch) (late *process) {
 	p.process.awaited.Add(1)
-	if p.g.mortal && p.process.left.Load() && !e.Stale(p.epochNow()) {
+	if p.g.mortal && p.process.left.Load() && !e.Stale(p.Epoch()) {
 		return p.process
 	}
 	return nil

@@ -145,9 +145,8 @@ type early struct {
 
 // send gives a message of p's listener to that of rank dest, or keeps it for that.
 func (p *port) send(dest int, payload []byte) {
-	g, rank := p.g, p.rank
-	to := &g.ports[dest]
-	if g.deaths.Load() && (p.process.dead.Load() || to.process.dead.Load()) {
+	to, rank := &p.g.ports[dest], p.rank
+	if p.process.dead.Load() || to.process.dead.Load() {
 		return
 	}
 	if to.attention.Load() == keeping && to.keep(rank, payload) {
@@ -172,6 +171,7 @@ func (p *port) keep(from int, payload []byte) bool {
 // Listen has l take what others send.
 func (c *Comm) Listen(l transport.Listener) {
 	p := c.own
+	var dead []int
 	for {
 		p.mu.Lock()
 		early := p.early
@@ -179,6 +179,7 @@ func (c *Comm) Listen(l transport.Listener) {
 		if len(early) == 0 {
 			p.listener = l
 			p.attention.CompareAndSwap(keeping, listening)
+			dead = p.Dead() // mourn tells of others
 			p.mu.Unlock()
 			break
 		}
@@ -187,12 +188,8 @@ func (c *Comm) Listen(l transport.Listener) {
 			l.Take(m.from, m.payload)
 		}
 	}
-	if c.g.deaths.Load() {
-		for i := range c.g.ports {
-			if c.g.ports[i].process.dead.Load() {
-				l.Died(i)
-			}
-		}
+	for _, rank := range dead {
+		l.Died(rank)
 	}
 	c.Poke()
 }

@@ -14,9 +14,6 @@ type Key struct {
 	Source, Tag int
 }
 
-// Message is the key of a message.
-func Message(e transport.Epoch, s transport.Status) Key { return Key{e, s.Source, s.Tag} }
-
 // Status is that of a message of so many bytes with this key.
 func (k Key) Status(bytes int) transport.Status {
 	return transport.Status{Source: k.Source, Tag: k.Tag, Bytes: bytes}

@@ -18,7 +18,7 @@ type letter struct {
 
 func post(epoch transport.Epoch, source, tag int) *letter {
 	l := &letter{status: transport.Status{Source: source, Tag: tag}}
-	l.Key, l.Of = Message(epoch, l.status), l
+	l.Key, l.Of = Key{epoch, source, tag}, l
 	return l
 }
 
@@ -64,7 +64,7 @@ func TestFindIsTheOldestThatMatches(t *testing.T) {
 			if i < 0 {
 				require.Nil(t, found, "seed %d, step %d: message", seed, step)
 			} else {
-				require.Same(t, letters[i], found, "seed %d, step %d: message", seed, step)
+				require.Same(t, &letters[i].Node, found, "seed %d, step %d: message", seed, step)
 			}
 			j := slices.IndexFunc(requests, func(r *transport.Request) bool { return r.Epoch == m.Epoch && r.Matches(m.status) })
 			wanted := receives.Find(m.Key)
@@ -100,7 +100,7 @@ func TestFindIsTheOldestThatMatches(t *testing.T) {
 				indexed++
 			}
 			if step%100 == 0 {
-				require.True(t, slices.Equal(letters, slices.Collect(messages.All())))
+				require.True(t, slices.EqualFunc(letters, slices.Collect(messages.All()), func(l *letter, n *Node[letter]) bool { return l == n.Of }))
 				require.True(t, slices.Equal(requests, slices.Collect(receives.All())))
 			}
 		}
@@ -108,7 +108,7 @@ func TestFindIsTheOldestThatMatches(t *testing.T) {
 			require.NotZero(t, indexed, "seed %d: the index was not tested", seed)
 		}
 		for m := range messages.All() {
-			messages.Remove(&m.Node)
+			messages.Remove(m)
 		}
 		for r := range receives.All() {
 			receives.Remove(r)
@@ -143,7 +143,7 @@ func TestLookedGrowsLikeTheQueue(t *testing.T) {
 			tag := order.tag(i)
 			m := messages.Find(requests[tag])
 			require.Equal(t, tag, m.Tag)
-			messages.Remove(&m.Node)
+			messages.Remove(m)
 			require.Same(t, requests[tag], receives.Find(m.Key))
 			receives.Remove(requests[tag])
 		}
@@ -161,7 +161,7 @@ func TestIndexForgets(t *testing.T) {
 	}
 	last := &transport.Request{Peer: 1, Tag: 2*few - 1}
 	for range 10_000 {
-		messages.Remove(&messages.Find(last).Node)
+		messages.Remove(messages.Find(last))
 		messages.Push(&post(0, 1, last.Tag).Node)
 	}
 	require.Len(t, messages.index, 2*few)

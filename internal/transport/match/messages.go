@@ -12,7 +12,7 @@ type Messages[T any] struct {
 	first, last *Node[T]
 	length      int
 	number      uint64
-	index       index[T] // of all; nil: there is none
+	index       index[Node[T]] // of all; nil: there is none
 	looked      int
 }
 
@@ -20,13 +20,17 @@ type Messages[T any] struct {
 // message, whose address is Of.
 type Node[T any] struct {
 	Key
-	Of         *T
+	Bytes int // how long the message is
+	Of    *T
+	// Send is what waits until the message is received, or nil. Its end takes the message
+	// out of the queue, and nothing else: the sender may be in another epoch.
+	Send       *transport.Request
 	next, prev *Node[T]
 	number     uint64 // 0: it is in no queue
 }
 
-// Queued says whether the message is in a queue.
-func (n *Node[T]) Queued() bool { return n.number != 0 }
+// Status is that of a request which gets the message.
+func (n *Node[T]) Status() transport.Status { return n.Key.Status(n.Bytes) }
 
 // Len is how many there are.
 func (q *Messages[T]) Len() int { return q.length }
@@ -48,7 +52,7 @@ func (q *Messages[T]) Push(n *Node[T]) {
 	q.number++
 	n.number = q.number
 	if q.index != nil {
-		q.index.add(n.Key, n.number, n.Of)
+		q.index.add(n.Key, n.number, n)
 	}
 }
 
@@ -74,11 +78,11 @@ func (q *Messages[T]) Remove(n *Node[T]) {
 }
 
 // All yields the messages, oldest first. What it has yielded may be removed.
-func (q *Messages[T]) All() iter.Seq[*T] {
-	return func(yield func(*T) bool) {
+func (q *Messages[T]) All() iter.Seq[*Node[T]] {
+	return func(yield func(*Node[T]) bool) {
 		for n := q.first; n != nil; {
 			next := n.next
-			if !yield(n.Of) {
+			if !yield(n) {
 				return
 			}
 			n = next
@@ -88,7 +92,7 @@ func (q *Messages[T]) All() iter.Seq[*T] {
 
 // Find returns the oldest message that r is for, or nil. If r has a wildcard it may look
 // at all of them.
-func (q *Messages[T]) Find(r *transport.Request) *T {
+func (q *Messages[T]) Find(r *transport.Request) *Node[T] {
 	directed := r.Peer != transport.AnySource && r.Tag != transport.AnyTag
 	if directed && q.index != nil {
 		return q.indexed(r)
@@ -102,7 +106,7 @@ func (q *Messages[T]) Find(r *transport.Request) *T {
 		looked++
 		if takes(r, &n.Key) {
 			q.looked += looked
-			return n.Of
+			return n
 		}
 	}
 	q.looked += looked
@@ -110,11 +114,11 @@ func (q *Messages[T]) Find(r *transport.Request) *T {
 }
 
 // indexed is Find by the index, which it makes if there is none.
-func (q *Messages[T]) indexed(r *transport.Request) *T {
+func (q *Messages[T]) indexed(r *transport.Request) *Node[T] {
 	if q.index == nil {
-		q.index = make(index[T])
+		q.index = make(index[Node[T]])
 		for n := q.first; n != nil; n = n.next {
-			q.index.add(n.Key, n.number, n.Of)
+			q.index.add(n.Key, n.number, n)
 		}
 		q.looked += q.length
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
 // body is a message's bytes that are to go, or to come, apart from its head.
@@ -90,7 +91,7 @@ func (e *engine) take(a *arrival, b *body) {
 func (e *engine) forget(source int, h head) {
 	of := func(a *arrival) bool { return a.source == source && a.head.kind == offer && a.head.id == h.id }
 	if s := e.sides[h.to]; s != nil {
-		s.drop(of)
+		s.DropIf(func(n *match.Node[arrival]) bool { return of(n.Of) })
 	} else if early := slices.DeleteFunc(e.early[h.to], of); len(early) > 0 {
 		e.early[h.to] = early
 	} else {

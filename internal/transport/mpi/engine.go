@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/match"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
@@ -304,6 +305,13 @@ func (e *engine) end(r *transport.Request, err error) {
 	e.news = append(e.news, news{request: r})
 }
 
+// endAll has the requests of a list told that they have ended.
+func (e *engine) endAll(list *transport.Request, err error) {
+	for r := range match.List(list) {
+		e.end(r, err)
+	}
+}
+
 // came takes a packet.
 func (e *engine) came(source int, packet []byte) {
 	h, rest, err := decode(packet)
@@ -378,7 +386,7 @@ func (e *engine) fail(err error) {
 	e.err = err
 	e.over.Store(true)
 	for _, s := range e.sides {
-		s.endPosted(err, func(*transport.Request) bool { return true })
+		e.endAll(s.TakeIf(func(*transport.Request) bool { return true }), err)
 		clear(s.sending)
 		clear(s.receiving)
 	}

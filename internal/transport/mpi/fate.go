@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
 // fate is what this process knows of the ends of processes, in a family of
@@ -66,44 +67,24 @@ func (e *engine) bury(f *fate, process int) {
 	}
 	for _, s := range e.sides {
 		if rank := s.rankIn(process); s.fate == f && rank >= 0 {
-			s.bury(process, &transport.DeadError{Rank: rank})
+			s.bury(process, rank)
 		}
 	}
 }
 
 // bury ends the requests that need a member that has died, and those of operations of
 // all members. If it is this one, all of them.
-func (s *side) bury(process int, death *transport.DeadError) {
-	if s.lost == nil {
-		s.lost = death
-	}
+func (s *side) bury(process, rank int) {
+	s.Lose(rank)
 	self := process == s.e.rank
-	cause := error(death)
+	cause := error(&transport.DeadError{Rank: rank})
 	if self {
 		cause = transport.ErrDied
 	}
-	needed := func(r *transport.Request) bool {
-		return self || r.Peer == death.Rank || r.Tag < transport.AnyTag
-	}
-	s.endPosted(cause, needed)
-	for r := range s.sending {
-		if needed(r) && s.withdraw(r) {
-			s.e.end(r, cause)
-		}
-	}
-	s.drop(func(a *arrival) bool { return a.source == process && a.head.kind == offer })
-}
-
-// involved returns the error of a request that needs a process which has died.
-func (s *side) involved(r *transport.Request) error {
-	switch {
-	case s.lost == nil:
-	case r.Tag < transport.AnyTag:
-		return s.lost
-	case r.Peer >= 0 && s.fate.dead[s.process(r.Peer)]:
-		return &transport.DeadError{Rank: r.Peer}
-	}
-	return nil
+	needed := func(r *transport.Request) bool { return self || r.Needs(rank) }
+	s.e.endAll(s.TakeIf(needed), cause)
+	s.endOffers(cause, needed)
+	s.DropIf(func(n *match.Node[arrival]) bool { return n.Source == rank && n.Of.head.kind == offer })
 }
 
 // leave says to all that this process's program has ended.
@@ -161,7 +142,7 @@ func (s *side) lastHope() int {
 	hope := -1
 	for r := range s.Size() {
 		switch p := s.process(r); {
-		case r == s.rank || s.fate.dead[p]:
+		case r == s.rank || s.HasLost(r):
 		case !s.fate.gone[p]:
 			return -1
 		case hope < 0:
@@ -176,28 +157,16 @@ func (s *side) Look() {
 	if s.fate.absent.Load() > 0 {
 		s.e.lock()
 		s.askForAny()
-		if s.bereaved() {
-			s.endPosted(&transport.DeadError{Rank: transport.AnySource}, func(r *transport.Request) bool {
-				return r.Peer == transport.AnySource && r.IsAwaited() && r.IsMourned()
-			})
-		}
+		s.e.endAll(s.TakeIf(func(r *transport.Request) bool {
+			return s.IsAlone(s.rank, s.Size()) && r.Peer == transport.AnySource && r.IsAwaited() && r.IsMourned()
+		}), &transport.DeadError{Rank: transport.AnySource})
 		s.e.unlock()
 	}
 }
 
-// bereaved says whether all other members have died, and there were any.
-func (s *side) bereaved() bool {
-	for r := range s.Size() {
-		if r != s.rank && !s.fate.dead[s.process(r)] {
-			return false
-		}
-	}
-	return s.Size() > 1
-}
-
 // askForAny tells one of the members, all of which have left, that a receive needs them.
 func (s *side) askForAny() {
-	for _, r := range slices.Collect(s.posted.All()) {
+	for _, r := range slices.Collect(s.Posted.All()) {
 		if r.Peer == transport.AnySource {
 			s.needs(r)
 		}
@@ -217,7 +186,7 @@ func (e *engine) left(f *fate, process int) {
 			continue
 		}
 		s.askForAny()
-		for _, r := range slices.Collect(s.posted.All()) {
+		for _, r := range slices.Collect(s.Posted.All()) {
 			if r.Peer >= 0 && s.process(r.Peer) == process {
 				s.needs(r)
 			}

@@ -62,6 +62,7 @@ func listen(s *side) *died {
 
 func (d *died) Take(int, []byte)          {}
 func (d *died) Next() (int, []byte, bool) { return 0, nil, false }
+func (d *died) Purpose([]byte) string     { return "" }
 
 func (d *died) Died(rank int) {
 	d.mu.Lock()

@@ -15,7 +15,7 @@ func heads() (all []head) {
 	for k := whole; k <= dead; k++ {
 		all = append(all,
 			head{kind: k},
-			head{kind: k, listener: true, body: math.MaxUint32, to: math.MaxUint64, epoch: revoked, tag: math.MinInt, id: math.MaxUint64},
+			head{kind: k, listener: true, body: math.MaxUint32, to: math.MaxUint64, epoch: ^transport.Epoch(0), tag: math.MinInt, id: math.MaxUint64},
 			head{kind: k, to: world.child(transport.Name{Seq: 7}), epoch: 3, tag: math.MaxInt, id: 1, body: 2})
 	}
 	return all

@@ -1,8 +1,8 @@
 package mpi
 
 import (
+	"cmp"
 	"slices"
-	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/match"
@@ -30,12 +30,7 @@ type side struct {
 	members []int // their ranks in the world; nil: the same
 	rankOf  map[int]int
 
-	epoch, live atomic.Uint64 // live is the epoch until the side is revoked
-	cause       error         // why the epoch before this one ended, or all did
-
-	posted  match.Receives // receives and probes, whose Where is the side
-	arrived match.Messages[arrival]
-	lost    error // the first of the members that have died
+	match.Port[arrival]
 	// Requests whose bytes go apart: those that are offered or sent, by the offer's
 	// number, and those that receive.
 	sending   map[*transport.Request]uint64
@@ -68,8 +63,7 @@ var (
 func (e *engine) newSide(c contextID, f *fate, rank int, members []int, epoch transport.Epoch) *side {
 	s := &side{e: e, context: c, fate: f, rank: rank, members: members,
 		sending: make(map[*transport.Request]uint64), receiving: make(map[*transport.Request]bool)}
-	s.epoch.Store(uint64(epoch))
-	s.live.Store(uint64(epoch))
+	s.Begin(epoch)
 	if members != nil {
 		s.rankOf = make(map[int]int, len(members))
 		for i, r := range members {
@@ -78,8 +72,8 @@ func (e *engine) newSide(c contextID, f *fate, rank int, members []int, epoch tr
 	}
 	e.sides[c] = s
 	for p, died := range f.dead {
-		if died && s.lost == nil && s.rankIn(p) >= 0 {
-			s.lost = &transport.DeadError{Rank: s.rankIn(p)}
+		if rank := s.rankIn(p); died && rank >= 0 {
+			s.Lose(rank)
 		}
 	}
 	early := e.early[c]
@@ -109,12 +103,6 @@ func (s *side) process(rank int) int {
 func (s *side) Features() transport.Features {
 	return transport.Features{Name: "mpi", CancelSend: true, Deaths: s.e.mortal}
 }
-
-func (s *side) Epoch() transport.Epoch   { return transport.Epoch(s.epoch.Load()) }
-func (s *side) liveNow() transport.Epoch { return transport.Epoch(s.live.Load()) }
-
-// revoked is no epoch: such counts have another sum, modulo 4.
-const revoked = ^transport.Epoch(0)
 
 // Await makes progress until w is woken, or ended is closed.
 func (s *side) Await(w waiting.Sleeper, ended <-chan struct{}) (woken bool) {
@@ -150,7 +138,7 @@ func (s *side) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
 	}
 	e.lock()
 	process := s.process(dest)
-	ok := epoch == s.liveNow() && e.err == nil && s.lost == nil && !s.fate.expired && len(buf) <= e.eager(process)
+	ok := epoch == s.Live() && e.err == nil && !s.HasLostAny() && !s.fate.expired && len(buf) <= e.eager(process)
 	if ok {
 		e.packet(process, &head{kind: whole, to: s.context, epoch: epoch, tag: tag, length: len(buf)}, buf)
 		ok = e.err == nil
@@ -168,7 +156,7 @@ func (s *side) Isend(r *transport.Request) {
 	r.Status = transport.Status{Source: s.rank, Tag: r.Tag, Bytes: len(r.Buf)}
 	err := s.barred(r)
 	if err == nil {
-		err = s.involved(r)
+		err = s.DeathFor(r)
 	}
 	if err != nil {
 		e.end(r, err)
@@ -188,15 +176,11 @@ func (s *side) Isend(r *transport.Request) {
 
 // barred returns the error of a request that this rank must not begin.
 func (s *side) barred(r *transport.Request) error {
-	switch {
-	case s.e.err != nil:
-		return s.e.err
-	case r.Epoch != s.liveNow():
-		return s.cause
-	case s.fate.expired:
+	err := cmp.Or(s.e.err, s.Barred(r))
+	if err == nil && s.fate.expired {
 		return transport.ErrDied
 	}
-	return nil
+	return err
 }
 
 // Irecv takes a message that has come, or waits for one.
@@ -216,33 +200,18 @@ func (s *side) begin(r *transport.Request, kind transport.Kind) {
 // matchOrPost gives r a message that has come, or posts it, where a message that
 // comes meets it.
 func (s *side) matchOrPost(r *transport.Request) {
-	if s.match(r) {
-		return
-	}
-	if err := s.involved(r); err != nil {
-		s.e.end(r, err)
-		return
-	}
-	r.Where = s
-	s.posted.Push(r)
-	s.needs(r)
-}
-
-// match gives r a message that has come, or says that it has to wait.
-func (s *side) match(r *transport.Request) bool {
 	if err := s.barred(r); err != nil {
 		s.e.end(r, err)
-		return true
+	} else if a := s.Match(r); a != nil && r.Kind == transport.Receiving {
+		s.give(r, a)
+	} else if a != nil {
+		s.e.end(r, nil)
+	} else if err := s.DeathFor(r); err != nil {
+		s.e.end(r, err)
+	} else {
+		s.Post(r)
+		s.needs(r)
 	}
-	a := s.arrived.Find(r)
-	if a == nil {
-		return false
-	}
-	if r.Kind == transport.Receiving {
-		s.arrived.Remove(&a.Node)
-	}
-	s.give(r, a)
-	return true
 }
 
 // rankIn is the rank of a process, or -1.
@@ -254,10 +223,6 @@ func (s *side) rankIn(process int) int {
 		return rank
 	}
 	return -1
-}
-
-func (s *side) status(a *arrival) transport.Status {
-	return transport.Status{Source: s.rankIn(a.source), Tag: a.head.tag, Bytes: a.head.length}
 }
 
 // deliver gives a message to the first receive that matches it, or keeps it.
@@ -273,28 +238,25 @@ func (s *side) deliver(a *arrival) {
 		}
 		s.handOn()
 		return
-	case a.head.epoch.Stale(s.Epoch()) || s.liveNow() == revoked:
+	case s.IsOver(a.head.epoch):
 		return // its sender ends it with the epoch
 	}
-	m := match.Message(a.head.epoch, s.status(a))
-	for r := s.posted.Find(m); r != nil; r = s.posted.Find(m) {
-		s.posted.Remove(r)
-		s.give(r, a)
-		if r.Kind == transport.Receiving {
-			return
-		}
+	k := match.Key{Epoch: a.head.epoch, Source: s.rankIn(a.source), Tag: a.head.tag}
+	probes, recv := s.Take(k, a.head.length)
+	s.e.endAll(probes, nil)
+	if recv != nil {
+		s.give(recv, a)
+		return
 	}
 	a = a.kept()
-	a.Key, a.Of = m, a
-	s.arrived.Push(&a.Node)
+	a.Node = match.Node[arrival]{Key: k, Bytes: a.head.length, Of: a}
+	s.Arrived.Push(&a.Node)
 }
 
-// give ends a probe, or has a receive get the message, which is no more in any
-// list.
+// give has a receive, which has the message's status, get the message. Both are in no
+// list any more.
 func (s *side) give(r *transport.Request, a *arrival) {
-	r.Where, r.Status = nil, s.status(a)
 	switch {
-	case r.Kind == transport.Probing:
 	case a.head.kind == whole:
 		r.Fill(r.Status, a.bytes, false)
 	case !r.Take && r.Alloc == nil && a.head.length > len(r.Buf):
@@ -334,7 +296,7 @@ func (s *side) handOn() {
 func (s *side) Cancel(r *transport.Request) bool {
 	s.e.lock()
 	defer s.e.unlock()
-	if id := s.sending[r]; s.withdraw(r) {
+	if id := s.sending[r]; s.takeBack(r) {
 		h := head{kind: withdrawn, to: s.context, id: id}
 		if s.process(r.Peer) == s.e.rank {
 			s.e.forget(s.e.rank, h) // at once, if it is there
@@ -343,19 +305,18 @@ func (s *side) Cancel(r *transport.Request) bool {
 		s.e.end(r, transport.ErrCancelled)
 		return true
 	}
-	if r.Where != s {
-		if _, ok := s.receiving[r]; ok {
-			s.receiving[r] = true
-		}
-		return false
+	if s.Withdraw(r) {
+		s.e.end(r, transport.ErrCancelled)
+		return true
 	}
-	s.posted.Remove(r)
-	s.e.end(r, transport.ErrCancelled)
-	return true
+	if _, ok := s.receiving[r]; ok {
+		s.receiving[r] = true
+	}
+	return false
 }
 
-// withdraw takes back an offer that is not accepted.
-func (s *side) withdraw(r *transport.Request) bool {
+// takeBack takes back an offer that is not accepted.
+func (s *side) takeBack(r *transport.Request) bool {
 	id, ok := s.sending[r]
 	if ok = ok && s.e.offers[id] != nil; ok {
 		delete(s.e.offers, id)
@@ -367,32 +328,20 @@ func (s *side) withdraw(r *transport.Request) bool {
 // Advance moves this side to the next epoch.
 func (s *side) Advance(generation int, cause error) {
 	s.e.lock()
-	next := s.Epoch().Next(generation)
-	if s.liveNow() != revoked {
-		s.live.Store(uint64(next))
-	}
-	s.epoch.Store(uint64(next))
-	s.endAll(cause)
+	s.endAll(s.Port.Advance(generation, cause), cause)
 }
 
 // Revoke ends all requests, now and later.
 func (s *side) Revoke(cause error) {
 	s.e.lock()
-	s.live.Store(uint64(revoked))
-	s.endAll(cause)
+	s.endAll(s.Port.Revoke(cause), cause)
 }
 
-// endAll ends the requests that pend, and waits a moment for those whose bytes are
+// endAll ends what was posted and offered, and waits a moment for requests whose bytes are
 // on their way, both ends of which MPI has. The caller holds mu, and loses it.
-func (s *side) endAll(cause error) {
-	s.cause = cause
-	s.endPosted(cause, func(*transport.Request) bool { return true })
-	for r := range s.sending {
-		if s.withdraw(r) {
-			s.e.end(r, cause)
-		}
-	}
-	s.drop(func(a *arrival) bool { return a.head.epoch.Stale(s.Epoch()) || s.liveNow() == revoked })
+func (s *side) endAll(posted *transport.Request, cause error) {
+	s.e.endAll(posted, cause)
+	s.endOffers(cause, func(*transport.Request) bool { return true })
 	for idle := 0; s.e.err == nil && len(s.sending)+len(s.receiving) > 0; idle++ {
 		s.e.mu.Unlock()
 		s.e.rest(idle)
@@ -401,21 +350,11 @@ func (s *side) endAll(cause error) {
 	s.e.unlock()
 }
 
-// endPosted ends the receives and probes that which holds for.
-func (s *side) endPosted(cause error, which func(*transport.Request) bool) {
-	for r := range s.posted.All() {
-		if which(r) {
-			s.posted.Remove(r)
+// endOffers ends the sends that which holds for and nobody has accepted.
+func (s *side) endOffers(cause error, which func(*transport.Request) bool) {
+	for r := range s.sending {
+		if which(r) && s.takeBack(r) {
 			s.e.end(r, cause)
-		}
-	}
-}
-
-// drop drops the messages that which holds for.
-func (s *side) drop(which func(*arrival) bool) {
-	for a := range s.arrived.All() {
-		if which(a) {
-			s.arrived.Remove(&a.Node)
 		}
 	}
 }
@@ -450,7 +389,7 @@ func (s *side) Close() error {
 	s.e.lock()
 	defer s.e.unlock()
 	s.e.close(s.context)
-	s.arrived, s.inbox, s.listener = match.Messages[arrival]{}, nil, nil
+	s.Arrived, s.inbox, s.listener = match.Messages[arrival]{}, nil, nil
 	return nil
 }
 
@@ -458,10 +397,8 @@ func (s *side) Close() error {
 func (s *side) Listen(l transport.Listener) {
 	s.e.lock()
 	s.listener = l
-	for p, died := range s.fate.dead {
-		if rank := s.rankIn(p); died && rank >= 0 {
-			s.e.news = append(s.e.news, news{to: l, from: rank, died: true})
-		}
+	for _, rank := range s.Dead() {
+		s.e.news = append(s.e.news, news{to: l, from: rank, died: true})
 	}
 	s.handOn()
 	s.e.unlock()
@@ -485,7 +422,7 @@ func (s *side) Poke() {
 		e.mu.Lock()
 		switch {
 		case ok && e.err == nil:
-			if !s.fate.expired && !s.fate.dead[s.process(to)] {
+			if !s.fate.expired && !s.HasLost(to) {
 				s.tell(to, payload)
 			}
 		case !s.again:
@@ -522,7 +459,7 @@ func (s *side) Leave(failed bool) {
 func (s *side) EachPending(visit func(*transport.Request)) {
 	s.e.lock()
 	defer s.e.mu.Unlock()
-	for r := range s.posted.All() {
+	for r := range s.Posted.All() {
 		visit(r)
 	}
 	for r := range s.sending {
@@ -534,5 +471,5 @@ func (s *side) EachPending(visit func(*transport.Request)) {
 func (s *side) Looked() int {
 	s.e.lock()
 	defer s.e.mu.Unlock()
-	return s.posted.Looked() + s.arrived.Looked()
+	return s.Port.Looked()
 }

@@ -23,6 +23,7 @@ var advances = []test{
 	{"CompletedMayGoOnInTheNewEpoch", 1, goOnInCompleted},
 	{"ErrorsMayFollowEachOther", 1, advanceTwice},
 	{"AnyNumberOfErrors", 1, manyErrors},
+	{"RevokeEndsAllForGood", 1, revokeForGood},
 }
 
 var errCause = errors.New("the error that was resolved")
@@ -374,4 +375,31 @@ func manyErrors(s *side) {
 		recv.got(s.left(), 1, payload(small, round, 2))
 		ctl.barrier()
 	}
+}
+
+// revokeForGood revokes a communicator, has errors of it follow, and revokes it again: the
+// first cause is that of all requests, and the epoch goes on.
+func revokeForGood(s *side) {
+	d := s.dup(1)
+	s.barrier() // all ranks have it
+	before := []*op{d.recv(s.left(), 1, nil), d.probe(transport.AnySource, 2), d.ssend(s.right(), 3, payload(large, 1))}
+	s.barrier()
+	d.Revoke(errCause)
+	for _, o := range before {
+		o.fails(errCause)
+	}
+	for range 3 {
+		for _, o := range []*op{
+			d.recv(s.left(), 1, nil), d.recv(s.left(), -7, nil), d.probe(s.left(), transport.AnyTag),
+			d.send(s.right(), 1, nil), d.send(s.right(), 1, payload(large, 1)), d.ssend(s.Rank(), 1, nil),
+		} {
+			o.fails(errCause)
+		}
+		require.False(s, d.TrySend(s.right(), 1, d.Epoch(), nil))
+		before := d.Epoch()
+		d.Advance(0, errors.New("an error after that"))
+		require.Equal(s, before.Next(0), d.Epoch())
+		d.Revoke(errors.New("revoked again"))
+	}
+	require.Empty(s, transport.Pending(d))
 }

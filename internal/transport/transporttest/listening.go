@@ -68,6 +68,8 @@ func (l *listener) Take(from int, b []byte) {
 	}
 }
 
+func (l *listener) Purpose([]byte) string { return "" }
+
 func (l *listener) Next() (to int, payload []byte, ok bool) {
 	if l.asked.Swap(true) {
 		l.Errorf("is asked by two at a time")

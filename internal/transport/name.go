@@ -1,0 +1,41 @@
+package transport
+
+// A Name tells the communicators made from one parent apart. All members of a
+// new communicator agree on it without messages: they count. That of a duplicate has an
+// Epoch and a Seq; there are functions for the others.
+type Name struct {
+	Epoch Epoch  // of the parent
+	Seq   uint64 // of the collective call in that epoch
+	// Color tells apart what calls with one Seq make: it is positive for the parts of a
+	// split, 0 for a duplicate, and negative for those below.
+	Color int
+	// Generation is that of the new communicator, which Advance is told for its errors:
+	// one more than its parent's, or 0 if it never has any of its own.
+	Generation int
+	// Without is a digest of the members left out because they are dead: a rank
+	// that died may have decided on others than its survivors did.
+	Without uint64
+}
+
+// ErrorChannelName is the name of the one duplicate that carries the messages of an error
+// channel.
+func ErrorChannelName() Name { return Name{Color: -1} }
+
+// SplitName is the name of the part of a split whose members chose a color, from 0.
+func SplitName(e Epoch, seq uint64, color int) Name {
+	return Name{Epoch: e, Seq: seq, Color: color + 1}
+}
+
+// ShrinkName is the name of what the seq-th agreement, not collective call, makes of the
+// members that are not dead.
+func ShrinkName(e Epoch, seq, without uint64) Name {
+	return Name{Epoch: e, Seq: seq, Color: -2, Without: without}
+}
+
+// Check returns a *GenerationError if no communicator can have the name's Generation.
+func (n Name) Check() error {
+	if n.Generation < 0 || n.Generation >= Generations {
+		return &GenerationError{n.Generation}
+	}
+	return nil
+}

@@ -1,0 +1,16 @@
+package transport
+
+// AnySource and AnyTag are the wildcards of a receive. AnyTag matches the tags
+// of users, which are not negative.
+const (
+	AnySource = -1
+	AnyTag    = -1
+)
+
+// CollectiveTag is the tag of the messages of the seq-th collective operation of an epoch,
+// from 1. It is less than AnyTag.
+func CollectiveTag(seq int) int { return AnyTag - seq }
+
+// IsCollective says whether messages with the tag are of a collective operation, which
+// needs all members.
+func IsCollective(tag int) bool { return tag < AnyTag }
