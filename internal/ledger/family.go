@@ -19,7 +19,8 @@ import (
 // ancestors to look at. The world has neither.
 func (l *Ledger) Make(c, from, parent *Comm, e transport.Epoch, agreed bool, ranks []int) bool {
 	c.ledger, c.epoch, c.ranks, c.ascending = l, e, ranks, slices.IsSorted(ranks)
-	family := []*Comm{c}
+	c.alone = [1]*Comm{c}
+	family := c.alone[:]
 	if from == nil {
 		l.world = c
 	} else if c.closed = from.epoch != e && !agreed; !c.closed && parent != nil {
@@ -35,7 +36,7 @@ func (l *Ledger) Make(c, from, parent *Comm, e transport.Epoch, agreed bool, ran
 			}
 		}
 	}
-	l.push(Output{Action: Open, Comm: c, Family: family, Frozen: []bool{c.frozen > 0}})
+	l.push(Output{Action: Open, Comm: c, Family: family, Frozen: c.isFrozen()})
 	for a := c.parent; a != nil; a = a.parent {
 		for range e.Missing(from.epoch, a.generation) {
 			c.epoch = c.epoch.Next(a.generation)
@@ -43,7 +44,7 @@ func (l *Ledger) Make(c, from, parent *Comm, e transport.Epoch, agreed bool, ran
 				a.bequeath(a.corrupted, family)
 			}
 			c.moving++
-			l.push(Output{Action: Advance, Comm: c, Family: family, Frozen: []bool{c.frozen > 0}, Generation: a.generation, Error: l.last})
+			l.push(Output{Action: Advance, Comm: c, Family: family, Frozen: c.isFrozen(), Generation: a.generation, Error: l.last})
 		}
 	}
 	c.update()
@@ -81,9 +82,9 @@ func (c *Comm) Children() (all []*Comm) {
 	return all
 }
 
-// Family returns c and what is derived from it, each after its parent.
+// Family returns c and what is derived from it, each after its parent. Nobody changes it.
 func (c *Comm) Family() []*Comm {
-	all := []*Comm{c}
+	all := c.alone[:]
 	for i := 0; i < len(all); i++ {
 		for d := all[i].child; d != nil; d = d.next {
 			all = append(all, d)
@@ -105,6 +106,16 @@ func (c *Comm) inFamily(d *Comm) *Comm {
 	}
 	return nil
 }
+
+// isFrozen says of c alone whether nothing is agreed on it.
+func (c *Comm) isFrozen() []bool {
+	if c.frozen > 0 {
+		return frozen[:]
+	}
+	return thawed[:]
+}
+
+var frozen, thawed = [1]bool{true}, [1]bool{false}
 
 // DerivedFrom says whether c is a or derived from it. It needs no lock.
 func (c *Comm) DerivedFrom(a *Comm) bool {

@@ -194,6 +194,7 @@ type Comm struct {
 	parent     *Comm
 	child      *Comm
 	next, prev *Comm
+	alone      [1]*Comm // itself: its Family, as long as nothing is derived from it
 
 	// What each look reads stands together: there may be many ranks, and what a rank has
 	// is seldom in a cache.

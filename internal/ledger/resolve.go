@@ -87,18 +87,20 @@ func (c *Comm) Resolved(v *errchan.Verdict, rank int) {
 	c.update()
 }
 
-// Settled follows Complete: what was agreed before the verdict is done. Now the
+// Settled follows Complete: what was agreed before the verdict is done. Then the
 // family moves to the next epoch.
 func (c *Comm) Settled() {
 	l, e := c.ledger, c.settling
 	family := c.Family()
-	frozen := make([]bool, len(family))
-	for i, d := range family {
+	for _, d := range family {
 		if c.joined {
 			d.frozen--
 		}
-		frozen[i] = d.frozen > 0
 		d.epoch = d.epoch.Next(c.generation)
+	}
+	frozen := c.isFrozen()
+	for _, d := range family[1:] {
+		frozen = append(frozen, d.frozen > 0)
 	}
 	if e.Corrupt() {
 		c.bequeath(e, family[1:])
