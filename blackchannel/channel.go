@@ -18,9 +18,8 @@ type Channel struct {
 	mu      *sync.Mutex
 	own     sync.Mutex // what mu is, but for duplicates
 	machine Machine
-	todo    []Output
-	few     [4]Output // where todo begins
-	asked   bool      // Next will be, until it has nothing
+	asked   bool // Next will be, until it has nothing
+	closed  bool // comm
 	// verdict is the last one, encoded: to be handed on as it came.
 	verdict struct {
 		round uint64
@@ -42,7 +41,6 @@ func New(comm transport.Messenger, id uint64, parent *Channel, client errchan.Cl
 	ch.mu = &ch.own
 	ch.machine.init(comm.Rank(), comm.Size())
 	ch.machine.channel = ch
-	ch.todo = ch.few[:0]
 	if parent != nil {
 		ch.mu = parent.mu
 		ch.do(func(m *Machine) { m.duplicates(&parent.machine, id) })
@@ -117,26 +115,19 @@ func (ch *Channel) do(feed func(*Machine)) {
 	}
 }
 
-// collect takes what the machine wants done, and those that it has woken. It adds
-// the channels to be poked, and those that are over. The caller holds mu.
+// collect adds the channels that have something to do, of the machine and those that it
+// has woken, to poke, and those that are over. The caller holds mu.
 func (ch *Channel) collect(poke, over []*Channel) (_, _ []*Channel) {
-	out := ch.machine.Output()
-	for _, o := range out {
-		switch {
-		case o.Over:
-			over, ch.asked = append(over, ch), true // by nobody
-		case o.Wake == nil:
-			ch.todo = append(ch.todo, o)
-		}
-	}
-	if !ch.asked && len(ch.todo) > 0 {
+	if !ch.asked && !ch.machine.Idle() {
 		ch.asked = true
 		poke = append(poke, ch)
 	}
-	for _, o := range out { // after its own messages: others wait for those
-		if o.Wake != nil {
-			poke, over = o.Wake.channel.collect(poke, over)
-		}
+	if ch.machine.Over() && !ch.closed {
+		ch.closed, ch.asked = true, true // by nobody
+		over = append(over, ch)
+	}
+	for _, m := range ch.machine.Woken() {
+		poke, over = m.channel.collect(poke, over)
 	}
 	return poke, over
 }
@@ -146,24 +137,28 @@ func (ch *Channel) collect(poke, over []*Channel) (_, _ []*Channel) {
 func (ch *Channel) Next() (to int, payload []byte, ok bool) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
-	for len(ch.todo) > 0 {
-		o := ch.todo[0]
-		if ch.todo = ch.todo[1:]; len(ch.todo) == 0 {
-			ch.todo, ch.few = ch.few[:0], [4]Output{}
-		}
-		if o.Message != nil {
+	for {
+		o, ok := ch.machine.Next()
+		switch {
+		case !ok:
+			ch.asked = ch.closed
+			return 0, nil, false
+		case o.Message != nil:
 			return o.To, ch.encode(o.Message), true
 		}
-		ch.mu.Unlock()
-		if o.Noticed != nil {
-			ch.client.Noticed(o.Noticed.Round, o.Noticed.By, o.Noticed.Corrupt)
-		} else {
-			ch.client.Resolved(o.Resolved)
-		}
-		ch.mu.Lock()
+		ch.tell(o)
 	}
-	ch.asked = false
-	return 0, nil, false
+}
+
+// tell tells the client. The caller holds mu, which is free meanwhile.
+func (ch *Channel) tell(o Output) {
+	ch.mu.Unlock()
+	defer ch.mu.Lock()
+	if o.Noticed != nil {
+		ch.client.Noticed(o.Noticed.Round, o.Noticed.By, o.Noticed.Corrupt)
+	} else {
+		ch.client.Resolved(o.Resolved)
+	}
 }
 
 // encode returns msg as bytes; those of a verdict are made once. The caller holds

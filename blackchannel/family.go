@@ -41,8 +41,8 @@ func (m *Machine) kin() *family {
 }
 
 // Dup returns this rank's machine of a duplicate of m's communicator. Its identity
-// is the same at all ranks, and of no other of the family. It may have Output at
-// once.
+// is the same at all ranks, and of no other of the family. It may have something
+// to do at once.
 func (m *Machine) Dup(id uint64) *Machine {
 	d := new(Machine)
 	d.init(m.rank, m.size)
@@ -102,7 +102,7 @@ func (m *Machine) drop() {
 	}
 	m.carrier = nil
 	if c.carries--; c.closed && c.carries == 0 {
-		c.out = append(c.out, Output{Over: true})
+		c.over = true
 		m.wake(c)
 	}
 }
@@ -121,9 +121,7 @@ func (m *Machine) Close() {
 		f.closed[f.next] = m.id
 		f.next = (f.next + 1) % len(f.closed)
 	}
-	if m.carries == 0 {
-		m.out = append(m.out, Output{Over: true})
-	}
+	m.over = m.carries == 0
 }
 
-func (m *Machine) wake(other *Machine) { m.out = append(m.out, Output{Wake: other}) }
+func (m *Machine) wake(other *Machine) { m.woken = append(m.woken, other) }

@@ -50,18 +50,8 @@ func newClan(n, comms int, raises []planned, on []int) *clan {
 // driver can carry out.
 func (c *clan) carry(comm, r int) error {
 	m := c.machines[comm][r]
-	for _, o := range slices.Clone(m.Output()) {
+	for o, ok := m.Next(); ok; o, ok = m.Next() {
 		switch {
-		case o.Wake != nil:
-			other := slices.IndexFunc(c.machines, func(ms []*Machine) bool { return ms[r] == o.Wake })
-			if err := c.carry(other, r); err != nil {
-				return err
-			}
-		case o.Over:
-			if c.over[comm][r] {
-				return fmt.Errorf("rank %d is over twice", r)
-			}
-			c.over[comm][r] = true
 		case o.Message != nil:
 			if c.over[comm][r] {
 				return fmt.Errorf("rank %d is over and sends %v", r, o.Message)
@@ -86,6 +76,13 @@ func (c *clan) carry(comm, r int) error {
 		default:
 			c.fatal[comm][r] = false
 			c.verdicts[comm][r] += fmt.Sprintf("%d%t:%s;", o.Resolved.Round, o.Resolved.Corrupt, names(o.Resolved.Reports))
+		}
+	}
+	c.over[comm][r] = c.over[comm][r] || m.Over()
+	for _, woken := range m.Woken() {
+		other := slices.IndexFunc(c.machines, func(ms []*Machine) bool { return ms[r] == woken })
+		if err := c.carry(other, r); err != nil {
+			return err
 		}
 	}
 	return nil

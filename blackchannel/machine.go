@@ -43,15 +43,12 @@ type Message struct {
 	Verdict *errchan.Verdict // of a verdict
 }
 
-// An Output is something that a Machine wants done, in order. One field is set
-// but To.
+// An Output is something that a Machine wants done: a message sent, or the client told.
 type Output struct {
-	To       int      // whom to send Message
-	Message  *Message // to be sent
-	Noticed  *Noticed // to be told to the client
+	To       int // of Message
+	Message  *Message
+	Noticed  *Noticed
 	Resolved *errchan.Verdict
-	Wake     *Machine // of the same rank: it has Output too, now
-	Over     bool     // the machine takes and sends no more messages
 }
 
 // Noticed is the argument list of [errchan.Client]'s method.
@@ -63,8 +60,8 @@ type Noticed struct {
 
 // A Machine is the protocol at one rank. It does no I/O and keeps no time: feed
 // it the rank's decisions with Raise and Join and its messages with Step, and
-// carry out what Output returns after each. Its methods are not safe for
-// concurrent use.
+// carry out what Next returns after each, and then what it returns for those that
+// Woken names. Its methods are not safe for concurrent use.
 //
 // Rounds are counted from 0. A rank in a round gets messages of that round only,
 // but for one case: reports raised after a rank had joined follow its first ones
@@ -99,7 +96,11 @@ type Machine struct {
 	closed              bool // see Close
 
 	channel *Channel // its driver's, for itself
+	woken   []*Machine
+	over    bool
 	out     []Output
+	done    int       // how many of out Next has returned
+	few     [2]Output // where out begins
 }
 
 // NewMachine returns the machine of one of size ranks.
@@ -110,19 +111,38 @@ func NewMachine(rank, size int) *Machine {
 }
 
 func (m *Machine) init(rank, size int) {
+	m.out = m.few[:0]
 	m.rank, m.size, m.parent, m.children = rank, size, -1, binomial.Children(rank, size)
 	if rank > 0 {
 		m.parent = binomial.Parent(rank)
 	}
 }
 
-// Output returns what is to be done, and forgets it. The slice is valid until
-// the machine is fed again.
-func (m *Machine) Output() []Output {
-	out := m.out
-	m.out = m.out[:0]
-	return out
+// Next returns what is to be done next, and whether there is something.
+func (m *Machine) Next() (o Output, ok bool) {
+	if m.Idle() {
+		return Output{}, false
+	}
+	o, m.out[m.done] = m.out[m.done], Output{}
+	if m.done++; m.Idle() {
+		m.done, m.out = 0, m.few[:0]
+	}
+	return o, true
 }
+
+// Idle says that Next would return nothing.
+func (m *Machine) Idle() bool { return m.done == len(m.out) }
+
+// Woken returns the other machines of the same rank that have output now, because this one
+// was fed, and forgets them. Others wait for this one's messages: they go first.
+func (m *Machine) Woken() []*Machine {
+	woken := m.woken
+	m.woken = nil
+	return woken
+}
+
+// Over says that the machine takes and sends no more messages.
+func (m *Machine) Over() bool { return m.over }
 
 // Raise adds a report of this rank, and joins. It does nothing after a final
 // verdict.

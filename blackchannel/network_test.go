@@ -29,6 +29,7 @@ type network struct {
 	busy     []edge // those with messages, in a fixed order of arrival
 	attends  []bool // joins as soon as it can
 	crashed  []bool
+	over     []bool
 
 	depth    []int // longest chain of messages that led to this rank's state
 	sent     []int // messages of each rank
@@ -47,7 +48,7 @@ type packet struct {
 
 func newNetwork(n int) *network {
 	net := &network{
-		queues: make(map[edge][]packet), attends: make([]bool, n), crashed: make([]bool, n),
+		queues: make(map[edge][]packet), attends: make([]bool, n), crashed: make([]bool, n), over: make([]bool, n),
 		depth: make([]int, n), sent: make([]int, n), carried: make([]int, n),
 		verdicts: make([][]*errchan.Verdict, n), noticed: make([][]blackchannel.Noticed, n),
 	}
@@ -61,7 +62,7 @@ func newNetwork(n int) *network {
 func (net *network) carry(r int) {
 	for again := true; again; {
 		again = false
-		for _, o := range slices.Clone(net.machines[r].Output()) {
+		for o, ok := net.machines[r].Next(); ok; o, ok = net.machines[r].Next() {
 			switch {
 			case o.Message != nil:
 				e := edge{r, o.To}
@@ -72,14 +73,6 @@ func (net *network) carry(r int) {
 				net.sent[r]++
 				net.carried[r] += dataIn(o.Message)
 				net.tracef("%d->%d %v\n", r, o.To, messageText{o.Message})
-			case o.Wake != nil:
-				for _, other := range net.family {
-					if other.machines[r] == o.Wake {
-						other.carry(r)
-					}
-				}
-			case o.Over:
-				net.tracef("%d: over\n", r)
 			case o.Noticed != nil:
 				net.noticed[r] = append(net.noticed[r], *o.Noticed)
 				net.tracef("%d: noticed round %d from %d%s\n", r, o.Noticed.Round, o.Noticed.By, corruptText(o.Noticed.Corrupt))
@@ -88,6 +81,17 @@ func (net *network) carry(r int) {
 				net.tracef("%d: resolved %v\n", r, verdictText{o.Resolved})
 			}
 			again = true
+		}
+		for _, woken := range net.machines[r].Woken() {
+			for _, other := range net.family {
+				if other.machines[r] == woken {
+					other.carry(r)
+				}
+			}
+		}
+		if net.machines[r].Over() && !net.over[r] {
+			net.over[r] = true
+			net.tracef("%d: over\n", r)
 		}
 		if net.attends[r] {
 			net.machines[r].Join()

@@ -75,7 +75,7 @@ func encoded(msg *Message) string {
 }
 
 func (w *world) carry(r int) {
-	for _, o := range w.machines[r].Output() {
+	for o, ok := w.machines[r].Next(); ok; o, ok = w.machines[r].Next() {
 		switch {
 		case o.Message != nil:
 			e := [2]int{r, o.To}
