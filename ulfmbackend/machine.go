@@ -121,14 +121,15 @@ type Machine struct {
 	past   history
 	open   []errchan.Agreement // of epochs that are over, and still to be settled
 
-	mine     []errchan.Report // raised here, in no verdict so far; taken to a round when this rank joins
-	untold   bool             // the client has not been told the last verdict: it can't join the next round
-	left     bool             // the program has ended: this rank proposes nothing
-	leaving  bool             // it counts as dead in the next round
-	missed   []int            // dead because of whom a verdict is to be final, ascending
-	final    bool             // the verdict was a corruption
-	reported []int            // the dead that the client was told of, ascending
-	gone     []int            // who counted as dead in a decision, likewise: the program knows
+	mine      []errchan.Report // raised here, in no verdict so far; taken to a round when this rank joins
+	condemned bool             // the client has been told that the open round's verdict will be final
+	untold    bool             // the client has not been told the last verdict: it can't join the next round
+	left      bool             // the program has ended: this rank proposes nothing
+	leaving   bool             // it counts as dead in the next round
+	missed    []int            // dead because of whom a verdict is to be final, ascending
+	final     bool             // the verdict was a corruption
+	reported  []int            // the dead that the client was told of, ascending
+	gone      []int            // who counted as dead in a decision, likewise: the program knows
 }
 
 type received struct {
@@ -303,14 +304,10 @@ func (m *Machine) Died(rank int) {
 		m.reparent()
 	}
 	if m.notices.open && m.condemns() {
-		m.notice(m.rank, true)
+		m.tell(m.rank, true)
 	}
 	m.retry()
 }
-
-// condemns says that the verdict of the round under way will be final: it needs this
-// rank's contribution, which will have the dead that the rank knows of.
-func (m *Machine) condemns() bool { return len(m.dead) > 0 && !m.streams[Errors].joined }
 
 // retry does what may have become possible.
 func (m *Machine) retry() {
@@ -420,15 +417,27 @@ func (m *Machine) notice(from int, corrupt bool) {
 // noticed opens the round, or has it become corrupt, and has the others told.
 func (m *Machine) noticed(from int, msg *Message) {
 	m.notices.heard(&m.tree, from, msg.Corrupt)
-	if !msg.Corrupt && m.condemns() {
-		msg = &Message{Kind: Notice, ID: msg.ID, Origin: m.rank, Corrupt: true}
-	}
 	if !m.notices.isNews(msg.Corrupt) || m.final {
 		return
 	}
 	m.notices.begin(msg)
-	m.out.push(Output{Noticed: &Noticed{msg.ID.Seq, from, msg.Corrupt}})
+	m.tell(from, msg.Corrupt || m.condemns())
 }
+
+// tell tells the client that the round is open, and once more where the verdict turns out
+// to be final.
+func (m *Machine) tell(from int, corrupt bool) {
+	if m.condemned {
+		return
+	}
+	m.condemned = corrupt
+	m.out.push(Output{Noticed: &Noticed{m.streams[Errors].id.Seq, from, corrupt}})
+}
+
+// condemns says that the verdict of the round under way will be final: it needs this
+// rank's contribution, which will have the dead that the rank knows of. That goes into no
+// notice, for all who are to contribute know of the dead themselves, some time.
+func (m *Machine) condemns() bool { return len(m.dead) > 0 && !m.streams[Errors].joined }
 
 // expect notes that the next round is open elsewhere.
 func (m *Machine) expect(from int, msg *Message) {
@@ -449,7 +458,7 @@ func (m *Machine) resolved(v *errchan.Verdict) {
 	for _, r := range v.Dead {
 		m.report(r)
 	}
-	m.untold = true
+	m.untold, m.condemned = true, false
 	m.out.push(Output{Resolved: v})
 	early := m.early
 	m.notices, m.early = flood{told: early.told, fatal: early.fatal}, flood{}
