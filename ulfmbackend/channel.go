@@ -13,7 +13,7 @@ import (
 // driven by the messages and deaths on a duplicate of it.
 type Channel struct {
 	comm   transport.Messenger
-	client errchan.Survivor
+	client errchan.ULFMClient
 
 	mu       sync.Mutex
 	machine  Machine
@@ -32,12 +32,12 @@ type proposed struct {
 	cause error // the error that came before it, once it did
 }
 
-var _ errchan.Mitigator = (*Channel)(nil)
+var _ errchan.ULFM = (*Channel)(nil)
 
 // New returns a channel over comm, which nobody else uses, of a communicator in
 // epoch e, which id tells from the others of its family. The client is told of
 // nothing before Listen.
-func New(comm transport.Messenger, id uint64, e transport.Epoch, client errchan.Survivor) *Channel {
+func New(comm transport.Messenger, id uint64, e transport.Epoch, client errchan.ULFMClient) *Channel {
 	ch := &Channel{comm: comm, client: client, asked: true} // by Listen
 	ch.machine.init(comm.Rank(), comm.Size(), id, e)
 	ch.epoch = e

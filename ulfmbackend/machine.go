@@ -100,7 +100,7 @@ type Told struct{ Rank int }
 // The caller's duties: messages between two ranks stay in order; those of a rank
 // that has died may come after its death or not at all, but none before one that
 // is lost; every living rank is told of every death, some time, and of no other; and
-// those of an [errchan.Mitigator]'s client. The machine never joins a round by itself.
+// those of an [errchan.ULFM]'s client. The machine never joins a round by itself.
 type Machine struct {
 	tree
 	id      uint64 // the communicator's

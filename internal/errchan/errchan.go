@@ -13,7 +13,7 @@ type Channel interface {
 	// Join gives the consent to end the round, which Noticed told of: this rank
 	// has no report to add, or has raised it. A rank that never joins holds the
 	// others up. For a round that is over it does nothing. Settled are the agreements
-	// that [Mitigator.Freeze] has returned for this communicator and those derived from
+	// that [ULFM.Freeze] has returned for this communicator and those derived from
 	// it; other backends ignore them.
 	Join(round uint64, settled []Settled)
 	// Waiting says what the open round still waits for, for people who ask why a

@@ -160,7 +160,7 @@ func (p *process) leave() {
 	}
 	p.feed(p.ledger.Depart)
 	for _, m := range p.sides {
-		m.mit.Leave()
+		m.ulfm.Leave()
 	}
 	p.feed(p.ledger.Go)
 }
@@ -189,7 +189,7 @@ func (p *process) carryOut(o *ledger.Output) {
 		m := ownerOf(o.Comm)
 		settled := m.consent(o)
 		if o.Raised.Leaving {
-			m.mit.Unwind(o.Raised.Data, settled)
+			m.ulfm.Unwind(o.Raised.Data, settled)
 		} else {
 			m.ch.Raise(o.Raised.Data, o.Raised.Corrupt, settled)
 		}
@@ -198,11 +198,11 @@ func (p *process) carryOut(o *ledger.Output) {
 		m.ch.Join(o.Round, m.consent(o))
 	case ledger.Lose:
 		m := ownerOf(o.Comm)
-		m.mit.Lose(sortedCopy(m.Failed()))
+		m.ulfm.Lose(sortedCopy(m.Failed()))
 	case ledger.Complete:
 		for _, d := range o.Family {
-			if m := ownerOf(d); m.mit != nil {
-				m.mit.Complete(o.Error.Verdict.Settled)
+			if m := ownerOf(d); m.ulfm != nil {
+				m.ulfm.Complete(o.Error.Verdict.Settled)
 			}
 		}
 		p.meanwhile(o)
@@ -264,8 +264,8 @@ func freeze(family []*ledger.Comm) []errchan.Settled {
 	}
 	settled := []errchan.Settled{}
 	for _, d := range family {
-		if m := ownerOf(d); m.mit != nil {
-			settled = append(settled, m.mit.Freeze()...)
+		if m := ownerOf(d); m.ulfm != nil {
+			settled = append(settled, m.ulfm.Freeze()...)
 		}
 	}
 	return settled

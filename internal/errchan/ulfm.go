@@ -8,7 +8,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// A Mitigator is a Channel of a backend that sees processes die, and agrees.
+// ULFM is a Channel that sees processes die, revokes, and agrees.
 //
 // Errors and agreements of a family of communicators are one order (H5). Who joins a
 // round of errors calls Freeze, first, on its communicator and all derived from it:
@@ -24,7 +24,7 @@ import (
 // this rank has not joined the next round, and is told of it by Noticed. A communicator
 // that is made meanwhile is frozen too. Freeze and Join are one step as far as Complete
 // and Advance are concerned. After a final verdict no round comes: Freeze nothing.
-type Mitigator interface {
+type ULFM interface {
 	Channel
 	// Died says that a process has died, which this rank may know before the
 	// channel does. It tells nobody else.
@@ -94,8 +94,8 @@ func scramble(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// A Survivor is a Client that is told more by a Mitigator.
-type Survivor interface {
+// A ULFMClient is the Client of a ULFM channel.
+type ULFMClient interface {
 	Client
 	// Died: the process of a member has died. It is told once.
 	Died(rank int)
