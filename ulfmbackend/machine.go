@@ -295,7 +295,7 @@ func (m *Machine) Abandon() {
 // Died tells the machine that a process has died.
 func (m *Machine) Died(rank int) {
 	before := m.up
-	if !m.bury(rank) {
+	if !m.markDead(rank) {
 		return
 	}
 	m.report(rank)
