@@ -20,7 +20,7 @@ func (k bareKeeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) 
 }
 func (k bareKeeper) Look()                 {}
 func (k bareKeeper) Unpark(*waiting.Place) {}
-func (k bareKeeper) Troubled() bool        { return false }
+func (k bareKeeper) MayHaveVerdict() bool  { return false }
 
 func init() {
 	hook.Bare = func(comm any) {

@@ -198,9 +198,9 @@ type Comm struct {
 	// What each look reads stands together: there may be many ranks, and what a rank has
 	// is seldom in a cache.
 
-	// troubled says that a look may find something. It is true if something is to be
+	// needsLook says that a look may find something. It is true if something is to be
 	// found here or at an ancestor, and is read without the lock.
-	troubled   atomic.Bool
+	needsLook  atomic.Bool
 	open       bool // the round is: a rank with something unresolved in raised has an open round
 	joined     bool // this rank has consented to its end; never without open
 	fatal      bool // its verdict will be final, as this rank was told with a notice

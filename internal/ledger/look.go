@@ -16,9 +16,9 @@ const (
 	Closure
 )
 
-// Troubled says whether a look may find something. It is one load, and needs no
+// NeedsLook says whether a look may find something. It is one load, and needs no
 // lock.
-func (c *Comm) Troubled() bool { return c.troubled.Load() }
+func (c *Comm) NeedsLook() bool { return c.needsLook.Load() }
 
 // disturbs says whether c has something that concerns what is derived from it: not
 // if all that is left to say is that c can't be used.
@@ -26,7 +26,7 @@ func (c *Comm) disturbs() bool {
 	return c.open && c.corrupted == nil || c.moving > 0 || len(c.unreported) > 0
 }
 
-// update sets troubled, here and at what is derived from c.
+// update sets needsLook, here and at what is derived from c.
 func (c *Comm) update() {
 	above := c.ledger.dead || c.ledger.over
 	for a := c.parent; a != nil && !above; a = a.parent {
@@ -37,7 +37,7 @@ func (c *Comm) update() {
 
 func (c *Comm) updateBelow(above bool) {
 	below := above || c.disturbs()
-	c.troubled.Store(below || c.corrupted != nil || c.revoked || c.closed)
+	c.needsLook.Store(below || c.corrupted != nil || c.revoked || c.closed)
 	for d := c.child; d != nil; d = d.next {
 		d.updateBelow(below)
 	}
