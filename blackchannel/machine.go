@@ -43,8 +43,8 @@ type Message struct {
 	Verdict *errchan.Verdict // of a verdict
 }
 
-// An Output is something that a Machine wants done, in order. One field is set
-// but To.
+// An Output is an action of a Machine that the caller carries out, in order. One field
+// is set besides To.
 type Output struct {
 	To       int      // whom to send Message
 	Message  *Message // to be sent
@@ -54,23 +54,22 @@ type Output struct {
 	Over     bool     // the machine takes and sends no more messages
 }
 
-// Noticed is the argument list of [errchan.Client]'s method.
+// Noticed has the arguments of errchan.Client's Noticed.
 type Noticed struct {
 	Round   uint64
 	By      int
 	Corrupt bool
 }
 
-// A Machine is the protocol at one rank. It does no I/O and keeps no time: feed
-// it the rank's decisions with Raise and Join and its messages with Step, and
-// carry out what Output returns after each. Its methods are not safe for
-// concurrent use.
+// A Machine is the protocol at one rank. It has no I/O and no clock. The caller feeds
+// it the rank's decisions by Raise and Join, and messages by Step, and carries out what
+// Output returns after each. Its methods are not safe for concurrent use.
 //
-// Rounds are counted from 0. A rank in a round gets messages of that round only,
-// but for one case: reports raised after a rank had joined follow its first ones
-// up the tree, and may meet a rank where the verdict has passed already. They are
-// dropped there, and the rank that raised them, seeing them missing from the
-// verdict, raises them again in the next round.
+// Rounds are numbered from 0. In a round a rank gets messages of that round only, with
+// one exception. Reports that a rank raises after it has joined follow its first
+// reports up the tree, and may reach a rank that the verdict has passed already. That
+// rank drops them. Their origin finds them missing from the verdict, and raises them
+// again in the next round.
 type Machine struct {
 	rank, size int
 	parent     int // -1 at the root
@@ -116,16 +115,15 @@ func (m *Machine) init(rank, size int) {
 	}
 }
 
-// Output returns what is to be done, and forgets it. The slice is valid until
-// the machine is fed again.
+// Output returns the outputs since its last call. The slice is valid until the machine
+// is fed again.
 func (m *Machine) Output() []Output {
 	out := m.out
 	m.out = m.out[:0]
 	return out
 }
 
-// Raise adds a report of this rank, and joins. It does nothing after a final
-// verdict.
+// Raise adds a report of this rank, and joins. It does nothing after a final verdict.
 func (m *Machine) Raise(data []byte, corrupt bool) {
 	if m.final {
 		return
@@ -142,7 +140,7 @@ func (m *Machine) raise(reports ...errchan.Report) {
 	m.collect(reports)
 }
 
-// Join agrees to end the open round, if one is open.
+// Join joins the open round, if there is one.
 func (m *Machine) Join() {
 	if m.open && !m.joined {
 		m.joined = true
@@ -150,7 +148,7 @@ func (m *Machine) Join() {
 	}
 }
 
-// Step takes a message from a neighbour. It returns an error for one that no
+// Step takes a message of a neighbour. It returns an error for a message that no
 // neighbour sends in this state.
 func (m *Machine) Step(from int, msg *Message) error {
 	child := from > m.rank && from < m.size && binomial.Parent(from) == m.rank
@@ -275,7 +273,7 @@ func anyCorrupt(reports []errchan.Report) bool {
 	return slices.ContainsFunc(reports, func(r errchan.Report) bool { return r.Corrupt })
 }
 
-// Waiting says what the open round waits for; it is empty when none is open.
+// Waiting says what the open round waits for. It is empty when no round is open.
 func (m *Machine) Waiting() string {
 	if !m.open {
 		return ""

@@ -10,63 +10,64 @@ import (
 
 // ULFM is a Channel that sees processes die, revokes, and agrees.
 //
-// Errors and agreements of a family of communicators are one order (H5). Who joins a
-// round of errors calls Freeze, first, on its communicator and all derived from it:
-// there nothing is decided any more. What was decided before goes with Raise, Join or
-// Unwind into the verdict, and all ranks Complete it, on all those communicators,
-// before they Advance. So an agreement ends with its decision at every survivor, or
-// with an error at every one.
+// Errors and agreements of a family of communicators have one order (H5). Before a rank
+// joins a round, it calls Freeze on the communicator and on all derived from it:
+// nothing more is decided there. Raise, Join or Unwind puts the earlier decisions into
+// the verdict. All ranks Complete these decisions, on all those communicators, before
+// they Advance. So an agreement ends with its decision at every survivor, or with an
+// error at every survivor.
 //
-// The client's duties. Noticed has a rank join every round, once its program is inside
-// an operation; at once if that has raised a report that no verdict has, has unwound,
-// or is over. From then on until Resolved the round is one that this rank has joined
-// and that is open. Where that verdict lacks a report of this rank, Raise came too late:
-// this rank has not joined the next round, and is told of it by Noticed. A communicator
-// that is made meanwhile is frozen too. Freeze and Join are one step as far as Complete
-// and Advance are concerned. After a final verdict no round comes: Freeze nothing.
+// The client has these duties. After Noticed the rank joins the round once its program
+// is inside an operation. It joins at once if its program has raised a report that no
+// verdict has, has unwound, or is over. From then until Resolved the round counts as
+// joined and open. If the verdict lacks a report of this rank, Raise came too late:
+// this rank has not joined the next round, which Noticed announces. A communicator made
+// meanwhile is frozen too. No Complete or Advance may come between Freeze and Join.
+// After a final verdict no round comes, and nothing is frozen.
 type ULFM interface {
 	Channel
 	// Died says that a process has died, which this rank may know before the
 	// channel does. It tells nobody else.
 	Died(rank int)
-	// Lose has every rank get a verdict that is final, because this rank needs one
-	// of the dead, ascending, that it has been told of.
+	// Lose makes every rank get a final verdict, because this rank needs one of the
+	// dead. Dead are those that it has been told of, ascending.
 	Lose(dead []int)
-	// Unwind is Raise, corrupt, by a rank whose program is about to Leave: the
-	// verdict has it among the dead.
+	// Unwind is Raise with corrupt, by a rank whose program is about to Leave. The
+	// verdict counts that rank among the dead.
 	Unwind(data []byte, settled []Settled)
-	// Leave says that the rank's program has ended. It takes part in agreements as one
-	// of the dead; the client still joins rounds of errors.
+	// Leave says that the rank's program has ended. In agreements the rank counts as
+	// dead. Its client still joins rounds.
 	Leave()
 	// Revoke tells all ranks that the communicator is revoked.
 	Revoke()
-	// Reserve takes this rank's place in the next agreement of an epoch for a call. All
-	// ranks reserve in the same order, those to create communicators apart, and
-	// propose when they can.
+	// Reserve takes this rank's place in the next agreement of an epoch. All ranks
+	// reserve in the same order; agreements that create communicators have an order of
+	// their own. The rank may propose later.
 	Reserve(e transport.Epoch, call Calls) Agreement
-	// Abandon ends this rank's proposals to create communicators, and those to come,
-	// with cause: others may never make theirs.
+	// Abandon ends this rank's proposals to create communicators, now and later, with
+	// cause. It is needed where other ranks may never make theirs.
 	Abandon(cause error)
-	// Propose is this rank's contribution. Done is told how the agreement ended,
-	// on any goroutine, or that Advance came before. It must not block.
+	// Propose makes this rank's proposal. The function gets the decision, or the error
+	// if Advance came before, on any goroutine. It must not block.
 	Propose(Agreement, Proposal, func(*Decision, error))
-	// Freeze has nothing decided here until Advance says so. It returns the agreements
+	// Freeze stops decisions here until Advance allows them. It returns the agreements
 	// of recent epochs that may have ended here and not elsewhere. It may be called
-	// when that is so already.
+	// again while frozen.
 	Freeze() []Settled
 	// Complete ends those of this rank's proposals that were decided, according to a
-	// verdict that has come, before Advance. What is of other communicators does
-	// nothing.
+	// verdict. It is called before Advance. It ignores agreements of other
+	// communicators.
 	Complete([]Settled)
-	// Advance begins the epoch after an error of the given generation, as that of
-	// transport.Comm does. Proposals of the one before end with cause: now, or, if the
-	// epoch begins frozen, no later than with the first Advance that is not. Frozen: a
-	// round of this communicator, or of one it is derived from, that this rank has
-	// joined is still open. Its verdict may have the decision.
+	// Advance begins the epoch after an error of the given generation, as
+	// transport.Comm's Advance does. Proposals of the old epoch end with cause: now,
+	// or, if the epoch begins frozen, at the latest with the first Advance that is not
+	// frozen. Frozen says that a round of this communicator, or of one it is derived
+	// from, which this rank has joined, is still open: its verdict may have the
+	// decision.
 	Advance(generation int, cause error, frozen bool)
 }
 
-// A Settled is how an agreement ended on one of a family of communicators.
+// A Settled is the end of an agreement of one communicator, as a verdict has it.
 type Settled struct {
 	Comm uint64 // which one: a digest of how it was made, the same at all ranks
 	ID   Agreement
@@ -75,8 +76,8 @@ type Settled struct {
 	By       int // the rank of Comm that decided
 }
 
-// Identify returns the digest that says which communicator has a name among those
-// that are made from parent; the world's is 0.
+// Identify returns the digest that identifies a communicator by its parent's digest and
+// its name. The world's digest is 0.
 func Identify(parent uint64, name transport.Name) uint64 {
 	id := parent
 	for _, part := range [...]uint64{uint64(name.Epoch), name.Seq, uint64(name.Color), name.Without} {
@@ -104,14 +105,14 @@ type ULFMClient interface {
 	Revoked(by int)
 }
 
-// An Agreement is one of the agreements of a communicator.
+// An Agreement identifies one agreement of a communicator.
 type Agreement struct {
 	Epoch   transport.Epoch
 	Creates bool   // a communicator: these count apart from the others
 	Seq     uint64 // in the epoch, from 0
 }
 
-// Calls are the operations that an agreement is part of: one, unless ranks call
+// Calls are the operations that take part in an agreement: one, unless ranks call
 // different ones in the same place.
 type Calls uint8
 
@@ -133,15 +134,15 @@ func (c Calls) String() string {
 	return strings.Join(names, " and ")
 }
 
-// A Proposal is what a rank brings to an agreement.
+// A Proposal is what one rank brings to an agreement.
 type Proposal struct {
 	Call  Calls
 	Flag  int
 	Acked []int // the dead that its program has acknowledged, ascending
 }
 
-// A Decision is what all survivors get from an agreement. Like verdicts, they may
-// share one.
+// A Decision is the result of an agreement, equal at all survivors. The ranks of one
+// process may share it, so it must not be changed.
 type Decision struct {
 	Calls Calls
 	Flag  int   // bitwise AND of those contributed
@@ -156,14 +157,13 @@ func (d Decision) String() string {
 	return fmt.Sprintf("%v, flag %d, dead %v, not acknowledged %v", d.Calls, d.Flag, d.Dead, d.Unacked)
 }
 
-// Shared returns d for ranks to share.
+// Shared returns a copy of d that ranks may share.
 func (d Decision) Shared() *Decision {
 	d.meaning = new(memo)
 	return &d
 }
 
-// Meaning returns what read makes of the decision, which is asked once for all the
-// ranks that share it.
+// Meaning returns read(d). It calls read once for all the ranks that share d.
 func (d *Decision) Meaning(read func(*Decision) any) any {
 	if d.meaning == nil {
 		return read(d)
@@ -171,5 +171,5 @@ func (d *Decision) Meaning(read func(*Decision) any) any {
 	return d.meaning.of(func() any { return read(d) })
 }
 
-// ErrOver is the error of a proposal to an agreement of an epoch that is over.
+// ErrOver is the error of a proposal to an agreement whose epoch is over.
 var ErrOver = errors.New("an error came before the agreement")
