@@ -32,8 +32,8 @@ func (k Kind) String() string {
 	return [...]string{"notice", "reports", "verdict", "forward"}[k-Notice]
 }
 
-// A Message is what goes from a rank to a neighbour in the tree. Once sent, it
-// does not change.
+// A Message goes from a rank to a neighbour in the tree. It does not change once it is
+// sent.
 type Message struct {
 	Kind    Kind
 	Round   uint64           // of a forward, the duplicate's: always 0
