@@ -7,8 +7,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Channel is one rank's side of the black channel of a communicator: a Machine
-// driven by what others send it on a duplicate of it.
+// A Channel is one rank's side of the black channel of a communicator. It drives a
+// Machine by the messages on a duplicate of the communicator.
 type Channel struct {
 	comm   transport.Messenger
 	client errchan.Client
@@ -29,13 +29,14 @@ type Channel struct {
 
 var _ errchan.Channel = (*Channel)(nil)
 
-// New returns a channel over comm, a duplicate that nobody else uses. The client
-// is told of nothing before Listen.
+// New returns a channel over comm, a duplicate that nobody else uses. The client is
+// told nothing before Listen.
 //
-// The channel of a communicator that some members may have made while others have
-// not come to that, as those of MPI_Comm_dup, has the channel of its parent, with
-// the same ranks, pass on its first notices. Its id is the same at all members,
-// and of no other that is derived from that parent. Any other has a nil parent.
+// Some members may have made a duplicate (MPI_Comm_dup) while others have not yet. The
+// channel of such a communicator has a parent: the channel of the communicator it was
+// duplicated from, which has the same ranks and carries the notices of its first round.
+// Its id is the same at all members, and unique among the duplicates of that parent.
+// Any other channel has a nil parent.
 func New(comm transport.Messenger, id uint64, parent *Channel, client errchan.Client) *Channel {
 	ch := &Channel{comm: comm, client: client, asked: true} // by Listen
 	ch.mu = &ch.own
@@ -51,13 +52,13 @@ func New(comm transport.Messenger, id uint64, parent *Channel, client errchan.Cl
 // Listen begins to take messages.
 func (ch *Channel) Listen() { ch.comm.Listen(ch) }
 
-// Raise makes every rank get a verdict with a report of this rank. Nothing is settled
-// here but errors.
+// Raise gives a report of this rank to the next verdict. This backend has no
+// agreements, so nothing is settled.
 func (ch *Channel) Raise(data []byte, corrupt bool, _ []errchan.Settled) {
 	ch.do(func(m *Machine) { m.Raise(data, corrupt) })
 }
 
-// Join agrees to end the round, if it is the open one.
+// Join joins the round, if it is the open one.
 func (ch *Channel) Join(round uint64, _ []errchan.Settled) {
 	ch.do(func(m *Machine) {
 		if m.round == round {
@@ -73,13 +74,13 @@ func (ch *Channel) Waiting() string {
 	return ch.machine.Waiting()
 }
 
-// Close ends the listening, once no duplicate needs it any more.
+// Close ends the channel. It goes on to carry notices while a duplicate needs it.
 func (ch *Channel) Close() error {
 	ch.do((*Machine).Close)
 	return nil
 }
 
-// Died does nothing: this backend does not survive it.
+// Died does nothing: this backend does not survive deaths.
 func (ch *Channel) Died(int) {}
 
 // Take takes a message.
@@ -132,8 +133,8 @@ func (ch *Channel) collect(poke, over []*Channel) (_, _ []*Channel) {
 	return poke, over
 }
 
-// Next carries out what the machine wants, in order, until that is a message: it
-// returns that.
+// Next carries out the machine's outputs in order, up to the next message, and returns
+// that message.
 func (ch *Channel) Next() (to int, payload []byte, ok bool) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()

@@ -30,8 +30,8 @@ func Encode(msg *Message) []byte {
 	}
 }
 
-// Decode returns the message in b, which nobody may change after: the data of
-// its reports are parts of it. The ranks of the communicator are 0 to size-1.
+// Decode returns the message in b. The data of its reports are parts of b, so b must
+// not be changed after. The ranks of the communicator are below size.
 func Decode(b []byte, size int) (*Message, error) {
 	d := errchan.NewReader(b)
 	msg := &Message{Kind: Kind(d.Byte()), Round: d.Uvarint()}
@@ -54,8 +54,8 @@ func Decode(b []byte, size int) (*Message, error) {
 	return msg, nil
 }
 
-// Purpose says what a message is for: to tell of an error ("revoke"), or to find out what
-// errors mean ("resolve").
+// Purpose says what a message is for: "revoke" announces an error, "resolve" finds the
+// verdict.
 func (ch *Channel) Purpose(payload []byte) string {
 	if k := Kind(payload[0]); k == Notice || k == Forward {
 		return "revoke"

@@ -40,9 +40,8 @@ func (m *Machine) kin() *family {
 	return m.family
 }
 
-// Dup returns this rank's machine of a duplicate of m's communicator. Its identity
-// is the same at all ranks, and of no other of the family. It may have something
-// to do at once.
+// Dup returns this rank's machine of a duplicate of m's communicator. The id is the
+// same at all ranks, and unique in the family. The new machine may have output at once.
 func (m *Machine) Dup(id uint64) *Machine {
 	d := new(Machine)
 	d.init(m.rank, m.size)
@@ -107,9 +106,9 @@ func (m *Machine) drop() {
 	}
 }
 
-// Close says that all members have closed the communicator, and no error is under
-// way on it. The machine still has to take and send messages, until it is over,
-// while a duplicate needs it as its carrier.
+// Close says that all members have closed the communicator, and no error is under way
+// on it. While a duplicate needs the machine as its carrier, it still takes and sends
+// messages.
 func (m *Machine) Close() {
 	if m.closed {
 		return

@@ -32,8 +32,8 @@ func (k Kind) String() string {
 	return [...]string{"notice", "reports", "verdict", "forward"}[k-Notice]
 }
 
-// A Message is what goes from a rank to a neighbour in the tree. Once sent, it
-// does not change.
+// A Message goes from a rank to a neighbour in the tree. It does not change once it is
+// sent.
 type Message struct {
 	Kind    Kind
 	Round   uint64           // of a forward, the duplicate's: always 0
@@ -43,7 +43,8 @@ type Message struct {
 	Verdict *errchan.Verdict // of a verdict
 }
 
-// An Output is something that a Machine wants done: a message sent, or the client told.
+// An Output is an action of a Machine that the caller carries out: a message to send, or
+// the client to tell.
 type Output struct {
 	To       int // of Message
 	Message  *Message
@@ -51,23 +52,23 @@ type Output struct {
 	Resolved *errchan.Verdict
 }
 
-// Noticed is the argument list of [errchan.Client]'s method.
+// Noticed has the arguments of errchan.Client's Noticed.
 type Noticed struct {
 	Round   uint64
 	By      int
 	Corrupt bool
 }
 
-// A Machine is the protocol at one rank. It does no I/O and keeps no time: feed
-// it the rank's decisions with Raise and Join and its messages with Step, and
-// carry out what Next returns after each, and then what it returns for those that
-// Woken names. Its methods are not safe for concurrent use.
+// A Machine is the protocol at one rank. It has no I/O and no clock. The caller feeds
+// it the rank's decisions by Raise and Join, and messages by Step, and carries out what
+// Next returns after each, for this machine and then for those that Woken returns. Its
+// methods are not safe for concurrent use.
 //
-// Rounds are counted from 0. A rank in a round gets messages of that round only,
-// but for one case: reports raised after a rank had joined follow its first ones
-// up the tree, and may meet a rank where the verdict has passed already. They are
-// dropped there, and the rank that raised them, seeing them missing from the
-// verdict, raises them again in the next round.
+// Rounds are numbered from 0. In a round a rank gets messages of that round only, with
+// one exception. Reports that a rank raises after it has joined follow its first
+// reports up the tree, and may reach a rank that the verdict has passed already. That
+// rank drops them. Their origin finds them missing from the verdict, and raises them
+// again in the next round.
 type Machine struct {
 	rank, size int
 	parent     int // -1 at the root
@@ -118,7 +119,7 @@ func (m *Machine) init(rank, size int) {
 	}
 }
 
-// Next returns what is to be done next, and whether there is something.
+// Next returns the next output, and whether there is one.
 func (m *Machine) Next() (o Output, ok bool) {
 	if m.Idle() {
 		return Output{}, false
@@ -130,11 +131,11 @@ func (m *Machine) Next() (o Output, ok bool) {
 	return o, true
 }
 
-// Idle says that Next would return nothing.
+// Idle says that Next would return no output.
 func (m *Machine) Idle() bool { return m.done == len(m.out) }
 
-// Woken returns the other machines of the same rank that have output now, because this one
-// was fed, and forgets them. Others wait for this one's messages: they go first.
+// Woken returns the other machines of the same rank that have output because this one was
+// fed, and forgets them. The outputs of this machine come first: others wait for them.
 func (m *Machine) Woken() []*Machine {
 	woken := m.woken
 	m.woken = nil
@@ -144,8 +145,7 @@ func (m *Machine) Woken() []*Machine {
 // Over says that the machine takes and sends no more messages.
 func (m *Machine) Over() bool { return m.over }
 
-// Raise adds a report of this rank, and joins. It does nothing after a final
-// verdict.
+// Raise adds a report of this rank, and joins. It does nothing after a final verdict.
 func (m *Machine) Raise(data []byte, corrupt bool) {
 	if m.final {
 		return
@@ -162,7 +162,7 @@ func (m *Machine) raise(reports ...errchan.Report) {
 	m.collect(reports)
 }
 
-// Join agrees to end the open round, if one is open.
+// Join joins the open round, if there is one.
 func (m *Machine) Join() {
 	if m.open && !m.joined {
 		m.joined = true
@@ -170,7 +170,7 @@ func (m *Machine) Join() {
 	}
 }
 
-// Step takes a message from a neighbour. It returns an error for one that no
+// Step takes a message of a neighbour. It returns an error for a message that no
 // neighbour sends in this state.
 func (m *Machine) Step(from int, msg *Message) error {
 	child := from > m.rank && from < m.size && binomial.Parent(from) == m.rank
@@ -295,7 +295,7 @@ func anyCorrupt(reports []errchan.Report) bool {
 	return slices.ContainsFunc(reports, func(r errchan.Report) bool { return r.Corrupt })
 }
 
-// Waiting says what the open round waits for; it is empty when none is open.
+// Waiting says what the open round waits for. It is empty when no round is open.
 func (m *Machine) Waiting() string {
 	if !m.open {
 		return ""

@@ -13,7 +13,7 @@ import (
 func (c *Comm) openChannel(dup transport.Comm, byDup bool) {
 	if c.proc.backend == backendULFM {
 		ch := ulfmbackend.New(dup, c.id, c.t.Epoch(), (*listener)(c))
-		c.channel, c.mitigator, c.startListening = ch, ch, ch.Listen
+		c.channel, c.ulfm, c.startListening = ch, ch, ch.Listen
 	} else {
 		var parent *blackchannel.Channel
 		if byDup {
@@ -27,7 +27,7 @@ func (c *Comm) openChannel(dup transport.Comm, byDup bool) {
 // listener is the Comm as its error channel sees it. What it is told goes into the ledger.
 type listener Comm
 
-var _ errchan.Survivor = (*listener)(nil)
+var _ errchan.ULFMClient = (*listener)(nil)
 
 // Noticed says that a round is open.
 func (l *listener) Noticed(round uint64, by int, corrupt bool) {

@@ -38,7 +38,7 @@ func (c *Comm) Close(ctx context.Context) error {
 			}
 		}
 	}
-	if quiet := c.close(); quiet && err == nil && c.mitigator == nil {
+	if quiet := c.close(); quiet && err == nil && c.ulfm == nil {
 		c.release()
 	}
 	return nil

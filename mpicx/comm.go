@@ -33,9 +33,9 @@ type Comm struct {
 	// parent is the communicator whose errors are this one's, too. It is nil for the world.
 	parent *Comm
 	// channel is the error channel, which hears nothing before startListening is called.
-	// With the ULFM backend mitigator is the same channel; with the black channel it is nil.
+	// With the ULFM backend ulfm is the same channel; with the black channel it is nil.
 	channel        errchan.Channel
-	mitigator      errchan.Mitigator
+	ulfm           errchan.ULFM
 	startListening func()
 
 	// errhandler is an Errhandler. A communicator begins with that of the one it is made from.

@@ -31,7 +31,7 @@ func (c *Comm) SetErrhandler(h Errhandler) {
 // ends by an error. With the black channel they always are: a peer has no other way to
 // learn of it.
 func (c *Comm) propagates() bool {
-	return c.mitigator == nil || Errhandler(c.errhandler.Load()) == ErrorsPropagate
+	return c.ulfm == nil || Errhandler(c.errhandler.Load()) == ErrorsPropagate
 }
 
 // Failed returns the ranks that this one knows to be dead, in the order in which
@@ -114,7 +114,7 @@ func (c *Comm) disturb(err error) (lose bool) {
 // receiving is called after a receive or probe has begun, which may have ended. One from
 // AnySource is disturbed if a death is not acknowledged.
 func (c *Comm) receiving(peer int) {
-	if c.mitigator == nil || peer != AnySource {
+	if c.ulfm == nil || peer != AnySource {
 		return
 	}
 	c.disturbing.Lock()
@@ -138,7 +138,7 @@ func (c *Comm) needed(op string, rank int) error {
 		slices.Sort(all)
 		return c.met(&ProcFailedError{Ranks: all})
 	}
-	c.mitigator.Died(rank) // which may tell of it later
+	c.ulfm.Died(rank) // which may tell of it later
 	c.died(rank)
 	err := &ProcFailedError{Ranks: []int{rank}}
 	if c.propagates() && c.isClosed() { // there is nobody left to tell (F2)

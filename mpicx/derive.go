@@ -87,7 +87,7 @@ func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch, agreed, b
 		under = &c.parent.ledger
 	}
 	c.openChannel(dup, byDup)
-	if !agreed && (!byDup || c.mitigator != nil) { // Dup has no message, but with ULFM an agreement; Shrink is made after one
+	if !agreed && (!byDup || c.ulfm != nil) { // Dup has no message, but with ULFM an agreement; Shrink is made after one
 		c.ledger.Everywhere()
 	}
 	c.proc.feed(func() { late = !c.proc.ledger.Make(&c.ledger, of, under, e, agreed, c.worldRanks) })
@@ -99,17 +99,17 @@ func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch, agreed, b
 // each has it, or each has an error.
 func (c *Comm) agreed(call errchan.Calls, epoch transport.Epoch, p *future.Promise[*Comm]) func(*Comm, error) {
 	op := call.String()
-	if c.mitigator == nil {
+	if c.ulfm == nil {
 		return func(d *Comm, err error) { p.Complete(d, mpiError(op, err)) }
 	}
-	id := c.mitigator.Reserve(epoch, call)
+	id := c.ulfm.Reserve(epoch, call)
 	return func(made *Comm, err error) {
 		proposal := errchan.Proposal{Call: call, Flag: -1}
 		if err != nil {
 			err = c.failure(op, err)
 			proposal.Flag = 0
 		}
-		c.mitigator.Propose(id, proposal, func(d *errchan.Decision, over error) {
+		c.ulfm.Propose(id, proposal, func(d *errchan.Decision, over error) {
 			switch {
 			case over != nil:
 				err = c.failure(op, over)

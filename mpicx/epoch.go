@@ -6,8 +6,8 @@ import "github.com/mpicx/go-mpicx/internal/transport"
 // The transport drops the messages of earlier epochs (P3). What was pending is done with
 // err, and its buffers are free (P4, D1).
 func (c *Comm) advance(generation int, err error, frozen bool) {
-	if c.mitigator != nil {
-		c.mitigator.Advance(generation, err, frozen) // first: what begins in the new epoch finds it there
+	if c.ulfm != nil {
+		c.ulfm.Advance(generation, err, frozen) // first: what begins in the new epoch finds it there
 	}
 	c.t.Advance(generation, err)
 }

@@ -20,7 +20,7 @@ func (k bareKeeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) 
 }
 func (k bareKeeper) Look()                 {}
 func (k bareKeeper) Unpark(*waiting.Place) {}
-func (k bareKeeper) Troubled() bool        { return false }
+func (k bareKeeper) MayHaveVerdict() bool  { return false }
 
 func init() {
 	hook.Bare = func(comm any) {
@@ -30,7 +30,7 @@ func init() {
 	hook.Die = func(comm any) {
 		c := comm.(*Comm)
 		c.proc.die()
-		if c.mitigator != nil || c.proc.driver != nil { // a driver's ranks are processes
+		if c.ulfm != nil || c.proc.driver != nil { // a driver's ranks are processes
 			c.t.Die()
 		}
 	}
@@ -42,7 +42,7 @@ func init() {
 	hook.Progress = func(comm any) string { return comm.(*Comm).progress() }
 	hook.Abort = func(comm any, err error) {
 		c := comm.(*Comm)
-		if c.mitigator != nil && c.proc.dead.Load() {
+		if c.ulfm != nil && c.proc.dead.Load() {
 			return // it takes no part, and nobody waits for it
 		}
 		c.proc.dead.Store(false)

@@ -83,7 +83,7 @@ func (k *keeper) Ended(ctx context.Context) error {
 	return nil
 }
 
-func (k *keeper) Troubled() bool { return k.ledger.Troubled() }
+func (k *keeper) MayHaveVerdict() bool { return k.ledger.NeedsLook() }
 
 // Verdict takes the error that the program is to be told. A reduction's function is told
 // none: it must not wait.

@@ -16,10 +16,10 @@ func (c *Comm) carryOut(o ledger.Output) {
 		ownerOf(o.Comm).channel.Join(o.Round, freeze(o.Family))
 	case ledger.Lose:
 		lost := ownerOf(o.Comm)
-		lost.mitigator.Lose(slices.Sorted(slices.Values(lost.Failed())))
+		lost.ulfm.Lose(slices.Sorted(slices.Values(lost.Failed())))
 	case ledger.Complete:
 		for _, d := range o.Family {
-			if m := ownerOf(d).mitigator; m != nil {
+			if m := ownerOf(d).ulfm; m != nil {
 				m.Complete(o.Error.Verdict.Settled)
 			}
 		}
@@ -50,8 +50,8 @@ func (c *Comm) carryOut(o ledger.Output) {
 
 // submit gives the error channel a report of this rank.
 func (c *Comm) submit(r *ledger.Raised, settled []errchan.Settled) {
-	if c.mitigator != nil && r.Leaving {
-		c.mitigator.Unwind(r.Data, settled)
+	if c.ulfm != nil && r.Leaving {
+		c.ulfm.Unwind(r.Data, settled)
 	} else {
 		c.channel.Raise(r.Data, r.Corrupt, settled)
 	}
@@ -65,7 +65,7 @@ func freeze(family []*ledger.Comm) []errchan.Settled {
 	}
 	settled := []errchan.Settled{}
 	for _, d := range family {
-		if m := ownerOf(d).mitigator; m != nil {
+		if m := ownerOf(d).ulfm; m != nil {
 			settled = append(settled, m.Freeze()...)
 		}
 	}
@@ -79,8 +79,8 @@ func (c *Comm) giveUp(cause error) {
 	err.Failures[0].Rank = c.rank
 	c.proc.feed(func() { c.ledger.Fail().Face = err })
 	for _, d := range c.family() {
-		if d.mitigator != nil {
-			d.mitigator.Advance(c.ledger.Generation(), err, false) // its agreements end
+		if d.ulfm != nil {
+			d.ulfm.Advance(c.ledger.Generation(), err, false) // its agreements end
 		}
 	}
 }

@@ -79,7 +79,7 @@ func (o *sliceOp[T]) Completed(r *transport.Request) {
 func (o *sliceOp[T]) operation() string   { return "RecvSlice" }
 func (o *sliceOp[T]) cell() *waiting.Cell { return waiting.Of(o.Future()) }
 func (o *sliceOp[T]) Awaited() bool       { return needsPeer(&o.request) || o.cell().Awaited() }
-func (o *sliceOp[T]) Mourned() bool       { return o.comm.othersAcknowledged() }
+func (o *sliceOp[T]) Acknowledged() bool  { return o.comm.othersAcknowledged() }
 
 // receive starts a receive or a probe.
 func (c *Comm) receive(kind transport.Kind, buf []byte, source, tag, size int) *future.Future[Status] {
@@ -135,8 +135,8 @@ func receiveName(kind transport.Kind) string {
 	return "Recv"
 }
 
-func (o *receiveOp) Awaited() bool { return needsPeer(&o.request) || o.cell().Awaited() }
-func (o *receiveOp) Mourned() bool { return o.comm.othersAcknowledged() }
+func (o *receiveOp) Awaited() bool      { return needsPeer(&o.request) || o.cell().Awaited() }
+func (o *receiveOp) Acknowledged() bool { return o.comm.othersAcknowledged() }
 
 // needsPeer says whether only one rank can end the request: if that has returned, it
 // ends whether or not this rank waits for it already. What is from AnySource might come

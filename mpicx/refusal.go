@@ -49,7 +49,7 @@ func nowhere[T any](op string) *future.Future[T] {
 // operation ends with at once: one that this rank has not been told, or that c is closed.
 func (c *Comm) begin(op string) (transport.Epoch, error) {
 	epoch := c.t.Epoch() // before the check, see transport.Comm
-	if !c.ledger.Troubled() {
+	if !c.ledger.NeedsLook() {
 		return epoch, nil
 	}
 	c.proc.exitIfDead()

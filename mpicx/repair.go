@@ -104,7 +104,7 @@ func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], 
 	if err := c.ready(proposal.Call.String(), context.Background()); err != nil {
 		return future.Failed[T](err)
 	}
-	if c.mitigator == nil {
+	if c.ulfm == nil {
 		return failed[T](c, unsupported(proposal.Call.String()))
 	}
 	c.proc.exitIfDead()
@@ -140,8 +140,8 @@ func (r *repairing[T]) start() {
 	if r.broken = c.isBroken(); r.broken && r.proposal.Call == errchan.Shrink {
 		r.proposal.Flag = broken
 	}
-	r.id = c.mitigator.Reserve(epoch, r.proposal.Call)
-	c.mitigator.Propose(r.id, r.proposal, r.decided)
+	r.id = c.ulfm.Reserve(epoch, r.proposal.Call)
+	c.ulfm.Propose(r.id, r.proposal, r.decided)
 }
 
 func (r *repairing[T]) decided(d *errchan.Decision, err error) {

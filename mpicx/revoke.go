@@ -15,7 +15,7 @@ func (c *Comm) Revoke(context.Context) error {
 	if err := c.ready("Revoke", context.Background()); err != nil {
 		return err
 	}
-	if c.mitigator == nil {
+	if c.ulfm == nil {
 		return unsupported("Revoke")
 	}
 	if c.propagates() {
@@ -29,7 +29,7 @@ func (c *Comm) Revoke(context.Context) error {
 
 func (c *Comm) revoke() {
 	c.revoked(c.rank)
-	c.mitigator.Revoke()
+	c.ulfm.Revoke()
 }
 
 // revoked ends what is pending.
@@ -38,7 +38,7 @@ func (c *Comm) revoked(by int) {
 	c.proc.feed(func() { first = c.ledger.Revoked(by) })
 	if first {
 		c.t.Revoke(ErrRevoked)
-		c.mitigator.Abandon(ErrRevoked)
+		c.ulfm.Abandon(ErrRevoked)
 		c.proc.feed(c.ledger.RevokeDone)
 	}
 }
@@ -49,5 +49,5 @@ func (c *Comm) Revoked() bool {
 	c.there("Revoked")
 	c.proc.mu.Lock()
 	defer c.proc.mu.Unlock()
-	return c.ledger.IsRevoked() || c.mitigator != nil && c.ledger.IsCorrupted()
+	return c.ledger.IsRevoked() || c.ulfm != nil && c.ledger.IsCorrupted()
 }

@@ -130,9 +130,9 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 func (c *Comm) end(failed bool) {
 	p := c.proc
 	p.feed(p.ledger.Depart)
-	if c.mitigator != nil {
+	if c.ulfm != nil {
 		for _, d := range c.family() {
-			d.mitigator.Leave()
+			d.ulfm.Leave()
 		}
 	}
 	p.failed = failed
@@ -151,8 +151,8 @@ func (c *Comm) finish() {
 	for _, d := range c.family() {
 		err := jobOver(useOp, d.name)
 		d.t.Revoke(err)
-		if d.mitigator != nil {
-			d.mitigator.Abandon(err)
+		if d.ulfm != nil {
+			d.ulfm.Abandon(err)
 		}
 	}
 }

@@ -104,7 +104,7 @@ func (o *valueOp[T]) Completed(r *transport.Request) {
 func (o *valueOp[T]) operation() string   { return "RecvValue" }
 func (o *valueOp[T]) cell() *waiting.Cell { return waiting.Of(o.Future()) }
 func (o *valueOp[T]) Awaited() bool       { return needsPeer(&o.request) || o.cell().Awaited() }
-func (o *valueOp[T]) Mourned() bool       { return o.comm.othersAcknowledged() }
+func (o *valueOp[T]) Acknowledged() bool  { return o.comm.othersAcknowledged() }
 
 // BcastValue gives every rank the value v of rank root.
 func BcastValue[T any](c *Comm, v T, root int) *future.Future[T] {

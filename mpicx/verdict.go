@@ -45,7 +45,7 @@ func (c *Comm) verdict(ctx context.Context) error { return c.verdictFor(ctx, led
 
 // verdictFor is verdict for a Wait of mode m.
 func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode) error {
-	if !c.ledger.Troubled() {
+	if !c.ledger.NeedsLook() {
 		return nil
 	}
 	if m == ledger.TakeToRepair { // it does not end with errors that end others
@@ -76,7 +76,7 @@ func (c *Comm) Err() error {
 	if c == nil {
 		return mpiErrorf("Err", ClassComm, nilComm)
 	}
-	if !c.ledger.Troubled() {
+	if !c.ledger.NeedsLook() {
 		return nil
 	}
 	c.proc.exitIfDead()

@@ -6,7 +6,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/errchan"
 )
 
-// A Stream is a sequence of agreements, one after another.
+// A Stream is a sequence of agreements of one communicator.
 type Stream byte
 
 const (

@@ -9,11 +9,11 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Channel is one rank's side of the error channel of a communicator: a Machine
-// driven by the messages and deaths on a duplicate of it.
+// A Channel is one rank's side of the error channel of a communicator. It drives a
+// Machine by the messages and deaths on a duplicate of the communicator.
 type Channel struct {
 	comm   transport.Messenger
-	client errchan.Survivor
+	client errchan.ULFMClient
 
 	mu       sync.Mutex
 	machine  Machine
@@ -32,32 +32,32 @@ type proposed struct {
 	cause error // the error that came before it, once it did
 }
 
-var _ errchan.Mitigator = (*Channel)(nil)
+var _ errchan.ULFM = (*Channel)(nil)
 
-// New returns a channel over comm, which nobody else uses, of a communicator in
-// epoch e, which id tells from the others of its family. The client is told of
-// nothing before Listen.
-func New(comm transport.Messenger, id uint64, e transport.Epoch, client errchan.Survivor) *Channel {
+// New returns a channel over comm, which nobody else uses, of a communicator in epoch
+// e. The id identifies that communicator in its family. The client is told nothing
+// before Listen.
+func New(comm transport.Messenger, id uint64, e transport.Epoch, client errchan.ULFMClient) *Channel {
 	ch := &Channel{comm: comm, client: client, asked: true} // by Listen
 	ch.machine.init(comm.Rank(), comm.Size(), id, e)
 	ch.epoch = e
 	return ch
 }
 
-// Listen begins to take messages, and to hear of deaths.
+// Listen begins to take messages and deaths.
 func (ch *Channel) Listen() { ch.comm.Listen(ch) }
 
-// Raise makes every rank get a verdict with a report of this rank.
+// Raise gives a report of this rank to the next verdict.
 func (ch *Channel) Raise(data []byte, corrupt bool, settled []errchan.Settled) {
 	ch.do(func(m *Machine) { m.Raise(data, corrupt, settled) })
 }
 
-// Unwind is Raise, corrupt, of a rank that will Leave.
+// Unwind is Raise with corrupt, of a rank that is about to Leave.
 func (ch *Channel) Unwind(data []byte, settled []errchan.Settled) {
 	ch.do(func(m *Machine) { m.Unwind(data, settled) })
 }
 
-// Join agrees to end the round, if it is the open one.
+// Join joins the round, if it is the open one.
 func (ch *Channel) Join(round uint64, settled []errchan.Settled) {
 	ch.do(func(m *Machine) {
 		if m.streams[Errors].id.Seq == round {
@@ -66,8 +66,8 @@ func (ch *Channel) Join(round uint64, settled []errchan.Settled) {
 	})
 }
 
-// Died notes that a process has died. If it is this one, the others do not hear
-// of it from here; what it has proposed ends, and what it still will.
+// Died notes a death. If this process itself has died, its proposals end, now and
+// later, and the other ranks learn nothing from here.
 func (ch *Channel) Died(rank int) {
 	if rank != ch.machine.rank {
 		ch.do(func(m *Machine) { m.Died(rank) })
@@ -84,7 +84,7 @@ func (ch *Channel) Died(rank int) {
 	}
 }
 
-// Lose makes every rank get a verdict because of the dead.
+// Lose makes every rank get a final verdict, because this rank needs one of the dead.
 func (ch *Channel) Lose(dead []int) { ch.do(func(m *Machine) { m.Lose(dead) }) }
 
 // Leave says that this rank's program has ended.
@@ -107,7 +107,7 @@ func (ch *Channel) Reserve(e transport.Epoch, call errchan.Calls) errchan.Agreem
 	return id
 }
 
-// Abandon ends this rank's proposals to create communicators, and those to come.
+// Abandon ends this rank's proposals to create communicators, now and later.
 func (ch *Channel) Abandon(cause error) {
 	ch.end(func(m *Machine) {
 		ch.over = cause
@@ -120,7 +120,7 @@ func (ch *Channel) Abandon(cause error) {
 	})
 }
 
-// Propose contributes to an agreement.
+// Propose makes this rank's proposal to an agreement.
 func (ch *Channel) Propose(id errchan.Agreement, p errchan.Proposal, done func(*errchan.Decision, error)) {
 	var over error
 	ch.do(func(m *Machine) {
@@ -143,14 +143,14 @@ func (ch *Channel) Propose(id errchan.Agreement, p errchan.Proposal, done func(*
 	}
 }
 
-// Freeze has nothing decided here until Advance says so, and returns what was.
+// Freeze stops decisions here until Advance allows them, and returns the earlier ones.
 func (ch *Channel) Freeze() []errchan.Settled {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	return ch.machine.Freeze()
 }
 
-// Complete ends the proposals that a verdict says were decided.
+// Complete ends the proposals that a verdict has decisions for.
 func (ch *Channel) Complete(settled []errchan.Settled) {
 	ch.end(func(m *Machine) { m.Complete(settled) }, func(p *proposed) bool {
 		d, _ := ch.machine.End(p.id)
@@ -199,14 +199,14 @@ func (ch *Channel) end(feed func(*Machine), isOver func(*proposed) bool) {
 	}
 }
 
-// Waiting says what the open round and agreements wait for.
+// Waiting says what the open round and the agreements wait for.
 func (ch *Channel) Waiting() string {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	return ch.machine.Waiting()
 }
 
-// Close ends the listening.
+// Close ends the channel.
 func (ch *Channel) Close() error { return ch.comm.Close() }
 
 // Take takes a message.
@@ -236,8 +236,8 @@ func (ch *Channel) do(feed func(*Machine)) {
 	}
 }
 
-// Next carries out what the machine wants, in order, until that is a message: it
-// returns that.
+// Next carries out the machine's outputs in order, up to the next message, and returns
+// that message.
 func (ch *Channel) Next() (to int, payload []byte, ok bool) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()

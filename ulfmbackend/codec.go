@@ -74,8 +74,8 @@ func appendSettled(b []byte, settled []errchan.Settled) []byte {
 	return b
 }
 
-// Decode returns the message in b, which nobody may change after: its reports'
-// data are parts of it. The ranks of the communicator are 0 to size-1.
+// Decode returns the message in b. The data of its reports are parts of b, so b must
+// not be changed after. The ranks of the communicator are below size.
 func Decode(b []byte, size int) (*Message, error) {
 	d := errchan.NewReader(b)
 	var msg *Message

@@ -13,7 +13,7 @@ func TestTheSecondFloodReachesAll(t *testing.T) {
 	plain, corrupt := &Message{Kind: Notice, Origin: 1}, &Message{Kind: Notice, Origin: 1, Corrupt: true}
 	for told := range 6 { // so many are told by the first flood before the second begins
 		tree := newTree(3, 6)
-		require.True(t, tree.bury(2)) // its parent: now that is 0, which is no neighbour
+		require.True(t, tree.markDead(2)) // its parent: now that is 0, which is no neighbour
 		var f flood
 		f.heard(&tree, 1, false)
 		f.begin(plain)

@@ -33,7 +33,7 @@ func (k Kind) String() string {
 	return [...]string{"notice", "revoke", "up", "decided", "ended"}[k-Notice]
 }
 
-// A Message is what goes from rank to rank.
+// A Message goes from one rank to another.
 type Message struct {
 	Kind    Kind
 	Stream  Stream            // of Up and Decided
@@ -65,8 +65,8 @@ func newMessage(kind Kind, k Stream, id errchan.Agreement, v Value) *Message {
 	return &m.Message
 }
 
-// An Output is something that a Machine wants done: a message sent, or the client
-// told.
+// An Output is an action of a Machine that the caller carries out: a message to send,
+// or something to tell the client.
 type Output struct {
 	To       int // of Message
 	Message  *Message
@@ -77,30 +77,30 @@ type Output struct {
 	Died     *Told
 }
 
-// Noticed is the argument list of [errchan.Client]'s method.
+// Noticed has the arguments of errchan.Client's Noticed.
 type Noticed struct {
 	Round   uint64
 	By      int
 	Corrupt bool
 }
 
-// Agreed is how an agreement ended that programs asked for.
+// Agreed is the end of an agreement that a program proposed to.
 type Agreed struct {
 	ID       errchan.Agreement
 	Decision *errchan.Decision
 }
 
-// Told names a rank: who has died, or told of a revoke.
+// Told names a rank: the one that died, or the one from which a revoke was learned.
 type Told struct{ Rank int }
 
-// A Machine is the protocols at one rank. It does no I/O and keeps no time: feed
-// it the rank's decisions, its messages and the deaths it learns of, and carry
-// out what Next returns. Its methods are not safe for concurrent use.
+// A Machine is the protocols at one rank. It has no I/O and no clock. The caller feeds
+// it the rank's decisions, its messages and the deaths it learns of, and carries out
+// what Next returns. Its methods are not safe for concurrent use.
 //
-// The caller's duties: messages between two ranks stay in order; those of a rank
-// that has died may come after its death or not at all, but none before one that
-// is lost; every living rank is told of every death, some time, and of no other; and
-// those of an [errchan.Mitigator]'s client. The machine never joins a round by itself.
+// The caller has these duties, besides those of an [errchan.ULFM]'s client. Messages
+// between two ranks stay in order. Messages of a dead rank may come after its death, or
+// be lost with all that follow them. Every living rank is told of every death
+// eventually, and of no other. The machine never joins a round by itself.
 type Machine struct {
 	tree
 	id      uint64 // the communicator's
@@ -137,8 +137,8 @@ type received struct {
 	msg  *Message
 }
 
-// NewMachine returns the machine of one of size ranks, in epoch e. The communicator's
-// id is what tells it from others in the verdicts of those that it is derived from.
+// NewMachine returns the machine of one of size ranks, in epoch e. The id identifies
+// its communicator in the verdicts of those it is derived from.
 func NewMachine(rank, size int, id uint64, e transport.Epoch) *Machine {
 	m := new(Machine)
 	m.init(rank, size, id, e)
@@ -152,7 +152,7 @@ func (m *Machine) init(rank, size int, id uint64, e transport.Epoch) {
 	m.enter(e)
 }
 
-// Next returns what is to be done next, and whether there is something.
+// Next returns the next output, and whether there is one.
 func (m *Machine) Next() (Output, bool) {
 	if o, ok := m.out.pop(); ok {
 		return o, true
@@ -169,16 +169,16 @@ func (m *Machine) Next() (Output, bool) {
 	return Output{}, false
 }
 
-// Idle says that Next would return nothing. Where somebody has died it may be wrong
-// to say that there is something.
+// Idle says that Next would return nothing. After a death it may return false although
+// Next would return nothing.
 func (m *Machine) Idle() bool {
 	return m.out.empty() && len(m.streams[Errors].late) == 0 && m.notices.done(&m.tree) && m.revokes.done(&m.tree)
 }
 
-// Raise adds a report of this rank to the round, opens it if it is not open, and joins.
-// One that comes too late for the round goes to the next, which the caller joins when it
-// is noticed; so does one that comes before the caller has handled the last verdict. It
-// does nothing after a final verdict.
+// Raise adds a report of this rank to the round, opens the round if none is open, and
+// joins. A report that comes too late for the round, or before the caller has handled
+// the last verdict, goes to the next round, which the caller joins when it is noticed.
+// Raise does nothing after a final verdict.
 func (m *Machine) Raise(data []byte, corrupt bool, settled []errchan.Settled) {
 	if m.final {
 		return
@@ -190,13 +190,14 @@ func (m *Machine) Raise(data []byte, corrupt bool, settled []errchan.Settled) {
 	}
 }
 
-// Unwind is Raise, corrupt, of a rank that will Leave: it counts as dead.
+// Unwind is Raise with corrupt, of a rank that is about to Leave. The rank counts as
+// dead.
 func (m *Machine) Unwind(data []byte, settled []errchan.Settled) {
 	m.leaving = true
 	m.Raise(data, true, settled)
 }
 
-// Accuse is Raise, corrupt, where nobody is there to say what is settled.
+// Accuse is Raise with corrupt, where the settled agreements are unknown.
 func (m *Machine) Accuse() {
 	if m.final {
 		return
@@ -208,8 +209,7 @@ func (m *Machine) Accuse() {
 	}
 }
 
-// Lose opens a round because of the dead, among whom there may be ranks whose
-// programs have ended.
+// Lose opens a round because of the dead. Ranks that have left may be among them.
 func (m *Machine) Lose(dead []int) {
 	if !m.final && len(dead) > 0 {
 		m.missed = union(m.missed, dead) // the round under way may be decided without them
@@ -217,8 +217,8 @@ func (m *Machine) Lose(dead []int) {
 	}
 }
 
-// Join agrees to end the open round, if one is open. Settled is what Freeze has returned
-// for the communicator and those derived from it.
+// Join joins the open round, if there is one. Settled is what Freeze has returned for
+// the communicator and those derived from it.
 func (m *Machine) Join(settled []errchan.Settled) {
 	if m.notices.open && !m.untold && !m.streams[Errors].joined {
 		m.join(settled)
@@ -234,7 +234,7 @@ func (m *Machine) join(settled []errchan.Settled) {
 	m.contribute(Errors, v)
 }
 
-// Told says that the client is told the last verdict now.
+// Told says that the client is being told the last verdict.
 func (m *Machine) Told() { m.untold = false }
 
 // reports is what this rank brings to a round.
@@ -271,7 +271,7 @@ func (m *Machine) enter(e transport.Epoch) {
 	m.proposed = nil
 }
 
-// Propose contributes to an agreement.
+// Propose makes this rank's proposal to an agreement.
 func (m *Machine) Propose(id errchan.Agreement, v Value) {
 	k := streamOf(id)
 	switch s := &m.streams[k]; {
@@ -286,7 +286,7 @@ func (m *Machine) Propose(id errchan.Agreement, v Value) {
 	}
 }
 
-// Abandon says that the program makes no communicators any more, and does not wait for
+// Abandon says that the program creates no more communicators, and does not wait for
 // those under way.
 func (m *Machine) Abandon() {
 	m.abandoned = true
@@ -296,7 +296,7 @@ func (m *Machine) Abandon() {
 // Died tells the machine that a process has died.
 func (m *Machine) Died(rank int) {
 	before := m.up
-	if !m.bury(rank) {
+	if !m.markDead(rank) {
 		return
 	}
 	m.report(rank)
@@ -325,7 +325,7 @@ func (m *Machine) report(rank int) {
 	}
 }
 
-// Leave says that the rank's program has ended. It still joins rounds of errors.
+// Leave says that the rank's program has ended. The rank still joins rounds.
 func (m *Machine) Leave() {
 	m.left = true
 	m.proposed = nil // from now on it counts as dead
@@ -362,7 +362,7 @@ func (m *Machine) endedRanks() (ranks []int) {
 	return ranks
 }
 
-// Step takes a message. It returns an error for one that no rank sends.
+// Step takes a message. It returns an error for a message that no rank sends.
 func (m *Machine) Step(from int, msg *Message) error {
 	if from < 0 || from >= m.size || from == m.rank {
 		return fmt.Errorf("%v from rank %d, expected one of %d others", msg.Kind, from, m.size-1)
@@ -472,8 +472,8 @@ func (m *Machine) resolved(v *errchan.Verdict) {
 
 func (m *Machine) send(to int, msg *Message) { m.out.push(Output{To: to, Message: msg}) }
 
-// Waiting says what the open round and agreements wait for; it is empty when
-// there are none.
+// Waiting says what the open round and the agreements wait for. It is empty when there
+// are none.
 func (m *Machine) Waiting() string {
 	var all []string
 	if s := &m.streams[Errors]; m.notices.open {

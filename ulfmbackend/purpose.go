@@ -2,9 +2,9 @@ package ulfmbackend
 
 import "strings"
 
-// Purpose says what a message is for: to tell of an error or a revoke ("revoke"), to agree
-// on what errors mean ("resolve"), or in the operations that agree, by their names in small
-// letters, or to tell that programs have ended ("end").
+// Purpose says what a message is for: "revoke" announces an error or a revoke,
+// "resolve" finds the verdict, "end" says that programs have ended. Messages of
+// agreements have the operations' names in lower case.
 func (ch *Channel) Purpose(payload []byte) string {
 	msg, err := Decode(payload, ch.comm.Size())
 	switch {

@@ -124,14 +124,15 @@ func (h *history) all() []errchan.Settled {
 	return all
 }
 
-// Freeze has this rank decide nothing but errors until Advance says so: it still takes
-// and passes on contributions. It returns what is to go into the verdict.
+// Freeze stops decisions of this rank, except verdicts, until Advance allows them. The
+// machine still takes and passes on proposals. Freeze returns the agreements that go
+// into the verdict.
 func (m *Machine) Freeze() []errchan.Settled {
 	m.frozen = true
 	return m.past.all()
 }
 
-// Complete notes what a verdict has settled, of this communicator.
+// Complete notes the settled agreements of this communicator, from a verdict.
 func (m *Machine) Complete(settled []errchan.Settled) {
 	for _, s := range settled {
 		if s.Comm == m.id {
@@ -148,16 +149,16 @@ func (m *Machine) settle(s errchan.Settled) {
 	}
 }
 
-// End returns how an agreement ended, if that is known and recent: by a decision, or by
-// an error before it, nil.
+// End returns the end of an agreement, if it is known and recent: its decision, or nil
+// if an error came before it.
 func (m *Machine) End(id errchan.Agreement) (d *errchan.Decision, known bool) { return m.past.end(id) }
 
-// IsOpen says whether an agreement of an epoch that is over, to which this rank has
-// contributed, may have been decided: a verdict that is to come will say it.
+// IsOpen says whether an agreement of an old epoch, to which this rank has made a
+// proposal, may have been decided. A later verdict tells.
 func (m *Machine) IsOpen(id errchan.Agreement) bool { return slices.Contains(m.open, id) }
 
-// Advance begins epoch e after an error of the given generation. Agreements of the one
-// before are over, but those that a round may settle that this rank has joined.
+// Advance begins epoch e after an error of the given generation. Agreements of the old
+// epoch are over, except those that a round which this rank has joined may settle.
 func (m *Machine) Advance(generation int, e transport.Epoch, frozen bool) {
 	var open []errchan.Agreement
 	for _, id := range append(slices.Clip(m.open), m.contributed()...) {

@@ -28,8 +28,8 @@ func (t *tree) isDead(rank int) bool {
 	return found
 }
 
-// bury notes that a rank has died. It says whether that is news.
-func (t *tree) bury(rank int) bool {
+// markDead notes that a rank has died. It says whether that is news.
+func (t *tree) markDead(rank int) bool {
 	i, found := slices.BinarySearch(t.dead, rank)
 	if found || rank == t.rank {
 		return false

@@ -7,8 +7,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/errchan"
 )
 
-// A Value is what an agreement combines. Combining is associative, commutative
-// and idempotent, so that a contribution may come along two ways.
+// A Value is what an agreement combines. Combining is associative, commutative and
+// idempotent, so a value may arrive along two paths.
 type Value struct {
 	Calls  errchan.Calls // OR
 	Flag   int           // AND

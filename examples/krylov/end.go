@@ -17,12 +17,12 @@ var errAllDead = errors.New("the processes of all ranks died")
 // conclude returns why the job ended without a solution. err is what mpicx.Run
 // says, which knows no more of ranks that died than their peers, and does not
 // know that the peers of a rank that panicked did without it.
-func (j *job) conclude(err error) error {
-	finished := slices.ContainsFunc(j.ranks, func(r *rank) bool { return r != nil && r.finished })
+func (t *trial) conclude(err error) error {
+	finished := slices.ContainsFunc(t.ranks, func(r *rank) bool { return r != nil && r.finished })
 	switch {
 	case err == nil && !finished:
 		return errAllDead
-	case finished && j.cfg.recovery == recoverShrink && j.isInjected(err):
+	case finished && t.cfg.recovery == recoverShrink && t.isInjected(err):
 		return nil
 	}
 	return err
@@ -36,19 +36,19 @@ func isEnd(err error) bool {
 }
 
 // noteCorruption adds the event that ended mpicx.Run with err.
-func (j *job) noteCorruption(err error) {
+func (t *trial) noteCorruption(err error) {
 	e := event{Corrupted: true, end: time.Now()}
 	var all []mpicx.Failure
 	if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok {
 		all, e.Dead = c.Failures, slices.Clone(c.Dead)
 	}
-	for _, r := range j.ranks {
-		if r != nil && !r.died.IsZero() && !j.didWithout(r.id) && !slices.Contains(e.Dead, r.id) {
+	for _, r := range t.ranks {
+		if r != nil && !r.died.IsZero() && !t.didWithout(r.id) && !slices.Contains(e.Dead, r.id) {
 			e.Dead = append(e.Dead, r.id) // its peers had gone before they knew
 		}
 	}
 	slices.Sort(e.Dead)
-	e.first = j.firstTime(all, e.Dead)
+	e.first = t.firstTime(all, e.Dead)
 	e.Failures = failuresOf(all)
 	if p, ok := errors.AsType[*mpicx.PanicError](err); ok {
 		e.Panic = panicOrigin(p.Stack)
@@ -57,7 +57,7 @@ func (j *job) noteCorruption(err error) {
 		}
 	}
 	var notices []notice
-	for _, r := range j.ranks {
+	for _, r := range t.ranks {
 		if r == nil {
 			continue
 		}
@@ -67,17 +67,17 @@ func (j *job) noteCorruption(err error) {
 		}
 	}
 	e.fill(notices)
-	j.out0.Events = append(j.out0.Events, e)
+	t.out0.Events = append(t.out0.Events, e)
 }
 
 // didWithout says whether the others went on without the rank.
-func (j *job) didWithout(rank int) bool {
-	return slices.ContainsFunc(j.out0.Events, func(e event) bool { return e.Takeover != nil && slices.Contains(e.Dead, rank) })
+func (t *trial) didWithout(rank int) bool {
+	return slices.ContainsFunc(t.out0.Events, func(e event) bool { return e.Takeover != nil && slices.Contains(e.Dead, rank) })
 }
 
 // isInjected says whether err, of mpicx.Run, is nothing but what this program
 // makes. Anything else is its own mistake, which going on would hide.
-func (j *job) isInjected(err error) bool {
+func (t *trial) isInjected(err error) bool {
 	if err == nil || errors.Is(err, errAllDead) {
 		return true
 	}
@@ -93,7 +93,7 @@ func (j *job) isInjected(err error) bool {
 			continue
 		}
 		c, ok := errors.AsType[*mpicx.CommCorruptedError](err)
-		if !ok || slices.ContainsFunc(c.Dead, func(d int) bool { return j.ranks[d] == nil }) {
+		if !ok || slices.ContainsFunc(c.Dead, func(d int) bool { return t.ranks[d] == nil }) {
 			return false // with -tags mpi: the process is gone indeed
 		}
 	}

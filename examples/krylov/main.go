@@ -123,13 +123,13 @@ func runAll(ctx context.Context, cfg *config, prob *problem, out reports) (outco
 		if c.recovery == recoverNone {
 			c.maxIter = boundWithoutRecovery(cfg, outcomes[0])
 		}
-		j := newJob(names[i], c, prob, out)
-		o, err := j.run(ctx)
+		t := newTrial(names[i], c, prob, out)
+		o, err := t.run(ctx)
 		if err != nil {
 			return nil, false, err
 		}
 		outcomes = append(outcomes, o)
-		leads = j.lead.Load() != nil // not in most processes with -tags mpi
+		leads = t.lead.Load() != nil // not in most processes with -tags mpi
 		out.ended(o, leads)
 	}
 	return outcomes, leads, nil

@@ -89,13 +89,13 @@ func (r *rank) recover(ctx context.Context) error {
 	switch {
 	case r.rerun:
 		e.Recovery, e.From = fmt.Sprintf("the job was started again from the checkpoint of iteration %d", saved), saved
-		r.goBack(snapshot, r.job.cfg.recovery == recoverRollback)
+		r.goBack(snapshot, r.trial.cfg.recovery == recoverRollback)
 	case r.has != r.layout:
 		begin = r.ready // to shrink the communicator took time as well
 		e.From = r.newestIterate(snapshot, saved, xDone)
 		settle = r.takeOver(ctx, &e)
 		e.Recovery = fmt.Sprintf("the survivors began a new Krylov space from the iterate of iteration %d", e.From)
-	case r.job.cfg.recovery == recoverRollback:
+	case r.trial.cfg.recovery == recoverRollback:
 		e.Recovery, e.From = fmt.Sprintf("all ranks went back to the checkpoint of iteration %d", saved), saved
 		r.goBack(snapshot, true)
 	default:
@@ -106,7 +106,7 @@ func (r *rank) recover(ctx context.Context) error {
 	if r.rerun {
 		r.rerun, r.failures = false, nil
 		if r.leads() {
-			last := &r.job.out0.Events[len(r.job.out0.Events)-1]
+			last := &r.trial.out0.Events[len(r.trial.out0.Events)-1]
 			last.Recovery, last.From, last.Seconds = e.Recovery, e.From, time.Since(last.end).Seconds()
 		}
 		return nil
@@ -115,9 +115,9 @@ func (r *rank) recover(ctx context.Context) error {
 	notices := mpicx.GatherValue(r.comm, n, 0).MustGet(ctx)
 	settle()
 	if r.leads() {
-		e.first, e.end, e.Seconds = r.job.firstTime(r.failures, e.Dead), r.ready, time.Since(begin).Seconds()
+		e.first, e.end, e.Seconds = r.trial.firstTime(r.failures, e.Dead), r.ready, time.Since(begin).Seconds()
 		e.fill(notices)
-		r.job.out0.Events = append(r.job.out0.Events, e)
+		r.trial.out0.Events = append(r.trial.out0.Events, e)
 	}
 	r.failures = nil
 	r.told.Store(nil)
@@ -126,7 +126,7 @@ func (r *rank) recover(ctx context.Context) error {
 
 // strikeRecovery has those faults happen that are to come in a recovery.
 func (r *rank) strikeRecovery(ctx context.Context) error {
-	if !slices.ContainsFunc(r.job.cfg.faults, func(f fault) bool { return f.Recovery > 0 }) {
+	if !slices.ContainsFunc(r.trial.cfg.faults, func(f fault) bool { return f.Recovery > 0 }) {
 		return nil
 	}
 	// Before one of them interrupts the others, all know which recovery this is.
@@ -138,7 +138,7 @@ func (r *rank) strikeRecovery(ctx context.Context) error {
 // is: xDone at the ranks that have come farthest. GMRES has computed none since the
 // cycle began, but for the checkpoint.
 func (r *rank) newestIterate(snapshot *solver.Snapshot, saved, xDone int) (from int) {
-	if r.job.cfg.method != "gmres" {
+	if r.trial.cfg.method != "gmres" {
 		return xDone
 	}
 	if saved > r.xDone {
@@ -184,13 +184,13 @@ func allFinite(x []float64) bool {
 
 // firstTime is when the first of these ranks failed or died. It is zero if that
 // is not known, as it dies with a process.
-func (j *job) firstTime(fs []mpicx.Failure, dead []int) time.Time {
+func (t *trial) firstTime(fs []mpicx.Failure, dead []int) time.Time {
 	var times []time.Time
 	for _, f := range fs {
 		times = append(times, f.Time)
 	}
 	for _, d := range dead {
-		if r := j.ranks[d]; r != nil && !r.died.IsZero() {
+		if r := t.ranks[d]; r != nil && !r.died.IsZero() {
 			times = append(times, r.died)
 		}
 	}

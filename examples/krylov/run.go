@@ -18,8 +18,8 @@ import (
 // maxRecoveries is how often a run recovers before it gives up.
 const maxRecoveries = 20
 
-// A job is one run: a system, its faults, and the recovery.
-type job struct {
+// A trial is one run: a system, its faults, and the recovery.
+type trial struct {
 	name   string
 	cfg    *config
 	prob   *problem
@@ -35,7 +35,7 @@ type job struct {
 // A rank is what one rank has. It outlives mpicx.Run, as a checkpoint in a file
 // or a neighbour's memory would.
 type rank struct {
-	job    *job
+	trial  *trial
 	id     int         // in the world
 	comm   *mpicx.Comm // the world, or what is left of it
 	layout *layout     // of comm
@@ -56,7 +56,7 @@ type rank struct {
 	attempts int             // to recover, as all agreed
 	shrunk   int             // how often, since x has been of all rows
 	unwound  []int           // who left by a panic, in the world
-	rerun    bool            // this mpicx.Run is not the job's first, and has not recovered yet
+	rerun    bool            // this mpicx.Run is not the trial's first, and has not recovered yet
 	resume   *solver.Snapshot
 
 	told     atomic.Pointer[time.Time] // when a peer's error arrived
@@ -68,57 +68,57 @@ type rank struct {
 // leads says whether the rank is the one that reports: the first that lives.
 func (r *rank) leads() bool { return r.comm.Rank() == 0 }
 
-func newJob(name string, cfg *config, prob *problem, out reports) *job {
-	j := &job{name: name, cfg: cfg, prob: prob, out: out, ranks: make([]*rank, cfg.ranks)}
-	j.out0 = outcome{Name: name, Recovery: cfg.recovery, MaxIter: cfg.maxIter, Injections: []injection{}, Events: []event{}, Residuals: []float{}}
-	return j
+func newTrial(name string, cfg *config, prob *problem, out reports) *trial {
+	t := &trial{name: name, cfg: cfg, prob: prob, out: out, ranks: make([]*rank, cfg.ranks)}
+	t.out0 = outcome{Name: name, Recovery: cfg.recovery, MaxIter: cfg.maxIter, Injections: []injection{}, Events: []event{}, Residuals: []float{}}
+	return t
 }
 
 // run makes the run. An error is one that is no part of what this program shows.
-func (j *job) run(ctx context.Context) (*outcome, error) {
+func (t *trial) run(ctx context.Context) (*outcome, error) {
 	for {
-		err := mpicx.Run(ctx, j.rankMain, mpicx.WithRanks(j.cfg.ranks))
-		j.mpiRun++
+		err := mpicx.Run(ctx, t.rankMain, mpicx.WithRanks(t.cfg.ranks))
+		t.mpiRun++
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		if setup, ok := errors.AsType[*setupError](err); ok {
 			return nil, setup.err
 		}
-		if err != nil && !slices.ContainsFunc(j.ranks, func(r *rank) bool { return r != nil }) {
+		if err != nil && !slices.ContainsFunc(t.ranks, func(r *rank) bool { return r != nil }) {
 			return nil, err // it has not begun
 		}
-		err = j.conclude(err)
+		err = t.conclude(err)
 		if isEnd(err) {
-			j.noteCorruption(err)
+			t.noteCorruption(err)
 		}
 		// A rank that panicked or died is not there any more, and its communicator is
 		// of no use. If the survivors were not told to go on without it, what is left
 		// to do is what an operator would, start the job again from the last
 		// checkpoint.
-		again := j.cfg.recovery == recoverRestart || j.cfg.recovery == recoverRollback
-		if again && j.mpiRun <= maxRecoveries && isEnd(err) && j.isInjected(err) {
+		again := t.cfg.recovery == recoverRestart || t.cfg.recovery == recoverRollback
+		if again && t.mpiRun <= maxRecoveries && isEnd(err) && t.isInjected(err) {
 			continue
 		}
-		return j.finish(err), nil
+		return t.finish(err), nil
 	}
 }
 
 // rankMain is what each rank does: the layers are those of the package's
 // documentation.
-func (j *job) rankMain(ctx context.Context, world *mpicx.Comm) error {
-	if world.Size() != j.cfg.ranks {
-		return &setupError{fmt.Errorf("-ranks %d, expected %d, as the job has so many", j.cfg.ranks, world.Size())}
+func (t *trial) rankMain(ctx context.Context, world *mpicx.Comm) error {
+	if world.Size() != t.cfg.ranks {
+		return &setupError{fmt.Errorf("-ranks %d, expected %d, as the job has so many", t.cfg.ranks, world.Size())}
 	}
-	r := j.ranks[world.Rank()]
+	r := t.ranks[world.Rank()]
 	if r == nil {
-		r = &rank{job: j, id: world.Rank()}
-		r.injector = newInjector(j.cfg.faults, r.id, r.die)
-		j.ranks[r.id] = r
+		r = &rank{trial: t, id: world.Rank()}
+		r.injector = newInjector(t.cfg.faults, r.id, r.die)
+		t.ranks[r.id] = r
 	}
 	r.join(world)
 	err := r.guarded(ctx, r.setUp)
-	for j.cfg.recovery == recoverShrink && r.lostPeers(err) {
+	for t.cfg.recovery == recoverShrink && r.lostPeers(err) {
 		var rest *mpicx.Comm
 		if rest, err = r.comm.Shrink().Get(ctx); err == nil {
 			r.comm = rest
@@ -141,7 +141,7 @@ func (r *rank) guarded(ctx context.Context, setUp func(context.Context) error) e
 			}
 			return &setupError{err}
 		}
-		if r.job.cfg.recovery == recoverNone {
+		if r.trial.cfg.recovery == recoverNone {
 			return r.solve(ctx)
 		}
 		for {
@@ -209,8 +209,8 @@ func (r *rank) listen(ctx context.Context) (callOff func()) {
 
 // join begins an mpicx.Run. Of an earlier one only the checkpoints are left.
 func (r *rank) join(world *mpicx.Comm) {
-	r.comm, r.layout = world, r.job.prob.layout()
-	r.rerun, r.finished, r.failures, r.died = r.job.mpiRun > 0, false, nil, time.Time{}
+	r.comm, r.layout = world, r.trial.prob.layout()
+	r.rerun, r.finished, r.failures, r.died = r.trial.mpiRun > 0, false, nil, time.Time{}
 	r.told.Store(nil)
 }
 
@@ -225,27 +225,27 @@ func (r *rank) setUp(ctx context.Context) error {
 		return err
 	}
 	if r.leads() {
-		r.job.lead.Store(r)
+		r.trial.lead.Store(r)
 	}
-	if r.job.mpiRun == 0 && (r.leads() || processes > 1) { // under mpirun each may come to lead
-		r.job.began = time.Now()
+	if r.trial.mpiRun == 0 && (r.leads() || processes > 1) { // under mpirun each may come to lead
+		r.trial.began = time.Now()
 	}
 	return nil
 }
 
 // takePart takes the rank's part of the system in the layout.
 func (r *rank) takePart() error {
-	j := r.job
-	local, err := sparse.Localize(j.prob.m, r.layout.offsets, r.comm.Rank())
+	t := r.trial
+	local, err := sparse.Localize(t.prob.m, r.layout.offsets, r.comm.Rank())
 	if err != nil {
 		return err
 	}
 	sys := solver.System{
 		Space: distributed.Space{Comm: r.comm},
 		A:     distributed.NewOperator(r.comm, local),
-		B:     j.prob.b[local.First : local.First+local.Rows],
+		B:     t.prob.b[local.First : local.First+local.Rows],
 	}
-	switch j.cfg.precond {
+	switch t.cfg.precond {
 	case "jacobi":
 		sys.M, err = distributed.Jacobi(local)
 	case "blockjacobi":
@@ -255,8 +255,8 @@ func (r *rank) takePart() error {
 		return err
 	}
 	r.sys, r.plain = sys, sys
-	r.detector = newDetector(j.prob, j.cfg.tol, local.First, sys.B)
-	if j.cfg.recovery != recoverNone {
+	r.detector = newDetector(t.prob, t.cfg.tol, local.First, sys.B)
+	if t.cfg.recovery != recoverNone {
 		r.sys = r.detector.watch(sys)
 	}
 	return nil
@@ -264,14 +264,14 @@ func (r *rank) takePart() error {
 
 // solve runs the method from x, or from r.resume, and collects the solution.
 func (r *rank) solve(ctx context.Context) error {
-	j := r.job
+	t := r.trial
 	const enough = 5 // rounds of making up for rounding
 	var res solver.Result
 	for range enough {
 		r.detector.forget()
 		var err error
-		res, err = methods[j.cfg.method](ctx, r.sys, r.x, solver.Options{
-			Tol: j.cfg.tol, MaxIter: j.cfg.maxIter - r.done, Restart: j.cfg.cycle,
+		res, err = methods[t.cfg.method](ctx, r.sys, r.x, solver.Options{
+			Tol: t.cfg.tol, MaxIter: t.cfg.maxIter - r.done, Restart: t.cfg.cycle,
 			Observe: r.observer(r.done), From: r.resume,
 		})
 		r.resume = nil
@@ -281,12 +281,12 @@ func (r *rank) solve(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if j.cfg.recovery == recoverNone || !res.Converged {
+		if t.cfg.recovery == recoverNone || !res.Converged {
 			break
 		}
 		// The recursion may be wrong about the residual, by rounding or by a fault
 		// after the last check. If it is, go on from here.
-		if r.sys.TrueResidual(ctx, r.x) <= j.cfg.tol {
+		if r.sys.TrueResidual(ctx, r.x) <= t.cfg.tol {
 			break
 		}
 	}
@@ -295,7 +295,7 @@ func (r *rank) solve(ctx context.Context) error {
 
 // observer returns what is to be done between iterations, after the first base.
 func (r *rank) observer(base int) func(context.Context, *solver.State) error {
-	cfg := r.job.cfg
+	cfg := r.trial.cfg
 	return func(ctx context.Context, s *solver.State) error {
 		r.done++
 		r.xDone = r.done
@@ -304,8 +304,8 @@ func (r *rank) observer(base int) func(context.Context, *solver.State) error {
 		}
 		r.residual = s.Residual
 		if r.leads() {
-			r.job.out0.Residuals = append(r.job.out0.Residuals, float(s.Residual))
-			r.job.out.iteration(r.job.name, r.done, s.Residual)
+			r.trial.out0.Residuals = append(r.trial.out0.Residuals, float(s.Residual))
+			r.trial.out.iteration(r.trial.name, r.done, s.Residual)
 		}
 		if cfg.recovery != recoverNone {
 			save := r.done%cfg.checkpoint == 0
@@ -322,50 +322,50 @@ func (r *rank) observer(base int) func(context.Context, *solver.State) error {
 
 // collect brings the solution to the leader, which looks at it.
 func (r *rank) collect(ctx context.Context, res solver.Result) error {
-	j := r.job
+	t := r.trial
 	var whole []float64
 	if r.leads() || processes > 1 {
-		j.ended = time.Now()
+		t.ended = time.Now()
 	}
 	if r.leads() {
-		whole = make([]float64, len(j.prob.b))
+		whole = make([]float64, len(t.prob.b))
 	}
 	mpicx.Gatherv(r.comm, r.x, whole, r.layout.counts(), 0).MustWait(ctx)
 	converged := false
 	if r.leads() {
-		converged = j.look(whole, res)
+		converged = t.look(whole, res)
 	}
 	converged = mpicx.BcastValue(r.comm, converged, 0).MustGet(ctx)
-	if j.lead.Load() == nil { // with -tags mpi: no process but one has the leader
-		j.out0.Converged = converged
+	if t.lead.Load() == nil { // with -tags mpi: no process but one has the leader
+		t.out0.Converged = converged
 	}
 	return nil
 }
 
 // look fills in what the leader sees in the solution.
-func (j *job) look(whole []float64, res solver.Result) (converged bool) {
-	o := &j.out0
+func (t *trial) look(whole []float64, res solver.Result) (converged bool) {
+	o := &t.out0
 	o.Claimed, o.Recursive = res.Converged, float(res.Residual)
-	o.TrueResidual = float(j.prob.trueResidual(whole))
-	if j.prob.want != nil {
-		e := float(j.prob.distance(whole))
+	o.TrueResidual = float(t.prob.trueResidual(whole))
+	if t.prob.want != nil {
+		e := float(t.prob.distance(whole))
 		o.Error = &e
 	}
-	o.Converged = float64(o.TrueResidual) <= j.cfg.tol
+	o.Converged = float64(o.TrueResidual) <= t.cfg.tol
 	return o.Converged
 }
 
 // finish completes the outcome of a run that ended with err.
-func (j *job) finish(err error) *outcome {
-	o := &j.out0
+func (t *trial) finish(err error) *outcome {
+	o := &t.out0
 	if err != nil {
 		o.Failure = firstCause(err)
 		o.Converged = false
 		o.TrueResidual = float(nan)
 		o.Recursive = float(nan)
-		j.ended = time.Now()
+		t.ended = time.Now()
 	}
-	for _, r := range j.ranks {
+	for _, r := range t.ranks {
 		if r != nil {
 			o.Iterations = max(o.Iterations, r.done) // an error may have ended one sooner
 			o.Injections = append(o.Injections, r.injector.injections...)
@@ -373,11 +373,11 @@ func (j *job) finish(err error) *outcome {
 	}
 	for i := range o.Injections {
 		if inj := &o.Injections[i]; !inj.Fired {
-			inj.at = j.ended // after the others
+			inj.at = t.ended // after the others
 		}
 	}
 	slices.SortStableFunc(o.Injections, func(a, b injection) int { return a.at.Compare(b.at) })
-	o.Seconds = j.ended.Sub(j.began).Seconds()
+	o.Seconds = t.ended.Sub(t.began).Seconds()
 	o.attribute()
 	return o
 }

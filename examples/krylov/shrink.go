@@ -32,7 +32,7 @@ func (r *rank) regroup(ctx context.Context) error {
 	members := make([]int, r.comm.Size())
 	mpicx.Allgather(r.comm, []int{r.id}, members).MustWait(ctx)
 	r.shrunk++
-	r.layout = &layout{members, sparse.Partition(r.job.prob.m, len(members))}
+	r.layout = &layout{members, sparse.Partition(r.trial.prob.m, len(members))}
 	return r.takePart()
 }
 
@@ -49,7 +49,7 @@ func (r *rank) takeOver(ctx context.Context, e *event) (settle func()) {
 	}
 	held := r.holdings(ctx)
 	x, lost := r.move(ctx, held)
-	t := &takeover{Ranks: len(r.layout.members), Rows: len(r.job.prob.b), Shrunk: r.shrunk}
+	t := &takeover{Ranks: len(r.layout.members), Rows: len(r.trial.prob.b), Shrunk: r.shrunk}
 	t.Moved, t.Lost = r.layout.moves(held)
 	r.interpolate(ctx, x, lost, t)
 	e.Takeover = t
@@ -63,7 +63,7 @@ func (r *rank) takeOver(ctx context.Context, e *event) (settle func()) {
 		r.saved = checkpoints{} // they are of other rows
 		r.saved.next(e.From).X = slices.Clone(x)
 		if r.leads() {
-			r.job.lead.Store(r)
+			r.trial.lead.Store(r)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func (r *rank) move(ctx context.Context, held []span) (x []float64, lost []bool)
 // interpolate fills in the lost elements of x, if that makes the residual smaller
 // than zeros do: the block of the matrix in the lost rows may be singular.
 func (r *rank) interpolate(ctx context.Context, x []float64, lost []bool, t *takeover) {
-	cfg := r.job.cfg
+	cfg := r.trial.cfg
 	before := r.residualBefore(ctx)
 	zeroed := r.plain.TrueResidual(ctx, x)
 

@@ -18,17 +18,17 @@ func agreement(n int) func(config) result {
 
 // inStep returns the duration of an operation.
 func inStep(n int, op func(*virtualRank, func(error))) time.Duration {
-	return newJob(n, never).operate(op)
+	return newSimulation(n, never).operate(op)
 }
 
 // operate has all ranks begin an operation, and returns how long it takes those
 // that live to end it.
-func (j *job) operate(op func(*virtualRank, func(error))) (last time.Duration) {
+func (s *simulation) operate(op func(*virtualRank, func(error))) (last time.Duration) {
 	const start = time.Microsecond
-	over := make([]bool, len(j.ranks))
-	for i := range j.ranks {
-		r := &j.ranks[i]
-		j.At(start, i, func() {
+	over := make([]bool, len(s.ranks))
+	for i := range s.ranks {
+		r := &s.ranks[i]
+		s.At(start, i, func() {
 			op(r, func(err error) {
 				must(err)
 				over[i] = true
@@ -36,9 +36,9 @@ func (j *job) operate(op func(*virtualRank, func(error))) (last time.Duration) {
 			})
 		})
 	}
-	must(j.Run())
+	must(s.Run())
 	for i := range over {
-		if !over[i] && !j.Dead(i) {
+		if !over[i] && !s.Dead(i) {
 			panic(fmt.Sprintf("rank %d hangs", i))
 		}
 	}
@@ -71,9 +71,9 @@ func agreementWithDeath(n int) func(config) result {
 		for _, victim := range victims {
 			for k := range moments {
 				at := alone * time.Duration(k) / time.Duration(moments)
-				j := newJob(n, wire())
-				j.KillAt(time.Microsecond+at, victim)
-				if d := j.operate((*virtualRank).agree); d > worst {
+				s := newSimulation(n, wire())
+				s.KillAt(time.Microsecond+at, victim)
+				if d := s.operate((*virtualRank).agree); d > worst {
 					worst = d
 					note = fmt.Sprintf("rank %d dies after %v, all told %v later", victim, at, wire())
 				}

@@ -50,12 +50,12 @@ func slowestError(n int) (worst time.Duration, by int) {
 // errorsOf returns how long errors of 16 bytes take, each of a rank.
 func errorsOf(n int, ranks ...int) (last time.Duration) {
 	const start = time.Microsecond
-	j := newBareJob(n, never)
+	s := newBareSimulation(n, never)
 	clients := make([]joiner, n)
 	for i := range clients {
 		c := &clients[i]
-		c.virtualRank = &j.ranks[i]
-		j.At(0, i, func() {
+		c.virtualRank = &s.ranks[i]
+		s.At(0, i, func() {
 			c.comm.Sub(transport.ErrorChannelName(), nil, func(dup transport.Comm, err error) {
 				must(err)
 				c.Channel = blackchannel.New(dup, 0, nil, c)
@@ -64,9 +64,9 @@ func errorsOf(n int, ranks ...int) (last time.Duration) {
 		})
 	}
 	for _, r := range ranks {
-		j.At(start, r, func() { clients[r].Raise(make([]byte, 16), false, nil) })
+		s.At(start, r, func() { clients[r].Raise(make([]byte, 16), false, nil) })
 	}
-	must(j.Run())
+	must(s.Run())
 	for r := range clients {
 		if clients[r].reports != len(ranks) {
 			panic(fmt.Sprintf("rank %d has %d reports, expected %d", r, clients[r].reports, len(ranks)))

@@ -48,23 +48,23 @@ func planB(n, initiator int) plans {
 	if res, ok := planned[id]; ok {
 		return res
 	}
-	j := newJob(n, never)
+	s := newSimulation(n, never)
 	rng := rand.New(rand.NewPCG(0, 0))
 	ranks := make([]planRank, n)
 	revokes := never
 	for i := range ranks {
 		p := &ranks[i]
-		p.virtualRank, p.initiator, p.revokes = &j.ranks[i], i == initiator, &revokes
+		p.virtualRank, p.initiator, p.revokes = &s.ranks[i], i == initiator, &revokes
 		p.comm.Sub(transport.Name{Seq: 1}, nil, func(c transport.Comm, err error) {
 			must(err)
 			p.other = c
 		})
-		j.At(time.Duration(rng.Int64N(int64(spread))), i, func() {
+		s.At(time.Duration(rng.Int64N(int64(spread))), i, func() {
 			p.began = p.now()
 			p.next()
 		})
 	}
-	must(j.Run())
+	must(s.Run())
 	var res plans
 	for i := range ranks {
 		p := &ranks[i]
@@ -169,11 +169,11 @@ func byInitiator(n int) func(config) result {
 }
 
 func revokeInStep(n, initiator int) (last time.Duration) {
-	j := newJob(n, never)
+	s := newSimulation(n, never)
 	const start = time.Microsecond
-	for i := range j.ranks {
-		r := &j.ranks[i]
-		j.At(start, i, func() {
+	for i := range s.ranks {
+		r := &s.ranks[i]
+		s.At(start, i, func() {
 			if i == initiator {
 				r.channel.Revoke()
 				return
@@ -181,7 +181,7 @@ func revokeInStep(n, initiator int) (last time.Duration) {
 			r.barrier(r.comm, func(error) { last = max(last, r.now()-start) })
 		})
 	}
-	must(j.Run())
+	must(s.Run())
 	return last
 }
 

@@ -29,27 +29,27 @@ func wire() time.Duration { return machine.Latency + 2*machine.Overhead }
 // never is later than any run takes.
 const never = time.Hour
 
-// A job is n ranks in virtual time. Nothing in it is drawn by lot, so one run of a
+// A simulation is n ranks in virtual time. Nothing in it is drawn by lot, so one run of a
 // program is as good as many. Survivors of a death learn of it after detection.
-type job struct {
+type simulation struct {
 	*sim.World
 	ranks []virtualRank
 }
 
-// virtualRank is what a rank of a job has: the communicator, and its error channel.
+// virtualRank is what a rank of a simulation has: the communicator, and its error channel.
 type virtualRank struct {
-	job     *job
+	sim     *simulation
 	rank    int
 	comm    transport.Comm
 	channel *ulfmbackend.Channel
 	number  int // of collective operations begun
 }
 
-func newJob(n int, detection time.Duration) *job {
-	j := newBareJob(n, detection)
-	for i := range j.ranks {
-		r := &j.ranks[i]
-		j.At(0, i, func() {
+func newSimulation(n int, detection time.Duration) *simulation {
+	s := newBareSimulation(n, detection)
+	for i := range s.ranks {
+		r := &s.ranks[i]
+		s.At(0, i, func() {
 			r.comm.Sub(transport.ErrorChannelName(), nil, func(dup transport.Comm, err error) {
 				must(err)
 				r.channel = ulfmbackend.New(dup, 0, r.comm.Epoch(), (*revocable)(r))
@@ -57,27 +57,27 @@ func newJob(n int, detection time.Duration) *job {
 			})
 		})
 	}
-	return j
+	return s
 }
 
 // newBareJob is newJob without error channels.
-func newBareJob(n int, detection time.Duration) *job {
-	j := &job{
+func newBareSimulation(n int, detection time.Duration) *simulation {
+	s := &simulation{
 		World: sim.New(sim.Config{Ranks: n, Model: machine, Events: 1e9, Detect: func(*rand.Rand) time.Duration { return detection }}),
 		ranks: make([]virtualRank, n),
 	}
-	for i := range j.ranks {
-		r := &j.ranks[i]
-		r.job, r.rank, r.comm = j, i, j.Comm(i)
+	for i := range s.ranks {
+		r := &s.ranks[i]
+		r.sim, r.rank, r.comm = s, i, s.Comm(i)
 	}
-	return j
+	return s
 }
 
 // now is the rank's clock.
-func (r *virtualRank) now() time.Duration { return r.job.RankNow(r.rank) }
+func (r *virtualRank) now() time.Duration { return r.sim.RankNow(r.rank) }
 
 // then has the rank's program go on once the CPU is done with what it does.
-func (r *virtualRank) then(f func()) { r.job.After(0, r.rank, f) }
+func (r *virtualRank) then(f func()) { r.sim.After(0, r.rank, f) }
 
 // run carries out a collective operation on comm, which all ranks begin in the
 // same order.

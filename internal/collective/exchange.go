@@ -9,7 +9,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// An Algorithm is one rank's part in a collective operation.
+// An Algorithm is one rank's part in a collective operation, step by step.
 type Algorithm interface {
 	// Round is called with k = 0, 1, … as soon as all messages of round k-1 have
 	// been exchanged. It computes on what arrived and asks x for the messages of
@@ -33,11 +33,11 @@ func (t *then) round(k int, x *Exchange, first, second Algorithm) bool {
 }
 
 // An Ender is told that an operation has ended, with nil or the first error of a
-// message. It must not block.
+// message. Ended must not block.
 type Ender interface{ Ended(error) }
 
-// An Exchange carries out an Algorithm. It must not be copied. After one operation
-// it may carry out another.
+// An Exchange carries out an Algorithm. It must not be copied. It may carry out another
+// operation after one has ended.
 type Exchange struct {
 	Name string // of the operation, for people
 
@@ -56,9 +56,9 @@ type Exchange struct {
 	err     atomic.Pointer[error]
 }
 
-// A LengthError says that a message of a collective operation is not as long as
-// this rank expected: the ranks called it with different counts or types, or called
-// different operations.
+// A LengthError says that a message of a collective operation has another length than
+// this rank expected. The ranks called the operation with different counts or types, or
+// called different operations.
 type LengthError struct {
 	Source    int
 	Got, Want int // bytes
@@ -68,9 +68,8 @@ func (e *LengthError) Error() string {
 	return fmt.Sprintf("%d bytes from rank %d where %d were expected: the ranks' counts or types differ, or they are in different operations", e.Got, e.Source, e.Want)
 }
 
-// Start begins the operation. Done is told when it has ended, possibly before
-// Start returns. The tag is negative,
-// the same at all ranks, and no other operation of the epoch has it.
+// Start begins the operation. Done is told its end, possibly before Start returns. The
+// tag is negative, the same at all ranks, and used by no other operation of the epoch.
 func (x *Exchange) Start(comm transport.Comm, epoch transport.Epoch, tag int, a Algorithm, done Ender) {
 	x.comm, x.epoch, x.tag, x.algorithm, x.done = comm, epoch, tag, a, done
 	x.round.Store(0)
@@ -81,40 +80,40 @@ func (x *Exchange) Start(comm transport.Comm, epoch transport.Epoch, tag int, a 
 	x.run()
 }
 
-// Step returns the operation's name and the round that it is in, from 1.
+// Step returns the operation's name and its current step, from 1.
 func (x *Exchange) Step() (operation string, number int) { return x.Name, int(x.round.Load()) }
 
-// Ender is what is told of the end.
+// Ender returns the Ender given to Start.
 func (x *Exchange) Ender() Ender { return x.done }
 
-// Rank is this rank's number in the communicator.
+// Rank returns this rank's number in the communicator.
 func (x *Exchange) Rank() int { return x.comm.Rank() }
 
-// Size is the number of ranks.
+// Size returns the number of ranks.
 func (x *Exchange) Size() int { return x.comm.Size() }
 
-// Send asks for b to be sent to rank to.
+// Send requests that b is sent to rank to.
 func (x *Exchange) Send(to int, b []byte) {
 	x.add(transport.Sending, transport.Request{Peer: to, Buf: b})
 }
 
-// SendShared is Send of bytes that nobody will ever change again.
+// SendShared is Send of bytes that are never changed again.
 func (x *Exchange) SendShared(to int, b []byte) {
 	x.add(transport.Sending, transport.Request{Peer: to, Buf: b, Mode: transport.Shared})
 }
 
-// Recv asks for exactly len(b) bytes from rank from.
+// Recv requests exactly len(b) bytes from rank from.
 func (x *Exchange) Recv(from int, b []byte) {
 	x.add(transport.Receiving, transport.Request{Peer: from, Buf: b})
 }
 
-// Take asks for whatever rank from sends.
+// Take requests one message of any length from rank from.
 func (x *Exchange) Take(from int) {
 	x.add(transport.Receiving, transport.Request{Peer: from, Take: true})
 }
 
-// Taken returns what the k-th request of the round before took, for reading
-// only. Ask before asking for the messages of this round.
+// Taken returns what the k-th request of the previous step took, for reading only. It
+// is called before the requests of the current step.
 func (x *Exchange) Taken(k int) []byte { return x.requests[:k+1][k].Buf }
 
 func (x *Exchange) add(kind transport.Kind, r transport.Request) {
@@ -170,7 +169,7 @@ func (x *Exchange) ask() (err error) {
 	return nil
 }
 
-// Completed counts a message, and goes on after the last of a round.
+// Completed counts a message. After the last of a step it begins the next.
 func (x *Exchange) Completed(r *transport.Request) {
 	err := r.Err
 	if long, ok := errors.AsType[*transport.TruncateError](err); ok {

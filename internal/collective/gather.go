@@ -8,8 +8,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/binomial"
 )
 
-// Gather brings Send of every rank, each of the same length, to Recv of rank
-// Root, by rank. Subtrees send what they have in one message.
+// Gather brings the Send of every rank, all of one length, to Recv at rank Root, in the
+// order of ranks. Each subtree sends its parts in one message.
 type Gather struct {
 	Send, Recv []byte
 	Root       int
@@ -54,8 +54,8 @@ func subtree(v, n int) int {
 	return min(v&-v, n-v)
 }
 
-// Scatter brings the parts of Send of rank Root, of the same length each, to
-// Recv of every rank, by rank.
+// Scatter brings the parts of Send at rank Root, all of one length, to Recv of every
+// rank, in the order of ranks.
 type Scatter struct {
 	Send, Recv []byte
 	Root       int
@@ -173,8 +173,8 @@ func (a *Allgatherv) Round(k int, x *Exchange) bool {
 	return true
 }
 
-// GatherAny is Gather for parts whose lengths only their ranks know. At the
-// root Parts is set to them, for reading only.
+// GatherAny is Gather for parts whose lengths only their ranks know. At the root it
+// sets Parts to them, for reading only.
 type GatherAny struct {
 	Send  []byte
 	Root  int
@@ -229,11 +229,10 @@ func (a *AllgatherAny) Round(k int, x *Exchange) bool {
 	return more
 }
 
-// ErrParts is the error of bytes from another rank that are not n parts.
+// ErrParts is the error for bytes of another rank that are not n parts.
 var ErrParts = errors.New("the parts gathered are not one of each rank")
 
-// SplitParts returns the n parts that are in all, each behind its length as a
-// varint.
+// SplitParts returns the n parts in all. Each follows its length, a varint.
 func SplitParts(all []byte, n int) ([][]byte, error) {
 	if n > len(all) {
 		return nil, ErrParts

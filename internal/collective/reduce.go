@@ -6,14 +6,14 @@ import (
 	"github.com/mpicx/go-mpicx/internal/binomial"
 )
 
-// An Op sets dst to left op right, element by element. dst is one of the two.
-// It is associative; it need not be commutative: operations apply it in the
-// order of ranks, with the same brackets every time, so that results of floating
-// point are the same at all ranks and in every run.
+// An Op sets dst to left op right, element by element. Dst is one of the two. An Op is
+// associative. It need not be commutative: operations apply it in the order of ranks,
+// with the same brackets every time, so that floating-point results are the same at all
+// ranks and in every run.
 type Op func(dst, left, right []byte)
 
-// Reduce combines the Acc of all ranks into the Acc of rank Root; at the others
-// Acc is overwritten. The tree has its root at rank 0, for the order of ranks.
+// Reduce combines the Acc of all ranks into the Acc of rank Root, and overwrites the
+// Acc of the others. The tree's root is rank 0, to keep the order of ranks.
 type Reduce struct {
 	Acc, Tmp []byte // of the same length
 	Op       Op
@@ -54,9 +54,9 @@ func (a *AllreduceTree) Round(k int, x *Exchange) bool {
 	return a.round(k, x, &a.Reduce, &a.bcast)
 }
 
-// AllreduceDoubling is recursive doubling: in each round a rank exchanges what
-// it has with a partner at twice the distance, log n rounds with n messages
-// each. If n is no power of two, pairs of the first ranks begin as one.
+// AllreduceDoubling is recursive doubling. In each step a rank exchanges its value with
+// a partner at twice the distance: log n steps of n messages each. If n is no power of
+// two, the first ranks act in pairs.
 type AllreduceDoubling struct {
 	Acc, Tmp []byte
 	Op       Op

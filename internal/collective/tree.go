@@ -21,8 +21,8 @@ func (t tree) rank(v int, x *Exchange) int {
 	return v
 }
 
-// Barrier is done at no rank before all have begun it: nothing goes up the
-// tree, and down again.
+// A Barrier ends at no rank before all ranks have begun it. An empty message goes up
+// the tree, and one comes down.
 type Barrier struct{}
 
 func (Barrier) Round(k int, x *Exchange) bool {
@@ -70,8 +70,8 @@ func (a *Bcast) Round(k int, x *Exchange) bool {
 	return false
 }
 
-// BcastAny is Bcast for bytes whose length only the root knows. At the others
-// Buf is set to them, for reading only.
+// BcastAny is Bcast for bytes whose length only the root knows. At the other ranks it
+// sets Buf to them, for reading only.
 type BcastAny struct {
 	Buf  []byte
 	Root int

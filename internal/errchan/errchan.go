@@ -2,41 +2,43 @@ package errchan
 
 import "sync"
 
-// A Channel is one rank's side of the error channel of one communicator. Its
-// methods may be called from many goroutines at once and never block.
+// A Channel is one rank's side of the error channel of one communicator. Its methods
+// may be called concurrently. They never block.
 type Channel interface {
-	// Raise makes every rank get a verdict that has this report: it opens the round if
-	// none is open, adds the report, and joins. Where the verdict that this rank gets
-	// next lacks the report, the round after that has it, and is noticed. With
-	// corrupt, the verdict is final. For settled see Join.
+	// Raise gives a report to the next verdict. It opens a round if none is open, adds
+	// the report and joins. If the next verdict of this rank lacks the report, the
+	// round after it has the report; Noticed announces that round. With corrupt, the
+	// verdict is final. For settled see Join.
 	Raise(data []byte, corrupt bool, settled []Settled)
-	// Join gives the consent to end the round, which Noticed told of: this rank
-	// has no report to add, or has raised it. A rank that never joins holds the
-	// others up. For a round that is over it does nothing. Settled are the agreements
-	// that [Mitigator.Freeze] has returned for this communicator and those derived from
-	// it; other backends ignore them.
+	// Join consents to the end of a round that Noticed announced: this rank has no
+	// report to add, or has raised it. A round does not end before all ranks have
+	// joined. Join does nothing for a round that is over. Settled are the agreements
+	// that [ULFM.Freeze] has returned for this communicator and those derived from it.
+	// Other backends ignore them.
 	Join(round uint64, settled []Settled)
-	// Waiting says what the open round still waits for, for people who ask why a
-	// program hangs; it is empty when no round is open.
+	// Waiting says what the open round waits for, for the diagnosis of a hang. It is
+	// empty when no round is open.
 	Waiting() string
-	// Close ends the channel; no other method is called after it.
+	// Close ends the channel. No other method is called after it.
 	Close() error
 }
 
-// A Client is told what comes out of a Channel, one call at a time but for that of
-// its own process's death, on any goroutine. It must not block.
+// A Client receives the notices and verdicts of a Channel, on any goroutine, one call
+// at a time. Only the death of its own process may come concurrently. Its methods must
+// not block.
 type Client interface {
-	// Noticed: a round is open, and rank by is who this one learned it from
-	// (itself, if it raised the report). Corrupt: its verdict will be final, or, if that
-	// is on its way already, the next one. It is told once of a round, and once more,
-	// with corrupt, where the first time was without and that is learned while the
-	// round is open.
+	// Noticed reports that a round is open. By is the rank from which this one learned
+	// it: itself, if it raised the report. Corrupt says that the verdict of this round
+	// will be final; or that of the next round, if the verdict of this one is on its
+	// way already. Noticed comes once for each round. It comes a second time, with
+	// corrupt, if this rank learns only later, while the round is open, that the
+	// verdict will be final.
 	Noticed(round uint64, by int, corrupt bool)
-	// Resolved: the round that was noticed is over.
+	// Resolved reports the verdict of the round that was noticed. The round is over.
 	Resolved(*Verdict)
 }
 
-// A Report is what one rank raised.
+// A Report is one error that a rank raised.
 type Report struct {
 	Rank    int
 	Corrupt bool   // the rank unwound
@@ -46,8 +48,8 @@ type Report struct {
 	Index int
 }
 
-// A Verdict is how a round ended. All ranks get equal ones, and within a process
-// they may share one: nobody changes it.
+// A Verdict is the result of a round, equal at all ranks. The ranks of one process may
+// share it, so it must not be changed.
 type Verdict struct {
 	Round   uint64
 	Corrupt bool     // final: no round follows
@@ -60,8 +62,7 @@ type Verdict struct {
 	meaning memo
 }
 
-// Meaning returns what read makes of the verdict, which is asked once for all
-// the ranks that share it.
+// Meaning returns read(v). It calls read once for all the ranks that share v.
 func (v *Verdict) Meaning(read func(*Verdict) any) any {
 	return v.meaning.of(func() any { return read(v) })
 }

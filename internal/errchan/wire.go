@@ -8,11 +8,11 @@ import (
 	"unsafe"
 )
 
-// MaxData is the longest data of one report, in bytes.
+// MaxData is the greatest length of a report's data, in bytes.
 const MaxData = 4096
 
-// AppendReports appends reports to b, all numbers as varints: how many, and for
-// each rank, corrupt, length of data, data.
+// AppendReports appends the number of reports, and for each its rank, corrupt, the
+// length of its data, and the data. All numbers are varints.
 func AppendReports(b []byte, reports []Report) []byte {
 	b = binary.AppendUvarint(b, uint64(len(reports)))
 	for _, r := range reports {
@@ -24,7 +24,7 @@ func AppendReports(b []byte, reports []Report) []byte {
 	return b
 }
 
-// AppendTruth appends 0 or 1.
+// AppendTruth appends v as a byte, 0 or 1.
 func AppendTruth(b []byte, v bool) []byte {
 	if v {
 		return append(b, 1)
@@ -32,15 +32,15 @@ func AppendTruth(b []byte, v bool) []byte {
 	return append(b, 0)
 }
 
-// A Reader takes values off the bytes of another rank until one is wrong, and
-// remembers that: it can be anything.
+// A Reader decodes values from bytes of another rank, which may be anything. After the
+// first wrong value it has failed, and returns zeros.
 type Reader struct {
 	b   []byte
 	err error
 }
 
-// NewReader returns a Reader of b, which nobody may change after: what is read
-// are parts of it.
+// NewReader returns a Reader of b. What it reads are parts of b, so b must not be
+// changed after.
 func NewReader(b []byte) *Reader { return &Reader{b: b} }
 
 // Fail ends the reading with err, unless it has failed already.
@@ -51,13 +51,13 @@ func (d *Reader) Fail(err error) {
 	d.b = nil
 }
 
-// Len returns how many bytes are left.
+// Len returns the number of bytes left.
 func (d *Reader) Len() int { return len(d.b) }
 
 // Failed says whether the reading has ended with an error.
 func (d *Reader) Failed() bool { return d.err != nil }
 
-// End returns the first error, which may be that something is left over.
+// End returns the first error. Bytes that are left over are one.
 func (d *Reader) End() error {
 	if d.err == nil && len(d.b) > 0 {
 		d.Fail(fmt.Errorf("%d bytes follow the message", len(d.b)))
@@ -65,7 +65,7 @@ func (d *Reader) End() error {
 	return d.err
 }
 
-// Byte reads one.
+// Byte reads one byte.
 func (d *Reader) Byte() byte {
 	if len(d.b) == 0 {
 		d.Fail(errors.New("it ends early"))
@@ -76,7 +76,7 @@ func (d *Reader) Byte() byte {
 	return c
 }
 
-// Truth reads 0 or 1.
+// Truth reads a byte that is 0 or 1.
 func (d *Reader) Truth() bool {
 	c := d.Byte()
 	if c > 1 {
@@ -85,7 +85,7 @@ func (d *Reader) Truth() bool {
 	return c == 1
 }
 
-// Uvarint reads a number.
+// Uvarint reads an unsigned varint.
 func (d *Reader) Uvarint() uint64 {
 	v, n := binary.Uvarint(d.b)
 	if n <= 0 {
@@ -96,7 +96,7 @@ func (d *Reader) Uvarint() uint64 {
 	return v
 }
 
-// Varint reads a number that may be negative.
+// Varint reads a signed varint.
 func (d *Reader) Varint() int64 {
 	v, n := binary.Varint(d.b)
 	if n <= 0 {
@@ -107,7 +107,7 @@ func (d *Reader) Varint() int64 {
 	return v
 }
 
-// Below reads a number less than limit.
+// Below reads a number less than limit. What is the number's name in the error.
 func (d *Reader) Below(limit int, what string) int {
 	v := d.Uvarint()
 	if d.err == nil && v >= uint64(limit) {
@@ -117,7 +117,7 @@ func (d *Reader) Below(limit int, what string) int {
 	return int(v)
 }
 
-// Text reads a length and as many bytes.
+// Text reads a length, and a text of that length.
 func (d *Reader) Text() string {
 	n := d.Below(len(d.b)+1, "length of text")
 	if d.err != nil || n > len(d.b) {
@@ -129,14 +129,14 @@ func (d *Reader) Text() string {
 	return text
 }
 
-// Rest reads what is left.
+// Rest reads all bytes that are left.
 func (d *Reader) Rest() string {
 	text := string(d.b)
 	d.b = nil
 	return text
 }
 
-// Reports reads what AppendReports wrote, of ranks 0 to size-1.
+// Reports reads what AppendReports has appended. The ranks are below size.
 func (d *Reader) Reports(size int) []Report {
 	const shortest = 3 // bytes of a report
 	n := d.Below(len(d.b)/shortest+1, "number of reports")
@@ -159,7 +159,7 @@ func (d *Reader) Reports(size int) []Report {
 	return reports
 }
 
-// Ranks reads a set of ranks below size: how many, then each, ascending.
+// Ranks reads what AppendRanks has appended. The ranks are below size.
 func (d *Reader) Ranks(size int) []int {
 	n := d.Below(len(d.b)+1, "number of ranks")
 	if d.err != nil || n == 0 {
@@ -179,7 +179,7 @@ func (d *Reader) Ranks(size int) []int {
 	return ranks
 }
 
-// AppendRanks appends a set of ranks, ascending.
+// AppendRanks appends the number of ranks, and the ranks, which are ascending.
 func AppendRanks(b []byte, ranks []int) []byte {
 	b = binary.AppendUvarint(b, uint64(len(ranks)))
 	for _, r := range ranks {
@@ -188,10 +188,9 @@ func AppendRanks(b []byte, ranks []int) []byte {
 	return b
 }
 
-// Shared remembers the message decoded last in this process, and what from.
-// Where all ranks live in one process and hand the same bytes on, they share
-// one verdict: its size is the number of failures, and so would be each rank's
-// copy.
+// Shared keeps the message decoded last in this process. Where ranks live in one
+// process and pass the same bytes on, they share one verdict instead of a copy each: a
+// verdict may have a report of every rank.
 type Shared[M any] struct{ last atomic.Pointer[shared[M]] }
 
 type shared[M any] struct {
@@ -200,7 +199,7 @@ type shared[M any] struct {
 	msg  *M
 }
 
-// Decode returns what decode makes of b, or has made of it.
+// Decode returns decode(b), or the message kept if it was decoded from the same bytes.
 func (s *Shared[M]) Decode(b []byte, decode func([]byte) (*M, error)) (*M, error) {
 	from := unsafe.SliceData(b)
 	if l := s.last.Load(); l != nil && l.from == from && l.len == len(b) {

@@ -19,8 +19,8 @@ import "slices"
 // those above it do. It would not if a member never made its side of the descendant, so
 // this is for those that all have.
 
-// Enter says that a goroutine of the rank begins to wait on c. It needs no lock. The
-// first is for Leave. Due asks for Attend, with the lock.
+// Enter says that a goroutine of the rank begins to wait on c. It needs no lock. First
+// is passed on to Leave. Due says that Attend must be called, with the lock.
 func (l *Ledger) Enter(c *Comm) (first, due bool) {
 	first = l.inside.CompareAndSwap(nil, c)
 	if !first {
@@ -39,14 +39,15 @@ func (l *Ledger) Leave(first bool) {
 	}
 }
 
-// Watch says that so many more channels, or fewer, are watched instead of waited
-// for: the rank attends as long. It needs no lock. Due asks for Answer.
+// Watch adds n to the number of channels that are watched instead of waited for. The
+// rank is attending while there are any. Watch needs no lock. Due says that Answer must
+// be called.
 func (l *Ledger) Watch(n int) (due bool) {
 	l.extra.Add(int32(n))
 	return n > 0 && l.owing.Load() > 0
 }
 
-// Attend joins what a rank owes that has entered an operation on c.
+// Attend joins the rounds that a rank owes a join when it enters an operation on c.
 func (l *Ledger) Attend(c *Comm) {
 	// An operation that is about to end with an error does not count: the program will
 	// have been told of that one, but knows of no later one, and what it raises next
@@ -73,8 +74,8 @@ func (c *Comm) bound() *Comm {
 	return nil
 }
 
-// Answer joins all that is owed: the program has looked for errors, or waits in more
-// than one place.
+// Answer joins all rounds that the rank owes a join: its program has looked for errors,
+// or waits in several places.
 func (l *Ledger) Answer() {
 	if l.holds > 0 || l.dead {
 		return

@@ -51,18 +51,18 @@ func (l *Ledger) Make(c, from, parent *Comm, e transport.Epoch, agreed bool, ran
 	return !c.closed
 }
 
-// Everywhere says that all members have their sides of c, or will, whatever their
-// programs do. Where not, the first round that ends shows it.
+// Everywhere says that all members have made c, or will, whatever their programs do.
+// Without it, the first round that ends shows this.
 func (c *Comm) Everywhere() { c.everywhere = true }
 
-// Parent is the communicator whose errors are c's, too; nil: there is none.
+// Parent returns the communicator whose errors are c's too, or nil.
 func (c *Comm) Parent() *Comm { return c.parent }
 
-// Generation is the number of ancestors.
+// Generation is the number of c's ancestors.
 func (c *Comm) Generation() int { return c.generation }
 
-// Broken says whether nothing but repair works on c any more: it is corrupted or
-// revoked, as far as this rank knows.
+// Broken says whether c is corrupted or revoked, as far as this rank knows. Then only
+// repairs work on it.
 func (c *Comm) Broken() bool { return c.corrupted != nil || c.revoked }
 
 // IsClosed says whether the program has ended the use of c.
@@ -74,7 +74,7 @@ func (c *Comm) IsRevoked() bool { return c.revoked }
 // IsCorrupted says whether c is corrupted.
 func (c *Comm) IsCorrupted() bool { return c.corrupted != nil }
 
-// Children returns what is derived from c, newest first.
+// Children returns the communicators made from c, newest first.
 func (c *Comm) Children() (all []*Comm) {
 	for d := c.child; d != nil; d = d.next {
 		all = append(all, d)
@@ -147,9 +147,8 @@ func (c *Comm) worldRank(rank int) int {
 	return c.ranks[rank]
 }
 
-// Close ends the use of c at this rank, and says whether it knows of no error that
-// is on its way. The error channel stays and joins what peers that have not closed c
-// yet may raise.
+// Close ends the use of c at this rank. Quiet says that it knows of no error under way.
+// The error channel stays open, and joins rounds of peers that have not closed c yet.
 func (c *Comm) Close() (quiet bool) {
 	quiet = !c.open
 	c.closed = true

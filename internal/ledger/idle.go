@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Idle returns an error that says what of c is not over. It is nil where no round is
-// open here or at an ancestor, all that was raised is resolved, and the rank owes
-// nothing: so it has to be once nothing more can happen.
+// Idle returns nil if no round is open here or at an ancestor, all reports are
+// resolved, and the rank owes no join. That must hold once nothing more can happen.
+// Otherwise the error says what is not over.
 func (c *Comm) Idle() error {
 	switch {
 	case slices.Contains(c.ledger.owed, c):

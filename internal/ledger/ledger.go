@@ -44,7 +44,7 @@ type Ledger struct {
 	done int
 }
 
-// Next returns what is to be done next, and forgets it.
+// Next returns the next output, and forgets it.
 func (l *Ledger) Next() (o Output, ok bool) {
 	if len(l.out) == 0 {
 		return Output{}, false
@@ -59,7 +59,7 @@ func (l *Ledger) Next() (o Output, ok bool) {
 	return o, true
 }
 
-// ToDo returns what Next will, for reading only.
+// ToDo returns the outputs that Next will return, for reading only.
 func (l *Ledger) ToDo() []Output { return l.out[l.done:] }
 
 // spareOutputs bounds the memory that a rank keeps for later ones.
@@ -67,7 +67,7 @@ const spareOutputs = 8
 
 func (l *Ledger) push(o Output) { l.out = append(l.out, o) }
 
-// An Action says what an Output asks for.
+// An Action says what the caller does for an Output.
 type Action uint8
 
 const (
@@ -108,7 +108,7 @@ var actionNames = [...]string{"", "raise", "join", "lose", "complete", "advance"
 
 func (a Action) String() string { return actionNames[a] }
 
-// An Output is something that the caller has to do.
+// An Output is an action that the caller carries out.
 type Output struct {
 	Action     Action
 	Comm       *Comm
@@ -123,7 +123,7 @@ type Output struct {
 	Event      *Event
 }
 
-// A Kind is that of an Event.
+// A Kind is the kind of an Event.
 type Kind uint8
 
 // The kinds of events, in the order of an error's life.
@@ -142,7 +142,7 @@ var kindNames = [...]string{"", "signal", "notice", "join", "resolved", "corrupt
 
 func (k Kind) String() string { return kindNames[k] }
 
-// An Event is a line of the rank's history, for loggers and timelines.
+// An Event is an entry of the rank's history, for loggers and timelines.
 type Event struct {
 	Kind    Kind
 	Comm    *Comm
@@ -182,10 +182,10 @@ type Error struct {
 	known bool // of a corruption: the program knew of it before, because it raised it
 }
 
-// Corrupt says whether the communicator is of no use any more.
+// Corrupt says whether the error is a corruption.
 func (e *Error) Corrupt() bool { return e.Verdict == nil || e.Verdict.Corrupt }
 
-// A Comm is what the rank knows of errors on one of its communicators.
+// A Comm is what this rank knows of errors on one of its communicators.
 type Comm struct {
 	Owner  any // the caller's
 	ledger *Ledger
@@ -199,9 +199,9 @@ type Comm struct {
 	// What each look reads stands together: there may be many ranks, and what a rank has
 	// is seldom in a cache.
 
-	// troubled says that a look may find something. It is true if something is to be
+	// needsLook says that a look may find something. It is true if something is to be
 	// found here or at an ancestor, and is read without the lock.
-	troubled   atomic.Bool
+	needsLook  atomic.Bool
 	open       bool // the round is: a rank with something unresolved in raised has an open round
 	joined     bool // this rank has consented to its end; never without open
 	fatal      bool // its verdict will be final, as this rank was told with a notice

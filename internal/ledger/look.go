@@ -1,6 +1,6 @@
 package ledger
 
-// A Finding is what a look finds, besides the Error if it is a Verdict.
+// A Finding is the result of a look. A Verdict comes with its Error.
 type Finding uint8
 
 const (
@@ -16,9 +16,9 @@ const (
 	Closure
 )
 
-// Troubled says whether a look may find something. It is one load, and needs no
+// NeedsLook says whether a look may find something. It is one load, and needs no
 // lock.
-func (c *Comm) Troubled() bool { return c.troubled.Load() }
+func (c *Comm) NeedsLook() bool { return c.needsLook.Load() }
 
 // disturbs says whether c has something that concerns what is derived from it: not
 // if all that is left to say is that c can't be used.
@@ -26,7 +26,7 @@ func (c *Comm) disturbs() bool {
 	return c.open && c.corrupted == nil || c.moving > 0 || len(c.unreported) > 0
 }
 
-// update sets troubled, here and at what is derived from c.
+// update sets needsLook, here and at what is derived from c.
 func (c *Comm) update() {
 	above := c.ledger.dead || c.ledger.over
 	for a := c.parent; a != nil && !above; a = a.parent {
@@ -37,7 +37,7 @@ func (c *Comm) update() {
 
 func (c *Comm) updateBelow(above bool) {
 	below := above || c.disturbs()
-	c.troubled.Store(below || c.corrupted != nil || c.revoked || c.closed)
+	c.needsLook.Store(below || c.corrupted != nil || c.revoked || c.closed)
 	for d := c.child; d != nil; d = d.next {
 		d.updateBelow(below)
 	}
@@ -58,10 +58,10 @@ const (
 	TakeToClose
 )
 
-// Look is how a Wait, Test or Err of the program sees c. It finds the oldest thing
-// to report, of the oldest ancestor first. Pending: an error is noticed and not
-// resolved, or resolved and what was pending has not ended; then it is worth to wait
-// for the next Wake, if nothing is found.
+// Look is how a Wait, Test or Err of the program sees c. It finds the oldest thing to
+// tell, of the oldest ancestor first. Pending says that an error is noticed and not
+// resolved, or that it is resolved and pending operations have not ended. Then a caller
+// that finds nothing may wait for the next Wake.
 func (c *Comm) Look(m Mode) (f Finding, e *Error, pending bool) {
 	moving := false
 	for a := c; a != nil; a = a.parent {
@@ -140,14 +140,13 @@ func (c *Comm) resolved() any {
 }
 
 // Knows says whether the program was told that c is corrupted, or corrupted it. An
-// operation that it begins on a corrupted communicator before that is none of those
-// that ranks begin who know: it must not meet them.
+// operation begun on a corrupted communicator without that knowledge must not match one
+// begun with it.
 func (c *Comm) Knows() bool {
 	return c.corrupted == nil || c.corrupted.told || c.corrupted.known || c.unwound
 }
 
-// Know says that the program has been told of the corruption, by other means than a
-// look.
+// Know says that the program was told of the corruption by other means than a look.
 func (c *Comm) Know() {
 	if c.corrupted != nil {
 		c.corrupted.told = true

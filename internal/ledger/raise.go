@@ -31,7 +31,7 @@ func (c *Comm) submit(r *Raised) {
 	c.ledger.push(Output{Action: Raise, Comm: c, Round: c.round, Raised: r, Family: c.consent()})
 }
 
-// Lose has every rank get a verdict because this one needs a process that has died.
+// Lose makes every rank get a verdict, because this rank needs a dead process.
 func (c *Comm) Lose() {
 	if c.Broken() || c.closed || c.ledger.dead {
 		return
@@ -41,9 +41,9 @@ func (c *Comm) Lose() {
 	c.ledger.push(Output{Action: Lose, Comm: c})
 }
 
-// Unwinding says whether this rank has corrupted c, or an ancestor, and knows of no
-// verdict so far. What it begins then must reach nobody: a peer that has not heard
-// of the corruption would go on with it.
+// Unwinding says whether this rank has corrupted c or an ancestor, and has no verdict
+// yet. Operations that it begins then must reach nobody: a peer that does not know of
+// the corruption would match them.
 func (c *Comm) Unwinding() bool {
 	for a := c; a != nil; a = a.parent {
 		if a.unwound && a.corrupted == nil {
@@ -61,7 +61,7 @@ func (l *Ledger) Depart() {
 	l.Answer()
 }
 
-// End says that the job is over: no round ends any more.
+// End says that the job is over. No round ends any more.
 func (l *Ledger) End() {
 	for _, c := range l.world.Family() {
 		c.open, c.fatal, c.joined, c.losing, c.raised, c.frozen = false, false, false, false, nil, 0
@@ -71,7 +71,7 @@ func (l *Ledger) End() {
 	l.push(Output{Action: Wake})
 }
 
-// Go says that the process may go once the peers know what it has raised.
+// Go says that the process may end once the peers know what it has raised.
 func (l *Ledger) Go() {
 	l.departed = true
 	l.leaveWhenTold()
@@ -90,7 +90,7 @@ func (l *Ledger) leaveWhenTold() {
 	l.push(Output{Action: Leave})
 }
 
-// Die says that this process has died: it takes part in nothing any more.
+// Die says that this process has died. It takes part in nothing more.
 func (l *Ledger) Die() (first bool) {
 	if l.dead {
 		return false

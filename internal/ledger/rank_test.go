@@ -247,7 +247,7 @@ func (r *testRank) state(c *Comm) string {
 	add(c.revoked, "revoked")
 	add(c.closed, "closed")
 	add(c.frozen > 0, "frozen %d", c.frozen)
-	add(c.Troubled(), "troubled")
+	add(c.NeedsLook(), "needs a look")
 	return strings.Join(words, ", ")
 }
 

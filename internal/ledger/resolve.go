@@ -7,9 +7,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/errchan"
 )
 
-// Noticed says that round is open, as this rank learned from rank by. Corrupt: its
-// verdict will be final. It may come once more for an open round, with corrupt where
-// that is news: then contexts of Guard end as well.
+// Noticed says that a round is open, as this rank learned from rank by. Corrupt says
+// that its verdict will be final. It may come a second time for an open round, when
+// corrupt is news; then contexts of Guard end as well.
 func (c *Comm) Noticed(round uint64, by int, corrupt bool) {
 	l := c.ledger
 	if c.settling != nil {
@@ -38,8 +38,8 @@ func (c *Comm) hasSubmitted() bool {
 	return slices.ContainsFunc(c.raised, func(r *Raised) bool { return !slices.Contains(c.ledger.held, r) })
 }
 
-// Resolved says that the round has ended: whatever is pending will end with the
-// verdict. Rank is this one's.
+// Resolved says that the round is over. Pending operations will end with the verdict.
+// Rank is this one's.
 func (c *Comm) Resolved(v *errchan.Verdict, rank int) {
 	l := c.ledger
 	if c.settling != nil {
@@ -87,8 +87,8 @@ func (c *Comm) Resolved(v *errchan.Verdict, rank int) {
 	c.update()
 }
 
-// Settled follows Complete: what was agreed before the verdict is done. Then the
-// family moves to the next epoch.
+// Settled follows Complete: the agreements decided before the verdict are complete. Now
+// the family moves to the next epoch.
 func (c *Comm) Settled() {
 	l, e := c.ledger, c.settling
 	family := c.Family()
@@ -150,9 +150,8 @@ func (c *Comm) bequeath(e *Error, derived []*Comm) {
 	}
 }
 
-// Moved follows Advance: looks may report the error. Before that, a program that was
-// told could begin operations in the old epoch, which would end with the same error
-// again.
+// Moved follows Advance. From now on looks may find the error. A program told earlier
+// could begin operations in the old epoch, which would end with the same error.
 func (c *Comm) Moved() {
 	l := c.ledger
 	c.moving--
@@ -168,8 +167,8 @@ func (c *Comm) Moved() {
 	l.leaveWhenTold()
 }
 
-// Fail corrupts c and what is derived from it here, because messages do not move any
-// more and no peer can be told. The caller sets the Error's Face.
+// Fail corrupts c and what is derived from it at this rank alone: no messages move any
+// more, so no peer can be told. The caller sets the Error's Face.
 func (c *Comm) Fail() *Error {
 	e := &Error{Comm: c}
 	for _, d := range c.Family() {
@@ -189,8 +188,8 @@ func (c *Comm) Fail() *Error {
 	return e
 }
 
-// Revoked says that c is revoked, as this rank learned from rank by. It returns
-// false if that is no news. The caller ends what is pending, and then calls
+// Revoked says that c is revoked, as this rank learned from rank by. It returns false
+// if that was known. Otherwise the caller ends pending operations, and then calls
 // RevokeDone.
 func (c *Comm) Revoked(by int) (first bool) {
 	if c.revoked { // if it is closed, operations that were begun before may still be pending

@@ -2,12 +2,12 @@ package ledger
 
 import "slices"
 
-// A Scope is a Try or Guard call that is running.
+// A Scope is a running call of Try or Guard.
 //
-// An error ends the contexts of the scopes on its communicator, and on those derived
+// An error ends the contexts of the scopes on its communicator and on those derived
 // from it, so that a rank that computes learns of it (P8). The innermost Try on a
-// communicator handles an error; what is around it is ended by a corruption only,
-// with the notice that tells of it.
+// communicator handles an error. Only a corruption ends the contexts of enclosing
+// scopes, when its notice comes.
 type Scope struct {
 	Owner any // the caller's
 
@@ -28,7 +28,7 @@ type Scope struct {
 	next, prev *Scope // on the same communicator
 }
 
-// Open begins a scope inside of around.
+// Open begins a scope inside around.
 func (c *Comm) Open(around *Scope, guard bool, owner any) *Scope {
 	s := &Scope{Owner: owner, comm: c, guard: guard, around: around, next: c.scopes}
 	switch t := s.outerTry(); {
@@ -57,20 +57,20 @@ func (c *Comm) Open(around *Scope, guard bool, owner any) *Scope {
 // it means the same.
 func (s *Scope) Path() []int { return s.path }
 
-// Outermost says whether no Try call on the communicator is around s.
+// Outermost says whether no Try call on the communicator encloses s.
 func (s *Scope) Outermost() bool { return s.outerTry() == nil }
 
-// Entered says how many inner Try calls there have been.
+// Entered returns the number of inner Try calls so far.
 func (s *Scope) Entered() int { return s.entered }
 
-// Comm is the communicator of the scope.
+// Comm returns the communicator of the scope.
 func (s *Scope) Comm() *Comm { return s.comm }
 
 // Ended says whether an error has ended the scope's context.
 func (s *Scope) Ended() bool { return s.ended }
 
-// Heard returns the first verdict that the program was told since an error has ended
-// the scope's context; nil: it was told none.
+// Heard returns the first verdict that the program was told after an error had ended
+// the scope's context, or nil.
 func (s *Scope) Heard() *Error { return s.heard }
 
 // catchUp ends the context for errors that came when the scope was not there, or
@@ -104,8 +104,8 @@ func (c *Comm) interruptFamily(corrupt bool) {
 	}
 }
 
-// Exit says that the function has returned. Errors still are this scope's to report,
-// its own signal too, and not that of the one around it, until Close.
+// Exit says that the function has returned. Until Close, errors still belong to this
+// scope, its own signal included, not to the enclosing one.
 func (s *Scope) Exit() {
 	if s.next != nil {
 		s.next.prev = s.prev

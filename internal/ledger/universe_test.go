@@ -651,24 +651,24 @@ func (w *world) check() {
 		if !m.made() {
 			continue
 		}
-		joined, troubled, notice, fatal := 0, m.corrupt != nil || m.closed, false, false
+		joined, needsLook, notice, fatal := 0, m.corrupt != nil || m.closed, false, false
 		for _, a := range m.lineage() {
 			if a.joined {
 				joined++
 			}
 			notice = notice || a.noticed && a.settling == nil
 			fatal = fatal || a.fatal
-			troubled = troubled || a.pending() || len(a.untold) > 0
+			needsLook = needsLook || a.pending() || len(a.untold) > 0
 		}
 		owed := m.noticed && !m.joined
 		f, _, pending := m.Look(Peek)
 		switch {
 		case m.frozen != joined && !m.closed:
 			w.failf("H5: %s: frozen %d, %d rounds are joined", m.name(), m.frozen, joined)
-		case m.Troubled() != troubled:
-			w.failf("%s: troubled %t, expected %t", m.name(), m.Troubled(), troubled)
-		case troubled != (f != Nothing || pending):
-			w.failf("%s: troubled %t, a look finds %d, pending %t", m.name(), troubled, f, pending)
+		case m.NeedsLook() != needsLook:
+			w.failf("%s: needs a look %t, expected %t", m.name(), m.NeedsLook(), needsLook)
+		case needsLook != (f != Nothing || pending):
+			w.failf("%s: needs a look %t, a look finds %d, pending %t", m.name(), needsLook, f, pending)
 		case slices.Contains(w.owed, m.Comm) != owed:
 			w.failf("%s: owed %t, expected %t", m.name(), !owed, owed)
 		case owed && m.closed:
@@ -759,8 +759,8 @@ func (w *world) finish(n int) {
 		if !over && (m.Comm.open || m.Comm.joined || m.frozen > 0 && !m.closed || m.Comm.moving > 0 || len(m.raised) > 0 || slices.Contains(w.owed, m.Comm)) {
 			w.failf("all is over, and %s is: %s", m.name(), w.state(m.Comm))
 		}
-		if !over && !m.closed && m.Troubled() {
-			w.failf("all is over, and %s is troubled: %s", m.name(), w.state(m.Comm))
+		if !over && !m.closed && m.NeedsLook() {
+			w.failf("all is over, and %s needs a look: %s", m.name(), w.state(m.Comm))
 		}
 	}
 }

@@ -17,7 +17,7 @@ type Vote struct {
 	given bool // up: see GiveUp
 }
 
-// Ask begins a vote: the rank has begun the barrier.
+// Ask begins a vote. The rank has begun the barrier of its TryAll.
 func (c *Comm) Ask(owner any) *Vote {
 	v := &Vote{Owner: owner, comm: c}
 	c.votes = append(c.votes, v)
@@ -35,8 +35,8 @@ func (v *Vote) Withdraw() {
 	}
 }
 
-// GiveUp says no in the votes of c that this rank has not cast: it waits for the verdict
-// of another communicator, which those who have said yes do not join.
+// GiveUp says no in the votes of c that this rank has not cast. The rank waits for the
+// verdict of another communicator, which ranks that have said yes do not join.
 func (c *Comm) GiveUp() {
 	for _, v := range c.votes {
 		v.given = v.given || !v.cast
@@ -44,11 +44,11 @@ func (c *Comm) GiveUp() {
 	}
 }
 
-// GivenUp says whether GiveUp has said no. Then no error of the communicator comes but one that
-// this rank raises.
+// GivenUp says whether GiveUp has said no. Then the communicator has no further error
+// unless this rank raises one.
 func (v *Vote) GivenUp() bool { return v.given }
 
-// Confirm says yes, unless the rank has voted; it says whether it did. Then Counted
+// Confirm says yes, unless the rank has voted. It returns whether it did; then Counted
 // has to follow.
 func (v *Vote) Confirm() bool {
 	if v.cast {
@@ -59,8 +59,7 @@ func (v *Vote) Confirm() bool {
 	return true
 }
 
-// Counted says that the votes are counted, or that this rank does not wait for that
-// any more.
+// Counted says that the votes are counted, or that this rank no longer waits for that.
 func (v *Vote) Counted() {
 	l := v.comm.ledger
 	if l.holds--; l.holds > 0 {

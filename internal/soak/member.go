@@ -22,7 +22,7 @@ type member struct {
 	data          transport.Comm
 	epoch         transport.Epoch
 	ch            errchan.Channel
-	mit           errchan.Mitigator // nil: ch is a black channel
+	ulfm          errchan.ULFM // nil: ch is a black channel
 	listenChannel func()
 	over          *member // of the team that it is derived from; nil: of none
 
@@ -66,8 +66,8 @@ type decided struct {
 }
 
 var (
-	_      errchan.Survivor = (*member)(nil)
-	errNew                  = errors.New("a new epoch")
+	_      errchan.ULFMClient = (*member)(nil)
+	errNew                    = errors.New("a new epoch")
 )
 
 // enter has a rank of the team take part in it. From is its side of what the team was made
@@ -86,7 +86,7 @@ func (t *team) enter(rank int, c transport.Comm, from, over *member) {
 		dup := &mortal{c, t.run, p}
 		if t.ulfm {
 			ch := ulfmbackend.New(dup, t.name, m.epoch, m)
-			m.ch, m.mit, m.listenChannel = ch, ch, ch.Listen
+			m.ch, m.ulfm, m.listenChannel = ch, ch, ch.Listen
 		} else {
 			var parent *blackchannel.Channel
 			if over != nil && len(t.ranks) == len(over.ranks) {
@@ -213,8 +213,8 @@ func (m *member) advance(generation int, frozen bool) {
 	if generation == m.generation {
 		m.moved++
 	}
-	if m.mit != nil {
-		m.mit.Advance(generation, errNew, frozen)
+	if m.ulfm != nil {
+		m.ulfm.Advance(generation, errNew, frozen)
 	}
 	if m.pending > 0 && !frozen && !m.dead() {
 		m.fail("H5: rank %d is in epoch %x, and %d proposals have not ended", m.world, m.epoch, m.pending)
@@ -277,7 +277,7 @@ func (m *member) revoked(by int) {
 	m.feed(func() { first = m.Comm.Revoked(by) })
 	if first {
 		m.data.Revoke(errNew)
-		m.mit.Abandon(errNew)
+		m.ulfm.Abandon(errNew)
 		m.feed(m.RevokeDone)
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
-// A process is one rank of the job: a program of one goroutine, and the rank's ledger,
+// A process is one rank of a run: a program of one goroutine, and the rank's ledger,
 // driven as package mpicx drives it.
 type process struct {
-	job      *run
+	soak     *run
 	world    int // its rank
 	ledger   ledger.Ledger
 	carrying bool
@@ -39,7 +39,7 @@ type heard struct {
 func (*heard) Error() string { return "a verdict" }
 
 func (r *run) newProcess(world, sends int) *process {
-	p := &process{job: r, world: world, sends: sends, ends: r.rng.IntN(6)}
+	p := &process{soak: r, world: world, sends: sends, ends: r.rng.IntN(6)}
 	if r.raises > 0 && r.ranks <= 64 {
 		p.replies = r.rng.IntN(2)
 	}
@@ -52,17 +52,17 @@ func (r *run) newProcess(world, sends int) *process {
 }
 
 // dead says whether the process is: then there is nobody to be told.
-func (p *process) dead() bool { return p.job.w.Dead(p.world) }
+func (p *process) dead() bool { return p.soak.w.Dead(p.world) }
 
 // after has the program go on after a while.
 func (p *process) after(most time.Duration, f func()) {
-	p.job.w.After(upTo(p.job.rng, most), p.world, f)
+	p.soak.w.After(upTo(p.soak.rng, most), p.world, f)
 }
 
 // compute is what the program does between its operations.
 func (p *process) compute() {
 	p.on = nil
-	p.after(p.job.think, p.wait)
+	p.after(p.soak.think, p.wait)
 }
 
 // wait has the program wait for an operation on one of its communicators.
@@ -80,10 +80,10 @@ func (p *process) wait() {
 		}
 		return
 	}
-	p.on, p.done = usable[p.job.rng.IntN(len(usable))], false
+	p.on, p.done = usable[p.soak.rng.IntN(len(usable))], false
 	p.number++
 	if p.ends >= 0 {
-		p.goOn(2*p.job.think+p.job.detect/4, func() { p.done = true })
+		p.goOn(2*p.soak.think+p.soak.detect/4, func() { p.done = true })
 	}
 	p.look()
 }
@@ -134,7 +134,7 @@ func (p *process) look() {
 func (p *process) told(e *ledger.Error) {
 	m := hear(e)
 	m.note("is told of verdict", e.Verdict.Round)
-	if m.over != nil && p.job.rng.IntN(2) == 0 {
+	if m.over != nil && p.soak.rng.IntN(2) == 0 {
 		m = m.over
 	}
 	m.reply()
@@ -160,7 +160,7 @@ func (p *process) leave() {
 	}
 	p.feed(p.ledger.Depart)
 	for _, m := range p.sides {
-		m.mit.Leave()
+		m.ulfm.Leave()
 	}
 	p.feed(p.ledger.Go)
 }
@@ -189,7 +189,7 @@ func (p *process) carryOut(o *ledger.Output) {
 		m := ownerOf(o.Comm)
 		settled := m.consent(o)
 		if o.Raised.Leaving {
-			m.mit.Unwind(o.Raised.Data, settled)
+			m.ulfm.Unwind(o.Raised.Data, settled)
 		} else {
 			m.ch.Raise(o.Raised.Data, o.Raised.Corrupt, settled)
 		}
@@ -198,11 +198,11 @@ func (p *process) carryOut(o *ledger.Output) {
 		m.ch.Join(o.Round, m.consent(o))
 	case ledger.Lose:
 		m := ownerOf(o.Comm)
-		m.mit.Lose(sortedCopy(m.Failed()))
+		m.ulfm.Lose(sortedCopy(m.Failed()))
 	case ledger.Complete:
 		for _, d := range o.Family {
-			if m := ownerOf(d); m.mit != nil {
-				m.mit.Complete(o.Error.Verdict.Settled)
+			if m := ownerOf(d); m.ulfm != nil {
+				m.ulfm.Complete(o.Error.Verdict.Settled)
 			}
 		}
 		p.meanwhile(o)
@@ -222,7 +222,7 @@ func (p *process) carryOut(o *ledger.Output) {
 		m.listenChannel()
 	case ledger.Wake:
 		if p.on != nil {
-			p.goOn(oneOf(p.job.rng, 0, 0, p.job.think), func() {})
+			p.goOn(oneOf(p.soak.rng, 0, 0, p.soak.think), func() {})
 		}
 	case ledger.Leave:
 		p.sides[0].data.Leave(false)
@@ -234,11 +234,11 @@ func (p *process) carryOut(o *ledger.Output) {
 // meanwhile has another goroutine of the program raise an error, perhaps, on one of the
 // family that is about to move.
 func (p *process) meanwhile(o *ledger.Output) {
-	if p.replies == 0 || p.left || p.dead() || p.job.rng.IntN(4) > 0 {
+	if p.replies == 0 || p.left || p.dead() || p.soak.rng.IntN(4) > 0 {
 		return
 	}
 	family := o.Comm.Family()
-	if m := ownerOf(family[p.job.rng.IntN(len(family))]); m.ch != nil && !m.left {
+	if m := ownerOf(family[p.soak.rng.IntN(len(family))]); m.ch != nil && !m.left {
 		p.replies--
 		m.raise(false, false)
 	}
@@ -264,8 +264,8 @@ func freeze(family []*ledger.Comm) []errchan.Settled {
 	}
 	settled := []errchan.Settled{}
 	for _, d := range family {
-		if m := ownerOf(d); m.mit != nil {
-			settled = append(settled, m.mit.Freeze()...)
+		if m := ownerOf(d); m.ulfm != nil {
+			settled = append(settled, m.ulfm.Freeze()...)
 		}
 	}
 	return settled

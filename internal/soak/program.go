@@ -23,7 +23,7 @@ func (m *member) times(expected float64, f func()) {
 func (m *member) begin() {
 	m.listen()
 	if m.left {
-		m.mit.Leave()
+		m.ulfm.Leave()
 		return
 	}
 	if m.original && m.generation < 2 {
@@ -71,7 +71,7 @@ func (m *member) revoke() {
 	if !m.left && !m.IsRevoked() {
 		m.note("revokes")
 		m.revoked(m.rank)
-		m.mit.Revoke()
+		m.ulfm.Revoke()
 	}
 }
 
@@ -90,15 +90,15 @@ func (m *member) quit() {
 
 // work begins the agreements of an epoch.
 func (m *member) work() {
-	if m.mit != nil && !m.left && m.dups && m.depth < 2 && !m.IsRevoked() {
-		id := m.mit.Reserve(m.epoch, errchan.Dup)
+	if m.ulfm != nil && !m.left && m.dups && m.depth < 2 && !m.IsRevoked() {
+		id := m.ulfm.Reserve(m.epoch, errchan.Dup)
 		m.after(m.think, func() { m.propose(id, func() {}) })
 	}
 	switch {
-	case m.mit == nil || m.left || m.calls == 0:
+	case m.ulfm == nil || m.left || m.calls == 0:
 	case m.rng.Float64() < m.early:
 		for range m.calls {
-			id := m.mit.Reserve(m.epoch, 0)
+			id := m.ulfm.Reserve(m.epoch, 0)
 			m.after(m.think, func() { m.propose(id, func() {}) })
 		}
 	default:
@@ -111,7 +111,7 @@ func (m *member) next() {
 	if m.left {
 		return
 	}
-	id := m.mit.Reserve(m.epoch, 0)
+	id := m.ulfm.Reserve(m.epoch, 0)
 	m.after(m.think, func() {
 		m.propose(id, func() {
 			if id.Seq+1 < uint64(m.calls) {
@@ -145,7 +145,7 @@ func (m *member) propose(id errchan.Agreement, then func()) {
 	}
 	m.pending++
 	ended := false
-	m.mit.Propose(id, p, func(d *errchan.Decision, err error) {
+	m.ulfm.Propose(id, p, func(d *errchan.Decision, err error) {
 		if m.dead() {
 			return
 		}
@@ -245,8 +245,8 @@ func (m *member) send() {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(m.epoch))
 	b = binary.LittleEndian.AppendUint64(b, m.sent[to])
 	m.data.Isend(&transport.Request{Buf: b, Peer: to, Epoch: m.epoch, Done: completed(func(r *transport.Request) {
-		if _, died := errors.AsType[*transport.DeadError](r.Err); died && m.mit != nil {
-			m.mit.Died(to) // the channel may not know yet
+		if _, died := errors.AsType[*transport.DeadError](r.Err); died && m.ulfm != nil {
+			m.ulfm.Died(to) // the channel may not know yet
 		}
 	})})
 }

@@ -92,7 +92,7 @@ type Comm interface {
 	// More than that is for requests which the program of a rank waits for, that is, whose
 	// Completer is an Awaiter and says so. If it is from AnySource, and the programs of all
 	// other members have ended, it needs one of them. (While nobody waits for it the rank
-	// may yet send to itself.) If these have all died, and its Completer is a Mourner and
+	// may yet send to itself.) If these have all died, and its Completer is an Acknowledger and
 	// says so, it ends with a *DeadError. And where Features.Deaths is not set nothing dies: requests
 	// that are not of collective operations and need ranks whose programs have ended then end
 	// with a *ReturnedError, once what these have sent is there, errors included.
@@ -177,10 +177,10 @@ func (r *Request) IsAwaited() bool {
 	return ok && a.Awaited()
 }
 
-// IsMourned says whether the program has acknowledged that all others have died.
-func (r *Request) IsMourned() bool {
-	m, ok := r.Done.(Mourner)
-	return ok && m.Mourned()
+// HasAcknowledged says whether the program has acknowledged that all others have died.
+func (r *Request) HasAcknowledged() bool {
+	m, ok := r.Done.(Acknowledger)
+	return ok && m.Acknowledged()
 }
 
 // Fill gives a receive the message, whose bytes are the caller's unless they are
@@ -239,12 +239,12 @@ type Awaiter interface {
 	Awaited() bool
 }
 
-// A Mourner is an Awaiter that knows whether the program has acknowledged the deaths of
+// An Acknowledger is an Awaiter that knows whether the program has acknowledged the deaths of
 // all other members. Until then it is told of them, and a receive from AnySource goes on.
-type Mourner interface {
+type Acknowledger interface {
 	Awaiter
-	// Mourned must not block for long, nor call the transport.
-	Mourned() bool
+	// Acknowledged must not block for long, nor call the transport.
+	Acknowledged() bool
 }
 
 // A Listener is one rank's part in an error channel. Its methods must not block;

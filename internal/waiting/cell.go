@@ -145,7 +145,7 @@ func (c *Cell) Wait(ctx context.Context) error {
 	}
 	for !c.IsDone() {
 		if err := c.disturbedBy(); err != nil {
-			if c.troubled() {
+			if c.mayHaveVerdict() {
 				if v := c.verdict(ctx); v != nil {
 					return v
 				}
@@ -156,14 +156,14 @@ func (c *Cell) Wait(ctx context.Context) error {
 			return err
 		}
 	}
-	if c.troubled() {
+	if c.mayHaveVerdict() {
 		return c.verdict(ctx)
 	}
 	return nil
 }
 
-// troubled is on the way of every Wait: without a Keeper it calls nothing.
-func (c *Cell) troubled() bool { return c.keeper != nil && c.keeper.Troubled() }
+// mayHaveVerdict is on the way of every Wait: without a Keeper it calls nothing.
+func (c *Cell) mayHaveVerdict() bool { return c.keeper != nil && c.keeper.MayHaveVerdict() }
 
 // verdict returns the error that the Keeper reports in place of a result.
 func (c *Cell) verdict(ctx context.Context) error { return c.described(ctx, c.by().Verdict(ctx)) }
@@ -181,7 +181,7 @@ func (c *Cell) Test() (done bool, err error) {
 		c.Look()
 		done = c.IsDone()
 	}
-	if c.troubled() {
+	if c.mayHaveVerdict() {
 		if ok, err := c.keeper.TryVerdict(); !ok || err != nil {
 			return ok, err
 		}

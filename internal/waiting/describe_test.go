@@ -14,11 +14,11 @@ import (
 // describing is a keeper that says in every error which futures were waited for.
 type describing struct {
 	contextKeeper
-	troubled bool
-	names    map[*waiting.Cell]string
+	hasVerdict bool
+	names      map[*waiting.Cell]string
 }
 
-func (k *describing) Troubled() bool { return k.troubled }
+func (k *describing) MayHaveVerdict() bool { return k.hasVerdict }
 
 func (k *describing) Describe(_ context.Context, err error, waited ...*waiting.Cell) error {
 	for _, id := range waited {
@@ -47,13 +47,13 @@ func TestKeeperDescribesErrors(t *testing.T) {
 
 	waiting.Of(pa.Future()).Disturb(fmt.Errorf("goes on"))
 	require.EqualError(t, a.Wait(ended()), "goes on")
-	k.troubled = true
+	k.hasVerdict = true
 	require.EqualError(t, a.Wait(ended()), "a: "+errLate.Error())
 
 	pa.Complete(0, fmt.Errorf("failed"))
 	pb.Complete("", nil)
 	require.EqualError(t, a.Wait(ended()), "a: "+errLate.Error())
-	k.troubled = false
+	k.hasVerdict = false
 	require.EqualError(t, a.Wait(bg), "failed")
 	require.NoError(t, b.Wait(bg))
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-var errTrouble = errors.New("trouble")
+var errDisturbed = errors.New("disturbed")
 
-// A disturbed future returns the trouble to all who wait, now and later, goes on
-// when the trouble is over, and ends as any other.
+// A disturbed future returns its error to all who wait, now and later, goes on when
+// it is no longer disturbed, and ends as any other.
 func TestDisturb(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -39,16 +39,16 @@ func TestDisturb(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, errs, 1) // of the one that was done
 		require.NoError(t, <-errs)
-		waiting.Of(p.Future()).Disturb(errTrouble)
+		waiting.Of(p.Future()).Disturb(errDisturbed)
 		synctest.Wait()
 		require.Len(t, errs, 4)
 		for range 4 {
-			require.ErrorIs(t, <-errs, errTrouble)
+			require.ErrorIs(t, <-errs, errDisturbed)
 		}
-		require.ErrorIs(t, f.Wait(ctx), errTrouble)
+		require.ErrorIs(t, f.Wait(ctx), errDisturbed)
 		done, err := f.Test()
 		require.False(t, done)
-		require.ErrorIs(t, err, errTrouble)
+		require.ErrorIs(t, err, errDisturbed)
 		select {
 		case <-f.Done():
 			require.Fail(t, "done")
@@ -63,29 +63,29 @@ func TestDisturb(t *testing.T) {
 		go wait()
 		synctest.Wait()
 		require.Empty(t, errs)
-		waiting.Of(p.Future()).Disturb(errTrouble)
+		waiting.Of(p.Future()).Disturb(errDisturbed)
 		synctest.Wait()
 		require.Len(t, errs, 2)
-		p.Complete(7, nil) // which ends the trouble too
+		p.Complete(7, nil) // which ends the disturbance too
 		v, err := f.Get(ctx)
 		require.NoError(t, err)
 		require.Equal(t, 7, v)
 	})
 }
 
-// WaitAll waits for those that are not in trouble, and prefers what is final.
+// WaitAll waits for those that are not disturbed, and prefers what is final.
 func TestDisturbWaitAll(t *testing.T) {
 	final := errors.New("final")
 	for _, test := range []struct {
 		name string
 		end  error
 		want error
-	}{{"the other succeeds", nil, errTrouble}, {"the other fails", final, final}} {
+	}{{"the other succeeds", nil, errDisturbed}, {"the other fails", final, final}} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f, p := future.New[int]()
 				g, q := future.New[int]()
-				waiting.Of(p.Future()).Disturb(errTrouble)
+				waiting.Of(p.Future()).Disturb(errDisturbed)
 				err := make(chan error, 1)
 				go func() { err <- future.WaitAll(t.Context(), f, g) }()
 				synctest.Wait()
@@ -110,9 +110,9 @@ func TestDisturbRaces(t *testing.T) {
 			}()
 		}
 		go func() {
-			waiting.Of(p.Future()).Disturb(errTrouble)
+			waiting.Of(p.Future()).Disturb(errDisturbed)
 			waiting.Of(p.Future()).Disturb(nil)
-			waiting.Of(p.Future()).Disturb(errTrouble)
+			waiting.Of(p.Future()).Disturb(errDisturbed)
 			p.Complete(1, nil)
 		}()
 		for range 3 {
@@ -121,12 +121,12 @@ func TestDisturbRaces(t *testing.T) {
 	}
 }
 
-// Trouble that is over when all are done is not reported.
-func TestWaitAllForgetsTrouble(t *testing.T) {
+// A disturbance that is over when all are done is not returned.
+func TestWaitAllForgetsDisturbance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, p := future.New[int]()
 		g, q := future.New[int]()
-		waiting.Of(p.Future()).Disturb(errTrouble)
+		waiting.Of(p.Future()).Disturb(errDisturbed)
 		ended := make(chan error, 1)
 		go func() { ended <- future.WaitAll(t.Context(), f, g) }()
 		synctest.Wait()

@@ -25,9 +25,9 @@ type Keeper interface {
 	// it is nil, the Wait parks again.
 	Ended(ctx context.Context) error
 
-	// Troubled says whether Verdict has to be asked. Every Wait asks it, so it has to
-	// be quick.
-	Troubled() bool
+	// MayHaveVerdict says whether Verdict has to be asked. Every Wait asks it, so it
+	// has to be quick.
+	MayHaveVerdict() bool
 	// Verdict is asked by a Wait whose operation is done. It returns the error to
 	// report in place of the result, or nil for the result. It may block until ctx
 	// ends, and then returns what Ended would.
@@ -56,7 +56,7 @@ func (Nobody) Park(ctx context.Context) (*Place, <-chan struct{})           { re
 func (Nobody) Unpark(*Place)                                                {}
 func (Nobody) Look()                                                        {}
 func (Nobody) Ended(ctx context.Context) error                              { return context.Cause(ctx) }
-func (Nobody) Troubled() bool                                               { return false }
+func (Nobody) MayHaveVerdict() bool                                         { return false }
 func (Nobody) Verdict(context.Context) error                                { return nil }
 func (Nobody) TryVerdict() (bool, error)                                    { return true, nil }
 func (Nobody) Watch()                                                       {}

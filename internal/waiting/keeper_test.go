@@ -78,7 +78,7 @@ func (k *keeper) Ended(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-func (k *keeper) Troubled() bool {
+func (k *keeper) MayHaveVerdict() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.verdict != nil || k.unresolved
@@ -223,7 +223,7 @@ func TestWatchAndUnwatchAreBalanced(t *testing.T) {
 	require.Zero(t, k.watched, "who asks for what is done waits for nothing, and joins no round (P2)")
 }
 
-func TestNobodyIsAskedWithoutTrouble(t *testing.T) {
+func TestNobodyIsAskedWithoutVerdict(t *testing.T) {
 	k := new(keeper)
 	f, p := kept[int](k)
 	go p.Complete(1, nil)
@@ -325,9 +325,9 @@ func TestTestDoesNotBlockForAVerdict(t *testing.T) {
 // A verdict interrupts Waits; the operation goes on.
 func TestAKeeperCanEndWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		trouble := make(chan struct{})
+		verdict := make(chan struct{})
 		k := &keeper{
-			listen: func(context.Context) <-chan struct{} { return trouble },
+			listen: func(context.Context) <-chan struct{} { return verdict },
 			ended:  func(context.Context) error { return errCommon },
 		}
 		f, p := kept[int](k)
@@ -336,7 +336,7 @@ func TestAKeeperCanEndWaits(t *testing.T) {
 			all.Go(func() { require.Equal(t, error(errCommon), f.Wait(bg)) })
 		}
 		synctest.Wait()
-		close(trouble)
+		close(verdict)
 		all.Wait()
 		k.balanced(t, 1)
 
@@ -354,12 +354,12 @@ func TestAKeeperCanEndWaits(t *testing.T) {
 // A Keeper whose Ended returns nil makes the Wait go on, with a new Park.
 func TestAKeeperCanLetWaitsGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		trouble := make(chan struct{})
+		verdict := make(chan struct{})
 		listening := true
 		k := new(keeper)
 		k.listen = func(context.Context) <-chan struct{} {
 			if listening {
-				return trouble
+				return verdict
 			}
 			return nil
 		}
@@ -375,7 +375,7 @@ func TestAKeeperCanLetWaitsGoOn(t *testing.T) {
 			all.Go(func() { require.Equal(t, 7, f.MustGet(bg)) })
 		}
 		synctest.Wait()
-		close(trouble)
+		close(verdict)
 		synctest.Wait() // all wait again
 		done, _ := f.Test()
 		require.False(t, done)
@@ -395,10 +395,10 @@ func TestVerdictIsAskedWithTheWaitsContext(t *testing.T) {
 	require.NoError(t, f.Wait(bg))
 }
 
-// contextKeeper is in trouble that lasts until ctx ends.
+// contextKeeper has a verdict that is pending until ctx ends.
 type contextKeeper struct{ keeper }
 
-func (k *contextKeeper) Troubled() bool { return true }
+func (k *contextKeeper) MayHaveVerdict() bool { return true }
 
 func (k *contextKeeper) Verdict(ctx context.Context) error { return context.Cause(ctx) }
 

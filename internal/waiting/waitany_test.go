@@ -11,7 +11,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// The party is in trouble that is not resolved yet when the operation ends:
+// The party has an error that is not resolved yet when the operation ends:
 // WaitAny waits for what is to be said of it.
 func TestWaitAnyWaitsForTheVerdict(t *testing.T) {
 	for _, verdict := range []error{nil, errCommon} {
@@ -88,7 +88,7 @@ func TestWaitAnyDrives(t *testing.T) {
 			s.Rise()
 			return s.Woken()
 		}, 0, io.EOF},
-		"trouble": {func(s waiting.Sleeper, _ <-chan struct{}) bool {
+		"disturbed": {func(s waiting.Sleeper, _ <-chan struct{}) bool {
 			waiting.Of(promises[1].Future()).Disturb(io.ErrNoProgress)
 			return s.Woken()
 		}, 1, io.ErrNoProgress},

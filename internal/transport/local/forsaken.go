@@ -42,7 +42,7 @@ func (p *port) endForsaken() {
 	if p.g.mortal {
 		p.lastHope().expireIfLate()
 		p.endIf(func(r *transport.Request) bool {
-			return p.IsAlone(p.rank, len(p.g.ports)) && r.Peer == transport.AnySource && r.IsAwaited() && r.IsMourned()
+			return p.IsAlone(p.rank, len(p.g.ports)) && r.Peer == transport.AnySource && r.IsAwaited() && r.HasAcknowledged()
 		}, &transport.DeadError{Rank: transport.AnySource})
 		return
 	}

@@ -224,9 +224,9 @@ func TestReceiveFromAnybodyKillsOneWhoHasReturned(t *testing.T) {
 	}
 	await(ranks[0], r)
 	require.Zero(t, r.ends, "the program has not acknowledged that")
-	r.mourned = true
+	r.acknowledged = true
 	unawaited, named := recv(ranks[0], transport.AnySource, nil), recv(ranks[0], 0, nil)
-	unawaited.mourned = true
+	unawaited.acknowledged = true
 	await(ranks[0], named)
 	require.Zero(t, unawaited.ends)
 	require.Zero(t, named.ends)
@@ -242,7 +242,7 @@ func TestReceiveFromAnybodyWhileOneLives(t *testing.T) {
 	ranks[1].Die()
 	for _, c := range []*Comm{ranks[0], alone} {
 		r := recv(c, transport.AnySource, nil)
-		r.mourned = true
+		r.acknowledged = true
 		await(c, r)
 		require.Zero(t, r.ends)
 	}

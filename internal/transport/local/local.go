@@ -85,8 +85,8 @@ func newGroup(j *job, n int, e transport.Epoch, member func(int) *process) *grou
 	}
 	for i := range g.ports {
 		if p := g.ports[i].process; p.join(g) {
-			g.mourn(p)
-			g.bury(p)
+			g.tellDeath(p)
+			g.endAfterDeath(p)
 		}
 	}
 	return g
@@ -204,7 +204,7 @@ func (c *Comm) Isend(r *transport.Request) {
 	}
 	p := &c.g.ports[r.Peer]
 	p.mu.Lock()
-	// That is known under the mu of the port where r would wait, so that bury finds it there
+	// That is known under the mu of the port where r would wait, so that endAfterDeath finds it there
 	// if it comes later.
 	if r.Err = p.DeathFor(r); c.own.process.dead.Load() {
 		r.Err = transport.ErrDied

@@ -23,12 +23,12 @@ type request struct {
 	ends   int
 	locked bool // something was, when it ended
 
-	awaited bool
-	mourned bool
+	awaited      bool
+	acknowledged bool
 }
 
-func (r *request) Awaited() bool { return r.awaited }
-func (r *request) Mourned() bool { return r.mourned }
+func (r *request) Awaited() bool      { return r.awaited }
+func (r *request) Acknowledged() bool { return r.acknowledged }
 
 // Completed may be called with no lock held: it may start operations.
 func (r *request) Completed(*transport.Request) {

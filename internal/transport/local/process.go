@@ -155,15 +155,15 @@ func (p *process) die() {
 	p.miss()
 	groups := p.live()
 	for _, g := range groups {
-		g.mourn(p)
+		g.tellDeath(p)
 	}
 	for _, g := range groups {
-		g.bury(p)
+		g.endAfterDeath(p)
 	}
 }
 
-// mourn tells those who listen to g that a process has died.
-func (g *group) mourn(p *process) {
+// tellDeath tells those who listen to g that a process has died.
+func (g *group) tellDeath(p *process) {
 	victim := g.rank(p)
 	for i := range g.ports { // all before anybody is told
 		port := &g.ports[i]
@@ -179,9 +179,9 @@ func (g *group) mourn(p *process) {
 	}
 }
 
-// bury ends the requests that a process which has died leaves behind in g: its
+// endAfterDeath ends the requests that a process which has died leaves behind in g: its
 // own, those that name it, and those of operations of all members.
-func (g *group) bury(p *process) {
+func (g *group) endAfterDeath(p *process) {
 	victim := g.rank(p)
 	lost := error(&transport.DeadError{Rank: victim})
 	why := func(i int) error {

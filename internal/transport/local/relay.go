@@ -179,7 +179,7 @@ func (c *Comm) Listen(l transport.Listener) {
 		if len(early) == 0 {
 			p.listener = l
 			p.attention.CompareAndSwap(keeping, listening)
-			dead = p.Dead() // mourn tells of others
+			dead = p.Dead() // tellDeath tells of others
 			p.mu.Unlock()
 			break
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // All but the calls of MPI itself passes the suite of all transports: with packets
-// and bodies that go through MPI, with those that go through shared memory, and with
+// and transfers that go through MPI, with those that go through shared memory, and with
 // messages longer than MPI can count, which go in parts.
 func TestConformanceInMemory(t *testing.T) {
 	for _, test := range []struct {

@@ -13,8 +13,8 @@
 // Between processes of one machine packets do not even need MPI: they go through memory
 // that these share (see node, and package ring).
 //
-// A message is a packet: a head that says what it is, and its bytes, if they are
-// few. Of a longer one, and of a synchronous one, the head is an offer. Who matches
+// A message is a packet: a header that says what it is, and its bytes, if they are
+// few. Of a longer one, and of a synchronous one, the header is an offer. Who matches
 // it accepts, with a tag; then the bytes go straight from the sender's buffer into the
 // receiver's, or through a pipe. So nothing of an offer is anywhere until somebody
 // accepts it: it is over when its epoch is, or when it is cancelled, and its buffer free.
@@ -37,7 +37,7 @@
 //   - A receive from anybody reports a death and stays pending; when a packet comes,
 //     it may report the same once more, with the packet (see mx_retry).
 //   - A message that is not sent at once (4 KiB through shared memory) is matched when its
-//     head comes; if its sender dies before the rest, the receive never ends. So packets
+//     header comes; if its sender dies before the rest, the receive never ends. So packets
 //     are shorter.
 //   - A process that has left a collective operation, and dies, may keep others from
 //     leaving it: Start ends with an agreement.
@@ -47,5 +47,5 @@
 //     same: who needs the dead has a receive that ends.
 //
 // A process whose program has ended is dead for the others once they need it, as if it
-// had been killed, but MPI doesn't know: see fate.
+// had been killed, but MPI doesn't know: see liveness.
 package mpi

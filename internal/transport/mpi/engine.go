@@ -23,15 +23,15 @@ type engine struct {
 	crowded    bool // there are more ranks than cores
 	node
 	rounds    uint // of move
-	sides     map[contextID]*side
-	latest    *side                     // that has got a packet; nil: look in sides
+	comms     map[contextID]*comm
+	latest    *comm                     // the receiver of the last packet; nil: look in comms
 	arrival   arrival                   // the packet
 	closed    [2]map[contextID]struct{} // the latest, and some before
 	early     map[contextID][]*arrival  // for communicators that this rank has not made yet
-	bodies    map[uint64]*body          // that MPI has
-	coming    map[uint32]*body          // that come through a pipe, by tag
+	transfers map[uint64]*transfer      // that MPI has
+	coming    map[uint32]*transfer      // that come through a pipe, by tag
 	stillborn []uint64                  // of them, to or from the dead
-	offers    map[uint64]*body          // of this process, not accepted so far
+	offers    map[uint64]*transfer      // of this process, not accepted so far
 	lastID    uint64
 	tags      uint32
 	err       error       // of MPI; nothing works after it
@@ -39,7 +39,7 @@ type engine struct {
 	mortal    bool
 	killed    []bool // processes that MPI has lost
 	losses    int
-	fates     map[contextID]*fate
+	families  map[contextID]*liveness
 
 	// What is to be told when mu is free, in this order, by one goroutine at a time.
 	news    []news
@@ -57,8 +57,8 @@ type engine struct {
 
 func newEngine(lib library, mortal bool) *engine {
 	e := &engine{
-		mpi: lib, mortal: mortal, sides: make(map[contextID]*side), closed: [2]map[contextID]struct{}{{}, {}}, early: make(map[contextID][]*arrival),
-		bodies: make(map[uint64]*body), coming: make(map[uint32]*body), offers: make(map[uint64]*body), fates: make(map[contextID]*fate),
+		mpi: lib, mortal: mortal, comms: make(map[contextID]*comm), closed: [2]map[contextID]struct{}{{}, {}}, early: make(map[contextID][]*arrival),
+		transfers: make(map[uint64]*transfer), coming: make(map[uint32]*transfer), offers: make(map[uint64]*transfer), families: make(map[contextID]*liveness),
 		driving: driving{free: make(chan struct{}, 1)}, attend: make(chan struct{}, 1), stop: make(chan struct{}), often: 256,
 	}
 	if runtime.GOMAXPROCS(0) == 1 {
@@ -205,7 +205,7 @@ func (e *engine) move(times int, all bool) (happened bool) {
 		happened = e.catchUp()
 	}
 	e.rounds++
-	ask := all || len(e.in) < e.size || len(e.bodies) > 0 || e.rounds%seldom == 0
+	ask := all || len(e.in) < e.size || len(e.transfers) > 0 || e.rounds%seldom == 0
 	if ask || happened {
 		looks = 1
 	}
@@ -219,7 +219,7 @@ func (e *engine) move(times int, all bool) (happened bool) {
 		}
 		moved, died := e.mpi.poll(e, times)
 		if died {
-			e.mourn()
+			e.findDeaths()
 		}
 		happened = moved || died || happened
 	}
@@ -232,8 +232,8 @@ func (e *engine) move(times int, all bool) (happened bool) {
 	return happened
 }
 
-// mourn asks MPI who has died.
-func (e *engine) mourn() {
+// findDeaths asks MPI who has died.
+func (e *engine) findDeaths() {
 	dead, err := e.mpi.failed()
 	if err != nil {
 		e.fail(err)
@@ -330,18 +330,18 @@ func (e *engine) came(source int, packet []byte) {
 		e.forget(source, h)
 		return
 	case h.kind > withdrawn:
-		e.fated(source, h)
+		e.takeLiveness(source, h)
 		return
 	}
-	e.arrival = arrival{head: h, source: source, bytes: rest}
+	e.arrival = arrival{header: h, source: source, bytes: rest}
 	a := &e.arrival // until it is kept
-	s := e.latest
-	if s == nil || s.context != h.to {
-		s = e.sides[h.to]
+	c := e.latest
+	if c == nil || c.context != h.to {
+		c = e.comms[h.to]
 	}
-	if s != nil {
-		e.latest = s
-		s.deliver(a)
+	if c != nil {
+		e.latest = c
+		c.deliver(a)
 	} else if !e.isClosed(h.to) {
 		e.early[h.to] = append(e.early[h.to], a.kept())
 	}
@@ -353,7 +353,7 @@ const remembered = 1 << 15
 
 // close has what still comes for a communicator dropped.
 func (e *engine) close(c contextID) {
-	delete(e.sides, c)
+	delete(e.comms, c)
 	e.latest = nil
 	if len(e.closed[0]) == remembered {
 		e.closed = [2]map[contextID]struct{}{{}, e.closed[0]}
@@ -370,7 +370,7 @@ func (e *engine) isClosed(c contextID) bool {
 }
 
 // packet sends a packet to a process.
-func (e *engine) packet(to int, h *head, rest []byte) {
+func (e *engine) sendPacket(to int, h *header, rest []byte) {
 	if o := e.out[to]; o != nil {
 		e.sendNear(o, h, rest)
 	} else if err := e.mpi.send(to, *h, rest); err != nil {
@@ -385,36 +385,36 @@ func (e *engine) fail(err error) {
 	}
 	e.err = err
 	e.over.Store(true)
-	for _, s := range e.sides {
-		e.endAll(s.TakeIf(func(*transport.Request) bool { return true }), err)
-		clear(s.sending)
-		clear(s.receiving)
+	for _, c := range e.comms {
+		e.endAll(c.TakeIf(func(*transport.Request) bool { return true }), err)
+		clear(c.sending)
+		clear(c.receiving)
 	}
-	for _, b := range e.offers {
-		e.abandon(b, err)
+	for _, t := range e.offers {
+		e.abandon(t, err)
 	}
-	for _, b := range e.coming {
-		e.abandon(b, err)
+	for _, t := range e.coming {
+		e.abandon(t, err)
 	}
-	for _, b := range e.bodies { // they stay there, pinned: MPI may still have them
-		e.abandon(b, err)
+	for _, t := range e.transfers { // they stay there, pinned: MPI may still have them
+		e.abandon(t, err)
 	}
 	for _, o := range e.out {
 		if o != nil {
-			for _, s := range o.streams {
-				e.abandon(s.body, err)
+			for _, s := range o.remainders {
+				e.abandon(s.transfer, err)
 			}
-			e.lagging -= len(o.streams)
-			o.streams = nil
+			e.lagging -= len(o.remainders)
+			o.remainders = nil
 		}
 	}
 	clear(e.offers)
 	clear(e.coming)
 }
 
-func (e *engine) abandon(b *body, err error) {
-	if b.request != nil && b.parts >= 0 {
-		e.end(b.request, err)
+func (e *engine) abandon(t *transfer, err error) {
+	if t.request != nil && t.parts >= 0 {
+		e.end(t.request, err)
 	}
-	b.parts = -1
+	t.parts = -1
 }

@@ -11,7 +11,7 @@ import (
 // A Job is an MPI job as one of its processes sees it.
 type Job struct {
 	engine *engine
-	world  *side
+	world  *comm
 }
 
 // begin begins to take part in the job.
@@ -33,7 +33,7 @@ func begin(lib library, mortal bool) (*Job, error) {
 		}
 	}
 	e.idle.Go(e.goOn)
-	return &Job{e, e.newSide(world, e.fate(world), e.rank, nil, 0)}, nil
+	return &Job{e, e.newComm(world, e.livenessOf(world), e.rank, nil, 0)}, nil
 }
 
 // initialize begins, and sees whether this is an MPI that will do.
@@ -128,7 +128,7 @@ func (j *Job) underway() (moving, offered int) {
 	if e.err != nil {
 		return 0, 0
 	}
-	return len(e.bodies) + len(e.coming) + e.lagging + e.mpi.requests(), len(e.offers)
+	return len(e.transfers) + len(e.coming) + e.lagging + e.mpi.requests(), len(e.offers)
 }
 
 // rest makes progress, and gives the core away where nothing has moved for a while.

@@ -22,12 +22,12 @@ type library interface {
 	allHere() error
 
 	// send sends a packet, whose bytes are free when it returns.
-	send(to int, h head, rest []byte) error
-	// begin begins to send or receive a part of a body, pinned: poll will take its end,
+	send(to int, h header, rest []byte) error
+	// begin begins to send or receive a part of a transfer, pinned: poll will take its end,
 	// unless the peer is lost already.
 	begin(send bool, peer int, tag uint32, part []byte, id uint64) (lost bool, err error)
 	// poll moves messages, up to so many times until something happens, and gives e what
-	// did: an error first, then packets that came and parts of bodies that ended. It says
+	// did: an error first, then packets that came and parts of transfers that ended. It says
 	// whether processes may have died since failed was called.
 	poll(e *engine, times int) (happened, died bool)
 	// failed returns the processes that MPI has lost so far.

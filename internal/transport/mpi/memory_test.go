@@ -27,20 +27,20 @@ type memoryJob struct {
 
 // memoryMPI is the library of one of them. The job's mu guards it.
 type memoryMPI struct {
-	job     *memoryJob
-	rank    int
-	rand    *rand.Rand
-	packets [][][]byte // that have come, by source
-	last    []byte     // that the engine has looked at
-	bodies  []*transfer
-	ended   []ended
-	dead    bool
-	seen    int // deaths
-	left    bool
+	job       *memoryJob
+	rank      int
+	rand      *rand.Rand
+	packets   [][][]byte // that have come, by source
+	last      []byte     // that the engine has looked at
+	transfers []*half
+	ended     []ended
+	dead      bool
+	seen      int // deaths
+	left      bool
 }
 
-// transfer is one end of a body under way.
-type transfer struct {
+// half is one end of a transfer under way.
+type half struct {
 	send  bool
 	peer  int
 	tag   uint32
@@ -89,7 +89,7 @@ func startMemory(t *testing.T, n int, share, mortal bool) []*Job {
 		if !t.Failed() {
 			for r, err := range errs {
 				require.NoError(t, err, "process %d", r)
-				require.Zero(t, len(j.processes[r].bodies), "process %d", r)
+				require.Zero(t, len(j.processes[r].transfers), "process %d", r)
 			}
 		}
 	})
@@ -158,9 +158,9 @@ func (m *memoryMPI) allHere() error {
 	return nil
 }
 
-func (m *memoryMPI) send(to int, h head, rest []byte) error {
-	packet := make([]byte, headLength, headLength+len(rest))
-	h.encode((*[headLength]byte)(packet))
+func (m *memoryMPI) send(to int, h header, rest []byte) error {
+	packet := make([]byte, headerLength, headerLength+len(rest))
+	h.encode((*[headerLength]byte)(packet))
 	packet = append(packet, rest...)
 	if len(rest) > farLimit {
 		panic(fmt.Sprintf("a packet with %d bytes, expected %d or fewer", len(rest), farLimit))
@@ -180,20 +180,20 @@ func (m *memoryMPI) begin(send bool, peer int, tag uint32, part []byte, id uint6
 	if p.dead {
 		return true, nil
 	}
-	b := &transfer{send, peer, tag, part, id}
-	i := slices.IndexFunc(p.bodies, func(o *transfer) bool { return o.send != send && o.peer == m.rank && o.tag == tag })
+	b := &half{send, peer, tag, part, id}
+	i := slices.IndexFunc(p.transfers, func(o *half) bool { return o.send != send && o.peer == m.rank && o.tag == tag })
 	if i < 0 {
-		m.bodies = append(m.bodies, b)
+		m.transfers = append(m.transfers, b)
 		return false, nil
 	}
-	o := p.bodies[i]
-	p.bodies = slices.Delete(p.bodies, i, i+1)
+	o := p.transfers[i]
+	p.transfers = slices.Delete(p.transfers, i, i+1)
 	from, to := b, o
 	if !send {
 		from, to = o, b
 	}
 	if len(from.bytes) > len(to.bytes) {
-		panic(fmt.Sprintf("%d bytes of a body, expected %d or fewer", len(from.bytes), len(to.bytes)))
+		panic(fmt.Sprintf("%d bytes of a transfer, expected %d or fewer", len(from.bytes), len(to.bytes)))
 	}
 	n := copy(to.bytes, from.bytes)
 	m.ended = append(m.ended, ended{b.id, n, false})
@@ -250,7 +250,7 @@ func (m *memoryMPI) failed() ([]int, error) {
 func (m *memoryMPI) requests() int {
 	m.job.mu.Lock()
 	defer m.job.mu.Unlock()
-	return len(m.bodies) + len(m.ended)
+	return len(m.transfers) + len(m.ended)
 }
 
 func (m *memoryMPI) leave(bool) error {
@@ -279,9 +279,9 @@ func (m *memoryMPI) gone() bool {
 func (m *memoryMPI) kill() {
 	m.job.mu.Lock()
 	m.dead = true
-	m.bodies, m.ended = nil, nil
+	m.transfers, m.ended = nil, nil
 	for _, p := range m.job.processes {
-		p.bodies = slices.DeleteFunc(p.bodies, func(b *transfer) bool {
+		p.transfers = slices.DeleteFunc(p.transfers, func(b *half) bool {
 			if b.peer == m.rank {
 				p.ended = append(p.ended, ended{b.id, -1, true})
 			}

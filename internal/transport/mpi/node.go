@@ -11,16 +11,16 @@ import (
 )
 
 // node is what the processes of one machine share, in memory: from each to each a ring
-// of packets, and a pipe for the bytes of bodies. A packet is there after some 100 ns,
+// of packets, and a pipe for the bytes of transfers. A packet is there after some 100 ns,
 // without a call of MPI, and bytes that are copied twice, on two cores, are there sooner
 // than those that the system copies from one process to another.
 type node struct {
 	in      []*inbox
 	from    []*inbox  // the same by process; nil: it is elsewhere
 	out     []*outbox // by process; nil: it is elsewhere, or dead, and MPI has to do
-	lagging int       // packets in backlogs, and streams
+	lagging int       // packets in backlogs, and remainders
 	limit   int       // nearLimit, or less if the rings are small
-	chunk   int       // bytes of a stream that go in one go
+	chunk   int       // bytes of a transfer that go in one go
 }
 
 type inbox struct {
@@ -31,17 +31,17 @@ type inbox struct {
 
 type outbox struct {
 	ring.Writer
-	pipe    ring.PipeWriter
-	backlog [][]byte // packets for which there was no room
-	streams []stream
+	pipe       ring.PipeWriter
+	backlog    [][]byte // packets for which there was no room
+	remainders []remainder
 }
 
-// stream is what is left of a body that goes through a pipe.
-type stream struct {
-	body  *body
-	tag   uint32
-	rest  []byte
-	total int
+// remainder is what is left of a transfer that goes through a pipe.
+type remainder struct {
+	transfer *transfer
+	tag      uint32
+	rest     []byte
+	total    int
 }
 
 // How much memory a machine's processes share, at most; and how many of them, since
@@ -86,7 +86,7 @@ func (e *engine) shareMemory() error {
 	if err != nil || memory == nil {
 		return err
 	}
-	e.limit, e.chunk = min(nearLimit, ring.Longest(room)-headLength), room/4
+	e.limit, e.chunk = min(nearLimit, ring.Longest(room)-headerLength), room/4
 	e.from = make([]*inbox, e.size)
 	for i, p := range near {
 		from, to := memory[(i*n+me)*size:][:size], memory[(me*n+i)*size:][:size]
@@ -153,8 +153,8 @@ func (e *engine) eager(process int) int {
 }
 
 // sendNear sends a packet through the ring, or notes it.
-func (e *engine) sendNear(o *outbox, h *head, rest []byte) {
-	n := headLength + len(rest)
+func (e *engine) sendNear(o *outbox, h *header, rest []byte) {
+	n := headerLength + len(rest)
 	var packet []byte
 	if len(o.backlog) == 0 {
 		packet = o.Begin(n)
@@ -163,8 +163,8 @@ func (e *engine) sendNear(o *outbox, h *head, rest []byte) {
 	if lags {
 		packet = make([]byte, n)
 	}
-	h.encode((*[headLength]byte)(packet))
-	copy(packet[headLength:], rest)
+	h.encode((*[headerLength]byte)(packet))
+	copy(packet[headerLength:], rest)
 	if lags {
 		o.backlog = append(o.backlog, packet)
 		e.lagging++
@@ -195,48 +195,48 @@ func (e *engine) catchUp() (moved bool) {
 	return moved
 }
 
-// push moves streams on, as far as there is room, and says whether there was some.
+// push sends remainders, as far as there is room, and says whether there was some.
 func (e *engine) push(o *outbox) (moved bool) {
-	for len(o.streams) > 0 && len(o.backlog) == 0 {
-		s := &o.streams[0]
+	for len(o.remainders) > 0 && len(o.backlog) == 0 {
+		s := &o.remainders[0]
 		space := o.pipe.Space(min(e.chunk, len(s.rest)))
 		if len(space) == 0 && len(s.rest) > 0 {
 			break
 		}
-		packet := o.Begin(headLength)
+		packet := o.Begin(headerLength)
 		if packet == nil {
 			break
 		}
 		n := copy(space, s.rest)
 		o.pipe.Sent(n)
-		h := head{kind: part, body: s.tag, length: s.total, id: uint64(n)}
-		h.encode((*[headLength]byte)(packet))
-		o.End(headLength)
+		h := header{kind: part, transferTag: s.tag, length: s.total, id: uint64(n)}
+		h.encode((*[headerLength]byte)(packet))
+		o.End(headerLength)
 		moved = true
 		if s.rest = s.rest[n:]; len(s.rest) == 0 {
-			b := s.body
-			o.streams[0] = stream{}
-			o.streams = o.streams[1:]
+			t := s.transfer
+			o.remainders[0] = remainder{}
+			o.remainders = o.remainders[1:]
 			e.lagging--
-			e.done(b)
+			e.done(t)
 		}
 	}
 	return moved
 }
 
-// takePart takes the next bytes of a body. If they are not as many as were offered,
+// takePart takes the next bytes of a transfer. If they are not as many as were offered,
 // their sender had taken the offer back: see accepted.
-func (e *engine) takePart(source int, h head) {
+func (e *engine) takePart(source int, h header) {
 	pipe, n := &e.from[source].pipe, int(h.id)
-	b := e.coming[h.body]
-	if b != nil {
-		copy(b.bytes[min(b.lengths, len(b.bytes)):], pipe.Bytes(n))
-		b.lengths += n
+	t := e.coming[h.transferTag]
+	if t != nil {
+		copy(t.bytes[min(t.lengths, len(t.bytes)):], pipe.Bytes(n))
+		t.lengths += n
 	}
 	pipe.Done(n)
-	if b != nil && b.lengths == h.length {
-		delete(e.coming, h.body)
-		e.done(b)
+	if t != nil && t.lengths == h.length {
+		delete(e.coming, h.transferTag)
+		e.done(t)
 	}
 }
 
@@ -268,19 +268,19 @@ func (e *engine) lastOf(process int) {
 		in.Done(len(packet))
 	}
 	e.out[process] = nil
-	e.lagging -= len(o.backlog) + len(o.streams)
-	var lost []*body
-	for _, s := range o.streams {
-		lost = append(lost, s.body)
+	e.lagging -= len(o.backlog) + len(o.remainders)
+	var lost []*transfer
+	for _, s := range o.remainders {
+		lost = append(lost, s.transfer)
 	}
-	for tag, b := range e.coming {
-		if b.peer == process {
+	for tag, t := range e.coming {
+		if t.peer == process {
 			delete(e.coming, tag)
-			lost = append(lost, b)
+			lost = append(lost, t)
 		}
 	}
-	for _, b := range lost {
-		b.lost = true
-		e.done(b)
+	for _, t := range lost {
+		t.lost = true
+		e.done(t)
 	}
 }

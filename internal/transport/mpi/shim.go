@@ -88,13 +88,13 @@ func (*shim) allHere() error { return result("MPIX_Comm_agree", C.mx_all_here())
 func (*shim) poll(e *engine, times int) (happened, died bool) {
 	n := C.mx_poll(C.int(times))
 	if C.mx_code != 0 {
-		e.fail(result(C.GoString(C.mx_call), C.mx_code)) // first: no body has ended as it should
+		e.fail(result(C.GoString(C.mx_call), C.mx_code)) // first: no transfer has ended as it should
 	}
 	for i := range n {
 		switch ev := &C.mx_events[i]; ev.kind {
 		case C.MX_CAME:
 			e.came(int(ev.source), unsafe.Slice((*byte)(ev.bytes), ev.length))
-		case C.MX_BODY:
+		case C.MX_TRANSFER:
 			e.ended(uint64(ev.id), int(ev.length), ev.lost != 0)
 		}
 	}
@@ -107,8 +107,8 @@ func (s *shim) failed() ([]int, error) {
 	})
 }
 
-func (*shim) send(to int, h head, rest []byte) error {
-	h.encode((*[headLength]byte)(unsafe.Pointer(&C.mx_head)))
+func (*shim) send(to int, h header, rest []byte) error {
+	h.encode((*[headerLength]byte)(unsafe.Pointer(&C.mx_header)))
 	if len(rest) == 0 {
 		return result("MPI_Isend", C.mx_send(C.int(to), nil, 0))
 	}

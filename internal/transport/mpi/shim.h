@@ -23,22 +23,22 @@ enum {
 	// never ends, while nothing behind it is looked at.
 	MX_PACKET = 4032,
 	MX_RING = 32,          // receives of packets that are posted
-	MX_PACKET_TAG = 0,     // bodies have others
+	MX_PACKET_TAG = 0,     // transfers have others
 	MX_REAP = 128,         // requests looked at in one go
 	MX_EVENTS = 128,       // stored in one go
-	MX_HEAD = 48,          // bytes
+	MX_HEADER = 48,        // bytes
 };
 
 // What mx_poll tells of.
-enum { MX_CAME = 1, MX_BODY = 2 };
+enum { MX_CAME = 1, MX_TRANSFER = 2 };
 
 typedef struct {
 	int kind;
 	int source;     // of a packet
-	int64_t length; // of it, or of a body that has come
+	int64_t length; // of it, or of a transfer that has come
 	void *bytes;    // of it, until the next mx_poll
-	uint64_t id;    // of a body
-	int lost;       // the body's peer has died
+	uint64_t id;    // of a transfer
+	int lost;       // the transfer's peer has died
 } mx_event;
 
 // What Go reads and writes without passing pointers, which cost a check each. Not
@@ -47,7 +47,7 @@ mx_event mx_events[MX_EVENTS]; // what mx_poll has stored
 int mx_code;                   // how mx_poll ended
 const char *mx_call;           // where
 int mx_news_of_death;          // mx_failed is to be asked
-char mx_head[MX_HEAD];         // of the packet that mx_send is to send
+char mx_header[MX_HEADER];     // of the packet that mx_send is to send
 
 static MPI_Comm mx_wire, mx_bye, mx_node;
 static int mx_rank, mx_size;
@@ -60,7 +60,7 @@ static int mx_in_next, mx_in_taken; // the next to come, and how many before it 
 // A growing list of requests and what they are for.
 typedef struct {
 	MPI_Request *request;
-	uint64_t *what; // a packet's bytes, or a body's id
+	uint64_t *what; // a packet's bytes, or a transfer's id
 	int *done;
 	int count, room;
 	int from; // the next to look at
@@ -240,17 +240,17 @@ static int mx_all_here(void) {
 	return MPI_SUCCESS;
 }
 
-// mx_send sends a packet of mx_head and a rest, whose bytes are free when it returns.
+// mx_send sends a packet of mx_header and a rest, whose bytes are free when it returns.
 static int mx_send(int to, const void *rest, int restLength) {
 	if (mx_free_count == 0) {
 		if (mx_free_room == 0) mx_free = mx_grow(mx_free, (mx_free_room = 1024) * sizeof *mx_free);
 		mx_free[mx_free_count++] = mx_grow(NULL, MX_PACKET);
 	}
 	char *p = mx_free[--mx_free_count];
-	memcpy(p, mx_head, MX_HEAD);
-	if (restLength > 0) memcpy(p + MX_HEAD, rest, restLength);
+	memcpy(p, mx_header, MX_HEADER);
+	if (restLength > 0) memcpy(p + MX_HEADER, rest, restLength);
 	MPI_Request r;
-	int code = MPI_Isend(p, MX_HEAD + restLength, MPI_BYTE, to, MX_PACKET_TAG, mx_wire, &r);
+	int code = MPI_Isend(p, MX_HEADER + restLength, MPI_BYTE, to, MX_PACKET_TAG, mx_wire, &r);
 	if (code == MPI_SUCCESS) {
 		*mx_add(&mx_out, (uint64_t)(uintptr_t)p) = r; // it has left, mostly: mx_poll looks, when there is time
 		return code;
@@ -322,7 +322,7 @@ static int mx_poll(int times) {
 		mx_call = "MPI_Testsome";
 		mx_code = mx_reap(&mx_bodies, ended, MX_EVENTS - n, &count);
 		for (int i = 0; i < count; i++)
-			mx_events[n++] = (mx_event){.kind = MX_BODY, .id = ended[i].what, .length = ended[i].length, .lost = ended[i].length < 0};
+			mx_events[n++] = (mx_event){.kind = MX_TRANSFER, .id = ended[i].what, .length = ended[i].length, .lost = ended[i].length < 0};
 		if (mx_code != MPI_SUCCESS) return n;
 		if (n > 0 && mx_out.count < MX_REAP) break;
 		mx_code = mx_reap(&mx_out, ended, MX_REAP, &count);

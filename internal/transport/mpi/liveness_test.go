@@ -36,14 +36,14 @@ func (r *request) wait() error {
 	return r.Err
 }
 
-func recv(s *side, peer, tag int) *request {
+func recv(c *comm, peer, tag int) *request {
 	r := &request{Request: transport.Request{Peer: peer, Tag: tag, Buf: make([]byte, 1<<20)}}
-	return r.start(s.Irecv)
+	return r.start(c.Irecv)
 }
 
-func send(s *side, peer, tag, length int) *request {
+func send(c *comm, peer, tag, length int) *request {
 	r := &request{Request: transport.Request{Peer: peer, Tag: tag, Buf: make([]byte, length)}}
-	return r.start(s.Isend)
+	return r.start(c.Isend)
 }
 
 // died is a listener that is told of deaths.
@@ -53,10 +53,10 @@ type died struct {
 	ranks []int
 }
 
-func listen(s *side) *died {
+func listen(c *comm) *died {
 	d := new(died)
 	d.more.L = &d.mu
-	s.Listen(d)
+	c.Listen(d)
 	return d
 }
 
@@ -81,7 +81,7 @@ func (d *died) wait(n int) []int {
 	return slices.Sorted(slices.Values(d.ranks))
 }
 
-func sides(jobs []*Job) (all []*side) {
+func comms(jobs []*Job) (all []*comm) {
 	for _, j := range jobs {
 		all = append(all, j.world)
 	}
@@ -94,11 +94,11 @@ func die(j *Job) {
 }
 
 // untilLeft waits until s knows that the program of a process has ended.
-func untilLeft(s *side, process int) {
+func untilLeft(c *comm, process int) {
 	for left := false; !left; runtime.Gosched() {
-		s.e.lock()
-		left = s.fate.gone[process]
-		s.e.unlock()
+		c.e.lock()
+		left = c.liveness.left[process]
+		c.e.unlock()
 	}
 }
 
@@ -116,7 +116,7 @@ func both(t *testing.T, test func(t *testing.T, share bool)) {
 func TestDeathEndsWhatNeedsIt(t *testing.T) {
 	both(t, func(t *testing.T, share bool) {
 		jobs := startMemory(t, 3, share, true)
-		s := sides(jobs)
+		s := comms(jobs)
 		told := listen(s[0])
 		dead := &transport.DeadError{Rank: 2}
 		needs := []*request{recv(s[0], 2, 0), recv(s[0], 1, collective), send(s[0], 2, 0, 1<<16)}
@@ -141,7 +141,7 @@ func TestDeathEndsWhatNeedsIt(t *testing.T) {
 func TestLastOfTheDead(t *testing.T) {
 	const packets = 3 * seldom // MPI is asked for deaths before all have been looked at
 	jobs := startMemory(t, 2, true, true)
-	s := sides(jobs)
+	s := comms(jobs)
 	s[0].e.mu.Lock()
 	for i := range packets {
 		require.NoError(t, send(s[1], 0, i, 1).wait())
@@ -159,7 +159,7 @@ func TestLastOfTheDead(t *testing.T) {
 func TestLeftUntilNeeded(t *testing.T) {
 	both(t, func(t *testing.T, share bool) {
 		jobs := startMemory(t, 3, share, true)
-		s := sides(jobs)
+		s := comms(jobs)
 		told := []*died{listen(s[0]), listen(s[1]), listen(s[2])}
 		posted, own := recv(s[1], 0, 3), recv(s[1], 2, 4)
 		offered := send(s[1], 0, 5, 1<<16)
@@ -183,7 +183,7 @@ func TestLeftUntilNeeded(t *testing.T) {
 // the program waits for it.
 func TestLeftAndReceiveFromAnybody(t *testing.T) {
 	both(t, func(t *testing.T, share bool) {
-		s := sides(startMemory(t, 3, share, true))
+		s := comms(startMemory(t, 3, share, true))
 		told := listen(s[0])
 		probes := []*request{recv(s[1], 0, 1), recv(s[1], 0, 2)}
 		r := &request{Request: transport.Request{Peer: transport.AnySource}}
@@ -215,7 +215,7 @@ func TestLeftAndReceiveFromAnybody(t *testing.T) {
 // A program that fails is dead for the others at once.
 func TestLeftByFailure(t *testing.T) {
 	both(t, func(t *testing.T, share bool) {
-		s := sides(startMemory(t, 3, share, true))
+		s := comms(startMemory(t, 3, share, true))
 		told, all := listen(s[0]), recv(s[0], 2, collective)
 		s[1].Leave(true)
 		require.Equal(t, &transport.DeadError{Rank: 1}, all.wait())
@@ -227,12 +227,12 @@ func TestLeftByFailure(t *testing.T) {
 func TestFamiliesAreApart(t *testing.T) {
 	both(t, func(t *testing.T, share bool) {
 		jobs := startMemory(t, 2, share, true)
-		var first, second [2]*side
+		var first, second [2]*comm
 		for r, j := range jobs {
-			for i, to := range []*[2]*side{&first, &second} {
+			for i, to := range []*[2]*comm{&first, &second} {
 				j.World().Sub(transport.Name{Seq: uint64(i + 1)}, nil, func(c transport.Comm, err error) {
 					require.NoError(t, err)
-					to[r] = c.(*side)
+					to[r] = c.(*comm)
 				})
 			}
 		}
@@ -248,7 +248,7 @@ func TestFamiliesAreApart(t *testing.T) {
 func TestDeathWithoutULFM(t *testing.T) {
 	both(t, func(t *testing.T, share bool) {
 		jobs := startMemory(t, 3, share, false)
-		s := sides(jobs)
+		s := comms(jobs)
 		pending := []*request{recv(s[0], 1, 0), recv(s[1], 0, 0)}
 		die(jobs[2])
 		for _, r := range pending {

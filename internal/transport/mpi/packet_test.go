@@ -10,19 +10,19 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// heads has one of each kind, with the ends of what its fields may be.
-func heads() (all []head) {
+// headers has one of each kind, with the ends of what its fields may be.
+func headers() (all []header) {
 	for k := whole; k <= dead; k++ {
 		all = append(all,
-			head{kind: k},
-			head{kind: k, listener: true, body: math.MaxUint32, to: math.MaxUint64, epoch: ^transport.Epoch(0), tag: math.MinInt, id: math.MaxUint64},
-			head{kind: k, to: world.child(transport.Name{Seq: 7}), epoch: 3, tag: math.MaxInt, id: 1, body: 2})
+			header{kind: k},
+			header{kind: k, listener: true, transferTag: math.MaxUint32, to: math.MaxUint64, epoch: ^transport.Epoch(0), tag: math.MinInt, id: math.MaxUint64},
+			header{kind: k, to: world.child(transport.Name{Seq: 7}), epoch: 3, tag: math.MaxInt, id: 1, transferTag: 2})
 	}
 	return all
 }
 
-func packet(h head, rest []byte) []byte {
-	var b [headLength]byte
+func packet(h header, rest []byte) []byte {
+	var b [headerLength]byte
 	for i := range b {
 		b[i] = 0xAA // a ring's memory has what was there before
 	}
@@ -30,17 +30,17 @@ func packet(h head, rest []byte) []byte {
 	return append(b[:], rest...)
 }
 
-func TestHeads(t *testing.T) {
-	for _, h := range heads() {
+func TestHeaders(t *testing.T) {
+	for _, h := range headers() {
 		var rest []byte
 		if h.kind == whole {
 			rest = []byte("five.")
 		}
 		h.length = len(rest)
-		got, body, err := decode(packet(h, rest))
+		got, tail, err := decode(packet(h, rest))
 		require.NoError(t, err)
 		require.Equal(t, h, got)
-		require.True(t, bytes.Equal(rest, body))
+		require.True(t, bytes.Equal(rest, tail))
 	}
 }
 
@@ -51,12 +51,12 @@ func TestNoPackets(t *testing.T) {
 		want   string
 	}{
 		{nil, "0 bytes, expected 48 or more"},
-		{make([]byte, headLength-1), "47 bytes, expected 48 or more"},
-		{packet(head{kind: 0}, nil), "kind 0"},
-		{packet(head{kind: dead + 1}, nil), "kind 9"},
-		{packet(head{kind: offer, length: -1}, nil), "a negative length"},
-		{packet(head{kind: whole, length: 2}, []byte{1}), "1 bytes, expected 2"},
-		{packet(head{kind: whole, length: 0}, []byte{1}), "1 bytes, expected 0"},
+		{make([]byte, headerLength-1), "47 bytes, expected 48 or more"},
+		{packet(header{kind: 0}, nil), "kind 0"},
+		{packet(header{kind: dead + 1}, nil), "kind 9"},
+		{packet(header{kind: offer, length: -1}, nil), "a negative length"},
+		{packet(header{kind: whole, length: 2}, []byte{1}), "1 bytes, expected 2"},
+		{packet(header{kind: whole, length: 0}, []byte{1}), "1 bytes, expected 0"},
 	} {
 		_, _, err := decode(test.packet)
 		require.EqualError(t, err, test.want)
@@ -65,7 +65,7 @@ func TestNoPackets(t *testing.T) {
 
 // Whatever bytes come, decode says what is wrong, or what it returns is what was sent.
 func FuzzDecode(f *testing.F) {
-	for _, h := range heads() {
+	for _, h := range headers() {
 		f.Add(packet(h, nil))
 		h.length = 3
 		f.Add(packet(h, []byte{1, 2, 3}))

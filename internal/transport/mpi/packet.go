@@ -42,8 +42,8 @@ const (
 	part
 	// withdrawn takes an offer back that may not have been accepted.
 	withdrawn
-	// left is the last packet of a process whose program has ended, but for what is
-	// left over: see fate.
+	// left is the last packet of a process that has left, but for what it still
+	// completes: see liveness.
 	left
 	// need says to such a process that somebody waits for more of it.
 	need
@@ -51,27 +51,27 @@ const (
 	dead
 )
 
-// head is what a packet begins with.
-type head struct {
-	kind     kind
-	listener bool   // the message is for the listener
-	body     uint32 // of accept and part: the tag
-	to       contextID
-	epoch    transport.Epoch
-	tag      int
-	length   int    // of the message; of part: of what comes in all
-	id       uint64 // of offer and accept: the sender's; of part: how many bytes
+// header is what a packet begins with.
+type header struct {
+	kind        kind
+	listener    bool   // the message is for the listener
+	transferTag uint32 // of accept and part: the tag
+	to          contextID
+	epoch       transport.Epoch
+	tag         int
+	length      int    // of the message; of part: of what comes in all
+	id          uint64 // of offer and accept: the sender's; of part: how many bytes
 }
 
-const headLength = 48
+const headerLength = 48
 
-func (h *head) encode(b *[headLength]byte) {
+func (h *header) encode(b *[headerLength]byte) {
 	binary.LittleEndian.PutUint64(b[0:], uint64(h.to))
 	binary.LittleEndian.PutUint64(b[8:], uint64(h.epoch))
 	binary.LittleEndian.PutUint64(b[16:], uint64(int64(h.tag)))
 	binary.LittleEndian.PutUint64(b[24:], uint64(h.length))
 	binary.LittleEndian.PutUint64(b[32:], h.id)
-	binary.LittleEndian.PutUint32(b[40:], h.body)
+	binary.LittleEndian.PutUint32(b[40:], h.transferTag)
 	b[44], b[45] = byte(h.kind), 0
 	if h.listener {
 		b[45] = 1
@@ -79,21 +79,21 @@ func (h *head) encode(b *[headLength]byte) {
 }
 
 // decode takes a packet apart.
-func decode(packet []byte) (h head, rest []byte, err error) {
-	if len(packet) < headLength {
-		return h, nil, fmt.Errorf("%d bytes, expected %d or more", len(packet), headLength)
+func decode(packet []byte) (h header, rest []byte, err error) {
+	if len(packet) < headerLength {
+		return h, nil, fmt.Errorf("%d bytes, expected %d or more", len(packet), headerLength)
 	}
-	h = head{
-		to:       contextID(binary.LittleEndian.Uint64(packet[0:])),
-		epoch:    transport.Epoch(binary.LittleEndian.Uint64(packet[8:])),
-		tag:      int(int64(binary.LittleEndian.Uint64(packet[16:]))),
-		length:   int(binary.LittleEndian.Uint64(packet[24:])),
-		id:       binary.LittleEndian.Uint64(packet[32:]),
-		body:     binary.LittleEndian.Uint32(packet[40:]),
-		kind:     kind(packet[44]),
-		listener: packet[45] == 1,
+	h = header{
+		to:          contextID(binary.LittleEndian.Uint64(packet[0:])),
+		epoch:       transport.Epoch(binary.LittleEndian.Uint64(packet[8:])),
+		tag:         int(int64(binary.LittleEndian.Uint64(packet[16:]))),
+		length:      int(binary.LittleEndian.Uint64(packet[24:])),
+		id:          binary.LittleEndian.Uint64(packet[32:]),
+		transferTag: binary.LittleEndian.Uint32(packet[40:]),
+		kind:        kind(packet[44]),
+		listener:    packet[45] == 1,
 	}
-	rest = packet[headLength:]
+	rest = packet[headerLength:]
 	switch {
 	case h.length < 0:
 		return h, nil, errors.New("a negative length")

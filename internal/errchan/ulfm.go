@@ -1,0 +1,175 @@
+package errchan
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// ULFM is a Channel that sees processes die, revokes, and agrees.
+//
+// Errors and agreements of a family of communicators have one order (H5). Before a rank
+// joins a round, it calls Freeze on the communicator and on all derived from it:
+// nothing more is decided there. Raise, Join or Unwind puts the earlier decisions into
+// the verdict. All ranks Complete these decisions, on all those communicators, before
+// they Advance. So an agreement ends with its decision at every survivor, or with an
+// error at every survivor.
+//
+// The client has these duties. After Noticed the rank joins the round once its program
+// is inside an operation. It joins at once if its program has raised a report that no
+// verdict has, has unwound, or is over. From then until Resolved the round counts as
+// joined and open. If the verdict lacks a report of this rank, Raise came too late:
+// this rank has not joined the next round, which Noticed announces. A communicator made
+// meanwhile is frozen too. No Complete or Advance may come between Freeze and Join.
+// After a final verdict no round comes, and nothing is frozen.
+type ULFM interface {
+	Channel
+	// Died says that a process has died, which this rank may know before the
+	// channel does. It tells nobody else.
+	Died(rank int)
+	// Lose makes every rank get a final verdict, because this rank needs one of the
+	// dead. Dead are those that it has been told of, ascending.
+	Lose(dead []int)
+	// Unwind is Raise with corrupt, by a rank whose program is about to Leave. The
+	// verdict counts that rank among the dead.
+	Unwind(data []byte, settled []Settled)
+	// Leave says that the rank's program has ended. In agreements the rank counts as
+	// dead. Its client still joins rounds.
+	Leave()
+	// Revoke tells all ranks that the communicator is revoked.
+	Revoke()
+	// Reserve takes this rank's place in the next agreement of an epoch. All ranks
+	// reserve in the same order; agreements that create communicators have an order of
+	// their own. The rank may propose later.
+	Reserve(e transport.Epoch, call Calls) Agreement
+	// Abandon ends this rank's proposals to create communicators, now and later, with
+	// cause. It is needed where other ranks may never make theirs.
+	Abandon(cause error)
+	// Propose makes this rank's proposal. The function gets the decision, or the error
+	// if Advance came before, on any goroutine. It must not block.
+	Propose(Agreement, Proposal, func(*Decision, error))
+	// Freeze stops decisions here until Advance allows them. It returns the agreements
+	// of recent epochs that may have ended here and not elsewhere. It may be called
+	// again while frozen.
+	Freeze() []Settled
+	// Complete ends those of this rank's proposals that were decided, according to a
+	// verdict. It is called before Advance. It ignores agreements of other
+	// communicators.
+	Complete([]Settled)
+	// Advance begins the epoch after an error of the given generation, as
+	// transport.Comm's Advance does. Proposals of the old epoch end with cause: now,
+	// or, if the epoch begins frozen, at the latest with the first Advance that is not
+	// frozen. Frozen says that a round of this communicator, or of one it is derived
+	// from, which this rank has joined, is still open: its verdict may have the
+	// decision.
+	Advance(generation int, cause error, frozen bool)
+}
+
+// A Settled is the end of an agreement of one communicator, as a verdict has it.
+type Settled struct {
+	Comm uint64 // which one: a digest of how it was made, the same at all ranks
+	ID   Agreement
+	// Decision is nil if an error came before it: the agreement is over at some rank.
+	Decision *Decision
+	By       int // the rank of Comm that decided
+}
+
+// Identify returns the digest that identifies a communicator by its parent's digest and
+// its name. The world's digest is 0.
+func Identify(parent uint64, name transport.Name) uint64 {
+	id := parent
+	for _, part := range [...]uint64{uint64(name.Epoch), name.Seq, uint64(name.Color), name.Without} {
+		id = scramble(id + scramble(part))
+	}
+	return id
+}
+
+// scramble is a permutation in which each bit of x bears on all others (Steele, Lea and
+// Flood, Fast Splittable Pseudorandom Number Generators, 2014).
+func scramble(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// A ULFMClient is the Client of a ULFM channel.
+type ULFMClient interface {
+	Client
+	// Died: the process of a member has died. It is told once.
+	Died(rank int)
+	// Revoked: the communicator is revoked, and rank by is who this one learned it
+	// from.
+	Revoked(by int)
+}
+
+// An Agreement identifies one agreement of a communicator.
+type Agreement struct {
+	Epoch   transport.Epoch
+	Creates bool   // a communicator: these count apart from the others
+	Seq     uint64 // in the epoch, from 0
+}
+
+// Calls are the operations that take part in an agreement: one, unless ranks call
+// different ones in the same place.
+type Calls uint8
+
+// The operations that agree, by MPI's names.
+const (
+	Agree Calls = 1 << iota
+	Shrink
+	Dup
+	Split
+)
+
+func (c Calls) String() string {
+	var names []string
+	for i, name := range []string{"Agree", "Shrink", "Dup", "Split"} {
+		if c>>i&1 != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " and ")
+}
+
+// A Proposal is what one rank brings to an agreement.
+type Proposal struct {
+	Call  Calls
+	Flag  int
+	Acked []int // the dead that its program has acknowledged, ascending
+}
+
+// A Decision is the result of an agreement, equal at all survivors. The ranks of one
+// process may share it, so it must not be changed.
+type Decision struct {
+	Calls Calls
+	Flag  int   // bitwise AND of those contributed
+	Dead  []int // that a contributor knew of, ascending
+	// Unacked are those of the dead that not all contributors had acknowledged.
+	Unacked []int
+
+	meaning *memo // nil: not shared
+}
+
+func (d Decision) String() string {
+	return fmt.Sprintf("%v, flag %d, dead %v, not acknowledged %v", d.Calls, d.Flag, d.Dead, d.Unacked)
+}
+
+// Shared returns a copy of d that ranks may share.
+func (d Decision) Shared() *Decision {
+	d.meaning = new(memo)
+	return &d
+}
+
+// Meaning returns read(d). It calls read once for all the ranks that share d.
+func (d *Decision) Meaning(read func(*Decision) any) any {
+	if d.meaning == nil {
+		return read(d)
+	}
+	return d.meaning.of(func() any { return read(d) })
+}
+
+// ErrOver is the error of a proposal to an agreement whose epoch is over.
+var ErrOver = errors.New("an error came before the agreement")

@@ -1,0 +1,474 @@
+package mpi
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/match"
+	"github.com/mpicx/go-mpicx/internal/waiting"
+)
+
+// A message of at most so many bytes goes with its header in one packet: farLimit by MPI,
+// whose packets are not longer than MX_PACKET, nearLimit through a ring.
+const (
+	farLimit  = 3968
+	nearLimit = 8192
+)
+
+// transferTags is the number of MPI tags for transfers. Two transfers between the same
+// processes never use one tag at the same time. MPI promises 32767.
+const transferTags = 32000
+
+// comm is one communicator as this process sees it. The engine's mu guards it. The epochs
+// change under mu, and are read without it.
+type comm struct {
+	e        *engine
+	context  contextID
+	liveness *liveness
+	rank     int
+	members  []int // their ranks in the world; nil: the same
+	rankOf   map[int]int
+
+	match.Port[arrival]
+	// The requests that have a transfer: sends, with the number of their offer, and receives.
+	sending   map[*transport.Request]uint64
+	receiving map[*transport.Request]bool // true: cancelled, should no bytes come
+
+	listener      transport.Listener
+	inbox         []*arrival // for it
+	asking, again bool       // it is asked for messages, and has been poked since
+}
+
+// arrival is a message that has come, perhaps but for its bytes.
+type arrival struct {
+	header header
+	source int // process
+	bytes  []byte
+	match.Node[arrival]
+}
+
+// kept is a packet that has to outlive the next one.
+func (a *arrival) kept() *arrival {
+	return &arrival{header: a.header, source: a.source, bytes: slices.Clone(a.bytes)}
+}
+
+var (
+	_ transport.Comm   = (*comm)(nil)
+	_ transport.Driver = (*comm)(nil)
+)
+
+// newComm makes a communicator, and delivers the messages that came before it was made.
+func (e *engine) newComm(id contextID, l *liveness, rank int, members []int, epoch transport.Epoch) *comm {
+	c := &comm{e: e, context: id, liveness: l, rank: rank, members: members,
+		sending: make(map[*transport.Request]uint64), receiving: make(map[*transport.Request]bool)}
+	c.Begin(epoch)
+	if members != nil {
+		c.rankOf = make(map[int]int, len(members))
+		for i, r := range members {
+			c.rankOf[r] = i
+		}
+	}
+	e.comms[id] = c
+	for p, died := range l.dead {
+		if rank := c.rankIn(p); died && rank >= 0 {
+			c.Lose(rank)
+		}
+	}
+	early := e.early[id]
+	delete(e.early, id)
+	for _, a := range early {
+		c.deliver(a)
+	}
+	return c
+}
+
+func (c *comm) Rank() int { return c.rank }
+
+func (c *comm) Size() int {
+	if c.members == nil {
+		return c.e.size
+	}
+	return len(c.members)
+}
+
+func (c *comm) process(rank int) int {
+	if c.members == nil {
+		return rank
+	}
+	return c.members[rank]
+}
+
+func (c *comm) Features() transport.Features {
+	return transport.Features{Name: "mpi", CancelSend: true, Deaths: c.e.mortal}
+}
+
+// Await makes progress until w is woken, or ended is closed.
+func (c *comm) Await(w waiting.Sleeper, ended <-chan struct{}) (woken bool) {
+	return c.e.await(w, ended)
+}
+
+// Failed returns the error of MPI after which no message moves.
+func (c *comm) Failed() error {
+	if !c.e.over.Load() {
+		return nil
+	}
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	return c.e.err
+}
+
+// Watch has more progress made while nobody awaits.
+func (c *comm) Watch(n int) {
+	c.e.watched.Add(int32(n))
+	if n > 0 {
+		select {
+		case c.e.attend <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// TrySend sends a short message.
+func (c *comm) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
+	e := c.e
+	if len(buf) > nearLimit {
+		return false
+	}
+	e.lock()
+	process := c.process(dest)
+	ok := epoch == c.Live() && e.err == nil && !c.HasLostAny() && !c.liveness.expired && len(buf) <= e.eager(process)
+	if ok {
+		e.sendPacket(process, &header{kind: whole, to: c.context, epoch: epoch, tag: tag, length: len(buf)}, buf)
+		ok = e.err == nil
+	}
+	e.unlock()
+	return ok
+}
+
+// Isend sends a short message at once, and offers any other.
+func (c *comm) Isend(r *transport.Request) {
+	e := c.e
+	e.lock()
+	defer e.unlock()
+	r.Kind, r.Where, r.Err = transport.Sending, nil, nil
+	r.Status = transport.Status{Source: c.rank, Tag: r.Tag, Bytes: len(r.Buf)}
+	err := c.barred(r)
+	if err == nil {
+		err = c.DeathFor(r)
+	}
+	if err != nil {
+		e.end(r, err)
+		return
+	}
+	h := header{kind: whole, to: c.context, epoch: r.Epoch, tag: r.Tag, length: len(r.Buf)}
+	if len(r.Buf) <= e.eager(c.process(r.Peer)) && r.Mode&transport.Synchronous == 0 {
+		e.sendPacket(c.process(r.Peer), &h, r.Buf)
+		e.end(r, e.err)
+		return
+	}
+	t := &transfer{comm: c, request: r, bytes: r.Buf}
+	e.offer(c.process(r.Peer), &h, t)
+	c.sending[r] = h.id
+	c.needs(r)
+}
+
+// barred returns the error of a request that this rank must not begin.
+func (c *comm) barred(r *transport.Request) error {
+	err := cmp.Or(c.e.err, c.Barred(r))
+	if err == nil && c.liveness.expired {
+		return transport.ErrDied
+	}
+	return err
+}
+
+// Irecv takes a message that has come, or waits for one.
+func (c *comm) Irecv(r *transport.Request) { c.begin(r, transport.Receiving) }
+
+// Probe looks for a message that has come, or waits for one.
+func (c *comm) Probe(r *transport.Request) { c.begin(r, transport.Probing) }
+
+func (c *comm) begin(r *transport.Request, kind transport.Kind) {
+	e := c.e
+	e.lock()
+	defer e.unlock()
+	r.Kind, r.Where, r.Err = kind, nil, nil
+	c.matchOrPost(r)
+}
+
+// matchOrPost gives r a message that has come, or posts it, where a message that
+// comes meets it.
+func (c *comm) matchOrPost(r *transport.Request) {
+	if err := c.barred(r); err != nil {
+		c.e.end(r, err)
+	} else if a := c.Match(r); a != nil && r.Kind == transport.Receiving {
+		c.give(r, a)
+	} else if a != nil {
+		c.e.end(r, nil)
+	} else if err := c.DeathFor(r); err != nil {
+		c.e.end(r, err)
+	} else {
+		c.Post(r)
+		c.needs(r)
+	}
+}
+
+// rankIn is the rank of a process, or -1.
+func (c *comm) rankIn(process int) int {
+	if c.members == nil {
+		return process
+	}
+	if rank, ok := c.rankOf[process]; ok {
+		return rank
+	}
+	return -1
+}
+
+// deliver gives a message to the first receive that matches it, or keeps it.
+func (c *comm) deliver(a *arrival) {
+	switch {
+	case c.liveness.expired || c.liveness.dead[a.source]:
+		return
+	case a.header.listener:
+		a = a.kept()
+		c.inbox = append(c.inbox, a)
+		if a.header.kind == offer {
+			c.e.take(a, &transfer{comm: c, bytes: make([]byte, a.header.length)})
+		}
+		c.handOn()
+		return
+	case c.IsOver(a.header.epoch):
+		return // its sender ends it with the epoch
+	}
+	k := match.Key{Epoch: a.header.epoch, Source: c.rankIn(a.source), Tag: a.header.tag}
+	probes, recv := c.Take(k, a.header.length)
+	c.e.endAll(probes, nil)
+	if recv != nil {
+		c.give(recv, a)
+		return
+	}
+	a = a.kept()
+	a.Node = match.Node[arrival]{Key: k, Bytes: a.header.length, Of: a}
+	c.Arrived.Push(&a.Node)
+}
+
+// give has a receive, which has the message's status, get the message. Both are in no
+// list any more.
+func (c *comm) give(r *transport.Request, a *arrival) {
+	switch {
+	case a.header.kind == whole:
+		r.Fill(r.Status, a.bytes, false)
+	case !r.Take && r.Alloc == nil && a.header.length > len(r.Buf):
+		c.e.refuse(a)
+		r.Err = &transport.TruncateError{Status: r.Status, Room: len(r.Buf)}
+	default:
+		buf := r.Buf
+		switch {
+		case r.Take:
+			r.Buf = make([]byte, a.header.length)
+			buf = r.Buf
+		case r.Alloc != nil:
+			buf = r.Alloc(a.header.length)
+		}
+		c.receiving[r] = false
+		c.e.take(a.kept(), &transfer{comm: c, request: r, bytes: buf[:a.header.length]})
+		return
+	}
+	c.e.end(r, r.Err)
+}
+
+// handOn gives the listener what has come as a whole, in its order.
+func (c *comm) handOn() {
+	if c.listener == nil {
+		return
+	}
+	n := 0
+	for ; n < len(c.inbox) && c.inbox[n].header.kind == whole; n++ {
+		a := c.inbox[n]
+		c.e.news = append(c.e.news, news{to: c.listener, from: c.rankIn(a.source), payload: a.bytes})
+	}
+	c.inbox = slices.Delete(c.inbox, 0, n)
+}
+
+// Cancel takes back a receive or probe that waits, or an offer that nobody has
+// accepted.
+func (c *comm) Cancel(r *transport.Request) bool {
+	c.e.lock()
+	defer c.e.unlock()
+	if id := c.sending[r]; c.takeBack(r) {
+		h := header{kind: withdrawn, to: c.context, id: id}
+		if c.process(r.Peer) == c.e.rank {
+			c.e.forget(c.e.rank, h) // at once, if it is there
+		}
+		c.e.sendPacket(c.process(r.Peer), &h, nil)
+		c.e.end(r, transport.ErrCancelled)
+		return true
+	}
+	if c.Withdraw(r) {
+		c.e.end(r, transport.ErrCancelled)
+		return true
+	}
+	if _, ok := c.receiving[r]; ok {
+		c.receiving[r] = true
+	}
+	return false
+}
+
+// takeBack takes back an offer that is not accepted.
+func (c *comm) takeBack(r *transport.Request) bool {
+	id, ok := c.sending[r]
+	if ok = ok && c.e.offers[id] != nil; ok {
+		delete(c.e.offers, id)
+		delete(c.sending, r)
+	}
+	return ok
+}
+
+// Advance begins the next epoch.
+func (c *comm) Advance(generation int, cause error) {
+	c.e.lock()
+	c.endAll(c.Port.Advance(generation, cause), cause)
+}
+
+// Revoke ends all requests, now and later.
+func (c *comm) Revoke(cause error) {
+	c.e.lock()
+	c.endAll(c.Port.Revoke(cause), cause)
+}
+
+// endAll ends what was posted and offered, and waits a moment for requests whose bytes are
+// on their way, both ends of which MPI has. The caller holds mu, and loses it.
+func (c *comm) endAll(posted *transport.Request, cause error) {
+	c.e.endAll(posted, cause)
+	c.endOffers(cause, func(*transport.Request) bool { return true })
+	for idle := 0; c.e.err == nil && len(c.sending)+len(c.receiving) > 0; idle++ {
+		c.e.mu.Unlock()
+		c.e.rest(idle)
+		c.e.mu.Lock()
+	}
+	c.e.unlock()
+}
+
+// endOffers ends the sends that which holds for and nobody has accepted.
+func (c *comm) endOffers(cause error, which func(*transport.Request) bool) {
+	for r := range c.sending {
+		if which(r) && c.takeBack(r) {
+			c.e.end(r, cause)
+		}
+	}
+}
+
+// Sub is done at once: all members work out the same context.
+func (c *comm) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
+	if err := name.Check(); err != nil {
+		done(nil, err)
+		return
+	}
+	e := c.e
+	e.lock()
+	rank, processes := c.rank, c.members
+	if members != nil {
+		rank = slices.Index(members, c.rank)
+		processes = make([]int, len(members))
+		for i, r := range members {
+			processes[i] = c.process(r)
+		}
+	}
+	context, liveness := c.context.child(name), c.liveness
+	if c.context == world { // of a program of its own
+		liveness = e.livenessOf(context)
+	}
+	made := e.newComm(context, liveness, rank, processes, name.Epoch)
+	e.unlock()
+	done(made, nil)
+}
+
+// Close drops what comes from now on.
+func (c *comm) Close() error {
+	c.e.lock()
+	defer c.e.unlock()
+	c.e.close(c.context)
+	c.Arrived, c.inbox, c.listener = match.Messages[arrival]{}, nil, nil
+	return nil
+}
+
+// Listen has l take what comes and what has come.
+func (c *comm) Listen(l transport.Listener) {
+	c.e.lock()
+	c.listener = l
+	for _, rank := range c.Dead() {
+		c.e.news = append(c.e.news, news{to: l, from: rank, died: true})
+	}
+	c.handOn()
+	c.e.unlock()
+	c.Poke()
+}
+
+// Poke sends what the listener has to send.
+func (c *comm) Poke() {
+	e := c.e
+	e.lock()
+	if c.listener == nil || c.asking {
+		c.again = true
+		e.mu.Unlock()
+		return
+	}
+	c.asking = true
+	for l := c.listener; ; {
+		c.again = false
+		e.mu.Unlock()
+		to, payload, ok := l.Next()
+		e.mu.Lock()
+		switch {
+		case ok && e.err == nil:
+			if !c.liveness.expired && !c.HasLost(to) {
+				c.tell(to, payload)
+			}
+		case !c.again:
+			c.asking = false
+			e.unlock()
+			return
+		}
+	}
+}
+
+// tell sends a listener's message.
+func (c *comm) tell(to int, payload []byte) {
+	h := header{kind: whole, to: c.context, length: len(payload), listener: true}
+	if len(payload) <= c.e.eager(c.process(to)) {
+		c.e.sendPacket(c.process(to), &h, payload)
+	} else {
+		c.e.offer(c.process(to), &h, &transfer{comm: c, bytes: payload})
+	}
+}
+
+// Die kills this process.
+func (c *comm) Die() {
+	c.e.mpi.kill()
+}
+
+// Leave says that this process's program has ended.
+func (c *comm) Leave(failed bool) {
+	c.e.lock()
+	c.e.leave(c.liveness, failed)
+	c.e.unlock()
+}
+
+// EachPending visits the requests that have not ended.
+func (c *comm) EachPending(visit func(*transport.Request)) {
+	c.e.lock()
+	defer c.e.mu.Unlock()
+	for r := range c.Posted.All() {
+		visit(r)
+	}
+	for r := range c.sending {
+		visit(r)
+	}
+}
+
+// Looked is how many messages and receives were looked at to match others.
+func (c *comm) Looked() int {
+	c.e.lock()
+	defer c.e.mu.Unlock()
+	return c.Port.Looked()
+}

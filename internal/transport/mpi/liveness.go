@@ -1,0 +1,215 @@
+package mpi
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/match"
+)
+
+// liveness is what this process knows of who has left and who is dead, among the
+// communicators of one program. Where processes are mortal, MPI reports those that are
+// killed. A process that has left lives on: it passes errors on and completes what it has
+// begun. Once somebody needs more of it, it expires: it is dead for the others, as if it
+// had been killed. The engine's mu guards it.
+type liveness struct {
+	family  contextID    // of the communicator that the others are derived from
+	dead    []bool       // by process
+	left    []bool       // by process
+	absent  atomic.Int32 // how many are dead or have left; read without mu
+	expired bool         // this process is dead for the others
+}
+
+// livenessOf returns the liveness of a family. Others may have left or died there before
+// this process begins.
+func (e *engine) livenessOf(family contextID) *liveness {
+	l := e.families[family]
+	if l == nil {
+		l = &liveness{family: family, dead: slices.Clone(e.killed), left: make([]bool, e.size)}
+		for _, dead := range l.dead {
+			if dead {
+				l.absent.Add(1)
+			}
+		}
+		e.families[family] = l
+	}
+	return l
+}
+
+// lose notes that MPI has reported a process as dead.
+func (e *engine) lose(process int) {
+	e.killed[process] = true
+	e.losses++
+	for _, l := range e.families {
+		e.noteDeath(l, process)
+	}
+	for id, t := range e.offers {
+		if t.peer == process {
+			delete(e.offers, id)
+		}
+	}
+}
+
+// noteDeath tells the listeners of a death, and then ends the requests that need the dead.
+func (e *engine) noteDeath(l *liveness, process int) {
+	if l.dead[process] {
+		return
+	}
+	l.dead[process] = true
+	if !l.left[process] {
+		l.absent.Add(1)
+	}
+	for _, c := range e.comms {
+		if rank := c.rankIn(process); c.liveness == l && rank >= 0 && c.listener != nil {
+			e.news = append(e.news, news{to: c.listener, from: rank, died: true})
+		}
+	}
+	for _, c := range e.comms {
+		if rank := c.rankIn(process); c.liveness == l && rank >= 0 {
+			c.endAfterDeath(process, rank)
+		}
+	}
+}
+
+// endAfterDeath ends the requests that need the dead member, which include those of
+// collective operations. If this process is the dead one, it ends all.
+func (c *comm) endAfterDeath(process, rank int) {
+	c.Lose(rank)
+	self := process == c.e.rank
+	cause := error(&transport.DeadError{Rank: rank})
+	if self {
+		cause = transport.ErrDied
+	}
+	needed := func(r *transport.Request) bool { return self || r.Needs(rank) }
+	c.e.endAll(c.TakeIf(needed), cause)
+	c.endOffers(cause, needed)
+	c.DropIf(func(n *match.Node[arrival]) bool { return n.Source == rank && n.Of.header.kind == offer })
+}
+
+// leave tells all that this process has left.
+func (e *engine) leave(l *liveness, failed bool) {
+	switch {
+	case !e.mortal || l.left[e.rank]:
+	case failed:
+		l.left[e.rank] = true
+		e.expire(l)
+	default:
+		e.sendAll(&header{kind: left, to: l.family})
+		e.noteLeft(l, e.rank)
+	}
+}
+
+// sendAll sends a packet to all other processes.
+func (e *engine) sendAll(h *header) {
+	for p := range e.size {
+		if p != e.rank && !e.killed[p] {
+			e.sendPacket(p, h, nil)
+		}
+	}
+}
+
+// expire ends this process for the others.
+func (e *engine) expire(l *liveness) {
+	if l.expired {
+		return
+	}
+	l.expired = true
+	e.sendAll(&header{kind: dead, to: l.family})
+	e.noteDeath(l, e.rank)
+}
+
+// needs tells the peer of a request that it is needed, if its program has ended.
+func (c *comm) needs(r *transport.Request) {
+	peer := r.Peer
+	if peer == transport.AnySource && r.IsAwaited() {
+		peer = c.lastHope()
+	}
+	if peer < 0 || !c.liveness.left[c.process(peer)] {
+		return
+	}
+	h := header{kind: need, to: c.context, id: uint64(c.liveness.family), epoch: r.Epoch}
+	if p := c.process(peer); p == c.e.rank {
+		c.e.takeLiveness(p, h)
+	} else {
+		c.e.sendPacket(p, &h, nil)
+	}
+}
+
+// lastHope returns a member whose program has ended, if those of all others have as well;
+// else -1.
+func (c *comm) lastHope() int {
+	hope := -1
+	for r := range c.Size() {
+		switch p := c.process(r); {
+		case r == c.rank || c.HasLost(r):
+		case !c.liveness.left[p]:
+			return -1
+		case hope < 0:
+			hope = r
+		}
+	}
+	return hope
+}
+
+// Look asks for what this rank waits for in vain.
+func (c *comm) Look() {
+	if c.liveness.absent.Load() > 0 {
+		c.e.lock()
+		c.askForAny()
+		c.e.endAll(c.TakeIf(func(r *transport.Request) bool {
+			return c.IsAlone(c.rank, c.Size()) && r.Peer == transport.AnySource && r.IsAwaited() && r.HasAcknowledged()
+		}), &transport.DeadError{Rank: transport.AnySource})
+		c.e.unlock()
+	}
+}
+
+// askForAny tells one of the members, all of which have left, that a receive needs them.
+func (c *comm) askForAny() {
+	for _, r := range slices.Collect(c.Posted.All()) {
+		if r.Peer == transport.AnySource {
+			c.needs(r)
+		}
+	}
+}
+
+// noteLeft notes that a process has left, and tells it who needs it.
+func (e *engine) noteLeft(l *liveness, process int) {
+	if !l.left[process] {
+		l.left[process] = true
+		if !l.dead[process] {
+			l.absent.Add(1)
+		}
+	}
+	for _, c := range e.comms {
+		if c.liveness != l {
+			continue
+		}
+		c.askForAny()
+		for _, r := range slices.Collect(c.Posted.All()) {
+			if r.Peer >= 0 && c.process(r.Peer) == process {
+				c.needs(r)
+			}
+		}
+		for r, id := range c.sending {
+			if c.process(r.Peer) == process && e.offers[id] != nil {
+				c.needs(r)
+			}
+		}
+	}
+}
+
+// takeLiveness takes a packet about who has left or died.
+func (e *engine) takeLiveness(source int, h header) {
+	switch h.kind {
+	case left:
+		e.noteLeft(e.livenessOf(h.to), source)
+	case dead:
+		e.noteDeath(e.livenessOf(h.to), source)
+	case need:
+		// What needs this process in an epoch that it has left will end by itself.
+		if c := e.comms[h.to]; c == nil || !h.epoch.Stale(c.Epoch()) {
+			e.expire(e.livenessOf(contextID(h.id)))
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package mpi
+
+import (
+	"runtime"
+	"slices"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/match"
+)
+
+// transfer moves the bytes of one message that go apart from its header. The engine's mu
+// guards it.
+type transfer struct {
+	comm    *comm
+	peer    int                // process
+	request *transport.Request // nil: it is a listener's
+	arrival *arrival           // that it is part of
+	bytes   []byte
+	parts   int // messages of MPI that have not ended
+	lengths int // of those that have come
+	lost    bool
+	pin     runtime.Pinner
+}
+
+// offer tells a process of a message, for which t has the bytes.
+func (e *engine) offer(to int, h *header, t *transfer) {
+	t.peer = to
+	e.lastID++
+	h.kind, h.id = offer, e.lastID
+	e.offers[h.id] = t
+	e.sendPacket(to, h, nil)
+}
+
+// accepted sends the bytes that were offered. If the offer is over, a single byte
+// less or more says so: the receive is posted, and has to end.
+func (e *engine) accepted(source int, h header) {
+	t := e.offers[h.id]
+	delete(e.offers, h.id)
+	switch {
+	case t == nil && h.transferTag != 0:
+		e.give(source, h.transferTag, new(transfer), make([]byte, withdrawnLength(h.length)), h.length)
+	case t == nil:
+	case h.transferTag == 0:
+		e.done(t)
+	default:
+		e.give(source, h.transferTag, t, t.bytes, h.length)
+	}
+}
+
+// give sends the bytes of a transfer, or others in their place, to whoever has accepted it.
+func (e *engine) give(to int, tag uint32, t *transfer, bytes []byte, length int) {
+	if o := e.out[to]; o != nil {
+		t.peer = to
+		o.remainders = append(o.remainders, remainder{t, tag, bytes, len(bytes)})
+		e.lagging++
+		e.push(o)
+	} else {
+		e.carry(true, to, tag, t, bytes, length)
+	}
+}
+
+// withdrawnLength is the length of what is sent in place of length bytes whose offer is
+// over. It differs from length, by which the receiver knows.
+func withdrawnLength(length int) int {
+	if length == 0 {
+		return 1
+	}
+	return 0
+}
+
+// take accepts an offer, and is ready for its bytes.
+func (e *engine) take(a *arrival, t *transfer) {
+	e.tags++
+	tag := max(e.tags, 1)
+	t.arrival = a
+	if e.out[a.source] != nil {
+		t.peer = a.source
+		e.coming[tag] = t
+	} else {
+		tag = 1 + e.tags%transferTags
+		room := t.bytes
+		if len(room) == 0 {
+			room = make([]byte, withdrawnLength(0))
+		}
+		e.carry(false, a.source, tag, t, room, a.header.length)
+	}
+	e.sendPacket(a.source, &header{kind: accept, to: a.header.to, id: a.header.id, transferTag: tag, length: a.header.length}, nil)
+}
+
+// forget drops an offer that its sender has taken back. If it has been accepted, other
+// bytes come in the place of its own.
+func (e *engine) forget(source int, h header) {
+	of := func(a *arrival) bool { return a.source == source && a.header.kind == offer && a.header.id == h.id }
+	if c := e.comms[h.to]; c != nil {
+		c.DropIf(func(n *match.Node[arrival]) bool { return of(n.Of) })
+	} else if early := slices.DeleteFunc(e.early[h.to], of); len(early) > 0 {
+		e.early[h.to] = early
+	} else {
+		delete(e.early, h.to)
+	}
+}
+
+// refuse ends an offer for its sender as if the bytes had come.
+func (e *engine) refuse(a *arrival) {
+	if a.header.kind == offer {
+		e.sendPacket(a.source, &header{kind: accept, to: a.header.to, id: a.header.id}, nil)
+	}
+}
+
+// longest is how many bytes MPI is given at a time: it counts them in int. Tests make
+// it small, at all processes alike.
+var longest = 1 << 30
+
+// carry has MPI send, or receive, the bytes of a transfer, or others in their place, in as
+// many parts.
+func (e *engine) carry(send bool, peer int, tag uint32, t *transfer, bytes []byte, length int) {
+	t.peer = peer
+	t.parts = max(1, (length+longest-1)/longest)
+	if len(bytes) > 0 {
+		t.pin.Pin(&bytes[0])
+	}
+	for range t.parts {
+		part := bytes[:min(len(bytes), longest)]
+		bytes = bytes[len(part):]
+		e.lastID++
+		e.transfers[e.lastID] = t
+		lost, err := e.mpi.begin(send, peer, tag, part, e.lastID)
+		if err != nil {
+			e.fail(err)
+			return
+		}
+		if lost {
+			e.stillborn = append(e.stillborn, e.lastID)
+		}
+	}
+}
+
+// ended takes note that a part of a transfer has left, or come with so many bytes.
+func (e *engine) ended(id uint64, length int, lost bool) {
+	t := e.transfers[id]
+	delete(e.transfers, id)
+	if t.parts < 0 {
+		return // MPI has failed meanwhile
+	}
+	t.lengths += length
+	t.lost = t.lost || lost
+	if t.parts--; t.parts == 0 {
+		t.pin.Unpin()
+		e.done(t)
+	}
+}
+
+// done ends what a transfer was for.
+func (e *engine) done(t *transfer) {
+	c, a := t.comm, t.arrival
+	switch {
+	case t.parts < 0: // MPI has failed meanwhile
+	case c == nil: // in place of one that was withdrawn
+	case t.lost && t.request == nil: // a listener's
+		if a != nil {
+			c.inbox = slices.DeleteFunc(c.inbox, func(i *arrival) bool { return i == a })
+			c.handOn()
+		}
+	case t.lost:
+		delete(c.sending, t.request)
+		delete(c.receiving, t.request)
+		e.end(t.request, &transport.DeadError{Rank: c.rankIn(t.peer)})
+	case a == nil && t.request == nil: // a listener's has left
+	case a == nil:
+		delete(c.sending, t.request)
+		e.end(t.request, nil)
+	case a.header.listener:
+		a.bytes, a.header.kind = t.bytes, whole
+		c.handOn()
+	case t.lengths != a.header.length: // its sender is in another epoch, or has cancelled it
+		cancelled := c.receiving[t.request]
+		delete(c.receiving, t.request)
+		if cancelled {
+			e.end(t.request, transport.ErrCancelled)
+		} else {
+			c.matchOrPost(t.request)
+		}
+	default:
+		delete(c.receiving, t.request)
+		e.end(t.request, nil)
+	}
+}
