@@ -119,21 +119,17 @@ func (e *engine) expire(f *fate) {
 	e.bury(f, e.rank)
 }
 
-// needs tells the peer of a request that it is needed, if its program has ended.
+// needs tells the peer of a request, if that is another process, that it is needed, if its
+// program has ended.
 func (s *side) needs(r *transport.Request) {
 	peer := r.Peer
 	if peer == transport.AnySource && r.IsAwaited() {
 		peer = s.lastHope()
 	}
-	if peer < 0 || !s.fate.gone[s.process(peer)] {
+	if peer < 0 || peer == s.rank || !s.fate.gone[s.process(peer)] {
 		return
 	}
-	h := head{kind: need, to: s.context, id: uint64(s.fate.family), epoch: r.Epoch}
-	if p := s.process(peer); p == s.e.rank {
-		s.e.fated(p, h)
-	} else {
-		s.e.packet(p, &h, nil)
-	}
+	s.e.packet(s.process(peer), &head{kind: need, to: s.context, id: uint64(s.fate.family), epoch: r.Epoch}, nil)
 }
 
 // lastHope returns a member whose program has ended, if those of all others have as well;
