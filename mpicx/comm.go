@@ -50,7 +50,7 @@ type Comm struct {
 
 	// disturbing is held while a death becomes known or is acknowledged, until each pending
 	// receive from AnySource is disturbed or goes on accordingly. So no receive is disturbed
-	// for a death that is acknowledged.
+	// for a death that is acknowledged. Nothing that the ledger asks for is carried out under it.
 	disturbing sync.Mutex
 
 	// lastSent is done. It serves each send that ends as the one before did.

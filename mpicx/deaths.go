@@ -48,12 +48,13 @@ func (c *Comm) Failed() []int {
 // acknowledged (MPI_Comm_ack_failed). When all are, receives from AnySource go
 // on; but if nobody else lives, a Wait for one ends it with a *ProcFailedError.
 // Collective operations stay broken.
-func (c *Comm) AckFailed(n int) (acked int) {
+func (c *Comm) AckFailed(n int) int {
 	c.there("AckFailed")
 	c.disturbing.Lock()
 	defer c.disturbing.Unlock()
-	all := false
-	c.proc.feed(func() { acked, all = c.ledger.Ack(n) })
+	c.proc.mu.Lock()
+	acked, all := c.ledger.Ack(n)
+	c.proc.mu.Unlock()
 	if all {
 		c.disturb(nil)
 	}
@@ -76,15 +77,16 @@ func (c *Comm) died(rank int) {
 		return
 	}
 	c.disturbing.Lock()
-	first, lose := false, false
-	c.proc.feed(func() { first = c.ledger.Died(rank) })
-	if first {
-		lose = c.disturb(ErrProcFailedPending)
-	}
+	c.proc.mu.Lock()
+	first := c.ledger.Died(rank)
+	c.proc.mu.Unlock()
+	lose := first && c.disturb(ErrProcFailedPending)
 	c.disturbing.Unlock()
-	if lose {
-		c.lose()
-	}
+	c.proc.feed(func() { // not before: an output may lead back to here, and a logger may block
+		if lose {
+			c.ledger.Lose()
+		}
+	})
 }
 
 // learn notes the dead that an agreement told of.
@@ -118,8 +120,9 @@ func (c *Comm) receiving(peer int) {
 		return
 	}
 	c.disturbing.Lock()
-	unacknowledged := false
-	c.proc.feed(func() { unacknowledged = c.ledger.Unacknowledged() })
+	c.proc.mu.Lock()
+	unacknowledged := c.ledger.Unacknowledged()
+	c.proc.mu.Unlock()
 	lose := unacknowledged && c.disturb(ErrProcFailedPending)
 	c.disturbing.Unlock()
 	if lose {

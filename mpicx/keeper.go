@@ -2,6 +2,7 @@ package mpicx
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/waiting"
@@ -112,3 +113,44 @@ func (k *keeper) Watch() {
 }
 
 func (k *keeper) Unwatch() { k.proc.watch(-1) }
+
+// reported returns the error that has ended the scope's context, for a Wait in it: nil, if
+// the program was told. Foreign says that the Wait is on a communicator that does not have
+// the error: the program may be about to repair the one that has.
+func (s *scope) reported(foreign bool) error {
+	defer s.told.Store(true)
+	if !foreign || !s.comm.isBroken() || !s.comm.knows() {
+		if err := s.comm.verdict(s.outer); err != nil {
+			return err
+		}
+	}
+	return s.missed()
+}
+
+// missed returns the error that has ended the scope's context, where another goroutine of
+// the rank was told it, and this one is none that Try or Guard has called: what it waits
+// for may never come, and it has not handled the error, as Try's goroutine may have done.
+func (s *scope) missed() error {
+	if v := s.heard(); v != nil && !calledBy(scopeRunName) {
+		return v
+	}
+	return nil
+}
+
+// scopeRunName is that of what calls the function of a scope. It is found on the stack by calledBy.
+const scopeRunName = ownPackage + "(*scope).run"
+
+// heard returns the error that has ended the scope's context, if another goroutine of the
+// program was told, and no Try has returned it.
+func (s *scope) heard() error {
+	s.comm.proc.mu.Lock()
+	defer s.comm.proc.mu.Unlock()
+	e := s.entry.Heard()
+	if e == nil {
+		return nil
+	}
+	if p, ok := e.Face.(*PropagatedError); ok && atomic.LoadUint32(&p.told) != 0 {
+		return nil
+	}
+	return e.Face
+}

@@ -399,3 +399,27 @@ func TestWaitsForRankThatFails(t *testing.T) {
 		}
 	}
 }
+
+// What a rank waits for from itself is no need of it: it returns, and nobody dies.
+func TestReturnedNeedsItself(t *testing.T) {
+	for _, begin := range []func(c *mpicx.Comm){
+		func(c *mpicx.Comm) { mpicx.Recv(c, []int{0}, c.Rank(), 5) },
+		func(c *mpicx.Comm) { mpicx.Ssend(c, []int{0}, c.Rank(), 5) },
+	} {
+		onBackends(t, 3, func(ctx context.Context, _ string, world *mpicx.Comm) error {
+			if world.Rank() == 1 {
+				mpicx.Send(world, []int{1}, 0, 7).MustWait(ctx)
+				begin(world)
+				return nil
+			}
+			settle()
+			if dead := world.Failed(); len(dead) > 0 {
+				return fmt.Errorf("ranks %v are dead", dead)
+			}
+			if world.Rank() == 0 { // what it has sent is there
+				return mpicx.Recv(world, []int{0}, 1, 7).Wait(ctx)
+			}
+			return nil
+		})
+	}
+}

@@ -15,9 +15,6 @@ func Throw(err error) {
 	}
 }
 
-// scopeRunName is found on the stack by calledBy.
-const scopeRunName = ownPackage + "(*scope).run"
-
 // run calls fn, ends the scope's context, and returns what fn returned or threw.
 //
 //go:noinline

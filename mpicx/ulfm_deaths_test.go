@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -245,24 +246,27 @@ func TestDeathInFamily(t *testing.T) {
 
 // All goroutines of a rank end when it dies; others may learn at different times.
 func TestDyingWithGoroutines(t *testing.T) {
+	var dying sync.WaitGroup
 	mortal(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {
-			for range 3 {
-				go func() {
-					_ = mpicx.Recv(world, []int{0}, 0, 77).Wait(ctx)
+			end := func(operation func()) {
+				dying.Go(func() {
+					operation()
 					panic("goes on")
-				}()
+				})
 			}
-			go func() {
-				_, _ = world.Agree(1).Get(ctx)
-				panic("goes on")
-			}()
+			for range 3 {
+				end(func() { _ = mpicx.Recv(world, []int{0}, 0, 77).Wait(ctx) })
+			}
+			end(func() { _, _ = world.Agree(1).Get(ctx) })
 			mpicxtest.Die(world)
 		}
 		errs := make(chan error)
 		for range 2 {
 			go func() { errs <- mpicx.Recv(world, []int{0}, 1, 0).Wait(ctx) }()
 		}
-		return first(deadIs(<-errs, 1), deadIs(<-errs, 1))
+		err := first(deadIs(<-errs, 1), deadIs(<-errs, 1))
+		dying.Wait() // after the end of the job, an operation returns an error instead
+		return err
 	})
 }

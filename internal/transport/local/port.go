@@ -78,9 +78,9 @@ func (p *port) expects(m match.Key) bool {
 }
 
 // counts says whether a request of this rank, or to it, is one that its peer is awaited
-// for: where nobody dies, only those are that end because a rank has gone.
+// for: another rank, and where nobody dies, only for what ends because a rank has gone.
 func (p *port) counts(peer, tag int) bool {
-	return p.g.mortal || !transport.IsCollective(tag) && peer != p.rank
+	return peer != p.rank && (p.g.mortal || !transport.IsCollective(tag))
 }
 
 // served counts that requests which this port returned wait no more.

@@ -94,8 +94,8 @@ func (g *group) rank(p *process) int {
 	return -1
 }
 
-// needs says whether a request waits for p, of an epoch that p has not left: one
-// that p has left will end by itself.
+// needs says whether a request of another process waits for p, of an epoch that p has not
+// left: one that p has left will end by itself.
 func (g *group) needs(p *process) bool {
 	rank := g.rank(p)
 	epoch := g.ports[rank].Epoch()
@@ -104,11 +104,11 @@ func (g *group) needs(p *process) bool {
 		q.mu.Lock()
 		found := false
 		for r := range q.Posted.All() {
-			found = found || r.Peer == rank && !r.Epoch.Stale(epoch)
+			found = found || r.Peer == rank && i != rank && !r.Epoch.Stale(epoch)
 		}
 		if i == rank {
 			for m := range q.Arrived.All() {
-				found = found || m.Send != nil && !m.Epoch.Stale(epoch)
+				found = found || m.Send != nil && m.Source != rank && !m.Epoch.Stale(epoch)
 			}
 		}
 		q.mu.Unlock()

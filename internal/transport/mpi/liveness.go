@@ -119,21 +119,17 @@ func (e *engine) expire(l *liveness) {
 	e.noteDeath(l, e.rank)
 }
 
-// needs tells the peer of a request that it is needed, if its program has ended.
+// needs tells the peer of a request, if that is another process, that it is needed, if its
+// program has ended.
 func (c *comm) needs(r *transport.Request) {
 	peer := r.Peer
 	if peer == transport.AnySource && r.IsAwaited() {
 		peer = c.lastHope()
 	}
-	if peer < 0 || !c.liveness.left[c.process(peer)] {
+	if peer < 0 || peer == c.rank || !c.liveness.left[c.process(peer)] {
 		return
 	}
-	h := header{kind: need, to: c.context, id: uint64(c.liveness.family), epoch: r.Epoch}
-	if p := c.process(peer); p == c.e.rank {
-		c.e.takeLiveness(p, h)
-	} else {
-		c.e.sendPacket(p, &h, nil)
-	}
+	c.e.sendPacket(c.process(peer), &header{kind: need, to: c.context, id: uint64(c.liveness.family), epoch: r.Epoch}, nil)
 }
 
 // lastHope returns a member whose program has ended, if those of all others have as well;
