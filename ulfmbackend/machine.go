@@ -18,7 +18,7 @@ const (
 	Notice Kind = iota + 1
 	// Revoke says that the communicator is revoked.
 	Revoke
-	// Up is the contribution of a subtree to an agreement.
+	// Up has the combined proposals of a subtree to an agreement.
 	Up
 	// Decided is what an agreement came to.
 	Decided
@@ -309,7 +309,7 @@ func (m *Machine) Died(rank int) {
 }
 
 // condemns says that the verdict of the round under way will be final: it needs this
-// rank's contribution, which will have the dead that the rank knows of.
+// rank's proposal, which will have the dead that the rank knows of.
 func (m *Machine) condemns() bool { return len(m.dead) > 0 && !m.streams[Errors].joined }
 
 // retry does what may have become possible.
