@@ -1,4 +1,4 @@
-// Package blackchannel is the error backend that works on any message layer: a
+// Package blackchannel is the error backend that works on any transport: a
 // duplicate communicator on which every rank has a receive pending, so that an
 // error reaches it whatever it is doing. It follows section III-B of Engwer,
 // Altenbernd, Dreier, Göddeke, "A high-level C++ approach to manage local

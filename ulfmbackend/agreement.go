@@ -33,7 +33,7 @@ func streamOf(id errchan.Agreement) Stream {
 // and in the one before.
 type stream struct {
 	id     errchan.Agreement // under way
-	joined bool              // this rank has contributed
+	joined bool              // this rank has proposed
 	heard  set               // children
 	value  Value             // of those, and its own
 	sent   bool              // to the present parent
@@ -86,7 +86,7 @@ func (m *Machine) follow() *Message {
 	return m.newUp(Errors, v)
 }
 
-// newUp returns this rank's contribution. That to a round of errors is a notice for the
+// newUp returns this rank's proposal. That to a round of errors is a notice for the
 // parent, and says as much as this rank knows, whatever it reports.
 func (m *Machine) newUp(k Stream, v Value) *Message {
 	up := newMessage(Up, k, m.streams[k].id, v)
@@ -120,7 +120,7 @@ func (m *Machine) try(k Stream) {
 	m.send(m.up, m.newUp(k, s.value))
 }
 
-// heardUp takes a contribution from a child, or from one that will be when its
+// heardUp takes a proposal from a child, or from one that will be when its
 // present parent's death is known here too.
 func (m *Machine) heardUp(from int, msg *Message) {
 	s := &m.streams[msg.Stream]

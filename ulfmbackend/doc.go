@@ -1,6 +1,6 @@
 // Package ulfmbackend is the error backend that survives the death of processes:
-// revoke, agree and shrink (ULFM), as protocols of our own over any message
-// layer that tells who has died. It must never know what a report says, nor how
+// revoke, agree and shrink (ULFM), as protocols of our own over any
+// transport that tells who has died. It must never know what a report says, nor how
 // deaths are detected.
 //
 // It follows Bland et al., "A Proposal for User-Level Failure Mitigation"
@@ -14,7 +14,7 @@
 //     it is the epoch that tells a late notice from one of the next error. If a round
 //     is open by a signal, and a rank unwinds or needs the dead, a notice that says
 //     so follows in the same way: a program that no signal interrupts may wait for
-//     that (P8). Contributions, which stand for notices, say it too.
+//     that (P8). Proposals, which stand for notices, say it too.
 //   - Then all agree. The paper agrees on whether the communicator is corrupted,
 //     shrinks, and gathers the codes. Here one agreement does it all: its value
 //     is the AND of flags, the union of the dead, and the union of the reports.
@@ -24,7 +24,7 @@
 // # Agreement
 //
 // It is the early-returning agreement (ERA) of Herault et al. over the binomial
-// tree rooted at rank 0. Contributions are combined up the tree; the root
+// tree rooted at rank 0. Proposals are combined up the tree; the root
 // decides; the decision goes down, and each rank returns as soon as it has it
 // and has passed it on. Without deaths that is one message each way on each of
 // the n-1 edges, two depths of the tree.
@@ -32,7 +32,7 @@
 // Deaths mend the tree, at each rank as it learns of them. A rank's parent is
 // its nearest ancestor that is alive, or, if none is, the lowest living rank,
 // which is the root. A rank whose parent has died tells the new one the last
-// decision it has, if it has one, and its contribution to the current agreement,
+// decision it has, if it has one, and its proposal to the current agreement,
 // if that was complete. Values are combined by AND, union and intersection, so
 // that nothing is counted twice.
 //
@@ -51,13 +51,13 @@
 // rank that decided and died, with all that it had passed the decision to, takes
 // it with it: returning early costs that, in MPI as here. Nobody alive can tell.)
 //
-// Why it ends. A rank waits for its children's contributions and its parent's
+// Why it ends. A rank waits for its children's proposals and its parent's
 // decision only. Whoever of them dies is replaced at each side, and both sides
 // learn of it. There are finitely many deaths.
 //
 // A rank remembers one decision for those that may ask. That is enough: it
-// contributes to an agreement only when it has the one before, and nobody
-// decides without the contribution of every rank that lives and whose program
+// proposes to an agreement only when it has the one before, and nobody
+// decides without the proposal of every rank that lives and whose program
 // goes on.
 //
 // # Errors and agreements
@@ -67,7 +67,7 @@
 // ended it.
 //
 //   - Who joins a round of errors is frozen, on that communicator and all derived from
-//     it: it takes and passes on contributions, but drops decisions, and decides
+//     it: it takes and passes on proposals, but drops decisions, and decides
 //     nothing as the root. Its report has the last decisions that it knows of; the
 //     verdict has the union, and each rank completes those that it has proposed to,
 //     before it goes on to the next epoch. One decision of each stream is enough, for
@@ -81,7 +81,7 @@
 //     joined Q as well, cannot know at P's verdict: its agreement stays open until all
 //     the rounds are over that it has joined, and is completed if one verdict says so.
 //   - And where an agreement has ended without a decision, the rank that had
-//     contributed to it says so in what it joins next. Within a verdict, that is
+//     proposed to it says so in what it joins next. Within a verdict, that is
 //     stronger than a decision. Why that is right: of the sets of verdicts by which two
 //     living ranks left an epoch, one is part of the other. (Let r be in the first
 //     only. The second rank had to join r, but left the epoch before; and the other way

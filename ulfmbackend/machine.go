@@ -18,7 +18,7 @@ const (
 	Notice Kind = iota + 1
 	// Revoke says that the communicator is revoked.
 	Revoke
-	// Up is the contribution of a subtree to an agreement.
+	// Up has the combined proposals of a subtree to an agreement.
 	Up
 	// Decided is what an agreement came to.
 	Decided
@@ -435,8 +435,8 @@ func (m *Machine) tell(from int, corrupt bool) {
 }
 
 // condemns says that the verdict of the round under way will be final: it needs this
-// rank's contribution, which will have the dead that the rank knows of. That goes into no
-// notice, for all who are to contribute know of the dead themselves, some time.
+// rank's proposal, which will have the dead that the rank knows of. No notice carries
+// that, because all who have not joined learn of the death themselves.
 func (m *Machine) condemns() bool { return len(m.dead) > 0 && !m.streams[Errors].joined }
 
 // expect notes that the next round is open elsewhere.

@@ -180,7 +180,7 @@ func (m *Machine) Advance(generation int, e transport.Epoch, frozen bool) {
 	}
 }
 
-// contributed returns the agreements under way that the program has contributed to.
+// contributed returns the agreements under way that the program has proposed to.
 func (m *Machine) contributed() (ids []errchan.Agreement) {
 	for _, k := range []Stream{Repairs, Creations} {
 		if s := &m.streams[k]; s.joined && !m.left {

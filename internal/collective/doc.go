@@ -1,11 +1,11 @@
 // Package collective has the algorithms of collective operations over
 // point-to-point messages.
 //
-// An [Algorithm] is one rank's part, round by round: it says which messages a
-// round exchanges and computes on what they brought; an [Exchange] carries the
-// rounds out as messages complete, on whatever goroutine completes them. No
-// goroutine waits, and when the communicator's epoch ends, so does every
-// message of the operation, and with them the operation, its buffers free.
+// An [Algorithm] is one rank's part, step by step: it says which messages a step
+// exchanges, and computes on what they brought. An [Exchange] carries out the steps as
+// messages complete, on the goroutine that completes them. No goroutine waits. When the
+// communicator's epoch ends, every message of the operation ends, and with them the
+// operation; its buffers are free.
 //
 // Buffers are bytes here. What the elements are, and which error ended an
 // epoch, this package must never know.

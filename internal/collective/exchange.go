@@ -11,9 +11,9 @@ import (
 
 // An Algorithm is one rank's part in a collective operation, step by step.
 type Algorithm interface {
-	// Round is called with k = 0, 1, … as soon as all messages of round k-1 have
+	// Round is step k: it is called with k = 0, 1, … as soon as all messages of step k-1 have
 	// been exchanged. It computes on what arrived and asks x for the messages of
-	// round k, which go in any order. It returns false in the last round. A panic
+	// step k, which go in any order. It returns false in the last step. A panic
 	// in it ends the operation with a *future.Panicked.
 	Round(k int, x *Exchange) (more bool)
 }
@@ -52,7 +52,7 @@ type Exchange struct {
 	requests []transport.Request
 	pending  atomic.Int32 // requests, and one for run while it starts them
 
-	started atomic.Bool // run has started all requests of the round
+	started atomic.Bool // run has started all requests of the step
 	err     atomic.Pointer[error]
 }
 
@@ -124,7 +124,7 @@ func (x *Exchange) add(kind transport.Kind, r transport.Request) {
 	x.requests = append(x.requests, r)
 }
 
-// run carries out rounds until one has to wait for messages.
+// run carries out steps until one has to wait for messages.
 func (x *Exchange) run() {
 	for {
 		x.requests = x.requests[:0]
@@ -192,7 +192,7 @@ func (x *Exchange) fail(err error) {
 	}
 }
 
-// cancel ends the other requests of the round after one had an error, so that
+// cancel ends the other requests of the step after one had an error, so that
 // the operation ends. Those that can't be cancelled end with the epoch.
 func (x *Exchange) cancel() {
 	for i := range x.requests {
@@ -200,7 +200,7 @@ func (x *Exchange) cancel() {
 	}
 }
 
-// ended counts one less and says whether the next round can begin.
+// ended counts one less and says whether the next step can begin.
 func (x *Exchange) ended() bool {
 	if x.pending.Add(-1) > 0 {
 		return false

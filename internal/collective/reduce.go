@@ -61,7 +61,7 @@ type AllreduceDoubling struct {
 	Acc, Tmp []byte
 	Op       Op
 
-	partner int // of the round before, whose message is in Tmp; -1: none
+	partner int // of the step before, whose message is in Tmp; -1: none
 	result  bool
 }
 
@@ -116,7 +116,7 @@ func (a *AllreduceDoubling) Round(k int, x *Exchange) bool {
 }
 
 // Scan makes Acc of rank r the combination of those of ranks 0 to r, or, with
-// Exclusive, to r-1: at rank 0 it is then left alone. In round k a rank passes
+// Exclusive, to r-1: at rank 0 it is then left alone. In step k a rank passes
 // what it has to rank+2^k.
 type Scan struct {
 	Acc, Tmp  []byte

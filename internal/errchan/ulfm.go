@@ -145,9 +145,9 @@ type Proposal struct {
 // process may share it, so it must not be changed.
 type Decision struct {
 	Calls Calls
-	Flag  int   // bitwise AND of those contributed
-	Dead  []int // that a contributor knew of, ascending
-	// Unacked are those of the dead that not all contributors had acknowledged.
+	Flag  int   // bitwise AND of the proposals
+	Dead  []int // that a proposing rank knew of, ascending
+	// Unacked are the dead that some proposing rank had not acknowledged.
 	Unacked []int
 
 	meaning *memo // nil: not shared

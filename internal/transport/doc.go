@@ -1,4 +1,4 @@
-// Package transport is the interface of a message layer: point-to-point
+// Package transport is the interface of transports, which move point-to-point
 // messages with MPI's matching rules, on communicators whose messages can be
 // left behind by moving to the next epoch.
 //

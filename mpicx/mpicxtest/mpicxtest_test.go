@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	// nor can the mpicx.Run that it is a rank of.
 	const this = "github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(this+"_test.waitForChannel"),
-		goleak.IgnoreAnyFunction(this+".(*job).inBubble.func1"))
+		goleak.IgnoreAnyFunction(this+".(*bubble).run.func1"))
 }
 
 // failing are tests that have to fail, and what they have to print. They run in
