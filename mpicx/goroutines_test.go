@@ -330,6 +330,7 @@ func TestGoroutineIsInAScope(t *testing.T) {
 							if err == nil || !strings.Contains(err.Error(), "lost") {
 								return fmt.Errorf("got %v, expected the error of rank 0", err)
 							}
+							world.Barrier().MustWait(ctx)
 							mpicx.Send(b, []int{1}, 1-world.Rank(), 9) // what is pending needs no rank that has returned
 							return world.Barrier().Wait(ctx)
 						})
