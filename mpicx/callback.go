@@ -45,7 +45,7 @@ func callUser(apply func()) {
 	}
 }
 
-// userGoroutine is found on the stack by calledBy.
+// callsOf finds userGoroutine on the stack.
 //
 //go:noinline
 func userGoroutine(apply func(), ended chan<- error) {
@@ -59,10 +59,10 @@ func userGoroutine(apply func(), ended chan<- error) {
 const userGoroutineName = ownPackage + "userGoroutine"
 
 // inReduction says whether the caller was called by a reduction's function.
-func inReduction() bool { return calledBy(userGoroutineName) }
+func inReduction() bool { return callsOf(userGoroutineName) > 0 }
 
-// calledBy says whether the function of this name is on the stack.
-func calledBy(name string) bool {
+// callsOf counts the calls of the function of this name on the stack.
+func callsOf(name string) (calls int) {
 	pcs := make([]uintptr, 64)
 	for skip := 1; ; skip += len(pcs) {
 		n := runtime.Callers(skip, pcs)
@@ -70,11 +70,11 @@ func calledBy(name string) bool {
 		for more := n > 0; more; {
 			var frame runtime.Frame
 			if frame, more = frames.Next(); frame.Function == name {
-				return true
+				calls++
 			}
 		}
 		if n < len(pcs) {
-			return false
+			return calls
 		}
 	}
 }

@@ -100,30 +100,3 @@ func newUntil(ctx context.Context, deadline time.Time) *until {
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	return &until{ctx, cancel}
 }
-
-// revived is a context with the values of one that a peer's error has ended.
-type revived struct {
-	context.Context
-	values context.Context
-}
-
-// revive returns a context for a scope on c. If an error of c, or of one that c is derived
-// from, has ended ctx, the new scope may be the one that handles it; any other error ends
-// it as well (P8).
-func (c *Comm) revive(ctx context.Context) context.Context {
-	alive := ctx
-	for s := interrupted(alive); s != nil && c.ledger.DerivedFrom(&s.comm.ledger); s = interrupted(alive) {
-		alive = s.around(alive)
-	}
-	if alive == ctx {
-		return ctx
-	}
-	return &revived{alive, context.WithoutCancel(ctx)}
-}
-
-func (r *revived) Value(key any) any {
-	if v := r.values.Value(key); v != nil {
-		return v
-	}
-	return r.Context.Value(key)
-}

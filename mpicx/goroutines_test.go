@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -293,4 +294,49 @@ func TestCallbackInAGoroutine(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// A goroutine that waits in a scope of its own, on whichever communicator, is told of the error
+// of the scope around, whether another goroutine was told before or not, and whether it begins
+// before or after that (P8).
+func TestGoroutineIsInAScope(t *testing.T) {
+	oneProcess(t)
+	type scope = func(c *mpicx.Comm, ctx context.Context, fn func(context.Context) error) error
+	none := func(_ *mpicx.Comm, ctx context.Context, fn func(context.Context) error) error { return fn(ctx) }
+	for outer, around := range map[string]scope{"Try": (*mpicx.Comm).Try, "Guard": (*mpicx.Comm).Guard} {
+		for inner, inside := range map[string]scope{"no scope": none, "Try": (*mpicx.Comm).Try, "Guard": (*mpicx.Comm).Guard} {
+			for _, sibling := range []bool{false, true} {
+				for begins, delays := range map[string][2]time.Duration{"first": {1, 0}, "before": {0, 1}, "after": {0, 2 * time.Second}} {
+					t.Run(fmt.Sprintf("%s in %s, sibling %v, %s", inner, outer, sibling, begins), func(t *testing.T) {
+						onBackends(t, 2, func(ctx context.Context, _ string, world *mpicx.Comm) error {
+							a, b := world.Dup().MustGet(ctx), world.Dup().MustGet(ctx)
+							on := map[bool]*mpicx.Comm{false: a, true: b}[sibling]
+							err := around(a, ctx, func(ctx context.Context) error {
+								if world.Rank() == 0 {
+									settle()
+									return errors.New("lost")
+								}
+								var g errgroup.Group
+								g.Go(func() error {
+									time.Sleep(delays[0])
+									return a.Barrier().Wait(ctx)
+								})
+								g.Go(func() error {
+									time.Sleep(delays[1])
+									return inside(on, ctx, func(ctx context.Context) error { return mpicx.Recv(on, []int{0}, 0, 9).Wait(ctx) })
+								})
+								return g.Wait()
+							})
+							if err == nil || !strings.Contains(err.Error(), "lost") {
+								return fmt.Errorf("got %v, expected the error of rank 0", err)
+							}
+							world.Barrier().MustWait(ctx)
+							mpicx.Send(b, []int{1}, 1-world.Rank(), 9) // what is pending needs no rank that has returned
+							return world.Barrier().Wait(ctx)
+						})
+					})
+				}
+			}
+		}
+	}
 }

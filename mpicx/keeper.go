@@ -45,9 +45,9 @@ func (k *keeper) Unpark(place *waiting.Place) { k.proc.leave(!place.Spare) }
 // derived from, is left out: the error that ends it ends the operation as well. So is one
 // whose error the program was told, unless this goroutine missed it.
 func (k *keeper) listen(ctx context.Context) (context.Context, *scope) {
-	for {
+	for in := ctx; ; {
 		if s := interrupted(ctx); s != nil {
-			if !k.isOf(s) && !s.told.Load() || s.missed() != nil {
+			if !k.isOf(s) && !s.told.Load() || s.missed(in) != nil {
 				return ctx, s
 			}
 			ctx = s.around(ctx)
@@ -73,7 +73,7 @@ func (k *keeper) Ended(ctx context.Context) error {
 		if !k.isOf(s) {
 			k.proc.feed(k.ledger.GiveUp) // of a TryAll that this is the barrier of
 		}
-		if err := s.reported(!k.isOf(s)); err != nil {
+		if err := s.reported(ctx, !k.isOf(s)); err != nil {
 			return err
 		}
 	}
@@ -114,31 +114,42 @@ func (k *keeper) Watch() {
 
 func (k *keeper) Unwatch() { k.proc.watch(-1) }
 
-// reported returns the error that has ended the scope's context, for a Wait in it: nil, if
+// reported returns the error that has ended the scope's context, for a Wait in ctx: nil, if
 // the program was told. Foreign says that the Wait is on a communicator that does not have
 // the error: the program may be about to repair the one that has.
-func (s *scope) reported(foreign bool) error {
+func (s *scope) reported(ctx context.Context, foreign bool) error {
 	defer s.told.Store(true)
 	if !foreign || !s.comm.isBroken() || !s.comm.knows() {
 		if err := s.comm.verdict(s.outer); err != nil {
 			return err
 		}
 	}
-	return s.missed()
+	return s.missed(ctx)
 }
 
 // missed returns the error that has ended the scope's context, where another goroutine of
-// the rank was told it, and this one is none that Try or Guard has called: what it waits
-// for may never come, and it has not handled the error, as Try's goroutine may have done.
-func (s *scope) missed() error {
-	if v := s.heard(); v != nil && !calledBy(scopeRunName) {
+// the rank was told it, and this one, which waits in ctx, is not the scope's own: what it
+// waits for may never come, and it has not handled the error, as the own may have done.
+func (s *scope) missed(ctx context.Context) error {
+	if v := s.heard(); v != nil && !s.isOnStack(ctx) {
 		return v
 	}
 	return nil
 }
 
-// scopeRunName is that of what calls the function of a scope. It is found on the stack by calledBy.
+// scopeRunName is that of what calls the function of a scope. CallsOf counts it.
 const scopeRunName = ownPackage + "(*scope).run"
+
+// isOnStack says whether this goroutine, which waits in ctx, is the scope's own: the stack
+// has the calls of the scope and of those inside of it. Another goroutine has only those
+// that it has opened itself.
+func (s *scope) isOnStack(ctx context.Context) bool {
+	calls := 1
+	for inner := scopeOf(ctx); inner != nil && inner != s; inner = scopeOf(inner.outer) {
+		calls++
+	}
+	return callsOf(scopeRunName) >= calls
+}
 
 // heard returns the error that has ended the scope's context, if another goroutine of the
 // program was told, and no Try has returned it.

@@ -24,6 +24,33 @@ func (c *Comm) enterScope(ctx context.Context, guard bool) *scope {
 	return s
 }
 
+// revived is a context with the values of one that a peer's error has ended.
+type revived struct {
+	context.Context
+	values context.Context
+}
+
+// revive returns a context for a scope on c. If an error of c, or of one that c is derived
+// from, has ended ctx, the new scope may be the one that handles it; any other error ends
+// it as well (P8), and so does one that another goroutine was told.
+func (c *Comm) revive(ctx context.Context) context.Context {
+	alive := ctx
+	for s := interrupted(alive); s != nil && c.ledger.DerivedFrom(&s.comm.ledger) && s.missed(ctx) == nil; s = interrupted(alive) {
+		alive = s.around(alive)
+	}
+	if alive == ctx {
+		return ctx
+	}
+	return &revived{alive, context.WithoutCancel(ctx)}
+}
+
+func (r *revived) Value(key any) any {
+	if v := r.values.Value(key); v != nil {
+		return v
+	}
+	return r.Context.Value(key)
+}
+
 // exit ends the scope's context: its function has returned.
 func (s *scope) exit() {
 	s.comm.proc.feed(s.entry.Exit)

@@ -70,8 +70,13 @@ func (s *Scope) Comm() *Comm { return s.comm }
 func (s *Scope) Ended() bool { return s.ended }
 
 // Heard returns the first verdict that the program was told after an error had ended
-// the scope's context, or nil.
-func (s *Scope) Heard() *Error { return s.heard }
+// the scope's context, or the corruption of the communicator that it was told; else nil.
+func (s *Scope) Heard() *Error {
+	if c := s.comm.corrupted; s.heard == nil && s.ended && c != nil && c.told {
+		return c
+	}
+	return s.heard
+}
 
 // catchUp ends the context for errors that came when the scope was not there, or
 // that a Try inside of it was to report.
