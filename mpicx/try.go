@@ -130,12 +130,12 @@ func (c *Comm) verdictIn(err error) error {
 	return nil
 }
 
-// markTold notes that a Try has returned err. One of a Try around it is only on its
-// way there.
+// markTold notes that a Try has returned err. One of the Try calls around it alone is only
+// on its way there.
 func (s *scope) markTold(err error) {
 	p, ok := err.(*PropagatedError)
 	here := s.path()
-	if ok && (p.comm != &s.comm.ledger || s.entry.Outermost() || slices.ContainsFunc(p.Failures, func(f Failure) bool { return strings.HasPrefix(f.path, here) })) {
+	if ok && (p.comm != &s.comm.ledger || s.entry.Outermost() || slices.ContainsFunc(p.Failures, func(f Failure) bool { return f.path == here || !strings.HasPrefix(here, f.path) })) {
 		atomic.StoreUint32(&p.told, 1)
 	}
 }
