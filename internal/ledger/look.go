@@ -88,7 +88,7 @@ func (c *Comm) oldest(m Mode) (Finding, *Error) {
 			for d := from; d != nil; d = from.inFamily(d) {
 				d.told, d.tries = d.told+1, 0
 				for s := d.scopes; s != nil; s = s.next {
-					if s.ended && s.inner == 0 && s.heard == nil { // else an inner Try handles it
+					if s.ended && s.heard == nil {
 						s.heard = e
 					}
 				}
