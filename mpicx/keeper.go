@@ -69,7 +69,7 @@ func (k *keeper) Ended(ctx context.Context) error {
 	if ctx.Err() == nil { // no message will ever move
 		return (*Comm)(k).verdict(ctx)
 	}
-	if s := interrupted(ctx); s != nil {
+	for s := interrupted(ctx); s != nil; _, s = k.listen(ctx) { // what is reported, listen passes over
 		if !k.isOf(s) {
 			k.proc.feed(k.ledger.GiveUp) // of a TryAll that this is the barrier of
 		}
@@ -77,8 +77,7 @@ func (k *keeper) Ended(ctx context.Context) error {
 			return err
 		}
 	}
-	ctx, s := k.listen(ctx)
-	if s == nil && ctx.Err() != nil {
+	if ctx, _ = k.listen(ctx); ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return nil
