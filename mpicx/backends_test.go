@@ -163,6 +163,9 @@ func (p phase) play(ctx context.Context, c *mpicx.Comm, out []int) error {
 
 // Both backends tell every rank the same, and move the same data.
 func TestBackendsAgree(t *testing.T) {
+	if hook.Processes() > 0 && mpicx.Backend == "ulfm" {
+		t.Skip("processes that return may count as dead, which the black channel does not survive")
+	}
 	rnd := seeded(t)
 	runs := 400
 	if testing.Short() || buildtags.Race {

@@ -21,7 +21,7 @@ func (c *Comm) failure(op string, err error) error {
 			err = v
 		}
 	}
-	if dead, ok := errors.AsType[*transport.DeadError](err); ok {
+	if dead, ok := errors.AsType[*transport.DeadError](err); ok && c.ulfm != nil { // the black channel survives no death
 		return c.needed(op, dead.Rank)
 	}
 	return mpiError(op, err)
