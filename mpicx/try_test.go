@@ -11,10 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -471,38 +469,4 @@ func TestP6Messages(t *testing.T) {
 		}).(mpicx.Option))
 		require.NoError(t, err)
 	}
-}
-
-// C3: an error that an inner Try has returned is no excuse for the Try around it, which
-// then fails because its context has ended: the others, for whom that error was of the call
-// before, are told.
-func TestHandledErrorsExcuseNothing(t *testing.T) {
-	oneProcess(t)
-	synctest.Test(t, func(t *testing.T) {
-		err := mpicx.Run(t.Context(), func(ctx context.Context, w *mpicx.Comm) error {
-			first := w.Try(ctx, func(context.Context) error {
-				if w.Rank() == 0 {
-					time.Sleep(time.Second)
-					return errors.New("lost")
-				}
-				return nil
-			})
-			assert.Equal(t, w.Rank() == 0, first != nil)
-			second := w.Try(ctx, func(ctx context.Context) error {
-				if w.Rank() == 0 {
-					return w.Barrier().Wait(ctx)
-				}
-				<-ctx.Done()
-				inner := w.Try(ctx, func(ctx context.Context) error { return w.Barrier().Wait(ctx) })
-				assert.ErrorContains(t, inner, "lost")
-				return ctx.Err()
-			})
-			p, ok := errors.AsType[*mpicx.PropagatedError](second)
-			if assert.True(t, ok, "rank %d: %v", w.Rank(), second) {
-				assert.Equal(t, 1, p.Failures[0].Rank)
-			}
-			return nil
-		}, mpicx.WithRanks(2))
-		require.NoError(t, err)
-	})
 }
