@@ -225,10 +225,12 @@ func (o *peer) begin(to *net.UnixConn) {
 	}
 }
 
-// read waits for the end of a connection, on which nothing comes.
+// read waits for the end of a connection. If something comes before, it is that the
+// process leaves.
 func (p *Peers) read(index int) {
-	_, _ = io.Copy(io.Discard, p.peers[index].to)
-	p.end(index)
+	if n, _ := p.peers[index].to.Read(make([]byte, 1)); n == 0 {
+		p.end(index)
+	}
 }
 
 // end notes the end of a process, and tells it.
@@ -275,8 +277,18 @@ func (p *Peers) Look() {
 	}
 }
 
-// Close ends all connections: for the others this process has ended. Nothing is told
-// after it has returned.
+// Leave tells the others that the end of this process, which is to come, is none that they
+// are to be told of.
+func (p *Peers) Leave() {
+	for i := range p.peers {
+		if c := p.peers[i].from; c != nil {
+			_, _ = c.Write([]byte{0})
+		}
+	}
+}
+
+// Close ends all connections: unless it has called Leave, for the others this process has
+// ended. Nothing is told after it has returned.
 func (p *Peers) Close() error {
 	p.mu.Lock()
 	p.over = true

@@ -23,5 +23,8 @@ func (*Peers) Watch(func(index int)) {}
 // Look does nothing.
 func (*Peers) Look() {}
 
+// Leave does nothing.
+func (*Peers) Leave() {}
+
 // Close does nothing.
 func (*Peers) Close() error { return nil }
