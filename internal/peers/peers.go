@@ -18,6 +18,9 @@ import (
 	"time"
 )
 
+// Supported says whether this system has what it takes.
+const Supported = true
+
 // Peers is this process's connections with the others.
 type Peers struct {
 	me    int
@@ -218,17 +221,26 @@ func (p *Peers) connect(ctx context.Context, index int, name string) {
 func (o *peer) begin(to *net.UnixConn) {
 	o.to = to
 	o.raw, _ = to.SyscallConn()
-	o.peek = func(fd uintptr) {
-		var b [1]byte
-		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK) // Go has it not wait
-		o.sees = n <= 0 && !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EINTR)
-	}
+	o.peek = func(fd uintptr) { _, o.sees = peek(fd) }
 }
 
-// read waits for the end of a connection. If something comes before, it is that the
-// process leaves.
+// peek says whether something is there, and whether that is the end. Go has it not wait.
+// What has come stays there: it says that the process leaves.
+func peek(fd uintptr) (there, end bool) {
+	var b [1]byte
+	n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK)
+	there = !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EINTR)
+	return there, there && n <= 0
+}
+
+// read waits for the end of a connection, or for what comes before if the process leaves.
 func (p *Peers) read(index int) {
-	if n, _ := p.peers[index].to.Read(make([]byte, 1)); n == 0 {
+	end := false
+	_ = p.peers[index].raw.Read(func(fd uintptr) (there bool) {
+		there, end = peek(fd)
+		return there
+	})
+	if end {
 		p.end(index)
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"runtime"
 )
 
+// Supported says whether this system has what it takes.
+const Supported = false
+
 // Peers is this process's connections with the others: there are none here.
 type Peers struct{}
 

@@ -132,6 +132,8 @@ func (*shim) Transfer(send bool, peer int, tag uint32, part []byte, id uint64) (
 	return isLost != 0, result(call, code)
 }
 
+func (*shim) Lost(process int) { C.mx_lost(C.int(process)) }
+
 func (*shim) Requests() int { return int(C.mx_underway()) }
 
 func (*shim) Leave(mortal bool) error {

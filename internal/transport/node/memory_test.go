@@ -80,6 +80,7 @@ func startMemory(t *testing.T, n int, share, mortal bool) []*Job {
 			if m := j.processes[r]; m.gone() {
 				close(e.stop)
 				e.idle.Wait()
+				e.bye()
 				return
 			}
 			if err := jobs[r].End(); !e.over.Load() {
@@ -243,6 +244,8 @@ func (m *memoryFabric) Failed() ([]int, error) {
 	m.seen = len(dead)
 	return dead, nil
 }
+
+func (m *memoryFabric) Lost(int) {}
 
 func (m *memoryFabric) Requests() int {
 	m.job.mu.Lock()
