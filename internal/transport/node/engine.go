@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mpicx/go-mpicx/internal/peers"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 	"github.com/mpicx/go-mpicx/internal/waiting"
@@ -39,8 +38,7 @@ type engine struct {
 	err       error       // of the fabric; nothing works after it
 	over      atomic.Bool // err is set
 	mortal    bool
-	killed    []bool       // processes that have died
-	peers     *peers.Peers // of this machine; nil: their ends are not seen
+	killed    []bool // processes that have died
 	losses    int
 	families  map[contextID]*liveness
 
@@ -83,7 +81,6 @@ const (
 	polls     = 20                     // in one go, by a goroutine that waits
 	mixed     = 4                      // of the fabric, where packets may come through rings as well
 	seldom    = 128                    // rounds between those with the fabric, where nothing is expected of it
-	glance    = 64                     // rounds after which a goroutine that waits looks whether a process has ended
 	briefly   = 300                    // rounds before a goroutine that waits yields the core
 	period    = 500 * time.Microsecond // of progress when nobody waits; a timer may take a millisecond
 	attentive = 500                    // rounds after which nothing is expected soon, though somebody waits
@@ -138,10 +135,7 @@ func (e *engine) await(w waiting.Sleeper, ended <-chan struct{}) (woken bool) {
 		}
 	}
 	defer e.driving.end()
-	for idle, turn := 1, 0; ; idle++ {
-		if turn++; turn%glance == 0 && e.peers != nil {
-			e.peers.Look() // Go may not hear of an end for 10 ms
-		}
+	for idle := 1; ; idle++ {
 		if w.Woken() {
 			return true
 		}
@@ -237,6 +231,26 @@ func (e *engine) move(times int, all bool) (happened bool) {
 	}
 	e.unlock()
 	return happened
+}
+
+// findDeaths asks the fabric who has died.
+func (e *engine) findDeaths() {
+	dead, err := e.fabric.Failed()
+	if err != nil {
+		e.fail(err)
+		return
+	}
+	for _, p := range dead {
+		switch {
+		case !e.mortal:
+			e.fail(&transport.LibraryError{Call: "job",
+				Text: fmt.Sprintf("process %d has died: this program needs all of them; it could go on without it if it was built with -tags ulfm as well", p)})
+			return
+		case !e.killed[p] && e.err == nil:
+			e.lastOf(p)
+			e.lose(p)
+		}
+	}
 }
 
 // unlock gives mu free, and tells what there is to tell.

@@ -15,7 +15,8 @@ type Fabric interface {
 	Memory(size int) ([]byte, error)
 	// FromFirst gives the neighbours what the first of them has in b.
 	FromFirst(b []byte) error
-	// AllNear says whether ok is true at all neighbours.
+	// AllNear says whether ok is true at all neighbours. It is the last thing that they
+	// are asked.
 	AllNear(ok bool) (bool, error)
 	// AllHere waits until all processes have called it, where they may die afterwards.
 	AllHere() error
@@ -31,9 +32,6 @@ type Fabric interface {
 	Poll(s Sink, times int) (happened, died bool)
 	// Failed returns the processes that have died so far.
 	Failed() ([]int, error)
-	// Lost has the fabric know of a death, of which this process heard in another way. Unlike
-	// the others it may be called at any time.
-	Lost(process int)
 	// Requests is how many of this process's sends and transfers are under way.
 	Requests() int
 

@@ -27,9 +27,6 @@ func Begin(fabric Fabric, mortal bool) (*Job, error) {
 	if e.looks = polls; e.crowded {
 		e.looks = 1
 	}
-	if err := e.watch(); err != nil {
-		return nil, err
-	}
 	if err := e.shareMemory(); err != nil {
 		return nil, err
 	}
@@ -106,7 +103,6 @@ func (j *Job) End() error {
 		fmt.Fprintln(os.Stderr, "mpicx:", err)
 		e.fabric.Kill()
 	}
-	e.bye()
 	return err
 }
 
