@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/mpicx/go-mpicx/internal/launcher"
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -26,4 +27,11 @@ func noULFM(version string, hasULFM bool) error {
 		text = "started without ULFM, which -tags ulfm needs: mpirun --with-ft ulfm"
 	}
 	return &transport.LibraryError{Call: "MPI_Init_thread", Text: text}
+}
+
+// nameOf returns the name and the version of an MPI: what it says of itself goes on with
+// how it was built.
+func nameOf(library string) string {
+	name := library[:strings.IndexAny(library+"\n", ",\n")]
+	return strings.Join(strings.Fields(strings.Replace(name, "Version:", "", 1)), " ")
 }

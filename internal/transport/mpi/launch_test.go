@@ -41,3 +41,16 @@ func TestUnfitLibrary(t *testing.T) {
 		})
 	}
 }
+
+// An MPI is called by its name and version, whatever else it says of itself.
+func TestNameOf(t *testing.T) {
+	for library, want := range map[string]string{
+		"Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4, May 26, 2022":                     "Open MPI v4.1.4",
+		"MPICH Version:\t4.0.2\nMPICH Release date:\tThu Apr  7 12:34:45 CDT 2022\nMPICH Device:\tch4:ofi\n":         "MPICH 4.0.2",
+		"MPICH Version:      4.3.0\nMPICH Release date: Mon Feb  3 09:09:47 AM CST 2025\nMPICH ABI:          17:0:5": "MPICH 4.3.0",
+		"MPICH 5": "MPICH 5",
+		"":        "",
+	} {
+		require.Equal(t, want, nameOf(library))
+	}
+}

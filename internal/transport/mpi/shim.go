@@ -39,7 +39,7 @@ type shim struct{ size int } // of the job
 func (*shim) version() string {
 	var text [maxText]C.char
 	C.mx_library(&text[0], maxText)
-	return C.GoString(&text[0])
+	return nameOf(C.GoString(&text[0]))
 }
 
 func (*shim) hasULFM() bool { return C.MX_ULFM != 0 }

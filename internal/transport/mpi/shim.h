@@ -152,12 +152,11 @@ static int mx_error(int code, char *text, int room) {
 	return place;
 }
 
-// mx_library stores which MPI this is.
+// mx_library stores what MPI says of itself.
 static void mx_library(char *text, int room) {
 	char all[MPI_MAX_LIBRARY_VERSION_STRING];
 	int n = 0;
 	MPI_Get_library_version(all, &n);
-	n = strcspn(all, ",\n\t");
 	snprintf(text, room, "%.*s", n, all);
 }
 
