@@ -314,7 +314,7 @@ func (e *engine) endAll(list *transport.Request, err error) {
 	}
 }
 
-// came takes a packet that MPI has brought.
+// came takes a packet that the fabric has brought.
 func (e *engine) came(source int, packet []byte) {
 	if err := e.take(source, packet); err != nil {
 		e.garbage(source, err)

@@ -1,4 +1,4 @@
-package mpi
+package node
 
 import (
 	"encoding/binary"
@@ -15,9 +15,9 @@ import (
 // alone returns process 0 of three, of which 1 shares memory with it, and that memory: of
 // what comes from 0, and from 1. Nobody makes progress but the test.
 func alone(t *testing.T, mortal bool) (e *engine, c *comm, from [2][]byte) {
-	j := &memoryJob{ulfm: mortal}
+	j := &memoryJob{mortal: mortal}
 	for r := range 3 {
-		j.processes = append(j.processes, &memoryMPI{job: j, rank: r, rand: rand.New(rand.NewPCG(1, uint64(r))), packets: make([][][]byte, 3)})
+		j.processes = append(j.processes, &memoryFabric{job: j, rank: r, rand: rand.New(rand.NewPCG(1, uint64(r))), packets: make([][][]byte, 3)})
 	}
 	e = newEngine(j.processes[0], mortal)
 	e.size, e.killed, e.looks = 3, make([]bool, 3), 1
@@ -35,7 +35,7 @@ func alone(t *testing.T, mortal bool) (e *engine, c *comm, from [2][]byte) {
 		e.out[p] = &outbox{Writer: ring.NewWriter(to[:ringSize]), pipe: ring.NewPipeWriter(to[ringSize:])}
 	}
 	t.Cleanup(func() {
-		for _, t := range e.transfers { // which MPI would have for ever
+		for _, t := range e.transfers { // which the fabric would have for ever
 			t.pin.Unpin()
 		}
 	})
