@@ -18,11 +18,13 @@ func TestUnfitLibrary(t *testing.T) {
 		tasks   string
 		want    string
 	}{
-		{"no threads", started{size: 2}, false, "", "provides less than MPI_THREAD_SERIALIZED"},
-		{"another launcher", started{size: 1, serialized: true}, false, "4", "a launcher has started 4 processes (PMI_SIZE), but each is alone"},
-		{"no ULFM", started{version: "some MPI", size: 2, serialized: true}, true, "", "some MPI has no ULFM, which -tags ulfm needs"},
-		{"ULFM is off", started{size: 2, serialized: true, hasULFM: true}, true, "", "mpirun --with-ft ulfm"},
-		{"fit", started{size: 2, serialized: true}, false, "2", ""},
+		{"no threads", started{version: "some MPI", size: 2, threads: funneled}, false, "", "some MPI provides MPI_THREAD_FUNNELED, expected MPI_THREAD_SERIALIZED or more"},
+		{"the program's, without threads", started{size: 2, guest: true}, false, "", "the program has begun MPI with MPI_THREAD_SINGLE, expected MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE"},
+		{"ended", started{threads: finalized}, false, "", "the program has ended MPI"},
+		{"another launcher", started{size: 1, threads: serialized}, false, "4", "a launcher has started 4 processes (PMI_SIZE), but each is alone"},
+		{"no ULFM", started{version: "some MPI", size: 2, threads: serialized}, true, "", "some MPI has no ULFM, which -tags ulfm needs"},
+		{"ULFM is off", started{size: 2, threads: serialized, hasULFM: true}, true, "", "mpirun --with-ft ulfm"},
+		{"fit", started{size: 2, threads: serialized}, false, "2", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Setenv("PMI_SIZE", test.tasks)
