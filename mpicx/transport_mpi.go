@@ -23,3 +23,6 @@ func startLaunched(ctx context.Context, mortal bool) (*node.Job, error) {
 }
 
 func refuseToBeAlone(*options) error { return nil }
+
+// mayBeginAgain says whether MPI is the program's, which has begun it, and has not ended.
+func mayBeginAgain() bool { return mpi.Alive() }

@@ -17,6 +17,8 @@ func launched() int { return 0 }
 
 func startLaunched(context.Context, bool) (*node.Job, error) { return nil, nil }
 
+func mayBeginAgain() bool { return false }
+
 // refuseToBeAlone refuses goroutine ranks in one of several processes that a launcher of MPI
 // jobs has started, because each would run the whole program by itself; unless the
 // environment says how many ranks each is to have.
