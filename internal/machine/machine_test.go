@@ -88,7 +88,7 @@ func TestProcesses(t *testing.T) {
 		j.Close()
 		require.NoError(t, err)
 		for r, o := range outcomes {
-			require.Zero(t, o.status(), "%d processes, %d: %s", n, r, &out[r])
+			require.Zero(t, o.Status(), "%d processes, %d: %s", n, r, &out[r])
 			require.Contains(t, out[r].String(), "--- PASS: TestConformance/")
 		}
 		require.NoDirExists(t, j.dir)

@@ -22,7 +22,7 @@ func sorted(out string) []string {
 
 // A program built without tags has processes for ranks.
 func TestProcessesForRanks(t *testing.T) {
-	t.Setenv("MPICX_RANKS", "3") // is of goroutines
+	t.Setenv("MPICX_RANKS", "3")           // is of goroutines
 	for _, n := range []int{1, 2, 5, 65} { // of more than 64 the rings are smaller
 		if n > 5 && (testing.Short() || buildtags.Race) {
 			continue

@@ -1,6 +1,5 @@
 package node
 
-
 // MapFile maps a file of so many bytes into memory, for all that map it.
 func MapFile(name string, size int) ([]byte, error) {
 	f, err := openMemory(name, size)
