@@ -33,7 +33,7 @@
 // be done to them than to kill them (which is by SIGKILL, if nothing is said):
 //
 //	kill 3 by SIGTERM at operation 17
-//	exit 2 with status 3 in Barrier step 1
+//	exit 2 with status 3 in Barrier step 2
 //	stop 1 for 200ms in Allreduce step 2      it goes on afterwards, and has not died
 //
 // An operation is a send, a receive or a probe that the rank begins, on any of its

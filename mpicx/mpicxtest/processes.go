@@ -54,7 +54,7 @@ func RunProcesses(t *testing.T, n int, fn func(ctx context.Context, world *mpicx
 // SIGKILL, there are
 //
 //	kill 3 by SIGTERM at operation 17
-//	exit 2 with status 3 in Barrier step 1
+//	exit 2 with status 3 in Barrier step 2
 //	stop 1 for 200ms in Allreduce step 2     it goes on afterwards
 //
 // with any moment of those. With the black channel a job ends with the first death: there it

@@ -179,9 +179,9 @@ func TestProcessFaults(t *testing.T) {
 	for plan, status := range map[string]int{
 		"kill 1 in Allreduce step 2":                                 137,
 		"kill 1 by SIGTERM at operation 5":                           143,
-		"kill 1 by SIGSEGV in Allreduce step 1":                      2, // Go prints what its goroutines do, and exits
-		"exit 1 with status 3 in Allreduce step 1":                   3,
-		"exit 1 with status 0 in Allreduce step 1":                   0,
+		"kill 1 by SIGSEGV in Allreduce step 2":                      2, // Go prints what its goroutines do, and exits
+		"exit 1 with status 3 in Allreduce step 2":                   3,
+		"exit 1 with status 0 in Allreduce step 2":                   0,
 		"kill 1 by SIGKILL in resolve message 1":                     137,
 		"stop 1 for 200ms in Allreduce step 2":                       -1,
 		"kill 2 at operation 999999":                                 -1,
@@ -230,7 +230,7 @@ func TestProcessFaults(t *testing.T) {
 
 // A real kill from outside is no plan's: it fails the test, but what came before is there.
 func TestValuesOfTheDead(t *testing.T) {
-	all := mpicxtest.RunProcessFaults(t, 2, "kill 1 in Barrier step 1", func(ctx context.Context, world *mpicx.Comm) error {
+	all := mpicxtest.RunProcessFaults(t, 2, "kill 1 in Barrier step 2", func(ctx context.Context, world *mpicx.Comm) error {
 		mpicxtest.Hand("last words")
 		_ = world.Barrier().Wait(ctx)
 		return nil
