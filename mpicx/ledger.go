@@ -36,7 +36,7 @@ func (c *Comm) carryOut(o ledger.Output) {
 		ownerOf(o.Comm).startListening()
 	case ledger.Interrupt:
 		s := o.Scope.Owner.(*scope)
-		s.cancel(&arriving{s})
+		s.end(&arriving{s})
 	case ledger.Withdraw:
 		o.Vote.Owner.(*vote).start(false)
 	case ledger.Resume:

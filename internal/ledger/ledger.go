@@ -208,6 +208,7 @@ type Comm struct {
 	losing     bool // this rank has told the channel that it needs a dead process
 	closed     bool
 	revoked    bool
+	toldSo     bool     // the program was told that it is revoked
 	unwound    bool     // this rank has corrupted it, which it does once
 	moving     int      // verdicts that are resolved and whose Advance is not done
 	corrupted  *Error   // each look finds it
