@@ -12,6 +12,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/launcher"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/mpi"
+	"github.com/mpicx/go-mpicx/internal/transport/node"
 )
 
 // Transport is the transport that the build tags chose.
@@ -21,7 +22,7 @@ const Transport = "mpi"
 // fields; Initialize holds the instance's lock before.
 var library struct {
 	sync.Mutex
-	*mpi.Job
+	*node.Job
 	users int    // Runs and the Instance
 	begun uint64 // of them, so far: at all processes in one order
 	over  bool

@@ -9,10 +9,11 @@ import (
 
 	"github.com/mpicx/go-mpicx/internal/launcher"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/node"
 	"github.com/mpicx/go-mpicx/internal/transport/transporttest"
 )
 
-var job *Job
+var job *node.Job
 
 func TestMain(m *testing.M) {
 	if !launcher.Launched() {
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() { // progress, as goroutines that wait make it
 		defer close(stopped)
-		job.engine.await(never{}, stop)
+		job.World().(transport.Driver).Await(never{}, stop)
 	}()
 	code := m.Run()
 	close(stop)
@@ -56,8 +57,8 @@ func needsJob(t *testing.T) {
 // Messages longer than MPI can count go in parts.
 func TestConformanceInParts(t *testing.T) {
 	needsJob(t)
-	defer func(before int) { longest = before }(longest)
-	longest = 1000
+	defer func(before int) { node.Longest = before }(node.Longest)
+	node.Longest = 1000
 	TestConformance(t)
 }
 

@@ -14,6 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/node"
 )
 
 // maxText is how long MPI's texts may be.
@@ -31,27 +32,28 @@ func result(call string, code C.int) error {
 
 // Start begins to take part in the job. If it is to see processes die, MPI has to
 // be one that does.
-func Start(mortal bool) (*Job, error) { return begin(new(shim), mortal) }
+func Start(mortal bool) (*node.Job, error) { return node.Begin(new(shim), mortal) }
 
 // shim is MPI.
 type shim struct{ size int } // of the job
 
-func (*shim) version() string {
+func version() string {
 	var text [maxText]C.char
 	C.mx_library(&text[0], maxText)
 	return C.GoString(&text[0])
 }
 
-func (*shim) hasULFM() bool { return C.MX_ULFM != 0 }
-
-func (s *shim) start() (start, error) {
-	var rank, size, enough, mortal, crowded C.int
-	err := result("MPI_Init_thread", C.mx_start(&rank, &size, &enough, &mortal, &crowded))
+func (s *shim) Start(mortal bool) (node.Start, error) {
+	var rank, size, enough, isMortal, crowded C.int
+	err := result("MPI_Init_thread", C.mx_start(&rank, &size, &enough, &isMortal, &crowded))
 	s.size = int(size)
-	return start{int(rank), int(size), enough != 0, mortal != 0, crowded != 0}, err
+	if err == nil {
+		err = started{version(), int(size), enough != 0, isMortal != 0, C.MX_ULFM != 0}.check(mortal)
+	}
+	return node.Start{Name: "mpi", Rank: int(rank), Size: int(size), Crowded: crowded != 0}, err
 }
 
-func (s *shim) neighbours(most int) ([]int, error) {
+func (s *shim) Neighbours(most int) ([]int, error) {
 	return ranks(s.size, "MPI_Comm_split_type", func(all, n *C.int) C.int {
 		return C.mx_near(C.int(most), n, all)
 	})
@@ -70,11 +72,11 @@ func ranks(most int, call string, store func(all, n *C.int) C.int) ([]int, error
 	return some, nil
 }
 
-func (*shim) fromFirst(b []byte) error {
+func (*shim) FromFirst(b []byte) error {
 	return result("MPI_Bcast", C.mx_from_first(unsafe.Pointer(&b[0]), C.int(len(b))))
 }
 
-func (*shim) allNear(ok bool) (bool, error) {
+func (*shim) AllNear(ok bool) (bool, error) {
 	var all C.int
 	if ok {
 		all = 1
@@ -83,32 +85,32 @@ func (*shim) allNear(ok bool) (bool, error) {
 	return all != 0, err
 }
 
-func (*shim) allHere() error { return result("MPIX_Comm_agree", C.mx_all_here()) }
+func (*shim) AllHere() error { return result("MPIX_Comm_agree", C.mx_all_here()) }
 
-func (*shim) poll(e *engine, times int) (happened, died bool) {
+func (*shim) Poll(s node.Sink, times int) (happened, died bool) {
 	n := C.mx_poll(C.int(times))
 	if C.mx_code != 0 {
-		e.fail(result(C.GoString(C.mx_call), C.mx_code)) // first: no transfer has ended as it should
+		s.Fail(result(C.GoString(C.mx_call), C.mx_code)) // first: no transfer has ended as it should
 	}
 	for i := range n {
 		switch ev := &C.mx_events[i]; ev.kind {
 		case C.MX_CAME:
-			e.came(int(ev.source), unsafe.Slice((*byte)(ev.bytes), ev.length))
+			s.Came(int(ev.source), unsafe.Slice((*byte)(ev.bytes), ev.length))
 		case C.MX_TRANSFER:
-			e.ended(uint64(ev.id), int(ev.length), ev.lost != 0)
+			s.Ended(uint64(ev.id), int(ev.length), ev.lost != 0)
 		}
 	}
 	return n > 0, C.mx_news_of_death != 0
 }
 
-func (s *shim) failed() ([]int, error) {
+func (s *shim) Failed() ([]int, error) {
 	return ranks(s.size, "MPIX_Comm_get_failed", func(all, n *C.int) C.int {
 		return C.mx_failed(all, C.int(s.size), n)
 	})
 }
 
-func (*shim) send(to int, h header, rest []byte) error {
-	h.encode((*[headerLength]byte)(unsafe.Pointer(&C.mx_header)))
+func (*shim) Send(to int, h node.Header, rest []byte) error {
+	h.Encode((*[node.HeaderLength]byte)(unsafe.Pointer(&C.mx_header)))
 	if len(rest) == 0 {
 		return result("MPI_Isend", C.mx_send(C.int(to), nil, 0))
 	}
@@ -116,7 +118,7 @@ func (*shim) send(to int, h header, rest []byte) error {
 	return result("MPI_Isend", C.mx_send(C.int(to), unsafe.Pointer(&rest[0]), C.int(len(rest))))
 }
 
-func (*shim) begin(send bool, peer int, tag uint32, part []byte, id uint64) (lost bool, err error) {
+func (*shim) Transfer(send bool, peer int, tag uint32, part []byte, id uint64) (lost bool, err error) {
 	call, sends := "MPI_Irecv", C.int(0)
 	if send {
 		call, sends = "MPI_Isend", 1
@@ -130,9 +132,9 @@ func (*shim) begin(send bool, peer int, tag uint32, part []byte, id uint64) (los
 	return isLost != 0, result(call, code)
 }
 
-func (*shim) requests() int { return int(C.mx_underway()) }
+func (*shim) Requests() int { return int(C.mx_underway()) }
 
-func (*shim) leave(mortal bool) error {
+func (*shim) Leave(mortal bool) error {
 	var isMortal C.int
 	if mortal {
 		isMortal = 1
@@ -140,13 +142,13 @@ func (*shim) leave(mortal bool) error {
 	return result("MPI_Finalize", C.mx_leave(isMortal))
 }
 
-func (*shim) everybodyLeft() (bool, error) {
+func (*shim) EverybodyLeft() (bool, error) {
 	var all C.int
 	err := result("MPI_Finalize", C.mx_left(&all))
 	return all != 0, err
 }
 
-func (*shim) finalize(lost bool) error {
+func (*shim) Finalize(lost bool) error {
 	var isLost C.int
 	if lost {
 		isLost = 1
@@ -154,7 +156,7 @@ func (*shim) finalize(lost bool) error {
 	return result("MPI_Finalize", C.mx_stop(isLost))
 }
 
-func (*shim) kill() {
+func (*shim) Kill() {
 	_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
 	select {}
 }

@@ -5,5 +5,6 @@ package mpi
 // #include <sched.h>
 import "C"
 
-// yield gives the core to other processes.
-func yield() { C.sched_yield() }
+import "github.com/mpicx/go-mpicx/internal/transport/node"
+
+func init() { node.Yield = func() { C.sched_yield() } }

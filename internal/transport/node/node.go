@@ -1,4 +1,4 @@
-package mpi
+package node
 
 import (
 	"bytes"
@@ -12,12 +12,12 @@ import (
 
 // node is what the processes of one machine share, in memory: from each to each a ring
 // of packets, and a pipe for the bytes of transfers. A packet is there after some 100 ns,
-// without a call of MPI, and bytes that are copied twice, on two cores, are there sooner
+// without a call of the system, and bytes that are copied twice, on two cores, are there sooner
 // than those that the system copies from one process to another.
 type node struct {
 	in      []*inbox
 	from    []*inbox  // the same by process; nil: it is elsewhere
-	out     []*outbox // by process; nil: it is elsewhere, or dead, and MPI has to do
+	out     []*outbox // by process; nil: it is elsewhere, or dead, and the fabric has to do
 	lagging int       // packets in backlogs, and remainders
 	limit   int       // nearLimit, or less if the rings are small
 	chunk   int       // bytes of a transfer that go in one go
@@ -56,7 +56,7 @@ const (
 // envNode is the variable that has so many processes share memory at most.
 const envNode = "MPICX_NODE"
 
-// shareMemory makes the rings. If that is not possible MPI carries everything.
+// shareMemory makes the rings. If that is not possible the fabric carries everything.
 func (e *engine) shareMemory() error {
 	e.out = make([]*outbox, e.size)
 	most := 0
@@ -66,7 +66,7 @@ func (e *engine) shareMemory() error {
 			return fmt.Errorf("%s=%q, expected how many of a machine's processes share memory at most, 1 for none, 0 for all", envNode, s)
 		}
 	}
-	near, err := e.mpi.neighbours(most)
+	near, err := e.fabric.Neighbours(most)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (e *engine) shareMemory() error {
 	if n > 1 && n <= mostNeighbours {
 		memory, err = e.shared(me == 0, n*n*size)
 	} else {
-		_, err = e.mpi.allNear(false)
+		_, err = e.fabric.AllNear(false)
 	}
 	if err != nil || memory == nil {
 		return err
@@ -109,7 +109,7 @@ func (e *engine) shared(first bool, size int) ([]byte, error) {
 			copy(name[:len(name)-1], file.Name())
 		}
 	}
-	if err := e.mpi.fromFirst(name[:]); err != nil {
+	if err := e.fabric.FromFirst(name[:]); err != nil {
 		return nil, err
 	}
 	if !first {
@@ -120,7 +120,7 @@ func (e *engine) shared(first bool, size int) ([]byte, error) {
 		memory, err = mapMemory(file, size)
 		_ = file.Close()
 	}
-	ok, fatal := e.mpi.allNear(err == nil) // all have opened it
+	ok, fatal := e.fabric.AllNear(err == nil) // all have opened it
 	if !ok || fatal != nil {
 		return nil, fatal
 	}

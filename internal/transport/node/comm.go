@@ -1,4 +1,4 @@
-package mpi
+package node
 
 import (
 	"cmp"
@@ -9,15 +9,15 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// A message of at most so many bytes goes with its header in one packet: farLimit by MPI,
-// whose packets are not longer than MX_PACKET, nearLimit through a ring.
+// A message of at most so many bytes goes with its header in one packet: farLimit through the fabric,
+// nearLimit through a ring.
 const (
 	farLimit  = 3968
 	nearLimit = 8192
 )
 
-// transferTags is the number of MPI tags for transfers. Two transfers between the same
-// processes never use one tag at the same time. MPI promises 32767.
+// transferTags is the number of a fabric's tags for transfers. Two transfers between the same
+// processes never use one tag at the same time. (MPI promises 32767.)
 const transferTags = 32000
 
 // comm is one communicator as this process sees it. The engine's mu guards it. The epochs
@@ -100,7 +100,7 @@ func (c *comm) process(rank int) int {
 }
 
 func (c *comm) Features() transport.Features {
-	return transport.Features{Name: "mpi", CancelSend: true, Deaths: c.e.mortal}
+	return transport.Features{Name: c.e.name, CancelSend: true, Deaths: c.e.mortal}
 }
 
 // Await makes progress until w is woken, or ended is closed.
@@ -108,7 +108,7 @@ func (c *comm) Await(w waiting.Sleeper, ended <-chan struct{}) (woken bool) {
 	return c.e.await(w, ended)
 }
 
-// Failed returns the error of MPI after which no message moves.
+// Failed returns the error of the fabric after which no message moves.
 func (c *comm) Failed() error {
 	if !c.e.over.Load() {
 		return nil
@@ -337,7 +337,7 @@ func (c *comm) Revoke(cause error) {
 }
 
 // endAll ends what was posted and offered, and waits a moment for requests whose bytes are
-// on their way, both ends of which MPI has. The caller holds mu, and loses it.
+// on their way, both ends of which the fabric has. The caller holds mu, and loses it.
 func (c *comm) endAll(posted *transport.Request, cause error) {
 	c.e.endAll(posted, cause)
 	c.endOffers(cause, func(*transport.Request) bool { return true })
@@ -444,7 +444,7 @@ func (c *comm) tell(to int, payload []byte) {
 
 // Die kills this process.
 func (c *comm) Die() {
-	c.e.mpi.kill()
+	c.e.fabric.Kill()
 }
 
 // Leave says that this process's program has ended.

@@ -1,4 +1,4 @@
-package mpi
+package node
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package mpi
+package node
 
 import (
 	"fmt"
@@ -14,11 +14,12 @@ import (
 )
 
 // engine is this process's part in the job: what its communicators share. All
-// calls of MPI are made with mu held.
+// calls of the fabric are made with mu held.
 type engine struct {
-	mpi        library
+	fabric     Fabric
 	mu         sync.Mutex
 	wanted     atomic.Int32 // how many wait for mu to begin something
+	name       string       // of the transport
 	rank, size int
 	crowded    bool // there are more ranks than cores
 	node
@@ -28,16 +29,16 @@ type engine struct {
 	arrival   arrival                   // the packet
 	closed    [2]map[contextID]struct{} // the latest, and some before
 	early     map[contextID][]*arrival  // for communicators that this rank has not made yet
-	transfers map[uint64]*transfer      // that MPI has
+	transfers map[uint64]*transfer      // that the fabric has
 	coming    map[uint32]*transfer      // that come through a pipe, by tag
 	stillborn []uint64                  // of them, to or from the dead
 	offers    map[uint64]*transfer      // of this process, not accepted so far
 	lastID    uint64
 	tags      uint32
-	err       error       // of MPI; nothing works after it
+	err       error       // of the fabric; nothing works after it
 	over      atomic.Bool // err is set
 	mortal    bool
-	killed    []bool // processes that MPI has lost
+	killed    []bool // processes that have died
 	losses    int
 	families  map[contextID]*liveness
 
@@ -55,9 +56,9 @@ type engine struct {
 	idle    sync.WaitGroup // the goroutine that makes progress when nobody waits
 }
 
-func newEngine(lib library, mortal bool) *engine {
+func newEngine(fabric Fabric, mortal bool) *engine {
 	e := &engine{
-		mpi: lib, mortal: mortal, comms: make(map[contextID]*comm), closed: [2]map[contextID]struct{}{{}, {}}, early: make(map[contextID][]*arrival),
+		fabric: fabric, mortal: mortal, comms: make(map[contextID]*comm), closed: [2]map[contextID]struct{}{{}, {}}, early: make(map[contextID][]*arrival),
 		transfers: make(map[uint64]*transfer), coming: make(map[uint32]*transfer), offers: make(map[uint64]*transfer), families: make(map[contextID]*liveness),
 		driving: driving{free: make(chan struct{}, 1)}, attend: make(chan struct{}, 1), stop: make(chan struct{}), often: 256,
 	}
@@ -78,8 +79,8 @@ type news struct {
 
 const (
 	polls     = 20                     // in one go, by a goroutine that waits
-	mixed     = 4                      // of MPI, where packets may come through rings as well
-	seldom    = 128                    // rounds between those with MPI, where nothing is expected of it
+	mixed     = 4                      // of the fabric, where packets may come through rings as well
+	seldom    = 128                    // rounds between those with the fabric, where nothing is expected of it
 	briefly   = 300                    // rounds before a goroutine that waits yields the core
 	period    = 500 * time.Microsecond // of progress when nobody waits; a timer may take a millisecond
 	attentive = 500                    // rounds after which nothing is expected soon, though somebody waits
@@ -188,7 +189,7 @@ func (e *engine) lock() {
 // progress moves messages, and says whether something happened.
 func (e *engine) progress(times int) bool { return e.move(times, true) }
 
-// move is progress that looks up to so many times. It leaves out MPI, mostly, unless
+// move is progress that looks up to so many times. It leaves out the fabric, mostly, unless
 // that has something of this process, or of processes that are elsewhere, or all is to
 // be looked at.
 func (e *engine) move(times int, all bool) (happened bool) {
@@ -217,7 +218,7 @@ func (e *engine) move(times int, all bool) (happened bool) {
 		if len(e.in) > 0 {
 			times = min(times, mixed)
 		}
-		moved, died := e.mpi.poll(e, times)
+		moved, died := e.fabric.Poll((*sink)(e), times)
 		if died {
 			e.findDeaths()
 		}
@@ -232,9 +233,9 @@ func (e *engine) move(times int, all bool) (happened bool) {
 	return happened
 }
 
-// findDeaths asks MPI who has died.
+// findDeaths asks the fabric who has died.
 func (e *engine) findDeaths() {
-	dead, err := e.mpi.failed()
+	dead, err := e.fabric.Failed()
 	if err != nil {
 		e.fail(err)
 		return
@@ -242,7 +243,7 @@ func (e *engine) findDeaths() {
 	for _, p := range dead {
 		switch {
 		case !e.mortal:
-			e.fail(&transport.LibraryError{Call: "MPIX_Comm_get_failed",
+			e.fail(&transport.LibraryError{Call: "job",
 				Text: fmt.Sprintf("process %d has died: this program needs all of them; it could go on without it if it was built with -tags ulfm as well", p)})
 			return
 		case !e.killed[p] && e.err == nil:
@@ -373,12 +374,12 @@ func (e *engine) isClosed(c contextID) bool {
 func (e *engine) sendPacket(to int, h *header, rest []byte) {
 	if o := e.out[to]; o != nil {
 		e.sendNear(o, h, rest)
-	} else if err := e.mpi.send(to, *h, rest); err != nil {
+	} else if err := e.fabric.Send(to, Header{*h}, rest); err != nil {
 		e.fail(err)
 	}
 }
 
-// fail ends everything with an error of MPI.
+// fail ends everything with an error of the fabric.
 func (e *engine) fail(err error) {
 	if e.err != nil {
 		return
@@ -396,7 +397,7 @@ func (e *engine) fail(err error) {
 	for _, t := range e.coming {
 		e.abandon(t, err)
 	}
-	for _, t := range e.transfers { // they stay there, pinned: MPI may still have them
+	for _, t := range e.transfers { // they stay there, pinned: the fabric may still have them
 		e.abandon(t, err)
 	}
 	for _, o := range e.out {

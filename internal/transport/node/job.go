@@ -1,4 +1,4 @@
-package mpi
+package node
 
 import (
 	"fmt"
@@ -8,18 +8,21 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// A Job is an MPI job as one of its processes sees it.
+// A Job is a job as one of its processes sees it.
 type Job struct {
 	engine *engine
 	world  *comm
 }
 
-// begin begins to take part in the job.
-func begin(lib library, mortal bool) (*Job, error) {
-	e := newEngine(lib, mortal)
-	if err := e.initialize(); err != nil {
+// Begin begins to take part in the job. Mortal says that processes may die, and the others
+// go on.
+func Begin(fabric Fabric, mortal bool) (*Job, error) {
+	e := newEngine(fabric, mortal)
+	began, err := fabric.Start(mortal)
+	if err != nil {
 		return nil, err
 	}
+	e.name, e.rank, e.size, e.crowded = began.Name, began.Rank, began.Size, began.Crowded
 	e.killed = make([]bool, e.size)
 	if e.looks = polls; e.crowded {
 		e.looks = 1
@@ -28,7 +31,7 @@ func begin(lib library, mortal bool) (*Job, error) {
 		return nil, err
 	}
 	if mortal {
-		if err := e.mpi.allHere(); err != nil {
+		if err := e.fabric.AllHere(); err != nil {
 			return nil, err
 		}
 	}
@@ -36,31 +39,11 @@ func begin(lib library, mortal bool) (*Job, error) {
 	return &Job{e, e.newComm(world, e.livenessOf(world), e.rank, nil, 0)}, nil
 }
 
-// initialize begins, and sees whether this is an MPI that will do.
-func (e *engine) initialize() error {
-	began, err := e.mpi.start()
-	switch {
-	case err != nil:
-		return err
-	case !began.serialized:
-		return &transport.LibraryError{Call: "MPI_Init_thread",
-			Text: e.mpi.version() + " can't be called from several threads, one at a time: it provides less than MPI_THREAD_SERIALIZED"}
-	}
-	e.rank, e.size, e.crowded = began.rank, began.size, began.crowded
-	if err := checkLaunch(e.size, e.mpi.version()); err != nil {
-		return err
-	}
-	if e.mortal && !began.mortal {
-		return noULFM(e.mpi.version(), e.mpi.hasULFM())
-	}
-	return nil
-}
-
 // World is the communicator of all processes.
 func (j *Job) World() transport.Comm { return j.world }
 
 // Underway is how much of this process has not gone, once nothing moves: requests of
-// MPI, buffers that are pinned or offered, and packets for which there is no room.
+// the fabric, buffers that are pinned or offered, and packets for which there is no room.
 func (j *Job) Underway() (n int) {
 	for range 1000 {
 		j.engine.progress(1)
@@ -72,15 +55,15 @@ func (j *Job) Underway() (n int) {
 	return n
 }
 
-// Break has MPI fail, for tests.
+// Break has the fabric fail, for tests.
 func (j *Job) Break(err error) {
 	j.engine.mu.Lock()
 	j.engine.fail(err)
 	j.engine.unlock()
 }
 
-// End waits until all processes have called it, and ends MPI. Until then this one
-// takes part in what the others still do. If MPI has failed it can't be ended: End
+// End waits until all processes have called it, and ends the job. Until then this one
+// takes part in what the others still do. If the fabric has failed it can't be ended: End
 // returns why, and once this process has exited the launcher ends the others; or, if
 // they can go on without it, the process is killed.
 func (j *Job) End() error {
@@ -94,14 +77,14 @@ func (j *Job) End() error {
 	e.mu.Lock()
 	err := e.err
 	if err == nil {
-		err = e.mpi.leave(e.mortal)
+		err = e.fabric.Leave(e.mortal)
 	}
 	e.mu.Unlock()
 	for idle, all := 0, false; err == nil && !all; idle++ {
 		e.rest(idle)
 		e.mu.Lock()
 		if err = e.err; err == nil {
-			all, err = e.mpi.everybodyLeft()
+			all, err = e.fabric.EverybodyLeft()
 		}
 		e.mu.Unlock()
 	}
@@ -109,13 +92,13 @@ func (j *Job) End() error {
 	e.idle.Wait()
 	e.mu.Lock()
 	if err == nil {
-		err = e.mpi.finalize(e.losses > 0)
-		e.fail(&transport.LibraryError{Call: "MPI_Finalize", Text: "MPI has been ended"}) // for goroutines that have been left behind
+		err = e.fabric.Finalize(e.losses > 0)
+		e.fail(&transport.LibraryError{Call: "Finalize", Text: "the job has been ended"}) // for goroutines that have been left behind
 	}
 	e.unlock()
 	if err != nil && e.mortal {
 		fmt.Fprintln(os.Stderr, "mpicx:", err)
-		e.mpi.kill()
+		e.fabric.Kill()
 	}
 	return err
 }
@@ -128,7 +111,7 @@ func (j *Job) underway() (moving, offered int) {
 	if e.err != nil {
 		return 0, 0
 	}
-	return len(e.transfers) + len(e.coming) + e.lagging + e.mpi.requests(), len(e.offers)
+	return len(e.transfers) + len(e.coming) + e.lagging + e.fabric.Requests(), len(e.offers)
 }
 
 // rest makes progress, and gives the core away where nothing has moved for a while.

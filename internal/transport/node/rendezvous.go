@@ -1,4 +1,4 @@
-package mpi
+package node
 
 import (
 	"runtime"
@@ -16,7 +16,7 @@ type transfer struct {
 	request *transport.Request // nil: it is a listener's
 	arrival *arrival           // that it is part of
 	bytes   []byte
-	parts   int // messages of MPI that have not ended
+	parts   int // messages of the fabric that have not ended
 	lengths int // of those that have come
 	lost    bool
 	pin     runtime.Pinner
@@ -107,24 +107,24 @@ func (e *engine) refuse(a *arrival) {
 	}
 }
 
-// longest is how many bytes MPI is given at a time: it counts them in int. Tests make
+// Longest is how many bytes a fabric is given at a time: one may count them in int. Tests make
 // it small, at all processes alike.
-var longest = 1 << 30
+var Longest = 1 << 30
 
-// carry has MPI send, or receive, the bytes of a transfer, or others in their place, in as
+// carry has the fabric send, or receive, the bytes of a transfer, or others in their place, in as
 // many parts.
 func (e *engine) carry(send bool, peer int, tag uint32, t *transfer, bytes []byte, length int) {
 	t.peer = peer
-	t.parts = max(1, (length+longest-1)/longest)
+	t.parts = max(1, (length+Longest-1)/Longest)
 	if len(bytes) > 0 {
 		t.pin.Pin(&bytes[0])
 	}
 	for range t.parts {
-		part := bytes[:min(len(bytes), longest)]
+		part := bytes[:min(len(bytes), Longest)]
 		bytes = bytes[len(part):]
 		e.lastID++
 		e.transfers[e.lastID] = t
-		lost, err := e.mpi.begin(send, peer, tag, part, e.lastID)
+		lost, err := e.fabric.Transfer(send, peer, tag, part, e.lastID)
 		if err != nil {
 			e.fail(err)
 			return
@@ -140,7 +140,7 @@ func (e *engine) ended(id uint64, length int, lost bool) {
 	t := e.transfers[id]
 	delete(e.transfers, id)
 	if t.parts < 0 {
-		return // MPI has failed meanwhile
+		return // the fabric has failed meanwhile
 	}
 	t.lengths += length
 	t.lost = t.lost || lost
@@ -154,7 +154,7 @@ func (e *engine) ended(id uint64, length int, lost bool) {
 func (e *engine) done(t *transfer) {
 	c, a := t.comm, t.arrival
 	switch {
-	case t.parts < 0: // MPI has failed meanwhile
+	case t.parts < 0: // the fabric has failed meanwhile
 	case c == nil: // in place of one that was withdrawn
 	case t.lost && t.request == nil: // a listener's
 		if a != nil {

@@ -1,4 +1,4 @@
-package mpi
+package node
 
 import (
 	"errors"
@@ -105,7 +105,7 @@ func untilLeft(c *comm, process int) {
 // A collective tag: what has it needs all.
 const collective = transport.AnyTag - 1
 
-// both runs a test with packets through MPI, and through shared memory.
+// both runs a test with packets through the fabric, and through shared memory.
 func both(t *testing.T, test func(t *testing.T, share bool)) {
 	for _, share := range []bool{false, true} {
 		t.Run(fmt.Sprintf("shared memory %t", share), func(t *testing.T) { test(t, share) })
@@ -139,7 +139,7 @@ func TestDeathEndsWhatNeedsIt(t *testing.T) {
 
 // What a neighbour had sent before it died is there, though nobody had looked for it.
 func TestLastOfTheDead(t *testing.T) {
-	const packets = 3 * seldom // MPI is asked for deaths before all have been looked at
+	const packets = 3 * seldom // the fabric is asked for deaths before all have been looked at
 	jobs := startMemory(t, 2, true, true)
 	s := comms(jobs)
 	s[0].e.mu.Lock()

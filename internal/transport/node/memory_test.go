@@ -1,4 +1,4 @@
-package mpi
+package node
 
 import (
 	"fmt"
@@ -13,20 +13,20 @@ import (
 	"github.com/mpicx/go-mpicx/internal/launcher"
 )
 
-// memoryJob is an MPI of processes that are goroutines, for tests: it has what MPI
-// promises, in the orders that MPI does not exclude.
+// memoryJob is a fabric of processes that are goroutines, for tests: it has what fabrics
+// promise, in the orders that they do not exclude.
 type memoryJob struct {
-	share, ulfm bool // neighbours share memory; processes are mortal
+	share, mortal bool // neighbours share memory; processes are mortal
 
 	mu        sync.Mutex
-	processes []*memoryMPI
+	processes []*memoryFabric
 	come      int // to a collective operation
 	brought   [][]byte
 	met       chan struct{} // all have come to it
 }
 
-// memoryMPI is the library of one of them. The job's mu guards it.
-type memoryMPI struct {
+// memoryFabric is the fabric of one of them. The job's mu guards it.
+type memoryFabric struct {
 	job       *memoryJob
 	rank      int
 	rand      *rand.Rand
@@ -58,16 +58,16 @@ type ended struct {
 func startMemory(t *testing.T, n int, share, mortal bool) []*Job {
 	t.Helper()
 	if launcher.Launched() {
-		t.Skip("this job has an MPI")
+		t.Skip("this job has a fabric of its own")
 	}
-	j := &memoryJob{share: share, ulfm: mortal, met: make(chan struct{})}
+	j := &memoryJob{share: share, mortal: mortal, met: make(chan struct{})}
 	seed := rand.Uint64()
 	for r := range n {
-		m := &memoryMPI{job: j, rank: r, rand: rand.New(rand.NewPCG(seed, uint64(r))), packets: make([][][]byte, n)}
+		m := &memoryFabric{job: j, rank: r, rand: rand.New(rand.NewPCG(seed, uint64(r))), packets: make([][][]byte, n)}
 		j.processes = append(j.processes, m)
 	}
 	jobs, errs := make([]*Job, n), make([]error, n)
-	each(n, func(r int) { jobs[r], errs[r] = begin(j.processes[r], mortal) })
+	each(n, func(r int) { jobs[r], errs[r] = Begin(j.processes[r], mortal) })
 	for _, err := range errs {
 		require.NoError(t, err)
 	}
@@ -105,15 +105,12 @@ func each(n int, fn func(rank int)) {
 	all.Wait()
 }
 
-func (m *memoryMPI) version() string { return "memory" }
-func (m *memoryMPI) hasULFM() bool   { return true }
-
-func (m *memoryMPI) start() (start, error) {
-	return start{m.rank, len(m.job.processes), true, m.job.ulfm, true}, nil
+func (m *memoryFabric) Start(bool) (Start, error) {
+	return Start{"memory", m.rank, len(m.job.processes), true}, nil
 }
 
 // meet gathers what all bring.
-func (m *memoryMPI) meet(mine []byte) (all [][]byte) {
+func (m *memoryFabric) meet(mine []byte) (all [][]byte) {
 	j := m.job
 	j.mu.Lock()
 	if j.come == 0 {
@@ -130,7 +127,7 @@ func (m *memoryMPI) meet(mine []byte) (all [][]byte) {
 	return all
 }
 
-func (m *memoryMPI) neighbours(most int) ([]int, error) {
+func (m *memoryFabric) Neighbours(most int) ([]int, error) {
 	if !m.job.share {
 		return []int{m.rank}, nil
 	}
@@ -141,26 +138,26 @@ func (m *memoryMPI) neighbours(most int) ([]int, error) {
 	return near, nil
 }
 
-func (m *memoryMPI) fromFirst(b []byte) error {
+func (m *memoryFabric) FromFirst(b []byte) error {
 	copy(b, m.meet(b)[0])
 	return nil
 }
 
-func (m *memoryMPI) allNear(ok bool) (bool, error) {
+func (m *memoryFabric) AllNear(ok bool) (bool, error) {
 	if !m.job.share {
 		return ok, nil
 	}
 	return !slices.ContainsFunc(m.meet(fmt.Append(nil, ok)), func(b []byte) bool { return string(b) != "true" }), nil
 }
 
-func (m *memoryMPI) allHere() error {
+func (m *memoryFabric) AllHere() error {
 	m.meet(nil)
 	return nil
 }
 
-func (m *memoryMPI) send(to int, h header, rest []byte) error {
+func (m *memoryFabric) Send(to int, h Header, rest []byte) error {
 	packet := make([]byte, headerLength, headerLength+len(rest))
-	h.encode((*[headerLength]byte)(packet))
+	h.Encode((*[headerLength]byte)(packet))
 	packet = append(packet, rest...)
 	if len(rest) > farLimit {
 		panic(fmt.Sprintf("a packet with %d bytes, expected %d or fewer", len(rest), farLimit))
@@ -173,7 +170,7 @@ func (m *memoryMPI) send(to int, h header, rest []byte) error {
 	return nil
 }
 
-func (m *memoryMPI) begin(send bool, peer int, tag uint32, part []byte, id uint64) (lost bool, err error) {
+func (m *memoryFabric) Transfer(send bool, peer int, tag uint32, part []byte, id uint64) (lost bool, err error) {
 	m.job.mu.Lock()
 	defer m.job.mu.Unlock()
 	p := m.job.processes[peer]
@@ -201,7 +198,7 @@ func (m *memoryMPI) begin(send bool, peer int, tag uint32, part []byte, id uint6
 	return false, nil
 }
 
-func (m *memoryMPI) poll(e *engine, times int) (happened, died bool) {
+func (m *memoryFabric) Poll(s Sink, times int) (happened, died bool) {
 	for i := range m.last {
 		m.last[i] = 0xAA // it was the engine's until now
 	}
@@ -222,10 +219,10 @@ func (m *memoryMPI) poll(e *engine, times int) (happened, died bool) {
 	died = !m.dead && len(m.job.deaths()) > m.seen
 	m.job.mu.Unlock()
 	if m.last != nil {
-		e.came(source, m.last)
+		s.Came(source, m.last)
 	}
 	for _, b := range over {
-		e.ended(b.id, b.length, b.lost)
+		s.Ended(b.id, b.length, b.lost)
 	}
 	return m.last != nil || len(over) > 0, died
 }
@@ -239,7 +236,7 @@ func (j *memoryJob) deaths() (dead []int) {
 	return dead
 }
 
-func (m *memoryMPI) failed() ([]int, error) {
+func (m *memoryFabric) Failed() ([]int, error) {
 	m.job.mu.Lock()
 	defer m.job.mu.Unlock()
 	dead := m.job.deaths()
@@ -247,28 +244,28 @@ func (m *memoryMPI) failed() ([]int, error) {
 	return dead, nil
 }
 
-func (m *memoryMPI) requests() int {
+func (m *memoryFabric) Requests() int {
 	m.job.mu.Lock()
 	defer m.job.mu.Unlock()
 	return len(m.transfers) + len(m.ended)
 }
 
-func (m *memoryMPI) leave(bool) error {
+func (m *memoryFabric) Leave(bool) error {
 	m.job.mu.Lock()
 	defer m.job.mu.Unlock()
 	m.left = true
 	return nil
 }
 
-func (m *memoryMPI) everybodyLeft() (bool, error) {
+func (m *memoryFabric) EverybodyLeft() (bool, error) {
 	m.job.mu.Lock()
 	defer m.job.mu.Unlock()
-	return !slices.ContainsFunc(m.job.processes, func(p *memoryMPI) bool { return !p.left && !p.dead }), nil
+	return !slices.ContainsFunc(m.job.processes, func(p *memoryFabric) bool { return !p.left && !p.dead }), nil
 }
 
-func (m *memoryMPI) finalize(bool) error { return nil }
+func (m *memoryFabric) Finalize(bool) error { return nil }
 
-func (m *memoryMPI) gone() bool {
+func (m *memoryFabric) gone() bool {
 	m.job.mu.Lock()
 	defer m.job.mu.Unlock()
 	return m.dead
@@ -276,7 +273,7 @@ func (m *memoryMPI) gone() bool {
 
 // kill ends what the process has under way, and the goroutine. Packets that it has
 // sent come all the same.
-func (m *memoryMPI) kill() {
+func (m *memoryFabric) Kill() {
 	m.job.mu.Lock()
 	m.dead = true
 	m.transfers, m.ended = nil, nil

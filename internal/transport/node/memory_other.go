@@ -1,11 +1,11 @@
 //go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly)
 
-package mpi
+package node
 
 import (
 	"errors"
 	"os"
 )
 
-// mapMemory says that processes share no memory here: MPI carries everything.
+// mapMemory says that processes share no memory here: the fabric carries everything.
 func mapMemory(*os.File, int) ([]byte, error) { return nil, errors.ErrUnsupported }

@@ -1,4 +1,4 @@
-package mpi
+package node
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 )
 
 // liveness is what this process knows of who has left and who is dead, among the
-// communicators of one program. Where processes are mortal, MPI reports those that are
+// communicators of one program. Where processes are mortal, the fabric reports those that are
 // killed. A process that has left lives on: it passes errors on and completes what it has
 // begun. Once somebody needs more of it, it expires: it is dead for the others, as if it
 // had been killed. The engine's mu guards it.
@@ -37,7 +37,7 @@ func (e *engine) livenessOf(family contextID) *liveness {
 	return l
 }
 
-// lose notes that MPI has reported a process as dead.
+// lose notes that the fabric has reported a process as dead.
 func (e *engine) lose(process int) {
 	e.killed[process] = true
 	e.losses++
