@@ -1,0 +1,294 @@
+//go:build unix
+
+package peers
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Peers is this process's connections with the others.
+type Peers struct {
+	me    int
+	peers []peer // by index; that of this process is unused
+	look  atomic.Uint32
+
+	mu      sync.Mutex
+	over    bool            // Close has been called
+	told    func(index int) // nil: Watch has not been called
+	changed chan struct{}   // one of peers has, while joining
+	readers sync.WaitGroup
+}
+
+// A peer is another process. The mu of Peers guards it, but for what says otherwise.
+type peer struct {
+	to, from *net.UnixConn // to's end is the process's; from is held for the other side
+	raw      syscall.RawConn
+	peek     func(fd uintptr) // for raw; sets sees
+	sees     bool             // of Look, which one goroutine at a time calls
+	ended    atomic.Bool
+}
+
+// Join connects process me of n with the others, which do the same in the same
+// directory: one that is this user's alone, and that is empty before. The directory is
+// gone when all have joined. Join returns once all others have come, or have ended
+// meanwhile; or, if ctx ends before, an error that says who has not come.
+func Join(ctx context.Context, dir string, me, n int) (*Peers, error) {
+	if me < 0 || me >= n {
+		return nil, fmt.Errorf("process %d of %d, expected one of 0 to %d", me, n, n-1)
+	}
+	if err := private(dir); err != nil {
+		return nil, err
+	}
+	p := &Peers{me: me, peers: make([]peer, n), changed: make(chan struct{}, 1)}
+	err := p.join(ctx, dir)
+	if err != nil {
+		_ = p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// private says why a directory is not this user's alone.
+func private(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if s, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || info.Mode().Perm()&0o077 != 0 || ok && int(s.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s (%v), expected a directory of this user alone, mode 0700", dir, info.Mode())
+	}
+	return nil
+}
+
+// longest is how long the path of a socket may be, everywhere.
+const longest = 100
+
+func (p *Peers) join(ctx context.Context, dir string) error {
+	name := func(i int) string { return filepath.Join(dir, strconv.Itoa(i)) }
+	defer func() { // the last one finds it empty
+		for i := range p.peers {
+			if i == p.me || p.peers[i].ended.Load() {
+				_ = os.Remove(name(i))
+			}
+		}
+		_ = os.Remove(dir)
+	}()
+	place := dir // in which sockets have short names
+	if len(name(len(p.peers))) > longest {
+		short, err := os.MkdirTemp("/tmp", "mpicx-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(short)
+		place = filepath.Join(short, "d")
+		if err := os.Symlink(dir, place); err != nil {
+			return err
+		}
+	}
+	// Who finds the socket under its name, and is refused, knows that its process has ended.
+	early := filepath.Join(place, fmt.Sprint(p.me, "-"))
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: early, Net: "unix"})
+	if err != nil {
+		return err
+	}
+	l.SetUnlinkOnClose(false)
+	if err := os.Rename(early, name(p.me)); err != nil {
+		_ = l.Close()
+		return err
+	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer l.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	all.Go(func() { p.accept(ctx, l) })
+	for i := range p.peers {
+		if i != p.me {
+			all.Go(func() { p.connect(ctx, i, filepath.Join(place, strconv.Itoa(i))) })
+		}
+	}
+	for {
+		missing := p.missing()
+		if len(missing) == 0 {
+			return nil
+		}
+		select {
+		case <-p.changed:
+		case <-ctx.Done():
+			return fmt.Errorf("of %d processes %v have not come: %w", len(p.peers), missing, context.Cause(ctx))
+		}
+	}
+}
+
+// missing are those that have not come, nor ended.
+func (p *Peers) missing() (missing []int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.peers {
+		if o := &p.peers[i]; i != p.me && !o.ended.Load() && (o.to == nil || o.from == nil) {
+			missing = append(missing, i)
+		}
+	}
+	return missing
+}
+
+// change changes the state of a peer.
+func (p *Peers) change(how func()) {
+	p.mu.Lock()
+	how()
+	p.mu.Unlock()
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+}
+
+// accept takes what others connect, until l is closed. Each begins with its index.
+func (p *Peers) accept(ctx context.Context, l *net.UnixListener) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for {
+		c, err := l.AcceptUnix()
+		if err != nil {
+			return
+		}
+		all.Go(func() {
+			stop := context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })
+			var hello [4]byte
+			_, err := io.ReadFull(c, hello[:])
+			index := int(binary.LittleEndian.Uint32(hello[:]))
+			ok := stop() && err == nil && index < len(p.peers) && index != p.me && sameUser(c)
+			if ok {
+				p.change(func() {
+					if ok = p.peers[index].from == nil && !p.over; ok {
+						p.peers[index].from = c
+					}
+				})
+			}
+			if !ok {
+				_ = c.Close()
+			}
+		})
+	}
+}
+
+// connect connects with another process, once it is there.
+func (p *Peers) connect(ctx context.Context, index int, name string) {
+	var d net.Dialer
+	o := &p.peers[index]
+	for wait := 50 * time.Microsecond; ctx.Err() == nil; wait = min(2*wait, 10*time.Millisecond) {
+		c, err := d.DialContext(ctx, "unix", name)
+		switch {
+		case errors.Is(err, syscall.ECONNREFUSED):
+			p.end(index)
+			return
+		case err == nil:
+			to := c.(*net.UnixConn)
+			if !sameUser(to) {
+				_ = to.Close()
+				break
+			}
+			var hello [4]byte
+			binary.LittleEndian.PutUint32(hello[:], uint32(p.me))
+			_, _ = to.Write(hello[:]) // if it has ended, the reader sees it
+			p.change(func() { o.begin(to) })
+			p.readers.Go(func() { p.read(index) })
+			return
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// begin sets the connection to the process.
+func (o *peer) begin(to *net.UnixConn) {
+	o.to = to
+	o.raw, _ = to.SyscallConn()
+	o.peek = func(fd uintptr) {
+		var b [1]byte
+		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK) // Go has it not wait
+		o.sees = n <= 0 && !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EINTR)
+	}
+}
+
+// read waits for the end of a connection, on which nothing comes.
+func (p *Peers) read(index int) {
+	_, _ = io.Copy(io.Discard, p.peers[index].to)
+	p.end(index)
+}
+
+// end notes the end of a process, and tells it.
+func (p *Peers) end(index int) {
+	var told func(int)
+	p.change(func() {
+		if !p.over && p.peers[index].ended.CompareAndSwap(false, true) {
+			told = p.told
+		}
+	})
+	if told != nil {
+		told(index)
+	}
+}
+
+// Watch has told called with the index of each process that has ended, or will, once.
+// Several calls may run at the same time. Told must not call Close.
+func (p *Peers) Watch(told func(index int)) {
+	p.mu.Lock()
+	p.told = told
+	var before []int
+	for i := range p.peers {
+		if p.peers[i].ended.Load() {
+			before = append(before, i)
+		}
+	}
+	p.mu.Unlock()
+	for _, i := range before {
+		told(i)
+	}
+}
+
+// Look looks whether one process has ended, each time another one, without waiting. A
+// goroutine that does not give its thread away, so that Go does not hear from the system
+// for some milliseconds, calls it now and then; no two do at the same time.
+func (p *Peers) Look() {
+	index := int(p.look.Add(1)) % len(p.peers)
+	o := &p.peers[index]
+	if o.raw == nil || o.ended.Load() {
+		return
+	}
+	if err := o.raw.Control(o.peek); err == nil && o.sees {
+		p.end(index)
+	}
+}
+
+// Close ends all connections: for the others this process has ended. Nothing is told
+// after it has returned.
+func (p *Peers) Close() error {
+	p.mu.Lock()
+	p.over = true
+	for i := range p.peers {
+		if o := &p.peers[i]; o.to != nil {
+			_ = o.to.Close()
+		}
+		if o := &p.peers[i]; o.from != nil {
+			_ = o.from.Close()
+		}
+	}
+	p.mu.Unlock()
+	p.readers.Wait()
+	return nil
+}

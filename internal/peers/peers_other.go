@@ -1,0 +1,27 @@
+//go:build !unix
+
+package peers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+)
+
+// Peers is this process's connections with the others: there are none here.
+type Peers struct{}
+
+// Join returns an errors.ErrUnsupported.
+func Join(context.Context, string, int, int) (*Peers, error) {
+	return nil, fmt.Errorf("the ends of processes are not seen on %s: %w", runtime.GOOS, errors.ErrUnsupported)
+}
+
+// Watch does nothing.
+func (*Peers) Watch(func(index int)) {}
+
+// Look does nothing.
+func (*Peers) Look() {}
+
+// Close does nothing.
+func (*Peers) Close() error { return nil }

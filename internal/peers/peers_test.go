@@ -1,0 +1,348 @@
+//go:build unix
+
+package peers_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/peers"
+)
+
+// A process of these tests is this binary, started with these in its environment. It
+// joins, says so, and what ends it sees, a line each; and does what it reads.
+const (
+	envDir   = "PEERS_TEST_DIR"
+	envIndex = "PEERS_TEST_INDEX"
+	envSize  = "PEERS_TEST_SIZE"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(envDir); dir != "" {
+		live(dir)
+	}
+	os.Exit(m.Run())
+}
+
+func live(dir string) {
+	number := func(name string) int {
+		n, err := strconv.Atoi(os.Getenv(name))
+		if err != nil {
+			log.Fatal(err)
+		}
+		return n
+	}
+	p, err := peers.Join(context.Background(), dir, number(envIndex), number(envSize))
+	if err != nil {
+		log.Fatal(err)
+	}
+	p.Watch(func(index int) { fmt.Println("ended", index) })
+	fmt.Println("joined")
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		endBy(in.Text(), p)
+	}
+}
+
+// endBy ends this process.
+func endBy(how string, p *peers.Peers) {
+	switch how {
+	case "exit 0":
+		os.Exit(0)
+	case "exit 3":
+		os.Exit(3)
+	case "panic in a goroutine":
+		go func() { panic(how) }()
+		select {}
+	case "log.Fatal":
+		log.Fatal(how)
+	case "fatal error":
+		m := map[int]int{}
+		for range 4 {
+			go func() {
+				for {
+					m[0]++
+				}
+			}()
+		}
+		select {}
+	case "child": // which outlives it
+		c := exec.Command("sleep", "1000")
+		if err := c.Start(); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println("child", c.Process.Pid)
+	case "close":
+		_ = p.Close()
+		fmt.Println("closed")
+	case "spin": // Go asks the system for nothing
+		runtime.GOMAXPROCS(1)
+		for {
+			p.Look()
+			runtime.Gosched()
+		}
+	default:
+		for name, s := range map[string]syscall.Signal{"SIGSEGV": syscall.SIGSEGV, "SIGABRT": syscall.SIGABRT} {
+			if how == name {
+				_ = syscall.Kill(syscall.Getpid(), s)
+				select {}
+			}
+		}
+		log.Fatalf("%q", how)
+	}
+}
+
+// A process as a test sees it.
+type process struct {
+	*exec.Cmd
+	in    io.Writer
+	lines chan string
+}
+
+func start(t *testing.T, dir string, index, size int) *process {
+	p := &process{Cmd: exec.Command(os.Args[0]), lines: make(chan string, 100)}
+	p.Env = append(os.Environ(), fmt.Sprint(envDir, "=", dir), fmt.Sprint(envIndex, "=", index), fmt.Sprint(envSize, "=", size), "GOTRACEBACK=none")
+	in, err := p.StdinPipe()
+	require.NoError(t, err)
+	out, err := p.StdoutPipe()
+	require.NoError(t, err)
+	p.in = in
+	require.NoError(t, p.Start())
+	go func() {
+		for s := bufio.NewScanner(out); s.Scan(); {
+			p.lines <- s.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = p.Process.Kill()
+		_ = p.Wait()
+	})
+	return p
+}
+
+func startAll(t *testing.T, dir string, n int) (all []*process) {
+	for i := range n {
+		all = append(all, start(t, dir, i, n))
+	}
+	for _, p := range all {
+		require.Equal(t, "joined", p.says(t))
+	}
+	return all
+}
+
+// says waits for what the process says next.
+func (p *process) says(t *testing.T) string {
+	t.Helper()
+	select {
+	case line := <-p.lines:
+		return line
+	case <-time.After(time.Minute):
+		require.FailNow(t, "nothing in a minute")
+		return ""
+	}
+}
+
+func (p *process) do(t *testing.T, what string) {
+	_, err := fmt.Fprintln(p.in, what)
+	require.NoError(t, err)
+}
+
+func (p *process) signal(t *testing.T, s syscall.Signal) { require.NoError(t, p.Process.Signal(s)) }
+
+// newDir returns a directory for sockets, the tests' own being too long.
+func newDir(t *testing.T) string {
+	dir, err := os.MkdirTemp("", "peers-")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// Whatever ends a process, each of the others is told, once.
+func TestEnds(t *testing.T) {
+	for _, how := range []string{"exit 0", "exit 3", "panic in a goroutine", "log.Fatal", "fatal error", "SIGSEGV", "SIGABRT", "SIGKILL"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			all := startAll(t, newDir(t), 4)
+			if how == "SIGKILL" {
+				all[2].signal(t, syscall.SIGKILL)
+			} else {
+				all[2].do(t, how)
+			}
+			for _, i := range []int{0, 1, 3} {
+				require.Equal(t, "ended 2", all[i].says(t))
+			}
+			all[0].signal(t, syscall.SIGKILL)
+			for _, i := range []int{1, 3} {
+				require.Equal(t, "ended 0", all[i].says(t))
+			}
+		})
+	}
+}
+
+// A process that is stopped has not ended.
+func TestStoppedIsNotEnded(t *testing.T) {
+	all := startAll(t, newDir(t), 3)
+	all[0].signal(t, syscall.SIGSTOP)
+	all[1].do(t, "exit 0")
+	require.Equal(t, "ended 1", all[2].says(t)) // and nothing of 0 before
+	all[0].signal(t, syscall.SIGCONT)
+	require.Equal(t, "ended 1", all[0].says(t))
+	all[0].signal(t, syscall.SIGKILL)
+	require.Equal(t, "ended 0", all[2].says(t))
+}
+
+// A child that outlives a process does not keep it from having ended.
+func TestChildren(t *testing.T) {
+	all := startAll(t, newDir(t), 2)
+	all[0].do(t, "child")
+	pid, err := strconv.Atoi(strings.TrimPrefix(all[0].says(t), "child "))
+	require.NoError(t, err)
+	defer syscall.Kill(pid, syscall.SIGKILL)
+	all[0].signal(t, syscall.SIGKILL)
+	require.Equal(t, "ended 0", all[1].says(t))
+	require.NoError(t, syscall.Kill(pid, 0), "the child was to live")
+}
+
+// Look finds an end with one thread that is never free.
+func TestLook(t *testing.T) {
+	all := startAll(t, newDir(t), 3)
+	all[0].do(t, "spin")
+	all[2].signal(t, syscall.SIGKILL)
+	require.Equal(t, "ended 2", all[0].says(t))
+	all[1].signal(t, syscall.SIGKILL)
+	require.Equal(t, "ended 1", all[0].says(t))
+}
+
+// Who closes has ended for the others, and is told nothing.
+func TestClose(t *testing.T) {
+	all := startAll(t, newDir(t), 3)
+	all[0].do(t, "close")
+	require.Equal(t, "closed", all[0].says(t))
+	for _, p := range all[1:] {
+		require.Equal(t, "ended 0", p.says(t))
+	}
+	all[1].do(t, "exit 0")
+	require.Equal(t, "ended 1", all[2].says(t))
+	require.Empty(t, all[0].lines)
+}
+
+// Sockets may be where their names are too long; nothing is left of them.
+func TestLongNames(t *testing.T) {
+	dir := filepath.Join(newDir(t), strings.Repeat("long", 50))
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	short, err := filepath.Glob("/tmp/mpicx-*/d")
+	require.NoError(t, err)
+	all := startAll(t, dir, 3)
+	require.NoDirExists(t, dir)
+	after, err := filepath.Glob("/tmp/mpicx-*/d")
+	require.NoError(t, err)
+	require.Subset(t, short, after)
+	all[0].do(t, "exit 0")
+	require.Equal(t, "ended 0", all[2].says(t))
+}
+
+// As many as share memory.
+func TestMany(t *testing.T) {
+	dir := newDir(t)
+	const n = 64
+	joined := make(chan *peers.Peers, n)
+	for i := range n {
+		go func() {
+			p, err := peers.Join(t.Context(), dir, i, n)
+			if err != nil {
+				t.Error(err)
+			}
+			joined <- p
+		}()
+	}
+	var all []*peers.Peers
+	for range n {
+		all = append(all, <-joined)
+	}
+	require.NoDirExists(t, dir)
+	for _, p := range all {
+		if p != nil {
+			require.NoError(t, p.Close())
+		}
+	}
+}
+
+// Who ends while others join is told like any other.
+func TestEndWhileJoining(t *testing.T) {
+	dir := newDir(t)
+	first := start(t, dir, 0, 3)
+	untilThere(dir, 0)
+	first.signal(t, syscall.SIGKILL)
+	_ = first.Wait()
+	for _, p := range []*process{start(t, dir, 1, 3), start(t, dir, 2, 3)} {
+		require.ElementsMatch(t, []string{"joined", "ended 0"}, []string{p.says(t), p.says(t)})
+	}
+	require.NoDirExists(t, dir)
+}
+
+// untilThere waits until a process can be found in a directory.
+func untilThere(dir string, index int) {
+	for {
+		if _, err := os.Lstat(filepath.Join(dir, strconv.Itoa(index))); err == nil {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// Who never comes is named.
+func TestMissing(t *testing.T) {
+	dir := newDir(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err := peers.Join(ctx, dir, 1, 3)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "of 3 processes [0 2] have not come")
+	require.NoDirExists(t, dir)
+}
+
+// Who connects and says nothing, or nonsense, changes nothing.
+func TestStrangers(t *testing.T) {
+	dir := newDir(t)
+	first := start(t, dir, 0, 2)
+	untilThere(dir, 0)
+	for _, hello := range []string{"", "\x01", "\x00\x00\x00\x00", "\x02\x00\x00\x00", "\xff\xff\xff\xff"} {
+		c, err := net.Dial("unix", filepath.Join(dir, "0"))
+		require.NoError(t, err)
+		defer c.Close()
+		_, err = c.Write([]byte(hello))
+		require.NoError(t, err)
+	}
+	second := start(t, dir, 1, 2)
+	require.Equal(t, "joined", first.says(t))
+	require.Equal(t, "joined", second.says(t))
+	second.signal(t, syscall.SIGKILL)
+	require.Equal(t, "ended 1", first.says(t))
+}
+
+func TestBadArguments(t *testing.T) {
+	for _, me := range []int{-1, 2} {
+		_, err := peers.Join(t.Context(), newDir(t), me, 2)
+		require.ErrorContains(t, err, fmt.Sprintf("process %d of 2, expected one of 0 to 1", me))
+	}
+	dir := newDir(t)
+	require.NoError(t, os.Chmod(dir, 0o755))
+	_, err := peers.Join(t.Context(), dir, 0, 2)
+	require.ErrorContains(t, err, "expected a directory of this user alone")
+	_, err = peers.Join(t.Context(), filepath.Join(dir, "none"), 0, 2)
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
