@@ -268,3 +268,43 @@ func TestRevokeAroundAWait(t *testing.T) {
 		}
 	}
 }
+
+// A TryAll goes on in a context that an error has ended which the program has dealt with.
+func TestTryAllInAnEndedContext(t *testing.T) {
+	oneProcess(t)
+	for what, fail := range map[string]func(ctx context.Context, w, a *mpicx.Comm) error{
+		"a propagated error, inside of a Try on what is derived": func(ctx context.Context, w, _ *mpicx.Comm) error {
+			return w.TryAll(ctx, func(context.Context) error {
+				if w.Rank() == 0 {
+					return errors.New("lost")
+				}
+				return nil
+			})
+		},
+		"a corruption": func(ctx context.Context, w, a *mpicx.Comm) error {
+			return a.Guard(ctx, func(ctx context.Context) error {
+				if w.Rank() == 0 {
+					return errors.New("lost")
+				}
+				return a.Barrier().Wait(ctx)
+			})
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				err := mpicx.Run(t.Context(), func(ctx context.Context, w *mpicx.Comm) error {
+					a := w.Dup().MustGet(ctx)
+					_ = a.Try(ctx, func(ctx context.Context) error {
+						assert.Error(t, fail(ctx, w, a))
+						<-ctx.Done()
+						err := w.TryAll(ctx, func(context.Context) error { return nil })
+						assert.NoError(t, err, "rank %d", w.Rank())
+						return nil
+					})
+					return w.Barrier().Wait(ctx)
+				}, mpicx.WithRanks(2))
+				assert.NoError(t, err)
+			})
+		})
+	}
+}

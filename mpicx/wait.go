@@ -85,9 +85,6 @@ func (k *keeper) Ended(ctx context.Context) error {
 	s := interrupted(ctx)
 	for {
 		if s != nil {
-			if !k.isOf(s) {
-				k.proc.feed(k.ledger.GiveUp) // of a TryAll that this is the barrier of
-			}
 			if err := s.reported(ctx, (*Comm)(k)); err != nil {
 				return err
 			}
@@ -144,7 +141,10 @@ func (k *keeper) Unwatch() { k.proc.watch(-1) }
 // to repair the communicator that has.
 func (s *scope) reported(ctx context.Context, c *Comm) error {
 	defer s.told.Store(true)
-	if c.ledger.DerivedFrom(&s.comm.ledger) || !s.comm.isBroken() || !s.comm.knows() {
+	if own := c.ledger.DerivedFrom(&s.comm.ledger); own || !s.comm.isBroken() || !s.comm.knows() {
+		if wait, err := s.comm.look(ledger.Peek); !own && (wait != nil || err != nil) {
+			c.proc.feed(c.ledger.GiveUp) // of a TryAll that this is the barrier of
+		}
 		if err := s.comm.verdict(s.outer); err != nil {
 			return err
 		}
