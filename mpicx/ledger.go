@@ -8,7 +8,7 @@ import (
 )
 
 // carryOut does what the ledger of a rank asks for. C is the rank's world.
-func (c *Comm) carryOut(o ledger.Output) {
+func (c *Comm) carryOut(o *ledger.Output) {
 	switch o.Action {
 	case ledger.Raise:
 		ownerOf(o.Comm).submit(o.Raised, freeze(o.Family))
