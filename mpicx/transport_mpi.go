@@ -93,9 +93,16 @@ func leaveLibrary() error {
 }
 
 func endLibrary() error {
-	if library.users--; library.users > 0 {
+	l := &library
+	if l.users--; l.users > 0 {
 		return nil
 	}
-	library.over = true
-	return mpiError("Run", library.End())
+	if err := l.End(); err != nil {
+		l.over = true
+		return mpiError("Run", err)
+	}
+	if l.over = !mpi.Alive(); !l.over { // the program has begun it
+		l.Job = nil
+	}
+	return nil
 }
