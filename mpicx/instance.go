@@ -42,7 +42,7 @@ func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 	if o.err != nil {
 		return nil, o.err
 	}
-	j, err := startJob(o, 1)
+	j, err := startJob(ctx, o, 1)
 	if err != nil {
 		return nil, err
 	}

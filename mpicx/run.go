@@ -38,7 +38,7 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	if o.err != nil {
 		return o.err
 	}
-	j, err := startJob(o, DefaultRanks)
+	j, err := startJob(ctx, o, DefaultRanks)
 	if err != nil {
 		return err
 	}

@@ -77,13 +77,9 @@ const longest = 100
 
 func (p *Peers) join(ctx context.Context, dir string) error {
 	name := func(i int) string { return filepath.Join(dir, strconv.Itoa(i)) }
-	defer func() { // the last one finds it empty
-		for i := range p.peers {
-			if i == p.me || p.peers[i].ended.Load() {
-				_ = os.Remove(name(i))
-			}
-		}
-		_ = os.Remove(dir)
+	defer func() {
+		_ = os.Remove(name(p.me))
+		p.clear(dir)
 	}()
 	place := dir // in which sockets have short names
 	if len(name(len(p.peers))) > longest {
@@ -129,6 +125,20 @@ func (p *Peers) join(ctx context.Context, dir string) error {
 		case <-ctx.Done():
 			return fmt.Errorf("of %d processes %v have not come: %w", len(p.peers), missing, context.Cause(ctx))
 		}
+	}
+}
+
+// clear removes a directory in which nobody looks for anybody any more: who has done so has
+// removed its name, so that those of processes that have ended are left.
+func (p *Peers) clear(dir string) {
+	names, err := os.ReadDir(dir)
+	for _, n := range names {
+		if i, e := strconv.Atoi(n.Name()); e != nil || i < 0 || i >= len(p.peers) || !p.peers[i].ended.Load() {
+			return
+		}
+	}
+	if err == nil {
+		_ = os.RemoveAll(dir)
 	}
 }
 

@@ -138,6 +138,8 @@ func (m *memoryFabric) Neighbours(most int) ([]int, error) {
 	return near, nil
 }
 
+func (m *memoryFabric) Memory(int) ([]byte, error) { return nil, nil }
+
 func (m *memoryFabric) FromFirst(b []byte) error {
 	copy(b, m.meet(b)[0])
 	return nil
