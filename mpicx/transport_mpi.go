@@ -20,5 +20,6 @@ func startLaunched(mortal bool) (*node.Job, error) { return mpi.Start(mortal) }
 
 func refuseToBeAlone(*options) error { return nil }
 
-// canBeginAgain says whether MPI goes on after the job's end: the program has begun it.
+// canBeginAgain says whether a job can begin after one that has ended: where the program has
+// begun MPI.
 func canBeginAgain() bool { return mpi.Alive() }

@@ -25,5 +25,5 @@ func refuseToBeAlone(o *options) error {
 	return nil
 }
 
-// canBeginAgain says whether the launched can begin a job again.
+// canBeginAgain says whether a job of processes can begin after one that has ended.
 func canBeginAgain() bool { return false }
