@@ -145,7 +145,7 @@ func (c *Comm) bequeath(e *Error, derived []*Comm) {
 		case d.corrupted != nil || d.closed:
 		case e.Verdict == nil || slices.ContainsFunc(gone, d.has):
 			d.corrupted = e
-		case d.parent == c || d.parent.corrupted != nil:
+		case d.parent == c || d.parent.corrupted != nil || d.parent.closed: // which tells nothing
 			d.unreported = append(d.unreported, e)
 		}
 		d.update()
