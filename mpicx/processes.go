@@ -85,9 +85,9 @@ func joinJob(o *options, begin func(mortal bool) (*node.Job, error), courtesy ti
 				members = append(members, r)
 			}
 		}
-		world.Sub(transport.Name{Seq: l.begun}, members, func(side transport.Comm, e error) {
-			j.sides, err = []transport.Comm{side}, mpiError("Run", e)
-		})
+		var side transport.Comm
+		side, err = world.Sub(transport.Name{Seq: l.begun}, members)
+		j.sides, err = []transport.Comm{side}, mpiError("Run", err)
 	}
 	if err != nil {
 		return nil, errors.Join(err, endProcesses())
