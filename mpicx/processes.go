@@ -86,9 +86,9 @@ func joinJob(o *options, begin func(mortal bool) (*node.Job, error), courtesy ti
 				members = append(members, r)
 			}
 		}
-		world.Sub(transport.Name{Seq: l.begun}, members, func(side transport.Comm, e error) {
-			j.sides, err = []transport.Comm{side}, mpiError("Run", e)
-		})
+		var side transport.Comm
+		side, err = world.Sub(transport.Name{Seq: l.begun}, members)
+		j.sides, err = []transport.Comm{side}, mpiError("Run", err)
 	}
 	if err != nil {
 		return nil, errors.Join(err, endProcesses())
@@ -104,9 +104,16 @@ func leaveProcesses() error {
 }
 
 func endProcesses() error {
-	if processes.users--; processes.users > 0 {
+	l := &processes
+	if l.users--; l.users > 0 {
 		return nil
 	}
-	processes.over = true
-	return mpiError("Run", processes.End())
+	if err := l.End(); err != nil {
+		l.over = true
+		return mpiError("Run", err)
+	}
+	if l.over = !canBeginAgain(); !l.over {
+		l.Job = nil
+	}
+	return nil
 }

@@ -23,3 +23,7 @@ func startLaunched(ctx context.Context, mortal bool) (*node.Job, error) {
 }
 
 func refuseToBeAlone(*options) error { return nil }
+
+// canBeginAgain says whether a job can begin after one that has ended: where the program has
+// begun MPI.
+func canBeginAgain() bool { return mpi.Alive() }

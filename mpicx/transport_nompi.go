@@ -26,3 +26,6 @@ func refuseToBeAlone(o *options) error {
 	}
 	return nil
 }
+
+// canBeginAgain says whether a job of processes can begin after one that has ended.
+func canBeginAgain() bool { return false }

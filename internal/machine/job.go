@@ -46,7 +46,7 @@ func NewJob(n int) (*Job, error) {
 	go func() {
 		defer close(j.ready)
 		j.peers, _ = peers.Join(ctx, j.Place.peers(), n, n+1)
-		_ = os.RemoveAll(j.dir) // all have it, or nobody is to
+		_ = os.Remove(j.memory()) // all have it, or nobody is to
 	}()
 	return j, nil
 }
@@ -122,6 +122,7 @@ func (j *Job) any(of state) bool {
 func (j *Job) Close() {
 	j.stop()
 	<-j.ready
+	_ = os.RemoveAll(j.dir)
 	if j.peers != nil {
 		_ = j.peers.Close()
 	}

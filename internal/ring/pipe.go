@@ -1,6 +1,9 @@
 package ring
 
-import "sync/atomic"
+import (
+	"fmt"
+	"sync/atomic"
+)
 
 // A PipeWriter is the sending end of a pipe: bytes in memory that two processes share,
 // of which they tell each other otherwise, by a ring.
@@ -14,13 +17,15 @@ func NewPipeWriter(shared []byte) PipeWriter { return PipeWriter{memory: shared}
 
 // Space returns room for the next bytes, at most so many; less if they would go around
 // the end, and none if the reader has not taken those before.
-func (w *PipeWriter) Space(most int) []byte {
+func (w *PipeWriter) Space(most int) (space []byte, err error) {
 	if w.room()-(w.next-w.read) < uint64(most) {
-		w.read = atomic.LoadUint64(w.word(0))
+		if w.read, err = w.progress(w.read, w.next); err != nil {
+			return nil, err
+		}
 	}
 	n := min(uint64(most), w.room()-(w.next-w.read), w.left(w.next))
 	at := w.at(w.next)
-	return w.memory[at : at+int(n)]
+	return w.memory[at : at+int(n)], nil
 }
 
 // Sent says that so many bytes are in the room that Space has returned.
@@ -36,9 +41,12 @@ type PipeReader struct {
 func NewPipeReader(shared []byte) PipeReader { return PipeReader{memory: shared} }
 
 // Bytes returns the next bytes, so many as have been Sent in one go.
-func (r *PipeReader) Bytes(n int) []byte {
+func (r *PipeReader) Bytes(n uint64) ([]byte, error) {
+	if left := r.left(r.next); n > left {
+		return nil, fmt.Errorf("shared memory: %d bytes in a pipe, expected %d or fewer", n, left)
+	}
 	at := r.at(r.next)
-	return r.memory[at : at+n]
+	return r.memory[at : at+int(n)], nil
 }
 
 // Done gives them back.

@@ -1,6 +1,7 @@
 package ring
 
 import (
+	"fmt"
 	"sync/atomic"
 	"unsafe"
 )
@@ -31,6 +32,15 @@ func (m memory) left(position uint64) uint64 { return m.room() - position&(m.roo
 
 func (m memory) word(at int) *uint64 { return (*uint64)(unsafe.Pointer(&m[at])) }
 
+// progress returns how far the reader says it has come: not back, nor past what there is.
+func (m memory) progress(before, written uint64) (uint64, error) {
+	read := atomic.LoadUint64(m.word(0))
+	if read < before || read > written {
+		return before, fmt.Errorf("shared memory: its reader is at %d, expected %d to %d", read, before, written)
+	}
+	return read, nil
+}
+
 // cells is what a message of n bytes takes.
 func cells(n int) uint64 { return (header + uint64(n) + line - 1) &^ (line - 1) }
 
@@ -49,9 +59,9 @@ func NewWriter(shared []byte) Writer { return Writer{memory: shared} }
 
 // Begin returns where to put the bytes of a message, n of them, or nil if there is no
 // room so far.
-func (w *Writer) Begin(n int) []byte {
+func (w *Writer) Begin(n int) ([]byte, error) {
 	if len(w.memory) == 0 {
-		return nil
+		return nil, nil
 	}
 	w.first, w.reserve = w.next, cells(n)
 	if left := w.left(w.next); w.reserve > left {
@@ -59,13 +69,13 @@ func (w *Writer) Begin(n int) []byte {
 	}
 	end := w.first + w.reserve
 	if end-w.read > w.room() {
-		w.read = atomic.LoadUint64(w.word(0))
-		if end-w.read > w.room() {
-			return nil
+		var err error
+		if w.read, err = w.progress(w.read, w.next); err != nil || end-w.read > w.room() {
+			return nil, err
 		}
 	}
 	at := w.at(w.first) + header
-	return w.memory[at : at+n : at+n]
+	return w.memory[at : at+n : at+n], nil
 }
 
 // End sends the message that Begin has begun, of n bytes.
@@ -90,19 +100,23 @@ func NewReader(shared []byte) Reader { return Reader{memory: shared} }
 // Ready says whether there is a message.
 func (r *Reader) Ready() bool { return atomic.LoadUint64(r.word(r.at(r.next))) != 0 }
 
-// Read returns the next message, which is the caller's until Done; or false if there
-// is none.
-func (r *Reader) Read() (message []byte, ok bool) {
+// Read returns the next message, which is the caller's until Done; or nil if there is
+// none. The other process may still change its bytes, but not their number.
+func (r *Reader) Read() (message []byte, err error) {
 	h := atomic.LoadUint64(r.word(r.at(r.next)))
 	if h == skip {
 		r.next += r.left(r.next)
 		h = atomic.LoadUint64(r.word(line))
 	}
 	if h == 0 {
-		return nil, false
+		return nil, nil
+	}
+	n, most := h-1, min(uint64(Longest(int(r.room()))), r.left(r.next)-header)
+	if n > most {
+		return nil, fmt.Errorf("shared memory: a message of %d bytes, expected %d or fewer", n, most)
 	}
 	at := r.at(r.next) + header
-	return r.memory[at : at+int(h-1)], true
+	return r.memory[at : at+int(n)], nil
 }
 
 // Done gives back the bytes of the message that Read has returned, n of them.

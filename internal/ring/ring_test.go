@@ -27,8 +27,8 @@ func TestMessagesArrive(t *testing.T) {
 			random := random()
 			for i := range messages {
 				n := length(random)
-				b := w.Begin(n)
-				for ; b == nil; b = w.Begin(n) {
+				b, _ := w.Begin(n)
+				for ; b == nil; b, _ = w.Begin(n) {
 					runtime.Gosched()
 				}
 				for j := range b {
@@ -43,8 +43,8 @@ func TestMessagesArrive(t *testing.T) {
 			for !r.Ready() {
 				runtime.Gosched()
 			}
-			m, ok := r.Read()
-			require.True(t, ok)
+			m, err := r.Read()
+			require.NoError(t, err)
 			require.Len(t, m, length(lengths))
 			require.EqualValues(t, i, binary.LittleEndian.Uint64(m))
 			require.Equal(t, bytes.Repeat([]byte{byte(i)}, len(m)-8), m[8:])
@@ -64,8 +64,8 @@ func TestPipe(t *testing.T) {
 	go func() {
 		random := rand.New(rand.NewPCG(1, 2))
 		for sent := 0; sent < bytes; {
-			space := in.Space(min(1+random.IntN(2000), bytes-sent))
-			told := w.Begin(8)
+			space, _ := in.Space(min(1+random.IntN(2000), bytes-sent))
+			told, _ := w.Begin(8)
 			if len(space) == 0 || told == nil {
 				runtime.Gosched()
 				continue
@@ -80,20 +80,23 @@ func TestPipe(t *testing.T) {
 		}
 	}()
 	for taken := 0; taken < bytes; {
-		told, ok := r.Read()
-		if !ok {
+		told, err := r.Read()
+		require.NoError(t, err)
+		if told == nil {
 			runtime.Gosched()
 			continue
 		}
-		n := int(binary.LittleEndian.Uint64(told))
+		n := binary.LittleEndian.Uint64(told)
 		r.Done(8)
-		for _, b := range out.Bytes(n) {
+		next, err := out.Bytes(n)
+		require.NoError(t, err)
+		for _, b := range next {
 			if b != value(taken) {
 				require.Equal(t, value(taken), b, "byte %d", taken)
 			}
 			taken++
 		}
-		out.Done(n)
+		out.Done(int(n))
 	}
 }
 
@@ -103,7 +106,7 @@ func BenchmarkPingPong(b *testing.B) {
 	pass := func(out Writer, in Reader, first bool) {
 		for range b.N {
 			if first {
-				out.Begin(56)
+				_, _ = out.Begin(56)
 				out.End(56)
 			}
 			for !in.Ready() {
@@ -111,7 +114,7 @@ func BenchmarkPingPong(b *testing.B) {
 			m, _ := in.Read()
 			in.Done(len(m))
 			if !first {
-				out.Begin(56)
+				_, _ = out.Begin(56)
 				out.End(56)
 			}
 		}
@@ -131,7 +134,8 @@ func FuzzRing(f *testing.F) {
 		for i, step := range steps {
 			if n := int(step) - 1; n >= 0 {
 				n %= Longest(room) + 1
-				b := w.Begin(n)
+				b, err := w.Begin(n)
+				require.NoError(t, err)
 				if b == nil {
 					require.NotEmpty(t, list)
 					continue
@@ -143,9 +147,10 @@ func FuzzRing(f *testing.F) {
 				continue
 			}
 			require.Equal(t, len(list) > 0, r.Ready())
-			m, ok := r.Read()
-			require.Equal(t, len(list) > 0, ok)
-			if ok {
+			m, err := r.Read()
+			require.NoError(t, err)
+			require.Equal(t, len(list) > 0, m != nil)
+			if m != nil {
 				require.Equal(t, list[0], bytes.Clone(m))
 				list = list[1:]
 				r.Done(len(m))

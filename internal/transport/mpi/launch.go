@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/mpicx/go-mpicx/internal/launcher"
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -9,19 +10,39 @@ import (
 
 // started is how MPI has begun.
 type started struct {
-	version    string
-	size       int
-	serialized bool // it may be called from several threads, one at a time
-	mortal     bool // a process that dies does not take the others along
-	hasULFM    bool // it can be started so
+	version string
+	size    int
+	guest   bool // the program has begun it
+	threads threads
+	mortal  bool // a process that dies does not take the others along
+	hasULFM bool // it can be started so
+}
+
+// threads is how MPI can be called from threads.
+type threads int
+
+const (
+	finalized threads = iota - 1 // not at all
+	single
+	funneled
+	serialized
+	multiple
+)
+
+func (t threads) String() string {
+	return [...]string{"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE"}[t]
 }
 
 // check sees whether this is an MPI that will do.
 func (s started) check(mortal bool) error {
 	text := ""
 	switch name, n := launcher.Announced(); {
-	case !s.serialized:
-		text = s.version + " can't be called from several threads, one at a time: it provides less than MPI_THREAD_SERIALIZED"
+	case s.threads == finalized:
+		text = "the program has ended MPI, which can't be begun again"
+	case s.threads < serialized && s.guest:
+		text = fmt.Sprintf("the program has begun MPI with %v, expected %v or %v, since goroutines call it from several threads: begin it with MPI_Init_thread, or not at all", s.threads, serialized, multiple)
+	case s.threads < serialized:
+		text = fmt.Sprintf("%s provides %v, expected %v or more, since goroutines call it from several threads", s.version, s.threads, serialized)
 	case s.size == 1 && n > 1: // the launcher and MPI do not know each other
 		text = fmt.Sprintf("a launcher has started %d processes (%s), but each is alone in its MPI_COMM_WORLD: this program was built with %s, start it with that one's mpirun, or with srun --mpi=pmix or pmi2, whichever that was built for",
 			n, name, s.version)
@@ -33,4 +54,11 @@ func (s started) check(mortal bool) error {
 		return nil
 	}
 	return &transport.LibraryError{Call: "MPI_Init_thread", Text: text}
+}
+
+// nameOf returns the name and the version of an MPI: what it says of itself goes on with
+// how it was built.
+func nameOf(library string) string {
+	name := library[:strings.IndexAny(library+"\n", ",\n")]
+	return strings.Join(strings.Fields(strings.Replace(name, "Version:", "", 1)), " ")
 }

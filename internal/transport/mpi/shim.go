@@ -64,6 +64,9 @@ func Start(ctx context.Context, mortal bool) (*node.Job, error) {
 	}
 }
 
+// Alive says whether MPI has begun and not ended: then a job can be started once more.
+func Alive() bool { return C.mx_alive() != 0 }
+
 // shim is MPI.
 type shim struct {
 	size int          // of the job
@@ -73,15 +76,15 @@ type shim struct {
 func version() string {
 	var text [maxText]C.char
 	C.mx_library(&text[0], maxText)
-	return C.GoString(&text[0])
+	return nameOf(C.GoString(&text[0]))
 }
 
 func (s *shim) Start(mortal bool) (node.Start, error) {
-	var rank, size, enough, isMortal, crowded C.int
-	err := result("MPI_Init_thread", C.mx_start(&rank, &size, &enough, &isMortal, &crowded))
+	var rank, size, guest, provided, isMortal, crowded C.int
+	err := result("MPI_Init_thread", C.mx_start(&rank, &size, &guest, &provided, &isMortal, &crowded))
 	s.size = int(size)
 	if err == nil {
-		err = started{version(), int(size), enough != 0, isMortal != 0, C.MX_ULFM != 0}.check(mortal)
+		err = started{version(), int(size), guest != 0, threads(provided), isMortal != 0, C.MX_ULFM != 0}.check(mortal)
 	}
 	return node.Start{Name: "mpi", Rank: int(rank), Size: int(size), Crowded: crowded != 0}, err
 }

@@ -52,7 +52,7 @@ int mx_news_of_death;          // mx_failed is to be asked
 char mx_header[MX_HEADER];     // of the packet that mx_send is to send
 
 static MPI_Comm mx_wire, mx_bye, mx_node;
-static int mx_rank, mx_size;
+static int mx_rank, mx_size, mx_guest;
 
 // Packets that others send.
 static char *mx_in[MX_RING];
@@ -154,12 +154,11 @@ static int mx_error(int code, char *text, int room) {
 	return place;
 }
 
-// mx_library stores which MPI this is.
+// mx_library stores what MPI says of itself.
 static void mx_library(char *text, int room) {
 	char all[MPI_MAX_LIBRARY_VERSION_STRING];
 	int n = 0;
 	MPI_Get_library_version(all, &n);
-	n = strcspn(all, ",\n\t");
 	snprintf(text, room, "%.*s", n, all);
 }
 
@@ -167,26 +166,58 @@ static int mx_post(int i) {
 	return MPI_Irecv(mx_in[i], MX_PACKET, MPI_BYTE, MPI_ANY_SOURCE, MX_PACKET_TAG, mx_wire, &mx_in_request[i]);
 }
 
-// mx_start begins. Enough is 0 if MPI can't be called from several threads, one at a
-// time; mortal, if a process that dies takes the others along.
-static int mx_start(int *rank, int *size, int *enough, int *mortal, int *crowded) {
-	int begun, provided, code, local, all;
-#if MX_ULFM
-	setenv("OMPI_MCA_async_mpi_finalize", "1", 0); // survivors would wait for the dead at the end
-#endif
+// mx_alive says whether MPI has been initialised, and not finalized.
+static int mx_alive(void) {
+	int begun, over;
 	MPI_Initialized(&begun);
-	if (begun)
-		code = MPI_Query_thread(&provided);
-	else
-		code = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
-	*enough = provided >= MPI_THREAD_SERIALIZED;
-	if (code != MPI_SUCCESS || !*enough) return code;
+	MPI_Finalized(&over);
+	return begun && !over;
+}
+
+// mx_dup makes the communicators, whose errors are returned. Those of MPI_COMM_WORLD are
+// while they are made.
+static int mx_dup(void) {
+	MPI_Errhandler before;
+	int code = MPI_Comm_get_errhandler(MPI_COMM_WORLD, &before);
+	if (code != MPI_SUCCESS) return code;
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-	if ((code = MPI_Comm_dup(MPI_COMM_WORLD, &mx_wire)) != MPI_SUCCESS) return code;
-	if ((code = MPI_Comm_dup(MPI_COMM_WORLD, &mx_bye)) != MPI_SUCCESS) return code;
-	MPI_Comm_set_errhandler(mx_wire, MPI_ERRORS_RETURN);
-	MPI_Comm_set_errhandler(mx_bye, MPI_ERRORS_RETURN);
+	if ((code = MPI_Comm_dup(MPI_COMM_WORLD, &mx_wire)) == MPI_SUCCESS &&
+		(code = MPI_Comm_dup(MPI_COMM_WORLD, &mx_bye)) == MPI_SUCCESS) {
+		MPI_Comm_set_errhandler(mx_wire, MPI_ERRORS_RETURN);
+		MPI_Comm_set_errhandler(mx_bye, MPI_ERRORS_RETURN);
+	}
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, before);
+	MPI_Errhandler_free(&before);
+	return code;
+}
+
+// mx_start begins, and begins MPI unless the program has done that: then it is a guest
+// there. Provided is how MPI can be called from threads, as 0 to 3 in the standard's
+// order, or -1 if it has been finalized; mortal is 0 if a process that dies takes the
+// others along.
+static int mx_start(int *rank, int *size, int *guest, int *provided, int *mortal, int *crowded) {
+	int begun, over, level, code, local, all;
+	MPI_Initialized(&begun);
+	MPI_Finalized(&over);
+	*provided = -1;
+	if (over) return MPI_SUCCESS;
+	mx_guest = *guest = begun;
+	if (begun)
+		code = MPI_Query_thread(&level);
+	else {
+#if MX_ULFM
+		setenv("OMPI_MCA_async_mpi_finalize", "1", 0); // survivors would wait for the dead at the end
+#endif
+		code = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
+	}
+	if (code != MPI_SUCCESS) return code;
+	*provided = (level >= MPI_THREAD_FUNNELED) + (level >= MPI_THREAD_SERIALIZED) + (level >= MPI_THREAD_MULTIPLE);
+	if (level < MPI_THREAD_SERIALIZED) return MPI_SUCCESS;
+	if (!begun) { // who has begun it says what its errors do
+		MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+		MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+	}
+	if ((code = mx_dup()) != MPI_SUCCESS) return code;
 	MPI_Comm_rank(mx_wire, &mx_rank);
 	MPI_Comm_size(mx_wire, &mx_size);
 	*rank = mx_rank;
@@ -390,9 +421,10 @@ static int mx_underway(void) { return mx_out.count + mx_bodies.count; }
 // mx_leave says that this process needs the others no more; mx_left, whether all
 // have said so.
 static MPI_Request mx_bye_request;
-static int mx_bye_flag = 1;
+static int mx_bye_flag;
 
 static int mx_leave(int mortal) {
+	mx_bye_flag = 1;
 #if MX_ULFM
 	if (mortal) return MPIX_Comm_iagree(mx_bye, &mx_bye_flag, &mx_bye_request);
 #endif
@@ -406,16 +438,22 @@ static int mx_left(int *all) {
 	return MPI_SUCCESS;
 }
 
+// mx_stop gives back what mx_start and mx_send have taken, and ends MPI if mx_start has
+// begun it.
 static int mx_stop(int lost) {
-	for (int i = 0; i < MX_RING; i++)
+	for (int i = 0; i < MX_RING; i++) {
 		if (mx_in_request[i] != MPI_REQUEST_NULL) {
 			MPI_Cancel(&mx_in_request[i]);
 			MPI_Wait(&mx_in_request[i], MPI_STATUS_IGNORE);
 		}
+		free(mx_in[i]);
+	}
+	while (mx_free_count > 0) free(mx_free[--mx_free_count]);
+	mx_in_next = mx_in_taken = mx_died = 0;
 	if (!lost) { // else freeing, which is collective, would wait for the dead
 		MPI_Comm_free(&mx_node);
 		MPI_Comm_free(&mx_wire);
 		MPI_Comm_free(&mx_bye);
 	}
-	return MPI_Finalize();
+	return mx_guest ? MPI_SUCCESS : MPI_Finalize();
 }

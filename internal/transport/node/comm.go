@@ -2,6 +2,8 @@ package node
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -53,6 +55,14 @@ func (a *arrival) kept() *arrival {
 	return &arrival{header: a.header, source: a.source, bytes: slices.Clone(a.bytes)}
 }
 
+// checkRoom says whether this process could make room for the message.
+func (a *arrival) checkRoom() error {
+	if most := installed(); a.header.length > most {
+		return fmt.Errorf("a message of %d bytes, where there are %d of memory", a.header.length, most)
+	}
+	return nil
+}
+
 var (
 	_ transport.Comm   = (*comm)(nil)
 	_ transport.Driver = (*comm)(nil)
@@ -78,7 +88,9 @@ func (e *engine) newComm(id contextID, l *liveness, rank int, members []int, epo
 	early := e.early[id]
 	delete(e.early, id)
 	for _, a := range early {
-		c.deliver(a)
+		if err := c.deliver(a); err != nil {
+			e.garbage(a.source, err)
+		}
 	}
 	return c
 }
@@ -224,32 +236,40 @@ func (c *comm) rankIn(process int) int {
 	return -1
 }
 
-// deliver gives a message to the first receive that matches it, or keeps it.
-func (c *comm) deliver(a *arrival) {
+// deliver gives a message to the first receive that matches it, or keeps it. It returns
+// an error if no member sends such.
+func (c *comm) deliver(a *arrival) error {
+	rank := c.rankIn(a.source)
 	switch {
+	case rank < 0:
+		return errors.New("a message to a communicator that it is not in")
 	case c.liveness.expired || c.liveness.dead[a.source]:
-		return
+		return nil
 	case a.header.listener:
+		if err := a.checkRoom(); err != nil {
+			return err
+		}
 		a = a.kept()
 		c.inbox = append(c.inbox, a)
 		if a.header.kind == offer {
-			c.e.take(a, &transfer{comm: c, bytes: make([]byte, a.header.length)})
+			c.e.accept(a, &transfer{comm: c, bytes: make([]byte, a.header.length)})
 		}
 		c.handOn()
-		return
+		return nil
 	case c.IsOver(a.header.epoch):
-		return // its sender ends it with the epoch
+		return nil // its sender ends it with the epoch
 	}
-	k := match.Key{Epoch: a.header.epoch, Source: c.rankIn(a.source), Tag: a.header.tag}
+	k := match.Key{Epoch: a.header.epoch, Source: rank, Tag: a.header.tag}
 	probes, recv := c.Take(k, a.header.length)
 	c.e.endAll(probes, nil)
 	if recv != nil {
 		c.give(recv, a)
-		return
+		return nil
 	}
 	a = a.kept()
 	a.Node = match.Node[arrival]{Key: k, Bytes: a.header.length, Of: a}
 	c.Arrived.Push(&a.Node)
+	return nil
 }
 
 // give has a receive, which has the message's status, get the message. Both are in no
@@ -262,6 +282,11 @@ func (c *comm) give(r *transport.Request, a *arrival) {
 		c.e.refuse(a)
 		r.Err = &transport.TruncateError{Status: r.Status, Room: len(r.Buf)}
 	default:
+		if err := a.checkRoom(); err != nil && (r.Take || r.Alloc != nil) {
+			c.e.garbage(a.source, err)
+			r.Err = c.e.err
+			break
+		}
 		buf := r.Buf
 		switch {
 		case r.Take:
@@ -271,7 +296,7 @@ func (c *comm) give(r *transport.Request, a *arrival) {
 			buf = r.Alloc(a.header.length)
 		}
 		c.receiving[r] = false
-		c.e.take(a.kept(), &transfer{comm: c, request: r, bytes: buf[:a.header.length]})
+		c.e.accept(a.kept(), &transfer{comm: c, request: r, bytes: buf[:a.header.length]})
 		return
 	}
 	c.e.end(r, r.Err)
@@ -359,10 +384,9 @@ func (c *comm) endOffers(cause error, which func(*transport.Request) bool) {
 }
 
 // Sub is done at once: all members work out the same context.
-func (c *comm) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
+func (c *comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	if err := name.Check(); err != nil {
-		done(nil, err)
-		return
+		return nil, err
 	}
 	e := c.e
 	e.lock()
@@ -380,7 +404,7 @@ func (c *comm) Sub(name transport.Name, members []int, done func(transport.Comm,
 	}
 	made := e.newComm(context, liveness, rank, processes, name.Epoch)
 	e.unlock()
-	done(made, nil)
+	return made, nil
 }
 
 // Close drops what comes from now on.

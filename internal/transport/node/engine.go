@@ -33,6 +33,7 @@ type engine struct {
 	coming    map[uint32]*transfer      // that come through a pipe, by tag
 	stillborn []uint64                  // of them, to or from the dead
 	offers    map[uint64]*transfer      // of this process, not accepted so far
+	offered   int                       // bytes of the longest of them so far
 	lastID    uint64
 	tags      uint32
 	err       error       // of the fabric; nothing works after it
@@ -313,26 +314,37 @@ func (e *engine) endAll(list *transport.Request, err error) {
 	}
 }
 
-// came takes a packet.
+// came takes a packet that the fabric has brought.
 func (e *engine) came(source int, packet []byte) {
-	h, rest, err := decode(packet)
-	if err != nil {
-		e.fail(fmt.Errorf("packet from process %d: %w", source, err))
-		return
+	if err := e.take(source, packet); err != nil {
+		e.garbage(source, err)
 	}
+}
+
+// garbage ends everything after bytes that no process sends. Who has written them is
+// unknown, since each of a machine's processes can write to what they share. So this
+// process does not take the sender for dead, which others see alive: it fails itself. If
+// processes are mortal it dies of that, and the others go on without it (see Job.End).
+func (e *engine) garbage(source int, err error) {
+	e.fail(fmt.Errorf("garbage from process %d: %w", source, err))
+}
+
+// take takes a packet, whose bytes another process may still change. It returns an error
+// if no process sends such.
+func (e *engine) take(source int, packet []byte) error {
+	h, rest, err := decode(packet)
 	switch {
+	case err != nil:
+		return err
 	case h.kind == accept:
-		e.accepted(source, h)
-		return
+		return e.accepted(source, h)
 	case h.kind == part:
-		e.takePart(source, h)
-		return
+		return e.takePart(source, h)
 	case h.kind == withdrawn:
 		e.forget(source, h)
-		return
+		return nil
 	case h.kind > withdrawn:
-		e.takeLiveness(source, h)
-		return
+		return e.takeLiveness(source, h)
 	}
 	e.arrival = arrival{header: h, source: source, bytes: rest}
 	a := &e.arrival // until it is kept
@@ -342,10 +354,12 @@ func (e *engine) came(source int, packet []byte) {
 	}
 	if c != nil {
 		e.latest = c
-		c.deliver(a)
-	} else if !e.isClosed(h.to) {
+		return c.deliver(a)
+	}
+	if !e.isClosed(h.to) {
 		e.early[h.to] = append(e.early[h.to], a.kept())
 	}
+	return nil
 }
 
 // remembered is how many closed communicators are, twice at most: nothing is under

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"slices"
 	"sync/atomic"
 
@@ -196,7 +197,10 @@ func (e *engine) noteLeft(l *liveness, process int) {
 }
 
 // takeLiveness takes a packet about who has left or died.
-func (e *engine) takeLiveness(source int, h header) {
+func (e *engine) takeLiveness(source int, h header) error {
+	if !e.mortal {
+		return fmt.Errorf("kind %d, where nobody dies", h.kind)
+	}
 	switch h.kind {
 	case left:
 		e.noteLeft(e.livenessOf(h.to), source)
@@ -208,4 +212,5 @@ func (e *engine) takeLiveness(source int, h header) {
 			e.expire(e.livenessOf(contextID(h.id)))
 		}
 	}
+	return nil
 }

@@ -9,3 +9,5 @@ import (
 
 // mapMemory says that processes share no memory here: the fabric carries everything.
 func mapMemory(*os.File, int) ([]byte, error) { return nil, errors.ErrUnsupported }
+
+func openMemory(string, int) (*os.File, error) { return nil, errors.ErrUnsupported }

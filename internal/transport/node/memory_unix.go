@@ -3,9 +3,31 @@
 package node
 
 import (
+	"fmt"
 	"os"
 	"syscall"
 )
+
+// openMemory opens the file that another process has made of memory of so many bytes. What
+// somebody else has put in its place is an error, and not touched.
+func openMemory(name string, size int) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		s, ok := info.Sys().(*syscall.Stat_t)
+		if !ok || int(s.Uid) != os.Geteuid() || info.Mode() != 0o600 || info.Size() != int64(size) {
+			err = fmt.Errorf("%s: %v of %d bytes, expected a file of user %d, %v, of %d", name, info.Mode(), info.Size(), os.Geteuid(), os.FileMode(0o600), size)
+		}
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
 
 // mapMemory maps a file into memory, for all that map it.
 func mapMemory(file *os.File, size int) ([]byte, error) {

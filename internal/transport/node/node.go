@@ -132,7 +132,7 @@ func (e *engine) shared(first bool, size int) ([]byte, error) {
 		return nil, err
 	}
 	if !first {
-		file, err = os.OpenFile(string(bytes.TrimRight(name[:], "\x00")), os.O_RDWR, 0)
+		file, err = openMemory(string(bytes.TrimRight(name[:], "\x00")), size)
 	}
 	var memory []byte
 	if err == nil {
@@ -176,7 +176,7 @@ func (e *engine) sendNear(o *outbox, h *header, rest []byte) {
 	n := headerLength + len(rest)
 	var packet []byte
 	if len(o.backlog) == 0 {
-		packet = o.Begin(n)
+		packet = e.room(o, n)
 	}
 	lags := packet == nil
 	if lags {
@@ -192,12 +192,21 @@ func (e *engine) sendNear(o *outbox, h *header, rest []byte) {
 	}
 }
 
+// room is where the next packet to a neighbour goes, if there is room.
+func (e *engine) room(o *outbox, n int) []byte {
+	packet, err := o.Begin(n)
+	if err != nil {
+		e.fail(err)
+	}
+	return packet
+}
+
 // catchUp sends what there was no room for, and says whether there was some now.
 func (e *engine) catchUp() (moved bool) {
 	for _, o := range e.out {
 		for o != nil && len(o.backlog) > 0 {
 			packet := o.backlog[0]
-			room := o.Begin(len(packet))
+			room := e.room(o, len(packet))
 			if room == nil {
 				break
 			}
@@ -218,11 +227,14 @@ func (e *engine) catchUp() (moved bool) {
 func (e *engine) push(o *outbox) (moved bool) {
 	for len(o.remainders) > 0 && len(o.backlog) == 0 {
 		s := &o.remainders[0]
-		space := o.pipe.Space(min(e.chunk, len(s.rest)))
+		space, err := o.pipe.Space(min(e.chunk, len(s.rest)))
+		if err != nil {
+			e.fail(err)
+		}
 		if len(space) == 0 && len(s.rest) > 0 {
 			break
 		}
-		packet := o.Begin(headerLength)
+		packet := e.room(o, headerLength)
 		if packet == nil {
 			break
 		}
@@ -245,46 +257,65 @@ func (e *engine) push(o *outbox) (moved bool) {
 
 // takePart takes the next bytes of a transfer. If they are not as many as were offered,
 // their sender had taken the offer back: see accepted.
-func (e *engine) takePart(source int, h header) {
-	pipe, n := &e.from[source].pipe, int(h.id)
+func (e *engine) takePart(source int, h header) error {
 	t := e.coming[h.transferTag]
-	if t != nil {
-		copy(t.bytes[min(t.lengths, len(t.bytes)):], pipe.Bytes(n))
-		t.lengths += n
+	switch {
+	case e.killed[source]: // its transfers are over
+		return nil
+	case t == nil || t.peer != source:
+		return fmt.Errorf("bytes of transfer %d, which is not under way", h.transferTag)
+	case h.length != t.arrival.header.length && h.length != withdrawnLength(t.arrival.header.length),
+		h.length < t.lengths || h.id > uint64(h.length-t.lengths), h.id == 0 && h.length > 0:
+		return fmt.Errorf("%d bytes of %d after %d, expected %d in all", h.id, h.length, t.lengths, t.arrival.header.length)
 	}
-	pipe.Done(n)
-	if t != nil && t.lengths == h.length {
+	pipe := &e.from[source].pipe
+	bytes, err := pipe.Bytes(h.id)
+	if err != nil {
+		return err
+	}
+	copy(t.bytes[min(t.lengths, len(t.bytes)):], bytes)
+	t.lengths += len(bytes)
+	pipe.Done(len(bytes))
+	if t.lengths == h.length {
 		delete(e.coming, h.transferTag)
 		e.done(t)
 	}
+	return nil
 }
 
 // look takes packets of neighbours, one of each at most, and says whether there was
 // any.
 func (e *engine) look() (came bool) {
 	for _, in := range e.in {
-		if packet, ok := in.Read(); ok {
-			e.came(in.process, packet)
-			in.Done(len(packet))
-			came = true
+		took, err := e.takeFrom(in)
+		if err != nil {
+			e.garbage(in.process, err)
 		}
+		came = came || took
 	}
 	return came
 }
 
-// lastOf takes all that a neighbour has sent, which is dead, and gives it nothing more.
+// takeFrom takes the next packet of a neighbour, and says whether there was one.
+func (e *engine) takeFrom(in *inbox) (took bool, err error) {
+	packet, err := in.Read()
+	if packet == nil || e.err != nil {
+		return false, err
+	}
+	err = e.take(in.process, packet)
+	in.Done(len(packet))
+	return true, err
+}
+
+// lastOf takes all that a neighbour has sent, which is dead, up to garbage, and gives it
+// nothing more.
 func (e *engine) lastOf(process int) {
 	o := e.out[process]
 	if o == nil {
 		return
 	}
-	for in := e.from[process]; e.err == nil; {
-		packet, ok := in.Read()
-		if !ok {
-			break
-		}
-		e.came(process, packet)
-		in.Done(len(packet))
+	for took, err := true, error(nil); took && err == nil; {
+		took, err = e.takeFrom(e.from[process])
 	}
 	e.out[process] = nil
 	e.lagging -= len(o.backlog) + len(o.remainders)

@@ -2,8 +2,8 @@ package node
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
+	"math"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
@@ -65,6 +65,9 @@ type header struct {
 
 const headerLength = 48
 
+// longestMessage is what there are addresses for.
+const longestMessage = min(math.MaxInt, 1<<47)
+
 func (h *header) encode(b *[headerLength]byte) {
 	binary.LittleEndian.PutUint64(b[0:], uint64(h.to))
 	binary.LittleEndian.PutUint64(b[8:], uint64(h.epoch))
@@ -95,8 +98,8 @@ func decode(packet []byte) (h header, rest []byte, err error) {
 	}
 	rest = packet[headerLength:]
 	switch {
-	case h.length < 0:
-		return h, nil, errors.New("a negative length")
+	case h.length < 0 || h.length > longestMessage:
+		return h, nil, fmt.Errorf("a message of %d bytes, expected 0 to %d", h.length, longestMessage)
 	case h.kind < whole || h.kind > dead:
 		return h, nil, fmt.Errorf("kind %d", h.kind)
 	case h.kind == whole && len(rest) != h.length:

@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"testing"
 
@@ -54,7 +55,7 @@ func TestNoPackets(t *testing.T) {
 		{make([]byte, headerLength-1), "47 bytes, expected 48 or more"},
 		{packet(header{kind: 0}, nil), "kind 0"},
 		{packet(header{kind: dead + 1}, nil), "kind 9"},
-		{packet(header{kind: offer, length: -1}, nil), "a negative length"},
+		{packet(header{kind: offer, length: -1}, nil), fmt.Sprintf("a message of -1 bytes, expected 0 to %d", longestMessage)},
 		{packet(header{kind: whole, length: 2}, []byte{1}), "1 bytes, expected 2"},
 		{packet(header{kind: whole, length: 0}, []byte{1}), "1 bytes, expected 0"},
 	} {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"runtime"
 	"slices"
 
@@ -25,6 +26,7 @@ type transfer struct {
 // offer tells a process of a message, for which t has the bytes.
 func (e *engine) offer(to int, h *header, t *transfer) {
 	t.peer = to
+	e.offered = max(e.offered, h.length)
 	e.lastID++
 	h.kind, h.id = offer, e.lastID
 	e.offers[h.id] = t
@@ -33,8 +35,14 @@ func (e *engine) offer(to int, h *header, t *transfer) {
 
 // accepted sends the bytes that were offered. If the offer is over, a single byte
 // less or more says so: the receive is posted, and has to end.
-func (e *engine) accepted(source int, h header) {
+func (e *engine) accepted(source int, h header) error {
 	t := e.offers[h.id]
+	if t != nil && (t.peer != source || h.transferTag != 0 && h.length != len(t.bytes)) {
+		return fmt.Errorf("%d bytes accepted of offer %d, expected %d by process %d", h.length, h.id, len(t.bytes), t.peer)
+	}
+	if h.length > e.offered {
+		return fmt.Errorf("%d bytes accepted of offer %d, where none was longer than %d", h.length, h.id, e.offered)
+	}
 	delete(e.offers, h.id)
 	switch {
 	case t == nil && h.transferTag != 0:
@@ -45,6 +53,7 @@ func (e *engine) accepted(source int, h header) {
 	default:
 		e.give(source, h.transferTag, t, t.bytes, h.length)
 	}
+	return nil
 }
 
 // give sends the bytes of a transfer, or others in their place, to whoever has accepted it.
@@ -68,8 +77,8 @@ func withdrawnLength(length int) int {
 	return 0
 }
 
-// take accepts an offer, and is ready for its bytes.
-func (e *engine) take(a *arrival, t *transfer) {
+// accept accepts an offer, and is ready for its bytes.
+func (e *engine) accept(a *arrival, t *transfer) {
 	e.tags++
 	tag := max(e.tags, 1)
 	t.arrival = a

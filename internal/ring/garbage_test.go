@@ -1,0 +1,128 @@
+package ring
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/buildtags"
+)
+
+// What no writer writes is an error, and not read.
+func TestGarbage(t *testing.T) {
+	const room = 256
+	for _, test := range []struct {
+		name  string
+		words map[int]uint64 // by their place in the ring
+		want  string
+	}{
+		{"longer than the longest", map[int]uint64{0: uint64(Longest(room)) + 2}, "a message of 57 bytes, expected 56 or fewer"},
+		{"too long for an int", map[int]uint64{0: 1 << 63}, "a message of 9223372036854775807 bytes, expected 56 or fewer"},
+		{"nothing but skips", map[int]uint64{0: skip}, "a message of 18446744073709551614 bytes, expected 56 or fewer"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			shared := make([]byte, Size(room))
+			for at, w := range test.words {
+				binary.NativeEndian.PutUint64(shared[line+at:], w)
+			}
+			r := NewReader(shared)
+			m, err := r.Read()
+			require.Nil(t, m)
+			require.EqualError(t, err, "shared memory: "+test.want)
+		})
+	}
+}
+
+// A reader that says it has read what is not there, or takes back what it has said, does
+// not have the writer wait for ever.
+func TestGarbageOfTheReader(t *testing.T) {
+	for _, told := range []uint64{1 << 20, 1<<64 - 1} {
+		w, _ := fresh(256)
+		p := NewPipeWriter(make([]byte, Size(256)))
+		atomic.StoreUint64(w.word(0), told)
+		atomic.StoreUint64(p.word(0), told)
+		var err error
+		for sent := 0; err == nil; sent++ {
+			require.Less(t, sent, 5)
+			_, err = w.Begin(56)
+			w.End(56)
+		}
+		require.ErrorContains(t, err, "its reader is at")
+		space, err := p.Space(256)
+		require.NoError(t, err)
+		p.Sent(len(space))
+		_, err = p.Space(1)
+		require.ErrorContains(t, err, "its reader is at")
+	}
+}
+
+// A pipe has no bytes beyond its end.
+func TestGarbageInAPipe(t *testing.T) {
+	r := NewPipeReader(make([]byte, Size(256)))
+	b, err := r.Bytes(200)
+	require.NoError(t, err)
+	r.Done(len(b))
+	_, err = r.Bytes(57)
+	require.EqualError(t, err, "shared memory: 57 bytes in a pipe, expected 56 or fewer")
+	_, err = r.Bytes(1<<64 - 1)
+	require.Error(t, err)
+}
+
+// FuzzGarbage has both ends of a ring, and of a pipe, work on any memory, which another
+// goroutine changes meanwhile. They return errors, or what is in the memory.
+func FuzzGarbage(f *testing.F) {
+	word := func(w uint64) []byte { return binary.NativeEndian.AppendUint64(nil, w) }
+	f.Add(word(57), uint64(9), []byte("rrwwpa"))
+	f.Add(word(skip), uint64(skip), []byte("rwrwrwwwwwww"))
+	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0, 1}, uint64(1), []byte("wrwrppaawrpa"))
+	f.Fuzz(func(t *testing.T, garbage []byte, other uint64, steps []byte) {
+		const room = 256
+		shared := make([]byte, Size(room))
+		for at := 0; len(garbage) > 0 && at < len(shared); at += line { // where headers may be
+			copy(shared[at:], garbage[:min(8, len(garbage))])
+			garbage = garbage[min(8, len(garbage)):]
+		}
+		if !buildtags.Race { // a writer that lives in a process of its own is none for the detector
+			stop, stopped := make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(stopped)
+				for at := 0; ; at = (at + line) % len(shared) {
+					select {
+					case <-stop:
+						return
+					default:
+						w := memory(shared).word(at)
+						atomic.StoreUint64(w, atomic.LoadUint64(w)^other)
+					}
+				}
+			}()
+			defer func() { close(stop); <-stopped }()
+		}
+		w, r := NewWriter(shared), NewReader(shared)
+		in, out := NewPipeWriter(shared), NewPipeReader(shared)
+		for _, step := range steps {
+			switch step % 4 {
+			case 'r' % 4:
+				m, err := r.Read()
+				if err == nil && m != nil {
+					require.LessOrEqual(t, len(m), Longest(room))
+					r.Done(len(m))
+				}
+			case 'w' % 4:
+				if b, err := w.Begin(int(step) % (Longest(room) + 1)); err == nil && b != nil {
+					w.End(len(b))
+				}
+			case 'p' % 4:
+				if b, err := in.Space(int(step)); err == nil {
+					in.Sent(len(b))
+				}
+			default:
+				if b, err := out.Bytes(other >> (step % 64)); err == nil {
+					out.Done(len(b))
+				}
+			}
+		}
+	})
+}

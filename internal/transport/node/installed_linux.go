@@ -1,0 +1,17 @@
+package node
+
+import (
+	"math"
+	"sync"
+	"syscall"
+)
+
+// installed is how many bytes of memory and swap space this machine has. Go ends a program
+// that asks for more.
+var installed = sync.OnceValue(func() int {
+	var s syscall.Sysinfo_t
+	if syscall.Sysinfo(&s) != nil {
+		return longestMessage
+	}
+	return int(min((uint64(s.Totalram)+uint64(s.Totalswap))*uint64(s.Unit), math.MaxInt))
+})
