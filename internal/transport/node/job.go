@@ -35,8 +35,9 @@ func Begin(fabric Fabric, mortal bool) (*Job, error) {
 			return nil, err
 		}
 	}
-	e.idle.Go(e.goOn)
-	return &Job{e, e.newComm(world, e.livenessOf(world), e.rank, nil, 0)}, nil
+	j := &Job{e, e.newComm(world, e.livenessOf(world), e.rank, nil, 0)}
+	e.idle.Go(e.goOn) // from here on mu guards all
+	return j, nil
 }
 
 // World is the communicator of all processes.
