@@ -79,5 +79,8 @@ func (i *Instance) Finalize(ctx context.Context) error {
 		}
 	}
 	instance.Instance = nil
+	// As in Run: peers may yet meet an error, and go on without this rank.
+	i.world.end(false)
+	i.world.finish()
 	return i.end()
 }

@@ -47,7 +47,7 @@ func startJob(ctx context.Context, o *options, ranks int) (*job, error) {
 		return joinJob(o, func(mortal bool) (*node.Job, error) { return machine.Begin(ctx, place, mortal) }, 0)
 	case launched() > 0:
 		// When one has exited, the launcher kills the others, who may not have said why.
-		return joinJob(o, startLaunched, 100*time.Millisecond)
+		return joinJob(o, func(mortal bool) (*node.Job, error) { return startLaunched(ctx, mortal) }, 100*time.Millisecond)
 	}
 	if err := refuseToBeAlone(o); err != nil {
 		return nil, err
@@ -66,6 +66,7 @@ func joinJob(o *options, begin func(mortal bool) (*node.Job, error), courtesy ti
 	if l.Job == nil {
 		var err error
 		if l.Job, err = begin(o.backend == backendULFM); err != nil {
+			l.over = true
 			return nil, mpiError("Run", err)
 		}
 	}

@@ -3,6 +3,8 @@
 package mpicx
 
 import (
+	"context"
+
 	"github.com/mpicx/go-mpicx/internal/launcher"
 	"github.com/mpicx/go-mpicx/internal/transport/mpi"
 	"github.com/mpicx/go-mpicx/internal/transport/node"
@@ -16,7 +18,9 @@ const Transport = "mpi"
 func launched() int { return launcher.Processes() }
 
 // startLaunched takes part in the job of mpirun.
-func startLaunched(mortal bool) (*node.Job, error) { return mpi.Start(mortal) }
+func startLaunched(ctx context.Context, mortal bool) (*node.Job, error) {
+	return mpi.Start(ctx, mortal)
+}
 
 func refuseToBeAlone(*options) error { return nil }
 

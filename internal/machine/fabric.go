@@ -1,4 +1,4 @@
-//go:build unix
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
 package machine
 
@@ -57,6 +57,7 @@ func (f *fabric) Start(isMortal bool) (node.Start, error) {
 	if f.peers, err = peers.Join(f.ctx, f.Place.peers(), f.Rank, f.Size+1); err != nil {
 		return node.Start{}, err
 	}
+	_ = os.Remove(f.dir) // the last one finds it empty
 	f.peers.Watch(f.end)
 	for r := range f.Size {
 		if s := f.board.state(r); s == fragile && isMortal || s == mortal && !isMortal {

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
 package machine
 
@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 
 	"github.com/mpicx/go-mpicx/internal/peers"
 	"github.com/mpicx/go-mpicx/internal/transport/node"
@@ -21,6 +22,7 @@ type Job struct {
 	Place // of the launcher, behind the last rank
 	board board
 	stop  context.CancelFunc
+	lives *os.File      // is locked while this process lives
 	ready chan struct{} // closed when all have come, or stop has been called
 	peers *peers.Peers  // nil: they have not; to be read once ready is closed
 }
@@ -34,6 +36,7 @@ func NewJob(n int) (*Job, error) {
 	j := &Job{Place: Place{Rank: n, Size: n}, ready: make(chan struct{})}
 	var err error
 	for _, in := range []string{"/dev/shm", os.TempDir()} { // the first is memory, if it is there, and has room
+		sweep(in)
 		if err = j.make(in); err == nil {
 			break
 		}
@@ -47,20 +50,21 @@ func NewJob(n int) (*Job, error) {
 		defer close(j.ready)
 		j.peers, _ = peers.Join(ctx, j.Place.peers(), n, n+1)
 		_ = os.Remove(j.memory()) // all have it, or nobody is to
+		_ = os.Remove(j.dir)
 	}()
 	return j, nil
 }
 
 // make makes the job's directory, and what is in it.
 func (j *Job) make(in string) (err error) {
-	if j.dir, err = os.MkdirTemp(in, "mpicxrun-"); err != nil {
+	if j.dir, err = os.MkdirTemp(in, fmt.Sprint(prefix, os.Getpid(), "-")); err != nil {
 		return err
 	}
 	if j.dir, err = filepath.Abs(j.dir); err == nil {
 		err = os.Mkdir(j.Place.peers(), 0o700)
 	}
 	if err == nil {
-		err = makeFile(j.memory(), memorySize(j.Size))
+		j.lives, err = makeFile(j.memory(), memorySize(j.Size))
 	}
 	if err == nil {
 		j.board, err = node.MapFile(j.memory(), memorySize(j.Size))
@@ -71,16 +75,46 @@ func (j *Job) make(in string) (err error) {
 	return err
 }
 
-// makeFile makes a file of so many zeros, for which there is room.
-func makeFile(name string, size int) error {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+// makeFile makes a file of so many zeros, for which there is room, and locks it.
+func makeFile(name string, size int) (*os.File, error) {
+	f, err := os.OpenFile(name+"-", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err = reserve(f, size); errors.Is(err, errors.ErrUnsupported) {
 		_, err = f.Write(make([]byte, size))
 	}
-	return errors.Join(err, f.Close())
+	if err == nil {
+		err = lock(f)
+	}
+	if err == nil {
+		err = os.Rename(name+"-", name)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// lock fails if a process has the file locked, which it has until it ends.
+func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
+
+const prefix = "mpicxrun-"
+
+// sweep removes what is left of jobs whose launchers have been killed before all had come.
+func sweep(in string) {
+	names, _ := filepath.Glob(filepath.Join(in, prefix+"*", "memory"))
+	for _, name := range names {
+		f, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			continue
+		}
+		if lock(f) == nil {
+			_ = os.RemoveAll(filepath.Dir(name))
+		}
+		_ = f.Close()
+	}
 }
 
 // Of is the place of a rank.
@@ -123,6 +157,7 @@ func (j *Job) Close() {
 	j.stop()
 	<-j.ready
 	_ = os.RemoveAll(j.dir)
+	_ = j.lives.Close()
 	if j.peers != nil {
 		_ = j.peers.Close()
 	}

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
 package machine
 
@@ -86,12 +86,11 @@ func (j *Job) Run(commands []*exec.Cmd, signals <-chan os.Signal, say func(text 
 }
 
 // forward gives the processes, and what they have started, a signal that has come. One that
-// stops the launcher as well stops it after them, until they are to go on.
+// is to stop them stops the launcher as well; the one that has it go on is theirs, too.
 func forward(running map[int]*os.Process, s syscall.Signal) {
 	signalAll(running, s)
 	if s == syscall.SIGTSTP {
 		_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
-		signalAll(running, syscall.SIGCONT)
 	}
 }
 

@@ -18,6 +18,9 @@ import (
 	"time"
 )
 
+// Supported says whether this system has what it takes.
+const Supported = true
+
 // Peers is this process's connections with the others.
 type Peers struct {
 	me    int
@@ -228,17 +231,28 @@ func (p *Peers) connect(ctx context.Context, index int, name string) {
 func (o *peer) begin(to *net.UnixConn) {
 	o.to = to
 	o.raw, _ = to.SyscallConn()
-	o.peek = func(fd uintptr) {
-		var b [1]byte
-		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK) // Go has it not wait
-		o.sees = n <= 0 && !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EINTR)
-	}
+	o.peek = func(fd uintptr) { _, o.sees = peek(fd) }
 }
 
-// read waits for the end of a connection, on which nothing comes.
+// peek says whether something is there, and whether that is the end. Go has it not wait.
+// What has come stays there: it says that the process leaves.
+func peek(fd uintptr) (there, end bool) {
+	var b [1]byte
+	n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK)
+	there = !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EINTR)
+	return there, there && n <= 0
+}
+
+// read waits for the end of a connection, or for what comes before if the process leaves.
 func (p *Peers) read(index int) {
-	_, _ = io.Copy(io.Discard, p.peers[index].to)
-	p.end(index)
+	end := false
+	_ = p.peers[index].raw.Read(func(fd uintptr) (there bool) {
+		there, end = peek(fd)
+		return there
+	})
+	if end {
+		p.end(index)
+	}
 }
 
 // end notes the end of a process, and tells it.
@@ -285,8 +299,18 @@ func (p *Peers) Look() {
 	}
 }
 
-// Close ends all connections: for the others this process has ended. Nothing is told
-// after it has returned.
+// Leave tells the others that the end of this process, which is to come, is none that they
+// are to be told of.
+func (p *Peers) Leave() {
+	for i := range p.peers {
+		if c := p.peers[i].from; c != nil {
+			_, _ = c.Write([]byte{0})
+		}
+	}
+}
+
+// Close ends all connections: unless it has called Leave, for the others this process has
+// ended. Nothing is told after it has returned.
 func (p *Peers) Close() error {
 	p.mu.Lock()
 	p.over = true
