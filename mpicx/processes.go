@@ -48,7 +48,7 @@ func startJob(ctx context.Context, o *options, ranks int) (*job, error) {
 		return joinJob(o, func(mortal bool) (*node.Job, error) { return machine.Begin(ctx, place, mortal) }, never, 0)
 	case launched() > 0:
 		// When one has exited, the launcher kills the others, who may not have said why.
-		return joinJob(o, func(mortal bool) (*node.Job, error) { return startLaunched(ctx, mortal) }, mayBeginAgain, 100*time.Millisecond)
+		return joinJob(o, func(mortal bool) (*node.Job, error) { return startLaunched(ctx, mortal) }, canBeginAgain, 100*time.Millisecond)
 	}
 	if err := refuseToBeAlone(o); err != nil {
 		return nil, err
@@ -88,9 +88,9 @@ func joinJob(o *options, begin func(mortal bool) (*node.Job, error), again func(
 				members = append(members, r)
 			}
 		}
-		world.Sub(transport.Name{Seq: l.begun}, members, func(side transport.Comm, e error) {
-			j.sides, err = []transport.Comm{side}, mpiError("Run", e)
-		})
+		var side transport.Comm
+		side, err = world.Sub(transport.Name{Seq: l.begun}, members)
+		j.sides, err = []transport.Comm{side}, mpiError("Run", err)
 	}
 	if err != nil {
 		return nil, errors.Join(err, endProcesses())

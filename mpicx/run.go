@@ -86,14 +86,14 @@ func newWorld(t transport.Comm, o *options) (world *Comm, err error) {
 	if o.wrap != nil {
 		t = o.wrap(t)
 	}
-	t.Sub(transport.ErrorChannelName(), nil, func(dup transport.Comm, e error) {
-		if err = e; err == nil {
-			world = newComm(p, t, nil, nil, "world", nil)
-			p.carryOut, p.giveUp = world.carryOut, world.giveUp
-			world.open(nil, dup, t.Epoch(), true, false)
-		}
-	})
-	return world, mpiError("Run", err)
+	dup, err := t.Sub(transport.ErrorChannelName(), nil)
+	if err != nil {
+		return nil, mpiError("Run", err)
+	}
+	world = newComm(p, t, nil, nil, "world", nil)
+	p.carryOut, p.giveUp = world.carryOut, world.giveUp
+	world.open(nil, dup, t.Epoch(), true, false)
+	return world, nil
 }
 
 // runRank is the life of a rank.

@@ -24,5 +24,6 @@ func startLaunched(ctx context.Context, mortal bool) (*node.Job, error) {
 
 func refuseToBeAlone(*options) error { return nil }
 
-// mayBeginAgain says whether MPI is the program's, which has begun it, and has not ended.
-func mayBeginAgain() bool { return mpi.Alive() }
+// canBeginAgain says whether a job can begin after one that has ended: where the program has
+// begun MPI.
+func canBeginAgain() bool { return mpi.Alive() }

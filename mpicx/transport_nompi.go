@@ -17,8 +17,6 @@ func launched() int { return 0 }
 
 func startLaunched(context.Context, bool) (*node.Job, error) { return nil, nil }
 
-func mayBeginAgain() bool { return false }
-
 // refuseToBeAlone refuses goroutine ranks in one of several processes that a launcher of MPI
 // jobs has started, because each would run the whole program by itself; unless the
 // environment says how many ranks each is to have.
@@ -28,3 +26,6 @@ func refuseToBeAlone(o *options) error {
 	}
 	return nil
 }
+
+// canBeginAgain says whether a job of processes can begin after one that has ended.
+func canBeginAgain() bool { return false }

@@ -70,7 +70,7 @@ func live(dir string) error {
 	l.rounds, _ = strconv.Atoi(os.Getenv(envRounds))
 	l.returns = os.Getenv(envReturn) != ""
 	l.at("start", 0)
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	defer cancel()
 	instance, err := mpicx.Initialize(ctx)
 	if err != nil {

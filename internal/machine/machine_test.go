@@ -64,10 +64,9 @@ func TestConformance(t *testing.T) {
 	var made uint64
 	transporttest.Run(t, func(t *testing.T, body func(*testing.T, transport.Comm)) {
 		made++
-		part.World().Sub(transport.Name{Seq: made}, nil, func(c transport.Comm, err error) {
-			require.NoError(t, err)
-			body(t, c)
-		})
+		c, err := part.World().Sub(transport.Name{Seq: made}, nil)
+		require.NoError(t, err)
+		body(t, c)
 	})
 }
 

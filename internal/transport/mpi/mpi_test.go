@@ -68,11 +68,10 @@ func TestConformance(t *testing.T) {
 	needsJob(t)
 	transporttest.Run(t, func(t *testing.T, body func(*testing.T, transport.Comm)) {
 		made++
-		job.World().Sub(transport.Name{Seq: made}, nil, func(c transport.Comm, err error) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			body(t, c)
-		})
+		c, err := job.World().Sub(transport.Name{Seq: made}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body(t, c)
 	})
 }

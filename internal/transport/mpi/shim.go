@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -53,6 +54,11 @@ func Start(ctx context.Context, mortal bool) (*node.Job, error) {
 	case r := <-done:
 		return r.job, r.err
 	case <-ctx.Done():
+	}
+	select {
+	case r := <-done: // what hears of ctx itself knows more
+		return r.job, r.err
+	case <-time.After(100 * time.Millisecond):
 		return nil, &transport.LibraryError{Call: s.in.Load().(string),
 			Text: fmt.Sprintf("it has not returned: a process has not come, or has died (%v)", context.Cause(ctx))}
 	}

@@ -253,10 +253,9 @@ func TestFamiliesAreApart(t *testing.T) {
 		var first, second [2]*comm
 		for r, j := range jobs {
 			for i, to := range []*[2]*comm{&first, &second} {
-				j.World().Sub(transport.Name{Seq: uint64(i + 1)}, nil, func(c transport.Comm, err error) {
-					require.NoError(t, err)
-					to[r] = c.(*comm)
-				})
+				c, err := j.World().Sub(transport.Name{Seq: uint64(i + 1)}, nil)
+				require.NoError(t, err)
+				to[r] = c.(*comm)
 			}
 		}
 		first[1].Leave(true)
