@@ -141,8 +141,13 @@ func (k *keeper) Unwatch() { k.proc.watch(-1) }
 // to repair the communicator that has.
 func (s *scope) reported(ctx context.Context, c *Comm) error {
 	defer s.told.Store(true)
-	if own := c.ledger.DerivedFrom(&s.comm.ledger); own || !s.comm.isBroken() || !s.comm.knows() {
-		if wait, err := s.comm.look(ledger.Peek); !own && (wait != nil || err != nil) {
+	switch {
+	case c.ledger.DerivedFrom(&s.comm.ledger):
+		if err := c.verdict(s.outer); err != nil { // the oldest, which may be another
+			return err
+		}
+	case !s.comm.isBroken() || !s.comm.knows():
+		if wait, err := s.comm.look(ledger.Peek); wait != nil || err != nil {
 			c.proc.feed(c.ledger.GiveUp) // of a TryAll that this is the barrier of
 		}
 		if err := s.comm.verdict(s.outer); err != nil {
