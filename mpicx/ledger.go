@@ -41,6 +41,8 @@ func (c *Comm) carryOut(o ledger.Output) {
 		o.Vote.Owner.(*vote).start(false)
 	case ledger.Resume:
 		ownerOf(o.Comm).resume()
+	case ledger.Forget:
+		c.proc.forget(ownerOf(o.Comm))
 	case ledger.Leave:
 		c.t.Leave(c.proc.failed)
 	case ledger.Tell:

@@ -30,6 +30,10 @@ type proc struct {
 
 	yielder yielder
 
+	// forgotten are closed communicators on which something is pending. Only carryOut uses
+	// it.
+	forgotten []*Comm
+
 	// dead says that the process of the rank has died. Then each of its goroutines ends at
 	// its next operation. A test may abort a dead rank; otherwise dead stays.
 	dead atomic.Bool

@@ -272,6 +272,9 @@ func (m *member) Revoked(by int) {
 	m.revoked(by)
 }
 
+// Released is told of no team: nobody closes one.
+func (m *member) Released() { m.fail("H6: rank %d is told that all have closed a team", m.world) }
+
 func (m *member) revoked(by int) {
 	first := false
 	m.feed(func() { first = m.Comm.Revoked(by) })
