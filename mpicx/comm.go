@@ -44,9 +44,6 @@ type Comm struct {
 	// ledger is the communicator's account in proc.ledger. Proc.mu protects it, but for
 	// the methods that need no lock.
 	ledger ledger.Comm
-	// unused says that this rank has closed c, and nothing of it is pending there.
-	unused atomic.Bool
-
 	// afterwards are operations of a rank that has unwound: they begin once the corruption
 	// that it raised is resolved. It is empty on a broken communicator. Proc.mu protects it.
 	afterwards []func()

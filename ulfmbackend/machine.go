@@ -241,10 +241,7 @@ func (m *Machine) join(settled []errchan.Settled) {
 }
 
 // Told says that the client is being told the last verdict.
-func (m *Machine) Told() {
-	m.untold = false
-	m.tryRelease()
-}
+func (m *Machine) Told() { m.untold = false }
 
 // reports is what this rank brings to a round.
 func (m *Machine) reports() Value {

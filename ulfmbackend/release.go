@@ -2,8 +2,9 @@ package ulfmbackend
 
 // release is a rank's part in forgetting the communicator: a barrier up the tree and
 // down again, for which nobody waits (paper 000, section 3.3). Who has closed the
-// communicator, or has left, says so to its parent once all below have, and all is quiet;
-// when the root knows of all, nobody is left who could begin an error, and all are told.
+// communicator, and has no round open there, says so to its parent once all below have;
+// when the root knows of all, nobody is left who could begin a round or wait for one, and
+// all are told. Who leaves and has not closed it keeps it there for all.
 //
 // That all have closed stays true, whatever dies: the news may come twice, and from
 // anybody. Between two living ranks a verdict comes before it, as messages stay in order.
@@ -18,17 +19,17 @@ type release struct {
 	done   bool // the client was told
 }
 
-// Close says that the program has closed the communicator: this rank raises nothing more
-// there, proposes nothing, and waits for nothing.
+// Close says that the program has closed the communicator: no round is open, as far as this
+// rank knows, and it raises nothing more there, proposes nothing, and waits for nothing.
 func (m *Machine) Close() {
 	m.release.closed = true
 	m.tryRelease()
 }
 
-// tryRelease passes on that all have closed, as far as this rank knows and is quiet.
+// tryRelease passes on that all have closed, as far as this rank knows.
 func (m *Machine) tryRelease() {
 	r := &m.release
-	if r.done || !r.closed && !m.left || !m.isQuiet() {
+	if r.done || !r.closed {
 		return
 	}
 	below := m.covers(&r.below, &set{})
@@ -44,9 +45,4 @@ func (m *Machine) tryRelease() {
 		r.sent = true
 		m.send(m.up, &Message{Kind: Closed})
 	}
-}
-
-// isQuiet says whether no round is open, here or as far as this rank knows.
-func (m *Machine) isQuiet() bool {
-	return !m.untold && (m.final || !m.notices.open && !m.early.open && len(m.mine)+len(m.missed) == 0)
 }

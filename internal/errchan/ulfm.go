@@ -42,7 +42,7 @@ type ULFM interface {
 	Revoke()
 	// Release says that this rank's program has closed the communicator, and that the
 	// client has no round open there. The client is told once all living ranks have said
-	// so, or have left. Propose refuses from now on.
+	// so. Propose refuses from now on.
 	Release()
 	// Reserve takes this rank's place in the next agreement of an epoch. All ranks
 	// reserve in the same order; agreements that create communicators have an order of
@@ -107,8 +107,8 @@ type ULFMClient interface {
 	// Revoked: the communicator is revoked, and rank by is who this one learned it
 	// from.
 	Revoked(by int)
-	// Released: all living ranks that have not left have closed the communicator. No error
-	// comes any more, so the channel may be closed.
+	// Released: all living ranks have closed the communicator. No error comes any more, so
+	// the channel may be closed.
 	Released()
 }
 
