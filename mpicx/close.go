@@ -78,8 +78,8 @@ func (c *Comm) meetToRelease() {
 	epoch := c.t.Epoch()
 	x := &collective.Exchange{Name: "Close"}
 	x.Start(c.t, epoch, transport.CollectiveTag(c.sequence(epoch)), c.barrier(), ender(func(err error) {
-		if err == nil && len(c.derived()) == 0 {
-			c.release()
+		if err == nil {
+			c.releaseWhenForgotten()
 		}
 	}))
 }

@@ -8,6 +8,14 @@ import "github.com/mpicx/go-mpicx/internal/transport"
 
 func (c *Comm) release() { _, _ = c.channel.Close(), c.t.Close() }
 
+// releaseWhenForgotten is called when all have closed c, and when this rank has forgotten it:
+// the second time gives it back.
+func (c *Comm) releaseWhenForgotten() {
+	if c.releasing.Swap(true) {
+		c.release()
+	}
+}
+
 // releaseIfIdle tells the error channel that c is closed, once nothing is pending there at
 // this rank: what comes for that would be lost.
 func (c *Comm) releaseIfIdle() (idle bool) {
