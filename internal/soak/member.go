@@ -40,6 +40,7 @@ type member struct {
 	spared     []*member // those above whose corruption came before it was made
 	lost       bool
 	revokes    int
+	released   bool
 
 	opened bool // a round is, by the ledger's events
 	untold int  // verdicts, likewise
@@ -271,9 +272,6 @@ func (m *member) Revoked(by int) {
 	}
 	m.revoked(by)
 }
-
-// Released is told of no team: nobody closes one.
-func (m *member) Released() { m.fail("H6: rank %d is told that all have closed a team", m.world) }
 
 func (m *member) revoked(by int) {
 	first := false
