@@ -37,11 +37,10 @@ func attendants(n int) (*sim.World, []attendant) {
 	ranks := make([]attendant, n)
 	for r := range ranks {
 		w.At(0, r, func() {
-			w.Comm(r).Sub(transport.ErrorChannelName(), nil, func(dup transport.Comm, _ error) {
-				ranks[r] = attendant{world: w, rank: r}
-				ranks[r].Channel = blackchannel.New(dup, 0, nil, &ranks[r])
-				ranks[r].Listen()
-			})
+			dup, _ := w.Comm(r).Sub(transport.ErrorChannelName(), nil)
+			ranks[r] = attendant{world: w, rank: r}
+			ranks[r].Channel = blackchannel.New(dup, 0, nil, &ranks[r])
+			ranks[r].Listen()
 		})
 	}
 	return w, ranks

@@ -90,5 +90,8 @@ func (r *result) outcome() error {
 	if p, ok := r.err.(*Panicked); ok {
 		panic(p)
 	}
+	if r.err != nil {
+		waiting.Of(r).Tell(r.err)
+	}
 	return r.err
 }

@@ -94,13 +94,12 @@ func TestCloseWaitsForWhatWasRaised(t *testing.T) {
 // bubble of testing/synctest.
 type slowChannel struct{ transport.Comm }
 
-func (c slowChannel) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
-	c.Comm.Sub(name, members, func(made transport.Comm, err error) {
-		if err == nil {
-			made = slowChannel{made}
-		}
-		done(made, err)
-	})
+func (c slowChannel) Sub(name transport.Name, members []int) (transport.Comm, error) {
+	made, err := c.Comm.Sub(name, members)
+	if err != nil {
+		return nil, err
+	}
+	return slowChannel{made}, nil
 }
 
 func (c slowChannel) Listen(l transport.Listener) { c.Comm.Listen(&slowListener{Listener: l}) }

@@ -80,6 +80,15 @@ func (c *Comm) Rank() int {
 	return c.rank
 }
 
+// Transport says what the communicator runs on: "local", goroutines of this process; "node",
+// processes of this machine, which mpicxrun has started; "mpi", processes of an MPI job.
+func (c *Comm) Transport() string {
+	if c == nil {
+		panic("mpicx: Transport: " + nilComm)
+	}
+	return c.t.Features().Name
+}
+
 // Size is the number of ranks of the communicator.
 func (c *Comm) Size() int {
 	if c == nil {

@@ -16,6 +16,11 @@ type scope struct {
 	outer           context.Context // around the call; revived, if an error of another rank had ended it
 	entry           *ledger.Scope   // comm.proc.mu protects it
 	told            atomic.Bool     // a Wait on another communicator has told the error that has ended it
+
+	// own ends by the errors of this scope alone, even if the context had ended before; nil:
+	// nobody has asked for it. comm.proc.mu protects it.
+	own    context.Context
+	endOwn context.CancelCauseFunc
 }
 
 type scopeKey struct{}
@@ -88,6 +93,46 @@ func (s *scope) around(ctx context.Context) context.Context {
 		}
 	}
 	return s.outer
+}
+
+// within returns ctx, which is around some of the scopes that in is inside of, such that
+// it ends with the errors of those of them that concern it.
+func within(in, ctx context.Context, concerns func(*scope) bool) context.Context {
+	for s, last := scopeOf(in), scopeOf(ctx); s != nil && s != last; s = scopeOf(s.outer) {
+		if concerns(s) {
+			both, end := context.WithCancelCause(ctx)
+			own := s.ownErrors()
+			if ctx = both; own.Err() != nil {
+				end(context.Cause(own))
+				break
+			}
+			context.AfterFunc(own, func() { end(context.Cause(own)) })
+		}
+	}
+	return ctx
+}
+
+// ownErrors returns a context that ends by the errors of this scope alone.
+func (s *scope) ownErrors() context.Context {
+	s.comm.proc.mu.Lock()
+	defer s.comm.proc.mu.Unlock()
+	if s.own == nil {
+		s.own, s.endOwn = context.WithCancelCause(context.Background())
+		if s.entry.Ended() {
+			s.endOwn(&arriving{s})
+		}
+	}
+	return s.own
+}
+
+// end ends the scope's context.
+func (s *scope) end(cause error) {
+	s.cancel(cause)
+	s.comm.proc.mu.Lock()
+	defer s.comm.proc.mu.Unlock()
+	if s.own != nil {
+		s.endOwn(cause)
+	}
 }
 
 // until is a context with a deadline, which is not given up before that.

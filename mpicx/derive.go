@@ -26,41 +26,37 @@ func (c *Comm) Dup() *future.Future[*Comm] {
 	f, p := future.New[*Comm]()
 	waiting.Of(p.Future()).Keep(makingKeeper{(*keeper)(c), "Dup"})
 	made := c.agreed(errchan.Dup, epoch, p)
-	c.derive(transport.Name{Epoch: epoch, Seq: uint64(seq)}, nil, c.worldRanks, fmt.Sprintf("%s.dup%d", c.name, seq), made)
+	made(c.derive(transport.Name{Epoch: epoch, Seq: uint64(seq)}, nil, c.worldRanks, fmt.Sprintf("%s.dup%d", c.name, seq)))
 	return f
 }
 
 // derive makes a communicator and its error channel, and has errors of c
 // interrupt it.
-func (c *Comm) derive(name transport.Name, members, worldRanks []int, called string, made func(*Comm, error)) {
-	c.deriveUnder(c, name, false, members, worldRanks, called, made)
+func (c *Comm) derive(name transport.Name, members, worldRanks []int, called string) (*Comm, error) {
+	return c.deriveUnder(c, name, false, members, worldRanks, called)
 }
 
 // deriveUnder is derive of a communicator that errors of parent interrupt, not those of c.
 // Agreed says that all ranks make it, whatever error comes in between.
-func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, members, worldRanks []int, called string, made func(*Comm, error)) {
+func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, members, worldRanks []int, called string) (*Comm, error) {
 	name.Generation = parent.ledger.Generation() + 1
-	c.t.Sub(name, members, func(t transport.Comm, err error) {
-		if err != nil {
-			made(nil, err)
-			return
-		}
-		t.Sub(transport.ErrorChannelName(), nil, func(dup transport.Comm, err error) {
-			if err != nil {
-				made(nil, err)
-				return
-			}
-			d := newComm(c.proc, t, c, parent, called, worldRanks)
-			d.id = errchan.Identify(c.id, name)
-			if late := d.open(c, dup, name.Epoch, agreed, members == nil); !late {
-				made(d, nil)
-			} else if err := c.untold(); err != nil {
-				made(nil, err)
-			} else {
-				made(nil, mpiErrorf("Dup", ClassComm, "an error of %s came in between", c.name))
-			}
-		})
-	})
+	t, err := c.t.Sub(name, members)
+	if err != nil {
+		return nil, err
+	}
+	dup, err := t.Sub(transport.ErrorChannelName(), nil)
+	if err != nil {
+		return nil, err
+	}
+	d := newComm(c.proc, t, c, parent, called, worldRanks)
+	d.id = errchan.Identify(c.id, name)
+	if late := d.open(c, dup, name.Epoch, agreed, members == nil); !late {
+		return d, nil
+	}
+	if err := c.untold(); err != nil {
+		return nil, err
+	}
+	return nil, mpiErrorf("Dup", ClassComm, "an error of %s came in between", c.name)
 }
 
 // newComm makes a communicator of t that was made from one, nil for the world, to be

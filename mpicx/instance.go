@@ -42,7 +42,7 @@ func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 	if o.err != nil {
 		return nil, o.err
 	}
-	j, err := startJob(o, 1)
+	j, err := startJob(ctx, o, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -79,5 +79,8 @@ func (i *Instance) Finalize(ctx context.Context) error {
 		}
 	}
 	instance.Instance = nil
+	// As in Run: peers may yet meet an error, and go on without this rank.
+	i.world.end(false)
+	i.world.finish()
 	return i.end()
 }

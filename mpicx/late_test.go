@@ -109,13 +109,12 @@ type lateComm struct {
 	box *mailbox
 }
 
-func (c *lateComm) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
-	c.Comm.Sub(name, members, func(made transport.Comm, err error) {
-		if err == nil {
-			made = &lateComm{made, c.box}
-		}
-		done(made, err)
-	})
+func (c *lateComm) Sub(name transport.Name, members []int) (transport.Comm, error) {
+	made, err := c.Comm.Sub(name, members)
+	if err != nil {
+		return nil, err
+	}
+	return &lateComm{made, c.box}, nil
 }
 
 func (c *lateComm) Listen(l transport.Listener) { c.Comm.Listen(&lateListener{l, c}) }

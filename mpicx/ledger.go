@@ -8,7 +8,7 @@ import (
 )
 
 // carryOut does what the ledger of a rank asks for. C is the rank's world.
-func (c *Comm) carryOut(o ledger.Output) {
+func (c *Comm) carryOut(o *ledger.Output) {
 	switch o.Action {
 	case ledger.Raise:
 		ownerOf(o.Comm).submit(o.Raised, freeze(o.Family))
@@ -36,7 +36,7 @@ func (c *Comm) carryOut(o ledger.Output) {
 		ownerOf(o.Comm).startListening()
 	case ledger.Interrupt:
 		s := o.Scope.Owner.(*scope)
-		s.cancel(&arriving{s})
+		s.end(&arriving{s})
 	case ledger.Withdraw:
 		o.Vote.Owner.(*vote).start(false)
 	case ledger.Resume:

@@ -23,7 +23,7 @@ type proc struct {
 	place   *waiting.Place   // of the first goroutine that waits
 	// carryOut does what the ledger asks for. It is called by one goroutine at a time,
 	// without mu.
-	carryOut func(ledger.Output)
+	carryOut func(*ledger.Output)
 	// giveUp is called where no message will ever move again. It corrupts every
 	// communicator of the rank.
 	giveUp func(error)
@@ -152,7 +152,7 @@ func (p *proc) feed(input func()) {
 		return
 	}
 	p.carrying = true
-	for o, ok := p.ledger.Next(); ok; o, ok = p.ledger.Next() {
+	for o := p.ledger.Next(); o != nil; o = p.ledger.Next() {
 		if o.Action == ledger.Wake {
 			p.change()
 			continue

@@ -64,9 +64,8 @@ func (c *Comm) Shrink() *future.Future[*Comm] {
 			parent = c.parent
 		}
 		name := transport.ShrinkName(r.id.Epoch, r.id.Seq, living.without)
-		c.deriveUnder(parent, name, true, living.members, living.worldRanks, fmt.Sprintf("%s.shrink%d", c.name, r.id.Seq), func(d *Comm, err error) {
-			r.promise.Complete(d, mpiError("Shrink", err))
-		})
+		made, err := c.deriveUnder(parent, name, true, living.members, living.worldRanks, fmt.Sprintf("%s.shrink%d", c.name, r.id.Seq))
+		r.promise.Complete(made, mpiError("Shrink", err))
 	})
 }
 

@@ -28,6 +28,7 @@ func (c *Comm) Revoke(context.Context) error {
 }
 
 func (c *Comm) revoke() {
+	c.proc.feed(c.ledger.KnowRevoked)
 	c.revoked(c.rank)
 	c.ulfm.Revoke()
 }
@@ -49,5 +50,9 @@ func (c *Comm) Revoked() bool {
 	c.there("Revoked")
 	c.proc.mu.Lock()
 	defer c.proc.mu.Unlock()
-	return c.ledger.IsRevoked() || c.ulfm != nil && c.ledger.IsCorrupted()
+	if c.ledger.IsRevoked() {
+		c.ledger.KnowRevoked()
+		return true
+	}
+	return c.ulfm != nil && c.ledger.IsCorrupted()
 }

@@ -38,7 +38,7 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	if o.err != nil {
 		return o.err
 	}
-	j, err := startJob(o, DefaultRanks)
+	j, err := startJob(ctx, o, DefaultRanks)
 	if err != nil {
 		return err
 	}
@@ -86,14 +86,14 @@ func newWorld(t transport.Comm, o *options) (world *Comm, err error) {
 	if o.wrap != nil {
 		t = o.wrap(t)
 	}
-	t.Sub(transport.ErrorChannelName(), nil, func(dup transport.Comm, e error) {
-		if err = e; err == nil {
-			world = newComm(p, t, nil, nil, "world", nil)
-			p.carryOut, p.giveUp = world.carryOut, world.giveUp
-			world.open(nil, dup, t.Epoch(), true, false)
-		}
-	})
-	return world, mpiError("Run", err)
+	dup, err := t.Sub(transport.ErrorChannelName(), nil)
+	if err != nil {
+		return nil, mpiError("Run", err)
+	}
+	world = newComm(p, t, nil, nil, "world", nil)
+	p.carryOut, p.giveUp = world.carryOut, world.giveUp
+	world.open(nil, dup, t.Epoch(), true, false)
+	return world, nil
 }
 
 // runRank is the life of a rank.

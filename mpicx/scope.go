@@ -41,6 +41,7 @@ func (c *Comm) revive(ctx context.Context) context.Context {
 	if alive == ctx {
 		return ctx
 	}
+	alive = within(ctx, alive, func(s *scope) bool { return !c.ledger.DerivedFrom(&s.comm.ledger) })
 	return &revived{alive, context.WithoutCancel(ctx)}
 }
 
@@ -54,7 +55,7 @@ func (r *revived) Value(key any) any {
 // exit ends the scope's context: its function has returned.
 func (s *scope) exit() {
 	s.comm.proc.feed(s.entry.Exit)
-	s.cancel(nil)
+	s.end(nil)
 }
 
 // close lets errors end the scope around this one again.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
@@ -157,6 +158,153 @@ func TestWaitsAfterTheErrorIsTold(t *testing.T) {
 				return err
 			}, mpicx.WithRanks(2))
 			require.NoError(t, err)
+		})
+	}
+}
+
+// An error ends the context of a Try inside of one whose own has ended, and was told: the
+// Waits that go on there hear of it.
+func TestErrorsInsideOfAnEndedContext(t *testing.T) {
+	oneProcess(t)
+	for _, early := range []bool{false, true} { // b's Try begins before the error of a
+		for _, use := range []string{"waits", "in another Try on a", "late"} {
+			synctest.Test(t, func(t *testing.T) {
+				begin := time.Now()
+				err := mpicx.Run(t.Context(), func(ctx context.Context, w *mpicx.Comm) error {
+					a, b, c := w.Dup().MustGet(ctx), w.Dup().MustGet(ctx), w.Dup().MustGet(ctx)
+					receive := func(ctx context.Context) error { return mpicx.Recv(c, make([]byte, 1), 0, 9).Wait(ctx) }
+					if w.Rank() == 0 {
+						ofA := a.Try(ctx, func(context.Context) error {
+							time.Sleep(time.Second)
+							return errors.New("a")
+						})
+						assert.ErrorAs(t, ofA, new(*mpicx.PropagatedError))
+						ofB := b.Try(ctx, func(context.Context) error {
+							time.Sleep(time.Second)
+							return errors.New("b")
+						})
+						assert.ErrorAs(t, ofB, new(*mpicx.PropagatedError))
+						return w.Barrier().Wait(ctx)
+					}
+					_ = a.Try(ctx, func(ctx context.Context) error {
+						if !early {
+							<-ctx.Done()
+						}
+						inner := b.Try(ctx, func(ctx context.Context) error {
+							p, ok := errors.AsType[*mpicx.PropagatedError](receive(ctx))
+							if assert.True(t, ok) {
+								assert.Equal(t, "a", p.Failures[0].Message)
+							}
+							switch use {
+							case "in another Try on a":
+								return a.Try(ctx, receive)
+							case "late":
+								time.Sleep(time.Second)
+							}
+							return receive(ctx)
+						})
+						p, ok := errors.AsType[*mpicx.PropagatedError](inner)
+						if assert.True(t, ok, "%v", inner) {
+							assert.Equal(t, "b", p.Failures[0].Message)
+						}
+						return nil
+					})
+					return w.Barrier().Wait(ctx)
+				}, mpicx.WithRanks(2))
+				assert.NoError(t, err)
+				assert.Equal(t, 2*time.Second, time.Since(begin))
+			})
+		}
+	}
+}
+
+// Who waits for another communicator, in a Try on one that is revoked, is told once.
+func TestRevokeAroundAWait(t *testing.T) {
+	oneProcess(t)
+	for _, derived := range []bool{false, true} {
+		for _, how := range []string{"by its own operation", "by the other's", "late", "by Err", "by Revoked", "by itself"} {
+			synctest.Test(t, func(t *testing.T) {
+				err := mpicx.Run(t.Context(), func(ctx context.Context, w *mpicx.Comm) error {
+					w.SetErrhandler(mpicx.ErrorsReturn)
+					a := w.Dup().MustGet(ctx)
+					from := w
+					if derived {
+						from = a
+					}
+					b := from.Dup().MustGet(ctx)
+					if w.Rank() == 0 {
+						time.Sleep(time.Second)
+						assert.NoError(t, a.Revoke(ctx))
+						time.Sleep(time.Second)
+						mpicx.Send(b, []byte{1}, 1, 9).MustWait(ctx)
+						return b.Barrier().Wait(ctx) // a receive that stays pending would need this rank
+					}
+					r := mpicx.Recv(b, make([]byte, 1), 0, 9)
+					err := a.Try(ctx, func(ctx context.Context) error {
+						switch how {
+						case "by its own operation":
+							assert.ErrorIs(t, a.Barrier().Wait(ctx), mpicx.ErrRevoked)
+						case "late":
+							<-ctx.Done()
+							fallthrough
+						case "by the other's":
+							assert.ErrorIs(t, r.Wait(ctx), mpicx.ErrRevoked)
+						case "by Err":
+							<-ctx.Done()
+							assert.ErrorIs(t, a.Err(), mpicx.ErrRevoked)
+						case "by Revoked":
+							<-ctx.Done()
+							assert.True(t, a.Revoked())
+						case "by itself":
+							assert.NoError(t, a.Revoke(ctx))
+						}
+						return r.Wait(ctx)
+					})
+					assert.NoError(t, err, how)
+					return b.Barrier().Wait(ctx)
+				}, mpicx.WithRanks(2), hook.Backend("ulfm").(mpicx.Option))
+				assert.NoError(t, err)
+			})
+		}
+	}
+}
+
+// A TryAll goes on in a context that an error has ended which the program has dealt with.
+func TestTryAllInAnEndedContext(t *testing.T) {
+	oneProcess(t)
+	for what, fail := range map[string]func(ctx context.Context, w, a *mpicx.Comm) error{
+		"a propagated error, inside of a Try on what is derived": func(ctx context.Context, w, _ *mpicx.Comm) error {
+			return w.TryAll(ctx, func(context.Context) error {
+				if w.Rank() == 0 {
+					return errors.New("lost")
+				}
+				return nil
+			})
+		},
+		"a corruption": func(ctx context.Context, w, a *mpicx.Comm) error {
+			return a.Guard(ctx, func(ctx context.Context) error {
+				if w.Rank() == 0 {
+					return errors.New("lost")
+				}
+				return a.Barrier().Wait(ctx)
+			})
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				err := mpicx.Run(t.Context(), func(ctx context.Context, w *mpicx.Comm) error {
+					a := w.Dup().MustGet(ctx)
+					_ = a.Try(ctx, func(ctx context.Context) error {
+						assert.Error(t, fail(ctx, w, a))
+						<-ctx.Done()
+						err := w.TryAll(ctx, func(context.Context) error { return nil })
+						assert.NoError(t, err, "rank %d", w.Rank())
+						return nil
+					})
+					return w.Barrier().Wait(ctx)
+				}, mpicx.WithRanks(2))
+				assert.NoError(t, err)
+			})
 		})
 	}
 }

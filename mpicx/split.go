@@ -47,7 +47,7 @@ func (c *Comm) Split(color, key int) *future.Future[*Comm] {
 		}
 		part := c.partition(gather.All)[color]
 		name := transport.SplitName(epoch, uint64(seq), color)
-		c.derive(name, part.members, part.worldRanks, fmt.Sprintf("%s.split%d(%d)", c.name, seq, color), made)
+		made(c.derive(name, part.members, part.worldRanks, fmt.Sprintf("%s.split%d(%d)", c.name, seq, color)))
 	}))
 	return f
 }

@@ -2,17 +2,30 @@
 
 package mpicx
 
-import "github.com/mpicx/go-mpicx/internal/launcher"
+import (
+	"context"
+
+	"github.com/mpicx/go-mpicx/internal/launcher"
+	"github.com/mpicx/go-mpicx/internal/transport/node"
+)
 
 // Transport is the transport that the build tags chose.
 const Transport = "local"
 
-// startJob starts goroutine ranks. It refuses to in one of several processes that a
-// launcher has started, because each would run the whole program by itself; unless the
+// Without MPI a process takes part in no job of mpirun's.
+func launched() int { return 0 }
+
+func startLaunched(context.Context, bool) (*node.Job, error) { return nil, nil }
+
+// refuseToBeAlone refuses goroutine ranks in one of several processes that a launcher of MPI
+// jobs has started, because each would run the whole program by itself; unless the
 // environment says how many ranks each is to have.
-func startJob(o *options, ranks int) (*job, error) {
+func refuseToBeAlone(o *options) error {
 	if name, n := launcher.Announced(); n > 1 && o.environment == 0 {
-		return nil, mpiErrorf("Run", ClassOther, "a launcher has started %d processes (%s), and each would be a job of its own: build with -tags mpi; or, if that is meant, set MPICX_RANKS", n, name)
+		return mpiErrorf("Run", ClassOther, "a launcher has started %d processes (%s), and each would be a job of its own: build with -tags mpi; or, if that is meant, set MPICX_RANKS", n, name)
 	}
-	return goroutines(o, ranks), nil
+	return nil
 }
+
+// canBeginAgain says whether a job of processes can begin after one that has ended.
+func canBeginAgain() bool { return false }

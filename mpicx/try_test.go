@@ -392,13 +392,12 @@ type counting struct {
 	sent *atomic.Int64
 }
 
-func (c counting) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
-	c.Comm.Sub(name, members, func(sub transport.Comm, err error) {
-		if err == nil {
-			sub = counting{sub, c.sent}
-		}
-		done(sub, err)
-	})
+func (c counting) Sub(name transport.Name, members []int) (transport.Comm, error) {
+	sub, err := c.Comm.Sub(name, members)
+	if err != nil {
+		return nil, err
+	}
+	return counting{sub, c.sent}, nil
 }
 
 func (c counting) Listen(l transport.Listener) { c.Comm.Listen(&countingListener{l, c.sent}) }

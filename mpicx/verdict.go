@@ -2,6 +2,7 @@ package mpicx
 
 import (
 	"context"
+	"errors"
 
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
@@ -89,9 +90,12 @@ func (c *Comm) Err() error {
 	return ofOperation("Err", err)
 }
 
-// know notes that the program was told err, if that is a corruption of c.
+// know notes that the program was told err, if that is that c is corrupted or revoked.
 func (c *Comm) know(err error) {
-	if is[*CommCorruptedError](err) {
+	switch {
+	case is[*CommCorruptedError](err):
 		c.proc.feed(c.ledger.Know)
+	case errors.Is(err, ErrRevoked):
+		c.proc.feed(c.ledger.KnowRevoked)
 	}
 }

@@ -2,6 +2,8 @@ package mpicx
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/internal/ledger"
@@ -40,27 +42,38 @@ func (k *keeper) Yield() {
 func (k *keeper) Look()                       { k.t.Look() }
 func (k *keeper) Unpark(place *waiting.Place) { k.proc.leave(!place.Spare) }
 
-// listen returns the context whose end ends a Wait, and the scope whose error has ended that;
-// nil: none has so far. The context of a scope on this communicator, or on one that it is
-// derived from, is left out: the error that ends it ends the operation as well. So is one
-// whose error the program was told, unless this goroutine missed it.
-func (k *keeper) listen(ctx context.Context) (context.Context, *scope) {
-	for in := ctx; ; {
+// listen returns the context whose end ends a Wait in ctx, and the scope whose error has
+// ended that; nil: none has so far. The context of a scope on this communicator, or on one
+// that it is derived from, is left out: the error that ends it ends the operation as well.
+// So is one whose error the program was told, unless this goroutine missed it; but the
+// errors of scopes inside of that are not.
+func (k *keeper) listen(in context.Context) (context.Context, *scope) {
+	concerns := func(s *scope) bool {
+		return !k.isOf(s) && !s.told.Load() || k.isApart(s) && s.isRevoked() || s.missed(in) != nil
+	}
+	ctx := in
+	for {
 		if s := interrupted(ctx); s != nil {
-			if !k.isOf(s) && !s.told.Load() || s.missed(in) != nil {
+			if concerns(s) {
 				return ctx, s
 			}
 			ctx = s.around(ctx)
-		} else if s, ok := ctx.(*scope); ok && k.isOf(s) {
+		} else if s, ok := ctx.(*scope); ok && k.isOf(s) && !k.isApart(s) {
 			ctx = s.outer
-		} else {
+		} else if in.Err() == nil {
 			return ctx, nil
+		} else {
+			ctx = within(in, ctx, concerns)
+			return ctx, interrupted(ctx)
 		}
 	}
 }
 
 // isOf says whether the errors that the scope is told are errors of the communicator.
 func (k *keeper) isOf(s *scope) bool { return k.ledger.DerivedFrom(&s.comm.ledger) }
+
+// isApart says whether the scope's communicator may be revoked and this one go on.
+func (k *keeper) isApart(s *scope) bool { return s.comm != (*Comm)(k) && !s.comm.propagates() }
 
 // Ended says why a Wait whose context ended is over: because of an error of the
 // communicator that the context's Try is on, or for the context's own cause. It
@@ -69,18 +82,28 @@ func (k *keeper) Ended(ctx context.Context) error {
 	if ctx.Err() == nil { // no message will ever move
 		return (*Comm)(k).verdict(ctx)
 	}
-	for s := interrupted(ctx); s != nil; _, s = k.listen(ctx) { // what is reported, listen passes over
-		if !k.isOf(s) {
-			k.proc.feed(k.ledger.GiveUp) // of a TryAll that this is the barrier of
+	s := interrupted(ctx)
+	for {
+		if s != nil {
+			if err := s.reported(ctx, (*Comm)(k)); err != nil {
+				return err
+			}
 		}
-		if err := s.reported(ctx, !k.isOf(s)); err != nil {
-			return err
+		var rest context.Context
+		if rest, s = k.listen(ctx); s == nil { // what is reported, it passes over
+			if rest.Err() != nil && interrupted(rest) == nil {
+				return context.Cause(rest)
+			}
+			return nil
 		}
 	}
-	if ctx, _ = k.listen(ctx); ctx.Err() != nil {
-		return context.Cause(ctx)
+}
+
+// Told notes that the program was told that the communicator is revoked.
+func (k *keeper) Told(err error) {
+	if errors.Is(err, ErrRevoked) {
+		(*Comm)(k).know(err)
 	}
-	return nil
 }
 
 func (k *keeper) MayHaveVerdict() bool { return k.ledger.NeedsLook() }
@@ -113,17 +136,36 @@ func (k *keeper) Watch() {
 
 func (k *keeper) Unwatch() { k.proc.watch(-1) }
 
-// reported returns the error that has ended the scope's context, for a Wait in ctx: nil, if
-// the program was told. Foreign says that the Wait is on a communicator that does not have
-// the error: the program may be about to repair the one that has.
-func (s *scope) reported(ctx context.Context, foreign bool) error {
+// reported returns the error that has ended the scope's context, for a Wait on c in ctx:
+// nil, if the program was told. Where c does not have the error, the program may be about
+// to repair the communicator that has.
+func (s *scope) reported(ctx context.Context, c *Comm) error {
 	defer s.told.Store(true)
-	if !foreign || !s.comm.isBroken() || !s.comm.knows() {
+	switch {
+	case c.ledger.DerivedFrom(&s.comm.ledger):
+		if err := c.verdict(s.outer); err != nil { // the oldest, which may be another
+			return err
+		}
+	case !s.comm.isBroken() || !s.comm.knows():
+		if wait, err := s.comm.look(ledger.Peek); wait != nil || err != nil {
+			c.proc.feed(c.ledger.GiveUp) // of a TryAll that this is the barrier of
+		}
 		if err := s.comm.verdict(s.outer); err != nil {
 			return err
 		}
 	}
+	if c != s.comm && s.isRevoked() {
+		s.comm.proc.feed(s.comm.ledger.KnowRevoked)
+		return fmt.Errorf("%s, whose Try or Guard this is in: %w", s.comm.name, ErrRevoked)
+	}
 	return s.missed(ctx)
+}
+
+// isRevoked says whether the scope's communicator is revoked, and the program was not told.
+func (s *scope) isRevoked() bool {
+	s.comm.proc.mu.Lock()
+	defer s.comm.proc.mu.Unlock()
+	return s.comm.ledger.RevokedUntold()
 }
 
 // missed returns the error that has ended the scope's context, where another goroutine of

@@ -138,11 +138,10 @@ func TestReportsGoUpOnce(t *testing.T) {
 		c := &ranks[r]
 		c.holds = r == n-1
 		w.At(0, r, func() {
-			w.Comm(r).Sub(transport.ErrorChannelName(), nil, func(dup transport.Comm, err error) {
-				require.NoError(t, err)
-				c.Channel = New(counter{dup, &messages[r], &bytes[r]}, 0, 0, c)
-				c.Listen()
-			})
+			dup, err := w.Comm(r).Sub(transport.ErrorChannelName(), nil)
+			require.NoError(t, err)
+			c.Channel = New(counter{dup, &messages[r], &bytes[r]}, 0, 0, c)
+			c.Listen()
 		})
 		for k := range each {
 			w.At(time.Duration(1+20*k)*time.Microsecond, r, func() {

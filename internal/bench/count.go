@@ -52,11 +52,10 @@ func (c *counting) TrySend(dest, tag int, e transport.Epoch, buf []byte) bool {
 	return sent
 }
 
-func (c *counting) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
-	c.Comm.Sub(name, members, func(sub transport.Comm, err error) {
-		if err == nil {
-			sub = &counting{sub, c.sent}
-		}
-		done(sub, err)
-	})
+func (c *counting) Sub(name transport.Name, members []int) (transport.Comm, error) {
+	sub, err := c.Comm.Sub(name, members)
+	if err != nil {
+		return nil, err
+	}
+	return &counting{sub, c.sent}, nil
 }

@@ -56,11 +56,10 @@ func errorsOf(n int, ranks ...int) (last time.Duration) {
 		c := &clients[i]
 		c.virtualRank = &s.ranks[i]
 		s.At(0, i, func() {
-			c.comm.Sub(transport.ErrorChannelName(), nil, func(dup transport.Comm, err error) {
-				must(err)
-				c.Channel = blackchannel.New(dup, 0, nil, c)
-				c.Listen()
-			})
+			dup, err := c.comm.Sub(transport.ErrorChannelName(), nil)
+			must(err)
+			c.Channel = blackchannel.New(dup, 0, nil, c)
+			c.Listen()
 		})
 	}
 	for _, r := range ranks {

@@ -81,11 +81,9 @@ func (p *paperRank) message(peer int, mode transport.Mode, buf []byte) *operatio
 	return o
 }
 
-func dup(c transport.Comm, seq uint64) (d transport.Comm) {
-	c.Sub(transport.Name{Seq: seq}, nil, func(sub transport.Comm, err error) {
-		must(err)
-		d = sub
-	})
+func dup(c transport.Comm, seq uint64) transport.Comm {
+	d, err := c.Sub(transport.Name{Seq: seq}, nil)
+	must(err)
 	return d
 }
 

@@ -55,10 +55,9 @@ func planB(n, initiator int) plans {
 	for i := range ranks {
 		p := &ranks[i]
 		p.virtualRank, p.initiator, p.revokes = &s.ranks[i], i == initiator, &revokes
-		p.comm.Sub(transport.Name{Seq: 1}, nil, func(c transport.Comm, err error) {
-			must(err)
-			p.other = c
-		})
+		other, err := p.comm.Sub(transport.Name{Seq: 1}, nil)
+		must(err)
+		p.other = other
 		s.At(time.Duration(rng.Int64N(int64(spread))), i, func() {
 			p.began = p.now()
 			p.next()

@@ -50,11 +50,10 @@ func newSimulation(n int, detection time.Duration) *simulation {
 	for i := range s.ranks {
 		r := &s.ranks[i]
 		s.At(0, i, func() {
-			r.comm.Sub(transport.ErrorChannelName(), nil, func(dup transport.Comm, err error) {
-				must(err)
-				r.channel = ulfmbackend.New(dup, 0, r.comm.Epoch(), (*revocable)(r))
-				r.channel.Listen()
-			})
+			dup, err := r.comm.Sub(transport.ErrorChannelName(), nil)
+			must(err)
+			r.channel = ulfmbackend.New(dup, 0, r.comm.Epoch(), (*revocable)(r))
+			r.channel.Listen()
 		})
 	}
 	return s

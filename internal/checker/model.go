@@ -22,14 +22,22 @@ type told struct {
 }
 
 // verdicts returns those of each communicator at each rank, in the order in which the
-// rank was told of them.
+// rank was told of them, but for those that some rank could not say the communicator of.
 func (h *history) verdicts() map[string]map[int][]told {
+	unsure := make(map[string]bool)
+	for _, events := range h.events {
+		for i := range events {
+			if v := &events[i]; v.of == "" {
+				unsure[v.key] = true
+			}
+		}
+	}
 	all := make(map[string]map[int][]told)
 	for r, events := range h.events {
 		seen := make(map[string]bool)
 		for i := range events {
 			v := &events[i]
-			if v.of == "" || seen[v.of+v.key] || strings.HasPrefix(v.what, "Err ") || v.closed {
+			if unsure[v.key] || seen[v.of+v.key] || strings.HasPrefix(v.what, "Err ") || v.closed {
 				continue
 			}
 			seen[v.of+v.key] = true

@@ -28,13 +28,12 @@ type slow struct {
 }
 
 // Sub has what it makes delayed as well.
-func (c *slow) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
-	c.Comm.Sub(name, members, func(made transport.Comm, err error) {
-		if err == nil {
-			made = &slow{made, c.rnd, c.mu, c.dead}
-		}
-		done(made, err)
-	})
+func (c *slow) Sub(name transport.Name, members []int) (transport.Comm, error) {
+	made, err := c.Comm.Sub(name, members)
+	if err != nil {
+		return nil, err
+	}
+	return &slow{made, c.rnd, c.mu, c.dead}, nil
 }
 
 func (c *slow) Listen(l transport.Listener) {

@@ -136,8 +136,10 @@ func wrapped(t *testing.T, text string) (plan *Plan, side transport.Comm, bare [
 	sides := local.NewMortal(2)
 	side = plan.Wrap(sides[0])
 	name := transport.ErrorChannelName()
-	side.Sub(name, nil, func(c transport.Comm, err error) { dup[0] = c })
-	sides[1].Sub(name, nil, func(c transport.Comm, err error) { dup[1] = c })
+	for i, s := range []transport.Comm{side, sides[1]} {
+		dup[i], err = s.Sub(name, nil)
+		require.NoError(t, err)
+	}
 	return plan, side, [2]transport.Comm{sides[0], sides[1]}, dup
 }
 

@@ -94,14 +94,13 @@ func (c *comm) Probe(r *transport.Request) {
 }
 
 // Sub wraps what it makes.
-func (c *comm) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
-	c.Comm.Sub(name, members, func(made transport.Comm, err error) {
-		if err == nil {
-			made = &comm{made, c.victim}
-		}
-		done(made, err)
-		c.victim.began.Store(true)
-	})
+func (c *comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
+	made, err := c.Comm.Sub(name, members)
+	c.victim.began.Store(true)
+	if err != nil {
+		return nil, err
+	}
+	return &comm{made, c.victim}, nil
 }
 
 // reach kills the rank if one of its moments is now. What it was about to begin

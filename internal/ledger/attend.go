@@ -116,7 +116,8 @@ func (l *Ledger) paid(c *Comm) {
 func (c *Comm) join() {
 	l := c.ledger
 	if family := c.consent(); family != nil {
-		l.push(Output{Action: Join, Comm: c, Round: c.round, Family: family})
+		o := l.push(Join, c)
+		o.Round, o.Family = c.round, family
 	}
 }
 

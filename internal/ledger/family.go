@@ -36,7 +36,8 @@ func (l *Ledger) Make(c, from, parent *Comm, e transport.Epoch, agreed bool, ran
 			}
 		}
 	}
-	l.push(Output{Action: Open, Comm: c, Family: family, Frozen: c.isFrozen()})
+	o := l.push(Open, c)
+	o.Family, o.Frozen = family, c.isFrozen()
 	for a := c.parent; a != nil; a = a.parent {
 		for range e.Missing(from.epoch, a.generation) {
 			c.epoch = c.epoch.Next(a.generation)
@@ -44,7 +45,8 @@ func (l *Ledger) Make(c, from, parent *Comm, e transport.Epoch, agreed bool, ran
 				a.bequeath(a.corrupted, family)
 			}
 			c.moving++
-			l.push(Output{Action: Advance, Comm: c, Family: family, Frozen: c.isFrozen(), Generation: a.generation, Error: l.last})
+			o := l.push(Advance, c)
+			o.Family, o.Frozen, o.Generation, o.Error = family, c.isFrozen(), a.generation, l.last
 		}
 	}
 	c.update()

@@ -40,32 +40,46 @@ type Ledger struct {
 	departed bool   // the process may go
 	gone     bool   // and was told to
 
-	out  []Output // the first done of them are
-	done int
+	out     []Output // the first done of them are
+	done    int
+	carried bool // the one after these is being carried out
 }
 
-// Next returns the next output, and forgets it.
-func (l *Ledger) Next() (o Output, ok bool) {
-	if len(l.out) == 0 {
-		return Output{}, false
+// Next returns the next output, nil: there is none. It is valid until Next is called again,
+// which says that it is carried out.
+func (l *Ledger) Next() *Output {
+	if l.carried {
+		l.out[l.done] = Output{}
+		l.done++
 	}
-	o, l.out[l.done] = l.out[l.done], Output{}
-	if l.done++; l.done == len(l.out) {
-		l.done, l.out = 0, l.out[:0]
-		if cap(l.out) > spareOutputs {
-			l.out = nil
-		}
+	if l.carried = l.done < len(l.out); l.carried {
+		return &l.out[l.done]
 	}
-	return o, true
+	if l.done, l.out = 0, l.out[:0]; cap(l.out) > spareOutputs {
+		l.out = nil
+	}
+	return nil
 }
 
 // ToDo returns the outputs that Next will return, for reading only.
-func (l *Ledger) ToDo() []Output { return l.out[l.done:] }
+func (l *Ledger) ToDo() []Output {
+	if l.carried {
+		return l.out[l.done+1:]
+	}
+	return l.out[l.done:]
+}
 
 // spareOutputs bounds the memory that a rank keeps for later ones.
 const spareOutputs = 8
 
-func (l *Ledger) push(o Output) { l.out = append(l.out, o) }
+// push adds an output, for the caller to say what it is about. Ranks are many, and their
+// stacks small: an Output is not to lie on them, nor an Event (see tell).
+//
+//go:noinline
+func (l *Ledger) push(a Action, c *Comm) *Output {
+	l.out = append(l.out, Output{Action: a, Comm: c})
+	return &l.out[len(l.out)-1]
+}
 
 // An Action says what the caller does for an Output.
 type Action uint8
@@ -156,12 +170,13 @@ type Event struct {
 	Error   *Error
 }
 
+//go:noinline
 func (l *Ledger) tell(e Event) {
 	if l.Quiet {
 		return
 	}
 	told := e // on the heap only here
-	l.push(Output{Action: Tell, Comm: e.Comm, Event: &told})
+	l.push(Tell, e.Comm).Event = &told
 }
 
 // A Raised is an error that this rank raised.
@@ -212,6 +227,7 @@ type Comm struct {
 	closed     bool
 	forgotten  bool // and out of the family
 	revoked    bool
+	toldSo     bool     // the program was told that it is revoked
 	unwound    bool     // this rank has corrupted it, which it does once
 	moving     int      // verdicts that are resolved and whose Advance is not done
 	corrupted  *Error   // each look finds it

@@ -152,3 +152,10 @@ func (c *Comm) Know() {
 		c.corrupted.told = true
 	}
 }
+
+// RevokedUntold says whether c is revoked, goes on to be repaired, and the program was not
+// told. No look tells of that: an operation that has ended by it does.
+func (c *Comm) RevokedUntold() bool { return c.revoked && !c.toldSo && c.corrupted == nil }
+
+// KnowRevoked says that the program was told that c is revoked, or has revoked it.
+func (c *Comm) KnowRevoked() { c.toldSo = true }

@@ -28,7 +28,9 @@ func (c *Comm) submit(r *Raised) {
 		return
 	}
 	c.ledger.tell(Event{Kind: Signalled, Comm: c, Round: c.round, Corrupt: r.Corrupt, Raised: r})
-	c.ledger.push(Output{Action: Raise, Comm: c, Round: c.round, Raised: r, Family: c.consent()})
+	family := c.consent()
+	o := c.ledger.push(Raise, c)
+	o.Round, o.Raised, o.Family = c.round, r, family
 }
 
 // Lose makes every rank get a verdict, because this rank needs a dead process.
@@ -38,7 +40,7 @@ func (c *Comm) Lose() {
 	}
 	c.losing, c.open = true, true
 	c.update()
-	c.ledger.push(Output{Action: Lose, Comm: c})
+	c.ledger.push(Lose, c)
 }
 
 // Unwinding says whether this rank has corrupted c or an ancestor, and has no verdict
@@ -68,7 +70,7 @@ func (l *Ledger) End() {
 		l.paid(c)
 	}
 	l.world.update()
-	l.push(Output{Action: Wake})
+	l.push(Wake, nil)
 }
 
 // Go says that the process may end once the peers know what it has raised.
@@ -87,7 +89,7 @@ func (l *Ledger) leaveWhenTold() {
 		}
 	}
 	l.gone = true
-	l.push(Output{Action: Leave})
+	l.push(Leave, nil)
 }
 
 // Die says that this process has died. It takes part in nothing more.
@@ -98,9 +100,9 @@ func (l *Ledger) Die() (first bool) {
 	l.dead = true
 	l.world.update()
 	for _, c := range l.world.Family() {
-		l.push(Output{Action: Resume, Comm: c})
+		l.push(Resume, c)
 	}
-	l.push(Output{Action: Wake})
+	l.push(Wake, nil)
 	return true
 }
 

@@ -79,8 +79,8 @@ func (r *testRank) test(c *Comm) (Finding, *Error, bool) {
 // print notes outputs.
 // Outputs returns all that is to be done.
 func (l *Ledger) Outputs() (all []Output) {
-	for o, ok := l.Next(); ok; o, ok = l.Next() {
-		all = append(all, o)
+	for o := l.Next(); o != nil; o = l.Next() {
+		all = append(all, *o)
 	}
 	return all
 }

@@ -83,7 +83,8 @@ func (c *Comm) Resolved(v *errchan.Verdict, rank int) {
 	if len(v.Settled) > 0 {
 		settled = c.Family()
 	}
-	l.push(Output{Action: Complete, Comm: c, Family: settled, Error: e})
+	o := l.push(Complete, c)
+	o.Family, o.Error = settled, e
 	c.update()
 }
 
@@ -110,7 +111,8 @@ func (c *Comm) Settled() {
 	c.round = e.Verdict.Round + 1
 	l.paid(c)
 	c.update()
-	l.push(Output{Action: Advance, Comm: c, Family: family, Frozen: frozen, Generation: c.generation, Error: e})
+	o := l.push(Advance, c)
+	o.Family, o.Frozen, o.Generation, o.Error = family, frozen, c.generation, e
 	c.settling = nil
 	for _, r := range c.unsubmitted {
 		c.submit(r)
@@ -143,7 +145,7 @@ func (c *Comm) bequeath(e *Error, derived []*Comm) {
 		case d.corrupted != nil || d.closed:
 		case e.Verdict == nil || slices.ContainsFunc(gone, d.has):
 			d.corrupted = e
-		case d.parent == c || d.parent.corrupted != nil:
+		case d.parent == c || d.parent.corrupted != nil || d.parent.closed: // which tells nothing
 			d.unreported = append(d.unreported, e)
 		}
 		d.update()
@@ -157,10 +159,10 @@ func (c *Comm) Moved() {
 	c.moving--
 	c.update()
 	l.tell(Event{Kind: Advanced, Comm: c})
-	l.push(Output{Action: Wake})
+	l.push(Wake, nil)
 	for d := c; d != nil; d = c.inFamily(d) {
 		if d.corrupted != nil {
-			l.push(Output{Action: Resume, Comm: d})
+			l.push(Resume, d)
 		}
 	}
 	c.forget()
@@ -181,9 +183,9 @@ func (c *Comm) Fail() *Error {
 		d.raised, d.open, d.fatal, d.joined, d.losing, d.frozen = nil, false, false, false, false, 0
 		c.ledger.paid(d)
 		d.update()
-		c.ledger.push(Output{Action: Resume, Comm: d})
+		c.ledger.push(Resume, d)
 	}
-	c.ledger.push(Output{Action: Wake})
+	c.ledger.push(Wake, nil)
 	c.ledger.leaveWhenTold()
 	return e
 }
@@ -206,7 +208,7 @@ func (c *Comm) Revoked(by int) (first bool) {
 func (c *Comm) RevokeDone() {
 	c.moving--
 	c.update()
-	c.ledger.push(Output{Action: Wake})
+	c.ledger.push(Wake, nil)
 	for s := c.scopes; s != nil; s = s.next {
 		s.interrupt(true)
 	}

@@ -98,7 +98,7 @@ func (s *Scope) interrupt(corrupt bool) {
 		return
 	}
 	s.ended = true
-	s.comm.ledger.push(Output{Action: Interrupt, Comm: s.comm, Scope: s})
+	s.comm.ledger.push(Interrupt, s.comm).Scope = s
 }
 
 func (c *Comm) interruptFamily(corrupt bool) {

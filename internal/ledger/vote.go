@@ -31,7 +31,7 @@ func (c *Comm) Ask(owner any) *Vote {
 func (v *Vote) Withdraw() {
 	if !v.cast {
 		v.cast = true
-		v.comm.ledger.push(Output{Action: Withdraw, Comm: v.comm, Vote: v})
+		v.comm.ledger.push(Withdraw, v.comm).Vote = v
 	}
 }
 

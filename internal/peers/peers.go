@@ -18,6 +18,9 @@ import (
 	"time"
 )
 
+// Supported says whether this system has what it takes.
+const Supported = true
+
 // Peers is this process's connections with the others.
 type Peers struct {
 	me    int
@@ -77,13 +80,9 @@ const longest = 100
 
 func (p *Peers) join(ctx context.Context, dir string) error {
 	name := func(i int) string { return filepath.Join(dir, strconv.Itoa(i)) }
-	defer func() { // the last one finds it empty
-		for i := range p.peers {
-			if i == p.me || p.peers[i].ended.Load() {
-				_ = os.Remove(name(i))
-			}
-		}
-		_ = os.Remove(dir)
+	defer func() {
+		_ = os.Remove(name(p.me))
+		p.clear(dir)
 	}()
 	place := dir // in which sockets have short names
 	if len(name(len(p.peers))) > longest {
@@ -129,6 +128,20 @@ func (p *Peers) join(ctx context.Context, dir string) error {
 		case <-ctx.Done():
 			return fmt.Errorf("of %d processes %v have not come: %w", len(p.peers), missing, context.Cause(ctx))
 		}
+	}
+}
+
+// clear removes a directory in which nobody looks for anybody any more: who has done so has
+// removed its name, so that those of processes that have ended are left.
+func (p *Peers) clear(dir string) {
+	names, err := os.ReadDir(dir)
+	for _, n := range names {
+		if i, e := strconv.Atoi(n.Name()); e != nil || i < 0 || i >= len(p.peers) || !p.peers[i].ended.Load() {
+			return
+		}
+	}
+	if err == nil {
+		_ = os.RemoveAll(dir)
 	}
 }
 
@@ -218,17 +231,28 @@ func (p *Peers) connect(ctx context.Context, index int, name string) {
 func (o *peer) begin(to *net.UnixConn) {
 	o.to = to
 	o.raw, _ = to.SyscallConn()
-	o.peek = func(fd uintptr) {
-		var b [1]byte
-		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK) // Go has it not wait
-		o.sees = n <= 0 && !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EINTR)
-	}
+	o.peek = func(fd uintptr) { _, o.sees = peek(fd) }
 }
 
-// read waits for the end of a connection, on which nothing comes.
+// peek says whether something is there, and whether that is the end. Go has it not wait.
+// What has come stays there: it says that the process leaves.
+func peek(fd uintptr) (there, end bool) {
+	var b [1]byte
+	n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK)
+	there = !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EINTR)
+	return there, there && n <= 0
+}
+
+// read waits for the end of a connection, or for what comes before if the process leaves.
 func (p *Peers) read(index int) {
-	_, _ = io.Copy(io.Discard, p.peers[index].to)
-	p.end(index)
+	end := false
+	_ = p.peers[index].raw.Read(func(fd uintptr) (there bool) {
+		there, end = peek(fd)
+		return there
+	})
+	if end {
+		p.end(index)
+	}
 }
 
 // end notes the end of a process, and tells it.
@@ -275,8 +299,18 @@ func (p *Peers) Look() {
 	}
 }
 
-// Close ends all connections: for the others this process has ended. Nothing is told
-// after it has returned.
+// Leave tells the others that the end of this process, which is to come, is none that they
+// are to be told of.
+func (p *Peers) Leave() {
+	for i := range p.peers {
+		if c := p.peers[i].from; c != nil {
+			_, _ = c.Write([]byte{0})
+		}
+	}
+}
+
+// Close ends all connections: unless it has called Leave, for the others this process has
+// ended. Nothing is told after it has returned.
 func (p *Peers) Close() error {
 	p.mu.Lock()
 	p.over = true

@@ -9,6 +9,9 @@ import (
 	"runtime"
 )
 
+// Supported says whether this system has what it takes.
+const Supported = false
+
 // Peers is this process's connections with the others: there are none here.
 type Peers struct{}
 
@@ -22,6 +25,9 @@ func (*Peers) Watch(func(index int)) {}
 
 // Look does nothing.
 func (*Peers) Look() {}
+
+// Leave does nothing.
+func (*Peers) Leave() {}
 
 // Close does nothing.
 func (*Peers) Close() error { return nil }

@@ -89,6 +89,9 @@ func endBy(how string, p *peers.Peers) {
 	case "close":
 		_ = p.Close()
 		fmt.Println("closed")
+	case "leave":
+		p.Leave()
+		os.Exit(0)
 	case "spin": // Go asks the system for nothing
 		runtime.GOMAXPROCS(1)
 		for {
@@ -238,6 +241,15 @@ func TestClose(t *testing.T) {
 	all[1].do(t, "exit 0")
 	require.Equal(t, "ended 1", all[2].says(t))
 	require.Empty(t, all[0].lines)
+}
+
+// Who leaves has not ended.
+func TestLeave(t *testing.T) {
+	all := startAll(t, newDir(t), 3)
+	all[0].do(t, "leave")
+	_ = all[0].Wait()
+	all[1].do(t, "exit 0")
+	require.Equal(t, "ended 1", all[2].says(t))
 }
 
 // Sockets may be where their names are too long; nothing is left of them.

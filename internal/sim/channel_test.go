@@ -31,11 +31,10 @@ func TestBlackChannel(t *testing.T) {
 					clients := make([]joiner, n)
 					for r := range n {
 						w.At(time.Duration(r), r, func() {
-							w.Comm(r).Sub(transport.Name{Seq: 1}, nil, func(c transport.Comm, err error) {
-								require.NoError(t, err)
-								clients[r].Channel = blackchannel.New(c, 0, nil, &clients[r])
-								clients[r].Listen()
-							})
+							c, err := w.Comm(r).Sub(transport.Name{Seq: 1}, nil)
+							require.NoError(t, err)
+							clients[r].Channel = blackchannel.New(c, 0, nil, &clients[r])
+							clients[r].Listen()
 						})
 					}
 					raised := 0

@@ -78,13 +78,12 @@ func (s *side) make() {
 
 // Sub is done at once: the first member to come makes the communicator and
 // leaves it for the others to find by its name.
-func (s *side) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
+func (s *side) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	if s.p.dead {
-		return
+		return nil, transport.ErrDied
 	}
 	if err := name.Check(); err != nil {
-		done(nil, err)
-		return
+		return nil, err
 	}
 	g := s.g
 	sub := g.subs[name]
@@ -107,7 +106,7 @@ func (s *side) Sub(name transport.Name, members []int, done func(transport.Comm,
 	if sub.missing == 0 {
 		delete(g.subs, name)
 	}
-	done(own, nil)
+	return own, nil
 }
 
 // Close drops what comes from now on.

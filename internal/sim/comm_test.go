@@ -100,8 +100,9 @@ func TestTrySendOfLongMessages(t *testing.T) {
 // that has closed it; a name can be used again once all have made theirs.
 func TestSub(t *testing.T) {
 	w := New(Config{Ranks: 3})
-	made := func(rank int) (c transport.Comm) {
-		w.Comm(rank).Sub(transport.Name{Seq: 1}, []int{2, 0}, func(sub transport.Comm, err error) { c = sub })
+	made := func(rank int) transport.Comm {
+		c, err := w.Comm(rank).Sub(transport.Name{Seq: 1}, []int{2, 0})
+		require.NoError(t, err)
 		return c
 	}
 	c0 := made(0)

@@ -132,9 +132,10 @@ func (l locked) Cancel(r *transport.Request) bool {
 	return l.Comm.Cancel(r)
 }
 
-func (l locked) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
+func (l locked) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	defer l.mu.lock()()
-	l.Comm.Sub(name, members, func(c transport.Comm, err error) { done(locked{c, l.mu}, err) })
+	c, err := l.Comm.Sub(name, members)
+	return locked{c, l.mu}, err
 }
 
 func (l locked) Close() error {

@@ -180,7 +180,8 @@ func TestDieAfterSending(t *testing.T) {
 			require.False(t, c.Cancel(&pending.Request))
 			c.Advance(0, fmt.Errorf("an error"))
 			c.Revoke(fmt.Errorf("an error"))
-			c.Sub(transport.Name{}, nil, func(transport.Comm, error) { t.Error("has a communicator") })
+			_, err := c.Sub(transport.Name{}, nil)
+			require.Equal(t, transport.ErrDied, err)
 			require.Zero(t, pending.ends)
 			require.Empty(t, transport.Pending(c))
 			c.Leave(false)
@@ -228,12 +229,12 @@ func TestDeathOfAReceiver(t *testing.T) {
 // later know the earlier deaths.
 func TestDeathsInSubs(t *testing.T) {
 	w := New(Config{Ranks: 5, Model: wild})
-	var first, second, apart transport.Comm
-	to := func(c *transport.Comm) func(transport.Comm, error) {
-		return func(made transport.Comm, err error) { *c = made }
+	sub := func(of transport.Comm, seq uint64, members ...int) transport.Comm {
+		c, err := of.Sub(transport.Name{Seq: seq}, members)
+		require.NoError(t, err)
+		return c
 	}
-	w.Comm(1).Sub(transport.Name{Seq: 1}, []int{4, 3, 1}, to(&first))
-	w.Comm(1).Sub(transport.Name{Seq: 2}, []int{2, 1}, to(&apart))
+	first, apart := sub(w.Comm(1), 1, 4, 3, 1), sub(w.Comm(1), 2, 2, 1)
 	var told []int
 	first.Listen(watcher(func(r int) { told = append(told, r) }))
 	apart.Listen(watcher(func(int) { t.Error("no member died") }))
@@ -243,7 +244,7 @@ func TestDeathsInSubs(t *testing.T) {
 	require.NoError(t, w.Run())
 	require.Equal(t, []int{1}, told)
 	require.Equal(t, &transport.DeadError{Rank: 1}, r.Err)
-	first.Sub(transport.Name{Seq: 3}, []int{1, 2}, to(&second))
+	second := sub(first, 3, 1, 2)
 	second.Listen(watcher(func(r int) { told = append(told, 100+r) }))
 	require.Equal(t, []int{1, 100}, told)
 	r = w.note(1, transport.Request{Peer: 1, Tag: -2})

@@ -83,20 +83,9 @@ func (t *team) enter(rank int, c transport.Comm, from, over *member) {
 	}
 	t.members[rank] = m
 	p.sides = append(p.sides, m)
-	c.Sub(transport.ErrorChannelName(), nil, func(c transport.Comm, _ error) {
-		dup := &mortal{c, t.run, p}
-		if t.ulfm {
-			ch := ulfmbackend.New(dup, t.name, m.epoch, m)
-			m.ch, m.ulfm, m.listenChannel = ch, ch, ch.Listen
-		} else {
-			var parent *blackchannel.Channel
-			if over != nil && len(t.ranks) == len(over.ranks) {
-				parent = over.ch.(*blackchannel.Channel)
-			}
-			ch := blackchannel.New(dup, t.name, parent, m)
-			m.ch, m.listenChannel = ch, ch.Listen
-		}
-	})
+	if dup, err := c.Sub(transport.ErrorChannelName(), nil); err == nil { // else it is dead
+		m.listenTo(&mortal{dup, t.run, p})
+	}
 	for a := over; a != nil; a = a.over {
 		if a.final && a.moved == len(a.verdicts) && m.epoch.Missing(a.epoch, a.generation) == 0 {
 			m.spared = append(m.spared, a)
@@ -116,6 +105,21 @@ func (t *team) enter(rank int, c transport.Comm, from, over *member) {
 			t.fail("H5: rank %d makes its side after %v, which all make, and it is closed", m.world, t.id)
 		}
 	})
+}
+
+// listenTo gives the member its error channel.
+func (m *member) listenTo(dup transport.Messenger) {
+	if m.team.ulfm {
+		ch := ulfmbackend.New(dup, m.team.name, m.epoch, m)
+		m.ch, m.ulfm, m.listenChannel = ch, ch, ch.Listen
+		return
+	}
+	var parent *blackchannel.Channel
+	if m.over != nil && len(m.team.ranks) == len(m.over.team.ranks) {
+		parent = m.over.ch.(*blackchannel.Channel)
+	}
+	ch := blackchannel.New(dup, m.team.name, parent, m)
+	m.ch, m.listenChannel = ch, ch.Listen
 }
 
 // A mortal carries the messages of an error channel of a rank that may die in the

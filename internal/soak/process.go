@@ -175,9 +175,9 @@ func (p *process) feed(input func()) {
 		return
 	}
 	p.carrying = true
-	for o, ok := p.ledger.Next(); ok; o, ok = p.ledger.Next() {
+	for o := p.ledger.Next(); o != nil; o = p.ledger.Next() {
 		if !p.dead() {
-			p.carryOut(&o)
+			p.carryOut(o)
 		}
 	}
 	p.carrying = false

@@ -201,14 +201,16 @@ func (m *member) derive(under *member, id errchan.Agreement, name transport.Name
 		return
 	}
 	name.Generation = under.generation + 1
-	m.data.Sub(name, group, func(c transport.Comm, _ error) {
-		enter := func() { m.run.teamOf(m.team, under.team, id, ranks, name).enter(own, c, m, under) }
-		if name.Color <= 0 && m.rng.IntN(4) == 0 { // it takes a while, and an error may come first
-			m.after(m.think, enter)
-		} else {
-			enter()
-		}
-	})
+	c, err := m.data.Sub(name, group)
+	if err != nil { // it is dead
+		return
+	}
+	enter := func() { m.run.teamOf(m.team, under.team, id, ranks, name).enter(own, c, m, under) }
+	if name.Color <= 0 && m.rng.IntN(4) == 0 { // it takes a while, and an error may come first
+		m.after(m.think, enter)
+	} else {
+		enter()
+	}
 }
 
 // A kind says which parts a team splits into at the beginning.

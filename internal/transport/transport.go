@@ -66,11 +66,11 @@ type Comm interface {
 	Cancel(r *Request) bool
 
 	// Sub makes a communicator of the given ranks of this one (all, if members
-	// is nil) and calls done with this rank's side of it. Every member calls it
-	// with the same members and name; one that does not takes no part, and
+	// is nil) and returns this rank's side of it. It waits for nobody. Every member calls
+	// it with the same members and name; one that does not takes no part, and
 	// keeps nobody from using theirs. The new communicator begins in name.Epoch. If
-	// there can be none of name.Generation, done gets a *GenerationError, at all alike.
-	Sub(name Name, members []int, done func(Comm, error))
+	// there can be none of name.Generation, the error is a *GenerationError, at all alike.
+	Sub(name Name, members []int) (Comm, error)
 
 	// Revoke ends this rank's part for good: its requests, and those still to
 	// come, end with cause, and messages to it are dropped. Epoch and Advance go

@@ -134,6 +134,9 @@ func (c *Cell) Await(n int32) {
 	c.broadcast.Load().waiters.Add(n)
 }
 
+// Tell tells the Keeper that the program gets the error that the operation ended with.
+func (c *Cell) Tell(err error) { c.by().Told(err) }
+
 // Look tells the Keeper that the future was found pending.
 func (c *Cell) Look() { c.by().Look() }
 

@@ -187,9 +187,10 @@ func TestReturnedAfterAnError(t *testing.T) {
 func TestReturnedInOtherCommunicators(t *testing.T) {
 	ranks := New(4)
 	var part, all *Comm
-	sub := func(rank int, seq uint64, members []int) (made *Comm) {
-		ranks[rank].Sub(transport.Name{Seq: seq}, members, func(c transport.Comm, err error) { made = c.(*Comm) })
-		return made
+	sub := func(rank int, seq uint64, members []int) *Comm {
+		c, err := ranks[rank].Sub(transport.Name{Seq: seq}, members)
+		require.NoError(t, err)
+		return c.(*Comm)
 	}
 	ranks[3].Leave(false)
 	part, all = sub(0, 1, []int{2, 0}), sub(0, 2, nil)
@@ -295,10 +296,9 @@ func TestGroupsCountWhoIsAbsent(t *testing.T) {
 	ranks := NewMortal(n)
 	dup := func(seq uint64) (g *group) {
 		for _, c := range ranks {
-			c.Sub(transport.Name{Seq: seq}, nil, func(made transport.Comm, err error) {
-				require.NoError(t, err)
-				g = made.(*Comm).g
-			})
+			made, err := c.Sub(transport.Name{Seq: seq}, nil)
+			require.NoError(t, err)
+			g = made.(*Comm).g
 		}
 		return g
 	}

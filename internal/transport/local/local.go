@@ -102,10 +102,9 @@ func (c *Comm) Features() transport.Features {
 
 // Sub is done at once: the members share memory, so the first to come makes the
 // communicator and leaves it for the others to find by its name.
-func (c *Comm) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
+func (c *Comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	if err := name.Check(); err != nil {
-		done(nil, err)
-		return
+		return nil, err
 	}
 	n, rank := len(c.g.ports), c.rank
 	if members != nil {
@@ -140,7 +139,7 @@ func (c *Comm) Sub(name transport.Name, members []int, done func(transport.Comm,
 		delete(g.subs, name)
 	}
 	g.mu.Unlock()
-	done(&Comm{s.group, &s.ports[rank], rank}, nil)
+	return &Comm{s.group, &s.ports[rank], rank}, nil
 }
 
 // forget notes that a rank in epoch e will make no communicator named before.

@@ -318,12 +318,10 @@ func TestSubsAreForgotten(t *testing.T) {
 	name := func(ranks []*Comm, seq uint64) transport.Name {
 		return transport.Name{Epoch: ranks[0].Epoch(), Seq: seq}
 	}
-	makeSub := func(c *Comm, name transport.Name, members []int) (made *Comm) {
-		c.Sub(name, members, func(c transport.Comm, err error) {
-			require.NoError(t, err)
-			made = c.(*Comm)
-		})
-		return made
+	makeSub := func(c *Comm, name transport.Name, members []int) *Comm {
+		made, err := c.Sub(name, members)
+		require.NoError(t, err)
+		return made.(*Comm)
 	}
 
 	t.Run("when all members made it", func(t *testing.T) {

@@ -33,8 +33,13 @@ type Port[T any] struct {
 // revoked is no epoch: such counts have another sum, modulo 4.
 const revoked = ^transport.Epoch(0)
 
-// Begin has the rank begin in epoch e.
-func (p *Port[T]) Begin(e transport.Epoch) { p.enter(e, e, nil) }
+// Begin has the rank begin in epoch e. The Port is new.
+func (p *Port[T]) Begin(e transport.Epoch) {
+	if e != 0 { // an atomic store costs more than all else that a new Port needs
+		p.live.Store(uint64(e))
+		p.epoch.Store(uint64(e))
+	}
+}
 
 // Epoch is the epoch that the rank is in.
 func (p *Port[T]) Epoch() transport.Epoch { return transport.Epoch(p.epoch.Load()) }

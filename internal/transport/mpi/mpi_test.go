@@ -3,6 +3,7 @@
 package mpi
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"testing"
@@ -20,7 +21,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	var err error
-	if job, err = Start(false); err != nil {
+	if job, err = Start(context.Background(), false); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -67,11 +68,10 @@ func TestConformance(t *testing.T) {
 	needsJob(t)
 	transporttest.Run(t, func(t *testing.T, body func(*testing.T, transport.Comm)) {
 		made++
-		job.World().Sub(transport.Name{Seq: made}, nil, func(c transport.Comm, err error) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			body(t, c)
-		})
+		c, err := job.World().Sub(transport.Name{Seq: made}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body(t, c)
 	})
 }

@@ -10,7 +10,11 @@ package mpi
 import "C" // nowhere else: the shim's variables are static
 
 import (
+	"context"
+	"fmt"
+	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -31,14 +35,43 @@ func result(call string, code C.int) error {
 }
 
 // Start begins to take part in the job. If it is to see processes die, MPI has to
-// be one that does.
-func Start(mortal bool) (*node.Job, error) { return node.Begin(new(shim), mortal) }
+// be one that does. A process that dies now may keep MPI from returning: if ctx ends before it
+// has, Start returns what has not.
+func Start(ctx context.Context, mortal bool) (*node.Job, error) {
+	type result struct {
+		job *node.Job
+		err error
+	}
+	s := new(shim)
+	s.in.Store("MPI_Init_thread")
+	done := make(chan result, 1)
+	go func() {
+		lost := func(process int) { C.mx_lost(C.int(process)) }
+		job, err := node.Begin(node.Watched(ctx, s, lost), mortal)
+		done <- result{job, err}
+	}()
+	select {
+	case r := <-done:
+		return r.job, r.err
+	case <-ctx.Done():
+	}
+	select {
+	case r := <-done: // what hears of ctx itself knows more
+		return r.job, r.err
+	case <-time.After(100 * time.Millisecond):
+		return nil, &transport.LibraryError{Call: s.in.Load().(string),
+			Text: fmt.Sprintf("it has not returned: a process has not come, or has died (%v)", context.Cause(ctx))}
+	}
+}
 
 // Alive says whether MPI has begun and not ended: then a job can be started once more.
 func Alive() bool { return C.mx_alive() != 0 }
 
 // shim is MPI.
-type shim struct{ size int } // of the job
+type shim struct {
+	size int          // of the job
+	in   atomic.Value // of a string: the call in which the job begins
+}
 
 func version() string {
 	var text [maxText]C.char
@@ -57,7 +90,8 @@ func (s *shim) Start(mortal bool) (node.Start, error) {
 }
 
 func (s *shim) Neighbours(most int) ([]int, error) {
-	return ranks(s.size, "MPI_Comm_split_type", func(all, n *C.int) C.int {
+	s.in.Store("MPI_Comm_split")
+	return ranks(s.size, "MPI_Comm_split", func(all, n *C.int) C.int {
 		return C.mx_near(C.int(most), n, all)
 	})
 }
@@ -75,11 +109,15 @@ func ranks(most int, call string, store func(all, n *C.int) C.int) ([]int, error
 	return some, nil
 }
 
-func (*shim) FromFirst(b []byte) error {
+func (*shim) Memory(int) ([]byte, error) { return nil, nil }
+
+func (s *shim) FromFirst(b []byte) error {
+	s.in.Store("MPI_Bcast")
 	return result("MPI_Bcast", C.mx_from_first(unsafe.Pointer(&b[0]), C.int(len(b))))
 }
 
-func (*shim) AllNear(ok bool) (bool, error) {
+func (s *shim) AllNear(ok bool) (bool, error) {
+	s.in.Store("MPI_Allreduce")
 	var all C.int
 	if ok {
 		all = 1
@@ -88,7 +126,10 @@ func (*shim) AllNear(ok bool) (bool, error) {
 	return all != 0, err
 }
 
-func (*shim) AllHere() error { return result("MPIX_Comm_agree", C.mx_all_here()) }
+func (s *shim) AllHere() error {
+	s.in.Store("MPIX_Comm_agree")
+	return result("MPIX_Comm_agree", C.mx_all_here())
+}
 
 func (*shim) Poll(s node.Sink, times int) (happened, died bool) {
 	n := C.mx_poll(C.int(times))

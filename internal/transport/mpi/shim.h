@@ -1,6 +1,8 @@
 // What the transport needs of MPI, as functions that use no type or macro of it:
 // Go sees integers, bytes and this struct. All but mx_error are called under one
 // lock (MPI_THREAD_SERIALIZED).
+#define _GNU_SOURCE // RTLD_DEFAULT
+#include <dlfcn.h>
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -256,9 +258,8 @@ static int mx_near(int most, int *count, int *ranks) {
 static int mx_from_first(void *bytes, int length) { return MPI_Bcast(bytes, length, MPI_BYTE, 0, mx_node); }
 
 static int mx_all_near(int *ok) {
-	int mine = *ok, code = MPI_Allreduce(&mine, ok, 1, MPI_INT, MPI_MIN, mx_node);
-	MPI_Comm_free(&mx_node);
-	return code;
+	int mine = *ok;
+	return MPI_Allreduce(&mine, ok, 1, MPI_INT, MPI_MIN, mx_node);
 }
 
 // mx_all_here returns when all have called it. One that goes on, and dies, keeps nobody
@@ -390,6 +391,31 @@ static int mx_failed(int *ranks, int room, int *count) {
 	return code;
 }
 
+// mx_lost has MPI know of a death as if its launcher had told. Any thread may call it.
+// Open MPI itself hears nothing of a process that exits with a status that is not 0; its
+// agreements, and MPI_Finalize, would wait for it.
+static void mx_lost(int rank) {
+#if MX_ULFM
+	// Of PMIx, which Open MPI stands on, and whose headers may not be here.
+	enum { PROC = 22, RANGE_PROC_LOCAL = 7, TERM_WO_SYNC = -200 };
+	typedef struct { char nspace[256]; uint32_t rank; } process;
+	void *(*create)(size_t) = dlsym(RTLD_DEFAULT, "PMIx_Info_create");
+	int (*load)(void *, const char *, const void *, uint16_t) = dlsym(RTLD_DEFAULT, "PMIx_Info_load");
+	int (*notify)(int, const process *, uint8_t, void *, size_t, void *, void *) = dlsym(RTLD_DEFAULT, "PMIx_Notify_event");
+	void (*drop)(void *, size_t) = dlsym(RTLD_DEFAULT, "PMIx_Info_free");
+	const char *job = getenv("PMIX_NAMESPACE");
+	if (!create || !load || !notify || !drop || !job) return;
+	process me = {.rank = mx_rank}, dead = {.rank = rank};
+	snprintf(me.nspace, sizeof me.nspace, "%s", job);
+	snprintf(dead.nspace, sizeof dead.nspace, "%s", job);
+	void *info = create(1);
+	if (!info) return;
+	load(info, "pmix.evproc", &dead, PROC);
+	notify(TERM_WO_SYNC, &me, RANGE_PROC_LOCAL, info, 1, NULL, NULL);
+	drop(info, 1);
+#endif
+}
+
 static int mx_underway(void) { return mx_out.count + mx_bodies.count; }
 
 // mx_leave says that this process needs the others no more; mx_left, whether all
@@ -425,6 +451,7 @@ static int mx_stop(int lost) {
 	while (mx_free_count > 0) free(mx_free[--mx_free_count]);
 	mx_in_next = mx_in_taken = mx_died = 0;
 	if (!lost) { // else freeing, which is collective, would wait for the dead
+		MPI_Comm_free(&mx_node);
 		MPI_Comm_free(&mx_wire);
 		MPI_Comm_free(&mx_bye);
 	}

@@ -384,10 +384,9 @@ func (c *comm) endOffers(cause error, which func(*transport.Request) bool) {
 }
 
 // Sub is done at once: all members work out the same context.
-func (c *comm) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
+func (c *comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	if err := name.Check(); err != nil {
-		done(nil, err)
-		return
+		return nil, err
 	}
 	e := c.e
 	e.lock()
@@ -405,7 +404,7 @@ func (c *comm) Sub(name transport.Name, members []int, done func(transport.Comm,
 	}
 	made := e.newComm(context, liveness, rank, processes, name.Epoch)
 	e.unlock()
-	done(made, nil)
+	return made, nil
 }
 
 // Close drops what comes from now on.

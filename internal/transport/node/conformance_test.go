@@ -32,13 +32,12 @@ func TestConformanceInMemory(t *testing.T) {
 			transporttest.Run(t, func(t *testing.T, body func(*testing.T, transport.Comm)) {
 				made++
 				each(test.ranks, func(r int) {
-					jobs[r].World().Sub(transport.Name{Seq: made}, nil, func(c transport.Comm, err error) {
-						if err != nil {
-							t.Errorf("process %d: %v", r, err)
-							return
-						}
-						body(t, c)
-					})
+					c, err := jobs[r].World().Sub(transport.Name{Seq: made}, nil)
+					if err != nil {
+						t.Errorf("process %d: %v", r, err)
+						return
+					}
+					body(t, c)
 				})
 			})
 		})

@@ -10,6 +10,9 @@ type Fabric interface {
 	// Neighbours returns the processes that can share memory, this one too, in an order
 	// that they agree on; at most so many in a group, if most is not 0.
 	Neighbours(most int) ([]int, error)
+	// Memory returns so many bytes that the neighbours share, all zero; nil if there are none,
+	// and the neighbours have to make some.
+	Memory(size int) ([]byte, error)
 	// FromFirst gives the neighbours what the first of them has in b.
 	FromFirst(b []byte) error
 	// AllNear says whether ok is true at all neighbours. It is the last thing that they

@@ -115,7 +115,8 @@ func TestGarbageFromOutside(t *testing.T) {
 		if early {
 			come()
 		}
-		c.Sub(name, []int{0, 1}, func(transport.Comm, error) {})
+		_, err := c.Sub(name, []int{0, 1})
+		require.NoError(t, err)
 		if !early {
 			come()
 		}

@@ -35,8 +35,9 @@ func Begin(fabric Fabric, mortal bool) (*Job, error) {
 			return nil, err
 		}
 	}
-	e.idle.Go(e.goOn)
-	return &Job{e, e.newComm(world, e.livenessOf(world), e.rank, nil, 0)}, nil
+	j := &Job{e, e.newComm(world, e.livenessOf(world), e.rank, nil, 0)}
+	e.idle.Go(e.goOn) // from here on mu guards all
+	return j, nil
 }
 
 // World is the communicator of all processes.
@@ -65,7 +66,8 @@ func (j *Job) Break(err error) {
 // End waits until all processes have called it, and ends the job. Until then this one
 // takes part in what the others still do. If the fabric has failed it can't be ended: End
 // returns why, and once this process has exited the launcher ends the others; or, if
-// they can go on without it, the process is killed.
+// they can go on without it, the process is killed. Once all have called it, and may be
+// gone, nothing that fails matters any more.
 func (j *Job) End() error {
 	e := j.engine
 	for idle := 0; ; idle++ {
@@ -92,7 +94,9 @@ func (j *Job) End() error {
 	e.idle.Wait()
 	e.mu.Lock()
 	if err == nil {
-		err = e.fabric.Finalize(e.losses > 0)
+		if err := e.fabric.Finalize(e.losses > 0); err != nil {
+			fmt.Fprintln(os.Stderr, "mpicx: the job is done; what has failed is its end:", err)
+		}
 		e.fail(&transport.LibraryError{Call: "Finalize", Text: "the job has been ended"}) // for goroutines that have been left behind
 	}
 	e.unlock()

@@ -137,6 +137,29 @@ func TestDeathEndsWhatNeedsIt(t *testing.T) {
 	})
 }
 
+// A death of which the fabric does not hear is seen all the same, and the fabric is told;
+// nobody who ends in order is dead.
+func TestDeathThatTheFabricDoesNotSee(t *testing.T) {
+	jobs := startMemory(t, 3, true, true)
+	s := comms(jobs)
+	told := listen(s[0])
+	sent := send(s[2], 0, 1, 1)
+	require.NoError(t, sent.wait())
+	pending := []*request{recv(s[0], 2, 0), recv(s[1], 0, collective)}
+	closeSockets(jobs[2].engine)
+	for _, r := range pending {
+		require.Equal(t, &transport.DeadError{Rank: 2}, r.wait())
+	}
+	require.NoError(t, recv(s[0], 2, 1).wait())
+	require.Equal(t, []int{2}, told.wait(1))
+	for r, lost := range [][]int{{2}, {2}, nil} {
+		m := jobs[r].engine.fabric.(*watched).Fabric.(*memoryFabric)
+		m.job.mu.Lock()
+		require.Equal(t, lost, m.lost, "process %d", r)
+		m.job.mu.Unlock()
+	}
+}
+
 // What a neighbour had sent before it died is there, though nobody had looked for it.
 func TestLastOfTheDead(t *testing.T) {
 	const packets = 3 * seldom // the fabric is asked for deaths before all have been looked at
@@ -230,10 +253,9 @@ func TestFamiliesAreApart(t *testing.T) {
 		var first, second [2]*comm
 		for r, j := range jobs {
 			for i, to := range []*[2]*comm{&first, &second} {
-				j.World().Sub(transport.Name{Seq: uint64(i + 1)}, nil, func(c transport.Comm, err error) {
-					require.NoError(t, err)
-					to[r] = c.(*comm)
-				})
+				c, err := j.World().Sub(transport.Name{Seq: uint64(i + 1)}, nil)
+				require.NoError(t, err)
+				to[r] = c.(*comm)
 			}
 		}
 		first[1].Leave(true)

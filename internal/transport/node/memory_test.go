@@ -37,6 +37,7 @@ type memoryFabric struct {
 	dead      bool
 	seen      int // deaths
 	left      bool
+	lost      []int // what Watched has told
 }
 
 // half is one end of a transfer under way.
@@ -67,7 +68,9 @@ func startMemory(t *testing.T, n int, share, mortal bool) []*Job {
 		j.processes = append(j.processes, m)
 	}
 	jobs, errs := make([]*Job, n), make([]error, n)
-	each(n, func(r int) { jobs[r], errs[r] = Begin(j.processes[r], mortal) })
+	each(n, func(r int) {
+		jobs[r], errs[r] = Begin(Watched(t.Context(), j.processes[r], j.processes[r].lose), mortal)
+	})
 	for _, err := range errs {
 		require.NoError(t, err)
 	}
@@ -80,6 +83,7 @@ func startMemory(t *testing.T, n int, share, mortal bool) []*Job {
 			if m := j.processes[r]; m.gone() {
 				close(e.stop)
 				e.idle.Wait()
+				closeSockets(e)
 				return
 			}
 			if err := jobs[r].End(); !e.over.Load() {
@@ -94,6 +98,13 @@ func startMemory(t *testing.T, n int, share, mortal bool) []*Job {
 		}
 	})
 	return jobs
+}
+
+// closeSockets does what the system does at the end of a process.
+func closeSockets(e *engine) {
+	if w := e.fabric.(*watched); w.peers != nil {
+		_ = w.peers.Close()
+	}
 }
 
 // each runs fn for each process, in goroutines.
@@ -137,6 +148,8 @@ func (m *memoryFabric) Neighbours(most int) ([]int, error) {
 	}
 	return near, nil
 }
+
+func (m *memoryFabric) Memory(int) ([]byte, error) { return nil, nil }
 
 func (m *memoryFabric) FromFirst(b []byte) error {
 	copy(b, m.meet(b)[0])
@@ -242,6 +255,12 @@ func (m *memoryFabric) Failed() ([]int, error) {
 	dead := m.job.deaths()
 	m.seen = len(dead)
 	return dead, nil
+}
+
+func (m *memoryFabric) lose(process int) {
+	m.job.mu.Lock()
+	defer m.job.mu.Unlock()
+	m.lost = append(m.lost, process)
 }
 
 func (m *memoryFabric) Requests() int {

@@ -48,10 +48,30 @@ type remainder struct {
 // each looks for packets of each.
 const (
 	mostShared     = 16 << 20
-	mostNeighbours = 64
+	mostNeighbours = 128
+	many           = 64       // share so much that their rings are as small as can be
 	mostRoom       = 64 << 10 // of a ring; a pipe has twice as much
 	leastRoom      = 4 << 10
+	roomOfMany     = 1 << 10
 )
+
+// MostNeighbours is how many processes share memory at most.
+const MostNeighbours = mostNeighbours
+
+// room is how much a ring has, where n processes share memory.
+func room(n int) int {
+	if n > many {
+		return roomOfMany
+	}
+	room := mostRoom
+	for room > leastRoom && n*n*3*room > mostShared {
+		room /= 2
+	}
+	return room
+}
+
+// MemorySize is how much memory n processes share.
+func MemorySize(n int) int { return n * n * (ring.Size(room(n)) + ring.Size(2*room(n))) }
 
 // envNode is the variable that has so many processes share memory at most.
 const envNode = "MPICX_NODE"
@@ -71,16 +91,15 @@ func (e *engine) shareMemory() error {
 		return err
 	}
 	n, me := len(near), slices.Index(near, e.rank)
-	room := mostRoom
-	for room > leastRoom && n*n*3*room > mostShared {
-		room /= 2
-	}
+	room := room(n)
 	ringSize, pipeSize := ring.Size(room), ring.Size(2*room)
 	size := ringSize + pipeSize
-	var memory []byte
-	if n > 1 && n <= mostNeighbours {
+	memory, err := e.fabric.Memory(n * n * size)
+	switch {
+	case err != nil || memory != nil:
+	case n > 1 && n <= mostNeighbours:
 		memory, err = e.shared(me == 0, n*n*size)
-	} else {
+	default:
 		_, err = e.fabric.AllNear(false)
 	}
 	if err != nil || memory == nil {

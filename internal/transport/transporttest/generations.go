@@ -261,9 +261,8 @@ func refuseGeneration(s *side) {
 	require.True(s, before.Stale(c.Epoch()))
 	c.ring(2)
 	for _, generation := range []int{last + 1, last + 2, -1} {
-		failed := make(chan error, 1)
-		c.Sub(transport.Name{Epoch: c.Epoch(), Seq: 1, Generation: generation}, nil, func(_ transport.Comm, err error) { failed <- err })
-		require.Equal(s, &transport.GenerationError{Generation: generation}, await(s, failed))
+		_, err := c.Sub(transport.Name{Epoch: c.Epoch(), Seq: 1, Generation: generation}, nil)
+		require.Equal(s, &transport.GenerationError{Generation: generation}, err)
 	}
 	c.dup(1).ring(3) // one without errors of its own
 	c.ring(4)

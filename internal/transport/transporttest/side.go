@@ -97,32 +97,21 @@ func (s *side) barrier() {
 	}
 }
 
-// sub makes a communicator and waits for it.
+// sub makes a communicator.
 func (s *side) sub(name transport.Name, members []int) *side {
 	s.Helper()
-	made := make(chan *side, 1)
-	s.startSub(name, members, func(c *side) { made <- c })
-	return await(s, made)
+	c, err := s.Sub(name, members)
+	require.NoError(s, err, "Sub(%v, %v)", name, members)
+	s.mu.Lock()
+	s.made = append(s.made, c)
+	s.mu.Unlock()
+	return s.on(c)
 }
 
 // dup makes a communicator of all ranks.
 func (s *side) dup(seq uint64) *side {
 	s.Helper()
 	return s.sub(transport.Name{Epoch: s.epoch(), Seq: seq}, nil)
-}
-
-// startSub starts to make a communicator.
-func (s *side) startSub(name transport.Name, members []int, done func(*side)) {
-	s.Sub(name, members, func(c transport.Comm, err error) {
-		if err != nil {
-			s.Errorf("Sub(%v, %v): %v", name, members, err)
-			return
-		}
-		s.mu.Lock()
-		s.made = append(s.made, c)
-		s.mu.Unlock()
-		done(s.on(c))
-	})
 }
 
 // await waits for something other than a request.

@@ -118,20 +118,16 @@ func subsOfColors(s *side) {
 	}
 }
 
-// subsAtOnce starts many in an order that is another at each rank.
+// subsAtOnce makes many in an order that is another at each rank.
 func subsAtOnce(s *side) {
 	const n = 12
-	made := make([]chan *side, n)
-	for i := range n {
-		at := (i*5 + s.Rank()*7) % n
-		name := transport.Name{Epoch: s.Epoch(), Seq: uint64(at / 2), Color: at % 2}
-		made[at] = make(chan *side, 1)
-		s.startSub(name, nil, func(c *side) { made[at] <- c })
-	}
-	var received []*op
 	comms := make([]*side, n)
 	for i := range n {
-		comms[i] = await(s, made[i])
+		at := (i*5 + s.Rank()*7) % n
+		comms[at] = s.sub(transport.Name{Epoch: s.Epoch(), Seq: uint64(at / 2), Color: at % 2}, nil)
+	}
+	var received []*op
+	for i := range n {
 		comms[i].send(s.right(), 1, payload(small, s.Rank(), i)).ok()
 	}
 	for _, c := range comms {
@@ -143,26 +139,22 @@ func subsAtOnce(s *side) {
 }
 
 // subBeforeOthers lets each rank be the first to make a communicator, and send
-// there as soon as it has it: where the transport can do that, before any other
-// has begun to.
+// there before any other makes it.
 func subBeforeOthers(s *side) {
 	for first := range s.Size() {
 		name := transport.Name{Epoch: s.Epoch(), Seq: uint64(first)}
-		made := make(chan *side, 1)
+		var c *side
 		if s.Rank() == first {
-			s.startSub(name, nil, func(c *side) {
-				for to := range s.Size() {
-					c.send(to, 1, payload(large, to))
-					c.send(to, 1, payload(small, to))
-				}
-				made <- c
-			})
+			c = s.sub(name, nil)
+			for to := range s.Size() {
+				c.send(to, 1, payload(large, to))
+				c.send(to, 1, payload(small, to))
+			}
 		}
 		s.barrier()
 		if s.Rank() != first {
-			s.startSub(name, nil, func(c *side) { made <- c })
+			c = s.sub(name, nil)
 		}
-		c := await(s, made)
 		c.recv(first, 1, make([]byte, large)).got(first, 1, payload(large, s.Rank()))
 		c.recv(first, 1, make([]byte, large)).got(first, 1, payload(small, s.Rank()))
 	}
@@ -235,14 +227,13 @@ func subAfterAdvance(s *side) {
 	}
 }
 
-// subAcrossAdvance has an error while only some ranks have begun to make a
-// communicator.
+// subAcrossAdvance has an error when only some ranks have made a communicator.
 func subAcrossAdvance(s *side) {
 	for round := range s.Size() {
 		old := transport.Name{Epoch: s.Epoch(), Seq: 1}
 		s.barrier()
 		if s.Rank() <= round {
-			s.startSub(old, nil, func(*side) {}) // may never be
+			s.sub(old, nil)
 		}
 		s.Advance(0, errors.New("an error"))
 		c := s.dup(1)
@@ -257,29 +248,19 @@ func subBeforeAdvance(s *side) {
 	ctl := s.aloof()
 	for first := range s.Size() {
 		name := transport.Name{Epoch: s.Epoch(), Seq: 1}
-		made := make(chan *side, 1)
-		has := []byte{0}
+		var c *side
 		if s.Rank() == first {
-			s.startSub(name, nil, func(c *side) { made <- c })
-			has[0] = byte(len(made)) // a transport may make it wait for the others
+			c = s.sub(name, nil)
 			s.Advance(0, errCause)
-			for to := range s.Size() {
-				ctl.send(to, 1, has).ok()
-			}
 		}
-		ctl.recv(first, 1, has).ok()
+		ctl.barrier()
 		if s.Rank() != first {
-			if has[0] == 1 {
-				s.startSub(name, nil, func(c *side) { made <- c })
-			}
+			c = s.sub(name, nil)
 			s.Advance(0, errCause)
 		}
-		if has[0] == 1 {
-			c := await(s, made)
-			require.Equal(s, name.Epoch, c.Epoch())
-			c.Advance(0, errCause)
-			c.ring(1, first)
-		}
+		require.Equal(s, name.Epoch, c.Epoch())
+		c.Advance(0, errCause)
+		c.ring(1, first)
 		ctl.barrier()
 	}
 }

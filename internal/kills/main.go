@@ -1,0 +1,217 @@
+//go:build unix
+
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	if dir := os.Getenv(envDir); dir != "" {
+		if err := live(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	var d driver
+	flag.DurationVar(&d.length, "for", time.Minute, "how long to go on")
+	flag.Uint64Var(&d.seed, "seed", uint64(time.Now().UnixNano()), "of the first job; the next has the next")
+	flag.IntVar(&d.jobs, "jobs", 0, "how many jobs at most; 0: as many as there is time for")
+	flag.StringVar(&d.place, "place", "", "where all ends are, instead of everywhere: "+strings.Join(places, ", "))
+	flag.StringVar(&d.way, "way", "", "how all are, instead of in all ways: "+strings.Join(ways, ", "))
+	flag.Parse()
+	if d.launcher = flag.Args(); len(d.launcher) == 0 {
+		fmt.Fprintln(os.Stderr, "expected a launcher's command: mpirun …")
+		os.Exit(2)
+	}
+	if err := d.run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// driver runs jobs one after another.
+type driver struct {
+	length     time.Duration
+	seed       uint64
+	jobs       int
+	place, way string
+	launcher   []string
+}
+
+// tally is what has become of the jobs.
+type tally struct{ jobs, ends, stops, noStart, hangs, wrong, splits, lost int }
+
+func (t *tally) String() string {
+	return fmt.Sprintf("%d jobs, %d ends, %d stops: %d hangs, %d wrong values, %d splits, %d survivors lost; %d jobs had not begun",
+		t.jobs, t.ends, t.stops, t.hangs, t.wrong, t.splits, t.lost, t.noStart)
+}
+
+func (d *driver) run() error {
+	var t tally
+	for begin := time.Now(); time.Since(begin) < d.length && (d.jobs == 0 || t.jobs < d.jobs); d.seed++ {
+		if err := d.job(&t); err != nil {
+			return err
+		}
+	}
+	fmt.Println(&t)
+	if t.hangs+t.wrong+t.splits+t.lost > 0 {
+		return fmt.Errorf("failed")
+	}
+	return nil
+}
+
+// limit is how long a job may take.
+const limit = 40 * time.Second
+
+// job runs one, and judges it.
+func (d *driver) job(t *tally) error {
+	rnd := rand.New(rand.NewPCG(d.seed, 1))
+	n, rounds := 4+rnd.IntN(3), 7*(1+rnd.IntN(20))
+	var ends []end
+	for _, r := range rnd.Perm(n)[:1+rnd.IntN(n-1)*rnd.IntN(2)] {
+		e := newEnd(rnd, r, rounds)
+		if d.place != "" {
+			e.place = d.place
+		}
+		if d.way != "" {
+			e.way = d.way
+		}
+		ends = append(ends, e)
+	}
+	dir, err := os.MkdirTemp("", "kills-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	args := append(slices.Clone(d.launcher[1:]), "-n", fmt.Sprint(n), self)
+	c := exec.Command(d.launcher[0], args...)
+	c.Env = append(os.Environ(), envDir+"="+dir, envEnds+"="+strings.Trim(fmt.Sprint(ends), "[]"), fmt.Sprint(envSeed, "=", d.seed),
+		fmt.Sprint(envRounds, "=", rounds), "MPICX_NODE="+[]string{"", "1", "2"}[rnd.IntN(3)], "GOTRACEBACK=none")
+	if rnd.IntN(2) == 0 {
+		c.Env = append(c.Env, envReturn+"=1")
+	}
+	output, err := os.Create(filepath.Join(dir, "output"))
+	if err != nil {
+		return err
+	}
+	defer output.Close()
+	c.Stdout, c.Stderr = output, output
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := c.Start(); err != nil {
+		return err
+	}
+	hang := time.AfterFunc(limit, func() {
+		for _, p := range childrenOf(c.Process.Pid) {
+			_ = syscall.Kill(p, syscall.SIGQUIT)
+		}
+		time.Sleep(time.Second)
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+	})
+	_ = c.Wait() // the processes' files say more
+	t.jobs++
+	verdict := judge(dir, n, ends, t)
+	if !hang.Stop() {
+		t.hangs++
+		verdict = "hang"
+	}
+	if verdict != "" {
+		fmt.Printf("-seed %d: %s: %d processes, ends %v, %v\n", d.seed, verdict, n, ends, c.Env[len(c.Env)-4:])
+		for i := range n {
+			show(fmt.Sprintf("process %d", i), filepath.Join(dir, fmt.Sprint(i)))
+		}
+		show("output", output.Name())
+	}
+	return nil
+}
+
+// judge reads what the processes have found.
+func judge(dir string, n int, ends []end, t *tally) (verdict string) {
+	victims := make(map[int]string)
+	begun := false
+	groups := make(map[string]bool)
+	var missing []int
+	for i := range n {
+		b, _ := os.ReadFile(filepath.Join(dir, fmt.Sprint(i)))
+		text := string(b)
+		ended := strings.Contains(text, " ends ")
+		switch {
+		case ended:
+			t.ends++
+			victims[i] = text
+		case !strings.Contains(text, " survived\n"):
+			missing = append(missing, i)
+		}
+		if strings.Contains(text, " stops") {
+			t.stops++
+		}
+		if strings.Contains(text, " wrong ") {
+			t.wrong++
+			verdict += " wrong"
+		}
+		for _, line := range strings.Split(text, "\n") {
+			if _, members, ok := strings.Cut(line, " agreed "); ok {
+				begun = true
+				if !ended {
+					groups[members] = true
+				}
+			}
+		}
+	}
+	if len(groups) > 1 {
+		t.splits++
+		verdict += " split"
+	}
+	starts := slices.ContainsFunc(ends, func(e end) bool { return e.place == "start" })
+	if len(missing) > 0 && !begun && starts {
+		t.noStart++ // MPI_Init does not survive a death
+	} else if len(missing) > 0 {
+		t.lost += len(missing)
+		verdict += fmt.Sprintf(" lost %v", missing)
+	}
+	return strings.TrimSpace(verdict)
+}
+
+func show(name, file string) {
+	f, err := os.Open(file)
+	if err != nil {
+		fmt.Println(name, err)
+		return
+	}
+	defer f.Close()
+	b, _ := io.ReadAll(io.LimitReader(f, 1<<14))
+	fmt.Printf("  %s:\n    %s\n", name, strings.ReplaceAll(strings.TrimSpace(string(b)), "\n", "\n    "))
+}
+
+// childrenOf are the processes that a process has started.
+func childrenOf(pid int) (children []int) {
+	all, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, name := range all {
+		b, err := os.ReadFile(name)
+		var child, parent int
+		var state string
+		if _, rest, ok := strings.Cut(string(b), ") "); err == nil && ok {
+			if _, err := fmt.Sscanf(rest, "%s %d", &state, &parent); err == nil && parent == pid {
+				if _, err := fmt.Sscan(string(b), &child); err == nil {
+					children = append(children, child)
+				}
+			}
+		}
+	}
+	return children
+}

@@ -1,0 +1,228 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// The variables by which a process learns of its job.
+const (
+	envDir    = "MPICX_KILLS_DIR"
+	envEnds   = "MPICX_KILLS_ENDS"
+	envSeed   = "MPICX_KILLS_SEED"
+	envRounds = "MPICX_KILLS_ROUNDS"
+	envReturn = "MPICX_KILLS_RETURN" // ErrorsReturn
+)
+
+// rank is this process's, as the launcher says it.
+func rank() int {
+	for _, name := range []string{"OMPI_COMM_WORLD_RANK", "MPICXRUN_RANK", "PMI_RANK"} {
+		if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+			return n
+		}
+	}
+	return -1
+}
+
+var notes struct {
+	sync.Mutex
+	*os.File
+}
+
+// note writes a line to this process's file.
+func note(format string, args ...any) {
+	notes.Lock()
+	defer notes.Unlock()
+	_, _ = fmt.Fprintf(notes.File, time.Now().Format("05.000000 ")+format+"\n", args...)
+}
+
+// live is the life of a process of a job.
+func live(dir string) error {
+	var err error
+	if notes.File, err = os.Create(fmt.Sprintf("%s/%d", dir, rank())); err != nil {
+		return err
+	}
+	l := life{comm: nil}
+	for _, s := range strings.Fields(os.Getenv(envEnds)) {
+		e, err := parseEnd(s)
+		if err != nil {
+			return err
+		}
+		if e.rank == rank() {
+			l.end = e
+		}
+	}
+	seed, _ := strconv.ParseUint(os.Getenv(envSeed), 10, 64)
+	l.kinds = rand.New(rand.NewPCG(seed, 0))
+	l.rounds, _ = strconv.Atoi(os.Getenv(envRounds))
+	l.returns = os.Getenv(envReturn) != ""
+	l.at("start", 0)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	defer cancel()
+	instance, err := mpicx.Initialize(ctx)
+	if err != nil {
+		note("initialize: %v", err)
+		return nil
+	}
+	l.comm = instance.World()
+	for err = l.work(); err != nil; err = l.work() {
+		if err = l.recover(err); err != nil {
+			note("failed %v", err)
+			return err
+		}
+	}
+	note("agreed %v", l.members)
+	l.at("finalize", 0)
+	if err := instance.Finalize(context.Background()); err != nil {
+		note("failed Finalize: %v", err)
+		return err
+	}
+	note("survived")
+	return nil
+}
+
+// life is what a process knows of its job.
+type life struct {
+	end     end
+	kinds   *rand.Rand
+	rounds  int
+	returns bool // ErrorsReturn
+	comm    *mpicx.Comm
+	members []int // of comm, as ranks of the world; nil: not known
+	done    int   // rounds
+}
+
+func (l *life) at(place string, round int) {
+	if l.end.place == place && l.end.round <= round || l.end.place == place && place != "work" {
+		e := l.end
+		l.end.place = "" // once
+		e.happen()
+	}
+}
+
+// recover makes comm that of the survivors.
+func (l *life) recover(cause error) error {
+	_, died := errors.AsType[*mpicx.ProcFailedError](cause)
+	_, corrupted := errors.AsType[*mpicx.CommCorruptedError](cause)
+	if !died && !corrupted && !errors.Is(cause, mpicx.ErrRevoked) && !errors.Is(cause, mpicx.ErrProcFailedPending) {
+		return cause
+	}
+	l.at("recover", 0)
+	ctx := context.Background()
+	if l.returns {
+		if err := l.comm.Revoke(ctx); err != nil {
+			return fmt.Errorf("revoke: %w", err)
+		}
+	}
+	small, err := l.comm.Shrink().Get(ctx)
+	if err != nil {
+		return fmt.Errorf("shrink: %w", err)
+	}
+	l.comm, l.members = small, nil
+	return nil
+}
+
+// work does what is left, and agrees that it is done.
+func (l *life) work() error {
+	ctx := context.Background()
+	if l.returns {
+		l.comm.SetErrhandler(mpicx.ErrorsReturn)
+	}
+	if l.members == nil {
+		type of struct{ Rank, Done int }
+		all, err := mpicx.AllgatherValue(l.comm, of{rank(), l.done}).Get(ctx)
+		if err != nil {
+			return err
+		}
+		for _, m := range all {
+			l.members = append(l.members, m.Rank)
+			l.done = max(l.done, m.Done)
+		}
+		if !slices.IsSorted(l.members) || len(l.members) != l.comm.Size() {
+			note("wrong members %v", l.members)
+		}
+	}
+	for ; l.done < l.rounds; l.done++ {
+		l.at("work", l.done)
+		if err := l.round(ctx, l.done); err != nil {
+			return err
+		}
+	}
+	l.at("agree", 0)
+	last := l.comm.Agree(1)
+	err := last.Wait(ctx)
+	if err != nil { // what was agreed before the error came counts (P7)
+		if again := last.Wait(ctx); again == nil {
+			err = nil
+		}
+	}
+	return err
+}
+
+// round is one exchange of messages, in one of seven ways, whose values are checked.
+func (l *life) round(ctx context.Context, round int) error {
+	c, n, me := l.comm, l.comm.Size(), l.comm.Rank()
+	next, last := (me+1)%n, (me+n-1)%n
+	expect := func(err error, got, want int) error {
+		if err == nil && got != want {
+			note("wrong value in round %d: %d, expected %d", round, got, want)
+		}
+		return err
+	}
+	switch round % 7 {
+	case 0:
+		x := []int{round + me}
+		err := mpicx.Allreduce(c, x, x, mpicx.Sum).Wait(ctx)
+		return expect(err, x[0], n*round+n*(n-1)/2)
+	case 1, 2: // short, long
+		size := []int{1, 30_000}[round%7-1]
+		out, in := make([]int, size), make([]int, size)
+		out[size-1] = 100*round + me
+		err := future.WaitAll(ctx, mpicx.Recv(c, in, last, round), mpicx.Send(c, out, next, round))
+		return expect(err, in[size-1], 100*round+last)
+	case 3:
+		v, err := mpicx.BcastValue(c, 100*round+me, round%n).Get(ctx)
+		return expect(err, v, 100*round+round%n)
+	case 4:
+		all, err := mpicx.AllgatherValue(c, 100*round+me).Get(ctx)
+		for r, v := range all {
+			_ = expect(err, v, 100*round+r)
+		}
+		return err
+	case 5: // to rank 0 from anybody
+		if me > 0 {
+			return mpicx.Send(c, []int{me}, 0, round).Wait(ctx)
+		}
+		sum := 0
+		for range n - 1 {
+			in := []int{0}
+			if err := mpicx.Recv(c, in, mpicx.AnySource, round).Wait(ctx); err != nil {
+				return err
+			}
+			sum += in[0]
+		}
+		return expect(nil, sum, n*(n-1)/2)
+	default:
+		d, err := c.Dup().Get(ctx)
+		if err != nil {
+			return err
+		}
+		if err := d.Barrier().Wait(ctx); err != nil {
+			return err
+		}
+		return d.Close(ctx)
+	}
+}

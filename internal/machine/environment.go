@@ -1,0 +1,67 @@
+package machine
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mpicx/go-mpicx/internal/launcher"
+)
+
+// The variables by which a process learns of its job: its directory, the process's rank, and
+// how many processes there are.
+const (
+	envJob  = "MPICXRUN_JOB"
+	envRank = "MPICXRUN_RANK"
+	envSize = "MPICXRUN_SIZE"
+)
+
+// A Place is a process's place in a job.
+type Place struct {
+	dir        string
+	Rank, Size int
+}
+
+// Started returns the place that the environment gives this process, nil if it gives none.
+func Started() (*Place, error) {
+	dir := os.Getenv(envJob)
+	if dir == "" {
+		return nil, nil
+	}
+	if launcher.Launched() {
+		return nil, fmt.Errorf("mpicxrun has started this process (%s), and so has a launcher of MPI jobs, one inside of the other: use one of them", envJob)
+	}
+	rank, err := strconv.Atoi(os.Getenv(envRank))
+	size, sizeErr := strconv.Atoi(os.Getenv(envSize))
+	if err != nil || sizeErr != nil || rank < 0 || rank >= size || !filepath.IsAbs(dir) {
+		return nil, fmt.Errorf("%s=%q %s=%q %s=%q, expected what mpicxrun sets", envJob, dir, envRank, os.Getenv(envRank), envSize, os.Getenv(envSize))
+	}
+	return &Place{dir, rank, size}, nil
+}
+
+// Processes is how many processes the job has, 0 if this process is in none.
+func Processes() int {
+	if p, err := Started(); err == nil && p != nil {
+		return p.Size
+	}
+	return 0
+}
+
+// Environ is an environment with a place in it, in the place of any other.
+func (p Place) Environ(env []string) []string {
+	return append(Without(env), envJob+"="+p.dir, fmt.Sprint(envRank, "=", p.Rank), fmt.Sprint(envSize, "=", p.Size))
+}
+
+// Without is an environment without a place.
+func Without(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return name == envJob || name == envRank || name == envSize
+	})
+}
+
+func (p Place) memory() string { return filepath.Join(p.dir, "memory") }
+func (p Place) peers() string  { return filepath.Join(p.dir, "peers") }

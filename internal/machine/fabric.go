@@ -1,0 +1,149 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/mpicx/go-mpicx/internal/peers"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/node"
+)
+
+// Begin begins to take part in a job. It waits for all processes until ctx ends.
+func Begin(ctx context.Context, p *Place, mortal bool) (*node.Job, error) {
+	return node.Begin(&fabric{Place: *p, ctx: ctx}, mortal)
+}
+
+// A fabric is what a job has where nothing is beyond the machine: the processes' ends, and
+// the board, on which they say that they have left.
+type fabric struct {
+	Place
+	ctx    context.Context // of the beginning
+	shared []byte
+	board  board
+	peers  *peers.Peers
+	ends   atomic.Int32 // how many there are in ended; read without mu
+	asked  int32        // how many there were when Failed was called
+
+	mu    sync.Mutex
+	ended []int // processes that have ended, but for those that had left
+}
+
+func (f *fabric) Start(isMortal bool) (node.Start, error) {
+	mine := fragile
+	if isMortal {
+		mine = mortal
+	}
+	var err error
+	if f.shared, err = node.MapFile(f.memory(), memorySize(f.Size)); errors.Is(err, fs.ErrNotExist) {
+		return node.Start{}, f.refusal("has begun, or is over: this process is none of its own")
+	} else if err != nil {
+		return node.Start{}, fmt.Errorf("the memory of mpicxrun's job: %w", err)
+	}
+	f.board = f.shared[:boardSize(f.Size)]
+	if !f.board.claim(f.Rank, mine) {
+		return node.Start{}, f.refusal("has another process as this rank")
+	}
+	if f.peers, err = peers.Join(f.ctx, f.Place.peers(), f.Rank, f.Size+1); err != nil {
+		return node.Start{}, err
+	}
+	_ = os.Remove(f.dir) // the last one finds it empty
+	f.peers.Watch(f.end)
+	for r := range f.Size {
+		if s := f.board.state(r); s == fragile && isMortal || s == mortal && !isMortal {
+			_ = f.peers.Close()
+			return node.Start{}, fmt.Errorf("rank %d has another error backend than this one, %d: build all with -tags ulfm, or none", r, f.Rank)
+		}
+	}
+	return node.Start{Name: "node", Rank: f.Rank, Size: f.Size, Crowded: f.Size > runtime.NumCPU()}, nil
+}
+
+// refusal says why this process can't be what its environment says it is.
+func (f *fabric) refusal(why string) error {
+	return &transport.LibraryError{Call: "mpicxrun", Text: fmt.Sprintf(
+		"rank %d of %s=%s: that job %s; a program that a rank starts has to be started without %[2]s in its environment, unless it is that rank in its place", f.Rank, envJob, f.dir, why)}
+}
+
+// end notes the end of a process. The launcher's is the job's.
+func (f *fabric) end(index int) {
+	switch {
+	case index == f.Size:
+		_ = os.RemoveAll(f.dir)
+		fmt.Fprintf(os.Stderr, "mpicx: rank %d: mpicxrun has ended, and so does its job\n", f.Rank)
+		f.Kill()
+	case f.board.state(index) != left:
+		f.mu.Lock()
+		f.ended = append(f.ended, index)
+		f.mu.Unlock()
+		f.ends.Add(1)
+	}
+}
+
+func (f *fabric) Poll(node.Sink, int) (happened, died bool) {
+	f.peers.Look()
+	return false, f.ends.Load() > f.asked
+}
+
+func (f *fabric) Failed() ([]int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = int32(len(f.ended))
+	return slices.Clone(f.ended), nil
+}
+
+func (f *fabric) Neighbours(int) ([]int, error) {
+	all := make([]int, f.Size)
+	for r := range all {
+		all[r] = r
+	}
+	return all, nil
+}
+
+func (f *fabric) Memory(size int) ([]byte, error) { return f.shared[boardSize(f.Size):][:size], nil }
+
+// All have come when Start returns.
+func (*fabric) FromFirst([]byte) error     { return nil }
+func (*fabric) AllNear(bool) (bool, error) { return true, nil }
+func (*fabric) AllHere() error             { return nil }
+
+// Nothing is elsewhere.
+var errNowhere = errors.New("a process that is not on this machine")
+
+func (*fabric) Send(int, node.Header, []byte) error { return errNowhere }
+func (*fabric) Transfer(bool, int, uint32, []byte, uint64) (bool, error) {
+	return false, errNowhere
+}
+func (*fabric) Requests() int { return 0 }
+
+func (f *fabric) Leave(bool) error {
+	f.board.set(f.Rank, left)
+	return nil
+}
+
+func (f *fabric) EverybodyLeft() (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for r := range f.Size {
+		if f.board.state(r) != left && !slices.Contains(f.ended, r) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func (f *fabric) Finalize(bool) error { return f.peers.Close() }
+
+func (*fabric) Kill() {
+	_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
+	select {}
+}

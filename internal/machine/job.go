@@ -1,0 +1,164 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"github.com/mpicx/go-mpicx/internal/peers"
+	"github.com/mpicx/go-mpicx/internal/transport/node"
+)
+
+// A Job is a job as its launcher sees it.
+type Job struct {
+	Place // of the launcher, behind the last rank
+	board board
+	stop  context.CancelFunc
+	lives *os.File      // is locked while this process lives
+	ready chan struct{} // closed when all have come, or stop has been called
+	peers *peers.Peers  // nil: they have not; to be read once ready is closed
+}
+
+// NewJob makes a job of n processes, which its caller starts, each with the Environ of its
+// Place. When the caller's process ends, so do they.
+func NewJob(n int) (*Job, error) {
+	if n < 1 || n > node.MostNeighbours {
+		return nil, fmt.Errorf("%d processes, expected 1 to %d: each looks for messages of each", n, node.MostNeighbours)
+	}
+	j := &Job{Place: Place{Rank: n, Size: n}, ready: make(chan struct{})}
+	var err error
+	for _, in := range []string{"/dev/shm", os.TempDir()} { // the first is memory, if it is there, and has room
+		sweep(in)
+		if err = j.make(in); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	var ctx context.Context
+	ctx, j.stop = context.WithCancel(context.Background())
+	go func() {
+		defer close(j.ready)
+		j.peers, _ = peers.Join(ctx, j.Place.peers(), n, n+1)
+		_ = os.Remove(j.memory()) // all have it, or nobody is to
+		_ = os.Remove(j.dir)
+	}()
+	return j, nil
+}
+
+// make makes the job's directory, and what is in it.
+func (j *Job) make(in string) (err error) {
+	if j.dir, err = os.MkdirTemp(in, fmt.Sprint(prefix, os.Getpid(), "-")); err != nil {
+		return err
+	}
+	if j.dir, err = filepath.Abs(j.dir); err == nil {
+		err = os.Mkdir(j.Place.peers(), 0o700)
+	}
+	if err == nil {
+		j.lives, err = makeFile(j.memory(), memorySize(j.Size))
+	}
+	if err == nil {
+		j.board, err = node.MapFile(j.memory(), memorySize(j.Size))
+	}
+	if err != nil {
+		_ = os.RemoveAll(j.dir)
+	}
+	return err
+}
+
+// makeFile makes a file of so many zeros, for which there is room, and locks it.
+func makeFile(name string, size int) (*os.File, error) {
+	f, err := os.OpenFile(name+"-", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err = reserve(f, size); errors.Is(err, errors.ErrUnsupported) {
+		_, err = f.Write(make([]byte, size))
+	}
+	if err == nil {
+		err = lock(f)
+	}
+	if err == nil {
+		err = os.Rename(name+"-", name)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// lock fails if a process has the file locked, which it has until it ends.
+func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
+
+const prefix = "mpicxrun-"
+
+// sweep removes what is left of jobs whose launchers have been killed before all had come.
+func sweep(in string) {
+	names, _ := filepath.Glob(filepath.Join(in, prefix+"*", "memory"))
+	for _, name := range names {
+		f, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			continue
+		}
+		if lock(f) == nil {
+			_ = os.RemoveAll(filepath.Dir(name))
+		}
+		_ = f.Close()
+	}
+}
+
+// Of is the place of a rank.
+func (j *Job) Of(rank int) Place { return Place{j.dir, rank, j.Size} }
+
+// ended tells the others of the end of a process, which they do not see if it had not come,
+// and says what had become of it.
+func (j *Job) ended(rank int) state {
+	j.board.claim(rank, never)
+	was := j.board.state(rank)
+	select {
+	case <-j.ready:
+	default:
+		// Under its name there is a socket that is not served, as if it had come.
+		name := filepath.Join(j.Place.peers(), strconv.Itoa(rank))
+		if l, err := net.ListenUnix("unix", &net.UnixAddr{Name: name + "-", Net: "unix"}); err == nil {
+			l.SetUnlinkOnClose(false)
+			_ = l.Close()
+			if err := os.Link(name+"-", name); err != nil && !errors.Is(err, fs.ErrExist) {
+				j.stop()
+			}
+			_ = os.Remove(name + "-")
+		}
+	}
+	return was
+}
+
+// any says whether there is a process of which that has become.
+func (j *Job) any(of state) bool {
+	for r := range j.Size {
+		if j.board.state(r) == of {
+			return true
+		}
+	}
+	return false
+}
+
+// Close removes what is left of the job.
+func (j *Job) Close() {
+	j.stop()
+	<-j.ready
+	_ = os.RemoveAll(j.dir)
+	_ = j.lives.Close()
+	if j.peers != nil {
+		_ = j.peers.Close()
+	}
+}

@@ -1,0 +1,10 @@
+//go:build darwin || dragonfly || freebsd || netbsd || openbsd
+
+package machine
+
+import (
+	"errors"
+	"os"
+)
+
+func reserve(*os.File, int) error { return errors.ErrUnsupported }

@@ -1,0 +1,136 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package machine
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// An Outcome is how a process has ended.
+type Outcome struct {
+	State    *os.ProcessState
+	Order    int  // of its end among all, from 0
+	Died     bool // it had not left the job, in which others were
+	Survived bool // others have gone on without it
+
+	was state
+}
+
+// patience is how long the processes of a job that does not survive a death have to end by
+// themselves, and again how long after SIGTERM.
+const patience = 2 * time.Second
+
+// Run starts the commands, one for each rank, and waits until they have ended. It gives
+// them the signals that come, and says what happens.
+func (j *Job) Run(commands []*exec.Cmd, signals <-chan os.Signal, say func(text string)) ([]Outcome, error) {
+	runtime.LockOSThread() // the processes end with it
+	defer runtime.UnlockOSThread()
+	ends := make(chan int, len(commands))
+	running := make(map[int]*os.Process)
+	for r, c := range commands {
+		if c.Env == nil {
+			c.Env = os.Environ()
+		}
+		c.Env, c.SysProcAttr = j.Of(r).Environ(c.Env), attributes()
+		if err := c.Start(); err != nil {
+			signalAll(running, syscall.SIGKILL)
+			for range running {
+				<-ends
+			}
+			return nil, err
+		}
+		running[r] = c.Process
+		go func() {
+			_ = c.Wait() // what it says is in the ProcessState
+			ends <- r
+		}()
+	}
+	outcomes := make([]Outcome, len(commands))
+	var deadline <-chan time.Time
+	next := syscall.SIGTERM
+	for order := 0; len(running) > 0; {
+		select {
+		case s := <-signals:
+			forward(running, s.(syscall.Signal))
+		case <-deadline:
+			signalAll(running, next)
+			next, deadline = syscall.SIGKILL, time.After(patience)
+		case e := <-ends:
+			delete(running, e)
+			outcomes[e] = Outcome{State: commands[e].ProcessState, Order: order, was: j.ended(e)}
+			order++
+			if outcomes[e].was == left || deadline != nil || len(running) == 0 {
+				break
+			}
+			switch {
+			case j.any(mortal):
+				say(fmt.Sprintf("rank %d has died: %v", e, outcomes[e].State))
+			case j.any(fragile):
+				say(fmt.Sprintf("rank %d has died: %v; the others can't go on without it", e, outcomes[e].State))
+				deadline = time.After(patience)
+			}
+		}
+	}
+	for r := range outcomes {
+		o := &outcomes[r]
+		o.Died = o.was != left && (j.any(mortal) || j.any(fragile) || j.any(left))
+		o.Survived = o.Died && j.any(left) && !j.any(fragile)
+	}
+	return outcomes, nil
+}
+
+// forward gives the processes, and what they have started, a signal that has come. One that
+// is to stop them stops the launcher as well; the one that has it go on is theirs, too.
+func forward(running map[int]*os.Process, s syscall.Signal) {
+	signalAll(running, s)
+	if s == syscall.SIGTSTP {
+		_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
+	}
+}
+
+func signalAll(running map[int]*os.Process, s syscall.Signal) {
+	for _, p := range running {
+		_ = syscall.Kill(-p.Pid, s)
+	}
+}
+
+// Signals are those that come to this process, but for those that it ignores.
+func Signals() chan os.Signal {
+	signals := make(chan os.Signal, 16)
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGCONT} {
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
+		}
+	}
+	return signals
+}
+
+// Status is the exit status of a job: 0 if all processes have ended with 0, or those that
+// have survived the others' deaths have; else that of the first that has ended otherwise,
+// as a shell says it: 128 and the signal's number, if one has ended it.
+func Status(outcomes []Outcome) int {
+	status, order := 0, len(outcomes)
+	for _, o := range outcomes {
+		s := o.status()
+		if s == 0 && o.Died {
+			s = 1
+		}
+		if s != 0 && o.Order < order && !o.Survived {
+			status, order = s, o.Order
+		}
+	}
+	return status
+}
+
+func (o *Outcome) status() int {
+	if w, ok := o.State.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return 128 + int(w.Signal())
+	}
+	return o.State.ExitCode()
+}

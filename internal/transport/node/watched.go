@@ -1,0 +1,119 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mpicx/go-mpicx/internal/peers"
+)
+
+// watched is a fabric that learns from package peers how the processes of this machine end.
+type watched struct {
+	Fabric
+	ctx   context.Context // of the beginning
+	lost  func(process int)
+	peers *peers.Peers // nil: this machine has no other process, or their ends are not seen
+	ends  atomic.Int32 // how many there are in ended; read without mu
+	asked int32        // how many there were when Failed was called
+
+	mu    sync.Mutex
+	ended []int
+}
+
+// Watched returns a fabric that sees the ends of this machine's processes at once,
+// whatever ends them; f by itself sees them later, or not all. It tells lost of them first, at any
+// time, on a goroutine of its own: f may be in a call that waits for the dead. To begin it
+// waits for the others until ctx ends.
+func Watched(ctx context.Context, f Fabric, lost func(process int)) Fabric {
+	return &watched{Fabric: f, ctx: ctx, lost: lost}
+}
+
+func (w *watched) Start(mortal bool) (Start, error) {
+	s, err := w.Fabric.Start(mortal)
+	if err == nil {
+		err = w.join(s.Rank)
+	}
+	return s, err
+}
+
+// patience is how long processes wait for others that had been there a moment before.
+const patience = time.Minute
+
+// join connects this process with the others of its machine, if they all can be.
+func (w *watched) join(rank int) error {
+	near, err := w.Neighbours(0)
+	if err != nil || len(near) == 1 {
+		return err
+	}
+	me := slices.Index(near, rank)
+	var name [256]byte
+	if me == 0 && len(near) <= MostNeighbours {
+		if dir, err := memoryDir(); err == nil {
+			copy(name[:len(name)-1], dir)
+		}
+	}
+	if err := w.FromFirst(name[:]); err != nil {
+		return err
+	}
+	dir := string(bytes.TrimRight(name[:], "\x00"))
+	_, err = os.Lstat(dir)
+	if ok, err := w.AllNear(peers.Supported && err == nil); !ok || err != nil {
+		_ = os.Remove(dir)
+		return err
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, patience)
+	defer cancel()
+	if w.peers, err = peers.Join(ctx, dir, me, len(near)); err != nil {
+		return fmt.Errorf("this machine's processes are to see each other: %w", err)
+	}
+	w.peers.Watch(func(index int) {
+		w.lost(near[index])
+		w.mu.Lock()
+		w.ended = append(w.ended, near[index])
+		w.mu.Unlock()
+		w.ends.Add(1)
+	})
+	return nil
+}
+
+// memoryDir makes a directory for this user alone, whose files are memory, where the
+// system has such.
+func memoryDir() (string, error) {
+	dir, err := os.MkdirTemp("/dev/shm", "mpicx-*")
+	if err != nil {
+		dir, err = os.MkdirTemp("", "mpicx-*")
+	}
+	return dir, err
+}
+
+func (w *watched) Poll(s Sink, times int) (happened, died bool) {
+	if w.peers != nil {
+		w.peers.Look()
+	}
+	happened, died = w.Fabric.Poll(s, times)
+	return happened, died || w.ends.Load() > w.asked
+}
+
+func (w *watched) Failed() ([]int, error) {
+	dead, err := w.Fabric.Failed()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked = int32(len(w.ended))
+	return append(dead, w.ended...), err
+}
+
+// Finalize has the others see no death in the end of this process, which is near.
+func (w *watched) Finalize(lost bool) error {
+	err := w.Fabric.Finalize(lost)
+	if w.peers != nil {
+		w.peers.Leave()
+		_ = w.peers.Close()
+	}
+	return err
+}

@@ -1,0 +1,254 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Under the black channel a death ends the job: the others' Runs say who has died, and those
+// that do not return are ended.
+func TestDeathEndsTheJob(t *testing.T) {
+	for victim := range 3 {
+		j := start(t, "rounds", "-n", "3")
+		pids := j.pids(t, 3)
+		require.NoError(t, syscall.Kill(pids[victim], syscall.SIGKILL))
+		require.Equal(t, 137, j.status(t), "%s", &j.errs)
+		require.Equal(t, 2, strings.Count(j.errs.String(), fmt.Sprintf("process %d has died", victim)), "%s", &j.errs)
+		require.Contains(t, j.errs.String(), fmt.Sprintf("mpicxrun: rank %d has died: signal: killed; the others can't go on without it", victim))
+		require.NotContains(t, j.out.String(), "survivors")
+	}
+}
+
+func TestDeathEndsThoseThatCompute(t *testing.T) {
+	for _, deaf := range []string{"", "1"} {
+		t.Setenv("TEST_DEAF", deaf)
+		j := start(t, "computing", "-n", "3")
+		pids := j.pids(t, 3)
+		require.NoError(t, syscall.Kill(pids[1], syscall.SIGSEGV))
+		require.NotZero(t, j.status(t))
+		for _, pid := range pids {
+			gone(t, pid)
+		}
+	}
+}
+
+// With ulfm the others survive, whoever dies when, and the job has succeeded.
+func TestDeathSurvived(t *testing.T) {
+	t.Setenv("TEST_ULFM", "1")
+	for n := 2; n <= 5; n++ {
+		j := start(t, "rounds", "-n", fmt.Sprint(n))
+		pids := j.pids(t, n)
+		left := rand.IntN(n)
+		for r, pid := range pids {
+			if r != left {
+				time.Sleep(time.Duration(rand.IntN(5000)) * time.Microsecond) // another moment each time
+				require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+			}
+		}
+		require.NoError(t, j.Process.Signal(syscall.SIGTERM))
+		require.Zero(t, j.status(t), "%s", &j.errs)
+		require.Contains(t, j.out.String(), fmt.Sprintf("rank %d: 1 survivors", left))
+		require.Equal(t, n-1, strings.Count(j.errs.String(), "has died: signal: killed"), "%s", &j.errs)
+	}
+}
+
+// A process that is stopped has not died.
+func TestStopped(t *testing.T) {
+	t.Setenv("TEST_ULFM", "1")
+	j := start(t, "rounds", "-n", "3")
+	pids := j.pids(t, 3)
+	require.NoError(t, syscall.Kill(pids[1], syscall.SIGSTOP))
+	time.Sleep(300 * time.Millisecond)
+	require.NoError(t, syscall.Kill(pids[1], syscall.SIGCONT))
+	require.NoError(t, j.Process.Signal(syscall.SIGTERM))
+	require.Zero(t, j.status(t), "%s", &j.errs)
+	require.Equal(t, 3, strings.Count(j.out.String(), "3 survivors"))
+}
+
+// To exit in the middle of Run is to die, with any status.
+func TestExit(t *testing.T) {
+	for _, test := range []struct {
+		ulfm   string
+		status string
+		want   int
+	}{{"", "0", 1}, {"", "3", 3}, {"1", "0", 0}, {"1", "3", 0}} {
+		t.Setenv("TEST_ULFM", test.ulfm)
+		j := command("exits", "-n", "3")
+		j.Args = append(j.Args, test.status)
+		require.NoError(t, j.Start())
+		require.Equal(t, test.want, j.status(t), "%v %s", test, &j.errs)
+		require.Contains(t, j.errs.String(), "rank 1 has died: exit status "+test.status)
+	}
+}
+
+// Processes that do not come keep nobody waiting once they have ended, nor longer than the
+// deadline of Run.
+func TestWhoDoesNotCome(t *testing.T) {
+	for _, test := range []struct {
+		ulfm   string
+		args   []string
+		want   int
+		begins int
+		text   string
+	}{
+		{"", []string{"run", "0", "run"}, 1, 0, "process 1 has died"},
+		{"", []string{"run", "3", "run"}, 3, 0, "process 1 has died"},
+		{"1", []string{"run", "0", "run"}, 0, 2, ""},
+		{"1", []string{"3", "run", "run"}, 0, 2, ""},
+		{"1", []string{"3", "4", "run"}, 0, 1, ""},
+		{"", []string{"deadline", "sleep", "deadline"}, 1, 0, "processes [1] have not come"},
+	} {
+		t.Setenv("TEST_ULFM", test.ulfm)
+		j := command("some", "-n", "3")
+		j.Args = append(j.Args, test.args...)
+		require.NoError(t, j.Start())
+		require.Equal(t, test.want, j.status(t), "%v %s", test, &j.errs)
+		require.Contains(t, j.errs.String(), test.text)
+		if test.ulfm != "" {
+			require.Equal(t, test.begins, strings.Count(j.out.String(), "begins"), "%v", test)
+		}
+	}
+}
+
+// When mpicxrun is killed so are the processes, and what is between.
+func TestNoOrphans(t *testing.T) {
+	var launchers []int
+	for _, test := range [][]string{{"forever"}, {"forever, ulfm"}, {"plain", "sleep", "sleep"}, {"forever", "wrapped"}} {
+		j := command(test[0], "-n", "2")
+		if test[len(test)-1] == "wrapped" { // by a process that sees nothing
+			program := j.Args[len(j.Args)-1]
+			j.Args = append(j.Args[:len(j.Args)-1], "sh", "-c", program+" & wait")
+		} else {
+			j.Args = append(j.Args, test[1:]...)
+		}
+		require.NoError(t, j.Start())
+		pids := j.pids(t, 2)
+		launchers = append(launchers, j.Process.Pid)
+		require.NoError(t, j.Process.Kill())
+		_ = j.Wait()
+		for _, pid := range pids {
+			gone(t, pid)
+		}
+	}
+	_, _, errs := of(t, "sum", "-n", "1") // removes what is left of those that did not all come
+	for _, d := range leftovers(t) {
+		for _, pid := range launchers {
+			require.NotContains(t, d, fmt.Sprint("-", pid, "-"), errs)
+		}
+	}
+}
+
+// leftovers are directories of jobs.
+func leftovers(t *testing.T) (dirs []string) {
+	for _, in := range []string{"/dev/shm", os.TempDir()} {
+		all, err := os.ReadDir(in)
+		if err != nil {
+			continue
+		}
+		for _, d := range all {
+			if strings.HasPrefix(d.Name(), "mpicxrun-") {
+				dirs = append(dirs, d.Name())
+			}
+		}
+	}
+	return dirs
+}
+
+// Signals are passed on, once each.
+func TestSignals(t *testing.T) {
+	j := start(t, "signals", "-n", "3")
+	pids := j.pids(t, 3)
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGUSR1, syscall.SIGTERM} {
+		require.NoError(t, j.Process.Signal(s))
+		for r := range pids {
+			j.says(t, fmt.Sprintf("rank %d: %v\n", r, s), 1)
+		}
+	}
+	require.Zero(t, j.status(t))
+	require.Equal(t, 3, strings.Count(j.out.String(), "interrupt"))
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGTERM} {
+		j := start(t, "forever", "-n", "2")
+		j.pids(t, 2)
+		require.NoError(t, j.Process.Signal(s))
+		require.Equal(t, 128+int(s), j.status(t), "%s", &j.errs)
+	}
+}
+
+// Ctrl-Z stops all, and fg has them go on.
+func TestJobControl(t *testing.T) {
+	j := start(t, "rounds", "-n", "2")
+	pids := append(j.pids(t, 2), j.Process.Pid)
+	require.NoError(t, j.Process.Signal(syscall.SIGTSTP))
+	for _, pid := range pids {
+		untilState(t, pid, "T")
+	}
+	require.NoError(t, j.Process.Signal(syscall.SIGCONT))
+	require.NoError(t, j.Process.Signal(syscall.SIGTERM))
+	require.Zero(t, j.status(t), "%s", &j.errs)
+}
+
+func untilState(t *testing.T, pid int, state string) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		out, err := exec.Command("ps", "-o", "stat=", "-p", fmt.Sprint(pid)).Output()
+		if err == nil && strings.HasPrefix(string(out), state) {
+			return
+		}
+		require.True(t, time.Now().Before(deadline), "process %d: %s", pid, out)
+	}
+}
+
+// A child that a rank leaves behind, which has its output, keeps nobody waiting.
+func TestChildThatStays(t *testing.T) {
+	for _, args := range [][]string{{"-n", "2"}, {"-n", "2", "-label"}} {
+		j := command("child that stays", args...)
+		f, err := os.CreateTemp(t.TempDir(), "")
+		require.NoError(t, err)
+		j.Stdout, j.Stderr = f, f
+		require.NoError(t, j.Start())
+		require.Zero(t, j.status(t))
+		out, err := os.ReadFile(f.Name())
+		require.NoError(t, err)
+		require.Equal(t, 2, strings.Count(string(out), "pid "))
+		for line := range strings.Lines(string(out)) {
+			var r, pid int
+			_, err := fmt.Sscanf(line[strings.Index(line, "pid"):], "pid %d %d", &r, &pid)
+			require.NoError(t, err)
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// Where there is no room for memory the job says so, or has it elsewhere.
+func TestNoRoom(t *testing.T) {
+	script := `mount -t tmpfs -o size=100k none /dev/shm && "$0" "$@"`
+	if exec.Command("unshare", "-m", "sh", "-c", "mount -t tmpfs none /dev/shm").Run() != nil {
+		t.Skip("needs the right to mount")
+	}
+	j := command("sum", "-n", "4")
+	j.Args = append([]string{"unshare", "-m", "sh", "-c", script, os.Args[0]}, j.Args[1:]...)
+	var err error
+	j.Path, err = exec.LookPath("unshare")
+	require.NoError(t, err)
+	require.NoError(t, j.Start())
+	require.Zero(t, j.status(t), "%s", &j.errs)
+	require.Equal(t, 4, strings.Count(j.out.String(), "of 4: 10, node"))
+	j = command("sum", "-n", "4")
+	j.Args = append([]string{"unshare", "-m", "sh", "-c", "mount -t tmpfs -o size=100k none $TMPDIR && " + script, os.Args[0]}, j.Args[1:]...)
+	j.Path, _ = exec.LookPath("unshare")
+	j.Env = append(j.Env, "TMPDIR="+t.TempDir())
+	require.NoError(t, j.Start())
+	require.Equal(t, 125, j.status(t), "%s", &j.errs)
+	require.Contains(t, j.errs.String(), "no space left on device")
+}

@@ -1,0 +1,107 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/mpicx/go-mpicx/internal/launcher"
+	"github.com/mpicx/go-mpicx/internal/machine"
+)
+
+func main() {
+	n := flag.Int("n", runtime.NumCPU(), "`processes` to start")
+	label := flag.Bool("label", false, "begin each line of output with the rank of its process")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "mpicxrun [-n processes] [-label] program [argument ...]")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() == 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	status, err := run(*n, *label, flag.Args())
+	if err != nil {
+		say(err.Error())
+	}
+	os.Exit(status)
+}
+
+func say(text string) { fmt.Fprintln(os.Stderr, "mpicxrun:", text) }
+
+func run(n int, label bool, args []string) (status int, err error) {
+	if place, err := machine.Started(); err != nil || place != nil {
+		return 125, errors.New("mpicxrun has started this process: a job inside of a job has to be started without MPICXRUN_JOB in its environment")
+	}
+	if launcher.Launched() {
+		return 125, errors.New("a launcher of MPI jobs has started this process: mpicxrun does it in mpirun's place, not inside of it")
+	}
+	program, err := exec.LookPath(args[0])
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return 127, err
+	} else if err != nil {
+		return 126, err
+	}
+	job, err := machine.NewJob(n)
+	if err != nil {
+		return 125, err
+	}
+	defer job.Close()
+	commands := make([]*exec.Cmd, n)
+	var out, errs output
+	out.to, errs.to = os.Stdout, os.Stderr
+	for r := range commands {
+		c := exec.Command(program, args[1:]...)
+		c.Args[0] = args[0]
+		c.Stdout, c.Stderr = os.Stdout, os.Stderr
+		if label {
+			c.Stdout, c.Stderr = out.of(r), errs.of(r)
+			c.WaitDelay = time.Second // a child of the process may have its output still
+		}
+		commands[r] = c
+	}
+	if err := giveInput(commands[0]); err != nil {
+		return 125, err
+	}
+	outcomes, err := job.Run(commands, machine.Signals(), say)
+	out.flush()
+	errs.flush()
+	if err != nil {
+		return 126, err
+	}
+	return machine.Status(outcomes), nil
+}
+
+// giveInput gives the process the standard input. A terminal's comes through a pipe: the
+// process is in a group of its own, which is not the terminal's.
+func giveInput(c *exec.Cmd) error {
+	info, err := os.Stdin.Stat()
+	if err != nil {
+		return nil // it is closed
+	}
+	if info.Mode()&os.ModeCharDevice == 0 {
+		c.Stdin = os.Stdin
+		return nil
+	}
+	signal.Ignore(syscall.SIGTTIN) // in the background there is no input
+	w, err := c.StdinPipe()
+	if err != nil {
+		return err
+	}
+	go func() {
+		_, _ = io.Copy(w, os.Stdin) // until either end is closed
+		_ = w.Close()
+	}()
+	return nil
+}

@@ -1,0 +1,137 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// In these tests this binary is mpicxrun, and the program that it starts.
+const (
+	envRun     = "MPICXRUN_TEST_RUN"
+	envProgram = "MPICXRUN_TEST_PROGRAM"
+)
+
+func TestMain(m *testing.M) {
+	switch program := os.Getenv(envProgram); {
+	case os.Getenv(envRun) != "":
+		_ = os.Unsetenv(envRun)
+		main()
+	case program != "":
+		programs[program]()
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// ulfm is the option with which a program survives deaths, in these tests with any tags.
+func ulfm() mpicx.Option { return hook.Backend("ulfm").(mpicx.Option) }
+
+func blackChannel() mpicx.Option { return hook.Backend("blackchannel").(mpicx.Option) }
+
+// run is mpicx.Run, which ends the process if it fails.
+func rank(fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) {
+	if err := mpicx.Run(context.Background(), fn, opts...); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// A job is a mpicxrun under way.
+type job struct {
+	*exec.Cmd
+	out, errs lockedBuffer
+}
+
+// command is mpicxrun, which starts a program of programs.
+func command(program string, args ...string) *job {
+	j := &job{Cmd: exec.Command(os.Args[0], args...)}
+	j.Args = append(j.Args, os.Args[0])
+	j.Env = append(os.Environ(), envRun+"=1", envProgram+"="+program)
+	j.Stdout, j.Stderr = &j.out, &j.errs
+	return j
+}
+
+func start(t *testing.T, program string, args ...string) *job {
+	t.Helper()
+	j := command(program, args...)
+	require.NoError(t, j.Start())
+	t.Cleanup(func() { _ = j.Process.Kill() })
+	return j
+}
+
+// status waits for the end of mpicxrun.
+func (j *job) status(t *testing.T) int {
+	t.Helper()
+	over := time.AfterFunc(2*time.Minute, func() {
+		_ = j.Process.Signal(syscall.SIGQUIT)
+		time.AfterFunc(5*time.Second, func() { _ = j.Process.Kill() })
+	})
+	_ = j.Wait()
+	require.True(t, over.Stop(), "mpicxrun has not ended; it wrote\n%s%s", &j.out, &j.errs)
+	return j.ProcessState.ExitCode()
+}
+
+// of runs a program to its end.
+func of(t *testing.T, program string, args ...string) (status int, out, errs string) {
+	t.Helper()
+	j := start(t, program, args...)
+	status = j.status(t)
+	return status, j.out.String(), j.errs.String()
+}
+
+// says waits until a process has written a line, n times.
+func (j *job) says(t *testing.T, line string, n int) {
+	t.Helper()
+	deadline := time.Now().Add(2 * time.Minute)
+	for strings.Count(j.out.String(), line) < n {
+		require.True(t, time.Now().Before(deadline), "%d times %q is not in\n%s%s", n, line, &j.out, &j.errs)
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// pids are those that the processes have written, "pid" and rank and number.
+func (j *job) pids(t *testing.T, n int) []int {
+	t.Helper()
+	j.says(t, "pid ", n)
+	j.says(t, "\n", n)
+	pids := make([]int, n)
+	for line := range strings.Lines(j.out.String()) {
+		var r, pid int
+		if _, err := fmt.Sscanf(line, "pid %d %d", &r, &pid); err == nil {
+			pids[r] = pid
+		}
+	}
+	return pids
+}
+
+// gone waits until a process is no more.
+func gone(t *testing.T, pid int) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for syscall.Kill(pid, 0) == nil && !isZombie(pid) {
+		require.True(t, time.Now().Before(deadline), "process %d lives", pid)
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// isZombie says whether a process has ended and nobody has waited for it.
+func isZombie(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && bytes.Contains(stat, []byte(") Z "))
+}
+
+func printPid(world *mpicx.Comm) { fmt.Printf("pid %d %d\n", world.Rank(), os.Getpid()) }

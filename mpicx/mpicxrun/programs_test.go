@@ -1,0 +1,263 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// programs are what the tests start.
+var programs = map[string]func(){
+	"sum": sum,
+	"ranks": func() { // as WithRanks, as many as the environment says
+		n, err := strconv.Atoi(os.Getenv("TEST_RANKS"))
+		if err != nil {
+			panic(err)
+		}
+		rank(func(ctx context.Context, world *mpicx.Comm) error {
+			fmt.Printf("rank %d of %d\n", world.Rank(), world.Size())
+			return world.Barrier().Wait(ctx)
+		}, mpicx.WithRanks(n))
+	},
+	"input": func() {
+		rank(func(_ context.Context, world *mpicx.Comm) error {
+			in, err := io.ReadAll(os.Stdin)
+			fmt.Printf("rank %d: %d bytes\n", world.Rank(), len(in))
+			return err
+		})
+	},
+	"lines": func() {
+		rank(func(context.Context, *mpicx.Comm) error {
+			out := bufio.NewWriterSize(os.Stdout, 1000) // so that lines are written in parts
+			for i := range 3000 {
+				fmt.Fprintln(out, strings.Repeat("x", i%300)+"end")
+			}
+			fmt.Fprint(out, "no end of line")
+			return out.Flush()
+		})
+	},
+	"twice": func() {
+		for range 2 {
+			rank(func(ctx context.Context, world *mpicx.Comm) error { return world.Barrier().Wait(ctx) })
+		}
+	},
+	"instance": func() {
+		ctx := context.Background()
+		i, err := mpicx.Initialize(ctx)
+		for range 2 {
+			if err == nil {
+				err = mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error { return world.Barrier().Wait(ctx) })
+			}
+		}
+		if err == nil {
+			fmt.Println("rank", i.World().Rank())
+			err = i.Finalize(ctx)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	},
+	"statuses": func() { // each its argument, after the job
+		rank(func(ctx context.Context, world *mpicx.Comm) error { return world.Barrier().Wait(ctx) }, ulfm())
+		if s := os.Args[1+own()]; s == "kill" {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		} else if n, err := strconv.Atoi(s); err == nil {
+			os.Exit(n)
+		}
+	},
+	"plain": func() { // none of mpicx
+		if s := os.Args[1+own()]; s == "sleep" {
+			fmt.Printf("pid %d %d\n", own(), os.Getpid())
+			time.Sleep(time.Hour)
+		} else if n, err := strconv.Atoi(s); err == nil {
+			os.Exit(n)
+		}
+	},
+	"some": func() { // those whose argument is "run" do; the others exit with it, or sleep
+		switch s := os.Args[1+own()]; s {
+		case "run", "deadline":
+			ctx := context.Background()
+			if s == "deadline" {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, time.Second)
+				defer cancel()
+			}
+			opt := blackChannel()
+			if os.Getenv("TEST_ULFM") != "" {
+				opt = ulfm()
+			}
+			err := mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
+				fmt.Println("begins")
+				return recovering(ctx, world, func(ctx context.Context, c *mpicx.Comm) error { return c.Barrier().Wait(ctx) })
+			}, opt)
+			if err != nil {
+				fmt.Fprintln(os.Stderr, "Run:", err)
+				os.Exit(1)
+			}
+		case "sleep":
+			time.Sleep(time.Hour)
+		default:
+			n, err := strconv.Atoi(s)
+			if err != nil {
+				panic(err)
+			}
+			os.Exit(n)
+		}
+	},
+	"grandchild": func() { // rank 0 starts what finds its environment
+		rank(func(ctx context.Context, world *mpicx.Comm) error {
+			if world.Rank() == 0 {
+				out, err := exec.Command(os.Args[0]).CombinedOutput()
+				fmt.Printf("%s%v\n", out, err)
+			}
+			return world.Barrier().Wait(ctx)
+		})
+	},
+	"nested": func() { // mpicxrun inside of mpicxrun
+		c := exec.Command(os.Args[0], "-n", "2", os.Args[0])
+		c.Env = append(os.Environ(), envRun+"=1")
+		out, err := c.CombinedOutput()
+		fmt.Printf("%s%v\n", out, err)
+	},
+	"mpirun": func() { // as if mpirun were inside of mpicxrun
+		_ = os.Setenv("OMPI_COMM_WORLD_SIZE", "1")
+		sum()
+	},
+	"forever": func() {
+		rank(func(ctx context.Context, world *mpicx.Comm) error {
+			printPid(world)
+			return mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx)
+		})
+	},
+	"forever, ulfm": func() {
+		rank(func(ctx context.Context, world *mpicx.Comm) error {
+			printPid(world)
+			return mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx)
+		}, ulfm())
+	},
+	"signals": func() {
+		came := make(chan os.Signal, 10)
+		signal.Notify(came, syscall.SIGINT, syscall.SIGTERM, syscall.SIGUSR1)
+		rank(func(ctx context.Context, world *mpicx.Comm) error {
+			printPid(world)
+			for s := range came {
+				fmt.Printf("rank %d: %v\n", world.Rank(), s)
+				if s == syscall.SIGTERM {
+					break
+				}
+			}
+			return world.Barrier().Wait(ctx)
+		})
+	},
+	"computing": func() { // the others never look whether one has died
+		rank(func(ctx context.Context, world *mpicx.Comm) error {
+			err := world.Barrier().Wait(ctx)
+			printPid(world)
+			if os.Getenv("TEST_DEAF") != "" {
+				signal.Ignore(syscall.SIGTERM)
+			}
+			time.Sleep(time.Hour)
+			return err
+		}, blackChannel())
+	},
+	"rounds": func() { // until SIGTERM, whatever ranks die
+		term := make(chan os.Signal, 1)
+		signal.Notify(term, syscall.SIGTERM)
+		opt := blackChannel()
+		if os.Getenv("TEST_ULFM") != "" {
+			opt = ulfm()
+		}
+		rank(func(ctx context.Context, world *mpicx.Comm) error {
+			printPid(world)
+			survivors := 0
+			err := recovering(ctx, world, func(ctx context.Context, c *mpicx.Comm) error {
+				stop, sum := []int{0, 1}, []int{0, 0}
+				for sum[0] == 0 {
+					select {
+					case <-term:
+						stop[0] = 1
+					default:
+					}
+					if err := mpicx.Allreduce(c, stop, sum, mpicx.Sum).Wait(ctx); err != nil {
+						return err
+					}
+					if sum[1] != c.Size() {
+						return fmt.Errorf("%d ranks in the sum, expected %d", sum[1], c.Size())
+					}
+				}
+				survivors = c.Size()
+				return nil
+			})
+			if err == nil {
+				fmt.Printf("rank %d: %d survivors\n", world.Rank(), survivors)
+			}
+			return err
+		}, opt)
+	},
+	"exits": func() { // rank 1, in a goroutine, in the middle of its Run
+		opt := blackChannel()
+		if os.Getenv("TEST_ULFM") != "" {
+			opt = ulfm()
+		}
+		rank(func(ctx context.Context, world *mpicx.Comm) error {
+			if world.Rank() == 1 {
+				status, _ := strconv.Atoi(os.Args[1])
+				go os.Exit(status)
+			}
+			return recovering(ctx, world, func(ctx context.Context, c *mpicx.Comm) error {
+				for c.Size() == world.Size() {
+					if err := c.Barrier().Wait(ctx); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}, opt)
+	},
+	"child that stays": func() {
+		rank(func(_ context.Context, world *mpicx.Comm) error {
+			c := exec.Command("sleep", "3600")
+			c.Stdout, c.Stderr = os.Stdout, os.Stderr
+			if err := c.Start(); err != nil {
+				return err
+			}
+			fmt.Printf("pid %d %d\n", world.Rank(), c.Process.Pid)
+			return nil
+		})
+	},
+}
+
+// sum is the shortest of programs.
+func sum() {
+	rank(func(ctx context.Context, world *mpicx.Comm) error {
+		sum := []int{0}
+		if err := mpicx.Allreduce(world, []int{world.Rank() + 1}, sum, mpicx.Sum).Wait(ctx); err != nil {
+			return err
+		}
+		fmt.Printf("rank %d of %d: %d, %s\n", world.Rank(), world.Size(), sum[0], world.Transport())
+		return nil
+	})
+}
+
+// own is this process's rank.
+func own() int {
+	r, err := strconv.Atoi(os.Getenv("MPICXRUN_RANK"))
+	if err != nil {
+		panic(err)
+	}
+	return r
+}

@@ -1,0 +1,163 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func sorted(out string) []string {
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	slices.Sort(lines)
+	return lines
+}
+
+// A program built without tags has processes for ranks.
+func TestProcessesForRanks(t *testing.T) {
+	t.Setenv("MPICX_RANKS", "3") // is of goroutines
+	for _, n := range []int{1, 2, 5, 65} {
+		status, out, errs := of(t, "sum", "-n", fmt.Sprint(n))
+		require.Zero(t, status, errs)
+		require.Empty(t, errs)
+		var want []string
+		for r := range n {
+			want = append(want, fmt.Sprintf("rank %d of %d: %d, node", r, n, n*(n+1)/2))
+		}
+		slices.Sort(want)
+		require.Equal(t, want, sorted(out))
+	}
+}
+
+// As many as can be.
+func TestMost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("128 processes")
+	}
+	status, out, errs := of(t, "sum", "-n", "128")
+	require.Zero(t, status, errs)
+	require.Equal(t, 128, strings.Count(out, " of 128: 8256, node\n"))
+}
+
+// WithRanks has the first processes for ranks; as under mpirun there can't be more.
+func TestWithRanks(t *testing.T) {
+	t.Setenv("TEST_RANKS", "2")
+	status, out, errs := of(t, "ranks", "-n", "3")
+	require.Zero(t, status, errs)
+	require.Equal(t, []string{"rank 0 of 2", "rank 1 of 2"}, sorted(out))
+	t.Setenv("TEST_RANKS", "4")
+	status, _, errs = of(t, "ranks", "-n", "3")
+	require.Equal(t, 1, status)
+	require.Contains(t, errs, "4 ranks, expected 3 or fewer")
+}
+
+// Run can't be called after the job; with an Instance around, it can.
+func TestRunTwice(t *testing.T) {
+	status, _, errs := of(t, "twice", "-n", "2")
+	require.Equal(t, 1, status)
+	require.Contains(t, errs, "can't begin again")
+	status, out, errs := of(t, "instance", "-n", "3")
+	require.Zero(t, status, errs)
+	require.Equal(t, []string{"rank 0", "rank 1", "rank 2"}, sorted(out))
+}
+
+// Rank 0 has the input, to its last byte; the others have none.
+func TestInput(t *testing.T) {
+	want := func(n int) []string { return []string{fmt.Sprintf("rank 0: %d bytes", n), "rank 1: 0 bytes"} }
+	j := command("input", "-n", "2")
+	j.Stdin = strings.NewReader(strings.Repeat("x", 3_000_000))
+	require.NoError(t, j.Start())
+	require.Zero(t, j.status(t), j.errs.String())
+	require.Equal(t, want(3_000_000), sorted(j.out.String()))
+	_, out, _ := of(t, "input", "-n", "2") // the null device
+	require.Equal(t, want(0), sorted(out))
+}
+
+// With -label each line has its rank, and is whole, even the one that has no end.
+func TestLabel(t *testing.T) {
+	status, out, errs := of(t, "lines", "-n", "3", "-label")
+	require.Zero(t, status, errs)
+	next := make([]int, 3)
+	for line := range strings.Lines(out) {
+		var r int
+		_, err := fmt.Sscanf(line, "[%d]", &r)
+		require.NoError(t, err, line)
+		want := strings.Repeat("x", next[r]%300) + "end"
+		if next[r] == 3000 {
+			want = "no end of line"
+		}
+		require.Equal(t, fmt.Sprintf("[%d] %s\n", r, want), line)
+		next[r]++
+	}
+	require.Equal(t, []int{3001, 3001, 3001}, next)
+}
+
+// The exit status says what has happened.
+func TestStatus(t *testing.T) {
+	for _, test := range []struct {
+		program string
+		args    []string
+		want    int
+	}{
+		{"statuses", []string{"0", "0", "0"}, 0},
+		{"statuses", []string{"0", "3", "0"}, 3},
+		{"statuses", []string{"0", "kill", "0"}, 137},
+		{"plain", []string{"0", "0", "0"}, 0},
+		{"plain", []string{"0", "0", "4"}, 4},
+	} {
+		j := command(test.program, "-n", "3")
+		j.Args = append(j.Args, test.args...)
+		require.NoError(t, j.Start())
+		require.Equal(t, test.want, j.status(t), "%v: %s", test, &j.errs)
+	}
+	for _, test := range []struct {
+		args []string
+		want int
+		text string
+	}{
+		{nil, 2, "mpicxrun [-n processes]"},
+		{[]string{"-n", "x", "true"}, 2, "invalid value"},
+		{[]string{"-n", "0", "true"}, 125, "0 processes, expected 1 to 128"},
+		{[]string{"-n", "129", "true"}, 125, "129 processes, expected 1 to 128"},
+		{[]string{"./no-such-program"}, 127, "no-such-program"},
+		{[]string{"no-such-program"}, 127, "no-such-program"},
+		{[]string{"./main.go"}, 126, "permission denied"},
+		{[]string{"-n", "2", "sh", "-c", "exit 7"}, 7, ""},
+	} {
+		j := command("")
+		j.Args = append(j.Args[:1:1], test.args...)
+		require.NoError(t, j.Start())
+		require.Equal(t, test.want, j.status(t), "%v: %s", test, &j.errs)
+		require.Contains(t, j.errs.String(), test.text)
+	}
+}
+
+// What is started where it can't be a rank says so.
+func TestMisplaced(t *testing.T) {
+	_, out, _ := of(t, "grandchild", "-n", "2")
+	require.Contains(t, out, "a program that a rank starts has to be started without MPICXRUN_JOB")
+	require.Contains(t, out, "exit status 1")
+	_, out, _ = of(t, "nested", "-n", "1")
+	require.Contains(t, out, "a job inside of a job")
+	require.Contains(t, out, "exit status 125")
+	status, _, errs := of(t, "mpirun", "-n", "2")
+	require.Equal(t, 1, status)
+	require.Contains(t, errs, "one inside of the other")
+	t.Setenv("PMI_RANK", "0")
+	status, _, errs = of(t, "sum", "-n", "2")
+	require.Equal(t, 125, status)
+	require.Contains(t, errs, "not inside of it")
+	require.NoError(t, os.Unsetenv("PMI_RANK"))
+	for name, value := range map[string]string{"MPICXRUN_RANK": "2", "MPICXRUN_SIZE": "none", "MPICXRUN_JOB": "relative"} {
+		j := command("")
+		j.Env = append(os.Environ(), envProgram+"=sum", "MPICXRUN_JOB=/none", "MPICXRUN_RANK=0", "MPICXRUN_SIZE=2", name+"="+value)
+		require.NoError(t, j.Start())
+		require.Equal(t, 1, j.status(t))
+		require.Contains(t, j.errs.String(), "expected what mpicxrun sets")
+	}
+}

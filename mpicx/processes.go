@@ -1,0 +1,119 @@
+package mpicx
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/machine"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/node"
+)
+
+// processes is this process's part in a job of processes, which can be begun once. Its lock
+// protects its fields; Initialize holds the instance's lock before.
+var processes struct {
+	sync.Mutex
+	*node.Job
+	users int    // Runs and the Instance
+	begun uint64 // of them, so far: at all processes in one order
+	over  bool
+}
+
+func init() {
+	hook.Processes = func() int { return cmp.Or(machine.Processes(), launched()) }
+	hook.Underway = func() int {
+		processes.Lock()
+		defer processes.Unlock()
+		if processes.Job == nil {
+			return 0
+		}
+		return processes.Underway()
+	}
+	hook.Break = func(err error) { processes.Break(err) }
+}
+
+// startJob takes part in the job that a launcher has started this process for; or
+// starts goroutine ranks, as many as ranks if nobody says.
+func startJob(ctx context.Context, o *options, ranks int) (*job, error) {
+	place, err := machine.Started()
+	switch {
+	case err != nil:
+		return nil, mpiErrorf("Run", ClassOther, "%v", err)
+	case place != nil:
+		return joinJob(o, func(mortal bool) (*node.Job, error) { return machine.Begin(ctx, place, mortal) }, 0)
+	case launched() > 0:
+		// When one has exited, the launcher kills the others, who may not have said why.
+		return joinJob(o, func(mortal bool) (*node.Job, error) { return startLaunched(ctx, mortal) }, 100*time.Millisecond)
+	}
+	if err := refuseToBeAlone(o); err != nil {
+		return nil, err
+	}
+	return goroutines(o, ranks), nil
+}
+
+// joinJob begins this process's part, if it has not.
+func joinJob(o *options, begin func(mortal bool) (*node.Job, error), courtesy time.Duration) (*job, error) {
+	l := &processes
+	l.Lock()
+	defer l.Unlock()
+	if l.over {
+		return nil, mpiErrorf("Run", ClassOther, "the job has ended in this process, and can't begin again: have an Instance from before the first Run until after the last")
+	}
+	if l.Job == nil {
+		var err error
+		if l.Job, err = begin(o.backend == backendULFM); err != nil {
+			l.over = true
+			return nil, mpiError("Run", err)
+		}
+	}
+	l.users++
+	l.begun++
+	world := l.World()
+	n := cmp.Or(o.chosen, world.Size())
+	j := &job{end: leaveProcesses, courtesy: courtesy}
+	var err error
+	switch {
+	case n > world.Size():
+		err = mpiErrorf("Run", ClassCount, "%d ranks, expected %d or fewer: the number of the job's processes", n, world.Size())
+	case world.Rank() < n:
+		var members []int // all
+		if n < world.Size() {
+			for r := range n {
+				members = append(members, r)
+			}
+		}
+		var side transport.Comm
+		side, err = world.Sub(transport.Name{Seq: l.begun}, members)
+		j.sides, err = []transport.Comm{side}, mpiError("Run", err)
+	}
+	if err != nil {
+		return nil, errors.Join(err, endProcesses())
+	}
+	return j, nil
+}
+
+// leaveProcesses ends this process's part unless it has other users.
+func leaveProcesses() error {
+	processes.Lock()
+	defer processes.Unlock()
+	return endProcesses()
+}
+
+func endProcesses() error {
+	l := &processes
+	if l.users--; l.users > 0 {
+		return nil
+	}
+	if err := l.End(); err != nil {
+		l.over = true
+		return mpiError("Run", err)
+	}
+	if l.over = !canBeginAgain(); !l.over {
+		l.Job = nil
+	}
+	return nil
+}
