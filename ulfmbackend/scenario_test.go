@@ -159,6 +159,13 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 	"revoke": func(t *testing.T, s *script, d *datadriven.TestData) {
 		s.each(t, d, func(r int) { s.feed(r, (*Machine).Revoke) })
 	},
+	// close rank=R: ranks close the communicator, and join what comes.
+	"close": func(t *testing.T, s *script, d *datadriven.TestData) {
+		s.each(t, d, func(r int) {
+			s.attends[r] = true
+			s.feed(r, (*Machine).Close)
+		})
+	},
 	// need rank=R: ranks need the dead that they know of.
 	"need": func(t *testing.T, s *script, d *datadriven.TestData) {
 		s.each(t, d, func(r int) { s.feed(r, func(m *Machine) { m.Lose(sorted(s.programs[r].died)) }) })
