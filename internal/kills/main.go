@@ -51,11 +51,11 @@ type driver struct {
 }
 
 // tally is what has become of the jobs.
-type tally struct{ jobs, ends, stops, noStart, hangs, wrong, splits, lost int }
+type tally struct{ jobs, ends, stops, noStart, hangs, launcher, wrong, splits, lost int }
 
 func (t *tally) String() string {
-	return fmt.Sprintf("%d jobs, %d ends, %d stops: %d hangs, %d wrong values, %d splits, %d survivors lost; %d jobs had not begun",
-		t.jobs, t.ends, t.stops, t.hangs, t.wrong, t.splits, t.lost, t.noStart)
+	return fmt.Sprintf("%d jobs, %d ends, %d stops: %d hangs, %d wrong values, %d splits, %d survivors lost; %d jobs had not begun, %d launchers hung when all processes were gone",
+		t.jobs, t.ends, t.stops, t.hangs, t.wrong, t.splits, t.lost, t.noStart, t.launcher)
 }
 
 func (d *driver) run() error {
@@ -73,7 +73,7 @@ func (d *driver) run() error {
 }
 
 // limit is how long a job may take.
-const limit = 40 * time.Second
+const limit = 2 * time.Minute
 
 // job runs one, and judges it.
 func (d *driver) job(t *tally) error {
@@ -116,8 +116,11 @@ func (d *driver) job(t *tally) error {
 	if err := c.Start(); err != nil {
 		return err
 	}
+	alive := 0
 	hang := time.AfterFunc(limit, func() {
-		for _, p := range childrenOf(c.Process.Pid) {
+		children := childrenOf(c.Process.Pid)
+		alive = len(children)
+		for _, p := range children {
 			_ = syscall.Kill(p, syscall.SIGQUIT)
 		}
 		time.Sleep(time.Second)
@@ -127,11 +130,16 @@ func (d *driver) job(t *tally) error {
 	t.jobs++
 	verdict := judge(dir, n, ends, t)
 	if !hang.Stop() {
-		t.hangs++
-		verdict = "hang"
+		if alive > 0 {
+			t.hangs++
+			verdict += " hang"
+		} else {
+			t.launcher++
+			verdict += " the launcher hangs"
+		}
 	}
 	if verdict != "" {
-		fmt.Printf("-seed %d: %s: %d processes, ends %v, %v\n", d.seed, verdict, n, ends, c.Env[len(c.Env)-4:])
+		fmt.Printf("-seed %d:%s: %d processes, ends %v, %v\n", d.seed, verdict, n, ends, c.Env[len(c.Env)-4:])
 		for i := range n {
 			show(fmt.Sprintf("process %d", i), filepath.Join(dir, fmt.Sprint(i)))
 		}
@@ -184,7 +192,7 @@ func judge(dir string, n int, ends []end, t *tally) (verdict string) {
 		t.lost += len(missing)
 		verdict += fmt.Sprintf(" lost %v", missing)
 	}
-	return strings.TrimSpace(verdict)
+	return verdict
 }
 
 func show(name, file string) {

@@ -55,7 +55,8 @@ func live(dir string) error {
 	if notes.File, err = os.Create(fmt.Sprintf("%s/%d", dir, rank())); err != nil {
 		return err
 	}
-	l := life{comm: nil}
+	note("begins")
+	var l life
 	for _, s := range strings.Fields(os.Getenv(envEnds)) {
 		e, err := parseEnd(s)
 		if err != nil {
@@ -70,7 +71,7 @@ func live(dir string) error {
 	l.rounds, _ = strconv.Atoi(os.Getenv(envRounds))
 	l.returns = os.Getenv(envReturn) != ""
 	l.at("start", 0)
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	instance, err := mpicx.Initialize(ctx)
 	if err != nil {
