@@ -16,6 +16,7 @@ import (
 type Outcome struct {
 	State    *os.ProcessState
 	Order    int  // of its end among all, from 0
+	First    bool // nobody had died before
 	Died     bool // it had not left the job, in which others were
 	Survived bool // others have gone on without it
 
@@ -55,7 +56,8 @@ func (j *Job) Run(commands []*exec.Cmd, signals <-chan os.Signal, say func(text 
 		}()
 	}
 	outcomes := make([]Outcome, len(commands))
-	var deadline <-chan time.Time
+	var deadline <-chan time.Time // by which the others have to end, since a process has died
+	said := false                 // which one
 	next := syscall.SIGTERM
 	for order := 0; len(running) > 0; {
 		select {
@@ -68,15 +70,18 @@ func (j *Job) Run(commands []*exec.Cmd, signals <-chan os.Signal, say func(text 
 			delete(running, e)
 			outcomes[e] = Outcome{State: commands[e].ProcessState, Order: order, was: j.ended(e)}
 			order++
-			if outcomes[e].was == left || deadline != nil || len(running) == 0 {
-				break
-			}
 			switch {
+			case outcomes[e].was == left || len(commands) == 1:
 			case j.any(mortal):
 				say(fmt.Sprintf("rank %d has died: %v", e, outcomes[e].State))
 			case j.any(fragile):
-				say(fmt.Sprintf("rank %d has died: %v; the others can't go on without it", e, outcomes[e].State))
-				deadline = time.After(patience)
+				if !said && j.isFirst(e) {
+					said = true
+					say(fmt.Sprintf("rank %d has died: %v; the others can't go on without it", e, outcomes[e].State))
+				}
+				if deadline == nil {
+					deadline = time.After(patience)
+				}
 			}
 		}
 	}
@@ -84,6 +89,7 @@ func (j *Job) Run(commands []*exec.Cmd, signals <-chan os.Signal, say func(text 
 		o := &outcomes[r]
 		o.Died = o.was != left && (j.any(mortal) || j.any(fragile) || j.any(left))
 		o.Survived = o.Died && j.any(left) && !j.any(fragile)
+		o.First = o.Died && j.isFirst(r)
 	}
 	return outcomes, nil
 }
@@ -123,6 +129,9 @@ func Status(outcomes []Outcome) int {
 		s := o.Status()
 		if s == 0 && o.Died {
 			s = 1
+		}
+		if o.First { // whatever the system has told of before
+			o.Order -= len(outcomes)
 		}
 		if s != 0 && o.Order < order && !o.Survived {
 			status, order = s, o.Order
