@@ -18,6 +18,7 @@ type Outcome struct {
 	Order    int  // of its end among all, from 0
 	Died     bool // it had not left the job, in which others were
 	Survived bool // others have gone on without it
+	Ended    bool // by the launcher
 
 	was state
 }
@@ -66,17 +67,15 @@ func (j *Job) Run(commands []*exec.Cmd, signals <-chan os.Signal, say func(text 
 			next, deadline = syscall.SIGKILL, time.After(patience)
 		case e := <-ends:
 			delete(running, e)
-			outcomes[e] = Outcome{State: commands[e].ProcessState, Order: order, was: j.ended(e)}
+			outcomes[e] = Outcome{State: commands[e].ProcessState, Order: order, Ended: next != syscall.SIGTERM, was: j.ended(e)}
 			order++
-			if outcomes[e].was == left || deadline != nil || len(running) == 0 {
-				break
-			}
 			switch {
-			case j.any(mortal):
-				say(fmt.Sprintf("rank %d has died: %v", e, outcomes[e].State))
-			case j.any(fragile):
+			case outcomes[e].was == left || deadline != nil:
+			case j.any(fragile) && len(running) > 0:
 				say(fmt.Sprintf("rank %d has died: %v; the others can't go on without it", e, outcomes[e].State))
 				deadline = time.After(patience)
+			case j.any(mortal) || j.any(left):
+				say(fmt.Sprintf("rank %d has died: %v", e, outcomes[e].State))
 			}
 		}
 	}
@@ -116,19 +115,40 @@ func Signals() chan os.Signal {
 
 // Status is the exit status of a job: 0 if all processes have ended with 0, or those that
 // have survived the others' deaths have; else that of the first that has ended otherwise,
-// as a shell says it: 128 and the signal's number, if one has ended it.
+// as a shell says it: 128 and the signal's number, if one has ended it. Of several that end
+// at once the first is one that a signal has ended: the others may have failed because of it.
 func Status(outcomes []Outcome) int {
-	status, order := 0, len(outcomes)
-	for _, o := range outcomes {
-		s := o.Status()
-		if s == 0 && o.Died {
-			s = 1
-		}
-		if s != 0 && o.Order < order && !o.Survived {
-			status, order = s, o.Order
+	var first *Outcome
+	for i := range outcomes {
+		o := &outcomes[i]
+		if o.status() != 0 && !o.Survived && (first == nil || o.before(first)) {
+			first = o
 		}
 	}
-	return status
+	if first == nil {
+		return 0
+	}
+	return first.status()
+}
+
+func (o *Outcome) before(p *Outcome) bool {
+	if a, b := o.isSignalled(), p.isSignalled(); a != b {
+		return a
+	}
+	return o.Order < p.Order
+}
+
+func (o *Outcome) isSignalled() bool {
+	w, ok := o.State.Sys().(syscall.WaitStatus)
+	return ok && w.Signaled() && !o.Ended
+}
+
+// status is Status, but that of who has died is not 0.
+func (o *Outcome) status() int {
+	if s := o.Status(); s != 0 || !o.Died {
+		return s
+	}
+	return 1
 }
 
 // Status is the exit status of the process, as a shell says it.
