@@ -44,5 +44,8 @@ func (l *listener) Resolved(v *errchan.Verdict) {
 // Died says that the process of a rank has died.
 func (l *listener) Died(rank int) { (*Comm)(l).died(rank) }
 
+// Released says that all ranks have closed the communicator.
+func (l *listener) Released() { (*Comm)(l).release() }
+
 // Revoked says that a rank has revoked the communicator.
 func (l *listener) Revoked(by int) { (*Comm)(l).revoked(by) }

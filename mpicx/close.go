@@ -39,7 +39,7 @@ func (c *Comm) Close(ctx context.Context) error {
 		}
 	}
 	if quiet := c.close(); quiet && err == nil && c.ulfm == nil {
-		c.release()
+		c.meetToRelease()
 	}
 	return nil
 }
@@ -71,16 +71,15 @@ func (c *Comm) close() (quiet bool) {
 	return quiet
 }
 
-// release gives back what the transport holds, once all ranks have closed c with no
-// error under way: then no error can follow. That is known when all have begun a second
-// barrier, for which nobody waits. With the ULFM backend nothing is given back: the barrier
-// would need ranks whose programs have ended, which makes their processes die.
-func (c *Comm) release() {
+// meetToRelease has c given back with the black channel: when all have begun a second
+// barrier, for which nobody waits. With the ULFM backend that would need ranks whose programs
+// have ended, which makes their processes die; so the error channel does it.
+func (c *Comm) meetToRelease() {
 	epoch := c.t.Epoch()
 	x := &collective.Exchange{Name: "Close"}
 	x.Start(c.t, epoch, transport.CollectiveTag(c.sequence(epoch)), c.barrier(), ender(func(err error) {
-		if err == nil && len(c.derived()) == 0 {
-			_, _ = c.channel.Close(), c.t.Close()
+		if err == nil {
+			c.releaseWhenForgotten()
 		}
 	}))
 }

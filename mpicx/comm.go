@@ -44,6 +44,9 @@ type Comm struct {
 	// ledger is the communicator's account in proc.ledger. Proc.mu protects it, but for
 	// the methods that need no lock.
 	ledger ledger.Comm
+	// releasing is for the black channel: see releaseWhenForgotten.
+	releasing atomic.Bool
+
 	// afterwards are operations of a rank that has unwound: they begin once the corruption
 	// that it raised is resolved. It is empty on a broken communicator. Proc.mu protects it.
 	afterwards []func()

@@ -43,43 +43,17 @@ func RecvSlice[T Scalar](c *Comm, source, tag int) *future.Future[[]T] {
 	if c == nil {
 		return nowhere[[]T]("RecvSlice")
 	}
-	o := &sliceOp[T]{comm: c}
-	o.cell().Keep(c.keeper)
-	o.request = transport.Request{Peer: source, Tag: tag, Done: o, Alloc: func(n int) []byte {
-		o.slice = make([]T, (n+sizeOf[T]()-1)/sizeOf[T]())
-		return bytesOf(o.slice)
-	}}
-	var err error
-	if o.request.Epoch, err = c.begin("RecvSlice"); err == nil {
-		err = c.checkPoint("RecvSlice", source, tag, AnySource)
-	} else {
-		o.cell().Keep(c.keeperAfter(err))
+	var slice []T
+	o := new(receipt[[]T])
+	o.request.Alloc = func(n int) []byte {
+		slice = make([]T, (n+sizeOf[T]()-1)/sizeOf[T]())
+		return bytesOf(slice)
 	}
-	if err != nil {
-		o.Complete(nil, err)
-		return o.Future()
-	}
-	c.t.Irecv(&o.request)
-	c.receiving(source)
-	return o.Future()
+	return o.receive(c, "RecvSlice", source, tag, func(r *transport.Request) ([]T, error) {
+		_, err := c.status("RecvSlice", r, sizeOf[T]())
+		return slice, err
+	})
 }
-
-type sliceOp[T Scalar] struct {
-	future.Promise[[]T]
-	comm    *Comm
-	request transport.Request
-	slice   []T
-}
-
-func (o *sliceOp[T]) Completed(r *transport.Request) {
-	_, err := o.comm.status("RecvSlice", r, sizeOf[T]())
-	o.Complete(o.slice, err)
-}
-
-func (o *sliceOp[T]) operation() string   { return "RecvSlice" }
-func (o *sliceOp[T]) cell() *waiting.Cell { return waiting.Of(o.Future()) }
-func (o *sliceOp[T]) Awaited() bool       { return needsPeer(&o.request) || o.cell().Awaited() }
-func (o *sliceOp[T]) Acknowledged() bool  { return o.comm.othersAcknowledged() }
 
 // receive starts a receive or a probe.
 func (c *Comm) receive(kind transport.Kind, buf []byte, source, tag, size int) *future.Future[Status] {
@@ -93,25 +67,65 @@ func (c *Comm) receive(kind transport.Kind, buf []byte, source, tag, size int) *
 	o.comm, o.promise, o.size = c, p, size
 	r := &o.request
 	r.Kind, r.Buf, r.Peer, r.Tag, r.Done = kind, buf, source, tag, o
+	c.post(receiveName(kind), r, cell)
+	return p.Future()
+}
+
+// post posts a receive or a probe, or ends it if it is refused.
+func (c *Comm) post(name string, r *transport.Request, cell *waiting.Cell) {
+	source := r.Peer // what has ended may serve again
 	var err error
-	if r.Epoch, err = c.begin(receiveName(kind)); err == nil {
-		err = c.checkPoint(receiveName(kind), source, tag, AnySource)
+	if r.Epoch, err = c.begin(name); err == nil {
+		err = c.checkPoint(name, source, r.Tag, AnySource)
 	} else {
 		cell.Keep(c.keeperAfter(err))
 	}
 	switch {
 	case err != nil:
 		r.Err = err
-		o.Completed(r)
-	case kind == transport.Receiving:
+		r.Done.Completed(r)
+		return
+	case r.Kind == transport.Receiving:
 		c.t.Irecv(r)
-		c.receiving(source)
 	default:
 		c.t.Probe(r)
-		c.receiving(source)
 	}
-	return p.Future()
+	c.receiving(source)
 }
+
+// A receipt is a receive whose result is made of what came.
+type receipt[T any] struct {
+	future.Promise[T]
+	comm    *Comm
+	request transport.Request
+	name    string
+	result  func(*transport.Request) (T, error)
+}
+
+func (o *receipt[T]) receive(c *Comm, name string, source, tag int, result func(*transport.Request) (T, error)) *future.Future[T] {
+	o.comm, o.name, o.result = c, name, result
+	o.cell().Keep(c.keeper)
+	r := &o.request
+	r.Kind, r.Peer, r.Tag, r.Done = transport.Receiving, source, tag, o
+	c.post(name, r, o.cell())
+	return o.Future()
+}
+
+// Completed ends the operation.
+func (o *receipt[T]) Completed(r *transport.Request) {
+	if r.Err != nil {
+		o.Complete(*new(T), o.comm.failure(o.name, r.Err))
+		return
+	}
+	v, err := o.result(r)
+	r.Buf = nil
+	o.Complete(v, err)
+}
+
+func (o *receipt[T]) operation() string   { return o.name }
+func (o *receipt[T]) cell() *waiting.Cell { return waiting.Of(o.Future()) }
+func (o *receipt[T]) Awaited() bool       { return needsPeer(&o.request) || o.cell().Awaited() }
+func (o *receipt[T]) Acknowledged() bool  { return o.comm.othersAcknowledged() }
 
 // idleReceives are those that have served.
 var idleReceives = sync.Pool{New: func() any { return new(receiveOp) }}

@@ -30,6 +30,10 @@ type proc struct {
 
 	yielder yielder
 
+	// forgotten has a function for each closed communicator on which something is pending,
+	// to be tried again. Only carryOut uses it.
+	forgotten []func() (idle bool)
+
 	// dead says that the process of the rank has died. Then each of its goroutines ends at
 	// its next operation. A test may abort a dead rank; otherwise dead stays.
 	dead atomic.Bool

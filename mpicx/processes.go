@@ -21,6 +21,7 @@ var processes struct {
 	users int    // Runs and the Instance
 	begun uint64 // of them, so far: at all processes in one order
 	over  bool
+	again func() bool // whether it may be begun once more, after its end
 }
 
 func init() {
@@ -44,10 +45,10 @@ func startJob(ctx context.Context, o *options, ranks int) (*job, error) {
 	case err != nil:
 		return nil, mpiErrorf("Run", ClassOther, "%v", err)
 	case place != nil:
-		return joinJob(o, func(mortal bool) (*node.Job, error) { return machine.Begin(ctx, place, mortal) }, 0)
+		return joinJob(o, func(mortal bool) (*node.Job, error) { return machine.Begin(ctx, place, mortal) }, never, 0)
 	case launched() > 0:
 		// When one has exited, the launcher kills the others, who may not have said why.
-		return joinJob(o, func(mortal bool) (*node.Job, error) { return startLaunched(ctx, mortal) }, 100*time.Millisecond)
+		return joinJob(o, func(mortal bool) (*node.Job, error) { return startLaunched(ctx, mortal) }, canBeginAgain, 100*time.Millisecond)
 	}
 	if err := refuseToBeAlone(o); err != nil {
 		return nil, err
@@ -56,7 +57,7 @@ func startJob(ctx context.Context, o *options, ranks int) (*job, error) {
 }
 
 // joinJob begins this process's part, if it has not.
-func joinJob(o *options, begin func(mortal bool) (*node.Job, error), courtesy time.Duration) (*job, error) {
+func joinJob(o *options, begin func(mortal bool) (*node.Job, error), again func() bool, courtesy time.Duration) (*job, error) {
 	l := &processes
 	l.Lock()
 	defer l.Unlock()
@@ -70,6 +71,7 @@ func joinJob(o *options, begin func(mortal bool) (*node.Job, error), courtesy ti
 			return nil, mpiError("Run", err)
 		}
 	}
+	l.again = again
 	l.users++
 	l.begun++
 	world := l.World()
@@ -108,12 +110,11 @@ func endProcesses() error {
 	if l.users--; l.users > 0 {
 		return nil
 	}
-	if err := l.End(); err != nil {
-		l.over = true
-		return mpiError("Run", err)
-	}
-	if l.over = !canBeginAgain(); !l.over {
+	err := l.End()
+	if l.over = err != nil || !l.again(); !l.over {
 		l.Job = nil
 	}
-	return nil
+	return mpiError("Run", err)
 }
+
+func never() bool { return false }

@@ -67,44 +67,12 @@ func RecvValue[T any](c *Comm, source, tag int) *future.Future[T] {
 	if c == nil {
 		return nowhere[T]("RecvValue")
 	}
-	o := &valueOp[T]{comm: c}
-	o.cell().Keep(c.keeper)
-	o.request = transport.Request{Peer: source, Tag: tag, Done: o, Take: true}
-	var err error
-	if o.request.Epoch, err = c.begin("RecvValue"); err == nil {
-		err = c.checkPoint("RecvValue", source, tag, AnySource)
-	} else {
-		o.cell().Keep(c.keeperAfter(err))
-	}
-	if err != nil {
-		o.Complete(*new(T), err)
-	} else {
-		c.t.Irecv(&o.request)
-		c.receiving(source)
-	}
-	return o.Future()
+	o := new(receipt[T])
+	o.request.Take = true
+	return o.receive(c, "RecvValue", source, tag, func(r *transport.Request) (T, error) {
+		return decodeValue[T]("RecvValue", r.Buf)
+	})
 }
-
-type valueOp[T any] struct {
-	future.Promise[T]
-	comm    *Comm
-	request transport.Request
-}
-
-func (o *valueOp[T]) Completed(r *transport.Request) {
-	if r.Err != nil {
-		o.Complete(*new(T), o.comm.failure("RecvValue", r.Err))
-		return
-	}
-	v, err := decodeValue[T]("RecvValue", r.Buf)
-	r.Buf = nil
-	o.Complete(v, err)
-}
-
-func (o *valueOp[T]) operation() string   { return "RecvValue" }
-func (o *valueOp[T]) cell() *waiting.Cell { return waiting.Of(o.Future()) }
-func (o *valueOp[T]) Awaited() bool       { return needsPeer(&o.request) || o.cell().Awaited() }
-func (o *valueOp[T]) Acknowledged() bool  { return o.comm.othersAcknowledged() }
 
 // BcastValue gives every rank the value v of rank root.
 func BcastValue[T any](c *Comm, v T, root int) *future.Future[T] {

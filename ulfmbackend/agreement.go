@@ -230,5 +230,5 @@ func (m *Machine) reparent() {
 			m.answer(m.up, Stream(k))
 		}
 	}
-	m.endedSent = false
+	m.endedSent, m.release.sent = false, false
 }

@@ -23,6 +23,7 @@ type Channel struct {
 	reserved [streams]uint64 // in this epoch
 	over     error           // why no communicator is created any more
 	proposed []proposed
+	closing  bool // the machine is to be told once nothing is proposed
 }
 
 // proposed is what this rank is to be told of an agreement.
@@ -128,6 +129,9 @@ func (ch *Channel) Propose(id errchan.Agreement, p errchan.Proposal, done func(*
 		case ch.dead:
 			over = transport.ErrDied
 			return
+		case ch.closing:
+			over = errchan.ErrClosed
+			return
 		case id.Epoch != ch.epoch:
 			over = errchan.ErrOver
 			return
@@ -140,6 +144,22 @@ func (ch *Channel) Propose(id errchan.Agreement, p errchan.Proposal, done func(*
 	})
 	if over != nil {
 		done(nil, over)
+	}
+}
+
+// Release says that this rank's program has closed the communicator.
+func (ch *Channel) Release() {
+	ch.do(func(*Machine) {
+		ch.closing = true
+		ch.closeIfIdle()
+	})
+}
+
+// closeIfIdle tells the machine that the program has closed the communicator, if it waits
+// for no agreement there: others keep theirs until then. The caller holds mu.
+func (ch *Channel) closeIfIdle() {
+	if ch.closing && len(ch.proposed) == 0 {
+		ch.machine.Close()
 	}
 }
 
@@ -189,6 +209,7 @@ func (ch *Channel) end(feed func(*Machine), isOver func(*proposed) bool) {
 			over = append(over, ended{p, d})
 		}
 		ch.proposed = kept
+		ch.closeIfIdle()
 	})
 	for _, p := range over {
 		if p.d != nil {
@@ -268,6 +289,7 @@ func (ch *Channel) tell(o Output) {
 				break
 			}
 		}
+		ch.closeIfIdle()
 	}
 	ch.mu.Unlock()
 	defer ch.mu.Lock()
@@ -281,6 +303,8 @@ func (ch *Channel) tell(o Output) {
 		ch.client.Revoked(o.Revoked.Rank)
 	case o.Died != nil:
 		ch.client.Died(o.Died.Rank)
+	case o.Released:
+		ch.client.Released()
 	case agreed != nil:
 		agreed(o.Agreed.Decision, nil)
 	}

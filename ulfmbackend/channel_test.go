@@ -105,6 +105,7 @@ func (r *raiser) Resolved(v *errchan.Verdict) {
 }
 func (*raiser) Died(int)    {}
 func (*raiser) Revoked(int) {}
+func (*raiser) Released()   {}
 
 // A counter counts what the error channel of a rank sends up.
 type counter struct {

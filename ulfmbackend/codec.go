@@ -101,7 +101,7 @@ func Decode(b []byte, size int) (*Message, error) {
 		}
 		msg = newMessage(kind, k, id, v)
 		msg.Origin, msg.Corrupt = origin, corrupt
-	case Ended:
+	case Ended, Closed, Released:
 		msg = &Message{Kind: kind}
 	default:
 		d.Fail(fmt.Errorf("no such kind of message: %v", kind))
@@ -172,7 +172,7 @@ func readSettled(d *errchan.Reader, size int) []errchan.Settled {
 	return settled
 }
 
-var shared [Ended + 1]errchan.Shared[Message]
+var shared [Decided + 1]errchan.Shared[Message]
 
 // decodeShared is Decode, but what goes to all ranks unchanged is decoded once in
 // a process.

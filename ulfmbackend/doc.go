@@ -100,7 +100,7 @@
 // something. To what programs ask for it proposes nothing, and counts as dead there. It tells
 // its parent when its whole subtree is like that, so that nobody waits for it. So
 // it may be many agreements behind when deaths bring it children that still
-// propose: it goes on with theirs. These n-1 messages at the end of a job, and
-// those of agreements that programs ask for, are the only ones that the channel
-// carries without an error (P6).
+// propose: it goes on with theirs. These n-1 messages at the end of a job, 2(n-1) when all
+// close a communicator, and those of agreements that programs ask for, are the only ones
+// that the channel carries without an error (P6).
 package ulfmbackend

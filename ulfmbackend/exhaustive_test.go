@@ -62,6 +62,10 @@ type program struct {
 	left    bool
 	joined  bool // a round that is open
 
+	closes   bool // once it has done everything else
+	closed   bool
+	released bool // its side is gone
+
 	epoch    transport.Epoch
 	proposed []errchan.Agreement // that it waits for
 	ended    []errchan.Agreement // by an error
@@ -137,13 +141,16 @@ func (u *universe) key() [sha256.Size]byte {
 			number(len(m.later))
 			list(m.dead)
 			list(m.missed)
+			list(sorted(m.release.below.more))
+			number(int(m.release.below.bits))
+			flags(m.release.closed, m.release.sent, m.release.all, m.release.done)
 			flags(m.notices.open, m.notices.corrupt(), m.early.open, m.early.corrupt(), m.revokes.open, m.left, m.final, m.endedSent)
 			number(int(m.notices.fatal), int(m.early.told), int(m.early.fatal))
 			number(int(m.ended.bits), len(m.mine))
 		}
 		p := u.programs[r]
 		number(p.again)
-		flags(p.noticed, p.fatal, p.waits, p.revokes, p.needs, p.left, p.joined, p.creates)
+		flags(p.noticed, p.fatal, p.waits, p.revokes, p.needs, p.left, p.joined, p.creates, p.closed, p.released)
 		number(p.calls, p.raises, p.revoked, len(p.agreed), len(p.verdicts))
 		for _, ids := range [][]errchan.Agreement{p.proposed, p.ended, slices.SortedFunc(maps.Keys(p.created), compareAgreements)} {
 			number(len(ids))
@@ -217,7 +224,7 @@ func (u *universe) feed(r int, f func(*Machine)) {
 				panic(err)
 			}
 			u.tell("%d->%d %s\n", r, o.To, messageText(o.Message))
-			if w := [2]int{r, o.To}; u.alive(o.To) {
+			if w := [2]int{r, o.To}; u.alive(o.To) && !u.programs[o.To].released {
 				u.wires[w] = append(u.wires[w][:len(u.wires[w]):len(u.wires[w])], msg)
 			}
 		case o.Noticed != nil:
@@ -250,6 +257,10 @@ func (u *universe) feed(r int, f func(*Machine)) {
 		case o.Died != nil:
 			u.tell("%d: %d has died\n", r, o.Died.Rank)
 			p.died = append(p.died, o.Died.Rank)
+		case o.Released:
+			u.tell("%d: released\n", r)
+			p.released = true
+			maps.DeleteFunc(u.wires, func(w [2]int, _ []*Message) bool { return w[1] == r })
 		}
 	}
 }
@@ -402,8 +413,14 @@ func (u *universe) events(visit func(string, func(*universe))) {
 				}
 			})
 		}
+		if u.isDone(r) && p.closes && !p.closed {
+			visit(fmt.Sprintf("%d closes", r), func(u *universe) {
+				u.programs[r].closed, u.programs[r].prompt = true, true
+				u.feed(r, (*Machine).Close)
+			})
+		}
 		for d := range n {
-			if !u.alive(d) && !u.machines[r].isDead(d) {
+			if !u.alive(d) && !u.machines[r].isDead(d) && !p.released {
 				visit(fmt.Sprintf("%d learns that %d has died", r, d), func(u *universe) {
 					u.feed(r, func(m *Machine) { m.Died(d) })
 				})
@@ -480,6 +497,12 @@ func newUniverse(n, deaths int, program func(rank int) program) *universe {
 	}
 	u.parent.reports = make([][]errchan.Settled, n)
 	return u
+}
+
+// isDone says whether a rank's program has done what it wants, and nothing is pending.
+func (u *universe) isDone(r int) bool {
+	p := &u.programs[r]
+	return len(p.agreed) == p.calls && len(p.proposed) == 0 && p.raises == 0 && !p.revokes && !p.noticed
 }
 
 func (u *universe) survivors() (ranks []int) {
@@ -823,6 +846,60 @@ func TestAllOrNoneExhaustively(t *testing.T) {
 				return nil
 			})
 			t.Log(states, "states")
+		})
+	}
+}
+
+// H6: who has closed the communicator forgets it once all have, and not before: though
+// those who have forgotten it take no message any more, the others come to their end.
+// Nobody keeps it, unless somebody dies who has been told that all have closed it.
+func TestReleaseExhaustively(t *testing.T) {
+	for _, test := range []struct {
+		n, deaths, calls int
+		raises           []int
+		revokes          []int
+	}{
+		{n: 1, raises: []int{1}},
+		{n: 2, calls: 2, raises: []int{1, 0}, revokes: []int{1}},
+		{n: 2, deaths: 1, raises: []int{1, 1}},
+		{n: 3, raises: []int{0, 1, 1}},
+		{n: 3, calls: 1, raises: []int{0, 0, 1}},
+		{n: 3, calls: 1, raises: []int{0, 0, 0}, revokes: []int{0, 2}},
+		{n: 4, raises: []int{0, 0, 0, 0}, revokes: []int{3}},
+		{n: 3, deaths: 1, raises: []int{0, 0, 1}},
+		{n: 3, deaths: 1, calls: 1, raises: []int{0, 0, 0}},
+		{n: 4, deaths: 1, raises: []int{0, 0, 0, 0}, revokes: []int{1}},
+		{n: 4, raises: []int{0, 0, 1, 0}},
+		{n: 4, deaths: 2, raises: []int{0, 0, 0, 0}},
+		{n: 4, deaths: 1, raises: []int{0, 0, 0, 1}},
+	} {
+		huge := test.n*test.deaths == 4 && slices.Max(test.raises) > 0
+		if (testing.Short() || buildtags.Race) && test.n*(1+test.deaths) > 4 || huge && os.Getenv("MPICX_NIGHTLY") == "" {
+			continue
+		}
+		t.Run(fmt.Sprintf("%+v", test), func(t *testing.T) {
+			t.Parallel()
+			u := newUniverse(test.n, test.deaths, func(r int) program {
+				return program{calls: test.calls, flag: -1, raises: test.raises[r], revokes: slices.Contains(test.revokes, r), closes: true}
+			})
+			ends := 0
+			states := explore(t, u, func(u *universe) error {
+				released := slices.ContainsFunc(u.programs, func(p program) bool { return p.released })
+				for _, r := range u.survivors() {
+					p := &u.programs[r]
+					switch {
+					case !p.closed:
+						return fmt.Errorf("rank %d hangs: %s", r, u.machines[r].Waiting())
+					case !p.released && (u.dead == 0 || !released):
+						return fmt.Errorf("rank %d keeps what all have closed", r)
+					case p.released:
+						ends++
+					}
+				}
+				return nil
+			})
+			t.Log(states, "states,", ends, "releases in the end")
+			require.Positive(t, ends)
 		})
 	}
 }

@@ -24,13 +24,17 @@ const (
 	Decided
 	// Ended says that the programs of the sender's whole subtree have ended.
 	Ended
+	// Closed says that the sender's whole subtree has closed the communicator.
+	Closed
+	// Released says that all have.
+	Released
 )
 
 func (k Kind) String() string {
-	if k < Notice || k > Ended {
+	if k < Notice || k > Released {
 		return fmt.Sprintf("Kind(%d)", byte(k))
 	}
-	return [...]string{"notice", "revoke", "up", "decided", "ended"}[k-Notice]
+	return [...]string{"notice", "revoke", "up", "decided", "ended", "closed", "released"}[k-Notice]
 }
 
 // A Message goes from one rank to another.
@@ -75,6 +79,7 @@ type Output struct {
 	Agreed   *Agreed
 	Revoked  *Told
 	Died     *Told
+	Released bool // all have closed the communicator, and nothing comes after this
 }
 
 // Noticed has the arguments of errchan.Client's Noticed.
@@ -115,6 +120,7 @@ type Machine struct {
 	ended     set        // children with their subtrees
 	endedSent bool
 
+	release   release
 	abandoned bool // the program makes no communicators any more
 
 	frozen bool // nothing is decided here but errors
@@ -154,8 +160,8 @@ func (m *Machine) init(rank, size int, id uint64, e transport.Epoch) {
 
 // Next returns the next output, and whether there is one.
 func (m *Machine) Next() (Output, bool) {
-	if o, ok := m.out.pop(); ok {
-		return o, true
+	if o, ok := m.out.pop(); ok || m.release.done {
+		return o, ok
 	}
 	if to := m.notices.pull(&m.tree); to >= 0 {
 		return Output{To: to, Message: m.notices.notice}, true
@@ -315,6 +321,7 @@ func (m *Machine) retry() {
 		m.try(k)
 	}
 	m.sendEnded()
+	m.tryRelease()
 }
 
 // report tells the client that a rank is dead, once.
@@ -373,6 +380,12 @@ func (m *Machine) Step(from int, msg *Message) error {
 	case msg.Kind == Ended:
 		m.ended.add(&m.tree, from)
 		m.retry()
+	case msg.Kind == Closed:
+		m.release.below.add(&m.tree, from)
+		m.tryRelease()
+	case msg.Kind == Released:
+		m.release.all = true
+		m.tryRelease()
 	case msg.Kind == Notice && msg.ID.Seq == round:
 		m.noticed(from, msg)
 	case msg.Kind == Notice && msg.ID.Seq == round+1:
@@ -456,7 +469,9 @@ func (m *Machine) resolved(v *errchan.Verdict) {
 		}
 	}
 	for _, r := range v.Dead {
-		m.report(r)
+		if r != m.rank || !m.leaving { // it still takes part in the rounds of other communicators
+			m.report(r)
+		}
 	}
 	m.untold, m.condemned = true, false
 	m.out.push(Output{Resolved: v})

@@ -3,8 +3,8 @@ package ulfmbackend
 import "strings"
 
 // Purpose says what a message is for: "revoke" announces an error or a revoke,
-// "resolve" finds the verdict, "end" says that programs have ended. Messages of
-// agreements have the operations' names in lower case.
+// "resolve" finds the verdict, "end" says that programs have ended, "close" that they
+// have closed the communicator. Messages of agreements have the operations' names in lower case.
 func (ch *Channel) Purpose(payload []byte) string {
 	msg, err := Decode(payload, ch.comm.Size())
 	switch {
@@ -12,6 +12,8 @@ func (ch *Channel) Purpose(payload []byte) string {
 		return ""
 	case msg.Kind == Ended:
 		return "end"
+	case msg.Kind == Closed, msg.Kind == Released:
+		return "close"
 	case msg.Value == nil:
 		return "revoke"
 	case msg.Stream == Errors:

@@ -102,13 +102,20 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 		s.attends = slices.Repeat([]bool{attend}, size)
 		s.universe.trace = s.printf
 	},
-	// raise rank=R data=TEXT [corrupt]: the rank signals an error, or unwinds.
+	// raise rank=R data=TEXT [corrupt | leaving]: the rank signals an error, or unwinds, or
+	// does so because its program ends.
 	"raise": func(t *testing.T, s *script, d *datadriven.TestData) {
 		var data string
 		d.ScanArgs(t, "data", &data)
 		s.each(t, d, func(r int) {
 			s.programs[r].joined = true
-			s.feed(r, func(m *Machine) { m.Raise([]byte(data), d.HasArg("corrupt"), m.Freeze()) })
+			s.feed(r, func(m *Machine) {
+				if d.HasArg("leaving") {
+					m.Unwind([]byte(data), m.Freeze())
+				} else {
+					m.Raise([]byte(data), d.HasArg("corrupt"), m.Freeze())
+				}
+			})
 		})
 	},
 	// join rank=R: ranks that computed come to their next operation.
@@ -151,6 +158,13 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 	// revoke rank=R.
 	"revoke": func(t *testing.T, s *script, d *datadriven.TestData) {
 		s.each(t, d, func(r int) { s.feed(r, (*Machine).Revoke) })
+	},
+	// close rank=R: ranks close the communicator, and join what comes.
+	"close": func(t *testing.T, s *script, d *datadriven.TestData) {
+		s.each(t, d, func(r int) {
+			s.attends[r] = true
+			s.feed(r, (*Machine).Close)
+		})
 	},
 	// need rank=R: ranks need the dead that they know of.
 	"need": func(t *testing.T, s *script, d *datadriven.TestData) {

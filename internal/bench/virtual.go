@@ -118,6 +118,7 @@ type revocable virtualRank
 var errRevoked = errors.New("revoked")
 
 func (r *revocable) Revoked(int)               { r.comm.Revoke(errRevoked) }
+func (r *revocable) Released()                 {}
 func (r *revocable) Died(int)                  {}
 func (r *revocable) Noticed(uint64, int, bool) {}
 func (r *revocable) Resolved(*errchan.Verdict) {}

@@ -40,6 +40,10 @@ type ULFM interface {
 	Leave()
 	// Revoke tells all ranks that the communicator is revoked.
 	Revoke()
+	// Release says that this rank's program has closed the communicator, and that the
+	// client has no round open there. The client is told once all living ranks have said
+	// so. Propose refuses from now on.
+	Release()
 	// Reserve takes this rank's place in the next agreement of an epoch. All ranks
 	// reserve in the same order; agreements that create communicators have an order of
 	// their own. The rank may propose later.
@@ -103,6 +107,9 @@ type ULFMClient interface {
 	// Revoked: the communicator is revoked, and rank by is who this one learned it
 	// from.
 	Revoked(by int)
+	// Released: all living ranks have closed the communicator. No error comes any more, so
+	// the channel may be closed.
+	Released()
 }
 
 // An Agreement identifies one agreement of a communicator.
@@ -173,3 +180,6 @@ func (d *Decision) Meaning(read func(*Decision) any) any {
 
 // ErrOver is the error of a proposal to an agreement whose epoch is over.
 var ErrOver = errors.New("an error came before the agreement")
+
+// ErrClosed is the error of a proposal after Release.
+var ErrClosed = errors.New("the communicator is closed")

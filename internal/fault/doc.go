@@ -9,10 +9,14 @@
 // words are separated by blanks.
 //
 //	plan      = [ statement ] { ( ";" | newline ) [ statement ] } .
-//	statement = "kill" rank "at" "operation" number
-//	          | "kill" rank "in" collective "step" number [ "call" number ]
-//	          | "kill" rank "in" protocol "message" number
-//	          | "kill" ( rank | "any" number ) "random" "seed" seed "of" number .
+//	statement = "kill" victim [ "by" signal ] moment
+//	          | "exit" victim "with" "status" number moment
+//	          | "stop" victim "for" duration moment .
+//	victim    = rank | "any" number .
+//	moment    = "at" "operation" number
+//	          | "in" collective "step" number [ "call" number ]
+//	          | "in" protocol "message" number
+//	          | "random" "seed" seed "of" number .
 //	protocol  = "revoke" | "resolve" | "agree" | "shrink" | "dup" | "split" | "end" .
 //
 // A rank is its number in the world. Numbers count from 1. A collective is named
@@ -24,6 +28,13 @@
 //	kill 2 in agree message 1       before the first message that it sends in Agree
 //	kill 2 random seed 7 of 500     at one of its first 500 operations
 //	kill any 2 random seed 7 of 500 so for two ranks, drawn with the same seed
+//
+// The moments of any number of ranks are random ones. Where ranks are processes, more can
+// be done to them than to kill them (which is by SIGKILL, if nothing is said):
+//
+//	kill 3 by SIGTERM at operation 17
+//	exit 2 with status 3 in Barrier step 2
+//	stop 1 for 200ms in Allreduce step 2      it goes on afterwards, and has not died
 //
 // An operation is a send, a receive or a probe that the rank begins, on any of its
 // communicators, those that its collective operations consist of among them. It is

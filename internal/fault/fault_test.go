@@ -17,14 +17,18 @@ import (
 
 // Plans, and what they are when written again.
 var plans = map[string]string{
-	"":                                "",
-	" ;\n ;":                          "",
-	"kill 3 at operation 17":          "",
-	"kill 3 in Allreduce step 2":      "",
-	"kill 3 in Bcast step 1 call 4":   "",
-	"kill 0 in agree message 1":       "",
-	"kill 2 random seed 7 of 500":     "",
-	"kill any 2 random seed 0 of 500": "",
+	"":                                        "",
+	" ;\n ;":                                  "",
+	"kill 3 at operation 17":                  "",
+	"kill 3 in Allreduce step 2":              "",
+	"kill 3 in Bcast step 1 call 4":           "",
+	"kill 0 in agree message 1":               "",
+	"kill 2 random seed 7 of 500":             "",
+	"kill any 2 random seed 0 of 500":         "",
+	"kill 3 by SIGTERM at operation 1":        "",
+	"exit 2 with status 0 in Bcast step 1":    "",
+	"stop any 2 for 200ms random seed 1 of 2": "",
+	"stop 1 for 0.25s in end message 1":       "stop 1 for 250ms in end message 1",
 	"\tkill  1 in end message 2 ;\n\n kill 2 at  operation 03\n":                                      "kill 1 in end message 2; kill 2 at operation 3",
 	fmt.Sprintf("kill %d random seed %d of %d", math.MaxInt32, uint64(math.MaxUint64), math.MaxInt32): "",
 }
@@ -57,6 +61,11 @@ func TestParseErrors(t *testing.T) {
 		"kill 1 in agree message 1 call 2": `column 27: "call", expected the end of the statement`,
 		"kill 1 random 7":                  `column 15: "7", expected seed`,
 		"kill 1 random seed 7":             `column 21: the statement ends, expected of`,
+		"kill 1 by SIGSTOP at operation 1": `"SIGSTOP", expected SIGKILL, SIGTERM`,
+		"exit 1 at operation 1":            `"at", expected with`,
+		"exit 1 with status 256 at":        `"256", expected a status from 0 to 255`,
+		"stop 1 for ever":                  `"ever", expected a duration such as 200ms`,
+		"stop 1 for -1s at operation 1":    `"-1s", expected a duration`,
 		"kill 1 at operation 1;\n kill x":  `line 2, column 7: "x", expected any`,
 		"kill 1 at operation 1; kill é é":  `line 1, column 29: "é", expected any`,
 	} {
@@ -91,6 +100,24 @@ func TestFits(t *testing.T) {
 		require.NoError(t, p.Fits(ranks))
 		if ranks > 0 {
 			require.ErrorContains(t, p.Fits(ranks-1), fmt.Sprintf("%q: ", text))
+		}
+	}
+}
+
+// Goroutine ranks can only die.
+func TestOfProcesses(t *testing.T) {
+	for text, want := range map[string]string{
+		"kill 1 at operation 1":                                       "",
+		"kill 1 at operation 1; kill 1 by SIGKILL at operation 1":     `"kill 1 by SIGKILL at operation 1"`,
+		"exit 1 with status 3 at operation 1":                         `"exit 1 with status 3`,
+		"stop any 2 for 1s random seed 1 of 2; kill 0 at operation 1": `"stop any 2 for 1s`,
+	} {
+		p, err := Parse(text)
+		require.NoError(t, err)
+		if want == "" {
+			require.NoError(t, p.OfProcesses())
+		} else {
+			require.ErrorContains(t, p.OfProcesses(), want)
 		}
 	}
 }

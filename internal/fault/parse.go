@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -116,7 +117,7 @@ func (r *reader) number(what string, least, most uint64) uint64 {
 func (r *reader) count(what string) int { return int(r.number(what, 1, math.MaxInt32)) }
 
 func (r *reader) statement() (s statement) {
-	r.one("kill")
+	verb := r.one("kill", "exit", "stop")
 	moments := []string{"at", "in", "random"}
 	if s.any = r.maybe("any"); s.any {
 		s.rank = r.count("how many")
@@ -124,6 +125,7 @@ func (r *reader) statement() (s statement) {
 	} else {
 		s.rank = int(r.number(`any, or a rank`, 0, math.MaxInt32))
 	}
+	s.deed = r.deed(verb)
 	switch r.one(moments...) {
 	case "at":
 		r.one("operation")
@@ -140,6 +142,26 @@ func (r *reader) statement() (s statement) {
 		r.fail(end, "the end of the statement")
 	}
 	return s
+}
+
+// deed takes how it is done.
+func (r *reader) deed(verb string) (d Deed) {
+	switch {
+	case verb == "exit":
+		r.one("with")
+		r.one("status")
+		d.Exits, d.Status = true, int(r.number("a status", 0, 255))
+	case verb == "stop":
+		r.one("for")
+		w := r.next()
+		var err error
+		if d.Stop, err = time.ParseDuration(w.text); err != nil || d.Stop <= 0 {
+			r.fail(w, "a duration such as 200ms")
+		}
+	case r.maybe("by"):
+		d.Signal = r.one(Signals...)
+	}
+	return d
 }
 
 func (r *reader) in() (m moment) {

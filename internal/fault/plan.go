@@ -12,6 +12,10 @@ import (
 type Plan struct {
 	statements []statement
 
+	// Carry does to the calling process what a plan says; nil: ranks are goroutines, which the
+	// transport has die. It returns if the rank is to live on.
+	Carry func(Deed)
+
 	mu     sync.Mutex
 	killed []int
 }
@@ -27,6 +31,7 @@ const (
 )
 
 type statement struct {
+	deed
 	any  bool // rank says how many die
 	rank int
 	moment
@@ -59,10 +64,11 @@ func (p *Plan) String() string {
 }
 
 func (s statement) String() string {
-	text := fmt.Sprint("kill ", s.rank)
+	text := s.verb() + " "
 	if s.any {
-		text = fmt.Sprint("kill any ", s.rank)
+		text += "any "
 	}
+	text += fmt.Sprint(s.rank) + s.how()
 	switch s.kind {
 	case operation:
 		text += fmt.Sprint(" at operation ", s.n)

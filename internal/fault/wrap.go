@@ -18,10 +18,10 @@ func (p *Plan) Wrap(world transport.Comm) transport.Comm {
 	v := &victim{plan: p, rank: world.Rank(), calls: make(map[call]int), counts: make(map[moment]int)}
 	for _, s := range p.statements {
 		if m, ok := s.of(world.Rank(), world.Size()); ok {
-			v.moments = append(v.moments, m)
+			v.fates = append(v.fates, fate{m, s.deed})
 		}
 	}
-	if len(v.moments) == 0 || !world.Features().Deaths {
+	if len(v.fates) == 0 || !world.Features().Deaths && p.Carry == nil {
 		return world
 	}
 	return &comm{world, v}
@@ -29,15 +29,21 @@ func (p *Plan) Wrap(world transport.Comm) transport.Comm {
 
 // victim is a rank that is to die: what its communicators share.
 type victim struct {
-	plan    *Plan
-	rank    int
-	moments []moment
-	began   atomic.Bool // its program may: the world is made
-	dead    atomic.Bool
+	plan  *Plan
+	rank  int
+	began atomic.Bool // its program may: the world is made
+	dead  atomic.Bool
 
 	mu     sync.Mutex
+	fates  []fate         // still to come
 	counts map[moment]int // of operations, messages and calls so far, by kind and name
 	calls  map[call]int   // of collectives, by number
+}
+
+// A fate is what happens to the rank, and when.
+type fate struct {
+	when moment
+	what Deed
 }
 
 // call tells the calls of collectives apart.
@@ -111,13 +117,24 @@ func (c *comm) reach(now func() []moment) {
 		return
 	}
 	v.mu.Lock()
-	kill := slices.ContainsFunc(now(), func(n moment) bool {
-		return slices.ContainsFunc(v.moments, func(m moment) bool { return m.comes(n) })
+	var come []Deed
+	moments := now()
+	v.fates = slices.DeleteFunc(v.fates, func(f fate) bool {
+		comes := slices.ContainsFunc(moments, f.when.comes)
+		if comes {
+			come = append(come, f.what)
+		}
+		return comes
 	})
 	v.mu.Unlock()
-	if kill && !v.dead.Swap(true) {
-		v.plan.note(v.rank)
-		c.Die()
+	for _, d := range come {
+		switch {
+		case v.plan.Carry != nil:
+			v.plan.Carry(d)
+		case !v.dead.Swap(true):
+			v.plan.note(v.rank)
+			c.Die()
+		}
 	}
 }
 

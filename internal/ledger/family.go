@@ -50,6 +50,7 @@ func (l *Ledger) Make(c, from, parent *Comm, e transport.Epoch, agreed bool, ran
 		}
 	}
 	c.update()
+	c.forget()
 	return !c.closed
 }
 
@@ -167,7 +168,12 @@ func (c *Comm) Close() (quiet bool) {
 // or something is derived from it that errors reach through it (D1).
 func (c *Comm) forget() {
 	p := c.parent
-	if p == nil || !c.closed || c.child != nil || c.open || c.moving > 0 || p.child != c && c.prev == nil {
+	if c.forgotten || c == c.ledger.world || !c.closed || c.child != nil || c.open || c.moving > 0 {
+		return
+	}
+	c.forgotten = true
+	c.ledger.push(Output{Action: Forget, Comm: c})
+	if p == nil { // it was made too late
 		return
 	}
 	if c.prev == nil {

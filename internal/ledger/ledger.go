@@ -112,13 +112,16 @@ const (
 	// Resume asks to call what waits for the corruption of Comm, or for the end of the
 	// process.
 	Resume
+	// Forget says that the program has closed Comm, that nothing derived from it is in use,
+	// and that this rank knows of no error there. Peers may still begin one.
+	Forget
 	// Leave says that the process may go, and all that it has raised is resolved.
 	Leave
 	// Tell says that Event happened.
 	Tell
 )
 
-var actionNames = [...]string{"", "raise", "join", "lose", "complete", "advance", "open", "interrupt", "withdraw", "wake", "resume", "leave", "tell"}
+var actionNames = [...]string{"", "raise", "join", "lose", "complete", "advance", "open", "interrupt", "withdraw", "wake", "resume", "forget", "leave", "tell"}
 
 func (a Action) String() string { return actionNames[a] }
 
@@ -222,6 +225,7 @@ type Comm struct {
 	fatal      bool // its verdict will be final, as this rank was told with a notice
 	losing     bool // this rank has told the channel that it needs a dead process
 	closed     bool
+	forgotten  bool // and out of the family
 	revoked    bool
 	toldSo     bool     // the program was told that it is revoked
 	unwound    bool     // this rank has corrupted it, which it does once

@@ -212,4 +212,5 @@ func (c *Comm) RevokeDone() {
 	for s := c.scopes; s != nil; s = s.next {
 		s.interrupt(true)
 	}
+	c.forget()
 }

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/mpicx/go-mpicx/internal/launcher"
 )
@@ -50,17 +48,12 @@ func Processes() int {
 	return 0
 }
 
-// Environ is an environment with a place in it, in the place of any other.
-func (p Place) Environ(env []string) []string {
-	return append(Without(env), envJob+"="+p.dir, fmt.Sprint(envRank, "=", p.Rank), fmt.Sprint(envSize, "=", p.Size))
-}
+// Names are the variables by which a process learns of its place.
+func Names() []string { return []string{envJob, envRank, envSize} }
 
-// Without is an environment without a place.
-func Without(env []string) []string {
-	return slices.DeleteFunc(slices.Clone(env), func(v string) bool {
-		name, _, _ := strings.Cut(v, "=")
-		return name == envJob || name == envRank || name == envSize
-	})
+// Variables are those that give a process this place.
+func (p Place) Variables() map[string]string {
+	return map[string]string{envJob: p.dir, envRank: strconv.Itoa(p.Rank), envSize: strconv.Itoa(p.Size)}
 }
 
 func (p Place) memory() string { return filepath.Join(p.dir, "memory") }

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"runtime"
 
 	"github.com/mpicx/go-mpicx/internal/transport/node"
@@ -19,5 +21,19 @@ func Begin(context.Context, *Place, bool) (*node.Job, error) { return nil, errUn
 // A Job is none here.
 type Job struct{}
 
+// An Outcome is none here.
+type Outcome struct{ State *os.ProcessState }
+
+// Status is 1.
+func (Outcome) Status() int { return 1 }
+
 // NewJob returns an errors.ErrUnsupported.
 func NewJob(int) (*Job, error) { return nil, errUnsupported }
+
+// Run returns an errors.ErrUnsupported.
+func (*Job) Run([]*exec.Cmd, <-chan os.Signal, func(string)) ([]Outcome, error) {
+	return nil, errUnsupported
+}
+
+// Close does nothing.
+func (*Job) Close() {}

@@ -37,7 +37,10 @@ func (j *Job) Run(commands []*exec.Cmd, signals <-chan os.Signal, say func(text 
 		if c.Env == nil {
 			c.Env = os.Environ()
 		}
-		c.Env, c.SysProcAttr = j.Of(r).Environ(c.Env), attributes()
+		for name, value := range j.Of(r).Variables() {
+			c.Env = append(c.Env, name+"="+value) // the last one counts
+		}
+		c.SysProcAttr = attributes()
 		if err := c.Start(); err != nil {
 			signalAll(running, syscall.SIGKILL)
 			for range running {
@@ -117,7 +120,7 @@ func Signals() chan os.Signal {
 func Status(outcomes []Outcome) int {
 	status, order := 0, len(outcomes)
 	for _, o := range outcomes {
-		s := o.status()
+		s := o.Status()
 		if s == 0 && o.Died {
 			s = 1
 		}
@@ -128,7 +131,8 @@ func Status(outcomes []Outcome) int {
 	return status
 }
 
-func (o *Outcome) status() int {
+// Status is the exit status of the process, as a shell says it.
+func (o Outcome) Status() int {
 	if w, ok := o.State.Sys().(syscall.WaitStatus); ok && w.Signaled() {
 		return 128 + int(w.Signal())
 	}

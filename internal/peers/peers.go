@@ -201,7 +201,8 @@ func (p *Peers) accept(ctx context.Context, l *net.UnixListener) {
 func (p *Peers) connect(ctx context.Context, index int, name string) {
 	var d net.Dialer
 	o := &p.peers[index]
-	for wait := 50 * time.Microsecond; ctx.Err() == nil; wait = min(2*wait, 10*time.Millisecond) {
+	most := max(10*time.Millisecond, time.Duration(len(p.peers))*time.Millisecond/2) // or many would do nothing else
+	for wait := 50 * time.Microsecond; ctx.Err() == nil; wait = min(2*wait, most) {
 		c, err := d.DialContext(ctx, "unix", name)
 		switch {
 		case errors.Is(err, syscall.ECONNREFUSED):

@@ -13,10 +13,7 @@ import (
 
 // Invariants are what has to hold in a team once nothing can happen any more.
 // What can be seen at one rank alone is checked there, when it happens.
-var invariants = []struct {
-	name  string
-	holds func(*team) error
-}{
+var invariants = []invariant{
 	{"P1, H1: survivors end", (*team).ends},
 	{"P1, P2: survivors get the same verdicts", (*team).resolve},
 	{"P2: every report is in one verdict", (*team).report},
@@ -27,6 +24,16 @@ var invariants = []struct {
 	{"H5: all or none", (*team).allOrNone},
 	{"H4: a revoke reaches all", (*team).revoke},
 	{"P3: no message is lost", (*team).communicate},
+}
+
+// Afterwards are those that have to hold once all have closed what they have.
+var afterwards = []invariant{
+	{"H6: what all have closed is forgotten", (*team).forget},
+}
+
+type invariant struct {
+	name  string
+	holds func(*team) error
 }
 
 // survivors returns the living, and whether all of them have made their sides: an

@@ -40,6 +40,7 @@ type member struct {
 	spared     []*member // those above whose corruption came before it was made
 	lost       bool
 	revokes    int
+	released   bool
 
 	opened bool // a round is, by the ledger's events
 	untold int  // verdicts, likewise

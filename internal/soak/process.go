@@ -224,6 +224,10 @@ func (p *process) carryOut(o *ledger.Output) {
 		if p.on != nil {
 			p.goOn(oneOf(p.soak.rng, 0, 0, p.soak.think), func() {})
 		}
+	case ledger.Forget:
+		if m := ownerOf(o.Comm); m.ulfm != nil {
+			m.ulfm.Release()
+		}
 	case ledger.Leave:
 		p.sides[0].data.Leave(false)
 	case ledger.Tell:

@@ -100,18 +100,28 @@ func (r *run) do() {
 			r.fail("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	for r.err == nil && r.w.Step() {
-		if r.events++; r.events > maxEvents {
-			r.fail("P1: after %d events the ranks still send messages to each other", r.events)
-			break
-		}
-	}
+	r.step()
 	for i := range r.ranks {
 		if r.w.Dead(i) {
 			r.deaths++
 		}
 	}
-	for _, i := range invariants {
+	r.check(invariants)
+	r.close()
+	r.check(afterwards)
+}
+
+// step has happen what can.
+func (r *run) step() {
+	for r.err == nil && r.w.Step() {
+		if r.events++; r.events > maxEvents {
+			r.fail("P1: after %d events the ranks still send messages to each other", r.events)
+		}
+	}
+}
+
+func (r *run) check(all []invariant) {
+	for _, i := range all {
 		for _, t := range r.teams {
 			if r.err == nil {
 				if err := i.holds(t); err != nil {

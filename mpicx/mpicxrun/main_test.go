@@ -76,7 +76,7 @@ func start(t *testing.T, program string, args ...string) *job {
 // status waits for the end of mpicxrun.
 func (j *job) status(t *testing.T) int {
 	t.Helper()
-	over := time.AfterFunc(2*time.Minute, func() {
+	over := time.AfterFunc(5*time.Minute, func() {
 		_ = j.Process.Signal(syscall.SIGQUIT)
 		time.AfterFunc(5*time.Second, func() { _ = j.Process.Kill() })
 	})

@@ -42,6 +42,9 @@ func RunFaults(t testing.TB, ranks int, plan string, fn func(ctx context.Context
 	t.Helper()
 	p, err := fault.Parse(plan)
 	if err == nil {
+		err = p.OfProcesses()
+	}
+	if err == nil {
 		err = p.Fits(ranks)
 	}
 	if err != nil {

@@ -35,7 +35,7 @@ func (t threads) String() string {
 
 // check sees whether this is an MPI that will do.
 func (s started) check(mortal bool) error {
-	text := ""
+	var text string
 	switch name, n := launcher.Announced(); {
 	case s.threads == finalized:
 		text = "the program has ended MPI, which can't be begun again"

@@ -13,5 +13,6 @@ var installed = sync.OnceValue(func() int {
 	if syscall.Sysinfo(&s) != nil {
 		return longestMessage
 	}
+	//nolint:unconvert // they are 32 bits long elsewhere
 	return int(min((uint64(s.Totalram)+uint64(s.Totalswap))*uint64(s.Unit), math.MaxInt))
 })

@@ -1,10 +1,8 @@
 package node
 
-import "os"
-
 // MapFile maps a file of so many bytes into memory, for all that map it.
 func MapFile(name string, size int) ([]byte, error) {
-	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	f, err := openMemory(name, size)
 	if err != nil {
 		return nil, err
 	}

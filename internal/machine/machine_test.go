@@ -1,0 +1,95 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package machine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/node"
+	"github.com/mpicx/go-mpicx/internal/transport/transporttest"
+)
+
+// part is this process's in the job, if it has been started by TestProcesses.
+var part *node.Job
+
+func TestMain(m *testing.M) {
+	place, err := Started()
+	if place == nil && err == nil {
+		os.Exit(m.Run())
+	}
+	if err == nil {
+		part, err = Begin(context.Background(), place, false)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() { // progress, as goroutines that wait make it
+		defer close(stopped)
+		part.World().(transport.Driver).Await(awake{}, stop)
+	}()
+	code := m.Run()
+	close(stop)
+	<-stopped
+	if err := part.End(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// awake is not woken.
+type awake struct{}
+
+func (awake) Woken() bool            { return false }
+func (awake) Sleep() <-chan struct{} { return nil }
+func (awake) Rise()                  {}
+
+// TestConformance runs the suite of all transports; every process of the job does.
+func TestConformance(t *testing.T) {
+	if part == nil {
+		t.Skip("TestProcesses runs it, in processes")
+	}
+	var made uint64
+	transporttest.Run(t, func(t *testing.T, body func(*testing.T, transport.Comm)) {
+		made++
+		c, err := part.World().Sub(transport.Name{Seq: made}, nil)
+		require.NoError(t, err)
+		body(t, c)
+	})
+}
+
+// Real processes pass the suite of all transports.
+func TestProcesses(t *testing.T) {
+	for _, n := range []int{1, 2, 3} {
+		if n > runtime.NumCPU() && os.Getenv("MPICX_NIGHTLY") == "" {
+			continue // it takes some minutes
+		}
+		j, err := NewJob(n)
+		require.NoError(t, err)
+		commands, out := make([]*exec.Cmd, n), make([]bytes.Buffer, n)
+		for r := range commands {
+			commands[r] = exec.Command(os.Args[0], "-test.run=^TestConformance$", "-test.failfast", fmt.Sprint("-test.timeout=", 5*time.Minute), "-test.v")
+			commands[r].Stdout, commands[r].Stderr = &out[r], &out[r]
+		}
+		outcomes, err := j.Run(commands, nil, func(text string) { t.Log(text) })
+		j.Close()
+		require.NoError(t, err)
+		for r, o := range outcomes {
+			require.Zero(t, o.Status(), "%d processes, %d: %s", n, r, &out[r])
+			require.Contains(t, out[r].String(), "--- PASS: TestConformance/")
+		}
+		require.NoDirExists(t, j.dir)
+	}
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mpicx/go-mpicx/internal/ledger"
+)
+
+// close has the programs that go on close all that they have, at any times and in any
+// order, some of it revoked a moment before.
+func (r *run) close() {
+	for _, p := range r.processes {
+		p.sends = 0 // nobody dies any more
+		for _, m := range p.sides {
+			if m.ulfm != nil && !p.left && !p.dead() {
+				p.after(r.span+r.think, m.close)
+			}
+		}
+	}
+	r.step()
+}
+
+func (m *member) close() {
+	m.note("closes")
+	m.data.Cancel(&m.recv)
+	if m.rng.IntN(8) == 0 {
+		m.revoke()
+	}
+	m.feed(func() { m.Comm.Close() })
+}
+
+// Released gives back the member's sides.
+func (m *member) Released() {
+	if m.dead() {
+		return
+	}
+	m.note("is released")
+	living, complete := m.survivors()
+	if m.released || !complete || slices.ContainsFunc(living, func(o *member) bool { return !o.IsClosed() }) {
+		m.fail("H6: rank %d is told that all have closed a team, all have it %t, it was told before %t", m.world, complete, m.released)
+	}
+	m.released = true
+	_, _ = m.ch.Close(), m.data.Close()
+}
+
+// forget holds if all have forgotten a team that all have closed. The world is kept.
+func (t *team) forget() error {
+	if t.parent == nil || !t.ulfm || !t.allClose() {
+		return nil
+	}
+	living, _ := t.survivors()
+	for _, m := range living {
+		if !m.released {
+			return fmt.Errorf("rank %d keeps a team that all have closed", m.world)
+		}
+	}
+	return nil
+}
+
+// allClose says whether all survivors have made the team, and closed it, and nothing is
+// pending there; and so on all that is derived from it, and still kept.
+func (t *team) allClose() bool {
+	living, _ := t.survivors()
+	return t.isWhole() && !slices.ContainsFunc(living, func(m *member) bool {
+		return m.left || m.pending > 0 || slices.ContainsFunc(m.Children(), func(d *ledger.Comm) bool { return !ownerOf(d).allClose() })
+	})
+}

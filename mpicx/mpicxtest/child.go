@@ -1,0 +1,151 @@
+package mpicxtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/mpicx/go-mpicx/internal/fault"
+	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/machine"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// process is a process that RunProcesses has started.
+type process struct {
+	beginning
+	place *machine.Place
+
+	mu   sync.Mutex
+	told *os.File
+}
+
+// message is what a process tells the test: a value; that a plan ends it; or how fn has
+// returned.
+type message struct {
+	Value           []byte
+	Killed          bool
+	Err             string
+	Failed, Skipped bool
+}
+
+// child is this process, if it is one; else nil.
+var child = newChild()
+
+// newChild takes the process's beginning out of the environment: what comes before the
+// call of RunProcesses has goroutine ranks, and what the process starts is none of its own.
+func newChild() *process {
+	name := os.Getenv(envBeginning)
+	if name == "" {
+		return nil
+	}
+	c := &process{}
+	var err error
+	if c.place, err = machine.Started(); err == nil && c.place == nil {
+		err = errors.New("not started as one of a job")
+	}
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(name)
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &c.beginning)
+	}
+	if err == nil {
+		c.told, err = os.OpenFile(c.file(c.place.Rank), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("mpicxtest: %s=%q: %v", envBeginning, name, err))
+	}
+	for _, name := range append(machine.Names(), envBeginning) {
+		_ = os.Unsetenv(name)
+	}
+	return c
+}
+
+func (b *beginning) file(rank int) string { return fmt.Sprint(b.Dir, "/", rank) }
+
+// tell writes a message, which is there even if the process dies.
+func (c *process) tell(m message) {
+	text, err := json.Marshal(m)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		_, err = c.told.Write(text)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("mpicxtest: %v", err))
+	}
+}
+
+// read returns what a process has told.
+func (b *beginning) read(t *testing.T, rank int) (all []message) {
+	t.Helper()
+	f, err := os.Open(b.file(rank))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for d := json.NewDecoder(f); ; {
+		var m message
+		if err := d.Decode(&m); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // it was killed meanwhile
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, m)
+	}
+}
+
+// run is a call of RunProcesses in the process.
+func (c *process) run(t *testing.T, call int, fn func(context.Context, *mpicx.Comm) error) []Process {
+	t.Helper()
+	if before := c.Before[t.Name()]; call < len(before) && !(t.Name() == c.Test && call == c.Call) {
+		return before[call]
+	}
+	if t.Name() != c.Test || call != c.Call {
+		t.Skip("a call that this process has not been started for")
+	}
+	plan, err := fault.Parse(c.Plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan.Carry = c.carry
+	for name, value := range c.place.Variables() {
+		_ = os.Setenv(name, value)
+		defer os.Unsetenv(name)
+	}
+	err = mpicx.Run(context.Background(), fn, hook.Transport(plan.Wrap).(mpicx.Option))
+	m := message{Failed: t.Failed(), Skipped: t.Skipped()}
+	if err != nil {
+		m.Err = err.Error()
+	}
+	c.tell(m)
+	t.SkipNow() // what is behind is the test's
+	return nil
+}
+
+// carry does to this process what a plan says.
+func (c *process) carry(d fault.Deed) {
+	if d.Stop > 0 {
+		if err := stop(d.Stop); err != nil {
+			panic(fmt.Sprintf("mpicxtest: stop: %v", err))
+		}
+		return
+	}
+	c.tell(message{Killed: true})
+	if d.Exits {
+		os.Exit(d.Status)
+	}
+	if err := killBy(d.Signal); err != nil {
+		panic(fmt.Sprintf("mpicxtest: %s: %v", d.Signal, err))
+	}
+	select {}
+}

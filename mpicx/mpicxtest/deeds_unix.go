@@ -1,0 +1,47 @@
+//go:build unix
+
+package mpicxtest
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+var signals = map[string]syscall.Signal{
+	"SIGKILL": syscall.SIGKILL, "SIGTERM": syscall.SIGTERM, "SIGINT": syscall.SIGINT, "SIGHUP": syscall.SIGHUP, "SIGQUIT": syscall.SIGQUIT,
+	"SIGABRT": syscall.SIGABRT, "SIGSEGV": syscall.SIGSEGV, "SIGBUS": syscall.SIGBUS, "SIGPIPE": syscall.SIGPIPE,
+}
+
+// killBy sends this process a signal.
+func killBy(name string) error {
+	s, ok := signals[cmp.Or(name, "SIGKILL")]
+	if !ok {
+		return fmt.Errorf("no signal %q", name)
+	}
+	return syscall.Kill(os.Getpid(), s)
+}
+
+// stop stops this process, and returns when it has been stopped for so long. Another
+// process has it go on, again and again, should it have been slow to stop.
+func stop(d time.Duration) error {
+	c := exec.Command("sh", "-c", fmt.Sprintf("sleep %f; while kill -CONT %d; do sleep 0.01; done", d.Seconds(), os.Getpid()))
+	if err := c.Start(); err != nil {
+		return err
+	}
+	defer func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	}()
+	begin := time.Now()
+	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
+		return err
+	}
+	for time.Since(begin) < d { // other threads may stop before this one
+		time.Sleep(time.Millisecond)
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+package mpicxtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mpicx/go-mpicx/internal/fault"
+	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/machine"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// A Process is what has become of a process of [RunProcesses].
+type Process struct {
+	Err    string   // the text of what fn returned there; "" if that is nil, or it did not return
+	Status int      // with which the process has ended: 0, or 128 and a signal's number, or what it exited with
+	Killed bool     // a plan has ended it
+	Log    string   // what it has written: to the test's log, and to its standard output and error
+	Values [][]byte // that it has handed over, for ValuesOf
+}
+
+// RunProcesses is [Run] with processes of this machine for ranks, as mpicxrun starts
+// them: the test binary starts itself n times, with this test alone, and in each of these
+// processes the call of RunProcesses calls fn as one rank. It fails t if fn returns an error
+// in one of them, or does not return; and returns what has become of each.
+//
+// What stands before the call runs in each process as well, TestMain included; what fn
+// captures is what it is there, and what it changes is changed there. What it has to tell
+// it logs, or hands over: see [Hand]. What stands behind the call runs in the test alone, but
+// for Cleanups. A call that has come before this one in the same test, or in one that this
+// is a subtest of, runs nothing in these processes, and returns there what it has returned in
+// the test. Flags of the program's own are passed on; -race, -short and -count are as ever, the
+// processes of each count being others.
+//
+// Time is real, and a deadlock ends with the test's -test.timeout. Where there can be no
+// such processes (Windows, or in a job of mpirun's or mpicxrun's), RunProcesses skips t.
+func RunProcesses(t *testing.T, n int, fn func(ctx context.Context, world *mpicx.Comm) error) []Process {
+	t.Helper()
+	return runProcesses(t, n, "", fn)
+}
+
+// RunProcessFaults is [RunProcesses] with processes that end at the moments that plan names.
+// They do not fail t. Besides the plans of [RunFaults], by whose kills processes get a
+// SIGKILL, there are
+//
+//	kill 3 by SIGTERM at operation 17
+//	exit 2 with status 3 in Barrier step 2
+//	stop 1 for 200ms in Allreduce step 2     it goes on afterwards
+//
+// with any moment of those. With the black channel a job ends with the first death: there it
+// skips t.
+func RunProcessFaults(t *testing.T, n int, plan string, fn func(ctx context.Context, world *mpicx.Comm) error) []Process {
+	t.Helper()
+	p, err := fault.Parse(plan)
+	if err == nil {
+		err = p.Fits(n)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mpicx.Backend != "ulfm" {
+		t.Skipf("backend %s survives no death, expected ulfm", mpicx.Backend)
+	}
+	return runProcesses(t, n, plan, fn)
+}
+
+// Hand hands a value of any type that encoding/gob takes over to the test, where
+// [ValuesOf] returns it, even if the process dies afterwards. It is for functions that
+// RunProcesses calls.
+func Hand(v any) {
+	if child == nil {
+		panic("mpicxtest: Hand, outside of RunProcesses")
+	}
+	var b bytes.Buffer
+	if err := gob.NewEncoder(&b).Encode(v); err != nil {
+		panic(fmt.Sprintf("mpicxtest: Hand: %v", err))
+	}
+	child.tell(message{Value: b.Bytes()})
+}
+
+// ValuesOf returns what a process has handed over, in its order, all of one type.
+func ValuesOf[T any](t testing.TB, p Process) []T {
+	t.Helper()
+	all := make([]T, len(p.Values))
+	for i, b := range p.Values {
+		if err := gob.NewDecoder(bytes.NewReader(b)).Decode(&all[i]); err != nil {
+			t.Fatalf("value %d that a process has handed over: %v", i, err)
+		}
+	}
+	return all
+}
+
+func runProcesses(t *testing.T, n int, plan string, fn func(context.Context, *mpicx.Comm) error) []Process {
+	t.Helper()
+	call := calls.next(t)
+	if child != nil {
+		return child.run(t, call, fn)
+	}
+	if hook.Processes() > 0 {
+		t.Skip("a launcher has started this process, which can be in one job")
+	}
+	job, err := machine.NewJob(n)
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	defer job.Close()
+	b := &beginning{Test: t.Name(), Call: call, Plan: plan, Before: calls.before(t.Name()), Dir: t.TempDir()}
+	commands, logs := make([]*exec.Cmd, n), make([]bytes.Buffer, n)
+	for r := range commands {
+		commands[r] = b.command(t)
+		commands[r].Stdout, commands[r].Stderr = &logs[r], &logs[r]
+		commands[r].WaitDelay = time.Second // a child of the process may have its output still
+	}
+	outcomes, err := job.Run(commands, nil, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make([]Process, n)
+	skipped := false
+	for r := range all {
+		told := b.read(t, r)
+		p := &all[r]
+		p.Status, p.Log = outcomes[r].Status(), own(logs[r].String())
+		returned := false
+		for _, m := range told {
+			switch {
+			case m.Value != nil:
+				p.Values = append(p.Values, m.Value)
+			case m.Killed:
+				p.Killed = true
+			default:
+				returned, p.Err = true, m.Err
+				skipped = skipped || m.Skipped
+				if m.Failed {
+					t.Errorf("rank %d has failed", r)
+				}
+			}
+		}
+		switch {
+		case p.Killed || skipped:
+		case p.Err != "":
+			t.Errorf("rank %d: %s", r, p.Err)
+		case !returned:
+			t.Errorf("rank %d has ended: %s", r, outcomes[r].State)
+		}
+	}
+	for r, p := range all {
+		if p.Log != "" && (t.Failed() || testing.Verbose()) {
+			t.Logf("rank %d has written\n%s", r, p.Log)
+		}
+	}
+	if skipped && !t.Failed() {
+		t.Skip("a rank has skipped the test")
+	}
+	calls.note(t.Name(), all)
+	return all
+}
+
+// A beginning is what a process of RunProcesses has to know.
+type beginning struct {
+	Test   string
+	Call   int // of RunProcesses in the test, from 0
+	Plan   string
+	Before map[string][][]Process // what calls before it have returned, by test
+	Dir    string                 // for what the processes tell
+}
+
+// envBeginning has one as JSON in a file.
+const envBeginning = "MPICXTEST_PROCESS"
+
+// command is the test binary, with this test alone.
+func (b *beginning) command(t *testing.T) *exec.Cmd {
+	t.Helper()
+	text, err := json.Marshal(b)
+	name := b.Dir + "/beginning"
+	if err == nil {
+		err = os.WriteFile(name, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"-test.run=" + pattern(b.Test), "-test.v", "-test.count=1", fmt.Sprint("-test.short=", testing.Short())}
+	if end, ok := t.Deadline(); ok { // before the test's own, to say what they do
+		args = append(args, fmt.Sprint("-test.timeout=", max(time.Until(end)*9/10, time.Millisecond)))
+	} else {
+		args = append(args, "-test.timeout=0")
+	}
+	for _, a := range os.Args[1:] {
+		if !strings.HasPrefix(strings.TrimLeft(a, "-"), "test.") {
+			args = append(args, a)
+		}
+	}
+	c := exec.Command(os.Args[0], args...)
+	c.Env = append(os.Environ(), envBeginning+"="+name)
+	return c
+}
+
+// own is a log without what package testing writes of itself.
+func own(log string) string {
+	var text strings.Builder
+	for line := range strings.Lines(log) {
+		start := strings.TrimSpace(line)
+		if !slices.ContainsFunc([]string{"=== RUN", "=== CONT", "=== PAUSE", "=== NAME", "--- SKIP: ", "--- PASS: "}, func(p string) bool { return strings.HasPrefix(start, p) }) && start != "PASS" {
+			text.WriteString(line)
+		}
+	}
+	return text.String()
+}

@@ -1,0 +1,240 @@
+package mpicxtest_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// Each rank is a process; what it logs, writes and hands over comes back.
+func TestRunProcesses(t *testing.T) {
+	before := 1
+	all := mpicxtest.RunProcesses(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		before++ // in this process alone
+		sum := []int{0}
+		err := mpicx.Allreduce(world, []int{world.Rank()}, sum, mpicx.Sum).Wait(ctx)
+		mpicxtest.Hand(sum[0])
+		mpicxtest.Hand(os.Getpid())
+		t.Logf("%s, rank %d", world.Transport(), world.Rank())
+		fmt.Println("written by", world.Rank())
+		return err
+	})
+	require.Equal(t, 1, before)
+	pids := map[int]bool{os.Getpid(): true}
+	for r, p := range all {
+		values := mpicxtest.ValuesOf[int](t, p)
+		require.Equal(t, 3, values[0])
+		pids[values[1]] = true
+		require.Contains(t, p.Log, fmt.Sprint("node, rank ", r))
+		require.Contains(t, p.Log, fmt.Sprint("written by ", r))
+		require.NotContains(t, p.Log, "=== RUN")
+		require.Zero(t, p.Status)
+	}
+	require.Len(t, pids, 4)
+}
+
+// Several calls in a test, and in its subtests, each have processes of their own; in
+// those, calls before them return what they have returned.
+func TestRunProcessesAgain(t *testing.T) {
+	pid := func(t *testing.T, n int, seen ...int) int {
+		p := mpicxtest.RunProcesses(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+			mpicxtest.Hand(seen)
+			mpicxtest.Hand([]int{os.Getpid()})
+			return world.Barrier().Wait(ctx)
+		})
+		values := mpicxtest.ValuesOf[[]int](t, p[0])
+		require.ElementsMatch(t, seen, values[0])
+		return values[1][0]
+	}
+	first := pid(t, 1)
+	second := pid(t, 2, first)
+	for n := 1; n <= 2; n++ {
+		t.Run(fmt.Sprintf("n=%d, the (same)", n), func(t *testing.T) {
+			t.Parallel()
+			third := pid(t, n, first, second)
+			require.NotContains(t, []int{first, second}, third)
+		})
+	}
+}
+
+// Goroutine ranks before do not disturb.
+func TestRunProcessesAfterRun(t *testing.T) {
+	barrier := func(ctx context.Context, world *mpicx.Comm) error { return world.Barrier().Wait(ctx) }
+	mpicxtest.Run(t, 3, barrier)
+	mpicxtest.RunProcesses(t, 2, barrier)
+	mpicxtest.Run(t, 3, barrier)
+}
+
+// What a process of a job starts is no process of it.
+func TestWhatProcessesStart(t *testing.T) {
+	mpicxtest.RunProcesses(t, 1, func(context.Context, *mpicx.Comm) error {
+		c := exec.Command(os.Args[0], "-test.run=^TestOtherTB$", "-test.v")
+		for _, v := range os.Environ() {
+			if !strings.HasPrefix(v, "MPICXRUN_") { // as a program does
+				c.Env = append(c.Env, v)
+			}
+		}
+		out, err := c.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "--- PASS: TestOtherTB") {
+			return fmt.Errorf("%s%w", out, err)
+		}
+		return nil
+	})
+}
+
+// processesThatFail are tests that have to fail, and what they have to print: see TestFailures.
+var processesThatFail = map[string]struct {
+	fn   func(t *testing.T, ctx context.Context, world *mpicx.Comm) error
+	want []string
+}{
+	"processes: error": {func(_ *testing.T, ctx context.Context, world *mpicx.Comm) error {
+		fmt.Println("said by", world.Rank())
+		if world.Rank() == 1 {
+			return errors.New("my own error")
+		}
+		return world.Barrier().Wait(ctx)
+	}, []string{"rank 1: my own error", "said by 0", "said by 1"}},
+	"processes: exit": {func(_ *testing.T, ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 1 {
+			os.Exit(3)
+		}
+		return nil
+	}, []string{"rank 1 has ended: exit status 3"}},
+	"processes: Errorf": {func(t *testing.T, ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 1 {
+			t.Errorf("an assertion")
+		}
+		return nil
+	}, []string{"rank 1 has failed", "an assertion"}},
+	"processes: FailNow": {func(t *testing.T, ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 1 {
+			t.Fatalf("an assertion")
+		}
+		return world.Barrier().Wait(ctx)
+	}, []string{"rank 1 has failed", "an assertion"}},
+	"processes: panic": {func(t *testing.T, ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 1 {
+			panic("boom")
+		}
+		return world.Barrier().Wait(ctx)
+	}, []string{"rank 1 panicked: boom"}},
+}
+
+func TestFailingProcesses(t *testing.T) {
+	test, ok := processesThatFail[os.Getenv(failingEnv)]
+	if !ok {
+		t.Skip("only TestProcessFailures runs it")
+	}
+	mpicxtest.RunProcesses(t, 2, func(ctx context.Context, world *mpicx.Comm) error { return test.fn(t, ctx, world) })
+}
+
+// RunProcesses fails the test, and says why.
+func TestProcessFailures(t *testing.T) {
+	for name, test := range processesThatFail {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFailingProcesses$", "-test.timeout=120s")
+			cmd.Env = append(os.Environ(), failingEnv+"="+name)
+			out, err := cmd.CombinedOutput()
+			require.Error(t, err)
+			for _, want := range test.want {
+				require.Contains(t, string(out), want)
+			}
+		})
+	}
+}
+
+var flagOfOurOwn = flag.String("mpicxtest.own", "", "")
+
+// -count has other processes each time, -short and flags of the program's own come to them.
+func TestFlags(t *testing.T) {
+	if os.Getenv("TEST_FLAGS") == "" {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFlags$", "-test.count=2", "-test.short", "-test.v", "-mpicxtest.own=x")
+		cmd.Env = append(os.Environ(), "TEST_FLAGS=1")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.Equal(t, 4, strings.Count(string(out), "short: true, own: x"), "%s", out)
+		return
+	}
+	mpicxtest.RunProcesses(t, 2, func(context.Context, *mpicx.Comm) error {
+		fmt.Printf("short: %t, own: %s\n", testing.Short(), *flagOfOurOwn)
+		return nil
+	})
+}
+
+// Plans end processes by real signals and statuses.
+func TestProcessFaults(t *testing.T) {
+	for plan, status := range map[string]int{
+		"kill 1 in Allreduce step 2":                                 137,
+		"kill 1 by SIGTERM at operation 5":                           143,
+		"kill 1 by SIGSEGV in Allreduce step 2":                      2, // Go prints what its goroutines do, and exits
+		"exit 1 with status 3 in Allreduce step 2":                   3,
+		"exit 1 with status 0 in Allreduce step 2":                   0,
+		"kill 1 by SIGKILL in resolve message 1":                     137,
+		"stop 1 for 200ms in Allreduce step 2":                       -1,
+		"kill 2 at operation 999999":                                 -1,
+		"stop 0 for 100ms at operation 3; kill 1 random seed 7 of 9": 137,
+	} {
+		t.Run(plan, func(t *testing.T) {
+			fired := strings.Contains(plan, "resolve") // nobody raises anything unless somebody dies
+			begin := time.Now()
+			all := mpicxtest.RunProcessFaults(t, 4, plan, func(ctx context.Context, world *mpicx.Comm) error {
+				for range 3 {
+					sum := []int{0}
+					err := mpicx.Allreduce(world, []int{1}, sum, mpicx.Sum).Wait(ctx)
+					if _, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok {
+						living, err := world.Shrink().Get(ctx)
+						if err == nil {
+							err = mpicx.Allreduce(living, []int{1}, sum, mpicx.Sum).Wait(ctx)
+						}
+						mpicxtest.Hand(sum[0])
+						return err
+					} else if err != nil {
+						return err
+					}
+				}
+				mpicxtest.Hand(4)
+				return nil
+			})
+			if strings.HasPrefix(plan, "stop 1") {
+				require.GreaterOrEqual(t, time.Since(begin), 200*time.Millisecond)
+			}
+			for r, p := range all {
+				switch {
+				case r == 1 && status >= 0 && !fired:
+					require.True(t, p.Killed)
+					require.Equal(t, status, p.Status)
+				case r == 1 && fired:
+				case status >= 0 && !fired:
+					require.Equal(t, []int{3}, mpicxtest.ValuesOf[int](t, p))
+				default:
+					require.False(t, p.Killed)
+					require.Equal(t, []int{4}, mpicxtest.ValuesOf[int](t, p))
+				}
+			}
+		})
+	}
+}
+
+// A real kill from outside is no plan's: it fails the test, but what came before is there.
+func TestValuesOfTheDead(t *testing.T) {
+	all := mpicxtest.RunProcessFaults(t, 2, "kill 1 in Barrier step 2", func(ctx context.Context, world *mpicx.Comm) error {
+		mpicxtest.Hand("last words")
+		_ = world.Barrier().Wait(ctx)
+		return nil
+	})
+	require.Equal(t, []string{"last words"}, mpicxtest.ValuesOf[string](t, all[1]))
+	require.Equal(t, 128+int(syscall.SIGKILL), all[1].Status)
+}
