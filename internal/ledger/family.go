@@ -172,7 +172,7 @@ func (c *Comm) forget() {
 		return
 	}
 	c.forgotten = true
-	c.ledger.push(Output{Action: Forget, Comm: c})
+	c.ledger.push(Forget, c)
 	if p == nil { // it was made too late
 		return
 	}
