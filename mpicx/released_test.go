@@ -20,14 +20,13 @@ type counted struct {
 	open *atomic.Int64
 }
 
-func (c *counted) Sub(name transport.Name, members []int, done func(transport.Comm, error)) {
-	c.Comm.Sub(name, members, func(side transport.Comm, err error) {
-		if err == nil {
-			c.open.Add(1)
-			side = &counted{side, c.open}
-		}
-		done(side, err)
-	})
+func (c *counted) Sub(name transport.Name, members []int) (transport.Comm, error) {
+	side, err := c.Comm.Sub(name, members)
+	if err != nil {
+		return nil, err
+	}
+	c.open.Add(1)
+	return &counted{side, c.open}, nil
 }
 
 func (c *counted) Close() error {
