@@ -30,6 +30,7 @@ func main() {
 	flag.IntVar(&d.jobs, "jobs", 0, "how many jobs at most; 0: as many as there is time for")
 	flag.StringVar(&d.place, "place", "", "where all ends are, instead of everywhere: "+strings.Join(places, ", "))
 	flag.StringVar(&d.way, "way", "", "how all are, instead of in all ways: "+strings.Join(ways, ", "))
+	flag.IntVar(&d.n, "n", 0, "how many processes a job has; 0: 4 to 6")
 	flag.Parse()
 	if d.launcher = flag.Args(); len(d.launcher) == 0 {
 		fmt.Fprintln(os.Stderr, "expected a launcher's command: mpirun …")
@@ -47,11 +48,15 @@ type driver struct {
 	seed       uint64
 	jobs       int
 	place, way string
+	n          int
 	launcher   []string
 }
 
 // tally is what has become of the jobs.
-type tally struct{ jobs, ends, stops, noStart, hangs, launcher, wrong, splits, lost int }
+type tally struct {
+	jobs, ends, stops, noStart, hangs, launcher, wrong, splits, lost int
+	told                                                             []time.Duration // from an end to the last survivor's error
+}
 
 func (t *tally) String() string {
 	return fmt.Sprintf("%d jobs, %d ends, %d stops: %d hangs, %d wrong values, %d splits, %d survivors lost; %d jobs had not begun, %d launchers hung when all processes were gone",
@@ -66,6 +71,10 @@ func (d *driver) run() error {
 		}
 	}
 	fmt.Println(&t)
+	if slices.Sort(t.told); len(t.told) > 0 {
+		fmt.Printf("from an end, in jobs with one, to the error at the last survivor: median %v, %v to %v\n",
+			t.told[len(t.told)/2], t.told[0], t.told[len(t.told)-1])
+	}
 	if t.hangs+t.wrong+t.splits+t.lost > 0 {
 		return fmt.Errorf("failed")
 	}
@@ -121,6 +130,9 @@ func (*driver) wait(launcher int, over <-chan struct{}) outcome {
 func (d *driver) job(t *tally) error {
 	rnd := rand.New(rand.NewPCG(d.seed, 1))
 	n, rounds := 4+rnd.IntN(3), 7*(1+rnd.IntN(20))
+	if d.n > 0 {
+		n = d.n
+	}
 	var ends []end
 	for _, r := range rnd.Perm(n)[:1+rnd.IntN(n-1)*rnd.IntN(2)] {
 		e := newEnd(rnd, r, rounds)
@@ -217,6 +229,9 @@ func judge(dir string, n int, ends []end, t *tally) (verdict string) {
 			}
 		}
 	}
+	if len(ends) == 1 && len(victims) == 1 {
+		t.tell(dir, n)
+	}
 	if len(groups) > 1 {
 		t.splits++
 		verdict += " split"
@@ -229,6 +244,28 @@ func judge(dir string, n int, ends []end, t *tally) (verdict string) {
 		verdict += fmt.Sprintf(" lost %v", missing)
 	}
 	return verdict
+}
+
+// tell notes how long after an end the last of the others met it.
+func (t *tally) tell(dir string, n int) {
+	var end, last time.Time
+	for i := range n {
+		b, _ := os.ReadFile(filepath.Join(dir, fmt.Sprint(i)))
+		for line := range strings.Lines(string(b)) {
+			text, what, _ := strings.Cut(line, " ")
+			at, err := time.Parse(noteTime, text)
+			switch {
+			case err != nil:
+			case strings.HasPrefix(what, "ends "):
+				end = at
+			case strings.HasPrefix(what, "meets ") && (last.IsZero() || at.After(last)):
+				last = at
+			}
+		}
+	}
+	if !last.IsZero() && !end.IsZero() && last.After(end) {
+		t.told = append(t.told, last.Sub(end))
+	}
 }
 
 func show(name, file string) {

@@ -36,6 +36,8 @@ func rank() int {
 	return -1
 }
 
+const noteTime = "15:04:05.000000"
+
 var notes struct {
 	sync.Mutex
 	*os.File
@@ -45,7 +47,7 @@ var notes struct {
 func note(format string, args ...any) {
 	notes.Lock()
 	defer notes.Unlock()
-	_, _ = fmt.Fprintf(notes.File, time.Now().Format("05.000000 ")+format+"\n", args...)
+	_, _ = fmt.Fprintf(notes.File, time.Now().Format(noteTime)+" "+format+"\n", args...)
 }
 
 // live is the life of a process of a job.
@@ -156,6 +158,7 @@ func (l *life) returning(ctx context.Context) (done bool, err error) {
 
 // shrink makes comm that of the survivors.
 func (l *life) shrink(ctx context.Context, cause error) error {
+	note("meets %v", cause)
 	l.at("recover", 0)
 	for {
 		_, died := errors.AsType[*mpicx.ProcFailedError](cause)
