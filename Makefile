@@ -3,7 +3,7 @@
 GOLANGCI_LINT_VERSION := v2.15.0
 TAGS :=
 
-.PHONY: test race vet lint lint-mpi test-mpi test-ulfm test-hosts bench bench-mpi fuzz soak nightly matrices portable figures ci
+.PHONY: test race vet lint lint-mpi test-mpi test-ulfm test-hosts bench bench-mpi fuzz soak kills nightly matrices portable figures ci
 
 test:
 	go test -tags '$(TAGS)' ./...
@@ -70,6 +70,11 @@ nightly:
 	go run ./internal/soak -schedules 1000000
 	go run ./internal/checker -programs 1000000
 	$(MAKE) fuzz FUZZTIME=5m
+	$(MAKE) kills FOR=1h
+
+# Processes of an MPI job that end in every way, for so long; needs what test-ulfm does.
+kills:
+	./internal/scripts/trixie ./internal/scripts/kills -for $(FOR)
 
 # Writes testdata/matrices anew.
 matrices:

@@ -276,6 +276,7 @@ func TestTryAllInAnEndedContext(t *testing.T) {
 		"a propagated error, inside of a Try on what is derived": func(ctx context.Context, w, _ *mpicx.Comm) error {
 			return w.TryAll(ctx, func(context.Context) error {
 				if w.Rank() == 0 {
+					time.Sleep(time.Second) // until the other is here
 					return errors.New("lost")
 				}
 				return nil
@@ -284,6 +285,7 @@ func TestTryAllInAnEndedContext(t *testing.T) {
 		"a corruption": func(ctx context.Context, w, a *mpicx.Comm) error {
 			return a.Guard(ctx, func(ctx context.Context) error {
 				if w.Rank() == 0 {
+					time.Sleep(time.Second)
 					return errors.New("lost")
 				}
 				return a.Barrier().Wait(ctx)

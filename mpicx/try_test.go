@@ -318,6 +318,7 @@ func TestRunOptions(t *testing.T) {
 
 // A program without -tags mpi that mpirun has started several times says so.
 func TestRunWithoutMPI(t *testing.T) {
+	oneProcess(t)
 	if mpicx.Transport == "mpi" {
 		t.Skip("built with -tags mpi")
 	}

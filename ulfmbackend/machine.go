@@ -469,7 +469,9 @@ func (m *Machine) resolved(v *errchan.Verdict) {
 		}
 	}
 	for _, r := range v.Dead {
-		m.report(r)
+		if r != m.rank || !m.leaving { // it still takes part in the rounds of other communicators
+			m.report(r)
+		}
 	}
 	m.untold, m.condemned = true, false
 	m.out.push(Output{Resolved: v})

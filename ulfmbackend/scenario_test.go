@@ -102,13 +102,20 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 		s.attends = slices.Repeat([]bool{attend}, size)
 		s.universe.trace = s.printf
 	},
-	// raise rank=R data=TEXT [corrupt]: the rank signals an error, or unwinds.
+	// raise rank=R data=TEXT [corrupt | leaving]: the rank signals an error, or unwinds, or
+	// does so because its program ends.
 	"raise": func(t *testing.T, s *script, d *datadriven.TestData) {
 		var data string
 		d.ScanArgs(t, "data", &data)
 		s.each(t, d, func(r int) {
 			s.programs[r].joined = true
-			s.feed(r, func(m *Machine) { m.Raise([]byte(data), d.HasArg("corrupt"), m.Freeze()) })
+			s.feed(r, func(m *Machine) {
+				if d.HasArg("leaving") {
+					m.Unwind([]byte(data), m.Freeze())
+				} else {
+					m.Raise([]byte(data), d.HasArg("corrupt"), m.Freeze())
+				}
+			})
 		})
 	},
 	// join rank=R: ranks that computed come to their next operation.

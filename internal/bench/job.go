@@ -30,6 +30,11 @@ func rankOfJob(args []string) {
 			defer profiles(f, "")()
 		}
 		switch row {
+		case "start":
+			world.Barrier().MustWait(ctx)
+			if world.Rank() == 0 {
+				fmt.Fprintln(out, time.Now().UnixNano())
+			}
 		case "pingpong":
 			jobPingPong(ctx, world, bytes)
 		case "allreduce":

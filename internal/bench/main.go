@@ -114,6 +114,7 @@ func main() {
 	flag.StringVar(&m.ours, "ours", "", "this `program`, built with -tags mpi")
 	flag.StringVar(&m.ulfm, "ulfm", "", "this `program`, built with -tags \"mpi ulfm\"; none: MPI has no ULFM")
 	flag.StringVar(&m.theirs, "theirs", "", "the `program` c/bench.c")
+	flag.StringVar(&m.mpicxrun, "mpicxrun", "", "measure its rows as well: the `program`")
 	memory := flag.String("memprofile", "", "write a profile of all allocations to `FILE`")
 	flag.Parse()
 	defer profiles(*profile, *memory)()

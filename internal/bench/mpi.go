@@ -16,6 +16,7 @@ type mpi struct {
 	run                []string // mpirun and its flags
 	ours, ulfm, theirs string   // programs; no ulfm: it has none
 	mpich              bool
+	mpicxrun           string // the program
 }
 
 // rows are those of the MPI table.
@@ -56,6 +57,9 @@ func (m *mpi) rows() (all []row) {
 		add(1.1, "SIGKILL to the error at every survivor, 4 processes", "MPIX_Comm_revoke, agree", m.recovery(0))
 		add(1.1, "SIGKILL to a shrunk communicator, 4 processes", "and MPIX_Comm_shrink", m.recovery(1))
 	}
+	if m.mpicxrun != "" {
+		all = append(all, m.nodeRows()...)
+	}
 	add(1.01, "fault-free Krylov solve under Try, 2 processes", "the same without", m.krylov)
 	return all
 }
@@ -68,11 +72,14 @@ func (m *mpi) job(n int, program string, args ...string) []samples {
 	if program == m.ulfm || len(args) > 0 && (strings.HasSuffix(args[0], "-ulfm") || args[0] == "recover") {
 		flags = append(flags[:len(flags):len(flags)], "--with-ft", "ulfm")
 	}
-	c := exec.CommandContext(ctx, m.run[0], append(append(flags[:len(flags):len(flags)], "-n", strconv.Itoa(n), program), args...)...)
+	return printed(exec.CommandContext(ctx, m.run[0], append(append(flags[:len(flags):len(flags)], "-n", strconv.Itoa(n), program), args...)...))
+}
+
+// printed runs a command and returns the columns of numbers that it prints.
+func printed(c *exec.Cmd) (columns []samples) {
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, os.Stderr
 	must(c.Run())
-	var columns []samples
 	for line := range strings.Lines(out.String()) {
 		for i, word := range strings.Fields(line) {
 			v, err := strconv.ParseFloat(word, 64)

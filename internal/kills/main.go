@@ -51,11 +51,11 @@ type driver struct {
 }
 
 // tally is what has become of the jobs.
-type tally struct{ jobs, ends, stops, noStart, hangs, wrong, splits, lost int }
+type tally struct{ jobs, ends, stops, noStart, hangs, launcher, wrong, splits, lost int }
 
 func (t *tally) String() string {
-	return fmt.Sprintf("%d jobs, %d ends, %d stops: %d hangs, %d wrong values, %d splits, %d survivors lost; %d jobs had not begun",
-		t.jobs, t.ends, t.stops, t.hangs, t.wrong, t.splits, t.lost, t.noStart)
+	return fmt.Sprintf("%d jobs, %d ends, %d stops: %d hangs, %d wrong values, %d splits, %d survivors lost; %d jobs had not begun, %d launchers hung when all processes were gone",
+		t.jobs, t.ends, t.stops, t.hangs, t.wrong, t.splits, t.lost, t.noStart, t.launcher)
 }
 
 func (d *driver) run() error {
@@ -72,8 +72,50 @@ func (d *driver) run() error {
 	return nil
 }
 
-// limit is how long a job may take.
-const limit = 40 * time.Second
+// How long a job may take, and its launcher once all processes have ended.
+const (
+	limit   = 2 * time.Minute
+	linger  = 10 * time.Second
+	between = 100 * time.Millisecond // looks at its processes
+)
+
+type outcome int
+
+const (
+	ended outcome = iota
+	hangs
+	launcherHangs
+)
+
+// wait waits until a launcher has ended, or ends it.
+func (*driver) wait(launcher int, over <-chan struct{}) outcome {
+	how := ended
+	seen := time.Now() // processes
+	for begin := seen; how == ended; {
+		select {
+		case <-over:
+			return how
+		case <-time.After(between):
+		}
+		children := childrenOf(launcher)
+		if len(children) > 0 {
+			seen = time.Now()
+		}
+		switch {
+		case time.Since(begin) > limit:
+			how = hangs
+			for _, p := range children {
+				_ = syscall.Kill(p, syscall.SIGQUIT)
+			}
+			time.Sleep(time.Second) // they say where they are
+		case time.Since(seen) > linger:
+			how = launcherHangs
+		}
+	}
+	_ = syscall.Kill(-launcher, syscall.SIGKILL)
+	<-over
+	return how
+}
 
 // job runs one, and judges it.
 func (d *driver) job(t *tally) error {
@@ -101,7 +143,7 @@ func (d *driver) job(t *tally) error {
 	}
 	args := append(slices.Clone(d.launcher[1:]), "-n", fmt.Sprint(n), self)
 	c := exec.Command(d.launcher[0], args...)
-	c.Env = append(os.Environ(), envDir+"="+dir, envEnds+"="+strings.Trim(fmt.Sprint(ends), "[]"), fmt.Sprint(envSeed, "=", d.seed),
+	c.Env = append(os.Environ(), envDir+"="+dir, envEnds+"="+strings.Trim(fmt.Sprint(ends), "[]"),
 		fmt.Sprint(envRounds, "=", rounds), "MPICX_NODE="+[]string{"", "1", "2"}[rnd.IntN(3)], "GOTRACEBACK=none")
 	if rnd.IntN(2) == 0 {
 		c.Env = append(c.Env, envReturn+"=1")
@@ -116,22 +158,24 @@ func (d *driver) job(t *tally) error {
 	if err := c.Start(); err != nil {
 		return err
 	}
-	hang := time.AfterFunc(limit, func() {
-		for _, p := range childrenOf(c.Process.Pid) {
-			_ = syscall.Kill(p, syscall.SIGQUIT)
-		}
-		time.Sleep(time.Second)
-		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
-	})
-	_ = c.Wait() // the processes' files say more
+	over := make(chan struct{})
+	go func() {
+		_ = c.Wait() // the processes' files say more
+		close(over)
+	}()
+	outcome := d.wait(c.Process.Pid, over)
 	t.jobs++
 	verdict := judge(dir, n, ends, t)
-	if !hang.Stop() {
+	switch outcome {
+	case hangs:
 		t.hangs++
-		verdict = "hang"
+		verdict += " hang"
+	case launcherHangs:
+		t.launcher++
+		verdict += " the launcher hangs"
 	}
 	if verdict != "" {
-		fmt.Printf("-seed %d: %s: %d processes, ends %v, %v\n", d.seed, verdict, n, ends, c.Env[len(c.Env)-4:])
+		fmt.Printf("-seed %d:%s: %d processes, ends %v, %v\n", d.seed, verdict, n, ends, c.Env[len(c.Env)-4:])
 		for i := range n {
 			show(fmt.Sprintf("process %d", i), filepath.Join(dir, fmt.Sprint(i)))
 		}
@@ -184,7 +228,7 @@ func judge(dir string, n int, ends []end, t *tally) (verdict string) {
 		t.lost += len(missing)
 		verdict += fmt.Sprintf(" lost %v", missing)
 	}
-	return strings.TrimSpace(verdict)
+	return verdict
 }
 
 func show(name, file string) {
@@ -198,7 +242,7 @@ func show(name, file string) {
 	fmt.Printf("  %s:\n    %s\n", name, strings.ReplaceAll(strings.TrimSpace(string(b)), "\n", "\n    "))
 }
 
-// childrenOf are the processes that a process has started.
+// childrenOf are the processes that a process has started, and that have not ended.
 func childrenOf(pid int) (children []int) {
 	all, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, name := range all {
@@ -206,7 +250,7 @@ func childrenOf(pid int) (children []int) {
 		var child, parent int
 		var state string
 		if _, rest, ok := strings.Cut(string(b), ") "); err == nil && ok {
-			if _, err := fmt.Sscanf(rest, "%s %d", &state, &parent); err == nil && parent == pid {
+			if _, err := fmt.Sscanf(rest, "%s %d", &state, &parent); err == nil && parent == pid && state != "Z" {
 				if _, err := fmt.Sscan(string(b), &child); err == nil {
 					children = append(children, child)
 				}

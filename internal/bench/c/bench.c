@@ -191,6 +191,14 @@ static void signals(void (*once)(void)) {
 	}
 }
 
+// start prints the time of day of the first barrier's end.
+static void start(void) {
+	struct timespec t;
+	MPI_Barrier(MPI_COMM_WORLD);
+	clock_gettime(CLOCK_REALTIME, &t);
+	if (rank == 0) printf("%lld\n", t.tv_sec * 1000000000LL + t.tv_nsec);
+}
+
 int main(int argc, char **argv) {
 	const char *row = argc > 1 ? argv[1] : "";
 	int provided;
@@ -205,6 +213,8 @@ int main(int argc, char **argv) {
 		allreduce();
 	else if (strcmp(row, "signal") == 0)
 		signals(black);
+	else if (strcmp(row, "start") == 0)
+		start();
 #ifdef ULFM
 	else if (strcmp(row, "signal-ulfm") == 0)
 		signals(revoked);

@@ -9,7 +9,7 @@
 // # Deaths
 //
 // With an MPI that has ULFM (Open MPI 5, --with-ft ulfm) processes that are killed are
-// told of. What the package asks of it is that it lives on, who has died
+// told of, late. Processes of one machine see all ends of each other at once (node.Watched). What the package asks of it is that it lives on, who has died
 // (MPIX_Comm_get_failed, ack_failed), and to agree on the beginning and the end
 // (MPIX_Comm_agree, iagree); revoke, agree and shrink are above, and the same for all
 // transports. Facts about Open MPI 5.0.7 that it has to live with:
@@ -23,6 +23,21 @@
 //     leaving it: a job's start ends with an agreement.
 //   - MPI_Finalize hangs after deaths unless async_mpi_finalize is 1: mx_start sets it.
 //     Communicators are not freed then, which is collective.
+//   - It hears nothing of a process that exits with a status that is not 0, which is how
+//     panics end: its launcher, PRRTE, notifies of such an exit only if it is to take it for an
+//     error, and MPI aborts at that notice. So its agreements, and MPI_Finalize, would wait for
+//     ever: mx_lost gives MPI the event of PMIx that it takes from PRRTE for other deaths. Tried
+//     before: mpirun --continuous and --enable-recovery (nothing changes), to leave without
+//     MPI_Finalize (the agreement before it hangs, and without that one nobody knows who may
+//     still need whom), its own detector (mpi_ft_detector 1: it sees the death after its
+//     timeout, has false positives, and has to be asked for on the command line).
+//   - PRRTE 3.0.8 counts such a process twice among those that have ended, and kills the rest
+//     when its count is full, unless state_base_error_non_zero_exit is 0. Then mpirun's exit
+//     status is always 0: it takes that of a process only while it counts like this.
+//   - MPI_Finalize fails, or warns, if a process dies while others are in it. By then all have
+//     agreed that they need each other no more: its error is reported, and nothing else.
+//   - MPI_Init waits for ever for a process that has died. Start ends with its context; the
+//     thread that is in MPI_Init stays there.
 //   - What is sent to the dead may succeed, fail at once, or fail later. It is all the
 //     same: who needs the dead has a receive that ends.
 package mpi
