@@ -42,13 +42,7 @@ func (c *Comm) carryOut(o *ledger.Output) {
 	case ledger.Resume:
 		ownerOf(o.Comm).resume()
 	case ledger.Forget:
-		d := ownerOf(o.Comm)
-		if d.ulfm == nil {
-			d.releaseWhenForgotten()
-			break
-		}
-		c.proc.forgotten = append(c.proc.forgotten, d.releaseIfIdle)
-		c.proc.forgotten = slices.DeleteFunc(c.proc.forgotten, func(idle func() bool) bool { return idle() })
+		ownerOf(o.Comm).forgotten()
 	case ledger.Leave:
 		c.t.Leave(c.proc.failed)
 	case ledger.Tell:

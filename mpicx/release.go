@@ -1,12 +1,27 @@
 package mpicx
 
-import "github.com/mpicx/go-mpicx/internal/transport"
+import (
+	"slices"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
 
 // What the error channel and the transport hold of a communicator is given back once all
 // ranks have closed it with no error under way: then no error can follow (H6). With the
 // black channel Close finds that out; with the ULFM backend the error channel does.
 
 func (c *Comm) release() { _, _ = c.channel.Close(), c.t.Close() }
+
+// forgotten is called when this rank has closed c, and c has left its family.
+func (c *Comm) forgotten() {
+	if c.ulfm == nil {
+		c.releaseWhenForgotten()
+		return
+	}
+	p := c.proc
+	p.forgotten = append(p.forgotten, c.releaseIfIdle)
+	p.forgotten = slices.DeleteFunc(p.forgotten, func(idle func() bool) bool { return idle() })
+}
 
 // releaseWhenForgotten is called when all have closed c, and when this rank has forgotten it:
 // the second time gives it back.
