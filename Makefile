@@ -3,7 +3,7 @@
 GOLANGCI_LINT_VERSION := v2.15.0
 TAGS :=
 
-.PHONY: test race vet lint lint-mpi test-mpi test-ulfm test-hosts bench bench-mpi fuzz soak kills nightly matrices portable figures ci
+.PHONY: test race vet lint lint-mpi test-processes test-mpi test-ulfm test-hosts bench bench-mpi fuzz soak kills nightly matrices portable figures ci
 
 test:
 	go test -tags '$(TAGS)' ./...
@@ -24,6 +24,10 @@ lint:
 # What needs an MPI: apt-get install openmpi-bin libopenmpi-dev mpich libmpich-dev pkg-config
 lint-mpi:
 	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION) run --build-tags mpi
+
+# What makes sense with processes, without MPI.
+test-processes:
+	./internal/scripts/test-processes
 
 # What makes sense under mpirun, with Open MPI and MPICH.
 test-mpi:

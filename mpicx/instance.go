@@ -8,7 +8,7 @@ import (
 
 // An Instance is this process's part in a job, for programs whose main function
 // belongs to somebody else, so that Run can't call theirs (paper section III-A,
-// Instance). Where mpirun has started no process, it is a job of one rank.
+// Instance). Where no launcher has started this process, it is a job of one rank.
 //
 // An Instance ends only what it has begun. A program that begins MPI itself ends it
 // itself, after the Instance and the last Run; until then MPI is as the program has it, its
@@ -62,7 +62,7 @@ func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 func (i *Instance) World() *Comm { return i.world }
 
 // Finalize ends the process's part; it is collective, as Close is. After it,
-// Initialize makes another Instance, but not in a job of mpirun's: MPI can be started
+// Initialize makes another Instance, but not in a job of mpirun's or mpicxrun's, which can begin
 // once, unless the program has begun it.
 func (i *Instance) Finalize(ctx context.Context) error {
 	if ctx == nil {

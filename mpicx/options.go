@@ -26,7 +26,7 @@ type options struct {
 // WithRanks sets the number of ranks that Run starts as goroutines. Without it
 // that is the environment's MPICX_RANKS, or else DefaultRanks.
 //
-// In a job of mpirun's there are as many ranks as processes, or, with WithRanks, so
+// In a job of mpirun's or mpicxrun's there are as many ranks as processes, or, with WithRanks, so
 // many of the first: at the others Run does not call its function.
 func WithRanks(n int) Option {
 	return func(o *options) {

@@ -21,10 +21,11 @@ import (
 // The ranks are goroutines of this process. Run may be called often, and from
 // several goroutines.
 //
-// With -tags mpi, a process that mpirun or another launcher has started is one rank
-// of the job. Run calls fn once then, returns the error of this rank, and waits for
-// all processes before: a peer may need this one to tell others of its error. MPI
-// can be started once in a process. So a program that calls Run more than once, at
+// A process that mpicxrun has started is one rank of its job, with any tags. So is, with
+// -tags mpi, one that mpirun or another launcher has started. Run calls fn once then,
+// returns the error of this rank, and waits for all processes before: a peer may need this
+// one to tell others of its error. If ctx ends before all have come, Run says who has not.
+// Such a job can begin once in a process. So a program that calls Run more than once, at
 // all processes in the same order, has an Instance meanwhile; then it is Finalize that
 // waits.
 func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, opts ...Option) error {

@@ -111,7 +111,7 @@ func (f *fabric) Neighbours(int) ([]int, error) {
 
 func (f *fabric) Memory(size int) ([]byte, error) { return f.shared[boardSize(f.Size):][:size], nil }
 
-// All have come when Start returns.
+// FromFirst and what follows have nothing to do: all have come when Start returns.
 func (*fabric) FromFirst([]byte) error     { return nil }
 func (*fabric) AllNear(bool) (bool, error) { return true, nil }
 func (*fabric) AllHere() error             { return nil }

@@ -24,7 +24,7 @@ import (
 // timers that ranks wait for must be made inside fn; what waits for the outside,
 // a file or a socket, is no deadlock. Other testing.TBs have no such bubble.
 //
-// With -tags mpi, in a job of mpirun's, each process runs the test, and the first
+// In a job of mpicxrun's, or with -tags mpi of mpirun's, each process runs the test, and the first
 // of them are the ranks: if they are too few, Run skips t. There is no bubble, and a
 // deadlock ends by the test binary's -test.timeout.
 //
@@ -38,7 +38,7 @@ func run(t testing.TB, ranks int, fn func(context.Context, *mpicx.Comm) error, o
 	t.Helper()
 	processes := hook.Processes()
 	if processes > 0 && ranks > processes {
-		t.Skipf("%d ranks, and mpirun has started %d processes", ranks, processes)
+		t.Skipf("%d ranks, and a launcher has started %d processes", ranks, processes)
 	}
 	tt, ok := t.(*testing.T)
 	if !ok || processes > 0 {
