@@ -153,7 +153,7 @@ func (l *life) returning(ctx context.Context) (done bool, err error) {
 	if agreed == nil && flag == 1 {
 		return true, nil
 	}
-	return false, l.shrink(ctx, cmp.Or(agreed, err, error(mpicx.ErrRevoked)))
+	return false, l.shrink(ctx, cmp.Or(agreed, err, mpicx.ErrRevoked))
 }
 
 // shrink makes comm that of the survivors.
