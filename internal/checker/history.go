@@ -161,7 +161,8 @@ func isReturned(err error) bool {
 // TryAll: who waits in it for the others leaves it with that, which the program does not
 // see.
 func isPassedOn(message string) bool {
-	return strings.HasPrefix(message, "mpicx: error propagated from ") || strings.HasPrefix(message, "mpicx: communicator corrupted")
+	return strings.HasPrefix(message, "mpicx: error propagated from ") || strings.HasPrefix(message, "mpicx: communicator corrupted") ||
+		strings.HasSuffix(message, ", whose Try or Guard this is in: mpicx: communicator revoked")
 }
 
 // classify finds out what err, from a call on c, is. An error that the face does not

@@ -30,6 +30,7 @@ func main() {
 	flag.IntVar(&d.jobs, "jobs", 0, "how many jobs at most; 0: as many as there is time for")
 	flag.StringVar(&d.place, "place", "", "where all ends are, instead of everywhere: "+strings.Join(places, ", "))
 	flag.StringVar(&d.way, "way", "", "how all are, instead of in all ways: "+strings.Join(ways, ", "))
+	flag.IntVar(&d.n, "n", 0, "how many processes a job has; 0: 4 to 6")
 	flag.Parse()
 	if d.launcher = flag.Args(); len(d.launcher) == 0 {
 		fmt.Fprintln(os.Stderr, "expected a launcher's command: mpirun …")
@@ -47,11 +48,15 @@ type driver struct {
 	seed       uint64
 	jobs       int
 	place, way string
+	n          int
 	launcher   []string
 }
 
 // tally is what has become of the jobs.
-type tally struct{ jobs, ends, stops, noStart, hangs, launcher, wrong, splits, lost int }
+type tally struct {
+	jobs, ends, stops, noStart, hangs, launcher, wrong, splits, lost int
+	told                                                             []time.Duration // from an end to the last survivor's error
+}
 
 func (t *tally) String() string {
 	return fmt.Sprintf("%d jobs, %d ends, %d stops: %d hangs, %d wrong values, %d splits, %d survivors lost; %d jobs had not begun, %d launchers hung when all processes were gone",
@@ -66,19 +71,68 @@ func (d *driver) run() error {
 		}
 	}
 	fmt.Println(&t)
+	if slices.Sort(t.told); len(t.told) > 0 {
+		fmt.Printf("from an end, in jobs with one, to the error at the last survivor: median %v, %v to %v\n",
+			t.told[len(t.told)/2], t.told[0], t.told[len(t.told)-1])
+	}
 	if t.hangs+t.wrong+t.splits+t.lost > 0 {
 		return fmt.Errorf("failed")
 	}
 	return nil
 }
 
-// limit is how long a job may take.
-const limit = 2 * time.Minute
+// How long a job may take, and its launcher once all processes have ended.
+const (
+	limit   = 2 * time.Minute
+	linger  = 10 * time.Second
+	between = 100 * time.Millisecond // looks at its processes
+)
+
+type outcome int
+
+const (
+	ended outcome = iota
+	hangs
+	launcherHangs
+)
+
+// wait waits until a launcher has ended, or ends it.
+func (*driver) wait(launcher int, over <-chan struct{}) outcome {
+	how := ended
+	seen := time.Now() // processes
+	for begin := seen; how == ended; {
+		select {
+		case <-over:
+			return how
+		case <-time.After(between):
+		}
+		children := childrenOf(launcher)
+		if len(children) > 0 {
+			seen = time.Now()
+		}
+		switch {
+		case time.Since(begin) > limit:
+			how = hangs
+			for _, p := range children {
+				_ = syscall.Kill(p, syscall.SIGQUIT)
+			}
+			time.Sleep(time.Second) // they say where they are
+		case time.Since(seen) > linger:
+			how = launcherHangs
+		}
+	}
+	_ = syscall.Kill(-launcher, syscall.SIGKILL)
+	<-over
+	return how
+}
 
 // job runs one, and judges it.
 func (d *driver) job(t *tally) error {
 	rnd := rand.New(rand.NewPCG(d.seed, 1))
 	n, rounds := 4+rnd.IntN(3), 7*(1+rnd.IntN(20))
+	if d.n > 0 {
+		n = d.n
+	}
 	var ends []end
 	for _, r := range rnd.Perm(n)[:1+rnd.IntN(n-1)*rnd.IntN(2)] {
 		e := newEnd(rnd, r, rounds)
@@ -101,7 +155,7 @@ func (d *driver) job(t *tally) error {
 	}
 	args := append(slices.Clone(d.launcher[1:]), "-n", fmt.Sprint(n), self)
 	c := exec.Command(d.launcher[0], args...)
-	c.Env = append(os.Environ(), envDir+"="+dir, envEnds+"="+strings.Trim(fmt.Sprint(ends), "[]"), fmt.Sprint(envSeed, "=", d.seed),
+	c.Env = append(os.Environ(), envDir+"="+dir, envEnds+"="+strings.Trim(fmt.Sprint(ends), "[]"),
 		fmt.Sprint(envRounds, "=", rounds), "MPICX_NODE="+[]string{"", "1", "2"}[rnd.IntN(3)], "GOTRACEBACK=none")
 	if rnd.IntN(2) == 0 {
 		c.Env = append(c.Env, envReturn+"=1")
@@ -116,27 +170,21 @@ func (d *driver) job(t *tally) error {
 	if err := c.Start(); err != nil {
 		return err
 	}
-	alive := 0
-	hang := time.AfterFunc(limit, func() {
-		children := childrenOf(c.Process.Pid)
-		alive = len(children)
-		for _, p := range children {
-			_ = syscall.Kill(p, syscall.SIGQUIT)
-		}
-		time.Sleep(time.Second)
-		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
-	})
-	_ = c.Wait() // the processes' files say more
+	over := make(chan struct{})
+	go func() {
+		_ = c.Wait() // the processes' files say more
+		close(over)
+	}()
+	outcome := d.wait(c.Process.Pid, over)
 	t.jobs++
 	verdict := judge(dir, n, ends, t)
-	if !hang.Stop() {
-		if alive > 0 {
-			t.hangs++
-			verdict += " hang"
-		} else {
-			t.launcher++
-			verdict += " the launcher hangs"
-		}
+	switch outcome {
+	case hangs:
+		t.hangs++
+		verdict += " hang"
+	case launcherHangs:
+		t.launcher++
+		verdict += " the launcher hangs"
 	}
 	if verdict != "" {
 		fmt.Printf("-seed %d:%s: %d processes, ends %v, %v\n", d.seed, verdict, n, ends, c.Env[len(c.Env)-4:])
@@ -181,6 +229,9 @@ func judge(dir string, n int, ends []end, t *tally) (verdict string) {
 			}
 		}
 	}
+	if len(ends) == 1 && len(victims) == 1 {
+		t.tell(dir, n)
+	}
 	if len(groups) > 1 {
 		t.splits++
 		verdict += " split"
@@ -195,6 +246,28 @@ func judge(dir string, n int, ends []end, t *tally) (verdict string) {
 	return verdict
 }
 
+// tell notes how long after an end the last of the others met it.
+func (t *tally) tell(dir string, n int) {
+	var end, last time.Time
+	for i := range n {
+		b, _ := os.ReadFile(filepath.Join(dir, fmt.Sprint(i)))
+		for line := range strings.Lines(string(b)) {
+			text, what, _ := strings.Cut(line, " ")
+			at, err := time.Parse(noteTime, text)
+			switch {
+			case err != nil:
+			case strings.HasPrefix(what, "ends "):
+				end = at
+			case strings.HasPrefix(what, "meets ") && (last.IsZero() || at.After(last)):
+				last = at
+			}
+		}
+	}
+	if !last.IsZero() && !end.IsZero() && last.After(end) {
+		t.told = append(t.told, last.Sub(end))
+	}
+}
+
 func show(name, file string) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -206,7 +279,7 @@ func show(name, file string) {
 	fmt.Printf("  %s:\n    %s\n", name, strings.ReplaceAll(strings.TrimSpace(string(b)), "\n", "\n    "))
 }
 
-// childrenOf are the processes that a process has started.
+// childrenOf are the processes that a process has started, and that have not ended.
 func childrenOf(pid int) (children []int) {
 	all, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, name := range all {
@@ -214,7 +287,7 @@ func childrenOf(pid int) (children []int) {
 		var child, parent int
 		var state string
 		if _, rest, ok := strings.Cut(string(b), ") "); err == nil && ok {
-			if _, err := fmt.Sscanf(rest, "%s %d", &state, &parent); err == nil && parent == pid {
+			if _, err := fmt.Sscanf(rest, "%s %d", &state, &parent); err == nil && parent == pid && state != "Z" {
 				if _, err := fmt.Sscan(string(b), &child); err == nil {
 					children = append(children, child)
 				}

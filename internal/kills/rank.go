@@ -3,10 +3,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
@@ -22,7 +22,6 @@ import (
 const (
 	envDir    = "MPICX_KILLS_DIR"
 	envEnds   = "MPICX_KILLS_ENDS"
-	envSeed   = "MPICX_KILLS_SEED"
 	envRounds = "MPICX_KILLS_ROUNDS"
 	envReturn = "MPICX_KILLS_RETURN" // ErrorsReturn
 )
@@ -37,6 +36,8 @@ func rank() int {
 	return -1
 }
 
+const noteTime = "15:04:05.000000"
+
 var notes struct {
 	sync.Mutex
 	*os.File
@@ -46,7 +47,7 @@ var notes struct {
 func note(format string, args ...any) {
 	notes.Lock()
 	defer notes.Unlock()
-	_, _ = fmt.Fprintf(notes.File, time.Now().Format("05.000000 ")+format+"\n", args...)
+	_, _ = fmt.Fprintf(notes.File, time.Now().Format(noteTime)+" "+format+"\n", args...)
 }
 
 // live is the life of a process of a job.
@@ -66,12 +67,14 @@ func live(dir string) error {
 			l.end = e
 		}
 	}
-	seed, _ := strconv.ParseUint(os.Getenv(envSeed), 10, 64)
-	l.kinds = rand.New(rand.NewPCG(seed, 0))
 	l.rounds, _ = strconv.Atoi(os.Getenv(envRounds))
 	l.returns = os.Getenv(envReturn) != ""
+	patience := 30 * time.Second
+	if l.end.place == "start" || strings.Contains(os.Getenv(envEnds), ":start:") {
+		patience = 5 * time.Second
+	}
 	l.at("start", 0)
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	instance, err := mpicx.Initialize(ctx)
 	if err != nil {
@@ -79,8 +82,12 @@ func live(dir string) error {
 		return nil
 	}
 	l.comm = instance.World()
-	for err = l.work(); err != nil; err = l.work() {
-		if err = l.recover(err); err != nil {
+	attempt := l.propagating
+	if l.returns {
+		attempt = l.returning
+	}
+	for done := false; !done; {
+		if done, err = attempt(context.Background()); err != nil {
 			note("failed %v", err)
 			return err
 		}
@@ -98,7 +105,6 @@ func live(dir string) error {
 // life is what a process knows of its job.
 type life struct {
 	end     end
-	kinds   *rand.Rand
 	rounds  int
 	returns bool // ErrorsReturn
 	comm    *mpicx.Comm
@@ -114,34 +120,62 @@ func (l *life) at(place string, round int) {
 	}
 }
 
-// recover makes comm that of the survivors.
-func (l *life) recover(cause error) error {
-	_, died := errors.AsType[*mpicx.ProcFailedError](cause)
-	_, corrupted := errors.AsType[*mpicx.CommCorruptedError](cause)
-	if !died && !corrupted && !errors.Is(cause, mpicx.ErrRevoked) && !errors.Is(cause, mpicx.ErrProcFailedPending) {
-		return cause
-	}
-	l.at("recover", 0)
-	ctx := context.Background()
-	if l.returns {
-		if err := l.comm.Revoke(ctx); err != nil {
-			return fmt.Errorf("revoke: %w", err)
+// propagating works under ErrorsPropagate, and says whether all is done: else comm is that of
+// the survivors.
+func (l *life) propagating(ctx context.Context) (done bool, err error) {
+	err = l.work(ctx)
+	if err == nil {
+		l.at("agree", 0)
+		last := l.comm.Agree(1)
+		if err = last.Wait(ctx); err != nil && last.Wait(ctx) == nil {
+			err = nil // what was agreed before the error came (P7)
 		}
 	}
-	small, err := l.comm.Shrink().Get(ctx)
-	if err != nil {
-		return fmt.Errorf("shrink: %w", err)
+	if err == nil {
+		return true, nil
 	}
-	l.comm, l.members = small, nil
-	return nil
+	return false, l.shrink(ctx, err)
 }
 
-// work does what is left, and agrees that it is done.
-func (l *life) work() error {
-	ctx := context.Background()
-	if l.returns {
-		l.comm.SetErrhandler(mpicx.ErrorsReturn)
+// returning is propagating under ErrorsReturn, where not all hear of a death: those who do
+// tell the others, and all agree on what is next.
+func (l *life) returning(ctx context.Context) (done bool, err error) {
+	l.comm.SetErrhandler(mpicx.ErrorsReturn)
+	ok := 1
+	if err = l.work(ctx); err != nil {
+		ok = 0
+		if err := l.comm.Revoke(ctx); err != nil {
+			return false, fmt.Errorf("revoke: %w", err)
+		}
 	}
+	l.at("agree", 0)
+	flag, agreed := l.comm.Agree(ok).Get(ctx)
+	if agreed == nil && flag == 1 {
+		return true, nil
+	}
+	return false, l.shrink(ctx, cmp.Or(agreed, err, mpicx.ErrRevoked))
+}
+
+// shrink makes comm that of the survivors.
+func (l *life) shrink(ctx context.Context, cause error) error {
+	note("meets %v", cause)
+	l.at("recover", 0)
+	for {
+		_, died := errors.AsType[*mpicx.ProcFailedError](cause)
+		_, corrupted := errors.AsType[*mpicx.CommCorruptedError](cause)
+		if !died && !corrupted && !errors.Is(cause, mpicx.ErrRevoked) && !errors.Is(cause, mpicx.ErrProcFailedPending) {
+			return cause
+		}
+		var small *mpicx.Comm
+		if small, cause = l.comm.Shrink().Get(ctx); cause == nil {
+			l.comm, l.members = small, nil
+			return nil
+		} // an error that came meanwhile ends it, at all
+	}
+}
+
+// work does what is left.
+func (l *life) work(ctx context.Context) error {
 	if l.members == nil {
 		type of struct{ Rank, Done int }
 		all, err := mpicx.AllgatherValue(l.comm, of{rank(), l.done}).Get(ctx)
@@ -162,15 +196,7 @@ func (l *life) work() error {
 			return err
 		}
 	}
-	l.at("agree", 0)
-	last := l.comm.Agree(1)
-	err := last.Wait(ctx)
-	if err != nil { // what was agreed before the error came counts (P7)
-		if again := last.Wait(ctx); again == nil {
-			err = nil
-		}
-	}
-	return err
+	return nil
 }
 
 // round is one exchange of messages, in one of seven ways, whose values are checked.

@@ -122,7 +122,8 @@ func Signals() chan os.Signal {
 
 // Status is the exit status of a job: 0 if all processes have ended with 0, or those that
 // have survived the others' deaths have; else that of the first that has ended otherwise,
-// as a shell says it: 128 and the signal's number, if one has ended it.
+// as a shell says it: 128 and the signal's number, if one has ended it. Who has died first is
+// the first, however the system tells of it.
 func Status(outcomes []Outcome) int {
 	status, order := 0, len(outcomes)
 	for _, o := range outcomes {
@@ -130,7 +131,7 @@ func Status(outcomes []Outcome) int {
 		if s == 0 && o.Died {
 			s = 1
 		}
-		if o.First { // whatever the system has told of before
+		if o.First {
 			o.Order -= len(outcomes)
 		}
 		if s != 0 && o.Order < order && !o.Survived {

@@ -207,7 +207,8 @@ func (e *engine) move(times int, all bool) (happened bool) {
 		happened = e.catchUp()
 	}
 	e.rounds++
-	ask := all || len(e.in) < e.size || len(e.transfers) > 0 || e.rounds%seldom == 0
+	due := e.rounds%seldom == 0 || e.crowded && e.rounds%(seldom/8) == 0 // a round may take long
+	ask := all || len(e.in) < e.size || len(e.transfers) > 0 || due
 	if ask || happened {
 		looks = 1
 	}
@@ -215,7 +216,7 @@ func (e *engine) move(times int, all bool) (happened bool) {
 		came = e.look()
 		happened = happened || came
 	}
-	if ask && (!happened || e.rounds%seldom == 0) { // a neighbour may go on and on
+	if ask && (!happened || due) { // a neighbour may go on and on
 		if len(e.in) > 0 {
 			times = min(times, mixed)
 		}
