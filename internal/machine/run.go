@@ -56,8 +56,9 @@ func (j *Job) Run(commands []*exec.Cmd, signals <-chan os.Signal, say func(text 
 		}()
 	}
 	outcomes := make([]Outcome, len(commands))
-	var deadline <-chan time.Time // by which the others have to end, since a process has died
-	said := false                 // which one
+	var deadline <-chan time.Time       // by which the others have to end, since a process has died
+	said := make([]bool, len(commands)) // whose deaths
+	saidFirst := false
 	next := syscall.SIGTERM
 	for order := 0; len(running) > 0; {
 		select {
@@ -73,10 +74,11 @@ func (j *Job) Run(commands []*exec.Cmd, signals <-chan os.Signal, say func(text 
 			switch {
 			case outcomes[e].was == left || len(commands) == 1:
 			case j.any(mortal):
+				said[e] = true
 				say(fmt.Sprintf("rank %d has died: %v", e, outcomes[e].State))
 			case j.any(fragile):
-				if !said && j.isFirst(e) {
-					said = true
+				if !saidFirst && j.isFirst(e) {
+					saidFirst = true
 					say(fmt.Sprintf("rank %d has died: %v; the others can't go on without it", e, outcomes[e].State))
 				}
 				if deadline == nil {
@@ -90,6 +92,9 @@ func (j *Job) Run(commands []*exec.Cmd, signals <-chan os.Signal, say func(text 
 		o.Died = o.was != left && (j.any(mortal) || j.any(fragile) || j.any(left))
 		o.Survived = o.Died && j.any(left) && !j.any(fragile)
 		o.First = o.Died && j.isFirst(r)
+		if o.Survived && !said[r] { // nobody had come when it died
+			say(fmt.Sprintf("rank %d has died: %v", r, o.State))
+		}
 	}
 	return outcomes, nil
 }
