@@ -134,10 +134,13 @@ func (d *driver) job(t *tally) error {
 		n = d.n
 	}
 	var ends []end
-	for _, r := range rnd.Perm(n)[:1+rnd.IntN(n-1)*rnd.IntN(2)] {
+	for i, r := range rnd.Perm(n)[:1+rnd.IntN(n-1)*rnd.IntN(2)] {
 		e := newEnd(rnd, r, rounds)
 		if d.place != "" {
 			e.place = d.place
+		}
+		if e.place == "recover" && i == 0 { // from what?
+			e.place = "work"
 		}
 		if d.way != "" {
 			e.way = d.way
