@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"cmp"
+	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -8,7 +10,8 @@ import (
 )
 
 // A board is the beginning of the memory that a job shares: a line for each process, whose
-// first word says what has become of it.
+// first word says what has become of it, and whose second one, when the others saw its
+// death, counted from 1; and a line with the number of deaths that have been seen.
 type board []byte
 
 // What has become of a process.
@@ -25,11 +28,45 @@ const (
 const line = 64
 
 // boardSize is how much of the memory is the board; the rest is package node's.
-func boardSize(n int) int { return n * line }
+func boardSize(n int) int { return (n + 1) * line }
 
 func memorySize(n int) int { return boardSize(n) + node.MemorySize(n) }
 
 func (b board) word(rank int) *uint32 { return (*uint32)(unsafe.Pointer(&b[rank*line])) }
+
+// seen notes that this process has seen the death of another.
+func (b board) seen(rank int) {
+	if atomic.CompareAndSwapUint32(b.when(rank), 0, b.deaths()+1) {
+		atomic.AddUint32(b.count(), 1)
+	}
+}
+
+// deaths is how many have been seen, by any process.
+func (b board) deaths() uint32 { return atomic.LoadUint32(b.count()) }
+
+func (b board) count() *uint32 { return (*uint32)(unsafe.Pointer(&b[len(b)-line])) }
+
+// dead are the processes whose deaths have been seen, the first first.
+func (b board) dead() (all []int) {
+	for r := range len(b)/line - 1 {
+		if atomic.LoadUint32(b.when(r)) > 0 {
+			all = append(all, r)
+		}
+	}
+	slices.SortStableFunc(all, func(p, q int) int {
+		return cmp.Compare(atomic.LoadUint32(b.when(p)), atomic.LoadUint32(b.when(q)))
+	})
+	return all
+}
+
+// when is the word that says when the death of a process was seen; 0: it was not.
+func (b board) when(rank int) *uint32 { return (*uint32)(unsafe.Pointer(&b[rank*line+4])) }
+
+// before says whether the death of a process was seen before that of another.
+func (b board) before(one, other int) bool {
+	first, second := atomic.LoadUint32(b.when(one)), atomic.LoadUint32(b.when(other))
+	return first > 0 && (second == 0 || first < second)
+}
 
 func (b board) state(rank int) state { return state(atomic.LoadUint32(b.word(rank))) }
 

@@ -10,8 +10,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/mpicx/go-mpicx/internal/peers"
@@ -25,18 +23,15 @@ func Begin(ctx context.Context, p *Place, mortal bool) (*node.Job, error) {
 }
 
 // A fabric is what a job has where nothing is beyond the machine: the processes' ends, and
-// the board, on which they say that they have left.
+// the board, on which they say that they have left, and whose death they have seen. So all
+// know of the deaths in one order.
 type fabric struct {
 	Place
 	ctx    context.Context // of the beginning
 	shared []byte
 	board  board
 	peers  *peers.Peers
-	ends   atomic.Int32 // how many there are in ended; read without mu
-	asked  int32        // how many there were when Failed was called
-
-	mu    sync.Mutex
-	ended []int // processes that have ended, but for those that had left
+	asked  uint32 // how many deaths there were on the board when Failed was called
 }
 
 func (f *fabric) Start(isMortal bool) (node.Start, error) {
@@ -82,23 +77,19 @@ func (f *fabric) end(index int) {
 		fmt.Fprintf(os.Stderr, "mpicx: rank %d: mpicxrun has ended, and so does its job\n", f.Rank)
 		f.Kill()
 	case f.board.state(index) != left:
-		f.mu.Lock()
-		f.ended = append(f.ended, index)
-		f.mu.Unlock()
-		f.ends.Add(1)
+		f.board.seen(index)
 	}
 }
 
 func (f *fabric) Poll(node.Sink, int) (happened, died bool) {
 	f.peers.Look()
-	return false, f.ends.Load() > f.asked
+	return false, f.board.deaths() > f.asked
 }
 
 func (f *fabric) Failed() ([]int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.asked = int32(len(f.ended))
-	return slices.Clone(f.ended), nil
+	dead := f.board.dead()
+	f.asked = uint32(len(dead))
+	return dead, nil
 }
 
 func (f *fabric) Neighbours(int) ([]int, error) {
@@ -131,10 +122,9 @@ func (f *fabric) Leave(bool) error {
 }
 
 func (f *fabric) EverybodyLeft() (bool, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	dead := f.board.dead()
 	for r := range f.Size {
-		if f.board.state(r) != left && !slices.Contains(f.ended, r) {
+		if f.board.state(r) != left && !slices.Contains(dead, r) {
 			return false, nil
 		}
 	}

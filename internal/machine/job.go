@@ -69,6 +69,9 @@ func (j *Job) make(in string) (err error) {
 	if err == nil {
 		j.board, err = node.MapFile(j.memory(), memorySize(j.Size))
 	}
+	if err == nil {
+		j.board = j.board[:boardSize(j.Size)]
+	}
 	if err != nil {
 		_ = os.RemoveAll(j.dir)
 	}
@@ -140,6 +143,17 @@ func (j *Job) ended(rank int) state {
 		}
 	}
 	return was
+}
+
+// isFirst says whether nobody has died before a process, as far as the others have seen. The
+// system may tell of the end of another before, which this death has caused.
+func (j *Job) isFirst(rank int) bool {
+	for r := range j.Size {
+		if j.board.before(r, rank) {
+			return false
+		}
+	}
+	return true
 }
 
 // any says whether there is a process of which that has become.

@@ -16,9 +16,9 @@ import (
 type Outcome struct {
 	State    *os.ProcessState
 	Order    int  // of its end among all, from 0
+	First    bool // nobody had died before
 	Died     bool // it had not left the job, in which others were
 	Survived bool // others have gone on without it
-	Ended    bool // by the launcher
 
 	was state
 }
@@ -56,7 +56,8 @@ func (j *Job) Run(commands []*exec.Cmd, signals <-chan os.Signal, say func(text 
 		}()
 	}
 	outcomes := make([]Outcome, len(commands))
-	var deadline <-chan time.Time
+	var deadline <-chan time.Time // by which the others have to end, since a process has died
+	said := false                 // which one
 	next := syscall.SIGTERM
 	for order := 0; len(running) > 0; {
 		select {
@@ -67,15 +68,20 @@ func (j *Job) Run(commands []*exec.Cmd, signals <-chan os.Signal, say func(text 
 			next, deadline = syscall.SIGKILL, time.After(patience)
 		case e := <-ends:
 			delete(running, e)
-			outcomes[e] = Outcome{State: commands[e].ProcessState, Order: order, Ended: next != syscall.SIGTERM, was: j.ended(e)}
+			outcomes[e] = Outcome{State: commands[e].ProcessState, Order: order, was: j.ended(e)}
 			order++
 			switch {
-			case outcomes[e].was == left || deadline != nil:
-			case j.any(fragile) && len(running) > 0:
-				say(fmt.Sprintf("rank %d has died: %v; the others can't go on without it", e, outcomes[e].State))
-				deadline = time.After(patience)
-			case j.any(mortal) || j.any(left):
+			case outcomes[e].was == left || len(commands) == 1:
+			case j.any(mortal):
 				say(fmt.Sprintf("rank %d has died: %v", e, outcomes[e].State))
+			case j.any(fragile):
+				if !said && j.isFirst(e) {
+					said = true
+					say(fmt.Sprintf("rank %d has died: %v; the others can't go on without it", e, outcomes[e].State))
+				}
+				if deadline == nil {
+					deadline = time.After(patience)
+				}
 			}
 		}
 	}
@@ -83,6 +89,7 @@ func (j *Job) Run(commands []*exec.Cmd, signals <-chan os.Signal, say func(text 
 		o := &outcomes[r]
 		o.Died = o.was != left && (j.any(mortal) || j.any(fragile) || j.any(left))
 		o.Survived = o.Died && j.any(left) && !j.any(fragile)
+		o.First = o.Died && j.isFirst(r)
 	}
 	return outcomes, nil
 }
@@ -115,40 +122,23 @@ func Signals() chan os.Signal {
 
 // Status is the exit status of a job: 0 if all processes have ended with 0, or those that
 // have survived the others' deaths have; else that of the first that has ended otherwise,
-// as a shell says it: 128 and the signal's number, if one has ended it. Of several that end
-// at once the first is one that a signal has ended: the others may have failed because of it.
+// as a shell says it: 128 and the signal's number, if one has ended it. Who has died first is
+// the first, however the system tells of it.
 func Status(outcomes []Outcome) int {
-	var first *Outcome
-	for i := range outcomes {
-		o := &outcomes[i]
-		if o.status() != 0 && !o.Survived && (first == nil || o.before(first)) {
-			first = o
+	status, order := 0, len(outcomes)
+	for _, o := range outcomes {
+		s := o.Status()
+		if s == 0 && o.Died {
+			s = 1
+		}
+		if o.First {
+			o.Order -= len(outcomes)
+		}
+		if s != 0 && o.Order < order && !o.Survived {
+			status, order = s, o.Order
 		}
 	}
-	if first == nil {
-		return 0
-	}
-	return first.status()
-}
-
-func (o *Outcome) before(p *Outcome) bool {
-	if a, b := o.isSignalled(), p.isSignalled(); a != b {
-		return a
-	}
-	return o.Order < p.Order
-}
-
-func (o *Outcome) isSignalled() bool {
-	w, ok := o.State.Sys().(syscall.WaitStatus)
-	return ok && w.Signaled() && !o.Ended
-}
-
-// status is Status, but that of who has died is not 0.
-func (o *Outcome) status() int {
-	if s := o.Status(); s != 0 || !o.Died {
-		return s
-	}
-	return 1
+	return status
 }
 
 // Status is the exit status of the process, as a shell says it.

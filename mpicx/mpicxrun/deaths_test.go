@@ -230,6 +230,33 @@ func TestChildThatStays(t *testing.T) {
 	}
 }
 
+// Output that nobody reads ends those who write it.
+func TestNobodyReads(t *testing.T) {
+	for _, args := range [][]string{{"-n", "2"}, {"-n", "2", "-label"}} {
+		j := command("", append(args, "sh", "-c", "while echo y; do :; done; exit 9")...)
+		j.Args = j.Args[:len(j.Args)-1]
+		j.Stdout = nil
+		out, err := j.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, j.Start())
+		_, err = out.Read(make([]byte, 1))
+		require.NoError(t, err)
+		require.NoError(t, out.Close())
+		require.Contains(t, []int{9, 128 + int(syscall.SIGPIPE)}, j.status(t), "%s", &j.errs)
+	}
+}
+
+// Without any of its three files a job goes on.
+func TestNoFiles(t *testing.T) {
+	j := command("instance", "-n", "2")
+	j.Args = append([]string{"sh", "-c", `"$0" "$@" <&- >&- 2>&-`, os.Args[0]}, j.Args[1:]...)
+	var err error
+	j.Path, err = exec.LookPath("sh")
+	require.NoError(t, err)
+	require.NoError(t, j.Start())
+	require.Zero(t, j.status(t))
+}
+
 // Where there is no room for memory the job says so, or has it elsewhere.
 func TestNoRoom(t *testing.T) {
 	script := `mount -t tmpfs -o size=100k none /dev/shm && "$0" "$@"`

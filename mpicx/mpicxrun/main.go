@@ -58,6 +58,7 @@ func run(n int, label bool, args []string) (status int, err error) {
 		return 125, err
 	}
 	defer job.Close()
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // who reads no more ends the processes, not this one
 	commands := make([]*exec.Cmd, n)
 	var out, errs output
 	out.to, errs.to = os.Stdout, os.Stderr

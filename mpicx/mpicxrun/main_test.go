@@ -76,7 +76,7 @@ func start(t *testing.T, program string, args ...string) *job {
 // status waits for the end of mpicxrun.
 func (j *job) status(t *testing.T) int {
 	t.Helper()
-	over := time.AfterFunc(5*time.Minute, func() {
+	over := time.AfterFunc(patience, func() {
 		_ = j.Process.Signal(syscall.SIGQUIT)
 		time.AfterFunc(5*time.Second, func() { _ = j.Process.Kill() })
 	})
@@ -135,3 +135,12 @@ func isZombie(pid int) bool {
 }
 
 func printPid(world *mpicx.Comm) { fmt.Printf("pid %d %d\n", world.Rank(), os.Getpid()) }
+
+// patience is for how long a mpicxrun may go on.
+var patience = 5 * time.Minute
+
+func init() {
+	if d, err := time.ParseDuration(os.Getenv("TEST_PATIENCE")); err == nil {
+		patience = d
+	}
+}

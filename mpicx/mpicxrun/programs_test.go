@@ -183,16 +183,16 @@ var programs = map[string]func(){
 		}
 		rank(func(ctx context.Context, world *mpicx.Comm) error {
 			printPid(world)
-			survivors := 0
+			survivors, stopping := 0, 0
 			err := recovering(ctx, world, func(ctx context.Context, c *mpicx.Comm) error {
-				stop, sum := []int{0, 1}, []int{0, 0}
+				sum := []int{0, 0}
 				for sum[0] == 0 {
 					select {
 					case <-term:
-						stop[0] = 1
+						stopping = 1 // also for the survivors of a death now
 					default:
 					}
-					if err := mpicx.Allreduce(c, stop, sum, mpicx.Sum).Wait(ctx); err != nil {
+					if err := mpicx.Allreduce(c, []int{stopping, 1}, sum, mpicx.Sum).Wait(ctx); err != nil {
 						return err
 					}
 					if sum[1] != c.Size() {
