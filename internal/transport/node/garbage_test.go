@@ -1,8 +1,8 @@
 package node
 
 import (
-	"fmt"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
