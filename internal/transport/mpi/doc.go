@@ -8,11 +8,12 @@
 //
 // # Deaths
 //
-// With an MPI that has ULFM (Open MPI 5, --with-ft ulfm) processes that are killed are
-// told of, late. Processes of one machine see all ends of each other at once (node.Watched). What the package asks of it is that it lives on, who has died
-// (MPIX_Comm_get_failed, ack_failed), and to agree on the beginning and the end
-// (MPIX_Comm_agree, iagree); revoke, agree and shrink are above, and the same for all
-// transports. Facts about Open MPI 5.0.7 that it has to live with:
+// The processes of one machine see each other's ends at once, whatever they end by
+// (node.Watched). With an MPI that has ULFM (Open MPI 5, --with-ft ulfm) those that are
+// killed on other machines are told of, some 40 ms later. What the package asks of it is
+// that it lives on, who has died (MPIX_Comm_get_failed, ack_failed), and to agree on the
+// beginning and the end (MPIX_Comm_agree, iagree); revoke, agree and shrink are above, and
+// the same for all transports. Facts about Open MPI 5.0.7 that it has to live with:
 //
 //   - A receive from anybody reports a death and stays pending; when a packet comes,
 //     it may report the same once more, with the packet (see mx_retry).
@@ -21,8 +22,9 @@
 //     are shorter.
 //   - A process that has left a collective operation, and dies, may keep others from
 //     leaving it: a job's start ends with an agreement.
-//   - MPI_Finalize hangs after deaths unless async_mpi_finalize is 1: mx_start sets it.
-//     Communicators are not freed then, which is collective.
+//   - MPI_Finalize hangs after deaths unless async_mpi_finalize is 1 (without it, 4 of 37
+//     jobs of the kill soak): mx_start sets it. Communicators are not freed then, which is
+//     collective.
 //   - It hears nothing of a process that exits with a status that is not 0, which is how
 //     panics end: its launcher, PRRTE, notifies of such an exit only if it is to take it for an
 //     error, and MPI aborts at that notice. So its agreements, and MPI_Finalize, would wait for
@@ -36,6 +38,8 @@
 //     status is always 0: it takes that of a process only while it counts like this.
 //   - MPI_Finalize fails, or warns, if a process dies while others are in it. By then all have
 //     agreed that they need each other no more: its error is reported, and nothing else.
+//   - PMIx maps memory at an address that its server has chosen, and aborts MPI_Init if Go's
+//     heap is there (1 of 86 jobs): mx_start chooses the other way, PMIX_MCA_gds=hash.
 //   - MPI_Init waits for ever for a process that has died. Start ends with its context; the
 //     thread that is in MPI_Init stays there.
 //   - What is sent to the dead may succeed, fail at once, or fail later. It is all the

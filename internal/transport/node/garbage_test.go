@@ -2,6 +2,7 @@ package node
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -81,8 +82,8 @@ func TestGarbageEndsAll(t *testing.T) {
 		{"listener's, longer than memory", header{kind: offer, to: world, listener: true, length: longestMessage}, 1, "bytes, where there are"},
 		{"for a new slice, longer than memory", header{kind: offer, to: world, tag: 3, length: longestMessage}, 1, "bytes, where there are"},
 		{"for an Alloc, longer than memory", header{kind: offer, to: world, tag: 4, length: longestMessage}, 1, "bytes, where there are"},
-		{"longer than addresses", header{kind: offer, to: world, tag: 1, length: math.MaxInt}, 1, "a message of 9223372036854775807 bytes, expected 0 to"},
-		{"more than was offered", header{kind: accept, to: world, id: 3, transferTag: 7, length: 1 << 40}, 1, "1099511627776 bytes accepted of offer 3, expected 10 by process 1"},
+		{"longer than addresses", header{kind: offer, to: world, tag: 1, length: math.MaxInt}, 1, fmt.Sprintf("a message of %d bytes, expected 0 to", math.MaxInt)},
+		{"more than was offered", header{kind: accept, to: world, id: 3, transferTag: 7, length: 1 << 30}, 1, "1073741824 bytes accepted of offer 3, expected 10 by process 1"},
 		{"another's offer", header{kind: accept, to: world, id: 3, transferTag: 7, length: 10}, 2, "10 bytes accepted of offer 3, expected 10 by process 1"},
 		{"dead, where nobody dies", header{kind: dead, to: world}, 1, "kind 8, where nobody dies"},
 	} {
