@@ -120,6 +120,29 @@ func TestWhoDoesNotCome(t *testing.T) {
 	}
 }
 
+// A process may be killed at any moment, before the job has begun and when it is over.
+func TestKilledAtAnyMoment(t *testing.T) {
+	if _, err := exec.LookPath("pgrep"); err != nil {
+		t.Skip(err)
+	}
+	for i := range 40 {
+		t.Setenv("TEST_ULFM", []string{"", "1"}[i%2])
+		j := command("some", "-n", "3")
+		j.Args = append(j.Args, "run", "run", "run")
+		require.NoError(t, j.Start())
+		time.Sleep(time.Duration(rand.IntN(40)) * time.Millisecond) // another moment each time
+		out, _ := exec.Command("pgrep", "-P", fmt.Sprint(j.Process.Pid)).Output()
+		if pids := strings.Fields(string(out)); len(pids) > 0 {
+			_ = exec.Command("kill", "-9", pids[rand.IntN(len(pids))]).Run()
+		}
+		status := j.status(t)
+		require.Contains(t, []int{0, 137}, status, "%s", &j.errs)
+		if status == 0 && i%2 == 1 {
+			require.GreaterOrEqual(t, strings.Count(j.out.String(), "begins"), 2)
+		}
+	}
+}
+
 // When mpicxrun is killed so are the processes, and what is between.
 func TestNoOrphans(t *testing.T) {
 	var launchers []int

@@ -118,6 +118,13 @@ var programs = map[string]func(){
 			os.Exit(n)
 		}
 	},
+	"mixed": func() { // rank 0 has another error backend
+		opt := blackChannel()
+		if own() == 0 {
+			opt = ulfm()
+		}
+		rank(func(ctx context.Context, world *mpicx.Comm) error { return world.Barrier().Wait(ctx) }, opt)
+	},
 	"grandchild": func() { // rank 0 starts what finds its environment
 		rank(func(ctx context.Context, world *mpicx.Comm) error {
 			if world.Rank() == 0 {

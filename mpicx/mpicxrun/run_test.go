@@ -142,6 +142,13 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// Processes that do not agree on what a death means are no job.
+func TestMixedBackends(t *testing.T) {
+	status, _, errs := of(t, "mixed", "-n", "3")
+	require.Equal(t, 1, status)
+	require.Contains(t, errs, "build all with -tags ulfm, or none")
+}
+
 // What is started where it can't be a rank says so.
 func TestMisplaced(t *testing.T) {
 	_, out, _ := of(t, "grandchild", "-n", "2")
