@@ -17,7 +17,7 @@
 //
 // # Deaths
 //
-// A process that ends before its Run has returned, by whatever cause, has died. In programs
+// A process that ends while its Run needs others, or others it, by whatever cause, has died. In programs
 // built with -tags ulfm the others survive it. Any other job ends: Run returns an error that
 // says who has died at each rank that is left, and those that have not ended two seconds
 // later get a SIGTERM, and two seconds after that a SIGKILL. Mpicxrun says on standard error
