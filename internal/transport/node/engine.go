@@ -79,12 +79,13 @@ type news struct {
 }
 
 const (
-	polls     = 20                     // in one go, by a goroutine that waits
-	mixed     = 4                      // of the fabric, where packets may come through rings as well
-	seldom    = 128                    // rounds between those with the fabric, where nothing is expected of it
-	briefly   = 300                    // rounds before a goroutine that waits yields the core
-	period    = 500 * time.Microsecond // of progress when nobody waits; a timer may take a millisecond
-	attentive = 500                    // rounds after which nothing is expected soon, though somebody waits
+	polls       = 20                     // in one go, by a goroutine that waits
+	mixed       = 4                      // of the fabric, where packets may come through rings as well
+	lastPackets = 1 << 14                // of all, looked for what the dead had sent: the living may never stop
+	seldom      = 128                    // rounds between those with the fabric, where nothing is expected of it
+	briefly     = 300                    // rounds before a goroutine that waits yields the core
+	period      = 500 * time.Microsecond // of progress when nobody waits; a timer may take a millisecond
+	attentive   = 500                    // rounds after which nothing is expected soon, though somebody waits
 )
 
 // goOn makes progress now and then, while nobody drives; more often while somebody
@@ -235,9 +236,16 @@ func (e *engine) move(times int, all bool) (happened bool) {
 	return happened
 }
 
-// findDeaths asks the fabric who has died.
+// findDeaths asks the fabric who has died, and takes what they had sent before.
 func (e *engine) findDeaths() {
 	dead, err := e.fabric.Failed()
+	for n, last := 0, false; err == nil && e.mortal && !last && n < lastPackets; n++ {
+		moved, died := e.fabric.Poll((*sink)(e), max(mixed, e.size))
+		if died {
+			dead, err = e.fabric.Failed()
+		}
+		last = !moved && !died
+	}
 	if err != nil {
 		e.fail(err)
 		return

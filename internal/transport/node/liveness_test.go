@@ -160,21 +160,24 @@ func TestDeathThatTheFabricDoesNotSee(t *testing.T) {
 	}
 }
 
-// What a neighbour had sent before it died is there, though nobody had looked for it.
+// What a process had sent before it died is there, though nobody had looked for it.
 func TestLastOfTheDead(t *testing.T) {
-	const packets = 3 * seldom // the fabric is asked for deaths before all have been looked at
-	jobs := startMemory(t, 2, true, true)
-	s := comms(jobs)
-	s[0].e.mu.Lock()
-	for i := range packets {
-		require.NoError(t, send(s[1], 0, i, 1).wait())
-	}
-	die(jobs[1])
-	s[0].e.mu.Unlock()
-	for i := range packets {
-		require.NoError(t, recv(s[0], 1, i).wait())
-	}
-	require.Equal(t, &transport.DeadError{Rank: 1}, recv(s[0], 1, 7).wait())
+	both(t, func(t *testing.T, share bool) {
+		const packets = 3 * seldom // the fabric is asked for deaths before all have been looked at
+		jobs := startMemory(t, 2, share, true)
+		s := comms(jobs)
+		s[0].e.mu.Lock()
+		for i := range packets {
+			require.NoError(t, send(s[1], 0, i, 1).wait())
+		}
+		die(jobs[1])
+		s[0].e.mu.Unlock()
+		require.Equal(t, &transport.DeadError{Rank: 1}, recv(s[0], 1, 2*packets).wait())
+		for i := range packets {
+			require.NoError(t, recv(s[0], 1, i).wait())
+		}
+		require.Equal(t, &transport.DeadError{Rank: 1}, recv(s[0], 1, 7).wait())
+	})
 }
 
 // A process whose program has ended lives on until somebody needs more of it: what it
