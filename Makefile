@@ -3,7 +3,7 @@
 GOLANGCI_LINT_VERSION := v2.15.0
 TAGS :=
 
-.PHONY: test race vet lint lint-mpi test-processes test-mpi test-ulfm test-hosts bench bench-mpi fuzz soak kills nightly matrices portable figures ci
+.PHONY: test race vet lint lint-mpi test-processes test-mpi test-ulfm test-hosts test-slurm bench bench-mpi fuzz soak kills nightly matrices portable figures ci
 
 test:
 	go test -tags '$(TAGS)' ./...
@@ -42,6 +42,11 @@ test-ulfm:
 test-hosts:
 	./internal/scripts/trixie ./internal/scripts/two-hosts 4
 
+# The batch files of docs/slurm.md, under the Slurm of Debian 12 and 13. Needs the same.
+test-slurm:
+	./internal/scripts/test-slurm bookworm
+	./internal/scripts/test-slurm trixie
+
 # One table: each row measures ours and what it is compared with side by side.
 bench:
 	go run ./internal/bench
@@ -75,6 +80,7 @@ nightly:
 	go run ./internal/checker -programs 1000000
 	$(MAKE) fuzz FUZZTIME=5m
 	$(MAKE) kills FOR=1h
+	$(MAKE) test-slurm
 
 # Processes of an MPI job that end in every way, for so long; needs what test-ulfm does.
 kills:
