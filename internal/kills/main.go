@@ -54,13 +54,13 @@ type driver struct {
 
 // tally is what has become of the jobs.
 type tally struct {
-	jobs, ends, stops, noStart, hangs, launcher, wrong, splits, lost int
-	told                                                             []time.Duration // from an end to the last survivor's error
+	jobs, ends, stops, noStart, hangs, launcher, late, wrong, splits, lost int
+	told                                                                   []time.Duration // from an end to the last survivor's error
 }
 
 func (t *tally) String() string {
-	return fmt.Sprintf("%d jobs, %d ends, %d stops: %d hangs, %d wrong values, %d splits, %d survivors lost; %d jobs had not begun, %d launchers hung when all processes were gone",
-		t.jobs, t.ends, t.stops, t.hangs, t.wrong, t.splits, t.lost, t.noStart, t.launcher)
+	return fmt.Sprintf("%d jobs, %d ends, %d stops: %d hangs, %d wrong values, %d splits, %d survivors lost; %d jobs had not begun, with %d deadlines missed, %d launchers hung when all processes were gone",
+		t.jobs, t.ends, t.stops, t.hangs, t.wrong, t.splits, t.lost, t.noStart, t.late, t.launcher)
 }
 
 func (d *driver) run() error {
@@ -75,7 +75,7 @@ func (d *driver) run() error {
 		fmt.Printf("from an end, in jobs with one, to the error at the last survivor: median %v, %v to %v\n",
 			t.told[len(t.told)/2], t.told[0], t.told[len(t.told)-1])
 	}
-	if t.hangs+t.wrong+t.splits+t.lost > 0 {
+	if t.hangs+t.late+t.wrong+t.splits+t.lost > 0 {
 		return fmt.Errorf("failed")
 	}
 	return nil
@@ -217,6 +217,10 @@ func judge(dir string, n int, ends []end, t *tally) (verdict string) {
 		case !strings.Contains(text, " survived\n"):
 			missing = append(missing, i)
 		}
+		if strings.Contains(text, " late: ") {
+			t.late++
+			verdict += " late"
+		}
 		if strings.Contains(text, " stops") {
 			t.stops++
 		}
@@ -242,7 +246,7 @@ func judge(dir string, n int, ends []end, t *tally) (verdict string) {
 	}
 	starts := slices.ContainsFunc(ends, func(e end) bool { return e.place == "start" })
 	if len(missing) > 0 && !begun && starts {
-		t.noStart++ // MPI_Init does not survive a death
+		t.noStart++ // MPI_Init does not survive a death: it aborts, or does not return
 	} else if len(missing) > 0 {
 		t.lost += len(missing)
 		verdict += fmt.Sprintf(" lost %v", missing)

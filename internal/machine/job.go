@@ -133,6 +133,7 @@ func (j *Job) ended(rank int) state {
 	default:
 		// Under its name there is a socket that is not served, as if it had come.
 		name := filepath.Join(j.Place.peers(), strconv.Itoa(rank))
+		_ = os.Remove(name + "-") // of the process itself, which has ended while it made its own
 		if l, err := net.ListenUnix("unix", &net.UnixAddr{Name: name + "-", Net: "unix"}); err == nil {
 			l.SetUnlinkOnClose(false)
 			_ = l.Close()
