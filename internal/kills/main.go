@@ -206,6 +206,8 @@ func judge(dir string, n int, ends []end, t *tally) (verdict string) {
 	begun := false
 	groups := make(map[string]bool)
 	var missing []int
+	starts := slices.ContainsFunc(ends, func(e end) bool { return e.place == "start" })
+	notBegun := false
 	for i := range n {
 		b, _ := os.ReadFile(filepath.Join(dir, fmt.Sprint(i)))
 		text := string(b)
@@ -214,6 +216,8 @@ func judge(dir string, n int, ends []end, t *tally) (verdict string) {
 		case ended:
 			t.ends++
 			victims[i] = text
+		case starts && strings.Contains(text, " not begun after "):
+			notBegun = true // at its deadline
 		case !strings.Contains(text, " survived\n"):
 			missing = append(missing, i)
 		}
@@ -244,10 +248,13 @@ func judge(dir string, n int, ends []end, t *tally) (verdict string) {
 		t.splits++
 		verdict += " split"
 	}
-	starts := slices.ContainsFunc(ends, func(e end) bool { return e.place == "start" })
-	if len(missing) > 0 && !begun && starts {
-		t.noStart++ // MPI_Init does not survive a death: it aborts, or does not return
-	} else if len(missing) > 0 {
+	if len(missing) > 0 && !begun && starts { // MPI_Init has aborted, since it does not survive a death
+		missing, notBegun = nil, true
+	}
+	if notBegun {
+		t.noStart++
+	}
+	if len(missing) > 0 {
 		t.lost += len(missing)
 		verdict += fmt.Sprintf(" lost %v", missing)
 	}
