@@ -203,9 +203,12 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 	},
 	// parent-verdict rank=R: its verdict, of those ranks' reports.
 	"parent-verdict": func(t *testing.T, s *script, d *datadriven.TestData) {
+		took := 0
 		s.each(t, d, func(r int) {
+			took++
 			s.parent.settled = merge(s.parent.settled, s.parent.reports[r], compareSettled, prefer)
 		})
+		s.parent.lost = took < len(s.machines)
 		s.printf("parent:%s\n", settledText(s.parent.settled))
 	},
 	// parent-tell rank=R: ranks get that verdict.
@@ -214,7 +217,7 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 			s.parent.told |= 1 << r
 			s.feed(r, func(m *Machine) {
 				m.Complete(s.parent.settled)
-				s.advance(r, 0)
+				s.advance(r, 0, s.parent.lost)
 			})
 		})
 	},

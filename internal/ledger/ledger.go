@@ -98,7 +98,8 @@ const (
 	Complete
 	// Advance asks to move each of Family to the epoch after an error of Generation, ending
 	// what is pending with Error; those that Frozen says begin it with agreements
-	// frozen. Then call Moved.
+	// frozen. An agreement that is pending in one that is Lost too may stay so until it is
+	// no longer frozen. Then call Moved.
 	Advance
 	// Open asks to have the channel of Comm, which is new, begin to listen; where Frozen says
 	// so, with agreements frozen.
@@ -133,6 +134,7 @@ type Output struct {
 	Raised     *Raised
 	Family     []*Comm // Comm and what is derived from it
 	Frozen     []bool  // of each of Family
+	Lost       []bool  // the same; nil: none
 	Generation int
 	Error      *Error
 	Scope      *Scope

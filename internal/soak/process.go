@@ -209,7 +209,7 @@ func (p *process) carryOut(o *ledger.Output) {
 		p.feed(o.Comm.Settled)
 	case ledger.Advance:
 		for i, d := range o.Family {
-			ownerOf(d).advance(o.Generation, o.Frozen[i])
+			ownerOf(d).advance(o.Generation, o.Frozen[i], o.Lost != nil && o.Lost[i])
 		}
 		p.meanwhile(o)
 		p.feed(o.Comm.Moved)
