@@ -42,7 +42,7 @@ func (c *Comm) carryOut(o *ledger.Output) {
 	case ledger.Resume:
 		ownerOf(o.Comm).resume()
 	case ledger.Forget:
-		ownerOf(o.Comm).forgotten()
+		ownerOf(o.Comm).forget()
 	case ledger.Leave:
 		c.t.Leave(c.proc.failed)
 	case ledger.Tell:

@@ -1,10 +1,6 @@
 package mpicx
 
-import (
-	"slices"
-
-	"github.com/mpicx/go-mpicx/internal/transport"
-)
+import "github.com/mpicx/go-mpicx/internal/transport"
 
 // What the error channel and the transport hold of a communicator is given back once all
 // ranks have closed it with no error under way: then no error can follow (H6). With the
@@ -12,15 +8,33 @@ import (
 
 func (c *Comm) release() { _, _ = c.channel.Close(), c.t.Close() }
 
-// forgotten is called when this rank has closed c, and c has left its family.
-func (c *Comm) forgotten() {
-	if c.ulfm == nil {
-		c.releaseWhenForgotten()
-		return
+// forget has c forgotten, which this rank has closed, once nothing is pending there.
+func (c *Comm) forget() {
+	c.proc.forgetting = append(c.proc.forgetting, c.forgetIfIdle)
+	c.proc.forget()
+}
+
+// forgetIfIdle has c forgotten if nothing is pending there at this rank.
+func (c *Comm) forgetIfIdle() (idle bool) {
+	if c.isPending() {
+		return false
 	}
-	p := c.proc
-	p.forgotten = append(p.forgotten, c.releaseIfIdle)
-	p.forgotten = slices.DeleteFunc(p.forgotten, func(idle func() bool) bool { return idle() })
+	gone := false
+	c.proc.feed(func() { gone = c.ledger.Forgotten() })
+	switch {
+	case !gone:
+	case c.ulfm != nil:
+		c.ulfm.Release()
+	default:
+		c.releaseWhenForgotten()
+	}
+	return true
+}
+
+// isPending says whether the program may wait for something on c.
+func (c *Comm) isPending() (is bool) {
+	c.t.EachPending(func(r *transport.Request) { is = is || operationOf(r) != nil })
+	return is
 }
 
 // releaseWhenForgotten is called when all have closed c, and when this rank has forgotten it:
@@ -29,15 +43,4 @@ func (c *Comm) releaseWhenForgotten() {
 	if c.releasing.Swap(true) {
 		c.release()
 	}
-}
-
-// releaseIfIdle tells the error channel that c is closed, once nothing is pending there at
-// this rank: what comes for that would be lost.
-func (c *Comm) releaseIfIdle() (idle bool) {
-	idle = true
-	c.t.EachPending(func(*transport.Request) { idle = false })
-	if idle {
-		c.ulfm.Release()
-	}
-	return idle
 }

@@ -114,7 +114,8 @@ const (
 	// process.
 	Resume
 	// Forget says that the program has closed Comm, that nothing derived from it is in use,
-	// and that this rank knows of no error there. Peers may still begin one.
+	// and that this rank knows of no error there. Peers may still begin one. It asks to call
+	// Forgotten when nothing is pending on Comm.
 	Forget
 	// Leave says that the process may go, and all that it has raised is resolved.
 	Leave
@@ -227,7 +228,7 @@ type Comm struct {
 	fatal      bool // its verdict will be final, as this rank was told with a notice
 	losing     bool // this rank has told the channel that it needs a dead process
 	closed     bool
-	forgotten  bool // and out of the family
+	forgetting bool // and Forget was asked for
 	revoked    bool
 	toldSo     bool     // the program was told that it is revoked
 	unwound    bool     // this rank has corrupted it, which it does once

@@ -225,8 +225,9 @@ func (p *process) carryOut(o *ledger.Output) {
 			p.goOn(oneOf(p.soak.rng, 0, 0, p.soak.think), func() {})
 		}
 	case ledger.Forget:
-		if m := ownerOf(o.Comm); m.ulfm != nil {
-			m.ulfm.Release()
+		gone := false
+		if p.feed(func() { gone = o.Comm.Forgotten() }); gone && ownerOf(o.Comm).ulfm != nil {
+			ownerOf(o.Comm).ulfm.Release()
 		}
 	case ledger.Leave:
 		p.sides[0].data.Leave(false)
