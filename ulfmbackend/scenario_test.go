@@ -166,9 +166,17 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 			s.feed(r, (*Machine).Close)
 		})
 	},
-	// need rank=R: ranks need the dead that they know of.
+	// need rank=R [ended=R]: ranks need the dead that they know of, and one that has left.
 	"need": func(t *testing.T, s *script, d *datadriven.TestData) {
-		s.each(t, d, func(r int) { s.feed(r, func(m *Machine) { m.Lose(sorted(s.programs[r].died)) }) })
+		s.each(t, d, func(r int) {
+			dead := sorted(s.programs[r].died)
+			if d.HasArg("ended") {
+				var ended int
+				d.ScanArgs(t, "ended", &ended)
+				dead = union(dead, []int{ended})
+			}
+			s.feed(r, func(m *Machine) { m.Lose(dead) })
+		})
 	},
 	// leave rank=R: the programs end.
 	"leave": func(t *testing.T, s *script, d *datadriven.TestData) {
