@@ -177,8 +177,9 @@ func (c *Comm) isOver() bool {
 	return c.closed && c != c.ledger.world && c.child == nil && !c.open && c.moving == 0
 }
 
-// Forgotten follows Forget, once nothing is pending on c at this rank: errors of ancestors
-// end that. It takes c out of the family, unless c has an error meanwhile. Then it returns
+// Forgotten follows Forget, once nothing is pending on c at this rank, since errors of
+// ancestors end that; and once no peer needs to know what was agreed there, since their
+// verdicts tell that. It takes c out of the family, unless c has an error meanwhile. Then it returns
 // false, and Forget comes once more.
 func (c *Comm) Forgotten() bool {
 	p := c.parent

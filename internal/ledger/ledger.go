@@ -115,7 +115,7 @@ const (
 	Resume
 	// Forget says that the program has closed Comm, that nothing derived from it is in use,
 	// and that this rank knows of no error there. Peers may still begin one. It asks to call
-	// Forgotten when nothing is pending on Comm.
+	// Forgotten when nothing is pending on Comm, and no peer needs to know what was agreed there.
 	Forget
 	// Leave says that the process may go, and all that it has raised is resolved.
 	Leave

@@ -225,9 +225,10 @@ func (p *process) carryOut(o *ledger.Output) {
 			p.goOn(oneOf(p.soak.rng, 0, 0, p.soak.think), func() {})
 		}
 	case ledger.Forget:
-		gone := false
-		if p.feed(func() { gone = o.Comm.Forgotten() }); gone && ownerOf(o.Comm).ulfm != nil {
-			ownerOf(o.Comm).ulfm.Release()
+		if m := ownerOf(o.Comm); m.ulfm != nil && !m.released {
+			m.ulfm.Release()
+		} else {
+			m.forgotten()
 		}
 	case ledger.Leave:
 		p.sides[0].data.Leave(false)
