@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mpicx/go-mpicx/internal/peers"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/node"
 	"github.com/mpicx/go-mpicx/internal/transport/transporttest"
@@ -70,21 +68,6 @@ func TestConformance(t *testing.T) {
 		require.NoError(t, err)
 		body(t, c)
 	})
-}
-
-// The others learn of the end of a process that has not come, even one that has ended while it
-// made its socket.
-func TestEndedBeforeItCame(t *testing.T) {
-	j, err := NewJob(2)
-	require.NoError(t, err)
-	defer j.Close()
-	require.NoError(t, os.WriteFile(filepath.Join(j.Place.peers(), "1-"), nil, 0o600))
-	j.ended(1)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	p, err := peers.Join(ctx, j.Place.peers(), 0, 3)
-	require.NoError(t, err)
-	require.NoError(t, p.Close())
 }
 
 // Real processes pass the suite of all transports.
