@@ -3,7 +3,7 @@
 GOLANGCI_LINT_VERSION := v2.15.0
 TAGS :=
 
-.PHONY: test race vet lint lint-mpi test-processes test-mpi test-ulfm test-hosts test-slurm bench bench-mpi fuzz soak kills nightly matrices portable figures ci
+.PHONY: test race vet lint lint-mpi test-processes test-mpi test-ulfm test-hosts test-slurm test-sid bench bench-mpi bench-hosts fuzz soak kills nightly matrices portable figures ci
 
 test:
 	go test -tags '$(TAGS)' ./...
@@ -47,6 +47,10 @@ test-slurm:
 	./internal/scripts/test-slurm bookworm
 	./internal/scripts/test-slurm trixie
 
+# The newest MPIs that Debian has. Needs the same.
+test-sid:
+	MPICX_WITH=mpich,libmpich-dev ./internal/scripts/debian sid ./internal/scripts/test-mpi
+
 # One table: each row measures ours and what it is compared with side by side.
 bench:
 	go run ./internal/bench
@@ -55,6 +59,10 @@ bench:
 bench-mpi:
 	./internal/scripts/bench-mpi
 	./internal/scripts/trixie ./internal/scripts/bench-mpi
+
+# Against C, between two hosts, as network namespaces.
+bench-hosts:
+	./internal/scripts/trixie ./internal/scripts/bench-hosts
 
 # Figures of the README.
 figures:
