@@ -50,6 +50,7 @@ var (
 	_ func(*mpicx.Comm) int                                           = (*mpicx.Comm).Size
 	_ func(*mpicx.Comm) *future.Future[*mpicx.Comm]                   = (*mpicx.Comm).Dup
 	_ func(_ *mpicx.Comm, color, key int) *derived                    = (*mpicx.Comm).Split
+	_ func(_ *mpicx.Comm, key int) *derived                           = (*mpicx.Comm).SplitShared
 	_ func(*mpicx.Comm, context.Context) error                        = (*mpicx.Comm).Close
 	_ func(*mpicx.Comm, context.Context) error                        = (*mpicx.Comm).Revoke
 	_ func(*mpicx.Comm) bool                                          = (*mpicx.Comm).Revoked

@@ -92,6 +92,8 @@ func (f *fabric) Failed() ([]int, error) {
 	return dead, nil
 }
 
+func (f *fabric) Machines() ([]int, error) { return make([]int, f.Size), nil }
+
 func (f *fabric) Neighbours(int) ([]int, error) {
 	all := make([]int, f.Size)
 	for r := range all {

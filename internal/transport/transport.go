@@ -36,6 +36,9 @@ type Messenger interface {
 type Comm interface {
 	Messenger
 	Features() Features
+	// Machine is the number of the machine on which the process of a rank runs, the same at
+	// all members.
+	Machine(rank int) int
 
 	// Epoch is the epoch this rank is in. The caller reads it before it decides
 	// that there is no error to report, and puts it into its requests: one that

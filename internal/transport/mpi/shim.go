@@ -89,6 +89,14 @@ func (s *shim) Start(mortal bool) (node.Start, error) {
 	return node.Start{Name: "mpi", Rank: int(rank), Size: int(size), Crowded: crowded != 0}, err
 }
 
+func (s *shim) Machines() ([]int, error) {
+	s.in.Store("MPI_Allgather")
+	return ranks(s.size, "MPI_Allgather", func(all, n *C.int) C.int {
+		*n = C.int(s.size)
+		return C.mx_machines(all)
+	})
+}
+
 func (s *shim) Neighbours(most int) ([]int, error) {
 	s.in.Store("MPI_Comm_split")
 	return ranks(s.size, "MPI_Comm_split", func(all, n *C.int) C.int {

@@ -241,6 +241,13 @@ static int mx_start(int *rank, int *size, int *guest, int *provided, int *mortal
 	return MPI_SUCCESS;
 }
 
+// mx_machines stores, for each process, the first one of those that share memory with it.
+static int mx_machines(int *first) {
+	int mine = mx_rank, code = MPI_Bcast(&mine, 1, MPI_INT, 0, mx_node);
+	if (code != MPI_SUCCESS) return code;
+	return MPI_Allgather(&mine, 1, MPI_INT, first, 1, MPI_INT, mx_bye);
+}
+
 // mx_near makes mx_node the group of those processes that share memory with this one,
 // or, if most is not 0, of at most so many of them; and stores their ranks.
 static int mx_near(int most, int *count, int *ranks) {

@@ -21,7 +21,8 @@ type engine struct {
 	wanted     atomic.Int32 // how many wait for mu to begin something
 	name       string       // of the transport
 	rank, size int
-	crowded    bool // there are more ranks than cores
+	crowded    bool  // there are more ranks than cores
+	machines   []int // by process
 	node
 	rounds    uint // of move
 	comms     map[contextID]*comm

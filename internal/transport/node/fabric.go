@@ -7,6 +7,8 @@ package node
 type Fabric interface {
 	// Start begins to take part in the job; mortal: whose processes may die.
 	Start(mortal bool) (Start, error)
+	// Machines returns for each process the number of its machine, the same at all processes.
+	Machines() ([]int, error)
 	// Neighbours returns the processes that can share memory, this one too, in an order
 	// that they agree on; at most so many in a group, if most is not 0.
 	Neighbours(most int) ([]int, error)

@@ -24,6 +24,9 @@ func Begin(fabric Fabric, mortal bool) (*Job, error) {
 	}
 	e.name, e.rank, e.size, e.crowded = began.Name, began.Rank, began.Size, began.Crowded
 	e.killed = make([]bool, e.size)
+	if e.machines, err = fabric.Machines(); err != nil {
+		return nil, err
+	}
 	if e.looks = polls; e.crowded {
 		e.looks = 1
 	}

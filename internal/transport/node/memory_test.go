@@ -138,6 +138,8 @@ func (m *memoryFabric) meet(mine []byte) (all [][]byte) {
 	return all
 }
 
+func (m *memoryFabric) Machines() ([]int, error) { return make([]int, len(m.job.processes)), nil }
+
 func (m *memoryFabric) Neighbours(most int) ([]int, error) {
 	if !m.job.share {
 		return []int{m.rank}, nil
