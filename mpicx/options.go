@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/mpicx/go-mpicx/internal/detector"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -20,6 +21,7 @@ type options struct {
 	backend     string
 	log         *slog.Logger
 	wrap        func(transport.Comm) transport.Comm
+	ring        detector.Config
 	err         error
 }
 
@@ -44,6 +46,7 @@ func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log
 
 func newOptions(opts []Option) *options {
 	o := &options{backend: Backend}
+	o.ring, _ = Ring{}.config()
 	if s := os.Getenv("MPICX_RANKS"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 {

@@ -46,7 +46,7 @@ type Machine struct {
 // New returns the machine of one of size ranks, started now. It returns an error
 // if an argument makes no sense.
 func New(config Config, rank, size int, now time.Duration) (*Machine, error) {
-	if err := config.check(); err != nil {
+	if err := config.Check(); err != nil {
 		return nil, err
 	}
 	if size < 1 || size > maxSize {

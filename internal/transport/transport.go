@@ -318,5 +318,9 @@ func (e constError) Error() string { return string(e) }
 // ErrCancelled is the error of a request that Cancel ended.
 const ErrCancelled = constError("cancelled")
 
+// ErrFenced is the error of all requests of a process that lives, and that others have declared
+// dead.
+const ErrFenced = constError("others have declared this process dead, and go on without it")
+
 // ErrDied is the error of the requests of a process that has died itself.
 const ErrDied = constError("this process has died")

@@ -207,6 +207,7 @@ static int mx_start(int *rank, int *size, int *guest, int *provided, int *mortal
 	else {
 #if MX_ULFM
 		setenv("OMPI_MCA_async_mpi_finalize", "1", 0); // survivors would wait for the dead at the end
+		setenv("OMPI_MCA_mpi_ft_detector", "0", 1); // told of deaths by mx_lost too, it takes living ranks for dead
 		setenv("PMIX_MCA_gds", "hash", 0); // the other way wants memory at an address that Go may have
 #endif
 		code = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
