@@ -40,7 +40,7 @@ test-ulfm:
 
 # Two hosts, as network namespaces, of which one is lost. Needs the same.
 test-hosts:
-	./internal/scripts/trixie ./internal/scripts/two-hosts 4
+	./internal/scripts/trixie ./internal/scripts/two-hosts
 
 # One table: each row measures ours and what it is compared with side by side.
 bench:
