@@ -39,7 +39,7 @@ func WithDetector(d Detector) Option {
 type Ring struct {
 	// Period is the time between two heartbeats of a process; 0: a twelfth of the timeout.
 	Period time.Duration
-	// Timeout is how long a process may be silent; 0: 3 s. It is to be longer than the network
+	// Timeout is how long a process may be silent; 0: 5 s. It is to be longer than the network
 	// may take to mend a broken route, and at least four times the period.
 	Timeout time.Duration
 }
@@ -47,7 +47,7 @@ type Ring struct {
 func (r Ring) config() (detector.Config, error) {
 	c := detector.Config{Period: r.Period, Timeout: r.Timeout}
 	if c.Timeout == 0 {
-		c.Timeout = 3 * time.Second
+		c.Timeout = 5 * time.Second
 	}
 	if c.Period == 0 {
 		c.Period = c.Timeout / 12

@@ -16,7 +16,7 @@ import (
 var (
 	dir     = flag.String("dir", "", "for what the script and the processes tell each other")
 	end     = flag.String("end", "", "how processes of other hosts than rank 0's end: exit, kill, or not")
-	timeout = flag.Duration("timeout", 2*time.Second, "of the detector")
+	timeout = flag.Duration("timeout", 4*time.Second, "of the detector")
 )
 
 func main() {
@@ -65,6 +65,9 @@ func (p *process) run(ctx context.Context, world *mpicx.Comm) error {
 		}
 		sum := make([]int, 2)
 		if err := mpicx.Allreduce(comm, []int{1, stop[0]}, sum, mpicx.Sum).Wait(ctx); err != nil {
+			if first[0] > 0 {
+				p.end(world)
+			}
 			if comm, err = p.recover(ctx, world, err); err != nil {
 				return err
 			}
@@ -80,11 +83,19 @@ func (p *process) run(ctx context.Context, world *mpicx.Comm) error {
 			if err := os.WriteFile(filepath.Join(*dir, "begun"), nil, 0o666); err != nil {
 				return err
 			}
-		case i == 200 && first[0] > 0 && *end == "exit":
-			os.Exit(3)
-		case i == 200 && first[0] > 0 && *end == "kill":
-			inject.Die(world)
+		case i == 200 && first[0] > 0:
+			p.end(world)
 		}
+	}
+}
+
+// end ends this process, if those of its host are to.
+func (*process) end(world *mpicx.Comm) {
+	switch *end {
+	case "exit":
+		os.Exit(3)
+	case "kill":
+		inject.Die(world)
 	}
 }
 
