@@ -115,6 +115,7 @@ func main() {
 	flag.StringVar(&m.ulfm, "ulfm", "", "this `program`, built with -tags \"mpi ulfm\"; none: MPI has no ULFM")
 	flag.StringVar(&m.theirs, "theirs", "", "the `program` c/bench.c")
 	flag.StringVar(&m.mpicxrun, "mpicxrun", "", "measure its rows as well: the `program`")
+	hosts := flag.Bool("hosts", false, "measure the rows for a -mpirun whose processes are on several hosts instead; it needs -ulfm alone")
 	memory := flag.String("memprofile", "", "write a profile of all allocations to `FILE`")
 	flag.Parse()
 	defer profiles(*profile, *memory)()
@@ -133,6 +134,9 @@ func main() {
 		m.run = strings.Fields(*run)
 		m.mpich = strings.Contains(m.run[0], "mpich")
 		all = m.rows()
+		if *hosts {
+			all = m.hostRows()
+		}
 	}
 	var measured, virtual []row
 	for _, r := range all {
