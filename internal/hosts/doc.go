@@ -2,7 +2,7 @@
 // add numbers until some of them are dead, and those that live go on with each other. What each
 // finds it writes to a file, since a launcher loses output.
 //
-//	hosts -dir DIR [-end exit|kill] [-timeout 4s]
+//	hosts -dir DIR [-end exit|kill] [-timeout 10s]
 //
 // It begins to add when it has written DIR/begun, and ends when DIR/stop is there.
 package main

@@ -16,7 +16,7 @@ import (
 var (
 	dir     = flag.String("dir", "", "for what the script and the processes tell each other")
 	end     = flag.String("end", "", "how processes of other hosts than rank 0's end: exit, kill, or not")
-	timeout = flag.Duration("timeout", 4*time.Second, "of the detector")
+	timeout = flag.Duration("timeout", 10*time.Second, "of the detector")
 )
 
 func main() {
