@@ -44,6 +44,8 @@ type Ring struct {
 	Timeout time.Duration
 }
 
+var defaultRing, _ = Ring{}.config()
+
 func (r Ring) config() (detector.Config, error) {
 	c := detector.Config{Period: r.Period, Timeout: r.Timeout}
 	if c.Timeout == 0 {

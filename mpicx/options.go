@@ -21,7 +21,7 @@ type options struct {
 	backend     string
 	log         *slog.Logger
 	wrap        func(transport.Comm) transport.Comm
-	ring        detector.Config
+	ring        detector.Config // the zero one: nobody has chosen
 	err         error
 }
 
@@ -46,7 +46,6 @@ func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log
 
 func newOptions(opts []Option) *options {
 	o := &options{backend: Backend}
-	o.ring, _ = Ring{}.config()
 	if s := os.Getenv("MPICX_RANKS"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 {

@@ -6,6 +6,7 @@ import (
 	"go/build"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -17,6 +18,8 @@ import (
 var (
 	_ func(context.Context, func(context.Context, *mpicx.Comm) error, ...mpicx.Option) error = mpicx.Run
 	_ func(int) mpicx.Option                                                                 = mpicx.WithRanks
+	_ func(mpicx.Detector) mpicx.Option                                                      = mpicx.WithDetector
+	_ mpicx.Detector                                                                         = mpicx.Ring{Period: time.Duration(0), Timeout: time.Duration(0)}
 	_ func(context.Context, ...mpicx.Option) (*mpicx.Instance, error)                        = mpicx.Initialize
 	_ func(*mpicx.Instance) *mpicx.Comm                                                      = (*mpicx.Instance).World
 	_ func(*mpicx.Instance, context.Context) error                                           = (*mpicx.Instance).Finalize
@@ -42,7 +45,7 @@ var (
 	// Errors are errors as they stand here: that is what errors.AsType asks for.
 	_ = []error{
 		(*mpicx.PropagatedError)(nil), (*mpicx.CommCorruptedError)(nil), (*mpicx.MPIError)(nil), (*mpicx.PanicError)(nil),
-		(*mpicx.ProcFailedError)(nil), mpicx.ErrRevoked, mpicx.ErrProcFailedPending, future.Thrown{},
+		(*mpicx.ProcFailedError)(nil), mpicx.ErrRevoked, mpicx.ErrProcFailedPending, mpicx.ErrFenced, future.Thrown{},
 	}
 
 	// Communicators, and ULFM.
