@@ -79,7 +79,11 @@ func (e *engine) beat() {
 		}
 		e.lock()
 		next := e.heart.tick()
-		e.unlock()
+		if e.err == nil {
+			e.mu.Unlock() // other goroutines tell the program what there is to tell: that may take long
+		} else {
+			e.unlock()
+		}
 		timer.Reset(next)
 	}
 }
@@ -88,6 +92,9 @@ func (e *engine) beat() {
 func (h *heart) tick() (next time.Duration) {
 	if h.e.err != nil {
 		return time.Hour
+	}
+	if _, until := h.machine.Suspect(); h.now() >= until-h.timeout/2 {
+		h.e.takeAll()
 	}
 	now := h.now()
 	h.machine.Tick(now)
@@ -105,6 +112,16 @@ func (h *heart) tick() (next time.Duration) {
 		h.e.findDeaths()
 	}
 	return min(due-now, time.Hour)
+}
+
+// takeAll takes all packets that have come. The goroutine that does so otherwise may
+// be in a function of the program, which computes.
+func (e *engine) takeAll() {
+	for n, came := 0, true; came && n < lastPackets && e.err == nil; n++ {
+		near := e.look()
+		far, _ := e.fabric.Poll((*sink)(e), max(mixed, e.size))
+		came = near || far
+	}
 }
 
 // ask asks the next processes of its machine whether a process lives.

@@ -21,13 +21,14 @@ type machines struct {
 	jobs    []*Job
 	now     atomic.Int64
 	stopped []bool // processes that do nothing: the test has their lock
+	busy    []bool // whose hearts beat, but that look for no packets
 	ended   []bool
 }
 
 var usual = detector.Config{Period: 25 * time.Millisecond, Timeout: 100 * time.Millisecond}
 
 func startMachines(t *testing.T, of ...int) *machines {
-	m := &machines{T: t, job: &memoryJob{share: true, machines: of}, stopped: make([]bool, len(of)), ended: make([]bool, len(of))}
+	m := &machines{T: t, job: &memoryJob{share: true, machines: of}, stopped: make([]bool, len(of)), busy: make([]bool, len(of)), ended: make([]bool, len(of))}
 	m.jobs = start(t, m.job, Options{Mortal: true, Ring: usual, clock: func() time.Duration { return time.Duration(m.now.Load()) }})
 	return m
 }
@@ -47,6 +48,9 @@ func (m *machines) settle() {
 	for idle := 0; idle < 20; idle++ {
 		runtime.Gosched()
 		for _, e := range m.working() {
+			if m.busy[e.rank] {
+				continue
+			}
 			if e.progress(2*len(m.jobs)) || e.fabric.(*watched).Fabric.(*memoryFabric).pending() {
 				idle = 0
 			}
@@ -256,6 +260,24 @@ func TestStoppedProcess(t *testing.T) {
 		m.holds(all(5))
 	}
 	m.works(all(5)...)
+}
+
+// A process that looks for no packets, since its goroutines compute, lives, and holds nobody for
+// dead.
+func TestBusyProcess(t *testing.T) {
+	m := startMachines(t, 0, 0, 1)
+	m.pass(4 * usual.Timeout)
+	for r := range 3 {
+		for !m.jobs[r].engine.driving.try() {
+			runtime.Gosched()
+		}
+		m.busy[r] = true
+		m.pass(20 * usual.Timeout)
+		m.holds(all(3))
+		m.busy[r] = false
+		m.jobs[r].engine.driving.end()
+	}
+	m.works(all(3)...)
 }
 
 // All processes of a machine that stands still are dead: when they go on, they are told, and
