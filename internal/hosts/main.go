@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/inject"
 )
@@ -50,12 +51,14 @@ func (p *process) note(format string, args ...any) {
 
 func (p *process) run(ctx context.Context, world *mpicx.Comm) error {
 	p.rank = world.Rank()
-	near, err := world.SplitShared(0).Get(ctx)
+	near, err := result(ctx, world.SplitShared(0))
 	if err != nil {
 		return err
 	}
 	first := []int{world.Rank()} // of this machine
-	mpicx.Bcast(near, first, 0).MustWait(ctx)
+	if _, err := result(ctx, mpicx.Bcast(near, first, 0)); err != nil {
+		return err
+	}
 	p.note("process %d, with %d of %d on its host", os.Getpid(), near.Size(), world.Size())
 	comm := world
 	for i := 0; ; i++ {
@@ -64,7 +67,8 @@ func (p *process) run(ctx context.Context, world *mpicx.Comm) error {
 			stop[0] = 1
 		}
 		sum := make([]int, 2)
-		if err := mpicx.Allreduce(comm, []int{1, stop[0]}, sum, mpicx.Sum).Wait(ctx); err != nil {
+		time.Sleep(5 * time.Millisecond)
+		if _, err := result(ctx, mpicx.Allreduce(comm, []int{1, stop[0]}, sum, mpicx.Sum)); err != nil {
 			if first[0] > 0 {
 				p.end(world)
 			}
@@ -89,6 +93,12 @@ func (p *process) run(ctx context.Context, world *mpicx.Comm) error {
 	}
 }
 
+// result waits for an operation without a core to itself, for which processes would compete.
+func result[T any](ctx context.Context, f *future.Future[T]) (T, error) {
+	<-f.Done()
+	return f.Get(ctx)
+}
+
 // end ends this process, if those of its host are to.
 func (*process) end(world *mpicx.Comm) {
 	switch *end {
@@ -108,11 +118,11 @@ func (p *process) recover(ctx context.Context, world *mpicx.Comm, err error) (*m
 			return nil, err
 		}
 		p.note("told that %v have died", c.Dead)
-		rest, failed := world.Shrink().Get(ctx) // of the world: generations are bounded
+		rest, failed := result(ctx, world.Shrink()) // of the world: generations are bounded
 		if failed != nil {
 			return nil, failed
 		}
-		if err = rest.Barrier().Wait(ctx); err == nil {
+		if _, err = result(ctx, rest.Barrier()); err == nil {
 			p.note("goes on with %d", rest.Size())
 			return rest, nil
 		}
