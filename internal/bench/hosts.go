@@ -21,10 +21,11 @@ func (m *mpi) heartbeats(c config) (r result) {
 	return r
 }
 
-// detectorOf is the detector of a job, by its arguments.
+// detectorOf is the detector of a job, by its arguments: with the period that it has by itself, or
+// with hardly any heartbeat. Nobody is to be declared dead on a machine where cores are scarce.
 func detectorOf(args []string) mpicx.Ring {
 	if len(args) > 2 && args[2] == "asleep" {
 		return mpicx.Ring{Timeout: 24 * time.Hour}
 	}
-	return mpicx.Ring{}
+	return mpicx.Ring{Period: 5 * time.Second / 12, Timeout: time.Minute}
 }

@@ -360,6 +360,9 @@ func (e *engine) garbage(source int, err error) {
 // if no process sends such.
 func (e *engine) take(source int, packet []byte) error {
 	h, rest, err := decode(packet)
+	if e.heart != nil && source == e.heart.emitter {
+		e.heart.heard = true
+	}
 	switch {
 	case err != nil:
 		return err

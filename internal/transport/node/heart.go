@@ -14,7 +14,7 @@ import (
 // detector, over the engine's packets. A job has it if it spans machines and its processes
 // are mortal. It also has all processes told of the deaths that one knows of.
 //
-// Whom its observer has not heard for half of the timeout may only have been stopped, or
+// Any packet counts as a heartbeat, once the next is due. Whom its observer has not heard for half of the timeout may only have been stopped, or
 // slow. So the observer asks some others of that machine, who would see its end at once. If
 // one of them says that it lives, that counts as a heartbeat. Only a machine all of whose
 // processes are silent is held for dead; and, while the process that observes one of it
@@ -28,6 +28,8 @@ type heart struct {
 	process  []int // by place in the ring
 	place    []int // by process
 	now      func() time.Duration
+	emitter  int           // the process that this one observes
+	heard    bool          // a packet of the emitter's, since the last tick
 	asked    time.Duration // until when the suspect had time, when others were asked about it
 	declared []int         // dead, of which the engine has not taken note
 }
@@ -97,16 +99,21 @@ func (h *heart) tick() (next time.Duration) {
 		h.e.takeAll()
 	}
 	now := h.now()
+	if h.heard {
+		h.hear(now, h.emitter)
+	}
 	h.machine.Tick(now)
 	h.carryOut()
 	due := h.machine.Deadline()
-	if place, until := h.machine.Suspect(); h.process[place] != h.e.rank && until != h.asked {
-		if half := until - h.timeout/2; now >= half {
-			h.asked = until
-			h.ask(h.process[place])
-		} else {
-			due = min(due, half)
-		}
+	place, until := h.machine.Suspect()
+	h.emitter, h.heard = h.process[place], false
+	if half := until - h.timeout/2; h.emitter == h.e.rank || until == h.asked {
+		// alone, or asked already
+	} else if now >= half {
+		h.asked = until
+		h.ask(h.emitter)
+	} else {
+		due = min(due, half)
 	}
 	if len(h.declared) > 0 {
 		h.e.findDeaths()
@@ -162,12 +169,17 @@ func (h *heart) take(source int, p header, rest []byte) error {
 		if int(about) == e.rank || e.machines[about] != e.machines[source] {
 			return fmt.Errorf("a word for process %d, of another machine", about)
 		}
-		if err := h.machine.Step(h.now(), h.place[about], detector.Message{Kind: detector.Heartbeat}); err != nil {
-			return err
-		}
+		h.hear(h.now(), int(about))
 	}
 	h.carryOut()
 	return nil
+}
+
+// hear takes a sign of life of another process for a heartbeat.
+func (h *heart) hear(now time.Duration, process int) {
+	if err := h.machine.Step(now, h.place[process], detector.Message{Kind: detector.Heartbeat}); err != nil {
+		h.e.fail(err) // it is another process's
+	}
 }
 
 // lose has the others told of a death that the engine has taken note of.

@@ -22,13 +22,14 @@ type machines struct {
 	now     atomic.Int64
 	stopped []bool // processes that do nothing: the test has their lock
 	busy    []bool // whose hearts beat, but that look for no packets
+	mute    []bool // whose hearts do not beat
 	ended   []bool
 }
 
 var usual = detector.Config{Period: 25 * time.Millisecond, Timeout: 100 * time.Millisecond}
 
 func startMachines(t *testing.T, of ...int) *machines {
-	m := &machines{T: t, job: &memoryJob{share: true, machines: of}, stopped: make([]bool, len(of)), busy: make([]bool, len(of)), ended: make([]bool, len(of))}
+	m := &machines{T: t, job: &memoryJob{share: true, machines: of}, stopped: make([]bool, len(of)), busy: make([]bool, len(of)), mute: make([]bool, len(of)), ended: make([]bool, len(of))}
 	m.jobs = start(t, m.job, Options{Mortal: true, Ring: usual, clock: func() time.Duration { return time.Duration(m.now.Load()) }})
 	return m
 }
@@ -77,9 +78,11 @@ func (m *machines) pass(d time.Duration) {
 	for ; d > 0; d -= step {
 		m.now.Add(int64(step))
 		for _, e := range m.working() {
-			e.lock()
-			e.heart.tick()
-			e.unlock()
+			if !m.mute[e.rank] {
+				e.lock()
+				e.heart.tick()
+				e.unlock()
+			}
 		}
 		m.settle()
 	}
@@ -278,6 +281,23 @@ func TestBusyProcess(t *testing.T) {
 		m.jobs[r].engine.driving.end()
 	}
 	m.works(all(3)...)
+}
+
+// Whatever a process sends says that it lives, for as long as it sends.
+func TestAnyPacketIsASignOfLife(t *testing.T) {
+	m := startMachines(t, 0, 1)
+	m.pass(4 * usual.Timeout)
+	m.mute[1] = true
+	for range 50 {
+		m.works(0, 1)
+		m.pass(usual.Timeout / 2)
+	}
+	m.holds(all(2))
+	m.pass(2 * usual.Timeout)
+	m.holds([]int{0}, 1)
+	m.mute[1] = false
+	m.pass(usual.Timeout)
+	m.fenced(1)
 }
 
 // All processes of a machine that stands still are dead: when they go on, they are told, and
