@@ -14,11 +14,11 @@ import (
 // detector, over the engine's packets. A job has it if it spans machines and its processes
 // are mortal. It also has all processes told of the deaths that one knows of.
 //
-// Any packet counts as a heartbeat, once the next is due. Whom its observer has not heard for half of the timeout may only have been stopped, or
-// slow. So the observer asks some others of that machine, who would see its end at once. If
-// one of them says that it lives, that counts as a heartbeat. Only a machine all of whose
-// processes are silent is held for dead; and, while the process that observes one of it
-// is stopped itself, that one later.
+// Any packet counts as a heartbeat. Whom its observer has not heard for half of the timeout
+// may only have been stopped, or slow. So the observer asks some others of that machine, who
+// would see its end at once. If one of them says that it lives, that counts as a heartbeat,
+// too. Only a machine all of whose processes are silent is held for dead; and, while the
+// process that observes one of it is stopped itself, that one later.
 //
 // The engine's mu guards it.
 type heart struct {
@@ -28,7 +28,7 @@ type heart struct {
 	process  []int // by place in the ring
 	place    []int // by process
 	now      func() time.Duration
-	emitter  int           // the process that this one observes
+	emitter  int           // the process that this one observes; none: -1
 	heard    bool          // a packet of the emitter's, since the last tick
 	asked    time.Duration // until when the suspect had time, when others were asked about it
 	declared []int         // dead, of which the engine has not taken note
@@ -39,7 +39,7 @@ const witnesses = 3
 
 // newHeart returns the heart of a process, or an error if the configuration makes no sense.
 func newHeart(e *engine, config detector.Config, now func() time.Duration) (*heart, error) {
-	h := &heart{e: e, timeout: config.Timeout, process: around(e.machines), place: make([]int, e.size), now: now}
+	h := &heart{e: e, timeout: config.Timeout, process: around(e.machines), place: make([]int, e.size), now: now, emitter: -1}
 	for place, p := range h.process {
 		h.place[p] = place
 	}
@@ -107,12 +107,14 @@ func (h *heart) tick() (next time.Duration) {
 	due := h.machine.Deadline()
 	place, until := h.machine.Suspect()
 	h.emitter, h.heard = h.process[place], false
-	if half := until - h.timeout/2; h.emitter == h.e.rank || until == h.asked {
-		// alone, or asked already
-	} else if now >= half {
+	switch half := until - h.timeout/2; {
+	case h.emitter == h.e.rank:
+		h.emitter = -1
+	case until == h.asked:
+	case now >= half:
 		h.asked = until
 		h.ask(h.emitter)
-	} else {
+	default:
 		due = min(due, half)
 	}
 	if len(h.declared) > 0 {
