@@ -50,6 +50,7 @@ bench:
 bench-mpi:
 	./internal/scripts/bench-mpi
 	./internal/scripts/trixie ./internal/scripts/bench-mpi
+	./internal/scripts/trixie ./internal/scripts/two-hosts bench
 
 # Figures of the README.
 figures:
