@@ -40,7 +40,7 @@ test-ulfm:
 
 # Two hosts, as network namespaces, of which one is lost. Needs the same.
 test-hosts:
-	./internal/scripts/trixie ./internal/scripts/two-hosts 4
+	./internal/scripts/trixie ./internal/scripts/two-hosts
 
 # The batch files of docs/slurm.md, under the Slurm of Debian 12 and 13. Needs the same.
 test-slurm:
@@ -59,6 +59,7 @@ bench:
 bench-mpi:
 	./internal/scripts/bench-mpi
 	./internal/scripts/trixie ./internal/scripts/bench-mpi
+	./internal/scripts/trixie ./internal/scripts/two-hosts bench
 
 # Against C, between two hosts, as network namespaces.
 bench-hosts:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/buildtags"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -40,7 +41,7 @@ func newScript(rnd *rand.Rand, n int) script {
 	s := make(script, 1+rnd.IntN(8))
 	for i := range s {
 		p := &s[i]
-		p.op, p.arg, p.nested, p.raise = rnd.IntN(9), rnd.IntN(1000), rnd.IntN(3) == 0, make(map[int]int)
+		p.op, p.arg, p.nested, p.raise = rnd.IntN(10), rnd.IntN(1000), rnd.IntN(3) == 0, make(map[int]int)
 		if rnd.IntN(3) == 0 {
 			how := byReturn
 			if i == len(s)-1 {
@@ -147,9 +148,14 @@ func (p phase) play(ctx context.Context, c *mpicx.Comm, out []int) error {
 			out[r] = len(got)
 		}
 	default: // on a communicator of its own
-		derived := c.Split(me%(1+p.arg%3), -me)
-		if p.op == 8 {
+		var derived *future.Future[*mpicx.Comm]
+		switch p.op {
+		case 7:
+			derived = c.Split(me%(1+p.arg%3), -me)
+		case 8:
 			derived = c.Dup()
+		default:
+			derived = c.SplitShared(-me)
 		}
 		d := derived.MustGet(ctx)
 		mpicx.Allreduce(d, []int{me}, out[:1], mpicx.Max).MustWait(ctx)

@@ -54,7 +54,7 @@ func TestC1Guard(t *testing.T) {
 				if m := first.(*mpicx.CommCorruptedError).Failures[0].Message; m != messages[name] {
 					return fmt.Errorf("message %q", m)
 				}
-				for i, f := range []future.Waiter{mpicx.Send(world, []int{1}, 0, 1), world.Barrier(), world.Dup(), world.Split(0, 0), mpicx.AllgatherValue(world, 1)} {
+				for i, f := range []future.Waiter{mpicx.Send(world, []int{1}, 0, 1), world.Barrier(), world.Dup(), world.Split(0, 0), world.SplitShared(0), mpicx.AllgatherValue(world, 1)} {
 					if err := f.Wait(ctx); err != first {
 						return fmt.Errorf("operation %d: %v", i, err)
 					}

@@ -52,6 +52,7 @@ func begun(c *mpicx.Comm) map[string]future.Waiter {
 		"Alltoallv":         mpicx.Alltoallv(c, many, []int{1, 1, 1, 1}, make([]int, 4), []int{1, 1, 1, 1}),
 		"Dup":               c.Dup(),
 		"Split":             c.Split(0, 0),
+		"SplitShared":       c.SplitShared(0),
 		// With pointers in the elements.
 		"AllreduceFunc of strings": mpicx.AllreduceFunc(c, []string{"one"}, make([]string, 1), join),
 		"ReduceFunc of strings":    mpicx.ReduceFunc(c, []string{"one"}, make([]string, 1), join, 0),

@@ -221,6 +221,12 @@ var (
 	ErrProcFailedPending = errors.New("mpicx: a possible sender has died; the receive goes on") // MPI_ERR_PROC_FAILED_PENDING
 )
 
+// ErrFenced is what every Wait, and Run, report at a process that lives and that others have
+// declared dead, because its machine was silent for longer than the detector waits: they go on
+// without it. Errors.Is finds it. There is no way back: the process is to save what only it
+// has, and to end.
+var ErrFenced error = transport.ErrFenced
+
 // A ProcFailedError says that processes which the operation involves have died
 // (MPI_ERR_PROC_FAILED). Agree and the making of communicators report it at all
 // ranks alike, other operations where it matters.

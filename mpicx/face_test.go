@@ -49,14 +49,15 @@ func TestReductionThatWaits(t *testing.T) {
 		call func(world *mpicx.Comm)
 		want string // part of what all are told
 	}{
-		"Wait":    {func(world *mpicx.Comm) { _ = mpicx.Recv(world, []int{0}, 0, 99).Wait(bg) }, "its function waits"},
-		"Barrier": {func(world *mpicx.Comm) { world.Barrier() }, "its function begins Barrier on world"},
-		"Dup":     {func(world *mpicx.Comm) { world.Dup() }, "its function begins Dup on world"},
-		"Split":   {func(world *mpicx.Comm) { world.Split(0, 0) }, "its function begins Split on world"},
-		"Close":   {func(world *mpicx.Comm) { _ = world.Close(bg) }, "its function begins Close on world"},
-		"WaitAny": {func(world *mpicx.Comm) { _, _ = future.WaitAny(bg, mpicx.Recv(world, []int{0}, 0, 99)) }, "its function waits"},
-		"Done":    {func(world *mpicx.Comm) { <-mpicx.Recv(world, []int{0}, 0, 99).Done() }, "its function waits"},
-		"Signal":  {func(world *mpicx.Comm) { mpicx.Throw(world.Signal(bg, errors.New("bad element"))) }, "bad element"},
+		"Wait":        {func(world *mpicx.Comm) { _ = mpicx.Recv(world, []int{0}, 0, 99).Wait(bg) }, "its function waits"},
+		"Barrier":     {func(world *mpicx.Comm) { world.Barrier() }, "its function begins Barrier on world"},
+		"Dup":         {func(world *mpicx.Comm) { world.Dup() }, "its function begins Dup on world"},
+		"Split":       {func(world *mpicx.Comm) { world.Split(0, 0) }, "its function begins Split on world"},
+		"SplitShared": {func(world *mpicx.Comm) { world.SplitShared(0) }, "its function begins SplitShared on world"},
+		"Close":       {func(world *mpicx.Comm) { _ = world.Close(bg) }, "its function begins Close on world"},
+		"WaitAny":     {func(world *mpicx.Comm) { _, _ = future.WaitAny(bg, mpicx.Recv(world, []int{0}, 0, 99)) }, "its function waits"},
+		"Done":        {func(world *mpicx.Comm) { <-mpicx.Recv(world, []int{0}, 0, 99).Done() }, "its function waits"},
+		"Signal":      {func(world *mpicx.Comm) { mpicx.Throw(world.Signal(bg, errors.New("bad element"))) }, "bad element"},
 		"Try": {func(world *mpicx.Comm) {
 			mpicx.Throw(world.Try(bg, func(context.Context) error { return errors.New("bad element") }))
 		}, "bad element"},

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/mpicx/go-mpicx/internal/detector"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -20,6 +21,7 @@ type options struct {
 	backend     string
 	log         *slog.Logger
 	wrap        func(transport.Comm) transport.Comm
+	ring        detector.Config // the zero one: nobody has chosen
 	err         error
 }
 

@@ -45,10 +45,10 @@ func startJob(ctx context.Context, o *options, ranks int) (*job, error) {
 	case err != nil:
 		return nil, mpiErrorf("Run", ClassOther, "%v", err)
 	case place != nil:
-		return joinJob(o, func(mortal bool) (*node.Job, error) { return machine.Begin(ctx, place, mortal) }, never, 0)
+		return joinJob(o, func(with node.Options) (*node.Job, error) { return machine.Begin(ctx, place, with.Mortal) }, never, 0)
 	case launched() > 0:
 		// When one has exited, the launcher kills the others, who may not have said why.
-		return joinJob(o, func(mortal bool) (*node.Job, error) { return startLaunched(ctx, mortal) }, canBeginAgain, 100*time.Millisecond)
+		return joinJob(o, func(with node.Options) (*node.Job, error) { return startLaunched(ctx, with) }, canBeginAgain, 100*time.Millisecond)
 	}
 	if err := refuseToBeAlone(o); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func startJob(ctx context.Context, o *options, ranks int) (*job, error) {
 }
 
 // joinJob begins this process's part, if it has not.
-func joinJob(o *options, begin func(mortal bool) (*node.Job, error), again func() bool, courtesy time.Duration) (*job, error) {
+func joinJob(o *options, begin func(node.Options) (*node.Job, error), again func() bool, courtesy time.Duration) (*job, error) {
 	l := &processes
 	l.Lock()
 	defer l.Unlock()
@@ -66,7 +66,7 @@ func joinJob(o *options, begin func(mortal bool) (*node.Job, error), again func(
 	}
 	if l.Job == nil {
 		var err error
-		if l.Job, err = begin(o.backend == backendULFM); err != nil {
+		if l.Job, err = begin(node.Options{Mortal: o.backend == backendULFM, Ring: cmp.Or(o.ring, defaultRing)}); err != nil {
 			l.over = true
 			return nil, mpiError("Run", err)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"weak"
 
@@ -30,16 +31,33 @@ func (c *Comm) Split(color, key int) *future.Future[*Comm] {
 	if color < 0 && color != Undefined {
 		return failed[*Comm](c, mpiErrorf("Split", ClassOther, "color %d, expected one that is not negative, or Undefined", color))
 	}
-	epoch, err := c.begin("Split")
+	return c.split(errchan.Split, color, key)
+}
+
+// SplitShared makes a communicator of the ranks of each machine, which can share memory. In it
+// they are ordered by key and then by rank (MPI_Comm_split_type with MPI_COMM_TYPE_SHARED).
+// Goroutine ranks, and those of mpicxrun, are all on one machine. It is collective.
+func (c *Comm) SplitShared(key int) *future.Future[*Comm] {
+	if c == nil {
+		return nowhere[*Comm]("SplitShared")
+	}
+	c.notInReduction("begins", "SplitShared")
+	return c.split(errchan.SplitShared, c.t.Machine(c.rank), key)
+}
+
+// split is Split and SplitShared.
+func (c *Comm) split(call errchan.Calls, color, key int) *future.Future[*Comm] {
+	op := call.String()
+	epoch, err := c.begin(op)
 	if err != nil {
 		return failed[*Comm](c, err)
 	}
 	seq := c.sequence(epoch)
 	f, p := future.New[*Comm]()
-	waiting.Of(p.Future()).Keep(makingKeeper{(*keeper)(c), "Split"})
-	made := c.agreed(errchan.Split, epoch, p)
+	waiting.Of(p.Future()).Keep(makingKeeper{(*keeper)(c), op})
+	made := c.agreed(call, epoch, p)
 	gather := &collective.AllgatherShared{Send: appendChoice(nil, color, key)}
-	x := &collective.Exchange{Name: "Split"}
+	x := &collective.Exchange{Name: op}
 	x.Start(c.t, epoch, transport.CollectiveTag(seq), gather, ender(func(err error) {
 		if err != nil || color == Undefined {
 			made(nil, err)
@@ -47,7 +65,7 @@ func (c *Comm) Split(color, key int) *future.Future[*Comm] {
 		}
 		part := c.partition(gather.All)[color]
 		name := transport.SplitName(epoch, uint64(seq), color)
-		made(c.derive(name, part.members, part.worldRanks, fmt.Sprintf("%s.split%d(%d)", c.name, seq, color)))
+		made(c.derive(name, part.members, part.worldRanks, fmt.Sprintf("%s.%s%d(%d)", c.name, strings.ToLower(op), seq, color)))
 	}))
 	return f
 }

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"testing"
 
+	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
@@ -41,6 +44,75 @@ func TestSplitOrders(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// onMachines has ranks of the world on so many machines, in turn.
+type onMachines struct {
+	transport.Comm
+	machines int
+	world    []int // ranks there; nil: the same
+}
+
+func (c onMachines) Machine(rank int) int {
+	if c.world != nil {
+		rank = c.world[rank]
+	}
+	return rank % c.machines
+}
+
+func (c onMachines) Sub(name transport.Name, members []int) (transport.Comm, error) {
+	made, err := c.Comm.Sub(name, members)
+	world := c.world
+	if members != nil {
+		world = nil
+		for _, r := range members {
+			if c.world != nil {
+				r = c.world[r]
+			}
+			world = append(world, r)
+		}
+	}
+	return onMachines{made, c.machines, world}, err
+}
+
+// Whose machine a rank shares, on the world and on what is derived from it.
+func TestSplitShared(t *testing.T) {
+	for _, backend := range []string{"blackchannel", "ulfm"} {
+		for _, machines := range []int{1, 3, 7} {
+			for _, n := range fitting(1, 4, 7) {
+				wrap := hook.Transport(func(t transport.Comm) transport.Comm { return onMachines{Comm: t, machines: machines} })
+				err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+					me := world.Rank()
+					// Ranks of the world that share c with me, by falling rank of c, where most have their number.
+					check := func(c *mpicx.Comm, in func(rank int) bool) error {
+						shared, err := c.SplitShared(-c.Rank()).Get(ctx)
+						if err != nil {
+							return err
+						}
+						var want []int
+						for r := n - 1; r >= 0; r-- {
+							if in(r) && r%machines == me%machines {
+								want = append(want, r)
+							}
+						}
+						got, err := mpicx.AllgatherValue(shared, me).Get(ctx)
+						if err != nil || !slices.Equal(got, want) {
+							return fmt.Errorf("%v has ranks %v, expected %v: %w", shared, got, want, err)
+						}
+						return shared.Close(ctx)
+					}
+					if err := check(world, func(int) bool { return true }); err != nil {
+						return err
+					}
+					half := world.Dup().MustGet(ctx).Split(me%2, me).MustGet(ctx)
+					return check(half, func(rank int) bool { return rank%2 == me%2 })
+				}, mpicx.WithRanks(n), hook.Backend(backend).(mpicx.Option), wrap.(mpicx.Option))
+				if err != nil {
+					t.Fatalf("%s, %d ranks on %d machines: %v", backend, n, machines, err)
+				}
+			}
+		}
+	}
 }
 
 // Splits of n ranks in one process cost each rank space for itself, not for all n.

@@ -18,8 +18,8 @@ const Transport = "mpi"
 func launched() int { return launcher.Processes() }
 
 // startLaunched takes part in the job of mpirun.
-func startLaunched(ctx context.Context, mortal bool) (*node.Job, error) {
-	return mpi.Start(ctx, mortal)
+func startLaunched(ctx context.Context, o node.Options) (*node.Job, error) {
+	return mpi.Start(ctx, o)
 }
 
 func refuseToBeAlone(*options) error { return nil }

@@ -15,7 +15,7 @@ const Transport = "local"
 // Without MPI a process takes part in no job of mpirun's.
 func launched() int { return 0 }
 
-func startLaunched(context.Context, bool) (*node.Job, error) { return nil, nil }
+func startLaunched(context.Context, node.Options) (*node.Job, error) { return nil, nil }
 
 // refuseToBeAlone refuses goroutine ranks in one of several processes that a launcher of MPI
 // jobs has started, because each would run the whole program by itself; unless the

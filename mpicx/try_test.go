@@ -305,6 +305,17 @@ func TestRunOptions(t *testing.T) {
 	oneProcess(t)
 	nothing := func(context.Context, *mpicx.Comm) error { return nil }
 	require.ErrorContains(t, mpicx.Run(t.Context(), nothing, mpicx.WithRanks(0)), "0 ranks, expected 1 or more")
+	for want, d := range map[string]mpicx.Detector{
+		"nil detector, expected one such as Ring{}":       nil,
+		"period -1ns, expected more than 0":               mpicx.Ring{Period: -1},
+		"timeout 1s, expected more than the period, 1s":   mpicx.Ring{Period: time.Second, Timeout: time.Second},
+		"period -83.333333ms, expected more than 0":       mpicx.Ring{Timeout: -time.Second},
+		"timeout 5s, expected more than the period, 1m0s": mpicx.Ring{Period: time.Minute},
+		"timeout 1000h0m0s, expected at most 24h0m0s":     mpicx.Ring{Timeout: 1000 * time.Hour},
+	} {
+		require.ErrorContains(t, mpicx.Run(t.Context(), nothing, mpicx.WithDetector(d)), want)
+	}
+	require.NoError(t, mpicx.Run(t.Context(), nothing, mpicx.WithDetector(mpicx.Ring{Timeout: time.Second})))
 	t.Setenv("MPICX_RANKS", "many")
 	require.ErrorContains(t, mpicx.Run(t.Context(), nothing), `MPICX_RANKS="many"`)
 	t.Setenv("MPICX_RANKS", "3")

@@ -41,7 +41,7 @@ func TestH1Involved(t *testing.T) {
 				for i, f := range []future.Waiter{
 					slice, value, probe, ssend, long, barrier, mpicx.Recv(world, []int{0}, 3, 1),
 					mpicx.Send(world, []int{0}, 3, 1), mpicx.SendValue(world, 1, 3, 1), world.Barrier(),
-					mpicx.Bcast(world, []int{1}, 0), mpicx.AllgatherValue(world, 1), world.Dup(), world.Split(0, 0),
+					mpicx.Bcast(world, []int{1}, 0), mpicx.AllgatherValue(world, 1), world.Dup(), world.Split(0, 0), world.SplitShared(0),
 				} {
 					if err := deadIs(f.Wait(ctx), 3); err != nil {
 						return fmt.Errorf("operation %d: %w", i, err)
@@ -57,6 +57,9 @@ func TestH1Involved(t *testing.T) {
 					return err
 				}
 				if err := deadIs(world.Split(0, 0).Wait(ctx), 3); err != nil {
+					return err
+				}
+				if err := deadIs(world.SplitShared(0).Wait(ctx), 3); err != nil {
 					return err
 				}
 			}

@@ -114,7 +114,7 @@ func Decode(b []byte, size int) (*Message, error) {
 }
 
 func readCalls(d *errchan.Reader) errchan.Calls {
-	return errchan.Calls(d.Below(int(errchan.Split)<<1, "calls"))
+	return errchan.Calls(d.Below(int(errchan.AnyCalls)+1, "calls"))
 }
 
 // readIndices reads those of reports that are on their way up, or gives them to those of

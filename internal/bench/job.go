@@ -49,7 +49,7 @@ func rankOfJob(args []string) {
 			return fmt.Errorf("no row %q", row)
 		}
 		return nil
-	}))
+	}, mpicx.WithDetector(detectorOf(args))))
 }
 
 // sampled prints times of one operation, which fn has gone through so often.

@@ -116,6 +116,7 @@ func main() {
 	flag.StringVar(&m.theirs, "theirs", "", "the `program` c/bench.c")
 	flag.StringVar(&m.mpicxrun, "mpicxrun", "", "measure its rows as well: the `program`")
 	flag.BoolVar(&m.hosts, "hosts", false, "measure only what is between hosts: the command of -mpirun starts each of two processes on one")
+	heartbeats := flag.Bool("heartbeats", false, "measure only what heartbeats between hosts cost: -mpirun spans some; it needs -ulfm alone")
 	memory := flag.String("memprofile", "", "write a profile of all allocations to `FILE`")
 	flag.Parse()
 	defer profiles(*profile, *memory)()
@@ -134,6 +135,9 @@ func main() {
 		m.run = strings.Fields(*run)
 		m.mpich = strings.Contains(m.run[0], "mpich")
 		all = m.rows()
+		if *heartbeats {
+			all = m.hostRows()
+		}
 	}
 	var measured, virtual []row
 	for _, r := range all {

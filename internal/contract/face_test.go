@@ -6,6 +6,7 @@ import (
 	"go/build"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -17,6 +18,8 @@ import (
 var (
 	_ func(context.Context, func(context.Context, *mpicx.Comm) error, ...mpicx.Option) error = mpicx.Run
 	_ func(int) mpicx.Option                                                                 = mpicx.WithRanks
+	_ func(mpicx.Detector) mpicx.Option                                                      = mpicx.WithDetector
+	_ mpicx.Detector                                                                         = mpicx.Ring{Period: time.Duration(0), Timeout: time.Duration(0)}
 	_ func(context.Context, ...mpicx.Option) (*mpicx.Instance, error)                        = mpicx.Initialize
 	_ func(*mpicx.Instance) *mpicx.Comm                                                      = (*mpicx.Instance).World
 	_ func(*mpicx.Instance, context.Context) error                                           = (*mpicx.Instance).Finalize
@@ -42,7 +45,7 @@ var (
 	// Errors are errors as they stand here: that is what errors.AsType asks for.
 	_ = []error{
 		(*mpicx.PropagatedError)(nil), (*mpicx.CommCorruptedError)(nil), (*mpicx.MPIError)(nil), (*mpicx.PanicError)(nil),
-		(*mpicx.ProcFailedError)(nil), mpicx.ErrRevoked, mpicx.ErrProcFailedPending, future.Thrown{},
+		(*mpicx.ProcFailedError)(nil), mpicx.ErrRevoked, mpicx.ErrProcFailedPending, mpicx.ErrFenced, future.Thrown{},
 	}
 
 	// Communicators, and ULFM.
@@ -50,6 +53,7 @@ var (
 	_ func(*mpicx.Comm) int                                           = (*mpicx.Comm).Size
 	_ func(*mpicx.Comm) *future.Future[*mpicx.Comm]                   = (*mpicx.Comm).Dup
 	_ func(_ *mpicx.Comm, color, key int) *derived                    = (*mpicx.Comm).Split
+	_ func(_ *mpicx.Comm, key int) *derived                           = (*mpicx.Comm).SplitShared
 	_ func(*mpicx.Comm, context.Context) error                        = (*mpicx.Comm).Close
 	_ func(*mpicx.Comm, context.Context) error                        = (*mpicx.Comm).Revoke
 	_ func(*mpicx.Comm) bool                                          = (*mpicx.Comm).Revoked

@@ -37,7 +37,8 @@ type Config struct {
 	Timeout time.Duration
 }
 
-func (c Config) check() error {
+// Check says why the configuration makes no sense, if it does not.
+func (c Config) Check() error {
 	switch {
 	case c.Period <= 0:
 		return fmt.Errorf("detector: period %v, expected more than 0", c.Period)

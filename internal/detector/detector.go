@@ -46,7 +46,7 @@ type Machine struct {
 // New returns the machine of one of size ranks, started now. It returns an error
 // if an argument makes no sense.
 func New(config Config, rank, size int, now time.Duration) (*Machine, error) {
-	if err := config.check(); err != nil {
+	if err := config.Check(); err != nil {
 		return nil, err
 	}
 	if size < 1 || size > maxSize {
@@ -83,6 +83,17 @@ func (m *Machine) Dead(rank int) bool {
 	return m.dead.has(rank, rank) || m.silent && rank == m.rank
 }
 
+// Suspect returns the rank that this one observes, and when it will hold that for dead
+// unless it hears it before. A rank that is alone observes itself.
+func (m *Machine) Suspect() (rank int, at time.Duration) { return m.emitter, m.suspectAt }
+
+// Lose takes note of the death of another rank, which the caller knows of from elsewhere.
+func (m *Machine) Lose(now time.Duration, rank int) {
+	if !m.silent && rank != m.rank {
+		m.learn(now, m.rank, rank, rank)
+	}
+}
+
 // Tick does what is due now; before the Deadline, nothing.
 func (m *Machine) Tick(now time.Duration) {
 	m.doubt(now)
@@ -110,13 +121,15 @@ func (m *Machine) Step(now time.Duration, from int, msg Message) error {
 	}
 	m.doubt(now)
 	switch {
-	case msg.Kind == Notice && msg.First <= m.rank && m.rank <= msg.Last:
-		// Even if the sender is dead itself. Of two ranks that hold each other for
-		// dead both end: better than that both go on.
+	case !m.dead.has(from, from) && (msg.Kind == Answer || msg.Kind == Notice && msg.First <= m.rank && m.rank <= msg.Last),
+		msg.Kind == Answer && !msg.side().lessThan(m.side()):
 		m.silent = true
 		m.out = append(m.out, Output{Died: m.rank})
 	case m.dead.has(from, from):
-		m.send(from, Message{Kind: Notice, First: from, Last: from})
+		// Of two ranks that hold each other for dead one ends at least: who goes on in spite
+		// of an answer answers that, from a greater side. A notice is no answer: it may
+		// have been under way for long, from a side that has become less since.
+		m.send(from, m.side().answer())
 	case msg.Kind == Notice:
 		m.learn(now, from, msg.First, msg.Last)
 	case msg.Kind == Heartbeat && from == m.emitter:
@@ -225,6 +238,9 @@ func (m *Machine) living(r, direction int) int {
 		}
 	}
 }
+
+// side is the one that this rank is on.
+func (m *Machine) side() side { return side{m.size - m.dead.size(), m.living(0, 1)} }
 
 func (m *Machine) send(to int, msg Message) {
 	m.out = append(m.out, Output{To: to, Message: msg})

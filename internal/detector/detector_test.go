@@ -349,16 +349,15 @@ func TestSurvivorsAgree(t *testing.T) {
 			return time.Duration(rng.Int64N(int64(20 * ms)))
 		}
 		s.run(until+10*time.Second, nil)
-		dead := make(map[int]bool)
+		silent := make(map[int]bool)
 		for r := range s.ranks {
-			for who := range s.ranks[r].told {
-				dead[who] = true
+			if s.ranks[r].silent {
+				silent[r] = true
 			}
 		}
 		for r := range s.ranks {
-			require.Equal(t, dead[r], s.ranks[r].silent, "%s: rank %d", name, r)
-			if !dead[r] {
-				require.Equal(t, dead, s.ranks[r].told, "%s: rank %d", name, r)
+			if !silent[r] {
+				require.Equal(t, silent, s.ranks[r].told, "%s: rank %d", name, r)
 			}
 		}
 	}
@@ -457,14 +456,86 @@ func TestZombieIsAnswered(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, m.Step(1, 4, Message{Kind: Notice, First: 2, Last: 3}))
 	require.Equal(t, []Output{{Died: 2}, {Died: 3}}, m.Output()[:2])
-	for _, msg := range []Message{{Kind: Heartbeat}, {Kind: NewObserver}, {Kind: Notice, First: 5, Last: 6}} {
+	for _, msg := range []Message{
+		{Kind: Heartbeat}, {Kind: NewObserver}, {Kind: Notice, First: 5, Last: 6}, {Kind: Notice, First: 0, Last: 1},
+		side{5, 0}.answer(), side{6, 3}.answer(),
+	} {
 		require.NoError(t, m.Step(2, 3, msg))
-		require.Equal(t, []Output{{To: 3, Message: Message{Kind: Notice, First: 3, Last: 3}}}, m.Output())
+		require.Equal(t, []Output{{To: 3, Message: side{6, 0}.answer()}}, m.Output())
 	}
 	require.False(t, m.Dead(5), "the dead are not believed")
-	require.NoError(t, m.Step(2, 3, Message{Kind: Notice, First: 0, Last: 1}), "but for this")
+	require.NoError(t, m.Step(2, 3, side{7, 3}.answer()), "but if theirs is the greater side")
 	require.Equal(t, []Output{{Died: 0}}, m.Output())
 	requireSilent(t, m, 3)
+}
+
+// What is known from elsewhere is told like what is found out, once.
+func TestLose(t *testing.T) {
+	s := newSimulation(t, "", newRNG(1), usual, 20*ms, 40)
+	s.run(settled(usual), nil)
+	s.deaths = []death{{rank: 7, at: s.now}}
+	s.run(s.now, nil)
+	for _, witness := range []int{20, 30} {
+		s.ranks[witness].Lose(s.now, 7)
+		s.carryOut(witness)
+	}
+	s.run(s.now+time.Duration(logarithm(40))*20*ms, s.complete)
+	require.True(t, s.complete())
+	before := s.ranks[20].notices
+	s.ranks[20].Lose(s.now, 7)
+	s.carryOut(20)
+	require.Equal(t, before, s.ranks[20].notices)
+	s.ranks[20].Lose(s.now, 20)
+	require.False(t, s.ranks[20].Dead(20))
+}
+
+// A network that falls apart for long has two sides that go on. When it is whole again, the
+// greater one does, and the other falls silent.
+func TestGreaterSideGoesOn(t *testing.T) {
+	t.Parallel()
+	for seed := range seeds(200) {
+		rng := newRNG(seed)
+		n := 2 + rng.IntN(20)
+		cut := 1 + rng.IntN(n-1) // ranks below it are on one side
+		apart := func(rank int) bool { return rank < cut }
+		if rng.IntN(2) == 0 { // as equals, in turn
+			cut = (n + 1) / 2
+			apart = func(rank int) bool { return rank%2 == 0 }
+		}
+		goesOn := cut*2 >= n // rank 0's side
+		oneWay := rng.IntN(3) == 0
+		name := fmt.Sprintf("seed %d, %d of %d ranks, one way: %v", seed, cut, n, oneWay)
+		s := newSimulation(t, name, rng, usual, 20*ms, n)
+		s.run(settled(usual), nil)
+		until := s.now + usual.Bound(n, n, 20*ms)
+		s.delay = func(from, to int) time.Duration {
+			if s.now < until && apart(from) != apart(to) && (!oneWay || apart(from)) {
+				return until - s.now
+			}
+			return time.Duration(rng.Int64N(int64(20 * ms)))
+		}
+		s.run(until-1, nil)
+		if !oneWay {
+			for r := range s.ranks {
+				for other := range s.ranks {
+					require.Equal(t, apart(r) != apart(other), s.ranks[r].Dead(other), "%s: rank %d of %d", name, r, other)
+				}
+			}
+		}
+		s.run(until+10*time.Second, nil)
+		var living []int
+		for r := range s.ranks {
+			if !s.ranks[r].silent {
+				living = append(living, r)
+			}
+			if !oneWay {
+				require.Equal(t, apart(r) != goesOn, s.ranks[r].silent, "%s: rank %d", name, r)
+			}
+		}
+		for _, r := range living {
+			require.Len(t, s.ranks[r].told, n-len(living), "%s: rank %d", name, r)
+		}
+	}
 }
 
 // A rank that starts anew knows nothing but its neighbours: that is all it keeps.
@@ -531,7 +602,8 @@ func TestBadArguments(t *testing.T) {
 		{1, Message{Kind: Heartbeat}, "detector: heartbeat from rank 1, expected another one of 0 to 2"},
 		{-1, Message{Kind: Notice}, "detector: notice from rank -1, expected another one of 0 to 2"},
 		{3, Message{Kind: Notice}, "detector: notice from rank 3, expected another one of 0 to 2"},
-		{0, Message{}, "from rank 0: detector: message of kind 0, expected 1 to 3"},
+		{0, Message{}, "from rank 0: detector: message of kind 0, expected 1 to 4"},
+		{0, side{4, 0}.answer(), "from rank 0: detector: answer of a side of 4 ranks with rank 0, expected 1 to 3 with one of them"},
 		{0, Message{Kind: Notice, First: 2, Last: 3}, "from rank 0: detector: notice of ranks 2 to 3, expected an ascending range of 0 to 2"},
 		{0, Message{Kind: NewObserver}, "detector: new observer is rank 0, expected 2, the next that lives"},
 	} {

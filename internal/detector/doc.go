@@ -23,13 +23,16 @@
 // A rank may be held for dead that lives, if messages take longer than the timeout
 // allows for. To be declared dead is to be dead: it is told, by those that were its
 // neighbours and by whomever it writes to, and falls silent. So the survivors agree
-// in the end in any case, and every rank that goes on is a survivor. The price is
-// that a network that falls apart for longer than a timeout may leave none.
+// in the end in any case, and every rank that goes on is a survivor.
+//
+// A network that falls apart has several sides that go on, each without the others. When
+// it is whole again, the greatest has the others fall silent. While it falls
+// apart, or becomes whole, for longer than a timeout, more may, and perhaps all.
 //
 // [Machine] is that protocol without I/O or clock. Its caller must
 //
-//  1. call Tick when Deadline has come, Step for each message, and after either
-//     carry out Output in order;
+//  1. call Tick when Deadline has come, Step for each message, and, if it has other
+//     news of deaths, Lose; and after each carry out Output in order;
 //  2. deliver messages reliably between ranks that live, those from one rank to
 //     another in order; to a dead rank they may be lost, or wait for ever;
 //  3. start all ranks within a timeout, and keep what comes for one before;

@@ -16,20 +16,39 @@ const (
 	NewObserver
 	// Notice says that some ranks are dead.
 	Notice
+	// Answer says to a rank that the sender holds it for dead, and how great the sender's
+	// side is.
+	Answer
 )
 
 func (k Kind) String() string {
-	if k < Heartbeat || k > Notice {
+	if k < Heartbeat || k > Answer {
 		return fmt.Sprintf("Kind(%d)", byte(k))
 	}
-	return [...]string{"heartbeat", "new observer", "notice"}[k-Heartbeat]
+	return [...]string{"heartbeat", "new observer", "notice", "answer"}[k-Heartbeat]
 }
 
 // A Message is what goes from a rank to another.
 type Message struct {
 	Kind        Kind
-	First, Last int // of a notice: the ranks from First to Last are dead
+	First, Last int // of a notice: the ranks from First to Last are dead; of an answer: see side
 }
+
+// A side is one of the parts into which a network has fallen: the ranks that one of them
+// holds for living.
+type side struct{ living, lowest int }
+
+// lessThan says which of two sides ends: the one with fewer ranks or, if they have as many,
+// without the lowest one. As ranks die a side only becomes less.
+func (s side) lessThan(t side) bool {
+	return s.living < t.living || s.living == t.living && s.lowest > t.lowest
+}
+
+// answer is the message that tells of a side.
+func (s side) answer() Message { return Message{Kind: Answer, First: s.living - 1, Last: s.lowest} }
+
+// side is the one that an answer tells of.
+func (msg Message) side() side { return side{living: msg.First + 1, lowest: msg.Last} }
 
 // Size is how many bytes a message has.
 const Size = 9
@@ -61,11 +80,13 @@ func Decode(b []byte, size int) (Message, error) {
 
 func (msg Message) check(size int) error {
 	switch {
-	case msg.Kind < Heartbeat || msg.Kind > Notice:
-		return fmt.Errorf("detector: message of kind %d, expected %d to %d", msg.Kind, Heartbeat, Notice)
+	case msg.Kind < Heartbeat || msg.Kind > Answer:
+		return fmt.Errorf("detector: message of kind %d, expected %d to %d", msg.Kind, Heartbeat, Answer)
 	case msg.Kind == Notice && (msg.First < 0 || msg.First > msg.Last || msg.Last >= size):
 		return fmt.Errorf("detector: notice of ranks %d to %d, expected an ascending range of 0 to %d", msg.First, msg.Last, size-1)
-	case msg.Kind != Notice && (msg.First != 0 || msg.Last != 0):
+	case msg.Kind == Answer && (min(msg.First, msg.Last) < 0 || max(msg.First, msg.Last) >= size):
+		return fmt.Errorf("detector: answer of a side of %d ranks with rank %d, expected 1 to %d with one of them", msg.side().living, msg.side().lowest, size)
+	case msg.Kind < Notice && (msg.First != 0 || msg.Last != 0):
 		return fmt.Errorf("detector: %v of ranks %d to %d, expected 0 to 0", msg.Kind, msg.First, msg.Last)
 	}
 	return nil

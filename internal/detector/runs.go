@@ -26,6 +26,14 @@ func (s runs) has(first, last int) bool {
 	return ok && last <= s[i].last
 }
 
+// size is how many ranks there are.
+func (s runs) size() (n int) {
+	for _, u := range s {
+		n += u.last - u.first + 1
+	}
+	return n
+}
+
 // add says whether the rank is new.
 func (s *runs) add(rank int) bool {
 	i, ok := s.find(rank)

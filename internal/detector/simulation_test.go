@@ -205,6 +205,7 @@ func (s *simulation) carryOut(rank int) {
 			r.notices++
 		case NewObserver:
 			r.requests++
+		case Answer:
 		}
 		var delay time.Duration
 		if s.delay != nil {

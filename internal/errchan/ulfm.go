@@ -129,11 +129,15 @@ const (
 	Shrink
 	Dup
 	Split
+	SplitShared
 )
+
+// AnyCalls has all of them.
+const AnyCalls = SplitShared<<1 - 1
 
 func (c Calls) String() string {
 	var names []string
-	for i, name := range []string{"Agree", "Shrink", "Dup", "Split"} {
+	for i, name := range []string{"Agree", "Shrink", "Dup", "Split", "SplitShared"} {
 		if c>>i&1 != 0 {
 			names = append(names, name)
 		}

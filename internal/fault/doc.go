@@ -46,7 +46,7 @@
 //
 // Messages of the error channel are no operations. They count by what they are
 // for, over the whole run: to tell of an error or a revoke ("revoke"); to agree on
-// what an error means ("resolve"); to agree in Agree, Shrink, Dup or Split; and
+// what an error means ("resolve"); to agree in Agree, Shrink, Dup, Split or SplitShared; and
 // to tell that programs have ended ("end").
 //
 // A moment that never comes kills nobody. Where the rank's program is sequential,

@@ -259,6 +259,7 @@ func TestMessages(t *testing.T) {
 		{"", up(ulfmbackend.Repairs, 0)},
 		{"revoke", &ulfmbackend.Message{Kind: ulfmbackend.Revoke}},
 		{"split", up(ulfmbackend.Repairs, errchan.Split)},
+		{"splitshared", up(ulfmbackend.Repairs, errchan.SplitShared)},
 		{"agree", &ulfmbackend.Message{Kind: ulfmbackend.Decided, Stream: ulfmbackend.Repairs, Value: &ulfmbackend.Value{Calls: errchan.Agree}}},
 		{"end", &ulfmbackend.Message{Kind: ulfmbackend.Ended}},
 	}

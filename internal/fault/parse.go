@@ -14,11 +14,11 @@ import (
 var Collectives = []string{
 	"Allgather", "AllgatherValue", "Allgatherv", "Allreduce", "AllreduceFunc", "Alltoall", "Alltoallv", "Barrier",
 	"Bcast", "BcastValue", "Exscan", "ExscanFunc", "Gather", "GatherValue", "Gatherv", "Reduce", "ReduceFunc",
-	"ReduceScatter", "ReduceScatterFunc", "Scan", "ScanFunc", "Scatter", "Scatterv", "Split",
+	"ReduceScatter", "ReduceScatterFunc", "Scan", "ScanFunc", "Scatter", "Scatterv", "Split", "SplitShared",
 }
 
 // Protocols are what the error channel's messages are for.
-var Protocols = []string{"revoke", "resolve", "agree", "shrink", "dup", "split", "end"}
+var Protocols = []string{"revoke", "resolve", "agree", "shrink", "dup", "split", "splitshared", "end"}
 
 // Parse reads a plan. Its error names the first word that does not fit, where it
 // stands, and what was expected.

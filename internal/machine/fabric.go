@@ -19,7 +19,7 @@ import (
 
 // Begin begins to take part in a job. It waits for all processes until ctx ends.
 func Begin(ctx context.Context, p *Place, mortal bool) (*node.Job, error) {
-	return node.Begin(&fabric{Place: *p, ctx: ctx}, mortal)
+	return node.Begin(&fabric{Place: *p, ctx: ctx}, node.Options{Mortal: mortal})
 }
 
 // A fabric is what a job has where nothing is beyond the machine: the processes' ends, and
@@ -91,6 +91,13 @@ func (f *fabric) Failed() ([]int, error) {
 	f.asked = uint32(len(dead))
 	return dead, nil
 }
+
+func (f *fabric) Machines() ([]int, error) { return make([]int, f.Size), nil }
+
+// Lost and what follows are for jobs of several machines.
+func (*fabric) Lost(int)      {}
+func (*fabric) Sees(int) bool { return false }
+func (f *fabric) Desert()     { _ = f.peers.Close() }
 
 func (f *fabric) Neighbours(int) ([]int, error) {
 	all := make([]int, f.Size)

@@ -57,6 +57,9 @@ var _ transport.Comm = (*side)(nil)
 func (s *side) Rank() int { return s.rank }
 func (s *side) Size() int { return len(s.g.sides) }
 
+// Machine has all ranks on one.
+func (s *side) Machine(int) int { return 0 }
+
 func (s *side) Features() transport.Features {
 	return transport.Features{Name: "sim", CancelSend: true, Deaths: true, SharedCores: s.g.w.cfg.SharedCores}
 }

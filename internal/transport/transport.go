@@ -36,6 +36,9 @@ type Messenger interface {
 type Comm interface {
 	Messenger
 	Features() Features
+	// Machine is the number of the machine on which the process of a rank runs, the same at
+	// all members.
+	Machine(rank int) int
 
 	// Epoch is the epoch this rank is in. The caller reads it before it decides
 	// that there is no error to report, and puts it into its requests: one that
@@ -314,6 +317,10 @@ func (e constError) Error() string { return string(e) }
 
 // ErrCancelled is the error of a request that Cancel ended.
 const ErrCancelled = constError("cancelled")
+
+// ErrFenced is the error of all requests of a process that lives, and that others have declared
+// dead.
+const ErrFenced = constError("others have declared this process dead, and go on without it")
 
 // ErrDied is the error of the requests of a process that has died itself.
 const ErrDied = constError("this process has died")

@@ -407,7 +407,8 @@ var collectives = map[string]func(context.Context, *mpicx.Comm){
 	"AllreduceFunc": func(ctx context.Context, c *mpicx.Comm) {
 		_ = mpicx.AllreduceFunc(c, []int{1}, []int{0}, add).Wait(ctx)
 	},
-	"Split": func(ctx context.Context, c *mpicx.Comm) { _ = c.Split(0, 0).Wait(ctx) },
+	"Split":       func(ctx context.Context, c *mpicx.Comm) { _ = c.Split(0, 0).Wait(ctx) },
+	"SplitShared": func(ctx context.Context, c *mpicx.Comm) { _ = c.SplitShared(0).Wait(ctx) },
 	"Scan": func(ctx context.Context, c *mpicx.Comm) {
 		_ = mpicx.Scan(c, []int{1}, []int{0}, mpicx.Sum).Wait(ctx)
 	},

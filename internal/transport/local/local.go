@@ -94,6 +94,7 @@ func newGroup(j *job, n int, e transport.Epoch, member func(int) *process) *grou
 
 func (c *Comm) Rank() int              { return c.rank }
 func (c *Comm) Size() int              { return len(c.g.ports) }
+func (c *Comm) Machine(int) int        { return 0 } // all are on one
 func (c *Comm) Epoch() transport.Epoch { return c.own.Epoch() }
 
 func (c *Comm) Features() transport.Features {

@@ -9,11 +9,13 @@
 // # Deaths
 //
 // The processes of one machine see each other's ends at once, whatever they end by
-// (node.Watched). With an MPI that has ULFM (Open MPI 5, --with-ft ulfm) those that are
-// killed on other machines are told of, some 40 ms later. What the package asks of it is
-// that it lives on, who has died (MPIX_Comm_get_failed, ack_failed), and to agree on the
-// beginning and the end (MPIX_Comm_agree, iagree); revoke, agree and shrink are above, and
-// the same for all transports. Facts about Open MPI 5.0.7 that it has to live with:
+// (node.Watched), and tell those of others; machines that fall silent are found by heartbeats
+// (package node). MPI is told of all that (mx_lost). With an MPI that has ULFM (Open MPI 5,
+// --with-ft ulfm) processes that are killed are told of some 40 ms later as well. What the
+// package asks of it is that it lives on, who has died (MPIX_Comm_get_failed, ack_failed), and
+// to agree on the beginning and the end (MPIX_Comm_agree, iagree); revoke, agree and shrink
+// are above, and the same for all transports. Facts about Open MPI 5.0.7 that it has to live
+// with:
 //
 //   - A receive from anybody reports a death and stays pending; when a packet comes,
 //     it may report the same once more, with the packet (see mx_retry).
@@ -32,7 +34,12 @@
 //     before: mpirun --continuous and --enable-recovery (nothing changes), to leave without
 //     MPI_Finalize (the agreement before it hangs, and without that one nobody knows who may
 //     still need whom), its own detector (mpi_ft_detector 1: it sees the death after its
-//     timeout, has false positives, and has to be asked for on the command line).
+//     timeout, has false positives, and has to be asked for on the command line). With that
+//     and mx_lost it takes living processes for dead, on two hosts in 1 of 20 jobs: mx_start
+//     turns it off.
+//   - PRRTE 3.0.8 ends the job when it notices that its daemon on a host is gone (errmgr/dvm),
+//     which its TCP keepalive does after eight minutes; no parameter has it go on. When the
+//     keepalive is off it does not notice, and mpirun has to be ended by somebody else.
 //   - PRRTE 3.0.8 counts such a process twice among those that have ended, and kills the rest
 //     when its count is full, unless state_base_error_non_zero_exit is 0. Then mpirun's exit
 //     status is always 0: it takes that of a process only while it counts like this.

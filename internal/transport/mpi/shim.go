@@ -37,7 +37,7 @@ func result(call string, code C.int) error {
 // Start begins to take part in the job. If it is to see processes die, MPI has to
 // be one that does. A process that dies now may keep MPI from returning: if ctx ends before it
 // has, Start returns what has not.
-func Start(ctx context.Context, mortal bool) (*node.Job, error) {
+func Start(ctx context.Context, o node.Options) (*node.Job, error) {
 	type result struct {
 		job *node.Job
 		err error
@@ -46,8 +46,7 @@ func Start(ctx context.Context, mortal bool) (*node.Job, error) {
 	s.in.Store("MPI_Init_thread")
 	done := make(chan result, 1)
 	go func() {
-		lost := func(process int) { C.mx_lost(C.int(process)) }
-		job, err := node.Begin(node.Watched(ctx, s, lost), mortal)
+		job, err := node.Begin(node.Watched(ctx, s), o)
 		done <- result{job, err}
 	}()
 	select {
@@ -87,6 +86,14 @@ func (s *shim) Start(mortal bool) (node.Start, error) {
 		err = started{version(), int(size), guest != 0, threads(provided), isMortal != 0, C.MX_ULFM != 0}.check(mortal)
 	}
 	return node.Start{Name: "mpi", Rank: int(rank), Size: int(size), Crowded: crowded != 0}, err
+}
+
+func (s *shim) Machines() ([]int, error) {
+	s.in.Store("MPI_Allgather")
+	return ranks(s.size, "MPI_Allgather", func(all, n *C.int) C.int {
+		*n = C.int(s.size)
+		return C.mx_machines(all)
+	})
 }
 
 func (s *shim) Neighbours(most int) ([]int, error) {
@@ -152,6 +159,14 @@ func (s *shim) Failed() ([]int, error) {
 		return C.mx_failed(all, C.int(s.size), n)
 	})
 }
+
+func (*shim) Lost(process int) { C.mx_lost(C.int(process)) }
+
+// Sees has nothing to go by: that a process has died may be told late, or never.
+func (*shim) Sees(int) bool { return false }
+
+// Desert does nothing: MPI_Finalize would wait for the others.
+func (*shim) Desert() {}
 
 func (*shim) Send(to int, h node.Header, rest []byte) error {
 	h.Encode((*[node.HeaderLength]byte)(unsafe.Pointer(&C.mx_header)))

@@ -208,6 +208,7 @@ static int mx_start(int *rank, int *size, int *guest, int *provided, int *mortal
 	else {
 #if MX_ULFM
 		setenv("OMPI_MCA_async_mpi_finalize", "1", 0); // survivors would wait for the dead at the end
+		setenv("OMPI_MCA_mpi_ft_detector", "0", 1); // told of deaths by mx_lost too, it takes living ranks for dead
 		setenv("PMIX_MCA_gds", "hash", 0); // the other way wants memory at an address that Go may have
 #endif
 		code = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
@@ -240,6 +241,13 @@ static int mx_start(int *rank, int *size, int *guest, int *provided, int *mortal
 		if ((code = mx_post(i)) != MPI_SUCCESS) return code;
 	}
 	return MPI_SUCCESS;
+}
+
+// mx_machines stores, for each process, the first one of those that share memory with it.
+static int mx_machines(int *first) {
+	int mine = mx_rank, code = MPI_Bcast(&mine, 1, MPI_INT, 0, mx_node);
+	if (code != MPI_SUCCESS) return code;
+	return MPI_Allgather(&mine, 1, MPI_INT, first, 1, MPI_INT, mx_bye);
 }
 
 // mx_near makes mx_node the group of those processes that share memory with this one,

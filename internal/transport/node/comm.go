@@ -104,6 +104,8 @@ func (c *comm) Size() int {
 	return len(c.members)
 }
 
+func (c *comm) Machine(rank int) int { return c.e.machines[c.process(rank)] }
+
 func (c *comm) process(rank int) int {
 	if c.members == nil {
 		return rank

@@ -21,6 +21,10 @@
 // asks the fabric only now and then, for deaths. A goroutine of the package looks while
 // nobody does, so that a rank which computes still passes errors on.
 //
-// A process whose program has ended is dead for the others once they need it, as if it
-// had been killed, but the fabric doesn't know: see liveness.
+// # Deaths
+//
+// The ends of this machine's processes are seen by their sockets (Watched). In a job of
+// several machines the processes tell each other of deaths, and find machines that have
+// fallen silent: see heart. A process whose program has ended is dead for the others once they
+// need it, as if it had been killed, but the fabric doesn't know: see liveness.
 package node

@@ -21,7 +21,8 @@ type engine struct {
 	wanted     atomic.Int32 // how many wait for mu to begin something
 	name       string       // of the transport
 	rank, size int
-	crowded    bool // there are more ranks than cores
+	crowded    bool  // there are more ranks than cores
+	machines   []int // by process
 	node
 	turns     uint // of move
 	comms     map[contextID]*comm
@@ -41,6 +42,7 @@ type engine struct {
 	mortal    bool
 	killed    []bool // processes that have died
 	losses    int
+	heart     *heart // nil: the job has one machine, or its processes are not mortal
 	families  map[contextID]*liveness
 
 	// What is to be told when mu is free, in this order, by one goroutine at a time.
@@ -222,7 +224,7 @@ func (e *engine) move(times int, all bool) (happened bool) {
 			times = min(times, mixed)
 		}
 		moved, died := e.fabric.Poll((*sink)(e), times)
-		if died {
+		if died || e.heart != nil && len(e.heart.declared) > 0 {
 			e.findDeaths()
 		}
 		happened = moved || died || happened
@@ -257,9 +259,25 @@ func (e *engine) findDeaths() {
 				Text: fmt.Sprintf("process %d has died: this program needs all of them; it could go on without it if it was built with -tags ulfm as well", p)})
 			return
 		case !e.killed[p] && e.err == nil:
-			e.lastOf(p)
-			e.lose(p)
+			e.bury(p)
 		}
+	}
+	for h := e.heart; h != nil && len(h.declared) > 0; {
+		p := h.declared[0]
+		h.declared = h.declared[1:]
+		if !e.killed[p] && e.err == nil {
+			e.bury(p)
+			e.fabric.Lost(p)
+		}
+	}
+}
+
+// bury takes note of a death, of which all are told.
+func (e *engine) bury(process int) {
+	e.lastOf(process)
+	e.lose(process)
+	if e.heart != nil {
+		e.heart.lose(process)
 	}
 }
 
@@ -342,9 +360,16 @@ func (e *engine) garbage(source int, err error) {
 // if no process sends such.
 func (e *engine) take(source int, packet []byte) error {
 	h, rest, err := decode(packet)
+	if e.heart != nil && source == e.heart.emitter {
+		e.heart.heard = true
+	}
 	switch {
 	case err != nil:
 		return err
+	case h.kind >= beat:
+		return e.heart.take(source, h, rest)
+	case e.killed[source]: // it may live, but has been declared dead
+		return nil
 	case h.kind == accept:
 		return e.accepted(source, h)
 	case h.kind == part:

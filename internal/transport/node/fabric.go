@@ -7,6 +7,8 @@ package node
 type Fabric interface {
 	// Start begins to take part in the job; mortal: whose processes may die.
 	Start(mortal bool) (Start, error)
+	// Machines returns for each process the number of its machine, the same at all processes.
+	Machines() ([]int, error)
 	// Neighbours returns the processes that can share memory, this one too, in an order
 	// that they agree on; at most so many in a group, if most is not 0.
 	Neighbours(most int) ([]int, error)
@@ -32,6 +34,10 @@ type Fabric interface {
 	Poll(s Sink, times int) (happened, died bool)
 	// Failed returns the processes that have died so far.
 	Failed() ([]int, error)
+	// Lost tells it of a death that it may not know of.
+	Lost(process int)
+	// Sees says whether this process would have seen the end of another at once, and has not.
+	Sees(process int) bool
 	// Requests is how many of this process's sends and transfers are under way.
 	Requests() int
 
@@ -41,6 +47,8 @@ type Fabric interface {
 	EverybodyLeft() (bool, error)
 	// Finalize ends this process's part in the job, which may have lost processes.
 	Finalize(lost bool) error
+	// Desert ends this process's part without the others, which hold it for dead.
+	Desert()
 	// Kill ends this process, and does not return.
 	Kill()
 }

@@ -16,7 +16,7 @@ import (
 // alone returns process 0 of three, of which 1 shares memory with it, and that memory: of
 // what comes from 0, and from 1. Nobody makes progress but the test.
 func alone(t *testing.T, mortal bool) (e *engine, c *comm, from [2][]byte) {
-	j := &memoryJob{mortal: mortal}
+	j := &memoryJob{machines: make([]int, 3), knows: true}
 	for r := range 3 {
 		j.processes = append(j.processes, &memoryFabric{job: j, rank: r, rand: rand.New(rand.NewPCG(1, uint64(r))), packets: make([][][]byte, 3)})
 	}

@@ -1,10 +1,14 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
+	"time"
 
+	"github.com/mpicx/go-mpicx/internal/detector"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -14,9 +18,20 @@ type Job struct {
 	world  *comm
 }
 
-// Begin begins to take part in the job. Mortal says that processes may die, and the others
-// go on.
-func Begin(fabric Fabric, mortal bool) (*Job, error) {
+// Options say how to take part in a job, at all its processes alike.
+type Options struct {
+	// Mortal says that processes may die, and the others go on.
+	Mortal bool
+	// Ring finds machines that fall silent, where a job spans several and processes are
+	// mortal.
+	Ring detector.Config
+
+	clock func() time.Duration // in tests, which have the heart beat themselves
+}
+
+// Begin begins to take part in the job.
+func Begin(fabric Fabric, o Options) (*Job, error) {
+	mortal := o.Mortal
 	e := newEngine(fabric, mortal)
 	began, err := fabric.Start(mortal)
 	if err != nil {
@@ -24,6 +39,9 @@ func Begin(fabric Fabric, mortal bool) (*Job, error) {
 	}
 	e.name, e.rank, e.size, e.crowded = began.Name, began.Rank, began.Size, began.Crowded
 	e.killed = make([]bool, e.size)
+	if e.machines, err = fabric.Machines(); err != nil {
+		return nil, err
+	}
 	if e.looks = polls; e.crowded {
 		e.looks = 1
 	}
@@ -35,8 +53,20 @@ func Begin(fabric Fabric, mortal bool) (*Job, error) {
 			return nil, err
 		}
 	}
+	if mortal && slices.Max(e.machines) > slices.Min(e.machines) {
+		now := o.clock
+		if began := time.Now(); now == nil {
+			now = func() time.Duration { return time.Since(began) }
+		}
+		if e.heart, err = newHeart(e, o.Ring, now); err != nil {
+			return nil, err
+		}
+	}
 	j := &Job{e, e.newComm(world, e.livenessOf(world), e.rank, nil, 0)}
 	e.idle.Go(e.goOn) // from here on mu guards all
+	if e.heart != nil && o.clock == nil {
+		e.idle.Go(e.beat)
+	}
 	return j, nil
 }
 
@@ -66,7 +96,7 @@ func (j *Job) Break(err error) {
 // End waits until all processes have called it, and ends the job. Until then this one
 // takes part in what the others still do. If the fabric has failed it can't be ended: End
 // returns why, and once this process has exited the launcher ends the others; or, if
-// they can go on without it, the process is killed. Once all have called it, and may be
+// they can go on without it, the process is killed, unless they have declared it dead. Once all have called it, and may be
 // gone, nothing that fails matters any more.
 func (j *Job) End() error {
 	e := j.engine
@@ -100,7 +130,9 @@ func (j *Job) End() error {
 		e.fail(&transport.LibraryError{Call: "Finalize", Text: "the job has been ended"}) // for goroutines that have been left behind
 	}
 	e.unlock()
-	if err != nil && e.mortal {
+	if errors.Is(err, transport.ErrFenced) {
+		e.fabric.Desert()
+	} else if err != nil && e.mortal {
 		fmt.Fprintln(os.Stderr, "mpicx:", err)
 		e.fabric.Kill()
 	}

@@ -16,13 +16,21 @@ import (
 // memoryJob is a fabric of processes that are goroutines, for tests: it has what fabrics
 // promise, in the orders that they do not exclude.
 type memoryJob struct {
-	share, mortal bool // neighbours share memory; processes are mortal
+	share    bool  // processes of a machine share memory, and see each other's ends
+	machines []int // by process
+	knows    bool  // it knows who has died; else what it is told
 
 	mu        sync.Mutex
 	processes []*memoryFabric
-	come      int // to a collective operation
-	brought   [][]byte
-	met       chan struct{} // all have come to it
+	meetings  map[[2]int]*meeting         // by the first who comes to them, and how many do
+	cut       func(source, dest int) bool // what packets wait for
+}
+
+// meeting is a collective operation.
+type meeting struct {
+	come    int
+	brought [][]byte
+	over    chan struct{} // all have come to it
 }
 
 // memoryFabric is the fabric of one of them. The job's mu guards it.
@@ -35,9 +43,10 @@ type memoryFabric struct {
 	transfers []*half
 	ended     []ended
 	dead      bool
-	seen      int // deaths
+	deserted  bool // End has returned without the others
+	seen      int  // deaths
 	left      bool
-	lost      []int // what Watched has told
+	lost      []int // what it has been told
 }
 
 // half is one end of a transfer under way.
@@ -55,22 +64,27 @@ type ended struct {
 	lost   bool
 }
 
-// startMemory starts a job of n processes, and ends it with t.
+// startMemory starts a job of n processes on one machine, and ends it with t.
 func startMemory(t *testing.T, n int, share, mortal bool) []*Job {
+	t.Helper()
+	return start(t, &memoryJob{share: share, machines: make([]int, n), knows: true}, Options{Mortal: mortal})
+}
+
+// start starts a job, and ends it with t.
+func start(t *testing.T, j *memoryJob, o Options) []*Job {
 	t.Helper()
 	if launcher.Launched() {
 		t.Skip("this job has a fabric of its own")
 	}
-	j := &memoryJob{share: share, mortal: mortal, met: make(chan struct{})}
+	j.meetings = make(map[[2]int]*meeting)
+	n := len(j.machines)
 	seed := rand.Uint64()
 	for r := range n {
 		m := &memoryFabric{job: j, rank: r, rand: rand.New(rand.NewPCG(seed, uint64(r))), packets: make([][][]byte, n)}
 		j.processes = append(j.processes, m)
 	}
 	jobs, errs := make([]*Job, n), make([]error, n)
-	each(n, func(r int) {
-		jobs[r], errs[r] = Begin(Watched(t.Context(), j.processes[r], j.processes[r].lose), mortal)
-	})
+	each(n, func(r int) { jobs[r], errs[r] = Begin(Watched(t.Context(), j.processes[r]), o) })
 	for _, err := range errs {
 		require.NoError(t, err)
 	}
@@ -79,8 +93,11 @@ func startMemory(t *testing.T, n int, share, mortal bool) []*Job {
 	}
 	t.Cleanup(func() {
 		each(n, func(r int) {
-			e := jobs[r].engine
-			if m := j.processes[r]; m.gone() {
+			e, m := jobs[r].engine, j.processes[r]
+			if m.deserted {
+				return
+			}
+			if m.gone() {
 				close(e.stop)
 				e.idle.Wait()
 				closeSockets(e)
@@ -120,51 +137,56 @@ func (m *memoryFabric) Start(bool) (Start, error) {
 	return Start{"memory", m.rank, len(m.job.processes), true}, nil
 }
 
-// meet gathers what all bring.
-func (m *memoryFabric) meet(mine []byte) (all [][]byte) {
+// meet gathers what processes bring, this one among them, by place in the list.
+func (m *memoryFabric) meet(who []int, mine []byte) [][]byte {
 	j := m.job
 	j.mu.Lock()
-	if j.come == 0 {
-		j.brought = make([][]byte, len(j.processes))
+	name := [2]int{who[0], len(who)}
+	of := j.meetings[name]
+	if of == nil {
+		of = &meeting{brought: make([][]byte, len(who)), over: make(chan struct{})}
+		j.meetings[name] = of
 	}
-	all, met := j.brought, j.met
-	all[m.rank] = slices.Clone(mine)
-	if j.come++; j.come == len(j.processes) {
-		j.come, j.met = 0, make(chan struct{})
-		close(met)
+	of.brought[slices.Index(who, m.rank)] = slices.Clone(mine)
+	if of.come++; of.come == len(who) {
+		delete(j.meetings, name)
+		close(of.over)
 	}
 	j.mu.Unlock()
-	<-met
-	return all
+	<-of.over
+	return of.brought
 }
 
-func (m *memoryFabric) Neighbours(most int) ([]int, error) {
-	if !m.job.share {
-		return []int{m.rank}, nil
+func (m *memoryFabric) Machines() ([]int, error) { return m.job.machines, nil }
+
+func (m *memoryFabric) Neighbours(most int) ([]int, error) { return m.near(), nil }
+
+func (m *memoryFabric) near() (near []int) {
+	for r, machine := range m.job.machines {
+		if r == m.rank || m.job.share && machine == m.job.machines[m.rank] {
+			near = append(near, r)
+		}
 	}
-	near := make([]int, len(m.job.processes))
-	for r := range near {
-		near[r] = r
-	}
-	return near, nil
+	return near
 }
 
 func (m *memoryFabric) Memory(int) ([]byte, error) { return nil, nil }
 
 func (m *memoryFabric) FromFirst(b []byte) error {
-	copy(b, m.meet(b)[0])
+	copy(b, m.meet(m.near(), b)[0])
 	return nil
 }
 
 func (m *memoryFabric) AllNear(ok bool) (bool, error) {
-	if !m.job.share {
-		return ok, nil
-	}
-	return !slices.ContainsFunc(m.meet(fmt.Append(nil, ok)), func(b []byte) bool { return string(b) != "true" }), nil
+	return !slices.ContainsFunc(m.meet(m.near(), fmt.Append(nil, ok)), func(b []byte) bool { return string(b) != "true" }), nil
 }
 
 func (m *memoryFabric) AllHere() error {
-	m.meet(nil)
+	all := make([]int, len(m.job.machines))
+	for r := range all {
+		all[r] = r
+	}
+	m.meet(all, nil)
 	return nil
 }
 
@@ -219,7 +241,7 @@ func (m *memoryFabric) Poll(s Sink, times int) (happened, died bool) {
 	m.job.mu.Lock()
 	source := m.rand.IntN(len(m.packets))
 	for range times {
-		if source = (source + 1) % len(m.packets); len(m.packets[source]) > 0 {
+		if source = (source + 1) % len(m.packets); len(m.packets[source]) > 0 && !m.job.isCut(source, m.rank) {
 			m.last = m.packets[source][0]
 			m.packets[source] = m.packets[source][1:]
 			break
@@ -229,7 +251,7 @@ func (m *memoryFabric) Poll(s Sink, times int) (happened, died bool) {
 	m.rand.Shuffle(len(m.ended), func(i, k int) { m.ended[i], m.ended[k] = m.ended[k], m.ended[i] })
 	over := slices.Clone(m.ended[:some])
 	m.ended = slices.Delete(m.ended, 0, some)
-	died = !m.dead && len(m.job.deaths()) > m.seen
+	died = !m.dead && len(m.deaths()) > m.seen
 	m.job.mu.Unlock()
 	if m.last != nil {
 		s.Came(source, m.last)
@@ -240,8 +262,14 @@ func (m *memoryFabric) Poll(s Sink, times int) (happened, died bool) {
 	return m.last != nil || len(over) > 0, died
 }
 
-func (j *memoryJob) deaths() (dead []int) {
-	for r, p := range j.processes {
+func (j *memoryJob) isCut(source, dest int) bool { return j.cut != nil && j.cut(source, dest) }
+
+// deaths are those that the fabric knows of.
+func (m *memoryFabric) deaths() (dead []int) {
+	if !m.job.knows {
+		return m.lost
+	}
+	for r, p := range m.job.processes {
 		if p.dead {
 			dead = append(dead, r)
 		}
@@ -252,16 +280,20 @@ func (j *memoryJob) deaths() (dead []int) {
 func (m *memoryFabric) Failed() ([]int, error) {
 	m.job.mu.Lock()
 	defer m.job.mu.Unlock()
-	dead := m.job.deaths()
+	dead := slices.Clone(m.deaths())
 	m.seen = len(dead)
 	return dead, nil
 }
 
-func (m *memoryFabric) lose(process int) {
+func (m *memoryFabric) Lost(process int) {
 	m.job.mu.Lock()
 	defer m.job.mu.Unlock()
 	m.lost = append(m.lost, process)
 }
+
+func (*memoryFabric) Sees(int) bool { return false }
+
+func (m *memoryFabric) Desert() { m.deserted = true }
 
 func (m *memoryFabric) Requests() int {
 	m.job.mu.Lock()
@@ -279,7 +311,9 @@ func (m *memoryFabric) Leave(bool) error {
 func (m *memoryFabric) EverybodyLeft() (bool, error) {
 	m.job.mu.Lock()
 	defer m.job.mu.Unlock()
-	return !slices.ContainsFunc(m.job.processes, func(p *memoryFabric) bool { return !p.left && !p.dead }), nil
+	return !slices.ContainsFunc(m.job.processes, func(p *memoryFabric) bool {
+		return !p.left && !slices.Contains(m.deaths(), p.rank)
+	}), nil
 }
 
 func (m *memoryFabric) Finalize(bool) error { return nil }

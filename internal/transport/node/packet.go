@@ -49,6 +49,12 @@ const (
 	need
 	// dead says that the process has died.
 	dead
+	// beat is a message of package detector.
+	beat
+	// ask wants to know whether a process of the receiver's machine lives; vouch says
+	// that it does.
+	ask
+	vouch
 )
 
 // header is what a packet begins with.
@@ -60,7 +66,7 @@ type header struct {
 	epoch       transport.Epoch
 	tag         int
 	length      int    // of the message; of part: of what comes in all
-	id          uint64 // of offer and accept: the sender's; of part: how many bytes
+	id          uint64 // of offer and accept: the sender's; of part: how many bytes; of ask and vouch: the process
 }
 
 const headerLength = 48
@@ -100,7 +106,7 @@ func decode(packet []byte) (h header, rest []byte, err error) {
 	switch {
 	case h.length < 0 || h.length > longestMessage:
 		return h, nil, fmt.Errorf("a message of %d bytes, expected 0 to %d", h.length, longestMessage)
-	case h.kind < whole || h.kind > dead:
+	case h.kind < whole || h.kind > vouch:
 		return h, nil, fmt.Errorf("kind %d", h.kind)
 	case h.kind == whole && len(rest) != h.length:
 		return h, nil, fmt.Errorf("%d bytes, expected %d", len(rest), h.length)

@@ -54,7 +54,7 @@ func TestNoPackets(t *testing.T) {
 		{nil, "0 bytes, expected 48 or more"},
 		{make([]byte, headerLength-1), "47 bytes, expected 48 or more"},
 		{packet(header{kind: 0}, nil), "kind 0"},
-		{packet(header{kind: dead + 1}, nil), "kind 9"},
+		{packet(header{kind: vouch + 1}, nil), fmt.Sprint("kind ", int(vouch)+1)},
 		{packet(header{kind: offer, length: -1}, nil), fmt.Sprintf("a message of -1 bytes, expected 0 to %d", longestMessage)},
 		{packet(header{kind: whole, length: 2}, []byte{1}), "1 bytes, expected 2"},
 		{packet(header{kind: whole, length: 0}, []byte{1}), "1 bytes, expected 0"},

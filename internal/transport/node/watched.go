@@ -17,29 +17,25 @@ import (
 type watched struct {
 	Fabric
 	ctx   context.Context // of the beginning
-	lost  func(process int)
-	peers *peers.Peers // nil: this machine has no other process, or their ends are not seen
-	ends  atomic.Int32 // how many there are in ended; read without mu
-	asked int32        // how many there were when Failed was called
+	near  []int           // the processes of this machine
+	peers *peers.Peers    // nil: this machine has no other process, or their ends are not seen
+	ends  atomic.Int32    // how many there are in ended; read without mu
+	asked int32           // how many there were when Failed was called
 
 	mu    sync.Mutex
 	ended []int
 }
 
 // Watched returns a fabric that sees the ends of this machine's processes at once,
-// whatever ends them; f by itself sees them later, or not all. It tells lost of them first, at any
-// time, on a goroutine of its own: f may be in a call that waits for the dead. But it does not
-// in a job of several machines, whose fabric sees to that: Open MPI's heartbeats, if it is told
-// so as well, take living processes for dead (1 of 20 jobs of 4 on two hosts). To begin it
+// whatever ends them; f by itself sees them later, or not all. It tells f of them first, at any
+// time, on a goroutine of its own: f may be in a call that waits for the dead. To begin it
 // waits for the others until ctx ends.
-func Watched(ctx context.Context, f Fabric, lost func(process int)) Fabric {
-	return &watched{Fabric: f, ctx: ctx, lost: lost}
-}
+func Watched(ctx context.Context, f Fabric) Fabric { return &watched{Fabric: f, ctx: ctx} }
 
 func (w *watched) Start(mortal bool) (Start, error) {
 	s, err := w.Fabric.Start(mortal)
 	if err == nil {
-		err = w.join(s.Rank, s.Size)
+		err = w.join(s.Rank)
 	}
 	return s, err
 }
@@ -48,8 +44,9 @@ func (w *watched) Start(mortal bool) (Start, error) {
 const patience = time.Minute
 
 // join connects this process with the others of its machine, if they all can be.
-func (w *watched) join(rank, size int) error {
+func (w *watched) join(rank int) error {
 	near, err := w.Neighbours(0)
+	w.near = near
 	if err != nil || len(near) == 1 {
 		return err
 	}
@@ -81,9 +78,7 @@ func (w *watched) join(rank, size int) error {
 	}
 	w.peers = p
 	w.peers.Watch(func(index int) {
-		if len(near) == size {
-			w.lost(near[index])
-		}
+		w.Lost(near[index])
 		w.mu.Lock()
 		w.ended = append(w.ended, near[index])
 		w.mu.Unlock()
@@ -118,6 +113,13 @@ func (w *watched) Failed() ([]int, error) {
 	return append(dead, w.ended...), err
 }
 
+// Sees says whether a process is one of this machine's others, and has not ended.
+func (w *watched) Sees(process int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.peers != nil && slices.Contains(w.near, process) && !slices.Contains(w.ended, process)
+}
+
 // Finalize has the others see no death in the end of this process, which is near.
 func (w *watched) Finalize(lost bool) error {
 	err := w.Fabric.Finalize(lost)
@@ -126,4 +128,12 @@ func (w *watched) Finalize(lost bool) error {
 		_ = w.peers.Close()
 	}
 	return err
+}
+
+// Desert has this machine's others see the end of this process.
+func (w *watched) Desert() {
+	if w.peers != nil {
+		_ = w.peers.Close()
+	}
+	w.Fabric.Desert()
 }

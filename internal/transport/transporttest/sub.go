@@ -94,6 +94,9 @@ func subsetsRenumber(s *side) {
 		c := s.sub(transport.Name{Epoch: s.Epoch(), Seq: uint64(i)}, members)
 		require.Equal(s, rank, c.Rank(), "rank of the member at index %d of %v", rank, members)
 		require.Equal(s, len(members), c.Size())
+		for i, r := range members {
+			require.Equal(s, s.Machine(r), c.Machine(i))
+		}
 		c.ring(1, i)
 		recv := c.recv(transport.AnySource, 1, make([]byte, small))
 		c.send(c.right(), 1, payload(small, s.Rank())).ok()

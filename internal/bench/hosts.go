@@ -1,0 +1,31 @@
+package main
+
+import (
+	"time"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// hostRows are for an mpirun that spans hosts.
+func (m *mpi) hostRows() []row {
+	return []row{{what: "between hosts: Allreduce of a double, 4 processes, with heartbeats", against: "without", reach: 1.01, measure: m.heartbeats}}
+}
+
+// heartbeats takes the medians of jobs with the detector as it is, and with one that sleeps, in
+// turn.
+func (m *mpi) heartbeats(c config) (r result) {
+	for range c.times(15) {
+		r.ours = append(r.ours, m.job(4, m.ulfm, "allreduce")[0].median())
+		r.theirs = append(r.theirs, m.job(4, m.ulfm, "allreduce", "8", "asleep")[0].median())
+	}
+	return r
+}
+
+// detectorOf is the detector of a job, by its arguments: with the period that it has by itself, or
+// with hardly any heartbeat. Nobody is to be declared dead on a machine where cores are scarce.
+func detectorOf(args []string) mpicx.Ring {
+	if len(args) > 2 && args[2] == "asleep" {
+		return mpicx.Ring{Timeout: 24 * time.Hour}
+	}
+	return mpicx.Ring{Period: 5 * time.Second / 12, Timeout: time.Minute}
+}

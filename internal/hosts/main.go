@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/inject"
+)
+
+var (
+	dir     = flag.String("dir", "", "for what the script and the processes tell each other")
+	end     = flag.String("end", "", "how processes of other hosts than rank 0's end: exit, kill, or not")
+	timeout = flag.Duration("timeout", 10*time.Second, "of the detector")
+)
+
+func main() {
+	flag.Parse()
+	p := new(process)
+	err := mpicx.Run(context.Background(), p.run, mpicx.WithDetector(mpicx.Ring{Timeout: *timeout}))
+	switch {
+	case errors.Is(err, mpicx.ErrFenced):
+		p.note("fenced")
+		os.Exit(4)
+	case err != nil:
+		p.note("failed: %v", err)
+		os.Exit(1)
+	}
+	p.note("ended")
+}
+
+type process struct{ rank int }
+
+// note adds a line to what this process has found.
+func (p *process) note(format string, args ...any) {
+	f, err := os.OpenFile(filepath.Join(*dir, fmt.Sprint("rank", p.rank)), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	if err == nil {
+		_, err = fmt.Fprintf(f, "%s rank %d: %s\n", time.Now().Format("05.000"), p.rank, fmt.Sprintf(format, args...))
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}
+
+func (p *process) run(ctx context.Context, world *mpicx.Comm) error {
+	p.rank = world.Rank()
+	near, err := result(ctx, world.SplitShared(0))
+	if err != nil {
+		return err
+	}
+	first := []int{world.Rank()} // of this machine
+	if _, err := result(ctx, mpicx.Bcast(near, first, 0)); err != nil {
+		return err
+	}
+	p.note("process %d, with %d of %d on its host", os.Getpid(), near.Size(), world.Size())
+	comm := world
+	for i := 0; ; i++ {
+		stop := []int{0}
+		if _, err := os.Stat(filepath.Join(*dir, "stop")); err == nil {
+			stop[0] = 1
+		}
+		sum := make([]int, 2)
+		time.Sleep(5 * time.Millisecond)
+		if _, err := result(ctx, mpicx.Allreduce(comm, []int{1, stop[0]}, sum, mpicx.Sum)); err != nil {
+			if first[0] > 0 {
+				p.end(world)
+			}
+			if comm, err = p.recover(ctx, world, err); err != nil {
+				return err
+			}
+			continue
+		}
+		if sum[0] != comm.Size() {
+			return fmt.Errorf("%d ranks add up to %d", comm.Size(), sum[0])
+		}
+		switch {
+		case sum[1] > 0:
+			return nil
+		case i == 100 && world.Rank() == 0:
+			if err := os.WriteFile(filepath.Join(*dir, "begun"), nil, 0o666); err != nil {
+				return err
+			}
+		case i == 200 && first[0] > 0:
+			p.end(world)
+		}
+	}
+}
+
+// result waits for an operation without a core to itself, for which processes would compete.
+func result[T any](ctx context.Context, f *future.Future[T]) (T, error) {
+	<-f.Done()
+	return f.Get(ctx)
+}
+
+// end ends this process, if those of its host are to.
+func (*process) end(world *mpicx.Comm) {
+	switch *end {
+	case "exit":
+		os.Exit(3)
+	case "kill":
+		inject.Die(world)
+	}
+}
+
+// recover makes a communicator of those that live. Others may be found dead one after
+// another.
+func (p *process) recover(ctx context.Context, world *mpicx.Comm, err error) (*mpicx.Comm, error) {
+	for {
+		c, ok := errors.AsType[*mpicx.CommCorruptedError](err)
+		if !ok || errors.Is(err, mpicx.ErrFenced) {
+			return nil, err
+		}
+		p.note("told that %v have died", c.Dead)
+		rest, failed := result(ctx, world.Shrink()) // of the world: generations are bounded
+		if failed != nil {
+			return nil, failed
+		}
+		if _, err = result(ctx, rest.Barrier()); err == nil {
+			p.note("goes on with %d", rest.Size())
+			return rest, nil
+		}
+	}
+}

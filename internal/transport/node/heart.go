@@ -1,0 +1,210 @@
+package node
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mpicx/go-mpicx/internal/detector"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// heart is this process's part in finding out which machines have fallen silent: package
+// detector, over the engine's packets. A job has it if it spans machines and its processes
+// are mortal. It also has all processes told of the deaths that one knows of.
+//
+// Any packet counts as a heartbeat. Whom its observer has not heard for half of the timeout
+// may only have been stopped, or slow. So the observer asks some others of that machine, who
+// would see its end at once. If one of them says that it lives, that counts as a heartbeat,
+// too. Only a machine all of whose processes are silent is held for dead; and, while the
+// process that observes one of it is stopped itself, that one later.
+//
+// The engine's mu guards it.
+type heart struct {
+	e        *engine
+	machine  *detector.Machine
+	timeout  time.Duration
+	process  []int // by place in the ring
+	place    []int // by process
+	now      func() time.Duration
+	emitter  int           // the process that this one observes; none: -1
+	heard    bool          // a packet of the emitter's, since the last tick
+	asked    time.Duration // until when the suspect had time, when others were asked about it
+	declared []int         // dead, of which the engine has not taken note
+}
+
+// witnesses is how many others are asked whether a process lives.
+const witnesses = 3
+
+// newHeart returns the heart of a process, or an error if the configuration makes no sense.
+func newHeart(e *engine, config detector.Config, now func() time.Duration) (*heart, error) {
+	h := &heart{e: e, timeout: config.Timeout, process: around(e.machines), place: make([]int, e.size), now: now, emitter: -1}
+	for place, p := range h.process {
+		h.place[p] = place
+	}
+	var err error
+	h.machine, err = detector.New(config, h.place[e.rank], e.size, now())
+	return h, err
+}
+
+// around returns the processes in the order of the ring, in which those of one machine are
+// far from each other: the i-th of n of the k-th of m machines has its place at
+// (i + (k+½)/m)/n of the way around. So machines with as many processes take turns.
+func around(machines []int) []int {
+	number, count := make(map[int]int), make(map[int]int)
+	for _, m := range machines {
+		if _, known := number[m]; !known {
+			number[m] = len(number)
+		}
+		count[m]++
+	}
+	where := make([]float64, len(machines))
+	ring, before := make([]int, len(machines)), make(map[int]int)
+	for p, m := range machines {
+		ring[p] = p
+		where[p] = (float64(before[m]) + (float64(number[m])+0.5)/float64(len(number))) / float64(count[m])
+		before[m]++
+	}
+	slices.SortStableFunc(ring, func(p, q int) int { return cmp.Compare(where[p], where[q]) })
+	return ring
+}
+
+// beat has the heart beat when that is due, until the job ends.
+func (e *engine) beat() {
+	timer := time.NewTimer(0)
+	for {
+		select {
+		case <-e.stop:
+			return
+		case <-timer.C:
+		}
+		e.lock()
+		next := e.heart.tick()
+		if e.err == nil {
+			e.mu.Unlock() // other goroutines tell the program what there is to tell: that may take long
+		} else {
+			e.unlock()
+		}
+		timer.Reset(next)
+	}
+}
+
+// tick does what is due, and returns how long nothing more is.
+func (h *heart) tick() (next time.Duration) {
+	if h.e.err != nil {
+		return time.Hour
+	}
+	if _, until := h.machine.Suspect(); h.now() >= until-h.timeout/2 {
+		h.e.takeAll()
+	}
+	now := h.now()
+	if h.heard {
+		h.hear(now, h.emitter)
+	}
+	h.machine.Tick(now)
+	h.carryOut()
+	due := h.machine.Deadline()
+	place, until := h.machine.Suspect()
+	h.emitter, h.heard = h.process[place], false
+	switch half := until - h.timeout/2; {
+	case h.emitter == h.e.rank:
+		h.emitter = -1
+	case until == h.asked:
+	case now >= half:
+		h.asked = until
+		h.ask(h.emitter)
+	default:
+		due = min(due, half)
+	}
+	if len(h.declared) > 0 {
+		h.e.findDeaths()
+	}
+	return min(due-now, time.Hour)
+}
+
+// takeAll takes all packets that have come. The goroutine that does so otherwise may
+// be in a function of the program, which computes.
+func (e *engine) takeAll() {
+	for n, came := 0, true; came && n < lastPackets && e.err == nil; n++ {
+		near := e.look()
+		far, _ := e.fabric.Poll((*sink)(e), max(mixed, e.size))
+		came = near || far
+	}
+}
+
+// ask asks the next processes of its machine whether a process lives.
+func (h *heart) ask(suspect int) {
+	e := h.e
+	for i, asked := 1, 0; i < e.size && asked < witnesses; i++ {
+		if p := (suspect + i) % e.size; e.machines[p] == e.machines[suspect] && !e.killed[p] {
+			e.sendPacket(p, &header{kind: ask, id: uint64(suspect)}, nil)
+			asked++
+		}
+	}
+}
+
+// take takes a packet from another process's heart. It returns an error if no process sends
+// such.
+func (h *heart) take(source int, p header, rest []byte) error {
+	if h == nil {
+		return fmt.Errorf("kind %d, where no process falls silent", p.kind)
+	}
+	e, about := h.e, p.id
+	if p.kind != beat && about >= uint64(e.size) {
+		return fmt.Errorf("kind %d about process %d of %d", p.kind, about, e.size)
+	}
+	switch p.kind {
+	case beat:
+		msg, err := detector.Decode(rest, e.size)
+		if err == nil {
+			err = h.machine.Step(h.now(), h.place[source], msg)
+		}
+		if err != nil {
+			return err
+		}
+	case ask:
+		if e.machines[about] == e.machines[e.rank] && e.fabric.Sees(int(about)) {
+			e.sendPacket(source, &header{kind: vouch, id: about}, nil)
+		}
+	case vouch:
+		if int(about) == e.rank || e.machines[about] != e.machines[source] {
+			return fmt.Errorf("a word for process %d, of another machine", about)
+		}
+		h.hear(h.now(), int(about))
+	}
+	h.carryOut()
+	return nil
+}
+
+// hear takes a sign of life of another process for a heartbeat.
+func (h *heart) hear(now time.Duration, process int) {
+	if err := h.machine.Step(now, h.place[process], detector.Message{Kind: detector.Heartbeat}); err != nil {
+		h.e.fail(err) // it is another process's
+	}
+}
+
+// lose has the others told of a death that the engine has taken note of.
+func (h *heart) lose(process int) {
+	h.machine.Lose(h.now(), h.place[process])
+	h.carryOut()
+}
+
+// carryOut does what the machine wants done. To those it holds for dead it writes before the
+// engine, and the fabric, take note of that: they may live.
+func (h *heart) carryOut() {
+	e := h.e
+	for _, o := range h.machine.Output() {
+		switch p := h.process[o.Died]; {
+		case o.Message.Kind != 0:
+			if to := h.process[o.To]; !e.killed[to] || e.machines[to] != e.machines[e.rank] {
+				b := detector.Encode(o.Message)
+				e.sendPacket(to, &header{kind: beat}, b[:])
+			}
+		case p == e.rank:
+			e.fail(transport.ErrFenced)
+		default:
+			h.declared = append(h.declared, p)
+		}
+	}
+}

@@ -1,0 +1,410 @@
+package node
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/detector"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// machines is a job of several, whose time the test makes.
+type machines struct {
+	*testing.T
+	job     *memoryJob
+	jobs    []*Job
+	now     atomic.Int64
+	stopped []bool // processes that do nothing: the test has their lock
+	busy    []bool // whose hearts beat, but that look for no packets
+	mute    []bool // whose hearts do not beat
+	ended   []bool
+}
+
+var usual = detector.Config{Period: 25 * time.Millisecond, Timeout: 100 * time.Millisecond}
+
+func startMachines(t *testing.T, of ...int) *machines {
+	m := &machines{T: t, job: &memoryJob{share: true, machines: of}, stopped: make([]bool, len(of)), busy: make([]bool, len(of)), mute: make([]bool, len(of)), ended: make([]bool, len(of))}
+	m.jobs = start(t, m.job, Options{Mortal: true, Ring: usual, clock: func() time.Duration { return time.Duration(m.now.Load()) }})
+	return m
+}
+
+// working are the processes that do something, and whose part has not failed.
+func (m *machines) working() (all []*engine) {
+	for r, j := range m.jobs {
+		if !m.stopped[r] && !m.ended[r] && !j.engine.over.Load() {
+			all = append(all, j.engine)
+		}
+	}
+	return all
+}
+
+// settle waits until no packet is under way, nor news of an end.
+func (m *machines) settle() {
+	for idle := 0; idle < 20; idle++ {
+		runtime.Gosched()
+		for _, e := range m.working() {
+			if m.busy[e.rank] {
+				continue
+			}
+			if e.progress(2*len(m.jobs)) || e.fabric.(*watched).Fabric.(*memoryFabric).pending() {
+				idle = 0
+			}
+		}
+	}
+}
+
+// pending says whether packets have come that nobody has looked at.
+func (m *memoryFabric) pending() bool {
+	m.job.mu.Lock()
+	defer m.job.mu.Unlock()
+	for source, packets := range m.packets {
+		if len(packets) > 0 && !m.job.isCut(source, m.rank) {
+			return true
+		}
+	}
+	return false
+}
+
+// pass lets time pass, for hearts to beat as they should.
+func (m *machines) pass(d time.Duration) {
+	m.settle()
+	const step = 5 * time.Millisecond
+	for ; d > 0; d -= step {
+		m.now.Add(int64(step))
+		for _, e := range m.working() {
+			if !m.mute[e.rank] {
+				e.lock()
+				e.heart.tick()
+				e.unlock()
+			}
+		}
+		m.settle()
+	}
+}
+
+// end ends processes, of whose machine somebody sees it.
+func (m *machines) end(processes ...int) {
+	for _, r := range processes {
+		m.ended[r] = true
+		die(m.jobs[r])
+	}
+	for _, r := range processes {
+		closeSockets(m.jobs[r].engine)
+	}
+}
+
+func (m *machines) stop(processes ...int) {
+	for _, r := range processes {
+		m.stopped[r] = true
+		m.jobs[r].engine.mu.Lock()
+	}
+}
+
+func (m *machines) resume(processes ...int) {
+	for _, r := range processes {
+		m.stopped[r] = false
+		m.jobs[r].engine.mu.Unlock()
+	}
+}
+
+// cut has the packets of some processes to all others wait, and, if both is set, those of
+// the others to them.
+func (m *machines) cut(both bool, some ...int) {
+	m.job.mu.Lock()
+	m.job.cut = func(source, dest int) bool {
+		return slices.Contains(some, source) && !slices.Contains(some, dest) ||
+			both && slices.Contains(some, dest) && !slices.Contains(some, source)
+	}
+	m.job.mu.Unlock()
+}
+
+func (m *machines) heal() {
+	m.job.mu.Lock()
+	m.job.cut = nil
+	m.job.mu.Unlock()
+}
+
+// holds checks whom some processes hold for dead, and that their fabrics have been told so.
+func (m *machines) holds(processes []int, dead ...int) {
+	m.Helper()
+	for _, r := range processes {
+		e := m.jobs[r].engine
+		e.lock()
+		var killed []int
+		for p, is := range e.killed {
+			if is {
+				killed = append(killed, p)
+			}
+		}
+		err := e.err
+		e.unlock()
+		require.NoError(m, err, "process %d", r)
+		require.Equal(m, dead, killed, "process %d", r)
+		fabric := e.fabric.(*watched).Fabric.(*memoryFabric)
+		m.job.mu.Lock()
+		told := slices.Compact(slices.Sorted(slices.Values(fabric.lost)))
+		m.job.mu.Unlock()
+		require.Equal(m, dead, told, "process %d", r)
+	}
+}
+
+// fenced checks that processes have learnt that others go on without them.
+func (m *machines) fenced(processes ...int) {
+	m.Helper()
+	for _, r := range processes {
+		require.ErrorIs(m, m.jobs[r].world.Failed(), transport.ErrFenced, "process %d", r)
+		require.ErrorIs(m, recv(m.jobs[r].world, 0, 0).wait(), transport.ErrFenced, "process %d", r)
+	}
+}
+
+// works checks that processes can still send each other, and themselves, messages.
+func (m *machines) works(processes ...int) {
+	m.Helper()
+	var all []*request
+	for _, r := range processes {
+		for _, p := range processes {
+			all = append(all, recv(m.jobs[r].world, p, 77), send(m.jobs[p].world, r, 77, 1))
+		}
+	}
+	m.settle()
+	for _, r := range all {
+		require.NoError(m, r.wait())
+	}
+}
+
+func all(n int) (ranks []int) {
+	for r := range n {
+		ranks = append(ranks, r)
+	}
+	return ranks
+}
+
+// long is when all have been told of the deaths of processes of a machine, wherever they stand
+// in the usual.
+func long(n, deaths int) time.Duration {
+	return usual.Bound(n, deaths, 0) + 4*usual.Timeout
+}
+
+// While all live nobody is held for dead, and each sends a packet a period.
+func TestHeartbeats(t *testing.T) {
+	m := startMachines(t, 0, 0, 1, 1, 2)
+	m.pass(20 * usual.Timeout)
+	m.holds(all(5))
+	m.works(all(5)...)
+}
+
+// A machine that falls silent is dead, with all its processes, to all others: what
+// needs one of them ends.
+func TestSilentMachine(t *testing.T) {
+	for _, of := range [][]int{{0, 0, 0, 1, 1, 1}, {0, 1}, {1, 0, 1, 0, 1}, {0, 0, 0, 0, 1}, {0, 1, 1, 1, 1, 2, 2}} {
+		t.Run(fmt.Sprint(of), func(t *testing.T) {
+			m := startMachines(t, of...)
+			m.pass(4 * usual.Timeout)
+			var lost, rest []int
+			for p, machine := range of {
+				if machine == 1 {
+					lost = append(lost, p)
+				} else {
+					rest = append(rest, p)
+				}
+			}
+			waits := recv(m.jobs[rest[0]].world, lost[0], 0)
+			m.end(lost...) // at once: nobody is left who sees it
+			m.pass(usual.Timeout / 2)
+			m.holds(rest)
+			m.pass(long(len(of), len(lost)))
+			m.holds(rest, lost...)
+			require.Equal(t, &transport.DeadError{Rank: lost[0]}, waits.wait())
+			m.works(rest...)
+			m.pass(4 * usual.Timeout)
+			m.works(rest...)
+		})
+	}
+}
+
+// What a machine's processes see, they tell those of others, without any timeout.
+func TestToldDeaths(t *testing.T) {
+	m := startMachines(t, 0, 0, 1, 1, 2, 2, 2)
+	m.pass(4 * usual.Timeout)
+	told := listen(m.jobs[0].world)
+	m.end(3)
+	for left := true; left; { // its end is seen, in real time
+		m.settle()
+		left = slices.ContainsFunc([]int{0, 1, 2, 4, 5, 6}, func(r int) bool {
+			e := m.jobs[r].engine
+			e.lock()
+			defer e.unlock()
+			return !e.killed[3]
+		})
+	}
+	require.Equal(t, []int{3}, told.wait(1))
+	m.holds([]int{0, 1, 2, 4, 5, 6}, 3)
+	m.pass(20 * usual.Timeout)
+	m.holds([]int{0, 1, 2, 4, 5, 6}, 3)
+}
+
+// A process that is stopped is not dead, as long as one of its machine says so; nor does it
+// hold others for dead when it goes on.
+func TestStoppedProcess(t *testing.T) {
+	m := startMachines(t, 0, 0, 1, 1, 1)
+	m.pass(4 * usual.Timeout)
+	for _, r := range []int{3, 0} {
+		m.stop(r)
+		m.pass(20 * usual.Timeout)
+		m.holds(slices.DeleteFunc(all(5), func(p int) bool { return p == r }))
+		m.resume(r)
+		m.pass(20 * usual.Timeout)
+		m.holds(all(5))
+	}
+	m.works(all(5)...)
+}
+
+// A process that looks for no packets, since its goroutines compute, lives, and holds nobody for
+// dead.
+func TestBusyProcess(t *testing.T) {
+	m := startMachines(t, 0, 0, 1)
+	m.pass(4 * usual.Timeout)
+	for r := range 3 {
+		for !m.jobs[r].engine.driving.try() {
+			runtime.Gosched()
+		}
+		m.busy[r] = true
+		m.pass(20 * usual.Timeout)
+		m.holds(all(3))
+		m.busy[r] = false
+		m.jobs[r].engine.driving.end()
+	}
+	m.works(all(3)...)
+}
+
+// Whatever a process sends says that it lives, for as long as it sends.
+func TestAnyPacketIsASignOfLife(t *testing.T) {
+	m := startMachines(t, 0, 1)
+	m.pass(4 * usual.Timeout)
+	m.mute[1] = true
+	for range 50 {
+		m.works(0, 1)
+		m.pass(usual.Timeout / 2)
+	}
+	m.holds(all(2))
+	m.pass(2 * usual.Timeout)
+	m.holds([]int{0}, 1)
+	m.mute[1] = false
+	m.pass(usual.Timeout)
+	m.fenced(1)
+}
+
+// All processes of a machine that stands still are dead: when they go on, they are told, and
+// end.
+func TestStoppedMachineIsFenced(t *testing.T) {
+	m := startMachines(t, 0, 0, 0, 1, 1)
+	m.pass(4 * usual.Timeout)
+	waits := recv(m.jobs[3].world, 0, 0)
+	m.stop(3, 4)
+	m.pass(long(5, 2))
+	m.holds(all(3), 3, 4)
+	m.resume(3, 4)
+	m.pass(20 * usual.Timeout)
+	m.fenced(3, 4)
+	require.ErrorIs(t, waits.wait(), transport.ErrFenced)
+	m.holds(all(3), 3, 4)
+	m.works(all(3)...)
+}
+
+// Two parts of a network that is cut go on. When it is whole again, the smaller one ends.
+func TestCutNetwork(t *testing.T) {
+	for _, of := range [][]int{{0, 0, 0, 1, 1}, {1, 0, 0}, {0, 0, 1, 1}, {1, 1, 2, 0, 0, 0, 2}} {
+		t.Run(fmt.Sprint(of), func(t *testing.T) {
+			m := startMachines(t, of...)
+			m.pass(4 * usual.Timeout)
+			var small, great []int
+			for p, machine := range of {
+				if machine == 1 {
+					small = append(small, p)
+				} else {
+					great = append(great, p)
+				}
+			}
+			m.cut(true, small...)
+			m.pass(long(len(of), len(of)))
+			m.holds(small, great...)
+			m.holds(great, small...)
+			m.works(small...)
+			m.works(great...)
+			m.heal()
+			m.pass(4 * usual.Timeout)
+			m.fenced(small...)
+			m.holds(great, small...)
+			m.works(great...)
+			for _, r := range small {
+				require.ErrorIs(t, m.jobs[r].End(), transport.ErrFenced)
+				m.ended[r] = true
+			}
+		})
+	}
+}
+
+// A machine that is not heard, but hears, is told that it is dead, and ends at once.
+func TestCutOneWay(t *testing.T) {
+	m := startMachines(t, 0, 0, 0, 1, 1)
+	m.pass(4 * usual.Timeout)
+	m.cut(false, 3, 4)
+	m.pass(long(5, 2))
+	m.fenced(3, 4)
+	m.holds(all(3), 3, 4)
+	m.works(all(3)...)
+}
+
+// In the ring those of a machine are apart: if machines have as many processes, in turn; and
+// one that has more than all others has these spread among its own.
+func TestAround(t *testing.T) {
+	for _, c := range []struct{ machines, want []int }{
+		{[]int{5, 5, 2, 2}, []int{0, 2, 1, 3}},
+		{[]int{0, 0, 0, 1, 1, 1, 2, 2, 2}, []int{0, 3, 6, 1, 4, 7, 2, 5, 8}},
+		{[]int{0, 1, 0, 1, 0, 1}, []int{0, 1, 2, 3, 4, 5}},
+		{[]int{0, 0, 0, 0, 0, 0, 1, 2, 3}, []int{0, 1, 2, 6, 3, 7, 4, 5, 8}},
+		{[]int{7, 3}, []int{0, 1}},
+	} {
+		require.Equal(t, c.want, around(c.machines), "machines %v", c.machines)
+	}
+}
+
+// What no process sends is garbage, and nothing else is.
+func TestGarbageForHearts(t *testing.T) {
+	for _, c := range []struct {
+		h    header
+		rest []byte
+		ok   bool
+	}{
+		{header{kind: beat}, []byte{byte(detector.Heartbeat), 0, 0, 0, 0, 0, 0, 0, 0}, true},
+		{header{kind: beat}, []byte{byte(detector.Heartbeat)}, false},
+		{header{kind: beat}, []byte{byte(detector.Notice), 0, 0, 0, 0, 5, 0, 0, 0}, false},
+		{header{kind: ask, id: 1}, nil, true},
+		{header{kind: ask, id: 2}, nil, true}, // it does not know, and says nothing
+		{header{kind: ask, id: 4}, nil, false},
+		{header{kind: ask, id: 1 << 63}, nil, false},
+		{header{kind: vouch, id: 3}, nil, true},
+		{header{kind: vouch, id: 0}, nil, false},
+		{header{kind: vouch, id: 1}, nil, false},
+		{header{kind: vouch, id: 4}, nil, false},
+	} {
+		m := startMachines(t, 0, 0, 1, 1)
+		e := m.jobs[0].engine
+		e.lock()
+		err := e.heart.take(2, c.h, c.rest)
+		e.unlock()
+		require.Equal(t, c.ok, err == nil, "%v: %v", c, err)
+		m.settle()
+	}
+	none := startMemory(t, 2, true, true)[0].engine
+	require.Nil(t, none.heart)
+	require.Error(t, none.heart.take(1, header{kind: beat}, nil))
+	_, err := newHeart(none, detector.Config{}, func() time.Duration { return 0 })
+	require.Error(t, err)
+}
