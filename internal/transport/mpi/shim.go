@@ -86,6 +86,9 @@ func (s *shim) Start(mortal bool) (node.Start, error) {
 	if err == nil {
 		err = started{version(), int(size), guest != 0, threads(provided), isMortal != 0, C.MX_ULFM != 0}.check(mortal)
 	}
+	if err == nil && mortal {
+		err = startNative()
+	}
 	return node.Start{Name: "mpi", Rank: int(rank), Size: int(size), Crowded: crowded != 0}, err
 }
 
@@ -144,7 +147,8 @@ func (*shim) Poll(s node.Sink, times int) (happened, died bool) {
 			s.Ended(uint64(ev.id), int(ev.length), ev.lost != 0)
 		}
 	}
-	return n > 0, C.mx_news_of_death != 0
+	told := pollNative(s)
+	return n > 0 || told, C.mx_news_of_death != 0
 }
 
 func (s *shim) Failed() ([]int, error) {

@@ -69,13 +69,15 @@ func newEngine(fabric Fabric, mortal bool) *engine {
 	return e
 }
 
-// news is a request that has ended, or, for a listener, a message or a death.
+// news is a request that has ended, or, for a listener, a message or a death, or what a fabric
+// tells.
 type news struct {
 	request *transport.Request
 	to      transport.Listener
 	from    int
 	payload []byte
 	died    bool
+	call    func() // of the fabric
 }
 
 const (
@@ -209,7 +211,7 @@ func (e *engine) move(times int, all bool) (happened bool) {
 	}
 	e.rounds++
 	due := e.rounds%seldom == 0 || e.crowded && e.rounds%(seldom/8) == 0 // a round may take long
-	ask := all || len(e.in) < e.size || len(e.transfers) > 0 || due
+	ask := all || len(e.in) < e.size || len(e.transfers) > 0 || due || e.fabric.Pressing()
 	if ask || happened {
 		looks = 1
 	}
@@ -295,6 +297,8 @@ func (e *engine) tell() {
 			switch {
 			case n.request != nil:
 				n.request.Done.Completed(n.request)
+			case n.call != nil:
+				n.call()
 			case n.died:
 				n.to.Died(n.from)
 			default:

@@ -1,0 +1,13 @@
+//go:build mpi && cgo && !native
+
+package mpi
+
+import "github.com/mpicx/go-mpicx/internal/transport/node"
+
+// Without -tags native nothing is asked of MPI's revoke and agree.
+
+func (*shim) Pressing() bool { return false }
+
+func startNative() error { return nil }
+
+func pollNative(node.Sink) bool { return false }
