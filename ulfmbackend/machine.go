@@ -320,6 +320,7 @@ func (m *Machine) Died(rank int) {
 		return
 	}
 	m.report(rank)
+	m.forgo()
 	if m.up != before {
 		m.reparent()
 	}

@@ -27,19 +27,15 @@ const (
 	firstLiving = iota
 )
 
-// Native has the machine begin to use a library; without one it has protocols of its own. It
-// sends nothing before it knows.
-func (m *Machine) Native(is bool) {
-	m.dormant = false
-	if is {
-		n := &native{}
-		for r := range m.size {
-			n.living = append(n.living, r)
-		}
-		m.native = n
-		m.callRevoke(&m.notices, transport.Signals)
-		m.callRevoke(&m.revokes, transport.Revocations)
+// Native has the machine begin: its library is there.
+func (m *Machine) Native() {
+	n := new(native)
+	for r := range m.size {
+		n.living = append(n.living, r)
 	}
+	m.native, m.dormant = n, false
+	m.callRevoke(&m.notices, transport.Signals)
+	m.callRevoke(&m.revokes, transport.Revocations)
 	asleep := m.asleep
 	m.asleep = nil
 	for _, r := range asleep {
@@ -55,7 +51,7 @@ func (m *Machine) callRevoke(f *flood, topic transport.Topic) {
 	if m.native == nil || !f.open {
 		return
 	}
-	if topic == transport.Signals && f.notice.Corrupt {
+	if topic == transport.Signals && (f.notice.Corrupt || m.native.renewing && len(m.dead) > 0) {
 		topic = transport.Corruptions
 	}
 	if seen := &m.native.noticed[topic]; !*seen && !(topic == transport.Signals && m.native.renewing) {
@@ -265,6 +261,17 @@ func (m *Machine) begin(decision *Message) {
 func (m *Machine) renew() {
 	if n := m.native; n != nil && !m.final {
 		n.noticed[transport.Signals], n.renewing = false, true
-		m.out.push(Output{Call: &Call{Renew: true}})
+		if len(m.dead) == 0 {
+			m.out.push(Output{Call: &Call{Renew: true}})
+		}
+	}
+}
+
+// forgo has nothing renewed where somebody has died: the next verdict will be final, which is
+// another notice.
+func (m *Machine) forgo() {
+	if n := m.native; n != nil && n.renewing {
+		m.out.push(Output{Call: &Call{Forgo: true}})
+		m.callRevoke(&m.notices, transport.Signals)
 	}
 }

@@ -12,9 +12,12 @@ type Library interface {
 	// Agree begins an agreement on the bitwise AND of some words, as many at all ranks
 	// (MPIX_Comm_iagree). One is under way at a time.
 	Agree([]uint32)
-	// Renew replaces the communicator of Signals (MPI_Comm_idup). No rank does it again before
+	// Renew replaces the communicator of Signals (MPIX_Comm_shrink). No rank does it again before
 	// it was told of the end.
 	Renew()
+	// Forgo takes Renew back, where a process has died, which may not take part. Perhaps it comes
+	// too late.
+	Forgo()
 	// Close gives all back.
 	Close()
 }
@@ -35,9 +38,8 @@ const (
 
 // A LibraryClient hears of a Library.
 type LibraryClient interface {
-	// Made says that the communicators are there, at all ranks, or that there are none at
-	// any rank, because a process has died while they were made. It comes first.
-	Made(bool)
+	// Made says that the communicators are there. It comes first.
+	Made()
 	// Noticed says that the communicator of a topic is revoked.
 	Noticed(Topic)
 	// Agreed is the end of Agree.

@@ -7,6 +7,8 @@ package mpi
 import "C" // nowhere else, as with shim.h
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -25,9 +27,11 @@ type natives struct {
 	calls []func() (string, C.int)
 
 	// What follows is used under the lock of all calls of MPI.
-	base  C.int
-	owner map[C.int]*library // of a slot
-	queue []*library         // to be made, one after another
+	base      C.int
+	owner     map[C.int]*library // of a slot
+	libraries uint64
+	makings   []making
+	proposed  *making // to all processes
 }
 
 func (*shim) Pressing() bool { return native.pressing.Load() }
@@ -35,7 +39,7 @@ func (*shim) Pressing() bool { return native.pressing.Load() }
 // startNative begins, at all processes together.
 func startNative() error {
 	native.owner = make(map[C.int]*library)
-	native.calls, native.queue = nil, nil
+	native.calls, native.makings, native.proposed, native.libraries = nil, nil, nil, 0
 	return result("MPI_Comm_dup", C.nx_base(&native.base))
 }
 
@@ -56,7 +60,7 @@ func pollNative(s node.Sink) (happened bool) {
 	calls := native.calls
 	native.calls = nil
 	native.mu.Unlock()
-	for _, f := range append(calls, native.vote) {
+	for _, f := range append(calls, native.propose) {
 		if err := result(f()); err != nil {
 			s.Fail(err)
 			return true
@@ -68,11 +72,7 @@ func pollNative(s node.Sink) (happened bool) {
 	}
 	for _, ev := range C.nx_events[:n] {
 		if ev.slot == native.base {
-			l := native.queue[0]
-			native.queue = native.queue[1:]
-			l.made = ev.value != 0
-			s.Tell(func() { l.client.Made(l.made) })
-			if err := result(native.next()); err != nil {
+			if err := result(native.make(s, ev.value)); err != nil {
 				s.Fail(err)
 			}
 		} else if l := native.owner[ev.slot]; l != nil {
@@ -80,7 +80,7 @@ func pollNative(s node.Sink) (happened bool) {
 		}
 	}
 	native.mu.Lock()
-	native.pressing.Store(len(native.calls) > 0 || C.nx_underway() != 0)
+	native.pressing.Store(len(native.calls) > 0 || native.proposed == nil && len(native.makings) > 0 || C.nx_underway() != 0)
 	native.mu.Unlock()
 	return n > 0 || len(calls) > 0
 }
@@ -91,10 +91,10 @@ const slots = int(transport.Topics)
 // library is a transport.Library of all processes.
 type library struct {
 	client transport.LibraryClient
+	number uint64 // of those of this process, which are the same at all
 	slot   [slots]C.int
-	making int // slots that are not there yet
-	voted  bool
-	made   bool // at all processes
+	round  uint64 // how often it was renewed
+	made   bool
 	words  []uint32
 	agreed int // of words
 	closed bool
@@ -104,53 +104,93 @@ type library struct {
 // in one order.
 func NewLibrary() transport.Library { return &library{} }
 
+// A making is a library that is to be made, or renewed. MPI 5.0 makes a communicator in spite of
+// deaths by MPIX_Comm_shrink alone, which blocks. So all processes first agree on what they
+// make next, without blocking; then each calls it with its next poll, and none waits for
+// one that waits for it elsewhere.
+type making struct {
+	library *library
+	round   uint64
+}
+
 func (l *library) Listen(client transport.LibraryClient) {
 	l.client = client
 	call(func() (string, C.int) {
-		if native.queue = append(native.queue, l); len(native.queue) > 1 {
-			return "", 0
-		}
-		return native.next()
+		native.libraries++
+		l.number = native.libraries
+		native.makings = append(native.makings, making{l, 0})
+		return "", 0
 	})
 }
 
-// next has the first library of the queue be made: its communicators, and an agreement of all
-// processes on whether they are there. A process that has died may keep that of the others
-// from ending.
-func (n *natives) next() (string, C.int) {
-	if len(n.queue) == 0 {
+func (l *library) Renew() {
+	call(func() (string, C.int) {
+		native.makings = append(native.makings, making{l, l.round + 1})
+		return "", 0
+	})
+}
+
+func (l *library) Forgo() {
+	call(func() (string, C.int) {
+		native.makings = slices.DeleteFunc(native.makings, func(m making) bool { return m.library == l && m.round > 0 })
+		return "", 0
+	})
+}
+
+func (m making) compare(other making) int {
+	return cmp.Or(cmp.Compare(m.library.number, other.library.number), cmp.Compare(m.round, other.round))
+}
+
+// digest is what all processes have to agree on, as bits of which half are set.
+func (m making) digest() C.int {
+	half := uint32(m.library.number*64+m.round) & 0xffff
+	return C.int(int32(half | ^half<<16))
+}
+
+// propose proposes the first of what is to be made, since others may be about to make
+// that.
+func (n *natives) propose() (string, C.int) {
+	if n.proposed != nil || len(n.makings) == 0 {
 		return "", 0
 	}
-	l := n.queue[0]
-	for i := range l.slot {
-		if code := l.make(i, n.base); code != 0 {
-			return "MPI_Comm_idup", code
+	first := slices.MinFunc(n.makings, making.compare)
+	n.proposed = &first
+	return "MPIX_Comm_iagree", C.nx_agree(n.base, first.digest())
+}
+
+// make makes what was proposed, if all have proposed that.
+func (n *natives) make(s node.Sink, agreed C.int) (string, C.int) {
+	m := *n.proposed
+	n.proposed = nil
+	if agreed != m.digest() {
+		return "", 0
+	}
+	n.makings = slices.DeleteFunc(n.makings, func(o making) bool { return o == m })
+	l := m.library
+	for topic := range l.slot {
+		if l.made && topic != int(transport.Signals) {
+			continue
+		}
+		old := l.slot[topic]
+		if code := C.nx_make(n.base, &l.slot[topic]); code != 0 {
+			return "MPIX_Comm_shrink", code
+		}
+		n.owner[l.slot[topic]] = l
+		if l.made {
+			delete(n.owner, old)
+			if code := C.nx_free(old); code != 0 {
+				return "MPI_Comm_free", code
+			}
 		}
 	}
+	l.round = m.round
+	tell := l.client.Renewed
+	if !l.made {
+		l.made = true
+		tell = l.client.Made
+	}
+	s.Tell(tell)
 	return "", 0
-}
-
-// vote agrees on whether the first library of the queue is there, once this process knows.
-func (n *natives) vote() (string, C.int) {
-	if len(n.queue) == 0 || n.queue[0].voted {
-		return "", 0
-	}
-	l, is := n.queue[0], C.int(1)
-	if l.making > 0 {
-		if C.nx_dead(n.base) == 0 {
-			return "", 0
-		}
-		is = 0
-	}
-	l.voted = true
-	return "MPIX_Comm_iagree", C.nx_agree(n.base, is)
-}
-
-func (l *library) make(i int, from C.int) C.int {
-	l.making++
-	code := C.nx_dup(from, &l.slot[i])
-	native.owner[l.slot[i]] = l
-	return code
 }
 
 func (l *library) Revoke(topic transport.Topic) {
@@ -166,20 +206,6 @@ func (l *library) Agree(words []uint32) {
 			}
 		}
 		return "", 0
-	})
-}
-
-func (l *library) Renew() {
-	call(func() (string, C.int) {
-		if l.closed {
-			return "", 0
-		}
-		old := l.slot[transport.Signals]
-		delete(native.owner, old)
-		if code := l.make(int(transport.Signals), l.slot[transport.Revocations]); code != 0 {
-			return "MPI_Comm_idup", code
-		}
-		return "MPI_Comm_free", C.nx_free(old)
 	})
 }
 
@@ -206,17 +232,7 @@ func (l *library) happened(s node.Sink, ev C.nx_event) {
 			s.Tell(func() { l.client.Agreed(words) })
 		}
 	case C.NX_REVOKED:
-		for topic, slot := range l.slot {
-			if slot == ev.slot {
-				s.Tell(func() { l.client.Noticed(transport.Topic(topic)) })
-			}
-		}
-	case C.NX_MADE:
-		if ev.value != 0 {
-			l.making--
-		}
-		if l.made && l.making == 0 {
-			s.Tell(l.client.Renewed)
-		}
+		topic := transport.Topic(slices.Index(l.slot[:], ev.slot))
+		s.Tell(func() { l.client.Noticed(topic) })
 	}
 }

@@ -1,5 +1,5 @@
 // What -tags native needs of MPI, beside shim.h: communicators whose revocation is a notice, and
-// agreements on them. All is called under the same lock, and nothing blocks but nx_base.
+// agreements on them. All is called under the same lock, and nothing blocks but nx_base and nx_make.
 #include <mpi.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -17,16 +17,17 @@
 #define nx_comm_revoke MPIX_Comm_revoke
 #define nx_comm_is_revoked MPIX_Comm_is_revoked
 #define nx_comm_iagree MPIX_Comm_iagree
+#define nx_comm_shrink MPIX_Comm_shrink // blocking: ishrink comes with Open MPI 6 (open-mpi/ompi#9925)
 
 enum { NX_EVENTS = 64 };
 
 // What nx_poll tells of.
-enum { NX_MADE = 1, NX_REVOKED, NX_AGREED };
+enum { NX_REVOKED = 1, NX_AGREED };
 
 typedef struct {
 	int kind;
 	int slot;  // which communicator
-	int value; // what was agreed on; of NX_MADE, whether it was made
+	int value; // what was agreed on
 } nx_event;
 
 // Not static, so that Go finds them.
@@ -36,8 +37,6 @@ const char *nx_call; // that has failed
 typedef struct {
 	MPI_Comm comm;
 	int used, told; // told: that it is revoked
-	int from;       // it is being made of that; -1: it is there
-	MPI_Request making;
 } nx_slot;
 
 // An agreement under way. It does not move, since MPI has its flag's address.
@@ -50,7 +49,6 @@ typedef struct nx_vote {
 static nx_slot *nx_slots;
 static int nx_room;
 static nx_vote *nx_votes, **nx_last = &nx_votes;
-static int nx_making;
 
 static int nx_class(int code) {
 	int class = MPI_SUCCESS;
@@ -67,7 +65,7 @@ static int nx_slot_new(void) {
 		if (nx_slots == NULL) abort();
 		for (int j = i; j < nx_room; j++) nx_slots[j].used = 0;
 	}
-	nx_slots[i] = (nx_slot){.comm = MPI_COMM_NULL, .used = 1, .from = -1, .making = MPI_REQUEST_NULL};
+	nx_slots[i] = (nx_slot){.comm = MPI_COMM_NULL, .used = 1};
 	return i;
 }
 
@@ -82,14 +80,16 @@ static int nx_base(int *slot) {
 	return MPI_SUCCESS;
 }
 
-// nx_dup begins to make a duplicate, of which nx_poll will tell.
-static int nx_dup(int from, int *slot) {
+// nx_make makes a communicator of all processes that live. It returns once they all have
+// called it: see natives.
+static int nx_make(int from, int *slot) {
+	MPI_Comm comm;
+	int code = nx_comm_shrink(nx_slots[from].comm, &comm);
+	if (code != MPI_SUCCESS) return code;
+	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
 	*slot = nx_slot_new();
-	nx_slot *s = &nx_slots[*slot];
-	s->from = from;
-	int code = MPI_Comm_idup(nx_slots[from].comm, &s->comm, &s->making);
-	if (code == MPI_SUCCESS) nx_making++;
-	return code;
+	nx_slots[*slot].comm = comm;
+	return MPI_SUCCESS;
 }
 
 static int nx_revoke(int slot) { return nx_comm_revoke(nx_slots[slot].comm); }
@@ -110,8 +110,6 @@ static int nx_agree(int slot, int flag) {
 static int nx_busy(int slot) {
 	for (nx_vote *v = nx_votes; v; v = v->next)
 		if (v->slot == slot) return 1;
-	for (int i = 0; i < nx_room; i++)
-		if (nx_slots[i].used && nx_slots[i].making != MPI_REQUEST_NULL && (i == slot || nx_slots[i].from == slot)) return 1;
 	return 0;
 }
 
@@ -130,28 +128,14 @@ static int nx_free(int slot) {
 // call of MPI to move messages.
 static int nx_poll(int *count) {
 	int n = 0, done, code;
-	nx_call = "MPI_Comm_idup";
+	nx_call = "MPIX_Comm_is_revoked";
 	for (int i = 0; i < nx_room && n < NX_EVENTS; i++) {
 		nx_slot *s = &nx_slots[i];
 		if (!s->used || s->told) continue;
-		if (s->making != MPI_REQUEST_NULL) {
-			code = MPI_Test(&s->making, &done, MPI_STATUS_IGNORE);
-			int class = nx_class(code);
-			if (class != MPI_SUCCESS && class != NX_ERR_PROC_FAILED && class != NX_ERR_REVOKED) return *count = n, code;
-			if (!done && code == MPI_SUCCESS) continue;
-			s->making = MPI_REQUEST_NULL;
-			nx_making--;
-			if (code == MPI_SUCCESS)
-				MPI_Comm_set_errhandler(s->comm, MPI_ERRORS_RETURN);
-			else
-				s->comm = MPI_COMM_NULL;
-			nx_events[n++] = (nx_event){NX_MADE, i, code == MPI_SUCCESS};
-		} else if (s->comm != MPI_COMM_NULL) {
-			nx_comm_is_revoked(s->comm, &done);
-			if (done) {
-				s->told = 1;
-				nx_events[n++] = (nx_event){NX_REVOKED, i, 0};
-			}
+		if ((code = nx_comm_is_revoked(s->comm, &done)) != MPI_SUCCESS) return *count = n, code;
+		if (done) {
+			s->told = 1;
+			nx_events[n++] = (nx_event){NX_REVOKED, i, 0};
 		}
 	}
 	nx_call = "MPIX_Comm_iagree";
@@ -171,14 +155,6 @@ static int nx_poll(int *count) {
 	return *count = n, MPI_SUCCESS;
 }
 
-// nx_dead returns how many processes have died.
-static int nx_dead(int slot) {
-	MPI_Group dead;
-	int count = 0;
-	if (MPIX_Comm_get_failed(nx_slots[slot].comm, &dead) != MPI_SUCCESS) return 0;
-	MPI_Group_size(dead, &count);
-	MPI_Group_free(&dead);
-	return count;
-}
+static int nx_underway(void) { return nx_votes != NULL; }
 
-static int nx_underway(void) { return nx_votes != NULL || nx_making > 0; }
+static int mx_dbg_rank(void){int r;MPI_Comm_rank(MPI_COMM_WORLD,&r);return r;}
