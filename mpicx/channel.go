@@ -48,7 +48,10 @@ func (l *listener) Resolved(v *errchan.Verdict) {
 func (l *listener) Died(rank int) { (*Comm)(l).died(rank) }
 
 // Released says that all ranks have closed the communicator.
-func (l *listener) Released() { (*Comm)(l).release() }
+func (l *listener) Released() {
+	l.released.Store(true)
+	(*Comm)(l).forgotten()
+}
 
 // Revoked says that a rank has revoked the communicator.
 func (l *listener) Revoked(by int) { (*Comm)(l).revoked(by) }

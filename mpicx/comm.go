@@ -46,6 +46,8 @@ type Comm struct {
 	ledger ledger.Comm
 	// releasing is for the black channel: see releaseWhenForgotten.
 	releasing atomic.Bool
+	// released is for the ULFM backend: all have closed the communicator.
+	released atomic.Bool
 
 	// afterwards are operations of a rank that has unwound: they begin once the corruption
 	// that it raised is resolved. It is empty on a broken communicator. Proc.mu protects it.

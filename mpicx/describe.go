@@ -46,11 +46,7 @@ func endedBy(ctx context.Context, err error) bool {
 func (c *Comm) waitedFor(cells []*waiting.Cell) string {
 	names := make(map[*waiting.Cell]string)
 	c.t.EachPending(func(r *transport.Request) {
-		done := any(r.Done)
-		if x, ok := done.(*collective.Exchange); ok {
-			done = x.Ender()
-		}
-		if o, ok := done.(operation); ok {
+		if o := operationOf(r); o != nil {
 			if cell := o.cell(); names[cell] == "" && slices.Contains(cells, cell) {
 				names[cell] = c.describe(r)
 			}
@@ -75,6 +71,16 @@ func (c *Comm) waitedFor(cells []*waiting.Cell) string {
 		text += fmt.Sprintf(" or %d more", others)
 	}
 	return text
+}
+
+// operationOf returns what a request is for, if the program may wait for that; else nil.
+func operationOf(r *transport.Request) operation {
+	done := any(r.Done)
+	if x, ok := done.(*collective.Exchange); ok {
+		done = x.Ender()
+	}
+	o, _ := done.(operation)
+	return o
 }
 
 func (c *Comm) describe(r *transport.Request) string {

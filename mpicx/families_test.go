@@ -206,3 +206,29 @@ func TestCorruptedChild(t *testing.T) {
 		return exchange(ctx, world, 0)
 	})
 }
+
+// An operation that creates a communicator, or agrees, is pending on a child. Its rank has
+// joined the parent's round, and then the child has an error. The operation ends with that
+// error before the parent's round is over, which may need more errors of the child (P8).
+func TestD2CreationEndsBeforeTheParentsRound(t *testing.T) {
+	if mpicx.Backend != "ulfm" {
+		t.Skip("Dup waits for nobody")
+	}
+	fakeTime(t)
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		child := world.Split(world.Rank()%2, 0).MustGet(ctx)
+		err := error(nil)
+		switch world.Rank() {
+		case 0:
+			settle()
+			settle() // rank 2 has joined the world's round; this rank owes that
+			err = first(propagated(child.SignalError(ctx, 7), 7), propagated(child.SignalError(ctx, 8), 8))
+		case 1:
+			settle()
+			return first(propagated(world.SignalError(ctx, 9), 9), exchange(ctx, child, 1), exchange(ctx, world, 2))
+		case 2:
+			err = first(propagated(child.Dup().Wait(ctx), 7), propagated(child.Barrier().Wait(ctx), 8))
+		}
+		return first(err, propagated(world.Barrier().Wait(ctx), 9), exchange(ctx, child, 1), exchange(ctx, world, 2))
+	})
+}

@@ -130,3 +130,60 @@ func (l *lateListener) Take(from int, payload []byte) {
 		l.comm.Poke()
 	})
 }
+
+// H5: rank 0 has the result of an Agree on a communicator that is revoked, closes that, and
+// signals on the parent. Rank 1 hears of the signal before the result, and gets both.
+func TestH5AgreeCloseAndSignal(t *testing.T) {
+	oneProcess(t)
+	synctest.Test(t, func(t *testing.T) {
+		late := &mailbox{}
+		proposed := make(chan struct{})
+		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			c := dup(ctx, world)
+			if err := c.Revoke(ctx); err != nil {
+				return err
+			}
+			settle()
+			if world.Rank() == 0 {
+				<-proposed
+				if flag, err := c.Agree(3).Get(ctx); flag != 1 || err != nil {
+					return fmt.Errorf("Agree: %d %w", flag, err)
+				}
+				return first(c.Close(ctx), propagated(world.SignalError(ctx, 9), 9))
+			}
+			late.hold()
+			agree := c.Agree(5)
+			close(proposed)
+			if err := propagated(agree.Wait(ctx), 9); err != nil {
+				return err
+			}
+			late.release()
+			if flag, err := agree.Get(ctx); flag != 1 || err != nil {
+				return fmt.Errorf("Agree, after the error: %d %w", flag, err)
+			}
+			return c.Close(ctx)
+		}, mpicx.WithRanks(2), hook.Backend("ulfm").(mpicx.Option), hook.Transport(func(t transport.Comm) transport.Comm {
+			if t.Rank() == 1 {
+				t = lateChildren{t, late}
+			}
+			return t
+		}).(mpicx.Option))
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// lateChildren is a side of the world, whose own error channel has no mailbox.
+type lateChildren struct {
+	transport.Comm
+	box *mailbox
+}
+
+func (c lateChildren) Sub(name transport.Name, members []int) (transport.Comm, error) {
+	made, err := c.Comm.Sub(name, members)
+	if err != nil || name == transport.ErrorChannelName() {
+		return made, err
+	}
+	return &lateComm{made, c.box}, nil
+}

@@ -26,7 +26,7 @@ func (c *Comm) carryOut(o *ledger.Output) {
 		c.proc.feed(o.Comm.Settled)
 	case ledger.Advance:
 		for i, d := range o.Family {
-			ownerOf(d).advance(o.Generation, o.Error.Face, o.Frozen[i])
+			ownerOf(d).advance(o.Generation, o.Error.Face, o.Frozen[i], o.Lost != nil && o.Lost[i])
 		}
 		c.proc.feed(o.Comm.Moved)
 	case ledger.Open:
@@ -42,7 +42,7 @@ func (c *Comm) carryOut(o *ledger.Output) {
 	case ledger.Resume:
 		ownerOf(o.Comm).resume()
 	case ledger.Forget:
-		ownerOf(o.Comm).forgotten()
+		ownerOf(o.Comm).forget()
 	case ledger.Leave:
 		c.t.Leave(c.proc.failed)
 	case ledger.Tell:
@@ -82,7 +82,7 @@ func (c *Comm) giveUp(cause error) {
 	c.proc.feed(func() { c.ledger.Fail().Face = err })
 	for _, d := range c.family() {
 		if d.ulfm != nil {
-			d.ulfm.Advance(c.ledger.Generation(), err, false) // its agreements end
+			d.ulfm.Advance(c.ledger.Generation(), err, false, false) // its agreements end
 		}
 	}
 }

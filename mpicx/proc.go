@@ -3,6 +3,7 @@ package mpicx
 import (
 	"log/slog"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -30,9 +31,9 @@ type proc struct {
 
 	yielder yielder
 
-	// forgotten has a function for each closed communicator on which something is pending,
-	// to be tried again. Only carryOut uses it.
-	forgotten []func() (idle bool)
+	// forgetting has a function for each closed communicator on which something is pending,
+	// which forgets it if nothing is any more. Only carryOut uses it.
+	forgetting []func() (idle bool)
 
 	// dead says that the process of the rank has died. Then each of its goroutines ends at
 	// its next operation. A test may abort a dead rank; otherwise dead stays.
@@ -171,6 +172,11 @@ func (p *proc) change() {
 		close(p.changed)
 		p.changed = nil
 	}
+}
+
+// forget forgets closed communicators on which nothing is pending any more.
+func (p *proc) forget() {
+	p.forgetting = slices.DeleteFunc(p.forgetting, func(idle func() bool) bool { return idle() })
 }
 
 // die ends this rank: its process has died. Whatever it does on its

@@ -1,26 +1,53 @@
 package mpicx
 
-import (
-	"slices"
-
-	"github.com/mpicx/go-mpicx/internal/transport"
-)
+import "github.com/mpicx/go-mpicx/internal/transport"
 
 // What the error channel and the transport hold of a communicator is given back once all
 // ranks have closed it with no error under way: then no error can follow (H6). With the
-// black channel Close finds that out; with the ULFM backend the error channel does.
+// black channel Close finds that out; with the ULFM backend the error channel does. Then it
+// leaves its family as well: before, an error of an ancestor may be what tells another
+// rank of an agreement (H5).
 
 func (c *Comm) release() { _, _ = c.channel.Close(), c.t.Close() }
 
-// forgotten is called when this rank has closed c, and c has left its family.
-func (c *Comm) forgotten() {
-	if c.ulfm == nil {
-		c.releaseWhenForgotten()
-		return
+// forget has c forgotten, which this rank has closed, once nothing is pending there.
+func (c *Comm) forget() {
+	c.proc.forgetting = append(c.proc.forgetting, c.forgetIfIdle)
+	c.proc.forget()
+}
+
+// forgetIfIdle has c forgotten if nothing is pending there at this rank, and with the ULFM
+// backend not before all have closed it.
+func (c *Comm) forgetIfIdle() (idle bool) {
+	switch {
+	case c.isPending():
+		return false
+	case c.ulfm != nil && !c.released.Load():
+		c.ulfm.Release()
+	default:
+		c.forgotten()
 	}
-	p := c.proc
-	p.forgotten = append(p.forgotten, c.releaseIfIdle)
-	p.forgotten = slices.DeleteFunc(p.forgotten, func(idle func() bool) bool { return idle() })
+	return true
+}
+
+// forgotten has c leave its family, unless there is an error meanwhile: then the ledger asks
+// for that once more.
+func (c *Comm) forgotten() {
+	gone := false
+	c.proc.feed(func() { gone = c.ledger.Forgotten() })
+	switch {
+	case !gone:
+	case c.ulfm != nil:
+		c.release()
+	default:
+		c.releaseWhenForgotten()
+	}
+}
+
+// isPending says whether the program may wait for something on c.
+func (c *Comm) isPending() (is bool) {
+	c.t.EachPending(func(r *transport.Request) { is = is || operationOf(r) != nil })
+	return is
 }
 
 // releaseWhenForgotten is called when all have closed c, and when this rank has forgotten it:
@@ -29,15 +56,4 @@ func (c *Comm) releaseWhenForgotten() {
 	if c.releasing.Swap(true) {
 		c.release()
 	}
-}
-
-// releaseIfIdle tells the error channel that c is closed, once nothing is pending there at
-// this rank: what comes for that would be lost.
-func (c *Comm) releaseIfIdle() (idle bool) {
-	idle = true
-	c.t.EachPending(func(*transport.Request) { idle = false })
-	if idle {
-		c.ulfm.Release()
-	}
-	return idle
 }

@@ -192,11 +192,11 @@ func (ch *Channel) Complete(settled []errchan.Settled) {
 }
 
 // Advance begins an epoch.
-func (ch *Channel) Advance(generation int, cause error, frozen bool) {
+func (ch *Channel) Advance(generation int, cause error, frozen, lost bool) {
 	ch.end(func(m *Machine) {
 		ch.epoch = ch.epoch.Next(generation)
 		ch.reserved = [streams]uint64{}
-		m.Advance(generation, ch.epoch, frozen)
+		m.Advance(generation, ch.epoch, frozen, lost)
 	}, func(p *proposed) bool {
 		p.cause = cmp.Or(p.cause, cause)
 		return !ch.machine.IsOpen(p.id)

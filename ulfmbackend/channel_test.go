@@ -30,8 +30,8 @@ type end struct {
 func TestDecidedIsDecided(t *testing.T) {
 	cause := errors.New("an error")
 	over := map[string]func(*Channel){
-		"by a verdict": func(ch *Channel) { ch.Complete(ch.Freeze()); ch.Advance(0, cause, false) },
-		"by an epoch":  func(ch *Channel) { ch.Advance(0, cause, false) },
+		"by a verdict": func(ch *Channel) { ch.Complete(ch.Freeze()); ch.Advance(0, cause, false, false) },
+		"by an epoch":  func(ch *Channel) { ch.Advance(0, cause, false, false) },
 		"by a revoke":  func(ch *Channel) { ch.Abandon(cause) },
 	}
 	for name, over := range over {
@@ -51,8 +51,20 @@ func TestDecidedIsDecided(t *testing.T) {
 	}
 }
 
+// An error to which all members have consented ends the agreements of its epoch, though
+// another round is open that this rank has joined.
+func TestOverWithAVerdictOfAll(t *testing.T) {
+	ch, cause := New(pair{}, 7, 0, nil), errors.New("an error")
+	var ends []end
+	ch.Propose(ch.Reserve(0, errchan.Agree), errchan.Proposal{Call: errchan.Agree}, func(d *errchan.Decision, err error) { ends = append(ends, end{d, err}) })
+	ch.Freeze()
+	ch.Complete(nil)
+	ch.Advance(1, cause, true, false)
+	require.Equal(t, []end{{nil, cause}}, ends)
+}
+
 // H5: while a round is open that this rank has joined, its verdict may still say what an
-// agreement of an epoch came to that another error has ended.
+// agreement of an epoch came to that another error has ended, before which a member died.
 func TestOpenUntilAllVerdicts(t *testing.T) {
 	first, second := errors.New("an error of the child"), errors.New("an error of the parent")
 	for _, decided := range []bool{true, false} {
@@ -62,20 +74,20 @@ func TestOpenUntilAllVerdicts(t *testing.T) {
 		ch.Propose(id, errchan.Proposal{Call: errchan.Agree, Flag: 5}, func(d *errchan.Decision, err error) { ends = append(ends, end{d, err}) })
 		require.Empty(t, ch.Freeze())
 		ch.Complete([]errchan.Settled{{Comm: 8, ID: id, Decision: &errchan.Decision{}}})
-		ch.Advance(1, first, true)
+		ch.Advance(1, first, true, true)
 		require.Empty(t, ends)
 		if decided {
 			ch.Complete([]errchan.Settled{{Comm: 7, ID: id, Decision: &errchan.Decision{Flag: 4}}})
 			require.Equal(t, []end{{&errchan.Decision{Flag: 4}, nil}}, ends)
 		}
-		ch.Advance(0, second, false)
+		ch.Advance(0, second, false, false)
 		require.Len(t, ends, 1)
 		if !decided {
 			require.Equal(t, first, ends[0].err)
 			require.Equal(t, []errchan.Settled{{Comm: 7, ID: id}}, ch.Freeze(), "others are told that it ended so")
 		}
 		// Once two errors of one communicator have come, nobody can be in its epoch.
-		ch.Advance(1, first, false)
+		ch.Advance(1, first, false, false)
 		require.Empty(t, ch.Freeze())
 	}
 }
@@ -101,7 +113,7 @@ func (r *raiser) Noticed(round uint64, _ int, _ bool) {
 
 func (r *raiser) Resolved(v *errchan.Verdict) {
 	r.verdicts = append(r.verdicts, v)
-	r.Advance(0, errors.New("an error"), false)
+	r.Advance(0, errors.New("an error"), false, false)
 }
 func (*raiser) Died(int)    {}
 func (*raiser) Revoked(int) {}

@@ -78,8 +78,10 @@
 //     remembers what became of recent epochs. It reports that with what is new, until a
 //     second error of one communicator has come: then nobody is in that epoch any more.
 //   - A dead rank may have reported a decision to one of both rounds. W, which has
-//     joined Q as well, cannot know at P's verdict: its agreement stays open until all
-//     the rounds are over that it has joined, and is completed if one verdict says so.
+//     joined Q as well, cannot know at P's verdict, which counts that rank among the
+//     dead: its agreement stays open until all the rounds are over that it has joined,
+//     and is completed if one verdict says so. A verdict to which all members have
+//     consented leaves nothing open.
 //   - And where an agreement has ended without a decision, the rank that had
 //     proposed to it says so in what it joins next. Within a verdict, that is
 //     stronger than a decision. Why that is right: of the sets of verdicts by which two

@@ -41,6 +41,7 @@ type parent struct {
 	reports [][]errchan.Settled
 	decided bool
 	settled []errchan.Settled
+	lost    bool // the verdict has not what all had said
 	told    uint
 }
 
@@ -175,7 +176,7 @@ func (u *universe) key() [sha256.Size]byte {
 		}
 	}
 	number(u.deaths, int(u.parent.joined), int(u.parent.told))
-	flags(u.parent.errs, u.parent.decided)
+	flags(u.parent.errs, u.parent.decided, u.parent.lost)
 	b = appendSettled(b, u.parent.settled)
 	for _, s := range u.parent.reports {
 		b = appendSettled(b, s)
@@ -247,7 +248,7 @@ func (u *universe) feed(r int, f func(*Machine)) {
 			p.noticed, p.fatal, p.joined = false, false, false
 			p.verdicts = append(p.verdicts, o.Resolved)
 			m.Complete(o.Resolved.Settled)
-			u.advance(r, 1)
+			u.advance(r, 1, len(o.Resolved.Dead) > 0)
 			m.Told()
 		case o.Agreed != nil:
 			u.end(r)
@@ -272,11 +273,11 @@ func (u *universe) tell(format string, args ...any) {
 }
 
 // advance has rank r's machine begin an epoch, as package mpicx does.
-func (u *universe) advance(r, generation int) {
+func (u *universe) advance(r, generation int, lost bool) {
 	m, p := u.machines[r], &u.programs[r]
 	u.end(r)
 	p.epoch = p.epoch.Next(generation)
-	m.Advance(generation, p.epoch, p.joined || (u.parent.joined&^u.parent.told)&(1<<r) != 0)
+	m.Advance(generation, p.epoch, p.joined || (u.parent.joined&^u.parent.told)&(1<<r) != 0, lost)
 	u.end(r)
 }
 
@@ -335,7 +336,7 @@ func (u *universe) parentEvents(visit func(string, func(*universe))) {
 				u.parent.told |= bit
 				u.feed(r, func(m *Machine) {
 					m.Complete(u.parent.settled)
-					u.advance(r, 0)
+					u.advance(r, 0, u.parent.lost)
 				})
 			})
 		}
@@ -347,7 +348,9 @@ func (u *universe) parentEvents(visit func(string, func(*universe))) {
 		visit(fmt.Sprintf("the parent's verdict is made, without %b of the dead %v", lost, gone), func(u *universe) {
 			u.parent.decided = true
 			for r := range u.machines {
-				if i := slices.Index(gone, r); i < 0 || lost&(1<<i) == 0 {
+				if i := slices.Index(gone, r); u.parent.joined&(1<<r) == 0 || i >= 0 && lost&(1<<i) != 0 {
+					u.parent.lost = true
+				} else {
 					u.parent.settled = merge(u.parent.settled, u.parent.reports[r], compareSettled, prefer)
 				}
 			}

@@ -491,7 +491,7 @@ func (m *Machine) resolved(v *errchan.Verdict) {
 		}
 	}
 	for _, r := range v.Dead {
-		if r != m.rank || !m.leaving { // it still takes part in the rounds of other communicators
+		if r != m.rank || !m.leaving && !m.left { // it still takes part in rounds
 			m.report(r)
 		}
 	}

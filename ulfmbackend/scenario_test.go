@@ -166,9 +166,17 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 			s.feed(r, (*Machine).Close)
 		})
 	},
-	// need rank=R: ranks need the dead that they know of.
+	// need rank=R [ended=R]: ranks need the dead that they know of, and one that has left.
 	"need": func(t *testing.T, s *script, d *datadriven.TestData) {
-		s.each(t, d, func(r int) { s.feed(r, func(m *Machine) { m.Lose(sorted(s.programs[r].died)) }) })
+		s.each(t, d, func(r int) {
+			dead := sorted(s.programs[r].died)
+			if d.HasArg("ended") {
+				var ended int
+				d.ScanArgs(t, "ended", &ended)
+				dead = union(dead, []int{ended})
+			}
+			s.feed(r, func(m *Machine) { m.Lose(dead) })
+		})
 	},
 	// leave rank=R: the programs end.
 	"leave": func(t *testing.T, s *script, d *datadriven.TestData) {
@@ -203,9 +211,12 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 	},
 	// parent-verdict rank=R: its verdict, of those ranks' reports.
 	"parent-verdict": func(t *testing.T, s *script, d *datadriven.TestData) {
+		took := 0
 		s.each(t, d, func(r int) {
+			took++
 			s.parent.settled = merge(s.parent.settled, s.parent.reports[r], compareSettled, prefer)
 		})
+		s.parent.lost = took < len(s.machines)
 		s.printf("parent:%s\n", settledText(s.parent.settled))
 	},
 	// parent-tell rank=R: ranks get that verdict.
@@ -214,7 +225,7 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 			s.parent.told |= 1 << r
 			s.feed(r, func(m *Machine) {
 				m.Complete(s.parent.settled)
-				s.advance(r, 0)
+				s.advance(r, 0, s.parent.lost)
 			})
 		})
 	},

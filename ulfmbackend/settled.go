@@ -158,13 +158,15 @@ func (m *Machine) End(id errchan.Agreement) (d *errchan.Decision, known bool) { 
 func (m *Machine) IsOpen(id errchan.Agreement) bool { return slices.Contains(m.open, id) }
 
 // Advance begins epoch e after an error of the given generation. Agreements of the old
-// epoch are over, except those that a round which this rank has joined may settle.
-func (m *Machine) Advance(generation int, e transport.Epoch, frozen bool) {
+// epoch are over. But if a member is lost, a round which this rank has joined, so that it
+// is frozen, may settle them.
+func (m *Machine) Advance(generation int, e transport.Epoch, frozen, lost bool) {
 	var open []errchan.Agreement
-	for _, id := range append(slices.Clip(m.open), m.contributed()...) {
+	under := m.contributed()
+	for i, id := range append(slices.Clip(m.open), under...) {
 		switch _, known := m.past.end(id); {
 		case known:
-		case frozen:
+		case frozen && (lost || i < len(m.open)):
 			open = append(open, id)
 		default:
 			m.past.note(errchan.Settled{Comm: m.id, ID: id})

@@ -63,12 +63,12 @@ type ULFM interface {
 	// communicators.
 	Complete([]Settled)
 	// Advance begins the epoch after an error of the given generation, as
-	// transport.Comm's Advance does. Proposals of the old epoch end with cause: now,
-	// or, if the epoch begins frozen, at the latest with the first Advance that is not
-	// frozen. Frozen says that a round of this communicator, or of one it is derived
-	// from, which this rank has joined, is still open: its verdict may have the
-	// decision.
-	Advance(generation int, cause error, frozen bool)
+	// transport.Comm's Advance does. Proposals of the old epoch end with cause. Frozen
+	// says that a round of this communicator, or of one it is derived from, which this
+	// rank has joined, is still open. Lost says that a member has died before it
+	// consented to the error. Then the verdict of that round may have a decision of it:
+	// the proposals end at the latest with the first Advance that is not frozen.
+	Advance(generation int, cause error, frozen, lost bool)
 }
 
 // A Settled is the end of an agreement of one communicator, as a verdict has it.

@@ -164,17 +164,30 @@ func (c *Comm) Close() (quiet bool) {
 	return quiet
 }
 
-// forget takes c out of the family, unless it is in use, or has an error to resolve,
-// or something is derived from it that errors reach through it (D1).
+// forget asks to have c forgotten, unless it is in use, or has an error to resolve, or
+// something is derived from it that errors reach through it (D1).
 func (c *Comm) forget() {
-	p := c.parent
-	if c.forgotten || c == c.ledger.world || !c.closed || c.child != nil || c.open || c.moving > 0 {
-		return
+	if !c.forgetting && c.isOver() {
+		c.forgetting = true
+		c.ledger.push(Forget, c)
 	}
-	c.forgotten = true
-	c.ledger.push(Forget, c)
+}
+
+func (c *Comm) isOver() bool {
+	return c.closed && c != c.ledger.world && c.child == nil && !c.open && c.moving == 0
+}
+
+// Forgotten follows Forget, once nothing is pending on c at this rank, since errors of
+// ancestors end that; and once no peer needs to know what was agreed there, since their
+// verdicts tell that. It takes c out of the family, unless c has an error meanwhile. Then it returns
+// false, and Forget comes once more.
+func (c *Comm) Forgotten() bool {
+	p := c.parent
+	if c.forgetting = c.isOver(); !c.forgetting {
+		return false
+	}
 	if p == nil { // it was made too late
-		return
+		return true
 	}
 	if c.prev == nil {
 		p.child = c.next
@@ -186,4 +199,5 @@ func (c *Comm) forget() {
 	}
 	c.next, c.prev = nil, nil
 	p.forget()
+	return true
 }

@@ -98,7 +98,8 @@ const (
 	Complete
 	// Advance asks to move each of Family to the epoch after an error of Generation, ending
 	// what is pending with Error; those that Frozen says begin it with agreements
-	// frozen. Then call Moved.
+	// frozen. An agreement that is pending in one that is Lost too may stay so until it is
+	// no longer frozen. Then call Moved.
 	Advance
 	// Open asks to have the channel of Comm, which is new, begin to listen; where Frozen says
 	// so, with agreements frozen.
@@ -113,7 +114,8 @@ const (
 	// process.
 	Resume
 	// Forget says that the program has closed Comm, that nothing derived from it is in use,
-	// and that this rank knows of no error there. Peers may still begin one.
+	// and that this rank knows of no error there. Peers may still begin one. It asks to call
+	// Forgotten when nothing is pending on Comm, and no peer needs to know what was agreed there.
 	Forget
 	// Leave says that the process may go, and all that it has raised is resolved.
 	Leave
@@ -133,6 +135,7 @@ type Output struct {
 	Raised     *Raised
 	Family     []*Comm // Comm and what is derived from it
 	Frozen     []bool  // of each of Family
+	Lost       []bool  // the same; nil: none
 	Generation int
 	Error      *Error
 	Scope      *Scope
@@ -225,7 +228,7 @@ type Comm struct {
 	fatal      bool // its verdict will be final, as this rank was told with a notice
 	losing     bool // this rank has told the channel that it needs a dead process
 	closed     bool
-	forgotten  bool // and out of the family
+	forgetting bool // and Forget was asked for
 	revoked    bool
 	toldSo     bool     // the program was told that it is revoked
 	unwound    bool     // this rank has corrupted it, which it does once

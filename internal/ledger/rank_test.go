@@ -17,10 +17,12 @@ type testRank struct {
 	votes  map[string]*Vote
 	firsts map[string]bool // of goroutines that wait: what Enter has returned
 	text   strings.Builder // of outputs
+	// pending are the communicators on which something is, as the driver has it.
+	pending map[*Comm]bool
 }
 
 func newTestRank() *testRank {
-	r := &testRank{scopes: map[string]*Scope{}, votes: map[string]*Vote{}, firsts: map[string]bool{}}
+	r := &testRank{scopes: map[string]*Scope{}, votes: map[string]*Vote{}, firsts: map[string]bool{}, pending: map[*Comm]bool{}}
 	r.Face = func(e *Error) error { return errors.New(textOf(e)) }
 	return r
 }
@@ -77,10 +79,13 @@ func (r *testRank) test(c *Comm) (Finding, *Error, bool) {
 }
 
 // print notes outputs.
-// Outputs returns all that is to be done.
-func (l *Ledger) Outputs() (all []Output) {
-	for o := l.Next(); o != nil; o = l.Next() {
+// Outputs returns all that is to be done, and has forgotten what may be.
+func (r *testRank) Outputs() (all []Output) {
+	for o := r.Next(); o != nil; o = r.Next() {
 		all = append(all, *o)
+		if o.Action == Forget && !r.pending[o.Comm] {
+			o.Comm.Forgotten()
+		}
 	}
 	return all
 }

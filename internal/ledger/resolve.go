@@ -103,6 +103,7 @@ func (c *Comm) Settled() {
 	for _, d := range family[1:] {
 		frozen = append(frozen, d.frozen > 0)
 	}
+	lost := c.lost(e, family)
 	if e.Corrupt() {
 		c.bequeath(e, family[1:])
 	}
@@ -112,7 +113,7 @@ func (c *Comm) Settled() {
 	l.paid(c)
 	c.update()
 	o := l.push(Advance, c)
-	o.Family, o.Frozen, o.Generation, o.Error = family, frozen, c.generation, e
+	o.Family, o.Frozen, o.Lost, o.Generation, o.Error = family, frozen, lost, c.generation, e
 	c.settling = nil
 	for _, r := range c.unsubmitted {
 		c.submit(r)
@@ -123,6 +124,19 @@ func (c *Comm) Settled() {
 		c.later = c.later[1:]
 		next()
 	}
+}
+
+// lost says of each of c's family whether the verdict is without one of its members, which
+// has died: what that one had decided, the verdict of another round may have. It is nil if
+// all have consented.
+func (c *Comm) lost(e *Error, family []*Comm) (lost []bool) {
+	if len(e.Verdict.Dead) == 0 {
+		return nil
+	}
+	for _, d := range family {
+		lost = append(lost, slices.ContainsFunc(e.Verdict.Dead, func(r int) bool { return d.has(c.worldRank(r)) }))
+	}
+	return lost
 }
 
 // bequeath gives a corruption to what is derived from c: where one of the members

@@ -276,6 +276,15 @@ var verbs = map[string]func(s *script){
 			s.printf("an error is on its way\n")
 		}
 	},
+	// pending NAME: something of this rank is, there.
+	"pending": func(s *script) { s.pending[s.on()] = true },
+	// idle NAME: nothing is any more, since when it was closed.
+	"idle": func(s *script) {
+		delete(s.pending, s.on())
+		if !s.on().Forgotten() {
+			s.printf("an error is on its way\n")
+		}
+	},
 	// depart: the program has ended.
 	"depart": func(s *script) { s.Depart() },
 	// go: its process may go.

@@ -6,11 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 
 	"github.com/mpicx/go-mpicx/internal/peers"
@@ -131,15 +128,8 @@ func (j *Job) ended(rank int) state {
 	select {
 	case <-j.ready:
 	default:
-		// Under its name there is a socket that is not served, as if it had come.
-		name := filepath.Join(j.Place.peers(), strconv.Itoa(rank))
-		if l, err := net.ListenUnix("unix", &net.UnixAddr{Name: name + "-", Net: "unix"}); err == nil {
-			l.SetUnlinkOnClose(false)
-			_ = l.Close()
-			if err := os.Link(name+"-", name); err != nil && !errors.Is(err, fs.ErrExist) {
-				j.stop()
-			}
-			_ = os.Remove(name + "-")
+		if err := peers.Ended(j.Place.peers(), rank, j.Size+1); err != nil {
+			j.stop()
 		}
 	}
 	return was

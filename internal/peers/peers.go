@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -27,6 +28,9 @@ type Peers struct {
 	peers []peer // by index; that of this process is unused
 	look  atomic.Uint32
 
+	sockets  sockets
+	listener *net.UnixListener // nil: Join has returned, or Close
+
 	mu      sync.Mutex
 	over    bool            // Close has been called
 	told    func(index int) // nil: Watch has not been called
@@ -43,11 +47,23 @@ type peer struct {
 	ended    atomic.Bool
 }
 
-// Join connects process me of n with the others, which do the same in the same
-// directory: one that is this user's alone, and that is empty before. The directory is
-// gone when all have joined. Join returns once all others have come, or have ended
-// meanwhile; or, if ctx ends before, an error that says who has not come.
+// Join has process me of n connected with the others, as Listen and then Join do.
 func Join(ctx context.Context, dir string, me, n int) (*Peers, error) {
+	p, err := Listen(dir, me, n)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Join(ctx); err != nil {
+		_ = p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Listen begins what process me of n needs to be connected with the others, which call it
+// with the same directory: one that is this user's alone, and that is empty before. From now
+// on they see the end of this process. Join or Close has to follow.
+func Listen(dir string, me, n int) (*Peers, error) {
 	if me < 0 || me >= n {
 		return nil, fmt.Errorf("process %d of %d, expected one of 0 to %d", me, n, n-1)
 	}
@@ -55,12 +71,41 @@ func Join(ctx context.Context, dir string, me, n int) (*Peers, error) {
 		return nil, err
 	}
 	p := &Peers{me: me, peers: make([]peer, n), changed: make(chan struct{}, 1)}
-	err := p.join(ctx, dir)
+	var err error
+	if p.sockets, err = socketsIn(dir, n); err != nil {
+		return nil, err
+	}
+	if p.listener, err = p.sockets.listen(me); err == nil {
+		if err = os.Rename(p.sockets.early(me), p.sockets.name(me)); err != nil {
+			_ = p.listener.Close()
+		}
+	}
 	if err != nil {
-		_ = p.Close()
+		p.sockets.close()
 		return nil, err
 	}
 	return p, nil
+}
+
+// Ended has those that join in dir see that a process of n has ended. It may have ended
+// before it had called Listen, or in the middle of it.
+func Ended(dir string, index, n int) error {
+	s, err := socketsIn(dir, n)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	_ = os.Remove(s.early(index))
+	l, err := s.listen(index)
+	if err != nil {
+		return err
+	}
+	_ = l.Close()
+	defer os.Remove(s.early(index))
+	if err := os.Link(s.early(index), s.name(index)); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
 }
 
 // private says why a directory is not this user's alone.
@@ -75,47 +120,76 @@ func private(dir string) error {
 	return nil
 }
 
+// sockets are those of the processes that join in a directory. Who finds one under its name,
+// and is refused, knows that its process has ended.
+type sockets struct {
+	dir   string
+	place string // another name of dir, which is short enough, in a directory for it; or dir
+}
+
 // longest is how long the path of a socket may be, everywhere.
 const longest = 100
 
-func (p *Peers) join(ctx context.Context, dir string) error {
-	name := func(i int) string { return filepath.Join(dir, strconv.Itoa(i)) }
-	defer func() {
-		_ = os.Remove(name(p.me))
-		p.clear(dir)
-	}()
-	place := dir // in which sockets have short names
-	if len(name(len(p.peers))) > longest {
-		short, err := os.MkdirTemp("/tmp", "mpicx-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(short)
-		place = filepath.Join(short, "d")
-		if err := os.Symlink(dir, place); err != nil {
-			return err
-		}
+func socketsIn(dir string, n int) (s sockets, err error) {
+	s = sockets{dir, dir}
+	if len(s.early(n)) <= longest {
+		return s, nil
 	}
-	// Who finds the socket under its name, and is refused, knows that its process has ended.
-	early := filepath.Join(place, fmt.Sprint(p.me, "-"))
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: early, Net: "unix"})
+	short, err := os.MkdirTemp("/tmp", "mpicx-")
 	if err != nil {
-		return err
+		return s, err
 	}
-	l.SetUnlinkOnClose(false)
-	if err := os.Rename(early, name(p.me)); err != nil {
-		_ = l.Close()
-		return err
+	s.place = filepath.Join(short, "d")
+	if err := os.Symlink(dir, s.place); err != nil {
+		_ = os.RemoveAll(short)
+		return s, err
 	}
+	return s, nil
+}
+
+func (s *sockets) close() {
+	if s.place != s.dir {
+		_ = os.RemoveAll(filepath.Dir(s.place))
+	}
+}
+
+// name is that of the socket of a process; early, before it is served.
+func (s *sockets) name(index int) string  { return filepath.Join(s.place, strconv.Itoa(index)) }
+func (s *sockets) early(index int) string { return s.name(index) + "-" }
+
+func (s *sockets) listen(index int) (*net.UnixListener, error) {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: s.early(index), Net: "unix"})
+	if err == nil {
+		l.SetUnlinkOnClose(false)
+	}
+	return l, err
+}
+
+// unlisten ends what Listen has begun.
+func (p *Peers) unlisten() {
+	if p.listener != nil {
+		_ = p.listener.Close()
+		_ = os.Remove(p.sockets.name(p.me))
+		p.clear()
+		p.sockets.close()
+		p.listener = nil
+	}
+}
+
+// Join connects this process with the others. The directory is gone when all have joined, or
+// closed. Join returns once all others have come, or have ended meanwhile; or, if ctx ends
+// before, an error that says who has not come.
+func (p *Peers) Join(ctx context.Context) error {
+	defer p.unlisten()
 	var all sync.WaitGroup
 	defer all.Wait()
-	defer l.Close()
+	defer p.listener.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	all.Go(func() { p.accept(ctx, l) })
+	all.Go(func() { p.accept(ctx, p.listener) })
 	for i := range p.peers {
 		if i != p.me {
-			all.Go(func() { p.connect(ctx, i, filepath.Join(place, strconv.Itoa(i))) })
+			all.Go(func() { p.connect(ctx, i, p.sockets.name(i)) })
 		}
 	}
 	for {
@@ -133,15 +207,15 @@ func (p *Peers) join(ctx context.Context, dir string) error {
 
 // clear removes a directory in which nobody looks for anybody any more: who has done so has
 // removed its name, so that those of processes that have ended are left.
-func (p *Peers) clear(dir string) {
-	names, err := os.ReadDir(dir)
+func (p *Peers) clear() {
+	names, err := os.ReadDir(p.sockets.dir)
 	for _, n := range names {
 		if i, e := strconv.Atoi(n.Name()); e != nil || i < 0 || i >= len(p.peers) || !p.peers[i].ended.Load() {
 			return
 		}
 	}
 	if err == nil {
-		_ = os.RemoveAll(dir)
+		_ = os.RemoveAll(p.sockets.dir)
 	}
 }
 
@@ -325,5 +399,6 @@ func (p *Peers) Close() error {
 	}
 	p.mu.Unlock()
 	p.readers.Wait()
+	p.unlisten()
 	return nil
 }

@@ -15,10 +15,13 @@ const Supported = false
 // Peers is this process's connections with the others: there are none here.
 type Peers struct{}
 
-// Join returns an errors.ErrUnsupported.
-func Join(context.Context, string, int, int) (*Peers, error) {
+// Listen returns an errors.ErrUnsupported.
+func Listen(string, int, int) (*Peers, error) {
 	return nil, fmt.Errorf("the ends of processes are not seen on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }
+
+// Join does nothing.
+func (*Peers) Join(context.Context) error { return nil }
 
 // Watch does nothing.
 func (*Peers) Watch(func(index int)) {}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"log"
 	"net"
 	"os"
@@ -303,6 +304,58 @@ func TestEndWhileJoining(t *testing.T) {
 	for _, p := range []*process{start(t, dir, 1, 3), start(t, dir, 2, 3)} {
 		require.ElementsMatch(t, []string{"joined", "ended 0"}, []string{p.says(t), p.says(t)})
 	}
+	require.NoDirExists(t, dir)
+}
+
+// Who has ended before it could be seen to is told as well, if somebody says so.
+func TestEnded(t *testing.T) {
+	leave := func(t *testing.T, socket string) { // as a process does that is killed
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+		require.NoError(t, err)
+		l.SetUnlinkOnClose(false)
+		require.NoError(t, l.Close())
+	}
+	for when, left := range map[string]string{"before it came": "", "while it listens": "1-", "before the others came": "1"} {
+		for _, long := range []string{"", strings.Repeat("long", 50)} {
+			t.Run(when+long, func(t *testing.T) {
+				dir := newDir(t)
+				if left != "" {
+					leave(t, filepath.Join(dir, left))
+				}
+				if long != "" {
+					require.NoError(t, os.Mkdir(filepath.Join(dir, long), 0o700))
+					if left != "" {
+						require.NoError(t, os.Rename(filepath.Join(dir, left), filepath.Join(dir, long, left)))
+					}
+					dir = filepath.Join(dir, long)
+				}
+				first, err := peers.Listen(dir, 0, 3)
+				require.NoError(t, err)
+				third := start(t, dir, 2, 3)
+				require.NoError(t, peers.Ended(dir, 1, 3))
+				require.NoError(t, first.Join(t.Context()))
+				defer first.Close()
+				told := make(chan int, 1)
+				first.Watch(func(index int) { told <- index })
+				require.Equal(t, 1, <-told)
+				require.ElementsMatch(t, []string{"joined", "ended 1"}, []string{third.says(t), third.says(t)})
+				require.NoDirExists(t, dir)
+			})
+		}
+	}
+	require.ErrorIs(t, peers.Ended(filepath.Join(t.TempDir(), "none"), 0, 1), fs.ErrNotExist)
+}
+
+// Who has listened and does not join leaves nothing behind.
+func TestListenAndClose(t *testing.T) {
+	dir := newDir(t)
+	first, err := peers.Listen(dir, 0, 2)
+	require.NoError(t, err)
+	second, err := peers.Listen(dir, 1, 2)
+	require.NoError(t, err)
+	require.NoError(t, first.Close())
+	require.DirExists(t, dir)
+	require.NoError(t, second.Close())
 	require.NoDirExists(t, dir)
 }
 

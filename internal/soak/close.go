@@ -41,7 +41,14 @@ func (m *member) Released() {
 		m.fail("H6: rank %d is told that all have closed a team, all have it %t, it was told before %t", m.world, complete, m.released)
 	}
 	m.released = true
-	_, _ = m.ch.Close(), m.data.Close()
+	m.forgotten()
+}
+
+func (m *member) forgotten() {
+	gone := false
+	if m.feed(func() { gone = m.Comm.Forgotten() }); gone && m.ulfm != nil {
+		_, _ = m.ch.Close(), m.data.Close()
+	}
 }
 
 // forget holds if all have forgotten a team that all have closed. The world is kept.

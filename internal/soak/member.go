@@ -47,6 +47,7 @@ type member struct {
 
 	told    []int // who has died, by the channel
 	pending int   // proposals
+	unsure  bool  // a verdict to come may end them
 	decided []decided
 
 	recv      transport.Request
@@ -210,7 +211,7 @@ func (m *member) unresolved() int {
 }
 
 // advance moves the member to its next epoch.
-func (m *member) advance(generation int, frozen bool) {
+func (m *member) advance(generation int, frozen, lost bool) {
 	if m.dead() { // in the middle of it
 		return
 	}
@@ -218,10 +219,11 @@ func (m *member) advance(generation int, frozen bool) {
 	if generation == m.generation {
 		m.moved++
 	}
+	m.unsure = frozen && (lost || m.unsure)
 	if m.ulfm != nil {
-		m.ulfm.Advance(generation, errNew, frozen)
+		m.ulfm.Advance(generation, errNew, frozen, lost)
 	}
-	if m.pending > 0 && !frozen && !m.dead() {
+	if m.pending > 0 && !m.unsure && !m.dead() {
 		m.fail("H5: rank %d is in epoch %x, and %d proposals have not ended", m.world, m.epoch, m.pending)
 	}
 	clear(m.sent)

@@ -209,7 +209,7 @@ func (p *process) carryOut(o *ledger.Output) {
 		p.feed(o.Comm.Settled)
 	case ledger.Advance:
 		for i, d := range o.Family {
-			ownerOf(d).advance(o.Generation, o.Frozen[i])
+			ownerOf(d).advance(o.Generation, o.Frozen[i], o.Lost != nil && o.Lost[i])
 		}
 		p.meanwhile(o)
 		p.feed(o.Comm.Moved)
@@ -225,8 +225,10 @@ func (p *process) carryOut(o *ledger.Output) {
 			p.goOn(oneOf(p.soak.rng, 0, 0, p.soak.think), func() {})
 		}
 	case ledger.Forget:
-		if m := ownerOf(o.Comm); m.ulfm != nil {
+		if m := ownerOf(o.Comm); m.ulfm != nil && !m.released {
 			m.ulfm.Release()
+		} else {
+			m.forgotten()
 		}
 	case ledger.Leave:
 		p.sides[0].data.Leave(false)

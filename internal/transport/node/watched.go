@@ -64,16 +64,22 @@ func (w *watched) join(rank, size int) error {
 		return err
 	}
 	dir := string(bytes.TrimRight(name[:], "\x00"))
-	_, err = os.Lstat(dir)
-	if ok, err := w.AllNear(peers.Supported && err == nil); !ok || err != nil {
+	p, err := peers.Listen(dir, me, len(near))
+	// Once all listen, who does not come has ended.
+	if ok, allErr := w.AllNear(err == nil); !ok || allErr != nil {
+		if err == nil {
+			_ = p.Close()
+		}
 		_ = os.Remove(dir)
-		return err
+		return allErr
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()
-	if w.peers, err = peers.Join(ctx, dir, me, len(near)); err != nil {
+	if err := p.Join(ctx); err != nil {
+		_ = p.Close()
 		return fmt.Errorf("this machine's processes are to see each other: %w", err)
 	}
+	w.peers = p
 	w.peers.Watch(func(index int) {
 		if len(near) == size {
 			w.lost(near[index])
