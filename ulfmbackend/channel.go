@@ -267,7 +267,6 @@ func (ch *Channel) Take(from int, payload []byte) {
 func (ch *Channel) do(feed func(*Machine)) {
 	ch.mu.Lock()
 	feed(&ch.machine)
-	ch.dbg("after %s", ch.machine.sum())
 	poke := !ch.asked && !ch.machine.Idle()
 	ch.asked = ch.asked || poke
 	ch.mu.Unlock()
@@ -291,7 +290,6 @@ func (ch *Channel) Next() (to int, payload []byte, ok bool) {
 			if o.Message.encoded == nil { // it is this rank's own
 				o.Message.encoded = encodeVoted(o.Message, ch.machine.native != nil)
 			}
-			ch.dbg("send %d %v %v %v vote %d", o.To, o.Message.Kind, o.Message.Stream, o.Message.ID, o.Message.vote)
 			return o.To, o.Message.encoded, true
 		}
 		ch.tell(o)
@@ -324,7 +322,6 @@ func (ch *Channel) tell(o Output) {
 	case o.Died != nil:
 		ch.client.Died(o.Died.Rank)
 	case o.Call != nil:
-		ch.dbg("call %+v", *o.Call)
 		o.Call.do(ch.lib)
 	case o.Released:
 		ch.client.Released()

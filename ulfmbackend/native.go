@@ -63,6 +63,9 @@ func (m *Machine) callRevoke(f *flood, topic transport.Topic) {
 // Heard says that the library has brought a notice.
 func (m *Machine) Heard(topic transport.Topic) {
 	n := m.native
+	if topic == transport.Signals && n.renewing { // that of the round before
+		return
+	}
 	n.noticed[topic] = true
 	if topic == transport.Revocations {
 		m.revoke(m.rank, &Message{Kind: Revoke, Origin: m.rank})
@@ -80,6 +83,7 @@ func (m *Machine) Renewed() {
 // Fall says that this process is dead for the others. It votes for whatever they decide.
 func (m *Machine) Fall() {
 	m.fallen = true
+	m.forgo()
 	m.concede()
 }
 
@@ -159,13 +163,21 @@ func (m *Machine) stepNative(from int, msg *Message) {
 	}
 }
 
-// voteFor passes a candidate on, and votes for it, unless this rank can't take it: it is
-// frozen, or in another epoch.
+// voteFor passes a candidate on, and votes for it if this rank can take it.
 func (m *Machine) voteFor(candidate *Message) {
 	m.eachBelow(func(c int) { m.send(c, candidate) })
-	s := &m.streams[candidate.Stream]
 	m.native.ballot = candidate
-	m.vote(s.id == candidate.ID && s.joined && (candidate.Stream == Errors || !m.frozen))
+	m.vote(m.canTake(candidate))
+}
+
+// canTake says whether a candidate can be taken here: this rank has joined that agreement, and
+// neither is it frozen nor in another epoch.
+func (m *Machine) canTake(candidate *Message) bool {
+	if candidate == nil { // this rank has voted without one
+		return false
+	}
+	s := &m.streams[candidate.Stream]
+	return s.joined && s.id == candidate.ID && (candidate.Stream == Errors || !m.frozen)
 }
 
 // vote begins an agreement of the library, on whether the candidate is taken and on who is
@@ -206,7 +218,7 @@ func (m *Machine) Voted(words []uint32) {
 	if len(n.living) < before {
 		n.trees++
 	}
-	if words[0]&accepted != 0 && candidate != nil && (candidate.Stream == Errors || !m.frozen) {
+	if words[0]&accepted != 0 && m.canTake(candidate) {
 		m.begin(candidate)
 		m.decided(candidate)
 	}
@@ -270,7 +282,7 @@ func (m *Machine) renew() {
 // forgo has nothing renewed where somebody has died: the next verdict will be final, which is
 // another notice.
 func (m *Machine) forgo() {
-	if n := m.native; n != nil && n.renewing {
+	if m.native != nil {
 		m.out.push(Output{Call: &Call{Forgo: true}})
 		m.callRevoke(&m.notices, transport.Signals)
 	}

@@ -32,14 +32,27 @@ type natives struct {
 	libraries uint64
 	makings   []making
 	proposed  *making // to all processes
+	leaving   bool    // this process needs the others no more
+	forgone   bool    // something may have been proposed that not all will propose
+	quiet     bool    // nobody proposes anything any more
 }
 
 func (*shim) Pressing() bool { return native.pressing.Load() }
+
+// requestsNative is how much the end of the job waits for.
+func requestsNative() int {
+	native.mu.Lock()
+	defer native.mu.Unlock()
+	return native.underway() + len(native.calls)
+}
+
+func leaveNative() { native.leaving = true }
 
 // startNative begins, at all processes together.
 func startNative() error {
 	native.owner = make(map[C.int]*library)
 	native.calls, native.makings, native.proposed, native.libraries = nil, nil, nil, 0
+	native.leaving, native.forgone, native.quiet = false, false, false
 	return result("MPI_Comm_dup", C.nx_base(&native.base))
 }
 
@@ -80,7 +93,7 @@ func pollNative(s node.Sink) (happened bool) {
 		}
 	}
 	native.mu.Lock()
-	native.pressing.Store(len(native.calls) > 0 || native.proposed == nil && len(native.makings) > 0 || C.nx_underway() != 0)
+	native.pressing.Store(len(native.calls) > 0 || native.proposed == nil && (len(native.makings) > 0 || native.leaving && native.forgone && !native.quiet) || C.nx_underway() != 0)
 	native.mu.Unlock()
 	return n > 0 || len(calls) > 0
 }
@@ -132,6 +145,7 @@ func (l *library) Renew() {
 
 func (l *library) Forgo() {
 	call(func() (string, C.int) {
+		native.forgone = true
 		native.makings = slices.DeleteFunc(native.makings, func(m making) bool { return m.library == l && m.round > 0 })
 		return "", 0
 	})
@@ -141,28 +155,52 @@ func (m making) compare(other making) int {
 	return cmp.Or(cmp.Compare(m.library.number, other.library.number), cmp.Compare(m.round, other.round))
 }
 
+// What a vote on the next making consists of, beside a digest: whether this process will make
+// it. Who votes for nothing changes no digest.
+const (
+	willing    = 1 << 30
+	digestBits = willing - 1
+)
+
 // digest is what all processes have to agree on, as bits of which half are set.
-func (m making) digest() C.int {
-	half := uint32(m.library.number*64+m.round) & 0xffff
-	return C.int(int32(half | ^half<<16))
+func (m making) digest() int32 {
+	const half = 1<<15 - 1
+	d := int32(m.library.number*64+m.round) & half
+	return d | (^d&half)<<15
 }
 
 // propose proposes the first of what is to be made, since others may be about to make
-// that.
+// that; or nothing, if this process leaves, so that what others wait for in vain ends.
 func (n *natives) propose() (string, C.int) {
-	if n.proposed != nil || len(n.makings) == 0 {
+	vote := int32(digestBits)
+	switch {
+	case n.proposed != nil:
+		return "", 0
+	case len(n.makings) > 0:
+		first := slices.MinFunc(n.makings, making.compare)
+		n.proposed, vote = &first, first.digest()|willing
+	case n.leaving && n.forgone && !n.quiet:
+		n.proposed = new(making)
+	default:
 		return "", 0
 	}
-	first := slices.MinFunc(n.makings, making.compare)
-	n.proposed = &first
-	return "MPIX_Comm_iagree", C.nx_agree(n.base, first.digest())
+	return "MPIX_Comm_iagree", C.nx_agree(n.base, C.int(vote))
+}
+
+// underway is how many makings the end of the job waits for.
+func (n *natives) underway() int {
+	if n.proposed != nil && n.proposed.library != nil {
+		return 1 + len(n.makings)
+	}
+	return len(n.makings)
 }
 
 // make makes what was proposed, if all have proposed that.
 func (n *natives) make(s node.Sink, agreed C.int) (string, C.int) {
 	m := *n.proposed
 	n.proposed = nil
-	if agreed != m.digest() {
+	n.quiet = agreed&digestBits == digestBits
+	if m.library == nil || agreed&willing == 0 || int32(agreed)&digestBits != m.digest() {
 		return "", 0
 	}
 	n.makings = slices.DeleteFunc(n.makings, func(o making) bool { return o == m })
@@ -184,6 +222,9 @@ func (n *natives) make(s node.Sink, agreed C.int) (string, C.int) {
 		}
 	}
 	l.round = m.round
+	if l.closed {
+		return "MPI_Comm_free", l.free()
+	}
 	tell := l.client.Renewed
 	if !l.made {
 		l.made = true
@@ -212,14 +253,25 @@ func (l *library) Agree(words []uint32) {
 func (l *library) Close() {
 	call(func() (string, C.int) {
 		l.closed = true
-		for _, slot := range l.slot {
-			delete(native.owner, slot)
-			if code := C.nx_free(slot); code != 0 {
-				return "MPI_Comm_free", code
-			}
+		if !l.made {
+			return "", 0
 		}
-		return "", 0
+		return "MPI_Comm_free", l.free()
 	})
+}
+
+// free gives back what there is.
+func (l *library) free() C.int {
+	for _, slot := range l.slot {
+		if native.owner[slot] != l {
+			continue
+		}
+		delete(native.owner, slot)
+		if code := C.nx_free(slot); code != 0 {
+			return code
+		}
+	}
+	return 0
 }
 
 // happened tells the client what has.

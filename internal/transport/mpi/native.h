@@ -157,4 +157,3 @@ static int nx_poll(int *count) {
 
 static int nx_underway(void) { return nx_votes != NULL; }
 
-static int mx_dbg_rank(void){int r;MPI_Comm_rank(MPI_COMM_WORLD,&r);return r;}

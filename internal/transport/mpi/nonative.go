@@ -11,3 +11,7 @@ func (*shim) Pressing() bool { return false }
 func startNative() error { return nil }
 
 func pollNative(node.Sink) bool { return false }
+
+func requestsNative() int { return 0 }
+
+func leaveNative() {}
