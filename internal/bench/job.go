@@ -41,6 +41,10 @@ func rankOfJob(args []string) {
 			jobAllreduce(ctx, world)
 		case "signal":
 			return jobSignals(ctx, world)
+		case "told":
+			return jobTold(ctx, world)
+		case "agree":
+			sampled(world, 31, 1, func() { world.Agree(1).MustWait(ctx) })
 		case "recover":
 			return jobRecover(ctx, world)
 		case "krylov":
@@ -103,6 +107,12 @@ func jobAllreduce(ctx context.Context, world *mpicx.Comm) {
 
 func jobSignals(ctx context.Context, world *mpicx.Comm) (err error) {
 	sampled(world, 31, 1, func() { err = errors.Join(err, signalOnce(ctx, world)) })
+	return err
+}
+
+// jobTold has rank 0 signal an error on a communicator that is there.
+func jobTold(ctx context.Context, world *mpicx.Comm) (err error) {
+	sampled(world, 31, 1, func() { err = errors.Join(err, signalOn(ctx, world)) })
 	return err
 }
 
