@@ -43,6 +43,9 @@ func (m *Machine) Native() {
 			m.Accuse()
 		}
 	}
+	if len(m.dead) > 0 || m.fallen {
+		m.forgo()
+	}
 	m.retry()
 }
 

@@ -27,10 +27,10 @@ type natives struct {
 	calls []func() (string, C.int)
 
 	// What follows is used under the lock of all calls of MPI.
-	base      C.int
+	base      C.int              // the slot of the communicator that others are made from
 	owner     map[C.int]*library // of a slot
-	libraries uint64
-	makings   []making
+	libraries uint64             // so far
+	makings   []making           // to come
 	proposed  *making // to all processes
 	leaving   bool    // this process needs the others no more
 	forgone   bool    // something may have been proposed that not all will propose
@@ -93,7 +93,7 @@ func pollNative(s node.Sink) (happened bool) {
 		}
 	}
 	native.mu.Lock()
-	native.pressing.Store(len(native.calls) > 0 || native.proposed == nil && (len(native.makings) > 0 || native.leaving && native.forgone && !native.quiet) || C.nx_underway() != 0)
+	native.pressing.Store(len(native.calls) > 0 || native.proposed == nil && native.proposes() || C.nx_underway() != 0)
 	native.mu.Unlock()
 	return n > 0 || len(calls) > 0
 }
@@ -108,8 +108,8 @@ type library struct {
 	slot   [slots]C.int
 	round  uint64 // how often it was renewed
 	made   bool
-	words  []uint32
-	agreed int // of words
+	words  []uint32 // of the agreement under way
+	agreed int      // of words
 	closed bool
 }
 
@@ -165,26 +165,27 @@ const (
 // digest is what all processes have to agree on, as bits of which half are set.
 func (m making) digest() int32 {
 	const half = 1<<15 - 1
-	d := int32(m.library.number*64+m.round) & half
+	d := int32(m.library.number%32<<10 | m.round%(1<<10)) // what is under way at once is closer together
 	return d | (^d&half)<<15
 }
 
 // propose proposes the first of what is to be made, since others may be about to make
 // that; or nothing, if this process leaves, so that what others wait for in vain ends.
 func (n *natives) propose() (string, C.int) {
-	vote := int32(digestBits)
-	switch {
-	case n.proposed != nil:
-		return "", 0
-	case len(n.makings) > 0:
-		first := slices.MinFunc(n.makings, making.compare)
-		n.proposed, vote = &first, first.digest()|willing
-	case n.leaving && n.forgone && !n.quiet:
-		n.proposed = new(making)
-	default:
+	if n.proposed != nil || !n.proposes() {
 		return "", 0
 	}
+	first, vote := making{}, int32(digestBits)
+	if len(n.makings) > 0 {
+		first = slices.MinFunc(n.makings, making.compare)
+		vote = first.digest() | willing
+	}
+	n.proposed = &first
 	return "MPIX_Comm_iagree", C.nx_agree(n.base, C.int(vote))
+}
+
+func (n *natives) proposes() bool {
+	return len(n.makings) > 0 || n.leaving && n.forgone && !n.quiet
 }
 
 // underway is how many makings the end of the job waits for.
