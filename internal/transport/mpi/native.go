@@ -31,10 +31,10 @@ type natives struct {
 	owner     map[C.int]*library // of a slot
 	libraries uint64             // so far
 	makings   []making           // to come
-	proposed  *making // to all processes
-	leaving   bool    // this process needs the others no more
-	forgone   bool    // something may have been proposed that not all will propose
-	quiet     bool    // nobody proposes anything any more
+	proposed  *making            // to all processes
+	leaving   bool               // this process needs the others no more
+	forgone   bool               // something may have been proposed that not all will propose
+	quiet     bool               // nobody proposes anything any more
 }
 
 func (*shim) Pressing() bool { return native.pressing.Load() }
