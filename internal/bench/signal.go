@@ -96,6 +96,11 @@ func signalOn(ctx context.Context, comm *mpicx.Comm) (err error) {
 	} else {
 		err = comm.Barrier().Wait(ctx)
 	}
+	return isSignalled(err)
+}
+
+// isSignalled returns an error unless err is what signalOn signals.
+func isSignalled(err error) error {
 	if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || p.Failures[0].Code != 666 {
 		return fmt.Errorf("got %w", err)
 	}

@@ -127,10 +127,10 @@ static void black(void) {
 }
 
 #ifdef ULFM
-// revoke has rank 0 signal an error on comm as in the paper's section III-C: revoke, shrink in
+// signal_on has rank 0 signal an error on comm as in the paper's section III-C: revoke, shrink in
 // place of the communicator, agree on whether it is corrupted, and say who failed. It
 // returns what comm was shrunk to.
-static MPI_Comm revoke(MPI_Comm comm) {
+static MPI_Comm signal_on(MPI_Comm comm) {
 	MPI_Comm fresh;
 	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
 	long long code = 666, none;
@@ -153,7 +153,7 @@ static MPI_Comm revoke(MPI_Comm comm) {
 static void revoked(void) {
 	MPI_Comm comm;
 	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-	comm = revoke(comm);
+	comm = signal_on(comm);
 	MPI_Comm_free(&comm);
 }
 
@@ -161,7 +161,7 @@ static void revoked(void) {
 static void told(void) {
 	static MPI_Comm comm = MPI_COMM_NULL;
 	if (comm == MPI_COMM_NULL) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-	comm = revoke(comm);
+	comm = signal_on(comm);
 }
 
 static void agree(void) {
