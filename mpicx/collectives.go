@@ -15,10 +15,10 @@ func parts[T Scalar](buf []T, counts []int) [][]byte {
 	return split
 }
 
-// Barrier is done once all ranks have begun it (MPI_Ibarrier). It does not say that it
-// is done at all: a rank still in it may get the next error in its place (P7). What all
-// are to have done together, such as to save a state to go back to, takes TryAll: see
-// its example.
+// Barrier completes once all ranks have begun it (MPI_Ibarrier). That it completed here
+// does not mean that it completes everywhere: another rank may get the next error in its
+// place (P7). Use TryAll where all ranks must succeed together, for example to save a
+// state to go back to: see its example.
 func (c *Comm) Barrier() *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}]("Barrier")
@@ -26,8 +26,8 @@ func (c *Comm) Barrier() *future.Future[struct{}] {
 	return c.run("Barrier", nil, c.barrier(), nil)
 }
 
-// Bcast copies buf of rank root into buf of all others, which are as long
-// (MPI_Ibcast).
+// Bcast copies buf of rank root into buf of all other ranks (MPI_Ibcast). All buffers
+// have the same length.
 func Bcast[T Scalar](c *Comm, buf []T, root int) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}]("Bcast")
@@ -37,8 +37,9 @@ func Bcast[T Scalar](c *Comm, buf []T, root int) *future.Future[struct{}] {
 	return c.run("Bcast", k.err, &collective.Bcast{Buf: bytesOf(buf), Root: root}, nil)
 }
 
-// Gather brings send of all ranks, as long at each, to recv of rank root, by rank
-// (MPI_Igather). Elsewhere recv is not used.
+// Gather collects send of all ranks in recv of rank root, in rank order (MPI_Igather).
+// All send buffers have the same length, and recv is Size times as long. At other ranks
+// recv is not used.
 func Gather[T Scalar](c *Comm, send, recv []T, root int) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}]("Gather")
@@ -61,11 +62,11 @@ func Gather[T Scalar](c *Comm, send, recv []T, root int) *future.Future[struct{}
 	return c.run("Gather", k.err, &a, nil)
 }
 
-// treeLimit is the length in bytes of a rank's part beyond which Gather and
-// Scatter send it directly: a tree would copy it once a level.
+// treeLimit is the largest part of a rank, in bytes, that Gather and Scatter send along a
+// tree. A tree copies it once a level, so larger parts go directly.
 const treeLimit = 4096
 
-// toOne returns parts of which only that of rank r is not nil.
+// toOne returns parts that are nil but for that of rank r.
 func toOne(c *Comm, r int, part []byte) [][]byte {
 	split := make([][]byte, c.Size())
 	split[r] = part
@@ -80,8 +81,8 @@ func equal(c *Comm, n int) []int {
 	return counts
 }
 
-// Gatherv is Gather of counts[r] elements from each rank r (MPI_Igatherv). Only
-// the root needs counts and recv.
+// Gatherv is Gather of counts[r] elements from each rank r (MPI_Igatherv). Counts and
+// recv are used at the root only.
 func Gatherv[T Scalar](c *Comm, send, recv []T, counts []int, root int) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}]("Gatherv")
@@ -101,8 +102,9 @@ func Gatherv[T Scalar](c *Comm, send, recv []T, counts []int, root int) *future.
 	return c.run("Gatherv", k.err, &a, nil)
 }
 
-// Scatter brings the parts of send of rank root, as long for each, to recv of all
-// ranks, by rank (MPI_Iscatter). Elsewhere send is not used.
+// Scatter distributes send of rank root: recv of rank r gets its r-th part (MPI_Iscatter).
+// All recv buffers have the same length, and send is Size times as long. At other ranks
+// send is not used.
 func Scatter[T Scalar](c *Comm, send, recv []T, root int) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}]("Scatter")
@@ -125,8 +127,8 @@ func Scatter[T Scalar](c *Comm, send, recv []T, root int) *future.Future[struct{
 	return c.run("Scatter", k.err, &a, nil)
 }
 
-// Scatterv is Scatter of counts[r] elements to each rank r (MPI_Iscatterv). Only
-// the root needs send and counts.
+// Scatterv is Scatter of counts[r] elements to each rank r (MPI_Iscatterv). Send and
+// counts are used at the root only.
 func Scatterv[T Scalar](c *Comm, send []T, counts []int, recv []T, root int) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}]("Scatterv")
@@ -146,7 +148,7 @@ func Scatterv[T Scalar](c *Comm, send []T, counts []int, recv []T, root int) *fu
 	return c.run("Scatterv", k.err, &a, nil)
 }
 
-// Allgather is Gather that brings the parts to every rank (MPI_Iallgather).
+// Allgather is Gather with the result at every rank (MPI_Iallgather).
 func Allgather[T Scalar](c *Comm, send, recv []T) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}]("Allgather")
@@ -158,7 +160,7 @@ func Allgather[T Scalar](c *Comm, send, recv []T) *future.Future[struct{}] {
 }
 
 // Allgatherv is Allgather of counts[r] elements from each rank r
-// (MPI_Iallgatherv). All ranks give the same counts.
+// (MPI_Iallgatherv). Counts are the same at all ranks.
 func Allgatherv[T Scalar](c *Comm, send, recv []T, counts []int) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}]("Allgatherv")
@@ -175,8 +177,8 @@ func Allgatherv[T Scalar](c *Comm, send, recv []T, counts []int) *future.Future[
 	return c.run("Allgatherv", k.err, a, nil)
 }
 
-// Alltoall sends the r-th part of send to rank r, as long for each, and receives
-// rank r's as the r-th part of recv (MPI_Ialltoall).
+// Alltoall sends the r-th part of send to each rank r, and receives the part from rank r
+// as the r-th part of recv (MPI_Ialltoall). All parts have the same length.
 func Alltoall[T Scalar](c *Comm, send, recv []T) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}]("Alltoall")
@@ -191,8 +193,8 @@ func Alltoall[T Scalar](c *Comm, send, recv []T) *future.Future[struct{}] {
 	return c.run("Alltoall", nil, &collective.Linear{Send: parts(send, counts), Recv: parts(recv, counts)}, nil)
 }
 
-// Alltoallv is Alltoall of sendCounts[r] elements to, and recvCounts[r] from,
-// each rank r (MPI_Ialltoallv).
+// Alltoallv is Alltoall of sendCounts[r] elements to each rank r and recvCounts[r]
+// elements from it (MPI_Ialltoallv).
 func Alltoallv[T Scalar](c *Comm, send []T, sendCounts []int, recv []T, recvCounts []int) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}]("Alltoallv")

@@ -5,12 +5,12 @@ import (
 	"reflect"
 )
 
-// An Op is a reduction of two values to one, applied element by element.
+// An Op combines two values into one (MPI_Op). Reductions apply it element by element.
 type Op int
 
-// The reductions. Sum and Prod take numbers; Max and Min what is ordered; LAnd,
-// LOr and LXor anything, zero and false being false, and give 1 or true; BAnd,
-// BOr and BXor integers and bools.
+// The predefined operations. Sum and Prod apply to numbers, Max and Min to integers and
+// floats, BAnd, BOr and BXor to integers and bools. LAnd, LOr and LXor apply to every
+// Scalar: zero and false count as false, and the result is 1 or true, or zero or false.
 const (
 	Sum Op = iota
 	Prod
@@ -35,7 +35,7 @@ func (op Op) String() string {
 
 type reduction = func(dst, left, right []byte)
 
-// opFor returns op on elements of type T, or nil if it is not defined on them.
+// opFor returns op for elements of type T, or nil if op is not defined for them.
 func opFor[T Scalar](op Op) reduction {
 	if op < 0 || op > BXor {
 		return nil
@@ -43,7 +43,8 @@ func opFor[T Scalar](op Op) reduction {
 	return reductions[reflect.TypeFor[T]().Kind()][op]
 }
 
-// reductions are all there are: to make one costs more than to apply it to an element.
+// reductions has every operation for every kind, because to make one takes longer than to
+// apply it to one element.
 var reductions = func() (all [reflect.Complex128 + 1][BXor + 1]reduction) {
 	for kind := range all {
 		for op := range all[kind] {

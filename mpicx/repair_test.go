@@ -12,6 +12,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // With the black channel the error handler changes nothing: who leaves tells.
@@ -77,4 +78,39 @@ func TestRepairsMeetOnlyRepairs(t *testing.T) {
 			return true
 		})
 	}
+}
+
+// A rank leaves Guard by an error of its own, and the Try around that returns an older one,
+// which all ranks have. Then it is told of the corruption as they are, and calls what they
+// call.
+func TestUnwoundInsideOfATryThatReturnsAnother(t *testing.T) {
+	if mpicx.Backend != "ulfm" {
+		t.Skip("repairs need the ULFM backend")
+	}
+	fakeTime(t)
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		err := world.Try(ctx, func(ctx context.Context) error {
+			switch world.Rank() {
+			case 0:
+				return world.SignalError(ctx, 12)
+			case 1:
+				settle()
+				_ = world.Err() // it joins the round
+				settle()
+				return world.Guard(ctx, func(context.Context) error { return errors.New("unwinds") })
+			}
+			return world.Barrier().Wait(ctx)
+		})
+		if err := propagated(err, 12); err != nil {
+			return fmt.Errorf("Try: %w", err)
+		}
+		if _, err := world.Agree(1).Get(ctx); !errors.As(err, new(*mpicx.CommCorruptedError)) {
+			return fmt.Errorf("Agree: %w", err)
+		}
+		shrunk, err := world.Shrink().Get(ctx)
+		if err != nil || shrunk.Size() != 3 {
+			return fmt.Errorf("Shrink: %v, %w", shrunk, err)
+		}
+		return exchange(ctx, shrunk, 1)
+	})
 }

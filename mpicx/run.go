@@ -10,24 +10,25 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Run starts a job and calls fn on each of its ranks with the communicator of
-// all. It returns when all have returned: nil, or the errors of those that
-// failed. A rank that leaves fn by an error, a panic or runtime.Goexit is not
-// there for its peers any more: the world is corrupted for them, as by Guard, or
-// what they use in its place. A panic comes back as a *PanicError, a Goexit as
-// ErrGoexit. With -tags ulfm such a rank is dead for its peers, and so is one that
-// has returned while others need it; under ErrorsReturn that is all they learn.
+// Run starts a job and calls fn at each rank with the communicator of all ranks, the
+// world. It returns when fn has returned at all ranks: nil, or the errors of the ranks
+// that failed. A panic becomes a *PanicError, and runtime.Goexit becomes ErrGoexit.
 //
-// The ranks are goroutines of this process. Run may be called often, and from
-// several goroutines.
+// A rank that leaves fn by an error, a panic or runtime.Goexit corrupts the world for its
+// peers, as Guard does, or the communicators that they use after the world is corrupted.
+// With -tags ulfm such a rank is dead for its peers. So is a rank that has returned, once
+// a peer needs it. Under ErrorsReturn peers learn of the death only.
 //
-// A process that mpicxrun has started is one rank of its job, with any tags. So is, with
-// -tags mpi, one that mpirun or another launcher has started. Run calls fn once then,
-// returns the error of this rank, and waits for all processes before: a peer may need this
-// one to tell others of its error. If ctx ends before all have come, Run says who has not.
-// Such a job can begin once in a process. So a program that calls Run more than once, at
-// all processes in the same order, has an Instance meanwhile; then it is Finalize that
-// waits.
+// The ranks are goroutines of this process. Run may be called often, and from several
+// goroutines.
+//
+// A process that mpicxrun has started is one rank of mpicxrun's job. With -tags mpi, a
+// process that mpirun or another launcher has started is one rank of the launcher's job.
+// There Run calls fn once and returns the error of this rank. It waits for all processes
+// before it returns, because a peer may need this one to pass on its error. If ctx ends
+// before all processes have come, the error names those that have not. Such a job begins
+// once in a process: a program that calls Run several times, in the same order at all
+// processes, has an Instance meanwhile, and then Finalize waits in place of Run.
 func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, opts ...Option) error {
 	switch {
 	case ctx == nil:

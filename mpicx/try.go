@@ -74,6 +74,9 @@ func (s *scope) share(err error) error {
 		}
 	}
 	told := c.signal(s.asOuter(), err)
+	if is[*PropagatedError](told) { // perhaps in place of the error by which fn has left a Guard
+		c.proc.feed(c.ledger.Unaware)
+	}
 	if (told == ErrRevoked || isClosedError(told)) && !errors.Is(err, told) {
 		// Nobody was told here. But a verdict of another communicator, by which the function
 		// has ended, is still what a Try on that one ends with: see verdictIn.

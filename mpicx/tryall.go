@@ -10,16 +10,17 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// TryAll is Try that no rank leaves with nil before all know that all have
-// succeeded: either all ranks get nil, or all the same error. It is collective.
-// Save a state to go back to inside fn, keep the two newest, and after an error go back
-// to the newest that all have: see the example.
+// TryAll is a collective Try: it returns nil at all ranks, or the same error at all
+// ranks. A rank returns nil only once it knows that fn has succeeded everywhere.
 //
-// A deadline of ctx that passes while this rank waits for the others is an error of
-// this rank, which all are told, some of them perhaps by their next operation. With the
-// ULFM backend a rank that dies while the others' success is counted may leave some with
-// nil, and others with the error of its death, which the former get from their next
-// operation: call Agree where that matters.
+// Save the states to go back to inside fn, keep the two newest, and after an error go back
+// to the newest that all ranks have: see the example.
+//
+// If ctx reaches its deadline while this rank waits for the others, that is an error of
+// this rank. All ranks are told of it, some perhaps by their next operation. With the ULFM
+// backend a rank may die while the votes are counted. Then TryAll may return nil at some
+// ranks and the error of the death at others; the former get that error from their next
+// operation. Call Agree where the difference matters.
 func (c *Comm) TryAll(ctx context.Context, fn func(context.Context) error) error {
 	if err := c.readyFor("TryAll", ctx, fn); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// encodeValue returns v as encoding/gob writes it.
+// encodeValue encodes v by encoding/gob.
 func encodeValue[T any](op string, v T) ([]byte, error) {
 	var b bytes.Buffer
 	if err := gob.NewEncoder(&b).Encode(&v); err != nil {
@@ -20,8 +20,8 @@ func encodeValue[T any](op string, v T) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// decodeValue is encodeValue's inverse, for bytes of another rank: whatever they
-// are, and whatever T's own decoding does with them, it returns.
+// decodeValue is the inverse of encodeValue. The bytes come from another rank: if they are
+// no T, or if T's own decoder panics, the result is an error.
 func decodeValue[T any](op string, b []byte) (v T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -49,8 +49,8 @@ func decodeValues[T any](op string, parts [][]byte) ([]T, error) {
 	return vs, nil
 }
 
-// SendValue sends any value that encoding/gob takes; RecvValue receives it. The
-// Status counts encoded bytes.
+// SendValue sends a value of any type that encoding/gob can encode. RecvValue receives it.
+// Count of the Status is the number of encoded bytes.
 func SendValue[T any](c *Comm, v T, dest, tag int) *future.Future[Status] {
 	if c == nil {
 		return nowhere[Status]("SendValue")
@@ -62,7 +62,7 @@ func SendValue[T any](c *Comm, v T, dest, tag int) *future.Future[Status] {
 	return c.send("SendValue", b, dest, tag, 1, transport.Shared)
 }
 
-// RecvValue receives a value that SendValue sent, of the same type.
+// RecvValue receives a value of type T that SendValue sent.
 func RecvValue[T any](c *Comm, source, tag int) *future.Future[T] {
 	if c == nil {
 		return nowhere[T]("RecvValue")
@@ -74,7 +74,7 @@ func RecvValue[T any](c *Comm, source, tag int) *future.Future[T] {
 	})
 }
 
-// BcastValue gives every rank the value v of rank root.
+// BcastValue returns v of rank root at every rank.
 func BcastValue[T any](c *Comm, v T, root int) *future.Future[T] {
 	const op = "BcastValue"
 	if c == nil {
@@ -94,8 +94,7 @@ func BcastValue[T any](c *Comm, v T, root int) *future.Future[T] {
 	})
 }
 
-// GatherValue gives rank root the values of all ranks, by rank, and the others
-// nil.
+// GatherValue returns v of all ranks, in rank order, at rank root, and nil at the others.
 func GatherValue[T any](c *Comm, v T, root int) *future.Future[[]T] {
 	const op = "GatherValue"
 	if c == nil {
@@ -110,7 +109,7 @@ func GatherValue[T any](c *Comm, v T, root int) *future.Future[[]T] {
 	return runValue(c, op, k.err, a, func() ([]T, error) { return decodeValues[T](op, a.Parts) })
 }
 
-// AllgatherValue gives every rank the values of all ranks, by rank.
+// AllgatherValue returns v of all ranks, in rank order, at every rank.
 func AllgatherValue[T any](c *Comm, v T) *future.Future[[]T] {
 	const op = "AllgatherValue"
 	if c == nil {
@@ -122,7 +121,7 @@ func AllgatherValue[T any](c *Comm, v T) *future.Future[[]T] {
 	return runValue(c, op, err, a, func() ([]T, error) { return decodeValues[T](op, a.Parts) })
 }
 
-// runValue is run for an operation whose result is what value returns.
+// runValue is run for an operation whose result value returns.
 func runValue[T any](c *Comm, name string, bad error, a collective.Algorithm, value func() (T, error)) *future.Future[T] {
 	o := &collectiveValue[T]{comm: c, value: value}
 	o.cell().Keep(c.keeper)

@@ -112,7 +112,7 @@ func revokedBarriers(n, times int) time.Duration {
 // hensgen is the dissemination barrier (Hensgen, Finkel, Manber, 1988).
 type hensgen struct{}
 
-func (hensgen) Round(k int, x *collective.Exchange) bool {
+func (hensgen) Step(k int, x *collective.Exchange) bool {
 	n := x.Size()
 	x.Recv((x.Rank()+n-1<<k)%n, nil)
 	x.Send((x.Rank()+1<<k)%n, nil)

@@ -121,6 +121,9 @@ func (r *rank) ofOnly(err error, d *inst) bool {
 		if owner != nil {
 			return owner == d
 		}
+		if owner, _ = r.ownerOf(err, d, r.insts...); owner != nil && !owner.derivedFrom(d.name) {
+			return false // of one that d's operations are inside a Try of
+		}
 	}
 	return d.unwound && !r.above(err, d)
 }

@@ -154,16 +154,18 @@ func (r *rank) above(err error, c *inst) bool {
 	return known && owner != c
 }
 
-// ownerOf returns the communicator of a verdict that a rank of c was told of.
-func (r *rank) ownerOf(err error, c *inst) (owner *inst, known bool) {
+// ownerOf returns the communicator of a verdict that a rank of c was told of: c or one that
+// it is derived from, or one of the others.
+func (r *rank) ownerOf(err error, c *inst, others ...*inst) (owner *inst, known bool) {
+	candidates := append([]*inst{c}, others...)
 	switch v := bare(err).(type) {
 	case *mpicx.PropagatedError:
-		return r.owner(v.Failures, false, c)
+		return r.owner(v.Failures, false, candidates...)
 	case *mpicx.CommCorruptedError:
 		if len(v.Failures) == 0 || strings.Contains(v.Error(), ends) {
 			return nil, true
 		}
-		return r.owner(v.Failures, true, c)
+		return r.owner(v.Failures, true, candidates...)
 	}
 	return nil, false
 }

@@ -206,7 +206,7 @@ func TestPanicInOp(t *testing.T) {
 
 type panicking struct{}
 
-func (panicking) Round(int, *Exchange) bool { panic("no") }
+func (panicking) Step(int, *Exchange) bool { panic("no") }
 
 // FuzzSplitParts: parts come from another rank, so they can be anything.
 func FuzzSplitParts(f *testing.F) {

@@ -11,23 +11,23 @@ import (
 
 // An Algorithm is one rank's part in a collective operation, step by step.
 type Algorithm interface {
-	// Round is step k: it is called with k = 0, 1, … as soon as all messages of step k-1 have
+	// Step is step k: it is called with k = 0, 1, … as soon as all messages of step k-1 have
 	// been exchanged. It computes on what arrived and asks x for the messages of
 	// step k, which go in any order. It returns false in the last step. A panic
 	// in it ends the operation with a *future.Panicked.
-	Round(k int, x *Exchange) (more bool)
+	Step(k int, x *Exchange) (more bool)
 }
 
 // then is two algorithms one after the other.
-type then struct{ rounds int } // of the first, once it has ended
+type then struct{ steps int } // of the first, once it has ended
 
-// round is Round of first and, after its last one, of second.
-func (t *then) round(k int, x *Exchange, first, second Algorithm) bool {
-	if t.rounds > 0 {
-		return second.Round(k-t.rounds, x)
+// step is Step of first and, after its last one, of second.
+func (t *then) step(k int, x *Exchange, first, second Algorithm) bool {
+	if t.steps > 0 {
+		return second.Step(k-t.steps, x)
 	}
-	if !first.Round(k, x) {
-		t.rounds = k + 1
+	if !first.Step(k, x) {
+		t.steps = k + 1
 	}
 	return true
 }
@@ -47,7 +47,7 @@ type Exchange struct {
 	algorithm Algorithm
 	done      Ender
 
-	round    atomic.Int32
+	step     atomic.Int32
 	more     bool
 	requests []transport.Request
 	pending  atomic.Int32 // requests, and one for run while it starts them
@@ -72,7 +72,7 @@ func (e *LengthError) Error() string {
 // tag is negative, the same at all ranks, and used by no other operation of the epoch.
 func (x *Exchange) Start(comm transport.Comm, epoch transport.Epoch, tag int, a Algorithm, done Ender) {
 	x.comm, x.epoch, x.tag, x.algorithm, x.done = comm, epoch, tag, a, done
-	x.round.Store(0)
+	x.step.Store(0)
 	if x.err.Load() != nil {
 		x.err.Store(nil)
 	}
@@ -81,7 +81,7 @@ func (x *Exchange) Start(comm transport.Comm, epoch transport.Epoch, tag int, a 
 }
 
 // Step returns the operation's name and its current step, from 1.
-func (x *Exchange) Step() (operation string, number int) { return x.Name, int(x.round.Load()) }
+func (x *Exchange) Step() (operation string, number int) { return x.Name, int(x.step.Load()) }
 
 // Ender returns the Ender given to Start.
 func (x *Exchange) Ender() Ender { return x.done }
@@ -164,8 +164,8 @@ func (x *Exchange) run() {
 
 func (x *Exchange) ask() (err error) {
 	defer future.Catch(&err) // a reduction may be the user's function
-	x.more = x.algorithm.Round(int(x.round.Load()), x)
-	x.round.Add(1)
+	x.more = x.algorithm.Step(int(x.step.Load()), x)
+	x.step.Add(1)
 	return nil
 }
 

@@ -16,7 +16,7 @@ type Gather struct {
 	part       []byte // of the subtree, in tree order
 }
 
-func (a *Gather) Round(k int, x *Exchange) bool {
+func (a *Gather) Step(k int, x *Exchange) bool {
 	t := tree{a.Root}
 	v, n, b := t.number(x), x.Size(), len(a.Send)
 	children := binomial.Children(v, n)
@@ -62,7 +62,7 @@ type Scatter struct {
 	part       []byte
 }
 
-func (a *Scatter) Round(k int, x *Exchange) bool {
+func (a *Scatter) Step(k int, x *Exchange) bool {
 	t := tree{a.Root}
 	v, n, b := t.number(x), x.Size(), len(a.Recv)
 	if k == 0 {
@@ -92,7 +92,7 @@ type Linear struct {
 	Send, Recv [][]byte
 }
 
-func (a *Linear) Round(k int, x *Exchange) bool {
+func (a *Linear) Step(k int, x *Exchange) bool {
 	rank, n := x.Rank(), x.Size()
 	for d := range n { // each rank starts at another
 		if a.Recv != nil && a.Recv[(rank+n-d)%n] != nil {
@@ -114,9 +114,9 @@ type Allgather struct {
 	then
 }
 
-func (a *Allgather) Round(k int, x *Exchange) bool {
+func (a *Allgather) Step(k int, x *Exchange) bool {
 	a.bcast.Buf = a.Recv
-	return a.round(k, x, &a.Gather, &a.bcast)
+	return a.step(k, x, &a.Gather, &a.bcast)
 }
 
 // AllgatherShared is Allgather whose result, All, the ranks of one process share, for
@@ -129,7 +129,7 @@ type AllgatherShared struct {
 	then
 }
 
-func (a *AllgatherShared) Round(k int, x *Exchange) bool {
+func (a *AllgatherShared) Step(k int, x *Exchange) bool {
 	n := x.Size() * len(a.Send)
 	if k == 0 {
 		a.gather.Send = a.Send
@@ -138,7 +138,7 @@ func (a *AllgatherShared) Round(k int, x *Exchange) bool {
 		}
 	}
 	a.bcast.Buf = a.gather.Recv
-	more := a.round(k, x, &a.gather, &a.bcast)
+	more := a.step(k, x, &a.gather, &a.bcast)
 	if got := len(a.bcast.Buf); !more && got != n {
 		panic(future.Thrown{Err: &LengthError{binomial.Parent(x.Rank()), got, n}})
 	}
@@ -153,7 +153,7 @@ type Allgatherv struct {
 	At         []int
 }
 
-func (a *Allgatherv) Round(k int, x *Exchange) bool {
+func (a *Allgatherv) Step(k int, x *Exchange) bool {
 	v, n := x.Rank(), x.Size()
 	part := func(r int) []byte { return a.Recv[a.At[r]:a.At[r+subtree(r, n)]] }
 	switch k {
@@ -168,7 +168,7 @@ func (a *Allgatherv) Round(k int, x *Exchange) bool {
 			x.Send(binomial.Parent(v), part(v))
 		}
 	default:
-		return (&Bcast{Buf: a.Recv}).Round(k-2, x)
+		return (&Bcast{Buf: a.Recv}).Step(k-2, x)
 	}
 	return true
 }
@@ -183,7 +183,7 @@ type GatherAny struct {
 	all []byte // of the subtree: for each part in tree order, its length and itself
 }
 
-func (a *GatherAny) Round(k int, x *Exchange) bool {
+func (a *GatherAny) Step(k int, x *Exchange) bool {
 	t := tree{a.Root}
 	v, n := t.number(x), x.Size()
 	children := binomial.Children(v, n)
@@ -216,9 +216,9 @@ type AllgatherAny struct {
 	then
 }
 
-func (a *AllgatherAny) Round(k int, x *Exchange) bool {
+func (a *AllgatherAny) Step(k int, x *Exchange) bool {
 	a.bcast.Buf = a.all
-	more := a.round(k, x, &a.GatherAny, &a.bcast)
+	more := a.step(k, x, &a.GatherAny, &a.bcast)
 	if !more && x.Rank() > 0 {
 		parts, err := SplitParts(a.bcast.Buf, x.Size())
 		if err != nil {

@@ -20,7 +20,7 @@ type Reduce struct {
 	Root     int
 }
 
-func (a *Reduce) Round(k int, x *Exchange) bool {
+func (a *Reduce) Step(k int, x *Exchange) bool {
 	rank := x.Rank()
 	children := binomial.Children(rank, x.Size())
 	if 0 < k && k <= children {
@@ -49,9 +49,9 @@ type AllreduceTree struct {
 	then
 }
 
-func (a *AllreduceTree) Round(k int, x *Exchange) bool {
+func (a *AllreduceTree) Step(k int, x *Exchange) bool {
 	a.bcast.Buf = a.Acc
-	return a.round(k, x, &a.Reduce, &a.bcast)
+	return a.step(k, x, &a.Reduce, &a.bcast)
 }
 
 // AllreduceDoubling is recursive doubling. In each step a rank exchanges its value with
@@ -65,7 +65,7 @@ type AllreduceDoubling struct {
 	result  bool
 }
 
-func (a *AllreduceDoubling) Round(k int, x *Exchange) bool {
+func (a *AllreduceDoubling) Step(k int, x *Exchange) bool {
 	rank, n := x.Rank(), x.Size()
 	core := 1 << (bits.Len(uint(n)) - 1) // the largest power of two in n
 	pairs := n - core
@@ -126,7 +126,7 @@ type Scan struct {
 	have      bool
 }
 
-func (a *Scan) Round(k int, x *Exchange) bool {
+func (a *Scan) Step(k int, x *Exchange) bool {
 	rank, n := x.Rank(), x.Size()
 	if k > 0 && rank-1<<(k-1) >= 0 {
 		if a.Exclusive {

@@ -25,7 +25,7 @@ func (t tree) rank(v int, x *Exchange) int {
 // the tree, and one comes down.
 type Barrier struct{}
 
-func (Barrier) Round(k int, x *Exchange) bool {
+func (Barrier) Step(k int, x *Exchange) bool {
 	v := x.Rank()
 	switch k {
 	case 0:
@@ -57,7 +57,7 @@ type Bcast struct {
 	Root int
 }
 
-func (a *Bcast) Round(k int, x *Exchange) bool {
+func (a *Bcast) Step(k int, x *Exchange) bool {
 	t := tree{a.Root}
 	v := t.number(x)
 	if k == 0 {
@@ -77,7 +77,7 @@ type BcastAny struct {
 	Root int
 }
 
-func (a *BcastAny) Round(k int, x *Exchange) bool {
+func (a *BcastAny) Step(k int, x *Exchange) bool {
 	t := tree{a.Root}
 	v := t.number(x)
 	if k == 0 {

@@ -40,7 +40,7 @@
 // communicators, those that its collective operations consist of among them. It is
 // the first thing that does not happen: what the rank began before has left.
 //
-// A step is a round of the algorithm in which the rank sends or receives. Calls
+// A step is an exchange of the algorithm in which the rank sends or receives. Calls
 // are counted by name, over all communicators of the rank, those in which it sends
 // or receives nothing left out. Without a call, it is the first that gets there.
 //

@@ -293,9 +293,9 @@ func TestStep(t *testing.T) {
 		for i := 1; i <= 2; i++ {
 			for r, c := range []transport.Comm{side, bare[1]} {
 				x := &collective.Exchange{Name: "Gather"}
-				x.Start(c, 0, -1-i, rounds(r), new(done))
+				x.Start(c, 0, -1-i, steps(r), new(done))
 				other := &collective.Exchange{Name: "Scatter"}
-				other.Start(c, 0, -11-i, rounds(r), new(done))
+				other.Start(c, 0, -11-i, steps(r), new(done))
 			}
 			if died == 0 && len(plan.Killed()) > 0 {
 				died = i
@@ -305,10 +305,10 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// rounds sends from rank 0 to rank 1, three times.
-type rounds int
+// steps sends from rank 0 to rank 1, three times.
+type steps int
 
-func (a rounds) Round(k int, x *collective.Exchange) bool {
+func (a steps) Step(k int, x *collective.Exchange) bool {
 	if a == 0 {
 		x.Send(1, nil)
 	} else {

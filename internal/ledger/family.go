@@ -6,17 +6,16 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Make enters a communicator that was made from one in epoch e: parent's errors are
-// its errors, too. Ranks are those of the members in the world, nil: the same
-// numbers.
+// Make adds c, which was derived from from in epoch e. Errors of parent are errors of c as
+// well. Ranks are the members' ranks in the world; nil means that they are the same.
 //
-// If an error of from has come since epoch e, others may have no such communicator:
-// then Make returns false, and c is closed, without ancestors. But with agreed, all
-// have made it or do, perhaps before that error: then it is moved past it.
+// If from had an error after epoch e, other ranks may not have c. Then Make returns false,
+// and c is closed and has no parent. With agreed, all ranks have c or will have it, so Make
+// moves c past the error instead.
 //
-// Parent is from, but where from is broken at all members it is from's own parent, if
-// there is one: so a program that shrinks again and again has no long line of
-// ancestors to look at. The world has neither.
+// Parent is from, or, if from is broken at all members, from's own parent. So a program
+// that shrinks repeatedly does not build a long line of ancestors to look at. The world has
+// neither from nor parent.
 func (l *Ledger) Make(c, from, parent *Comm, e transport.Epoch, agreed bool, ranks []int) bool {
 	c.ledger, c.epoch, c.ranks, c.ascending = l, e, ranks, slices.IsSorted(ranks)
 	c.alone = [1]*Comm{c}

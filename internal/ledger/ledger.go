@@ -232,6 +232,7 @@ type Comm struct {
 	revoked    bool
 	toldSo     bool     // the program was told that it is revoked
 	unwound    bool     // this rank has corrupted it, which it does once
+	unaware    bool     // and its program was told something else
 	moving     int      // verdicts that are resolved and whose Advance is not done
 	corrupted  *Error   // each look finds it
 	unreported []*Error // that no look has taken, oldest first

@@ -143,7 +143,16 @@ func (c *Comm) resolved() any {
 // operation begun on a corrupted communicator without that knowledge must not match one
 // begun with it.
 func (c *Comm) Knows() bool {
-	return c.corrupted == nil || c.corrupted.told || c.corrupted.known || c.unwound
+	return c.corrupted == nil || c.corrupted.told || c.corrupted.known || c.unwound && !c.unaware
+}
+
+// Unaware says that the program, which has corrupted c, was told another error in place of
+// that. It is told the corruption as it is at other ranks.
+func (c *Comm) Unaware() {
+	c.unaware = c.unwound
+	if c.corrupted != nil {
+		c.corrupted.known = false
+	}
 }
 
 // Know says that the program was told of the corruption by other means than a look.

@@ -64,7 +64,7 @@ func (c *Comm) Resolved(v *errchan.Verdict, rank int) {
 	switch {
 	case c.corrupted != nil: // by an ancestor's error, which is final
 	case e.Corrupt():
-		c.corrupted, e.known = e, c.unwound
+		c.corrupted, e.known = e, c.unwound && !c.unaware
 	case !c.closed || c.child != nil: // what is derived from c finds it here
 		c.unreported = append(c.unreported, e)
 	}

@@ -51,10 +51,11 @@ func (c *Comm) Open(around *Scope, guard bool, owner any) *Scope {
 	return s
 }
 
-// Path says inside of which Try calls on the communicator s is: how many verdicts the
-// program had been told, which of the outermost calls since then, counted from 1, then
-// which of its inner calls, which of that one's, and so on. For ranks that run the same program
-// it means the same.
+// Path identifies the Try call by its place in the program, which is the same at all ranks
+// that run the same program. It has the number of verdicts that the program was told before
+// the outermost Try on the communicator, the number of that Try since the last of them, and
+// for each level below the number of the inner Try in the one around it. Numbers of calls
+// begin at 1.
 func (s *Scope) Path() []int { return s.path }
 
 // Outermost says whether no Try call on the communicator encloses s.

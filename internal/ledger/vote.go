@@ -2,13 +2,15 @@ package ledger
 
 // A Vote is the end of a TryAll at this rank.
 //
-// No rank may leave a TryAll with nil while another leaves it with an error. First
-// all meet in a barrier, where errors still end it. Then all vote on whether each
-// has come through: with one no, all of them wait for the verdict. A rank says no
-// when it joins a round before it is through the barrier. Who has said yes joins no
-// round before the votes are counted: its program would not be told of the verdict,
-// and what it raised next would belong with it (P2). That it does not join keeps
-// nobody waiting: all have begun the barrier, so each says yes or no by itself.
+// No rank may leave a TryAll with nil while another leaves it with an error. So the end
+// has two phases. The ranks meet in a barrier, which an error may still end. Then each
+// votes: yes if it is through the barrier, no if it has joined a round before. If there is
+// one no, all ranks wait for the verdict of that round.
+//
+// A rank that has voted yes joins no round before the votes are counted. Otherwise TryAll
+// could return nil although the rank has consented to the end of a round, and what its
+// program raised next would belong in that round (P2). Nobody waits for that rank in the
+// meantime: all ranks have begun the barrier, so each votes without help from others.
 type Vote struct {
 	Owner any // the caller's
 
@@ -35,8 +37,8 @@ func (v *Vote) Withdraw() {
 	}
 }
 
-// GiveUp says no in the votes of c that this rank has not cast. The rank waits for the
-// verdict of another communicator, which ranks that have said yes do not join.
+// GiveUp votes no in the votes of c that this rank has not cast: it waits for the verdict
+// of another communicator, and ranks that have voted yes do not join that round.
 func (c *Comm) GiveUp() {
 	for _, v := range c.votes {
 		v.given = v.given || !v.cast

@@ -179,7 +179,7 @@ func TestGapAndOccupancy(t *testing.T) {
 // tells the one 2^k above it.
 type dissemination struct{ payload, room []byte }
 
-func (d *dissemination) Round(k int, x *collective.Exchange) bool {
+func (d *dissemination) Step(k int, x *collective.Exchange) bool {
 	n := x.Size()
 	x.Recv((x.Rank()+n-1<<k)%n, d.room)
 	x.Send((x.Rank()+1<<k)%n, d.payload)
@@ -362,7 +362,7 @@ type repeat struct {
 	*dissemination
 }
 
-func (r repeat) Round(k int, x *collective.Exchange) bool {
-	r.dissemination.Round(k%16, x)
+func (r repeat) Step(k int, x *collective.Exchange) bool {
+	r.dissemination.Step(k%16, x)
 	return k+1 < r.rounds
 }

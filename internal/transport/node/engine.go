@@ -23,7 +23,7 @@ type engine struct {
 	rank, size int
 	crowded    bool // there are more ranks than cores
 	node
-	rounds    uint // of move
+	turns     uint // of move
 	comms     map[contextID]*comm
 	latest    *comm                     // the receiver of the last packet; nil: look in comms
 	arrival   arrival                   // the packet
@@ -50,7 +50,7 @@ type engine struct {
 
 	driving driving
 	looks   int           // of a round, by a goroutine that waits
-	often   int           // rounds after which it lets other goroutines have its core: a thread may wake up for that
+	often   int           // turns after which it lets other goroutines have its core: a thread may wake up for that
 	watched atomic.Int32  // goroutines that wait in other ways
 	attend  chan struct{} // there is one more
 	stop    chan struct{}
@@ -84,10 +84,10 @@ const (
 	polls       = 20                     // in one go, by a goroutine that waits
 	mixed       = 4                      // of the fabric, where packets may come through rings as well
 	lastPackets = 1 << 14                // of all, looked for what the dead had sent: the living may never stop
-	seldom      = 128                    // rounds between those with the fabric, where nothing is expected of it
-	briefly     = 300                    // rounds before a goroutine that waits yields the core
+	seldom      = 128                    // turns between those with the fabric, where nothing is expected of it
+	briefly     = 300                    // turns before a goroutine that waits yields the core
 	period      = 500 * time.Microsecond // of progress when nobody waits; a timer may take a millisecond
-	attentive   = 500                    // rounds after which nothing is expected soon, though somebody waits
+	attentive   = 500                    // turns after which nothing is expected soon, though somebody waits
 )
 
 // goOn makes progress now and then, while nobody drives; more often while somebody
@@ -209,8 +209,8 @@ func (e *engine) move(times int, all bool) (happened bool) {
 	if e.lagging > 0 {
 		happened = e.catchUp()
 	}
-	e.rounds++
-	due := e.rounds%seldom == 0 || e.crowded && e.rounds%(seldom/8) == 0 // a round may take long
+	e.turns++
+	due := e.turns%seldom == 0 || e.crowded && e.turns%(seldom/8) == 0 // a turn may take long
 	ask := all || len(e.in) < e.size || len(e.transfers) > 0 || due || e.fabric.Pressing()
 	if ask || happened {
 		looks = 1
