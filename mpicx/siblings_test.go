@@ -3,6 +3,7 @@ package mpicx_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
@@ -309,4 +311,47 @@ func TestTryAllInAnEndedContext(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Rank 1 is told an error of a by a Wait on b, in a Try on b inside of a TryAll on a. The
+// Try returns an error of b in its place. Then the TryAll ends with the error of a, as at
+// all other ranks.
+func TestTryAllEndsWithWhatASiblingsTryHasReplaced(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		synctest.Test(t, func(t *testing.T) {
+			late := &mailbox{held: true}
+			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+				a := dup(ctx, world)
+				b := world.Split(0, 0).MustGet(ctx)
+				err := a.TryAll(ctx, func(ctx context.Context) error {
+					if world.Rank() == 0 {
+						settle()
+						return a.SignalError(ctx, 1)
+					}
+					err := b.Try(ctx, func(ctx context.Context) error {
+						if world.Rank() == 2 {
+							return b.SignalError(ctx, 2)
+						}
+						err := mpicx.Recv(b, []int{0}, 2, 0).Wait(ctx)
+						late.release()
+						_ = b.Err() // it joins the round of b
+						settle()
+						return err
+					})
+					if propagated(err, 2) != nil {
+						return fmt.Errorf("Try: %w", err)
+					}
+					return err
+				})
+				return propagated(err, 1)
+			}, mpicx.WithRanks(3), backend, hook.Transport(func(t transport.Comm) transport.Comm {
+				if t.Rank() == 1 {
+					t = lateChildren{t, late, func(name transport.Name) bool { return name.Color > 0 }} // of Split
+				}
+				return t
+			}).(mpicx.Option))
+			require.NoError(t, err)
+		})
+	})
 }

@@ -73,6 +73,12 @@ func (s *scope) share(err error) error {
 			return v
 		}
 	}
+	if _, ok := err.(*PropagatedError); ok {
+		// A Try on another communicator has returned it, in place of an error of c perhaps.
+		if v := s.heard(); v != nil {
+			return v
+		}
+	}
 	told := c.signal(s.asOuter(), err)
 	if is[*PropagatedError](told) { // perhaps in place of the error by which fn has left a Guard
 		c.proc.feed(c.ledger.Unaware)
