@@ -13,6 +13,9 @@ import (
 func (c *Comm) openChannel(dup transport.Comm, byDup bool) {
 	if c.proc.backend == backendULFM {
 		ch := ulfmbackend.New(dup, c.id, c.t.Epoch(), (*listener)(c))
+		if lib := library(c); lib != nil {
+			ch.Over(lib)
+		}
 		c.channel, c.ulfm, c.startListening = ch, ch, ch.Listen
 	} else {
 		var parent *blackchannel.Channel

@@ -37,7 +37,7 @@ func packages(t *testing.T, tags string, patterns ...string) (lines [][]string) 
 // mpicxtest alone.
 func TestDependencies(t *testing.T) {
 	allowed := []string{own, "github.com/pkg/errors"}
-	for _, tags := range []string{"", "ulfm", "mpi", "mpi,ulfm"} {
+	for _, tags := range []string{"", "ulfm", "mpi", "mpi,ulfm", "mpi,ulfm,native"} {
 		t.Run(tags, func(t *testing.T) {
 			var modules []string
 			for _, p := range packages(t, tags, "./...", "../future", "../blackchannel", "../ulfmbackend") {

@@ -53,12 +53,13 @@ func (m *Machine) contribute(k Stream, v Value) {
 	s.joined = true
 	m.add(s, v)
 	m.try(k)
+	m.concede()
 }
 
 // add combines v with the rest. Reports that come after the rest has gone up
 // follow it: perhaps they are in time.
 func (m *Machine) add(s *stream, v Value) {
-	if s.sent {
+	if s.sent && m.native == nil {
 		s.late = merge(s.late, newReports(v.Reports, s.value.Reports), compareReports, nil)
 	}
 	s.value = combine(s.value, v)
@@ -101,15 +102,17 @@ func (m *Machine) newUp(k Stream, v Value) *Message {
 // that is frozen keeps it.
 func (m *Machine) try(k Stream) {
 	s := &m.streams[k]
+	switch {
+	case m.dormant:
+		return
+	case m.native != nil:
+		m.propose(k)
+		return
+	}
 	if !s.joined || s.sent || !m.covers(&s.heard, m.absentFrom(k)) || m.up < 0 && m.frozen && k != Errors {
 		return
 	}
-	s.value.Dead = union(s.value.Dead, m.dead)
-	if k != Errors {
-		s.value.Dead = union(union(s.value.Dead, m.endedRanks()), union(m.reported, m.gone))
-	} else {
-		s.value.Dead = union(s.value.Dead, m.missed)
-	}
+	m.addDead(k)
 	if m.up < 0 {
 		decided := newMessage(Decided, k, s.id, s.value)
 		decided.Origin = m.rank
@@ -118,6 +121,17 @@ func (m *Machine) try(k Stream) {
 	}
 	s.sent = true
 	m.send(m.up, m.newUp(k, s.value))
+}
+
+// addDead adds the dead that this rank knows of.
+func (m *Machine) addDead(k Stream) {
+	s := &m.streams[k]
+	s.value.Dead = union(s.value.Dead, m.dead)
+	if k != Errors {
+		s.value.Dead = union(union(s.value.Dead, m.endedRanks()), union(m.reported, m.gone))
+	} else {
+		s.value.Dead = union(s.value.Dead, m.missed)
+	}
 }
 
 // heardUp takes a proposal from a child, or from one that will be when its
@@ -210,12 +224,19 @@ func (m *Machine) decide(decision *Message) {
 			m.answer(r, k)
 		}
 	}
+	m.decided(decision)
+}
+
+// decided says what a decision means, and goes on with what this rank has proposed next.
+func (m *Machine) decided(decision *Message) {
+	k, id := decision.Stream, decision.ID
 	if k == Errors {
 		m.resolved(decision.Verdict)
 		return
 	}
 	m.settle(errchan.Settled{Comm: m.id, ID: id, Decision: decision.Decision, By: decision.Origin})
 	m.out.push(Output{Agreed: &Agreed{id, decision.Decision}})
+	next := m.streams[k].id
 	if v, ok := m.proposed[next]; ok {
 		delete(m.proposed, next)
 		m.contribute(k, v)
@@ -225,6 +246,9 @@ func (m *Machine) decide(decision *Message) {
 // reparent tells a new parent what the old one may have taken with it.
 func (m *Machine) reparent() {
 	for k := range m.streams {
+		if m.native != nil {
+			break
+		}
 		m.streams[k].sent, m.streams[k].late = false, nil
 		if m.up >= 0 {
 			m.answer(m.up, Stream(k))

@@ -13,6 +13,7 @@ import (
 // Machine by the messages and deaths on a duplicate of the communicator.
 type Channel struct {
 	comm   transport.Messenger
+	lib    transport.Library // nil: none
 	client errchan.ULFMClient
 
 	mu       sync.Mutex
@@ -45,8 +46,19 @@ func New(comm transport.Messenger, id uint64, e transport.Epoch, client errchan.
 	return ch
 }
 
+// Over has the channel revoke and agree by a library, if all ranks can. It is called before
+// Listen.
+func (ch *Channel) Over(lib transport.Library) {
+	ch.lib, ch.machine.dormant = lib, true
+}
+
 // Listen begins to take messages and deaths.
-func (ch *Channel) Listen() { ch.comm.Listen(ch) }
+func (ch *Channel) Listen() {
+	ch.comm.Listen(ch)
+	if ch.lib != nil {
+		ch.lib.Listen((*libraryClient)(ch))
+	}
+}
 
 // Raise gives a report of this rank to the next verdict.
 func (ch *Channel) Raise(data []byte, corrupt bool, settled []errchan.Settled) {
@@ -83,6 +95,7 @@ func (ch *Channel) Died(rank int) {
 	for _, p := range over {
 		p.done(nil, transport.ErrDied)
 	}
+	ch.do((*Machine).Fall)
 }
 
 // Lose makes every rank get a final verdict, because this rank needs one of the dead.
@@ -228,12 +241,17 @@ func (ch *Channel) Waiting() string {
 }
 
 // Close ends the channel.
-func (ch *Channel) Close() error { return ch.comm.Close() }
+func (ch *Channel) Close() error {
+	if ch.lib != nil {
+		ch.lib.Close()
+	}
+	return ch.comm.Close()
+}
 
 // Take takes a message.
 func (ch *Channel) Take(from int, payload []byte) {
 	ch.do(func(m *Machine) {
-		msg, err := decodeShared(payload, m.size)
+		msg, err := decodeVoted(payload, m.size)
 		if err == nil {
 			err = m.Step(from, msg)
 		}
@@ -270,7 +288,7 @@ func (ch *Channel) Next() (to int, payload []byte, ok bool) {
 			return 0, nil, false
 		case o.Message != nil:
 			if o.Message.encoded == nil { // it is this rank's own
-				o.Message.encoded = Encode(o.Message)
+				o.Message.encoded = encodeVoted(o.Message, ch.machine.native != nil)
 			}
 			return o.To, o.Message.encoded, true
 		}
@@ -303,9 +321,23 @@ func (ch *Channel) tell(o Output) {
 		ch.client.Revoked(o.Revoked.Rank)
 	case o.Died != nil:
 		ch.client.Died(o.Died.Rank)
+	case o.Call != nil:
+		o.Call.do(ch.lib)
 	case o.Released:
 		ch.client.Released()
 	case agreed != nil:
 		agreed(o.Agreed.Decision, nil)
 	}
 }
+
+// libraryClient is the channel as its library sees it.
+type libraryClient Channel
+
+func (l *libraryClient) Made() { (*Channel)(l).do((*Machine).Native) }
+func (l *libraryClient) Noticed(topic transport.Topic) {
+	(*Channel)(l).do(func(m *Machine) { m.Heard(topic) })
+}
+func (l *libraryClient) Agreed(words []uint32) {
+	(*Channel)(l).do(func(m *Machine) { m.Voted(words) })
+}
+func (l *libraryClient) Renewed() { (*Channel)(l).do((*Machine).Renewed) }

@@ -185,3 +185,30 @@ func decodeShared(b []byte, size int) (*Message, error) {
 	}
 	return decode(b)
 }
+
+// voted is the kind of a message in which the number of a vote, or tree, comes before a
+// proposal or a candidate: see native.
+const voted = Released + 1
+
+// encodeVoted is Encode, with the number where there is one.
+func encodeVoted(msg *Message, native bool) []byte {
+	b := Encode(msg)
+	if native && (msg.Kind == Up || msg.Kind == Decided) {
+		b = append(binary.AppendUvarint([]byte{byte(voted)}, msg.vote), b...)
+	}
+	return b
+}
+
+// decodeVoted is Decode of what encodeVoted has returned.
+func decodeVoted(b []byte, size int) (*Message, error) {
+	if len(b) == 0 || b[0] != byte(voted) {
+		return decodeShared(b, size)
+	}
+	d := errchan.NewReader(b[1:])
+	vote := d.Uvarint()
+	msg, err := Decode([]byte(d.Rest()), size)
+	if err == nil {
+		msg.vote, msg.encoded = vote, b
+	}
+	return msg, err
+}

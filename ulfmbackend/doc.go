@@ -105,4 +105,29 @@
 // propose: it goes on with theirs. These n-1 messages at the end of a job, 2(n-1) when all
 // close a communicator, and those of agreements that programs ask for, are the only ones
 // that the channel carries without an error (P6).
+//
+// # Native
+//
+// With -tags "mpi ulfm native" the MPI library revokes and agrees (transport.Library), on the
+// world of all processes. Communicators derived from it, and goroutine ranks, have the
+// protocols above. What is different:
+//
+//   - Notices and revokes are MPIX_Comm_revoke of a communicator that stands for them: one for
+//     each round of signals, one for corruptions, one for the program's Revoke. A revoke
+//     carries nothing, so the client is told that it learned of it from itself.
+//   - Proposals go up a binomial tree of the ranks that all hold for alive, as messages: they
+//     have no fixed length. What the root has of all goes down as a candidate. Each rank that gets
+//     it passes it on and votes, by MPIX_Comm_iagree: for it, or not, because it is frozen or in
+//     another epoch. It is decided if all have voted for it.
+//   - A rank that waits while somebody in the tree is dead votes without a candidate, so that
+//     no vote waits for one that will never come. Each vote also says who is alive. So all have the
+//     same tree after it, without those whom anybody holds for dead, and propose again.
+//   - All votes on a communicator are one sequence, of which the root opens each, or
+//     deaths do. Who has left proposes nothing to all that the others agree on, and votes;
+//     who is dead for the others though its process lives votes for whatever they decide.
+//
+// Why it is uniform: all living ranks that vote get the same result (MPI), those whose
+// vote was for a candidate all have that one, since only the root of the tree sends any,
+// one a vote, and where one rank has not got it the result is against it. Freeze, Complete and
+// Advance do with decisions what they do with those above: who is frozen takes none.
 package ulfmbackend

@@ -29,6 +29,7 @@ type universe struct {
 	deaths   int // that may still happen
 	programs []program
 	parent   parent
+	library  *library                         // nil: the protocols are our own
 	trace    func(format string, args ...any) // of scripts; nil: silent
 }
 
@@ -220,7 +221,7 @@ func (u *universe) feed(r int, f func(*Machine)) {
 		p := &u.programs[r]
 		switch {
 		case o.Message != nil:
-			msg, err := Decode(Encode(o.Message), m.size)
+			msg, err := decodeVoted(encodeVoted(o.Message, u.library != nil), m.size)
 			if err != nil {
 				panic(err)
 			}
@@ -258,6 +259,8 @@ func (u *universe) feed(r int, f func(*Machine)) {
 		case o.Died != nil:
 			u.tell("%d: %d has died\n", r, o.Died.Rank)
 			p.died = append(p.died, o.Died.Rank)
+		case o.Call != nil:
+			u.library.do(r, o.Call)
 		case o.Released:
 			u.tell("%d: released\n", r)
 			p.released = true
@@ -309,7 +312,11 @@ func (u *universe) propose(r int, k Stream) {
 	u.feed(r, func(m *Machine) {
 		id := m.streams[k].id
 		p.proposed = append(p.proposed, id)
-		m.Propose(id, Value{Flag: p.flag})
+		v := Value{Flag: p.flag}
+		if u.library != nil {
+			v.Calls = errchan.Agree
+		}
+		m.Propose(id, v)
 	})
 }
 
@@ -362,6 +369,7 @@ func (u *universe) parentEvents(visit func(string, func(*universe))) {
 func (u *universe) events(visit func(string, func(*universe))) {
 	n := len(u.machines)
 	u.parentEvents(visit)
+	u.libraryEvents(visit)
 	for r := range n {
 		if !u.alive(r) {
 			continue

@@ -49,6 +49,7 @@ type Message struct {
 	Verdict  *errchan.Verdict
 	Decision *errchan.Decision
 
+	vote    uint64 // see native
 	encoded []byte // as it came, or was sent first
 }
 
@@ -80,6 +81,7 @@ type Output struct {
 	Revoked  *Told
 	Died     *Told
 	Released bool // all have closed the communicator, and nothing comes after this
+	Call     *Call
 }
 
 // Noticed has the arguments of errchan.Client's Noticed.
@@ -119,6 +121,11 @@ type Machine struct {
 	later     []received // not of Errors, from ranks that are an epoch ahead
 	ended     set        // children with their subtrees
 	endedSent bool
+
+	native  *native    // nil: floods, and the mended tree
+	dormant bool       // whether native will be nil is not known: nothing is sent
+	asleep  []received // meanwhile
+	fallen  bool       // this process is dead for the others
 
 	release   release
 	abandoned bool // the program makes no communicators any more
@@ -163,6 +170,9 @@ func (m *Machine) Next() (Output, bool) {
 	if o, ok := m.out.pop(); ok || m.release.done {
 		return o, ok
 	}
+	if m.dormant || m.native != nil {
+		return Output{}, false
+	}
 	if to := m.notices.pull(&m.tree); to >= 0 {
 		return Output{To: to, Message: m.notices.notice}, true
 	}
@@ -178,6 +188,9 @@ func (m *Machine) Next() (Output, bool) {
 // Idle says that Next would return nothing. After a death it may return false although
 // Next would return nothing.
 func (m *Machine) Idle() bool {
+	if m.dormant || m.native != nil {
+		return m.out.empty()
+	}
 	return m.out.empty() && len(m.streams[Errors].late) == 0 && m.notices.done(&m.tree) && m.revokes.done(&m.tree)
 }
 
@@ -263,6 +276,7 @@ func (m *Machine) revoke(by int, notice *Message) {
 	m.revokes.heard(&m.tree, by, false)
 	if m.revokes.isNews(false) {
 		m.revokes.begin(notice)
+		m.callRevoke(&m.revokes, transport.Revocations)
 		m.out.push(Output{Revoked: &Told{by}})
 	}
 }
@@ -306,6 +320,7 @@ func (m *Machine) Died(rank int) {
 		return
 	}
 	m.report(rank)
+	m.forgo()
 	if m.up != before {
 		m.reparent()
 	}
@@ -322,6 +337,8 @@ func (m *Machine) retry() {
 	}
 	m.sendEnded()
 	m.tryRelease()
+	m.standIn()
+	m.concede()
 }
 
 // report tells the client that a rank is dead, once.
@@ -346,7 +363,7 @@ func (m *Machine) Leave() {
 
 // sendEnded tells the parent that nobody below needs to be waited for.
 func (m *Machine) sendEnded() {
-	if m.left && !m.endedSent && m.up >= 0 && m.covers(&m.ended, &set{}) {
+	if m.left && m.native == nil && !m.dormant && !m.endedSent && m.up >= 0 && m.covers(&m.ended, &set{}) {
 		m.endedSent = true
 		m.send(m.up, &Message{Kind: Ended})
 	}
@@ -375,6 +392,10 @@ func (m *Machine) Step(from int, msg *Message) error {
 		return fmt.Errorf("%v from rank %d, expected one of %d others", msg.Kind, from, m.size-1)
 	}
 	switch round := m.streams[Errors].id.Seq; {
+	case m.dormant:
+		m.asleep = append(m.asleep, received{from, msg})
+	case m.native != nil && (msg.Kind == Up || msg.Kind == Decided):
+		m.stepNative(from, msg)
 	case msg.Kind == Revoke:
 		m.revoke(from, msg)
 	case msg.Kind == Ended:
@@ -434,6 +455,7 @@ func (m *Machine) noticed(from int, msg *Message) {
 		return
 	}
 	m.notices.begin(msg)
+	m.callRevoke(&m.notices, transport.Signals)
 	m.tell(from, msg.Corrupt || m.condemns())
 }
 
@@ -477,11 +499,14 @@ func (m *Machine) resolved(v *errchan.Verdict) {
 	m.out.push(Output{Resolved: v})
 	early := m.early
 	m.notices, m.early = flood{told: early.told, fatal: early.fatal}, flood{}
-	switch m.final = v.Corrupt; {
+	condemned := m.native != nil && m.native.noticed[transport.Corruptions]
+	m.final = v.Corrupt
+	m.renew()
+	switch {
 	case m.final:
 		m.mine = nil
-	case len(m.mine) > 0 || len(m.missed) > 0 || early.open:
-		m.notice(m.rank, anyCorrupt(m.mine) || len(m.missed) > 0 || early.corrupt())
+	case len(m.mine) > 0 || len(m.missed) > 0 || early.open || condemned:
+		m.notice(m.rank, anyCorrupt(m.mine) || len(m.missed) > 0 || early.corrupt() || condemned)
 	}
 }
 

@@ -29,7 +29,7 @@ func (m *Machine) Close() {
 // tryRelease passes on that all have closed, as far as this rank knows.
 func (m *Machine) tryRelease() {
 	r := &m.release
-	if r.done || !r.closed {
+	if r.done || !r.closed || m.dormant {
 		return
 	}
 	below := m.covers(&r.below, &set{})

@@ -180,6 +180,10 @@ func (m *Machine) Advance(generation int, e transport.Epoch, frozen, lost bool) 
 	for _, r := range later {
 		m.call(r.from, r.msg)
 	}
+	if m.native != nil {
+		m.again()
+		m.standIn()
+	}
 }
 
 // contributed returns the agreements under way that the program has proposed to.

@@ -41,6 +41,10 @@ func rankOfJob(args []string) {
 			jobAllreduce(ctx, world)
 		case "signal":
 			return jobSignals(ctx, world)
+		case "told":
+			return jobTold(ctx, world)
+		case "agree":
+			sampled(world, 31, 1, func() { world.Agree(1).MustWait(ctx) })
 		case "recover":
 			return jobRecover(ctx, world)
 		case "krylov":
@@ -104,6 +108,27 @@ func jobAllreduce(ctx context.Context, world *mpicx.Comm) {
 func jobSignals(ctx context.Context, world *mpicx.Comm) (err error) {
 	sampled(world, 31, 1, func() { err = errors.Join(err, signalOnce(ctx, world)) })
 	return err
+}
+
+// jobTold has rank 0 signal an error on a communicator that is there. Others may be told of it
+// in the barrier before.
+func jobTold(ctx context.Context, world *mpicx.Comm) error {
+	for sample := -5; sample < 31; sample++ {
+		err := world.Barrier().Wait(ctx)
+		start := time.Now()
+		if err == nil {
+			err = signalOn(ctx, world)
+		} else {
+			err = isSignalled(err)
+		}
+		if err != nil {
+			return err
+		}
+		if sample >= 0 && world.Rank() == 0 {
+			fmt.Fprintln(out, int(time.Since(start)))
+		}
+	}
+	return nil
 }
 
 // jobRecover is recover in c/bench.c.

@@ -112,6 +112,7 @@ func main() {
 	var m mpi
 	run := flag.String("mpirun", "", "measure the rows of the MPI table, with jobs that this `command` starts")
 	flag.StringVar(&m.ours, "ours", "", "this `program`, built with -tags mpi")
+	flag.StringVar(&m.native, "native", "", "this `program`, built with -tags \"mpi ulfm native\"; none: as with -ulfm")
 	flag.StringVar(&m.ulfm, "ulfm", "", "this `program`, built with -tags \"mpi ulfm\"; none: MPI has no ULFM")
 	flag.StringVar(&m.theirs, "theirs", "", "the `program` c/bench.c")
 	flag.StringVar(&m.mpicxrun, "mpicxrun", "", "measure its rows as well: the `program`")

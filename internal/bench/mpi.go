@@ -15,6 +15,7 @@ import (
 type mpi struct {
 	run                []string // mpirun and its flags
 	ours, ulfm, theirs string   // programs; no ulfm: it has none
+	native             string   // a program: the library's own revoke and agree
 	mpich              bool
 	mpicxrun           string // the program
 	hosts              bool   // each of two processes is on a host of its own
@@ -61,9 +62,18 @@ func (m *mpi) rows() (all []row) {
 			}
 		}
 	}
-	if m.ulfm != "" {
-		add(1.1, "SIGKILL to the error at every survivor, 4 processes", "MPIX_Comm_revoke, agree", m.recovery(0))
-		add(1.1, "SIGKILL to a shrunk communicator, 4 processes", "and MPIX_Comm_shrink", m.recovery(1))
+	for _, b := range []struct{ name, program string }{{"ulfm", m.ulfm}, {"native", m.native}} {
+		if b.program == "" {
+			continue
+		}
+		for _, n := range []int{2, 4, 8} {
+			add(1.15, fmt.Sprintf("signal to the last rank told, %s, %d processes", b.name, n), "MPIX_Comm_revoke, agree, shrink, and who failed", m.compare(b.program, n, "-ulfm", "told"))
+		}
+		for _, n := range []int{2, 4, 8} {
+			add(1.15, fmt.Sprintf("Agree, %s, %d processes", b.name, n), "MPIX_Comm_agree", m.compare(b.program, n, "-ulfm", "agree"))
+		}
+		add(1.1, fmt.Sprintf("SIGKILL to the error at every survivor, %s, 4 processes", b.name), "MPIX_Comm_revoke, agree", m.recovery(b.program, 0))
+		add(1.1, fmt.Sprintf("SIGKILL to a shrunk communicator, %s, 4 processes", b.name), "and MPIX_Comm_shrink", m.recovery(b.program, 1))
 	}
 	if m.mpicxrun != "" {
 		all = append(all, m.nodeRows()...)
@@ -77,7 +87,7 @@ func (m *mpi) job(n int, program string, args ...string) []samples {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	flags := m.run[1:]
-	if program == m.ulfm || len(args) > 0 && (strings.HasSuffix(args[0], "-ulfm") || args[0] == "recover") {
+	if program == m.ulfm || program == m.native || len(args) > 0 && (strings.HasSuffix(args[0], "-ulfm") || args[0] == "recover") {
 		flags = append(flags[:len(flags):len(flags)], "--with-ft", "ulfm")
 	}
 	return printed(exec.CommandContext(ctx, m.run[0], append(append(flags[:len(flags):len(flags)], "-n", strconv.Itoa(n), program), args...)...))
@@ -119,10 +129,10 @@ func (m *mpi) compare(ours string, n int, suffix string, args ...string) func(co
 }
 
 // recovery takes one of the two times that a job in which a process is killed prints.
-func (m *mpi) recovery(which int) func(config) result {
+func (m *mpi) recovery(ours string, which int) func(config) result {
 	return func(c config) (r result) {
 		for range c.times(21) {
-			r.ours = append(r.ours, m.job(4, m.ulfm, "recover")[0][which])
+			r.ours = append(r.ours, m.job(4, ours, "recover")[0][which])
 			r.theirs = append(r.theirs, m.job(4, m.theirs, "recover")[0][which])
 		}
 		return r

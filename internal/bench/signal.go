@@ -81,17 +81,30 @@ func mpicxSignals(n, times int, opts ...mpicx.Option) samples {
 
 // signalOnce duplicates the communicator, has rank 0 signal an error that all get,
 // and closes.
-func signalOnce(ctx context.Context, world *mpicx.Comm) (err error) {
+func signalOnce(ctx context.Context, world *mpicx.Comm) error {
 	comm := world.Dup().MustGet(ctx)
-	if world.Rank() == 0 {
+	if err := signalOn(ctx, comm); err != nil {
+		return err
+	}
+	return comm.Close(ctx)
+}
+
+// signalOn has rank 0 signal an error that all get.
+func signalOn(ctx context.Context, comm *mpicx.Comm) (err error) {
+	if comm.Rank() == 0 {
 		err = comm.SignalError(ctx, 666)
 	} else {
 		err = comm.Barrier().Wait(ctx)
 	}
+	return isSignalled(err)
+}
+
+// isSignalled returns an error unless err is what signalOn signals.
+func isSignalled(err error) error {
 	if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || p.Failures[0].Code != 666 {
 		return fmt.Errorf("got %w", err)
 	}
-	return comm.Close(ctx)
+	return nil
 }
 
 // wrapper disturbs or counts a transport.

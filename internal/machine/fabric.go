@@ -123,6 +123,8 @@ func (*fabric) Transfer(bool, int, uint32, []byte, uint64) (bool, error) {
 }
 func (*fabric) Requests() int { return 0 }
 
+func (*fabric) Pressing() bool { return false }
+
 func (f *fabric) Leave(bool) error {
 	f.board.set(f.Rank, left)
 	return nil

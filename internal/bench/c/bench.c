@@ -127,11 +127,11 @@ static void black(void) {
 }
 
 #ifdef ULFM
-// revoked is black with ULFM, as in the paper's section III-C: revoke, shrink in
-// place of the communicator, agree on whether it is corrupted, and say who failed.
-static void revoked(void) {
-	MPI_Comm comm, fresh;
-	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+// signal_on has rank 0 signal an error on comm as in the paper's section III-C: revoke, shrink in
+// place of the communicator, agree on whether it is corrupted, and say who failed. It
+// returns what comm was shrunk to.
+static MPI_Comm signal_on(MPI_Comm comm) {
+	MPI_Comm fresh;
 	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
 	long long code = 666, none;
 	if (rank == 0) {
@@ -145,8 +145,28 @@ static void revoked(void) {
 	MPIX_Comm_shrink(comm, &fresh);
 	if (!ok) abort();
 	tell(fresh, code);
-	MPI_Comm_free(&fresh);
 	MPI_Comm_free(&comm);
+	return fresh;
+}
+
+// revoked is black with ULFM.
+static void revoked(void) {
+	MPI_Comm comm;
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	comm = signal_on(comm);
+	MPI_Comm_free(&comm);
+}
+
+// told is revoked on a communicator that is there.
+static void told(void) {
+	static MPI_Comm comm = MPI_COMM_NULL;
+	if (comm == MPI_COMM_NULL) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	comm = signal_on(comm);
+}
+
+static void agree(void) {
+	int flag = 1;
+	MPIX_Comm_agree(MPI_COMM_WORLD, &flag);
 }
 
 // recover has the last rank killed, and prints how long it takes until all
@@ -218,6 +238,10 @@ int main(int argc, char **argv) {
 #ifdef ULFM
 	else if (strcmp(row, "signal-ulfm") == 0)
 		signals(revoked);
+	else if (strcmp(row, "told-ulfm") == 0)
+		signals(told);
+	else if (strcmp(row, "agree-ulfm") == 0)
+		signals(agree);
 	else if (strcmp(row, "recover") == 0)
 		recover();
 #endif

@@ -51,4 +51,7 @@
 //     thread that is in MPI_Init stays there.
 //   - What is sent to the dead may succeed, fail at once, or fail later. It is all the
 //     same: who needs the dead has a receive that ends.
+//
+// With -tags native the world's errors are revoked and agreed on by MPI (native.go,
+// docs/mpi.md).
 package mpi

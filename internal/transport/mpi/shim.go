@@ -85,6 +85,9 @@ func (s *shim) Start(mortal bool) (node.Start, error) {
 	if err == nil {
 		err = started{version(), int(size), guest != 0, threads(provided), isMortal != 0, C.MX_ULFM != 0}.check(mortal)
 	}
+	if err == nil && mortal {
+		err = startNative()
+	}
 	return node.Start{Name: "mpi", Rank: int(rank), Size: int(size), Crowded: crowded != 0}, err
 }
 
@@ -151,7 +154,8 @@ func (*shim) Poll(s node.Sink, times int) (happened, died bool) {
 			s.Ended(uint64(ev.id), int(ev.length), ev.lost != 0)
 		}
 	}
-	return n > 0, C.mx_news_of_death != 0
+	told := pollNative(s)
+	return n > 0 || told, C.mx_news_of_death != 0
 }
 
 func (s *shim) Failed() ([]int, error) {
@@ -191,9 +195,10 @@ func (*shim) Transfer(send bool, peer int, tag uint32, part []byte, id uint64) (
 	return isLost != 0, result(call, code)
 }
 
-func (*shim) Requests() int { return int(C.mx_underway()) }
+func (*shim) Requests() int { return int(C.mx_underway()) + requestsNative() }
 
 func (*shim) Leave(mortal bool) error {
+	leaveNative()
 	var isMortal C.int
 	if mortal {
 		isMortal = 1

@@ -71,13 +71,15 @@ func newEngine(fabric Fabric, mortal bool) *engine {
 	return e
 }
 
-// news is a request that has ended, or, for a listener, a message or a death.
+// news is a request that has ended, or, for a listener, a message or a death, or what a fabric
+// tells.
 type news struct {
 	request *transport.Request
 	to      transport.Listener
 	from    int
 	payload []byte
 	died    bool
+	call    func() // of the fabric
 }
 
 const (
@@ -211,7 +213,7 @@ func (e *engine) move(times int, all bool) (happened bool) {
 	}
 	e.turns++
 	due := e.turns%seldom == 0 || e.crowded && e.turns%(seldom/8) == 0 // a turn may take long
-	ask := all || len(e.in) < e.size || len(e.transfers) > 0 || due
+	ask := all || len(e.in) < e.size || len(e.transfers) > 0 || due || e.fabric.Pressing()
 	if ask || happened {
 		looks = 1
 	}
@@ -313,6 +315,8 @@ func (e *engine) tell() {
 			switch {
 			case n.request != nil:
 				n.request.Done.Completed(n.request)
+			case n.call != nil:
+				n.call()
 			case n.died:
 				n.to.Died(n.from)
 			default:

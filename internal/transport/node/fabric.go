@@ -32,6 +32,9 @@ type Fabric interface {
 	// did: an error first, then packets that came and parts of transfers that ended. It says
 	// whether processes may have died since Failed was called.
 	Poll(s Sink, times int) (happened, died bool)
+	// Pressing says that Poll is to be called soon, because something is asked of the fabric
+	// that is no packet.
+	Pressing() bool
 	// Failed returns the processes that have died so far.
 	Failed() ([]int, error)
 	// Lost tells it of a death that it may not know of.
@@ -69,6 +72,8 @@ type Sink interface {
 	// Ended takes note that a part of a transfer has left, or come with so many bytes;
 	// or that its peer is lost.
 	Ended(id uint64, length int, lost bool)
+	// Tell has f called once no lock is held, after all that has come before.
+	Tell(f func())
 }
 
 // sink is the engine as a fabric sees it.
@@ -77,6 +82,7 @@ type sink engine
 func (s *sink) Fail(err error)                         { (*engine)(s).fail(err) }
 func (s *sink) Came(source int, packet []byte)         { (*engine)(s).came(source, packet) }
 func (s *sink) Ended(id uint64, length int, lost bool) { (*engine)(s).ended(id, length, lost) }
+func (s *sink) Tell(f func())                          { s.news = append(s.news, news{call: f}) }
 
 // A Header is what a packet begins with, for a fabric that sends it.
 type Header struct{ header }

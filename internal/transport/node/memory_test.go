@@ -301,6 +301,8 @@ func (m *memoryFabric) Requests() int {
 	return len(m.transfers) + len(m.ended)
 }
 
+func (*memoryFabric) Pressing() bool { return false }
+
 func (m *memoryFabric) Leave(bool) error {
 	m.job.mu.Lock()
 	defer m.job.mu.Unlock()

@@ -1,0 +1,17 @@
+//go:build mpi && cgo && !native
+
+package mpi
+
+import "github.com/mpicx/go-mpicx/internal/transport/node"
+
+// Without -tags native nothing is asked of MPI's revoke and agree.
+
+func (*shim) Pressing() bool { return false }
+
+func startNative() error { return nil }
+
+func pollNative(node.Sink) bool { return false }
+
+func requestsNative() int { return 0 }
+
+func leaveNative() {}

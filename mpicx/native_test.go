@@ -1,0 +1,25 @@
+//go:build mpi && ulfm && native
+
+package mpicx
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The world of all processes has MPI's revoke and agree; what is derived from it has not.
+func TestNativeIsUsed(t *testing.T) {
+	if launched() == 0 {
+		t.Skip("mpirun has not started this process")
+	}
+	require.NoError(t, Run(t.Context(), func(ctx context.Context, world *Comm) error {
+		made := world.Dup().MustGet(ctx)
+		if library(world) == nil || library(made) != nil {
+			return errors.New("MPI is to revoke and agree on the world, and on nothing else")
+		}
+		return made.Close(ctx)
+	}))
+}

@@ -1,0 +1,292 @@
+package ulfmbackend
+
+import (
+	"slices"
+
+	"github.com/mpicx/go-mpicx/internal/binomial"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// native is what a Machine has in place of its floods and of its mended tree where an
+// MPI library revokes and agrees: see Native in the package's comment.
+type native struct {
+	living  []int  // who is in the tree, ascending; the same at all ranks
+	trees   uint64 // how many there were before
+	votes   uint64 // how many have ended
+	voting  bool
+	ballot  *Message // the candidate that this rank has voted for
+	held    []received
+	noticed [transport.Topics]bool // by the library, or told to it
+	// Of the communicator of Signals: it is being renewed.
+	renewing bool
+}
+
+// Bits of the first word of a vote; the others say who is alive.
+const (
+	accepted    = 1 << iota // the candidate can be taken
+	firstLiving = iota
+)
+
+// Native has the machine begin: its library is there.
+func (m *Machine) Native() {
+	n := new(native)
+	for r := range m.size {
+		n.living = append(n.living, r)
+	}
+	m.native, m.dormant = n, false
+	m.callRevoke(&m.notices, transport.Signals)
+	m.callRevoke(&m.revokes, transport.Revocations)
+	asleep := m.asleep
+	m.asleep = nil
+	for _, r := range asleep {
+		if m.Step(r.from, r.msg) != nil {
+			m.Accuse()
+		}
+	}
+	if len(m.dead) > 0 || m.fallen {
+		m.forgo()
+	}
+	m.retry()
+}
+
+// callRevoke has the library tell all what a flood would.
+func (m *Machine) callRevoke(f *flood, topic transport.Topic) {
+	if m.native == nil || !f.open {
+		return
+	}
+	if topic == transport.Signals && (f.notice.Corrupt || m.native.renewing && len(m.dead) > 0) {
+		topic = transport.Corruptions
+	}
+	if seen := &m.native.noticed[topic]; !*seen && !(topic == transport.Signals && m.native.renewing) {
+		*seen = true
+		m.out.push(Output{Call: &Call{Revoke: topic}})
+	}
+}
+
+// Heard says that the library has brought a notice.
+func (m *Machine) Heard(topic transport.Topic) {
+	n := m.native
+	if topic == transport.Signals && n.renewing { // that of the round before
+		return
+	}
+	n.noticed[topic] = true
+	if topic == transport.Revocations {
+		m.revoke(m.rank, &Message{Kind: Revoke, Origin: m.rank})
+	} else {
+		m.notice(m.rank, topic == transport.Corruptions)
+	}
+}
+
+// Renewed says that notices of signals can be given again.
+func (m *Machine) Renewed() {
+	m.native.renewing = false
+	m.callRevoke(&m.notices, transport.Signals)
+}
+
+// Fall says that this process is dead for the others. It votes for whatever they decide.
+func (m *Machine) Fall() {
+	m.fallen = true
+	m.forgo()
+	m.concede()
+}
+
+// place returns this rank's place in the tree, or -1.
+func (m *Machine) place() int {
+	i, found := slices.BinarySearch(m.native.living, m.rank)
+	if !found {
+		return -1
+	}
+	return i
+}
+
+// above returns the parent in the tree; -1: there is none.
+func (m *Machine) above() int {
+	if i := m.place(); i > 0 {
+		return m.native.living[binomial.Parent(i)]
+	}
+	return -1
+}
+
+// eachBelow calls visit for the children in the tree.
+func (m *Machine) eachBelow(visit func(int)) {
+	n := m.native
+	i := m.place()
+	for k := binomial.Children(i, len(n.living)) - 1; k >= 0; k-- {
+		visit(n.living[binomial.Child(i, k)])
+	}
+}
+
+// propose passes on what is complete: to the parent, or, at the root, to everybody, as a
+// candidate on which the library agrees.
+func (m *Machine) propose(k Stream) {
+	s, n := &m.streams[k], m.native
+	if !s.joined || s.sent || m.fallen || m.place() < 0 {
+		return
+	}
+	complete := true
+	m.eachBelow(func(c int) { complete = complete && slices.Contains(s.heard.more, c) })
+	up := m.above()
+	nobody := k != Errors && s.value.Calls == 0 // all have left
+	if !complete || up < 0 && (m.frozen && k != Errors || n.voting || nobody) {
+		return
+	}
+	m.addDead(k)
+	s.sent = true
+	if up >= 0 {
+		msg := m.newUp(k, s.value)
+		msg.vote = n.trees
+		m.send(up, msg)
+		return
+	}
+	candidate := newMessage(Decided, k, s.id, s.value)
+	candidate.Origin, candidate.vote = m.rank, n.votes
+	m.voteFor(candidate)
+}
+
+// stepNative takes a proposal or a candidate, or keeps it until its time has come.
+func (m *Machine) stepNative(from int, msg *Message) {
+	n, s := m.native, &m.streams[msg.Stream]
+	ahead := msg.Stream == Errors && msg.ID.Seq > s.id.Seq ||
+		msg.Stream != Errors && !msg.ID.Epoch.Stale(s.id.Epoch) && (msg.ID.Epoch != s.id.Epoch || msg.ID.Seq > s.id.Seq)
+	switch {
+	case msg.Kind == Decided && msg.vote > n.votes:
+		n.held = append(n.held, received{from, msg})
+	case msg.Kind == Decided && msg.vote == n.votes && !n.voting:
+		m.voteFor(msg)
+	case msg.Kind == Decided: // this rank has voted without it
+	case msg.vote > n.trees || ahead:
+		n.held = append(n.held, received{from, msg})
+	case msg.vote == n.trees && msg.ID == s.id:
+		s.heard.more = append(s.heard.more, from)
+		m.add(s, *msg.Value)
+		if msg.Stream == Errors {
+			m.notice(from, msg.Corrupt)
+		}
+		m.propose(msg.Stream)
+	}
+}
+
+// voteFor passes a candidate on, and votes for it if this rank can take it.
+func (m *Machine) voteFor(candidate *Message) {
+	m.eachBelow(func(c int) { m.send(c, candidate) })
+	m.native.ballot = candidate
+	m.vote(m.canTake(candidate))
+}
+
+// canTake says whether a candidate can be taken here: this rank has joined that agreement, and
+// neither is it frozen nor in another epoch.
+func (m *Machine) canTake(candidate *Message) bool {
+	if candidate == nil { // this rank has voted without one
+		return false
+	}
+	s := &m.streams[candidate.Stream]
+	return s.joined && s.id == candidate.ID && (candidate.Stream == Errors || !m.frozen)
+}
+
+// vote begins an agreement of the library, on whether the candidate is taken and on who is
+// alive.
+func (m *Machine) vote(accepts bool) {
+	n := m.native
+	n.voting = true
+	words := make([]uint32, (m.size+firstLiving+31)/32)
+	for i := range words {
+		words[i] = ^uint32(0)
+	}
+	if !accepts {
+		words[0] &^= accepted
+	}
+	if !m.fallen {
+		for _, r := range m.dead {
+			words[(r+firstLiving)/32] &^= 1 << ((r + firstLiving) % 32)
+		}
+	}
+	m.out.push(Output{Call: &Call{Agree: words}})
+}
+
+// Voted is the result of a vote.
+func (m *Machine) Voted(words []uint32) {
+	n := m.native
+	candidate := n.ballot
+	n.voting, n.ballot = false, nil
+	n.votes++
+	before := len(n.living)
+	n.living = slices.DeleteFunc(n.living, func(r int) bool {
+		return words[(r+firstLiving)/32]&(1<<((r+firstLiving)%32)) == 0
+	})
+	for k := range m.streams {
+		if s := &m.streams[k]; len(n.living) < before {
+			s.heard, s.sent = set{}, false
+		}
+	}
+	if len(n.living) < before {
+		n.trees++
+	}
+	if words[0]&accepted != 0 && m.canTake(candidate) {
+		m.begin(candidate)
+		m.decided(candidate)
+	}
+	m.again()
+	m.retry()
+}
+
+// again takes what was kept.
+func (m *Machine) again() {
+	held := m.native.held
+	m.native.held = nil
+	for _, r := range held {
+		m.stepNative(r.from, r.msg)
+	}
+}
+
+// concede votes where no candidate can come, because somebody in the tree is dead, and this
+// rank waits for it; and, if this process itself is dead for the others, always.
+func (m *Machine) concede() {
+	n := m.native
+	if n == nil || n.voting {
+		return
+	}
+	waits := slices.ContainsFunc(m.streams[:], func(s stream) bool { return s.joined })
+	if m.fallen || waits && slices.ContainsFunc(n.living, m.isDead) {
+		m.vote(m.fallen)
+	}
+}
+
+// standIn has a rank that has left propose nothing to all that others agree on.
+func (m *Machine) standIn() {
+	if m.native == nil || !m.left {
+		return
+	}
+	for _, k := range []Stream{Repairs, Creations} {
+		if !m.streams[k].joined {
+			m.contribute(k, m.absent())
+		}
+	}
+}
+
+// begin begins the agreement after the one that was decided.
+func (m *Machine) begin(decision *Message) {
+	s := &m.streams[decision.Stream]
+	s.last = decision
+	next := decision.ID
+	next.Seq++
+	s.begin(next)
+}
+
+// renew has notices of signals be given in the next round, unless there is none.
+func (m *Machine) renew() {
+	if n := m.native; n != nil && !m.final {
+		n.noticed[transport.Signals], n.renewing = false, true
+		if len(m.dead) == 0 {
+			m.out.push(Output{Call: &Call{Renew: true}})
+		}
+	}
+}
+
+// forgo has nothing renewed where somebody has died: the next verdict will be final, which is
+// another notice.
+func (m *Machine) forgo() {
+	if m.native != nil {
+		m.out.push(Output{Call: &Call{Forgo: true}})
+		m.callRevoke(&m.notices, transport.Signals)
+	}
+}
