@@ -3,7 +3,7 @@
 GOLANGCI_LINT_VERSION := v2.15.0
 TAGS :=
 
-.PHONY: test race vet lint lint-mpi test-processes test-mpi test-ulfm test-hosts bench bench-mpi fuzz soak kills nightly matrices portable figures ci
+.PHONY: test race vet lint lint-mpi test-processes test-mpi test-ulfm test-hosts test-slurm test-sid bench bench-mpi bench-hosts fuzz soak kills nightly matrices portable figures ci
 
 test:
 	go test -tags '$(TAGS)' ./...
@@ -42,6 +42,15 @@ test-ulfm:
 test-hosts:
 	./internal/scripts/trixie ./internal/scripts/two-hosts
 
+# The batch files of docs/slurm.md, under the Slurm of Debian 12 and 13. Needs the same.
+test-slurm:
+	./internal/scripts/test-slurm bookworm
+	./internal/scripts/test-slurm trixie
+
+# The newest MPIs that Debian has. Needs the same.
+test-sid:
+	MPICX_WITH=mpich,libmpich-dev ./internal/scripts/debian sid ./internal/scripts/test-mpi
+
 # One table: each row measures ours and what it is compared with side by side.
 bench:
 	go run ./internal/bench
@@ -51,6 +60,10 @@ bench-mpi:
 	./internal/scripts/bench-mpi
 	./internal/scripts/trixie ./internal/scripts/bench-mpi
 	./internal/scripts/trixie ./internal/scripts/two-hosts bench
+
+# Against C, between two hosts, as network namespaces.
+bench-hosts:
+	./internal/scripts/trixie ./internal/scripts/bench-hosts
 
 # Figures of the README.
 figures:
@@ -76,6 +89,7 @@ nightly:
 	go run ./internal/checker -programs 1000000
 	$(MAKE) fuzz FUZZTIME=5m
 	$(MAKE) kills FOR=1h
+	$(MAKE) test-slurm
 
 # Processes of an MPI job that end in every way, for so long; needs what test-ulfm does.
 kills:

@@ -115,7 +115,8 @@ func main() {
 	flag.StringVar(&m.ulfm, "ulfm", "", "this `program`, built with -tags \"mpi ulfm\"; none: MPI has no ULFM")
 	flag.StringVar(&m.theirs, "theirs", "", "the `program` c/bench.c")
 	flag.StringVar(&m.mpicxrun, "mpicxrun", "", "measure its rows as well: the `program`")
-	hosts := flag.Bool("hosts", false, "measure the rows for a -mpirun whose processes are on several hosts instead; it needs -ulfm alone")
+	flag.BoolVar(&m.hosts, "hosts", false, "measure only what is between hosts: the command of -mpirun starts each of two processes on one")
+	heartbeats := flag.Bool("heartbeats", false, "measure only what they cost: the command of -mpirun starts four processes on several hosts; it needs -ulfm alone")
 	memory := flag.String("memprofile", "", "write a profile of all allocations to `FILE`")
 	flag.Parse()
 	defer profiles(*profile, *memory)()
@@ -134,8 +135,8 @@ func main() {
 		m.run = strings.Fields(*run)
 		m.mpich = strings.Contains(m.run[0], "mpich")
 		all = m.rows()
-		if *hosts {
-			all = m.hostRows()
+		if *heartbeats {
+			all = m.heartbeatRows()
 		}
 	}
 	var measured, virtual []row

@@ -17,6 +17,7 @@ type mpi struct {
 	ours, ulfm, theirs string   // programs; no ulfm: it has none
 	mpich              bool
 	mpicxrun           string // the program
+	hosts              bool   // each of two processes is on a host of its own
 }
 
 // rows are those of the MPI table.
@@ -24,13 +25,20 @@ func (m *mpi) rows() (all []row) {
 	add := func(reach float64, what, against string, measure func(config) result) {
 		all = append(all, row{what: what, against: against, reach: reach, measure: measure})
 	}
-	for _, size := range []struct {
-		name, bytes string
-		reach       float64
-	}{{"8 bytes", "8", 1.6}, {"64 KiB", "65536", 1.05}, {"1 MiB", "1048576", 1.05}} {
-		add(size.reach, "round trip of "+size.name+", 2 processes", "MPI_Isend, MPI_Irecv, MPI_Waitany with the error request",
-			m.compare(m.ours, 2, "", "pingpong", size.bytes))
+	trips := func(m *mpi, where string, reach ...float64) {
+		for i, size := range []struct{ name, bytes string }{{"8 bytes", "8"}, {"64 KiB", "65536"}, {"1 MiB", "1048576"}} {
+			add(reach[i], "round trip of "+size.name+", "+where, "MPI_Isend, MPI_Irecv, MPI_Waitany with the error request",
+				m.compare(m.ours, 2, "", "pingpong", size.bytes))
+		}
 	}
+	if m.hosts {
+		trips(m, "2 hosts", 1.2, 1.2, 1.2)
+		return all
+	}
+	trips(m, "2 processes", 1.6, 1.05, 1.05)
+	without := *m // shared memory
+	without.run = append([]string{"env", "MPICX_NODE=1"}, m.run...)
+	trips(&without, "2 processes, MPICX_NODE=1", 2.0, 1.2, 1.05)
 	backends := []struct {
 		name, program, suffix string
 		allreduce             float64

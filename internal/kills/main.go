@@ -54,13 +54,13 @@ type driver struct {
 
 // tally is what has become of the jobs.
 type tally struct {
-	jobs, ends, stops, noStart, hangs, launcher, wrong, splits, lost int
-	told                                                             []time.Duration // from an end to the last survivor's error
+	jobs, ends, stops, noStart, hangs, launcher, late, wrong, splits, lost int
+	told                                                                   []time.Duration // from an end to the last survivor's error
 }
 
 func (t *tally) String() string {
-	return fmt.Sprintf("%d jobs, %d ends, %d stops: %d hangs, %d wrong values, %d splits, %d survivors lost; %d jobs had not begun, %d launchers hung when all processes were gone",
-		t.jobs, t.ends, t.stops, t.hangs, t.wrong, t.splits, t.lost, t.noStart, t.launcher)
+	return fmt.Sprintf("%d jobs, %d ends, %d stops: %d hangs, %d wrong values, %d splits, %d survivors lost; %d jobs had not begun, with %d deadlines missed, %d launchers hung when all processes were gone",
+		t.jobs, t.ends, t.stops, t.hangs, t.wrong, t.splits, t.lost, t.noStart, t.late, t.launcher)
 }
 
 func (d *driver) run() error {
@@ -75,7 +75,7 @@ func (d *driver) run() error {
 		fmt.Printf("from an end, in jobs with one, to the error at the last survivor: median %v, %v to %v\n",
 			t.told[len(t.told)/2], t.told[0], t.told[len(t.told)-1])
 	}
-	if t.hangs+t.wrong+t.splits+t.lost > 0 {
+	if t.hangs+t.late+t.wrong+t.splits+t.lost > 0 {
 		return fmt.Errorf("failed")
 	}
 	return nil
@@ -206,6 +206,8 @@ func judge(dir string, n int, ends []end, t *tally) (verdict string) {
 	begun := false
 	groups := make(map[string]bool)
 	var missing []int
+	starts := slices.ContainsFunc(ends, func(e end) bool { return e.place == "start" })
+	notBegun := false
 	for i := range n {
 		b, _ := os.ReadFile(filepath.Join(dir, fmt.Sprint(i)))
 		text := string(b)
@@ -214,8 +216,14 @@ func judge(dir string, n int, ends []end, t *tally) (verdict string) {
 		case ended:
 			t.ends++
 			victims[i] = text
+		case starts && strings.Contains(text, " not begun after "):
+			notBegun = true // at its deadline
 		case !strings.Contains(text, " survived\n"):
 			missing = append(missing, i)
+		}
+		if strings.Contains(text, " late: ") {
+			t.late++
+			verdict += " late"
 		}
 		if strings.Contains(text, " stops") {
 			t.stops++
@@ -240,10 +248,13 @@ func judge(dir string, n int, ends []end, t *tally) (verdict string) {
 		t.splits++
 		verdict += " split"
 	}
-	starts := slices.ContainsFunc(ends, func(e end) bool { return e.place == "start" })
-	if len(missing) > 0 && !begun && starts {
-		t.noStart++ // MPI_Init does not survive a death
-	} else if len(missing) > 0 {
+	if len(missing) > 0 && !begun && starts { // MPI_Init has aborted, since it does not survive a death
+		missing, notBegun = nil, true
+	}
+	if notBegun {
+		t.noStart++
+	}
+	if len(missing) > 0 {
 		t.lost += len(missing)
 		verdict += fmt.Sprintf(" lost %v", missing)
 	}

@@ -36,6 +36,34 @@ func rank() int {
 	return -1
 }
 
+// grace is how much later than its deadline Initialize may return.
+const grace = 3 * time.Second
+
+// stopwatch starts a clock, which stands still while this process gets no core, and returns
+// what stops and reads it.
+func stopwatch() (read func() time.Duration) {
+	const tick = 50 * time.Millisecond
+	t := time.NewTicker(tick) // drops ticks that nobody takes
+	stop, ticks := make(chan struct{}), make(chan int)
+	go func() {
+		n := 0
+		for {
+			select {
+			case <-t.C:
+				n++
+			case <-stop:
+				ticks <- n
+				return
+			}
+		}
+	}()
+	return func() time.Duration {
+		t.Stop()
+		close(stop)
+		return time.Duration(<-ticks) * tick
+	}
+}
+
 const noteTime = "15:04:05.000000"
 
 var notes struct {
@@ -76,9 +104,14 @@ func live(dir string) error {
 	l.at("start", 0)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	read := stopwatch()
 	instance, err := mpicx.Initialize(ctx)
+	took := read()
 	if err != nil {
-		note("initialize: %v", err)
+		note("not begun after %v: %v", took, err)
+		if took > patience+grace {
+			note("late: Initialize returned after %v, its deadline was after %v", took, patience)
+		}
 		return nil
 	}
 	l.comm = instance.World()

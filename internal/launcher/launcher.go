@@ -9,8 +9,11 @@ import (
 // MPI's mpirun; PMIx, so Slurm's srun --mpi=pmix as well; MPICH's and others' PMI.
 var launchers = []string{"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_SIZE", "PMI_RANK", "PMI_FD", "PMI_PORT"}
 
+// slurm has the number of processes that srun has started.
+const slurm = "SLURM_STEP_NUM_TASKS"
+
 // sizes are those that have the number of processes.
-var sizes = []string{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}
+var sizes = []string{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", slurm}
 
 // Launched says whether this process has been started as one of a job.
 func Launched() bool {
@@ -21,6 +24,14 @@ func Launched() bool {
 	}
 	_, n := Announced()
 	return n > 1
+}
+
+// Nested says whether what this process would start as a job of one machine would be inside of
+// another job. It would not be if srun has started this process alone, as it does to run
+// something on a node: with --mpi=pmix or pmi2 even that has the variables of a job.
+func Nested() bool {
+	_, n := Announced()
+	return Launched() && (n > 1 || os.Getenv(slurm) != "1" || os.Getenv("OMPI_COMM_WORLD_SIZE") != "")
 }
 
 // Processes is how many a launcher has started, as far as it says; 0: none has.

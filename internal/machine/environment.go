@@ -29,7 +29,7 @@ func Started() (*Place, error) {
 	if dir == "" {
 		return nil, nil
 	}
-	if launcher.Launched() {
+	if launcher.Nested() {
 		return nil, fmt.Errorf("mpicxrun has started this process (%s), and so has a launcher of MPI jobs, one inside of the other: use one of them", envJob)
 	}
 	rank, err := strconv.Atoi(os.Getenv(envRank))

@@ -44,8 +44,8 @@ func run(n int, label bool, args []string) (status int, err error) {
 	if place, err := machine.Started(); err != nil || place != nil {
 		return 125, errors.New("mpicxrun has started this process: a job inside of a job has to be started without MPICXRUN_JOB in its environment")
 	}
-	if launcher.Launched() {
-		return 125, errors.New("a launcher of MPI jobs has started this process: mpicxrun does it in mpirun's place, not inside of it")
+	if launcher.Nested() {
+		return 125, errors.New("a launcher of MPI jobs has started this process: mpicxrun does it in mpirun's place, on one machine, not inside of it")
 	}
 	program, err := exec.LookPath(args[0])
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {

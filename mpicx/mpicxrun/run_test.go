@@ -149,6 +149,23 @@ func TestMixedBackends(t *testing.T) {
 	require.Contains(t, errs, "build all with -tags ulfm, or none")
 }
 
+// A step of Slurm that is one process may be a job, whatever variables srun gives it.
+func TestStep(t *testing.T) {
+	t.Setenv("PMIX_RANK", "0")
+	for tasks, want := range map[string]int{"": 125, "1": 0, "2": 125} {
+		t.Setenv("SLURM_STEP_NUM_TASKS", tasks)
+		status, _, errs := of(t, "sum", "-n", "2")
+		require.Equal(t, want, status, "%s: %s", tasks, errs)
+	}
+	t.Setenv("SLURM_STEP_NUM_TASKS", "1") // in which mpirun has started more
+	for _, size := range []string{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"} {
+		t.Setenv(size, "2")
+		status, _, _ := of(t, "sum", "-n", "2")
+		require.Equal(t, 125, status, size)
+		t.Setenv(size, "")
+	}
+}
+
 // What is started where it can't be a rank says so.
 func TestMisplaced(t *testing.T) {
 	_, out, _ := of(t, "grandchild", "-n", "2")

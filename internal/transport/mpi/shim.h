@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "pmi.h"
 
 #if defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 5 && __has_include(<mpi-ext.h>)
 #include <mpi-ext.h>
@@ -464,5 +465,9 @@ static int mx_stop(int lost) {
 		MPI_Comm_free(&mx_wire);
 		MPI_Comm_free(&mx_bye);
 	}
-	return mx_guest ? MPI_SUCCESS : MPI_Finalize();
+	if (mx_guest) return MPI_SUCCESS;
+	mx_pmi pmi = mx_pmi_socket();
+	int code = MPI_Finalize();
+	mx_pmi_end(pmi);
+	return code;
 }
