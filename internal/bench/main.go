@@ -116,7 +116,7 @@ func main() {
 	flag.StringVar(&m.theirs, "theirs", "", "the `program` c/bench.c")
 	flag.StringVar(&m.mpicxrun, "mpicxrun", "", "measure its rows as well: the `program`")
 	flag.BoolVar(&m.hosts, "hosts", false, "measure only what is between hosts: the command of -mpirun starts each of two processes on one")
-	heartbeats := flag.Bool("heartbeats", false, "measure only what they cost: the command of -mpirun starts four processes on several hosts; it needs -ulfm alone")
+	heartbeats := flag.Bool("heartbeats", false, "measure only what heartbeats between hosts cost: -mpirun spans some; it needs -ulfm alone")
 	memory := flag.String("memprofile", "", "write a profile of all allocations to `FILE`")
 	flag.Parse()
 	defer profiles(*profile, *memory)()
