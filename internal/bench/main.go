@@ -137,7 +137,7 @@ func main() {
 		m.mpich = strings.Contains(m.run[0], "mpich")
 		all = m.rows()
 		if *heartbeats {
-			all = m.hostRows()
+			all = m.heartbeatRows()
 		}
 	}
 	var measured, virtual []row

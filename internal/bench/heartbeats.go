@@ -6,8 +6,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// hostRows are for an mpirun that spans hosts.
-func (m *mpi) hostRows() []row {
+// heartbeatRows are for an mpirun that spans hosts.
+func (m *mpi) heartbeatRows() []row {
 	return []row{{what: "between hosts: Allreduce of a double, 4 processes, with heartbeats", against: "without", reach: 1.01, measure: m.heartbeats}}
 }
 
