@@ -2,6 +2,7 @@ package mpicx
 
 import (
 	"context"
+	"sync"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
@@ -76,10 +77,24 @@ func (c *Comm) close() (quiet bool) {
 // have ended, which makes their processes die; so the error channel does it.
 func (c *Comm) meetToRelease() {
 	epoch := c.t.Epoch()
-	x := &collective.Exchange{Name: "Close"}
-	x.Start(c.t, epoch, transport.CollectiveTag(c.sequence(epoch)), c.barrier(), ender(func(err error) {
-		if err == nil {
-			c.releaseWhenForgotten()
-		}
-	}))
+	r := idleReleases.Get().(*releaseRun)
+	r.comm, r.exchange.Name = c, "Close"
+	r.exchange.Start(c.t, epoch, transport.CollectiveTag(c.sequence(epoch)), c.barrier(), r)
+}
+
+// A releaseRun is such a barrier. Once it is done it serves again.
+type releaseRun struct {
+	comm     *Comm
+	exchange collective.Exchange
+}
+
+var idleReleases = sync.Pool{New: func() any { return new(releaseRun) }}
+
+func (r *releaseRun) Ended(err error) {
+	c := r.comm
+	r.comm = nil
+	idleReleases.Put(r)
+	if err == nil {
+		c.releaseWhenForgotten()
+	}
 }
