@@ -17,8 +17,9 @@ type native struct {
 	ballot  *Message // the candidate that this rank has voted for
 	held    []received
 	noticed [transport.Topics]bool // by the library, or told to it
-	// Of the communicator of Signals: it is being renewed.
-	renewing bool
+	// renewals counts the rounds that have ended since the communicator of Signals was
+	// renewed. Each takes one renewal, one after the other.
+	renewals int
 }
 
 // Bits of the first word of a vote; the others say who is alive.
@@ -54,10 +55,10 @@ func (m *Machine) callRevoke(f *flood, topic transport.Topic) {
 	if m.native == nil || !f.open {
 		return
 	}
-	if topic == transport.Signals && (f.notice.Corrupt || m.native.renewing && len(m.dead) > 0) {
+	if topic == transport.Signals && (f.notice.Corrupt || m.native.renewals > 0 && len(m.dead) > 0) {
 		topic = transport.Corruptions
 	}
-	if seen := &m.native.noticed[topic]; !*seen && !(topic == transport.Signals && m.native.renewing) {
+	if seen := &m.native.noticed[topic]; !*seen && !(topic == transport.Signals && m.native.renewals > 0) {
 		*seen = true
 		m.out.push(Output{Call: &Call{Revoke: topic}})
 	}
@@ -66,7 +67,7 @@ func (m *Machine) callRevoke(f *flood, topic transport.Topic) {
 // Heard says that the library has brought a notice.
 func (m *Machine) Heard(topic transport.Topic) {
 	n := m.native
-	if topic == transport.Signals && n.renewing { // that of the round before
+	if topic == transport.Signals && n.renewals > 0 { // that of the round before
 		return
 	}
 	n.noticed[topic] = true
@@ -79,8 +80,18 @@ func (m *Machine) Heard(topic transport.Topic) {
 
 // Renewed says that notices of signals can be given again.
 func (m *Machine) Renewed() {
-	m.native.renewing = false
+	if m.native.renewals--; m.native.renewals > 0 {
+		m.callRenew()
+	}
 	m.callRevoke(&m.notices, transport.Signals)
+}
+
+// callRenew renews the communicator of Signals, unless somebody has died, who may not take
+// part.
+func (m *Machine) callRenew() {
+	if len(m.dead) == 0 {
+		m.out.push(Output{Call: &Call{Renew: true}})
+	}
 }
 
 // Fall says that this process is dead for the others. It votes for whatever they decide.
@@ -275,9 +286,9 @@ func (m *Machine) begin(decision *Message) {
 // renew has notices of signals be given in the next round, unless there is none.
 func (m *Machine) renew() {
 	if n := m.native; n != nil && !m.final {
-		n.noticed[transport.Signals], n.renewing = false, true
-		if len(m.dead) == 0 {
-			m.out.push(Output{Call: &Call{Renew: true}})
+		n.noticed[transport.Signals] = false
+		if n.renewals++; n.renewals == 1 {
+			m.callRenew()
 		}
 	}
 }
