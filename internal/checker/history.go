@@ -120,7 +120,14 @@ func (h *history) raise(c *inst, rank int, message string, corrupt, certain bool
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.raised[r.what] = append(h.raised[r.what], r)
+	if strings.HasSuffix(message, context.Canceled.Error()) { // perhaps with the verdict that has ended the context
+		what := report{c.name, c.rankOf(rank), passedOn, corrupt}
+		h.raised[what] = append(h.raised[what], r)
+	}
 }
+
+// passedOn stands for what isPassedOn.
+const passedOn = "passed on"
 
 // owner returns the communicator that the failures of a verdict were raised on: one
 // of candidates, or one that these are derived from. If several are possible, because a
@@ -133,8 +140,8 @@ func (h *history) owner(failures []mpicx.Failure, corrupt bool, candidates ...*i
 		for _, c := range candidates {
 			for a := c; a != nil; a = a.parent {
 				unknown := func(f mpicx.Failure) bool {
-					return len(f.Message) < mpicx.MaxMessage-8 && !(lenient && isPassedOn(f.Message)) &&
-						h.raised[report{a.name, f.Rank, f.Message, corrupt}] == nil
+					return len(f.Message) < mpicx.MaxMessage-8 && h.raised[report{a.name, f.Rank, f.Message, corrupt}] == nil &&
+						!(isPassedOn(f.Message) && (lenient || h.raised[report{a.name, f.Rank, passedOn, corrupt}] != nil))
 				}
 				if !slices.Contains(possible, a) && !slices.ContainsFunc(failures, unknown) {
 					possible = append(possible, a)
