@@ -318,40 +318,47 @@ func TestTryAllInAnEndedContext(t *testing.T) {
 // all other ranks.
 func TestTryAllEndsWithWhatASiblingsTryHasReplaced(t *testing.T) {
 	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		synctest.Test(t, func(t *testing.T) {
-			late := &mailbox{held: true}
-			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-				a := dup(ctx, world)
-				b := world.Split(0, 0).MustGet(ctx)
-				err := a.TryAll(ctx, func(ctx context.Context) error {
-					if world.Rank() == 0 {
-						settle()
-						return a.SignalError(ctx, 1)
+	for _, corrupt := range []bool{false, true} {
+		bothBackends(t, func(t *testing.T, backend mpicx.Option) { replacedByASiblings(t, backend, corrupt) })
+	}
+}
+
+func replacedByASiblings(t *testing.T, backend mpicx.Option, corrupt bool) {
+	synctest.Test(t, func(t *testing.T) {
+		late := &mailbox{held: true}
+		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			a := dup(ctx, world)
+			b := world.Split(0, 0).MustGet(ctx)
+			err := a.TryAll(ctx, func(ctx context.Context) error {
+				if world.Rank() == 0 {
+					settle()
+					return a.SignalError(ctx, 1)
+				}
+				err := b.Try(ctx, func(ctx context.Context) error {
+					switch {
+					case world.Rank() == 2 && corrupt:
+						return b.Guard(ctx, func(context.Context) error { return errors.New("unwinds") })
+					case world.Rank() == 2:
+						return b.SignalError(ctx, 2)
 					}
-					err := b.Try(ctx, func(ctx context.Context) error {
-						if world.Rank() == 2 {
-							return b.SignalError(ctx, 2)
-						}
-						err := mpicx.Recv(b, []int{0}, 2, 0).Wait(ctx)
-						late.release()
-						_ = b.Err() // it joins the round of b
-						settle()
-						return err
-					})
-					if propagated(err, 2) != nil {
-						return fmt.Errorf("Try: %w", err)
-					}
+					err := mpicx.Recv(b, []int{0}, 2, 0).Wait(ctx)
+					late.release()
+					_ = b.Err() // it joins the round of b
+					settle()
 					return err
 				})
-				return propagated(err, 1)
-			}, mpicx.WithRanks(3), backend, hook.Transport(func(t transport.Comm) transport.Comm {
-				if t.Rank() == 1 {
-					t = lateChildren{t, late, func(name transport.Name) bool { return name.Color > 0 }} // of Split
+				if world.Rank() == 1 && (corrupt != errors.As(err, new(*mpicx.CommCorruptedError)) || !corrupt && propagated(err, 2) != nil) {
+					return fmt.Errorf("Try: %w", err)
 				}
-				return t
-			}).(mpicx.Option))
-			require.NoError(t, err)
-		})
+				return err
+			})
+			return propagated(err, 1)
+		}, mpicx.WithRanks(3), backend, hook.Transport(func(t transport.Comm) transport.Comm {
+			if t.Rank() == 1 {
+				t = lateChildren{t, late, func(name transport.Name) bool { return name.Color > 0 }} // of Split
+			}
+			return t
+		}).(mpicx.Option))
+		require.NoError(t, err)
 	})
 }

@@ -73,7 +73,8 @@ func (s *scope) share(err error) error {
 			return v
 		}
 	}
-	if _, ok := err.(*PropagatedError); ok {
+	switch err.(type) {
+	case *PropagatedError, *CommCorruptedError:
 		// A Try on another communicator has returned it, in place of an error of c perhaps.
 		if v := s.heard(); v != nil {
 			return v
