@@ -151,32 +151,7 @@ func TestNativeSampled(t *testing.T) {
 }
 
 func TestNativeCorruptionsSampled(t *testing.T) {
-	samples := 6000
-	if testing.Short() || buildtags.Race {
-		samples = 600
-	}
-	ends := 0
-	for seed := range uint64(samples) {
-		rng := rand.New(rand.NewPCG(seed, 10))
-		n := 3 + rng.IntN(8)
-		unwinds, signals := rng.IntN(n), rng.IntN(n)
-		u := newUniverse(n, rng.IntN(n), func(r int) program {
-			p := program{waits: rng.IntN(4) > 0, prompt: rng.IntN(2) > 0}
-			if r == signals || r == unwinds {
-				p.waits, p.raises, p.unwinds = false, 1+rng.IntN(2), r == unwinds
-			}
-			return p
-		})
-		u.withLibrary()
-		path := sample(rng, u)
-		corrupt, err := u.isCorrupted(func(r int) bool { return r == unwinds })
-		require.NoError(t, err, "seed %d:\n%s", seed, strings.Join(path, "\n"))
-		if corrupt {
-			ends++
-		}
-	}
-	t.Log(ends, "ends with a corruption")
-	require.Positive(t, ends)
+	sampleCorruptions(t, 6000, 10, (*universe).withLibrary)
 }
 
 // Ranks that leave take part in what the others agree on, and count as dead there.

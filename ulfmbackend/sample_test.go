@@ -75,14 +75,16 @@ func TestSixRanks(t *testing.T) {
 }
 
 // P8, C2, in universes that are too large to visit: see TestCorruptionsExhaustively.
-func TestCorruptionsSampled(t *testing.T) {
-	samples := 3000
+func TestCorruptionsSampled(t *testing.T) { sampleCorruptions(t, 3000, 8, func(*universe) {}) }
+
+// sampleCorruptions samples universes in which a rank unwinds, each prepared.
+func sampleCorruptions(t *testing.T, samples int, stream uint64, prepare func(*universe)) {
 	if testing.Short() || buildtags.Race {
-		samples = 300
+		samples /= 10
 	}
 	ends := 0
 	for seed := range uint64(samples) {
-		rng := rand.New(rand.NewPCG(seed, 8))
+		rng := rand.New(rand.NewPCG(seed, stream))
 		n := 3 + rng.IntN(8)
 		unwinds, signals := rng.IntN(n), rng.IntN(n)
 		u := newUniverse(n, rng.IntN(n), func(r int) program {
@@ -92,6 +94,7 @@ func TestCorruptionsSampled(t *testing.T) {
 			}
 			return p
 		})
+		prepare(u)
 		path := sample(rng, u)
 		corrupt, err := u.isCorrupted(func(r int) bool { return r == unwinds })
 		require.NoError(t, err, "seed %d:\n%s", seed, strings.Join(path, "\n"))
