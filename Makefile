@@ -62,7 +62,6 @@ bench-mpi:
 
 # Between two hosts, as network namespaces: against C, and what heartbeats cost.
 bench-hosts:
-	./internal/scripts/trixie ./internal/scripts/bench-hosts
 	./internal/scripts/trixie ./internal/scripts/two-hosts bench
 
 # Figures of the README.
