@@ -38,6 +38,11 @@ type Comm struct {
 	ulfm           errchan.ULFM
 	startListening func()
 
+	// line says of which of the rank's lineage c is, which depth Shrinks have made from that; 0:
+	// of none, so it can't be replaced. Replaced are the ranks that are new.
+	line, depth int
+	replaced    []int
+
 	// errhandler is an Errhandler. A communicator begins with that of the one it is made from.
 	errhandler atomic.Int32
 
