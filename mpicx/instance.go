@@ -55,8 +55,8 @@ func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &Instance{root, sync.OnceValues(root.world), j.end}
-	if !root.isSpare() {
+	i := &Instance{root, sync.OnceValues(root.lineage.world), j.end}
+	if !root.lineage.isSpare() {
 		if _, err := i.world(); err != nil {
 			return nil, err
 		}
@@ -87,7 +87,7 @@ func (i *Instance) Finalize(ctx context.Context) error {
 	}
 	world, err := i.world()
 	if world != nil {
-		world = i.root.proc.newest()
+		world = i.root.lineage.last()
 	}
 	if world != nil && !world.isClosed() { // by the program
 		err = world.Close(ctx)

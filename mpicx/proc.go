@@ -35,9 +35,6 @@ type proc struct {
 	// which forgets it if nothing is any more. Only carryOut uses it.
 	forgetting []func() (idle bool)
 
-	pool     *pool // nil: the job has no spares
-	replaces turns // calls of Replace
-
 	// dead says that the process of the rank has died. Then each of its goroutines ends at
 	// its next operation. A test may abort a dead rank; otherwise dead stays.
 	dead atomic.Bool
@@ -64,8 +61,6 @@ type proc struct {
 	// changed is closed, and then nil, at the next Wake of the ledger. It is nil as long as
 	// nobody waits for that.
 	changed chan struct{}
-	descent lineage
-	heir    *Comm // its newest
 }
 
 func newProc(t transport.Comm, o *options) *proc {

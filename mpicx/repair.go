@@ -120,7 +120,7 @@ func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], 
 	waiting.Of(p.Future()).Keep(repairKeeper{(*keeper)(c)})
 	r := &repairing[T]{comm: c, proposal: proposal, promise: p, then: then}
 	if proposal.Call == errchan.Replace {
-		r.turn = c.proc.replaces.take()
+		r.turn = c.root().lineage.replaces.take()
 	}
 	// A rank that has unwound, and has not waited for the verdict (C1), begins after it:
 	// the verdict would end what begins now.
@@ -136,7 +136,7 @@ type repairing[T any] struct {
 	proposal errchan.Proposal
 	broken   bool // the communicator was, when it began
 	id       errchan.Agreement
-	turn     uint64 // of a Replace: in proc.replaces
+	turn     uint64 // of a Replace, in its lineage
 	promise  *future.Promise[T]
 	then     func(*repairing[T], *errchan.Decision)
 }
@@ -171,7 +171,7 @@ func (r *repairing[T]) decided(d *errchan.Decision, err error) {
 func (r *repairing[T]) fail(err error) {
 	r.comm.know(err)
 	if r.turn > 0 {
-		r.comm.proc.replaces.end(r.turn)
+		r.comm.root().lineage.replaces.end(r.turn)
 	}
 	var none T
 	r.promise.Complete(none, err)

@@ -96,32 +96,17 @@ func newRoot(t transport.Comm, o *options, workers []int) (root *Comm, err error
 	}
 	root = newComm(p, t, nil, nil, "world", nil)
 	p.carryOut, p.giveUp = root.carryOut, root.giveUp
+	root.lineage = &lineage{workers: workers}
 	if workers == nil {
-		p.succeed(root, lineage{line: 1})
+		root.lineage.succeed(root, succession{line: 1})
 	} else {
-		root.name = "spares and world"
+		root.name = "pool"
 		root.SetErrhandler(ErrorsReturn)
-		p.pool = &pool{root, workers}
+		root.lineage.pool = root
 	}
 	root.open(nil, dup, t.Epoch(), true, false)
 	return root, nil
 }
-
-// world returns the communicator that this rank's program begins with; nil: it is a spare
-// that was not needed. C is the rank's first one.
-func (c *Comm) world() (*Comm, error) {
-	switch p := c.proc.pool; {
-	case p == nil:
-		return c, nil
-	case c.isSpare():
-		return p.park()
-	default:
-		return p.employ()
-	}
-}
-
-// isSpare says whether this rank, whose first communicator c is, is parked in the beginning.
-func (c *Comm) isSpare() bool { return c.proc.pool != nil && c.rank >= len(c.proc.pool.workers) }
 
 // runRank is the life of a rank: that in the world, if it is needed there.
 func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) error, rank *int, err *error) {
@@ -149,7 +134,7 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 		told := *err == nil || c.unwindAll(newFailure(describe(*err), 0), *err)
 		c.end(!told)
 	}()
-	world, failed := c.world()
+	world, failed := c.lineage.world()
 	if world == nil {
 		*err = failed
 		return

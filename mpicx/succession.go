@@ -8,35 +8,15 @@ import (
 	"github.com/mpicx/go-mpicx/internal/errchan"
 )
 
-// A lineage is the world, and what Replace made of it, one after another.
-type lineage struct {
-	line  int         // the newest, from 1: the world
+// A succession says what Replace has made of the world so far, the same at all members of the
+// newest communicator.
+type succession struct {
+	line  int         // how many there have been, the world among them
 	taken map[int]int // how often a member's place had been taken over when it got it; by rank in the job
 }
 
-// name is the newest's.
-func (l lineage) name() string { return fmt.Sprintf("world.replace%d", l.line-1) }
-
-func (p *proc) lineage() lineage {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.descent
-}
-
-// newest is the last of the lineage.
-func (p *proc) newest() *Comm {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.heir
-}
-
-// succeed makes c the newest of the lineage.
-func (p *proc) succeed(c *Comm, l lineage) {
-	c.line = l.line
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.descent, p.heir = l, c
-}
+// name is that of the newest.
+func (s succession) name() string { return fmt.Sprintf("world.replace%d", s.line-1) }
 
 // note is what those need to know who are to be taken into the communicator that replaces one
 // with the members, which depth Shrinks have made of the newest:
@@ -44,8 +24,8 @@ func (p *proc) succeed(c *Comm, l lineage) {
 //	line, depth     4 bytes each, the most significant first: of two notes the later is greater
 //	members         how many runs of consecutive ranks, and of each its first and its length
 //	taken           how many, and the rank and number of each, by rank
-func (l lineage) note(depth int, members []int) []byte {
-	b := binary.BigEndian.AppendUint32(nil, uint32(l.line))
+func (s succession) note(depth int, members []int) []byte {
+	b := binary.BigEndian.AppendUint32(nil, uint32(s.line))
 	b = binary.BigEndian.AppendUint32(b, uint32(depth))
 	var runs []byte
 	n := 0
@@ -58,7 +38,7 @@ func (l lineage) note(depth int, members []int) []byte {
 	b = append(binary.AppendUvarint(b, uint64(n)), runs...)
 	n, pairs := 0, []byte(nil)
 	for _, r := range slices.Sorted(slices.Values(members)) {
-		if t := l.taken[r]; t > 0 {
+		if t := s.taken[r]; t > 0 {
 			n++
 			pairs = binary.AppendUvarint(binary.AppendUvarint(pairs, uint64(r)), uint64(t))
 		}
@@ -67,13 +47,13 @@ func (l lineage) note(depth int, members []int) []byte {
 }
 
 // readNote reads a note. The job has size ranks.
-func readNote(b []byte, size int) (l lineage, members []int, err error) {
+func readNote(b []byte, size int) (s succession, members []int, err error) {
 	d := errchan.NewReader(b)
 	var head [8]byte
 	for i := range head {
 		head[i] = d.Byte()
 	}
-	l = lineage{int(binary.BigEndian.Uint32(head[:])), make(map[int]int)}
+	s = succession{int(binary.BigEndian.Uint32(head[:])), make(map[int]int)}
 	for range d.Below(size+1, "number of runs") {
 		first := d.Below(size, "rank")
 		for i := range d.Below(size-first+1, "number of ranks") {
@@ -86,10 +66,10 @@ func readNote(b []byte, size int) (l lineage, members []int, err error) {
 	}
 	for range d.Below(size+1, "number of places") {
 		r := d.Below(size, "rank")
-		l.taken[r] = int(d.Uvarint())
+		s.taken[r] = int(d.Uvarint())
 	}
 	if err := d.End(); err != nil {
-		return lineage{}, nil, fmt.Errorf("what Replace was told of %d bytes: %w", len(b), err)
+		return succession{}, nil, fmt.Errorf("what Replace was told of %d bytes: %w", len(b), err)
 	}
-	return l, members, nil
+	return s, members, nil
 }
