@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -68,19 +69,12 @@ func TestReplaceTooFewSpares(t *testing.T) {
 		if world.Rank() >= 2 {
 			mpicxtest.Die(world)
 		}
-		_ = world.Barrier().Wait(ctx)
-		for {
-			_, err := world.Replace().Get(ctx)
-			short, ok := errors.AsType[*mpicx.SpareError](err)
-			if !ok {
-				return fmt.Errorf("Replace: %v", err)
-			}
-			if len(short.Places) == 2 {
-				if short.Spares != 1 {
-					return short
-				}
-				break
-			}
+		for len(world.Failed()) < 2 { // so that all know of both
+			_ = world.Agree(0).Wait(ctx)
+		}
+		_, err := world.Replace().Get(ctx)
+		if short, ok := errors.AsType[*mpicx.SpareError](err); !ok || short.Spares != 1 || !slices.Equal(short.Places, []int{2, 3}) {
+			return fmt.Errorf("Replace: %v", err)
 		}
 		c, err := world.Shrink().Get(ctx)
 		if err != nil {
@@ -90,3 +84,110 @@ func TestReplaceTooFewSpares(t *testing.T) {
 	})
 	require.NoError(t, err)
 }
+
+// recovering is a program that goes on at full strength as long as there are spares, and then
+// with those that are left. It is done when all members have said so.
+func recovering(ctx context.Context, c *mpicx.Comm) error {
+	for {
+		err := c.TryAll(ctx, func(ctx context.Context) error {
+			sum := []int{0}
+			if err := mpicx.Allreduce(c, []int{1}, sum, mpicx.Sum).Wait(ctx); err != nil {
+				return err
+			}
+			if sum[0] != c.Size() {
+				return fmt.Errorf("a sum of %d ones, of %d ranks", sum[0], c.Size())
+			}
+			if err := exchange(ctx, c, 0); err != nil {
+				return err
+			}
+			return sameIdentity(ctx, c)
+		})
+		if err == nil {
+			flag, err := c.Agree(1).Get(ctx)
+			if err == nil && flag == 1 {
+				return nil
+			}
+			if !corrupted(err) {
+				return fmt.Errorf("Agree: %d %v", flag, err)
+			}
+		} else if !corrupted(err) {
+			return err
+		}
+		next, err := c.Replace().Get(ctx)
+		if _, short := errors.AsType[*mpicx.SpareError](err); short {
+			next, err = c.Shrink().Get(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		c = next
+	}
+}
+
+// sameIdentity checks that all say the same of who is new, and that those are.
+func sameIdentity(ctx context.Context, c *mpicx.Comm) error {
+	type identity struct {
+		Replaced    []int
+		Incarnation int
+	}
+	all, err := mpicx.AllgatherValue(c, identity{c.Replaced(), c.Incarnation()}).Get(ctx)
+	if err != nil {
+		return err
+	}
+	for r, who := range all {
+		if !slices.Equal(who.Replaced, c.Replaced()) || slices.Contains(c.Replaced(), r) && who.Incarnation == 0 {
+			return fmt.Errorf("%v was replaced, says rank %d, and %v, says rank %d, of incarnation %d", c.Replaced(), c.Rank(), who.Replaced, r, who.Incarnation)
+		}
+	}
+	return nil
+}
+
+// Whoever dies at whatever message, workers and spares, one and two at a time: the survivors
+// agree on who they are, all have the same size, and nobody has somebody else's place.
+func TestReplaceAtEveryMessage(t *testing.T) {
+	defer func() { t.Logf("%d runs", runs) }()
+	for n := 1; n <= 4; n++ {
+		for k := 0; k <= 2; k++ {
+			for victim := range n + k {
+				t.Run(fmt.Sprintf("n%dk%dvictim%d", n, k, victim), func(t *testing.T) {
+					for _, second := range []string{"", "; kill %d in replace message 1", "; kill %d in resolve message 1"} {
+						for at := 1; ; at++ {
+							plan := fmt.Sprintf("kill %d at operation %d", victim, at)
+							if second != "" {
+								plan += fmt.Sprintf(second, (victim+1)%(n+k))
+							}
+							if !replaceByPlan(t, n, k, plan, victim) {
+								break
+							}
+						}
+					}
+					for _, protocol := range []string{"replace", "resolve", "revoke", "agree", "shrink", "end"} {
+						for at := 1; ; at++ {
+							// the other one makes a Replace necessary
+							plan := fmt.Sprintf("kill %d in %s message %d", victim, protocol, at)
+							if n > 1 {
+								plan += fmt.Sprintf("; kill %d at operation 3", (victim+1)%n)
+							}
+							if !replaceByPlan(t, n, k, plan, victim) {
+								break
+							}
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// replaceByPlan says whether victim died.
+func replaceByPlan(t *testing.T, n, k int, plan string, victim int) bool {
+	t.Helper()
+	killed := mpicxtest.RunFaults(t, n, plan, recovering, mpicx.WithSpares(k))
+	if t.Failed() {
+		t.FailNow()
+	}
+	runs++
+	return slices.Contains(killed, victim)
+}
+
+var runs int
