@@ -145,7 +145,7 @@ func sameIdentity(ctx context.Context, c *mpicx.Comm) error {
 // Whoever dies at whatever message, workers and spares, one and two at a time: the survivors
 // agree on who they are, all have the same size, and nobody has somebody else's place.
 func TestReplaceAtEveryMessage(t *testing.T) {
-	defer func() { t.Logf("%d runs", runs) }()
+
 	for n := 1; n <= 4; n++ {
 		for k := 0; k <= 2; k++ {
 			for victim := range n + k {
@@ -186,8 +186,20 @@ func replaceByPlan(t *testing.T, n, k int, plan string, victim int) bool {
 	if t.Failed() {
 		t.FailNow()
 	}
-	runs++
+
 	return slices.Contains(killed, victim)
 }
 
-var runs int
+// The same with processes that are killed.
+func TestReplaceProcesses(t *testing.T) {
+	for _, plan := range []string{
+		"kill 1 at operation 5",
+		"kill 0 at operation 9; kill 4 in replace message 1",
+		"exit 2 with status 3 in resolve message 1; kill 3 at operation 4",
+		"kill 1 in replace message 1; kill 2 at operation 3",
+	} {
+		t.Run(plan, func(t *testing.T) {
+			mpicxtest.RunProcessFaults(t, 6, plan, recovering, mpicx.WithSpares(2))
+		})
+	}
+}
