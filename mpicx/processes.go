@@ -79,8 +79,10 @@ func joinJob(o *options, begin func(node.Options) (*node.Job, error), again func
 	j := &job{workers: o.workers(max(n, 0)), end: leaveProcesses, courtesy: courtesy}
 	var err error
 	switch all := n + o.parked(); {
+	case n > world.Size():
+		err = mpiErrorf("Run", ClassCount, "%d ranks, expected %d or fewer: the number of the job's processes", n, world.Size())
 	case n < 1 || n+o.spares > world.Size():
-		err = mpiErrorf("Run", ClassCount, "%d ranks and %d spares, expected %d in all, the number of the job's processes, or fewer", max(n, 1), o.spares, world.Size())
+		err = mpiErrorf("Run", ClassCount, "%d spares beside %d ranks, expected fewer than %d, the number of the job's processes, in all", o.spares, max(n, 1), world.Size()+1)
 	case world.Rank() < all:
 		var members []int // all
 		if all < world.Size() {
