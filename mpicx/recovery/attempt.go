@@ -12,17 +12,18 @@ type Attempt struct {
 	// Comm is the communicator to use: the one that Run was given, until it was repaired.
 	Comm *mpicx.Comm
 
-	// N counts the attempts that have failed before: 0 in the first.
+	// N counts the attempts before: 0 in the first. In each of them fn has been called at all
+	// ranks that were there.
 	N int
 
-	// Cause is why the attempt before failed; nil in the first. It is a *mpicx.PropagatedError,
+	// Cause is why there is another attempt; nil in the first. It is a *mpicx.PropagatedError,
 	// a *mpicx.CommCorruptedError or mpicx.ErrRevoked. At the rank that failed errors.Is finds its
 	// own error in it. A rescue has it from the others.
 	Cause error
 
-	// Causes are those of all attempts before, in order; Cause is the last. An attempt may
-	// have failed before fn was called at all ranks, or anywhere in a recovery. So a
-	// program that mends what a cause tells of goes by how many of them it has mended.
+	// Causes are all that have failed in Run so far, in order: the attempts, and recoveries in
+	// between. Cause is the last. A program that mends what a cause tells of may be
+	// interrupted there by the next one, so it goes by how many of them it has mended.
 	Causes []error
 
 	// Joined says that this process was not there in the first attempt: it is a rescue.
@@ -42,13 +43,13 @@ type Attempt struct {
 // next returns the attempt that all have agreed to make.
 func (r *run) next() *Attempt {
 	a := &Attempt{
-		Comm: r.comm, N: len(r.causes), Causes: slices.Clone(r.causes), Joined: r.joined,
+		Comm: r.comm, N: r.begun - 1, Causes: slices.Clone(r.causes), Joined: r.joined,
 		Replaced: slices.Clone(r.replaced), Gone: slices.Clone(r.gone), run: r,
 	}
-	if a.N > 0 {
-		a.Cause = a.Causes[a.N-1]
+	if n := len(a.Causes); n > 0 {
+		a.Cause = a.Causes[n-1]
 		if r.log != nil {
-			r.log.Info("recovery", "rank", r.comm.Rank(), "comm", r.comm.String(), "attempt", a.N, "cause", a.Cause, "replaced", a.Replaced, "gone", a.Gone)
+			r.log.Info("recovery", "rank", r.comm.Rank(), "comm", r.comm.String(), "attempt", a.N, "cause", a.Cause.Error(), "replaced", a.Replaced, "gone", a.Gone)
 		}
 	}
 	return a

@@ -34,7 +34,7 @@ func Run(ctx context.Context, comm *mpicx.Comm, fn func(context.Context, *Attemp
 		err := r.attempt(ctx)
 		switch {
 		case err == nil && r.over:
-			return fmt.Errorf("recovery: given up after %d attempts: %w", len(r.causes), r.causes[len(r.causes)-1])
+			return fmt.Errorf("recovery: given up after %d attempts: %w", r.begun, r.causes[len(r.causes)-1])
 		case err == nil:
 			return nil
 		case ended(ctx):
@@ -52,19 +52,16 @@ func Run(ctx context.Context, comm *mpicx.Comm, fn func(context.Context, *Attemp
 	}
 }
 
-// attempt calls fn once. It returns nil once this rank knows that all return nil.
+// attempt calls fn once, or finds that Run is over. It returns nil at all ranks or at none.
 func (r *run) attempt(ctx context.Context) (err error) {
 	// Who leaves by anything but an error that all have is not there for the others any more:
 	// Guard tells them.
 	_ = r.comm.Guard(ctx, func(guarded context.Context) error {
-		err = r.comm.TryAll(guarded, func(ctx context.Context) error {
-			if err := r.meet(ctx); err != nil || r.over {
-				return err
-			}
-			return r.call(ctx)
-		})
-		if err == nil {
-			err = r.agree(context.WithoutCancel(guarded))
+		// Fn is a step of its own. Otherwise it could fail at one rank before it is called at
+		// another.
+		if err = r.together(guarded, r.meet); err == nil && !r.over {
+			r.begun++
+			err = r.together(guarded, func(ctx context.Context) error { return r.fn(ctx, r.next()) })
 		}
 		if err == nil || !ended(ctx) && isCommon(err) {
 			return nil
@@ -74,24 +71,28 @@ func (r *run) attempt(ctx context.Context) (err error) {
 	return err
 }
 
-// call is fn, with an error if an error of another rank has ended its context and it did
-// not say so: that rank is in the next attempt.
-func (r *run) call(ctx context.Context) error {
-	err := r.fn(ctx, r.next())
-	if err == nil {
-		err = context.Cause(ctx)
+// together is TryAll without the gap that TryAll leaves: if a rank dies, or its context
+// ends, while the votes are counted, TryAll may return nil at some ranks only. What Agree
+// decides is uniform among the survivors, whatever dies. With the black channel nobody does,
+// and a TryAll without a deadline is uniform.
+//
+// The Wait for Agree would report an error of a rank that has left already in place of
+// the decision (P7). TryAll leaves that to the next operation. So nobody leaves before all
+// have been in a second one.
+func (r *run) together(ctx context.Context, fn func(context.Context) error) error {
+	if err := r.comm.TryAll(ctx, fn); err != nil {
+		return err
 	}
-	return err
-}
-
-// agree closes the gap that TryAll leaves: it may return nil at some ranks only, if a rank has
-// died, or its context has ended, while the votes were counted. Agree is uniform among the
-// survivors whatever dies. With the black channel nobody does, and a TryAll without a deadline
-// is uniform. All ranks are here or have failed, so there is not much to wait for.
-func (r *run) agree(ctx context.Context) error {
-	err := r.comm.Agree(1).Wait(ctx)
-	if errors.Is(err, errors.ErrUnsupported) {
-		return r.comm.TryAll(ctx, func(context.Context) error { return nil })
+	ctx = context.WithoutCancel(ctx) // nobody is kept waiting here: all come, or have failed
+	agreed := r.comm.Agree(1)
+	err := agreed.Wait(ctx)
+	decided := err == nil || agreed.Wait(ctx) == nil
+	if !decided && !errors.Is(err, errors.ErrUnsupported) || err != nil && isPropagated(err) {
+		return err
+	}
+	err = r.comm.TryAll(ctx, func(context.Context) error { return nil })
+	if decided && isBroken(err, r.comm) {
+		return nil // what was lost after the decision is of the next operation
 	}
 	return err
 }
@@ -125,6 +126,11 @@ func isOf(err error, comm *mpicx.Comm) bool {
 	return isBroken(err, comm)
 }
 
+func isPropagated(err error) bool {
+	_, ok := errors.AsType[*mpicx.PropagatedError](err)
+	return ok
+}
+
 // isBroken says whether err is that comm itself is broken.
 func isBroken(err error, comm *mpicx.Comm) bool {
 	if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok {
@@ -135,7 +141,6 @@ func isBroken(err error, comm *mpicx.Comm) bool {
 
 // isCommon says whether all ranks have err.
 func isCommon(err error) bool {
-	var p *mpicx.PropagatedError
-	var c *mpicx.CommCorruptedError
-	return errors.As(err, &p) || errors.As(err, &c) || errors.Is(err, mpicx.ErrRevoked)
+	_, corrupted := errors.AsType[*mpicx.CommCorruptedError](err)
+	return corrupted || isPropagated(err) || errors.Is(err, mpicx.ErrRevoked)
 }

@@ -14,7 +14,8 @@ type run struct {
 	fn   func(context.Context, *Attempt) error
 	comm *mpicx.Comm
 
-	causes []error // of the attempts that have failed, in order
+	begun  int     // attempts; all ranks that are in one have begun it
+	causes []error // of all failures, of attempts and between them, in order
 	stop   bool    // this rank has returned GiveUp
 	over   bool    // all have agreed that this was the last attempt
 
@@ -43,7 +44,7 @@ func isNew(*mpicx.Comm) bool { return false }
 // move goes on with comm, in place of one that was broken.
 func (r *run) move(comm *mpicx.Comm) { r.comm, r.placed = comm, false }
 
-// failed notes why an attempt has failed.
+// failed notes why an attempt, or what came before it, has failed.
 func (r *run) failed(cause error) {
 	r.causes = append(r.causes, cause)
 	if g, ok := errors.AsType[*givenUp](cause); ok && g.run == r {
@@ -64,12 +65,13 @@ func (r *run) meet(ctx context.Context) error {
 			return err
 		}
 	}
-	r.over = least[2] < 0 || len(r.causes) >= r.attempts
+	r.over = least[2] < 0 || r.begun >= r.attempts
 	return nil
 }
 
 // A history is what those who have been in Run for longest tell the others.
 type history struct {
+	Begun  int
 	Causes []cause
 	Places int
 	Gone   []int // as it was when all were told before
@@ -92,7 +94,7 @@ func (r *run) catchUp(ctx context.Context) error {
 	}
 	var h history
 	if r.comm.Rank() == eldest {
-		h = history{encode(r.causes), r.places, r.gone}
+		h = history{r.begun, encode(r.causes), r.places, r.gone}
 	}
 	h, err := mpicx.BcastValue(r.comm, h, eldest).Get(ctx)
 	if err != nil {
@@ -101,7 +103,7 @@ func (r *run) catchUp(ctx context.Context) error {
 	if len(r.causes) < len(h.Causes) {
 		r.causes = decode(h.Causes)
 	}
-	r.places, r.gone, r.replaced = h.Places, nil, nil
+	r.begun, r.places, r.gone, r.replaced = h.Begun, h.Places, nil, nil
 	next := 0
 	for rank, it := range ranks {
 		p := it[1]
