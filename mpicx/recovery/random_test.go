@@ -101,7 +101,8 @@ func TestRandomFaults(t *testing.T) {
 			kinds, opts = append(kinds, panics, exits, dies), append(opts, recovery.Shrink())
 		}
 		opts = append(opts, recovery.MaxAttempts(1000))
-		all, plans := make([]record, n), make([]*faults, n)
+		plans := make([]*faults, n)
+		var rs records
 		for r := range plans {
 			plans[r] = &faults{rnd: rand.New(rand.NewPCG(rnd.Uint64(), 0)), share: 1 + rnd.IntN(12), left: rnd.IntN(4), kinds: kinds}
 		}
@@ -126,23 +127,23 @@ func TestRandomFaults(t *testing.T) {
 						panic(v)
 					}
 				}()
-				err = recorded(all, fn, opts...)(ctx, world)
+				err = rs.run(fn, opts...)(ctx, world)
 			}()
 			<-done
 			return err
 		})
-		agree(t, all)
+		var last recovery.Attempt
+		if end := rs.agree(t); end != nil {
+			require.NoError(t, end.err)
+			last = end.last()
+		}
 		told := make(map[string]int)
 		var lost []int
-		var last recovery.Attempt
 		for r, f := range plans {
-			require.Equal(t, f.lost, !all[r].returned, "rank %d", r)
+			require.Equal(t, f.lost, !rs.of(r).returned, "rank %d", r)
 			if f.lost {
 				lost = append(lost, r)
-				continue
 			}
-			require.NoError(t, all[r].err, "rank %d", r)
-			last = all[r].attempts[len(all[r].attempts)-1]
 		}
 		for _, cause := range last.Causes {
 			if p, ok := errors.AsType[*mpicx.PropagatedError](cause); ok {

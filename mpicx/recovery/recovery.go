@@ -101,13 +101,27 @@ func (r *run) together(ctx context.Context, fn func(context.Context) error) erro
 // returns cause.
 func (o *options) repair(ctx context.Context, comm *mpicx.Comm, cause error) (next *mpicx.Comm, err error) {
 	err = errors.ErrUnsupported
-	if o.shrink {
+	if o.replace {
+		next, err = comm.Replace().Get(ctx)
+	}
+	if o.shrink || o.elseShrink && cannotReplace(err) {
 		next, err = comm.Shrink().Get(ctx)
 	}
-	if errors.Is(err, errors.ErrUnsupported) {
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
 		return nil, cause
+	case cannotReplace(err):
+		return nil, fmt.Errorf("recovery: %w, after %w", err, cause)
 	}
 	return next, err
+}
+
+// cannotReplace says whether err is that there are too few spares, or that Replace is not for
+// this communicator.
+func cannotReplace(err error) bool {
+	_, short := errors.AsType[*mpicx.SpareError](err)
+	_, never := errors.AsType[*mpicx.MPIError](err)
+	return short || never
 }
 
 // ended says whether ctx has ended by itself. The context of a Try that an error of another rank

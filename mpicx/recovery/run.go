@@ -33,13 +33,14 @@ type run struct {
 func newRun(comm *mpicx.Comm, fn func(context.Context, *Attempt) error, o *options) *run {
 	r := &run{options: o, fn: fn, comm: comm, places: comm.Size(), place: comm.Rank(), placed: true}
 	if r.joined = isNew(comm); r.joined {
-		r.place, r.placed = -1, false
+		// If all die that could tell, the others know only that something has failed.
+		r.place, r.placed, r.begun = -1, false, 1
 	}
 	return r
 }
 
 // isNew says whether this rank is new in comm.
-func isNew(*mpicx.Comm) bool { return false }
+func isNew(comm *mpicx.Comm) bool { return slices.Contains(comm.Replaced(), comm.Rank()) }
 
 // move goes on with comm, in place of one that was broken.
 func (r *run) move(comm *mpicx.Comm) { r.comm, r.placed = comm, false }
@@ -86,9 +87,10 @@ func (r *run) catchUp(ctx context.Context) error {
 		return err
 	}
 	ranks := slices.Collect(slices.Chunk(all, width))
+	// A rescue that has not been told knows of fewer failures than the others.
 	eldest := 0
 	for rank, it := range ranks {
-		if it[0] > ranks[eldest][0] {
+		if it[0] > ranks[eldest][0] || it[0] == ranks[eldest][0] && it[1] >= 0 && ranks[eldest][1] < 0 {
 			eldest = rank
 		}
 	}
