@@ -86,8 +86,8 @@ func (r *run) together(ctx context.Context, fn func(context.Context) error) erro
 	ctx = context.WithoutCancel(ctx) // nobody is kept waiting here: all come, or have failed
 	agreed := r.comm.Agree(1)
 	err := agreed.Wait(ctx)
-	decided := err == nil || agreed.Wait(ctx) == nil
-	if !decided && !errors.Is(err, errors.ErrUnsupported) || err != nil && isPropagated(err) {
+	decided := err == nil || isBroken(err, r.comm) && agreed.Wait(ctx) == nil
+	if !decided && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
 	err = r.comm.TryAll(ctx, func(context.Context) error { return nil })
