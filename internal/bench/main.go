@@ -93,7 +93,7 @@ func virtualRows() (all []row) {
 	add("error under the black channel", "Allreduce of one int", 4.0, oneError)
 	add("error of every rank under the black channel", "of one rank", 0, errorsAtAll)
 	add("death to last survivor told", "the detector's bound", 1.0, detection)
-	return all
+	return append(all, pingRows()...)
 }
 
 func main() {
