@@ -48,7 +48,7 @@ func (c config) times(n int) int {
 	return n
 }
 
-func rows() []row {
+func rows(p *programs) []row {
 	all := []row{
 		{what: "8-byte round trip, error channel on", against: "unbuffered channels", reach: 2.0, measure: roundTrip},
 		{what: "1 MiB message, bandwidth", against: "copy of 1 MiB", reach: 0.8, atLeast: true, measure: large},
@@ -72,6 +72,7 @@ func rows() []row {
 		row{what: "fault-free Krylov solve under Try", against: "the same without", reach: 1.01, measure: krylov},
 		row{what: "100,000 ranks: start, barrier, signal, end", measure: manyRanks},
 	)
+	all = append(all, lanczosRows(p)...)
 	return append(all, virtualRows()...)
 }
 
@@ -131,7 +132,9 @@ func main() {
 		c.figures = make(figures)
 	}
 	fmt.Printf("%s, %s/%s, %d cores, %s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), time.Now().Format(time.DateOnly))
-	all := rows()
+	var p programs
+	defer p.remove()
+	all := rows(&p)
 	if *run != "" {
 		m.run = strings.Fields(*run)
 		m.mpich = strings.Contains(m.run[0], "mpich")

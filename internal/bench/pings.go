@@ -40,7 +40,7 @@ func pingRows() (all []row) {
 				return result{took, samples{paper.scan * 1e9}, ""}
 			},
 		}, row{
-			what: fmt.Sprintf("virtual: death to last survivor told, by pings, %d ranks", paper.ranks), against: "the paper's", reach: reach, virtual: true,
+			what: fmt.Sprintf("virtual: death to last survivor told, by pings (paper 002, Table I), %d ranks", paper.ranks), against: "the paper's", reach: reach, virtual: true,
 			measure: func(c config) result {
 				var took samples
 				for seed := range c.times(100) {
