@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os/exec"
 	"strconv"
 	"time"
 
@@ -26,6 +28,7 @@ var tableI = []struct {
 	{8, 0.010, 4.9}, {16, 0.018, 5.3}, {32, 0.036, 5.5}, {64, 0.067, 4.3}, {128, 0.129, 5.7}, {256, 0.255, 5.3},
 }
 
+// pingRows are Table I in virtual time, where nothing but silence tells of a death.
 func pingRows() (all []row) {
 	for _, paper := range tableI {
 		reach := 0.0
@@ -55,6 +58,28 @@ func pingRows() (all []row) {
 	return all
 }
 
+// sigkillRows are Table I with processes, whose ends the others of their machine see.
+func sigkillRows(p *programs) (all []row) {
+	for _, paper := range tableI[:4] { // of more, two cores do little but begin them
+		all = append(all, row{
+			what: fmt.Sprintf("SIGKILL to the error at the last survivor, %d processes, with pings (paper 002, Table I)", paper.ranks), against: "the paper's",
+			measure: func(c config) result {
+				if c.quick && paper.ranks > 16 {
+					return skipped
+				}
+				var took samples
+				for range c.times(10) {
+					run := exec.Command(p.build("./mpicx/mpicxrun"), "-n", strconv.Itoa(paper.ranks), p.build("./internal/bench"), "recover", "8", "pings")
+					took = append(took, printed(run)[0][0])
+				}
+				c.figures.addTableI(2, paper.ranks, took, paper.detection)
+				return result{took, samples{paper.detection * 1e9}, ""}
+			},
+		})
+	}
+	return all
+}
+
 // scans returns the times from when the last of n ranks pings all others to when it has all
 // answers.
 func scans(c config, n int) samples {
@@ -66,7 +91,7 @@ func scans(c config, n int) samples {
 }
 
 // A tableFigure is Table I as curves, in seconds.
-type tableFigure struct{ ours, papers [2]plotter.XYs } // of scans; of detection
+type tableFigure struct{ ours, papers [3]plotter.XYs } // of scans; of detection in virtual time; by processes
 
 // addTableI adds a cell to the figure, and the paper's.
 func (f figures) addTableI(what, ranks int, ours samples, papers float64) {
@@ -89,29 +114,29 @@ func (t *tableFigure) plot() (*plot.Plot, error) {
 	p.Y.Label.Text = "s"
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, tableITicks()
 	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	p.Legend.Top, p.Legend.YOffs = true, -vg.Centimeter
+	p.Y.Min, p.Y.Max = 1e-6, 10
 	p.Add(plotter.NewGrid())
-	for what, name := range []string{"scan of all", "death to all told"} {
-		for whose, points := range []plotter.XYs{t.papers[what], t.ours[what]} {
-			if len(points) == 0 {
-				continue
-			}
-			line, dots, err := plotter.NewLinePoints(points)
-			if err != nil {
-				return nil, err
-			}
-			line.Color, dots.Color = plotutil.Color(what), plotutil.Color(what)
-			line.Width, dots.Shape = vg.Points(1.5), draw.CircleGlyph{}
-			label := name + ", paper: period 3 s, InfiniBand"
-			if whose == 1 {
-				label = fmt.Sprintf("%s, here: period %v, virtual time", name, pings.Period)
-			} else {
-				line.Dashes = plotutil.Dashes(2)
-			}
-			p.Add(line, dots)
-			p.Legend.Add(label, line, dots)
+	add := func(name string, points plotter.XYs, color int, dashes []vg.Length) error {
+		if len(points) == 0 {
+			return nil
 		}
+		line, dots, err := plotter.NewLinePoints(points)
+		if err != nil {
+			return err
+		}
+		line.Color, dots.Color = plotutil.Color(color), plotutil.Color(color)
+		line.Width, line.Dashes, dots.Shape = vg.Points(1.5), dashes, draw.CircleGlyph{}
+		p.Add(line, dots)
+		p.Legend.Add(name, line, dots)
+		return nil
 	}
-	return p, nil
+	return p, errors.Join(
+		add("death to all told, paper: period 3 s", t.papers[1], 0, plotutil.Dashes(2)),
+		add(fmt.Sprintf("the same here, virtual time: period %v", pings.Period), t.ours[1], 0, nil),
+		add("SIGKILL to all told, processes of one machine", t.ours[2], 1, nil),
+		add("scan of all, paper", t.papers[0], 2, plotutil.Dashes(2)),
+		add("scan of all here, virtual time", t.ours[0], 2, nil))
 }
 
 func tableITicks() (ticks plot.ConstantTicks) {
