@@ -109,7 +109,15 @@ func lanczosRows(p *programs) (all []row) {
 				return result{s[0], s[1], ""}
 			}})
 	}
-	return all
+	last := lanczosJobs(p)[1]
+	return append(all, row{what: "Lanczos, " + last.name + ": to the next iteration", against: "to the error, and reading back", reach: 2, measure: func(cfg config) (r result) {
+		for range cfg.times(15) {
+			s := last.solve(cfg, lanczosCases[3]).Seconds
+			r.ours = append(r.ours, (s.Detecting+s.Rebuilding+s.Reading)*1e9)
+			r.theirs = append(r.theirs, (s.Detecting+s.Reading)*1e9)
+		}
+		return r
+	}})
 }
 
 // line is a name of several lines in one.
