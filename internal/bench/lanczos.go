@@ -38,19 +38,18 @@ func (r *lanczosRun) total() (sum float64) {
 // A lanczosJob is where examples/lanczos runs, with 4 spares.
 type lanczosJob struct {
 	name, figure string
-	run          []string // by which command
-	args         []string // of the program
-	victims      []int    // whose deaths at once it survives
-	programs     *programs
+	command      func() []string
+	victims      []int // whose deaths at once it survives
 	undisturbed  *lanczosRun
+	cases        [][]*lanczosRun // once they are measured
 }
 
-// lanczosJobs are of goroutine ranks, and of processes.
-func lanczosJobs(p *programs) []*lanczosJob {
-	return []*lanczosJob{
-		{name: "8 + 4 goroutine ranks", figure: "figure4", args: []string{"-ranks", "8"}, victims: []int{1, 3, 5}, programs: p},
-		{name: "4 + 4 processes, SIGKILL", figure: "figure4-processes", run: []string{"mpicxrun", "-n", "8"}, args: []string{"-copies", "3"}, victims: []int{1, 2, 3}, programs: p},
-	}
+// processesOf is the job of 4 + 4 processes that a launcher starts. Three of four may die at once,
+// so there are three copies of what is saved.
+func processesOf(name, figure string, command func() []string) *lanczosJob {
+	return &lanczosJob{name: "4 + 4 processes, SIGKILL, " + name, figure: figure, victims: []int{1, 2, 3}, command: func() []string {
+		return append(command(), "-copies", "3")
+	}}
 }
 
 // A lanczosCase is a bar of Figure 4 of paper 002: 3,500 iterations, with a checkpoint every 500,
@@ -75,49 +74,75 @@ var (
 	}
 )
 
-func lanczosRows(p *programs) (all []row) {
-	for _, j := range lanczosJobs(p) {
-		var base samples
-		for i, c := range lanczosCases {
-			all = append(all, row{what: fmt.Sprintf("Lanczos (paper 002, Figure 4), %s: %s", j.name, line(c.name)), against: line(lanczosCases[0].name), measure: func(cfg config) result {
-				var runs []*lanczosRun
-				var total samples
-				for range cfg.times(5) {
-					r := j.solve(cfg, c)
-					runs, total = append(runs, r), append(total, r.total()*1e9)
-				}
-				if i == 0 {
-					base = total
-				}
-				cfg.figures.addBar(j, c.name, runs)
-				return result{total, base, ""}
-			}})
-		}
-		all = append(all,
-			row{what: "Lanczos with checkpoints, " + j.name + ": held up in Save", against: "the whole run", reach: 0.001, measure: func(cfg config) (r result) {
-				for range cfg.times(5) {
-					run := j.solve(cfg, lanczosCases[1])
-					r.ours, r.theirs = append(r.ours, run.Seconds.Checkpointing*1e9), append(r.theirs, run.total()*1e9)
-				}
-				return r
-			}},
-			row{what: "Lanczos with pings, " + j.name + ": CPU time", against: "without", reach: 1.005, measure: func(cfg config) (r result) {
-				cpu := func(c lanczosCase) func() time.Duration {
-					return func() time.Duration { return j.solve(cfg, c).cpu }
-				}
-				s := inTurn(cfg.times(9), cpu(lanczosCases[2]), cpu(lanczosCases[1]))
-				return result{s[0], s[1], ""}
-			}})
+// lanczosRows are those that need no MPI.
+func lanczosRows(p *programs) []row {
+	ranks := &lanczosJob{name: "8 + 4 goroutine ranks", figure: "figure4", victims: []int{1, 3, 5}, command: func() []string {
+		return []string{p.build("./examples/lanczos"), "-ranks", "8"}
+	}}
+	processes := processesOf("mpicxrun", "figure4-processes", func() []string {
+		return []string{p.build("./mpicx/mpicxrun"), "-n", "8", p.build("./examples/lanczos")}
+	})
+	return append(append(ranks.rows(), processes.rows()...),
+		row{what: "Lanczos with pings, " + processes.name + ": CPU time", against: "without", reach: 1.005, measure: func(cfg config) (r result) {
+			cpu := func(c lanczosCase) func() time.Duration {
+				return func() time.Duration { return processes.solve(cfg, c).cpu }
+			}
+			s := inTurn(cfg.times(15), cpu(lanczosCases[2]), cpu(lanczosCases[1]))
+			return result{s[0], s[1], "of spares and mpicxrun, too"}
+		}})
+}
+
+// lanczosRows are those under mpirun.
+func (m *mpi) lanczosRows() []row {
+	return processesOf("mpirun", "figure4-mpirun", func() []string {
+		return append(m.run[:len(m.run):len(m.run)], "--with-ft", "ulfm", "-n", "8", m.lanczos)
+	}).rows()
+}
+
+// rows are the bars of Figure 4, and what the runs tell beside that.
+func (j *lanczosJob) rows() (all []row) {
+	for i, c := range lanczosCases {
+		all = append(all, row{what: fmt.Sprintf("Lanczos (paper 002, Figure 4), %s: %s", j.name, line(c.name)), against: line(lanczosCases[0].name), measure: func(cfg config) result {
+			cases := j.measure(cfg)
+			cfg.figures.addBar(j, c.name, cases[i])
+			return result{totals(cases[i]), totals(cases[0]), ""}
+		}})
 	}
-	last := lanczosJobs(p)[1]
-	return append(all, row{what: "Lanczos, " + last.name + ": to the next iteration", against: "to the error, and reading back", reach: 2, measure: func(cfg config) (r result) {
-		for range cfg.times(15) {
-			s := last.solve(cfg, lanczosCases[3]).Seconds
-			r.ours = append(r.ours, (s.Detecting+s.Rebuilding+s.Reading)*1e9)
-			r.theirs = append(r.theirs, (s.Detecting+s.Reading)*1e9)
+	return append(all,
+		row{what: "Lanczos, " + j.name + ": held up in Save", against: "the whole run", reach: 0.001, measure: func(cfg config) (r result) {
+			for _, run := range j.measure(cfg)[1] {
+				r.ours, r.theirs = append(r.ours, run.Seconds.Checkpointing*1e9), append(r.theirs, run.total()*1e9)
+			}
+			return r
+		}},
+		row{what: "Lanczos, " + j.name + ": death to the next iteration", against: "to the error, and reading back", reach: 2, measure: func(cfg config) (r result) {
+			for _, run := range j.measure(cfg)[3] {
+				s := run.Seconds
+				r.ours = append(r.ours, (s.Detecting+s.Rebuilding+s.Reading)*1e9)
+				r.theirs = append(r.theirs, (s.Detecting+s.Reading)*1e9)
+			}
+			return r
+		}})
+}
+
+// measure has the runs of all cases, which are made in turn.
+func (j *lanczosJob) measure(cfg config) [][]*lanczosRun {
+	if j.cases == nil {
+		j.cases = make([][]*lanczosRun, len(lanczosCases))
+		for range cfg.times(5) {
+			for i, c := range lanczosCases {
+				j.cases[i] = append(j.cases[i], j.solve(cfg, c))
+			}
 		}
-		return r
-	}})
+	}
+	return j.cases
+}
+
+func totals(runs []*lanczosRun) (s samples) {
+	for _, r := range runs {
+		s = append(s, r.total()*1e9)
+	}
+	return s
 }
 
 // line is a name of several lines in one.
@@ -125,11 +150,11 @@ func line(name string) string { return strings.ReplaceAll(name, "\n", " ") }
 
 // solve makes a run, whose eigenvalues have to be those of an undisturbed one.
 func (j *lanczosJob) solve(cfg config, c lanczosCase) *lanczosRun {
-	size := "400x400"
+	size := "300x300"
 	if cfg.quick {
 		size = "20x20"
 	}
-	args := append(append([]string{"-spares", "4", "-size", size, "-iterations", "3500", "-json"}, j.args...), c.args...)
+	args := append(append(j.command(), "-spares", "4", "-size", size, "-iterations", "3500", "-json"), c.args...)
 	for i, at := range c.kills {
 		args = append(args, "-kill", fmt.Sprintf("%d@%d", j.victims[i], at))
 	}
@@ -148,11 +173,7 @@ func (j *lanczosJob) solve(cfg config, c lanczosCase) *lanczosRun {
 	return r
 }
 
-func (j *lanczosJob) start(args []string) *lanczosRun {
-	command := append([]string{j.programs.build("./examples/lanczos")}, args...)
-	if len(j.run) > 0 {
-		command = append(append([]string{j.programs.build("./mpicx/mpicxrun")}, j.run[1:]...), command...)
-	}
+func (j *lanczosJob) start(command []string) *lanczosRun {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
