@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/mpicx/go-mpicx/examples/krylov/solver"
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx/krylov"
 )
 
 // What a rank finds wrong with itself. It is an error whose code all ranks get.
@@ -23,7 +23,7 @@ const (
 	codeNonFinite = 1 // NaN or infinity
 	codeGap       = 2 // the residual is not that of the iterate
 	codeChecksum  = 3 // a basis vector is not what was written
-	codeBreakdown = 4 // the method can't go on: see solver.BreakdownError
+	codeBreakdown = 4 // the method can't go on: see krylov.BreakdownError
 )
 
 // A detector finds faults on its own rank, before other ranks get wrong numbers
@@ -40,11 +40,9 @@ const (
 // with b-A·x, each rank its own part. That sees whatever has got between the two,
 // in x, in r, in all of GMRES's basis, or in the arithmetic. It costs a product.
 type detector struct {
-	prob  *problem
-	tol   float64
-	first int             // row 0 here is row first of the matrix
-	a     solver.Operator // that looks at what it reads
-	b     []float64
+	sys *system
+	tol float64
+	a   krylov.Operator // that looks at what it reads
 
 	x, r, y []float64
 	maxX    float64 // the largest norm of x, of the rank's part, so far
@@ -54,13 +52,13 @@ type detector struct {
 	sum    uint64
 }
 
-func newDetector(prob *problem, tol float64, first int, b []float64) *detector {
-	n := len(b)
-	return &detector{prob: prob, tol: tol, first: first, b: b, x: make([]float64, n), r: make([]float64, n), y: make([]float64, n)}
+func newDetector(sys *system, tol float64) *detector {
+	n := len(sys.B)
+	return &detector{sys: sys, tol: tol, x: make([]float64, n), r: make([]float64, n), y: make([]float64, n)}
 }
 
 // watch returns sys with the detector looking at what the rank gives away.
-func (d *detector) watch(sys solver.System) solver.System {
+func (d *detector) watch(sys krylov.System) krylov.System {
 	sys.Space = watchedSpace{sys.Space}
 	sys.A = d.watchOperator(sys.A)
 	if sys.M != nil {
@@ -71,12 +69,12 @@ func (d *detector) watch(sys solver.System) solver.System {
 }
 
 // forget is called when the solver begins anew.
-func (d *detector) forget() { d.newest, d.maxX, d.maxR = nil, 0, d.prob.normB }
+func (d *detector) forget() { d.newest, d.maxX, d.maxR = nil, 0, d.sys.normB }
 
 // iteration is called at the end of each iteration. With gap it compares
 // residuals: that is collective.
-func (d *detector) iteration(ctx context.Context, s *solver.State, gap bool) error {
-	d.maxR = max(d.maxR, s.Residual*d.prob.normB)
+func (d *detector) iteration(ctx context.Context, s *krylov.State, gap bool) error {
+	d.maxR = max(d.maxR, s.Residual*d.sys.normB)
 	if gap {
 		if err := d.gap(ctx, s); err != nil {
 			return err
@@ -93,19 +91,23 @@ func (d *detector) iteration(ctx context.Context, s *solver.State, gap bool) err
 // in k iterations (Greenbaum, SIAM J. Matrix Anal. Appl. 18, 1997; van der Vorst
 // and Ye, SIAM J. Sci. Comput. 22, 2000). That much is granted, and a tenth of
 // the tolerance besides: a gap below it does not keep x from being a solution.
-func (d *detector) gap(ctx context.Context, s *solver.State) error {
+func (d *detector) gap(ctx context.Context, s *krylov.State) error {
 	s.Current(ctx, d.x, d.r)
-	d.maxX = max(d.maxX, norm(d.x))
+	d.maxX = max(d.maxX, localNorm(d.x))
 	d.a.Apply(ctx, d.y, d.x)
 	var gap float64
-	for i, b := range d.b {
+	for i, b := range d.sys.B {
 		e := b - d.y[i] - d.r[i]
 		gap += e * e
 	}
 	gap = math.Sqrt(gap)
 	const epsilon = 0x1p-52
-	rounding := epsilon * float64(10+s.Iter) * (d.prob.normA*d.maxX + d.maxR)
-	if granted := rounding + d.tol*d.prob.normB/10; !(gap <= granted) {
+	rounding := epsilon * float64(10+s.Iter) * (d.sys.normA*d.maxX + d.maxR)
+	granted := rounding + d.tol*d.sys.normB/10
+	if math.IsInf(granted, 0) { // it would grant everything
+		return &finding{codeGap, fmt.Sprintf("the solution is not finite, or its norm is not: %.2g here", d.maxX)}
+	}
+	if !(gap <= granted) {
 		return &finding{codeGap, fmt.Sprintf("the residual is not that of the solution: they differ by %.2g here, expected at most %.2g", gap, granted)}
 	}
 	return nil
@@ -117,7 +119,7 @@ func (d *detector) read(v []float64) error {
 	if !finite {
 		for i, e := range v {
 			if math.IsNaN(e) || math.IsInf(e, 0) {
-				return &finding{codeNonFinite, fmt.Sprintf("row %d of a vector is %g", d.first+i, e)}
+				return &finding{codeNonFinite, fmt.Sprintf("row %d of a vector is %g", d.sys.a.First()+i, e)}
 			}
 		}
 	}
@@ -146,8 +148,8 @@ func checksum(v []float64) (sum uint64, finite bool) {
 	return ((s0*odd+s1)*odd+s2)*odd + s3, z0+z1+z2+z3 == 0
 }
 
-func (d *detector) watchOperator(a solver.Operator) solver.Operator {
-	return solver.OperatorFunc(func(ctx context.Context, y, x []float64) {
+func (d *detector) watchOperator(a krylov.Operator) krylov.Operator {
+	return krylov.OperatorFunc(func(ctx context.Context, y, x []float64) {
 		if err := d.read(x); err != nil {
 			panic(future.Thrown{Err: err})
 		}
@@ -156,7 +158,7 @@ func (d *detector) watchOperator(a solver.Operator) solver.Operator {
 }
 
 // A watchedSpace looks at the rank's parts of sums.
-type watchedSpace struct{ solver.Space }
+type watchedSpace struct{ krylov.Space }
 
 func (w watchedSpace) Sum(parts, sums []float64) *future.Future[struct{}] {
 	for _, p := range parts {

@@ -1,4 +1,4 @@
-package solver
+package krylov
 
 import (
 	"context"
@@ -85,24 +85,24 @@ func (s *State) Save(ctx context.Context, to *Snapshot) { s.save(ctx, to) }
 // reused when saved to again.
 type Snapshot struct {
 	X       []float64   // the iterate
-	vectors [][]float64 // what else the method's recursion has; nil if it begins anew from X
-	scalars []float64
+	Vectors [][]float64 // what else the method's recursion has; nil if it begins anew from X
+	Scalars []float64
 }
 
 func (s *Snapshot) store(x []float64, scalars []float64, vectors ...[]float64) {
 	s.X = append(s.X[:0], x...)
-	s.scalars = append(s.scalars[:0], scalars...)
-	s.vectors = append(s.vectors, make([][]float64, max(0, len(vectors)-len(s.vectors)))...)
+	s.Scalars = append(s.Scalars[:0], scalars...)
+	s.Vectors = append(s.Vectors, make([][]float64, max(0, len(vectors)-len(s.Vectors)))...)
 	for i, v := range vectors {
-		s.vectors[i] = append(s.vectors[i][:0], v...)
+		s.Vectors[i] = append(s.Vectors[i][:0], v...)
 	}
 }
 
 func (s *Snapshot) load(x []float64, scalars []float64, vectors ...[]float64) {
 	copy(x, s.X)
-	copy(scalars, s.scalars)
+	copy(scalars, s.Scalars)
 	for i, v := range vectors {
-		copy(v, s.vectors[i])
+		copy(v, s.Vectors[i])
 	}
 }
 

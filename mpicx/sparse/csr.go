@@ -118,6 +118,17 @@ func (m *CSR) Row(i int) ([]int32, []float64) {
 	return m.ColIdx[lo:hi:hi], m.Val[lo:hi:hi]
 }
 
+// Slice returns rows lo to hi-1 as a matrix of as many columns. They share m's
+// memory.
+func (m *CSR) Slice(lo, hi int) *CSR {
+	begin, end := m.RowPtr[lo], m.RowPtr[hi]
+	s := &CSR{Rows: hi - lo, Cols: m.Cols, RowPtr: make([]int, hi-lo+1), ColIdx: m.ColIdx[begin:end:end], Val: m.Val[begin:end:end]}
+	for i := range s.RowPtr {
+		s.RowPtr[i] = m.RowPtr[lo+i] - begin
+	}
+	return s
+}
+
 // At returns the value at row i and column j, 0 where there is no entry.
 func (m *CSR) At(i, j int) float64 {
 	cols, vals := m.Row(i)
