@@ -253,3 +253,76 @@ func TestAllocations(t *testing.T) {
 		})
 	}
 }
+
+// What a method can't go on with, it says, and why.
+func TestBreakdown(t *testing.T) {
+	negative := krylov.OperatorFunc(func(_ context.Context, z, r []float64) {
+		for i, v := range r {
+			z[i] = v
+			if i >= len(r)/4 {
+				z[i] = -v
+			}
+		}
+	})
+	grow := func(_ context.Context, s *krylov.State) error {
+		for i := range s.R {
+			s.R[i] *= 1e3
+		}
+		return nil
+	}
+	for _, test := range []struct {
+		name, matrix string
+		method       krylov.Method
+		m            krylov.Operator
+		observe      func(context.Context, *krylov.State) error
+		want         string
+	}{
+		{"indefinite preconditioner", "poisson3d-20.mtx.gz", krylov.CG, negative, nil, "r·M⁻¹r"},
+		{"skew-symmetric", "skew-6.mtx", krylov.BiCGStab, nil, nil, "bicgstab: the length of a step is 0 in iteration 1, expected another"},
+		{"cg diverges", "poisson3d-20.mtx.gz", krylov.CG, nil, grow, "it diverges"},
+		{"bicgstab diverges", "convection-64.mtx.gz", krylov.BiCGStab, nil, grow, "it diverges"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			sys, x := system(t, test.matrix)
+			clear(x)
+			sys.M = test.m
+			res, err := test.method(context.Background(), sys, x, krylov.Options{Tol: 1e-8, MaxIter: 5000, Observe: test.observe})
+			var breakdown *krylov.BreakdownError
+			require.ErrorAs(t, err, &breakdown)
+			assert.ErrorContains(t, err, test.want)
+			assert.Less(t, res.Iterations, 20)
+			assert.False(t, res.Converged)
+		})
+	}
+}
+
+// The basis stays orthogonal enough in a long cycle that the residual of the recursion is
+// the true one.
+func TestLongCycle(t *testing.T) {
+	for _, matrix := range []string{"poisson3d-20.mtx.gz", "convection-64.mtx.gz", "anisotropic-64.mtx.gz", "graphene-64.mtx.gz"} {
+		t.Run(matrix, func(t *testing.T) {
+			sys, x := system(t, matrix)
+			clear(x)
+			now, r, y := make([]float64, len(x)), make([]float64, len(x)), make([]float64, len(x))
+			_, err := krylov.GMRES(context.Background(), sys, x, krylov.Options{Tol: 1e-12, MaxIter: 150, Restart: 150, Observe: func(ctx context.Context, s *krylov.State) error {
+				if s.Iter%10 == 0 {
+					s.Current(ctx, now, r)
+					sys.A.Apply(ctx, y, now)
+					for i, b := range sys.B {
+						y[i] += r[i] - b
+					}
+					assert.Less(t, math.Sqrt(squares(y)/squares(sys.B)), 1e-11, "iteration %d", s.Iter)
+				}
+				return nil
+			}})
+			require.NoError(t, err)
+		})
+	}
+}
+
+func squares(x []float64) (s float64) {
+	for _, v := range x {
+		s += v * v
+	}
+	return s
+}
