@@ -153,19 +153,13 @@ func (m *CSR) MulVec(y, x []float64) {
 	if len(y) != m.Rows || len(x) != m.Cols {
 		panic(fmt.Sprintf("sparse: MulVec of a %d x %d matrix: x has %d elements, y has %d", m.Rows, m.Cols, len(x), len(y)))
 	}
-	lo := 0
-	for i, hi := range m.RowPtr[1:] {
-		y[i] = dot(m.ColIdx[lo:hi], m.Val[lo:hi], x)
-		lo = hi
+	cols, vals := m.ColIdx, m.Val[:len(m.ColIdx)]
+	k := 0
+	for i, end := range m.RowPtr[1:] {
+		sum := 0.0
+		for ; k < end; k++ {
+			sum += vals[k] * x[cols[k]]
+		}
+		y[i] = sum
 	}
-}
-
-// dot returns the product of a sparse row with x.
-func dot(cols []int32, vals, x []float64) float64 {
-	vals = vals[:len(cols)]
-	sum := 0.0
-	for k, j := range cols {
-		sum += vals[k] * x[j]
-	}
-	return sum
 }
