@@ -40,9 +40,10 @@ type event struct {
 	Dead      []int     `json:"dead,omitempty"`  // whose processes died, and told nobody
 	Panic     string    `json:"panic,omitempty"` // where it began
 
-	Since    float     `json:"sinceFaultSeconds"` // from the injection that it is about; null if from none
-	Told     spread    `json:"toldSeconds"`       // after the first failure, the other ranks' contexts ended
-	Ready    spread    `json:"readySeconds"`      // and all ranks had the complete error
+	Since    float     `json:"sinceFaultSeconds"`      // from the injection that it is about; null if from none
+	Told     spread    `json:"toldSeconds"`            // after the first failure, the other ranks' contexts ended
+	Unknown  bool      `json:"beginUnknown,omitempty"` // when that was, as it died with a process: the times are from when the first was told
+	Ready    spread    `json:"readySeconds"`           // and all ranks had the complete error
 	Takeover *takeover `json:"takeover,omitempty"`
 	Recovery string    `json:"recovery,omitempty"`
 	Repairs  []string  `json:"repairs,omitempty"`

@@ -233,6 +233,7 @@ func failuresOf(fs []mpicx.Failure) []failure {
 // the first of them did.
 func (e *event) fill(notices []notice) {
 	if e.first.IsZero() && len(notices) > 0 {
+		e.Unknown = true
 		e.first = slices.MinFunc(notices, func(a, b notice) int { return a.Told.Compare(b.Told) }).Told
 	}
 	var told, ready []time.Duration

@@ -108,7 +108,14 @@ func (t *textReport) ended(o *outcome, leads bool) {
 		for _, e := range o.Events { // not injected: a real one, or a false alarm
 			t.event(e)
 		}
-		t.line("no fault", "%s", t.result(o))
+		title := "no fault"
+		if !o.Converged {
+			title = "FAILED"
+		}
+		t.line(title, "%s", t.result(o))
+		for _, s := range t.remarks(o) {
+			t.line("", "%s", s)
+		}
 	case !t.cfg.compare:
 		fmt.Fprintln(t.w)
 		t.story(o)
@@ -172,7 +179,11 @@ func (t *textReport) event(e event) {
 	case e.Corrupted:
 		t.line("", "nothing but Guard was there to tell the others: the communicator is corrupted, the job has ended")
 	}
-	if e.Told.Ranks > 0 {
+	switch {
+	case e.Told.Ranks > 0 && e.Unknown:
+		t.line("told", "the other %s within %s of the first\nall ranks had the complete error %s after that",
+			count(e.Told.Ranks, "rank"), seconds(e.Told.Max), seconds(e.Ready.Max))
+	case e.Told.Ranks > 0:
 		t.line("told", "the other %s after %s (first), %s (median), %s (last)\nall ranks had the complete error after %s",
 			count(e.Told.Ranks, "rank"), seconds(e.Told.Min), seconds(e.Told.Median), seconds(e.Told.Max), seconds(e.Ready.Max))
 	}
@@ -236,6 +247,9 @@ func (t *textReport) result(o *outcome) string {
 // remarks says what a reader might overlook.
 func (t *textReport) remarks(o *outcome) []string {
 	var s []string
+	if !o.Converged && o.Failure == "" {
+		s = append(s, fmt.Sprintf("not converged after %s, expected a residual of at most %g", count(o.Iterations, "iteration"), t.cfg.tol))
+	}
 	if o.Claimed && !o.Converged {
 		s = append(s, fmt.Sprintf("the solver itself believes that it has converged: its recursion says %.3g", o.Recursive))
 	}
