@@ -90,7 +90,7 @@ What is done about it
                     rollback start the job again from the last checkpoint
   -checkpoint N     keep a checkpoint in memory every N iterations (default 25)
   -check N          compare the residual with the true one every N iterations
-                    (default 10)
+                    (default 25)
 What to show
   -compare          run without faults and with each recovery, and print a table
   -plot FILE        draw the residuals: .png, .svg or .pdf
@@ -124,7 +124,7 @@ func parseFlags(args []string) (*config, error) {
 	fs.Func("inject", "", func(s string) error { specs = append(specs, s); return nil })
 	fs.StringVar(&c.recovery, "recovery", recoverRestart, "")
 	fs.IntVar(&c.checkpoint, "checkpoint", 25, "")
-	fs.IntVar(&c.check, "check", 10, "")
+	fs.IntVar(&c.check, "check", 25, "")
 	fs.BoolVar(&c.compare, "compare", false, "")
 	fs.StringVar(&c.plot, "plot", "", "")
 	fs.StringVar(&c.out, "out", "", "")

@@ -198,11 +198,6 @@ func (r *rank) repair(snapshot *krylov.Snapshot, saved int) string {
 	return ""
 }
 
-func allFinite(x []float64) bool {
-	_, finite := checksum(x)
-	return finite
-}
-
 // firstTime is when the first of these ranks failed or died. It is zero if that
 // is not known, as it dies with a process.
 func (t *trial) firstTime(fs []mpicx.Failure, dead []int) time.Time {

@@ -203,6 +203,7 @@ func (c *cycle) current(ctx context.Context, x, r []float64) {
 	}
 	clear(r)
 	for i, t := range c.t[:c.j+1] {
-		axpy(r, t, c.v[i])
+		c.t[i] = -t
 	}
+	subtractAll(r, c.v[:c.j+1], c.t, 1)
 }
