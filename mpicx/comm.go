@@ -38,6 +38,13 @@ type Comm struct {
 	ulfm           errchan.ULFM
 	startListening func()
 
+	// Line says which of the rank's lineage c is, or which of them depth Shrinks have made it
+	// from; 0: none, so it can't be replaced. Replaced are the ranks that are new.
+	line, depth int
+	replaced    []int
+	// lineage is that of the rank's first communicator, which has no parent.
+	lineage *lineage
+
 	// errhandler is an Errhandler. A communicator begins with that of the one it is made from.
 	errhandler atomic.Int32
 
@@ -69,6 +76,19 @@ type Comm struct {
 		epoch transport.Epoch
 		next  int
 	}
+}
+
+// A lineage is the world, and what Replace made of it, one after another, as one rank has them.
+type lineage struct {
+	// pool is the parent of them all where the job has spares: the communicator of all its
+	// ranks, which the program does not see. The workers are those who begin in the world.
+	pool     *Comm // nil: no spares
+	workers  []int
+	replaces turns // calls of Replace
+
+	mu     sync.Mutex
+	is     succession
+	newest *Comm
 }
 
 // ownerOf returns the communicator of an account.
@@ -106,6 +126,14 @@ func (c *Comm) String() string {
 		return nilComm
 	}
 	return c.name
+}
+
+// root returns the first communicator of c's rank.
+func (c *Comm) root() *Comm {
+	for c.parent != nil {
+		c = c.parent
+	}
+	return c
 }
 
 // family returns c and what is derived from it.

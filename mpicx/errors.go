@@ -239,6 +239,17 @@ func (e *ProcFailedError) Error() string {
 	return fmt.Sprintf("mpicx: processes of ranks %v have died", e.Ranks)
 }
 
+// A SpareError says that Replace had not enough spares, at all ranks alike.
+type SpareError struct {
+	Places []int // the dead, in the communicator that was to be replaced
+	Spares int   // how many live that nobody has taken yet
+}
+
+func (e *SpareError) Error() string {
+	return fmt.Sprintf("mpicx: Replace: %d processes have died, of ranks %v, and %d spares are left, expected %d at least (WithSpares)",
+		len(e.Places), e.Places, e.Spares, len(e.Places))
+}
+
 // ranksError has the errors of several ranks.
 type ranksError struct{ errs map[int]error } // by rank
 
@@ -322,7 +333,7 @@ func mpiErrorf(op string, class Class, format string, args ...any) *MPIError {
 // mpiError returns err as an operation's error: verdicts as they are, and
 // everything else as an *MPIError.
 func mpiError(op string, err error) error {
-	if err == nil || err == ErrRevoked || waiting.IsCommon(err) || is[*MPIError](err) || is[*future.Panicked](err) || is[*ProcFailedError](err) {
+	if err == nil || err == ErrRevoked || waiting.IsCommon(err) || is[*MPIError](err) || is[*future.Panicked](err) || is[*ProcFailedError](err) || is[*SpareError](err) {
 		return ofOperation(op, err)
 	}
 	class := ClassOther

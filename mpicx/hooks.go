@@ -39,7 +39,13 @@ func init() {
 	hook.Transport = func(wrap func(transport.Comm) transport.Comm) any {
 		return Option(func(o *options) { o.wrap = wrap })
 	}
-	hook.Progress = func(comm any) string { return comm.(*Comm).progress() }
+	hook.Progress = func(comm any) string { return comm.(*Comm).root().progress() }
+	hook.Blocked = func(comm any) []string { return comm.(*Comm).root().Blocked() }
+	hook.Spares = func(option any) int {
+		o := new(options)
+		option.(Option)(o)
+		return o.spares
+	}
 	hook.Abort = func(comm any, err error) {
 		c := comm.(*Comm)
 		if c.ulfm != nil && c.proc.dead.Load() {
@@ -47,7 +53,17 @@ func init() {
 		}
 		c.proc.dead.Store(false)
 		c.proc.feed(c.proc.ledger.Revive)
-		c.raise(newFailure(err, 0), &ledger.Raised{Cause: err, Corrupt: true})
+		for _, d := range c.root().first() {
+			d.raise(newFailure(err, 0), &ledger.Raised{Cause: err, Corrupt: true})
+		}
 		c.proc.watch(1)
 	}
+}
+
+// first returns the communicators of the rank that the program knows first. C is its first.
+func (c *Comm) first() []*Comm {
+	if c.lineage.pool == nil {
+		return []*Comm{c}
+	}
+	return c.derived()
 }

@@ -15,7 +15,8 @@ import (
 // error handlers included. It begins MPI with MPI_THREAD_SERIALIZED at least, and with
 // MPI_THREAD_MULTIPLE if it calls MPI while an Instance or a Run is there.
 type Instance struct {
-	world *Comm
+	root  *Comm
+	world func() (*Comm, error)
 	end   func() error
 }
 
@@ -50,16 +51,27 @@ func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 		err := mpiErrorf("Initialize", ClassCount, "%d ranks, expected one in each process: goroutine ranks are started by Run", o.chosen)
 		return nil, errors.Join(err, j.end())
 	}
-	world, err := newWorld(j.sides[0], o)
+	root, err := newRoot(j.sides[0], o, j.workers)
 	if err != nil {
 		return nil, err
 	}
-	instance.Instance = &Instance{world, j.end}
-	return instance.Instance, nil
+	i := &Instance{root, sync.OnceValues(root.lineage.world), j.end}
+	if !root.lineage.isSpare() {
+		if _, err := i.world(); err != nil {
+			return nil, err
+		}
+	}
+	instance.Instance = i
+	return i, nil
 }
 
-// World returns the communicator of all ranks.
-func (i *Instance) World() *Comm { return i.world }
+// World returns the communicator of all ranks. At a spare (WithSpares) it waits until that is
+// needed, and returns the communicator that it is taken into by Replace; or nil if the programs
+// of all others have ended.
+func (i *Instance) World() *Comm {
+	world, _ := i.world()
+	return world
+}
 
 // Finalize ends the process's part; it is collective, as Close is. After it,
 // Initialize makes another Instance, but not in a job of mpirun's or mpicxrun's, which can begin
@@ -73,14 +85,19 @@ func (i *Instance) Finalize(ctx context.Context) error {
 	if instance.Instance != i {
 		return mpiErrorf("Finalize", ClassOther, "this Instance has been finalized already")
 	}
-	if !i.world.isClosed() { // by the program
-		if err := i.world.Close(ctx); err != nil {
-			return err
-		}
+	world, err := i.world()
+	if world != nil {
+		world = i.root.lineage.last()
+	}
+	if world != nil && !world.isClosed() { // by the program
+		err = world.Close(ctx)
+	}
+	if err != nil {
+		return err
 	}
 	instance.Instance = nil
 	// As in Run: peers may yet meet an error, and go on without this rank.
-	i.world.end(false)
-	i.world.finish()
+	i.root.end(false)
+	i.root.finish()
 	return i.end()
 }

@@ -18,6 +18,7 @@ type Option func(*options)
 type options struct {
 	chosen      int // number of ranks; 0: nobody has
 	environment int // MPICX_RANKS
+	spares      int
 	backend     string
 	log         *slog.Logger
 	wrap        func(transport.Comm) transport.Comm
@@ -35,6 +36,20 @@ func WithRanks(n int) Option {
 		o.chosen = n
 		if n < 1 {
 			o.err = mpiErrorf("Run", ClassCount, "%d ranks, expected 1 or more", n)
+		}
+	}
+}
+
+// WithSpares has k ranks more, which wait to take the places of the dead: see Comm.Replace.
+// They are in no communicator before that, and their Run returns nil without a call of its
+// function if they are not needed. Of the processes of mpirun's or mpicxrun's job, k are spares and
+// the others the world. Under the black channel, which survives no death, there are none, and
+// those processes have nothing to do.
+func WithSpares(k int) Option {
+	return func(o *options) {
+		o.spares = k
+		if k < 0 {
+			o.err = mpiErrorf("Run", ClassCount, "%d spares, expected 0 or more", k)
 		}
 	}
 }

@@ -75,18 +75,18 @@ func joinJob(o *options, begin func(node.Options) (*node.Job, error), again func
 	l.users++
 	l.begun++
 	world := l.World()
-	n := cmp.Or(o.chosen, world.Size())
-	j := &job{end: leaveProcesses, courtesy: courtesy}
+	n := cmp.Or(o.chosen, world.Size()-o.spares)
+	j := &job{workers: o.workers(max(n, 0)), end: leaveProcesses, courtesy: courtesy}
 	var err error
-	switch {
+	switch all := n + o.parked(); {
 	case n > world.Size():
 		err = mpiErrorf("Run", ClassCount, "%d ranks, expected %d or fewer: the number of the job's processes", n, world.Size())
-	case world.Rank() < n:
+	case n < 1 || n+o.spares > world.Size():
+		err = mpiErrorf("Run", ClassCount, "%d spares beside %d ranks, expected fewer than %d, the number of the job's processes, in all", o.spares, max(n, 1), world.Size()+1)
+	case world.Rank() < all:
 		var members []int // all
-		if n < world.Size() {
-			for r := range n {
-				members = append(members, r)
-			}
+		if all < world.Size() {
+			members = firstRanks(all)
 		}
 		var side transport.Comm
 		side, err = world.Sub(transport.Name{Seq: l.begun}, members)

@@ -59,17 +59,25 @@ func agreedOn(r *repairing[int], d *errchan.Decision) {
 func (c *Comm) Shrink() *future.Future[*Comm] {
 	return repair(c, errchan.Proposal{Call: errchan.Shrink, Flag: whole}, func(r *repairing[*Comm], d *errchan.Decision) {
 		living := d.Meaning(c.survivors).(*survivors)
-		parent := c
-		if d.Flag != whole && c.parent != nil { // no more errors of c can come
-			parent = c.parent
-		}
 		name := transport.ShrinkName(r.id.Epoch, r.id.Seq, living.without)
-		made, err := c.deriveUnder(parent, name, true, living.members, living.worldRanks, fmt.Sprintf("%s.shrink%d", c.name, r.id.Seq))
+		made, err := c.deriveUnder(c.heir(d), name, true, living.members, living.worldRanks, fmt.Sprintf("%s.shrink%d", c.name, r.id.Seq))
+		if made != nil {
+			made.line, made.depth = c.line, c.depth+1
+		}
 		r.promise.Complete(made, mpiError("Shrink", err))
 	})
 }
 
-// What a rank proposes to a Shrink: that the communicator was whole, or broken.
+// heir returns the parent of what a repair of c makes: c itself, unless no more errors of c
+// can come.
+func (c *Comm) heir(d *errchan.Decision) *Comm {
+	if d.Flag != whole && c.parent != nil {
+		return c.parent
+	}
+	return c
+}
+
+// What a rank proposes to a Shrink or Replace: that the communicator was whole, or broken.
 const (
 	whole  = -1
 	broken = 0
@@ -111,6 +119,9 @@ func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], 
 	f, p := future.New[T]()
 	waiting.Of(p.Future()).Keep(repairKeeper{(*keeper)(c)})
 	r := &repairing[T]{comm: c, proposal: proposal, promise: p, then: then}
+	if proposal.Call == errchan.Replace {
+		r.turn = c.root().lineage.replaces.take()
+	}
 	// A rank that has unwound, and has not waited for the verdict (C1), begins after it:
 	// the verdict would end what begins now.
 	if !c.isUnwinding() || !c.afterCorruption(r.start) {
@@ -125,6 +136,7 @@ type repairing[T any] struct {
 	proposal errchan.Proposal
 	broken   bool // the communicator was, when it began
 	id       errchan.Agreement
+	turn     uint64 // of a Replace, in its lineage
 	promise  *future.Promise[T]
 	then     func(*repairing[T], *errchan.Decision)
 }
@@ -136,7 +148,7 @@ func (r *repairing[T]) start() {
 		r.fail(ofOperation(r.proposal.Call.String(), err))
 		return
 	}
-	if r.broken = c.isBroken(); r.broken && r.proposal.Call == errchan.Shrink {
+	if r.broken = c.isBroken(); r.broken && r.proposal.Call != errchan.Agree {
 		r.proposal.Flag = broken
 	}
 	r.id = c.ulfm.Reserve(epoch, r.proposal.Call)
@@ -158,6 +170,9 @@ func (r *repairing[T]) decided(d *errchan.Decision, err error) {
 
 func (r *repairing[T]) fail(err error) {
 	r.comm.know(err)
+	if r.turn > 0 {
+		r.comm.root().lineage.replaces.end(r.turn)
+	}
 	var none T
 	r.promise.Complete(none, err)
 }

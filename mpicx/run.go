@@ -2,6 +2,7 @@ package mpicx
 
 import (
 	"context"
+	"errors"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -45,31 +46,31 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 		return err
 	}
 	errs := make(map[int]error)
-	var worlds []*Comm
+	var roots []*Comm
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for _, t := range j.sides {
 		wg.Go(func() {
-			var world *Comm
-			var err error
+			root, err := newRoot(t, o, j.workers)
+			rank := t.Rank()
 			defer func() { // runtime.Goexit gets here too
 				mu.Lock()
 				defer mu.Unlock()
-				if world != nil {
-					worlds = append(worlds, world)
+				if root != nil {
+					roots = append(roots, root)
 				}
 				if err != nil {
-					errs[t.Rank()] = err
+					errs[rank] = errors.Join(errs[rank], err) // one after another may have been this rank
 				}
 			}()
-			if world, err = newWorld(t, o); err == nil {
-				world.runRank(ctx, fn, &err)
+			if err == nil {
+				root.runRank(ctx, fn, &rank, &err)
 			}
 		})
 	}
 	wg.Wait()
-	for _, world := range worlds {
-		world.finish()
+	for _, root := range roots {
+		root.finish()
 	}
 	err = j.end()
 	if len(errs) == 0 {
@@ -82,8 +83,9 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	return err
 }
 
-// newWorld makes the first communicator of a rank.
-func newWorld(t transport.Comm, o *options) (world *Comm, err error) {
+// newRoot makes the first communicator of a rank: the world, or if there are spares, nil
+// workers say that there are none, the pool.
+func newRoot(t transport.Comm, o *options, workers []int) (root *Comm, err error) {
 	p := newProc(t, o)
 	if o.wrap != nil {
 		t = o.wrap(t)
@@ -92,14 +94,22 @@ func newWorld(t transport.Comm, o *options) (world *Comm, err error) {
 	if err != nil {
 		return nil, mpiError("Run", err)
 	}
-	world = newComm(p, t, nil, nil, "world", nil)
-	p.carryOut, p.giveUp = world.carryOut, world.giveUp
-	world.open(nil, dup, t.Epoch(), true, false)
-	return world, nil
+	root = newComm(p, t, nil, nil, "world", nil)
+	p.carryOut, p.giveUp = root.carryOut, root.giveUp
+	root.lineage = &lineage{workers: workers}
+	if workers == nil {
+		root.lineage.succeed(root, succession{line: 1})
+	} else {
+		root.name = "pool"
+		root.SetErrhandler(ErrorsReturn)
+		root.lineage.pool = root
+	}
+	root.open(nil, dup, t.Epoch(), true, false)
+	return root, nil
 }
 
-// runRank is the life of a rank.
-func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) error, err *error) {
+// runRank is the life of a rank: that in the world, if it is needed there.
+func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) error, rank *int, err *error) {
 	*err = errUnwinding
 	defer func() {
 		switch v := recover().(type) {
@@ -115,7 +125,7 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 			*err = &future.Panicked{Value: v, Stack: debug.Stack()}
 		}
 		if p, ok := (*err).(*future.Panicked); ok {
-			*err = &PanicError{c.Rank(), p.Value, p.Stack}
+			*err = &PanicError{*rank, p.Value, p.Stack}
 		}
 		if c.proc.dead.Load() {
 			*err = nil // nobody is told, and it takes part in nothing
@@ -124,7 +134,13 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 		told := *err == nil || c.unwindAll(newFailure(describe(*err), 0), *err)
 		c.end(!told)
 	}()
-	*err = fn(ctx, c)
+	world, failed := c.lineage.world()
+	if world == nil {
+		*err = failed
+		return
+	}
+	*rank = world.rank
+	*err = fn(ctx, world)
 }
 
 // end says that the rank's program has ended, on the world and what is derived

@@ -153,7 +153,7 @@ func (ch *Channel) Propose(id errchan.Agreement, p errchan.Proposal, done func(*
 			return
 		}
 		ch.proposed = append(ch.proposed, proposed{id: id, done: done})
-		m.Propose(id, Value{Calls: p.Call, Flag: p.Flag, Acked: p.Acked})
+		m.Propose(id, Value{Calls: p.Call, Flag: p.Flag, Acked: p.Acked, Note: p.Note})
 	})
 	if over != nil {
 		done(nil, over)

@@ -14,10 +14,11 @@ import (
 //	revoke:      origin
 //	up, decided: stream, epoch, number, calls, flag, dead ranks, whether all are
 //	             acknowledged, those that are; of errors: reports, each one's index and
-//	             then whether it is corrupt (up), settled; of others: who decided (decided)
+//	             then whether it is corrupt (up), settled; of others: length of the note, the
+//	             note, who decided (decided)
 //	settled:     how many, and for each communicator, epoch, whether it creates, number,
 //	             whether it is decided, and if so who did, calls, flag, dead ranks, those
-//	             of them that are not acknowledged
+//	             of them that are not acknowledged, length of the note, the note
 func Encode(msg *Message) []byte {
 	b := make([]byte, 1, 32)
 	b[0] = byte(msg.Kind)
@@ -37,6 +38,9 @@ func Encode(msg *Message) []byte {
 		b = errchan.AppendRanks(b, v.Dead)
 		b = errchan.AppendTruth(b, v.AckAll)
 		b = errchan.AppendRanks(b, v.Acked)
+		if msg.Stream != Errors {
+			b = errchan.AppendBytes(b, v.Note)
+		}
 		switch {
 		case msg.Stream == Errors:
 			b = errchan.AppendReports(b, v.Reports)
@@ -69,7 +73,7 @@ func appendSettled(b []byte, settled []errchan.Settled) []byte {
 		b = append(b, byte(d.Calls))
 		b = binary.AppendVarint(b, int64(d.Flag))
 		b = errchan.AppendRanks(b, d.Dead)
-		b = errchan.AppendRanks(b, d.Unacked)
+		b = errchan.AppendBytes(errchan.AppendRanks(b, d.Unacked), d.Note)
 	}
 	return b
 }
@@ -89,6 +93,9 @@ func Decode(b []byte, size int) (*Message, error) {
 		k := Stream(d.Below(int(streams), "stream"))
 		id := errchan.Agreement{Creates: k == Creations, Epoch: transport.Epoch(d.Uvarint()), Seq: d.Uvarint()}
 		v := Value{Calls: readCalls(d), Flag: int(d.Varint()), Dead: d.Ranks(size), AckAll: d.Truth(), Acked: d.Ranks(size)}
+		if k != Errors {
+			v.Note = d.Bytes()
+		}
 		origin, corrupt := 0, false
 		switch {
 		case k == Errors:
@@ -154,7 +161,7 @@ func readSettled(d *errchan.Reader, size int) []errchan.Settled {
 		s := errchan.Settled{Comm: d.Uvarint(), ID: errchan.Agreement{Epoch: transport.Epoch(d.Uvarint()), Creates: d.Truth(), Seq: d.Uvarint()}}
 		if d.Truth() {
 			s.By = d.Below(size, "root")
-			s.Decision = errchan.Decision{Calls: readCalls(d), Flag: int(d.Varint()), Dead: d.Ranks(size), Unacked: d.Ranks(size)}.Shared()
+			s.Decision = errchan.Decision{Calls: readCalls(d), Flag: int(d.Varint()), Dead: d.Ranks(size), Unacked: d.Ranks(size), Note: d.Bytes()}.Shared()
 			for _, r := range s.Decision.Unacked {
 				if !contains(s.Decision.Dead, r) {
 					d.Fail(fmt.Errorf("rank %d is not acknowledged, expected one of the dead, %v", r, s.Decision.Dead))

@@ -18,6 +18,8 @@ func (ch *Channel) Purpose(payload []byte) string {
 		return "revoke"
 	case msg.Stream == Errors:
 		return "resolve"
+	case msg.Value.Calls == 0: // of a parked spare
+		return "replace"
 	}
 	return strings.ToLower(msg.Value.Calls.String())
 }

@@ -1,6 +1,7 @@
 package ulfmbackend
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 
@@ -15,6 +16,7 @@ type Value struct {
 	Dead   []int         // union; ascending
 	AckAll bool          // Acked are all ranks
 	Acked  []int         // intersection; ascending
+	Note   []byte        // the greatest
 	// Reports are united, and so are Settled; by rank and Index, and by compareSettled.
 	Reports []errchan.Report
 	Settled []errchan.Settled
@@ -25,8 +27,11 @@ var neutral = Value{Flag: -1, AckAll: true}
 
 // combine returns a and b combined. It changes neither, and may share their parts.
 func combine(a, b Value) Value {
-	v := Value{Calls: a.Calls | b.Calls, Flag: a.Flag & b.Flag, Dead: union(a.Dead, b.Dead),
+	v := Value{Calls: a.Calls | b.Calls, Flag: a.Flag & b.Flag, Dead: union(a.Dead, b.Dead), Note: a.Note,
 		Reports: merge(a.Reports, b.Reports, compareReports, nil), Settled: merge(a.Settled, b.Settled, compareSettled, prefer)}
+	if bytes.Compare(a.Note, b.Note) < 0 {
+		v.Note = b.Note
+	}
 	switch {
 	case a.AckAll:
 		v.AckAll, v.Acked = b.AckAll, b.Acked
@@ -104,7 +109,7 @@ func anyCorrupt(reports []errchan.Report) bool {
 
 // decision is what a decision on a proposal says to the client.
 func (v *Value) decision() errchan.Decision {
-	d := errchan.Decision{Calls: v.Calls, Flag: v.Flag, Dead: v.Dead}
+	d := errchan.Decision{Calls: v.Calls, Flag: v.Flag, Dead: v.Dead, Note: v.Note}
 	for _, r := range v.Dead {
 		if !v.AckAll && !contains(v.Acked, r) {
 			d.Unacked = append(d.Unacked, r)

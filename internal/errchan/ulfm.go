@@ -130,14 +130,15 @@ const (
 	Dup
 	Split
 	SplitShared
+	Replace
 )
 
 // AnyCalls has all of them.
-const AnyCalls = SplitShared<<1 - 1
+const AnyCalls = Replace<<1 - 1
 
 func (c Calls) String() string {
 	var names []string
-	for i, name := range []string{"Agree", "Shrink", "Dup", "Split", "SplitShared"} {
+	for i, name := range []string{"Agree", "Shrink", "Dup", "Split", "SplitShared", "Replace"} {
 		if c>>i&1 != 0 {
 			names = append(names, name)
 		}
@@ -149,7 +150,8 @@ func (c Calls) String() string {
 type Proposal struct {
 	Call  Calls
 	Flag  int
-	Acked []int // the dead that its program has acknowledged, ascending
+	Acked []int  // the dead that its program has acknowledged, ascending
+	Note  []byte // what the decision is to say besides: of those of all, the greatest
 }
 
 // A Decision is the result of an agreement, equal at all survivors. The ranks of one
@@ -160,6 +162,7 @@ type Decision struct {
 	Dead  []int // that a proposing rank knew of, ascending
 	// Unacked are the dead that some proposing rank had not acknowledged.
 	Unacked []int
+	Note    []byte // the greatest, in the order of bytes, of the proposals
 
 	meaning *memo // nil: not shared
 }

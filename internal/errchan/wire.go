@@ -118,15 +118,25 @@ func (d *Reader) Below(limit int, what string) int {
 }
 
 // Text reads a length, and a text of that length.
-func (d *Reader) Text() string {
-	n := d.Below(len(d.b)+1, "length of text")
-	if d.err != nil || n > len(d.b) {
-		d.Fail(errors.New("a text ends early"))
-		return ""
+func (d *Reader) Text() string { return string(d.Bytes()) }
+
+// Bytes reads a length, and as many bytes, which are part of what is read; nil: none.
+func (d *Reader) Bytes() []byte {
+	n := d.Below(len(d.b)+1, "length")
+	if d.err == nil && n > len(d.b) {
+		d.Fail(errors.New("it ends early"))
 	}
-	text := string(d.b[:n])
-	d.b = d.b[n:]
-	return text
+	if d.err != nil || n == 0 {
+		return nil
+	}
+	var bytes []byte
+	bytes, d.b = d.b[:n:n], d.b[n:]
+	return bytes
+}
+
+// AppendBytes appends the number of bytes, and the bytes.
+func AppendBytes(b, bytes []byte) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(bytes))), bytes...)
 }
 
 // Rest reads all bytes that are left.

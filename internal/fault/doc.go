@@ -17,7 +17,7 @@
 //	          | "in" collective "step" number [ "call" number ]
 //	          | "in" protocol "message" number
 //	          | "random" "seed" seed "of" number .
-//	protocol  = "revoke" | "resolve" | "agree" | "shrink" | "dup" | "split" | "end" .
+//	protocol  = "revoke" | "resolve" | "agree" | "shrink" | "replace" | "dup" | "split" | "end" .
 //
 // A rank is its number in the world. Numbers count from 1. A collective is named
 // as its function in package mpicx is: Allreduce, BcastValue.

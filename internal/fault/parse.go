@@ -18,7 +18,7 @@ var Collectives = []string{
 }
 
 // Protocols are what the error channel's messages are for.
-var Protocols = []string{"revoke", "resolve", "agree", "shrink", "dup", "split", "splitshared", "end"}
+var Protocols = []string{"revoke", "resolve", "agree", "shrink", "replace", "dup", "split", "splitshared", "end"}
 
 // Parse reads a plan. Its error names the first word that does not fit, where it
 // stands, and what was expected.

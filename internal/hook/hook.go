@@ -17,9 +17,16 @@ var Backend func(name string) any
 // transport: to count messages, or to disturb them. Package mpicx sets it.
 var Transport func(wrap func(transport.Comm) transport.Comm) any
 
-// Progress returns what differs if a *mpicx.Comm, or one derived from it, has
-// begun or ended an operation since it was asked before. Package mpicx sets it.
+// Progress returns what differs if the rank of a *mpicx.Comm has begun or ended an operation
+// since it was asked before. Package mpicx sets it.
 var Progress func(comm any) string
+
+// Blocked returns what mpicx.Comm.Blocked does, of all communicators of its rank. Package mpicx
+// sets it.
+var Blocked func(comm any) []string
+
+// Spares is how many spares a mpicx.Option asks for. Package mpicx sets it.
+var Spares func(option any) int
 
 // Bare takes the error channel out of the Waits on a *mpicx.Comm, to measure what
 // it costs them. Package mpicx sets it.

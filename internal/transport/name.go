@@ -12,8 +12,8 @@ type Name struct {
 	// Generation is that of the new communicator, which Advance is told for its errors:
 	// one more than its parent's, or 0 if it never has any of its own.
 	Generation int
-	// Without is a digest of the members left out because they are dead: a rank
-	// that died may have decided on others than its survivors did.
+	// Without is a digest of the members left out because they are dead, or of those that
+	// are in it: a rank that died may have decided on others than its survivors did.
 	Without uint64
 }
 
@@ -31,6 +31,15 @@ func SplitName(e Epoch, seq uint64, color int) Name {
 func ShrinkName(e Epoch, seq, without uint64) Name {
 	return Name{Epoch: e, Seq: seq, Color: -2, Without: without}
 }
+
+// ReplaceName is the name of what the seq-th agreement makes of the living members and of
+// spares in the places of the dead. With is a digest of its members.
+func ReplaceName(e Epoch, seq, with uint64) Name {
+	return Name{Epoch: e, Seq: seq, Color: -3, Without: with}
+}
+
+// FirstName is the name of what the world is to a program, beside which there are spares.
+func FirstName() Name { return Name{Color: -4} }
 
 // Check returns a *GenerationError if no communicator can have the name's Generation.
 func (n Name) Check() error {

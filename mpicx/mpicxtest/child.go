@@ -105,7 +105,7 @@ func (b *beginning) read(t *testing.T, rank int) (all []message) {
 }
 
 // run is a call of RunProcesses in the process.
-func (c *process) run(t *testing.T, call int, fn func(context.Context, *mpicx.Comm) error) []Process {
+func (c *process) run(t *testing.T, call int, fn func(context.Context, *mpicx.Comm) error, opts []mpicx.Option) []Process {
 	t.Helper()
 	if before := c.Before[t.Name()]; call < len(before) && !(t.Name() == c.Test && call == c.Call) {
 		return before[call]
@@ -122,7 +122,7 @@ func (c *process) run(t *testing.T, call int, fn func(context.Context, *mpicx.Co
 		_ = os.Setenv(name, value)
 		defer os.Unsetenv(name)
 	}
-	err = mpicx.Run(context.Background(), fn, hook.Transport(plan.Wrap).(mpicx.Option))
+	err = mpicx.Run(context.Background(), fn, append(opts, hook.Transport(plan.Wrap).(mpicx.Option))...)
 	m := message{Failed: t.Failed(), Skipped: t.Skipped()}
 	if err != nil {
 		m.Err = err.Error()

@@ -15,14 +15,14 @@ import (
 // ranks, fails t at once.
 //
 // A plan is statements, separated by semicolons or newlines; ranks are the
-// world's, and numbers count from 1:
+// world's, and the numbers after them those of spares (mpicx.WithSpares). Other numbers count from 1:
 //
 //	kill 3 at operation 17            instead of its 17th send, receive or probe, those
 //	                                  of collective operations among them
 //	kill 3 in Allreduce step 2        before it sends or receives in the second round of the algorithm,
 //	kill 3 in Allreduce step 2 call 4 and that of its fourth Allreduce
 //	kill 2 in shrink message 1        before its first message of the error channel for Shrink;
-//	                                  so for agree, dup, split, for
+//	                                  so for replace, agree, dup, split, for
 //	                                  revoke (which tells of errors, too), resolve
 //	                                  (which agrees on what they mean) and end (of programs)
 //	kill 2 random seed 7 of 500       at one of its first 500 operations
@@ -38,14 +38,18 @@ import (
 // The black channel sees no process die, and its survivors would hang: there
 // RunFaults skips t. It does so in a job of mpirun's, too, where no process could say
 // which others have died by plan.
-func RunFaults(t testing.TB, ranks int, plan string, fn func(ctx context.Context, world *mpicx.Comm) error) (killed []int) {
+func RunFaults(t testing.TB, ranks int, plan string, fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) (killed []int) {
 	t.Helper()
 	p, err := fault.Parse(plan)
 	if err == nil {
 		err = p.OfProcesses()
 	}
 	if err == nil {
-		err = p.Fits(ranks)
+		all := ranks
+		for _, o := range opts {
+			all += hook.Spares(o)
+		}
+		err = p.Fits(all)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -61,6 +65,6 @@ func RunFaults(t testing.TB, ranks int, plan string, fn func(ctx context.Context
 			t.Logf("%d ranks, plan %q, killed %v", ranks, p, p.Killed())
 		}
 	}()
-	run(t, ranks, fn, mpicx.WithRanks(ranks), hook.Transport(p.Wrap).(mpicx.Option))
+	run(t, ranks, fn, append(opts, mpicx.WithRanks(ranks), hook.Transport(p.Wrap).(mpicx.Option)))
 	return p.Killed()
 }

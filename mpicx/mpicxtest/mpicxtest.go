@@ -29,12 +29,14 @@ import (
 // deadlock ends by the test binary's -test.timeout.
 //
 // When a rank calls t.FailNow, its peers get a *mpicx.CommCorruptedError.
-func Run(t testing.TB, ranks int, fn func(ctx context.Context, world *mpicx.Comm) error) {
+//
+// Options are those of mpicx.Run, such as WithSpares.
+func Run(t testing.TB, ranks int, fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) {
 	t.Helper()
-	run(t, ranks, fn, mpicx.WithRanks(ranks))
+	run(t, ranks, fn, append(opts, mpicx.WithRanks(ranks)))
 }
 
-func run(t testing.TB, ranks int, fn func(context.Context, *mpicx.Comm) error, opts ...mpicx.Option) {
+func run(t testing.TB, ranks int, fn func(context.Context, *mpicx.Comm) error, opts []mpicx.Option) {
 	t.Helper()
 	processes := hook.Processes()
 	if processes > 0 && ranks > processes {
@@ -47,7 +49,10 @@ func run(t testing.TB, ranks int, fn func(context.Context, *mpicx.Comm) error, o
 		}
 		return
 	}
-	b := &bubble{states: make([]state, max(ranks, 1))}
+	b := &bubble{}
+	for rank := range ranks {
+		b.states = append(b.states, &state{rank: rank})
+	}
 	defer func() {
 		if b.abandoned {
 			_ = recover() // the bubble's panic: that the dead have goroutines left is no error
@@ -67,15 +72,11 @@ func (b *bubble) run(t *testing.T, fn func(context.Context, *mpicx.Comm) error, 
 	done := make(chan error, 1)
 	go func() {
 		done <- mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) (err error) {
-			s := &b.states[world.Rank()]
 			ctx, kill := context.WithCancelCause(ctx)
 			defer kill(nil)
-			b.set(s, func() { s.world, s.kill = world, kill })
+			s := b.begin(world, kill)
 			err = errLeft // unless fn returns
-			defer b.set(s, func() {
-				s.returned, s.err = true, err
-				s.dead = s.dead || hook.Dead(world) // later it is, for not being there any more
-			})
+			defer func() { b.end(s, err) }()
 			return fn(ctx, world)
 		}, opts...)
 	}()
@@ -86,7 +87,7 @@ func (b *bubble) run(t *testing.T, fn func(context.Context, *mpicx.Comm) error, 
 				t.Error(err)
 			}
 			b.cancelDead()
-			b.abandoned = slices.ContainsFunc(b.states, func(s state) bool { return s.dead })
+			b.abandoned = slices.ContainsFunc(b.states, func(s *state) bool { return s.dead })
 			return
 		case <-time.After(idle): // comes when all goroutines of the bubble wait, and for nothing sooner
 		}
@@ -101,9 +102,9 @@ func (b *bubble) run(t *testing.T, fn func(context.Context, *mpicx.Comm) error, 
 		if b.onlyDeadRemain() {
 			// Their goroutines wait for something other than mpicx, and nothing can end
 			// them. So Run does not return; what it would is known from the others.
-			for r := range b.states {
-				if err := b.states[r].err; err != nil && !b.states[r].dead {
-					t.Errorf("rank %d: %v", r, err)
+			for _, s := range b.states {
+				if s.err != nil && !s.dead {
+					t.Errorf("rank %d: %v", s.rank, s.err)
 				}
 			}
 			b.abandoned = true
@@ -136,13 +137,14 @@ var (
 // bubble is a Run inside of a bubble of testing/synctest.
 type bubble struct {
 	mu     sync.Mutex
-	states []state // of the ranks; protected by mu
+	states []*state // of the ranks, and of spares that were needed; protected by mu
 	// abandoned says that goroutines of dead ranks may be left when the test ends. It
 	// belongs to the test's goroutine.
 	abandoned bool
 }
 
 type state struct {
+	rank     int
 	world    *mpicx.Comm
 	kill     context.CancelCauseFunc
 	dead     bool // before its function returned
@@ -155,8 +157,7 @@ type state struct {
 func (b *bubble) cancelDead() (some bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for r := range b.states {
-		s := &b.states[r]
+	for _, s := range b.states {
 		if s.world != nil && !s.returned && !s.dead && hook.Dead(s.world) {
 			s.dead, some = true, true
 			s.kill(errDead)
@@ -169,13 +170,29 @@ func (b *bubble) cancelDead() (some bool) {
 func (b *bubble) onlyDeadRemain() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !slices.ContainsFunc(b.states, func(s state) bool { return !s.returned && !s.dead })
+	return !slices.ContainsFunc(b.states, func(s *state) bool { return !s.returned && !s.dead })
 }
 
-func (b *bubble) set(s *state, change func()) {
+// begin notes that a rank has begun.
+func (b *bubble) begin(world *mpicx.Comm, kill context.CancelCauseFunc) *state {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	change()
+	s := &state{rank: world.Rank()}
+	if world.Incarnation() == 0 {
+		s = b.states[s.rank]
+	} else {
+		b.states = append(b.states, s)
+	}
+	s.world, s.kill = world, kill
+	return s
+}
+
+// end notes that it has returned.
+func (b *bubble) end(s *state, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s.returned, s.err = true, err
+	s.dead = s.dead || hook.Dead(s.world) // later it is, for not being there any more
 }
 
 // progress differs if a rank has done something since it was asked before.
@@ -210,7 +227,7 @@ func (b *bubble) String() string {
 	defer b.mu.Unlock()
 	var texts []string
 	ranks := make(map[string][]string)
-	for r, s := range b.states {
+	for _, s := range b.states {
 		text := "has not begun"
 		switch {
 		case s.dead:
@@ -219,20 +236,28 @@ func (b *bubble) String() string {
 			text = "has returned"
 		case s.world != nil:
 			text = "waits for something other than mpicx"
-			if blocked := s.world.Blocked(); len(blocked) > 0 {
+			if blocked := hook.Blocked(s.world); len(blocked) > 0 {
 				text = strings.Join(blocked, "\n    ")
 			}
 		}
 		if !slices.Contains(texts, text) {
 			texts = append(texts, text)
 		}
-		ranks[text] = append(ranks[text], fmt.Sprint(r))
+		ranks[text] = append(ranks[text], s.name())
 	}
 	var report strings.Builder
 	for _, text := range texts {
 		fmt.Fprintf(&report, "  rank %s:\n    %s\n", strings.Join(ranks[text], ", "), text)
 	}
 	return report.String()
+}
+
+// name is the rank, and of one that is not the first in its place, which.
+func (s *state) name() string {
+	if s.world == nil || s.world.Incarnation() == 0 {
+		return fmt.Sprint(s.rank)
+	}
+	return fmt.Sprintf("%d (incarnation %d)", s.rank, s.world.Incarnation())
 }
 
 // Die ends the calling rank as if its process had been killed: it never returns,

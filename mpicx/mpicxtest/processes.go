@@ -44,9 +44,11 @@ type Process struct {
 //
 // Time is real, and a deadlock ends with the test's -test.timeout. Where there can be no
 // such processes (Windows, or in a job of mpirun's or mpicxrun's), RunProcesses skips t.
-func RunProcesses(t *testing.T, n int, fn func(ctx context.Context, world *mpicx.Comm) error) []Process {
+//
+// Options are those of mpicx.Run; with WithSpares(k) the last k of the n processes are spares.
+func RunProcesses(t *testing.T, n int, fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) []Process {
 	t.Helper()
-	return runProcesses(t, n, "", fn)
+	return runProcesses(t, n, "", fn, opts)
 }
 
 // RunProcessFaults is [RunProcesses] with processes that end at the moments that plan names.
@@ -59,7 +61,7 @@ func RunProcesses(t *testing.T, n int, fn func(ctx context.Context, world *mpicx
 //
 // with any moment of those. With the black channel a job ends with the first death: there it
 // skips t.
-func RunProcessFaults(t *testing.T, n int, plan string, fn func(ctx context.Context, world *mpicx.Comm) error) []Process {
+func RunProcessFaults(t *testing.T, n int, plan string, fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) []Process {
 	t.Helper()
 	p, err := fault.Parse(plan)
 	if err == nil {
@@ -71,7 +73,7 @@ func RunProcessFaults(t *testing.T, n int, plan string, fn func(ctx context.Cont
 	if mpicx.Backend != "ulfm" {
 		t.Skipf("backend %s survives no death, expected ulfm", mpicx.Backend)
 	}
-	return runProcesses(t, n, plan, fn)
+	return runProcesses(t, n, plan, fn, opts)
 }
 
 // Hand hands a value of any type that encoding/gob takes over to the test, where
@@ -100,11 +102,11 @@ func ValuesOf[T any](t testing.TB, p Process) []T {
 	return all
 }
 
-func runProcesses(t *testing.T, n int, plan string, fn func(context.Context, *mpicx.Comm) error) []Process {
+func runProcesses(t *testing.T, n int, plan string, fn func(context.Context, *mpicx.Comm) error, opts []mpicx.Option) []Process {
 	t.Helper()
 	call := calls.next(t)
 	if child != nil {
-		return child.run(t, call, fn)
+		return child.run(t, call, fn, opts)
 	}
 	if hook.Processes() > 0 {
 		t.Skip("a launcher has started this process, which can be in one job")

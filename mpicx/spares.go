@@ -1,0 +1,158 @@
+package mpicx
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
+)
+
+// How the living ranks of a job with spares agree on who is to be a member, and how spares learn
+// of it. All are in one communicator, the pool. In each agreement there a parked rank has a part
+// that says nothing, so it ends when all workers have begun it. From what was decided each parked
+// rank learns whether it is needed, and who the others are.
+
+// state is what the rank knows of the newest.
+func (l *lineage) state() succession {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.is
+}
+
+// last returns the newest.
+func (l *lineage) last() *Comm {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.newest
+}
+
+// succeed makes c the newest.
+func (l *lineage) succeed(c *Comm, is succession) {
+	c.line = is.line
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.is, l.newest = is, c
+}
+
+// isSpare says whether the rank is parked in the beginning.
+func (l *lineage) isSpare() bool { return l.pool != nil && l.pool.rank >= len(l.workers) }
+
+// world returns the communicator that the rank's program begins with; nil: it is a spare
+// that was not needed.
+func (l *lineage) world() (*Comm, error) {
+	switch {
+	case l.pool == nil:
+		return l.newest, nil
+	case l.isSpare():
+		return l.park()
+	}
+	world, err := l.pool.deriveUnder(l.pool, transport.FirstName(), true, l.workers, l.workers, "world")
+	if world != nil {
+		world.SetErrhandler(ErrorsPropagate)
+		l.succeed(world, succession{line: 1})
+	}
+	return world, mpiError("Run", err)
+}
+
+// muster begins the next agreement of the pool.
+func (l *lineage) muster(proposal errchan.Proposal, done func(d *errchan.Decision, seq uint64, err error)) {
+	id := l.pool.ulfm.Reserve(l.pool.t.Epoch(), errchan.Replace)
+	l.pool.ulfm.Propose(id, proposal, func(d *errchan.Decision, err error) { done(d, id.Seq, err) })
+}
+
+// park waits until this rank, a spare, is needed, and returns the communicator that it is
+// taken into. It returns nil if the programs of all others have ended.
+func (l *lineage) park() (*Comm, error) {
+	if d := l.pool.proc.driver; d != nil {
+		d.Doze(true)
+		defer d.Doze(false)
+	}
+	for {
+		f, promise := future.New[*Comm]()
+		waiting.Of(promise.Future()).Keep(l.pool.keeper)
+		over := false
+		l.muster(errchan.Proposal{Flag: whole}, func(d *errchan.Decision, seq uint64, err error) {
+			var made *Comm
+			if over = err != nil || d.Calls == 0; !over { // a worker has begun it
+				if s := l.staff(d); s.err == nil && slices.Contains(s.members, l.pool.rank) {
+					made, err = l.join(s, seq)
+				}
+			}
+			promise.Complete(made, err)
+		})
+		<-f.Done() // in Get a process would keep a core busy
+		if world, err := f.Get(context.Background()); world != nil || err != nil || over {
+			return world, err
+		}
+	}
+}
+
+// A staff is who the members of a communicator are that Replace makes. The ranks of a process
+// share it.
+type staff struct {
+	succession
+	members  []int // their ranks in the pool
+	replaced []int // their ranks in the communicator
+	digest   uint64
+	err      error // there can be none
+}
+
+// staff returns what a decision means, the same at all ranks.
+func (l *lineage) staff(d *errchan.Decision) *staff {
+	return d.Meaning(func(d *errchan.Decision) any { return l.choose(d) }).(*staff)
+}
+
+func (l *lineage) choose(d *errchan.Decision) *staff {
+	was, members, err := readNote(d.Note, l.pool.size)
+	if err != nil {
+		return &staff{err: err}
+	}
+	isDead := func(r int) bool { _, found := slices.BinarySearch(d.Dead, r); return found }
+	var spares []int
+	for r := len(l.workers); r < l.pool.size; r++ {
+		if !isDead(r) && !slices.Contains(members, r) {
+			spares = append(spares, r)
+		}
+	}
+	s := &staff{succession: succession{was.line + 1, make(map[int]int)}, members: members}
+	for place, r := range members {
+		if isDead(r) {
+			s.replaced = append(s.replaced, place)
+		}
+	}
+	if len(s.replaced) > len(spares) || len(s.replaced) == len(members) {
+		return &staff{err: &SpareError{Places: s.replaced, Spares: len(spares)}}
+	}
+	for i, place := range s.replaced {
+		s.taken[spares[i]] = was.taken[members[place]] + 1
+		members[place] = spares[i]
+	}
+	digest := fnv.New64a()
+	for _, r := range members {
+		if n := was.taken[r]; n > 0 {
+			s.taken[r] = n
+		}
+		fmt.Fprintln(digest, r)
+	}
+	s.digest = digest.Sum64()
+	return s
+}
+
+// join makes the communicator of a staff, of which this rank is.
+func (l *lineage) join(s *staff, seq uint64) (*Comm, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	made, err := l.pool.deriveUnder(l.pool, transport.ReplaceName(l.pool.t.Epoch(), seq, s.digest), true, s.members, s.members, s.name())
+	if made != nil {
+		made.SetErrhandler(ErrorsPropagate)
+		made.replaced = s.replaced
+		l.succeed(made, s.succession)
+	}
+	return made, err
+}

@@ -1,0 +1,50 @@
+package mpicx
+
+import "sync"
+
+// turns is the order of the program's calls of something that ends in two parts: the second
+// parts begin one after another, in the order of the calls, though the first parts may end in
+// another. So they do at all ranks.
+type turns struct {
+	mu      sync.Mutex
+	last    uint64 // that was taken, from 1
+	over    uint64 // the first so many are
+	waiting map[uint64]func()
+}
+
+// take returns the next turn. It has to be ended, once.
+func (t *turns) take() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last++
+	return t.last
+}
+
+// await calls f when all turns before this one are over.
+func (t *turns) await(turn uint64, f func()) {
+	t.mu.Lock()
+	if turn == t.over+1 {
+		t.mu.Unlock()
+		f()
+		return
+	}
+	defer t.mu.Unlock()
+	if t.waiting == nil {
+		t.waiting = make(map[uint64]func())
+	}
+	t.waiting[turn] = f
+}
+
+// end ends a turn, which need not have come.
+func (t *turns) end(turn uint64) { t.await(turn, t.next) }
+
+func (t *turns) next() {
+	t.mu.Lock()
+	t.over++
+	f := t.waiting[t.over+1]
+	delete(t.waiting, t.over+1)
+	t.mu.Unlock()
+	if f != nil {
+		f()
+	}
+}
