@@ -70,7 +70,7 @@ func rows(p *programs) []row {
 	add("Replace after one death", "Shrink after it", 1.3, replace, 576)
 	all = append(all,
 		row{what: "Barrier, 2 ranks, 40 times revoked and shrunk", against: "Barrier of the world", reach: 1.1, measure: repairedOften},
-		row{what: "fault-free Krylov solve under Try", against: "the same without", reach: 1.01, measure: krylov},
+		row{what: "fault-free Krylov solve under Try", against: "the same without", reach: 1.01, measure: solver},
 		row{what: "100,000 ranks: start, barrier, signal, end", measure: manyRanks},
 	)
 	all = append(append(all, lanczosRows(p)...), sigkillRows(p)...)

@@ -26,10 +26,10 @@ func TestPartition(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			assert.Equal(t, tt.want, Partition(withCounts(tt.counts), tt.n))
+			assert.Equal(t, tt.want, Partition(withCounts(tt.counts).RowPtr, tt.n))
 		})
 	}
-	assert.PanicsWithValue(t, "sparse: Partition among 0 ranks, expected at least 1", func() { Partition(withCounts(nil), 0) })
+	assert.PanicsWithValue(t, "sparse: Partition among 0 ranks, expected at least 1", func() { Partition(withCounts(nil).RowPtr, 0) })
 }
 
 func TestPartitionIsOptimal(t *testing.T) {
@@ -40,7 +40,7 @@ func TestPartitionIsOptimal(t *testing.T) {
 			counts[i] = rng.IntN(8)
 		}
 		n := 1 + rng.IntN(5)
-		offsets := Partition(withCounts(counts), n)
+		offsets := Partition(withCounts(counts).RowPtr, n)
 		require.Len(t, offsets, n+1)
 		require.Zero(t, offsets[0])
 		require.Equal(t, len(counts), offsets[n])

@@ -83,12 +83,20 @@ func (f *ILU) Solve(z, r []float64) {
 	if len(z) != n || len(r) != n {
 		panic(fmt.Sprintf("sparse: ILU.Solve of %d rows: z has %d elements, r has %d", n, len(z), len(r)))
 	}
-	for i := range n {
-		lo, d := f.lu.RowPtr[i], f.diag[i]
-		z[i] = r[i] - dot(f.lu.ColIdx[lo:d], f.lu.Val[lo:d], z)
+	cols, vals, ptr := f.lu.ColIdx, f.lu.Val[:len(f.lu.ColIdx)], f.lu.RowPtr
+	// What has been computed last comes last: it is what the processor waits for.
+	for i, d := range f.diag {
+		sum := r[i]
+		for k := ptr[i]; k < d; k++ {
+			sum -= vals[k] * z[cols[k]]
+		}
+		z[i] = sum
 	}
 	for i := n - 1; i >= 0; i-- {
-		d, hi := f.diag[i]+1, f.lu.RowPtr[i+1]
-		z[i] = f.inv[i] * (z[i] - dot(f.lu.ColIdx[d:hi], f.lu.Val[d:hi], z))
+		sum := z[i]
+		for k := ptr[i+1] - 1; k > f.diag[i]; k-- {
+			sum -= vals[k] * z[cols[k]]
+		}
+		z[i] = f.inv[i] * sum
 	}
 }

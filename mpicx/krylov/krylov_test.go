@@ -1,4 +1,4 @@
-package solver_test
+package krylov_test
 
 import (
 	"context"
@@ -11,15 +11,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mpicx/go-mpicx/examples/krylov/solver"
-	"github.com/mpicx/go-mpicx/examples/krylov/sparse"
+	"github.com/mpicx/go-mpicx/mpicx/krylov"
+	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
 
-var methods = map[string]solver.Method{"cg": solver.CG, "gmres": solver.GMRES, "bicgstab": solver.BiCGStab}
+var methods = map[string]krylov.Method{"cg": krylov.CG, "gmres": krylov.GMRES, "bicgstab": krylov.BiCGStab}
 
 // system returns A·x = b of a matrix of testdata, without ranks, and x.
-func system(t testing.TB, name string) (solver.System, []float64) {
-	m, err := sparse.ReadFile(filepath.Join("../../../testdata/matrices", name))
+func system(t testing.TB, name string) (krylov.System, []float64) {
+	m, err := sparse.ReadFile(filepath.Join("../../testdata/matrices", name))
 	require.NoError(t, err)
 	random := rand.New(rand.NewPCG(1, 2))
 	x, b := make([]float64, m.Cols), make([]float64, m.Rows)
@@ -28,7 +28,7 @@ func system(t testing.TB, name string) (solver.System, []float64) {
 	}
 	m.MulVec(b, x)
 	apply := func(_ context.Context, y, x []float64) { m.MulVec(y, x) }
-	return solver.System{Space: solver.Alone{}, A: solver.OperatorFunc(apply), B: b}, x
+	return krylov.System{Space: krylov.Alone{}, A: krylov.OperatorFunc(apply), B: b}, x
 }
 
 func distance(x, y []float64) float64 {
@@ -58,7 +58,7 @@ func TestSolves(t *testing.T) {
 				sys, want := system(t, test.matrix)
 				x := make([]float64, len(want))
 				calls := 0
-				res, err := methods[name](ctx, sys, x, solver.Options{Tol: 1e-10, MaxIter: 1000, Observe: func(_ context.Context, s *solver.State) error {
+				res, err := methods[name](ctx, sys, x, krylov.Options{Tol: 1e-10, MaxIter: 1000, Observe: func(_ context.Context, s *krylov.State) error {
 					calls++
 					assert.Equal(t, calls, s.Iter)
 					return nil
@@ -83,7 +83,7 @@ func TestCurrent(t *testing.T) {
 			sys, want := system(t, "poisson3d-20.mtx.gz")
 			n := len(want)
 			now, r, y := make([]float64, n), make([]float64, n), make([]float64, n)
-			_, err := method(ctx, sys, make([]float64, n), solver.Options{Tol: 1e-8, MaxIter: 40, Restart: 15, Observe: func(_ context.Context, s *solver.State) error {
+			_, err := method(ctx, sys, make([]float64, n), krylov.Options{Tol: 1e-8, MaxIter: 40, Restart: 15, Observe: func(_ context.Context, s *krylov.State) error {
 				s.Current(ctx, now, r)
 				sys.A.Apply(ctx, y, now)
 				var gap, bb float64
@@ -105,13 +105,13 @@ func TestFromSnapshot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx := context.Background()
 			sys, want := system(t, "poisson3d-20.mtx.gz")
-			opt := solver.Options{Tol: 1e-8, MaxIter: 500, Restart: 10}
+			opt := krylov.Options{Tol: 1e-8, MaxIter: 500, Restart: 10}
 			whole, err := method(ctx, sys, make([]float64, len(want)), opt)
 			require.NoError(t, err)
 
-			var snapshot solver.Snapshot
+			var snapshot krylov.Snapshot
 			stop := errors.New("stop")
-			opt.Observe = func(ctx context.Context, s *solver.State) error {
+			opt.Observe = func(ctx context.Context, s *krylov.State) error {
 				switch s.Iter {
 				case 10, 20: // saved to twice
 					s.Save(ctx, &snapshot)
@@ -137,8 +137,8 @@ func TestFromSnapshot(t *testing.T) {
 func TestCGBreakdown(t *testing.T) {
 	sys, x := system(t, "petersen.mtx") // eigenvalues 3, 1, -2
 	clear(x)
-	_, err := solver.CG(context.Background(), sys, x, solver.Options{Tol: 1e-8, MaxIter: 50})
-	var breakdown *solver.BreakdownError
+	_, err := krylov.CG(context.Background(), sys, x, krylov.Options{Tol: 1e-8, MaxIter: 50})
+	var breakdown *krylov.BreakdownError
 	require.ErrorAs(t, err, &breakdown)
 	assert.ErrorContains(t, err, "expected a positive definite matrix")
 }
@@ -149,9 +149,9 @@ func TestZeroRightHandSide(t *testing.T) {
 			sys, x := system(t, "petersen.mtx")
 			clear(sys.B)
 			clear(x)
-			res, err := method(context.Background(), sys, x, solver.Options{Tol: 1e-8, MaxIter: 50})
+			res, err := method(context.Background(), sys, x, krylov.Options{Tol: 1e-8, MaxIter: 50})
 			require.NoError(t, err)
-			assert.Equal(t, solver.Result{Converged: true}, res)
+			assert.Equal(t, krylov.Result{Converged: true}, res)
 		})
 	}
 }
@@ -163,7 +163,7 @@ func TestNaN(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sys, x := system(t, "poisson3d-20.mtx.gz")
 			clear(x)
-			res, err := method(context.Background(), sys, x, solver.Options{Tol: 1e-8, MaxIter: 100, Observe: func(_ context.Context, s *solver.State) error {
+			res, err := method(context.Background(), sys, x, krylov.Options{Tol: 1e-8, MaxIter: 100, Observe: func(_ context.Context, s *krylov.State) error {
 				if s.Iter == 10 {
 					s.P[17] = math.NaN()
 				}
@@ -198,7 +198,7 @@ func TestInterpolate(t *testing.T) {
 						x[i] = math.NaN()
 					}
 				}
-				_, err := solver.Interpolate(ctx, sys, x, lost, methods[test.method], solver.Options{Tol: 1e-11, MaxIter: 2000})
+				_, err := krylov.Interpolate(ctx, sys, x, lost, methods[test.method], krylov.Options{Tol: 1e-11, MaxIter: 2000})
 				require.NoError(t, err)
 				assert.Less(t, distance(x, want), 1e-8)
 				for i := range x {
@@ -221,7 +221,7 @@ func TestInterpolateResidual(t *testing.T) {
 	for i := range x {
 		x[i], lost[i] = want[i]+math.Sin(float64(i)), i/1000 == 3
 	}
-	res, err := solver.Interpolate(ctx, sys, x, lost, solver.CG, solver.Options{Tol: 1e-6, MaxIter: 2000})
+	res, err := krylov.Interpolate(ctx, sys, x, lost, krylov.CG, krylov.Options{Tol: 1e-6, MaxIter: 2000})
 	require.NoError(t, err)
 	require.Positive(t, res.Iterations)
 	sys.A.Apply(ctx, y, x)
@@ -244,7 +244,7 @@ func TestAllocations(t *testing.T) {
 			sys, want := system(t, "poisson3d-20.mtx.gz")
 			count := func(iterations int) float64 {
 				return testing.AllocsPerRun(3, func() {
-					_, err := method(context.Background(), sys, make([]float64, len(want)), solver.Options{MaxIter: iterations})
+					_, err := method(context.Background(), sys, make([]float64, len(want)), krylov.Options{MaxIter: iterations})
 					require.NoError(t, err)
 				})
 			}
@@ -252,4 +252,77 @@ func TestAllocations(t *testing.T) {
 			assert.LessOrEqual(t, per, 3.2)
 		})
 	}
+}
+
+// What a method can't go on with, it says, and why.
+func TestBreakdown(t *testing.T) {
+	negative := krylov.OperatorFunc(func(_ context.Context, z, r []float64) {
+		for i, v := range r {
+			z[i] = v
+			if i >= len(r)/4 {
+				z[i] = -v
+			}
+		}
+	})
+	grow := func(_ context.Context, s *krylov.State) error {
+		for i := range s.R {
+			s.R[i] *= 1e3
+		}
+		return nil
+	}
+	for _, test := range []struct {
+		name, matrix string
+		method       krylov.Method
+		m            krylov.Operator
+		observe      func(context.Context, *krylov.State) error
+		want         string
+	}{
+		{"indefinite preconditioner", "poisson3d-20.mtx.gz", krylov.CG, negative, nil, "r·M⁻¹r"},
+		{"skew-symmetric", "skew-6.mtx", krylov.BiCGStab, nil, nil, "bicgstab: the length of a step is 0 in iteration 1, expected another"},
+		{"cg diverges", "poisson3d-20.mtx.gz", krylov.CG, nil, grow, "it diverges"},
+		{"bicgstab diverges", "convection-64.mtx.gz", krylov.BiCGStab, nil, grow, "it diverges"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			sys, x := system(t, test.matrix)
+			clear(x)
+			sys.M = test.m
+			res, err := test.method(context.Background(), sys, x, krylov.Options{Tol: 1e-8, MaxIter: 5000, Observe: test.observe})
+			var breakdown *krylov.BreakdownError
+			require.ErrorAs(t, err, &breakdown)
+			assert.ErrorContains(t, err, test.want)
+			assert.Less(t, res.Iterations, 20)
+			assert.False(t, res.Converged)
+		})
+	}
+}
+
+// The basis stays orthogonal enough in a long cycle that the residual of the recursion is
+// the true one.
+func TestLongCycle(t *testing.T) {
+	for _, matrix := range []string{"poisson3d-20.mtx.gz", "convection-64.mtx.gz", "anisotropic-64.mtx.gz", "graphene-64.mtx.gz"} {
+		t.Run(matrix, func(t *testing.T) {
+			sys, x := system(t, matrix)
+			clear(x)
+			now, r, y := make([]float64, len(x)), make([]float64, len(x)), make([]float64, len(x))
+			_, err := krylov.GMRES(context.Background(), sys, x, krylov.Options{Tol: 1e-12, MaxIter: 150, Restart: 150, Observe: func(ctx context.Context, s *krylov.State) error {
+				if s.Iter%10 == 0 {
+					s.Current(ctx, now, r)
+					sys.A.Apply(ctx, y, now)
+					for i, b := range sys.B {
+						y[i] += r[i] - b
+					}
+					assert.Less(t, math.Sqrt(squares(y)/squares(sys.B)), 1e-11, "iteration %d", s.Iter)
+				}
+				return nil
+			}})
+			require.NoError(t, err)
+		})
+	}
+}
+
+func squares(x []float64) (s float64) {
+	for _, v := range x {
+		s += v * v
+	}
+	return s
 }

@@ -5,7 +5,8 @@ import (
 	"sort"
 )
 
-// Partition divides the rows among n ranks in contiguous blocks: rank r gets
+// Partition divides rows among n ranks in contiguous blocks. Row i has
+// rowPtr[i+1]-rowPtr[i] entries, as in a [CSR]. Rank r gets
 // the rows offsets[r] to offsets[r+1]-1 of the n+1 offsets returned. The
 // largest number of entries in a block is the least that is possible; beyond
 // that, each block ends as near to its even share as this allows. Blocks may
@@ -15,31 +16,32 @@ import (
 // greedy walk in O(n·log Rows): the "parametric search" for the
 // chains-on-chains problem (Pinar and Aykanat, J. Parallel Distrib. Comput. 64,
 // 2004).
-func Partition(m *CSR, n int) (offsets []int) {
+func Partition(rowPtr []int, n int) (offsets []int) {
 	if n < 1 {
 		panic(fmt.Sprintf("sparse: Partition among %d ranks, expected at least 1", n))
 	}
-	total := m.RowPtr[m.Rows]
+	rows := len(rowPtr) - 1
+	total := rowPtr[rows]
 	most := sort.Search(total, func(most int) bool { // at total itself all fits into one block
 		row := 0
 		for range n {
-			row = lastFit(m.RowPtr, row, most)
+			row = lastFit(rowPtr, row, most)
 		}
-		return row == m.Rows
+		return row == rows
 	})
 
 	// Block r must not begin before first[r], or the rest would not fit.
 	first := make([]int, n+1)
-	first[n] = m.Rows
+	first[n] = rows
 	for r := n - 1; r > 0; r-- {
-		first[r] = firstFit(m.RowPtr, first[r+1], most)
+		first[r] = firstFit(rowPtr, first[r+1], most)
 	}
 	offsets = make([]int, n+1)
 	for r := 1; r < n; r++ {
-		share := nearest(m.RowPtr, float64(total)*float64(r)/float64(n))
-		offsets[r] = min(max(share, first[r]), lastFit(m.RowPtr, offsets[r-1], most))
+		share := nearest(rowPtr, float64(total)*float64(r)/float64(n))
+		offsets[r] = min(max(share, first[r]), lastFit(rowPtr, offsets[r-1], most))
 	}
-	offsets[n] = m.Rows
+	offsets[n] = rows
 	return offsets
 }
 

@@ -1,4 +1,4 @@
-package solver
+package krylov
 
 import (
 	"context"
@@ -52,6 +52,10 @@ type Options struct {
 	MaxIter int     // or so many iterations
 	Restart int     // GMRES: the length of a cycle; 0 means 30
 
+	// The method gives up when the residual has grown by this factor since the beginning:
+	// 0 means 1e5.
+	Divergence float64
+
 	// Observe is called at the end of each iteration, at every rank. It may
 	// change what State shows, at its own risk. An error ends the method.
 	Observe func(ctx context.Context, s *State) error
@@ -85,24 +89,24 @@ func (s *State) Save(ctx context.Context, to *Snapshot) { s.save(ctx, to) }
 // reused when saved to again.
 type Snapshot struct {
 	X       []float64   // the iterate
-	vectors [][]float64 // what else the method's recursion has; nil if it begins anew from X
-	scalars []float64
+	Vectors [][]float64 // what else the method's recursion has; nil if it begins anew from X
+	Scalars []float64
 }
 
 func (s *Snapshot) store(x []float64, scalars []float64, vectors ...[]float64) {
 	s.X = append(s.X[:0], x...)
-	s.scalars = append(s.scalars[:0], scalars...)
-	s.vectors = append(s.vectors, make([][]float64, max(0, len(vectors)-len(s.vectors)))...)
+	s.Scalars = append(s.Scalars[:0], scalars...)
+	s.Vectors = append(s.Vectors, make([][]float64, max(0, len(vectors)-len(s.Vectors)))...)
 	for i, v := range vectors {
-		s.vectors[i] = append(s.vectors[i][:0], v...)
+		s.Vectors[i] = append(s.Vectors[i][:0], v...)
 	}
 }
 
 func (s *Snapshot) load(x []float64, scalars []float64, vectors ...[]float64) {
 	copy(x, s.X)
-	copy(scalars, s.scalars)
+	copy(scalars, s.Scalars)
 	for i, v := range vectors {
-		copy(v, s.vectors[i])
+		copy(v, s.Vectors[i])
 	}
 }
 
@@ -117,8 +121,8 @@ type Result struct {
 // solves sys. An error is that of an observer or a *BreakdownError.
 type Method func(ctx context.Context, sys System, x []float64, opt Options) (Result, error)
 
-// A BreakdownError says that a method can't go on: the matrix is not of the kind
-// that it is for. All ranks get it alike.
+// A BreakdownError says that a method can't go on: the matrix or the preconditioner is
+// not of the kind that it is for, or the method diverges. All ranks get it alike.
 type BreakdownError struct {
 	Method   string
 	Iter     int
@@ -129,6 +133,24 @@ type BreakdownError struct {
 
 func (e *BreakdownError) Error() string {
 	return fmt.Sprintf("%s: %s is %.3g in iteration %d, expected %s", e.Method, e.Quantity, e.Value, e.Iter, e.Expected)
+}
+
+// broken is what a method returns that can't go on.
+func (s *State) broken(method, quantity string, value float64, expected string) (Result, error) {
+	return Result{s.Iter, s.Residual, false}, &BreakdownError{method, s.Iter + 1, quantity, value, expected}
+}
+
+func (s *State) diverged(method string, limit float64) (Result, error) {
+	return Result{s.Iter, s.Residual, false}, &BreakdownError{method, s.Iter, "the residual", s.Residual, fmt.Sprintf("at most %.3g: it diverges", limit)}
+}
+
+// limit is the residual at which a method gives up that begins with that of first.
+func (opt *Options) limit(first float64) float64 {
+	factor := opt.Divergence
+	if factor == 0 {
+		factor = 1e5
+	}
+	return factor * first
 }
 
 func (opt *Options) observe(ctx context.Context, s *State) error {
@@ -160,7 +182,7 @@ func (sys *System) TrueResidual(ctx context.Context, x []float64) float64 {
 	r := make([]float64, len(x))
 	sys.residual(ctx, r, x)
 	d := newDots(sys.Space, 2)
-	rr, bb := d.two(ctx, r, r, sys.B, sys.B)
+	rr, bb := d.two(ctx, dot(r, r), dot(sys.B, sys.B))
 	return relative(math.Sqrt(rr), math.Sqrt(bb))
 }
 

@@ -38,15 +38,6 @@ func BenchmarkMulVec(b *testing.B) {
 	}
 }
 
-func BenchmarkLocalize(b *testing.B) {
-	m := readTestdata(b, "poisson2d-128.mtx.gz")
-	for b.Loop() {
-		if _, err := Localize(m, Partition(m, 16), 7); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 func BenchmarkILU0Solve(b *testing.B) {
 	m := readTestdata(b, "poisson2d-128.mtx.gz")
 	f, err := ILU0(m)

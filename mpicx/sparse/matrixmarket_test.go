@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const testdata = "../../../testdata/matrices"
+const testdata = "../../testdata/matrices"
 
 func readTestdata(t testing.TB, name string) *CSR {
 	m, err := ReadFile(filepath.Join(testdata, name))
@@ -210,12 +210,23 @@ func TestReadFile(t *testing.T) {
 	_, err = ReadFile(name)
 	assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	assert.ErrorContains(t, err, name+":")
-	name = file("v.mtx.gz", []byte("%%MatrixMarket"))
+	assert.ErrorContains(t, err, "the compressed file ends in the middle, expected all of it")
+	name = file("v.mtx.gz", []byte{0x1f, 0x8b})
 	_, err = ReadFile(name)
-	assert.EqualError(t, err, name+": gzip: invalid header")
-	name = file("v.mtx", packed.Bytes())
-	_, err = ReadFile(name)
-	assert.ErrorContains(t, err, name+`:1: found "\x1f\x8b`)
+	assert.ErrorContains(t, err, name+": the compressed file ends in the middle")
+	damaged := bytes.Clone(packed.Bytes())
+	damaged[len(damaged)-6]++
+	_, err = ReadFile(file("v.mtx.gz", damaged))
+	assert.ErrorContains(t, err, "the compressed file is damaged")
+
+	// What is in it says whether it is compressed, not what it is called.
+	v, err = ReadVector(file("v.mtx", packed.Bytes()))
+	require.NoError(t, err)
+	assert.Equal(t, []float64{2, 0, 5, 0}, v)
+	v, err = ReadVector(file("v.mtx.gz", []byte("%%MatrixMarket matrix array real general\n1 1\n7\n")))
+	require.NoError(t, err)
+	assert.Equal(t, []float64{7}, v)
+
 	_, err = ReadFile("missing.mtx")
 	assert.ErrorIs(t, err, os.ErrNotExist)
 	name = filepath.Join(testdata, "skew-6.mtx")

@@ -118,6 +118,17 @@ func (m *CSR) Row(i int) ([]int32, []float64) {
 	return m.ColIdx[lo:hi:hi], m.Val[lo:hi:hi]
 }
 
+// Slice returns rows lo to hi-1 as a matrix of as many columns. They share m's
+// memory.
+func (m *CSR) Slice(lo, hi int) *CSR {
+	begin, end := m.RowPtr[lo], m.RowPtr[hi]
+	s := &CSR{Rows: hi - lo, Cols: m.Cols, RowPtr: make([]int, hi-lo+1), ColIdx: m.ColIdx[begin:end:end], Val: m.Val[begin:end:end]}
+	for i := range s.RowPtr {
+		s.RowPtr[i] = m.RowPtr[lo+i] - begin
+	}
+	return s
+}
+
 // At returns the value at row i and column j, 0 where there is no entry.
 func (m *CSR) At(i, j int) float64 {
 	cols, vals := m.Row(i)
@@ -142,19 +153,13 @@ func (m *CSR) MulVec(y, x []float64) {
 	if len(y) != m.Rows || len(x) != m.Cols {
 		panic(fmt.Sprintf("sparse: MulVec of a %d x %d matrix: x has %d elements, y has %d", m.Rows, m.Cols, len(x), len(y)))
 	}
-	lo := 0
-	for i, hi := range m.RowPtr[1:] {
-		y[i] = dot(m.ColIdx[lo:hi], m.Val[lo:hi], x)
-		lo = hi
+	cols, vals := m.ColIdx, m.Val[:len(m.ColIdx)]
+	k := 0
+	for i, end := range m.RowPtr[1:] {
+		sum := 0.0
+		for ; k < end; k++ {
+			sum += vals[k] * x[cols[k]]
+		}
+		y[i] = sum
 	}
-}
-
-// dot returns the product of a sparse row with x.
-func dot(cols []int32, vals, x []float64) float64 {
-	vals = vals[:len(cols)]
-	sum := 0.0
-	for k, j := range cols {
-		sum += vals[k] * x[j]
-	}
-	return sum
 }

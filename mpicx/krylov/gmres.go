@@ -1,4 +1,4 @@
-package solver
+package krylov
 
 import (
 	"context"
@@ -10,16 +10,16 @@ import (
 // (Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., algorithm 9.5).
 // It begins a new cycle every Options.Restart iterations.
 //
-// The basis is orthogonalized by classical Gram-Schmidt, twice: that is as good
-// as the modified one, and takes two reductions an iteration, however long the
-// basis.
+// The basis is orthogonalized by classical Gram-Schmidt, which takes one reduction an
+// iteration, however long the basis, and once more when that does not do: see
+// cycle.orthogonalize.
 func GMRES(ctx context.Context, sys System, x []float64, opt Options) (Result, error) {
 	m := opt.Restart
 	if m <= 0 {
 		m = 30
 	}
 	c := newCycle(sys, x, m)
-	normB := math.Sqrt(c.dots.one(ctx, sys.B, sys.B))
+	normB := math.Sqrt(c.dots.one(ctx, dot(sys.B, sys.B)))
 	if opt.From != nil {
 		opt.From.load(x, nil)
 	}
@@ -29,9 +29,15 @@ func GMRES(ctx context.Context, sys System, x []float64, opt Options) (Result, e
 		c.current(ctx, c.xNow, c.rNow)
 		to.store(c.xNow, nil)
 	}
+	var limit float64
 	for {
 		beta := c.begin(ctx)
 		s.Residual = relative(beta, normB)
+		if s.Iter == 0 {
+			limit = opt.limit(s.Residual)
+		} else if s.Residual > limit { // the recursion's never grows
+			return s.diverged("gmres", limit)
+		}
 		if beta <= opt.Tol*normB || s.Iter >= opt.MaxIter {
 			return Result{s.Iter, s.Residual, beta <= opt.Tol*normB}, nil
 		}
@@ -72,7 +78,7 @@ func newCycle(sys System, x []float64, m int) *cycle {
 	n := len(x)
 	w := vectors(m+4, n)
 	return &cycle{
-		sys: sys, x: x, dots: newDots(sys.Space, m+2),
+		sys: sys, x: x, dots: newDots(sys.Space, m+3),
 		v: w[:m+1], z: w[m+1], xNow: w[m+2], rNow: w[m+3],
 		h: vectors(m, m+1), cos: make([]float64, m), sin: make([]float64, m),
 		g: make([]float64, m+1), y: make([]float64, m+1), t: make([]float64, m+1),
@@ -83,7 +89,7 @@ func newCycle(sys System, x []float64, m int) *cycle {
 func (c *cycle) begin(ctx context.Context) float64 {
 	r := c.v[0]
 	c.sys.residual(ctx, r, c.x)
-	beta := math.Sqrt(c.dots.one(ctx, r, r))
+	beta := math.Sqrt(c.dots.one(ctx, dot(r, r)))
 	c.j = 0
 	c.g[0] = beta
 	scale(r, 1/beta)
@@ -97,15 +103,8 @@ func (c *cycle) extend(ctx context.Context) (rest float64, more bool) {
 	h, w := c.h[j], c.v[j+1]
 	c.sys.A.Apply(ctx, w, c.sys.precondition(ctx, c.z, c.v[j]))
 
-	before, after := c.orthogonalize(ctx, h, w)
-	norm := math.Sqrt(max(after, 0))
-	invariant := norm <= epsilon*math.Sqrt(before) // then this cycle solves the system
-	if invariant {
-		norm = 0
-		clear(w)
-	} else {
-		scale(w, 1/norm)
-	}
+	norm := c.orthogonalize(ctx, h, w)
+	invariant := norm == 0 // then this cycle solves the system
 	h[j+1] = norm
 
 	for i := range j {
@@ -122,28 +121,57 @@ func (c *cycle) extend(ctx context.Context) (rest float64, more bool) {
 }
 
 // orthogonalize subtracts from w its components in the basis, stores them in h,
-// and returns w·w before and after.
-func (c *cycle) orthogonalize(ctx context.Context, h, w []float64) (before, after float64) {
+// normalizes w, and returns its norm, or 0 if nothing but rounding is left of it.
+//
+// One pass leaves components of the order of ε·‖w before‖/‖w after‖, and those that the
+// basis has itself are amplified by as much from vector to vector. So there is a second
+// pass if much of w is gone, and if the newest vector of the basis is not orthogonal to
+// the first one any more, which is where it shows.
+func (c *cycle) orthogonalize(ctx context.Context, h, w []float64) float64 {
+	const (
+		muchGone   = 1e-2  // of w·w
+		orthogonal = 1e-12 // what the residual of the recursion can be wrong by
+	)
 	clear(h)
 	basis := c.v[:c.j+1]
-	for pass := range 2 {
-		for i, v := range basis {
-			c.dots.parts[i] = dot(v, w)
-		}
-		c.dots.parts[len(basis)] = dot(w, w)
-		sums := c.dots.sum(ctx, len(basis)+1)
-		ww := sums[len(basis)]
-		if pass == 0 {
-			before = ww
-		}
-		after = ww // Pythagoras: the second pass changes little, so nothing is lost
-		for i, v := range basis {
-			h[i] += sums[i]
-			after -= sums[i] * sums[i]
-			axpy(w, -sums[i], v)
-		}
+	parts := c.dots.parts
+	dotAll(parts, basis, w)
+	parts[len(basis)+1] = 0
+	if c.j > 0 {
+		parts[len(basis)+1] = dot(basis[0], basis[c.j])
 	}
-	return before, after
+	sums := c.dots.sum(ctx, len(basis)+2)
+	before, after := sums[len(basis)], subtractSquares(sums, len(basis))
+	copy(h, sums[:len(basis)])
+	if after > muchGone*before && math.Abs(sums[len(basis)+1]) <= orthogonal {
+		norm := math.Sqrt(after)
+		subtractAll(w, basis, h, 1/norm)
+		return norm
+	}
+	subtractAll(w, basis, h, 1)
+	dotAll(parts, basis, w)
+	sums = c.dots.sum(ctx, len(basis)+1)
+	for i := range basis {
+		h[i] += sums[i]
+	}
+	after = subtractSquares(sums, len(basis)) // Pythagoras: the second pass changes little, so nothing is lost
+	norm := math.Sqrt(max(after, 0))
+	if norm <= epsilon*math.Sqrt(before) {
+		clear(w)
+		return 0
+	}
+	subtractAll(w, basis, sums, 1/norm)
+	return norm
+}
+
+// subtractSquares returns sums[n], a squared norm, less the squares of the n components
+// before it.
+func subtractSquares(sums []float64, n int) float64 {
+	left := sums[n]
+	for _, s := range sums[:n] {
+		left -= s * s
+	}
+	return left
 }
 
 // current stores the iterate in x, and what the recursion has for its residual
@@ -159,8 +187,9 @@ func (c *cycle) current(ctx context.Context, x, r []float64) {
 	step := c.rNow
 	clear(step)
 	for i, y := range c.y[:c.j] {
-		axpy(step, y, c.v[i])
+		c.y[i] = -y
 	}
+	subtractAll(step, c.v[:c.j], c.y, 1)
 	step = c.sys.precondition(ctx, c.z, step)
 	for i := range x {
 		x[i] = c.x[i] + step[i]
@@ -174,12 +203,7 @@ func (c *cycle) current(ctx context.Context, x, r []float64) {
 	}
 	clear(r)
 	for i, t := range c.t[:c.j+1] {
-		axpy(r, t, c.v[i])
+		c.t[i] = -t
 	}
-}
-
-func scale(x []float64, a float64) {
-	for i := range x {
-		x[i] *= a
-	}
+	subtractAll(r, c.v[:c.j+1], c.t, 1)
 }

@@ -1,4 +1,4 @@
-package solver
+package krylov
 
 import (
 	"context"
@@ -14,7 +14,7 @@ func CG(ctx context.Context, sys System, x []float64, opt Options) (Result, erro
 	r, p, q, zbuf := v[0], v[1], v[2], v[3]
 	d := newDots(sys.Space, 2)
 
-	normB := math.Sqrt(d.one(ctx, sys.B, sys.B))
+	normB := math.Sqrt(d.one(ctx, dot(sys.B, sys.B)))
 	var rz, rr float64
 	if opt.From != nil {
 		scalars := make([]float64, 2)
@@ -24,35 +24,42 @@ func CG(ctx context.Context, sys System, x []float64, opt Options) (Result, erro
 		sys.residual(ctx, r, x)
 		z := sys.precondition(ctx, zbuf, r)
 		copy(p, z)
-		rz, rr = d.two(ctx, r, z, r, r)
+		rz, rr = d.two(ctx, dot(r, z), dot(r, r))
 	}
 
 	s := &State{X: x, R: r, P: p, Residual: relative(math.Sqrt(rr), normB)}
 	s.current = func(_ context.Context, xNow, rNow []float64) { copy(xNow, x); copy(rNow, r) }
 	s.save = func(_ context.Context, to *Snapshot) { to.store(x, []float64{rz, rr}, r, p) }
+	limit := opt.limit(s.Residual)
 	for !(math.Sqrt(rr) <= opt.Tol*normB) && s.Iter < opt.MaxIter {
+		if rz <= 0 {
+			return s.broken("cg", "r·M⁻¹r", rz, "a positive definite preconditioner")
+		}
 		sys.A.Apply(ctx, q, p)
-		pq := d.one(ctx, p, q)
+		pq := d.one(ctx, dot(p, q))
 		if pq <= 0 {
-			return Result{s.Iter, s.Residual, false},
-				&BreakdownError{"cg", s.Iter + 1, "p·Ap", pq, "a positive definite matrix"}
+			return s.broken("cg", "p·Ap", pq, "a positive definite matrix")
 		}
 		alpha := rz / pq
 		axpy(x, alpha, p)
-		axpy(r, -alpha, q)
-
-		z := sys.precondition(ctx, zbuf, r)
-		rzOld := rz
-		rz, rr = d.two(ctx, r, z, r, r)
-		beta := rz / rzOld
-		for i := range p {
-			p[i] = z[i] + beta*p[i]
+		part := axpyNorm(r, -alpha, q)
+		z, rzOld := r, rz
+		if sys.M == nil {
+			rr = d.one(ctx, part)
+			rz = rr
+		} else {
+			z = sys.precondition(ctx, zbuf, r)
+			rz, rr = d.two(ctx, dot(r, z), part)
 		}
+		xpby(p, z, rz/rzOld)
 
 		s.Iter++
 		s.Residual = relative(math.Sqrt(rr), normB)
 		if err := opt.observe(ctx, s); err != nil {
 			return Result{s.Iter, s.Residual, false}, err
+		}
+		if s.Residual > limit {
+			return s.diverged("cg", limit)
 		}
 	}
 	return Result{s.Iter, s.Residual, math.Sqrt(rr) <= opt.Tol*normB}, nil

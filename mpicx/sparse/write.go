@@ -43,6 +43,22 @@ func Write(w io.Writer, m *CSR, comment string) error {
 	return out.Flush()
 }
 
+// WriteVector writes x in Matrix Market array format, which [ReadVector] reads. It is
+// an error if an element is not finite.
+func WriteVector(w io.Writer, x []float64) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "%%%%MatrixMarket matrix array real general\n%d 1\n", len(x))
+	var text []byte
+	for i, v := range x {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("sparse: WriteVector of %v in row %d, expected a finite number", v, i)
+		}
+		text = strconv.AppendFloat(text[:0], v, 'g', -1, 64)
+		_, _ = out.Write(append(text, '\n'))
+	}
+	return out.Flush()
+}
+
 // symmetry returns the matrix's symmetry in Matrix Market's words, and the
 // number of entries that a file of that symmetry has. A matrix of zeros is
 // symmetric.

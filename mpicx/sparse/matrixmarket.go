@@ -2,12 +2,11 @@ package sparse
 
 import (
 	"bufio"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
-	"os"
 	"strings"
 )
 
@@ -36,48 +35,40 @@ const (
 	dimPerEntry = 16
 )
 
-// ReadFile reads a matrix as [Read] does from the named file, which is
-// compressed if the name ends in ".gz".
+// ReadFile reads a matrix as [Read] does from the named file, see [Open].
 func ReadFile(name string) (*CSR, error) {
-	return open(name, func(r io.Reader) (*CSR, error) { return Read(r, name) })
+	f, err := Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return Read(f, name)
 }
 
 // ReadVector reads a vector, such as a right-hand side: a file as [ReadFile]
 // takes it whose matrix has one column.
 func ReadVector(name string) ([]float64, error) {
-	return open(name, func(r io.Reader) ([]float64, error) {
-		rd := newReader(r, name)
-		m, err := rd.read()
-		if err != nil {
-			return nil, err
-		}
-		if m.Cols != 1 {
-			return nil, rd.errorAt(rd.sizeLine, fmt.Sprintf("%d columns", m.Cols), "1: a vector")
-		}
-		v := make([]float64, m.Rows)
-		for i := range v {
-			v[i] = m.At(i, 0)
-		}
-		return v, nil
-	})
-}
-
-// open calls read with the plain text of the named file.
-func open[T any](name string, read func(io.Reader) (T, error)) (T, error) {
-	var none T
-	f, err := os.Open(name)
+	f, err := Open(name)
 	if err != nil {
-		return none, err
+		return nil, err
 	}
 	defer f.Close()
-	if !strings.HasSuffix(name, ".gz") {
-		return read(f)
-	}
-	z, err := gzip.NewReader(f)
+	s, err := NewScanner(f, name)
 	if err != nil {
-		return none, fmt.Errorf("%s: %w", name, err)
+		return nil, err
 	}
-	return read(z)
+	if s.Cols != 1 {
+		return nil, s.r.errorAt(s.r.sizeLine, fmt.Sprintf("%d columns", s.Cols), "1: a vector")
+	}
+	m, err := s.matrix()
+	if err != nil {
+		return nil, err
+	}
+	v := make([]float64, m.Rows)
+	for i := range v {
+		v[i] = m.At(i, 0)
+	}
+	return v, nil
 }
 
 // Read reads a matrix in Matrix Market exchange format (Boisvert, Pozo and
@@ -101,18 +92,56 @@ func open[T any](name string, read func(io.Reader) (T, error)) (T, error) {
 // most 2³¹-1 rows and columns, and if there are more than 2²², then no more
 // than 16 for each entry in the file: memory is in proportion to what was read,
 // whatever the header says. An error of r is wrapped.
-func Read(r io.Reader, name string) (*CSR, error) { return newReader(r, name).read() }
+func Read(r io.Reader, name string) (*CSR, error) {
+	s, err := NewScanner(r, name)
+	if err != nil {
+		return nil, err
+	}
+	return s.matrix()
+}
+
+// A Scanner reads a matrix as [Read] does, but one entry after the other: for
+// those who do not keep them all.
+type Scanner struct {
+	Rows, Cols int
+	Symmetric  bool // as the file says
+
+	r *reader
+}
+
+// NewScanner reads the head of the text. The name stands in errors only.
+func NewScanner(r io.Reader, name string) (*Scanner, error) {
+	rd := &reader{lines: lines{file: name, in: bufio.NewReaderSize(r, maxLine)}}
+	if err := rd.readBanner(); err != nil {
+		return nil, err
+	}
+	if err := rd.readSize(); err != nil {
+		return nil, err
+	}
+	return &Scanner{int(rd.rows), int(rd.cols), rd.symmetry == "symmetric", rd}, nil
+}
+
+// Entries returns the entries, in the order of the text, once. Of a symmetric
+// matrix both triangles come. An error ends the sequence.
+func (s *Scanner) Entries() iter.Seq2[Triplet, error] {
+	return func(yield func(Triplet, error) bool) {
+		if err := s.r.read(func(t Triplet) bool { return yield(t, nil) }); err != nil {
+			yield(Triplet{}, err)
+		}
+	}
+}
 
 // A reader reads one file.
 type reader struct {
 	lines
 	header
 	sizeLine int
-	entries  []Triplet // those on the other side of the diagonal included
-	count    int64     // entries read
-	row, col int64     // where the next entry of an array belongs
-	upper    int       // the line of the first entry above the diagonal, 0 for none
-	lower    int       // likewise below
+	entries  [2]Triplet // of the last line: one, and that on the other side of the diagonal
+	n        int        // how many of these there are
+	count    int64      // entries read
+	row, col int64      // where the next entry of an array belongs
+	upper    int        // the line of the first entry above the diagonal, 0 for none
+	lower    int        // likewise below
 }
 
 // A header is what the first line and the size line say.
@@ -122,18 +151,8 @@ type header struct {
 	announced               int64 // entries in the file
 }
 
-func newReader(r io.Reader, name string) *reader {
-	return &reader{lines: lines{file: name, in: bufio.NewReaderSize(r, maxLine)}}
-}
-
-// read reads all of the file.
-func (r *reader) read() (*CSR, error) {
-	if err := r.readBanner(); err != nil {
-		return nil, err
-	}
-	if err := r.readSize(); err != nil {
-		return nil, err
-	}
+// read reads what follows the head, until emit returns false.
+func (r *reader) read(emit func(Triplet) bool) error {
 	readEntry := r.readCoordinate
 	if r.format == "array" {
 		readEntry = r.readArray
@@ -145,27 +164,33 @@ func (r *reader) read() (*CSR, error) {
 			break
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if r.count == r.announced {
-			return nil, r.errorAt(r.line, quote(r.text), fmt.Sprintf("the end of the file after the %d entries that line %d announces", r.count, r.sizeLine))
+			return r.errorAt(r.line, quote(r.text), fmt.Sprintf("the end of the file after the %d entries that line %d announces", r.count, r.sizeLine))
 		}
 		r.count++
+		r.n = 0
 		if err := readEntry(); err != nil {
-			return nil, err
+			return err
+		}
+		for _, t := range r.entries[:r.n] {
+			if !emit(t) {
+				return nil
+			}
 		}
 	}
 	if r.count < r.announced {
-		return nil, r.errorAt(r.line, fmt.Sprintf("the end of the file after %d entries", r.count),
+		return r.errorAt(r.line, fmt.Sprintf("the end of the file after %d entries", r.count),
 			fmt.Sprintf("the %d that line %d announces", r.announced, r.sizeLine))
 	}
 	for _, dim := range []int64{r.rows, r.cols} {
 		if dim > freeDim && dim > dimPerEntry*r.count {
-			return nil, r.errorAt(r.sizeLine, fmt.Sprintf("%d rows and %d columns, but %d entries", r.rows, r.cols, r.count),
+			return r.errorAt(r.sizeLine, fmt.Sprintf("%d rows and %d columns, but %d entries", r.rows, r.cols, r.count),
 				fmt.Sprintf("up to %d of them, or up to %d for each entry", freeDim, dimPerEntry))
 		}
 	}
-	return r.matrix()
+	return nil
 }
 
 // readBanner reads the first line.
@@ -305,7 +330,7 @@ func (r *reader) readValue(i, j int64, text []byte) error {
 // add adds an entry, and the one it stands for on the other side of the diagonal.
 func (r *reader) add(i, j int64, v float64) error {
 	t := Triplet{int32(i), int32(j), v}
-	r.entries = append(r.entries, t)
+	r.entries[0], r.n = t, 1
 	if r.symmetry == "general" {
 		return nil
 	}
@@ -326,23 +351,39 @@ func (r *reader) add(i, j int64, v float64) error {
 	if r.symmetry == "skew-symmetric" {
 		t.Val = -t.Val
 	}
-	r.entries = append(r.entries, t)
+	r.entries[1], r.n = t, 2
 	return nil
 }
 
-// matrix returns the matrix with the entries read.
-func (r *reader) matrix() (*CSR, error) {
-	m, err := NewCSR(int(r.rows), int(r.cols), r.entries)
+// matrix reads the entries and returns the matrix.
+func (s *Scanner) matrix() (*CSR, error) {
+	var entries []Triplet
+	for t, err := range s.Entries() {
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, t)
+	}
+	m, err := NewCSR(s.Rows, s.Cols, entries)
 	if err != nil {
 		return nil, err
 	}
+	if err := m.CheckSums(0, s.r.file); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// CheckSums checks that entries at the same place of a file have a finite sum: a
+// [*FormatError]. Row 0 of m is row first of the file.
+func (m *CSR) CheckSums(first int, file string) error {
 	for i := range m.Rows {
 		cols, vals := m.Row(i)
 		for k, v := range vals {
 			if math.IsInf(v, 0) || math.IsNaN(v) {
-				return nil, r.errorAt(0, fmt.Sprintf("entries of row %d and column %d that add up to %v", i+1, cols[k]+1, v), "a finite sum")
+				return &FormatError{File: file, Found: fmt.Sprintf("entries of row %d and column %d that add up to %v", first+i+1, cols[k]+1, v), Expected: "a finite sum"}
 			}
 		}
 	}
-	return m, nil
+	return nil
 }
