@@ -79,7 +79,7 @@ type fetching struct {
 // slotOf returns this rank's slot with the layout of h.
 func slotOf(from *Store, h *holding) *slot {
 	for _, o := range from.slots {
-		if o.Key == h.Key && o.Stamp == h.Stamp && o.counts() {
+		if o.Key == h.Key && o.Stamp == h.Stamp && o.good {
 			return o
 		}
 	}
@@ -93,7 +93,7 @@ func (x *fetching) keep(p *plan, from *Store) error {
 	}
 	var own *slot
 	for _, o := range from.slots {
-		if o.counts() && o.Key == p.key && (own == nil || o.Stamp > own.Stamp) {
+		if o.good && o.Key == p.key && (own == nil || o.Stamp > own.Stamp) {
 			own = o
 		}
 	}

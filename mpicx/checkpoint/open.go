@@ -173,7 +173,7 @@ func (s *Store) look(ctx context.Context) ([]stored, error) {
 func (s *Store) recover(ctx context.Context, from *Store, files []stored) error {
 	me := inventory{Files: files, Saved: s.saved, Stamp: s.stamp}
 	if from != nil {
-		me.Slots = from.counting()
+		me.Slots = from.describe((*slot).isGood)
 	}
 	for {
 		all, _, f := gather(ctx, s.comm, "Open", me)
@@ -268,11 +268,11 @@ func (s *Store) take(p *plan, from *Store, records map[int][2][]byte) {
 		held[i] = all[r]
 	}
 	s.stamp++
-	o := &slot{holding: s.holding(p.key, held), rebuilt: true}
+	o := &slot{holding: s.holding(p.key, held), good: true, rebuilt: true}
 	var old *slot
 	if from != nil {
 		for _, f := range from.slots {
-			if f.counts() && f.Key == p.key {
+			if f.good && f.Key == p.key {
 				s.slots = append(s.slots, f)
 				if old == nil || f.Stamp > old.Stamp {
 					old = f
