@@ -259,8 +259,8 @@ func (s *Store) wrote(k key) error {
 	return nil
 }
 
-// take makes the slot of what was recovered, and keeps the older ones of the same version until
-// it is protected.
+// take makes the slot of what was recovered, and keeps what there was of this version and of
+// older ones until it is protected: it may not have counted, and more ranks may die.
 func (s *Store) take(p *plan, from *Store, records map[int][2][]byte) {
 	all := p.held()
 	held := make([][]int, len(s.group.members))
@@ -272,20 +272,19 @@ func (s *Store) take(p *plan, from *Store, records map[int][2][]byte) {
 	var old *slot
 	if from != nil {
 		for _, f := range from.slots {
-			if f.good && f.Key == p.key {
-				s.slots = append(s.slots, f)
-				if old == nil || f.Stamp > old.Stamp {
-					old = f
-				}
+			if !f.good || newest(f.Key, p.key) < 0 {
+				continue
+			}
+			s.slots = append(s.slots, f)
+			if f.Key == p.key && (old == nil || f.Stamp > old.Stamp) {
+				old = f
 			}
 		}
 	}
 	parts := o.parts()
 	if old != nil && slices.Equal(slices.Sorted(slices.Values(parts)), slices.Sorted(slices.Values(old.parts()))) {
 		o.blobs = [2]*blob{old.blobs[0].lend(), old.blobs[1].lend()}
-		for _, f := range s.slots {
-			f.lent = true
-		}
+		old.lent = true
 	} else {
 		for i := range o.blobs {
 			var some [][]byte

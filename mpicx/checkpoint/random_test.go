@@ -179,6 +179,10 @@ func (w *walk) ended(ctx context.Context, done bool, err error) (bool, error) {
 func (w *walk) repair(ctx context.Context) {
 	for {
 		fewer, err := w.comm.Shrink().Get(ctx)
+		if corrupted(err) || propagated(err) { // those that were told before have called Agree since
+			_, _ = w.ended(ctx, false, err)
+			continue
+		}
 		require.NoError(w.t, err)
 		w.comm = fewer
 		err = w.open(ctx)
