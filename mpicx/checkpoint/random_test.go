@@ -130,7 +130,7 @@ func (w *walk) run(ctx context.Context, rounds int, opts ...checkpoint.Option) e
 		if err != nil && !propagated(err) && !corrupted(err) {
 			return err
 		}
-		if done, err = w.ended(ctx, done, err); err != nil {
+		if done, err = ended(ctx, w.comm, done, err); err != nil {
 			w.again = true
 			if corrupted(err) {
 				w.repair(ctx)
@@ -156,13 +156,13 @@ func (w *walk) meet(ctx context.Context) error {
 }
 
 // ended says whether all ranks are done, or which error some rank has.
-func (w *walk) ended(ctx context.Context, done bool, err error) (bool, error) {
+func ended(ctx context.Context, comm *mpicx.Comm, done bool, err error) (bool, error) {
 	flag := 0
 	if done && err == nil {
 		flag = 1
 	}
 	for {
-		all, other := w.comm.Agree(flag).Get(ctx)
+		all, other := comm.Agree(flag).Get(ctx)
 		switch {
 		case errors.Is(other, errors.ErrUnsupported): // where TryAll is enough
 			return flag == 1, err
@@ -180,7 +180,7 @@ func (w *walk) repair(ctx context.Context) {
 	for {
 		fewer, err := w.comm.Shrink().Get(ctx)
 		if corrupted(err) || propagated(err) { // those that were told before have called Agree since
-			_, _ = w.ended(ctx, false, err)
+			_, _ = ended(ctx, w.comm, false, err)
 			continue
 		}
 		require.NoError(w.t, err)
@@ -189,7 +189,7 @@ func (w *walk) repair(ctx context.Context) {
 		if !corrupted(err) && !propagated(err) {
 			require.NoError(w.t, err)
 		}
-		if all, _ := w.ended(ctx, true, err); all {
+		if all, _ := ended(ctx, w.comm, true, err); all {
 			return
 		}
 	}
