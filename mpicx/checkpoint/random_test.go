@@ -106,6 +106,7 @@ func (w *walk) steps(ctx context.Context) error {
 func (w *walk) run(ctx context.Context, rounds int, opts ...checkpoint.Option) error {
 	w.opts = opts
 	if err := w.open(ctx); corrupted(err) {
+		_, _ = ended(ctx, w.comm, false, err)
 		w.repair(ctx)
 	} else if err != nil {
 		return err
