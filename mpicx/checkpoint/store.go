@@ -158,7 +158,7 @@ type state struct {
 
 // agree has all ranks agree which versions they have: base is the newest that counts at all.
 func (s *Store) agree(ctx context.Context) *future.Future[struct{}] {
-	all, epoch, f := gather(ctx, s.comm, "checkpoint", state{s.counting(), s.stamp, s.saves, s.saved})
+	all, epoch, f := gather(ctx, s.comm, "checkpoint", state{s.describe((*slot).counts), s.stamp, s.saves, s.saved})
 	if f != nil {
 		return f
 	}
@@ -196,10 +196,10 @@ func has(slots []holding, h *holding) *holding {
 	return nil
 }
 
-// counting describes the slots that count.
-func (s *Store) counting() (all []holding) {
+// describe describes the slots that hold.
+func (s *Store) describe(hold func(*slot) bool) (all []holding) {
 	for _, o := range s.slots {
-		if o.counts() {
+		if hold(o) {
 			all = append(all, o.describe())
 		}
 	}
