@@ -86,7 +86,10 @@ func (r *run) together(ctx context.Context, fn func(context.Context) error) erro
 	ctx = context.WithoutCancel(ctx) // nobody is kept waiting here: all come, or have failed
 	agreed := r.comm.Agree(1)
 	err := agreed.Wait(ctx)
-	decided := err == nil || isBroken(err, r.comm) && agreed.Wait(ctx) == nil
+	if isBroken(err, r.comm) {
+		err = agreed.Wait(ctx) // the decision itself, or an error of an outer level
+	}
+	decided := err == nil
 	if !decided && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
@@ -100,6 +103,7 @@ func (r *run) together(ctx context.Context, fn func(context.Context) error) erro
 // repair returns what is to take the place of a broken communicator. Where nothing can, it
 // returns cause.
 func (o *options) repair(ctx context.Context, comm *mpicx.Comm, cause error) (next *mpicx.Comm, err error) {
+	_ = comm.Err() // an operation on a derived communicator may have told cause: now comm itself has
 	err = errors.ErrUnsupported
 	if o.replace {
 		next, err = comm.Replace().Get(ctx)
