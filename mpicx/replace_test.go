@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
@@ -65,13 +67,14 @@ func TestReplace(t *testing.T) {
 
 // Without enough spares all ranks learn it alike, and Shrink works.
 func TestReplaceTooFewSpares(t *testing.T) {
+	var dying sync.WaitGroup
+	dying.Add(2)
 	err := runWithSpares(t, 4, 1, func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() >= 2 {
+			defer dying.Done()
 			mpicxtest.Die(world)
 		}
-		for len(world.Failed()) < 2 { // so that all know of both
-			_ = world.Agree(0).Wait(ctx)
-		}
+		dying.Wait()
 		_, err := world.Replace().Get(ctx)
 		if short, ok := errors.AsType[*mpicx.SpareError](err); !ok || short.Spares != 1 || !slices.Equal(short.Places, []int{2, 3}) {
 			return fmt.Errorf("Replace: %v", err)
@@ -83,6 +86,244 @@ func TestReplaceTooFewSpares(t *testing.T) {
 		return c.Barrier().Wait(ctx)
 	})
 	require.NoError(t, err)
+}
+
+// The same place is taken over again and again, until nobody is there who was in the beginning.
+func TestReplaceAgain(t *testing.T) {
+	const n, k = 2, 6
+	err := runWithSpares(t, n, k, func(ctx context.Context, c *mpicx.Comm) error {
+		for {
+			all, err := mpicx.AllgatherValue(c, c.Incarnation()).Get(ctx)
+			switch {
+			case err != nil:
+				if c, err = c.Replace().Get(ctx); err != nil {
+					return err
+				}
+			case slices.Min(all) == k/n:
+				return nil
+			case c.Rank() == slices.Index(all, slices.Min(all)):
+				mpicxtest.Die(c)
+			}
+		}
+	})
+	require.NoError(t, err)
+}
+
+// A signal ends a Replace at all ranks, as it ends Shrink, and then it can be called again.
+func TestSignalDuringReplace(t *testing.T) {
+	err := runWithSpares(t, 4, 1, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Incarnation() > 0 {
+			return world.Barrier().Wait(ctx)
+		}
+		if world.Rank() == 2 {
+			if err := world.SignalError(ctx, 7); !is[*mpicx.PropagatedError](err) {
+				return fmt.Errorf("Signal: %v", err)
+			}
+			mpicxtest.Die(world)
+		}
+		if _, err := world.Replace().Get(ctx); !is[*mpicx.PropagatedError](err) {
+			return fmt.Errorf("Replace: %v", err)
+		}
+		if err := world.Barrier().Wait(ctx); !corrupted(err) {
+			return fmt.Errorf("Barrier: %v", err)
+		}
+		c, err := world.Replace().Get(ctx)
+		if err != nil {
+			return err
+		}
+		return c.Barrier().Wait(ctx)
+	})
+	require.NoError(t, err)
+}
+
+func is[E error](err error) bool {
+	_, is := errors.AsType[E](err)
+	return is
+}
+
+// Under ErrorsReturn the program revokes, and replaces, itself.
+func TestReplaceRevoked(t *testing.T) {
+	err := runWithSpares(t, 3, 1, func(ctx context.Context, c *mpicx.Comm) error {
+		if c.Incarnation() == 0 {
+			c.SetErrhandler(mpicx.ErrorsReturn)
+			if c.Rank() == 1 {
+				mpicxtest.Die(c)
+			}
+			if err := c.Barrier().Wait(ctx); err == nil {
+				return errors.New("a Barrier with a dead rank")
+			}
+			if err := c.Revoke(ctx); err != nil {
+				return err
+			}
+			var err error
+			if c, err = c.Replace().Get(ctx); err != nil {
+				return err
+			}
+		}
+		return c.Barrier().Wait(ctx)
+	})
+	require.NoError(t, err)
+}
+
+// Who has left by an error, or has returned, is replaced as well.
+func TestReplaceOfTheReturned(t *testing.T) {
+	for name, leave := range map[string]func() error{"nil": func() error { return nil }, "error": func() error { return errors.New("bad input") }, "panic": func() error { panic("boom") }} {
+		t.Run(name, func(t *testing.T) {
+			err := runWithSpares(t, 3, 1, func(ctx context.Context, c *mpicx.Comm) error {
+				if c.Incarnation() == 0 {
+					if c.Rank() == 1 {
+						return leave()
+					}
+					if err := c.Barrier().Wait(ctx); !corrupted(err) {
+						return fmt.Errorf("Barrier: %w", err)
+					}
+					var err error
+					if c, err = c.Replace().Get(ctx); err != nil {
+						return err
+					}
+				}
+				return c.Barrier().Wait(ctx)
+			})
+			switch name {
+			case "nil":
+				require.NoError(t, err)
+			case "error":
+				require.ErrorContains(t, err, "rank 1: bad input")
+			default:
+				require.ErrorContains(t, err, "rank 1 panicked: boom")
+			}
+		})
+	}
+}
+
+// Who calls something else, or replaces what can't be, learns it, at all ranks.
+func TestReplaceRefused(t *testing.T) {
+	err := runWithSpares(t, 3, 1, func(ctx context.Context, world *mpicx.Comm) error {
+		for _, f := range []*future.Future[*mpicx.Comm]{world.Dup(), world.Split(0, 0)} {
+			c, err := f.Get(ctx)
+			if err != nil {
+				return err
+			}
+			if _, err := c.Replace().Get(ctx); !is[*mpicx.MPIError](err) {
+				return fmt.Errorf("Replace of %v: %v", c, err)
+			}
+		}
+		call := world.Replace
+		if world.Rank() == 1 {
+			call = world.Shrink
+		}
+		if _, err := call().Get(ctx); !is[*mpicx.MPIError](err) {
+			return fmt.Errorf("Shrink and Replace in the same place: %v", err)
+		}
+		small, err := world.Shrink().Get(ctx)
+		if err != nil {
+			return err
+		}
+		first, second := world.Replace(), small.Replace()
+		if _, err := second.Get(ctx); !is[*mpicx.MPIError](err) {
+			return fmt.Errorf("Replace of what was shrunk from what was replaced: %v", err)
+		}
+		c, err := first.Get(ctx)
+		if err != nil {
+			return err
+		}
+		if c.Replaced() != nil {
+			return fmt.Errorf("replaced %v though nobody has died", c.Replaced())
+		}
+		if _, err := world.Replace().Get(ctx); !is[*mpicx.MPIError](err) {
+			return fmt.Errorf("Replace of what was replaced: %v", err)
+		}
+		return c.Barrier().Wait(ctx)
+	})
+	require.NoError(t, err)
+}
+
+// A grid that a program had made of the world is made anew of what Replace returns. That of the
+// world is corrupted where a member has died.
+func TestReplaceOfAGrid(t *testing.T) {
+	const rows, columns = 2, 3
+	grid := func(ctx context.Context, c *mpicx.Comm) (row, column *mpicx.Comm, err error) {
+		if row, err = c.Split(c.Rank()/columns, 0).Get(ctx); err == nil {
+			column, err = c.Split(c.Rank()%columns, 0).Get(ctx)
+		}
+		return row, column, err
+	}
+	err := runWithSpares(t, rows*columns, 1, func(ctx context.Context, c *mpicx.Comm) error {
+		row, column, err := grid(ctx, c)
+		if c.Incarnation() == 0 {
+			if err != nil {
+				return err
+			}
+			_, err := c.Agree(1).Get(ctx) // so that all have theirs
+			if c.Rank() == 4 {
+				mpicxtest.Die(c)
+			}
+			if err == nil {
+				err = c.Barrier().Wait(ctx)
+			}
+			if !corrupted(err) {
+				return fmt.Errorf("Barrier: %v", err)
+			}
+			for _, d := range []struct {
+				c    *mpicx.Comm
+				lost bool
+			}{{row, c.Rank()/columns == 4/columns}, {column, c.Rank()%columns == 4%columns}} {
+				if d.lost && !corrupted(d.c.Err()) {
+					return fmt.Errorf("%v of rank %d: %v", d.c, c.Rank(), d.c.Err())
+				}
+			}
+			if c, err = c.Replace().Get(ctx); err != nil {
+				return err
+			}
+			row, column, err = grid(ctx, c)
+		}
+		if err != nil {
+			return err
+		}
+		for _, d := range []*mpicx.Comm{row, column} {
+			if err := d.Barrier().Wait(ctx); err != nil {
+				return err
+			}
+		}
+		if row.Size() != columns || column.Size() != rows {
+			return fmt.Errorf("a grid of %d by %d", column.Size(), row.Size())
+		}
+		return nil
+	})
+	require.NoError(t, err)
+}
+
+// Without spares Replace is what it is with none left; the black channel has none.
+func TestReplaceWithoutSpares(t *testing.T) {
+	oneProcess(t)
+	require.ErrorContains(t, mpicx.Run(t.Context(), func(context.Context, *mpicx.Comm) error { return nil }, mpicx.WithSpares(-1)), "-1 spares")
+	err := runWithSpares(t, 3, 0, func(ctx context.Context, world *mpicx.Comm) error {
+		c, err := world.Replace().Get(ctx)
+		if err != nil {
+			return err
+		}
+		if c.Rank() == 2 {
+			mpicxtest.Die(world)
+		}
+		if err := c.Barrier().Wait(ctx); !corrupted(err) {
+			return fmt.Errorf("Barrier: %v", err)
+		}
+		if _, err := c.Replace().Get(ctx); !is[*mpicx.SpareError](err) {
+			return fmt.Errorf("Replace: %v", err)
+		}
+		small, err := c.Shrink().Get(ctx)
+		if err != nil {
+			return err
+		}
+		return small.Barrier().Wait(ctx)
+	})
+	require.NoError(t, err)
+	require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		if _, err := world.Replace().Get(ctx); !errors.Is(err, errors.ErrUnsupported) {
+			return fmt.Errorf("Replace: %v", err)
+		}
+		return nil
+	}, mpicx.WithSpares(2), hook.Backend("blackchannel").(mpicx.Option)))
 }
 
 // recovering is a program that goes on at full strength as long as there are spares, and then

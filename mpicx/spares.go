@@ -68,6 +68,10 @@ func (l *lineage) muster(proposal errchan.Proposal, done func(d *errchan.Decisio
 // park waits until this rank, a spare, is needed, and returns the communicator that it is
 // taken into. It returns nil if the programs of all others have ended.
 func (l *lineage) park() (*Comm, error) {
+	if d := l.pool.proc.driver; d != nil {
+		d.Doze(true)
+		defer d.Doze(false)
+	}
 	for {
 		f, promise := future.New[*Comm]()
 		waiting.Of(promise.Future()).Keep(l.pool.keeper)
@@ -81,6 +85,7 @@ func (l *lineage) park() (*Comm, error) {
 			}
 			promise.Complete(made, err)
 		})
+		<-f.Done() // in Get a process would keep a core busy
 		if world, err := f.Get(context.Background()); world != nil || err != nil || over {
 			return world, err
 		}

@@ -67,6 +67,7 @@ func rows() []row {
 	add("Barrier interrupted by revoke", "dissemination, same transport", 1.0, interrupted, 576, 6000)
 	add("Agree", "Allreduce of one int", 2.5, agree, 64, 576, 6000)
 	add("Shrink after one death", "Agree after it", 3.0, shrink, 576)
+	add("Replace after one death", "Shrink after it", 1.3, replace, 576)
 	all = append(all,
 		row{what: "Barrier, 2 ranks, 40 times revoked and shrunk", against: "Barrier of the world", reach: 1.1, measure: repairedOften},
 		row{what: "fault-free Krylov solve under Try", against: "the same without", reach: 1.01, measure: krylov},

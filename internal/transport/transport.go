@@ -220,6 +220,9 @@ type Driver interface {
 	Failed() error
 	// Watch says that so many goroutines more, or fewer, wait in other ways.
 	Watch(n int)
+	// Doze says that nothing is expected for long, or that it is again. Until then
+	// messages that come may wait for some milliseconds, unless a process has died lately.
+	Doze(on bool)
 }
 
 // A Completer is told when a request has ended.

@@ -136,12 +136,12 @@ func (c *comm) Failed() error {
 func (c *comm) Watch(n int) {
 	c.e.watched.Add(int32(n))
 	if n > 0 {
-		select {
-		case c.e.attend <- struct{}{}:
-		default:
-		}
+		c.e.wake()
 	}
 }
+
+// Doze has less progress made while nothing happens.
+func (c *comm) Doze(on bool) { c.e.dozing.Store(on) }
 
 // TrySend sends a short message.
 func (c *comm) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {

@@ -54,7 +54,8 @@ type engine struct {
 	looks   int           // of a round, by a goroutine that waits
 	often   int           // turns after which it lets other goroutines have its core: a thread may wake up for that
 	watched atomic.Int32  // goroutines that wait in other ways
-	attend  chan struct{} // there is one more
+	dozing  atomic.Bool   // nothing is expected for long
+	attend  chan struct{} // there is one more of watched, or one process less
 	stop    chan struct{}
 	idle    sync.WaitGroup // the goroutine that makes progress when nobody waits
 }
@@ -67,6 +68,9 @@ func newEngine(fabric Fabric, mortal bool) *engine {
 	}
 	if runtime.GOMAXPROCS(0) == 1 {
 		e.often = 4
+	}
+	if w, ok := fabric.(*watched); ok {
+		w.wake = e.wake
 	}
 	return e
 }
@@ -89,6 +93,8 @@ const (
 	seldom      = 128                    // turns between those with the fabric, where nothing is expected of it
 	briefly     = 300                    // turns before a goroutine that waits yields the core
 	period      = 500 * time.Microsecond // of progress when nobody waits; a timer may take a millisecond
+	nap         = 50 * time.Millisecond  // the same, of who dozes
+	awake       = 2000                   // periods with nothing after which it does
 	attentive   = 500                    // turns after which nothing is expected soon, though somebody waits
 )
 
@@ -99,7 +105,11 @@ func (e *engine) goOn() {
 	for idle := 0; ; idle++ {
 		switch {
 		case e.watched.Load() == 0 || idle > attentive || e.driving.busy.Load() || e.over.Load():
-			timer.Reset(period)
+			wait := period
+			if idle > awake && e.dozing.Load() {
+				wait = nap
+			}
+			timer.Reset(wait)
 			select {
 			case <-e.stop:
 				return
@@ -117,6 +127,14 @@ func (e *engine) goOn() {
 			}
 			e.driving.end()
 		}
+	}
+}
+
+// wake has goOn look soon, and often for a while.
+func (e *engine) wake() {
+	select {
+	case e.attend <- struct{}{}:
+	default:
 	}
 }
 

@@ -24,6 +24,8 @@ type watched struct {
 
 	mu    sync.Mutex
 	ended []int
+
+	wake func() // has Poll called soon; nil: it is called anyhow
 }
 
 // Watched returns a fabric that sees the ends of this machine's processes at once,
@@ -83,6 +85,9 @@ func (w *watched) join(rank int) error {
 		w.ended = append(w.ended, near[index])
 		w.mu.Unlock()
 		w.ends.Add(1)
+		if w.wake != nil {
+			w.wake()
+		}
 	})
 	return nil
 }
