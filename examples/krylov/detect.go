@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
-	"github.com/mpicx/go-mpicx/examples/krylov/solver"
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx/krylov"
 )
 
 // What a rank finds wrong with itself. It is an error whose code all ranks get.
@@ -23,7 +24,7 @@ const (
 	codeNonFinite = 1 // NaN or infinity
 	codeGap       = 2 // the residual is not that of the iterate
 	codeChecksum  = 3 // a basis vector is not what was written
-	codeBreakdown = 4 // the method can't go on: see solver.BreakdownError
+	codeBreakdown = 4 // the method can't go on: see krylov.BreakdownError
 )
 
 // A detector finds faults on its own rank, before other ranks get wrong numbers
@@ -32,58 +33,58 @@ const (
 // Non-finite values. What the rank gives away, its parts of sums and the vectors
 // whose halo it sends, is looked at first.
 //
-// A checksum of the newest basis vector, the rank's part, is taken when the
-// iteration has written it, and compared when the next one reads it. It is exact:
-// it sees a change of any bit. It does not see wrong arithmetic.
+// A checksum of an eighth of the newest basis vector, the rank's part, is taken when
+// the iteration has written it, and compared when the next one reads it. It sees a
+// change of any bit there. It does not see wrong arithmetic. The eighths take turns:
+// to look at all of it in each iteration takes as long as a tenth of the iteration.
 //
 // The gap: every few iterations the residual that the recursion has is compared
 // with b-A·x, each rank its own part. That sees whatever has got between the two,
 // in x, in r, in all of GMRES's basis, or in the arithmetic. It costs a product.
 type detector struct {
-	prob  *problem
-	tol   float64
-	first int             // row 0 here is row first of the matrix
-	a     solver.Operator // that looks at what it reads
-	b     []float64
+	sys *system
+	tol float64
+	a   krylov.Operator // that looks at what it reads
 
 	x, r, y []float64
 	maxX    float64 // the largest norm of x, of the rank's part, so far
 	maxR    float64 // and of r, of the whole
 
 	newest []float64
+	turn   int // which eighth of it is looked at
 	sum    uint64
 }
 
-func newDetector(prob *problem, tol float64, first int, b []float64) *detector {
-	n := len(b)
-	return &detector{prob: prob, tol: tol, first: first, b: b, x: make([]float64, n), r: make([]float64, n), y: make([]float64, n)}
+func newDetector(sys *system, tol float64) *detector {
+	n := len(sys.B)
+	return &detector{sys: sys, tol: tol, x: make([]float64, n), r: make([]float64, n), y: make([]float64, n)}
 }
 
 // watch returns sys with the detector looking at what the rank gives away.
-func (d *detector) watch(sys solver.System) solver.System {
+func (d *detector) watch(sys krylov.System) krylov.System {
 	sys.Space = watchedSpace{sys.Space}
-	sys.A = d.watchOperator(sys.A)
+	sys.A = watchOperator(sys.A, d.give)
 	if sys.M != nil {
-		sys.M = d.watchOperator(sys.M)
+		sys.M = watchOperator(sys.M, d.read)
 	}
 	d.a = sys.A
 	return sys
 }
 
 // forget is called when the solver begins anew.
-func (d *detector) forget() { d.newest, d.maxX, d.maxR = nil, 0, d.prob.normB }
+func (d *detector) forget() { d.newest, d.maxX, d.maxR = nil, 0, d.sys.normB }
 
 // iteration is called at the end of each iteration. With gap it compares
 // residuals: that is collective.
-func (d *detector) iteration(ctx context.Context, s *solver.State, gap bool) error {
-	d.maxR = max(d.maxR, s.Residual*d.prob.normB)
+func (d *detector) iteration(ctx context.Context, s *krylov.State, gap bool) error {
+	d.maxR = max(d.maxR, s.Residual*d.sys.normB)
 	if gap {
 		if err := d.gap(ctx, s); err != nil {
 			return err
 		}
 	}
-	d.newest = s.P
-	d.sum, _ = checksum(s.P)
+	d.newest, d.turn = s.P, s.Iter%turns
+	d.sum = checksum(s.P, d.turn)
 	return nil
 }
 
@@ -93,62 +94,114 @@ func (d *detector) iteration(ctx context.Context, s *solver.State, gap bool) err
 // in k iterations (Greenbaum, SIAM J. Matrix Anal. Appl. 18, 1997; van der Vorst
 // and Ye, SIAM J. Sci. Comput. 22, 2000). That much is granted, and a tenth of
 // the tolerance besides: a gap below it does not keep x from being a solution.
-func (d *detector) gap(ctx context.Context, s *solver.State) error {
-	s.Current(ctx, d.x, d.r)
-	d.maxX = max(d.maxX, norm(d.x))
-	d.a.Apply(ctx, d.y, d.x)
-	var gap float64
-	for i, b := range d.b {
-		e := b - d.y[i] - d.r[i]
+func (d *detector) gap(ctx context.Context, s *krylov.State) error {
+	x, r := s.X, s.R
+	if r == nil { // GMRES has them at the end of a cycle only
+		x, r = d.x, d.r
+		s.Current(ctx, x, r)
+	}
+	d.a.Apply(ctx, d.y, x)
+	var gap, xx float64
+	for i, b := range d.sys.B {
+		e := b - d.y[i] - r[i]
 		gap += e * e
+		xx += x[i] * x[i]
 	}
 	gap = math.Sqrt(gap)
+	d.maxX = max(d.maxX, math.Sqrt(xx))
 	const epsilon = 0x1p-52
-	rounding := epsilon * float64(10+s.Iter) * (d.prob.normA*d.maxX + d.maxR)
-	if granted := rounding + d.tol*d.prob.normB/10; !(gap <= granted) {
+	rounding := epsilon * float64(10+s.Iter) * (d.sys.normA*d.maxX + d.maxR)
+	granted := rounding + d.tol*d.sys.normB/10
+	if math.IsInf(granted, 0) { // it would grant everything
+		return &finding{codeGap, fmt.Sprintf("the solution is not finite, or its norm is not: %.2g here", d.maxX)}
+	}
+	if !(gap <= granted) {
 		return &finding{codeGap, fmt.Sprintf("the residual is not that of the solution: they differ by %.2g here, expected at most %.2g", gap, granted)}
 	}
 	return nil
 }
 
+func (d *detector) isNewest(v []float64) bool {
+	return len(v) > 0 && len(d.newest) > 0 && &v[0] == &d.newest[0]
+}
+
 // read looks at a vector that the solver is about to read.
 func (d *detector) read(v []float64) error {
-	sum, finite := checksum(v)
-	if !finite {
-		for i, e := range v {
-			if math.IsNaN(e) || math.IsInf(e, 0) {
-				return &finding{codeNonFinite, fmt.Sprintf("row %d of a vector is %g", d.first+i, e)}
-			}
+	if d.isNewest(v) {
+		if sum := checksum(v, d.turn); sum != d.sum {
+			return &finding{codeChecksum, fmt.Sprintf("the newest basis vector is not what was written: checksum %016x, expected %016x", sum, d.sum)}
 		}
-	}
-	if len(v) > 0 && len(d.newest) > 0 && &v[0] == &d.newest[0] && sum != d.sum {
-		return &finding{codeChecksum, fmt.Sprintf("the newest basis vector is not what was written: checksum %016x, expected %016x", sum, d.sum)}
 	}
 	return nil
 }
 
-// checksum returns a number that any change of v changes, all but surely, and
-// whether all elements are finite. It has four independent sums, for speed.
-func checksum(v []float64) (sum uint64, finite bool) {
-	const odd = 0x9e3779b97f4a7c15
-	var s0, s1, s2, s3 uint64
-	var z0, z1, z2, z3 float64 // 0, or NaN
-	rest := v
-	for ; len(rest) >= 4; rest = rest[4:] {
-		s0, z0 = s0*odd+math.Float64bits(rest[0]), z0+rest[0]*0
-		s1, z1 = s1*odd+math.Float64bits(rest[1]), z1+rest[1]*0
-		s2, z2 = s2*odd+math.Float64bits(rest[2]), z2+rest[2]*0
-		s3, z3 = s3*odd+math.Float64bits(rest[3]), z3+rest[3]*0
+// give looks at a vector of which the solver is about to give the halo to others. The
+// newest basis vector was finite when it was written, as sums that it is of were.
+func (d *detector) give(v []float64) error {
+	if d.isNewest(v) {
+		return d.read(v)
 	}
-	for _, e := range rest {
-		s0, z0 = s0*odd+math.Float64bits(e), z0+e*0
+	if allFinite(v) {
+		return nil
 	}
-	return ((s0*odd+s1)*odd+s2)*odd + s3, z0+z1+z2+z3 == 0
+	i := slices.IndexFunc(v, func(e float64) bool { return !isFinite(e) })
+	return &finding{codeNonFinite, fmt.Sprintf("row %d of a vector is %g", d.sys.a.First()+i, v[i])}
 }
 
-func (d *detector) watchOperator(a solver.Operator) solver.Operator {
-	return solver.OperatorFunc(func(ctx context.Context, y, x []float64) {
-		if err := d.read(x); err != nil {
+func isFinite(e float64) bool { return e-e == 0 }
+
+// allFinite says whether all elements are. What is not stays in a sum; and if sums
+// overflow, a second look tells.
+func allFinite(v []float64) bool {
+	var s0, s1, s2, s3, s4, s5, s6, s7 float64
+	rest := v
+	for ; len(rest) >= 8; rest = rest[8:] {
+		s0 += rest[0]
+		s1 += rest[1]
+		s2 += rest[2]
+		s3 += rest[3]
+		s4 += rest[4]
+		s5 += rest[5]
+		s6 += rest[6]
+		s7 += rest[7]
+	}
+	for _, e := range rest {
+		s0 += e
+	}
+	return isFinite(((s0+s1)+(s2+s3))+((s4+s5)+(s6+s7))) || !slices.ContainsFunc(v, func(e float64) bool { return !isFinite(e) })
+}
+
+// A checksum is of one of so many parts of a vector, each of them every eighth piece of
+// 64 elements.
+const (
+	turns = 8
+	piece = 64
+)
+
+// checksum returns a number that any change in that part of v changes, all but surely.
+// It has four independent sums, for speed.
+func checksum(v []float64, turn int) uint64 {
+	const odd = 0x9e3779b97f4a7c15
+	var s0, s1, s2, s3 uint64
+	for lo := turn * piece % max(len(v), 1); lo < len(v); lo += turns * piece {
+		rest := v[lo:min(lo+piece, len(v))]
+		for ; len(rest) >= 4; rest = rest[4:] {
+			s0 = s0*odd + math.Float64bits(rest[0])
+			s1 = s1*odd + math.Float64bits(rest[1])
+			s2 = s2*odd + math.Float64bits(rest[2])
+			s3 = s3*odd + math.Float64bits(rest[3])
+		}
+		for _, e := range rest {
+			s0 = s0*odd + math.Float64bits(e)
+		}
+	}
+	return ((s0*odd+s1)*odd+s2)*odd + s3
+}
+
+// watchOperator returns an operator that looks at what it is given first.
+func watchOperator(a krylov.Operator, look func([]float64) error) krylov.Operator {
+	return krylov.OperatorFunc(func(ctx context.Context, y, x []float64) {
+		if err := look(x); err != nil {
 			panic(future.Thrown{Err: err})
 		}
 		a.Apply(ctx, y, x)
@@ -156,7 +209,7 @@ func (d *detector) watchOperator(a solver.Operator) solver.Operator {
 }
 
 // A watchedSpace looks at the rank's parts of sums.
-type watchedSpace struct{ solver.Space }
+type watchedSpace struct{ krylov.Space }
 
 func (w watchedSpace) Sum(parts, sums []float64) *future.Future[struct{}] {
 	for _, p := range parts {

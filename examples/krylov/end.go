@@ -67,12 +67,18 @@ func (t *trial) noteCorruption(err error) {
 		}
 	}
 	e.fill(notices)
-	t.out0.Events = append(t.out0.Events, e)
+	for _, r := range t.ranks {
+		if r != nil {
+			r.out.Events = append(r.out.Events, e)
+		}
+	}
 }
 
 // didWithout says whether the others went on without the rank.
-func (t *trial) didWithout(rank int) bool {
-	return slices.ContainsFunc(t.out0.Events, func(e event) bool { return e.Takeover != nil && slices.Contains(e.Dead, rank) })
+func (t *trial) didWithout(id int) bool {
+	return slices.ContainsFunc(t.ranks, func(r *rank) bool {
+		return r != nil && slices.ContainsFunc(r.out.Events, func(e event) bool { return e.Takeover != nil && slices.Contains(e.Dead, id) })
+	})
 }
 
 // isInjected says whether err, of mpicx.Run, is nothing but what this program

@@ -23,9 +23,9 @@ var kinds = []string{kindNaN, kindBitflip, kindSkew, kindError, kindPanic, kindD
 // and other numbers by 2³² or 2⁻³².
 const defaultBit = 57
 
-// A fault is to happen once, on the rank: after the iteration Iter, or else in the
+// A Fault is to happen once, on the rank: after the iteration Iter, or else in the
 // middle of a recovery.
-type fault struct {
+type Fault struct {
 	Kind     string `json:"kind"`
 	Rank     int    `json:"rank"`
 	Iter     int    `json:"iter"`
@@ -34,17 +34,17 @@ type fault struct {
 }
 
 // endsRank says whether the rank is not there any more afterwards.
-func (f fault) endsRank() bool { return f.Kind == kindPanic || f.Kind == kindDie }
+func (f Fault) endsRank() bool { return f.Kind == kindPanic || f.Kind == kindDie }
 
 // when says when it is to happen.
-func (f fault) when() string {
+func (f Fault) when() string {
 	if f.Recovery > 0 {
 		return fmt.Sprintf("in recovery %d", f.Recovery)
 	}
 	return fmt.Sprintf("after iteration %d", f.Iter)
 }
 
-func (f fault) String() string {
+func (f Fault) String() string {
 	s := fmt.Sprintf("rank=%d,iter=%d,kind=%s", f.Rank, f.Iter, f.Kind)
 	if f.Recovery > 0 {
 		s = fmt.Sprintf("rank=%d,recovery=%d,kind=%s", f.Rank, f.Recovery, f.Kind)
@@ -56,16 +56,16 @@ func (f fault) String() string {
 }
 
 // parseFault parses "rank=3,iter=40,kind=nan", in any order.
-func parseFault(spec string) (fault, error) {
-	f := fault{Bit: defaultBit}
+func parseFault(spec string) (Fault, error) {
+	f := Fault{Bit: defaultBit}
 	seen := make(map[string]bool)
 	for field := range strings.SplitSeq(spec, ",") {
 		key, value, ok := strings.Cut(field, "=")
 		if !ok {
-			return fault{}, fmt.Errorf("%q, expected key=value", field)
+			return Fault{}, fmt.Errorf("%q, expected key=value", field)
 		}
 		if seen[key] {
-			return fault{}, fmt.Errorf("%s twice, expected it once", key)
+			return Fault{}, fmt.Errorf("%s twice, expected it once", key)
 		}
 		seen[key] = true
 		var err error
@@ -85,23 +85,23 @@ func parseFault(spec string) (fault, error) {
 			err = fmt.Errorf("key %q, expected rank, iter, recovery, kind or bit", key)
 		}
 		if err != nil {
-			return fault{}, err
+			return Fault{}, err
 		}
 	}
 	seen["iter or recovery"] = seen["iter"] || seen["recovery"]
 	for _, key := range []string{"rank", "iter or recovery", "kind"} {
 		if !seen[key] {
-			return fault{}, fmt.Errorf("no %s, expected rank=R,iter=I,kind=K", key)
+			return Fault{}, fmt.Errorf("no %s, expected rank=R,iter=I,kind=K", key)
 		}
 	}
 	if seen["recovery"] && seen["iter"] {
-		return fault{}, fmt.Errorf("iter=%d and recovery=%d, expected one of them", f.Iter, f.Recovery)
+		return Fault{}, fmt.Errorf("iter=%d and recovery=%d, expected one of them", f.Iter, f.Recovery)
 	}
 	if seen["recovery"] && f.Kind != kindError && !f.endsRank() {
-		return fault{}, fmt.Errorf("recovery with kind %q, expected it with error, panic or die only", f.Kind)
+		return Fault{}, fmt.Errorf("recovery with kind %q, expected it with error, panic or die only", f.Kind)
 	}
 	if seen["bit"] && f.Kind != kindBitflip {
-		return fault{}, fmt.Errorf("bit with kind %q, expected it with bitflip only", f.Kind)
+		return Fault{}, fmt.Errorf("bit with kind %q, expected it with bitflip only", f.Kind)
 	}
 	return f, nil
 }

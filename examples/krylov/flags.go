@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mpicx/go-mpicx/examples/krylov/solver"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/krylov"
 )
 
 // A config is what the flags say.
@@ -20,12 +20,12 @@ type config struct {
 	tol             float64
 	maxIter, cycle  int
 
-	faults            []fault
+	faults            []Fault
 	recovery          string
 	checkpoint, check int
 
 	compare, json bool
-	plot          string
+	plot, out     string
 }
 
 // The recoveries.
@@ -36,7 +36,7 @@ const (
 	recoverNone     = "none"
 )
 
-var methods = map[string]solver.Method{"cg": solver.CG, "gmres": solver.GMRES, "bicgstab": solver.BiCGStab}
+var methods = map[string]krylov.Method{"cg": krylov.CG, "gmres": krylov.GMRES, "bicgstab": krylov.BiCGStab}
 
 // processes is how many mpirun has started; 0: ranks are goroutines.
 var processes int
@@ -90,10 +90,11 @@ What is done about it
                     rollback start the job again from the last checkpoint
   -checkpoint N     keep a checkpoint in memory every N iterations (default 25)
   -check N          compare the residual with the true one every N iterations
-                    (default 10)
+                    (default 25)
 What to show
   -compare          run without faults and with each recovery, and print a table
   -plot FILE        draw the residuals: .png, .svg or .pdf
+  -out FILE         write the solution of the last run, Matrix Market
   -json             print one JSON document instead of text
 
 Examples
@@ -123,9 +124,10 @@ func parseFlags(args []string) (*config, error) {
 	fs.Func("inject", "", func(s string) error { specs = append(specs, s); return nil })
 	fs.StringVar(&c.recovery, "recovery", recoverRestart, "")
 	fs.IntVar(&c.checkpoint, "checkpoint", 25, "")
-	fs.IntVar(&c.check, "check", 10, "")
+	fs.IntVar(&c.check, "check", 25, "")
 	fs.BoolVar(&c.compare, "compare", false, "")
 	fs.StringVar(&c.plot, "plot", "", "")
+	fs.StringVar(&c.out, "out", "", "")
 	fs.BoolVar(&c.json, "json", false, "")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
@@ -158,7 +160,7 @@ func parseFlags(args []string) (*config, error) {
 // parseFaults parses the values of -inject.
 func (c *config) parseFaults(specs []string) error {
 	if specs == nil {
-		c.faults = []fault{{Kind: kindNaN, Rank: min(3, c.ranks-1), Iter: 40, Bit: defaultBit}}
+		c.faults = []Fault{{Kind: kindNaN, Rank: min(3, c.ranks-1), Iter: 40, Bit: defaultBit}}
 		return nil
 	}
 	if slices.Equal(specs, []string{"none"}) {

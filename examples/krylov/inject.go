@@ -7,18 +7,18 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mpicx/go-mpicx/examples/krylov/solver"
+	"github.com/mpicx/go-mpicx/mpicx/krylov"
 )
 
-// An injection is what became of a fault.
+// An injection is what became of a fault. Ranks tell each other.
 type injection struct {
-	fault
+	Fault
 	Fired    bool   `json:"fired"`
 	What     string `json:"what,omitempty"` // what it did
 	Detected bool   `json:"detected"`
 
-	at   time.Time
-	done int // iterations, when it fired
+	At   time.Time `json:"-"`
+	Done int       `json:"-"` // iterations, when it fired
 }
 
 // An injector makes the faults of one rank happen, each once, whatever is done
@@ -28,18 +28,18 @@ type injector struct {
 	die        func() // ends the rank
 }
 
-func newInjector(faults []fault, rank int, die func()) *injector {
+func newInjector(faults []Fault, rank int, die func()) *injector {
 	in := &injector{die: die}
 	for _, f := range faults {
 		if f.Rank == rank {
-			in.injections = append(in.injections, injection{fault: f})
+			in.injections = append(in.injections, injection{Fault: f})
 		}
 	}
 	return in
 }
 
 // strike is called between two iterations. done is how many the rank has done.
-func (in *injector) strike(s *solver.State, done int) error {
+func (in *injector) strike(s *krylov.State, done int) error {
 	for i := range in.injections {
 		inj := &in.injections[i]
 		if inj.Fired || inj.Recovery > 0 || done < inj.Iter {
@@ -67,8 +67,8 @@ func (in *injector) strikeRecovery(number, done int) error {
 	return nil
 }
 
-func (in *injector) fire(inj *injection, s *solver.State, done int) error {
-	inj.Fired, inj.at, inj.done = true, time.Now(), done
+func (in *injector) fire(inj *injection, s *krylov.State, done int) error {
+	inj.Fired, inj.At, inj.Done = true, time.Now(), done
 	switch inj.Kind {
 	case kindError:
 		inj.What = "a component on the rank returned an error"
@@ -80,13 +80,13 @@ func (in *injector) fire(inj *injection, s *solver.State, done int) error {
 		inj.What = "its process died"
 		in.die()
 	default:
-		inj.What = corrupt(s, inj.fault)
+		inj.What = corrupt(s, inj.Fault)
 	}
 	return nil
 }
 
 // corrupt changes the rank's part of the solver's vectors, and says how.
-func corrupt(s *solver.State, f fault) string {
+func corrupt(s *krylov.State, f Fault) string {
 	if len(s.P) == 0 {
 		return "the rank has no rows: there is nothing to hit"
 	}

@@ -20,7 +20,10 @@ const matrices = "../../testdata/matrices/"
 
 // document is what a program reads of -json.
 type document struct {
-	Runs []struct {
+	RHS          string
+	Checkpoint   int
+	GMRESRestart int
+	Runs         []struct {
 		Name         string
 		Iterations   int
 		Converged    bool
@@ -28,6 +31,7 @@ type document struct {
 		TrueResidual *float64
 		Error        *float64
 		Failure      string
+		Residuals    []*float64
 		Injections   []struct {
 			Kind            string
 			Rank, Iter      int
@@ -40,6 +44,7 @@ type document struct {
 				Rank    int
 				Message string
 			}
+			Recovery string
 			Dead     []int
 			Told     struct{ Ranks int } `json:"toldSeconds"`
 			Takeover *struct {

@@ -9,15 +9,6 @@ type layout struct {
 // part is the rows of a rank of the communicator.
 func (l *layout) part(rank int) span { return span{l.offsets[rank], l.offsets[rank+1]} }
 
-// counts is how many rows each rank has.
-func (l *layout) counts() []int {
-	counts := make([]int, len(l.members))
-	for i := range counts {
-		counts[i] = l.part(i).rows()
-	}
-	return counts
-}
-
 // A span is the rows lo to hi-1.
 type span struct{ lo, hi int }
 

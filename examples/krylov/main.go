@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
 
 func main() {
@@ -65,20 +66,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "krylov:", err)
 		return exitUsage
 	}
-	prob, err := load(cfg)
+	out := reporter(cfg, stdout)
+	outcomes, leads, err := runAll(ctx, cfg, out)
 	if err != nil {
 		fmt.Fprintln(stderr, "krylov:", err)
-		return exitUsage
-	}
-
-	out := reporter(cfg, prob, stdout)
-	outcomes, leads, err := runAll(ctx, cfg, prob, out)
-	if err != nil {
-		fmt.Fprintln(stderr, "krylov:", err)
+		if _, ok := errors.AsType[*setupError](err); ok {
+			return exitUsage
+		}
 		return exitFailed
 	}
-	if cfg.plot != "" && leads {
-		if err := plotResiduals(cfg.plot, prob, cfg, outcomes); err != nil {
+	if leads {
+		if err := writeFiles(cfg, outcomes); err != nil {
 			fmt.Fprintln(stderr, "krylov:", err)
 			return exitFailed
 		}
@@ -94,9 +92,34 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitConverged
 }
 
+// writeFiles writes what is asked for beside the report.
+func writeFiles(cfg *config, outcomes []*outcome) error {
+	if cfg.plot != "" {
+		if err := plotResiduals(cfg, outcomes); err != nil {
+			return err
+		}
+	}
+	if last := outcomes[len(outcomes)-1]; cfg.out != "" && last.solution != nil {
+		return writeVector(cfg.out, last.solution)
+	}
+	return nil
+}
+
+func writeVector(name string, x []float64) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	if err := sparse.WriteVector(f, x); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}
+
 // runAll makes the runs that cfg asks for: one without faults first, to compare
 // with.
-func runAll(ctx context.Context, cfg *config, prob *problem, out reports) (outcomes []*outcome, leads bool, err error) {
+func runAll(ctx context.Context, cfg *config, out reports) (outcomes []*outcome, leads bool, err error) {
 	free := *cfg
 	free.faults = nil
 	if free.recovery == recoverNone {
@@ -108,7 +131,7 @@ func runAll(ctx context.Context, cfg *config, prob *problem, out reports) (outco
 		recoveries := []string{cfg.recovery}
 		if cfg.compare {
 			recoveries = []string{recoverNone, recoverRestart, recoverRollback}
-			if hasULFM && slices.ContainsFunc(cfg.faults, fault.endsRank) {
+			if hasULFM && slices.ContainsFunc(cfg.faults, Fault.endsRank) {
 				recoveries = append(recoveries, recoverShrink)
 			}
 		}
@@ -123,13 +146,13 @@ func runAll(ctx context.Context, cfg *config, prob *problem, out reports) (outco
 		if c.recovery == recoverNone {
 			c.maxIter = boundWithoutRecovery(cfg, outcomes[0])
 		}
-		t := newTrial(names[i], c, prob, out)
+		t := newTrial(names[i], c, out)
 		o, err := t.run(ctx)
 		if err != nil {
 			return nil, false, err
 		}
 		outcomes = append(outcomes, o)
-		leads = t.lead.Load() != nil // not in most processes with -tags mpi
+		leads = t.reporter() != nil // not in most processes under mpirun
 		out.ended(o, leads)
 	}
 	return outcomes, leads, nil

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -26,6 +27,9 @@ type outcome struct {
 
 	Injections []injection `json:"injections"`
 	Events     []event     `json:"events"`
+
+	rows, nnz int       // of the matrix
+	solution  []float64 // the leader's, with -out
 }
 
 // An event is an error that all ranks got, and what was done about it.
@@ -36,9 +40,10 @@ type event struct {
 	Dead      []int     `json:"dead,omitempty"`  // whose processes died, and told nobody
 	Panic     string    `json:"panic,omitempty"` // where it began
 
-	Since    float     `json:"sinceFaultSeconds"` // from the injection that it is about; null if from none
-	Told     spread    `json:"toldSeconds"`       // after the first failure, the other ranks' contexts ended
-	Ready    spread    `json:"readySeconds"`      // and all ranks had the complete error
+	Since    float     `json:"sinceFaultSeconds"`      // from the injection that it is about; null if from none
+	Told     spread    `json:"toldSeconds"`            // after the first failure, the other ranks' contexts ended
+	Unknown  bool      `json:"beginUnknown,omitempty"` // when that was, as it died with a process: the times are from when the first was told
+	Ready    spread    `json:"readySeconds"`           // and all ranks had the complete error
 	Takeover *takeover `json:"takeover,omitempty"`
 	Recovery string    `json:"recovery,omitempty"`
 	Repairs  []string  `json:"repairs,omitempty"`
@@ -101,9 +106,30 @@ func (f float) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(f))
 }
 
+// inferInjections adds what is known of the faults of ranks that can't say any more,
+// as their processes have died. They struck if the rank came so far.
+func (o *outcome) inferInjections(faults []Fault) {
+	for _, f := range faults {
+		if slices.ContainsFunc(o.Injections, func(i injection) bool { return i.Fault == f }) {
+			continue
+		}
+		inj := injection{Fault: f}
+		for _, e := range o.Events {
+			if slices.Contains(e.Dead, f.Rank) {
+				inj.Fired = f.Recovery == 0 && f.Iter <= e.Iteration || f.Kind == kindDie
+				inj.At, inj.Done, inj.What = e.end, e.Iteration, "what it did is not known, as the process died"
+				if f.Kind == kindDie {
+					inj.What = "its process died"
+				}
+			}
+		}
+		o.Injections = append(o.Injections, inj)
+	}
+}
+
 // attribute finds out which injections the events are about: those on a rank that
-// failed later, the first of them for each failure. If there is none, a neighbour
-// has seen what the rank gave it sooner than the rank itself.
+// failed later, the first of them for each failure of the kind that fails so. If there
+// is none, a neighbour has seen what the rank gave it sooner than the rank itself.
 func (o *outcome) attribute() {
 	for i := range o.Events {
 		e := &o.Events[i]
@@ -113,12 +139,28 @@ func (o *outcome) attribute() {
 			found = o.detected(e, func(inj *injection) bool { return inj.Rank == d && inj.Kind == kindDie }) || found
 		}
 		for _, f := range e.Failures {
-			found = o.detected(e, func(inj *injection) bool { return inj.Rank == f.Rank }) || found
+			found = o.detected(e, func(inj *injection) bool { return inj.Rank == f.Rank && f.isOf(inj.Kind) }) || found
 		}
 		if !found {
-			o.detected(e, func(*injection) bool { return true })
+			o.detected(e, func(inj *injection) bool {
+				return slices.ContainsFunc(e.Failures, func(f failure) bool { return f.isOf(inj.Kind) })
+			})
 		}
 	}
+}
+
+// isOf says whether a fault of the kind makes a rank fail so: by a finding, if it is a
+// silent one, by a panic or by an error.
+func (f failure) isOf(kind string) bool {
+	switch kind {
+	case kindDie:
+		return false
+	case kindPanic:
+		return f.Code == 0 && strings.HasPrefix(f.Message, "panic: ")
+	case kindError:
+		return f.Code == 0 && !strings.HasPrefix(f.Message, "panic: ")
+	}
+	return f.Code != 0
 }
 
 // detected marks the first injection before e that no event was about so far and
@@ -126,10 +168,10 @@ func (o *outcome) attribute() {
 func (o *outcome) detected(e *event, which func(*injection) bool) bool {
 	for k := range o.Injections {
 		inj := &o.Injections[k]
-		if inj.Fired && !inj.Detected && !inj.at.After(e.end) && which(inj) {
+		if inj.Fired && !inj.Detected && !inj.At.After(e.end) && which(inj) {
 			inj.Detected = true
 			if !e.first.IsZero() && inj.Kind != kindDie { // which is the first itself
-				since := float(e.first.Sub(inj.at).Seconds())
+				since := float(e.first.Sub(inj.At).Seconds())
 				if !(e.Since > since) { // of several, from the first
 					e.Since = since
 				}

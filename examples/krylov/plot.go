@@ -34,9 +34,10 @@ var runColors = map[string]color.Color{
 
 // plotResiduals draws the residuals of all runs, with faults as crosses and
 // recoveries as circles.
-func plotResiduals(name string, prob *problem, cfg *config, outcomes []*outcome) error {
+func plotResiduals(cfg *config, outcomes []*outcome) error {
+	name := cfg.plot
 	p := plot.New()
-	p.Title.Text = fmt.Sprintf("%s on %s, %d ranks", cfg.method, prob.name, cfg.ranks)
+	p.Title.Text = fmt.Sprintf("%s on %s, %d ranks", cfg.method, cfg.matrixName(), cfg.ranks)
 	p.X.Label.Text = "iterations done"
 	p.Y.Label.Text = "residual |r|/|b|"
 	p.Y.Scale = plot.LogScale{}
@@ -116,7 +117,7 @@ func addRun(p *plot.Plot, legend *plot.Legend, o *outcome, order int) error {
 	var faults, recoveries plotter.XYs
 	for _, inj := range o.Injections {
 		if inj.Fired {
-			faults = append(faults, at(points, inj.done))
+			faults = append(faults, at(points, inj.Done))
 		}
 	}
 	for _, e := range o.Events {

@@ -2,15 +2,21 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
+	"context"
 	_ "embed"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
 
-	"github.com/mpicx/go-mpicx/examples/krylov/sparse"
+	"compress/gzip"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/distributed"
+	"github.com/mpicx/go-mpicx/mpicx/krylov"
+	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
 
 // poisson2d is testdata/matrices/poisson2d-128.mtx.gz: a copy, since a package can
@@ -19,123 +25,127 @@ import (
 //go:embed poisson2d-128.mtx.gz
 var poisson2d []byte
 
-// A problem is the system to solve, as every rank has it before it takes its part.
-type problem struct {
-	name    string
-	m       *sparse.CSR
-	b       []float64
-	want    []float64 // the solution if it is known
-	offsets []int     // rank r has the rows from offsets[r]
-	normA   float64   // the largest sum of magnitudes in a row
-	normB   float64
+// A system is a rank's part of the system to solve, and what all ranks know of it.
+type system struct {
+	krylov.System
+	a     *distributed.Matrix
+	want  []float64 // the solution if it is known
+	nnz   int       // of the whole matrix
+	normA float64   // the largest sum of magnitudes in a row
+	normB float64
 }
 
-func load(cfg *config) (*problem, error) {
-	p := &problem{name: "poisson2d-128"}
+// matrixName is what the matrix is called in what is printed.
+func (c *config) matrixName() string {
+	if c.matrix == "" {
+		return "poisson2d-128"
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(filepath.Base(c.matrix), ".gz"), ".mtx")
+}
+
+// readSystem reads the system and divides it among the ranks. It is collective.
+func readSystem(ctx context.Context, comm *mpicx.Comm, cfg *config) (*system, error) {
+	s := &system{}
 	var err error
 	if cfg.matrix == "" {
-		unzip, zerr := gzip.NewReader(bytes.NewReader(poisson2d))
-		if zerr != nil {
-			return nil, zerr
+		var r io.Reader
+		if r, err = gzip.NewReader(bytes.NewReader(poisson2d)); err == nil {
+			s.a, err = distributed.Read(ctx, comm, r, cfg.matrixName())
 		}
-		p.m, err = sparse.Read(unzip, p.name)
 	} else {
-		p.name = strings.TrimSuffix(strings.TrimSuffix(filepath.Base(cfg.matrix), ".gz"), ".mtx")
-		p.m, err = sparse.ReadFile(cfg.matrix)
+		s.a, err = distributed.ReadFile(ctx, comm, cfg.matrix)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if p.m.Rows != p.m.Cols || p.m.Rows == 0 {
-		return nil, fmt.Errorf("%s: %d x %d, expected a square matrix", p.name, p.m.Rows, p.m.Cols)
+	if s.a.Size() == 0 {
+		return nil, fmt.Errorf("%s: 0 x 0, expected a row at least", cfg.matrix)
 	}
-	if cfg.method == "cg" && !symmetric(p.m) {
-		return nil, fmt.Errorf("-method cg: %s is not symmetric, expected a symmetric matrix; use gmres or bicgstab", p.name)
-	}
-
-	if cfg.rhs == "" {
-		p.want = knownSolution(p.m.Cols)
-		p.b = make([]float64, p.m.Rows)
-		p.m.MulVec(p.b, p.want)
-	} else {
-		if p.b, err = sparse.ReadVector(cfg.rhs); err != nil {
+	if cfg.method == "cg" {
+		if symmetric, err := s.a.Symmetric(ctx); err != nil {
 			return nil, err
-		}
-		if len(p.b) != p.m.Rows {
-			return nil, fmt.Errorf("-rhs %s: %d rows, expected %d, as the matrix has", cfg.rhs, len(p.b), p.m.Rows)
+		} else if !symmetric {
+			return nil, fmt.Errorf("-method cg: %s is not symmetric, expected a symmetric matrix; use gmres or bicgstab", cfg.matrixName())
 		}
 	}
-	p.offsets = sparse.Partition(p.m, cfg.ranks)
-	p.normB = norm(p.b)
-	for i := range p.m.Rows {
-		var sum float64
-		_, values := p.m.Row(i)
-		for _, v := range values {
-			sum += math.Abs(v)
-		}
-		p.normA = max(p.normA, sum)
+	s.Space, s.A = distributed.Space{Comm: comm}, s.a
+	switch cfg.precond {
+	case "jacobi":
+		s.M, err = distributed.Jacobi(s.a)
+	case "blockjacobi":
+		s.M, err = distributed.BlockJacobi(s.a)
 	}
-	return p, nil
+	if err != nil {
+		return nil, err
+	}
+	if err := s.readB(ctx, comm, cfg); err != nil {
+		return nil, err
+	}
+	if s.normA, err = s.a.Norm(ctx); err != nil {
+		return nil, err
+	}
+	s.normB = norm(ctx, s.Space, s.B)
+	nnz := make([]int, 1)
+	mpicx.Allreduce(comm, []int{s.a.NNZ()}, nnz, mpicx.Sum).MustWait(ctx)
+	s.nnz = nnz[0]
+	return s, nil
 }
 
-// layout is that of the world.
-func (p *problem) layout() *layout {
-	l := &layout{make([]int, len(p.offsets)-1), p.offsets}
-	for i := range l.members {
-		l.members[i] = i
+// readB reads the right-hand side, or computes that of the known solution.
+func (s *system) readB(ctx context.Context, comm *mpicx.Comm, cfg *config) error {
+	s.B = make([]float64, s.a.Rows())
+	if cfg.rhs == "" {
+		s.want = knownSolution(s.a.First(), s.a.Rows())
+		s.a.Apply(ctx, s.B, s.want)
+		return nil
 	}
-	return l
+	var whole []float64
+	if comm.Rank() == 0 {
+		var err error
+		if whole, err = sparse.ReadVector(cfg.rhs); err != nil {
+			return err
+		}
+		if len(whole) != s.a.Size() {
+			return fmt.Errorf("-rhs %s: %d rows, expected %d, as the matrix has", cfg.rhs, len(whole), s.a.Size())
+		}
+	}
+	return mpicx.Scatterv(comm, whole, s.a.Counts(), s.B, 0).Wait(ctx)
 }
 
-// knownSolution is the same at all ranks: numbers from 0.5 to 1.5, so that no
-// frequency is missing.
-func knownSolution(n int) []float64 {
+// knownSolution is rows elements of it, numbers from 0.5 to 1.5, so that no
+// frequency is missing. It is the same however the rows are divided.
+func knownSolution(first, rows int) []float64 {
 	random := rand.New(rand.NewPCG(4, 2))
-	x := make([]float64, n)
+	for range first {
+		random.Float64()
+	}
+	x := make([]float64, rows)
 	for i := range x {
 		x[i] = 0.5 + random.Float64()
 	}
 	return x
 }
 
-// trueResidual is |b-A·x|/|b| computed from scratch, without ranks.
-func (p *problem) trueResidual(x []float64) float64 {
-	r := make([]float64, p.m.Rows)
-	p.m.MulVec(r, x)
-	for i, b := range p.b {
-		r[i] = b - r[i]
-	}
-	if p.normB == 0 {
-		return norm(r)
-	}
-	return norm(r) / p.normB
-}
-
 // distance is how far x is from the known solution, relative to that.
-func (p *problem) distance(x []float64) float64 {
+func (s *system) distance(ctx context.Context, x []float64) float64 {
 	d := make([]float64, len(x))
 	for i := range x {
-		d[i] = x[i] - p.want[i]
+		d[i] = x[i] - s.want[i]
 	}
-	return norm(d) / norm(p.want)
+	return norm(ctx, s.Space, d) / norm(ctx, s.Space, s.want)
 }
 
-func norm(x []float64) float64 {
+// norm is that of a vector divided among the ranks of the space.
+func norm(ctx context.Context, space krylov.Space, x []float64) float64 {
+	part, all := localNorm(x), make([]float64, 1)
+	space.Sum([]float64{part * part}, all).MustWait(ctx)
+	return math.Sqrt(all[0])
+}
+
+func localNorm(x []float64) float64 {
 	var s float64
 	for _, v := range x {
 		s += v * v
 	}
 	return math.Sqrt(s)
-}
-
-func symmetric(m *sparse.CSR) bool {
-	for i := range m.Rows {
-		cols, values := m.Row(i)
-		for k, j := range cols {
-			if m.At(int(j), i) != values[k] {
-				return false
-			}
-		}
-	}
-	return true
 }

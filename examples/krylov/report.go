@@ -19,18 +19,17 @@ type reports interface {
 	end(outcomes []*outcome)
 }
 
-func reporter(cfg *config, prob *problem, w io.Writer) reports {
+func reporter(cfg *config, w io.Writer) reports {
 	if cfg.json {
-		return &jsonReport{cfg, prob, w}
+		return &jsonReport{cfg, w}
 	}
-	return &textReport{cfg: cfg, prob: prob, w: w, progress: newProgress(w)}
+	return &textReport{cfg: cfg, w: w, progress: newProgress(w)}
 }
 
 // A jsonReport prints one document at the end.
 type jsonReport struct {
-	cfg  *config
-	prob *problem
-	w    io.Writer
+	cfg *config
+	w   io.Writer
 }
 
 func (j *jsonReport) iteration(string, int, float64) {}
@@ -42,17 +41,22 @@ func (j *jsonReport) end(outcomes []*outcome) {
 		Rows    int    `json:"rows"`
 		Entries int    `json:"entries"`
 	}
+	c := j.cfg
 	document := struct {
-		Matrix  matrix     `json:"matrix"`
-		Method  string     `json:"method"`
-		Precond string     `json:"precond"`
-		Ranks   int        `json:"ranks"`
-		Backend string     `json:"backend"`
-		Tol     float64    `json:"tol"`
-		Runs    []*outcome `json:"runs"`
+		Matrix     matrix     `json:"matrix"`
+		RHS        string     `json:"rhs"` // "" for that of a known solution
+		Method     string     `json:"method"`
+		Restart    int        `json:"gmresRestart"`
+		Precond    string     `json:"precond"`
+		Ranks      int        `json:"ranks"`
+		Backend    string     `json:"backend"`
+		Tol        float64    `json:"tol"`
+		Checkpoint int        `json:"checkpoint"`
+		Check      int        `json:"check"`
+		Runs       []*outcome `json:"runs"`
 	}{
-		matrix{j.prob.name, j.prob.m.Rows, j.prob.m.NNZ()},
-		j.cfg.method, j.cfg.precond, j.cfg.ranks, mpicx.Backend, j.cfg.tol, outcomes,
+		matrix{c.matrixName(), outcomes[0].rows, outcomes[0].nnz}, c.rhs,
+		c.method, c.cycle, c.precond, c.ranks, mpicx.Backend, c.tol, c.checkpoint, c.check, outcomes,
 	}
 	enc := json.NewEncoder(j.w)
 	enc.SetIndent("", "  ")
@@ -62,7 +66,6 @@ func (j *jsonReport) end(outcomes []*outcome) {
 // A textReport prints for people.
 type textReport struct {
 	cfg      *config
-	prob     *problem
 	w        io.Writer
 	progress *progress
 	free     *outcome
@@ -78,14 +81,14 @@ func (t *textReport) line(title, format string, args ...any) {
 	fmt.Fprintf(t.w, "%-12s%s\n", title, strings.ReplaceAll(text, "\n", "\n            "))
 }
 
-func (t *textReport) head() {
-	t.line("system", "%s: %d rows, %d entries; b from %s", t.prob.name, t.prob.m.Rows, t.prob.m.NNZ(), t.rhs())
+func (t *textReport) head(o *outcome) {
+	t.line("system", "%s: %d rows, %d entries; b from %s", t.cfg.matrixName(), o.rows, o.nnz, t.rhs())
 	t.line("method", "%s, preconditioner %s, until |b-Ax| <= %g |b|", t.cfg.method, t.cfg.precond, t.cfg.tol)
-	t.line("ranks", "%d, about %d rows each; errors by %s", t.cfg.ranks, t.prob.m.Rows/t.cfg.ranks, mpicx.Backend)
+	t.line("ranks", "%d, about %d rows each; errors by %s", t.cfg.ranks, o.rows/t.cfg.ranks, mpicx.Backend)
 }
 
 func (t *textReport) rhs() string {
-	if t.prob.want != nil {
+	if t.cfg.rhs == "" {
 		return "a known solution"
 	}
 	return t.cfg.rhs
@@ -101,11 +104,18 @@ func (t *textReport) ended(o *outcome, leads bool) {
 	case !leads:
 		return
 	case first:
-		t.head()
+		t.head(o)
 		for _, e := range o.Events { // not injected: a real one, or a false alarm
 			t.event(e)
 		}
-		t.line("no fault", "%s", t.result(o))
+		title := "no fault"
+		if !o.Converged {
+			title = "FAILED"
+		}
+		t.line(title, "%s", t.result(o))
+		for _, s := range t.remarks(o) {
+			t.line("", "%s", s)
+		}
 	case !t.cfg.compare:
 		fmt.Fprintln(t.w)
 		t.story(o)
@@ -116,7 +126,7 @@ func (t *textReport) ended(o *outcome, leads bool) {
 func (t *textReport) story(o *outcome) {
 	events := o.Events
 	for _, inj := range o.Injections {
-		for len(events) > 0 && inj.Fired && events[0].end.Before(inj.at) {
+		for len(events) > 0 && inj.Fired && events[0].end.Before(inj.At) {
 			t.event(events[0])
 			events = events[1:]
 		}
@@ -169,7 +179,11 @@ func (t *textReport) event(e event) {
 	case e.Corrupted:
 		t.line("", "nothing but Guard was there to tell the others: the communicator is corrupted, the job has ended")
 	}
-	if e.Told.Ranks > 0 {
+	switch {
+	case e.Told.Ranks > 0 && e.Unknown:
+		t.line("told", "the other %s within %s of the first\nall ranks had the complete error %s after that",
+			count(e.Told.Ranks, "rank"), seconds(e.Told.Max), seconds(e.Ready.Max))
+	case e.Told.Ranks > 0:
 		t.line("told", "the other %s after %s (first), %s (median), %s (last)\nall ranks had the complete error after %s",
 			count(e.Told.Ranks, "rank"), seconds(e.Told.Min), seconds(e.Told.Median), seconds(e.Told.Max), seconds(e.Ready.Max))
 	}
@@ -233,6 +247,9 @@ func (t *textReport) result(o *outcome) string {
 // remarks says what a reader might overlook.
 func (t *textReport) remarks(o *outcome) []string {
 	var s []string
+	if !o.Converged && o.Failure == "" {
+		s = append(s, fmt.Sprintf("not converged after %s, expected a residual of at most %g", count(o.Iterations, "iteration"), t.cfg.tol))
+	}
 	if o.Claimed && !o.Converged {
 		s = append(s, fmt.Sprintf("the solver itself believes that it has converged: its recursion says %.3g", o.Recursive))
 	}
@@ -243,9 +260,9 @@ func (t *textReport) remarks(o *outcome) []string {
 		switch {
 		case !inj.Fired || inj.Detected || o.Recovery == recoverNone:
 		case o.Converged:
-			s = append(s, fmt.Sprintf("the fault %s was not detected: it did no harm that shows in the result", inj.fault))
+			s = append(s, fmt.Sprintf("the fault %s was not detected: it did no harm that shows in the result", inj.Fault))
 		default:
-			s = append(s, fmt.Sprintf("the fault %s was not detected", inj.fault))
+			s = append(s, fmt.Sprintf("the fault %s was not detected", inj.Fault))
 		}
 	}
 	return s

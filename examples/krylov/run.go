@@ -8,11 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mpicx/go-mpicx/examples/krylov/distributed"
-	"github.com/mpicx/go-mpicx/examples/krylov/solver"
-	"github.com/mpicx/go-mpicx/examples/krylov/sparse"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/inject"
+	"github.com/mpicx/go-mpicx/mpicx/krylov"
 )
 
 // maxRecoveries is how often a run recovers before it gives up.
@@ -22,14 +20,9 @@ const maxRecoveries = 20
 type trial struct {
 	name   string
 	cfg    *config
-	prob   *problem
 	out    reports
-	ranks  []*rank              // of this process, which are all unless -tags mpi
-	out0   outcome              // the leader fills it in
-	lead   atomic.Pointer[rank] // the leader, if it is of this process
-	began  time.Time
-	ended  time.Time
-	mpiRun int // how many times mpicx.Run has been called
+	ranks  []*rank // of this process, which are all unless -tags mpi
+	mpiRun int     // how many times mpicx.Run has been called
 }
 
 // A rank is what one rank has. It outlives mpicx.Run, as a checkpoint in a file
@@ -42,11 +35,14 @@ type rank struct {
 
 	x        []float64
 	has      *layout // whose rows x is of: an earlier one until rows have been moved
-	sys      solver.System
-	plain    solver.System // sys without a detector
+	sys      *system
+	watched  krylov.System // sys with the detector looking on
 	detector *detector
 	injector *injector
 	saved    checkpoints
+	out      outcome // what the rank knows of the run: any may come to lead
+	began    time.Time
+	ended    time.Time
 
 	done     int             // iterations, the same at all ranks whenever they compare
 	xDone    int             // how many of them are in x
@@ -57,7 +53,7 @@ type rank struct {
 	shrunk   int             // how often, since x has been of all rows
 	unwound  []int           // who left by a panic, in the world
 	rerun    bool            // this mpicx.Run is not the trial's first, and has not recovered yet
-	resume   *solver.Snapshot
+	resume   *krylov.Snapshot
 
 	told     atomic.Pointer[time.Time] // when a peer's error arrived
 	ready    time.Time                 // when it was complete
@@ -68,10 +64,8 @@ type rank struct {
 // leads says whether the rank is the one that reports: the first that lives.
 func (r *rank) leads() bool { return r.comm.Rank() == 0 }
 
-func newTrial(name string, cfg *config, prob *problem, out reports) *trial {
-	t := &trial{name: name, cfg: cfg, prob: prob, out: out, ranks: make([]*rank, cfg.ranks)}
-	t.out0 = outcome{Name: name, Recovery: cfg.recovery, MaxIter: cfg.maxIter, Injections: []injection{}, Events: []event{}, Residuals: []float{}}
-	return t
+func newTrial(name string, cfg *config, out reports) *trial {
+	return &trial{name: name, cfg: cfg, out: out, ranks: make([]*rank, cfg.ranks)}
 }
 
 // run makes the run. An error is one that is no part of what this program shows.
@@ -83,7 +77,7 @@ func (t *trial) run(ctx context.Context) (*outcome, error) {
 			return nil, context.Cause(ctx)
 		}
 		if setup, ok := errors.AsType[*setupError](err); ok {
-			return nil, setup.err
+			return nil, setup
 		}
 		if err != nil && !slices.ContainsFunc(t.ranks, func(r *rank) bool { return r != nil }) {
 			return nil, err // it has not begun
@@ -112,7 +106,7 @@ func (t *trial) rankMain(ctx context.Context, world *mpicx.Comm) error {
 	}
 	r := t.ranks[world.Rank()]
 	if r == nil {
-		r = &rank{trial: t, id: world.Rank()}
+		r = &rank{trial: t, id: world.Rank(), out: outcome{Name: t.name, Recovery: t.cfg.recovery, MaxIter: t.cfg.maxIter}}
 		r.injector = newInjector(t.cfg.faults, r.id, r.die)
 		t.ranks[r.id] = r
 	}
@@ -185,17 +179,17 @@ func (r *rank) die() {
 // A setupError says that the run could not begin.
 type setupError struct{ err error }
 
-func (e *setupError) Error() string { return e.err.Error() }
+func (e *setupError) Error() string {
+	if p, ok := errors.AsType[*mpicx.PropagatedError](e.err); ok {
+		return p.Failures[0].Message // of rank 0, which reads
+	}
+	return e.err.Error()
+}
 func (e *setupError) Unwrap() error { return e.err }
 
 // hopeless says whether the method broke down, which it would do again.
 func hopeless(p *mpicx.PropagatedError) bool {
-	for _, f := range p.Failures {
-		if f.Code != codeBreakdown {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.Failures, func(f mpicx.Failure) bool { return f.Code != codeBreakdown })
 }
 
 // listen notes when ctx ends because of a peer's error, until it is called off.
@@ -209,14 +203,18 @@ func (r *rank) listen(ctx context.Context) (callOff func()) {
 
 // join begins an mpicx.Run. Of an earlier one only the checkpoints are left.
 func (r *rank) join(world *mpicx.Comm) {
-	r.comm, r.layout = world, r.trial.prob.layout()
+	r.comm = world
+	r.layout = &layout{members: make([]int, world.Size())}
+	for i := range r.layout.members {
+		r.layout.members[i] = i
+	}
 	r.rerun, r.finished, r.failures, r.died = r.trial.mpiRun > 0, false, nil, time.Time{}
 	r.told.Store(nil)
 }
 
 // setUp takes the rank's part of the system, and begins at 0.
 func (r *rank) setUp(ctx context.Context) error {
-	if err := r.takePart(); err != nil {
+	if err := r.takePart(ctx); err != nil {
 		return err
 	}
 	r.x, r.residual = make([]float64, len(r.sys.B)), 1
@@ -224,40 +222,23 @@ func (r *rank) setUp(ctx context.Context) error {
 	if err := r.comm.Barrier().Wait(ctx); err != nil {
 		return err
 	}
-	if r.leads() {
-		r.trial.lead.Store(r)
-	}
-	if r.trial.mpiRun == 0 && (r.leads() || processes > 1) { // under mpirun each may come to lead
-		r.trial.began = time.Now()
+	if r.trial.mpiRun == 0 {
+		r.began = time.Now()
 	}
 	return nil
 }
 
-// takePart takes the rank's part of the system in the layout.
-func (r *rank) takePart() error {
-	t := r.trial
-	local, err := sparse.Localize(t.prob.m, r.layout.offsets, r.comm.Rank())
-	if err != nil {
+// takePart reads the rank's part of the system on its communicator.
+func (r *rank) takePart(ctx context.Context) (err error) {
+	cfg := r.trial.cfg
+	if r.sys, err = readSystem(ctx, r.comm, cfg); err != nil {
 		return err
 	}
-	sys := solver.System{
-		Space: distributed.Space{Comm: r.comm},
-		A:     distributed.NewOperator(r.comm, local),
-		B:     t.prob.b[local.First : local.First+local.Rows],
-	}
-	switch t.cfg.precond {
-	case "jacobi":
-		sys.M, err = distributed.Jacobi(local)
-	case "blockjacobi":
-		sys.M, err = distributed.BlockJacobi(local)
-	}
-	if err != nil {
-		return err
-	}
-	r.sys, r.plain = sys, sys
-	r.detector = newDetector(t.prob, t.cfg.tol, local.First, sys.B)
-	if t.cfg.recovery != recoverNone {
-		r.sys = r.detector.watch(sys)
+	r.layout.offsets = r.sys.a.Offsets
+	r.out.rows, r.out.nnz = r.sys.a.Size(), r.sys.nnz
+	r.detector, r.watched = newDetector(r.sys, cfg.tol), r.sys.System
+	if cfg.recovery != recoverNone {
+		r.watched = r.detector.watch(r.sys.System)
 	}
 	return nil
 }
@@ -266,16 +247,16 @@ func (r *rank) takePart() error {
 func (r *rank) solve(ctx context.Context) error {
 	t := r.trial
 	const enough = 5 // rounds of making up for rounding
-	var res solver.Result
+	var res krylov.Result
 	for range enough {
 		r.detector.forget()
 		var err error
-		res, err = methods[t.cfg.method](ctx, r.sys, r.x, solver.Options{
+		res, err = methods[t.cfg.method](ctx, r.watched, r.x, krylov.Options{
 			Tol: t.cfg.tol, MaxIter: t.cfg.maxIter - r.done, Restart: t.cfg.cycle,
 			Observe: r.observer(r.done), From: r.resume,
 		})
 		r.resume = nil
-		if _, ok := errors.AsType[*solver.BreakdownError](err); ok {
+		if _, ok := errors.AsType[*krylov.BreakdownError](err); ok {
 			return &finding{codeBreakdown, err.Error()}
 		}
 		if err != nil {
@@ -286,7 +267,7 @@ func (r *rank) solve(ctx context.Context) error {
 		}
 		// The recursion may be wrong about the residual, by rounding or by a fault
 		// after the last check. If it is, go on from here.
-		if r.sys.TrueResidual(ctx, r.x) <= t.cfg.tol {
+		if r.watched.TrueResidual(ctx, r.x) <= t.cfg.tol {
 			break
 		}
 	}
@@ -294,19 +275,16 @@ func (r *rank) solve(ctx context.Context) error {
 }
 
 // observer returns what is to be done between iterations, after the first base.
-func (r *rank) observer(base int) func(context.Context, *solver.State) error {
+func (r *rank) observer(base int) func(context.Context, *krylov.State) error {
 	cfg := r.trial.cfg
-	return func(ctx context.Context, s *solver.State) error {
+	return func(ctx context.Context, s *krylov.State) error {
 		r.done++
 		r.xDone = r.done
 		if s.R == nil { // GMRES changes x at the end of a cycle
 			r.xDone = base + (s.Iter-1)/cfg.cycle*cfg.cycle
 		}
 		r.residual = s.Residual
-		if r.leads() {
-			r.trial.out0.Residuals = append(r.trial.out0.Residuals, float(s.Residual))
-			r.trial.out.iteration(r.trial.name, r.done, s.Residual)
-		}
+		r.noteResidual(s.Residual)
 		if cfg.recovery != recoverNone {
 			save := r.done%cfg.checkpoint == 0
 			if err := r.detector.iteration(ctx, s, save || r.done%cfg.check == 0); err != nil {
@@ -320,64 +298,83 @@ func (r *rank) observer(base int) func(context.Context, *solver.State) error {
 	}
 }
 
-// collect brings the solution to the leader, which looks at it.
-func (r *rank) collect(ctx context.Context, res solver.Result) error {
-	t := r.trial
-	var whole []float64
-	if r.leads() || processes > 1 {
-		t.ended = time.Now()
+// noteResidual notes the residual after r.done iterations. Of those that the rank
+// has missed, because others were an iteration ahead when an error came, it has none.
+func (r *rank) noteResidual(residual float64) {
+	for len(r.out.Residuals) < r.done-1 {
+		r.out.Residuals = append(r.out.Residuals, float(nan))
 	}
+	r.out.Residuals = append(r.out.Residuals, float(residual))
 	if r.leads() {
-		whole = make([]float64, len(t.prob.b))
+		r.trial.out.iteration(r.trial.name, r.done, residual)
 	}
-	mpicx.Gatherv(r.comm, r.x, whole, r.layout.counts(), 0).MustWait(ctx)
-	converged := false
-	if r.leads() {
-		converged = t.look(whole, res)
-	}
-	converged = mpicx.BcastValue(r.comm, converged, 0).MustGet(ctx)
-	if t.lead.Load() == nil { // with -tags mpi: no process but one has the leader
-		t.out0.Converged = converged
-	}
-	return nil
 }
 
-// look fills in what the leader sees in the solution.
-func (t *trial) look(whole []float64, res solver.Result) (converged bool) {
-	o := &t.out0
+// collect looks at the solution, with a product that nobody watches.
+func (r *rank) collect(ctx context.Context, res krylov.Result) error {
+	t, o := r.trial, &r.out
+	r.ended = time.Now()
 	o.Claimed, o.Recursive = res.Converged, float(res.Residual)
-	o.TrueResidual = float(t.prob.trueResidual(whole))
-	if t.prob.want != nil {
-		e := float(t.prob.distance(whole))
+	o.TrueResidual = float(r.sys.TrueResidual(ctx, r.x))
+	if r.sys.want != nil {
+		e := float(r.sys.distance(ctx, r.x))
 		o.Error = &e
 	}
 	o.Converged = float64(o.TrueResidual) <= t.cfg.tol
-	return o.Converged
+	if t.cfg.out != "" {
+		if r.leads() {
+			o.solution = make([]float64, r.sys.a.Size())
+		}
+		mpicx.Gatherv(r.comm, r.x, o.solution, r.sys.a.Counts(), 0).MustWait(ctx)
+	}
+	all := mpicx.AllgatherValue(r.comm, r.injector.injections).MustGet(ctx)
+	o.Injections = slices.Concat(all...)
+	return nil
 }
 
-// finish completes the outcome of a run that ended with err.
+// reporter is the leader, or nil if that is of another process. Who has been lost
+// may believe to lead as well.
+func (t *trial) reporter() (lead *rank) {
+	for _, r := range t.ranks {
+		if r != nil && r.leads() && (lead == nil || r.finished || !lead.died.IsZero()) {
+			lead = r
+		}
+	}
+	return lead
+}
+
+// finish returns the outcome of a run that ended with err, as a rank of this process
+// has it.
 func (t *trial) finish(err error) *outcome {
-	o := &t.out0
+	r := t.reporter()
+	if r == nil {
+		r = t.ranks[slices.IndexFunc(t.ranks, func(r *rank) bool { return r != nil })]
+	}
+	o := &r.out
 	if err != nil {
 		o.Failure = firstCause(err)
 		o.Converged = false
 		o.TrueResidual = float(nan)
 		o.Recursive = float(nan)
-		t.ended = time.Now()
+		r.ended = time.Now()
 	}
 	for _, r := range t.ranks {
-		if r != nil {
-			o.Iterations = max(o.Iterations, r.done) // an error may have ended one sooner
+		if r == nil {
+			continue
+		}
+		o.Iterations = max(o.Iterations, r.done) // an error may have ended one sooner
+		if !slices.ContainsFunc(o.Injections, func(i injection) bool { return i.Rank == r.id }) {
 			o.Injections = append(o.Injections, r.injector.injections...)
 		}
 	}
+	o.inferInjections(t.cfg.faults)
 	for i := range o.Injections {
 		if inj := &o.Injections[i]; !inj.Fired {
-			inj.at = t.ended // after the others
+			inj.At = r.ended // after the others
 		}
 	}
-	slices.SortStableFunc(o.Injections, func(a, b injection) int { return a.at.Compare(b.at) })
-	o.Seconds = t.ended.Sub(t.began).Seconds()
+	slices.SortStableFunc(o.Injections, func(a, b injection) int { return a.At.Compare(b.At) })
+	o.Seconds = r.ended.Sub(r.began).Seconds()
 	o.attribute()
 	return o
 }
@@ -388,6 +385,9 @@ func firstCause(err error) string {
 		return fmt.Sprintf("rank %d panicked: %v", p.Rank, p.Value)
 	}
 	if p, ok := errors.AsType[*mpicx.PropagatedError](err); ok {
+		if hopeless(p) { // all ranks say the same
+			return p.Failures[0].Message
+		}
 		return p.Failures[0].String()
 	}
 	if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok && len(c.Failures) > 0 {

@@ -6,9 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/mpicx/go-mpicx/examples/krylov/solver"
-	"github.com/mpicx/go-mpicx/examples/krylov/sparse"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/krylov"
 )
 
 // lostPeers says whether err ended the rank's communicator because other members
@@ -32,8 +31,8 @@ func (r *rank) regroup(ctx context.Context) error {
 	members := make([]int, r.comm.Size())
 	mpicx.Allgather(r.comm, []int{r.id}, members).MustWait(ctx)
 	r.shrunk++
-	r.layout = &layout{members, sparse.Partition(r.trial.prob.m, len(members))}
-	return r.takePart()
+	r.layout = &layout{members: members}
+	return r.takePart(ctx)
 }
 
 // takeOver brings the iterate to where the rows are now, and interpolates what
@@ -49,7 +48,7 @@ func (r *rank) takeOver(ctx context.Context, e *event) (settle func()) {
 	}
 	held := r.holdings(ctx)
 	x, lost := r.move(ctx, held)
-	t := &takeover{Ranks: len(r.layout.members), Rows: len(r.trial.prob.b), Shrunk: r.shrunk}
+	t := &takeover{Ranks: len(r.layout.members), Rows: r.sys.a.Size(), Shrunk: r.shrunk}
 	t.Moved, t.Lost = r.layout.moves(held)
 	r.interpolate(ctx, x, lost, t)
 	e.Takeover = t
@@ -62,9 +61,6 @@ func (r *rank) takeOver(ctx context.Context, e *event) (settle func()) {
 		r.resume = nil
 		r.saved = checkpoints{} // they are of other rows
 		r.saved.next(e.From).X = slices.Clone(x)
-		if r.leads() {
-			r.trial.lead.Store(r)
-		}
 	}
 }
 
@@ -116,17 +112,17 @@ func (r *rank) move(ctx context.Context, held []span) (x []float64, lost []bool)
 func (r *rank) interpolate(ctx context.Context, x []float64, lost []bool, t *takeover) {
 	cfg := r.trial.cfg
 	before := r.residualBefore(ctx)
-	zeroed := r.plain.TrueResidual(ctx, x)
+	zeroed := r.sys.TrueResidual(ctx, x)
 
 	// An error in these rows that is a tenth of the others' does not show.
 	const part = 0.1
 	y := slices.Clone(x)
-	res, err := solver.Interpolate(ctx, r.plain, y, lost, methods[cfg.method], solver.Options{
+	res, err := krylov.Interpolate(ctx, r.sys.System, y, lost, methods[cfg.method], krylov.Options{
 		Tol: part * max(before, cfg.tol), MaxIter: min(t.Lost, cfg.maxIter), Restart: cfg.cycle,
 	})
 	after := math.NaN()
-	if err == nil { // a *solver.BreakdownError, which all ranks have alike
-		after = r.plain.TrueResidual(ctx, y)
+	if err == nil { // a *krylov.BreakdownError, which all ranks have alike
+		after = r.sys.TrueResidual(ctx, y)
 	}
 	t.Before, t.Zeroed, t.After, t.Iterations = float(before), float(zeroed), float(after), res.Iterations
 	if t.Interpolated = after < zeroed; t.Interpolated {

@@ -255,7 +255,6 @@ func TestLayoutMoves(t *testing.T) {
 	moved, lost := l.moves(held)
 	assert.Equal(t, 1, moved) // row 8
 	assert.Equal(t, 3, lost)
-	assert.Equal(t, []int{4, 4, 4}, l.counts())
 	assert.Equal(t, span{6, 8}, held[1].and(l.part(1)))
 	assert.Equal(t, 0, held[0].and(l.part(2)).rows())
 }

@@ -4,14 +4,14 @@ import (
 	"context"
 	"time"
 
-	"github.com/mpicx/go-mpicx/examples/krylov/distributed"
-	"github.com/mpicx/go-mpicx/examples/krylov/solver"
-	"github.com/mpicx/go-mpicx/examples/krylov/sparse"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/distributed"
+	"github.com/mpicx/go-mpicx/mpicx/krylov"
+	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
 
-// krylov compares CG on 8 ranks inside Try with CG outside of it.
-func krylov(c config) result {
+// solver compares CG on 8 ranks inside Try with CG outside of it.
+func solver(c config) result {
 	var s []samples
 	must(mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
 		under, without := solves(ctx, world)
@@ -27,17 +27,20 @@ func krylov(c config) result {
 // solves returns two ways to solve a system on the communicator, under Try and
 // without, which return how long it took.
 func solves(ctx context.Context, world *mpicx.Comm) (under, without func() time.Duration) {
-	a := poisson(64)
-	local, err := sparse.Localize(a, sparse.Partition(a, world.Size()), world.Rank())
-	must(err)
-	x, b := make([]float64, local.Rows), make([]float64, local.Rows)
-	for i := range b {
-		b[i] = 1 + float64((local.First+i)%7)
+	var mine []distributed.Block
+	if world.Rank() == 0 {
+		mine = []distributed.Block{{First: 0, CSR: poisson(64)}}
 	}
-	sys := solver.System{Space: distributed.Space{Comm: world}, A: distributed.NewOperator(world, local), B: b}
+	a, err := distributed.New(ctx, world, 64*64, mine...)
+	must(err)
+	x, b := make([]float64, a.Rows()), make([]float64, a.Rows())
+	for i := range b {
+		b[i] = 1 + float64((a.First()+i)%7)
+	}
+	sys := krylov.System{Space: distributed.Space{Comm: world}, A: a, B: b}
 	solve := func(ctx context.Context) error {
 		clear(x)
-		_, err := solver.CG(ctx, sys, x, solver.Options{Tol: 1e-8, MaxIter: 1000})
+		_, err := krylov.CG(ctx, sys, x, krylov.Options{Tol: 1e-8, MaxIter: 1000})
 		return err
 	}
 	timed := func(run func() error) func() time.Duration {

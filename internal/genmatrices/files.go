@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
-	"github.com/mpicx/go-mpicx/examples/krylov/sparse"
+	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
 
 // A file is one of the files to generate.
@@ -83,7 +83,7 @@ func readme(texts map[string][]byte) ([]byte, error) {
 	var buf bytes.Buffer
 	buf.WriteString(`# Matrices
 
-Matrix Market files for the examples and tests; package examples/krylov/sparse reads them. ` + "`go run ./internal/genmatrices`" + ` writes them all,
+Matrix Market files for the examples and tests; package mpicx/sparse reads them. ` + "`go run ./internal/genmatrices`" + ` writes them all,
 this table too, and a test there fails if they differ from what it would write. Grid points are numbered with x fastest, and h
 is the distance between them. Entries are counted in the whole matrix, of which symmetric files hold the lower triangle.
 

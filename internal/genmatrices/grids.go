@@ -1,6 +1,6 @@
 package main
 
-import "github.com/mpicx/go-mpicx/examples/krylov/sparse"
+import "github.com/mpicx/go-mpicx/mpicx/sparse"
 
 // A neighbour is one arm of a stencil: the value for the point at this distance.
 type neighbour struct {

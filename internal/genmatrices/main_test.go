@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mpicx/go-mpicx/examples/krylov/sparse"
+	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
 
 const testdata = "../../testdata/matrices"

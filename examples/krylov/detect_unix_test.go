@@ -1,0 +1,89 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/distributed"
+	"github.com/mpicx/go-mpicx/mpicx/krylov"
+	"github.com/mpicx/go-mpicx/mpicx/sparse"
+)
+
+// BenchmarkDetector compares CPU time with and without.
+func BenchmarkDetector(b *testing.B) {
+	const n, iterations = 317, 100
+	for name, method := range methods {
+		b.Run(name, func(b *testing.B) {
+			var with, without float64
+			err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+				var mine []distributed.Block
+				if world.Rank() == 0 {
+					mine = []distributed.Block{{CSR: laplacian(b, n)}}
+				}
+				a, err := distributed.New(ctx, world, n*n, mine...)
+				if err != nil {
+					return err
+				}
+				sys := &system{System: krylov.System{Space: distributed.Space{Comm: world}, A: a, B: make([]float64, a.Rows())}, a: a, normA: 8}
+				for i := range sys.B {
+					sys.B[i] = 1 + float64((a.First()+i)%7)
+				}
+				sys.normB = norm(ctx, sys.Space, sys.B)
+				x := make([]float64, a.Rows())
+				solve := func(s krylov.System, observe func(context.Context, *krylov.State) error) float64 {
+					clear(x)
+					world.Barrier().MustWait(ctx)
+					begin := cpu(b)
+					_, err := method(ctx, s, x, krylov.Options{Tol: 1e-14, MaxIter: iterations, Divergence: 1e300, Observe: observe})
+					mpicx.Throw(err)
+					world.Barrier().MustWait(ctx)
+					return cpu(b) - begin
+				}
+				for range b.N {
+					plain := solve(sys.System, nil)
+					d := newDetector(sys, 1e-8)
+					watched := d.watch(sys.System)
+					d.forget()
+					slow := solve(watched, func(ctx context.Context, s *krylov.State) error { return d.iteration(ctx, s, s.Iter%25 == 0) })
+					if world.Rank() == 0 {
+						with, without = with+slow, without+plain
+					}
+				}
+				return nil
+			}, mpicx.WithRanks(2))
+			require.NoError(b, err)
+			b.ReportMetric(100*(with/without-1), "%-more")
+		})
+	}
+}
+
+func cpu(t testing.TB) float64 {
+	var u syscall.Rusage
+	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return float64(u.Utime.Nano()+u.Stime.Nano()) * 1e-9
+}
+
+// laplacian is that of five points, on n×n of them.
+func laplacian(t testing.TB, n int) *sparse.CSR {
+	var entries []sparse.Triplet
+	for i := range n * n {
+		for _, at := range []struct {
+			there bool
+			j     int
+			v     float64
+		}{{true, i, 4}, {i%n > 0, i - 1, -1}, {i%n < n-1, i + 1, -1}, {i >= n, i - n, -1}, {i+n < n*n, i + n, -1}} {
+			if at.there {
+				entries = append(entries, sparse.Triplet{Row: int32(i), Col: int32(at.j), Val: at.v})
+			}
+		}
+	}
+	m, err := sparse.NewCSR(n*n, n*n, entries)
+	require.NoError(t, err)
+	return m
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/mpicx/sparse"
+)
+
+// text runs the program and returns its exit code and what it printed.
+func text(t *testing.T, args ...string) (int, string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := run(context.Background(), args, &stdout, &stderr)
+	require.Empty(t, stderr.String())
+	return code, stdout.String()
+}
+
+// An error comes to ranks in a recovery after the job has been started again: some have
+// recovered, some have not, and all decide alike.
+func TestErrorInRecoveryAfterRestart(t *testing.T) {
+	for range 20 {
+		code, doc := solve(t, "-ranks", "4", "-recovery", "rollback", "-matrix", matrices+"poisson3d-20.mtx.gz",
+			"-inject", "rank=1,iter=10,kind=panic", "-inject", "rank=2,recovery=1,kind=error")
+		require.Equal(t, exitConverged, code)
+		events := doc.Runs[1].Events
+		require.Len(t, events, 2)
+		for i, rank := range []int{1, 2} {
+			require.Equal(t, rank, events[i].Failures[0].Rank)
+			require.Equal(t, i == 0, events[i].Corrupted)
+			require.NotEmpty(t, events[i].Recovery)
+			require.True(t, doc.Runs[1].Injections[i].Detected)
+		}
+	}
+}
+
+// A flip of the highest bit of the exponent makes numbers whose squares overflow.
+func TestHugeFlip(t *testing.T) {
+	for _, method := range []string{"cg", "bicgstab"} {
+		for _, recovery := range []string{"restart", "rollback"} {
+			for iter := 1; iter <= 4; iter++ {
+				t.Run(fmt.Sprintf("%s/%s/%d", method, recovery, iter), func(t *testing.T) {
+					args := []string{"-matrix", matrices + "poisson3d-20.mtx.gz", "-method", method, "-recovery", recovery, "-inject", fmt.Sprintf("rank=3,iter=%d,kind=bitflip,bit=62", iter)}
+					code, doc := solve(t, args...)
+					require.Equal(t, exitConverged, code)
+					require.Len(t, doc.Runs[1].Events, 1)
+					require.Less(t, doc.Runs[1].Iterations, doc.Runs[0].Iterations+60)
+					_, out := text(t, args...)
+					require.NotContains(t, out, "the fault did not touch")
+				})
+			}
+		}
+	}
+}
+
+// Each failure is told of as what it is, though the rank has another fault behind it.
+func TestAttribution(t *testing.T) {
+	nan := float(nan)
+	at := time.Now()
+	o := &outcome{
+		Injections: []injection{
+			{Fault: Fault{Kind: kindBitflip, Rank: 2}, Fired: true, At: at},
+			{Fault: Fault{Kind: kindError, Rank: 1}, Fired: true, At: at.Add(1)},
+			{Fault: Fault{Kind: kindPanic, Rank: 2, Recovery: 1}, Fired: true, At: at.Add(2)},
+		},
+		Events: []event{
+			{Failures: []failure{{Rank: 1, Message: "material"}}, first: at, end: at.Add(3), Since: nan},
+			{Failures: []failure{{Rank: 2, Message: "panic: index"}}, first: at, end: at.Add(4), Since: nan},
+		},
+	}
+	o.attribute()
+	detected := []bool{o.Injections[0].Detected, o.Injections[1].Detected, o.Injections[2].Detected}
+	assert.Equal(t, []bool{false, true, true}, detected)
+}
+
+// The text of a Matrix Market file.
+func file(t *testing.T, name, text string) string {
+	name = filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o644))
+	return name
+}
+
+// A method that can't solve the system breaks down once, at all ranks alike, and that is
+// what is told: nobody failed.
+func TestBreakdownIsTold(t *testing.T) {
+	args := []string{"-method", "bicgstab", "-matrix", matrices + "skew-6.mtx", "-ranks", "3", "-inject", "none"}
+	code, out := text(t, args...)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, out, "bicgstab: the length of a step is 0")
+	require.Contains(t, out, "FAILED")
+	require.NotContains(t, out, "failed      rank")
+	_, doc := solve(t, args...)
+	require.Empty(t, doc.Runs[0].Events)
+
+	// Kershaw's matrix (J. Comput. Phys. 26, 1978): positive definite, which its incomplete
+	// factorization is not.
+	name := file(t, "kershaw.mtx", "%%MatrixMarket matrix coordinate real symmetric\n4 4 8\n1 1 3\n2 1 -2\n2 2 3\n3 2 -2\n3 3 3\n4 1 2\n4 3 -2\n4 4 3\n")
+	code, out = text(t, "-matrix", name, "-precond", "blockjacobi", "-ranks", "1", "-inject", "none")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, out, "expected a positive definite preconditioner")
+}
+
+// A run without faults that ends before it has converged says so.
+func TestNotConverged(t *testing.T) {
+	code, out := text(t, "-maxiter", "10", "-inject", "none")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, out, "FAILED")
+	require.Contains(t, out, "not converged after 10 iterations")
+}
+
+func TestCompressedMatrix(t *testing.T) {
+	packed, err := os.ReadFile(matrices + "poisson3d-20.mtx.gz")
+	require.NoError(t, err)
+	code, _ := text(t, "-matrix", file(t, "poisson", string(packed)), "-inject", "none")
+	require.Equal(t, exitConverged, code)
+
+	var stdout, stderr bytes.Buffer
+	code = run(context.Background(), []string{"-matrix", file(t, "cut.mtx.gz", string(packed[:len(packed)/2])), "-inject", "none"}, &stdout, &stderr)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr.String(), "the compressed file ends in the middle")
+	require.Equal(t, 1, bytes.Count(stderr.Bytes(), []byte("\n")))
+	var bad bytes.Buffer
+	z := gzip.NewWriter(&bad)
+	_, _ = z.Write([]byte("nothing"))
+	require.NoError(t, z.Close())
+	code = run(context.Background(), []string{"-matrix", file(t, "bad.mtx", bad.String())}, &stdout, &stderr)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr.String(), `found "nothing", expected a first line of the form`)
+}
+
+func TestOut(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "x.mtx")
+	code, doc := solve(t, "-out", name, "-rhs", matrices+"hilbert-6-b.mtx", "-matrix", matrices+"hilbert-6.mtx", "-ranks", "2", "-checkpoint", "7", "-gmres-restart", "9", "-method", "gmres", "-inject", "rank=1,iter=2,kind=error")
+	require.Equal(t, exitConverged, code)
+	x, err := sparse.ReadVector(name)
+	require.NoError(t, err)
+	require.InDeltaSlice(t, slices.Repeat([]float64{1}, 6), x, 1e-2)
+	require.Equal(t, matrices+"hilbert-6-b.mtx", doc.RHS)
+	require.Equal(t, []int{7, 9}, []int{doc.Checkpoint, doc.GMRESRestart})
+}
+
+// The history does not die with the ranks that have led.
+func TestHistoryOutlivesLeaders(t *testing.T) {
+	needsULFM(t)
+	code, doc := solve(t, append(deaths("iter=30", 3), "-recovery", "shrink", "-ranks", "4", "-inject", "rank=0,iter=60,kind=die", "-inject", "rank=1,iter=80,kind=die")...)
+	require.Equal(t, exitConverged, code)
+	o := doc.Runs[1]
+	require.Len(t, o.Events, 3)
+	require.Len(t, o.Injections, 3)
+	require.Len(t, o.Residuals, o.Iterations)
+}
+
+// What a process would have said that has died is inferred from what its death showed.
+func TestInferInjections(t *testing.T) {
+	flip, die, late := Fault{Kind: kindBitflip, Rank: 1, Iter: 3}, Fault{Kind: kindDie, Rank: 1, Iter: 5}, Fault{Kind: kindNaN, Rank: 1, Iter: 9}
+	o := &outcome{Events: []event{{Iteration: 5, Dead: []int{1}}}}
+	o.inferInjections([]Fault{flip, die, late})
+	require.Len(t, o.Injections, 3)
+	require.Equal(t, []bool{true, true, false}, []bool{o.Injections[0].Fired, o.Injections[1].Fired, o.Injections[2].Fired})
+}
+
+// If nobody knows when the rank died, nothing is told of the time since.
+func TestUnknownTimeOfDeath(t *testing.T) {
+	at := time.Now()
+	e := event{Dead: []int{1}}
+	e.fill([]notice{{Rank: 0, Told: at.Add(2 * time.Millisecond), Ready: at.Add(3 * time.Millisecond)}, {Rank: 2, Told: at.Add(5 * time.Millisecond), Ready: at.Add(9 * time.Millisecond)}})
+	var out bytes.Buffer
+	(&textReport{cfg: &config{}, w: &out}).event(e)
+	require.NotContains(t, out.String(), "after 0s (first)")
+	require.Contains(t, out.String(), "the other 2 ranks within 3ms")
+}

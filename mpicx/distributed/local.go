@@ -1,0 +1,141 @@
+package distributed
+
+import (
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/mpicx/go-mpicx/mpicx/sparse"
+)
+
+// A local is one rank's rows of a matrix. The elements of x that they need and
+// other ranks own are its ghosts.
+//
+// Its columns are split: the interior part has the owned ones, renumbered from
+// 0 as the rows are; the boundary part has the ghosts'. So the product with
+// the interior needs no communication, and hides it.
+type local struct {
+	first  int     // row 0 here is row first of the whole matrix
+	ghosts []int32 // the column in the whole matrix of each ghost, increasing, and so grouped by owner
+
+	interior     *sparse.CSR
+	boundary     *sparse.CSR // only the rows that need ghosts
+	boundaryRows []int32     // which these are
+}
+
+// localize splits the rows from first on. It is linear in the number of entries
+// but for sorting the ghosts.
+func localize(rows *sparse.CSR, first int) *local {
+	l := &local{first: first}
+	l.findGhosts(rows)
+	l.split(rows)
+	return l
+}
+
+// owned returns where the owned columns begin and end in a row.
+func (l *local) owned(cols []int32, rows int) (a, b int) {
+	a, _ = slices.BinarySearch(cols, int32(l.first))
+	b, _ = slices.BinarySearch(cols[a:], int32(l.first+rows))
+	return a, a + b
+}
+
+func (l *local) findGhosts(rows *sparse.CSR) {
+	for i := range rows.Rows {
+		cols, _ := rows.Row(i)
+		a, b := l.owned(cols, rows.Rows)
+		l.ghosts = append(append(l.ghosts, cols[:a]...), cols[b:]...)
+	}
+	slices.Sort(l.ghosts)
+	l.ghosts = slices.Clip(slices.Compact(l.ghosts))
+}
+
+func (l *local) split(rows *sparse.CSR) {
+	in := &sparse.CSR{Rows: rows.Rows, Cols: rows.Rows, RowPtr: make([]int, 1, rows.Rows+1)}
+	in.ColIdx, in.Val = make([]int32, 0, rows.NNZ()), make([]float64, 0, rows.NNZ())
+	out := &sparse.CSR{Cols: len(l.ghosts), RowPtr: make([]int, 1)}
+	for i := range rows.Rows {
+		cols, vals := rows.Row(i)
+		a, b := l.owned(cols, rows.Rows)
+		for k, j := range cols {
+			if a <= k && k < b {
+				in.ColIdx = append(in.ColIdx, j-int32(l.first))
+				in.Val = append(in.Val, vals[k])
+			} else {
+				g, _ := slices.BinarySearch(l.ghosts, j)
+				out.ColIdx = append(out.ColIdx, int32(g))
+				out.Val = append(out.Val, vals[k])
+			}
+		}
+		in.RowPtr = append(in.RowPtr, len(in.Val))
+		if b-a < len(cols) {
+			out.RowPtr = append(out.RowPtr, len(out.Val))
+			l.boundaryRows = append(l.boundaryRows, int32(i))
+		}
+	}
+	out.Rows = len(l.boundaryRows)
+	l.interior, l.boundary = in, out
+}
+
+// mulBoundary adds to y what the ghosts contribute.
+func (l *local) mulBoundary(y, ghosts []float64) {
+	for k, i := range l.boundaryRows {
+		cols, vals := l.boundary.Row(k)
+		var sum float64
+		for n, j := range cols {
+			sum += vals[n] * ghosts[j]
+		}
+		y[i] += sum
+	}
+}
+
+// rows calls emit with each row, as it stands in the whole matrix.
+func (l *local) rows(emit func(cols []int32, vals []float64)) {
+	var cols []int32
+	var vals []float64
+	next := 0
+	for i := range l.interior.Rows {
+		in, inVals := l.interior.Row(i)
+		cols, vals = cols[:0], vals[:0]
+		var out []int32
+		var outVals []float64
+		if next < len(l.boundaryRows) && int(l.boundaryRows[next]) == i {
+			out, outVals = l.boundary.Row(next)
+			next++
+		}
+		before := 0 // ghosts to the left
+		for before < len(out) && int(l.ghosts[out[before]]) < l.first {
+			cols = append(cols, l.ghosts[out[before]])
+			before++
+		}
+		vals = append(vals, outVals[:before]...)
+		for _, j := range in {
+			cols = append(cols, int32(l.first)+j)
+		}
+		vals = append(vals, inVals...)
+		for _, j := range out[before:] {
+			cols = append(cols, l.ghosts[j])
+		}
+		vals = append(vals, outVals[before:]...)
+		emit(cols, vals)
+	}
+}
+
+// norm is the largest sum of magnitudes in a row.
+func (l *local) norm() (most float64) {
+	l.rows(func(_ []int32, vals []float64) {
+		var sum float64
+		for _, v := range vals {
+			sum += math.Abs(v)
+		}
+		most = max(most, sum)
+	})
+	return most
+}
+
+// between returns which ghosts have the columns lo to hi-1.
+func (l *local) between(lo, hi int) (a, b int) {
+	find := func(col int) int {
+		return sort.Search(len(l.ghosts), func(k int) bool { return int(l.ghosts[k]) >= col })
+	}
+	return find(lo), find(hi)
+}

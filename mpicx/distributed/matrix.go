@@ -1,0 +1,204 @@
+package distributed
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/sparse"
+)
+
+// haloTag is the tag of the halo's messages, entriesTag that of a matrix's that is read.
+const (
+	haloTag    = 1
+	entriesTag = 2
+)
+
+// A Block is consecutive rows of a matrix. Its row 0 is row First of the matrix,
+// its columns are the matrix's.
+type Block struct {
+	First int
+	*sparse.CSR
+}
+
+// A Matrix is a square matrix whose rows are divided among the ranks of a
+// communicator in contiguous blocks. A vector is divided likewise: each rank has
+// the elements of its rows. It is a krylov.Operator.
+type Matrix struct {
+	Offsets []int // rank r has the rows Offsets[r] to Offsets[r+1]-1
+
+	comm       *mpicx.Comm
+	local      *local
+	ghosts     []float64
+	neighbours []neighbour
+	pending    []future.Waiter // reused
+}
+
+// A neighbour is a rank to exchange elements of x with before a product. If the
+// pattern of the matrix is not symmetric, there may be some to send and none to
+// receive, or the other way round.
+type neighbour struct {
+	rank   int
+	send   []int32   // which owned elements to send, counted from the first, increasing
+	buf    []float64 // room for them
+	lo, hi int       // the elements received are ghosts lo to hi-1, in the order sent
+}
+
+// New returns the matrix of n rows that the ranks have between them in blocks,
+// each rank any number of them. The rows come to where the entries are divided
+// most evenly ([sparse.Partition]); rows in no block are empty, entries at the same
+// place are added up. It is collective: if it may fail, call it inside Try.
+func New(ctx context.Context, comm *mpicx.Comm, n int, blocks ...Block) (*Matrix, error) {
+	for _, b := range blocks {
+		if b.First < 0 || b.First+b.Rows > n || b.Cols != n {
+			return nil, fmt.Errorf("distributed: a block of %d rows from %d on and %d columns, expected it inside %d x %d", b.Rows, b.First, b.Cols, n, n)
+		}
+	}
+	offsets, err := balance(ctx, comm, n, blocks)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := redistribute(ctx, comm, offsets, blocks)
+	if err != nil {
+		return nil, err
+	}
+	return newMatrix(ctx, comm, offsets, rows)
+}
+
+// newMatrix returns the matrix of which each rank has its rows. It tells the owners
+// of ghosts who needs them.
+func newMatrix(ctx context.Context, comm *mpicx.Comm, offsets []int, rows *sparse.CSR) (*Matrix, error) {
+	size, first := comm.Size(), offsets[comm.Rank()]
+	m := &Matrix{Offsets: offsets, comm: comm, local: localize(rows, first)}
+	m.ghosts = make([]float64, len(m.local.ghosts))
+
+	needed, asked := make([]int, size), make([]int, size)
+	for q := range size {
+		lo, hi := m.local.between(offsets[q], offsets[q+1])
+		needed[q] = hi - lo
+	}
+	if err := mpicx.Alltoall(comm, needed, asked).Wait(ctx); err != nil {
+		return nil, err
+	}
+	send := make([]int32, sum(asked))
+	if err := mpicx.Alltoallv(comm, m.local.ghosts, needed, send, asked).Wait(ctx); err != nil {
+		return nil, err
+	}
+	for k := range send {
+		send[k] -= int32(first)
+	}
+	lo := 0
+	for q := range size {
+		nb := neighbour{rank: q, send: send[:asked[q]:asked[q]], buf: make([]float64, asked[q]), lo: lo, hi: lo + needed[q]}
+		lo, send = nb.hi, send[asked[q]:]
+		if len(nb.send) > 0 || nb.lo < nb.hi {
+			m.neighbours = append(m.neighbours, nb)
+		}
+	}
+	m.pending = make([]future.Waiter, 0, 2*len(m.neighbours))
+	return m, nil
+}
+
+func sum(counts []int) (total int) {
+	for _, n := range counts {
+		total += n
+	}
+	return total
+}
+
+// Apply computes y = A·x. The messages are under way while the rank multiplies
+// what it has itself. It throws what becomes of them.
+func (m *Matrix) Apply(ctx context.Context, y, x []float64) {
+	pending := m.pending[:0]
+	for i := range m.neighbours {
+		if nb := &m.neighbours[i]; nb.lo < nb.hi {
+			pending = append(pending, mpicx.Recv(m.comm, m.ghosts[nb.lo:nb.hi], nb.rank, haloTag))
+		}
+	}
+	for i := range m.neighbours {
+		nb := &m.neighbours[i]
+		if len(nb.send) == 0 {
+			continue
+		}
+		for k, i := range nb.send {
+			nb.buf[k] = x[i]
+		}
+		pending = append(pending, mpicx.Send(m.comm, nb.buf, nb.rank, haloTag))
+	}
+	m.local.interior.MulVec(y, x)
+	mpicx.Throw(future.WaitAll(ctx, pending...))
+	m.local.mulBoundary(y, m.ghosts)
+}
+
+// First is the row of the whole matrix that is this rank's row 0.
+func (m *Matrix) First() int { return m.local.first }
+
+// Rows is the number of this rank's rows.
+func (m *Matrix) Rows() int { return m.local.interior.Rows }
+
+// Size is the number of rows, and of columns, of the whole matrix.
+func (m *Matrix) Size() int { return m.Offsets[len(m.Offsets)-1] }
+
+// Counts is the number of rows of each rank.
+func (m *Matrix) Counts() []int {
+	counts := make([]int, len(m.Offsets)-1)
+	for r := range counts {
+		counts[r] = m.Offsets[r+1] - m.Offsets[r]
+	}
+	return counts
+}
+
+// NNZ is the number of entries in this rank's rows.
+func (m *Matrix) NNZ() int { return m.local.interior.NNZ() + m.local.boundary.NNZ() }
+
+// DiagonalBlock returns the block of the matrix in the rank's rows and columns,
+// which block Jacobi preconditioners need. It is not a copy: leave it as it is.
+func (m *Matrix) DiagonalBlock() *sparse.CSR { return m.local.interior }
+
+// Block returns a copy of this rank's rows.
+func (m *Matrix) Block() Block {
+	b := Block{m.First(), &sparse.CSR{Rows: m.Rows(), Cols: m.Size(), RowPtr: make([]int, 1, m.Rows()+1)}}
+	b.ColIdx, b.Val = make([]int32, 0, m.NNZ()), make([]float64, 0, m.NNZ())
+	m.local.rows(func(cols []int32, vals []float64) {
+		b.ColIdx, b.Val = append(b.ColIdx, cols...), append(b.Val, vals...)
+		b.RowPtr = append(b.RowPtr, len(b.Val))
+	})
+	return b
+}
+
+// Norm is the largest sum of magnitudes in a row, ‖A‖∞. It is collective.
+func (m *Matrix) Norm(ctx context.Context) (float64, error) {
+	most := make([]float64, 1)
+	err := mpicx.Allreduce(m.comm, []float64{m.local.norm()}, most, mpicx.Max).Wait(ctx)
+	return most[0], err
+}
+
+// Symmetric says whether the matrix equals its transpose. It is collective.
+func (m *Matrix) Symmetric(ctx context.Context) (bool, error) {
+	rows := m.Block()
+	transposed, err := assemble(ctx, m.comm, m.Offsets, func(add func(sparse.Triplet) error) error {
+		for i := range rows.Rows {
+			cols, vals := rows.Row(i)
+			for k, j := range cols {
+				if err := add(sparse.Triplet{Row: j, Col: int32(rows.First + i), Val: vals[k]}); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return false, err
+	}
+	same := true
+	for i := range rows.Rows {
+		cols, vals := rows.Row(i)
+		for k, j := range cols { // the other triangle is looked at where it is
+			same = same && transposed.At(i, int(j)) == vals[k]
+		}
+	}
+	all := make([]bool, 1)
+	err = mpicx.Allreduce(m.comm, []bool{same}, all, mpicx.LAnd).Wait(ctx)
+	return all[0], err
+}

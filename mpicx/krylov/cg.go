@@ -1,0 +1,66 @@
+package krylov
+
+import (
+	"context"
+	"math"
+)
+
+// CG is the method of conjugate gradients, for matrices and preconditioners that
+// are symmetric and positive definite (Saad, Iterative Methods for Sparse Linear
+// Systems, 2nd ed., algorithm 9.1). An iteration has one product and two
+// reductions.
+func CG(ctx context.Context, sys System, x []float64, opt Options) (Result, error) {
+	v := vectors(4, len(x))
+	r, p, q, zbuf := v[0], v[1], v[2], v[3]
+	d := newDots(sys.Space, 2)
+
+	normB := math.Sqrt(d.one(ctx, dot(sys.B, sys.B)))
+	var rz, rr float64
+	if opt.From != nil {
+		scalars := make([]float64, 2)
+		opt.From.load(x, scalars, r, p)
+		rz, rr = scalars[0], scalars[1]
+	} else {
+		sys.residual(ctx, r, x)
+		z := sys.precondition(ctx, zbuf, r)
+		copy(p, z)
+		rz, rr = d.two(ctx, dot(r, z), dot(r, r))
+	}
+
+	s := &State{X: x, R: r, P: p, Residual: relative(math.Sqrt(rr), normB)}
+	s.current = func(_ context.Context, xNow, rNow []float64) { copy(xNow, x); copy(rNow, r) }
+	s.save = func(_ context.Context, to *Snapshot) { to.store(x, []float64{rz, rr}, r, p) }
+	limit := opt.limit(s.Residual)
+	for !(math.Sqrt(rr) <= opt.Tol*normB) && s.Iter < opt.MaxIter {
+		if rz <= 0 {
+			return s.broken("cg", "r·M⁻¹r", rz, "a positive definite preconditioner")
+		}
+		sys.A.Apply(ctx, q, p)
+		pq := d.one(ctx, dot(p, q))
+		if pq <= 0 {
+			return s.broken("cg", "p·Ap", pq, "a positive definite matrix")
+		}
+		alpha := rz / pq
+		axpy(x, alpha, p)
+		part := axpyNorm(r, -alpha, q)
+		z, rzOld := r, rz
+		if sys.M == nil {
+			rr = d.one(ctx, part)
+			rz = rr
+		} else {
+			z = sys.precondition(ctx, zbuf, r)
+			rz, rr = d.two(ctx, dot(r, z), part)
+		}
+		xpby(p, z, rz/rzOld)
+
+		s.Iter++
+		s.Residual = relative(math.Sqrt(rr), normB)
+		if err := opt.observe(ctx, s); err != nil {
+			return Result{s.Iter, s.Residual, false}, err
+		}
+		if s.Residual > limit {
+			return s.diverged("cg", limit)
+		}
+	}
+	return Result{s.Iter, s.Residual, math.Sqrt(rr) <= opt.Tol*normB}, nil
+}

@@ -1,0 +1,209 @@
+package krylov
+
+import (
+	"context"
+	"math"
+)
+
+// GMRES is the generalized minimal residual method, for any regular matrix,
+// preconditioned from the right, so that its residuals are those of the system
+// (Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., algorithm 9.5).
+// It begins a new cycle every Options.Restart iterations.
+//
+// The basis is orthogonalized by classical Gram-Schmidt, which takes one reduction an
+// iteration, however long the basis, and once more when that does not do: see
+// cycle.orthogonalize.
+func GMRES(ctx context.Context, sys System, x []float64, opt Options) (Result, error) {
+	m := opt.Restart
+	if m <= 0 {
+		m = 30
+	}
+	c := newCycle(sys, x, m)
+	normB := math.Sqrt(c.dots.one(ctx, dot(sys.B, sys.B)))
+	if opt.From != nil {
+		opt.From.load(x, nil)
+	}
+
+	s := &State{X: x, current: c.current}
+	s.save = func(ctx context.Context, to *Snapshot) {
+		c.current(ctx, c.xNow, c.rNow)
+		to.store(c.xNow, nil)
+	}
+	var limit float64
+	for {
+		beta := c.begin(ctx)
+		s.Residual = relative(beta, normB)
+		if s.Iter == 0 {
+			limit = opt.limit(s.Residual)
+		} else if s.Residual > limit { // the recursion's never grows
+			return s.diverged("gmres", limit)
+		}
+		if beta <= opt.Tol*normB || s.Iter >= opt.MaxIter {
+			return Result{s.Iter, s.Residual, beta <= opt.Tol*normB}, nil
+		}
+		for more := true; more; {
+			var rest float64
+			rest, more = c.extend(ctx)
+			s.Iter++
+			s.Residual = relative(rest, normB)
+			s.P = c.v[c.j]
+			if err := opt.observe(ctx, s); err != nil {
+				return Result{s.Iter, s.Residual, false}, err
+			}
+			more = more && !(rest <= opt.Tol*normB) && s.Iter < opt.MaxIter
+		}
+		c.current(ctx, x, nil)
+	}
+}
+
+// cycle is GMRES between two restarts: A·M⁻¹·V = V·H, where V is orthonormal and
+// H is kept as Q·R, with Q in Givens rotations.
+type cycle struct {
+	sys  System
+	x    []float64 // the iterate at the beginning
+	dots *dots
+
+	j        int         // columns of R so far
+	v        [][]float64 // j+1 of them
+	h        [][]float64 // R by columns
+	cos, sin []float64
+	g        []float64 // Qᵀ·β·e₁: what is left in its last element is the residual's norm
+
+	y, t       []float64 // coefficients
+	z          []float64
+	xNow, rNow []float64
+}
+
+func newCycle(sys System, x []float64, m int) *cycle {
+	n := len(x)
+	w := vectors(m+4, n)
+	return &cycle{
+		sys: sys, x: x, dots: newDots(sys.Space, m+3),
+		v: w[:m+1], z: w[m+1], xNow: w[m+2], rNow: w[m+3],
+		h: vectors(m, m+1), cos: make([]float64, m), sin: make([]float64, m),
+		g: make([]float64, m+1), y: make([]float64, m+1), t: make([]float64, m+1),
+	}
+}
+
+// begin starts from x and returns the norm of the residual.
+func (c *cycle) begin(ctx context.Context) float64 {
+	r := c.v[0]
+	c.sys.residual(ctx, r, c.x)
+	beta := math.Sqrt(c.dots.one(ctx, dot(r, r)))
+	c.j = 0
+	c.g[0] = beta
+	scale(r, 1/beta)
+	return beta
+}
+
+// extend adds a vector to the basis. It returns the norm of the residual, and
+// whether the basis can be extended further.
+func (c *cycle) extend(ctx context.Context) (rest float64, more bool) {
+	j := c.j
+	h, w := c.h[j], c.v[j+1]
+	c.sys.A.Apply(ctx, w, c.sys.precondition(ctx, c.z, c.v[j]))
+
+	norm := c.orthogonalize(ctx, h, w)
+	invariant := norm == 0 // then this cycle solves the system
+	h[j+1] = norm
+
+	for i := range j {
+		h[i], h[i+1] = c.cos[i]*h[i]+c.sin[i]*h[i+1], c.cos[i]*h[i+1]-c.sin[i]*h[i]
+	}
+	c.cos[j], c.sin[j] = 1, 0
+	if length := math.Hypot(h[j], norm); length != 0 {
+		c.cos[j], c.sin[j] = h[j]/length, norm/length
+	}
+	h[j], h[j+1] = c.cos[j]*h[j]+c.sin[j]*norm, 0
+	c.g[j], c.g[j+1] = c.cos[j]*c.g[j], -c.sin[j]*c.g[j]
+	c.j++
+	return math.Abs(c.g[c.j]), !invariant && c.j < len(c.h)
+}
+
+// orthogonalize subtracts from w its components in the basis, stores them in h,
+// normalizes w, and returns its norm, or 0 if nothing but rounding is left of it.
+//
+// One pass leaves components of the order of ε·‖w before‖/‖w after‖, and those that the
+// basis has itself are amplified by as much from vector to vector. So there is a second
+// pass if much of w is gone, and if the newest vector of the basis is not orthogonal to
+// the first one any more, which is where it shows.
+func (c *cycle) orthogonalize(ctx context.Context, h, w []float64) float64 {
+	const (
+		muchGone   = 1e-2  // of w·w
+		orthogonal = 1e-12 // what the residual of the recursion can be wrong by
+	)
+	clear(h)
+	basis := c.v[:c.j+1]
+	parts := c.dots.parts
+	dotAll(parts, basis, w)
+	parts[len(basis)+1] = 0
+	if c.j > 0 {
+		parts[len(basis)+1] = dot(basis[0], basis[c.j])
+	}
+	sums := c.dots.sum(ctx, len(basis)+2)
+	before, after := sums[len(basis)], subtractSquares(sums, len(basis))
+	copy(h, sums[:len(basis)])
+	if after > muchGone*before && math.Abs(sums[len(basis)+1]) <= orthogonal {
+		norm := math.Sqrt(after)
+		subtractAll(w, basis, h, 1/norm)
+		return norm
+	}
+	subtractAll(w, basis, h, 1)
+	dotAll(parts, basis, w)
+	sums = c.dots.sum(ctx, len(basis)+1)
+	for i := range basis {
+		h[i] += sums[i]
+	}
+	after = subtractSquares(sums, len(basis)) // Pythagoras: the second pass changes little, so nothing is lost
+	norm := math.Sqrt(max(after, 0))
+	if norm <= epsilon*math.Sqrt(before) {
+		clear(w)
+		return 0
+	}
+	subtractAll(w, basis, sums, 1/norm)
+	return norm
+}
+
+// subtractSquares returns sums[n], a squared norm, less the squares of the n components
+// before it.
+func subtractSquares(sums []float64, n int) float64 {
+	left := sums[n]
+	for _, s := range sums[:n] {
+		left -= s * s
+	}
+	return left
+}
+
+// current stores the iterate in x, and what the recursion has for its residual
+// in r, if not nil: V·Q·(the last element of g).
+func (c *cycle) current(ctx context.Context, x, r []float64) {
+	for i := c.j - 1; i >= 0; i-- {
+		c.y[i] = c.g[i]
+		for k := i + 1; k < c.j; k++ {
+			c.y[i] -= c.h[k][i] * c.y[k]
+		}
+		c.y[i] /= c.h[i][i]
+	}
+	step := c.rNow
+	clear(step)
+	for i, y := range c.y[:c.j] {
+		c.y[i] = -y
+	}
+	subtractAll(step, c.v[:c.j], c.y, 1)
+	step = c.sys.precondition(ctx, c.z, step)
+	for i := range x {
+		x[i] = c.x[i] + step[i]
+	}
+	if r == nil {
+		return
+	}
+	c.t[c.j] = c.g[c.j]
+	for i := c.j - 1; i >= 0; i-- {
+		c.t[i], c.t[i+1] = -c.sin[i]*c.t[i+1], c.cos[i]*c.t[i+1]
+	}
+	clear(r)
+	for i, t := range c.t[:c.j+1] {
+		c.t[i] = -t
+	}
+	subtractAll(r, c.v[:c.j+1], c.t, 1)
+}

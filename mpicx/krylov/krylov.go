@@ -1,0 +1,195 @@
+package krylov
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/mpicx/go-mpicx/future"
+)
+
+// A Space is where vectors live: every rank holds some elements of each, and an
+// inner product is the sum of what the ranks have of it.
+type Space interface {
+	// Sum starts to add up parts over all ranks, element by element, into sums.
+	// Both belong to the Space until the future is done. All ranks get sums that
+	// are the same bit by bit, so that they take the same decisions.
+	Sum(parts, sums []float64) *future.Future[struct{}]
+}
+
+// Alone is the Space of a program without ranks.
+type Alone struct{}
+
+// Sum copies parts to sums.
+func (Alone) Sum(parts, sums []float64) *future.Future[struct{}] {
+	copy(sums, parts)
+	return future.Ready(struct{}{})
+}
+
+// An Operator is a linear map. Apply computes y = A·x of this rank's part of x
+// and y, which do not overlap. It throws its errors.
+type Operator interface {
+	Apply(ctx context.Context, y, x []float64)
+}
+
+// An OperatorFunc is a function as an Operator.
+type OperatorFunc func(ctx context.Context, y, x []float64)
+
+// Apply calls f.
+func (f OperatorFunc) Apply(ctx context.Context, y, x []float64) { f(ctx, y, x) }
+
+// A System is the equation A·x = b.
+type System struct {
+	Space Space
+	A     Operator
+	M     Operator  // the preconditioner: Apply is M⁻¹, near to A⁻¹; nil for none
+	B     []float64 // this rank's part
+}
+
+// Options say when a method ends, and who looks on.
+type Options struct {
+	Tol     float64 // the end: ‖r‖ ≤ Tol·‖b‖
+	MaxIter int     // or so many iterations
+	Restart int     // GMRES: the length of a cycle; 0 means 30
+
+	// The method gives up when the residual has grown by this factor since the beginning:
+	// 0 means 1e5.
+	Divergence float64
+
+	// Observe is called at the end of each iteration, at every rank. It may
+	// change what State shows, at its own risk. An error ends the method.
+	Observe func(ctx context.Context, s *State) error
+
+	// From continues where the Snapshot, of the same method, was saved, instead
+	// of beginning at x.
+	From *Snapshot
+}
+
+// A State is what an observer sees of a method between two iterations. It is
+// valid during Observe only.
+type State struct {
+	Iter     int       // iterations done in this call
+	Residual float64   // ‖r‖/‖b‖ as the method's recursion has it
+	X        []float64 // the iterate; with GMRES that at the beginning of the cycle
+	R        []float64 // the residual as the recursion has it; nil with GMRES
+	P        []float64 // the newest vector of the Krylov basis, which the next iteration reads
+
+	current func(ctx context.Context, x, r []float64)
+	save    func(ctx context.Context, to *Snapshot)
+}
+
+// Current stores the iterate in x, and what the recursion has for its residual
+// in r. It needs no other rank, if the preconditioner does not.
+func (s *State) Current(ctx context.Context, x, r []float64) { s.current(ctx, x, r) }
+
+// Save stores in to what the method needs to continue from here.
+func (s *State) Save(ctx context.Context, to *Snapshot) { s.save(ctx, to) }
+
+// A Snapshot is a method's state, of which vectors are this rank's part. It is
+// reused when saved to again.
+type Snapshot struct {
+	X       []float64   // the iterate
+	Vectors [][]float64 // what else the method's recursion has; nil if it begins anew from X
+	Scalars []float64
+}
+
+func (s *Snapshot) store(x []float64, scalars []float64, vectors ...[]float64) {
+	s.X = append(s.X[:0], x...)
+	s.Scalars = append(s.Scalars[:0], scalars...)
+	s.Vectors = append(s.Vectors, make([][]float64, max(0, len(vectors)-len(s.Vectors)))...)
+	for i, v := range vectors {
+		s.Vectors[i] = append(s.Vectors[i][:0], v...)
+	}
+}
+
+func (s *Snapshot) load(x []float64, scalars []float64, vectors ...[]float64) {
+	copy(x, s.X)
+	copy(scalars, s.Scalars)
+	for i, v := range vectors {
+		copy(v, s.Vectors[i])
+	}
+}
+
+// A Result says how a method ended.
+type Result struct {
+	Iterations int
+	Residual   float64 // ‖r‖/‖b‖ as the recursion has it
+	Converged  bool    // Residual ≤ Tol
+}
+
+// A Method is CG, GMRES or BiCGStab: it improves x, this rank's part, until it
+// solves sys. An error is that of an observer or a *BreakdownError.
+type Method func(ctx context.Context, sys System, x []float64, opt Options) (Result, error)
+
+// A BreakdownError says that a method can't go on: the matrix or the preconditioner is
+// not of the kind that it is for, or the method diverges. All ranks get it alike.
+type BreakdownError struct {
+	Method   string
+	Iter     int
+	Quantity string // what has this value
+	Value    float64
+	Expected string
+}
+
+func (e *BreakdownError) Error() string {
+	return fmt.Sprintf("%s: %s is %.3g in iteration %d, expected %s", e.Method, e.Quantity, e.Value, e.Iter, e.Expected)
+}
+
+// broken is what a method returns that can't go on.
+func (s *State) broken(method, quantity string, value float64, expected string) (Result, error) {
+	return Result{s.Iter, s.Residual, false}, &BreakdownError{method, s.Iter + 1, quantity, value, expected}
+}
+
+func (s *State) diverged(method string, limit float64) (Result, error) {
+	return Result{s.Iter, s.Residual, false}, &BreakdownError{method, s.Iter, "the residual", s.Residual, fmt.Sprintf("at most %.3g: it diverges", limit)}
+}
+
+// limit is the residual at which a method gives up that begins with that of first.
+func (opt *Options) limit(first float64) float64 {
+	factor := opt.Divergence
+	if factor == 0 {
+		factor = 1e5
+	}
+	return factor * first
+}
+
+func (opt *Options) observe(ctx context.Context, s *State) error {
+	if opt.Observe == nil {
+		return nil
+	}
+	return opt.Observe(ctx, s)
+}
+
+// residual computes r = b - A·x.
+func (sys *System) residual(ctx context.Context, r, x []float64) {
+	sys.A.Apply(ctx, r, x)
+	for i, b := range sys.B {
+		r[i] = b - r[i]
+	}
+}
+
+// precondition returns M⁻¹·r: in z, or r itself if there is no preconditioner.
+func (sys *System) precondition(ctx context.Context, z, r []float64) []float64 {
+	if sys.M == nil {
+		return r
+	}
+	sys.M.Apply(ctx, z, r)
+	return z
+}
+
+// TrueResidual computes ‖b-A·x‖/‖b‖ without any recursion. It is collective.
+func (sys *System) TrueResidual(ctx context.Context, x []float64) float64 {
+	r := make([]float64, len(x))
+	sys.residual(ctx, r, x)
+	d := newDots(sys.Space, 2)
+	rr, bb := d.two(ctx, dot(r, r), dot(sys.B, sys.B))
+	return relative(math.Sqrt(rr), math.Sqrt(bb))
+}
+
+// relative is r/b; if b is 0 the only solution is 0, and r itself tells.
+func relative(r, b float64) float64 {
+	if b == 0 {
+		return r
+	}
+	return r / b
+}

@@ -1,0 +1,328 @@
+package krylov_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/mpicx/krylov"
+	"github.com/mpicx/go-mpicx/mpicx/sparse"
+)
+
+var methods = map[string]krylov.Method{"cg": krylov.CG, "gmres": krylov.GMRES, "bicgstab": krylov.BiCGStab}
+
+// system returns A·x = b of a matrix of testdata, without ranks, and x.
+func system(t testing.TB, name string) (krylov.System, []float64) {
+	m, err := sparse.ReadFile(filepath.Join("../../testdata/matrices", name))
+	require.NoError(t, err)
+	random := rand.New(rand.NewPCG(1, 2))
+	x, b := make([]float64, m.Cols), make([]float64, m.Rows)
+	for i := range x {
+		x[i] = 0.5 + random.Float64()
+	}
+	m.MulVec(b, x)
+	apply := func(_ context.Context, y, x []float64) { m.MulVec(y, x) }
+	return krylov.System{Space: krylov.Alone{}, A: krylov.OperatorFunc(apply), B: b}, x
+}
+
+func distance(x, y []float64) float64 {
+	var d, n float64
+	for i := range x {
+		d += (x[i] - y[i]) * (x[i] - y[i])
+		n += y[i] * y[i]
+	}
+	return math.Sqrt(d / n)
+}
+
+func TestSolves(t *testing.T) {
+	for _, test := range []struct {
+		matrix  string
+		methods []string
+	}{
+		{"graphene-64.mtx.gz", []string{"cg", "gmres", "bicgstab"}},
+		{"poisson3d-20.mtx.gz", []string{"cg", "gmres", "bicgstab"}},
+		{"convection-64.mtx.gz", []string{"gmres", "bicgstab"}},
+		{"hilbert-6.mtx", []string{"cg", "gmres"}},
+		{"petersen.mtx", []string{"gmres", "bicgstab"}},
+		{"skew-6.mtx", []string{"gmres"}},
+	} {
+		for _, name := range test.methods {
+			t.Run(test.matrix+"/"+name, func(t *testing.T) {
+				ctx := context.Background()
+				sys, want := system(t, test.matrix)
+				x := make([]float64, len(want))
+				calls := 0
+				res, err := methods[name](ctx, sys, x, krylov.Options{Tol: 1e-10, MaxIter: 1000, Observe: func(_ context.Context, s *krylov.State) error {
+					calls++
+					assert.Equal(t, calls, s.Iter)
+					return nil
+				}})
+				require.NoError(t, err)
+				assert.True(t, res.Converged, "%+v", res)
+				assert.Equal(t, calls, res.Iterations)
+				assert.LessOrEqual(t, sys.TrueResidual(ctx, x), 1.01e-10)
+				if test.matrix != "hilbert-6.mtx" {
+					assert.Less(t, distance(x, want), 1e-8)
+				}
+			})
+		}
+	}
+}
+
+// Current gives an iterate and a residual that belong together.
+func TestCurrent(t *testing.T) {
+	for name, method := range methods {
+		t.Run(name, func(t *testing.T) {
+			ctx := context.Background()
+			sys, want := system(t, "poisson3d-20.mtx.gz")
+			n := len(want)
+			now, r, y := make([]float64, n), make([]float64, n), make([]float64, n)
+			_, err := method(ctx, sys, make([]float64, n), krylov.Options{Tol: 1e-8, MaxIter: 40, Restart: 15, Observe: func(_ context.Context, s *krylov.State) error {
+				s.Current(ctx, now, r)
+				sys.A.Apply(ctx, y, now)
+				var gap, bb float64
+				for i, b := range sys.B {
+					gap += (b - y[i] - r[i]) * (b - y[i] - r[i])
+					bb += b * b
+				}
+				assert.LessOrEqual(t, gap, 1e-26*bb, "iteration %d", s.Iter)
+				return nil
+			}})
+			require.NoError(t, err)
+		})
+	}
+}
+
+// A method that continues from a Snapshot does what it would have done.
+func TestFromSnapshot(t *testing.T) {
+	for name, method := range methods {
+		t.Run(name, func(t *testing.T) {
+			ctx := context.Background()
+			sys, want := system(t, "poisson3d-20.mtx.gz")
+			opt := krylov.Options{Tol: 1e-8, MaxIter: 500, Restart: 10}
+			whole, err := method(ctx, sys, make([]float64, len(want)), opt)
+			require.NoError(t, err)
+
+			var snapshot krylov.Snapshot
+			stop := errors.New("stop")
+			opt.Observe = func(ctx context.Context, s *krylov.State) error {
+				switch s.Iter {
+				case 10, 20: // saved to twice
+					s.Save(ctx, &snapshot)
+				case 25:
+					return stop
+				}
+				return nil
+			}
+			_, err = method(ctx, sys, make([]float64, len(want)), opt)
+			require.ErrorIs(t, err, stop)
+
+			x := make([]float64, len(want))
+			opt.Observe, opt.From = nil, &snapshot
+			rest, err := method(ctx, sys, x, opt)
+			require.NoError(t, err)
+			assert.True(t, rest.Converged)
+			assert.Equal(t, whole.Iterations, 20+rest.Iterations)
+			assert.Less(t, distance(x, want), 1e-6)
+		})
+	}
+}
+
+func TestCGBreakdown(t *testing.T) {
+	sys, x := system(t, "petersen.mtx") // eigenvalues 3, 1, -2
+	clear(x)
+	_, err := krylov.CG(context.Background(), sys, x, krylov.Options{Tol: 1e-8, MaxIter: 50})
+	var breakdown *krylov.BreakdownError
+	require.ErrorAs(t, err, &breakdown)
+	assert.ErrorContains(t, err, "expected a positive definite matrix")
+}
+
+func TestZeroRightHandSide(t *testing.T) {
+	for name, method := range methods {
+		t.Run(name, func(t *testing.T) {
+			sys, x := system(t, "petersen.mtx")
+			clear(sys.B)
+			clear(x)
+			res, err := method(context.Background(), sys, x, krylov.Options{Tol: 1e-8, MaxIter: 50})
+			require.NoError(t, err)
+			assert.Equal(t, krylov.Result{Converged: true}, res)
+		})
+	}
+}
+
+// NaN does not end a method: it goes on to its last iteration and says that it
+// has not converged.
+func TestNaN(t *testing.T) {
+	for name, method := range methods {
+		t.Run(name, func(t *testing.T) {
+			sys, x := system(t, "poisson3d-20.mtx.gz")
+			clear(x)
+			res, err := method(context.Background(), sys, x, krylov.Options{Tol: 1e-8, MaxIter: 100, Observe: func(_ context.Context, s *krylov.State) error {
+				if s.Iter == 10 {
+					s.P[17] = math.NaN()
+				}
+				return nil
+			}})
+			require.NoError(t, err)
+			assert.Equal(t, 100, res.Iterations)
+			assert.False(t, res.Converged)
+			assert.True(t, math.IsNaN(res.Residual))
+		})
+	}
+}
+
+// What was lost of a solution comes back from the rest, wherever it was.
+func TestInterpolate(t *testing.T) {
+	for _, test := range []struct{ matrix, method string }{
+		{"poisson3d-20.mtx.gz", "cg"}, {"graphene-64.mtx.gz", "cg"}, {"convection-64.mtx.gz", "gmres"}, {"convection-64.mtx.gz", "bicgstab"},
+	} {
+		for where, in := range map[string]func(i, n int) bool{
+			"nowhere":    func(int, int) bool { return false },
+			"everywhere": func(int, int) bool { return true },
+			"first":      func(i, n int) bool { return i < n/4 },
+			"scattered":  func(i, _ int) bool { return i%7 < 2 },
+		} {
+			t.Run(test.matrix+"/"+test.method+"/"+where, func(t *testing.T) {
+				ctx := context.Background()
+				sys, want := system(t, test.matrix)
+				x, lost := make([]float64, len(want)), make([]bool, len(want))
+				for i := range x {
+					x[i], lost[i] = want[i], in(i, len(x))
+					if lost[i] {
+						x[i] = math.NaN()
+					}
+				}
+				_, err := krylov.Interpolate(ctx, sys, x, lost, methods[test.method], krylov.Options{Tol: 1e-11, MaxIter: 2000})
+				require.NoError(t, err)
+				assert.Less(t, distance(x, want), 1e-8)
+				for i := range x {
+					if !lost[i] {
+						require.Equal(t, want[i], x[i])
+					}
+				}
+			})
+		}
+	}
+}
+
+// Of an iterate that is no solution, the interpolation brings the residual of the
+// lost rows to 0, to the tolerance relative to the whole right-hand side, and does
+// not touch the rest.
+func TestInterpolateResidual(t *testing.T) {
+	ctx := context.Background()
+	sys, want := system(t, "poisson3d-20.mtx.gz")
+	x, lost, y := make([]float64, len(want)), make([]bool, len(want)), make([]float64, len(want))
+	for i := range x {
+		x[i], lost[i] = want[i]+math.Sin(float64(i)), i/1000 == 3
+	}
+	res, err := krylov.Interpolate(ctx, sys, x, lost, krylov.CG, krylov.Options{Tol: 1e-6, MaxIter: 2000})
+	require.NoError(t, err)
+	require.Positive(t, res.Iterations)
+	sys.A.Apply(ctx, y, x)
+	var rr, bb float64
+	for i, b := range sys.B {
+		bb += b * b
+		if lost[i] {
+			rr += (b - y[i]) * (b - y[i])
+		} else {
+			require.Equal(t, want[i]+math.Sin(float64(i)), x[i])
+		}
+	}
+	require.LessOrEqual(t, math.Sqrt(rr/bb), 1.01e-6)
+}
+
+// An iteration allocates nothing but the futures of its reductions.
+func TestAllocations(t *testing.T) {
+	for name, method := range methods {
+		t.Run(name, func(t *testing.T) {
+			sys, want := system(t, "poisson3d-20.mtx.gz")
+			count := func(iterations int) float64 {
+				return testing.AllocsPerRun(3, func() {
+					_, err := method(context.Background(), sys, make([]float64, len(want)), krylov.Options{MaxIter: iterations})
+					require.NoError(t, err)
+				})
+			}
+			per := (count(30) - count(10)) / 20
+			assert.LessOrEqual(t, per, 3.2)
+		})
+	}
+}
+
+// What a method can't go on with, it says, and why.
+func TestBreakdown(t *testing.T) {
+	negative := krylov.OperatorFunc(func(_ context.Context, z, r []float64) {
+		for i, v := range r {
+			z[i] = v
+			if i >= len(r)/4 {
+				z[i] = -v
+			}
+		}
+	})
+	grow := func(_ context.Context, s *krylov.State) error {
+		for i := range s.R {
+			s.R[i] *= 1e3
+		}
+		return nil
+	}
+	for _, test := range []struct {
+		name, matrix string
+		method       krylov.Method
+		m            krylov.Operator
+		observe      func(context.Context, *krylov.State) error
+		want         string
+	}{
+		{"indefinite preconditioner", "poisson3d-20.mtx.gz", krylov.CG, negative, nil, "r·M⁻¹r"},
+		{"skew-symmetric", "skew-6.mtx", krylov.BiCGStab, nil, nil, "bicgstab: the length of a step is 0 in iteration 1, expected another"},
+		{"cg diverges", "poisson3d-20.mtx.gz", krylov.CG, nil, grow, "it diverges"},
+		{"bicgstab diverges", "convection-64.mtx.gz", krylov.BiCGStab, nil, grow, "it diverges"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			sys, x := system(t, test.matrix)
+			clear(x)
+			sys.M = test.m
+			res, err := test.method(context.Background(), sys, x, krylov.Options{Tol: 1e-8, MaxIter: 5000, Observe: test.observe})
+			var breakdown *krylov.BreakdownError
+			require.ErrorAs(t, err, &breakdown)
+			assert.ErrorContains(t, err, test.want)
+			assert.Less(t, res.Iterations, 20)
+			assert.False(t, res.Converged)
+		})
+	}
+}
+
+// The basis stays orthogonal enough in a long cycle that the residual of the recursion is
+// the true one.
+func TestLongCycle(t *testing.T) {
+	for _, matrix := range []string{"poisson3d-20.mtx.gz", "convection-64.mtx.gz", "anisotropic-64.mtx.gz", "graphene-64.mtx.gz"} {
+		t.Run(matrix, func(t *testing.T) {
+			sys, x := system(t, matrix)
+			clear(x)
+			now, r, y := make([]float64, len(x)), make([]float64, len(x)), make([]float64, len(x))
+			_, err := krylov.GMRES(context.Background(), sys, x, krylov.Options{Tol: 1e-12, MaxIter: 150, Restart: 150, Observe: func(ctx context.Context, s *krylov.State) error {
+				if s.Iter%10 == 0 {
+					s.Current(ctx, now, r)
+					sys.A.Apply(ctx, y, now)
+					for i, b := range sys.B {
+						y[i] += r[i] - b
+					}
+					assert.Less(t, math.Sqrt(squares(y)/squares(sys.B)), 1e-11, "iteration %d", s.Iter)
+				}
+				return nil
+			}})
+			require.NoError(t, err)
+		})
+	}
+}
+
+func squares(x []float64) (s float64) {
+	for _, v := range x {
+		s += v * v
+	}
+	return s
+}

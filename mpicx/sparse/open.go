@@ -1,0 +1,54 @@
+package sparse
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Open opens the named file for reading. If it is compressed by gzip, which its
+// first bytes say and its name need not, what is read is the plain text.
+func Open(name string) (io.ReadCloser, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	in := bufio.NewReader(f)
+	if magic, _ := in.Peek(2); !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		return &file{in, f}, nil
+	}
+	z, err := gzip.NewReader(in)
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s: %w", name, gzipError(err))
+	}
+	return &file{unzipper{z}, f}, nil
+}
+
+// A file is read through the reader, and closed.
+type file struct {
+	io.Reader
+	io.Closer
+}
+
+type unzipper struct{ z *gzip.Reader }
+
+func (u unzipper) Read(p []byte) (int, error) {
+	n, err := u.z.Read(p)
+	return n, gzipError(err)
+}
+
+// gzipError says what the file lacks.
+func gzipError(err error) error {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("the compressed file ends in the middle, expected all of it: %w", err)
+	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum):
+		return fmt.Errorf("the compressed file is damaged: %w", err)
+	}
+	return err
+}
