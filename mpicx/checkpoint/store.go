@@ -56,13 +56,11 @@ type Store struct {
 }
 
 // Protect has the variable that v points to saved from now on, under a name: a number, a slice
-// of numbers, or anything that encoding/gob takes. All ranks protect the same names, before the
-// Restore that is to set them. What is wrong with v is the error of the next Save or Restore.
+// of numbers, or anything that encoding/gob takes. It takes the place of one that had the name.
+// All ranks protect the same names, before the Restore that is to set them. What is wrong with v
+// is the error of the next Save or Restore.
 func (s *Store) Protect(name string, v any, opts ...ProtectOption) {
 	x, err := newVariable(name, v)
-	if err == nil && slices.ContainsFunc(s.vars, func(x *variable) bool { return x.name == name }) {
-		err = fmt.Errorf("checkpoint: Protect(%q), expected a name that is not protected yet", name)
-	}
 	if err != nil {
 		if s.err == nil {
 			s.err = err
@@ -72,7 +70,11 @@ func (s *Store) Protect(name string, v any, opts ...ProtectOption) {
 	for _, opt := range opts {
 		opt(x)
 	}
-	s.vars = append(s.vars, x)
+	if i := slices.IndexFunc(s.vars, func(x *variable) bool { return x.name == name }); i >= 0 && s.vars[i].once == x.once {
+		s.vars[i] = x
+		return
+	}
+	s.vars = append(slices.DeleteFunc(s.vars, func(x *variable) bool { return x.name == name }), x)
 	s.newOnce = s.newOnce || x.once
 }
 
