@@ -48,10 +48,8 @@ func solveOn(t *testing.T, ranks int, s sheet, iterations, count int) (found []f
 	t.Helper()
 	mpicxtest.Run(t, ranks, func(ctx context.Context, world *mpicx.Comm) error {
 		a := newProduct(s, world)
-		l, err := newLanczos(ctx, s, a)
-		if err != nil {
-			return err
-		}
+		l := newLanczos(a)
+		err := l.begin(ctx, s, a)
 		for more := true; more && len(l.alpha) < iterations; {
 			if more, err = l.step(ctx, a); err != nil {
 				return err
