@@ -141,8 +141,8 @@ func (o *options) check() error {
 		}
 	}
 	for _, k := range o.kills {
-		if k.iteration >= o.iterations || o.ranks > 0 && k.rank >= o.ranks {
-			return fmt.Errorf("-kill %d@%d, expected a rank that there is, and an iteration below %d", k.rank, k.iteration, o.iterations)
+		if k.iteration >= o.iterations {
+			return fmt.Errorf("-kill %d@%d, expected an iteration below %d", k.rank, k.iteration, o.iterations)
 		}
 	}
 	if len(o.kills) > 0 && mpicx.Backend != "ulfm" {

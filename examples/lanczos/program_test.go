@@ -57,6 +57,7 @@ func TestEigenvaluesAfterFailures(t *testing.T) {
 		{"three", "-kill 3@75 -kill 0@149 -kill 5@299", []int{0, 3, 5}},
 		{"three in the same place", "-kill 2@75 -kill 2@76 -kill 2@260", []int{2}},
 		{"three at once", "-kill 1@130 -kill 3@130 -kill 5@130", []int{1, 3, 5}},
+		{"a rank and its partner", "-kill 2@130 -kill 3@130", []int{2, 3}},
 		{"three at once, with Reed-Solomon codes", "-store rs -copies 3 -kill 0@130 -kill 1@130 -kill 2@130", []int{0, 1, 2}},
 		{"three at once, with files", "-store dir -dir " + filepath.ToSlash(t.TempDir()) + " -kill 0@130 -kill 1@130 -kill 2@130", []int{0, 1, 2}},
 		{"without checkpoints", "-checkpoint 0 -kill 4@290", []int{4}},
@@ -136,8 +137,7 @@ func TestOptions(t *testing.T) {
 		`-eigenvalues 0, expected at least 1`:                                                 "-eigenvalues 0",
 		`-checkpoint -1, expected at least 0`:                                                 "-checkpoint -1",
 		`-copies 0, expected at least 1`:                                                      "-copies 0",
-		`-kill 3@3500, expected a rank that there is, and an iteration below 3500`:            "-kill 3@3500",
-		`-kill 8@5, expected a rank that there is, and an iteration below 3500`:               "-ranks 8 -kill 8@5",
+		`-kill 3@3500, expected an iteration below 3500`:                                      "-kill 3@3500",
 		`invalid value "3" for flag -kill: expected a rank and an iteration, such as 3@1200`:  "-kill 3",
 		`-store "tape", expected partner, rs or dir`:                                          "-store tape",
 		`-store dir with -dir "", expected a folder for -store dir alone`:                     "-store dir",
@@ -157,5 +157,8 @@ func TestOptions(t *testing.T) {
 	if mpicx.Backend != "ulfm" {
 		require.Equal(t, 2, run(t.Context(), []string{"-kill", "1@5"}, &stdout, &stderr))
 		require.Equal(t, "lanczos: -kill: nobody would notice, expected a build with -tags ulfm\n", stderr.String())
+		return
 	}
+	require.Equal(t, 1, run(t.Context(), []string{"-kill", "2@5", "-ranks", "2"}, &stdout, &stderr))
+	require.Contains(t, stderr.String(), "-kill 2@5, expected a rank below 2")
 }

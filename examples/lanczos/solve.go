@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -25,6 +26,11 @@ type solver struct {
 
 // solve is what a rank does: it makes as many attempts as it takes.
 func (o *options) solve(ctx context.Context, world *mpicx.Comm, stderr io.Writer) (*result, error) {
+	for _, k := range o.kills {
+		if k.rank >= world.Size() {
+			return nil, fmt.Errorf("-kill %d@%d, expected a rank below %d", k.rank, k.iteration, world.Size())
+		}
+	}
 	s := &solver{options: o, stopwatch: newStopwatch(), progress: newProgress(stderr, world)}
 	err := recovery.Run(ctx, world, s.attempt, recovery.Replace(), recovery.MaxAttempts(len(o.kills)+10))
 	s.clear()
@@ -81,7 +87,8 @@ func (s *solver) goOn(ctx context.Context, a *recovery.Attempt) error {
 	return s.conclude(ctx, a)
 }
 
-// restore has the newest checkpoint, or the beginning.
+// restore has the newest checkpoint or, if there is none, or more was lost than it survives, the
+// beginning.
 func (s *solver) restore(ctx context.Context, comm *mpicx.Comm) error {
 	if s.every == 0 {
 		return s.lanczos.begin(ctx, s.sheet, s.matrix)
@@ -90,7 +97,7 @@ func (s *solver) restore(ctx context.Context, comm *mpicx.Comm) error {
 		return err
 	}
 	_, err := s.saved.Restore(ctx)
-	if errors.Is(err, checkpoint.ErrNone) {
+	if _, lost := errors.AsType[*checkpoint.LostError](err); lost || errors.Is(err, checkpoint.ErrNone) {
 		return s.lanczos.begin(ctx, s.sheet, s.matrix)
 	}
 	return err
