@@ -72,7 +72,21 @@ func TestEigenvaluesAfterFailures(t *testing.T) {
 	}
 }
 
-// The same with processes that get a SIGKILL.
+// A job goes on where an earlier one has left files, if it is the same problem.
+func TestFilesOfAnEarlierJob(t *testing.T) {
+	dir := filepath.ToSlash(t.TempDir())
+	var stdout, stderr bytes.Buffer
+	earlier := append(small[:len(small):len(small)], "-ranks", "3", "-store", "dir", "-dir", dir)
+	require.Zero(t, run(t.Context(), append(earlier[:len(earlier):len(earlier)], "-iterations", "120"), &stdout, &stderr), "%s", &stderr)
+	require.Equal(t, solved(t, "-ranks", "3").Eigenvalues, solved(t, "-ranks", "3", "-store", "dir", "-dir", dir).Eigenvalues)
+	require.Equal(t, 1, run(t.Context(), append(earlier, "-seed", "7"), &stdout, &stderr))
+	require.Contains(t, stderr.String(), "expected {Width:24 Height:20 Open:false Disorder:1 Seed:7}")
+	stderr.Reset()
+	require.Equal(t, 1, run(t.Context(), append(earlier, "-ranks", "2"), &stdout, &stderr))
+	require.Contains(t, stderr.String(), "has checkpoints of other ranks")
+}
+
+// As TestEigenvaluesAfterFailures, with processes that get a SIGKILL.
 func TestEigenvaluesAfterSIGKILL(t *testing.T) {
 	needsULFM(t)
 	for _, c := range []struct {

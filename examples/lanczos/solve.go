@@ -19,6 +19,7 @@ type solver struct {
 	*progress
 	matrix  *product
 	saved   *checkpoint.Store // nil: nothing is saved
+	savedOf sheet             // what is saved, once
 	lanczos *lanczos          // what is saved
 	reached int               // iterations that this process has done
 	result  *result           // at rank 0, once all have succeeded
@@ -60,7 +61,7 @@ func (s *solver) goOn(ctx context.Context, a *recovery.Attempt) error {
 	}
 	s.matrix.comm = a.Comm // all ranks have the rows that they had
 	s.lap(rebuilding)
-	if err := s.restore(ctx, a.Comm); err != nil {
+	if err := s.restore(ctx, a); err != nil {
 		return err
 	}
 	s.lap(reading)
@@ -78,7 +79,7 @@ func (s *solver) goOn(ctx context.Context, a *recovery.Attempt) error {
 		} else {
 			s.lap(&s.Redoing)
 		}
-		if s.every > 0 && done%s.every == 0 {
+		if s.every > 0 && done%s.every == 0 && more {
 			_ = s.saved.Save(ctx, done) // the next one, or Restore, waits for it
 			s.lap(&s.Checkpointing)
 		}
@@ -89,16 +90,21 @@ func (s *solver) goOn(ctx context.Context, a *recovery.Attempt) error {
 
 // restore has the newest checkpoint or, if there is none, or more was lost than it survives, the
 // beginning.
-func (s *solver) restore(ctx context.Context, comm *mpicx.Comm) error {
+func (s *solver) restore(ctx context.Context, a *recovery.Attempt) error {
 	if s.every == 0 {
 		return s.lanczos.begin(ctx, s.sheet, s.matrix)
 	}
-	if err := s.open(ctx, comm); err != nil {
+	if err := s.open(ctx, a.Comm); err != nil {
 		return err
 	}
 	_, err := s.saved.Restore(ctx)
-	if _, lost := errors.AsType[*checkpoint.LostError](err); lost || errors.Is(err, checkpoint.ErrNone) {
+	_, lost := errors.AsType[*checkpoint.LostError](err)
+	_, others := errors.AsType[*checkpoint.PartsError](err)
+	switch {
+	case lost || errors.Is(err, checkpoint.ErrNone):
 		return s.lanczos.begin(ctx, s.sheet, s.matrix)
+	case others || err == nil && s.savedOf != s.sheet: // in files of an earlier job
+		return a.GiveUp(fmt.Errorf("-dir %s has checkpoints of other ranks, or of the sheet %+v, expected %+v", s.dir, s.savedOf, s.sheet))
 	}
 	return err
 }
@@ -117,7 +123,8 @@ func (s *solver) open(ctx context.Context, comm *mpicx.Comm) error {
 	if err != nil {
 		return err
 	}
-	s.saved = store
+	s.saved, s.savedOf = store, s.sheet
+	store.Protect("sheet", &s.savedOf, checkpoint.Once)
 	store.Protect("v", &s.lanczos.v)
 	store.Protect("previous", &s.lanczos.previous)
 	store.Protect("alpha", &s.lanczos.alpha)
