@@ -16,13 +16,18 @@ type lanczos struct {
 	w           []float64 // room for the next vector
 }
 
-// newLanczos has room for a product's rows.
-func newLanczos(a *product) *lanczos {
-	return &lanczos{v: make([]float64, a.rows), previous: make([]float64, a.rows), w: make([]float64, a.rows)}
+// fit has room for so many rows.
+func (l *lanczos) fit(rows int) {
+	for _, x := range []*[]float64{&l.v, &l.previous, &l.w} {
+		if len(*x) != rows {
+			*x = make([]float64, rows)
+		}
+	}
 }
 
 // begin takes the first vector, which depends on the seed alone.
 func (l *lanczos) begin(ctx context.Context, s sheet, a *product) error {
+	l.fit(a.rows)
 	first := firstRow(s.sites(), a.comm.Size(), a.comm.Rank())
 	for i := range l.v {
 		l.v[i] = random(^s.Seed, first+i)

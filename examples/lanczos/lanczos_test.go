@@ -48,7 +48,7 @@ func solveOn(t *testing.T, ranks int, s sheet, iterations, count int) (found []f
 	t.Helper()
 	mpicxtest.Run(t, ranks, func(ctx context.Context, world *mpicx.Comm) error {
 		a := newProduct(s, world)
-		l := newLanczos(a)
+		l := new(lanczos)
 		err := l.begin(ctx, s, a)
 		for more := true; more && len(l.alpha) < iterations; {
 			if more, err = l.step(ctx, a); err != nil {

@@ -81,9 +81,36 @@ func TestFilesOfAnEarlierJob(t *testing.T) {
 	require.Equal(t, solved(t, "-ranks", "3").Eigenvalues, solved(t, "-ranks", "3", "-store", "dir", "-dir", dir).Eigenvalues)
 	require.Equal(t, 1, run(t.Context(), append(earlier, "-seed", "7"), &stdout, &stderr))
 	require.Contains(t, stderr.String(), "expected {Width:24 Height:20 Open:false Disorder:1 Seed:7}")
-	stderr.Reset()
-	require.Equal(t, 1, run(t.Context(), append(earlier, "-ranks", "2"), &stdout, &stderr))
-	require.Contains(t, stderr.String(), "has checkpoints of other ranks")
+	for _, ranks := range []string{"1", "2", "7"} { // who have other rows
+		stdout.Reset()
+		require.Zero(t, run(t.Context(), append(earlier[:len(earlier):len(earlier)], "-ranks", ranks), &stdout, &stderr), "%s", &stderr)
+		r := new(result)
+		require.NoError(t, json.Unmarshal(stdout.Bytes(), r))
+		require.InDeltaSlice(t, solved(t, "-ranks", "3").Eigenvalues, r.Eigenvalues, 1e-10)
+	}
+}
+
+// When there are no spares any more the others go on alone.
+func TestFewerRanks(t *testing.T) {
+	needsULFM(t)
+	undisturbed := solved(t, "-ranks", "6")
+	for _, c := range []struct {
+		spares, kills string
+		gone          []int
+	}{
+		{"0", "-kill 3@120", []int{3}},
+		{"0", "-kill 3@20", []int{3}},
+		{"1", "-kill 3@120 -kill 0@220", []int{0}},
+		{"1", "-kill 3@120 -kill 0@220 -kill 5@220 -kill 1@290", []int{0, 1, 5}},
+		{"2", "-kill 0@120 -kill 2@120 -kill 4@120", []int{0, 2, 4}},
+	} {
+		t.Run(c.spares+" "+c.kills, func(t *testing.T) {
+			r := solved(t, append([]string{"-ranks", "6", "-spares", c.spares}, strings.Fields(c.kills)...)...)
+			require.InDeltaSlice(t, undisturbed.Eigenvalues, r.Eigenvalues, 1e-10)
+			require.Equal(t, 6-len(r.Gone), r.Ranks)
+			t.Log(r.Ranks, r.Gone, r.Replaced)
+		})
+	}
 }
 
 // As TestEigenvaluesAfterFailures, with processes that get a SIGKILL.

@@ -19,7 +19,8 @@ type result struct {
 	Eigenvalues []float64 `json:"eigenvalues"` // the lowest, increasing, each once
 	Attempts    int       `json:"attempts"`
 	Causes      []string  `json:"causes"`   // of the attempts that failed
-	Replaced    []int     `json:"replaced"` // ranks whose places others have taken
+	Replaced    []int     `json:"replaced"` // ranks whose places spares have taken
+	Gone        []int     `json:"gone"`     // ranks whose places nobody has
 	Seconds     times     `json:"seconds"`  // of the rank that was there for longest
 
 	l *lanczos
@@ -34,7 +35,7 @@ func (s *solver) conclude(ctx context.Context, a *recovery.Attempt) error {
 	l := s.lanczos
 	r := &result{
 		Sheet: s.sheet, Ranks: a.Comm.Size(), Iterations: len(l.alpha), Eigenvalues: lowest(l.alpha, l.beta, s.eigenvalues),
-		Attempts: a.N + 1, Causes: []string{}, Replaced: append([]int{}, a.Replaced...), l: l,
+		Attempts: a.N + 1, Causes: []string{}, Replaced: append([]int{}, a.Replaced...), Gone: append([]int{}, a.Gone...), l: l,
 	}
 	for _, cause := range a.Causes {
 		r.Causes = append(r.Causes, cause.Error())
@@ -72,6 +73,9 @@ func (r *result) text() string {
 	}
 	if len(r.Replaced) > 0 {
 		fmt.Fprintf(&b, "spares have the places of ranks %v\n", r.Replaced)
+	}
+	if len(r.Gone) > 0 {
+		fmt.Fprintf(&b, "the others have the rows of ranks %v\n", r.Gone)
 	}
 	for _, e := range r.Eigenvalues {
 		fmt.Fprintf(&b, "%18.12f eV\n", e)
