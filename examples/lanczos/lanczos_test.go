@@ -50,15 +50,13 @@ func solveOn(t *testing.T, ranks int, s sheet, iterations, count int) (found []f
 		a := newProduct(s, world)
 		l := new(lanczos)
 		err := l.begin(ctx, s, a)
-		for more := true; more && len(l.alpha) < iterations; {
-			if more, err = l.step(ctx, a); err != nil {
-				return err
-			}
+		for more := true; err == nil && more && len(l.alpha) < iterations; {
+			more, err = l.step(ctx, a)
 		}
 		if world.Rank() == 0 {
 			found = lowest(l.alpha, l.beta, count)
 		}
-		return nil
+		return err
 	})
 	return found
 }
