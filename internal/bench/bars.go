@@ -1,6 +1,9 @@
 package main
 
 import (
+	"cmp"
+	"slices"
+
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/plotutil"
@@ -14,7 +17,7 @@ type bars struct {
 	parts []plotter.Values // of each part, by bar
 }
 
-// addBar adds a bar: the medians of some runs.
+// addBar adds a bar: the fastest of some runs, which others on the machine have disturbed least.
 func (f figures) addBar(j *lanczosJob, name string, runs []*lanczosRun) {
 	if f == nil {
 		return
@@ -25,12 +28,9 @@ func (f figures) addBar(j *lanczosJob, name string, runs []*lanczosRun) {
 		f[j.figure] = b
 	}
 	b.names = append(b.names, name)
-	for i := range b.parts {
-		var s samples
-		for _, r := range runs {
-			s = append(s, r.parts()[i])
-		}
-		b.parts[i] = append(b.parts[i], s.median())
+	fastest := slices.MinFunc(runs, func(r, o *lanczosRun) int { return cmp.Compare(r.total(), o.total()) })
+	for i, p := range fastest.parts() {
+		b.parts[i] = append(b.parts[i], p)
 	}
 }
 
