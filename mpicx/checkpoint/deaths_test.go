@@ -36,16 +36,14 @@ func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...chec
 	var st *checkpoint.Store
 	var x []float64
 	constant := []int{-1}
-	for done, repaired := false, true; ; {
-		err := comm.TryAll(ctx, func(ctx context.Context) (err error) {
-			v := 0
+	for repaired := true; ; {
+		err := comm.TryAll(ctx, func(ctx context.Context) error {
 			if repaired {
-				on := st
+				open := func() (*checkpoint.Store, error) { return st.Rejoin(ctx, comm) }
 				if st == nil {
-					on, err = checkpoint.Open(ctx, comm, opts...)
-				} else {
-					on, err = st.Rejoin(ctx, comm)
+					open = func() (*checkpoint.Store, error) { return checkpoint.Open(ctx, comm, opts...) }
 				}
+				on, err := open()
 				if err != nil {
 					return err
 				}
@@ -55,7 +53,8 @@ func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...chec
 				}
 				st, repaired = on, false
 			}
-			switch v, err = st.Restore(ctx); {
+			v, err := st.Restore(ctx)
+			switch {
 			case errors.Is(err, checkpoint.ErrNone):
 				v, x, constant = 0, value(comm.Rank(), 0), []int{comm.Rank()}
 			case err != nil:
@@ -79,12 +78,11 @@ func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...chec
 		if err != nil && !corrupted(err) {
 			return nil, err
 		}
-		if done, err = ended(ctx, comm, err == nil, err); done {
+		if done, _ := ended(ctx, comm, err == nil, err); done {
 			return x, st.Close(ctx)
 		}
 		for repaired = false; !repaired; {
-			var other *mpicx.Comm
-			other, err = comm.Replace().Get(ctx)
+			other, err := comm.Replace().Get(ctx)
 			if err == nil {
 				comm, repaired = other, true
 			} else if !corrupted(err) {

@@ -11,7 +11,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// None, as the rank of Load, asks for nothing.
+// None is a rank for [Load] that asks for nothing.
 const None = -1
 
 // Load returns the variable that a rank has saved in a version, as it was numbered then: for programs
