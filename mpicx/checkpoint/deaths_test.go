@@ -244,3 +244,44 @@ func TestTooManyDeaths(t *testing.T) {
 }
 
 func bytesOf(s string) []byte { return []byte(s) }
+
+// Under ErrorsReturn the program itself repairs what a death has broken.
+func TestErrorsReturn(t *testing.T) {
+	ulfm(t)
+	mpicxtest.RunFaults(t, 4, "kill 2 at operation 40", func(ctx context.Context, world *mpicx.Comm) error {
+		world.SetErrhandler(mpicx.ErrorsReturn)
+		st, err := checkpoint.Open(ctx, world)
+		if err != nil {
+			return err
+		}
+		var x []float64
+		st.Protect("x", &x)
+		saved := -1
+		for v := 0; ; v++ {
+			x = value(world.Rank(), v)
+			if st.Save(ctx, v).Wait(ctx) != nil {
+				break
+			}
+			saved = v
+		}
+		if err := world.Revoke(ctx); err != nil {
+			return err
+		}
+		fewer, err := world.Shrink().Get(ctx)
+		if err != nil {
+			return err
+		}
+		if st, err = st.Rejoin(ctx, fewer); err != nil {
+			return err
+		}
+		v, err := st.Restore(ctx)
+		if err != nil {
+			return err
+		}
+		require.GreaterOrEqual(t, v, saved)
+		require.Equal(t, value(world.Rank(), v), x)
+		part, err := checkpoint.Load[float64](ctx, st, "x", 2, v)
+		require.Equal(t, value(2, v), part)
+		return errors.Join(err, st.Close(ctx))
+	})
+}

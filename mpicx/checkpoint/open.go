@@ -26,7 +26,9 @@ func Open(ctx context.Context, comm *mpicx.Comm, opts ...Option) (*Store, error)
 // Rejoin is Open, of the same store on another communicator, by a rank that has the store already:
 // after Shrink or Replace, where those that are new call Open. The store that it returns has
 // the same protected variables and takes the place of s, which is not used any more. If Rejoin
-// ends in an error, s is as it was, for the next Rejoin.
+// ends in an error, s is as it was. Another rank may have an error where this one has none, as
+// in any collective operation: so call Rejoin and Open inside of TryAll, and if that fails,
+// all call them again.
 func (s *Store) Rejoin(ctx context.Context, comm *mpicx.Comm) (*Store, error) {
 	if err := s.settle(ctx); err != nil {
 		return nil, err
@@ -53,17 +55,34 @@ func open(ctx context.Context, comm *mpicx.Comm, o *options, from *Store) (*Stor
 		s.vars, s.err, s.stamp, s.saves, s.saved, s.stats = slices.Clone(from.vars), from.err, from.stamp, from.saves, from.saved, from.Stats()
 		s.run = from.run
 	}
-	if err := s.introduce(ctx); err != nil {
+	if err := s.enter(ctx, from); err != nil {
+		abandon(ctx, own)
 		return nil, err
+	}
+	if from != nil {
+		abandon(ctx, from.comm)
+	}
+	return s, nil
+}
+
+// abandon closes a communicator that is broken. Where it is not, the other ranks may not know
+// that it is of no use.
+func abandon(ctx context.Context, c *mpicx.Comm) {
+	if c.Revoked() {
+		_ = c.Close(ctx) // which waits for nobody
+	}
+}
+
+// enter meets the other ranks.
+func (s *Store) enter(ctx context.Context, from *Store) error {
+	if err := s.introduce(ctx); err != nil {
+		return err
 	}
 	files, err := s.look(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := s.recover(ctx, from, files); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s.recover(ctx, from, files)
 }
 
 // introduce draws the groups.
@@ -261,7 +280,7 @@ func (s *Store) wrote(k key) error {
 
 // take makes the slot of what was recovered, and keeps what there was of this version and of
 // older ones until it is protected: it may not have counted, and more ranks may die.
-func (s *Store) take(p *plan, from *Store, got *fetching) {
+func (s *Store) take(p *retrieval, from *Store, got *fetching) {
 	all := p.held()
 	held := make([][]int, len(s.group.members))
 	for i, r := range s.group.members {
