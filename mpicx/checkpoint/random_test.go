@@ -105,11 +105,14 @@ func (w *walk) steps(ctx context.Context) error {
 // run does so many rounds, each until an error. It returns nil at those that survive.
 func (w *walk) run(ctx context.Context, rounds int, opts ...checkpoint.Option) error {
 	w.opts = opts
-	if err := w.open(ctx); corrupted(err) {
-		_, _ = ended(ctx, w.comm, false, err)
-		w.repair(ctx)
-	} else if err != nil {
-		return err
+	for opened := false; !opened; {
+		err := w.comm.TryAll(ctx, w.open)
+		if opened, err = ended(ctx, w.comm, err == nil, err); corrupted(err) {
+			w.repair(ctx)
+			opened = true
+		} else if err != nil && !propagated(err) {
+			return err
+		}
 	}
 	for done := false; !done; {
 		err := w.comm.TryAll(ctx, func(ctx context.Context) error {

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -50,8 +51,6 @@ func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] 
 	p.start()
 	return f
 }
-
-var errAgree = fmt.Errorf("checkpoint: another error came first")
 
 // fill copies the variables to the slot.
 func (p *protection) fill(version int) error {
@@ -120,10 +119,11 @@ func (s *Store) protectBase(ctx context.Context) *future.Future[struct{}] {
 		return nil
 	}
 	f := s.protect()
+	refused := s.pending == nil
 	if err := s.settle(ctx); err != nil {
 		return future.Failed[struct{}](err)
 	}
-	if s.unsure != nil {
+	if refused || s.unsure != nil {
 		return f
 	}
 	return nil
@@ -139,6 +139,8 @@ func (s *Store) protect() *future.Future[struct{}] {
 	}
 	return f
 }
+
+var errAgree = errors.New("checkpoint: another error came first")
 
 // exchanges is how many a protection consists of: the sizes, the blobs of Once variables and of
 // the others, the end.
@@ -208,7 +210,7 @@ func (p *protection) sized(numbers []uint64, err error) {
 		need += versions * (k + m) * chunk
 	}
 	if limit := ^numbers[4]; need > limit {
-		o.good = false
+		o.good = !p.filled
 		p.end(&SaveError{Version: o.Key.Version, Err: &LimitError{int64(need), int64(limit)}})
 		return
 	}
