@@ -102,9 +102,9 @@ func (s *Store) introduce(ctx context.Context) error {
 			}
 		}
 	}
-	all, _, f := gather(ctx, s.comm, "Open", me)
-	if f != nil {
-		return f.Wait(ctx)
+	all, err := meet(ctx, s, "Open", me)
+	if err != nil {
+		return err
 	}
 	machines, options := make([]int, len(all)), make([][4]int, len(all))
 	for r, other := range all {
@@ -163,9 +163,9 @@ func (s *Store) look(ctx context.Context) ([]stored, error) {
 	if dir == "" {
 		return nil, nil
 	}
-	shared, _, f := gather(ctx, s.comm, "Open", s.shared)
-	if f != nil {
-		return nil, f.Wait(ctx)
+	shared, err := meet(ctx, s, "Open", s.shared)
+	if err != nil {
+		return nil, err
 	}
 	s.shared = !slices.Contains(shared, false)
 	if rank == 0 {
@@ -176,9 +176,9 @@ func (s *Store) look(ctx context.Context) ([]stored, error) {
 	if err != nil {
 		text = err.Error()
 	}
-	errs, _, f := gather(ctx, s.comm, "Open", text)
-	if f != nil {
-		return nil, f.Wait(ctx)
+	errs, err := meet(ctx, s, "Open", text)
+	if err != nil {
+		return nil, err
 	}
 	for r, text := range errs {
 		if text != "" {
@@ -195,9 +195,9 @@ func (s *Store) recover(ctx context.Context, from *Store, files []stored) error 
 		me.Slots = from.describe((*slot).isGood)
 	}
 	for {
-		all, _, f := gather(ctx, s.comm, "Open", me)
-		if f != nil {
-			return f.Wait(ctx)
+		all, err := meet(ctx, s, "Open", me)
+		if err != nil {
+			return err
 		}
 		for _, o := range all {
 			s.stamp = max(s.stamp, o.Stamp)
@@ -213,23 +213,27 @@ func (s *Store) recover(ctx context.Context, from *Store, files []stored) error 
 			return err
 		}
 		// A file may be bad behind its header. Then that is left out, and all choose again.
-		worst, _, f := gather(ctx, s.comm, "Open", len(bad))
-		if f != nil {
-			return f.Wait(ctx)
+		worst, err := meet(ctx, s, "Open", len(bad))
+		if err != nil {
+			return err
 		}
 		if slices.Max(worst) > 0 {
 			me.Files = slices.DeleteFunc(me.Files, func(f stored) bool { return slices.Contains(bad, f) })
 			continue
 		}
-		s.take(p, from, got)
+		s.rebuild(p, from, got)
 		return s.begin(ctx)
 	}
 }
 
 // begin agrees on where the store begins.
 func (s *Store) begin(ctx context.Context) error {
-	if f := s.agree(ctx); f != nil {
+	all, f := s.take("Open", 1)
+	if f != nil {
 		return f.Wait(ctx)
+	}
+	if f := s.agree(ctx, all[0]); f != nil {
+		return failure(ctx, f)
 	}
 	return nil
 }
@@ -278,9 +282,9 @@ func (s *Store) wrote(k key) error {
 	return nil
 }
 
-// take makes the slot of what was recovered, and keeps what there was of this version and of
+// rebuild makes the slot of what was recovered, and keeps what there was of this version and of
 // older ones until it is protected: it may not have counted, and more ranks may die.
-func (s *Store) take(p *retrieval, from *Store, got *fetching) {
+func (s *Store) rebuild(p *retrieval, from *Store, got *fetching) {
 	all := p.held()
 	held := make([][]int, len(s.group.members))
 	for i, r := range s.group.members {

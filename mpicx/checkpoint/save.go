@@ -2,7 +2,6 @@ package checkpoint
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -23,33 +22,33 @@ import (
 func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] {
 	begin := time.Now()
 	defer s.count(func(c *Stats) { c.Saves, c.Held = c.Saves+1, c.Held+time.Since(begin) })
+	all, refused := s.take("Save", exchanges, 1, exchanges)
+	if refused != nil {
+		return refused
+	}
+	defer all.pass()
 	if err := s.settle(ctx); err != nil {
 		return future.Failed[struct{}](err)
 	}
-	op, f := hook.BeginBackground(s.comm, "Save", exchanges)
-	if op == nil {
-		return f
-	}
-	if op.Epoch() != s.epoch {
-		if failed := s.agree(ctx); failed != nil {
-			op.End(errAgree)
+	save, agreement, again := all[0], all[1], all[2]
+	if save.op.Epoch() != s.epoch {
+		if failed := s.agree(ctx, agreement); failed != nil {
 			return failed
 		}
 	} else if s.unsure != nil {
-		op.End(s.unsure)
-		return f
+		return future.Failed[struct{}](s.unsure)
 	}
-	if failed := s.protectBase(ctx); failed != nil {
-		op.End(errAgree)
-		return failed
+	if s.base != nil && s.base.rebuilt {
+		if failed := s.protectBase(ctx, again); failed != nil {
+			return failed
+		}
 	}
 	s.saves++
-	p := &protection{store: s, op: op, slot: s.free(), newOnce: s.newOnce || s.base == nil}
+	p := &protection{store: s, slot: s.free(), newOnce: s.newOnce || s.base == nil, filled: true}
 	p.file = s.opts.dir != "" && s.saves%s.opts.every == 0
-	p.filled, p.bad = true, p.fill(version)
-	s.pending = f
-	p.start()
-	return f
+	p.bad = p.fill(version)
+	p.start(save)
+	return save.f
 }
 
 // fill copies the variables to the slot.
@@ -112,35 +111,24 @@ func (s *Store) free() *slot {
 	return spare
 }
 
-// protectBase has the data of base spread if some rank has not all its shards, since Rejoin
-// was interrupted.
-func (s *Store) protectBase(ctx context.Context) *future.Future[struct{}] {
-	if s.base == nil || !s.base.rebuilt {
-		return nil
-	}
-	f := s.protect()
-	refused := s.pending == nil
+// protectBase has the data of base spread, since some rank has not all its shards: nobody has
+// called Restore after Rejoin, or an error has interrupted that.
+func (s *Store) protectBase(ctx context.Context, t *turn) *future.Future[struct{}] {
+	s.protect(t)
 	if err := s.settle(ctx); err != nil {
 		return future.Failed[struct{}](err)
 	}
-	if refused || s.unsure != nil {
-		return f
+	if s.unsure != nil {
+		return t.f
 	}
 	return nil
 }
 
 // protect begins to spread the data of base.
-func (s *Store) protect() *future.Future[struct{}] {
-	op, f := hook.BeginBackground(s.comm, "checkpoint", exchanges)
-	if op != nil {
-		s.pending = f
-		s.base.Whole = false
-		(&protection{store: s, op: op, slot: s.base, newOnce: true}).start()
-	}
-	return f
+func (s *Store) protect(t *turn) {
+	s.base.Whole = false
+	(&protection{store: s, slot: s.base, newOnce: true}).start(t)
 }
-
-var errAgree = errors.New("checkpoint: another error came first")
 
 // exchanges is how many a protection consists of: the sizes, the blobs of Once variables and of
 // the others, the end.
@@ -162,8 +150,11 @@ type protection struct {
 	sent  int64
 }
 
-func (p *protection) start() {
-	numbers := []uint64{0, 0, 0, 0, math.MaxUint64}
+func (p *protection) start(t *turn) {
+	t.used = true
+	p.op, p.store.pending = t.op, t.f
+	version := uint64(p.slot.Key.Version)
+	numbers := []uint64{0, 0, 0, 0, math.MaxUint64, version, ^version}
 	if p.newOnce {
 		numbers[2] = 1
 	}
@@ -191,6 +182,11 @@ func (p *protection) sized(numbers []uint64, err error) {
 	if numbers[3] > 0 {
 		o.good = false
 		p.end(&SaveError{Version: o.Key.Version, Err: p.bad})
+		return
+	}
+	if numbers[5] != ^numbers[6] {
+		o.good = false
+		p.end(&SaveError{Version: o.Key.Version, Err: fmt.Errorf("checkpoint: ranks save versions %d and %d at a time, expected all the same", ^numbers[6], numbers[5])})
 		return
 	}
 	// Some rank may have its Once variables from before, when others have new ones.
