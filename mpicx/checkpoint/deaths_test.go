@@ -121,16 +121,6 @@ func TestDeathAtEveryOperation(t *testing.T) {
 	}
 }
 
-// shrunk waits until the deaths are known, and returns a communicator of the living.
-func shrunk(ctx context.Context, c *mpicx.Comm) (*mpicx.Comm, error) {
-	for {
-		if _, err := c.Agree(1).Get(ctx); err == nil || errors.As(err, new(*mpicx.CommCorruptedError)) || errors.As(err, new(*mpicx.ProcFailedError)) {
-			break
-		}
-	}
-	return c.Shrink().Get(ctx)
-}
-
 type lossScheme struct {
 	name     string
 	option   checkpoint.Option
@@ -171,13 +161,14 @@ func lose(t *testing.T, s lossScheme, dying []int, check func(ctx context.Contex
 		if slices.Contains(dying, world.Rank()) {
 			mpicxtest.Die(world)
 		}
-		fewer, err := shrunk(ctx, world)
-		if err != nil {
+		_, _ = ended(ctx, world, false, nil)
+		repaired(ctx, t, world, func(c *mpicx.Comm) error {
+			on, err := st.Rejoin(ctx, c)
+			if err == nil {
+				st = on
+			}
 			return err
-		}
-		if st, err = st.Rejoin(ctx, fewer); err != nil {
-			return fmt.Errorf("rejoin: %w", err)
-		}
+		})
 		x = nil
 		v, err := st.Restore(ctx)
 		if err := check(ctx, world, st, x, v, err); err != nil {

@@ -181,19 +181,28 @@ func ended(ctx context.Context, comm *mpicx.Comm, done bool, err error) (bool, e
 }
 
 func (w *walk) repair(ctx context.Context) {
+	repaired(ctx, w.t, w.comm, func(c *mpicx.Comm) error {
+		w.comm = c
+		return w.open(ctx)
+	})
+}
+
+// repaired has the living make a communicator, until open succeeds at all of them. They have
+// called ended before.
+func repaired(ctx context.Context, t *testing.T, c *mpicx.Comm, open func(*mpicx.Comm) error) {
 	for {
-		fewer, err := w.comm.Shrink().Get(ctx)
+		fewer, err := c.Shrink().Get(ctx)
 		if corrupted(err) || propagated(err) { // those that were told before have called Agree since
-			_, _ = ended(ctx, w.comm, false, err)
+			_, _ = ended(ctx, c, false, err)
 			continue
 		}
-		require.NoError(w.t, err)
-		w.comm = fewer
-		err = w.open(ctx)
+		require.NoError(t, err)
+		c = fewer
+		err = open(c)
 		if !corrupted(err) && !propagated(err) {
-			require.NoError(w.t, err)
+			require.NoError(t, err)
 		}
-		if all, _ := ended(ctx, w.comm, true, err); all {
+		if all, _ := ended(ctx, c, true, err); all {
 			return
 		}
 	}

@@ -146,8 +146,9 @@ type protection struct {
 	file    bool // the version is to be written to a file
 	bad     error
 
-	wrote chan error // how the file ended
-	sent  int64
+	written   chan struct{} // closed when the file has ended; nil: there is none
+	failed    error         // of the file, once that has ended
+	sentBytes int64
 }
 
 func (p *protection) start(t *turn) {
@@ -245,7 +246,7 @@ func (p *protection) spread(which int, then func()) {
 	s := p.store
 	a := &spreading{group: s.group, position: s.position, rows: s.rows, blob: p.slot.blobs[which]}
 	p.op.Exchange(a, func(err error) {
-		p.sent += a.sent
+		p.sentBytes += a.sent
 		if err != nil {
 			go p.fail(err)
 			return
@@ -256,17 +257,17 @@ func (p *protection) spread(which int, then func()) {
 
 // write has the slot written to a file meanwhile.
 func (p *protection) write() {
-	s, o, wrote := p.store, p.slot, make(chan error, 1)
-	p.wrote = wrote
+	s, o := p.store, p.slot
+	p.written = make(chan struct{})
 	records, err := o.records(s.comm.Rank())
 	h := header{run: s.run, stamp: o.Key.Origin, version: o.Key.Version, part: s.comm.Rank(), parts: o.Key.Parts}
 	go func() {
-		if err == nil {
-			err = writeNew(s.opts.dir, fileName(h.version, h.part, h.parts), h.part, func(w io.Writer) error {
+		defer close(p.written)
+		if p.failed = err; err == nil {
+			p.failed = writeNew(s.opts.dir, fileName(h.version, h.part, h.parts), h.part, func(w io.Writer) error {
 				return writeFile(w, h, records)
 			})
 		}
-		wrote <- err
 	}()
 }
 
@@ -274,19 +275,17 @@ func (p *protection) write() {
 func (p *protection) spreadAll() {
 	p.slot.Whole = true
 	numbers := []uint64{0}
-	var failed error
-	if p.wrote != nil {
-		if failed = <-p.wrote; failed != nil {
+	if p.written != nil {
+		if <-p.written; p.failed != nil {
 			numbers[0] = 1
 		}
-		p.wrote = nil
 	}
 	all, result := maximum(numbers)
-	p.op.Exchange(all, func(err error) { go p.counts(result()[0] > 0, failed, err) })
+	p.op.Exchange(all, func(err error) { go p.counts(result()[0] > 0, err) })
 }
 
 // counts ends the protection when the version counts.
-func (p *protection) counts(failed bool, own, err error) {
+func (p *protection) counts(failed bool, err error) {
 	s, o := p.store, p.slot
 	if err != nil {
 		p.fail(err)
@@ -298,10 +297,10 @@ func (p *protection) counts(failed bool, own, err error) {
 	}
 	switch {
 	case failed:
-		err = &SaveError{Version: o.Key.Version, InMemory: true, Err: own}
+		err = &SaveError{Version: o.Key.Version, InMemory: true, Err: p.failed}
 	case p.file:
-		if own = s.wrote(o.Key); own != nil {
-			err = &SaveError{Version: o.Key.Version, InMemory: true, Err: own}
+		if p.failed = s.wrote(o.Key); p.failed != nil {
+			err = &SaveError{Version: o.Key.Version, InMemory: true, Err: p.failed}
 		}
 	}
 	s.count(func(c *Stats) {
@@ -321,9 +320,9 @@ func (p *protection) fail(err error) {
 }
 
 func (p *protection) end(err error) {
-	if p.wrote != nil {
-		_ = <-p.wrote // the version does not count, whatever became of its file
+	if p.written != nil {
+		<-p.written
 	}
-	p.store.count(func(c *Stats) { c.Sent += p.sent })
+	p.store.count(func(c *Stats) { c.Sent += p.sentBytes })
 	p.op.End(err)
 }
