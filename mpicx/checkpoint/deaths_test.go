@@ -82,7 +82,7 @@ func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...chec
 			return x, st.Close(ctx)
 		}
 		for repaired = false; !repaired; {
-			other, err := comm.Replace().Get(ctx)
+			other, err := result(ctx, comm.Replace())
 			if err == nil {
 				comm, repaired = other, true
 			} else if !corrupted(err) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
@@ -255,18 +256,26 @@ func TestSaveWhoseContextEnds(t *testing.T) {
 			over, cancel := context.WithCancel(ctx)
 			cancel()
 			require.ErrorIs(t, st.Save(over, 1).Wait(ctx), context.Canceled)
-		} else {
-			st.Save(ctx, 1)
+		}
+		var second *future.Future[struct{}]
+		if world.Rank() != 1 {
+			second = st.Save(ctx, 1)
 		}
 		if err := first.Wait(ctx); err != nil {
 			return err
 		}
 		if world.Rank() == 1 {
 			x = value(world.Rank(), 2)
-			st.Save(ctx, 2)
+			second = st.Save(ctx, 2)
 		}
 		time.Sleep(time.Minute)
-		require.Error(t, world.Signal(ctx, errors.New("a Save did not end")))
+		done, _ := second.Test()
+		require.False(t, done)
+		if world.Rank() == 0 {
+			require.Error(t, world.Signal(ctx, errors.New("a Save did not end")))
+		} else {
+			require.Error(t, world.Barrier().Wait(ctx))
+		}
 		v, err := st.Restore(ctx)
 		if err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
@@ -166,7 +167,7 @@ func ended(ctx context.Context, comm *mpicx.Comm, done bool, err error) (bool, e
 		flag = 1
 	}
 	for {
-		all, other := comm.Agree(flag).Get(ctx)
+		all, other := result(ctx, comm.Agree(flag))
 		switch {
 		case errors.Is(other, errors.ErrUnsupported): // where TryAll is enough
 			return flag == 1, err
@@ -180,6 +181,15 @@ func ended(ctx context.Context, comm *mpicx.Comm, done bool, err error) (bool, e
 	}
 }
 
+// result returns how an operation ended. A Wait may have told an older error in its place (P7).
+func result[T any](ctx context.Context, f *future.Future[T]) (T, error) {
+	v, err := f.Get(ctx)
+	if corrupted(err) || propagated(err) {
+		v, err = f.Get(ctx)
+	}
+	return v, err
+}
+
 func (w *walk) repair(ctx context.Context) {
 	repaired(ctx, w.t, w.comm, func(c *mpicx.Comm) error {
 		w.comm = c
@@ -191,7 +201,7 @@ func (w *walk) repair(ctx context.Context) {
 // called ended before.
 func repaired(ctx context.Context, t *testing.T, c *mpicx.Comm, open func(*mpicx.Comm) error) {
 	for {
-		fewer, err := c.Shrink().Get(ctx)
+		fewer, err := result(ctx, c.Shrink())
 		if corrupted(err) || propagated(err) { // those that were told before have called Agree since
 			_, _ = ended(ctx, c, false, err)
 			continue
