@@ -36,16 +36,14 @@ func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...chec
 	var st *checkpoint.Store
 	var x []float64
 	constant := []int{-1}
-	for done, repaired := false, true; ; {
-		err := comm.TryAll(ctx, func(ctx context.Context) (err error) {
-			v := 0
+	for repaired := true; ; {
+		err := comm.TryAll(ctx, func(ctx context.Context) error {
 			if repaired {
-				on := st
+				open := func() (*checkpoint.Store, error) { return st.Rejoin(ctx, comm) }
 				if st == nil {
-					on, err = checkpoint.Open(ctx, comm, opts...)
-				} else {
-					on, err = st.Rejoin(ctx, comm)
+					open = func() (*checkpoint.Store, error) { return checkpoint.Open(ctx, comm, opts...) }
 				}
+				on, err := open()
 				if err != nil {
 					return err
 				}
@@ -55,7 +53,8 @@ func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...chec
 				}
 				st, repaired = on, false
 			}
-			switch v, err = st.Restore(ctx); {
+			v, err := st.Restore(ctx)
+			switch {
 			case errors.Is(err, checkpoint.ErrNone):
 				v, x, constant = 0, value(comm.Rank(), 0), []int{comm.Rank()}
 			case err != nil:
@@ -79,12 +78,11 @@ func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...chec
 		if err != nil && !corrupted(err) {
 			return nil, err
 		}
-		if done, err = ended(ctx, comm, err == nil, err); done {
+		if done, _ := ended(ctx, comm, err == nil, err); done {
 			return x, st.Close(ctx)
 		}
 		for repaired = false; !repaired; {
-			var other *mpicx.Comm
-			other, err = comm.Replace().Get(ctx)
+			other, err := result(ctx, comm.Replace())
 			if err == nil {
 				comm, repaired = other, true
 			} else if !corrupted(err) {
@@ -121,16 +119,6 @@ func TestDeathAtEveryOperation(t *testing.T) {
 			t.Logf("%d deaths", deaths)
 		}
 	}
-}
-
-// shrunk waits until the deaths are known, and returns a communicator of the living.
-func shrunk(ctx context.Context, c *mpicx.Comm) (*mpicx.Comm, error) {
-	for {
-		if _, err := c.Agree(1).Get(ctx); err == nil || errors.As(err, new(*mpicx.CommCorruptedError)) || errors.As(err, new(*mpicx.ProcFailedError)) {
-			break
-		}
-	}
-	return c.Shrink().Get(ctx)
 }
 
 type lossScheme struct {
@@ -173,13 +161,14 @@ func lose(t *testing.T, s lossScheme, dying []int, check func(ctx context.Contex
 		if slices.Contains(dying, world.Rank()) {
 			mpicxtest.Die(world)
 		}
-		fewer, err := shrunk(ctx, world)
-		if err != nil {
+		_, _ = ended(ctx, world, false, nil)
+		repaired(ctx, t, world, func(c *mpicx.Comm) error {
+			on, err := st.Rejoin(ctx, c)
+			if err == nil {
+				st = on
+			}
 			return err
-		}
-		if st, err = st.Rejoin(ctx, fewer); err != nil {
-			return fmt.Errorf("rejoin: %w", err)
-		}
+		})
 		x = nil
 		v, err := st.Restore(ctx)
 		if err := check(ctx, world, st, x, v, err); err != nil {
@@ -246,3 +235,44 @@ func TestTooManyDeaths(t *testing.T) {
 }
 
 func bytesOf(s string) []byte { return []byte(s) }
+
+// Under ErrorsReturn the program itself repairs what a death has broken.
+func TestErrorsReturn(t *testing.T) {
+	ulfm(t)
+	mpicxtest.RunFaults(t, 4, "kill 2 at operation 40", func(ctx context.Context, world *mpicx.Comm) error {
+		world.SetErrhandler(mpicx.ErrorsReturn)
+		st, err := checkpoint.Open(ctx, world)
+		if err != nil {
+			return err
+		}
+		var x []float64
+		st.Protect("x", &x)
+		saved := -1
+		for v := 0; ; v++ {
+			x = value(world.Rank(), v)
+			if st.Save(ctx, v).Wait(ctx) != nil {
+				break
+			}
+			saved = v
+		}
+		if err := world.Revoke(ctx); err != nil {
+			return err
+		}
+		fewer, err := world.Shrink().Get(ctx)
+		if err != nil {
+			return err
+		}
+		if st, err = st.Rejoin(ctx, fewer); err != nil {
+			return err
+		}
+		v, err := st.Restore(ctx)
+		if err != nil {
+			return err
+		}
+		require.GreaterOrEqual(t, v, saved)
+		require.Equal(t, value(world.Rank(), v), x)
+		part, err := checkpoint.Load[float64](ctx, st, "x", 2, v)
+		require.Equal(t, value(2, v), part)
+		return errors.Join(err, st.Close(ctx))
+	})
+}

@@ -10,9 +10,9 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// fetch carries out this rank's part of a plan. It returns what this rank has then, and those
-// of its files that are bad. Messages between two ranks go in the order of the plan.
-func (p *plan) fetch(ctx context.Context, s *Store, from *Store) (x *fetching, bad []stored, err error) {
+// fetch carries out this rank's part of a retrieval. It returns what this rank has then, and those
+// of its files that are bad. Messages between two ranks go in the order of the retrieval.
+func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (x *fetching, bad []stored, err error) {
 	c, rank := s.comm, s.comm.Rank()
 	x = &fetching{ctx: ctx, comm: c, records: make(map[int][2][]byte)}
 	if err := x.keep(p, from); err != nil {
@@ -68,7 +68,7 @@ func (p *plan) fetch(ctx context.Context, s *Store, from *Store) (x *fetching, b
 	return x, bad, nil
 }
 
-// A fetching is what one rank does of a plan.
+// A fetching is what one rank does of a retrieval.
 type fetching struct {
 	ctx           context.Context
 	comm          *mpicx.Comm
@@ -89,7 +89,7 @@ func slotOf(from *Store, h *holding) *slot {
 }
 
 // keep takes the records that this rank has in memory.
-func (x *fetching) keep(p *plan, from *Store) error {
+func (x *fetching) keep(p *retrieval, from *Store) error {
 	if len(p.keep[x.comm.Rank()]) == 0 {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
@@ -234,4 +235,70 @@ func TestRestoreThatDoesNotFit(t *testing.T) {
 			return st.Close(ctx)
 		})
 	}
+}
+
+// A Save that ends with its context at one rank has had its turn there: the next one meets
+// the next one of the others.
+func TestSaveWhoseContextEnds(t *testing.T) {
+	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		st, err := checkpoint.Open(ctx, world)
+		if err != nil {
+			return err
+		}
+		x := value(world.Rank(), 0)
+		st.Protect("x", &x)
+		if world.Rank() == 0 {
+			time.Sleep(time.Second)
+		}
+		first := st.Save(ctx, 0)
+		x = value(world.Rank(), 1)
+		if world.Rank() == 1 {
+			over, cancel := context.WithCancel(ctx)
+			cancel()
+			require.ErrorIs(t, st.Save(over, 1).Wait(ctx), context.Canceled)
+		}
+		var second *future.Future[struct{}]
+		if world.Rank() != 1 {
+			second = st.Save(ctx, 1)
+		}
+		if err := first.Wait(ctx); err != nil {
+			return err
+		}
+		if world.Rank() == 1 {
+			x = value(world.Rank(), 2)
+			second = st.Save(ctx, 2)
+		}
+		time.Sleep(time.Minute)
+		done, _ := second.Test()
+		require.False(t, done)
+		if world.Rank() == 0 {
+			require.Error(t, world.Signal(ctx, errors.New("a Save did not end")))
+		} else {
+			require.Error(t, world.Barrier().Wait(ctx))
+		}
+		v, err := st.Restore(ctx)
+		if err != nil {
+			return err
+		}
+		require.Equal(t, 0, v)
+		require.Equal(t, value(world.Rank(), 0), x)
+		return st.Close(ctx)
+	})
+}
+
+// Ranks that save different versions at a time are told so.
+func TestDifferentVersions(t *testing.T) {
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		st, err := checkpoint.Open(ctx, world)
+		if err != nil {
+			return err
+		}
+		x := value(world.Rank(), 0)
+		st.Protect("x", &x)
+		err = st.Save(ctx, 6+world.Rank()/2).Wait(ctx)
+		require.ErrorContains(t, err, "ranks save versions 6 and 7 at a time")
+		_, err = st.Restore(ctx)
+		require.ErrorIs(t, err, checkpoint.ErrNone)
+		return st.Close(ctx)
+	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
@@ -105,11 +106,14 @@ func (w *walk) steps(ctx context.Context) error {
 // run does so many rounds, each until an error. It returns nil at those that survive.
 func (w *walk) run(ctx context.Context, rounds int, opts ...checkpoint.Option) error {
 	w.opts = opts
-	if err := w.open(ctx); corrupted(err) {
-		_, _ = ended(ctx, w.comm, false, err)
-		w.repair(ctx)
-	} else if err != nil {
-		return err
+	for opened := false; !opened; {
+		err := w.comm.TryAll(ctx, w.open)
+		if opened, err = ended(ctx, w.comm, err == nil, err); corrupted(err) {
+			w.repair(ctx)
+			opened = true
+		} else if err != nil && !propagated(err) {
+			return err
+		}
 	}
 	for done := false; !done; {
 		err := w.comm.TryAll(ctx, func(ctx context.Context) error {
@@ -163,7 +167,7 @@ func ended(ctx context.Context, comm *mpicx.Comm, done bool, err error) (bool, e
 		flag = 1
 	}
 	for {
-		all, other := comm.Agree(flag).Get(ctx)
+		all, other := result(ctx, comm.Agree(flag))
 		switch {
 		case errors.Is(other, errors.ErrUnsupported): // where TryAll is enough
 			return flag == 1, err
@@ -177,20 +181,38 @@ func ended(ctx context.Context, comm *mpicx.Comm, done bool, err error) (bool, e
 	}
 }
 
+// result returns how an operation ended. A Wait may have told an older error in its place (P7).
+func result[T any](ctx context.Context, f *future.Future[T]) (T, error) {
+	v, err := f.Get(ctx)
+	if corrupted(err) || propagated(err) {
+		v, err = f.Get(ctx)
+	}
+	return v, err
+}
+
 func (w *walk) repair(ctx context.Context) {
+	repaired(ctx, w.t, w.comm, func(c *mpicx.Comm) error {
+		w.comm = c
+		return w.open(ctx)
+	})
+}
+
+// repaired has the living make a communicator, until open succeeds at all of them. They have
+// called ended before.
+func repaired(ctx context.Context, t *testing.T, c *mpicx.Comm, open func(*mpicx.Comm) error) {
 	for {
-		fewer, err := w.comm.Shrink().Get(ctx)
+		fewer, err := result(ctx, c.Shrink())
 		if corrupted(err) || propagated(err) { // those that were told before have called Agree since
-			_, _ = ended(ctx, w.comm, false, err)
+			_, _ = ended(ctx, c, false, err)
 			continue
 		}
-		require.NoError(w.t, err)
-		w.comm = fewer
-		err = w.open(ctx)
+		require.NoError(t, err)
+		c = fewer
+		err = open(c)
 		if !corrupted(err) && !propagated(err) {
-			require.NoError(w.t, err)
+			require.NoError(t, err)
 		}
-		if all, _ := ended(ctx, w.comm, true, err); all {
+		if all, _ := ended(ctx, c, true, err); all {
 			return
 		}
 	}

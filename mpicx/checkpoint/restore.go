@@ -17,14 +17,16 @@ import (
 // rank only it may be a *[PartsError], or say which variable does not fit. Then no variable is
 // set.
 func (s *Store) Restore(ctx context.Context) (version int, err error) {
+	all, f := s.take("Restore", 1, exchanges)
+	if f != nil {
+		return 0, f.Wait(ctx)
+	}
+	defer all.pass()
 	if err := s.settle(ctx); err != nil {
 		return 0, err
 	}
-	if f := s.agree(ctx); f != nil {
-		if err := f.Wait(ctx); err != nil {
-			return 0, err
-		}
-		return 0, errAgree
+	if f := s.agree(ctx, all[0]); f != nil {
+		return 0, failure(ctx, f)
 	}
 	switch {
 	case s.base == nil && s.lost != nil:
@@ -34,7 +36,7 @@ func (s *Store) Restore(ctx context.Context) (version int, err error) {
 	}
 	b := s.base
 	if b.rebuilt { // once the variables are set: it adds to the data
-		defer s.protect()
+		defer s.protect(all[1])
 	}
 	switch mine := b.mine(); {
 	case s.err != nil:

@@ -22,36 +22,34 @@ import (
 func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] {
 	begin := time.Now()
 	defer s.count(func(c *Stats) { c.Saves, c.Held = c.Saves+1, c.Held+time.Since(begin) })
+	all, refused := s.take("Save", exchanges, 1, exchanges)
+	if refused != nil {
+		return refused
+	}
+	defer all.pass()
 	if err := s.settle(ctx); err != nil {
 		return future.Failed[struct{}](err)
 	}
-	op, f := hook.BeginBackground(s.comm, "Save", exchanges)
-	if op == nil {
-		return f
-	}
-	if op.Epoch() != s.epoch {
-		if failed := s.agree(ctx); failed != nil {
-			op.End(errAgree)
+	save, agreement, again := all[0], all[1], all[2]
+	if save.op.Epoch() != s.epoch {
+		if failed := s.agree(ctx, agreement); failed != nil {
 			return failed
 		}
 	} else if s.unsure != nil {
-		op.End(s.unsure)
-		return f
+		return future.Failed[struct{}](s.unsure)
 	}
-	if failed := s.protectBase(ctx); failed != nil {
-		op.End(errAgree)
-		return failed
+	if s.base != nil && s.base.rebuilt {
+		if failed := s.protectBase(ctx, again); failed != nil {
+			return failed
+		}
 	}
 	s.saves++
-	p := &protection{store: s, op: op, slot: s.free(), newOnce: s.newOnce || s.base == nil}
+	p := &protection{store: s, slot: s.free(), newOnce: s.newOnce || s.base == nil, filled: true}
 	p.file = s.opts.dir != "" && s.saves%s.opts.every == 0
-	p.filled, p.bad = true, p.fill(version)
-	s.pending = f
-	p.start()
-	return f
+	p.bad = p.fill(version)
+	p.start(save)
+	return save.f
 }
-
-var errAgree = fmt.Errorf("checkpoint: another error came first")
 
 // fill copies the variables to the slot.
 func (p *protection) fill(version int) error {
@@ -113,31 +111,23 @@ func (s *Store) free() *slot {
 	return spare
 }
 
-// protectBase has the data of base spread if some rank has not all its shards, since Rejoin
-// was interrupted.
-func (s *Store) protectBase(ctx context.Context) *future.Future[struct{}] {
-	if s.base == nil || !s.base.rebuilt {
-		return nil
-	}
-	f := s.protect()
+// protectBase has the data of base spread, since some rank has not all its shards: nobody has
+// called Restore after Rejoin, or an error has interrupted that.
+func (s *Store) protectBase(ctx context.Context, t *turn) *future.Future[struct{}] {
+	s.protect(t)
 	if err := s.settle(ctx); err != nil {
 		return future.Failed[struct{}](err)
 	}
 	if s.unsure != nil {
-		return f
+		return t.f
 	}
 	return nil
 }
 
 // protect begins to spread the data of base.
-func (s *Store) protect() *future.Future[struct{}] {
-	op, f := hook.BeginBackground(s.comm, "checkpoint", exchanges)
-	if op != nil {
-		s.pending = f
-		s.base.Whole = false
-		(&protection{store: s, op: op, slot: s.base, newOnce: true}).start()
-	}
-	return f
+func (s *Store) protect(t *turn) {
+	s.base.Whole = false
+	(&protection{store: s, slot: s.base, newOnce: true}).start(t)
 }
 
 // exchanges is how many a protection consists of: the sizes, the blobs of Once variables and of
@@ -156,12 +146,16 @@ type protection struct {
 	file    bool // the version is to be written to a file
 	bad     error
 
-	wrote chan error // how the file ended
-	sent  int64
+	written   chan struct{} // closed when the file has ended; nil: there is none
+	failed    error         // of the file, once that has ended
+	sentBytes int64
 }
 
-func (p *protection) start() {
-	numbers := []uint64{0, 0, 0, 0, math.MaxUint64}
+func (p *protection) start(t *turn) {
+	t.used = true
+	p.op, p.store.pending = t.op, t.f
+	version := uint64(p.slot.Key.Version)
+	numbers := []uint64{0, 0, 0, 0, math.MaxUint64, version, ^version}
 	if p.newOnce {
 		numbers[2] = 1
 	}
@@ -191,6 +185,11 @@ func (p *protection) sized(numbers []uint64, err error) {
 		p.end(&SaveError{Version: o.Key.Version, Err: p.bad})
 		return
 	}
+	if numbers[5] != ^numbers[6] {
+		o.good = false
+		p.end(&SaveError{Version: o.Key.Version, Err: fmt.Errorf("checkpoint: ranks save versions %d and %d at a time, expected all the same", ^numbers[6], numbers[5])})
+		return
+	}
 	// Some rank may have its Once variables from before, when others have new ones.
 	if all := numbers[2] > 0; all && !p.newOnce {
 		p.newOnce, o.blobs[once] = true, o.blobs[once].lend()
@@ -208,7 +207,7 @@ func (p *protection) sized(numbers []uint64, err error) {
 		need += versions * (k + m) * chunk
 	}
 	if limit := ^numbers[4]; need > limit {
-		o.good = false
+		o.good = !p.filled
 		p.end(&SaveError{Version: o.Key.Version, Err: &LimitError{int64(need), int64(limit)}})
 		return
 	}
@@ -247,7 +246,7 @@ func (p *protection) spread(which int, then func()) {
 	s := p.store
 	a := &spreading{group: s.group, position: s.position, rows: s.rows, blob: p.slot.blobs[which]}
 	p.op.Exchange(a, func(err error) {
-		p.sent += a.sent
+		p.sentBytes += a.sent
 		if err != nil {
 			go p.fail(err)
 			return
@@ -258,17 +257,17 @@ func (p *protection) spread(which int, then func()) {
 
 // write has the slot written to a file meanwhile.
 func (p *protection) write() {
-	s, o, wrote := p.store, p.slot, make(chan error, 1)
-	p.wrote = wrote
+	s, o := p.store, p.slot
+	p.written = make(chan struct{})
 	records, err := o.records(s.comm.Rank())
 	h := header{run: s.run, stamp: o.Key.Origin, version: o.Key.Version, part: s.comm.Rank(), parts: o.Key.Parts}
 	go func() {
-		if err == nil {
-			err = writeNew(s.opts.dir, fileName(h.version, h.part, h.parts), h.part, func(w io.Writer) error {
+		defer close(p.written)
+		if p.failed = err; err == nil {
+			p.failed = writeNew(s.opts.dir, fileName(h.version, h.part, h.parts), h.part, func(w io.Writer) error {
 				return writeFile(w, h, records)
 			})
 		}
-		wrote <- err
 	}()
 }
 
@@ -276,19 +275,17 @@ func (p *protection) write() {
 func (p *protection) spreadAll() {
 	p.slot.Whole = true
 	numbers := []uint64{0}
-	var failed error
-	if p.wrote != nil {
-		if failed = <-p.wrote; failed != nil {
+	if p.written != nil {
+		if <-p.written; p.failed != nil {
 			numbers[0] = 1
 		}
-		p.wrote = nil
 	}
 	all, result := maximum(numbers)
-	p.op.Exchange(all, func(err error) { go p.counts(result()[0] > 0, failed, err) })
+	p.op.Exchange(all, func(err error) { go p.counts(result()[0] > 0, err) })
 }
 
 // counts ends the protection when the version counts.
-func (p *protection) counts(failed bool, own, err error) {
+func (p *protection) counts(failed bool, err error) {
 	s, o := p.store, p.slot
 	if err != nil {
 		p.fail(err)
@@ -300,10 +297,10 @@ func (p *protection) counts(failed bool, own, err error) {
 	}
 	switch {
 	case failed:
-		err = &SaveError{Version: o.Key.Version, InMemory: true, Err: own}
+		err = &SaveError{Version: o.Key.Version, InMemory: true, Err: p.failed}
 	case p.file:
-		if own = s.wrote(o.Key); own != nil {
-			err = &SaveError{Version: o.Key.Version, InMemory: true, Err: own}
+		if p.failed = s.wrote(o.Key); p.failed != nil {
+			err = &SaveError{Version: o.Key.Version, InMemory: true, Err: p.failed}
 		}
 	}
 	s.count(func(c *Stats) {
@@ -323,9 +320,9 @@ func (p *protection) fail(err error) {
 }
 
 func (p *protection) end(err error) {
-	if p.wrote != nil {
-		<-p.wrote
+	if p.written != nil {
+		<-p.written
 	}
-	p.store.count(func(c *Stats) { c.Sent += p.sent })
+	p.store.count(func(c *Stats) { c.Sent += p.sentBytes })
 	p.op.End(err)
 }
