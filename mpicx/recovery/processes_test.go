@@ -28,7 +28,7 @@ func TestProcesses(t *testing.T) {
 				return recovery.Run(ctx, world, marching(steps, true,
 					func(context.Context, *recovery.Attempt, int) error { return nil },
 					func(a *recovery.Attempt, x float64) { mpicxtest.Hand([]float64{float64(a.Comm.Rank()), x}) },
-				), recovery.Replace(), recovery.Checkpoint(checkpoint.Partner(1)))
+				), recovery.Replace(), recovery.Checkpoint(checkpoint.Partner(2)))
 			}
 			all := mpicxtest.RunProcessFaults(t, n+2, plan, run, mpicx.WithSpares(2))
 			got, killed := make([]float64, n), 0
