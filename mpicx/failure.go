@@ -62,14 +62,14 @@ func newFailure(err error, skip int) Failure {
 	return f
 }
 
-// origin names the first caller, from skip on, that is not of this package: of a
+// origin names the first caller, from skip on, that is not of this package or one below it: of a
 // panic that unwinds, the function that panicked.
 func origin(skip int) string {
 	pcs := make([]uintptr, 16)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(skip+2, pcs)])
 	for {
 		frame, more := frames.Next()
-		own := strings.HasPrefix(frame.Function, ownPackage) && !strings.HasSuffix(frame.File, "_test.go") ||
+		own := (strings.HasPrefix(frame.Function, ownPackage) || strings.HasPrefix(frame.Function, builtOnIt)) && !strings.HasSuffix(frame.File, "_test.go") ||
 			strings.HasPrefix(frame.Function, "runtime.")
 		if frame.Function != "" && !own || !more {
 			name := frame.Function[strings.LastIndexByte(frame.Function, '/')+1:]
@@ -78,7 +78,10 @@ func origin(skip int) string {
 	}
 }
 
-const ownPackage = "github.com/mpicx/go-mpicx/mpicx."
+const (
+	ownPackage = "github.com/mpicx/go-mpicx/mpicx."
+	builtOnIt  = "github.com/mpicx/go-mpicx/mpicx/" // as recovery is
+)
 
 // cut shortens s to at most n bytes, between characters, and makes it valid
 // UTF-8.

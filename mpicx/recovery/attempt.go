@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -75,7 +76,12 @@ func (a *Attempt) Place(rank int) int {
 
 // GiveUp returns an error that ends the Run of a: if fn returns or throws it at one rank, all
 // ranks return from Run, with an error that wraps the *mpicx.PropagatedError with err.
-func (a *Attempt) GiveUp(err error) error { return &givenUp{err, a.run} }
+func (a *Attempt) GiveUp(err error) error {
+	if err == nil {
+		err = errors.New("no reason given")
+	}
+	return &givenUp{err, a.run}
+}
 
 type givenUp struct {
 	error

@@ -49,7 +49,7 @@ func (f *faults) at(ctx context.Context, world, c *mpicx.Comm) error {
 		return nil
 	}
 	f.left--
-	err := fmt.Errorf("error %d of %d", f.left, world.Rank())
+	err := fmt.Errorf("error %d of %d, incarnation %d", f.left, world.Rank(), world.Incarnation())
 	kind := f.kinds[f.rnd.IntN(len(f.kinds))]
 	if kind < panics {
 		f.raised = append(f.raised, err.Error())
@@ -96,17 +96,25 @@ func TestRandomFaults(t *testing.T) {
 		n := 1 + rnd.IntN(7)
 		kinds := []fault{throws, returns, signals}
 		var opts []recovery.Option
+		spares := 0
 		if mpicx.Backend == "ulfm" && rnd.IntN(3) > 0 {
 			kinds, opts = append(kinds, panics, exits, dies), append(opts, recovery.Shrink())
+			if spares = rnd.IntN(4); spares > 0 {
+				opts = []recovery.Option{recovery.Replace(), recovery.ElseShrink()}
+			}
 		}
 		opts = append(opts, recovery.MaxAttempts(1000))
+		seed := rnd.Uint64()
 		plans, nested := make([]*faults, n), rnd.IntN(2) == 0
 		var rs records
 		for r := range plans {
 			plans[r] = &faults{rnd: rand.New(rand.NewPCG(rnd.Uint64(), 0)), share: 1 + rnd.IntN(12), left: rnd.IntN(4), kinds: kinds}
 		}
-		mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) (err error) {
+		mpicxtest.RunWith(t, n, func(ctx context.Context, world *mpicx.Comm) (err error) {
 			f := plans[world.Rank()]
+			if world.Incarnation() > 0 {
+				f = &faults{rnd: rand.New(rand.NewPCG(seed, uint64(world.Rank()))), share: 6, kinds: kinds, left: 1}
+			}
 			work := func(ctx context.Context, a *recovery.Attempt) error {
 				for range 2 {
 					if err := f.at(ctx, world, a.Comm); err != nil {
@@ -142,7 +150,7 @@ func TestRandomFaults(t *testing.T) {
 			}()
 			<-done
 			return err
-		})
+		}, mpicx.WithSpares(spares))
 		var last recovery.Attempt
 		if end := rs.agree(t); end != nil {
 			require.NoError(t, end.err)
@@ -165,13 +173,13 @@ func TestRandomFaults(t *testing.T) {
 		}
 		for r, f := range plans {
 			for _, e := range f.raised {
-				if len(lost) == 0 && !nested { // else an inner level may have handled it
+				if len(lost) == 0 && spares == 0 && !nested { // else an inner level may have handled it
 					require.Equal(t, 1, told[e], "%s, causes %v", e, last.Causes)
 				}
 				require.LessOrEqual(t, told[e], 1, "%s of rank %d, causes %v", e, r, last.Causes)
 			}
 		}
-		if len(lost) < n {
+		if spares == 0 && len(lost) < n {
 			require.ElementsMatch(t, lost, last.Gone, "run %d", i)
 			require.Equal(t, n-len(lost), last.Comm.Size())
 			require.True(t, slices.IsSorted(last.Gone))

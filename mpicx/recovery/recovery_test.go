@@ -292,6 +292,22 @@ func TestWrongArguments(t *testing.T) {
 	})
 }
 
+// A failure names the program's code, not the package's.
+func TestOrigin(t *testing.T) {
+	var cause error
+	mpicxtest.Run(t, 1, func(ctx context.Context, world *mpicx.Comm) error {
+		return recovery.Run(ctx, world, func(_ context.Context, a *recovery.Attempt) error {
+			if cause = a.Cause; a.N == 0 {
+				return errors.New("failed")
+			}
+			return nil
+		})
+	})
+	p, ok := errors.AsType[*mpicx.PropagatedError](cause)
+	require.True(t, ok)
+	require.Contains(t, p.Failures[0].Origin, "TestOrigin")
+}
+
 func TestRevoke(t *testing.T) {
 	if !ulfm {
 		t.Skip("the black channel can't revoke")
