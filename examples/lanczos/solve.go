@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
 	"github.com/mpicx/go-mpicx/mpicx/inject"
@@ -20,10 +21,11 @@ type solver struct {
 	matrix  *product
 	saved   *checkpoint.Store // nil: nothing is saved
 	lanczos *lanczos          // what is saved
-	savedOf sheet             // that is saved as well
-	parts   int               // that too: of how many ranks the checkpoint is
-	reached int               // iterations that this process has done
-	result  *result           // at rank 0, once all have succeeded
+	saving  *future.Future[struct{}]
+	savedOf sheet   // that is saved as well
+	parts   int     // that too: of how many ranks the checkpoint is
+	reached int     // iterations that this process has done
+	result  *result // at rank 0, once all have succeeded
 }
 
 // solve is what a rank does: it makes as many attempts as it takes.
@@ -65,6 +67,7 @@ func (s *solver) goOn(ctx context.Context, a *recovery.Attempt) error {
 		return err
 	}
 	s.lap(reading)
+	s.saving = future.Ready(struct{}{})
 	l := s.lanczos
 	for more := true; more && len(l.alpha) < s.iterations; {
 		done := len(l.alpha)
@@ -80,7 +83,9 @@ func (s *solver) goOn(ctx context.Context, a *recovery.Attempt) error {
 			s.lap(&s.Redoing)
 		}
 		if s.every > 0 && done%s.every == 0 && more {
-			_ = s.saved.Save(ctx, done) // the next one, or Restore, waits for it
+			if err := s.save(ctx, a, done); err != nil {
+				return err
+			}
 			s.lap(&s.Checkpointing)
 		}
 		s.show(l, s.iterations)
@@ -183,6 +188,16 @@ func (o *options) scheme() checkpoint.Option {
 		return checkpoint.Dir(o.dir)
 	}
 	return checkpoint.Partner(o.copies)
+}
+
+// save begins to save a version. The one before has had an interval's time for that.
+func (s *solver) save(ctx context.Context, a *recovery.Attempt, version int) error {
+	err := s.saving.Wait(ctx)
+	if _, failed := errors.AsType[*checkpoint.SaveError](err); failed {
+		return a.GiveUp(err) // a full disk, say
+	}
+	s.saving = s.saved.Save(ctx, version)
+	return err
 }
 
 // strike ends this process if that is what it was told to do at this iteration.
