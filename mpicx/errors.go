@@ -375,6 +375,12 @@ func unsupported(op string) *MPIError {
 	return e
 }
 
+// leftBehind is the error of an operation at a rank whose program has ended meanwhile: the
+// others count it as dead.
+func leftBehind(op string) error {
+	return mpiErrorf(op, ClassOther, "the program of this rank has ended meanwhile, and the others have gone on without it")
+}
+
 // mismatch returns the error of an operation that other ranks, in its place, have
 // not called.
 func mismatch(call errchan.Calls, d *errchan.Decision) error {

@@ -148,11 +148,31 @@ func (r *repairing[T]) start() {
 		r.fail(ofOperation(r.proposal.Call.String(), err))
 		return
 	}
+	if err := c.untoldAbove(); err != nil {
+		r.fail(err)
+		return
+	}
 	if r.broken = c.isBroken(); r.broken && r.proposal.Call != errchan.Agree {
 		r.proposal.Flag = broken
 	}
 	r.id = c.ulfm.Reserve(epoch, r.proposal.Call)
 	c.ulfm.Propose(r.id, r.proposal, r.decided)
+}
+
+// untoldAbove returns an error of an ancestor that the program has not been told. On a broken
+// communicator no operation tells it; but the others may have been told that in place
+// of c's, and then they do not come here (D2).
+func (c *Comm) untoldAbove() error {
+	_, err := c.look(ledger.PeekToRepair)
+	if v, ok := err.(interface{ Of(*Comm) bool }); ok && !v.Of(c) {
+		return err
+	}
+	c.proc.mu.Lock()
+	defer c.proc.mu.Unlock()
+	if e := c.ledger.UntoldAbove(); e != nil {
+		return e.Face
+	}
+	return nil
 }
 
 func (r *repairing[T]) decided(d *errchan.Decision, err error) {
@@ -161,6 +181,10 @@ func (r *repairing[T]) decided(d *errchan.Decision, err error) {
 		return
 	}
 	r.comm.learn(d.Dead)
+	if slices.Contains(d.Dead, r.comm.rank) {
+		r.fail(leftBehind(r.proposal.Call.String()))
+		return
+	}
 	if err := mismatch(r.proposal.Call, d); err != nil {
 		r.fail(err)
 		return

@@ -148,6 +148,9 @@ func (l *lineage) join(s *staff, seq uint64) (*Comm, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
+	if !slices.Contains(s.members, l.pool.rank) {
+		return nil, leftBehind("Replace")
+	}
 	made, err := l.pool.deriveUnder(l.pool, transport.ReplaceName(l.pool.t.Epoch(), seq, s.digest), true, s.members, s.members, s.name())
 	if made != nil {
 		made.SetErrhandler(ErrorsPropagate)

@@ -54,9 +54,14 @@ const (
 	// TakeToRepair is that of an operation that works on a broken communicator: it
 	// does not find that c itself is of no use.
 	TakeToRepair
+	// PeekToRepair is Peek for such an operation, before it begins.
+	PeekToRepair
 	// TakeToClose is Close's, which keeps a corruption to itself: the program is not told.
 	TakeToClose
 )
+
+func (m Mode) takes() bool   { return m != Peek && m != PeekToRepair }
+func (m Mode) repairs() bool { return m == TakeToRepair || m == PeekToRepair }
 
 // Look is how a Wait, Test or Err of the program sees c. It finds the oldest thing to
 // tell, of the oldest ancestor first. Pending says that an error is noticed and not
@@ -68,7 +73,7 @@ func (c *Comm) Look(m Mode) (f Finding, e *Error, pending bool) {
 		moving = moving || a.moving > 0
 		pending = pending || a.open && a.corrupted == nil || a.moving > 0
 	}
-	if moving && m != Peek {
+	if moving && m.takes() {
 		return Nothing, nil, true
 	}
 	f, e = c.oldest(m)
@@ -76,12 +81,12 @@ func (c *Comm) Look(m Mode) (f Finding, e *Error, pending bool) {
 }
 
 func (c *Comm) oldest(m Mode) (Finding, *Error) {
-	if c.corrupted != nil && c.corrupted.told && m != TakeToRepair {
+	if c.corrupted != nil && c.corrupted.told && !m.repairs() {
 		return Verdict, c.corrupted // and nothing but that any more (C4)
 	}
 	if from := c.elder(); from != nil {
 		e := from.unreported[0]
-		if m != Peek {
+		if m.takes() {
 			e.told = true
 			from.unreported = from.unreported[1:]
 			from.update()
@@ -97,7 +102,7 @@ func (c *Comm) oldest(m Mode) (Finding, *Error) {
 		return Verdict, e
 	}
 	switch {
-	case m == TakeToRepair:
+	case m.repairs():
 	case c.corrupted != nil:
 		c.corrupted.told = c.corrupted.told || m == Take
 		return Verdict, c.corrupted
@@ -144,6 +149,19 @@ func (c *Comm) resolved() any {
 // begun with it.
 func (c *Comm) Knows() bool {
 	return c.corrupted == nil || c.corrupted.told || c.corrupted.known || c.unwound && !c.unaware
+}
+
+// UntoldAbove returns the corruption of an ancestor that the program has not been told, and
+// notes that it is: one that is corrupted on its own keeps its error, but ranks that were told
+// the ancestor's will not come to repair it (D2).
+func (c *Comm) UntoldAbove() *Error {
+	for a := c.parent; a != nil; a = a.parent {
+		if e := a.corrupted; e != nil && !e.told && !e.known {
+			e.told = true
+			return e
+		}
+	}
+	return nil
 }
 
 // Unaware says that the program, which has corrupted c, was told another error in place of

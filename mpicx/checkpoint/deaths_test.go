@@ -29,6 +29,100 @@ func value(r, version int) []float64 {
 	return x
 }
 
+// surviving is a program of some steps, each of which is saved, that replaces the dead. It
+// checks what is restored, and returns the data in the end.
+func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...checkpoint.Option) ([]float64, error) {
+	const steps = 3
+	var st *checkpoint.Store
+	var x []float64
+	constant := []int{-1}
+	for done, repaired := false, true; ; {
+		err := comm.TryAll(ctx, func(ctx context.Context) (err error) {
+			v := 0
+			if repaired {
+				on := st
+				if st == nil {
+					on, err = checkpoint.Open(ctx, comm, opts...)
+				} else {
+					on, err = st.Rejoin(ctx, comm)
+				}
+				if err != nil {
+					return err
+				}
+				if st == nil {
+					on.Protect("x", &x)
+					on.Protect("constant", &constant, checkpoint.Once)
+				}
+				st, repaired = on, false
+			}
+			switch v, err = st.Restore(ctx); {
+			case errors.Is(err, checkpoint.ErrNone):
+				v, x, constant = 0, value(comm.Rank(), 0), []int{comm.Rank()}
+			case err != nil:
+				return err
+			}
+			require.Equal(t, value(comm.Rank(), v), x)
+			require.Equal(t, []int{comm.Rank()}, constant)
+			for v++; v <= steps; v++ {
+				x = value(comm.Rank(), v)
+				f := st.Save(ctx, v)
+				x = nil
+				if v == 2 {
+					if err := f.Wait(ctx); err != nil {
+						return err
+					}
+				}
+			}
+			x = value(comm.Rank(), steps)
+			return comm.Barrier().Wait(ctx)
+		})
+		if err != nil && !corrupted(err) {
+			return nil, err
+		}
+		if done, err = ended(ctx, comm, err == nil, err); done {
+			return x, st.Close(ctx)
+		}
+		for repaired = false; !repaired; {
+			var other *mpicx.Comm
+			other, err = comm.Replace().Get(ctx)
+			if err == nil {
+				comm, repaired = other, true
+			} else if !corrupted(err) {
+				return nil, err
+			}
+		}
+	}
+}
+
+// A rank may die at any operation. The spare has its data then.
+func TestDeathAtEveryOperation(t *testing.T) {
+	ulfm(t)
+	for _, scheme := range []checkpoint.Option{checkpoint.Partner(1), checkpoint.RS(2, 1)} {
+		for _, rank := range []int{0, 2} {
+			deaths := 0
+			for k := 1; ; k++ {
+				if testing.Short() && k%7 > 0 {
+					continue
+				}
+				killed := mpicxtest.RunFaults(t, 3, fmt.Sprintf("kill %d at operation %d", rank, k), func(ctx context.Context, world *mpicx.Comm) error {
+					r := world.Rank()
+					x, err := surviving(ctx, t, world, scheme)
+					if err == nil {
+						require.Equal(t, value(r, 3), x)
+					}
+					return err
+				}, mpicx.WithSpares(1))
+				require.False(t, t.Failed(), "rank %d at operation %d", rank, k)
+				if len(killed) == 0 {
+					break
+				}
+				deaths++
+			}
+			t.Logf("%d deaths", deaths)
+		}
+	}
+}
+
 // shrunk waits until the deaths are known, and returns a communicator of the living.
 func shrunk(ctx context.Context, c *mpicx.Comm) (*mpicx.Comm, error) {
 	for {

@@ -173,7 +173,7 @@ func (s *Store) look(ctx context.Context) ([]stored, error) {
 func (s *Store) recover(ctx context.Context, from *Store, files []stored) error {
 	me := inventory{Files: files, Saved: s.saved, Stamp: s.stamp}
 	if from != nil {
-		me.Slots = from.counting()
+		me.Slots = from.describe((*slot).isGood)
 	}
 	for {
 		all, _, f := gather(ctx, s.comm, "Open", me)
@@ -189,7 +189,7 @@ func (s *Store) recover(ctx context.Context, from *Store, files []stored) error 
 			s.lost = lost
 			return s.begin(ctx)
 		}
-		records, bad, err := p.fetch(ctx, s, from)
+		got, bad, err := p.fetch(ctx, s, from)
 		if err != nil {
 			return err
 		}
@@ -202,7 +202,7 @@ func (s *Store) recover(ctx context.Context, from *Store, files []stored) error 
 			me.Files = slices.DeleteFunc(me.Files, func(f stored) bool { return slices.Contains(bad, f) })
 			continue
 		}
-		s.take(p, from, records)
+		s.take(p, from, got)
 		return s.begin(ctx)
 	}
 }
@@ -259,41 +259,47 @@ func (s *Store) wrote(k key) error {
 	return nil
 }
 
-// take makes the slot of what was recovered, and keeps the older ones of the same version until
-// it is protected.
-func (s *Store) take(p *plan, from *Store, records map[int][2][]byte) {
+// take makes the slot of what was recovered, and keeps what there was of this version and of
+// older ones until it is protected: it may not have counted, and more ranks may die.
+func (s *Store) take(p *plan, from *Store, got *fetching) {
 	all := p.held()
 	held := make([][]int, len(s.group.members))
 	for i, r := range s.group.members {
 		held[i] = all[r]
 	}
 	s.stamp++
-	o := &slot{holding: s.holding(p.key, held), rebuilt: true}
+	o := &slot{holding: s.holding(p.key, held), good: true, rebuilt: true}
 	var old *slot
 	if from != nil {
 		for _, f := range from.slots {
-			if f.counts() && f.Key == p.key {
-				s.slots = append(s.slots, f)
-				if old == nil || f.Stamp > old.Stamp {
-					old = f
-				}
+			if !f.good || newest(f.Key, p.key) < 0 {
+				continue
+			}
+			s.slots = append(s.slots, f)
+			if f.Key == p.key && (old == nil || f.Stamp > old.Stamp) {
+				old = f
 			}
 		}
 	}
 	parts := o.parts()
-	if old != nil && slices.Equal(slices.Sorted(slices.Values(parts)), slices.Sorted(slices.Values(old.parts()))) {
+	switch {
+	case old != nil && sameParts(parts, old.parts()):
 		o.blobs = [2]*blob{old.blobs[0].lend(), old.blobs[1].lend()}
-		for _, f := range s.slots {
-			f.lent = true
-		}
-	} else {
+		old.lent = true
+	case len(p.keep[s.comm.Rank()]) == 0 && got.isOneBlob(parts):
+		o.blobs = [2]*blob{{data: got.decoded[0]}, {data: got.decoded[1]}}
+	default:
 		for i := range o.blobs {
 			var some [][]byte
 			for _, part := range parts {
-				some = append(some, records[part][i])
+				some = append(some, got.records[part][i])
 			}
 			o.blobs[i] = &blob{data: joinBlob(some)}
 		}
 	}
 	s.slots = append(s.slots, o)
+}
+
+func sameParts(a, b []int) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }

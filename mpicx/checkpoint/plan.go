@@ -61,7 +61,7 @@ func choose(all []inventory) (*plan, *LostError) {
 		if len(missing) == 0 {
 			return p, nil
 		}
-		if lost == nil && k.Version <= saved {
+		if saved >= 0 && (lost == nil || lost.Version > saved) {
 			lost = &LostError{k.Version, missing}
 		}
 	}

@@ -1,6 +1,9 @@
 package checkpoint
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // Restore sets the protected variables to what they were in the newest version that all ranks
 // have, and returns that version: the same at all ranks. Later ones, which an error has interrupted, are
@@ -45,6 +48,9 @@ func (s *Store) Restore(ctx context.Context) (version int, err error) {
 		}
 		if err != nil {
 			return 0, err
+		}
+		if b.Key.Parts == s.comm.Size() && slices.Equal(b.parts(), []int{s.comm.Rank()}) {
+			s.newOnce = false // base has them, under this rank's number
 		}
 	}
 	s.count(func(c *Stats) { c.Restores++ })

@@ -34,18 +34,18 @@ func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] 
 			op.End(errAgree)
 			return failed
 		}
-		if failed := s.protectBase(ctx); failed != nil {
-			op.End(errAgree)
-			return failed
-		}
 	} else if s.unsure != nil {
 		op.End(s.unsure)
 		return f
 	}
+	if failed := s.protectBase(ctx); failed != nil {
+		op.End(errAgree)
+		return failed
+	}
 	s.saves++
 	p := &protection{store: s, op: op, slot: s.free(), newOnce: s.newOnce || s.base == nil}
 	p.file = s.opts.dir != "" && s.saves%s.opts.every == 0
-	p.bad = p.fill(version)
+	p.filled, p.bad = true, p.fill(version)
 	s.pending = f
 	p.start()
 	return f
@@ -82,6 +82,7 @@ func (p *protection) fill(version int) error {
 	if err == nil {
 		o.blobs[changing].data, err = newBlob(o.blobs[changing].data, rank, s.of(changing))
 	}
+	o.good = err == nil
 	return err
 }
 
@@ -104,7 +105,7 @@ func (s *Store) free() *slot {
 	if spare.blobs[changing] == nil {
 		spare.blobs[changing] = new(blob)
 	}
-	spare.Whole, spare.rebuilt = false, false
+	spare.Whole, spare.good, spare.rebuilt = false, false, false
 	s.slots = []*slot{spare}
 	if s.base != nil {
 		s.slots = append(s.slots, s.base)
@@ -150,6 +151,7 @@ type protection struct {
 	store   *Store
 	op      hook.Background
 	slot    *slot
+	filled  bool // from the variables
 	newOnce bool // the blob of Once variables is to be spread, too
 	file    bool // the version is to be written to a file
 	bad     error
@@ -185,6 +187,7 @@ func (p *protection) sized(numbers []uint64, err error) {
 		return
 	}
 	if numbers[3] > 0 {
+		o.good = false
 		p.end(&SaveError{Version: o.Key.Version, Err: p.bad})
 		return
 	}
@@ -205,6 +208,7 @@ func (p *protection) sized(numbers []uint64, err error) {
 		need += versions * (k + m) * chunk
 	}
 	if limit := ^numbers[4]; need > limit {
+		o.good = false
 		p.end(&SaveError{Version: o.Key.Version, Err: &LimitError{int64(need), int64(limit)}})
 		return
 	}
@@ -291,7 +295,7 @@ func (p *protection) counts(failed bool, own, err error) {
 		return
 	}
 	s.base, s.saved, o.rebuilt = o, max(s.saved, o.Key.Version), false
-	if p.newOnce {
+	if p.filled {
 		s.newOnce = false
 	}
 	switch {

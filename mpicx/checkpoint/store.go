@@ -56,13 +56,11 @@ type Store struct {
 }
 
 // Protect has the variable that v points to saved from now on, under a name: a number, a slice
-// of numbers, or anything that encoding/gob takes. All ranks protect the same names, before the
-// Restore that is to set them. What is wrong with v is the error of the next Save or Restore.
+// of numbers, or anything that encoding/gob takes. It takes the place of one that had the name.
+// All ranks protect the same names, before the Restore that is to set them. What is wrong with v
+// is the error of the next Save or Restore.
 func (s *Store) Protect(name string, v any, opts ...ProtectOption) {
 	x, err := newVariable(name, v)
-	if err == nil && slices.ContainsFunc(s.vars, func(x *variable) bool { return x.name == name }) {
-		err = fmt.Errorf("checkpoint: Protect(%q), expected a name that is not protected yet", name)
-	}
 	if err != nil {
 		if s.err == nil {
 			s.err = err
@@ -72,7 +70,11 @@ func (s *Store) Protect(name string, v any, opts ...ProtectOption) {
 	for _, opt := range opts {
 		opt(x)
 	}
-	s.vars = append(s.vars, x)
+	if i := slices.IndexFunc(s.vars, func(x *variable) bool { return x.name == name }); i >= 0 && s.vars[i].once == x.once {
+		s.vars[i] = x
+		return
+	}
+	s.vars = append(slices.DeleteFunc(s.vars, func(x *variable) bool { return x.name == name }), x)
 	s.newOnce = s.newOnce || x.once
 }
 
@@ -158,7 +160,7 @@ type state struct {
 
 // agree has all ranks agree which versions they have: base is the newest that counts at all.
 func (s *Store) agree(ctx context.Context) *future.Future[struct{}] {
-	all, epoch, f := gather(ctx, s.comm, "checkpoint", state{s.counting(), s.stamp, s.saves, s.saved})
+	all, epoch, f := gather(ctx, s.comm, "checkpoint", state{s.describe((*slot).counts), s.stamp, s.saves, s.saved})
 	if f != nil {
 		return f
 	}
@@ -196,10 +198,10 @@ func has(slots []holding, h *holding) *holding {
 	return nil
 }
 
-// counting describes the slots that count.
-func (s *Store) counting() (all []holding) {
+// describe describes the slots that hold.
+func (s *Store) describe(hold func(*slot) bool) (all []holding) {
 	for _, o := range s.slots {
-		if o.counts() {
+		if hold(o) {
 			all = append(all, o.describe())
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
 )
 
 // An Attempt is one call of fn at all ranks of a communicator. Its fields are the same at all
@@ -37,6 +38,11 @@ type Attempt struct {
 	// of the communicator that Run was given, ascending.
 	Gone []int
 
+	// Store keeps checkpoints; nil without the option Checkpoint. It is on Comm, and has what the
+	// ranks have kept in all attempts before. Fn protects its variables in every attempt: they
+	// take the places of those that had the names. Run closes it at its end.
+	Store *checkpoint.Store
+
 	run *run
 }
 
@@ -44,7 +50,7 @@ type Attempt struct {
 func (r *run) next() *Attempt {
 	a := &Attempt{
 		Comm: r.comm, N: r.begun - 1, Causes: slices.Clone(r.causes), Joined: r.joined,
-		Replaced: slices.Clone(r.replaced), Gone: slices.Clone(r.gone), run: r,
+		Replaced: slices.Clone(r.replaced), Gone: slices.Clone(r.gone), Store: r.kept, run: r,
 	}
 	if n := len(a.Causes); n > 0 {
 		a.Cause = a.Causes[n-1]

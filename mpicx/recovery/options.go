@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
 )
 
 // DefaultAttempts is how many attempts Run makes if MaxAttempts is not given.
@@ -15,6 +16,8 @@ type Option func(*options)
 
 type options struct {
 	replace, shrink, elseShrink bool
+	storing                     bool
+	store                       []checkpoint.Option
 	attempts                    int
 	log                         *slog.Logger
 	err                         error
@@ -30,7 +33,12 @@ func Shrink() Option { return func(o *options) { o.shrink = true } }
 // ElseShrink has the ranks that are left go on alone where Replace fails.
 func ElseShrink() Option { return func(o *options) { o.elseShrink = true } }
 
-// MaxAttempts has Run give up when n attempts have failed.
+// Checkpoint has Attempt.Store keep checkpoints, by a store with these options.
+func Checkpoint(opts ...checkpoint.Option) Option {
+	return func(o *options) { o.storing, o.store = true, opts }
+}
+
+// MaxAttempts has Run give up when n attempts have failed, be it to open the Store.
 func MaxAttempts(n int) Option {
 	return func(o *options) {
 		o.attempts = n

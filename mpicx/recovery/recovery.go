@@ -32,9 +32,12 @@ func Run(ctx context.Context, comm *mpicx.Comm, fn func(context.Context, *Attemp
 	comm.SetErrhandler(mpicx.ErrorsPropagate)
 	for r := newRun(comm, fn, o); ; {
 		err := r.attempt(ctx)
+		if err == nil {
+			err = r.close(ctx)
+		}
 		switch {
 		case err == nil && r.over:
-			return fmt.Errorf("recovery: given up after %d attempts: %w", r.begun, r.causes[len(r.causes)-1])
+			return fmt.Errorf("recovery: given up after %d attempts: %w", r.tried, r.causes[len(r.causes)-1])
 		case err == nil:
 			return nil
 		case ended(ctx):
@@ -57,11 +60,17 @@ func (r *run) attempt(ctx context.Context) (err error) {
 	// Who leaves by anything but an error that all have is not there for the others any more:
 	// Guard tells them.
 	_ = r.comm.Guard(ctx, func(guarded context.Context) error {
-		// Fn is a step of its own. Otherwise it could fail at one rank before it is called at
+		// Each is a step of its own. Otherwise fn could fail at one rank before it is called at
 		// another.
 		if err = r.together(guarded, r.meet); err == nil && !r.over {
-			r.begun++
-			err = r.together(guarded, func(ctx context.Context) error { return r.fn(ctx, r.next()) })
+			r.tried++
+			if r.storing && !r.opened {
+				err = r.together(guarded, r.open)
+			}
+			if err == nil {
+				r.begun++
+				err = r.together(guarded, func(ctx context.Context) error { return r.fn(ctx, r.next()) })
+			}
 		}
 		if err == nil || !ended(ctx) && isCommon(err) {
 			return nil
@@ -86,7 +95,10 @@ func (r *run) together(ctx context.Context, fn func(context.Context) error) erro
 	ctx = context.WithoutCancel(ctx) // nobody is kept waiting here: all come, or have failed
 	agreed := r.comm.Agree(1)
 	err := agreed.Wait(ctx)
-	decided := err == nil || isBroken(err, r.comm) && agreed.Wait(ctx) == nil
+	if isBroken(err, r.comm) {
+		err = agreed.Wait(ctx) // the decision itself, or an error of an outer level
+	}
+	decided := err == nil
 	if !decided && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
@@ -100,6 +112,7 @@ func (r *run) together(ctx context.Context, fn func(context.Context) error) erro
 // repair returns what is to take the place of a broken communicator. Where nothing can, it
 // returns cause.
 func (o *options) repair(ctx context.Context, comm *mpicx.Comm, cause error) (next *mpicx.Comm, err error) {
+	_ = comm.Err() // an operation on a derived communicator may have told cause: now comm itself has
 	err = errors.ErrUnsupported
 	if o.replace {
 		next, err = comm.Replace().Get(ctx)

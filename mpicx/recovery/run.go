@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
 )
 
 // run is what one rank knows in a call of Run.
@@ -14,6 +15,7 @@ type run struct {
 	fn   func(context.Context, *Attempt) error
 	comm *mpicx.Comm
 
+	tried  int     // attempts, and failures to begin one
 	begun  int     // attempts; all ranks that are in one have begun it
 	causes []error // of all failures, of attempts and between them, in order
 	stop   bool    // this rank has returned GiveUp
@@ -28,13 +30,16 @@ type run struct {
 
 	replaced []int // the ranks of comm that have, ascending
 	placed   bool  // gone and replaced are those of comm
+
+	kept   *checkpoint.Store // nil: there is none yet
+	opened bool              // it is on comm; where all ranks say so in meet, it is at all
 }
 
 func newRun(comm *mpicx.Comm, fn func(context.Context, *Attempt) error, o *options) *run {
 	r := &run{options: o, fn: fn, comm: comm, places: comm.Size(), place: comm.Rank(), placed: true}
 	if r.joined = isNew(comm); r.joined {
 		// If all die that could tell, the others know only that something has failed.
-		r.place, r.placed, r.begun = -1, false, 1
+		r.place, r.placed, r.tried, r.begun = -1, false, 1, 1
 	}
 	return r
 }
@@ -43,7 +48,7 @@ func newRun(comm *mpicx.Comm, fn func(context.Context, *Attempt) error, o *optio
 func isNew(comm *mpicx.Comm) bool { return slices.Contains(comm.Replaced(), comm.Rank()) }
 
 // move goes on with comm, in place of one that was broken.
-func (r *run) move(comm *mpicx.Comm) { r.comm, r.placed = comm, false }
+func (r *run) move(comm *mpicx.Comm) { r.comm, r.placed, r.opened = comm, false, false }
 
 // failed notes why an attempt, or what came before it, has failed.
 func (r *run) failed(cause error) {
@@ -57,8 +62,8 @@ func (r *run) failed(cause error) {
 // by that alone.
 func (r *run) meet(ctx context.Context) error {
 	failed := len(r.causes)
-	least := make([]int, 4)
-	if err := mpicx.Allreduce(r.comm, []int{failed, -failed, -flag(r.stop), flag(r.placed)}, least, mpicx.Min).Wait(ctx); err != nil {
+	mine, least := []int{failed, -failed, -flag(r.stop), flag(r.placed), flag(r.opened)}, make([]int, 5)
+	if err := mpicx.Allreduce(r.comm, mine, least, mpicx.Min).Wait(ctx); err != nil {
 		return err
 	}
 	if least[0] != -least[1] || least[3] == 0 {
@@ -66,12 +71,13 @@ func (r *run) meet(ctx context.Context) error {
 			return err
 		}
 	}
-	r.over = least[2] < 0 || r.begun >= r.attempts
+	r.over, r.opened = least[2] < 0 || r.tried >= r.attempts, least[4] == 1
 	return nil
 }
 
 // A history is what those who have been in Run for longest tell the others.
 type history struct {
+	Tried  int
 	Begun  int
 	Causes []cause
 	Places int
@@ -96,7 +102,7 @@ func (r *run) catchUp(ctx context.Context) error {
 	}
 	var h history
 	if r.comm.Rank() == eldest {
-		h = history{r.begun, encode(r.causes), r.places, r.gone}
+		h = history{r.tried, r.begun, encode(r.causes), r.places, r.gone}
 	}
 	h, err := mpicx.BcastValue(r.comm, h, eldest).Get(ctx)
 	if err != nil {
@@ -105,7 +111,7 @@ func (r *run) catchUp(ctx context.Context) error {
 	if len(r.causes) < len(h.Causes) {
 		r.causes = decode(h.Causes)
 	}
-	r.begun, r.places, r.gone, r.replaced = h.Begun, h.Places, nil, nil
+	r.tried, r.begun, r.places, r.gone, r.replaced = h.Tried, h.Begun, h.Places, nil, nil
 	next := 0
 	for rank, it := range ranks {
 		p := it[1]
@@ -128,6 +134,32 @@ func (r *run) catchUp(ctx context.Context) error {
 		r.gone = append(r.gone, next)
 	}
 	r.placed = true
+	return nil
+}
+
+// open opens the store on comm. A rank that has it brings what it kept.
+func (r *run) open(ctx context.Context) (err error) {
+	kept := r.kept
+	if kept == nil {
+		kept, err = checkpoint.Open(ctx, r.comm, r.store...)
+	} else {
+		kept, err = kept.Rejoin(ctx, r.comm)
+	}
+	if err == nil {
+		r.kept, r.opened = kept, true
+	}
+	return err
+}
+
+// close closes the store after the last attempt. What is lost after that is of the next
+// operation.
+func (r *run) close(ctx context.Context) error {
+	if r.kept == nil || !r.opened {
+		return nil
+	}
+	if err := r.kept.Close(context.WithoutCancel(ctx)); !isOf(err, r.comm) {
+		return err
+	}
 	return nil
 }
 

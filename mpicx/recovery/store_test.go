@@ -1,0 +1,169 @@
+package recovery_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+	"github.com/mpicx/go-mpicx/mpicx/recovery"
+)
+
+// marching adds up in steps, with a checkpoint every third, and goes back to the newest. Fail is
+// called before each step.
+func marching(steps int, background bool, fail func(ctx context.Context, a *recovery.Attempt, step int) error, result func(a *recovery.Attempt, x float64)) func(context.Context, *recovery.Attempt) error {
+	return func(ctx context.Context, a *recovery.Attempt) error {
+		x, sum := []float64{float64(a.Comm.Rank() + 1)}, []float64{0}
+		a.Store.Protect("x", &x)
+		from := 0
+		if a.N > 0 {
+			v, err := a.Store.Restore(ctx)
+			if err != nil && !errors.Is(err, checkpoint.ErrNone) {
+				return err
+			}
+			from = v
+		}
+		for step := from + 1; step <= steps; step++ {
+			if err := fail(ctx, a, step); err != nil {
+				return err
+			}
+			if err := mpicx.Allreduce(a.Comm, x, sum, mpicx.Sum).Wait(ctx); err != nil {
+				return err
+			}
+			x[0] += sum[0]
+			if step%3 == 0 {
+				saved := a.Store.Save(ctx, step)
+				if background { // its error comes from what follows
+					continue
+				}
+				if err := saved.Wait(ctx); err != nil {
+					return err
+				}
+			}
+		}
+		result(a, x[0])
+		return nil
+	}
+}
+
+// whole is what marching has in the end at each of n ranks.
+func whole(n, steps int) []float64 {
+	x := make([]float64, n)
+	for r := range x {
+		x[r] = float64(r + 1)
+	}
+	for range steps {
+		sum := 0.0
+		for _, v := range x {
+			sum += v
+		}
+		for r := range x {
+			x[r] += sum
+		}
+	}
+	return x
+}
+
+// After an error all go back to the newest checkpoint, with either backend.
+func TestStore(t *testing.T) {
+	const n, steps = 3, 10
+	var rs records
+	results, begun := make([]float64, n), make([]int, n)
+	mpicxtest.Run(t, n, rs.run(marching(steps, false, func(_ context.Context, a *recovery.Attempt, step int) error {
+		begun[a.Comm.Rank()]++
+		if a.Comm.Rank() == 1 && step == 5+2*a.N && a.N < 2 {
+			return errors.New("failed")
+		}
+		return nil
+	}, func(a *recovery.Attempt, x float64) { results[a.Comm.Rank()] = x }), recovery.Checkpoint(checkpoint.Partner(1))))
+	end := rs.agree(t)
+	require.NoError(t, end.err)
+	require.Equal(t, []int{0, 1, 2}, end.ns())
+	require.Equal(t, whole(n, steps), results)
+	require.Equal(t, 5+4+4, begun[1], "back to 3, and to 6")
+}
+
+// A rank dies at each of its operations, and a spare goes on with what it had.
+func TestStoreAndSpares(t *testing.T) {
+	const n, steps = 3, 7
+	for victim := range n {
+		for at := 1; ; at++ {
+			var rs records
+			results := make([]float64, n)
+			killed := mpicxtest.RunFaults(t, n, fmt.Sprintf("kill %d at operation %d", victim, at), rs.run(marching(steps, true,
+				func(context.Context, *recovery.Attempt, int) error { return nil },
+				func(a *recovery.Attempt, x float64) { results[a.Comm.Rank()] = x },
+			), recovery.Replace(), recovery.Checkpoint()), mpicx.WithSpares(1))
+			end := rs.agree(t)
+			require.NoError(t, end.err, "victim %d at %d", victim, at)
+			require.Equal(t, whole(n, steps), results, "victim %d at %d", victim, at)
+			if len(killed) == 0 {
+				require.Greater(t, at, 50)
+				break
+			}
+		}
+	}
+}
+
+// Survivors that shrink load the parts of who is gone, by the places of the ranks.
+func TestStoreAndShrink(t *testing.T) {
+	if !ulfm {
+		t.Skip("the black channel can't shrink")
+	}
+	const n = 4
+	var rs records
+	mpicxtest.Run(t, n, rs.run(func(ctx context.Context, a *recovery.Attempt) error {
+		x := []int{10 * a.Comm.Rank()}
+		a.Store.Protect("x", &x)
+		if a.N == 0 {
+			if err := a.Store.Save(ctx, 1).Wait(ctx); err != nil {
+				return err
+			}
+			if err := a.Comm.Barrier().Wait(ctx); err != nil {
+				return err
+			}
+			if a.Comm.Rank() == 2 {
+				mpicxtest.Die(a.Comm)
+			}
+			return a.Comm.Barrier().Wait(ctx)
+		}
+		v, err := a.Store.Restore(ctx)
+		if _, parts := errors.AsType[*checkpoint.PartsError](err); !parts && err != nil {
+			return err
+		}
+		wanted := a.Place(a.Comm.Rank())
+		if a.Comm.Rank() == 0 {
+			wanted = a.Gone[0]
+		}
+		part, err := checkpoint.Load[int](ctx, a.Store, "x", wanted, max(v, 1))
+		if err != nil {
+			return err
+		}
+		if part[0] != 10*wanted {
+			return a.GiveUp(fmt.Errorf("part %d is %v", wanted, part))
+		}
+		return nil
+	}, recovery.Shrink(), recovery.Checkpoint(checkpoint.Partner(1))))
+	end := rs.agree(t)
+	require.NoError(t, end.err)
+	require.Equal(t, []int{2}, end.last().Gone)
+}
+
+// A store that can't be opened is given up on, too.
+func TestStoreWrong(t *testing.T) {
+	const n = 2
+	var rs records
+	mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+		err := recovery.Run(ctx, world, func(context.Context, *recovery.Attempt) error { return nil },
+			recovery.Checkpoint(checkpoint.RS(0, 7)), recovery.MaxAttempts(3))
+		require.ErrorContains(t, err, "given up after 3 attempts")
+		require.ErrorContains(t, err, "RS(0, 7)")
+		return nil
+	})
+	require.Empty(t, rs.all)
+}
