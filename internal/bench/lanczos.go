@@ -136,7 +136,7 @@ const (
 func (j *lanczosJob) measure(cfg config) [][]*lanczosRun {
 	if j.cases == nil {
 		j.cases = make([][]*lanczosRun, len(lanczosCases))
-		for range cfg.times(25) {
+		for range cfg.times(12) {
 			for i, c := range lanczosCases {
 				j.cases[i] = append(j.cases[i], j.solve(cfg, mediumSheet, c))
 			}
