@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -26,6 +28,17 @@ var lanczosParts = []string{"computing", "held up by checkpoints", "detection", 
 func (r *lanczosRun) parts() []float64 {
 	s := r.Seconds
 	return []float64{s.Starting + s.Computing, s.Checkpointing, s.Detecting, s.Rebuilding, s.Reading, s.Redoing}
+}
+
+// String has the parts that there are.
+func (r *lanczosRun) String() string {
+	var all []string
+	for i, p := range r.parts() {
+		if p > 0 {
+			all = append(all, lanczosParts[i]+" "+short(p*1e9))
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 func (r *lanczosRun) total() (sum float64) {
@@ -105,7 +118,7 @@ func (j *lanczosJob) rows() (all []row) {
 		all = append(all, row{what: fmt.Sprintf("Lanczos (paper 002, Figure 4), %s: %s", j.name, line(c.name)), against: line(lanczosCases[0].name), measure: func(cfg config) result {
 			cases := j.measure(cfg)
 			cfg.figures.addBar(j, c.name, cases[i])
-			return result{totals(cases[i]), totals(cases[0]), ""}
+			return result{totals(cases[i]), totals(cases[0]), "the fastest: " + fastest(cases[i]).String()}
 		}})
 	}
 	return append(all,
@@ -143,6 +156,10 @@ func (j *lanczosJob) measure(cfg config) [][]*lanczosRun {
 		}
 	}
 	return j.cases
+}
+
+func fastest(runs []*lanczosRun) *lanczosRun {
+	return slices.MinFunc(runs, func(r, o *lanczosRun) int { return cmp.Compare(r.total(), o.total()) })
 }
 
 func totals(runs []*lanczosRun) (s samples) {
