@@ -100,7 +100,7 @@ func lanczosRows(p *programs) []row {
 			cpu := func(c lanczosCase) func() time.Duration {
 				return func() time.Duration { return processes.solve(cfg, largeSheet, c).cpu }
 			}
-			s := inTurn(cfg.times(15), cpu(lanczosCases[2]), cpu(lanczosCases[1]))
+			s := inTurn(cfg.times(7), cpu(lanczosCases[2]), cpu(lanczosCases[1]))
 			return result{s[0], s[1], "of spares and mpicxrun, too"}
 		}})
 }
