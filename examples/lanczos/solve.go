@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
 	"github.com/mpicx/go-mpicx/mpicx/inject"
@@ -18,12 +19,12 @@ type solver struct {
 	*stopwatch
 	*progress
 	matrix  *product
-	saved   *checkpoint.Store // nil: nothing is saved
-	lanczos *lanczos          // what is saved
-	savedOf sheet             // that is saved as well
-	parts   int               // that too: of how many ranks the checkpoint is
-	reached int               // iterations that this process has done
-	result  *result           // at rank 0, once all have succeeded
+	lanczos *lanczos // what is saved
+	saving  *future.Future[struct{}]
+	savedOf sheet   // that is saved as well
+	parts   int     // that too: of how many ranks the checkpoint is
+	reached int     // iterations that this process has done
+	result  *result // at rank 0, once all have succeeded
 }
 
 // solve is what a rank does: it makes as many attempts as it takes.
@@ -34,7 +35,11 @@ func (o *options) solve(ctx context.Context, world *mpicx.Comm, stderr io.Writer
 		}
 	}
 	s := &solver{options: o, lanczos: new(lanczos), stopwatch: newStopwatch(), progress: newProgress(stderr, world)}
-	err := recovery.Run(ctx, world, s.attempt, recovery.Replace(), recovery.ElseShrink(), recovery.MaxAttempts(len(o.kills)+10))
+	opts := []recovery.Option{recovery.Replace(), recovery.ElseShrink(), recovery.MaxAttempts(len(o.kills) + 10)}
+	if o.every > 0 {
+		opts = append(opts, recovery.Checkpoint(o.scheme()))
+	}
+	err := recovery.Run(ctx, world, s.attempt, opts...)
 	s.clear()
 	if err != nil {
 		return nil, err
@@ -65,6 +70,7 @@ func (s *solver) goOn(ctx context.Context, a *recovery.Attempt) error {
 		return err
 	}
 	s.lap(reading)
+	s.saving = future.Ready(struct{}{})
 	l := s.lanczos
 	for more := true; more && len(l.alpha) < s.iterations; {
 		done := len(l.alpha)
@@ -80,7 +86,9 @@ func (s *solver) goOn(ctx context.Context, a *recovery.Attempt) error {
 			s.lap(&s.Redoing)
 		}
 		if s.every > 0 && done%s.every == 0 && more {
-			_ = s.saved.Save(ctx, done) // the next one, or Restore, waits for it
+			if err := s.save(ctx, a, done); err != nil {
+				return err
+			}
 			s.lap(&s.Checkpointing)
 		}
 		s.show(l, s.iterations)
@@ -94,10 +102,14 @@ func (s *solver) restore(ctx context.Context, a *recovery.Attempt) error {
 	if s.every == 0 {
 		return s.lanczos.begin(ctx, s.sheet, s.matrix)
 	}
-	if err := s.open(ctx, a.Comm); err != nil {
-		return err
-	}
-	version, err := s.saved.Restore(ctx)
+	s.savedOf = s.sheet
+	a.Store.Protect("sheet", &s.savedOf, checkpoint.Once)
+	a.Store.Protect("parts", &s.parts)
+	a.Store.Protect("v", &s.lanczos.v)
+	a.Store.Protect("previous", &s.lanczos.previous)
+	a.Store.Protect("alpha", &s.lanczos.alpha)
+	a.Store.Protect("beta", &s.lanczos.beta)
+	version, err := a.Store.Restore(ctx)
 	if p, ok := errors.AsType[*checkpoint.PartsError](err); ok {
 		version, s.parts, err = p.Version, p.Parts, nil
 	}
@@ -106,7 +118,7 @@ func (s *solver) restore(ctx context.Context, a *recovery.Attempt) error {
 		return s.lanczos.begin(ctx, s.sheet, s.matrix)
 	}
 	if err == nil && s.parts != a.Comm.Size() {
-		err = s.share(ctx, version)
+		err = s.share(ctx, a.Store, version)
 		s.parts = a.Comm.Size()
 	}
 	if err == nil && s.savedOf != s.sheet { // in files of an earlier job
@@ -117,8 +129,8 @@ func (s *solver) restore(ctx context.Context, a *recovery.Attempt) error {
 }
 
 // share has this rank's rows of a checkpoint of more ranks, or fewer.
-func (s *solver) share(ctx context.Context, version int) (err error) {
-	if s.savedOf, err = checkpoint.LoadValue[sheet](ctx, s.saved, "sheet", 0, version); err != nil || s.savedOf != s.sheet {
+func (s *solver) share(ctx context.Context, store *checkpoint.Store, version int) (err error) {
+	if s.savedOf, err = checkpoint.LoadValue[sheet](ctx, store, "sheet", 0, version); err != nil || s.savedOf != s.sheet {
 		return err
 	}
 	n, comm, l := s.sites(), s.matrix.comm, s.lanczos
@@ -134,7 +146,7 @@ func (s *solver) share(ctx context.Context, version int) (err error) {
 			name string
 			of   []float64
 		}{{"v", l.v}, {"previous", l.previous}} {
-			rows, err := checkpoint.Load[float64](ctx, s.saved, x.name, from, version)
+			rows, err := checkpoint.Load[float64](ctx, store, x.name, from, version)
 			if err != nil {
 				return err
 			}
@@ -143,35 +155,11 @@ func (s *solver) share(ctx context.Context, version int) (err error) {
 			}
 		}
 	}
-	if l.alpha, err = checkpoint.Load[float64](ctx, s.saved, "alpha", 0, version); err != nil {
+	if l.alpha, err = checkpoint.Load[float64](ctx, store, "alpha", 0, version); err != nil {
 		return err
 	}
-	l.beta, err = checkpoint.Load[float64](ctx, s.saved, "beta", 0, version)
+	l.beta, err = checkpoint.Load[float64](ctx, store, "beta", 0, version)
 	return err
-}
-
-// open opens the store on a communicator. Who has lost its memory, because it is new, gets a new
-// one; the others bring theirs.
-func (s *solver) open(ctx context.Context, comm *mpicx.Comm) error {
-	if s.saved != nil {
-		store, err := s.saved.Rejoin(ctx, comm)
-		if err == nil {
-			s.saved = store
-		}
-		return err
-	}
-	store, err := checkpoint.Open(ctx, comm, s.scheme())
-	if err != nil {
-		return err
-	}
-	s.saved, s.savedOf = store, s.sheet
-	store.Protect("sheet", &s.savedOf, checkpoint.Once)
-	store.Protect("parts", &s.parts)
-	store.Protect("v", &s.lanczos.v)
-	store.Protect("previous", &s.lanczos.previous)
-	store.Protect("alpha", &s.lanczos.alpha)
-	store.Protect("beta", &s.lanczos.beta)
-	return nil
 }
 
 // scheme is where the store keeps what is saved.
@@ -183,6 +171,16 @@ func (o *options) scheme() checkpoint.Option {
 		return checkpoint.Dir(o.dir)
 	}
 	return checkpoint.Partner(o.copies)
+}
+
+// save begins to save a version. The one before has had an interval's time for that.
+func (s *solver) save(ctx context.Context, a *recovery.Attempt, version int) error {
+	err := s.saving.Wait(ctx)
+	if _, failed := errors.AsType[*checkpoint.SaveError](err); failed {
+		return a.GiveUp(err) // a full disk, say
+	}
+	s.saving = a.Store.Save(ctx, version)
+	return err
 }
 
 // strike ends this process if that is what it was told to do at this iteration.

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"cmp"
-	"slices"
-
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/plotutil"
@@ -28,8 +25,7 @@ func (f figures) addBar(j *lanczosJob, name string, runs []*lanczosRun) {
 		f[j.figure] = b
 	}
 	b.names = append(b.names, name)
-	fastest := slices.MinFunc(runs, func(r, o *lanczosRun) int { return cmp.Compare(r.total(), o.total()) })
-	for i, p := range fastest.parts() {
+	for i, p := range fastest(runs).parts() {
 		b.parts[i] = append(b.parts[i], p)
 	}
 }
