@@ -99,3 +99,7 @@ func (c *Comm) know(err error) {
 		c.proc.feed(c.ledger.KnowRevoked)
 	}
 }
+
+// Of says whether the error is c's own. A Wait on c also reports errors of the communicators
+// that c is derived from (D1): those are for their scopes to handle.
+func (v *verdict) Of(c *Comm) bool { return c != nil && v.comm == &c.ledger }

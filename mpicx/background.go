@@ -1,0 +1,58 @@
+package mpicx
+
+import (
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
+)
+
+// background is a hook.Background. Its exchanges have the epoch and the tags that were
+// theirs when it began, whenever they come: after an error the transport ends them.
+type background struct {
+	future.Promise[struct{}]
+	comm  *Comm
+	name  string
+	epoch transport.Epoch
+	first int // sequence number of the next exchange
+}
+
+var _ hook.Background = (*background)(nil)
+
+func init() {
+	hook.BeginBackground = func(comm any, name string, exchanges int) (hook.Background, *future.Future[struct{}]) {
+		c := comm.(*Comm)
+		c.notInReduction("begins", name)
+		epoch, err := c.begin(name)
+		if err != nil {
+			return nil, failed[struct{}](c, err)
+		}
+		b := &background{comm: c, name: name, epoch: epoch, first: c.sequence(epoch)}
+		for range exchanges - 1 {
+			c.sequence(epoch)
+		}
+		b.cell().Keep(c.keeper)
+		return b, b.Future()
+	}
+}
+
+func (b *background) cell() *waiting.Cell    { return waiting.Of(b.Future()) }
+func (b *background) Epoch() transport.Epoch { return b.epoch }
+
+func (b *background) Exchange(a collective.Algorithm, then func(error)) {
+	tag := transport.CollectiveTag(b.first)
+	b.first++
+	x := &collective.Exchange{Name: b.name}
+	x.Start(b.comm.t, b.epoch, tag, a, &backgroundExchange{b, then})
+}
+
+func (b *background) End(err error) { b.Complete(struct{}{}, err) }
+
+// backgroundExchange is one exchange, for which the program waits as for the whole.
+type backgroundExchange struct {
+	*background
+	then func(error)
+}
+
+func (x *backgroundExchange) Ended(err error) { x.then(x.comm.failure(x.name, err)) }

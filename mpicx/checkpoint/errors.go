@@ -1,0 +1,59 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrNone is what [Store.Restore] returns if no version was saved before.
+var ErrNone = errors.New("checkpoint: no version was saved")
+
+// A LostError says that more ranks were lost than the scheme survives, and that there are no
+// files to take their place.
+type LostError struct {
+	Version int   // the newest that was saved
+	Ranks   []int // whose data are lost, as they were numbered in the Save
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("checkpoint: version %d is lost: nobody has the data of ranks %v", e.Version, e.Ranks)
+}
+
+// A PartsError says that a version was saved by another number of ranks than there are, and that
+// this rank has no part of its own in it. [Load] reads the parts.
+type PartsError struct{ Version, Parts, Ranks int }
+
+func (e *PartsError) Error() string {
+	return fmt.Sprintf("checkpoint: version %d is of %d ranks, and there are %d: this one has no part in it", e.Version, e.Parts, e.Ranks)
+}
+
+// A LimitError says that a version needs more memory than MaxBytes.
+type LimitError struct{ Need, Limit int64 }
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("checkpoint: two versions need %d bytes, expected at most %d (MaxBytes)", e.Need, e.Limit)
+}
+
+// A SaveError says that a version was not saved, or not to files, at any rank. All ranks have
+// one. The version before is whole.
+type SaveError struct {
+	Version int
+	// InMemory says that the version was saved, and can be restored, but that there are not all
+	// of its files.
+	InMemory bool
+	Err      error // why, at this rank; nil: another rank has it
+}
+
+func (e *SaveError) Error() string {
+	what := "was not saved"
+	if e.InMemory {
+		what = "is in memory only"
+	}
+	if e.Err == nil {
+		return fmt.Sprintf("checkpoint: version %d %s because of another rank", e.Version, what)
+	}
+	return fmt.Sprintf("checkpoint: version %d %s: %v", e.Version, what, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *SaveError) Unwrap() error { return e.Err }

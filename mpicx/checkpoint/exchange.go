@@ -1,0 +1,73 @@
+package checkpoint
+
+import (
+	"encoding/binary"
+
+	"github.com/klauspost/reedsolomon"
+
+	"github.com/mpicx/go-mpicx/internal/collective"
+)
+
+// spreading is the exchange in which each rank sends its chunks to the holders of their
+// parities, and computes those that it keeps. Step i is of chunk i of all ranks.
+type spreading struct {
+	group
+	position int
+	rows     []reedsolomon.Encoder // by parity; not used for copies
+	blob     *blob
+	arriving [][]byte
+	sent     int64
+}
+
+var _ collective.Algorithm = (*spreading)(nil)
+
+func (a *spreading) Step(i int, x *collective.Exchange) (more bool) {
+	b, n := a.blob, a.blob.chunk
+	if a.arriving == nil {
+		a.arriving = b.shards // a copy is what arrives
+		if a.k > 1 {
+			a.arriving = make([][]byte, a.m)
+			for j := range a.arriving {
+				a.arriving[j] = make([]byte, n)
+				clear(b.shards[j])
+			}
+		}
+	}
+	if i > 0 && a.k > 1 {
+		for j, row := range a.rows {
+			if err := row.EncodeIdx(a.arriving[j], i-1, b.shards[j:j+1]); err != nil {
+				panic(err) // the lengths are ours
+			}
+		}
+	}
+	if i == a.k {
+		a.arriving = nil
+		return false
+	}
+	stripe := a.stripeOf(a.position, i)
+	for j := range a.m {
+		x.Send(a.members[a.holder(stripe, a.k+j)], b.data[i*n:][:n])
+		x.Recv(a.members[a.holder(a.at(a.position-j), i)], a.arriving[j])
+		a.sent += int64(n)
+	}
+	return true
+}
+
+// maximum is the exchange that finds the maxima of numbers over all ranks.
+func maximum(numbers []uint64) (collective.Algorithm, func() []uint64) {
+	acc := make([]byte, 8*len(numbers))
+	for i, n := range numbers {
+		binary.LittleEndian.PutUint64(acc[8*i:], n)
+	}
+	a := &collective.AllreduceDoubling{Acc: acc, Tmp: make([]byte, len(acc)), Op: func(dst, left, right []byte) {
+		for i := 0; i < len(dst); i += 8 {
+			binary.LittleEndian.PutUint64(dst[i:], max(binary.LittleEndian.Uint64(left[i:]), binary.LittleEndian.Uint64(right[i:])))
+		}
+	}}
+	return a, func() []uint64 {
+		for i := range numbers {
+			numbers[i] = binary.LittleEndian.Uint64(acc[8*i:])
+		}
+		return numbers
+	}
+}

@@ -1,0 +1,202 @@
+package checkpoint
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"unsafe"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// None, as the rank of Load, asks for nothing.
+const None = -1
+
+// Load returns the variable that a rank has saved in a version, as it was numbered then: for programs
+// that shrink and share the rows of the dead. It is collective: all ranks call it, each for the
+// part that it wants, or [None]. The version is what Restore has returned, or one of which there are
+// files. A number is a slice of one.
+func Load[T mpicx.Scalar](ctx context.Context, s *Store, name string, rank, version int) ([]T, error) {
+	got, err := s.load(ctx, request{name, rank, version})
+	if err != nil || rank == None {
+		return nil, err
+	}
+	kind := uint32(reflect.TypeFor[T]().Kind())
+	size := int(unsafe.Sizeof(*new(T)))
+	if got.kind&^sliceOf != kind || len(got.data)%size != 0 {
+		return nil, fmt.Errorf("checkpoint: variable %q was saved as %s, expected %s", name, kindName(got.kind), reflect.TypeFor[T]())
+	}
+	part := make([]T, len(got.data)/size)
+	copy(memory(reflect.ValueOf(part)), got.data)
+	return part, nil
+}
+
+// LoadValue is Load of a variable of any type.
+func LoadValue[T any](ctx context.Context, s *Store, name string, rank, version int) (v T, err error) {
+	got, err := s.load(ctx, request{name, rank, version})
+	if err != nil || rank == None {
+		return v, err
+	}
+	x, err := newVariable(name, &v)
+	if err != nil {
+		return v, err
+	}
+	set, err := x.decoded(got.kind, got.data)
+	if err == nil {
+		set()
+	}
+	return v, err
+}
+
+// A request is what a rank wants to load.
+type request struct {
+	Name          string
+	Part, Version int
+}
+
+// An offer is what a rank brings to the meeting of a Load: its request, and what it has.
+type offer struct {
+	Request request
+	Version int
+	Parts   []int
+}
+
+// A reply goes before the data.
+type reply struct {
+	Kind uint32
+	Err  string
+}
+
+func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
+	if err := s.settle(ctx); err != nil {
+		return got, err
+	}
+	me := offer{Request: r, Version: -1}
+	if s.base != nil {
+		me.Version, me.Parts = s.base.Key.Version, s.base.parts()
+	}
+	all, _, f := gather(ctx, s.comm, "Load", me)
+	if f != nil {
+		return got, f.Wait(ctx)
+	}
+	from := make([]int, len(all)) // by rank: who has what it wants; -1: nobody, or it wants nothing
+	var inFiles []request
+	for rank, o := range all {
+		from[rank] = provider(rank, len(all), func(r int) bool {
+			return all[r].Version == o.Request.Version && slices.Contains(all[r].Parts, o.Request.Part)
+		})
+		if from[rank] < 0 && o.Request.Part != None {
+			inFiles = append(inFiles, o.Request)
+		}
+	}
+	if len(inFiles) > 0 && s.opts.dir != "" {
+		files, err := listDir(s.opts.dir, func(part int) bool {
+			return slices.ContainsFunc(inFiles, func(r request) bool { return r.Part == part })
+		})
+		if err != nil {
+			files = nil // others may see them
+		}
+		seen, _, f := gather(ctx, s.comm, "Load", files)
+		if f != nil {
+			return got, f.Wait(ctx)
+		}
+		for rank, o := range all {
+			if from[rank] < 0 {
+				from[rank] = provider(rank, len(all), func(r int) bool { return find(seen[r], o.Request) != nil })
+			}
+		}
+		return s.serve(ctx, all, from, files)
+	}
+	return s.serve(ctx, all, from, nil)
+}
+
+// provider returns who has what a rank wants: that rank itself, or the lowest; -1: nobody.
+func provider(rank, n int, has func(int) bool) int {
+	if has(rank) {
+		return rank
+	}
+	for r := range n {
+		if has(r) {
+			return r
+		}
+	}
+	return -1
+}
+
+func find(files []stored, r request) *stored {
+	for i, f := range files {
+		if f.Part == r.Part && f.Version == r.Version {
+			return &files[i]
+		}
+	}
+	return nil
+}
+
+// serve sends what others want of this rank, and receives what it wants.
+func (s *Store) serve(ctx context.Context, all []offer, from []int, files []stored) (got saved, err error) {
+	me := s.comm.Rank()
+	var sends []future.Waiter
+	for rank, o := range all {
+		if from[rank] != me {
+			continue
+		}
+		v, bad := s.find(o.Request, files)
+		if rank == me {
+			if got = v; bad != nil {
+				err = fmt.Errorf("checkpoint: %w", bad)
+			}
+			continue
+		}
+		r := reply{Kind: v.kind}
+		if bad != nil {
+			r.Err = bad.Error()
+		}
+		sends = append(sends, mpicx.SendValue(s.comm, r, rank, 0), mpicx.Send(s.comm, v.data, rank, 0))
+	}
+	if r := all[me].Request; from[me] < 0 && r.Part != None {
+		err = fmt.Errorf("checkpoint: version %d of rank %d is not there, expected version %d", r.Version, r.Part, all[me].Version)
+	}
+	if from[me] >= 0 && from[me] != me {
+		r, failed := mpicx.RecvValue[reply](s.comm, from[me], 0).Get(ctx)
+		if failed != nil {
+			return got, failed
+		}
+		if got.data, failed = mpicx.RecvSlice[byte](s.comm, from[me], 0).Get(ctx); failed != nil {
+			return got, failed
+		}
+		if got.kind = r.Kind; r.Err != "" {
+			err = fmt.Errorf("checkpoint: rank %d: %s", from[me], r.Err)
+		}
+		s.count(func(c *Stats) { c.Fetched += int64(len(got.data)) })
+	}
+	if failed := future.WaitAll(ctx, sends...); failed != nil {
+		return got, failed
+	}
+	return got, err
+}
+
+// find returns what is asked for, from memory or from a file.
+func (s *Store) find(r request, files []stored) (saved, error) {
+	var records [2][]byte
+	var err error
+	if s.base != nil && s.base.Key.Version == r.Version && slices.Contains(s.base.parts(), r.Part) {
+		records, err = s.base.records(r.Part)
+	} else {
+		records, err = readPart(s.opts.dir, *find(files, r))
+	}
+	if err != nil {
+		return saved{}, err
+	}
+	for _, record := range records {
+		vars, err := variablesOf(record)
+		if err != nil {
+			return saved{}, err
+		}
+		if v, ok := vars[r.Name]; ok {
+			return v, nil
+		}
+	}
+	return saved{}, fmt.Errorf("version %d of rank %d has no variable %q", r.Version, r.Part, r.Name)
+}

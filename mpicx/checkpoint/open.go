@@ -1,0 +1,299 @@
+package checkpoint
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// Open opens a store on a communicator. It is collective, with the same options at all ranks, and
+// finds the newest version that the ranks together have: in the memory of those that call
+// [Store.Rejoin] in its place, and in files. What is lost of it is made again, and partners
+// are drawn anew.
+func Open(ctx context.Context, comm *mpicx.Comm, opts ...Option) (*Store, error) {
+	o, err := read(opts)
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, comm, o, nil)
+}
+
+// Rejoin is Open, of the same store on another communicator, by a rank that has the store already:
+// after Shrink or Replace, where those that are new call Open. The store that it returns has
+// the same protected variables and takes the place of s, which is not used any more. If Rejoin
+// ends in an error, s is as it was, for the next Rejoin.
+func (s *Store) Rejoin(ctx context.Context, comm *mpicx.Comm) (*Store, error) {
+	if err := s.settle(ctx); err != nil {
+		return nil, err
+	}
+	return open(ctx, comm, s.opts, s)
+}
+
+// An introduction is what a rank brings to the first meeting in Open.
+type introduction struct {
+	Machine int // the lowest rank on the same machine
+	Nonce   uint64
+	Run     uint64 // of a rank that rejoins; else 0
+	Options [4]int
+	Err     string
+}
+
+func open(ctx context.Context, comm *mpicx.Comm, o *options, from *Store) (*Store, error) {
+	own, err := comm.Dup().Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{comm: own, opts: o, saved: -1, newOnce: true}
+	if from != nil {
+		s.vars, s.err, s.stamp, s.saves, s.saved, s.stats = slices.Clone(from.vars), from.err, from.stamp, from.saves, from.saved, from.Stats()
+		s.run = from.run
+	}
+	if err := s.introduce(ctx); err != nil {
+		return nil, err
+	}
+	files, err := s.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.recover(ctx, from, files); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// introduce draws the groups.
+func (s *Store) introduce(ctx context.Context) error {
+	machine, err := leader(ctx, s.comm)
+	if err != nil {
+		return err
+	}
+	o, rank := s.opts, s.comm.Rank()
+	me := introduction{machine, rand.Uint64(), s.run, [4]int{o.k, o.m, o.every, o.keep}, ""}
+	if o.dir != "" {
+		if err := prepareDir(o.dir, rank); err != nil {
+			me.Err = err.Error()
+		} else if rank == 0 {
+			if err := os.WriteFile(token(o.dir, me.Nonce), nil, 0o666); err != nil {
+				me.Err = err.Error()
+			}
+		}
+	}
+	all, _, f := gather(ctx, s.comm, "Open", me)
+	if f != nil {
+		return f.Wait(ctx)
+	}
+	machines, options := make([]int, len(all)), make([][4]int, len(all))
+	for r, other := range all {
+		machines[r], options[r] = other.Machine, other.Options
+		if other.Err != "" {
+			return fmt.Errorf("checkpoint: rank %d: %s", r, other.Err)
+		}
+		if s.run == 0 {
+			s.run = other.Run
+		}
+	}
+	if wrong := differs(options); wrong != "" {
+		return fmt.Errorf("checkpoint: %s", wrong)
+	}
+	if s.run == 0 {
+		s.run = all[0].Nonce
+	}
+	s.group, s.position = groupOf(rank, machines, o.scheme)
+	if s.group.k > 1 {
+		for j := range s.group.m {
+			row, err := newRow(s.group.scheme, j)
+			if err != nil {
+				return err
+			}
+			s.rows = append(s.rows, row)
+		}
+	}
+	if o.dir != "" {
+		_, err := os.Stat(token(o.dir, all[0].Nonce))
+		s.shared = err == nil
+	}
+	return nil
+}
+
+// leader returns the lowest rank on this machine.
+func leader(ctx context.Context, c *mpicx.Comm) (int, error) {
+	machine, err := c.SplitShared(c.Rank()).Get(ctx)
+	if err != nil {
+		return 0, err
+	}
+	r, err := mpicx.BcastValue(machine, c.Rank(), 0).Get(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return r, machine.Close(ctx)
+}
+
+// token is a file by which ranks find out whether they see the same directory.
+func token(dir string, nonce uint64) string {
+	return filepath.Join(dir, fmt.Sprintf("%s%x", temporary(0), nonce))
+}
+
+// look returns the files that this rank sees, those that it is to look at if all see them.
+func (s *Store) look(ctx context.Context) ([]stored, error) {
+	dir, rank, n := s.opts.dir, s.comm.Rank(), s.comm.Size()
+	if dir == "" {
+		return nil, nil
+	}
+	shared, _, f := gather(ctx, s.comm, "Open", s.shared)
+	if f != nil {
+		return nil, f.Wait(ctx)
+	}
+	s.shared = !slices.Contains(shared, false)
+	if rank == 0 {
+		_ = prepareDir(dir, 0) // which removes the token
+	}
+	files, err := listDir(dir, func(part int) bool { return !s.shared || part%n == rank })
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	errs, _, f := gather(ctx, s.comm, "Open", text)
+	if f != nil {
+		return nil, f.Wait(ctx)
+	}
+	for r, text := range errs {
+		if text != "" {
+			return nil, fmt.Errorf("checkpoint: rank %d: %s", r, text)
+		}
+	}
+	return files, nil
+}
+
+// recover gets the newest version that there is.
+func (s *Store) recover(ctx context.Context, from *Store, files []stored) error {
+	me := inventory{Files: files, Saved: s.saved, Stamp: s.stamp}
+	if from != nil {
+		me.Slots = from.counting()
+	}
+	for {
+		all, _, f := gather(ctx, s.comm, "Open", me)
+		if f != nil {
+			return f.Wait(ctx)
+		}
+		for _, o := range all {
+			s.stamp = max(s.stamp, o.Stamp)
+		}
+		s.note(all)
+		p, lost := choose(all)
+		if p == nil {
+			s.lost = lost
+			return s.begin(ctx)
+		}
+		records, bad, err := p.fetch(ctx, s, from)
+		if err != nil {
+			return err
+		}
+		// A file may be bad behind its header. Then that is left out, and all choose again.
+		worst, _, f := gather(ctx, s.comm, "Open", len(bad))
+		if f != nil {
+			return f.Wait(ctx)
+		}
+		if slices.Max(worst) > 0 {
+			me.Files = slices.DeleteFunc(me.Files, func(f stored) bool { return slices.Contains(bad, f) })
+			continue
+		}
+		s.take(p, from, records)
+		return s.begin(ctx)
+	}
+}
+
+// begin agrees on where the store begins.
+func (s *Store) begin(ctx context.Context) error {
+	if f := s.agree(ctx); f != nil {
+		return f.Wait(ctx)
+	}
+	return nil
+}
+
+// note notes which versions there are files of.
+func (s *Store) note(all []inventory) {
+	s.files = nil
+	parts := make(map[key]map[int]bool)
+	for _, inv := range all {
+		for _, f := range inv.Files {
+			if parts[f.key()] == nil {
+				parts[f.key()] = make(map[int]bool)
+			}
+			parts[f.key()][f.Part] = true
+		}
+	}
+	for k, have := range parts {
+		if len(have) == k.Parts {
+			s.noteFiles(k)
+		}
+	}
+}
+
+// noteFiles notes that there are all files of a version, and returns the versions to keep.
+func (s *Store) noteFiles(k key) (keep []int) {
+	v := manifestVersion{Version: k.Version, Parts: k.Parts}
+	for part := range k.Parts {
+		v.Files = append(v.Files, fileName(k.Version, part, k.Parts))
+	}
+	s.files = append(slices.DeleteFunc(s.files, func(o manifestVersion) bool { return o.Version == v.Version }), v)
+	slices.SortFunc(s.files, func(a, b manifestVersion) int { return b.Version - a.Version })
+	s.files = s.files[:min(len(s.files), s.opts.keep)]
+	for _, o := range s.files {
+		keep = append(keep, o.Version)
+	}
+	return keep
+}
+
+// wrote notes that all ranks have written their files, and removes old ones.
+func (s *Store) wrote(k key) error {
+	keep, rank, n := s.noteFiles(k), s.comm.Rank(), s.comm.Size()
+	prune(s.opts.dir, keep, func(part int) bool { return part == rank || s.shared && part%n == rank })
+	if s.shared && rank == 0 {
+		return writeManifest(s.opts.dir, s.run, s.files)
+	}
+	return nil
+}
+
+// take makes the slot of what was recovered, and keeps the older ones of the same version until
+// it is protected.
+func (s *Store) take(p *plan, from *Store, records map[int][2][]byte) {
+	all := p.held()
+	held := make([][]int, len(s.group.members))
+	for i, r := range s.group.members {
+		held[i] = all[r]
+	}
+	s.stamp++
+	o := &slot{holding: s.holding(p.key, held), rebuilt: true}
+	var old *slot
+	if from != nil {
+		for _, f := range from.slots {
+			if f.counts() && f.Key == p.key {
+				s.slots = append(s.slots, f)
+				if old == nil || f.Stamp > old.Stamp {
+					old = f
+				}
+			}
+		}
+	}
+	parts := o.parts()
+	if old != nil && slices.Equal(slices.Sorted(slices.Values(parts)), slices.Sorted(slices.Values(old.parts()))) {
+		o.blobs = [2]*blob{old.blobs[0].lend(), old.blobs[1].lend()}
+		for _, f := range s.slots {
+			f.lent = true
+		}
+	} else {
+		for i := range o.blobs {
+			var some [][]byte
+			for _, part := range parts {
+				some = append(some, records[part][i])
+			}
+			o.blobs[i] = &blob{data: joinBlob(some)}
+		}
+	}
+	s.slots = append(s.slots, o)
+}

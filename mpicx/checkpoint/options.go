@@ -1,0 +1,119 @@
+package checkpoint
+
+import (
+	"fmt"
+	"slices"
+)
+
+// An Option says how a [Store] keeps what is saved.
+type Option func(*options)
+
+type options struct {
+	scheme
+	dir   string
+	every int
+	keep  int
+	limit int64
+	err   error // of the first option that is wrong
+}
+
+func (o *options) refuse(format string, args ...any) {
+	if o.err == nil {
+		o.err = fmt.Errorf("checkpoint: "+format, args...)
+	}
+}
+
+func read(opts []Option) (*options, error) {
+	o := &options{scheme: scheme{1, 1}, every: 1, keep: 2}
+	for _, opt := range opts {
+		opt(o)
+	}
+	return o, o.err
+}
+
+// Partner has r other ranks keep a copy of each rank's data. All data survive the loss of
+// any r ranks, or more if they are of different groups. A rank keeps, of each of two versions,
+// 1+r times its data, and sends r times its data in a Save. Partner(1) is the default. With
+// Partner(0) each rank keeps its own data only.
+func Partner(r int) Option {
+	return func(o *options) {
+		if r < 0 || r > 255 {
+			o.refuse("Partner(%d), expected 0 to 255 copies", r)
+		}
+		o.scheme = scheme{1, r}
+	}
+}
+
+// RS has groups of k+m ranks, or some more, keep each other's data by a Reed-Solomon code. All
+// data survive the loss of any m ranks of each group. A rank keeps, of each of two versions,
+// 1+m/k times its data, and sends m times its data in a Save; while it takes part in one
+// it needs m/k times its data more. RS(1, r) is Partner(r). Among fewer than k+m ranks k is
+// smaller, and among fewer than m+1, m.
+func RS(k, m int) Option {
+	return func(o *options) {
+		if k < 1 || m < 0 || k+m > 256 {
+			o.refuse("RS(%d, %d), expected at least 1 and 0, and 256 together at most", k, m)
+		}
+		o.scheme = scheme{k, m}
+	}
+}
+
+// MaxBytes limits the memory that a rank gives to two versions, its own and other ranks'
+// data. A Save that needs more fails at all ranks before anything is lost, with a *[LimitError].
+// It goes by the rank with the most data, and by the lowest limit.
+func MaxBytes(n int64) Option {
+	return func(o *options) {
+		if n <= 0 {
+			o.refuse("MaxBytes(%d), expected a positive number", n)
+		}
+		o.limit = n
+	}
+}
+
+// A DirOption says which files there are.
+type DirOption func(*options)
+
+// Dir has versions written to files in a directory, which is made if it is not there: one
+// file for each rank and version. The directory may be on a file system that all ranks share, or each
+// rank's own. The files survive the end of the job, and of the machine if the directory does.
+func Dir(path string, opts ...DirOption) Option {
+	return func(o *options) {
+		if path == "" {
+			o.refuse(`Dir(""), expected the path of a directory`)
+		}
+		o.dir = path
+		for _, opt := range opts {
+			opt(o)
+		}
+	}
+}
+
+// Every has each n-th Save write its files, the n-th first. The default is 1.
+func Every(n int) DirOption {
+	return func(o *options) {
+		if n < 1 {
+			o.refuse("Every(%d), expected at least 1", n)
+		}
+		o.every = n
+	}
+}
+
+// Keep keeps the files of the newest n versions. The default is 2.
+func Keep(n int) DirOption {
+	return func(o *options) {
+		if n < 1 {
+			o.refuse("Keep(%d), expected at least 1", n)
+		}
+		o.keep = n
+	}
+}
+
+// differs says how the options of ranks differ that have to be the same, or "".
+func differs(all [][4]int) string {
+	for r, o := range all {
+		if !slices.Equal(o[:], all[0][:]) {
+			return fmt.Sprintf("options of rank %d (k, m, Every, Keep) are %v, expected %v as at rank 0", r, o, all[0])
+		}
+	}
+	return ""
+}

@@ -1,0 +1,291 @@
+package checkpoint
+
+import (
+	"cmp"
+	"slices"
+)
+
+// An inventory is what one rank brings to a meeting of all, in Open and Rejoin.
+type inventory struct {
+	Slots []holding
+	Files []stored
+	Stamp uint64
+	Saved int // the newest version of which this rank knows that it counted; -1: none
+}
+
+// A plan says how all ranks together get all parts of a version. It depends on the
+// inventories alone, so that each rank makes the same.
+type plan struct {
+	key
+	keep    [][]int // by rank: parts that it has in memory and keeps
+	decodes []decoding
+	reads   []reading
+	mine    []int // by rank: its own part; -1: none
+}
+
+// A decoding is a member of a group that is lost, and its parts, which a rank computes from
+// the shards of others.
+type decoding struct {
+	like    *holding // of a member of the same group, if possible of one that is whole
+	lost    int      // position
+	present []int    // by position: the rank that has this member's slot; -1: lost
+	whole   []bool   // by position: what shards it has is known then
+	parts   []int
+	adopter int
+}
+
+// A reading is a part that a rank has in a file.
+type reading struct {
+	file            stored
+	reader, adopter int
+}
+
+// choose returns the plan for the newest version of which nothing is missing, or nil. Then it
+// returns what is missing of the newest that counted, if there was one.
+func choose(all []inventory) (*plan, *LostError) {
+	var keys []key
+	saved := -1
+	for _, inv := range all {
+		saved = max(saved, inv.Saved)
+		for _, h := range inv.Slots {
+			keys = append(keys, h.Key)
+		}
+		for _, f := range inv.Files {
+			keys = append(keys, f.key())
+		}
+	}
+	slices.SortFunc(keys, newest)
+	var lost *LostError
+	for _, k := range slices.Compact(keys) {
+		p, missing := planFor(k, all)
+		if len(missing) == 0 {
+			return p, nil
+		}
+		if lost == nil && k.Version <= saved {
+			lost = &LostError{k.Version, missing}
+		}
+	}
+	return nil, lost
+}
+
+func planFor(k key, all []inventory) (_ *plan, missing []int) {
+	p := &plan{key: k, keep: make([][]int, len(all)), mine: make([]int, len(all))}
+	owner := make([]int, k.Parts)
+	for i := range owner {
+		owner[i] = -1
+	}
+	own := p.own(all)
+	for _, adopted := range []bool{false, true} { // who has saved a part goes before who has adopted it
+		for r, h := range own {
+			if h == nil {
+				continue
+			}
+			for i, part := range h.Held[h.Pos] {
+				if part >= 0 && adopted == (i > 0) && owner[part] < 0 {
+					owner[part] = r
+					p.keep[r] = append(p.keep[r], part)
+				}
+			}
+		}
+	}
+	p.decode(all, owner)
+	p.read(all, owner)
+	for part, r := range owner {
+		if r < 0 {
+			missing = append(missing, part)
+		}
+	}
+	return p, missing
+}
+
+// own returns each rank's newest slot of the version, and sets mine.
+func (p *plan) own(all []inventory) []*holding {
+	own := make([]*holding, len(all))
+	for r := range all {
+		p.mine[r] = -1
+		for i := range all[r].Slots {
+			if h := &all[r].Slots[i]; h.Key == p.key && (own[r] == nil || h.Stamp > own[r].Stamp) {
+				own[r], p.mine[r] = h, h.mine()
+			}
+		}
+	}
+	return own
+}
+
+// decode plans for members of groups that are lost. Whoever takes the place of one gets its
+// parts; else the next of the group.
+func (p *plan) decode(all []inventory, owner []int) {
+	groups := p.groups(all)
+	places := p.places(groups)
+	for _, g := range groups {
+		for lost, r := range g.present {
+			if r >= 0 {
+				continue
+			}
+			d := *g
+			d.lost, d.adopter = lost, -1
+			for _, part := range d.like.Held[lost] {
+				if part < 0 || owner[part] >= 0 {
+					continue
+				}
+				d.parts = append(d.parts, part)
+				if at, ok := places[part]; ok && d.adopter < 0 {
+					d.adopter = at
+				}
+			}
+			if len(d.parts) == 0 || !d.possible() {
+				continue
+			}
+			if d.adopter < 0 {
+				like, next := d.like.group(), lost
+				for d.present[like.at(next)] < 0 {
+					next++
+				}
+				d.adopter = d.present[like.at(next)]
+			}
+			for _, part := range d.parts {
+				p.adopt(owner, places, part, d.adopter)
+			}
+			p.decodes = append(p.decodes, d)
+		}
+	}
+}
+
+func (p *plan) adopt(owner []int, places map[int]int, part, adopter int) {
+	owner[part] = adopter
+	if at, ok := places[part]; ok && at == adopter && p.mine[adopter] < 0 {
+		p.mine[adopter] = part
+	}
+}
+
+// groups returns the groups of which there are members, the newest first.
+func (p *plan) groups(all []inventory) (groups []*decoding) {
+	for r := range all {
+		for i := range all[r].Slots {
+			h := &all[r].Slots[i]
+			if h.Key != p.key {
+				continue
+			}
+			at := slices.IndexFunc(groups, func(d *decoding) bool {
+				return d.like.Stamp == h.Stamp && d.like.Members[0] == h.Members[0]
+			})
+			if at < 0 {
+				at = len(groups)
+				d := &decoding{like: h, present: slices.Repeat([]int{-1}, len(h.Members)), whole: make([]bool, len(h.Members))}
+				groups = append(groups, d)
+			}
+			groups[at].present[h.Pos], groups[at].whole[h.Pos] = r, h.Whole
+			if h.Whole {
+				groups[at].like = h // it knows the lengths
+			}
+		}
+	}
+	slices.SortStableFunc(groups, func(a, b *decoding) int { return cmp.Compare(b.like.Stamp, a.like.Stamp) })
+	return groups
+}
+
+// places returns, by parts, the ranks that have none of their own and are in the place of
+// the one whose it was: they have its number in a communicator of as many ranks.
+func (p *plan) places(groups []*decoding) map[int]int {
+	places := make(map[int]int)
+	if p.Parts == len(p.mine) {
+		for r, part := range p.mine {
+			if part < 0 {
+				places[r] = r
+			}
+		}
+	}
+	for _, d := range groups {
+		if d.like.Ranks != len(p.mine) {
+			continue
+		}
+		for at, r := range d.like.Members {
+			if part := d.like.Held[at][0]; part >= 0 && p.mine[r] < 0 {
+				places[part] = r
+			}
+		}
+		break
+	}
+	return places
+}
+
+// sources returns the positions and numbers of k shards of the stripe of a chunk, those of the
+// adopter first; nil: there are not so many.
+func (d *decoding) sources(chunk int) (positions, shards []int) {
+	g := d.like.group()
+	stripe := g.stripeOf(d.lost, chunk)
+	for _, own := range []bool{true, false} {
+		for i := range g.k + g.m {
+			at := g.holder(stripe, i)
+			r := d.present[at]
+			if d.whole[at] && own == (r == d.adopter) && len(shards) < g.k {
+				positions, shards = append(positions, at), append(shards, i)
+			}
+		}
+	}
+	if len(shards) < g.k {
+		return nil, nil
+	}
+	return positions, shards
+}
+
+// possible says whether there are enough shards.
+func (d *decoding) possible() bool {
+	for c := range d.like.K {
+		if at, _ := d.sources(c); at == nil {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *stored) key() key { return key{f.Version, f.Run, f.Stamp, f.Parts} }
+
+// read plans for what is in files only. A part is that of the rank in its place; the ranks
+// share those of which nobody is in the place.
+func (p *plan) read(all []inventory, owner []int) {
+	places := p.places(p.groups(all))
+	for part, r := range owner {
+		if r >= 0 {
+			continue
+		}
+		for reader := range all {
+			i := slices.IndexFunc(all[reader].Files, func(f stored) bool { return f.Part == part && f.key() == p.key })
+			if i < 0 {
+				continue
+			}
+			adopter, ok := places[part]
+			if !ok {
+				adopter = part % len(all)
+			}
+			p.adopt(owner, places, part, adopter)
+			p.reads = append(p.reads, reading{all[reader].Files[i], reader, adopter})
+			break
+		}
+	}
+}
+
+// held returns the parts of each rank after the plan, its own first or, if it has none, -1.
+func (p *plan) held() [][]int {
+	held := make([][]int, len(p.keep))
+	for r := range held {
+		held[r] = []int{p.mine[r]}
+	}
+	add := func(r int, parts ...int) {
+		for _, part := range parts {
+			if part != p.mine[r] {
+				held[r] = append(held[r], part)
+			}
+		}
+	}
+	for r, parts := range p.keep {
+		add(r, parts...)
+	}
+	for _, d := range p.decodes {
+		add(d.adopter, d.parts...)
+	}
+	for _, f := range p.reads {
+		add(f.adopter, f.file.Part)
+	}
+	return held
+}

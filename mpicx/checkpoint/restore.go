@@ -1,0 +1,52 @@
+package checkpoint
+
+import "context"
+
+// Restore sets the protected variables to what they were in the newest version that all ranks
+// have, and returns that version: the same at all ranks. Later ones, which an error has interrupted, are
+// forgotten. It is collective. Slices keep their memory where they fit.
+//
+// Which version that is, is decided by one agreement of all ranks, whichever of them have been
+// told that a Save ended. Open and Rejoin have brought together what this rank needs: from its own memory, the
+// group's, or files.
+//
+// The error is [ErrNone], a *[LostError], or one of the communicator, at all ranks alike; at this
+// rank only it may be a *[PartsError], or say which variable does not fit. Then no variable is
+// set.
+func (s *Store) Restore(ctx context.Context) (version int, err error) {
+	if err := s.settle(ctx); err != nil {
+		return 0, err
+	}
+	if f := s.agree(ctx); f != nil {
+		if err := f.Wait(ctx); err != nil {
+			return 0, err
+		}
+		return 0, errAgree
+	}
+	switch {
+	case s.base == nil && s.lost != nil:
+		return 0, s.lost
+	case s.base == nil:
+		return 0, ErrNone
+	}
+	b := s.base
+	if b.rebuilt { // once the variables are set: it adds to the data
+		defer s.protect()
+	}
+	switch mine := b.mine(); {
+	case s.err != nil:
+		return 0, s.err
+	case mine < 0:
+		return 0, &PartsError{b.Key.Version, b.Key.Parts, s.comm.Size()}
+	default:
+		records, err := b.records(mine)
+		if err == nil {
+			err = restore(s.vars, records[once], records[changing])
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	s.count(func(c *Stats) { c.Restores++ })
+	return b.Key.Version, nil
+}

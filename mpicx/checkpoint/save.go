@@ -1,0 +1,327 @@
+package checkpoint
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/hook"
+)
+
+// Save saves the variables as a version, which is not less than any before and not negative. It
+// returns once they are copied in this rank's memory; then they may change. The future is done
+// when the version counts: when all copies of all ranks, and their files, are in place. It
+// need not be waited for: the next Save and the next Restore do. If it ends in an error, the
+// version before is whole at every rank.
+//
+// An error of the communicator comes out of the future, as of any operation, or out of the next
+// one.
+func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] {
+	begin := time.Now()
+	defer s.count(func(c *Stats) { c.Saves, c.Held = c.Saves+1, c.Held+time.Since(begin) })
+	if err := s.settle(ctx); err != nil {
+		return future.Failed[struct{}](err)
+	}
+	op, f := hook.BeginBackground(s.comm, "Save", exchanges)
+	if op == nil {
+		return f
+	}
+	if op.Epoch() != s.epoch {
+		if failed := s.agree(ctx); failed != nil {
+			op.End(errAgree)
+			return failed
+		}
+		if failed := s.protectBase(ctx); failed != nil {
+			op.End(errAgree)
+			return failed
+		}
+	} else if s.unsure != nil {
+		op.End(s.unsure)
+		return f
+	}
+	s.saves++
+	p := &protection{store: s, op: op, slot: s.free(), newOnce: s.newOnce || s.base == nil}
+	p.file = s.opts.dir != "" && s.saves%s.opts.every == 0
+	p.bad = p.fill(version)
+	s.pending = f
+	p.start()
+	return f
+}
+
+var errAgree = fmt.Errorf("checkpoint: another error came first")
+
+// fill copies the variables to the slot.
+func (p *protection) fill(version int) error {
+	s, o := p.store, p.slot
+	n, rank := s.comm.Size(), s.comm.Rank()
+	held := make([][]int, len(s.group.members))
+	for i, r := range s.group.members {
+		held[i] = []int{r}
+	}
+	o.holding = s.holding(key{version, s.run, s.stamp, n}, held)
+	oldest := 0
+	if s.base != nil {
+		oldest = s.base.Key.Version
+	}
+	if s.err != nil {
+		return s.err
+	}
+	if version < oldest {
+		return fmt.Errorf("checkpoint: version %d, expected at least %d", version, oldest)
+	}
+	var err error
+	if o.blobs[once] = nil; p.newOnce {
+		o.blobs[once] = new(blob)
+		o.blobs[once].data, err = newBlob(nil, rank, s.of(once))
+	} else {
+		o.blobs[once] = s.base.blobs[once]
+	}
+	if err == nil {
+		o.blobs[changing].data, err = newBlob(o.blobs[changing].data, rank, s.of(changing))
+	}
+	return err
+}
+
+// holding describes a new slot.
+func (s *Store) holding(k key, held [][]int) holding {
+	return holding{Key: k, Stamp: s.stamp, Ranks: s.comm.Size(), Members: s.group.members, K: s.group.k, M: s.group.m, Pos: s.position, Held: held}
+}
+
+// free returns a slot that is not base, and forgets all others.
+func (s *Store) free() *slot {
+	var spare *slot
+	for _, o := range s.slots {
+		if o != s.base && !o.lent {
+			spare = o
+		}
+	}
+	if spare == nil {
+		spare = new(slot)
+	}
+	if spare.blobs[changing] == nil {
+		spare.blobs[changing] = new(blob)
+	}
+	spare.Whole, spare.rebuilt = false, false
+	s.slots = []*slot{spare}
+	if s.base != nil {
+		s.slots = append(s.slots, s.base)
+	}
+	return spare
+}
+
+// protectBase has the data of base spread if some rank has not all its shards, since Rejoin
+// was interrupted.
+func (s *Store) protectBase(ctx context.Context) *future.Future[struct{}] {
+	if s.base == nil || !s.base.rebuilt {
+		return nil
+	}
+	f := s.protect()
+	if err := s.settle(ctx); err != nil {
+		return future.Failed[struct{}](err)
+	}
+	if s.unsure != nil {
+		return f
+	}
+	return nil
+}
+
+// protect begins to spread the data of base.
+func (s *Store) protect() *future.Future[struct{}] {
+	op, f := hook.BeginBackground(s.comm, "checkpoint", exchanges)
+	if op != nil {
+		s.pending = f
+		s.base.Whole = false
+		(&protection{store: s, op: op, slot: s.base, newOnce: true}).start()
+	}
+	return f
+}
+
+// exchanges is how many a protection consists of: the sizes, the blobs of Once variables and of
+// the others, the end.
+const exchanges = 4
+
+// A protection spreads the data of a slot among the group while the program goes on. Its
+// steps are its methods, in their order; each is called when the exchange of the one before
+// has ended, on a goroutine of its own.
+type protection struct {
+	store   *Store
+	op      hook.Background
+	slot    *slot
+	newOnce bool // the blob of Once variables is to be spread, too
+	file    bool // the version is to be written to a file
+	bad     error
+
+	wrote chan error // how the file ended
+	sent  int64
+}
+
+func (p *protection) start() {
+	numbers := []uint64{0, 0, 0, 0, math.MaxUint64}
+	if p.newOnce {
+		numbers[2] = 1
+	}
+	if p.bad != nil {
+		numbers[3] = 1
+	} else {
+		numbers[changing] = uint64(len(p.slot.blobs[changing].data))
+		numbers[once] = uint64(len(p.slot.blobs[once].data))
+	}
+	if limit := p.store.opts.limit; limit > 0 {
+		numbers[4] = uint64(limit) // the least of them
+	}
+	numbers[4] = ^numbers[4]
+	sizes, result := maximum(numbers)
+	go p.op.Exchange(sizes, func(err error) { go p.sized(result(), err) })
+}
+
+// sized goes on when all ranks know the greatest length of each blob.
+func (p *protection) sized(numbers []uint64, err error) {
+	s, o := p.store, p.slot
+	if err != nil {
+		p.fail(err)
+		return
+	}
+	if numbers[3] > 0 {
+		p.end(&SaveError{Version: o.Key.Version, Err: p.bad})
+		return
+	}
+	// Some rank may have its Once variables from before, when others have new ones.
+	if all := numbers[2] > 0; all && !p.newOnce {
+		p.newOnce, o.blobs[once] = true, o.blobs[once].lend()
+	}
+	var chunks [2]int
+	need := uint64(0)
+	for i, n := range numbers[:2] {
+		k, m := uint64(s.group.k), uint64(s.group.m)
+		chunk := (n + k - 1) / k
+		chunks[i] = int(chunk)
+		versions := uint64(2)
+		if i == once && !p.newOnce {
+			versions = 1
+		}
+		need += versions * (k + m) * chunk
+	}
+	if limit := ^numbers[4]; need > limit {
+		p.end(&SaveError{Version: o.Key.Version, Err: &LimitError{int64(need), int64(limit)}})
+		return
+	}
+	if p.file {
+		p.write()
+	}
+	o.blobs[changing].prepare(s.group.scheme, chunks[changing])
+	if p.newOnce {
+		o.blobs[once].prepare(s.group.scheme, chunks[once])
+	}
+	p.spread(changing, func() {
+		if p.newOnce {
+			p.spread(once, p.spreadAll)
+		} else {
+			p.spreadAll()
+		}
+	})
+}
+
+// prepare makes room for k chunks of data and m shards.
+func (b *blob) prepare(c scheme, chunk int) {
+	b.chunk = chunk
+	if short := c.k*chunk - len(b.data); short > 0 {
+		b.data = append(b.data, make([]byte, short)...)
+	}
+	if len(b.shards) != c.m || c.m > 0 && len(b.shards[0]) != chunk {
+		b.shards = make([][]byte, c.m)
+		for j := range b.shards {
+			b.shards[j] = make([]byte, chunk)
+		}
+	}
+}
+
+// spread goes on with then when the blob's shards are in place.
+func (p *protection) spread(which int, then func()) {
+	s := p.store
+	a := &spreading{group: s.group, position: s.position, rows: s.rows, blob: p.slot.blobs[which]}
+	p.op.Exchange(a, func(err error) {
+		p.sent += a.sent
+		if err != nil {
+			go p.fail(err)
+			return
+		}
+		go then()
+	})
+}
+
+// write has the slot written to a file meanwhile.
+func (p *protection) write() {
+	s, o, wrote := p.store, p.slot, make(chan error, 1)
+	p.wrote = wrote
+	records, err := o.records(s.comm.Rank())
+	h := header{run: s.run, stamp: o.Key.Origin, version: o.Key.Version, part: s.comm.Rank(), parts: o.Key.Parts}
+	go func() {
+		if err == nil {
+			err = writeNew(s.opts.dir, fileName(h.version, h.part, h.parts), h.part, func(w io.Writer) error {
+				return writeFile(w, h, records)
+			})
+		}
+		wrote <- err
+	}()
+}
+
+// spreadAll goes on when this rank has all shards that it is to keep.
+func (p *protection) spreadAll() {
+	p.slot.Whole = true
+	numbers := []uint64{0}
+	var failed error
+	if p.wrote != nil {
+		if failed = <-p.wrote; failed != nil {
+			numbers[0] = 1
+		}
+		p.wrote = nil
+	}
+	all, result := maximum(numbers)
+	p.op.Exchange(all, func(err error) { go p.counts(result()[0] > 0, failed, err) })
+}
+
+// counts ends the protection when the version counts.
+func (p *protection) counts(failed bool, own, err error) {
+	s, o := p.store, p.slot
+	if err != nil {
+		p.fail(err)
+		return
+	}
+	s.base, s.saved, o.rebuilt = o, max(s.saved, o.Key.Version), false
+	if p.newOnce {
+		s.newOnce = false
+	}
+	switch {
+	case failed:
+		err = &SaveError{Version: o.Key.Version, InMemory: true, Err: own}
+	case p.file:
+		if own = s.wrote(o.Key); own != nil {
+			err = &SaveError{Version: o.Key.Version, InMemory: true, Err: own}
+		}
+	}
+	s.count(func(c *Stats) {
+		c.Versions++
+		c.Memory = s.memory()
+		if p.file && err == nil {
+			c.Files++
+		}
+	})
+	p.end(err)
+}
+
+// fail ends the protection with an error of the communicator, which may not be all ranks'.
+func (p *protection) fail(err error) {
+	p.store.unsure = err
+	p.end(err)
+}
+
+func (p *protection) end(err error) {
+	if p.wrote != nil {
+		<-p.wrote
+	}
+	p.store.count(func(c *Stats) { c.Sent += p.sent })
+	p.op.End(err)
+}

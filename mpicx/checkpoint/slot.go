@@ -1,0 +1,116 @@
+package checkpoint
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A blob is the data of one rank, and the shards of other ranks' that it keeps: parity j of
+// the stripe of its own position less j. Once they are exchanged the data are k chunks long,
+// the last ones padded with zeros.
+type blob struct {
+	data   []byte
+	shards [][]byte
+	chunk  int // length of a chunk and of a shard
+}
+
+func (b *blob) bytes() (n int64) {
+	if b != nil {
+		n = int64(cap(b.data))
+		for _, s := range b.shards {
+			n += int64(cap(s))
+		}
+	}
+	return n
+}
+
+// lend returns a blob of the same data, which neither writes to while both are in use.
+func (b *blob) lend() *blob { return &blob{data: b.data[:len(b.data):len(b.data)]} }
+
+// A key is what all parts of one version have in common. Stamps count agreements of all
+// ranks, so that no two Saves have the same, however they are interrupted.
+type key struct {
+	Version int
+	Run     uint64 // of the job in which the version was saved
+	Origin  uint64 // stamp of the Save
+	Parts   int    // by how many ranks
+}
+
+func newest(a, b key) int {
+	return cmp.Or(cmp.Compare(b.Version, a.Version), cmp.Compare(b.Origin, a.Origin), cmp.Compare(b.Run, a.Run), cmp.Compare(b.Parts, a.Parts))
+}
+
+// A holding describes a slot to other ranks.
+type holding struct {
+	Key   key
+	Stamp uint64 // of the agreement that drew the group: at all ranks that have it, the same groups
+	Ranks int    // how many there were then
+	// Members, K and M are the group; Pos is this rank's position. Held has the parts of each
+	// member, its own first, or -1 in its place: after a Shrink some have those of the dead too.
+	Members []int
+	K, M    int
+	Pos     int
+	Held    [][]int
+	Chunk   [2]int
+	// Whole says that this rank has all shards that it is to keep.
+	Whole bool
+}
+
+func (h *holding) group() group { return group{h.Members, scheme{h.K, h.M}} }
+
+// mine is this rank's own part; -1: it has none.
+func (h *holding) mine() int { return h.Held[h.Pos][0] }
+
+// A slot is a version in memory: the blob of Once variables, which the next version may share,
+// and that of the others.
+type slot struct {
+	holding
+	blobs [2]*blob
+	// rebuilt says that the data were taken over from a version that counted, and so count
+	// before they are protected anew. Those of a Save count once they are whole.
+	rebuilt bool
+	// lent says that the data are another slot's, too.
+	lent bool
+}
+
+const (
+	once = iota
+	changing
+)
+
+func (s *slot) counts() bool { return s.Whole || s.rebuilt }
+
+// describe returns what to tell other ranks.
+func (s *slot) describe() holding {
+	h := s.holding
+	for i, b := range s.blobs {
+		h.Chunk[i] = b.chunk
+	}
+	return h
+}
+
+// shard returns shard i of a stripe, which this rank has.
+func (s *slot) shard(which, stripe, i int) []byte {
+	b, g := s.blobs[which], s.group()
+	if i < s.K {
+		return b.data[i*b.chunk:][:b.chunk]
+	}
+	return b.shards[g.at(s.Pos-stripe)]
+}
+
+// records returns the records of a part: of Once variables, and of the others.
+func (s *slot) records(part int) (records [2][]byte, err error) {
+	for i, b := range s.blobs {
+		all, err := splitBlob(b.data)
+		if err != nil {
+			return records, err
+		}
+		records[i] = all[part]
+	}
+	return records, nil
+}
+
+// parts returns the parts that the slot has.
+func (s *slot) parts() []int {
+	return slices.DeleteFunc(slices.Clone(s.Held[s.Pos]), func(p int) bool { return p < 0 })
+}

@@ -1,0 +1,46 @@
+package checkpoint
+
+import (
+	"slices"
+	"time"
+)
+
+// Stats are what a store has done at this rank, and what it costs.
+type Stats struct {
+	Saves    int           // calls of Save
+	Versions int           // that counted
+	Files    int           // written, of versions that counted
+	Restores int           // that set the variables
+	Memory   int64         // bytes that the versions take now
+	Sent     int64         // bytes sent to other ranks for Saves, and to make lost copies again
+	Fetched  int64         // bytes received for Restores and Loads of lost parts
+	Held     time.Duration // that the program was held up in Save
+}
+
+// Stats returns what the store has done so far, those that it came from by Rejoin included. It may
+// be called at any time.
+func (s *Store) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stats
+}
+
+func (s *Store) count(change func(*Stats)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.stats)
+}
+
+// memory is how many bytes the slots have, those that two share counted once.
+func (s *Store) memory() (n int64) {
+	var seen []*blob
+	for _, o := range s.slots {
+		for _, b := range o.blobs {
+			if b != nil && !slices.Contains(seen, b) {
+				seen = append(seen, b)
+				n += b.bytes()
+			}
+		}
+	}
+	return n
+}

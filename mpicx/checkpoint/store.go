@@ -1,0 +1,215 @@
+package checkpoint
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/klauspost/reedsolomon"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// A Store keeps versions of a rank's variables, with the stores of the other ranks of its
+// communicator. Its methods are collective, and are called from one goroutine at a time,
+// but for Stats.
+type Store struct {
+	comm *mpicx.Comm // its own
+	opts *options
+
+	// These are drawn in Open and do not change.
+
+	group    group
+	position int
+	rows     []reedsolomon.Encoder // by parity
+	run      uint64                // of the job
+	shared   bool                  // all ranks see the same directory
+
+	// The goroutine that calls the methods has these while nothing is pending; meanwhile what
+	// is pending has the slot that it saves.
+
+	vars    []*variable
+	err     error // of Protect
+	newOnce bool  // there are Once variables that base has not
+	slots   []*slot
+	base    *slot      // that all ranks have, and that they know to have; nil: none
+	lost    *LostError // nil: nothing was lost when the store was opened
+	pending *future.Future[struct{}]
+	// unsure is why the last Save has ended here, perhaps not so at others. Until the next
+	// agreement, base is what this rank knows of.
+	unsure error
+	epoch  transport.Epoch // of the last agreement
+	stamp  uint64          // of the last agreement
+	saves  int             // so many Saves were begun
+	saved  int             // the newest version that counted, as far as this rank knows; -1: none
+	files  []manifestVersion
+
+	mu    sync.Mutex // protects stats
+	stats Stats
+}
+
+// Protect has the variable that v points to saved from now on, under a name: a number, a slice
+// of numbers, or anything that encoding/gob takes. All ranks protect the same names, before the
+// Restore that is to set them. What is wrong with v is the error of the next Save or Restore.
+func (s *Store) Protect(name string, v any, opts ...ProtectOption) {
+	x, err := newVariable(name, v)
+	if err == nil && slices.ContainsFunc(s.vars, func(x *variable) bool { return x.name == name }) {
+		err = fmt.Errorf("checkpoint: Protect(%q), expected a name that is not protected yet", name)
+	}
+	if err != nil {
+		if s.err == nil {
+			s.err = err
+		}
+		return
+	}
+	for _, opt := range opts {
+		opt(x)
+	}
+	s.vars = append(s.vars, x)
+	s.newOnce = s.newOnce || x.once
+}
+
+// A ProtectOption says how a variable is saved.
+type ProtectOption func(*variable)
+
+// Once says that the variable never changes. It is saved, and sent to other ranks, in the first
+// Save after it was protected only.
+func Once(x *variable) { x.once = true }
+
+// of returns the variables that are Once, or the others.
+func (s *Store) of(which int) []*variable {
+	return slices.DeleteFunc(slices.Clone(s.vars), func(x *variable) bool { return x.once != (which == once) })
+}
+
+// settle waits until what is pending has ended. It takes no error from the program: the next
+// operation tells that.
+func (s *Store) settle(ctx context.Context) error {
+	if s.pending == nil {
+		return nil
+	}
+	if err := await(ctx, s.pending); err != nil {
+		return err
+	}
+	s.pending = nil
+	return nil
+}
+
+// await waits until f is done, however it ends.
+func await(ctx context.Context, f *future.Future[struct{}]) error {
+	select {
+	case <-f.Done():
+		return nil
+	default:
+	}
+	select {
+	case <-f.Done():
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// gather returns what each rank brings, and the epoch in which it did. If there is an error, the
+// future is not nil: its Wait tells it to the program.
+func gather[T any](ctx context.Context, c *mpicx.Comm, name string, v T) ([]T, transport.Epoch, *future.Future[struct{}]) {
+	var b bytes.Buffer
+	if err := gob.NewEncoder(&b).Encode(&v); err != nil {
+		return nil, 0, future.Failed[struct{}](err)
+	}
+	op, f := hook.BeginBackground(c, name, 1)
+	if op == nil {
+		return nil, 0, f
+	}
+	a := &collective.AllgatherAny{GatherAny: collective.GatherAny{Send: b.Bytes()}}
+	var ended error
+	op.Exchange(a, func(err error) {
+		ended = err
+		op.End(err)
+	})
+	if err := await(ctx, f); err != nil {
+		return nil, 0, future.Failed[struct{}](err)
+	}
+	if ended != nil {
+		return nil, 0, f
+	}
+	all := make([]T, len(a.Parts))
+	for r, part := range a.Parts {
+		if err := gob.NewDecoder(bytes.NewReader(part)).Decode(&all[r]); err != nil {
+			return nil, 0, future.Failed[struct{}](fmt.Errorf("checkpoint: from rank %d: %w", r, err))
+		}
+	}
+	return all, op.Epoch(), nil
+}
+
+// A state is what a rank brings to an agreement.
+type state struct {
+	Slots []holding // those that count
+	Stamp uint64
+	Saves int
+	Saved int
+}
+
+// agree has all ranks agree which versions they have: base is the newest that counts at all.
+func (s *Store) agree(ctx context.Context) *future.Future[struct{}] {
+	all, epoch, f := gather(ctx, s.comm, "checkpoint", state{s.counting(), s.stamp, s.saves, s.saved})
+	if f != nil {
+		return f
+	}
+	s.epoch, s.unsure, s.base = epoch, nil, nil
+	for _, o := range all {
+		s.stamp, s.saves, s.saved = max(s.stamp, o.Stamp), max(s.saves, o.Saves), max(s.saved, o.Saved)
+	}
+	s.stamp++
+	var best *holding
+	for i := range all[0].Slots {
+		h := &all[0].Slots[i]
+		if everywhere(h, all) && (best == nil || h.Key.Version > best.Key.Version || h.Key.Version == best.Key.Version && h.Stamp > best.Stamp) {
+			best = h
+		}
+	}
+	if best != nil {
+		at := slices.IndexFunc(s.slots, func(o *slot) bool { return o.Key == best.Key && o.Stamp == best.Stamp })
+		s.base = s.slots[at]
+		s.base.rebuilt = slices.ContainsFunc(all, func(o state) bool { return !has(o.Slots, best).Whole })
+	}
+	return nil
+}
+
+func everywhere(h *holding, all []state) bool {
+	return !slices.ContainsFunc(all, func(o state) bool { return has(o.Slots, h) == nil })
+}
+
+// has returns the slot of the same version and layout.
+func has(slots []holding, h *holding) *holding {
+	for i := range slots {
+		if slots[i].Key == h.Key && slots[i].Stamp == h.Stamp {
+			return &slots[i]
+		}
+	}
+	return nil
+}
+
+// counting describes the slots that count.
+func (s *Store) counting() (all []holding) {
+	for _, o := range s.slots {
+		if o.counts() {
+			all = append(all, o.describe())
+		}
+	}
+	return all
+}
+
+// Close ends the use of the store. It is collective, as a communicator's Close is. The files remain.
+func (s *Store) Close(ctx context.Context) error {
+	if err := s.settle(ctx); err != nil {
+		return err
+	}
+	return s.comm.Close(ctx)
+}

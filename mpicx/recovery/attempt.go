@@ -1,0 +1,79 @@
+package recovery
+
+import (
+	"slices"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// An Attempt is one call of fn at all ranks of a communicator. Its fields are the same at all
+// of them, but for Joined.
+type Attempt struct {
+	// Comm is the communicator to use: the one that Run was given, until it was repaired.
+	Comm *mpicx.Comm
+
+	// N counts the attempts before: 0 in the first. In each of them fn has been called at all
+	// ranks that were there.
+	N int
+
+	// Cause is why there is another attempt; nil in the first. It is a *mpicx.PropagatedError,
+	// a *mpicx.CommCorruptedError or mpicx.ErrRevoked. At the rank that failed errors.Is finds its
+	// own error in it. A rescue has it from the others.
+	Cause error
+
+	// Causes are all that have failed in Run so far, in order: the attempts, and recoveries in
+	// between. Cause is the last. A program that mends what a cause tells of may be
+	// interrupted there by the next one, so it goes by how many of them it has mended.
+	Causes []error
+
+	// Joined says that this process was not there in the first attempt: it is a rescue.
+	Joined bool
+
+	// Replaced are the ranks of Comm whose processes have joined since the first attempt,
+	// ascending. Those that are new in Comm itself are Comm.Replaced.
+	Replaced []int
+
+	// Gone are the places that nobody has any more, because Shrink went on without: the ranks
+	// of the communicator that Run was given, ascending.
+	Gone []int
+
+	run *run
+}
+
+// next returns the attempt that all have agreed to make.
+func (r *run) next() *Attempt {
+	a := &Attempt{
+		Comm: r.comm, N: r.begun - 1, Causes: slices.Clone(r.causes), Joined: r.joined,
+		Replaced: slices.Clone(r.replaced), Gone: slices.Clone(r.gone), run: r,
+	}
+	if n := len(a.Causes); n > 0 {
+		a.Cause = a.Causes[n-1]
+		if r.log != nil {
+			r.log.Info("recovery", "rank", r.comm.Rank(), "comm", r.comm.String(), "attempt", a.N, "cause", a.Cause.Error(), "replaced", a.Replaced, "gone", a.Gone)
+		}
+	}
+	return a
+}
+
+// Place returns which rank a rank of Comm was in the communicator that Run was given; a
+// rescue, whose place it has taken. It is the same as long as the process lives. It is
+// the rank itself as long as nobody is Gone.
+func (a *Attempt) Place(rank int) int {
+	for _, g := range a.Gone {
+		if g <= rank {
+			rank++
+		}
+	}
+	return rank
+}
+
+// GiveUp returns an error that ends the Run of a: if fn returns or throws it at one rank, all
+// ranks return from Run, with an error that wraps the *mpicx.PropagatedError with err.
+func (a *Attempt) GiveUp(err error) error { return &givenUp{err, a.run} }
+
+type givenUp struct {
+	error
+	run *run
+}
+
+func (g *givenUp) Unwrap() error { return g.error }

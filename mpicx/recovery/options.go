@@ -1,0 +1,68 @@
+package recovery
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// DefaultAttempts is how many attempts Run makes if MaxAttempts is not given.
+const DefaultAttempts = 10
+
+// An Option says how Run recovers. All ranks give the same.
+type Option func(*options)
+
+type options struct {
+	replace, shrink, elseShrink bool
+	attempts                    int
+	log                         *slog.Logger
+	err                         error
+}
+
+// Replace has spares take the places of ranks that are lost: see mpicx.Comm.Replace.
+// Without enough spares Run returns the *mpicx.SpareError, unless there is ElseShrink.
+func Replace() Option { return func(o *options) { o.replace = true } }
+
+// Shrink has the ranks that are left go on alone.
+func Shrink() Option { return func(o *options) { o.shrink = true } }
+
+// ElseShrink has the ranks that are left go on alone where Replace fails.
+func ElseShrink() Option { return func(o *options) { o.elseShrink = true } }
+
+// MaxAttempts has Run give up when n attempts have failed.
+func MaxAttempts(n int) Option {
+	return func(o *options) {
+		o.attempts = n
+		if n < 1 {
+			o.err = wrong(mpicx.ClassCount, "%d attempts, expected 1 or more", n)
+		}
+	}
+}
+
+// Logger has each rank log the attempts that follow a failed one, with the attributes rank,
+// comm, attempt, cause, replaced and gone.
+func Logger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
+
+func newOptions(opts []Option) (*options, error) {
+	o := &options{attempts: DefaultAttempts}
+	for i, opt := range opts {
+		if opt == nil {
+			return nil, wrong(mpicx.ClassOther, "option %d is nil, expected one such as Shrink()", i)
+		}
+		opt(o)
+	}
+	switch {
+	case o.err != nil:
+	case o.replace && o.shrink:
+		o.err = wrong(mpicx.ClassOther, "options Replace and Shrink, expected one of them, or Replace and ElseShrink")
+	case o.elseShrink && !o.replace:
+		o.err = wrong(mpicx.ClassOther, "option ElseShrink without Replace, expected both, or Shrink")
+	}
+	return o, o.err
+}
+
+// wrong is the error of an argument of Run.
+func wrong(class mpicx.Class, format string, args ...any) error {
+	return &mpicx.MPIError{Op: "recovery.Run", Class: class, Text: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,323 @@
+package recovery_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+	"github.com/mpicx/go-mpicx/mpicx/recovery"
+)
+
+var ulfm = mpicx.Backend == "ulfm"
+
+func TestErrorsBeginTheNextAttempt(t *testing.T) {
+	const n = 3
+	var rs records
+	var own [2]error
+	mpicxtest.Run(t, n, rs.run(func(ctx context.Context, a *recovery.Attempt) error {
+		if me := a.Comm.Rank(); me < 2 && a.N == me {
+			own[me] = fmt.Errorf("of rank %d", me)
+			if me == 0 {
+				mpicx.Throw(own[me])
+			}
+			return own[me]
+		}
+		return ring(ctx, a.Comm)
+	}))
+	rs.agree(t)
+	for r := range n {
+		require.NoError(t, rs.of(r).err)
+		require.Equal(t, []int{0, 1, 2}, rs.of(r).ns())
+		last := rs.of(r).attempts[2]
+		require.Len(t, last.Causes, 2)
+		require.Equal(t, last.Causes[1], last.Cause)
+		for of, cause := range last.Causes {
+			require.ErrorContains(t, cause, own[of].Error())
+			require.Equal(t, of == r, errors.Is(cause, own[of]), "its own error is found at its origin")
+		}
+		require.Nil(t, rs.of(r).attempts[0].Cause)
+		require.False(t, last.Joined)
+		require.Equal(t, "world", last.Comm.String())
+	}
+}
+
+// An error that all have in an inner Try is handled there.
+func TestInnerTry(t *testing.T) {
+	const n = 3
+	var rs records
+	mpicxtest.Run(t, n, rs.run(func(ctx context.Context, a *recovery.Attempt) error {
+		err := a.Comm.Try(ctx, func(ctx context.Context) error {
+			if a.Comm.Rank() == 1 {
+				return errors.New("handled")
+			}
+			return a.Comm.Barrier().Wait(ctx)
+		})
+		if err == nil {
+			return errors.New("no error")
+		}
+		return ring(ctx, a.Comm)
+	}))
+	for r := range n {
+		require.NoError(t, rs.of(r).err)
+		require.Equal(t, []int{0}, rs.of(r).ns())
+	}
+}
+
+func TestMaxAttempts(t *testing.T) {
+	for _, most := range []int{1, 3} {
+		for n := 1; n <= 3; n++ {
+			var rs records
+			wrong := errors.New("wrong")
+			mpicxtest.Run(t, n, rs.run(func(ctx context.Context, a *recovery.Attempt) error {
+				if a.Comm.Rank() == n-1 {
+					return wrong
+				}
+				return a.Comm.Barrier().Wait(ctx)
+			}, recovery.MaxAttempts(most)))
+			rs.agree(t)
+			for r := range n {
+				require.Len(t, rs.of(r).attempts, most)
+				require.ErrorContains(t, rs.of(r).err, fmt.Sprintf("recovery: given up after %d attempts: mpicx: error propagated from rank %d: wrong", most, n-1))
+				require.Equal(t, r == n-1, errors.Is(rs.of(r).err, wrong))
+			}
+		}
+	}
+}
+
+func TestGiveUp(t *testing.T) {
+	const n = 3
+	var rs records
+	hopeless := errors.New("hopeless")
+	mpicxtest.Run(t, n, rs.run(func(ctx context.Context, a *recovery.Attempt) error {
+		if a.Comm.Rank() == 2 && a.N == 1 {
+			return fmt.Errorf("it is %w", a.GiveUp(hopeless))
+		}
+		if a.N == 0 {
+			return errors.New("not yet")
+		}
+		return a.Comm.Barrier().Wait(ctx)
+	}))
+	rs.agree(t)
+	for r := range n {
+		require.Equal(t, []int{0, 1}, rs.of(r).ns())
+		require.ErrorContains(t, rs.of(r).err, "given up after 2 attempts: mpicx: error propagated from rank 2: it is hopeless")
+		require.Equal(t, r == 2, errors.Is(rs.of(r).err, hopeless))
+	}
+}
+
+// Who unwinds leaves with its own panic. The others go on, or have the corruption.
+func TestPanic(t *testing.T) {
+	const n = 4
+	for name, opts := range map[string][]recovery.Option{"shrink": {recovery.Shrink()}, "nothing": nil} {
+		t.Run(name, func(t *testing.T) {
+			var rs records
+			var panicked any
+			mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+				if world.Rank() == 1 {
+					defer func() { panicked = recover() }()
+				}
+				return rs.run(func(ctx context.Context, a *recovery.Attempt) error {
+					if a.N == 0 && world.Rank() == 1 {
+						panic("boom")
+					}
+					return ring(ctx, a.Comm)
+				}, opts...)(ctx, world)
+			})
+			require.Equal(t, "boom", panicked)
+			rs.agree(t)
+			for r := range n {
+				if r == 1 {
+					require.False(t, rs.of(r).returned)
+					continue
+				}
+				if !ulfm || len(opts) == 0 {
+					c, ok := errors.AsType[*mpicx.CommCorruptedError](rs.of(r).err)
+					require.True(t, ok, rs.of(r).err)
+					require.Equal(t, 1, c.Failures[0].Rank)
+					require.Len(t, rs.of(r).attempts, 1)
+					continue
+				}
+				require.NoError(t, rs.of(r).err)
+				last := rs.of(r).attempts[1]
+				require.Equal(t, []int{1}, last.Gone)
+				require.ErrorContains(t, last.Cause, "boom")
+				for rank, place := range []int{0, 2, 3} {
+					require.Equal(t, place, last.Place(rank))
+				}
+			}
+		})
+	}
+}
+
+// A rank whose own context ends leaves with its cause, whenever that is. The others lose it.
+func TestContextEnds(t *testing.T) {
+	const n = 3
+	why := errors.New("evicted")
+	contexts := map[string]func(context.Context) (context.Context, func(), error){
+		"cancel": func(ctx context.Context) (context.Context, func(), error) {
+			ctx, cancel := context.WithCancel(ctx)
+			return ctx, cancel, context.Canceled
+		},
+		"cause": func(ctx context.Context) (context.Context, func(), error) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			return ctx, func() { cancel(why) }, why
+		},
+		"deadline": func(ctx context.Context) (context.Context, func(), error) {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			return ctx, func() { <-ctx.Done(); cancel() }, context.DeadlineExceeded
+		},
+	}
+	for name, with := range contexts {
+		for place := range 3 {
+			t.Run(fmt.Sprint(name, place), func(t *testing.T) {
+				var rs records
+				mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+					end := func() {}
+					var want error
+					if world.Rank() == 2 {
+						ctx, end, want = with(ctx)
+					}
+					defer func() {
+						if want != nil {
+							require.ErrorIs(t, rs.of(world.Rank()).err, want)
+						}
+					}()
+					return rs.run(func(ctx context.Context, a *recovery.Attempt) error {
+						if a.Comm.Rank() == 2 && place == 0 {
+							end()
+							return mpicx.Recv(a.Comm, []int{0}, 2, 9).Wait(ctx) // what nobody sends
+						}
+						if a.N == 0 && place == 1 && a.Comm.Rank() == 2 {
+							end()
+							return errors.New("failed besides")
+						}
+						if place == 2 && a.Comm.Rank() == 2 {
+							end()
+							return nil
+						}
+						return ring(ctx, a.Comm)
+					}, recovery.Shrink())(ctx, world)
+				})
+				for r := range 2 {
+					if ulfm {
+						require.NoError(t, rs.of(r).err)
+						require.Equal(t, []int{2}, rs.of(r).attempts[len(rs.of(r).attempts)-1].Gone)
+					} else {
+						require.ErrorContains(t, rs.of(r).err, "communicator corrupted by rank 2")
+					}
+				}
+			})
+		}
+	}
+}
+
+// A deadline of all ends at any moment, also while votes are counted: nobody returns nil
+// where another does not.
+func TestDeadlineAnywhere(t *testing.T) {
+	for n := 1; n <= 3; n++ {
+		succeeded := 0
+		for i := range 200 {
+			var rs records
+			var steps, end atomic.Int64
+			end.Store(int64(i))
+			mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+				if world.Rank() == 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithCancel(ctx)
+					ctx = &counting{ctx, &steps, &end, cancel}
+				}
+				return rs.run(func(ctx context.Context, a *recovery.Attempt) error { return ring(ctx, a.Comm) })(ctx, world)
+			})
+			for r := range n {
+				require.Equal(t, rs.of(0).err == nil, rs.of(r).err == nil, "%d: %v, and rank %d: %v", i, rs.of(0).err, r, rs.of(r).err)
+			}
+			if rs.of(0).err == nil {
+				succeeded++
+			}
+		}
+		require.NotZero(t, succeeded)
+		if n > 1 { // else nothing is waited for
+			require.NotEqual(t, 200, succeeded)
+		}
+	}
+}
+
+// counting is a context that ends when it has been looked at so often.
+type counting struct {
+	context.Context
+	steps, end *atomic.Int64
+	cancel     func()
+}
+
+func (c *counting) Done() <-chan struct{} {
+	if c.steps.Add(1) == c.end.Load() {
+		c.cancel()
+	}
+	return c.Context.Done()
+}
+
+func TestWrongArguments(t *testing.T) {
+	fn := func(context.Context, *recovery.Attempt) error { return nil }
+	mpicxtest.Run(t, 1, func(ctx context.Context, world *mpicx.Comm) error {
+		for want, err := range map[string]error{
+			"recovery.Run: 0 attempts, expected 1 or more":                 recovery.Run(ctx, world, fn, recovery.MaxAttempts(0)),
+			"recovery.Run: option 1 is nil, expected one such as Shrink()": recovery.Run(ctx, world, fn, recovery.Shrink(), nil),
+			"options Replace and Shrink, expected one of them":             recovery.Run(ctx, world, fn, recovery.Shrink(), recovery.Replace()),
+			"option ElseShrink without Replace":                            recovery.Run(ctx, world, fn, recovery.ElseShrink()),
+			"recovery.Run: nil communicator, expected one":                 recovery.Run(ctx, nil, fn),
+			"recovery.Run: nil context, expected":                          recovery.Run(nil, world, fn), //nolint:staticcheck // that is what is tested
+			"recovery.Run: nil function, expected one to call":             recovery.Run(ctx, world, nil),
+		} {
+			require.ErrorContains(t, err, want)
+			_, ok := errors.AsType[*mpicx.MPIError](err)
+			require.True(t, ok)
+		}
+		require.NoError(t, world.Close(ctx))
+		require.ErrorContains(t, recovery.Run(ctx, world, fn), "closed")
+		return nil
+	})
+}
+
+func TestRevoke(t *testing.T) {
+	if !ulfm {
+		t.Skip("the black channel can't revoke")
+	}
+	const n = 3
+	var rs records
+	mpicxtest.Run(t, n, rs.run(func(ctx context.Context, a *recovery.Attempt) error {
+		if a.N == 0 && a.Comm.Rank() == 1 {
+			return a.Comm.Revoke(ctx)
+		}
+		return ring(ctx, a.Comm)
+	}, recovery.Shrink()))
+	for r := range n {
+		require.NoError(t, rs.of(r).err)
+		require.Equal(t, []int{0, 1}, rs.of(r).ns())
+		require.ErrorContains(t, rs.of(r).attempts[1].Cause, "revoked by rank 1")
+		require.Empty(t, rs.of(r).attempts[1].Gone)
+	}
+}
+
+func TestLogger(t *testing.T) {
+	var b strings.Builder
+	log := slog.New(slog.NewTextHandler(&b, nil))
+	mpicxtest.Run(t, 1, func(ctx context.Context, world *mpicx.Comm) error {
+		return recovery.Run(ctx, world, func(_ context.Context, a *recovery.Attempt) error {
+			if a.N == 0 {
+				return errors.New("failed")
+			}
+			return nil
+		}, recovery.Logger(log))
+	})
+	require.Contains(t, b.String(), `rank=0 comm=world attempt=1 cause="mpicx: error propagated from rank 0: failed" replaced=[] gone=[]`)
+	require.Equal(t, 1, strings.Count(b.String(), "\n"))
+}

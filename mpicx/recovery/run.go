@@ -1,0 +1,139 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// run is what one rank knows in a call of Run.
+type run struct {
+	*options
+	fn   func(context.Context, *Attempt) error
+	comm *mpicx.Comm
+
+	begun  int     // attempts; all ranks that are in one have begun it
+	causes []error // of all failures, of attempts and between them, in order
+	stop   bool    // this rank has returned GiveUp
+	over   bool    // all have agreed that this was the last attempt
+
+	// Places are the ranks of the communicator that Run began with. A rescue learns its own
+	// from the others.
+	places int   // how many there were
+	place  int   // this rank's; -1: not known
+	gone   []int // those that nobody has any more, ascending
+	joined bool  // this rank has taken over its place
+
+	replaced []int // the ranks of comm that have, ascending
+	placed   bool  // gone and replaced are those of comm
+}
+
+func newRun(comm *mpicx.Comm, fn func(context.Context, *Attempt) error, o *options) *run {
+	r := &run{options: o, fn: fn, comm: comm, places: comm.Size(), place: comm.Rank(), placed: true}
+	if r.joined = isNew(comm); r.joined {
+		// If all die that could tell, the others know only that something has failed.
+		r.place, r.placed, r.begun = -1, false, 1
+	}
+	return r
+}
+
+// isNew says whether this rank is new in comm.
+func isNew(comm *mpicx.Comm) bool { return slices.Contains(comm.Replaced(), comm.Rank()) }
+
+// move goes on with comm, in place of one that was broken.
+func (r *run) move(comm *mpicx.Comm) { r.comm, r.placed = comm, false }
+
+// failed notes why an attempt, or what came before it, has failed.
+func (r *run) failed(cause error) {
+	r.causes = append(r.causes, cause)
+	if g, ok := errors.AsType[*givenUp](cause); ok && g.run == r {
+		r.stop = true
+	}
+}
+
+// meet has all ranks tell each other what they know. What is decided afterwards is decided
+// by that alone.
+func (r *run) meet(ctx context.Context) error {
+	failed := len(r.causes)
+	least := make([]int, 4)
+	if err := mpicx.Allreduce(r.comm, []int{failed, -failed, -flag(r.stop), flag(r.placed)}, least, mpicx.Min).Wait(ctx); err != nil {
+		return err
+	}
+	if least[0] != -least[1] || least[3] == 0 {
+		if err := r.catchUp(ctx); err != nil {
+			return err
+		}
+	}
+	r.over = least[2] < 0 || r.begun >= r.attempts
+	return nil
+}
+
+// A history is what those who have been in Run for longest tell the others.
+type history struct {
+	Begun  int
+	Causes []cause
+	Places int
+	Gone   []int // as it was when all were told before
+}
+
+// catchUp has all ranks know what those do that have been in Run for longest, and who has
+// which place now.
+func (r *run) catchUp(ctx context.Context) error {
+	const width = 3
+	all := make([]int, width*r.comm.Size())
+	if err := mpicx.Allgather(r.comm, []int{len(r.causes), r.place, flag(r.joined)}, all).Wait(ctx); err != nil {
+		return err
+	}
+	ranks := slices.Collect(slices.Chunk(all, width))
+	// A rescue that has not been told knows of fewer failures than the others.
+	eldest := 0
+	for rank, it := range ranks {
+		if it[0] > ranks[eldest][0] || it[0] == ranks[eldest][0] && it[1] >= 0 && ranks[eldest][1] < 0 {
+			eldest = rank
+		}
+	}
+	var h history
+	if r.comm.Rank() == eldest {
+		h = history{r.begun, encode(r.causes), r.places, r.gone}
+	}
+	h, err := mpicx.BcastValue(r.comm, h, eldest).Get(ctx)
+	if err != nil {
+		return err
+	}
+	if len(r.causes) < len(h.Causes) {
+		r.causes = decode(h.Causes)
+	}
+	r.begun, r.places, r.gone, r.replaced = h.Begun, h.Places, nil, nil
+	next := 0
+	for rank, it := range ranks {
+		p := it[1]
+		if p < 0 { // the ranks are in the order of their places, so it is the next that can be free
+			for p = next; slices.Contains(h.Gone, p); p++ {
+			}
+		}
+		for ; next < p; next++ {
+			r.gone = append(r.gone, next)
+		}
+		next = p + 1
+		if rank == r.comm.Rank() {
+			r.place = p
+		}
+		if it[2] != 0 {
+			r.replaced = append(r.replaced, rank)
+		}
+	}
+	for ; next < r.places; next++ {
+		r.gone = append(r.gone, next)
+	}
+	r.placed = true
+	return nil
+}
+
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
