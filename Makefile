@@ -66,7 +66,7 @@ bench-hosts:
 
 # Figures of the README.
 figures:
-	go run ./internal/bench -rows Figure -plot docs
+	go run ./internal/bench -rows 'Figure|Table' -plot docs
 	go run ./examples/krylov -compare -plot docs/residual.png
 
 # Each fuzz target for a while: make fuzz FUZZTIME=10m

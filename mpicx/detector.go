@@ -6,7 +6,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/detector"
 )
 
-// A Detector says how the processes of a job find out that a machine has fallen silent: Ring.
+// A Detector says how the processes of a job find out that a machine has fallen silent: Ring or
+// Ping.
 //
 // With -tags ulfm a job that spans machines has a detector by itself. Jobs of one machine, and
 // goroutine ranks, need none: the end of a process is seen at once there.
@@ -21,11 +22,11 @@ func WithDetector(d Detector) Option {
 			o.err = mpiErrorf("Run", ClassOther, "nil detector, expected one such as Ring{}")
 			return
 		}
-		ring, err := d.config()
+		config, err := d.config()
 		if err != nil {
 			o.err = mpiErrorf("Run", ClassOther, "%v", err)
 		}
-		o.ring = ring
+		o.detector = config
 	}
 }
 
@@ -53,6 +54,36 @@ func (r Ring) config() (detector.Config, error) {
 	}
 	if c.Period == 0 {
 		c.Period = c.Timeout / 12
+	}
+	return c, c.Check()
+}
+
+// Ping has one process ping all others once a period, as paper 002 does: Shahzad et al., "Building
+// a fault tolerant application using the GASPI communication layer", 2015, IV-A. It is the last
+// process of the job: a spare, where there are spares, so that the others only answer. Machines
+// that fall silent count as dead as with Ring, but all at once, however many they are. When the
+// process that pings dies, which slower heartbeats of a Ring tell, another one takes its place.
+//
+// It pings in jobs of one machine as well, whose processes see each other's ends at once
+// nevertheless.
+type Ping struct {
+	// Period is the time between two pings of a process; 0: 1 s, or a twelfth of the timeout if
+	// that is given.
+	Period time.Duration
+	// Timeout is how long a process may be silent; 0: four periods. It is to be longer than the
+	// network may take to mend a broken route, and at least four times the period.
+	Timeout time.Duration
+}
+
+func (p Ping) config() (detector.Config, error) {
+	c := detector.Config{Period: p.Period, Timeout: p.Timeout, Ping: true}
+	switch {
+	case c.Period == 0 && c.Timeout == 0:
+		c.Period, c.Timeout = time.Second, 4*time.Second
+	case c.Period == 0:
+		c.Period = c.Timeout / 12
+	case c.Timeout == 0:
+		c.Timeout = 4 * c.Period
 	}
 	return c, c.Check()
 }

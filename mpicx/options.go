@@ -22,7 +22,7 @@ type options struct {
 	backend     string
 	log         *slog.Logger
 	wrap        func(transport.Comm) transport.Comm
-	ring        detector.Config // the zero one: nobody has chosen
+	detector    detector.Config // the zero one: nobody has chosen
 	err         error
 }
 

@@ -66,7 +66,7 @@ func joinJob(o *options, begin func(node.Options) (*node.Job, error), again func
 	}
 	if l.Job == nil {
 		var err error
-		if l.Job, err = begin(node.Options{Mortal: o.backend == backendULFM, Ring: cmp.Or(o.ring, defaultRing)}); err != nil {
+		if l.Job, err = begin(node.Options{Mortal: o.backend == backendULFM, Detector: cmp.Or(o.detector, defaultRing)}); err != nil {
 			l.over = true
 			return nil, mpiError("Run", err)
 		}

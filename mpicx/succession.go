@@ -3,6 +3,7 @@ package mpicx
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
@@ -37,10 +38,10 @@ func (s succession) note(depth int, members []int) []byte {
 	}
 	b = append(binary.AppendUvarint(b, uint64(n)), runs...)
 	n, pairs := 0, []byte(nil)
-	for _, r := range slices.Sorted(slices.Values(members)) {
-		if t := s.taken[r]; t > 0 {
+	for _, r := range slices.Sorted(maps.Keys(s.taken)) {
+		if slices.Contains(members, r) {
 			n++
-			pairs = binary.AppendUvarint(binary.AppendUvarint(pairs, uint64(r)), uint64(t))
+			pairs = binary.AppendUvarint(binary.AppendUvarint(pairs, uint64(r)), uint64(s.taken[r]))
 		}
 	}
 	return append(binary.AppendUvarint(b, uint64(n)), pairs...)

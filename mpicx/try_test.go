@@ -312,10 +312,14 @@ func TestRunOptions(t *testing.T) {
 		"period -83.333333ms, expected more than 0":       mpicx.Ring{Timeout: -time.Second},
 		"timeout 5s, expected more than the period, 1m0s": mpicx.Ring{Period: time.Minute},
 		"timeout 1000h0m0s, expected at most 24h0m0s":     mpicx.Ring{Timeout: 1000 * time.Hour},
+		"period -2ns, expected more than 0":               mpicx.Ping{Period: -2},
+		"timeout 2s, expected more than the period, 2s":   mpicx.Ping{Period: 2 * time.Second, Timeout: 2 * time.Second},
+		"timeout 120h0m0s, expected at most 24h0m0s":      mpicx.Ping{Period: 30 * time.Hour},
 	} {
 		require.ErrorContains(t, mpicx.Run(t.Context(), nothing, mpicx.WithDetector(d)), want)
 	}
 	require.NoError(t, mpicx.Run(t.Context(), nothing, mpicx.WithDetector(mpicx.Ring{Timeout: time.Second})))
+	require.NoError(t, mpicx.Run(t.Context(), nothing, mpicx.WithDetector(mpicx.Ping{Period: 10 * time.Millisecond})))
 	t.Setenv("MPICX_RANKS", "many")
 	require.ErrorContains(t, mpicx.Run(t.Context(), nothing), `MPICX_RANKS="many"`)
 	t.Setenv("MPICX_RANKS", "3")

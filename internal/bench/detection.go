@@ -26,7 +26,7 @@ func detection(n int) func(config) result {
 		closest := 0.0
 		seeds := c.times(min(100, max(1, 60_000/n)))
 		for seed := range seeds {
-			took, l := detect(n, uint64(seed))
+			took, l := detect(ring, n, uint64(seed))
 			b := ring.Bound(n, 1, l)
 			if r := float64(took) / float64(b); r > closest {
 				closest, worst, bound, latency = r, took, b, l
@@ -39,12 +39,17 @@ func detection(n int) func(config) result {
 // observed is a rank that takes part in detection.
 type observed struct {
 	w       *sim.World
+	config  detector.Config
 	rank    int
 	machine *detector.Machine
 	todo    []posted
 	tick    time.Duration // when one is scheduled
 	told    func()        // of a death
 	latency *time.Duration
+
+	pinged   time.Duration // when it has last sent pings
+	answered map[int]bool  // these, by whom
+	scans    samples       // from pings to the last answer
 }
 
 type posted struct {
@@ -52,30 +57,23 @@ type posted struct {
 	payload []byte
 }
 
-// detect starts n ranks within a timeout, and kills one once their ring is
-// settled, all at times that the seed says. It returns how long it takes until all
-// others have been told, and the longest time until then from when a message was
-// due to be sent to when it was handled.
-func detect(n int, seed uint64) (took, latency time.Duration) {
+// detect starts n ranks within a timeout, and kills one, who is not the last, once they are
+// settled, all at times that the seed says. It returns how long it takes until all others
+// have been told, and the longest time until then from when a message was due to be sent to
+// when it was handled.
+func detect(config detector.Config, n int, seed uint64) (took, latency time.Duration) {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	w := sim.New(sim.Config{Ranks: n, Seed: seed, Model: machine, Detect: func(*rand.Rand) time.Duration { return never }})
+	w, all := watched(config, n, rng, seed)
 	survivors, last := n-1, time.Duration(0)
-	for i := range n {
-		o := &observed{w: w, rank: i, tick: detector.Never, latency: &latency}
+	for i, o := range all {
+		o.latency = &latency
 		o.told = func() {
 			survivors--
 			last = max(last, w.RankNow(i))
 		}
-		w.At(time.Duration(rng.Int64N(int64(ring.Timeout))), i, func() {
-			var err error
-			o.machine, err = detector.New(ring, i, n, w.RankNow(i))
-			must(err)
-			w.Comm(i).Listen(o)
-			o.carryOut(w.RankNow(i))
-		})
 	}
-	victim := rng.IntN(n)
-	death := 4*ring.Timeout + time.Duration(rng.Int64N(int64(ring.Timeout)))
+	victim := rng.IntN(n - 1)
+	death := 4*config.Timeout + time.Duration(rng.Int64N(int64(config.Timeout)))
 	w.KillAt(death, victim)
 	for survivors > 0 && w.Step() {
 	}
@@ -83,6 +81,24 @@ func detect(n int, seed uint64) (took, latency time.Duration) {
 		panic(fmt.Sprintf("%d of %d ranks are never told of the death of rank %d", survivors, n, victim))
 	}
 	return last - death, latency
+}
+
+// watched returns n ranks that start within a timeout.
+func watched(config detector.Config, n int, rng *rand.Rand, seed uint64) (*sim.World, []*observed) {
+	w := sim.New(sim.Config{Ranks: n, Seed: seed, Model: machine, Detect: func(*rand.Rand) time.Duration { return never }})
+	all := make([]*observed, n)
+	for i := range all {
+		o := &observed{w: w, config: config, rank: i, tick: detector.Never, latency: new(time.Duration)}
+		all[i] = o
+		w.At(time.Duration(rng.Int64N(int64(config.Timeout))), i, func() {
+			var err error
+			o.machine, err = detector.New(config, i, n, w.RankNow(i))
+			must(err)
+			w.Comm(i).Listen(o)
+			o.carryOut(w.RankNow(i))
+		})
+	}
+	return w, all
 }
 
 // Purpose has no words.
@@ -98,17 +114,23 @@ func (o *observed) Next() (to int, payload []byte, ok bool) {
 	return m.to, m.payload, true
 }
 
-// Died is never called: nobody detects deaths but the ring.
+// Died is never called: nobody detects deaths but the detector.
 func (o *observed) Died(int) {}
 
 // Take takes a message. After it comes the time when it was due.
 func (o *observed) Take(from int, payload []byte) {
 	now, due := o.w.RankNow(o.rank), time.Duration(binary.LittleEndian.Uint64(payload[detector.Size:]))
-	if due > ring.Timeout { // before, ranks may not have begun
+	if due > o.config.Timeout { // before, ranks may not have begun
 		*o.latency = max(*o.latency, now-due)
 	}
 	msg, err := detector.Decode(payload[:detector.Size], o.w.Comm(o.rank).Size())
 	must(err)
+	if msg.Kind == detector.Heartbeat && o.answered != nil && !o.answered[from] {
+		o.answered[from] = true
+		if len(o.answered) == o.w.Comm(o.rank).Size()-1 {
+			o.scans = append(o.scans, float64(now-o.pinged))
+		}
+	}
 	must(o.machine.Step(now, from, msg))
 	o.carryOut(now)
 }
@@ -121,6 +143,9 @@ func (o *observed) carryOut(due time.Duration) {
 			}
 			o.told()
 			continue
+		}
+		if out.Message.Kind == detector.Ping && (o.pinged != due || o.answered == nil) {
+			o.pinged, o.answered = due, make(map[int]bool)
 		}
 		b := detector.Encode(out.Message)
 		o.todo = append(o.todo, posted{out.To, binary.LittleEndian.AppendUint64(b[:], uint64(due))})

@@ -22,10 +22,16 @@ func (m *mpi) heartbeats(c config) (r result) {
 }
 
 // detectorOf is the detector of a job, by its arguments: with the period that it has by itself, or
-// with hardly any heartbeat. Nobody is to be declared dead on a machine where cores are scarce.
-func detectorOf(args []string) mpicx.Ring {
-	if len(args) > 2 && args[2] == "asleep" {
-		return mpicx.Ring{Timeout: 24 * time.Hour}
+// with hardly any heartbeat, or pings. Nobody is to be declared dead on a machine where cores are
+// scarce.
+func detectorOf(args []string) mpicx.Detector {
+	if len(args) > 2 {
+		switch args[2] {
+		case "asleep":
+			return mpicx.Ring{Timeout: 24 * time.Hour}
+		case "pings":
+			return mpicx.Ping{Period: pings.Period, Timeout: time.Minute}
+		}
 	}
 	return mpicx.Ring{Period: 5 * time.Second / 12, Timeout: time.Minute}
 }

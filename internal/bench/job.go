@@ -134,7 +134,7 @@ func jobTold(ctx context.Context, world *mpicx.Comm) error {
 // jobRecover is recover in c/bench.c.
 func jobRecover(ctx context.Context, world *mpicx.Comm) error {
 	victim := world.Size() - 1
-	when := []int64{0}
+	when, later := []int64{0}, time.Duration(world.Size())*time.Millisecond // until all others know when
 	err := world.Guard(ctx, func(ctx context.Context) error {
 		in, out := []int{1}, []int{0}
 		for i := range 200 {
@@ -144,7 +144,7 @@ func jobRecover(ctx context.Context, world *mpicx.Comm) error {
 				}
 				mpicx.Bcast(world, when, victim).MustWait(ctx)
 				if world.Rank() == victim {
-					time.Sleep(2 * time.Millisecond) // it has left
+					time.Sleep(later)
 					inject.Die(world)
 				}
 			}
@@ -154,7 +154,7 @@ func jobRecover(ctx context.Context, world *mpicx.Comm) error {
 		}
 		return nil
 	})
-	since := func() int64 { return time.Now().UnixNano() - when[0] - int64(2*time.Millisecond) }
+	since := func() int64 { return time.Now().UnixNano() - when[0] - int64(later) }
 	times, most := []int64{since(), 0}, []int64{0, 0}
 	if _, ok := errors.AsType[*mpicx.CommCorruptedError](err); !ok {
 		return fmt.Errorf("got %w", err)

@@ -48,7 +48,7 @@ func (c config) times(n int) int {
 	return n
 }
 
-func rows() []row {
+func rows(p *programs) []row {
 	all := []row{
 		{what: "8-byte round trip, error channel on", against: "unbuffered channels", reach: 2.0, measure: roundTrip},
 		{what: "1 MiB message, bandwidth", against: "copy of 1 MiB", reach: 0.8, atLeast: true, measure: large},
@@ -67,11 +67,13 @@ func rows() []row {
 	add("Barrier interrupted by revoke", "dissemination, same transport", 1.0, interrupted, 576, 6000)
 	add("Agree", "Allreduce of one int", 2.5, agree, 64, 576, 6000)
 	add("Shrink after one death", "Agree after it", 3.0, shrink, 576)
+	add("Replace after one death", "Shrink after it", 1.3, replace, 576)
 	all = append(all,
 		row{what: "Barrier, 2 ranks, 40 times revoked and shrunk", against: "Barrier of the world", reach: 1.1, measure: repairedOften},
 		row{what: "fault-free Krylov solve under Try", against: "the same without", reach: 1.01, measure: solver},
 		row{what: "100,000 ranks: start, barrier, signal, end", measure: manyRanks},
 	)
+	all = append(append(all, lanczosRows(p)...), sigkillRows(p)...)
 	return append(all, virtualRows()...)
 }
 
@@ -93,7 +95,7 @@ func virtualRows() (all []row) {
 	add("error under the black channel", "Allreduce of one int", 4.0, oneError)
 	add("error of every rank under the black channel", "of one rank", 0, errorsAtAll)
 	add("death to last survivor told", "the detector's bound", 1.0, detection)
-	return all
+	return append(all, pingRows()...)
 }
 
 func main() {
@@ -114,6 +116,7 @@ func main() {
 	flag.StringVar(&m.ours, "ours", "", "this `program`, built with -tags mpi")
 	flag.StringVar(&m.native, "native", "", "this `program`, built with -tags \"mpi ulfm native\"; none: as with -ulfm")
 	flag.StringVar(&m.ulfm, "ulfm", "", "this `program`, built with -tags \"mpi ulfm\"; none: MPI has no ULFM")
+	flag.StringVar(&m.lanczos, "lanczos", "", "the `program` examples/lanczos, built with -tags \"mpi ulfm\"")
 	flag.StringVar(&m.theirs, "theirs", "", "the `program` c/bench.c")
 	flag.StringVar(&m.mpicxrun, "mpicxrun", "", "measure its rows as well: the `program`")
 	flag.BoolVar(&m.hosts, "hosts", false, "measure only what is between hosts: the command of -mpirun starts each of two processes on one")
@@ -131,7 +134,9 @@ func main() {
 		c.figures = make(figures)
 	}
 	fmt.Printf("%s, %s/%s, %d cores, %s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), time.Now().Format(time.DateOnly))
-	all := rows()
+	var p programs
+	defer p.remove()
+	all := rows(&p)
 	if *run != "" {
 		m.run = strings.Fields(*run)
 		m.mpich = strings.Contains(m.run[0], "mpich")

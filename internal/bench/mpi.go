@@ -16,6 +16,7 @@ type mpi struct {
 	run                []string // mpirun and its flags
 	ours, ulfm, theirs string   // programs; no ulfm: it has none
 	native             string   // a program: the library's own revoke and agree
+	lanczos            string   // examples/lanczos; none: MPI has no ULFM
 	mpich              bool
 	mpicxrun           string // the program
 	hosts              bool   // each of two processes is on a host of its own
@@ -77,6 +78,9 @@ func (m *mpi) rows() (all []row) {
 	}
 	if m.mpicxrun != "" {
 		all = append(all, m.nodeRows()...)
+	}
+	if m.lanczos != "" {
+		all = append(all, m.lanczosRows()...)
 	}
 	add(1.01, "fault-free Krylov solve under Try, 2 processes", "the same without", m.krylov)
 	return all

@@ -35,6 +35,20 @@ type Config struct {
 	// too short to be noticed (see Machine): then heartbeats may come, for once,
 	// η + δ/4 later, and 2η + L + δ/4 <= δ.
 	Timeout time.Duration
+
+	// Ping has the highest rank that lives ping all others each period, and hold those for dead
+	// that do not answer for a timeout: Shahzad et al., "Building a fault tolerant application
+	// using the GASPI communication layer", 2015, IV-A. Answers are handled at most η + 2L apart.
+	// The ring, which finds out that this rank has died, is four times as slow then.
+	Ping bool
+}
+
+// ring is the configuration of the ring.
+func (c Config) ring() Config {
+	if c.Ping {
+		return Config{Period: 4 * c.Period, Timeout: 4 * c.Timeout}
+	}
+	return c
 }
 
 // Check says why the configuration makes no sense, if it does not.

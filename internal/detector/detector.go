@@ -40,6 +40,8 @@ type Machine struct {
 	heard     bool          // the emitter, since the last heartbeat of this rank
 	score     int           // how little this rank trusts its clock
 
+	watch *watch // nil: nobody pings
+
 	out []Output
 }
 
@@ -55,10 +57,14 @@ func New(config Config, rank, size int, now time.Duration) (*Machine, error) {
 	if rank < 0 || rank >= size {
 		return nil, fmt.Errorf("detector: rank %d, expected 0 to %d", rank, size-1)
 	}
-	m := &Machine{config: config, rank: rank, size: size, beatAt: now}
+	m := &Machine{config: config.ring(), rank: rank, size: size, beatAt: now}
 	m.neighbours = m.findNeighbours(nil)
 	m.emitter, m.observer = m.living(rank-1, -1), m.living(rank+1, 1)
 	m.suspectAt = now + m.patience(2)
+	if config.Ping {
+		m.watch = &watch{period: config.Period, timeout: config.Timeout}
+		m.takeWatch(now)
+	}
 	return m, nil
 }
 
@@ -75,7 +81,7 @@ func (m *Machine) Deadline() time.Duration {
 	if m.silent || m.emitter == m.rank {
 		return Never
 	}
-	return min(m.beatAt, m.suspectAt)
+	return min(m.beatAt, m.suspectAt, m.watch.deadline())
 }
 
 // Dead says whether this rank has been told that a rank is dead.
@@ -83,9 +89,23 @@ func (m *Machine) Dead(rank int) bool {
 	return m.dead.has(rank, rank) || m.silent && rank == m.rank
 }
 
-// Suspect returns the rank that this one observes, and when it will hold that for dead
-// unless it hears it before. A rank that is alone observes itself.
-func (m *Machine) Suspect() (rank int, at time.Duration) { return m.emitter, m.suspectAt }
+// Emitter returns the rank before this one in the ring. A rank that is alone is its own.
+func (m *Machine) Emitter() int { return m.emitter }
+
+// Suspects calls f for each rank that this one observes and has not heard for half of a
+// timeout, with when it will hold that for dead unless it hears it before. It returns when
+// there may be more.
+func (m *Machine) Suspects(now time.Duration, f func(rank int, until time.Duration)) (next time.Duration) {
+	if m.silent || m.emitter == m.rank {
+		return Never
+	}
+	next = m.watch.suspects(now, f)
+	if half := m.suspectAt - m.config.Timeout/2; now < half {
+		return min(next, half)
+	}
+	f(m.emitter, m.suspectAt)
+	return next
+}
 
 // Lose takes note of the death of another rank, which the caller knows of from elsewhere.
 func (m *Machine) Lose(now time.Duration, rank int) {
@@ -106,6 +126,7 @@ func (m *Machine) Tick(now time.Duration) {
 	if now >= m.suspectAt {
 		m.learn(now, m.rank, m.emitter, m.emitter)
 	}
+	m.tickWatch(now)
 }
 
 // Step takes a message. It returns an error for one that no rank sends.
@@ -132,22 +153,38 @@ func (m *Machine) Step(now time.Duration, from int, msg Message) error {
 		m.send(from, m.side().answer())
 	case msg.Kind == Notice:
 		m.learn(now, from, msg.First, msg.Last)
-	case msg.Kind == Heartbeat && from == m.emitter:
-		m.heard = true
-		m.suspectAt = now + m.patience(1)
+	case msg.Kind == Heartbeat:
+		m.hear(now, from)
+	case msg.Kind == Ping && m.watch == nil:
+		return fmt.Errorf("detector: %v from rank %d, expected none", msg.Kind, from)
+	case msg.Kind == Ping:
+		m.send(from, Message{Kind: Heartbeat})
 	case msg.Kind == NewObserver && from == m.observer:
 		m.beat(now)
 	case msg.Kind == NewObserver:
 		return fmt.Errorf("detector: %v is rank %d, expected %d, the next that lives", msg.Kind, from, m.observer)
 	}
-	// A heartbeat from elsewhere is one of a rank that knows already of the death
-	// of this rank's emitter, or of one that this rank has asked no more.
 	return nil
+}
+
+// hear takes a heartbeat. One from elsewhere than the emitter is an answer to a ping, or one of
+// a rank that knows already of the death of this rank's emitter, or of one that this rank has
+// asked no more.
+func (m *Machine) hear(now time.Duration, from int) {
+	if from == m.emitter {
+		m.heard = true
+		m.suspectAt = now + m.patience(1)
+	}
+	m.watch.hear(from, now, m.score)
 }
 
 // doubt notices that this rank has stood still.
 func (m *Machine) doubt(now time.Duration) {
-	if now-m.Deadline() <= m.config.slack() {
+	slack := m.config.slack()
+	if m.watch.on() {
+		slack = m.watch.timeout / 4
+	}
+	if now-m.Deadline() <= slack {
 		return
 	}
 	m.beatAt = max(m.beatAt, now) // not to be noticed twice
@@ -155,6 +192,7 @@ func (m *Machine) doubt(now time.Duration) {
 	if m.score < maxScore {
 		m.score++
 		m.suspectAt = max(m.suspectAt, now+m.config.Timeout)
+		m.watch.forbear(now)
 	}
 }
 
@@ -208,6 +246,7 @@ func (m *Machine) learn(now time.Duration, from, first, last int) {
 			m.suspectAt = now + m.patience(2) // > 2L: there and back
 		}
 	}
+	m.takeWatch(now)
 }
 
 // findNeighbours appends the neighbours in the binomial graph, or the next living

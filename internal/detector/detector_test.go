@@ -580,10 +580,10 @@ func TestBadArguments(t *testing.T) {
 		rank, size int
 		want       string
 	}{
-		{Config{0, ms}, 0, 1, "period 0s, expected more than 0"},
-		{Config{-ms, ms}, 0, 1, "period -1ms, expected more than 0"},
-		{Config{ms, ms}, 0, 1, "timeout 1ms, expected more than the period, 1ms"},
-		{Config{ms, 25 * time.Hour}, 0, 1, "timeout 25h0m0s, expected at most 24h0m0s"},
+		{Config{Period: 0, Timeout: ms}, 0, 1, "period 0s, expected more than 0"},
+		{Config{Period: -ms, Timeout: ms}, 0, 1, "period -1ms, expected more than 0"},
+		{Config{Period: ms, Timeout: ms}, 0, 1, "timeout 1ms, expected more than the period, 1ms"},
+		{Config{Period: ms, Timeout: 25 * time.Hour}, 0, 1, "timeout 25h0m0s, expected at most 24h0m0s"},
 		{usual, 0, 0, "0 ranks, expected 1 to 536870912"},
 		{usual, 0, maxSize + 1, "536870913 ranks, expected 1 to 536870912"},
 		{usual, 3, 3, "rank 3, expected 0 to 2"},
@@ -602,7 +602,7 @@ func TestBadArguments(t *testing.T) {
 		{1, Message{Kind: Heartbeat}, "detector: heartbeat from rank 1, expected another one of 0 to 2"},
 		{-1, Message{Kind: Notice}, "detector: notice from rank -1, expected another one of 0 to 2"},
 		{3, Message{Kind: Notice}, "detector: notice from rank 3, expected another one of 0 to 2"},
-		{0, Message{}, "from rank 0: detector: message of kind 0, expected 1 to 4"},
+		{0, Message{}, "from rank 0: detector: message of kind 0, expected 1 to 5"},
 		{0, side{4, 0}.answer(), "from rank 0: detector: answer of a side of 4 ranks with rank 0, expected 1 to 3 with one of them"},
 		{0, Message{Kind: Notice, First: 2, Last: 3}, "from rank 0: detector: notice of ranks 2 to 3, expected an ascending range of 0 to 2"},
 		{0, Message{Kind: NewObserver}, "detector: new observer is rank 0, expected 2, the next that lives"},

@@ -29,6 +29,11 @@
 // it is whole again, the greatest has the others fall silent. While it falls
 // apart, or becomes whole, for longer than a timeout, more may, and perhaps all.
 //
+// Beside the ring one rank, the watchman, may ping all others once a period, as in Shahzad,
+// Kreutzer, Zeiser, Machado, Pieper, Hager, Wellein, "Building a fault tolerant application using
+// the GASPI communication layer", 2015: [Config.Ping]. It finds out any number of deaths within one
+// timeout. The ring is four times as slow then, and there to find out the watchman's own death.
+//
 // [Machine] is that protocol without I/O or clock. Its caller must
 //
 //  1. call Tick when Deadline has come, Step for each message, and, if it has other

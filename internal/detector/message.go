@@ -19,13 +19,15 @@ const (
 	// Answer says to a rank that the sender holds it for dead, and how great the sender's
 	// side is.
 	Answer
+	// Ping asks for a heartbeat at once. The highest rank that lives sends it to all.
+	Ping
 )
 
 func (k Kind) String() string {
-	if k < Heartbeat || k > Answer {
+	if k < Heartbeat || k > Ping {
 		return fmt.Sprintf("Kind(%d)", byte(k))
 	}
-	return [...]string{"heartbeat", "new observer", "notice", "answer"}[k-Heartbeat]
+	return [...]string{"heartbeat", "new observer", "notice", "answer", "ping"}[k-Heartbeat]
 }
 
 // A Message is what goes from a rank to another.
@@ -80,13 +82,13 @@ func Decode(b []byte, size int) (Message, error) {
 
 func (msg Message) check(size int) error {
 	switch {
-	case msg.Kind < Heartbeat || msg.Kind > Answer:
-		return fmt.Errorf("detector: message of kind %d, expected %d to %d", msg.Kind, Heartbeat, Answer)
+	case msg.Kind < Heartbeat || msg.Kind > Ping:
+		return fmt.Errorf("detector: message of kind %d, expected %d to %d", msg.Kind, Heartbeat, Ping)
 	case msg.Kind == Notice && (msg.First < 0 || msg.First > msg.Last || msg.Last >= size):
 		return fmt.Errorf("detector: notice of ranks %d to %d, expected an ascending range of 0 to %d", msg.First, msg.Last, size-1)
 	case msg.Kind == Answer && (min(msg.First, msg.Last) < 0 || max(msg.First, msg.Last) >= size):
 		return fmt.Errorf("detector: answer of a side of %d ranks with rank %d, expected 1 to %d with one of them", msg.side().living, msg.side().lowest, size)
-	case msg.Kind < Notice && (msg.First != 0 || msg.Last != 0):
+	case msg.Kind != Notice && msg.Kind != Answer && (msg.First != 0 || msg.Last != 0):
 		return fmt.Errorf("detector: %v of ranks %d to %d, expected 0 to 0", msg.Kind, msg.First, msg.Last)
 	}
 	return nil

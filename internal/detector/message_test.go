@@ -44,7 +44,7 @@ func TestDecodeErrors(t *testing.T) {
 	}{
 		{nil, "message of 0 bytes, expected 9"},
 		{make([]byte, 10), "message of 10 bytes, expected 9"},
-		{make([]byte, 9), "message of kind 0, expected 1 to 4"},
+		{make([]byte, 9), "message of kind 0, expected 1 to 5"},
 		{[]byte{3, 1, 0, 0, 0, 4, 0, 0, 0}, "rank 4 in a message, expected less than 4"},
 		{[]byte{3, 2, 0, 0, 0, 1, 0, 0, 0}, "notice of ranks 2 to 1, expected an ascending range of 0 to 3"},
 		{[]byte{1, 0, 0, 0, 0, 1, 0, 0, 0}, "heartbeat of ranks 0 to 1, expected 0 to 0"},

@@ -45,6 +45,7 @@ type simulated struct {
 	heartbeats int // sent, as are
 	notices    int
 	requests   int
+	pings      int
 }
 
 type death struct {
@@ -205,6 +206,8 @@ func (s *simulation) carryOut(rank int) {
 			r.notices++
 		case NewObserver:
 			r.requests++
+		case Ping:
+			r.pings++
 		case Answer:
 		}
 		var delay time.Duration

@@ -70,6 +70,36 @@ var programs = map[string]func(){
 			os.Exit(1)
 		}
 	},
+	"spare": func() { // TEST_VICTIM is killed
+		ctx := context.Background()
+		i, err := mpicx.Initialize(ctx, mpicx.WithSpares(1), ulfm())
+		if err == nil {
+			switch c := i.World(); {
+			case c == nil:
+				fmt.Println("not needed")
+			case c.Incarnation() == 0:
+				if os.Getenv("TEST_VICTIM") == strconv.Itoa(own()) {
+					_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				}
+				if err = c.Barrier().Wait(ctx); err != nil {
+					c, err = c.Replace().Get(ctx)
+				}
+				fallthrough
+			default:
+				if err == nil {
+					err = c.Barrier().Wait(ctx)
+				}
+				fmt.Printf("rank %d, incarnation %d\n", c.Rank(), c.Incarnation())
+			}
+		}
+		if err == nil {
+			err = i.Finalize(ctx)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	},
 	"statuses": func() { // each its argument, after the job
 		rank(func(ctx context.Context, world *mpicx.Comm) error { return world.Barrier().Wait(ctx) }, ulfm())
 		if s := os.Args[1+own()]; s == "kill" {

@@ -71,6 +71,17 @@ func TestRunTwice(t *testing.T) {
 	require.Equal(t, []string{"rank 0", "rank 1", "rank 2"}, sorted(out))
 }
 
+// With Initialize a spare waits in World until it is needed, or not any more.
+func TestSpareInstance(t *testing.T) {
+	status, out, errs := of(t, "spare", "-n", "3")
+	require.Zero(t, status, errs)
+	require.Equal(t, []string{"not needed", "rank 0, incarnation 0", "rank 1, incarnation 0"}, sorted(out))
+	t.Setenv("TEST_VICTIM", "1")
+	_, out, errs = of(t, "spare", "-n", "3")
+	require.NotContains(t, errs, "mpicx:")
+	require.Equal(t, []string{"rank 0, incarnation 0", "rank 1, incarnation 1"}, sorted(out))
+}
+
 // Rank 0 has the input, to its last byte; the others have none.
 func TestInput(t *testing.T) {
 	want := func(n int) []string { return []string{fmt.Sprintf("rank 0: %d bytes", n), "rank 1: 0 bytes"} }

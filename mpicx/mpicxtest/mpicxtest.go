@@ -29,9 +29,13 @@ import (
 // deadlock ends by the test binary's -test.timeout.
 //
 // When a rank calls t.FailNow, its peers get a *mpicx.CommCorruptedError.
-//
-// Options are those of mpicx.Run, such as WithSpares.
-func Run(t testing.TB, ranks int, fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) {
+func Run(t testing.TB, ranks int, fn func(ctx context.Context, world *mpicx.Comm) error) {
+	t.Helper()
+	run(t, ranks, fn, []mpicx.Option{mpicx.WithRanks(ranks)})
+}
+
+// RunWith is [Run] with options of mpicx.Run, such as WithSpares.
+func RunWith(t testing.TB, ranks int, fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) {
 	t.Helper()
 	run(t, ranks, fn, append(opts, mpicx.WithRanks(ranks)))
 }

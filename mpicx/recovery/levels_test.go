@@ -229,7 +229,7 @@ func TestErrorInFirstRecovery(t *testing.T) {
 				sums[me] = sum[0]
 				return nil
 			}, opts...)
-			mpicxtest.Run(t, n, program, mpicx.WithSpares(1))
+			mpicxtest.RunWith(t, n, program, mpicx.WithSpares(1))
 			end := rs.agree(t)
 			require.NoError(t, end.err)
 			require.Equal(t, []int{0, 1, 2}, end.ns())

@@ -24,7 +24,7 @@
 // # Deaths
 //
 // The ends of this machine's processes are seen by their sockets (Watched). In a job of
-// several machines the processes tell each other of deaths, and find machines that have
-// fallen silent: see heart. A process whose program has ended is dead for the others once they
+// several machines, or where the program has asked for pings, the processes tell each other of
+// deaths, and find machines that have fallen silent: see heart. A process whose program has ended is dead for the others once they
 // need it, as if it had been killed, but the fabric doesn't know: see liveness.
 package node

@@ -11,8 +11,8 @@ import (
 )
 
 // heart is this process's part in finding out which machines have fallen silent: package
-// detector, over the engine's packets. A job has it if it spans machines and its processes
-// are mortal. It also has all processes told of the deaths that one knows of.
+// detector, over the engine's packets. A job has it if its processes are mortal, and it spans
+// machines or the program has asked for pings. It also has all processes told of the deaths that one knows of.
 //
 // Any packet counts as a heartbeat. Whom its observer has not heard for half of the timeout
 // may only have been stopped, or slow. So the observer asks some others of that machine, who
@@ -24,14 +24,13 @@ import (
 type heart struct {
 	e        *engine
 	machine  *detector.Machine
-	timeout  time.Duration
 	process  []int // by place in the ring
 	place    []int // by process
 	now      func() time.Duration
-	emitter  int           // the process that this one observes; none: -1
-	heard    bool          // a packet of the emitter's, since the last tick
-	asked    time.Duration // until when the suspect had time, when others were asked about it
-	declared []int         // dead, of which the engine has not taken note
+	emitter  int             // the process that this one observes; none: -1
+	heard    bool            // a packet of the emitter's, since the last tick
+	asked    []time.Duration // by place: until when that suspect had time, when others were asked about it
+	declared []int           // dead, of which the engine has not taken note
 }
 
 // witnesses is how many others are asked whether a process lives.
@@ -39,7 +38,12 @@ const witnesses = 3
 
 // newHeart returns the heart of a process, or an error if the configuration makes no sense.
 func newHeart(e *engine, config detector.Config, now func() time.Duration) (*heart, error) {
-	h := &heart{e: e, timeout: config.Timeout, process: around(e.machines), place: make([]int, e.size), now: now, emitter: -1}
+	ring := around(e.machines)
+	if config.Ping { // the last process, a spare where there are spares, has the last place
+		last := slices.Index(ring, e.size-1) + 1
+		ring = append(ring[last:], ring[:last]...)
+	}
+	h := &heart{e: e, process: ring, place: make([]int, e.size), asked: make([]time.Duration, e.size), now: now, emitter: -1}
 	for place, p := range h.process {
 		h.place[p] = place
 	}
@@ -95,7 +99,9 @@ func (h *heart) tick() (next time.Duration) {
 	if h.e.err != nil {
 		return time.Hour
 	}
-	if _, until := h.machine.Suspect(); h.now() >= until-h.timeout/2 {
+	late := false
+	h.machine.Suspects(h.now(), func(int, time.Duration) { late = true })
+	if late {
 		h.e.takeAll()
 	}
 	now := h.now()
@@ -104,23 +110,21 @@ func (h *heart) tick() (next time.Duration) {
 	}
 	h.machine.Tick(now)
 	h.carryOut()
-	due := h.machine.Deadline()
-	place, until := h.machine.Suspect()
-	h.emitter, h.heard = h.process[place], false
-	switch half := until - h.timeout/2; {
-	case h.emitter == h.e.rank:
+	next = h.machine.Suspects(now, func(place int, until time.Duration) {
+		if until != h.asked[place] {
+			h.asked[place] = until
+			h.ask(h.process[place])
+		}
+	})
+	next = min(next, h.machine.Deadline())
+	h.emitter, h.heard = h.process[h.machine.Emitter()], false
+	if h.emitter == h.e.rank {
 		h.emitter = -1
-	case until == h.asked:
-	case now >= half:
-		h.asked = until
-		h.ask(h.emitter)
-	default:
-		due = min(due, half)
 	}
 	if len(h.declared) > 0 {
 		h.e.findDeaths()
 	}
-	return min(due-now, time.Hour)
+	return min(next-now, time.Hour)
 }
 
 // takeAll takes all packets that have come. The goroutine that does so otherwise may
@@ -137,9 +141,15 @@ func (e *engine) takeAll() {
 func (h *heart) ask(suspect int) {
 	e := h.e
 	for i, asked := 1, 0; i < e.size && asked < witnesses; i++ {
-		if p := (suspect + i) % e.size; e.machines[p] == e.machines[suspect] && !e.killed[p] {
+		p := (suspect + i) % e.size
+		if e.machines[p] != e.machines[suspect] || e.killed[p] {
+			continue
+		}
+		asked++
+		if p != e.rank {
 			e.sendPacket(p, &header{kind: ask, id: uint64(suspect)}, nil)
-			asked++
+		} else if e.fabric.Sees(suspect) {
+			h.hear(h.now(), suspect)
 		}
 	}
 }

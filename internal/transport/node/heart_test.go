@@ -28,9 +28,11 @@ type machines struct {
 
 var usual = detector.Config{Period: 25 * time.Millisecond, Timeout: 100 * time.Millisecond}
 
-func startMachines(t *testing.T, of ...int) *machines {
+func startMachines(t *testing.T, of ...int) *machines { return startDetecting(t, usual, of...) }
+
+func startDetecting(t *testing.T, config detector.Config, of ...int) *machines {
 	m := &machines{T: t, job: &memoryJob{share: true, machines: of}, stopped: make([]bool, len(of)), busy: make([]bool, len(of)), mute: make([]bool, len(of)), ended: make([]bool, len(of))}
-	m.jobs = start(t, m.job, Options{Mortal: true, Ring: usual, clock: func() time.Duration { return time.Duration(m.now.Load()) }})
+	m.jobs = start(t, m.job, Options{Mortal: true, Detector: config, clock: func() time.Duration { return time.Duration(m.now.Load()) }})
 	return m
 }
 
@@ -407,4 +409,44 @@ func TestGarbageForHearts(t *testing.T) {
 	require.Error(t, none.heart.take(1, header{kind: beat}, nil))
 	_, err := newHeart(none, detector.Config{}, func() time.Duration { return 0 })
 	require.Error(t, err)
+}
+
+// The last process pings all others: machines that fall silent are dead to all within one timeout,
+// a process that is stopped is not, and when the last one itself is gone the next one pings.
+func TestPings(t *testing.T) {
+	pings := usual
+	pings.Ping = true
+	m := startDetecting(t, pings, 0, 0, 1, 1, 2, 2, 3, 3)
+	m.pass(4 * usual.Timeout)
+	for _, r := range []int{1, 7} {
+		m.stop(r)
+		m.pass(20 * usual.Timeout)
+		m.holds(slices.DeleteFunc(all(8), func(p int) bool { return p == r }))
+		m.resume(r)
+		m.pass(20 * usual.Timeout)
+		m.holds(all(8))
+	}
+	m.end(2, 3, 4, 5) // two machines at once
+	m.pass(usual.Timeout + 2*usual.Period)
+	m.holds([]int{0, 1, 6, 7}, 2, 3, 4, 5)
+	m.end(6, 7)
+	m.pass(4 * long(8, 2)) // the ring's timeout
+	m.holds(all(2), 2, 3, 4, 5, 6, 7)
+	m.works(all(2)...)
+}
+
+// Pings are for jobs of one machine, too.
+func TestPingsOnOneMachine(t *testing.T) {
+	pings := usual
+	pings.Ping = true
+	m := startDetecting(t, pings, 0, 0, 0)
+	m.pass(4 * usual.Timeout)
+	m.stop(0)
+	m.pass(20 * usual.Timeout)
+	m.holds([]int{1, 2})
+	m.resume(0)
+	m.pass(4 * usual.Timeout)
+	m.holds(all(3))
+	m.works(all(3)...)
+	require.Nil(t, startMachines(t, 0, 0).jobs[0].engine.heart)
 }

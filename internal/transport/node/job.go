@@ -22,9 +22,9 @@ type Job struct {
 type Options struct {
 	// Mortal says that processes may die, and the others go on.
 	Mortal bool
-	// Ring finds machines that fall silent, where a job spans several and processes are
-	// mortal.
-	Ring detector.Config
+	// Detector finds machines that fall silent, where processes are mortal and a job spans
+	// several, or the program has asked for pings.
+	Detector detector.Config
 
 	clock func() time.Duration // in tests, which have the heart beat themselves
 }
@@ -53,12 +53,12 @@ func Begin(fabric Fabric, o Options) (*Job, error) {
 			return nil, err
 		}
 	}
-	if mortal && slices.Max(e.machines) > slices.Min(e.machines) {
+	if mortal && (o.Detector.Ping && e.size > 1 || slices.Max(e.machines) > slices.Min(e.machines)) {
 		now := o.clock
 		if began := time.Now(); now == nil {
 			now = func() time.Duration { return time.Since(began) }
 		}
-		if e.heart, err = newHeart(e, o.Ring, now); err != nil {
+		if e.heart, err = newHeart(e, o.Detector, now); err != nil {
 			return nil, err
 		}
 	}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"math"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// A lanczos is Lanczos's algorithm between two iterations: all that must survive. Each
+// iteration adds a column to a tridiagonal matrix whose extreme eigenvalues are more and more
+// those of the Hamiltonian.
+type lanczos struct {
+	v, previous []float64 // this rank's elements of the last two Lanczos vectors
+	alpha, beta []float64 // the tridiagonal matrix: its diagonal; beside it, of which the last is not in it yet
+	w           []float64 // room for the next vector
+}
+
+// newLanczos begins with the vector that a seed says, whatever the number of ranks.
+func newLanczos(ctx context.Context, s sheet, a *product) (*lanczos, error) {
+	l := &lanczos{v: make([]float64, a.rows), previous: make([]float64, a.rows), w: make([]float64, a.rows)}
+	first := firstRow(s.sites(), a.comm.Size(), a.comm.Rank())
+	for i := range l.v {
+		l.v[i] = random(^s.Seed, first+i)
+	}
+	norm, err := a.dot(ctx, l.v, l.v)
+	scale(l.v, l.v, 1/math.Sqrt(norm))
+	return l, err
+}
+
+// step is one iteration. It returns false if there is none: the vectors so far span all that
+// the first one reaches. An error leaves l between two iterations no more.
+func (l *lanczos) step(ctx context.Context, a *product) (more bool, err error) {
+	if err := a.multiply(ctx, l.w, l.v); err != nil {
+		return false, err
+	}
+	alpha, err := a.dot(ctx, l.w, l.v)
+	if err != nil {
+		return false, err
+	}
+	beta := 0.0
+	if j := len(l.beta); j > 0 {
+		beta = l.beta[j-1]
+	}
+	v, previous, w := l.v, l.previous[:len(l.v)], l.w[:len(l.v)]
+	square := 0.0
+	for i := range v {
+		w[i] -= alpha*v[i] + beta*previous[i]
+		square += w[i] * w[i]
+	}
+	if square, err = a.sum(ctx, square); err != nil {
+		return false, err
+	}
+	next := math.Sqrt(square)
+	l.alpha, l.beta = append(l.alpha, alpha), append(l.beta, next)
+	if next <= 1e-14*(math.Abs(alpha)+beta) {
+		return false, nil
+	}
+	scale(l.w, l.w, 1/next)
+	l.previous, l.v, l.w = l.v, l.w, l.previous
+	return true, nil
+}
+
+func scale(y, x []float64, by float64) {
+	for i := range y {
+		y[i] = by * x[i]
+	}
+}
+
+// dot returns the scalar product of two vectors, of all ranks' elements.
+func (a *product) dot(ctx context.Context, x, y []float64) (float64, error) {
+	sum := 0.0
+	for i := range x {
+		sum += x[i] * y[i]
+	}
+	return a.sum(ctx, sum)
+}
+
+// sum returns the sum of what all ranks have, the same at all of them.
+func (a *product) sum(ctx context.Context, x float64) (float64, error) {
+	total := []float64{0}
+	err := mpicx.Allreduce(a.comm, []float64{x}, total, mpicx.Sum).Wait(ctx)
+	return total[0], err
+}

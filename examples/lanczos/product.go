@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"slices"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// A product is one rank's part of the product of the Hamiltonian and a vector. Ranks have
+// consecutive rows, and those elements of each vector.
+//
+// A row is interior if the rank has the elements for all twelve neighbours, else it is on the
+// boundary. While the elements that other ranks have, the ghosts, are under way, the rank
+// multiplies the interior.
+type product struct {
+	comm               *mpicx.Comm
+	rows               int
+	energy             []float64
+	columns            [][neighbours]int32 // own elements are counted from 0, ghosts from rows; or missing
+	interior, boundary []span
+	ghosts             []float64
+	peers              []peer
+	pending            []future.Waiter // reused
+}
+
+// A span is the rows from lo to hi-1, counted from the rank's first.
+type span struct{ lo, hi int }
+
+// A peer is a rank to exchange elements with.
+type peer struct {
+	rank   int
+	send   []int32 // rows
+	packed []float64
+	ghosts []float64
+}
+
+// haloTag is the tag of messages with ghosts.
+const haloTag = 1
+
+// newProduct returns the rank's part, for which it needs no other rank. The Hamiltonian is
+// symmetric: if a row of ours has a column of theirs, then theirs has one of ours. So a rank
+// knows which of its elements others need, and all have them in the order of rows.
+func newProduct(s sheet, comm *mpicx.Comm) *product {
+	n, ranks := s.sites(), comm.Size()
+	first, end := firstRow(n, ranks, comm.Rank()), firstRow(n, ranks, comm.Rank()+1)
+	a := &product{comm: comm, rows: end - first, energy: make([]float64, end-first), columns: make([][neighbours]int32, end-first)}
+	sends := make([][]int32, ranks)
+	var ghosts []int // sites
+	for i := range a.rows {
+		a.energy[i] = s.energy(first + i)
+		interior := true
+		for _, site := range s.neighbours(first + i) {
+			if first <= site && site < end {
+				continue
+			}
+			interior = false
+			if site == missing {
+				continue
+			}
+			ghosts = append(ghosts, site)
+			if to := &sends[ownerOf(n, ranks, site)]; len(*to) == 0 || (*to)[len(*to)-1] != int32(i) {
+				*to = append(*to, int32(i))
+			}
+		}
+		if interior {
+			a.interior = extend(a.interior, i)
+		} else {
+			a.boundary = extend(a.boundary, i)
+		}
+	}
+	slices.Sort(ghosts)
+	ghosts = slices.Compact(ghosts)
+	a.ghosts = make([]float64, len(ghosts))
+	for q, send := range sends {
+		if len(send) > 0 {
+			lo, _ := slices.BinarySearch(ghosts, firstRow(n, ranks, q))
+			hi, _ := slices.BinarySearch(ghosts, firstRow(n, ranks, q+1))
+			a.peers = append(a.peers, peer{rank: q, send: send, packed: make([]float64, len(send)), ghosts: a.ghosts[lo:hi]})
+		}
+	}
+	for i := range a.rows {
+		for k, site := range s.neighbours(first + i) {
+			switch {
+			case site == missing:
+				a.columns[i][k] = missing
+			case first <= site && site < end:
+				a.columns[i][k] = int32(site - first)
+			default:
+				g, _ := slices.BinarySearch(ghosts, site)
+				a.columns[i][k] = int32(a.rows + g)
+			}
+		}
+	}
+	return a
+}
+
+// firstRow returns the first of n rows that a rank has; ownerOf the rank that has a row.
+func firstRow(n, ranks, rank int) int { return rank * n / ranks }
+func ownerOf(n, ranks, row int) int   { return ((row+1)*ranks - 1) / n }
+
+// extend adds the next row to spans.
+func extend(spans []span, row int) []span {
+	if last := len(spans) - 1; last >= 0 && spans[last].hi == row {
+		spans[last].hi++
+		return spans
+	}
+	return append(spans, span{row, row + 1})
+}
+
+// multiply computes this rank's elements of y, the product with the vector of which x are
+// its elements.
+func (a *product) multiply(ctx context.Context, y, x []float64) error {
+	a.pending = a.pending[:0]
+	for _, p := range a.peers {
+		a.pending = append(a.pending, mpicx.Recv(a.comm, p.ghosts, p.rank, haloTag))
+	}
+	for _, p := range a.peers {
+		for k, i := range p.send {
+			p.packed[k] = x[i]
+		}
+		a.pending = append(a.pending, mpicx.Send(a.comm, p.packed, p.rank, haloTag))
+	}
+	for _, s := range a.interior {
+		a.multiplyInterior(s, y, x)
+	}
+	if err := future.WaitAll(ctx, a.pending...); err != nil {
+		return err
+	}
+	for _, s := range a.boundary {
+		a.multiplyBoundary(s, y, x)
+	}
+	return nil
+}
+
+func (a *product) multiplyInterior(s span, y, x []float64) {
+	columns, energy := a.columns[s.lo:s.hi], a.energy[s.lo:s.hi]
+	for i := range columns {
+		c := &columns[i]
+		y[s.lo+i] = energy[i]*x[s.lo+i] +
+			hop1*(x[c[0]]+x[c[1]]+x[c[2]]) +
+			hop2*(x[c[3]]+x[c[4]]+x[c[5]]+x[c[6]]+x[c[7]]+x[c[8]]) +
+			hop3*(x[c[9]]+x[c[10]]+x[c[11]])
+	}
+}
+
+// multiplyBoundary adds in the order of multiplyInterior: an element of the product does not
+// depend on how many ranks there are.
+func (a *product) multiplyBoundary(s span, y, x []float64) {
+	for i := s.lo; i < s.hi; i++ {
+		var at [neighbours]float64
+		for k, c := range a.columns[i] {
+			switch {
+			case c == missing:
+			case int(c) < a.rows:
+				at[k] = x[c]
+			default:
+				at[k] = a.ghosts[int(c)-a.rows]
+			}
+		}
+		y[i] = a.energy[i]*x[i] +
+			hop1*(at[0]+at[1]+at[2]) +
+			hop2*(at[3]+at[4]+at[5]+at[6]+at[7]+at[8]) +
+			hop3*(at[9]+at[10]+at[11])
+	}
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// A lanczosRun is what examples/lanczos says of a run.
+type lanczosRun struct {
+	Eigenvalues []float64
+	Replaced    []int
+	Seconds     struct{ Starting, Computing, Checkpointing, Detecting, Rebuilding, Reading, Redoing float64 }
+	cpu         time.Duration // of all processes
+}
+
+// lanczosParts are the parts of a bar of Figure 4, from below.
+var lanczosParts = []string{"computing", "held up by checkpoints", "detection", "rebuilding", "reading back", "redone work"}
+
+func (r *lanczosRun) parts() []float64 {
+	s := r.Seconds
+	return []float64{s.Starting + s.Computing, s.Checkpointing, s.Detecting, s.Rebuilding, s.Reading, s.Redoing}
+}
+
+func (r *lanczosRun) total() (sum float64) {
+	for _, p := range r.parts() {
+		sum += p
+	}
+	return sum
+}
+
+// A lanczosJob is where examples/lanczos runs, with 4 spares.
+type lanczosJob struct {
+	name, figure string
+	command      func() []string
+	victims      []int // whose deaths at once it survives
+	undisturbed  *lanczosRun
+	cases        [][]*lanczosRun // once they are measured
+}
+
+// processesOf is the job of 4 + 4 processes that a launcher starts. Three of four may die at once,
+// so there are three copies of what is saved.
+func processesOf(name, figure string, command func() []string) *lanczosJob {
+	return &lanczosJob{name: "4 + 4 processes, SIGKILL, " + name, figure: figure, victims: []int{1, 2, 3}, command: func() []string {
+		return append(command(), "-copies", "3")
+	}}
+}
+
+// A lanczosCase is a bar of Figure 4 of paper 002: 3,500 iterations, with a checkpoint every 500,
+// pings, and failures in the middle between two checkpoints.
+type lanczosCase struct {
+	name  string
+	args  []string
+	kills []int // at these iterations
+}
+
+var (
+	withCheckpoints = []string{"-checkpoint", "500"}
+	withPings       = []string{"-checkpoint", "500", "-detector", "ping", "-period", "100ms"}
+	lanczosCases    = []lanczosCase{
+		{"without\nhealth check\nand checkpoints", []string{"-checkpoint", "0"}, nil},
+		{"with\ncheckpoints", withCheckpoints, nil},
+		{"with\nboth", withPings, nil},
+		{"1 failure", withPings, []int{750}},
+		{"2 failures", withPings, []int{750, 1750}},
+		{"3 failures", withPings, []int{750, 1750, 2750}},
+		{"3 at once", withPings, []int{750, 750, 750}},
+	}
+)
+
+// lanczosRows are those that need no MPI.
+func lanczosRows(p *programs) []row {
+	ranks := &lanczosJob{name: "8 + 4 goroutine ranks", figure: "figure4", victims: []int{1, 3, 5}, command: func() []string {
+		return []string{p.build("./examples/lanczos"), "-ranks", "8"}
+	}}
+	processes := processesOf("mpicxrun", "figure4-processes", func() []string {
+		return []string{p.build("./mpicx/mpicxrun"), "-n", "8", p.build("./examples/lanczos")}
+	})
+	return append(append(ranks.rows(), processes.rows()...),
+		row{what: "Lanczos with pings, " + processes.name + ": CPU time", against: "without", reach: 1.005, measure: func(cfg config) (r result) {
+			cpu := func(c lanczosCase) func() time.Duration {
+				return func() time.Duration { return processes.solve(cfg, c).cpu }
+			}
+			s := inTurn(cfg.times(15), cpu(lanczosCases[2]), cpu(lanczosCases[1]))
+			return result{s[0], s[1], "of spares and mpicxrun, too"}
+		}})
+}
+
+// lanczosRows are those under mpirun.
+func (m *mpi) lanczosRows() []row {
+	return processesOf("mpirun", "figure4-mpirun", func() []string {
+		return append(m.run[:len(m.run):len(m.run)], "--with-ft", "ulfm", "-n", "8", m.lanczos)
+	}).rows()
+}
+
+// rows are the bars of Figure 4, and what the runs tell beside that.
+func (j *lanczosJob) rows() (all []row) {
+	for i, c := range lanczosCases {
+		all = append(all, row{what: fmt.Sprintf("Lanczos (paper 002, Figure 4), %s: %s", j.name, line(c.name)), against: line(lanczosCases[0].name), measure: func(cfg config) result {
+			cases := j.measure(cfg)
+			cfg.figures.addBar(j, c.name, cases[i])
+			return result{totals(cases[i]), totals(cases[0]), ""}
+		}})
+	}
+	return append(all,
+		row{what: "Lanczos, " + j.name + ": held up in Save", against: "the whole run", reach: 0.001, measure: func(cfg config) (r result) {
+			for _, run := range j.measure(cfg)[1] {
+				r.ours, r.theirs = append(r.ours, run.Seconds.Checkpointing*1e9), append(r.theirs, run.total()*1e9)
+			}
+			return r
+		}},
+		row{what: "Lanczos, " + j.name + ": death to the next iteration", against: "to the error, and reading back", reach: 2, measure: func(cfg config) (r result) {
+			for _, run := range j.measure(cfg)[3] {
+				s := run.Seconds
+				r.ours = append(r.ours, (s.Detecting+s.Rebuilding+s.Reading)*1e9)
+				r.theirs = append(r.theirs, (s.Detecting+s.Reading)*1e9)
+			}
+			return r
+		}})
+}
+
+// measure has the runs of all cases, which are made in turn.
+func (j *lanczosJob) measure(cfg config) [][]*lanczosRun {
+	if j.cases == nil {
+		j.cases = make([][]*lanczosRun, len(lanczosCases))
+		for range cfg.times(5) {
+			for i, c := range lanczosCases {
+				j.cases[i] = append(j.cases[i], j.solve(cfg, c))
+			}
+		}
+	}
+	return j.cases
+}
+
+func totals(runs []*lanczosRun) (s samples) {
+	for _, r := range runs {
+		s = append(s, r.total()*1e9)
+	}
+	return s
+}
+
+// line is a name of several lines in one.
+func line(name string) string { return strings.ReplaceAll(name, "\n", " ") }
+
+// solve makes a run, whose eigenvalues have to be those of an undisturbed one.
+func (j *lanczosJob) solve(cfg config, c lanczosCase) *lanczosRun {
+	size := "300x300"
+	if cfg.quick {
+		size = "20x20"
+	}
+	args := append(append(j.command(), "-spares", "4", "-size", size, "-iterations", "3500", "-json"), c.args...)
+	for i, at := range c.kills {
+		args = append(args, "-kill", fmt.Sprintf("%d@%d", j.victims[i], at))
+	}
+	r := j.start(args)
+	if len(r.Replaced) != len(c.kills) {
+		panic(fmt.Sprintf("%v: ranks %v were replaced, expected %d", args, r.Replaced, len(c.kills)))
+	}
+	if j.undisturbed == nil {
+		j.undisturbed = r
+	}
+	for i, e := range j.undisturbed.Eigenvalues {
+		if math.Abs(e-r.Eigenvalues[i]) > 1e-10 {
+			panic(fmt.Sprintf("%v: eigenvalues %v, expected %v", args, r.Eigenvalues, j.undisturbed.Eigenvalues))
+		}
+	}
+	return r
+}
+
+func (j *lanczosJob) start(command []string) *lanczosRun {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	var says strings.Builder
+	cmd.Stderr = &says
+	out, err := cmd.Output()
+	if err != nil {
+		panic(fmt.Sprintf("%v: %v\n%s", command, err, says.String()))
+	}
+	r := &lanczosRun{cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
+	must(json.Unmarshal(out, r))
+	return r
+}
+
+// programs are built once, with -tags ulfm, into a folder of their own.
+type programs struct{ folder string }
+
+func (p *programs) build(path string) string {
+	if p.folder == "" {
+		var err error
+		p.folder, err = os.MkdirTemp("", "bench")
+		must(err)
+	}
+	name := filepath.Join(p.folder, filepath.Base(path))
+	if _, err := os.Stat(name); err != nil {
+		out, err := exec.Command("go", "build", "-tags", "ulfm", "-o", name, path).CombinedOutput()
+		if err != nil {
+			panic(fmt.Sprintf("go build %s: %v\n%s", path, err, out))
+		}
+	}
+	return name
+}
+
+func (p *programs) remove() { _ = os.RemoveAll(p.folder) }

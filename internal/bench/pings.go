@@ -1,0 +1,147 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"strconv"
+	"time"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/plotutil"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/mpicx/go-mpicx/internal/detector"
+)
+
+// pings is mpicx.Ping with a period of 10 ms.
+var pings = detector.Config{Period: 10 * time.Millisecond, Timeout: 40 * time.Millisecond, Ping: true}
+
+// tableI is Table I of paper 002, in seconds: InfiniBand, one process a node, a period of 3 s.
+var tableI = []struct {
+	ranks           int
+	scan, detection float64
+}{
+	{8, 0.010, 4.9}, {16, 0.018, 5.3}, {32, 0.036, 5.5}, {64, 0.067, 4.3}, {128, 0.129, 5.7}, {256, 0.255, 5.3},
+}
+
+// pingRows are Table I in virtual time, where nothing but silence tells of a death.
+func pingRows() (all []row) {
+	for _, paper := range tableI {
+		reach := 0.0
+		if paper.ranks == 256 {
+			reach = 0.019 // 0.1 s
+		}
+		all = append(all, row{
+			what: fmt.Sprintf("virtual: scan by pings (paper 002, Table I), %d ranks", paper.ranks), against: "the paper's", virtual: true,
+			measure: func(c config) result {
+				took := scans(c, paper.ranks)
+				c.figures.addTableI(0, paper.ranks, took, paper.scan)
+				return result{took, samples{paper.scan * 1e9}, ""}
+			},
+		}, row{
+			what: fmt.Sprintf("virtual: death to last survivor told, by pings (paper 002, Table I), %d ranks", paper.ranks), against: "the paper's", reach: reach, virtual: true,
+			measure: func(c config) result {
+				var took samples
+				for seed := range c.times(100) {
+					t, _ := detect(pings, paper.ranks, uint64(seed))
+					took = append(took, float64(t))
+				}
+				c.figures.addTableI(1, paper.ranks, took, paper.detection)
+				return result{took, samples{paper.detection * 1e9}, fmt.Sprintf("a ping each %v, here; the paper has 3s", pings.Period)}
+			},
+		})
+	}
+	return all
+}
+
+// sigkillRows are Table I with processes, whose ends the others of their machine see.
+func sigkillRows(p *programs) (all []row) {
+	for _, paper := range tableI[:4] { // of more, two cores do little but begin them
+		all = append(all, row{
+			what: fmt.Sprintf("SIGKILL to the error at the last survivor, %d processes, with pings (paper 002, Table I)", paper.ranks), against: "the paper's",
+			measure: func(c config) result {
+				if c.quick && paper.ranks > 16 {
+					return skipped
+				}
+				var took samples
+				for range c.times(10) {
+					run := exec.Command(p.build("./mpicx/mpicxrun"), "-n", strconv.Itoa(paper.ranks), p.build("./internal/bench"), "recover", "8", "pings")
+					took = append(took, printed(run)[0][0])
+				}
+				c.figures.addTableI(2, paper.ranks, took, paper.detection)
+				return result{took, samples{paper.detection * 1e9}, ""}
+			},
+		})
+	}
+	return all
+}
+
+// scans returns the times from when the last of n ranks pings all others to when it has all
+// answers.
+func scans(c config, n int) samples {
+	w, all := watched(pings, n, rand.New(rand.NewPCG(1, 1)), 1)
+	watchman := all[n-1]
+	for len(watchman.scans) < c.times(100) && w.Step() {
+	}
+	return watchman.scans
+}
+
+// A tableFigure is Table I as curves, in seconds.
+type tableFigure struct{ ours, papers [3]plotter.XYs } // of scans; of detection in virtual time; by processes
+
+// addTableI adds a cell to the figure, and the paper's.
+func (f figures) addTableI(what, ranks int, ours samples, papers float64) {
+	if f == nil {
+		return
+	}
+	t, ok := f["table1"].(*tableFigure)
+	if !ok {
+		t = new(tableFigure)
+		f["table1"] = t
+	}
+	t.ours[what] = append(t.ours[what], plotter.XY{X: float64(ranks), Y: ours.median() / 1e9})
+	t.papers[what] = append(t.papers[what], plotter.XY{X: float64(ranks), Y: papers})
+}
+
+func (t *tableFigure) plot() (*plot.Plot, error) {
+	p := plot.New()
+	p.Title.Text = "Table I of paper 002: a dedicated rank pings all others"
+	p.X.Label.Text = "ranks"
+	p.Y.Label.Text = "s"
+	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, tableITicks()
+	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	p.Legend.Top, p.Legend.YOffs = true, -vg.Centimeter
+	p.Y.Min, p.Y.Max = 1e-6, 10
+	p.Add(plotter.NewGrid())
+	add := func(name string, points plotter.XYs, color int, dashes []vg.Length) error {
+		if len(points) == 0 {
+			return nil
+		}
+		line, dots, err := plotter.NewLinePoints(points)
+		if err != nil {
+			return err
+		}
+		line.Color, dots.Color = plotutil.Color(color), plotutil.Color(color)
+		line.Width, line.Dashes, dots.Shape = vg.Points(1.5), dashes, draw.CircleGlyph{}
+		p.Add(line, dots)
+		p.Legend.Add(name, line, dots)
+		return nil
+	}
+	return p, errors.Join(
+		add("death to all told, paper: period 3 s", t.papers[1], 0, plotutil.Dashes(2)),
+		add(fmt.Sprintf("the same here, virtual time: period %v", pings.Period), t.ours[1], 0, nil),
+		add("SIGKILL to all told, processes of one machine", t.ours[2], 1, nil),
+		add("scan of all, paper", t.papers[0], 2, plotutil.Dashes(2)),
+		add("scan of all here, virtual time", t.ours[0], 2, nil))
+}
+
+func tableITicks() (ticks plot.ConstantTicks) {
+	for _, paper := range tableI {
+		ticks = append(ticks, plot.Tick{Value: float64(paper.ranks), Label: strconv.Itoa(paper.ranks)})
+	}
+	return ticks
+}

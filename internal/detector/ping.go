@@ -1,0 +1,107 @@
+package detector
+
+import "time"
+
+// A watch is what a rank needs to ping all others. The highest that lives has it, the watchman;
+// when it has died, of which the ring tells, the next one takes it. A nil watch is nobody's.
+//
+// A death of any other rank is found out within a timeout, and several at once are found out
+// together, whereas in the ring that takes as long as they stand in a row.
+type watch struct {
+	period, timeout time.Duration
+	accuseAt        []time.Duration // by rank, unless it is heard before; of the dead and of itself: Never; nil: somebody else's watch
+	pingAt          time.Duration   // when all get the next
+	lookAt          time.Duration   // not after any of accuseAt
+}
+
+func (w *watch) on() bool { return w != nil && w.accuseAt != nil }
+
+func (w *watch) deadline() time.Duration {
+	if !w.on() {
+		return Never
+	}
+	return min(w.pingAt, w.lookAt)
+}
+
+// takeWatch has the watch taken once all higher ranks are dead.
+func (m *Machine) takeWatch(now time.Duration) {
+	w := m.watch
+	if w == nil || m.silent || m.living(m.size-1, -1) != m.rank {
+		return
+	}
+	if !w.on() {
+		w.accuseAt, w.pingAt, w.lookAt = make([]time.Duration, m.size), now, now
+		for r := range w.accuseAt {
+			w.accuseAt[r] = now + 2*w.timeout // as in the ring, at the start
+		}
+		w.accuseAt[m.rank] = Never
+	}
+	for _, u := range m.dead {
+		for r := u.first; r <= u.last; r++ {
+			w.accuseAt[r] = Never
+		}
+	}
+}
+
+// tickWatch does what is due of the watch.
+func (m *Machine) tickWatch(now time.Duration) {
+	w := m.watch
+	if !w.on() {
+		return
+	}
+	if now >= w.pingAt {
+		for r, at := range w.accuseAt {
+			if at < Never {
+				m.send(r, Message{Kind: Ping})
+			}
+		}
+		w.pingAt = now + w.period
+	}
+	if now >= w.lookAt {
+		w.lookAt = Never
+		for r := range w.accuseAt {
+			if now >= w.accuseAt[r] {
+				m.learn(now, m.rank, r, r)
+			}
+			w.lookAt = min(w.lookAt, w.accuseAt[r])
+		}
+	}
+}
+
+// hear takes a sign of life of a rank, which is not among the dead.
+func (w *watch) hear(rank int, now time.Duration, score int) {
+	if w.on() {
+		w.accuseAt[rank] = now + time.Duration(1+score)*w.timeout
+		w.lookAt = min(w.lookAt, w.accuseAt[rank])
+	}
+}
+
+// forbear gives all another timeout.
+func (w *watch) forbear(now time.Duration) {
+	if !w.on() {
+		return
+	}
+	for r, at := range w.accuseAt {
+		if at < Never {
+			w.accuseAt[r] = max(at, now+w.timeout)
+		}
+	}
+}
+
+// suspects is part of [Machine.Suspects].
+func (w *watch) suspects(now time.Duration, f func(rank int, until time.Duration)) (next time.Duration) {
+	if !w.on() {
+		return Never
+	}
+	next = Never
+	for r, at := range w.accuseAt {
+		switch half := at - w.timeout/2; {
+		case at == Never:
+		case now < half:
+			next = min(next, half)
+		default:
+			f(r, at)
+		}
+	}
+	return next
+}
