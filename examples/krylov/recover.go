@@ -93,7 +93,7 @@ func (r *rank) restore(ctx context.Context) (int, error) {
 
 // event says what has happened since the last recovery.
 func (r *rank) event(a *recovery.Attempt) report.Event {
-	e := report.Event{Iteration: r.Done, End: r.ready}
+	e := report.Event{Iteration: r.Done}
 	at := slices.Clone(r.Members) // of the communicator that a cause is of
 	shrunk := len(at) != len(r.members)
 	for _, cause := range a.Causes[r.Mended:] {

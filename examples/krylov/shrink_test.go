@@ -172,6 +172,45 @@ func TestShrinkWithoutDeath(t *testing.T) {
 	require.Nil(t, doc.Runs[1].Events[0].Takeover)
 }
 
+// Those that have been waiting take the places of the dead, and the iteration goes on from a
+// checkpoint as if nothing had happened.
+func TestReplace(t *testing.T) {
+	needsULFM(t)
+	for _, test := range []struct {
+		name string
+		args []string
+		dead []int
+	}{
+		{"first", deaths("iter=40", 0), []int{0}},
+		{"one after the other", slices.Concat(deaths("iter=20", 2), deaths("iter=40", 2), deaths("iter=60", 0)), []int{2, 2, 0}},
+		{"in a recovery", slices.Concat(deaths("iter=20", 2), deaths("recovery=1", 5)), []int{2, 5}},
+		{"neighbours at once", deaths("iter=40", 3, 4), []int{3, 4}}, // perhaps from the beginning
+	} {
+		for _, method := range []string{"cg", "gmres"} {
+			t.Run(test.name+"/"+method, func(t *testing.T) {
+				code, doc := solve(t, append(test.args, "-recovery", "replace", "-method", method, "-checkpoint", "5", "-matrix", matrices+"poisson3d-20.mtx.gz")...)
+				require.Equal(t, exitConverged, code)
+				var dead []int
+				for _, e := range doc.Runs[1].Events {
+					dead = append(dead, e.Dead...)
+					require.NotEmpty(t, e.Recovery)
+					require.Nil(t, e.Takeover)
+				}
+				require.ElementsMatch(t, test.dead, dead)
+				for _, inj := range doc.Runs[1].Injections {
+					require.True(t, inj.Fired && inj.Detected, "%+v", inj)
+				}
+				if method == "cg" { // GMRES begins a new cycle
+					require.Equal(t, *doc.Runs[0].TrueResidual, *doc.Runs[1].TrueResidual)
+				}
+			})
+		}
+	}
+	code, doc := solve(t, "-recovery", "replace", "-inject", "rank=1,iter=20,kind=panic", "-inject", "rank=4,iter=30,kind=bitflip", "-matrix", matrices+"poisson3d-20.mtx.gz")
+	require.Equal(t, exitConverged, code)
+	require.Len(t, doc.Runs[1].Events, 2)
+}
+
 // The other recoveries start the job again, none ends it.
 func TestDeathWithoutShrink(t *testing.T) {
 	needsULFM(t)

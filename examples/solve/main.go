@@ -62,7 +62,10 @@ func (c *config) run(ctx context.Context) error {
 		s := &solver{config: c}
 		// A rank whose process has died is replaced by a spare, for which this function begins
 		// here, too. When there are no more spares, the others take its rows over.
-		return recovery.Run(ctx, world, s.attempt, recovery.Replace(), recovery.ElseShrink())
+		if err := recovery.Run(ctx, world, s.attempt, recovery.Replace(), recovery.ElseShrink()); err != nil {
+			return err
+		}
+		return s.store.Close(ctx)
 	}, mpicx.WithRanks(c.ranks), mpicx.WithSpares(c.spares))
 }
 
@@ -244,5 +247,5 @@ func (s *solver) iterate(ctx context.Context, a *recovery.Attempt, sys krylov.Sy
 	if comm.Rank() == 0 {
 		fmt.Printf("%d iterations, |b-Ax|/|b| = %.3g, %v since the last attempt began\n", done+res.Iterations, residual, time.Since(began).Round(time.Millisecond))
 	}
-	return s.store.Close(ctx)
+	return nil
 }

@@ -54,7 +54,7 @@ type Event struct {
 	Seconds  float64   `json:"recoverySeconds"`
 
 	First time.Time `json:"-"` // when the first of these ranks failed
-	End   time.Time `json:"-"`
+	End   time.Time `json:"-"` // when all ranks had the complete error
 
 	Losses int `json:"-"` // how often ranks were lost: again for each time that it happened in a recovery
 }
@@ -217,6 +217,9 @@ func (e *Event) Fill(notices []Notice) {
 			told = append(told, max(n.Told.Sub(e.First), 0)) // told of something earlier: it knew at once
 		}
 		ready = append(ready, n.Ready.Sub(e.First))
+		if n.Ready.After(e.End) {
+			e.End = n.Ready
+		}
 		if n.Repair != "" {
 			e.Repairs = append(e.Repairs, n.Repair)
 		}
