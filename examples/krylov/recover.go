@@ -81,10 +81,10 @@ func (r *rank) restore(ctx context.Context) (int, error) {
 	parts, newHere := errors.AsType[*checkpoint.PartsError](err)
 	switch {
 	case lost || errors.Is(err, checkpoint.ErrNone):
-		r.kept = state{Rank: checkpoint.None}
+		r.kept.rank, r.kept.done, r.kept.method.X = checkpoint.None, 0, nil
 		return 0, nil
 	case newHere:
-		r.kept = state{Rank: checkpoint.None, Ranks: parts.Parts}
+		r.kept.rank, r.kept.ranks, r.kept.method.X = checkpoint.None, parts.Parts, nil
 	case err != nil:
 		return 0, err
 	}
@@ -168,10 +168,10 @@ func (r *rank) notice() report.Notice {
 // goBack sets x to the checkpoint's, and, if whole, lets the method continue from
 // there as if nothing had happened.
 func (r *rank) goBack(whole bool) {
-	r.x, r.first, r.xDone = make([]float64, r.sys.a.Rows()), r.sys.a.First(), r.kept.Done
-	copy(r.x, r.kept.Method.X)
-	if whole && r.kept.Done > 0 {
-		r.resume = &r.kept.Method
+	r.x, r.first, r.xDone = make([]float64, r.sys.a.Rows()), r.sys.a.First(), r.kept.done
+	copy(r.x, r.kept.method.X)
+	if whole && r.kept.done > 0 {
+		r.resume = &r.kept.method
 	}
 }
 
@@ -179,7 +179,7 @@ func (r *rank) goBack(whole bool) {
 // computed none since the cycle began, but for the checkpoint.
 func (r *rank) newest(saved, xDone int) ([]float64, int) {
 	if r.trial.cfg.Method == "gmres" && saved > r.xDone {
-		return r.kept.Method.X, max(saved, xDone)
+		return r.kept.method.X, max(saved, xDone)
 	}
 	return r.x, xDone
 }
@@ -196,7 +196,7 @@ func (r *rank) trusted(x []float64, e report.Event) bool {
 // newest without having been found there.
 func (r *rank) restart(ctx context.Context, saved, xDone int, e report.Event) (repair string, from int) {
 	old := make([]float64, len(r.x))
-	copy(old, r.kept.Method.X)
+	copy(old, r.kept.method.X)
 	x, from := r.newest(saved, xDone)
 	x = slices.Clone(x)
 	switch {
@@ -256,15 +256,15 @@ func (r *rank) count(ctx context.Context, lost []bool, mine []distributed.Part) 
 // saved returns the parts of the checkpoint's iterate that this rank brings: its own, and
 // some of those whose ranks are gone.
 func (r *rank) saved(ctx context.Context, version int) (parts []distributed.Part) {
-	owners := mpicx.AllgatherValue(r.comm, []int{r.kept.Rank, r.kept.Ranks}).MustGet(ctx)
+	owners := mpicx.AllgatherValue(r.comm, []int{r.kept.rank, r.kept.ranks}).MustGet(ctx)
 	if version == 0 {
 		return nil
 	}
-	if r.kept.Rank != checkpoint.None {
-		parts = append(parts, distributed.Part{First: r.kept.First, Values: r.kept.Method.X})
+	if r.kept.rank != checkpoint.None {
+		parts = append(parts, distributed.Part{First: r.kept.first, Values: r.kept.method.X})
 	}
 	var orphans []int
-	for part := range r.kept.Ranks {
+	for part := range r.kept.ranks {
 		if !slices.ContainsFunc(owners, func(o []int) bool { return o[0] == part }) {
 			orphans = append(orphans, part)
 		}
@@ -274,10 +274,12 @@ func (r *rank) saved(ctx context.Context, version int) (parts []distributed.Part
 		if at := first + r.comm.Rank(); at < len(orphans) {
 			part = orphans[at]
 		}
-		orphan, err := checkpoint.LoadValue[state](ctx, r.store, "kept", part, version)
+		first, err := checkpoint.Load[int](ctx, r.store, "first", part, version)
+		mpicx.Throw(err)
+		x, err := checkpoint.Load[float64](ctx, r.store, "x", part, version)
 		mpicx.Throw(err)
 		if part != checkpoint.None {
-			parts = append(parts, distributed.Part{First: orphan.First, Values: orphan.Method.X})
+			parts = append(parts, distributed.Part{First: first[0], Values: x})
 		}
 	}
 	return parts

@@ -75,10 +75,25 @@ type history struct {
 
 // A state is a rank's part of what is kept.
 type state struct {
-	Rank, Ranks int // whose part of how many
-	First       int
-	Done        int
-	Method      krylov.Snapshot
+	rank, ranks int // whose part of how many
+	first       int // the row of its first element
+	done        int // iterations
+	method      krylov.Snapshot
+}
+
+// protect names what must survive. Numbers are saved as they are; gob would take as long as
+// some iterations.
+func (s *state) protect(store *checkpoint.Store) {
+	store.Protect("rank", &s.rank)
+	store.Protect("ranks", &s.ranks)
+	store.Protect("first", &s.first)
+	store.Protect("done", &s.done)
+	store.Protect("x", &s.method.X)
+	store.Protect("scalars", &s.method.Scalars)
+	s.method.Vectors = make([][]float64, krylov.MaxVectors)
+	for i := range s.method.Vectors {
+		store.Protect(fmt.Sprint("vector ", i), &s.method.Vectors[i])
+	}
 }
 
 // leads says whether the rank is the one that reports: the first that lives.
@@ -257,7 +272,7 @@ func (r *rank) settle(ctx context.Context, a *recovery.Attempt) error {
 	if cfg.recovery != recoverNone {
 		if r.store == nil {
 			if r.store, err = checkpoint.Open(ctx, r.comm, checkpoint.Partner(1)); err == nil {
-				r.store.Protect("kept", &r.kept)
+				r.kept.protect(r.store)
 			}
 		} else if store, failed := r.store.Rejoin(ctx, r.comm); failed == nil {
 			r.store = store
@@ -325,8 +340,8 @@ func (r *rank) observer(base int) func(context.Context, *krylov.State) error {
 				return err
 			}
 			if save {
-				r.kept.Rank, r.kept.Ranks, r.kept.First, r.kept.Done = r.comm.Rank(), r.comm.Size(), r.sys.a.First(), r.Done
-				s.Save(ctx, &r.kept.Method)
+				r.kept.rank, r.kept.ranks, r.kept.first, r.kept.done = r.comm.Rank(), r.comm.Size(), r.sys.a.First(), r.Done
+				s.Save(ctx, &r.kept.method)
 				r.store.Save(ctx, r.Done)
 			}
 		}
