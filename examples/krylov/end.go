@@ -60,7 +60,7 @@ func (t *trial) isInjected(err error) bool {
 			if r := t.ranks[p.Rank]; r == nil || !r.injector.HasPanicked() {
 				return false
 			}
-		} else if _, ok := errors.AsType[*mpicx.CommCorruptedError](err); !ok || processes > 0 {
+		} else if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); !ok || processes > 0 && len(c.Dead) > 0 {
 			return false // under a launcher the process is gone indeed
 		}
 	}
