@@ -157,6 +157,9 @@ func (t *trial) join(world *mpicx.Comm) *rank {
 		r.Out = report.Outcome{Name: t.name, Recovery: t.cfg.recovery, MaxIter: t.cfg.maxIter}
 		if old != nil {
 			r.injector = old.injector
+			if t.jobs > 0 {
+				r.history = old.history // which the job has printed
+			}
 		} else {
 			r.injector = fault.NewInjector(t.cfg.faults, r.id)
 		}
@@ -239,7 +242,7 @@ func (r *rank) begin(ctx context.Context, a *recovery.Attempt) error {
 		xDone = max(xDone, it.XDone)
 		r.members = append(r.members, it.ID)
 	}
-	begun := !all[eldest].Fresh
+	begun := !all[eldest].Fresh || r.trial.jobs > 0
 	if begun {
 		if r.history, err = mpicx.BcastValue(r.comm, r.history, eldest).Get(ctx); err != nil {
 			return err

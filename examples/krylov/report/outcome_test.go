@@ -49,5 +49,5 @@ func TestUnknownTimeOfDeath(t *testing.T) {
 	var out bytes.Buffer
 	(&textReport{cfg: &Settings{}, w: &out}).event(e)
 	require.NotContains(t, out.String(), "after 0s (first)")
-	require.Contains(t, out.String(), "the other 2 ranks within 3ms")
+	require.Contains(t, out.String(), "the other 2 ranks, the last 3ms after the first; when it began is not known")
 }

@@ -197,7 +197,7 @@ func (t *textReport) event(e Event) {
 	}
 	switch {
 	case e.Told.Ranks > 0 && e.Unknown:
-		t.line("told", "the other %s within %s of the first\nall ranks had the complete error %s after that",
+		t.line("told", "the other %s, the last %s after the first; when it began is not known\nall ranks had the complete error %s after the first was told",
 			count(e.Told.Ranks, "rank"), seconds(e.Told.Max), seconds(e.Ready.Max))
 	case e.Told.Ranks > 0:
 		t.line("told", "the other %s after %s (first), %s (median), %s (last)\nall ranks had the complete error after %s",
