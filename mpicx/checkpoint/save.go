@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -44,11 +45,17 @@ func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] 
 		}
 	}
 	s.saves++
-	p := &protection{store: s, slot: s.free(), newOnce: s.newOnce || s.base == nil, filled: true}
+	p := &protection{store: s, slot: s.free(), newOnce: s.newOnce || !s.isOwn(s.base), filled: true}
 	p.file = s.opts.dir != "" && s.saves%s.opts.every == 0
 	p.bad = p.fill(version)
 	p.start(save)
 	return save.f
+}
+
+// isOwn says whether what a slot has is this rank's part alone, as ranks are numbered now: then
+// the next version can share its Once variables. After Shrink it is not.
+func (s *Store) isOwn(o *slot) bool {
+	return o != nil && o.Key.Parts == s.comm.Size() && slices.Equal(o.parts(), []int{s.comm.Rank()})
 }
 
 // fill copies the variables to the slot.
