@@ -29,13 +29,14 @@ func TestShrinkTwice(t *testing.T) {
 			if err := st.Save(ctx, version).Wait(ctx); err != nil {
 				return err
 			}
-			if err := comm.Barrier().Wait(ctx); err != nil {
+			if err := comm.Agree(1).Wait(ctx); err != nil {
 				return err
 			}
 			if comm.Rank() == dies {
 				mpicxtest.Die(comm)
 			}
-			if comm, err = shrunk(ctx, comm); err != nil {
+			_ = comm.Barrier().Wait(ctx) // which tells of the death
+			if comm, err = result(ctx, comm.Shrink()); err != nil {
 				return err
 			}
 			if st, err = st.Rejoin(ctx, comm); err != nil {
