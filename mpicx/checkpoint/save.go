@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -43,12 +44,18 @@ func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] 
 		return f
 	}
 	s.saves++
-	p := &protection{store: s, op: op, slot: s.free(), newOnce: s.newOnce || s.base == nil}
+	p := &protection{store: s, op: op, slot: s.free(), newOnce: s.newOnce || !s.isOwn(s.base)}
 	p.file = s.opts.dir != "" && s.saves%s.opts.every == 0
 	p.bad = p.fill(version)
 	s.pending = f
 	p.start()
 	return f
+}
+
+// isOwn says whether what a slot has is this rank's part alone, as ranks are numbered now: then
+// the next version can share its Once variables. After Shrink it is not.
+func (s *Store) isOwn(o *slot) bool {
+	return o != nil && o.Key.Parts == s.comm.Size() && slices.Equal(o.parts(), []int{s.comm.Rank()})
 }
 
 var errAgree = fmt.Errorf("checkpoint: another error came first")
