@@ -254,7 +254,7 @@ func TestReplaceOfAGrid(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err := c.Agree(1).Get(ctx) // so that all have theirs
+			_, err = c.Agree(1).Get(ctx) // so that all have theirs
 			if c.Rank() == 4 {
 				mpicxtest.Die(c)
 			}

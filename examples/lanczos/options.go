@@ -127,7 +127,7 @@ func (o *options) check() error {
 		least = 1
 	}
 	if o.Width < least || o.Height < least || o.Width > maxSites/2/o.Height {
-		return fmt.Errorf("-size %dx%d, expected at least %d cells each way, and at most %d atoms", o.Width, o.Height, least, maxSites)
+		return fmt.Errorf("-size %dx%d, expected at least %d cells each way, and at most %d atoms", o.Width, o.Height, least, int64(maxSites))
 	}
 	for _, n := range []struct {
 		name         string

@@ -320,6 +320,31 @@ func TestLongCycle(t *testing.T) {
 	}
 }
 
+// In a cycle this long one pass of Gram-Schmidt does not give an
+// orthogonal basis: the residual of the recursion would not be the true one.
+func TestSecondPass(t *testing.T) {
+	const n = 300
+	d, sys := make([]float64, n), krylov.System{Space: krylov.Alone{}, B: make([]float64, n)}
+	for i := range d {
+		d[i] = math.Pow(10, 2*float64(i)/n)
+		sys.B[i] = 1
+	}
+	sys.A = krylov.OperatorFunc(func(_ context.Context, y, x []float64) {
+		for i, v := range x {
+			y[i] = d[i] * v
+		}
+	})
+	x, r := make([]float64, n), make([]float64, n)
+	worst := 0.0
+	_, err := krylov.GMRES(context.Background(), sys, make([]float64, n), krylov.Options{Tol: 1e-14, MaxIter: 120, Restart: 120, Observe: func(ctx context.Context, s *krylov.State) error {
+		s.Current(ctx, x, r)
+		worst = max(worst, math.Abs(s.Residual/math.Sqrt(squares(r)/n)-1))
+		return nil
+	}})
+	require.NoError(t, err)
+	require.Less(t, worst, 1e-4)
+}
+
 func squares(x []float64) (s float64) {
 	for _, v := range x {
 		s += v * v
