@@ -124,6 +124,7 @@ func TestEigenvaluesAfterSIGKILL(t *testing.T) {
 		{[]string{"kill 2 at operation 900", "kill 0 at operation 1500"}, "1"},
 		{[]string{"kill 2 at operation 500", "kill 0 at operation 1000", "kill 1 at operation 1500"}, "1"},
 		{[]string{"kill 0 at operation 1000", "kill 1 at operation 1000", "kill 2 at operation 1000"}, "3"},
+		{[]string{"kill 2 at operation 1000", "kill 3 at operation 1000"}, "1"}, // partners: what they saved is lost
 	} {
 		t.Run(fmt.Sprint(c.plan), func(t *testing.T) {
 			o, err := parse(append(small[:len(small):len(small)], "-copies", c.copies))
