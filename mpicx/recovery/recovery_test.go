@@ -218,7 +218,8 @@ func TestContextEnds(t *testing.T) {
 				for r := range 2 {
 					if ulfm {
 						require.NoError(t, rs.of(r).err)
-						require.Equal(t, []int{2}, rs.of(r).attempts[len(rs.of(r).attempts)-1].Gone)
+						require.Equal(t, []int{2}, rs.of(r).last().Gone)
+						require.ErrorContains(t, rs.of(r).last().Cause, "communicator corrupted by rank 2")
 					} else {
 						require.ErrorContains(t, rs.of(r).err, "communicator corrupted by rank 2")
 					}
