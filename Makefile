@@ -3,7 +3,7 @@
 GOLANGCI_LINT_VERSION := v2.15.0
 TAGS :=
 
-.PHONY: test race vet lint lint-mpi test-processes test-mpi test-ulfm test-hosts test-slurm test-sid bench bench-mpi bench-hosts fuzz soak kills nightly matrices portable figures ci
+.PHONY: test race vet lint lint-mpi test-processes test-mpi test-ulfm test-hosts test-slurm test-sid bench bench-mpi bench-petsc bench-detector bench-hosts fuzz soak kills nightly matrices portable figures ci
 
 test:
 	go test -tags '$(TAGS)' ./...
@@ -59,6 +59,14 @@ bench:
 bench-mpi:
 	./internal/scripts/bench-mpi
 	./internal/scripts/trixie ./internal/scripts/bench-mpi
+
+# The methods of mpicx/krylov against PETSc: apt-get install petsc-dev
+bench-petsc:
+	./internal/scripts/bench-petsc
+
+# What examples/krylov's detector costs.
+bench-detector:
+	go test -run XXX -bench Detector -benchtime 30x ./examples/krylov/detect
 
 # Between two hosts, as network namespaces: against C, and what heartbeats cost.
 bench-hosts:

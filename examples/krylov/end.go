@@ -1,31 +1,41 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"runtime"
+	"maps"
+	"math"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/mpicx/go-mpicx/examples/krylov/detect"
+	"github.com/mpicx/go-mpicx/examples/krylov/fault"
+	"github.com/mpicx/go-mpicx/examples/krylov/report"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
 // errAllDead is how a job ends if nobody is left to say how.
 var errAllDead = errors.New("the processes of all ranks died")
 
-// conclude returns why the job ended without a solution. err is what mpicx.Run
-// says, which knows no more of ranks that died than their peers, and does not
-// know that the peers of a rank that panicked did without it.
-func (t *trial) conclude(err error) error {
-	finished := slices.ContainsFunc(t.ranks, func(r *rank) bool { return r != nil && r.finished })
-	switch {
-	case err == nil && !finished:
-		return errAllDead
-	case finished && t.cfg.recovery == recoverShrink && t.isInjected(err):
-		return nil
+// codeSetup is the code of an error that a run can't begin with.
+const codeSetup = 5
+
+// A setupError says that the run could not begin.
+type setupError struct{ text string }
+
+func (e *setupError) Error() string  { return e.text }
+func (e *setupError) ErrorCode() int { return codeSetup }
+
+// setUpFailed returns err as one that the run can't begin with, if it is this rank's own.
+func setUpFailed(err error) error {
+	if _, _, corrupted := told(err); corrupted {
+		return err
 	}
-	return err
+	if _, ok := errors.AsType[*mpicx.PropagatedError](err); ok {
+		return err
+	}
+	return &setupError{err.Error()}
 }
 
 // isEnd says whether err is that of a communicator that is of no use any more.
@@ -33,52 +43,6 @@ func isEnd(err error) bool {
 	_, corrupted := errors.AsType[*mpicx.CommCorruptedError](err)
 	_, panicked := errors.AsType[*mpicx.PanicError](err)
 	return corrupted || panicked || errors.Is(err, errAllDead)
-}
-
-// noteCorruption adds the event that ended mpicx.Run with err.
-func (t *trial) noteCorruption(err error) {
-	e := event{Corrupted: true, end: time.Now()}
-	var all []mpicx.Failure
-	if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok {
-		all, e.Dead = c.Failures, slices.Clone(c.Dead)
-	}
-	for _, r := range t.ranks {
-		if r != nil && !r.died.IsZero() && !t.didWithout(r.id) && !slices.Contains(e.Dead, r.id) {
-			e.Dead = append(e.Dead, r.id) // its peers had gone before they knew
-		}
-	}
-	slices.Sort(e.Dead)
-	e.first = t.firstTime(all, e.Dead)
-	e.Failures = failuresOf(all)
-	if p, ok := errors.AsType[*mpicx.PanicError](err); ok {
-		e.Panic = panicOrigin(p.Stack)
-		if len(all) == 0 { // nobody else was there to be told
-			e.Failures = []failure{{Rank: p.Rank, Message: fmt.Sprintf("panic: %v", p.Value)}}
-		}
-	}
-	var notices []notice
-	for _, r := range t.ranks {
-		if r == nil {
-			continue
-		}
-		e.Iteration = max(e.Iteration, r.done)
-		if len(all)+len(e.Dead) > 0 && !e.failed(r.id) && !slices.Contains(e.Dead, r.id) {
-			notices = append(notices, r.notice())
-		}
-	}
-	e.fill(notices)
-	for _, r := range t.ranks {
-		if r != nil {
-			r.out.Events = append(r.out.Events, e)
-		}
-	}
-}
-
-// didWithout says whether the others went on without the rank.
-func (t *trial) didWithout(id int) bool {
-	return slices.ContainsFunc(t.ranks, func(r *rank) bool {
-		return r != nil && slices.ContainsFunc(r.out.Events, func(e event) bool { return e.Takeover != nil && slices.Contains(e.Dead, id) })
-	})
 }
 
 // isInjected says whether err, of mpicx.Run, is nothing but what this program
@@ -93,38 +57,131 @@ func (t *trial) isInjected(err error) bool {
 	}
 	for _, err := range ranks.Unwrap() {
 		if p, ok := errors.AsType[*mpicx.PanicError](err); ok {
-			if !isInjectedPanic(p) {
+			if r := t.ranks[p.Rank]; r == nil || !r.injector.HasPanicked() {
 				return false
 			}
-			continue
-		}
-		c, ok := errors.AsType[*mpicx.CommCorruptedError](err)
-		if !ok || slices.ContainsFunc(c.Dead, func(d int) bool { return t.ranks[d] == nil }) {
-			return false // with -tags mpi: the process is gone indeed
+		} else if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); !ok || processes > 0 && len(c.Dead) > 0 {
+			return false // under a launcher the process is gone indeed
 		}
 	}
 	return true
 }
 
-// isInjectedPanic says whether the panic is the one this program makes.
-func isInjectedPanic(p *mpicx.PanicError) bool {
-	err, ok := p.Value.(runtime.Error)
-	return ok && strings.Contains(string(p.Stack), ".lookUp(") && strings.Contains(err.Error(), "index out of range")
-}
-
-// panicOrigin is where the panic began: the first place below the oldest panic
-// in the stack, as others are of functions that pass it on, that is not the
-// runtime's.
-func panicOrigin(stack []byte) string {
-	text := string(stack)
-	lines := strings.Split(text[max(0, strings.LastIndex(text, "\npanic("))+1:], "\n")
-	for i := 2; i+1 < len(lines); i += 2 {
-		if strings.HasPrefix(lines[i], "runtime.") {
+// noteEnd adds the event that ended a job with err.
+func (t *trial) noteEnd(err error) {
+	e := report.Event{Corrupted: true, End: time.Now()}
+	failures, dead, _ := told(err)
+	e.Failures, e.Dead = report.FailuresOf(failures), slices.Clone(dead)
+	for _, d := range slices.Sorted(maps.Keys(t.deaths)) {
+		if !t.didWithout(d) && !slices.Contains(e.Dead, d) {
+			e.Dead = append(e.Dead, d) // its peers had gone before they knew
+		}
+	}
+	slices.Sort(e.Dead)
+	var first time.Time
+	if len(failures) > 0 {
+		first = slices.MinFunc(failures, func(a, b mpicx.Failure) int { return a.Time.Compare(b.Time) }).Time
+	}
+	e.First = t.firstTime(first, e.Dead)
+	if p, ok := errors.AsType[*mpicx.PanicError](err); ok && len(failures) == 0 { // nobody else was there to be told
+		e.Failures = []report.Failure{{Rank: p.Rank, Message: fmt.Sprintf("panic: %v", p.Value)}}
+	}
+	var notices []report.Notice
+	for _, r := range t.ranks {
+		if r == nil {
 			continue
 		}
-		name := lines[i][:max(0, strings.LastIndexByte(lines[i], '('))]
-		where, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " +0x")
-		return fmt.Sprintf("%s %s", name[strings.LastIndexByte(name, '/')+1:], where[strings.LastIndexByte(where, '/')+1:])
+		e.Iteration = max(e.Iteration, r.Done)
+		if len(failures)+len(e.Dead) > 0 && !e.Failed(r.id) && !slices.Contains(e.Dead, r.id) {
+			notices = append(notices, r.notice())
+		}
 	}
-	return ""
+	e.Fill(notices)
+	for _, r := range t.ranks {
+		if r != nil {
+			r.Out.Events = append(r.Out.Events, e)
+		}
+	}
+}
+
+// didWithout says whether the others went on without the rank.
+func (t *trial) didWithout(id int) bool {
+	return slices.ContainsFunc(t.ranks, func(r *rank) bool {
+		return r != nil && slices.ContainsFunc(r.Out.Events, func(e report.Event) bool { return e.Takeover != nil && slices.Contains(e.Dead, id) })
+	})
+}
+
+// firstTime is when the first of the ranks failed or died, of which the first to fail has at
+// the time given. It is zero if that is not known, as it dies with a process.
+func (t *trial) firstTime(failed time.Time, dead []int) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, d := range dead {
+		if at, ok := t.deaths[d]; ok && (failed.IsZero() || at.Before(failed)) {
+			failed = at
+		}
+	}
+	return failed
+}
+
+// reporter is the leader, or nil if that is of another process. Who has been lost
+// may believe to lead as well.
+func (t *trial) reporter() (lead *rank) {
+	for _, r := range t.ranks {
+		if r != nil && r.leads() && (lead == nil || r.finished || lead.lost) {
+			lead = r
+		}
+	}
+	return lead
+}
+
+// finish returns the outcome of a run that ended with err, as a rank of this process
+// has it.
+func (t *trial) finish(err error) *report.Outcome {
+	r := t.reporter()
+	if r == nil {
+		r = t.ranks[slices.IndexFunc(t.ranks, func(r *rank) bool { return r != nil })]
+	}
+	o := &r.Out
+	if err != nil {
+		o.Failure = firstCause(err)
+		o.Converged = false
+		o.TrueResidual = report.Float(math.NaN())
+		o.Recursive = report.Float(math.NaN())
+		r.ended = time.Now()
+	}
+	for _, r := range t.ranks {
+		if r == nil {
+			continue
+		}
+		o.Iterations = max(o.Iterations, r.Done) // an error may have ended one sooner
+		if !slices.ContainsFunc(o.Injections, func(i fault.Injection) bool { return i.Rank == r.id }) {
+			o.Injections = append(o.Injections, r.injector.Injections...)
+		}
+	}
+	o.InferInjections(t.cfg.faults)
+	for i := range o.Injections {
+		if inj := &o.Injections[i]; !inj.Fired {
+			inj.At = r.ended // after the others
+		}
+	}
+	slices.SortStableFunc(o.Injections, func(a, b fault.Injection) int { return a.At.Compare(b.At) })
+	o.Seconds = r.ended.Sub(r.Began).Seconds()
+	o.Attribute()
+	return o
+}
+
+// firstCause is the text of the error that began it all.
+func firstCause(err error) string {
+	if p, ok := errors.AsType[*mpicx.PanicError](err); ok {
+		return fmt.Sprintf("rank %d panicked: %v", p.Rank, p.Value)
+	}
+	failures, _, _ := told(err)
+	switch {
+	case len(failures) == 0:
+		return err.Error()
+	case failures[0].Code == detect.CodeBreakdown: // all ranks say the same
+		return failures[0].Message
+	}
+	return cmp.Or(failures[0].String(), err.Error())
 }

@@ -5,35 +5,33 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/mpicx/go-mpicx/examples/krylov/fault"
+	"github.com/mpicx/go-mpicx/examples/krylov/report"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/krylov"
 )
 
 // A config is what the flags say.
 type config struct {
-	matrix, rhs     string
-	method, precond string
-	ranks           int
-	tol             float64
-	maxIter, cycle  int
-
-	faults            []Fault
-	recovery          string
-	checkpoint, check int
-
-	compare, json bool
-	plot, out     string
+	report.Settings
+	matrix   string // a file, or ""
+	maxIter  int
+	faults   []fault.Fault
+	recovery string
+	solution string // a file to write it to, or ""
 }
 
 // The recoveries.
 const (
 	recoverRestart  = "restart"
 	recoverRollback = "rollback"
+	recoverReplace  = "replace"
 	recoverShrink   = "shrink"
-	recoverNone     = "none"
+	recoverNone     = report.None
 )
 
 var methods = map[string]krylov.Method{"cg": krylov.CG, "gmres": krylov.GMRES, "bicgstab": krylov.BiCGStab}
@@ -82,6 +80,10 @@ What goes wrong
 What is done about it
   -recovery NAME    restart   repair on the rank, new Krylov space everywhere
                     rollback  all go back to the last checkpoint
+                    replace   rollback, and if ranks panic or die others, which have
+                              been waiting, take their places, with the checkpoint
+                              from the memory of a neighbour; needs a build with
+                              -tags ulfm, and no launcher
                     shrink    restart, and if ranks panic or die the others go on
                               without them and take their rows over; needs a build
                               with -tags ulfm
@@ -113,22 +115,22 @@ func parseFlags(args []string) (*config, error) {
 	fs := flag.NewFlagSet("krylov", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.StringVar(&c.matrix, "matrix", "", "")
-	fs.StringVar(&c.rhs, "rhs", "", "")
-	fs.StringVar(&c.method, "method", "cg", "")
-	fs.StringVar(&c.precond, "precond", "none", "")
-	fs.IntVar(&c.ranks, "ranks", defaultRanks(), "")
-	fs.Float64Var(&c.tol, "tol", 1e-8, "")
+	fs.StringVar(&c.RHS, "rhs", "", "")
+	fs.StringVar(&c.Method, "method", "cg", "")
+	fs.StringVar(&c.Precond, "precond", "none", "")
+	fs.IntVar(&c.Ranks, "ranks", defaultRanks(), "")
+	fs.Float64Var(&c.Tol, "tol", 1e-8, "")
 	fs.IntVar(&c.maxIter, "maxiter", 5000, "")
-	fs.IntVar(&c.cycle, "gmres-restart", 30, "")
+	fs.IntVar(&c.GMRESRestart, "gmres-restart", 30, "")
 	var specs []string
 	fs.Func("inject", "", func(s string) error { specs = append(specs, s); return nil })
 	fs.StringVar(&c.recovery, "recovery", recoverRestart, "")
-	fs.IntVar(&c.checkpoint, "checkpoint", 25, "")
-	fs.IntVar(&c.check, "check", 25, "")
-	fs.BoolVar(&c.compare, "compare", false, "")
-	fs.StringVar(&c.plot, "plot", "", "")
-	fs.StringVar(&c.out, "out", "", "")
-	fs.BoolVar(&c.json, "json", false, "")
+	fs.IntVar(&c.Checkpoint, "checkpoint", 25, "")
+	fs.IntVar(&c.Check, "check", 25, "")
+	fs.BoolVar(&c.Compare, "compare", false, "")
+	fs.StringVar(&c.Plot, "plot", "", "")
+	fs.StringVar(&c.solution, "out", "", "")
+	fs.BoolVar(&c.JSON, "json", false, "")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
@@ -137,22 +139,26 @@ func parseFlags(args []string) (*config, error) {
 	}
 
 	for _, e := range []error{
-		oneOf("-method", c.method, "cg", "gmres", "bicgstab"),
-		oneOf("-precond", c.precond, "none", "jacobi", "blockjacobi"),
+		oneOf("-method", c.Method, "cg", "gmres", "bicgstab"),
+		oneOf("-precond", c.Precond, "none", "jacobi", "blockjacobi"),
 		recoveryName(c.recovery),
-		atLeastOne("-ranks", c.ranks), atLeastOne("-maxiter", c.maxIter),
-		atLeastOne("-gmres-restart", c.cycle), atLeastOne("-checkpoint", c.checkpoint), atLeastOne("-check", c.check),
-		plotName(c.plot),
+		atLeastOne("-ranks", c.Ranks), atLeastOne("-maxiter", c.maxIter),
+		atLeastOne("-gmres-restart", c.GMRESRestart), atLeastOne("-checkpoint", c.Checkpoint), atLeastOne("-check", c.Check),
+		report.CheckPlot(c.Plot),
 	} {
 		if e != nil {
 			return nil, e
 		}
 	}
-	if processes > 0 && c.ranks != processes {
-		return nil, fmt.Errorf("-ranks %d, expected %d, as mpirun has started so many processes", c.ranks, processes)
+	if processes > 0 && c.Ranks != processes {
+		return nil, fmt.Errorf("-ranks %d, expected %d, as mpirun has started so many processes", c.Ranks, processes)
 	}
-	if !(c.tol > 0 && c.tol < 1) {
-		return nil, fmt.Errorf("-tol %g, expected a number between 0 and 1", c.tol)
+	if !(c.Tol > 0 && c.Tol < 1) {
+		return nil, fmt.Errorf("-tol %g, expected a number between 0 and 1", c.Tol)
+	}
+	c.Matrix = "poisson2d-128"
+	if c.matrix != "" {
+		c.Matrix = strings.TrimSuffix(strings.TrimSuffix(filepath.Base(c.matrix), ".gz"), ".mtx")
 	}
 	return c, c.parseFaults(specs)
 }
@@ -160,22 +166,22 @@ func parseFlags(args []string) (*config, error) {
 // parseFaults parses the values of -inject.
 func (c *config) parseFaults(specs []string) error {
 	if specs == nil {
-		c.faults = []Fault{{Kind: kindNaN, Rank: min(3, c.ranks-1), Iter: 40, Bit: defaultBit}}
+		c.faults = []fault.Fault{{Kind: fault.KindNaN, Rank: min(3, c.Ranks-1), Iter: 40, Bit: fault.DefaultBit}}
 		return nil
 	}
 	if slices.Equal(specs, []string{"none"}) {
 		return nil
 	}
 	for _, spec := range specs {
-		f, err := parseFault(spec)
+		f, err := fault.Parse(spec)
 		if err != nil {
 			return fmt.Errorf("-inject %q: %w", spec, err)
 		}
-		if f.Kind == kindDie && !hasULFM {
+		if f.Kind == fault.KindDie && !hasULFM {
 			return fmt.Errorf("-inject %q: kind %q, expected a build with -tags ulfm for it: %s does not see that a process dies", spec, f.Kind, mpicx.Backend)
 		}
-		if f.Rank >= c.ranks {
-			return fmt.Errorf("-inject %q: rank %d, expected 0 to %d, as there are %d", spec, f.Rank, c.ranks-1, c.ranks)
+		if f.Rank >= c.Ranks {
+			return fmt.Errorf("-inject %q: rank %d, expected 0 to %d, as there are %d", spec, f.Rank, c.Ranks-1, c.Ranks)
 		}
 		c.faults = append(c.faults, f)
 	}
@@ -186,16 +192,31 @@ func (c *config) parseFaults(specs []string) error {
 // communicators.
 const hasULFM = mpicx.Backend == "ulfm"
 
+// repairs says whether the others are to go on without ranks that panic or die.
+func (c *config) repairs() bool { return c.recovery == recoverShrink || c.recovery == recoverReplace }
+
+// spares is how many ranks wait to take the places of others.
+func (c *config) spares() (n int) {
+	for _, f := range c.faults {
+		if c.recovery == recoverReplace && f.EndsRank() {
+			n++
+		}
+	}
+	return n
+}
+
 // recoveryName checks that there is a recovery of this name in this build.
 func recoveryName(name string) error {
-	if name == recoverShrink && !hasULFM {
-		return fmt.Errorf("-recovery %q, expected a build with -tags ulfm for it: %s does not shrink communicators", name, mpicx.Backend)
-	}
-	if name == recoverShrink {
+	switch {
+	case (name == recoverShrink || name == recoverReplace) && !hasULFM:
+		return fmt.Errorf("-recovery %q, expected a build with -tags ulfm for it: %s does not repair communicators", name, mpicx.Backend)
+	case name == recoverReplace && processes > 0:
+		return fmt.Errorf("-recovery %q, expected no launcher: ranks that wait are goroutines here; examples/solve has processes", name)
+	case name == recoverShrink || name == recoverReplace:
 		return nil
 	}
 	if err := oneOf("-recovery", name, recoverRestart, recoverRollback, recoverNone); err != nil {
-		return fmt.Errorf("%w, or with -tags ulfm shrink", err)
+		return fmt.Errorf("%w, or with -tags ulfm replace or shrink", err)
 	}
 	return nil
 }

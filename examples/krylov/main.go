@@ -10,6 +10,8 @@ import (
 	"os/signal"
 	"slices"
 
+	"github.com/mpicx/go-mpicx/examples/krylov/fault"
+	"github.com/mpicx/go-mpicx/examples/krylov/report"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
@@ -66,7 +68,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "krylov:", err)
 		return exitUsage
 	}
-	out := reporter(cfg, stdout)
+	out := report.New(&cfg.Settings, processes == 0, stdout)
 	outcomes, leads, err := runAll(ctx, cfg, out)
 	if err != nil {
 		fmt.Fprintln(stderr, "krylov:", err)
@@ -82,10 +84,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	if leads {
-		out.end(outcomes)
+		out.End(outcomes)
 	}
 	for _, o := range outcomes {
-		if expected := cfg.compare && o.Recovery == recoverNone; !o.Converged && !expected {
+		if expected := cfg.Compare && o.Recovery == recoverNone; !o.Converged && !expected {
 			return exitFailed
 		}
 	}
@@ -93,14 +95,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 // writeFiles writes what is asked for beside the report.
-func writeFiles(cfg *config, outcomes []*outcome) error {
-	if cfg.plot != "" {
-		if err := plotResiduals(cfg, outcomes); err != nil {
+func writeFiles(cfg *config, outcomes []*report.Outcome) error {
+	if cfg.Plot != "" {
+		if err := report.Plot(&cfg.Settings, outcomes); err != nil {
 			return err
 		}
 	}
-	if last := outcomes[len(outcomes)-1]; cfg.out != "" && last.solution != nil {
-		return writeVector(cfg.out, last.solution)
+	if last := outcomes[len(outcomes)-1]; cfg.solution != "" && last.Solution != nil {
+		return writeVector(cfg.solution, last.Solution)
 	}
 	return nil
 }
@@ -119,7 +121,7 @@ func writeVector(name string, x []float64) error {
 
 // runAll makes the runs that cfg asks for: one without faults first, to compare
 // with.
-func runAll(ctx context.Context, cfg *config, out reports) (outcomes []*outcome, leads bool, err error) {
+func runAll(ctx context.Context, cfg *config, out report.Reports) (outcomes []*report.Outcome, leads bool, err error) {
 	free := *cfg
 	free.faults = nil
 	if free.recovery == recoverNone {
@@ -129,10 +131,10 @@ func runAll(ctx context.Context, cfg *config, out reports) (outcomes []*outcome,
 	names := []string{"fault-free"}
 	if len(cfg.faults) > 0 {
 		recoveries := []string{cfg.recovery}
-		if cfg.compare {
+		if cfg.Compare {
 			recoveries = []string{recoverNone, recoverRestart, recoverRollback}
-			if hasULFM && slices.ContainsFunc(cfg.faults, Fault.endsRank) {
-				recoveries = append(recoveries, recoverShrink)
+			if hasULFM && slices.ContainsFunc(cfg.faults, fault.Fault.EndsRank) {
+				recoveries = append(recoveries, recoverReplace, recoverShrink)
 			}
 		}
 		for _, recovery := range recoveries {
@@ -146,19 +148,19 @@ func runAll(ctx context.Context, cfg *config, out reports) (outcomes []*outcome,
 		if c.recovery == recoverNone {
 			c.maxIter = boundWithoutRecovery(cfg, outcomes[0])
 		}
-		t := newTrial(names[i], c, out)
+		t := &trial{name: names[i], cfg: c, out: out, ranks: make([]*rank, c.Ranks)}
 		o, err := t.run(ctx)
 		if err != nil {
 			return nil, false, err
 		}
 		outcomes = append(outcomes, o)
 		leads = t.reporter() != nil // not in most processes under mpirun
-		out.ended(o, leads)
+		out.Ended(o, leads)
 	}
 	return outcomes, leads, nil
 }
 
 // boundWithoutRecovery is how many iterations a run gets that may never converge.
-func boundWithoutRecovery(cfg *config, free *outcome) int {
+func boundWithoutRecovery(cfg *config, free *report.Outcome) int {
 	return min(cfg.maxIter, 4*free.Iterations+100)
 }

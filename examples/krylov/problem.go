@@ -2,16 +2,13 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	_ "embed"
 	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
-	"strings"
-
-	"compress/gzip"
 
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/distributed"
@@ -28,6 +25,7 @@ var poisson2d []byte
 // A system is a rank's part of the system to solve, and what all ranks know of it.
 type system struct {
 	krylov.System
+	comm  *mpicx.Comm
 	a     *distributed.Matrix
 	want  []float64 // the solution if it is known
 	nnz   int       // of the whole matrix
@@ -35,22 +33,14 @@ type system struct {
 	normB float64
 }
 
-// matrixName is what the matrix is called in what is printed.
-func (c *config) matrixName() string {
-	if c.matrix == "" {
-		return "poisson2d-128"
-	}
-	return strings.TrimSuffix(strings.TrimSuffix(filepath.Base(c.matrix), ".gz"), ".mtx")
-}
-
 // readSystem reads the system and divides it among the ranks. It is collective.
 func readSystem(ctx context.Context, comm *mpicx.Comm, cfg *config) (*system, error) {
-	s := &system{}
+	s := &system{comm: comm}
 	var err error
 	if cfg.matrix == "" {
 		var r io.Reader
 		if r, err = gzip.NewReader(bytes.NewReader(poisson2d)); err == nil {
-			s.a, err = distributed.Read(ctx, comm, r, cfg.matrixName())
+			s.a, err = distributed.Read(ctx, comm, r, cfg.Matrix)
 		}
 	} else {
 		s.a, err = distributed.ReadFile(ctx, comm, cfg.matrix)
@@ -61,15 +51,15 @@ func readSystem(ctx context.Context, comm *mpicx.Comm, cfg *config) (*system, er
 	if s.a.Size() == 0 {
 		return nil, fmt.Errorf("%s: 0 x 0, expected a row at least", cfg.matrix)
 	}
-	if cfg.method == "cg" {
+	if cfg.Method == "cg" {
 		if symmetric, err := s.a.Symmetric(ctx); err != nil {
 			return nil, err
 		} else if !symmetric {
-			return nil, fmt.Errorf("-method cg: %s is not symmetric, expected a symmetric matrix; use gmres or bicgstab", cfg.matrixName())
+			return nil, fmt.Errorf("-method cg: %s is not symmetric, expected a symmetric matrix; use gmres or bicgstab", cfg.Matrix)
 		}
 	}
 	s.Space, s.A = distributed.Space{Comm: comm}, s.a
-	switch cfg.precond {
+	switch cfg.Precond {
 	case "jacobi":
 		s.M, err = distributed.Jacobi(s.a)
 	case "blockjacobi":
@@ -94,7 +84,7 @@ func readSystem(ctx context.Context, comm *mpicx.Comm, cfg *config) (*system, er
 // readB reads the right-hand side, or computes that of the known solution.
 func (s *system) readB(ctx context.Context, comm *mpicx.Comm, cfg *config) error {
 	s.B = make([]float64, s.a.Rows())
-	if cfg.rhs == "" {
+	if cfg.RHS == "" {
 		s.want = knownSolution(s.a.First(), s.a.Rows())
 		s.a.Apply(ctx, s.B, s.want)
 		return nil
@@ -102,11 +92,11 @@ func (s *system) readB(ctx context.Context, comm *mpicx.Comm, cfg *config) error
 	var whole []float64
 	if comm.Rank() == 0 {
 		var err error
-		if whole, err = sparse.ReadVector(cfg.rhs); err != nil {
+		if whole, err = sparse.ReadVector(cfg.RHS); err != nil {
 			return err
 		}
 		if len(whole) != s.a.Size() {
-			return fmt.Errorf("-rhs %s: %d rows, expected %d, as the matrix has", cfg.rhs, len(whole), s.a.Size())
+			return fmt.Errorf("-rhs %s: %d rows, expected %d, as the matrix has", cfg.RHS, len(whole), s.a.Size())
 		}
 	}
 	return mpicx.Scatterv(comm, whole, s.a.Counts(), s.B, 0).Wait(ctx)
@@ -137,15 +127,10 @@ func (s *system) distance(ctx context.Context, x []float64) float64 {
 
 // norm is that of a vector divided among the ranks of the space.
 func norm(ctx context.Context, space krylov.Space, x []float64) float64 {
-	part, all := localNorm(x), make([]float64, 1)
-	space.Sum([]float64{part * part}, all).MustWait(ctx)
-	return math.Sqrt(all[0])
-}
-
-func localNorm(x []float64) float64 {
-	var s float64
+	part, all := make([]float64, 1), make([]float64, 1)
 	for _, v := range x {
-		s += v * v
+		part[0] += v * v
 	}
-	return math.Sqrt(s)
+	space.Sum(part, all).MustWait(ctx)
+	return math.Sqrt(all[0])
 }

@@ -2,248 +2,338 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
+	"github.com/mpicx/go-mpicx/examples/krylov/detect"
+	"github.com/mpicx/go-mpicx/examples/krylov/report"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
+	"github.com/mpicx/go-mpicx/mpicx/distributed"
 	"github.com/mpicx/go-mpicx/mpicx/krylov"
+	"github.com/mpicx/go-mpicx/mpicx/recovery"
 )
 
-// checkpoints are the last two of a rank: a rank that fails may not have saved
-// the one that others have.
-type checkpoints struct {
-	slots [2]checkpoint
-	last  int // the newer slot
-}
-
-type checkpoint struct {
-	done  int // iterations; 0: there is none
-	state krylov.Snapshot
-}
-
-// next returns where to save the state after so many iterations.
-func (c *checkpoints) next(done int) *krylov.Snapshot {
-	c.last = 1 - c.last
-	s := &c.slots[c.last]
-	s.done = done
-	return &s.state
-}
-
-// newest is how many iterations the newer checkpoint has.
-func (c *checkpoints) newest() int { return c.slots[c.last].done }
-
-// at returns the checkpoint after so many iterations, which all ranks have, and
-// forgets one that is newer. It is nil for 0 iterations.
-func (c *checkpoints) at(done int) *krylov.Snapshot {
-	if c.slots[c.last].done > done {
-		c.slots[c.last].done = 0
-		c.last = 1 - c.last
+// recover does what is to be done after failures of ranks, before the solver goes on. An
+// error that comes meanwhile interrupts it as well, and it is done again. Fresh says that
+// some have lost their memory.
+func (r *rank) recover(ctx context.Context, a *recovery.Attempt, fresh bool, xDone int) error {
+	begin := r.ready // to shrink the communicator took time as well
+	if begin.IsZero() || len(a.Causes) == r.Mended {
+		begin = time.Now()
 	}
-	if done == 0 {
-		return nil
+	r.Recoveries++
+	saved, err := r.restore(ctx)
+	if err != nil {
+		return err
 	}
-	return &c.slots[c.last].state
+	if err := r.injector.StrikeRecovery(r.Recoveries, r.Done, r.die); err != nil {
+		return err
+	}
+	fits := make([]bool, 1)
+	mine := r.x == nil || r.first == r.sys.a.First() && len(r.x) == r.sys.a.Rows()
+	mpicx.Allreduce(r.comm, []bool{mine}, fits, mpicx.LAnd).MustWait(ctx)
+
+	e := r.event(a)
+	n := r.notice()
+	recovery := r.trial.cfg.recovery
+	switch {
+	case !fits[0]:
+		e.From = r.takeOver(ctx, &e, saved, xDone)
+		e.Recovery = fmt.Sprintf("the survivors began a new Krylov space from the iterate of iteration %d", e.From)
+	case fresh || recovery == recoverRollback || recovery == recoverReplace:
+		e.From, e.Replaced = saved, fresh && len(a.Causes) > 0
+		r.goBack(recovery != recoverRestart)
+		e.Recovery = fmt.Sprintf("all ranks went back to the checkpoint of iteration %d", saved)
+		if a.N == 0 || len(a.Causes) == 0 {
+			e.Recovery = fmt.Sprintf("the job was started again from the checkpoint of iteration %d", saved)
+		}
+	default:
+		n.Repair, e.From = r.restart(ctx, saved, xDone, e)
+		e.Recovery = fmt.Sprintf("all ranks began a new Krylov space from the iterate of iteration %d", e.From)
+	}
+
+	notices := mpicx.AllgatherValue(r.comm, n).MustGet(ctx)
+	notices = slices.DeleteFunc(notices, func(n report.Notice) bool { return n.Ready.IsZero() }) // it was not there
+	e.Seconds = time.Since(begin).Seconds()
+	for i := range r.Out.Events { // what has ended a job
+		if last := &r.Out.Events[i]; last.Recovery == "" {
+			last.Recovery, last.From, last.Seconds = e.Recovery, e.From, time.Since(last.End).Seconds()
+		}
+	}
+	if len(a.Causes) > r.Mended {
+		e.Fill(notices)
+		r.Out.Events = append(r.Out.Events, e)
+	}
+	r.Mended, r.Members = len(a.Causes), r.members
+	r.told.Store(nil)
+	return nil
 }
 
-// A notice is what the leader is told about a rank's part in an event.
-type notice struct {
-	Rank        int
-	Told, Ready time.Time
-	Repair      string
+// restore has r.kept be the newest state that all ranks have, and returns how many
+// iterations that is after: 0 if there is none, or if it was lost with too many ranks.
+func (r *rank) restore(ctx context.Context) (int, error) {
+	version, err := r.store.Restore(ctx)
+	_, lost := errors.AsType[*checkpoint.LostError](err)
+	parts, newHere := errors.AsType[*checkpoint.PartsError](err)
+	switch {
+	case lost || errors.Is(err, checkpoint.ErrNone):
+		r.kept.rank, r.kept.done, r.kept.method.X = checkpoint.None, 0, nil
+		return 0, nil
+	case newHere:
+		r.kept.rank, r.kept.ranks, r.kept.method.X = checkpoint.None, parts.Parts, nil
+	case err != nil:
+		return 0, err
+	}
+	return version, nil
+}
+
+// event says what has happened since the last recovery.
+func (r *rank) event(a *recovery.Attempt) report.Event {
+	e := report.Event{Iteration: r.Done}
+	at := slices.Clone(r.Members) // of the communicator that a cause is of
+	shrunk := len(at) != len(r.members)
+	for _, cause := range a.Causes[r.Mended:] {
+		failures, dead, corrupted := told(cause)
+		var lost []int
+		for _, f := range failures {
+			f.Rank = member(at, f.Rank)
+			lost = append(lost, f.Rank)
+			e.Failures = append(e.Failures, report.FailuresOf([]mpicx.Failure{f})...)
+			if e.First.IsZero() || f.Time.Before(e.First) {
+				e.First = f.Time
+			}
+		}
+		for _, d := range dead {
+			d = member(at, d)
+			lost = append(lost, d)
+			if !shrunk {
+				e.Dead = append(e.Dead, d)
+			}
+		}
+		if corrupted {
+			e.Corrupted = true
+			e.Losses++
+			if shrunk {
+				at = without(at, lost)
+			}
+		}
+	}
+	if shrunk { // which may be of more than the causes say
+		e.Dead = slices.DeleteFunc(without(r.Members, r.members), e.Failed)
+	}
+	slices.Sort(e.Dead)
+	e.Dead = slices.Compact(e.Dead)
+	e.First = r.trial.firstTime(e.First, e.Dead)
+	return e
+}
+
+// member returns the number in the world of a communicator's rank: itself, if more has
+// happened than the causes say.
+func member(members []int, rank int) int {
+	if rank < len(members) {
+		return members[rank]
+	}
+	return rank
+}
+
+func without(ranks, lost []int) []int {
+	return slices.DeleteFunc(slices.Clone(ranks), func(r int) bool { return slices.Contains(lost, r) })
+}
+
+// told returns what an error says that all ranks have.
+func told(err error) (failures []mpicx.Failure, dead []int, corrupted bool) {
+	if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok {
+		return c.Failures, c.Dead, true
+	}
+	if p, ok := errors.AsType[*mpicx.PropagatedError](err); ok {
+		return p.Failures, nil, false
+	}
+	return nil, nil, false
 }
 
 // notice says when the rank knew. If no context told it, or its AfterFunc came
-// late, the Wait did that it was in, which is when Try returned.
-func (r *rank) notice() notice {
-	n := notice{Rank: r.id, Told: r.ready, Ready: r.ready}
-	if at := r.told.Load(); at != nil && at.Before(r.ready) {
+// late, the Wait did that it was in, which is when the attempt ended.
+func (r *rank) notice() report.Notice {
+	n := report.Notice{Rank: r.id, Told: r.ready, Ready: r.ready}
+	if at := r.told.Load(); at != nil && at.Before(n.Ready) {
 		n.Told = *at
 	}
 	return n
 }
 
-// recover does what is to be done after failures of ranks, before the solver goes
-// on. It runs inside Try: an error that comes meanwhile interrupts it as well,
-// and it is done again.
-func (r *rank) recover(ctx context.Context) error {
-	if len(r.failures) == 0 && !r.rerun && r.has == r.layout {
-		return nil
+// goBack sets x to the checkpoint's, and, if whole, lets the method continue from
+// there as if nothing had happened.
+func (r *rank) goBack(whole bool) {
+	r.x, r.first, r.xDone = make([]float64, r.sys.a.Rows()), r.sys.a.First(), r.kept.done
+	copy(r.x, r.kept.method.X)
+	if whole && r.kept.done > 0 {
+		r.resume = &r.kept.method
 	}
-	begin := time.Now()
-
-	// Ranks may be an iteration apart, and an error in a recovery may have come to
-	// some after it. What they decide by, all agree on.
-	mine := []int{r.done, -r.saved.newest(), r.xDone, r.attempts + 1, 0}
-	if r.rerun {
-		mine[4] = 1
-	}
-	all := make([]int, len(mine))
-	mpicx.Allreduce(r.comm, mine, all, mpicx.Max).MustWait(ctx)
-	done, saved, xDone, rerun := all[0], -all[1], all[2], all[4] == 1
-	r.done, r.attempts, r.rerun = done, all[3], rerun
-	snapshot := r.saved.at(saved)
-	if err := r.strikeRecovery(ctx); err != nil {
-		return err
-	}
-
-	e := event{Iteration: done, Failures: failuresOf(r.failures)}
-	n := r.notice()
-	settle := func() {}
-	switch {
-	case r.has != r.layout:
-		begin = r.ready // to shrink the communicator took time as well
-		e.From = r.newestIterate(snapshot, saved, xDone)
-		settle = r.takeOver(ctx, &e)
-		e.Recovery = fmt.Sprintf("the survivors began a new Krylov space from the iterate of iteration %d", e.From)
-	case rerun:
-		e.Recovery, e.From = fmt.Sprintf("the job was started again from the checkpoint of iteration %d", saved), saved
-		r.goBack(snapshot, r.trial.cfg.recovery == recoverRollback)
-	case r.trial.cfg.recovery == recoverRollback:
-		e.Recovery, e.From = fmt.Sprintf("all ranks went back to the checkpoint of iteration %d", saved), saved
-		r.goBack(snapshot, true)
-	default:
-		n.Repair, e.From = r.restart(ctx, snapshot, saved, xDone)
-		e.Recovery = fmt.Sprintf("all ranks began a new Krylov space from the iterate of iteration %d", e.From)
-	}
-
-	notices := mpicx.AllgatherValue(r.comm, n).MustGet(ctx)
-	settle()
-	e.Seconds = time.Since(begin).Seconds()
-	if rerun && len(r.out.Events) > 0 { // the event is what ended the job
-		last := &r.out.Events[len(r.out.Events)-1]
-		last.Recovery, last.From, last.Seconds = e.Recovery, e.From, time.Since(last.end).Seconds()
-	}
-	if len(r.failures)+len(e.Dead) > 0 || e.Takeover != nil {
-		e.first, e.end = r.trial.firstTime(r.failures, e.Dead), r.ready
-		e.fill(notices)
-		r.out.Events = append(r.out.Events, e)
-	}
-	r.rerun, r.failures = false, nil
-	r.told.Store(nil)
-	return nil
 }
 
-// strikeRecovery has those faults happen that are to come in a recovery.
-func (r *rank) strikeRecovery(ctx context.Context) error {
-	if !slices.ContainsFunc(r.trial.cfg.faults, func(f Fault) bool { return f.Recovery > 0 }) {
-		return nil
+// newest is the newest iterate of the rank, and after how many iterations: GMRES has
+// computed none since the cycle began, but for the checkpoint.
+func (r *rank) newest(saved, xDone int) ([]float64, int) {
+	if r.trial.cfg.Method == "gmres" && saved > r.xDone {
+		return r.kept.method.X, max(saved, xDone)
 	}
-	// Before one of them interrupts the others, all know which recovery this is.
-	r.comm.Barrier().MustWait(ctx)
-	return r.injector.strikeRecovery(r.attempts, r.done)
+	return r.x, xDone
 }
 
-// newestIterate has the newest iterate in x, and returns of which iteration that
-// is: xDone at the ranks that have come farthest. GMRES has computed none since the
-// cycle began, but for the checkpoint.
-func (r *rank) newestIterate(snapshot *krylov.Snapshot, saved, xDone int) (from int) {
-	if r.trial.cfg.method != "gmres" {
-		return xDone
-	}
-	if saved > r.xDone {
-		r.goBack(snapshot, false)
-	}
-	return max(saved, xDone)
+// trusted says whether the rank's own part of the iterate can be right, after the event.
+func (r *rank) trusted(x []float64, e report.Event) bool {
+	return detect.AllFinite(x) && !slices.ContainsFunc(e.Failures, func(f report.Failure) bool { return f.Rank == r.id && f.Code == detect.CodeGap })
 }
 
 // restart sets x to what the solver begins anew from: the newest iterate, in which a
-// rank that failed takes its own part from the checkpoint if it does not trust it. If
+// rank that failed takes its own part from the checkpoint if it does not trust it: together
+// with the others' newer parts it is as good an iterate to begin from as any. If
 // the iterate of the checkpoint has the smaller residual, a fault has got into the
 // newest without having been found there.
-func (r *rank) restart(ctx context.Context, snapshot *krylov.Snapshot, saved, xDone int) (repair string, from int) {
-	from = r.newestIterate(snapshot, saved, xDone)
-	repair = r.repair(snapshot, saved)
-	newest, old := slices.Clone(r.x), make([]float64, len(r.x))
-	if snapshot != nil {
-		copy(old, snapshot.X)
+func (r *rank) restart(ctx context.Context, saved, xDone int, e report.Event) (repair string, from int) {
+	old := make([]float64, len(r.x))
+	copy(old, r.kept.method.X)
+	x, from := r.newest(saved, xDone)
+	x = slices.Clone(x)
+	switch {
+	case !r.trusted(x, e):
+		copy(x, old)
+		repair = fmt.Sprintf("rank %d took its part of the solution from its checkpoint of iteration %d", r.id, saved)
+	case e.Failed(r.id):
+		repair = fmt.Sprintf("rank %d kept its part of the solution", r.id)
 	}
-	if better := r.sys.TrueResidual(ctx, newest) <= r.sys.TrueResidual(ctx, old); better {
-		return repair, from
-	}
-	copy(r.x, old)
-	if repair != "" {
-		repair = fmt.Sprintf("rank %d and all others took their parts of the solution from the checkpoint of iteration %d, whose residual is smaller", r.id, saved)
-	}
-	return repair, saved
-}
-
-// goBack sets x to the checkpoint's, and, if whole, lets the method continue from
-// there as if nothing had happened.
-func (r *rank) goBack(snapshot *krylov.Snapshot, whole bool) {
-	if snapshot == nil {
-		clear(r.x)
-		return
-	}
-	copy(r.x, snapshot.X)
-	if whole {
-		r.resume = snapshot
-	}
-}
-
-// repair mends the rank's own part of the solution, if it failed and its part
-// can't be trusted, and says so. The part of the last checkpoint does: together
-// with the others' newer parts it is as good an iterate to begin from as any.
-func (r *rank) repair(snapshot *krylov.Snapshot, saved int) string {
-	for _, f := range r.failures {
-		if f.Rank != r.id {
-			continue
-		}
-		if f.Code == codeGap || !allFinite(r.x) {
-			r.goBack(snapshot, false)
-			return fmt.Sprintf("rank %d took its part of the solution from its checkpoint of iteration %d", r.id, saved)
-		}
-		return fmt.Sprintf("rank %d kept its part of the solution", r.id)
-	}
-	return ""
-}
-
-// firstTime is when the first of these ranks failed or died. It is zero if that
-// is not known, as it dies with a process.
-func (t *trial) firstTime(fs []mpicx.Failure, dead []int) time.Time {
-	var times []time.Time
-	for _, f := range fs {
-		times = append(times, f.Time)
-	}
-	for _, d := range dead {
-		if r := t.ranks[d]; r != nil && !r.died.IsZero() {
-			times = append(times, r.died)
+	if !(r.sys.TrueResidual(ctx, x) <= r.sys.TrueResidual(ctx, old)) {
+		x, from = old, saved
+		if repair != "" {
+			repair = fmt.Sprintf("rank %d and all others took their parts of the solution from the checkpoint of iteration %d, whose residual is smaller", r.id, saved)
 		}
 	}
-	if len(times) == 0 {
-		return time.Time{}
-	}
-	return slices.MinFunc(times, time.Time.Compare)
+	r.x, r.xDone = x, from
+	return repair, from
 }
 
-func failuresOf(fs []mpicx.Failure) []failure {
-	out := make([]failure, len(fs))
-	for i, f := range fs {
-		out[i] = failure{f.Rank, f.Code, f.Message, f.Origin}
+// takeOver brings the iterate to where the rows are now. Of the rows that are lost with
+// the ranks that are gone, it takes the checkpoint's, or interpolates them.
+func (r *rank) takeOver(ctx context.Context, e *report.Event, saved, xDone int) (from int) {
+	newest, from := r.newest(saved, xDone)
+	var mine []distributed.Part
+	if r.x != nil && r.trusted(newest, *e) {
+		mine = append(mine, distributed.Part{First: r.first, Values: newest})
 	}
-	return out
+	m := r.sys.a
+	x, lost, err := m.Vector(ctx, mine...)
+	mpicx.Throw(err)
+	t := &report.Takeover{Ranks: len(r.members), Rows: m.Size(), Shrunk: e.Losses}
+	t.Lost, t.Moved = r.count(ctx, lost, mine)
+	old, _, err := m.Vector(ctx, r.saved(ctx, saved)...)
+	mpicx.Throw(err)
+	r.interpolate(ctx, x, old, lost, t)
+	e.Takeover = t
+	r.x, r.first, r.xDone, r.residual, r.resume = x, m.First(), from, float64(t.After), nil
+	return from
 }
 
-// fill adds what the ranks noticed. If nobody knows when it began, that is when
-// the first of them did.
-func (e *event) fill(notices []notice) {
-	if e.first.IsZero() && len(notices) > 0 {
-		e.Unknown = true
-		e.first = slices.MinFunc(notices, func(a, b notice) int { return a.Told.Compare(b.Told) }).Told
-	}
-	var told, ready []time.Duration
-	for _, n := range notices {
-		if !e.failed(n.Rank) {
-			told = append(told, max(n.Told.Sub(e.first), 0)) // told of something earlier: it knew at once
+// count returns how many rows nobody had, and how many others have another owner now.
+func (r *rank) count(ctx context.Context, lost []bool, mine []distributed.Part) (nobody, moved int) {
+	counts, all := make([]int, 2), make([]int, 2)
+	for _, l := range lost {
+		if l {
+			counts[0]++
 		}
-		ready = append(ready, n.Ready.Sub(e.first))
-		if n.Repair != "" {
-			e.Repairs = append(e.Repairs, n.Repair)
-		}
 	}
-	e.Told, e.Ready = spreadOf(told), spreadOf(ready)
+	lo, hi := r.sys.a.First(), r.sys.a.First()+r.sys.a.Rows()
+	for _, p := range mine {
+		counts[1] += max(0, min(hi, p.First+len(p.Values))-max(lo, p.First)) // stay
+	}
+	mpicx.Allreduce(r.comm, counts, all, mpicx.Sum).MustWait(ctx)
+	return all[0], r.sys.a.Size() - all[0] - all[1]
 }
 
-func (e *event) failed(rank int) bool {
-	return slices.ContainsFunc(e.Failures, func(f failure) bool { return f.Rank == rank })
+// saved returns the parts of the checkpoint's iterate that this rank brings: its own, and
+// some of those whose ranks are gone.
+func (r *rank) saved(ctx context.Context, version int) (parts []distributed.Part) {
+	owners := mpicx.AllgatherValue(r.comm, []int{r.kept.rank, r.kept.ranks}).MustGet(ctx)
+	if version == 0 {
+		return nil
+	}
+	if r.kept.rank != checkpoint.None {
+		parts = append(parts, distributed.Part{First: r.kept.first, Values: r.kept.method.X})
+	}
+	var orphans []int
+	for part := range r.kept.ranks {
+		if !slices.ContainsFunc(owners, func(o []int) bool { return o[0] == part }) {
+			orphans = append(orphans, part)
+		}
+	}
+	for first := 0; first < len(orphans); first += r.comm.Size() { // one for each rank
+		part := checkpoint.None
+		if at := first + r.comm.Rank(); at < len(orphans) {
+			part = orphans[at]
+		}
+		first, err := checkpoint.Load[int](ctx, r.store, "first", part, version)
+		mpicx.Throw(err)
+		x, err := checkpoint.Load[float64](ctx, r.store, "x", part, version)
+		mpicx.Throw(err)
+		if part != checkpoint.None {
+			parts = append(parts, distributed.Part{First: first[0], Values: x})
+		}
+	}
+	return parts
+}
+
+// interpolate fills in the lost elements of x with what makes the residual smallest: the
+// checkpoint's, those interpolated from the others', or 0, as the block of the
+// matrix in the lost rows may be singular.
+func (r *rank) interpolate(ctx context.Context, x, old []float64, lost []bool, t *report.Takeover) {
+	cfg := r.trial.cfg
+	before := r.residualBefore(ctx)
+	zeroed := r.sys.TrueResidual(ctx, x)
+	kept := slices.Clone(x)
+	for i, l := range lost {
+		if l {
+			kept[i] = old[i]
+		}
+	}
+	restored := r.sys.TrueResidual(ctx, kept)
+
+	// An error in these rows that is a tenth of the others' does not show.
+	const part = 0.1
+	y := slices.Clone(x)
+	res, err := krylov.Interpolate(ctx, r.sys.System, y, lost, methods[cfg.Method], krylov.Options{
+		Tol: part * max(before, cfg.Tol), MaxIter: min(t.Lost, cfg.maxIter), Restart: cfg.GMRESRestart,
+	})
+	after := math.NaN()
+	if _, ok := errors.AsType[*krylov.BreakdownError](err); !ok { // which all ranks have alike
+		mpicx.Throw(err)
+		after = r.sys.TrueResidual(ctx, y)
+	}
+	t.Before, t.Zeroed, t.Restored, t.Iterations = report.Float(before), report.Float(zeroed), report.Float(restored), res.Iterations
+	least := zeroed
+	if restored < least {
+		least = restored
+		copy(x, kept)
+	}
+	if t.Interpolated = after < least; t.Interpolated {
+		least = after
+		copy(x, y)
+	}
+	t.After = report.Float(least)
+}
+
+// residualBefore is the residual that the ranks saw last; it was finite, unless
+// that was the fault.
+func (r *rank) residualBefore(ctx context.Context) float64 {
+	mine, least := []float64{r.residual}, make([]float64, 1)
+	if math.IsNaN(r.residual) || r.x == nil {
+		mine[0] = math.Inf(1)
+	}
+	mpicx.Allreduce(r.comm, mine, least, mpicx.Min).MustWait(ctx)
+	if math.IsInf(least[0], 1) {
+		return 1 // as at the beginning
+	}
+	return least[0]
 }

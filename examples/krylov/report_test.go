@@ -9,9 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/mpicx/sparse"
@@ -61,26 +59,6 @@ func TestHugeFlip(t *testing.T) {
 			}
 		}
 	}
-}
-
-// Each failure is told of as what it is, though the rank has another fault behind it.
-func TestAttribution(t *testing.T) {
-	nan := float(nan)
-	at := time.Now()
-	o := &outcome{
-		Injections: []injection{
-			{Fault: Fault{Kind: kindBitflip, Rank: 2}, Fired: true, At: at},
-			{Fault: Fault{Kind: kindError, Rank: 1}, Fired: true, At: at.Add(1)},
-			{Fault: Fault{Kind: kindPanic, Rank: 2, Recovery: 1}, Fired: true, At: at.Add(2)},
-		},
-		Events: []event{
-			{Failures: []failure{{Rank: 1, Message: "material"}}, first: at, end: at.Add(3), Since: nan},
-			{Failures: []failure{{Rank: 2, Message: "panic: index"}}, first: at, end: at.Add(4), Since: nan},
-		},
-	}
-	o.attribute()
-	detected := []bool{o.Injections[0].Detected, o.Injections[1].Detected, o.Injections[2].Detected}
-	assert.Equal(t, []bool{false, true, true}, detected)
 }
 
 // The text of a Matrix Market file.
@@ -158,24 +136,4 @@ func TestHistoryOutlivesLeaders(t *testing.T) {
 	require.Len(t, o.Events, 3)
 	require.Len(t, o.Injections, 3)
 	require.Len(t, o.Residuals, o.Iterations)
-}
-
-// What a process would have said that has died is inferred from what its death showed.
-func TestInferInjections(t *testing.T) {
-	flip, die, late := Fault{Kind: kindBitflip, Rank: 1, Iter: 3}, Fault{Kind: kindDie, Rank: 1, Iter: 5}, Fault{Kind: kindNaN, Rank: 1, Iter: 9}
-	o := &outcome{Events: []event{{Iteration: 5, Dead: []int{1}}}}
-	o.inferInjections([]Fault{flip, die, late})
-	require.Len(t, o.Injections, 3)
-	require.Equal(t, []bool{true, true, false}, []bool{o.Injections[0].Fired, o.Injections[1].Fired, o.Injections[2].Fired})
-}
-
-// If nobody knows when the rank died, nothing is told of the time since.
-func TestUnknownTimeOfDeath(t *testing.T) {
-	at := time.Now()
-	e := event{Dead: []int{1}}
-	e.fill([]notice{{Rank: 0, Told: at.Add(2 * time.Millisecond), Ready: at.Add(3 * time.Millisecond)}, {Rank: 2, Told: at.Add(5 * time.Millisecond), Ready: at.Add(9 * time.Millisecond)}})
-	var out bytes.Buffer
-	(&textReport{cfg: &config{}, w: &out}).event(e)
-	require.NotContains(t, out.String(), "after 0s (first)")
-	require.Contains(t, out.String(), "the other 2 ranks within 3ms")
 }

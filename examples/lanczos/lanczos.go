@@ -16,16 +16,27 @@ type lanczos struct {
 	w           []float64 // room for the next vector
 }
 
-// newLanczos begins with the vector that a seed says, whatever the number of ranks.
-func newLanczos(ctx context.Context, s sheet, a *product) (*lanczos, error) {
-	l := &lanczos{v: make([]float64, a.rows), previous: make([]float64, a.rows), w: make([]float64, a.rows)}
+// fit has room for so many rows.
+func (l *lanczos) fit(rows int) {
+	for _, x := range []*[]float64{&l.v, &l.previous, &l.w} {
+		if len(*x) != rows {
+			*x = make([]float64, rows)
+		}
+	}
+}
+
+// begin takes the first vector, which depends on the seed alone.
+func (l *lanczos) begin(ctx context.Context, s sheet, a *product) error {
+	l.fit(a.rows)
 	first := firstRow(s.sites(), a.comm.Size(), a.comm.Rank())
 	for i := range l.v {
 		l.v[i] = random(^s.Seed, first+i)
 	}
-	norm, err := a.dot(ctx, l.v, l.v)
-	scale(l.v, l.v, 1/math.Sqrt(norm))
-	return l, err
+	clear(l.previous)
+	l.alpha, l.beta = l.alpha[:0], l.beta[:0]
+	square, err := a.dot(ctx, l.v, l.v)
+	scale(l.v, l.v, 1/math.Sqrt(square))
+	return err
 }
 
 // step is one iteration. It returns false if there is none: the vectors so far span all that

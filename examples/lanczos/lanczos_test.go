@@ -48,19 +48,15 @@ func solveOn(t *testing.T, ranks int, s sheet, iterations, count int) (found []f
 	t.Helper()
 	mpicxtest.Run(t, ranks, func(ctx context.Context, world *mpicx.Comm) error {
 		a := newProduct(s, world)
-		l, err := newLanczos(ctx, s, a)
-		if err != nil {
-			return err
-		}
-		for more := true; more && len(l.alpha) < iterations; {
-			if more, err = l.step(ctx, a); err != nil {
-				return err
-			}
+		l := new(lanczos)
+		err := l.begin(ctx, s, a)
+		for more := true; err == nil && more && len(l.alpha) < iterations; {
+			more, err = l.step(ctx, a)
 		}
 		if world.Rank() == 0 {
 			found = lowest(l.alpha, l.beta, count)
 		}
-		return nil
+		return err
 	})
 	return found
 }

@@ -51,10 +51,12 @@ func newProduct(s sheet, comm *mpicx.Comm) *product {
 	for i := range a.rows {
 		a.energy[i] = s.energy(first + i)
 		interior := true
-		for _, site := range s.neighbours(first + i) {
+		for k, site := range s.neighbours(first + i) {
 			if first <= site && site < end {
+				a.columns[i][k] = int32(site - first)
 				continue
 			}
+			a.columns[i][k] = missing
 			interior = false
 			if site == missing {
 				continue
@@ -80,16 +82,12 @@ func newProduct(s sheet, comm *mpicx.Comm) *product {
 			a.peers = append(a.peers, peer{rank: q, send: send, packed: make([]float64, len(send)), ghosts: a.ghosts[lo:hi]})
 		}
 	}
-	for i := range a.rows {
-		for k, site := range s.neighbours(first + i) {
-			switch {
-			case site == missing:
-				a.columns[i][k] = missing
-			case first <= site && site < end:
-				a.columns[i][k] = int32(site - first)
-			default:
-				g, _ := slices.BinarySearch(ghosts, site)
-				a.columns[i][k] = int32(a.rows + g)
+	for _, b := range a.boundary {
+		for i := b.lo; i < b.hi; i++ {
+			for k, site := range s.neighbours(first + i) {
+				if g, found := slices.BinarySearch(ghosts, site); found {
+					a.columns[i][k] = int32(a.rows + g)
+				}
 			}
 		}
 	}

@@ -55,10 +55,20 @@ func (s sheet) neighbours(site int) (all [neighbours]int) {
 			all[k] = missing
 			continue
 		}
-		x, y = (x+s.Width)%s.Width, (y+s.Height)%s.Height
-		all[k] = 2*(y*s.Width+x) + atom
+		all[k] = 2*(around(y, s.Height)*s.Width+around(x, s.Width)) + atom
 	}
 	return all
+}
+
+// around returns x, which is one too low or too high at most, on a ring of n.
+func around(x, n int) int {
+	switch {
+	case x < 0:
+		return x + n
+	case x >= n:
+		return x - n
+	}
+	return x
 }
 
 // energy returns the energy of a site. Any rank computes that of any site.

@@ -21,15 +21,15 @@ func lowest(alpha, beta []float64, count int) []float64 {
 	}
 	all := eigenvalues(alpha, beta[:n-1])
 	rest := eigenvalues(alpha[1:], beta[min(1, n-1):n-1])
-	close := 1e-10 * max(math.Abs(all[0]), math.Abs(all[n-1]))
+	gap := 1e-10 * max(math.Abs(all[0]), math.Abs(all[n-1]))
 	var found []float64
 	for i := 0; i < n && len(found) < count; {
 		end := i + 1
-		for end < n && all[end]-all[end-1] <= close {
+		for end < n && all[end]-all[end-1] <= gap {
 			end++
 		}
-		at, _ := slices.BinarySearch(rest, all[i]-close)
-		if spurious := at < len(rest) && rest[at] <= all[i]+close; end-i > 1 || !spurious {
+		at, _ := slices.BinarySearch(rest, all[i]-gap)
+		if spurious := at < len(rest) && rest[at] <= all[i]+gap; end-i > 1 || !spurious {
 			found = append(found, all[(i+end-1)/2]) // the next copy, on its way, may be first
 		}
 		i = end

@@ -14,7 +14,7 @@ type bars struct {
 	parts []plotter.Values // of each part, by bar
 }
 
-// addBar adds a bar: the medians of some runs.
+// addBar adds a bar: the fastest of some runs, which others on the machine have disturbed least.
 func (f figures) addBar(j *lanczosJob, name string, runs []*lanczosRun) {
 	if f == nil {
 		return
@@ -25,12 +25,8 @@ func (f figures) addBar(j *lanczosJob, name string, runs []*lanczosRun) {
 		f[j.figure] = b
 	}
 	b.names = append(b.names, name)
-	for i := range b.parts {
-		var s samples
-		for _, r := range runs {
-			s = append(s, r.parts()[i])
-		}
-		b.parts[i] = append(b.parts[i], s.median())
+	for i, p := range fastest(runs).parts() {
+		b.parts[i] = append(b.parts[i], p)
 	}
 }
 

@@ -113,9 +113,9 @@ func (t *tableFigure) plot() (*plot.Plot, error) {
 	p.X.Label.Text = "ranks"
 	p.Y.Label.Text = "s"
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, tableITicks()
-	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-	p.Legend.Top, p.Legend.YOffs = true, -vg.Centimeter
-	p.Y.Min, p.Y.Max = 1e-6, 10
+	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: 1}
+	p.Legend.Top, p.Legend.XOffs = true, -vg.Centimeter
+	p.Y.Min, p.Y.Max = 1e-6, 1e3 // room for the legend
 	p.Add(plotter.NewGrid())
 	add := func(name string, points plotter.XYs, color int, dashes []vg.Length) error {
 		if len(points) == 0 {

@@ -44,10 +44,12 @@ func (s *span) add(begun, ended time.Time) {
 	}
 }
 
+func (s *span) length() time.Duration { return s.last.Sub(s.first) }
+
 func median(spans []span) time.Duration {
 	var s samples
 	for i := range spans {
-		s = append(s, float64(spans[i].last.Sub(spans[i].first)))
+		s = append(s, float64(spans[i].length()))
 	}
 	return time.Duration(s.median())
 }

@@ -20,6 +20,7 @@ var (
 	_ func(int) mpicx.Option                                                                 = mpicx.WithRanks
 	_ func(mpicx.Detector) mpicx.Option                                                      = mpicx.WithDetector
 	_ mpicx.Detector                                                                         = mpicx.Ring{Period: time.Duration(0), Timeout: time.Duration(0)}
+	_ mpicx.Detector                                                                         = mpicx.Ping{Period: time.Duration(0), Timeout: time.Duration(0)}
 	_ func(context.Context, ...mpicx.Option) (*mpicx.Instance, error)                        = mpicx.Initialize
 	_ func(*mpicx.Instance) *mpicx.Comm                                                      = (*mpicx.Instance).World
 	_ func(*mpicx.Instance, context.Context) error                                           = (*mpicx.Instance).Finalize

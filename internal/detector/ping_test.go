@@ -144,6 +144,9 @@ func TestSuspects(t *testing.T) {
 	require.NoError(t, m.Step(now, 0, Message{Kind: Heartbeat}))
 	require.NoError(t, m.Step(now, 1, Message{Kind: Heartbeat}))
 	require.Equal(t, []int{2}, suspects(now))
+	m.Tick(now)
+	require.True(t, m.Dead(2))
+	require.False(t, m.Dead(0) || m.Dead(1))
 }
 
 func TestNobodyIsPingedByARing(t *testing.T) {

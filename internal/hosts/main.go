@@ -18,12 +18,17 @@ var (
 	dir     = flag.String("dir", "", "for what the script and the processes tell each other")
 	end     = flag.String("end", "", "how processes of other hosts than rank 0's end: exit, kill, or not")
 	timeout = flag.Duration("timeout", 10*time.Second, "of the detector")
+	pings   = flag.Bool("pings", false, "the last process pings all others")
 )
 
 func main() {
 	flag.Parse()
 	p := new(process)
-	err := mpicx.Run(context.Background(), p.run, mpicx.WithDetector(mpicx.Ring{Timeout: *timeout}))
+	var detector mpicx.Detector = mpicx.Ring{Timeout: *timeout}
+	if *pings {
+		detector = mpicx.Ping{Timeout: *timeout}
+	}
+	err := mpicx.Run(context.Background(), p.run, mpicx.WithDetector(detector))
 	switch {
 	case errors.Is(err, mpicx.ErrFenced):
 		p.note("fenced")

@@ -164,6 +164,9 @@ func (d *driver) job(t *tally) error {
 	if rnd.IntN(2) == 0 {
 		c.Env = append(c.Env, envReturn+"=1")
 	}
+	if spares := rnd.IntN(3); spares > 0 {
+		c.Env = append(c.Env, fmt.Sprint(envSpares, "=", spares))
+	}
 	output, err := os.Create(filepath.Join(dir, "output"))
 	if err != nil {
 		return err
@@ -191,7 +194,7 @@ func (d *driver) job(t *tally) error {
 		verdict += " the launcher hangs"
 	}
 	if verdict != "" {
-		fmt.Printf("-seed %d:%s: %d processes, ends %v, %v\n", d.seed, verdict, n, ends, c.Env[len(c.Env)-5:])
+		fmt.Printf("-seed %d:%s: %d processes, ends %v, %v\n", d.seed, verdict, n, ends, c.Env[len(c.Env)-6:])
 		for i := range n {
 			show(fmt.Sprintf("process %d", i), filepath.Join(dir, fmt.Sprint(i)))
 		}
@@ -290,7 +293,7 @@ func show(name, file string) {
 		return
 	}
 	defer f.Close()
-	b, _ := io.ReadAll(io.LimitReader(f, 1<<14))
+	b, _ := io.ReadAll(io.LimitReader(f, 1<<17))
 	fmt.Printf("  %s:\n    %s\n", name, strings.ReplaceAll(strings.TrimSpace(string(b)), "\n", "\n    "))
 }
 

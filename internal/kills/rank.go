@@ -24,6 +24,7 @@ const (
 	envEnds   = "MPICX_KILLS_ENDS"
 	envRounds = "MPICX_KILLS_ROUNDS"
 	envReturn = "MPICX_KILLS_RETURN" // ErrorsReturn
+	envSpares = "MPICX_KILLS_SPARES"
 )
 
 // rank is this process's, as the launcher says it.
@@ -97,6 +98,7 @@ func live(dir string) error {
 	}
 	l.rounds, _ = strconv.Atoi(os.Getenv(envRounds))
 	l.returns = os.Getenv(envReturn) != ""
+	spares, _ := strconv.Atoi(os.Getenv(envSpares))
 	patience := 30 * time.Second
 	if l.end.place == "start" || strings.Contains(os.Getenv(envEnds), ":start:") {
 		patience = 5 * time.Second
@@ -105,7 +107,7 @@ func live(dir string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	read := stopwatch()
-	instance, err := mpicx.Initialize(ctx)
+	instance, err := mpicx.Initialize(ctx, mpicx.WithSpares(spares))
 	took := read()
 	if err != nil {
 		note("not begun after %v: %v", took, err)
@@ -114,7 +116,12 @@ func live(dir string) error {
 		}
 		return nil
 	}
-	l.comm = instance.World()
+	if l.comm = instance.World(); l.comm == nil {
+		return finalize(instance)
+	}
+	if l.comm.Incarnation() > 0 {
+		note("is rank %d, incarnation %d", l.comm.Rank(), l.comm.Incarnation())
+	}
 	attempt := l.propagating
 	if l.returns {
 		attempt = l.returning
@@ -127,6 +134,10 @@ func live(dir string) error {
 	}
 	note("agreed %v", l.members)
 	l.at("finalize", 0)
+	return finalize(instance)
+}
+
+func finalize(instance *mpicx.Instance) error {
 	if err := instance.Finalize(context.Background()); err != nil {
 		note("failed Finalize: %v", err)
 		return err
@@ -167,7 +178,7 @@ func (l *life) propagating(ctx context.Context) (done bool, err error) {
 	if err == nil {
 		return true, nil
 	}
-	return false, l.shrink(ctx, err)
+	return false, l.repair(ctx, err)
 }
 
 // returning is propagating under ErrorsReturn, where not all hear of a death: those who do
@@ -186,11 +197,11 @@ func (l *life) returning(ctx context.Context) (done bool, err error) {
 	if agreed == nil && flag == 1 {
 		return true, nil
 	}
-	return false, l.shrink(ctx, cmp.Or(agreed, err, mpicx.ErrRevoked))
+	return false, l.repair(ctx, cmp.Or(agreed, err, mpicx.ErrRevoked))
 }
 
-// shrink makes comm that of the survivors.
-func (l *life) shrink(ctx context.Context, cause error) error {
+// repair makes comm that of the survivors, with spares for the dead as long as there are enough.
+func (l *life) repair(ctx context.Context, cause error) error {
 	note("meets %v", cause)
 	l.at("recover", 0)
 	for {
@@ -199,11 +210,15 @@ func (l *life) shrink(ctx context.Context, cause error) error {
 		if !died && !corrupted && !errors.Is(cause, mpicx.ErrRevoked) && !errors.Is(cause, mpicx.ErrProcFailedPending) {
 			return cause
 		}
-		var small *mpicx.Comm
-		if small, cause = l.comm.Shrink().Get(ctx); cause == nil {
-			l.comm, l.members = small, nil
+		c, err := l.comm.Replace().Get(ctx)
+		if _, short := errors.AsType[*mpicx.SpareError](err); short {
+			c, err = l.comm.Shrink().Get(ctx)
+		}
+		if err == nil {
+			l.comm, l.members = c, nil
 			return nil
-		} // an error that came meanwhile ends it, at all
+		}
+		cause = err // it came meanwhile, and ends it at all
 	}
 }
 
@@ -219,7 +234,7 @@ func (l *life) work(ctx context.Context) error {
 			l.members = append(l.members, m.Rank)
 			l.done = max(l.done, m.Done)
 		}
-		if !slices.IsSorted(l.members) || len(l.members) != l.comm.Size() {
+		if unique := slices.Compact(slices.Sorted(slices.Values(l.members))); len(unique) != l.comm.Size() {
 			note("wrong members %v", l.members)
 		}
 	}

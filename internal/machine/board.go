@@ -21,7 +21,7 @@ const (
 	absent  state = iota // it has not come
 	fragile              // it takes part, in a job that does not survive its death
 	mortal               // it takes part, in a job that does
-	left                 // it has ended its part, as all others have or will
+	left                 // it has ended its part, and passes messages on until all others have
 	never                // it has ended, or can't come any more, and had not come
 )
 
@@ -39,6 +39,16 @@ func (b board) seen(rank int) {
 	if atomic.CompareAndSwapUint32(b.when(rank), 0, b.deaths()+1) {
 		atomic.AddUint32(b.count(), 1)
 	}
+}
+
+// over says whether all have left that have not died.
+func (b board) over() bool {
+	for r := range len(b)/line - 1 {
+		if b.state(r) != left && atomic.LoadUint32(b.when(r)) == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // deaths is how many have been seen, by any process.

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
-	"slices"
 	"syscall"
 
 	"github.com/mpicx/go-mpicx/internal/peers"
@@ -69,14 +68,15 @@ func (f *fabric) refusal(why string) error {
 		"rank %d of %s=%s: that job %s; a program that a rank starts has to be started without %[2]s in its environment, unless it is that rank in its place", f.Rank, envJob, f.dir, why)}
 }
 
-// end notes the end of a process. The launcher's is the job's.
+// end notes the end of a process. The launcher's is the job's. One that has left passes messages
+// on until all have, so until then its end is a death.
 func (f *fabric) end(index int) {
 	switch {
 	case index == f.Size:
 		_ = os.RemoveAll(f.dir)
 		fmt.Fprintf(os.Stderr, "mpicx: rank %d: mpicxrun has ended, and so does its job\n", f.Rank)
 		f.Kill()
-	case f.board.state(index) != left:
+	case !f.board.over():
 		f.board.seen(index)
 	}
 }
@@ -131,13 +131,7 @@ func (f *fabric) Leave(bool) error {
 }
 
 func (f *fabric) EverybodyLeft() (bool, error) {
-	dead := f.board.dead()
-	for r := range f.Size {
-		if f.board.state(r) != left && !slices.Contains(dead, r) {
-			return false, nil
-		}
-	}
-	return true, nil
+	return f.board.over(), nil
 }
 
 func (f *fabric) Finalize(bool) error { return f.peers.Close() }

@@ -93,3 +93,18 @@ func TestProcesses(t *testing.T) {
 		require.NoDirExists(t, j.dir)
 	}
 }
+
+// A process that has left still passes messages on. So its end is a death, unless all have left:
+// then it is how the job ends.
+func TestEndOfWhoHasLeft(t *testing.T) {
+	f := &fabric{Place: Place{Size: 3}, board: make(board, boardSize(3))}
+	for r, s := range []state{left, mortal, mortal} {
+		f.board.set(r, s)
+	}
+	f.end(0)
+	require.Equal(t, []int{0}, f.board.dead())
+	f.board.set(1, left)
+	f.board.set(2, left)
+	f.end(1)
+	require.Equal(t, []int{0}, f.board.dead())
+}

@@ -29,14 +29,96 @@ func value(r, version int) []float64 {
 	return x
 }
 
-// shrunk waits until the deaths are known, and returns a communicator of the living.
-func shrunk(ctx context.Context, c *mpicx.Comm) (*mpicx.Comm, error) {
-	for {
-		if _, err := c.Agree(1).Get(ctx); err == nil || errors.As(err, new(*mpicx.CommCorruptedError)) || errors.As(err, new(*mpicx.ProcFailedError)) {
-			break
+// surviving is a program of some steps, each of which is saved, that replaces the dead. It
+// checks what is restored, and returns the data in the end.
+func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...checkpoint.Option) ([]float64, error) {
+	const steps = 3
+	var st *checkpoint.Store
+	var x []float64
+	constant := []int{-1}
+	for repaired := true; ; {
+		err := comm.TryAll(ctx, func(ctx context.Context) error {
+			if repaired {
+				open := func() (*checkpoint.Store, error) { return st.Rejoin(ctx, comm) }
+				if st == nil {
+					open = func() (*checkpoint.Store, error) { return checkpoint.Open(ctx, comm, opts...) }
+				}
+				on, err := open()
+				if err != nil {
+					return err
+				}
+				if st == nil {
+					on.Protect("x", &x)
+					on.Protect("constant", &constant, checkpoint.Once)
+				}
+				st, repaired = on, false
+			}
+			v, err := st.Restore(ctx)
+			switch {
+			case errors.Is(err, checkpoint.ErrNone):
+				v, x, constant = 0, value(comm.Rank(), 0), []int{comm.Rank()}
+			case err != nil:
+				return err
+			}
+			require.Equal(t, value(comm.Rank(), v), x)
+			require.Equal(t, []int{comm.Rank()}, constant)
+			for v++; v <= steps; v++ {
+				x = value(comm.Rank(), v)
+				f := st.Save(ctx, v)
+				x = nil
+				if v == 2 {
+					if err := f.Wait(ctx); err != nil {
+						return err
+					}
+				}
+			}
+			x = value(comm.Rank(), steps)
+			return comm.Barrier().Wait(ctx)
+		})
+		if err != nil && !corrupted(err) {
+			return nil, err
+		}
+		if done, _ := ended(ctx, comm, err == nil, err); done {
+			return x, st.Close(ctx)
+		}
+		for repaired = false; !repaired; {
+			other, err := result(ctx, comm.Replace())
+			if err == nil {
+				comm, repaired = other, true
+			} else if !corrupted(err) {
+				return nil, err
+			}
 		}
 	}
-	return c.Shrink().Get(ctx)
+}
+
+// A rank may die at any operation. The spare has its data then.
+func TestDeathAtEveryOperation(t *testing.T) {
+	ulfm(t)
+	for _, scheme := range []checkpoint.Option{checkpoint.Partner(1), checkpoint.RS(2, 1)} {
+		for _, rank := range []int{0, 2} {
+			deaths := 0
+			for k := 1; ; k++ {
+				if testing.Short() && k%7 > 0 {
+					continue
+				}
+				killed := mpicxtest.RunFaults(t, 3, fmt.Sprintf("kill %d at operation %d", rank, k), func(ctx context.Context, world *mpicx.Comm) error {
+					r := world.Rank()
+					x, err := surviving(ctx, t, world, scheme)
+					if err == nil {
+						require.Equal(t, value(r, 3), x)
+					}
+					return err
+				}, mpicx.WithSpares(1))
+				require.False(t, t.Failed(), "rank %d at operation %d", rank, k)
+				if len(killed) == 0 {
+					break
+				}
+				deaths++
+			}
+			t.Logf("%d deaths", deaths)
+		}
+	}
 }
 
 type lossScheme struct {
@@ -73,19 +155,20 @@ func lose(t *testing.T, s lossScheme, dying []int, check func(ctx context.Contex
 				return err
 			}
 		}
-		if err := world.Barrier().Wait(ctx); err != nil {
+		if err := world.Barrier().Wait(ctx); err != nil && !corrupted(err) { // some may have died behind it
 			return err
 		}
 		if slices.Contains(dying, world.Rank()) {
 			mpicxtest.Die(world)
 		}
-		fewer, err := shrunk(ctx, world)
-		if err != nil {
+		_, _ = ended(ctx, world, false, nil)
+		repaired(ctx, t, world, func(c *mpicx.Comm) error {
+			on, err := st.Rejoin(ctx, c)
+			if err == nil {
+				st = on
+			}
 			return err
-		}
-		if st, err = st.Rejoin(ctx, fewer); err != nil {
-			return fmt.Errorf("rejoin: %w", err)
-		}
+		})
 		x = nil
 		v, err := st.Restore(ctx)
 		if err := check(ctx, world, st, x, v, err); err != nil {
@@ -152,3 +235,44 @@ func TestTooManyDeaths(t *testing.T) {
 }
 
 func bytesOf(s string) []byte { return []byte(s) }
+
+// Under ErrorsReturn the program itself repairs what a death has broken.
+func TestErrorsReturn(t *testing.T) {
+	ulfm(t)
+	mpicxtest.RunFaults(t, 4, "kill 2 at operation 40", func(ctx context.Context, world *mpicx.Comm) error {
+		world.SetErrhandler(mpicx.ErrorsReturn)
+		st, err := checkpoint.Open(ctx, world)
+		if err != nil {
+			return err
+		}
+		var x []float64
+		st.Protect("x", &x)
+		saved := -1
+		for v := 0; ; v++ {
+			x = value(world.Rank(), v)
+			if st.Save(ctx, v).Wait(ctx) != nil {
+				break
+			}
+			saved = v
+		}
+		if err := world.Revoke(ctx); err != nil {
+			return err
+		}
+		fewer, err := world.Shrink().Get(ctx)
+		if err != nil {
+			return err
+		}
+		if st, err = st.Rejoin(ctx, fewer); err != nil {
+			return err
+		}
+		v, err := st.Restore(ctx)
+		if err != nil {
+			return err
+		}
+		require.GreaterOrEqual(t, v, saved)
+		require.Equal(t, value(world.Rank(), v), x)
+		part, err := checkpoint.Load[float64](ctx, st, "x", 2, v)
+		require.Equal(t, value(2, v), part)
+		return errors.Join(err, st.Close(ctx))
+	})
+}

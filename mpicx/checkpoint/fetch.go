@@ -3,17 +3,18 @@ package checkpoint
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// fetch carries out this rank's part of a plan. It returns the records of the parts that this
-// rank has then, and those of its files that are bad. Messages between two ranks go in the order
-// of the plan.
-func (p *plan) fetch(ctx context.Context, s *Store, from *Store) (records map[int][2][]byte, bad []stored, err error) {
+// fetch carries out this rank's part of a retrieval. It returns what this rank has then, and those
+// of its files that are bad. Messages between two ranks go in the order of the retrieval.
+func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (x *fetching, bad []stored, err error) {
 	c, rank := s.comm, s.comm.Rank()
-	x := &fetching{ctx: ctx, comm: c, records: make(map[int][2][]byte)}
+	x = &fetching{ctx: ctx, comm: c, records: make(map[int][2][]byte)}
 	if err := x.keep(p, from); err != nil {
 		return nil, nil, err
 	}
@@ -64,22 +65,23 @@ func (p *plan) fetch(ctx context.Context, s *Store, from *Store) (records map[in
 		return nil, nil, err
 	}
 	s.count(func(c *Stats) { c.Fetched, c.Sent = c.Fetched+x.fetched, c.Sent+x.sent })
-	return x.records, bad, nil
+	return x, bad, nil
 }
 
-// A fetching is what one rank does of a plan.
+// A fetching is what one rank does of a retrieval.
 type fetching struct {
 	ctx           context.Context
 	comm          *mpicx.Comm
 	sends         []future.Waiter
-	records       map[int][2][]byte
+	records       map[int][2][]byte // by part
+	decoded       [2][]byte         // the last blobs that were decoded
 	fetched, sent int64
 }
 
 // slotOf returns this rank's slot with the layout of h.
 func slotOf(from *Store, h *holding) *slot {
 	for _, o := range from.slots {
-		if o.Key == h.Key && o.Stamp == h.Stamp && o.counts() {
+		if o.Key == h.Key && o.Stamp == h.Stamp && o.good {
 			return o
 		}
 	}
@@ -87,13 +89,13 @@ func slotOf(from *Store, h *holding) *slot {
 }
 
 // keep takes the records that this rank has in memory.
-func (x *fetching) keep(p *plan, from *Store) error {
+func (x *fetching) keep(p *retrieval, from *Store) error {
 	if len(p.keep[x.comm.Rank()]) == 0 {
 		return nil
 	}
 	var own *slot
 	for _, o := range from.slots {
-		if o.counts() && o.Key == p.key && (own == nil || o.Stamp > own.Stamp) {
+		if o.good && o.Key == p.key && (own == nil || o.Stamp > own.Stamp) {
 			own = o
 		}
 	}
@@ -170,6 +172,7 @@ func (x *fetching) decode(d *decoding, from *Store, rank int) error {
 		if err != nil {
 			return fmt.Errorf("%w: rank %d of version %d", err, d.like.Members[d.lost], d.like.Key.Version)
 		}
+		x.decoded[which] = data
 		for _, part := range d.parts {
 			r := x.records[part]
 			r[which] = all[part]
@@ -177,4 +180,15 @@ func (x *fetching) decode(d *decoding, from *Store, rank int) error {
 		}
 	}
 	return nil
+}
+
+// isOneBlob says whether the parts are those of the last blobs that were decoded.
+func (x *fetching) isOneBlob(parts []int) bool {
+	for _, b := range x.decoded {
+		records, err := splitBlob(b)
+		if err != nil || !sameParts(parts, slices.Collect(maps.Keys(records))) {
+			return false
+		}
+	}
+	return true
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// None, as the rank of Load, asks for nothing.
+// None is a rank for [Load] that asks for nothing.
 const None = -1
 
 // Load returns the variable that a rank has saved in a version, as it was numbered then: for programs
@@ -70,6 +70,12 @@ type reply struct {
 }
 
 func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
+	turns, f := s.take("Load", 1, 1)
+	if f != nil {
+		return got, f.Wait(ctx)
+	}
+	defer turns.pass()
+	s.loads++
 	if err := s.settle(ctx); err != nil {
 		return got, err
 	}
@@ -77,9 +83,9 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 	if s.base != nil {
 		me.Version, me.Parts = s.base.Key.Version, s.base.parts()
 	}
-	all, _, f := gather(ctx, s.comm, "Load", me)
+	all, f := gather(ctx, turns[0], me)
 	if f != nil {
-		return got, f.Wait(ctx)
+		return got, failure(ctx, f)
 	}
 	from := make([]int, len(all)) // by rank: who has what it wants; -1: nobody, or it wants nothing
 	var inFiles []request
@@ -98,9 +104,9 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 		if err != nil {
 			files = nil // others may see them
 		}
-		seen, _, f := gather(ctx, s.comm, "Load", files)
+		seen, f := gather(ctx, turns[1], files)
 		if f != nil {
-			return got, f.Wait(ctx)
+			return got, failure(ctx, f)
 		}
 		for rank, o := range all {
 			if from[rank] < 0 {
@@ -136,7 +142,7 @@ func find(files []stored, r request) *stored {
 
 // serve sends what others want of this rank, and receives what it wants.
 func (s *Store) serve(ctx context.Context, all []offer, from []int, files []stored) (got saved, err error) {
-	me := s.comm.Rank()
+	me, tag := s.comm.Rank(), s.loads // of this Load alone
 	var sends []future.Waiter
 	for rank, o := range all {
 		if from[rank] != me {
@@ -153,17 +159,17 @@ func (s *Store) serve(ctx context.Context, all []offer, from []int, files []stor
 		if bad != nil {
 			r.Err = bad.Error()
 		}
-		sends = append(sends, mpicx.SendValue(s.comm, r, rank, 0), mpicx.Send(s.comm, v.data, rank, 0))
+		sends = append(sends, mpicx.SendValue(s.comm, r, rank, tag), mpicx.Send(s.comm, v.data, rank, tag))
 	}
 	if r := all[me].Request; from[me] < 0 && r.Part != None {
 		err = fmt.Errorf("checkpoint: version %d of rank %d is not there, expected version %d", r.Version, r.Part, all[me].Version)
 	}
 	if from[me] >= 0 && from[me] != me {
-		r, failed := mpicx.RecvValue[reply](s.comm, from[me], 0).Get(ctx)
+		r, failed := mpicx.RecvValue[reply](s.comm, from[me], tag).Get(ctx)
 		if failed != nil {
 			return got, failed
 		}
-		if got.data, failed = mpicx.RecvSlice[byte](s.comm, from[me], 0).Get(ctx); failed != nil {
+		if got.data, failed = mpicx.RecvSlice[byte](s.comm, from[me], tag).Get(ctx); failed != nil {
 			return got, failed
 		}
 		if got.kind = r.Kind; r.Err != "" {

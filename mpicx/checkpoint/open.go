@@ -26,7 +26,9 @@ func Open(ctx context.Context, comm *mpicx.Comm, opts ...Option) (*Store, error)
 // Rejoin is Open, of the same store on another communicator, by a rank that has the store already:
 // after Shrink or Replace, where those that are new call Open. The store that it returns has
 // the same protected variables and takes the place of s, which is not used any more. If Rejoin
-// ends in an error, s is as it was, for the next Rejoin.
+// ends in an error, s is as it was. Another rank may have an error where this one has none, as
+// in any collective operation: so call Rejoin and Open inside of TryAll, and if that fails,
+// all call them again.
 func (s *Store) Rejoin(ctx context.Context, comm *mpicx.Comm) (*Store, error) {
 	if err := s.settle(ctx); err != nil {
 		return nil, err
@@ -53,17 +55,34 @@ func open(ctx context.Context, comm *mpicx.Comm, o *options, from *Store) (*Stor
 		s.vars, s.err, s.stamp, s.saves, s.saved, s.stats = slices.Clone(from.vars), from.err, from.stamp, from.saves, from.saved, from.Stats()
 		s.run = from.run
 	}
-	if err := s.introduce(ctx); err != nil {
+	if err := s.enter(ctx, from); err != nil {
+		abandon(ctx, own)
 		return nil, err
+	}
+	if from != nil {
+		abandon(ctx, from.comm)
+	}
+	return s, nil
+}
+
+// abandon closes a communicator that is broken. Where it is not, the other ranks may not know
+// that it is of no use.
+func abandon(ctx context.Context, c *mpicx.Comm) {
+	if c.Revoked() {
+		_ = c.Close(ctx) // which waits for nobody
+	}
+}
+
+// enter meets the other ranks.
+func (s *Store) enter(ctx context.Context, from *Store) error {
+	if err := s.introduce(ctx); err != nil {
+		return err
 	}
 	files, err := s.look(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := s.recover(ctx, from, files); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s.recover(ctx, from, files)
 }
 
 // introduce draws the groups.
@@ -83,9 +102,9 @@ func (s *Store) introduce(ctx context.Context) error {
 			}
 		}
 	}
-	all, _, f := gather(ctx, s.comm, "Open", me)
-	if f != nil {
-		return f.Wait(ctx)
+	all, err := meet(ctx, s, "Open", me)
+	if err != nil {
+		return err
 	}
 	machines, options := make([]int, len(all)), make([][4]int, len(all))
 	for r, other := range all {
@@ -144,9 +163,9 @@ func (s *Store) look(ctx context.Context) ([]stored, error) {
 	if dir == "" {
 		return nil, nil
 	}
-	shared, _, f := gather(ctx, s.comm, "Open", s.shared)
-	if f != nil {
-		return nil, f.Wait(ctx)
+	shared, err := meet(ctx, s, "Open", s.shared)
+	if err != nil {
+		return nil, err
 	}
 	s.shared = !slices.Contains(shared, false)
 	if rank == 0 {
@@ -157,9 +176,9 @@ func (s *Store) look(ctx context.Context) ([]stored, error) {
 	if err != nil {
 		text = err.Error()
 	}
-	errs, _, f := gather(ctx, s.comm, "Open", text)
-	if f != nil {
-		return nil, f.Wait(ctx)
+	errs, err := meet(ctx, s, "Open", text)
+	if err != nil {
+		return nil, err
 	}
 	for r, text := range errs {
 		if text != "" {
@@ -173,12 +192,12 @@ func (s *Store) look(ctx context.Context) ([]stored, error) {
 func (s *Store) recover(ctx context.Context, from *Store, files []stored) error {
 	me := inventory{Files: files, Saved: s.saved, Stamp: s.stamp}
 	if from != nil {
-		me.Slots = from.counting()
+		me.Slots = from.describe((*slot).isGood)
 	}
 	for {
-		all, _, f := gather(ctx, s.comm, "Open", me)
-		if f != nil {
-			return f.Wait(ctx)
+		all, err := meet(ctx, s, "Open", me)
+		if err != nil {
+			return err
 		}
 		for _, o := range all {
 			s.stamp = max(s.stamp, o.Stamp)
@@ -189,28 +208,32 @@ func (s *Store) recover(ctx context.Context, from *Store, files []stored) error 
 			s.lost = lost
 			return s.begin(ctx)
 		}
-		records, bad, err := p.fetch(ctx, s, from)
+		got, bad, err := p.fetch(ctx, s, from)
 		if err != nil {
 			return err
 		}
 		// A file may be bad behind its header. Then that is left out, and all choose again.
-		worst, _, f := gather(ctx, s.comm, "Open", len(bad))
-		if f != nil {
-			return f.Wait(ctx)
+		worst, err := meet(ctx, s, "Open", len(bad))
+		if err != nil {
+			return err
 		}
 		if slices.Max(worst) > 0 {
 			me.Files = slices.DeleteFunc(me.Files, func(f stored) bool { return slices.Contains(bad, f) })
 			continue
 		}
-		s.take(p, from, records)
+		s.rebuild(p, from, got)
 		return s.begin(ctx)
 	}
 }
 
 // begin agrees on where the store begins.
 func (s *Store) begin(ctx context.Context) error {
-	if f := s.agree(ctx); f != nil {
+	all, f := s.take("Open", 1)
+	if f != nil {
 		return f.Wait(ctx)
+	}
+	if f := s.agree(ctx, all[0]); f != nil {
+		return failure(ctx, f)
 	}
 	return nil
 }
@@ -259,41 +282,47 @@ func (s *Store) wrote(k key) error {
 	return nil
 }
 
-// take makes the slot of what was recovered, and keeps the older ones of the same version until
-// it is protected.
-func (s *Store) take(p *plan, from *Store, records map[int][2][]byte) {
+// rebuild makes the slot of what was recovered, and keeps what there was of this version and of
+// older ones until it is protected: it may not have counted, and more ranks may die.
+func (s *Store) rebuild(p *retrieval, from *Store, got *fetching) {
 	all := p.held()
 	held := make([][]int, len(s.group.members))
 	for i, r := range s.group.members {
 		held[i] = all[r]
 	}
 	s.stamp++
-	o := &slot{holding: s.holding(p.key, held), rebuilt: true}
+	o := &slot{holding: s.holding(p.key, held), good: true, rebuilt: true}
 	var old *slot
 	if from != nil {
 		for _, f := range from.slots {
-			if f.counts() && f.Key == p.key {
-				s.slots = append(s.slots, f)
-				if old == nil || f.Stamp > old.Stamp {
-					old = f
-				}
+			if !f.good || newest(f.Key, p.key) < 0 {
+				continue
+			}
+			s.slots = append(s.slots, f)
+			if f.Key == p.key && (old == nil || f.Stamp > old.Stamp) {
+				old = f
 			}
 		}
 	}
 	parts := o.parts()
-	if old != nil && slices.Equal(slices.Sorted(slices.Values(parts)), slices.Sorted(slices.Values(old.parts()))) {
+	switch {
+	case old != nil && sameParts(parts, old.parts()):
 		o.blobs = [2]*blob{old.blobs[0].lend(), old.blobs[1].lend()}
-		for _, f := range s.slots {
-			f.lent = true
-		}
-	} else {
+		old.lent = true
+	case len(p.keep[s.comm.Rank()]) == 0 && got.isOneBlob(parts):
+		o.blobs = [2]*blob{{data: got.decoded[0]}, {data: got.decoded[1]}}
+	default:
 		for i := range o.blobs {
 			var some [][]byte
 			for _, part := range parts {
-				some = append(some, records[part][i])
+				some = append(some, got.records[part][i])
 			}
 			o.blobs[i] = &blob{data: joinBlob(some)}
 		}
 	}
 	s.slots = append(s.slots, o)
+}
+
+func sameParts(a, b []int) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }

@@ -1,6 +1,9 @@
 package checkpoint
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // Restore sets the protected variables to what they were in the newest version that all ranks
 // have, and returns that version: the same at all ranks. Later ones, which an error has interrupted, are
@@ -14,14 +17,16 @@ import "context"
 // rank only it may be a *[PartsError], or say which variable does not fit. Then no variable is
 // set.
 func (s *Store) Restore(ctx context.Context) (version int, err error) {
+	all, f := s.take("Restore", 1, exchanges)
+	if f != nil {
+		return 0, f.Wait(ctx)
+	}
+	defer all.pass()
 	if err := s.settle(ctx); err != nil {
 		return 0, err
 	}
-	if f := s.agree(ctx); f != nil {
-		if err := f.Wait(ctx); err != nil {
-			return 0, err
-		}
-		return 0, errAgree
+	if f := s.agree(ctx, all[0]); f != nil {
+		return 0, failure(ctx, f)
 	}
 	switch {
 	case s.base == nil && s.lost != nil:
@@ -31,7 +36,7 @@ func (s *Store) Restore(ctx context.Context) (version int, err error) {
 	}
 	b := s.base
 	if b.rebuilt { // once the variables are set: it adds to the data
-		defer s.protect()
+		defer s.protect(all[1])
 	}
 	switch mine := b.mine(); {
 	case s.err != nil:
@@ -45,6 +50,9 @@ func (s *Store) Restore(ctx context.Context) (version int, err error) {
 		}
 		if err != nil {
 			return 0, err
+		}
+		if b.Key.Parts == s.comm.Size() && slices.Equal(b.parts(), []int{s.comm.Rank()}) {
+			s.newOnce = false // base has them, under this rank's number
 		}
 	}
 	s.count(func(c *Stats) { c.Restores++ })

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -22,36 +23,40 @@ import (
 func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] {
 	begin := time.Now()
 	defer s.count(func(c *Stats) { c.Saves, c.Held = c.Saves+1, c.Held+time.Since(begin) })
+	all, refused := s.take("Save", exchanges, 1, exchanges)
+	if refused != nil {
+		return refused
+	}
+	defer all.pass()
 	if err := s.settle(ctx); err != nil {
 		return future.Failed[struct{}](err)
 	}
-	op, f := hook.BeginBackground(s.comm, "Save", exchanges)
-	if op == nil {
-		return f
-	}
-	if op.Epoch() != s.epoch {
-		if failed := s.agree(ctx); failed != nil {
-			op.End(errAgree)
-			return failed
-		}
-		if failed := s.protectBase(ctx); failed != nil {
-			op.End(errAgree)
+	save, agreement, again := all[0], all[1], all[2]
+	if save.op.Epoch() != s.epoch {
+		if failed := s.agree(ctx, agreement); failed != nil {
 			return failed
 		}
 	} else if s.unsure != nil {
-		op.End(s.unsure)
-		return f
+		return future.Failed[struct{}](s.unsure)
+	}
+	if s.base != nil && s.base.rebuilt {
+		if failed := s.protectBase(ctx, again); failed != nil {
+			return failed
+		}
 	}
 	s.saves++
-	p := &protection{store: s, op: op, slot: s.free(), newOnce: s.newOnce || s.base == nil}
+	p := &protection{store: s, slot: s.free(), newOnce: s.newOnce || !s.isOwn(s.base), filled: true}
 	p.file = s.opts.dir != "" && s.saves%s.opts.every == 0
 	p.bad = p.fill(version)
-	s.pending = f
-	p.start()
-	return f
+	p.start(save)
+	return save.f
 }
 
-var errAgree = fmt.Errorf("checkpoint: another error came first")
+// isOwn says whether what a slot has is this rank's part alone, as ranks are numbered now: then
+// the next version can share its Once variables. After Shrink it is not.
+func (s *Store) isOwn(o *slot) bool {
+	return o != nil && o.Key.Parts == s.comm.Size() && slices.Equal(o.parts(), []int{s.comm.Rank()})
+}
 
 // fill copies the variables to the slot.
 func (p *protection) fill(version int) error {
@@ -82,6 +87,7 @@ func (p *protection) fill(version int) error {
 	if err == nil {
 		o.blobs[changing].data, err = newBlob(o.blobs[changing].data, rank, s.of(changing))
 	}
+	o.good = err == nil
 	return err
 }
 
@@ -104,7 +110,7 @@ func (s *Store) free() *slot {
 	if spare.blobs[changing] == nil {
 		spare.blobs[changing] = new(blob)
 	}
-	spare.Whole, spare.rebuilt = false, false
+	spare.Whole, spare.good, spare.rebuilt = false, false, false
 	s.slots = []*slot{spare}
 	if s.base != nil {
 		s.slots = append(s.slots, s.base)
@@ -112,31 +118,23 @@ func (s *Store) free() *slot {
 	return spare
 }
 
-// protectBase has the data of base spread if some rank has not all its shards, since Rejoin
-// was interrupted.
-func (s *Store) protectBase(ctx context.Context) *future.Future[struct{}] {
-	if s.base == nil || !s.base.rebuilt {
-		return nil
-	}
-	f := s.protect()
+// protectBase has the data of base spread, since some rank has not all its shards: nobody has
+// called Restore after Rejoin, or an error has interrupted that.
+func (s *Store) protectBase(ctx context.Context, t *turn) *future.Future[struct{}] {
+	s.protect(t)
 	if err := s.settle(ctx); err != nil {
 		return future.Failed[struct{}](err)
 	}
 	if s.unsure != nil {
-		return f
+		return t.f
 	}
 	return nil
 }
 
 // protect begins to spread the data of base.
-func (s *Store) protect() *future.Future[struct{}] {
-	op, f := hook.BeginBackground(s.comm, "checkpoint", exchanges)
-	if op != nil {
-		s.pending = f
-		s.base.Whole = false
-		(&protection{store: s, op: op, slot: s.base, newOnce: true}).start()
-	}
-	return f
+func (s *Store) protect(t *turn) {
+	s.base.Whole = false
+	(&protection{store: s, slot: s.base, newOnce: true}).start(t)
 }
 
 // exchanges is how many a protection consists of: the sizes, the blobs of Once variables and of
@@ -150,16 +148,21 @@ type protection struct {
 	store   *Store
 	op      hook.Background
 	slot    *slot
+	filled  bool // from the variables
 	newOnce bool // the blob of Once variables is to be spread, too
 	file    bool // the version is to be written to a file
 	bad     error
 
-	wrote chan error // how the file ended
-	sent  int64
+	written   chan struct{} // closed when the file has ended; nil: there is none
+	failed    error         // of the file, once that has ended
+	sentBytes int64
 }
 
-func (p *protection) start() {
-	numbers := []uint64{0, 0, 0, 0, math.MaxUint64}
+func (p *protection) start(t *turn) {
+	t.used = true
+	p.op, p.store.pending = t.op, t.f
+	version := uint64(p.slot.Key.Version)
+	numbers := []uint64{0, 0, 0, 0, math.MaxUint64, version, ^version}
 	if p.newOnce {
 		numbers[2] = 1
 	}
@@ -185,7 +188,13 @@ func (p *protection) sized(numbers []uint64, err error) {
 		return
 	}
 	if numbers[3] > 0 {
+		o.good = false
 		p.end(&SaveError{Version: o.Key.Version, Err: p.bad})
+		return
+	}
+	if numbers[5] != ^numbers[6] {
+		o.good = false
+		p.end(&SaveError{Version: o.Key.Version, Err: fmt.Errorf("checkpoint: ranks save versions %d and %d at a time, expected all the same", ^numbers[6], numbers[5])})
 		return
 	}
 	// Some rank may have its Once variables from before, when others have new ones.
@@ -205,6 +214,7 @@ func (p *protection) sized(numbers []uint64, err error) {
 		need += versions * (k + m) * chunk
 	}
 	if limit := ^numbers[4]; need > limit {
+		o.good = !p.filled
 		p.end(&SaveError{Version: o.Key.Version, Err: &LimitError{int64(need), int64(limit)}})
 		return
 	}
@@ -243,7 +253,7 @@ func (p *protection) spread(which int, then func()) {
 	s := p.store
 	a := &spreading{group: s.group, position: s.position, rows: s.rows, blob: p.slot.blobs[which]}
 	p.op.Exchange(a, func(err error) {
-		p.sent += a.sent
+		p.sentBytes += a.sent
 		if err != nil {
 			go p.fail(err)
 			return
@@ -254,17 +264,17 @@ func (p *protection) spread(which int, then func()) {
 
 // write has the slot written to a file meanwhile.
 func (p *protection) write() {
-	s, o, wrote := p.store, p.slot, make(chan error, 1)
-	p.wrote = wrote
+	s, o := p.store, p.slot
+	p.written = make(chan struct{})
 	records, err := o.records(s.comm.Rank())
 	h := header{run: s.run, stamp: o.Key.Origin, version: o.Key.Version, part: s.comm.Rank(), parts: o.Key.Parts}
 	go func() {
-		if err == nil {
-			err = writeNew(s.opts.dir, fileName(h.version, h.part, h.parts), h.part, func(w io.Writer) error {
+		defer close(p.written)
+		if p.failed = err; err == nil {
+			p.failed = writeNew(s.opts.dir, fileName(h.version, h.part, h.parts), h.part, func(w io.Writer) error {
 				return writeFile(w, h, records)
 			})
 		}
-		wrote <- err
 	}()
 }
 
@@ -272,34 +282,32 @@ func (p *protection) write() {
 func (p *protection) spreadAll() {
 	p.slot.Whole = true
 	numbers := []uint64{0}
-	var failed error
-	if p.wrote != nil {
-		if failed = <-p.wrote; failed != nil {
+	if p.written != nil {
+		if <-p.written; p.failed != nil {
 			numbers[0] = 1
 		}
-		p.wrote = nil
 	}
 	all, result := maximum(numbers)
-	p.op.Exchange(all, func(err error) { go p.counts(result()[0] > 0, failed, err) })
+	p.op.Exchange(all, func(err error) { go p.counts(result()[0] > 0, err) })
 }
 
 // counts ends the protection when the version counts.
-func (p *protection) counts(failed bool, own, err error) {
+func (p *protection) counts(failed bool, err error) {
 	s, o := p.store, p.slot
 	if err != nil {
 		p.fail(err)
 		return
 	}
 	s.base, s.saved, o.rebuilt = o, max(s.saved, o.Key.Version), false
-	if p.newOnce {
+	if p.filled {
 		s.newOnce = false
 	}
 	switch {
 	case failed:
-		err = &SaveError{Version: o.Key.Version, InMemory: true, Err: own}
+		err = &SaveError{Version: o.Key.Version, InMemory: true, Err: p.failed}
 	case p.file:
-		if own = s.wrote(o.Key); own != nil {
-			err = &SaveError{Version: o.Key.Version, InMemory: true, Err: own}
+		if p.failed = s.wrote(o.Key); p.failed != nil {
+			err = &SaveError{Version: o.Key.Version, InMemory: true, Err: p.failed}
 		}
 	}
 	s.count(func(c *Stats) {
@@ -319,9 +327,9 @@ func (p *protection) fail(err error) {
 }
 
 func (p *protection) end(err error) {
-	if p.wrote != nil {
-		<-p.wrote
+	if p.written != nil {
+		<-p.written
 	}
-	p.store.count(func(c *Stats) { c.Sent += p.sent })
+	p.store.count(func(c *Stats) { c.Sent += p.sentBytes })
 	p.op.End(err)
 }

@@ -66,6 +66,8 @@ func (h *holding) mine() int { return h.Held[h.Pos][0] }
 type slot struct {
 	holding
 	blobs [2]*blob
+	// good says that the data are those of the version, whether it counts or not.
+	good bool
 	// rebuilt says that the data were taken over from a version that counted, and so count
 	// before they are protected anew. Those of a Save count once they are whole.
 	rebuilt bool
@@ -78,6 +80,7 @@ const (
 	changing
 )
 
+func (s *slot) isGood() bool { return s.good }
 func (s *slot) counts() bool { return s.Whole || s.rebuilt }
 
 // describe returns what to tell other ranks.

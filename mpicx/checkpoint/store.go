@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/gob"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -48,6 +49,7 @@ type Store struct {
 	epoch  transport.Epoch // of the last agreement
 	stamp  uint64          // of the last agreement
 	saves  int             // so many Saves were begun
+	loads  int             // and Loads
 	saved  int             // the newest version that counted, as far as this rank knows; -1: none
 	files  []manifestVersion
 
@@ -118,37 +120,91 @@ func await(ctx context.Context, f *future.Future[struct{}]) error {
 	}
 }
 
-// gather returns what each rank brings, and the epoch in which it did. If there is an error, the
-// future is not nil: its Wait tells it to the program.
-func gather[T any](ctx context.Context, c *mpicx.Comm, name string, v T) ([]T, transport.Epoch, *future.Future[struct{}]) {
+// A turn is the place of a Background among the collective operations of the store.
+type turn struct {
+	op   hook.Background
+	f    *future.Future[struct{}]
+	used bool
+}
+
+// turns are those of one call of a method, which takes them all before anything else: whatever
+// becomes of the call at one rank, what it calls next meets what it calls next at the others.
+type turns []*turn
+
+// take takes turns of so many exchanges each. If it is refused, the future says why.
+func (s *Store) take(name string, exchanges ...int) (turns, *future.Future[struct{}]) {
+	var all turns
+	for _, n := range exchanges {
+		op, f := hook.BeginBackground(s.comm, name, n)
+		if op == nil {
+			all.pass()
+			return nil, f
+		}
+		all = append(all, &turn{op: op, f: f})
+	}
+	return all, nil
+}
+
+// pass passes the turns that were not used.
+func (all turns) pass() {
+	for _, t := range all {
+		if !t.used {
+			t.op.End(nil)
+		}
+	}
+}
+
+// gather returns what each rank brings. If there is an error, the future is not nil: its Wait
+// tells it to the program.
+func gather[T any](ctx context.Context, t *turn, v T) ([]T, *future.Future[struct{}]) {
 	var b bytes.Buffer
 	if err := gob.NewEncoder(&b).Encode(&v); err != nil {
-		return nil, 0, future.Failed[struct{}](err)
+		return nil, future.Failed[struct{}](err)
 	}
-	op, f := hook.BeginBackground(c, name, 1)
-	if op == nil {
-		return nil, 0, f
-	}
+	t.used = true
 	a := &collective.AllgatherAny{GatherAny: collective.GatherAny{Send: b.Bytes()}}
 	var ended error
-	op.Exchange(a, func(err error) {
+	t.op.Exchange(a, func(err error) {
 		ended = err
-		op.End(err)
+		t.op.End(err)
 	})
-	if err := await(ctx, f); err != nil {
-		return nil, 0, future.Failed[struct{}](err)
+	if err := await(ctx, t.f); err != nil {
+		return nil, future.Failed[struct{}](err)
 	}
 	if ended != nil {
-		return nil, 0, f
+		return nil, t.f
 	}
 	all := make([]T, len(a.Parts))
 	for r, part := range a.Parts {
 		if err := gob.NewDecoder(bytes.NewReader(part)).Decode(&all[r]); err != nil {
-			return nil, 0, future.Failed[struct{}](fmt.Errorf("checkpoint: from rank %d: %w", r, err))
+			return nil, future.Failed[struct{}](fmt.Errorf("checkpoint: from rank %d: %w", r, err))
 		}
 	}
-	return all, op.Epoch(), nil
+	return all, nil
 }
+
+// meet is gather as a call of its own, which returns the error.
+func meet[T any](ctx context.Context, s *Store, name string, v T) ([]T, error) {
+	all, f := s.take(name, 1)
+	if f != nil {
+		return nil, f.Wait(ctx)
+	}
+	got, f := gather(ctx, all[0], v)
+	if f != nil {
+		return nil, failure(ctx, f)
+	}
+	return got, nil
+}
+
+// failure waits for the error of a future that has one.
+func failure(ctx context.Context, f *future.Future[struct{}]) error {
+	if err := f.Wait(ctx); err != nil {
+		return err
+	}
+	return errOther
+}
+
+var errOther = errors.New("checkpoint: an error came in between")
 
 // A state is what a rank brings to an agreement.
 type state struct {
@@ -159,12 +215,12 @@ type state struct {
 }
 
 // agree has all ranks agree which versions they have: base is the newest that counts at all.
-func (s *Store) agree(ctx context.Context) *future.Future[struct{}] {
-	all, epoch, f := gather(ctx, s.comm, "checkpoint", state{s.counting(), s.stamp, s.saves, s.saved})
+func (s *Store) agree(ctx context.Context, t *turn) *future.Future[struct{}] {
+	all, f := gather(ctx, t, state{s.describe((*slot).counts), s.stamp, s.saves, s.saved})
 	if f != nil {
 		return f
 	}
-	s.epoch, s.unsure, s.base = epoch, nil, nil
+	s.epoch, s.unsure, s.base = t.op.Epoch(), nil, nil
 	for _, o := range all {
 		s.stamp, s.saves, s.saved = max(s.stamp, o.Stamp), max(s.saves, o.Saves), max(s.saved, o.Saved)
 	}
@@ -198,10 +254,10 @@ func has(slots []holding, h *holding) *holding {
 	return nil
 }
 
-// counting describes the slots that count.
-func (s *Store) counting() (all []holding) {
+// describe describes the slots that hold.
+func (s *Store) describe(hold func(*slot) bool) (all []holding) {
 	for _, o := range s.slots {
-		if o.counts() {
+		if hold(o) {
 			all = append(all, o.describe())
 		}
 	}

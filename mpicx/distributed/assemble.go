@@ -56,7 +56,7 @@ func balance(ctx context.Context, comm *mpicx.Comm, n int, blocks []Block) ([]in
 // redistribute returns the rank's rows, where the entries of all blocks go to the
 // ranks that offsets say.
 func redistribute(ctx context.Context, comm *mpicx.Comm, offsets []int, blocks []Block) (*sparse.CSR, error) {
-	return assemble(ctx, comm, offsets, func(add func(sparse.Triplet) error) error {
+	entries, err := assemble(ctx, comm, offsets, func(add func(sparse.Triplet) error) error {
 		for _, b := range blocks {
 			for i := range b.Rows {
 				cols, vals := b.Row(i)
@@ -69,11 +69,15 @@ func redistribute(ctx context.Context, comm *mpicx.Comm, offsets []int, blocks [
 		}
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	return rowsOf(entries, offsets, comm.Rank())
 }
 
-// assemble returns the rank's rows of the matrix whose entries the ranks add, each
+// assemble returns the entries in the rank's rows of those that the ranks add, each
 // any of them.
-func assemble(ctx context.Context, comm *mpicx.Comm, offsets []int, produce func(add func(sparse.Triplet) error) error) (*sparse.CSR, error) {
+func assemble(ctx context.Context, comm *mpicx.Comm, offsets []int, produce func(add func(sparse.Triplet) error) error) ([]sparse.Triplet, error) {
 	a := &assembler{comm: comm, offsets: offsets}
 	if err := produce(func(t sparse.Triplet) error { return a.add(ctx, t) }); err != nil {
 		return nil, err
@@ -84,7 +88,7 @@ func assemble(ctx context.Context, comm *mpicx.Comm, offsets []int, produce func
 			return nil, err
 		}
 	}
-	return a.rows()
+	return a.owned, nil
 }
 
 // An assembler brings entries to the ranks that have their rows.
@@ -146,18 +150,13 @@ func (a *assembler) exchange(ctx context.Context, done bool) (bool, error) {
 	return all[0], nil
 }
 
-// rows returns the matrix of the entries that have come.
-func (a *assembler) rows() (*sparse.CSR, error) {
-	me := a.comm.Rank()
-	return rowsOf(a.owned, a.offsets[me], a.offsets[me+1], a.offsets[len(a.offsets)-1])
-}
-
-// rowsOf returns the matrix of rows lo to hi-1 with n columns.
-func rowsOf(entries []sparse.Triplet, lo, hi, n int) (*sparse.CSR, error) {
+// rowsOf returns the matrix of the rank's rows.
+func rowsOf(entries []sparse.Triplet, offsets []int, rank int) (*sparse.CSR, error) {
+	lo, hi := offsets[rank], offsets[rank+1]
 	for k := range entries {
 		entries[k].Row -= int32(lo)
 	}
-	rows, err := sparse.NewCSR(hi-lo, n, entries)
+	rows, err := sparse.NewCSR(hi-lo, offsets[len(offsets)-1], entries)
 	if err != nil {
 		return nil, fmt.Errorf("distributed: rows from %d: %w", lo, err)
 	}

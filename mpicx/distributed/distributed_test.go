@@ -105,9 +105,46 @@ func TestNew(t *testing.T) {
 			}
 			assert.Equal(t, sparse.Partition(m.RowPtr, ranks), a.Offsets)
 			requireIs(t, ctx, m, a)
+
+			// And a vector, of which some elements are in no block.
+			var parts []distributed.Part
+			for i, b := range blocks[world.Rank()] {
+				if i%2 == 0 {
+					values := make([]float64, b.Rows)
+					for k := range values {
+						values[k] = float64(b.First + k)
+					}
+					parts = append(parts, distributed.Part{First: b.First, Values: values})
+				}
+			}
+			x, missing, err := a.Vector(ctx, parts...)
+			if err != nil {
+				return err
+			}
+			for k := range x {
+				if i := a.First() + k; given(blocks, i) {
+					assert.Equal(t, float64(i), x[k])
+					assert.False(t, missing[k])
+				} else {
+					assert.Zero(t, x[k])
+					assert.True(t, missing[k])
+				}
+			}
 			return nil
 		})
 	}
+}
+
+// given says whether the vector of TestNew has an element.
+func given(blocks [][]distributed.Block, i int) bool {
+	for _, of := range blocks {
+		for k, b := range of {
+			if b.First <= i && i < b.First+b.Rows {
+				return k%2 == 0
+			}
+		}
+	}
+	return false
 }
 
 // More than fits into one packet, all of it on the wrong rank.

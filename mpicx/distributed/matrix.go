@@ -177,7 +177,7 @@ func (m *Matrix) Norm(ctx context.Context) (float64, error) {
 // Symmetric says whether the matrix equals its transpose. It is collective.
 func (m *Matrix) Symmetric(ctx context.Context) (bool, error) {
 	rows := m.Block()
-	transposed, err := assemble(ctx, m.comm, m.Offsets, func(add func(sparse.Triplet) error) error {
+	entries, err := assemble(ctx, m.comm, m.Offsets, func(add func(sparse.Triplet) error) error {
 		for i := range rows.Rows {
 			cols, vals := rows.Row(i)
 			for k, j := range cols {
@@ -188,6 +188,10 @@ func (m *Matrix) Symmetric(ctx context.Context) (bool, error) {
 		}
 		return nil
 	})
+	if err != nil {
+		return false, err
+	}
+	transposed, err := rowsOf(entries, m.Offsets, m.comm.Rank())
 	if err != nil {
 		return false, err
 	}

@@ -60,15 +60,14 @@ func Read(ctx context.Context, comm *mpicx.Comm, r io.Reader, name string) (*Mat
 	if err != nil {
 		return nil, err
 	}
-	lo, hi := offsets[comm.Rank()], offsets[comm.Rank()+1]
-	rows, err := rowsOf(mine, lo, hi, n)
+	lo := offsets[comm.Rank()]
+	rows, err := rowsOf(mine, offsets, comm.Rank())
 	if err != nil {
 		return nil, err
 	}
 	if err := rows.CheckSums(lo, name); err != nil {
 		return nil, err
 	}
-	mine = nil
 	return New(ctx, comm, n, Block{lo, rows})
 }
 

@@ -85,6 +85,9 @@ func (s *State) Current(ctx context.Context, x, r []float64) { s.current(ctx, x,
 // Save stores in to what the method needs to continue from here.
 func (s *State) Save(ctx context.Context, to *Snapshot) { s.save(ctx, to) }
 
+// MaxVectors is how many Vectors a Snapshot has at most.
+const MaxVectors = 3
+
 // A Snapshot is a method's state, of which vectors are this rank's part. It is
 // reused when saved to again.
 type Snapshot struct {

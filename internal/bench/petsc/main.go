@@ -1,3 +1,5 @@
+//go:build unix
+
 // Petsc compares the methods of mpicx/krylov with PETSc's: the same systems, the same
 // number of iterations, in turn, by CPU time.
 //

@@ -439,14 +439,20 @@ func TestPings(t *testing.T) {
 func TestPingsOnOneMachine(t *testing.T) {
 	pings := usual
 	pings.Ping = true
-	m := startDetecting(t, pings, 0, 0, 0)
+	m := startDetecting(t, pings, 0, 0)
 	m.pass(4 * usual.Timeout)
 	m.stop(0)
 	m.pass(20 * usual.Timeout)
-	m.holds([]int{1, 2})
+	m.holds([]int{1})
 	m.resume(0)
 	m.pass(4 * usual.Timeout)
-	m.holds(all(3))
-	m.works(all(3)...)
+	m.holds(all(2))
+	m.works(all(2)...)
 	require.Nil(t, startMachines(t, 0, 0).jobs[0].engine.heart)
+}
+
+func TestTheLastProcessPings(t *testing.T) {
+	pings := usual
+	pings.Ping = true
+	require.Equal(t, []int{3, 0, 1, 2, 4}, startDetecting(t, pings, 0, 0, 0, 0, 1).jobs[0].engine.heart.process)
 }

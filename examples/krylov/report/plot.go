@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"fmt"
@@ -15,8 +15,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// plotName checks that a plot can be written to a file of this name.
-func plotName(name string) error {
+// CheckPlot checks that a plot can be written to a file of this name.
+func CheckPlot(name string) error {
 	if name == "" || slices.Contains([]string{".png", ".svg", ".pdf"}, filepath.Ext(name)) {
 		return nil
 	}
@@ -25,19 +25,20 @@ func plotName(name string) error {
 
 // runColors are told apart by people who don't see all colours (Okabe and Ito).
 var runColors = map[string]color.Color{
-	"fault-free":    color.RGBA{0x80, 0x80, 0x80, 0xff},
-	recoverNone:     color.RGBA{0xd5, 0x5e, 0x00, 0xff},
-	recoverRestart:  color.RGBA{0x00, 0x72, 0xb2, 0xff},
-	recoverRollback: color.RGBA{0x00, 0x9e, 0x73, 0xff},
-	recoverShrink:   color.RGBA{0xcc, 0x79, 0xa7, 0xff},
+	"fault-free": color.RGBA{0x80, 0x80, 0x80, 0xff},
+	"none":       color.RGBA{0xd5, 0x5e, 0x00, 0xff},
+	"restart":    color.RGBA{0x00, 0x72, 0xb2, 0xff},
+	"rollback":   color.RGBA{0x00, 0x9e, 0x73, 0xff},
+	"replace":    color.RGBA{0x56, 0xb4, 0xe9, 0xff},
+	"shrink":     color.RGBA{0xcc, 0x79, 0xa7, 0xff},
 }
 
-// plotResiduals draws the residuals of all runs, with faults as crosses and
+// Plot draws the residuals of all runs, with faults as crosses and
 // recoveries as circles.
-func plotResiduals(cfg *config, outcomes []*outcome) error {
-	name := cfg.plot
+func Plot(cfg *Settings, outcomes []*Outcome) error {
+	name := cfg.Plot
 	p := plot.New()
-	p.Title.Text = fmt.Sprintf("%s on %s, %d ranks", cfg.method, cfg.matrixName(), cfg.ranks)
+	p.Title.Text = fmt.Sprintf("%s on %s, %d ranks", cfg.Method, cfg.Matrix, cfg.Ranks)
 	p.X.Label.Text = "iterations done"
 	p.Y.Label.Text = "residual |r|/|b|"
 	p.Y.Scale = plot.LogScale{}
@@ -94,7 +95,7 @@ func (powers) Ticks(least, most float64) []plot.Tick {
 	return ticks
 }
 
-func addRun(p *plot.Plot, legend *plot.Legend, o *outcome, order int) error {
+func addRun(p *plot.Plot, legend *plot.Legend, o *Outcome, order int) error {
 	points := drawable(o.Residuals)
 	if len(points) == 0 {
 		return nil
@@ -106,9 +107,9 @@ func addRun(p *plot.Plot, legend *plot.Legend, o *outcome, order int) error {
 	line.Color = runColors[o.Name]
 	line.Width = vg.Points(1.5)
 	switch o.Name { // runs agree for long: let each show beside the others
-	case recoverNone:
+	case None:
 		line.Width = vg.Points(4)
-	case recoverRollback:
+	case "rollback":
 		line.Dashes = []vg.Length{vg.Points(6), vg.Points(4)}
 	}
 	p.Add(line)
@@ -148,7 +149,7 @@ func addMarks(p *plot.Plot, legend *plot.Legend, name string, shape draw.GlyphDr
 }
 
 // drawable returns the residuals that a logarithmic axis has a place for.
-func drawable(residuals []float) plotter.XYs {
+func drawable(residuals []Float) plotter.XYs {
 	var points plotter.XYs
 	for i, r := range residuals {
 		if r := float64(r); r > 0 && !math.IsInf(r, 0) {

@@ -1,4 +1,4 @@
-package main
+package detect
 
 import (
 	"math"
@@ -36,11 +36,11 @@ func TestAllFinite(t *testing.T) {
 		for i := range v {
 			v[i] = math.MaxFloat64
 		}
-		assert.True(t, allFinite(v), n)
+		assert.True(t, AllFinite(v), n)
 		for i := range v {
 			for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 				v[i] = bad
-				assert.False(t, allFinite(v), "%g at %d of %d", bad, i, n)
+				assert.False(t, AllFinite(v), "%g at %d of %d", bad, i, n)
 			}
 			v[i] = 1
 		}

@@ -1,10 +1,11 @@
-package main
+package report
 
 import (
 	"encoding/json"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -12,30 +13,43 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// reports is told what happens.
-type reports interface {
-	iteration(run string, done int, residual float64) // by rank 0, which waits
-	ended(o *outcome, leads bool)                     // leads: the leader is of this process
-	end(outcomes []*outcome)
+// Settings are what a report says that a run was made with.
+type Settings struct {
+	Matrix, RHS       string // the matrix's name; "" for that of a known solution
+	Method, Precond   string
+	GMRESRestart      int
+	Ranks             int
+	Tol               float64
+	Checkpoint, Check int
+	Compare, JSON     bool
+	Plot              string // the name of a file, or ""
 }
 
-func reporter(cfg *config, w io.Writer) reports {
-	if cfg.json {
+// Reports are told what happens.
+type Reports interface {
+	Iteration(run string, done int, residual float64) // by rank 0, which waits
+	Ended(o *Outcome, leads bool)                     // leads: the leader is of this process
+	End(outcomes []*Outcome)
+}
+
+// New returns reports that are written to w. If w is a terminal, a line shows how far it is.
+func New(cfg *Settings, terminal bool, w io.Writer) Reports {
+	if cfg.JSON {
 		return &jsonReport{cfg, w}
 	}
-	return &textReport{cfg: cfg, w: w, progress: newProgress(w)}
+	return &textReport{cfg: cfg, w: w, progress: newProgress(terminal, w)}
 }
 
 // A jsonReport prints one document at the end.
 type jsonReport struct {
-	cfg *config
+	cfg *Settings
 	w   io.Writer
 }
 
-func (j *jsonReport) iteration(string, int, float64) {}
-func (j *jsonReport) ended(*outcome, bool)           {}
+func (j *jsonReport) Iteration(string, int, float64) {}
+func (j *jsonReport) Ended(*Outcome, bool)           {}
 
-func (j *jsonReport) end(outcomes []*outcome) {
+func (j *jsonReport) End(outcomes []*Outcome) {
 	type matrix struct {
 		Name    string `json:"name"`
 		Rows    int    `json:"rows"`
@@ -53,10 +67,10 @@ func (j *jsonReport) end(outcomes []*outcome) {
 		Tol        float64    `json:"tol"`
 		Checkpoint int        `json:"checkpoint"`
 		Check      int        `json:"check"`
-		Runs       []*outcome `json:"runs"`
+		Runs       []*Outcome `json:"runs"`
 	}{
-		matrix{c.matrixName(), outcomes[0].rows, outcomes[0].nnz}, c.rhs,
-		c.method, c.cycle, c.precond, c.ranks, mpicx.Backend, c.tol, c.checkpoint, c.check, outcomes,
+		matrix{c.Matrix, outcomes[0].Rows, outcomes[0].NNZ}, c.RHS,
+		c.Method, c.GMRESRestart, c.Precond, c.Ranks, mpicx.Backend, c.Tol, c.Checkpoint, c.Check, outcomes,
 	}
 	enc := json.NewEncoder(j.w)
 	enc.SetIndent("", "  ")
@@ -65,14 +79,14 @@ func (j *jsonReport) end(outcomes []*outcome) {
 
 // A textReport prints for people.
 type textReport struct {
-	cfg      *config
+	cfg      *Settings
 	w        io.Writer
 	progress *progress
-	free     *outcome
+	free     *Outcome
 }
 
-func (t *textReport) iteration(run string, done int, residual float64) {
-	t.progress.show(run, done, residual, t.cfg.tol)
+func (t *textReport) Iteration(run string, done int, residual float64) {
+	t.progress.show(run, done, residual, t.cfg.Tol)
 }
 
 // line prints a paragraph with its title in the margin.
@@ -81,20 +95,20 @@ func (t *textReport) line(title, format string, args ...any) {
 	fmt.Fprintf(t.w, "%-12s%s\n", title, strings.ReplaceAll(text, "\n", "\n            "))
 }
 
-func (t *textReport) head(o *outcome) {
-	t.line("system", "%s: %d rows, %d entries; b from %s", t.cfg.matrixName(), o.rows, o.nnz, t.rhs())
-	t.line("method", "%s, preconditioner %s, until |b-Ax| <= %g |b|", t.cfg.method, t.cfg.precond, t.cfg.tol)
-	t.line("ranks", "%d, about %d rows each; errors by %s", t.cfg.ranks, o.rows/t.cfg.ranks, mpicx.Backend)
+func (t *textReport) head(o *Outcome) {
+	t.line("system", "%s: %d rows, %d entries; b from %s", t.cfg.Matrix, o.Rows, o.NNZ, t.rhs())
+	t.line("method", "%s, preconditioner %s, until |b-Ax| <= %g |b|", t.cfg.Method, t.cfg.Precond, t.cfg.Tol)
+	t.line("ranks", "%d, about %d rows each; errors by %s", t.cfg.Ranks, o.Rows/t.cfg.Ranks, mpicx.Backend)
 }
 
 func (t *textReport) rhs() string {
-	if t.cfg.rhs == "" {
+	if t.cfg.RHS == "" {
 		return "a known solution"
 	}
-	return t.cfg.rhs
+	return t.cfg.RHS
 }
 
-func (t *textReport) ended(o *outcome, leads bool) {
+func (t *textReport) Ended(o *Outcome, leads bool) {
 	t.progress.clear()
 	first := t.free == nil
 	if first {
@@ -116,23 +130,23 @@ func (t *textReport) ended(o *outcome, leads bool) {
 		for _, s := range t.remarks(o) {
 			t.line("", "%s", s)
 		}
-	case !t.cfg.compare:
+	case !t.cfg.Compare:
 		fmt.Fprintln(t.w)
 		t.story(o)
 	}
 }
 
 // story prints faults and events in the order in which they came.
-func (t *textReport) story(o *outcome) {
+func (t *textReport) story(o *Outcome) {
 	events := o.Events
 	for _, inj := range o.Injections {
-		for len(events) > 0 && inj.Fired && events[0].end.Before(inj.At) {
+		for len(events) > 0 && inj.Fired && events[0].End.Before(inj.At) {
 			t.event(events[0])
 			events = events[1:]
 		}
 		switch {
 		case inj.Fired:
-			t.line("fault", "rank %d, %s: %s", inj.Rank, inj.when(), inj.What)
+			t.line("fault", "rank %d, %s: %s", inj.Rank, inj.When(), inj.What)
 		case inj.Recovery > 0:
 			t.line("no fault", "at rank %d: there was no recovery %d", inj.Rank, inj.Recovery)
 		default:
@@ -142,7 +156,7 @@ func (t *textReport) story(o *outcome) {
 	for _, e := range events {
 		t.event(e)
 	}
-	if o.Recovery == recoverNone && len(o.Events) == 0 {
+	if o.Recovery == None && len(o.Events) == 0 {
 		t.line("nobody told", "this run has no detection and no Try; it may do %d iterations", o.MaxIter)
 	}
 	title := "converged"
@@ -156,7 +170,7 @@ func (t *textReport) story(o *outcome) {
 }
 
 // event prints who failed, how soon all knew, and what was done.
-func (t *textReport) event(e event) {
+func (t *textReport) event(e Event) {
 	for _, f := range e.Failures {
 		when := fmt.Sprintf("with %d iterations done", e.Iteration)
 		if since := float64(e.Since); !math.IsNaN(since) {
@@ -172,8 +186,10 @@ func (t *textReport) event(e event) {
 	}
 	switch {
 	case e.Takeover != nil:
-	case e.Panic != "":
-		t.line("", "it panicked in %s: the communicator is corrupted, the job has ended", e.Panic)
+	case e.Replaced:
+		t.line("", "ranks that have been waiting took the places of those that are gone")
+	case slices.ContainsFunc(e.Failures, func(f Failure) bool { return strings.HasPrefix(f.Message, "panic: ") }):
+		t.line("", "it panicked in %s: the communicator is corrupted, the job has ended", e.Failures[0].Origin)
 	case len(e.Dead) > 0:
 		t.line("", "the communicator is corrupted, the job has ended")
 	case e.Corrupted:
@@ -181,7 +197,7 @@ func (t *textReport) event(e event) {
 	}
 	switch {
 	case e.Told.Ranks > 0 && e.Unknown:
-		t.line("told", "the other %s within %s of the first\nall ranks had the complete error %s after that",
+		t.line("told", "the other %s, the last %s after the first; when it began is not known\nall ranks had the complete error %s after the first was told",
 			count(e.Told.Ranks, "rank"), seconds(e.Told.Max), seconds(e.Ready.Max))
 	case e.Told.Ranks > 0:
 		t.line("told", "the other %s after %s (first), %s (median), %s (last)\nall ranks had the complete error after %s",
@@ -199,7 +215,7 @@ func (t *textReport) event(e event) {
 }
 
 // takeover prints what became of the rows of ranks that are gone.
-func (t *textReport) takeover(o *takeover) {
+func (t *textReport) takeover(o *Takeover) {
 	again := ""
 	if o.Shrunk > 1 {
 		again = fmt.Sprintf(", in %d attempts, as ranks were lost meanwhile", o.Shrunk)
@@ -209,12 +225,15 @@ func (t *textReport) takeover(o *takeover) {
 	if o.Lost == 0 {
 		return
 	}
-	how := fmt.Sprintf("from the survivors', in %s on these rows alone", count(o.Iterations, "iteration"))
-	if !o.Interpolated {
-		how = "in vain: it is 0 there"
+	how := fmt.Sprintf("was interpolated from the survivors', in %s on these rows alone", count(o.Iterations, "iteration"))
+	switch {
+	case !o.Interpolated && o.Restored < o.Zeroed:
+		how = "came from a neighbour's copy of the checkpoint"
+	case !o.Interpolated:
+		how = "is 0: nothing better was found"
 	}
-	t.line("repair", "the iterate in the lost rows was interpolated %s\n|b-Ax|/|b| = %.3g before; %.3g with 0 in the lost rows, %.3g interpolated",
-		how, o.Before, o.Zeroed, o.After)
+	t.line("repair", "the iterate in the lost rows %s\n|b-Ax|/|b| = %.3g before; %.3g with 0 in the lost rows, %.3g with the checkpoint there, %.3g now",
+		how, o.Before, o.Zeroed, o.Restored, o.After)
 }
 
 // count is "1 rank" or "7 ranks".
@@ -225,7 +244,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-func (t *textReport) result(o *outcome) string {
+func (t *textReport) result(o *Outcome) string {
 	s := fmt.Sprintf("%d iterations", o.Iterations)
 	if t.free != nil && o != t.free {
 		s += fmt.Sprintf(" (%+d)", o.Iterations-t.free.Iterations)
@@ -245,10 +264,10 @@ func (t *textReport) result(o *outcome) string {
 }
 
 // remarks says what a reader might overlook.
-func (t *textReport) remarks(o *outcome) []string {
+func (t *textReport) remarks(o *Outcome) []string {
 	var s []string
 	if !o.Converged && o.Failure == "" {
-		s = append(s, fmt.Sprintf("not converged after %s, expected a residual of at most %g", count(o.Iterations, "iteration"), t.cfg.tol))
+		s = append(s, fmt.Sprintf("not converged after %s, expected a residual of at most %g", count(o.Iterations, "iteration"), t.cfg.Tol))
 	}
 	if o.Claimed && !o.Converged {
 		s = append(s, fmt.Sprintf("the solver itself believes that it has converged: its recursion says %.3g", o.Recursive))
@@ -258,7 +277,7 @@ func (t *textReport) remarks(o *outcome) []string {
 	}
 	for _, inj := range o.Injections {
 		switch {
-		case !inj.Fired || inj.Detected || o.Recovery == recoverNone:
+		case !inj.Fired || inj.Detected || o.Recovery == None:
 		case o.Converged:
 			s = append(s, fmt.Sprintf("the fault %s was not detected: it did no harm that shows in the result", inj.Fault))
 		default:
@@ -268,22 +287,22 @@ func (t *textReport) remarks(o *outcome) []string {
 	return s
 }
 
-func (t *textReport) end(outcomes []*outcome) {
-	if t.cfg.compare {
+func (t *textReport) End(outcomes []*Outcome) {
+	if t.cfg.Compare {
 		fmt.Fprintln(t.w)
 		for _, inj := range outcomes[len(outcomes)-1].Injections {
-			t.line("fault", "rank %d, %s: %s", inj.Rank, inj.when(), inj.What)
+			t.line("fault", "rank %d, %s: %s", inj.Rank, inj.When(), inj.What)
 		}
 		fmt.Fprintln(t.w)
 		compareTable(t.w, outcomes)
 	}
-	if t.cfg.plot != "" {
-		t.line("drawn", "%s", t.cfg.plot)
+	if t.cfg.Plot != "" {
+		t.line("drawn", "%s", t.cfg.Plot)
 	}
 }
 
 // compareTable prints a line for each run, in Markdown.
-func compareTable(w io.Writer, outcomes []*outcome) {
+func compareTable(w io.Writer, outcomes []*Outcome) {
 	tw := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
 	fmt.Fprintln(tw, "| run\t| iterations\t| time\t| recoveries\t| true residual\t| error\t| verdict\t|")
 	fmt.Fprintln(tw, "| ---\t| ---\t| ---\t| ---\t| ---\t| ---\t| ---\t|")
@@ -307,7 +326,7 @@ func compareTable(w io.Writer, outcomes []*outcome) {
 	tw.Flush()
 }
 
-func verdict(o *outcome) string {
+func verdict(o *Outcome) string {
 	switch {
 	case o.Converged:
 		return "converged"
@@ -319,6 +338,9 @@ func verdict(o *outcome) string {
 		return "not converged"
 	}
 }
+
+// None is the recovery that does nothing.
+const None = "none"
 
 // seconds prints a duration with three digits.
 func seconds(s float64) string {

@@ -13,9 +13,9 @@ type inventory struct {
 	Saved int // the newest version of which this rank knows that it counted; -1: none
 }
 
-// A plan says how all ranks together get all parts of a version. It depends on the
+// A retrieval says how all ranks together get all parts of a version. It depends on the
 // inventories alone, so that each rank makes the same.
-type plan struct {
+type retrieval struct {
 	key
 	keep    [][]int // by rank: parts that it has in memory and keeps
 	decodes []decoding
@@ -40,9 +40,9 @@ type reading struct {
 	reader, adopter int
 }
 
-// choose returns the plan for the newest version of which nothing is missing, or nil. Then it
+// choose returns the retrieval of the newest version of which nothing is missing, or nil. Then it
 // returns what is missing of the newest that counted, if there was one.
-func choose(all []inventory) (*plan, *LostError) {
+func choose(all []inventory) (*retrieval, *LostError) {
 	var keys []key
 	saved := -1
 	for _, inv := range all {
@@ -57,19 +57,19 @@ func choose(all []inventory) (*plan, *LostError) {
 	slices.SortFunc(keys, newest)
 	var lost *LostError
 	for _, k := range slices.Compact(keys) {
-		p, missing := planFor(k, all)
+		p, missing := retrievalOf(k, all)
 		if len(missing) == 0 {
 			return p, nil
 		}
-		if lost == nil && k.Version <= saved {
+		if saved >= 0 && (lost == nil || lost.Version > saved) {
 			lost = &LostError{k.Version, missing}
 		}
 	}
 	return nil, lost
 }
 
-func planFor(k key, all []inventory) (_ *plan, missing []int) {
-	p := &plan{key: k, keep: make([][]int, len(all)), mine: make([]int, len(all))}
+func retrievalOf(k key, all []inventory) (_ *retrieval, missing []int) {
+	p := &retrieval{key: k, keep: make([][]int, len(all)), mine: make([]int, len(all))}
 	owner := make([]int, k.Parts)
 	for i := range owner {
 		owner[i] = -1
@@ -99,7 +99,7 @@ func planFor(k key, all []inventory) (_ *plan, missing []int) {
 }
 
 // own returns each rank's newest slot of the version, and sets mine.
-func (p *plan) own(all []inventory) []*holding {
+func (p *retrieval) own(all []inventory) []*holding {
 	own := make([]*holding, len(all))
 	for r := range all {
 		p.mine[r] = -1
@@ -114,7 +114,7 @@ func (p *plan) own(all []inventory) []*holding {
 
 // decode plans for members of groups that are lost. Whoever takes the place of one gets its
 // parts; else the next of the group.
-func (p *plan) decode(all []inventory, owner []int) {
+func (p *retrieval) decode(all []inventory, owner []int) {
 	groups := p.groups(all)
 	places := p.places(groups)
 	for _, g := range groups {
@@ -151,7 +151,7 @@ func (p *plan) decode(all []inventory, owner []int) {
 	}
 }
 
-func (p *plan) adopt(owner []int, places map[int]int, part, adopter int) {
+func (p *retrieval) adopt(owner []int, places map[int]int, part, adopter int) {
 	owner[part] = adopter
 	if at, ok := places[part]; ok && at == adopter && p.mine[adopter] < 0 {
 		p.mine[adopter] = part
@@ -159,7 +159,7 @@ func (p *plan) adopt(owner []int, places map[int]int, part, adopter int) {
 }
 
 // groups returns the groups of which there are members, the newest first.
-func (p *plan) groups(all []inventory) (groups []*decoding) {
+func (p *retrieval) groups(all []inventory) (groups []*decoding) {
 	for r := range all {
 		for i := range all[r].Slots {
 			h := &all[r].Slots[i]
@@ -186,7 +186,7 @@ func (p *plan) groups(all []inventory) (groups []*decoding) {
 
 // places returns, by parts, the ranks that have none of their own and are in the place of
 // the one whose it was: they have its number in a communicator of as many ranks.
-func (p *plan) places(groups []*decoding) map[int]int {
+func (p *retrieval) places(groups []*decoding) map[int]int {
 	places := make(map[int]int)
 	if p.Parts == len(p.mine) {
 		for r, part := range p.mine {
@@ -243,7 +243,7 @@ func (f *stored) key() key { return key{f.Version, f.Run, f.Stamp, f.Parts} }
 
 // read plans for what is in files only. A part is that of the rank in its place; the ranks
 // share those of which nobody is in the place.
-func (p *plan) read(all []inventory, owner []int) {
+func (p *retrieval) read(all []inventory, owner []int) {
 	places := p.places(p.groups(all))
 	for part, r := range owner {
 		if r >= 0 {
@@ -265,8 +265,8 @@ func (p *plan) read(all []inventory, owner []int) {
 	}
 }
 
-// held returns the parts of each rank after the plan, its own first or, if it has none, -1.
-func (p *plan) held() [][]int {
+// held returns the parts of each rank after the retrieval, its own first or, if it has none, -1.
+func (p *retrieval) held() [][]int {
 	held := make([][]int, len(p.keep))
 	for r := range held {
 		held[r] = []int{p.mine[r]}

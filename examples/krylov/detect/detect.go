@@ -1,4 +1,4 @@
-package main
+package detect
 
 import (
 	"context"
@@ -10,24 +10,24 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/krylov"
 )
 
-// What a rank finds wrong with itself. It is an error whose code all ranks get.
-type finding struct {
-	code int
-	text string
+// A Finding is what a rank finds wrong with itself. An error whose code all ranks get.
+type Finding struct {
+	Code int
+	Text string
 }
 
-func (f *finding) Error() string  { return f.text }
-func (f *finding) ErrorCode() int { return f.code }
+func (f *Finding) Error() string  { return f.Text }
+func (f *Finding) ErrorCode() int { return f.Code }
 
 // The codes of findings.
 const (
-	codeNonFinite = 1 // NaN or infinity
-	codeGap       = 2 // the residual is not that of the iterate
-	codeChecksum  = 3 // a basis vector is not what was written
-	codeBreakdown = 4 // the method can't go on: see krylov.BreakdownError
+	CodeNonFinite = 1 // NaN or infinity
+	CodeGap       = 2 // the residual is not that of the iterate
+	CodeChecksum  = 3 // a basis vector is not what was written
+	CodeBreakdown = 4 // the method can't go on: see krylov.BreakdownError
 )
 
-// A detector finds faults on its own rank, before other ranks get wrong numbers
+// A Detector finds faults on its own rank, before other ranks get wrong numbers
 // from it where that is possible. It needs no reduction. It has three means:
 //
 // Non-finite values. What the rank gives away, its parts of sums and the vectors
@@ -41,10 +41,10 @@ const (
 // The gap: every few iterations the residual that the recursion has is compared
 // with b-A·x, each rank its own part. That sees whatever has got between the two,
 // in x, in r, in all of GMRES's basis, or in the arithmetic. It costs a product.
-type detector struct {
-	sys *system
-	tol float64
-	a   krylov.Operator // that looks at what it reads
+type Detector struct {
+	Settings
+	b []float64
+	a krylov.Operator // that looks at what it reads
 
 	x, r, y []float64
 	maxX    float64 // the largest norm of x, of the rank's part, so far
@@ -55,29 +55,35 @@ type detector struct {
 	sum    uint64
 }
 
-func newDetector(sys *system, tol float64) *detector {
-	n := len(sys.B)
-	return &detector{sys: sys, tol: tol, x: make([]float64, n), r: make([]float64, n), y: make([]float64, n)}
+// Settings are what a detector knows of the system.
+type Settings struct {
+	Tol          float64 // the solver's
+	First        int     // this rank's first row
+	NormA, NormB float64 // the largest sum of magnitudes in a row, and the right-hand side's norm
 }
 
-// watch returns sys with the detector looking at what the rank gives away.
-func (d *detector) watch(sys krylov.System) krylov.System {
+// New returns the detector of a rank.
+func New(s Settings) *Detector { return &Detector{Settings: s} }
+
+// Watch returns sys with the detector looking at what the rank gives away.
+func (d *Detector) Watch(sys krylov.System) krylov.System {
 	sys.Space = watchedSpace{sys.Space}
 	sys.A = watchOperator(sys.A, d.give)
 	if sys.M != nil {
 		sys.M = watchOperator(sys.M, d.read)
 	}
-	d.a = sys.A
+	n := len(sys.B)
+	d.a, d.b, d.x, d.r, d.y = sys.A, sys.B, make([]float64, n), make([]float64, n), make([]float64, n)
 	return sys
 }
 
-// forget is called when the solver begins anew.
-func (d *detector) forget() { d.newest, d.maxX, d.maxR = nil, 0, d.sys.normB }
+// Forget is called when the solver begins anew.
+func (d *Detector) Forget() { d.newest, d.maxX, d.maxR = nil, 0, d.NormB }
 
-// iteration is called at the end of each iteration. With gap it compares
+// Iteration is called at the end of each iteration. With gap it compares
 // residuals: that is collective.
-func (d *detector) iteration(ctx context.Context, s *krylov.State, gap bool) error {
-	d.maxR = max(d.maxR, s.Residual*d.sys.normB)
+func (d *Detector) Iteration(ctx context.Context, s *krylov.State, gap bool) error {
+	d.maxR = max(d.maxR, s.Residual*d.NormB)
 	if gap {
 		if err := d.gap(ctx, s); err != nil {
 			return err
@@ -94,7 +100,7 @@ func (d *detector) iteration(ctx context.Context, s *krylov.State, gap bool) err
 // in k iterations (Greenbaum, SIAM J. Matrix Anal. Appl. 18, 1997; van der Vorst
 // and Ye, SIAM J. Sci. Comput. 22, 2000). That much is granted, and a tenth of
 // the tolerance besides: a gap below it does not keep x from being a solution.
-func (d *detector) gap(ctx context.Context, s *krylov.State) error {
+func (d *Detector) gap(ctx context.Context, s *krylov.State) error {
 	x, r := s.X, s.R
 	if r == nil { // GMRES has them at the end of a cycle only
 		x, r = d.x, d.r
@@ -102,7 +108,7 @@ func (d *detector) gap(ctx context.Context, s *krylov.State) error {
 	}
 	d.a.Apply(ctx, d.y, x)
 	var gap, xx float64
-	for i, b := range d.sys.B {
+	for i, b := range d.b {
 		e := b - d.y[i] - r[i]
 		gap += e * e
 		xx += x[i] * x[i]
@@ -110,26 +116,26 @@ func (d *detector) gap(ctx context.Context, s *krylov.State) error {
 	gap = math.Sqrt(gap)
 	d.maxX = max(d.maxX, math.Sqrt(xx))
 	const epsilon = 0x1p-52
-	rounding := epsilon * float64(10+s.Iter) * (d.sys.normA*d.maxX + d.maxR)
-	granted := rounding + d.tol*d.sys.normB/10
+	rounding := epsilon * float64(10+s.Iter) * (d.NormA*d.maxX + d.maxR)
+	granted := rounding + d.Tol*d.NormB/10
 	if math.IsInf(granted, 0) { // it would grant everything
-		return &finding{codeGap, fmt.Sprintf("the solution is not finite, or its norm is not: %.2g here", d.maxX)}
+		return &Finding{CodeGap, fmt.Sprintf("the solution is not finite, or its norm is not: %.2g here", d.maxX)}
 	}
 	if !(gap <= granted) {
-		return &finding{codeGap, fmt.Sprintf("the residual is not that of the solution: they differ by %.2g here, expected at most %.2g", gap, granted)}
+		return &Finding{CodeGap, fmt.Sprintf("the residual is not that of the solution: they differ by %.2g here, expected at most %.2g", gap, granted)}
 	}
 	return nil
 }
 
-func (d *detector) isNewest(v []float64) bool {
+func (d *Detector) isNewest(v []float64) bool {
 	return len(v) > 0 && len(d.newest) > 0 && &v[0] == &d.newest[0]
 }
 
 // read looks at a vector that the solver is about to read.
-func (d *detector) read(v []float64) error {
+func (d *Detector) read(v []float64) error {
 	if d.isNewest(v) {
 		if sum := checksum(v, d.turn); sum != d.sum {
-			return &finding{codeChecksum, fmt.Sprintf("the newest basis vector is not what was written: checksum %016x, expected %016x", sum, d.sum)}
+			return &Finding{CodeChecksum, fmt.Sprintf("the newest basis vector is not what was written: checksum %016x, expected %016x", sum, d.sum)}
 		}
 	}
 	return nil
@@ -137,22 +143,22 @@ func (d *detector) read(v []float64) error {
 
 // give looks at a vector of which the solver is about to give the halo to others. The
 // newest basis vector was finite when it was written, as sums that it is of were.
-func (d *detector) give(v []float64) error {
+func (d *Detector) give(v []float64) error {
 	if d.isNewest(v) {
 		return d.read(v)
 	}
-	if allFinite(v) {
+	if AllFinite(v) {
 		return nil
 	}
 	i := slices.IndexFunc(v, func(e float64) bool { return !isFinite(e) })
-	return &finding{codeNonFinite, fmt.Sprintf("row %d of a vector is %g", d.sys.a.First()+i, v[i])}
+	return &Finding{CodeNonFinite, fmt.Sprintf("row %d of a vector is %g", d.First+i, v[i])}
 }
 
 func isFinite(e float64) bool { return e-e == 0 }
 
-// allFinite says whether all elements are. What is not stays in a sum; and if sums
+// AllFinite says whether all elements are. What is not stays in a sum; and if sums
 // overflow, a second look tells.
-func allFinite(v []float64) bool {
+func AllFinite(v []float64) bool {
 	var s0, s1, s2, s3, s4, s5, s6, s7 float64
 	rest := v
 	for ; len(rest) >= 8; rest = rest[8:] {
@@ -214,7 +220,7 @@ type watchedSpace struct{ krylov.Space }
 func (w watchedSpace) Sum(parts, sums []float64) *future.Future[struct{}] {
 	for _, p := range parts {
 		if math.IsNaN(p) || math.IsInf(p, 0) {
-			return future.Failed[struct{}](&finding{codeNonFinite, fmt.Sprintf("the rank's part of an inner product is %g", p)})
+			return future.Failed[struct{}](&Finding{CodeNonFinite, fmt.Sprintf("the rank's part of an inner product is %g", p)})
 		}
 	}
 	return w.Space.Sum(parts, sums)

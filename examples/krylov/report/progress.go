@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"fmt"
@@ -12,14 +12,14 @@ import (
 )
 
 // A progress shows on a terminal how far a run is, in one line that it keeps
-// changing. Elsewhere it shows nothing, nor under mpirun, which puts one between.
+// changing. Elsewhere it shows nothing.
 type progress struct {
 	w    io.Writer // nil: no terminal
 	next time.Time
 }
 
-func newProgress(w io.Writer) *progress {
-	if f, ok := w.(*os.File); ok && processes == 0 && term.IsTerminal(int(f.Fd())) {
+func newProgress(terminal bool, w io.Writer) *progress {
+	if f, ok := w.(*os.File); ok && terminal && term.IsTerminal(int(f.Fd())) {
 		return &progress{w: f}
 	}
 	return &progress{}

@@ -1,4 +1,4 @@
-package main
+package fault
 
 import (
 	"fmt"
@@ -9,19 +9,19 @@ import (
 
 // The kinds of faults.
 const (
-	kindNaN     = "nan"
-	kindBitflip = "bitflip"
-	kindSkew    = "skew"
-	kindError   = "error"
-	kindPanic   = "panic"
-	kindDie     = "die"
+	KindNaN     = "nan"
+	KindBitflip = "bitflip"
+	KindSkew    = "skew"
+	KindError   = "error"
+	KindPanic   = "panic"
+	KindDie     = "die"
 )
 
-var kinds = []string{kindNaN, kindBitflip, kindSkew, kindError, kindPanic, kindDie}
+var kinds = []string{KindNaN, KindBitflip, KindSkew, KindError, KindPanic, KindDie}
 
-// defaultBit is in the exponent: it multiplies what is from 2⁻³¹ to 2 by 2⁻³²,
+// DefaultBit is in the exponent: it multiplies what is from 2⁻³¹ to 2 by 2⁻³²,
 // and other numbers by 2³² or 2⁻³².
-const defaultBit = 57
+const DefaultBit = 57
 
 // A Fault is to happen once, on the rank: after the iteration Iter, or else in the
 // middle of a recovery.
@@ -33,11 +33,11 @@ type Fault struct {
 	Bit      int    `json:"bit"`                // for bitflip
 }
 
-// endsRank says whether the rank is not there any more afterwards.
-func (f Fault) endsRank() bool { return f.Kind == kindPanic || f.Kind == kindDie }
+// EndsRank says whether the rank is not there any more afterwards.
+func (f Fault) EndsRank() bool { return f.Kind == KindPanic || f.Kind == KindDie }
 
-// when says when it is to happen.
-func (f Fault) when() string {
+// When says when it is to happen.
+func (f Fault) When() string {
 	if f.Recovery > 0 {
 		return fmt.Sprintf("in recovery %d", f.Recovery)
 	}
@@ -49,15 +49,15 @@ func (f Fault) String() string {
 	if f.Recovery > 0 {
 		s = fmt.Sprintf("rank=%d,recovery=%d,kind=%s", f.Rank, f.Recovery, f.Kind)
 	}
-	if f.Kind == kindBitflip && f.Bit != defaultBit {
+	if f.Kind == KindBitflip && f.Bit != DefaultBit {
 		s += fmt.Sprintf(",bit=%d", f.Bit)
 	}
 	return s
 }
 
-// parseFault parses "rank=3,iter=40,kind=nan", in any order.
-func parseFault(spec string) (Fault, error) {
-	f := Fault{Bit: defaultBit}
+// Parse parses "rank=3,iter=40,kind=nan", in any order.
+func Parse(spec string) (Fault, error) {
+	f := Fault{Bit: DefaultBit}
 	seen := make(map[string]bool)
 	for field := range strings.SplitSeq(spec, ",") {
 		key, value, ok := strings.Cut(field, "=")
@@ -80,7 +80,9 @@ func parseFault(spec string) (Fault, error) {
 			f.Bit, err = number(key, value, 0, 63)
 		case "kind":
 			f.Kind = value
-			err = oneOf("kind", value, kinds...)
+			if !slices.Contains(kinds, value) {
+				err = fmt.Errorf("kind %q, expected %s or %s", value, strings.Join(kinds[:len(kinds)-1], ", "), kinds[len(kinds)-1])
+			}
 		default:
 			err = fmt.Errorf("key %q, expected rank, iter, recovery, kind or bit", key)
 		}
@@ -97,10 +99,10 @@ func parseFault(spec string) (Fault, error) {
 	if seen["recovery"] && seen["iter"] {
 		return Fault{}, fmt.Errorf("iter=%d and recovery=%d, expected one of them", f.Iter, f.Recovery)
 	}
-	if seen["recovery"] && f.Kind != kindError && !f.endsRank() {
+	if seen["recovery"] && f.Kind != KindError && !f.EndsRank() {
 		return Fault{}, fmt.Errorf("recovery with kind %q, expected it with error, panic or die only", f.Kind)
 	}
-	if seen["bit"] && f.Kind != kindBitflip {
+	if seen["bit"] && f.Kind != KindBitflip {
 		return Fault{}, fmt.Errorf("bit with kind %q, expected it with bitflip only", f.Kind)
 	}
 	return f, nil

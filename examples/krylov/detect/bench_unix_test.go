@@ -1,9 +1,10 @@
 //go:build unix
 
-package main
+package detect
 
 import (
 	"context"
+	"math"
 	"syscall"
 	"testing"
 
@@ -18,7 +19,7 @@ import (
 // BenchmarkDetector compares CPU time with and without.
 func BenchmarkDetector(b *testing.B) {
 	const n, iterations = 317, 100
-	for name, method := range methods {
+	for name, method := range map[string]krylov.Method{"cg": krylov.CG, "gmres": krylov.GMRES, "bicgstab": krylov.BiCGStab} {
 		b.Run(name, func(b *testing.B) {
 			var with, without float64
 			err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
@@ -30,11 +31,12 @@ func BenchmarkDetector(b *testing.B) {
 				if err != nil {
 					return err
 				}
-				sys := &system{System: krylov.System{Space: distributed.Space{Comm: world}, A: a, B: make([]float64, a.Rows())}, a: a, normA: 8}
+				sys := krylov.System{Space: distributed.Space{Comm: world}, A: a, B: make([]float64, a.Rows())}
 				for i := range sys.B {
 					sys.B[i] = 1 + float64((a.First()+i)%7)
 				}
-				sys.normB = norm(ctx, sys.Space, sys.B)
+				square := make([]float64, 1)
+				sys.Space.Sum([]float64{dot(sys.B)}, square).MustWait(ctx)
 				x := make([]float64, a.Rows())
 				solve := func(s krylov.System, observe func(context.Context, *krylov.State) error) float64 {
 					clear(x)
@@ -46,11 +48,11 @@ func BenchmarkDetector(b *testing.B) {
 					return cpu(b) - begin
 				}
 				for range b.N {
-					plain := solve(sys.System, nil)
-					d := newDetector(sys, 1e-8)
-					watched := d.watch(sys.System)
-					d.forget()
-					slow := solve(watched, func(ctx context.Context, s *krylov.State) error { return d.iteration(ctx, s, s.Iter%25 == 0) })
+					plain := solve(sys, nil)
+					d := New(Settings{Tol: 1e-8, First: a.First(), NormA: 8, NormB: math.Sqrt(square[0])})
+					watched := d.Watch(sys)
+					d.Forget()
+					slow := solve(watched, func(ctx context.Context, s *krylov.State) error { return d.Iteration(ctx, s, s.Iter%25 == 0) })
 					if world.Rank() == 0 {
 						with, without = with+slow, without+plain
 					}
@@ -86,4 +88,11 @@ func laplacian(t testing.TB, n int) *sparse.CSR {
 	m, err := sparse.NewCSR(n*n, n*n, entries)
 	require.NoError(t, err)
 	return m
+}
+
+func dot(x []float64) (sum float64) {
+	for _, v := range x {
+		sum += v * v
+	}
+	return sum
 }

@@ -1,4 +1,4 @@
-package main
+package fault
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/krylov"
 )
 
-// An injection is what became of a fault. Ranks tell each other.
-type injection struct {
+// An Injection is what became of a fault. Ranks tell each other.
+type Injection struct {
 	Fault
 	Fired    bool   `json:"fired"`
 	What     string `json:"what,omitempty"` // what it did
@@ -21,64 +21,69 @@ type injection struct {
 	Done int       `json:"-"` // iterations, when it fired
 }
 
-// An injector makes the faults of one rank happen, each once, whatever is done
+// An Injector makes the faults of one rank happen, each once, whatever is done
 // about them.
-type injector struct {
-	injections []injection
-	die        func() // ends the rank
+type Injector struct {
+	Injections []Injection
 }
 
-func newInjector(faults []Fault, rank int, die func()) *injector {
-	in := &injector{die: die}
+// NewInjector returns that of a rank.
+func NewInjector(faults []Fault, rank int) *Injector {
+	in := &Injector{}
 	for _, f := range faults {
 		if f.Rank == rank {
-			in.injections = append(in.injections, injection{Fault: f})
+			in.Injections = append(in.Injections, Injection{Fault: f})
 		}
 	}
 	return in
 }
 
-// strike is called between two iterations. done is how many the rank has done.
-func (in *injector) strike(s *krylov.State, done int) error {
-	for i := range in.injections {
-		inj := &in.injections[i]
+// HasPanicked says whether a panic was to happen on the rank, and did.
+func (in *Injector) HasPanicked() bool {
+	return slices.ContainsFunc(in.Injections, func(i Injection) bool { return i.Kind == KindPanic && i.Fired })
+}
+
+// Strike is called between two iterations. Done is how many the rank has done; die ends it.
+func (in *Injector) Strike(s *krylov.State, done int, die func()) error {
+	for i := range in.Injections {
+		inj := &in.Injections[i]
 		if inj.Fired || inj.Recovery > 0 || done < inj.Iter {
 			continue
 		}
-		if err := in.fire(inj, s, done); err != nil {
+		if err := in.fire(inj, s, done, die); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// strikeRecovery is called in the middle of each recovery. number counts them,
+// StrikeRecovery is called in the middle of each recovery. number counts them,
 // those that were interrupted too.
-func (in *injector) strikeRecovery(number, done int) error {
-	for i := range in.injections {
-		inj := &in.injections[i]
+func (in *Injector) StrikeRecovery(number, done int, die func()) error {
+	for i := range in.Injections {
+		inj := &in.Injections[i]
 		if inj.Fired || inj.Recovery == 0 || number < inj.Recovery {
 			continue
 		}
-		if err := in.fire(inj, nil, done); err != nil {
+		if err := in.fire(inj, nil, done, die); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (in *injector) fire(inj *injection, s *krylov.State, done int) error {
+func (in *Injector) fire(inj *Injection, s *krylov.State, done int, die func()) error {
 	inj.Fired, inj.At, inj.Done = true, time.Now(), done
 	switch inj.Kind {
-	case kindError:
+	case KindError:
 		inj.What = "a component on the rank returned an error"
 		return component()
-	case kindPanic:
+	case KindPanic:
 		inj.What = "a component on the rank panicked"
 		lookUp(nil, done)
-	case kindDie:
+	case KindDie:
 		inj.What = "its process died"
-		in.die()
+		die()
 	default:
 		inj.What = corrupt(s, inj.Fault)
 	}
@@ -91,7 +96,7 @@ func corrupt(s *krylov.State, f Fault) string {
 		return "the rank has no rows: there is nothing to hit"
 	}
 	switch f.Kind {
-	case kindNaN:
+	case KindNaN:
 		v, name := s.R, "residual"
 		if v == nil {
 			v, name = s.P, "newest basis vector"
@@ -100,7 +105,7 @@ func corrupt(s *krylov.State, f Fault) string {
 		old := v[i]
 		v[i] = math.NaN()
 		return fmt.Sprintf("element %d of the %s turned from %.3g to NaN", i, name, old)
-	case kindBitflip:
+	case KindBitflip:
 		v, name := s.X, "solution"
 		if s.R == nil { // GMRES does not use the solution until the cycle ends
 			v, name = s.P, "newest basis vector"

@@ -1,0 +1,233 @@
+package report
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mpicx/go-mpicx/examples/krylov/fault"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// An Outcome is how a run went. It is what -json prints.
+type Outcome struct {
+	Name     string `json:"name"`
+	Recovery string `json:"recovery"`
+
+	Iterations int     `json:"iterations"` // all that were done, lost ones too
+	MaxIter    int     `json:"maxIterations"`
+	Seconds    float64 `json:"seconds"`
+
+	Claimed      bool    `json:"solverClaimsConvergence"` // by the residual of its recursion
+	Recursive    Float   `json:"recursiveResidual"`
+	Converged    bool    `json:"converged"`    // by the true residual
+	TrueResidual Float   `json:"trueResidual"` // |b-A·x|/|b| from scratch
+	Error        *Float  `json:"error,omitempty"`
+	Failure      string  `json:"failure,omitempty"` // the error that ended the run
+	Residuals    []Float `json:"residuals"`         // by iteration, the recursion's
+
+	Injections []fault.Injection `json:"injections"`
+	Events     []Event           `json:"events"`
+
+	Rows, NNZ int       `json:"-"` // of the matrix
+	Solution  []float64 `json:"-"` // the leader's, with -out
+}
+
+// An Event is an error that all ranks got, and what was done about it.
+type Event struct {
+	Iteration int       `json:"iterationsDone"` // before it came
+	Corrupted bool      `json:"corrupted"`      // the communicator, for good
+	Failures  []Failure `json:"failures"`
+	Dead      []int     `json:"dead,omitempty"` // whose processes died, and told nobody
+
+	Since    Float     `json:"sinceFaultSeconds"`      // from the injection that it is about; null if from none
+	Told     Spread    `json:"toldSeconds"`            // after the first failure, the other ranks' contexts ended
+	Unknown  bool      `json:"beginUnknown,omitempty"` // when that was, as it died with a process: the times are from when the first was told
+	Ready    Spread    `json:"readySeconds"`           // and all ranks had the complete error
+	Takeover *Takeover `json:"takeover,omitempty"`
+	Replaced bool      `json:"replaced,omitempty"` // others have taken the places of those that are gone
+	Recovery string    `json:"recovery,omitempty"`
+	Repairs  []string  `json:"repairs,omitempty"`
+	From     int       `json:"fromIteration"` // whose iterate the solver went on from
+	Seconds  float64   `json:"recoverySeconds"`
+
+	First time.Time `json:"-"` // when the first of these ranks failed
+	End   time.Time `json:"-"` // when all ranks had the complete error
+
+	Losses int `json:"-"` // how often ranks were lost: again for each time that it happened in a recovery
+}
+
+// A Takeover is what became of the rows of ranks that are gone.
+type Takeover struct {
+	Ranks  int `json:"ranks"`     // that went on
+	Rows   int `json:"rows"`      // that they have
+	Lost   int `json:"lostRows"`  // that nobody had any more, so that the iterate was lost there
+	Moved  int `json:"movedRows"` // other rows that another rank has now
+	Shrunk int `json:"shrunk"`    // how often: again for each time that ranks were lost meanwhile
+
+	// The residuals |b-A·x|/|b|, and how the lost part of x was interpolated.
+	Before       Float `json:"residualBefore"`   // as the recursion had it
+	Zeroed       Float `json:"residualZeroed"`   // with 0 in the lost rows
+	Restored     Float `json:"residualRestored"` // with the checkpoint there
+	After        Float `json:"residualAfter"`
+	Iterations   int   `json:"interpolationIterations"`
+	Interpolated bool  `json:"interpolated"` // else it stayed 0, as no interpolation was better
+}
+
+// A Failure is mpicx.Failure for JSON.
+type Failure struct {
+	Rank    int    `json:"rank"`
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Origin  string `json:"origin"`
+}
+
+// A Spread is of durations at several ranks, in seconds.
+type Spread struct {
+	Ranks  int     `json:"ranks"`
+	Min    float64 `json:"min"`
+	Median float64 `json:"median"`
+	Max    float64 `json:"max"`
+}
+
+// FailuresOf returns failures for a report.
+func FailuresOf(fs []mpicx.Failure) []Failure {
+	out := make([]Failure, len(fs))
+	for i, f := range fs {
+		out[i] = Failure{f.Rank, f.Code, f.Message, f.Origin}
+	}
+	return out
+}
+
+// SpreadOf returns that of ds.
+func SpreadOf(ds []time.Duration) Spread {
+	if len(ds) == 0 {
+		return Spread{}
+	}
+	ds = slices.Sorted(slices.Values(ds))
+	return Spread{len(ds), ds[0].Seconds(), ds[len(ds)/2].Seconds(), ds[len(ds)-1].Seconds()}
+}
+
+// A Float is null in JSON if it is not finite.
+type Float float64
+
+// MarshalJSON encodes f.
+func (f Float) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(f)) || math.IsInf(float64(f), 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(f))
+}
+
+// InferInjections adds what is known of the faults of ranks that can't say any more,
+// as their processes have died. They struck if the rank came so far.
+func (o *Outcome) InferInjections(faults []fault.Fault) {
+	for _, f := range faults {
+		if slices.ContainsFunc(o.Injections, func(i fault.Injection) bool { return i.Fault == f }) {
+			continue
+		}
+		inj := fault.Injection{Fault: f}
+		for _, e := range o.Events {
+			if slices.Contains(e.Dead, f.Rank) {
+				inj.Fired = f.Recovery == 0 && f.Iter <= e.Iteration || f.Kind == fault.KindDie
+				inj.At, inj.Done, inj.What = e.End, e.Iteration, "what it did is not known, as the process died"
+				if f.Kind == fault.KindDie {
+					inj.What = "its process died"
+				}
+			}
+		}
+		o.Injections = append(o.Injections, inj)
+	}
+}
+
+// Attribute finds out which injections the events are about: those on a rank that
+// failed later, the first of them for each Failure of the kind that fails so. If there
+// is none, a neighbour has seen what the rank gave it sooner than the rank itself.
+func (o *Outcome) Attribute() {
+	for i := range o.Events {
+		e := &o.Events[i]
+		e.Since = Float(math.NaN())
+		found := false
+		for _, d := range e.Dead {
+			found = o.detected(e, func(inj *fault.Injection) bool { return inj.Rank == d && inj.Kind == fault.KindDie }) || found
+		}
+		for _, f := range e.Failures {
+			found = o.detected(e, func(inj *fault.Injection) bool { return inj.Rank == f.Rank && f.isOf(inj.Kind) }) || found
+		}
+		if !found {
+			o.detected(e, func(inj *fault.Injection) bool {
+				return slices.ContainsFunc(e.Failures, func(f Failure) bool { return f.isOf(inj.Kind) })
+			})
+		}
+	}
+}
+
+// isOf says whether a fault of the kind makes a rank fail so: by a finding, if it is a
+// silent one, by a panic or by an error.
+func (f Failure) isOf(kind string) bool {
+	switch kind {
+	case fault.KindDie:
+		return false
+	case fault.KindPanic:
+		return f.Code == 0 && strings.HasPrefix(f.Message, "panic: ")
+	case fault.KindError:
+		return f.Code == 0 && !strings.HasPrefix(f.Message, "panic: ")
+	}
+	return f.Code != 0
+}
+
+// detected marks the first fault.Injection before e that no Event was about so far and
+// that which accepts, and says whether there is one.
+func (o *Outcome) detected(e *Event, which func(*fault.Injection) bool) bool {
+	for k := range o.Injections {
+		inj := &o.Injections[k]
+		if inj.Fired && !inj.Detected && !inj.At.After(e.End) && which(inj) {
+			inj.Detected = true
+			if !e.First.IsZero() && inj.Kind != fault.KindDie { // which is the first itself
+				since := Float(e.First.Sub(inj.At).Seconds())
+				if !(e.Since > since) { // of several, from the first
+					e.Since = since
+				}
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// A Notice is what the others are told about a rank's part in an event.
+type Notice struct {
+	Rank        int
+	Told, Ready time.Time
+	Repair      string
+}
+
+// Fill adds what the ranks noticed. If nobody knows when it began, that is when
+// the first of them did.
+func (e *Event) Fill(notices []Notice) {
+	if e.First.IsZero() && len(notices) > 0 {
+		e.Unknown = true
+		e.First = slices.MinFunc(notices, func(a, b Notice) int { return a.Told.Compare(b.Told) }).Told
+	}
+	var told, ready []time.Duration
+	for _, n := range notices {
+		if !e.Failed(n.Rank) {
+			told = append(told, max(n.Told.Sub(e.First), 0)) // told of something earlier: it knew at once
+		}
+		ready = append(ready, n.Ready.Sub(e.First))
+		if n.Ready.After(e.End) {
+			e.End = n.Ready
+		}
+		if n.Repair != "" {
+			e.Repairs = append(e.Repairs, n.Repair)
+		}
+	}
+	e.Told, e.Ready = SpreadOf(told), SpreadOf(ready)
+}
+
+// Failed says whether the rank is one of those that did.
+func (e *Event) Failed(rank int) bool {
+	return slices.ContainsFunc(e.Failures, func(f Failure) bool { return f.Rank == rank })
+}

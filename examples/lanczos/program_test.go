@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// small is a sheet whose lowest eigenvalues have converged after 300 iterations.
+var small = []string{"-size", "24x20", "-disorder", "1", "-iterations", "300", "-checkpoint", "50", "-json"}
+
+func solved(t *testing.T, args ...string) *result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	require.Zero(t, run(t.Context(), append(small[:len(small):len(small)], args...), &stdout, &stderr), "%s", &stderr)
+	r := new(result)
+	require.NoError(t, json.Unmarshal(stdout.Bytes(), r))
+	return r
+}
+
+func needsULFM(t *testing.T) {
+	t.Helper()
+	if mpicx.Backend != "ulfm" {
+		t.Skipf("backend %s survives no death, expected ulfm", mpicx.Backend)
+	}
+}
+
+func TestWithoutFailures(t *testing.T) {
+	r := solved(t, "-ranks", "5")
+	require.InDeltaSlice(t, distinct(spectrum(t, r.Sheet))[:4], r.Eigenvalues, 1e-10)
+	require.Equal(t, 300, r.Iterations)
+	require.Equal(t, 1, r.Attempts)
+	require.Zero(t, r.Seconds.Redoing)
+}
+
+// Whoever dies when, the eigenvalues are those of an undisturbed run.
+func TestEigenvaluesAfterFailures(t *testing.T) {
+	needsULFM(t)
+	undisturbed := solved(t, "-ranks", "6")
+	for _, c := range []struct {
+		name, args string
+		replaced   []int
+	}{
+		{"one", "-kill 3@120", []int{3}},
+		{"before the first checkpoint", "-kill 0@20", []int{0}},
+		{"two", "-kill 3@120 -kill 0@220", []int{0, 3}},
+		{"three", "-kill 3@75 -kill 0@149 -kill 5@299", []int{0, 3, 5}},
+		{"three in the same place", "-kill 2@75 -kill 2@76 -kill 2@260", []int{2}},
+		{"three at once", "-kill 1@130 -kill 3@130 -kill 5@130", []int{1, 3, 5}},
+		{"a rank and its partner", "-kill 2@130 -kill 3@130", []int{2, 3}},
+		{"three at once, with Reed-Solomon codes", "-store rs -copies 3 -kill 0@130 -kill 1@130 -kill 2@130", []int{0, 1, 2}},
+		{"three at once, with files", "-store dir -dir " + filepath.ToSlash(t.TempDir()) + " -kill 0@130 -kill 1@130 -kill 2@130", []int{0, 1, 2}},
+		{"without checkpoints", "-checkpoint 0 -kill 4@290", []int{4}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := solved(t, append([]string{"-ranks", "6", "-spares", "3"}, strings.Fields(c.args)...)...)
+			require.InDeltaSlice(t, undisturbed.Eigenvalues, r.Eigenvalues, 1e-10)
+			require.Equal(t, c.replaced, r.Replaced)
+			require.Equal(t, 300, r.Iterations)
+			require.Positive(t, r.Seconds.Redoing)
+		})
+	}
+}
+
+// A job goes on where an earlier one has left files, if it is the same problem.
+func TestFilesOfAnEarlierJob(t *testing.T) {
+	dir := filepath.ToSlash(t.TempDir())
+	var stdout, stderr bytes.Buffer
+	earlier := append(small[:len(small):len(small)], "-ranks", "3", "-store", "dir", "-dir", dir)
+	require.Zero(t, run(t.Context(), append(earlier[:len(earlier):len(earlier)], "-iterations", "120"), &stdout, &stderr), "%s", &stderr)
+	require.Equal(t, solved(t, "-ranks", "3").Eigenvalues, solved(t, "-ranks", "3", "-store", "dir", "-dir", dir).Eigenvalues)
+	require.Equal(t, 1, run(t.Context(), append(earlier, "-seed", "7"), &stdout, &stderr))
+	require.Contains(t, stderr.String(), "expected {Width:24 Height:20 Open:false Disorder:1 Seed:7}")
+	for _, ranks := range []string{"1", "2", "7"} { // who have other rows
+		stdout.Reset()
+		require.Zero(t, run(t.Context(), append(earlier[:len(earlier):len(earlier)], "-ranks", ranks), &stdout, &stderr), "%s", &stderr)
+		r := new(result)
+		require.NoError(t, json.Unmarshal(stdout.Bytes(), r))
+		require.InDeltaSlice(t, solved(t, "-ranks", "3").Eigenvalues, r.Eigenvalues, 1e-10)
+	}
+}
+
+// When there are no spares any more the others go on alone.
+func TestFewerRanks(t *testing.T) {
+	needsULFM(t)
+	undisturbed := solved(t, "-ranks", "6")
+	for _, c := range []struct {
+		spares, kills string
+		gone          []int
+	}{
+		{"0", "-kill 3@120", []int{3}},
+		{"0", "-kill 3@20", []int{3}},
+		{"1", "-kill 3@120 -kill 0@220", []int{0}},
+		{"1", "-kill 3@120 -kill 0@220 -kill 5@220 -kill 1@290", []int{0, 1, 5}},
+		{"2", "-kill 0@120 -kill 2@120 -kill 4@120", []int{0, 2, 4}},
+	} {
+		t.Run(c.spares+" "+c.kills, func(t *testing.T) {
+			r := solved(t, append([]string{"-ranks", "6", "-spares", c.spares}, strings.Fields(c.kills)...)...)
+			require.InDeltaSlice(t, undisturbed.Eigenvalues, r.Eigenvalues, 1e-10)
+			require.Equal(t, 6-len(r.Gone), r.Ranks)
+			t.Log(r.Ranks, r.Gone, r.Replaced)
+		})
+	}
+}
+
+// As TestEigenvaluesAfterFailures, with processes that get a SIGKILL.
+func TestEigenvaluesAfterSIGKILL(t *testing.T) {
+	needsULFM(t)
+	for _, c := range []struct {
+		plan   []string
+		copies string
+	}{
+		{[]string{"kill 2 at operation 900"}, "1"},
+		{[]string{"kill 2 at operation 900", "kill 0 at operation 1500"}, "1"},
+		{[]string{"kill 2 at operation 500", "kill 0 at operation 1000", "kill 1 at operation 1500"}, "1"},
+		{[]string{"kill 0 at operation 1000", "kill 1 at operation 1000", "kill 2 at operation 1000"}, "3"},
+	} {
+		t.Run(fmt.Sprint(c.plan), func(t *testing.T) {
+			o, err := parse(append(small[:len(small):len(small)], "-copies", c.copies))
+			require.NoError(t, err)
+			processes := mpicxtest.RunProcessFaults(t, 8, strings.Join(c.plan, "\n"), func(ctx context.Context, world *mpicx.Comm) error {
+				r, err := o.solve(ctx, world, os.Stderr)
+				if r != nil {
+					mpicxtest.Hand(*r)
+				}
+				return err
+			}, mpicx.WithSpares(4))
+			undisturbed := solved(t, "-ranks", "4")
+			killed, found := 0, 0
+			for _, p := range processes {
+				if p.Killed {
+					killed++
+				}
+				for _, r := range mpicxtest.ValuesOf[result](t, p) {
+					found++
+					require.InDeltaSlice(t, undisturbed.Eigenvalues, r.Eigenvalues, 1e-10)
+					require.Len(t, r.Replaced, len(c.plan))
+				}
+			}
+			require.Equal(t, len(c.plan), killed)
+			require.Equal(t, 1, found)
+		})
+	}
+}
+
+func TestShow(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "curves.svg")
+	var stdout, stderr bytes.Buffer
+	require.Zero(t, run(t.Context(), []string{"-size", "12x12", "-iterations", "100", "-ranks", "2", "-plot", name}, &stdout, &stderr), "%s", &stderr)
+	require.Contains(t, stdout.String(), "graphene, 12 x 12 cells, 288 rows on 2 ranks: 100 iterations\n  -10.338000000000 eV\n")
+	require.Contains(t, stdout.String(), "computing\n")
+	drawn, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.Contains(t, string(drawn), "-10.338000 eV")
+}
+
+func TestOptions(t *testing.T) {
+	for want, args := range map[string]string{
+		`argument "x", expected flags alone`:                                                  "x",
+		`-size "3", expected such as 200x100`:                                                 "-size 3",
+		`-size "3x4x5", expected such as 200x100`:                                             "-size 3x4x5",
+		`-size 2x9, expected at least 3 cells each way, and at most 2147483648 atoms`:         "-size 2x9",
+		`-size 0x9, expected at least 1 cells each way, and at most 2147483648 atoms`:         "-open -size 0x9",
+		`-size 99999x99999, expected at least 3 cells each way, and at most 2147483648 atoms`: "-size 99999x99999",
+		`-ranks -1, expected at least 0`:                                                      "-ranks -1",
+		`-spares -1, expected at least 0`:                                                     "-spares -1",
+		`-iterations 0, expected at least 1`:                                                  "-iterations 0",
+		`-eigenvalues 0, expected at least 1`:                                                 "-eigenvalues 0",
+		`-checkpoint -1, expected at least 0`:                                                 "-checkpoint -1",
+		`-copies 0, expected at least 1`:                                                      "-copies 0",
+		`-kill 3@3500, expected an iteration below 3500`:                                      "-kill 3@3500",
+		`invalid value "3" for flag -kill: expected a rank and an iteration, such as 3@1200`:  "-kill 3",
+		`-store "tape", expected partner, rs or dir`:                                          "-store tape",
+		`-store dir with -dir "", expected a folder for -store dir alone`:                     "-store dir",
+		`-store rs with -dir "x", expected a folder for -store dir alone`:                     "-store rs -dir x",
+		`-detector "stethoscope", expected ring or ping`:                                      "-detector stethoscope",
+		`-plot "x.bmp", expected a name that ends in .png, .svg or .pdf`:                      "-plot x.bmp",
+		`mpicx: Run: detector: period -1s, expected more than 0`:                              "-detector ping -period -1s",
+	} {
+		var stdout, stderr bytes.Buffer
+		require.NotZero(t, run(t.Context(), strings.Fields(args), &stdout, &stderr), args)
+		require.Equal(t, "lanczos: "+want+"\n", stderr.String())
+		require.Empty(t, stdout.String())
+	}
+	var stdout, stderr bytes.Buffer
+	require.Zero(t, run(t.Context(), []string{"-h"}, &stdout, &stderr))
+	require.Equal(t, usage, stdout.String())
+	if mpicx.Backend != "ulfm" {
+		require.Equal(t, 2, run(t.Context(), []string{"-kill", "1@5"}, &stdout, &stderr))
+		require.Equal(t, "lanczos: -kill: nobody would notice, expected a build with -tags ulfm\n", stderr.String())
+		return
+	}
+	require.Equal(t, 1, run(t.Context(), []string{"-kill", "2@5", "-ranks", "2"}, &stdout, &stderr))
+	require.Contains(t, stderr.String(), "-kill 2@5, expected a rank below 2")
+}

@@ -1,0 +1,251 @@
+// Solve reads a matrix, divides its rows among ranks, solves a system with it by
+// conjugate gradients, and goes on when a rank fails or its process dies.
+//
+//	go run ./examples/solve
+//	go build -tags ulfm ./examples/solve
+//	go run ./mpicx/mpicxrun -n 5 ./solve -spares 1 -pause 20ms
+//	pkill -9 -o -x solve                                        # in another terminal
+//
+// What there is to know stands in four functions: run starts the ranks, attempt is what
+// recovery.Run calls again and again, restore finds out where to go on, and iterate solves.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"slices"
+	"time"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
+	"github.com/mpicx/go-mpicx/mpicx/distributed"
+	"github.com/mpicx/go-mpicx/mpicx/krylov"
+	"github.com/mpicx/go-mpicx/mpicx/recovery"
+	"github.com/mpicx/go-mpicx/mpicx/sparse"
+)
+
+func main() {
+	c := &config{}
+	flag.StringVar(&c.matrix, "matrix", "testdata/matrices/poisson2d-128.mtx.gz", "Matrix Market `file`, symmetric and positive definite")
+	flag.IntVar(&c.ranks, "ranks", 4, "`ranks` to divide the rows among; under mpirun and mpicxrun, its processes but for the spares")
+	flag.IntVar(&c.spares, "spares", 1, "`ranks` that wait to take the places of others")
+	flag.IntVar(&c.every, "checkpoint", 25, "`iterations` from one checkpoint to the next")
+	flag.Float64Var(&c.tol, "tol", 1e-8, "`ratio` of the last residual to the right-hand side")
+	flag.DurationVar(&c.pause, "pause", 0, "`time` to wait in each iteration, so that there is time to kill a process")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := c.run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "solve:", err)
+		os.Exit(1)
+	}
+}
+
+// A config is what the flags say.
+type config struct {
+	matrix               string
+	ranks, spares, every int
+	tol                  float64
+	pause                time.Duration
+	observe              func(comm *mpicx.Comm, iterations int) error // for tests: called in each iteration
+}
+
+// run solves the system on all ranks.
+func (c *config) run(ctx context.Context) error {
+	return mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
+		s := &solver{config: c}
+		// A rank whose process has died is replaced by a spare, for which this function begins
+		// here, too. When there are no more spares, the others take its rows over.
+		if err := recovery.Run(ctx, world, s.attempt, recovery.Replace(), recovery.ElseShrink()); err != nil {
+			return err
+		}
+		return s.store.Close(ctx)
+	}, mpicx.WithRanks(c.ranks), mpicx.WithSpares(c.spares))
+}
+
+// A solver is what a rank has from one attempt to the next.
+type solver struct {
+	*config
+	store *checkpoint.Store // keeps states of all ranks, each in the memory of two
+	state state             // as the store has it
+}
+
+// A state is a rank's part of what the method needs to go on.
+type state struct {
+	Rank, Ranks int // whose part of how many
+	First       int // the row of its first element
+	Iterations  int
+	Method      krylov.Snapshot
+}
+
+// attempt solves the system on the ranks that there are, from the newest state that they
+// have. Recovery.Run calls it at all of them, once more after each error of a rank, which
+// all get, and after each death. What it decides by comes from the attempt and from the
+// store, and so is the same at all ranks.
+func (s *solver) attempt(ctx context.Context, a *recovery.Attempt) error {
+	if a.Cause != nil && a.Comm.Rank() == 0 {
+		fmt.Printf("attempt %d on %d ranks, after: %v\n", a.N, a.Comm.Size(), a.Cause)
+	}
+	m, err := distributed.ReadFile(ctx, a.Comm, s.matrix)
+	if isFile(err) {
+		return a.GiveUp(err) // it would be the same again
+	} else if err != nil {
+		return err
+	}
+	x, b := make([]float64, m.Rows()), make([]float64, m.Rows())
+	for i := range b {
+		b[i] = 1
+	}
+	from, done, err := s.restore(ctx, a, m)
+	if err != nil {
+		return err
+	}
+	system := krylov.System{Space: distributed.Space{Comm: a.Comm}, A: m, B: b}
+	return s.iterate(ctx, a, system, x, m, from, done)
+}
+
+// isFile says whether err is this rank's, about its file.
+func isFile(err error) bool {
+	_, missing := errors.AsType[*fs.PathError](err)
+	_, wrong := errors.AsType[*sparse.FormatError](err)
+	return missing || wrong
+}
+
+// restore opens the store on the ranks that there are, and returns the newest state that is
+// in it, nil if there is none, and how many iterations it is after.
+func (s *solver) restore(ctx context.Context, a *recovery.Attempt, m *distributed.Matrix) (*krylov.Snapshot, int, error) {
+	store, err := s.open(ctx, a.Comm)
+	if err != nil {
+		return nil, 0, err
+	}
+	s.store = store
+	version, err := store.Restore(ctx) // which sets s.state
+	lost, isLost := errors.AsType[*checkpoint.LostError](err)
+	parts, newHere := errors.AsType[*checkpoint.PartsError](err)
+	switch {
+	case errors.Is(err, checkpoint.ErrNone):
+		return nil, 0, nil
+	case isLost:
+		if a.Comm.Rank() == 0 {
+			fmt.Printf("from the beginning: %v\n", lost)
+		}
+		return nil, 0, nil
+	case newHere: // since ranks were lost that nobody has replaced
+		s.state = state{Rank: checkpoint.None, Ranks: parts.Parts}
+	case err != nil:
+		return nil, 0, err
+	}
+	return s.gather(ctx, a.Comm, m, version)
+}
+
+// open opens the store: the ranks that have it already bring what is in it.
+func (s *solver) open(ctx context.Context, comm *mpicx.Comm) (*checkpoint.Store, error) {
+	if s.store != nil {
+		return s.store.Rejoin(ctx, comm)
+	}
+	store, err := checkpoint.Open(ctx, comm, checkpoint.Partner(1))
+	if err == nil {
+		store.Protect("state", &s.state)
+	}
+	return store, err
+}
+
+// gather returns the state as the rows are divided now. If ranks are gone, others have read
+// their parts, and all move to where the rows are.
+func (s *solver) gather(ctx context.Context, comm *mpicx.Comm, m *distributed.Matrix, version int) (*krylov.Snapshot, int, error) {
+	type owner struct {
+		Rank    int
+		Scalars []float64 // the method's numbers, which all ranks have alike
+	}
+	owners, err := mpicx.AllgatherValue(comm, owner{s.state.Rank, s.state.Method.Scalars}).Get(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	var orphans []int // parts whose ranks are gone
+	for part := range s.state.Ranks {
+		if !slices.ContainsFunc(owners, func(o owner) bool { return o.Rank == part }) {
+			orphans = append(orphans, part)
+		}
+	}
+	if len(orphans) == 0 && comm.Size() == s.state.Ranks {
+		return &s.state.Method, s.state.Iterations, nil
+	}
+
+	var mine []state
+	if s.state.Rank != checkpoint.None {
+		mine = append(mine, s.state)
+	}
+	for first := 0; first < len(orphans); first += comm.Size() { // one for each rank
+		part := checkpoint.None
+		if at := first + comm.Rank(); at < len(orphans) {
+			part = orphans[at]
+		}
+		orphan, err := checkpoint.LoadValue[state](ctx, s.store, "state", part, version)
+		if err != nil {
+			return nil, 0, err
+		}
+		if part != checkpoint.None {
+			mine = append(mine, orphan)
+		}
+	}
+	known := slices.IndexFunc(owners, func(o owner) bool { return o.Rank != checkpoint.None })
+	moved, err := move(ctx, m, mine, owners[known].Scalars)
+	return moved, version, err
+}
+
+// move returns the state of which the ranks have these parts between them.
+func move(ctx context.Context, m *distributed.Matrix, mine []state, scalars []float64) (*krylov.Snapshot, error) {
+	moved := &krylov.Snapshot{Vectors: make([][]float64, 2), Scalars: scalars} // those of CG are r and p
+	for i, v := range []*[]float64{&moved.X, &moved.Vectors[0], &moved.Vectors[1]} {
+		var parts []distributed.Part
+		for _, p := range mine {
+			of := [][]float64{p.Method.X, p.Method.Vectors[0], p.Method.Vectors[1]}[i]
+			parts = append(parts, distributed.Part{First: p.First, Values: of})
+		}
+		var err error
+		if *v, _, err = m.Vector(ctx, parts...); err != nil {
+			return nil, err
+		}
+	}
+	return moved, nil
+}
+
+// iterate solves the system from a state, or from 0.
+func (s *solver) iterate(ctx context.Context, a *recovery.Attempt, sys krylov.System, x []float64, m *distributed.Matrix, from *krylov.Snapshot, done int) error {
+	began, comm := time.Now(), a.Comm
+	if comm.Rank() == 0 {
+		fmt.Printf("%d rows on %d ranks, from iteration %d\n", m.Size(), comm.Size(), done)
+	}
+	res, err := krylov.CG(ctx, sys, x, krylov.Options{Tol: s.tol, MaxIter: 100_000, From: from, Observe: func(ctx context.Context, now *krylov.State) error {
+		iterations := done + now.Iter
+		if iterations%s.every == 0 {
+			s.state.Rank, s.state.Ranks, s.state.First, s.state.Iterations = comm.Rank(), comm.Size(), m.First(), iterations
+			now.Save(ctx, &s.state.Method)
+			s.store.Save(ctx, iterations) // goes on while the next iterations do; the next Save waits for it
+		}
+		if s.pause > 0 {
+			time.Sleep(s.pause)
+		}
+		if s.observe != nil {
+			return s.observe(comm, iterations)
+		}
+		return nil
+	}})
+	if _, ok := errors.AsType[*krylov.BreakdownError](err); ok {
+		return a.GiveUp(err)
+	}
+	if err != nil {
+		return err
+	}
+	residual := sys.TrueResidual(ctx, x)
+	if comm.Rank() == 0 {
+		fmt.Printf("%d iterations, |b-Ax|/|b| = %.3g, %v since the last attempt began\n", done+res.Iterations, residual, time.Since(began).Round(time.Millisecond))
+	}
+	return nil
+}

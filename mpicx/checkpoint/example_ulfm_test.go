@@ -1,0 +1,74 @@
+//go:build ulfm
+
+package checkpoint_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
+	"github.com/mpicx/go-mpicx/mpicx/inject"
+)
+
+// Rank 1 dies, and a spare takes its place: the spare opens the store where the others rejoin
+// it, and Restore gives it what rank 1 had saved. With -tags ulfm.
+func Example_replace() {
+	err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+		var st *checkpoint.Store
+		var x []float64
+		comm := world
+		for {
+			err := comm.TryAll(ctx, func(ctx context.Context) (err error) {
+				if st == nil { // at first, and at a spare
+					if st, err = checkpoint.Open(ctx, comm, checkpoint.Partner(1)); err != nil {
+						return err
+					}
+					st.Protect("x", &x)
+				} else if st, err = rejoin(ctx, st, comm); err != nil {
+					return err
+				}
+				v, err := st.Restore(ctx)
+				if errors.Is(err, checkpoint.ErrNone) {
+					v, x = 0, []float64{float64(comm.Rank())}
+				} else if err != nil {
+					return err
+				}
+				for v++; v <= 4; v++ {
+					x[0] *= 10
+					if err := st.Save(ctx, v).Wait(ctx); err != nil {
+						return err
+					}
+					if v == 2 && comm.Rank() == 1 && comm.Incarnation() == 0 {
+						inject.Die(comm)
+					}
+				}
+				return nil
+			})
+			if _, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok {
+				if comm, err = comm.Replace().Get(ctx); err != nil {
+					return err
+				}
+				continue
+			}
+			if comm.Rank() == 1 {
+				fmt.Println("rank 1, incarnation", comm.Incarnation(), "has", x)
+			}
+			return errors.Join(err, st.Close(ctx))
+		}
+	}, mpicx.WithRanks(4), mpicx.WithSpares(1))
+	fmt.Println(err)
+	// Output:
+	// rank 1, incarnation 1 has [10000]
+	// <nil>
+}
+
+// rejoin returns the store on another communicator, or as it was.
+func rejoin(ctx context.Context, st *checkpoint.Store, comm *mpicx.Comm) (*checkpoint.Store, error) {
+	on, err := st.Rejoin(ctx, comm)
+	if err != nil {
+		return st, err
+	}
+	return on, nil
+}

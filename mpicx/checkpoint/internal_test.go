@@ -1,0 +1,224 @@
+package checkpoint
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// No member has two shards of a stripe, and each stripe has all of its shards.
+func TestLayout(t *testing.T) {
+	for n := 1; n <= 20; n++ {
+		for k := 1; k <= 5; k++ {
+			for m := range 5 {
+				var all [][]int
+				for r := range n {
+					g, at := groupOf(r, make([]int, n), scheme{k, m})
+					require.Equal(t, r, g.members[at])
+					size := len(g.members)
+					require.GreaterOrEqual(t, size, min(n, k+m))
+					require.Less(t, size, max(2*(k+m), n+1))
+					require.Equal(t, min(m, size-1), g.m)
+					all = append(all, g.members)
+					for c := range g.k {
+						require.Equal(t, at, g.holder(g.stripeOf(at, c), c))
+					}
+					holders := make(map[int]bool)
+					for i := range g.k + g.m {
+						holders[g.holder(at, i)] = true
+					}
+					require.Len(t, holders, g.k+g.m)
+				}
+				for r, members := range all {
+					for _, other := range members {
+						require.Equal(t, members, all[other], "of rank %d and %d", r, other)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Members of a group are on different machines, where there are as many.
+func TestMachines(t *testing.T) {
+	machines := []int{0, 0, 0, 3, 3, 3, 6, 6, 6, 9, 9, 9}
+	for r := range machines {
+		g, _ := groupOf(r, machines, scheme{2, 2})
+		on := make(map[int]bool)
+		for _, other := range g.members {
+			on[machines[other]] = true
+		}
+		require.Len(t, on, 4, "%v", g.members)
+	}
+	require.Equal(t, []int{0, 2, 1, 3, 4}, spread([]int{0, 0, 2, 2, 2}))
+}
+
+// Any k shards have all data. One parity for each data shard is a copy.
+func TestCode(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for _, s := range []scheme{{1, 1}, {1, 3}, {2, 1}, {4, 2}, {3, 3}} {
+		shards := make([][]byte, s.k+s.m)
+		for i := range shards {
+			shards[i] = make([]byte, 100)
+			for j := range 100 {
+				if i < s.k {
+					shards[i][j] = byte(rnd.Uint32())
+				}
+			}
+		}
+		for j := range s.m {
+			row, err := newRow(s, j)
+			require.NoError(t, err)
+			for i := range s.k {
+				require.NoError(t, row.EncodeIdx(shards[i], i, shards[s.k+j:][:1]))
+			}
+			if s.k == 1 {
+				require.Equal(t, shards[0], shards[1+j])
+			}
+		}
+		for set := range 1 << len(shards) {
+			some, count := make([][]byte, len(shards)), 0
+			for i := range shards {
+				if set>>i&1 == 1 {
+					some[i], count = shards[i], count+1
+				}
+			}
+			if count != s.k {
+				continue
+			}
+			for i := range s.k {
+				got, err := decode(s, slices.Clone(some), i)
+				require.NoError(t, err)
+				require.Equal(t, shards[i], got, "%v: shard %d of %b", s, i, set)
+			}
+		}
+	}
+}
+
+// A write that fails leaves what was there.
+func TestWriteNew(t *testing.T) {
+	dir := t.TempDir()
+	write := func(text string, err error) error {
+		return writeNew(dir, "name", 3, func(w io.Writer) error {
+			_, _ = io.WriteString(w, text)
+			return err
+		})
+	}
+	full := errors.New("no space left")
+	require.NoError(t, write("old", nil))
+	require.ErrorIs(t, write("new", full), full)
+	b, err := os.ReadFile(filepath.Join(dir, "name"))
+	require.NoError(t, err)
+	require.Equal(t, "old", string(b))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, temporary(3)+"crashed"), nil, 0o666))
+	require.NoError(t, prepareDir(dir, 3))
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+}
+
+type limited struct{ room int }
+
+func (w *limited) Write(b []byte) (int, error) {
+	if len(b) > w.room {
+		return w.room, errors.New("no space left")
+	}
+	w.room -= len(b)
+	return len(b), nil
+}
+
+func TestWriteFileOfManyBlocks(t *testing.T) {
+	vars := []*variable{variableOf(t, "x", make([]float64, 400_000))}
+	b, err := newBlob(nil, 1, vars)
+	require.NoError(t, err)
+	h := header{run: 1, stamp: 2, version: 3, part: 1, parts: 2}
+	var file bytes.Buffer
+	records := [2][]byte{emptyRecord(t), b[blobHead:]}
+	require.NoError(t, writeFile(&file, h, records))
+	got, back, err := readFile(bytes.NewReader(file.Bytes()))
+	require.NoError(t, err)
+	require.Equal(t, records, back)
+	require.Equal(t, int64(file.Len()), got.size())
+	for room := 0; room < file.Len(); room += 700_000 {
+		require.Error(t, writeFile(&limited{room}, h, records))
+	}
+	// Blocks that change places have the right checksums, and are found out.
+	swapped := slices.Clone(file.Bytes())
+	one, two := swapped[headerSize:][:blockSize+4], swapped[headerSize+blockSize+4:][:blockSize+4]
+	copy(one, file.Bytes()[headerSize+blockSize+4:])
+	copy(two, file.Bytes()[headerSize:])
+	_, _, err = readFile(bytes.NewReader(swapped))
+	require.ErrorIs(t, err, ErrFile)
+}
+
+func variableOf[T any](t testing.TB, name string, v T) *variable {
+	x, err := newVariable(name, &v)
+	require.NoError(t, err)
+	return x
+}
+
+func emptyRecord(t testing.TB) []byte {
+	b, err := newBlob(nil, 0, nil)
+	require.NoError(t, err)
+	return b[blobHead:]
+}
+
+// Whatever a file has, reading it ends with what was written or with ErrFile, and so do its
+// variables.
+func FuzzReadFile(f *testing.F) {
+	blob, err := newBlob(nil, 1, []*variable{
+		variableOf(f, "x", []float64{1, 2}), variableOf(f, "n", 7), variableOf(f, "gob", map[string]int{"a": 1}),
+	})
+	require.NoError(f, err)
+	var file bytes.Buffer
+	require.NoError(f, writeFile(&file, header{run: 1, stamp: 2, version: 3, part: 1, parts: 2}, [2][]byte{emptyRecord(f), blob[blobHead:]}))
+	f.Add(file.Bytes())
+	f.Add(file.Bytes()[:headerSize])
+	f.Add([]byte(magic))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h, records, err := readFile(bytes.NewReader(b))
+		if err != nil {
+			require.ErrorIs(t, err, ErrFile)
+			return
+		}
+		var again bytes.Buffer
+		require.NoError(t, writeFile(&again, h, records))
+		require.Equal(t, b, again.Bytes())
+	})
+}
+
+// Whatever comes as a record, it sets all variables or none.
+func FuzzRecord(f *testing.F) {
+	blob, err := newBlob(nil, 1, []*variable{
+		variableOf(f, "x", []float64{1, 2}), variableOf(f, "n", 7), variableOf(f, "gob", map[string]int{"a": 1}),
+	})
+	require.NoError(f, err)
+	f.Add(blob)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		records, err := splitBlob(b)
+		if err != nil {
+			return
+		}
+		for _, r := range records {
+			x, n, m := []float64{5}, 5, map[string]int{"b": 5}
+			var vars []*variable
+			for name, p := range map[string]any{"x": &x, "n": &n, "gob": &m} {
+				v, err := newVariable(name, p)
+				require.NoError(t, err)
+				vars = append(vars, v)
+			}
+			if restore(vars, r) != nil {
+				require.Equal(t, []float64{5}, x)
+				require.Equal(t, 5, n)
+				require.Equal(t, map[string]int{"b": 5}, m)
+			}
+		}
+	})
+}

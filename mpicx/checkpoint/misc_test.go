@@ -1,0 +1,304 @@
+package checkpoint_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// Wrong options say what they are and what is expected.
+func TestWrongOptions(t *testing.T) {
+	for want, opt := range map[string]checkpoint.Option{
+		"Partner(-1), expected 0 to 255 copies":                         checkpoint.Partner(-1),
+		"RS(0, 2), expected at least 1 and 0, and 256 together at most": checkpoint.RS(0, 2),
+		"RS(200, 57), expected":                                         checkpoint.RS(200, 57),
+		"MaxBytes(0), expected a positive number":                       checkpoint.MaxBytes(0),
+		`Dir(""), expected the path of a directory`:                     checkpoint.Dir(""),
+		"Every(0), expected at least 1":                                 checkpoint.Dir("d", checkpoint.Every(0)),
+		"Keep(0), expected at least 1":                                  checkpoint.Dir("d", checkpoint.Keep(0)),
+	} {
+		mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+			_, err := checkpoint.Open(ctx, world, opt)
+			require.ErrorContains(t, err, want)
+			return nil
+		})
+	}
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		_, err := checkpoint.Open(ctx, world, checkpoint.Partner(world.Rank()))
+		require.ErrorContains(t, err, "options of rank 1 (k, m, Every, Keep) are [1 1 1 2], expected [1 0 1 2] as at rank 0")
+		return nil
+	})
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		dir := t.TempDir()
+		if world.Rank() == 1 {
+			dir = "/dev/null/d"
+		}
+		_, err := checkpoint.Open(ctx, world, checkpoint.Dir(dir))
+		require.ErrorContains(t, err, "rank 1: mkdir /dev/null")
+		return nil
+	})
+}
+
+// What cannot be saved is an error at all ranks, and the version before is whole.
+func TestSaveThatFails(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		fail func(st *checkpoint.Store, x *[]float64) (version int)
+		want string
+		opts []checkpoint.Option
+	}{
+		{"no pointer", func(st *checkpoint.Store, x *[]float64) int { st.Protect("y", 7); return 2 }, `Protect("y") of a int, expected a pointer that is not nil`, nil},
+		{"again", func(st *checkpoint.Store, x *[]float64) int { st.Protect("x", x); return 2 }, `Protect("x"), expected a name that is not protected yet`, nil},
+		{"no gob", func(st *checkpoint.Store, x *[]float64) int { st.Protect("f", new(func())); return 2 }, `variable "f": gob`, nil},
+		{"version", func(st *checkpoint.Store, x *[]float64) int { return 0 }, "version 0, expected at least 1", nil},
+		{"negative", func(st *checkpoint.Store, x *[]float64) int { return -2 }, "version -2, expected at least 1", nil},
+		{"too large", func(st *checkpoint.Store, x *[]float64) int { *x = make([]float64, 1000); return 2 }, "bytes, expected at most 20000 (MaxBytes)", []checkpoint.Option{checkpoint.MaxBytes(20000)}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+				st, err := checkpoint.Open(ctx, world, test.opts...)
+				if err != nil {
+					return err
+				}
+				x := value(world.Rank(), 1)
+				st.Protect("x", &x)
+				if err := st.Save(ctx, 1).Wait(ctx); err != nil {
+					return err
+				}
+				version := 2
+				if world.Rank() == 1 {
+					version = test.fail(st, &x)
+				}
+				err = st.Save(ctx, version).Wait(ctx)
+				e, ok := errors.AsType[*checkpoint.SaveError](err)
+				require.True(t, ok, "%v", err)
+				require.False(t, e.InMemory)
+				if world.Rank() == 1 || test.opts != nil {
+					require.ErrorContains(t, err, test.want)
+				} else {
+					require.NoError(t, e.Err)
+				}
+				if test.name == "no pointer" || test.name == "again" || test.name == "no gob" {
+					return st.Close(ctx)
+				}
+				x = nil
+				v, err := st.Restore(ctx)
+				if err != nil {
+					return err
+				}
+				require.Equal(t, 1, v)
+				require.Equal(t, value(world.Rank(), 1), x)
+				x = value(world.Rank(), 3)
+				if err := st.Save(ctx, 3).Wait(ctx); err != nil {
+					return err
+				}
+				return st.Close(ctx)
+			})
+		})
+	}
+}
+
+// What is Once is sent once. Memory and messages are what the documentation says.
+func TestCosts(t *testing.T) {
+	const n, size, large = 6, 120_000, 1_200_000
+	for _, s := range []struct {
+		option       checkpoint.Option
+		memory, sent int // of the data, times 12
+	}{{checkpoint.Partner(0), 12, 0}, {checkpoint.Partner(1), 24, 12}, {checkpoint.Partner(2), 36, 24}, {checkpoint.RS(4, 2), 18, 24}, {checkpoint.RS(3, 1), 16, 12}} {
+		mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+			st, err := checkpoint.Open(ctx, world, s.option)
+			if err != nil {
+				return err
+			}
+			x, constant := make([]byte, size), make([]byte, large)
+			st.Protect("x", &x)
+			st.Protect("constant", &constant, checkpoint.Once)
+			const versions = 5
+			for v := range versions {
+				if err := st.Save(ctx, v).Wait(ctx); err != nil {
+					return err
+				}
+			}
+			stats := st.Stats()
+			require.Equal(t, versions, stats.Saves)
+			require.Equal(t, versions, stats.Versions)
+			require.InEpsilon(t, (2*size+large)*s.memory/12, stats.Memory, 0.02)
+			require.InDelta(t, (versions*size+large)*s.sent/12, stats.Sent, 5000)
+			return st.Close(ctx)
+		})
+	}
+}
+
+// Save returns though the others have not come, and holds nobody up whose Save is through.
+func TestSaveIsAsynchronous(t *testing.T) {
+	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		st, err := checkpoint.Open(ctx, world)
+		if err != nil {
+			return err
+		}
+		x := value(world.Rank(), 0)
+		st.Protect("x", &x)
+		if world.Rank() == 3 {
+			time.Sleep(time.Hour) // of fake time
+		}
+		begin := time.Now()
+		f := st.Save(ctx, 0)
+		require.Zero(t, time.Since(begin))
+		if err := f.Wait(ctx); err != nil {
+			return err
+		}
+		return st.Close(ctx)
+	})
+}
+
+// One rank alone may wait for a Save, while the others go on without the store.
+func TestWaitOfOneRank(t *testing.T) {
+	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		st, err := checkpoint.Open(ctx, world, checkpoint.RS(2, 1))
+		if err != nil {
+			return err
+		}
+		x := value(world.Rank(), 0)
+		st.Protect("x", &x)
+		f := st.Save(ctx, 0)
+		if world.Rank() == 1 {
+			if err := f.Wait(ctx); err != nil {
+				return err
+			}
+		}
+		if err := world.Barrier().Wait(ctx); err != nil {
+			return err
+		}
+		return st.Close(ctx)
+	})
+}
+
+// A Save under way tells nobody's error to itself, and joins no round: what ranks raise before
+// they know of each other's is in one verdict (P1, P2).
+func TestSaveLeavesErrorsToTheProgram(t *testing.T) {
+	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		st, err := checkpoint.Open(ctx, world)
+		if err != nil {
+			return err
+		}
+		x := value(world.Rank(), 0)
+		st.Protect("x", &x)
+		if world.Rank() != 0 { // so it stays under way
+			st.Save(ctx, 0)
+		}
+		time.Sleep(time.Duration(world.Rank()) * time.Second)
+		err = world.Signal(ctx, fmt.Errorf("of rank %d", world.Rank()))
+		p, ok := errors.AsType[*mpicx.PropagatedError](err)
+		require.True(t, ok, "%v", err)
+		require.Len(t, p.Failures, 4)
+		_, err = st.Restore(ctx)
+		require.ErrorIs(t, err, checkpoint.ErrNone)
+		if err := st.Save(ctx, 0).Wait(ctx); err != nil {
+			return err
+		}
+		return st.Close(ctx)
+	})
+}
+
+// What does not fit the variables is an error, and sets none.
+func TestRestoreThatDoesNotFit(t *testing.T) {
+	dir := t.TempDir()
+	saveFiles(t, 2, 1, same(dir))
+	for want, protect := range map[string]func(st *checkpoint.Store){
+		`no variable "y"`: func(st *checkpoint.Store) { st.Protect("y", new(int)) },
+		`"x" was saved as []float64, expected []int`:   func(st *checkpoint.Store) { st.Protect("x", new([]int)) },
+		`"x" was saved as []float64, expected int8`:    func(st *checkpoint.Store) { st.Protect("x", new(int8)) },
+		`"constant" was saved as a gob, expected uint`: func(st *checkpoint.Store) { st.Protect("constant", new(uint)) },
+	} {
+		mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+			st, err := checkpoint.Open(ctx, world, checkpoint.Dir(dir))
+			if err != nil {
+				return err
+			}
+			constant := "before"
+			if want[1] != 'c' {
+				st.Protect("constant", &constant, checkpoint.Once)
+			}
+			protect(st)
+			_, err = st.Restore(ctx)
+			require.ErrorContains(t, err, want)
+			require.Equal(t, "before", constant)
+			return st.Close(ctx)
+		})
+	}
+}
+
+// A Save that ends with its context at one rank has had its turn there: the next one meets
+// the next one of the others.
+func TestSaveWhoseContextEnds(t *testing.T) {
+	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		st, err := checkpoint.Open(ctx, world)
+		if err != nil {
+			return err
+		}
+		x := value(world.Rank(), 0)
+		st.Protect("x", &x)
+		if world.Rank() == 0 {
+			time.Sleep(time.Second)
+		}
+		first := st.Save(ctx, 0)
+		x = value(world.Rank(), 1)
+		if world.Rank() == 1 {
+			over, cancel := context.WithCancel(ctx)
+			cancel()
+			require.ErrorIs(t, st.Save(over, 1).Wait(ctx), context.Canceled)
+		}
+		var second *future.Future[struct{}]
+		if world.Rank() != 1 {
+			second = st.Save(ctx, 1)
+		}
+		if err := first.Wait(ctx); err != nil {
+			return err
+		}
+		if world.Rank() == 1 {
+			x = value(world.Rank(), 2)
+			second = st.Save(ctx, 2)
+		}
+		time.Sleep(time.Minute)
+		done, _ := second.Test()
+		require.False(t, done)
+		if world.Rank() == 0 {
+			require.Error(t, world.Signal(ctx, errors.New("a Save did not end")))
+		} else {
+			require.Error(t, world.Barrier().Wait(ctx))
+		}
+		v, err := st.Restore(ctx)
+		if err != nil {
+			return err
+		}
+		require.Equal(t, 0, v)
+		require.Equal(t, value(world.Rank(), 0), x)
+		return st.Close(ctx)
+	})
+}
+
+// Ranks that save different versions at a time are told so.
+func TestDifferentVersions(t *testing.T) {
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		st, err := checkpoint.Open(ctx, world)
+		if err != nil {
+			return err
+		}
+		x := value(world.Rank(), 0)
+		st.Protect("x", &x)
+		err = st.Save(ctx, 6+world.Rank()/2).Wait(ctx)
+		require.ErrorContains(t, err, "ranks save versions 6 and 7 at a time")
+		_, err = st.Restore(ctx)
+		require.ErrorIs(t, err, checkpoint.ErrNone)
+		return st.Close(ctx)
+	})
+}

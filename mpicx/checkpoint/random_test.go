@@ -1,0 +1,304 @@
+package checkpoint_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// A walk is a random program of one rank: saves, of which some are waited for, errors at any
+// time, deaths, restores, and repairs. What it restores is held against what was saved.
+type walk struct {
+	t        *testing.T
+	comm     *mpicx.Comm
+	st       *checkpoint.Store
+	own      *rand.Rand // this rank's
+	seed     uint64     // all ranks'
+	opts     []checkpoint.Option
+	name     int   // in the world
+	x        []int // rank in the world, version, error, padding
+	errs     int   // that were told so far
+	acked    int   // the newest version that this rank knows to count
+	version  int
+	round    int
+	again    bool // the next round begins with a Restore
+	failures int
+	restores int
+}
+
+// all returns a decision that all ranks make alike, after as many errors.
+func (w *walk) all(n int) int {
+	return rand.New(rand.NewPCG(w.seed, uint64(w.errs))).IntN(n)
+}
+
+func (w *walk) pause() { time.Sleep(time.Duration(w.own.IntN(30)) * time.Microsecond) }
+
+func (w *walk) fails() error {
+	w.pause()
+	if w.failures > 0 && w.own.IntN(8) == 0 {
+		w.failures--
+		return fmt.Errorf("rank %d fails", w.name)
+	}
+	return nil
+}
+
+// restore goes back, and checks where to.
+func (w *walk) restore(ctx context.Context) error {
+	w.x = nil
+	v, err := w.st.Restore(ctx)
+	if errors.Is(err, checkpoint.ErrNone) {
+		require.Less(w.t, w.acked, 0, "rank %d", w.name)
+		v, w.x = -1, []int{w.name, -1, 0}
+	} else if err != nil {
+		return err
+	}
+	require.Equal(w.t, []int{w.name, v}, w.x[:2])
+	all := make([]int, 3*w.comm.Size())
+	if err := mpicx.Allgather(w.comm, []int{v, w.x[2], w.acked}, all).Wait(ctx); err != nil {
+		return err
+	}
+	for i := 0; i < len(all); i += 3 {
+		require.Equal(w.t, all[:2], all[i:i+2], "ranks restore different versions: %v", all)
+		require.LessOrEqual(w.t, all[i+2], v, "a version that counted is forgotten: %v", all)
+	}
+	w.again = false
+	w.restores++
+	return nil
+}
+
+// steps saves some versions.
+func (w *walk) steps(ctx context.Context) error {
+	for range 4 {
+		w.x = append([]int{w.name, w.version, w.errs}, make([]int, w.name*3)...)
+		f := w.st.Save(ctx, w.version)
+		for i := range w.x {
+			w.x[i] = -1
+		}
+		if err := w.fails(); err != nil {
+			return err
+		}
+		if w.own.IntN(3) == 0 {
+			if err := f.Wait(ctx); err != nil {
+				return err
+			}
+			w.acked = max(w.acked, w.version)
+		}
+		if err := w.fails(); err != nil {
+			return err
+		}
+		w.version++
+	}
+	return nil
+}
+
+// run does so many rounds, each until an error. It returns nil at those that survive.
+func (w *walk) run(ctx context.Context, rounds int, opts ...checkpoint.Option) error {
+	w.opts = opts
+	for opened := false; !opened; {
+		err := w.comm.TryAll(ctx, w.open)
+		if opened, err = ended(ctx, w.comm, err == nil, err); corrupted(err) {
+			w.repair(ctx)
+			opened = true
+		} else if err != nil && !propagated(err) {
+			return err
+		}
+	}
+	for done := false; !done; {
+		err := w.comm.TryAll(ctx, func(ctx context.Context) error {
+			if err := w.meet(ctx); err != nil {
+				return err
+			}
+			done = w.round >= rounds
+			w.round++
+			if done || w.again || w.all(3) == 0 {
+				if err := w.restore(ctx); err != nil {
+					return err
+				}
+			}
+			if done {
+				return nil
+			}
+			return w.steps(ctx)
+		})
+		if err != nil && !propagated(err) && !corrupted(err) {
+			return err
+		}
+		if done, err = ended(ctx, w.comm, done, err); err != nil {
+			w.again = true
+			if corrupted(err) {
+				w.repair(ctx)
+			}
+		}
+	}
+	return w.st.Close(ctx)
+}
+
+// meet has all ranks know the same: an error, or a death, may have ended their last round in
+// different places.
+func (w *walk) meet(ctx context.Context) error {
+	count := []int{w.round, w.errs, 0}
+	if w.again {
+		count[2] = 1
+	}
+	if err := mpicx.Allreduce(w.comm, count, count, mpicx.Max).Wait(ctx); err != nil {
+		return err
+	}
+	w.round, w.errs, w.again = count[0], count[1]+1, count[2] > 0
+	w.version = 100 * w.errs // that of a Save which was interrupted differs
+	return nil
+}
+
+// ended says whether all ranks are done, or which error some rank has.
+func ended(ctx context.Context, comm *mpicx.Comm, done bool, err error) (bool, error) {
+	flag := 0
+	if done && err == nil {
+		flag = 1
+	}
+	for {
+		all, other := result(ctx, comm.Agree(flag))
+		switch {
+		case errors.Is(other, errors.ErrUnsupported): // where TryAll is enough
+			return flag == 1, err
+		case propagated(other) || corrupted(other): // those that knew call it once more
+			err = other
+			continue
+		case other != nil:
+			return false, &mpicx.CommCorruptedError{}
+		}
+		return all == 1, err
+	}
+}
+
+// result returns how an operation ended. A Wait may have told an older error in its place (P7).
+func result[T any](ctx context.Context, f *future.Future[T]) (T, error) {
+	v, err := f.Get(ctx)
+	if corrupted(err) || propagated(err) {
+		v, err = f.Get(ctx)
+	}
+	return v, err
+}
+
+func (w *walk) repair(ctx context.Context) {
+	repaired(ctx, w.t, w.comm, func(c *mpicx.Comm) error {
+		w.comm = c
+		return w.open(ctx)
+	})
+}
+
+// repaired has the living make a communicator, until open succeeds at all of them. They have
+// called ended before.
+func repaired(ctx context.Context, t *testing.T, c *mpicx.Comm, open func(*mpicx.Comm) error) {
+	for {
+		fewer, err := result(ctx, c.Shrink())
+		if corrupted(err) || propagated(err) { // those that were told before have called Agree since
+			_, _ = ended(ctx, c, false, err)
+			continue
+		}
+		require.NoError(t, err)
+		c = fewer
+		err = open(c)
+		if !corrupted(err) && !propagated(err) {
+			require.NoError(t, err)
+		}
+		if all, _ := ended(ctx, c, true, err); all {
+			return
+		}
+	}
+}
+
+func corrupted(err error) bool  { return errors.As(err, new(*mpicx.CommCorruptedError)) }
+func propagated(err error) bool { return errors.As(err, new(*mpicx.PropagatedError)) }
+
+// open opens the store, or what has become of it on another communicator.
+func (w *walk) open(ctx context.Context) error {
+	if w.st == nil {
+		st, err := checkpoint.Open(ctx, w.comm, w.opts...)
+		if err == nil {
+			w.st = st
+			st.Protect("x", &w.x)
+		}
+		return err
+	}
+	st, err := w.st.Rejoin(ctx, w.comm)
+	if err == nil {
+		w.st = st
+	}
+	return err
+}
+
+func seedOf(t *testing.T) uint64 {
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("MPICX_SEED"); s != "" {
+		var err error
+		seed, err = strconv.ParseUint(s, 10, 64)
+		require.NoError(t, err)
+	}
+	t.Logf("MPICX_SEED=%d", seed)
+	return seed
+}
+
+func runs(n int) int {
+	if testing.Short() {
+		return n / 10
+	}
+	return n
+}
+
+// Whatever errors come when, all ranks restore the same version, and none that counted is
+// forgotten.
+func TestRandomErrors(t *testing.T) {
+	seed := seedOf(t)
+	options := []checkpoint.Option{checkpoint.Partner(1), checkpoint.Partner(2), checkpoint.RS(2, 1), checkpoint.RS(3, 2)}
+	restores := 0
+	for run := range uint64(runs(600)) {
+		rnd := rand.New(rand.NewPCG(seed, run))
+		n, option := 1+rnd.IntN(6), options[rnd.IntN(len(options))]
+		walks := make([]*walk, n)
+		mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+			r := world.Rank()
+			walks[r] = &walk{t: t, comm: world, own: rand.New(rand.NewPCG(seed+run, uint64(r))), seed: seed + run, name: r, acked: -1, failures: 3}
+			return walks[r].run(ctx, 3*n+2, option)
+		})
+		require.False(t, t.Failed(), "run %d", run)
+		restores += walks[0].restores
+	}
+	t.Logf("%d restores", restores)
+}
+
+// The same when ranks die: at any operation, one after the other. The data survive as many
+// deaths at once as the scheme does, and as many again once the repair is over.
+func TestRandomDeaths(t *testing.T) {
+	ulfm(t)
+	seed := seedOf(t)
+	deaths := 0
+	for run := range uint64(runs(600)) {
+		rnd := rand.New(rand.NewPCG(seed, run))
+		n, m := 3+rnd.IntN(4), 1+rnd.IntN(2)
+		option := checkpoint.RS(1+rnd.IntN(2), m)
+		plan := fmt.Sprintf("kill %d at operation %d", rnd.IntN(n), 1+rnd.IntN(400))
+		if m == 2 {
+			plan = fmt.Sprintf("kill any 2 random seed %d of 400", rnd.Uint64()>>32)
+		}
+		failures := rnd.IntN(3)
+		killed := mpicxtest.RunFaults(t, n, plan, func(ctx context.Context, world *mpicx.Comm) error {
+			r := world.Rank()
+			w := &walk{t: t, comm: world, own: rand.New(rand.NewPCG(seed+run, uint64(r))), seed: seed + run, name: r, acked: -1, failures: failures}
+			return w.run(ctx, 8, option)
+		})
+		require.False(t, t.Failed(), "run %d: %d ranks, %s", run, n, plan)
+		deaths += len(killed)
+	}
+	t.Logf("%d deaths", deaths)
+}

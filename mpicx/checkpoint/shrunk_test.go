@@ -1,0 +1,57 @@
+package checkpoint_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// After a Shrink ranks have other numbers. What is saved then is under these, Once variables too,
+// when ranks die again.
+func TestShrinkTwice(t *testing.T) {
+	ulfm(t)
+	mpicxtest.Run(t, 4, func(ctx context.Context, comm *mpicx.Comm) error {
+		st, err := checkpoint.Open(ctx, comm, checkpoint.Partner(1))
+		if err != nil {
+			return err
+		}
+		constant, x := comm.Rank(), comm.Rank()
+		st.Protect("constant", &constant, checkpoint.Once)
+		st.Protect("x", &x)
+		me := comm.Rank()
+		for version, dies := range []int{0, 0} {
+			x = 10*version + me
+			if err := st.Save(ctx, version).Wait(ctx); err != nil {
+				return err
+			}
+			if err := comm.Agree(1).Wait(ctx); err != nil {
+				return err
+			}
+			if comm.Rank() == dies {
+				mpicxtest.Die(comm)
+			}
+			_ = comm.Barrier().Wait(ctx) // which tells of the death
+			if comm, err = result(ctx, comm.Shrink()); err != nil {
+				return err
+			}
+			if st, err = st.Rejoin(ctx, comm); err != nil {
+				return err
+			}
+			constant, x = -1, -1
+			v, err := st.Restore(ctx)
+			require.NoError(t, err)
+			require.Equal(t, version, v)
+			require.Equal(t, me, constant)
+			require.Equal(t, 10*version+me, x)
+			part, err := checkpoint.Load[int](ctx, st, "constant", dies, v)
+			require.NoError(t, err)
+			require.Equal(t, []int{version}, part) // who has died: rank 0, then 1
+		}
+		return st.Close(ctx)
+	})
+}

@@ -1,0 +1,41 @@
+package distributed
+
+import (
+	"context"
+
+	"github.com/mpicx/go-mpicx/mpicx/sparse"
+)
+
+// A Part is consecutive elements of a vector, from the element First of it on.
+type Part struct {
+	First  int
+	Values []float64
+}
+
+// Vector returns the elements in this rank's rows of the vector that the ranks have
+// between them in parts, each rank any number of them, and which elements are in no
+// part: they are 0. It is collective.
+func (m *Matrix) Vector(ctx context.Context, parts ...Part) (x []float64, missing []bool, err error) {
+	entries, err := assemble(ctx, m.comm, m.Offsets, func(add func(sparse.Triplet) error) error {
+		for _, p := range parts {
+			for i, v := range p.Values {
+				if err := add(sparse.Triplet{Row: int32(p.First + i), Val: v}); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	x, missing = make([]float64, m.Rows()), make([]bool, m.Rows())
+	for i := range missing {
+		missing[i] = true
+	}
+	for _, e := range entries {
+		i := int(e.Row) - m.First()
+		x[i], missing[i] = e.Val, false
+	}
+	return x, missing, nil
+}
