@@ -177,7 +177,7 @@ func TestContextEnds(t *testing.T) {
 		},
 	}
 	for name, with := range contexts {
-		for place := range 3 {
+		for place := range 4 {
 			t.Run(fmt.Sprint(name, place), func(t *testing.T) {
 				var rs records
 				mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
@@ -200,6 +200,14 @@ func TestContextEnds(t *testing.T) {
 							end()
 							return errors.New("failed besides")
 						}
+						if a.N == 0 && place == 3 {
+							if a.Comm.Rank() == 2 { // is told of an error after its own end
+								whole := context.WithoutCancel(ctx)
+								end()
+								return a.Comm.Barrier().Wait(whole)
+							}
+							return errors.New("failed elsewhere")
+						}
 						if place == 2 && a.Comm.Rank() == 2 {
 							end()
 							return nil
@@ -210,7 +218,8 @@ func TestContextEnds(t *testing.T) {
 				for r := range 2 {
 					if ulfm {
 						require.NoError(t, rs.of(r).err)
-						require.Equal(t, []int{2}, rs.of(r).attempts[len(rs.of(r).attempts)-1].Gone)
+						require.Equal(t, []int{2}, rs.of(r).last().Gone)
+						require.ErrorContains(t, rs.of(r).last().Cause, "communicator corrupted by rank 2")
 					} else {
 						require.ErrorContains(t, rs.of(r).err, "communicator corrupted by rank 2")
 					}
@@ -326,6 +335,29 @@ func TestRevoke(t *testing.T) {
 		require.ErrorContains(t, rs.of(r).attempts[1].Cause, "revoked by rank 1")
 		require.Empty(t, rs.of(r).attempts[1].Gone)
 	}
+}
+
+// Run can be called again on what the one before ended with, where it begins anew.
+func TestSecondRun(t *testing.T) {
+	if !ulfm {
+		t.Skip("the black channel can't replace")
+	}
+	const n = 3
+	mpicxtest.RunWith(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+		var comm *mpicx.Comm
+		var again records
+		if err := recovery.Run(ctx, world, func(ctx context.Context, a *recovery.Attempt) error {
+			if comm = a.Comm; a.N == 0 && comm.Rank() == 0 {
+				mpicxtest.Die(world)
+			}
+			return ring(ctx, comm)
+		}, recovery.Replace()); err != nil {
+			return err
+		}
+		err := again.run(func(ctx context.Context, a *recovery.Attempt) error { return ring(ctx, a.Comm) })(ctx, comm)
+		require.Equal(t, []int{0}, again.all[0].ns())
+		return err
+	}, mpicx.WithSpares(1))
 }
 
 func TestLogger(t *testing.T) {

@@ -61,17 +61,16 @@ func (r *run) failed(cause error) {
 // meet has all ranks tell each other what they know. What is decided afterwards is decided
 // by that alone.
 func (r *run) meet(ctx context.Context) error {
-	failed := len(r.causes)
-	mine, least := []int{failed, -failed, -flag(r.stop), flag(r.placed), flag(r.opened)}, make([]int, 5)
+	mine, least := []int{-flag(r.stop), flag(r.placed), flag(r.opened)}, make([]int, 3)
 	if err := mpicx.Allreduce(r.comm, mine, least, mpicx.Min).Wait(ctx); err != nil {
 		return err
 	}
-	if least[0] != -least[1] || least[3] == 0 {
+	if least[1] == 0 {
 		if err := r.catchUp(ctx); err != nil {
 			return err
 		}
 	}
-	r.over, r.opened = least[2] < 0 || r.tried >= r.attempts, least[4] == 1
+	r.over, r.opened = least[0] < 0 || r.tried >= r.attempts, least[2] == 1
 	return nil
 }
 
