@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/mpicx/go-mpicx/internal/peers"
@@ -94,10 +95,12 @@ func (f *fabric) Failed() ([]int, error) {
 
 func (f *fabric) Machines() ([]int, error) { return make([]int, f.Size), nil }
 
+// Sees says that an end that is not on the board would be there.
+func (f *fabric) Sees(process int) bool { return atomic.LoadUint32(f.board.when(process)) == 0 }
+
 // Lost and what follows are for jobs of several machines.
-func (*fabric) Lost(int)      {}
-func (*fabric) Sees(int) bool { return false }
-func (f *fabric) Desert()     { _ = f.peers.Close() }
+func (*fabric) Lost(int)  {}
+func (f *fabric) Desert() { _ = f.peers.Close() }
 
 func (f *fabric) Neighbours(int) ([]int, error) {
 	all := make([]int, f.Size)

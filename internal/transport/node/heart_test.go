@@ -451,6 +451,22 @@ func TestPingsOnOneMachine(t *testing.T) {
 	require.Nil(t, startMachines(t, 0, 0).jobs[0].engine.heart)
 }
 
+// However busy a machine is, who sees its processes holds none of them for dead: no other has to
+// vouch for them in time.
+func TestBusyMachine(t *testing.T) {
+	pings := usual
+	pings.Ping = true
+	m := startDetecting(t, pings, 0, 0, 0, 0, 0)
+	m.pass(4 * usual.Timeout)
+	m.stop(0, 1, 2, 3)
+	m.pass(20 * usual.Timeout)
+	m.holds([]int{4})
+	m.resume(0, 1, 2, 3)
+	m.pass(4 * usual.Timeout)
+	m.holds(all(5))
+	m.works(all(5)...)
+}
+
 func TestTheLastProcessPings(t *testing.T) {
 	pings := usual
 	pings.Ping = true
