@@ -100,11 +100,20 @@ func (h *heart) tick() (next time.Duration) {
 		return time.Hour
 	}
 	late := false
-	h.machine.Suspects(h.now(), func(int, time.Duration) { late = true })
+	var seen []int // suspects whose ends this process would see: it need not hear from them
+	h.machine.Suspects(h.now(), func(place int, _ time.Duration) {
+		late = true
+		if p := h.process[place]; h.e.machines[p] == h.e.machines[h.e.rank] && h.e.fabric.Sees(p) {
+			seen = append(seen, p)
+		}
+	})
 	if late {
 		h.e.takeAll()
 	}
 	now := h.now()
+	for _, p := range seen {
+		h.hear(now, p)
+	}
 	if h.heard {
 		h.hear(now, h.emitter)
 	}
@@ -137,14 +146,9 @@ func (e *engine) takeAll() {
 	}
 }
 
-// ask asks the next processes of its machine whether a process lives. If this process is one of
-// them, it knows: nobody else has to be quick.
+// ask asks the next processes of its machine whether a process lives.
 func (h *heart) ask(suspect int) {
 	e := h.e
-	if e.machines[suspect] == e.machines[e.rank] && e.fabric.Sees(suspect) {
-		h.hear(h.now(), suspect)
-		return
-	}
 	for i, asked := 1, 0; i < e.size && asked < witnesses; i++ {
 		p := (suspect + i) % e.size
 		if e.machines[p] != e.machines[suspect] || e.killed[p] {
