@@ -18,6 +18,10 @@ import (
 // need not be waited for: the next Save and the next Restore do. If it ends in an error, the
 // version before is whole at every rank.
 //
+// If ctx ends while Save waits for the one before, this rank has no part in the Save, and the
+// other ranks' does not end before there is an error. So Wait for the future, and fail, where
+// ctx may end before the program does.
+//
 // An error of the communicator comes out of the future, as of any operation, or out of the next
 // one.
 func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -60,7 +61,19 @@ type player struct {
 	it   kept
 }
 
+// hurried returns ctx, or one that has ended or is about to.
+func (p *player) hurried(ctx context.Context) (context.Context, context.CancelFunc) {
+	if p.left == 0 || p.own.IntN(15) > 0 {
+		return ctx, func() {}
+	}
+	p.left--
+	return context.WithTimeout(ctx, time.Duration(p.own.IntN(100))*time.Microsecond)
+}
+
 func (p *player) fail() error {
+	if p.own.IntN(8) == 0 {
+		time.Sleep(time.Duration(p.own.IntN(100)) * time.Microsecond)
+	}
 	if p.left == 0 || p.own.IntN(10) > 0 {
 		return nil
 	}
@@ -106,7 +119,9 @@ func (p *player) attempt(ctx context.Context, a *recovery.Attempt) error {
 	for v := from + 1; v <= p.steps; v++ {
 		p.x = append(p.x[:0], vector(me, v, a.N)...)
 		p.it = kept{v, a.N, me, places, map[string]int{"v": v, fmt.Sprint(me): v}}
-		f := a.Store.Save(ctx, v)
+		hurried, cancel := p.hurried(ctx)
+		defer cancel()
+		f := a.Store.Save(hurried, v)
 		for i := range p.x {
 			p.x[i] = -1
 		}
@@ -114,8 +129,8 @@ func (p *player) attempt(ctx context.Context, a *recovery.Attempt) error {
 		if err := p.fail(); err != nil {
 			return err
 		}
-		if p.own.IntN(3) == 0 {
-			if err := f.Wait(ctx); err != nil {
+		if hurried != ctx || p.own.IntN(3) == 0 {
+			if err := f.Wait(hurried); err != nil {
 				return err
 			}
 			p.mu.Lock()
@@ -150,7 +165,9 @@ func (p *player) level(ctx context.Context, c *mpicx.Comm) error {
 
 func (p *player) restore(ctx context.Context, a *recovery.Attempt, acked int) (int, error) {
 	c, t := a.Comm, p.t
-	v, err := a.Store.Restore(ctx)
+	hurried, cancel := p.hurried(ctx)
+	defer cancel()
+	v, err := a.Store.Restore(hurried)
 	lost, isLost := errors.AsType[*checkpoint.LostError](err)
 	parts, noPart := errors.AsType[*checkpoint.PartsError](err)
 	attempt, have := -1, 0
@@ -207,7 +224,9 @@ func (p *player) load(ctx context.Context, a *recovery.Attempt, v, attempt int) 
 		return err
 	}
 	part := p.own.IntN(len(p.it.Places)+1) - 1
-	x, err := checkpoint.Load[float64](ctx, a.Store, "x", part, v)
+	hurried, cancel := p.hurried(ctx)
+	defer cancel()
+	x, err := checkpoint.Load[float64](hurried, a.Store, "x", part, v)
 	if err != nil {
 		return err
 	}
