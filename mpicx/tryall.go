@@ -61,8 +61,10 @@ func (c *Comm) succeed(ctx context.Context) error {
 	met, end := future.New[struct{}]()
 	waiting.Of(end.Future()).Keep(makingKeeper{(*keeper)(c), "TryAll"})
 	barrier := &collective.Exchange{Name: "TryAll"}
-	barrierTag := transport.CollectiveTag(c.sequence(epoch))
+	// The vote has the first tag: a Barrier that one rank calls instead, which is a mistake, is
+	// not taken for that of the others, who would wait for its vote whatever error it has then.
 	v := &vote{comm: c, epoch: epoch, tag: transport.CollectiveTag(c.sequence(epoch)), counted: make(chan struct{})}
+	barrierTag := transport.CollectiveTag(c.sequence(epoch))
 	barrier.Start(c.t, epoch, barrierTag, c.barrier(), ender(func(err error) {
 		end.Complete(struct{}{}, c.failure("TryAll", err))
 	}))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/internal/buildtags"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // P2: a rank that has left TryAll, and was told nothing, raises with the others.
@@ -70,5 +71,25 @@ func TestTryAllInATryOnASibling(t *testing.T) {
 			}, mpicx.WithRanks(3), backend)
 			require.NoError(t, err)
 		})
+	})
+}
+
+// A rank calls a Barrier that the others forget. They wait in TryAll, and are told the error
+// that it has in the end.
+func TestTryAllOfABarrierTooMany(t *testing.T) {
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		err := world.TryAll(ctx, func(ctx context.Context) error {
+			if world.Rank() > 0 {
+				return nil
+			}
+			short, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			if err := world.Barrier().Wait(short); err != nil {
+				return errors.New("nobody comes")
+			}
+			return errors.New("the Barrier of one rank has ended")
+		})
+		require.ErrorContains(t, err, "rank 0: nobody comes")
+		return nil
 	})
 }

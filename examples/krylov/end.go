@@ -27,13 +27,12 @@ type setupError struct{ text string }
 func (e *setupError) Error() string  { return e.text }
 func (e *setupError) ErrorCode() int { return codeSetup }
 
-// setUpFailed returns err as one that the run can't begin with, if it is this rank's own.
+// setUpFailed returns err as one that the run can't begin with, if it is this rank's own:
+// after one of another rank, or a death, the run can begin again.
 func setUpFailed(err error) error {
-	if _, _, corrupted := told(err); corrupted {
-		return err
-	}
-	if _, ok := errors.AsType[*mpicx.PropagatedError](err); ok {
-		return err
+	_, propagated := errors.AsType[*mpicx.PropagatedError](err)
+	if _, _, corrupted := told(err); err == nil || corrupted || propagated {
+		return nil
 	}
 	return &setupError{err.Error()}
 }
@@ -166,7 +165,9 @@ func (t *trial) finish(err error) *report.Outcome {
 		}
 	}
 	slices.SortStableFunc(o.Injections, func(a, b fault.Injection) int { return a.At.Compare(b.At) })
-	o.Seconds = r.ended.Sub(r.Began).Seconds()
+	if !r.Began.IsZero() { // else it has ended before the system was there
+		o.Seconds = r.ended.Sub(r.Began).Seconds()
+	}
 	o.Attribute()
 	return o
 }

@@ -268,8 +268,10 @@ func (r *rank) begin(ctx context.Context, a *recovery.Attempt) error {
 func (r *rank) settle(ctx context.Context, a *recovery.Attempt) error {
 	cfg := r.trial.cfg
 	sys, err := readSystem(ctx, r.comm, cfg)
-	if err != nil {
-		return a.GiveUp(setUpFailed(err))
+	if failed := setUpFailed(err); failed != nil {
+		return a.GiveUp(failed)
+	} else if err != nil {
+		return err
 	}
 	r.sys = nil
 	if cfg.recovery != recoverNone {

@@ -4,11 +4,16 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/examples/krylov/report"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // needsULFM skips what this build refuses: see TestNeedsULFM.
@@ -53,6 +58,24 @@ func TestShrink(t *testing.T) {
 			require.Equal(t, exitConverged, code)
 			requireSurvived(t, doc, test.ranks)
 		})
+	}
+}
+
+// A death while the system is read, or the store opened, is as any other: the others begin again.
+func TestShrinkAtTheStart(t *testing.T) {
+	needsULFM(t)
+	for _, victim := range []int{0, 2} {
+		for at := 1; at <= 60; at += 4 {
+			cfg, err := parseFlags([]string{"-ranks", "3", "-inject", "none", "-recovery", "shrink", "-matrix", matrices + "poisson3d-20.mtx.gz"})
+			require.NoError(t, err)
+			tr := &trial{cfg: cfg, out: report.New(&cfg.Settings, false, io.Discard), ranks: make([]*rank, 3), deaths: make(map[int]time.Time)}
+			killed := mpicxtest.RunFaults(t, 3, fmt.Sprintf("kill %d at operation %d", victim, at), tr.rankMain)
+			require.Equal(t, []int{victim}, killed)
+			require.True(t, tr.ranks[1].finished)
+			if t.Failed() {
+				t.Fatalf("death of %d at %d", victim, at)
+			}
+		}
 	}
 }
 

@@ -61,6 +61,7 @@ type offer struct {
 	Request request
 	Version int
 	Parts   []int
+	Loads   int
 }
 
 // A reply goes before the data.
@@ -75,11 +76,10 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 		return got, f.Wait(ctx)
 	}
 	defer turns.pass()
-	s.loads++
 	if err := s.settle(ctx); err != nil {
 		return got, err
 	}
-	me := offer{Request: r, Version: -1}
+	me := offer{Request: r, Version: -1, Loads: s.loads}
 	if s.base != nil {
 		me.Version, me.Parts = s.base.Key.Version, s.base.parts()
 	}
@@ -87,6 +87,11 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 	if f != nil {
 		return got, failure(ctx, f)
 	}
+	// An error may have ended Loads before at some ranks only.
+	for _, o := range all {
+		s.loads = max(s.loads, o.Loads)
+	}
+	s.loads++
 	from := make([]int, len(all)) // by rank: who has what it wants; -1: nobody, or it wants nothing
 	var inFiles []request
 	for rank, o := range all {

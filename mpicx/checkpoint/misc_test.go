@@ -18,6 +18,7 @@ import (
 // Wrong options say what they are and what is expected.
 func TestWrongOptions(t *testing.T) {
 	for want, opt := range map[string]checkpoint.Option{
+		"option 0 is nil, expected one such as Partner(1)":              nil,
 		"Partner(-1), expected 0 to 255 copies":                         checkpoint.Partner(-1),
 		"RS(0, 2), expected at least 1 and 0, and 256 together at most": checkpoint.RS(0, 2),
 		"RS(200, 57), expected":                                         checkpoint.RS(200, 57),

@@ -50,7 +50,7 @@ func open(ctx context.Context, comm *mpicx.Comm, o *options, from *Store) (*Stor
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{comm: own, opts: o, saved: -1, newOnce: true}
+	s := &Store{comm: own, opts: o, saved: -1, hasOnce: -1}
 	if from != nil {
 		s.vars, s.err, s.stamp, s.saves, s.saved, s.stats = slices.Clone(from.vars), from.err, from.stamp, from.saves, from.saved, from.Stats()
 		s.run = from.run

@@ -25,7 +25,11 @@ func (o *options) refuse(format string, args ...any) {
 
 func read(opts []Option) (*options, error) {
 	o := &options{scheme: scheme{1, 1}, every: 1, keep: 2}
-	for _, opt := range opts {
+	for i, opt := range opts {
+		if opt == nil {
+			o.refuse("option %d is nil, expected one such as Partner(1)", i)
+			continue
+		}
 		opt(o)
 	}
 	return o, o.err

@@ -58,6 +58,9 @@ func (x *variable) bytes() ([]byte, error) {
 	switch {
 	case x.kind == gobKind:
 		var b bytes.Buffer
+		if x.value.Kind() == reflect.Pointer && x.value.IsNil() { // of which gob panics
+			return nil, fmt.Errorf("checkpoint: variable %q: gob: a nil %s, expected a value", x.name, x.value.Type())
+		}
 		if err := gob.NewEncoder(&b).EncodeValue(x.value); err != nil {
 			return nil, fmt.Errorf("checkpoint: variable %q: %w", x.name, err)
 		}

@@ -52,7 +52,7 @@ func (s *Store) Restore(ctx context.Context) (version int, err error) {
 			return 0, err
 		}
 		if b.Key.Parts == s.comm.Size() && slices.Equal(b.parts(), []int{s.comm.Rank()}) {
-			s.newOnce = false // base has them, under this rank's number
+			s.hasOnce = s.once // base has them, under this rank's number
 		}
 	}
 	s.count(func(c *Stats) { c.Restores++ })

@@ -18,6 +18,10 @@ import (
 // need not be waited for: the next Save and the next Restore do. If it ends in an error, the
 // version before is whole at every rank.
 //
+// If ctx ends while Save waits for the one before, this rank has no part in the Save, and the
+// other ranks' does not end before there is an error. So Wait for the future, and fail, where
+// ctx may end before the program does.
+//
 // An error of the communicator comes out of the future, as of any operation, or out of the next
 // one.
 func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] {
@@ -45,7 +49,8 @@ func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] 
 		}
 	}
 	s.saves++
-	p := &protection{store: s, slot: s.free(), newOnce: s.newOnce || !s.isOwn(s.base), filled: true}
+	s.stamp++ // a version that is saved twice is another one
+	p := &protection{store: s, slot: s.free(), newOnce: s.once != s.hasOnce || !s.isOwn(s.base), once: s.once, filled: true}
 	p.file = s.opts.dir != "" && s.saves%s.opts.every == 0
 	p.bad = p.fill(version)
 	p.start(save)
@@ -150,6 +155,7 @@ type protection struct {
 	slot    *slot
 	filled  bool // from the variables
 	newOnce bool // the blob of Once variables is to be spread, too
+	once    int  // it has those of so many calls of Protect
 	file    bool // the version is to be written to a file
 	bad     error
 
@@ -162,7 +168,7 @@ func (p *protection) start(t *turn) {
 	t.used = true
 	p.op, p.store.pending = t.op, t.f
 	version := uint64(p.slot.Key.Version)
-	numbers := []uint64{0, 0, 0, 0, math.MaxUint64, version, ^version}
+	numbers := []uint64{0, 0, 0, 0, math.MaxUint64, version, ^version, p.store.stamp}
 	if p.newOnce {
 		numbers[2] = 1
 	}
@@ -196,6 +202,10 @@ func (p *protection) sized(numbers []uint64, err error) {
 		o.good = false
 		p.end(&SaveError{Version: o.Key.Version, Err: fmt.Errorf("checkpoint: ranks save versions %d and %d at a time, expected all the same", ^numbers[6], numbers[5])})
 		return
+	}
+	if p.filled { // some rank may have missed a Save, and its number
+		s.stamp = numbers[7]
+		o.Key.Origin, o.Stamp = s.stamp, s.stamp
 	}
 	// Some rank may have its Once variables from before, when others have new ones.
 	if all := numbers[2] > 0; all && !p.newOnce {
@@ -300,7 +310,7 @@ func (p *protection) counts(failed bool, err error) {
 	}
 	s.base, s.saved, o.rebuilt = o, max(s.saved, o.Key.Version), false
 	if p.filled {
-		s.newOnce = false
+		s.hasOnce = p.once
 	}
 	switch {
 	case failed:

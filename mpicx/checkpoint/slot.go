@@ -28,7 +28,7 @@ func (b *blob) bytes() (n int64) {
 func (b *blob) lend() *blob { return &blob{data: b.data[:len(b.data):len(b.data)]} }
 
 // A key is what all parts of one version have in common. Stamps count agreements of all
-// ranks, so that no two Saves have the same, however they are interrupted.
+// ranks and Saves, so that no two Saves have the same, however they are interrupted.
 type key struct {
 	Version int
 	Run     uint64 // of the job in which the version was saved
@@ -43,7 +43,7 @@ func newest(a, b key) int {
 // A holding describes a slot to other ranks.
 type holding struct {
 	Key   key
-	Stamp uint64 // of the agreement that drew the group: at all ranks that have it, the same groups
+	Stamp uint64 // of the agreement that drew the group, or a later Save: at all ranks that have it, the same groups
 	Ranks int    // how many there were then
 	// Members, K and M are the group; Pos is this rank's position. Held has the parts of each
 	// member, its own first, or -1 in its place: after a Shrink some have those of the dead too.

@@ -38,7 +38,8 @@ type Store struct {
 
 	vars    []*variable
 	err     error // of Protect
-	newOnce bool  // there are Once variables that base has not
+	once    int   // counts Once variables that were protected; only the program's goroutine changes it
+	hasOnce int   // as many base has
 	slots   []*slot
 	base    *slot      // that all ranks have, and that they know to have; nil: none
 	lost    *LostError // nil: nothing was lost when the store was opened
@@ -47,7 +48,7 @@ type Store struct {
 	// agreement, base is what this rank knows of.
 	unsure error
 	epoch  transport.Epoch // of the last agreement
-	stamp  uint64          // of the last agreement
+	stamp  uint64          // of the last agreement or Save
 	saves  int             // so many Saves were begun
 	loads  int             // and Loads
 	saved  int             // the newest version that counted, as far as this rank knows; -1: none
@@ -77,7 +78,9 @@ func (s *Store) Protect(name string, v any, opts ...ProtectOption) {
 		return
 	}
 	s.vars = append(slices.DeleteFunc(s.vars, func(x *variable) bool { return x.name == name }), x)
-	s.newOnce = s.newOnce || x.once
+	if x.once {
+		s.once++
+	}
 }
 
 // A ProtectOption says how a variable is saved.
