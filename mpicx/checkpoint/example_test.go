@@ -21,13 +21,14 @@ func Example() {
 		x, step := []float64{float64(world.Rank())}, 0
 		st.Protect("x", &x)
 		st.Protect("step", &step)
-		st.Save(ctx, 0)
+		saved := st.Save(ctx, 0)
 		for {
 			err := world.TryAll(ctx, func(ctx context.Context) error {
 				sum := make([]float64, 1)
 				for step < 6 {
 					if world.Rank() == 2 && step == 5 && !failed {
 						failed = true
+						saved.MustWait(ctx) // so that this version is there for sure
 						return errors.New("a node of the mesh is inside out")
 					}
 					if err := mpicx.Allreduce(world, x, sum, mpicx.Sum).Wait(ctx); err != nil {
@@ -35,7 +36,7 @@ func Example() {
 					}
 					x[0] += sum[0]
 					if step++; step%2 == 0 {
-						st.Save(ctx, step)
+						saved = st.Save(ctx, step)
 					}
 				}
 				return nil

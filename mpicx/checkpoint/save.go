@@ -18,9 +18,9 @@ import (
 // need not be waited for: the next Save and the next Restore do. If it ends in an error, the
 // version before is whole at every rank.
 //
-// If ctx ends while Save waits for the one before, this rank has no part in the Save, and the
-// other ranks' does not end before there is an error. So Wait for the future, and fail, where
-// ctx may end before the program does.
+// If ctx ends while Save waits for the one before, the variables were not copied: then the Save
+// ends with a *[SaveError] at all ranks. The future that is returned has it once they have come so
+// far.
 //
 // An error of the communicator comes out of the future, as of any operation, or out of the next
 // one.
@@ -31,8 +31,48 @@ func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] 
 	if refused != nil {
 		return refused
 	}
+	prepared := make(chan *future.Future[struct{}], 1)
+	if before := s.late; before != nil || !s.isReady(all[0]) {
+		go func() { prepared <- s.prepare(before, all) }()
+		select {
+		case failed := <-prepared:
+			prepared <- failed
+		case <-ctx.Done():
+			s.late = all[0].f
+			go s.saveLate(version, all, prepared, context.Cause(ctx))
+			return all[0].f
+		}
+		s.late = nil
+	} else {
+		prepared <- nil
+	}
 	defer all.pass()
-	if err := s.settle(ctx); err != nil {
+	if failed := <-prepared; failed != nil {
+		return failed
+	}
+	s.save(all[0], version, nil)
+	return all[0].f
+}
+
+// isReady says whether there is nothing to wait for before a Save.
+func (s *Store) isReady(t *turn) bool {
+	if s.pending != nil {
+		select {
+		case <-s.pending.Done():
+		default:
+			return false
+		}
+	}
+	return t.op.Epoch() == s.epoch && s.unsure == nil && (s.base == nil || !s.base.rebuilt)
+}
+
+// prepare waits until a Save can begin: nil. Before is the Save before it, if that is late.
+func (s *Store) prepare(before *future.Future[struct{}], all turns) *future.Future[struct{}] {
+	ctx := context.Background() // whatever is waited for ends with an error of the communicator
+	if before != nil {
+		<-before.Done()
+	}
+	if err := s.settlePending(ctx); err != nil {
 		return future.Failed[struct{}](err)
 	}
 	save, agreement, again := all[0], all[1], all[2]
@@ -44,17 +84,36 @@ func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] 
 		return future.Failed[struct{}](s.unsure)
 	}
 	if s.base != nil && s.base.rebuilt {
-		if failed := s.protectBase(ctx, again); failed != nil {
-			return failed
-		}
+		return s.protectBase(ctx, again)
 	}
+	return nil
+}
+
+// saveLate is the rest of a Save whose context has ended while it was prepared. The program goes
+// on meanwhile, and changes the variables.
+func (s *Store) saveLate(version int, all turns, prepared <-chan *future.Future[struct{}], cause error) {
+	if failed := <-prepared; failed != nil {
+		all[0].used = true
+		all[0].op.End(cause)
+	} else {
+		s.save(all[0], version, cause)
+	}
+	all.pass()
+}
+
+// save begins to spread a version; that no rank saves, if this one can't because of bad.
+func (s *Store) save(t *turn, version int, bad error) {
 	s.saves++
 	s.stamp++ // a version that is saved twice is another one
-	p := &protection{store: s, slot: s.free(), newOnce: s.once != s.hasOnce || !s.isOwn(s.base), once: s.once, filled: true}
+	p := &protection{store: s, slot: s.free(), filled: true, bad: bad}
 	p.file = s.opts.dir != "" && s.saves%s.opts.every == 0
-	p.bad = p.fill(version)
-	p.start(save)
-	return save.f
+	if bad != nil {
+		p.slot.Key.Version = version
+	} else {
+		p.newOnce, p.once = s.once != s.hasOnce || !s.isOwn(s.base), s.once
+		p.bad = p.fill(version)
+	}
+	p.start(t)
 }
 
 // isOwn says whether what a slot has is this rank's part alone, as ranks are numbered now: then
@@ -127,7 +186,7 @@ func (s *Store) free() *slot {
 // called Restore after Rejoin, or an error has interrupted that.
 func (s *Store) protectBase(ctx context.Context, t *turn) *future.Future[struct{}] {
 	s.protect(t)
-	if err := s.settle(ctx); err != nil {
+	if err := s.settlePending(ctx); err != nil {
 		return future.Failed[struct{}](err)
 	}
 	if s.unsure != nil {

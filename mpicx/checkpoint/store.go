@@ -44,6 +44,8 @@ type Store struct {
 	base    *slot      // that all ranks have, and that they know to have; nil: none
 	lost    *LostError // nil: nothing was lost when the store was opened
 	pending *future.Future[struct{}]
+	// late is a Save whose context has ended: until it is done it has all of these.
+	late *future.Future[struct{}]
 	// unsure is why the last Save has ended here, perhaps not so at others. Until the next
 	// agreement, base is what this rank knows of.
 	unsure error
@@ -98,6 +100,16 @@ func (s *Store) of(which int) []*variable {
 // settle waits until what is pending has ended. It takes no error from the program: the next
 // operation tells that.
 func (s *Store) settle(ctx context.Context) error {
+	if s.late != nil {
+		if err := await(ctx, s.late); err != nil {
+			return err
+		}
+		s.late = nil
+	}
+	return s.settlePending(ctx)
+}
+
+func (s *Store) settlePending(ctx context.Context) error {
 	if s.pending == nil {
 		return nil
 	}

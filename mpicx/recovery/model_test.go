@@ -129,7 +129,7 @@ func (p *player) attempt(ctx context.Context, a *recovery.Attempt) error {
 		if err := p.fail(); err != nil {
 			return err
 		}
-		if hurried != ctx || p.own.IntN(3) == 0 {
+		if p.own.IntN(3) == 0 {
 			if err := f.Wait(hurried); err != nil {
 				return err
 			}
