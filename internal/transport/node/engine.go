@@ -55,6 +55,7 @@ type engine struct {
 	often   int           // turns after which it lets other goroutines have its core: a thread may wake up for that
 	watched atomic.Int32  // goroutines that wait in other ways
 	dozing  atomic.Bool   // nothing is expected for long
+	nap     time.Duration // the period meanwhile
 	attend  chan struct{} // there is one more of watched, or one process less
 	stop    chan struct{}
 	idle    sync.WaitGroup // the goroutine that makes progress when nobody waits
@@ -63,7 +64,7 @@ type engine struct {
 func newEngine(fabric Fabric, mortal bool) *engine {
 	e := &engine{
 		fabric: fabric, mortal: mortal, comms: make(map[contextID]*comm), closed: [2]map[contextID]struct{}{{}, {}}, early: make(map[contextID][]*arrival),
-		transfers: make(map[uint64]*transfer), coming: make(map[uint32]*transfer), offers: make(map[uint64]*transfer), families: make(map[contextID]*liveness),
+		transfers: make(map[uint64]*transfer), coming: make(map[uint32]*transfer), offers: make(map[uint64]*transfer), families: make(map[contextID]*liveness), nap: longNap,
 		driving: driving{free: make(chan struct{}, 1)}, attend: make(chan struct{}, 1), stop: make(chan struct{}), often: 256,
 	}
 	if runtime.GOMAXPROCS(0) == 1 {
@@ -93,7 +94,7 @@ const (
 	seldom      = 128                    // turns between those with the fabric, where nothing is expected of it
 	briefly     = 300                    // turns before a goroutine that waits yields the core
 	period      = 500 * time.Microsecond // of progress when nobody waits; a timer may take a millisecond
-	nap         = 50 * time.Millisecond  // the same, of who dozes
+	longNap     = 50 * time.Millisecond  // the same, of who dozes, where nobody asks for a sign of life
 	awake       = 2000                   // periods with nothing after which it does
 	attentive   = 500                    // turns after which nothing is expected soon, though somebody waits
 )
@@ -107,7 +108,7 @@ func (e *engine) goOn() {
 		case e.watched.Load() == 0 || idle > attentive || e.driving.busy.Load() || e.over.Load():
 			wait := period
 			if idle > awake && e.dozing.Load() {
-				wait = nap
+				wait = e.nap
 			}
 			timer.Reset(wait)
 			select {

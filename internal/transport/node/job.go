@@ -61,6 +61,7 @@ func Begin(fabric Fabric, o Options) (*Job, error) {
 		if e.heart, err = newHeart(e, o.Detector, now); err != nil {
 			return nil, err
 		}
+		e.nap = max(period, min(longNap, o.Detector.Period/4))
 	}
 	j := &Job{e, e.newComm(world, e.livenessOf(world), e.rank, nil, 0)}
 	e.idle.Go(e.goOn) // from here on mu guards all
