@@ -16,6 +16,7 @@ import (
 // D2: a rank that repairs a child is told an error of the parent that came just before it
 // began, since others who were told go there.
 func TestRepairAfterParentsError(t *testing.T) {
+	oneProcess(t)
 	var both atomic.Int32
 	for i := range 300 {
 		propagating(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
