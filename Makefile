@@ -93,6 +93,7 @@ soak:
 nightly:
 	$(MAKE) test-ulfm # in full: MPI's own revoke and agree meet ends at random there
 	MPICX_NIGHTLY=1 go test -timeout 2h -run AllOrNone ./ulfmbackend
+	go test -tags ulfm -timeout 2h -run Random -count 50 ./mpicx/recovery ./mpicx/checkpoint
 	go run ./internal/soak -schedules 1000000
 	go run ./internal/checker -programs 1000000
 	$(MAKE) fuzz FUZZTIME=5m

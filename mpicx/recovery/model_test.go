@@ -245,7 +245,7 @@ func (p *player) load(ctx context.Context, a *recovery.Attempt, v, attempt int) 
 // they restore is what they have saved, of one version, whoever reads it.
 func TestRandomStores(t *testing.T) {
 	rnd := seeded(t)
-	runs := 2000
+	runs := 500
 	if testing.Short() {
 		runs = 200
 	}
