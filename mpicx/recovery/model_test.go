@@ -48,7 +48,6 @@ type model struct {
 
 	mu    sync.Mutex
 	acked int // the newest version of which a rank knows that it counts
-	ended int
 }
 
 // A player is one rank of a model.
