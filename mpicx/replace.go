@@ -19,6 +19,9 @@ import (
 // died since, also a spare that has just been taken: the first use of the new communicator
 // tells, and then Replace makes another.
 //
+// On a communicator that is not broken, an error that comes late may be what the first Wait
+// reports; the next Wait on the same future has what Replace has come to.
+//
 // Replace is for the world, for what it made before, and for what Shrink made of these. Only
 // the newest of them can be replaced. Others, from Dup or Split, are made anew from what
 // Replace returns: they are corrupted if one of their members has died. Only the ULFM backend
