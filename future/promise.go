@@ -25,6 +25,8 @@ func (p *Promise[T]) Complete(value T, err error) {
 	if !cell.IsDone() { // before the result changes
 		if err == nil {
 			f.value = value
+		} else {
+			cell.Fail(err)
 		}
 		f.err = err
 		if cell.Complete() {

@@ -10,6 +10,9 @@ type check struct {
 	err error
 }
 
+// checkOf checks the elements of an operation's buffers first.
+func checkOf[T any](op string) check { return check{op: op, err: element[T](op)} }
+
 func (k *check) that(ok bool, class Class, format string, args ...any) {
 	if !ok && k.err == nil {
 		k.err = mpiErrorf(k.op, class, format, args...)
@@ -26,25 +29,37 @@ func (k *check) length(what string, got, want int) {
 
 // counts checks one count for each rank against the buffer that holds them all.
 func (k *check) counts(what string, counts []int, buffer int, c *Comm) {
-	k.that(len(counts) == c.Size(), ClassCount, "%d %s counts, expected one for each of the %d ranks", len(counts), what, c.Size())
-	sum := 0
-	for r, n := range counts {
-		k.that(n >= 0, ClassCount, "%s count %d of rank %d, expected 0 or more", what, n, r)
-		k.that(n <= math.MaxInt-max(sum, 0), ClassCount,
-			"%s count %d of rank %d, expected counts whose sum, %d so far, is the buffer's %d elements", what, n, r, sum, buffer)
-		sum += n
-	}
-	k.that(sum == buffer, ClassBuffer, "%s buffer has %d elements, expected %d, the sum of the counts", what, buffer, sum)
+	k.countsOf(what, counts, buffer, c.Size(), "rank")
 }
 
-// funcOp is the name of an operation that is a function.
-const funcOp = "op"
+// countsOf is counts of n of whom it says what they are. What is right costs no allocation.
+func (k *check) countsOf(what string, counts []int, buffer, n int, who string) {
+	if len(counts) != n {
+		k.that(false, ClassCount, "%d %s counts, expected one for each of the %d %ss", len(counts), what, n, who)
+	}
+	sum := 0
+	for r, n := range counts {
+		if n < 0 {
+			k.that(false, ClassCount, "%s count %d of %s %d, expected 0 or more", what, n, who, r)
+		}
+		if n > math.MaxInt-max(sum, 0) {
+			k.that(false, ClassCount, "%s count %d of %s %d, expected counts whose sum, %d so far, is the buffer's %d elements", what, n, who, r, sum, buffer)
+		}
+		sum += n
+	}
+	if sum != buffer {
+		k.that(false, ClassBuffer, "%s buffer has %d elements, expected %d, the sum of the counts", what, buffer, sum)
+	}
+}
 
-func defined[T any](k *check, op reduction, name string) {
-	if op == nil && name == funcOp {
+// funcOp stands for an operation that is a function.
+const funcOp Op = -1
+
+func defined[T any](k *check, op reduction, code Op) {
+	if op == nil && code == funcOp {
 		k.that(false, ClassOp, "nil function, expected one that combines two elements of type %T", *new(T))
 	} else if op == nil {
-		k.that(false, ClassOp, "%s is not defined on %T", name, *new(T))
+		k.that(false, ClassOp, "%v is not defined on %T", code, *new(T))
 	}
 }
 
@@ -52,10 +67,10 @@ func defined[T any](k *check, op reduction, name string) {
 func (c *Comm) checkPoint(op string, peer, tag, least int) error {
 	anySource, anyTag := "", ""
 	if least == AnySource {
-		anySource, anyTag = " or AnySource", " or AnyTag"
+		anySource, anyTag = ", AnySource", " or AnyTag"
 	}
-	if peer < least || peer >= c.Size() {
-		return mpiErrorf(op, ClassRank, "rank %d of %s, expected 0 to %d%s", peer, c.name, c.Size()-1, anySource)
+	if (peer < least || peer >= c.Size()) && peer != ProcNull {
+		return mpiErrorf(op, ClassRank, "rank %d of %s, expected 0 to %d%s or ProcNull", peer, c.name, c.Size()-1, anySource)
 	}
 	if tag < 0 && (tag != AnyTag || anyTag == "") {
 		return mpiErrorf(op, ClassTag, "tag %d, expected 0 or more%s", tag, anyTag)

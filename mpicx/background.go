@@ -4,6 +4,7 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -18,6 +19,8 @@ type background struct {
 	first int // sequence number of the next exchange
 }
 
+var inBackground = call{Kind: signature.Background}.Word()
+
 var _ hook.Background = (*background)(nil)
 
 func init() {
@@ -28,9 +31,9 @@ func init() {
 		if err != nil {
 			return nil, failed[struct{}](c, err)
 		}
-		b := &background{comm: c, name: name, epoch: epoch, first: c.sequence(epoch)}
+		b := &background{comm: c, name: name, epoch: epoch, first: c.sequence(epoch, inBackground)}
 		for range exchanges - 1 {
-			c.sequence(epoch)
+			c.sequence(epoch, inBackground)
 		}
 		b.cell().Keep(c.keeper)
 		return b, b.Future()
@@ -43,7 +46,7 @@ func (b *background) Epoch() transport.Epoch { return b.epoch }
 func (b *background) Exchange(a collective.Algorithm, then func(error)) {
 	tag := transport.CollectiveTag(b.first)
 	b.first++
-	x := &collective.Exchange{Name: b.name}
+	x := &collective.Exchange{Name: b.name, Signature: inBackground}
 	x.Start(b.comm.t, b.epoch, tag, a, &backgroundExchange{b, then})
 }
 

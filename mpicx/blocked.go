@@ -35,10 +35,8 @@ func (c *Comm) byName() []*Comm {
 
 // progress is for hook.Progress.
 func (c *Comm) progress() string {
-	s := &c.collectives
-	s.mu.Lock()
-	text := fmt.Sprintln(c.name, c.t.Epoch(), s.epoch, s.next)
-	s.mu.Unlock()
+	called, _ := c.t.Called()
+	text := fmt.Sprintln(c.name, c.t.Epoch(), called)
 	c.t.EachPending(func(r *transport.Request) { text += fmt.Sprintf("%p ", r) })
 	for _, d := range c.byName() {
 		text += d.progress()

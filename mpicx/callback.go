@@ -1,7 +1,9 @@
 package mpicx
 
 import (
+	"bytes"
 	"fmt"
+	"iter"
 	"runtime"
 	"sync/atomic"
 
@@ -24,18 +26,21 @@ func byUser[T any](f func(a, b T) T) reduction {
 	if f == nil {
 		return nil
 	}
-	apply := each(f)
-	return func(dst, left, right []byte) { callUser(func() { apply(dst, left, right) }) }
+	return func(dst, left, right []byte) { callUser(func() { each(f)(dst, left, right) }) }
 }
 
 // callUser calls the function of a reduction on a goroutine of its own, which the
-// function may end by runtime.Goexit. Here callUser panics with what it threw.
+// function may end by runtime.Goexit. Here callUser panics with what it threw. It is a
+// coroutine: the scheduler, which takes longer than most functions, has no part in it.
 func callUser(apply func()) {
-	ended := make(chan error)
+	err := ErrGoexit
 	calls.Add(1)
-	go userGoroutine(apply, ended)
-	err := <-ended
+	next, stop := iter.Pull(func(yield func(struct{}) bool) { userGoroutine(apply, &err, yield) })
+	_, more := next()
 	calls.Add(-1)
+	if more && !lockedToThread() { // who stops it ends by Goexit as well; a coroutine of a thread stays
+		go stop()
+	}
 	switch err := err.(type) {
 	case nil:
 	case *future.Panicked:
@@ -45,15 +50,27 @@ func callUser(apply func()) {
 	}
 }
 
+// lockedToThread says whether runtime.LockOSThread has bound this goroutine. Only it may switch
+// to its coroutines then.
+func lockedToThread() bool {
+	header := make([]byte, 100)
+	header = header[:runtime.Stack(header, false)]
+	line, _, _ := bytes.Cut(header, []byte("\n"))
+	return bytes.Contains(line, []byte("locked to thread"))
+}
+
 // callsOf finds userGoroutine on the stack.
 //
 //go:noinline
-func userGoroutine(apply func(), ended chan<- error) {
-	err := ErrGoexit
-	defer func() { ended <- err }()
-	defer future.Catch(&err)
+func userGoroutine(apply func(), err *error, yield func(struct{}) bool) {
+	defer func() {
+		if *err == ErrGoexit {
+			yield(struct{}{})
+		}
+	}()
+	defer future.Catch(err)
 	apply()
-	err = nil
+	*err = nil
 }
 
 const userGoroutineName = ownPackage + "userGoroutine"

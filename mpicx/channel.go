@@ -10,7 +10,7 @@ import (
 // openChannel makes the error channel of c, over a duplicate of it. Of what Dup
 // makes, a rank has its side before all others need to have theirs; what Split
 // makes takes no program once a rank has it, because that rank has heard of all.
-func (c *Comm) openChannel(dup transport.Comm, byDup bool) {
+func (c *Comm) openChannel(dup transport.Messenger, byDup bool) {
 	if c.proc.backend == backendULFM {
 		ch := ulfmbackend.New(dup, c.id, c.t.Epoch(), (*listener)(c))
 		if lib := library(c); lib != nil {
@@ -26,6 +26,25 @@ func (c *Comm) openChannel(dup transport.Comm, byDup bool) {
 		c.channel, c.startListening = ch, ch.Listen
 	}
 }
+
+// openAssent opens a channel for one agreement among the members of t, which no error ends.
+func openAssent(t transport.Messenger, id uint64) *ulfmbackend.Channel {
+	a := new(assenting)
+	a.channel = ulfmbackend.New(t, id, 0, a)
+	a.channel.Listen()
+	return a.channel
+}
+
+// assenting is the client of such a channel. No errors come there.
+type assenting struct{ channel *ulfmbackend.Channel }
+
+var _ errchan.ULFMClient = (*assenting)(nil)
+
+func (a *assenting) Noticed(uint64, int, bool) {}
+func (a *assenting) Resolved(*errchan.Verdict) {}
+func (a *assenting) Died(int)                  {}
+func (a *assenting) Revoked(int)               {}
+func (a *assenting) Released()                 { _ = a.channel.Close() }
 
 // listener is the Comm as its error channel sees it. What it is told goes into the ledger.
 type listener Comm

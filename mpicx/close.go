@@ -7,6 +7,7 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -39,6 +40,9 @@ func (c *Comm) Close(ctx context.Context) error {
 			}
 		}
 	}
+	if err == nil {
+		c.leaveMessages()
+	}
 	if quiet := c.close(); quiet && err == nil && c.ulfm == nil {
 		c.meetToRelease()
 	}
@@ -54,7 +58,8 @@ func (c *Comm) meetToClose() *future.Future[struct{}] {
 	if epoch, err := c.begin("Close"); err != nil {
 		r.Ended(err)
 	} else {
-		r.exchange.Start(c.t, epoch, transport.CollectiveTag(c.sequence(epoch)), c.barrier(), r)
+		r.exchange.Signature = call{Kind: signature.Close}.Word()
+		r.exchange.Start(c.t, epoch, transport.CollectiveTag(c.sequence(epoch, r.exchange.Signature)), c.chooser.Barrier(), r)
 	}
 	return p.Future()
 }
@@ -72,6 +77,13 @@ func (c *Comm) close() (quiet bool) {
 	return quiet
 }
 
+// discard closes c, which no program has had.
+func (c *Comm) discard() {
+	c.released.Store(true)
+	c.releasing.Store(true)
+	c.close()
+}
+
 // meetToRelease has c given back with the black channel: when all have begun a second
 // barrier, for which nobody waits. With the ULFM backend that would need ranks whose programs
 // have ended, which makes their processes die; so the error channel does it.
@@ -79,7 +91,8 @@ func (c *Comm) meetToRelease() {
 	epoch := c.t.Epoch()
 	r := idleReleases.Get().(*releaseRun)
 	r.comm, r.exchange.Name = c, "Close"
-	r.exchange.Start(c.t, epoch, transport.CollectiveTag(c.sequence(epoch)), c.barrier(), r)
+	r.exchange.Signature = call{Kind: signature.Release}.Word()
+	r.exchange.Start(c.t, epoch, transport.CollectiveTag(c.sequence(epoch, r.exchange.Signature)), c.chooser.Barrier(), r)
 }
 
 // A releaseRun is such a barrier. Once it is done it serves again.

@@ -11,15 +11,15 @@ import (
 
 // Collective operations: every rank of the communicator calls the same ones, in
 // the same order and with arguments that fit. Buffers belong to the library
-// until the future is done. Where lengths are equal at all ranks by definition,
-// a rank that gives another gets, or gives its peers, an *MPIError.
+// until the future is done. A rank whose call does not fit that of a peer gets an *MPIError
+// that has both in words, at once or from what it waits for next, and so does everything that it
+// begins on the communicator until the next error that all ranks get.
 
-// run starts algorithm a as the operation called name, unless bad says that its
-// arguments are. Other ranks may be in it then: what becomes of it there is the
-// program's to tell them, by an error. Finish, if not nil, is what is left to do
-// once all messages have come.
-func (c *Comm) run(name string, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
-	return c.newRun().start(name, bad, a, finish)
+// run starts algorithm a of a call, unless bad says that its arguments are. Other ranks may be
+// in it then: what becomes of it there is the program's to tell them, by an error. Finish, if not
+// nil, is what is left to do once all messages have come.
+func (c *Comm) run(what call, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
+	return c.newRun().start(what, bad, a, finish)
 }
 
 func (c *Comm) newRun() *collectiveRun {
@@ -28,21 +28,25 @@ func (c *Comm) newRun() *collectiveRun {
 	return r
 }
 
-func (r *collectiveRun) start(name string, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
+func (r *collectiveRun) start(what call, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
 	c, p := r.comm, r.comm.proc.untyped.get()
 	r.promise, r.finish = p, finish
 	r.cell().Keep(c.keeper)
-	c.start(&r.exchange, name, bad, a, r)
+	c.start(&r.exchange, what, bad, a, r)
 	return p.Future()
 }
 
 // start starts a collective operation, or ends it if it can't be.
-func (c *Comm) start(x *collective.Exchange, name string, bad error, a collective.Algorithm, done ending) {
-	x.Name = name
-	c.notInReduction("begins", name)
-	epoch, err := c.begin(name)
+func (c *Comm) start(x *collective.Exchange, what call, bad error, a collective.Algorithm, done ending) {
+	x.Name = what.Kind.String()
+	c.notInReduction("begins", x.Name)
+	epoch, err := c.begin(x.Name)
 	if err == nil {
-		seq := c.sequence(epoch) // a bad call counts too
+		x.Signature = 0 // a bad call counts too, and fits every other
+		if bad == nil {
+			x.Signature = what.Word()
+		}
+		seq := c.sequence(epoch, x.Signature)
 		if err = bad; err == nil {
 			x.Start(c.t, epoch, transport.CollectiveTag(seq), a, done)
 			return
@@ -72,18 +76,9 @@ type collectiveRun struct {
 
 	// The most frequent of operations, a reduction of few elements, needs no more.
 	doubling collective.AllreduceDoubling
-	few      [8]uint64
 }
 
 func (r *collectiveRun) cell() *waiting.Cell { return waiting.Of(r.promise.Future()) }
-
-// scratch returns a buffer like of.
-func scratch[T any](r *collectiveRun, of []T) []byte {
-	if b := bytesOf(r.few[:]); len(of)*sizeOf[T]() <= len(b) {
-		return b[:len(of)*sizeOf[T]()]
-	}
-	return bytesOf(make([]T, len(of)))
-}
 
 // Ended ends the operation.
 func (r *collectiveRun) Ended(err error) {
@@ -100,10 +95,3 @@ func (r *collectiveRun) Ended(err error) {
 type ender func(error)
 
 func (f ender) Ended(err error) { f(err) }
-
-func (c *Comm) barrier() collective.Algorithm {
-	if c.t.Features().SharedCores {
-		return collective.Barrier{}
-	}
-	return &collective.AllreduceDoubling{Op: func(_, _, _ []byte) {}}
-}

@@ -1,18 +1,30 @@
 package mpicx
 
 import (
+	"slices"
+
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/signature"
 )
 
 // parts splits a buffer of T by counts.
-func parts[T Scalar](buf []T, counts []int) [][]byte {
+func parts[T any](buf []T, counts []int) [][]byte {
 	split := make([][]byte, len(counts))
 	for r, n := range counts {
 		split[r] = bytesOf(buf[:n])
 		buf = buf[n:]
 	}
 	return split
+}
+
+// partsOf says where the parts of a buffer of T begin, by counts.
+func partsOf[T any](counts []int) collective.Parts {
+	parts := make(collective.Parts, 1, len(counts)+1)
+	for r, n := range counts {
+		parts = append(parts, parts[r]+n*sizeOf[T]())
+	}
+	return parts
 }
 
 // Barrier completes once all ranks have begun it (MPI_Ibarrier). That it completed here
@@ -23,54 +35,50 @@ func (c *Comm) Barrier() *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}]("Barrier")
 	}
-	return c.run("Barrier", nil, c.barrier(), nil)
+	return c.run(call{Kind: signature.Barrier}, nil, c.chooser.Barrier(), nil)
 }
 
 // Bcast copies buf of rank root into buf of all other ranks (MPI_Ibcast). All buffers
 // have the same length.
-func Bcast[T Scalar](c *Comm, buf []T, root int) *future.Future[struct{}] {
+func Bcast[T any](c *Comm, buf []T, root int) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}]("Bcast")
 	}
-	k := check{op: "Bcast"}
+	k := checkOf[T]("Bcast")
 	k.root(root, c)
-	return c.run("Bcast", k.err, &collective.Bcast{Buf: bytesOf(buf), Root: root}, nil)
+	return c.run(call{Kind: signature.Bcast, Root: root, Of: elementOf[T](), Count: len(buf)}, k.err, c.chooser.Bcast(bytesOf(buf), root), nil)
 }
 
 // Gather collects send of all ranks in recv of rank root, in rank order (MPI_Igather).
 // All send buffers have the same length, and recv is Size times as long. At other ranks
 // recv is not used.
-func Gather[T Scalar](c *Comm, send, recv []T, root int) *future.Future[struct{}] {
+func Gather[T any](c *Comm, send, recv []T, root int) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}]("Gather")
 	}
-	k := check{op: "Gather"}
+	what := call{Kind: signature.Gather, Root: root, Of: elementOf[T](), Count: len(send)}
+	k := checkOf[T]("Gather")
 	k.root(root, c)
 	if c.Rank() == root {
 		k.length("recv", len(recv), c.Size()*len(send))
+		inPlace(&k, "send", send, "recv", recv, root*len(send))
 	}
-	if len(send)*sizeOf[T]() <= treeLimit {
-		return c.run("Gather", k.err, &collective.Gather{Send: bytesOf(send), Recv: bytesOf(recv), Root: root}, nil)
-	}
-	var a collective.Linear
-	if k.err == nil {
-		a.Send = toOne(c, root, bytesOf(send))
-		if c.Rank() == root {
-			a.Recv = parts(recv, equal(c, len(send)))
-		}
-	}
-	return c.run("Gather", k.err, &a, nil)
+	return c.run(what, k.err, c.chooser.Gather(bytesOf(send), bytesOf(recv), root), nil)
 }
-
-// treeLimit is the largest part of a rank, in bytes, that Gather and Scatter send along a
-// tree. A tree copies it once a level, so larger parts go directly.
-const treeLimit = 4096
 
 // toOne returns parts that are nil but for that of rank r.
 func toOne(c *Comm, r int, part []byte) [][]byte {
 	split := make([][]byte, c.Size())
 	split[r] = part
 	return split
+}
+
+// before is the number of elements of the ranks before r. It is 0 if counts are bad.
+func before(counts []int, r int) (first int) {
+	for _, n := range counts[:min(r, len(counts))] {
+		first += n
+	}
+	return first
 }
 
 func equal(c *Comm, n int) []int {
@@ -83,15 +91,17 @@ func equal(c *Comm, n int) []int {
 
 // Gatherv is Gather of counts[r] elements from each rank r (MPI_Igatherv). Counts and
 // recv are used at the root only.
-func Gatherv[T Scalar](c *Comm, send, recv []T, counts []int, root int) *future.Future[struct{}] {
+func Gatherv[T any](c *Comm, send, recv []T, counts []int, root int) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}]("Gatherv")
 	}
-	k := check{op: "Gatherv"}
+	what := call{Kind: signature.Gatherv, Root: root, Of: elementOf[T]()}
+	k := checkOf[T]("Gatherv")
 	k.root(root, c)
 	var a collective.Linear
 	if k.err == nil && c.Rank() == root {
 		k.counts("recv", counts, len(recv), c)
+		inPlace(&k, "send", send, "recv", recv, before(counts, root))
 		if k.err == nil {
 			a.Recv = parts(recv, counts)
 		}
@@ -99,45 +109,39 @@ func Gatherv[T Scalar](c *Comm, send, recv []T, counts []int, root int) *future.
 	if k.err == nil {
 		a.Send = toOne(c, root, bytesOf(send))
 	}
-	return c.run("Gatherv", k.err, &a, nil)
+	return c.run(what, k.err, &a, nil)
 }
 
 // Scatter distributes send of rank root: recv of rank r gets its r-th part (MPI_Iscatter).
 // All recv buffers have the same length, and send is Size times as long. At other ranks
 // send is not used.
-func Scatter[T Scalar](c *Comm, send, recv []T, root int) *future.Future[struct{}] {
+func Scatter[T any](c *Comm, send, recv []T, root int) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}]("Scatter")
 	}
-	k := check{op: "Scatter"}
+	what := call{Kind: signature.Scatter, Root: root, Of: elementOf[T](), Count: len(recv)}
+	k := checkOf[T]("Scatter")
 	k.root(root, c)
 	if c.Rank() == root {
 		k.length("send", len(send), c.Size()*len(recv))
+		inPlace(&k, "recv", recv, "send", send, root*len(recv))
 	}
-	if len(recv)*sizeOf[T]() <= treeLimit {
-		return c.run("Scatter", k.err, &collective.Scatter{Send: bytesOf(send), Recv: bytesOf(recv), Root: root}, nil)
-	}
-	var a collective.Linear
-	if k.err == nil {
-		a.Recv = toOne(c, root, bytesOf(recv))
-		if c.Rank() == root {
-			a.Send = parts(send, equal(c, len(recv)))
-		}
-	}
-	return c.run("Scatter", k.err, &a, nil)
+	return c.run(what, k.err, c.chooser.Scatter(bytesOf(send), bytesOf(recv), root), nil)
 }
 
 // Scatterv is Scatter of counts[r] elements to each rank r (MPI_Iscatterv). Send and
 // counts are used at the root only.
-func Scatterv[T Scalar](c *Comm, send []T, counts []int, recv []T, root int) *future.Future[struct{}] {
+func Scatterv[T any](c *Comm, send []T, counts []int, recv []T, root int) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}]("Scatterv")
 	}
-	k := check{op: "Scatterv"}
+	what := call{Kind: signature.Scatterv, Root: root, Of: elementOf[T]()}
+	k := checkOf[T]("Scatterv")
 	k.root(root, c)
 	var a collective.Linear
 	if k.err == nil && c.Rank() == root {
 		k.counts("send", counts, len(send), c)
+		inPlace(&k, "recv", recv, "send", send, before(counts, root))
 		if k.err == nil {
 			a.Send = parts(send, counts)
 		}
@@ -145,65 +149,76 @@ func Scatterv[T Scalar](c *Comm, send []T, counts []int, recv []T, root int) *fu
 	if k.err == nil {
 		a.Recv = toOne(c, root, bytesOf(recv))
 	}
-	return c.run("Scatterv", k.err, &a, nil)
+	return c.run(what, k.err, &a, nil)
 }
 
 // Allgather is Gather with the result at every rank (MPI_Iallgather).
-func Allgather[T Scalar](c *Comm, send, recv []T) *future.Future[struct{}] {
+func Allgather[T any](c *Comm, send, recv []T) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}]("Allgather")
 	}
-	k := check{op: "Allgather"}
+	k := checkOf[T]("Allgather")
 	k.length("recv", len(recv), c.Size()*len(send))
-	a := &collective.Allgather{Gather: collective.Gather{Send: bytesOf(send), Recv: bytesOf(recv)}}
-	return c.run("Allgather", k.err, a, nil)
+	inPlace(&k, "send", send, "recv", recv, c.rank*len(send))
+	return c.run(call{Kind: signature.Allgather, Of: elementOf[T](), Count: len(send)}, k.err, c.chooser.Allgather(bytesOf(send), bytesOf(recv)), nil)
 }
 
 // Allgatherv is Allgather of counts[r] elements from each rank r
 // (MPI_Iallgatherv). Counts are the same at all ranks.
-func Allgatherv[T Scalar](c *Comm, send, recv []T, counts []int) *future.Future[struct{}] {
+func Allgatherv[T any](c *Comm, send, recv []T, counts []int) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}]("Allgatherv")
 	}
-	k := check{op: "Allgatherv"}
+	k := checkOf[T]("Allgatherv")
 	k.counts("recv", counts, len(recv), c)
-	a := &collective.Allgatherv{Send: bytesOf(send), Recv: bytesOf(recv), At: make([]int, 1, len(counts)+1)}
-	for r, n := range counts {
-		a.At = append(a.At, a.At[r]+n*sizeOf[T]())
-	}
 	if k.err == nil {
 		k.length("send", len(send), counts[c.Rank()])
+		inPlace(&k, "send", send, "recv", recv, before(counts, c.rank))
 	}
-	return c.run("Allgatherv", k.err, a, nil)
+	what := call{Kind: signature.Allgatherv, Of: elementOf[T]()}
+	if k.err != nil {
+		return c.run(what, k.err, nil, nil)
+	}
+	return c.run(what, nil, c.chooser.Allgatherv(bytesOf(send), bytesOf(recv), partsOf[T](counts)), nil)
 }
 
 // Alltoall sends the r-th part of send to each rank r, and receives the part from rank r
-// as the r-th part of recv (MPI_Ialltoall). All parts have the same length.
-func Alltoall[T Scalar](c *Comm, send, recv []T) *future.Future[struct{}] {
+// as the r-th part of recv (MPI_Ialltoall). All parts have the same length. In place, send is
+// copied first.
+func Alltoall[T any](c *Comm, send, recv []T) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}]("Alltoall")
 	}
-	k := check{op: "Alltoall"}
+	what := call{Kind: signature.Alltoall, Of: elementOf[T](), Count: len(send)}
+	k := checkOf[T]("Alltoall")
 	k.length("recv", len(recv), len(send))
 	k.that(len(send)%c.Size() == 0, ClassCount, "send has %d elements, expected a multiple of the %d ranks", len(send), c.Size())
+	shared := same(&k, send, recv)
 	if k.err != nil {
-		return c.run("Alltoall", k.err, nil, nil)
+		return c.run(what, k.err, nil, nil)
 	}
-	counts := equal(c, len(send)/c.Size())
-	return c.run("Alltoall", nil, &collective.Linear{Send: parts(send, counts), Recv: parts(recv, counts)}, nil)
+	if shared {
+		send = slices.Clone(send)
+	}
+	return c.run(what, nil, c.chooser.Alltoall(bytesOf(send), bytesOf(recv)), nil)
 }
 
 // Alltoallv is Alltoall of sendCounts[r] elements to each rank r and recvCounts[r]
-// elements from it (MPI_Ialltoallv).
-func Alltoallv[T Scalar](c *Comm, send []T, sendCounts []int, recv []T, recvCounts []int) *future.Future[struct{}] {
+// elements from it (MPI_Ialltoallv). In place, send is copied first.
+func Alltoallv[T any](c *Comm, send []T, sendCounts []int, recv []T, recvCounts []int) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}]("Alltoallv")
 	}
-	k := check{op: "Alltoallv"}
+	what := call{Kind: signature.Alltoallv, Of: elementOf[T]()}
+	k := checkOf[T]("Alltoallv")
 	k.counts("send", sendCounts, len(send), c)
 	k.counts("recv", recvCounts, len(recv), c)
+	shared := same(&k, send, recv)
 	if k.err != nil {
-		return c.run("Alltoallv", k.err, nil, nil)
+		return c.run(what, k.err, nil, nil)
 	}
-	return c.run("Alltoallv", nil, &collective.Linear{Send: parts(send, sendCounts), Recv: parts(recv, recvCounts)}, nil)
+	if shared {
+		send = slices.Clone(send)
+	}
+	return c.run(what, nil, &collective.Linear{Send: parts(send, sendCounts), Recv: parts(recv, recvCounts)}, nil)
 }

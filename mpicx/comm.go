@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/diagnosis"
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -19,7 +21,6 @@ import (
 // The lock order is: disturbing, then the locks of transports and error channels,
 // then proc.mu. A transport may be called under disturbing, and may ask for
 // acknowledged deaths under its own locks. Nothing that locks is called under proc.mu.
-// No other lock is taken under collectives.mu.
 type Comm struct {
 	// These do not change once the communicator is open.
 
@@ -27,7 +28,8 @@ type Comm struct {
 	t          transport.Comm
 	rank, size int            // t's
 	keeper     waiting.Keeper // of its futures: (*keeper)(c)
-	id         uint64         // a digest of how it was made, the same at all ranks
+	chooser    collective.Chooser
+	id         uint64 // a digest of how it was made, the same at all ranks
 	name       string
 	worldRanks []int // of the members; nil: the same numbers
 	// parent is the communicator whose errors are this one's, too. It is nil for the world.
@@ -37,6 +39,8 @@ type Comm struct {
 	channel        errchan.Channel
 	ulfm           errchan.ULFM
 	startListening func()
+	// side is the messenger of the channel, which carries questions of Diagnose besides.
+	side *diagnosis.Side
 
 	// Line says which of the rank's lineage c is, or which of them depth Shrinks have made it
 	// from; 0: none, so it can't be replaced. Replaced are the ranks that are new.
@@ -68,14 +72,9 @@ type Comm struct {
 	// lastSent is done. It serves each send that ends as the one before did.
 	lastSent atomic.Pointer[sentFuture]
 
-	// collectives counts the collective operations that this rank has begun in an epoch.
-	// All ranks begin them in one order, so they have the same number, which is their tag
-	// and part of the names of what they make. Next is 0 where the epoch is a new one.
-	collectives struct {
-		mu    sync.Mutex
-		epoch transport.Epoch
-		next  int
-	}
+	// toldMismatch is the error of a mismatch of collective calls that an operation has ended
+	// with.
+	toldMismatch atomic.Pointer[transport.MismatchError]
 }
 
 // A lineage is the world, and what Replace made of it, one after another, as one rank has them.
@@ -86,9 +85,10 @@ type lineage struct {
 	workers  []int
 	replaces turns // calls of Replace
 
-	mu     sync.Mutex
-	is     succession
-	newest *Comm
+	mu       sync.Mutex
+	is       succession
+	newest   *Comm
+	registry *registry // nil: the rank has made no Intercomm
 }
 
 // ownerOf returns the communicator of an account.

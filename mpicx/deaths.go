@@ -27,6 +27,13 @@ func (c *Comm) SetErrhandler(h Errhandler) {
 	c.errhandler.Store(int32(h))
 }
 
+// Errhandler returns what SetErrhandler has set here, or on the communicator that c was made
+// of (MPI_Comm_get_errhandler).
+func (c *Comm) Errhandler() Errhandler {
+	c.there("Errhandler")
+	return Errhandler(c.errhandler.Load())
+}
+
 // propagates says whether all ranks are told when this rank meets a death, or its program
 // ends by an error. With the black channel they always are: a peer has no other way to
 // learn of it.
@@ -89,10 +96,13 @@ func (c *Comm) died(rank int) {
 	})
 }
 
-// learn notes the dead that an agreement told of.
+// learn notes the dead that an agreement told of. This rank is one of them if its program
+// has ended; its process lives, and joins the rounds that others open because of that.
 func (c *Comm) learn(dead []int) {
 	for _, r := range dead {
-		c.died(r)
+		if r != c.rank {
+			c.died(r)
+		}
 	}
 }
 

@@ -3,10 +3,14 @@ package mpicx
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/diagnosis"
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -22,10 +26,14 @@ func (c *Comm) Dup() *future.Future[*Comm] {
 	if err != nil {
 		return failed[*Comm](c, err)
 	}
-	seq := c.sequence(epoch)
+	seq := c.sequence(epoch, call{Kind: signature.Dup}.Word())
 	f, p := future.New[*Comm]()
 	waiting.Of(p.Future()).Keep(makingKeeper{(*keeper)(c), "Dup"})
-	made := c.agreed(errchan.Dup, epoch, p)
+	made := c.agreed(errchan.Dup, "Dup", epoch, waiting.Of(f), p.Complete)
+	if err := c.t.Mismatch(); err != nil {
+		made(nil, err)
+		return f
+	}
 	made(c.derive(transport.Name{Epoch: epoch, Seq: uint64(seq)}, nil, c.worldRanks, fmt.Sprintf("%s.dup%d", c.name, seq)))
 	return f
 }
@@ -64,6 +72,7 @@ func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, membe
 func newComm(p *proc, t transport.Comm, from, parent *Comm, name string, worldRanks []int) *Comm {
 	c := &Comm{proc: p, t: t, rank: t.Rank(), size: t.Size(), parent: parent, name: name, worldRanks: worldRanks}
 	c.keeper = (*keeper)(c)
+	c.chooser = collective.ChooserFor(t)
 	c.ledger.Owner = c
 	if from != nil {
 		c.errhandler.Store(from.errhandler.Load())
@@ -82,7 +91,8 @@ func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch, agreed, b
 	if c.parent != nil {
 		under = &c.parent.ledger
 	}
-	c.openChannel(dup, byDup)
+	c.side = diagnosis.NewSide(dup, func() string { return c.root().doing() })
+	c.openChannel(c.side, byDup)
 	if !agreed && (!byDup || c.ulfm != nil) { // Dup has no message, but with ULFM an agreement; Shrink is made after one
 		c.ledger.Everywhere()
 	}
@@ -90,13 +100,12 @@ func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch, agreed, b
 	return late
 }
 
-// agreed returns the function that completes p with a new communicator, or with the error
-// for which there is none. With the ULFM backend all ranks agree on that first: either
-// each has it, or each has an error.
-func (c *Comm) agreed(call errchan.Calls, epoch transport.Epoch, p *future.Promise[*Comm]) func(*Comm, error) {
-	op := call.String()
+// agreed returns the function that ends op, whose future has the cell, by end: with a new
+// communicator or with the error for which there is none. With the ULFM backend all ranks agree on
+// that first: either each has it, or each has an error.
+func (c *Comm) agreed(call errchan.Calls, op string, epoch transport.Epoch, cell *waiting.Cell, end func(*Comm, error)) func(*Comm, error) {
 	if c.ulfm == nil {
-		return func(d *Comm, err error) { p.Complete(d, mpiError(op, err)) }
+		return func(d *Comm, err error) { end(d, c.failure(op, err)) }
 	}
 	id := c.ulfm.Reserve(epoch, call)
 	return func(made *Comm, err error) {
@@ -105,19 +114,12 @@ func (c *Comm) agreed(call errchan.Calls, epoch transport.Epoch, p *future.Promi
 			err = c.failure(op, err)
 			proposal.Flag = 0
 		}
+		w := c.watch(op, epoch, cell)
 		c.ulfm.Propose(id, proposal, func(d *errchan.Decision, over error) {
-			switch {
-			case over != nil:
-				err = c.failure(op, over)
-			case err != nil:
-			case len(d.Dead) > 0:
-				c.learn(d.Dead)
-				err = c.met(&ProcFailedError{Ranks: slices.Clone(d.Dead)})
-			case d.Calls != call:
-				err = mismatch(call, d)
-			case d.Flag == 0:
-				err = mpiErrorf(op, ClassOther, "another rank could not make its side of the communicator")
+			if err == nil || over != nil {
+				err = c.outcome(op, call, d, over)
 			}
+			c.t.Cancel(&w.request)
 			if err != nil && made != nil {
 				if over == ErrRevoked { // others may have it, and wait for this rank there
 					made.revoke()
@@ -125,7 +127,90 @@ func (c *Comm) agreed(call errchan.Calls, epoch transport.Epoch, p *future.Promi
 				made.close()
 				made = nil
 			}
-			p.Complete(made, err)
+			end(made, err)
 		})
 	}
 }
+
+// outcome returns the error that an agreement to create something has come to, for op.
+func (c *Comm) outcome(op string, call errchan.Calls, d *errchan.Decision, over error) error {
+	switch {
+	case over != nil:
+		return c.failure(op, over)
+	case len(d.Dead) > 0:
+		c.learn(d.Dead)
+		return c.met(&ProcFailedError{Ranks: slices.Clone(d.Dead)})
+	case d.Calls != call:
+		return mismatch(op, call, d)
+	case d.Flag == 0:
+		return mpiErrorf(op, ClassOther, "another rank could not make its side of the communicator")
+	}
+	return nil
+}
+
+// assembled begins op, which makes communicators of ranks that exchange by a what each wants.
+// Then choose returns the ranks of this one's; nil: it is of none. End gets what was made.
+func assembled[T any](c *Comm, kind signature.Kind, calls errchan.Calls, a collective.Algorithm, choose func() (*part, error), end func(*Comm) T) *future.Future[T] {
+	op := kind.String()
+	epoch, err := c.begin(op)
+	if err != nil {
+		return failed[T](c, err)
+	}
+	w := call{Kind: kind}.Word()
+	seq := c.sequence(epoch, w)
+	f, p := future.New[T]()
+	waiting.Of(p.Future()).Keep(makingKeeper{(*keeper)(c), op})
+	made := c.agreed(calls, op, epoch, waiting.Of(f), func(d *Comm, err error) {
+		var result T
+		if d != nil {
+			result = end(d)
+		}
+		p.Complete(result, err)
+	})
+	x := &collective.Exchange{Name: op, Signature: w}
+	x.Start(c.t, epoch, transport.CollectiveTag(seq), a, ender(func(err error) {
+		var of *part
+		if err == nil {
+			of, err = choose()
+		}
+		if of == nil {
+			made(nil, err)
+			return
+		}
+		name := transport.SplitName(epoch, uint64(seq), of.color)
+		made(c.derive(name, of.members, of.worldRanks, fmt.Sprintf("%s.%s%d(%d)", c.name, strings.ToLower(op), seq, of.color)))
+	}))
+	return f
+}
+
+// A part is the members of one of the communicators that are made at once, which share it.
+type part struct {
+	color      int   // tells it apart from the others
+	members    []int // nil: all
+	worldRanks []int
+}
+
+// A watch has Waits for an agreement return the error of a mismatch of collective calls: what
+// others have called instead may never end. It is a receive that no message ends.
+type watch struct {
+	comm    *Comm
+	op      string
+	cell    *waiting.Cell
+	request transport.Request
+}
+
+func (c *Comm) watch(op string, epoch transport.Epoch, cell *waiting.Cell) *watch {
+	w := &watch{comm: c, op: op, cell: cell}
+	w.request = transport.Request{Peer: c.rank, Tag: transport.NoTag, Epoch: epoch, Done: w}
+	c.t.Irecv(&w.request)
+	return w
+}
+
+// Completed disturbs the agreement, which still ends by its decision.
+func (w *watch) Completed(r *transport.Request) {
+	if is[*transport.MismatchError](r.Err) {
+		w.cell.Disturb(w.comm.failure(w.op, r.Err))
+	}
+}
+
+func (w *watch) making() string { return w.op }

@@ -93,10 +93,15 @@ func (c *Comm) describe(r *transport.Request) string {
 		peer = "from any rank"
 	}
 	switch done := r.Done.(type) {
+	case interface{ making() string }:
+		return done.making()
 	case interface{ operation() string }:
 		tag := fmt.Sprintf("tag %d", r.Tag)
-		if r.Tag == AnyTag {
+		switch r.Tag {
+		case AnyTag:
 			tag = "any tag"
+		case transport.NoTag: // of Mrecv
+			tag = "whose message is withdrawn"
 		}
 		return fmt.Sprintf("%s %s, %s", done.operation(), peer, tag)
 	case transport.Stepper:

@@ -36,19 +36,22 @@ func WithDetector(d Detector) Option {
 // stopped, or slow, does not, as long as another process of its machine says that it lives.
 //
 // If a network falls apart, its parts go on without each other. When it is whole again, the
-// processes of the smaller parts get ErrFenced.
+// processes of the smaller parts get ErrFenced. With a quorum one part goes on at most.
 type Ring struct {
 	// Period is the time between two heartbeats of a process; 0: a twelfth of the timeout.
 	Period time.Duration
 	// Timeout is how long a process may be silent; 0: 5 s. It is to be longer than the network
 	// may take to mend a broken route, and at least four times the period.
 	Timeout time.Duration
+	// Quorum ends processes that do not know more than half of the job's processes to live, with
+	// ErrNoQuorum. Those of a job that spans machines count, whatever they have died of.
+	Quorum bool
 }
 
 var defaultRing, _ = Ring{}.config()
 
 func (r Ring) config() (detector.Config, error) {
-	c := detector.Config{Period: r.Period, Timeout: r.Timeout}
+	c := detector.Config{Period: r.Period, Timeout: r.Timeout, Quorum: r.Quorum}
 	if c.Timeout == 0 {
 		c.Timeout = 5 * time.Second
 	}
@@ -73,10 +76,12 @@ type Ping struct {
 	// Timeout is how long a process may be silent; 0: four periods. It is to be longer than the
 	// network may take to mend a broken route, and at least four times the period.
 	Timeout time.Duration
+	// Quorum is that of Ring.
+	Quorum bool
 }
 
 func (p Ping) config() (detector.Config, error) {
-	c := detector.Config{Period: p.Period, Timeout: p.Timeout, Ping: true}
+	c := detector.Config{Period: p.Period, Timeout: p.Timeout, Ping: true, Quorum: p.Quorum}
 	switch {
 	case c.Period == 0 && c.Timeout == 0:
 		c.Period, c.Timeout = time.Second, 4*time.Second

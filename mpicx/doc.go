@@ -23,6 +23,12 @@
 //   - With -tags ulfm and [ErrorsReturn]: *[ProcFailedError], [ErrRevoked] and
 //     [ErrProcFailedPending], of which the last is not final.
 //
+// Collective operations have a buffer for what a rank gives, send, and one for what it gets,
+// recv. One may serve for both (MPI_IN_PLACE). Where the two have the same length, as in
+// [Allreduce] and [Alltoall], pass the same slice. Where one is a part of the other, it stands
+// in its place there: in [Allgather], send is recv[c.Rank()*len(send):][:len(send)]. Buffers
+// that overlap in any other way are an *[MPIError].
+//
 // Processes that die are seen with -tags ulfm. Then [Comm.Shrink] makes a
 // communicator of those that live, and [Comm.Agree] lets them decide alike.
 //

@@ -156,7 +156,7 @@ const (
 	ClassRank                     // MPI_ERR_RANK: no such rank
 	ClassRoot                     // MPI_ERR_ROOT: no such root
 	ClassOp                       // MPI_ERR_OP: the operation is not defined on the type
-	ClassType                     // MPI_ERR_TYPE: the type has pointers or no encoding, or the message is no whole number of its elements
+	ClassType                     // MPI_ERR_TYPE: the type has pointers or no encoding, or the message was sent as another
 	ClassTruncate                 // MPI_ERR_TRUNCATE: the message is longer than the buffer
 	ClassComm                     // MPI_ERR_COMM: the communicator is closed, or nil
 	ClassUnsupported              // MPI_ERR_UNSUPPORTED_OPERATION: the error backend lacks the operation
@@ -226,6 +226,10 @@ var (
 // without it. Errors.Is finds it. There is no way back: the process is to save what only it
 // has, and to end.
 var ErrFenced error = transport.ErrFenced
+
+// ErrNoQuorum is ErrFenced, too. It is that of a process which, where a quorum is asked for (Ring,
+// Ping), does not know more than half of the job's processes to live.
+var ErrNoQuorum error = transport.ErrNoQuorum
 
 // A ProcFailedError says that processes which the operation involves have died
 // (MPI_ERR_PROC_FAILED). Agree and the making of communicators report it at all
@@ -347,6 +351,21 @@ func mpiError(op string, err error) error {
 	return &MPIError{Op: op, Class: class, Text: err.Error(), err: err}
 }
 
+// classOf says in what the calls of two ranks differ.
+func classOf(e *transport.MismatchError) Class {
+	switch a, b := e.Own.Call(), e.Theirs.Call(); {
+	case a.Kind != b.Kind:
+		return ClassOther
+	case a.Op != b.Op:
+		return ClassOp
+	case a.Root != b.Root:
+		return ClassRoot
+	case a.Count != b.Count:
+		return ClassCount
+	}
+	return ClassType
+}
+
 // useOp is the Op of an error that every operation on a communicator gets: that it is
 // closed. OfOperation puts the operation in its place.
 const useOp = "use"
@@ -378,14 +397,16 @@ func unsupported(op string) *MPIError {
 // leftBehind is the error of an operation at a rank whose program has ended meanwhile: the
 // others count it as dead.
 func leftBehind(op string) error {
-	return mpiErrorf(op, ClassOther, "the program of this rank has ended meanwhile, and the others have gone on without it")
+	return &MPIError{Op: op, Class: ClassOther, Text: errLeftBehind.Error(), err: errLeftBehind}
 }
+
+var errLeftBehind = errors.New("the program of this rank has ended meanwhile, and the others have gone on without it")
 
 // mismatch returns the error of an operation that other ranks, in its place, have
 // not called.
-func mismatch(call errchan.Calls, d *errchan.Decision) error {
+func mismatch(op string, call errchan.Calls, d *errchan.Decision) error {
 	if d.Calls == call {
 		return nil
 	}
-	return mpiErrorf(call.String(), ClassOther, "the ranks call %v in the same place, expected all to call one", d.Calls)
+	return mpiErrorf(op, ClassOther, "the ranks call %v in the same place, expected all to call one", d.Calls)
 }

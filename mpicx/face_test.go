@@ -40,6 +40,10 @@ func TestReductionThatWaits(t *testing.T) {
 			}
 			return mpicx.ReduceScatterFunc(c, ones, []int{0}, ones, op)
 		},
+		"AllreduceValue": func(c *mpicx.Comm, op func(a, b int) int) future.Waiter { return mpicx.AllreduceValue(c, 1, op) },
+		"ReduceValue of strings": func(c *mpicx.Comm, op func(a, b int) int) future.Waiter {
+			return mpicx.ReduceValue(c, "", func(a, b string) string { return fmt.Sprint(op(1, 1)) }, c.Size()-1)
+		},
 		"AllreduceFunc of strings": func(c *mpicx.Comm, op func(a, b int) int) future.Waiter {
 			return mpicx.AllreduceFunc(c, []string{""}, make([]string, 1), func(a, b string) string { return fmt.Sprint(op(1, 1)) })
 		},
@@ -54,6 +58,9 @@ func TestReductionThatWaits(t *testing.T) {
 		"Dup":         {func(world *mpicx.Comm) { world.Dup() }, "its function begins Dup on world"},
 		"Split":       {func(world *mpicx.Comm) { world.Split(0, 0) }, "its function begins Split on world"},
 		"SplitShared": {func(world *mpicx.Comm) { world.SplitShared(0) }, "its function begins SplitShared on world"},
+		"Create":      {func(world *mpicx.Comm) { world.Create(nil) }, "its function begins Create on world"},
+		"CartCreate":  {func(world *mpicx.Comm) { mpicx.CartCreate(world, nil, nil) }, "its function begins CartCreate on world"},
+		"GraphCreate": {func(world *mpicx.Comm) { mpicx.GraphCreate(world, nil, nil) }, "its function begins GraphCreate on world"},
 		"Close":       {func(world *mpicx.Comm) { _ = world.Close(bg) }, "its function begins Close on world"},
 		"WaitAny":     {func(world *mpicx.Comm) { _, _ = future.WaitAny(bg, mpicx.Recv(world, []int{0}, 0, 99)) }, "its function waits"},
 		"Done":        {func(world *mpicx.Comm) { <-mpicx.Recv(world, []int{0}, 0, 99).Done() }, "its function waits"},
@@ -165,6 +172,7 @@ func TestNilCommunicatorsMethods(t *testing.T) {
 			"AckFailed":     func() { none.AckFailed(1) },
 			"SetErrhandler": func() { none.SetErrhandler(mpicx.ErrorsReturn) },
 			"Blocked":       func() { none.Blocked() },
+			"Group":         func() { none.Group() },
 		} {
 			if v := recovered(call); v != "mpicx: "+name+": "+what {
 				return fmt.Errorf("%s panicked with %v", name, v)

@@ -2,6 +2,7 @@ package mpicx
 
 import (
 	"context"
+	"io"
 
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/ledger"
@@ -41,6 +42,13 @@ func init() {
 	}
 	hook.Progress = func(comm any) string { return comm.(*Comm).root().progress() }
 	hook.Blocked = func(comm any) []string { return comm.(*Comm).root().Blocked() }
+	hook.DiagnosesTo = func(w io.Writer) any { return Option(func(o *options) { o.diagnoses = w }) }
+	hook.Held = func(comm any) (requests, messages int) {
+		c := comm.(*Comm)
+		return len(transport.Pending(c.t)), c.t.(interface{ Kept() int }).Kept()
+	}
+	hook.Left = func(f func(int, []string)) any { return Option(func(o *options) { o.left = f }) }
+	hook.Doing = func(comm any) string { return comm.(*Comm).root().doing() }
 	hook.Spares = func(option any) int {
 		o := new(options)
 		option.(Option)(o)

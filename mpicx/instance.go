@@ -1,6 +1,7 @@
 package mpicx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -18,6 +19,8 @@ type Instance struct {
 	root  *Comm
 	world func() (*Comm, error)
 	end   func() error
+
+	reporter *reporter
 }
 
 var instance struct {
@@ -25,7 +28,8 @@ var instance struct {
 	*Instance
 }
 
-// Initialize returns the process's Instance, and makes it if there is none.
+// Initialize returns the process's Instance, and makes it if there is none. Ctx bounds its beginning;
+// its deadline, and signals, have what the ranks are in printed, as with Run.
 func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 	if ctx == nil {
 		return nil, mpiErrorf("Initialize", ClassOther, nilContext)
@@ -55,9 +59,11 @@ func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &Instance{root, sync.OnceValues(root.lineage.world), j.end}
+	i := &Instance{root, sync.OnceValues(root.lineage.world), j.end, report(ctx, o)}
+	i.reporter.add(root)
 	if !root.lineage.isSpare() {
 		if _, err := i.world(); err != nil {
+			i.reporter.end(nil)
 			return nil, err
 		}
 	}
@@ -98,6 +104,8 @@ func (i *Instance) Finalize(ctx context.Context) error {
 	instance.Instance = nil
 	// As in Run: peers may yet meet an error, and go on without this rank.
 	i.root.end(false)
+	i.reporter.end(nil)
 	i.root.finish()
-	return i.end()
+	err = i.end()
+	return cmp.Or(err, i.root.untoldMismatch())
 }

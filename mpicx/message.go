@@ -1,7 +1,7 @@
 package mpicx
 
 import (
-	"reflect"
+	"math"
 	"unsafe"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -20,10 +20,25 @@ var ( // they are the transport's
 	_ = [1]struct{}{AnyTag - transport.AnyTag: {}}
 )
 
+// ProcNull is the rank of nobody (MPI_PROC_NULL): the neighbour where a grid ends. A send to it,
+// and a receive or probe from it, is done at once, touches no buffer, and has the Status
+// {ProcNull, AnyTag, 0}. It is no number that a program comes by as rank-1 or rank-2, which are
+// errors.
+const ProcNull = math.MinInt32
+
+// statusOfNobody is that of a receive from ProcNull.
+var statusOfNobody = Status{ProcNull, AnyTag, 0}
+
 // Status describes a message that was sent, received or probed.
 type Status struct {
 	Source, Tag int
 	Count       int // in elements of the operation's type
+}
+
+// Received is a value, and the Status of the message that brought it.
+type Received[T any] struct {
+	Value  T
+	Status Status
 }
 
 // A Scalar is an element type of buffers: fixed in size and free of pointers.
@@ -52,32 +67,6 @@ func of[T any](b []byte) []T {
 func sizeOf[T any]() int {
 	var v T
 	return int(unsafe.Sizeof(v))
-}
-
-// plain returns an error if T has pointers, so that its memory means nothing to
-// another process.
-func plain[T any](op string) error {
-	if t := reflect.TypeFor[T](); hasPointers(t) {
-		return mpiErrorf(op, ClassType, "elements of type %v have pointers, expected a type of fixed size without any", t)
-	}
-	return nil
-}
-
-func hasPointers(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Array:
-		return t.Len() > 0 && hasPointers(t.Elem())
-	case reflect.Struct:
-		for i := range t.NumField() {
-			if hasPointers(t.Field(i).Type) {
-				return true
-			}
-		}
-		return false
-	case reflect.Chan, reflect.Func, reflect.Interface, reflect.Map, reflect.Pointer, reflect.Slice, reflect.String, reflect.UnsafePointer:
-		return true
-	}
-	return false
 }
 
 // sentFuture is a future that is done with a status.

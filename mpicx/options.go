@@ -1,6 +1,7 @@
 package mpicx
 
 import (
+	"io"
 	"log/slog"
 	"os"
 	"strconv"
@@ -22,7 +23,10 @@ type options struct {
 	backend     string
 	log         *slog.Logger
 	wrap        func(transport.Comm) transport.Comm
-	detector    detector.Config // the zero one: nobody has chosen
+	detector    detector.Config               // the zero one: nobody has chosen
+	left        func(rank int, what []string) // is told what programs have left behind; nil: nobody asks
+	diagnoseOn  os.Signal                     // MPICX_DIAGNOSE; nil: none
+	diagnoses   io.Writer                     // where they are printed
 	err         error
 }
 
@@ -60,13 +64,19 @@ func WithSpares(k int) Option {
 func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
 func newOptions(opts []Option) *options {
-	o := &options{backend: Backend}
+	o := &options{backend: Backend, diagnoses: os.Stderr}
 	if s := os.Getenv("MPICX_RANKS"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 {
 			o.err = mpiErrorf("Run", ClassCount, "MPICX_RANKS=%q, expected a number of ranks, 1 or more", s)
 		}
 		o.environment = n
+	}
+	if s := os.Getenv("MPICX_DIAGNOSE"); s != "" {
+		var err error
+		if o.diagnoseOn, err = signalOf(s); err != nil {
+			o.err = err
+		}
 	}
 	for i, opt := range opts {
 		if opt == nil {

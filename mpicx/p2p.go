@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -11,52 +12,93 @@ import (
 // Send sends buf to rank dest (MPI_Isend). The future is done when buf may be
 // changed again: at once for a short message, which is copied, and when a
 // receive has matched it for a long one. A tag is not negative.
-func Send[T Scalar](c *Comm, buf []T, dest, tag int) *future.Future[Status] {
-	return c.send("Send", bytesOf(buf), dest, tag, sizeOf[T](), 0)
+//
+// T is a type without pointers: a Scalar, or an array or struct of such. Any other is an
+// *MPIError of ClassType before anything is sent. Elements are sent as they lie in memory.
+// Padding between fields of a struct goes along: its bytes are undefined at both ends, and
+// == does not compare them.
+func Send[T any](c *Comm, buf []T, dest, tag int) *future.Future[Status] {
+	of, bad := elements[T]("Send")
+	if bad != nil {
+		return failed[Status](c, bad)
+	}
+	return c.send("Send", bytesOf(buf), of, dest, tag, sizeOf[T](), 0)
 }
 
 // Ssend is Send that is done only once a receive has matched it (MPI_Issend).
-func Ssend[T Scalar](c *Comm, buf []T, dest, tag int) *future.Future[Status] {
-	return c.send("Ssend", bytesOf(buf), dest, tag, sizeOf[T](), transport.Synchronous)
+func Ssend[T any](c *Comm, buf []T, dest, tag int) *future.Future[Status] {
+	of, bad := elements[T]("Ssend")
+	if bad != nil {
+		return failed[Status](c, bad)
+	}
+	return c.send("Ssend", bytesOf(buf), of, dest, tag, sizeOf[T](), transport.Synchronous)
 }
 
 // Recv receives a message from rank source, or AnySource, with the tag, or
 // AnyTag, into buf (MPI_Irecv). It may be shorter than buf: Status.Count tells.
-// One that is longer is an *MPIError of ClassTruncate. A message does not say what
-// type it was sent with: bytes of another one are taken for elements of T.
+// One that is longer is an *MPIError of ClassTruncate. One of elements of another type is
+// an *MPIError of ClassType: what buf then has is undefined. Bytes fit every type, as
+// MPI_PACKED does: a message that was sent as a []byte may be received as elements of T, and
+// any message may be received as a []byte. An int fits an int64 where their sizes are equal.
 //
 // On goroutine ranks, an operation that names a rank whose function has returned ends
 // with an *MPIError, once what that has sent is received; so does a Wait for one from
 // AnySource when all others have returned. With the ULFM backend they are dead for it.
-func Recv[T Scalar](c *Comm, buf []T, source, tag int) *future.Future[Status] {
-	return c.receive(transport.Receiving, bytesOf(buf), source, tag, sizeOf[T]())
+func Recv[T any](c *Comm, buf []T, source, tag int) *future.Future[Status] {
+	of, bad := elements[T]("Recv")
+	if bad != nil {
+		return failed[Status](c, bad)
+	}
+	return c.receive(transport.Receiving, bytesOf(buf), of, source, tag, sizeOf[T]())
 }
 
 // Probe is done when a message is there that Recv would receive, and tells its
 // Status (MPI_Iprobe). It leaves the message.
-func Probe[T Scalar](c *Comm, source, tag int) *future.Future[Status] {
-	return c.receive(transport.Probing, nil, source, tag, sizeOf[T]())
+func Probe[T any](c *Comm, source, tag int) *future.Future[Status] {
+	of, bad := elements[T]("Probe")
+	if bad != nil {
+		return failed[Status](c, bad)
+	}
+	return c.receive(transport.Probing, nil, of, source, tag, sizeOf[T]())
 }
 
 // RecvSlice is Recv of a message of any length, into a new slice.
-func RecvSlice[T Scalar](c *Comm, source, tag int) *future.Future[[]T] {
+func RecvSlice[T any](c *Comm, source, tag int) *future.Future[[]T] {
+	return recvSlice(c, "RecvSlice", source, tag, func(slice []T, _ Status) []T { return slice })
+}
+
+// RecvSliceStatus is RecvSlice that tells whose message it was.
+func RecvSliceStatus[T any](c *Comm, source, tag int) *future.Future[Received[[]T]] {
+	return recvSlice(c, "RecvSliceStatus", source, tag, func(slice []T, s Status) Received[[]T] { return Received[[]T]{slice, s} })
+}
+
+func recvSlice[T, V any](c *Comm, op string, source, tag int, result func([]T, Status) V) *future.Future[V] {
 	if c == nil {
-		return nowhere[[]T]("RecvSlice")
+		return nowhere[V](op)
 	}
-	var slice []T
-	o := new(receipt[[]T])
-	o.request.Alloc = func(n int) []byte {
-		slice = make([]T, (n+sizeOf[T]()-1)/sizeOf[T]())
-		return bytesOf(slice)
+	of, bad := elements[T](op)
+	if bad != nil {
+		return failed[V](c, bad)
 	}
-	return o.receive(c, "RecvSlice", source, tag, func(r *transport.Request) ([]T, error) {
-		_, err := c.status("RecvSlice", r, sizeOf[T]())
-		return slice, err
+	var room room[T]
+	o := new(receipt[V])
+	o.request.Alloc, o.request.Signature = room.alloc, of
+	return o.receive(c, op, source, tag, func(r *transport.Request) (V, error) {
+		s, err := c.status(op, r, sizeOf[T]())
+		return result(room.slice, s), err
 	})
 }
 
+// A room is where a message of any length goes.
+type room[T any] struct{ slice []T }
+
+func (m *room[T]) alloc(n int) []byte {
+	m.slice = make([]T, (n+sizeOf[T]()-1)/sizeOf[T]())
+	return bytesOf(m.slice)
+}
+
 // receive starts a receive or a probe.
-func (c *Comm) receive(kind transport.Kind, buf []byte, source, tag, size int) *future.Future[Status] {
+func (c *Comm) receive(kind transport.Kind, buf []byte, w signature.Word, source, tag, size int) *future.Future[Status] {
 	if c == nil {
 		return nowhere[Status](receiveName(kind))
 	}
@@ -66,7 +108,7 @@ func (c *Comm) receive(kind transport.Kind, buf []byte, source, tag, size int) *
 	o := idleReceives.Get().(*receiveOp)
 	o.comm, o.promise, o.size = c, p, size
 	r := &o.request
-	r.Kind, r.Buf, r.Peer, r.Tag, r.Done = kind, buf, source, tag, o
+	r.Kind, r.Buf, r.Signature, r.Peer, r.Tag, r.Done = kind, buf, w, source, tag, o
 	c.post(receiveName(kind), r, cell)
 	return p.Future()
 }
@@ -85,8 +127,14 @@ func (c *Comm) post(name string, r *transport.Request, cell *waiting.Cell) {
 		r.Err = err
 		r.Done.Completed(r)
 		return
+	case source == ProcNull:
+		r.Status, r.Err = transport.Status{Source: ProcNull, Tag: AnyTag}, nil
+		r.Done.Completed(r)
+		return
 	case r.Kind == transport.Receiving:
 		c.t.Irecv(r)
+	case r.Kind == transport.Mprobing:
+		c.t.Mprobe(r)
 	default:
 		c.t.Probe(r)
 	}
@@ -126,6 +174,7 @@ func (o *receipt[T]) operation() string   { return o.name }
 func (o *receipt[T]) cell() *waiting.Cell { return waiting.Of(o.Future()) }
 func (o *receipt[T]) Awaited() bool       { return needsPeer(&o.request) || o.cell().Awaited() }
 func (o *receipt[T]) Acknowledged() bool  { return o.comm.othersAcknowledged() }
+func (o *receipt[T]) cancelling()         {}
 
 // idleReceives are those that have served.
 var idleReceives = sync.Pool{New: func() any { return new(receiveOp) }}
@@ -136,9 +185,11 @@ type receiveOp struct {
 	comm    *Comm
 	promise *future.Promise[Status]
 	request transport.Request
-	size    int // of an element
+	size    int  // of an element
+	spent   bool // a Cancel may still know the request: it serves no other
 }
 
+func (o *receiveOp) cancelling()         { o.spent = true }
 func (o *receiveOp) operation() string   { return receiveName(o.request.Kind) }
 func (o *receiveOp) cell() *waiting.Cell { return waiting.Of(o.promise.Future()) }
 
@@ -162,7 +213,9 @@ func (o *receiveOp) Completed(r *transport.Request) {
 	p := o.promise
 	s, err := o.comm.status(o.operation(), r, o.size)
 	o.promise, r.Buf, r.Err = nil, nil, nil
-	idleReceives.Put(o)
+	if !o.spent {
+		idleReceives.Put(o)
+	}
 	p.Complete(s, err)
 }
 
@@ -175,7 +228,7 @@ type sendOp struct {
 	size    int
 }
 
-func (c *Comm) send(name string, buf []byte, dest, tag, size int, mode transport.Mode) *future.Future[Status] {
+func (c *Comm) send(name string, buf []byte, w signature.Word, dest, tag, size int, mode transport.Mode) *future.Future[Status] {
 	if c == nil {
 		return nowhere[Status](name)
 	}
@@ -186,12 +239,15 @@ func (c *Comm) send(name string, buf []byte, dest, tag, size int, mode transport
 	if err != nil {
 		return failed[Status](c, err)
 	}
-	if mode == 0 && c.t.TrySend(dest, tag, epoch, buf) {
+	if dest == ProcNull {
+		return c.sent(statusOfNobody)
+	}
+	if mode == 0 && c.t.TrySend(dest, tag, epoch, w, buf) {
 		return c.sent(Status{c.rank, tag, len(buf) / size})
 	}
 	o := &sendOp{comm: c, name: name, size: size}
 	o.cell().Keep(c.keeper)
-	o.request = transport.Request{Buf: buf, Peer: dest, Tag: tag, Mode: mode, Epoch: epoch, Done: o}
+	o.request = transport.Request{Buf: buf, Peer: dest, Tag: tag, Mode: mode, Epoch: epoch, Signature: w, Done: o}
 	c.t.Isend(&o.request)
 	return o.Future()
 }
@@ -222,6 +278,11 @@ func (c *Comm) sent(s Status) *future.Future[Status] {
 
 func (c *Comm) status(op string, r *transport.Request, size int) (Status, error) {
 	s := Status{r.Status.Source, r.Status.Tag, r.Status.Bytes / size}
+	if r.Signature != r.Status.Signature {
+		if err := fits(op, r); err != nil {
+			return s, err
+		}
+	}
 	if r.Err != nil {
 		return s, c.failure(op, r.Err)
 	}

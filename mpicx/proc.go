@@ -28,6 +28,7 @@ type proc struct {
 	// giveUp is called where no message will ever move again. It corrupts every
 	// communicator of the rank.
 	giveUp func(error)
+	leaks  *leaks // nil: nobody asks for them
 
 	yielder yielder
 
@@ -40,6 +41,10 @@ type proc struct {
 	dead atomic.Bool
 	// over says that the job is over. Then every operation on its communicators is refused.
 	over atomic.Bool
+	// returned says that the rank's program has ended.
+	returned atomic.Bool
+	// parked says that it is a spare which waits to be needed.
+	parked atomic.Bool
 	// failed says that the rank's program has ended by an error that no peer is told. It is
 	// set before the ledger asks for Leave.
 	failed bool
@@ -68,6 +73,9 @@ func newProc(t transport.Comm, o *options) *proc {
 	p.driver, _ = t.(transport.Driver)
 	p.place = p.newPlace()
 	p.ledger.Face, p.ledger.Quiet = face, p.log == nil
+	if o.left != nil {
+		p.leaks = new(leaks)
+	}
 	return p
 }
 

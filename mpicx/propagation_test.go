@@ -64,6 +64,9 @@ func TestP1WhateverWasPending(t *testing.T) {
 		{"AllgatherValue", func(c *mpicx.Comm) future.Waiter { return mpicx.AllgatherValue(c, "x") }},
 		{"Scan", func(c *mpicx.Comm) future.Waiter { return mpicx.Scan(c, make([]int, 9), make([]int, 9), mpicx.Sum) }},
 		{"Split", func(c *mpicx.Comm) future.Waiter { return c.Split(0, 0) }},
+		{"Create", func(c *mpicx.Comm) future.Waiter { return c.Create(c.Group()) }},
+		{"CartCreate", func(c *mpicx.Comm) future.Waiter { return mpicx.CartCreate(c, []int{c.Size()}, nil) }},
+		{"GraphCreate", func(c *mpicx.Comm) future.Waiter { return mpicx.GraphCreate(c, nil, nil) }},
 		{"SplitShared", func(c *mpicx.Comm) future.Waiter { return c.SplitShared(0) }},
 	}
 	for _, op := range operations {

@@ -3,114 +3,131 @@ package mpicx
 import (
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/signature"
 )
 
 // Reduce combines send of all ranks, element by element and in the order of
 // ranks, into recv of rank root (MPI_Ireduce). Elsewhere recv is not used.
 func Reduce[T Scalar](c *Comm, send, recv []T, op Op, root int) *future.Future[struct{}] {
-	return reduce(c, "Reduce", send, recv, opFor[T](op), op.String(), root)
+	return reduce(c, signature.Reduce, send, recv, opFor[T](op), op, root)
 }
 
-func reduce[T any](c *Comm, name string, send, recv []T, op reduction, opName string, root int) *future.Future[struct{}] {
+func reduce[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, code Op, root int) *future.Future[struct{}] {
 	if c == nil {
-		return nowhere[struct{}](name)
+		return nowhere[struct{}](kind.String())
 	}
-	k := check{op: name}
+	k := check{op: kind.String()}
 	k.root(root, c)
-	defined[T](&k, op, opName)
-	acc := recv
+	defined[T](&k, op, code)
 	if c.Rank() == root {
 		k.length("recv", len(recv), len(send))
+		same(&k, send, recv)
 	} else {
-		acc = make([]T, len(send))
+		recv = nil
 	}
-	if k.err == nil {
-		copy(acc, send)
+	return c.run(reducing[T](kind, code, root, len(send)), k.err, c.chooser.Reduce(values(send, recv, op, code), root), nil)
+}
+
+// reducing returns the call of a reduction.
+func reducing[T any](kind signature.Kind, op Op, root, n int) call {
+	return call{Kind: kind, Op: int(op), Root: root, Of: elementOf[T](), Count: n}
+}
+
+// values returns what the algorithm of a reduction works on. Recv is nil where there is no
+// result.
+func values[T any](send, recv []T, op reduction, code Op) collective.Reduction {
+	r := collective.Reduction{Send: bytesOf(send), Op: op, Element: max(1, sizeOf[T]()), Ordered: code == funcOp}
+	if recv != nil {
+		r.Acc = bytesOf(recv)
 	}
-	tmp := make([]T, len(send))
-	return c.run(name, k.err, &collective.Reduce{Acc: bytesOf(acc), Tmp: bytesOf(tmp), Op: op, Root: root}, nil)
+	return r
 }
 
 // Allreduce is Reduce whose result every rank gets, bit by bit the same
 // (MPI_Iallreduce).
 func Allreduce[T Scalar](c *Comm, send, recv []T, op Op) *future.Future[struct{}] {
-	return allreduce(c, "Allreduce", send, recv, opFor[T](op), op.String())
+	return allreduce(c, signature.Allreduce, send, recv, opFor[T](op), op)
 }
 
-func allreduce[T any](c *Comm, name string, send, recv []T, op reduction, opName string) *future.Future[struct{}] {
+func allreduce[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, code Op) *future.Future[struct{}] {
 	if c == nil {
-		return nowhere[struct{}](name)
+		return nowhere[struct{}](kind.String())
 	}
-	k := check{op: name}
-	defined[T](&k, op, opName)
+	k := check{op: kind.String()}
+	defined[T](&k, op, code)
 	k.length("recv", len(recv), len(send))
-	if k.err == nil {
-		copy(recv, send)
-	}
+	same(&k, send, recv)
 	r := c.newRun()
-	acc, tmp := bytesOf(recv), scratch(r, send)
-	if c.t.Features().SharedCores && c.Size() > 2 {
-		return r.start(name, k.err, &collective.AllreduceTree{Reduce: collective.Reduce{Acc: acc, Tmp: tmp, Op: op}}, nil)
-	}
-	r.doubling = collective.AllreduceDoubling{Acc: acc, Tmp: tmp, Op: op}
-	return r.start(name, k.err, &r.doubling, nil)
+	return r.start(reducing[T](kind, code, 0, len(send)), k.err, c.chooser.Allreduce(values(send, recv, op, code), &r.doubling), nil)
 }
 
 // Scan is Reduce whose result at rank r combines send of ranks 0 to r
 // (MPI_Iscan).
 func Scan[T Scalar](c *Comm, send, recv []T, op Op) *future.Future[struct{}] {
-	return scan(c, "Scan", send, recv, opFor[T](op), op.String(), false)
+	return scan(c, signature.Scan, send, recv, opFor[T](op), op, false)
 }
 
 // Exscan is Scan of ranks 0 to r-1 (MPI_Iexscan). At rank 0 recv is left alone.
 func Exscan[T Scalar](c *Comm, send, recv []T, op Op) *future.Future[struct{}] {
-	return scan(c, "Exscan", send, recv, opFor[T](op), op.String(), true)
+	return scan(c, signature.Exscan, send, recv, opFor[T](op), op, true)
 }
 
-func scan[T any](c *Comm, name string, send, recv []T, op reduction, opName string, exclusive bool) *future.Future[struct{}] {
+func scan[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, code Op, exclusive bool) *future.Future[struct{}] {
 	if c == nil {
-		return nowhere[struct{}](name)
+		return nowhere[struct{}](kind.String())
 	}
-	k := check{op: name}
-	defined[T](&k, op, opName)
+	k := check{op: kind.String()}
+	defined[T](&k, op, code)
 	k.length("recv", len(recv), len(send))
-	a := &collective.Scan{Acc: bytesOf(recv), Tmp: bytesOf(make([]T, len(send))), Op: op, Exclusive: exclusive}
+	same(&k, send, recv)
+	a := &collective.Scan{Reduction: values(send, recv, op, code), Exclusive: exclusive}
 	if exclusive {
-		acc := make([]T, len(send))
-		copy(acc, send)
-		a.Acc, a.Result = bytesOf(acc), bytesOf(recv)
-	} else if k.err == nil {
-		copy(recv, send)
+		a.Acc, a.Result = nil, bytesOf(recv)
 	}
-	return c.run(name, k.err, a, nil)
+	return c.run(reducing[T](kind, code, 0, len(send)), k.err, a, nil)
 }
 
 // ReduceScatter is Reduce whose result is spread: rank r gets counts[r] elements
-// of it, behind those of the ranks before (MPI_Ireduce_scatter).
+// of it, behind those of the ranks before (MPI_Ireduce_scatter). In place, recv is the beginning
+// of send, as in MPI, or this rank's part of it.
 func ReduceScatter[T Scalar](c *Comm, send, recv []T, counts []int, op Op) *future.Future[struct{}] {
-	return reduceScatter(c, "ReduceScatter", send, recv, counts, opFor[T](op), op.String())
+	return reduceScatter(c, signature.ReduceScatter, send, recv, counts, opFor[T](op), op)
 }
 
-func reduceScatter[T any](c *Comm, name string, send, recv []T, counts []int, op reduction, opName string) *future.Future[struct{}] {
+// ReduceScatterBlock is ReduceScatter of as many elements to each rank: recv has the same
+// length at all of them, and send is Size times as long (MPI_Ireduce_scatter_block).
+func ReduceScatterBlock[T Scalar](c *Comm, send, recv []T, op Op) *future.Future[struct{}] {
+	return reduceScatterBlock(c, signature.ReduceScatterBlock, send, recv, opFor[T](op), op)
+}
+
+func reduceScatterBlock[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, code Op) *future.Future[struct{}] {
 	if c == nil {
-		return nowhere[struct{}](name)
+		return nowhere[struct{}](kind.String())
 	}
-	k := check{op: name}
-	defined[T](&k, op, opName)
+	k := check{op: kind.String()}
+	k.length("send", len(send), c.size*len(recv))
+	if k.err != nil {
+		return c.run(call{Kind: kind}, k.err, nil, nil)
+	}
+	return reduceScatter(c, kind, send, recv, equal(c, len(recv)), op, code)
+}
+
+func reduceScatter[T any](c *Comm, kind signature.Kind, send, recv []T, counts []int, op reduction, code Op) *future.Future[struct{}] {
+	if c == nil {
+		return nowhere[struct{}](kind.String())
+	}
+	k := check{op: kind.String()}
+	defined[T](&k, op, code)
 	k.counts("recv", counts, len(send), c)
 	if k.err == nil {
-		k.length("recv", len(recv), counts[c.Rank()])
+		k.length("recv", len(recv), counts[c.rank])
+		inPlace(&k, "recv", recv, "send", send, 0, before(counts, c.rank))
 	}
-	all := make([]T, len(send))
-	copy(all, send)
-	a := &collective.AllreduceTree{Reduce: collective.Reduce{Acc: bytesOf(all), Tmp: bytesOf(make([]T, len(send))), Op: op}}
-	return c.run(name, k.err, a, func() {
-		first := 0
-		for _, n := range counts[:c.Rank()] {
-			first += n
-		}
-		copy(recv, all[first:])
-	})
+	what := reducing[T](kind, code, 0, len(send))
+	if k.err != nil {
+		return c.run(what, k.err, nil, nil)
+	}
+	return c.run(what, nil, c.chooser.ReduceScatter(values(send, recv, op, code), partsOf[T](counts)), nil)
 }
 
 // Reductions with a function instead of an Op. It must be associative; it is
@@ -128,7 +145,7 @@ func ReduceFunc[T any](c *Comm, send, recv []T, op func(a, b T) T, root int) *fu
 	if bad := plain[T]("ReduceFunc"); bad != nil && c != nil {
 		return failed[struct{}](c, bad)
 	}
-	return reduce(c, "ReduceFunc", send, recv, byUser(op), funcOp, root)
+	return reduce(c, signature.ReduceFunc, send, recv, byUser(op), funcOp, root)
 }
 
 // AllreduceFunc is Allreduce with a function.
@@ -136,7 +153,7 @@ func AllreduceFunc[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.Fu
 	if c != nil && plain[T]("AllreduceFunc") != nil {
 		return allreduceValues(c, send, recv, op)
 	}
-	return allreduce(c, "AllreduceFunc", send, recv, byUser(op), funcOp)
+	return allreduce(c, signature.AllreduceFunc, send, recv, byUser(op), funcOp)
 }
 
 // allreduceValues is AllreduceFunc on types that have pointers: every rank gets
@@ -145,12 +162,13 @@ func allreduceValues[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.
 	const name = "AllreduceFunc"
 	k := check{op: name}
 	k.length("recv", len(recv), len(send))
+	same(&k, send, recv)
 	defined[T](&k, byUser(op), funcOp)
 	a := &collective.AllgatherAny{}
 	if k.err == nil {
 		a.Send, k.err = encodeValue(name, send)
 	}
-	return runValue(c, name, k.err, a, func() (struct{}, error) {
+	return runValue(c, reducing[T](signature.AllreduceFunc, funcOp, 0, len(send)), k.err, a, func() (struct{}, error) {
 		all, err := decodeValues[[]T](name, a.Parts)
 		for r, vs := range all {
 			if len(vs) != len(recv) {
@@ -176,7 +194,7 @@ func ScanFunc[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.Future[
 	if bad := plain[T]("ScanFunc"); bad != nil && c != nil {
 		return failed[struct{}](c, bad)
 	}
-	return scan(c, "ScanFunc", send, recv, byUser(op), funcOp, false)
+	return scan(c, signature.ScanFunc, send, recv, byUser(op), funcOp, false)
 }
 
 // ExscanFunc is Exscan with a function.
@@ -184,7 +202,7 @@ func ExscanFunc[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.Futur
 	if bad := plain[T]("ExscanFunc"); bad != nil && c != nil {
 		return failed[struct{}](c, bad)
 	}
-	return scan(c, "ExscanFunc", send, recv, byUser(op), funcOp, true)
+	return scan(c, signature.ExscanFunc, send, recv, byUser(op), funcOp, true)
 }
 
 // ReduceScatterFunc is ReduceScatter with a function.
@@ -192,5 +210,13 @@ func ReduceScatterFunc[T any](c *Comm, send, recv []T, counts []int, op func(a, 
 	if bad := plain[T]("ReduceScatterFunc"); bad != nil && c != nil {
 		return failed[struct{}](c, bad)
 	}
-	return reduceScatter(c, "ReduceScatterFunc", send, recv, counts, byUser(op), funcOp)
+	return reduceScatter(c, signature.ReduceScatterFunc, send, recv, counts, byUser(op), funcOp)
+}
+
+// ReduceScatterBlockFunc is ReduceScatterBlock with a function.
+func ReduceScatterBlockFunc[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.Future[struct{}] {
+	if bad := plain[T]("ReduceScatterBlockFunc"); bad != nil && c != nil {
+		return failed[struct{}](c, bad)
+	}
+	return reduceScatterBlock(c, signature.ReduceScatterBlockFunc, send, recv, byUser(op), funcOp)
 }

@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -274,4 +278,54 @@ func TestGoexitInReduction(t *testing.T) {
 		}
 		return exchange(ctx, c, 0)
 	})
+}
+
+// The function may run on a goroutine that is bound to a thread, and may be bound itself.
+func TestReductionOnAThread(t *testing.T) {
+	mpicxtest.Run(t, 3, func(ctx context.Context, c *mpicx.Comm) error {
+		if c.Rank() != 1 {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+		}
+		for range 50 {
+			sum, err := mpicx.AllreduceValue(c, 1, func(a, b int) int {
+				runtime.LockOSThread()
+				defer runtime.UnlockOSThread()
+				runtime.Gosched()
+				return a + b
+			}).Get(ctx)
+			if err != nil || sum != c.Size() {
+				return fmt.Errorf("%d %w", sum, err)
+			}
+		}
+		return nil
+	})
+}
+
+// A Goexit in one does not end the process, though a coroutine of a goroutine that is bound to
+// a thread can't be stopped by another.
+func TestGoexitOnAThread(t *testing.T) {
+	oneProcess(t)
+	const inChild, passed = "MPICX_TEST_GOEXIT", 42
+	if os.Getenv(inChild) == "" { // what stays must not be found here
+		child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+		child.Env = append(os.Environ(), inChild+"=1")
+		out, err := child.CombinedOutput()
+		require.Equal(t, passed, child.ProcessState.ExitCode(), "%v: %s", err, out)
+		return
+	}
+	err := mpicx.Run(t.Context(), func(ctx context.Context, c *mpicx.Comm) error {
+		runtime.LockOSThread()
+		for range 10 {
+			err := c.TryAll(ctx, func(ctx context.Context) error {
+				return mpicx.AllreduceValue(c, 1, func(a, b int) int { runtime.Goexit(); return 0 }).Wait(ctx)
+			})
+			if p, is := errors.AsType[*mpicx.PropagatedError](err); !is || !strings.Contains(p.Error(), mpicx.ErrGoexit.Error()) {
+				return err
+			}
+		}
+		return exchange(ctx, c, 0)
+	}, mpicx.WithRanks(3))
+	require.NoError(t, err)
+	os.Exit(passed)
 }

@@ -60,9 +60,13 @@ func (c *Comm) begin(op string) (transport.Epoch, error) {
 	return epoch, ofOperation(op, err)
 }
 
-// failed returns the future of an operation on c that was refused with err.
+// failed returns the future of an operation on c, perhaps nil, that was refused with err.
 func failed[T any](c *Comm, err error) *future.Future[T] {
 	f, p := future.New[T]()
+	if c == nil {
+		p.Complete(*new(T), err)
+		return f
+	}
 	waiting.Of(p.Future()).Keep(c.keeperAfter(err))
 	var none T
 	p.Complete(none, err)

@@ -23,7 +23,7 @@ import (
 // If an error of the communicator comes while Agree is pending, it ends with that,
 // a *PropagatedError or *CommCorruptedError, and nothing is agreed: all ranks get
 // the error, and call Agree again if they still want to. All ranks make their calls
-// of Agree and Shrink on a communicator in the same order; otherwise all get an
+// of Agree, AgreeFailed and Shrink on a communicator in the same order; otherwise all get an
 // *MPIError that says so.
 func (c *Comm) Agree(flag int) *future.Future[int] {
 	if c == nil {
@@ -48,6 +48,17 @@ func agreedOn(r *repairing[int], d *errchan.Decision) {
 	}
 }
 
+// AgreeFailed is done at all living ranks with the same set: the ranks that one of them knew
+// to be dead, ascending (proposed for MPI as MPI_Comm_agree_failed, mpi-issues#1119). They
+// stand in Failed then. It works as Agree does on a communicator that is revoked or corrupted,
+// and ends as Agree does with errors that come meanwhile; but that ranks have died is what it
+// tells and no error, whatever the Errhandler.
+func (c *Comm) AgreeFailed() *future.Future[[]int] {
+	return repair(c, errchan.Proposal{Call: errchan.AgreeFailed}, func(r *repairing[[]int], d *errchan.Decision) {
+		r.promise.Complete(slices.Clone(d.Dead), nil)
+	})
+}
+
 // Shrink makes a communicator of the living ranks, in their order
 // (MPI_Comm_shrink). It is collective among them and works on a communicator that
 // is revoked or corrupted. Every death that a member had been told of is excluded.
@@ -57,14 +68,21 @@ func agreedOn(r *repairing[int], d *errchan.Decision) {
 // either if it does not call Shrink; Allgather on the new communicator what each
 // was in the old one to learn who is.
 func (c *Comm) Shrink() *future.Future[*Comm] {
-	return repair(c, errchan.Proposal{Call: errchan.Shrink, Flag: whole}, func(r *repairing[*Comm], d *errchan.Decision) {
+	return shrink(c, func(made *Comm, _ []int) *Comm { return made })
+}
+
+// shrink is Shrink that returns what as makes of the new communicator and the dead.
+func shrink[T any](c *Comm, as func(made *Comm, dead []int) T) *future.Future[T] {
+	return repair(c, errchan.Proposal{Call: errchan.Shrink, Flag: whole}, func(r *repairing[T], d *errchan.Decision) {
 		living := d.Meaning(c.survivors).(*survivors)
 		name := transport.ShrinkName(r.id.Epoch, r.id.Seq, living.without)
 		made, err := c.deriveUnder(c.heir(d), name, true, living.members, living.worldRanks, fmt.Sprintf("%s.shrink%d", c.name, r.id.Seq))
-		if made != nil {
-			made.line, made.depth = c.line, c.depth+1
+		if err != nil {
+			r.promise.Complete(*new(T), mpiError("Shrink", err))
+			return
 		}
-		r.promise.Complete(made, mpiError("Shrink", err))
+		made.line, made.depth = c.line, c.depth+1
+		r.promise.Complete(as(made, d.Dead), nil)
 	})
 }
 
@@ -185,7 +203,7 @@ func (r *repairing[T]) decided(d *errchan.Decision, err error) {
 		r.fail(leftBehind(r.proposal.Call.String()))
 		return
 	}
-	if err := mismatch(r.proposal.Call, d); err != nil {
+	if err := mismatch(r.proposal.Call.String(), r.proposal.Call, d); err != nil {
 		r.fail(err)
 		return
 	}

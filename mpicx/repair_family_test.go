@@ -90,3 +90,20 @@ func TestProgramEndsInRepair(t *testing.T) {
 		})
 	}
 }
+
+// One that ends while a Split of it is pending counts as dead there, and joins the round in which
+// the others tell each other.
+func TestProgramEndsInSplit(t *testing.T) {
+	for range 50 {
+		propagating(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+			split := world.Split(0, 0)
+			if world.Rank() == 2 {
+				return nil
+			}
+			if err := split.Wait(ctx); err != nil && !corrupted(err) {
+				return fmt.Errorf("Split: %v", err)
+			}
+			return nil
+		})
+	}
+}

@@ -3,7 +3,9 @@ package mpicx
 import (
 	"context"
 	"errors"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +21,10 @@ import (
 // peers, as Guard does, or the communicators that they use after the world is corrupted.
 // With -tags ulfm such a rank is dead for its peers. So is a rank that has returned, once
 // a peer needs it. Under ErrorsReturn peers learn of the death only.
+//
+// If ctx reaches its deadline, Run prints to standard error what the ranks were in before, as Diagnose
+// says: once for the job. It does so as well on a signal that the environment names, such as
+// MPICX_DIAGNOSE=SIGUSR1, sent to any process of the job.
 //
 // The ranks are goroutines of this process. Run may be called often, and from several
 // goroutines.
@@ -46,9 +52,10 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 		return err
 	}
 	errs := make(map[int]error)
-	var roots []*Comm
+	roots := make(map[*Comm]int)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
+	reporter := report(ctx, o)
 	for _, t := range j.sides {
 		wg.Go(func() {
 			root, err := newRoot(t, o, j.workers)
@@ -57,22 +64,40 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 				mu.Lock()
 				defer mu.Unlock()
 				if root != nil {
-					roots = append(roots, root)
+					roots[root] = rank
 				}
 				if err != nil {
 					errs[rank] = errors.Join(errs[rank], err) // one after another may have been this rank
 				}
 			}()
 			if err == nil {
+				reporter.add(root)
 				root.runRank(ctx, fn, &rank, &err)
 			}
 		})
 	}
 	wg.Wait()
-	for _, root := range roots {
+	reporter.end(errors.Join(slices.Collect(maps.Values(errs))...))
+	mismatches := func(of bool) { // messages of processes come until the job's end
+		for root, rank := range roots {
+			if errs[rank] == nil && of == (root.proc.driver != nil) {
+				errs[rank] = root.untoldMismatch()
+			}
+		}
+	}
+	mismatches(false)
+	maps.DeleteFunc(errs, func(_ int, err error) bool { return err == nil })
+	if o.left != nil && len(errs) == 0 {
+		for root, rank := range roots {
+			o.left(rank, root.left())
+		}
+	}
+	for root := range roots {
 		root.finish()
 	}
 	err = j.end()
+	mismatches(true)
+	maps.DeleteFunc(errs, func(_ int, err error) bool { return err == nil })
 	if len(errs) == 0 {
 		return err
 	}
@@ -140,13 +165,21 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 		return
 	}
 	*rank = world.rank
-	*err = fn(ctx, world)
+	if *err = fn(ctx, world); *err == nil {
+		*err = c.untoldMismatch()
+	}
 }
 
 // end says that the rank's program has ended, on the world and what is derived
 // from it.
 func (c *Comm) end(failed bool) {
 	p := c.proc
+	p.returned.Store(true)
+	if p.leaks != nil {
+		for _, d := range c.family() {
+			d.leaveMessages()
+		}
+	}
 	p.feed(p.ledger.Depart)
 	if c.ulfm != nil {
 		for _, d := range c.family() {

@@ -68,6 +68,8 @@ func (l *lineage) muster(proposal errchan.Proposal, done func(d *errchan.Decisio
 // park waits until this rank, a spare, is needed, and returns the communicator that it is
 // taken into. It returns nil if the programs of all others have ended.
 func (l *lineage) park() (*Comm, error) {
+	l.pool.proc.parked.Store(true)
+	defer l.pool.proc.parked.Store(false)
 	if d := l.pool.proc.driver; d != nil {
 		d.Doze(true)
 		defer d.Doze(false)

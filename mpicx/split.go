@@ -4,17 +4,16 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"weak"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/errchan"
-	"github.com/mpicx/go-mpicx/internal/transport"
-	"github.com/mpicx/go-mpicx/internal/waiting"
+	"github.com/mpicx/go-mpicx/internal/signature"
 )
 
 // Undefined is the color of a rank that takes no part in what Split makes.
@@ -31,7 +30,7 @@ func (c *Comm) Split(color, key int) *future.Future[*Comm] {
 	if color < 0 && color != Undefined {
 		return failed[*Comm](c, mpiErrorf("Split", ClassOther, "color %d, expected one that is not negative, or Undefined", color))
 	}
-	return c.split(errchan.Split, color, key)
+	return splitAs(c, signature.Split, errchan.Split, choice{color: color, key: key}, itself)
 }
 
 // SplitShared makes a communicator of the ranks of each machine, which can share memory. In it
@@ -42,92 +41,113 @@ func (c *Comm) SplitShared(key int) *future.Future[*Comm] {
 		return nowhere[*Comm]("SplitShared")
 	}
 	c.notInReduction("begins", "SplitShared")
-	return c.split(errchan.SplitShared, c.t.Machine(c.rank), key)
+	return splitAs(c, signature.SplitShared, errchan.SplitShared, choice{color: c.t.Machine(c.rank), key: key}, itself)
 }
 
-// split is Split and SplitShared.
-func (c *Comm) split(call errchan.Calls, color, key int) *future.Future[*Comm] {
-	op := call.String()
-	epoch, err := c.begin(op)
-	if err != nil {
-		return failed[*Comm](c, err)
-	}
-	seq := c.sequence(epoch)
-	f, p := future.New[*Comm]()
-	waiting.Of(p.Future()).Keep(makingKeeper{(*keeper)(c), op})
-	made := c.agreed(call, epoch, p)
-	gather := &collective.AllgatherShared{Send: appendChoice(nil, color, key)}
-	x := &collective.Exchange{Name: op}
-	x.Start(c.t, epoch, transport.CollectiveTag(seq), gather, ender(func(err error) {
-		if err != nil || color == Undefined {
-			made(nil, err)
-			return
+func itself(c *Comm) *Comm { return c }
+
+// splitAs makes communicators of the ranks that choose the same color.
+func splitAs[T any](c *Comm, kind signature.Kind, calls errchan.Calls, mine choice, end func(*Comm) T) *future.Future[T] {
+	gather := &collective.AllgatherShared{Send: mine.append(nil)}
+	return assembled(c, kind, calls, gather, func() (*part, error) {
+		parts, err := c.partition(gather.All)
+		if err != nil {
+			return nil, mpiErrorf(kind.String(), ClassOther, "%v", err)
 		}
-		part := c.partition(gather.All)[color]
-		name := transport.SplitName(epoch, uint64(seq), color)
-		made(c.derive(name, part.members, part.worldRanks, fmt.Sprintf("%s.%s%d(%d)", c.name, strings.ToLower(op), seq, color)))
-	}))
-	return f
+		return parts[mine.color], nil
+	}, end)
 }
 
-// A choice is what one rank gives Split: a color and a key, of 8 bytes each.
-const choice = 16
-
-func appendChoice(b []byte, color, key int) []byte {
-	b = binary.LittleEndian.AppendUint64(b, uint64(color))
-	return binary.LittleEndian.AppendUint64(b, uint64(key))
+// A choice is what one rank gives Split. If all members of a part have to be of one mind, as where
+// each says who they all are, about is a digest of that, and size how many they are, or 0: any
+// number.
+type choice struct {
+	color, key  int
+	about, size uint64
 }
 
-func choiceAt(all []byte, rank int) (color, key int) {
-	b := all[rank*choice:][:choice]
-	return int(binary.LittleEndian.Uint64(b)), int(binary.LittleEndian.Uint64(b[choice/2:]))
+func (m choice) isLong() bool { return m.about > 0 || m.size > 0 }
+
+// Append appends a choice, in 8 bytes each: color and key, and if there is more to it
+// about and size.
+func (m choice) append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint64(b, uint64(m.color))
+	b = binary.LittleEndian.AppendUint64(b, uint64(m.key))
+	if m.isLong() {
+		b = binary.LittleEndian.AppendUint64(b, m.about)
+		b = binary.LittleEndian.AppendUint64(b, m.size)
+	}
+	return b
 }
 
-// A part is the members of one of the communicators that a Split makes. All of them
-// share it.
-type part struct {
-	members    []int
-	worldRanks []int
+// readChoice returns that of a rank, one of n.
+func readChoice(all []byte, n, rank int) choice {
+	b := all[rank*(len(all)/n):][:len(all)/n]
+	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
+	m := choice{color: int(word(0)), key: int(word(1))}
+	if len(b) > 16 {
+		m.about, m.size = word(2), word(3)
+	}
+	return m
 }
 
 // partitions has what was made of choices that the ranks of this process share, as long
 // as one of them has these: without it each rank of a job needs the space and time for
 // the choices of all.
-var partitions sync.Map // by weak.Pointer[byte], to the first of the choices: func() map[int]*part
+var partitions sync.Map // by weak.Pointer[byte], to the first of the choices: func() (map[int]*part, error)
 
 // partition returns the parts of a Split by their colors.
-func (c *Comm) partition(choices []byte) map[int]*part {
+func (c *Comm) partition(choices []byte) (map[int]*part, error) {
 	first := &choices[0]
 	key := weak.Make(first)
 	parts, known := partitions.Load(key)
 	if !known {
-		parts, known = partitions.LoadOrStore(key, sync.OnceValue(func() map[int]*part { return c.partsOf(choices) }))
+		parts, known = partitions.LoadOrStore(key, sync.OnceValues(func() (map[int]*part, error) { return c.partsOf(choices) }))
 		if !known {
 			runtime.AddCleanup(first, func(key weak.Pointer[byte]) { partitions.Delete(key) }, key)
 		}
 	}
 	defer runtime.KeepAlive(first)
-	return parts.(func() map[int]*part)()
+	return parts.(func() (map[int]*part, error))()
 }
 
-func (c *Comm) partsOf(choices []byte) map[int]*part {
+func (c *Comm) partsOf(choices []byte) (map[int]*part, error) {
 	parts := make(map[int]*part)
-	for r := range c.size {
-		color, _ := choiceAt(choices, r)
-		if parts[color] == nil {
-			parts[color] = new(part)
+	all := make([]choice, c.size)
+	for r := range all {
+		m := readChoice(choices, c.size, r)
+		all[r] = m
+		if m.color == Undefined {
+			continue
 		}
-		parts[color].members = append(parts[color].members, r)
+		if parts[m.color] == nil {
+			parts[m.color] = &part{color: m.color}
+		}
+		parts[m.color].members = append(parts[m.color].members, r)
 	}
-	delete(parts, Undefined)
-	for _, p := range parts {
+	for _, color := range slices.Sorted(maps.Keys(parts)) {
+		p := parts[color]
 		p.members = slices.Clip(p.members)
-		slices.SortStableFunc(p.members, func(a, b int) int {
-			_, x := choiceAt(choices, a)
-			_, y := choiceAt(choices, b)
-			return cmp.Compare(x, y)
-		})
+		if err := concord(all, p.members); err != nil {
+			return nil, err
+		}
+		slices.SortStableFunc(p.members, func(a, b int) int { return cmp.Compare(all[a].key, all[b].key) })
 		p.worldRanks = c.worldRanksOf(p.members)
 	}
-	return parts
+	return parts, nil
+}
+
+// concord returns an error unless the members of a part, in the order of their ranks, are of one
+// mind.
+func concord(all []choice, members []int) error {
+	first := members[0]
+	for _, r := range members {
+		if all[r].about != all[first].about || all[r].size != all[first].size {
+			return fmt.Errorf("rank %d has other arguments than rank %d, expected the same at all members", r, first)
+		}
+	}
+	if size := all[first].size; size > 0 && size != uint64(len(members)) {
+		return fmt.Errorf("%d of the %d members that rank %d names have other arguments, expected the same at all members", size-uint64(len(members)), size, first)
+	}
+	return nil
 }

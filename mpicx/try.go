@@ -34,6 +34,9 @@ import (
 // itself: the others go on inside of the outer Try, so they are told by an error of its
 // own.
 //
+// If this rank has made another collective call than a peer, and no Wait has said so, that is
+// an error of this rank at the end of Try.
+//
 // Try does not wait for the other ranks. That it returned nil here does not say that it
 // did so elsewhere: a rank still in it may get the next error there (P7). What all must
 // have done together takes TryAll.
@@ -44,6 +47,9 @@ func (c *Comm) Try(ctx context.Context, fn func(context.Context) error) error {
 	s := c.enterScope(ctx, false)
 	defer s.close()
 	err := s.run(fn)
+	if err == nil {
+		err = c.outOfStep("Try")
+	}
 	if err == nil {
 		err = c.verdict(s.outer)
 	} else {

@@ -6,6 +6,7 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -40,6 +41,8 @@ func (c *Comm) TryAll(ctx context.Context, fn func(context.Context) error) error
 	return err
 }
 
+var tryAll = call{Kind: signature.TryAll}.Word()
+
 // vote is the end of a TryAll: see ledger.Vote.
 type vote struct {
 	comm  *Comm
@@ -60,12 +63,12 @@ func (c *Comm) succeed(ctx context.Context) error {
 	}
 	met, end := future.New[struct{}]()
 	waiting.Of(end.Future()).Keep(makingKeeper{(*keeper)(c), "TryAll"})
-	barrier := &collective.Exchange{Name: "TryAll"}
+	barrier := &collective.Exchange{Name: "TryAll", Signature: tryAll}
 	// The vote has the first tag: a Barrier that one rank calls instead, which is a mistake, is
 	// not taken for that of the others, who would wait for its vote whatever error it has then.
-	v := &vote{comm: c, epoch: epoch, tag: transport.CollectiveTag(c.sequence(epoch)), counted: make(chan struct{})}
-	barrierTag := transport.CollectiveTag(c.sequence(epoch))
-	barrier.Start(c.t, epoch, barrierTag, c.barrier(), ender(func(err error) {
+	v := &vote{comm: c, epoch: epoch, tag: transport.CollectiveTag(c.sequence(epoch, tryAll)), counted: make(chan struct{})}
+	barrierTag := transport.CollectiveTag(c.sequence(epoch, tryAll))
+	barrier.Start(c.t, epoch, barrierTag, c.chooser.Barrier(), ender(func(err error) {
 		end.Complete(struct{}{}, c.failure("TryAll", err))
 	}))
 	c.proc.feed(func() { v.entry = c.ledger.Ask(v) })
@@ -95,20 +98,20 @@ func (v *vote) start(yes bool) {
 	if yes {
 		v.votes[0] = 1
 	}
-	acc, other := v.votes[:1], v.votes[1:]
-	var a collective.Algorithm = &collective.AllreduceDoubling{Acc: acc, Tmp: other, Op: unanimous}
-	if v.comm.t.Features().SharedCores && v.comm.size > 2 {
-		a = &collective.AllreduceTree{Reduce: collective.Reduce{Acc: acc, Tmp: other, Op: unanimous}}
-	}
-	x := &collective.Exchange{Name: "TryAll"}
-	x.Start(v.comm.t, v.epoch, v.tag, a, ender(func(err error) {
+	vote := collective.Reduction{Acc: v.votes[:1], Op: unanimous, Element: 1}
+	x := &collective.Exchange{Name: "TryAll", Signature: tryAll}
+	x.Start(v.comm.t, v.epoch, v.tag, v.comm.chooser.Allreduce(vote, nil), ender(func(err error) {
 		v.votes[1] = v.votes[0]
 		v.err = v.comm.failure("TryAll", err)
 		close(v.counted)
 	}))
 }
 
-func unanimous(dst, left, right []byte) { dst[0] = left[0] & right[0] }
+func unanimous(dst, left, right []byte) {
+	for i := range dst {
+		dst[i] = left[i] & right[i]
+	}
+}
 
 // count waits for the votes, and for no error: they are always counted, see
 // ledger.Vote.

@@ -74,8 +74,8 @@ func TestTryAllInATryOnASibling(t *testing.T) {
 	})
 }
 
-// A rank calls a Barrier that the others forget. They wait in TryAll, and are told the error
-// that it has in the end.
+// A rank calls a Barrier that the others forget. They wait in TryAll, and are told so, by whom the
+// messages reach first; or the error that this rank has in the end.
 func TestTryAllOfABarrierTooMany(t *testing.T) {
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		err := world.TryAll(ctx, func(ctx context.Context) error {
@@ -89,7 +89,7 @@ func TestTryAllOfABarrierTooMany(t *testing.T) {
 			}
 			return errors.New("the Barrier of one rank has ended")
 		})
-		require.ErrorContains(t, err, "rank 0: nobody comes")
+		require.Regexp(t, `rank 0: nobody comes|Barrier at rank 0, TryAll at rank \d`, fmt.Sprint(err))
 		return nil
 	})
 }

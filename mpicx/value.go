@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/gob"
 	"fmt"
+	"sync"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -59,19 +61,40 @@ func SendValue[T any](c *Comm, v T, dest, tag int) *future.Future[Status] {
 	if err != nil {
 		return failed[Status](c, err)
 	}
-	return c.send("SendValue", b, dest, tag, 1, transport.Shared)
+	return c.send("SendValue", b, valueSignature, dest, tag, 1, transport.Shared)
 }
 
-// RecvValue receives a value of type T that SendValue sent.
+// RecvValue receives a value of type T that SendValue sent: the zero value from ProcNull.
 func RecvValue[T any](c *Comm, source, tag int) *future.Future[T] {
+	return recvValue(c, "RecvValue", source, tag, func(v T, _ Status) T { return v })
+}
+
+// RecvValueStatus is RecvValue that tells whose value it was.
+func RecvValueStatus[T any](c *Comm, source, tag int) *future.Future[Received[T]] {
+	return recvValue(c, "RecvValueStatus", source, tag, func(v T, s Status) Received[T] { return Received[T]{v, s} })
+}
+
+func recvValue[T, V any](c *Comm, op string, source, tag int, result func(T, Status) V) *future.Future[V] {
 	if c == nil {
-		return nowhere[T]("RecvValue")
+		return nowhere[V](op)
 	}
-	o := new(receipt[T])
-	o.request.Take = true
-	return o.receive(c, "RecvValue", source, tag, func(r *transport.Request) (T, error) {
-		return decodeValue[T]("RecvValue", r.Buf)
+	o := new(receipt[V])
+	o.request.Take, o.request.Signature = true, valueSignature
+	return o.receive(c, op, source, tag, func(r *transport.Request) (V, error) {
+		v, err := valueOf[T](op, r)
+		return result(v, Status{r.Status.Source, r.Status.Tag, r.Status.Bytes}), err
 	})
+}
+
+// valueOf returns the value that a receive has brought.
+func valueOf[T any](op string, r *transport.Request) (T, error) {
+	if r.Status.Source == ProcNull {
+		return *new(T), nil
+	}
+	if err := fits(op, r); err != nil {
+		return *new(T), err
+	}
+	return decodeValue[T](op, r.Buf)
 }
 
 // BcastValue returns v of rank root at every rank.
@@ -86,7 +109,7 @@ func BcastValue[T any](c *Comm, v T, root int) *future.Future[T] {
 	if c.Rank() == root && k.err == nil {
 		a.Buf, k.err = encodeValue(op, v)
 	}
-	return runValue(c, op, k.err, a, func() (T, error) {
+	return runValue(c, call{Kind: signature.BcastValue, Root: root}, k.err, a, func() (T, error) {
 		if c.Rank() == root {
 			return v, nil
 		}
@@ -106,7 +129,29 @@ func GatherValue[T any](c *Comm, v T, root int) *future.Future[[]T] {
 	if k.err == nil {
 		a.Send, k.err = encodeValue(op, v)
 	}
-	return runValue(c, op, k.err, a, func() ([]T, error) { return decodeValues[T](op, a.Parts) })
+	return runValue(c, call{Kind: signature.GatherValue, Root: root}, k.err, a, func() ([]T, error) { return decodeValues[T](op, a.Parts) })
+}
+
+// ScatterValue returns at each rank its element of vs of rank root, which has one for each
+// rank. At other ranks vs is not used.
+func ScatterValue[T any](c *Comm, vs []T, root int) *future.Future[T] {
+	const op = "ScatterValue"
+	if c == nil {
+		return nowhere[T](op)
+	}
+	k := check{op: op}
+	k.root(root, c)
+	a := &collective.ScatterAny{Root: root}
+	if c.rank == root {
+		k.length("vs", len(vs), c.size)
+		a.Parts = make([][]byte, c.size)
+	}
+	for r := range a.Parts {
+		if k.err == nil {
+			a.Parts[r], k.err = encodeValue(op, vs[r])
+		}
+	}
+	return runValue(c, call{Kind: signature.ScatterValue, Root: root}, k.err, a, func() (T, error) { return decodeValue[T](op, a.Part) })
 }
 
 // AllgatherValue returns v of all ranks, in rank order, at every rank.
@@ -118,21 +163,24 @@ func AllgatherValue[T any](c *Comm, v T) *future.Future[[]T] {
 	a := &collective.AllgatherAny{}
 	var err error
 	a.Send, err = encodeValue(op, v)
-	return runValue(c, op, err, a, func() ([]T, error) { return decodeValues[T](op, a.Parts) })
+	return runValue(c, call{Kind: signature.AllgatherValue}, err, a, func() ([]T, error) { return decodeValues[T](op, a.Parts) })
 }
 
 // runValue is run for an operation whose result value returns.
-func runValue[T any](c *Comm, name string, bad error, a collective.Algorithm, value func() (T, error)) *future.Future[T] {
-	o := &collectiveValue[T]{comm: c, value: value}
+func runValue[T any](c *Comm, what call, bad error, a collective.Algorithm, value func() (T, error)) *future.Future[T] {
+	o := &collectiveValue[T]{comm: c, value: value, exchange: idleExchanges.Get().(*collective.Exchange)}
 	o.cell().Keep(c.keeper)
-	c.start(&o.exchange, name, bad, a, o)
+	c.start(o.exchange, what, bad, a, o)
 	return o.Future()
 }
+
+// idleExchanges are those that have served.
+var idleExchanges = sync.Pool{New: func() any { return new(collective.Exchange) }}
 
 type collectiveValue[T any] struct {
 	future.Promise[T]
 	comm     *Comm
-	exchange collective.Exchange
+	exchange *collective.Exchange // until the operation has ended
 	value    func() (T, error)
 }
 
@@ -140,6 +188,9 @@ func (o *collectiveValue[T]) cell() *waiting.Cell { return waiting.Of(o.Future()
 
 // Ended ends the operation.
 func (o *collectiveValue[T]) Ended(err error) {
+	name := o.exchange.Name
+	idleExchanges.Put(o.exchange)
+	o.exchange = nil
 	var v T
 	if err == nil {
 		func() {
@@ -147,5 +198,5 @@ func (o *collectiveValue[T]) Ended(err error) {
 			v, err = o.value()
 		}()
 	}
-	o.Complete(v, o.comm.failure(o.exchange.Name, err))
+	o.Complete(v, o.comm.failure(name, err))
 }

@@ -100,9 +100,18 @@ func (k *keeper) Ended(ctx context.Context) error {
 }
 
 // Told notes that the program was told that the communicator is revoked.
-func (k *keeper) Told(err error) {
+func (k *keeper) Told(cell *waiting.Cell, err error) {
+	k.proc.leaks.told(cell)
 	if errors.Is(err, ErrRevoked) {
 		(*Comm)(k).know(err)
+	}
+}
+
+// Failing notes that a future is about to end with err. Once the program has returned it could not
+// have been waited for.
+func (k *keeper) Failing(cell *waiting.Cell, err error) {
+	if l := k.proc.leaks; l != nil && !k.proc.returned.Load() && !k.proc.over.Load() {
+		l.failing(&k.ledger, k.name, cell, err)
 	}
 }
 

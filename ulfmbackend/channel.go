@@ -112,7 +112,7 @@ func (ch *Channel) Revoke() { ch.do((*Machine).Revoke) }
 func (ch *Channel) Reserve(e transport.Epoch, call errchan.Calls) errchan.Agreement {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
-	id := errchan.Agreement{Epoch: e, Creates: call&(errchan.Dup|errchan.Split|errchan.SplitShared) != 0}
+	id := errchan.Agreement{Epoch: e, Creates: call&(errchan.Dup|errchan.Split|errchan.SplitShared|errchan.CreateIntercomm|errchan.Create) != 0}
 	if e == ch.epoch {
 		next := &ch.reserved[streamOf(id)]
 		id.Seq = *next

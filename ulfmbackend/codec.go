@@ -33,7 +33,7 @@ func Encode(msg *Message) []byte {
 		b = binary.AppendUvarint(b, uint64(msg.ID.Epoch))
 		b = binary.AppendUvarint(b, msg.ID.Seq)
 		v := msg.Value
-		b = append(b, byte(v.Calls))
+		b = binary.AppendUvarint(b, uint64(v.Calls))
 		b = binary.AppendVarint(b, int64(v.Flag))
 		b = errchan.AppendRanks(b, v.Dead)
 		b = errchan.AppendTruth(b, v.AckAll)
@@ -70,7 +70,7 @@ func appendSettled(b []byte, settled []errchan.Settled) []byte {
 			continue
 		}
 		b = binary.AppendUvarint(b, uint64(s.By))
-		b = append(b, byte(d.Calls))
+		b = binary.AppendUvarint(b, uint64(d.Calls))
 		b = binary.AppendVarint(b, int64(d.Flag))
 		b = errchan.AppendRanks(b, d.Dead)
 		b = errchan.AppendBytes(errchan.AppendRanks(b, d.Unacked), d.Note)

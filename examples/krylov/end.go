@@ -59,11 +59,20 @@ func (t *trial) isInjected(err error) bool {
 			if r := t.ranks[p.Rank]; r == nil || !r.injector.HasPanicked() {
 				return false
 			}
-		} else if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); !ok || processes > 0 && len(c.Dead) > 0 {
+		} else if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); !ok || processes > 0 && slices.ContainsFunc(c.Dead, isGone(c)) {
 			return false // under a launcher the process is gone indeed
 		}
 	}
 	return true
+}
+
+// isGone returns a function that says whether a rank that c tells to be dead has died silently.
+// One that panicked has told its peers, and counts as dead for them when its function has ended;
+// but its process comes to the next job.
+func isGone(c *mpicx.CommCorruptedError) func(rank int) bool {
+	return func(rank int) bool {
+		return !slices.ContainsFunc(c.Failures, func(f mpicx.Failure) bool { return f.Rank == rank })
+	}
 }
 
 // noteEnd adds the event that ended a job with err.

@@ -30,7 +30,7 @@ func (f figures) addBar(j *lanczosJob, name string, runs []*lanczosRun) {
 	}
 }
 
-func (b *bars) plot() (*plot.Plot, error) {
+func (b *bars) plots() ([]*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text = b.title
 	p.Y.Label.Text = "s"
@@ -62,5 +62,5 @@ func (b *bars) plot() (*plot.Plot, error) {
 	p.Y.Max = 1.6 * most // room for the legend
 	p.NominalX(b.names...)
 	p.X.Min, p.X.Max = -0.5, float64(len(b.names))-0.5
-	return p, nil
+	return []*plot.Plot{p}, nil
 }

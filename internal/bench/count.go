@@ -3,6 +3,7 @@ package main
 import (
 	"sync/atomic"
 
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -44,8 +45,8 @@ func (l *listener) Next() (to int, payload []byte, ok bool) {
 	return to, payload, ok
 }
 
-func (c *counting) TrySend(dest, tag int, e transport.Epoch, buf []byte) bool {
-	sent := c.Comm.TrySend(dest, tag, e, buf)
+func (c *counting) TrySend(dest, tag int, e transport.Epoch, w signature.Word, buf []byte) bool {
+	sent := c.Comm.TrySend(dest, tag, e, w, buf)
 	if sent {
 		c.sent.Add(1)
 	}

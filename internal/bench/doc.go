@@ -1,10 +1,11 @@
 // Command bench measures mpicx against what its users would write otherwise, and
-// prints one table. In each row both sides are measured in turn, many times, in
+// prints tables. In each row both sides are measured in turn, many times, in
 // one run of the program, and the ratio is that of the medians: so it holds on a
 // machine that does other things as well.
 //
 //	go run ./internal/bench                     # everything, some minutes
 //	go run ./internal/bench -rows 'Figure 2'    # rows whose name matches
+//	go run ./internal/bench -rows 'Bcast of'    # of the tables of collectives, each cell has such a name
 //	go run ./internal/bench -plot docs          # figures like the papers'
 //	go run ./internal/bench -quick              # only that it runs
 //

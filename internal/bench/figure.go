@@ -1,36 +1,59 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"image/color"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
 )
 
 // figures are what the rows that were measured have to show, by the names of
 // their files. A nil map takes none.
 type figures map[string]figure
 
-type figure interface{ plot() (*plot.Plot, error) }
+// A figure is one plot, or some side by side.
+type figure interface{ plots() ([]*plot.Plot, error) }
 
 func (f figures) save(folder string) error {
 	for _, name := range slices.Sorted(maps.Keys(f)) {
-		p, err := f[name].plot()
+		plots, err := f[name].plots()
 		if err != nil {
 			return err
 		}
-		if err := p.Save(20*vg.Centimeter, 11*vg.Centimeter, filepath.Join(folder, name+".png")); err != nil {
+		if err := saved(plots, filepath.Join(folder, name+".png")); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// saved writes plots side by side to a file, with room for the last label of an axis.
+func saved(plots []*plot.Plot, name string) error {
+	width, height := 20*vg.Centimeter, 11*vg.Centimeter
+	if len(plots) > 1 {
+		width = 28 * vg.Centimeter
+	}
+	canvas := vgimg.PngCanvas{Canvas: vgimg.New(width, height)}
+	margin := 0.6 * vg.Centimeter
+	tiles := draw.Tiles{Rows: 1, Cols: len(plots), PadX: margin, PadLeft: margin / 3, PadRight: margin, PadTop: margin / 3, PadBottom: margin / 3}
+	for i, c := range plot.Align([][]*plot.Plot{plots}, tiles, draw.New(canvas))[0] {
+		plots[i].Draw(c)
+	}
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = canvas.WriteTo(file)
+	return errors.Join(err, file.Close())
 }
 
 // boxes is a figure like the paper's Figure 2: boxplots of the duration of a
@@ -54,7 +77,7 @@ func (f figures) addBoxes(name string, n int, ours string, a samples, theirs str
 	x.boxes = append(x.boxes, a, b)
 }
 
-func (f *boxes) plot() (*plot.Plot, error) {
+func (f *boxes) plots() ([]*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text = "dup + signal + every rank has its error + close"
 	p.X.Label.Text = "protocol, ranks"
@@ -77,54 +100,5 @@ func (f *boxes) plot() (*plot.Plot, error) {
 		p.Add(box)
 	}
 	p.NominalX(f.names...)
-	return p, nil
-}
-
-// curves is a figure like Figures 3 and 4 of paper 000: what becomes of barriers
-// when one is revoked, by what x says.
-type curves struct {
-	title, label string
-	logX         bool
-	x            []float64
-	y            []plans
-}
-
-func (f *curves) plot() (*plot.Plot, error) {
-	p := plot.New()
-	p.Title.Text = f.title
-	p.X.Label.Text = f.label
-	p.Y.Label.Text = "µs of virtual time"
-	p.Y.Min = 0
-	if f.logX {
-		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-	}
-	p.Add(plotter.NewGrid())
-	p.Legend.Top, p.Legend.Left = f.logX, f.logX
-	for i, curve := range []struct {
-		name string
-		of   func(plans) float64
-	}{
-		{"before the revoke", func(y plans) float64 { return float64(y.before) }},
-		{"interrupted by it", func(y plans) float64 { return float64(y.revoked) }},
-		{"1st after", func(y plans) float64 { return float64(y.after[0]) }},
-		{"2nd after", func(y plans) float64 { return float64(y.after[1]) }},
-		{"5th after", func(y plans) float64 { return float64(y.after[4]) }},
-	} {
-		points := make(plotter.XYs, len(f.x))
-		for k := range points {
-			points[k] = plotter.XY{X: f.x[k], Y: curve.of(f.y[k]) / 1e3}
-		}
-		line, dots, err := plotter.NewLinePoints(points)
-		if err != nil {
-			return nil, err
-		}
-		line.Color, dots.Color = plotutil.Color(i), plotutil.Color(i)
-		line.Width, dots.Shape = vg.Points(1.5), draw.CircleGlyph{}
-		if i == 4 { // it hides the second
-			line.Dashes = plotutil.Dashes(2)
-		}
-		p.Add(line, dots)
-		p.Legend.Add(curve.name, line, dots)
-	}
-	return p, nil
+	return []*plot.Plot{p}, nil
 }

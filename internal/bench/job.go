@@ -21,9 +21,9 @@ var out = bufio.NewWriter(os.Stdout)
 // it. Rank 0 prints times in nanoseconds, one a line.
 func rankOfJob(args []string) {
 	defer out.Flush()
-	row, bytes := args[0], 8
+	row, number := args[0], 8
 	if len(args) > 1 {
-		bytes, _ = strconv.Atoi(args[1])
+		number, _ = strconv.Atoi(args[1])
 	}
 	must(mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
 		if f := os.Getenv("BENCH_PROFILE"); f != "" && world.Rank() == 0 {
@@ -36,9 +36,9 @@ func rankOfJob(args []string) {
 				fmt.Fprintln(out, time.Now().UnixNano())
 			}
 		case "pingpong":
-			jobPingPong(ctx, world, bytes)
-		case "allreduce":
-			jobAllreduce(ctx, world)
+			jobPingPong(ctx, world, number)
+		case "collectives":
+			return jobCollectives(ctx, world, number, args[2:])
 		case "signal":
 			return jobSignals(ctx, world)
 		case "told":
@@ -89,20 +89,6 @@ func jobPingPong(ctx context.Context, world *mpicx.Comm, bytes int) {
 			}
 		}
 	})
-}
-
-func jobAllreduce(ctx context.Context, world *mpicx.Comm) {
-	in, out := []float64{float64(world.Rank())}, []float64{0}
-	run := func(times int) time.Duration {
-		start := time.Now()
-		for range times {
-			mpicx.Allreduce(world, in, out, mpicx.Sum).MustWait(ctx)
-		}
-		return time.Since(start) / time.Duration(times)
-	}
-	times := []int{1 + int(20*time.Millisecond/run(20))}
-	mpicx.Bcast(world, times, 0).MustWait(ctx)
-	sampled(world, 11, times[0], func() { run(times[0]) })
 }
 
 func jobSignals(ctx context.Context, world *mpicx.Comm) (err error) {

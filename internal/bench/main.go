@@ -33,8 +33,9 @@ type result struct {
 var skipped = result{note: "not with -quick"}
 
 type config struct {
-	quick   bool
-	figures figures // nil: none
+	quick       bool
+	repetitions int     // of plans in virtual time: see runs
+	figures     figures // nil: none
 }
 
 // tooMany says whether so many ranks are too many to simulate.
@@ -73,7 +74,7 @@ func rows(p *programs) []row {
 		row{what: "fault-free Krylov solve under Try", against: "the same without", reach: 1.01, measure: solver},
 		row{what: "100,000 ranks: start, barrier, signal, end", measure: manyRanks},
 	)
-	all = append(all, checkpointRows()...)
+	all = append(append(all, neighborhoodRows()...), checkpointRows()...)
 	all = append(append(all, lanczosRows(p)...), sigkillRows(p)...)
 	return append(all, virtualRows()...)
 }
@@ -84,19 +85,14 @@ func virtualRows() (all []row) {
 			all = append(all, row{what: fmt.Sprintf("virtual: %s, %d ranks", name, n), against: against, reach: reach, measure: measure(n), virtual: true})
 		}
 	}
-	plan := func(ours func(plans) time.Duration) func(int) func(config) result {
-		return func(n int) func(config) result { return planRow(n, ours) }
-	}
-	add("Barrier interrupted by revoke (paper 000, Figure 4)", "the barrier before", 1.0, plan(revokedBarrier))
 	add("revoke by the slowest of 5 ranks (paper 000, Figure 3)", "by the fastest", 1.1, byInitiator)
-	add("1st barrier after a revoke", "the barrier before", 2.0, plan(firstAfter))
-	add("slowest of the 2nd to 5th after it", "the barrier before", 1.1, plan(laterAfter))
+	add("binomial graph, one dead rank less than half (paper 000, 3.2)", "", 0, disconnectedRow)
 	add("Agree", "Allreduce of one int", 2.0, agreement)
 	add("Agree, a rank dies meanwhile", "Allreduce, nobody dies", 4.0, agreementWithDeath)
 	add("error under the black channel", "Allreduce of one int", 4.0, oneError)
 	add("error of every rank under the black channel", "of one rank", 0, errorsAtAll)
 	add("death to last survivor told", "the detector's bound", 1.0, detection)
-	return append(all, pingRows()...)
+	return append(append(all, planRows()...), pingRows()...)
 }
 
 func main() {
@@ -111,6 +107,7 @@ func main() {
 	pattern := flag.String("rows", "", "measure only the rows whose text matches this `regexp`")
 	quick := flag.Bool("quick", false, "measure hardly at all: only to see that everything runs")
 	plot := flag.String("plot", "", "draw the figures of these rows into the folder `DIR`")
+	repetitions := flag.Int("repetitions", 20, "simulate plans in virtual time `N` times, and less often for more than 576 ranks")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of all that is measured to `FILE`")
 	var m mpi
 	run := flag.String("mpirun", "", "measure the rows of the MPI table, with jobs that this `command` starts")
@@ -130,7 +127,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench: -rows:", err)
 		os.Exit(2)
 	}
-	c := config{quick: *quick}
+	c := config{quick: *quick, repetitions: *repetitions}
 	if *plot != "" {
 		c.figures = make(figures)
 	}
@@ -157,7 +154,15 @@ func main() {
 		}
 	}
 	table(c, "", measured)
+	if *run == "" {
+		goroutineGrids(c, match)
+	} else if !*heartbeats && !m.hosts {
+		m.collectiveGrids(c, match)
+	}
 	table(c, fmt.Sprintf("Virtual time, %v, a CPU for each rank:\n", machine), virtual)
+	if c.figures != nil && match.MatchString(planFigures) {
+		drawPlans(c)
+	}
 	if err := c.figures.save(*plot); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -16,9 +15,6 @@ func (m *mpi) nodeRows() (all []row) {
 	}
 	for _, size := range []struct{ name, bytes string }{{"8 bytes", "8"}, {"64 KiB", "65536"}, {"1 MiB", "1048576"}} {
 		add(1, "round trip of "+size.name+", 2 processes", "the same under mpirun", m.launchers(2, "pingpong", size.bytes))
-	}
-	for _, n := range []int{2, 4} {
-		add(1, fmt.Sprintf("Allreduce of a double, %d processes", n), "the same under mpirun", m.launchers(n, "allreduce"))
 	}
 	add(0.5, "start to the first barrier, 8 processes", "mpirun, a C program", m.starts)
 	return all

@@ -123,7 +123,7 @@ func (p *paperRank) signalOnce(world transport.Comm, seq uint64) {
 	if rank == 0 {
 		failed = 1
 	}
-	index := &collective.Scan{Acc: words(failed), Tmp: words(0), Op: sum}
+	index := &collective.Scan{Reduction: collective.Reduction{Acc: words(failed), Op: sum}}
 	p.run(commErr, 3, index)
 	count := &collective.Bcast{Buf: words(get(index.Acc)), Root: n - 1}
 	p.run(commErr, 4, count)
@@ -156,5 +156,5 @@ func words(vs ...uint64) []byte {
 
 func allreduce(vs []uint64, op collective.Op) *collective.AllreduceTree {
 	acc := words(vs...)
-	return &collective.AllreduceTree{Reduce: collective.Reduce{Acc: acc, Tmp: make([]byte, len(acc)), Op: op}}
+	return &collective.AllreduceTree{Reduce: collective.Reduce{Reduction: collective.Reduction{Acc: acc, Op: op}}}
 }

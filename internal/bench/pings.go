@@ -107,7 +107,7 @@ func (f figures) addTableI(what, ranks int, ours samples, papers float64) {
 	t.papers[what] = append(t.papers[what], plotter.XY{X: float64(ranks), Y: papers})
 }
 
-func (t *tableFigure) plot() (*plot.Plot, error) {
+func (t *tableFigure) plots() ([]*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text = "Table I of paper 002: a dedicated rank pings all others"
 	p.X.Label.Text = "ranks"
@@ -131,7 +131,7 @@ func (t *tableFigure) plot() (*plot.Plot, error) {
 		p.Legend.Add(name, line, dots)
 		return nil
 	}
-	return p, errors.Join(
+	return []*plot.Plot{p}, errors.Join(
 		add("death to all told, paper: period 3 s", t.papers[1], 0, plotutil.Dashes(2)),
 		add(fmt.Sprintf("the same here, virtual time: period %v", pings.Period), t.ours[1], 0, nil),
 		add("SIGKILL to all told, processes of one machine", t.ours[2], 1, nil),

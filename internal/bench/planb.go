@@ -3,150 +3,251 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/mpicx/go-mpicx/internal/sim"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
 const (
-	before = 4 // barriers of plan A
+	before = 4 // operations of plan A
 	after  = 5 // and of plan B
 )
 
-// spread is how far apart the ranks begin plan A. Were they in step, so would be
-// all its barriers, which no program sees: recursive doubling has pairs of ranks
-// wait for each other, and lets the later of the two leave earlier.
-const spread = 10 * time.Microsecond
+const (
+	// spread is how far apart the ranks begin plan A. Were they in step, so would be
+	// all its barriers, which no program sees: recursive doubling has pairs of ranks
+	// wait for each other, and lets the later of the two leave earlier.
+	spread = 10 * time.Microsecond
+	// jitter is the system's noise: it makes an overhead a third longer on average.
+	jitter = 100 * time.Nanosecond
+)
 
-// plans are the durations of paper 000's benchmark (section 4.1): barriers on a
-// communicator, one that is interrupted by a revoke of it, barriers on another.
-// The duration of an operation is the longest that it takes at any rank.
-type plans struct {
-	before, revoked time.Duration
-	after           [after]time.Duration
+// A plan is paper 000's benchmark (section 4.1): collective operations on a communicator, one
+// that is interrupted by a revoke of it, operations on another. In each run another rank revokes,
+// or always the initiator.
+type plan struct {
+	ranks     int
+	bytes     int // of Allreduce; 0: it is Barrier
+	initiator int // or anybody
 }
 
-// planRank is one rank of the benchmark.
+const anybody = -1
+
+func (p plan) String() string {
+	if p.bytes == 0 {
+		return "Barrier"
+	}
+	return "Allreduce of " + size(p.bytes)
+}
+
+// size writes bytes as people do.
+func size(bytes int) string {
+	switch {
+	case bytes >= 1<<20:
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	case bytes >= 1<<10:
+		return fmt.Sprintf("%d KiB", bytes>>10)
+	}
+	return fmt.Sprintf("%d B", bytes)
+}
+
+// planTimes are how long the operations of a plan take, in its runs. The duration of an operation is the
+// longest that it takes at any rank.
+type planTimes struct {
+	before, revoked samples
+	after           [after]samples
+}
+
+// laterAfter is, of each run, the slowest operation after the first.
+func (d *planTimes) laterAfter() samples {
+	slowest := make(samples, len(d.before))
+	for _, s := range d.after[1:] {
+		for run, ns := range s {
+			slowest[run] = max(slowest[run], ns)
+		}
+	}
+	return slowest
+}
+
+func (d *planTimes) resize(runs int) {
+	d.before, d.revoked = make(samples, runs), make(samples, runs)
+	for k := range d.after {
+		d.after[k] = make(samples, runs)
+	}
+}
+
+// runs is how often to simulate n ranks. Above 576, the time for all runs of a number shrinks as
+// that for one grows.
+func (c config) runs(n int) int {
+	if c.quick {
+		return 1
+	}
+	return max(3, min(c.repetitions, c.repetitions*576*576/(n*n)))
+}
+
+var planned = make(map[plan]*planTimes)
+
+// planB returns what came of the runs of a plan.
+func (c config) planB(p plan) *planTimes {
+	if d, ok := planned[p]; ok {
+		return d
+	}
+	d := new(planTimes)
+	d.resize(c.runs(p.ranks))
+	var wg sync.WaitGroup
+	var next atomic.Int64
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for run := int(next.Add(1)) - 1; run < len(d.before); run = int(next.Add(1)) - 1 {
+				p.run(run, d)
+			}
+		})
+	}
+	wg.Wait()
+	planned[p] = d
+	return d
+}
+
+// A planRun is one run.
+type planRun struct {
+	plan
+	buf     []byte
+	revokes time.Duration // when the initiator does
+}
+
+// planRank is one rank of it.
 type planRank struct {
 	*virtualRank
+	run       *planRun
 	other     transport.Comm // of plan B
 	initiator bool
-	revokes   *time.Duration // when the initiator does
-	k         int            // of the operation under way
-	began     time.Duration  // that one
+	k         int           // of the operation under way
+	began     time.Duration // that one
 	took      [before + 1 + after]time.Duration
 }
 
-var planned = make(map[[2]int]plans)
-
-// planB runs the benchmark, or returns what came of it before. All of a rank's
-// time counts: an operation begins when the one before has ended, even if the rank
-// is still telling others of the revoke.
-func planB(n, initiator int) plans {
-	id := [2]int{n, initiator}
-	if res, ok := planned[id]; ok {
-		return res
+// run carries the benchmark out. All of a rank's time counts: an operation begins when the
+// one before has ended, even if the rank is still telling others of the revoke.
+func (p plan) run(number int, d *planTimes) {
+	model := machine
+	model.Jitter = jitter
+	s := simulationOf(sim.Config{Ranks: p.ranks, Model: model, Seed: uint64(number), Weightless: true}).withChannels()
+	rng := rand.New(rand.NewPCG(uint64(number), 1))
+	initiator := p.initiator
+	if initiator == anybody {
+		initiator = rng.IntN(p.ranks)
 	}
-	s := newSimulation(n, never)
-	rng := rand.New(rand.NewPCG(0, 0))
-	ranks := make([]planRank, n)
-	revokes := never
+	run := &planRun{plan: p, revokes: never}
+	if p.bytes > 0 {
+		run.buf, s.void = make([]byte, p.bytes), make([]byte, p.bytes)
+	}
+	ranks := make([]planRank, p.ranks)
 	for i := range ranks {
-		p := &ranks[i]
-		p.virtualRank, p.initiator, p.revokes = &s.ranks[i], i == initiator, &revokes
-		other, err := p.comm.Sub(transport.Name{Seq: 1}, nil)
+		r := &ranks[i]
+		r.virtualRank, r.run, r.initiator = &s.ranks[i], run, i == initiator
+		other, err := r.comm.Sub(transport.Name{Seq: 1}, nil)
 		must(err)
-		p.other = other
+		r.other = other
 		s.At(time.Duration(rng.Int64N(int64(spread))), i, func() {
-			p.began = p.now()
-			p.next()
+			r.began = r.now()
+			r.next()
 		})
 	}
 	must(s.Run())
-	var res plans
 	for i := range ranks {
-		p := &ranks[i]
-		if p.k != len(p.took) {
-			panic(fmt.Sprintf("rank %d is in operation %d of %d", i, p.k, len(p.took)))
+		r := &ranks[i]
+		if r.k != len(r.took) {
+			panic(fmt.Sprintf("rank %d is in operation %d of %d", i, r.k, len(r.took)))
 		}
-		res.before = max(res.before, p.took[before-1])
-		res.revoked = max(res.revoked, p.took[before])
-		for k, d := range p.took[before+1:] {
-			res.after[k] = max(res.after[k], d)
+		most := func(s samples, k int) { s[number] = max(s[number], float64(r.took[k])) }
+		most(d.before, before-1)
+		most(d.revoked, before)
+		for k := range d.after {
+			most(d.after[k], before+1+k)
 		}
 	}
-	planned[id] = res
-	return res
 }
 
 // next begins the operation that follows.
-func (p *planRank) next() {
+func (r *planRank) next() {
 	switch {
-	case p.k == before && p.initiator:
-		*p.revokes = p.now()
-		p.number++
-		p.channel.Revoke()
-		p.ended(errRevoked)
-	case p.k <= before:
-		p.barrier(p.comm, p.ended)
-	case p.k < len(p.took):
-		p.barrier(p.other, p.ended)
+	case r.k == before && r.initiator:
+		r.run.revokes = r.now()
+		r.number++
+		r.channel.Revoke()
+		r.ended(errRevoked)
+	case r.k <= before:
+		r.operate(r.comm)
+	case r.k < len(r.took):
+		r.operate(r.other)
 	}
 }
 
-func (p *planRank) ended(err error) {
-	switch {
-	case p.k < before && errors.Is(err, errRevoked): // it has overtaken the barrier before
-		p.number += before - p.k
-		p.k, p.began = before, *p.revokes
-	case (p.k == before) != (errors.Is(err, errRevoked)):
-		panic(fmt.Sprintf("rank %d: operation %d ended with %v", p.rank, p.k, err))
+func (r *planRank) operate(comm transport.Comm) {
+	if r.run.bytes == 0 {
+		r.barrier(comm, r.ended)
+	} else {
+		r.combine(comm, r.run.buf, r.ended)
 	}
-	now := p.now()
-	p.took[p.k], p.began = now-p.began, now
-	p.k++
-	p.then(p.next)
 }
+
+func (r *planRank) ended(err error) {
+	switch {
+	case r.k < before && errors.Is(err, errRevoked): // it has overtaken the operation before
+		r.number += before - r.k
+		r.k, r.began = before, r.run.revokes
+	case (r.k == before) != (errors.Is(err, errRevoked)):
+		panic(fmt.Sprintf("rank %d: operation %d ended with %v", r.rank, r.k, err))
+	}
+	now := r.now()
+	r.took[r.k], r.began = now-r.began, now
+	r.k++
+	r.then(r.next)
+}
+
+// planRows hold the operations at and after a revoke against those before.
+func planRows() (all []row) {
+	add := func(p plan, reach float64, what, against string, ours func(*planTimes) samples) {
+		all = append(all, row{
+			what: fmt.Sprintf("virtual: %v, %s, %d ranks", p, what, p.ranks), against: against, reach: reach, virtual: true,
+			measure: func(c config) result {
+				if c.tooMany(p.ranks) {
+					return skipped
+				}
+				d := c.planB(p)
+				o := ours(d)
+				return result{o, d.before, fmt.Sprintf("mean %s ± %s, before %s ± %s, %d runs",
+					short(o.mean()), short(o.deviation()), short(d.before.mean()), short(d.before.deviation()), len(o))}
+			},
+		})
+	}
+	three := func(p plan, reach [3]float64) {
+		add(p, reach[0], "interrupted by revoke", "the one before", func(d *planTimes) samples { return d.revoked })
+		add(p, reach[1], "1st after a revoke", "the one before", func(d *planTimes) samples { return d.after[0] })
+		add(p, reach[2], "slowest of the 2nd to 5th after it", "the one before", (*planTimes).laterAfter)
+	}
+	for _, n := range []int{64, 576, 6000, 60_000} { // Figure 4
+		three(plan{n, 0, anybody}, [3]float64{1, 2, 1.1})
+		three(plan{n, 8, anybody}, [3]float64{1, 2, 1.1})
+	}
+	for _, bytes := range planSizes[1:] { // Figure 5
+		three(plan{6000, bytes, anybody}, [3]float64{})
+	}
+	return all
+}
+
+// planSizes are those of Figure 5.
+var planSizes = []int{8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 1 << 20, 4 << 20}
 
 // initiators are those whose places in the binomial graph differ most from each
 // other, if that were no circle.
 func initiators(n int) []int { return []int{0, 1, n / 3, n / 2, n - 1} }
-
-// planRow compares durations of plan B's run with a barrier before the revoke.
-func planRow(n int, ours func(plans) time.Duration) func(config) result {
-	return func(c config) result {
-		if c.tooMany(n) {
-			return skipped
-		}
-		from := []int{n / 3}
-		if n <= 6000 && !c.quick {
-			from = initiators(n)
-		}
-		var s [2]samples
-		for _, i := range from {
-			p := planB(n, i)
-			s[0] = append(s[0], float64(ours(p)))
-			s[1] = append(s[1], float64(p.before))
-		}
-		if c.figures != nil && n == 60_000 {
-			drawByRanks(c.figures)
-		}
-		note := fmt.Sprintf("rank %d revokes", n/3)
-		if len(from) > 1 {
-			note = fmt.Sprintf("each of %v revokes", from)
-		}
-		return result{s[0], s[1], note}
-	}
-}
-
-func revokedBarrier(p plans) time.Duration { return p.revoked }
-func firstAfter(p plans) time.Duration     { return p.after[0] }
-
-// laterAfter is the slowest barrier after the first.
-func laterAfter(p plans) time.Duration {
-	return max(p.after[1], p.after[2], p.after[3], p.after[4])
-}
 
 // byInitiator compares the slowest initiator's revoke with the fastest's, of a
 // barrier that all ranks begin in step.
@@ -159,9 +260,6 @@ func byInitiator(n int) func(config) result {
 		for _, initiator := range initiators(n) {
 			d := revokeInStep(n, initiator)
 			slowest, fastest = max(slowest, d), min(fastest, d)
-		}
-		if c.figures != nil && n == 6000 {
-			drawByInitiator(c.figures, n)
 		}
 		return result{samples{float64(slowest)}, samples{float64(fastest)}, "begun in step"}
 	}
@@ -184,21 +282,19 @@ func revokeInStep(n, initiator int) (last time.Duration) {
 	return last
 }
 
-// drawByInitiator draws paper 000's Figure 3.
-func drawByInitiator(f figures, n int) {
-	c := &curves{title: fmt.Sprintf("Barriers of %d ranks around a revoke", n), label: "rank that revokes"}
-	for k := range 9 {
-		initiator := k * (n - 1) / 8
-		c.x, c.y = append(c.x, float64(initiator)), append(c.y, planB(n, initiator))
+func (s samples) mean() float64 {
+	sum := 0.0
+	for _, v := range s {
+		sum += v
 	}
-	f["revoke-initiator"] = c
+	return sum / float64(len(s))
 }
 
-// drawByRanks draws paper 000's Figure 4, and goes on for a decade.
-func drawByRanks(f figures) {
-	c := &curves{title: "Barriers around a revoke", label: "ranks", logX: true}
-	for _, n := range []int{16, 64, 144, 576, 2000, 6000, 20_000, 60_000} {
-		c.x, c.y = append(c.x, float64(n)), append(c.y, planB(n, n/3))
+// deviation is the standard deviation of one sample.
+func (s samples) deviation() float64 {
+	mean, sum := s.mean(), 0.0
+	for _, v := range s {
+		sum += (v - mean) * (v - mean)
 	}
-	f["revoke-ranks"] = c
+	return math.Sqrt(sum / float64(max(1, len(s)-1)))
 }

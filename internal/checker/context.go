@@ -40,22 +40,29 @@ func (r *rank) work(e *env) {
 }
 
 // excused checks that there is an error because of which the context of a Try has
-// ended: one that this rank was not told of before, or a death.
+// ended: one that this rank was not told of before, or a death. A rank that waits in a
+// TryAll for the others, inside a Try of another communicator, passes an error of that on.
 func (r *rank) excused(e *env) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.dead)+len(r.gone) > 0 || r.planned || len(e.scopes) == 0 || e.outer == nil {
 		return
 	}
-	for what := range r.raised {
+	for what, all := range r.raised {
 		for _, c := range e.scopes {
-			if c.derivedFrom(what.comm) && !r.surelyLost(what.comm) && !r.knows(what, e.begun) {
+			own := c.derivedFrom(what.comm)
+			if (own || all[0].reaches(c)) && !(own && r.surelyLost(what.comm)) && !r.knows(what, e.begun) {
 				return
 			}
 		}
 	}
 	r.failures = append(r.failures, fmt.Sprintf("P8: a context ends for nothing: of rank %d, in a scope of %s that began at %d",
 		r.id, e.scopes[len(e.scopes)-1].name, e.begun))
+}
+
+// reaches says whether another member of c is a member of the communicator of the error.
+func (a raise) reaches(c *inst) bool {
+	return slices.ContainsFunc(a.members, func(r int) bool { return r != c.members[c.Rank()] && slices.Contains(c.members, r) })
 }
 
 // knows says whether the rank had been told of a report before. The caller holds mu.

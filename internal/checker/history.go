@@ -58,6 +58,7 @@ type raise struct {
 	when  time.Time // fake
 	// certain: all ranks are told of it, unless a corruption comes first.
 	certain bool
+	members []int // of the communicator, in the world
 }
 
 // An event is one call of the face at one rank that may tell it of an error.
@@ -116,7 +117,7 @@ func (h *history) raise(c *inst, rank int, message string, corrupt, certain bool
 	if len(message) > mpicx.MaxMessage {
 		message = message[:mpicx.MaxMessage-8] // the library cuts it: compared as far as this
 	}
-	r := raise{c.name, c.rankOf(rank), rank, report{c.name, c.rankOf(rank), message, corrupt}, h.now(), time.Now(), certain}
+	r := raise{c.name, c.rankOf(rank), rank, report{c.name, c.rankOf(rank), message, corrupt}, h.now(), time.Now(), certain, c.members}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.raised[r.what] = append(h.raised[r.what], r)

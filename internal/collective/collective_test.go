@@ -1,7 +1,6 @@
 package collective
 
 import (
-	"encoding/binary"
 	"fmt"
 	"sync"
 	"testing"
@@ -37,85 +36,6 @@ func run(comms []*local.Comm, tag int, algorithm func(rank int) Algorithm) []err
 	return errs
 }
 
-// concat is as far from commutative as can be: values are pairs of the first and
-// last rank that is in them, and only neighbours may be combined.
-func concat(t *testing.T) Op {
-	return func(dst, left, right []byte) {
-		for i := 0; i < len(dst); i += 4 {
-			if binary.LittleEndian.Uint16(left[i+2:])+1 != binary.LittleEndian.Uint16(right[i:]) {
-				t.Errorf("combines %v and %v", left[i:i+4], right[i:i+4])
-			}
-			first, last := [2]byte(left[i:]), [2]byte(right[i+2:])
-			copy(dst[i:], first[:])
-			copy(dst[i+2:], last[:])
-		}
-	}
-}
-
-func interval(length, first, last int) []byte {
-	var b []byte
-	for range length {
-		b = binary.LittleEndian.AppendUint16(b, uint16(first))
-		b = binary.LittleEndian.AppendUint16(b, uint16(last))
-	}
-	return b
-}
-
-// Every reduction combines the ranks in their order, whatever their number: also
-// AllreduceDoubling, which the local transport does not choose.
-func TestReductions(t *testing.T) {
-	for n := 1; n <= 40; n++ {
-		for _, length := range []int{0, 1, 300, 2000} {
-			synctest.Test(t, func(t *testing.T) {
-				comms, tag := local.New(n), -2
-				op := concat(t)
-				tmp := func() []byte { return make([]byte, 4*length) }
-				check := func(what string, errs []error, got [][]byte, want func(r int) []byte) {
-					for r := range n {
-						require.NoError(t, errs[r])
-						if w := want(r); w != nil {
-							require.Equal(t, w, got[r], "%s, length %d, rank %d of %d", what, length, r, n)
-						}
-					}
-					tag--
-				}
-				all := func(int) []byte { return interval(length, 0, n-1) }
-				acc := make([][]byte, n)
-				fresh := func(r int) []byte {
-					acc[r] = interval(length, r, r)
-					return acc[r]
-				}
-				errs := run(comms, tag, func(r int) Algorithm { return &AllreduceDoubling{Acc: fresh(r), Tmp: tmp(), Op: op} })
-				check("AllreduceDoubling", errs, acc, all)
-				errs = run(comms, tag, func(r int) Algorithm { return &AllreduceTree{Reduce: Reduce{Acc: fresh(r), Tmp: tmp(), Op: op}} })
-				check("AllreduceTree", errs, acc, all)
-				for root := 0; root < n; root += 1 + n/5 {
-					errs = run(comms, tag, func(r int) Algorithm { return &Reduce{Acc: fresh(r), Tmp: tmp(), Op: op, Root: root} })
-					check("Reduce", errs, acc, func(r int) []byte {
-						if r != root {
-							return nil
-						}
-						return all(r)
-					})
-				}
-				errs = run(comms, tag, func(r int) Algorithm { return &Scan{Acc: fresh(r), Tmp: tmp(), Op: op} })
-				check("Scan", errs, acc, func(r int) []byte { return interval(length, 0, r) })
-				result := make([][]byte, n)
-				errs = run(comms, tag, func(r int) Algorithm {
-					result[r] = interval(length, 777, 777)
-					return &Scan{Acc: fresh(r), Tmp: tmp(), Op: op, Exclusive: true, Result: result[r]}
-				})
-				check("Exscan", errs, result, func(r int) []byte {
-					if r == 0 {
-						return interval(length, 777, 777) // left alone
-					}
-					return interval(length, 0, r-1)
-				})
-			})
-		}
-	}
-}
-
 // AllreduceDoubling over no bytes is a barrier: nobody is done before all have
 // begun.
 func TestDoublingIsABarrier(t *testing.T) {
@@ -125,7 +45,7 @@ func TestDoublingIsABarrier(t *testing.T) {
 				comms := local.New(n)
 				done := make(ended, n)
 				start := func(r int) {
-					new(Exchange).Start(comms[r], 0, -2, &AllreduceDoubling{Op: func(_, _, _ []byte) {}}, done)
+					new(Exchange).Start(comms[r], 0, -2, &AllreduceDoubling{Reduction: Reduction{Op: func(_, _, _ []byte) {}}}, done)
 				}
 				for r := range n {
 					if r != late {
@@ -157,7 +77,7 @@ func TestEpochEnds(t *testing.T) {
 					continue
 				}
 				for tag, a := range []Algorithm{
-					Barrier{}, &AllreduceDoubling{Acc: make([]byte, 8), Tmp: make([]byte, 8), Op: func(_, _, _ []byte) {}},
+					Barrier{}, &AllreduceDoubling{Reduction: Reduction{Acc: make([]byte, 8), Op: func(_, _, _ []byte) {}}},
 					&AllgatherAny{GatherAny: GatherAny{Send: []byte("x")}},
 					&Linear{Send: make([][]byte, n), Recv: [][]byte{{1}, {1}, {1}, {1}, {1}, {1}, {1}}},
 				} {

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -39,7 +40,12 @@ type Ender interface{ Ended(error) }
 // An Exchange carries out an Algorithm. It must not be copied. It may carry out another
 // operation after one has ended.
 type Exchange struct {
-	Name string // of the operation, for people
+	// Void, if there is any, is what Scratch returns: for simulations whose messages have no
+	// contents, where all ranks may share it.
+	Void []byte
+
+	Name      string         // of the operation, for people
+	Signature signature.Word // of the call, which its messages carry
 
 	comm      transport.Comm
 	epoch     transport.Epoch
@@ -54,6 +60,10 @@ type Exchange struct {
 
 	started atomic.Bool // run has started all requests of the step
 	err     atomic.Pointer[error]
+
+	few      [8]uint64 // the first Scratch, of which so many bytes are used
+	used     int
+	borrowed [][]byte
 }
 
 // A LengthError says that a message of a collective operation has another length than
@@ -94,34 +104,43 @@ func (x *Exchange) Size() int { return x.comm.Size() }
 
 // Send requests that b is sent to rank to.
 func (x *Exchange) Send(to int, b []byte) {
-	x.add(transport.Sending, transport.Request{Peer: to, Buf: b})
+	x.add(transport.Sending, to, b)
 }
 
 // SendShared is Send of bytes that are never changed again.
 func (x *Exchange) SendShared(to int, b []byte) {
-	x.add(transport.Sending, transport.Request{Peer: to, Buf: b, Mode: transport.Shared})
+	x.add(transport.Sending, to, b).Mode = transport.Shared
 }
 
 // Recv requests exactly len(b) bytes from rank from.
 func (x *Exchange) Recv(from int, b []byte) {
-	x.add(transport.Receiving, transport.Request{Peer: from, Buf: b})
+	x.add(transport.Receiving, from, b)
 }
 
 // Take requests one message of any length from rank from.
 func (x *Exchange) Take(from int) {
-	x.add(transport.Receiving, transport.Request{Peer: from, Take: true})
+	x.add(transport.Receiving, from, nil).Take = true
 }
 
 // Taken returns what the k-th request of the previous step took, for reading only. It
 // is called before the requests of the current step.
 func (x *Exchange) Taken(k int) []byte { return x.requests[:k+1][k].Buf }
 
-func (x *Exchange) add(kind transport.Kind, r transport.Request) {
-	r.Tag, r.Epoch, r.Done, r.Kind = x.tag, x.epoch, x, kind
-	if x.requests == nil {
-		x.requests = make([]transport.Request, 0, 2) // as many as a leaf of a tree has
+// add adds a request to the step, in the place of one of an earlier step.
+func (x *Exchange) add(kind transport.Kind, peer int, b []byte) *transport.Request {
+	n := len(x.requests)
+	switch {
+	case x.requests == nil:
+		x.requests = make([]transport.Request, 1, 2) // as many as a leaf of a tree has
+	case n == cap(x.requests):
+		x.requests = append(x.requests, transport.Request{})
+	default:
+		x.requests = x.requests[:n+1]
 	}
-	x.requests = append(x.requests, r)
+	r := &x.requests[n]
+	r.Kind, r.Peer, r.Buf, r.Mode, r.Take = kind, peer, b, 0, false
+	r.Tag, r.Epoch, r.Signature, r.Done = x.tag, x.epoch, x.Signature, x
+	return r
 }
 
 // run carries out steps until one has to wait for messages.
@@ -133,12 +152,12 @@ func (x *Exchange) run() {
 		}
 		for x.more && len(x.requests) == 0 {
 			if err := x.ask(); err != nil {
-				x.done.Ended(err)
+				x.end(err)
 				return
 			}
 		}
 		if len(x.requests) == 0 {
-			x.done.Ended(nil)
+			x.end(nil)
 			return
 		}
 		x.pending.Store(int32(len(x.requests)) + 1)
@@ -146,7 +165,7 @@ func (x *Exchange) run() {
 			switch r := &x.requests[i]; {
 			case r.Kind == transport.Receiving:
 				x.comm.Irecv(r)
-			case r.Mode == 0 && x.comm.TrySend(r.Peer, r.Tag, r.Epoch, r.Buf):
+			case r.Mode == 0 && x.comm.TrySend(r.Peer, r.Tag, r.Epoch, r.Signature, r.Buf):
 				x.pending.Add(-1)
 			default:
 				x.comm.Isend(r)
@@ -172,8 +191,12 @@ func (x *Exchange) ask() (err error) {
 // Completed counts a message. After the last of a step it begins the next.
 func (x *Exchange) Completed(r *transport.Request) {
 	err := r.Err
-	if long, ok := errors.AsType[*transport.TruncateError](err); ok {
+	long, truncated := errors.AsType[*transport.TruncateError](err)
+	if truncated {
 		err = &LengthError{long.Status.Source, long.Status.Bytes, long.Room}
+	}
+	if r.Signature != r.Status.Signature && r.Kind == transport.Receiving && (r.Err == nil || truncated) && !r.Signature.Fits(r.Status.Signature) {
+		err = &transport.MismatchError{Number: transport.CollectiveNumber(r.Tag), Own: r.Signature, Source: r.Status.Source, Theirs: r.Status.Signature}
 	}
 	if err == nil && r.Kind == transport.Receiving && !r.Take && r.Status.Bytes != len(r.Buf) {
 		err = &LengthError{r.Status.Source, r.Status.Bytes, len(r.Buf)}
@@ -207,7 +230,7 @@ func (x *Exchange) ended() bool {
 	}
 	err := x.err.Load()
 	if err != nil {
-		x.done.Ended(*err)
+		x.end(*err)
 	}
 	return err == nil
 }

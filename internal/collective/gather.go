@@ -94,12 +94,22 @@ type Linear struct {
 
 func (a *Linear) Step(k int, x *Exchange) bool {
 	rank, n := x.Rank(), x.Size()
+	own := a.Send != nil && a.Recv != nil && len(a.Send[rank]) == len(a.Recv[rank])
+	if own {
+		copy(a.Recv[rank], a.Send[rank])
+	}
 	for d := range n { // each rank starts at another
+		if d == 0 && own {
+			continue
+		}
 		if a.Recv != nil && a.Recv[(rank+n-d)%n] != nil {
 			x.Recv((rank+n-d)%n, a.Recv[(rank+n-d)%n])
 		}
 	}
 	for d := range n {
+		if d == 0 && own {
+			continue
+		}
 		if a.Send != nil && a.Send[(rank+d)%n] != nil {
 			x.Send((rank+d)%n, a.Send[(rank+d)%n])
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"go/build"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,11 @@ var (
 	_ func(*mpicx.Comm) error                         = (*mpicx.Comm).Err
 	_ func(error)                                     = mpicx.Throw
 
+	// A program that hangs.
+	_ func(*mpicx.Comm, context.Context) (*mpicx.Diagnosis, error) = (*mpicx.Comm).Diagnose
+	_                                                              = mpicx.Diagnosis{Groups: []mpicx.DiagnosisGroup{{Ranks: []int(nil), Doing: string("")}}, Dead: []int(nil), NoAnswer: []int(nil), Differs: int(0)}
+	_ func(*mpicx.Diagnosis) string                                = (*mpicx.Diagnosis).String
+
 	_ = mpicx.Failure{Rank: int(0), Code: int(0), Message: string("")}
 	_ = mpicx.PropagatedError{Failures: []mpicx.Failure(nil)}
 	_ = mpicx.CommCorruptedError{Failures: []mpicx.Failure(nil), Dead: []int(nil)}
@@ -41,34 +47,45 @@ var (
 	_ = mpicx.PanicError{Rank: int(0), Value: any(nil), Stack: []byte(nil)}
 	_ = mpicx.ProcFailedError{Ranks: []int(nil)}
 	_ = mpicx.Status{Source: int(0), Tag: int(0), Count: int(0)}
+	_ = mpicx.Received[string]{Value: string(""), Status: mpicx.Status{}}
+	_ = mpicx.Message{Source: int(0), Tag: int(0), Bytes: int(0)}
 	_ = future.Thrown{Err: error(nil)}
 
 	// Errors are errors as they stand here: that is what errors.AsType asks for.
 	_ = []error{
 		(*mpicx.PropagatedError)(nil), (*mpicx.CommCorruptedError)(nil), (*mpicx.MPIError)(nil), (*mpicx.PanicError)(nil),
-		(*mpicx.ProcFailedError)(nil), mpicx.ErrRevoked, mpicx.ErrProcFailedPending, mpicx.ErrFenced, future.Thrown{},
+		(*mpicx.ProcFailedError)(nil), mpicx.ErrRevoked, mpicx.ErrProcFailedPending, mpicx.ErrFenced, mpicx.ErrCancelled, future.Thrown{},
 	}
 
 	// Communicators, and ULFM.
-	_ func(*mpicx.Comm) int                                           = (*mpicx.Comm).Rank
-	_ func(*mpicx.Comm) int                                           = (*mpicx.Comm).Size
-	_ func(*mpicx.Comm) *future.Future[*mpicx.Comm]                   = (*mpicx.Comm).Dup
-	_ func(_ *mpicx.Comm, color, key int) *derived                    = (*mpicx.Comm).Split
-	_ func(_ *mpicx.Comm, key int) *derived                           = (*mpicx.Comm).SplitShared
-	_ func(*mpicx.Comm, context.Context) error                        = (*mpicx.Comm).Close
-	_ func(*mpicx.Comm, context.Context) error                        = (*mpicx.Comm).Revoke
-	_ func(*mpicx.Comm) bool                                          = (*mpicx.Comm).Revoked
-	_ func(_ *mpicx.Comm, flag int) *future.Future[int]               = (*mpicx.Comm).Agree
-	_ func(*mpicx.Comm) *derived                                      = (*mpicx.Comm).Shrink
-	_ func(*mpicx.Comm) []int                                         = (*mpicx.Comm).Failed
-	_ func(_ *mpicx.Comm, n int) int                                  = (*mpicx.Comm).AckFailed
-	_ func(*mpicx.Comm, mpicx.Errhandler)                             = (*mpicx.Comm).SetErrhandler
-	_                                                                 = []mpicx.Errhandler{mpicx.ErrorsPropagate, mpicx.ErrorsReturn}
-	_                                                                 = []int{mpicx.Undefined, mpicx.AnySource, mpicx.AnyTag}
-	_                                                                 = []mpicx.Op{mpicx.Sum, mpicx.Prod, mpicx.Max, mpicx.Min, mpicx.LAnd, mpicx.BAnd, mpicx.LOr, mpicx.BOr, mpicx.LXor, mpicx.BXor}
-	_ func(*mpicx.Comm) *future.Future[struct{}]                      = (*mpicx.Comm).Barrier
-	_ func(testing.TB, int, func(context.Context, *mpicx.Comm) error) = mpicxtest.Run
-	_ func(*mpicx.Comm)                                               = mpicxtest.Die
+	_ func(*mpicx.Comm) int                                               = (*mpicx.Comm).Rank
+	_ func(*mpicx.Comm) int                                               = (*mpicx.Comm).Size
+	_ func(*mpicx.Comm) *future.Future[*mpicx.Comm]                       = (*mpicx.Comm).Dup
+	_ func(_ *mpicx.Comm, color, key int) *derived                        = (*mpicx.Comm).Split
+	_ func(_ *mpicx.Comm, key int) *derived                               = (*mpicx.Comm).SplitShared
+	_ func(*mpicx.Comm, context.Context) error                            = (*mpicx.Comm).Close
+	_ func(*mpicx.Comm, context.Context) error                            = (*mpicx.Comm).Revoke
+	_ func(*mpicx.Comm) bool                                              = (*mpicx.Comm).Revoked
+	_ func(_ *mpicx.Comm, flag int) *future.Future[int]                   = (*mpicx.Comm).Agree
+	_ func(*mpicx.Comm) *future.Future[[]int]                             = (*mpicx.Comm).AgreeFailed
+	_ func(*mpicx.Comm) *derived                                          = (*mpicx.Comm).Shrink
+	_ func(*mpicx.Comm) []int                                             = (*mpicx.Comm).Failed
+	_ func(_ *mpicx.Comm, n int) int                                      = (*mpicx.Comm).AckFailed
+	_ func(*mpicx.Comm, mpicx.Errhandler)                                 = (*mpicx.Comm).SetErrhandler
+	_ func(*mpicx.Comm, io.Writer) io.WriteCloser                         = (*mpicx.Comm).Output
+	_ func(*mpicx.Comm, context.Context, io.Writer, string, ...any) error = (*mpicx.Comm).Fprintf
+	_ func(*mpicx.Comm) mpicx.Errhandler                                  = (*mpicx.Comm).Errhandler
+	_ func(a, b mpicx.Loc[float64]) mpicx.Loc[float64]                    = mpicx.MinLoc[float64]
+	_ func(a, b mpicx.Loc[string]) mpicx.Loc[string]                      = mpicx.MaxLoc[string]
+	_                                                                     = mpicx.Loc[int]{Value: int(0), Index: int(0)}
+	_                                                                     = []mpicx.Errhandler{mpicx.ErrorsPropagate, mpicx.ErrorsReturn}
+	_                                                                     = []int{mpicx.Undefined, mpicx.AnySource, mpicx.AnyTag, mpicx.ProcNull}
+	_                                                                     = []mpicx.Op{mpicx.Sum, mpicx.Prod, mpicx.Max, mpicx.Min, mpicx.LAnd, mpicx.BAnd, mpicx.LOr, mpicx.BOr, mpicx.LXor, mpicx.BXor}
+	_ func(*mpicx.Comm) *future.Future[struct{}]                          = (*mpicx.Comm).Barrier
+	_ func(_ *mpicx.Comm, source, tag int) *future.Future[*mpicx.Message] = (*mpicx.Comm).Mprobe
+	_ func(*mpicx.Persistent) status                                      = (*mpicx.Persistent).Start
+	_ func(testing.TB, int, func(context.Context, *mpicx.Comm) error)     = mpicxtest.Run
+	_ func(*mpicx.Comm)                                                   = mpicxtest.Die
 )
 
 type (
@@ -76,6 +93,8 @@ type (
 	derived = future.Future[*mpicx.Comm]
 	done    = *future.Future[struct{}]
 	status  = *future.Future[mpicx.Status]
+
+	received[T any] = future.Future[mpicx.Received[T]]
 )
 
 // buffers is what operations on buffers promise, for each element type.
@@ -83,25 +102,33 @@ type buffers[T mpicx.Scalar] struct{}
 
 func (buffers[T]) promised() {
 	var (
-		_ func(_ *mpicx.Comm, buf []T, dest, tag int) status                     = mpicx.Send[T]
-		_ func(_ *mpicx.Comm, buf []T, dest, tag int) status                     = mpicx.Ssend[T]
-		_ func(_ *mpicx.Comm, buf []T, source, tag int) status                   = mpicx.Recv[T]
-		_ func(_ *mpicx.Comm, source, tag int) *future.Future[[]T]               = mpicx.RecvSlice[T]
-		_ func(_ *mpicx.Comm, source, tag int) status                            = mpicx.Probe[T]
-		_ func(_ *mpicx.Comm, buf []T, root int) done                            = mpicx.Bcast[T]
-		_ func(_ *mpicx.Comm, send, recv []T, op mpicx.Op, root int) done        = mpicx.Reduce[T]
-		_ func(_ *mpicx.Comm, send, recv []T, op mpicx.Op) done                  = mpicx.Allreduce[T]
-		_ func(_ *mpicx.Comm, send, recv []T, op mpicx.Op) done                  = mpicx.Scan[T]
-		_ func(_ *mpicx.Comm, send, recv []T, op mpicx.Op) done                  = mpicx.Exscan[T]
-		_ func(_ *mpicx.Comm, send, recv []T, counts []int, op mpicx.Op) done    = mpicx.ReduceScatter[T]
-		_ func(_ *mpicx.Comm, send, recv []T, root int) done                     = mpicx.Gather[T]
-		_ func(_ *mpicx.Comm, send, recv []T, counts []int, root int) done       = mpicx.Gatherv[T]
-		_ func(_ *mpicx.Comm, send, recv []T, root int) done                     = mpicx.Scatter[T]
-		_ func(_ *mpicx.Comm, send []T, counts []int, recv []T, root int) done   = mpicx.Scatterv[T]
-		_ func(_ *mpicx.Comm, send, recv []T) done                               = mpicx.Allgather[T]
-		_ func(_ *mpicx.Comm, send, recv []T, counts []int) done                 = mpicx.Allgatherv[T]
-		_ func(_ *mpicx.Comm, send, recv []T) done                               = mpicx.Alltoall[T]
-		_ func(_ *mpicx.Comm, send []T, sends []int, recv []T, recvs []int) done = mpicx.Alltoallv[T]
+		_ func(_ *mpicx.Comm, buf []T, dest, tag int) status                       = mpicx.Send[T]
+		_ func(_ *mpicx.Comm, buf []T, dest, tag int) status                       = mpicx.Ssend[T]
+		_ func(_ *mpicx.Comm, buf []T, source, tag int) status                     = mpicx.Recv[T]
+		_ func(_ *mpicx.Comm, source, tag int) *future.Future[[]T]                 = mpicx.RecvSlice[T]
+		_ func(_ *mpicx.Comm, source, tag int) status                              = mpicx.Probe[T]
+		_ func(_ *mpicx.Comm, source, tag int) *received[[]T]                      = mpicx.RecvSliceStatus[T]
+		_ func(_ *mpicx.Comm, send []T, to, tag int, recv []T, from, t int) status = mpicx.Sendrecv[T, T]
+		_ func(_ *mpicx.Message, buf []T) status                                   = mpicx.Mrecv[T]
+		_ func(*mpicx.Message) *future.Future[[]T]                                 = mpicx.MrecvSlice[T]
+		_ func(_ *mpicx.Comm, buf []T, dest, tag int) *mpicx.Persistent            = mpicx.SendInit[T]
+		_ func(_ *mpicx.Comm, buf []T, dest, tag int) *mpicx.Persistent            = mpicx.SsendInit[T]
+		_ func(_ *mpicx.Comm, buf []T, source, tag int) *mpicx.Persistent          = mpicx.RecvInit[T]
+		_ func(_ *mpicx.Comm, buf []T, root int) done                              = mpicx.Bcast[T]
+		_ func(_ *mpicx.Comm, send, recv []T, op mpicx.Op, root int) done          = mpicx.Reduce[T]
+		_ func(_ *mpicx.Comm, send, recv []T, op mpicx.Op) done                    = mpicx.Allreduce[T]
+		_ func(_ *mpicx.Comm, send, recv []T, op mpicx.Op) done                    = mpicx.Scan[T]
+		_ func(_ *mpicx.Comm, send, recv []T, op mpicx.Op) done                    = mpicx.Exscan[T]
+		_ func(_ *mpicx.Comm, send, recv []T, counts []int, op mpicx.Op) done      = mpicx.ReduceScatter[T]
+		_ func(_ *mpicx.Comm, send, recv []T, op mpicx.Op) done                    = mpicx.ReduceScatterBlock[T]
+		_ func(_ *mpicx.Comm, send, recv []T, root int) done                       = mpicx.Gather[T]
+		_ func(_ *mpicx.Comm, send, recv []T, counts []int, root int) done         = mpicx.Gatherv[T]
+		_ func(_ *mpicx.Comm, send, recv []T, root int) done                       = mpicx.Scatter[T]
+		_ func(_ *mpicx.Comm, send []T, counts []int, recv []T, root int) done     = mpicx.Scatterv[T]
+		_ func(_ *mpicx.Comm, send, recv []T) done                                 = mpicx.Allgather[T]
+		_ func(_ *mpicx.Comm, send, recv []T, counts []int) done                   = mpicx.Allgatherv[T]
+		_ func(_ *mpicx.Comm, send, recv []T) done                                 = mpicx.Alltoall[T]
+		_ func(_ *mpicx.Comm, send []T, sends []int, recv []T, recvs []int) done   = mpicx.Alltoallv[T]
 	)
 }
 
@@ -113,6 +140,9 @@ func (values[T]) promised() {
 	var (
 		_ func(_ *mpicx.Comm, v T, dest, tag int) status                    = mpicx.SendValue[T]
 		_ func(_ *mpicx.Comm, source, tag int) *future.Future[T]            = mpicx.RecvValue[T]
+		_ func(_ *mpicx.Comm, source, tag int) *received[T]                 = mpicx.RecvValueStatus[T]
+		_ func(*mpicx.Message) *future.Future[T]                            = mpicx.MrecvValue[T]
+		_ func(*future.Future[T]) bool                                      = mpicx.Cancel[T]
 		_ func(_ *mpicx.Comm, v T, root int) *future.Future[T]              = mpicx.BcastValue[T]
 		_ func(_ *mpicx.Comm, v T, root int) *future.Future[[]T]            = mpicx.GatherValue[T]
 		_ func(_ *mpicx.Comm, v T) *future.Future[[]T]                      = mpicx.AllgatherValue[T]
@@ -121,6 +151,13 @@ func (values[T]) promised() {
 		_ func(_ *mpicx.Comm, send, recv []T, op binary) done               = mpicx.ScanFunc[T]
 		_ func(_ *mpicx.Comm, send, recv []T, op binary) done               = mpicx.ExscanFunc[T]
 		_ func(_ *mpicx.Comm, send, recv []T, counts []int, op binary) done = mpicx.ReduceScatterFunc[T]
+
+		_ func(_ *mpicx.Comm, send, recv []T, op binary) done             = mpicx.ReduceScatterBlockFunc[T]
+		_ func(_ *mpicx.Comm, v T, op binary) *future.Future[T]           = mpicx.AllreduceValue[T]
+		_ func(_ *mpicx.Comm, v T, op binary, root int) *future.Future[T] = mpicx.ReduceValue[T]
+		_ func(_ *mpicx.Comm, v T, op binary) *future.Future[T]           = mpicx.ScanValue[T]
+		_ func(_ *mpicx.Comm, v T, op binary) *future.Future[T]           = mpicx.ExscanValue[T]
+		_ func(_ *mpicx.Comm, vs []T, root int) *future.Future[T]         = mpicx.ScatterValue[T]
 
 		_ func(*future.Future[T], context.Context) error       = (*future.Future[T]).Wait
 		_ func(*future.Future[T], context.Context) (T, error)  = (*future.Future[T]).Get
@@ -134,6 +171,25 @@ func (values[T]) promised() {
 	)
 }
 
+// movers is what operations that move elements promise for every type without pointers.
+type movers[T any] struct{}
+
+func (movers[T]) promised() {
+	var (
+		_ func(_ *mpicx.Comm, buf []T, dest, tag int) status                     = mpicx.Send[T]
+		_ func(_ *mpicx.Comm, buf []T, dest, tag int) status                     = mpicx.Ssend[T]
+		_ func(_ *mpicx.Comm, buf []T, source, tag int) status                   = mpicx.Recv[T]
+		_ func(_ *mpicx.Comm, source, tag int) *future.Future[[]T]               = mpicx.RecvSlice[T]
+		_ func(_ *mpicx.Comm, source, tag int) status                            = mpicx.Probe[T]
+		_ func(_ *mpicx.Comm, buf []T, root int) done                            = mpicx.Bcast[T]
+		_ func(_ *mpicx.Comm, send, recv []T, root int) done                     = mpicx.Gather[T]
+		_ func(_ *mpicx.Comm, send, recv []T, root int) done                     = mpicx.Scatter[T]
+		_ func(_ *mpicx.Comm, send, recv []T) done                               = mpicx.Allgather[T]
+		_ func(_ *mpicx.Comm, send, recv []T) done                               = mpicx.Alltoall[T]
+		_ func(_ *mpicx.Comm, send []T, sends []int, recv []T, recvs []int) done = mpicx.Alltoallv[T]
+	)
+}
+
 // Every fixed-size integer, float and complex kind, bool, int and uint is a Scalar,
 // and so are types made of them.
 func TestScalars(t *testing.T) {
@@ -143,7 +199,7 @@ func TestScalars(t *testing.T) {
 		buffers[int8]{}, buffers[int16]{}, buffers[int32]{}, buffers[int64]{},
 		buffers[uint8]{}, buffers[uint16]{}, buffers[uint32]{}, buffers[uint64]{},
 		buffers[float32]{}, buffers[float64]{}, buffers[complex64]{}, buffers[complex128]{},
-		values[map[string][]int]{},
+		values[map[string][]int]{}, movers[struct{ X, Y float64 }]{}, neighbors[float32]{},
 	} {
 		b.promised()
 	}

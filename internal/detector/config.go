@@ -41,6 +41,10 @@ type Config struct {
 	// using the GASPI communication layer", 2015, IV-A. Answers are handled at most η + 2L apart.
 	// The ring, which finds out that this rank has died, is four times as slow then.
 	Ping bool
+
+	// Quorum has a rank that knows no majority of all ranks to live, itself among them, fall
+	// silent: of a network that falls apart one side goes on at most.
+	Quorum bool
 }
 
 // ring is the configuration of the ring.

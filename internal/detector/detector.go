@@ -12,6 +12,8 @@ type Output struct {
 	To      int
 	Message Message
 	Died    int // its own rank, as the last output ever, if others hold it for dead
+	// Minority says why Died is its own rank: it is on a side without a majority.
+	Minority bool
 }
 
 // A Machine is the protocol at one rank. It does no I/O and reads no clock: feed
@@ -237,6 +239,11 @@ func (m *Machine) learn(now time.Duration, from, first, last int) {
 		for _, u := range m.dead {
 			m.send(to, Message{Kind: Notice, First: u.first, Last: u.last})
 		}
+	}
+	if 2*m.dead.size() >= m.size && m.config.Quorum {
+		m.silent = true
+		m.out = append(m.out, Output{Died: m.rank, Minority: true})
+		return
 	}
 	m.observer = m.living(m.rank+1, 1)
 	if emitter := m.living(m.rank-1, -1); emitter != m.emitter {

@@ -121,7 +121,7 @@ type Agreement struct {
 
 // Calls are the operations that take part in an agreement: one, unless ranks call
 // different ones in the same place.
-type Calls uint8
+type Calls uint16
 
 // The operations that agree, by MPI's names.
 const (
@@ -131,14 +131,17 @@ const (
 	Split
 	SplitShared
 	Replace
+	AgreeFailed
+	CreateIntercomm
+	Create // that of communicators with members or neighbours that are told
 )
 
 // AnyCalls has all of them.
-const AnyCalls = Replace<<1 - 1
+const AnyCalls = Create<<1 - 1
 
 func (c Calls) String() string {
 	var names []string
-	for i, name := range []string{"Agree", "Shrink", "Dup", "Split", "SplitShared", "Replace"} {
+	for i, name := range []string{"Agree", "Shrink", "Dup", "Split", "SplitShared", "Replace", "AgreeFailed", "CreateIntercomm", "Create"} {
 		if c>>i&1 != 0 {
 			names = append(names, name)
 		}

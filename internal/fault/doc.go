@@ -17,7 +17,7 @@
 //	          | "in" collective "step" number [ "call" number ]
 //	          | "in" protocol "message" number
 //	          | "random" "seed" seed "of" number .
-//	protocol  = "revoke" | "resolve" | "agree" | "shrink" | "replace" | "dup" | "split" | "end" .
+//	protocol  = "revoke" | "resolve" | "agree" | "agreefailed" | "shrink" | "replace" | "dup" | "split" | "splitshared" | "create" | "createintercomm" | "end" .
 //
 // A rank is its number in the world. Numbers count from 1. A collective is named
 // as its function in package mpicx is: Allreduce, BcastValue.
@@ -46,7 +46,8 @@
 //
 // Messages of the error channel are no operations. They count by what they are
 // for, over the whole run: to tell of an error or a revoke ("revoke"); to agree on
-// what an error means ("resolve"); to agree in Agree, Shrink, Dup, Split or SplitShared; and
+// what an error means ("resolve"); to agree in Agree, AgreeFailed, Shrink, Dup, Split, SplitShared or CreateIntercomm,
+// or, for "create", in Create, CartCreate, CartSub or GraphCreate; and
 // to tell that programs have ended ("end").
 //
 // A moment that never comes kills nobody. Where the rank's program is sequential,

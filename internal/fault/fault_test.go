@@ -172,7 +172,7 @@ func wrapped(t *testing.T, text string) (plan *Plan, side transport.Comm, bare [
 
 func send(c transport.Comm, tag int, b []byte) *transport.Request {
 	r := &transport.Request{Peer: 1, Tag: tag, Buf: b, Done: new(done)}
-	if !c.TrySend(1, tag, 0, b) {
+	if !c.TrySend(1, tag, 0, 0, b) {
 		c.Isend(r)
 	}
 	return r

@@ -12,13 +12,15 @@ import (
 
 // Collectives are the operations of package mpicx that go step by step.
 var Collectives = []string{
-	"Allgather", "AllgatherValue", "Allgatherv", "Allreduce", "AllreduceFunc", "Alltoall", "Alltoallv", "Barrier",
-	"Bcast", "BcastValue", "Exscan", "ExscanFunc", "Gather", "GatherValue", "Gatherv", "Reduce", "ReduceFunc",
-	"ReduceScatter", "ReduceScatterFunc", "Scan", "ScanFunc", "Scatter", "Scatterv", "Split", "SplitShared",
+	"Allgather", "AllgatherValue", "Allgatherv", "Allreduce", "AllreduceFunc", "AllreduceValue", "Alltoall", "Alltoallv", "Barrier",
+	"Bcast", "BcastValue", "CartCreate", "CartSub", "Create", "Exscan", "ExscanFunc", "ExscanValue", "Fprintf", "Gather", "GatherValue", "Gatherv", "GraphCreate", "Halo",
+	"NeighborAllgather", "NeighborAllgatherv", "NeighborAlltoall", "NeighborAlltoallv", "NewHalo", "Reduce", "ReduceFunc",
+	"ReduceScatter", "ReduceScatterBlock", "ReduceScatterBlockFunc", "ReduceScatterFunc", "ReduceValue",
+	"Scan", "ScanFunc", "ScanValue", "Scatter", "ScatterValue", "Scatterv", "Split", "SplitShared",
 }
 
 // Protocols are what the error channel's messages are for.
-var Protocols = []string{"revoke", "resolve", "agree", "shrink", "replace", "dup", "split", "splitshared", "end"}
+var Protocols = []string{"revoke", "resolve", "agree", "agreefailed", "shrink", "replace", "dup", "split", "splitshared", "create", "createintercomm", "diagnose", "end"}
 
 // Parse reads a plan. Its error names the first word that does not fit, where it
 // stands, and what was expected.

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -62,7 +63,7 @@ type comm struct {
 var _ transport.Comm = (*comm)(nil)
 
 // TrySend leaves it to Isend, whose request says what the message is for.
-func (c *comm) TrySend(int, int, transport.Epoch, []byte) bool { return false }
+func (c *comm) TrySend(int, int, transport.Epoch, signature.Word, []byte) bool { return false }
 
 func (c *comm) Isend(r *transport.Request) {
 	c.reach(func() []moment { return c.operation(r) })
@@ -97,6 +98,16 @@ func (c *comm) Irecv(r *transport.Request) {
 func (c *comm) Probe(r *transport.Request) {
 	c.reach(func() []moment { return c.operation(r) })
 	c.Comm.Probe(r)
+}
+
+func (c *comm) Mprobe(r *transport.Request) {
+	c.reach(func() []moment { return c.operation(r) })
+	c.Comm.Mprobe(r)
+}
+
+func (c *comm) Mrecv(r *transport.Request) {
+	c.reach(func() []moment { return c.operation(r) })
+	c.Comm.Mrecv(r)
 }
 
 // Sub wraps what it makes.

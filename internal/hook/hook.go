@@ -1,6 +1,10 @@
 package hook
 
-import "github.com/mpicx/go-mpicx/internal/transport"
+import (
+	"io"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
 
 // Die marks the rank of a *mpicx.Comm as dead: its operations reach nobody from
 // now on. Package mpicx sets it.
@@ -24,6 +28,22 @@ var Progress func(comm any) string
 // Blocked returns what mpicx.Comm.Blocked does, of all communicators of its rank. Package mpicx
 // sets it.
 var Blocked func(comm any) []string
+
+// DiagnosesTo returns a mpicx.Option that has what Run prints of a hang written to w. Package
+// mpicx sets it.
+var DiagnosesTo func(w io.Writer) any
+
+// Held is how many requests of a *mpicx.Comm's rank have not ended, and how many messages to
+// it wait for receives. Package mpicx sets it.
+var Held func(comm any) (requests, messages int)
+
+// Left returns a mpicx.Option that has f told, at the end of a Run none of whose ranks has failed,
+// what the program of each rank of this process has left behind: futures that have failed
+// and messages. Package mpicx sets it.
+var Left func(f func(rank int, what []string)) any
+
+// Doing returns what mpicx.Comm.Diagnose says of the rank of a *mpicx.Comm. Package mpicx sets it.
+var Doing func(comm any) string
 
 // Spares is how many spares a mpicx.Option asks for. Package mpicx sets it.
 var Spares func(option any) int

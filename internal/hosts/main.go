@@ -18,15 +18,16 @@ var (
 	dir     = flag.String("dir", "", "for what the script and the processes tell each other")
 	end     = flag.String("end", "", "how processes of other hosts than rank 0's end: exit, kill, or not")
 	timeout = flag.Duration("timeout", 10*time.Second, "of the detector")
+	quorum  = flag.Bool("quorum", false, "processes without a majority end")
 	pings   = flag.Bool("pings", false, "the last process pings all others")
 )
 
 func main() {
 	flag.Parse()
 	p := new(process)
-	var detector mpicx.Detector = mpicx.Ring{Timeout: *timeout}
+	var detector mpicx.Detector = mpicx.Ring{Timeout: *timeout, Quorum: *quorum}
 	if *pings {
-		detector = mpicx.Ping{Timeout: *timeout}
+		detector = mpicx.Ping{Timeout: *timeout, Quorum: *quorum}
 	}
 	err := mpicx.Run(context.Background(), p.run, mpicx.WithDetector(detector))
 	switch {

@@ -60,6 +60,9 @@ func (c *Comm) Everywhere() { c.everywhere = true }
 // Parent returns the communicator whose errors are c's too, or nil.
 func (c *Comm) Parent() *Comm { return c.parent }
 
+// Epoch is the one that c is in, or is about to move to.
+func (c *Comm) Epoch() transport.Epoch { return c.epoch }
+
 // Generation is the number of c's ancestors.
 func (c *Comm) Generation() int { return c.generation }
 

@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -120,11 +121,11 @@ func (s *side) Close() error {
 }
 
 // TrySend sends what is buffered anyway.
-func (s *side) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
+func (s *side) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, buf []byte) bool {
 	if s.p.dead || epoch != s.Live() || len(buf) > EagerLimit || s.HasLostAny() {
 		return false // Isend says why
 	}
-	s.launch(dest, tag, epoch, buf, false)
+	s.launch(dest, tag, epoch, w, buf, false)
 	return true
 }
 
@@ -140,11 +141,11 @@ func (s *side) Isend(r *transport.Request) {
 	}
 	shared := r.Mode&transport.Shared != 0
 	if r.Mode&transport.Synchronous == 0 && (shared || len(r.Buf) <= EagerLimit) {
-		s.launch(r.Peer, r.Tag, r.Epoch, r.Buf, shared)
+		s.launch(r.Peer, r.Tag, r.Epoch, r.Signature, r.Buf, shared)
 		r.Done.Completed(r)
 		return
 	}
-	m := s.launch(r.Peer, r.Tag, r.Epoch, r.Buf, true)
+	m := s.launch(r.Peer, r.Tag, r.Epoch, r.Signature, r.Buf, true)
 	m.shared, m.Send, r.Where = shared, r, m
 	m.sending.Of = m
 	s.sending.Push(&m.sending)
@@ -163,8 +164,13 @@ func (s *side) Irecv(r *transport.Request) {
 }
 
 // Probe looks for a message that has arrived, or waits for one.
-func (s *side) Probe(r *transport.Request) {
-	if !s.begin(r, transport.Probing) {
+func (s *side) Probe(r *transport.Request) { s.probe(r, transport.Probing) }
+
+// Mprobe takes a message that has arrived, or waits for one.
+func (s *side) Mprobe(r *transport.Request) { s.probe(r, transport.Mprobing) }
+
+func (s *side) probe(r *transport.Request, kind transport.Kind) {
+	if !s.begin(r, kind) {
 		return
 	}
 	if s.Match(r) != nil {
@@ -174,6 +180,23 @@ func (s *side) Probe(r *transport.Request) {
 	s.wait(r)
 }
 
+// Mrecv receives the message that r has taken.
+func (s *side) Mrecv(r *transport.Request) {
+	taken := r.Where
+	if !s.begin(r, transport.Receiving) {
+		return
+	}
+	r.Where = taken
+	switch m, err := s.Redeem(r); {
+	case m != nil:
+		s.receive(r, m)
+	case err != nil:
+		s.end(r, err)
+	default:
+		s.wait(r)
+	}
+}
+
 // begin says whether r can, and otherwise ends it unless this rank is dead.
 func (s *side) begin(r *transport.Request, kind transport.Kind) bool {
 	if s.p.dead {
@@ -181,7 +204,7 @@ func (s *side) begin(r *transport.Request, kind transport.Kind) bool {
 	}
 	r.Kind, r.Where, r.Err = kind, nil, nil
 	if kind == transport.Sending {
-		r.Status = transport.Status{Source: s.rank, Tag: r.Tag, Bytes: len(r.Buf)}
+		r.Status = transport.Status{Source: s.rank, Tag: r.Tag, Bytes: len(r.Buf), Signature: r.Signature}
 	}
 	if r.Err = s.Barred(r); r.Err != nil {
 		r.Done.Completed(r)
@@ -207,6 +230,7 @@ func (s *side) Cancel(r *transport.Request) bool {
 	if m, ok := r.Where.(*message); ok && m.state != matched {
 		s.unsend(m)
 		m.withdraw()
+		m.Cancelled = true
 	} else if ok || !s.Withdraw(r) {
 		return false
 	}
@@ -248,7 +272,7 @@ func (s *side) pull() {
 		s.poked = false
 		return
 	case !s.HasLost(to):
-		s.launch(to, 0, s.Epoch(), payload, true).forListener = true
+		s.launch(to, 0, s.Epoch(), 0, payload, true).forListener = true
 	}
 	s.g.w.push(max(s.p.clock(), s.p.link), &event{rank: s.p.rank, f: s.pull})
 }

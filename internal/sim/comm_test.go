@@ -22,7 +22,7 @@ func TestMessageUnderWayAcrossErrors(t *testing.T) {
 			for g := range ahead {
 				sender.Advance(g+1, errCause)
 			}
-			require.True(t, sender.TrySend(1, 1, sender.Epoch(), nil))
+			require.True(t, sender.TrySend(1, 1, sender.Epoch(), 0, nil))
 			for range errors {
 				receiver.Advance(0, errCause)
 				sender.Advance(0, errCause)
@@ -35,7 +35,7 @@ func TestMessageUnderWayAcrossErrors(t *testing.T) {
 			require.NoError(t, w.Run())
 			require.Zero(t, r.ends, "%d errors, %d ahead", errors, ahead)
 			require.Zero(t, w.comm.sides[1].Arrived.Len(), "%d errors, %d ahead", errors, ahead)
-			require.True(t, sender.TrySend(1, 1, sender.Epoch(), nil))
+			require.True(t, sender.TrySend(1, 1, sender.Epoch(), 0, nil))
 			require.NoError(t, w.Run())
 			require.Equal(t, 1, r.ends)
 		}
@@ -59,7 +59,7 @@ func TestRevoke(t *testing.T) {
 	require.Equal(t, transport.Epoch(0).Next(0), c.Epoch())
 	for _, e := range []transport.Epoch{0, c.Epoch()} {
 		pending = append(pending, w.recv(0, transport.Request{Peer: 1, Tag: 1, Epoch: e}))
-		require.False(t, c.TrySend(1, 1, e, nil))
+		require.False(t, c.TrySend(1, 1, e, 0, nil))
 	}
 	require.NoError(t, w.Run())
 	for _, q := range pending {
@@ -92,8 +92,8 @@ func TestAdvanceAfterMatch(t *testing.T) {
 
 func TestTrySendOfLongMessages(t *testing.T) {
 	c := New(Config{Ranks: 2}).Comm(0)
-	require.True(t, c.TrySend(1, 1, 0, make([]byte, EagerLimit)))
-	require.False(t, c.TrySend(1, 1, 0, make([]byte, EagerLimit+1)))
+	require.True(t, c.TrySend(1, 1, 0, 0, make([]byte, EagerLimit)))
+	require.False(t, c.TrySend(1, 1, 0, 0, make([]byte, EagerLimit+1)))
 }
 
 // Messages are kept for a member that has not made its side yet, and not for one
@@ -107,14 +107,14 @@ func TestSub(t *testing.T) {
 	}
 	c0 := made(0)
 	require.Equal(t, 1, c0.Rank())
-	require.True(t, c0.TrySend(0, 1, 0, []byte{7}))
+	require.True(t, c0.TrySend(0, 1, 0, 0, []byte{7}))
 	require.NoError(t, w.Run())
 	c2 := made(2)
 	r := w.note(2, transport.Request{Peer: 1, Tag: 1, Take: true})
 	c2.Irecv(&r.Request)
 	require.Equal(t, []byte{7}, r.Buf)
 	require.NoError(t, c2.Close())
-	require.True(t, c0.TrySend(0, 1, 0, nil))
+	require.True(t, c0.TrySend(0, 1, 0, 0, nil))
 	require.NoError(t, w.Run())
 	require.Zero(t, c2.(*side).Arrived.Len())
 	require.Empty(t, w.comm.subs)

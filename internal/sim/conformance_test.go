@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mpicx/go-mpicx/internal/buildtags"
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/transporttest"
 )
@@ -97,9 +98,9 @@ func (l locked) Advance(generation int, cause error) {
 	l.Comm.Advance(generation, cause)
 }
 
-func (l locked) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
+func (l locked) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, buf []byte) bool {
 	defer l.mu.lock()()
-	return l.Comm.TrySend(dest, tag, epoch, buf)
+	return l.Comm.TrySend(dest, tag, epoch, w, buf)
 }
 
 func (l locked) Isend(r *transport.Request) {
@@ -125,6 +126,16 @@ func (l locked) Irecv(r *transport.Request) {
 func (l locked) Probe(r *transport.Request) {
 	defer l.mu.lock()()
 	l.Comm.Probe(r)
+}
+
+func (l locked) Mprobe(r *transport.Request) {
+	defer l.mu.lock()()
+	l.Comm.Mprobe(r)
+}
+
+func (l locked) Mrecv(r *transport.Request) {
+	defer l.mu.lock()()
+	l.Comm.Mrecv(r)
 }
 
 func (l locked) Cancel(r *transport.Request) bool {

@@ -69,7 +69,7 @@ func TestLateDetection(t *testing.T) {
 	require.Equal(t, &transport.DeadError{Rank: victim}, w.send(0, transport.Request{Peer: victim, Tag: 3}).Err)
 	require.Equal(t, &transport.DeadError{Rank: victim}, w.recv(0, transport.Request{Peer: victim, Tag: 3}).Err)
 	require.Equal(t, &transport.DeadError{Rank: victim}, w.send(0, transport.Request{Peer: 1, Tag: -2}).Err)
-	require.False(t, w.Comm(0).TrySend(victim, 3, 0, nil))
+	require.False(t, w.Comm(0).TrySend(victim, 3, 0, 0, nil))
 	told := 0
 	w.Comm(0).Listen(watcher(func(dead int) { told += dead }))
 	require.Equal(t, victim, told)
@@ -85,7 +85,7 @@ func TestSendBeforeDetection(t *testing.T) {
 	short := w.send(0, transport.Request{Peer: 2, Tag: 1})
 	require.Equal(t, 1, short.ends)
 	require.NoError(t, short.Err)
-	require.True(t, w.Comm(0).TrySend(2, -2, 0, nil))
+	require.True(t, w.Comm(0).TrySend(2, -2, 0, 0, nil))
 	long := w.send(0, transport.Request{Peer: 2, Tag: 1, Buf: make([]byte, EagerLimit+1)})
 	require.Zero(t, long.ends)
 	require.NoError(t, w.Run())
@@ -123,7 +123,7 @@ func TestLoseInFlight(t *testing.T) {
 		w.At(10, 0, func() {
 			for k := range each {
 				for to := 1; to < n; to++ {
-					require.True(t, w.Comm(0).TrySend(to, k, 0, nil))
+					require.True(t, w.Comm(0).TrySend(to, k, 0, 0, nil))
 				}
 			}
 			w.Kill(0)
@@ -176,7 +176,7 @@ func TestDieAfterSending(t *testing.T) {
 			die(w)
 			require.True(t, w.Dead(0))
 			require.Zero(t, w.send(0, transport.Request{Peer: 1, Tag: 1}).ends)
-			require.False(t, c.TrySend(1, 1, 0, nil))
+			require.False(t, c.TrySend(1, 1, 0, 0, nil))
 			require.False(t, c.Cancel(&pending.Request))
 			c.Advance(0, fmt.Errorf("an error"))
 			c.Revoke(fmt.Errorf("an error"))

@@ -11,7 +11,7 @@ type Model interface {
 	fmt.Stringer
 
 	// overhead is the CPU time of sending or receiving one message.
-	overhead() time.Duration
+	overhead(rng *rand.Rand) time.Duration
 	// gap is how long after a message of n bytes the sender's network interface
 	// can inject the next.
 	gap(n int) time.Duration
@@ -33,15 +33,39 @@ type Model interface {
 type LogGP struct {
 	Latency, Overhead, Gap time.Duration
 	GapPerByte             float64 // ns
+	CombinePerByte         float64 // ns of CPU time in a reduction, often called gamma: see Combining
+
+	// Jitter is what a system's noise adds to an overhead on average. What it adds is
+	// exponentially distributed.
+	Jitter time.Duration
 }
 
 func (m LogGP) String() string {
-	return fmt.Sprintf("LogGP with L=%v, o=%v, g=%v, G=%gns", m.Latency, m.Overhead, m.Gap, m.GapPerByte)
+	s := fmt.Sprintf("LogGP with L=%v, o=%v, g=%v, G=%gns", m.Latency, m.Overhead, m.Gap, m.GapPerByte)
+	if m.CombinePerByte > 0 {
+		s += fmt.Sprintf(", γ=%gns", m.CombinePerByte)
+	}
+	if m.Jitter > 0 {
+		s += fmt.Sprintf(", jitter=%v", m.Jitter)
+	}
+	return s
+}
+
+// Combining is how long it takes to combine n bytes with as many others in a reduction. Who
+// does so in virtual time says it with [World.Compute].
+func (m LogGP) Combining(n int) time.Duration {
+	return time.Duration(float64(n) * m.CombinePerByte)
 }
 
 func (m LogGP) bytes(n int) time.Duration { return time.Duration(float64(n) * m.GapPerByte) }
 
-func (m LogGP) overhead() time.Duration                 { return m.Overhead }
+func (m LogGP) overhead(rng *rand.Rand) time.Duration {
+	if m.Jitter == 0 {
+		return m.Overhead
+	}
+	return m.Overhead + time.Duration(rng.ExpFloat64()*float64(m.Jitter))
+}
+
 func (m LogGP) gap(n int) time.Duration                 { return m.bytes(n) + m.Gap }
 func (m LogGP) delay(n int, _ *rand.Rand) time.Duration { return m.bytes(n) + m.Latency }
 func (m LogGP) random() bool                            { return false }
@@ -61,9 +85,9 @@ func (m Random) String() string {
 	return fmt.Sprintf("random delays from %v to %v, %g %% in the tail", m.Min, m.Max, 100*m.Tail)
 }
 
-func (m Random) overhead() time.Duration { return 0 }
-func (m Random) gap(int) time.Duration   { return 0 }
-func (m Random) random() bool            { return true }
+func (m Random) overhead(*rand.Rand) time.Duration { return 0 }
+func (m Random) gap(int) time.Duration             { return 0 }
+func (m Random) random() bool                      { return true }
 
 func (m Random) delay(_ int, rng *rand.Rand) time.Duration {
 	if m.Tail > 0 && rng.Float64() < m.Tail {

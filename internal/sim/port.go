@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
@@ -52,12 +53,13 @@ const (
 )
 
 // launch sends a message, whose bytes stay where they are or are copied.
-func (s *side) launch(dest, tag int, epoch transport.Epoch, bytes []byte, stay bool) *message {
+func (s *side) launch(dest, tag int, epoch transport.Epoch, word signature.Word, bytes []byte, stay bool) *message {
 	w, p, to := s.g.w, s.p, &s.g.sides[dest]
 	m := w.spare()
 	*m = message{event: event{rank: to.p.rank, m: m}, from: s, to: to, shared: stay, bytes: bytes, buffer: m.buffer}
-	m.Node = match.Node[message]{Key: match.Key{Epoch: epoch, Source: s.rank, Tag: tag}, Bytes: len(bytes), Of: m}
-	if !stay {
+	m.Envelope = match.Envelope{Key: match.Key{Epoch: epoch, Source: s.rank, Tag: tag}, Bytes: len(bytes), Signature: word}
+	m.Of = m
+	if !stay && !w.cfg.Weightless {
 		m.buffer = append(m.buffer[:0], bytes...)
 		m.bytes = m.buffer
 	}
@@ -66,7 +68,7 @@ func (s *side) launch(dest, tag int, epoch transport.Epoch, bytes []byte, stay b
 	p.sent++
 
 	model := w.cfg.Model
-	p.cpu = p.clock() + model.overhead()
+	p.cpu = p.clock() + model.overhead(w.rng)
 	p.injected = max(p.cpu, p.link)
 	p.link = p.injected + model.gap(len(bytes))
 	m.left = p.injected
@@ -106,6 +108,11 @@ func (m *message) recycle() {
 // or keeps it.
 func (s *side) deliver(m *message) {
 	w := s.g.w
+	if m.state != withdrawn && !m.forListener {
+		if odd := s.Contradicts(&m.Envelope); odd != nil {
+			s.halt(odd)
+		}
+	}
 	if m.state == withdrawn || s.drops(m) {
 		w.traceMessage(int(m.rank), "drops", m)
 		m.recycle()
@@ -116,15 +123,23 @@ func (s *side) deliver(m *message) {
 		s.hand(m)
 		return
 	}
-	probes, recv := s.Take(m.Key, m.Bytes)
-	if recv == nil {
+	probes, recv := s.Take(&m.Envelope)
+	switch {
+	case recv == nil:
 		m.state = arrived
 		s.Arrived.Push(&m.Node)
+	case recv.Kind == transport.Mprobing:
+		m.state = arrived
+		s.Keep(recv, &m.Node)
 	}
 	for r := range match.List(probes) {
 		s.end(r, nil)
 	}
-	if recv != nil {
+	switch {
+	case recv == nil:
+	case recv.Kind == transport.Mprobing:
+		s.endProbe(recv)
+	default:
 		s.receive(recv, m)
 	}
 }
@@ -147,7 +162,11 @@ func (s *side) hand(m *message) {
 
 // receive ends r with the message m.
 func (s *side) receive(r *transport.Request, m *message) {
-	r.Fill(m.Status(), m.bytes, m.shared)
+	if s.g.w.cfg.Weightless && m.Bytes <= len(r.Buf) {
+		r.Status = m.Status()
+	} else {
+		r.Fill(m.Status(), m.bytes, m.shared)
+	}
 	if m.Send == nil {
 		m.recycle()
 	} else {
@@ -182,7 +201,7 @@ func (s *side) unsend(m *message) {
 // withdraw takes m back from where it is.
 func (m *message) withdraw() {
 	if m.state == arrived {
-		m.to.Arrived.Remove(&m.Node)
+		m.to.Drop(&m.Node)
 	}
 	m.state, m.Send = withdrawn, nil
 }
@@ -210,6 +229,14 @@ func (s *side) endAll(posted *transport.Request, err error, which func(*transpor
 	}
 	for _, r := range ended {
 		s.end(r, r.Err)
+	}
+}
+
+// endProbe completes a probe, which keeps its message if it is a Mprobe.
+func (s *side) endProbe(r *transport.Request) {
+	if !s.p.dead {
+		r.Err = nil
+		r.Done.Completed(r)
 	}
 }
 

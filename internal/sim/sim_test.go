@@ -99,7 +99,7 @@ func TestCollectives(t *testing.T) {
 				acc := make([][]byte, n)
 				collect(t, w, n, func(r int) collective.Algorithm {
 					acc[r] = binary.LittleEndian.AppendUint64(nil, uint64(r*r))
-					return &collective.AllreduceDoubling{Acc: acc[r], Tmp: make([]byte, 8), Op: sum}
+					return &collective.AllreduceDoubling{Reduction: collective.Reduction{Acc: acc[r], Op: sum}}
 				})
 				total := 0
 				for r := range n {
@@ -262,7 +262,7 @@ func TestOrderOfPairs(t *testing.T) {
 						if k%3 == 0 {
 							w.send(r, transport.Request{Peer: to, Tag: k, Mode: transport.Synchronous})
 						} else {
-							require.True(t, c.TrySend(to, k, 0, nil))
+							require.True(t, c.TrySend(to, k, 0, 0, nil))
 						}
 					}
 				})
@@ -365,4 +365,37 @@ type repeat struct {
 func (r repeat) Step(k int, x *collective.Exchange) bool {
 	r.dissemination.Step(k%16, x)
 	return k+1 < r.rounds
+}
+
+// What a rank combines occupies its CPU, and noise makes overheads longer by Jitter on average;
+// in both cases nothing else changes.
+func TestCombiningAndJitter(t *testing.T) {
+	run := func(seed uint64, m LogGP) (last time.Duration) {
+		w := New(Config{Ranks: 16, Seed: seed, Model: m, Weightless: true})
+		buf := make([]byte, 1000)
+		for _, at := range collect(t, w, 16, func(r int) collective.Algorithm {
+			return &collective.AllreduceDoubling{Reduction: collective.Reduction{Acc: buf, Op: func(dst, _, _ []byte) {
+				w.Compute(r, m.Combining(len(dst)))
+			}}}
+		}) {
+			last = max(last, at)
+		}
+		return last
+	}
+	m := LogGP{Latency: 1000, Overhead: 300, GapPerByte: 0.5}
+	const round = 300 + 1000 + 500 + 300
+	require.Equal(t, time.Duration(4*round), run(0, m))
+	m.CombinePerByte = 0.2
+	require.Equal(t, time.Duration(4*(round+200)), run(0, m))
+	require.Equal(t, "LogGP with L=1µs, o=300ns, g=0s, G=0.5ns, γ=0.2ns", m.String())
+
+	m.Jitter = 100
+	require.Equal(t, run(1, m), run(1, m))
+	sum := time.Duration(0)
+	for seed := range uint64(100) {
+		sum += run(seed, m)
+	}
+	mean := sum / 100 // of the latest of 16 ranks: more than eight times the average
+	require.Greater(t, mean, time.Duration(4*(round+200)+8*100))
+	require.Less(t, mean, time.Duration(4*(round+200)+8*500))
 }

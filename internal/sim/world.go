@@ -23,6 +23,7 @@ type Config struct {
 	// arrive after the death.
 	LoseInFlight float64
 	SharedCores  bool      // see transport.Features
+	Weightless   bool      // messages of the program have a length and no contents: no bytes are copied
 	Events       int       // Run gives up after that many; 0: a hundred million
 	Trace        io.Writer // gets a line for each event; nil: none
 }
@@ -174,7 +175,7 @@ func (p *process) serve() {
 		idle := p.cpu <= w.now
 		p.cpu = p.clock()
 		if e.m != nil {
-			p.cpu += w.cfg.Model.overhead()
+			p.cpu += w.cfg.Model.overhead(w.rng)
 		}
 		switch {
 		case p.cpu == w.now:

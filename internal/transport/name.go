@@ -41,6 +41,17 @@ func ReplaceName(e Epoch, seq, with uint64) Name {
 // FirstName is the name of what the world is to a program, beside which there are spares.
 func FirstName() Name { return Name{Color: -4} }
 
+// UnionName is the name of what two groups make together, in epoch e of the communicator of all
+// ranks. The id is a digest of both calls.
+func UnionName(e Epoch, id uint64) Name { return Name{Epoch: e, Seq: id, Color: -5} }
+
+// AssentName is the name of the duplicate of a union on which its members agree to make it.
+func AssentName(id uint64) Name { return Name{Seq: id, Color: -6} }
+
+// RegistryName is the name of the one duplicate of the communicator of all ranks on which groups
+// tell each other that they can't make a union.
+func RegistryName() Name { return Name{Color: -7} }
+
 // Check returns a *GenerationError if no communicator can have the name's Generation.
 func (n Name) Check() error {
 	if n.Generation < 0 || n.Generation >= Generations {

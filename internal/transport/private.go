@@ -19,8 +19,9 @@ const (
 	Sending
 	Receiving
 	Probing
+	Mprobing
 )
 
 func (k Kind) String() string {
-	return [...]string{"idle", "send", "receive", "probe"}[k]
+	return [...]string{"idle", "send", "receive", "probe", "matched probe"}[k]
 }

@@ -1,5 +1,7 @@
 package transport
 
+import "math"
+
 // AnySource and AnyTag are the wildcards of a receive. AnyTag matches the tags
 // of users, which are not negative.
 const (
@@ -7,10 +9,16 @@ const (
 	AnyTag    = -1
 )
 
+// NoTag is no message's. A receive with it waits for nothing but an error.
+const NoTag = math.MinInt
+
 // CollectiveTag is the tag of the messages of the seq-th collective operation of an epoch,
 // from 1. It is less than AnyTag.
 func CollectiveTag(seq int) int { return AnyTag - seq }
 
+// CollectiveNumber is the inverse of CollectiveTag.
+func CollectiveNumber(tag int) (seq int) { return AnyTag - tag }
+
 // IsCollective says whether messages with the tag are of a collective operation, which
 // needs all members.
-func IsCollective(tag int) bool { return tag < AnyTag }
+func IsCollective(tag int) bool { return tag < AnyTag && tag > NoTag }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
@@ -54,7 +55,7 @@ type Comm interface {
 	// TrySend sends buf to rank dest if that can be done with at once, and says
 	// whether it did: then buf may be changed again. Otherwise nothing has
 	// happened. It is Isend without a Request, for the most frequent of messages.
-	TrySend(dest, tag int, epoch Epoch, buf []byte) bool
+	TrySend(dest, tag int, epoch Epoch, w signature.Word, buf []byte) bool
 	// Isend sends r.Buf to r.Peer. A send of r.Mode Synchronous is done when a
 	// receive has matched it, any other as soon as r.Buf may be changed.
 	Isend(r *Request)
@@ -64,6 +65,22 @@ type Comm interface {
 	// Probe is done when a message that Irecv would match could be received. It
 	// fills in Status and leaves the message.
 	Probe(r *Request)
+	// Call says that this rank makes a collective call in an epoch, and returns its number there,
+	// from 1, with which its messages are tagged. If a message has come, or comes later, of a
+	// rank that has made another call in its place, this rank is halted: its requests of the
+	// epoch, and those still to come, end with a *MismatchError.
+	Call(e Epoch, w signature.Word) (number int)
+	// Called returns the number of the latest call in this rank's epoch, 0 for none, and what it is.
+	Called() (number int, w signature.Word)
+	// Mismatch returns the error that this rank is halted with, until Advance or Revoke; else nil.
+	Mismatch() error
+	// Mprobe is Probe that takes the message out of matching: no other request finds it,
+	// and r has it until Mrecv.
+	Mprobe(r *Request)
+	// Mrecv is Irecv of the message that r has since its Mprobe has ended. R keeps the
+	// epoch of that. It ends with ErrCancelled if the send was cancelled meanwhile, and with
+	// a *DeadError if the sender has died before it gave all bytes away.
+	Mrecv(r *Request)
 	// Cancel ends r with ErrCancelled unless it has been matched, and says
 	// whether it did. Which kinds it can cancel is in Features.
 	Cancel(r *Request) bool
@@ -109,6 +126,10 @@ type Comm interface {
 	// for people who ask why a program hangs. While visit looks at a request it
 	// does not end; visit calls no method of a Comm.
 	EachPending(visit func(*Request))
+	// EachUnreceived calls visit for the messages of programs that have come to this rank in
+	// its epoch, from ranks that live, and that no receive has met. Visit calls no method of
+	// a Comm.
+	EachUnreceived(visit func(Status))
 }
 
 // Pending returns what c.EachPending visits. Only a program that stands still may
@@ -153,6 +174,9 @@ type Request struct {
 	Mode  Mode
 	Epoch Epoch
 	Done  Completer
+	// Signature says what was called. A message has its sender's; what it is received by may
+	// have another, which is for the Completer to compare.
+	Signature signature.Word
 	// Alloc, if not nil, returns where to put a message of n bytes.
 	Alloc func(n int) []byte
 	// Take says that a receive wants the bytes themselves in Buf, which it will
@@ -208,6 +232,7 @@ func (r *Request) Fill(s Status, bytes []byte, shared bool) {
 type Status struct {
 	Source, Tag int
 	Bytes       int // its length, even where the buffer was too small
+	Signature   signature.Word
 }
 
 // A Driver is a Comm whose messages move while somebody waits in it; otherwise now
@@ -305,6 +330,18 @@ func (e *TruncateError) Error() string {
 		e.Status.Bytes, e.Status.Source, e.Status.Tag, e.Room)
 }
 
+// MismatchError is the error of a rank that has made another collective call than one of its
+// peers, in the same place.
+type MismatchError struct {
+	Number      int // of the call in its epoch
+	Own, Theirs signature.Word
+	Source      int // theirs
+}
+
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("collective call %d is %v here, and %v at rank %d", e.Number, e.Own, e.Theirs, e.Source)
+}
+
 // LibraryError is what the library below a transport reports.
 type LibraryError struct {
 	Call  string // of the library, or what it was called for
@@ -324,6 +361,14 @@ const ErrCancelled = constError("cancelled")
 // ErrFenced is the error of all requests of a process that lives, and that others have declared
 // dead.
 const ErrFenced = constError("others have declared this process dead, and go on without it")
+
+// ErrNoQuorum is ErrFenced of a process that is on a side without a majority.
+const ErrNoQuorum = quorumError("this process is on a side of the network without a majority of all processes")
+
+type quorumError string
+
+func (e quorumError) Error() string        { return string(e) }
+func (e quorumError) Is(target error) bool { return target == ErrFenced }
 
 // ErrDied is the error of the requests of a process that has died itself.
 const ErrDied = constError("this process has died")

@@ -25,7 +25,7 @@ func TestErrorTexts(t *testing.T) {
 }
 
 func TestKindString(t *testing.T) {
-	for kind, want := range map[Kind]string{Idle: "idle", Sending: "send", Receiving: "receive", Probing: "probe"} {
+	for kind, want := range map[Kind]string{Idle: "idle", Sending: "send", Receiving: "receive", Probing: "probe", Mprobing: "matched probe"} {
 		require.Equal(t, want, kind.String())
 	}
 }

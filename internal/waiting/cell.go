@@ -135,7 +135,10 @@ func (c *Cell) Await(n int32) {
 }
 
 // Tell tells the Keeper that the program gets the error that the operation ended with.
-func (c *Cell) Tell(err error) { c.by().Told(err) }
+func (c *Cell) Tell(err error) { c.by().Told(c, err) }
+
+// Fail tells the Keeper that the operation is about to end with an error.
+func (c *Cell) Fail(err error) { c.by().Failing(c, err) }
 
 // Look tells the Keeper that the future was found pending.
 func (c *Cell) Look() { c.by().Look() }
@@ -160,9 +163,17 @@ func (c *Cell) Wait(ctx context.Context) error {
 		}
 	}
 	if c.mayHaveVerdict() {
-		return c.verdict(ctx)
+		return c.inPlace(c.verdict(ctx))
 	}
 	return nil
+}
+
+// inPlace returns what a Wait returns in place of the result: nil, nothing.
+func (c *Cell) inPlace(v error) error {
+	if v != nil {
+		c.by().Told(c, nil)
+	}
+	return v
 }
 
 // mayHaveVerdict is on the way of every Wait: without a Keeper it calls nothing.
@@ -186,7 +197,7 @@ func (c *Cell) Test() (done bool, err error) {
 	}
 	if c.mayHaveVerdict() {
 		if ok, err := c.keeper.TryVerdict(); !ok || err != nil {
-			return ok, err
+			return ok, c.inPlace(err)
 		}
 	}
 	if !done { // before the verdict was asked for: what is done by now may be because of one

@@ -35,9 +35,11 @@ type Keeper interface {
 	// TryVerdict is Verdict for Test: where Verdict would block, ok is false.
 	TryVerdict() (ok bool, err error)
 
+	// Failing is called when the operation is about to end with an error.
+	Failing(c *Cell, err error)
 	// Told is called when a Wait or Test is about to return the error that its operation
-	// ended with.
-	Told(err error)
+	// ended with, or in place of the result that of Verdict or TryVerdict: then err is nil.
+	Told(c *Cell, err error)
 
 	// Watch is told, once for each future, that somebody looks at its Done channel
 	// instead of waiting; Unwatch, that this future is done.
@@ -63,7 +65,8 @@ func (Nobody) Ended(ctx context.Context) error                              { re
 func (Nobody) MayHaveVerdict() bool                                         { return false }
 func (Nobody) Verdict(context.Context) error                                { return nil }
 func (Nobody) TryVerdict() (bool, error)                                    { return true, nil }
-func (Nobody) Told(error)                                                   {}
+func (Nobody) Failing(*Cell, error)                                         {}
+func (Nobody) Told(*Cell, error)                                            {}
 func (Nobody) Watch()                                                       {}
 func (Nobody) Unwatch()                                                     {}
 func (Nobody) Describe(_ context.Context, err error, waited ...*Cell) error { return err }

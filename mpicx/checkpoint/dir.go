@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 )
 
 // manifestName is the file that says, for people and tools, which versions a shared directory
@@ -28,13 +27,24 @@ type manifestVersion struct {
 	Files   []string `json:"files"`
 }
 
-func fileName(version, part, parts int) string {
-	return fmt.Sprintf("v%d.%d-of-%d.mpicx", version, part, parts)
+// A stored is a file of one part of a version. No two Saves write the same: who was taken for
+// dead, and still writes, replaces nothing that his successor has written.
+type stored struct {
+	Version, Part, Parts int
+	Run, Stamp           uint64
 }
 
-func parseFileName(name string) (version, part, parts int, ok bool) {
-	n, _ := fmt.Sscanf(name, "v%d.%d-of-%d.mpicx", &version, &part, &parts)
-	return version, part, parts, n == 3 && fileName(version, part, parts) == name
+func (f stored) key() key { return key{f.Version, f.Run, f.Stamp, f.Parts} }
+
+const nameFormat = "v%d.%d-of-%d.%016x-%d.mpicx"
+
+func (f stored) name() string {
+	return fmt.Sprintf(nameFormat, f.Version, f.Part, f.Parts, f.Run, f.Stamp)
+}
+
+func parseFileName(name string) (f stored, ok bool) {
+	n, _ := fmt.Sscanf(name, nameFormat, &f.Version, &f.Part, &f.Parts, &f.Run, &f.Stamp)
+	return f, n == 5 && f.name() == name
 }
 
 // temporary begins the names of files that are being written.
@@ -88,30 +98,22 @@ func prepareDir(dir string, part int) error {
 	return err
 }
 
-// A stored is a file that is there, its header good and its size right.
-type stored struct {
-	Version, Part, Parts int
-	Run, Stamp           uint64
-}
-
-// listDir returns the files whose parts this rank is to look at. What is damaged, or somebody
-// else's, is left out.
+// listDir returns the files whose parts this rank is to look at.
 func listDir(dir string, mine func(part int) bool) ([]stored, error) {
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
 	var list []stored
 	for _, e := range entries {
-		version, part, parts, ok := parseFileName(e.Name())
-		if !ok || !mine(part) {
-			continue
-		}
-		if h, err := headerOf(filepath.Join(dir, e.Name())); err == nil && h.version == version && h.part == part && h.parts == parts {
-			list = append(list, stored{version, part, parts, h.run, h.stamp})
+		if f, ok := parseFileName(e.Name()); ok && mine(f.Part) {
+			list = append(list, f)
 		}
 	}
-	return list, nil
+	return list, err
+}
+
+// isGood says whether a file's header is good and its size right.
+func isGood(dir string, f stored) bool {
+	h, err := headerOf(filepath.Join(dir, f.name()))
+	return err == nil && h.stored() == f
 }
 
 func headerOf(path string) (h header, err error) {
@@ -132,29 +134,38 @@ func headerOf(path string) (h header, err error) {
 
 // readPart reads the records of a file that listDir has returned.
 func readPart(dir string, s stored) (records [2][]byte, err error) {
-	f, err := os.Open(filepath.Join(dir, fileName(s.Version, s.Part, s.Parts)))
+	f, err := os.Open(filepath.Join(dir, s.name()))
 	if err != nil {
 		return records, err
 	}
 	defer f.Close()
 	h, records, err := readFile(bufio.NewReader(f))
-	if err == nil && (h.run != s.Run || h.stamp != s.Stamp) {
-		err = fmt.Errorf("%w: another Save has written it meanwhile", ErrFile)
+	if err == nil && h.stored() != s {
+		err = fmt.Errorf("%w: it is named as that of another Save", ErrFile)
 	}
 	return records, err
 }
 
-// prune removes the files of parts that are this rank's in other versions than those to keep.
-func prune(dir string, keep []int, mine func(part int) bool) {
-	entries, _ := os.ReadDir(dir)
-	for _, e := range entries {
-		if version, p, _, ok := parseFileName(e.Name()); ok && mine(p) && !slices.Contains(keep, version) {
-			_ = os.Remove(filepath.Join(dir, e.Name()))
+// prune removes the files that are not needed.
+func prune(dir string, needed func(stored) bool, mine func(part int) bool) {
+	files, _ := listDir(dir, mine)
+	for _, f := range files {
+		if !needed(f) {
+			_ = os.Remove(filepath.Join(dir, f.name()))
 		}
 	}
 }
 
-func writeManifest(dir string, run uint64, versions []manifestVersion) error {
+// writeManifest writes the manifest of a directory that has all files of the versions.
+func writeManifest(dir string, run uint64, complete []key) error {
+	versions := make([]manifestVersion, len(complete))
+	for i, k := range complete {
+		versions[i] = manifestVersion{Version: k.Version, Parts: k.Parts}
+		for part := range k.Parts {
+			f := stored{k.Version, part, k.Parts, k.Run, k.Origin}
+			versions[i].Files = append(versions[i].Files, f.name())
+		}
+	}
 	return writeNew(dir, manifestName, 0, func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "\t")

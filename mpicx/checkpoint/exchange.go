@@ -59,11 +59,11 @@ func maximum(numbers []uint64) (collective.Algorithm, func() []uint64) {
 	for i, n := range numbers {
 		binary.LittleEndian.PutUint64(acc[8*i:], n)
 	}
-	a := &collective.AllreduceDoubling{Acc: acc, Tmp: make([]byte, len(acc)), Op: func(dst, left, right []byte) {
+	a := &collective.AllreduceDoubling{Reduction: collective.Reduction{Acc: acc, Op: func(dst, left, right []byte) {
 		for i := 0; i < len(dst); i += 8 {
 			binary.LittleEndian.PutUint64(dst[i:], max(binary.LittleEndian.Uint64(left[i:]), binary.LittleEndian.Uint64(right[i:])))
 		}
-	}}
+	}}}
 	return a, func() []uint64 {
 		for i := range numbers {
 			numbers[i] = binary.LittleEndian.Uint64(acc[8*i:])

@@ -41,6 +41,10 @@ type header struct {
 	lengths     [2]uint64
 }
 
+func (h *header) stored() stored {
+	return stored{h.version, h.part, h.parts, h.run, h.stamp}
+}
+
 func (h *header) bytes() []byte {
 	le := binary.LittleEndian
 	b := append(make([]byte, 0, headerSize), magic...)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -64,13 +65,24 @@ func restoreFiles(t *testing.T, n int, dir func(rank int) string) (versions []in
 
 func same(dir string) func(int) string { return func(int) string { return dir } }
 
+// files returns the names in a directory, without which Save they are of.
 func files(t *testing.T, dir string) (names []string) {
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	for _, e := range entries {
-		names = append(names, e.Name())
+		names = append(names, ofSave.ReplaceAllString(e.Name(), ""))
 	}
 	return names
+}
+
+var ofSave = regexp.MustCompile(`\.[0-9a-f]{16}-\d+\.mpicx$`)
+
+// file returns the path of a part of a version.
+func file(t *testing.T, dir, part string) string {
+	found, err := filepath.Glob(filepath.Join(dir, part+".*"))
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	return found[0]
 }
 
 // The next job has the newest version, whether the directory is shared or not, and of old
@@ -89,7 +101,7 @@ func TestFiles(t *testing.T) {
 		require.Equal(t, []error{nil, nil, nil}, errs)
 		require.Equal(t, []int{5, 5, 5}, versions)
 		if !shared {
-			require.Equal(t, []string{"v3.1-of-3.mpicx", "v4.1-of-3.mpicx", "v5.1-of-3.mpicx"}, files(t, of(1)))
+			require.Equal(t, []string{"v3.1-of-3", "v4.1-of-3", "v5.1-of-3"}, files(t, of(1)))
 			continue
 		}
 		require.Len(t, files(t, dir), 10)
@@ -106,7 +118,9 @@ func TestFiles(t *testing.T) {
 		require.Equal(t, 1, m.Format)
 		require.Len(t, m.Versions, 3)
 		require.Equal(t, 5, m.Versions[0].Version)
-		require.Equal(t, []string{"v5.0-of-3.mpicx", "v5.1-of-3.mpicx", "v5.2-of-3.mpicx"}, m.Versions[0].Files)
+		for part, name := range m.Versions[0].Files {
+			require.Equal(t, file(t, dir, fmt.Sprintf("v5.%d-of-3", part)), filepath.Join(dir, name))
+		}
 	}
 }
 
@@ -133,14 +147,14 @@ func TestBadFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			saveFiles(t, 3, 2, same(dir))
-			path := filepath.Join(dir, "v2.1-of-3.mpicx")
+			path := file(t, dir, "v2.1-of-3")
 			b, err := os.ReadFile(path)
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(path, harm(b), 0o666))
 			versions, errs := restoreFiles(t, 3, same(dir))
 			require.Equal(t, []error{nil, nil, nil}, errs)
 			require.Equal(t, []int{1, 1, 1}, versions)
-			require.NoError(t, os.Remove(filepath.Join(dir, "v1.0-of-3.mpicx")))
+			require.NoError(t, os.Remove(file(t, dir, "v1.0-of-3")))
 			_, errs = restoreFiles(t, 3, same(dir))
 			for _, err := range errs {
 				require.ErrorIs(t, err, checkpoint.ErrNone)
@@ -154,11 +168,11 @@ func TestFileOfAnotherSave(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	saveFiles(t, 2, 2, same(dir))
 	saveFiles(t, 2, 2, same(other))
-	const name = "v2.1-of-2.mpicx"
-	require.NoError(t, os.Rename(filepath.Join(other, name), filepath.Join(dir, name)))
+	missing := file(t, dir, "v2.1-of-2")
+	require.NoError(t, os.Rename(file(t, other, "v2.1-of-2"), missing))
 	versions, _ := restoreFiles(t, 2, same(dir))
 	require.Equal(t, []int{1, 1}, versions)
-	require.NoError(t, os.Rename(filepath.Join(dir, "v1.0-of-2.mpicx"), filepath.Join(dir, name)))
+	require.NoError(t, os.Rename(file(t, dir, "v1.0-of-2"), missing))
 	_, errs := restoreFiles(t, 2, same(dir))
 	require.ErrorIs(t, errs[0], checkpoint.ErrNone)
 }
@@ -238,8 +252,8 @@ func TestNoRoomForFiles(t *testing.T) {
 		require.Equal(t, 2, step)
 		return errors.Join(err, st.Close(ctx))
 	})
-	require.Equal(t, []string{"v1.1-of-3.mpicx"}, files(t, path(11)))
-	require.Contains(t, files(t, path(0)), "v1.0-of-3.mpicx")
+	require.Equal(t, []string{"v1.1-of-3"}, files(t, path(11)))
+	require.Contains(t, files(t, path(0)), "v1.0-of-3")
 }
 
 // When more ranks die than the group survives, the files have an older version.

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -11,6 +12,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // No member has two shards of a stripe, and each stripe has all of its shards.
@@ -220,5 +224,38 @@ func FuzzRecord(f *testing.F) {
 				require.Equal(t, map[string]int{"b": 5}, m)
 			}
 		}
+	})
+}
+
+// Who was taken for dead may be slow to end: what he still writes and removes harms nothing
+// that his successor has saved.
+func TestLateWriter(t *testing.T) {
+	dir := t.TempDir()
+	mpicxtest.Run(t, 1, func(ctx context.Context, world *mpicx.Comm) error {
+		step := 1
+		save := func(s *Store) error {
+			s.Protect("step", &step)
+			return s.Save(ctx, step).Wait(ctx)
+		}
+		dead, err := Open(ctx, world, Dir(dir, Keep(1)))
+		require.NoError(t, errors.Join(err, save(dead)))
+		former := dead.base.Key
+		successor, err := Open(ctx, world, Dir(dir, Keep(1)))
+		require.NoError(t, err)
+		successor.run = dead.run
+		_, err = successor.Restore(ctx)
+		require.NoError(t, errors.Join(err, save(successor)), "the same version again")
+
+		require.NoError(t, dead.wrote(former))
+		records, err := dead.base.records(0)
+		require.NoError(t, err)
+		h := header{run: dead.run, stamp: former.Origin, version: 1, parts: 1}
+		require.NoError(t, writeNew(dir, h.stored().name(), 0, func(w io.Writer) error { return writeFile(w, h, records) }))
+
+		next, err := Open(ctx, world, Dir(dir))
+		require.NoError(t, err)
+		require.Equal(t, successor.base.Key.Origin, next.base.Key.Origin)
+		_, err = next.Restore(ctx)
+		return errors.Join(err, next.Close(ctx), successor.Close(ctx), dead.Close(ctx))
 	})
 }

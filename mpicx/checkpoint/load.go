@@ -106,16 +106,14 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 		files, err := listDir(s.opts.dir, func(part int) bool {
 			return slices.ContainsFunc(inFiles, func(r request) bool { return r.Part == part })
 		})
-		if err != nil {
-			files = nil // others may see them
-		}
+		files = slices.DeleteFunc(files, func(f stored) bool { return err != nil || !isGood(s.opts.dir, f) }) // others may see them
 		seen, f := gather(ctx, turns[1], files)
 		if f != nil {
 			return got, failure(ctx, f)
 		}
 		for rank, o := range all {
 			if from[rank] < 0 {
-				from[rank] = provider(rank, len(all), func(r int) bool { return find(seen[r], o.Request) != nil })
+				from[rank] = provider(rank, len(all), func(r int) bool { return s.file(seen[r], o.Request) != nil })
 			}
 		}
 		return s.serve(ctx, all, from, files)
@@ -136,13 +134,15 @@ func provider(rank, n int, has func(int) bool) int {
 	return -1
 }
 
-func find(files []stored, r request) *stored {
+// file returns the file of what is asked for, rather that of a version that all ranks have
+// written.
+func (s *Store) file(files []stored, r request) (found *stored) {
 	for i, f := range files {
-		if f.Part == r.Part && f.Version == r.Version {
-			return &files[i]
+		if f.Part == r.Part && f.Version == r.Version && (found == nil || slices.Contains(s.files, f.key())) {
+			found = &files[i]
 		}
 	}
-	return nil
+	return found
 }
 
 // serve sends what others want of this rank, and receives what it wants.
@@ -195,7 +195,7 @@ func (s *Store) find(r request, files []stored) (saved, error) {
 	if s.base != nil && s.base.Key.Version == r.Version && slices.Contains(s.base.parts(), r.Part) {
 		records, err = s.base.records(r.Part)
 	} else {
-		records, err = readPart(s.opts.dir, *find(files, r))
+		records, err = readPart(s.opts.dir, *s.file(files, r))
 	}
 	if err != nil {
 		return saved{}, err

@@ -172,6 +172,8 @@ func (s *Store) look(ctx context.Context) ([]stored, error) {
 		_ = prepareDir(dir, 0) // which removes the token
 	}
 	files, err := listDir(dir, func(part int) bool { return !s.shared || part%n == rank })
+	s.found = slices.Clone(files)
+	files = slices.DeleteFunc(files, func(f stored) bool { return !isGood(dir, f) })
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -190,6 +192,9 @@ func (s *Store) look(ctx context.Context) ([]stored, error) {
 
 // recover gets the newest version that there is.
 func (s *Store) recover(ctx context.Context, from *Store, files []stored) error {
+	for _, f := range s.found {
+		s.stamp = max(s.stamp, f.Stamp) // what comes is newer, whichever job has written them
+	}
 	me := inventory{Files: files, Saved: s.saved, Stamp: s.stamp}
 	if from != nil {
 		me.Slots = from.describe((*slot).isGood)
@@ -257,25 +262,23 @@ func (s *Store) note(all []inventory) {
 	}
 }
 
-// noteFiles notes that there are all files of a version, and returns the versions to keep.
-func (s *Store) noteFiles(k key) (keep []int) {
-	v := manifestVersion{Version: k.Version, Parts: k.Parts}
-	for part := range k.Parts {
-		v.Files = append(v.Files, fileName(k.Version, part, k.Parts))
-	}
-	s.files = append(slices.DeleteFunc(s.files, func(o manifestVersion) bool { return o.Version == v.Version }), v)
-	slices.SortFunc(s.files, func(a, b manifestVersion) int { return b.Version - a.Version })
+// noteFiles notes that there are all files of a version, if it is one of the newest.
+func (s *Store) noteFiles(k key) {
+	s.files = append(s.files, k)
+	slices.SortFunc(s.files, newest)
+	s.files = slices.CompactFunc(s.files, func(a, b key) bool { return a.Version == b.Version })
 	s.files = s.files[:min(len(s.files), s.opts.keep)]
-	for _, o := range s.files {
-		keep = append(keep, o.Version)
-	}
-	return keep
 }
 
-// wrote notes that all ranks have written their files, and removes old ones.
+// wrote notes that all ranks have written their files of a version, and removes older ones.
+// A rank that is not told that it was taken for dead removes nothing that it does not know.
 func (s *Store) wrote(k key) error {
-	keep, rank, n := s.noteFiles(k), s.comm.Rank(), s.comm.Size()
-	prune(s.opts.dir, keep, func(part int) bool { return part == rank || s.shared && part%n == rank })
+	s.noteFiles(k)
+	rank, n := s.comm.Rank(), s.comm.Size()
+	prune(s.opts.dir, func(f stored) bool {
+		older := f.Run == s.run && f.Stamp < k.Origin || slices.Contains(s.found, f)
+		return !older || slices.Contains(s.files, f.key())
+	}, func(part int) bool { return part == rank || s.shared && part%n == rank })
 	if s.shared && rank == 0 {
 		return writeManifest(s.opts.dir, s.run, s.files)
 	}

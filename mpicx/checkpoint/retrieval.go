@@ -239,8 +239,6 @@ func (d *decoding) possible() bool {
 	return true
 }
 
-func (f *stored) key() key { return key{f.Version, f.Run, f.Stamp, f.Parts} }
-
 // read plans for what is in files only. A part is that of the rank in its place; the ranks
 // share those of which nobody is in the place.
 func (p *retrieval) read(all []inventory, owner []int) {

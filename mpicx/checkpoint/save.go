@@ -340,7 +340,7 @@ func (p *protection) write() {
 	go func() {
 		defer close(p.written)
 		if p.failed = err; err == nil {
-			p.failed = writeNew(s.opts.dir, fileName(h.version, h.part, h.parts), h.part, func(w io.Writer) error {
+			p.failed = writeNew(s.opts.dir, h.stored().name(), h.part, func(w io.Writer) error {
 				return writeFile(w, h, records)
 			})
 		}

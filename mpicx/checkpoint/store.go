@@ -54,7 +54,8 @@ type Store struct {
 	saves  int             // so many Saves were begun
 	loads  int             // and Loads
 	saved  int             // the newest version that counted, as far as this rank knows; -1: none
-	files  []manifestVersion
+	files  []key           // the newest versions of which there are all files
+	found  []stored        // files that were there when the store was opened
 
 	mu    sync.Mutex // protects stats
 	stats Stats

@@ -122,7 +122,9 @@ func (c *process) run(t *testing.T, call int, fn func(context.Context, *mpicx.Co
 		_ = os.Setenv(name, value)
 		defer os.Unsetenv(name)
 	}
-	err = mpicx.Run(context.Background(), fn, append(opts, hook.Transport(plan.Wrap).(mpicx.Option))...)
+	l := new(left)
+	err = mpicx.Run(context.Background(), fn, append(opts, hook.Transport(plan.Wrap).(mpicx.Option), l.option())...)
+	l.report(t)
 	m := message{Failed: t.Failed(), Skipped: t.Skipped()}
 	if err != nil {
 		m.Err = err.Error()

@@ -22,7 +22,7 @@ import (
 //	kill 3 in Allreduce step 2        before it sends or receives in the second round of the algorithm,
 //	kill 3 in Allreduce step 2 call 4 and that of its fourth Allreduce
 //	kill 2 in shrink message 1        before its first message of the error channel for Shrink;
-//	                                  so for replace, agree, dup, split, for
+//	                                  so for replace, agree, dup, split, diagnose, for
 //	                                  revoke (which tells of errors, too), resolve
 //	                                  (which agrees on what they mean) and end (of programs)
 //	kill 2 random seed 7 of 500       at one of its first 500 operations

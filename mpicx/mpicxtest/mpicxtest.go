@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mpicx/go-mpicx/internal/diagnosis"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/inject"
@@ -27,6 +28,13 @@ import (
 // In a job of mpicxrun's, or with -tags mpi of mpirun's, each process runs the test, and the first
 // of them are the ranks: if they are too few, Run skips t. There is no bubble, and a
 // deadlock ends by the test binary's -test.timeout.
+//
+// If no rank fails, Run fails t for what the program has left behind: a future that has ended with
+// an *MPIError, such as that of a Send to a rank that there is none, and that nobody has waited for; and
+// a message that nobody has received, of a communicator that is no longer used or is
+// there at the end. Futures that an error of a communicator has ended (P4), or that come before one,
+// are excused, as are those that a death, the end of another rank or Cancel has ended; and messages
+// from before such an error, and from and to the dead.
 //
 // When a rank calls t.FailNow, its peers get a *mpicx.CommCorruptedError.
 func Run(t testing.TB, ranks int, fn func(ctx context.Context, world *mpicx.Comm) error) {
@@ -46,7 +54,10 @@ func run(t testing.TB, ranks int, fn func(context.Context, *mpicx.Comm) error, o
 	if processes > 0 && ranks > processes {
 		t.Skipf("%d ranks, and a launcher has started %d processes", ranks, processes)
 	}
+	l := new(left)
+	opts = append(opts, l.option())
 	tt, ok := t.(*testing.T)
+	defer l.report(t)
 	if !ok || processes > 0 {
 		if err := mpicx.Run(context.Background(), fn, opts...); err != nil {
 			t.Error(err)
@@ -225,11 +236,13 @@ func (b *bubble) abort() {
 	}
 }
 
-// String says what each rank does, ranks that do the same in one paragraph.
+// String says what all ranks are in, as mpicx.Comm.Diagnose does, and then which messages each
+// waits for, ranks that wait for the same in one paragraph.
 func (b *bubble) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var texts []string
+	said := make(map[int]string)
 	ranks := make(map[string][]string)
 	for _, s := range b.states {
 		text := "has not begun"
@@ -240,8 +253,9 @@ func (b *bubble) String() string {
 			text = "has returned"
 		case s.world != nil:
 			text = "waits for something other than mpicx"
+			said[s.rank] = text // in place of those whose place it has taken
 			if blocked := hook.Blocked(s.world); len(blocked) > 0 {
-				text = strings.Join(blocked, "\n    ")
+				said[s.rank], text = hook.Doing(s.world), strings.Join(blocked, "\n    ")
 			}
 		}
 		if !slices.Contains(texts, text) {
@@ -250,6 +264,10 @@ func (b *bubble) String() string {
 		ranks[text] = append(ranks[text], s.name())
 	}
 	var report strings.Builder
+	for _, g := range diagnosis.Grouped(said) {
+		fmt.Fprintf(&report, "  %s: %s\n", diagnosis.Name(g.Ranks), g.Text)
+	}
+	report.WriteString("which is\n")
 	for _, text := range texts {
 		fmt.Fprintf(&report, "  rank %s:\n    %s\n", strings.Join(ranks[text], ", "), text)
 	}

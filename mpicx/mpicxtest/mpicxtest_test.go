@@ -44,14 +44,15 @@ var failing = map[string]struct {
 			return mpicx.Ssend(child, []int{0}, 0, 5).Wait(ctx)
 		}
 		return world.Barrier().Wait(ctx)
-	}, []string{"deadlock: every rank waits for another",
+	}, []string{"deadlock: every rank waits for another\n",
+		"  rank 0: Recv from rank 2, tag 77 on world\n", "  rank 1: Ssend to rank 0, tag 5 on world.dup1\n", "  rank 2: Barrier #2 on world\n", "which is\n",
 		"rank 0:", "Recv from rank 2, tag 77 on world, epoch 0",
 		"rank 1:", "Ssend to rank 0, tag 5 on world.dup1, epoch 0",
 		"rank 2:", "Barrier, step 2: receive from rank 0 on world, epoch 0"}, []string{"panic"}},
 	"after an error": {2, func(ctx context.Context, world *mpicx.Comm) error {
 		_ = world.SignalError(ctx, 1)
 		return mpicx.Recv(world, []int{0}, mpicx.AnySource, mpicx.AnyTag).Wait(ctx)
-	}, []string{"rank 0, 1:", "Recv from any rank, any tag on world, epoch 1"}, []string{"panic"}},
+	}, []string{"  ranks 0, 1: Recv from any rank, any tag on world, epoch 1\n", "rank 0, 1:", "Recv from any rank, any tag on world, epoch 1"}, []string{"panic"}},
 	"without context": {2, func(_ context.Context, world *mpicx.Comm) error {
 		return world.Try(context.Background(), func(ctx context.Context) error {
 			return mpicx.Recv(world, []int{0}, 1-world.Rank(), 3).Wait(context.Background())
@@ -101,6 +102,51 @@ var failing = map[string]struct {
 		}
 		return world.Barrier().Wait(ctx)
 	}, []string{"rank 1: my own error", "ranks 0, 2: mpicx: communicator corrupted by rank 1: my own error"}, []string{"deadlock"}},
+	"future that failed": {2, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 1 {
+			mpicx.Send(world, []int{0}, 99, 5)
+		}
+		return world.Barrier().Wait(ctx)
+	}, []string{"rank 1: nobody has waited for what ended with mpicx: Send: rank 99", "on world"}, []string{"panic", "rank 0: nobody"}},
+	"receives that failed": {2, func(ctx context.Context, world *mpicx.Comm) error {
+		dup := world.Dup().MustGet(ctx)
+		if world.Rank() == 1 {
+			mpicx.Recv(dup, make([]int, 1), 0, 5)
+			mpicx.RecvValue[string](dup, 0, 6)
+		} else {
+			mpicx.Send(dup, make([]int, 2), 1, 5).MustWait(ctx)
+			mpicx.Send(dup, make([]int, 2), 1, 6).MustWait(ctx)
+		}
+		return world.Barrier().Wait(ctx)
+	}, []string{"rank 1: nobody has waited for what ended with mpicx: Recv: message of 16 bytes from rank 0 with tag 5 is longer than the buffer of 8 bytes, on world.dup1",
+		"rank 1: nobody has waited for what ended with mpicx: RecvValue: "}, []string{"panic", "rank 0: nobody"}},
+	"future after an error": {2, func(ctx context.Context, world *mpicx.Comm) error {
+		_ = world.SignalError(ctx, 1)
+		world.Split(-7, 0)
+		return nil
+	}, []string{"rank 0: nobody has waited for what ended with mpicx: Split: color -7", "rank 1: nobody has"}, []string{"panic"}},
+	"message": {3, func(ctx context.Context, world *mpicx.Comm) error {
+		row := world.Split(world.Rank()/2, 0).MustGet(ctx)
+		if world.Rank() == 1 {
+			mpicx.Send(row, make([]float64, 3), 0, 7).MustWait(ctx)
+			mpicx.SendValue(world, "a value", 2, 8).MustWait(ctx)
+			mpicx.Send(world, []byte{1, 2}, 2, 9).MustWait(ctx)
+		}
+		return world.Barrier().Wait(ctx)
+	}, []string{"rank 0: nobody has received the message of 3 × float64 from rank 1, tag 7 on world.split1(0)",
+		"rank 2: nobody has received the message of 11 bytes from rank 1, tag 8 on world", "rank 2: nobody has received the message of 2 bytes from rank 1, tag 9 on world"},
+		[]string{"panic", "rank 1: nobody"}},
+	"message before Close": {2, func(ctx context.Context, world *mpicx.Comm) error {
+		dup := world.Dup().MustGet(ctx)
+		mpicx.Send(dup, []int{1}, 1-dup.Rank(), 7).MustWait(ctx)
+		return dup.Close(ctx)
+	}, []string{"rank 0: nobody has received the message of 1 × int from rank 1, tag 7 on world.dup1", "rank 1: nobody"}, []string{"panic"}},
+	"long message": {2, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 0 {
+			mpicx.Send(world, make([]int32, 1<<20), 1, 7)
+		}
+		return world.Barrier().Wait(ctx)
+	}, []string{"rank 1: nobody has received the message of 1048576 × int32 from rank 0, tag 7 on world"}, []string{"panic"}},
 	"panic": {2, func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {
 			panic("boom")

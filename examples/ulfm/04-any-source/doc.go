@@ -2,7 +2,7 @@
 //
 //	go run -tags ulfm ./examples/ulfm/04-any-source
 //
-// A manager, rank 0, gives tasks to workers, and takes each answer from whoever
+// A bag of tasks: a manager, rank 0, gives them to workers, and takes each answer from whoever
 // has one. Two workers are killed with a task in hand. What is learnt:
 //
 //   - A receive from AnySource can't know whether the dead would have been the

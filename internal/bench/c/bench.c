@@ -1,6 +1,6 @@
 // What mpicx is compared with on MPI: the same in C, by hand. `bench ROW [BYTES]`
 // under mpirun prints times in nanoseconds, one a line. Rows: see main.
-#include <mpi.h>
+#include "bench.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,15 +12,15 @@
 #define ULFM 1
 #endif
 
-static int rank, size;
+int rank, size;
 
-static double now(void) {
+double now(void) {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * 1e9 + t.tv_nsec;
 }
 
-static void print(double ns) {
+void print(double ns) {
 	if (rank == 0) printf("%.0f\n", ns);
 }
 
@@ -65,23 +65,6 @@ static void pingpong(int bytes) {
 	MPI_Cancel(&err_req);
 	MPI_Wait(&err_req, MPI_STATUS_IGNORE);
 	free(buf);
-}
-
-static double allreduces(int times) {
-	double in = rank, out;
-	MPI_Barrier(MPI_COMM_WORLD);
-	double start = now();
-	for (int i = 0; i < times; i++) MPI_Allreduce(&in, &out, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-	return (now() - start) / times;
-}
-
-static void allreduce(void) {
-	int times = 1 + 2e7 / allreduces(20); // 20 ms
-	MPI_Bcast(&times, 1, MPI_INT, 0, MPI_COMM_WORLD);
-	for (int sample = -1; sample < 11; sample++) {
-		double each = allreduces(times);
-		if (sample >= 0) print(each);
-	}
 }
 
 // tell lets all know which ranks failed, rank 0 alone, and with what.
@@ -229,8 +212,8 @@ int main(int argc, char **argv) {
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	if (strcmp(row, "pingpong") == 0 && argc > 2 && size == 2)
 		pingpong(atoi(argv[2]));
-	else if (strcmp(row, "allreduce") == 0)
-		allreduce();
+	else if (strcmp(row, "collectives") == 0 && argc > 2)
+		collectives(atoi(argv[2]), argc - 3, argv + 3);
 	else if (strcmp(row, "signal") == 0)
 		signals(black);
 	else if (strcmp(row, "start") == 0)

@@ -30,15 +30,15 @@ func BenchmarkMessage(b *testing.B) {
 					if first == "receive" {
 						recv(i+1, new(transport.Request))
 					} else {
-						ranks[0].TrySend(1, i+1, 0, buf)
+						ranks[0].TrySend(1, i+1, 0, 0, buf)
 					}
 				}
 				for b.Loop() {
 					if first == "receive" {
 						recv(0, r)
-						ranks[0].TrySend(1, 0, 0, buf)
+						ranks[0].TrySend(1, 0, 0, 0, buf)
 					} else {
-						ranks[0].TrySend(1, 0, 0, buf)
+						ranks[0].TrySend(1, 0, 0, 0, buf)
 						recv(0, r)
 					}
 				}

@@ -55,14 +55,14 @@ func TestReceivesWhatThoseWhoHaveReturnedSent(t *testing.T) {
 	const n = 5
 	ranks := New(n)
 	for _, c := range ranks[1:] {
-		require.True(t, c.TrySend(0, 1, 0, nil))
+		require.True(t, c.TrySend(0, 1, 0, 0, nil))
 		c.Leave(false)
 	}
 	var received []*request
 	for range n {
 		received = append(received, recv(ranks[0], transport.AnySource, nil))
 	}
-	require.True(t, ranks[0].TrySend(0, 1, 0, nil))
+	require.True(t, ranks[0].TrySend(0, 1, 0, 0, nil))
 	await(ranks[0], received...)
 	for i, r := range received {
 		require.Equal(t, 1, r.ends)

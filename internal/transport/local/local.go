@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
@@ -164,20 +165,28 @@ func (c *Comm) Close() error {
 
 // TrySend delivers the message to a receive that waits for it, or buffers it if
 // it is short.
-func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
+func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, buf []byte) bool {
 	if epoch != c.own.Live() {
 		return false // Isend says why
 	}
-	m := match.Key{Epoch: epoch, Source: c.rank, Tag: tag}
+	m := match.Envelope{Key: match.Key{Epoch: epoch, Source: c.rank, Tag: tag}, Bytes: len(buf), Signature: w}
 	p := &c.g.ports[dest]
 	p.mu.Lock()
-	if len(buf) > EagerLimit && !p.expects(m) || p.HasLostAny() || c.own.process.dead.Load() {
+	if len(buf) > EagerLimit && !p.expects(m.Key) || p.HasLostAny() || c.own.process.dead.Load() {
 		p.mu.Unlock()
 		return false
 	}
-	probes, recv := p.Take(m, len(buf))
-	if recv == nil {
-		p.buffer(m, buf, false)
+	if transport.IsCollective(tag) && !p.Recalls(tag, w) {
+		if odd := p.Contradicts(&m); odd != nil {
+			p.mu.Unlock()
+			p.halt(odd)
+			return false
+		}
+	}
+	probes, recv := p.Take(&m)
+	fill := recv != nil && recv.Kind == transport.Receiving
+	if !fill {
+		p.buffer(&m, buf, false, recv)
 	}
 	p.mu.Unlock()
 	if probes != nil {
@@ -185,7 +194,9 @@ func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
 	}
 	if recv != nil {
 		p.served(recv)
-		recv.Fill(m.Status(len(buf)), buf, false)
+		if fill {
+			recv.Fill(recv.Status, buf, false)
+		}
 		recv.Done.Completed(recv)
 	}
 	return true
@@ -194,7 +205,8 @@ func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
 // Isend delivers the message to a receive that waits for it, or queues it.
 func (c *Comm) Isend(r *transport.Request) {
 	r.Kind, r.Where, r.Err = transport.Sending, nil, nil
-	r.Status = transport.Status{Source: c.rank, Tag: r.Tag, Bytes: len(r.Buf)}
+	m := match.Envelope{Key: match.Key{Epoch: r.Epoch, Source: c.rank, Tag: r.Tag}, Bytes: len(r.Buf), Signature: r.Signature}
+	r.Status = m.Status()
 	if own := c.own; r.Epoch != own.Live() {
 		own.sending.mu.Lock()
 		r.Err = own.Barred(r)
@@ -214,9 +226,13 @@ func (c *Comm) Isend(r *transport.Request) {
 		r.Done.Completed(r)
 		return
 	}
-	m := match.Key{Epoch: r.Epoch, Source: c.rank, Tag: r.Tag}
-	probes, recv := p.Take(m, len(r.Buf))
-	if recv != nil {
+	if odd := p.Contradicts(&m); odd != nil {
+		p.mu.Unlock()
+		p.halt(odd) // which drops m, unless it waits for its sender
+		p.mu.Lock()
+	}
+	probes, recv := p.Take(&m)
+	if recv != nil && recv.Kind == transport.Receiving {
 		p.mu.Unlock()
 		p.served(recv)
 		p.complete(probes)
@@ -228,16 +244,24 @@ func (c *Comm) Isend(r *transport.Request) {
 	eager := r.Mode&transport.Synchronous == 0 && (len(r.Buf) <= EagerLimit || r.Mode&transport.Shared != 0)
 	var late *process
 	if eager {
-		p.buffer(m, r.Buf, r.Mode&transport.Shared != 0)
+		p.buffer(&m, r.Buf, r.Mode&transport.Shared != 0, recv)
 	} else {
 		var listed bool
-		late, listed = c.own.list(p, m, r)
+		late, listed = c.own.list(p, &m, r, recv)
 		eager = !listed
+		if !listed && recv != nil { // it ends when its rank has left the epoch, too
+			p.Post(recv)
+			recv = nil
+		}
 	}
 	p.mu.Unlock()
 	p.complete(probes)
 	if eager {
 		r.Done.Completed(r)
+	}
+	if recv != nil {
+		p.served(recv)
+		recv.Done.Completed(recv)
 	}
 	late.expireIfLate()
 }
@@ -257,6 +281,12 @@ func (c *Comm) Irecv(r *transport.Request) {
 		c.wait(r)
 		return
 	}
+	c.give(r, m)
+}
+
+// give ends a receive with a message, which is in no queue, and gives mu free.
+func (c *Comm) give(r *transport.Request, m *message) {
+	p := c.own
 	send := m.Send
 	if send == nil { // copied under the lock: it is short
 		r.Fill(r.Status, m.bytes, m.shared)
@@ -274,13 +304,37 @@ func (c *Comm) Irecv(r *transport.Request) {
 }
 
 // Probe looks for a message that has arrived, or waits for one.
-func (c *Comm) Probe(r *transport.Request) {
-	r.Kind, r.Where, r.Err = transport.Probing, nil, nil
+func (c *Comm) Probe(r *transport.Request) { c.probe(r, transport.Probing) }
+
+// Mprobe takes a message that has arrived, or waits for one.
+func (c *Comm) Mprobe(r *transport.Request) { c.probe(r, transport.Mprobing) }
+
+func (c *Comm) probe(r *transport.Request, kind transport.Kind) {
+	r.Kind, r.Where, r.Err = kind, nil, nil
 	p := c.own
 	p.mu.Lock()
 	if r.Err = p.barred(r); r.Err == nil && p.Match(r) == nil {
 		c.wait(r)
 		return
+	}
+	p.mu.Unlock()
+	r.Done.Completed(r)
+}
+
+// Mrecv receives the message that r has taken.
+func (c *Comm) Mrecv(r *transport.Request) {
+	r.Kind, r.Err = transport.Receiving, nil
+	p := c.own
+	p.mu.Lock()
+	if r.Err = p.barred(r); r.Err == nil {
+		var m *message
+		if m, r.Err = p.Redeem(r); m != nil {
+			c.give(r, m)
+			return
+		} else if r.Err == nil {
+			c.wait(r)
+			return
+		}
 	}
 	p.mu.Unlock()
 	r.Done.Completed(r)
@@ -311,7 +365,8 @@ func (c *Comm) Cancel(r *transport.Request) bool {
 	}
 	p.mu.Lock()
 	if m, ok := r.Where.(*message); ok {
-		p.Arrived.Remove(&m.Node)
+		p.Drop(&m.Node)
+		m.Cancelled = true
 		p.unsend(m)
 		p.mu.Unlock()
 		c.own.unlist(m)
@@ -330,18 +385,17 @@ func (c *Comm) Cancel(r *transport.Request) bool {
 
 // Advance moves this rank to the next epoch.
 func (c *Comm) Advance(generation int, cause error) {
-	c.endAll(func() *transport.Request { return c.own.Advance(generation, cause) }, cause)
+	c.own.endAll(func() *transport.Request { return c.own.Advance(generation, cause) }, cause)
 	c.g.forget(c.rank, c.Epoch())
 }
 
 // Revoke ends all requests of this rank.
 func (c *Comm) Revoke(cause error) {
-	c.endAll(func() *transport.Request { return c.own.Revoke(cause) }, cause)
+	c.own.endAll(func() *transport.Request { return c.own.Revoke(cause) }, cause)
 }
 
 // endAll ends what is over after leave with cause.
-func (c *Comm) endAll(leave func() *transport.Request, cause error) {
-	p := c.own
+func (p *port) endAll(leave func() *transport.Request, cause error) {
 	p.mu.Lock()
 	p.sending.mu.Lock()
 	posted := leave()
@@ -369,6 +423,20 @@ func (c *Comm) EachPending(visit func(*transport.Request)) {
 		}
 		to.mu.Unlock()
 	}
+}
+
+// Kept is how many messages to this rank wait for receives.
+func (c *Comm) Kept() int {
+	c.own.mu.Lock()
+	defer c.own.mu.Unlock()
+	return c.own.Arrived.Len() + c.own.Probed.Len()
+}
+
+// EachUnreceived visits the messages that wait in this rank's queue.
+func (c *Comm) EachUnreceived(visit func(transport.Status)) {
+	c.own.mu.Lock()
+	defer c.own.mu.Unlock()
+	c.own.EachUnreceived(visit)
 }
 
 // Looked is how many messages and receives were looked at to match others.

@@ -19,6 +19,7 @@ type model struct {
 	cause   [modelRanks]error
 	posted  [modelRanks][]*modelRequest // receives and probes, oldest first
 	arrived [modelRanks][]modelMessage
+	probed  [modelRanks][]*modelRequest // Mprobes that have a message
 }
 
 const modelRanks = 3
@@ -30,7 +31,9 @@ type modelRequest struct {
 	done   bool
 	err    error
 	status transport.Status
-	data   string // received
+	data   string        // received
+	has    *modelMessage // of a Mprobe, unless the sender has taken it back
+	gone   error         // ErrCancelled, if the sender has cancelled it
 }
 
 type modelMessage struct {
@@ -53,8 +56,12 @@ func (q *modelRequest) wants(m modelMessage) bool {
 func (q *modelRequest) give(m modelMessage) bool {
 	q.status = m.status
 	q.end(nil)
-	if q.kind == transport.Probing {
+	switch q.kind {
+	case transport.Probing:
 		return false
+	case transport.Mprobing:
+		q.has = &m
+		return true
 	}
 	switch {
 	case q.r.Take || q.r.Alloc != nil || len(m.data) <= len(q.r.Buf):
@@ -80,6 +87,9 @@ func (w *model) start(q *modelRequest) {
 				if q.give(m) {
 					w.arrived[q.rank] = slices.Delete(w.arrived[q.rank], i, i+1)
 				}
+				if q.has != nil {
+					w.probed[q.rank] = append(w.probed[q.rank], q)
+				}
 				return
 			}
 		}
@@ -87,15 +97,46 @@ func (w *model) start(q *modelRequest) {
 	}
 }
 
+// mrecv receives what a Mprobe has.
+func (w *model) mrecv(q, probe *modelRequest) {
+	if q.r.Epoch != w.epoch[q.rank] {
+		q.end(w.cause[q.rank]) // the sender ends what it has sent
+		return
+	}
+	w.probed[q.rank] = slices.DeleteFunc(w.probed[q.rank], func(x *modelRequest) bool { return x == probe })
+	switch {
+	case probe.has != nil:
+		q.give(*probe.has)
+	case probe.gone != nil:
+		q.end(probe.gone)
+	default:
+		q.r.Tag = transport.NoTag
+		w.posted[q.rank] = append(w.posted[q.rank], q)
+	}
+}
+
+// takeBack has the Mprobes that which holds for lose their messages.
+func (w *model) takeBack(gone error, which func(*modelMessage) bool) {
+	for _, q := range slices.Concat(w.probed[:]...) {
+		if q.has != nil && which(q.has) {
+			q.has, q.gone = nil, gone
+		}
+	}
+}
+
 func (w *model) send(q *modelRequest) {
 	to := q.r.Peer
 	q.status = transport.Status{Source: q.rank, Tag: q.r.Tag, Bytes: len(q.r.Buf)}
 	m := modelMessage{q.status, q.r.Epoch, string(q.r.Buf), q}
+	var taker *modelRequest // a Mprobe
 	if m.epoch == w.epoch[to] {
 		for _, p := range slices.Clone(w.posted[to]) {
-			if p.wants(m) {
+			if taker == nil && p.wants(m) {
 				w.posted[to] = slices.DeleteFunc(w.posted[to], func(x *modelRequest) bool { return x == p })
-				if p.give(m) {
+				switch {
+				case p.kind == transport.Mprobing:
+					taker = p
+				case p.give(m):
 					return
 				}
 			}
@@ -108,6 +149,11 @@ func (w *model) send(q *modelRequest) {
 			return
 		}
 	}
+	if taker != nil {
+		taker.give(m)
+		w.probed[to] = append(w.probed[to], taker)
+		return
+	}
 	w.arrived[to] = append(w.arrived[to], m)
 }
 
@@ -115,9 +161,8 @@ func (w *model) send(q *modelRequest) {
 func (w *model) trySend(q *modelRequest) bool {
 	to := q.r.Peer
 	m := modelMessage{status: transport.Status{Source: q.rank, Tag: q.r.Tag}, epoch: q.r.Epoch}
-	waits := m.epoch == w.epoch[to] && slices.ContainsFunc(w.posted[to], func(p *modelRequest) bool {
-		return p.kind == transport.Receiving && p.wants(m)
-	})
+	first := slices.IndexFunc(w.posted[to], func(p *modelRequest) bool { return p.kind != transport.Probing && p.wants(m) })
+	waits := m.epoch == w.epoch[to] && first >= 0 && w.posted[to][first].kind == transport.Receiving
 	if q.r.Epoch != w.epoch[q.rank] || !waits && len(q.r.Buf) > EagerLimit {
 		return false
 	}
@@ -133,6 +178,7 @@ func (w *model) cancel(q *modelRequest) bool {
 		w.posted[rank] = slices.DeleteFunc(w.posted[rank], func(x *modelRequest) bool { return x == q })
 		w.arrived[rank] = slices.DeleteFunc(w.arrived[rank], func(m modelMessage) bool { return m.send == q })
 	}
+	w.takeBack(transport.ErrCancelled, func(m *modelMessage) bool { return m.send == q })
 	q.end(transport.ErrCancelled)
 	return true
 }
@@ -144,6 +190,13 @@ func (w *model) advance(rank, generation int, cause error) {
 		q.end(cause)
 	}
 	w.posted[rank] = nil
+	w.takeBack(nil, func(m *modelMessage) bool {
+		ends := m.send != nil && m.status.Source == rank && m.epoch.Stale(e)
+		if ends {
+			m.send.end(cause)
+		}
+		return ends
+	})
 	for to := range modelRanks {
 		w.arrived[to] = slices.DeleteFunc(w.arrived[to], func(m modelMessage) bool {
 			switch {
@@ -162,8 +215,9 @@ func (w *model) advance(rank, generation int, cause error) {
 // A pair is a request of both worlds.
 type pair struct {
 	*modelRequest
-	real  request
-	alloc []byte
+	real     request
+	alloc    []byte
+	redeemed bool // its message has been received
 }
 
 // received is what the real request received.
@@ -209,9 +263,12 @@ func play(t *testing.T, s script) {
 		pendings := 0
 		rank := s.pick(modelRanks)
 		c := ranks[rank]
-		switch what := s.pick(10); what {
-		case 0, 1, 2, 3, 4, 5:
-			kind := []transport.Kind{transport.Sending, transport.Receiving, transport.Sending, transport.Receiving, transport.Probing, transport.Receiving}[what]
+		switch what := s.pick(13); what {
+		case 0, 1, 2, 3, 4, 5, 10:
+			kind := map[int]transport.Kind{0: transport.Sending, 2: transport.Sending, 4: transport.Probing, 10: transport.Mprobing}[what]
+			if kind == transport.Idle {
+				kind = transport.Receiving
+			}
 			p := newPair(&s, step, rank, kind, w.epoch[rank])
 			all, open = append(all, p), append(open, p)
 			names = append(names, p.String())
@@ -219,7 +276,7 @@ func play(t *testing.T, s script) {
 			p.real.Request = p.r
 			p.real.Done, p.real.group = &p.real, c.g
 			map[transport.Kind]func(*transport.Request){
-				transport.Sending: c.Isend, transport.Receiving: c.Irecv, transport.Probing: c.Probe,
+				transport.Sending: c.Isend, transport.Receiving: c.Irecv, transport.Probing: c.Probe, transport.Mprobing: c.Mprobe,
 			}[kind](&p.real.Request)
 		case 6, 7:
 			if len(all) > 0 {
@@ -232,8 +289,22 @@ func play(t *testing.T, s script) {
 			names = append(names, "try "+p.String())
 			p.r.Mode = 0
 			sent := w.trySend(p.modelRequest)
-			require.Equal(t, sent, c.TrySend(p.r.Peer, p.r.Tag, p.r.Epoch, p.r.Buf), "TrySend as %v", p)
+			require.Equal(t, sent, c.TrySend(p.r.Peer, p.r.Tag, p.r.Epoch, p.r.Signature, p.r.Buf), "TrySend as %v", p)
 			clear(p.r.Buf)
+		case 11, 12:
+			taken := slices.DeleteFunc(slices.Clone(all), func(p *pair) bool { return p.kind != transport.Mprobing || p.err != nil || !p.done || p.redeemed })
+			if len(taken) > 0 {
+				probe := taken[s.pick(len(taken))]
+				probe.redeemed = true
+				p := newPair(&s, step, probe.rank, transport.Receiving, 0)
+				p.r.Epoch = probe.r.Epoch
+				names = append(names, "receive what "+probe.String()+" has")
+				all, open = append(all, p), append(open, p)
+				w.mrecv(p.modelRequest, probe.modelRequest)
+				p.real.Request = p.r
+				p.real.Where, p.real.Done, p.real.group = probe.real.Where, &p.real, c.g
+				ranks[p.rank].Mrecv(&p.real.Request)
+			}
 		case 9:
 			// No rank may be more than one error ahead of another.
 			generation := s.pick(2)

@@ -48,8 +48,12 @@ type message struct {
 	index int // in the sender's list, under its sending.mu; -1: not there
 
 	bytes  []byte
-	inline [64]byte // where bytes are if there are few
+	inline [64]byte          // where bytes are if there are few
+	long   *[EagerLimit]byte // where they are if there are many; nil: elsewhere
 }
+
+// longBuffers have served: to make one takes longer than to fill it.
+var longBuffers = sync.Pool{New: func() any { return new([EagerLimit]byte) }}
 
 // spareBuffers bounds the buffers that a port keeps for later messages.
 const spareBuffers = 8
@@ -63,15 +67,15 @@ func (p *port) barred(r *transport.Request) error {
 	return p.Barred(r)
 }
 
-// expects says whether a receive posted matches a message.
+// expects says whether a receive posted takes a message.
 func (p *port) expects(m match.Key) bool {
 	r := p.Posted.Find(m)
-	if r == nil || r.Kind == transport.Receiving {
-		return r != nil
+	if r == nil || r.Kind != transport.Probing {
+		return r != nil && r.Kind == transport.Receiving
 	}
 	for r := range p.Posted.All() {
-		if r.Kind == transport.Receiving && r.Epoch == m.Epoch && r.Matches(m.Status(0)) {
-			return true
+		if r.Kind != transport.Probing && r.Epoch == m.Epoch && r.Matches(transport.Status{Source: m.Source, Tag: m.Tag}) {
+			return r.Kind == transport.Receiving
 		}
 	}
 	return false
@@ -101,10 +105,10 @@ func (p *port) endIf(which func(*transport.Request) bool, cause error) {
 	end(list, cause)
 }
 
-// buffer queues a copy of a message, unless it is of an epoch that is over; or,
-// if it is shared, the message itself.
-func (p *port) buffer(k match.Key, bytes []byte, shared bool) {
-	if p.IsOver(k.Epoch) {
+// buffer keeps a copy of a message, or, if it is shared, the message itself: for r, which is a
+// Mprobe, or if that is nil in the queue, unless it is of an epoch that is over.
+func (p *port) buffer(e *match.Envelope, bytes []byte, shared bool, r *transport.Request) {
+	if p.IsOver(e.Epoch) {
 		return
 	}
 	m := p.free
@@ -114,11 +118,25 @@ func (p *port) buffer(k match.Key, bytes []byte, shared bool) {
 		p.free = m.next
 		p.freeCount--
 	}
-	m.Key, m.Bytes, m.shared, m.bytes = k, len(bytes), shared, bytes
-	if !shared {
+	m.Envelope, m.shared, m.bytes = *e, shared, bytes
+	switch {
+	case shared:
+	case len(bytes) > EagerLimit/8 && len(bytes) <= EagerLimit:
+		m.long = longBuffers.Get().(*[EagerLimit]byte)
+		m.bytes = m.long[:copy(m.long[:], bytes)]
+	default:
 		m.bytes = append(m.inline[:0], bytes...)
 	}
-	p.Arrived.Push(&m.Node)
+	p.queue(m, r)
+}
+
+// queue keeps a message for the Mprobe r, or if that is nil in the queue.
+func (p *port) queue(m *message, r *transport.Request) {
+	if r != nil {
+		p.Keep(r, &m.Node)
+	} else {
+		p.Arrived.Push(&m.Node)
+	}
 }
 
 func newMessage() *message {
@@ -128,6 +146,10 @@ func newMessage() *message {
 }
 
 func (p *port) recycle(m *message) {
+	if m.long != nil {
+		longBuffers.Put(m.long)
+		m.long = nil
+	}
 	if p.freeCount < spareBuffers {
 		m.bytes, m.next = nil, p.free
 		p.free = m
@@ -135,12 +157,12 @@ func (p *port) recycle(m *message) {
 	}
 }
 
-// list queues what r sends at port to, whose mu is held, and lists it with the
-// sender's port p. It returns false if the sender has left r's epoch, and to's
-// process if that has left.
-func (p *port) list(to *port, k match.Key, r *transport.Request) (late *process, listed bool) {
+// list keeps what r sends at port to, whose mu is held, for the Mprobe mprobe, if that is not nil,
+// and lists it with the sender's port p. It returns false if the sender has left r's epoch, and
+// to's process if that has left.
+func (p *port) list(to *port, e *match.Envelope, r, mprobe *transport.Request) (late *process, listed bool) {
 	m := newMessage()
-	m.Key, m.Bytes, m.shared = k, len(r.Buf), r.Mode&transport.Shared != 0
+	m.Envelope, m.shared = *e, r.Mode&transport.Shared != 0
 	m.Send, m.dest = r, r.Peer
 	p.sending.mu.Lock()
 	defer p.sending.mu.Unlock()
@@ -150,7 +172,7 @@ func (p *port) list(to *port, k match.Key, r *transport.Request) (late *process,
 	}
 	m.index = len(p.sending.messages)
 	p.sending.messages = append(p.sending.messages, m)
-	to.Arrived.Push(&m.Node) // a stale one too: Advance of the sender ends it
+	to.queue(m, mprobe) // a stale one too: Advance of the sender ends it
 	r.Where = m
 	if p.counts(r.Peer, r.Tag) {
 		late = to.awaits(r.Epoch)
@@ -167,7 +189,7 @@ func (p *port) withdrawIf(m *message, which func(*transport.Request) bool) *tran
 	if r == nil || !which(r) {
 		return nil
 	}
-	p.Arrived.Remove(&m.Node)
+	p.Drop(&m.Node)
 	p.unsend(m)
 	return r
 }

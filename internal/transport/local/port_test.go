@@ -99,7 +99,7 @@ func TestWhenASendIsBuffered(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			ranks := New(2)
 			if c.mode == 0 {
-				require.Equal(t, c.want, ranks[0].TrySend(1, 2, 0, make([]byte, c.size)))
+				require.Equal(t, c.want, ranks[0].TrySend(1, 2, 0, 0, make([]byte, c.size)))
 				require.Equal(t, c.want, portOf(ranks[1]).Arrived.Len() == 1)
 			}
 			ranks = New(2)
@@ -201,7 +201,7 @@ func TestShortMessagesNeedNoAllocation(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { isend(); irecv() }), "message first")
 	require.Zero(t, testing.AllocsPerRun(100, func() { irecv(); isend() }), "receive first")
 	require.Equal(t, s.ends, r.ends)
-	trySend := func() { require.True(t, ranks[0].TrySend(1, 1, 0, sendBuf)) }
+	trySend := func() { require.True(t, ranks[0].TrySend(1, 1, 0, 0, sendBuf)) }
 	require.Zero(t, testing.AllocsPerRun(100, func() { trySend(); irecv() }), "message first, TrySend")
 	require.Zero(t, testing.AllocsPerRun(100, func() { irecv(); trySend() }), "receive first, TrySend")
 }
@@ -275,7 +275,7 @@ func TestNothingIsKeptAfterRequestsEnded(t *testing.T) {
 				late.Done = late
 				ranks[0].Isend(&late.Request)
 				require.Equal(t, cause, late.Err)
-				require.False(t, ranks[0].TrySend(1, 1, epoch, nil))
+				require.False(t, ranks[0].TrySend(1, 1, epoch, 0, nil))
 			}
 		}},
 	} {
@@ -294,8 +294,8 @@ func TestNothingIsKeptAfterRequestsEnded(t *testing.T) {
 func TestTrySendToAReceiveThatWaits(t *testing.T) {
 	ranks := New(2)
 	r := recv(ranks[1], 0, make([]byte, 1<<20))
-	require.False(t, ranks[0].TrySend(1, 2, 0, make([]byte, 1<<20)), "another tag")
-	require.True(t, ranks[0].TrySend(1, 1, 0, bytes.Repeat([]byte{3}, 1<<20)))
+	require.False(t, ranks[0].TrySend(1, 2, 0, 0, make([]byte, 1<<20)), "another tag")
+	require.True(t, ranks[0].TrySend(1, 1, 0, 0, bytes.Repeat([]byte{3}, 1<<20)))
 	require.Equal(t, 1, r.ends)
 	require.Equal(t, bytes.Repeat([]byte{3}, 1<<20), r.Buf)
 	isIdle(t, ranks[1])

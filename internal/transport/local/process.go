@@ -107,7 +107,7 @@ func (g *group) needs(p *process) bool {
 			found = found || r.Peer == rank && i != rank && !r.Epoch.Stale(epoch)
 		}
 		if i == rank {
-			for m := range q.Arrived.All() {
+			for m := range q.All() {
 				found = found || m.Send != nil && m.Source != rank && !m.Epoch.Stale(epoch)
 			}
 		}

@@ -46,7 +46,7 @@ func TestSendMeetsDeath(t *testing.T) {
 // Nothing reaches a process that has died, not even what was there before.
 func TestTheDeadReceiveNothing(t *testing.T) {
 	sides := NewMortal(2)
-	require.True(t, sides[0].TrySend(1, 1, 0, []byte{9}))
+	require.True(t, sides[0].TrySend(1, 1, 0, 0, []byte{9}))
 	sides[1].Die()
 	done := make(ended, 2)
 	sides[1].Irecv(&transport.Request{Peer: 0, Tag: 1, Buf: make([]byte, 1), Done: done})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -14,9 +15,16 @@ type Key struct {
 	Source, Tag int
 }
 
-// Status is that of a message of so many bytes with this key.
-func (k Key) Status(bytes int) transport.Status {
-	return transport.Status{Source: k.Source, Tag: k.Tag, Bytes: bytes}
+// An Envelope is what a receive is told of a message.
+type Envelope struct {
+	Key
+	Bytes     int // how long the message is
+	Signature signature.Word
+}
+
+// Status is that of a request which gets the message.
+func (e *Envelope) Status() transport.Status {
+	return transport.Status{Source: e.Source, Tag: e.Tag, Bytes: e.Bytes, Signature: e.Signature}
 }
 
 // keyOf is the key of a receive or probe.

@@ -11,26 +11,26 @@ import (
 type Messages[T any] struct {
 	first, last *Node[T]
 	length      int
+	collective  int // of these, messages of collective calls
 	number      uint64
 	index       index[Node[T]] // of all; nil: there is none
 	looked      int
 }
 
-// A Node is a message's place in the queue, and what it is matched by. It is part of the
-// message, whose address is Of.
+// A Node is a message's place in the queue, and its envelope. It is part of the message, whose
+// address is Of.
 type Node[T any] struct {
-	Key
-	Bytes int // how long the message is
-	Of    *T
+	Envelope
+	Of *T
 	// Send is what waits until the message is received, or nil. Its end takes the message
 	// out of the queue, and nothing else: the sender may be in another epoch.
-	Send       *transport.Request
+	Send *transport.Request
+	// Cancelled says that the sender has taken the message back.
+	Cancelled  bool
+	probed     bool // it is in Port.Probed
 	next, prev *Node[T]
 	number     uint64 // 0: it is in no queue
 }
-
-// Status is that of a request which gets the message.
-func (n *Node[T]) Status() transport.Status { return n.Key.Status(n.Bytes) }
 
 // Len is how many there are.
 func (q *Messages[T]) Len() int { return q.length }
@@ -49,6 +49,7 @@ func (q *Messages[T]) Push(n *Node[T]) {
 	}
 	q.last = n
 	q.length++
+	q.count(n, 1)
 	q.number++
 	n.number = q.number
 	if q.index != nil {
@@ -72,8 +73,15 @@ func (q *Messages[T]) Remove(n *Node[T]) {
 		n.next.prev = n.prev
 	}
 	n.next, n.prev, n.number = nil, nil, 0
+	q.count(n, -1)
 	if q.length--; q.length <= few/2 {
 		q.index = nil
+	}
+}
+
+func (q *Messages[T]) count(n *Node[T], d int) {
+	if transport.IsCollective(n.Tag) {
+		q.collective += d
 	}
 }
 

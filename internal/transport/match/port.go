@@ -17,21 +17,26 @@ import (
 type Port[T any] struct {
 	// Posted are the receives and probes that wait; their Where is the Port.
 	Posted Receives
-	// Arrived are the messages that wait.
-	Arrived Messages[T]
+	// Arrived are the messages that wait; Probed those that a Mprobe has taken, and no Mrecv
+	// has received.
+	Arrived, Probed Messages[T]
 
 	// epoch is the rank's. live is the same until the rank is revoked: then no request
-	// is of it.
+	// is of it, nor while the rank is halted.
 	epoch, live atomic.Uint64
-	// cause is why the epoch before live ended. Whoever has a lock around Barred alone has
+	// cause is why the epoch before live ended, or live is none. Whoever has a lock around Barred alone has
 	// that around Advance and Revoke as well.
 	cause error
+	calls
 	// dead are the members that the rank knows to have died, ascending.
 	dead []int
 }
 
 // revoked is no epoch: such counts have another sum, modulo 4.
 const revoked = ^transport.Epoch(0)
+
+// halted is none either. It is live from Halt to the end of the epoch.
+const halted = revoked - 1<<32
 
 // Begin has the rank begin in epoch e. The Port is new.
 func (p *Port[T]) Begin(e transport.Epoch) {
@@ -58,13 +63,14 @@ func (p *Port[T]) Barred(r *transport.Request) error {
 // IsOver says whether no message of epoch e will ever be received here.
 func (p *Port[T]) IsOver(e transport.Epoch) bool {
 	live := p.Live()
-	return e != live && (live == revoked || e.Stale(p.Epoch()))
+	return e != live && (live == revoked || live == halted && e == p.Epoch() || e.Stale(p.Epoch()))
 }
 
 // Advance begins the epoch after an error of the given generation. It drops the messages
 // that are over, and returns the list of receives and probes that end with cause.
 func (p *Port[T]) Advance(generation int, cause error) *transport.Request {
 	next := p.Epoch().Next(generation)
+	p.calls.made = 0
 	return p.enter(next, next, cause)
 }
 
@@ -84,17 +90,75 @@ func (p *Port[T]) enter(e, live transport.Epoch, cause error) *transport.Request
 }
 
 // Match returns the oldest message that r is for, or nil. R gets its Status; if r is a
-// receive the message is its.
+// receive the message is its; if it is a Mprobe, Redeem returns it.
 func (p *Port[T]) Match(r *transport.Request) *T {
 	n := p.Arrived.Find(r)
 	if n == nil {
 		return nil
 	}
 	r.Status = n.Status()
-	if r.Kind == transport.Receiving {
+	switch r.Kind {
+	case transport.Receiving:
 		p.Arrived.Remove(n)
+	case transport.Mprobing:
+		p.Arrived.Remove(n)
+		p.Keep(r, n)
 	}
 	return n.Of
+}
+
+// Keep keeps a message, which is in no queue, for the Mprobe r.
+func (p *Port[T]) Keep(r *transport.Request, n *Node[T]) {
+	p.Probed.Push(n)
+	n.probed, r.Where = true, n
+}
+
+// Redeem returns the message that the Mrecv r has since its Mprobe. If its sender has
+// withdrawn that there is none, and an error with which r ends; or if there is no error, r is
+// to wait for one: the sender is in another epoch, or revoked, and so will this rank be. No
+// other message is for r from now on.
+func (p *Port[T]) Redeem(r *transport.Request) (*T, error) {
+	n := r.Where.(*Node[T])
+	r.Where, r.Peer, r.Tag, r.Status = nil, n.Source, transport.NoTag, n.Status()
+	switch {
+	case n.number != 0:
+		p.Drop(n)
+		return n.Of, nil
+	case n.Cancelled:
+		return nil, transport.ErrCancelled
+	}
+	return nil, p.DeathFor(r)
+}
+
+// All yields the messages that wait, those of Mprobes too. What it has yielded may be dropped.
+func (p *Port[T]) All() iter.Seq[*Node[T]] {
+	return func(yield func(*Node[T]) bool) {
+		for n := range p.Arrived.All() {
+			if !yield(n) {
+				return
+			}
+		}
+		p.Probed.All()(yield)
+	}
+}
+
+// EachUnreceived visits the messages of programs that wait, from members that live.
+func (p *Port[T]) EachUnreceived(visit func(transport.Status)) {
+	for n := range p.All() {
+		if n.Epoch == p.Live() && n.Tag >= 0 && !p.HasLost(n.Source) {
+			visit(n.Status())
+		}
+	}
+}
+
+// Drop drops a message that waits.
+func (p *Port[T]) Drop(n *Node[T]) {
+	if n.probed {
+		p.Probed.Remove(n)
+		n.probed = false
+	} else {
+		p.Arrived.Remove(n)
+	}
 }
 
 // Post has r wait.
@@ -113,17 +177,17 @@ func (p *Port[T]) Withdraw(r *transport.Request) bool {
 	return true
 }
 
-// Take returns the oldest receive that a message of so many bytes is for, or nil, and the
-// list of the probes before it. They get its Status.
-func (p *Port[T]) Take(k Key, bytes int) (probes, recv *transport.Request) {
+// Take returns the oldest receive or Mprobe that a message is for, or nil, and the list of the
+// probes before it. They get its Status.
+func (p *Port[T]) Take(e *Envelope) (probes, recv *transport.Request) {
 	for {
-		r := p.Posted.Find(k)
+		r := p.Posted.Find(e.Key)
 		if r == nil {
 			return probes, nil
 		}
 		p.Posted.Remove(r)
-		r.Where, r.Status = nil, k.Status(bytes)
-		if r.Kind == transport.Receiving {
+		r.Where, r.Status = nil, e.Status()
+		if r.Kind != transport.Probing {
 			return probes, r
 		}
 		r.Next, probes = probes, r
@@ -144,9 +208,9 @@ func (p *Port[T]) TakeIf(which func(*transport.Request) bool) (list *transport.R
 
 // DropIf drops the messages that which holds for.
 func (p *Port[T]) DropIf(which func(*Node[T]) bool) {
-	for n := range p.Arrived.All() {
+	for n := range p.All() {
 		if which(n) {
-			p.Arrived.Remove(n)
+			p.Drop(n)
 		}
 	}
 }

@@ -29,7 +29,7 @@ enum {
 	MX_PACKET_TAG = 0,     // transfers have others
 	MX_REAP = 128,         // requests looked at in one go
 	MX_EVENTS = 128,       // stored in one go
-	MX_HEADER = 48,        // bytes
+	MX_HEADER = 56,        // bytes
 };
 
 // What mx_poll tells of.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 	"github.com/mpicx/go-mpicx/internal/waiting"
@@ -144,7 +145,7 @@ func (c *comm) Watch(n int) {
 func (c *comm) Doze(on bool) { c.e.dozing.Store(on) }
 
 // TrySend sends a short message.
-func (c *comm) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
+func (c *comm) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, buf []byte) bool {
 	e := c.e
 	if len(buf) > nearLimit {
 		return false
@@ -153,7 +154,7 @@ func (c *comm) TrySend(dest, tag int, epoch transport.Epoch, buf []byte) bool {
 	process := c.process(dest)
 	ok := epoch == c.Live() && e.err == nil && !c.HasLostAny() && !c.liveness.expired && len(buf) <= e.eager(process)
 	if ok {
-		e.sendPacket(process, &header{kind: whole, to: c.context, epoch: epoch, tag: tag, length: len(buf)}, buf)
+		e.sendPacket(process, &header{kind: whole, to: c.context, epoch: epoch, tag: tag, signature: w, length: len(buf)}, buf)
 		ok = e.err == nil
 	}
 	e.unlock()
@@ -166,7 +167,7 @@ func (c *comm) Isend(r *transport.Request) {
 	e.lock()
 	defer e.unlock()
 	r.Kind, r.Where, r.Err = transport.Sending, nil, nil
-	r.Status = transport.Status{Source: c.rank, Tag: r.Tag, Bytes: len(r.Buf)}
+	r.Status = transport.Status{Source: c.rank, Tag: r.Tag, Bytes: len(r.Buf), Signature: r.Signature}
 	err := c.barred(r)
 	if err == nil {
 		err = c.DeathFor(r)
@@ -175,7 +176,7 @@ func (c *comm) Isend(r *transport.Request) {
 		e.end(r, err)
 		return
 	}
-	h := header{kind: whole, to: c.context, epoch: r.Epoch, tag: r.Tag, length: len(r.Buf)}
+	h := header{kind: whole, to: c.context, epoch: r.Epoch, tag: r.Tag, signature: r.Signature, length: len(r.Buf)}
 	if len(r.Buf) <= e.eager(c.process(r.Peer)) && r.Mode&transport.Synchronous == 0 {
 		e.sendPacket(c.process(r.Peer), &h, r.Buf)
 		e.end(r, e.err)
@@ -202,6 +203,26 @@ func (c *comm) Irecv(r *transport.Request) { c.begin(r, transport.Receiving) }
 // Probe looks for a message that has come, or waits for one.
 func (c *comm) Probe(r *transport.Request) { c.begin(r, transport.Probing) }
 
+// Mprobe takes a message that has come, or waits for one.
+func (c *comm) Mprobe(r *transport.Request) { c.begin(r, transport.Mprobing) }
+
+// Mrecv receives the message that r has taken.
+func (c *comm) Mrecv(r *transport.Request) {
+	e := c.e
+	e.lock()
+	defer e.unlock()
+	r.Kind, r.Err = transport.Receiving, nil
+	if err := c.barred(r); err != nil {
+		e.end(r, err)
+	} else if a, err := c.Redeem(r); err != nil {
+		e.end(r, err)
+	} else if a != nil {
+		c.give(r, a)
+	} else {
+		c.Post(r)
+	}
+}
+
 func (c *comm) begin(r *transport.Request, kind transport.Kind) {
 	e := c.e
 	e.lock()
@@ -218,7 +239,7 @@ func (c *comm) matchOrPost(r *transport.Request) {
 	} else if a := c.Match(r); a != nil && r.Kind == transport.Receiving {
 		c.give(r, a)
 	} else if a != nil {
-		c.e.end(r, nil)
+		c.e.endProbe(r)
 	} else if err := c.DeathFor(r); err != nil {
 		c.e.end(r, err)
 	} else {
@@ -261,16 +282,26 @@ func (c *comm) deliver(a *arrival) error {
 	case c.IsOver(a.header.epoch):
 		return nil // its sender ends it with the epoch
 	}
-	k := match.Key{Epoch: a.header.epoch, Source: rank, Tag: a.header.tag}
-	probes, recv := c.Take(k, a.header.length)
+	h := &a.header
+	envelope := match.Envelope{Key: match.Key{Epoch: h.epoch, Source: rank, Tag: h.tag}, Bytes: h.length, Signature: h.signature}
+	if odd := c.Contradicts(&envelope); odd != nil {
+		c.halt(odd)
+		return nil
+	}
+	probes, recv := c.Take(&envelope)
 	c.e.endAll(probes, nil)
-	if recv != nil {
+	if recv != nil && recv.Kind == transport.Receiving {
 		c.give(recv, a)
 		return nil
 	}
 	a = a.kept()
-	a.Node = match.Node[arrival]{Key: k, Bytes: a.header.length, Of: a}
-	c.Arrived.Push(&a.Node)
+	a.Node = match.Node[arrival]{Envelope: envelope, Of: a}
+	if recv != nil {
+		c.Keep(recv, &a.Node)
+		c.e.endProbe(recv)
+	} else {
+		c.Arrived.Push(&a.Node)
+	}
 	return nil
 }
 
@@ -414,7 +445,7 @@ func (c *comm) Close() error {
 	c.e.lock()
 	defer c.e.unlock()
 	c.e.close(c.context)
-	c.Arrived, c.inbox, c.listener = match.Messages[arrival]{}, nil, nil
+	c.Arrived, c.Probed, c.inbox, c.listener = match.Messages[arrival]{}, match.Messages[arrival]{}, nil, nil
 	return nil
 }
 
@@ -490,6 +521,20 @@ func (c *comm) EachPending(visit func(*transport.Request)) {
 	for r := range c.sending {
 		visit(r)
 	}
+}
+
+// Kept is how many messages to this rank wait for receives.
+func (c *comm) Kept() int {
+	c.e.lock()
+	defer c.e.mu.Unlock()
+	return c.Arrived.Len() + c.Probed.Len()
+}
+
+// EachUnreceived visits the messages that wait.
+func (c *comm) EachUnreceived(visit func(transport.Status)) {
+	c.e.lock()
+	defer c.e.mu.Unlock()
+	c.Port.EachUnreceived(visit)
 }
 
 // Looked is how many messages and receives were looked at to match others.

@@ -357,6 +357,13 @@ func (e *engine) end(r *transport.Request, err error) {
 	e.news = append(e.news, news{request: r})
 }
 
+// endProbe has a probe told that it has found its message, which it keeps if it is a Mprobe.
+func (e *engine) endProbe(r *transport.Request) {
+	where := r.Where
+	e.end(r, nil)
+	r.Where = where
+}
+
 // endAll has the requests of a list told that they have ended.
 func (e *engine) endAll(list *transport.Request, err error) {
 	for r := range match.List(list) {

@@ -218,6 +218,8 @@ func (h *heart) carryOut() {
 				b := detector.Encode(o.Message)
 				e.sendPacket(to, &header{kind: beat}, b[:])
 			}
+		case o.Minority:
+			e.fail(transport.ErrNoQuorum)
 		case p == e.rank:
 			e.fail(transport.ErrFenced)
 		default:

@@ -352,6 +352,44 @@ func TestCutNetwork(t *testing.T) {
 	}
 }
 
+// With a quorum the smaller part ends while the network is cut; of two equal parts both do.
+func TestQuorum(t *testing.T) {
+	config := usual
+	config.Quorum = true
+	for _, test := range []struct{ of, ends []int }{
+		{[]int{0, 0, 0, 1, 1}, []int{3, 4}},
+		{[]int{1, 0, 0}, []int{0}},
+		{[]int{0, 0, 1, 1}, all(4)},
+		{[]int{2, 1, 1, 0, 0, 0, 2}, []int{1, 2}},
+	} {
+		t.Run(fmt.Sprint(test.of), func(t *testing.T) {
+			m := startDetecting(t, config, test.of...)
+			m.pass(4 * usual.Timeout)
+			var cut, rest []int
+			for p, machine := range test.of {
+				if machine == 1 {
+					cut = append(cut, p)
+				}
+				if !slices.Contains(test.ends, p) {
+					rest = append(rest, p)
+				}
+			}
+			m.cut(true, cut...)
+			m.pass(long(len(test.of), len(test.of)))
+			for _, r := range test.ends {
+				require.ErrorIs(t, recv(m.jobs[r].world, 0, 0).wait(), transport.ErrNoQuorum, "process %d", r)
+			}
+			m.fenced(test.ends...)
+			m.holds(rest, cut...)
+			m.works(rest...)
+			for _, r := range test.ends {
+				require.ErrorIs(t, m.jobs[r].End(), transport.ErrFenced)
+				m.ended[r] = true
+			}
+		})
+	}
+}
+
 // A machine that is not heard, but hears, is told that it is dead, and ends at once.
 func TestCutOneWay(t *testing.T) {
 	m := startMachines(t, 0, 0, 0, 1, 1)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -65,11 +66,12 @@ type header struct {
 	to          contextID
 	epoch       transport.Epoch
 	tag         int
+	signature   signature.Word
 	length      int    // of the message; of part: of what comes in all
 	id          uint64 // of offer and accept: the sender's; of part: how many bytes; of ask and vouch: the process
 }
 
-const headerLength = 48
+const headerLength = 56
 
 // longestMessage is what there are addresses for.
 const longestMessage = min(math.MaxInt, 1<<47)
@@ -80,10 +82,11 @@ func (h *header) encode(b *[headerLength]byte) {
 	binary.LittleEndian.PutUint64(b[16:], uint64(int64(h.tag)))
 	binary.LittleEndian.PutUint64(b[24:], uint64(h.length))
 	binary.LittleEndian.PutUint64(b[32:], h.id)
-	binary.LittleEndian.PutUint32(b[40:], h.transferTag)
-	b[44], b[45] = byte(h.kind), 0
+	binary.LittleEndian.PutUint64(b[40:], uint64(h.signature))
+	binary.LittleEndian.PutUint32(b[48:], h.transferTag)
+	b[52], b[53] = byte(h.kind), 0
 	if h.listener {
-		b[45] = 1
+		b[53] = 1
 	}
 }
 
@@ -98,9 +101,10 @@ func decode(packet []byte) (h header, rest []byte, err error) {
 		tag:         int(int64(binary.LittleEndian.Uint64(packet[16:]))),
 		length:      int(binary.LittleEndian.Uint64(packet[24:])),
 		id:          binary.LittleEndian.Uint64(packet[32:]),
-		transferTag: binary.LittleEndian.Uint32(packet[40:]),
-		kind:        kind(packet[44]),
-		listener:    packet[45] == 1,
+		signature:   signature.Word(binary.LittleEndian.Uint64(packet[40:])),
+		transferTag: binary.LittleEndian.Uint32(packet[48:]),
+		kind:        kind(packet[52]),
+		listener:    packet[53] == 1,
 	}
 	rest = packet[headerLength:]
 	switch {

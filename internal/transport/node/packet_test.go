@@ -16,7 +16,7 @@ func headers() (all []header) {
 	for k := whole; k <= dead; k++ {
 		all = append(all,
 			header{kind: k},
-			header{kind: k, listener: true, transferTag: math.MaxUint32, to: math.MaxUint64, epoch: ^transport.Epoch(0), tag: math.MinInt, id: math.MaxUint64},
+			header{kind: k, listener: true, transferTag: math.MaxUint32, to: math.MaxUint64, epoch: ^transport.Epoch(0), tag: math.MinInt, signature: math.MaxUint64, id: math.MaxUint64},
 			header{kind: k, to: world.child(transport.Name{Seq: 7}), epoch: 3, tag: math.MaxInt, id: 1, transferTag: 2})
 	}
 	return all
@@ -51,8 +51,8 @@ func TestNoPackets(t *testing.T) {
 		packet []byte
 		want   string
 	}{
-		{nil, "0 bytes, expected 48 or more"},
-		{make([]byte, headerLength-1), "47 bytes, expected 48 or more"},
+		{nil, "0 bytes, expected 56 or more"},
+		{make([]byte, headerLength-1), "55 bytes, expected 56 or more"},
 		{packet(header{kind: 0}, nil), "kind 0"},
 		{packet(header{kind: vouch + 1}, nil), fmt.Sprint("kind ", int(vouch)+1)},
 		{packet(header{kind: offer, length: -1}, nil), fmt.Sprintf("a message of -1 bytes, expected 0 to %d", longestMessage)},

@@ -12,15 +12,16 @@ import (
 // transfer moves the bytes of one message that go apart from its header. The engine's mu
 // guards it.
 type transfer struct {
-	comm    *comm
-	peer    int                // process
-	request *transport.Request // nil: it is a listener's
-	arrival *arrival           // that it is part of
-	bytes   []byte
-	parts   int // messages of the fabric that have not ended
-	lengths int // of those that have come
-	lost    bool
-	pin     runtime.Pinner
+	comm      *comm
+	peer      int                // process
+	request   *transport.Request // nil: it is a listener's
+	arrival   *arrival           // that it is part of
+	bytes     []byte
+	parts     int // messages of the fabric that have not ended
+	lengths   int // of those that have come
+	lost      bool
+	cancelled bool // by its sender
+	pin       runtime.Pinner
 }
 
 // offer tells a process of a message, for which t has the bytes.
@@ -101,11 +102,27 @@ func (e *engine) accept(a *arrival, t *transfer) {
 func (e *engine) forget(source int, h header) {
 	of := func(a *arrival) bool { return a.source == source && a.header.kind == offer && a.header.id == h.id }
 	if c := e.comms[h.to]; c != nil {
-		c.DropIf(func(n *match.Node[arrival]) bool { return of(n.Of) })
+		c.DropIf(func(n *match.Node[arrival]) bool {
+			n.Cancelled = of(n.Of)
+			return n.Cancelled
+		})
+		e.eachComing(func(t *transfer) { t.cancelled = t.cancelled || of(t.arrival) })
 	} else if early := slices.DeleteFunc(e.early[h.to], of); len(early) > 0 {
 		e.early[h.to] = early
 	} else {
 		delete(e.early, h.to)
+	}
+}
+
+// eachComing calls visit for the transfers that this process has accepted.
+func (e *engine) eachComing(visit func(*transfer)) {
+	for _, t := range e.coming {
+		visit(t)
+	}
+	for _, t := range e.transfers {
+		if t.arrival != nil {
+			visit(t)
+		}
 	}
 }
 
@@ -182,7 +199,7 @@ func (e *engine) done(t *transfer) {
 		a.bytes, a.header.kind = t.bytes, whole
 		c.handOn()
 	case t.lengths != a.header.length: // its sender is in another epoch, or has cancelled it
-		cancelled := c.receiving[t.request]
+		cancelled := c.receiving[t.request] || t.cancelled && t.request.Tag == transport.NoTag
 		delete(c.receiving, t.request)
 		if cancelled {
 			e.end(t.request, transport.ErrCancelled)

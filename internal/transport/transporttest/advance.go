@@ -103,7 +103,7 @@ func endStale(s *side) {
 		} {
 			o.fails(cause)
 		}
-		require.False(s, s.TrySend(s.right(), 1, old, payload(small, 1)), "TrySend with an epoch that is over")
+		require.False(s, s.TrySend(s.right(), 1, old, 0, payload(small, 1)), "TrySend with an epoch that is over")
 	}
 	s.barrier()
 	recv := s.recv(s.left(), transport.AnyTag, make([]byte, small))
@@ -395,7 +395,7 @@ func revokeForGood(s *side) {
 		} {
 			o.fails(errCause)
 		}
-		require.False(s, d.TrySend(s.right(), 1, d.Epoch(), nil))
+		require.False(s, d.TrySend(s.right(), 1, d.Epoch(), 0, nil))
 		before := d.Epoch()
 		d.Advance(0, errors.New("an error after that"))
 		require.Equal(s, before.Next(0), d.Epoch())

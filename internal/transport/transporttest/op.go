@@ -60,7 +60,7 @@ func (s *side) ssend(to, tag int, buf []byte) *op {
 // trySend is TrySend and, where that cannot, a send. The buffer is changed at
 // once if it may be.
 func (s *side) trySend(to, tag int, buf []byte) *op {
-	if !s.TrySend(to, tag, s.epoch(), buf) {
+	if !s.TrySend(to, tag, s.epoch(), 0, buf) {
 		return s.send(to, tag, buf)
 	}
 	clear(buf)

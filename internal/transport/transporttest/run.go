@@ -29,6 +29,7 @@ func Run(t *testing.T, world World) {
 		{"Buffers", buffers},
 		{"Requests", requests},
 		{"Probe", probes},
+		{"Mprobe", mprobes},
 		{"Cancel", cancels},
 		{"Pending", pending},
 		{"Sub", subs},

@@ -40,7 +40,7 @@ func trySends(s *side) {
 			var recv *op
 			buf := payload(size, s.Rank())
 			m.of(s, func() {
-				sent = s.TrySend(s.right(), 1, s.Epoch(), buf)
+				sent = s.TrySend(s.right(), 1, s.Epoch(), 0, buf)
 				if sent {
 					clear(buf)
 				}
@@ -57,7 +57,7 @@ func trySends(s *side) {
 		probe := s.probe(s.left(), 1)
 		s.barrier()
 		sent := []byte{0}
-		if s.TrySend(s.right(), 1, s.Epoch(), payload(size, s.Rank())) {
+		if s.TrySend(s.right(), 1, s.Epoch(), 0, payload(size, s.Rank())) {
 			sent[0] = 1
 		}
 		s.send(s.right(), noteTag, sent).ok()

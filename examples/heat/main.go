@@ -1,0 +1,268 @@
+// Heat computes how a square plate cools whose edges are kept at 0, on a grid of ranks, and goes
+// on when a rank fails or its process dies.
+//
+//	go run ./examples/heat
+//	go build -tags ulfm ./examples/heat
+//	./heat -die
+//	go run ./mpicx/mpicxrun -n 5 ./heat -fail 0 -pause 5ms
+//	pkill -9 -o -x heat                                          # in another terminal
+//
+// What there is to know stands in four functions: run starts the ranks; attempt, which recovery.Run
+// calls again and again, makes the grid of those that there are; restore finds out where to go on;
+// advance computes, and has the ranks exchange the edges of their blocks.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
+	"github.com/mpicx/go-mpicx/mpicx/inject"
+	"github.com/mpicx/go-mpicx/mpicx/recovery"
+)
+
+func main() {
+	c := &config{}
+	flag.IntVar(&c.cells, "cells", 200, "`cells` of the plate in each direction")
+	flag.IntVar(&c.steps, "steps", 1000, "`steps` of time")
+	flag.IntVar(&c.ranks, "ranks", 4, "`ranks` to divide the plate among; under mpirun and mpicxrun, its processes but for the spares")
+	flag.IntVar(&c.spares, "spares", 1, "`ranks` that wait to take the places of others")
+	flag.IntVar(&c.every, "checkpoint", 100, "`steps` from one checkpoint to the next")
+	flag.IntVar(&c.fail, "fail", 350, "`step` in which the last rank fails, once; 0: it doesn't")
+	flag.BoolVar(&c.die, "die", false, "it dies, rather than to return an error (in a build with -tags ulfm)")
+	flag.DurationVar(&c.pause, "pause", 0, "`time` to wait in each step, so that there is time to kill a process")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := c.run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "heat:", err)
+		os.Exit(1)
+	}
+}
+
+// A config is what the flags say.
+type config struct {
+	cells, steps         int
+	ranks, spares, every int
+	fail                 int
+	die                  bool
+	pause                time.Duration
+	observe              func(comm *mpicx.Comm, step int) error // for tests: called in each step
+}
+
+// run computes on all ranks.
+func (c *config) run(ctx context.Context) error {
+	return mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
+		p := &plate{config: c}
+		// A rank whose process has died is replaced by a spare, for which this function begins
+		// here, too. When there are no more spares, the others divide the plate anew.
+		return recovery.Run(ctx, world, p.attempt, recovery.Replace(), recovery.ElseShrink(),
+			recovery.Checkpoint(checkpoint.Partner(1)))
+	}, mpicx.WithRanks(c.ranks), mpicx.WithSpares(c.spares))
+}
+
+// A plate is what a rank has of it.
+type plate struct {
+	*config
+	block       // as the grid of this attempt divides the plate
+	saved block // as the store has it
+	halo  *mpicx.Halo[float64]
+	u, v  []float64 // the block with its ghost cells, now and one step later
+}
+
+// A block is the cells that one rank has of the plate, and when.
+type block struct {
+	Ranks      int // among which the plate is divided
+	Y, X       int // the first cell
+	Rows, Cols int
+	Step       int
+	Cells      []float64 // row by row; only as the store has it
+}
+
+// attempt computes on the ranks that there are, from the newest checkpoint.
+// Recovery.Run calls it at all of them, once more after each error of a rank, which all get, and
+// after each death. A repaired communicator is no grid, so each attempt makes its own: of other
+// ranks, and perhaps of fewer.
+func (p *plate) attempt(ctx context.Context, a *recovery.Attempt) error {
+	if a.Cause != nil && a.Comm.Rank() == 0 {
+		fmt.Printf("attempt %d, after: %v\n", a.N, a.Cause)
+	}
+	dims, err := mpicx.DimsCreate(a.Comm.Size(), 0, 0)
+	if err != nil {
+		return err
+	}
+	grid, err := mpicx.CartCreate(a.Comm, dims, nil).Get(ctx)
+	if err != nil {
+		return err
+	}
+	p.block = block{Ranks: grid.Size()}
+	p.Y, p.Rows = grid.Block(0, p.cells)
+	p.X, p.Cols = grid.Block(1, p.cells)
+	if p.cells < dims[0] {
+		return a.GiveUp(fmt.Errorf("%d cells in each direction, expected one for each of %d ranks at least", p.cells, dims[0]))
+	}
+	if p.halo, err = mpicx.NewHalo[float64](grid, []int{p.Rows, p.Cols}, 1, false).Get(ctx); err != nil {
+		return err
+	}
+	p.u, p.v = make([]float64, p.halo.Len()), make([]float64, p.halo.Len()) // 0 beyond the edges of the plate
+	if err := p.restore(ctx, a); err != nil {
+		return err
+	}
+	if grid.Rank() == 0 {
+		fmt.Printf("%d×%d cells on %d×%d ranks, from step %d\n", p.cells, p.cells, dims[0], dims[1], p.Step)
+	}
+	if err := p.advance(ctx, a, grid); err != nil {
+		return err
+	}
+	if err := p.report(ctx, grid); err != nil {
+		return err
+	}
+	return grid.Close(ctx)
+}
+
+// each calls visit for the cells of the block: which of the plate each is, and where it is in u.
+func (p *plate) each(visit func(y, x, at int)) {
+	for i := range p.Rows {
+		for j := range p.Cols {
+			visit(p.Y+i, p.X+j, p.halo.Index(i, j))
+		}
+	}
+}
+
+// begin is the temperature of a cell in the beginning.
+func (p *plate) begin(y, x int) float64 {
+	h := math.Pi / float64(p.cells+1)
+	return math.Sin(h*float64(y+1)) * math.Sin(h*float64(x+1))
+}
+
+// restore sets the block to what the newest checkpoint has of it.
+func (p *plate) restore(ctx context.Context, a *recovery.Attempt) error {
+	a.Store.Protect("block", &p.saved)
+	version, err := a.Store.Restore(ctx)
+	lost, isLost := errors.AsType[*checkpoint.LostError](err)
+	parts, newHere := errors.AsType[*checkpoint.PartsError](err)
+	switch {
+	case errors.Is(err, checkpoint.ErrNone), isLost:
+		if isLost && a.Comm.Rank() == 0 {
+			fmt.Println("from the beginning:", lost)
+		}
+		p.each(func(y, x, at int) { p.u[at] = p.begin(y, x) })
+		return nil
+	case newHere: // since ranks were lost that nobody has replaced
+		p.saved = block{Ranks: parts.Parts}
+	case err != nil:
+		return err
+	}
+	p.Step = version
+	if p.saved.Ranks == p.Ranks {
+		p.take(&p.saved)
+		return nil
+	}
+	for rank := range p.saved.Ranks { // the plate was divided in another way: each takes what it has now
+		old, err := checkpoint.LoadValue[block](ctx, a.Store, "block", rank, version)
+		if err != nil {
+			return err
+		}
+		p.take(&old)
+	}
+	return nil
+}
+
+// take copies the cells that another block has of this one.
+func (p *plate) take(from *block) {
+	p.each(func(y, x, at int) {
+		if i, j := y-from.Y, x-from.X; i >= 0 && i < from.Rows && j >= 0 && j < from.Cols {
+			p.u[at] = from.Cells[i*from.Cols+j]
+		}
+	})
+}
+
+// save has the store keep the block. That goes on while the next steps do.
+func (p *plate) save(ctx context.Context, store *checkpoint.Store) {
+	cells := p.saved.Cells[:0]
+	p.each(func(_, _, at int) { cells = append(cells, p.u[at]) })
+	p.saved = p.block
+	p.saved.Cells = cells
+	store.Save(ctx, p.Step)
+}
+
+// alpha is how much of the difference to each neighbour a cell loses in a step: less than ¼.
+const alpha = 0.2
+
+// advance computes the steps that are left.
+func (p *plate) advance(ctx context.Context, a *recovery.Attempt, grid *mpicx.Cart) error {
+	for p.Step < p.steps {
+		if p.Step > 0 && p.Step%p.every == 0 {
+			p.save(ctx, a.Store)
+		}
+		ghosts := p.halo.Start(p.u)
+		p.diffuse(1, p.Rows-1, 1, p.Cols-1) // needs none of them
+		if err := ghosts.Wait(ctx); err != nil {
+			return err
+		}
+		for _, row := range []int{0, p.Rows - 1} {
+			p.diffuse(row, row+1, 0, p.Cols)
+		}
+		for _, column := range []int{0, p.Cols - 1} {
+			p.diffuse(1, p.Rows-1, column, column+1)
+		}
+		p.u, p.v = p.v, p.u
+		p.Step++
+
+		if p.Step == p.fail && a.N == 0 && grid.Rank() == grid.Size()-1 {
+			if p.die {
+				inject.Die(a.Comm)
+			}
+			return fmt.Errorf("injected in step %d", p.Step)
+		}
+		if p.observe != nil {
+			if err := p.observe(a.Comm, p.Step); err != nil {
+				return err
+			}
+		}
+		time.Sleep(p.pause)
+	}
+	return nil
+}
+
+// diffuse computes the next step of some rows and columns.
+func (p *plate) diffuse(top, bottom, left, right int) {
+	stride := p.Cols + 2
+	for i := top; i < bottom; i++ {
+		for j := left; j < right; j++ {
+			at := (i+1)*stride + j + 1
+			p.v[at] = p.u[at] + alpha*(p.u[at-stride]+p.u[at+stride]+p.u[at-1]+p.u[at+1]-4*p.u[at])
+		}
+	}
+}
+
+// report prints how far the plate is from what it should be: each step multiplies all temperatures
+// by the same number. The checksum of all cells is that of every run, however the plate was divided
+// and whatever has failed.
+func (p *plate) report(ctx context.Context, grid *mpicx.Cart) error {
+	half := math.Sin(math.Pi / 2 / float64(p.cells+1))
+	decay := math.Pow(1-8*alpha*half*half, float64(p.Step))
+	worst, sum := []float64{0}, []uint64{0}
+	p.each(func(y, x, at int) {
+		worst[0] = max(worst[0], math.Abs(p.u[at]-decay*p.begin(y, x)))
+		sum[0] += math.Float64bits(p.u[at]) * uint64(2*(y*p.cells+x)+1)
+	})
+	if err := mpicx.Allreduce(grid.Comm, worst, worst, mpicx.Max).Wait(ctx); err != nil {
+		return err
+	}
+	if err := mpicx.Allreduce(grid.Comm, sum, sum, mpicx.Sum).Wait(ctx); err != nil {
+		return err
+	}
+	if grid.Rank() == 0 {
+		fmt.Printf("%d steps on %d ranks, at most %.1e from the exact solution of %.4f, checksum %016x\n", p.Step, grid.Size(), worst[0], decay, sum[0])
+	}
+	return nil
+}

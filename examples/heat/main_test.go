@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/inject"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// heat runs the example and returns what it printed.
+func heat(t *testing.T, c *config) (string, error) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	stdout := os.Stdout
+	os.Stdout = w
+	printed := make(chan string)
+	go func() {
+		text, _ := io.ReadAll(r)
+		printed <- string(text)
+	}()
+	c.cells, c.steps, c.every = 30, 60, 10
+	err = c.run(context.Background())
+	os.Stdout = stdout
+	require.NoError(t, w.Close())
+	return <-printed, err
+}
+
+// checksum is what the last line ends with.
+func checksum(t *testing.T, text string) string {
+	t.Helper()
+	_, sum, ok := strings.Cut(text, "checksum ")
+	require.True(t, ok, text)
+	return sum
+}
+
+// once calls strike at the ranks, the first time that each has done so many steps.
+func once(at int, strike func(*mpicx.Comm) error, ranks ...int) func(*mpicx.Comm, int) error {
+	struck := make([]atomic.Bool, 16)
+	return func(comm *mpicx.Comm, step int) error {
+		for _, r := range ranks {
+			if step == at && comm.Rank() == r && !struck[r].Swap(true) {
+				return strike(comm)
+			}
+		}
+		return nil
+	}
+}
+
+func twice(first, second func(*mpicx.Comm, int) error) func(*mpicx.Comm, int) error {
+	return func(comm *mpicx.Comm, step int) error { return errors.Join(first(comm, step), second(comm, step)) }
+}
+
+func die(comm *mpicx.Comm) error { inject.Die(comm); return nil }
+
+// However many ranks there are, and whatever fails, each cell ends as it does on one rank.
+func TestGoesOn(t *testing.T) {
+	text, err := heat(t, &config{ranks: 1})
+	require.NoError(t, err)
+	require.Regexp(t, `60 steps on 1 ranks, at most \d\.\de-1[4-7] from the exact solution of 0\.\d+, checksum`, text)
+	want := checksum(t, text)
+	for _, test := range []struct {
+		name   string
+		config config
+		expect string // a regular expression: a checkpoint may not have been complete yet
+		ulfm   bool
+	}{
+		{"undisturbed", config{ranks: 6}, "30×30 cells on 3×2 ranks, from step 0\n60 steps on 6 ranks", false},
+		{"error", config{ranks: 4, fail: 27}, `attempt 1, after: mpicx: error propagated from rank 3: injected in step 27\n30×30 cells on 2×2 ranks, from step [12]0`, false},
+		{"death", config{ranks: 4, spares: 1, fail: 27, die: true}, "on 2×2 ranks, from step [12]0\n60 steps", true},
+		{"death of the first", config{ranks: 4, spares: 1, observe: once(27, die, 0)}, "on 2×2 ranks, from step [12]0\n60 steps", true},
+		{"no spare", config{ranks: 6, fail: 27, die: true}, "on 5×1 ranks, from step [12]0\n60 steps", true},
+		{"deaths one after the other", config{ranks: 6, spares: 1, observe: twice(once(17, die, 1), once(37, die, 3))}, "on 5×1 ranks, from step [123]0\n60 steps", true},
+		{"death before the first checkpoint", config{ranks: 4, spares: 1, observe: once(5, die, 2)}, "from step 0\n.*\n.*from step 0\n60 steps", true},
+		{"deaths of neighbours at once", config{ranks: 5, spares: 2, observe: once(27, die, 1, 2)}, "attempt 1", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if test.ulfm && mpicx.Backend != "ulfm" {
+				t.Skip("needs a build with -tags ulfm")
+			}
+			text, err := heat(t, &test.config)
+			require.NoError(t, err, text)
+			require.Regexp(t, test.expect, text)
+			require.Equal(t, want, checksum(t, text), text)
+		})
+	}
+}
+
+func TestTooFewCells(t *testing.T) {
+	c := &config{ranks: 5, cells: 3, steps: 1, every: 1}
+	err := c.run(context.Background())
+	require.ErrorContains(t, err, "3 cells in each direction, expected one for each of 5 ranks at least")
+	require.ErrorContains(t, err, "given up after 1 attempts")
+}

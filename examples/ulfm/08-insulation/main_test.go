@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/examples/ulfm/lesson"
+	"github.com/mpicx/go-mpicx/examples/ulfm/lessontest"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// Whoever dies in whichever step, the other half is never disturbed, and all get to know it in
+// the end.
+func TestInsulation(t *testing.T) {
+	lessontest.NeedsULFM(t)
+	for size := 2; size <= 6; size++ {
+		for victim := range size {
+			for step := 1; step <= steps; step++ {
+				t.Run(fmt.Sprintf("%d of %d in %d", victim, size, step), func(t *testing.T) {
+					said := lessontest.Run(t, size, func(ctx context.Context, world *mpicx.Comm, out *lesson.Lines) error {
+						return halves(ctx, world, out, lesson.Faults{{Rank: victim, Step: step}})
+					})
+					struck := victim % 2
+					left := [2]int{(size + 1) / 2, size / 2}
+					left[struck]--
+					for half, name := range names {
+						want := fmt.Sprintf("%s: %d steps, %d repairs, %d ranks left\n", name, steps, 0, left[half])
+						if half == struck {
+							want = fmt.Sprintf("%s: %d steps, %d repairs, %d ranks left\n", name, steps, 1, left[half])
+						}
+						require.Equal(t, left[half], strings.Count(said, want), said)
+					}
+					require.Equal(t, size-1, strings.Count(said, fmt.Sprintf("dead: [%d]\n", victim)), said)
+				})
+			}
+		}
+	}
+}
+
+// Deaths in both halves are repaired in each.
+func TestBothHalves(t *testing.T) {
+	lessontest.NeedsULFM(t)
+	said := lessontest.Run(t, 6, func(ctx context.Context, world *mpicx.Comm, out *lesson.Lines) error {
+		return halves(ctx, world, out, lesson.Faults{{Rank: 0, Step: 2}, {Rank: 3, Step: 2}, {Rank: 4, Step: 5}})
+	})
+	require.Equal(t, 1, strings.Count(said, "solver: 6 steps, 2 repairs, 1 ranks left\n"), said)
+	require.Equal(t, 2, strings.Count(said, "analysis: 6 steps, 1 repairs, 2 ranks left\n"), said)
+	require.Equal(t, 3, strings.Count(said, "dead: [0 3 4]\n"), said)
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/examples/ulfm/lesson"
+	"github.com/mpicx/go-mpicx/examples/ulfm/lessontest"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// result runs it and returns what is said of the blocks, whoever says it.
+func result(t *testing.T, size int, faults lesson.Faults) []string {
+	t.Helper()
+	said := lessontest.Run(t, size, func(ctx context.Context, world *mpicx.Comm, out *lesson.Lines) error {
+		return solve(ctx, world, out, faults)
+	})
+	var blocks []string
+	for line := range strings.Lines(said) {
+		_, text, _ := strings.Cut(line, ": ")
+		blocks = append(blocks, text)
+	}
+	slices.Sort(blocks)
+	return slices.Compact(blocks)
+}
+
+// Without faults, it is Jacobi's method on all cells.
+func TestSequential(t *testing.T) {
+	lessontest.NeedsULFM(t)
+	for size := 1; size <= 5; size++ {
+		u := make([]float64, size*cells+2)
+		u[len(u)-1] = 1
+		for range steps {
+			old := slices.Clone(u)
+			for i := 1; i < len(u)-1; i++ {
+				u[i] = (old[i-1] + old[i+1]) / 2
+			}
+		}
+		var want []string
+		for b := range size {
+			want = append(want, fmt.Sprintf("block %d: %.17g\n", b, u[1+b*cells:][:cells]))
+		}
+		require.Equal(t, want, result(t, size, nil))
+	}
+}
+
+// Whoever dies wherever, the others come to the same.
+func TestOneDies(t *testing.T) {
+	lessontest.NeedsULFM(t)
+	for size := 2; size <= 5; size++ {
+		want := result(t, size, nil)
+		for victim := range size {
+			for step := range steps + 1 {
+				for _, point := range points {
+					t.Run(fmt.Sprintf("%d of %d in %d %s", victim, size, step, point), func(t *testing.T) {
+						require.Equal(t, want, result(t, size, lesson.Faults{{Rank: victim, Step: step, Point: point}}))
+					})
+				}
+			}
+		}
+	}
+}
+
+// Two deaths end in the same as well, or, if they were buddies, in a block that is lost.
+func TestTwoDie(t *testing.T) {
+	lessontest.NeedsULFM(t)
+	const size = 5
+	want := result(t, size, nil)
+	lost := 0
+	for a := range size {
+		for b := range size {
+			for _, p := range points {
+				for _, q := range points {
+					faults := lesson.Faults{{Rank: a, Step: 6, Point: p}, {Rank: b, Step: 6, Point: q}, {Rank: b, Step: 7, Point: q}}
+					if a == b {
+						continue
+					}
+					t.Run(fmt.Sprint(faults), func(t *testing.T) {
+						got := result(t, size, faults)
+						if !slices.Equal(want, got) {
+							lost++
+							require.Len(t, got, 1, "%v", got)
+							require.Contains(t, got[0], "is lost with its copy")
+							require.True(t, (a+1)%size == b || (b+1)%size == a, "%v, which are no buddies: %v", faults, got)
+						}
+					})
+				}
+			}
+		}
+	}
+	require.NotZero(t, lost)
+}

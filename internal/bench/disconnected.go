@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/mpicx/go-mpicx/internal/binomial"
+)
+
+// disconnected returns the share of sets of dead ranks, drawn at random, that cut some of the
+// living ranks of a binomial graph off from others (paper 000, section 3.2).
+func disconnected(sets, n, dead int) float64 {
+	rng := rand.New(rand.NewPCG(uint64(n), uint64(dead)))
+	const living, gone = 0, 1
+	state, queue, order := make([]byte, n), make([]int, 0, n), make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	cut := 0
+	for range sets {
+		clear(state)
+		for i := range dead { // the beginning of a shuffle
+			k := i + rng.IntN(n-i)
+			order[i], order[k] = order[k], order[i]
+			state[order[i]] = gone
+		}
+		queue = append(queue[:0], order[dead])
+		state[order[dead]] = gone // reached
+		for head := 0; head < len(queue); head++ {
+			for i := range binomial.Degree(n) {
+				if r := binomial.Neighbor(queue[head], n, i); r >= 0 && state[r] == living {
+					state[r] = gone
+					queue = append(queue, r)
+				}
+			}
+		}
+		if len(queue) < n-dead {
+			cut++
+		}
+	}
+	return float64(cut) / float64(sets)
+}
+
+// sets is how many sets of dead ranks to draw.
+func (c config) sets(n int) int {
+	switch {
+	case c.quick:
+		return 10
+	case n > 6000:
+		return 200
+	}
+	return 2000
+}
+
+// disconnectedRow has the share for one dead rank less than half of them.
+func disconnectedRow(n int) func(config) result {
+	return func(c config) result {
+		sets := c.sets(n)
+		return result{note: fmt.Sprintf("%.2f %% of %d sets; asked: < 1 %%", 100*disconnected(sets, n, n/2-1), sets)}
+	}
+}
+
+// drawDisconnected draws the share over the part that is dead.
+func drawDisconnected(c config) *panel {
+	p := &panel{title: "Binomial graphs that dead ranks disconnect", label: "% of ranks that are dead", unit: "% of sets of dead ranks", most: 100}
+	for percent := 5; percent < 100; percent += 5 {
+		p.x = append(p.x, float64(percent))
+		p.ticks = append(p.ticks, fmt.Sprint(percent))
+		for _, n := range []int{16, 64, 576, 6000} {
+			p.add(comma(float64(n))+" ranks", 100*disconnected(c.sets(n), n, n*percent/100), 0)
+		}
+	}
+	return p
+}

@@ -1,0 +1,31 @@
+package collective
+
+// Parts say how a buffer is divided among ranks: that of rank r is [Parts[r], Parts[r+1]).
+type Parts []int
+
+// even divides length bytes, of elements of so many, among n.
+func even(length, element, n int) Parts {
+	p := make(Parts, n+1)
+	for i := range p {
+		p[i] = length / element * i / n * element
+	}
+	return p
+}
+
+// of returns the part of rank r.
+func (p Parts) of(b []byte, r int) []byte { return p.span(b, r, r+1) }
+
+// span returns the parts of ranks from first to before last.
+func (p Parts) span(b []byte, first, last int) []byte { return b[p[first]:p[last]:p[last]] }
+
+// around returns the rank i places behind r.
+func around(r, i, n int) int { return ((r+i)%n + n) % n }
+
+// ownPart returns this rank's part of buf, which is that of send, if it is not nil.
+func ownPart(send, buf []byte, parts Parts, rank int) []byte {
+	own := parts.of(buf, rank)
+	if send != nil {
+		copy(own, send)
+	}
+	return own
+}

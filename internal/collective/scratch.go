@@ -1,0 +1,51 @@
+package collective
+
+import (
+	"math/bits"
+	"sync"
+	"unsafe"
+)
+
+// scratch has buffers that have served, by the logarithm of their size: a large one that
+// is made anew costs more than the messages that it is for.
+var scratch [largestScratch + 1]sync.Pool
+
+const (
+	smallestScratch = 7
+	largestScratch  = 28 // larger ones the garbage collector may have
+)
+
+// Scratch returns n bytes for the algorithm, of any contents, until the operation has
+// ended. They may serve as memory of any type without pointers.
+func (x *Exchange) Scratch(n int) []byte {
+	if x.Void != nil {
+		return x.Void[:n]
+	}
+	few := unsafe.Slice((*byte)(unsafe.Pointer(&x.few)), len(x.few)*8)
+	if n <= len(few)-x.used {
+		b := few[x.used:][:n:n]
+		x.used += (n + 7) &^ 7
+		return b
+	}
+	class := max(smallestScratch, bits.Len(uint(n-1)))
+	if class > largestScratch {
+		return make([]byte, n)
+	}
+	p, ok := scratch[class].Get().(*byte)
+	if !ok {
+		p = unsafe.SliceData(make([]byte, 1<<class))
+	}
+	b := unsafe.Slice(p, 1<<class)
+	x.borrowed = append(x.borrowed, b)
+	return b[:n:n]
+}
+
+// end ends the operation. No message of it is under way.
+func (x *Exchange) end(err error) {
+	for i, b := range x.borrowed {
+		scratch[bits.Len(uint(len(b)-1))].Put(unsafe.SliceData(b))
+		x.borrowed[i] = nil
+	}
+	x.borrowed, x.used = x.borrowed[:0], 0
+	x.done.Ended(err)
+}

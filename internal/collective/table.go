@@ -1,0 +1,114 @@
+package collective
+
+type operation int
+
+const (
+	barrier operation = iota
+	bcast
+	reduce
+	allreduce
+	reduceScatter
+	allgather
+	allgatherv
+	alltoall
+	gather
+	scatter
+	operations
+)
+
+// An Operation is one with several algorithms.
+type Operation struct {
+	Name       string
+	Algorithms []string
+}
+
+// Operations are those that a Chooser chooses for.
+var Operations = [operations]Operation{
+	{"Barrier", []string{"tree", "doubling"}},
+	{"Bcast", []string{"tree", "scatter", "chain"}},
+	{"Reduce", []string{"tree", "chain"}},
+	{"Allreduce", []string{"tree", "doubling", "rabenseifner", "parts"}},
+	{"ReduceScatter", []string{"tree", "direct"}},
+	{"Allgather", []string{"tree", "direct"}},
+	{"Allgatherv", []string{"tree", "direct"}},
+	{"Alltoall", []string{"direct", "bruck"}},
+	{"Gather", []string{"tree", "direct"}},
+	{"Scatter", []string{"tree", "direct"}},
+}
+
+// chainSegment is how many bytes a chain passes on at a time.
+const chainSegment = 64 << 10
+
+// A rule says which algorithm serves up to so many ranks and bytes; 0: any number.
+type rule struct {
+	ranks, bytes int
+	use          string
+}
+
+// table has the rules for each operation and Kind. The first that applies is chosen; the last
+// one always does. Bytes are those of the whole vector for Bcast and reductions, of one rank's part
+// for the others. Measured on two cores that others used, too (load 3 to 20), each the shortest
+// of 9 to 15 times, with 2, 3, 4, 8 and 64 goroutine ranks and 2 and 4 processes:
+//
+//	go run ./internal/collective/measure -ranks 8
+//	mpicxrun -n 4 measure
+//
+// More processes than 4 have the crossovers of goroutine ranks. Of Hosts nothing is measured: they
+// have what processes of one machine have, but for direct messages where a tree or halving has
+// fewer at a time. Rings, pairwise exchange and Bruck's Allgather were slower, or no faster,
+// everywhere, and are not here.
+var table = [operations][kinds][]rule{
+	barrier: {
+		{{use: "tree"}},
+		{{use: "doubling"}},
+		{{use: "doubling"}},
+	},
+	bcast: {
+		{{bytes: 512 << 10, use: "tree"}, {ranks: 2, use: "chain"}, {ranks: 8, use: "scatter"}, {use: "tree"}},
+		{{use: "tree"}},
+		{{use: "tree"}},
+	},
+	reduce: {
+		{{bytes: 512 << 10, use: "tree"}, {ranks: 2, use: "chain"}, {use: "tree"}},
+		{{use: "tree"}},
+		{{use: "tree"}},
+	},
+	allreduce: {
+		{
+			{ranks: 2, bytes: 2 << 10, use: "doubling"}, {bytes: 128 << 10, use: "tree"}, {ranks: 2, use: "parts"},
+			{bytes: 512 << 10, use: "tree"}, {ranks: 3, use: "parts"}, {ranks: 16, use: "rabenseifner"}, {use: "tree"},
+		},
+		{{bytes: 8 << 10, use: "doubling"}, {ranks: 8, use: "parts"}, {use: "rabenseifner"}},
+		{{bytes: 8 << 10, use: "doubling"}, {use: "rabenseifner"}},
+	},
+	reduceScatter: {
+		{{ranks: 2, use: "direct"}, {bytes: 128 << 10, use: "tree"}, {ranks: 8, use: "direct"}, {use: "tree"}},
+		{{ranks: 8, use: "direct"}, {bytes: 128 << 10, use: "tree"}, {use: "direct"}},
+		{{ranks: 8, use: "direct"}, {bytes: 128 << 10, use: "tree"}, {use: "direct"}},
+	},
+	allgather: {
+		{{bytes: 1 << 10, use: "tree"}, {ranks: 8, use: "direct"}, {bytes: 8 << 10, use: "tree"}, {use: "direct"}},
+		{{ranks: 8, use: "direct"}, {bytes: 8 << 10, use: "tree"}, {use: "direct"}},
+		{{ranks: 8, use: "direct"}, {bytes: 8 << 10, use: "tree"}, {use: "direct"}},
+	},
+	allgatherv: {
+		{{ranks: 2, use: "direct"}, {bytes: 8 << 10, use: "tree"}, {use: "direct"}},
+		{{ranks: 8, use: "direct"}, {bytes: 8 << 10, use: "tree"}, {use: "direct"}},
+		{{ranks: 8, use: "direct"}, {bytes: 8 << 10, use: "tree"}, {use: "direct"}},
+	},
+	alltoall: {
+		{{ranks: 4, use: "direct"}, {bytes: 512, use: "bruck"}, {use: "direct"}},
+		{{ranks: 8, use: "direct"}, {bytes: 512, use: "bruck"}, {use: "direct"}},
+		{{ranks: 8, use: "direct"}, {bytes: 512, use: "bruck"}, {use: "direct"}},
+	},
+	gather: {
+		{{bytes: 1 << 10, use: "tree"}, {use: "direct"}},
+		{{bytes: 4 << 10, use: "tree"}, {use: "direct"}},
+		{{bytes: 4 << 10, use: "tree"}, {use: "direct"}},
+	},
+	scatter: {
+		{{use: "direct"}},
+		{{use: "direct"}},
+		{{bytes: 4 << 10, use: "tree"}, {use: "direct"}},
+	},
+}

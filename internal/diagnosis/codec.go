@@ -1,0 +1,79 @@
+package diagnosis
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/mpicx/go-mpicx/internal/errchan"
+)
+
+// mark is the first byte of a message, by which it is told from those of error channels.
+const mark = 0xd1
+
+// maxText is the greatest length of what a rank says, in bytes.
+const maxText = 2048
+
+// IsMessage says whether b is a message of this package, and none of the error channel.
+func IsMessage(b []byte) bool { return len(b) > 0 && b[0] == mark }
+
+// Encode returns msg as bytes: the mark, whether it is an answer, and then, all numbers as
+// varints,
+//
+//	origin, number
+//	question:  why, alone
+//	answer:    rival + 1; how many groups, and for each its text, how many runs of
+//	           consecutive ranks, and of each its first and its length
+func Encode(msg *Message) []byte {
+	b := errchan.AppendTruth([]byte{mark}, msg.Said != nil)
+	b = binary.AppendUvarint(b, uint64(msg.Origin))
+	b = binary.AppendUvarint(b, msg.Number)
+	if msg.Said == nil {
+		return errchan.AppendTruth(append(b, byte(msg.Why)), msg.Alone)
+	}
+	b = binary.AppendUvarint(b, uint64(msg.Rival+1))
+	groups := Grouped(msg.Said)
+	b = binary.AppendUvarint(b, uint64(len(groups)))
+	for _, g := range groups {
+		b = errchan.AppendBytes(b, []byte(g.Text[:min(len(g.Text), maxText)]))
+		runs := runsOf(g.Ranks)
+		b = binary.AppendUvarint(b, uint64(len(runs)))
+		for _, r := range runs {
+			b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(r.first)), uint64(r.length))
+		}
+	}
+	return b
+}
+
+// Decode returns the message in b. The ranks are below size.
+func Decode(b []byte, size int) (*Message, error) {
+	d := errchan.NewReader(b[1:])
+	answer := d.Truth()
+	msg := &Message{Origin: d.Below(size, "origin"), Number: d.Uvarint(), Rival: -1}
+	if answer {
+		msg.Rival = d.Below(size+1, "rival") - 1
+		msg.Said = readSaid(d, size)
+	} else {
+		msg.Why, msg.Alone = Why(d.Below(int(reasons), "reason")), d.Truth()
+	}
+	if err := d.End(); err != nil {
+		return nil, fmt.Errorf("message of a diagnosis, %d bytes: %w", len(b), err)
+	}
+	return msg, nil
+}
+
+func readSaid(d *errchan.Reader, size int) map[int]string {
+	said := make(map[int]string)
+	for range d.Below(size+1, "number of groups") {
+		text := d.Text()
+		for range d.Below(size+1, "number of runs") {
+			first := d.Below(size, "rank")
+			for i := range d.Below(size-first+1, "number of ranks") {
+				said[first+i] = text
+			}
+			if d.Failed() {
+				return said
+			}
+		}
+	}
+	return said
+}

@@ -1,0 +1,179 @@
+package diagnosis
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// A Side is one rank's messenger, as its error channel has it, which carries the messages of a
+// Machine besides.
+type Side struct {
+	transport.Messenger
+	say     func() string // what this rank is in; it must not block
+	channel transport.Listener
+	talk    atomic.Pointer[talk] // nil: nobody has asked, and nobody died
+}
+
+// A talk is what a Side has once there is a question or a death: communicators are many.
+type talk struct {
+	mu      sync.Mutex
+	machine Machine
+	heard   [reasons]heard
+	changed chan struct{} // closed when an answer has come; nil: nobody waits
+	turn    chan struct{} // see Turn
+}
+
+// heard is the first of the ranks that have lately asked for a reason, and when.
+type heard struct {
+	rank int
+	at   time.Time // zero: none has
+}
+
+// NewSide returns a messenger that uses m.
+func NewSide(m transport.Messenger, say func() string) *Side {
+	return &Side{Messenger: m, say: say}
+}
+
+func (s *Side) begun() *talk {
+	if t := s.talk.Load(); t != nil {
+		return t
+	}
+	s.talk.CompareAndSwap(nil, &talk{machine: Machine{rank: s.Rank(), size: s.Size()}, turn: make(chan struct{}, 1)})
+	return s.talk.Load()
+}
+
+// lately is for how long questions for the same reason are taken for one.
+const lately = time.Second
+
+// Heard says whether a rank before this one has asked for a reason, lately; any other, if
+// anybody is set; by signal, or at any time by deadline.
+func (s *Side) Heard(why Why, anybody bool) bool {
+	t := s.begun()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h := t.heard[why]
+	return !h.at.IsZero() && (anybody || h.rank < t.machine.rank) && (why == ByDeadline || time.Since(h.at) < lately)
+}
+
+func (t *talk) hear(q *Message) {
+	h := &t.heard[q.Why]
+	if h.at.IsZero() || q.Origin <= h.rank || time.Since(h.at) >= lately {
+		*h = heard{q.Origin, time.Now()}
+	}
+}
+
+// Turn is of who asks, one goroutine of the rank at a time: it sends to the channel, and receives
+// what it has sent afterwards.
+func (s *Side) Turn() chan struct{} { return s.begun().turn }
+
+// Ask begins a question. The caller has the Turn.
+func (s *Side) Ask(why Why) {
+	text := s.say()
+	s.do(func(t *talk) { t.machine.Ask(why, text) })
+}
+
+// Insist asks those again of whom nothing has been heard, each for itself.
+func (s *Side) Insist() { s.do(func(t *talk) { t.machine.Insist() }) }
+
+// Incomplete returns a channel that is closed when it is worth to look again; nil: all answers
+// are there.
+func (s *Side) Incomplete() <-chan struct{} {
+	t := s.begun()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.machine.Complete() {
+		return nil
+	}
+	if t.changed == nil {
+		t.changed = make(chan struct{})
+	}
+	return t.changed
+}
+
+// End ends the question, and returns what has been said, by rank ("": it has died), and the first
+// of the others that asked for the same reason meanwhile; -1: none.
+func (s *Side) End() (said map[int]string, rival int) {
+	t := s.begun()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.machine.End()
+}
+
+// Listen has l take the messages of the error channel.
+func (s *Side) Listen(l transport.Listener) {
+	s.channel = l
+	s.Messenger.Listen(s)
+}
+
+// Take takes a message.
+func (s *Side) Take(from int, payload []byte) {
+	if !IsMessage(payload) {
+		s.channel.Take(from, payload)
+		return
+	}
+	msg, err := Decode(payload, s.Size())
+	if err != nil {
+		return // nobody waits for it for ever
+	}
+	text := ""
+	if msg.Said == nil {
+		text = s.say()
+	}
+	s.do(func(t *talk) {
+		if msg.Said == nil {
+			t.hear(msg)
+		}
+		t.machine.Step(from, msg, text)
+	})
+}
+
+// Died notes a death.
+func (s *Side) Died(rank int) {
+	s.channel.Died(rank)
+	s.do(func(t *talk) { t.machine.Died(rank) })
+}
+
+// do feeds the machine, wakes who waits for answers, and has sent what there is to be sent.
+func (s *Side) do(feed func(*talk)) {
+	t := s.begun()
+	t.mu.Lock()
+	feed(t)
+	if t.changed != nil {
+		close(t.changed)
+		t.changed = nil
+	}
+	poke := !t.machine.Idle()
+	t.mu.Unlock()
+	if poke {
+		s.Poke()
+	}
+}
+
+// Next returns the next message, those of the error channel first.
+func (s *Side) Next() (to int, payload []byte, ok bool) {
+	if to, payload, ok = s.channel.Next(); ok {
+		return to, payload, true
+	}
+	t := s.talk.Load()
+	if t == nil {
+		return 0, nil, false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o, ok := t.machine.Next()
+	if !ok {
+		return 0, nil, false
+	}
+	return o.To, Encode(o.Message), true
+}
+
+// Purpose says what a message is for: "diagnose", or what the error channel says.
+func (s *Side) Purpose(payload []byte) string {
+	if IsMessage(payload) {
+		return "diagnose"
+	}
+	return s.channel.Purpose(payload)
+}

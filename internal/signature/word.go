@@ -1,0 +1,150 @@
+package signature
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Word is what a message carries. The zero Word fits every other.
+//
+// From the lowest bit: 7 bits of a Kind, 5 of an Element. A message from point to point
+// has then, if its elements are structs, 12 bits of their size and 40 of a digest of
+// their layout. A collective call has 5 bits of the operation, 20 of the root, and 27 of the
+// count.
+type Word uint64
+
+const (
+	kindBits, elementBits, opBits, rootBits, countBits = 7, 5, 5, 20, 27
+
+	elementAt = kindBits
+	opAt      = elementAt + elementBits
+	rootAt    = opAt + opBits
+	countAt   = rootAt + rootBits
+
+	sizeBits, digestBits = 12, 40
+	sizeAt               = opAt
+	digestAt             = sizeAt + sizeBits
+)
+
+// most is the greatest count that a word tells. It stands for those above, too.
+const most = 1<<countBits - 1
+
+func field(v, at, bits uint64) Word      { return Word(v&(1<<bits-1)) << at }
+func (w Word) field(at, bits int) uint64 { return uint64(w) >> at & (1<<bits - 1) }
+
+// Message is the word of a message of such elements.
+func Message(of Element) Word { return field(uint64(of), elementAt, elementBits) }
+
+// Structs is the word of a message of structs of a size, whose layout has a digest.
+func Structs(size int, digest uint64) Word {
+	return Message(Struct) | field(uint64(min(size, 1<<sizeBits-1)), sizeAt, sizeBits) | field(digest, digestAt, digestBits)
+}
+
+// A Call is a collective call. Fields that calls of its Kind do not have are left out.
+type Call struct {
+	Kind  Kind
+	Op    int // of the operations' names
+	Root  int
+	Of    Element
+	Count int
+}
+
+// Word returns the call as a word.
+func (c Call) Word() Word {
+	all := Word(c.Kind) | field(uint64(c.Of), elementAt, elementBits) | field(uint64(c.Op), opAt, opBits) |
+		field(uint64(c.Root), rootAt, rootBits) | field(uint64(min(c.Count, most)), countAt, countBits)
+	return all & masks[c.Kind]
+}
+
+// masks have the bits that the calls of a kind have.
+var masks = func() (masks [1 << kindBits]Word) {
+	for k, f := range forms {
+		m := field(1<<kindBits-1, 0, kindBits)
+		if f.typed {
+			m |= field(1<<elementBits-1, elementAt, elementBits)
+		}
+		if f.reducing {
+			m |= field(1<<opBits-1, opAt, opBits)
+		}
+		if f.rooted {
+			m |= field(1<<rootBits-1, rootAt, rootBits)
+		}
+		if f.counted {
+			m |= field(1<<countBits-1, countAt, countBits)
+		}
+		masks[k] = m
+	}
+	return masks
+}()
+
+// Call returns the call that a word is of.
+func (w Word) Call() Call {
+	return Call{w.Kind(), int(w.field(opAt, opBits)), int(w.field(rootAt, rootBits)), w.Element(), int(w.field(countAt, countBits))}
+}
+
+// Kind is that of the call; None: it is a message from point to point.
+func (w Word) Kind() Kind { return Kind(w.field(0, kindBits)) }
+
+// Element is that of the message or call.
+func (w Word) Element() Element { return Element(w.field(elementAt, elementBits)) }
+
+// Fits says whether ranks may meet that have called v and w.
+func (w Word) Fits(v Word) bool { return w == v || w.fits(v) }
+
+func (w Word) fits(v Word) bool {
+	if w == 0 || v == 0 {
+		return true
+	}
+	if !w.Element().fits(v.Element()) || w.Kind() != v.Kind() {
+		return false
+	}
+	compared := ^field(1<<elementBits-1, elementAt, elementBits)
+	if w.Element() == Bytes || v.Element() == Bytes { // these count bytes
+		if w.Kind() == None {
+			return true
+		}
+		compared &^= field(1<<countBits-1, countAt, countBits)
+	}
+	return w&compared == v&compared
+}
+
+// Ops are the names of operations.
+var Ops = [...]string{"Sum", "Prod", "Max", "Min", "LAnd", "BAnd", "LOr", "BOr", "LXor", "BXor", "MinLoc", "MaxLoc"}
+
+// String returns the call, or the element of the message.
+func (w Word) String() string {
+	kind, element := w.Kind(), w.Element().String()
+	switch {
+	case kind == None && w.Element() == Struct:
+		return fmt.Sprintf("struct of %d bytes", w.field(sizeAt, sizeBits))
+	case kind == None:
+		return element
+	case kind >= kinds:
+		return kind.String()
+	}
+	f := &forms[kind]
+	var args []string
+	if f.reducing {
+		op := w.field(opAt, opBits)
+		if op < uint64(len(Ops)) {
+			args = append(args, Ops[op])
+		} else {
+			args = append(args, fmt.Sprintf("Op(%d)", op))
+		}
+	}
+	if f.rooted {
+		args = append(args, fmt.Sprintf("root %d", w.field(rootAt, rootBits)))
+	}
+	switch n := w.field(countAt, countBits); {
+	case f.counted && n == most:
+		args = append(args, fmt.Sprintf("%d or more × %s", n, element))
+	case f.counted:
+		args = append(args, fmt.Sprintf("%d × %s", n, element))
+	case f.typed:
+		args = append(args, element)
+	}
+	if len(args) == 0 {
+		return f.name
+	}
+	return fmt.Sprintf("%s(%s)", f.name, strings.Join(args, ", "))
+}

@@ -1,0 +1,39 @@
+package local
+
+import (
+	"github.com/mpicx/go-mpicx/internal/signature"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// Call counts a collective call.
+func (c *Comm) Call(e transport.Epoch, w signature.Word) int {
+	c.own.mu.Lock()
+	number, odd := c.own.Call(e, w)
+	c.own.mu.Unlock()
+	if odd != nil {
+		c.own.halt(odd)
+	}
+	return number
+}
+
+// Called returns the latest collective call.
+func (c *Comm) Called() (number int, w signature.Word) {
+	c.own.mu.Lock()
+	defer c.own.mu.Unlock()
+	return c.own.Called()
+}
+
+// Mismatch returns what this rank has halted for.
+func (c *Comm) Mismatch() error {
+	if !c.own.IsHalted() {
+		return nil
+	}
+	c.own.mu.Lock()
+	defer c.own.mu.Unlock()
+	return c.own.Mismatch()
+}
+
+// halt ends the rank's part in the epoch.
+func (p *port) halt(cause *transport.MismatchError) {
+	p.endAll(func() *transport.Request { return p.Halt(cause) }, cause)
+}

@@ -1,0 +1,40 @@
+package node
+
+import (
+	"github.com/mpicx/go-mpicx/internal/signature"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// Call counts a collective call.
+func (c *comm) Call(e transport.Epoch, w signature.Word) int {
+	c.e.lock()
+	defer c.e.unlock()
+	number, odd := c.Port.Call(e, w)
+	if odd != nil {
+		c.halt(odd)
+	}
+	return number
+}
+
+// Called returns the latest collective call.
+func (c *comm) Called() (number int, w signature.Word) {
+	c.e.lock()
+	defer c.e.unlock()
+	return c.Port.Called()
+}
+
+// Mismatch returns what this rank has halted for.
+func (c *comm) Mismatch() error {
+	if !c.IsHalted() {
+		return nil
+	}
+	c.e.lock()
+	defer c.e.unlock()
+	return c.Port.Mismatch()
+}
+
+// halt ends the rank's part in the epoch, but for requests whose bytes are on their way.
+func (c *comm) halt(cause *transport.MismatchError) {
+	c.e.endAll(c.Halt(cause), cause)
+	c.endOffers(cause, func(*transport.Request) bool { return true })
+}

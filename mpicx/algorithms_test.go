@@ -1,0 +1,249 @@
+package mpicx_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/signature"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// long is a length of which messages are not buffered, and chains have two segments.
+const long = 9000
+
+// once carries out an operation, and says whether its result is what it should be.
+func once(ctx context.Context, c *mpicx.Comm, operation string) error {
+	n, me := c.Size(), c.Rank()
+	send, recv, all := fill(long, me), make([]int, long), make([]int, n*long)
+	sum := func(i int) int { return 1000*n*(n-1)/2 + n*i }
+	gathered := func(i int) int { return element(i/long, i%long) }
+	part := func(i int) int { return element(me, i) }
+	counts, first := make([]int, n), 0
+	for r := range counts {
+		counts[r] = (r+1)*long/n - r*long/n
+		if r < me {
+			first += counts[r]
+		}
+	}
+	switch operation {
+	case "Barrier":
+		return c.Barrier().Wait(ctx)
+	case "Bcast":
+		if me == n-1 {
+			recv = send
+		}
+		err := mpicx.Bcast(c, recv, n-1).Wait(ctx)
+		return cmpErr(err, want("Bcast", recv, func(i int) int { return element(n-1, i) }))
+	case "Reduce":
+		err := mpicx.Reduce(c, send, recv, mpicx.Sum, n-1).Wait(ctx)
+		if me < n-1 {
+			return err
+		}
+		return cmpErr(err, want("Reduce", recv, sum))
+	case "Allreduce":
+		err := mpicx.Allreduce(c, send, recv, mpicx.Sum).Wait(ctx)
+		return cmpErr(err, want("Allreduce", recv, sum))
+	case "ReduceScatter":
+		recv = recv[:counts[me]]
+		err := mpicx.ReduceScatter(c, send, recv, counts, mpicx.Sum).Wait(ctx)
+		return cmpErr(err, want("ReduceScatter", recv, func(i int) int { return sum(first + i) }))
+	case "Allgather":
+		err := mpicx.Allgather(c, send, all).Wait(ctx)
+		return cmpErr(err, want("Allgather", all, gathered))
+	case "Allgatherv":
+		err := mpicx.Allgatherv(c, send, all, slices.Repeat([]int{long}, n)).Wait(ctx)
+		return cmpErr(err, want("Allgatherv", all, gathered))
+	case "Alltoall":
+		from := make([]int, n*long)
+		err := mpicx.Alltoall(c, slices.Repeat(send, n), from).Wait(ctx)
+		return cmpErr(err, want("Alltoall", from, gathered))
+	case "Gather":
+		err := mpicx.Gather(c, send, all, n-1).Wait(ctx)
+		if me < n-1 {
+			return err
+		}
+		return cmpErr(err, want("Gather", all, gathered))
+	case "Scatter":
+		for i := range all {
+			all[i] = gathered(i)
+		}
+		err := mpicx.Scatter(c, all, recv, n-1).Wait(ctx)
+		return cmpErr(err, want("Scatter", recv, part))
+	}
+	return errors.New("no such operation: " + operation)
+}
+
+// cmpErr is the error of an operation, or what is wrong with its result.
+func cmpErr(err, wrong error) error {
+	if err != nil {
+		return err
+	}
+	return wrong
+}
+
+// everyAlgorithm runs a test with each algorithm of each operation.
+func everyAlgorithm(t *testing.T, test func(t *testing.T, operation string)) {
+	if hook.Processes() > 0 {
+		t.Skip("faults are injected into goroutine ranks")
+	}
+	for _, op := range collective.Operations {
+		for _, name := range op.Algorithms {
+			t.Run(op.Name+"/"+name, func(t *testing.T) {
+				collective.Forced = map[string]string{op.Name: name}
+				defer func() { collective.Forced = nil }()
+				test(t, op.Name)
+			})
+		}
+	}
+}
+
+func mostRanks() int {
+	if testing.Short() {
+		return 3
+	}
+	return 5
+}
+
+// A rank dies in every step of every algorithm: all others are told, and those that are left
+// carry the operation out.
+func TestDeathInEveryStep(t *testing.T) {
+	everyAlgorithm(t, func(t *testing.T, operation string) {
+		for n := 2; n <= mostRanks(); n++ {
+			for victim := range n {
+				for step, missed := 1, 0; missed < 3; step++ { // some steps exchange nothing
+					killed := mpicxtest.RunFaults(t, n, fmt.Sprintf("kill %d in %s step %d", victim, operation, step), func(ctx context.Context, world *mpicx.Comm) error {
+						world.SetErrhandler(mpicx.ErrorsPropagate)
+						err := world.TryAll(ctx, func(ctx context.Context) error { return once(ctx, world, operation) })
+						if !corrupted(err) {
+							return err
+						}
+						left, err := world.Shrink().Get(ctx)
+						if err != nil {
+							return err
+						}
+						return once(ctx, left, operation)
+					})
+					if len(killed) == 0 {
+						missed++
+					}
+				}
+			}
+		}
+	})
+}
+
+// signaller has a rank signal an error before its k-th request for a collective operation since
+// it was armed.
+type signaller struct {
+	k        int
+	count    atomic.Int32
+	armed    atomic.Bool
+	signal   func()
+	signaled chan error
+}
+
+type signallingComm struct {
+	transport.Comm
+	*signaller
+}
+
+func (c signallingComm) TrySend(int, int, transport.Epoch, signature.Word, []byte) bool { return false }
+
+func (c signallingComm) Isend(r *transport.Request) {
+	c.reach(r)
+	c.Comm.Isend(r)
+}
+
+func (c signallingComm) Irecv(r *transport.Request) {
+	c.reach(r)
+	c.Comm.Irecv(r)
+}
+
+func (c signallingComm) Sub(name transport.Name, members []int) (transport.Comm, error) {
+	made, err := c.Comm.Sub(name, members)
+	if err != nil {
+		return nil, err
+	}
+	return signallingComm{made, c.signaller}, nil
+}
+
+func (s *signaller) reach(r *transport.Request) {
+	if transport.IsCollective(r.Tag) && s.armed.Load() && s.count.Add(1) == int32(s.k) {
+		go s.signal()
+	}
+}
+
+// A rank signals an error at every request of every algorithm: all get it, once, and the
+// communicator serves at once.
+func TestSignalAtEveryRequest(t *testing.T) {
+	everyAlgorithm(t, func(t *testing.T, operation string) {
+		bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+			for n := 2; n <= mostRanks(); n++ {
+				for victim := range n {
+					for k := 1; !signalsAt(t, n, victim, k, operation, backend); k++ {
+						continue
+					}
+				}
+			}
+		})
+	})
+}
+
+// signalsAt runs an operation in which the victim signals at its k-th request, if it comes so
+// far: else it returns true.
+func signalsAt(t *testing.T, n, victim, k int, operation string, backend mpicx.Option) (over bool) {
+	s := &signaller{k: k, signaled: make(chan error, 1)}
+	rankMain := func(ctx context.Context, world *mpicx.Comm) error {
+		me := world.Rank()
+		told := 0
+		err := world.TryAll(ctx, func(ctx context.Context) error {
+			if me == victim {
+				s.signal = func() { s.signaled <- world.SignalError(context.Background(), 7) }
+				s.armed.Store(true)
+			}
+			err := once(ctx, world, operation)
+			if me == victim {
+				s.armed.Store(false)
+				if over = s.count.Load() < int32(k); !over {
+					if signalled := <-s.signaled; err == nil {
+						err = signalled
+					}
+				}
+			}
+			return err
+		})
+		if err != nil {
+			told++
+			if err := propagated(err, 7); err != nil {
+				return err
+			}
+		}
+		last := []int{told}
+		mpicx.Allreduce(world, []int{told}, last, mpicx.Sum).MustWait(ctx)
+		if last[0] != 0 && last[0] != n {
+			return fmt.Errorf("%d of %d ranks were told", last[0], n)
+		}
+		return once(ctx, world, operation)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		err := mpicx.Run(t.Context(), rankMain, mpicx.WithRanks(n), backend, hook.Transport(func(c transport.Comm) transport.Comm {
+			if c.Rank() == victim {
+				return signallingComm{c, s}
+			}
+			return c
+		}).(mpicx.Option))
+		require.NoError(t, err, "%d ranks, rank %d signals at its request %d", n, victim, k)
+	})
+	return over
+}

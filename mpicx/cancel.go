@@ -1,0 +1,43 @@
+package mpicx
+
+import (
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
+)
+
+// ErrCancelled is how a receive or probe ends that Cancel has cancelled. Errors.Is finds it.
+var ErrCancelled error = transport.ErrCancelled
+
+// Cancel takes back a receive or probe that no message has matched (MPI_Cancel), and says whether
+// it did. Then f ends with ErrCancelled, its buffer is free, and messages go to other
+// receives. Otherwise f ends as if Cancel had not been called: it is matched, or is done. What
+// is no receive or probe, such as a send, is never cancelled.
+func Cancel[T any](f *future.Future[T]) bool {
+	if f == nil {
+		panic("mpicx: Cancel: nil future, expected that of a receive or probe")
+	}
+	k, ok := waiting.Of(f).Kept().(interface{ cancel(*waiting.Cell) bool })
+	return ok && k.cancel(waiting.Of(f))
+}
+
+// cancel cancels the receive or probe with this future. What may be used again once it has ended
+// is told first, while it can't end.
+func (k *keeper) cancel(cell *waiting.Cell) bool {
+	var found *transport.Request
+	k.t.EachPending(func(r *transport.Request) {
+		if o, ok := r.Done.(cancellable); ok && o.cell() == cell {
+			o.cancelling()
+			found = r
+		}
+	})
+	return found != nil && k.t.Cancel(found)
+}
+
+// A cancellable operation is a receive or probe of the program's.
+type cancellable interface {
+	operation
+	// cancelling says that the operation's request may be cancelled, also after its end, so it
+	// must not serve another one. It is called while it can't end.
+	cancelling()
+}

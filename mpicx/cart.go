@@ -1,0 +1,190 @@
+package mpicx
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/signature"
+)
+
+// A Cart is a communicator whose ranks form a grid in any number of dimensions, in row-major order:
+// the last coordinate differs between neighbours in rank. It is a communicator as any other; what
+// is derived from its Comm is no grid. Neither is what Shrink and Replace make: after a repair,
+// call CartCreate again, on what they return.
+//
+// Its methods that return no error throw an *MPIError for arguments that are wrong.
+type Cart struct {
+	*Comm
+	dims      []int
+	periods   []bool
+	neighbors *neighborhood
+}
+
+// CartCreate makes a grid of the first ranks of c, in their order (MPI_Cart_create). Dims are its
+// extents, and periods say in which dimensions the last is beside the first; nil: in none. Ranks
+// that are too many get a nil Cart. It is collective over c, and all ranks have the same arguments,
+// else all get an error.
+func CartCreate(c *Comm, dims []int, periods []bool) *future.Future[*Cart] {
+	const op = "CartCreate"
+	if c == nil {
+		return nowhere[*Cart](op)
+	}
+	c.notInReduction("begins", op)
+	dims, periods = slices.Clone(dims), slices.Clone(periods)
+	if periods == nil {
+		periods = make([]bool, len(dims))
+	}
+	k := check{op: op}
+	k.that(len(periods) == len(dims), ClassOther, "%d periods, expected one for each of the %d dimensions", len(periods), len(dims))
+	if k.err != nil {
+		return failed[*Cart](c, k.err)
+	}
+	size := 1
+	for i, d := range dims {
+		k.that(d > 0, ClassOther, "extent %d of dimension %d, expected 1 or more", d, i)
+		k.that(d <= c.size/size, ClassOther, "extents %v, expected at most the %d ranks of %s", dims, c.size, c.name)
+		if k.err != nil {
+			return failed[*Cart](c, k.err)
+		}
+		size *= d
+	}
+	mine := choice{color: Undefined, about: digest(op, dims, periods)}
+	if c.rank < size {
+		mine.color, mine.size = 0, uint64(size)
+	}
+	return splitAs(c, signature.CartCreate, errchan.Create, mine, func(d *Comm) *Cart { return newCart(d, dims, periods) })
+}
+
+// Sub makes a grid of the ranks that differ in no coordinate but those of the dimensions that remain
+// (MPI_Cart_sub): the rows, if the last does. It is collective over the grid.
+func (g *Cart) Sub(remain ...bool) *future.Future[*Cart] {
+	const op = "CartSub"
+	if g == nil {
+		return nowhere[*Cart](op)
+	}
+	g.notInReduction("begins", op)
+	if len(remain) != len(g.dims) {
+		return failed[*Cart](g.Comm, mpiErrorf(op, ClassOther, "%d dimensions, expected to be told of each of %d whether it remains", len(remain), len(g.dims)))
+	}
+	color, key := 0, 0
+	var dims []int
+	var periods []bool
+	for i, x := range g.Coords(g.rank) {
+		if remain[i] {
+			key = key*g.dims[i] + x
+			dims, periods = append(dims, g.dims[i]), append(periods, g.periods[i])
+		} else {
+			color = color*g.dims[i] + x
+		}
+	}
+	mine := choice{color, key, digest(op, remain), uint64(product(dims))}
+	return splitAs(g.Comm, signature.CartSub, errchan.Create, mine, func(d *Comm) *Cart { return newCart(d, dims, periods) })
+}
+
+func product(dims []int) int {
+	n := 1
+	for _, d := range dims {
+		n *= d
+	}
+	return n
+}
+
+func newCart(c *Comm, dims []int, periods []bool) *Cart {
+	g := &Cart{Comm: c, dims: dims, periods: periods, neighbors: &neighborhood{comm: c}}
+	for i := range dims {
+		before, after := g.Shift(i, 1)
+		g.neighbors.to = append(g.neighbors.to, before, after)
+		// Where both are one rank, what it has sent to the rank after it comes from the rank before.
+		g.neighbors.order = append(g.neighbors.order, 2*i+1, 2*i)
+	}
+	g.neighbors.from = g.neighbors.to
+	return g
+}
+
+func (g *Cart) neighborhood() *neighborhood {
+	if g == nil {
+		return nil
+	}
+	return g.neighbors
+}
+
+// Dims are the extents of the grid (MPI_Cart_get).
+func (g *Cart) Dims() []int { return slices.Clone(g.dims) }
+
+// Periods say in which dimensions the last coordinate is beside the first.
+func (g *Cart) Periods() []bool { return slices.Clone(g.periods) }
+
+// Coords returns where a rank stands (MPI_Cart_coords).
+func (g *Cart) Coords(rank int) []int {
+	if rank < 0 || rank >= g.size {
+		throw(mpiErrorf("Coords", ClassRank, "rank %d of %s, expected 0 to %d", rank, g.name, g.size-1))
+	}
+	coords := make([]int, len(g.dims))
+	for i := len(coords) - 1; i >= 0; i-- {
+		coords[i] = rank % g.dims[i]
+		rank /= g.dims[i]
+	}
+	return coords
+}
+
+// RankOf returns the rank that stands somewhere (MPI_Cart_rank): ProcNull beyond a border. In
+// periodic dimensions coordinates are taken modulo the extent.
+func (g *Cart) RankOf(coords ...int) int {
+	if len(coords) != len(g.dims) {
+		throw(mpiErrorf("RankOf", ClassOther, "%d coordinates, expected one for each of the %d dimensions", len(coords), len(g.dims)))
+	}
+	rank := 0
+	for i, x := range coords {
+		n := g.dims[i]
+		if g.periods[i] {
+			x = (x%n + n) % n
+		}
+		if x < 0 || x >= n {
+			return ProcNull
+		}
+		rank = rank*n + x
+	}
+	return rank
+}
+
+// Shift returns the ranks that are so far before and after this one in a dimension
+// (MPI_Cart_shift): whom it receives from, and sends to, when all send in that direction.
+func (g *Cart) Shift(dim, distance int) (source, dest int) {
+	if dim < 0 || dim >= len(g.dims) {
+		throw(mpiErrorf("Shift", ClassOther, "dimension %d, expected 0 to %d", dim, len(g.dims)-1))
+	}
+	at := func(distance int) int {
+		coords := g.Coords(g.rank)
+		if !g.periods[dim] && (distance >= g.dims[dim] || distance <= -g.dims[dim]) {
+			return ProcNull
+		}
+		coords[dim] += distance % g.dims[dim] // the sum may be greater than an int
+		return g.RankOf(coords...)
+	}
+	return at(-distance), at(distance)
+}
+
+// Block returns which of n cells are this rank's, if they are divided along a dimension: where they
+// begin, and how many they are. The numbers of two ranks differ by one at most.
+func (g *Cart) Block(dim, n int) (first, count int) {
+	if dim < 0 || dim >= len(g.dims) || n < 0 {
+		throw(mpiErrorf("Block", ClassOther, "%d cells along dimension %d, expected 0 or more along 0 to %d", n, dim, len(g.dims)-1))
+	}
+	x, parts := g.Coords(g.rank)[dim], g.dims[dim]
+	first = x*(n/parts) + min(x, n%parts)
+	count = n / parts
+	if x < n%parts {
+		count++
+	}
+	return first, count
+}
+
+// String returns the name of the communicator and its extents.
+func (g *Cart) String() string {
+	if g == nil {
+		return nilComm
+	}
+	return fmt.Sprintf("%s, grid of %v", g.name, g.dims)
+}

@@ -1,0 +1,226 @@
+package mpicx_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// A shape is a grid, as a test computes with it.
+type shape struct {
+	dims    []int
+	periods []bool
+}
+
+// shapes calls visit for all grids of at most n ranks, of one to three dimensions, periodic each way.
+func shapes(n int, visit func(shape)) {
+	var grow func(dims []int, left int)
+	grow = func(dims []int, left int) {
+		for p := range 1 << len(dims) {
+			s := shape{slices.Clone(dims), make([]bool, len(dims))}
+			for i := range dims {
+				s.periods[i] = p>>i&1 != 0
+			}
+			if len(dims) > 0 {
+				visit(s)
+			}
+		}
+		for d := 1; d <= left && len(dims) < 3; d++ {
+			grow(append(dims, d), left/d)
+		}
+	}
+	grow(nil, n)
+}
+
+func (s shape) size() int {
+	n := 1
+	for _, d := range s.dims {
+		n *= d
+	}
+	return n
+}
+
+// coords are those of all ranks: the odometer's.
+func (s shape) coords() (all [][]int) {
+	at := make([]int, len(s.dims))
+	for range s.size() {
+		all = append(all, slices.Clone(at))
+		for i := len(at) - 1; i >= 0; i-- {
+			if at[i]++; at[i] < s.dims[i] {
+				break
+			}
+			at[i] = 0
+		}
+	}
+	return all
+}
+
+// at finds the rank at coordinates, one step at a time; ProcNull: none.
+func (s shape) at(coords []int) int {
+	coords = slices.Clone(coords)
+	for i := range coords {
+		for s.periods[i] && coords[i] < 0 {
+			coords[i] += s.dims[i]
+		}
+		for s.periods[i] && coords[i] >= s.dims[i] {
+			coords[i] -= s.dims[i]
+		}
+	}
+	if r := slices.IndexFunc(s.coords(), func(c []int) bool { return slices.Equal(c, coords) }); r >= 0 {
+		return r
+	}
+	return mpicx.ProcNull
+}
+
+func (s shape) moved(rank, dim, by int) int {
+	c := s.coords()[rank]
+	c[dim] += by
+	return s.at(c)
+}
+
+// onGrids runs fn on all small grids, at ranks that are in them.
+func onGrids(t *testing.T, most int, fn func(ctx context.Context, s shape, g *mpicx.Cart) error) {
+	byProcesses := make(map[int][]shape)
+	shapes(most, func(s shape) { byProcesses[s.size()] = append(byProcesses[s.size()], s) })
+	for n := 1; n <= most; n++ { // under a launcher all processes run them in step
+		all := byProcesses[n]
+		if len(fitting(n)) == 0 {
+			continue
+		}
+		mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+			for _, s := range all {
+				g, err := mpicx.CartCreate(world, s.dims, s.periods).Get(ctx)
+				if err != nil {
+					return err
+				}
+				if err := fn(ctx, s, g); err != nil {
+					return fmt.Errorf("%v, rank %d: %w", s, world.Rank(), err)
+				}
+				if err := g.Close(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// Who stands where, and beside whom.
+func TestCart(t *testing.T) {
+	onGrids(t, 12, func(ctx context.Context, s shape, g *mpicx.Cart) error {
+		me := g.Rank()
+		if !slices.Equal(g.Dims(), s.dims) || !slices.Equal(g.Periods(), s.periods) {
+			return fmt.Errorf("%v, %v", g.Dims(), g.Periods())
+		}
+		for r, c := range s.coords() {
+			if got := g.Coords(r); !slices.Equal(got, c) || g.RankOf(c...) != r {
+				return fmt.Errorf("rank %d at %v, expected %v, where rank %d is", r, got, c, g.RankOf(c...))
+			}
+		}
+		for dim := range s.dims {
+			for by := -5; by <= 5; by++ {
+				source, dest := g.Shift(dim, by)
+				if source != s.moved(me, dim, -by) || dest != s.moved(me, dim, by) {
+					return fmt.Errorf("Shift(%d, %d) is %d, %d", dim, by, source, dest)
+				}
+			}
+			n, cells := 3*s.dims[dim]+me%3, 0
+			for x := range s.dims[dim] {
+				c := s.coords()[me]
+				first, count := blockOf(x, s.dims[dim], n)
+				if c[dim] == x {
+					if f, k := g.Block(dim, n); f != first || k != count || first != cells {
+						return fmt.Errorf("Block(%d, %d) is %d, %d, expected %d, %d", dim, n, f, k, first, count)
+					}
+				}
+				cells += count
+			}
+			if cells != n {
+				return fmt.Errorf("%d of %d cells", cells, n)
+			}
+		}
+		for which := range 1 << len(s.dims) {
+			if err := subgrid(ctx, s, g, which); err != nil {
+				return fmt.Errorf("Sub(%b): %w", which, err)
+			}
+		}
+		return nil
+	})
+}
+
+// blockOf deals n cells out to parts, and returns those of one.
+func blockOf(x, parts, n int) (first, count int) {
+	counts := make([]int, parts)
+	for i := range n {
+		counts[i%parts]++
+	}
+	for _, c := range counts[:x] {
+		first += c
+	}
+	return first, counts[x]
+}
+
+func subgrid(ctx context.Context, s shape, g *mpicx.Cart, which int) error {
+	remain, me := make([]bool, len(s.dims)), s.coords()[g.Rank()]
+	var want []int
+	var of shape
+	for i := range remain {
+		if remain[i] = which>>i&1 != 0; remain[i] {
+			of.dims, of.periods = append(of.dims, s.dims[i]), append(of.periods, s.periods[i])
+		}
+	}
+	for r, c := range s.coords() {
+		differs := false
+		for i := range c {
+			differs = differs || !remain[i] && c[i] != me[i]
+		}
+		if !differs {
+			want = append(want, r)
+		}
+	}
+	sub, err := g.Sub(remain...).Get(ctx)
+	if err != nil {
+		return err
+	}
+	got := sub.Group().TranslateRanks(indices(sub.Size()), g.Group())
+	if !slices.Equal(got, want) || !slices.Equal(sub.Dims(), of.dims) || !slices.Equal(sub.Periods(), of.periods) {
+		return fmt.Errorf("ranks %v in %v, expected %v in %v", got, sub.Dims(), want, of)
+	}
+	return sub.Close(ctx)
+}
+
+// Ranks that are too many get none, and all have to have the same grid.
+func TestCartCreate(t *testing.T) {
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		oneProcess(t)
+		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			g, err := mpicx.CartCreate(world, []int{2, 2}, nil).Get(ctx)
+			if err != nil || (g == nil) != (world.Rank() == 4) {
+				return fmt.Errorf("%v, %v", g, err)
+			}
+			if g != nil {
+				if err := exchange(ctx, g.Comm, 1); err != nil {
+					return err
+				}
+			}
+			for _, other := range []shape{{[]int{4, 1}, nil}, {[]int{1, 3}, nil}, {[]int{2, 2}, []bool{true, false}}, {[]int{4}, nil}} {
+				if world.Rank()%2 == 0 {
+					other = shape{[]int{2, 2}, []bool{false, false}}
+				}
+				_, err := mpicx.CartCreate(world, other.dims, other.periods).Get(ctx)
+				if _, is := errors.AsType[*mpicx.MPIError](err); !is {
+					return fmt.Errorf("%v, which others have not: %w", other, err)
+				}
+			}
+			return exchange(ctx, world, 2)
+		}, mpicx.WithRanks(5), backend)
+		require.NoError(t, err)
+	})
+}

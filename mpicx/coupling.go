@@ -1,0 +1,410 @@
+package mpicx
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/signature"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
+)
+
+// How two groups that do not know each other make an Intercomm, so that all living ranks of both
+// have it, or all have an error (paper 003). Each group
+//
+//   - agrees that all have called. Then its leader writes to the other's. So if a letter has
+//     come from a group, each member that lives will know what becomes of the call;
+//   - agrees on what the leader has got, a letter or the reason why there is none. So all that
+//     live know both groups, or none does.
+//
+// Who knows both enters one agreement of their union, which needs all living members. Those of a
+// group that does not know the other never come. All of them have failed, and the registry tells.
+// For the agreement of the union they are dead from the start: so it ends, the same at all that
+// are in it, and in an error, because members are missing.
+//
+// The black channel has no agreements. Barriers are in their place, which nobody completes whom
+// one rank does not enter. A rank may fail alone there, because of an error. So all of
+// the other group are asked, and whoever is told fails as well.
+
+const intercommOp = "CreateIntercomm"
+
+// A group is what one leader writes to the other.
+type group struct {
+	Failure string          // why there is no Intercomm; then nothing else counts
+	ID      uint64          // of the call
+	Epoch   transport.Epoch // of the root: the communicator of all ranks of the job
+	Name    string
+	Members []int // their ranks in the root
+}
+
+// A coupling is one rank's part in a call of CreateIntercomm.
+type coupling struct {
+	local    *Comm
+	leader   *bridging // nil: another rank is
+	own      group
+	registry *registry
+	promise  *future.Promise[*Intercomm]
+	failed   atomic.Bool
+
+	// What follows is where the agreements, or barriers, of the group belong to.
+	epoch          transport.Epoch
+	tags           [2]int
+	called, learnt errchan.Agreement
+}
+
+// CreateIntercomm makes an Intercomm of the ranks of local and of another group that calls it
+// (MPI_Intercomm_create). The groups have no rank in common. In each of them all give the same
+// localLeader, a rank of local. The leaders have a communicator together, the bridge, on which
+// they exchange a message with the tag; remoteLeader is the other's rank there. Bridge,
+// remoteLeader and tag count at the leaders alone.
+//
+// All living ranks of both groups have the Intercomm, or all have an error, whoever dies, and
+// whatever errors local and the bridge have meanwhile. A Wait may report such an error first; the
+// next Wait on the future has what CreateIntercomm has come to. Somebody may have died since: the
+// first use tells.
+//
+// The Intercomm is derived from what all its ranks have in common, the world in which the job
+// began (with spares: all ranks of the job). An error of that interrupts Waits on it (D1).
+// Errors of local and of the bridge are not its own. So a group that has lost the other goes on.
+func CreateIntercomm(local *Comm, localLeader int, bridge *Comm, remoteLeader, tag int) *future.Future[*Intercomm] {
+	if local == nil {
+		return nowhere[*Intercomm](intercommOp)
+	}
+	local.notInReduction("begins", intercommOp)
+	k := &coupling{local: local}
+	if local.rank == localLeader {
+		k.leader = newBridging(bridge, remoteLeader, tag)
+	}
+	if err := k.begin(); err != nil {
+		k.leader.exchange(group{Failure: err.Error()}, nil)
+		return failed[*Intercomm](local, err)
+	}
+	f, p := future.New[*Intercomm]()
+	waiting.Of(p.Future()).Keep(repairKeeper{(*keeper)(local)}) // if local is corrupted meanwhile, Waits have the result
+	k.promise = p
+	var bad error
+	if localLeader < 0 || localLeader >= local.size {
+		bad = mpiErrorf(intercommOp, ClassRank, "leader %d of %s, expected 0 to %d", localLeader, local.name, local.size-1)
+	}
+	k.meet(bad)
+	return f
+}
+
+// begin takes the rank's places in the order of what is called on local.
+func (k *coupling) begin() (err error) {
+	c := k.local
+	if k.epoch, err = c.begin(intercommOp); err != nil {
+		return err
+	}
+	if k.registry, err = c.registry(); err != nil {
+		return err
+	}
+	w := call{Kind: signature.CreateIntercomm}.Word()
+	seq := c.sequence(k.epoch, w)
+	k.tags = [2]int{transport.CollectiveTag(seq), transport.CollectiveTag(c.sequence(k.epoch, w))}
+	if c.ulfm != nil {
+		k.called = c.ulfm.Reserve(k.epoch, errchan.CreateIntercomm)
+		// That is given up if local is revoked. The second is not, so that it ends alike.
+		k.learnt = c.ulfm.Reserve(k.epoch, errchan.Agree)
+	}
+	root := c.root()
+	k.own = group{ID: errchan.Identify(c.id, transport.UnionName(k.epoch, uint64(seq))), Name: c.name, Members: make([]int, c.size)}
+	for r := range c.size {
+		k.own.Members[r] = c.worldRank(r)
+	}
+	c.proc.mu.Lock()
+	k.own.Epoch = root.ledger.Epoch() // that of k.epoch, unless an error has come: then all fail
+	c.proc.mu.Unlock()
+	k.registry.begin(k.own.ID)
+	return nil
+}
+
+// registry returns the rank's, of which root is the first communicator.
+func (c *Comm) registry() (*registry, error) {
+	root := c.root()
+	l := root.lineage
+	l.mu.Lock()
+	g := l.registry
+	var err error
+	if g == nil {
+		g = newRegistry()
+		if g.t, err = root.t.Sub(transport.RegistryName(), nil); err == nil {
+			l.registry = g
+			defer g.t.Listen(g)
+		}
+	}
+	l.mu.Unlock()
+	return g, err
+}
+
+// meet has the group agree that all have called.
+func (k *coupling) meet(bad error) {
+	k.agree(0, k.called, bad == nil, nil, func(_ []byte, err error) {
+		if bad != nil {
+			err = bad
+		}
+		switch {
+		case err != nil:
+			k.leader.exchange(group{Failure: err.Error()}, nil)
+			k.fail(err)
+			k.agree(1, k.learnt, false, nil, nil) // for those who go on
+		case k.leader != nil:
+			k.lead()
+		default:
+			k.agree(1, k.learnt, true, nil, k.learned)
+		}
+	})
+}
+
+// lead has the leaders exchange their letters, and the group agree on what this one has got. It does not
+// wait for the letter if local has an error meanwhile, or a rank dies there: a receive that never
+// ends by a message ends by that.
+func (k *coupling) lead() {
+	var done atomic.Bool
+	watch := &transport.Request{Peer: k.local.rank, Tag: k.tags[1], Epoch: k.epoch}
+	got := func(other group) {
+		if !done.Swap(true) {
+			note, err := encodeValue(intercommOp, other.against(k.own, k.local.root().size))
+			k.agree(1, k.learnt, err == nil, note, k.learned)
+		}
+	}
+	watch.Done = completer(func(r *transport.Request) { got(group{Failure: fmt.Sprintf("%s has an error: %v", k.own.Name, r.Err)}) })
+	k.local.t.Irecv(watch)
+	k.leader.exchange(k.own, func(other group) {
+		got(other)
+		k.local.t.Cancel(watch)
+	})
+}
+
+// completer is a function as a transport.Completer.
+type completer func(*transport.Request)
+
+func (f completer) Completed(r *transport.Request) { f(r) }
+
+// agree begins the agreement of the group that has a number and an id, with the black channel
+// the barrier. Done gets the greatest note. It is nil if nothing is to come of it here.
+func (k *coupling) agree(number int, id errchan.Agreement, flag bool, note []byte, done func(note []byte, err error)) {
+	c := k.local
+	if c.ulfm == nil {
+		a := &collective.AllgatherAny{}
+		a.Send = note
+		k.exchange(c.t, k.epoch, k.tags[number], a, func(err error) {
+			switch {
+			case done == nil:
+				return
+			case err != nil:
+				done(nil, c.failure(intercommOp, err))
+				return
+			}
+			done(slices.MaxFunc(a.Parts, slices.Compare), nil)
+		})
+		return
+	}
+	c.ulfm.Propose(id, assent(flag, note), func(d *errchan.Decision, over error) {
+		if done == nil {
+			return
+		}
+		if err := c.outcome(errchan.CreateIntercomm.String(), errchan.CreateIntercomm, d, over); err != nil {
+			done(nil, err)
+			return
+		}
+		done(d.Note, nil)
+	})
+}
+
+func assent(flag bool, note []byte) errchan.Proposal {
+	p := errchan.Proposal{Call: errchan.CreateIntercomm, Note: note}
+	if flag {
+		p.Flag = -1
+	}
+	return p
+}
+
+// exchange carries out an algorithm.
+func (k *coupling) exchange(t transport.Comm, e transport.Epoch, tag int, a collective.Algorithm, done ender) {
+	x := &collective.Exchange{Name: intercommOp, Signature: call{Kind: signature.CreateIntercomm}.Word()}
+	x.Start(t, e, tag, a, done)
+}
+
+// against returns the group, or why it can't have an Intercomm with another. The root is of a
+// size.
+func (g group) against(own group, size int) group {
+	why := ""
+	switch {
+	case g.Failure != "":
+		return g
+	case g.Epoch != own.Epoch:
+		why = "an error of all ranks has come in between"
+	case len(g.Members) == 0 || slices.Min(g.Members) < 0 || slices.Max(g.Members) >= size:
+		why = "the other group's letter can't be read"
+	case slices.ContainsFunc(g.Members, func(r int) bool { return slices.Contains(own.Members, r) }):
+		why = fmt.Sprintf("%s and %s have a rank in common, expected none", own.Name, g.Name)
+	}
+	g.Failure = why
+	return g
+}
+
+// learned is what the leader has got.
+func (k *coupling) learned(note []byte, err error) {
+	var other group
+	switch {
+	case err != nil:
+	case len(note) == 0:
+		err = mpiErrorf(intercommOp, ClassRank, "no leader: not all ranks of %s give the same one", k.local.name)
+	default:
+		if other, err = decodeValue[group](intercommOp, note); err == nil && other.Failure != "" {
+			err = mpiErrorf(intercommOp, ClassOther, "%s", other.Failure)
+		}
+	}
+	if err != nil {
+		k.fail(err)
+		return
+	}
+	k.unite(other)
+}
+
+// fail ends the call at this rank, whose group does not know the other.
+func (k *coupling) fail(err error) {
+	if !k.failed.Swap(true) {
+		k.registry.end(k.own.ID, 0, true)
+		k.promise.Complete(nil, err)
+	}
+}
+
+// unite has the union made, and its members agree on that.
+func (k *coupling) unite(other group) {
+	c, root := k.local, k.local.root()
+	first, second := k.own, other
+	if slices.Compare(first.Members, second.Members) > 0 {
+		first, second = second, first
+	}
+	members := slices.Concat(first.Members, second.Members)
+	id := errchan.Identify(first.ID, transport.AssentName(second.ID))
+	name := fmt.Sprintf("%s.intercomm(%s)", first.Name, second.Name)
+	made, err := root.deriveUnder(root, transport.UnionName(first.Epoch, id), true, members, members, name)
+	var t transport.Comm
+	if err == nil {
+		made.errhandler.Store(c.errhandler.Load())
+		t, err = root.t.Sub(transport.AssentName(id), members)
+	}
+	if err != nil {
+		k.fail(mpiError(intercommOp, err))
+		return
+	}
+	u := &Intercomm{union: made, size: c.size, remote: len(other.Members)}
+	if second.ID == k.own.ID {
+		u.own = u.remote
+	} else {
+		u.other = u.size
+	}
+	done := func(err error) {
+		k.registry.end(k.own.ID, other.ID, err != nil && c.ulfm == nil)
+		if err != nil {
+			made.discard()
+			u = nil
+		}
+		k.promise.Complete(u, err)
+	}
+	if c.ulfm == nil {
+		k.registry.askAll(other.ID, other.Members, func() { t.Revoke(errNotMade) })
+		k.exchange(t, 0, transport.CollectiveTag(1), collective.Barrier{}, func(err error) { done(mpiError(intercommOp, err)) })
+		return
+	}
+	ch := openAssent(t, id)
+	missing := u.other
+	k.registry.ask(other.ID, other.Members, t.Rank(), func() {
+		for r := range len(other.Members) {
+			ch.Died(missing + r)
+		}
+	})
+	ch.Propose(ch.Reserve(0, errchan.CreateIntercomm), assent(true, nil), func(d *errchan.Decision, over error) {
+		ch.Release()
+		done(k.united(u, d, over))
+	})
+}
+
+var errNotMade = errors.New("the other group has not made it")
+
+// united returns the error for which there is no Intercomm.
+func (k *coupling) united(u *Intercomm, d *errchan.Decision, over error) error {
+	if over != nil {
+		return k.local.failure(intercommOp, over)
+	}
+	own, other := u.Split(d.Dead)
+	switch {
+	case len(own) > 0:
+		k.local.learn(own)
+		return k.local.met(&ProcFailedError{Ranks: own})
+	case len(other) > 0:
+		return mpiErrorf(intercommOp, ClassOther, "the other group has lost ranks %v, or has not made it", other)
+	}
+	return nil
+}
+
+// A bridging is the leader's part: a letter each way.
+type bridging struct {
+	bridge    *Comm
+	peer, tag int
+	epoch     transport.Epoch
+	err       error       // there can be none
+	got       func(group) // nil: nobody waits for the other's
+}
+
+func newBridging(bridge *Comm, peer, tag int) *bridging {
+	b := &bridging{bridge: bridge, peer: peer, tag: tag}
+	if bridge == nil {
+		b.err = mpiErrorf(intercommOp, ClassComm, "bridge: "+nilComm)
+		return b
+	}
+	k := check{op: intercommOp}
+	k.that(peer >= 0 && peer < bridge.size && peer != bridge.rank, ClassRank, "remote leader %d of %s at rank %d, expected another of its %d ranks", peer, bridge.name, bridge.rank, bridge.size)
+	k.that(tag >= 0, ClassTag, "tag %d, expected 0 or more", tag)
+	if b.epoch, b.err = bridge.begin(intercommOp); b.err == nil {
+		b.err = k.err
+	}
+	return b
+}
+
+// exchange sends the leader's letter and takes the other's, which answers this call: also if
+// nobody waits for it, so that the next call does not get it.
+func (b *bridging) exchange(own group, got func(group)) {
+	if b == nil {
+		return
+	}
+	if b.err != nil {
+		if got != nil {
+			got(group{Failure: b.err.Error()})
+		}
+		return
+	}
+	b.got = got
+	letter, _ := encodeValue(intercommOp, own)
+	b.bridge.t.Irecv(&transport.Request{Take: true, Peer: b.peer, Tag: b.tag, Epoch: b.epoch, Signature: valueSignature, Done: b})
+	b.bridge.t.Isend(&transport.Request{Buf: letter, Peer: b.peer, Tag: b.tag, Mode: transport.Shared, Epoch: b.epoch, Signature: valueSignature, Done: completer(func(*transport.Request) {})})
+}
+
+// Completed takes the other's letter.
+func (b *bridging) Completed(r *transport.Request) {
+	if b.got == nil {
+		return
+	}
+	var other group
+	var err error
+	if r.Err != nil {
+		err = b.bridge.failure(intercommOp, r.Err)
+	} else {
+		other, err = decodeValue[group](intercommOp, r.Buf)
+	}
+	if err != nil {
+		other.Failure = fmt.Sprintf("the leaders can't meet on %s: %v", b.bridge.name, err)
+	}
+	b.got(other)
+}
+
+// Awaited has a leader that has returned count as dead.
+func (b *bridging) Awaited() bool { return b.got != nil }

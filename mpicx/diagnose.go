@@ -1,0 +1,173 @@
+package mpicx
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mpicx/go-mpicx/internal/diagnosis"
+)
+
+// A Diagnosis says what the ranks of a communicator were in when they were asked.
+type Diagnosis struct {
+	// Groups are the ranks that have answered, those in the same together, in the order of
+	// their first ranks.
+	Groups   []DiagnosisGroup
+	Dead     []int // whose processes have died, ascending
+	NoAnswer []int // that have not answered in time, ascending
+	// Differs is the first of the ranks that are not in what most are in; -1: none.
+	Differs int
+}
+
+// A DiagnosisGroup are ranks that are in the same.
+type DiagnosisGroup struct {
+	Ranks []int // ascending
+	// Doing is what they wait for, such as "Barrier #17 on world", the 17th collective operation
+	// there since the last error, or "Recv from rank 5, tag 9 on world.dup1"; or that they compute,
+	// or have returned.
+	Doing string
+}
+
+// String has all of it in one line:
+//
+//	ranks 0-2, 4-7: Barrier #17 on world; rank 3: Recv from rank 5, tag 9 on world.dup1; the first that differs is rank 3
+func (d *Diagnosis) String() string { return strings.Join(d.lines(), "; ") }
+
+func (d *Diagnosis) lines() (lines []string) {
+	say := func(ranks []int, text string) {
+		if len(ranks) > 0 {
+			lines = append(lines, diagnosis.Name(ranks)+": "+text)
+		}
+	}
+	for _, g := range d.Groups {
+		say(g.Ranks, g.Doing)
+	}
+	say(d.Dead, "dead")
+	say(d.NoAnswer, "no answer")
+	if d.Differs >= 0 {
+		lines = append(lines, fmt.Sprintf("the first that differs is rank %d", d.Differs))
+	}
+	return lines
+}
+
+// Diagnose asks all ranks of c what they are in, for people who ask why a program hangs. It is
+// not collective: one rank, or several, may call it, from any goroutine, and the others answer by
+// themselves, blocked or computing, or when they have returned; on a corrupted or revoked communicator
+// as well. It tells of all their communicators, not of c alone. If ctx ends, the ranks that have
+// not answered are NoAnswer: those of processes that are stopped, for example. Give ctx a
+// deadline. The error is that of a wrong call: on a nil or closed communicator, or after the job.
+//
+// As long as nobody calls it, it costs nothing. The answers come along a tree, in O(log n) steps.
+func (c *Comm) Diagnose(ctx context.Context) (*Diagnosis, error) {
+	const op = "Diagnose"
+	if err := c.ready(op, ctx); err != nil {
+		return nil, err
+	}
+	c.proc.exitIfDead()
+	if c.isClosed() {
+		return nil, mpiErrorf(op, ClassComm, "%s is closed", c.name)
+	}
+	asked, ranks := c.asked()
+	said, _ := asked.ask(ctx, diagnosis.ByProgram)
+	c.proc.exitIfDead()
+	return c.diagnosis(said, ranks), nil
+}
+
+// asked returns the communicator by which the members of c are asked, and their ranks there: of
+// those that c is derived from the first one that has not been closed, since all members have
+// that. A rank that has not come to its Dup has no side of c.
+func (c *Comm) asked() (w *Comm, ranks []int) {
+	var line []*Comm
+	for a := c; a != nil; a = a.parent {
+		line = append(line, a)
+	}
+	for i := len(line) - 1; i >= 0; i-- {
+		if w = line[i]; !w.isClosed() {
+			if ranks = w.ranksOf(c); ranks != nil {
+				break
+			}
+		}
+	}
+	return w, ranks
+}
+
+// ranksOf returns the ranks that the members of d have in c; nil, if they have none.
+func (c *Comm) ranksOf(d *Comm) []int {
+	rankOf := make(map[int]int, c.size)
+	for r := range c.size {
+		rankOf[c.worldRank(r)] = r
+	}
+	ranks := make([]int, d.size)
+	for r := range ranks {
+		rank, member := rankOf[d.worldRank(r)]
+		if !member {
+			return nil
+		}
+		ranks[r] = rank
+	}
+	return ranks
+}
+
+// ask asks all ranks of c, and returns what they have said until ctx has ended, by rank.
+func (c *Comm) ask(ctx context.Context, why diagnosis.Why) (said map[int]string, rival int) {
+	turn := c.side.Turn()
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-ctx.Done():
+		return nil, -1
+	}
+	c.side.Ask(why)
+	patience := time.Second
+	if end, ok := ctx.Deadline(); ok {
+		patience = min(patience, time.Until(end)/2)
+	}
+	soon, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if !c.awaitAnswers(soon) && ctx.Err() == nil {
+		c.side.Insist()
+		c.awaitAnswers(ctx)
+	}
+	return c.side.End()
+}
+
+// awaitAnswers waits until all have answered, or ctx has ended.
+func (c *Comm) awaitAnswers(ctx context.Context) (all bool) {
+	for {
+		changed := c.side.Incomplete()
+		if changed == nil || !c.proc.await(changed, ctx.Done()) {
+			return changed == nil
+		}
+	}
+}
+
+// diagnosis is what was said by those members of c who have ranks where it was asked.
+func (c *Comm) diagnosis(said map[int]string, ranks []int) *Diagnosis {
+	d := &Diagnosis{Differs: -1}
+	mine := make(map[int]string)
+	for r, asked := range ranks {
+		switch text, answered := said[asked]; {
+		case !answered:
+			d.NoAnswer = append(d.NoAnswer, r)
+		case text == "":
+			d.Dead = append(d.Dead, r)
+		default:
+			mine[r] = text
+		}
+	}
+	most := 0
+	for i, g := range diagnosis.Grouped(mine) {
+		d.Groups = append(d.Groups, DiagnosisGroup{g.Ranks, g.Text})
+		if len(g.Ranks) > len(d.Groups[most].Ranks) {
+			most = i
+		}
+	}
+	for i, g := range d.Groups {
+		if i != most {
+			d.Differs = g.Ranks[0]
+			break
+		}
+	}
+	return d
+}

@@ -1,0 +1,247 @@
+package mpicx_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// A hang is a program that does not end by itself, and what Diagnose says of it.
+type hang struct {
+	ranks   int
+	program func(ctx context.Context, world *mpicx.Comm) error
+	want    string
+	backend string // "": both
+}
+
+// compute does so until rank 0 ends the program.
+func compute(world *mpicx.Comm) error {
+	for world.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	return world.Err()
+}
+
+// hangs are those that beginners write.
+var hangs = map[string]hang{
+	"all but one in a Barrier": {4, func(ctx context.Context, world *mpicx.Comm) error {
+		dup := world.Dup().MustGet(ctx)
+		if world.Rank() == 2 {
+			mpicx.Recv(dup, []int{0}, 3, 9).MustWait(ctx)
+		}
+		return world.Barrier().Wait(ctx)
+	}, "ranks 0, 1, 3: Barrier #2 on world; rank 2: Recv from rank 3, tag 9 on world.dup1; the first that differs is rank 2", ""},
+	"all receive first": {3, func(ctx context.Context, world *mpicx.Comm) error {
+		left := (world.Rank() + 2) % 3
+		if err := mpicx.Recv(world, []int{0}, left, 0).Wait(ctx); err != nil {
+			return err
+		}
+		return mpicx.Send(world, []int{1}, (world.Rank()+1)%3, 0).Wait(ctx)
+	}, "rank 0: Recv from rank 2, tag 0 on world; rank 1: Recv from rank 0, tag 0 on world; rank 2: Recv from rank 1, tag 0 on world; the first that differs is rank 1", ""},
+	"all send first": {2, func(ctx context.Context, world *mpicx.Comm) error {
+		big := make([]byte, 1<<20)
+		if err := mpicx.Send(world, big, 1-world.Rank(), 0).Wait(ctx); err != nil {
+			return err
+		}
+		return mpicx.Recv(world, big, 1-world.Rank(), 0).Wait(ctx)
+	}, "rank 0: Send to rank 1, tag 0 on world; rank 1: Send to rank 0, tag 0 on world; the first that differs is rank 1", ""},
+	"another tag": {2, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 0 {
+			mpicx.Send(world, []int{1}, 1, 1).MustWait(ctx)
+		} else {
+			mpicx.Recv(world, []int{1}, 0, 2).MustWait(ctx)
+		}
+		return world.Barrier().Wait(ctx)
+	}, "rank 0: Barrier #1 on world; rank 1: Recv from rank 0, tag 2 on world; the first that differs is rank 1", ""},
+	"another order of communicators": {3, func(ctx context.Context, world *mpicx.Comm) error {
+		dup := world.Dup().MustGet(ctx)
+		order := []*mpicx.Comm{world, dup}
+		if world.Rank() == 1 {
+			order = []*mpicx.Comm{dup, world}
+		}
+		for _, c := range order {
+			if err := c.Barrier().Wait(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, "ranks 0, 2: Barrier #2 on world; rank 1: Barrier #1 on world.dup1; the first that differs is rank 1", ""},
+	"a collective of some": {3, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 0 {
+			return world.Barrier().Wait(ctx)
+		}
+		return nil
+	}, "rank 0: Barrier #1 on world; ranks 1, 2: returned; the first that differs is rank 0", "blackchannel"},
+	"one receives too many": {3, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 0 {
+			for range 3 {
+				mpicx.Recv(world, []int{0}, mpicx.AnySource, mpicx.AnyTag).MustWait(ctx)
+			}
+		} else {
+			mpicx.Send(world, []int{0}, 0, 5).MustWait(ctx)
+		}
+		return world.Barrier().Wait(ctx)
+	}, "rank 0: Recv from any rank, any tag on world; ranks 1, 2: Barrier #1 on world; the first that differs is rank 0", ""},
+	"one computes": {3, func(ctx context.Context, world *mpicx.Comm) error {
+		world.Barrier().MustWait(ctx)
+		if world.Rank() == 1 {
+			return compute(world)
+		}
+		return mpicx.Allreduce(world, []float64{1}, []float64{0}, mpicx.Sum).Wait(ctx)
+	}, "ranks 0, 2: Allreduce(Sum, 1 × float64) #2 on world; rank 1: computing: nothing pending, last Barrier #1 on world; the first that differs is rank 1", ""},
+	"a receive that nobody waits for": {2, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 0 {
+			return world.Barrier().Wait(ctx)
+		}
+		f := mpicx.Recv(world, []int{0}, 0, 3)
+		err := compute(world)
+		return errors.Join(err, f.Wait(ctx))
+	}, "rank 0: Barrier #1 on world; rank 1: waits for none of what is pending: Recv from rank 0, tag 3 on world; the first that differs is rank 1", ""},
+	"two goroutines": {2, func(ctx context.Context, world *mpicx.Comm) error {
+		a, b := mpicx.Recv(world, []int{0}, 1-world.Rank(), 1), mpicx.Recv(world, []int{0}, 1-world.Rank(), 2)
+		other := future.Go(func() (int, error) { return 0, a.Wait(ctx) })
+		return errors.Join(b.Wait(ctx), other.Wait(ctx))
+	}, "rank 0: Recv from rank 1, tag 1 on world and Recv from rank 1, tag 2 on world; rank 1: Recv from rank 0, tag 1 on world and Recv from rank 0, tag 2 on world; the first that differs is rank 1", ""},
+	"one leaves TryAll late": {3, func(ctx context.Context, world *mpicx.Comm) error {
+		return world.TryAll(ctx, func(ctx context.Context) error {
+			if world.Rank() == 2 {
+				return mpicx.Recv(world, []int{0}, 1, 7).Wait(ctx)
+			}
+			return nil
+		})
+	}, "ranks 0, 1: TryAll #2 on world; rank 2: Recv from rank 1, tag 7 on world; the first that differs is rank 2", ""},
+	"no Split at one": {3, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 0 {
+			return mpicx.Recv(world, []int{0}, 1, 1).Wait(ctx)
+		}
+		_, err := world.Split(world.Rank()%2, 0).Get(ctx)
+		return err
+	}, "rank 0: Recv from rank 1, tag 1 on world; ranks 1, 2: Split #1 on world; the first that differs is rank 0", ""},
+	"in a row of a grid": {4, func(ctx context.Context, world *mpicx.Comm) error {
+		row := world.Split(world.Rank()/2, 0).MustGet(ctx)
+		if row.Rank() == 1 && world.Rank() == 3 {
+			return mpicx.Recv(row, []int{0}, 0, 4).Wait(ctx)
+		}
+		row.Barrier().MustWait(ctx)
+		return world.Barrier().Wait(ctx)
+	}, "ranks 0, 1: Barrier #2 on world; rank 2: Barrier #1 on world.split1(1); rank 3: Recv from rank 0, tag 4 on world.split1(1); the first that differs is rank 2", ""},
+	"after an error": {2, func(ctx context.Context, world *mpicx.Comm) error {
+		_ = world.Try(ctx, func(ctx context.Context) error {
+			if world.Rank() == 1 {
+				return errors.New("bad input")
+			}
+			return world.Barrier().Wait(ctx)
+		})
+		return mpicx.Recv(world, []int{0}, 1-world.Rank(), 0).Wait(ctx)
+	}, "rank 0: Recv from rank 1, tag 0 on world, epoch 1; rank 1: Recv from rank 0, tag 0 on world, epoch 1; the first that differs is rank 1", ""},
+	"no Close at one": {3, func(ctx context.Context, world *mpicx.Comm) error {
+		dup := world.Dup().MustGet(ctx)
+		if world.Rank() == 1 {
+			return world.Barrier().Wait(ctx)
+		}
+		return dup.Close(ctx)
+	}, "ranks 0, 2: Close #1 on world.dup1; rank 1: Barrier #2 on world; the first that differs is rank 1", ""},
+	"no Agree at one": {3, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 1 {
+			return world.Barrier().Wait(ctx)
+		}
+		_, err := world.Agree(1).Get(ctx)
+		return err
+	}, "ranks 0, 2: Agree on world; rank 1: Barrier #1 on world; the first that differs is rank 1", "ulfm"},
+}
+
+// A wrong program that hangs is told from afar, whatever its ranks are in.
+func TestDiagnoseHangs(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		for name, h := range hangs {
+			if h.backend != "" && !strings.HasSuffix(t.Name(), h.backend) {
+				continue
+			}
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					found := make(chan string, 2)
+					_ = mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+						if world.Rank() < 2 {
+							go func() {
+								time.Sleep(time.Duration(world.Rank()+1) * time.Second)
+								d, err := world.Diagnose(ctx)
+								if err == nil {
+									found <- d.String()
+								}
+								if world.Rank() == 1 {
+									_ = world.SignalError(ctx, 1)
+								}
+							}()
+						}
+						return h.program(ctx, world)
+					}, backend, mpicx.WithRanks(h.ranks))
+					for range 2 {
+						require.Equal(t, h.want, <-found)
+					}
+				})
+			})
+		}
+	})
+}
+
+// So it is where ranks are processes: mpicxrun's, or those that a launcher has started.
+func TestDiagnoseHangsOfProcesses(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(hangs)) { // at all processes alike
+		h := hangs[name]
+		if h.backend != "" && (h.backend != mpicx.Backend || processes != nil) || len(fitting(h.ranks)) == 0 {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			var text string
+			program := func(ctx context.Context, world *mpicx.Comm) (err error) {
+				if world.Rank() == 0 {
+					asked := future.Go(func() (string, error) { return h.diagnosed(ctx, world), nil })
+					defer func() { text = asked.MustGet(ctx) }()
+				}
+				defer func() { t.Log(err); err = nil }() // it is how the hang ends
+				defer future.Catch(&err)
+				return h.program(ctx, world)
+			}
+			if processes != nil {
+				mpicxtest.Run(t, h.ranks, program)
+				if processes.World().Rank() == 0 {
+					require.Equal(t, h.want, text)
+				}
+				return
+			}
+			all := mpicxtest.RunProcesses(t, h.ranks, func(ctx context.Context, world *mpicx.Comm) error {
+				err := program(ctx, world)
+				mpicxtest.Hand(text)
+				return err
+			})
+			require.Equal(t, []string{h.want}, mpicxtest.ValuesOf[string](t, all[0]))
+		})
+	}
+}
+
+// diagnosed returns what Diagnose says once all ranks have come to where they hang, and ends
+// the hang.
+func (h *hang) diagnosed(ctx context.Context, world *mpicx.Comm) (text string) {
+	for begin := time.Now(); time.Since(begin) < time.Minute && text != h.want; time.Sleep(10 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+		d, err := world.Diagnose(ctx)
+		cancel()
+		if text = d.String(); err != nil {
+			text = err.Error()
+		}
+	}
+	_ = world.SignalError(ctx, 1)
+	return text
+}

@@ -1,0 +1,93 @@
+package mpicx
+
+import (
+	"math"
+	"slices"
+)
+
+// DimsCreate divides n ranks into a grid (MPI_Dims_create). Dims has its extents, 0 for each that
+// is to be found: DimsCreate(12, 0, 0) is 4, 3. Those found fall, their greatest and least are as
+// close as they can be, and of several such the greatest is least, and so on. If dims does not
+// divide n, the error is an *MPIError.
+func DimsCreate(n int, dims ...int) ([]int, error) {
+	const op = "DimsCreate"
+	k := check{op: op}
+	k.that(n > 0, ClassOther, "%d ranks, expected 1 or more", n)
+	rest, free := n, 0
+	for i, d := range dims {
+		k.that(d >= 0, ClassOther, "extent %d of dimension %d, expected 0 or more", d, i)
+		switch {
+		case k.err != nil:
+		case d == 0:
+			free++
+		default:
+			k.that(rest%d == 0, ClassOther, "extents %v, expected those whose product divides the %d ranks", dims, n)
+			rest /= d
+		}
+	}
+	k.that(free > 0 || rest == 1, ClassOther, "extents %v, expected those whose product is the %d ranks", dims, n)
+	if k.err != nil {
+		return nil, k.err
+	}
+	all := slices.Clone(dims)
+	found := closest(rest, free)
+	for i, d := range all {
+		if d == 0 {
+			all[i], found = found[0], found[1:]
+		}
+	}
+	return all, nil
+}
+
+// closest returns the k falling factors of n that are as close as they can be.
+func closest(n, k int) (best []int) {
+	var divisors []int // falling
+	for d := 1; d*d <= n; d++ {
+		if n%d == 0 {
+			divisors = append(divisors, d, n/d)
+		}
+	}
+	slices.Sort(divisors)
+	divisors = slices.Compact(divisors)
+	spread := math.MaxInt
+	factors := make([]int, 0, k)
+	// Each factor, from the last, is at least the one before it.
+	var search func(rest, from int)
+	search = func(rest, from int) {
+		left := k - len(factors)
+		if left == 0 {
+			if s := factors[k-1] - factors[0]; rest == 1 && (s < spread || s == spread && slices.Compare(reversed(factors), best) < 0) {
+				best, spread = reversed(factors), s
+			}
+			return
+		}
+		for i, d := range divisors[from:] {
+			if d > rest || len(factors) > 0 && d-factors[0] > spread {
+				break
+			}
+			if rest%d == 0 && (left > 1 || d == rest) && atMost(d, left, rest) {
+				factors = append(factors, d)
+				search(rest/d, from+i)
+				factors = factors[:len(factors)-1]
+			}
+		}
+	}
+	if k > 0 {
+		search(n, 0)
+	}
+	return best
+}
+
+// atMost says whether d to the power of k is n or less.
+func atMost(d, k, n int) bool {
+	for range k {
+		n /= d
+	}
+	return n > 0
+}
+
+func reversed(s []int) []int {
+	s = slices.Clone(s)
+	slices.Reverse(s)
+	return s
+}

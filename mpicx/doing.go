@@ -1,0 +1,125 @@
+package mpicx
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/signature"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// doing says what this rank, whose first communicator c is, is in, in words that other ranks in the
+// same operation have alike. It is called by whoever carries a question.
+func (c *Comm) doing() string {
+	switch p := c.proc; {
+	case p.dead.Load():
+		return "dead" // with the black channel, where that ends no process
+	case p.returned.Load():
+		return "returned"
+	case p.parked.Load():
+		return "a spare that is not needed so far"
+	}
+	var d doing
+	d.look(c)
+	switch {
+	case len(d.awaited) > 0:
+		return d.list(d.awaited)
+	case len(d.pending) > 0:
+		return "waits for none of what is pending: " + d.list(d.pending)
+	case len(d.last) > 0:
+		return "computing: nothing pending, last " + d.list(d.last)
+	}
+	return "computing: nothing pending"
+}
+
+// doing is what a rank's communicators have.
+type doing struct {
+	awaited, pending []string // operations that goroutines wait for, and others
+	last             []string // collective operations, one of each communicator
+}
+
+// list has the first few.
+func (d *doing) list(all []string) string {
+	const most = 4
+	if more := len(all) - most; more > 0 {
+		all = append(slices.Clone(all[:most]), fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(all, " and ")
+}
+
+// look adds what c has, and what is derived from it.
+func (d *doing) look(c *Comm) {
+	add := func(to *[]string, text string) {
+		if !slices.Contains(*to, text) {
+			*to = append(*to, text)
+		}
+	}
+	c.t.EachPending(func(r *transport.Request) {
+		switch awaited, known := isAwaited(r); {
+		case awaited:
+			add(&d.awaited, c.called(r))
+		case known:
+			add(&d.pending, c.called(r))
+		}
+	})
+	for part := range strings.SplitSeq(c.channel.Waiting(), "; ") {
+		switch what, whom, waits := strings.Cut(part, " waits for "); { // whom is each rank's own
+		case !waits:
+		case strings.Contains(whom, "this rank to join"):
+			add(&d.pending, what+" on "+c.name)
+		default:
+			add(&d.awaited, what+" on "+c.name)
+		}
+	}
+	if number, what := c.t.Called(); number > 0 && what.Kind() != signature.Release {
+		add(&d.last, c.numbered(what.String(), number, c.t.Epoch()))
+	}
+	for _, child := range c.byName() {
+		d.look(child)
+	}
+}
+
+// isAwaited says whether a goroutine waits for what a request is for, and whether that is
+// known to the program.
+func isAwaited(r *transport.Request) (awaited, known bool) {
+	if o := operationOf(r); o != nil {
+		return o.cell().Awaited(), true
+	}
+	if x, ok := r.Done.(*collective.Exchange); ok {
+		_, awaited = x.Ender().(ender) // of TryAll, which waits for it at once
+		return awaited, awaited
+	}
+	_, awaited = r.Done.(*onlyError)
+	return awaited, awaited
+}
+
+// called is the name of what a request is for, the same at all ranks that are in it.
+func (c *Comm) called(r *transport.Request) string {
+	number := transport.CollectiveNumber(r.Tag)
+	switch done := r.Done.(type) {
+	case transport.Stepper:
+		name, _ := done.Step()
+		if r.Signature != 0 {
+			name = r.Signature.String()
+		}
+		return c.numbered(name, number, r.Epoch)
+	case *onlyError:
+		return c.numbered("TryAll", number, r.Epoch)
+	}
+	return c.describe(r) + " on " + c.name + inEpoch(r.Epoch)
+}
+
+// numbered is the name of a collective operation.
+func (c *Comm) numbered(name string, seq int, e transport.Epoch) string {
+	return fmt.Sprintf("%s #%d on %s%s", name, seq, c.name, inEpoch(e))
+}
+
+// inEpoch names an epoch but for the first.
+func inEpoch(e transport.Epoch) string {
+	if e == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", epoch %v", e)
+}

@@ -1,0 +1,146 @@
+package mpicx
+
+import (
+	"cmp"
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/signature"
+)
+
+// A Graph is a communicator whose ranks have declared whom they exchange with. What is derived
+// from its Comm, or repairs it, has no graph: after a repair, call GraphCreate again.
+type Graph struct {
+	*Comm
+	neighbors *neighborhood
+}
+
+// GraphCreate makes a communicator of the ranks of c, in which each receives from sources and sends
+// to destinations, in these orders (MPI_Dist_graph_create_adjacent). It is collective over c. Both
+// ranks of each edge have to declare it, as often; else all ranks get an *MPIError that names the
+// first edge that only one has.
+func GraphCreate(c *Comm, sources, destinations []int) *future.Future[*Graph] {
+	const op = "GraphCreate"
+	if c == nil {
+		return nowhere[*Graph](op)
+	}
+	c.notInReduction("begins", op)
+	k := check{op: op}
+	for _, r := range slices.Concat(sources, destinations) {
+		k.that(r >= 0 && r < c.size, ClassRank, "neighbour %d of %s, expected 0 to %d", r, c.name, c.size-1)
+	}
+	if k.err != nil {
+		return failed[*Graph](c, k.err)
+	}
+	sources, destinations = slices.Clone(sources), slices.Clone(destinations)
+	a := &edges{from: sources, to: destinations, rank: c.rank}
+	return assembled(c, signature.GraphCreate, errchan.Create, a, func() (*part, error) {
+		if err := a.odd(); err != nil {
+			return nil, err
+		}
+		return &part{worldRanks: c.worldRanks}, nil
+	}, func(d *Comm) *Graph { return &Graph{d, &neighborhood{comm: d, from: sources, to: destinations}} })
+}
+
+// Sources are whom this rank receives from (MPI_Dist_graph_neighbors).
+func (g *Graph) Sources() []int { return slices.Clone(g.neighbors.from) }
+
+// Destinations are whom this rank sends to.
+func (g *Graph) Destinations() []int { return slices.Clone(g.neighbors.to) }
+
+func (g *Graph) neighborhood() *neighborhood {
+	if g == nil {
+		return nil
+	}
+	return g.neighbors
+}
+
+// edges finds out whether both ranks of each edge have declared it. A digest of all edges as their
+// sources have declared them, less one of them as their destinations have, is 0 then, whose
+// reduction costs no more than a barrier. Only if it isn't, all ranks get all edges.
+type edges struct {
+	from, to []int
+	rank     int
+
+	sum   collective.AllreduceDoubling
+	steps int // of sum, once it has ended
+	all   collective.AllgatherAny
+}
+
+func (a *edges) Step(k int, x *collective.Exchange) bool {
+	if k == 0 {
+		a.sum.Reduction = collective.Reduction{Acc: make([]byte, 8), Op: addUint64, Element: 8}
+		binary.LittleEndian.PutUint64(a.sum.Acc, a.digest())
+	}
+	if a.steps == 0 {
+		if a.sum.Step(k, x) {
+			return true
+		}
+		a.steps = k + 1
+		return true // what it asked for has to be exchanged first
+	}
+	if a.agree() {
+		return false
+	}
+	if k == a.steps {
+		for _, ranks := range [][]int{a.from, a.to} {
+			a.all.Send = binary.AppendUvarint(a.all.Send, uint64(len(ranks)))
+			for _, r := range ranks {
+				a.all.Send = binary.AppendUvarint(a.all.Send, uint64(r))
+			}
+		}
+	}
+	return a.all.Step(k-a.steps, x)
+}
+
+// agree says whether the digests of all are the same, once they are reduced.
+func (a *edges) agree() bool { return binary.LittleEndian.Uint64(a.sum.Acc) == 0 }
+
+func addUint64(dst, left, right []byte) {
+	binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(left)+binary.LittleEndian.Uint64(right))
+}
+
+func (a *edges) digest() (sum uint64) {
+	for _, r := range a.to {
+		sum += digest(a.rank, r)
+	}
+	for _, r := range a.from {
+		sum -= digest(r, a.rank)
+	}
+	return sum
+}
+
+// odd returns an error if there is an edge that one of its ranks has declared more often than the
+// other.
+func (a *edges) odd() error {
+	const op = "GraphCreate"
+	type edge struct{ from, to int }
+	declared := make(map[edge][2]int) // by its source, by its destination
+	for r, part := range a.all.Parts {
+		d, n := errchan.NewReader(part), len(a.all.Parts)
+		for range d.Below(d.Len()+1, "number of sources") {
+			e := edge{d.Below(n, "rank"), r}
+			declared[e] = [2]int{declared[e][0], declared[e][1] + 1}
+		}
+		for range d.Below(d.Len()+1, "number of destinations") {
+			e := edge{r, d.Below(n, "rank")}
+			declared[e] = [2]int{declared[e][0] + 1, declared[e][1]}
+		}
+		if err := d.End(); err != nil {
+			return mpiErrorf(op, ClassOther, "neighbours of rank %d: %v", r, err)
+		}
+	}
+	maps.DeleteFunc(declared, func(_ edge, n [2]int) bool { return n[0] == n[1] })
+	if len(declared) == 0 {
+		return nil
+	}
+	e := slices.MinFunc(slices.Collect(maps.Keys(declared)), func(a, b edge) int {
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
+	})
+	return mpiErrorf(op, ClassRank, "rank %d has rank %d %d times as a destination, and rank %d has rank %d %d times as a source, expected the same number",
+		e.from, e.to, declared[e][0], e.to, e.from, declared[e][1])
+}

@@ -1,0 +1,217 @@
+package mpicx
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mpicx/go-mpicx/future"
+)
+
+// A Group is an ordered set of processes of a job, numbered from 0, without messages (MPI_Group). It
+// does not change. The nil Group is empty (MPI_GROUP_EMPTY). Its methods send nothing; a number that
+// they are given and that no member has is thrown, as an *MPIError.
+type Group struct {
+	processes []int // their ranks in the job, no two the same
+	self      int   // this process
+}
+
+// Group returns the members of c (MPI_Comm_group). Those of a communicator that is broken or
+// closed too: with TranslateRanks a rank finds after Shrink or Replace who it was before.
+func (c *Comm) Group() *Group {
+	c.there("Group")
+	if c.worldRanks != nil {
+		return &Group{c.worldRanks, c.proc.rank}
+	}
+	return &Group{upTo(c.size), c.proc.rank}
+}
+
+// upTo returns 0 to n-1.
+func upTo(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// Size is the number of members.
+func (g *Group) Size() int { return len(g.all()) }
+
+// Rank is this process's number in the group, or Undefined.
+func (g *Group) Rank() int {
+	if g == nil {
+		return Undefined
+	}
+	return slices.Index(g.processes, g.self)
+}
+
+// String returns the members' ranks in the job.
+func (g *Group) String() string { return fmt.Sprintf("group %v", g.all()) }
+
+func (g *Group) all() []int {
+	if g == nil {
+		return nil
+	}
+	return g.processes
+}
+
+// of returns the group of processes, which g or h is of.
+func (g *Group) of(h *Group, processes []int) *Group {
+	switch {
+	case len(processes) == 0:
+		return nil
+	case g == nil:
+		g = h
+	}
+	return &Group{processes, g.self}
+}
+
+// places returns the numbers of the members.
+func (g *Group) places() map[int]int {
+	places := make(map[int]int, g.Size())
+	for r, p := range g.all() {
+		places[p] = r
+	}
+	return places
+}
+
+// filter returns those of g of which keep says so.
+func (g *Group) filter(keep func(rank, process int) bool) *Group {
+	var kept []int
+	for r, p := range g.all() {
+		if keep(r, p) {
+			kept = append(kept, p)
+		}
+	}
+	return g.of(nil, kept)
+}
+
+// Union has the members of g and after them those of h that are not in g (MPI_Group_union).
+func (g *Group) Union(h *Group) *Group {
+	return g.of(h, slices.Concat(g.all(), h.Difference(g).all()))
+}
+
+// Intersection has the members of g that are in h too (MPI_Group_intersection).
+func (g *Group) Intersection(h *Group) *Group {
+	in := h.places()
+	return g.filter(func(_, p int) bool { _, both := in[p]; return both })
+}
+
+// Difference has the members of g that are not in h (MPI_Group_difference).
+func (g *Group) Difference(h *Group) *Group {
+	in := h.places()
+	return g.filter(func(_, p int) bool { _, both := in[p]; return !both })
+}
+
+// Incl has these members of g, in this order (MPI_Group_incl).
+func (g *Group) Incl(ranks ...int) *Group {
+	g.check("Incl", ranks)
+	processes := make([]int, len(ranks))
+	for i, r := range ranks {
+		processes[i] = g.processes[r]
+	}
+	return g.of(nil, processes)
+}
+
+// Excl has the members of g but for these (MPI_Group_excl).
+func (g *Group) Excl(ranks ...int) *Group {
+	g.check("Excl", ranks)
+	out := make(map[int]bool, len(ranks))
+	for _, r := range ranks {
+		out[r] = true
+	}
+	return g.filter(func(r, _ int) bool { return !out[r] })
+}
+
+// A Range is the ranks First, First+Stride, … up to Last, which is among them if it can be. Stride
+// is negative where Last is less than First.
+type Range struct{ First, Last, Stride int }
+
+// RangeIncl is Incl of the ranks of ranges (MPI_Group_range_incl).
+func (g *Group) RangeIncl(ranges ...Range) *Group { return g.Incl(g.ranks("RangeIncl", ranges)...) }
+
+// RangeExcl is Excl of the ranks of ranges (MPI_Group_range_excl).
+func (g *Group) RangeExcl(ranges ...Range) *Group { return g.Excl(g.ranks("RangeExcl", ranges)...) }
+
+func (g *Group) ranks(op string, ranges []Range) (ranks []int) {
+	for _, r := range ranges {
+		if r.Stride == 0 {
+			throw(mpiErrorf(op, ClassOther, "stride 0 from %d to %d, expected another", r.First, r.Last))
+		}
+		for i := r.First; r.Stride > 0 && i <= r.Last || r.Stride < 0 && i >= r.Last; i += r.Stride {
+			g.check(op, []int{i})
+			ranks = append(ranks, i)
+		}
+	}
+	return ranks
+}
+
+// check throws unless all ranks are members' and no two the same.
+func (g *Group) check(op string, ranks []int) {
+	seen := make(map[int]bool, len(ranks))
+	for _, r := range ranks {
+		if r < 0 || r >= g.Size() {
+			throw(g.noRank(op, r))
+		}
+		if seen[r] {
+			throw(mpiErrorf(op, ClassRank, "rank %d twice, expected ranks that are not the same", r))
+		}
+		seen[r] = true
+	}
+}
+
+// How two groups, or communicators' groups, compare (MPI_IDENT, MPI_SIMILAR, MPI_UNEQUAL).
+const (
+	Identical Comparison = iota // the same members in the same order
+	Similar                     // the same members in another order
+	Unequal
+)
+
+// A Comparison is the result of Compare.
+type Comparison int
+
+func (c Comparison) String() string {
+	if c >= 0 && int(c) < 3 {
+		return [...]string{"identical", "similar", "unequal"}[c]
+	}
+	return fmt.Sprintf("Comparison(%d)", int(c))
+}
+
+// Compare says in what g and h differ (MPI_Group_compare).
+func (g *Group) Compare(h *Group) Comparison {
+	switch {
+	case slices.Equal(g.all(), h.all()):
+		return Identical
+	case g.Size() == h.Size() && g.Difference(h) == nil:
+		return Similar
+	}
+	return Unequal
+}
+
+// TranslateRanks returns the numbers in h of these members of g, Undefined for those that are not
+// in h, and ProcNull for ProcNull (MPI_Group_translate_ranks).
+func (g *Group) TranslateRanks(ranks []int, h *Group) []int {
+	in := h.places()
+	translated := make([]int, len(ranks))
+	for i, r := range ranks {
+		switch {
+		case r == ProcNull:
+			translated[i] = ProcNull
+			continue
+		case r < 0 || r >= g.Size():
+			throw(g.noRank("TranslateRanks", r))
+		}
+		var is bool
+		if translated[i], is = in[g.processes[r]]; !is {
+			translated[i] = Undefined
+		}
+	}
+	return translated
+}
+
+func (g *Group) noRank(op string, r int) error {
+	return mpiErrorf(op, ClassRank, "rank %d, expected one of the group's %d", r, g.Size())
+}
+
+// throw panics with the error of a call that returns none.
+func throw(err error) { panic(future.Thrown{Err: err}) }

@@ -1,0 +1,292 @@
+package mpicx
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/signature"
+	"github.com/mpicx/go-mpicx/internal/waiting"
+)
+
+// A Halo keeps the ghost cells of a block: each rank of a grid has a block of cells, with layers of
+// ghost cells around it, which are copies of the cells of its neighbours. Start brings them up to
+// date.
+//
+// A block is a slice of all cells, ghost cells included, in row-major order. Index says where a
+// cell is.
+type Halo[T any] struct {
+	grid   *Cart
+	width  int
+	extent []int // of a block with its ghost cells
+	stride []int
+	steps  [][]*side[T] // what is exchanged at once, one after the other
+	busy   atomic.Bool  // the rest is for Start, while this is set
+
+	block    []T
+	exchange collective.Exchange
+	promise  *future.Promise[struct{}]
+}
+
+// NewHalo makes the Halo of blocks with so many cells in each dimension, and as many layers of
+// ghost cells on each side as width says. The blocks of ranks that differ in one coordinate alone
+// may differ in that dimension's cells, as those of Cart.Block do. With corners, ghost cells that
+// are beside the block in several dimensions are brought up to date as well, as a 9-point stencil
+// needs it; that takes a step for each dimension instead of one for all. An element has no
+// pointers.
+//
+// It is collective over the grid. The future's error is an *MPIError if a neighbour's block does
+// not fit.
+func NewHalo[T any](g *Cart, cells []int, width int, corners bool) *future.Future[*Halo[T]] {
+	const op = "NewHalo"
+	if g == nil {
+		return nowhere[*Halo[T]](op)
+	}
+	cells = slices.Clone(cells)
+	k := check{op: op, err: element[T](op)}
+	k.that(width > 0, ClassOther, "width %d, expected 1 or more", width)
+	k.that(len(g.dims) > 0, ClassOther, "%s, expected a grid of 1 or more dimensions", g)
+	k.that(len(cells) == len(g.dims), ClassOther, "blocks of %v cells, expected extents in each of the %d dimensions", cells, len(g.dims))
+	for i, n := range cells {
+		k.that(n >= width, ClassOther, "%d cells in dimension %d, expected the %d layers of ghost cells or more", n, i, width)
+	}
+	mine := append([]int{len(cells), width, sizeOf[T](), truth(corners)}, cells...)
+	n := g.neighbors
+	theirs := make([]int, len(n.from)*len(mine))
+	a := &collective.Neighbors{To: n.to, From: n.from, Order: n.order, Send: copies(mine, len(n.to)), Recv: equalParts(theirs, len(n.from))}
+	return runValue(g.Comm, call{Kind: signature.NewHalo}, k.err, a, func() (*Halo[T], error) {
+		for i, r := range n.from {
+			their := theirs[i*len(mine):][:len(mine)]
+			if r != ProcNull && !haloFits(mine, their, i/2) {
+				return nil, mpiErrorf(op, ClassOther, "blocks of %v cells with %d layers of ghost cells, corners %d, elements of %d bytes, at rank %d, "+
+					"expected %v cells but for dimension %d, %d layers, corners %d, %d bytes", their[4:], their[1], their[3], their[2], r, mine[4:], i/2, mine[1], mine[3], mine[2])
+			}
+		}
+		return newHalo[T](g, cells, width, corners), nil
+	})
+}
+
+func truth(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// haloFits says whether two blocks, as NewHalo sends them, are the same but for the cells in a
+// dimension.
+func haloFits(a, b []int, dim int) bool {
+	b = slices.Clone(b)
+	b[4+dim] = a[4+dim]
+	return slices.Equal(a, b)
+}
+
+func newHalo[T any](g *Cart, cells []int, width int, corners bool) *Halo[T] {
+	h := &Halo[T]{grid: g, width: width, stride: make([]int, len(cells))}
+	inner := make([]span, len(cells))
+	for i, n := range cells {
+		h.extent = append(h.extent, n+2*width)
+		inner[i] = span{width, width + n}
+	}
+	for i, size := len(cells)-1, 1; i >= 0; i-- {
+		h.stride[i], size = size, size*h.extent[i]
+	}
+	if !corners {
+		h.steps = make([][]*side[T], 1)
+	}
+	// From the last dimension, so that with corners the layers of the first can be contiguous.
+	for dim := len(cells) - 1; dim >= 0; dim-- {
+		sides := h.sides(inner, dim)
+		if !corners {
+			h.steps[0] = append(h.steps[0], sides...)
+			continue
+		}
+		h.steps = append(h.steps, sides)
+		if sides[0].peer != ProcNull { // what came from there goes on to neighbours in other dimensions
+			inner[dim].from = 0
+		}
+		if sides[1].peer != ProcNull {
+			inner[dim].to = h.extent[dim]
+		}
+	}
+	return h
+}
+
+// A span is the indices from one up to another, without it.
+type span struct{ from, to int }
+
+// A side is what a rank exchanges with one neighbour: a layer of its cells for a layer of ghost
+// cells.
+type side[T any] struct {
+	peer          int
+	cells, ghosts layer[T]
+}
+
+// sides returns those before and after a dimension's cells.
+func (h *Halo[T]) sides(inner []span, dim int) []*side[T] {
+	first, last := inner[dim].from, inner[dim].to
+	along := func(from int) layer[T] {
+		box := slices.Clone(inner)
+		box[dim] = span{from, from + h.width}
+		return h.layer(box)
+	}
+	before, after := h.grid.Shift(dim, 1)
+	return []*side[T]{
+		{before, along(first), along(first - h.width)},
+		{after, along(last - h.width), along(last)},
+	}
+}
+
+// A layer is elements of a block: runs of the same length that begin somewhere.
+type layer[T any] struct {
+	begin  []int
+	length int
+	buffer []T // for them all; nil: there is one run, which needs none
+}
+
+// layer returns the elements of a box.
+func (h *Halo[T]) layer(box []span) (l layer[T]) {
+	last := len(box) - 1
+	l.length = box[last].to - box[last].from
+	var walk func(dim, at int)
+	walk = func(dim, at int) {
+		if dim < last {
+			for i := box[dim].from; i < box[dim].to; i++ {
+				walk(dim+1, at+i*h.stride[dim])
+			}
+			return
+		}
+		l.begin = append(l.begin, at+box[last].from)
+	}
+	walk(0, 0)
+	if n := len(l.begin); l.begin[n-1]-l.begin[0] == (n-1)*l.length { // one after the other
+		l.begin, l.length = l.begin[:1], n*l.length
+	} else {
+		l.buffer = make([]T, n*l.length)
+	}
+	return l
+}
+
+// bytes returns where the elements of a block are sent from, or received.
+func (l *layer[T]) bytes(block []T) []byte {
+	if l.buffer == nil {
+		return bytesOf(block[l.begin[0]:][:l.length])
+	}
+	return bytesOf(l.buffer)
+}
+
+// pack copies the elements of a block into the buffer.
+func (l *layer[T]) pack(block []T) {
+	switch {
+	case l.buffer == nil:
+	case l.length == 1:
+		for i, at := range l.begin {
+			l.buffer[i] = block[at]
+		}
+	default:
+		for i, at := range l.begin {
+			copy(l.buffer[i*l.length:][:l.length], block[at:])
+		}
+	}
+}
+
+// unpack is its inverse.
+func (l *layer[T]) unpack(block []T) {
+	switch {
+	case l.buffer == nil:
+	case l.length == 1:
+		for i, at := range l.begin {
+			block[at] = l.buffer[i]
+		}
+	default:
+		for i, at := range l.begin {
+			copy(block[at:][:l.length], l.buffer[i*l.length:])
+		}
+	}
+}
+
+// Len is the number of elements of a block, ghost cells included.
+func (h *Halo[T]) Len() int { return h.stride[0] * h.extent[0] }
+
+// Extent is the number of elements of a block in each dimension, ghost cells included.
+func (h *Halo[T]) Extent() []int { return slices.Clone(h.extent) }
+
+// Index is where a cell is in a block. The first that is no ghost cell has the coordinates 0; ghost
+// cells before it have negative ones.
+func (h *Halo[T]) Index(coords ...int) int {
+	if len(coords) != len(h.extent) {
+		throw(mpiErrorf("Index", ClassOther, "%d coordinates, expected one for each of the %d dimensions", len(coords), len(h.extent)))
+	}
+	at := 0
+	for i, x := range coords {
+		if x < -h.width || x >= h.extent[i]-h.width {
+			throw(mpiErrorf("Index", ClassOther, "coordinate %d in dimension %d, expected %d to %d", x, i, -h.width, h.extent[i]-h.width-1))
+		}
+		at += (x + h.width) * h.stride[i]
+	}
+	return at
+}
+
+// Start brings the ghost cells of a block up to date: it sends the outermost cells to the
+// neighbours, and receives the ghost cells. Those beyond a border are left alone. Until the future
+// is done, cells may be read but not written, and ghost cells neither. It is collective over the
+// grid, and one Halo serves one block at a time.
+func (h *Halo[T]) Start(block []T) *future.Future[struct{}] {
+	const op = "Halo"
+	if h == nil {
+		return nowhere[struct{}](op)
+	}
+	k := check{op: op}
+	k.length("block", len(block), h.Len())
+	k.that(k.err != nil || h.busy.CompareAndSwap(false, true), ClassOther, "the Halo serves another block, expected a Wait for that before")
+	c, what := h.grid.Comm, call{Kind: signature.Halo, Of: elementOf[T]()}
+	if k.err != nil {
+		return c.run(what, k.err, nil, nil)
+	}
+	h.block, h.promise = block, c.proc.untyped.get()
+	f := h.promise.Future()
+	r := (*haloRun[T])(h)
+	r.cell().Keep(c.keeper)
+	c.start(&h.exchange, what, nil, r, r)
+	return f
+}
+
+// A haloRun is a Halo while it serves a block.
+type haloRun[T any] Halo[T]
+
+func (h *haloRun[T]) cell() *waiting.Cell { return waiting.Of(h.promise.Future()) }
+
+func (h *haloRun[T]) Step(k int, x *collective.Exchange) bool {
+	if k > 0 {
+		for _, s := range h.steps[k-1] {
+			if s.peer != ProcNull {
+				s.ghosts.unpack(h.block)
+			}
+		}
+	}
+	if k == len(h.steps) {
+		return false
+	}
+	sides := h.steps[k]
+	for i := range sides { // after and before: see newCart
+		if s := sides[i^1]; s.peer != ProcNull {
+			x.Recv(s.peer, s.ghosts.bytes(h.block))
+		}
+	}
+	for _, s := range sides {
+		if s.peer != ProcNull {
+			s.cells.pack(h.block)
+			x.Send(s.peer, s.cells.bytes(h.block))
+		}
+	}
+	return true
+}
+
+// Ended ends the operation.
+func (h *haloRun[T]) Ended(err error) {
+	c, p := h.grid.Comm, h.promise
+	h.block, h.promise = nil, nil
+	h.busy.Store(false)
+	p.Complete(struct{}{}, c.failure(h.exchange.Name, err))
+}

@@ -1,0 +1,199 @@
+package mpicx
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// An Intercomm is a communicator of two groups, whose operations go from one to the other (an
+// inter-communicator of MPI). A rank has its number in its own group. CreateIntercomm makes it.
+//
+// It stands on one communicator of both, Union, which has the ranks of one group and then those
+// of the other: Own and Remote return their numbers there, and Split says whose they are. The
+// errors of the Intercomm are those of Union and number ranks as it does. Try, TryAll and Guard
+// on Union are those of the Intercomm.
+type Intercomm struct {
+	union        *Comm
+	size, remote int // of the two groups
+	own, other   int // the first ranks of both in union
+}
+
+// Union is the communicator of both groups.
+func (ic *Intercomm) Union() *Comm {
+	if ic == nil {
+		return nil
+	}
+	return ic.union
+}
+
+// there panics if ic is nil, where no error can be returned.
+func (ic *Intercomm) there(call string) *Intercomm {
+	ic.Union().there(call)
+	return ic
+}
+
+// Rank is this rank's number in its own group.
+func (ic *Intercomm) Rank() int { return ic.there("Rank").union.rank - ic.own }
+
+// Size is the number of ranks of this rank's own group.
+func (ic *Intercomm) Size() int { return ic.there("Size").size }
+
+// RemoteSize is the number of ranks of the other group (MPI_Comm_remote_size). It may be 0 after Shrink.
+func (ic *Intercomm) RemoteSize() int { return ic.there("RemoteSize").remote }
+
+// Own returns the rank in Union of a rank of this rank's own group, and Remote that of one of
+// the other group.
+func (ic *Intercomm) Own(rank int) int { return translated(rank, ic.there("Own").own) }
+
+// Remote is Own for a rank of the other group.
+func (ic *Intercomm) Remote(rank int) int { return translated(rank, ic.there("Remote").other) }
+
+// translated leaves AnySource and ProcNull alone.
+func translated(rank, by int) int {
+	if rank < 0 {
+		return rank
+	}
+	return rank + by
+}
+
+// Split returns which of some ranks of Union are of this rank's own group, and which of the
+// other's, by their numbers there.
+func (ic *Intercomm) Split(ranks []int) (own, remote []int) {
+	ic.there("Split")
+	for _, r := range ranks {
+		if r >= ic.own && r < ic.own+ic.size {
+			own = append(own, r-ic.own)
+		} else {
+			remote = append(remote, r-ic.other)
+		}
+	}
+	return own, remote
+}
+
+// String returns the communicator's name.
+func (ic *Intercomm) String() string { return ic.Union().String() }
+
+// Err is Err of Union.
+func (ic *Intercomm) Err() error { return ic.Union().Err() }
+
+// Failed returns the ranks of both groups that this rank knows to be dead, each in the order in
+// which it learned of them.
+func (ic *Intercomm) Failed() (own, remote []int) { return ic.Split(ic.Union().Failed()) }
+
+// Signal is Signal of Union: all ranks of both groups get the error.
+func (ic *Intercomm) Signal(ctx context.Context, err error) error { return ic.Union().Signal(ctx, err) }
+
+// Revoke ends all operations at both groups (MPI_Comm_revoke).
+func (ic *Intercomm) Revoke(ctx context.Context) error { return ic.Union().Revoke(ctx) }
+
+// Close ends the use of the Intercomm, and of Union.
+func (ic *Intercomm) Close(ctx context.Context) error { return ic.Union().Close(ctx) }
+
+// agreedBits is how many bits a flag of Intercomm.Agree has.
+const agreedBits = bits.UintSize / 2
+
+// Agree is Agree whose result at each group is the bitwise AND of the flags of the other. Both
+// are decided as one, and all living ranks have theirs, or all have an error; Flag of a *ProcFailedError is
+// the other group's, too. A flag fits an int32 (an int16 where an int has 32 bits).
+func (ic *Intercomm) Agree(flag int) *future.Future[int] {
+	if ic == nil {
+		return nowhere[int]("Agree")
+	}
+	const low = 1<<agreedBits - 1
+	if signed(flag) != flag {
+		return failed[int](ic.union, mpiErrorf("Agree", ClassOther, "flag %d, expected one of %d bits", flag, agreedBits))
+	}
+	both := flag<<agreedBits | low // of the group with the higher ranks
+	if ic.own == 0 {
+		both = flag&low | ^low
+	}
+	return repair(ic.union, errchan.Proposal{Call: errchan.Agree, Flag: both, Acked: ic.union.acknowledged()}, func(r *repairing[int], d *errchan.Decision) {
+		of := *d
+		if of.Flag = signed(d.Flag); ic.own == 0 {
+			of.Flag = d.Flag >> agreedBits
+		}
+		agreedOn(r, &of)
+	})
+}
+
+// signed is the lower half of a flag, with its sign.
+func signed(flag int) int { return flag << agreedBits >> agreedBits }
+
+// Shrink makes an Intercomm of the living ranks of both groups, in their order
+// (MPI_Comm_shrink). If a group has died out, RemoteSize of the other is 0.
+func (ic *Intercomm) Shrink() *future.Future[*Intercomm] {
+	if ic == nil {
+		return nowhere[*Intercomm]("Shrink")
+	}
+	return shrink(ic.union, func(made *Comm, dead []int) *Intercomm {
+		own, remote := ic.Split(dead)
+		small := &Intercomm{union: made, size: ic.size - len(own), remote: ic.remote - len(remote)}
+		if ic.own == 0 {
+			small.other = small.size
+		} else {
+			small.own = small.remote
+		}
+		return small
+	})
+}
+
+// Merge makes a communicator of both groups, in which the ranks of a group that says high come after
+// those of one that does not (MPI_Intercomm_merge). All of a group say the same; if both do, the order is
+// Union's. It is collective.
+func (ic *Intercomm) Merge(high bool) *future.Future[*Comm] {
+	if ic == nil {
+		return nowhere[*Comm]("Merge")
+	}
+	key := 0
+	if high {
+		key = 1
+	}
+	return ic.union.Split(0, key)
+}
+
+// InterSend is Send to a rank of the other group.
+func InterSend[T any](ic *Intercomm, buf []T, dest, tag int) *future.Future[Status] {
+	if bad := ic.check("InterSend", dest, ProcNull); bad != nil {
+		return failed[Status](ic.Union(), bad)
+	}
+	return Send(ic.union, buf, ic.Remote(dest), tag)
+}
+
+// InterRecv is Recv from a rank of the other group, or AnySource. Status.Source is its rank there.
+func InterRecv[T any](ic *Intercomm, buf []T, source, tag int) *future.Future[Status] {
+	const op = "InterRecv"
+	bad := ic.check(op, source, AnySource)
+	if bad == nil {
+		bad = element[T](op)
+	}
+	if bad != nil {
+		return failed[Status](ic.Union(), bad)
+	}
+	o := new(receipt[Status])
+	o.request.Buf, o.request.Signature = bytesOf(buf), signatureOf[T]()
+	return o.receive(ic.union, op, ic.Remote(source), tag, func(r *transport.Request) (Status, error) {
+		s, err := ic.union.status(op, r, sizeOf[T]())
+		if s.Source >= 0 {
+			s.Source -= ic.other
+		}
+		return s, err
+	})
+}
+
+// check returns the error of a call with a rank of the other group.
+func (ic *Intercomm) check(op string, rank, nobody int) error {
+	if ic == nil {
+		return mpiErrorf(op, ClassComm, nilComm)
+	}
+	if rank < 0 && rank != nobody && rank != ProcNull || rank >= ic.remote {
+		return mpiErrorf(op, ClassRank, "rank %d of the other group of %s, expected 0 to %d", rank, ic, ic.remote-1)
+	}
+	return nil
+}
+
+var _ fmt.Stringer = (*Intercomm)(nil)

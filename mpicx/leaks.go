@@ -1,0 +1,104 @@
+package mpicx
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
+)
+
+// leaks are what a rank's program has left behind, for mpicxtest: futures that have failed, and that
+// nobody has waited for; and messages that nobody has received. Its methods do nothing where
+// it is nil.
+//
+// A failed future is excused if an error of its communicator follows: what was begun before is over
+// then, and programs go on elsewhere. So are those that an error, a death or the end of
+// another rank or of the program has ended, and those that were cancelled.
+type leaks struct {
+	mu       sync.Mutex
+	failed   []failedFuture
+	messages []lostMessage
+}
+
+// A lostMessage was there when the program has closed the communicator, or has returned: no receive will
+// find it.
+type lostMessage struct {
+	comm *ledger.Comm
+	text string
+}
+
+type failedFuture struct {
+	cell *waiting.Cell
+	comm *ledger.Comm
+	text string
+}
+
+// failing notes that a future of c is about to end with err.
+func (l *leaks) failing(c *ledger.Comm, name string, cell *waiting.Cell, err error) {
+	if l == nil || !is[*MPIError](err) || isOthers(err) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failed = append(l.failed, failedFuture{cell, c, err.Error() + ", on " + name})
+}
+
+// isOthers says whether err is not because of the operation that ends with it. A send to a rank that
+// has returned is a message that nobody has received.
+func isOthers(err error) bool {
+	m, _ := errors.AsType[*MPIError](err)
+	return waiting.IsCommon(err) || is[*transport.ReturnedError](err) && !strings.Contains(strings.ToLower(m.Op), "send") || is[*ProcFailedError](err) ||
+		errors.Is(err, ErrRevoked) || errors.Is(err, transport.ErrDied) || errors.Is(err, transport.ErrCancelled) || errors.Is(err, errUnwinding) ||
+		errors.Is(err, errLeftBehind)
+}
+
+// told notes that the program was told how a future ended.
+func (l *leaks) told(cell *waiting.Cell) {
+	if l != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.failed = slices.DeleteFunc(l.failed, func(f failedFuture) bool { return f.cell == cell })
+	}
+}
+
+// excuse forgets what was left on c: it has come to an error.
+func (l *leaks) excuse(c *ledger.Comm) {
+	if l != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.failed = slices.DeleteFunc(l.failed, func(f failedFuture) bool { return f.comm == c })
+		l.messages = slices.DeleteFunc(l.messages, func(m lostMessage) bool { return m.comm == c })
+	}
+}
+
+// lose notes messages of c, which may have been noted before.
+func (l *leaks) lose(c *ledger.Comm, messages []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known := slices.Clone(l.messages)
+	for _, text := range messages {
+		m := lostMessage{c, text}
+		if i := slices.Index(known, m); i >= 0 {
+			known = slices.Delete(known, i, i+1)
+		} else {
+			l.messages = append(l.messages, m)
+		}
+	}
+}
+
+// all describes them.
+func (l *leaks) all() (all []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range l.failed {
+		all = append(all, "nobody has waited for what ended with "+f.text)
+	}
+	for _, m := range l.messages {
+		all = append(all, "nobody has received "+m.text)
+	}
+	return all
+}

@@ -1,0 +1,42 @@
+package mpicx
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mpicx/go-mpicx/internal/signature"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// left returns what the program of the rank, whose first communicator c is, has left behind. It has
+// returned, and so have all others that live here.
+func (c *Comm) left() []string {
+	l := c.proc.leaks
+	if l == nil || c.proc.dead.Load() && !c.proc.returned.Load() {
+		return nil
+	}
+	for _, d := range c.family() {
+		if !d.isClosed() {
+			d.leaveMessages()
+		}
+	}
+	return l.all()
+}
+
+// leaveMessages notes the messages of c that no receive has met, from ranks that live. It is called when
+// the program has returned: sends that wait end then; and once all have, for those that have come since.
+func (c *Comm) leaveMessages() {
+	if c.proc.leaks == nil || c.isBroken() {
+		return
+	}
+	var all []string
+	c.t.EachUnreceived(func(s transport.Status) {
+		what := fmt.Sprintf("%d bytes", s.Bytes)
+		if of := s.Signature.Element(); of != signature.Bytes && of.Size() > 0 {
+			what = fmt.Sprintf("%d × %v", s.Bytes/of.Size(), of)
+		}
+		all = append(all, fmt.Sprintf("the message of %s from rank %d, tag %d on %s", what, s.Source, s.Tag, c.name))
+	})
+	slices.Sort(all)
+	c.proc.leaks.lose(&c.ledger, all)
+}

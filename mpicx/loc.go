@@ -1,0 +1,30 @@
+package mpicx
+
+import "cmp"
+
+// A Loc is a value and where it is: its rank, or its index in whatever the ranks share. It is
+// what MinLoc and MaxLoc combine:
+//
+//	least, err := mpicx.AllreduceValue(c, mpicx.Loc[float64]{Value: x, Index: c.Rank()}, mpicx.MinLoc).Get(ctx)
+type Loc[T cmp.Ordered] struct {
+	Value T
+	Index int
+}
+
+// MinLoc returns the smaller value with its index, and of two that are equal the one with the
+// lower index (MPI_MINLOC). As in Min, a NaN is what comes out if there is one.
+func MinLoc[T cmp.Ordered](a, b Loc[T]) Loc[T] { return better(a, b, a.Value < b.Value) }
+
+// MaxLoc is MinLoc for the larger value (MPI_MAXLOC).
+func MaxLoc[T cmp.Ordered](a, b Loc[T]) Loc[T] { return better(a, b, a.Value > b.Value) }
+
+// better returns a if it isFirst or a NaN, and b if that is; if both or neither are, the one
+// with the lower index.
+func better[T cmp.Ordered](a, b Loc[T], isFirst bool) Loc[T] {
+	aNaN, bNaN := a.Value != a.Value, b.Value != b.Value
+	switch tie := a.Value == b.Value || aNaN && bNaN; {
+	case tie && a.Index <= b.Index, !tie && (aNaN || isFirst && !bNaN):
+		return a
+	}
+	return b
+}

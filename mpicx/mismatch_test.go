@@ -1,0 +1,202 @@
+package mpicx_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// A wrong program makes a collective call at rank 0 and another one at the others, which
+// its texts are.
+type wrong struct {
+	zero, others string
+	number       int // of the call; 0: 1
+	program      func(ctx context.Context, world *mpicx.Comm) error
+}
+
+// either calls one function at rank 0 and another at the others.
+func either(zero, others func(ctx context.Context, world *mpicx.Comm) error) func(context.Context, *mpicx.Comm) error {
+	return func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 0 {
+			return zero(ctx, world)
+		}
+		return others(ctx, world)
+	}
+}
+
+func bcast[T mpicx.Scalar](n, root int) func(context.Context, *mpicx.Comm) error {
+	return func(ctx context.Context, world *mpicx.Comm) error {
+		return mpicx.Bcast(world, make([]T, n), root).Wait(ctx)
+	}
+}
+
+func allreduce[T mpicx.Scalar](n int, op mpicx.Op) func(context.Context, *mpicx.Comm) error {
+	return func(ctx context.Context, world *mpicx.Comm) error {
+		return mpicx.Allreduce(world, make([]T, n), make([]T, n), op).Wait(ctx)
+	}
+}
+
+func reduce(n int, op mpicx.Op, root int) func(context.Context, *mpicx.Comm) error {
+	return func(ctx context.Context, world *mpicx.Comm) error {
+		return mpicx.Reduce(world, make([]float64, n), make([]float64, n), op, root).Wait(ctx)
+	}
+}
+
+func gatherOf(n int) func(context.Context, *mpicx.Comm) error {
+	return func(ctx context.Context, world *mpicx.Comm) error {
+		return mpicx.Gather(world, make([]int32, n), make([]int32, n*world.Size()), 0).Wait(ctx)
+	}
+}
+
+func barrier(ctx context.Context, world *mpicx.Comm) error { return world.Barrier().Wait(ctx) }
+
+func then(first, second func(context.Context, *mpicx.Comm) error) func(context.Context, *mpicx.Comm) error {
+	return func(ctx context.Context, world *mpicx.Comm) error {
+		if err := first(ctx, world); err != nil {
+			return err
+		}
+		return second(ctx, world)
+	}
+}
+
+var wrongs = []wrong{
+	{"Bcast(root 0, 3 × float64)", "Reduce(Sum, root 0, 3 × float64)", 0, either(bcast[float64](3, 0), reduce(3, mpicx.Sum, 0))},
+	{"Allreduce(Sum, 3 × float64)", "Bcast(root 1, 3 × float64)", 0, either(allreduce[float64](3, mpicx.Sum), bcast[float64](3, 1))},
+	{"Allreduce(Sum, 1 × int)", "Allreduce(Max, 1 × int)", 0, either(allreduce[int](1, mpicx.Sum), allreduce[int](1, mpicx.Max))},
+	{"Allreduce(Sum, 2 × int)", "Allreduce(Sum, 3 × int)", 0, either(allreduce[int](2, mpicx.Sum), allreduce[int](3, mpicx.Sum))},
+	{"Allreduce(Sum, 1 × float64)", "Allreduce(Sum, 1 × int64)", 0, either(allreduce[float64](1, mpicx.Sum), allreduce[int64](1, mpicx.Sum))},
+	{"Bcast(root 0, 1 × int)", "Bcast(root 1, 1 × int)", 0, either(bcast[int](1, 0), bcast[int](1, 1))},
+	{"Bcast(root 0, 100000 × int)", "Bcast(root 1, 100000 × int)", 0, either(bcast[int](100_000, 0), bcast[int](100_000, 1))},
+	{"Bcast(root 0, 4 × uint16)", "Bcast(root 0, 4 × bool)", 0, either(bcast[uint16](4, 0), bcast[bool](4, 0))},
+	{"Gather(root 0, 1 × int32)", "Gather(root 0, 2 × int32)", 0, either(gatherOf(1), gatherOf(2))},
+	{"Gather(root 0, 2 × int32)", "Gather(root 0, 2000 × int32)", 0, either(gatherOf(2), gatherOf(2000))},
+	{"Barrier", "Bcast(root 1, 1 × int)", 0, either(barrier, bcast[int](1, 1))},
+	{"Bcast(root 0, 1 × int)", "Barrier", 0, either(bcast[int](1, 0), barrier)},
+	{"Bcast(root 0, 1 × int)", "Barrier", 2, either(then(bcast[int](1, 0), then(bcast[int](1, 0), barrier)), then(bcast[int](1, 0), barrier))},
+	{"Split", "Allreduce(Sum, 1 × int)", 0, either(func(ctx context.Context, world *mpicx.Comm) error {
+		return world.Split(0, 0).Wait(ctx)
+	}, allreduce[int](1, mpicx.Sum))},
+	{"Dup", "Allreduce(Sum, 1 × int)", 0, either(func(ctx context.Context, world *mpicx.Comm) error {
+		return world.Dup().Wait(ctx)
+	}, allreduce[int](1, mpicx.Sum))},
+	{"TryAll", "Barrier", 0, either(func(ctx context.Context, world *mpicx.Comm) error {
+		return world.TryAll(ctx, func(context.Context) error { return nil })
+	}, barrier)},
+	{"AllgatherValue", "GatherValue(root 0)", 0, either(func(ctx context.Context, world *mpicx.Comm) error {
+		return mpicx.AllgatherValue(world, "a").Wait(ctx)
+	}, func(ctx context.Context, world *mpicx.Comm) error {
+		return mpicx.GatherValue(world, "b", 0).Wait(ctx)
+	})},
+	{"Allgather(1 × int)", "Alltoallv(int)", 0, either(func(ctx context.Context, world *mpicx.Comm) error {
+		return mpicx.Allgather(world, make([]int, 1), make([]int, world.Size())).Wait(ctx)
+	}, func(ctx context.Context, world *mpicx.Comm) error {
+		counts := make([]int, world.Size())
+		return mpicx.Alltoallv(world, []int{}, counts, []int{}, counts).Wait(ctx)
+	})},
+}
+
+var differs = regexp.MustCompile(`^mpicx: \w+: (.+) at rank (\d+), (.+) at rank (\d+), both as collective call (\d+) of world, expected the same at all ranks(?:; dead: \[.*\])?$`)
+
+// check says whether text is that of an error of the program.
+func (w *wrong) check(text string) error {
+	m := differs.FindStringSubmatch(text[max(0, strings.LastIndex(text, "mpicx: ")):])
+	if m == nil {
+		return fmt.Errorf("the text is %q", text)
+	}
+	of := func(rank string) string {
+		if rank == "0" {
+			return w.zero
+		}
+		return w.others
+	}
+	first, _ := strconv.Atoi(m[2])
+	second, _ := strconv.Atoi(m[4])
+	number := max(w.number, 1)
+	if m[1] != of(m[2]) || m[3] != of(m[4]) || first >= second || m[5] != strconv.Itoa(number) {
+		return fmt.Errorf("the text is %q, expected %s at rank 0, and %s at the others, in call %d", text, w.zero, w.others, number)
+	}
+	return nil
+}
+
+func (w *wrong) name(n int) string { return fmt.Sprintf("%s and %s/%d", w.zero, w.others, n) }
+
+// What wrong programs get: one of the ranks at least has made another call than its peer, and
+// says so; the others are told when it leaves.
+func TestMismatchBare(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		eachWrong(t, func(t *testing.T, w *wrong, n int) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			err := mpicx.Run(ctx, then(w.program, barrier), mpicx.WithRanks(n), backend)
+			found := 0
+			for _, line := range strings.Split(err.Error(), "\n") {
+				require.NoError(t, w.check(line))
+				if !strings.Contains(line, "communicator corrupted") {
+					found++
+				}
+			}
+			require.NotZero(t, found, "%v", err)
+		})
+	})
+}
+
+// Inside of Try and TryAll all ranks get it, and the communicator works afterwards.
+func TestMismatchInTry(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		for _, all := range []bool{false, true} {
+			eachWrong(t, func(t *testing.T, w *wrong, n int) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				require.NoError(t, mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
+					try := world.Try
+					if all {
+						try = world.TryAll
+					}
+					told := try(ctx, func(ctx context.Context) error { return then(w.program, barrier)(ctx, world) })
+					sum := []int{0}
+					for {
+						err := world.TryAll(ctx, func(ctx context.Context) error {
+							return mpicx.Allreduce(world, []int{1}, sum, mpicx.Sum).Wait(ctx)
+						})
+						if err == nil {
+							break
+						}
+						told = err // of a rank that failed later
+					}
+					p, ok := errors.AsType[*mpicx.PropagatedError](told)
+					if !ok {
+						return fmt.Errorf("got %w", told)
+					}
+					for _, f := range p.Failures {
+						if err := w.check(f.Message); err != nil {
+							return err
+						}
+					}
+					if sum[0] != n {
+						return fmt.Errorf("the sum is %d", sum[0])
+					}
+					return nil
+				}, mpicx.WithRanks(n), backend))
+			})
+		}
+	})
+}
+
+func eachWrong(t *testing.T, test func(t *testing.T, w *wrong, n int)) {
+	for i := range wrongs {
+		for _, n := range []int{2, 3, 4, 5, 8} {
+			t.Run(wrongs[i].name(n), func(t *testing.T) { test(t, &wrongs[i], n) })
+		}
+	}
+}

@@ -1,0 +1,85 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// hanging is what the program hangs prints of itself.
+const hanging = ` the ranks of world were in
+  ranks 0, 1, 3: Barrier #1 on world
+  rank 2: Recv from rank 0, tag 9 on world
+  the first that differs is rank 2
+`
+
+func init() {
+	programs["hangs"] = func() { // until the deadline, or SIGTERM
+		ctx := context.Background()
+		if d, err := time.ParseDuration(os.Getenv("TEST_DEADLINE")); err == nil {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, d)
+			defer cancel()
+		}
+		err := mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
+			printPid(world)
+			if world.Rank() == 2 {
+				return mpicx.Recv(world, []int{0}, 0, 9).Wait(ctx)
+			}
+			return world.Barrier().Wait(ctx)
+		})
+		fmt.Println("Run has returned", err)
+	}
+}
+
+// The deadline of the processes' Runs has what they were in printed once for the job.
+func TestDeadlineOfAJob(t *testing.T) {
+	j := command("hangs", "-n", "4")
+	j.Env = append(j.Env, "TEST_DEADLINE=6s")
+	require.NoError(t, j.Start())
+	j.status(t)
+	require.Equal(t, 1, strings.Count(j.errs.String(), "mpicx: the deadline of the job's context has passed; before,"+hanging), "%s", &j.errs)
+	require.Equal(t, 1, strings.Count(j.errs.String(), "the ranks of"), "%s", &j.errs)
+}
+
+// A signal has any process print for all, and mpicxrun's, which gets to all, one of them;
+// each time anew.
+func TestDiagnosisOnASignal(t *testing.T) {
+	j := command("hangs", "-n", "4")
+	j.Env = append(j.Env, "MPICX_DIAGNOSE=SIGUSR1")
+	require.NoError(t, j.Start())
+	pids := j.pids(t, 4)
+	const found = "mpicx: on a signal," + hanging
+	printed := func() int { return strings.Count(j.errs.String(), "mpicx: on a signal") }
+	// The first answers may come before all have come to where they hang.
+	for begin := time.Now(); !strings.Contains(j.errs.String(), found); {
+		require.Less(t, time.Since(begin), time.Minute, "%s", &j.errs)
+		require.NoError(t, syscall.Kill(pids[3], syscall.SIGUSR1))
+		time.Sleep(1100 * time.Millisecond) // what comes earlier is taken for the same
+	}
+	for _, send := range []func() error{
+		func() error { return j.Process.Signal(syscall.SIGUSR1) }, // passed on to all
+		func() error { return syscall.Kill(pids[1], syscall.SIGUSR1) },
+	} {
+		before := printed()
+		require.NoError(t, send())
+		for begin := time.Now(); printed() == before; time.Sleep(time.Millisecond) {
+			require.Less(t, time.Since(begin), time.Minute, "%s", &j.errs)
+		}
+		time.Sleep(1100 * time.Millisecond)
+		require.Equal(t, before+1, printed(), "%s", &j.errs)
+		require.True(t, strings.HasSuffix(j.errs.String(), found), "%s", &j.errs)
+	}
+	require.NoError(t, j.Process.Signal(syscall.SIGTERM))
+	j.status(t)
+}

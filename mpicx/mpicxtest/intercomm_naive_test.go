@@ -1,0 +1,160 @@
+package mpicxtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// The ways of paper 003 to make an inter-communicator, which its author takes back one after the
+// other, as programs. What they make is a duplicate of the world, that who has it uses.
+
+// naive is MPI_Intercomm_create as it is: the leaders exchange a letter, and pass it on.
+func naive(ctx context.Context, local, bridge *mpicx.Comm, remoteLeader int) error {
+	if local.Rank() == 0 {
+		recv := mpicx.Recv(bridge, []int{0}, remoteLeader, 7)
+		if err := future.WaitAll(ctx, mpicx.Send(bridge, []int{1}, remoteLeader, 7), recv); err != nil {
+			return err
+		}
+	}
+	return mpicx.Bcast(local, []int{0}, 0).Wait(ctx)
+}
+
+// byBarriers has a barrier of the group, and one of both where it exists.
+func byBarriers(ctx context.Context, local, bridge, both *mpicx.Comm, remoteLeader int) (made bool) {
+	err := naive(ctx, local, bridge, remoteLeader)
+	if other := local.Barrier().Wait(ctx); err == nil {
+		err = other
+	}
+	if err == nil {
+		err = both.Barrier().Wait(ctx)
+	}
+	return err == nil
+}
+
+// byLeaders has the groups agree, then the leaders, then the groups on what these have found.
+func byLeaders(ctx context.Context, local, bridge, _ *mpicx.Comm, remoteLeader int) (made bool) {
+	flag := agreed(ctx, local, btoi(naive(ctx, local, bridge, remoteLeader) == nil))
+	if local.Rank() == 0 {
+		other := []int{0}
+		recv := mpicx.Recv(bridge, other, remoteLeader, 8)
+		if future.WaitAll(ctx, mpicx.Send(bridge, []int{flag}, remoteLeader, 8), recv) != nil {
+			flag = 0
+		}
+		flag &= other[0]
+	}
+	return agreed(ctx, local, flag) == 1
+}
+
+// agreed is what the living have agreed on, whoever has died.
+func agreed(ctx context.Context, c *mpicx.Comm, flag int) int {
+	flag, err := c.Agree(flag).Get(ctx)
+	if dead, ok := errors.AsType[*mpicx.ProcFailedError](err); ok {
+		flag = dead.Flag
+	}
+	return flag
+}
+
+func ours(ctx context.Context, local, bridge, _ *mpicx.Comm, remoteLeader int) (made bool) {
+	return mpicx.CreateIntercomm(local, 0, bridge, remoteLeader, 7).Wait(ctx) == nil
+}
+
+type way func(ctx context.Context, local, bridge, both *mpicx.Comm, remoteLeader int) (made bool)
+
+// differ says whether some survivors of a plan have made it and others have not.
+func (w way) differ(t *testing.T, plan string) (killed int, differ bool) {
+	const n = 5
+	var made, begun [n]bool
+	died := mpicxtest.RunFaults(t, n, plan, func(ctx context.Context, world *mpicx.Comm) error {
+		world.SetErrhandler(mpicx.ErrorsReturn)
+		both := world.Dup().MustGet(ctx)
+		local, bridge, remoteLeader, err := groups(ctx, world, 2)
+		if err != nil {
+			return err
+		}
+		begun[world.Rank()] = true
+		made[world.Rank()] = w(ctx, local, bridge, both, remoteLeader)
+		return nil
+	})
+	count := map[bool]int{}
+	for r := range n {
+		if begun[r] && !slices.Contains(died, r) {
+			count[made[r]]++
+		}
+	}
+	return len(died), count[true] > 0 && count[false] > 0
+}
+
+// Deaths split what the paper's ways make, and not what CreateIntercomm makes. One in the last
+// barrier is enough; after agreements it takes a rank that dies before its group has the letter, and
+// the leader of the other group, who alone has learnt of that.
+func TestIntercommWaysOfThePaper(t *testing.T) {
+	count := func(w way, plans ...string) (differ int) {
+		for _, plan := range plans {
+			if killed, split := w.differ(t, plan); split && killed > 0 {
+				differ++
+			}
+		}
+		return differ
+	}
+	var barriers, leaders []string
+	for r := range 5 {
+		for k := 1; k <= 6; k++ {
+			barriers = append(barriers, fmt.Sprintf("kill %d in Barrier step %d call 2", r, k))
+		}
+	}
+	for m := 1; m <= 8; m++ {
+		leaders = append(leaders, fmt.Sprintf("kill 4 in Bcast step 1; kill 0 in agree message %d", m))
+	}
+	require.NotZero(t, count(byBarriers, barriers...))
+	require.NotZero(t, count(byLeaders, leaders...))
+	for k := 1; k <= 8; k++ {
+		for r := range 5 {
+			leaders = append(leaders, fmt.Sprintf("kill %d in createintercomm message %d; kill 4 at operation 6", r, k))
+		}
+	}
+	require.Zero(t, count(ours, append(barriers, leaders...)...))
+}
+
+// Where a whole group fails and nobody dies, the other waits for ever in the barrier of both. Nobody
+// can tell it, on a communicator that the failed group does not have.
+func TestIntercommHalfMade(t *testing.T) {
+	if mpicx.Backend != "ulfm" {
+		t.Skip("nothing can be revoked")
+	}
+	for name, w := range map[string]way{"barriers": byBarriers, "ours": ours} {
+		t.Run(name, func(t *testing.T) {
+			var stuck [5]bool
+			mpicxtest.Run(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
+				world.SetErrhandler(mpicx.ErrorsReturn)
+				both := world.Dup().MustGet(ctx)
+				local, bridge, remoteLeader, err := groups(ctx, world, 2)
+				if err != nil {
+					return err
+				}
+				defer time.Sleep(time.Hour) // nobody leaves, which ends what others wait for
+				ctx, cancel := context.WithTimeout(ctx, time.Minute)
+				defer cancel()
+				if world.Rank() == 4 {
+					time.Sleep(time.Second) // the leaders have met
+					return local.Revoke(ctx)
+				}
+				if w(ctx, local, bridge, both, remoteLeader) {
+					return errors.New("made")
+				}
+				stuck[world.Rank()] = ctx.Err() != nil
+				return nil
+			})
+			require.Equal(t, [5]bool{name == "barriers", name == "barriers"}, stuck)
+		})
+	}
+}

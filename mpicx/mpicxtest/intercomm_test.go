@@ -1,0 +1,132 @@
+package mpicxtest_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/mpicx/go-mpicx/internal/buildtags"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// groups divides world into two of its first ranks and the others, who have a bridge.
+func groups(ctx context.Context, world *mpicx.Comm, first int) (local, bridge *mpicx.Comm, remoteLeader int, err error) {
+	color, remoteLeader := 0, first
+	if world.Rank() >= first {
+		color, remoteLeader = 1, 0
+	}
+	if bridge, err = world.Dup().Get(ctx); err == nil {
+		local, err = world.Split(color, 0).Get(ctx)
+	}
+	return local, bridge, remoteLeader, err
+}
+
+// coupling notes whether there is an Intercomm, which is to be the same at all of both groups.
+func coupling(h mpicx.Errhandler) program {
+	return func(ctx context.Context, world *mpicx.Comm, o *outcome) error {
+		world.SetErrhandler(h)
+		o.comm = "done"
+		local, bridge, remoteLeader, err := groups(ctx, world, 2)
+		if err != nil {
+			return nil
+		}
+		f := mpicx.CreateIntercomm(local, 0, bridge, remoteLeader, 7)
+		ic, err := f.Get(ctx)
+		for range 2 { // a Wait may tell of another error first
+			if err != nil {
+				ic, err = f.Get(ctx)
+			}
+		}
+		o.size["made"] = btoi(err == nil)
+		if err != nil {
+			return nil
+		}
+		if err = mpicx.InterAllreduce(ic, []int{1}, []int{0}, mpicx.Sum).Wait(ctx); err == nil {
+			return nil
+		}
+		if h == mpicx.ErrorsReturn {
+			if err := ic.Revoke(ctx); err != nil {
+				return err
+			}
+		}
+		small, err := ic.Shrink().Get(ctx)
+		for isPropagated(err) || corruptedError(err) {
+			small, err = ic.Shrink().Get(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("Shrink: %w", err)
+		}
+		if small.Size()+small.RemoteSize() != small.Union().Size() {
+			return fmt.Errorf("%d and %d ranks of %d", small.Size(), small.RemoteSize(), small.Union().Size())
+		}
+		o.size[small.String()] = small.Union().Size()
+		return nil
+	}
+}
+
+// All living ranks of both groups have the Intercomm, or all have an error, whoever dies when: one rank,
+// leaders too, and any two.
+func TestIntercommUniform(t *testing.T) {
+	const n = 5
+	for name, h := range map[string]mpicx.Errhandler{"propagating": mpicx.ErrorsPropagate, "returning": mpicx.ErrorsReturn} {
+		run := coupling(h)
+		moments := make([][]string, n)
+		for r := range n {
+			for _, of := range []string{"at operation", "in createintercomm message"} {
+				for k := 1; ; k++ {
+					plan := fmt.Sprintf("kill %d %s %d", r, of, k)
+					if len(survive(t, n, plan, true, run)) == 0 {
+						break
+					}
+					moments[r] = append(moments[r], plan)
+				}
+			}
+		}
+		for r := range n {
+			t.Run(fmt.Sprintf("%s/%d", name, r), func(t *testing.T) {
+				t.Parallel()
+				two := 0
+				for i, first := range moments[r] {
+					for other := range r {
+						for j, second := range moments[other] {
+							if (testing.Short() || buildtags.Race) && (i+j)%8 > 0 {
+								continue
+							}
+							if len(survive(t, n, first+"; "+second, true, run)) == 2 {
+								two++
+							}
+						}
+					}
+				}
+				t.Logf("%d deaths, %d of two", len(moments[r]), two)
+			})
+		}
+	}
+}
+
+// The same where ranks are processes.
+func TestIntercommOfProcesses(t *testing.T) {
+	for _, plan := range []string{
+		"", "kill 0 in createintercomm message 3", "kill 2 in createintercomm message 2", "kill 4 in createintercomm message 2",
+		"kill 0 at operation 9", "kill 0 in createintercomm message 4; kill 2 in createintercomm message 3",
+	} {
+		t.Run(plan, func(t *testing.T) {
+			all := mpicxtest.RunProcessFaults(t, 5, plan, func(ctx context.Context, world *mpicx.Comm) error {
+				o := outcome{"", make(map[string]string), make(map[string]int)}
+				err := coupling(mpicx.ErrorsReturn)(ctx, world, &o)
+				mpicxtest.Hand(o.size)
+				return err
+			})
+			seen := make(map[string]int)
+			for r, p := range all {
+				if !p.Killed && !agrees(seen, mpicxtest.ValuesOf[map[string]int](t, p)[0]) {
+					t.Errorf("rank %d: %v, others %v", r, mpicxtest.ValuesOf[map[string]int](t, p)[0], seen)
+				}
+			}
+			if plan == "" && seen["made"] != 1 {
+				t.Errorf("%v", seen)
+			}
+		})
+	}
+}

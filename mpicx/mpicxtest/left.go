@@ -1,0 +1,37 @@
+package mpicxtest
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// left is what programs have left behind: see Run.
+type left struct {
+	mu    sync.Mutex
+	texts []string
+}
+
+// option has mpicx.Run tell it.
+func (l *left) option() mpicx.Option {
+	return hook.Left(func(rank int, what []string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, text := range what {
+			l.texts = append(l.texts, fmt.Sprintf("rank %d: %s", rank, text))
+		}
+	}).(mpicx.Option)
+}
+
+// report fails t if there is anything.
+func (l *left) report(t testing.TB) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, text := range l.texts {
+		t.Error(text)
+	}
+}

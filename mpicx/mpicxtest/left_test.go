@@ -1,0 +1,122 @@
+package mpicxtest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// What Run does not hold against a program. What it does is among the programs of TestFailures.
+func TestExcused(t *testing.T) {
+	const nobody = 99
+	for name, program := range map[string]func(ctx context.Context, world *mpicx.Comm) error{
+		"waited for": func(ctx context.Context, world *mpicx.Comm) error {
+			f := mpicx.Send(world, []int{0}, nobody, 1)
+			if f.Wait(ctx) == nil {
+				return errors.New("sent to nobody")
+			}
+			return nil
+		},
+		"tested": func(_ context.Context, world *mpicx.Comm) error {
+			_, err := mpicx.Send(world, []int{0}, nobody, 1).Test()
+			if err == nil {
+				return errors.New("sent to nobody")
+			}
+			return nil
+		},
+		"one of several": func(ctx context.Context, world *mpicx.Comm) error {
+			i, _ := future.WaitAny(ctx, mpicx.Recv(world, []int{0}, world.Rank(), 1), mpicx.Send(world, []int{0}, nobody, 1))
+			if i != 1 {
+				return errors.New("received from nobody")
+			}
+			return mpicx.Send(world, []int{0}, world.Rank(), 1).Wait(ctx)
+		},
+		// The error takes the program away from where it would have waited, and P3 the message.
+		"before an error": func(ctx context.Context, world *mpicx.Comm) error {
+			err := world.Try(ctx, func(ctx context.Context) error {
+				mpicx.Send(world, []int{0}, nobody, 1)
+				mpicx.Send(world, []int{0}, 1-world.Rank(), 1)
+				mpicx.Send(world, make([]int, 1<<20), 1-world.Rank(), 1)
+				if world.Rank() == 1 {
+					return errors.New("bad input")
+				}
+				return world.Barrier().Wait(ctx)
+			})
+			if err == nil {
+				return errors.New("no error")
+			}
+			return nil
+		},
+		"returned before an error": func(ctx context.Context, world *mpicx.Comm) error {
+			if world.Rank() == 1 {
+				return mpicx.Recv(world, []int{0}, 0, 2).Wait(ctx) // and not what was sent before
+			}
+			mpicx.Send(world, []int{0}, 1, 1).MustWait(ctx)
+			mpicx.Send(world, []int{0}, 1, 2).MustWait(ctx)
+			time.Sleep(time.Second)
+			_ = world.SignalError(ctx, 1)
+			return nil
+		},
+		// Its futures have ended with the verdict (P4).
+		"interrupted": func(ctx context.Context, world *mpicx.Comm) error {
+			mpicx.Recv(world, []int{0}, 1-world.Rank(), 1)
+			_ = world.SignalError(ctx, 1)
+			return nil
+		},
+		"from an ancestor": func(ctx context.Context, world *mpicx.Comm) error {
+			var dup *mpicx.Comm
+			err := world.TryAll(ctx, func(ctx context.Context) error {
+				dup = world.Dup().MustGet(ctx)
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			mpicx.Send(dup, []int{0}, nobody, 1)
+			mpicx.Send(dup, []int{0}, 1-dup.Rank(), 1)
+			_ = world.SignalError(ctx, 1)
+			return nil
+		},
+		"corrupted": func(ctx context.Context, world *mpicx.Comm) error {
+			mpicx.Send(world, []int{0}, 1-world.Rank(), 1)
+			mpicx.Send(world, []int{0}, nobody, 1)
+			_ = world.Guard(ctx, func(context.Context) error { return errors.New("bad input") })
+			return nil
+		},
+		"cancelled": func(ctx context.Context, world *mpicx.Comm) error {
+			if f := mpicx.Recv(world, []int{0}, 1-world.Rank(), 1); !mpicx.Cancel(f) {
+				return errors.New("not cancelled")
+			}
+			return world.Barrier().Wait(ctx)
+		},
+		// Nothing has failed, and it does not depend on who is faster.
+		"posted and left": func(_ context.Context, world *mpicx.Comm) error {
+			mpicx.Recv(world, []int{0}, 1-world.Rank(), 1)
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) { mpicxtest.Run(t, 2, program) })
+	}
+}
+
+// Messages of and to the dead are nobody's.
+func TestExcusedDeaths(t *testing.T) {
+	mpicxtest.RunFaults(t, 3, "kill 1 at operation 3", func(ctx context.Context, world *mpicx.Comm) error {
+		world.SetErrhandler(mpicx.ErrorsReturn)
+		if world.Rank() == 1 {
+			for range 3 { // the last is the third operation
+				mpicx.Send(world, []int{0}, 0, 1).MustWait(ctx)
+			}
+		}
+		mpicx.Send(world, []int{0}, 1, 2)
+		if world.Rank() == 0 {
+			return mpicx.Recv(world, []int{0}, 2, 3).Wait(ctx)
+		}
+		return mpicx.Send(world, []int{0}, 0, 3).Wait(ctx)
+	})
+}

@@ -1,0 +1,133 @@
+package mpicx
+
+import (
+	"sync/atomic"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
+)
+
+// A Message is one that Mprobe has taken (MPI_Message). Receive it once, by Mrecv, MrecvSlice or
+// MrecvValue. Until then the sender of a long message, or of Ssend, waits; an error of the
+// communicator ends the message as any other that was not received (P3).
+type Message struct {
+	Source, Tag int
+	Bytes       int // its length
+
+	comm    *Comm
+	request transport.Request // of its Mprobe: the transport knows the message by it
+	taken   atomic.Bool
+}
+
+// Mprobe waits for a message as Recv does, and takes it: no other receive or probe finds it
+// (MPI_Improbe). So goroutines of a rank that look for messages before they receive them, for
+// their lengths or tags, don't take each other's.
+func (c *Comm) Mprobe(source, tag int) *future.Future[*Message] {
+	if c == nil {
+		return nowhere[*Message]("Mprobe")
+	}
+	o := &mprobe{message: Message{comm: c}}
+	o.cell().Keep(c.keeper)
+	r := &o.message.request
+	r.Kind, r.Peer, r.Tag, r.Done = transport.Mprobing, source, tag, o
+	c.post(o.operation(), r, o.cell())
+	return o.Future()
+}
+
+// Mrecv receives the message into buf (MPI_Imrecv), as Recv does.
+func Mrecv[T any](m *Message, buf []T) *future.Future[Status] {
+	const op = "Mrecv"
+	of, bad := elements[T](op)
+	if bad != nil {
+		return refused[Status](m, bad)
+	}
+	o := new(receipt[Status])
+	o.request.Buf, o.request.Signature = bytesOf(buf), of
+	return o.redeem(m, op, func(r *transport.Request) (Status, error) {
+		return o.comm.status(op, r, sizeOf[T]())
+	})
+}
+
+// MrecvSlice receives the message into a new slice, as RecvSlice does.
+func MrecvSlice[T any](m *Message) *future.Future[[]T] {
+	const op = "MrecvSlice"
+	of, bad := elements[T](op)
+	if bad != nil {
+		return refused[[]T](m, bad)
+	}
+	var room room[T]
+	o := new(receipt[[]T])
+	o.request.Alloc, o.request.Signature = room.alloc, of
+	return o.redeem(m, op, func(r *transport.Request) ([]T, error) {
+		_, err := o.comm.status(op, r, sizeOf[T]())
+		return room.slice, err
+	})
+}
+
+// MrecvValue receives the value that SendValue sent, as RecvValue does.
+func MrecvValue[T any](m *Message) *future.Future[T] {
+	const op = "MrecvValue"
+	o := new(receipt[T])
+	o.request.Take, o.request.Signature = true, valueSignature
+	return o.redeem(m, op, func(r *transport.Request) (T, error) { return valueOf[T](op, r) })
+}
+
+// refused returns the future of a receive of m that can't be so.
+func refused[T any](m *Message, bad error) *future.Future[T] {
+	if m == nil {
+		return future.Failed[T](bad)
+	}
+	return failed[T](m.comm, bad)
+}
+
+// redeem receives m.
+func (o *receipt[T]) redeem(m *Message, name string, result func(*transport.Request) (T, error)) *future.Future[T] {
+	if m == nil {
+		return future.Failed[T](mpiErrorf(name, ClassOther, "nil message, expected one that Mprobe has taken"))
+	}
+	c, r := m.comm, &o.request
+	o.comm, o.name, o.result = c, name, result
+	o.cell().Keep(c.keeper)
+	epoch, err := c.begin(name)
+	switch {
+	case err != nil:
+	case m.taken.Swap(true):
+		err = mpiErrorf(name, ClassOther, "the message from rank %d with tag %d is received already, expected one receive of each", m.Source, m.Tag)
+	case m.request.Peer == ProcNull:
+		r.Status = m.request.Status
+		o.Completed(r)
+		return o.Future()
+	case epoch != m.request.Epoch:
+		err = mpiErrorf(name, ClassOther, "the message from rank %d with tag %d is gone, expected to be received before the error of %s that came after it", m.Source, m.Tag, c.name)
+	}
+	if err != nil {
+		return failed[T](c, err)
+	}
+	r.Epoch, r.Where, r.Done = epoch, m.request.Where, o
+	c.t.Mrecv(r)
+	return o.Future()
+}
+
+// mprobe is a Mprobe under way, and then its result.
+type mprobe struct {
+	future.Promise[*Message]
+	message Message
+}
+
+// Completed ends the operation.
+func (o *mprobe) Completed(r *transport.Request) {
+	m := &o.message
+	if r.Err != nil {
+		o.Complete(nil, m.comm.failure(o.operation(), r.Err))
+		return
+	}
+	m.Source, m.Tag, m.Bytes = r.Status.Source, r.Status.Tag, r.Status.Bytes
+	o.Complete(m, nil)
+}
+
+func (o *mprobe) operation() string   { return "Mprobe" }
+func (o *mprobe) cell() *waiting.Cell { return waiting.Of(o.Future()) }
+func (o *mprobe) Awaited() bool       { return needsPeer(&o.message.request) || o.cell().Awaited() }
+func (o *mprobe) Acknowledged() bool  { return o.message.comm.othersAcknowledged() }
+func (o *mprobe) cancelling()         {}

@@ -1,0 +1,237 @@
+package mpicx_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// On a grid a rank gets in each direction what the neighbour there has sent the other way,
+// though that may be itself, or the neighbour on both sides.
+func TestNeighborsOfGrids(t *testing.T) {
+	onGrids(t, 12, func(ctx context.Context, s shape, g *mpicx.Cart) error {
+		me, k := g.Rank(), 2*len(s.dims)
+		// Counts and elements say from whom, and into which direction.
+		count := func(rank, direction int) int { return (rank + direction) % 4 }
+		element := func(rank, direction, i int) int { return 1 + 1000*rank + 10*direction + i }
+		var parts, from, want, gathered, all []int
+		send, recv := make([]int, k), make([]int, k)
+		for d := range k {
+			before := s.moved(me, d/2, 2*(d%2)-1)
+			send[d] = count(me, d)
+			for i := range send[d] {
+				parts = append(parts, element(me, d, i))
+			}
+			if recv[d] = 2; before != mpicx.ProcNull { // a part of nobody's stays as it is
+				recv[d] = count(before, d^1)
+			}
+			for i := range recv[d] {
+				e := 0
+				if before != mpicx.ProcNull {
+					e = element(before, d^1, i)
+				}
+				want = append(want, e)
+			}
+			from = append(from, before)
+		}
+		got := make([]int, len(want))
+		if err := mpicx.NeighborAlltoallv(g, parts, send, got, recv).Wait(ctx); err != nil || !slices.Equal(got, want) {
+			return fmt.Errorf("Alltoallv: %v, expected %v: %w", got, want, err)
+		}
+		got, all = make([]int, k), make([]int, k)
+		for d := range all {
+			all[d] = element(me, d, 0)
+		}
+		if err := mpicx.NeighborAlltoall(g, all, got).Wait(ctx); err != nil {
+			return err
+		}
+		for d, r := range from {
+			if r == mpicx.ProcNull && got[d] != 0 || r >= 0 && got[d] != element(r, d^1, 0) {
+				return fmt.Errorf("Alltoall: %v from %v", got, from)
+			}
+		}
+		got = make([]int, 2*k)
+		if err := mpicx.NeighborAllgather(g, []int{me, -me}, got).Wait(ctx); err != nil {
+			return err
+		}
+		for _, r := range from {
+			if r == mpicx.ProcNull {
+				r = 0
+			}
+			gathered = append(gathered, r, -r)
+		}
+		if !slices.Equal(got, gathered) {
+			return fmt.Errorf("Allgather: %v, expected %v", got, gathered)
+		}
+		return nil
+	})
+}
+
+// Random graphs, with edges to itself, several between the same ranks, and ranks without any.
+func TestGraph(t *testing.T) {
+	oneProcess(t)
+	rnd := seeded(t)
+	for range 40 {
+		n := 1 + rnd.IntN(6)
+		edges := make([][2]int, rnd.IntN(4*n))
+		for i := range edges {
+			edges[i] = [2]int{rnd.IntN(n), rnd.IntN(n)}
+		}
+		mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+			me := world.Rank()
+			var sources, destinations, send, counts, want, recvCounts []int
+			for i, e := range edges {
+				if e[0] == me {
+					destinations = append(destinations, e[1])
+					send, counts = append(send, slices.Repeat([]int{i}, i%3)...), append(counts, i%3)
+				}
+				if e[1] == me {
+					sources = append(sources, e[0])
+					want, recvCounts = append(want, slices.Repeat([]int{i}, i%3)...), append(recvCounts, i%3)
+				}
+			}
+			g, err := mpicx.GraphCreate(world, sources, destinations).Get(ctx)
+			if err != nil || !slices.Equal(g.Sources(), sources) || !slices.Equal(g.Destinations(), destinations) {
+				return fmt.Errorf("%v, %w", g, err)
+			}
+			got := make([]int, len(want))
+			if err := mpicx.NeighborAlltoallv(g, send, counts, got, recvCounts).Wait(ctx); err != nil || !slices.Equal(got, want) {
+				return fmt.Errorf("Alltoallv: %v, expected %v: %w", got, want, err)
+			}
+			// Each sends its number as often as that says.
+			var all []int
+			for i, r := range sources {
+				recvCounts[i] = r
+				all = append(all, slices.Repeat([]int{r}, r)...)
+			}
+			got = make([]int, len(all))
+			if err := mpicx.NeighborAllgatherv(g, slices.Repeat([]int{me}, me), got, recvCounts).Wait(ctx); err != nil || !slices.Equal(got, all) {
+				return fmt.Errorf("Allgatherv: %v, expected %v: %w", got, all, err)
+			}
+			return g.Close(ctx)
+		})
+	}
+}
+
+// An edge that only one of its ranks has declared is an error at all ranks, which can go on.
+func TestGraphDiffers(t *testing.T) {
+	oneProcess(t)
+	ring := func(r, n int) (sources, destinations []int) { return []int{(r + n - 1) % n}, []int{(r + 1) % n} }
+	for text, change := range map[string]func(r int, sources, destinations *[]int){
+		"rank 1 has rank 2 1 times as a destination, and rank 2 has rank 1 0 times as a source": func(r int, sources, _ *[]int) {
+			if r == 2 {
+				*sources = nil
+			}
+		},
+		"rank 1 has rank 2 2 times as a destination, and rank 2 has rank 1 1 times as a source": func(r int, _, destinations *[]int) {
+			if r == 1 {
+				*destinations = []int{2, 2}
+			}
+		},
+		"rank 0 has rank 1 0 times as a destination, and rank 1 has rank 0 1 times as a source": func(r int, _, destinations *[]int) {
+			if r == 0 {
+				*destinations = nil
+			}
+		},
+	} {
+		for n := 3; n <= 6; n++ {
+			mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+				sources, destinations := ring(world.Rank(), n)
+				change(world.Rank(), &sources, &destinations)
+				_, err := mpicx.GraphCreate(world, sources, destinations).Get(ctx)
+				if e, is := errors.AsType[*mpicx.MPIError](err); !is || !strings.Contains(e.Text, text) {
+					return fmt.Errorf("%v, expected %s", err, text)
+				}
+				return exchange(ctx, world, 0)
+			})
+		}
+	}
+}
+
+// F1: bad arguments, as every operation has them.
+func TestNeighborhoodArguments(t *testing.T) {
+	oneProcess(t)
+	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		g := mpicx.CartCreate(world, []int{2, 2}, nil).MustGet(ctx)
+		one, four := []int{1}, make([]int, 4)
+		var noCart *mpicx.Cart
+		var noGraph *mpicx.Graph
+		var noComm *mpicx.Comm
+		var noHalo *mpicx.Halo[int]
+		halo := mpicx.NewHalo[int](g, []int{2, 2}, 1, false).MustGet(ctx)
+		for _, test := range []struct {
+			f     interface{ Wait(context.Context) error }
+			op    string
+			class mpicx.Class
+			text  string
+		}{
+			{mpicx.NeighborAllgather(g, one, one), "NeighborAllgather", mpicx.ClassBuffer, "recv has 1 elements, expected 4"},
+			{mpicx.NeighborAllgatherv(g, one, four, four[:3]), "NeighborAllgatherv", mpicx.ClassCount, "3 recv counts, expected one for each of the 4 neighbours"},
+			{mpicx.NeighborAlltoall(g, make([]int, 6), four), "NeighborAlltoall", mpicx.ClassCount, "send has 6 elements, expected a multiple of the 4 destinations"},
+			{mpicx.NeighborAlltoall(g, four, make([]int, 5)), "NeighborAlltoall", mpicx.ClassCount, "recv has 5 elements, expected a multiple of the 4 sources"},
+			{mpicx.NeighborAlltoallv(g, one, []int{1, -1, 1, 0}, nil, four), "NeighborAlltoallv", mpicx.ClassCount, "send count -1 of neighbour 1"},
+			{mpicx.NeighborAlltoallv(g, nil, four, one, four), "NeighborAlltoallv", mpicx.ClassBuffer, "recv buffer has 1 elements, expected 0"},
+			{mpicx.NeighborAllgather[int](noCart, nil, nil), "NeighborAllgather", mpicx.ClassComm, "nil communicator"},
+			{mpicx.NeighborAlltoall[int](noGraph, nil, nil), "NeighborAlltoall", mpicx.ClassComm, "nil communicator"},
+			{mpicx.NeighborAlltoall[int](nil, nil, nil), "NeighborAlltoall", mpicx.ClassComm, "nil communicator"},
+			{noComm.Create(nil), "Create", mpicx.ClassComm, "nil communicator"},
+			{mpicx.CartCreate(nil, four, nil), "CartCreate", mpicx.ClassComm, "nil communicator"},
+			{mpicx.GraphCreate(nil, four, nil), "GraphCreate", mpicx.ClassComm, "nil communicator"},
+			{mpicx.NewHalo[int](nil, four, 1, false), "NewHalo", mpicx.ClassComm, "nil communicator"},
+			{noCart.Sub(), "CartSub", mpicx.ClassComm, "nil communicator"},
+			{noHalo.Start(nil), "Halo", mpicx.ClassComm, "nil communicator"},
+			{g.Create(world.Group().Incl(0, 1).Union(nil)), "Create", 0, ""},
+			{mpicx.CartCreate(world, []int{2, 0}, nil), "CartCreate", mpicx.ClassOther, "extent 0 of dimension 1"},
+			{mpicx.CartCreate(world, []int{2, 3}, nil), "CartCreate", mpicx.ClassOther, "extents [2 3], expected at most the 4 ranks of world"},
+			{mpicx.CartCreate(world, []int{2, 2}, []bool{true}), "CartCreate", mpicx.ClassOther, "1 periods, expected one for each of the 2 dimensions"},
+			{mpicx.GraphCreate(world, nil, []int{4}), "GraphCreate", mpicx.ClassRank, "neighbour 4 of world, expected 0 to 3"},
+			{g.Sub(true), "CartSub", mpicx.ClassOther, "1 dimensions, expected to be told of each of 2 whether it remains"},
+			{mpicx.NewHalo[int](g, []int{2, 2}, 0, false), "NewHalo", mpicx.ClassOther, "width 0"},
+			{mpicx.NewHalo[int](g, []int{3, 2}, 3, false), "NewHalo", mpicx.ClassOther, "2 cells in dimension 1, expected the 3 layers of ghost cells or more"},
+			{mpicx.NewHalo[int](g, []int{3}, 1, false), "NewHalo", mpicx.ClassOther, "blocks of [3] cells, expected extents in each of the 2 dimensions"},
+			{mpicx.NewHalo[string](g, []int{2, 2}, 1, false), "NewHalo", mpicx.ClassType, "have pointers"},
+			{halo.Start(four), "Halo", mpicx.ClassBuffer, "block has 4 elements, expected 16"},
+			{mpicx.NewHalo[int](g, []int{2, 2 + g.Rank()%2*2}, 1, false), "", 0, ""},
+			{mpicx.NewHalo[int](g, []int{2 + g.Rank()%2, 2}, 1, false), "NewHalo", mpicx.ClassOther, "expected [" + fmt.Sprint(2+g.Rank()%2) + " 2] cells but for dimension 1"},
+			{mpicx.NewHalo[int](g, []int{2, 2}, 1, g.Rank() < 2), "NewHalo", mpicx.ClassOther, "corners"},
+		} {
+			err := test.f.Wait(ctx)
+			if test.text == "" {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+			if err := isMPIError(err, test.op, test.class, test.text); err != nil {
+				return err
+			}
+		}
+		return exchange(ctx, g.Comm, 0)
+	})
+}
+
+// Coordinates and dimensions that there are not.
+func TestCartThrows(t *testing.T) {
+	oneProcess(t)
+	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		g := mpicx.CartCreate(world, []int{2, 2}, []bool{true, false}).MustGet(ctx)
+		h := mpicx.NewHalo[int](g, []int{2, 2}, 1, false).MustGet(ctx)
+		for text, call := range map[string]func(){
+			"Coords: rank 4":                     func() { g.Coords(4) },
+			"RankOf: 1 coordinates":              func() { g.RankOf(1) },
+			"Shift: dimension 2":                 func() { g.Shift(2, 1) },
+			"Block: 3 cells along dimension -1":  func() { g.Block(-1, 3) },
+			"Index: coordinate 3 in dimension 1": func() { h.Index(0, 3) },
+			"Index: 3 coordinates":               func() { h.Index(0, 0, 0) },
+		} {
+			requireThrown(t, text, call)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,69 @@
+package mpicx
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/label"
+	"github.com/mpicx/go-mpicx/internal/signature"
+)
+
+// printing is held while lines of a rank are written. The ranks of a process may share the
+// writer.
+var printing sync.Mutex
+
+// Output returns a writer for what this rank prints. It writes whole lines to w, those of one
+// Write together, each with the rank in front: [2]. The lines of the ranks of a process are
+// never mixed, whatever w is. Close writes a line that has not ended, and does not close w.
+//
+// Each rank writes for itself, so a death or an error of others changes nothing. Under mpirun,
+// w of a process is often a pipe: lines are whole there, too, if they are short.
+func (c *Comm) Output(w io.Writer) io.WriteCloser {
+	c.there("Output")
+	return label.New(c.rank, w, &printing)
+}
+
+// Fprintf has rank 0 write what all ranks format, in rank order, with the rank in front of each
+// line: [2]. It is collective and returns nil once that is written, and rank 0 an error of its
+// w. Nothing else is written between these lines by Fprintf or Output of that process.
+//
+// An error or a death ends it as it ends every collective operation. Then each rank to which it
+// returns an error writes its own lines to its own w. So lines of ranks that live may be there
+// twice, but none is missing.
+func (c *Comm) Fprintf(ctx context.Context, w io.Writer, format string, args ...any) error {
+	what := call{Kind: signature.Fprintf}
+	if err := c.ready("Fprintf", ctx); err != nil {
+		return err
+	}
+	k := check{op: "Fprintf"}
+	k.that(w != nil, ClassOther, "nil writer, expected one for the lines of this rank at least")
+	own := label.Lines(c.rank, fmt.Appendf(nil, format, args...))
+	a := &collective.GatherAny{Send: own}
+	err := c.run(what, k.err, a, nil).Wait(ctx)
+	if k.err != nil {
+		return err
+	}
+	var written error
+	if err == nil {
+		if c.rank == 0 {
+			own, written = nil, write(w, slices.Concat(a.Parts...))
+		}
+		err = c.run(what, nil, &collective.Bcast{}, nil).Wait(ctx)
+	}
+	if err != nil && own != nil {
+		written = write(w, own)
+	}
+	return cmp.Or(err, written)
+}
+
+func write(w io.Writer, lines []byte) error {
+	printing.Lock()
+	defer printing.Unlock()
+	_, err := w.Write(lines)
+	return err
+}

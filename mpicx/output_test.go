@@ -1,0 +1,143 @@
+package mpicx_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// Fprintf writes at rank 0, in rank order; lines of several calls do not mix.
+func TestFprintf(t *testing.T) {
+	for _, n := range fitting(1, 2, 3, 4, 5, 6, 7, 8, 9) {
+		outputs := run(t, n, func(ctx context.Context, c *mpicx.Comm) (string, error) {
+			var out bytes.Buffer
+			err := errors.Join(
+				c.Fprintf(ctx, &out, "%d of %d\n", c.Rank(), c.Size()),
+				c.Fprintf(ctx, &out, "%s", strings.Repeat("line\n", c.Rank()%3)),
+				c.Fprintf(ctx, &out, "end"))
+			return out.String(), err
+		})
+		var want strings.Builder
+		for r := range n {
+			fmt.Fprintf(&want, "[%d] %d of %d\n", r, r, n)
+		}
+		for r := range n {
+			want.WriteString(strings.Repeat(fmt.Sprintf("[%d] line\n", r), r%3))
+		}
+		for r := range n {
+			fmt.Fprintf(&want, "[%d] end\n", r)
+		}
+		require.Equal(t, want.String(), outputs[0])
+		for _, other := range outputs[1:] {
+			require.Empty(t, other)
+		}
+	}
+}
+
+// Output has whole lines of all ranks in one writer, which need not be safe for several.
+func TestOutput(t *testing.T) {
+	oneProcess(t)
+	const n, lines = 8, 200
+	var out bytes.Buffer
+	mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
+		w := c.Output(&out)
+		for i := range lines {
+			fmt.Fprint(w, "line ")
+			fmt.Fprintf(w, "%d of rank %d\n", i, c.Rank())
+		}
+		fmt.Fprint(w, "last")
+		return w.Close()
+	})
+	next := make([]int, n)
+	for line := range strings.Lines(out.String()) {
+		var label, i, rank int
+		if line = strings.TrimSuffix(line, "\n"); strings.HasSuffix(line, "last") {
+			_, err := fmt.Sscanf(line, "[%d] last", &rank)
+			require.NoError(t, err)
+			require.Equal(t, lines, next[rank])
+			continue
+		}
+		_, err := fmt.Sscanf(line, "[%d] line %d of rank %d", &label, &i, &rank)
+		require.NoError(t, err, line)
+		require.Equal(t, rank, label)
+		require.Equal(t, next[rank], i)
+		next[rank]++
+	}
+}
+
+// A signal ends Fprintf at all ranks, and no line is missing.
+func TestFprintfInterrupted(t *testing.T) {
+	oneProcess(t)
+	for _, n := range []int{2, 3, 5} {
+		for signaller := range n {
+			var out bytes.Buffer
+			mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
+				var err error
+				if c.Rank() == signaller {
+					err = c.SignalError(ctx, 7)
+				} else {
+					err = c.Fprintf(ctx, &out, "rank %d", c.Rank())
+				}
+				if err := propagated(err, 7); err != nil {
+					return err
+				}
+				return c.Fprintf(ctx, &out, "again")
+			})
+			for r := range n {
+				require.Equal(t, r != signaller, strings.Contains(out.String(), fmt.Sprintf("[%d] rank %[1]d\n", r)), out.String())
+				require.Equal(t, 1, strings.Count(out.String(), fmt.Sprintf("[%d] again\n", r)))
+			}
+		}
+	}
+}
+
+// Wrong calls, and a writer that fails.
+func TestFprintfFails(t *testing.T) {
+	oneProcess(t)
+	mpicxtest.Run(t, 2, func(ctx context.Context, c *mpicx.Comm) error {
+		if err := isMPIError(c.Fprintf(ctx, nil, "x"), "Fprintf", mpicx.ClassOther, "nil writer"); err != nil {
+			return err
+		}
+		var none *mpicx.Comm
+		if err := isMPIError(none.Fprintf(ctx, io.Discard, "x"), "Fprintf", mpicx.ClassComm, "nil communicator"); err != nil {
+			return err
+		}
+		var noContext context.Context
+		if err := isMPIError(c.Fprintf(noContext, io.Discard, "x"), "Fprintf", mpicx.ClassOther, "nil context"); err != nil {
+			return err
+		}
+		if v := recovered(func() { none.Output(io.Discard) }); v != "mpicx: Output: nil communicator (what Split gives with Undefined)" {
+			return fmt.Errorf("panicked with %v", v)
+		}
+		r, w := io.Pipe()
+		full := errors.New("full")
+		r.CloseWithError(full)
+		if err := c.Fprintf(ctx, w, "x"); errors.Is(err, full) != (c.Rank() == 0) {
+			return fmt.Errorf("the writer of rank 0 fails: %w", err)
+		}
+		return exchange(ctx, c, 0)
+	})
+}
+
+// Errhandler is what is set, and what a communicator begins with is that of the one before.
+func TestErrhandler(t *testing.T) {
+	mpicxtest.Run(t, 2, func(ctx context.Context, c *mpicx.Comm) error {
+		before := c.Errhandler()
+		c.SetErrhandler(mpicx.ErrorsReturn)
+		made := c.Dup().MustGet(ctx)
+		c.SetErrhandler(mpicx.ErrorsPropagate)
+		if before != mpicx.ErrorsPropagate || made.Errhandler() != mpicx.ErrorsReturn || c.Errhandler() != mpicx.ErrorsPropagate {
+			return fmt.Errorf("%v, %v, %v", before, made.Errhandler(), c.Errhandler())
+		}
+		return made.Close(ctx)
+	})
+}

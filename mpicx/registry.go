@@ -1,0 +1,160 @@
+package mpicx
+
+import (
+	"encoding/binary"
+	"slices"
+	"sync"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// A registry is one rank's part in how groups that make an Intercomm tell each other that they
+// can't: by messages among all ranks of the job, since one group may not know the other. A call of
+// CreateIntercomm at one group is known by a digest, its id. A rank that waits for the members of
+// the other group asks one of them about its call, and is answered only if that has failed.
+type registry struct {
+	t transport.Messenger
+
+	mu        sync.Mutex
+	open      map[uint64][]int    // this rank's calls that may fail yet, and who has asked
+	failed    map[uint64]bool     // those that have
+	inquiries map[uint64]*inquiry // this rank's, by the calls they are about
+	dead      map[int]bool
+	out       []notification
+}
+
+// An inquiry is about the call of another group.
+type inquiry struct {
+	members []int
+	at      int    // the member that is asked
+	failed  func() // called if it has failed
+}
+
+type notification struct {
+	to      int
+	payload []byte
+}
+
+// The first byte of a message: the sender asks about a call, or says that it has failed.
+const (
+	asking byte = 1 + iota
+	failing
+)
+
+func newRegistry() *registry {
+	return &registry{open: make(map[uint64][]int), failed: make(map[uint64]bool), inquiries: make(map[uint64]*inquiry), dead: make(map[int]bool)}
+}
+
+// begin notes a call of this rank.
+func (g *registry) begin(id uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.open[id] = nil
+}
+
+// end forgets a call of this rank and the inquiry about the other group's; but if it has failed,
+// whoever asks is told, now and later.
+func (g *registry) end(id, other uint64, failed bool) {
+	g.mu.Lock()
+	if failed {
+		g.failed[id] = true
+		for _, r := range g.open[id] {
+			g.tell(r, failing, id)
+		}
+	}
+	delete(g.open, id)
+	delete(g.inquiries, other)
+	g.mu.Unlock()
+	g.t.Poke()
+}
+
+// ask asks the members of another group about their call, first the one at a place, and those after
+// it as this one dies: what has failed at one has failed at all that live.
+func (g *registry) ask(id uint64, members []int, at int, failed func()) {
+	g.mu.Lock()
+	i := &inquiry{members, at % len(members), failed}
+	g.inquiries[id] = i
+	g.pursue(id, i)
+	g.mu.Unlock()
+	g.t.Poke()
+}
+
+// askAll is ask where some may fail alone.
+func (g *registry) askAll(id uint64, members []int, failed func()) {
+	g.mu.Lock()
+	g.inquiries[id] = &inquiry{members, 0, failed}
+	for _, r := range members {
+		g.tell(r, asking, id)
+	}
+	g.mu.Unlock()
+	g.t.Poke()
+}
+
+// pursue asks the first that lives.
+func (g *registry) pursue(id uint64, i *inquiry) {
+	for range i.members {
+		if r := i.members[i.at]; !g.dead[r] {
+			g.tell(r, asking, id)
+			return
+		}
+		i.at = (i.at + 1) % len(i.members)
+	}
+}
+
+func (g *registry) tell(to int, what byte, id uint64) {
+	g.out = append(g.out, notification{to, binary.LittleEndian.AppendUint64([]byte{what}, id)})
+}
+
+// Take takes a message.
+func (g *registry) Take(from int, payload []byte) {
+	if len(payload) != 9 {
+		return
+	}
+	id := binary.LittleEndian.Uint64(payload[1:])
+	var failed func()
+	g.mu.Lock()
+	switch asked, open := g.open[id]; {
+	case payload[0] == failing && g.inquiries[id] != nil:
+		failed = g.inquiries[id].failed
+		delete(g.inquiries, id)
+	case payload[0] == asking && g.failed[id]:
+		g.tell(from, failing, id)
+	case payload[0] == asking && open:
+		g.open[id] = append(asked, from)
+	}
+	g.mu.Unlock()
+	if failed != nil {
+		failed()
+	}
+	g.t.Poke()
+}
+
+// Died has another member asked.
+func (g *registry) Died(rank int) {
+	g.mu.Lock()
+	if !g.dead[rank] {
+		g.dead[rank] = true
+		for id, i := range g.inquiries {
+			if i.members[i.at] == rank {
+				g.pursue(id, i)
+			}
+		}
+	}
+	g.mu.Unlock()
+	g.t.Poke()
+}
+
+// Next returns the next message.
+func (g *registry) Next() (to int, payload []byte, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.out) == 0 {
+		return 0, nil, false
+	}
+	n := g.out[0]
+	g.out = slices.Delete(g.out, 0, 1)
+	return n.to, n.payload, true
+}
+
+// Purpose is what the messages are for.
+func (g *registry) Purpose([]byte) string { return "createintercomm" }

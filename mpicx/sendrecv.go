@@ -1,0 +1,159 @@
+package mpicx
+
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
+)
+
+// Sendrecv sends send to rank dest and receives a message from rank source into recv
+// (MPI_Isendrecv). It is done when both are, with the Status of the receive: so ranks can pass
+// messages round in a ring, whoever comes first. Where a grid ends, dest or source is ProcNull.
+// Send and recv may be the same slice, or overlap: then what was in it is sent
+// (MPI_Isendrecv_replace).
+//
+// If one half needs a rank that has died or returned, the other is cancelled, unless it was
+// matched.
+func Sendrecv[S, R any](c *Comm, send []S, dest, sendTag int, recv []R, source, recvTag int) *future.Future[Status] {
+	const op = "Sendrecv"
+	if c == nil {
+		return nowhere[Status](op)
+	}
+	sent, badSend := elements[S](op)
+	received, badRecv := elements[R](op)
+	if bad := cmp.Or(badSend, badRecv); bad != nil {
+		return failed[Status](c, bad)
+	}
+	o := &sendrecv{comm: c, size: sizeOf[R]()}
+	o.send = transport.Request{Buf: bytesOf(send), Signature: sent, Peer: dest, Tag: sendTag, Done: (*sendHalf)(o)}
+	o.recv = transport.Request{Buf: bytesOf(recv), Signature: received, Peer: source, Tag: recvTag, Done: (*recvHalf)(o), Private: transport.Private{Kind: transport.Receiving}}
+	if overlap(o.send.Buf, o.recv.Buf) {
+		o.send.Buf, o.send.Mode = slices.Clone(o.send.Buf), transport.Shared
+	}
+	return o.start()
+}
+
+// overlap says whether two buffers have bytes in common.
+func overlap(a, b []byte) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return false
+	}
+	first, second := uintptr(unsafe.Pointer(&a[0])), uintptr(unsafe.Pointer(&b[0]))
+	return first < second+uintptr(len(b)) && second < first+uintptr(len(a))
+}
+
+// sendrecv is a Sendrecv under way. Its halves end on any goroutines.
+type sendrecv struct {
+	future.Promise[Status]
+	comm       *Comm
+	send, recv transport.Request
+	size       int // of an element of recv
+	status     Status
+	pending    atomic.Int32          // halves
+	err        atomic.Pointer[error] // of the half that failed first
+	started    atomic.Bool           // both are
+	doomed     atomic.Bool           // one has failed in such a way that the other is not worth it
+}
+
+func (o *sendrecv) start() *future.Future[Status] {
+	c := o.comm
+	o.cell().Keep(c.keeper)
+	epoch, err := c.begin("Sendrecv")
+	if err == nil {
+		err = cmp.Or(c.checkPoint("Sendrecv", o.send.Peer, o.send.Tag, 0), c.checkPoint("Sendrecv", o.recv.Peer, o.recv.Tag, AnySource))
+	}
+	if err != nil {
+		return failed[Status](c, err)
+	}
+	o.send.Epoch, o.recv.Epoch = epoch, epoch
+	o.pending.Store(2)
+	if source := o.recv.Peer; source == ProcNull {
+		o.recv.Status = transport.Status{Source: ProcNull, Tag: AnyTag}
+		o.recv.Done.Completed(&o.recv)
+	} else {
+		c.t.Irecv(&o.recv)
+		c.receiving(source)
+	}
+	if o.send.Peer == ProcNull || o.send.Mode == 0 && c.t.TrySend(o.send.Peer, o.send.Tag, epoch, o.send.Signature, o.send.Buf) {
+		o.ended(nil)
+	} else {
+		c.t.Isend(&o.send)
+	}
+	o.started.Store(true)
+	o.cancelIfDoomed()
+	return o.Future()
+}
+
+// cancelIfDoomed may be called by both who find that it is: what has ended is left alone.
+func (o *sendrecv) cancelIfDoomed() {
+	if o.doomed.Load() && o.started.Load() {
+		o.comm.t.Cancel(&o.send)
+		o.comm.t.Cancel(&o.recv)
+	}
+}
+
+// ended takes note that a half has ended.
+func (o *sendrecv) ended(err error) {
+	if err != nil {
+		o.err.CompareAndSwap(nil, &err)
+	}
+	if o.pending.Add(-1) == 0 {
+		if first := o.err.Load(); first != nil {
+			err = *first
+		}
+		o.Complete(o.status, err)
+	}
+}
+
+// doom notes a half that has failed because a rank has died or returned.
+func (o *sendrecv) doom(err error) {
+	if isLoss(err) {
+		o.doomed.Store(true)
+		o.cancelIfDoomed()
+	}
+}
+
+// isLoss says whether a request has ended because it needs a rank that is gone.
+func isLoss(err error) bool {
+	switch err.(type) {
+	case *transport.DeadError, *transport.ReturnedError:
+		return true
+	}
+	return false
+}
+
+func (o *sendrecv) cell() *waiting.Cell { return waiting.Of(o.Future()) }
+
+type sendHalf sendrecv
+
+// Completed ends the send.
+func (h *sendHalf) Completed(r *transport.Request) {
+	o, cause := (*sendrecv)(h), r.Err
+	o.ended(o.comm.failure("Sendrecv", cause))
+	o.doom(cause)
+}
+
+func (h *sendHalf) operation() string   { return "Sendrecv" }
+func (h *sendHalf) cell() *waiting.Cell { return (*sendrecv)(h).cell() }
+func (h *sendHalf) Awaited() bool       { return needsPeer(&h.send) }
+
+type recvHalf sendrecv
+
+// Completed ends the receive.
+func (h *recvHalf) Completed(r *transport.Request) {
+	o, cause := (*sendrecv)(h), r.Err
+	var err error
+	o.status, err = o.comm.status("Sendrecv", r, o.size)
+	o.ended(err)
+	o.doom(cause)
+}
+
+func (h *recvHalf) operation() string   { return "Sendrecv" }
+func (h *recvHalf) cell() *waiting.Cell { return (*sendrecv)(h).cell() }
+func (h *recvHalf) Awaited() bool       { return needsPeer(&h.recv) || h.cell().Awaited() }
+func (h *recvHalf) Acknowledged() bool  { return h.comm.othersAcknowledged() }

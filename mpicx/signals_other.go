@@ -1,0 +1,8 @@
+//go:build !unix
+
+package mpicx
+
+import "os"
+
+// diagnosisSignals are those that MPICX_DIAGNOSE may name: here only that of Control-C.
+var diagnosisSignals = map[string]os.Signal{"SIGINT": os.Interrupt}
