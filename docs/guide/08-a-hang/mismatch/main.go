@@ -15,7 +15,7 @@ func main() {
 	defer cancel()
 	for _, program := range []func(context.Context, *mpicx.Comm) error{collective, message} {
 		err := mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
-			return world.Try(ctx, func(ctx context.Context) error { return program(ctx, world) })
+			return world.TryAll(ctx, func(ctx context.Context) error { return program(ctx, world) })
 		}, mpicx.WithRanks(3))
 		fmt.Fprintln(os.Stderr, err)
 	}
