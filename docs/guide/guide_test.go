@@ -32,8 +32,8 @@ var rewrite = flag.Bool("rewrite", false, "write into the chapters what their pr
 //	<!-- run-if mpirun: mpirun … -->                              where there is a command mpirun
 type block struct {
 	chapter, kind, needs, status, what string
-	first, end                  int // its lines in the chapter, without the fences
-	lines                       []string
+	first, end                         int // its lines in the chapter, without the fences
+	lines                              []string
 }
 
 var announced = regexp.MustCompile(`^<!-- (file|run)(?:-if (\S+?))?(?:\((\d+)\))?: (.+) -->$`)
