@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/mpicx/go-mpicx/docs/guide/rod"
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/inject"
 )
@@ -62,7 +63,9 @@ func solve(ctx context.Context, _, local *mpicx.Comm, ic *mpicx.Intercomm) error
 // report tells the analysis what it needs. It returns the intercommunicator to use from then on.
 func report(ctx context.Context, local *mpicx.Comm, ic *mpicx.Intercomm, r *rod.Rod, step int) (*mpicx.Intercomm, error) {
 	for ic.RemoteSize() > 0 {
-		err := mpicx.InterAllreduce(ic, []float64{float64(step), r.U[1]}, make([]float64, 2), mpicx.Max).Wait(ctx)
+		err := future.WaitAll(ctx,
+			mpicx.InterBcast(ic, []int{step}, ic.Own(0)),
+			mpicx.InterAllreduce(ic, []float64{r.U[1]}, []float64{0}, mpicx.Max))
 		if err != nil && !isCorrupted(err) {
 			return nil, err
 		}
@@ -78,7 +81,7 @@ func report(ctx context.Context, local *mpicx.Comm, ic *mpicx.Intercomm, r *rod.
 			return nil, err
 		}
 		if local.Rank() == 0 {
-			fmt.Println("solver: ranks of the analysis that are left:", ic.RemoteSize())
+			fmt.Printf("solver: step %d, %d ranks of the analysis are left\n", step, ic.RemoteSize())
 		}
 	}
 	return ic, nil
@@ -86,24 +89,25 @@ func report(ctx context.Context, local *mpicx.Comm, ic *mpicx.Intercomm, r *rod.
 
 // analyse looks at the reports. Its ranks die, one after the other.
 func analyse(ctx context.Context, world, _ *mpicx.Comm, ic *mpicx.Intercomm) error {
-	for seen := 0; seen < steps; {
-		if world.Rank() == solvers && seen == 400 || world.Rank() == solvers+1 && seen == 600 {
-			inject.Die(world)
+	for step := []int{0}; step[0] < steps; {
+		hottest := []float64{0}
+		err := mpicx.InterBcast(ic, step, ic.Remote(0)).Wait(ctx)
+		if err == nil {
+			if world.Rank() == solvers && step[0] == 600 || world.Rank() == solvers+1 && step[0] == 800 {
+				inject.Die(world)
+			}
+			err = mpicx.InterAllreduce(ic, hottest, hottest, mpicx.Max).Wait(ctx)
 		}
-		news := make([]float64, 2)
-		err := mpicx.InterAllreduce(ic, []float64{0, 0}, news, mpicx.Max).Wait(ctx)
-		if isCorrupted(err) {
+		switch {
+		case err == nil && ic.Rank() == 0:
+			fmt.Printf("analysis, with %d ranks: step %d, hottest cell %.6f\n", ic.Size(), step[0], hottest[0])
+		case isCorrupted(err):
+			step[0] = 0 // the report comes again
 			if ic, err = shrink(ctx, ic); err != nil {
 				return err
 			}
-			continue
-		}
-		if err != nil {
+		case err != nil:
 			return err
-		}
-		seen = int(news[0])
-		if ic.Rank() == 0 {
-			fmt.Printf("analysis on %d ranks: step %d, hottest %.6f\n", ic.Size(), seen, news[1])
 		}
 	}
 	return nil
