@@ -28,13 +28,14 @@ var rewrite = flag.Bool("rewrite", false, "write into the chapters what their pr
 //	<!-- file: 01-first-ranks/main.go -->
 //	<!-- run: go run ./docs/guide/01-first-ranks -->
 //	<!-- run(1): go run ./docs/guide/02-errors-that-cross -->     the exit status is 1
+//	<!-- run-if mpirun: mpirun … -->                              where there is a command mpirun
 type block struct {
-	chapter, kind, status, what string
-	first, end                  int // its lines in the chapter, without the fences
-	lines                       []string
+	chapter, kind, needs, status, what string
+	first, end                         int // its lines in the chapter, without the fences
+	lines                              []string
 }
 
-var announced = regexp.MustCompile(`^<!-- (file|run)(?:\((\d+)\))?: (.+) -->$`)
+var announced = regexp.MustCompile(`^<!-- (file|run)(?:-if (\S+?))?(?:\((\d+)\))?: (.+) -->$`)
 
 // blocksOf returns the blocks of a chapter.
 func blocksOf(t *testing.T, chapter string, lines []string) []block {
@@ -47,7 +48,7 @@ func blocksOf(t *testing.T, chapter string, lines []string) []block {
 			fence = i
 		default:
 			if m := announced.FindStringSubmatch(lines[max(fence-1, 0)]); m != nil {
-				blocks = append(blocks, block{chapter, m[1], m[2], m[3], fence + 1, i, lines[fence+1 : i]})
+				blocks = append(blocks, block{chapter, m[1], m[2], m[3], m[4], fence + 1, i, lines[fence+1 : i]})
 			}
 			fence = -1
 		}
@@ -113,6 +114,9 @@ func TestChapters(t *testing.T) {
 func (b block) run(t *testing.T) []string {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs sh and mpicxrun")
+	}
+	if _, err := exec.LookPath(b.needs); b.needs != "" && err != nil {
+		t.Skip(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", b.what)
 	cmd.Dir = filepath.Join("..", "..")
