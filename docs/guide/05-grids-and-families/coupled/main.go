@@ -69,19 +69,19 @@ func report(ctx context.Context, local *mpicx.Comm, ic *mpicx.Intercomm, r *rod.
 		if err != nil && !isCorrupted(err) {
 			return nil, err
 		}
-		// Whether all of the solver have told it, they decide among themselves.
-		told := []bool{err == nil}
-		if err := mpicx.Allreduce(local, told, told, mpicx.LAnd).Wait(ctx); err != nil {
+		// Whether the report has failed, the solver's ranks decide among themselves.
+		done := []bool{err == nil}
+		if err := mpicx.Allreduce(local, done, done, mpicx.LAnd).Wait(ctx); err != nil {
 			return nil, err
 		}
-		if told[0] {
+		if done[0] {
 			return ic, nil
 		}
 		if ic, err = shrink(ctx, ic); err != nil {
 			return nil, err
 		}
 		if local.Rank() == 0 {
-			fmt.Printf("solver: step %d, %d ranks of the analysis are left\n", step, ic.RemoteSize())
+			fmt.Printf("solver: step %d, ranks left in the analysis: %d\n", step, ic.RemoteSize())
 		}
 	}
 	return ic, nil
@@ -100,7 +100,7 @@ func analyse(ctx context.Context, world, _ *mpicx.Comm, ic *mpicx.Intercomm) err
 		}
 		switch {
 		case err == nil && ic.Rank() == 0:
-			fmt.Printf("analysis, with %d ranks: step %d, hottest cell %.6f\n", ic.Size(), step[0], hottest[0])
+			fmt.Printf("analysis: step %d, ranks: %d, hottest cell: %.6f\n", step[0], ic.Size(), hottest[0])
 		case isCorrupted(err):
 			step[0] = 0 // the report comes again
 			if ic, err = shrink(ctx, ic); err != nil {
