@@ -41,7 +41,7 @@ func solve(ctx context.Context, world *mpicx.Comm, steps int) (x float64, err er
 			step = max(version, 0)
 		}
 		for ; step < steps; step++ {
-			if step%4 == 0 {
+			if step%2 == 0 {
 				a.Store.Save(ctx, step)
 			}
 			sum := []float64{x}
