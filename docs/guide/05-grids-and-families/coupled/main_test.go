@@ -14,9 +14,13 @@ import (
 // Whenever a rank of the analysis dies, all that live end alike: with an error if there is no
 // intercommunicator yet, and else, the solver as well, with a result.
 func TestTheAnalysisDies(t *testing.T) {
+	step := 1
+	if testing.Short() {
+		step = 4
+	}
 	for r := solvers; r < solvers+2; r++ {
 		ended := 0 // jobs with a result
-		for k := 1; ; k++ {
+		for k := 1; ; k += step {
 			plan := fmt.Sprintf("kill %d at operation %d", r, k)
 			errs := make([]error, solvers+2)
 			killed := mpicxtest.RunFaults(t, len(errs), plan, func(ctx context.Context, world *mpicx.Comm) error {
@@ -33,6 +37,6 @@ func TestTheAnalysisDies(t *testing.T) {
 				break
 			}
 		}
-		require.Greater(t, ended, 5)
+		require.NotZero(t, ended)
 	}
 }
