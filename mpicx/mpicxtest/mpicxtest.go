@@ -3,6 +3,7 @@ package mpicxtest
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +14,6 @@ import (
 	"github.com/mpicx/go-mpicx/internal/diagnosis"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
-	"github.com/mpicx/go-mpicx/mpicx/inject"
 )
 
 // Run runs fn on each of the given number of ranks, as [mpicx.Run] does, and
@@ -285,7 +285,8 @@ func (s *state) name() string {
 // Die ends the calling rank as if its process had been killed: it never returns,
 // what peers wait for from this rank never comes, and no error is told to them
 // but by a backend that sees processes die. The black channel does not: ranks
-// that need this one hang, which Run reports.
+// that need this one hang, which Run reports. (With inject.Die they end with an error.)
 func Die(world *mpicx.Comm) {
-	inject.Die(world)
+	hook.Die(world)
+	runtime.Goexit()
 }
