@@ -19,7 +19,7 @@ type Waiter interface {
 // WaitAll waits for all of fs and returns nil if all of them succeeded.
 //
 // Two kinds of errors are returned at once, because they end the other Waits too: an error that
-// ended all operations of a communicator, such as mpicx's *PropagatedError, and ctx's cause.
+// ended all operations of its party, such as mpicx's *PropagatedError, and ctx's cause.
 // Otherwise WaitAll waits until all are done and returns the first error in the order of fs. An
 // error after which an operation is still pending, such as mpicx's ErrProcFailedPending, is
 // returned only if there is no other, and WaitAll still waits for the other futures.
