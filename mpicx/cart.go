@@ -67,7 +67,7 @@ func (g *Cart) Sub(remain ...bool) *future.Future[*Cart] {
 	}
 	g.notInReduction("begins", op)
 	if len(remain) != len(g.dims) {
-		return failed[*Cart](g.Comm, mpiErrorf(op, ClassOther, "%d dimensions, expected to be told of each of %d whether it remains", len(remain), len(g.dims)))
+		return failed[*Cart](g.Comm, mpiErrorf(op, ClassOther, "%d values, expected one for each of the %d dimensions", len(remain), len(g.dims)))
 	}
 	color, key := 0, 0
 	var dims []int

@@ -214,8 +214,8 @@ var errUnwinding = errors.New("mpicx: unwinding")
 
 // Errors of operations under ErrorsReturn. Only the ULFM backend has them.
 var (
-	ErrRevoked           = errors.New("mpicx: communicator revoked")                            // MPI_ERR_REVOKED
-	ErrProcFailedPending = errors.New("mpicx: a possible sender has died; the receive goes on") // MPI_ERR_PROC_FAILED_PENDING
+	ErrRevoked           = errors.New("mpicx: communicator revoked")                                     // MPI_ERR_REVOKED
+	ErrProcFailedPending = errors.New("mpicx: a possible sender has died; the receive is still pending") // MPI_ERR_PROC_FAILED_PENDING
 )
 
 // ErrFenced is what every Wait, and Run, return at a process that lives but has been declared
@@ -233,7 +233,7 @@ var ErrNoQuorum error = transport.ErrNoQuorum
 // Other operations report it only at ranks where they need the dead.
 type ProcFailedError struct {
 	Ranks []int // some of them, in the communicator of the operation
-	Flag  int   // of Agree: what was agreed on all the same
+	Flag  int   // of Agree: the value that was agreed on nevertheless
 }
 
 func (e *ProcFailedError) Error() string {
@@ -243,7 +243,7 @@ func (e *ProcFailedError) Error() string {
 // A SpareError says that there were too few spares for Replace. All ranks get it.
 type SpareError struct {
 	Places []int // the dead, in the communicator that was to be replaced
-	Spares int   // how many live that nobody has taken yet
+	Spares int   // how many living spares are not taken yet
 }
 
 func (e *SpareError) Error() string {

@@ -238,7 +238,7 @@ func (h *Halo[T]) Start(block []T) *future.Future[struct{}] {
 	}
 	k := check{op: op}
 	k.length("block", len(block), h.Len())
-	k.that(k.err != nil || h.busy.CompareAndSwap(false, true), ClassOther, "the Halo serves another block, expected a Wait for that before")
+	k.that(k.err != nil || h.busy.CompareAndSwap(false, true), ClassOther, "the Halo is updating another block, expected a Wait for that first")
 	c, what := h.grid.Comm, call{Kind: signature.Halo, Of: elementOf[T]()}
 	if k.err != nil {
 		return c.run(what, k.err, nil, nil)

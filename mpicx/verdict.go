@@ -101,6 +101,6 @@ func (c *Comm) know(err error) {
 	}
 }
 
-// Of says whether the error is c's own. A Wait on c also reports errors of the communicators
-// that c is derived from (D1): those are for their scopes to handle.
+// Of says whether the error is c's own. A Wait on c also returns errors of the communicators
+// that c is derived from. Those are handled by the Try and Guard calls on them.
 func (v *verdict) Of(c *Comm) bool { return c != nil && v.comm == &c.ledger }
