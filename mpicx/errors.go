@@ -145,9 +145,8 @@ func (h *hidden) As(target any) bool {
 // A Class is the kind of an MPIError, in MPI's terms.
 type Class int
 
-// The classes that operations of this package report. A transport knows them by their
-// numbers (transport.LibraryError); internal/transport/mpi/shim.h has them in this order.
-const (
+// The classes that operations of this package report.
+const ( // a transport has their numbers (transport.LibraryError), internal/transport/mpi/shim.h this order
 	ClassOther       Class = iota // MPI_ERR_OTHER: see the text
 	ClassBuffer                   // MPI_ERR_BUFFER: buffers do not fit one another
 	ClassCount                    // MPI_ERR_COUNT: a length is wrong

@@ -26,7 +26,7 @@ import (
 // Try catches only what is thrown in its own goroutine. Throw, MustWait and MustGet in any
 // other goroutine end the process, unless that goroutine defers future.Catch. If fn returns
 // what an error group of such goroutines returns, their errors go to all ranks, and a panic of
-// theirs goes on in Try: see the example. An error of a peer ends the Waits of these goroutines
+// theirs continues in Try: see the example. An error of a peer ends the Waits of these goroutines
 // too. They must not begin operations after their context has ended, because peers would not
 // know of them.
 //
