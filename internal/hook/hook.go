@@ -10,6 +10,10 @@ import (
 // now on. Package mpicx sets it.
 var Die func(comm any)
 
+// Mortal says whether peers, or a launcher, would see the rank of a *mpicx.Comm die. Package
+// mpicx sets it.
+var Mortal func(comm any) bool
+
 // Dead says whether the rank of a *mpicx.Comm has died. Package mpicx sets it.
 var Dead func(comm any) bool
 
