@@ -41,7 +41,7 @@ func solve(ctx context.Context, a *recovery.Attempt) error {
 		return err
 	}
 	if grid.Rank() == 0 {
-		fmt.Printf("attempt %d starts at step %d; cause: %v\n", a.N+1, step, a.Cause)
+		fmt.Printf("attempt %d starts at step %d; cause: %v\n", a.N, step, a.Cause)
 	}
 
 	for ; step < 1000; step++ {

@@ -3,6 +3,7 @@ package mpicxtest
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +14,6 @@ import (
 	"github.com/mpicx/go-mpicx/internal/diagnosis"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
-	"github.com/mpicx/go-mpicx/mpicx/inject"
 )
 
 // Run calls fn at each of the given number of ranks, as [mpicx.Run] does. It fails t if a rank
@@ -285,7 +285,9 @@ func (s *state) name() string {
 
 // Die ends the calling rank as if its process had been killed. It never returns, and nothing is
 // sent from the rank any more. With -tags ulfm its peers learn of the death. The black channel
-// does not see it: ranks that need the dead one hang, which Run reports.
+// does not see it: ranks that need the dead one hang, which Run reports. (With inject.Die they
+// end with an error.)
 func Die(world *mpicx.Comm) {
-	inject.Die(world)
+	hook.Die(world)
+	runtime.Goexit()
 }
