@@ -16,13 +16,13 @@ type Waiter interface {
 	Done() <-chan struct{}
 }
 
-// WaitAll waits for all of fs. It returns nil if all of them did what was
-// asked. An error that ended all operations of its party, such as mpicx's
-// *PropagatedError, or ctx's cause is returned at once: the former has ended all
-// the others, the latter would end every Wait. Otherwise it is the first error, in
-// the order of fs, of an operation, once all are done. An error of an operation that
-// is still pending, such as mpicx's ErrProcFailedPending, is returned only if no
-// other is, and does not keep WaitAll from waiting for the others.
+// WaitAll waits for all of fs and returns nil if all of them succeeded.
+//
+// Two kinds of errors are returned at once, because they end the other Waits too: an error that
+// ended all operations of its party, such as mpicx's *PropagatedError, and ctx's cause.
+// Otherwise WaitAll waits until all are done and returns the first error in the order of fs. An
+// error after which an operation is still pending, such as mpicx's ErrProcFailedPending, is
+// returned only if there is no other, and WaitAll still waits for the other futures.
 func WaitAll(ctx context.Context, fs ...Waiter) error {
 	mustHave(ctx, "WaitAll")
 	var first, disturbed error
@@ -60,11 +60,11 @@ func isCause(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
 }
 
-// WaitAny waits until one of fs is done, or a Wait for it would return an error though
-// it is pending, such as mpicx's ErrProcFailedPending. It returns its index, the lowest
-// if several are, and what Wait returns; one that is done goes before one that is
-// pending. If ctx ends first, or there is no future to wait for, the index is -1, the
-// error ctx's cause or nil.
+// WaitAny waits until one of fs is done, or until a Wait for one would return an error although
+// it is pending, such as mpicx's ErrProcFailedPending. It returns the index of that future and
+// what its Wait returns. If there are several, it takes one that is done before one that is
+// pending, and then the lowest index. If ctx ends first, the index is -1 and the error ctx's
+// cause. If fs is empty they are -1 and nil.
 func WaitAny(ctx context.Context, fs ...Waiter) (int, error) {
 	mustHave(ctx, "WaitAny")
 	if len(fs) == 0 {

@@ -13,18 +13,17 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// Agree is done at all living ranks with the same value: the bitwise AND of the
-// flags of those that contributed (MPI_Comm_agree). It works on a communicator
-// that is revoked or corrupted. If a rank has died, Agree reports that to all by
-// the same *ProcFailedError, whose Flag is what was agreed; but not if all living
-// ranks had acknowledged the death. Under ErrorsPropagate, on a communicator that
-// was not broken, it is a *CommCorruptedError.
+// Agree completes at all living ranks with the same value: the bitwise AND of the flags of
+// those that contributed (MPI_Comm_agree). It also works on a communicator that is revoked or
+// corrupted. If a rank has died, Agree ends with the same *ProcFailedError at all ranks, whose
+// Flag is the value, unless all living ranks had acknowledged the death. Under ErrorsPropagate,
+// on a communicator that was not broken, it ends with a *CommCorruptedError instead.
+// [Comm.AgreeFailed] agrees on who is dead instead of on a flag.
 //
-// If an error of the communicator comes while Agree is pending, it ends with that,
-// a *PropagatedError or *CommCorruptedError, and nothing is agreed: all ranks get
-// the error, and call Agree again if they still want to. All ranks make their calls
-// of Agree, AgreeFailed and Shrink on a communicator in the same order; otherwise all get an
-// *MPIError that says so.
+// If an error of the communicator arrives while Agree is pending, Agree ends with that error, a
+// *PropagatedError or *CommCorruptedError, and nothing is agreed. All ranks get the error, and
+// call Agree again if they still need it. All ranks call Agree, AgreeFailed and Shrink on a
+// communicator in the same order; otherwise all get an *MPIError that says so.
 func (c *Comm) Agree(flag int) *future.Future[int] {
 	if c == nil {
 		return nowhere[int]("Agree")
@@ -48,25 +47,30 @@ func agreedOn(r *repairing[int], d *errchan.Decision) {
 	}
 }
 
-// AgreeFailed is done at all living ranks with the same set: the ranks that one of them knew
-// to be dead, ascending (proposed for MPI as MPI_Comm_agree_failed, mpi-issues#1119). They
-// stand in Failed then. It works as Agree does on a communicator that is revoked or corrupted,
-// and ends as Agree does with errors that come meanwhile; but that ranks have died is what it
-// tells and no error, whatever the Errhandler.
+// AgreeFailed completes at all living ranks with the same set: the ranks that at least one of
+// them knew to be dead, in ascending order (proposed for MPI as MPI_Comm_agree_failed,
+// mpi-issues#1119). Afterwards Failed contains them at every rank. Like Agree, it works on a
+// communicator that is revoked or corrupted, and ends with an error of the communicator that
+// arrives meanwhile. Unlike Agree, it does not report a death as an error, whatever the
+// Errhandler. [Comm.Failed] is what this rank alone knows.
 func (c *Comm) AgreeFailed() *future.Future[[]int] {
 	return repair(c, errchan.Proposal{Call: errchan.AgreeFailed}, func(r *repairing[[]int], d *errchan.Decision) {
 		r.promise.Complete(slices.Clone(d.Dead), nil)
 	})
 }
 
-// Shrink makes a communicator of the living ranks, in their order
-// (MPI_Comm_shrink). It is collective among them and works on a communicator that
-// is revoked or corrupted. Every death that a member had been told of is excluded.
-// Somebody may have died since: the first use of the new communicator tells. An
-// error that comes while Shrink is pending ends it as it does Agree. A rank that has
-// left Guard by a panic or runtime.Goexit, or has returned from Run, is no member
-// either if it does not call Shrink; Allgather on the new communicator what each
-// was in the old one to learn who is.
+// Shrink makes a communicator of the living ranks, in their order (MPI_Comm_shrink). It is
+// collective among them and works on a communicator that is revoked or corrupted. The new
+// communicator has no rank whose death a member had been told of. A rank may have died since:
+// the first use of the new communicator reports that. An error that arrives while Shrink is
+// pending ends it, as it ends Agree.
+//
+// Take Shrink if the program can continue with fewer ranks, and [Comm.Replace] if it needs the
+// same number, in the same places, and the job has spares.
+//
+// A rank that has left Guard by a panic or runtime.Goexit, or that has returned from Run, is
+// not a member unless it calls Shrink. To learn who is a member, exchange the old ranks by
+// Allgather on the new communicator, or translate its Group.
 func (c *Comm) Shrink() *future.Future[*Comm] {
 	return shrink(c, func(made *Comm, _ []int) *Comm { return made })
 }
