@@ -104,8 +104,18 @@ func (w Word) fits(v Word) bool {
 			return true
 		}
 		compared &^= field(1<<countBits-1, countAt, countBits)
+		if k := w.Kind(); k < kinds && forms[k].counted && !w.asLongAs(v) {
+			return false
+		}
 	}
 	return w&compared == v&compared
+}
+
+// asLongAs says whether two calls have the same number of bytes, as far as words tell.
+func (w Word) asLongAs(v Word) bool {
+	n, m := w.field(countAt, countBits), v.field(countAt, countBits)
+	size, other := uint64(w.Element().Size()), uint64(v.Element().Size())
+	return n == most || m == most || size == 0 || other == 0 || n*size == m*other
 }
 
 // Ops are the names of operations.

@@ -61,6 +61,16 @@ func (p *Port[T]) Called() (number int, w signature.Word) {
 	return number, w
 }
 
+// Latest returns the number of the latest call that is w; 0: none of those that are recalled.
+func (c *calls) Latest(w signature.Word) int {
+	for n := c.made; n > max(0, c.made-recalled); n-- {
+		if c.words[n%recalled] == w {
+			return n
+		}
+	}
+	return 0
+}
+
 // Contradicts returns the error of a message of a collective call in whose place this rank
 // has made another; nil: there is none. Where members have died, those who know of it and those
 // who do not may well make different calls.
