@@ -51,9 +51,8 @@ type Call struct {
 
 // Word returns the call as a word.
 func (c Call) Word() Word {
-	all := Word(c.Kind) | field(uint64(c.Of), elementAt, elementBits) | field(uint64(c.Op), opAt, opBits) |
-		field(uint64(c.Root), rootAt, rootBits) | field(uint64(min(c.Count, most)), countAt, countBits)
-	return all & masks[c.Kind]
+	return (Word(c.Kind) | Word(c.Of)<<elementAt | Word(c.Op&(1<<opBits-1))<<opAt | Word(c.Root&(1<<rootBits-1))<<rootAt |
+		Word(min(c.Count, most))<<countAt) & masks[c.Kind]
 }
 
 // masks have the bits that the calls of a kind have.

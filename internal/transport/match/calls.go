@@ -25,7 +25,7 @@ func (p *Port[T]) Call(e transport.Epoch, w signature.Word) (number int, mismatc
 		return 1<<30 + c.late, nil
 	}
 	c.made++
-	c.words[c.made%recalled] = w
+	c.words[uint(c.made)%recalled] = w
 	if p.Arrived.collective > 0 {
 		if n := p.Arrived.other(e, transport.CollectiveTag(c.made), w); n != nil {
 			mismatch = p.Contradicts(&n.Envelope)
