@@ -10,11 +10,11 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/mpicx/go-mpicx/internal/detector"
+	"github.com/mpicx/go-mpicx/internal/plots"
 )
 
 // pings is mpicx.Ping with a period of 10 ms.
@@ -108,40 +108,35 @@ func (f figures) addTableI(what, ranks int, ours samples, papers float64) {
 }
 
 func (t *tableFigure) plots() ([]*plot.Plot, error) {
-	p := plot.New()
-	p.Title.Text = "Table I of paper 002: a dedicated rank pings all others"
-	p.X.Label.Text = "ranks"
-	p.Y.Label.Text = "s"
+	p := plots.New("Table I of paper 002: a dedicated rank pings all others", "ranks", "time")
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, tableITicks()
-	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: 1}
-	p.Legend.Top, p.Legend.XOffs = true, -vg.Centimeter
-	p.Y.Min, p.Y.Max = 1e-6, 1e3 // room for the legend
-	p.Add(plotter.NewGrid())
-	add := func(name string, points plotter.XYs, color int, dashes []vg.Length) error {
+	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plots.Log(plots.Seconds)
+	p.Y.Min, p.Y.Max = 5e-6, 2e3 // room for the legend
+	add := func(name string, points plotter.XYs, look plots.Look) error {
 		if len(points) == 0 {
 			return nil
 		}
-		line, dots, err := plotter.NewLinePoints(points)
+		line, dots, err := plots.Curve(points, look)
 		if err != nil {
 			return err
 		}
-		line.Color, dots.Color = plotutil.Color(color), plotutil.Color(color)
-		line.Width, line.Dashes, dots.Shape = vg.Points(1.5), dashes, draw.CircleGlyph{}
 		p.Add(line, dots)
 		p.Legend.Add(name, line, dots)
 		return nil
 	}
+	dashes := []vg.Length{7, 3}
 	return []*plot.Plot{p}, errors.Join(
-		add("death to all told, paper: period 3 s", t.papers[1], 0, plotutil.Dashes(2)),
-		add(fmt.Sprintf("the same here, virtual time: period %v", pings.Period), t.ours[1], 0, nil),
-		add("SIGKILL to all told, processes of one machine", t.ours[2], 1, nil),
-		add("scan of all, paper", t.papers[0], 2, plotutil.Dashes(2)),
-		add("scan of all here, virtual time", t.ours[0], 2, nil))
+		add("death to all told, paper: a scan every 3 s", t.papers[1], plots.Look{Color: plots.Vermillion, Shape: draw.RingGlyph{}, Dashes: dashes}),
+		add("the same here, virtual time: pings every "+plots.Seconds(pings.Period.Seconds()), t.ours[1], plots.Look{Color: plots.Vermillion, Shape: draw.CircleGlyph{}}),
+		add("SIGKILL to all told here, processes of one machine", t.ours[2], plots.Look{Color: plots.Black, Shape: draw.TriangleGlyph{}}),
+		add("scan of all, paper", t.papers[0], plots.Look{Color: plots.Blue, Shape: draw.SquareGlyph{}, Dashes: dashes}),
+		add("scan of all here, virtual time", t.ours[0], plots.Look{Color: plots.Blue, Shape: draw.BoxGlyph{}}))
 }
 
-func tableITicks() (ticks plot.ConstantTicks) {
+func tableITicks() plot.Ticker {
+	var ranks []float64
 	for _, paper := range tableI {
-		ticks = append(ticks, plot.Tick{Value: float64(paper.ranks), Label: strconv.Itoa(paper.ranks)})
+		ranks = append(ranks, float64(paper.ranks))
 	}
-	return ticks
+	return plots.At(plots.Number, ranks...)
 }
