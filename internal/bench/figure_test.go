@@ -46,6 +46,7 @@ func drawn() figures {
 	for _, row := range tableI {
 		f.addTableI(0, row.ranks, samples{float64(row.ranks) * float64(time.Microsecond)}, row.scan)
 		f.addTableI(1, row.ranks, samples{35e6}, row.detection)
+		f.addTableI(3, row.ranks, samples{10e9}, row.detection)
 		f.addTableI(2, row.ranks, samples{2e6}, row.detection)
 	}
 	return f
