@@ -126,7 +126,7 @@ func (t *tableFigure) plots() ([]*plot.Plot, error) {
 	p := plots.New("Table I of paper 002: a dedicated rank pings all others", "ranks", "time")
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, tableITicks()
 	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plots.Log(plots.Seconds)
-	p.Y.Min, p.Y.Max = 5e-6, 8e3 // room for the legend
+	p.Y.Min, p.Y.Max = 5e-6, 5e4 // room for the legend
 	add := func(name string, points plotter.XYs, look plots.Look) error {
 		if len(points) == 0 {
 			return nil

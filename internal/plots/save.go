@@ -3,6 +3,7 @@ package plots
 import (
 	"errors"
 	"image/color"
+	"math"
 	"os"
 
 	"gonum.org/v1/plot"
@@ -40,14 +41,23 @@ func Draw(plots ...*plot.Plot) *vgimg.Canvas {
 	canvas := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(144))
 	tiles := draw.Tiles{Rows: 1, Cols: len(plots), PadX: margin, PadLeft: margin / 3, PadRight: margin, PadTop: margin / 3, PadBottom: margin / 3}
 	for i, p := range plots {
-		c := tiles.At(draw.New(canvas), i, 0)
-		legend := p.Legend
-		p.Legend = plot.NewLegend()
-		p.Draw(c)
-		p.Legend = legend
-		legend.Draw(p.DataCanvas(c)) // Plot.Draw puts it beside that if an axis is padded
+		drawOne(p, tiles.At(draw.New(canvas), i, 0))
 	}
 	return canvas
+}
+
+// drawOne places the legend and the label of the y-axis by itself: of a logarithmic axis, Plot.Draw
+// reserves room for the label where it is not, and puts the legend beside the data.
+func drawOne(p *plot.Plot, c draw.Canvas) {
+	legend, label := p.Legend, p.Y.Label
+	p.Legend, p.Y.Label.Text = plot.NewLegend(), ""
+	height := label.TextStyle.Height(label.Text)
+	inner := draw.Crop(c, 1.2*height+label.Padding, 0, 0, 0)
+	p.Draw(inner)
+	data := p.DataCanvas(inner)
+	legend.Draw(data)
+	label.TextStyle.Rotation += math.Pi / 2
+	c.FillText(label.TextStyle, vg.Point{X: c.Min.X + height, Y: data.Center().Y}, label.Text)
 }
 
 // Save draws plots side by side into a file.
