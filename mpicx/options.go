@@ -1,6 +1,7 @@
 package mpicx
 
 import (
+	"cmp"
 	"io"
 	"log/slog"
 	"os"
@@ -75,13 +76,16 @@ func WithRuntimeTrace() Option { return func(o *options) { o.trace = true } }
 
 // WithTimeline has what each rank is in, what errors do to it, repairs and checkpoints written to a file
 // in dir, which is made if there is none: one of this process, and one of each other process of the job. A SIGKILL
-// cuts off no more than its last line. Without this option the environment may say it, MPICX_TIMELINE=dir.
+// cuts off no more than its last line. Without this option, or if dir is empty, the environment may say
+// it: MPICX_TIMELINE=dir.
 //
 //	go run github.com/mpicx/go-mpicx/mpicx/mpicxtrace dir
 //
 // tells what happened, and draws it. A write that fails is told once on standard error, and
 // then the rest is missing; the job goes on.
-func WithTimeline(dir string) Option { return func(o *options) { o.timeline = dir } }
+func WithTimeline(dir string) Option {
+	return func(o *options) { o.timeline = cmp.Or(dir, o.timeline) }
+}
 
 func newOptions(opts []Option) *options {
 	o := &options{backend: Backend, diagnoses: os.Stderr, timeline: os.Getenv("MPICX_TIMELINE")}
