@@ -1,8 +1,6 @@
 package mpicx
 
 import (
-	"fmt"
-
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/ledger"
@@ -48,7 +46,7 @@ func lineOf(e *ledger.Event) timeline.Line {
 	case ledger.Died:
 		l.Event, l.By = timeline.Death, &by
 	case ledger.Advanced:
-		l.Event, l.Epoch = timeline.Epoch, fmt.Sprint(c.t.Epoch())
+		l.Event = timeline.Epoch
 	}
 	return l
 }

@@ -32,7 +32,7 @@ const (
 	Notice  Kind = "notice"  // and from rank By, that there is an error
 	Join    Kind = "join"    // it consents to the end of the round
 	Verdict Kind = "verdict" // it has the verdict, which is Text
-	Epoch   Kind = "epoch"   // Comm has left the epoch of the error
+	Epoch   Kind = "epoch"   // Comm leaves the epoch of the error
 
 	Repair  Kind = "repair"  // it begins Op, the Round-th agreement of Comm in Epoch
 	Agree   Kind = "agree"   // which is decided
