@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/buildtags"
 	"github.com/mpicx/go-mpicx/internal/timeline"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
@@ -152,6 +153,35 @@ func TestTimelineOfSeveralWaits(t *testing.T) {
 	}
 	require.Contains(t, names, "WaitAny of 2")
 	require.Contains(t, names, "Recv from rank 1, tag 0 on world")
+}
+
+// Without a timeline a Wait that blocks allocates nothing: it is not even asked what it waits for.
+func TestNoTimelineCostsNothing(t *testing.T) {
+	oneProcess(t)
+	if buildtags.Race {
+		t.Skip("the race detector allocates")
+	}
+	const trips = 1000
+	require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		out, in := []int{1}, []int{0}
+		peer := 1 - world.Rank()
+		send, recv := mpicx.SendInit(world, out, peer, 0), mpicx.RecvInit(world, in, peer, 0)
+		if world.Rank() == 1 {
+			for range trips + 1 { // AllocsPerRun makes one more
+				mpicx.Throw(errors.Join(recv.Start().Wait(ctx), send.Start().Wait(ctx)))
+			}
+			return nil
+		}
+		if n := testing.AllocsPerRun(trips, func() {
+			sent, got := send.Start(), recv.Start()
+			if got.Wait(ctx) != nil || sent.Wait(ctx) != nil {
+				panic("failed")
+			}
+		}); n > 0 {
+			return fmt.Errorf("%g allocations a round trip", n)
+		}
+		return nil
+	}, mpicx.WithRanks(2)))
 }
 
 // waitBoth waits for one of two, and then for the other.
