@@ -85,6 +85,7 @@ bench-hosts:
 figures:
 	go run ./internal/bench -rows 'Figure|Table' -repetitions 1000 -plot docs
 	go run ./examples/krylov -compare -plot docs/residual.png
+	./internal/scripts/timeline docs/timeline.svg
 
 # Each fuzz target for a while: make fuzz FUZZTIME=10m
 FUZZTIME := 30s
