@@ -100,8 +100,8 @@ symmetric files hold its lower triangle.
 	}
 	buf.WriteString(`
 Graphene's cell (i, j) has atom A at index 2·(i+64·j) and atom B at the next one; A(i, j) is bonded to B(i, j),
-B(i-1, j) and B(i, j-1), indices modulo 64. Shahzad et al.: Building a fault tolerant application using the GASPI communication layer;
-their matrix has 1.2e8 rows and some 12 entries in each.
+B(i-1, j) and B(i, j-1), indices modulo 64. Shahzad et al.: Building a fault tolerant application using the GASPI
+communication layer; their matrix has 1.2e8 rows and some 12 entries in each.
 `)
 	return buf.Bytes(), nil
 }
