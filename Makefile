@@ -81,10 +81,11 @@ bench-detector:
 bench-hosts:
 	./internal/scripts/trixie ./internal/scripts/two-hosts bench
 
-# Figures of the README and of docs: some ten minutes, for the repetitions in virtual time.
+# Figures of the README and of docs: a quarter of an hour of a core, for the repetitions in virtual time.
 figures:
-	go run ./internal/bench -rows 'Figure|Table' -repetitions 2000 -plot docs
+	go run ./internal/bench -rows 'Figure|Table' -repetitions 1000 -plot docs
 	go run ./examples/krylov -compare -plot docs/residual.png
+	./internal/scripts/timeline docs/timeline.svg
 
 # Each fuzz target for a while: make fuzz FUZZTIME=10m
 FUZZTIME := 30s

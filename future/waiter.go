@@ -86,8 +86,8 @@ func WaitAny(ctx context.Context, fs ...Waiter) (int, error) {
 		if i, err := anyOf(fs); i >= 0 {
 			return i, err
 		}
-		keeper, drive, ended := parkAmong(ctx, cells)
-		chosen := s.wait(drive, ended)
+		keeper, place, ended := parkAmong(ctx, cells)
+		chosen := s.wait(place, cells, ended)
 		if i, err := anyOf(fs); i >= 0 { // several may be done by now
 			return i, err
 		}
@@ -124,19 +124,17 @@ func cellsOf(fs []Waiter) (cells []*waiting.Cell) {
 }
 
 // parkAmong returns what ends a wait with ctx, and the keeper, if one of the cells has
-// one, to ask why: it may let the wait go on. Drive is how the keeper has it wait.
-func parkAmong(ctx context.Context, cells []*waiting.Cell) (k waiting.Keeper, drive driver, ended <-chan struct{}) {
+// one, to ask why: it may let the wait go on. Of the place it has how to wait.
+func parkAmong(ctx context.Context, cells []*waiting.Cell) (k waiting.Keeper, place *waiting.Place, ended <-chan struct{}) {
 	for _, c := range cells {
 		if k := c.Kept(); k != nil {
 			place, ended := k.Park(ctx)
 			k.Unpark(place)
-			return k, place.Drive, ended
+			return k, place, ended
 		}
 	}
-	return nil, nil, ctx.Done()
+	return nil, new(waiting.Place), ctx.Done()
 }
-
-type driver = func(s waiting.Sleeper, ended <-chan struct{}) (woken bool)
 
 // several is woken when one of several futures is done or disturbed.
 type several struct {
@@ -159,9 +157,12 @@ func newSeveral(fs []Waiter, cells []*waiting.Cell) *several {
 
 // wait blocks until s is woken or ended is closed. It returns the index of the first
 // channel that is closed, or -1.
-func (s *several) wait(drive driver, ended <-chan struct{}) int {
-	if drive != nil {
-		drive(s, ended)
+func (s *several) wait(place *waiting.Place, cells []*waiting.Cell, ended <-chan struct{}) int {
+	if place.Observe != nil {
+		defer place.Observe(cells...)()
+	}
+	if place.Drive != nil {
+		place.Drive(s, ended)
 	} else {
 		s.receive(ended)
 	}

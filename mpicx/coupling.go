@@ -86,7 +86,7 @@ func CreateIntercomm(local *Comm, localLeader int, bridge *Comm, remoteLeader, t
 		return failed[*Intercomm](local, err)
 	}
 	f, p := future.New[*Intercomm]()
-	waiting.Of(p.Future()).Keep(repairKeeper{(*keeper)(local)}) // if local is corrupted meanwhile, Waits have the result
+	waiting.Of(p.Future()).Keep(repairKeeper{(*keeper)(local), "CreateIntercomm"}) // if local is corrupted meanwhile, Waits have the result
 	k.promise = p
 	var bad error
 	if localLeader < 0 || localLeader >= local.size {

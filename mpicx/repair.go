@@ -9,6 +9,7 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/timeline"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -33,6 +34,7 @@ func (c *Comm) Agree(flag int) *future.Future[int] {
 
 func agreedOn(r *repairing[int], d *errchan.Decision) {
 	c := r.comm
+	r.done(timeline.Agree, nil)
 	switch {
 	case len(d.Unacked) == 0:
 		r.promise.Complete(d.Flag, nil)
@@ -55,6 +57,7 @@ func agreedOn(r *repairing[int], d *errchan.Decision) {
 // Errhandler. [Comm.Failed] is what this rank alone knows.
 func (c *Comm) AgreeFailed() *future.Future[[]int] {
 	return repair(c, errchan.Proposal{Call: errchan.AgreeFailed}, func(r *repairing[[]int], d *errchan.Decision) {
+		r.done(timeline.Agree, nil)
 		r.promise.Complete(slices.Clone(d.Dead), nil)
 	})
 }
@@ -86,6 +89,7 @@ func shrink[T any](c *Comm, as func(made *Comm, dead []int) T) *future.Future[T]
 			return
 		}
 		made.line, made.depth = c.line, c.depth+1
+		r.done(timeline.Shrink, made)
 		r.promise.Complete(as(made, d.Dead), nil)
 	})
 }
@@ -139,7 +143,7 @@ func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], 
 	c.proc.exitIfDead()
 	c.notInReduction("begins", proposal.Call.String())
 	f, p := future.New[T]()
-	waiting.Of(p.Future()).Keep(repairKeeper{(*keeper)(c)})
+	waiting.Of(p.Future()).Keep(repairKeeper{(*keeper)(c), proposal.Call.String()})
 	r := &repairing[T]{comm: c, proposal: proposal, promise: p, then: then}
 	if proposal.Call == errchan.Replace {
 		r.turn = c.root().lineage.replaces.take()
@@ -178,6 +182,7 @@ func (r *repairing[T]) start() {
 		r.proposal.Flag = broken
 	}
 	r.id = c.ulfm.Reserve(epoch, r.proposal.Call)
+	r.begun()
 	c.ulfm.Propose(r.id, r.proposal, r.decided)
 }
 
@@ -223,6 +228,29 @@ func (r *repairing[T]) fail(err error) {
 	r.promise.Complete(none, err)
 }
 
+// begun tells that an agreement has begun here that repairs c, and done, that it has come to its end:
+// with a communicator, if that is what it is for.
+func (r *repairing[T]) begun() {
+	if r.comm.proc.watchers != nil {
+		r.comm.proc.happened(r.line(timeline.Repair))
+	}
+}
+
+func (r *repairing[T]) done(kind timeline.Kind, made *Comm) {
+	if r.comm.proc.watchers == nil {
+		return
+	}
+	l := r.line(kind)
+	if made != nil {
+		l.As, l.Size, l.Text = &made.rank, made.size, made.name
+	}
+	r.comm.proc.happened(l)
+}
+
+func (r *repairing[T]) line(kind timeline.Kind) timeline.Line {
+	return timeline.Line{Event: kind, Op: r.proposal.Call.String(), Comm: r.comm.name, Round: r.id.Seq, Epoch: fmt.Sprint(r.id.Epoch)}
+}
+
 // afterCorruption has then called once c is corrupted, or this rank dead; a corruption is
 // under way. It returns false, and does nothing, if c is broken or closed, or this rank
 // dead, already.
@@ -250,7 +278,12 @@ func (c *Comm) resume() {
 // repairKeeper is the keeper of repairs. On a broken communicator their Waits return their
 // own results (C4). An error that ends other Waits does not end these, so the rank attends
 // for as long as they last.
-type repairKeeper struct{ *keeper }
+type repairKeeper struct {
+	*keeper
+	call string
+}
+
+func (k repairKeeper) calling() string { return k.call }
 
 func (k repairKeeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
 	k.Watch()

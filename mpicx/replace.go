@@ -5,6 +5,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/timeline"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -92,6 +93,7 @@ func (c *Comm) replaceBy(r *repairing[*Comm], made *Comm, err error) {
 	}
 	made.errhandler.Store(c.errhandler.Load())
 	c.root().lineage.replaces.end(r.turn)
+	r.done(timeline.Replace, made)
 	r.promise.Complete(made, nil)
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/timeline"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -132,8 +133,20 @@ func newRoot(t transport.Comm, o *options, workers []int) (root *Comm, err error
 		root.SetErrhandler(ErrorsReturn)
 		root.lineage.pool = root
 	}
+	if root.watchBy(o); p.watchers != nil {
+		root.started()
+	}
 	root.open(nil, dup, t.Epoch(), true, false)
 	return root, nil
+}
+
+// started tells that a rank begins, whose first communicator c is.
+func (c *Comm) started() {
+	size, spare := c.size, false
+	if workers := c.lineage.workers; workers != nil {
+		size, spare = len(workers), c.lineage.isSpare()
+	}
+	c.proc.happened(timeline.Line{Event: timeline.Start, Size: size, Spare: spare})
 }
 
 // runRank is the life of a rank: that in the world, if it is needed there.
@@ -159,6 +172,11 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 			*err = nil // nobody is told, and it takes part in nothing
 			return
 		}
+		end := timeline.Line{Event: timeline.End}
+		if *err != nil {
+			end.Text = (*err).Error()
+		}
+		c.proc.happened(end)
 		told := *err == nil || c.unwindAll(newFailure(describe(*err), 0), *err)
 		c.end(!told)
 	}()

@@ -119,6 +119,7 @@ func unanimous(dst, left, right []byte) {
 // count waits for the votes, and for no error: they are always counted, see
 // ledger.Vote.
 func (v *vote) count(ctx context.Context) error {
+	defer v.comm.waits("TryAll")()
 	for {
 		ctx = patient(ctx)
 		if v.comm.proc.await(v.counted, ctx.Done()) {

@@ -62,7 +62,9 @@ func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode) error {
 		ctx = patient(ctx)
 		c.notInReduction("waits", "for an operation")
 		first := c.proc.enter(&c.ledger)
+		over := c.waits("the verdict")
 		changed := c.proc.await(wait, ctx.Done())
+		over()
 		c.proc.leave(first) // before it takes the verdict: see ledger.Leave
 		if !changed && ctx.Err() != nil && interrupted(ctx) == nil {
 			return context.Cause(ctx)

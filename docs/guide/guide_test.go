@@ -74,6 +74,7 @@ func TestChapters(t *testing.T) {
 	chapters, err := filepath.Glob("*.md")
 	require.NoError(t, err)
 	require.NotEmpty(t, chapters)
+	chapters = append(chapters, filepath.Join("..", "..", "README.md"))
 	shown := make(map[string]bool)
 	for _, chapter := range chapters {
 		lines := readLines(t, chapter)
@@ -83,7 +84,7 @@ func TestChapters(t *testing.T) {
 				shown[b.what] = true
 			}
 		}
-		t.Run(strings.TrimSuffix(chapter, ".md"), func(t *testing.T) {
+		t.Run(strings.TrimSuffix(filepath.Base(chapter), ".md"), func(t *testing.T) {
 			for i := len(blocks) - 1; i >= 0; i-- { // from the last one, so that line numbers stay right
 				b := blocks[i]
 				t.Run(fmt.Sprintf("line %d", b.first), func(t *testing.T) {

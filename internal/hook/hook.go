@@ -3,6 +3,7 @@ package hook
 import (
 	"io"
 
+	"github.com/mpicx/go-mpicx/internal/timeline"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -51,6 +52,10 @@ var Doing func(comm any) string
 
 // Spares is how many spares a mpicx.Option asks for. Package mpicx sets it.
 var Spares func(option any) int
+
+// Happened tells who watches the rank of a *mpicx.Comm of an event there, and what it was about. Package
+// mpicx sets it.
+var Happened func(comm any, kind timeline.Kind, text string)
 
 // Bare takes the error channel out of the Waits on a *mpicx.Comm, to measure what
 // it costs them. Package mpicx sets it.

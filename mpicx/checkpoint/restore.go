@@ -2,7 +2,11 @@ package checkpoint
 
 import (
 	"context"
+	"fmt"
 	"slices"
+
+	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/timeline"
 )
 
 // Restore sets the protected variables to their values in the newest version that all ranks
@@ -57,5 +61,6 @@ func (s *Store) Restore(ctx context.Context) (version int, err error) {
 		}
 	}
 	s.count(func(c *Stats) { c.Restores++ })
+	hook.Happened(s.comm, timeline.Restore, fmt.Sprint("version ", b.Key.Version))
 	return b.Key.Version, nil
 }

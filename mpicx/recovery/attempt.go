@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -59,6 +60,7 @@ func (r *run) next() *Attempt {
 			r.log.Info("recovery", "rank", r.comm.Rank(), "comm", r.comm.String(), "attempt", a.N, "cause", a.Cause.Error(), "replaced", a.Replaced, "gone", a.Gone)
 		}
 	}
+	a.Comm.Mark(fmt.Sprint("attempt ", a.N))
 	return a
 }
 
