@@ -37,9 +37,30 @@ func init() {
 	hook.Break = func(err error) { processes.Break(err) }
 }
 
-// startJob takes part in the job that a launcher has started this process for; or
-// starts goroutine ranks, as many as ranks if nobody says.
+// startJob is beginJob, with a timeline if that is asked for.
 func startJob(ctx context.Context, o *options, ranks int) (*job, error) {
+	if err := o.record(); err != nil {
+		return nil, err
+	}
+	j, err := beginJob(ctx, o, ranks)
+	if o.recorder == nil {
+		return j, err
+	}
+	if err != nil {
+		o.recorder.Close()
+		return nil, err
+	}
+	end := j.end
+	j.end = func() error {
+		defer o.recorder.Close()
+		return end()
+	}
+	return j, nil
+}
+
+// beginJob takes part in the job that a launcher has started this process for; or
+// starts goroutine ranks, as many as ranks if nobody says.
+func beginJob(ctx context.Context, o *options, ranks int) (*job, error) {
 	place, err := machine.Started()
 	switch {
 	case err != nil:

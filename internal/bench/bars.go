@@ -1,17 +1,20 @@
 package main
 
 import (
+	"strings"
+
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
+
+	"github.com/mpicx/go-mpicx/internal/plots"
 )
 
 // bars is Figure 4 of paper 002: where the time of runs goes.
 type bars struct {
 	title string
 	names []string
-	parts []plotter.Values // of each part, by bar
+	parts [][]float64 // of each part, by bar: seconds
 }
 
 // addBar adds a bar: the fastest of some runs, which others on the machine have disturbed least.
@@ -21,7 +24,7 @@ func (f figures) addBar(j *lanczosJob, name string, runs []*lanczosRun) {
 	}
 	b, ok := f[j.figure].(*bars)
 	if !ok {
-		b = &bars{title: "Lanczos on graphene, 3,500 iterations, a checkpoint every 500: " + j.name, parts: make([]plotter.Values, len(lanczosParts))}
+		b = &bars{title: j.name, parts: make([][]float64, len(lanczosParts))}
 		f[j.figure] = b
 	}
 	b.names = append(b.names, name)
@@ -30,37 +33,54 @@ func (f figures) addBar(j *lanczosJob, name string, runs []*lanczosRun) {
 	}
 }
 
+// barLooks are the colours of the parts.
+var barLooks = []plots.Swatch{{Color: plots.SkyBlue}, {Color: plots.Black}, {Color: plots.Vermillion}, {Color: plots.Yellow}, {Color: plots.Green}, {Color: plots.Orange}}
+
+// plots has one panel of whole runs, and one of what is too short to be seen there.
 func (b *bars) plots() ([]*plot.Plot, error) {
-	p := plot.New()
-	p.Title.Text = b.title
-	p.Y.Label.Text = "s"
-	p.Y.Min = 0
-	p.Legend.Top, p.Legend.Left = true, true
-	p.Legend.ThumbnailWidth = vg.Points(10)
+	whole, err := b.panel("Lanczos, 3,500 iterations: "+b.title, "time, s", 1, 0, 1, 2, 3, 4, 5)
+	if err != nil {
+		return nil, err
+	}
+	short, err := b.panel("the same without computing and redone work", "time, ms", 1e3, 1, 2, 3, 4)
+	return []*plot.Plot{whole, short}, err
+}
+
+// panel stacks some of the parts.
+func (b *bars) panel(title, unit string, scale float64, which ...int) (*plot.Plot, error) {
+	p := plots.New(title, "checkpoints and pings; failures, with both", unit)
+	p.Y.Min, p.Legend.ThumbnailWidth = 0, vg.Points(10)
+	sums := make([]float64, len(b.names))
 	var below *plotter.BarChart
-	most := 0.0
-	for i, values := range b.parts {
-		bar, err := plotter.NewBarChart(values, vg.Points(34))
+	for _, i := range which {
+		values := make(plotter.Values, len(b.names))
+		for k, seconds := range b.parts[i] {
+			values[k] = seconds * scale
+			sums[k] += values[k]
+			p.Y.Max = max(p.Y.Max, 1.6*sums[k]) // room for the legend
+		}
+		bar, err := plotter.NewBarChart(values, vg.Points(28))
 		if err != nil {
 			return nil, err
 		}
-		bar.Color, bar.LineStyle.Width = plotutil.Color(i), 0
+		bar.Color, bar.LineStyle.Width = barLooks[i].Color, 0
 		if below != nil {
 			bar.StackOn(below)
 		}
 		below = bar
+		most := p.Y.Max
 		p.Add(bar)
-		p.Legend.Add(lanczosParts[i], bar)
+		p.Y.Max = most
+		p.Legend.Add(lanczosParts[i], barLooks[i])
 	}
-	for i := range b.names {
-		sum := 0.0
-		for _, values := range b.parts {
-			sum += values[i]
+	var ticks plot.ConstantTicks
+	for i, name := range b.names {
+		if !strings.Contains(name, "\n") {
+			name += "\n " // lines of text are aligned at the last
 		}
-		most = max(most, sum)
+		ticks = append(ticks, plot.Tick{Value: float64(i), Label: name})
 	}
-	p.Y.Max = 1.6 * most // room for the legend
-	p.NominalX(b.names...)
-	p.X.Min, p.X.Max = -0.5, float64(len(b.names))-0.5
-	return []*plot.Plot{p}, nil
+	p.X.Tick.Marker = ticks
+	p.X.Min, p.X.Max = -0.6, float64(len(b.names))-0.4
+	return p, nil
 }

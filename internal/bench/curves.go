@@ -1,14 +1,10 @@
 package main
 
 import (
-	"image/color"
-	"math"
-	"strconv"
-
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/mpicx/go-mpicx/internal/plots"
 )
 
 // panels are plots of curves, side by side.
@@ -20,7 +16,7 @@ type panel struct {
 	logX, logY         bool
 	most               float64 // of y; 0: what there is, and room for the legend
 	x                  []float64
-	ticks              []string // at x; nil: where they fall
+	tick               func(float64) string // the label of each x; nil: ticks fall where they do
 	curves             []*curve
 }
 
@@ -28,20 +24,6 @@ type panel struct {
 type curve struct {
 	name         string
 	y, deviation []float64
-}
-
-// looks tell curves apart that lie on each other, to those who see no colours as well. The
-// colours are those of Okabe and Ito.
-var looks = []struct {
-	color  color.Color
-	shape  draw.GlyphDrawer
-	dashes []vg.Length
-}{
-	{color.RGBA{0x00, 0x00, 0x00, 0xff}, draw.CircleGlyph{}, nil},
-	{color.RGBA{0x00, 0x72, 0xb2, 0xff}, draw.TriangleGlyph{}, nil},
-	{color.RGBA{0xd5, 0x5e, 0x00, 0xff}, draw.SquareGlyph{}, nil},
-	{color.RGBA{0x00, 0x9e, 0x73, 0xff}, draw.CrossGlyph{}, []vg.Length{6, 3}},
-	{color.RGBA{0xcc, 0x79, 0xa7, 0xff}, draw.PlusGlyph{}, []vg.Length{2, 2}},
 }
 
 // add adds the next point of the curve of that name.
@@ -67,41 +49,29 @@ func (ps panels) plots() (all []*plot.Plot, err error) {
 }
 
 func (p *panel) plot() (*plot.Plot, error) {
-	drawn := plot.New()
-	drawn.Title.Text, drawn.X.Label.Text, drawn.Y.Label.Text = p.title, p.label, p.unit
-	drawn.X.Tick.Marker, drawn.Y.Tick.Marker = thousands{plot.DefaultTicks{}}, thousands{plot.DefaultTicks{}}
+	drawn := plots.New(p.title, p.label, p.unit)
 	if p.logX {
-		drawn.X.Scale, drawn.X.Tick.Marker = plot.LogScale{}, thousands{plot.LogTicks{Prec: -1}}
+		drawn.X.Scale = plot.LogScale{}
 	}
-	if p.ticks != nil {
-		var at plot.ConstantTicks
-		for i, x := range p.x {
-			at = append(at, plot.Tick{Value: x, Label: p.ticks[i]})
-		}
-		drawn.X.Tick.Marker = at
+	if p.tick != nil {
+		drawn.X.Tick.Marker = plots.At(p.tick, p.x...)
 	}
 	if p.logY {
-		drawn.Y.Scale, drawn.Y.Tick.Marker = plot.LogScale{}, thousands{plot.LogTicks{Prec: -1}}
+		drawn.Y.Scale, drawn.Y.Tick.Marker = plot.LogScale{}, plots.Log(plots.Number)
 	} else {
 		drawn.Y.Min = 0
 	}
-	drawn.Add(plotter.NewGrid())
-	drawn.Legend.Top, drawn.Legend.Left, drawn.Legend.YOffs = true, true, -vg.Points(4)
-	drawn.Legend.XOffs, drawn.Legend.ThumbnailWidth = vg.Points(6), vg.Points(34)
 	most := 0.0
 	for i, c := range p.curves {
-		look := looks[i%len(looks)]
-		line, dots, err := plotter.NewLinePoints(c.points(p))
+		line, dots, err := plots.Curve(c.points(p), plots.Looks[i%len(plots.Looks)])
 		if err != nil {
 			return nil, err
 		}
-		line.Color, line.Width, line.Dashes = look.color, vg.Points(1.3), look.dashes
-		dots.Color, dots.Shape, dots.Radius = look.color, look.shape, vg.Points(3)
 		bars, err := plotter.NewYErrorBars(c.bars(p))
 		if err != nil {
 			return nil, err
 		}
-		bars.Color = look.color
+		bars.Color = line.Color
 		drawn.Add(line, dots, bars)
 		drawn.Legend.Add(c.name, line, dots)
 		for k, y := range c.y {
@@ -139,28 +109,4 @@ func (c *curve) bars(p *panel) errorBars {
 		errors[k].Low, errors[k].High = min(d, 0.99*c.y[k]), d
 	}
 	return errorBars{c.points(p), errors}
-}
-
-// thousands writes the labels of ticks as people do: 2,500.
-type thousands struct{ plot.Ticker }
-
-func (t thousands) Ticks(low, high float64) []plot.Tick {
-	ticks := t.Ticker.Ticks(low, high)
-	for i := range ticks {
-		if ticks[i].Label != "" {
-			ticks[i].Label = comma(ticks[i].Value)
-		}
-	}
-	return ticks
-}
-
-func comma(v float64) string {
-	text := strconv.FormatFloat(v, 'f', -1, 64)
-	if v != math.Trunc(v) {
-		return text
-	}
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/mpicx/go-mpicx/internal/binomial"
+	"github.com/mpicx/go-mpicx/internal/plots"
 )
 
 // disconnected returns the share of sets of dead ranks, drawn at random, that cut some of the
@@ -62,12 +63,11 @@ func disconnectedRow(n int) func(config) result {
 
 // drawDisconnected draws the share over the part that is dead.
 func drawDisconnected(c config) *panel {
-	p := &panel{title: "Binomial graphs that dead ranks disconnect", label: "% of ranks that are dead", unit: "% of sets of dead ranks", most: 100}
+	p := &panel{title: "Binomial graphs that dead ranks disconnect", label: "% of ranks that are dead", unit: "% of sets of dead ranks", most: 100, tick: plots.Number}
 	for percent := 5; percent < 100; percent += 5 {
 		p.x = append(p.x, float64(percent))
-		p.ticks = append(p.ticks, fmt.Sprint(percent))
 		for _, n := range []int{16, 64, 576, 6000} {
-			p.add(comma(float64(n))+" ranks", 100*disconnected(c.sets(n), n, n*percent/100), 0)
+			p.add(plots.Number(float64(n))+" ranks", 100*disconnected(c.sets(n), n, n*percent/100), 0)
 		}
 	}
 	return p

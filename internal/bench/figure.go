@@ -1,11 +1,7 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"image/color"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -13,7 +9,8 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
+
+	"github.com/mpicx/go-mpicx/internal/plots"
 )
 
 // figures are what the rows that were measured have to show, by the names of
@@ -25,42 +22,23 @@ type figure interface{ plots() ([]*plot.Plot, error) }
 
 func (f figures) save(folder string) error {
 	for _, name := range slices.Sorted(maps.Keys(f)) {
-		plots, err := f[name].plots()
+		all, err := f[name].plots()
 		if err != nil {
 			return err
 		}
-		if err := saved(plots, filepath.Join(folder, name+".png")); err != nil {
+		if err := plots.Save(filepath.Join(folder, name+".png"), all...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// saved writes plots side by side to a file, with room for the last label of an axis.
-func saved(plots []*plot.Plot, name string) error {
-	width, height := 20*vg.Centimeter, 11*vg.Centimeter
-	if len(plots) > 1 {
-		width = 28 * vg.Centimeter
-	}
-	canvas := vgimg.PngCanvas{Canvas: vgimg.New(width, height)}
-	margin := 0.6 * vg.Centimeter
-	tiles := draw.Tiles{Rows: 1, Cols: len(plots), PadX: margin, PadLeft: margin / 3, PadRight: margin, PadTop: margin / 3, PadBottom: margin / 3}
-	for i, c := range plot.Align([][]*plot.Plot{plots}, tiles, draw.New(canvas))[0] {
-		plots[i].Draw(c)
-	}
-	file, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	_, err = canvas.WriteTo(file)
-	return errors.Join(err, file.Close())
-}
-
-// boxes is a figure like the paper's Figure 2: boxplots of the duration of a
-// propagation at the rank that signals, for numbers of ranks.
+// boxes is a figure like Figure 2 of paper 004: boxplots of the duration of a propagation at the
+// rank that signals, for numbers of ranks.
 type boxes struct {
-	names []string
-	boxes []samples // of one side and of the other in turn
+	names [2]string // of the sides: left and right
+	ranks []int
+	sides [][2]samples
 }
 
 // addBoxes adds two boxes to a figure.
@@ -70,35 +48,40 @@ func (f figures) addBoxes(name string, n int, ours string, a samples, theirs str
 	}
 	x, ok := f[name].(*boxes)
 	if !ok {
-		x = new(boxes)
+		x = &boxes{names: [2]string{ours, theirs}}
 		f[name] = x
 	}
-	x.names = append(x.names, fmt.Sprintf("%s\n%d", ours, n), fmt.Sprintf("%s\n%d", theirs, n))
-	x.boxes = append(x.boxes, a, b)
+	x.ranks, x.sides = append(x.ranks, n), append(x.sides, [2]samples{a, b})
 }
 
 func (f *boxes) plots() ([]*plot.Plot, error) {
-	p := plot.New()
-	p.Title.Text = "dup + signal + every rank has its error + close"
-	p.X.Label.Text = "protocol, ranks"
-	p.Y.Label.Text = "ms"
-	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-	p.Add(plotter.NewGrid())
-	for i, s := range f.boxes {
-		values := make(plotter.Values, len(s))
-		for j, ns := range s {
-			values[j] = ns / 1e6
+	p := plots.New("dup + signal + every rank has its error + close", "ranks", "time, ms")
+	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plots.Log(plots.Number)
+	p.Legend.ThumbnailWidth = vg.Points(10)
+	var most float64
+	var ticks plot.ConstantTicks
+	for side, look := range []plots.Swatch{{Color: plots.SkyBlue}, {Color: plots.Orange}} {
+		p.Legend.Add([]string{"left: ", "right: "}[side]+f.names[side], look)
+		for i, both := range f.sides {
+			values := make(plotter.Values, len(both[side]))
+			for j, ns := range both[side] {
+				values[j] = ns / 1e6
+				most = max(most, values[j])
+			}
+			box, err := plotter.NewBoxPlot(vg.Points(30), float64(i)+0.4*(float64(side)-0.5), values)
+			if err != nil {
+				return nil, err
+			}
+			box.FillColor = look.Color
+			box.GlyphStyle = draw.GlyphStyle{Color: plots.Black, Radius: vg.Points(1), Shape: draw.RingGlyph{}}
+			p.Add(box)
 		}
-		box, err := plotter.NewBoxPlot(vg.Points(28), float64(i), values)
-		if err != nil {
-			return nil, err
-		}
-		box.FillColor = color.RGBA{0xf5, 0xb7, 0xb1, 0xff}
-		if i%2 == 0 {
-			box.FillColor = color.RGBA{0xae, 0xd6, 0xf1, 0xff}
-		}
-		p.Add(box)
 	}
-	p.NominalX(f.names...)
+	for i, n := range f.ranks {
+		ticks = append(ticks, plot.Tick{Value: float64(i), Label: plots.Number(float64(n))})
+	}
+	p.X.Tick.Marker = ticks
+	p.X.Min, p.X.Max = -0.5, float64(len(f.ranks))-0.5
+	p.Y.Max = 2 * most
 	return []*plot.Plot{p}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/inject"
 )
@@ -39,6 +40,11 @@ func rankOfJob(args []string) {
 			jobPingPong(ctx, world, number)
 		case "collectives":
 			return jobCollectives(ctx, world, number, args[2:])
+		case "barrier":
+			jobBarrier(ctx, world)
+		case "barrier-bare":
+			hook.Bare(world)
+			jobBarrier(ctx, world)
 		case "signal":
 			return jobSignals(ctx, world)
 		case "told":
@@ -89,6 +95,27 @@ func jobPingPong(ctx context.Context, world *mpicx.Comm, bytes int) {
 			}
 		}
 	})
+}
+
+// jobBarrier is osu_barrier in c/bench.c.
+func jobBarrier(ctx context.Context, world *mpicx.Comm) {
+	const skipped, times = 200, 1000
+	for range 5 {
+		var all time.Duration
+		for i := range skipped + times {
+			start := time.Now()
+			world.Barrier().MustWait(ctx)
+			if i >= skipped {
+				all += time.Since(start)
+			}
+		}
+		world.Barrier().MustWait(ctx)
+		sum := []int{0}
+		mpicx.Allreduce(world, []int{int(all)}, sum, mpicx.Sum).MustWait(ctx)
+		if world.Rank() == 0 {
+			fmt.Fprintln(out, sum[0]/(times*world.Size()))
+		}
+	}
 }
 
 func jobSignals(ctx context.Context, world *mpicx.Comm) (err error) {

@@ -41,6 +41,7 @@ func (m *mpi) rows() (all []row) {
 	without := *m // shared memory
 	without.run = append([]string{"env", "MPICX_NODE=1"}, m.run...)
 	trips(&without, "2 processes, MPICX_NODE=1", 2.0, 1.2, 1.05)
+	all = append(all, m.barrierRows()...)
 	for _, b := range []struct{ name, program, suffix string }{{"black channel", m.ours, ""}, {"ulfm", m.ulfm, "-ulfm"}} {
 		for _, n := range []int{2, 4, 8} {
 			reach := 1.0
@@ -111,14 +112,40 @@ func printed(c *exec.Cmd) (columns []samples) {
 
 // compare takes the medians of jobs, ours and theirs in turn.
 func (m *mpi) compare(ours string, n int, suffix string, args ...string) func(config) result {
+	theirs := append([]string{m.theirs, args[0] + suffix}, args[1:]...)
+	return m.jobs(n, samples.median, append([]string{ours}, args...), theirs)
+}
+
+// jobs takes one of the samples of each job, of two commands in turn.
+func (m *mpi) jobs(n int, one func(samples) float64, ours, theirs []string) func(config) result {
 	return func(c config) (r result) {
-		theirs := append([]string{args[0] + suffix}, args[1:]...)
 		for range c.times(9) {
-			r.ours = append(r.ours, m.job(n, ours, args...)[0].median())
-			r.theirs = append(r.theirs, m.job(n, m.theirs, theirs...)[0].median())
+			r.ours = append(r.ours, one(m.job(n, ours[0], ours[1:]...)[0]))
+			r.theirs = append(r.theirs, one(m.job(n, theirs[0], theirs[1:]...)[0]))
 		}
 		return r
 	}
+}
+
+// barrierRows are Table I of paper 004: OSU's barrier, with an MPI that can't lose processes and one
+// that can, and with error channels. A sample is a mean: of each job the one that others on the
+// machine have disturbed least counts.
+func (m *mpi) barrierRows() (all []row) {
+	for _, n := range []int{2, 4, 8} {
+		add := func(what, against string, ours, theirs []string) {
+			all = append(all, row{what: fmt.Sprintf("OSU barrier (paper 004, Table I), %s, %d processes", what, n), against: against, measure: m.jobs(n, samples.least, ours, theirs)})
+		}
+		plain := []string{m.theirs, "barrier"}
+		add("without error channel", "MPI_Barrier in C", []string{m.ours, "barrier-bare"}, plain)
+		add("error channel on", "MPI_Barrier in C", []string{m.ours, "barrier"}, plain)
+		add("error channel on", "without it", []string{m.ours, "barrier"}, []string{m.ours, "barrier-bare"})
+		add("error channel in C: MPI_Ibarrier, MPI_Waitany with the error request", "MPI_Barrier in C", []string{m.theirs, "barrier-channel"}, plain)
+		if m.ulfm != "" {
+			add("ulfm", "MPI_Barrier in C, with ulfm", []string{m.ulfm, "barrier"}, []string{m.theirs, "barrier-ulfm"})
+			add("in C, with ulfm", "without", []string{m.theirs, "barrier-ulfm"}, plain)
+		}
+	}
+	return all
 }
 
 // recovery takes one of the two times that a job in which a process is killed prints.

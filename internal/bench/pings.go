@@ -10,15 +10,18 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/mpicx/go-mpicx/internal/detector"
+	"github.com/mpicx/go-mpicx/internal/plots"
 )
 
 // pings is mpicx.Ping with a period of 10 ms.
 var pings = detector.Config{Period: 10 * time.Millisecond, Timeout: 40 * time.Millisecond, Ping: true}
+
+// paperPings are as frequent as the paper's.
+var paperPings = detector.Config{Period: 3 * time.Second, Timeout: 12 * time.Second, Ping: true}
 
 // tableI is Table I of paper 002, in seconds: InfiniBand, one process a node, a period of 3 s.
 var tableI = []struct {
@@ -45,17 +48,28 @@ func pingRows() (all []row) {
 		}, row{
 			what: fmt.Sprintf("virtual: death to last survivor told, by pings (paper 002, Table I), %d ranks", paper.ranks), against: "the paper's", reach: reach, virtual: true,
 			measure: func(c config) result {
-				var took samples
-				for seed := range c.times(100) {
-					t, _ := detect(pings, paper.ranks, uint64(seed))
-					took = append(took, float64(t))
-				}
+				took := detections(c, pings, paper.ranks)
 				c.figures.addTableI(1, paper.ranks, took, paper.detection)
 				return result{took, samples{paper.detection * 1e9}, fmt.Sprintf("a ping each %v, here; the paper has 3s", pings.Period)}
+			},
+		}, row{
+			what: fmt.Sprintf("virtual: death to last survivor told, by pings as frequent as the paper's (paper 002, Table I), %d ranks", paper.ranks), against: "the paper's", virtual: true,
+			measure: func(c config) result {
+				took := detections(c, paperPings, paper.ranks)
+				c.figures.addTableI(3, paper.ranks, took, paper.detection)
+				return result{took, samples{paper.detection * 1e9}, ""}
 			},
 		})
 	}
 	return all
+}
+
+func detections(c config, pings detector.Config, n int) (took samples) {
+	for seed := range c.times(100) {
+		t, _ := detect(pings, n, uint64(seed))
+		took = append(took, float64(t))
+	}
+	return took
 }
 
 // sigkillRows are Table I with processes, whose ends the others of their machine see.
@@ -91,7 +105,8 @@ func scans(c config, n int) samples {
 }
 
 // A tableFigure is Table I as curves, in seconds.
-type tableFigure struct{ ours, papers [3]plotter.XYs } // of scans; of detection in virtual time; by processes
+// Of scans; of detection in virtual time; by processes; in virtual time, at the paper's period.
+type tableFigure struct{ ours, papers [4]plotter.XYs }
 
 // addTableI adds a cell to the figure, and the paper's.
 func (f figures) addTableI(what, ranks int, ours samples, papers float64) {
@@ -108,40 +123,36 @@ func (f figures) addTableI(what, ranks int, ours samples, papers float64) {
 }
 
 func (t *tableFigure) plots() ([]*plot.Plot, error) {
-	p := plot.New()
-	p.Title.Text = "Table I of paper 002: a dedicated rank pings all others"
-	p.X.Label.Text = "ranks"
-	p.Y.Label.Text = "s"
+	p := plots.New("Table I of paper 002: a dedicated rank pings all others", "ranks", "time")
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, tableITicks()
-	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: 1}
-	p.Legend.Top, p.Legend.XOffs = true, -vg.Centimeter
-	p.Y.Min, p.Y.Max = 1e-6, 1e3 // room for the legend
-	p.Add(plotter.NewGrid())
-	add := func(name string, points plotter.XYs, color int, dashes []vg.Length) error {
+	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plots.Log(plots.Seconds)
+	p.Y.Min, p.Y.Max = 5e-6, 5e4 // room for the legend
+	add := func(name string, points plotter.XYs, look plots.Look) error {
 		if len(points) == 0 {
 			return nil
 		}
-		line, dots, err := plotter.NewLinePoints(points)
+		line, dots, err := plots.Curve(points, look)
 		if err != nil {
 			return err
 		}
-		line.Color, dots.Color = plotutil.Color(color), plotutil.Color(color)
-		line.Width, line.Dashes, dots.Shape = vg.Points(1.5), dashes, draw.CircleGlyph{}
 		p.Add(line, dots)
 		p.Legend.Add(name, line, dots)
 		return nil
 	}
+	dashes := []vg.Length{7, 3}
 	return []*plot.Plot{p}, errors.Join(
-		add("death to all told, paper: period 3 s", t.papers[1], 0, plotutil.Dashes(2)),
-		add(fmt.Sprintf("the same here, virtual time: period %v", pings.Period), t.ours[1], 0, nil),
-		add("SIGKILL to all told, processes of one machine", t.ours[2], 1, nil),
-		add("scan of all, paper", t.papers[0], 2, plotutil.Dashes(2)),
-		add("scan of all here, virtual time", t.ours[0], 2, nil))
+		add("death to all told, paper: a scan every 3 s", t.papers[1], plots.Look{Color: plots.Vermillion, Shape: draw.RingGlyph{}, Dashes: dashes}),
+		add("the same here, virtual time: pings every "+plots.Seconds(pings.Period.Seconds()), t.ours[1], plots.Look{Color: plots.Vermillion, Shape: draw.CircleGlyph{}}),
+		add("the same here, virtual time: pings every 3 s", t.ours[3], plots.Look{Color: plots.Orange, Shape: draw.PyramidGlyph{}}),
+		add("SIGKILL to all told here, processes of one machine", t.ours[2], plots.Look{Color: plots.Black, Shape: draw.TriangleGlyph{}}),
+		add("scan of all, paper", t.papers[0], plots.Look{Color: plots.Blue, Shape: draw.SquareGlyph{}, Dashes: dashes}),
+		add("scan of all here, virtual time", t.ours[0], plots.Look{Color: plots.Blue, Shape: draw.BoxGlyph{}}))
 }
 
-func tableITicks() (ticks plot.ConstantTicks) {
+func tableITicks() plot.Ticker {
+	var ranks []float64
 	for _, paper := range tableI {
-		ticks = append(ticks, plot.Tick{Value: float64(paper.ranks), Label: strconv.Itoa(paper.ranks)})
+		ranks = append(ranks, float64(paper.ranks))
 	}
-	return ticks
+	return plots.At(plots.Number, ranks...)
 }

@@ -1,5 +1,7 @@
 package main
 
+import "github.com/mpicx/go-mpicx/internal/plots"
+
 // planFigures is the name that draws them: see -rows.
 const planFigures = "virtual: Figures 3 to 5 of paper 000"
 
@@ -9,26 +11,23 @@ func drawPlans(c config) {
 	if c.quick {
 		ns, most = ns[:4], 576
 	}
-	initiator := &panel{title: "Barriers of " + comma(float64(most)) + " ranks around a revoke", label: "rank that revokes"}
+	initiator := &panel{title: "Barriers of " + plots.Number(float64(most)) + " ranks around a revoke", label: "rank that revokes"}
 	for k := range 9 {
 		i := k * (most - 1) / 8
 		initiator.addPlan(float64(i), c.planB(plan{most, 0, i}))
 	}
 	c.figures["revoke-initiator"] = panels{initiator}
 
-	barrier, allreduce := &panel{title: "Barrier", label: "ranks", logX: true}, &panel{title: "Allreduce of 8 bytes", label: "ranks", logX: true}
+	barrier, allreduce := &panel{title: "Barrier", label: "ranks", logX: true, tick: plots.Number}, &panel{title: "Allreduce of 8 bytes", label: "ranks", logX: true, tick: plots.Number}
 	for _, n := range ns {
 		barrier.addPlan(float64(n), c.planB(plan{n, 0, anybody}))
 		allreduce.addPlan(float64(n), c.planB(plan{n, 8, anybody}))
-		barrier.ticks = append(barrier.ticks, comma(float64(n)))
 	}
-	allreduce.ticks = barrier.ticks
 	c.figures["revoke-ranks"] = panels{barrier, allreduce}
 
-	sizes := &panel{title: "Allreduce of " + comma(float64(most)) + " ranks around a revoke", label: "bytes of a rank", logX: true, logY: true}
+	sizes := &panel{title: "Allreduce of " + plots.Number(float64(most)) + " ranks around a revoke", label: "bytes of a rank", logX: true, logY: true, tick: func(b float64) string { return size(int(b)) }}
 	for _, bytes := range planSizes {
 		sizes.addPlan(float64(bytes), c.planB(plan{most, bytes, anybody}))
-		sizes.ticks = append(sizes.ticks, size(bytes))
 	}
 	c.figures["revoke-size"] = panels{sizes}
 	c.figures["revoke-disconnected"] = panels{drawDisconnected(c)}
@@ -36,7 +35,7 @@ func drawPlans(c config) {
 
 // addPlan adds what became of a plan at x, in µs: means and standard deviations.
 func (p *panel) addPlan(x float64, d *planTimes) {
-	p.unit, p.x = "µs of virtual time", append(p.x, x)
+	p.unit, p.x = "virtual time, µs", append(p.x, x)
 	for _, c := range []struct {
 		name string
 		of   samples

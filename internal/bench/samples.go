@@ -11,6 +11,8 @@ type samples []float64
 
 func (s samples) median() float64 { return s.quantile(0.5) }
 
+func (s samples) least() float64 { return slices.Min(s) }
+
 func (s samples) quantile(q float64) float64 {
 	sorted := slices.Sorted(slices.Values(s))
 	return sorted[int(q*float64(len(sorted)-1)+0.5)]

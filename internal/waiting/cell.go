@@ -220,7 +220,7 @@ func (c *Cell) park(ctx context.Context) error {
 		return nil
 	}
 	keeper.Look()
-	if !place.await(ended) {
+	if !place.awaitFor(c, ended) {
 		if c.slot.CompareAndSwap(place, nil) {
 			keeper.Unpark(place)
 			return c.described(ctx, keeper.Ended(ctx))
@@ -249,6 +249,9 @@ func (c *Cell) parkWithOthers(ctx context.Context) error {
 	c.Await(1)
 	defer c.Await(-1)
 	keeper.Look()
+	if place.Observe != nil {
+		defer place.Observe(c)()
+	}
 	select {
 	case <-done:
 	case <-disturbed:

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -42,8 +43,8 @@ func Plot(cfg *Settings, outcomes []*Outcome) error {
 	p.X.Label.Text = "iterations done"
 	p.Y.Label.Text = "residual |r|/|b|"
 	p.Y.Scale = plot.LogScale{}
-	p.Y.Tick.Marker = powers{}
-	p.X.Tick.Marker = plot.DefaultTicks{}
+	p.Y.Tick.Marker = plot.TickerFunc(powers)
+	p.X.Tick.Marker = plot.TickerFunc(hundreds)
 	p.Add(plotter.NewGrid())
 
 	legend := plot.NewLegend()
@@ -59,7 +60,8 @@ func Plot(cfg *Settings, outcomes []*Outcome) error {
 	if err != nil {
 		return err
 	}
-	whole := draw.New(canvas)
+	const margin = 12 // half of a label at the end of an axis
+	whole := draw.Crop(draw.New(canvas), vg.Points(4), -vg.Points(margin), vg.Points(4), -vg.Points(4))
 	p.Draw(whole)
 	legend.Draw(draw.Crop(p.DataCanvas(whole), 0, -vg.Points(6), 0, -vg.Points(6)))
 	return writeFile(name, canvas)
@@ -77,20 +79,30 @@ func writeFile(name string, content io.WriterTo) error {
 	return f.Close()
 }
 
-// powers has a tick for each power of ten, and text at as many as there is room.
-type powers struct{}
-
-// Ticks returns the ticks from least to most.
-func (powers) Ticks(least, most float64) []plot.Tick {
-	lo, hi := int(math.Ceil(math.Log10(least)-1e-9)), int(math.Floor(math.Log10(most)+1e-9))
-	every := (hi-lo)/10 + 1
-	var ticks []plot.Tick
-	for e := lo; e <= hi; e++ {
-		t := plot.Tick{Value: math.Pow(10, float64(e))}
-		if (hi-e)%every == 0 {
-			t.Label = fmt.Sprintf("1e%+03d", e)
+// hundreds has ticks at multiples of 1, 2 or 5 times a power of ten, all with text.
+func hundreds(least, most float64) (ticks []plot.Tick) {
+	step := math.Pow(10, math.Floor(math.Log10(most-least)))
+	for _, divided := range []float64{1, 2, 5} {
+		if (most-least)*divided/step >= 4 {
+			step /= divided
+			break
 		}
-		ticks = append(ticks, t)
+	}
+	for v := step * math.Ceil(least/step); v <= most; v += step {
+		text := strconv.FormatFloat(v, 'f', -1, 64)
+		if v >= 1000 && v < 1e6 {
+			text = text[:len(text)-3] + "," + text[len(text)-3:]
+		}
+		ticks = append(ticks, plot.Tick{Value: v, Label: text})
+	}
+	return ticks
+}
+
+// powers has a tick, with text, at as many powers of ten as there is room for.
+func powers(least, most float64) (ticks []plot.Tick) {
+	lo, hi := int(math.Ceil(math.Log10(least)-1e-9)), int(math.Floor(math.Log10(most)+1e-9))
+	for e := hi; e >= lo; e -= (hi-lo)/10 + 1 {
+		ticks = append(ticks, plot.Tick{Value: math.Pow(10, float64(e)), Label: fmt.Sprintf("1e%+03d", e)})
 	}
 	return ticks
 }

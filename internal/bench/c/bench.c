@@ -67,6 +67,33 @@ static void pingpong(int bytes) {
 	free(buf);
 }
 
+// osu_barrier is OSU's benchmark of that name: the mean of 1,000 barriers after 200, over all ranks.
+// With a channel, MPI_Waitany waits for the barrier or an error.
+static void osu_barrier(int channel) {
+	const int skipped = 200, times = 1000;
+	if (channel) open_channel(MPI_COMM_WORLD);
+	for (int sample = 0; sample < 5; sample++) {
+		double mean = 0, sum;
+		for (int i = 0; i < skipped + times; i++) {
+			double start = now();
+			if (channel) {
+				MPI_Request r;
+				MPI_Ibarrier(MPI_COMM_WORLD, &r);
+				wait_for(&r);
+			} else
+				MPI_Barrier(MPI_COMM_WORLD);
+			if (i >= skipped) mean += (now() - start) / times;
+		}
+		MPI_Barrier(MPI_COMM_WORLD);
+		MPI_Reduce(&mean, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+		print(sum / size);
+	}
+	if (channel) {
+		MPI_Cancel(&err_req);
+		MPI_Wait(&err_req, MPI_STATUS_IGNORE);
+	}
+}
+
 // tell lets all know which ranks failed, rank 0 alone, and with what.
 static void tell(MPI_Comm comm, long long code) {
 	int failed = rank == 0, index, count;
@@ -214,6 +241,10 @@ int main(int argc, char **argv) {
 		pingpong(atoi(argv[2]));
 	else if (strcmp(row, "collectives") == 0 && argc > 2)
 		collectives(atoi(argv[2]), argc - 3, argv + 3);
+	else if (strcmp(row, "barrier") == 0 || strcmp(row, "barrier-ulfm") == 0)
+		osu_barrier(0);
+	else if (strcmp(row, "barrier-channel") == 0)
+		osu_barrier(1);
 	else if (strcmp(row, "signal") == 0)
 		signals(black);
 	else if (strcmp(row, "start") == 0)
