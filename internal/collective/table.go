@@ -55,6 +55,9 @@ type rule struct {
 //	go run ./internal/collective/measure -ranks 8
 //	mpicxrun -n 4 measure
 //
+// More goroutine ranks than 64 are not measured: a star serves up to 512 of them, since its root's
+// memory grows with their number.
+//
 // More processes than 4 have the crossovers of goroutine ranks. Of Hosts nothing is measured: they
 // have what processes of one machine have, but for direct messages where a tree or halving has
 // fewer at a time. Rings, pairwise exchange and Bruck's Allgather were slower, or no faster,
