@@ -220,7 +220,13 @@ func (c *Cell) park(ctx context.Context) error {
 		return nil
 	}
 	keeper.Look()
-	if !place.awaitFor(c, ended) {
+	var woken bool
+	if place.Observe == nil { // here, to save a call
+		woken = place.await(ended)
+	} else {
+		woken = place.awaitObserved(c, ended)
+	}
+	if !woken {
 		if c.slot.CompareAndSwap(place, nil) {
 			keeper.Unpark(place)
 			return c.described(ctx, keeper.Ended(ctx))

@@ -57,11 +57,8 @@ func (p *Place) rouse() {
 	}
 }
 
-// awaitFor is await for the future of c.
-func (p *Place) awaitFor(c *Cell, ended <-chan struct{}) (woken bool) {
-	if p.Observe == nil {
-		return p.await(ended)
-	}
+// awaitObserved is await for the future of c, of a Place with Observe.
+func (p *Place) awaitObserved(c *Cell, ended <-chan struct{}) (woken bool) {
 	over := p.Observe(c)
 	woken = p.await(ended)
 	over()
