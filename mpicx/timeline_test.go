@@ -10,6 +10,7 @@ import (
 	"runtime/trace"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -199,16 +200,17 @@ func TestRuntimeTrace(t *testing.T) {
 	}
 	var b bytes.Buffer
 	require.NoError(t, trace.Start(&b))
-	err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-		world.Mark("here")
-		err := signalled(ctx, world, 7)
-		for range 100 { // of which somebody waits in one
-			err = errors.Join(err, world.Barrier().Wait(ctx))
-		}
-		return err
-	}, mpicx.WithRanks(3), mpicx.WithRuntimeTrace())
+	synctest.Test(t, func(t *testing.T) {
+		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			world.Mark("here")
+			err := signalled(ctx, world, 7)
+			if world.Rank() == 1 {
+				settle() // the others are blocked
+			}
+			return errors.Join(err, world.Barrier().Wait(ctx))
+		}, mpicx.WithRanks(3), mpicx.WithRuntimeTrace()))
+	})
 	trace.Stop()
-	require.NoError(t, err)
 	for _, text := range []string{"mpicx error", "mpicx fault", "mpicx notice", "mpicx verdict", "mpicx epoch", "mpicx mark", "mpicx Barrier"} {
 		require.True(t, bytes.Contains(b.Bytes(), []byte(text)), text)
 	}
