@@ -3,10 +3,19 @@
 GOLANGCI_LINT_VERSION := v2.15.0
 TAGS :=
 
-.PHONY: test race vet lint lint-mpi test-processes test-mpi test-ulfm test-hosts test-slurm test-sid bench bench-mpi bench-petsc bench-detector bench-hosts fuzz soak kills nightly matrices portable figures ci
+.PHONY: test check race vet lint lint-mpi test-processes test-mpi test-ulfm test-hosts test-slurm test-sid bench bench-mpi bench-petsc bench-detector bench-hosts fuzz soak kills nightly matrices portable figures ci
 
 test:
 	go test -tags '$(TAGS)' ./...
+
+# What a change passes before it is proposed. It needs Go alone.
+check:
+	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt would change: $$unformatted"; exit 1; }
+	go mod tidy -diff
+	go vet ./...
+	go vet -tags ulfm ./...
+	go test -short ./...
+	go test -short -tags ulfm ./mpicx/... ./examples/...
 
 # The solver's numerics take twelve times as long under the race detector, and are no race.
 race:
@@ -76,6 +85,7 @@ bench-hosts:
 figures:
 	go run ./internal/bench -rows 'Figure|Table' -repetitions 1000 -plot docs
 	go run ./examples/krylov -compare -plot docs/residual.png
+	./internal/scripts/timeline docs/timeline.svg
 
 # Each fuzz target for a while: make fuzz FUZZTIME=10m
 FUZZTIME := 30s
@@ -112,5 +122,6 @@ matrices:
 portable:
 	./internal/scripts/portable
 
+# All of it, on the maintainers' machine: MPIs, Debian roots, hosts that are lost.
 ci:
 	.ci/run

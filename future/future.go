@@ -6,12 +6,11 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// A Future is the result, some day, of an operation that was started. It has
-// one result, which never changes once the operation is done (design rule F3).
-// All its methods may be called from many goroutines at once.
+// A Future is the result of an operation that may still be running. Once the operation is done
+// its result never changes. All methods may be called from many goroutines at once.
 //
-// The zero Future never ends. Get one from [New], [Go], [Ready], [Failed], or
-// from an operation.
+// The zero Future never completes. Futures come from operations and from New, Go, Ready and
+// Failed.
 type Future[T any] struct {
 	result
 	value T
@@ -32,12 +31,13 @@ func mustHave(ctx context.Context, call string) {
 	}
 }
 
-// Wait blocks until the operation is done and returns nil, or why it did not
-// do what was asked. If ctx ends first it returns ctx's cause; the operation
-// goes on and may be waited for again. A nil ctx panics.
+// Wait blocks until the operation is done. It returns nil, or why the operation did not do what
+// was asked. If ctx ends first, Wait returns ctx's cause; the operation continues and may be
+// waited for again. A nil ctx panics. [Future.MustWait] throws the error instead, and
+// [Future.Test] never blocks.
 func (f *Future[T]) Wait(ctx context.Context) error { return f.wait(ctx) }
 
-// Get is Wait, then the value. The value is T's zero value if there is an error.
+// Get is Wait that also returns the value, or T's zero value if there is an error.
 func (f *Future[T]) Get(ctx context.Context) (T, error) {
 	if err := f.wait(ctx); err != nil {
 		var none T
@@ -46,15 +46,16 @@ func (f *Future[T]) Get(ctx context.Context) (T, error) {
 	return f.value, nil
 }
 
-// MustWait is Wait that throws the error: it panics with [Thrown], to be taken back in
-// the same goroutine. In one that Try has not called, defer [Catch] first.
+// MustWait is Wait that throws the error: it panics with Thrown. Take it inside of mpicx's Try,
+// and call it in Try's own goroutine. In any other goroutine defer Catch first. Without either
+// the panic ends the process.
 func (f *Future[T]) MustWait(ctx context.Context) {
 	if err := f.wait(ctx); err != nil {
 		panic(Thrown{err})
 	}
 }
 
-// MustGet is Get that throws the error, as MustWait does.
+// MustGet is Get that throws the error, like MustWait.
 func (f *Future[T]) MustGet(ctx context.Context) T {
 	v, err := f.Get(ctx)
 	if err != nil {
@@ -63,8 +64,7 @@ func (f *Future[T]) MustGet(ctx context.Context) T {
 	return v
 }
 
-// Test says whether the operation is done, and what a Wait would return at once.
-// It never blocks.
+// Test says whether the operation is done, and what a Wait would return now. It never blocks.
 func (f *Future[T]) Test() (done bool, err error) {
 	if done, err = waiting.Of(f).Test(); done && err == nil {
 		err = f.outcome()
@@ -72,8 +72,8 @@ func (f *Future[T]) Test() (done bool, err error) {
 	return done, err
 }
 
-// Done returns a channel that is closed once the operation is done, for select.
-// Ask Wait or Test how it ended.
+// Done returns a channel that is closed when the operation is done, for select. Wait or Test
+// then says how it ended.
 func (f *Future[T]) Done() <-chan struct{} { return waiting.Of(f).Done() }
 
 func (r *result) wait(ctx context.Context) error {

@@ -9,16 +9,16 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// A Promise is the writing side of a [Future]: whoever holds it ends the
-// future, once. It is made to be a field of the operation that it is the result
-// of, so that one allocation serves both. The zero Promise is ready for use.
+// A Promise is the writing side of a Future: its holder completes the future, once. It can be a
+// field of the operation whose result it is, so that one allocation serves both. The zero
+// Promise is ready for use.
 type Promise[T any] struct{ future Future[T] }
 
 // Future returns the reading side.
 func (p *Promise[T]) Future() *Future[T] { return &p.future }
 
-// Complete ends the future with a value, or with an error if err is not nil.
-// It never blocks. A second call panics.
+// Complete ends the future with a value, or with an error if err is not nil. It never blocks. A
+// second call panics.
 func (p *Promise[T]) Complete(value T, err error) {
 	f := &p.future
 	cell := waiting.Of(f)
@@ -57,11 +57,11 @@ func done[T any](value T, err error) *Future[T] {
 	return f
 }
 
-// ErrGoexit is how a future ends whose function left by [runtime.Goexit].
+// ErrGoexit is the error of a future whose function left by runtime.Goexit.
 var ErrGoexit = errors.New("future: the function left by runtime.Goexit")
 
-// Go starts fn in a goroutine and returns its result as a future. A panic of
-// fn goes on in whoever waits, as a [*Panicked].
+// Go starts fn in a goroutine and returns its result as a future. If fn panics, whoever waits
+// for the future panics with a *Panicked.
 func Go[T any](fn func() (T, error)) *Future[T] {
 	f, p := New[T]()
 	go func() {
@@ -74,8 +74,8 @@ func Go[T any](fn func() (T, error)) *Future[T] {
 	return f
 }
 
-// Panicked is what Wait panics with if the function behind the future did. As an error
-// it is a panic that [Catch] has stopped, on its way to the goroutine where it goes on.
+// Panicked is what Wait panics with if the function behind the future panicked. As an error it
+// is a panic that Catch has caught; Try and Guard of package mpicx panic with it again.
 type Panicked struct {
 	Value any    // what the function panicked with
 	Stack []byte // of the function's goroutine, as runtime/debug.Stack prints it
@@ -91,18 +91,19 @@ func (p *Panicked) Unwrap() error {
 	return err
 }
 
-// Catch turns a panic into the error of the function that defers it: what was thrown into
-// its error, any other panic into a [*Panicked]. In a goroutine other than Try's, where
-// an error that is thrown would end the process, it comes first:
+// Catch turns a panic into the error of the function that defers it. If the panic was thrown
+// (by MustWait, MustGet or mpicx.Throw), that is the error that was thrown. Any other panic
+// becomes a *Panicked. In a goroutine other than Try's a thrown error would end the process; so
+// it begins with Catch:
 //
 //	group.Go(func() (err error) {
 //		defer future.Catch(&err)
 //		…
 //	})
 //
-// Return what group.Wait returns from the function of mpicx's Try or Guard, and it goes
-// on there: an error is everyone's, a *Panicked panics. Catch does not see
-// [runtime.Goexit], which no error group does.
+// Return what group.Wait returns from the function of mpicx's Try or Guard: an error then goes
+// to all ranks, and a *Panicked panics there. Catch does not catch runtime.Goexit; nor does an
+// error group.
 func Catch(err *error) {
 	switch v := recover().(type) {
 	case nil:
@@ -115,8 +116,8 @@ func Catch(err *error) {
 	}
 }
 
-// Thrown is what the Must methods panic with: an error on its way to the next
-// place that takes thrown errors back, such as mpicx's Try.
+// Thrown is what MustWait, MustGet and mpicx.Throw panic with. The nearest Try of package
+// mpicx, or Catch, turns it back into Err.
 type Thrown struct{ Err error }
 
 func (t Thrown) Error() string { return t.Err.Error() }

@@ -16,13 +16,13 @@ type Waiter interface {
 	Done() <-chan struct{}
 }
 
-// WaitAll waits for all of fs. It returns nil if all of them did what was
-// asked. An error that ended all operations of its party, such as mpicx's
-// *PropagatedError, or ctx's cause is returned at once: the former has ended all
-// the others, the latter would end every Wait. Otherwise it is the first error, in
-// the order of fs, of an operation, once all are done. An error of an operation that
-// is still pending, such as mpicx's ErrProcFailedPending, is returned only if no
-// other is, and does not keep WaitAll from waiting for the others.
+// WaitAll waits for all of fs and returns nil if all of them succeeded.
+//
+// Two kinds of errors are returned at once, because they end the other Waits too: an error that
+// ended all operations of its party, such as mpicx's *PropagatedError, and ctx's cause.
+// Otherwise WaitAll waits until all are done and returns the first error in the order of fs. An
+// error after which an operation is still pending, such as mpicx's ErrProcFailedPending, is
+// returned only if there is no other, and WaitAll still waits for the other futures.
 func WaitAll(ctx context.Context, fs ...Waiter) error {
 	mustHave(ctx, "WaitAll")
 	var first, disturbed error
@@ -60,11 +60,11 @@ func isCause(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
 }
 
-// WaitAny waits until one of fs is done, or a Wait for it would return an error though
-// it is pending, such as mpicx's ErrProcFailedPending. It returns its index, the lowest
-// if several are, and what Wait returns; one that is done goes before one that is
-// pending. If ctx ends first, or there is no future to wait for, the index is -1, the
-// error ctx's cause or nil.
+// WaitAny waits until one of fs is done, or until a Wait for one would return an error although
+// it is pending, such as mpicx's ErrProcFailedPending. It returns the index of that future and
+// what its Wait returns. If there are several, it takes one that is done before one that is
+// pending, and then the lowest index. If ctx ends first, the index is -1 and the error ctx's
+// cause. If fs is empty they are -1 and nil.
 func WaitAny(ctx context.Context, fs ...Waiter) (int, error) {
 	mustHave(ctx, "WaitAny")
 	if len(fs) == 0 {
@@ -86,8 +86,8 @@ func WaitAny(ctx context.Context, fs ...Waiter) (int, error) {
 		if i, err := anyOf(fs); i >= 0 {
 			return i, err
 		}
-		keeper, drive, ended := parkAmong(ctx, cells)
-		chosen := s.wait(drive, ended)
+		keeper, place, ended := parkAmong(ctx, cells)
+		chosen := s.wait(place, cells, ended)
 		if i, err := anyOf(fs); i >= 0 { // several may be done by now
 			return i, err
 		}
@@ -124,19 +124,17 @@ func cellsOf(fs []Waiter) (cells []*waiting.Cell) {
 }
 
 // parkAmong returns what ends a wait with ctx, and the keeper, if one of the cells has
-// one, to ask why: it may let the wait go on. Drive is how the keeper has it wait.
-func parkAmong(ctx context.Context, cells []*waiting.Cell) (k waiting.Keeper, drive driver, ended <-chan struct{}) {
+// one, to ask why: it may let the wait go on. Of the place it has how to wait.
+func parkAmong(ctx context.Context, cells []*waiting.Cell) (k waiting.Keeper, place *waiting.Place, ended <-chan struct{}) {
 	for _, c := range cells {
 		if k := c.Kept(); k != nil {
 			place, ended := k.Park(ctx)
 			k.Unpark(place)
-			return k, place.Drive, ended
+			return k, place, ended
 		}
 	}
-	return nil, nil, ctx.Done()
+	return nil, new(waiting.Place), ctx.Done()
 }
-
-type driver = func(s waiting.Sleeper, ended <-chan struct{}) (woken bool)
 
 // several is woken when one of several futures is done or disturbed.
 type several struct {
@@ -159,9 +157,12 @@ func newSeveral(fs []Waiter, cells []*waiting.Cell) *several {
 
 // wait blocks until s is woken or ended is closed. It returns the index of the first
 // channel that is closed, or -1.
-func (s *several) wait(drive driver, ended <-chan struct{}) int {
-	if drive != nil {
-		drive(s, ended)
+func (s *several) wait(place *waiting.Place, cells []*waiting.Cell, ended <-chan struct{}) int {
+	if place.Observe != nil {
+		defer place.Observe(cells...)()
+	}
+	if place.Drive != nil {
+		place.Drive(s, ended)
 	} else {
 		s.receive(ended)
 	}

@@ -58,6 +58,9 @@ func once(ctx context.Context, c *mpicx.Comm, operation string) error {
 		recv = recv[:counts[me]]
 		err := mpicx.ReduceScatter(c, send, recv, counts, mpicx.Sum).Wait(ctx)
 		return cmpErr(err, want("ReduceScatter", recv, func(i int) int { return sum(first + i) }))
+	case "Scan":
+		err := mpicx.Scan(c, send, recv, mpicx.Sum).Wait(ctx)
+		return cmpErr(err, want("Scan", recv, func(i int) int { return 1000*me*(me+1)/2 + (me+1)*i }))
 	case "Allgather":
 		err := mpicx.Allgather(c, send, all).Wait(ctx)
 		return cmpErr(err, want("Allgather", all, gathered))

@@ -35,7 +35,7 @@ func init() {
 		for range exchanges - 1 {
 			c.sequence(epoch, inBackground)
 		}
-		b.cell().Keep(c.keeper)
+		b.cell().Keep(makingKeeper{(*keeper)(c), name})
 		return b, b.Future()
 	}
 }

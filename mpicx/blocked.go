@@ -8,11 +8,10 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Blocked describes, a line each, the operations on c and on what is derived
-// from it that this rank has begun and that have not ended: operation, peer,
-// tag, communicator, epoch; and the errors being resolved, with who has not
-// joined. It is for people who ask why a program hangs, and may be called from
-// any goroutine.
+// Blocked returns a line for each operation that this rank has begun on c, or on a communicator
+// derived from c, and that has not ended: operation, peer, tag, communicator, epoch. It also
+// has the errors that are being resolved, and who has not joined. It is for finding out why a
+// program hangs, and may be called from any goroutine. [Comm.Diagnose] asks all ranks.
 func (c *Comm) Blocked() []string {
 	c.there("Blocked")
 	var lines []string

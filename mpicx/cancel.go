@@ -6,13 +6,14 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// ErrCancelled is how a receive or probe ends that Cancel has cancelled. Errors.Is finds it.
+// ErrCancelled is the error of a receive or probe that Cancel has cancelled. Test for it with
+// errors.Is.
 var ErrCancelled error = transport.ErrCancelled
 
-// Cancel takes back a receive or probe that no message has matched (MPI_Cancel), and says whether
-// it did. Then f ends with ErrCancelled, its buffer is free, and messages go to other
-// receives. Otherwise f ends as if Cancel had not been called: it is matched, or is done. What
-// is no receive or probe, such as a send, is never cancelled.
+// Cancel cancels a receive or probe that no message has matched yet (MPI_Cancel), and says
+// whether it did. Then f ends with ErrCancelled, its buffer is free, and messages go to other
+// receives. Otherwise f is matched or done, and ends as if Cancel had not been called. Other
+// operations, such as sends, are never cancelled.
 func Cancel[T any](f *future.Future[T]) bool {
 	if f == nil {
 		panic("mpicx: Cancel: nil future, expected that of a receive or probe")

@@ -9,12 +9,12 @@ import (
 	"github.com/mpicx/go-mpicx/internal/signature"
 )
 
-// A Cart is a communicator whose ranks form a grid in any number of dimensions, in row-major order:
-// the last coordinate differs between neighbours in rank. It is a communicator as any other; what
-// is derived from its Comm is no grid. Neither is what Shrink and Replace make: after a repair,
-// call CartCreate again, on what they return.
+// A Cart is a communicator whose ranks form a grid of any number of dimensions, in row-major
+// order: along the last coordinate ranks are consecutive. All operations of a Comm work on it.
+// Communicators derived from its Comm have no grid, nor do those that Shrink and Replace make:
+// after a repair call CartCreate again, on the repaired communicator.
 //
-// Its methods that return no error throw an *MPIError for arguments that are wrong.
+// Its methods that return no error throw an *MPIError if an argument is wrong.
 type Cart struct {
 	*Comm
 	dims      []int
@@ -22,10 +22,10 @@ type Cart struct {
 	neighbors *neighborhood
 }
 
-// CartCreate makes a grid of the first ranks of c, in their order (MPI_Cart_create). Dims are its
-// extents, and periods say in which dimensions the last is beside the first; nil: in none. Ranks
-// that are too many get a nil Cart. It is collective over c, and all ranks have the same arguments,
-// else all get an error.
+// CartCreate makes a grid of the first ranks of c, in their order (MPI_Cart_create). Dims are
+// the numbers of ranks in each dimension. Periods say in which dimensions the last rank is a
+// neighbour of the first; nil: in none. Ranks beyond the product of dims get a nil Cart. It is
+// collective over c. If ranks have different arguments, all get an error.
 func CartCreate(c *Comm, dims []int, periods []bool) *future.Future[*Cart] {
 	const op = "CartCreate"
 	if c == nil {
@@ -57,8 +57,9 @@ func CartCreate(c *Comm, dims []int, periods []bool) *future.Future[*Cart] {
 	return splitAs(c, signature.CartCreate, errchan.Create, mine, func(d *Comm) *Cart { return newCart(d, dims, periods) })
 }
 
-// Sub makes a grid of the ranks that differ in no coordinate but those of the dimensions that remain
-// (MPI_Cart_sub): the rows, if the last does. It is collective over the grid.
+// Sub makes grids of fewer dimensions (MPI_Cart_sub): each has the ranks that differ only in
+// the coordinates of the dimensions that remain. In two dimensions, Sub(false, true) makes the
+// rows. It is collective over the grid.
 func (g *Cart) Sub(remain ...bool) *future.Future[*Cart] {
 	const op = "CartSub"
 	if g == nil {
@@ -66,7 +67,7 @@ func (g *Cart) Sub(remain ...bool) *future.Future[*Cart] {
 	}
 	g.notInReduction("begins", op)
 	if len(remain) != len(g.dims) {
-		return failed[*Cart](g.Comm, mpiErrorf(op, ClassOther, "%d dimensions, expected to be told of each of %d whether it remains", len(remain), len(g.dims)))
+		return failed[*Cart](g.Comm, mpiErrorf(op, ClassOther, "%d values, expected one for each of the %d dimensions", len(remain), len(g.dims)))
 	}
 	color, key := 0, 0
 	var dims []int
@@ -113,10 +114,10 @@ func (g *Cart) neighborhood() *neighborhood {
 // Dims are the extents of the grid (MPI_Cart_get).
 func (g *Cart) Dims() []int { return slices.Clone(g.dims) }
 
-// Periods say in which dimensions the last coordinate is beside the first.
+// Periods say in which dimensions the last rank is a neighbour of the first.
 func (g *Cart) Periods() []bool { return slices.Clone(g.periods) }
 
-// Coords returns where a rank stands (MPI_Cart_coords).
+// Coords returns the coordinates of a rank (MPI_Cart_coords).
 func (g *Cart) Coords(rank int) []int {
 	if rank < 0 || rank >= g.size {
 		throw(mpiErrorf("Coords", ClassRank, "rank %d of %s, expected 0 to %d", rank, g.name, g.size-1))
@@ -129,7 +130,7 @@ func (g *Cart) Coords(rank int) []int {
 	return coords
 }
 
-// RankOf returns the rank that stands somewhere (MPI_Cart_rank): ProcNull beyond a border. In
+// RankOf returns the rank at some coordinates (MPI_Cart_rank), and ProcNull beyond a border. In
 // periodic dimensions coordinates are taken modulo the extent.
 func (g *Cart) RankOf(coords ...int) int {
 	if len(coords) != len(g.dims) {
@@ -149,8 +150,9 @@ func (g *Cart) RankOf(coords ...int) int {
 	return rank
 }
 
-// Shift returns the ranks that are so far before and after this one in a dimension
-// (MPI_Cart_shift): whom it receives from, and sends to, when all send in that direction.
+// Shift returns the ranks at a distance before and after this one in a dimension
+// (MPI_Cart_shift): the rank to receive from, and the rank to send to, when all send in that
+// direction.
 func (g *Cart) Shift(dim, distance int) (source, dest int) {
 	if dim < 0 || dim >= len(g.dims) {
 		throw(mpiErrorf("Shift", ClassOther, "dimension %d, expected 0 to %d", dim, len(g.dims)-1))
@@ -166,8 +168,8 @@ func (g *Cart) Shift(dim, distance int) (source, dest int) {
 	return at(-distance), at(distance)
 }
 
-// Block returns which of n cells are this rank's, if they are divided along a dimension: where they
-// begin, and how many they are. The numbers of two ranks differ by one at most.
+// Block divides n cells among the ranks along a dimension and returns this rank's: the first
+// cell, and how many there are. The counts of two ranks differ by at most one.
 func (g *Cart) Block(dim, n int) (first, count int) {
 	if dim < 0 || dim >= len(g.dims) || n < 0 {
 		throw(mpiErrorf("Block", ClassOther, "%d cells along dimension %d, expected 0 or more along 0 to %d", n, dim, len(g.dims)-1))

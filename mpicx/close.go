@@ -12,10 +12,11 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// Close ends the use of the communicator. It is collective: it waits for all
-// ranks, so that an error of a peer that has not come so far still arrives here.
-// Then the communicator stays open. On a communicator that is corrupted, revoked
-// or has dead ranks, Close waits for nobody and returns nil.
+// Close ends the use of the communicator (MPI_Comm_free). It is collective and waits for all
+// ranks, so that an error which a peer has signalled before its Close still arrives here. Close
+// then returns that error, and the communicator stays open. If the communicator is corrupted or
+// revoked, or has dead ranks, Close waits for nobody and returns nil. The world ends with [Run]
+// or [Instance.Finalize].
 func (c *Comm) Close(ctx context.Context) error {
 	if err := c.ready("Close", ctx); err != nil {
 		return err

@@ -13,15 +13,14 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// A Comm is a communicator: a group of ranks, numbered from 0, whose messages
-// and errors are their own. It must not be copied. Its methods, and the
-// functions that take it, are safe for many goroutines of its rank; collective
-// operations have to be started in the same order at all ranks.
-//
-// The lock order is: disturbing, then the locks of transports and error channels,
-// then proc.mu. A transport may be called under disturbing, and may ask for
-// acknowledged deaths under its own locks. Nothing that locks is called under proc.mu.
+// A Comm is a communicator: a group of ranks, numbered from 0, whose messages and errors are
+// their own. It must not be copied. Its methods, and the functions that take it, may be called
+// from many goroutines of its rank. All ranks start collective operations in the same order.
 type Comm struct {
+	// The lock order is: disturbing, then the locks of transports and error channels, then
+	// proc.mu. A transport may be called under disturbing, and may ask for acknowledged deaths
+	// under its own locks. Nothing that locks is called under proc.mu.
+
 	// These do not change once the communicator is open.
 
 	proc       *proc

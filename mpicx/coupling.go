@@ -58,19 +58,20 @@ type coupling struct {
 }
 
 // CreateIntercomm makes an Intercomm of the ranks of local and of another group that calls it
-// (MPI_Intercomm_create). The groups have no rank in common. In each of them all give the same
-// localLeader, a rank of local. The leaders have a communicator together, the bridge, on which
-// they exchange a message with the tag; remoteLeader is the other's rank there. Bridge,
-// remoteLeader and tag count at the leaders alone.
+// (MPI_Intercomm_create). The groups have no rank in common. All ranks of a group give the same
+// localLeader, a rank of local. The two leaders have a communicator in common, the bridge, over
+// which they exchange a message with the tag; remoteLeader is the other leader's rank there.
+// Only the leaders' values of bridge, remoteLeader and tag are used.
 //
-// All living ranks of both groups have the Intercomm, or all have an error, whoever dies, and
-// whatever errors local and the bridge have meanwhile. A Wait may report such an error first; the
-// next Wait on the future has what CreateIntercomm has come to. Somebody may have died since: the
-// first use tells.
+// All living ranks of both groups get the Intercomm, or all get an error, whichever ranks die,
+// and whatever errors local and the bridge have meanwhile. A Wait may return such an error
+// first; the next Wait on the future returns the result of CreateIntercomm. A rank may have
+// died since: the first use of the Intercomm reports that.
 //
-// The Intercomm is derived from what all its ranks have in common, the world in which the job
-// began (with spares: all ranks of the job). An error of that interrupts Waits on it (D1).
-// Errors of local and of the bridge are not its own. So a group that has lost the other goes on.
+// The Intercomm is derived from the world in which the job began, which all its ranks have in
+// common (with spares: from all ranks of the job). An error of that world interrupts Waits on
+// the Intercomm. Errors of local and of the bridge do not. So a group that has lost the other
+// can continue.
 func CreateIntercomm(local *Comm, localLeader int, bridge *Comm, remoteLeader, tag int) *future.Future[*Intercomm] {
 	if local == nil {
 		return nowhere[*Intercomm](intercommOp)
@@ -85,7 +86,7 @@ func CreateIntercomm(local *Comm, localLeader int, bridge *Comm, remoteLeader, t
 		return failed[*Intercomm](local, err)
 	}
 	f, p := future.New[*Intercomm]()
-	waiting.Of(p.Future()).Keep(repairKeeper{(*keeper)(local)}) // if local is corrupted meanwhile, Waits have the result
+	waiting.Of(p.Future()).Keep(repairKeeper{(*keeper)(local), "CreateIntercomm"}) // if local is corrupted meanwhile, Waits have the result
 	k.promise = p
 	var bad error
 	if localLeader < 0 || localLeader >= local.size {

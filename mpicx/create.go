@@ -10,10 +10,11 @@ import (
 	"github.com/mpicx/go-mpicx/internal/signature"
 )
 
-// Create makes a communicator of the members of a group, numbered as there (MPI_Comm_create). It is
-// collective over c. Several can be made at once, of groups that have no member in common. All
-// members of a group give it, else all ranks of c get an error; who is in no group gives any, for
-// example nil, and gets a nil Comm.
+// Create makes a communicator of the members of a group, in the group's order
+// (MPI_Comm_create). It is collective over c. Several can be made at once, of groups that have
+// no member in common. All members of a group pass that group; otherwise all ranks of c get an
+// error. A rank that is in no group passes any group, for example nil, and gets a nil Comm.
+// [Comm.Split] needs no groups: each rank passes a color.
 func (c *Comm) Create(g *Group) *future.Future[*Comm] {
 	const op = "Create"
 	if c == nil {

@@ -7,28 +7,29 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// An Errhandler says what a communicator does about processes that die.
+// An Errhandler says what a communicator does when a process dies.
 type Errhandler int
 
 const (
-	// ErrorsPropagate has the first rank to meet a dead process tell all others,
-	// which get a *CommCorruptedError.
+	// ErrorsPropagate: the first rank whose operation meets a dead process tells all others, and
+	// all get a *CommCorruptedError.
 	ErrorsPropagate Errhandler = iota
-	// ErrorsReturn has operations that involve a dead process report that, by a
-	// *ProcFailedError or ErrProcFailedPending, and nothing else happens by itself.
+	// ErrorsReturn: an operation that needs a dead process returns a *ProcFailedError or
+	// ErrProcFailedPending. No other rank is told. The program revokes and repairs the
+	// communicator itself.
 	ErrorsReturn
 )
 
-// SetErrhandler sets what this rank does about processes that die on c, and on
-// communicators that are derived from it later (MPI_Comm_set_errhandler). The
-// default is ErrorsPropagate. The black channel never sees one die.
+// SetErrhandler sets what this rank does about processes that die on c, and on communicators
+// that are derived from c later (MPI_Comm_set_errhandler). The default is ErrorsPropagate. With
+// the black channel it has no effect, because that does not see processes die.
 func (c *Comm) SetErrhandler(h Errhandler) {
 	c.there("SetErrhandler")
 	c.errhandler.Store(int32(h))
 }
 
-// Errhandler returns what SetErrhandler has set here, or on the communicator that c was made
-// of (MPI_Comm_get_errhandler).
+// Errhandler returns the error handler of c: the one that SetErrhandler has set here, or the
+// one of the communicator that c was made from (MPI_Comm_get_errhandler).
 func (c *Comm) Errhandler() Errhandler {
 	c.there("Errhandler")
 	return Errhandler(c.errhandler.Load())
@@ -41,9 +42,9 @@ func (c *Comm) propagates() bool {
 	return c.ulfm == nil || Errhandler(c.errhandler.Load()) == ErrorsPropagate
 }
 
-// Failed returns the ranks that this one knows to be dead, in the order in which
-// it learned of them (MPI_Comm_get_failed): what it returned once is the beginning
-// of what it returns later.
+// Failed returns the ranks that this rank knows to be dead, in the order in which it learned of
+// them (MPI_Comm_get_failed). A later result begins with the earlier ones. Other ranks may know
+// of other deaths: [Comm.AgreeFailed] returns the same set at all.
 func (c *Comm) Failed() []int {
 	c.there("Failed")
 	c.proc.mu.Lock()
@@ -51,10 +52,11 @@ func (c *Comm) Failed() []int {
 	return c.ledger.Failed()
 }
 
-// AckFailed acknowledges the first n of Failed and returns how many are
-// acknowledged (MPI_Comm_ack_failed). When all are, receives from AnySource go
-// on; but if nobody else lives, a Wait for one ends it with a *ProcFailedError.
-// Collective operations stay broken.
+// AckFailed acknowledges the first n of Failed and returns how many are acknowledged
+// (MPI_Comm_ack_failed). When all are, receives from AnySource no longer report
+// ErrProcFailedPending: they wait for the living. If no other rank lives, a Wait for such a
+// receive ends with a *ProcFailedError. Collective operations still fail after an
+// acknowledgement.
 func (c *Comm) AckFailed(n int) int {
 	c.there("AckFailed")
 	c.disturbing.Lock()

@@ -15,8 +15,10 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// Dup makes a communicator of the same ranks, with messages and errors of its
-// own (MPI_Comm_dup). It is collective. An error of c interrupts Waits on it too.
+// Dup makes a communicator of the same ranks, with messages and errors of its own
+// (MPI_Comm_dup). It is collective. Take it for a library, whose messages must not meet the
+// program's. An error of c interrupts Waits on the duplicate too. [Comm.Split] and
+// [Comm.Create] make communicators of fewer ranks.
 func (c *Comm) Dup() *future.Future[*Comm] {
 	if c == nil {
 		return nowhere[*Comm]("Dup")
@@ -26,10 +28,11 @@ func (c *Comm) Dup() *future.Future[*Comm] {
 	if err != nil {
 		return failed[*Comm](c, err)
 	}
-	seq := c.sequence(epoch, call{Kind: signature.Dup}.Word())
+	w := call{Kind: signature.Dup}.Word()
+	seq := c.sequence(epoch, w)
 	f, p := future.New[*Comm]()
 	waiting.Of(p.Future()).Keep(makingKeeper{(*keeper)(c), "Dup"})
-	made := c.agreed(errchan.Dup, "Dup", epoch, waiting.Of(f), p.Complete)
+	made := c.agreed(errchan.Dup, w, epoch, waiting.Of(f), p.Complete)
 	if err := c.t.Mismatch(); err != nil {
 		made(nil, err)
 		return f
@@ -100,10 +103,11 @@ func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch, agreed, b
 	return late
 }
 
-// agreed returns the function that ends op, whose future has the cell, by end: with a new
+// agreed returns the function that ends the call what, whose future has the cell, by end: with a new
 // communicator or with the error for which there is none. With the ULFM backend all ranks agree on
 // that first: either each has it, or each has an error.
-func (c *Comm) agreed(call errchan.Calls, op string, epoch transport.Epoch, cell *waiting.Cell, end func(*Comm, error)) func(*Comm, error) {
+func (c *Comm) agreed(call errchan.Calls, what signature.Word, epoch transport.Epoch, cell *waiting.Cell, end func(*Comm, error)) func(*Comm, error) {
+	op := what.Kind().String()
 	if c.ulfm == nil {
 		return func(d *Comm, err error) { end(d, c.failure(op, err)) }
 	}
@@ -114,7 +118,7 @@ func (c *Comm) agreed(call errchan.Calls, op string, epoch transport.Epoch, cell
 			err = c.failure(op, err)
 			proposal.Flag = 0
 		}
-		w := c.watch(op, epoch, cell)
+		w := c.watch(what, epoch, cell)
 		c.ulfm.Propose(id, proposal, func(d *errchan.Decision, over error) {
 			if err == nil || over != nil {
 				err = c.outcome(op, call, d, over)
@@ -160,7 +164,7 @@ func assembled[T any](c *Comm, kind signature.Kind, calls errchan.Calls, a colle
 	seq := c.sequence(epoch, w)
 	f, p := future.New[T]()
 	waiting.Of(p.Future()).Keep(makingKeeper{(*keeper)(c), op})
-	made := c.agreed(calls, op, epoch, waiting.Of(f), func(d *Comm, err error) {
+	made := c.agreed(calls, w, epoch, waiting.Of(f), func(d *Comm, err error) {
 		var result T
 		if d != nil {
 			result = end(d)
@@ -191,7 +195,8 @@ type part struct {
 }
 
 // A watch has Waits for an agreement return the error of a mismatch of collective calls: what
-// others have called instead may never end. It is a receive that no message ends.
+// others have called instead may never end. It is a receive that no message ends, and that has the
+// others reminded of the call.
 type watch struct {
 	comm    *Comm
 	op      string
@@ -199,9 +204,9 @@ type watch struct {
 	request transport.Request
 }
 
-func (c *Comm) watch(op string, epoch transport.Epoch, cell *waiting.Cell) *watch {
-	w := &watch{comm: c, op: op, cell: cell}
-	w.request = transport.Request{Peer: c.rank, Tag: transport.NoTag, Epoch: epoch, Done: w}
+func (c *Comm) watch(what signature.Word, epoch transport.Epoch, cell *waiting.Cell) *watch {
+	w := &watch{comm: c, op: what.Kind().String(), cell: cell}
+	w.request = transport.Request{Peer: c.rank, Tag: transport.NoTag, Epoch: epoch, Signature: what, Done: w}
 	c.t.Irecv(&w.request)
 	return w
 }

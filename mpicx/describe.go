@@ -125,6 +125,8 @@ type makingKeeper struct {
 	call string
 }
 
+func (k makingKeeper) calling() string { return k.call }
+
 func (k makingKeeper) Describe(ctx context.Context, err error, _ ...*waiting.Cell) error {
 	return (*Comm)(k.keeper).interrupted(ctx, k.call, err)
 }

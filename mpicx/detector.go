@@ -9,13 +9,13 @@ import (
 // A Detector says how the processes of a job find out that a machine has fallen silent: Ring or
 // Ping.
 //
-// With -tags ulfm a job that spans machines has a detector by itself. Jobs of one machine, and
-// goroutine ranks, need none: the end of a process is seen at once there.
+// With -tags ulfm a job that spans several machines always has a detector. Jobs of one machine,
+// and goroutine ranks, need none: there the end of a process is seen at once.
 type Detector interface {
 	config() (detector.Config, error)
 }
 
-// WithDetector chooses the detector, for all processes alike. Without it that is Ring{}.
+// WithDetector chooses the detector, the same at all processes. The default is Ring{}.
 func WithDetector(d Detector) Option {
 	return func(o *options) {
 		if d == nil {
@@ -30,21 +30,21 @@ func WithDetector(d Detector) Option {
 	}
 }
 
-// Ring has the processes of a job send each other heartbeats, in a ring in which those of a
-// machine are apart. When a machine falls silent, because it has lost its power or its network,
-// all its processes count as dead, for all others, within about a timeout. One that is only
-// stopped, or slow, does not, as long as another process of its machine says that it lives.
+// Ring has the processes of a job send heartbeats to each other in a ring. When a machine falls
+// silent, because it has lost its power or its network, all its processes count as dead at all
+// other processes within about a timeout. A process that is only stopped or slow does not count
+// as dead, as long as another process of its machine reports that it lives.
 //
-// If a network falls apart, its parts go on without each other. When it is whole again, the
-// processes of the smaller parts get ErrFenced. With a quorum one part goes on at most.
+// If the network splits, each part continues without the others. When it is whole again, the
+// processes of the smaller parts get ErrFenced. With Quorum at most one part continues.
 type Ring struct {
 	// Period is the time between two heartbeats of a process; 0: a twelfth of the timeout.
 	Period time.Duration
-	// Timeout is how long a process may be silent; 0: 5 s. It is to be longer than the network
-	// may take to mend a broken route, and at least four times the period.
+	// Timeout is how long a process may be silent; 0: 5 s. It has to be longer than the network
+	// takes to mend a broken route, and at least four times the period.
 	Timeout time.Duration
-	// Quorum ends processes that do not know more than half of the job's processes to live, with
-	// ErrNoQuorum. Those of a job that spans machines count, whatever they have died of.
+	// Quorum ends a process with ErrNoQuorum if it knows at most half of the job's processes to be
+	// alive. In a job that spans several machines every death counts, whatever its cause.
 	Quorum bool
 }
 
@@ -61,20 +61,20 @@ func (r Ring) config() (detector.Config, error) {
 	return c, c.Check()
 }
 
-// Ping has one process ping all others once a period, as paper 002 does: Shahzad et al., "Building
-// a fault tolerant application using the GASPI communication layer", 2015, IV-A. It is the last
-// process of the job: a spare, where there are spares, so that the others only answer. Machines
-// that fall silent count as dead as with Ring, but all at once, however many they are. When the
-// process that pings dies, which slower heartbeats of a Ring tell, another one takes its place.
+// Ping has one process ping all others once a period, as Shahzad et al. do, "Building a fault
+// tolerant application using the GASPI communication layer", 2015, IV-A. That is the last
+// process of the job. If the job has spares it is one of them, so that the others only answer.
+// Machines that fall silent count as dead as with Ring, but all at the same time, however many
+// they are. When the pinging process dies, the others notice by slower heartbeats in a ring,
+// and another one takes its place.
 //
-// It pings in jobs of one machine as well, whose processes see each other's ends at once
-// nevertheless.
+// It also pings in jobs of one machine, although the ends of processes are seen at once there.
 type Ping struct {
 	// Period is the time between two pings of a process; 0: 1 s, or a twelfth of the timeout if
 	// that is given.
 	Period time.Duration
-	// Timeout is how long a process may be silent; 0: four periods. It is to be longer than the
-	// network may take to mend a broken route, and at least four times the period.
+	// Timeout is how long a process may be silent; 0: four periods. It has to be longer than the
+	// network takes to mend a broken route, and at least four times the period.
 	Timeout time.Duration
 	// Quorum is that of Ring.
 	Quorum bool

@@ -9,27 +9,27 @@ import (
 	"github.com/mpicx/go-mpicx/internal/diagnosis"
 )
 
-// A Diagnosis says what the ranks of a communicator were in when they were asked.
+// A Diagnosis says what the ranks of a communicator were doing when they were asked.
 type Diagnosis struct {
-	// Groups are the ranks that have answered, those in the same together, in the order of
-	// their first ranks.
+	// Groups are the ranks that have answered, by what they are doing, in the order of their
+	// first ranks.
 	Groups   []DiagnosisGroup
-	Dead     []int // whose processes have died, ascending
-	NoAnswer []int // that have not answered in time, ascending
-	// Differs is the first of the ranks that are not in what most are in; -1: none.
+	Dead     []int // ranks whose processes have died, ascending
+	NoAnswer []int // ranks that have not answered in time, ascending
+	// Differs is the first rank that is doing something other than most ranks; -1: none.
 	Differs int
 }
 
-// A DiagnosisGroup are ranks that are in the same.
+// A DiagnosisGroup is a set of ranks that are doing the same.
 type DiagnosisGroup struct {
 	Ranks []int // ascending
-	// Doing is what they wait for, such as "Barrier #17 on world", the 17th collective operation
-	// there since the last error, or "Recv from rank 5, tag 9 on world.dup1"; or that they compute,
-	// or have returned.
+	// Doing is the operation that they wait for, or that they compute or have returned. "Barrier
+	// #17 on world" is the 17th collective operation there since the last error; another example is
+	// "Recv from rank 5, tag 9 on world.dup1".
 	Doing string
 }
 
-// String has all of it in one line:
+// String returns the whole diagnosis in one line:
 //
 //	ranks 0-2, 4-7: Barrier #17 on world; rank 3: Recv from rank 5, tag 9 on world.dup1; the first that differs is rank 3
 func (d *Diagnosis) String() string { return strings.Join(d.lines(), "; ") }
@@ -51,14 +51,17 @@ func (d *Diagnosis) lines() (lines []string) {
 	return lines
 }
 
-// Diagnose asks all ranks of c what they are in, for people who ask why a program hangs. It is
-// not collective: one rank, or several, may call it, from any goroutine, and the others answer by
-// themselves, blocked or computing, or when they have returned; on a corrupted or revoked communicator
-// as well. It tells of all their communicators, not of c alone. If ctx ends, the ranks that have
-// not answered are NoAnswer: those of processes that are stopped, for example. Give ctx a
-// deadline. The error is that of a wrong call: on a nil or closed communicator, or after the job.
+// Diagnose asks all ranks of c what they are waiting for, to find out why a program hangs. It
+// is not collective: any number of ranks may call it, from any goroutine. The library answers
+// for each rank, whether its program is blocked, computes or has returned. Diagnose also works
+// on a communicator that is corrupted or revoked. The answers cover all communicators of a
+// rank. [Comm.Blocked] has what this rank alone waits for, without messages.
 //
-// As long as nobody calls it, it costs nothing. The answers come along a tree, in O(log n) steps.
+// Give ctx a deadline. When ctx ends, the ranks that have not answered are in NoAnswer, for
+// example those of stopped processes. The error is that of a wrong call: on a nil or closed
+// communicator, or after the end of the job.
+//
+// Diagnose costs nothing until it is called. The answers come along a tree, in O(log n) steps.
 func (c *Comm) Diagnose(ctx context.Context) (*Diagnosis, error) {
 	const op = "Diagnose"
 	if err := c.ready(op, ctx); err != nil {

@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// DimsCreate divides n ranks into a grid (MPI_Dims_create). Dims has its extents, 0 for each that
-// is to be found: DimsCreate(12, 0, 0) is 4, 3. Those found fall, their greatest and least are as
-// close as they can be, and of several such the greatest is least, and so on. If dims does not
-// divide n, the error is an *MPIError.
+// DimsCreate divides n ranks into a grid (MPI_Dims_create). Dims are its extents, 0 for each
+// that DimsCreate is to choose: DimsCreate(12, 0, 0) is 4, 3. The chosen extents do not
+// increase, and the greatest and the least differ as little as possible; of several such
+// choices it takes the one whose greatest extent is least, and so on. If the given extents do
+// not divide n, the error is an *MPIError.
 func DimsCreate(n int, dims ...int) ([]int, error) {
 	const op = "DimsCreate"
 	k := check{op: op}

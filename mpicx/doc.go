@@ -1,37 +1,50 @@
 // Package mpicx carries errors across ranks.
 //
-// A parallel program runs the same code on n ranks. When one fails, the others
-// wait for messages that never come. With mpicx that failure becomes an ordinary
-// typed Go error at every rank, out of whatever Wait each is in, and then the
-// program goes on. It follows Engwer, Altenbernd, Dreier, Göddeke, "A high-level
-// C++ approach to manage local errors, asynchrony and faults in an MPI
-// application", with Go's futures, errors and panics in place of C++'s.
+// A parallel program runs the same code on n ranks. When one rank fails, the others wait for
+// messages that never come. With mpicx every rank gets that failure as a typed Go error, from
+// whatever Wait it is in, and the program can recover. The package follows Engwer, Altenbernd,
+// Dreier, Göddeke, "A high-level C++ approach to manage local errors, asynchrony and faults in
+// an MPI application", with Go's futures, errors and panics in place of C++'s.
 //
-// One rule carries the whole package: an operation that involves other ranks
-// returns a future at once, and the future's Wait says how it ended. Starting an
-// operation never fails and never blocks.
+// An operation that involves other ranks returns a future at once. The future's Wait says how
+// the operation ended. Starting an operation never fails and never blocks.
 //
-// Wait returns nil, a context's cause, or one of these errors:
+// # Errors
 //
-//   - *[PropagatedError]: ranks signalled errors, by [Comm.Try], [Comm.Signal] or
-//     [Comm.SignalError]. Every rank has the same one, once, and the communicator
-//     works: decide, all alike, how to go on.
-//   - *[CommCorruptedError]: a rank unwound out of [Comm.Guard], or died. The
-//     communicator is broken for good.
-//   - *[MPIError]: this operation, at this rank: a bad argument, a message that
-//     does not fit.
+// Wait returns nil, the cause of its context's end, or one of these errors:
+//
+//   - *[PropagatedError]: ranks signalled errors, by [Comm.Try], [Comm.TryAll], [Comm.Signal]
+//     or [Comm.SignalError]. Every rank gets the same error once. The communicator keeps
+//     working, and all ranks can take the same decision: try again, go back, or give up.
+//   - *[CommCorruptedError]: a rank left [Comm.Guard] by an error or a panic, or its process
+//     died. The communicator is broken for good.
+//   - *[MPIError]: an error of this operation at this rank, such as a bad argument or a message
+//     that does not fit.
 //   - With -tags ulfm and [ErrorsReturn]: *[ProcFailedError], [ErrRevoked] and
-//     [ErrProcFailedPending], of which the last is not final.
+//     [ErrProcFailedPending]. After the last the operation is still pending.
+//
+// # Try, TryAll or Guard
+//
+//   - [Comm.Try] where a rank may fail and all then handle the error together. It does not wait
+//     for the other ranks.
+//   - [Comm.TryAll] where all have to succeed together: in every loop that tries again, and
+//     around a checkpoint. It waits for all ranks.
+//   - [Comm.Guard] around work from which a failed rank does not come back. Package recovery
+//     puts Guard, TryAll and the repair of the communicator together.
+//
+// # Buffers
 //
 // Collective operations have a buffer for what a rank gives, send, and one for what it gets,
-// recv. One may serve for both (MPI_IN_PLACE). Where the two have the same length, as in
-// [Allreduce] and [Alltoall], pass the same slice. Where one is a part of the other, it stands
-// in its place there: in [Allgather], send is recv[c.Rank()*len(send):][:len(send)]. Buffers
-// that overlap in any other way are an *[MPIError].
+// recv. One slice may serve for both (MPI_IN_PLACE). Where the two have the same length, as in
+// [Allreduce] and [Alltoall], pass the same slice. Where one is a part of the other, pass it in
+// its place: in [Allgather], send is recv[c.Rank()*len(send):][:len(send)]. Buffers that
+// overlap in any other way are an *[MPIError].
 //
-// Processes that die are seen with -tags ulfm. Then [Comm.Shrink] makes a
-// communicator of those that live, and [Comm.Agree] lets them decide alike.
+// # Processes that die
 //
-// The package must never know how errors spread (backends do) or how messages do
-// (transports).
+// With -tags ulfm the other ranks survive the death of a process. [Comm.Shrink] makes a
+// communicator of the living, [Comm.Replace] one in which spares have the places of the dead,
+// and [Comm.Agree] lets the living take the same decision.
+//
+// The package must never know how errors spread (backends do) or how messages do (transports).
 package mpicx

@@ -17,11 +17,10 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// A PropagatedError says that ranks signalled errors. Every rank of the
-// communicator has it, with the same Failures, and the communicator keeps
-// working: all messages from before the error are gone (paper section III-A,
-// Propagated_exception). What to do about it is the program's decision, which
-// every rank can take alike.
+// A PropagatedError says that ranks signalled errors. Every rank of the communicator gets it,
+// with the same Failures (paper section III-A, Propagated_exception). The communicator keeps
+// working, and no message from before the error is received any more. All ranks have the same
+// information, so they can take the same decision about it.
 type PropagatedError struct {
 	// Failures are those of all ranks that signalled before they knew of the
 	// others', by rank. Ranks of one process share the slice: don't change it.
@@ -38,9 +37,9 @@ func (e *PropagatedError) Error() string {
 // at the rank that raised one its stack.
 func (e *PropagatedError) Format(s fmt.State, verb rune) { format(s, verb, e, e.Failures, e.causes) }
 
-// A CommCorruptedError says that a rank left Guard by an error or a panic, or
-// that a process died: the communicator is broken for good, at every rank (paper
-// section III-A, Corrupted_comm_exception).
+// A CommCorruptedError says that a rank left Guard by an error or a panic, or that a process
+// died. The communicator is broken for good, at every rank (paper section III-A,
+// Corrupted_comm_exception).
 type CommCorruptedError struct {
 	Failures []Failure // who unwound, by rank; ranks of one process share the slice
 	Dead     []int     // which processes died, in ascending order
@@ -59,7 +58,7 @@ func (e *CommCorruptedError) Error() string {
 	return s
 }
 
-// Format is that of PropagatedError.
+// Format prints, for %+v, what [PropagatedError.Format] prints.
 func (e *CommCorruptedError) Format(s fmt.State, verb rune) {
 	format(s, verb, e, e.Failures, e.causes)
 }
@@ -90,8 +89,8 @@ type verdict struct {
 
 type common = waiting.CommonError //nolint:unused // the field's name, which is not exported
 
-// Unwrap returns the errors that this rank itself signalled, so that errors.Is
-// finds the cause at its origin. It returns nil elsewhere.
+// Unwrap returns the errors that this rank itself signalled, so that errors.Is finds the cause
+// where it occurred. At other ranks it returns nil.
 func (v *verdict) Unwrap() error { return v.causes }
 
 // face returns the error that the program gets for a verdict.
@@ -146,9 +145,8 @@ func (h *hidden) As(target any) bool {
 // A Class is the kind of an MPIError, in MPI's terms.
 type Class int
 
-// The classes that operations of this package report. A transport knows them by their
-// numbers (transport.LibraryError); internal/transport/mpi/shim.h has them in this order.
-const (
+// The classes that operations of this package report.
+const ( // a transport has their numbers (transport.LibraryError), internal/transport/mpi/shim.h this order
 	ClassOther       Class = iota // MPI_ERR_OTHER: see the text
 	ClassBuffer                   // MPI_ERR_BUFFER: buffers do not fit one another
 	ClassCount                    // MPI_ERR_COUNT: a length is wrong
@@ -190,8 +188,7 @@ func (e *MPIError) Error() string { return fmt.Sprintf("mpicx: %s: %s", e.Op, e.
 // for ClassUnsupported.
 func (e *MPIError) Unwrap() error { return e.err }
 
-// A PanicError is what Run returns for a rank that panicked, once its peers have
-// been told.
+// A PanicError is what Run returns for a rank that panicked. Its peers have been told by then.
 type PanicError struct {
 	Rank  int    // in the world
 	Value any    // what it panicked with
@@ -208,8 +205,7 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// ErrGoexit is what Run returns for a rank that ended by runtime.Goexit, as
-// t.FailNow does it.
+// ErrGoexit is what Run returns for a rank that ended by runtime.Goexit, which t.FailNow calls.
 var ErrGoexit = errors.New("mpicx: the rank's function left by runtime.Goexit")
 
 // errUnwinding stands for the error of a function until it returns one.
@@ -217,36 +213,36 @@ var errUnwinding = errors.New("mpicx: unwinding")
 
 // Errors of operations under ErrorsReturn. Only the ULFM backend has them.
 var (
-	ErrRevoked           = errors.New("mpicx: communicator revoked")                            // MPI_ERR_REVOKED
-	ErrProcFailedPending = errors.New("mpicx: a possible sender has died; the receive goes on") // MPI_ERR_PROC_FAILED_PENDING
+	ErrRevoked           = errors.New("mpicx: communicator revoked")                                     // MPI_ERR_REVOKED
+	ErrProcFailedPending = errors.New("mpicx: a possible sender has died; the receive is still pending") // MPI_ERR_PROC_FAILED_PENDING
 )
 
-// ErrFenced is what every Wait, and Run, report at a process that lives and that others have
-// declared dead, because its machine was silent for longer than the detector waits: they go on
-// without it. Errors.Is finds it. There is no way back: the process is to save what only it
-// has, and to end.
+// ErrFenced is what every Wait, and Run, return at a process that lives but has been declared
+// dead: its machine was silent for longer than the detector waits, and the other ranks no
+// longer count on it. Test for it with errors.Is. The process cannot come back. It should save
+// what only it has, and exit.
 var ErrFenced error = transport.ErrFenced
 
-// ErrNoQuorum is ErrFenced, too. It is that of a process which, where a quorum is asked for (Ring,
-// Ping), does not know more than half of the job's processes to live.
+// ErrNoQuorum is what a process gets that knows at most half of the job's processes to be
+// alive, where a quorum is asked for (see Ring and Ping). It wraps ErrFenced.
 var ErrNoQuorum error = transport.ErrNoQuorum
 
-// A ProcFailedError says that processes which the operation involves have died
-// (MPI_ERR_PROC_FAILED). Agree and the making of communicators report it at all
-// ranks alike, other operations where it matters.
+// A ProcFailedError says that processes have died which the operation needs
+// (MPI_ERR_PROC_FAILED). Agree, and operations that make communicators, report it at all ranks.
+// Other operations report it only at ranks where they need the dead.
 type ProcFailedError struct {
 	Ranks []int // some of them, in the communicator of the operation
-	Flag  int   // of Agree: what was agreed on all the same
+	Flag  int   // of Agree: the value that was agreed on nevertheless
 }
 
 func (e *ProcFailedError) Error() string {
 	return fmt.Sprintf("mpicx: processes of ranks %v have died", e.Ranks)
 }
 
-// A SpareError says that Replace had not enough spares, at all ranks alike.
+// A SpareError says that there were too few spares for Replace. All ranks get it.
 type SpareError struct {
 	Places []int // the dead, in the communicator that was to be replaced
-	Spares int   // how many live that nobody has taken yet
+	Spares int   // how many living spares are not taken yet
 }
 
 func (e *SpareError) Error() string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"golang.org/x/sync/errgroup"
 
@@ -61,6 +62,29 @@ func ExampleComm_Try() {
 	// 2
 }
 
+// Rank 1 fails once. No rank leaves TryAll before all have succeeded, so all make the same
+// number of attempts.
+func ExampleComm_TryAll() {
+	_ = mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+		for attempt := 1; ; attempt++ {
+			err := world.TryAll(ctx, func(context.Context) error {
+				if world.Rank() == 1 && attempt == 1 {
+					return errors.New("no convergence")
+				}
+				return nil // rank 0 has nothing to wait for: Try would return nil here
+			})
+			if _, ok := errors.AsType[*mpicx.PropagatedError](err); ok {
+				continue
+			}
+			fmt.Printf("rank %d: attempt %d, %v\n", world.Rank(), attempt, err)
+			return err
+		}
+	}, mpicx.WithRanks(2))
+	// Unordered output:
+	// rank 0: attempt 2, <nil>
+	// rank 1: attempt 2, <nil>
+}
+
 // Goroutines of one rank, in an error group. What is thrown in them is caught where they
 // begin, and comes to Try by the group: so a fault of one goroutine is every rank's error.
 // Operations are begun before, in Try's goroutine: none is begun after an error has come.
@@ -100,6 +124,26 @@ func ExampleComm_Try_goroutines() {
 	// rank 2: mpicx: error propagated from rank 1: cell 2 has no volume
 }
 
+// A rank that finds an error outside of a Try tells all others: each gets it from the Wait that
+// it is in.
+func ExampleComm_Signal() {
+	full := errors.New("the disk is full")
+	_ = mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+		var err error
+		if world.Rank() == 1 {
+			err = world.Signal(ctx, full)
+			fmt.Println("rank 1 has the cause itself:", errors.Is(err, full))
+		} else {
+			err = world.Barrier().Wait(ctx)
+			fmt.Println("rank 0:", err)
+		}
+		return world.Barrier().Wait(ctx) // the communicator works
+	}, mpicx.WithRanks(2))
+	// Unordered output:
+	// rank 0: mpicx: error propagated from rank 1: the disk is full
+	// rank 1 has the cause itself: true
+}
+
 // SignalError is for programs that have error codes.
 func ExampleComm_SignalError() {
 	_ = mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
@@ -116,6 +160,28 @@ func ExampleComm_SignalError() {
 	}, mpicx.WithRanks(2))
 	// Output:
 	// code 666 from rank 1
+}
+
+// Deep inside a computation Throw spares every function in between its error result.
+func ExampleThrow() {
+	root := func(x float64) float64 {
+		if x < 0 {
+			mpicx.Throw(fmt.Errorf("root of %g", x))
+		}
+		return math.Sqrt(x)
+	}
+	_ = mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+		err := world.Try(ctx, func(ctx context.Context) error {
+			x := root(float64(1 - world.Rank())) // rank 2 throws
+			return mpicx.Allreduce(world, []float64{x}, []float64{0}, mpicx.Sum).Wait(ctx)
+		})
+		if world.Rank() == 0 {
+			fmt.Println(err)
+		}
+		return nil
+	}, mpicx.WithRanks(3))
+	// Output:
+	// mpicx: error propagated from rank 2: root of -1
 }
 
 // A rank that leaves Guard by an error or a panic will not be there for the

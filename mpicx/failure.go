@@ -13,7 +13,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/errchan"
 )
 
-// A Failure is one error that a rank told the others about.
+// A Failure is one error that a rank has told the others.
 type Failure struct {
 	Rank    int       // who failed, in the communicator of the error
 	Code    int       // what SignalError was given, or the error's ErrorCode() int; else 0
@@ -24,7 +24,7 @@ type Failure struct {
 	path string // inside of which Try calls on the communicator: see ledger.Scope.Path; varints
 }
 
-// MaxMessage is the length in bytes beyond which a Failure's text is cut.
+// MaxMessage is the maximum length in bytes of a Failure's text. A longer text is cut.
 const MaxMessage = 1024
 
 func (f Failure) String() string {

@@ -12,17 +12,18 @@ import (
 	"github.com/mpicx/go-mpicx/internal/signature"
 )
 
-// A Graph is a communicator whose ranks have declared whom they exchange with. What is derived
-// from its Comm, or repairs it, has no graph: after a repair, call GraphCreate again.
+// A Graph is a communicator whose ranks have declared their neighbours. Communicators derived
+// from its Comm have no graph, nor do those that Shrink and Replace make: after a repair call
+// GraphCreate again.
 type Graph struct {
 	*Comm
 	neighbors *neighborhood
 }
 
-// GraphCreate makes a communicator of the ranks of c, in which each receives from sources and sends
-// to destinations, in these orders (MPI_Dist_graph_create_adjacent). It is collective over c. Both
-// ranks of each edge have to declare it, as often; else all ranks get an *MPIError that names the
-// first edge that only one has.
+// GraphCreate makes a communicator of the ranks of c, in which this rank receives from sources
+// and sends to destinations, in these orders (MPI_Dist_graph_create_adjacent). It is collective
+// over c. Both ranks of an edge declare it, equally often; otherwise all ranks get an *MPIError
+// that names the first edge which only one rank has declared.
 func GraphCreate(c *Comm, sources, destinations []int) *future.Future[*Graph] {
 	const op = "GraphCreate"
 	if c == nil {
@@ -46,10 +47,10 @@ func GraphCreate(c *Comm, sources, destinations []int) *future.Future[*Graph] {
 	}, func(d *Comm) *Graph { return &Graph{d, &neighborhood{comm: d, from: sources, to: destinations}} })
 }
 
-// Sources are whom this rank receives from (MPI_Dist_graph_neighbors).
+// Sources are the ranks that this rank receives from (MPI_Dist_graph_neighbors).
 func (g *Graph) Sources() []int { return slices.Clone(g.neighbors.from) }
 
-// Destinations are whom this rank sends to.
+// Destinations are the ranks that this rank sends to.
 func (g *Graph) Destinations() []int { return slices.Clone(g.neighbors.to) }
 
 func (g *Graph) neighborhood() *neighborhood {

@@ -7,16 +7,16 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 )
 
-// A Group is an ordered set of processes of a job, numbered from 0, without messages (MPI_Group). It
-// does not change. The nil Group is empty (MPI_GROUP_EMPTY). Its methods send nothing; a number that
-// they are given and that no member has is thrown, as an *MPIError.
+// A Group is an ordered set of processes of a job, numbered from 0 (MPI_Group). It sends no
+// messages and never changes. The nil Group is empty (MPI_GROUP_EMPTY). If a method is given a
+// number that no member has, it throws an *MPIError.
 type Group struct {
 	processes []int // their ranks in the job, no two the same
 	self      int   // this process
 }
 
-// Group returns the members of c (MPI_Comm_group). Those of a communicator that is broken or
-// closed too: with TranslateRanks a rank finds after Shrink or Replace who it was before.
+// Group returns the members of c (MPI_Comm_group), also if c is broken or closed. With
+// TranslateRanks a rank finds out, after Shrink or Replace, which rank it was before.
 func (c *Comm) Group() *Group {
 	c.there("Group")
 	if c.worldRanks != nil {
@@ -123,8 +123,8 @@ func (g *Group) Excl(ranks ...int) *Group {
 	return g.filter(func(r, _ int) bool { return !out[r] })
 }
 
-// A Range is the ranks First, First+Stride, … up to Last, which is among them if it can be. Stride
-// is negative where Last is less than First.
+// A Range is the ranks First, First+Stride, … up to and including Last, if the stride meets it.
+// Stride is negative if Last is less than First.
 type Range struct{ First, Last, Stride int }
 
 // RangeIncl is Incl of the ranks of ranges (MPI_Group_range_incl).
@@ -177,7 +177,7 @@ func (c Comparison) String() string {
 	return fmt.Sprintf("Comparison(%d)", int(c))
 }
 
-// Compare says in what g and h differ (MPI_Group_compare).
+// Compare says whether g and h have the same members, in the same order (MPI_Group_compare).
 func (g *Group) Compare(h *Group) Comparison {
 	switch {
 	case slices.Equal(g.all(), h.all()):

@@ -8,12 +8,14 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
-// Guard runs fn, and if it leaves by an error, a panic or runtime.Goexit, every
-// other rank gets a *CommCorruptedError from this communicator for good: what a
-// Comm's destructor does in the paper (section III-A). This rank waits for
-// nobody. Guard returns the error that fn returned or threw, not the *CommCorruptedError
-// that all others get; other panics pass through. As Try does, Guard takes back what is
-// thrown in its own goroutine only.
+// Guard runs fn. If fn leaves by an error, a panic or runtime.Goexit, every other rank gets a
+// *CommCorruptedError, and the communicator is broken for good: what the destructor of a Comm
+// does in the paper (section III-A). Take it where a rank that fails does not come back to the
+// others; where it does, take [Comm.Try] or [Comm.TryAll].
+//
+// The rank that fails waits for nobody. Its Guard returns the error that fn returned or threw,
+// not the *CommCorruptedError of the others. Panics other than thrown errors pass through. Like
+// Try, Guard catches only what is thrown in its own goroutine.
 //
 // The context that fn gets ends when the communicator is corrupted.
 func (c *Comm) Guard(ctx context.Context, fn func(context.Context) error) (err error) {

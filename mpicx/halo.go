@@ -10,9 +10,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// A Halo keeps the ghost cells of a block: each rank of a grid has a block of cells, with layers of
-// ghost cells around it, which are copies of the cells of its neighbours. Start brings them up to
-// date.
+// A Halo keeps the ghost cells of a block up to date. Each rank of a grid has a block of cells
+// with layers of ghost cells around it, which are copies of the cells of its neighbours.
 //
 // A block is a slice of all cells, ghost cells included, in row-major order. Index says where a
 // cell is.
@@ -29,15 +28,15 @@ type Halo[T any] struct {
 	promise  *future.Promise[struct{}]
 }
 
-// NewHalo makes the Halo of blocks with so many cells in each dimension, and as many layers of
-// ghost cells on each side as width says. The blocks of ranks that differ in one coordinate alone
-// may differ in that dimension's cells, as those of Cart.Block do. With corners, ghost cells that
-// are beside the block in several dimensions are brought up to date as well, as a 9-point stencil
-// needs it; that takes a step for each dimension instead of one for all. An element has no
-// pointers.
+// NewHalo makes the Halo of blocks with the given number of cells in each dimension, and width
+// layers of ghost cells on each side. Blocks may differ in size between ranks: the number of
+// cells in a dimension depends on the rank's coordinate there, as in what Cart.Block returns.
+// With corners, ghost cells that lie beside the block in several dimensions are updated too, as
+// a 9-point stencil needs it; that takes one step for each dimension instead of one for all. T
+// is a type without pointers.
 //
-// It is collective over the grid. The future's error is an *MPIError if a neighbour's block does
-// not fit.
+// It is collective over the grid. The future's error is an *MPIError if a neighbour's block
+// does not fit.
 func NewHalo[T any](g *Cart, cells []int, width int, corners bool) *future.Future[*Halo[T]] {
 	const op = "NewHalo"
 	if g == nil {
@@ -206,14 +205,14 @@ func (l *layer[T]) unpack(block []T) {
 	}
 }
 
-// Len is the number of elements of a block, ghost cells included.
+// Len is the number of cells of a block, ghost cells included.
 func (h *Halo[T]) Len() int { return h.stride[0] * h.extent[0] }
 
-// Extent is the number of elements of a block in each dimension, ghost cells included.
+// Extent is the number of cells of a block in each dimension, ghost cells included.
 func (h *Halo[T]) Extent() []int { return slices.Clone(h.extent) }
 
-// Index is where a cell is in a block. The first that is no ghost cell has the coordinates 0; ghost
-// cells before it have negative ones.
+// Index is the position of a cell in a block. The first cell that is not a ghost cell has
+// coordinates 0. Ghost cells before it have negative coordinates.
 func (h *Halo[T]) Index(coords ...int) int {
 	if len(coords) != len(h.extent) {
 		throw(mpiErrorf("Index", ClassOther, "%d coordinates, expected one for each of the %d dimensions", len(coords), len(h.extent)))
@@ -228,10 +227,10 @@ func (h *Halo[T]) Index(coords ...int) int {
 	return at
 }
 
-// Start brings the ghost cells of a block up to date: it sends the outermost cells to the
-// neighbours, and receives the ghost cells. Those beyond a border are left alone. Until the future
-// is done, cells may be read but not written, and ghost cells neither. It is collective over the
-// grid, and one Halo serves one block at a time.
+// Start updates the ghost cells of a block: it sends the outermost cells to the neighbours and
+// receives the ghost cells. Ghost cells beyond a border are not changed. Until the future is
+// done, cells may be read but not written, and ghost cells may be neither read nor written. It
+// is collective over the grid. A Halo updates one block at a time.
 func (h *Halo[T]) Start(block []T) *future.Future[struct{}] {
 	const op = "Halo"
 	if h == nil {
@@ -239,7 +238,7 @@ func (h *Halo[T]) Start(block []T) *future.Future[struct{}] {
 	}
 	k := check{op: op}
 	k.length("block", len(block), h.Len())
-	k.that(k.err != nil || h.busy.CompareAndSwap(false, true), ClassOther, "the Halo serves another block, expected a Wait for that before")
+	k.that(k.err != nil || h.busy.CompareAndSwap(false, true), ClassOther, "the Halo is updating another block, expected a Wait for that first")
 	c, what := h.grid.Comm, call{Kind: signature.Halo, Of: elementOf[T]()}
 	if k.err != nil {
 		return c.run(what, k.err, nil, nil)

@@ -35,6 +35,10 @@ func init() {
 			c.t.Die()
 		}
 	}
+	hook.Mortal = func(comm any) bool {
+		c := comm.(*Comm)
+		return c.ulfm != nil || c.proc.driver != nil
+	}
 	hook.Dead = func(comm any) bool { return comm.(*Comm).proc.dead.Load() }
 	hook.Backend = func(name string) any { return Option(func(o *options) { o.backend = name }) }
 	hook.Transport = func(wrap func(transport.Comm) transport.Comm) any {

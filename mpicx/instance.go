@@ -7,14 +7,15 @@ import (
 	"sync"
 )
 
-// An Instance is this process's part in a job, for programs whose main function
-// belongs to somebody else, so that Run can't call theirs (paper section III-A,
-// Instance). Where no launcher has started this process, it is a job of one rank.
+// An Instance is this process's part in a job (paper section III-A, Instance). It is for
+// programs that cannot pass a function to Run, because their main function is not their own.
+// Without a launcher it is a job of one rank.
 //
-// An Instance ends only what it has begun. A program that begins MPI itself ends it
-// itself, after the Instance and the last Run; until then MPI is as the program has it, its
-// error handlers included. It begins MPI with MPI_THREAD_SERIALIZED at least, and with
-// MPI_THREAD_MULTIPLE if it calls MPI while an Instance or a Run is there.
+// If the program has initialized MPI itself, MPI stays the program's: the Instance does not
+// finalize it and does not change its error handlers. The program finalizes MPI after the
+// Instance has ended and the last Run has returned. It has to initialize MPI with
+// MPI_THREAD_SERIALIZED at least, or with MPI_THREAD_MULTIPLE if it calls MPI during an
+// Instance or a Run.
 type Instance struct {
 	root  *Comm
 	world func() (*Comm, error)
@@ -28,8 +29,10 @@ var instance struct {
 	*Instance
 }
 
-// Initialize returns the process's Instance, and makes it if there is none. Ctx bounds its beginning;
-// its deadline, and signals, have what the ranks are in printed, as with Run.
+// Initialize returns the process's Instance, and makes it if there is none. Ctx bounds how long
+// it waits for the other processes. Ctx's deadline, and the signal that MPICX_DIAGNOSE names,
+// have a diagnosis printed, as with [Run]. Take Run where you can: it also tells the peers when
+// the function fails or panics.
 func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 	if ctx == nil {
 		return nil, mpiErrorf("Initialize", ClassOther, nilContext)
@@ -71,17 +74,17 @@ func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 	return i, nil
 }
 
-// World returns the communicator of all ranks. At a spare (WithSpares) it waits until that is
-// needed, and returns the communicator that it is taken into by Replace; or nil if the programs
+// World returns the communicator of all ranks. At a spare (WithSpares) it waits until Replace
+// takes the spare, and returns the communicator that Replace has made, or nil if the programs
 // of all others have ended.
 func (i *Instance) World() *Comm {
 	world, _ := i.world()
 	return world
 }
 
-// Finalize ends the process's part; it is collective, as Close is. After it,
-// Initialize makes another Instance, but not in a job of mpirun's or mpicxrun's, which can begin
-// once, unless the program has begun it.
+// Finalize ends this process's part in the job. It is collective, as Close is. Afterwards
+// Initialize makes another Instance, but in a job of mpirun or mpicxrun only if the program has
+// initialized MPI itself. Finalize ends the job; [Comm.Close] ends one communicator.
 func (i *Instance) Finalize(ctx context.Context) error {
 	if ctx == nil {
 		return mpiErrorf("Finalize", ClassOther, nilContext)

@@ -13,8 +13,8 @@ import (
 // Barrier completes once all ranks of both groups have begun it.
 func (ic *Intercomm) Barrier() *future.Future[struct{}] { return ic.Union().Barrier() }
 
-// InterBcast copies buf of rank root of Union into buf of all ranks of the other group than its own.
-// Those of its own have no part in it: their buffers are left alone.
+// InterBcast copies buf of rank root of Union into buf of all ranks of the group that root is
+// not in. The other ranks of root's own group call it too; their buffers are not used.
 func InterBcast[T Scalar](ic *Intercomm, buf []T, root int) *future.Future[struct{}] {
 	if ic == nil {
 		return nowhere[struct{}]("Bcast")
@@ -34,9 +34,9 @@ func InterBcast[T Scalar](ic *Intercomm, buf []T, root int) *future.Future[struc
 	return ic.union.run(call{Kind: signature.Bcast, Root: root, Of: elementOf[T](), Count: len(buf)}, k.err, a, nil)
 }
 
-// InterGather collects send of all ranks of the other group than root's in recv of root, in rank
-// order. All these send buffers have the same length, and recv is as many times as long as there are ranks in that
-// group.
+// InterGather collects send of all ranks of the group that root is not in, in rank order, in
+// recv of root, a rank of Union. These send buffers have the same length, and recv is that
+// length times the number of ranks in their group.
 func InterGather[T Scalar](ic *Intercomm, send, recv []T, root int) *future.Future[struct{}] {
 	if ic == nil {
 		return nowhere[struct{}]("Gather")
@@ -84,8 +84,8 @@ func InterAllreduce[T Scalar](ic *Intercomm, send, recv []T, op Op) *future.Futu
 	})
 }
 
-// InterAlltoall sends the r-th part of send to each rank r of the other group, and receives the part
-// from it as the r-th part of recv. All parts that go in one direction have the same length.
+// InterAlltoall sends the r-th part of send to each rank r of the other group, and receives the
+// part from rank r as the r-th part of recv. All parts in one direction have the same length.
 func InterAlltoall[T Scalar](ic *Intercomm, send, recv []T) *future.Future[struct{}] {
 	if ic == nil {
 		return nowhere[struct{}]("Alltoall")

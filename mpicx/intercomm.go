@@ -10,13 +10,14 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// An Intercomm is a communicator of two groups, whose operations go from one to the other (an
-// inter-communicator of MPI). A rank has its number in its own group. CreateIntercomm makes it.
+// An Intercomm is a communicator of two groups, whose operations go from one group to the other
+// (an inter-communicator of MPI). A rank has its number in its own group. CreateIntercomm makes
+// it.
 //
-// It stands on one communicator of both, Union, which has the ranks of one group and then those
-// of the other: Own and Remote return their numbers there, and Split says whose they are. The
-// errors of the Intercomm are those of Union and number ranks as it does. Try, TryAll and Guard
-// on Union are those of the Intercomm.
+// It is built on a communicator of both groups, Union, which has the ranks of one group and
+// then those of the other. Own and Remote return ranks of the groups as ranks of Union, and
+// Split does the reverse. Errors of the Intercomm are errors of Union, and number ranks as
+// Union does. Call Try, TryAll and Guard on Union.
 type Intercomm struct {
 	union        *Comm
 	size, remote int // of the two groups
@@ -46,11 +47,11 @@ func (ic *Intercomm) Size() int { return ic.there("Size").size }
 // RemoteSize is the number of ranks of the other group (MPI_Comm_remote_size). It may be 0 after Shrink.
 func (ic *Intercomm) RemoteSize() int { return ic.there("RemoteSize").remote }
 
-// Own returns the rank in Union of a rank of this rank's own group, and Remote that of one of
-// the other group.
+// Own returns the rank in Union of a rank of this rank's own group. [Intercomm.Remote] does so
+// for the other group.
 func (ic *Intercomm) Own(rank int) int { return translated(rank, ic.there("Own").own) }
 
-// Remote is Own for a rank of the other group.
+// Remote returns the rank in Union of a rank of the other group.
 func (ic *Intercomm) Remote(rank int) int { return translated(rank, ic.there("Remote").other) }
 
 // translated leaves AnySource and ProcNull alone.
@@ -61,8 +62,8 @@ func translated(rank, by int) int {
 	return rank + by
 }
 
-// Split returns which of some ranks of Union are of this rank's own group, and which of the
-// other's, by their numbers there.
+// Split divides ranks of Union into those of this rank's own group and those of the other
+// group, and returns them as ranks of these groups.
 func (ic *Intercomm) Split(ranks []int) (own, remote []int) {
 	ic.there("Split")
 	for _, r := range ranks {
@@ -97,9 +98,10 @@ func (ic *Intercomm) Close(ctx context.Context) error { return ic.Union().Close(
 // agreedBits is how many bits a flag of Intercomm.Agree has.
 const agreedBits = bits.UintSize / 2
 
-// Agree is Agree whose result at each group is the bitwise AND of the flags of the other. Both
-// are decided as one, and all living ranks have theirs, or all have an error; Flag of a *ProcFailedError is
-// the other group's, too. A flag fits an int32 (an int16 where an int has 32 bits).
+// Agree completes at each group with the bitwise AND of the flags of the other group. Both
+// values are decided together: all living ranks get theirs, or all get an error. Flag of a
+// *ProcFailedError is the other group's value, too. A flag fits an int32 (an int16 where an int
+// has 32 bits).
 func (ic *Intercomm) Agree(flag int) *future.Future[int] {
 	if ic == nil {
 		return nowhere[int]("Agree")
@@ -125,7 +127,7 @@ func (ic *Intercomm) Agree(flag int) *future.Future[int] {
 func signed(flag int) int { return flag << agreedBits >> agreedBits }
 
 // Shrink makes an Intercomm of the living ranks of both groups, in their order
-// (MPI_Comm_shrink). If a group has died out, RemoteSize of the other is 0.
+// (MPI_Comm_shrink). If all ranks of a group have died, RemoteSize at the other group is 0.
 func (ic *Intercomm) Shrink() *future.Future[*Intercomm] {
 	if ic == nil {
 		return nowhere[*Intercomm]("Shrink")
@@ -142,9 +144,9 @@ func (ic *Intercomm) Shrink() *future.Future[*Intercomm] {
 	})
 }
 
-// Merge makes a communicator of both groups, in which the ranks of a group that says high come after
-// those of one that does not (MPI_Intercomm_merge). All of a group say the same; if both do, the order is
-// Union's. It is collective.
+// Merge makes a communicator of both groups, in which a group that passes high comes after one
+// that does not (MPI_Intercomm_merge). All ranks of a group pass the same. If both groups pass
+// the same, the order is Union's. It is collective.
 func (ic *Intercomm) Merge(high bool) *future.Future[*Comm] {
 	if ic == nil {
 		return nowhere[*Comm]("Merge")

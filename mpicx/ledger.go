@@ -46,7 +46,9 @@ func (c *Comm) carryOut(o *ledger.Output) {
 	case ledger.Leave:
 		c.t.Leave(c.proc.failed)
 	case ledger.Tell:
-		tell(c.proc.log, o.Event)
+		for _, w := range c.proc.watchers {
+			w.heard(o.Event)
+		}
 	}
 }
 

@@ -2,8 +2,8 @@ package mpicx
 
 import "cmp"
 
-// A Loc is a value and where it is: its rank, or its index in whatever the ranks share. It is
-// what MinLoc and MaxLoc combine:
+// A Loc is a value and its location: its rank, or its index in data that the ranks share.
+// MinLoc and MaxLoc combine Locs:
 //
 //	least, err := mpicx.AllreduceValue(c, mpicx.Loc[float64]{Value: x, Index: c.Rank()}, mpicx.MinLoc).Get(ctx)
 type Loc[T cmp.Ordered] struct {
@@ -11,8 +11,8 @@ type Loc[T cmp.Ordered] struct {
 	Index int
 }
 
-// MinLoc returns the smaller value with its index, and of two that are equal the one with the
-// lower index (MPI_MINLOC). As in Min, a NaN is what comes out if there is one.
+// MinLoc returns the smaller value with its index, and of two equal values the one with the
+// lower index (MPI_MINLOC). If a value is NaN, the result is NaN, as with Min.
 func MinLoc[T cmp.Ordered](a, b Loc[T]) Loc[T] { return better(a, b, a.Value < b.Value) }
 
 // MaxLoc is MinLoc for the larger value (MPI_MAXLOC).

@@ -6,10 +6,17 @@ import (
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/timeline"
 )
 
-// tell logs an event of the ledger.
-func tell(log *slog.Logger, e *ledger.Event) {
+// logging is the watcher of WithLogger.
+type logging struct{ *slog.Logger }
+
+func (log logging) happened(timeline.Line)              {}
+func (log logging) blocked(func() string) (over func()) { return func() {} }
+
+// heard logs an event of the ledger.
+func (log logging) heard(e *ledger.Event) {
 	level, args := slog.LevelWarn, []any{"rank", ownerOf(e.Comm).rank, "comm", ownerOf(e.Comm).name, "epoch", e.Round}
 	if e.Corrupt {
 		level = slog.LevelError

@@ -20,10 +20,10 @@ var ( // they are the transport's
 	_ = [1]struct{}{AnyTag - transport.AnyTag: {}}
 )
 
-// ProcNull is the rank of nobody (MPI_PROC_NULL): the neighbour where a grid ends. A send to it,
-// and a receive or probe from it, is done at once, touches no buffer, and has the Status
-// {ProcNull, AnyTag, 0}. It is no number that a program comes by as rank-1 or rank-2, which are
-// errors.
+// ProcNull is the rank of no process (MPI_PROC_NULL): the neighbour beyond the border of a
+// grid. A send to it, or a receive or probe from it, completes at once, does not touch its
+// buffer, and has the Status {ProcNull, AnyTag, 0}. Its value is none that rank-1 or rank-2
+// yields by mistake: those are errors.
 const ProcNull = math.MinInt32
 
 // statusOfNobody is that of a receive from ProcNull.
@@ -35,7 +35,7 @@ type Status struct {
 	Count       int // in elements of the operation's type
 }
 
-// Received is a value, and the Status of the message that brought it.
+// Received is a value and the Status of the message that carried it.
 type Received[T any] struct {
 	Value  T
 	Status Status

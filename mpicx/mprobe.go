@@ -8,9 +8,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// A Message is one that Mprobe has taken (MPI_Message). Receive it once, by Mrecv, MrecvSlice or
-// MrecvValue. Until then the sender of a long message, or of Ssend, waits; an error of the
-// communicator ends the message as any other that was not received (P3).
+// A Message is a message that Mprobe has taken (MPI_Message). Receive it once, by Mrecv,
+// MrecvSlice or MrecvValue. Until then the sender of a long message, or of an Ssend, waits. An
+// error of the communicator discards the message, as it discards all that were not received.
 type Message struct {
 	Source, Tag int
 	Bytes       int // its length
@@ -20,9 +20,10 @@ type Message struct {
 	taken   atomic.Bool
 }
 
-// Mprobe waits for a message as Recv does, and takes it: no other receive or probe finds it
-// (MPI_Improbe). So goroutines of a rank that look for messages before they receive them, for
-// their lengths or tags, don't take each other's.
+// Mprobe waits for a message as Recv does and takes it: no other receive or probe of this rank
+// finds it (MPI_Improbe). With it several goroutines of a rank can look at the length or tag of
+// a message before they receive it. [Probe] leaves the message, so another goroutine may
+// receive it first.
 func (c *Comm) Mprobe(source, tag int) *future.Future[*Message] {
 	if c == nil {
 		return nowhere[*Message]("Mprobe")

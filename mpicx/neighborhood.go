@@ -8,9 +8,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/signature"
 )
 
-// A Neighborhood is a communicator whose ranks have neighbours, a *Graph or a *Cart. A Cart's are
-// the same to receive from and to send to: for each dimension the rank before and the rank after,
-// ProcNull beyond a border. Parts of buffers for ProcNull are left alone.
+// A Neighborhood is a communicator whose ranks have neighbours, a *Graph or a *Cart. In a Cart
+// the sources are the destinations: for each dimension the rank before and the rank after,
+// ProcNull beyond a border. Parts of buffers that belong to ProcNull are not touched.
 type Neighborhood interface{ neighborhood() *neighborhood }
 
 // neighborhood is the neighbours of this rank.

@@ -191,7 +191,7 @@ func TestNeighborhoodArguments(t *testing.T) {
 			{mpicx.CartCreate(world, []int{2, 3}, nil), "CartCreate", mpicx.ClassOther, "extents [2 3], expected at most the 4 ranks of world"},
 			{mpicx.CartCreate(world, []int{2, 2}, []bool{true}), "CartCreate", mpicx.ClassOther, "1 periods, expected one for each of the 2 dimensions"},
 			{mpicx.GraphCreate(world, nil, []int{4}), "GraphCreate", mpicx.ClassRank, "neighbour 4 of world, expected 0 to 3"},
-			{g.Sub(true), "CartSub", mpicx.ClassOther, "1 dimensions, expected to be told of each of 2 whether it remains"},
+			{g.Sub(true), "CartSub", mpicx.ClassOther, "1 values, expected one for each of the 2 dimensions"},
 			{mpicx.NewHalo[int](g, []int{2, 2}, 0, false), "NewHalo", mpicx.ClassOther, "width 0"},
 			{mpicx.NewHalo[int](g, []int{3, 2}, 3, false), "NewHalo", mpicx.ClassOther, "2 cells in dimension 1, expected the 3 layers of ghost cells or more"},
 			{mpicx.NewHalo[int](g, []int{3}, 1, false), "NewHalo", mpicx.ClassOther, "blocks of [3] cells, expected extents in each of the 2 dimensions"},

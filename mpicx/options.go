@@ -1,12 +1,14 @@
 package mpicx
 
 import (
+	"cmp"
 	"io"
 	"log/slog"
 	"os"
 	"strconv"
 
 	"github.com/mpicx/go-mpicx/internal/detector"
+	"github.com/mpicx/go-mpicx/internal/timeline"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -22,6 +24,10 @@ type options struct {
 	spares      int
 	backend     string
 	log         *slog.Logger
+	trace       bool
+	timeline    string // a directory; "": none
+	recorder    *timeline.Writer
+	run         int // of the recorder's
 	wrap        func(transport.Comm) transport.Comm
 	detector    detector.Config               // the zero one: nobody has chosen
 	left        func(rank int, what []string) // is told what programs have left behind; nil: nobody asks
@@ -63,8 +69,26 @@ func WithSpares(k int) Option {
 // comm and epoch. Without it nothing is.
 func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
+// WithRuntimeTrace has the events of errors, of repairs and of checkpoints in the execution trace of
+// package runtime/trace, while there is one: each round of errors at each rank is a task, its events are
+// log messages, and each operation that is waited for is a region of its kind, such as "mpicx Allreduce".
+func WithRuntimeTrace() Option { return func(o *options) { o.trace = true } }
+
+// WithTimeline has what each rank is in, what errors do to it, repairs and checkpoints written to a file
+// in dir, which is made if there is none: one of this process, and one of each other process of the job. A SIGKILL
+// cuts off no more than its last line. Without this option, or if dir is empty, the environment may say
+// it: MPICX_TIMELINE=dir.
+//
+//	go run github.com/mpicx/go-mpicx/mpicx/mpicxtrace dir
+//
+// tells what happened, and draws it. A write that fails is told once on standard error, and
+// then the rest is missing; the job goes on.
+func WithTimeline(dir string) Option {
+	return func(o *options) { o.timeline = cmp.Or(dir, o.timeline) }
+}
+
 func newOptions(opts []Option) *options {
-	o := &options{backend: Backend, diagnoses: os.Stderr}
+	o := &options{backend: Backend, diagnoses: os.Stderr, timeline: os.Getenv("MPICX_TIMELINE")}
 	if s := os.Getenv("MPICX_RANKS"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 {

@@ -18,23 +18,24 @@ import (
 var printing sync.Mutex
 
 // Output returns a writer for what this rank prints. It writes whole lines to w, those of one
-// Write together, each with the rank in front: [2]. The lines of the ranks of a process are
-// never mixed, whatever w is. Close writes a line that has not ended, and does not close w.
+// Write together, each with the rank in front: [2]. The lines of the ranks of one process are
+// never mixed. Close writes a line that is not finished, and does not close w.
 //
-// Each rank writes for itself, so a death or an error of others changes nothing. Under mpirun,
-// w of a process is often a pipe: lines are whole there, too, if they are short.
+// Each rank writes by itself, so a death or an error of another rank has no effect on it. If w
+// is a pipe, as under mpirun, short lines of several processes stay whole too. For lines in
+// rank order take [Comm.Fprintf].
 func (c *Comm) Output(w io.Writer) io.WriteCloser {
 	c.there("Output")
 	return label.New(c.rank, w, &printing)
 }
 
-// Fprintf has rank 0 write what all ranks format, in rank order, with the rank in front of each
-// line: [2]. It is collective and returns nil once that is written, and rank 0 an error of its
-// w. Nothing else is written between these lines by Fprintf or Output of that process.
+// Fprintf has rank 0 write the text of all ranks to its w, in rank order, with the rank in
+// front of each line: [2]. It is collective and returns nil when all is written. At rank 0 it
+// returns an error of w. Fprintf and Output of the same process write nothing else in between.
 //
-// An error or a death ends it as it ends every collective operation. Then each rank to which it
-// returns an error writes its own lines to its own w. So lines of ranks that live may be there
-// twice, but none is missing.
+// An error or a death ends it like any collective operation. Then each rank to which it returns
+// an error writes its own lines to its own w. So a line of a living rank may be written twice,
+// but every line is written. [Comm.Output] involves no other rank.
 func (c *Comm) Fprintf(ctx context.Context, w io.Writer, format string, args ...any) error {
 	what := call{Kind: signature.Fprintf}
 	if err := c.ready("Fprintf", ctx); err != nil {

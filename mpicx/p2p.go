@@ -9,14 +9,14 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// Send sends buf to rank dest (MPI_Isend). The future is done when buf may be
-// changed again: at once for a short message, which is copied, and when a
-// receive has matched it for a long one. A tag is not negative.
+// Send sends buf to rank dest (MPI_Isend). The future is done when buf may be changed again: at
+// once for a short message, which is copied, and when a receive has matched it for a long one.
+// A tag is not negative. [Ssend] always waits for the receive.
 //
-// T is a type without pointers: a Scalar, or an array or struct of such. Any other is an
-// *MPIError of ClassType before anything is sent. Elements are sent as they lie in memory.
-// Padding between fields of a struct goes along: its bytes are undefined at both ends, and
-// == does not compare them.
+// T is a type without pointers: a Scalar, or an array or struct of such types. Any other type
+// is an *MPIError of ClassType, and nothing is sent; [SendValue] sends values of those.
+// Elements are sent as they lie in memory. The padding between fields of a struct is sent too:
+// its bytes are undefined at both ends, and == does not compare them.
 func Send[T any](c *Comm, buf []T, dest, tag int) *future.Future[Status] {
 	of, bad := elements[T]("Send")
 	if bad != nil {
@@ -25,7 +25,7 @@ func Send[T any](c *Comm, buf []T, dest, tag int) *future.Future[Status] {
 	return c.send("Send", bytesOf(buf), of, dest, tag, sizeOf[T](), 0)
 }
 
-// Ssend is Send that is done only once a receive has matched it (MPI_Issend).
+// Ssend is [Send] that is done only when a receive has matched it (MPI_Issend).
 func Ssend[T any](c *Comm, buf []T, dest, tag int) *future.Future[Status] {
 	of, bad := elements[T]("Ssend")
 	if bad != nil {
@@ -34,16 +34,19 @@ func Ssend[T any](c *Comm, buf []T, dest, tag int) *future.Future[Status] {
 	return c.send("Ssend", bytesOf(buf), of, dest, tag, sizeOf[T](), transport.Synchronous)
 }
 
-// Recv receives a message from rank source, or AnySource, with the tag, or
-// AnyTag, into buf (MPI_Irecv). It may be shorter than buf: Status.Count tells.
-// One that is longer is an *MPIError of ClassTruncate. One of elements of another type is
-// an *MPIError of ClassType: what buf then has is undefined. Bytes fit every type, as
-// MPI_PACKED does: a message that was sent as a []byte may be received as elements of T, and
-// any message may be received as a []byte. An int fits an int64 where their sizes are equal.
+// Recv receives a message from rank source, or AnySource, with the tag, or AnyTag, into buf
+// (MPI_Irecv). The message may be shorter than buf: see Status.Count. A longer one is an
+// *MPIError of ClassTruncate. Where the length is not known before, take [RecvSlice].
 //
-// On goroutine ranks, an operation that names a rank whose function has returned ends
-// with an *MPIError, once what that has sent is received; so does a Wait for one from
-// AnySource when all others have returned. With the ULFM backend they are dead for it.
+// A message of elements of another type is an *MPIError of ClassType, and the contents of buf
+// are undefined. Bytes fit every type, like MPI_PACKED: a message that was sent as a []byte may
+// be received as elements of T, and any message may be received as a []byte. An int fits an
+// int64 where their sizes are equal.
+//
+// On goroutine ranks, an operation that names a rank whose function has returned ends with an
+// *MPIError when all that the rank has sent is received. A Wait for a receive from AnySource
+// ends so when all other ranks have returned. With the ULFM backend these ranks are dead for
+// the operation.
 func Recv[T any](c *Comm, buf []T, source, tag int) *future.Future[Status] {
 	of, bad := elements[T]("Recv")
 	if bad != nil {
@@ -52,8 +55,9 @@ func Recv[T any](c *Comm, buf []T, source, tag int) *future.Future[Status] {
 	return c.receive(transport.Receiving, bytesOf(buf), of, source, tag, sizeOf[T]())
 }
 
-// Probe is done when a message is there that Recv would receive, and tells its
-// Status (MPI_Iprobe). It leaves the message.
+// Probe completes when a message has arrived that Recv would receive, with its Status
+// (MPI_Iprobe). It leaves the message to the next receive. If several goroutines receive, take
+// [Comm.Mprobe].
 func Probe[T any](c *Comm, source, tag int) *future.Future[Status] {
 	of, bad := elements[T]("Probe")
 	if bad != nil {
@@ -62,12 +66,13 @@ func Probe[T any](c *Comm, source, tag int) *future.Future[Status] {
 	return c.receive(transport.Probing, nil, of, source, tag, sizeOf[T]())
 }
 
-// RecvSlice is Recv of a message of any length, into a new slice.
+// RecvSlice receives a message of any length into a new slice of elements of T, which [Send] or
+// Ssend has sent. For a value that [SendValue] has sent take [RecvValue].
 func RecvSlice[T any](c *Comm, source, tag int) *future.Future[[]T] {
 	return recvSlice(c, "RecvSlice", source, tag, func(slice []T, _ Status) []T { return slice })
 }
 
-// RecvSliceStatus is RecvSlice that tells whose message it was.
+// RecvSliceStatus is RecvSlice that also returns the message's Status.
 func RecvSliceStatus[T any](c *Comm, source, tag int) *future.Future[Received[[]T]] {
 	return recvSlice(c, "RecvSliceStatus", source, tag, func(slice []T, s Status) Received[[]T] { return Received[[]T]{slice, s} })
 }

@@ -1,7 +1,6 @@
 package mpicx
 
 import (
-	"log/slog"
 	"runtime"
 	"slices"
 	"sync"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/timeline"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -19,7 +19,6 @@ type proc struct {
 
 	rank    int
 	backend string
-	log     *slog.Logger     // nil: silent
 	driver  transport.Driver // nil: messages move by themselves
 	place   *waiting.Place   // of the first goroutine that waits
 	// carryOut does what the ledger asks for. It is called by one goroutine at a time,
@@ -29,6 +28,9 @@ type proc struct {
 	// communicator of the rank.
 	giveUp func(error)
 	leaks  *leaks // nil: nobody asks for them
+	// watchers are told what happens to the rank. For them, places call observe; nil if there are none.
+	watchers []watcher
+	observe  func(...*waiting.Cell) (over func())
 
 	yielder yielder
 
@@ -69,10 +71,10 @@ type proc struct {
 }
 
 func newProc(t transport.Comm, o *options) *proc {
-	p := &proc{rank: t.Rank(), backend: o.backend, log: o.log}
+	p := &proc{rank: t.Rank(), backend: o.backend}
 	p.driver, _ = t.(transport.Driver)
 	p.place = p.newPlace()
-	p.ledger.Face, p.ledger.Quiet = face, p.log == nil
+	p.ledger.Face, p.ledger.Quiet = face, true
 	if o.left != nil {
 		p.leaks = new(leaks)
 	}
@@ -82,6 +84,7 @@ func newProc(t transport.Comm, o *options) *proc {
 // newPlace makes a place.
 func (p *proc) newPlace() *waiting.Place {
 	place := waiting.NewPlace()
+	place.Observe = p.observe
 	if p.driver != nil {
 		place.Drive = p.awaitBy
 	}
@@ -151,6 +154,26 @@ func (p *proc) leave(first bool) { p.ledger.Leave(first) }
 // How the rank's ledger is driven: what reaches it, and what is done that it asks
 // for. What it means is in package ledger.
 
+// happened tells the watchers of an event.
+func (p *proc) happened(l timeline.Line) {
+	for _, w := range p.watchers {
+		w.happened(l)
+	}
+}
+
+// blocked tells the watchers that this goroutine waits for what op names, until it calls over.
+func (p *proc) blocked(op func() string) (over func()) {
+	overs := make([]func(), len(p.watchers))
+	for i, w := range p.watchers {
+		overs[i] = w.blocked(op)
+	}
+	return func() {
+		for _, over := range overs {
+			over()
+		}
+	}
+}
+
 // feed gives the ledger an input, and has what comes of it carried out: by this
 // goroutine, or by the one of this rank that does so already.
 func (p *proc) feed(input func()) {
@@ -191,6 +214,7 @@ func (p *proc) forget() {
 // communicators from now on ends its goroutine.
 func (p *proc) die() {
 	if !p.dead.Swap(true) {
+		p.happened(timeline.Line{Event: timeline.Dies})
 		p.feed(func() { p.ledger.Die() })
 	}
 }

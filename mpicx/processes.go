@@ -37,9 +37,30 @@ func init() {
 	hook.Break = func(err error) { processes.Break(err) }
 }
 
-// startJob takes part in the job that a launcher has started this process for; or
-// starts goroutine ranks, as many as ranks if nobody says.
+// startJob is beginJob, with a timeline if that is asked for.
 func startJob(ctx context.Context, o *options, ranks int) (*job, error) {
+	if err := o.record(); err != nil {
+		return nil, err
+	}
+	j, err := beginJob(ctx, o, ranks)
+	if o.recorder == nil {
+		return j, err
+	}
+	if err != nil {
+		o.recorder.Close()
+		return nil, err
+	}
+	end := j.end
+	j.end = func() error {
+		defer o.recorder.Close()
+		return end()
+	}
+	return j, nil
+}
+
+// beginJob takes part in the job that a launcher has started this process for; or
+// starts goroutine ranks, as many as ranks if nobody says.
+func beginJob(ctx context.Context, o *options, ranks int) (*job, error) {
 	place, err := machine.Started()
 	switch {
 	case err != nil:
@@ -82,7 +103,7 @@ func joinJob(o *options, begin func(node.Options) (*node.Job, error), again func
 	case n > world.Size():
 		err = mpiErrorf("Run", ClassCount, "%d ranks, expected %d or fewer: the number of the job's processes", n, world.Size())
 	case n < 1 || n+o.spares > world.Size():
-		err = mpiErrorf("Run", ClassCount, "%d spares beside %d ranks, expected fewer than %d, the number of the job's processes, in all", o.spares, max(n, 1), world.Size()+1)
+		err = mpiErrorf("Run", ClassCount, "%d spares beside %d ranks, expected %d in all at most, the number of the job's processes", o.spares, max(n, 1), world.Size())
 	case world.Rank() < all:
 		var members []int // all
 		if all < world.Size() {

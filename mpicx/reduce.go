@@ -80,11 +80,7 @@ func scan[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, cod
 	defined[T](&k, op, code)
 	k.length("recv", len(recv), len(send))
 	same(&k, send, recv)
-	a := &collective.Scan{Reduction: values(send, recv, op, code), Exclusive: exclusive}
-	if exclusive {
-		a.Acc, a.Result = nil, bytesOf(recv)
-	}
-	return c.run(reducing[T](kind, code, 0, len(send)), k.err, a, nil)
+	return c.run(reducing[T](kind, code, 0, len(send)), k.err, c.chooser.Scan(values(send, recv, op, code), exclusive), nil)
 }
 
 // ReduceScatter is Reduce whose result is spread: rank r gets counts[r] elements

@@ -42,7 +42,7 @@ func ScanValue[T any](c *Comm, v T, op func(a, b T) T) *future.Future[T] {
 		return nowhere[T]("ScanValue")
 	}
 	return reduceValue(c, call{Kind: signature.ScanValue}, v, op, c.rank+1, func(r collective.Reduction) collective.Algorithm {
-		return &collective.Scan{Reduction: r}
+		return c.chooser.Scan(r, false)
 	})
 }
 
@@ -52,7 +52,7 @@ func ExscanValue[T any](c *Comm, v T, op func(a, b T) T) *future.Future[T] {
 		return nowhere[T]("ExscanValue")
 	}
 	return reduceValue(c, call{Kind: signature.ExscanValue}, v, op, c.rank, func(r collective.Reduction) collective.Algorithm {
-		return &collective.Scan{Reduction: collective.Reduction{Send: r.Send, Op: r.Op}, Exclusive: true, Result: r.Acc}
+		return c.chooser.Scan(r, true)
 	})
 }
 

@@ -9,22 +9,22 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/timeline"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// Agree is done at all living ranks with the same value: the bitwise AND of the
-// flags of those that contributed (MPI_Comm_agree). It works on a communicator
-// that is revoked or corrupted. If a rank has died, Agree reports that to all by
-// the same *ProcFailedError, whose Flag is what was agreed; but not if all living
-// ranks had acknowledged the death. Under ErrorsPropagate, on a communicator that
-// was not broken, it is a *CommCorruptedError.
+// Agree completes at all living ranks with the same value: the bitwise AND of the flags of
+// those that contributed (MPI_Comm_agree). It also works on a communicator that is revoked or
+// corrupted. If a rank has died, Agree ends with the same *ProcFailedError at all ranks, whose
+// Flag is the value, unless all living ranks had acknowledged the death. Under ErrorsPropagate,
+// on a communicator that was not broken, it ends with a *CommCorruptedError instead.
+// [Comm.AgreeFailed] agrees on who is dead instead of on a flag.
 //
-// If an error of the communicator comes while Agree is pending, it ends with that,
-// a *PropagatedError or *CommCorruptedError, and nothing is agreed: all ranks get
-// the error, and call Agree again if they still want to. All ranks make their calls
-// of Agree, AgreeFailed and Shrink on a communicator in the same order; otherwise all get an
-// *MPIError that says so.
+// If an error of the communicator arrives while Agree is pending, Agree ends with that error, a
+// *PropagatedError or *CommCorruptedError, and nothing is agreed. All ranks get the error, and
+// call Agree again if they still need it. All ranks call Agree, AgreeFailed and Shrink on a
+// communicator in the same order; otherwise all get an *MPIError that says so.
 func (c *Comm) Agree(flag int) *future.Future[int] {
 	if c == nil {
 		return nowhere[int]("Agree")
@@ -34,6 +34,7 @@ func (c *Comm) Agree(flag int) *future.Future[int] {
 
 func agreedOn(r *repairing[int], d *errchan.Decision) {
 	c := r.comm
+	r.done(timeline.Agree, nil)
 	switch {
 	case len(d.Unacked) == 0:
 		r.promise.Complete(d.Flag, nil)
@@ -48,25 +49,31 @@ func agreedOn(r *repairing[int], d *errchan.Decision) {
 	}
 }
 
-// AgreeFailed is done at all living ranks with the same set: the ranks that one of them knew
-// to be dead, ascending (proposed for MPI as MPI_Comm_agree_failed, mpi-issues#1119). They
-// stand in Failed then. It works as Agree does on a communicator that is revoked or corrupted,
-// and ends as Agree does with errors that come meanwhile; but that ranks have died is what it
-// tells and no error, whatever the Errhandler.
+// AgreeFailed completes at all living ranks with the same set: the ranks that at least one of
+// them knew to be dead, in ascending order (proposed for MPI as MPI_Comm_agree_failed,
+// mpi-issues#1119). Afterwards Failed contains them at every rank. Like Agree, it works on a
+// communicator that is revoked or corrupted, and ends with an error of the communicator that
+// arrives meanwhile. Unlike Agree, it does not report a death as an error, whatever the
+// Errhandler. [Comm.Failed] is what this rank alone knows.
 func (c *Comm) AgreeFailed() *future.Future[[]int] {
 	return repair(c, errchan.Proposal{Call: errchan.AgreeFailed}, func(r *repairing[[]int], d *errchan.Decision) {
+		r.done(timeline.Agree, nil)
 		r.promise.Complete(slices.Clone(d.Dead), nil)
 	})
 }
 
-// Shrink makes a communicator of the living ranks, in their order
-// (MPI_Comm_shrink). It is collective among them and works on a communicator that
-// is revoked or corrupted. Every death that a member had been told of is excluded.
-// Somebody may have died since: the first use of the new communicator tells. An
-// error that comes while Shrink is pending ends it as it does Agree. A rank that has
-// left Guard by a panic or runtime.Goexit, or has returned from Run, is no member
-// either if it does not call Shrink; Allgather on the new communicator what each
-// was in the old one to learn who is.
+// Shrink makes a communicator of the living ranks, in their order (MPI_Comm_shrink). It is
+// collective among them and works on a communicator that is revoked or corrupted. The new
+// communicator has no rank whose death a member had been told of. A rank may have died since:
+// the first use of the new communicator reports that. An error that arrives while Shrink is
+// pending ends it, as it ends Agree.
+//
+// Take Shrink if the program can continue with fewer ranks, and [Comm.Replace] if it needs the
+// same number, in the same places, and the job has spares.
+//
+// A rank that has left Guard by a panic or runtime.Goexit, or that has returned from Run, is
+// not a member unless it calls Shrink. To learn who is a member, exchange the old ranks by
+// Allgather on the new communicator, or translate its Group.
 func (c *Comm) Shrink() *future.Future[*Comm] {
 	return shrink(c, func(made *Comm, _ []int) *Comm { return made })
 }
@@ -82,6 +89,7 @@ func shrink[T any](c *Comm, as func(made *Comm, dead []int) T) *future.Future[T]
 			return
 		}
 		made.line, made.depth = c.line, c.depth+1
+		r.done(timeline.Shrink, made)
 		r.promise.Complete(as(made, d.Dead), nil)
 	})
 }
@@ -135,7 +143,7 @@ func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], 
 	c.proc.exitIfDead()
 	c.notInReduction("begins", proposal.Call.String())
 	f, p := future.New[T]()
-	waiting.Of(p.Future()).Keep(repairKeeper{(*keeper)(c)})
+	waiting.Of(p.Future()).Keep(repairKeeper{(*keeper)(c), proposal.Call.String()})
 	r := &repairing[T]{comm: c, proposal: proposal, promise: p, then: then}
 	if proposal.Call == errchan.Replace {
 		r.turn = c.root().lineage.replaces.take()
@@ -174,6 +182,7 @@ func (r *repairing[T]) start() {
 		r.proposal.Flag = broken
 	}
 	r.id = c.ulfm.Reserve(epoch, r.proposal.Call)
+	r.begun()
 	c.ulfm.Propose(r.id, r.proposal, r.decided)
 }
 
@@ -219,6 +228,29 @@ func (r *repairing[T]) fail(err error) {
 	r.promise.Complete(none, err)
 }
 
+// begun tells that an agreement has begun here that repairs c, and done, that it has come to its end:
+// with a communicator, if that is what it is for.
+func (r *repairing[T]) begun() {
+	if r.comm.proc.watchers != nil {
+		r.comm.proc.happened(r.line(timeline.Repair))
+	}
+}
+
+func (r *repairing[T]) done(kind timeline.Kind, made *Comm) {
+	if r.comm.proc.watchers == nil {
+		return
+	}
+	l := r.line(kind)
+	if made != nil {
+		l.As, l.Size, l.Text = &made.rank, made.size, made.name
+	}
+	r.comm.proc.happened(l)
+}
+
+func (r *repairing[T]) line(kind timeline.Kind) timeline.Line {
+	return timeline.Line{Event: kind, Op: r.proposal.Call.String(), Comm: r.comm.name, Round: r.id.Seq, Epoch: fmt.Sprint(r.id.Epoch)}
+}
+
 // afterCorruption has then called once c is corrupted, or this rank dead; a corruption is
 // under way. It returns false, and does nothing, if c is broken or closed, or this rank
 // dead, already.
@@ -246,7 +278,12 @@ func (c *Comm) resume() {
 // repairKeeper is the keeper of repairs. On a broken communicator their Waits return their
 // own results (C4). An error that ends other Waits does not end these, so the rank attends
 // for as long as they last.
-type repairKeeper struct{ *keeper }
+type repairKeeper struct {
+	*keeper
+	call string
+}
+
+func (k repairKeeper) calling() string { return k.call }
 
 func (k repairKeeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
 	k.Watch()

@@ -5,27 +5,30 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/timeline"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
 // Replace makes a communicator of c's size and order, in which spares (WithSpares) have the
-// places of the dead. A spare that is taken calls Run's function, or returns from
-// Instance.World, with the new communicator as its world. Replaced says which ranks those are,
-// and Incarnation tells a rank that it is one.
+// places of the dead. Take it if the program needs the same number of ranks, and [Comm.Shrink]
+// if it can continue with fewer. Only the ULFM backend has it.
 //
-// It is collective among the living, works where Shrink does, and counts those as dead that
-// Shrink would leave out. All ranks have the new communicator, or all have an error: a
-// *SpareError if there are too few spares, after which Shrink still works. Somebody may have
-// died since, also a spare that has just been taken: the first use of the new communicator
-// tells, and then Replace makes another.
+// A spare that is taken calls Run's function, or returns from Instance.World, with the new
+// communicator as its world. Replaced returns the ranks that are new; Incarnation is greater
+// than 0 at such a rank.
 //
-// On a communicator that is not broken, an error that comes late may be what the first Wait
-// reports; the next Wait on the same future has what Replace has come to.
+// Replace is collective among the living, works where Shrink does, and replaces the ranks that
+// Shrink would leave out. All ranks get the new communicator, or all get an error: a
+// *SpareError if there are too few spares, after which Shrink still works. A rank may have died
+// since, even a spare that has just been taken. The first use of the new communicator reports
+// that, and then Replace makes another one.
 //
-// Replace is for the world, for what it made before, and for what Shrink made of these. Only
-// the newest of them can be replaced. Others, from Dup or Split, are made anew from what
-// Replace returns: they are corrupted if one of their members has died. Only the ULFM backend
-// has it.
+// If an error arrives late on a communicator that is not broken, the first Wait may return it.
+// The next Wait on the same future returns the result of Replace.
+//
+// Replace works on the world, on what it has made, and on what Shrink has made of these, and
+// only on the newest of them. Communicators made by Dup or Split are corrupted if one of their
+// members has died: make them again from the communicator that Replace returns.
 func (c *Comm) Replace() *future.Future[*Comm] {
 	if c == nil {
 		return nowhere[*Comm]("Replace")
@@ -39,15 +42,15 @@ func (c *Comm) Replace() *future.Future[*Comm] {
 	})
 }
 
-// Replaced returns the ranks that Replace brought into the communicator: they have nothing of
-// what the others have. It is nil for a communicator that Replace did not make.
+// Replaced returns the ranks that Replace brought into the communicator. They have none of the
+// data that the others have. It is nil if Replace did not make the communicator.
 func (c *Comm) Replaced() []int {
 	c.there("Replaced")
 	return slices.Clone(c.replaced)
 }
 
-// Incarnation is how often the place of this rank has been taken over since the job began: 0
-// for one that was there from the start.
+// Incarnation is how often the place of this rank has been taken over since the job began. It
+// is 0 for a process that was there from the start.
 func (c *Comm) Incarnation() int {
 	c.there("Incarnation")
 	return c.root().lineage.state().taken[c.proc.rank]
@@ -90,6 +93,7 @@ func (c *Comm) replaceBy(r *repairing[*Comm], made *Comm, err error) {
 	}
 	made.errhandler.Store(c.errhandler.Load())
 	c.root().lineage.replaces.end(r.turn)
+	r.done(timeline.Replace, made)
 	r.promise.Complete(made, nil)
 }
 

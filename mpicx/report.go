@@ -66,8 +66,9 @@ func report(ctx context.Context, o *options) *reporter {
 	return r
 }
 
-// ahead is how long before a deadline the ranks are asked.
-func ahead(end time.Time) time.Duration { return min(time.Second, time.Until(end)/20) }
+// ahead is how long before a deadline the ranks are asked: long enough for them to answer on a machine
+// that has other work.
+func ahead(end time.Time) time.Duration { return min(time.Second, time.Until(end)/5) }
 
 // end ends the report: all ranks of this process have returned, with errors or nil.
 func (r *reporter) end(err error) {

@@ -7,10 +7,14 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
-// Revoke ends all operations on c, now and later, at every rank, but those that
-// repair it: Shrink, Agree, Failed, AckFailed, Close (MPI_Comm_revoke). They
-// report ErrRevoked or, under ErrorsPropagate, a *CommCorruptedError. It is not
-// collective, may be called often, and is permanent. It waits for nobody.
+// Revoke ends all operations on c at every rank, now and later, but not those that repair it:
+// Shrink, Replace, Agree, AgreeFailed, Failed, AckFailed and Close (MPI_Comm_revoke). They end
+// with ErrRevoked or, under ErrorsPropagate, with a *CommCorruptedError. Revoke is permanent.
+// It is not collective, waits for nobody, and may be called more than once.
+//
+// Call Revoke under ErrorsReturn after a death that only some ranks have noticed, so that the
+// others come to the repair. To report an error after which the communicator still works, call
+// [Comm.Signal].
 func (c *Comm) Revoke(context.Context) error {
 	if err := c.ready("Revoke", context.Background()); err != nil {
 		return err
@@ -44,8 +48,8 @@ func (c *Comm) revoked(by int) {
 	}
 }
 
-// Revoked says whether this rank knows that c has been revoked
-// (MPI_Comm_is_revoked), or corrupted, which is the same to others.
+// Revoked says whether this rank knows that c has been revoked (MPI_Comm_is_revoked) or
+// corrupted.
 func (c *Comm) Revoked() bool {
 	c.there("Revoked")
 	c.proc.mu.Lock()

@@ -10,32 +10,36 @@ import (
 	"time"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/timeline"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Run starts a job and calls fn at each rank with the communicator of all ranks, the
-// world. It returns when fn has returned at all ranks: nil, or the errors of the ranks
-// that failed. A panic becomes a *PanicError, and runtime.Goexit becomes ErrGoexit.
+// Run starts a job and calls fn at each rank with the communicator of all ranks, the world. It
+// returns when fn has returned at all ranks: nil, or the errors of the ranks that failed. A
+// panic becomes a *PanicError, and runtime.Goexit becomes ErrGoexit.
+//
+// Without a launcher the ranks are goroutines of this process. Run may then be called often,
+// and from several goroutines.
 //
 // A rank that leaves fn by an error, a panic or runtime.Goexit corrupts the world for its
-// peers, as Guard does, or the communicators that they use after the world is corrupted.
-// With -tags ulfm such a rank is dead for its peers. So is a rank that has returned, once
-// a peer needs it. Under ErrorsReturn peers learn of the death only.
+// peers, as Guard does, or, if the world is corrupted already, the communicators that they use
+// by then. With -tags ulfm such a rank is dead for its peers, and so is a rank that has returned
+// as soon as a peer needs it. Under ErrorsReturn the peers only learn of the death.
 //
-// If ctx reaches its deadline, Run prints to standard error what the ranks were in before, as Diagnose
-// says: once for the job. It does so as well on a signal that the environment names, such as
-// MPICX_DIAGNOSE=SIGUSR1, sent to any process of the job.
+// If ctx reaches its deadline, Run prints what the ranks are waiting for to standard error, as
+// Diagnose describes it, once for the job. It also does so on a signal that the environment
+// names, such as MPICX_DIAGNOSE=SIGUSR1, sent to any process of the job.
 //
-// The ranks are goroutines of this process. Run may be called often, and from several
-// goroutines.
+// A process that mpicxrun has started is one rank of mpicxrun's job. With -tags mpi, a process
+// that mpirun or another launcher has started is one rank of the launcher's job. In such a
+// process Run calls fn once and returns the error of this rank. It waits for all processes
+// before it returns, because a peer may need this one to pass on its error. If ctx ends before
+// all processes have started, the error names those that are missing.
 //
-// A process that mpicxrun has started is one rank of mpicxrun's job. With -tags mpi, a
-// process that mpirun or another launcher has started is one rank of the launcher's job.
-// There Run calls fn once and returns the error of this rank. It waits for all processes
-// before it returns, because a peer may need this one to pass on its error. If ctx ends
-// before all processes have come, the error names those that have not. Such a job begins
-// once in a process: a program that calls Run several times, in the same order at all
-// processes, has an Instance meanwhile, and then Finalize waits in place of Run.
+// Such a job can begin only once in a process. A program that calls Run several times there, in
+// the same order at all processes, first calls [Initialize]; then Finalize waits for the other
+// processes, and Run does not. Initialize is also for programs that cannot pass a function to
+// Run.
 func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, opts ...Option) error {
 	switch {
 	case ctx == nil:
@@ -129,8 +133,20 @@ func newRoot(t transport.Comm, o *options, workers []int) (root *Comm, err error
 		root.SetErrhandler(ErrorsReturn)
 		root.lineage.pool = root
 	}
+	if root.watchBy(o); p.watchers != nil {
+		root.started()
+	}
 	root.open(nil, dup, t.Epoch(), true, false)
 	return root, nil
+}
+
+// started tells that a rank begins, whose first communicator c is.
+func (c *Comm) started() {
+	size, spare := c.size, false
+	if workers := c.lineage.workers; workers != nil {
+		size, spare = len(workers), c.lineage.isSpare()
+	}
+	c.proc.happened(timeline.Line{Event: timeline.Start, Size: size, Spare: spare})
 }
 
 // runRank is the life of a rank: that in the world, if it is needed there.
@@ -156,6 +172,11 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 			*err = nil // nobody is told, and it takes part in nothing
 			return
 		}
+		end := timeline.Line{Event: timeline.End}
+		if *err != nil {
+			end.Text = (*err).Error()
+		}
+		c.proc.happened(end)
 		told := *err == nil || c.unwindAll(newFailure(describe(*err), 0), *err)
 		c.end(!told)
 	}()

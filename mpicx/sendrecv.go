@@ -12,13 +12,13 @@ import (
 )
 
 // Sendrecv sends send to rank dest and receives a message from rank source into recv
-// (MPI_Isendrecv). It is done when both are, with the Status of the receive: so ranks can pass
-// messages round in a ring, whoever comes first. Where a grid ends, dest or source is ProcNull.
-// Send and recv may be the same slice, or overlap: then what was in it is sent
+// (MPI_Isendrecv). It is done when both are, with the Status of the receive. So ranks can pass
+// messages round a ring without deadlock. At the border of a grid, dest or source is ProcNull.
+// Send and recv may be the same slice, or overlap: the old contents are sent
 // (MPI_Isendrecv_replace).
 //
-// If one half needs a rank that has died or returned, the other is cancelled, unless it was
-// matched.
+// If one half needs a rank that has died or returned, the other half is cancelled, unless a
+// message has matched it.
 func Sendrecv[S, R any](c *Comm, send []S, dest, sendTag int, recv []R, source, recvTag int) *future.Future[Status] {
 	const op = "Sendrecv"
 	if c == nil {

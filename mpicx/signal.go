@@ -10,16 +10,16 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
-// SignalError has every rank of the communicator, this one too, get a
-// *PropagatedError with a Failure of this code: from the Wait each is in, or
-// from its next operation (paper section III-A, signal_error).
+// SignalError tells every rank of the communicator, this one too, of an error code: each gets a
+// *PropagatedError with a Failure of this code, from the Wait that it is in or from its next
+// operation (paper section III-A, signal_error). [Comm.Signal] does the same with a Go error.
 //
-// It returns the oldest error that this rank has not been told, which mostly is the
-// one with its own failure: all that ranks signal before they know of each other's
-// are in one. But if an error of before is still to be told, that comes first, and the
-// one with this failure from the next operation. errors.Is(err, cause) tells, with
-// what Signal was given. If ctx ends first, SignalError returns ctx's cause; the error
-// is on its way then all the same.
+// SignalError returns the oldest error that this rank has not been told. That is usually the
+// one with its own failure, together with what other ranks signalled before they knew of it. If
+// an earlier error has not been told yet, SignalError returns that, and the next operation
+// returns the one with this failure. To tell them apart, call Signal and test for its error
+// with errors.Is. If ctx ends first, SignalError returns ctx's cause; the error still reaches
+// all ranks.
 func (c *Comm) SignalError(ctx context.Context, code int) error {
 	if err := c.ready("SignalError", ctx); err != nil {
 		return err
@@ -27,9 +27,13 @@ func (c *Comm) SignalError(ctx context.Context, code int) error {
 	return c.signal(ctx, &codeError{code})
 }
 
-// Signal is SignalError for a Go error, of which the others get the text, and
-// the code if it has a method ErrorCode() int. In the error that has its failure,
-// errors.Is and errors.As find err itself. A nil err is an *MPIError.
+// Signal tells every rank of the communicator, this one too, of err, as SignalError does of a
+// code. The others get err's text, and its code if it has a method ErrorCode() int. At this
+// rank errors.Is and errors.As find err itself in what is returned. A nil err is an *MPIError.
+//
+// Call Signal where no function can return the error, for example in a goroutine that watches
+// over a computation. Otherwise take [Comm.Try], which signals the error that its function
+// returns, or [Throw] inside of Try. To end a communicator for good, take [Comm.Revoke].
 func (c *Comm) Signal(ctx context.Context, err error) error {
 	if bad := c.ready("Signal", ctx); bad != nil {
 		return bad

@@ -76,8 +76,16 @@ func layout(b []byte, t reflect.Type, at uintptr) []byte {
 	return b
 }
 
-// fits returns the error of a receive or probe whose message has another signature.
+// fits returns the error of a receive or probe whose message has another signature. It is inlined,
+// since nearly all have the same.
 func fits(op string, r *transport.Request) error {
+	if r.Signature == r.Status.Signature {
+		return nil
+	}
+	return compare(op, r)
+}
+
+func compare(op string, r *transport.Request) error {
 	if r.Kind == transport.Sending || r.Err != nil && !is[*transport.TruncateError](r.Err) {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/timeline"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -70,6 +71,7 @@ func (l *lineage) muster(proposal errchan.Proposal, done func(d *errchan.Decisio
 func (l *lineage) park() (*Comm, error) {
 	l.pool.proc.parked.Store(true)
 	defer l.pool.proc.parked.Store(false)
+	defer l.pool.waits("Parked")()
 	if d := l.pool.proc.driver; d != nil {
 		d.Doze(true)
 		defer d.Doze(false)
@@ -89,6 +91,9 @@ func (l *lineage) park() (*Comm, error) {
 		})
 		<-f.Done() // in Get a process would keep a core busy
 		if world, err := f.Get(context.Background()); world != nil || err != nil || over {
+			if world != nil {
+				l.pool.proc.happened(timeline.Line{Event: timeline.Replace, As: &world.rank, Size: world.size, Text: world.name})
+			}
 			return world, err
 		}
 	}

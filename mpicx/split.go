@@ -19,9 +19,10 @@ import (
 // Undefined is the color of a rank that takes no part in what Split makes.
 const Undefined = -1
 
-// Split makes a communicator of each set of ranks that give the same color, in
-// which they are ordered by key and then by rank (MPI_Comm_split). A color is
-// not negative, or Undefined: such a rank gets a nil Comm. It is collective.
+// Split makes a communicator of each set of ranks that give the same color. In it ranks are
+// ordered by key and then by their rank in c (MPI_Comm_split). A color is not negative, or it
+// is Undefined: such a rank gets a nil Comm. It is collective. Take [Comm.Create] if all ranks
+// know the members of their communicators, and [Comm.Dup] for all ranks of c.
 func (c *Comm) Split(color, key int) *future.Future[*Comm] {
 	if c == nil {
 		return nowhere[*Comm]("Split")
@@ -33,9 +34,10 @@ func (c *Comm) Split(color, key int) *future.Future[*Comm] {
 	return splitAs(c, signature.Split, errchan.Split, choice{color: color, key: key}, itself)
 }
 
-// SplitShared makes a communicator of the ranks of each machine, which can share memory. In it
-// they are ordered by key and then by rank (MPI_Comm_split_type with MPI_COMM_TYPE_SHARED).
-// Goroutine ranks, and those of mpicxrun, are all on one machine. It is collective.
+// SplitShared makes a communicator of the ranks of each machine, which can share memory
+// (MPI_Comm_split_type with MPI_COMM_TYPE_SHARED). In it ranks are ordered by key and then by
+// their rank in c. Goroutine ranks, and the ranks of mpicxrun, are all on one machine. It is
+// collective.
 func (c *Comm) SplitShared(key int) *future.Future[*Comm] {
 	if c == nil {
 		return nowhere[*Comm]("SplitShared")

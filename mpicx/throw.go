@@ -6,9 +6,10 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 )
 
-// Throw panics with err as a future.Thrown, for the nearest Try of this goroutine to take
-// back: what throw is to C++. In a goroutine that Try has not called, defer future.Catch
-// first. A nil err throws nothing.
+// Throw panics with err as a future.Thrown. The nearest Try, TryAll or Guard of this goroutine
+// turns it back into an error, as catch does in C++; until then no other rank knows of it. In a
+// goroutine that none of them called, defer future.Catch first. A nil err throws nothing.
+// [Comm.Signal] tells the other ranks at once, and the caller continues.
 func Throw(err error) {
 	if err != nil {
 		panic(future.Thrown{Err: err})

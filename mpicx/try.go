@@ -9,37 +9,35 @@ import (
 	"sync/atomic"
 )
 
-// Try makes local errors everyone's. It runs fn, and an error that fn returns or
-// throws goes to all ranks as by Signal; so each rank's Try returns the same
-// *PropagatedError, whatever fn was doing there, and the communicator works afterwards.
-// Panics other than thrown errors pass through: see Guard.
+// Try runs fn and tells all ranks of its error. If fn returns or throws an error at any rank,
+// Try returns the same *PropagatedError at every rank, whatever fn was doing there. The
+// communicator works afterwards. Panics other than thrown errors pass through: see Guard.
 //
-// Try takes back what is thrown in its own goroutine only: Throw, MustWait and MustGet in
-// any other end the process, unless that defers future.Catch. What an error group of such
-// goroutines returns, fn returns: an error of theirs goes to all ranks, and a panic
-// goes on in Try: see the example. An error of a peer ends the Waits of those goroutines,
-// too; they begin no operation once their context has ended, since peers know of none.
+// Try does not wait for the other ranks. When it has returned nil here, another rank may still
+// be in its Try and get the next error there. So a loop that tries again takes [Comm.TryAll],
+// which returns nil only when all ranks have succeeded. A failed rank that does not come back
+// to the others needs [Comm.Guard].
 //
-// The context that fn gets ends the moment an error of a peer arrives, so that
-// computations and I/O inside stop too. A Wait with it reports that error, and so
-// does Try if fn returns that its context has ended.
+// The context that fn gets ends as soon as an error of a peer arrives, so that computations and
+// I/O inside stop too. A Wait with that context returns the peer's error, and so does Try if fn
+// returns that its context has ended. If a Wait inside fn has returned an error that all ranks
+// have, and fn returns it, Try returns it unchanged.
 //
-// An error that all ranks have already, from a Wait inside fn, is returned as
-// fn returned it.
+// Try catches only what is thrown in its own goroutine. Throw, MustWait and MustGet in any
+// other goroutine end the process, unless that goroutine defers future.Catch. If fn returns
+// what an error group of such goroutines returns, their errors go to all ranks, and a panic of
+// theirs continues in Try: see the example. An error of a peer ends the Waits of these goroutines
+// too. They must not begin operations after their context has ended, because peers would not
+// know of them.
 //
-// Calls may nest: the innermost Try on a communicator handles an error. If it comes
-// while a rank is between two inner calls, it ends the outer one's context there;
-// Waits with that go on to work. A function that returns then, because its context has
-// ended, before it has entered the inner call that the error comes from, has failed for
-// itself: the others go on inside of the outer Try, so they are told by an error of its
-// own.
+// Calls may nest. The innermost Try on a communicator handles an error. If the error arrives
+// while this rank is between two inner calls, it ends the context of the outer call; Waits with
+// that context still work. If fn then returns because its context has ended, before it has
+// entered the inner call in which the error was raised, the outer Try of this rank fails with
+// an error of its own, which the others are told: they are still inside their outer Try.
 //
-// If this rank has made another collective call than a peer, and no Wait has said so, that is
-// an error of this rank at the end of Try.
-//
-// Try does not wait for the other ranks. That it returned nil here does not say that it
-// did so elsewhere: a rank still in it may get the next error there (P7). What all must
-// have done together takes TryAll.
+// If this rank has made a collective call that does not match a peer's, and no Wait has
+// reported that, Try reports it at its end.
 func (c *Comm) Try(ctx context.Context, fn func(context.Context) error) error {
 	if err := c.readyFor("Try", ctx, fn); err != nil {
 		return err

@@ -11,16 +11,19 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// TryAll is a collective Try: it returns nil at all ranks, or the same error at all
-// ranks. A rank returns nil only once it knows that fn has succeeded everywhere.
+// TryAll is a Try that is collective: it returns nil at all ranks, or the same error at all
+// ranks. A rank returns nil only when it knows that fn has succeeded everywhere. Take it for
+// every loop that tries again, and where ranks save a state to go back to. [Comm.Try] costs no
+// messages and waits for nobody, but does not tell whether the other ranks have succeeded.
 //
-// Save the states to go back to inside fn, keep the two newest, and after an error go back
-// to the newest that all ranks have: see the example.
+// Save the states to go back to inside fn, keep the two newest, and after an error go back to
+// the newest that all ranks have: see the example. Package checkpoint does that.
 //
-// If ctx reaches its deadline while this rank waits for the others, that is an error of
-// this rank. All ranks are told of it, some perhaps by their next operation. With the ULFM
-// backend a rank may die while the votes are counted. Then TryAll may return nil at some
-// ranks and the error of the death at others; the former get that error from their next
+// If ctx reaches its deadline while this rank waits for the others, that is an error of this
+// rank. All ranks are told of it, some of them by their next operation.
+//
+// With the ULFM backend a rank may die while the votes are counted. Then TryAll may return nil
+// at some ranks and the error of the death at others; the former get that error from their next
 // operation. Call Agree where the difference matters.
 func (c *Comm) TryAll(ctx context.Context, fn func(context.Context) error) error {
 	if err := c.readyFor("TryAll", ctx, fn); err != nil {
@@ -116,6 +119,7 @@ func unanimous(dst, left, right []byte) {
 // count waits for the votes, and for no error: they are always counted, see
 // ledger.Vote.
 func (v *vote) count(ctx context.Context) error {
+	defer v.comm.waits("TryAll")()
 	for {
 		ctx = patient(ctx)
 		if v.comm.proc.await(v.counted, ctx.Done()) {

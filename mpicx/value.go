@@ -51,8 +51,9 @@ func decodeValues[T any](op string, parts [][]byte) ([]T, error) {
 	return vs, nil
 }
 
-// SendValue sends a value of any type that encoding/gob can encode. RecvValue receives it.
-// Count of the Status is the number of encoded bytes.
+// SendValue sends a value of any type that encoding/gob can encode, to be received by
+// RecvValue. The Count of its Status is the number of encoded bytes. [Send] is faster for
+// slices of types without pointers.
 func SendValue[T any](c *Comm, v T, dest, tag int) *future.Future[Status] {
 	if c == nil {
 		return nowhere[Status]("SendValue")
@@ -64,12 +65,13 @@ func SendValue[T any](c *Comm, v T, dest, tag int) *future.Future[Status] {
 	return c.send("SendValue", b, valueSignature, dest, tag, 1, transport.Shared)
 }
 
-// RecvValue receives a value of type T that SendValue sent: the zero value from ProcNull.
+// RecvValue receives a value of type T that [SendValue] has sent. From ProcNull it is the zero
+// value. For elements that Send has sent take [Recv] or [RecvSlice].
 func RecvValue[T any](c *Comm, source, tag int) *future.Future[T] {
 	return recvValue(c, "RecvValue", source, tag, func(v T, _ Status) T { return v })
 }
 
-// RecvValueStatus is RecvValue that tells whose value it was.
+// RecvValueStatus is RecvValue that also returns the message's Status.
 func RecvValueStatus[T any](c *Comm, source, tag int) *future.Future[Received[T]] {
 	return recvValue(c, "RecvValueStatus", source, tag, func(v T, s Status) Received[T] { return Received[T]{v, s} })
 }

@@ -62,7 +62,9 @@ func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode) error {
 		ctx = patient(ctx)
 		c.notInReduction("waits", "for an operation")
 		first := c.proc.enter(&c.ledger)
+		over := c.waits("the verdict")
 		changed := c.proc.await(wait, ctx.Done())
+		over()
 		c.proc.leave(first) // before it takes the verdict: see ledger.Leave
 		if !changed && ctx.Err() != nil && interrupted(ctx) == nil {
 			return context.Cause(ctx)
@@ -70,9 +72,10 @@ func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode) error {
 	}
 }
 
-// Err returns the error that the next Wait on c would return, which still returns it. It
-// is nil if there is none, or its round is not resolved yet. Err never blocks. A rank that
-// computes may call it now and then; the end of Try's context says the same unasked.
+// Err returns the error that the next Wait on c would return, and leaves it to that Wait. It
+// returns nil if there is no error, or if the ranks have not yet agreed on it. Err never
+// blocks. A rank that computes for long can poll it; the end of Try's context says the same
+// without polling.
 func (c *Comm) Err() error {
 	if c == nil {
 		return mpiErrorf("Err", ClassComm, nilComm)
@@ -100,6 +103,6 @@ func (c *Comm) know(err error) {
 	}
 }
 
-// Of says whether the error is c's own. A Wait on c also reports errors of the communicators
-// that c is derived from (D1): those are for their scopes to handle.
+// Of says whether the error is c's own. A Wait on c also returns errors of the communicators
+// that c is derived from. Those are handled by the Try and Guard calls on them.
 func (v *verdict) Of(c *Comm) bool { return c != nil && v.comm == &c.ledger }

@@ -23,6 +23,7 @@ type config struct {
 	faults   []fault.Fault
 	recovery string
 	solution string // a file to write it to, or ""
+	timeline string // a folder, or ""
 }
 
 // The recoveries.
@@ -97,6 +98,8 @@ What to show
   -compare          run without faults and with each recovery, and print a table
   -plot FILE        draw the residuals: .png, .svg or .pdf
   -out FILE         write the solution of the last run, Matrix Market
+  -timeline DIR     record what each rank is in, and what errors do to it, for
+                    mpicx/mpicxtrace
   -json             print one JSON document instead of text
 
 Examples
@@ -130,6 +133,7 @@ func parseFlags(args []string) (*config, error) {
 	fs.BoolVar(&c.Compare, "compare", false, "")
 	fs.StringVar(&c.Plot, "plot", "", "")
 	fs.StringVar(&c.solution, "out", "", "")
+	fs.StringVar(&c.timeline, "timeline", "", "")
 	fs.BoolVar(&c.JSON, "json", false, "")
 	if err := fs.Parse(args); err != nil {
 		return nil, err

@@ -103,7 +103,7 @@ func (r *rank) leads() bool { return r.comm.Rank() == 0 }
 func (t *trial) run(ctx context.Context) (*report.Outcome, error) {
 	for {
 		t.deaths = make(map[int]time.Time)
-		err := mpicx.Run(ctx, t.rankMain, mpicx.WithRanks(t.cfg.Ranks), mpicx.WithSpares(t.cfg.spares()))
+		err := mpicx.Run(ctx, t.rankMain, mpicx.WithRanks(t.cfg.Ranks), mpicx.WithSpares(t.cfg.spares()), mpicx.WithTimeline(t.cfg.timeline))
 		t.jobs++
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)

@@ -47,7 +47,7 @@ func (o *options) job(ctx context.Context, stderr io.Writer) (*result, error) {
 	if o.detector == "ping" {
 		detector = mpicx.Ping{Period: o.period}
 	}
-	opts := []mpicx.Option{mpicx.WithSpares(o.spares), mpicx.WithDetector(detector)}
+	opts := []mpicx.Option{mpicx.WithSpares(o.spares), mpicx.WithDetector(detector), mpicx.WithTimeline(o.timeline)}
 	if o.ranks > 0 {
 		opts = append(opts, mpicx.WithRanks(o.ranks))
 	}

@@ -29,6 +29,7 @@ type options struct {
 	kills         []kill
 	json          bool
 	plot          string
+	timeline      string
 }
 
 // A kill ends the process of a rank when it begins an iteration. The first of a rank's kills is
@@ -64,6 +65,7 @@ What is done about it
   -period T         of ping (default 1s)
 What to show
   -plot FILE        draw how the eigenvalues converge: .png, .svg or .pdf
+  -timeline DIR     record what each rank is in, and what errors do to it, for mpicx/mpicxtrace
   -json             print one JSON document instead of text
 
 Examples
@@ -93,6 +95,7 @@ func parse(args []string) (*options, error) {
 	fs.StringVar(&o.detector, "detector", "ring", "")
 	fs.DurationVar(&o.period, "period", time.Second, "")
 	fs.StringVar(&o.plot, "plot", "", "")
+	fs.StringVar(&o.timeline, "timeline", "", "")
 	fs.BoolVar(&o.json, "json", false, "")
 	if err := fs.Parse(args); err != nil {
 		return nil, err

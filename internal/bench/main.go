@@ -74,7 +74,7 @@ func rows(p *programs) []row {
 		row{what: "fault-free Krylov solve under Try", against: "the same without", reach: 1.01, measure: solver},
 		row{what: "100,000 ranks: start, barrier, signal, end", measure: manyRanks},
 	)
-	all = append(append(all, neighborhoodRows()...), checkpointRows()...)
+	all = append(append(append(all, timelineRows()...), neighborhoodRows()...), checkpointRows()...)
 	all = append(append(all, lanczosRows(p)...), sigkillRows(p)...)
 	return append(all, virtualRows()...)
 }

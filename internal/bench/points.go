@@ -23,7 +23,7 @@ func roundTrip(c config) result {
 	return result{s[0], s[1], fmt.Sprintf("%.2f allocations a message", allocations)}
 }
 
-func mpicxRoundTrips(n int, bare bool) (each time.Duration, allocations float64) {
+func mpicxRoundTrips(n int, bare bool, opts ...mpicx.Option) (each time.Duration, allocations float64) {
 	must(mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
 		if bare {
 			hook.Bare(world)
@@ -53,7 +53,7 @@ func mpicxRoundTrips(n int, bare bool) (each time.Duration, allocations float64)
 			allocations = float64(after.Mallocs-before.Mallocs) / float64(2*n)
 		}
 		return nil
-	}, mpicx.WithRanks(2)))
+	}, append(opts, mpicx.WithRanks(2))...))
 	return each, allocations
 }
 

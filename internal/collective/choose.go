@@ -74,7 +74,7 @@ func (c Chooser) Bcast(buf []byte, root int) Algorithm {
 // Reduce returns the algorithm for a reduction to root.
 func (c Chooser) Reduce(r Reduction, root int) Algorithm {
 	if c.pick(reduce, r.len()) == "chain" && (root == 0 || !r.Ordered) {
-		return &ReduceChain{Reduction: r, Root: root, Segment: max(1, chainSegment/r.Element) * r.Element}
+		return &ReduceChain{Reduction: r, Root: root, Segment: r.segment()}
 	}
 	return &Reduce{Reduction: r, Root: root}
 }
@@ -88,6 +88,8 @@ func (c Chooser) Allreduce(r Reduction, reuse *AllreduceDoubling) Algorithm {
 		return &Rabenseifner{Reduction: r}
 	case "parts":
 		return &AllreduceParts{Reduction: r}
+	case "star":
+		return &AllreduceStar{ReduceStar: ReduceStar{Reduction: r}}
 	}
 	if reuse == nil {
 		reuse = new(AllreduceDoubling)
@@ -99,16 +101,22 @@ func (c Chooser) Allreduce(r Reduction, reuse *AllreduceDoubling) Algorithm {
 // ReduceScatter returns the algorithm for a reduction whose result is spread by parts. Acc is
 // the rank's own part.
 func (c Chooser) ReduceScatter(r Reduction, parts Parts) Algorithm {
-	if c.pick(reduceScatter, len(r.Send)) == "tree" {
+	switch c.pick(reduceScatter, len(r.Send)) {
+	case "tree":
 		return &ReduceScatterTree{Reduction: r, Parts: parts}
+	case "star":
+		return &ReduceScatterStar{Reduction: r, Parts: parts}
 	}
 	return &ReduceScatterDirect{Send: r.Send, Recv: r.Acc, Parts: parts, Op: r.Op}
 }
 
 // Allgather returns the algorithm for gathering parts of one length at all ranks.
 func (c Chooser) Allgather(send, recv []byte) Algorithm {
-	if c.pick(allgather, len(send)) == "tree" {
+	switch c.pick(allgather, len(send)) {
+	case "tree":
 		return &Allgather{Gather: Gather{Send: send, Recv: recv}}
+	case "star":
+		return &AllgatherStar{GatherDirect: GatherDirect{Send: send, Recv: recv}}
 	}
 	parts := make(Parts, c.ranks+1)
 	for i := range parts {
@@ -144,8 +152,11 @@ func (c Chooser) Scatter(send, recv []byte, root int) Algorithm {
 // Alltoall returns the algorithm for the exchange of parts of one length.
 func (c Chooser) Alltoall(send, recv []byte) Algorithm {
 	length := len(send) / c.ranks
-	if c.pick(alltoall, length) == "bruck" {
+	switch c.pick(alltoall, length) {
+	case "bruck":
 		return &AlltoallBruck{Send: send, Recv: recv}
+	case "star":
+		return &AlltoallStar{Send: send, Recv: recv}
 	}
 	split := func(b []byte) [][]byte {
 		parts := make([][]byte, c.ranks)
@@ -155,4 +166,17 @@ func (c Chooser) Alltoall(send, recv []byte) Algorithm {
 		return parts
 	}
 	return &Linear{Send: split(send), Recv: split(recv)}
+}
+
+// Scan returns the algorithm for what ranks have together with those before; exclusive: those before
+// alone, whose result is Acc, too.
+func (c Chooser) Scan(r Reduction, exclusive bool) Algorithm {
+	var result []byte
+	if exclusive {
+		r.Acc, result = nil, r.Acc
+	}
+	if c.pick(scan, r.len()) == "chain" {
+		return &ScanChain{Reduction: r, Exclusive: exclusive, Result: result, Segment: r.segment()}
+	}
+	return &Scan{Reduction: r, Exclusive: exclusive, Result: result}
 }

@@ -172,6 +172,28 @@ var every = []struct {
 	{"Bcast chain", true, false, func(c call, r int) side {
 		return c.bcast(r, func(b []byte) Algorithm { return &BcastChain{Buf: b, Root: c.root, Segment: 28} })
 	}},
+	{"Bcast star", true, false, func(c call, r int) side {
+		return c.bcast(r, func(b []byte) Algorithm { return &BcastStar{Buf: b, Root: c.root} })
+	}},
+	{"Reduce star", true, false, func(c call, r int) side {
+		return c.reduce(r, func(red Reduction) Algorithm { return &ReduceStar{Reduction: red, Root: c.root} })
+	}},
+	{"Allreduce star", false, false, func(c call, r int) side {
+		return c.allreduce(r, func(red Reduction) Algorithm { return &AllreduceStar{ReduceStar: ReduceStar{Reduction: red}} })
+	}},
+	{"ReduceScatter star", false, false, func(c call, r int) side {
+		return c.reduceScatter(r, c.uneven(), func(red Reduction) Algorithm {
+			return &ReduceScatterStar{Reduction: red, Parts: c.uneven()}
+		})
+	}},
+	{"Allgather star", false, false, func(c call, r int) side {
+		return c.allgather(r, c.equal(), func(send, recv []byte) Algorithm {
+			return &AllgatherStar{GatherDirect: GatherDirect{Send: send, Recv: recv}}
+		})
+	}},
+	{"Alltoall star", false, false, func(c call, r int) side {
+		return c.alltoall(r, func(send, recv []byte) Algorithm { return &AlltoallStar{Send: send, Recv: recv} })
+	}},
 	{"Reduce tree", true, false, func(c call, r int) side {
 		return c.reduce(r, func(red Reduction) Algorithm { return &Reduce{Reduction: red, Root: c.root} })
 	}},
@@ -244,6 +266,20 @@ var every = []struct {
 	{"Scan", false, false, func(c call, r int) side {
 		red := c.reduction(r, 4*c.length)
 		return side{&Scan{Reduction: red}, red.Send, red.Acc, c.result(0, r)}
+	}},
+	{"Scan chain", false, false, func(c call, r int) side {
+		red := c.reduction(r, 4*c.length)
+		return side{&ScanChain{Reduction: red, Segment: 28}, red.Send, red.Acc, c.result(0, r)}
+	}},
+	{"Exscan chain", false, false, func(c call, r int) side {
+		red := c.reduction(r, 4*c.length)
+		s := side{&ScanChain{Reduction: Reduction{Send: red.Send, Op: red.Op}, Exclusive: true, Result: red.Acc, Segment: 28}, red.Send, red.Acc, nil}
+		if r > 0 {
+			s.want = c.result(0, r-1)
+		} else {
+			s.got = nil
+		}
+		return s
 	}},
 	{"Exscan", false, false, func(c call, r int) side {
 		red := c.reduction(r, 4*c.length)

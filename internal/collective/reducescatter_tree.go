@@ -16,20 +16,23 @@ func (a *ReduceScatterTree) Step(k int, x *Exchange) bool {
 			a.reduce.Acc = x.Scratch(len(a.Send))
 		}
 	}
-	return a.step(k, x, &a.reduce, (*spread)(a))
+	return a.step(k, x, &a.reduce, spread{a.reduce.Acc, a.Acc, a.Parts})
 }
 
-// spread is the second half.
-type spread ReduceScatterTree
+// spread is the second half: rank 0 sends all others their parts of the whole.
+type spread struct {
+	whole, own []byte
+	parts      Parts
+}
 
-func (a *spread) Step(_ int, x *Exchange) bool {
+func (a spread) Step(_ int, x *Exchange) bool {
 	if x.Rank() > 0 {
-		x.Recv(0, a.Acc)
+		x.Recv(0, a.own)
 		return false
 	}
 	for to := 1; to < x.Size(); to++ {
-		x.Send(to, a.Parts.of(a.reduce.Acc, to))
+		x.Send(to, a.parts.of(a.whole, to))
 	}
-	copy(a.Acc, a.Parts.of(a.reduce.Acc, 0))
+	copy(a.own, a.parts.of(a.whole, 0))
 	return false
 }

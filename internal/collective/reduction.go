@@ -57,6 +57,9 @@ func (a *Reduction) combine(from int, x *Exchange) {
 // len returns the length of the value.
 func (a *Reduction) len() int { return max(len(a.Send), len(a.Acc)) }
 
+// segment is how many bytes a chain passes on at a time: whole elements.
+func (a *Reduction) segment() int { return max(1, chainSegment/a.Element) * a.Element }
+
 // settle moves the result to Acc, if it has been combined with nothing.
 func (a *Reduction) settle() {
 	if len(a.value) > 0 && &a.value[0] != &a.Acc[0] {

@@ -13,6 +13,7 @@ const (
 	alltoall
 	gather
 	scatter
+	scan
 	operations
 )
 
@@ -27,13 +28,14 @@ var Operations = [operations]Operation{
 	{"Barrier", []string{"tree", "doubling"}},
 	{"Bcast", []string{"tree", "scatter", "chain"}},
 	{"Reduce", []string{"tree", "chain"}},
-	{"Allreduce", []string{"tree", "doubling", "rabenseifner", "parts"}},
-	{"ReduceScatter", []string{"tree", "direct"}},
-	{"Allgather", []string{"tree", "direct"}},
+	{"Allreduce", []string{"tree", "doubling", "rabenseifner", "parts", "star"}},
+	{"ReduceScatter", []string{"tree", "direct", "star"}},
+	{"Allgather", []string{"tree", "direct", "star"}},
 	{"Allgatherv", []string{"tree", "direct"}},
-	{"Alltoall", []string{"direct", "bruck"}},
+	{"Alltoall", []string{"direct", "bruck", "star"}},
 	{"Gather", []string{"tree", "direct"}},
 	{"Scatter", []string{"tree", "direct"}},
+	{"Scan", []string{"doubling", "chain"}},
 }
 
 // chainSegment is how many bytes a chain passes on at a time.
@@ -52,6 +54,9 @@ type rule struct {
 //
 //	go run ./internal/collective/measure -ranks 8
 //	mpicxrun -n 4 measure
+//
+// More goroutine ranks than 64 are not measured: a star serves up to 512 of them, since its root's
+// memory grows with their number.
 //
 // More processes than 4 have the crossovers of goroutine ranks. Of Hosts nothing is measured: they
 // have what processes of one machine have, but for direct messages where a tree or halving has
@@ -75,19 +80,25 @@ var table = [operations][kinds][]rule{
 	},
 	allreduce: {
 		{
-			{ranks: 2, bytes: 2 << 10, use: "doubling"}, {bytes: 128 << 10, use: "tree"}, {ranks: 2, use: "parts"},
+			{ranks: 2, bytes: 2 << 10, use: "doubling"}, {ranks: 512, bytes: 4 << 10, use: "star"}, {bytes: 128 << 10, use: "tree"}, {ranks: 2, use: "parts"},
 			{bytes: 512 << 10, use: "tree"}, {ranks: 3, use: "parts"}, {ranks: 16, use: "rabenseifner"}, {use: "tree"},
 		},
 		{{bytes: 8 << 10, use: "doubling"}, {ranks: 8, use: "parts"}, {use: "rabenseifner"}},
 		{{bytes: 8 << 10, use: "doubling"}, {use: "rabenseifner"}},
 	},
 	reduceScatter: {
-		{{ranks: 2, use: "direct"}, {bytes: 128 << 10, use: "tree"}, {ranks: 8, use: "direct"}, {use: "tree"}},
+		{
+			{ranks: 2, use: "direct"}, {ranks: 8, bytes: 128 << 10, use: "tree"}, {ranks: 512, bytes: 2 << 10, use: "star"}, {bytes: 128 << 10, use: "tree"},
+			{ranks: 8, use: "direct"}, {use: "tree"},
+		},
 		{{ranks: 8, use: "direct"}, {bytes: 128 << 10, use: "tree"}, {use: "direct"}},
 		{{ranks: 8, use: "direct"}, {bytes: 128 << 10, use: "tree"}, {use: "direct"}},
 	},
 	allgather: {
-		{{bytes: 1 << 10, use: "tree"}, {ranks: 8, use: "direct"}, {bytes: 8 << 10, use: "tree"}, {use: "direct"}},
+		{
+			{ranks: 8, bytes: 16 << 10, use: "star"}, {ranks: 512, bytes: 256, use: "star"}, {bytes: 1 << 10, use: "tree"},
+			{ranks: 8, use: "direct"}, {bytes: 8 << 10, use: "tree"}, {use: "direct"},
+		},
 		{{ranks: 8, use: "direct"}, {bytes: 8 << 10, use: "tree"}, {use: "direct"}},
 		{{ranks: 8, use: "direct"}, {bytes: 8 << 10, use: "tree"}, {use: "direct"}},
 	},
@@ -97,7 +108,7 @@ var table = [operations][kinds][]rule{
 		{{ranks: 8, use: "direct"}, {bytes: 8 << 10, use: "tree"}, {use: "direct"}},
 	},
 	alltoall: {
-		{{ranks: 4, use: "direct"}, {bytes: 512, use: "bruck"}, {use: "direct"}},
+		{{ranks: 2, use: "direct"}, {ranks: 64, bytes: 512, use: "star"}, {ranks: 512, bytes: 64, use: "star"}, {bytes: 512, use: "bruck"}, {use: "direct"}},
 		{{ranks: 8, use: "direct"}, {bytes: 512, use: "bruck"}, {use: "direct"}},
 		{{ranks: 8, use: "direct"}, {bytes: 512, use: "bruck"}, {use: "direct"}},
 	},
@@ -110,5 +121,10 @@ var table = [operations][kinds][]rule{
 		{{use: "direct"}},
 		{{use: "direct"}},
 		{{bytes: 4 << 10, use: "tree"}, {use: "direct"}},
+	},
+	scan: {
+		{{use: "chain"}},
+		{{ranks: 4, use: "chain"}, {use: "doubling"}},
+		{{use: "doubling"}},
 	},
 }

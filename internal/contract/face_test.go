@@ -5,6 +5,7 @@ import (
 	"errors"
 	"go/build"
 	"io"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,10 @@ import (
 var (
 	_ func(context.Context, func(context.Context, *mpicx.Comm) error, ...mpicx.Option) error = mpicx.Run
 	_ func(int) mpicx.Option                                                                 = mpicx.WithRanks
+	_ func(string) mpicx.Option                                                              = mpicx.WithTimeline
+	_ func() mpicx.Option                                                                    = mpicx.WithRuntimeTrace
+	_ func(*slog.Logger) mpicx.Option                                                        = mpicx.WithLogger
+	_ func(*mpicx.Comm, string)                                                              = (*mpicx.Comm).Mark
 	_ func(mpicx.Detector) mpicx.Option                                                      = mpicx.WithDetector
 	_ mpicx.Detector                                                                         = mpicx.Ring{Period: time.Duration(0), Timeout: time.Duration(0)}
 	_ mpicx.Detector                                                                         = mpicx.Ping{Period: time.Duration(0), Timeout: time.Duration(0)}

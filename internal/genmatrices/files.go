@@ -83,9 +83,10 @@ func readme(texts map[string][]byte) ([]byte, error) {
 	var buf bytes.Buffer
 	buf.WriteString(`# Matrices
 
-Matrix Market files for the examples and tests; package mpicx/sparse reads them. ` + "`go run ./internal/genmatrices`" + ` writes them all,
-this table too, and a test there fails if they differ from what it would write. Grid points are numbered with x fastest, and h
-is the distance between them. Entries are counted in the whole matrix, of which symmetric files hold the lower triangle.
+Matrix Market files for the examples and tests; package mpicx/sparse reads them. ` + "`go run ./internal/genmatrices`" + ` writes
+them all, this table too, and a test there fails if they differ from what it would write. Grid points are numbered with
+x fastest, and h is the distance between them. Entries are counted in the whole matrix;
+symmetric files hold its lower triangle.
 
 | file | rows x columns | entries | what it is |
 | --- | --- | --- | --- |
@@ -98,9 +99,9 @@ is the distance between them. Entries are counted in the whole matrix, of which 
 		fmt.Fprintf(&buf, "| %s | %d x %d | %d | %s |\n", f.name, m.Rows, m.Cols, m.NNZ(), f.formula)
 	}
 	buf.WriteString(`
-Graphene's cell (i, j) has atom A at index 2·(i+64·j) and atom B at the next one; A(i, j) is bonded to B(i, j), B(i-1, j) and
-B(i, j-1), indices modulo 64. Shahzad et al.: Building a fault tolerant application using the GASPI communication layer;
-their matrix has 1.2e8 rows and some 12 entries in each.
+Graphene's cell (i, j) has atom A at index 2·(i+64·j) and atom B at the next one; A(i, j) is bonded to B(i, j),
+B(i-1, j) and B(i, j-1), indices modulo 64. Shahzad et al.: Building a fault tolerant application using the GASPI
+communication layer; their matrix has 1.2e8 rows and some 12 entries in each.
 `)
 	return buf.Bytes(), nil
 }

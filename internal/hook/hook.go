@@ -3,12 +3,17 @@ package hook
 import (
 	"io"
 
+	"github.com/mpicx/go-mpicx/internal/timeline"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
 // Die marks the rank of a *mpicx.Comm as dead: its operations reach nobody from
 // now on. Package mpicx sets it.
 var Die func(comm any)
+
+// Mortal says whether peers, or a launcher, would see the rank of a *mpicx.Comm die. Package
+// mpicx sets it.
+var Mortal func(comm any) bool
 
 // Dead says whether the rank of a *mpicx.Comm has died. Package mpicx sets it.
 var Dead func(comm any) bool
@@ -47,6 +52,10 @@ var Doing func(comm any) string
 
 // Spares is how many spares a mpicx.Option asks for. Package mpicx sets it.
 var Spares func(option any) int
+
+// Happened tells who watches the rank of a *mpicx.Comm of an event there, and what it was about. Package
+// mpicx sets it.
+var Happened func(comm any, kind timeline.Kind, text string)
 
 // Bare takes the error channel out of the Waits on a *mpicx.Comm, to measure what
 // it costs them. Package mpicx sets it.

@@ -34,6 +34,17 @@ func Nested() bool {
 	return Launched() && (n > 1 || os.Getenv(slurm) != "1" || os.Getenv("OMPI_COMM_WORLD_SIZE") != "")
 }
 
+// Job names the job, as far as the launcher says; "": it does not.
+func Job() string {
+	if job := os.Getenv("PMIX_NAMESPACE"); job != "" {
+		return job
+	}
+	if job := os.Getenv("SLURM_JOB_ID"); job != "" {
+		return "slurm-" + job + "." + os.Getenv("SLURM_STEP_ID")
+	}
+	return ""
+}
+
 // Processes is how many a launcher has started, as far as it says; 0: none has.
 func Processes() int {
 	if !Launched() {

@@ -44,6 +44,7 @@ func (l *Ledger) Make(c, from, parent *Comm, e transport.Epoch, agreed bool, ran
 				a.bequeath(a.corrupted, family)
 			}
 			c.moving++
+			l.tell(Event{Kind: Advanced, Comm: c})
 			o := l.push(Advance, c)
 			o.Family, o.Frozen, o.Generation, o.Error = family, c.isFrozen(), a.generation, l.last
 		}

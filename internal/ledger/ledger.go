@@ -155,7 +155,7 @@ const (
 	Corrupted                 // likewise, and the communicator does not
 	Revoked                   // By told of it
 	Died                      // the process of rank By
-	Advanced                  // the communicator is in its next epoch
+	Advanced                  // the communicator moves to its next epoch, before the program is told the verdict
 )
 
 var kindNames = [...]string{"", "signal", "notice", "join", "resolved", "corrupted", "revoked", "died", "advance"}

@@ -112,6 +112,7 @@ func (c *Comm) Settled() {
 	c.round = e.Verdict.Round + 1
 	l.paid(c)
 	c.update()
+	l.tell(Event{Kind: Advanced, Comm: c, Round: e.Verdict.Round, Corrupt: e.Corrupt()})
 	o := l.push(Advance, c)
 	o.Family, o.Frozen, o.Lost, o.Generation, o.Error = family, frozen, lost, c.generation, e
 	c.settling = nil
@@ -172,7 +173,6 @@ func (c *Comm) Moved() {
 	l := c.ledger
 	c.moving--
 	c.update()
-	l.tell(Event{Kind: Advanced, Comm: c})
 	l.push(Wake, nil)
 	for d := c; d != nil; d = c.inFamily(d) {
 		if d.corrupted != nil {

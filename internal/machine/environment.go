@@ -40,6 +40,9 @@ func Started() (*Place, error) {
 	return &Place{dir, rank, size}, nil
 }
 
+// Job names the job.
+func (p Place) Job() string { return filepath.Base(p.dir) }
+
 // Processes is how many processes the job has, 0 if this process is in none.
 func Processes() int {
 	if p, err := Started(); err == nil && p != nil {

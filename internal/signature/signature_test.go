@@ -57,6 +57,8 @@ func TestWhatFits(t *testing.T) {
 			{func(c *Call) { c.Of = Float32 }, f.typed},
 			{func(c *Call) { c.Count++ }, f.counted},
 			{func(c *Call) { c.Of, c.Count = Bytes, 16 }, false},
+			{func(c *Call) { c.Of, c.Count = Bytes, 4 }, f.typed && f.counted},
+			{func(c *Call) { c.Of, c.Count = Bytes, most+1 }, false},
 			{func(c *Call) { c.Kind = Agree + (k+1-Agree)%(kinds-Agree) }, true},
 		} {
 			b := a

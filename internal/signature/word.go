@@ -51,9 +51,8 @@ type Call struct {
 
 // Word returns the call as a word.
 func (c Call) Word() Word {
-	all := Word(c.Kind) | field(uint64(c.Of), elementAt, elementBits) | field(uint64(c.Op), opAt, opBits) |
-		field(uint64(c.Root), rootAt, rootBits) | field(uint64(min(c.Count, most)), countAt, countBits)
-	return all & masks[c.Kind]
+	return (Word(c.Kind) | Word(c.Of)<<elementAt | Word(c.Op&(1<<opBits-1))<<opAt | Word(c.Root&(1<<rootBits-1))<<rootAt |
+		Word(min(c.Count, most))<<countAt) & masks[c.Kind]
 }
 
 // masks have the bits that the calls of a kind have.
@@ -104,8 +103,18 @@ func (w Word) fits(v Word) bool {
 			return true
 		}
 		compared &^= field(1<<countBits-1, countAt, countBits)
+		if k := w.Kind(); k < kinds && forms[k].counted && !w.asLongAs(v) {
+			return false
+		}
 	}
 	return w&compared == v&compared
+}
+
+// asLongAs says whether two calls have the same number of bytes, as far as words tell.
+func (w Word) asLongAs(v Word) bool {
+	n, m := w.field(countAt, countBits), v.field(countAt, countBits)
+	size, other := uint64(w.Element().Size()), uint64(v.Element().Size())
+	return n == most || m == most || size == 0 || other == 0 || n*size == m*other
 }
 
 // Ops are the names of operations.

@@ -220,7 +220,13 @@ func (c *Cell) park(ctx context.Context) error {
 		return nil
 	}
 	keeper.Look()
-	if !place.await(ended) {
+	var woken bool
+	if place.Observe == nil { // here, to save a call
+		woken = place.await(ended)
+	} else {
+		woken = place.awaitObserved(c, ended)
+	}
+	if !woken {
 		if c.slot.CompareAndSwap(place, nil) {
 			keeper.Unpark(place)
 			return c.described(ctx, keeper.Ended(ctx))
@@ -249,6 +255,9 @@ func (c *Cell) parkWithOthers(ctx context.Context) error {
 	c.Await(1)
 	defer c.Await(-1)
 	keeper.Look()
+	if place.Observe != nil {
+		defer place.Observe(c)()
+	}
 	select {
 	case <-done:
 	case <-disturbed:

@@ -14,6 +14,9 @@ type Sleeper interface {
 // A Place is where one goroutine waits for one future.
 type Place struct {
 	Spare bool // for the Keeper's use
+	// Observe, if not nil, is called by the goroutine when it is about to block for one of these
+	// futures; what it returns, when it is not blocked any more.
+	Observe func(...*Cell) (over func())
 	// Drive, if not nil, is how the goroutine waits, for this Place or for several
 	// futures: until s is Woken, which it says, or ended is closed.
 	Drive func(s Sleeper, ended <-chan struct{}) (woken bool)
@@ -52,6 +55,14 @@ func (p *Place) rouse() {
 		default: // it has been already
 		}
 	}
+}
+
+// awaitObserved is await for the future of c, of a Place with Observe.
+func (p *Place) awaitObserved(c *Cell, ended <-chan struct{}) (woken bool) {
+	over := p.Observe(c)
+	woken = p.await(ended)
+	over()
+	return woken
 }
 
 // await blocks until the Place is woken, or ended is closed; it says which.

@@ -1,13 +1,13 @@
 // Package checkpoint keeps what a program must not lose, in the memory of other ranks and in
-// files: a [Store] saves versions of variables while the program goes on, and restores the
-// newest that all ranks can have.
+// files. A [Store] saves versions of variables while the program continues to compute, and
+// restores the newest version that all ranks can have.
 //
 //	st, err := checkpoint.Open(ctx, comm, checkpoint.Partner(1))
 //	st.Protect("x", &x)
 //	f := st.Save(ctx, step) // returns after one local copy
 //	v, err := st.Restore(ctx)
 //
-// What it survives, and what it costs at each rank for S bytes of data:
+// What a store survives, and what it costs at each rank for S bytes of data:
 //
 //	                      survives the loss of        memory          sent in a Save
 //	Partner(0)            errors, but no rank         2 S             0
@@ -15,28 +15,30 @@
 //	RS(k, m)              any m ranks of a group      2 (1+m/k) S     m S
 //	Dir(path)             all, if the disk does       no more         to a file: S
 //
-// Memory is that of two versions: the older is whole until the newer counts. [Once] variables
-// are there once. While a Save goes on, RS needs m/k S more, and after a repair the older group's
-// data are kept until the new group has them. Groups are of 1+r and k+m ranks, or up to twice as many,
-// on different machines as far as there are machines; where a scheme loses one rank too many in a group
-// the data are lost, and Restore ends in a *[LostError], or has an older version from files. All ranks'
-// sizes count as the largest one's.
+// There is memory for two versions, because the older is kept until the newer counts. Variables
+// protected with [Once] are kept once. During a Save, RS needs m/k S more. After a repair the
+// data of the old groups are kept until the new groups have them. The largest rank's size
+// counts for all.
 //
-// The calls of a Store are collective: all ranks make the same ones, in the same order, as they
-// do operations of a communicator. The store has a communicator of its own, derived from the
-// program's, so an error there interrupts the store, too (rule D1):
+// Groups have 1+r or k+m ranks, or up to twice as many, on different machines as far as there
+// are enough machines. If a group loses one rank more than its scheme survives, the data are
+// lost: Restore then returns an older version from files, or a *[LostError].
 //
-//   - After a *mpicx.PropagatedError the store is usable at once. Save again, or Restore.
-//   - After a *mpicx.CommCorruptedError, make a communicator by Shrink or Replace. Then those
-//     that have the store call [Store.Rejoin], and those that are new [Open], in the same place:
-//     both meet. Then all Restore. See the example.
-//   - After the end of the job, the next one opens the same directory.
+// The calls of a Store are collective: all ranks make the same calls in the same order, as with
+// operations of a communicator. The store has a communicator of its own that is derived from
+// the program's, so an error of the program's communicator interrupts the store, too:
 //
-// An error in the middle of a Save leaves the older version as it was, at every rank. Save
-// waits for the Save before it, so there is never more than one under way. It is a collective operation
-// that begins in the epoch of the call and has its place in no later one; no rank is told an
-// error by it but in a Wait for its future, and none joins an error round because of it.
+//   - After a *mpicx.PropagatedError the store can be used at once. Save again, or Restore.
+//   - After a *mpicx.CommCorruptedError, make a communicator by Shrink or Replace. Ranks that
+//     have the store call [Store.Rejoin] on it, and new ranks call [Open] in the same place.
+//     Then all call Restore. See the example.
+//   - After the end of the job, the next job opens the same directory.
 //
-// It must never know what the data mean, nor decide whether to go back: that is the
-// program's, or package recovery's.
+// An error during a Save leaves the older version unchanged at every rank. A Save waits for the
+// Save before it, so at most one is running. Its messages belong to the epoch in which Save was
+// called. A rank learns of an error of a Save only by a Wait for its future, and a Save has no
+// rank join an error round.
+//
+// It must never know what the data mean, nor decide whether to go back: that is up to the
+// program, or to package recovery.
 package checkpoint

@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// ErrNone is what [Store.Restore] returns if no version was saved before.
+// ErrNone is what [Store.Restore] returns if no version has been saved.
 var ErrNone = errors.New("checkpoint: no version was saved")
 
 // A LostError says that more ranks were lost than the scheme survives, and that there are no
-// files to take their place.
+// files of the version.
 type LostError struct {
 	Version int   // the newest that was saved
 	Ranks   []int // whose data are lost, as they were numbered in the Save
@@ -19,8 +19,8 @@ func (e *LostError) Error() string {
 	return fmt.Sprintf("checkpoint: version %d is lost: nobody has the data of ranks %v", e.Version, e.Ranks)
 }
 
-// A PartsError says that a version was saved by another number of ranks than there are, and that
-// this rank has no part of its own in it. [Load] reads the parts.
+// A PartsError says that this rank has no part in a version, because another number of ranks
+// saved it. [Load] reads the parts.
 type PartsError struct{ Version, Parts, Ranks int }
 
 func (e *PartsError) Error() string {
@@ -34,12 +34,12 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("checkpoint: two versions need %d bytes, expected at most %d (MaxBytes)", e.Need, e.Limit)
 }
 
-// A SaveError says that a version was not saved, or not to files, at any rank. All ranks have
-// one. The version before is whole.
+// A SaveError says that a version was not saved, or not saved to files. All ranks get one. The
+// version before is whole.
 type SaveError struct {
 	Version int
-	// InMemory says that the version was saved, and can be restored, but that there are not all
-	// of its files.
+	// InMemory says that the version was saved and can be restored, but that some of its files are
+	// missing.
 	InMemory bool
 	Err      error // why, at this rank; nil: another rank has it
 }

@@ -27,7 +27,7 @@ const (
 	headerSize = 68
 )
 
-// ErrFile is what a file ends in that is damaged, or none of this package's.
+// ErrFile is the error of a file that is damaged, or that this package has not written.
 var ErrFile = errors.New("checkpoint: bad file")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

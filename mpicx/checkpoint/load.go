@@ -14,10 +14,11 @@ import (
 // None is a rank for [Load] that asks for nothing.
 const None = -1
 
-// Load returns the variable that a rank has saved in a version, as it was numbered then: for programs
-// that shrink and share the rows of the dead. It is collective: all ranks call it, each for the
-// part that it wants, or [None]. The version is what Restore has returned, or one of which there are
-// files. A number is a slice of one.
+// Load returns a variable that some rank has saved in a version, numbered as it was then. It is
+// for programs that shrink, where the living take over the data of the dead. [Store.Restore]
+// sets a rank's own variables. Load is collective: all ranks call it, each for the variable
+// that it needs, or with None for rank. The version is the one that Restore has returned, or
+// one of which there are files. A number is returned as a slice of one.
 func Load[T mpicx.Scalar](ctx context.Context, s *Store, name string, rank, version int) ([]T, error) {
 	got, err := s.load(ctx, request{name, rank, version})
 	if err != nil || rank == None {

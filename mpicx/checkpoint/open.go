@@ -11,10 +11,11 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// Open opens a store on a communicator. It is collective, with the same options at all ranks, and
-// finds the newest version that the ranks together have: in the memory of those that call
-// [Store.Rejoin] in its place, and in files. What is lost of it is made again, and partners
-// are drawn anew.
+// Open opens a store on a communicator. It is collective, with the same options at all ranks.
+// It finds the newest version that the ranks together have, in files and in the memory of ranks
+// that call [Store.Rejoin] at the same time. It makes lost copies again and chooses partners
+// anew. A rank that has no store opens one; a rank that has it already calls Rejoin, because
+// Open would leave what is in its memory.
 func Open(ctx context.Context, comm *mpicx.Comm, opts ...Option) (*Store, error) {
 	o, err := read(opts)
 	if err != nil {
@@ -23,12 +24,14 @@ func Open(ctx context.Context, comm *mpicx.Comm, opts ...Option) (*Store, error)
 	return open(ctx, comm, o, nil)
 }
 
-// Rejoin is Open, of the same store on another communicator, by a rank that has the store already:
-// after Shrink or Replace, where those that are new call Open. The store that it returns has
-// the same protected variables and takes the place of s, which is not used any more. If Rejoin
-// ends in an error, s is as it was. Another rank may have an error where this one has none, as
-// in any collective operation: so call Rejoin and Open inside of TryAll, and if that fails,
-// all call them again.
+// Rejoin moves a store to another communicator, after Shrink or Replace. It is collective:
+// ranks that have the store call Rejoin, and ranks that are new call [Open]. Rejoin changes no
+// variable: that is [Store.Restore].
+//
+// The store that Rejoin returns has the same protected variables and takes the place of s,
+// which is not used any more. If Rejoin returns an error, s is unchanged. As with any
+// collective operation, another rank may get an error where this one gets none. So call Rejoin
+// and Open inside of TryAll, and if that fails, call them again at all ranks.
 func (s *Store) Rejoin(ctx context.Context, comm *mpicx.Comm) (*Store, error) {
 	if err := s.settle(ctx); err != nil {
 		return nil, err

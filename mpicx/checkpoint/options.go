@@ -35,10 +35,11 @@ func read(opts []Option) (*options, error) {
 	return o, o.err
 }
 
-// Partner has r other ranks keep a copy of each rank's data. All data survive the loss of
-// any r ranks, or more if they are of different groups. A rank keeps, of each of two versions,
-// 1+r times its data, and sends r times its data in a Save. Partner(1) is the default. With
-// Partner(0) each rank keeps its own data only.
+// Partner has r other ranks keep a copy of each rank's data. All data survive the loss of any r
+// ranks of a group, so of more ranks in all if they are of different groups. A rank keeps 1+r
+// times its data for each of two versions, and sends r times its data in a Save. Partner(1) is
+// the default. With Partner(0) each rank keeps only its own data. [RS] takes less memory, and
+// more work.
 func Partner(r int) Option {
 	return func(o *options) {
 		if r < 0 || r > 255 {
@@ -48,11 +49,11 @@ func Partner(r int) Option {
 	}
 }
 
-// RS has groups of k+m ranks, or some more, keep each other's data by a Reed-Solomon code. All
-// data survive the loss of any m ranks of each group. A rank keeps, of each of two versions,
-// 1+m/k times its data, and sends m times its data in a Save; while it takes part in one
-// it needs m/k times its data more. RS(1, r) is Partner(r). Among fewer than k+m ranks k is
-// smaller, and among fewer than m+1, m.
+// RS has groups of k+m or some more ranks keep each other's data by a Reed-Solomon code. All
+// data survive the loss of any m ranks of each group. A rank keeps 1+m/k times its data for
+// each of two versions, and sends m times its data in a Save, during which it needs m/k times
+// its data in addition. RS(1, r) is Partner(r). With fewer than k+m ranks k is smaller, and
+// with fewer than m+1 ranks m is, too.
 func RS(k, m int) Option {
 	return func(o *options) {
 		if k < 1 || m < 0 || k+m > 256 {

@@ -2,20 +2,25 @@ package checkpoint
 
 import (
 	"context"
+	"fmt"
 	"slices"
+
+	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/timeline"
 )
 
-// Restore sets the protected variables to what they were in the newest version that all ranks
-// have, and returns that version: the same at all ranks. Later ones, which an error has interrupted, are
-// forgotten. It is collective. Slices keep their memory where they fit.
+// Restore sets the protected variables to their values in the newest version that all ranks
+// have, and returns that version, the same at all ranks. Later versions, which an error has
+// interrupted, are dropped. It is collective. Slices keep their memory if the values fit. To
+// read the variable of another rank, for example of a dead one, call [Load].
 //
-// Which version that is, is decided by one agreement of all ranks, whichever of them have been
-// told that a Save ended. Open and Rejoin have brought together what this rank needs: from its own memory, the
-// group's, or files.
+// One agreement of all ranks decides on the version, whichever ranks have been told that a Save
+// ended. Open and Rejoin have already brought together what this rank needs, from its own
+// memory, from its group's, or from files.
 //
-// The error is [ErrNone], a *[LostError], or one of the communicator, at all ranks alike; at this
-// rank only it may be a *[PartsError], or say which variable does not fit. Then no variable is
-// set.
+// The error is [ErrNone], a *[LostError], or one of the communicator, the same at all ranks. At
+// this rank alone it may be a *[PartsError], or say which variable does not fit. Then no
+// variable is set.
 func (s *Store) Restore(ctx context.Context) (version int, err error) {
 	all, f := s.take("Restore", 1, exchanges)
 	if f != nil {
@@ -56,5 +61,6 @@ func (s *Store) Restore(ctx context.Context) (version int, err error) {
 		}
 	}
 	s.count(func(c *Stats) { c.Restores++ })
+	hook.Happened(s.comm, timeline.Restore, fmt.Sprint("version ", b.Key.Version))
 	return b.Key.Version, nil
 }

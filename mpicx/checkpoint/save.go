@@ -12,18 +12,15 @@ import (
 	"github.com/mpicx/go-mpicx/internal/hook"
 )
 
-// Save saves the variables as a version, which is not less than any before and not negative. It
-// returns once they are copied in this rank's memory; then they may change. The future is done
-// when the version counts: when all copies of all ranks, and their files, are in place. It
-// need not be waited for: the next Save and the next Restore do. If it ends in an error, the
-// version before is whole at every rank.
+// Save saves the protected variables as a version. The version is not negative and not less
+// than an earlier one. Save returns when the variables are copied in this rank's memory; then
+// they may change. The future is done when the version counts: when the copies of all ranks,
+// and their files, are in place. It need not be waited for, because the next Save and the next
+// Restore do so. If it ends in an error, the version before is whole at every rank.
 //
-// If ctx ends while Save waits for the one before, the variables were not copied: then the Save
-// ends with a *[SaveError] at all ranks. The future that is returned has it once they have come so
-// far.
-//
-// An error of the communicator comes out of the future, as of any operation, or out of the next
-// one.
+// If ctx ends while Save waits for the Save before it, the variables were not copied, and the
+// Save ends with a *SaveError at all ranks. An error of the communicator is returned by the
+// future's Wait or by the next operation.
 func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] {
 	begin := time.Now()
 	defer s.count(func(c *Stats) { c.Saves, c.Held = c.Saves+1, c.Held+time.Since(begin) })

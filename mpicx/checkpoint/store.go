@@ -61,10 +61,11 @@ type Store struct {
 	stats Stats
 }
 
-// Protect has the variable that v points to saved from now on, under a name: a number, a slice
-// of numbers, or anything that encoding/gob takes. It takes the place of one that had the name.
-// All ranks protect the same names, before the Restore that is to set them. What is wrong with v
-// is the error of the next Save or Restore.
+// Protect registers the variable that v points to under a name: from now on Save saves it and
+// Restore sets it. It is a number, a slice of numbers, or anything that encoding/gob takes. A
+// variable replaces an earlier one of the same name. All ranks protect the same names, and do
+// so before the Restore that is to set them. If v is of no such type, the next Save or Restore
+// returns an error.
 func (s *Store) Protect(name string, v any, opts ...ProtectOption) {
 	x, err := newVariable(name, v)
 	if err != nil {
@@ -280,7 +281,8 @@ func (s *Store) describe(hold func(*slot) bool) (all []holding) {
 	return all
 }
 
-// Close ends the use of the store. It is collective, as a communicator's Close is. The files remain.
+// Close ends the use of the store. It is collective, like a communicator's Close. The files
+// remain.
 func (s *Store) Close(ctx context.Context) error {
 	if err := s.settle(ctx); err != nil {
 		return err

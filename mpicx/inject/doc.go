@@ -1,4 +1,5 @@
-// Package inject does to a rank what a fault would, in programs that show or measure how
-// they survive. It must never know of package testing: tests have plans of faults, in
-// package mpicxtest.
+// Package inject does to a rank what a fault would do, in programs that show or measure how
+// they survive. Tests have plans of faults, in package mpicxtest.
+//
+// It must never know of package testing.
 package inject

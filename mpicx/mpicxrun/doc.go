@@ -1,27 +1,28 @@
-// Mpicxrun starts the processes of a job on this machine, without MPI: each is a rank of
-// what [github.com/mpicx/go-mpicx/mpicx.Run] starts in it, in a program built with any tags,
-// or none.
+// Mpicxrun starts the processes of a job on this machine, without MPI. Each process is a rank
+// of the job that [github.com/mpicx/go-mpicx/mpicx.Run] starts in it. The program may be built
+// with any tags.
 //
 //	mpicxrun [-n processes] [-label] program [argument ...]
 //
-// Rank 0 has the standard input; that of the others is empty. Each writes to mpicxrun's
-// standard output and error itself, and where lines are to be whole and told apart, -label
-// has each begin with the rank of its process: [2].
+// Rank 0 reads the standard input; that of the other ranks is empty. The processes write to
+// mpicxrun's standard output and error directly. With -label lines stay whole, and each begins
+// with the rank of its process: [2].
 //
 // SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT are passed on to all
-// processes, and to what they have started. (SIGQUIT has a Go program print what its
-// goroutines do.) When mpicxrun ends, whatever ends it, they are killed.
+// processes, and to the processes that these have started. (SIGQUIT has a Go program print the
+// stacks of its goroutines.) When mpicxrun ends, for whatever reason, they are killed.
 //
-// MPICXRUN_RANK and MPICXRUN_SIZE tell a process its rank and the number of processes. What a
-// rank starts can't be that rank, too: unset MPICXRUN_JOB for a program that is to be none.
+// MPICXRUN_RANK and MPICXRUN_SIZE tell a process its rank and the number of processes. A
+// program that a rank starts cannot be the same rank: start it without MPICXRUN_JOB in its
+// environment if it uses mpicx itself.
 //
 // # Deaths
 //
-// A process that ends while its Run needs others, or others it, by whatever cause, has died. In programs
-// built with -tags ulfm the others survive it. Any other job ends: Run returns an error that
-// says who has died at each rank that is left, and those that have not ended two seconds
-// later get a SIGTERM, and two seconds after that a SIGKILL. Mpicxrun says on standard error
-// who has died, and how.
+// A process has died if it ends, for whatever reason, while its Run needs other processes or
+// other processes need it. In programs built with -tags ulfm the others survive. Any other job
+// ends: Run returns an error at each remaining rank that says who has died. Processes that are
+// still there two seconds later get a SIGTERM, and two seconds after that a SIGKILL. Mpicxrun
+// prints to standard error who has died, and how.
 //
 // # Exit status
 //

@@ -3,6 +3,7 @@ package mpicxtest
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -13,28 +14,28 @@ import (
 	"github.com/mpicx/go-mpicx/internal/diagnosis"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
-	"github.com/mpicx/go-mpicx/mpicx/inject"
 )
 
-// Run runs fn on each of the given number of ranks, as [mpicx.Run] does, and
-// fails t if a rank returns an error, panics or exits.
+// Run calls fn at each of the given number of ranks, as [mpicx.Run] does. It fails t if a rank
+// returns an error, panics or exits.
 //
-// In a *testing.T it runs them in a bubble of testing/synctest: time is fake
-// there, and jumps ahead when all ranks wait for it. If they wait for each other,
-// for ever, Run fails t at once and prints what each is blocked in. Channels and
-// timers that ranks wait for must be made inside fn; what waits for the outside,
-// a file or a socket, is no deadlock. Other testing.TBs have no such bubble.
+// In a *testing.T the ranks run in a bubble of testing/synctest. Time is fake there: it jumps
+// ahead when all ranks wait for it. If all ranks wait for each other, Run fails t at once and
+// prints what each of them waits for. Make channels and timers that ranks wait for inside of
+// fn. A wait for something outside, such as a file or a socket, is not a deadlock. Other
+// testing.TBs have no bubble.
 //
-// In a job of mpicxrun's, or with -tags mpi of mpirun's, each process runs the test, and the first
-// of them are the ranks: if they are too few, Run skips t. There is no bubble, and a
+// In a job of mpicxrun, or with -tags mpi of mpirun, each process runs the test, and the first
+// processes are the ranks. If there are too few, Run skips t. There is no bubble, and a
 // deadlock ends by the test binary's -test.timeout.
 //
-// If no rank fails, Run fails t for what the program has left behind: a future that has ended with
-// an *MPIError, such as that of a Send to a rank that there is none, and that nobody has waited for; and
-// a message that nobody has received, of a communicator that is no longer used or is
-// there at the end. Futures that an error of a communicator has ended (P4), or that come before one,
-// are excused, as are those that a death, the end of another rank or Cancel has ended; and messages
-// from before such an error, and from and to the dead.
+// If no rank fails, Run fails t for what the program has left behind: a future that has ended
+// with an *MPIError and that nobody has waited for, such as that of a Send to a rank which does
+// not exist; and a message that nobody has received, if its communicator is no longer used or
+// still exists at the end. This does not apply to futures that an error of their communicator
+// has ended, or that began before one, nor to futures that a death, the end of another rank or
+// Cancel has ended. It does not apply to messages from before such an error, nor to messages
+// from or to the dead.
 //
 // When a rank calls t.FailNow, its peers get a *mpicx.CommCorruptedError.
 func Run(t testing.TB, ranks int, fn func(ctx context.Context, world *mpicx.Comm) error) {
@@ -282,10 +283,11 @@ func (s *state) name() string {
 	return fmt.Sprintf("%d (incarnation %d)", s.rank, s.world.Incarnation())
 }
 
-// Die ends the calling rank as if its process had been killed: it never returns,
-// what peers wait for from this rank never comes, and no error is told to them
-// but by a backend that sees processes die. The black channel does not: ranks
-// that need this one hang, which Run reports.
+// Die ends the calling rank as if its process had been killed. It never returns, and nothing is
+// sent from the rank any more. With -tags ulfm its peers learn of the death. The black channel
+// does not see it: ranks that need the dead one hang, which Run reports. (With inject.Die they
+// end with an error.)
 func Die(world *mpicx.Comm) {
-	inject.Die(world)
+	hook.Die(world)
+	runtime.Goexit()
 }

@@ -20,47 +20,46 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// A Process is what has become of a process of [RunProcesses].
+// A Process says how a process of RunProcesses has ended.
 type Process struct {
 	Err    string   // the text of what fn returned there; "" if that is nil, or it did not return
-	Status int      // with which the process has ended: 0, or 128 and a signal's number, or what it exited with
+	Status int      // the exit status; 128 and the signal's number if a signal has ended the process
 	Killed bool     // a plan has ended it
 	Log    string   // what it has written: to the test's log, and to its standard output and error
 	Values [][]byte // that it has handed over, for ValuesOf
 }
 
-// RunProcesses is [Run] with processes of this machine for ranks, as mpicxrun starts
-// them: the test binary starts itself n times, with this test alone, and in each of these
-// processes the call of RunProcesses calls fn as one rank. It fails t if fn returns an error
-// in one of them, or does not return; and returns what has become of each.
+// RunProcesses is Run with a process of this machine for each rank, started as mpicxrun starts
+// them. The test binary starts itself n times, with this test alone, and in each of these
+// processes the call of RunProcesses calls fn as one rank. It fails t if fn returns an error in
+// a process, or does not return. The result says how each process has ended.
 //
-// What stands before the call runs in each process as well, TestMain included; what fn
-// captures is what it is there, and what it changes is changed there. What it has to tell
-// it logs, or hands over: see [Hand]. What stands behind the call runs in the test alone, but
-// for Cleanups. A call that has come before this one in the same test, or in one that this
-// is a subtest of, runs nothing in these processes, and returns there what it has returned in
-// the test. Flags of the program's own are passed on; -race, -short and -count are as ever, the
-// processes of each count being others.
+// Code before the call runs in each process as well, TestMain included. So fn captures
+// variables of its own process, and changes them only there. To pass a result to the test, log
+// it or call Hand. Code after the call runs in the test alone, except for Cleanups. If an
+// earlier call of RunProcesses stands in the same test, or in a test that this is a subtest of,
+// it runs nothing in these processes and returns there what it has returned in the test. The
+// program's own flags are passed on; -race, -short and -count work as usual, with new processes
+// for each count.
 //
-// Time is real, and a deadlock ends with the test's -test.timeout. Where there can be no
-// such processes (Windows, or in a job of mpirun's or mpicxrun's), RunProcesses skips t.
+// Time is real, and a deadlock ends by the test's -test.timeout. On Windows, and in a job of
+// mpirun or mpicxrun, such processes cannot be started, and RunProcesses skips t.
 //
-// Options are those of mpicx.Run; with WithSpares(k) the last k of the n processes are spares.
+// Options are those of mpicx.Run. With WithSpares(k) the last k of the n processes are spares.
 func RunProcesses(t *testing.T, n int, fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) []Process {
 	t.Helper()
 	return runProcesses(t, n, "", fn, opts)
 }
 
-// RunProcessFaults is [RunProcesses] with processes that end at the moments that plan names.
-// They do not fail t. Besides the plans of [RunFaults], by whose kills processes get a
-// SIGKILL, there are
+// RunProcessFaults is RunProcesses with processes that end at the moments that plan names.
+// These do not fail t. Plans are those of RunFaults, where a killed process gets a SIGKILL, and
 //
 //	kill 3 by SIGTERM at operation 17
 //	exit 2 with status 3 in Barrier step 2
-//	stop 1 for 200ms in Allreduce step 2     it goes on afterwards
+//	stop 1 for 200ms in Allreduce step 2     it continues afterwards
 //
-// with any moment of those. With the black channel a job ends with the first death: there it
-// skips t.
+// with any moment of RunFaults. With the black channel a job ends with the first death: there
+// RunProcessFaults skips t.
 func RunProcessFaults(t *testing.T, n int, plan string, fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) []Process {
 	t.Helper()
 	p, err := fault.Parse(plan)
@@ -76,9 +75,8 @@ func RunProcessFaults(t *testing.T, n int, plan string, fn func(ctx context.Cont
 	return runProcesses(t, n, plan, fn, opts)
 }
 
-// Hand hands a value of any type that encoding/gob takes over to the test, where
-// [ValuesOf] returns it, even if the process dies afterwards. It is for functions that
-// RunProcesses calls.
+// Hand passes a value of any type that encoding/gob takes to the test, where ValuesOf returns
+// it, even if the process dies afterwards. Call it in functions that RunProcesses calls.
 func Hand(v any) {
 	if child == nil {
 		panic("mpicxtest: Hand, outside of RunProcesses")
@@ -90,7 +88,8 @@ func Hand(v any) {
 	child.tell(message{Value: b.Bytes()})
 }
 
-// ValuesOf returns what a process has handed over, in its order, all of one type.
+// ValuesOf returns the values that a process has passed to the test by Hand, in order. All are
+// of one type.
 func ValuesOf[T any](t testing.TB, p Process) []T {
 	t.Helper()
 	all := make([]T, len(p.Values))

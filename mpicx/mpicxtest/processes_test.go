@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -140,8 +141,16 @@ func TestFailingProcesses(t *testing.T) {
 	mpicxtest.RunProcesses(t, 2, func(ctx context.Context, world *mpicx.Comm) error { return test.fn(t, ctx, world) })
 }
 
+// needsProcesses skips a test of what RunProcesses says where that skips all.
+func needsProcesses(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no ranks are processes on Windows")
+	}
+}
+
 // RunProcesses fails the test, and says why.
 func TestProcessFailures(t *testing.T) {
+	needsProcesses(t)
 	for name, test := range processesThatFail {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -160,6 +169,7 @@ var flagOfOurOwn = flag.String("mpicxtest.own", "", "")
 
 // -count has other processes each time, -short and flags of the program's own come to them.
 func TestFlags(t *testing.T) {
+	needsProcesses(t)
 	if os.Getenv("TEST_FLAGS") == "" {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFlags$", "-test.count=2", "-test.short", "-test.v", "-mpicxtest.own=x")
 		cmd.Env = append(os.Environ(), "TEST_FLAGS=1")

@@ -2,30 +2,31 @@ package recovery
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
 )
 
-// An Attempt is one call of fn at all ranks of a communicator. Its fields are the same at all
-// of them, but for Joined.
+// An Attempt is one call of fn at all ranks of a communicator. All its fields but Joined are
+// the same at all ranks.
 type Attempt struct {
-	// Comm is the communicator to use: the one that Run was given, until it was repaired.
+	// Comm is the communicator to use. It is the one that Run was given, until that is repaired.
 	Comm *mpicx.Comm
 
-	// N counts the attempts before: 0 in the first. In each of them fn has been called at all
-	// ranks that were there.
+	// N is the number of attempts before this one: 0 in the first. In each of them fn was called
+	// at all ranks that were there.
 	N int
 
-	// Cause is why there is another attempt; nil in the first. It is a *mpicx.PropagatedError,
-	// a *mpicx.CommCorruptedError or mpicx.ErrRevoked. At the rank that failed errors.Is finds its
-	// own error in it. A rescue has it from the others.
+	// Cause is why there is another attempt; nil in the first. It is a *mpicx.PropagatedError, a
+	// *mpicx.CommCorruptedError or mpicx.ErrRevoked. At the rank that failed errors.Is finds its
+	// own error in it. A rescue gets it from the others.
 	Cause error
 
-	// Causes are all that have failed in Run so far, in order: the attempts, and recoveries in
-	// between. Cause is the last. A program that mends what a cause tells of may be
-	// interrupted there by the next one, so it goes by how many of them it has mended.
+	// Causes are the errors of all failed attempts of this Run, and of failed recoveries in
+	// between, in order. Cause is the last. The repair of what a cause reports may itself be
+	// interrupted by the next cause, so a program counts how many causes it has dealt with.
 	Causes []error
 
 	// Joined says that this process was not there in the first attempt: it is a rescue.
@@ -35,13 +36,13 @@ type Attempt struct {
 	// ascending. Those that are new in Comm itself are Comm.Replaced.
 	Replaced []int
 
-	// Gone are the places that nobody has any more, because Shrink went on without: the ranks
-	// of the communicator that Run was given, ascending.
+	// Gone are the ranks whose places Shrink has left empty: ranks of the communicator that Run
+	// was given, ascending.
 	Gone []int
 
 	// Store keeps checkpoints; nil without the option Checkpoint. It is on Comm, and has what the
-	// ranks have kept in all attempts before. Fn protects its variables in every attempt: they
-	// take the places of those that had the names. Run closes it at its end.
+	// ranks have saved in all earlier attempts. Fn protects its variables in every attempt; a
+	// variable replaces the one that had its name. Run closes the store at its end.
 	Store *checkpoint.Store
 
 	run *run
@@ -59,12 +60,13 @@ func (r *run) next() *Attempt {
 			r.log.Info("recovery", "rank", r.comm.Rank(), "comm", r.comm.String(), "attempt", a.N, "cause", a.Cause.Error(), "replaced", a.Replaced, "gone", a.Gone)
 		}
 	}
+	a.Comm.Mark(fmt.Sprint("attempt ", a.N))
 	return a
 }
 
-// Place returns which rank a rank of Comm was in the communicator that Run was given; a
-// rescue, whose place it has taken. It is the same as long as the process lives. It is
-// the rank itself as long as nobody is Gone.
+// Place returns the rank that a rank of Comm had in the communicator that Run was given. For a
+// rescue it is the rank whose place it has taken. It stays the same as long as the process
+// lives, and is the rank itself as long as nobody is Gone.
 func (a *Attempt) Place(rank int) int {
 	for _, g := range a.Gone {
 		if g <= rank {
@@ -74,8 +76,8 @@ func (a *Attempt) Place(rank int) int {
 	return rank
 }
 
-// GiveUp returns an error that ends the Run of a: if fn returns or throws it at one rank, all
-// ranks return from Run, with an error that wraps the *mpicx.PropagatedError with err.
+// GiveUp returns an error that ends the Run of a. If fn returns or throws it at one rank, all
+// ranks return from Run with an error that wraps the *mpicx.PropagatedError with err.
 func (a *Attempt) GiveUp(err error) error {
 	if err == nil {
 		err = errors.New("no reason given")

@@ -1,6 +1,6 @@
-// Package recovery is the loop around a solver: it calls a function until all ranks have
-// succeeded in it, and repairs the communicator in between. It knows the public face of
-// mpicx alone, and must never know what a program computes.
+// Package recovery is the loop around a solver. It calls a function until all ranks have
+// succeeded in it, and repairs the communicator in between. It knows only the public face of
+// mpicx, and must never know what a program computes.
 //
 // [Run] puts Guard, TryAll, Replace and Shrink together:
 //
@@ -10,52 +10,53 @@
 //
 // # What is the same at all ranks
 //
-// Before fn is called the ranks of the communicator, survivors and rescues alike, tell each
-// other in which attempt they are and what they know. Whatever Run decides by, it decides by
-// what all have told: so all are in the same attempt, on the same communicator, with the same
-// [Attempt.Cause]. An error or a death meanwhile fails the attempt at all ranks, too.
+// Before each attempt all ranks of the communicator, survivors and rescues, exchange what they
+// know. Run decides only by what all have exchanged. So all ranks are in the same attempt, on
+// the same communicator, with the same [Attempt.Cause]. An error or a death during the exchange
+// makes the attempt fail at all ranks, too.
 //
-// All ranks return together. Nil says that all have succeeded; what dies or fails later is of
-// the next operation. TryAll alone does not give that: if a rank dies while the votes are
-// counted, it may return nil at some ranks. So Run ends with Agree, whose result is the same at
-// all survivors.
+// All ranks return from Run together. Nil says that all have succeeded; a later death or error
+// is reported by a later operation. TryAll alone does not guarantee that: if a rank dies while
+// its votes are counted, TryAll may return nil at some ranks. So Run ends with Agree, whose
+// result is the same at all survivors.
 //
-// # What becomes of an error
+// # What happens after an error
 //
-//   - An error that fn returns or throws: all get it as the Cause of the next attempt, on the
-//     same communicator.
-//   - A panic or runtime.Goexit in fn, and a process that dies: the communicator is corrupted.
-//     With Replace or Shrink the others go on with a new one. A panicking rank leaves with its
-//     own panic. With the black channel, which cannot repair, Run returns the
-//     *mpicx.CommCorruptedError.
-//   - The end of the context that Run was given: this rank leaves Run with the context's cause
-//     at once, and the others lose it, as if it had panicked. It has to leave the program, too:
-//     Shrink and Replace of the others wait until it has.
-//   - An error of a communicator that Run's is derived from: Run returns it.
+//   - If fn returns or throws an error, all ranks get it as the Cause of the next attempt, on
+//     the same communicator.
+//   - If fn panics or leaves by runtime.Goexit, or a process dies, the communicator is
+//     corrupted. With Replace or Shrink the other ranks continue on a new one. A rank that
+//     panicked leaves Run with its panic. The black channel cannot repair a communicator: there
+//     Run returns the *mpicx.CommCorruptedError.
+//   - If the context that Run was given ends, this rank leaves Run at once with the context's
+//     cause. The others lose it as if it had panicked. It has to leave the program, too,
+//     because Shrink and Replace of the others wait until it has.
+//   - An error of a communicator that Run's is derived from ends Run, which returns it.
 //
 // # What a program has to do
 //
-// Communicators made from a corrupted one are corrupted with it. So fn makes those that it
-// needs, grids and duplicates, from Attempt.Comm in every attempt, and closes them when it
-// succeeds.
+// Communicators made from a corrupted one are corrupted with it. So fn makes the ones that it
+// needs, such as grids and duplicates, from Attempt.Comm in every attempt, and closes them when
+// it succeeds.
 //
-// A rescue begins at the top of the program, and meets the others in Run. So a program that
-// uses Replace has one Run on its world around all that it does together. Before that it does
-// nothing collective.
+// A rescue starts at the beginning of the program and meets the others in Run. So a program
+// that uses Replace has a single Run on its world, around all that its ranks do together, and
+// does nothing collective before it.
 //
-// An attempt may end at any moment of the one before, and a recovery inside of fn by an
-// error, too. Take what to do next from the Attempt, from the Store, and from what the ranks
-// tell each other in this attempt; not from a variable that an earlier attempt has set at some
-// ranks.
+// An attempt may end at any moment, and so may the recovery at the beginning of fn. Decide what
+// to do next by the Attempt, by the Store, and by what the ranks exchange in this attempt. Do
+// not decide by a variable that an earlier attempt has set, because it may have set it at some
+// ranks only.
 //
 // # Levels
 //
 // Run may be called inside of fn, on a communicator that is derived from Attempt.Comm. Such an
-// inner level handles the errors and deaths of its own communicator, and nobody else is
-// disturbed (use case 2 of the paper "A high-level C++ approach to manage local errors,
-// asynchrony and faults in an MPI application", section I; use case 1 is a loop on the rank
-// itself, and use case 3 the outermost level). It may shrink, but not replace. The error that it
-// gives up with, returned by fn, is the outer level's cause; only then do ranks of other
-// communicators learn of it. A death that an inner level has survived is met by the outer one
-// with the next operation that needs the dead rank: at the end of its attempt, if not before.
+// inner level handles the errors and deaths of its own communicator, and no other rank is
+// disturbed. (It is use case 2 of the paper "A high-level C++ approach to manage local errors,
+// asynchrony and faults in an MPI application", section I. Use case 1 is a loop on the rank
+// itself, use case 3 the outermost level.) An inner level may shrink but not replace. If it
+// gives up, fn returns its error, which becomes the Cause of the outer level; only then do
+// ranks of other communicators learn of it. A death that an inner level has survived reaches
+// the outer level when an operation needs the dead rank, at the latest at the end of its
+// attempt.
 package recovery

@@ -10,9 +10,31 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/recovery"
 )
 
+// Rank 2 fails in the first attempt, and Run calls the function again at all ranks.
+func ExampleRun() {
+	err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+		return recovery.Run(ctx, world, func(ctx context.Context, a *recovery.Attempt) error {
+			if a.N == 0 && a.Comm.Rank() == 2 {
+				return errors.New("no convergence")
+			}
+			if err := a.Comm.Barrier().Wait(ctx); err != nil {
+				return err
+			}
+			if a.Comm.Rank() == 0 {
+				fmt.Printf("attempt %d, after: %v\n", a.N, a.Cause)
+			}
+			return nil
+		})
+	}, mpicx.WithRanks(4))
+	fmt.Println(err)
+	// Output:
+	// attempt 1, after: mpicx: error propagated from rank 2: no convergence
+	// <nil>
+}
+
 // A solver, what must survive, and what to do about a lost rank: Run does the rest. Here
 // rank 2 fails once, and all go back to the newest checkpoint.
-func ExampleRun() {
+func ExampleCheckpoint() {
 	const steps = 6
 	err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
 		return recovery.Run(ctx, world, func(ctx context.Context, a *recovery.Attempt) error {

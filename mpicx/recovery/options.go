@@ -11,7 +11,7 @@ import (
 // DefaultAttempts is how many attempts Run makes if MaxAttempts is not given.
 const DefaultAttempts = 10
 
-// An Option says how Run recovers. All ranks give the same.
+// An Option says how Run recovers. All ranks pass the same.
 type Option func(*options)
 
 type options struct {
@@ -23,22 +23,22 @@ type options struct {
 	err                         error
 }
 
-// Replace has spares take the places of ranks that are lost: see mpicx.Comm.Replace.
-// Without enough spares Run returns the *mpicx.SpareError, unless there is ElseShrink.
+// Replace has spares take the places of lost ranks: see mpicx.Comm.Replace. If there are too
+// few spares, Run returns the *mpicx.SpareError, or shrinks if [ElseShrink] is given.
 func Replace() Option { return func(o *options) { o.replace = true } }
 
-// Shrink has the ranks that are left go on alone.
+// Shrink has the remaining ranks continue alone.
 func Shrink() Option { return func(o *options) { o.shrink = true } }
 
-// ElseShrink has the ranks that are left go on alone where Replace fails.
+// ElseShrink has the remaining ranks continue alone if Replace fails.
 func ElseShrink() Option { return func(o *options) { o.elseShrink = true } }
 
-// Checkpoint has Attempt.Store keep checkpoints, by a store with these options.
+// Checkpoint opens Attempt.Store with these options.
 func Checkpoint(opts ...checkpoint.Option) Option {
 	return func(o *options) { o.storing, o.store = true, opts }
 }
 
-// MaxAttempts has Run give up when n attempts have failed, be it to open the Store.
+// MaxAttempts has Run give up when n attempts have failed. An attempt to open the Store counts.
 func MaxAttempts(n int) Option {
 	return func(o *options) {
 		o.attempts = n

@@ -8,13 +8,13 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// Run calls fn at all ranks of comm until it has succeeded at all of them in one attempt. It
-// is collective, and returns nil at all ranks or an error at all ranks. After an error of a
-// rank the next attempt is on the same communicator; after the loss of one on what Replace or
-// Shrink makes of it, if these options are given.
+// Run calls fn at all ranks of comm until it has succeeded at all of them in one attempt. It is
+// collective, and returns nil at all ranks or an error at all ranks. After an error of a rank
+// the next attempt is on the same communicator. After the loss of a rank it is on the
+// communicator that Replace or Shrink makes, if one of these options is given.
 //
-// Run gives up after MaxAttempts, or when a rank has returned [Attempt.GiveUp]: then all ranks
-// return an error that wraps the last Cause. The package comment says what else ends it.
+// Run gives up after MaxAttempts, or when a rank has returned [Attempt.GiveUp]. Then all ranks
+// return an error that wraps the last Cause. The package comment says what else ends Run.
 //
 // Run sets the error handler of comm to ErrorsPropagate.
 func Run(ctx context.Context, comm *mpicx.Comm, fn func(context.Context, *Attempt) error, opts ...Option) error {
@@ -23,7 +23,7 @@ func Run(ctx context.Context, comm *mpicx.Comm, fn func(context.Context, *Attemp
 	case err != nil:
 		return err
 	case ctx == nil:
-		return wrong(mpicx.ClassOther, "nil context, expected one that says how long to go on")
+		return wrong(mpicx.ClassOther, "nil context, expected one that says how long to try")
 	case comm == nil:
 		return wrong(mpicx.ClassComm, "nil communicator, expected one to recover")
 	case fn == nil:

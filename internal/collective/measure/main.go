@@ -162,6 +162,8 @@ func begins(c *mpicx.Comm, operation string, bytes int) func() *future.Future[st
 		return func() *future.Future[struct{}] { return mpicx.Alltoall(c, sent, all) }
 	case "Gather":
 		return func() *future.Future[struct{}] { return mpicx.Gather(c, send, all, 0) }
+	case "Scan":
+		return func() *future.Future[struct{}] { return mpicx.Scan(c, send, recv, mpicx.Sum) }
 	case "Scatter":
 		return func() *future.Future[struct{}] { return mpicx.Scatter(c, sent, recv, 0) }
 	}

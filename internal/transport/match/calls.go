@@ -25,7 +25,7 @@ func (p *Port[T]) Call(e transport.Epoch, w signature.Word) (number int, mismatc
 		return 1<<30 + c.late, nil
 	}
 	c.made++
-	c.words[c.made%recalled] = w
+	c.words[uint(c.made)%recalled] = w
 	if p.Arrived.collective > 0 {
 		if n := p.Arrived.other(e, transport.CollectiveTag(c.made), w); n != nil {
 			mismatch = p.Contradicts(&n.Envelope)
@@ -59,6 +59,16 @@ func (p *Port[T]) Called() (number int, w signature.Word) {
 		number, w = c.made, c.words[c.made%recalled]
 	}
 	return number, w
+}
+
+// Latest returns the number of the latest call that is w; 0: none of those that are recalled.
+func (c *calls) Latest(w signature.Word) int {
+	for n := c.made; n > max(0, c.made-recalled); n-- {
+		if c.words[n%recalled] == w {
+			return n
+		}
+	}
+	return 0
 }
 
 // Contradicts returns the error of a message of a collective call in whose place this rank

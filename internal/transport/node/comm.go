@@ -38,6 +38,8 @@ type comm struct {
 	sending   map[*transport.Request]uint64
 	receiving map[*transport.Request]bool // true: cancelled, should no bytes come
 
+	reminding reminding
+
 	listener      transport.Listener
 	inbox         []*arrival // for it
 	asking, again bool       // it is asked for messages, and has been poked since

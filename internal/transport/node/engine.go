@@ -100,9 +100,10 @@ const (
 )
 
 // goOn makes progress now and then, while nobody drives; more often while somebody
-// waits, but not in await.
+// waits, but not in await. It has reminders sent, whoever drives.
 func (e *engine) goOn() {
 	timer := time.NewTimer(period)
+	reminded := time.Now()
 	for idle := 0; ; idle++ {
 		switch {
 		case e.watched.Load() == 0 || idle > attentive || e.driving.busy.Load() || e.over.Load():
@@ -127,6 +128,10 @@ func (e *engine) goOn() {
 				idle = 0
 			}
 			e.driving.end()
+		}
+		if now := time.Now(); now.Sub(reminded) >= remindPeriod {
+			reminded = now
+			e.remind()
 		}
 	}
 }
@@ -407,7 +412,9 @@ func (e *engine) take(source int, packet []byte) error {
 	case h.kind == withdrawn:
 		e.forget(source, h)
 		return nil
-	case h.kind > withdrawn:
+	case h.kind == reminder:
+		return e.takeReminder(source, h)
+	case h.kind > reminder:
 		return e.takeLiveness(source, h)
 	}
 	e.arrival = arrival{header: h, source: source, bytes: rest}

@@ -85,7 +85,8 @@ func TestGarbageEndsAll(t *testing.T) {
 		{"longer than addresses", header{kind: offer, to: world, tag: 1, length: math.MaxInt}, 1, fmt.Sprintf("a message of %d bytes, expected 0 to", math.MaxInt)},
 		{"more than was offered", header{kind: accept, to: world, id: 3, transferTag: 7, length: 1 << 30}, 1, "1073741824 bytes accepted of offer 3, expected 10 by process 1"},
 		{"another's offer", header{kind: accept, to: world, id: 3, transferTag: 7, length: 10}, 2, "10 bytes accepted of offer 3, expected 10 by process 1"},
-		{"dead, where nobody dies", header{kind: dead, to: world}, 1, "kind 8, where nobody dies"},
+		{"a reminder of no collective call", header{kind: reminder, to: world, tag: 5}, 1, "a reminder of tag 5"},
+		{"dead, where nobody dies", header{kind: dead, to: world}, 1, "kind 9, where nobody dies"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e, c, _ := alone(t, false)
@@ -105,23 +106,32 @@ func TestGarbageEndsAll(t *testing.T) {
 
 // A message to a communicator from who is not in it is an error, also if it came early.
 func TestGarbageFromOutside(t *testing.T) {
-	for _, early := range []bool{false, true} {
+	for _, test := range []struct {
+		early bool
+		h     header
+		want  string
+	}{
+		{false, header{kind: whole, tag: 1}, "a message to a communicator that it is not in"},
+		{true, header{kind: whole, tag: 1}, "a message to a communicator that it is not in"},
+		{false, header{kind: reminder, tag: transport.CollectiveTag(1)}, "a reminder on a communicator that it is not in"},
+	} {
 		e, c, _ := alone(t, false)
 		name := transport.Name{Seq: 1}
 		come := func() {
+			test.h.to = world.child(name)
 			e.mu.Lock()
-			e.came(2, packet(header{kind: whole, to: world.child(name), tag: 1}, nil))
+			e.came(2, packet(test.h, nil))
 			e.unlock()
 		}
-		if early {
+		if test.early {
 			come()
 		}
 		_, err := c.Sub(name, []int{0, 1})
 		require.NoError(t, err)
-		if !early {
+		if !test.early {
 			come()
 		}
-		require.ErrorContains(t, c.Failed(), "a message to a communicator that it is not in")
+		require.ErrorContains(t, c.Failed(), test.want)
 	}
 }
 

@@ -43,6 +43,8 @@ const (
 	part
 	// withdrawn takes an offer back that may not have been accepted.
 	withdrawn
+	// reminder tells which call the sender waits in.
+	reminder
 	// left is the last packet of a process that has left, but for what it still
 	// completes: see liveness.
 	left

@@ -1,19 +1,19 @@
-//go:build ulfm
-
 package checkpoint_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"testing"
 
+	"github.com/mpicx/go-mpicx/internal/exampletest"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
 	"github.com/mpicx/go-mpicx/mpicx/inject"
 )
 
 // Rank 1 dies, and a spare takes its place: the spare opens the store where the others rejoin
-// it, and Restore gives it what rank 1 had saved. With -tags ulfm.
+// it, and Restore gives it what rank 1 had saved.
 func Example_replace() {
 	err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
 		var st *checkpoint.Store
@@ -59,9 +59,61 @@ func Example_replace() {
 		}
 	}, mpicx.WithRanks(4), mpicx.WithSpares(1))
 	fmt.Println(err)
-	// Output:
+	// With -tags ulfm this prints:
 	// rank 1, incarnation 1 has [10000]
 	// <nil>
+}
+
+// Rank 1 dies, and the others go on without it. Rank 0 takes over what rank 1 had saved: Load
+// reads it from whoever has a copy.
+func ExampleLoad() {
+	_ = mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+		st, err := checkpoint.Open(ctx, world, checkpoint.Partner(1))
+		if err != nil {
+			return err
+		}
+		x := []float64{float64(10 * world.Rank())}
+		st.Protect("x", &x)
+		err = st.Save(ctx, 1).Wait(ctx)
+		if world.Rank() == 1 {
+			inject.Die(world)
+		}
+		if err == nil {
+			err = world.Barrier().Wait(ctx) // reports the death, if Save did not
+		}
+		if _, ok := errors.AsType[*mpicx.CommCorruptedError](err); !ok {
+			return err
+		}
+		smaller, err := world.Shrink().Get(ctx)
+		if err != nil {
+			return err
+		}
+		if st, err = st.Rejoin(ctx, smaller); err != nil {
+			return err
+		}
+		version, err := st.Restore(ctx)
+		if err != nil {
+			return err
+		}
+		whose := checkpoint.None // for most ranks there is nothing to take over
+		if smaller.Rank() == 0 {
+			whose = 1
+		}
+		lost, err := checkpoint.Load[float64](ctx, st, "x", whose, version)
+		if smaller.Rank() == 0 {
+			fmt.Println("rank 0 has", x, "and", lost)
+		}
+		return errors.Join(err, st.Close(ctx))
+	}, mpicx.WithRanks(3))
+	// With -tags ulfm this prints:
+	// rank 0 has [0] and [10]
+}
+
+func TestExamplesOfDeaths(t *testing.T) {
+	exampletest.Check(t, "example_deaths_test.go", map[string]func(){
+		"Example_replace": Example_replace,
+		"ExampleLoad":     ExampleLoad,
+	})
 }
 
 // rejoin returns the store on another communicator, or as it was.

@@ -1,0 +1,252 @@
+package guide_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/buildtags"
+	"github.com/mpicx/go-mpicx/mpicx"
+
+	// What the programs stand on, so that a cached result of this test is not older.
+	_ "github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+	_ "github.com/mpicx/go-mpicx/mpicx/recovery"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write into the chapters what their programs print")
+
+// A block is a fenced block of a chapter. The line before it says what it is: an excerpt of a
+// file, or what a command prints. If there is no such line, it is plain text.
+//
+//	<!-- file: 01-first-ranks/main.go -->
+//	<!-- run: go run ./docs/guide/01-first-ranks -->
+//	<!-- run(1): go run ./docs/guide/02-errors-that-cross -->     the exit status is 1
+//	<!-- run-if mpirun: mpirun … -->                              where there is a command mpirun
+type block struct {
+	chapter, kind, needs, status, what string
+	first, end                         int // its lines in the chapter, without the fences
+	lines                              []string
+}
+
+var announced = regexp.MustCompile(`^<!-- (file|run)(?:-if (\S+?))?(?:\((\d+)\))?: (.+) -->$`)
+
+// blocksOf returns the blocks of a chapter.
+func blocksOf(t *testing.T, chapter string, lines []string) []block {
+	var blocks []block
+	fence := -1
+	for i, line := range lines {
+		switch {
+		case !strings.HasPrefix(line, "```"):
+		case fence < 0:
+			fence = i
+		default:
+			if m := announced.FindStringSubmatch(lines[max(fence-1, 0)]); m != nil {
+				blocks = append(blocks, block{chapter, m[1], m[2], m[3], m[4], fence + 1, i, lines[fence+1 : i]})
+			}
+			fence = -1
+		}
+	}
+	require.Negative(t, fence, "%s: a block without an end", chapter)
+	count := 0
+	for _, line := range lines {
+		if strings.HasPrefix(line, "<!-- file") || strings.HasPrefix(line, "<!-- run") {
+			count++
+		}
+	}
+	require.Len(t, blocks, count, "%s: a comment that is not before a fence, or ill-formed", chapter)
+	return blocks
+}
+
+// What the chapters show of programs is in the programs, and what they print is what the
+// chapters say. `go test ./docs/guide -rewrite` writes outputs that differ into the chapters:
+// read them before you commit them.
+func TestChapters(t *testing.T) {
+	chapters, err := filepath.Glob("*.md")
+	require.NoError(t, err)
+	require.NotEmpty(t, chapters)
+	chapters = append(chapters, filepath.Join("..", "..", "README.md"))
+	shown := make(map[string]bool)
+	for _, chapter := range chapters {
+		lines := readLines(t, chapter)
+		blocks := blocksOf(t, chapter, lines)
+		for _, b := range blocks {
+			if b.kind == "file" {
+				shown[b.what] = true
+			}
+		}
+		t.Run(strings.TrimSuffix(filepath.Base(chapter), ".md"), func(t *testing.T) {
+			for i := len(blocks) - 1; i >= 0; i-- { // from the last one, so that line numbers stay right
+				b := blocks[i]
+				t.Run(fmt.Sprintf("line %d", b.first), func(t *testing.T) {
+					if b.kind == "file" {
+						require.True(t, contains(readLines(t, b.what), b.lines),
+							"%s:%d: %s has no such lines:\n%s", chapter, b.first, b.what, strings.Join(b.lines, "\n"))
+						return
+					}
+					printed := b.run(t)
+					if !matches(b.lines, printed) && *rewrite {
+						lines = append(lines[:b.first:b.first], append(printed, lines[b.end:]...)...)
+						require.NoError(t, os.WriteFile(chapter, []byte(strings.Join(lines, "\n")+"\n"), 0o644))
+						return
+					}
+					require.True(t, matches(b.lines, printed), "%s:%d has\n%s\n\n%s printed\n%s", chapter, b.first,
+						strings.Join(b.lines, "\n"), b.what, strings.Join(printed, "\n"))
+				})
+			}
+		})
+	}
+	programs, err := filepath.Glob("*/main.go")
+	require.NoError(t, err)
+	more, err := filepath.Glob("*/*/main.go")
+	require.NoError(t, err)
+	for _, p := range append(programs, more...) {
+		require.True(t, shown[filepath.ToSlash(p)], "%s is in no chapter", p)
+	}
+}
+
+// run returns the lines that the block's command prints, in the root of the repository.
+func (b block) run(t *testing.T) []string {
+	if runtime.GOOS == "windows" {
+		t.Skip("needs sh and mpicxrun")
+	}
+	if buildtags.Race || mpicx.Backend != "blackchannel" || mpicx.Transport != "local" {
+		t.Skip("the command says its own tags: a test without any runs it")
+	}
+	if _, err := exec.LookPath(b.needs); b.needs != "" && err != nil {
+		t.Skip(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", b.what)
+	cmd.Dir = filepath.Join("..", "..")
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "MPICX_") && !strings.HasPrefix(v, "GOFLAGS=") { // of the test's own run
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	out, err := cmd.CombinedOutput()
+	require.NotNil(t, cmd.ProcessState, "%s: %v", b.what, err)
+	want, _ := strconv.Atoi(b.status) // 0 if it says nothing
+	require.Equal(t, want, cmd.ProcessState.ExitCode(), "%s:%d: the exit status of %s, which printed\n%s", b.chapter, b.first, b.what, out)
+	return strings.Split(strings.TrimRight(string(out), "\n"), "\n")
+}
+
+var (
+	duration = regexp.MustCompile(`\b(?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?(?:ns|µs|ms|s)\b`)
+	wildcard = "…"
+)
+
+// matches says whether a program has printed what a block has. A duration of the block stands
+// for every duration, … for every text of a line, and … alone for every number of lines.
+func matches(block, printed []string) bool {
+	if len(block) == 0 {
+		return len(printed) == 0
+	}
+	if block[0] == wildcard {
+		return matches(block[1:], printed) || len(printed) > 0 && matches(block, printed[1:])
+	}
+	return len(printed) > 0 && pattern(block[0]).MatchString(printed[0]) && matches(block[1:], printed[1:])
+}
+
+func pattern(line string) *regexp.Regexp {
+	quoted := regexp.QuoteMeta(duration.ReplaceAllString(line, "\x00"))
+	quoted = strings.ReplaceAll(quoted, "\x00", `[0-9hm.]*\d(?:ns|µs|ms|s)`)
+	return regexp.MustCompile("^" + strings.ReplaceAll(quoted, wildcard, ".*") + "$")
+}
+
+// contains says whether an excerpt is in a file, with the same indentation less in all of its
+// lines.
+func contains(file, excerpt []string) bool {
+	for first := 0; first+len(excerpt) <= len(file); first++ {
+		indent, same := "?", true
+		for i, line := range excerpt {
+			in := file[first+i]
+			if line == "" || !strings.HasSuffix(in, line) {
+				same = same && line == in
+				continue
+			}
+			less := strings.TrimSuffix(in, line)
+			if indent == "?" {
+				indent = less
+			}
+			same = same && less == indent && strings.Trim(less, "\t") == ""
+		}
+		if same && len(excerpt) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func readLines(t *testing.T, name string) []string {
+	text, err := os.ReadFile(filepath.FromSlash(name))
+	require.NoError(t, err)
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+}
+
+// The comparisons of TestChapters find what differs.
+func TestMatches(t *testing.T) {
+	for _, c := range []struct {
+		block, printed string
+		same           bool
+	}{
+		{"a\nb", "a\nb", true},
+		{"a\nb", "a\nb\nc", false},
+		{"a\nb\nc", "a\nb", false},
+		{"a (b)", "a (c)", false},
+		{"ended after 12.3ms", "ended after 1m2.5s", true},
+		{"ended after 12.3ms", "ended after 12", false},
+		{"rank … died", "rank 3 died", true},
+		{"rank … died", "rank 3 lives", false},
+		{"a\n…\nz", "a\nz", true},
+		{"a\n…\nz", "a\nb\nc\nz", true},
+		{"a\n…\nz", "a\nb\nc", false},
+	} {
+		require.Equal(t, c.same, matches(strings.Split(c.block, "\n"), strings.Split(c.printed, "\n")), "%q, %q", c.block, c.printed)
+	}
+	for _, c := range []struct {
+		excerpt string
+		in      bool
+	}{
+		{"\tb {\n\n\t\tc\n\t}", true},
+		{"b {\n\n\tc\n}", true},
+		{"b {\n\n\t\tc\n}", false},
+		{"b {\n\tc\n}", false},
+		{"{\n\n\tc", false},
+		{"c", true},
+		{"d", false},
+	} {
+		require.Equal(t, c.in, contains(strings.Split("a\n\tb {\n\n\t\tc\n\t}\nz", "\n"), strings.Split(c.excerpt, "\n")), "%q", c.excerpt)
+	}
+}
+
+// The chapters are read as plain text, too, and what they link to is there.
+func TestTexts(t *testing.T) {
+	chapters, err := filepath.Glob("*.md")
+	require.NoError(t, err)
+	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	for _, chapter := range chapters {
+		inBlock := false
+		for i, line := range readLines(t, chapter) {
+			if strings.HasPrefix(line, "```") {
+				inBlock = !inBlock
+			}
+			if inBlock || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "<!--") {
+				continue
+			}
+			require.LessOrEqual(t, utf8.RuneCountInString(line), 120, "%s:%d", chapter, i+1)
+			for _, m := range link.FindAllStringSubmatch(line, -1) {
+				_, err := os.Stat(filepath.FromSlash(m[1]))
+				require.NoError(t, err, "%s:%d", chapter, i+1)
+			}
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package docs_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+// texts returns all Markdown files of the repository, by their paths from here.
+func texts(t *testing.T) (all []string) {
+	require.NoError(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if d.IsDir() && d.Name() == ".git" {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(path, ".md") {
+			all = append(all, path)
+		}
+		return err
+	}))
+	require.NotEmpty(t, all)
+	return all
+}
+
+// prose returns the lines of a file that are not in a block of code.
+func prose(t *testing.T, path string) (lines []string) {
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	code := false
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			code = !code
+		} else if !code {
+			lines = append(lines, strings.TrimRight(line, "\n"))
+		}
+	}
+	return lines
+}
+
+// What a text links to is there: the file, and the heading in it.
+func TestLinks(t *testing.T) {
+	for _, path := range texts(t) {
+		for _, m := range regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)\s]*))?\)`).FindAllStringSubmatch(strings.Join(prose(t, path), "\n"), -1) {
+			target, heading := m[1], m[2]
+			if strings.Contains(target, "://") {
+				continue
+			}
+			to := path
+			if target != "" {
+				to = filepath.Join(filepath.Dir(path), target)
+			}
+			_, err := os.Stat(to)
+			require.NoErrorf(t, err, "%s links to %s", path, m[0])
+			if heading != "" && strings.HasSuffix(to, ".md") {
+				require.Containsf(t, anchors(t, to), heading, "%s links to %s", path, m[0])
+			}
+		}
+	}
+}
+
+// anchors returns the names of a file's headings in links, as GitHub makes them.
+func anchors(t *testing.T, path string) (all []string) {
+	for _, line := range prose(t, path) {
+		if title, ok := strings.CutPrefix(strings.TrimLeft(line, "#"), " "); ok && strings.HasPrefix(line, "#") {
+			name := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(title), "")
+			all = append(all, strings.ReplaceAll(name, " ", "-"))
+		}
+	}
+	return all
+}
+
+// Who reads in a terminal or an editor finds no line too long, but for tables and pictures.
+func TestLines(t *testing.T) {
+	for _, path := range texts(t) {
+		for _, line := range prose(t, path) {
+			if !strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "![") && !strings.HasPrefix(line, "<!--") {
+				require.LessOrEqualf(t, utf8.RuneCountInString(line), 120, "%s: %s", path, line)
+			}
+		}
+	}
+}
+
+// The README is read in some minutes.
+func TestReadme(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(strings.Fields(string(text))), 1500)
+}

@@ -1,0 +1,29 @@
+package collective
+
+// AlltoallStar is Alltoall of short parts of one length by way of rank 0, which has them all: 2(n-1)
+// messages.
+type AlltoallStar struct {
+	Send, Recv []byte
+
+	gather  GatherDirect
+	scatter ScatterDirect
+	then
+}
+
+func (a *AlltoallStar) Step(k int, x *Exchange) bool {
+	if k == 0 {
+		a.gather.Send, a.scatter.Recv = a.Send, a.Recv
+		if x.Rank() == 0 {
+			a.gather.Recv = x.Scratch(x.Size() * len(a.Send))
+		}
+	} else if x.Rank() == 0 && k == a.steps {
+		a.scatter.Send = x.Scratch(len(a.gather.Recv))
+		n, b := x.Size(), len(a.Send)/x.Size()
+		for from := range n {
+			for to := range n {
+				copy(a.scatter.Send[(to*n+from)*b:][:b], a.gather.Recv[(from*n+to)*b:])
+			}
+		}
+	}
+	return a.step(k, x, &a.gather, &a.scatter)
+}

@@ -1,0 +1,46 @@
+package collective
+
+// ReduceStar is Reduce in which all send to Root at once, which combines what came in the order of
+// ranks: n-1 messages, and Root sleeps once. So it is for few bytes, and ranks that share cores.
+type ReduceStar struct {
+	Reduction
+	Root int
+	all  []byte // of the others, from Root on
+}
+
+func (a *ReduceStar) Step(k int, x *Exchange) bool {
+	n := x.Size()
+	if k == 0 {
+		a.begin(x, false)
+		if x.Rank() != a.Root {
+			x.Send(a.Root, a.value)
+			return false
+		}
+		a.all = x.Scratch((n - 1) * len(a.value))
+		for d := 1; d < n; d++ {
+			x.Recv(around(a.Root, d, n), a.part(d))
+		}
+		return true
+	}
+	if n > 1 && a.Root > 0 { // the first is no own value, and Acc may be Send
+		first := a.part(n - a.Root)
+		for r := 1; r < n; r++ {
+			v := a.value
+			if r != a.Root {
+				v = a.part(around(r, -a.Root, n))
+			}
+			a.Op(first, first, v)
+		}
+		copy(a.Acc, first)
+		return false
+	}
+	for r := 1; r < n; r++ {
+		a.Op(a.Acc, a.value, a.part(r))
+		a.value = a.Acc
+	}
+	a.settle()
+	return false
+}
+
+// part is what the rank d places behind Root has sent.
+func (a *ReduceStar) part(d int) []byte { return a.all[(d-1)*len(a.value):][:len(a.value)] }

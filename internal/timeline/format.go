@@ -1,0 +1,66 @@
+package timeline
+
+import "time"
+
+// Format is the Head's.
+const Format = "mpicx timeline 1"
+
+// A Head says whose lines a file has.
+type Head struct {
+	Format  string    `json:"format"`
+	Job     string    `json:"job"`     // the same in all files of a job; "": not known
+	Machine string    `json:"machine"` // processes with the same one share a clock
+	Host    string    `json:"host"`
+	PID     int       `json:"pid"`
+	Clock   time.Time `json:"clock"` // when T is 0, by the machine's clock
+}
+
+// A Kind says what a line tells of.
+type Kind string
+
+// The kinds of lines.
+const (
+	Start  Kind = "start"  // the rank begins: Size, and whether it is a spare
+	End    Kind = "end"    // its program has ended, by the error Text if there is one
+	Wait   Kind = "wait"   // a goroutine of the rank is blocked in Op
+	Waited Kind = "waited" // no more, after a time of For
+
+	Fault   Kind = "fault"   // the rank has raised the error Text
+	Dies    Kind = "dies"    // the rank is about to die
+	Death   Kind = "death"   // it has learned that rank By has died
+	Revoke  Kind = "revoke"  // and from rank By, that Comm is revoked
+	Notice  Kind = "notice"  // and from rank By, that there is an error
+	Join    Kind = "join"    // it consents to the end of the round
+	Verdict Kind = "verdict" // it has the verdict, which is Text
+	Epoch   Kind = "epoch"   // Comm leaves the epoch of the error
+
+	Repair  Kind = "repair"  // it begins Op, the Round-th agreement of Comm in Epoch
+	Agree   Kind = "agree"   // which is decided
+	Shrink  Kind = "shrink"  // likewise: it is rank As of the communicator Text
+	Replace Kind = "replace" // likewise
+	Restore Kind = "restore" // it has gone back to the version Text of a checkpoint
+	Mark    Kind = "mark"    // the program says Text
+)
+
+// isOperation says whether lines of the kind may be overwritten.
+func (k Kind) isOperation() bool { return k == Wait || k == Waited || k == Repair || k == Agree }
+
+// A Line is an event of one rank. Ranks are those in the job, spares behind the others.
+type Line struct {
+	T     int64  `json:"t"`   // nanoseconds after the Head's Clock, by a clock that never jumps
+	Run   int    `json:"run"` // the how manieth of the process: 1 is the first
+	Rank  int    `json:"rank"`
+	Event Kind   `json:"event"`
+	ID    int64  `json:"id,omitempty"`  // of a Wait, and its Waited
+	For   int64  `json:"for,omitempty"` // nanoseconds
+	Op    string `json:"op,omitempty"`
+	Comm  string `json:"comm,omitempty"`
+	Round uint64 `json:"round,omitempty"`
+	Epoch string `json:"epoch,omitempty"`
+	By    *int   `json:"by,omitempty"`
+	Final bool   `json:"final,omitempty"` // Comm is corrupted, or will be
+	Size  int    `json:"size,omitempty"`
+	Spare bool   `json:"spare,omitempty"`
+	As    *int   `json:"as,omitempty"`
+	Text  string `json:"text,omitempty"`
+}

@@ -1,0 +1,147 @@
+package timeline
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func open(t *testing.T, dir string) *Writer {
+	w, _, err := Open(dir, "", func(err error) { require.NoError(t, err) })
+	require.NoError(t, err)
+	return w
+}
+
+func read(t *testing.T, dir string) File {
+	files, err := ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	return files[0]
+}
+
+func TestAProcessHasOneFile(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made", "[here]")
+	for run := 1; run <= 3; run++ {
+		w, n, err := Open(dir, "job", func(error) {})
+		require.NoError(t, err)
+		require.Equal(t, run, n)
+		rank := 7
+		w.Write(Line{Run: n, Rank: run, Event: Notice, By: &rank, Text: "\"{é\n"})
+		w.Close()
+	}
+	f := read(t, dir)
+	require.Equal(t, os.Getpid(), f.PID)
+	require.Equal(t, "job", f.Job)
+	require.Len(t, f.Lines, 3)
+	for i, l := range f.Lines {
+		require.Equal(t, i+1, l.Run)
+		require.Equal(t, 7, *l.By)
+		require.Equal(t, "\"{é\n", l.Text)
+	}
+}
+
+// Whatever runs for long has a file that stays small, and has each error with the operations around it.
+func TestOperationsAreOverwrittenAndErrorsStay(t *testing.T) {
+	dir := t.TempDir()
+	w := open(t, dir)
+	defer w.Close()
+	const errors, between = 3, 20_000
+	at := int64(0)
+	write := func(kind Kind) {
+		at++
+		w.Write(Line{T: at, Run: 1, Event: kind, Op: fmt.Sprintf("Allreduce #%d on world", at*at)})
+	}
+	for range errors {
+		for range between {
+			write(Waited)
+		}
+		write(Fault)
+	}
+	for range between {
+		write(Waited)
+	}
+	info, err := os.Stat(w.name)
+	require.NoError(t, err)
+	require.Less(t, info.Size(), int64((errors+1)*(Before+After+1000)))
+	f := read(t, dir)
+	var faults []int
+	for i, l := range f.Lines {
+		require.Equal(t, fmt.Sprintf("Allreduce #%d on world", l.T*l.T), l.Op, "a line is whole")
+		if l.Event == Fault {
+			faults = append(faults, i)
+		}
+	}
+	require.Len(t, faults, errors)
+	for _, i := range faults { // none is missing in between
+		for k := i - 1000; k < i+500; k++ {
+			require.Equal(t, f.Lines[i].T+int64(k-i), f.Lines[k].T)
+		}
+	}
+	require.Equal(t, at, f.Lines[len(f.Lines)-1].T)
+}
+
+// A file may end anywhere.
+func TestALineThatIsCutOff(t *testing.T) {
+	dir := t.TempDir()
+	w := open(t, dir)
+	for rank := range 3 {
+		w.Write(Line{Run: 1, Rank: rank, Event: Join, Comm: "world"})
+	}
+	w.Close()
+	b, err := os.ReadFile(w.name)
+	require.NoError(t, err)
+	whole, last := 0, 0
+	for n := range b {
+		if n > 0 && b[n-1] == '}' { // a line may lack its end, and no more
+			whole++
+		}
+		f, ok := Read(b[:n])
+		require.Equal(t, whole > 0, ok, "%d bytes", n)
+		require.Len(t, f.Lines, max(whole-1, 0), "%d bytes", n)
+		last = len(f.Lines)
+	}
+	require.Equal(t, 3, last)
+}
+
+type fullDisk struct{ left int }
+
+var errFull = errors.New("no space left on device")
+
+func (d *fullDisk) Close() error { return nil }
+func (d *fullDisk) WriteAt(b []byte, _ int64) (int, error) {
+	if d.left--; d.left < 0 {
+		return len(b) / 2, errFull
+	}
+	return len(b), nil
+}
+
+func TestAFullDiskIsToldOnce(t *testing.T) {
+	var told []error
+	w := &Writer{file: &fullDisk{2}, start: -1, users: 1, warn: func(err error) { told = append(told, err) }}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 10 {
+				w.Write(Line{Run: 1, Event: Wait, ID: w.ID()})
+				w.Write(Line{Run: 1, Event: Join})
+			}
+		})
+	}
+	all.Wait()
+	w.Close()
+	require.Equal(t, []error{errFull}, told)
+}
+
+func TestADirectoryThatCantBe(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(name, nil, 0o600))
+	_, _, err := Open(name, "", nil)
+	require.ErrorContains(t, err, name)
+	_, err = ReadDir(t.TempDir())
+	require.ErrorContains(t, err, "no timeline")
+}

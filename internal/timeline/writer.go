@@ -1,0 +1,170 @@
+package timeline
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Of the operations, the first After bytes after each other event are kept, and the last Before
+// bytes before it.
+const (
+	After  = 1 << 16
+	Before = 1 << 20
+)
+
+// A Writer writes the file of a process. Many goroutines may use it.
+type Writer struct {
+	name  string
+	clock time.Time // T is counted from here
+	ids   atomic.Int64
+	warn  func(error)
+
+	mu     sync.Mutex
+	file   file // nil: closed, or a write has failed
+	users  int
+	runs   int
+	failed bool
+	// The next line goes to at, which is before end where it takes the place of older ones: those
+	// from start on, the first line behind kept, once they are Before bytes. Start is -1 as long as there is none.
+	at, end, kept, start int64
+}
+
+type file interface {
+	io.WriterAt
+	io.Closer
+}
+
+// writers are those of this process, by directory.
+var writers struct {
+	sync.Mutex
+	in map[string]*Writer
+}
+
+// Open opens this process's file in a directory, which it makes if there is none; it is the
+// same at each call. Warn is called once, if a write fails: then the rest is missing.
+func Open(dir, job string, warn func(error)) (w *Writer, run int, err error) {
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return nil, 0, err
+	}
+	writers.Lock()
+	defer writers.Unlock()
+	w = writers.in[dir]
+	if w == nil {
+		w = &Writer{clock: time.Now(), warn: warn, start: -1}
+		if err := w.create(dir, job); err != nil {
+			return nil, 0, err
+		}
+		if writers.in == nil {
+			writers.in = make(map[string]*Writer)
+		}
+		writers.in[dir] = w
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.file == nil && !w.failed {
+		if w.file, err = os.OpenFile(w.name, os.O_WRONLY, 0); err != nil {
+			return nil, 0, err
+		}
+	}
+	w.users++
+	w.runs++
+	return w, w.runs, nil
+}
+
+// create makes the file, and writes its Head.
+func (w *Writer) create(dir, job string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	var f *os.File
+	for n := 0; f == nil; n++ { // an earlier process may have had the number
+		w.name = filepath.Join(dir, fmt.Sprintf("%s-%d-%d.jsonl", filepath.Base(host), os.Getpid(), n))
+		if f, err = os.OpenFile(w.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666); err != nil && !os.IsExist(err) {
+			return err
+		}
+	}
+	if job == "" {
+		job = fmt.Sprintf("%s-%d-%d", host, os.Getpid(), w.clock.UnixNano())
+	}
+	w.file = f
+	b, err := json.Marshal(Head{Format, job, machine(host), host, os.Getpid(), w.clock})
+	if err == nil {
+		err = w.append(append(b, '\n'), false)
+	}
+	if err != nil {
+		f.Close()
+	}
+	return err
+}
+
+// Close gives the Writer back. The file is closed once each Open has been followed by a Close.
+func (w *Writer) Close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.users--; w.users == 0 && w.file != nil {
+		w.file.Close()
+		w.file = nil
+	}
+}
+
+// ID returns a number for a Wait.
+func (w *Writer) ID() int64 { return w.ids.Add(1) }
+
+// Now is the T of an event of this moment.
+func (w *Writer) Now() int64 { return int64(time.Since(w.clock)) }
+
+// Write writes a line. If it has no T, that is now.
+func (w *Writer) Write(l Line) {
+	if l.T == 0 {
+		l.T = w.Now()
+	}
+	b, err := json.Marshal(&l)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.file == nil {
+		return
+	}
+	if err == nil {
+		err = w.append(append(b, '\n'), l.Event.isOperation())
+	}
+	if err != nil {
+		w.failed = true
+		w.file.Close()
+		w.file = nil
+		w.warn(err)
+	}
+}
+
+// append writes a line, behind all others or, of an operation, over older ones.
+func (w *Writer) append(line []byte, operation bool) error {
+	n := int64(len(line))
+	switch {
+	case !operation:
+		w.at = w.end
+	case w.start < 0 && w.at >= w.kept:
+		w.start = w.at
+	case w.start < 0:
+	case w.at == w.end && w.at+n > w.start+Before, w.at < w.end && w.at+n > w.end:
+		w.at = w.start
+	}
+	if _, err := w.file.WriteAt(line, w.at); err != nil {
+		return err
+	}
+	w.at += n
+	w.end = max(w.end, w.at)
+	if !operation {
+		w.kept, w.start = w.at+After, -1
+	}
+	return nil
+}

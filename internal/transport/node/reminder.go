@@ -1,0 +1,132 @@
+package node
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/mpicx/go-mpicx/internal/signature"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/match"
+)
+
+// Ranks that have made different calls may all wait for each other, and then no message tells of
+// it (M2). So a rank that has waited a while for a message of a call sends its sender a reminder:
+// what it has called. That is what its own messages would say, and what the message that it waits
+// for is compared with when it comes. So a reminder finds nothing that would not be found if the
+// message came.
+//
+// A rank that waits for all, for the agreement on a new communicator, reminds all others.
+//
+// If ranks wait for each other in calls of one communicator alone, they wait in the same place: who
+// waits in the first of all places waits for one that has made its call there. One of them has
+// made another one than the peer that it waits for, or an algorithm would have them wait for
+// each other.
+
+const (
+	remindPeriod = 100 * time.Millisecond
+	mostReminded = 64  // at a time
+	seldomest    = 512 // periods between two reminders, at most
+)
+
+// reminding is what a communicator waits for.
+type reminding struct {
+	oldest  uint64 // number of the first request of a collective call that waits
+	periods int    // for which it has waited
+	next    int    // who is told next by a rank that waits for all
+}
+
+// remind has ranks that wait told of, once a period: after 1, 2, 4 … of them, since
+// those who have not come to their call yet do not keep what they are told.
+func (e *engine) remind() {
+	e.lock()
+	defer e.unlock()
+	for _, c := range e.comms {
+		if e.err == nil && c.isRemindDue() {
+			c.remind()
+		}
+	}
+}
+
+// waitsIn returns the number and word of the call that a receive is of, and whether there is one.
+func (c *comm) waitsIn(r *transport.Request) (number int, w signature.Word, ok bool) {
+	switch {
+	case r.Signature == 0 || r.Kind != transport.Receiving:
+	case transport.IsCollective(r.Tag) && r.Peer >= 0 && r.Peer != c.rank:
+		return transport.CollectiveNumber(r.Tag), r.Signature, true
+	case r.Tag == transport.NoTag:
+		number = c.Latest(r.Signature)
+		return number, r.Signature, number > 0
+	}
+	return 0, 0, false
+}
+
+func (c *comm) isRemindDue() bool {
+	s := &c.reminding
+	for r := range c.Posted.All() {
+		if _, _, ok := c.waitsIn(r); !ok {
+			continue
+		}
+		if r.Number != s.oldest {
+			s.oldest, s.periods = r.Number, 0
+			return false
+		}
+		s.periods++
+		return s.periods&(s.periods-1) == 0 || s.periods%seldomest == 0
+	}
+	return false
+}
+
+// remind tells those who are waited for. Where members have died nothing is compared (M4).
+func (c *comm) remind() {
+	if c.HasLostAny() || c.liveness.expired {
+		return
+	}
+	told := 0
+	for r := range c.Posted.All() {
+		number, w, ok := c.waitsIn(r)
+		h := header{kind: reminder, to: c.context, epoch: r.Epoch, tag: transport.CollectiveTag(number), signature: w}
+		if ok && r.Tag != transport.NoTag {
+			c.tellReminder(r.Peer, &h)
+			told++
+		} else if ok {
+			for ; told < min(mostReminded, c.Size()-1); told++ {
+				c.reminding.next = (c.reminding.next + 1) % c.Size()
+				if c.reminding.next == c.rank {
+					c.reminding.next = (c.reminding.next + 1) % c.Size()
+				}
+				c.tellReminder(c.reminding.next, &h)
+			}
+		}
+		if told >= mostReminded {
+			return
+		}
+	}
+}
+
+// tellReminder leaves out who has no room.
+func (c *comm) tellReminder(to int, h *header) {
+	p := c.process(to)
+	if o := c.e.out[p]; o == nil || len(o.backlog) == 0 {
+		c.e.sendPacket(p, h, nil)
+	}
+}
+
+// takeReminder compares what another rank has called with what this one has.
+func (e *engine) takeReminder(source int, h header) error {
+	if !transport.IsCollective(h.tag) {
+		return fmt.Errorf("a reminder of tag %d", h.tag)
+	}
+	c := e.comms[h.to]
+	if c == nil || c.liveness.expired || c.liveness.dead[source] {
+		return nil
+	}
+	rank := c.rankIn(source)
+	if rank < 0 {
+		return fmt.Errorf("a reminder on a communicator that it is not in")
+	}
+	odd := c.Contradicts(&match.Envelope{Key: match.Key{Epoch: h.epoch, Source: rank, Tag: h.tag}, Signature: h.signature})
+	if odd != nil {
+		c.halt(odd)
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package node
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/signature"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// A reminder of another call than this rank has made in the same place halts it, and no other does.
+func TestReminders(t *testing.T) {
+	barrier, bcast := signature.Call{Kind: signature.Barrier}.Word(), signature.Call{Kind: signature.Bcast, Root: 1, Of: signature.Int, Count: 1}.Word()
+	for _, test := range []struct {
+		name   string
+		number int
+		word   signature.Word
+		before func(e *engine, c *comm)
+		halts  bool
+	}{
+		{"of another call", 1, barrier, nil, true},
+		{"of the same call", 1, bcast, nil, false},
+		{"of a bad call", 1, 0, nil, false},
+		{"of a call still to come", 2, barrier, nil, false},
+		{"of an epoch that is over", 1, barrier, func(_ *engine, c *comm) { c.Advance(0, errors.New("an error")) }, false},
+		{"where a member has died", 1, barrier, func(e *engine, _ *comm) { e.mu.Lock(); e.lose(2); e.unlock() }, false},
+		{"from the dead", 1, barrier, func(e *engine, _ *comm) { e.mu.Lock(); e.lose(1); e.unlock() }, false},
+		{"of what this rank has closed", 1, barrier, func(_ *engine, c *comm) { _ = c.Close() }, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e, c, _ := alone(t, true)
+			require.Equal(t, 1, c.Call(0, bcast))
+			if test.before != nil {
+				test.before(e, c)
+			}
+			e.mu.Lock()
+			e.came(1, packet(header{kind: reminder, to: world, tag: transport.CollectiveTag(test.number), signature: test.word}, nil))
+			e.unlock()
+			require.NoError(t, c.Failed())
+			require.Equal(t, test.halts, c.Mismatch() != nil)
+		})
+	}
+}
+
+// Who waits is reminded of after 1, 2, 4 … periods: each sender, and of an agreement all others.
+// Where a member has died nobody is.
+func TestWhoIsReminded(t *testing.T) {
+	word := signature.Call{Kind: signature.Dup}.Word()
+	for _, test := range []struct {
+		name string
+		r    transport.Request
+		want []int // of each process
+	}{
+		{"a collective call", transport.Request{Peer: 2, Tag: transport.CollectiveTag(1), Signature: word}, []int{0, 0, 4}},
+		{"an agreement", transport.Request{Peer: 0, Tag: transport.NoTag, Signature: word}, []int{0, 4, 4}},
+		{"a receive", transport.Request{Peer: 2, Tag: 7, Signature: signature.Message(signature.Int)}, []int{0, 0, 0}},
+		{"what only an error ends", transport.Request{Peer: 0, Tag: transport.NoTag}, []int{0, 0, 0}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e, c, _ := alone(t, true)
+			e.out[1] = nil // the fabric has all packets
+			c.Call(0, word)
+			var n ends
+			n.begin(c.Irecv, test.r)
+			for range 9 { // the first finds the request, which has waited for a part of a period
+				e.remind()
+			}
+			packets := e.fabric.(*memoryFabric).job.processes
+			for p, want := range test.want {
+				require.Len(t, packets[p].packets[0], want, "process %d", p)
+			}
+			e.mu.Lock()
+			e.lose(1)
+			e.unlock()
+			c.reminding.periods = 1<<20 - 1
+			e.remind()
+			require.Len(t, packets[2].packets[0], test.want[2])
+		})
+	}
+}

@@ -1,0 +1,75 @@
+package inject_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/inject"
+)
+
+// Without a backend that sees deaths a program ends, and says why, whatever its ranks wait for.
+func TestDieEndsTheOthers(t *testing.T) {
+	if mpicx.Backend == "ulfm" {
+		t.Skip("others live on")
+	}
+	waits := map[string]func(ctx context.Context, world *mpicx.Comm) error{
+		"barrier": func(ctx context.Context, world *mpicx.Comm) error { return world.Barrier().Wait(ctx) },
+		"dup":     func(ctx context.Context, world *mpicx.Comm) error { return world.Dup().Wait(ctx) },
+		"signal":  func(ctx context.Context, world *mpicx.Comm) error { return world.SignalError(ctx, 1) },
+		"close":   func(ctx context.Context, world *mpicx.Comm) error { return world.Close(ctx) },
+		"any source": func(ctx context.Context, world *mpicx.Comm) error {
+			return mpicx.Recv(world, []int{0}, mpicx.AnySource, 0).Wait(ctx)
+		},
+		"duplicate":      func(ctx context.Context, world *mpicx.Comm) error { return onDup(ctx, world) },
+		"context of try": func(ctx context.Context, world *mpicx.Comm) error { return compute(ctx, world.Try) },
+		"of guard":       func(ctx context.Context, world *mpicx.Comm) error { return compute(ctx, world.Guard) },
+	}
+	for name, wait := range waits {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			told := make([]error, 4)
+			err := mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
+				if world.Rank() == 2 {
+					if name == "duplicate" {
+						world.Dup().MustWait(ctx)
+					}
+					inject.Die(world)
+				}
+				told[world.Rank()] = wait(ctx, world)
+				return told[world.Rank()]
+			}, mpicx.WithRanks(4))
+			require.NoError(t, ctx.Err())
+			require.Error(t, err)
+			if name == "dup" || name == "close" {
+				return // these need not hear of it
+			}
+			for _, rank := range []int{0, 1, 3} {
+				_, corrupted := errors.AsType[*mpicx.CommCorruptedError](told[rank])
+				require.True(t, corrupted, "rank %d: %v", rank, told[rank])
+			}
+			require.ErrorContains(t, err, "its process has died; with -tags ulfm the others could go on without it")
+		})
+	}
+}
+
+func onDup(ctx context.Context, world *mpicx.Comm) error {
+	dup, err := world.Dup().Get(ctx)
+	if err != nil {
+		return err
+	}
+	return dup.Barrier().Wait(ctx)
+}
+
+// compute waits for nothing but the end of its context.
+func compute(ctx context.Context, scope func(context.Context, func(context.Context) error) error) error {
+	return scope(ctx, func(ctx context.Context) error {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/mpicx/go-mpicx/internal/timeline"
+)
+
+// A chromeEvent is one of the Trace Event Format, which Perfetto and chrome://tracing read.
+type chromeEvent struct {
+	Name  string         `json:"name"`
+	Cat   string         `json:"cat,omitempty"`
+	Phase string         `json:"ph"`
+	TS    float64        `json:"ts"` // microseconds
+	Dur   *float64       `json:"dur,omitempty"`
+	PID   int            `json:"pid"`
+	TID   int            `json:"tid"`
+	Scope string         `json:"s,omitempty"`
+	ID    string         `json:"id,omitempty"`
+	Bind  string         `json:"bp,omitempty"`
+	Args  map[string]any `json:"args,omitempty"`
+}
+
+// writeChrome writes a run as a trace with a track for each rank. Goroutines of one rank that are blocked
+// at a time have more tracks.
+func writeChrome(w io.Writer, r *run) error {
+	us := func(ns int64) float64 { return float64(ns) / 1e3 }
+	all := []chromeEvent{{Name: "process_name", Phase: "M", Args: map[string]any{"name": "mpicx"}}}
+	track := func(id, place int, name string) {
+		all = append(all,
+			chromeEvent{Name: "thread_name", Phase: "M", TID: id, Args: map[string]any{"name": name}},
+			chromeEvent{Name: "thread_sort_index", Phase: "M", TID: id, Args: map[string]any{"sort_index": place}})
+	}
+	const most = 100 // goroutines of a rank
+	next := 1
+	tracks := make(map[int][]int)
+	busy := make(map[int][]int64) // until when, by rank and track
+	for _, k := range r.ranks {
+		tracks[k.id] = []int{next}
+		busy[k.id] = []int64{0}
+		track(next, k.id*most, k.String())
+		next++
+	}
+	for _, o := range r.operations {
+		i := slices.IndexFunc(busy[o.rank], func(until int64) bool { return until <= o.begin })
+		if i < 0 {
+			i = len(busy[o.rank])
+			tracks[o.rank], busy[o.rank] = append(tracks[o.rank], next), append(busy[o.rank], 0)
+			track(next, o.rank*most+i, "rank "+strconv.Itoa(o.rank)+", goroutine "+strconv.Itoa(i+1))
+			next++
+		}
+		busy[o.rank][i] = o.end
+		dur := us(o.end - o.begin)
+		e := chromeEvent{Name: o.name, Cat: "operation", Phase: "X", TS: us(o.begin), Dur: &dur, TID: tracks[o.rank][i]}
+		if o.open {
+			e.Args = map[string]any{"end": "none: the rank's process has ended in it"}
+		}
+		all = append(all, e)
+	}
+	for _, e := range r.events {
+		args := map[string]any{"rank": e.Rank}
+		for name, text := range map[string]string{"comm": e.Comm, "text": e.Text, "epoch": e.Epoch, "operation": e.Op} {
+			if text != "" {
+				args[name] = text
+			}
+		}
+		if e.By != nil {
+			args["of"] = *e.By
+		}
+		if e.Event == timeline.Notice || e.Event == timeline.Join || e.Event == timeline.Verdict || e.Event == timeline.Fault {
+			args["round"], args["final"] = e.Round, e.Final
+		}
+		name := string(e.Event)
+		if e.Event == timeline.Mark {
+			name = e.Text
+		}
+		all = append(all, chromeEvent{Name: name, Cat: "error", Phase: "i", TS: us(e.at), TID: tracks[e.Rank][0], Scope: "t", Args: args})
+	}
+	id := 0
+	for _, t := range r.troubles() {
+		for rank, o := range t.after {
+			all = append(all, chromeEvent{Name: "first operation after", Cat: "error", Phase: "i", TS: us(o.begin), TID: tracks[rank][0], Scope: "t", Args: map[string]any{"operation": o.name}})
+		}
+		for _, a := range t.arrows() {
+			id++
+			all = append(all,
+				chromeEvent{Name: "notice", Cat: "error", Phase: "s", TS: us(a[0].at), TID: tracks[a[0].Rank][0], ID: strconv.Itoa(id)},
+				chromeEvent{Name: "notice", Cat: "error", Phase: "f", Bind: "e", TS: us(a[1].at), TID: tracks[a[1].Rank][0], ID: strconv.Itoa(id)})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b chromeEvent) int { return cmp.Compare(a.TS, b.TS) })
+	return json.NewEncoder(w).Encode(map[string]any{"traceEvents": all, "displayTimeUnit": "ns"})
+}

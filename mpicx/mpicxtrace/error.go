@@ -1,0 +1,123 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/mpicx/go-mpicx/internal/timeline"
+)
+
+// A trouble is an error and what became of it, until the next one: its events, and how each rank
+// went on.
+type trouble struct {
+	events []event
+	after  map[int]operation // the first operation of each rank that went on
+	begin  int64             // of the fault
+	end    int64             // when the last rank has gone on
+}
+
+// isOfTrouble says whether an event belongs to errors and repairs.
+func isOfTrouble(k timeline.Kind) bool {
+	return k != timeline.Start && k != timeline.End && k != timeline.Mark && k != timeline.Agree
+}
+
+// troubles finds the errors of a run. One begins with a fault or a death that is none of an open one: not of a
+// round that is known, and after the epoch of the one before.
+func (r *run) troubles() (all []*trouble) {
+	type round struct {
+		comm string
+		n    uint64
+	}
+	rounds, dead := make(map[round]bool), make(map[int]bool)
+	over := true
+	for _, e := range r.events {
+		fresh := false
+		switch e.Event {
+		case timeline.Fault:
+			fresh = !rounds[round{e.Comm, e.Round}]
+		case timeline.Dies:
+			fresh = !dead[e.Rank]
+			dead[e.Rank] = true
+		case timeline.Death:
+			fresh = !dead[*e.By]
+			dead[*e.By] = true
+		case timeline.Revoke, timeline.Notice:
+			fresh = len(all) == 0
+		case timeline.Epoch:
+			over = true
+		}
+		if e.Event == timeline.Fault || e.Event == timeline.Notice {
+			rounds[round{e.Comm, e.Round}] = true
+		}
+		if fresh && over {
+			all = append(all, &trouble{begin: e.at})
+			over = false
+		}
+		if len(all) > 0 && e.Event != timeline.End && e.Event != timeline.Start {
+			last := all[len(all)-1]
+			last.events = append(last.events, e)
+		}
+	}
+	for i, t := range all {
+		limit := int64(unbounded)
+		if i+1 < len(all) {
+			limit = all[i+1].begin
+		}
+		t.goOn(r, limit)
+	}
+	return all
+}
+
+// goOn finds the first operations after the trouble. What comes from limit on is of the next.
+func (t *trouble) goOn(r *run, limit int64) {
+	t.after = make(map[int]operation)
+	last := make(map[int]int64)
+	for _, e := range t.events {
+		if isOfTrouble(e.Event) {
+			last[e.Rank] = e.at
+			t.end = max(t.end, e.at)
+		}
+	}
+	for _, o := range r.operations {
+		begin, hit := last[o.rank]
+		if _, known := t.after[o.rank]; !hit || known || o.begin < begin || o.begin >= limit || o.open || isRepair(o.name) || t.died(o.rank) {
+			continue
+		}
+		t.after[o.rank] = o
+		t.end = max(t.end, o.end)
+	}
+	t.events = slices.DeleteFunc(t.events, func(e event) bool { return e.at > t.end })
+}
+
+// died says whether the rank is one that has died.
+func (t *trouble) died(rank int) bool {
+	return slices.ContainsFunc(t.events, func(e event) bool { return e.Event == timeline.Dies && e.Rank == rank })
+}
+
+// at returns when the rank had its first event of a kind, after the fault.
+func (t *trouble) at(rank int, kinds ...timeline.Kind) (after int64, found bool) {
+	i := slices.IndexFunc(t.events, func(e event) bool { return e.Rank == rank && slices.Contains(kinds, e.Event) })
+	if i < 0 {
+		return 0, false
+	}
+	return t.events[i].at - t.begin, true
+}
+
+// arrows are the notices from one rank to another.
+func (t *trouble) arrows() (all [][2]event) {
+	for _, e := range t.events {
+		if e.Event != timeline.Notice || *e.By == e.Rank {
+			continue
+		}
+		i := slices.IndexFunc(t.events, func(o event) bool {
+			return o.Rank == *e.By && o.Comm == e.Comm && o.Round == e.Round && (o.Event == timeline.Notice || o.Event == timeline.Fault)
+		})
+		if i >= 0 {
+			from := t.events[i]
+			from.at = min(from.at, e.at) // it may send before it tells itself
+			all = append(all, [2]event{from, e})
+		}
+	}
+	slices.SortFunc(all, func(a, b [2]event) int { return cmp.Compare(a[0].at, b[0].at) })
+	return all
+}

@@ -1,0 +1,325 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/timeline"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+	"github.com/mpicx/go-mpicx/mpicx/recovery"
+)
+
+// solver makes 30 iterations, with a checkpoint, and begins again at that if a rank is lost.
+func solver(ctx context.Context, world *mpicx.Comm, opts ...recovery.Option) error {
+	x := []float64{0}
+	return recovery.Run(ctx, world, func(ctx context.Context, a *recovery.Attempt) error {
+		a.Store.Protect("x", &x)
+		begin, err := a.Store.Restore(ctx)
+		if err != nil && !errors.Is(err, checkpoint.ErrNone) {
+			return err
+		}
+		for i := begin; i < 30; i++ {
+			if err := mpicx.Allreduce(a.Comm, []float64{1}, x, mpicx.Sum).Wait(ctx); err != nil {
+				return err
+			}
+			if i == 10 {
+				if err := a.Store.Save(ctx, i).Wait(ctx); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}, append(opts, recovery.Checkpoint(checkpoint.Partner(1)))...)
+}
+
+// traced runs mpicxtrace, and returns what it prints and draws.
+func traced(t *testing.T, dir string, args ...string) (text string, chrome, svg []byte) {
+	t.Helper()
+	out := t.TempDir()
+	var stdout, stderr bytes.Buffer
+	code := trace(append(args, "-o", filepath.Join(out, "t.json"), "-svg", filepath.Join(out, "t.svg"), dir), &stdout, &stderr)
+	require.Zero(t, code, stderr.String())
+	chrome, err := os.ReadFile(filepath.Join(out, "t.json"))
+	require.NoError(t, err)
+	svg, err = os.ReadFile(filepath.Join(out, "t.svg"))
+	require.NoError(t, err)
+	return stdout.String(), chrome, svg
+}
+
+// recorded is the directory of what a test, and the processes that it starts, record.
+func recorded(t *testing.T) string {
+	if dir := os.Getenv("MPICX_TIMELINE"); dir != "" { // in such a process
+		return dir
+	}
+	dir := t.TempDir()
+	t.Setenv("MPICX_TIMELINE", dir)
+	return dir
+}
+
+// A process that gets a SIGKILL leaves a whole file, and what the others had is in it and around it.
+func TestAProcessIsKilledAndReplaced(t *testing.T) {
+	dir := recorded(t)
+	all := mpicxtest.RunProcessFaults(t, 4, "kill 1 in Allreduce step 1 call 20", func(ctx context.Context, world *mpicx.Comm) error {
+		return solver(ctx, world, recovery.Replace())
+	}, mpicx.WithSpares(1))
+	require.True(t, all[1].Killed)
+	files, err := timeline.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, files, 4, "one of each process")
+	text, chrome, svg := traced(t, dir)
+	for _, want := range []string{"3 ranks, 1 spare, on 1 machine", "rank 1 dies, and a spare takes its place", "killed: this is the last that it wrote", "communicator corrupted; dead: [1]", "spare 3, rank 1"} {
+		require.Contains(t, text, want)
+	}
+	r := merge(jobsOf(files)[0], 1)
+	found := r.troubles()
+	require.Len(t, found, 1)
+	tr := found[0]
+	at := func(rank int, kind timeline.Kind) int64 {
+		t.Helper()
+		after, ok := tr.at(rank, kind)
+		require.True(t, ok, "%s at rank %d in\n%s", kind, rank, text)
+		return after
+	}
+	for _, rank := range []int{0, 2} {
+		require.Less(t, at(rank, timeline.Notice), at(rank, timeline.Join))
+		require.Less(t, at(rank, timeline.Join), at(rank, timeline.Verdict))
+		require.Less(t, at(rank, timeline.Death), at(rank, timeline.Verdict))
+		require.Less(t, at(rank, timeline.Verdict), at(rank, timeline.Epoch))
+		require.Less(t, at(rank, timeline.Epoch), at(rank, timeline.Replace))
+	}
+	for _, rank := range []int{0, 2, 3} {
+		require.Less(t, at(rank, timeline.Death), at(rank, timeline.Replace))
+		require.Less(t, at(rank, timeline.Replace), at(rank, timeline.Restore))
+		if o, known := tr.after[rank]; known {
+			require.LessOrEqual(t, at(rank, timeline.Restore), o.begin-tr.begin)
+		}
+	}
+	require.NotEmpty(t, tr.after)
+	require.NotContains(t, tr.after, 1)
+	checkTrace(t, chrome, "rank 0", "rank 1", "rank 2", "spare 3, rank 1")
+	marks := checkSVG(t, svg)
+	for _, kind := range []string{"dies", "death", "notice", "join", "verdict", "epoch", "replace", "restore", "first operation after"} {
+		require.Contains(t, marks, kind)
+	}
+}
+
+func TestARankDiesAndTheOthersGoOn(t *testing.T) {
+	dir := t.TempDir()
+	mpicxtest.RunFaults(t, 4, "kill 3 in Allreduce step 1 call 20", func(ctx context.Context, world *mpicx.Comm) error {
+		return solver(ctx, world, recovery.Shrink())
+	}, mpicx.WithTimeline(dir))
+	text, chrome, svg := traced(t, dir)
+	require.Contains(t, text, "rank 3 dies, and the others go on without")
+	checkTrace(t, chrome, "rank 0", "rank 1", "rank 2", "rank 3")
+	require.Contains(t, checkSVG(t, svg), "shrink")
+}
+
+func TestRunsAndErrorsAreChosen(t *testing.T) {
+	dir := t.TempDir()
+	boom := func(failures int) {
+		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			for range failures {
+				_ = world.Try(ctx, func(ctx context.Context) error {
+					if world.Rank() == 0 {
+						return errors.New("<boom> & \"so\"")
+					}
+					return world.Barrier().Wait(ctx)
+				})
+			}
+			return world.Barrier().Wait(ctx)
+		}, mpicx.WithRanks(2), mpicx.WithTimeline(dir)))
+	}
+	boom(1)
+	boom(2)
+	boom(0)
+	text, _, svg := traced(t, dir, "-error", "2")
+	require.Contains(t, text, "job 1 of 1, run 2 of 3: 2 ranks")
+	require.Contains(t, text, "error 2, ")
+	require.Contains(t, checkSVG(t, svg), "fault")
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"-error", "3", "-svg", filepath.Join(t.TempDir(), "x"), dir}, exitUsage, "-error 3, expected one of the 2"},
+		{[]string{"-run", "7", dir}, exitUsage, "-run 7, expected one of [1 2 3]"},
+		{[]string{"-job", "2", dir}, exitUsage, "-job 2, expected 1 to 1"},
+		{nil, exitUsage, "0 arguments, expected one directory"},
+		{[]string{filepath.Join(dir, "none")}, exitFailed, filepath.Join(dir, "none")},
+		{[]string{t.TempDir()}, exitFailed, "has no timeline"},
+		{[]string{"-o", filepath.Join(dir, "none", "x"), dir}, exitFailed, "none"},
+	} {
+		var stderr bytes.Buffer
+		require.Equal(t, c.code, trace(c.args, io.Discard, &stderr), c.args)
+		require.Contains(t, stderr.String(), c.says)
+	}
+	var stdout bytes.Buffer
+	require.Zero(t, trace([]string{"-run", "3", dir}, &stdout, io.Discard))
+	require.Contains(t, stdout.String(), "no errors")
+}
+
+// Clocks of machines that differ by any time are found within the bound that is said.
+func TestClocksOfMachines(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		for range 5 {
+			_ = world.Try(ctx, func(ctx context.Context) error {
+				if world.Rank() == 1 {
+					return errors.New("boom")
+				}
+				return world.Barrier().Wait(ctx)
+			})
+		}
+		return world.Barrier().Wait(ctx)
+	}, mpicx.WithRanks(6), mpicx.WithTimeline(dir)))
+	files, err := timeline.ReadDir(dir)
+	require.NoError(t, err)
+	late := map[string]time.Duration{"a": 0, "b": 17 * time.Second, "c": -3 * time.Millisecond}
+	var j job
+	for name, by := range late { // as if the ranks were on three machines
+		f := files[0]
+		f.Name, f.Machine, f.Clock, f.Lines = name, name, f.Clock.Add(by), nil
+		for _, l := range files[0].Lines {
+			if string("abc"[l.Rank%3]) == name {
+				f.Lines = append(f.Lines, l)
+			}
+		}
+		j.files = append(j.files, f)
+	}
+	r := &run{number: 1}
+	offsets := r.align(j)
+	require.Len(t, r.notes, 2)
+	first := r.machines[0]
+	for _, m := range r.machines[1:] {
+		wrong := (time.Duration(offsets[m]) + late[m] - late[first]).Abs()
+		note := r.notes[0]
+		if strings.HasPrefix(r.notes[1], "machine "+m) {
+			note = r.notes[1]
+		}
+		bound, err := time.ParseDuration(note[strings.Index(note, "±")+len("±"):])
+		require.NoError(t, err)
+		require.LessOrEqual(t, wrong, bound)
+		require.Less(t, bound, time.Second)
+	}
+	// No verdict is before a join.
+	merged := merge(j, 1)
+	joined, told := int64(0), int64(0)
+	for _, e := range merged.events {
+		switch {
+		case e.Event == timeline.Join && e.Round == 2:
+			joined = max(joined, e.at)
+		case e.Event == timeline.Verdict && e.Round == 2 && told == 0:
+			told = e.at
+		}
+	}
+	require.LessOrEqual(t, joined, told)
+}
+
+// checkTrace requires what Perfetto needs of a trace of the Trace Event Format, and the tracks.
+func checkTrace(t *testing.T, b []byte, tracks ...string) {
+	t.Helper()
+	var doc struct {
+		TraceEvents []map[string]any
+	}
+	require.NoError(t, json.Unmarshal(b, &doc))
+	names := make(map[float64]string)
+	flows := make(map[any]string)
+	until := make(map[float64]float64)
+	for _, e := range doc.TraceEvents {
+		require.Contains(t, e, "pid")
+		require.Contains(t, e, "tid")
+		tid, ts := e["tid"].(float64), e["ts"].(float64)
+		require.NotEmpty(t, e["name"])
+		require.GreaterOrEqual(t, ts, 0.0)
+		switch e["ph"] {
+		case "M":
+			if e["name"] == "thread_name" {
+				names[tid] = e["args"].(map[string]any)["name"].(string)
+			}
+		case "X":
+			require.GreaterOrEqual(t, e["dur"].(float64), 0.0)
+			require.GreaterOrEqual(t, ts+1e-3, until[tid], "slices of a track do not overlap")
+			until[tid] = ts + e["dur"].(float64)
+		case "i":
+			require.Equal(t, "t", e["s"])
+		case "s", "f":
+			flows[e["id"]] += e["ph"].(string)
+		default:
+			require.Fail(t, "phase", "%v", e["ph"])
+		}
+		if e["ph"] != "M" {
+			require.NotEmpty(t, names[tid], "a track has its name before its events")
+		}
+	}
+	require.NotEmpty(t, flows)
+	for _, phases := range flows {
+		require.Equal(t, "sf", phases)
+	}
+	for _, track := range tracks {
+		require.Contains(t, names, func() float64 {
+			for id, name := range names {
+				if name == track {
+					return id
+				}
+			}
+			return -1
+		}(), track)
+	}
+}
+
+// checkSVG parses a drawing, and returns the titles of its marks.
+func checkSVG(t *testing.T, b []byte) string {
+	t.Helper()
+	var titles []string
+	d := xml.NewDecoder(bytes.NewReader(b))
+	for inTitle := false; ; {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		switch e := token.(type) {
+		case xml.StartElement:
+			inTitle = e.Name.Local == "title"
+			for _, a := range e.Attr {
+				require.NotContains(t, a.Value, "NaN")
+				require.NotContains(t, a.Value, "Inf")
+			}
+		case xml.CharData:
+			if inTitle {
+				titles = append(titles, string(e))
+			}
+		case xml.EndElement:
+			inTitle = false
+		}
+	}
+	return strings.Join(titles, "\n")
+}
+
+func TestTicks(t *testing.T) {
+	require.Equal(t, "2,500 µs", unitOf(2.6e6).String(2.5e6))
+	require.Equal(t, "12,345,678 ms", unit{"ms", 1e6}.String(12345678e6))
+	require.Equal(t, "-500 ms", unit{"ms", 1e6}.String(-5e8))
+	for _, span := range []float64{900, 3e3, 2.6e6, 1.9e7, 2.1e7, 7e9, 3e10, 4e12} {
+		u := unitOf(span)
+		at := ticks(-0.1*span, span, u)
+		require.GreaterOrEqual(t, len(at), 1, "%g", span)
+		require.LessOrEqual(t, len(at), 10, "%g", span)
+		for i := range at[1:] {
+			require.NotEqual(t, u.String(at[i]), u.String(at[i+1]))
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/mpicx/go-mpicx/internal/timeline"
+)
+
+// A job is the files of one job, and its runs.
+type job struct {
+	files []timeline.File
+	runs  []int // their numbers, ascending
+}
+
+// jobsOf returns the jobs, by when they began.
+func jobsOf(files []timeline.File) (jobs []job) {
+	files = slices.SortedStableFunc(slices.Values(files), func(a, b timeline.File) int { return a.Clock.Compare(b.Clock) })
+	number := make(map[string]int)
+	for _, f := range files {
+		if len(f.Lines) == 0 { // it had no rank
+			continue
+		}
+		n, known := number[f.Job]
+		if !known {
+			n = len(jobs)
+			number[f.Job] = n
+			jobs = append(jobs, job{})
+		}
+		jobs[n].files = append(jobs[n].files, f)
+	}
+	for i, j := range jobs {
+		runs := make(map[int]bool)
+		for _, f := range j.files {
+			for _, l := range f.Lines {
+				runs[l.Run] = true
+			}
+		}
+		jobs[i].runs = slices.Sorted(maps.Keys(runs))
+	}
+	return jobs
+}
+
+// An event is a line, at its time in the whole job.
+type event struct {
+	timeline.Line
+	at int64 // nanoseconds after the first event
+}
+
+// An operation is what a rank was blocked in.
+type operation struct {
+	rank       int
+	name       string
+	begin, end int64
+	open       bool // it has not ended: the file ends at end
+}
+
+// A rank is a track.
+type rank struct {
+	id    int
+	spare bool
+	as    int  // its rank in the newest communicator, of a spare that was taken; else -1
+	last  bool // it has ended
+}
+
+func (r *rank) String() string {
+	switch {
+	case r.spare && r.as >= 0:
+		return fmt.Sprintf("spare %d, rank %d", r.id, r.as)
+	case r.spare:
+		return fmt.Sprintf("spare %d", r.id)
+	}
+	return fmt.Sprintf("rank %d", r.id)
+}
+
+// A run is one run of a job, merged.
+type run struct {
+	number     int
+	begin      time.Time
+	ranks      []*rank // ascending
+	events     []event // by time, without operations
+	operations []operation
+	machines   []string
+	notes      []string // on clocks, and what is missing
+}
+
+// merge merges the lines of a run.
+func merge(j job, number int) *run {
+	r := &run{number: number}
+	offsets := r.align(j)
+	first := int64(math.MaxInt64)
+	at := func(f timeline.File, l timeline.Line) int64 {
+		return f.Clock.UnixNano() + offsets[f.Machine] + l.T
+	}
+	each := func(do func(f timeline.File, l timeline.Line)) {
+		for _, f := range j.files {
+			for _, l := range f.Lines {
+				if l.Run == number {
+					do(f, l)
+				}
+			}
+		}
+	}
+	each(func(f timeline.File, l timeline.Line) { first = min(first, at(f, l)-l.For) })
+	r.begin = time.Unix(0, first)
+	ranks := make(map[int]*rank)
+	type id struct {
+		file string
+		wait int64
+	}
+	open := make(map[id]operation)
+	ends := make(map[int]int64)
+	each(func(f timeline.File, l timeline.Line) {
+		t := at(f, l) - first
+		if ranks[l.Rank] == nil {
+			ranks[l.Rank] = &rank{id: l.Rank, as: -1}
+		}
+		ends[l.Rank] = max(ends[l.Rank], t)
+		switch l.Event {
+		case timeline.Wait:
+			open[id{f.Name, l.ID}] = operation{l.Rank, l.Op, t, 0, true}
+			return
+		case timeline.Waited:
+			delete(open, id{f.Name, l.ID})
+			r.operations = append(r.operations, operation{l.Rank, l.Op, t - l.For, t, false})
+			return
+		case timeline.Start:
+			ranks[l.Rank].spare = l.Spare
+		case timeline.Replace:
+			ranks[l.Rank].as = *l.As
+		case timeline.End:
+			ranks[l.Rank].last = true
+		case timeline.Repair:
+			return
+		}
+		r.events = append(r.events, event{l, t})
+	})
+	slices.SortStableFunc(r.events, byTime)
+	for _, o := range open { // a rank that was killed was in it until then; when others learn of that, at the latest
+		o.end = ends[o.rank]
+		for i, e := range r.events {
+			if e.Event == timeline.Death && *e.By == o.rank && e.at > o.end {
+				o.end = r.events[i].at
+				break
+			}
+		}
+		r.operations = append(r.operations, o)
+	}
+	r.ranks = slices.SortedFunc(maps.Values(ranks), func(a, b *rank) int { return cmp.Compare(a.id, b.id) })
+	r.tidy(ends)
+	slices.SortStableFunc(r.events, byTime)
+	slices.SortFunc(r.operations, func(a, b operation) int {
+		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(b.end, a.end), cmp.Compare(a.rank, b.rank))
+	})
+	return r
+}
+
+func byTime(a, b event) int { return cmp.Compare(a.at, b.at) }
+
+// tidy adds the deaths of ranks that could not say so, by the last that they wrote, and leaves out
+// what says nothing new: that a rank is dead, a second time; and a notice of a rank to itself after its
+// own fault.
+func (r *run) tidy(ends map[int]int64) {
+	said, dead := make(map[int]bool), make(map[int]bool)
+	for _, e := range r.events {
+		switch e.Event {
+		case timeline.Dies, timeline.End:
+			said[e.Rank] = true
+		case timeline.Death:
+			dead[*e.By] = true
+		}
+	}
+	type of struct {
+		rank, by int
+		comm     string
+		round    uint64
+	}
+	known, own := make(map[of]bool), make(map[of]bool)
+	r.events = slices.DeleteFunc(r.events, func(e event) bool {
+		switch e.Event {
+		case timeline.Fault:
+			own[of{e.Rank, 0, e.Comm, e.Round}] = true
+		case timeline.Death:
+			k := of{rank: e.Rank, by: *e.By}
+			defer func() { known[k] = true }()
+			return known[k]
+		case timeline.Notice:
+			return *e.By == e.Rank && own[of{e.Rank, 0, e.Comm, e.Round}]
+		}
+		return false
+	})
+	for _, rk := range r.ranks {
+		if end, wrote := ends[rk.id]; wrote && dead[rk.id] && !said[rk.id] {
+			r.events = append(r.events, event{timeline.Line{Event: timeline.Dies, Rank: rk.id, Text: "killed: this is the last that it wrote"}, end})
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// isRepair says whether an operation repairs, or waits for the end of an error.
+func isRepair(op string) bool {
+	name, _, _ := strings.Cut(op, " on ")
+	switch name {
+	case "the verdict", "Agree", "AgreeFailed", "Shrink", "Replace", "Parked":
+		return true
+	}
+	return false
+}
+
+// grouped writes a number with commas: 12,345.
+func grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// A unit is what times of a drawing are written in.
+type unit struct {
+	name string
+	ns   float64
+}
+
+// unitOf is that for a length of time in nanoseconds.
+func unitOf(span float64) unit {
+	switch {
+	case span < 2e7:
+		return unit{"µs", 1e3}
+	case span < 2e10:
+		return unit{"ms", 1e6}
+	}
+	return unit{"s", 1e9}
+}
+
+func (u unit) String(ns float64) string {
+	return grouped(int64(math.Round(ns/u.ns))) + " " + u.name
+}
+
+// ticks returns the times for some labels from 0 to span, and the step.
+func ticks(from, to float64, u unit) (at []float64) {
+	step := math.Pow(10, math.Floor(math.Log10((to-from)/u.ns/5)))
+	for _, f := range []float64{1, 2, 5, 10} {
+		if (to-from)/u.ns/(step*f) <= 8 {
+			step *= f
+			break
+		}
+	}
+	step = max(step, 1) * u.ns
+	for t := math.Ceil(from/step) * step; t <= to; t += step {
+		at = append(at, t)
+	}
+	return at
+}
+
+// list is "0, 1 and 3".
+func list(ranks []int) string {
+	var words []string
+	for _, r := range ranks {
+		words = append(words, strconv.Itoa(r))
+	}
+	if n := len(words); n > 1 {
+		return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
+	}
+	return fmt.Sprint(strings.Join(words, ""))
+}

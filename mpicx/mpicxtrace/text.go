@@ -1,0 +1,195 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/mpicx/go-mpicx/internal/timeline"
+)
+
+// A column is a kind of event that ranks have after a fault.
+type column struct {
+	name  string
+	kinds []timeline.Kind
+}
+
+var columns = []column{
+	{"death", []timeline.Kind{timeline.Death}},
+	{"revoke", []timeline.Kind{timeline.Revoke}},
+	{"notice", []timeline.Kind{timeline.Notice}},
+	{"join", []timeline.Kind{timeline.Join}},
+	{"verdict", []timeline.Kind{timeline.Verdict}},
+	{"epoch", []timeline.Kind{timeline.Epoch}},
+	{"shrink", []timeline.Kind{timeline.Shrink}},
+	{"replace", []timeline.Kind{timeline.Replace}},
+	{"restore", []timeline.Kind{timeline.Restore}},
+}
+
+// writeText says what happened, when, and at whom.
+func writeText(w io.Writer, r *run) error {
+	p := &printer{w: w}
+	workers, spares := 0, 0
+	for _, k := range r.ranks {
+		if k.spare {
+			spares++
+		} else {
+			workers++
+		}
+	}
+	p.printf("%s, %s, on %s, from %s\n", plural(workers, "rank"), plural(spares, "spare"), plural(len(r.machines), "machine"), r.begin.Format("2006-01-02 15:04:05.000000"))
+	for _, n := range r.notes {
+		p.printf("%s\n", n)
+	}
+	all := r.troubles()
+	if len(all) == 0 {
+		p.printf("no errors\n")
+	}
+	for i, t := range all {
+		p.printf("\nerror %d, %s after the beginning: %s\n", i+1, unitOf(float64(t.begin)).String(float64(t.begin)), t.summary())
+		for _, text := range t.texts() {
+			p.printf("  %s\n", text)
+		}
+		t.table(p, r)
+	}
+	for _, e := range r.events {
+		if e.Event == timeline.End && e.Text != "" {
+			p.printf("\nrank %d has ended by an error: %s", e.Rank, e.Text)
+		}
+	}
+	p.printf("\n")
+	return p.err
+}
+
+// A printer keeps the first error.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) printf(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format, args...)
+	}
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// summary is the trouble in one line.
+func (t *trouble) summary() string {
+	var dead, faulty []int
+	how := ""
+	for _, e := range t.events {
+		switch e.Event {
+		case timeline.Dies:
+			dead = append(dead, e.Rank)
+		case timeline.Fault:
+			faulty = append(faulty, e.Rank)
+		case timeline.Replace:
+			how = ", and a spare takes its place"
+			if len(dead) > 1 {
+				how = ", and spares take their places"
+			}
+		case timeline.Shrink:
+			how = ", and the others go on without"
+		}
+	}
+	var parts []string
+	if len(dead) > 0 {
+		parts = append(parts, ranks(dead)+verb(dead, " dies", " die"))
+	}
+	if len(faulty) > 0 {
+		parts = append(parts, ranks(faulty)+verb(faulty, " raises an error", " raise errors"))
+	}
+	if len(parts) == 0 {
+		for _, e := range t.events {
+			if e.Event == timeline.Death {
+				return fmt.Sprintf("rank %d has died%s", *e.By, how)
+			}
+		}
+		return fmt.Sprintf("%s at rank %d", t.events[0].Event, t.events[0].Rank)
+	}
+	return strings.Join(parts, ", ") + how
+}
+
+func ranks(all []int) string { return verb(all, "rank ", "ranks ") + list(all) }
+
+func verb(all []int, one, more string) string {
+	if len(all) == 1 {
+		return one
+	}
+	return more
+}
+
+// texts are what ranks were told, each once.
+func (t *trouble) texts() (all []string) {
+	known := make(map[string]bool)
+	for _, e := range t.events {
+		text := ""
+		switch e.Event {
+		case timeline.Dies:
+			text = e.Text
+			if text != "" {
+				text = fmt.Sprintf("rank %d: %s", e.Rank, text)
+			}
+		case timeline.Fault:
+			text = fmt.Sprintf("rank %d raises on %s: %s", e.Rank, e.Comm, e.Text)
+		case timeline.Verdict:
+			text = fmt.Sprintf("verdict on %s: %s", e.Comm, e.Text)
+		}
+		if text != "" && !known[text] {
+			known[text] = true
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// table has a row for each rank, and when it had the first event of each kind, after the fault.
+func (t *trouble) table(p *printer, r *run) {
+	if p.err != nil {
+		return
+	}
+	u := unit{"µs", 1e3}
+	w := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	var used []column
+	for _, c := range columns {
+		for _, k := range r.ranks {
+			if _, found := t.at(k.id, c.kinds...); found {
+				used = append(used, c)
+				break
+			}
+		}
+	}
+	fmt.Fprint(w, "µs after the fault\t")
+	for _, c := range used {
+		fmt.Fprintf(w, "%s\t", c.name)
+	}
+	fmt.Fprint(w, "first operation after\t\n")
+	for _, k := range r.ranks {
+		fmt.Fprintf(w, "%v\t", k)
+		for _, c := range used {
+			text := "–"
+			if at, found := t.at(k.id, c.kinds...); found {
+				text = strings.TrimSuffix(u.String(float64(at)), " µs")
+			} else if t.died(k.id) {
+				text = ""
+			}
+			fmt.Fprintf(w, "%s\t", text)
+		}
+		if o, found := t.after[k.id]; found {
+			fmt.Fprintf(w, "%s, %s\t\n", strings.TrimSuffix(u.String(float64(o.begin-t.begin)), " µs"), o.name)
+		} else if t.died(k.id) {
+			fmt.Fprint(w, "dead\t\n")
+		} else {
+			fmt.Fprint(w, "–\t\n")
+		}
+	}
+	p.err = w.Flush()
+}

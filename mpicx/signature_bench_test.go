@@ -1,0 +1,110 @@
+package mpicx
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mpicx/go-mpicx/internal/signature"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/match"
+)
+
+// checksOfMessages are what M1 and M2 need of so many messages, all of their ranks together: at each sender and
+// receiver the signature of the elements, and a comparison. Elements looks for pointers, too, which is
+// needed anyway: so this is more than their share.
+func checksOfMessages(n int) {
+	r := transport.Request{Private: transport.Private{Kind: transport.Receiving}}
+	for range n {
+		sent, _ := elements[float64]("Send")
+		r.Signature, _ = elements[float64]("Recv")
+		r.Status.Signature = sent
+		if fits("Recv", &r) != nil {
+			panic("they do not fit")
+		}
+	}
+}
+
+// checksOfCalls are those of an Allreduce: at each rank the word of the call, which is kept, and at
+// each message two comparisons.
+func checksOfCalls(port *match.Port[int], ranks, messages int) {
+	var w signature.Word
+	number := 0
+	for range ranks {
+		w = reducing[float64](signature.Allreduce, Sum, 0, 1).Word()
+		number, _ = port.Call(0, w)
+	}
+	r := transport.Request{Signature: w, Tag: transport.CollectiveTag(number)}
+	for range messages {
+		r.Status.Signature = w
+		if !port.Recalls(r.Tag, w) || r.Signature != r.Status.Signature && !r.Signature.Fits(r.Status.Signature) {
+			panic("they do not fit")
+		}
+	}
+}
+
+// BenchmarkChecks says what the checks of messages and calls cost: the operation with them, against
+// the operation without, both on one goroutine's time and measured in turn. Goroutine ranks
+// make the ratio greatest, since nothing moves a message sooner.
+func BenchmarkChecks(b *testing.B) {
+	var port match.Port[int]
+	for _, test := range []struct {
+		name   string
+		ranks  int
+		op     func(ctx context.Context, c *Comm, buf []float64)
+		checks func()
+	}{
+		{"8 bytes there and back", 2, func(ctx context.Context, c *Comm, buf []float64) {
+			other := 1 - c.Rank()
+			if c.Rank() == 0 {
+				Send(c, buf[:1], other, 0).MustWait(ctx)
+				Recv(c, buf[1:], other, 0).MustWait(ctx)
+			} else {
+				Recv(c, buf[1:], other, 0).MustWait(ctx)
+				Send(c, buf[:1], other, 0).MustWait(ctx)
+			}
+		}, func() { checksOfMessages(2) }},
+		{"Allreduce, 2 ranks", 2, allreduceOne, func() { checksOfCalls(&port, 2, 2) }},
+		{"Allreduce, 8 ranks", 8, allreduceOne, func() { checksOfCalls(&port, 8, 14) }},
+	} {
+		b.Run(test.name, func(b *testing.B) {
+			const times = 500
+			var ops, checks []float64
+			err := Run(b.Context(), func(ctx context.Context, c *Comm) error {
+				buf := make([]float64, 2)
+				for range b.N {
+					if c.Rank() == 0 {
+						begin := time.Now()
+						for range times {
+							test.checks()
+						}
+						checks = append(checks, float64(time.Since(begin))/times)
+					}
+					c.Barrier().MustWait(ctx)
+					begin := time.Now()
+					for range times {
+						test.op(ctx, c, buf)
+					}
+					if c.Rank() == 0 {
+						ops = append(ops, float64(time.Since(begin))/times)
+					}
+				}
+				return nil
+			}, WithRanks(test.ranks))
+			if err != nil {
+				b.Fatal(err)
+			}
+			slices.Sort(ops)
+			slices.Sort(checks)
+			op, check := ops[len(ops)/2], checks[len(checks)/2]
+			b.ReportMetric(op, "ns/operation")
+			b.ReportMetric(check, "ns/checks")
+			b.ReportMetric(op/(op-check), "ratio")
+		})
+	}
+}
+
+func allreduceOne(ctx context.Context, c *Comm, buf []float64) {
+	Allreduce(c, buf[:1], buf[1:], Sum).MustWait(ctx)
+}

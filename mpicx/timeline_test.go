@@ -1,0 +1,215 @@
+package mpicx_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/trace"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/buildtags"
+	"github.com/mpicx/go-mpicx/internal/timeline"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// eventsOf reads what a job of this process has recorded.
+func eventsOf(t *testing.T, dir string) []timeline.Line {
+	files, err := timeline.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, files, 1, "one of a process")
+	return files[0].Lines
+}
+
+// hasEvents requires that a rank has had events of these kinds, in this order, and returns the line of the
+// last. Whatever else it has had in between does not matter.
+func hasEvents(t *testing.T, lines []timeline.Line, rank int, kinds string) (last timeline.Line) {
+	t.Helper()
+	rest := strings.Fields(kinds)
+	for _, l := range lines {
+		if l.Rank == rank && len(rest) > 0 && string(l.Event) == rest[0] {
+			rest, last = rest[1:], l
+		}
+	}
+	require.Empty(t, rest, "rank %d, of %s", rank, kinds)
+	return last
+}
+
+func TestTimelineOfAnError(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		dir := t.TempDir()
+		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			err := world.Try(ctx, func(ctx context.Context) error {
+				if world.Rank() == 2 {
+					return errors.New("diverged")
+				}
+				return world.Barrier().Wait(ctx)
+			})
+			if _, told := errors.AsType[*mpicx.PropagatedError](err); !told {
+				return fmt.Errorf("got %w", err)
+			}
+			world.Mark("again")
+			return world.Barrier().Wait(ctx)
+		}, mpicx.WithRanks(4), mpicx.WithTimeline(dir), backend))
+		lines := eventsOf(t, dir)
+		for rank := range 4 {
+			if rank == 2 {
+				require.Equal(t, "world", hasEvents(t, lines, rank, "start fault").Comm)
+				hasEvents(t, lines, rank, "start fault join verdict epoch mark end")
+			} else {
+				hasEvents(t, lines, rank, "start notice join verdict epoch mark end")
+			}
+			require.Contains(t, hasEvents(t, lines, rank, "verdict").Text, "diverged")
+			require.Equal(t, "again", hasEvents(t, lines, rank, "mark").Text)
+		}
+	})
+}
+
+// A recovery with Replace, and one with Shrink, as each rank has it.
+func TestTimelineOfARepair(t *testing.T) {
+	for name, repair := range map[timeline.Kind]func(ctx context.Context, c *mpicx.Comm) (*mpicx.Comm, error){
+		timeline.Replace: func(ctx context.Context, c *mpicx.Comm) (*mpicx.Comm, error) { return c.Replace().Get(ctx) },
+		timeline.Shrink:  func(ctx context.Context, c *mpicx.Comm) (*mpicx.Comm, error) { return c.Shrink().Get(ctx) },
+	} {
+		t.Run(string(name), func(t *testing.T) {
+			dir := t.TempDir()
+			killed := mpicxtest.RunFaults(t, 4, "kill 2 in Allreduce step 1 call 3", func(ctx context.Context, world *mpicx.Comm) error {
+				for i := 0; i < 5; {
+					one, sum := []int{1}, []int{0}
+					err := mpicx.Allreduce(world, one, sum, mpicx.Sum).Wait(ctx)
+					if err == nil {
+						i++
+						continue
+					}
+					if world, err = repair(ctx, world); err != nil {
+						return err
+					}
+					i = 0
+				}
+				return nil
+			}, mpicx.WithSpares(1), mpicx.WithTimeline(dir))
+			require.Equal(t, []int{2}, killed)
+			lines := eventsOf(t, dir)
+			for _, rank := range []int{0, 1, 3} {
+				require.Equal(t, 2, *hasEvents(t, lines, rank, "start death").By)
+				hasEvents(t, lines, rank, "start death verdict epoch "+string(name)+" end")
+				hasEvents(t, lines, rank, "start notice join verdict epoch repair "+string(name)+" end")
+			}
+			hasEvents(t, lines, 2, "start dies")
+			if name == timeline.Replace {
+				require.Equal(t, 2, *hasEvents(t, lines, 4, "start death "+string(name)).As)
+				hasEvents(t, lines, 4, "start death "+string(name)+" end")
+			}
+		})
+	}
+}
+
+func TestTimelineThatCantBe(t *testing.T) {
+	oneProcess(t)
+	name := filepath.Join(t.TempDir(), "taken")
+	require.NoError(t, os.WriteFile(name, nil, 0o600))
+	program := func(context.Context, *mpicx.Comm) error { return errors.New("called") }
+	err := mpicx.Run(t.Context(), program, mpicx.WithTimeline(name))
+	require.ErrorContains(t, err, name)
+	require.NotContains(t, err.Error(), "called")
+	t.Setenv("MPICX_TIMELINE", filepath.Join(name, "below"))
+	require.ErrorContains(t, mpicx.Run(t.Context(), program), name)
+	dir := t.TempDir()
+	require.ErrorContains(t, mpicx.Run(t.Context(), program, mpicx.WithTimeline(dir)), "called", "the option goes before the environment")
+	require.NotEmpty(t, eventsOf(t, dir))
+}
+
+// Two goroutines of a rank, and WaitAny.
+func TestTimelineOfSeveralWaits(t *testing.T) {
+	oneProcess(t)
+	dir := t.TempDir()
+	t.Setenv("MPICX_TIMELINE", dir)
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 1 {
+			settle()
+			for tag := range 3 {
+				mpicx.Send(world, []int{tag}, 0, tag).MustWait(ctx)
+			}
+			return nil
+		}
+		first := make(chan error)
+		go func() { first <- mpicx.Recv(world, []int{0}, 1, 0).Wait(ctx) }()
+		other, another := mpicx.Recv(world, []int{0}, 1, 1), mpicx.Recv(world, []int{0}, 1, 2)
+		return errors.Join(waitBoth(ctx, other, another), <-first)
+	})
+	var names []string
+	for _, l := range eventsOf(t, dir) {
+		if l.Event == timeline.Waited && l.Rank == 0 {
+			names = append(names, l.Op)
+		}
+	}
+	require.Contains(t, names, "WaitAny of 2")
+	require.Contains(t, names, "Recv from rank 1, tag 0 on world")
+}
+
+// Without a timeline a Wait that blocks allocates nothing: it is not even asked what it waits for.
+func TestNoTimelineCostsNothing(t *testing.T) {
+	oneProcess(t)
+	if buildtags.Race {
+		t.Skip("the race detector allocates")
+	}
+	const trips = 1000
+	require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		out, in := []int{1}, []int{0}
+		peer := 1 - world.Rank()
+		send, recv := mpicx.SendInit(world, out, peer, 0), mpicx.RecvInit(world, in, peer, 0)
+		if world.Rank() == 1 {
+			for range trips + 1 { // AllocsPerRun makes one more
+				mpicx.Throw(errors.Join(recv.Start().Wait(ctx), send.Start().Wait(ctx)))
+			}
+			return nil
+		}
+		if n := testing.AllocsPerRun(trips, func() {
+			sent, got := send.Start(), recv.Start()
+			if got.Wait(ctx) != nil || sent.Wait(ctx) != nil {
+				panic("failed")
+			}
+		}); n > 0 {
+			return fmt.Errorf("%g allocations a round trip", n)
+		}
+		return nil
+	}, mpicx.WithRanks(2)))
+}
+
+// waitBoth waits for one of two, and then for the other.
+func waitBoth(ctx context.Context, a, b future.Waiter) error {
+	if _, err := future.WaitAny(ctx, a, b); err != nil {
+		return err
+	}
+	return future.WaitAll(ctx, a, b)
+}
+
+func TestRuntimeTrace(t *testing.T) {
+	oneProcess(t)
+	if trace.IsEnabled() {
+		t.Skip("a trace is being made")
+	}
+	var b bytes.Buffer
+	require.NoError(t, trace.Start(&b))
+	err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		world.Mark("here")
+		err := signalled(ctx, world, 7)
+		for range 100 { // of which somebody waits in one
+			err = errors.Join(err, world.Barrier().Wait(ctx))
+		}
+		return err
+	}, mpicx.WithRanks(3), mpicx.WithRuntimeTrace())
+	trace.Stop()
+	require.NoError(t, err)
+	for _, text := range []string{"mpicx error", "mpicx fault", "mpicx notice", "mpicx verdict", "mpicx epoch", "mpicx mark", "mpicx Barrier"} {
+		require.True(t, bytes.Contains(b.Bytes(), []byte(text)), text)
+	}
+}
