@@ -22,10 +22,10 @@ func ExampleComm_Agree() {
 		if world.Rank() == 1 {
 			converged = 0
 		}
-		all, err := world.Agree(converged).Get(ctx)
+		_, err := world.Agree(converged).Get(ctx)
 		if failed, ok := errors.AsType[*mpicx.ProcFailedError](err); ok {
-			all = failed.Flag // what was agreed on all the same
-			fmt.Printf("rank %d: %d, without ranks %v\n", world.Rank(), all, failed.Ranks)
+			// The death is an error, with which the decision comes all the same.
+			fmt.Printf("rank %d: %d, without ranks %v\n", world.Rank(), failed.Flag, failed.Ranks)
 		}
 		return nil
 	}, mpicx.WithRanks(4))
