@@ -11,10 +11,10 @@ import (
 type Errhandler int
 
 const (
-	// ErrorsPropagate: the first rank whose operation meets a dead process tells all others, and
+	// ErrorsPropagate has the first rank whose operation meets a dead process tell all others:
 	// all get a *CommCorruptedError.
 	ErrorsPropagate Errhandler = iota
-	// ErrorsReturn: an operation that needs a dead process returns a *ProcFailedError or
+	// ErrorsReturn has an operation that needs a dead process return a *ProcFailedError or
 	// ErrProcFailedPending. No other rank is told. The program revokes and repairs the
 	// communicator itself.
 	ErrorsReturn

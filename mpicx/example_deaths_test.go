@@ -23,10 +23,11 @@ func ExampleComm_Agree() {
 			converged = 0
 		}
 		all, err := world.Agree(converged).Get(ctx)
+		var dead []int
 		if failed, ok := errors.AsType[*mpicx.ProcFailedError](err); ok {
-			all = failed.Flag // what was agreed on all the same
-			fmt.Printf("rank %d: %d, without ranks %v\n", world.Rank(), all, failed.Ranks)
+			all, dead = failed.Flag, failed.Ranks // agreed on nevertheless
 		}
+		fmt.Printf("rank %d: %d, without ranks %v\n", world.Rank(), all, dead)
 		return nil
 	}, mpicx.WithRanks(4))
 	// With -tags ulfm this prints, in any order:
