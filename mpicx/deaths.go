@@ -11,8 +11,8 @@ import (
 type Errhandler int
 
 const (
-	// ErrorsPropagate has the first rank whose operation meets a dead process tell all others.
-	// All get a *CommCorruptedError.
+	// ErrorsPropagate has the first rank whose operation meets a dead process tell all others:
+	// all get a *CommCorruptedError.
 	ErrorsPropagate Errhandler = iota
 	// ErrorsReturn has an operation that needs a dead process return a *ProcFailedError or
 	// ErrProcFailedPending. No other rank is told. The program revokes and repairs the

@@ -22,11 +22,12 @@ func ExampleComm_Agree() {
 		if world.Rank() == 1 {
 			converged = 0
 		}
-		_, err := world.Agree(converged).Get(ctx)
+		all, err := world.Agree(converged).Get(ctx)
+		var dead []int
 		if failed, ok := errors.AsType[*mpicx.ProcFailedError](err); ok {
-			// The death is an error, with which the decision comes all the same.
-			fmt.Printf("rank %d: %d, without ranks %v\n", world.Rank(), failed.Flag, failed.Ranks)
+			all, dead = failed.Flag, failed.Ranks // agreed on nevertheless
 		}
+		fmt.Printf("rank %d: %d, without ranks %v\n", world.Rank(), all, dead)
 		return nil
 	}, mpicx.WithRanks(4))
 	// With -tags ulfm this prints, in any order:
