@@ -6,8 +6,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// A Future is the result of an operation that may still be running. Once the operation is done
-// its result never changes. All methods may be called from many goroutines at once.
+// A Future is the result of an operation that may still be running (MPI_Request). Once the
+// operation is done its result never changes. All methods may be called from many goroutines at
+// once.
 //
 // The zero Future never completes. Futures come from operations and from New, Go, Ready and
 // Failed.
@@ -31,9 +32,9 @@ func mustHave(ctx context.Context, call string) {
 	}
 }
 
-// Wait blocks until the operation is done. It returns nil, or why the operation did not do what
-// was asked. If ctx ends first, Wait returns ctx's cause; the operation continues and may be
-// waited for again. A nil ctx panics. [Future.MustWait] throws the error instead, and
+// Wait blocks until the operation is done (MPI_Wait). It returns nil, or why the operation did
+// not do what was asked. If ctx ends first, Wait returns ctx's cause; the operation continues
+// and may be waited for again. A nil ctx panics. [Future.MustWait] throws the error instead, and
 // [Future.Test] never blocks.
 func (f *Future[T]) Wait(ctx context.Context) error { return f.wait(ctx) }
 
@@ -64,7 +65,8 @@ func (f *Future[T]) MustGet(ctx context.Context) T {
 	return v
 }
 
-// Test says whether the operation is done, and what a Wait would return now. It never blocks.
+// Test says whether the operation is done, and what a Wait would return now (MPI_Test). It never
+// blocks.
 func (f *Future[T]) Test() (done bool, err error) {
 	if done, err = waiting.Of(f).Test(); done && err == nil {
 		err = f.outcome()

@@ -16,7 +16,9 @@ type Waiter interface {
 	Done() <-chan struct{}
 }
 
-// WaitAll waits for all of fs and returns nil if all of them succeeded.
+// WaitAll waits for all of fs and returns nil if all of them succeeded (MPI_Waitall). Collect
+// futures in a []Waiter: a slice of *Future does not fit. Get of each has its value. A nil
+// future panics.
 //
 // Two kinds of errors are returned at once, because they end the other Waits too: an error that
 // ended all operations of its party, such as mpicx's *PropagatedError, and ctx's cause.
@@ -61,10 +63,11 @@ func isCause(ctx context.Context, err error) bool {
 }
 
 // WaitAny waits until one of fs is done, or until a Wait for one would return an error although
-// it is pending, such as mpicx's ErrProcFailedPending. It returns the index of that future and
-// what its Wait returns. If there are several, it takes one that is done before one that is
-// pending, and then the lowest index. If ctx ends first, the index is -1 and the error ctx's
-// cause. If fs is empty they are -1 and nil.
+// it is pending, such as mpicx's ErrProcFailedPending (MPI_Waitany). It returns the index of that
+// future and what its Wait returns. If there are several, it takes one that is done before one
+// that is pending, and then the lowest index. If ctx ends first, the index is -1 and the error
+// ctx's cause. If fs is empty they are -1 and nil. A future that is done stays so: before the
+// next call take it out of fs.
 func WaitAny(ctx context.Context, fs ...Waiter) (int, error) {
 	mustHave(ctx, "WaitAny")
 	if len(fs) == 0 {

@@ -6,8 +6,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// ErrCancelled is the error of a receive or probe that Cancel has cancelled. Test for it with
-// errors.Is.
+// ErrCancelled is the error of a receive or probe that Cancel has cancelled (MPI_Test_cancelled).
+// Test for it with errors.Is.
 var ErrCancelled error = transport.ErrCancelled
 
 // Cancel cancels a receive or probe that no message has matched yet (MPI_Cancel), and says

@@ -10,9 +10,10 @@ import (
 )
 
 // A Cart is a communicator whose ranks form a grid of any number of dimensions, in row-major
-// order: along the last coordinate ranks are consecutive. All operations of a Comm work on it.
-// Communicators derived from its Comm have no grid, nor do those that Shrink and Replace make:
-// after a repair call CartCreate again, on the repaired communicator.
+// order: along the last coordinate ranks are consecutive. It has the methods of a Comm, and
+// functions such as [Send] take its field Comm. Communicators derived from that have no grid, nor
+// do those that Shrink and Replace make: after a repair call CartCreate again, on the repaired
+// communicator.
 //
 // Its methods that return no error throw an *MPIError if an argument is wrong.
 type Cart struct {
@@ -114,7 +115,7 @@ func (g *Cart) neighborhood() *neighborhood {
 // Dims are the extents of the grid (MPI_Cart_get).
 func (g *Cart) Dims() []int { return slices.Clone(g.dims) }
 
-// Periods say in which dimensions the last rank is a neighbour of the first.
+// Periods say in which dimensions the last rank is a neighbour of the first (MPI_Cart_get).
 func (g *Cart) Periods() []bool { return slices.Clone(g.periods) }
 
 // Coords returns the coordinates of a rank (MPI_Cart_coords).

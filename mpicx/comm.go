@@ -13,9 +13,10 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// A Comm is a communicator: a group of ranks, numbered from 0, whose messages and errors are
-// their own. It must not be copied. Its methods, and the functions that take it, may be called
-// from many goroutines of its rank. All ranks start collective operations in the same order.
+// A Comm is a communicator (MPI_Comm): a group of ranks, numbered from 0, whose messages and
+// errors are their own. It must not be copied. Its methods, and the functions that take it, may
+// be called from many goroutines of its rank. All ranks start collective operations in the same
+// order.
 type Comm struct {
 	// The lock order is: disturbing, then the locks of transports and error channels, then
 	// proc.mu. A transport may be called under disturbing, and may ask for acknowledged deaths
@@ -93,7 +94,7 @@ type lineage struct {
 // ownerOf returns the communicator of an account.
 func ownerOf(a *ledger.Comm) *Comm { return a.Owner.(*Comm) }
 
-// Rank is this rank's number in the communicator.
+// Rank is this rank's number in the communicator (MPI_Comm_rank).
 func (c *Comm) Rank() int {
 	if c == nil {
 		panic("mpicx: Rank: " + nilComm)
@@ -110,7 +111,7 @@ func (c *Comm) Transport() string {
 	return c.t.Features().Name
 }
 
-// Size is the number of ranks of the communicator.
+// Size is the number of ranks of the communicator (MPI_Comm_size).
 func (c *Comm) Size() int {
 	if c == nil {
 		panic("mpicx: Size: " + nilComm)

@@ -7,7 +7,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// An Errhandler says what a communicator does when a process dies.
+// An Errhandler says what a communicator does when a process dies (MPI_Errhandler).
 type Errhandler int
 
 const (
@@ -15,8 +15,8 @@ const (
 	// all get a *CommCorruptedError.
 	ErrorsPropagate Errhandler = iota
 	// ErrorsReturn has an operation that needs a dead process return a *ProcFailedError or
-	// ErrProcFailedPending. No other rank is told. The program revokes and repairs the
-	// communicator itself.
+	// ErrProcFailedPending (MPI_ERRORS_RETURN). No other rank is told. The program revokes and
+	// repairs the communicator itself.
 	ErrorsReturn
 )
 
@@ -53,10 +53,10 @@ func (c *Comm) Failed() []int {
 }
 
 // AckFailed acknowledges the first n of Failed and returns how many are acknowledged
-// (MPI_Comm_ack_failed). When all are, receives from AnySource no longer report
-// ErrProcFailedPending: they wait for the living. If no other rank lives, a Wait for such a
-// receive ends with a *ProcFailedError. Collective operations still fail after an
-// acknowledgement.
+// (MPI_Comm_ack_failed, and before it MPI_Comm_failure_ack). When all are, receives from
+// AnySource no longer report ErrProcFailedPending: they wait for the living. If no other rank
+// lives, a Wait for such a receive ends with a *ProcFailedError. Collective operations still fail
+// after an acknowledgement.
 func (c *Comm) AckFailed(n int) int {
 	c.there("AckFailed")
 	c.disturbing.Lock()

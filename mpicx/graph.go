@@ -12,9 +12,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/signature"
 )
 
-// A Graph is a communicator whose ranks have declared their neighbours. Communicators derived
-// from its Comm have no graph, nor do those that Shrink and Replace make: after a repair call
-// GraphCreate again.
+// A Graph is a communicator whose ranks have declared their neighbours. It has the methods of
+// a Comm, and functions such as [Send] take its field Comm. Communicators derived from that have
+// no graph, nor do those that Shrink and Replace make: after a repair call GraphCreate again.
 type Graph struct {
 	*Comm
 	neighbors *neighborhood

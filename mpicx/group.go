@@ -34,10 +34,10 @@ func upTo(n int) []int {
 	return all
 }
 
-// Size is the number of members.
+// Size is the number of members (MPI_Group_size).
 func (g *Group) Size() int { return len(g.all()) }
 
-// Rank is this process's number in the group, or Undefined.
+// Rank is this process's number in the group, or Undefined (MPI_Group_rank).
 func (g *Group) Rank() int {
 	if g == nil {
 		return Undefined

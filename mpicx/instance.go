@@ -29,10 +29,10 @@ var instance struct {
 	*Instance
 }
 
-// Initialize returns the process's Instance, and makes it if there is none. Ctx bounds how long
-// it waits for the other processes. Ctx's deadline, and the signal that MPICX_DIAGNOSE names,
-// have a diagnosis printed, as with [Run]. Take Run where you can: it also tells the peers when
-// the function fails or panics.
+// Initialize returns the process's Instance, and makes it if there is none (MPI_Init). Ctx bounds
+// how long it waits for the other processes. Ctx's deadline, and the signal that MPICX_DIAGNOSE
+// names, have a diagnosis printed, as with [Run]. Take Run where you can: it also tells the peers
+// when the function fails or panics.
 func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 	if ctx == nil {
 		return nil, mpiErrorf("Initialize", ClassOther, nilContext)
@@ -82,9 +82,9 @@ func (i *Instance) World() *Comm {
 	return world
 }
 
-// Finalize ends this process's part in the job. It is collective, as Close is. Afterwards
-// Initialize makes another Instance, but in a job of mpirun or mpicxrun only if the program has
-// initialized MPI itself. Finalize ends the job; [Comm.Close] ends one communicator.
+// Finalize ends this process's part in the job (MPI_Finalize). It is collective, as Close is.
+// Afterwards Initialize makes another Instance, but in a job of mpirun or mpicxrun only if the
+// program has initialized MPI itself. Finalize ends the job; [Comm.Close] ends one communicator.
 func (i *Instance) Finalize(ctx context.Context) error {
 	if ctx == nil {
 		return mpiErrorf("Finalize", ClassOther, nilContext)

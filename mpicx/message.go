@@ -29,7 +29,8 @@ const ProcNull = math.MinInt32
 // statusOfNobody is that of a receive from ProcNull.
 var statusOfNobody = Status{ProcNull, AnyTag, 0}
 
-// Status describes a message that was sent, received or probed.
+// Status describes a message that was sent, received or probed (MPI_Status). Its Count is that
+// of MPI_Get_count.
 type Status struct {
 	Source, Tag int
 	Count       int // in elements of the operation's type

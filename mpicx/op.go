@@ -8,9 +8,9 @@ import (
 // An Op combines two values into one (MPI_Op). Reductions apply it element by element.
 type Op int
 
-// The predefined operations. Sum and Prod apply to numbers, Max and Min to integers and
-// floats, BAnd, BOr and BXor to integers and bools. LAnd, LOr and LXor apply to every
-// Scalar: zero and false count as false, and the result is 1 or true, or zero or false.
+// The predefined operations (MPI_SUM and so on). Sum and Prod apply to numbers, Max and Min to
+// integers and floats, BAnd, BOr and BXor to integers and bools. LAnd, LOr and LXor apply to
+// every Scalar: zero and false count as false, and the result is 1 or true, or zero or false.
 const (
 	Sum Op = iota
 	Prod

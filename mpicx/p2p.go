@@ -56,8 +56,9 @@ func Recv[T any](c *Comm, buf []T, source, tag int) *future.Future[Status] {
 }
 
 // Probe completes when a message has arrived that Recv would receive, with its Status
-// (MPI_Iprobe). It leaves the message to the next receive. If several goroutines receive, take
-// [Comm.Mprobe].
+// (MPI_Probe). It leaves the message to the next receive. To look from time to time, as with
+// MPI_Iprobe, Test the same future again: each Probe that finds nothing stays pending. If several
+// goroutines receive, take [Comm.Mprobe].
 func Probe[T any](c *Comm, source, tag int) *future.Future[Status] {
 	of, bad := elements[T]("Probe")
 	if bad != nil {

@@ -11,7 +11,8 @@ import (
 // every rank that needs them.
 
 // AllreduceValue combines v of all ranks, in the order of ranks, and returns the result at
-// every rank. Of a type without pointers it is bit by bit the same.
+// every rank. Of a type without pointers it is bit by bit the same. Op is a function, such as
+// func(a, b int) int { return a + b }; [Allreduce] takes an [Op].
 func AllreduceValue[T any](c *Comm, v T, op func(a, b T) T) *future.Future[T] {
 	if c == nil {
 		return nowhere[T]("AllreduceValue")

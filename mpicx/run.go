@@ -14,9 +14,10 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Run starts a job and calls fn at each rank with the communicator of all ranks, the world. It
-// returns when fn has returned at all ranks: nil, or the errors of the ranks that failed. A
-// panic becomes a *PanicError, and runtime.Goexit becomes ErrGoexit.
+// Run starts a job and calls fn at each rank with the communicator of all ranks, the world
+// (MPI_Init, MPI_COMM_WORLD, MPI_Finalize). It returns when fn has returned at all ranks: nil,
+// or the errors of the ranks that failed. A panic becomes a *PanicError, and runtime.Goexit
+// becomes ErrGoexit.
 //
 // Without a launcher the ranks are goroutines of this process. Run may then be called often,
 // and from several goroutines.

@@ -16,7 +16,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/signature"
 )
 
-// Undefined is the color of a rank that takes no part in what Split makes.
+// Undefined is the color of a rank that takes no part in what Split makes, and the number of a
+// process that is not in a [Group] (MPI_UNDEFINED).
 const Undefined = -1
 
 // Split makes a communicator of each set of ranks that give the same color. In it ranks are
