@@ -47,9 +47,9 @@ func (f *Future[T]) Get(ctx context.Context) (T, error) {
 	return f.value, nil
 }
 
-// MustWait is Wait that throws the error: it panics with Thrown. Take it inside of mpicx's Try,
-// and call it in Try's own goroutine. In any other goroutine defer Catch first. Without either
-// the panic ends the process.
+// MustWait is Wait that throws the error: it panics with Thrown. Use it inside mpicx's Try, and
+// call it in Try's own goroutine. In any other goroutine defer Catch first. Without either the
+// panic ends the process.
 func (f *Future[T]) MustWait(ctx context.Context) {
 	if err := f.wait(ctx); err != nil {
 		panic(Thrown{err})

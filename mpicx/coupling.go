@@ -63,15 +63,15 @@ type coupling struct {
 // which they exchange a message with the tag; remoteLeader is the other leader's rank there.
 // Only the leaders' values of bridge, remoteLeader and tag are used.
 //
-// All living ranks of both groups get the Intercomm, or all get an error, whichever ranks die,
-// and whatever errors local and the bridge have meanwhile. A Wait may return such an error
-// first; the next Wait on the future returns the result of CreateIntercomm. A rank may have
-// died since: the first use of the Intercomm reports that.
+// All living ranks of both groups get the Intercomm, or all get an error, no matter which ranks
+// die, and which errors local and the bridge have, in the meantime. A Wait may return such an error
+// first; the next Wait on the future returns the result of CreateIntercomm. A rank may have died
+// since: the first use of the Intercomm reports that.
 //
 // The Intercomm is derived from the world in which the job began, which all its ranks have in
-// common (with spares: from all ranks of the job). An error of that world interrupts Waits on
-// the Intercomm. Errors of local and of the bridge do not. So a group that has lost the other
-// can continue.
+// common (with spares: from all ranks of the job). An error of that world interrupts Waits on the
+// Intercomm. Errors of local and of the bridge do not. A group that has lost the other can
+// therefore continue.
 func CreateIntercomm(local *Comm, localLeader int, bridge *Comm, remoteLeader, tag int) *future.Future[*Intercomm] {
 	if local == nil {
 		return nowhere[*Intercomm](intercommOp)

@@ -15,10 +15,10 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// Dup makes a communicator of the same ranks, with messages and errors of its own
-// (MPI_Comm_dup). It is collective. Take it for a library, whose messages must not meet the
-// program's. An error of c interrupts Waits on the duplicate too. [Comm.Split] and
-// [Comm.Create] make communicators of fewer ranks.
+// Dup makes a communicator of the same ranks, with messages and errors of its own (MPI_Comm_dup).
+// It is collective. Use it for a library, whose messages must not be mixed with the program's. An
+// error of c interrupts Waits on the duplicate too. [Comm.Split] and [Comm.Create] make
+// communicators of fewer ranks.
 func (c *Comm) Dup() *future.Future[*Comm] {
 	if c == nil {
 		return nowhere[*Comm]("Dup")

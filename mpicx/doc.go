@@ -1,10 +1,10 @@
 // Package mpicx carries errors across ranks.
 //
 // A parallel program runs the same code on n ranks. When one rank fails, the others wait for
-// messages that never come. With mpicx every rank gets that failure as a typed Go error, from
-// whatever Wait it is in, and the program can recover. The package follows Engwer, Altenbernd,
-// Dreier, Göddeke, "A high-level C++ approach to manage local errors, asynchrony and faults in
-// an MPI application", with Go's futures, errors and panics in place of C++'s.
+// messages that never come. With mpicx every rank gets that failure as a typed Go error, from the
+// Wait it is in, and the program can recover. The package follows Engwer, Altenbernd, Dreier,
+// Göddeke, "A high-level C++ approach to manage local errors, asynchrony and faults in an MPI
+// application", with Go's futures, errors and panics in place of C++'s.
 //
 // An operation that involves other ranks returns a future at once. The future's Wait says how
 // the operation ended. Starting an operation never fails and never blocks.
@@ -13,9 +13,9 @@
 //
 // Wait returns nil, the cause of its context's end, or one of these errors:
 //
-//   - *[PropagatedError]: ranks signalled errors, by [Comm.Try], [Comm.TryAll], [Comm.Signal]
-//     or [Comm.SignalError]. Every rank gets the same error once. The communicator keeps
-//     working, and all ranks can take the same decision: try again, go back, or give up.
+//   - *[PropagatedError]: ranks signalled errors, by [Comm.Try], [Comm.TryAll], [Comm.Signal] or
+//     [Comm.SignalError]. Every rank gets the same error once. The communicator keeps working,
+//     and all ranks can make the same decision: retry, go back, or give up.
 //   - *[CommCorruptedError]: a rank left [Comm.Guard] by an error or a panic, or its process
 //     died. The communicator is broken for good.
 //   - *[MPIError]: an error of this operation at this rank, such as a bad argument or a message
@@ -43,8 +43,8 @@
 // # Processes that die
 //
 // With -tags ulfm the other ranks survive the death of a process. [Comm.Shrink] makes a
-// communicator of the living, [Comm.Replace] one in which spares have the places of the dead,
-// and [Comm.Agree] lets the living take the same decision.
+// communicator of the survivors, [Comm.Replace] one in which spares take the places of the dead,
+// and [Comm.Agree] lets the survivors make the same decision.
 //
 // The package must never know how errors spread (backends do) or how messages do (transports).
 package mpicx

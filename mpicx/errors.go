@@ -20,7 +20,7 @@ import (
 // A PropagatedError says that ranks signalled errors. Every rank of the communicator gets it,
 // with the same Failures (paper section III-A, Propagated_exception). The communicator keeps
 // working, and no message from before the error is received any more. All ranks have the same
-// information, so they can take the same decision about it.
+// information, so they can make the same decision about it.
 type PropagatedError struct {
 	// Failures are those of all ranks that signalled before they knew of the
 	// others', by rank. Ranks of one process share the slice: don't change it.

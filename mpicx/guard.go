@@ -9,9 +9,9 @@ import (
 )
 
 // Guard runs fn. If fn leaves by an error, a panic or runtime.Goexit, every other rank gets a
-// *CommCorruptedError, and the communicator is broken for good: what the destructor of a Comm
-// does in the paper (section III-A). Take it where a rank that fails does not come back to the
-// others; where it does, take [Comm.Try] or [Comm.TryAll].
+// *CommCorruptedError, and the communicator is broken for good: what the destructor of a Comm does
+// in the paper (section III-A). Use it where a rank that fails does not rejoin the others. Where it
+// does, use [Comm.Try] or [Comm.TryAll].
 //
 // The rank that fails waits for nobody. Its Guard returns the error that fn returned or threw,
 // not the *CommCorruptedError of the others. Panics other than thrown errors pass through. Like

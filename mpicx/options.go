@@ -50,11 +50,11 @@ func WithRanks(n int) Option {
 	}
 }
 
-// WithSpares has k ranks more, which wait to take the places of the dead: see Comm.Replace.
-// They are in no communicator before that, and their Run returns nil without a call of its
-// function if they are not needed. Of the processes of mpirun's or mpicxrun's job, k are spares and
-// the others the world. Under the black channel, which survives no death, there are none, and
-// those processes have nothing to do.
+// WithSpares adds k ranks that wait to take the places of the dead: see Comm.Replace. They are in
+// no communicator before that, and their Run returns nil without a call of its function if they are
+// not needed. Of the processes of mpirun's or mpicxrun's job, k are spares and the others the
+// world. Under the black channel, which survives no death, there are none, and those processes have
+// nothing to do.
 func WithSpares(k int) Option {
 	return func(o *options) {
 		o.spares = k
@@ -81,8 +81,8 @@ func WithRuntimeTrace() Option { return func(o *options) { o.trace = true } }
 //
 //	go run github.com/mpicx/go-mpicx/mpicx/mpicxtrace dir
 //
-// tells what happened, and draws it. A write that fails is told once on standard error, and
-// then the rest is missing; the job goes on.
+// tells what happened, and draws it. A write that fails is told once on standard error, and then
+// the rest is missing; the job continues.
 func WithTimeline(dir string) Option {
 	return func(o *options) { o.timeline = cmp.Or(dir, o.timeline) }
 }

@@ -36,7 +36,7 @@ func Ssend[T any](c *Comm, buf []T, dest, tag int) *future.Future[Status] {
 
 // Recv receives a message from rank source, or AnySource, with the tag, or AnyTag, into buf
 // (MPI_Irecv). The message may be shorter than buf: see Status.Count. A longer one is an
-// *MPIError of ClassTruncate. Where the length is not known before, take [RecvSlice].
+// *MPIError of ClassTruncate. If the length is not known in advance, use [RecvSlice].
 //
 // A message of elements of another type is an *MPIError of ClassType, and the contents of buf
 // are undefined. Bytes fit every type, like MPI_PACKED: a message that was sent as a []byte may
@@ -68,7 +68,7 @@ func Probe[T any](c *Comm, source, tag int) *future.Future[Status] {
 }
 
 // RecvSlice receives a message of any length into a new slice of elements of T, which [Send] or
-// Ssend has sent. For a value that [SendValue] has sent take [RecvValue].
+// Ssend has sent. For a value that [SendValue] has sent, use [RecvValue].
 func RecvSlice[T any](c *Comm, source, tag int) *future.Future[[]T] {
 	return recvSlice(c, "RecvSlice", source, tag, func(slice []T, _ Status) []T { return slice })
 }

@@ -68,8 +68,8 @@ func (c *Comm) AgreeFailed() *future.Future[[]int] {
 // the first use of the new communicator reports that. An error that arrives while Shrink is
 // pending ends it, as it ends Agree.
 //
-// Take Shrink if the program can continue with fewer ranks, and [Comm.Replace] if it needs the
-// same number, in the same places, and the job has spares.
+// Use Shrink if the program can continue with fewer ranks, and [Comm.Replace] if it needs the same
+// number, in the same places, and the job has spares.
 //
 // A rank that has left Guard by a panic or runtime.Goexit, or that has returned from Run, is
 // not a member unless it calls Shrink. To learn who is a member, exchange the old ranks by

@@ -9,9 +9,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Replace makes a communicator of c's size and order, in which spares (WithSpares) have the
-// places of the dead. Take it if the program needs the same number of ranks, and [Comm.Shrink]
-// if it can continue with fewer. Only the ULFM backend has it.
+// Replace makes a communicator of c's size and order, in which spares (WithSpares) take the places
+// of the dead. Use it if the program needs the same number of ranks, and [Comm.Shrink] if it can
+// continue with fewer. Only the ULFM backend has it.
 //
 // A spare that is taken calls Run's function, or returns from Instance.World, with the new
 // communicator as its world. Replaced returns the ranks that are new; Incarnation is greater

@@ -12,8 +12,8 @@ import (
 )
 
 // Sendrecv sends send to rank dest and receives a message from rank source into recv
-// (MPI_Isendrecv). It is done when both are, with the Status of the receive. So ranks can pass
-// messages round a ring without deadlock. At the border of a grid, dest or source is ProcNull.
+// (MPI_Isendrecv). It is done when both are, with the Status of the receive. Ranks can therefore
+// pass messages round a ring without deadlock. At the border of a grid, dest or source is ProcNull.
 // Send and recv may be the same slice, or overlap: the old contents are sent
 // (MPI_Isendrecv_replace).
 //

@@ -32,8 +32,8 @@ func (c *Comm) SignalError(ctx context.Context, code int) error {
 // rank errors.Is and errors.As find err itself in what is returned. A nil err is an *MPIError.
 //
 // Call Signal where no function can return the error, for example in a goroutine that watches
-// over a computation. Otherwise take [Comm.Try], which signals the error that its function
-// returns, or [Throw] inside of Try. To end a communicator for good, take [Comm.Revoke].
+// over a computation. Otherwise use [Comm.Try], which signals the error that its function
+// returns, or [Throw] inside Try. To end a communicator for good, use [Comm.Revoke].
 func (c *Comm) Signal(ctx context.Context, err error) error {
 	if bad := c.ready("Signal", ctx); bad != nil {
 		return bad

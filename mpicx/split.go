@@ -21,9 +21,9 @@ import (
 const Undefined = -1
 
 // Split makes a communicator of each set of ranks that give the same color. In it ranks are
-// ordered by key and then by their rank in c (MPI_Comm_split). A color is not negative, or it
-// is Undefined: such a rank gets a nil Comm. It is collective. Take [Comm.Create] if all ranks
-// know the members of their communicators, and [Comm.Dup] for all ranks of c.
+// ordered by key and then by their rank in c (MPI_Comm_split). A color is not negative, or it is
+// Undefined: such a rank gets a nil Comm. It is collective. Use [Comm.Create] if all ranks know
+// the members of their communicators, and [Comm.Dup] for all ranks of c.
 func (c *Comm) Split(color, key int) *future.Future[*Comm] {
 	if c == nil {
 		return nowhere[*Comm]("Split")

@@ -9,14 +9,14 @@ import (
 	"sync/atomic"
 )
 
-// Try runs fn and tells all ranks of its error. If fn returns or throws an error at any rank,
-// Try returns the same *PropagatedError at every rank, whatever fn was doing there. The
+// Try runs fn and tells all ranks of its error. If fn returns or throws an error at any rank, Try
+// returns the same *PropagatedError at every rank, no matter what fn was doing there. The
 // communicator works afterwards. Panics other than thrown errors pass through: see Guard.
 //
-// Try does not wait for the other ranks. When it has returned nil here, another rank may still
-// be in its Try and get the next error there. So a loop that tries again takes [Comm.TryAll],
-// which returns nil only when all ranks have succeeded. A failed rank that does not come back
-// to the others needs [Comm.Guard].
+// Try does not wait for the other ranks. When it has returned nil here, another rank may still be
+// in its Try and get the next error there. Use [Comm.TryAll] in a loop that retries: it returns nil
+// only when all ranks have succeeded. Use [Comm.Guard] if a rank that fails does not rejoin the
+// others.
 //
 // The context that fn gets ends as soon as an error of a peer arrives, so that computations and
 // I/O inside stop too. A Wait with that context returns the peer's error, and so does Try if fn

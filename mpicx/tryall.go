@@ -11,10 +11,10 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// TryAll is a Try that is collective: it returns nil at all ranks, or the same error at all
-// ranks. A rank returns nil only when it knows that fn has succeeded everywhere. Take it for
-// every loop that tries again, and where ranks save a state to go back to. [Comm.Try] costs no
-// messages and waits for nobody, but does not tell whether the other ranks have succeeded.
+// TryAll is a Try that is collective: it returns nil at all ranks, or the same error at all ranks.
+// A rank returns nil only when it knows that fn has succeeded everywhere. Use it in every loop that
+// retries, and where ranks save a state to go back to. [Comm.Try] costs no messages and waits for
+// nobody, but does not tell whether the other ranks have succeeded.
 //
 // Save the states to go back to inside fn, keep the two newest, and after an error go back to
 // the newest that all ranks have: see the example. Package checkpoint does that.

@@ -66,7 +66,7 @@ func SendValue[T any](c *Comm, v T, dest, tag int) *future.Future[Status] {
 }
 
 // RecvValue receives a value of type T that [SendValue] has sent. From ProcNull it is the zero
-// value. For elements that Send has sent take [Recv] or [RecvSlice].
+// value. For elements that Send has sent, use [Recv] or [RecvSlice].
 func RecvValue[T any](c *Comm, source, tag int) *future.Future[T] {
 	return recvValue(c, "RecvValue", source, tag, func(v T, _ Status) T { return v })
 }

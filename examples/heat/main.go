@@ -1,5 +1,5 @@
-// Heat computes how a square plate cools whose edges are kept at 0, on a grid of ranks, and goes
-// on when a rank fails or its process dies.
+// Heat computes how a square plate cools, with its edges kept at 0, on a grid of ranks. It
+// continues when a rank fails or its process dies.
 //
 //	go run ./examples/heat
 //	go build -tags ulfm ./examples/heat
@@ -7,9 +7,9 @@
 //	go run ./mpicx/mpicxrun -n 5 ./heat -fail 0 -pause 5ms
 //	pkill -9 -o -x heat                                          # in another terminal
 //
-// What there is to know stands in four functions: run starts the ranks; attempt, which recovery.Run
-// calls again and again, makes the grid of those that there are; restore finds out where to go on;
-// advance computes, and has the ranks exchange the edges of their blocks.
+// Read four functions: run starts the ranks; attempt, which recovery.Run calls repeatedly, makes a
+// grid of the living ranks; restore finds the step to continue from; advance computes and exchanges
+// the edges of the blocks.
 package main
 
 import (

@@ -7,7 +7,7 @@
 //	go run ./examples/minimal
 //	go build -tags mpi ./examples/minimal && mpirun -n 2 ./minimal
 //
-// How the listing's parts are called here:
+// The listing's parts and their names here:
 //
 //	MPICXX::initialize, mpi.comm_world()       mpicx.Run, which hands out the world
 //	MPICXX::Future f; f = comm.send(…)         f := mpicx.Send(world, …)
@@ -16,5 +16,5 @@
 //	catch (MPICXX::Propagated_exception&)      errors.AsType[*mpicx.PropagatedError]
 //	catch (MPICXX::Comm_corrupted_exception&)  errors.AsType[*mpicx.CommCorruptedError]
 //
-// It must never know more of mpicx than its face.
+// It must use only the public interface of mpicx.
 package main

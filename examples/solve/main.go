@@ -1,13 +1,13 @@
-// Solve reads a matrix, divides its rows among ranks, solves a system with it by
-// conjugate gradients, and goes on when a rank fails or its process dies.
+// Solve reads a matrix, divides its rows among ranks, and solves a system with it by conjugate
+// gradients. It continues when a rank fails or its process dies.
 //
 //	go run ./examples/solve
 //	go build -tags ulfm ./examples/solve
 //	go run ./mpicx/mpicxrun -n 5 ./solve -spares 1 -pause 20ms
 //	pkill -9 -o -x solve                                        # in another terminal
 //
-// What there is to know stands in four functions: run starts the ranks, attempt is what
-// recovery.Run calls again and again, restore finds out where to go on, and iterate solves.
+// Read four functions: run starts the ranks, recovery.Run calls attempt repeatedly, restore finds
+// the iteration to continue from, and iterate solves.
 package main
 
 import (

@@ -15,10 +15,10 @@ import (
 const None = -1
 
 // Load returns a variable that some rank has saved in a version, numbered as it was then. It is
-// for programs that shrink, where the living take over the data of the dead. [Store.Restore]
-// sets a rank's own variables. Load is collective: all ranks call it, each for the variable
-// that it needs, or with None for rank. The version is the one that Restore has returned, or
-// one of which there are files. A number is returned as a slice of one.
+// for programs that shrink, in which the survivors take over the data of the dead. [Store.Restore]
+// sets a rank's own variables. Load is collective: all ranks call it, each for the variable that
+// it needs, or with None for rank. The version is the one that Restore has returned, or one of
+// which there are files. A number is returned as a slice of one.
 func Load[T mpicx.Scalar](ctx context.Context, s *Store, name string, rank, version int) ([]T, error) {
 	got, err := s.load(ctx, request{name, rank, version})
 	if err != nil || rank == None {

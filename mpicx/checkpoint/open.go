@@ -28,10 +28,10 @@ func Open(ctx context.Context, comm *mpicx.Comm, opts ...Option) (*Store, error)
 // ranks that have the store call Rejoin, and ranks that are new call [Open]. Rejoin changes no
 // variable: that is [Store.Restore].
 //
-// The store that Rejoin returns has the same protected variables and takes the place of s,
-// which is not used any more. If Rejoin returns an error, s is unchanged. As with any
-// collective operation, another rank may get an error where this one gets none. So call Rejoin
-// and Open inside of TryAll, and if that fails, call them again at all ranks.
+// The store that Rejoin returns has the same protected variables and takes the place of s, which is
+// not used any more. If Rejoin returns an error, s is unchanged. As with any collective operation,
+// another rank may get an error where this one gets none. Therefore call Rejoin and Open inside
+// TryAll, and if that fails, call them again at all ranks.
 func (s *Store) Rejoin(ctx context.Context, comm *mpicx.Comm) (*Store, error) {
 	if err := s.settle(ctx); err != nil {
 		return nil, err

@@ -21,9 +21,9 @@ import (
 //
 // In a *testing.T the ranks run in a bubble of testing/synctest. Time is fake there: it jumps
 // ahead when all ranks wait for it. If all ranks wait for each other, Run fails t at once and
-// prints what each of them waits for. Make channels and timers that ranks wait for inside of
-// fn. A wait for something outside, such as a file or a socket, is not a deadlock. Other
-// testing.TBs have no bubble.
+// prints what each of them waits for. Make channels and timers that ranks wait for inside fn. A
+// wait for something outside, such as a file or a socket, is not a deadlock. Other testing.TBs
+// have no bubble.
 //
 // In a job of mpicxrun, or with -tags mpi of mpirun, each process runs the test, and the first
 // processes are the ranks. If there are too few, Run skips t. There is no bubble, and a

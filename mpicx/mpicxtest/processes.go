@@ -34,13 +34,12 @@ type Process struct {
 // processes the call of RunProcesses calls fn as one rank. It fails t if fn returns an error in
 // a process, or does not return. The result says how each process has ended.
 //
-// Code before the call runs in each process as well, TestMain included. So fn captures
-// variables of its own process, and changes them only there. To pass a result to the test, log
-// it or call Hand. Code after the call runs in the test alone, except for Cleanups. If an
-// earlier call of RunProcesses stands in the same test, or in a test that this is a subtest of,
-// it runs nothing in these processes and returns there what it has returned in the test. The
-// program's own flags are passed on; -race, -short and -count work as usual, with new processes
-// for each count.
+// Code before the call runs in each process as well, TestMain included. Function fn therefore
+// captures variables of its process, and changes them only there. To pass a result to the test, log
+// it or call Hand. Code after the call runs in the test alone, except for Cleanups. If an earlier
+// call of RunProcesses stands in the same test, or in a test that this is a subtest of, it runs
+// nothing in these processes and returns there what it has returned in the test. The program's own
+// flags are passed on; -race, -short and -count work as usual, with new processes for each count.
 //
 // Time is real, and a deadlock ends by the test's -test.timeout. On Windows, and in a job of
 // mpirun or mpicxrun, such processes cannot be started, and RunProcesses skips t.

@@ -1,6 +1,6 @@
-// Package recovery is the loop around a solver. It calls a function until all ranks have
-// succeeded in it, and repairs the communicator in between. It knows only the public face of
-// mpicx, and must never know what a program computes.
+// Package recovery is the loop around a solver. It calls a function until all ranks have succeeded
+// in it, and repairs the communicator in between. It knows only the public interface of mpicx, and
+// must never know what a program computes.
 //
 // [Run] puts Guard, TryAll, Replace and Shrink together:
 //
@@ -11,13 +11,13 @@
 // # What is the same at all ranks
 //
 // Before each attempt all ranks of the communicator, survivors and rescues, exchange what they
-// know. Run decides only by what all have exchanged. So all ranks are in the same attempt, on
-// the same communicator, with the same [Attempt.Cause]. An error or a death during the exchange
-// makes the attempt fail at all ranks, too.
+// know. Run decides only by that, so all ranks are in the same attempt, on the same communicator,
+// with the same [Attempt.Cause]. An error or a death during the exchange makes the attempt fail at
+// all ranks, too.
 //
-// All ranks return from Run together. Nil says that all have succeeded; a later death or error
-// is reported by a later operation. TryAll alone does not guarantee that: if a rank dies while
-// its votes are counted, TryAll may return nil at some ranks. So Run ends with Agree, whose
+// All ranks return from Run together. Nil says that all have succeeded; a later death or error is
+// reported by a later operation. TryAll alone does not guarantee that: if a rank dies while its
+// votes are counted, TryAll may return nil at some ranks. Run therefore ends with Agree, whose
 // result is the same at all survivors.
 //
 // # What happens after an error
@@ -35,13 +35,13 @@
 //
 // # What a program has to do
 //
-// Communicators made from a corrupted one are corrupted with it. So fn makes the ones that it
-// needs, such as grids and duplicates, from Attempt.Comm in every attempt, and closes them when
-// it succeeds.
+// Communicators made from a corrupted one are corrupted with it. Therefore fn makes those that it
+// needs, such as grids and duplicates, from Attempt.Comm in every attempt, and closes them when it
+// succeeds.
 //
-// A rescue starts at the beginning of the program and meets the others in Run. So a program
-// that uses Replace has a single Run on its world, around all that its ranks do together, and
-// does nothing collective before it.
+// A rescue starts at the beginning of the program and joins the others in Run. A program that uses
+// Replace therefore has a single Run on its world, around all that its ranks do together, and does
+// nothing collective before it.
 //
 // An attempt may end at any moment, and so may the recovery at the beginning of fn. Decide what
 // to do next by the Attempt, by the Store, and by what the ranks exchange in this attempt. Do
@@ -50,13 +50,12 @@
 //
 // # Levels
 //
-// Run may be called inside of fn, on a communicator that is derived from Attempt.Comm. Such an
-// inner level handles the errors and deaths of its own communicator, and no other rank is
-// disturbed. (It is use case 2 of the paper "A high-level C++ approach to manage local errors,
-// asynchrony and faults in an MPI application", section I. Use case 1 is a loop on the rank
-// itself, use case 3 the outermost level.) An inner level may shrink but not replace. If it
-// gives up, fn returns its error, which becomes the Cause of the outer level; only then do
-// ranks of other communicators learn of it. A death that an inner level has survived reaches
-// the outer level when an operation needs the dead rank, at the latest at the end of its
-// attempt.
+// Run may be called inside fn, on a communicator that is derived from Attempt.Comm. Such an inner
+// level handles the errors and deaths of its own communicator, and no other rank is disturbed. (It
+// is use case 2 of the paper "A high-level C++ approach to manage local errors, asynchrony and
+// faults in an MPI application", section I. Use case 1 is a loop on the rank itself, use case 3
+// the outermost level.) An inner level may shrink but not replace. If it gives up, fn returns its
+// error, which becomes the Cause of the outer level; only then do ranks of other communicators
+// learn of it. A death that an inner level has survived reaches the outer level when an operation
+// needs the dead rank, at the latest at the end of its attempt.
 package recovery

@@ -23,14 +23,14 @@ type options struct {
 	err                         error
 }
 
-// Replace has spares take the places of lost ranks: see mpicx.Comm.Replace. If there are too
+// Replace lets spares take the places of lost ranks: see mpicx.Comm.Replace. If there are too
 // few spares, Run returns the *mpicx.SpareError, or shrinks if [ElseShrink] is given.
 func Replace() Option { return func(o *options) { o.replace = true } }
 
 // Shrink has the remaining ranks continue alone.
 func Shrink() Option { return func(o *options) { o.shrink = true } }
 
-// ElseShrink has the remaining ranks continue alone if Replace fails.
+// ElseShrink lets the remaining ranks continue alone if Replace fails.
 func ElseShrink() Option { return func(o *options) { o.elseShrink = true } }
 
 // Checkpoint opens Attempt.Store with these options.

@@ -2,19 +2,17 @@
 //
 //	go run -tags ulfm ./examples/ulfm/02-undisturbed
 //
-// Ranks 0 and 1, 2 and 3, and so on play ping-pong. One of them is killed after
-// three rounds. Its partner gets an error in the fourth; all other pairs play to
-// the end, on the same communicator, and no error reaches them. What is learnt:
+// Ranks 0 and 1, 2 and 3, and so on play ping-pong. One of them is killed after three
+// rounds. Its partner gets an error in the fourth; all other pairs play to the end, on
+// the same communicator, and no error reaches them. What it teaches:
 //
-//   - An operation that does not involve a dead process goes on undisturbed. Two
-//     ranks are involved in a message, all in a collective operation. (ULFM:
-//     "an MPI call that does not involve the failed process will complete
-//     normally".)
-//   - So errors are local knowledge. That the communicator has a dead member is
-//     told to nobody by itself: who needs all to know has to tell them, which is
-//     what lesson 3 is about.
+//   - An operation that does not involve a dead process is undisturbed. Two ranks are
+//     involved in a message, all in a collective operation. (ULFM: "an MPI call that
+//     does not involve the failed process will complete normally".)
+//   - Errors are local knowledge: no rank is told automatically that the communicator has a dead
+//     member. If all have to know, the program has to tell them, which is the subject of lesson 3.
 //
-// Try next: end the game by a Barrier. All are involved in that, so all get the error.
+// Try next: end the game with a Barrier. All ranks are involved in it, so all get the error.
 //
-// A lesson must never know more of mpicx than its face.
+// A lesson must use only the public interface of mpicx.
 package main
