@@ -3,7 +3,7 @@
 //
 //	go run ./examples/solve
 //	go build -tags ulfm ./examples/solve
-//	go run ./mpicx/mpicxrun -n 5 ./solve -spares 1 -pause 20ms
+//	go run ./mpicx/mpicxrun -n 5 ./solve -spares 1 -pause 100ms
 //	pkill -9 -o -x solve                                        # in another terminal
 //
 // What there is to know stands in four functions: run starts the ranks, attempt is what
