@@ -3,7 +3,7 @@
 //
 //	go run ./examples/solve
 //	go build -tags ulfm ./examples/solve
-//	go run ./mpicx/mpicxrun -n 5 ./solve -spares 1 -pause 20ms
+//	go run ./mpicx/mpicxrun -n 5 ./solve -spares 1 -pause 100ms
 //	pkill -9 -o -x solve                                        # in another terminal
 //
 // Read four functions: run starts the ranks, recovery.Run calls attempt repeatedly, restore finds

@@ -20,7 +20,7 @@ import (
 //
 // The error is [ErrNone], a *[LostError], or one of the communicator, the same at all ranks. At
 // this rank alone it may be a *[PartsError], or say which variable does not fit. Then no
-// variable is set.
+// variable is set, and the version is 0.
 func (s *Store) Restore(ctx context.Context) (version int, err error) {
 	all, f := s.take("Restore", 1, exchanges)
 	if f != nil {

@@ -213,6 +213,9 @@ func TestSignals(t *testing.T) {
 
 // Ctrl-Z stops all, and fg has them go on.
 func TestJobControl(t *testing.T) {
+	if _, err := exec.LookPath("ps"); err != nil {
+		t.Skip(err)
+	}
 	j := start(t, "rounds", "-n", "2")
 	pids := append(j.pids(t, 2), j.Process.Pid)
 	require.NoError(t, j.Process.Signal(syscall.SIGTSTP))

@@ -41,7 +41,8 @@
 //
 // A rescue starts at the beginning of the program and joins the others in Run. A program that uses
 // Replace therefore has a single Run on its world, around all that its ranks do together, and does
-// nothing collective before it.
+// nothing collective before it, nor after it: the world stays corrupted once a rank has died, and
+// Attempt.Comm is what has been repaired.
 //
 // An attempt may end at any moment, and so may the recovery at the beginning of fn. Decide what
 // to do next by the Attempt, by the Store, and by what the ranks exchange in this attempt. Do

@@ -34,11 +34,11 @@ func solve(ctx context.Context, world *mpicx.Comm, steps int) (x float64, err er
 		a.Store.Protect("x", &x)
 		step := 0
 		if a.N > 0 {
-			version, err := a.Store.Restore(ctx)
+			var err error
+			step, err = a.Store.Restore(ctx)
 			if err != nil && !errors.Is(err, checkpoint.ErrNone) {
 				return err
 			}
-			step = max(version, 0)
 		}
 		for ; step < steps; step++ {
 			if step%2 == 0 {
