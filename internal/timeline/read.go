@@ -52,10 +52,27 @@ func Read(b []byte) (f File, ok bool) {
 	}
 	for text := range bytes.Lines(rest) {
 		var l Line
-		if json.Unmarshal(text, &l) == nil && l.Event != "" && l.Run > 0 && l.Rank >= 0 {
+		if json.Unmarshal(text, &l) == nil && l.isWhole() {
 			f.Lines = append(f.Lines, l)
 		}
 	}
 	slices.SortStableFunc(f.Lines, func(a, b Line) int { return cmp.Compare(a.T, b.T) })
 	return f, true
+}
+
+// isWhole says whether the line has what every line of its kind has.
+func (l *Line) isWhole() bool {
+	switch l.Event {
+	case "":
+		return false
+	case Death, Notice, Revoke:
+		if l.By == nil {
+			return false
+		}
+	case Replace:
+		if l.As == nil {
+			return false
+		}
+	}
+	return l.Run > 0 && l.Rank >= 0
 }

@@ -14,7 +14,8 @@ var errUnseen = errors.New("its process has died; with -tags ulfm the others cou
 // Die ends the calling rank as if its process had been killed. It never returns. With -tags ulfm
 // its peers learn of the death, and nothing else is sent from the rank any more. The black
 // channel does not see processes die: with it all other ranks get a [mpicx.CommCorruptedError]
-// that says so, as they do under mpicxrun.
+// that says so. Under mpicxrun they get an [mpicx.MPIError], which inside of Try and Guard
+// becomes a CommCorruptedError.
 //
 // Where ranks are goroutines, the calling goroutine ends by [runtime.Goexit]. Other goroutines
 // of the rank continue to run, and can reach no other rank. Under mpirun and mpicxrun the

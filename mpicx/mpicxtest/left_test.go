@@ -3,6 +3,7 @@ package mpicxtest_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -106,7 +107,7 @@ func TestExcused(t *testing.T) {
 
 // Messages of and to the dead are nobody's.
 func TestExcusedDeaths(t *testing.T) {
-	mpicxtest.RunFaults(t, 3, "kill 1 at operation 3", func(ctx context.Context, world *mpicx.Comm) error {
+	killed := mpicxtest.RunFaults(t, 3, "kill 1 at operation 3", func(ctx context.Context, world *mpicx.Comm) error {
 		world.SetErrhandler(mpicx.ErrorsReturn)
 		if world.Rank() == 1 {
 			for range 3 { // the last is the third operation
@@ -119,4 +120,7 @@ func TestExcusedDeaths(t *testing.T) {
 		}
 		return mpicx.Send(world, []int{0}, 0, 3).Wait(ctx)
 	})
+	if !slices.Equal(killed, []int{1}) {
+		t.Errorf("killed %v, expected [1]", killed)
+	}
 }

@@ -22,19 +22,20 @@ func isOfTrouble(k timeline.Kind) bool {
 }
 
 // troubles finds the errors of a run. One begins with a fault or a death that is none of an open one: not of a
-// round that is known, and after the epoch of the one before.
+// round that is known, and after the epoch of the one before. What belongs to a round is of the error
+// in which the round began, even if the next has begun.
 func (r *run) troubles() (all []*trouble) {
 	type round struct {
 		comm string
 		n    uint64
 	}
-	rounds, dead := make(map[round]bool), make(map[int]bool)
+	rounds, dead := make(map[round]*trouble), make(map[int]bool)
 	over := true
 	for _, e := range r.events {
 		fresh := false
 		switch e.Event {
 		case timeline.Fault:
-			fresh = !rounds[round{e.Comm, e.Round}]
+			fresh = rounds[round{e.Comm, e.Round}] == nil
 		case timeline.Dies:
 			fresh = !dead[e.Rank]
 			dead[e.Rank] = true
@@ -43,20 +44,27 @@ func (r *run) troubles() (all []*trouble) {
 			dead[*e.By] = true
 		case timeline.Revoke, timeline.Notice:
 			fresh = len(all) == 0
-		case timeline.Epoch:
-			over = true
-		}
-		if e.Event == timeline.Fault || e.Event == timeline.Notice {
-			rounds[round{e.Comm, e.Round}] = true
 		}
 		if fresh && over {
 			all = append(all, &trouble{begin: e.at})
 			over = false
 		}
-		if len(all) > 0 && e.Event != timeline.End && e.Event != timeline.Start {
-			last := all[len(all)-1]
-			last.events = append(last.events, e)
+		if len(all) == 0 || e.Event == timeline.End || e.Event == timeline.Start {
+			continue
 		}
+		last := all[len(all)-1]
+		of := last
+		switch k := (round{e.Comm, e.Round}); e.Event {
+		case timeline.Fault, timeline.Notice:
+			if rounds[k] == nil {
+				rounds[k] = last
+			}
+			of = rounds[k]
+		case timeline.Join, timeline.Verdict, timeline.Epoch:
+			of = cmp.Or(rounds[k], last)
+		}
+		of.events = append(of.events, e)
+		over = over || e.Event == timeline.Epoch && of == last
 	}
 	for i, t := range all {
 		limit := int64(unbounded)

@@ -171,6 +171,54 @@ func TestRunsAndErrorsAreChosen(t *testing.T) {
 	require.Contains(t, stdout.String(), "no errors")
 }
 
+// told is the text of a job of one process, with the lines of its ranks.
+func told(t *testing.T, lines ...timeline.Line) string {
+	t.Helper()
+	for i := range lines {
+		lines[i].T, lines[i].Run = int64(i+1)*1000, 1
+	}
+	r := merge(job{files: []timeline.File{{Head: timeline.Head{Machine: "a"}, Lines: lines}}, runs: []int{1}}, 1)
+	var text strings.Builder
+	require.NoError(t, writeText(&text, r))
+	return text.String()
+}
+
+// A rank that has the verdict of an error after the next has begun has it in the table of the first.
+func TestErrorsOverlap(t *testing.T) {
+	zero, one := 0, 1
+	text := told(t,
+		timeline.Line{Rank: 0, Event: timeline.Fault, Comm: "world", Text: "boom"},
+		timeline.Line{Rank: 0, Event: timeline.Join, Comm: "world"},
+		timeline.Line{Rank: 1, Event: timeline.Notice, Comm: "world", By: &zero},
+		timeline.Line{Rank: 1, Event: timeline.Join, Comm: "world"},
+		timeline.Line{Rank: 0, Event: timeline.Verdict, Comm: "world", Text: "of boom"},
+		timeline.Line{Rank: 0, Event: timeline.Epoch, Comm: "world"},
+		timeline.Line{Rank: 0, Event: timeline.Dies},
+		timeline.Line{Rank: 1, Event: timeline.Verdict, Comm: "world", Text: "of boom"},
+		timeline.Line{Rank: 1, Event: timeline.Epoch, Comm: "world"},
+		timeline.Line{Rank: 1, Event: timeline.Death, Comm: "world", By: &zero},
+		timeline.Line{Rank: 1, Event: timeline.Notice, Comm: "world", Round: 1, By: &one},
+		timeline.Line{Rank: 1, Event: timeline.Join, Comm: "world", Round: 1},
+		timeline.Line{Rank: 1, Event: timeline.Verdict, Comm: "world", Round: 1, Text: "of the death"},
+	)
+	first, second, found := strings.Cut(text, "error 2, ")
+	require.True(t, found, text)
+	require.Regexp(t, `rank 1 +2 +3 +7 +8 `, first)
+	require.NotContains(t, second, "of boom")
+	require.Regexp(t, `rank 1 +3 +4 +5 +6 `, second)
+}
+
+// Where nobody has died, nobody goes on without anybody.
+func TestShrinkWithoutADeath(t *testing.T) {
+	zero := 0
+	text := told(t,
+		timeline.Line{Rank: 0, Event: timeline.Fault, Comm: "world", Text: "boom"},
+		timeline.Line{Rank: 0, Event: timeline.Epoch, Comm: "world"},
+		timeline.Line{Rank: 0, Event: timeline.Shrink, Comm: "world", As: &zero, Size: 1, Text: "world.shrink0"},
+	)
+	require.Contains(t, text, "rank 0 raises an error\n")
+}
+
 // Clocks of machines that differ by any time are found within the bound that is said.
 func TestClocksOfMachines(t *testing.T) {
 	dir := t.TempDir()

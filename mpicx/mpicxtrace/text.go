@@ -84,11 +84,13 @@ func plural(n int, what string) string {
 // summary is the trouble in one line.
 func (t *trouble) summary() string {
 	var dead, faulty []int
-	how := ""
+	died, how := false, "" // only what follows a death is a way to go on without
 	for _, e := range t.events {
 		switch e.Event {
 		case timeline.Dies:
-			dead = append(dead, e.Rank)
+			dead, died = append(dead, e.Rank), true
+		case timeline.Death:
+			died = true
 		case timeline.Fault:
 			faulty = append(faulty, e.Rank)
 		case timeline.Replace:
@@ -99,6 +101,9 @@ func (t *trouble) summary() string {
 		case timeline.Shrink:
 			how = ", and the others go on without"
 		}
+	}
+	if !died {
+		how = ""
 	}
 	var parts []string
 	if len(dead) > 0 {
