@@ -93,13 +93,13 @@ func TestChapters(t *testing.T) {
 							"%s:%d: %s has no such lines:\n%s", chapter, b.first, b.what, strings.Join(b.lines, "\n"))
 						return
 					}
-					printed := b.run(t)
+					printed, same := b.run(t)
 					if !matches(b.lines, printed) && *rewrite {
 						lines = append(lines[:b.first:b.first], append(printed, lines[b.end:]...)...)
 						require.NoError(t, os.WriteFile(chapter, []byte(strings.Join(lines, "\n")+"\n"), 0o644))
 						return
 					}
-					require.True(t, matches(b.lines, printed), "%s:%d has\n%s\n\n%s printed\n%s", chapter, b.first,
+					require.True(t, same, "%s:%d has\n%s\n\n%s printed\n%s", chapter, b.first,
 						strings.Join(b.lines, "\n"), b.what, strings.Join(printed, "\n"))
 				})
 			}
@@ -114,8 +114,9 @@ func TestChapters(t *testing.T) {
 	}
 }
 
-// run returns the lines that the block's command prints, in the root of the repository.
-func (b block) run(t *testing.T) []string {
+// run returns the lines that the block's command prints, in the root of the repository, and whether
+// they and the exit status are those of the block.
+func (b block) run(t *testing.T) (printed []string, same bool) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs sh and mpicxrun")
 	}
@@ -125,18 +126,29 @@ func (b block) run(t *testing.T) []string {
 	if _, err := exec.LookPath(b.needs); b.needs != "" && err != nil {
 		t.Skip(err)
 	}
+	for range 3 { // some programs have deadlines, which a machine that does much else may miss
+		var status int
+		printed, status = b.runOnce(t)
+		want, _ := strconv.Atoi(b.status) // 0 if it says nothing
+		if status == want && matches(b.lines, printed) {
+			return printed, true
+		}
+		t.Logf("%s:%d: %s ended with status %d, expected %d, and printed\n%s", b.chapter, b.first, b.what, status, want, strings.Join(printed, "\n"))
+	}
+	return printed, false
+}
+
+func (b block) runOnce(t *testing.T) (printed []string, status int) {
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", b.what)
 	cmd.Dir = filepath.Join("..", "..")
 	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "MPICX_") && !strings.HasPrefix(v, "GOFLAGS=") { // of the test's own run
+		if !strings.HasPrefix(v, "MPICX_") { // of the test's own run
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
 	out, err := cmd.CombinedOutput()
 	require.NotNil(t, cmd.ProcessState, "%s: %v", b.what, err)
-	want, _ := strconv.Atoi(b.status) // 0 if it says nothing
-	require.Equal(t, want, cmd.ProcessState.ExitCode(), "%s:%d: the exit status of %s, which printed\n%s", b.chapter, b.first, b.what, out)
-	return strings.Split(strings.TrimRight(string(out), "\n"), "\n")
+	return strings.Split(strings.TrimRight(string(out), "\n"), "\n"), cmd.ProcessState.ExitCode()
 }
 
 var (
