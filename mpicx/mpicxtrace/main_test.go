@@ -118,7 +118,7 @@ func TestAProcessIsKilledAndReplaced(t *testing.T) {
 
 func TestARankDiesAndTheOthersGoOn(t *testing.T) {
 	dir := t.TempDir()
-	mpicxtest.RunFaults(t, 4, "kill 3 in Allreduce step 1 call 20", func(ctx context.Context, world *mpicx.Comm) error {
+	mpicxtest.RunFaults(t, 4, "must kill 3 in Allreduce step 1 call 20", func(ctx context.Context, world *mpicx.Comm) error {
 		return solver(ctx, world, recovery.Shrink())
 	}, mpicx.WithTimeline(dir))
 	text, chrome, svg := traced(t, dir)
