@@ -106,6 +106,7 @@ func (i *Instance) Finalize(ctx context.Context) error {
 	}
 	instance.Instance = nil
 	// As in Run: peers may yet meet an error, and go on without this rank.
+	i.root.proc.ended(nil)
 	i.root.end(false)
 	i.reporter.end(nil)
 	i.root.finish()

@@ -161,6 +161,15 @@ func (p *proc) happened(l timeline.Line) {
 	}
 }
 
+// ended tells the watchers that the rank's program has ended.
+func (p *proc) ended(err error) {
+	l := timeline.Line{Event: timeline.End}
+	if err != nil {
+		l.Text = err.Error()
+	}
+	p.happened(l)
+}
+
 // blocked tells the watchers that this goroutine waits for what op names, until it calls over.
 func (p *proc) blocked(op func() string) (over func()) {
 	overs := make([]func(), len(p.watchers))
