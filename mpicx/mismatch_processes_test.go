@@ -275,11 +275,11 @@ func TestAgreeAfterPatience(t *testing.T) {
 	if mpicx.Backend != "ulfm" {
 		t.Skip("Agree needs ulfm")
 	}
-	mpicxtest.RunProcesses(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+	program := func(ctx context.Context, world *mpicx.Comm) error {
 		var met future.Waiter
 		if world.Rank() != 0 {
 			met = world.Barrier()
-			patient, cancel := context.WithTimeout(ctx, 300*time.Millisecond) // some reminders come meanwhile
+			patient, cancel := context.WithTimeout(ctx, 300*time.Millisecond) // their calls are compared meanwhile
 			defer cancel()
 			if err := met.Wait(patient); !errors.Is(err, context.DeadlineExceeded) {
 				return fmt.Errorf("Barrier: %w", err)
@@ -292,5 +292,7 @@ func TestAgreeAfterPatience(t *testing.T) {
 			met = world.Barrier()
 		}
 		return met.Wait(ctx)
-	})
+	}
+	t.Run("goroutines", func(t *testing.T) { mpicxtest.Run(t, 3, program) })
+	t.Run("processes", func(t *testing.T) { mpicxtest.RunProcesses(t, 3, program) })
 }
