@@ -195,8 +195,8 @@ type part struct {
 }
 
 // A watch has Waits for an agreement return the error of a mismatch of collective calls: what
-// others have called instead may never end. It is a receive that no message ends, and that has the
-// others reminded of the call.
+// others have called instead may never end. It is a receive that no message ends, and by which the
+// transport knows with whose calls this one is compared.
 type watch struct {
 	comm    *Comm
 	op      string
