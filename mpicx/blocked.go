@@ -27,12 +27,12 @@ func (c *Comm) Blocked() []string {
 	return lines
 }
 
-// byName returns what is derived from c, in an order that does not change.
+// byName returns the family of c by name, so the order does not change.
 func (c *Comm) byName() []*Comm {
 	return slices.SortedFunc(slices.Values(c.derived()), func(a, b *Comm) int { return strings.Compare(a.name, b.name) })
 }
 
-// progress is for hook.Progress.
+// progress implements hook.Progress.
 func (c *Comm) progress() string {
 	called, _ := c.t.Called()
 	text := fmt.Sprintln(c.name, c.t.Epoch(), called)
