@@ -10,8 +10,8 @@ import (
 
 // Blocked returns a line for each operation that this rank has begun on c, or on a communicator
 // derived from c, and that has not ended: operation, peer, tag, communicator, epoch. It also
-// has the errors that are being resolved, and who has not joined. It is for finding out why a
-// program hangs, and may be called from any goroutine. [Comm.Diagnose] asks all ranks.
+// names the rounds of errors that are open, and the ranks that have not joined them. Use it to find
+// out why a program hangs. It may be called from any goroutine. [Comm.Diagnose] asks all ranks.
 func (c *Comm) Blocked() []string {
 	c.there("Blocked")
 	var lines []string

@@ -7,8 +7,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/timeline"
 )
 
-// Mark notes in the timeline (WithTimeline), and in the execution trace (WithRuntimeTrace), that this rank
-// has come to what text says. Recovery.Run marks its attempts.
+// Mark writes text to the timeline (WithTimeline) and the execution trace (WithRuntimeTrace), to show
+// where in its program this rank is. recovery.Run marks its attempts.
 func (c *Comm) Mark(text string) {
 	if c == nil {
 		panic("mpicx: Mark: " + nilComm)
