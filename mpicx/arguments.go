@@ -27,12 +27,13 @@ func (k *check) length(what string, got, want int) {
 	k.that(got == want, ClassBuffer, "%s has %d elements, expected %d", what, got, want)
 }
 
-// counts checks one count for each rank against the buffer that holds them all.
+// counts checks one count for each rank, against the length of the buffer for all of them.
 func (k *check) counts(what string, counts []int, buffer int, c *Comm) {
 	k.countsOf(what, counts, buffer, c.Size(), "rank")
 }
 
-// countsOf is counts of n of whom it says what they are. What is right costs no allocation.
+// countsOf is counts for n ranks or neighbours, called who in the error. It allocates only for an
+// error.
 func (k *check) countsOf(what string, counts []int, buffer, n int, who string) {
 	if len(counts) != n {
 		k.that(false, ClassCount, "%d %s counts, expected one for each of the %d %ss", len(counts), what, n, who)
@@ -52,7 +53,7 @@ func (k *check) countsOf(what string, counts []int, buffer, n int, who string) {
 	}
 }
 
-// funcOp stands for an operation that is a function.
+// funcOp stands for a reduction by a function.
 const funcOp Op = -1
 
 func defined[T any](k *check, op reduction, code Op) {
@@ -63,7 +64,8 @@ func defined[T any](k *check, op reduction, code Op) {
 	}
 }
 
-// checkPoint checks the arguments; least is AnySource where that is allowed.
+// checkPoint checks the arguments of a point-to-point operation. least is AnySource if that is
+// allowed.
 func (c *Comm) checkPoint(op string, peer, tag, least int) error {
 	anySource, anyTag := "", ""
 	if least == AnySource {

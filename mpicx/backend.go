@@ -1,7 +1,6 @@
 package mpicx
 
-// Both error backends are always there, so that tests hold them against each
-// other; a job uses one.
+// Both error backends are always built, because tests compare them. A job uses one.
 const (
 	backendBlackChannel = "blackchannel"
 	backendULFM         = "ulfm"

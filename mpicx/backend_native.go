@@ -7,8 +7,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/mpi"
 )
 
-// library returns what MPI has to revoke and to agree by for a communicator, or nil: it is
-// for the world of all processes of an MPI job, without spares.
+// library returns the MPI library's revoke and agreements for the world of all processes of an MPI
+// job without spares. It returns nil for any other communicator.
 func library(c *Comm) transport.Library {
 	if c.parent != nil || c.lineage.pool != nil || c.t.Features().Name != Transport || c.size != launched() {
 		return nil

@@ -4,5 +4,5 @@ package mpicx
 
 import "github.com/mpicx/go-mpicx/internal/transport"
 
-// Without -tags native the protocols are our own.
+// Without -tags native the error backend uses its own protocols.
 func library(*Comm) transport.Library { return nil }

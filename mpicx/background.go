@@ -9,8 +9,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// background is a hook.Background. Its exchanges have the epoch and the tags that were
-// theirs when it began, whenever they come: after an error the transport ends them.
+// background is a hook.Background. The epoch and the tags of its exchanges are taken when it begins,
+// no matter when they start. The transport ends exchanges that start after an error.
 type background struct {
 	future.Promise[struct{}]
 	comm  *Comm
@@ -52,7 +52,7 @@ func (b *background) Exchange(a collective.Algorithm, then func(error)) {
 
 func (b *background) End(err error) { b.Complete(struct{}{}, err) }
 
-// backgroundExchange is one exchange, for which the program waits as for the whole.
+// backgroundExchange is one exchange of a background operation. For the program it is that operation.
 type backgroundExchange struct {
 	*background
 	then func(error)

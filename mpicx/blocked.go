@@ -10,8 +10,8 @@ import (
 
 // Blocked returns a line for each operation that this rank has begun on c, or on a communicator
 // derived from c, and that has not ended: operation, peer, tag, communicator, epoch. It also
-// has the errors that are being resolved, and who has not joined. It is for finding out why a
-// program hangs, and may be called from any goroutine. [Comm.Diagnose] asks all ranks.
+// names the rounds of errors that are open, and the ranks that have not joined them. Use it to find
+// out why a program hangs. It may be called from any goroutine. [Comm.Diagnose] asks all ranks.
 func (c *Comm) Blocked() []string {
 	c.there("Blocked")
 	var lines []string
@@ -27,12 +27,12 @@ func (c *Comm) Blocked() []string {
 	return lines
 }
 
-// byName returns what is derived from c, in an order that does not change.
+// byName returns the family of c by name, so the order does not change.
 func (c *Comm) byName() []*Comm {
 	return slices.SortedFunc(slices.Values(c.derived()), func(a, b *Comm) int { return strings.Compare(a.name, b.name) })
 }
 
-// progress is for hook.Progress.
+// progress implements hook.Progress.
 func (c *Comm) progress() string {
 	called, _ := c.t.Called()
 	text := fmt.Sprintln(c.name, c.t.Epoch(), called)

@@ -10,18 +10,17 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 )
 
-// The function of a reduction runs while the goroutine that brought a message waits for
-// it. That may be any rank's goroutine. If the function waited for another operation, it
-// could wait for that goroutine. So whatever would block in it throws, which ends the
-// reduction. What it has other goroutines do cannot be seen.
+// While the function of a reduction runs, the goroutine that has brought a message waits for it. It may
+// be a goroutine of any rank. If the function waited for another operation, it could wait for that
+// goroutine. So whatever would block in the function throws instead, which ends the reduction. This
+// can't be checked in other goroutines that the function starts.
 
 // calls counts the functions of reductions that are running in this process.
 var calls atomic.Int32
 
-// byUser returns the reduction that applies a user's function to each element, or nil if
-// f is nil. It runs on a goroutine of its own: a step of a collective operation runs on
-// the goroutine that completes its messages, perhaps another rank's, which
-// runtime.Goexit would end.
+// byUser returns the reduction that applies a user's function to each element, or nil if f is nil. The
+// function runs on a separate goroutine. A step of a collective operation runs on the goroutine that
+// completes its messages, perhaps another rank's, and runtime.Goexit in the function would end it.
 func byUser[T any](f func(a, b T) T) reduction {
 	if f == nil {
 		return nil
@@ -29,16 +28,16 @@ func byUser[T any](f func(a, b T) T) reduction {
 	return func(dst, left, right []byte) { callUser(func() { each(f)(dst, left, right) }) }
 }
 
-// callUser calls the function of a reduction on a goroutine of its own, which the
-// function may end by runtime.Goexit. Here callUser panics with what it threw. It is a
-// coroutine: the scheduler, which takes longer than most functions, has no part in it.
+// callUser calls the function of a reduction on a separate goroutine, which the function may end by
+// runtime.Goexit. If the function throws, callUser panics with the same value. The goroutine is a
+// coroutine, because a switch by the scheduler takes longer than most functions.
 func callUser(apply func()) {
 	err := ErrGoexit
 	calls.Add(1)
 	next, stop := iter.Pull(func(yield func(struct{}) bool) { userGoroutine(apply, &err, yield) })
 	_, more := next()
 	calls.Add(-1)
-	if more && !lockedToThread() { // who stops it ends by Goexit as well; a coroutine of a thread stays
+	if more && !lockedToThread() { // stopping it would end this goroutine by Goexit too; a locked one is left as it is
 		go stop()
 	}
 	switch err := err.(type) {
@@ -50,8 +49,8 @@ func callUser(apply func()) {
 	}
 }
 
-// lockedToThread says whether runtime.LockOSThread has bound this goroutine. Only it may switch
-// to its coroutines then.
+// lockedToThread says whether runtime.LockOSThread has bound this goroutine to its thread. Only this
+// goroutine may then switch to its coroutines.
 func lockedToThread() bool {
 	header := make([]byte, 100)
 	header = header[:runtime.Stack(header, false)]
@@ -78,7 +77,7 @@ const userGoroutineName = ownPackage + "userGoroutine"
 // inReduction says whether the caller was called by a reduction's function.
 func inReduction() bool { return callsOf(userGoroutineName) > 0 }
 
-// callsOf counts the calls of the function of this name on the stack.
+// callsOf returns the number of calls of the named function on the stack.
 func callsOf(name string) (calls int) {
 	pcs := make([]uintptr, 64)
 	for skip := 1; ; skip += len(pcs) {

@@ -22,8 +22,8 @@ func Cancel[T any](f *future.Future[T]) bool {
 	return ok && k.cancel(waiting.Of(f))
 }
 
-// cancel cancels the receive or probe with this future. What may be used again once it has ended
-// is told first, while it can't end.
+// cancel cancels the receive or probe with this future. The operation is told first, while it
+// can't end, so that it does not reuse its request.
 func (k *keeper) cancel(cell *waiting.Cell) bool {
 	var found *transport.Request
 	k.t.EachPending(func(r *transport.Request) {
@@ -35,10 +35,10 @@ func (k *keeper) cancel(cell *waiting.Cell) bool {
 	return found != nil && k.t.Cancel(found)
 }
 
-// A cancellable operation is a receive or probe of the program's.
+// A cancellable is a receive or probe of the program.
 type cancellable interface {
 	operation
-	// cancelling says that the operation's request may be cancelled, also after its end, so it
-	// must not serve another one. It is called while it can't end.
+	// cancelling says that the operation's request may be cancelled, even after its end, so it
+	// must not be reused. It is called while the operation can't end.
 	cancelling()
 }

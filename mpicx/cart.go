@@ -98,7 +98,8 @@ func newCart(c *Comm, dims []int, periods []bool) *Cart {
 	for i := range dims {
 		before, after := g.Shift(i, 1)
 		g.neighbors.to = append(g.neighbors.to, before, after)
-		// Where both are one rank, what it has sent to the rank after it comes from the rank before.
+		// If both neighbours are the same rank, its message to the rank after it is this rank's
+		// message from the rank before.
 		g.neighbors.order = append(g.neighbors.order, 2*i+1, 2*i)
 	}
 	g.neighbors.from = g.neighbors.to

@@ -7,9 +7,9 @@ import (
 	"github.com/mpicx/go-mpicx/ulfmbackend"
 )
 
-// openChannel makes the error channel of c, over a duplicate of it. Of what Dup
-// makes, a rank has its side before all others need to have theirs; what Split
-// makes takes no program once a rank has it, because that rank has heard of all.
+// openChannel makes the error channel of c, over a duplicate of it. byDup says that Dup makes c: a
+// rank may then have its side while the program of another rank has not come to Dup. A rank that has
+// its side of a Split knows that the programs of all ranks have come to it.
 func (c *Comm) openChannel(dup transport.Messenger, byDup bool) {
 	if c.proc.backend == backendULFM {
 		ch := ulfmbackend.New(dup, c.id, c.t.Epoch(), (*listener)(c))
@@ -27,7 +27,7 @@ func (c *Comm) openChannel(dup transport.Messenger, byDup bool) {
 	}
 }
 
-// openAssent opens a channel for one agreement among the members of t, which no error ends.
+// openAssent opens a channel for one agreement among the members of t. No error ends the agreement.
 func openAssent(t transport.Messenger, id uint64) *ulfmbackend.Channel {
 	a := new(assenting)
 	a.channel = ulfmbackend.New(t, id, 0, a)
@@ -35,7 +35,7 @@ func openAssent(t transport.Messenger, id uint64) *ulfmbackend.Channel {
 	return a.channel
 }
 
-// assenting is the client of such a channel. No errors come there.
+// assenting is the client of a channel of openAssent, on which no errors come.
 type assenting struct{ channel *ulfmbackend.Channel }
 
 var _ errchan.ULFMClient = (*assenting)(nil)
@@ -46,7 +46,7 @@ func (a *assenting) Died(int)                  {}
 func (a *assenting) Revoked(int)               {}
 func (a *assenting) Released()                 { _ = a.channel.Close() }
 
-// listener is the Comm as its error channel sees it. What it is told goes into the ledger.
+// listener is the client of a Comm's error channel. It feeds the ledger.
 type listener Comm
 
 var _ errchan.ULFMClient = (*listener)(nil)
@@ -57,7 +57,7 @@ func (l *listener) Noticed(round uint64, by int, corrupt bool) {
 	c.proc.feed(func() { c.ledger.Noticed(round, by, corrupt) })
 }
 
-// Resolved says that it is over, and how.
+// Resolved says that the round is over, with its verdict.
 func (l *listener) Resolved(v *errchan.Verdict) {
 	c := (*Comm)(l)
 	c.proc.feed(func() { c.ledger.Resolved(v, c.rank) })

@@ -27,15 +27,15 @@ func (c *Comm) Close(ctx context.Context) error {
 	}
 	var err error
 	if !c.isBroken() {
-		// What this rank has raised is told first. A peer that met it here would have closed
-		// c before it came.
+		// Errors that this rank has raised are told first. Otherwise a peer could meet this
+		// rank in the barrier and close c before the error arrives there.
 		if err = c.verdictFor(ctx, ledger.TakeToClose); err == nil {
 			err = c.meetToClose().Wait(ctx)
 		}
 		if err != nil && !isDeath(err) && !c.isBroken() || is[*PropagatedError](err) {
 			return err
 		}
-		if err != nil && c.parent != nil { // it may have joined a round of the parent's meanwhile (P2)
+		if err != nil && c.parent != nil { // this rank may have joined a round of the parent (P2)
 			if v := c.parent.verdict(ctx); v != nil {
 				return v
 			}
@@ -50,8 +50,8 @@ func (c *Comm) Close(ctx context.Context) error {
 	return nil
 }
 
-// meetToClose is a Barrier that does not tell the program of a corruption of c: Close
-// keeps it to itself.
+// meetToClose is a Barrier that does not tell the program of a corruption of c, because Close does
+// not report it.
 func (c *Comm) meetToClose() *future.Future[struct{}] {
 	r, p := c.newRun(), c.proc.untyped.get()
 	waiting.Of(p.Future()).Keep(closingKeeper{makingKeeper{(*keeper)(c), "Close"}})
@@ -71,23 +71,22 @@ func (k closingKeeper) Verdict(ctx context.Context) error {
 	return (*Comm)(k.keeper).verdictFor(ctx, ledger.TakeToClose)
 }
 
-// close ends the use of c at this rank. Quiet says that this rank knows of no error that
-// is under way.
+// close ends the use of c at this rank. quiet says that this rank knows of no error under way.
 func (c *Comm) close() (quiet bool) {
 	c.proc.feed(func() { quiet = c.ledger.Close() })
 	return quiet
 }
 
-// discard closes c, which no program has had.
+// discard closes c, which no program has used.
 func (c *Comm) discard() {
 	c.released.Store(true)
 	c.releasing.Store(true)
 	c.close()
 }
 
-// meetToRelease has c given back with the black channel: when all have begun a second
-// barrier, for which nobody waits. With the ULFM backend that would need ranks whose programs
-// have ended, which makes their processes die; so the error channel does it.
+// meetToRelease releases c, with the black channel, when all ranks have begun a second barrier, for
+// which no program waits. With the ULFM backend the barrier would need ranks whose programs have
+// ended, and they would count as dead. So the error channel releases c there.
 func (c *Comm) meetToRelease() {
 	epoch := c.t.Epoch()
 	r := idleReleases.Get().(*releaseRun)
@@ -96,7 +95,7 @@ func (c *Comm) meetToRelease() {
 	r.exchange.Start(c.t, epoch, transport.CollectiveTag(c.sequence(epoch, r.exchange.Signature)), c.chooser.Barrier(), r)
 }
 
-// A releaseRun is such a barrier. Once it is done it serves again.
+// A releaseRun is the second barrier of a Close. It is reused when it is done.
 type releaseRun struct {
 	comm     *Comm
 	exchange collective.Exchange

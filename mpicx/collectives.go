@@ -66,14 +66,14 @@ func Gather[T any](c *Comm, send, recv []T, root int) *future.Future[struct{}] {
 	return c.run(what, k.err, c.chooser.Gather(bytesOf(send), bytesOf(recv), root), nil)
 }
 
-// toOne returns parts that are nil but for that of rank r.
+// toOne returns parts that are nil except for rank r's.
 func toOne(c *Comm, r int, part []byte) [][]byte {
 	split := make([][]byte, c.Size())
 	split[r] = part
 	return split
 }
 
-// before is the number of elements of the ranks before r. It is 0 if counts are bad.
+// before returns the number of elements of the ranks before r, or 0 if counts are bad.
 func before(counts []int, r int) (first int) {
 	for _, n := range counts[:min(r, len(counts))] {
 		first += n

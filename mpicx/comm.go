@@ -22,65 +22,69 @@ type Comm struct {
 	// proc.mu. A transport may be called under disturbing, and may ask for acknowledged deaths
 	// under its own locks. Nothing that locks is called under proc.mu.
 
-	// These do not change once the communicator is open.
+	// These fields do not change once the communicator is open.
 
 	proc       *proc
 	t          transport.Comm
 	rank, size int            // t's
-	keeper     waiting.Keeper // of its futures: (*keeper)(c)
+	keeper     waiting.Keeper // (*keeper)(c): the keeper of its futures
 	chooser    collective.Chooser
 	id         uint64 // a digest of how it was made, the same at all ranks
 	name       string
-	worldRanks []int // of the members; nil: the same numbers
-	// parent is the communicator whose errors are this one's, too. It is nil for the world.
+	worldRanks []int // the members' ranks in the world; nil: the same as here
+	// parent is the communicator whose errors are this one's too. It is nil for the world.
 	parent *Comm
 	// channel is the error channel, which hears nothing before startListening is called.
 	// With the ULFM backend ulfm is the same channel; with the black channel it is nil.
 	channel        errchan.Channel
 	ulfm           errchan.ULFM
 	startListening func()
-	// side is the messenger of the channel, which carries questions of Diagnose besides.
+	// side is the messenger of the channel. It also carries the questions of Diagnose.
 	side *diagnosis.Side
 
-	// Line says which of the rank's lineage c is, or which of them depth Shrinks have made it
-	// from; 0: none, so it can't be replaced. Replaced are the ranks that are new.
+	// line is the number in the rank's lineage of c, or of the communicator that c was made
+	// from by depth Shrinks. It is 0 if there is none, and c can't be replaced then. replaced
+	// are the ranks that are new.
 	line, depth int
 	replaced    []int
-	// lineage is that of the rank's first communicator, which has no parent.
+	// lineage is set only in the rank's first communicator, which has no parent.
 	lineage *lineage
 
-	// errhandler is an Errhandler. A communicator begins with that of the one it is made from.
+	// errhandler is an Errhandler. Its first value is that of the communicator that c was
+	// made from.
 	errhandler atomic.Int32
 
-	// ledger is the communicator's account in proc.ledger. Proc.mu protects it, but for
-	// the methods that need no lock.
+	// ledger is the communicator's part of proc.ledger. proc.mu protects it, except for
+	// methods that need no lock.
 	ledger ledger.Comm
-	// releasing is for the black channel: see releaseWhenForgotten.
+	// releasing is used with the black channel: see releaseWhenForgotten.
 	releasing atomic.Bool
-	// released is for the ULFM backend: all have closed the communicator.
+	// released says, with the ULFM backend, that all ranks have closed the communicator.
 	released atomic.Bool
 
-	// afterwards are operations of a rank that has unwound: they begin once the corruption
-	// that it raised is resolved. It is empty on a broken communicator. Proc.mu protects it.
+	// afterwards begin the operations of a rank that has unwound, when the corruption that it
+	// raised is resolved. It is empty on a broken communicator. proc.mu protects it.
 	afterwards []func()
 
 	// disturbing is held while a death becomes known or is acknowledged, until each pending
-	// receive from AnySource is disturbed or goes on accordingly. So no receive is disturbed
-	// for a death that is acknowledged. Nothing that the ledger asks for is carried out under it.
+	// receive from AnySource is disturbed or continues accordingly. No receive is therefore
+	// disturbed by a death that is acknowledged. No output of the ledger is carried out under
+	// it.
 	disturbing sync.Mutex
 
-	// lastSent is done. It serves each send that ends as the one before did.
+	// lastSent is a future that is done. Sends that end as the one before did share it.
 	lastSent atomic.Pointer[sentFuture]
 
-	// toldMismatch is the error of a mismatch of collective calls that an operation has ended
-	// with.
+	// toldMismatch is the last mismatch of collective calls that an operation has reported.
 	toldMismatch atomic.Pointer[transport.MismatchError]
 }
 
-// A lineage is the world, and what Replace made of it, one after another, as one rank has them.
+// A lineage is one rank's record of the world and of the communicators that Replace has made of
+// it, one after another.
 type lineage struct {
-	// pool is the parent of them all where the job has spares: the communicator of all its
-	// ranks, which the program does not see. The workers are those who begin in the world.
+	// pool is the parent of all of them if the job has spares: the communicator of all ranks
+	// of the job, which the program does not see. workers are the ranks that begin in the
+	// world.
 	pool     *Comm // nil: no spares
 	workers  []int
 	replaces turns // calls of Replace
@@ -91,7 +95,6 @@ type lineage struct {
 	registry *registry // nil: the rank has made no Intercomm
 }
 
-// ownerOf returns the communicator of an account.
 func ownerOf(a *ledger.Comm) *Comm { return a.Owner.(*Comm) }
 
 // Rank is this rank's number in the communicator (MPI_Comm_rank).
@@ -136,7 +139,7 @@ func (c *Comm) root() *Comm {
 	return c
 }
 
-// family returns c and what is derived from it.
+// family returns c and all communicators derived from it.
 func (c *Comm) family() (all []*Comm) {
 	c.proc.mu.Lock()
 	defer c.proc.mu.Unlock()
@@ -146,7 +149,7 @@ func (c *Comm) family() (all []*Comm) {
 	return all
 }
 
-// derived returns what was made from c, or will be told of its errors.
+// derived returns the communicators whose parent is c.
 func (c *Comm) derived() (all []*Comm) {
 	c.proc.mu.Lock()
 	defer c.proc.mu.Unlock()
@@ -163,9 +166,9 @@ func (c *Comm) worldRank(rank int) int {
 	return c.worldRanks[rank]
 }
 
-// notInReduction throws if a reduction's function does what could block it: it
-// waits, or it begins a collective operation, as its peers may not. It looks at the
-// stack only while such a function runs.
+// notInReduction throws if it is called by a reduction's function. Such a function must not
+// wait, nor begin a collective operation, because its peers may not begin it. The stack is
+// inspected only while such a function runs.
 func (c *Comm) notInReduction(does, what string) {
 	if calls.Load() > 0 && inReduction() {
 		panic(future.Thrown{Err: &reentryError{does, what, c.name}})
@@ -196,21 +199,21 @@ func (c *Comm) isBroken() bool {
 	return c.ledger.Broken()
 }
 
-// isUnwinding says whether what this rank begins on c must reach nobody.
+// isUnwinding says whether operations that this rank begins on c must not reach other ranks.
 func (c *Comm) isUnwinding() bool {
 	c.proc.mu.Lock()
 	defer c.proc.mu.Unlock()
 	return c.ledger.Unwinding()
 }
 
-// knows says whether the program knows that c is corrupted, if it is. If not, its
-// operation belongs before the corruption, and must not meet those of ranks that
-// repair c.
+// knows returns false if c is corrupted and the program does not know it. An operation that
+// it begins then belongs before the corruption, and must not match those of ranks that repair
+// c.
 func (c *Comm) knows() bool {
 	c.proc.mu.Lock()
 	defer c.proc.mu.Unlock()
 	return c.ledger.Knows()
 }
 
-// An operation is what a request or collective is for, while the program may wait for it.
+// An operation is an operation of the program, behind a request or a collective.
 type operation interface{ cell() *waiting.Cell }

@@ -8,17 +8,17 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
-// scope is the context of a Try, TryAll or Guard that is running.
+// scope is a running Try, TryAll or Guard, and the context of its function.
 type scope struct {
-	context.Context // ends with the function, or by an error that the function is to be told
+	context.Context // ends with the function, or by an error that the function is to be told of
 	cancel          context.CancelCauseFunc
 	comm            *Comm
-	outer           context.Context // around the call; revived, if an error of another rank had ended it
+	outer           context.Context // the context around the call; revived, if a peer's error had ended it
 	entry           *ledger.Scope   // comm.proc.mu protects it
-	told            atomic.Bool     // a Wait on another communicator has told the error that has ended it
+	told            atomic.Bool     // a Wait on another communicator has returned the error that has ended it
 
-	// own ends by the errors of this scope alone, even if the context had ended before; nil:
-	// nobody has asked for it. comm.proc.mu protects it.
+	// own ends by errors of this scope alone, even if the context has ended before. It is made
+	// when it is first needed; nil before. comm.proc.mu protects it.
 	own    context.Context
 	endOwn context.CancelCauseFunc
 }
@@ -51,8 +51,8 @@ func (c *Comm) scopeOn(ctx context.Context) *scope {
 	return s
 }
 
-// arriving is the cause of a context that a peer's error has ended, and of those
-// derived from it: so one can tell it from a context that has ended by itself.
+// arriving is the cause of a context that a peer's error has ended, and of contexts derived from
+// it. It distinguishes them from contexts that have ended for other reasons.
 type arriving struct{ scope *scope }
 
 func (*arriving) Error() string {
@@ -61,8 +61,8 @@ func (*arriving) Error() string {
 
 func (*arriving) Is(err error) bool { return err == context.Canceled }
 
-// interrupted returns the scope that a peer's error has ended, and ctx with it; nil:
-// ctx has not ended, or by itself.
+// interrupted returns the scope whose end by a peer's error has ended ctx. It returns nil if ctx
+// has not ended, or has ended for another reason.
 func interrupted(ctx context.Context) *scope {
 	if ctx.Err() == nil {
 		return nil
@@ -73,9 +73,8 @@ func interrupted(ctx context.Context) *scope {
 	return nil
 }
 
-// patient returns the context to wait with: if a peer's error has ended ctx, that
-// around the Try, since the error itself is what the Wait reports. A deadline of ctx
-// remains.
+// patient returns the context to wait with. If a peer's error has ended ctx, this is the context
+// around the Try, because the Wait has to report the error itself. A deadline of ctx remains.
 func patient(ctx context.Context) context.Context {
 	s := interrupted(ctx)
 	if s == nil {
@@ -95,8 +94,8 @@ func (s *scope) around(ctx context.Context) context.Context {
 	return s.outer
 }
 
-// within returns ctx, which is around some of the scopes that in is inside of, such that
-// it ends with the errors of those of them that concern it.
+// within returns a context derived from ctx, which is a context outside some of the scopes
+// of in. It also ends by errors of those of these scopes that concern it.
 func within(in, ctx context.Context, concerns func(*scope) bool) context.Context {
 	for s, last := scopeOf(in), scopeOf(ctx); s != nil && s != last; s = scopeOf(s.outer) {
 		if concerns(s) {
@@ -112,7 +111,7 @@ func within(in, ctx context.Context, concerns func(*scope) bool) context.Context
 	return ctx
 }
 
-// ownErrors returns a context that ends by the errors of this scope alone.
+// ownErrors returns own, and makes it if necessary.
 func (s *scope) ownErrors() context.Context {
 	s.comm.proc.mu.Lock()
 	defer s.comm.proc.mu.Unlock()
@@ -135,7 +134,7 @@ func (s *scope) end(cause error) {
 	}
 }
 
-// until is a context with a deadline, which is not given up before that.
+// until is a context with a deadline. Its timer is released only at the deadline.
 type until struct {
 	context.Context
 	cancel context.CancelFunc

@@ -14,44 +14,45 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// How two groups that do not know each other make an Intercomm, so that all living ranks of both
-// have it, or all have an error (paper 003). Each group
+// How two groups that do not know each other make an Intercomm: all living ranks of both groups
+// have it, or all have an error (paper 003). Each group has two agreements:
 //
-//   - agrees that all have called. Then its leader writes to the other's. So if a letter has
-//     come from a group, each member that lives will know what becomes of the call;
-//   - agrees on what the leader has got, a letter or the reason why there is none. So all that
-//     live know both groups, or none does.
+//   - It agrees that all members have called. Then its leader sends a letter to the other leader.
+//     So if a letter comes from a group, each living member will learn how the call ends.
+//   - It agrees on what its leader has received: the other group's letter, or the reason why there
+//     is none. So all living members know both groups, or none does.
 //
-// Who knows both enters one agreement of their union, which needs all living members. Those of a
-// group that does not know the other never come. All of them have failed, and the registry tells.
-// For the agreement of the union they are dead from the start: so it ends, the same at all that
-// are in it, and in an error, because members are missing.
+// A rank that knows both groups enters one agreement of their union, which needs all living
+// members. If a group does not know the other, its members do not enter. The call has failed at
+// all of them, and the registry says so. The agreement of the union then counts them as dead from
+// the start. It therefore ends, with the same result at all its members: an error, because members
+// are missing.
 //
-// The black channel has no agreements. Barriers are in their place, which nobody completes whom
-// one rank does not enter. A rank may fail alone there, because of an error. So all of
-// the other group are asked, and whoever is told fails as well.
+// The black channel has no agreements. It uses barriers instead, which no rank completes unless all
+// ranks enter. A rank may fail alone there, because of an error. So each rank asks all members of
+// the other group, and fails too if one of them has failed.
 
 const intercommOp = "CreateIntercomm"
 
-// A group is what one leader writes to the other.
+// A group is one leader's letter to the other.
 type group struct {
-	Failure string          // why there is no Intercomm; then nothing else counts
+	Failure string          // why there is no Intercomm; the other fields are unused then
 	ID      uint64          // of the call
 	Epoch   transport.Epoch // of the root: the communicator of all ranks of the job
 	Name    string
-	Members []int // their ranks in the root
+	Members []int // the members' ranks in the root
 }
 
 // A coupling is one rank's part in a call of CreateIntercomm.
 type coupling struct {
 	local    *Comm
-	leader   *bridging // nil: another rank is
+	leader   *bridging // nil: this rank is not the leader
 	own      group
 	registry *registry
 	promise  *future.Promise[*Intercomm]
 	failed   atomic.Bool
 
-	// What follows is where the agreements, or barriers, of the group belong to.
+	// The epoch, and the tags or numbers, of the group's two barriers or agreements.
 	epoch          transport.Epoch
 	tags           [2]int
 	called, learnt errchan.Agreement
@@ -110,7 +111,8 @@ func (k *coupling) begin() (err error) {
 	k.tags = [2]int{transport.CollectiveTag(seq), transport.CollectiveTag(c.sequence(k.epoch, w))}
 	if c.ulfm != nil {
 		k.called = c.ulfm.Reserve(k.epoch, errchan.CreateIntercomm)
-		// That is given up if local is revoked. The second is not, so that it ends alike.
+		// The first agreement is abandoned if local is revoked. The second is not, so it ends in
+		// the same way at all ranks.
 		k.learnt = c.ulfm.Reserve(k.epoch, errchan.Agree)
 	}
 	root := c.root()
@@ -119,13 +121,13 @@ func (k *coupling) begin() (err error) {
 		k.own.Members[r] = c.worldRank(r)
 	}
 	c.proc.mu.Lock()
-	k.own.Epoch = root.ledger.Epoch() // that of k.epoch, unless an error has come: then all fail
+	k.own.Epoch = root.ledger.Epoch() // if an error has come since k.epoch, the call fails at all ranks
 	c.proc.mu.Unlock()
 	k.registry.begin(k.own.ID)
 	return nil
 }
 
-// registry returns the rank's, of which root is the first communicator.
+// registry returns the rank's registry, and makes it if necessary.
 func (c *Comm) registry() (*registry, error) {
 	root := c.root()
 	l := root.lineage
@@ -143,7 +145,7 @@ func (c *Comm) registry() (*registry, error) {
 	return g, err
 }
 
-// meet has the group agree that all have called.
+// meet begins the group's first agreement: that all members have called.
 func (k *coupling) meet(bad error) {
 	k.agree(0, k.called, bad == nil, nil, func(_ []byte, err error) {
 		if bad != nil {
@@ -153,7 +155,7 @@ func (k *coupling) meet(bad error) {
 		case err != nil:
 			k.leader.exchange(group{Failure: err.Error()}, nil)
 			k.fail(err)
-			k.agree(1, k.learnt, false, nil, nil) // for those who go on
+			k.agree(1, k.learnt, false, nil, nil) // for members that continue
 		case k.leader != nil:
 			k.lead()
 		default:
@@ -162,9 +164,9 @@ func (k *coupling) meet(bad error) {
 	})
 }
 
-// lead has the leaders exchange their letters, and the group agree on what this one has got. It does not
-// wait for the letter if local has an error meanwhile, or a rank dies there: a receive that never
-// ends by a message ends by that.
+// lead exchanges letters with the other leader, and then begins the group's second agreement. It
+// stops waiting for the letter if local has an error or a rank of it dies: this ends watch, a receive
+// that no message matches.
 func (k *coupling) lead() {
 	var done atomic.Bool
 	watch := &transport.Request{Peer: k.local.rank, Tag: k.tags[1], Epoch: k.epoch}
@@ -182,13 +184,13 @@ func (k *coupling) lead() {
 	})
 }
 
-// completer is a function as a transport.Completer.
+// completer makes a transport.Completer of a function.
 type completer func(*transport.Request)
 
 func (f completer) Completed(r *transport.Request) { f(r) }
 
-// agree begins the agreement of the group that has a number and an id, with the black channel
-// the barrier. Done gets the greatest note. It is nil if nothing is to come of it here.
+// agree begins the group's agreement with the given number and id; with the black channel, the
+// barrier. done gets the greatest note. It is nil if this rank does not need the result.
 func (k *coupling) agree(number int, id errchan.Agreement, flag bool, note []byte, done func(note []byte, err error)) {
 	c := k.local
 	if c.ulfm == nil {
@@ -232,8 +234,8 @@ func (k *coupling) exchange(t transport.Comm, e transport.Epoch, tag int, a coll
 	x.Start(t, e, tag, a, done)
 }
 
-// against returns the group, or why it can't have an Intercomm with another. The root is of a
-// size.
+// against returns g, with a Failure if it can't have an Intercomm with own. size is the number of
+// ranks of the root.
 func (g group) against(own group, size int) group {
 	why := ""
 	switch {
@@ -250,7 +252,7 @@ func (g group) against(own group, size int) group {
 	return g
 }
 
-// learned is what the leader has got.
+// learned takes the result of the second agreement: what the leader has received.
 func (k *coupling) learned(note []byte, err error) {
 	var other group
 	switch {
@@ -277,7 +279,7 @@ func (k *coupling) fail(err error) {
 	}
 }
 
-// unite has the union made, and its members agree on that.
+// unite makes this rank's side of the union, and begins the agreement of its members.
 func (k *coupling) unite(other group) {
 	c, root := k.local, k.local.root()
 	first, second := k.own, other
@@ -331,7 +333,7 @@ func (k *coupling) unite(other group) {
 
 var errNotMade = errors.New("the other group has not made it")
 
-// united returns the error for which there is no Intercomm.
+// united returns the error of the call according to the agreement of the union, or nil.
 func (k *coupling) united(u *Intercomm, d *errchan.Decision, over error) error {
 	if over != nil {
 		return k.local.failure(intercommOp, over)
@@ -352,8 +354,8 @@ type bridging struct {
 	bridge    *Comm
 	peer, tag int
 	epoch     transport.Epoch
-	err       error       // there can be none
-	got       func(group) // nil: nobody waits for the other's
+	err       error       // why no letters can be exchanged
+	got       func(group) // gets the other's letter; nil: nobody waits for it
 }
 
 func newBridging(bridge *Comm, peer, tag int) *bridging {
@@ -371,8 +373,8 @@ func newBridging(bridge *Comm, peer, tag int) *bridging {
 	return b
 }
 
-// exchange sends the leader's letter and takes the other's, which answers this call: also if
-// nobody waits for it, so that the next call does not get it.
+// exchange sends the leader's letter and receives the other's. It does so even if nobody waits for
+// the other's letter; otherwise the next call would receive it.
 func (b *bridging) exchange(own group, got func(group)) {
 	if b == nil {
 		return
@@ -407,5 +409,5 @@ func (b *bridging) Completed(r *transport.Request) {
 	b.got(other)
 }
 
-// Awaited has a leader that has returned count as dead.
+// Awaited makes a leader that has returned count as dead.
 func (b *bridging) Awaited() bool { return b.got != nil }

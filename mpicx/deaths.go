@@ -11,10 +11,10 @@ import (
 type Errhandler int
 
 const (
-	// ErrorsPropagate has the first rank whose operation meets a dead process tell all others:
-	// all get a *CommCorruptedError.
+	// ErrorsPropagate: the first rank whose operation meets a dead process tells all others. All
+	// get a *CommCorruptedError.
 	ErrorsPropagate Errhandler = iota
-	// ErrorsReturn has an operation that needs a dead process return a *ProcFailedError or
+	// ErrorsReturn: an operation that needs a dead process returns a *ProcFailedError or
 	// ErrProcFailedPending (MPI_ERRORS_RETURN). No other rank is told. The program revokes and
 	// repairs the communicator itself.
 	ErrorsReturn
@@ -91,15 +91,15 @@ func (c *Comm) died(rank int) {
 	c.proc.mu.Unlock()
 	lose := first && c.disturb(ErrProcFailedPending)
 	c.disturbing.Unlock()
-	c.proc.feed(func() { // not before: an output may lead back to here, and a logger may block
+	c.proc.feed(func() { // without disturbing: an output may lead back to here, and a logger may block
 		if lose {
 			c.ledger.Lose()
 		}
 	})
 }
 
-// learn notes the dead that an agreement told of. This rank is one of them if its program
-// has ended; its process lives, and joins the rounds that others open because of that.
+// learn notes the dead of an agreement's decision. This rank is one of them if its program has
+// ended; its process lives, and joins the rounds that others open because of that.
 func (c *Comm) learn(dead []int) {
 	for _, r := range dead {
 		if r != c.rank {
@@ -108,10 +108,9 @@ func (c *Comm) learn(dead []int) {
 	}
 }
 
-// disturb has Waits on pending receives from AnySource return err, because a possible
-// sender has died, or with nil wait again. Under ErrorsPropagate it disturbs none, and
-// returns true if there are any: then all ranks are to be told. The caller holds
-// disturbing.
+// disturb makes Waits on pending receives from AnySource return err, because a possible sender
+// has died, or wait again if err is nil. Under ErrorsPropagate it disturbs none, and returns
+// true if there are any, because all ranks have to be told then. The caller holds disturbing.
 func (c *Comm) disturb(err error) (lose bool) {
 	c.t.EachPending(func(r *transport.Request) {
 		if o, ok := r.Done.(operation); ok && r.Peer == AnySource {
@@ -125,8 +124,8 @@ func (c *Comm) disturb(err error) (lose bool) {
 	return lose
 }
 
-// receiving is called after a receive or probe has begun, which may have ended. One from
-// AnySource is disturbed if a death is not acknowledged.
+// receiving is called after a receive or probe has begun. It disturbs one from AnySource if a
+// death is not acknowledged.
 func (c *Comm) receiving(peer int) {
 	if c.ulfm == nil || peer != AnySource {
 		return
@@ -142,7 +141,7 @@ func (c *Comm) receiving(peer int) {
 	}
 }
 
-// lose has all ranks get a *CommCorruptedError because of a death.
+// lose gives all ranks a *CommCorruptedError because of a death.
 func (c *Comm) lose() { c.proc.feed(c.ledger.Lose) }
 
 // needed returns the error of an operation that needs a dead rank or, with AnySource, one
@@ -153,17 +152,17 @@ func (c *Comm) needed(op string, rank int) error {
 		slices.Sort(all)
 		return c.met(&ProcFailedError{Ranks: all})
 	}
-	c.ulfm.Died(rank) // which may tell of it later
+	c.ulfm.Died(rank) // which may not know of the death yet
 	c.died(rank)
 	err := &ProcFailedError{Ranks: []int{rank}}
-	if c.propagates() && c.isClosed() { // there is nobody left to tell (F2)
+	if c.propagates() && c.isClosed() { // nobody can be told (F2)
 		return &MPIError{Op: op, Class: ClassComm, Text: fmt.Sprintf("rank %d has died, and %s is closed", rank, c.name), err: err}
 	}
 	return c.met(err)
 }
 
-// met returns err. Under ErrorsPropagate all ranks are told of the death, and the program
-// is told that instead of err.
+// met returns err. Under ErrorsPropagate all ranks are told of the death, and the program gets
+// the corruption instead of err.
 func (c *Comm) met(err *ProcFailedError) error {
 	if c.propagates() {
 		c.lose()

@@ -41,14 +41,13 @@ func (c *Comm) Dup() *future.Future[*Comm] {
 	return f
 }
 
-// derive makes a communicator and its error channel, and has errors of c
-// interrupt it.
+// derive makes a communicator and its error channel. Errors of c interrupt it.
 func (c *Comm) derive(name transport.Name, members, worldRanks []int, called string) (*Comm, error) {
 	return c.deriveUnder(c, name, false, members, worldRanks, called)
 }
 
-// deriveUnder is derive of a communicator that errors of parent interrupt, not those of c.
-// Agreed says that all ranks make it, whatever error comes in between.
+// deriveUnder is derive of a communicator that errors of parent interrupt instead of errors of c.
+// agreed says that all ranks make it, no matter which errors come in the meantime.
 func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, members, worldRanks []int, called string) (*Comm, error) {
 	name.Generation = parent.ledger.Generation() + 1
 	t, err := c.t.Sub(name, members)
@@ -70,8 +69,8 @@ func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, membe
 	return nil, mpiErrorf("Dup", ClassComm, "an error of %s came in between", c.name)
 }
 
-// newComm makes a communicator of t that was made from one, nil for the world, to be
-// used once it is open. Parent is the one whose errors are its own, too.
+// newComm makes a communicator over t. It can be used when it is open. from is the communicator
+// that it is made from, nil for the world. Errors of parent are its errors too.
 func newComm(p *proc, t transport.Comm, from, parent *Comm, name string, worldRanks []int) *Comm {
 	c := &Comm{proc: p, t: t, rank: t.Rank(), size: t.Size(), parent: parent, name: name, worldRanks: worldRanks}
 	c.keeper = (*keeper)(c)
@@ -83,9 +82,9 @@ func newComm(p *proc, t transport.Comm, from, parent *Comm, name string, worldRa
 	return c
 }
 
-// open opens the error channel of a communicator that was made from one, nil for the
-// world, in epoch e. Late says that an error of from has come in between: then c is
-// closed, but not where all ranks have agreed on it.
+// open opens the error channel of c, which was made from from in epoch e; from is nil for the
+// world. late says that an error of from has come since e, and that c is therefore closed. This
+// does not happen if all ranks have agreed to make c.
 func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch, agreed, byDup bool) (late bool) {
 	var of, under *ledger.Comm
 	if from != nil {
@@ -96,16 +95,16 @@ func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch, agreed, b
 	}
 	c.side = diagnosis.NewSide(dup, func() string { return c.root().doing() })
 	c.openChannel(c.side, byDup)
-	if !agreed && (!byDup || c.ulfm != nil) { // Dup has no message, but with ULFM an agreement; Shrink is made after one
+	if !agreed && (!byDup || c.ulfm != nil) { // Dup sends no messages, except for an agreement with the ULFM backend
 		c.ledger.Everywhere()
 	}
 	c.proc.feed(func() { late = !c.proc.ledger.Make(&c.ledger, of, under, e, agreed, c.worldRanks) })
 	return late
 }
 
-// agreed returns the function that ends the call what, whose future has the cell, by end: with a new
-// communicator or with the error for which there is none. With the ULFM backend all ranks agree on
-// that first: either each has it, or each has an error.
+// agreed returns a function that ends the call what, whose future has the cell. The function gets
+// the new communicator or an error, and passes the result to end. With the ULFM backend all ranks
+// agree on the result first: all have the communicator, or all have an error.
 func (c *Comm) agreed(call errchan.Calls, what signature.Word, epoch transport.Epoch, cell *waiting.Cell, end func(*Comm, error)) func(*Comm, error) {
 	op := what.Kind().String()
 	if c.ulfm == nil {
@@ -125,7 +124,7 @@ func (c *Comm) agreed(call errchan.Calls, what signature.Word, epoch transport.E
 			}
 			c.t.Cancel(&w.request)
 			if err != nil && made != nil {
-				if over == ErrRevoked { // others may have it, and wait for this rank there
+				if over == ErrRevoked { // other ranks may have it, and wait for this rank there
 					made.revoke()
 				}
 				made.close()
@@ -136,7 +135,7 @@ func (c *Comm) agreed(call errchan.Calls, what signature.Word, epoch transport.E
 	}
 }
 
-// outcome returns the error that an agreement to create something has come to, for op.
+// outcome returns the error of op according to the agreement on it, or nil.
 func (c *Comm) outcome(op string, call errchan.Calls, d *errchan.Decision, over error) error {
 	switch {
 	case over != nil:
@@ -152,8 +151,9 @@ func (c *Comm) outcome(op string, call errchan.Calls, d *errchan.Decision, over 
 	return nil
 }
 
-// assembled begins op, which makes communicators of ranks that exchange by a what each wants.
-// Then choose returns the ranks of this one's; nil: it is of none. End gets what was made.
+// assembled begins an operation that makes communicators of the ranks of c. The ranks exchange
+// their wishes by a. Then choose returns the members of the communicator that this rank is in, or
+// nil if it is in none. end makes the result from the new communicator.
 func assembled[T any](c *Comm, kind signature.Kind, calls errchan.Calls, a collective.Algorithm, choose func() (*part, error), end func(*Comm) T) *future.Future[T] {
 	op := kind.String()
 	epoch, err := c.begin(op)
@@ -187,16 +187,17 @@ func assembled[T any](c *Comm, kind signature.Kind, calls errchan.Calls, a colle
 	return f
 }
 
-// A part is the members of one of the communicators that are made at once, which share it.
+// A part is the members of one of the communicators that one call makes. The ranks of a process
+// share it.
 type part struct {
 	color      int   // tells it apart from the others
 	members    []int // nil: all
 	worldRanks []int
 }
 
-// A watch has Waits for an agreement return the error of a mismatch of collective calls: what
-// others have called instead may never end. It is a receive that no message ends, and by which the
-// transport knows with whose calls this one is compared.
+// A watch makes Waits for an agreement return a mismatch of collective calls, because the call of
+// the other ranks may never end. It is a receive that no message matches; while it is pending, the
+// transport compares its call with those of the other ranks.
 type watch struct {
 	comm    *Comm
 	op      string

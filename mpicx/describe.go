@@ -12,10 +12,10 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// When its context ends a Wait, the error names the operation. Futures know nothing of
-// ranks, and operations keep no text for this: the transport says what is pending then.
+// If a context ends a Wait, the error names the operation. Futures know nothing of ranks, and
+// operations keep no text for this. The transport says what is pending.
 
-// An interruptedError is a context's cause, and the operation that was waited for.
+// An interruptedError is a context's cause, with the operation that was waited for.
 type interruptedError struct {
 	waitedFor string
 	cause     error
@@ -32,8 +32,8 @@ func (k *keeper) Describe(ctx context.Context, err error, waited ...*waiting.Cel
 	return &interruptedError{(*Comm)(k).waitedFor(waited), err}
 }
 
-// endedBy says whether err is the cause of ctx, or of the context around a Try
-// whose own an error of a peer has ended.
+// endedBy says whether err is the cause of ctx or, if a peer's error has ended the context of a Try,
+// of the context around that Try.
 func endedBy(ctx context.Context, err error) bool {
 	if waiting.IsCommon(err) || is[*interruptedError](err) {
 		return false
@@ -73,7 +73,7 @@ func (c *Comm) waitedFor(cells []*waiting.Cell) string {
 	return text
 }
 
-// operationOf returns what a request is for, if the program may wait for that; else nil.
+// operationOf returns the operation of a request if it is the program's, else nil.
 func operationOf(r *transport.Request) operation {
 	done := any(r.Done)
 	if x, ok := done.(*collective.Exchange); ok {
@@ -111,7 +111,7 @@ func (c *Comm) describe(r *transport.Request) string {
 	return fmt.Sprintf("%v %s, tag %d", r.Kind, peer, r.Tag)
 }
 
-// unresolved says what the error channel of c waits for, if it does.
+// unresolved says what the error channel of c waits for, or returns "".
 func (c *Comm) unresolved() string {
 	if waiting := c.channel.Waiting(); waiting != "" {
 		return ", where " + waiting

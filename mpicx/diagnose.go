@@ -77,9 +77,9 @@ func (c *Comm) Diagnose(ctx context.Context) (*Diagnosis, error) {
 	return c.diagnosis(said, ranks), nil
 }
 
-// asked returns the communicator by which the members of c are asked, and their ranks there: of
-// those that c is derived from the first one that has not been closed, since all members have
-// that. A rank that has not come to its Dup has no side of c.
+// asked returns the communicator on which the members of c are asked, and their ranks there: of c
+// and its ancestors, the one nearest to the world that is not closed and has all members of c. c
+// itself may not do: a rank that has not come to its Dup has no side of it.
 func (c *Comm) asked() (w *Comm, ranks []int) {
 	var line []*Comm
 	for a := c; a != nil; a = a.parent {
@@ -95,7 +95,7 @@ func (c *Comm) asked() (w *Comm, ranks []int) {
 	return w, ranks
 }
 
-// ranksOf returns the ranks that the members of d have in c; nil, if they have none.
+// ranksOf returns the ranks in c of the members of d, or nil if one of them is not in c.
 func (c *Comm) ranksOf(d *Comm) []int {
 	rankOf := make(map[int]int, c.size)
 	for r := range c.size {
@@ -112,7 +112,7 @@ func (c *Comm) ranksOf(d *Comm) []int {
 	return ranks
 }
 
-// ask asks all ranks of c, and returns what they have said until ctx has ended, by rank.
+// ask asks all ranks of c. It returns the answers that have come when ctx ends, by rank.
 func (c *Comm) ask(ctx context.Context, why diagnosis.Why) (said map[int]string, rival int) {
 	turn := c.side.Turn()
 	select {
@@ -145,7 +145,8 @@ func (c *Comm) awaitAnswers(ctx context.Context) (all bool) {
 	}
 }
 
-// diagnosis is what was said by those members of c who have ranks where it was asked.
+// diagnosis returns the answers of the members of c. ranks are their ranks on the communicator where
+// they were asked.
 func (c *Comm) diagnosis(said map[int]string, ranks []int) *Diagnosis {
 	d := &Diagnosis{Differs: -1}
 	mine := make(map[int]string)

@@ -40,9 +40,9 @@ func DimsCreate(n int, dims ...int) ([]int, error) {
 	return all, nil
 }
 
-// closest returns the k falling factors of n that are as close as they can be.
+// closest returns k factors of n, descending, that are as close to each other as possible.
 func closest(n, k int) (best []int) {
-	var divisors []int // falling
+	var divisors []int // descending
 	for d := 1; d*d <= n; d++ {
 		if n%d == 0 {
 			divisors = append(divisors, d, n/d)
@@ -79,7 +79,7 @@ func closest(n, k int) (best []int) {
 	return best
 }
 
-// atMost says whether d to the power of k is n or less.
+// atMost says whether d to the power of k is at most n.
 func atMost(d, k, n int) bool {
 	for range k {
 		n /= d

@@ -10,12 +10,12 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// doing says what this rank, whose first communicator c is, is in, in words that other ranks in the
-// same operation have alike. It is called by whoever carries a question.
+// doing says which operation this rank is in, in words that are the same at all ranks in the same
+// operation. c is the rank's first communicator. It is called by the goroutine that takes a question.
 func (c *Comm) doing() string {
 	switch p := c.proc; {
 	case p.dead.Load():
-		return "dead" // with the black channel, where that ends no process
+		return "dead" // with the black channel, where a death ends no process
 	case p.returned.Load():
 		return "returned"
 	case p.parked.Load():
@@ -34,13 +34,13 @@ func (c *Comm) doing() string {
 	return "computing: nothing pending"
 }
 
-// doing is what a rank's communicators have.
+// doing is what is found on a rank's communicators.
 type doing struct {
 	awaited, pending []string // operations that goroutines wait for, and others
-	last             []string // collective operations, one of each communicator
+	last             []string // the last collective operation of each communicator
 }
 
-// list has the first few.
+// list returns the first few.
 func (d *doing) list(all []string) string {
 	const most = 4
 	if more := len(all) - most; more > 0 {
@@ -49,7 +49,7 @@ func (d *doing) list(all []string) string {
 	return strings.Join(all, " and ")
 }
 
-// look adds what c has, and what is derived from it.
+// look adds what is found on c and on the communicators derived from it.
 func (d *doing) look(c *Comm) {
 	add := func(to *[]string, text string) {
 		if !slices.Contains(*to, text) {
@@ -65,7 +65,7 @@ func (d *doing) look(c *Comm) {
 		}
 	})
 	for part := range strings.SplitSeq(c.channel.Waiting(), "; ") {
-		switch what, whom, waits := strings.Cut(part, " waits for "); { // whom is each rank's own
+		switch what, whom, waits := strings.Cut(part, " waits for "); { // whom differs between ranks
 		case !waits:
 		case strings.Contains(whom, "this rank to join"):
 			add(&d.pending, what+" on "+c.name)
@@ -81,21 +81,21 @@ func (d *doing) look(c *Comm) {
 	}
 }
 
-// isAwaited says whether a goroutine waits for what a request is for, and whether that is
-// known to the program.
+// isAwaited says whether a goroutine waits for the operation of a request, and whether the operation
+// is the program's.
 func isAwaited(r *transport.Request) (awaited, known bool) {
 	if o := operationOf(r); o != nil {
 		return o.cell().Awaited(), true
 	}
 	if x, ok := r.Done.(*collective.Exchange); ok {
-		_, awaited = x.Ender().(ender) // of TryAll, which waits for it at once
+		_, awaited = x.Ender().(ender) // it is TryAll's, which waits at once
 		return awaited, awaited
 	}
 	_, awaited = r.Done.(*onlyError)
 	return awaited, awaited
 }
 
-// called is the name of what a request is for, the same at all ranks that are in it.
+// called returns the name of a request's operation, the same at all ranks that are in it.
 func (c *Comm) called(r *transport.Request) string {
 	number := transport.CollectiveNumber(r.Tag)
 	switch done := r.Done.(type) {
@@ -111,12 +111,12 @@ func (c *Comm) called(r *transport.Request) string {
 	return c.describe(r) + " on " + c.name + inEpoch(r.Epoch)
 }
 
-// numbered is the name of a collective operation.
+// numbered returns the name of a collective operation.
 func (c *Comm) numbered(name string, seq int, e transport.Epoch) string {
 	return fmt.Sprintf("%s #%d on %s%s", name, seq, c.name, inEpoch(e))
 }
 
-// inEpoch names an epoch but for the first.
+// inEpoch names an epoch, except the first.
 func inEpoch(e transport.Epoch) string {
 	if e == 0 {
 		return ""

@@ -7,11 +7,11 @@ import (
 	"github.com/mpicx/go-mpicx/internal/signature"
 )
 
-// Elements of buffers are sent as they lie in memory. So their type must be one whose memory
-// means the same at another rank: a Scalar, or an array or struct of such.
+// Elements of buffers are sent as they are in memory. Their type must therefore be one whose memory
+// means the same at another rank: a Scalar, or an array or struct of Scalars.
 
-// elements returns the signature of messages of T, or an error if that is no type for the elements
-// of a buffer. The most frequent types are found faster than reflect does it.
+// elements returns the signature of messages of T, or an error if T can't be the type of a buffer's
+// elements. For the most frequent types it does not need reflect.
 func elements[T any](op string) (signature.Word, error) {
 	switch any((*T)(nil)).(type) {
 	case *float64:
@@ -27,7 +27,7 @@ func elements[T any](op string) (signature.Word, error) {
 	return signatureOf[T](), nil
 }
 
-// element returns an error if T is no type for the elements of a buffer.
+// element returns an error if T can't be the type of a buffer's elements.
 func element[T any](op string) error {
 	t := reflect.TypeFor[T]()
 	if t.Size() == 0 {
@@ -54,7 +54,7 @@ func plain[T any](op string) error {
 	return nil
 }
 
-// pointers has what pointerIn has found, by type.
+// pointers caches the results of pointerIn, by type.
 var pointers sync.Map
 
 type pointer struct {
@@ -62,8 +62,8 @@ type pointer struct {
 	has   bool
 }
 
-// pointerIn says whether a type has pointers and, for an error's text, in which field, if it is a
-// struct. Path is what the names of its fields begin with.
+// pointerIn says whether a type has pointers. For an error's text it also returns the field, if the
+// type is a struct; path is the prefix of its name.
 func pointerIn(t reflect.Type, path string) (field string, has bool) {
 	switch t.Kind() {
 	case reflect.Array:

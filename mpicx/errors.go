@@ -114,9 +114,9 @@ func together(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// withoutVerdicts returns err such that errors.As finds no verdict in it. A rank that
-// unwinds because of a *PropagatedError must not take the corruption that follows for
-// one, since the other ranks do not.
+// withoutVerdicts returns err so that errors.As finds no verdict in it. If a rank unwinds
+// because of a *PropagatedError, errors.As must not find that in the corruption that
+// follows, because at the other ranks it does not.
 func withoutVerdicts(err error) error {
 	if is[*PropagatedError](err) || is[*CommCorruptedError](err) {
 		return &hidden{err}
@@ -124,7 +124,7 @@ func withoutVerdicts(err error) error {
 	return err
 }
 
-// hidden is an error that wraps a verdict. Errors.As does not find that.
+// hidden wraps a verdict so that errors.As does not find it.
 type hidden struct{ err error }
 
 func (h *hidden) Error() string        { return h.err.Error() }
@@ -146,7 +146,7 @@ func (h *hidden) As(target any) bool {
 type Class int
 
 // The classes that operations of this package report.
-const ( // a transport has their numbers (transport.LibraryError), internal/transport/mpi/shim.h this order
+const ( // transport.LibraryError has these numbers, and internal/transport/mpi/shim.h this order
 	ClassOther       Class = iota // MPI_ERR_OTHER: see the text
 	ClassBuffer                   // MPI_ERR_BUFFER: buffers do not fit one another
 	ClassCount                    // MPI_ERR_COUNT: a length is wrong
@@ -208,7 +208,8 @@ func (e *PanicError) Unwrap() error {
 // ErrGoexit is what Run returns for a rank that ended by runtime.Goexit, which t.FailNow calls.
 var ErrGoexit = errors.New("mpicx: the rank's function left by runtime.Goexit")
 
-// errUnwinding stands for the error of a function until it returns one.
+// errUnwinding stands for the error of a function that has not returned, and of operations
+// that a rank begins while it unwinds.
 var errUnwinding = errors.New("mpicx: unwinding")
 
 // Errors of operations under ErrorsReturn. Only the ULFM backend has them.
@@ -253,8 +254,8 @@ func (e *SpareError) Error() string {
 // ranksError has the errors of several ranks.
 type ranksError struct{ errs map[int]error } // by rank
 
-// Error has a line for each different text, causes first: that ranks were told
-// of a corruption comes last.
+// Error has a line for each different text. Causes come first, corruptions that ranks were
+// told of last.
 func (e *ranksError) Error() string {
 	ranks := make(map[string][]int)
 	var texts, told []string
@@ -316,7 +317,7 @@ func isBroken(err error) bool {
 	return is[*CommCorruptedError](err) || errors.Is(err, ErrRevoked)
 }
 
-// isDeath says whether err is of a death, or of a revoke, which may follow one.
+// isDeath says whether err reports a death, or a revoke, which may follow one.
 func isDeath(err error) bool {
 	return is[*ProcFailedError](err) || errors.Is(err, ErrRevoked)
 }
@@ -347,7 +348,7 @@ func mpiError(op string, err error) error {
 	return &MPIError{Op: op, Class: class, Text: err.Error(), err: err}
 }
 
-// classOf says in what the calls of two ranks differ.
+// classOf returns the class for the difference between two ranks' calls.
 func classOf(e *transport.MismatchError) Class {
 	switch a, b := e.Own.Call(), e.Theirs.Call(); {
 	case a.Kind != b.Kind:
@@ -362,11 +363,11 @@ func classOf(e *transport.MismatchError) Class {
 	return ClassType
 }
 
-// useOp is the Op of an error that every operation on a communicator gets: that it is
-// closed. OfOperation puts the operation in its place.
+// useOp is the Op of the error of every operation on a closed communicator. ofOperation
+// replaces it by the operation.
 const useOp = "use"
 
-// ofOperation returns err, or if every operation gets it, err with op as its operation.
+// ofOperation returns err, with op in the place of useOp.
 func ofOperation(op string, err error) error {
 	if e, ok := err.(*MPIError); ok && e.Op == useOp {
 		return &MPIError{Op: op, Class: e.Class, Text: e.Text, err: e.err}
@@ -390,16 +391,16 @@ func unsupported(op string) *MPIError {
 	return e
 }
 
-// leftBehind is the error of an operation at a rank whose program has ended meanwhile: the
-// others count it as dead.
+// leftBehind is the error of an operation at a rank whose program has ended in the meantime.
+// The other ranks count it as dead.
 func leftBehind(op string) error {
 	return &MPIError{Op: op, Class: ClassOther, Text: errLeftBehind.Error(), err: errLeftBehind}
 }
 
 var errLeftBehind = errors.New("the program of this rank has ended meanwhile, and the others have gone on without it")
 
-// mismatch returns the error of an operation that other ranks, in its place, have
-// not called.
+// mismatch returns the error of an operation if other ranks have called another one in its
+// place.
 func mismatch(op string, call errchan.Calls, d *errchan.Decision) error {
 	if d.Calls == call {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/timeline"
 )
 
-// Mark notes in the timeline (WithTimeline), and in the execution trace (WithRuntimeTrace), that this rank
-// has come to what text says. Recovery.Run marks its attempts.
+// Mark writes text to the timeline (WithTimeline) and the execution trace (WithRuntimeTrace), to show
+// where in its program this rank is. recovery.Run marks its attempts.
 func (c *Comm) Mark(text string) {
 	if c == nil {
 		panic("mpicx: Mark: " + nilComm)
@@ -18,8 +18,8 @@ func (c *Comm) Mark(text string) {
 	}
 }
 
-// waits is called by a goroutine that is about to wait on c, but for no future; over, when it does
-// not any more.
+// waits is called by a goroutine that is about to wait on c, but not for a future. The goroutine
+// calls over when it stops waiting.
 func (c *Comm) waits(call string) (over func()) {
 	if c.proc.watchers == nil {
 		return func() {}
@@ -27,7 +27,7 @@ func (c *Comm) waits(call string) (over func()) {
 	return c.proc.blocked(func() string { return call + " on " + c.name })
 }
 
-// lineOf is an event of the ledger as timelines have it.
+// lineOf returns the line of an event of the ledger.
 func lineOf(e *ledger.Event) timeline.Line {
 	c := ownerOf(e.Comm)
 	l := timeline.Line{Comm: c.name, Round: e.Round, Final: e.Corrupt}

@@ -21,7 +21,7 @@ type Failure struct {
 	Origin  string    // where it was signalled: function, file and line
 	Time    time.Time // when, by the clock of Rank
 
-	path string // inside of which Try calls on the communicator: see ledger.Scope.Path; varints
+	path string // the Try calls on the communicator that enclose it: see ledger.Scope.Path; varints
 }
 
 // MaxMessage is the maximum length in bytes of a Failure's text. A longer text is cut.
@@ -52,7 +52,7 @@ func list(failures []Failure) string {
 	return strings.Join(parts, "; ")
 }
 
-// newFailure describes err, which the caller's caller signals.
+// newFailure returns the Failure for err, which the caller's caller signals.
 func newFailure(err error, skip int) Failure {
 	f := Failure{Message: cut(err.Error(), MaxMessage), Time: time.Now(), Origin: origin(skip + 1)}
 	var coder interface{ ErrorCode() int }
@@ -62,8 +62,8 @@ func newFailure(err error, skip int) Failure {
 	return f
 }
 
-// origin names the first caller, from skip on, that is not of this package or one below it: of a
-// panic that unwinds, the function that panicked.
+// origin returns the first caller, from skip on, that is neither in this package nor in one
+// below it. While a panic unwinds, this is the function that panicked.
 func origin(skip int) string {
 	pcs := make([]uintptr, 16)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(skip+2, pcs)])
@@ -80,7 +80,7 @@ func origin(skip int) string {
 
 const (
 	ownPackage = "github.com/mpicx/go-mpicx/mpicx."
-	builtOnIt  = "github.com/mpicx/go-mpicx/mpicx/" // as recovery is
+	builtOnIt  = "github.com/mpicx/go-mpicx/mpicx/" // recovery, for example
 )
 
 // cut shortens s to at most n bytes, between characters, and makes it valid
@@ -98,8 +98,8 @@ func cut(s string, n int) string {
 	return s[:n] + dots
 }
 
-// encode returns f as a report's data: code, time in Unix nanoseconds, then path
-// and origin with their lengths before them, and the message. Its rank is the report's.
+// encode returns f as a report's data: code, time in Unix nanoseconds, path and origin, each
+// after its length, and the message. The report has the rank.
 func (f Failure) encode() []byte {
 	where := cut(f.Origin, MaxMessage)
 	b := binary.AppendVarint(nil, int64(f.Code))
@@ -111,8 +111,8 @@ func (f Failure) encode() []byte {
 	return append(b, f.Message...)
 }
 
-// decodeFailure is encode's inverse. It comes from another rank, so it can be
-// anything; then the failure says that.
+// decodeFailure is the inverse of encode. The data are from another rank and may be anything;
+// if they are no Failure, the result says so.
 func decodeFailure(r errchan.Report) Failure {
 	d := errchan.NewReader(r.Data)
 	code, at := d.Varint(), d.Varint()
@@ -126,8 +126,8 @@ func decodeFailure(r errchan.Report) Failure {
 	return Failure{Rank: r.Rank, Message: "its error channel got a message that makes no sense"}
 }
 
-// failuresOf returns the failures of a verdict: of a corruption, those of the
-// ranks that unwound.
+// failuresOf returns the failures of a verdict. Of a corruption it returns only the failures
+// of ranks that unwound.
 func failuresOf(v *errchan.Verdict) []Failure {
 	return v.Meaning(func(v *errchan.Verdict) any {
 		failures := make([]Failure, 0, len(v.Reports))

@@ -60,15 +60,15 @@ func (g *Graph) neighborhood() *neighborhood {
 	return g.neighbors
 }
 
-// edges finds out whether both ranks of each edge have declared it. A digest of all edges as their
-// sources have declared them, less one of them as their destinations have, is 0 then, whose
-// reduction costs no more than a barrier. Only if it isn't, all ranks get all edges.
+// edges checks that both ranks of each edge have declared it. If they have, a digest of all edges
+// as their sources have declared them, minus one of all edges as their destinations have, is 0. This
+// reduction costs no more than a barrier. Only if the result is not 0 do all ranks get all edges.
 type edges struct {
 	from, to []int
 	rank     int
 
 	sum   collective.AllreduceDoubling
-	steps int // of sum, once it has ended
+	steps int // number of steps of sum, when it has ended
 	all   collective.AllgatherAny
 }
 
@@ -82,7 +82,7 @@ func (a *edges) Step(k int, x *collective.Exchange) bool {
 			return true
 		}
 		a.steps = k + 1
-		return true // what it asked for has to be exchanged first
+		return true // the messages of this step have to be exchanged first
 	}
 	if a.agree() {
 		return false
@@ -98,7 +98,7 @@ func (a *edges) Step(k int, x *collective.Exchange) bool {
 	return a.all.Step(k-a.steps, x)
 }
 
-// agree says whether the digests of all are the same, once they are reduced.
+// agree says whether the reduced digest is 0.
 func (a *edges) agree() bool { return binary.LittleEndian.Uint64(a.sum.Acc) == 0 }
 
 func addUint64(dst, left, right []byte) {
@@ -115,8 +115,7 @@ func (a *edges) digest() (sum uint64) {
 	return sum
 }
 
-// odd returns an error if there is an edge that one of its ranks has declared more often than the
-// other.
+// odd returns an error if one rank of an edge has declared it more often than the other.
 func (a *edges) odd() error {
 	const op = "GraphCreate"
 	type edge struct{ from, to int }

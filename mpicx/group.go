@@ -11,7 +11,7 @@ import (
 // messages and never changes. The nil Group is empty (MPI_GROUP_EMPTY). If a method is given a
 // number that no member has, it throws an *MPIError.
 type Group struct {
-	processes []int // their ranks in the job, no two the same
+	processes []int // the members' ranks in the job, no two the same
 	self      int   // this process
 }
 
@@ -55,7 +55,7 @@ func (g *Group) all() []int {
 	return g.processes
 }
 
-// of returns the group of processes, which g or h is of.
+// of returns the group of the given processes, for a process that is a member of g or h.
 func (g *Group) of(h *Group, processes []int) *Group {
 	switch {
 	case len(processes) == 0:
@@ -66,7 +66,7 @@ func (g *Group) of(h *Group, processes []int) *Group {
 	return &Group{processes, g.self}
 }
 
-// places returns the numbers of the members.
+// places returns each member's rank in the group, by process.
 func (g *Group) places() map[int]int {
 	places := make(map[int]int, g.Size())
 	for r, p := range g.all() {
@@ -75,7 +75,7 @@ func (g *Group) places() map[int]int {
 	return places
 }
 
-// filter returns those of g of which keep says so.
+// filter returns the group of those members of g for which keep returns true.
 func (g *Group) filter(keep func(rank, process int) bool) *Group {
 	var kept []int
 	for r, p := range g.all() {
@@ -146,7 +146,7 @@ func (g *Group) ranks(op string, ranges []Range) (ranks []int) {
 	return ranks
 }
 
-// check throws unless all ranks are members' and no two the same.
+// check throws unless ranks are different ranks of the group.
 func (g *Group) check(op string, ranks []int) {
 	seen := make(map[int]bool, len(ranks))
 	for _, r := range ranks {
@@ -160,7 +160,8 @@ func (g *Group) check(op string, ranks []int) {
 	}
 }
 
-// How two groups, or communicators' groups, compare (MPI_IDENT, MPI_SIMILAR, MPI_UNEQUAL).
+// Results of comparing two groups, or the groups of two communicators (MPI_IDENT, MPI_SIMILAR,
+// MPI_UNEQUAL).
 const (
 	Identical Comparison = iota // the same members in the same order
 	Similar                     // the same members in another order

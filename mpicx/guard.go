@@ -54,9 +54,9 @@ func (c *Comm) unwinding(err *error) {
 	}
 }
 
-// unwindAll corrupts c, because this rank's program has ended by err, or if c is broken
-// already, the communicators made from it. It returns false if all are: then the peers
-// only learn that the rank is dead.
+// unwindAll corrupts c, because this rank's program has ended by err. If c is broken already, it
+// corrupts the communicators made from c. It returns false if all of these are broken; the peers
+// then only learn that the rank is dead.
 func (c *Comm) unwindAll(f Failure, err error) (told bool) {
 	if c.propagates() && c.raise(f, &ledger.Raised{Cause: err, Corrupt: true, Leaving: true}) != nil {
 		return true
@@ -67,7 +67,7 @@ func (c *Comm) unwindAll(f Failure, err error) (told bool) {
 	return told
 }
 
-// describe returns err as the peers get it: without the stack of a panic.
+// describe returns err without the stack of a panic, for the peers.
 func describe(err error) error {
 	if p, ok := err.(*PanicError); ok {
 		return fmt.Errorf("panic: %v", p.Value)

@@ -20,8 +20,8 @@ type Halo[T any] struct {
 	width  int
 	extent []int // of a block with its ghost cells
 	stride []int
-	steps  [][]*side[T] // what is exchanged at once, one after the other
-	busy   atomic.Bool  // the rest is for Start, while this is set
+	steps  [][]*side[T] // steps one after the other; the sides of a step are exchanged at once
+	busy   atomic.Bool  // a Start is under way and owns the fields below
 
 	block    []T
 	exchange collective.Exchange
@@ -73,8 +73,8 @@ func truth(b bool) int {
 	return 0
 }
 
-// haloFits says whether two blocks, as NewHalo sends them, are the same but for the cells in a
-// dimension.
+// haloFits says whether two blocks, as NewHalo sends them, are the same except for the cells in
+// dimension dim.
 func haloFits(a, b []int, dim int) bool {
 	b = slices.Clone(b)
 	b[4+dim] = a[4+dim]
@@ -102,7 +102,7 @@ func newHalo[T any](g *Cart, cells []int, width int, corners bool) *Halo[T] {
 			continue
 		}
 		h.steps = append(h.steps, sides)
-		if sides[0].peer != ProcNull { // what came from there goes on to neighbours in other dimensions
+		if sides[0].peer != ProcNull { // cells from there are sent to neighbours in other dimensions
 			inner[dim].from = 0
 		}
 		if sides[1].peer != ProcNull {
@@ -112,7 +112,7 @@ func newHalo[T any](g *Cart, cells []int, width int, corners bool) *Halo[T] {
 	return h
 }
 
-// A span is the indices from one up to another, without it.
+// A span is the indices from from up to, but not including, to.
 type span struct{ from, to int }
 
 // A side is what a rank exchanges with one neighbour: a layer of its cells for a layer of ghost
@@ -122,7 +122,7 @@ type side[T any] struct {
 	cells, ghosts layer[T]
 }
 
-// sides returns those before and after a dimension's cells.
+// sides returns the sides before and after the cells in a dimension.
 func (h *Halo[T]) sides(inner []span, dim int) []*side[T] {
 	first, last := inner[dim].from, inner[dim].to
 	along := func(from int) layer[T] {
@@ -137,11 +137,11 @@ func (h *Halo[T]) sides(inner []span, dim int) []*side[T] {
 	}
 }
 
-// A layer is elements of a block: runs of the same length that begin somewhere.
+// A layer is a set of elements of a block: runs of the same length, and where they begin.
 type layer[T any] struct {
 	begin  []int
 	length int
-	buffer []T // for them all; nil: there is one run, which needs none
+	buffer []T // for all runs; nil: there is one run, which needs no buffer
 }
 
 // layer returns the elements of a box.
@@ -159,7 +159,7 @@ func (h *Halo[T]) layer(box []span) (l layer[T]) {
 		l.begin = append(l.begin, at+box[last].from)
 	}
 	walk(0, 0)
-	if n := len(l.begin); l.begin[n-1]-l.begin[0] == (n-1)*l.length { // one after the other
+	if n := len(l.begin); l.begin[n-1]-l.begin[0] == (n-1)*l.length { // the runs are contiguous
 		l.begin, l.length = l.begin[:1], n*l.length
 	} else {
 		l.buffer = make([]T, n*l.length)
@@ -167,7 +167,7 @@ func (h *Halo[T]) layer(box []span) (l layer[T]) {
 	return l
 }
 
-// bytes returns where the elements of a block are sent from, or received.
+// bytes returns the memory from which elements of a block are sent, or into which they are received.
 func (l *layer[T]) bytes(block []T) []byte {
 	if l.buffer == nil {
 		return bytesOf(block[l.begin[0]:][:l.length])
@@ -251,7 +251,7 @@ func (h *Halo[T]) Start(block []T) *future.Future[struct{}] {
 	return f
 }
 
-// A haloRun is a Halo while it serves a block.
+// A haloRun is a Halo while it exchanges a block.
 type haloRun[T any] Halo[T]
 
 func (h *haloRun[T]) cell() *waiting.Cell { return waiting.Of(h.promise.Future()) }

@@ -10,7 +10,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// bareKeeper lends places to wait in and knows of no error.
+// bareKeeper lends places, but knows of no errors.
 type bareKeeper struct {
 	*keeper
 	place *waiting.Place
@@ -61,7 +61,7 @@ func init() {
 	hook.Abort = func(comm any, err error) {
 		c := comm.(*Comm)
 		if c.ulfm != nil && c.proc.dead.Load() {
-			return // it takes no part, and nobody waits for it
+			return // it takes no further part, and nobody waits for it
 		}
 		c.proc.dead.Store(false)
 		c.proc.feed(c.proc.ledger.Revive)
@@ -72,7 +72,7 @@ func init() {
 	}
 }
 
-// first returns the communicators of the rank that the program knows first. C is its first.
+// first returns the communicators that the rank's program begins with. c is the rank's first.
 func (c *Comm) first() []*Comm {
 	if c.lineage.pool == nil {
 		return []*Comm{c}

@@ -6,13 +6,13 @@ import (
 	"unsafe"
 )
 
-// In place (MPI_IN_PLACE): an operation may have one buffer for what a rank gives and what
-// it gets. Where send and recv have the same length, they are the same slice then. Where one
-// is a part of the other, it stands in its place there: in Gather, send of the root is
-// recv[root*len(send):][:len(send)]. Buffers that overlap in any other way are an *MPIError.
+// In place (MPI_IN_PLACE): an operation may use one buffer for both send and recv. If they have
+// the same length, they are the same slice. If one is a part of the other, it is the part at
+// its rank's place: in Gather, the root's send is recv[root*len(send):][:len(send)]. Any other
+// overlap of buffers is an *MPIError.
 
-// inPlace checks that part and whole share no memory, or that part begins with whole[at],
-// for one of these. It says whether they share any.
+// inPlace checks that part and whole share no memory, or that part begins at whole[at] for one
+// of the given places. It says whether they share memory.
 func inPlace[T any](k *check, partName string, part []T, wholeName string, whole []T, at ...int) bool {
 	size := uintptr(sizeOf[T]())
 	p, w := uintptr(unsafe.Pointer(unsafe.SliceData(part))), uintptr(unsafe.Pointer(unsafe.SliceData(whole)))
@@ -30,5 +30,5 @@ func inPlace[T any](k *check, partName string, part []T, wholeName string, whole
 	return true
 }
 
-// same is inPlace where both buffers are of the same length.
+// same is inPlace for buffers of the same length.
 func same[T any](k *check, send, recv []T) bool { return inPlace(k, "recv", recv, "send", send, 0) }

@@ -105,8 +105,8 @@ func (i *Instance) Finalize(ctx context.Context) error {
 		return err
 	}
 	instance.Instance = nil
-	// As in Run: peers may yet meet an error, and go on without this rank.
 	i.root.proc.ended(nil)
+	// As in Run: peers may still meet an error, and continue without this rank.
 	i.root.end(false)
 	i.reporter.end(nil)
 	i.root.finish()

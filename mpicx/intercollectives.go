@@ -91,7 +91,7 @@ func InterAlltoall[T Scalar](ic *Intercomm, send, recv []T) *future.Future[struc
 		return nowhere[struct{}]("Alltoall")
 	}
 	k := check{op: "Alltoall"}
-	count := ic.each(&k, "send", len(send)) + ic.each(&k, "recv", len(recv)) // the same at both
+	count := ic.each(&k, "send", len(send)) + ic.each(&k, "recv", len(recv)) // the same in both groups
 	a := &collective.Linear{Send: make([][]byte, ic.union.size), Recv: make([][]byte, ic.union.size)}
 	if k.err == nil {
 		ic.fill(a.Send, bytesOf(send))
@@ -103,7 +103,7 @@ func InterAlltoall[T Scalar](ic *Intercomm, send, recv []T) *future.Future[struc
 // isOwn says whether a rank of Union is in this rank's own group.
 func (ic *Intercomm) isOwn(rank int) bool { return rank >= ic.own && rank < ic.own+ic.size }
 
-// each is how many elements of a buffer belong to each rank of the other group.
+// each returns the number of elements of a buffer for each rank of the other group.
 func (ic *Intercomm) each(k *check, what string, n int) int {
 	if ic.remote == 0 {
 		return 0

@@ -54,7 +54,7 @@ func (ic *Intercomm) Own(rank int) int { return translated(rank, ic.there("Own")
 // Remote returns the rank in Union of a rank of the other group.
 func (ic *Intercomm) Remote(rank int) int { return translated(rank, ic.there("Remote").other) }
 
-// translated leaves AnySource and ProcNull alone.
+// translated returns rank+by, but AnySource and ProcNull unchanged.
 func translated(rank, by int) int {
 	if rank < 0 {
 		return rank
@@ -95,7 +95,7 @@ func (ic *Intercomm) Revoke(ctx context.Context) error { return ic.Union().Revok
 // Close ends the use of the Intercomm, and of Union.
 func (ic *Intercomm) Close(ctx context.Context) error { return ic.Union().Close(ctx) }
 
-// agreedBits is how many bits a flag of Intercomm.Agree has.
+// agreedBits is the number of bits of a flag of Intercomm.Agree.
 const agreedBits = bits.UintSize / 2
 
 // Agree completes at each group with the bitwise AND of the flags of the other group. Both
@@ -110,7 +110,7 @@ func (ic *Intercomm) Agree(flag int) *future.Future[int] {
 	if signed(flag) != flag {
 		return failed[int](ic.union, mpiErrorf("Agree", ClassOther, "flag %d, expected one of %d bits", flag, agreedBits))
 	}
-	both := flag<<agreedBits | low // of the group with the higher ranks
+	both := flag<<agreedBits | low // for the group with the higher ranks
 	if ic.own == 0 {
 		both = flag&low | ^low
 	}
@@ -123,7 +123,7 @@ func (ic *Intercomm) Agree(flag int) *future.Future[int] {
 	})
 }
 
-// signed is the lower half of a flag, with its sign.
+// signed returns the lower half of a flag, with its sign.
 func signed(flag int) int { return flag << agreedBits >> agreedBits }
 
 // Shrink makes an Intercomm of the living ranks of both groups, in their order

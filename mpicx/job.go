@@ -8,18 +8,19 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/local"
 )
 
-// job is what this process has of a job.
+// job is this process's part in a job.
 type job struct {
-	sides []transport.Comm // of all ranks, spares among them, those of the ranks that live here
-	// workers are the ranks of the world, if there are spares besides.
+	sides []transport.Comm // of the communicator of all ranks, with spares: the sides of this process's ranks
+	// workers are the ranks of the world, if there are also spares.
 	workers []int
 	end     func() error // waits for all processes
-	// How long a rank that was told of an error lets the one that failed go first: when
-	// one has exited, the launcher kills the others, who may not have said why.
+	// courtesy is how long a rank that was told of an error waits before it exits, so that the
+	// rank that failed exits first. When a process has exited, the launcher kills the others,
+	// which may not have reported their errors.
 	courtesy time.Duration
 }
 
-// goroutines returns a job all of whose ranks are goroutines of this process.
+// goroutines returns a job whose ranks are all goroutines of this process.
 func goroutines(o *options, ranks int) *job {
 	start := local.New
 	if o.backend == backendULFM {
@@ -34,8 +35,8 @@ func goroutines(o *options, ranks int) *job {
 	return j
 }
 
-// parked is how many ranks are parked. No death is survived with the black channel, so there
-// they would never be needed.
+// parked returns the number of spares. With the black channel it is 0, because no death is survived
+// there.
 func (o *options) parked() int {
 	if o.backend == backendULFM {
 		return o.spares
@@ -43,7 +44,7 @@ func (o *options) parked() int {
 	return 0
 }
 
-// workers returns the ranks of the world, nil if there are no others.
+// workers returns the ranks of the world, or nil if there are no spares.
 func (o *options) workers(n int) (workers []int) {
 	if o.parked() > 0 {
 		workers = firstRanks(n)

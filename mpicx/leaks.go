@@ -11,21 +11,20 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// leaks are what a rank's program has left behind, for mpicxtest: futures that have failed, and that
-// nobody has waited for; and messages that nobody has received. Its methods do nothing where
-// it is nil.
+// leaks records what a rank's program has left behind, for mpicxtest: failed futures that nobody has
+// waited for, and messages that nobody has received. The methods of a nil *leaks do nothing.
 //
-// A failed future is excused if an error of its communicator follows: what was begun before is over
-// then, and programs go on elsewhere. So are those that an error, a death or the end of
-// another rank or of the program has ended, and those that were cancelled.
+// A failed future is excused if an error of its communicator follows, because the error ends what was
+// begun before, and programs continue elsewhere. Also excused are futures that were cancelled, or that
+// an error, a death, or the end of a rank's program has ended.
 type leaks struct {
 	mu       sync.Mutex
 	failed   []failedFuture
 	messages []lostMessage
 }
 
-// A lostMessage was there when the program has closed the communicator, or has returned: no receive will
-// find it.
+// A lostMessage is a message that had not been received when the program closed the communicator or
+// returned.
 type lostMessage struct {
 	comm *ledger.Comm
 	text string
@@ -47,8 +46,8 @@ func (l *leaks) failing(c *ledger.Comm, name string, cell *waiting.Cell, err err
 	l.failed = append(l.failed, failedFuture{cell, c, err.Error() + ", on " + name})
 }
 
-// isOthers says whether err is not because of the operation that ends with it. A send to a rank that
-// has returned is a message that nobody has received.
+// isOthers says whether the cause of err is not the operation that ends with it. A send to a rank that
+// has returned is excused here: its message is one that nobody has received.
 func isOthers(err error) bool {
 	m, _ := errors.AsType[*MPIError](err)
 	return waiting.IsCommon(err) || is[*transport.ReturnedError](err) && !strings.Contains(strings.ToLower(m.Op), "send") || is[*ProcFailedError](err) ||
@@ -56,7 +55,7 @@ func isOthers(err error) bool {
 		errors.Is(err, errLeftBehind)
 }
 
-// told notes that the program was told how a future ended.
+// told notes that the program was told the result of a future.
 func (l *leaks) told(cell *waiting.Cell) {
 	if l != nil {
 		l.mu.Lock()
@@ -65,7 +64,7 @@ func (l *leaks) told(cell *waiting.Cell) {
 	}
 }
 
-// excuse forgets what was left on c: it has come to an error.
+// excuse forgets what was left on c, because c has an error.
 func (l *leaks) excuse(c *ledger.Comm) {
 	if l != nil {
 		l.mu.Lock()
@@ -90,7 +89,7 @@ func (l *leaks) lose(c *ledger.Comm, messages []string) {
 	}
 }
 
-// all describes them.
+// all describes what was left behind.
 func (l *leaks) all() (all []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
-// carryOut does what the ledger of a rank asks for. C is the rank's world.
+// carryOut carries out an output of the rank's ledger. c is the rank's first communicator.
 func (c *Comm) carryOut(o *ledger.Output) {
 	switch o.Action {
 	case ledger.Raise:
@@ -61,8 +61,8 @@ func (c *Comm) submit(r *ledger.Raised, settled []errchan.Settled) {
 	}
 }
 
-// freeze freezes a family, and returns the agreements that are settled on it (H5). It
-// returns nil for no family.
+// freeze freezes a family, and returns the ends of its agreements for the verdict (H5). It returns
+// nil if the family is empty.
 func freeze(family []*ledger.Comm) []errchan.Settled {
 	if len(family) == 0 {
 		return nil
@@ -76,8 +76,8 @@ func freeze(family []*ledger.Comm) []errchan.Settled {
 	return settled
 }
 
-// giveUp corrupts c and what is derived from it, at this rank alone: no message will ever
-// move again, so no peer can be told.
+// giveUp corrupts c and all communicators derived from it at this rank alone: the transport has
+// failed, so no peer can be told.
 func (c *Comm) giveUp(cause error) {
 	err := &CommCorruptedError{Failures: []Failure{newFailure(cause, 0)}, verdict: verdict{comm: &c.ledger, causes: mpiError("Wait", cause)}}
 	err.Failures[0].Rank = c.rank

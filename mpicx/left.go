@@ -8,8 +8,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// left returns what the program of the rank, whose first communicator c is, has left behind. It has
-// returned, and so have all others that live here.
+// left returns what the program of this rank has left behind; c is its first communicator. The
+// programs of all ranks of this process have returned.
 func (c *Comm) left() []string {
 	l := c.proc.leaks
 	if l == nil || c.proc.dead.Load() && !c.proc.returned.Load() {
@@ -23,8 +23,9 @@ func (c *Comm) left() []string {
 	return l.all()
 }
 
-// leaveMessages notes the messages of c that no receive has met, from ranks that live. It is called when
-// the program has returned: sends that wait end then; and once all have, for those that have come since.
+// leaveMessages notes the messages of c, from living ranks, that no receive has matched. It is called
+// when the program closes c or returns, because sends that wait end then, and again when all programs
+// have returned, for messages that have come since.
 func (c *Comm) leaveMessages() {
 	if c.proc.leaks == nil || c.isBroken() {
 		return

@@ -18,8 +18,8 @@ func MinLoc[T cmp.Ordered](a, b Loc[T]) Loc[T] { return better(a, b, a.Value < b
 // MaxLoc is MinLoc for the larger value (MPI_MAXLOC).
 func MaxLoc[T cmp.Ordered](a, b Loc[T]) Loc[T] { return better(a, b, a.Value > b.Value) }
 
-// better returns a if it isFirst or a NaN, and b if that is; if both or neither are, the one
-// with the lower index.
+// better returns the better of a and b: the one that isFirst, or that is a NaN. If both or neither
+// are, it returns the one with the lower index.
 func better[T cmp.Ordered](a, b Loc[T], isFirst bool) Loc[T] {
 	aNaN, bNaN := a.Value != a.Value, b.Value != b.Value
 	switch tie := a.Value == b.Value || aNaN && bNaN; {

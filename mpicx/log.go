@@ -27,7 +27,7 @@ func (log logging) heard(e *ledger.Event) {
 		args = append(args, "code", f.Code, "message", f.Message, "corrupt", e.Corrupt)
 	case ledger.Noticed:
 		if e.By == ownerOf(e.Comm).rank {
-			return // it has raised the error itself
+			return // this rank has raised the error itself
 		}
 		args = append(args, "from", e.By)
 	case ledger.Revoked:

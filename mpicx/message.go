@@ -8,14 +8,13 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// AnySource and AnyTag receive from whichever rank, with whichever tag
-// (MPI_ANY_SOURCE, MPI_ANY_TAG).
+// AnySource and AnyTag receive from any rank, and with any tag (MPI_ANY_SOURCE, MPI_ANY_TAG).
 const (
 	AnySource = -1
 	AnyTag    = -1
 )
 
-var ( // they are the transport's
+var ( // the transport has the same values
 	_ = [1]struct{}{AnySource - transport.AnySource: {}}
 	_ = [1]struct{}{AnyTag - transport.AnyTag: {}}
 )
@@ -26,7 +25,7 @@ var ( // they are the transport's
 // yields by mistake: those are errors.
 const ProcNull = math.MinInt32
 
-// statusOfNobody is that of a receive from ProcNull.
+// statusOfNobody is the Status of a receive from ProcNull.
 var statusOfNobody = Status{ProcNull, AnyTag, 0}
 
 // Status describes a message that was sent, received or probed (MPI_Status). Its Count is that
@@ -57,7 +56,7 @@ func bytesOf[T any](buf []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(buf))), len(buf)*sizeOf[T]())
 }
 
-// of is bytesOf's inverse, for memory that was made as a []T.
+// of is the inverse of bytesOf, for memory that was allocated as a []T.
 func of[T any](b []byte) []T {
 	if len(b) == 0 {
 		return nil

@@ -16,7 +16,7 @@ type Message struct {
 	Bytes       int // its length
 
 	comm    *Comm
-	request transport.Request // of its Mprobe: the transport knows the message by it
+	request transport.Request // the request of its Mprobe, which identifies the message to the transport
 	taken   atomic.Bool
 }
 
@@ -74,7 +74,7 @@ func MrecvValue[T any](m *Message) *future.Future[T] {
 	return o.redeem(m, op, func(r *transport.Request) (T, error) { return valueOf[T](op, r) })
 }
 
-// refused returns the future of a receive of m that can't be so.
+// refused returns the future of a receive of m that is refused with bad.
 func refused[T any](m *Message, bad error) *future.Future[T] {
 	if m == nil {
 		return future.Failed[T](bad)
@@ -110,7 +110,7 @@ func (o *receipt[T]) redeem(m *Message, name string, result func(*transport.Requ
 	return o.Future()
 }
 
-// mprobe is a Mprobe under way, and then its result.
+// mprobe is an Mprobe under way, and then its result.
 type mprobe struct {
 	future.Promise[*Message]
 	message Message

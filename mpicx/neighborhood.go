@@ -13,11 +13,11 @@ import (
 // ProcNull beyond a border. Parts of buffers that belong to ProcNull are not touched.
 type Neighborhood interface{ neighborhood() *neighborhood }
 
-// neighborhood is the neighbours of this rank.
+// neighborhood has the neighbours of this rank.
 type neighborhood struct {
 	comm     *Comm
-	from, to []int // whom it receives from and sends to
-	order    []int // of messages of one rank: see collective.Neighbors
+	from, to []int // ranks that it receives from, and sends to
+	order    []int // order of messages to the same rank: see collective.Neighbors
 }
 
 // NeighborAllgather sends send to all neighbours, and receives what those send as the parts of
@@ -71,7 +71,7 @@ func NeighborAlltoallv[T Scalar](g Neighborhood, send []T, sendCounts []int, rec
 		func() (_, _ [][]byte) { return parts(send, sendCounts), parts(recv, recvCounts) })
 }
 
-// neighborsOf returns the neighbours that op is with, nil: there is no communicator.
+// neighborsOf returns the neighbours for op, or nil if there is no communicator.
 func neighborsOf(g Neighborhood, op string) (*neighborhood, check) {
 	k := check{op: op}
 	if g == nil {
@@ -80,7 +80,7 @@ func neighborsOf(g Neighborhood, op string) (*neighborhood, check) {
 	return g.neighborhood(), k
 }
 
-// exchange runs an operation whose parts are split once its arguments are checked.
+// exchange runs an operation. It calls split for the parts after the arguments are checked.
 func (n *neighborhood) exchange(what call, k *check, split func() (send, recv [][]byte)) *future.Future[struct{}] {
 	if k.err != nil {
 		return n.comm.run(what, k.err, nil, nil)
@@ -90,7 +90,7 @@ func (n *neighborhood) exchange(what call, k *check, split func() (send, recv []
 	return n.comm.run(what, nil, a, nil)
 }
 
-// copies returns a buffer so many times.
+// copies returns a buffer n times.
 func copies[T Scalar](buf []T, n int) [][]byte { return slices.Repeat([][]byte{bytesOf(buf)}, n) }
 
 // equalParts splits a buffer into n parts.

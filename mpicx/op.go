@@ -43,8 +43,8 @@ func opFor[T Scalar](op Op) reduction {
 	return reductions[reflect.TypeFor[T]().Kind()][op]
 }
 
-// reductions has every operation for every kind, because to make one takes longer than to
-// apply it to one element.
+// reductions has every operation for every kind. Making one takes longer than applying it to an
+// element.
 var reductions = func() (all [reflect.Complex128 + 1][BXor + 1]reduction) {
 	for kind := range all {
 		for op := range all[kind] {

@@ -12,35 +12,35 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// DefaultRanks is how many ranks Run starts if nobody says.
+// DefaultRanks is the number of ranks that Run starts if neither WithRanks nor MPICX_RANKS says.
 const DefaultRanks = 4
 
 // An Option says how to start a job.
 type Option func(*options)
 
 type options struct {
-	chosen      int // number of ranks; 0: nobody has
+	chosen      int // number of ranks from WithRanks; 0: not given
 	environment int // MPICX_RANKS
 	spares      int
 	backend     string
 	log         *slog.Logger
 	trace       bool
-	timeline    string // a directory; "": none
+	timeline    string // directory; "": none
 	recorder    *timeline.Writer
-	run         int // of the recorder's
+	run         int // number of this run in the recorder's file
 	wrap        func(transport.Comm) transport.Comm
-	detector    detector.Config               // the zero one: nobody has chosen
-	left        func(rank int, what []string) // is told what programs have left behind; nil: nobody asks
+	detector    detector.Config               // zero: not given
+	left        func(rank int, what []string) // gets what programs have left behind; nil: not wanted
 	diagnoseOn  os.Signal                     // MPICX_DIAGNOSE; nil: none
-	diagnoses   io.Writer                     // where they are printed
+	diagnoses   io.Writer                     // gets diagnoses
 	err         error
 }
 
-// WithRanks sets the number of ranks that Run starts as goroutines. Without it
-// that is the environment's MPICX_RANKS, or else DefaultRanks.
+// WithRanks sets the number of ranks that Run starts as goroutines. Without this option the number
+// is that of the environment variable MPICX_RANKS, or DefaultRanks.
 //
-// In a job of mpirun's or mpicxrun's there are as many ranks as processes, or, with WithRanks, so
-// many of the first: at the others Run does not call its function.
+// In a job of mpirun or mpicxrun each process is a rank. With WithRanks, only the first n processes
+// are; at the others Run does not call its function.
 func WithRanks(n int) Option {
 	return func(o *options) {
 		o.chosen = n
@@ -50,11 +50,11 @@ func WithRanks(n int) Option {
 	}
 }
 
-// WithSpares adds k ranks that wait to take the places of the dead: see Comm.Replace. They are in
-// no communicator before that, and their Run returns nil without a call of its function if they are
-// not needed. Of the processes of mpirun's or mpicxrun's job, k are spares and the others the
-// world. Under the black channel, which survives no death, there are none, and those processes have
-// nothing to do.
+// WithSpares adds k ranks that wait to take the places of dead ranks: see [Comm.Replace]. A spare is
+// in no communicator before it is taken. If it is never taken, its Run returns nil without calling
+// its function. In a job of mpirun or mpicxrun, k of the processes are spares and the others are the
+// world. The black channel survives no death, so with it there are no spares, and these k processes
+// do nothing.
 func WithSpares(k int) Option {
 	return func(o *options) {
 		o.spares = k
@@ -64,25 +64,26 @@ func WithSpares(k int) Option {
 	}
 }
 
-// WithLogger has the events of errors logged: signal, notice (the first of a
-// round), resolved, corrupted, died and revoked. Each has the attributes rank,
-// comm and epoch. Without it nothing is.
+// WithLogger logs the events of errors: signal, notice (the first of a round), resolved, corrupted,
+// died and revoked. Each has the attributes rank, comm and epoch. Without this option nothing is
+// logged.
 func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
-// WithRuntimeTrace has the events of errors, of repairs and of checkpoints in the execution trace of
-// package runtime/trace, while there is one: each round of errors at each rank is a task, its events are
-// log messages, and each operation that is waited for is a region of its kind, such as "mpicx Allreduce".
+// WithRuntimeTrace writes the events of errors, repairs and checkpoints to the execution trace of
+// package runtime/trace, if one is running. Each round of errors at each rank is a task, and its
+// events are log messages. Each operation that is waited for is a region of its kind, such as
+// "mpicx Allreduce".
 func WithRuntimeTrace() Option { return func(o *options) { o.trace = true } }
 
-// WithTimeline has what each rank is in, what errors do to it, repairs and checkpoints written to a file
-// in dir, which is made if there is none: one of this process, and one of each other process of the job. A SIGKILL
-// cuts off no more than its last line. Without this option, or if dir is empty, the environment may say
-// it: MPICX_TIMELINE=dir.
+// WithTimeline records what happens to each rank: its operations, errors, repairs and checkpoints.
+// Each process of the job writes a file in dir, which is created if necessary. A SIGKILL cuts off at
+// most the file's last line. Without this option, or if dir is empty, the environment variable
+// MPICX_TIMELINE can name the directory.
 //
 //	go run github.com/mpicx/go-mpicx/mpicx/mpicxtrace dir
 //
-// tells what happened, and draws it. A write that fails is told once on standard error, and then
-// the rest is missing; the job continues.
+// prints the timeline and draws it. If a write fails, the process reports this once on standard
+// error and writes nothing more; the job continues.
 func WithTimeline(dir string) Option {
 	return func(o *options) { o.timeline = cmp.Or(dir, o.timeline) }
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// failure returns the error that the program gets of an operation on c that ended with
-// err: verdicts as they are, everything else as an *MPIError. If the operation needs a
-// dead process, what the error handler says is done first.
+// failure returns the error that the program gets for an operation on c that has ended with err:
+// verdicts unchanged, everything else as an *MPIError. If the operation needs a dead process, failure
+// first does what the error handler says.
 func (c *Comm) failure(op string, err error) error {
 	switch err {
 	case nil:
 		return nil
 	case transport.ErrDied:
-		c.proc.die() // before the program sees the error: it shall not
+		c.proc.die() // before the program sees the error
 	case errchan.ErrOver:
 		if v := c.untold(); v != nil {
 			err = v
@@ -32,8 +32,7 @@ func (c *Comm) failure(op string, err error) error {
 	return mpiError(op, err)
 }
 
-// mismatched returns the error of a rank that has made another collective call than a peer,
-// as an operation that ends by it has it.
+// mismatched returns the error of an operation that a mismatch of collective calls has ended.
 func (c *Comm) mismatched(op string, e *transport.MismatchError) error {
 	first, second := fmt.Sprintf("%v at rank %d", e.Own, c.rank), fmt.Sprintf("%v at rank %d", e.Theirs, e.Source)
 	if e.Source < c.rank {
@@ -43,8 +42,9 @@ func (c *Comm) mismatched(op string, e *transport.MismatchError) error {
 		Text: fmt.Sprintf("%s, %s, both as collective call %d of %s, expected the same at all ranks", first, second, e.Number, c.name)}
 }
 
-// outOfStep returns the error of a rank that has made another collective call than a peer and
-// was not told by op's end. Until the next error that all ranks have, c is of no use to it.
+// outOfStep returns the error of a mismatch of collective calls that the program was not told of by
+// the end of op. The rank is halted: until the next error that all ranks have, its operations on c
+// fail.
 func (c *Comm) outOfStep(op string) error {
 	if m, ok := c.t.Mismatch().(*transport.MismatchError); ok {
 		return c.mismatched(op, m)
@@ -52,8 +52,8 @@ func (c *Comm) outOfStep(op string) error {
 	return nil
 }
 
-// untoldMismatch returns the error of a mismatch on c, or on what is derived from it, that no
-// operation has ended with.
+// untoldMismatch returns a mismatch of collective calls on c, or on a communicator derived from it,
+// that no operation has reported.
 func (c *Comm) untoldMismatch() error {
 	for _, d := range c.family() {
 		if m, ok := d.t.Mismatch().(*transport.MismatchError); ok && d.toldMismatch.Load() != m {

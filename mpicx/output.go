@@ -13,7 +13,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/signature"
 )
 
-// printing is held while lines of a rank are written. The ranks of a process may share the
+// printing is held while a rank's lines are written. The ranks of a process may share the
 // writer.
 var printing sync.Mutex
 

@@ -95,7 +95,7 @@ func recvSlice[T, V any](c *Comm, op string, source, tag int, result func([]T, S
 	})
 }
 
-// A room is where a message of any length goes.
+// A room is the destination of a message of any length.
 type room[T any] struct{ slice []T }
 
 func (m *room[T]) alloc(n int) []byte {
@@ -121,7 +121,7 @@ func (c *Comm) receive(kind transport.Kind, buf []byte, w signature.Word, source
 
 // post posts a receive or a probe, or ends it if it is refused.
 func (c *Comm) post(name string, r *transport.Request, cell *waiting.Cell) {
-	source := r.Peer // what has ended may serve again
+	source := r.Peer // the request may be in use again once it has ended
 	var err error
 	if r.Epoch, err = c.begin(name); err == nil {
 		err = c.checkPoint(name, source, r.Tag, AnySource)
@@ -147,7 +147,7 @@ func (c *Comm) post(name string, r *transport.Request, cell *waiting.Cell) {
 	c.receiving(source)
 }
 
-// A receipt is a receive whose result is made of what came.
+// A receipt is a receive whose result is made of the message.
 type receipt[T any] struct {
 	future.Promise[T]
 	comm    *Comm
@@ -182,17 +182,16 @@ func (o *receipt[T]) Awaited() bool       { return needsPeer(&o.request) || o.ce
 func (o *receipt[T]) Acknowledged() bool  { return o.comm.othersAcknowledged() }
 func (o *receipt[T]) cancelling()         {}
 
-// idleReceives are those that have served.
+// idleReceives are receiveOps for reuse.
 var idleReceives = sync.Pool{New: func() any { return new(receiveOp) }}
 
-// receiveOp is what a receive or probe needs only until it is done. Then it
-// serves again.
+// receiveOp is the state of a receive or probe until it is done. It is then reused.
 type receiveOp struct {
 	comm    *Comm
 	promise *future.Promise[Status]
 	request transport.Request
 	size    int  // of an element
-	spent   bool // a Cancel may still know the request: it serves no other
+	spent   bool // a Cancel may still know the request, so it must not be reused
 }
 
 func (o *receiveOp) cancelling()         { o.spent = true }
@@ -209,9 +208,9 @@ func receiveName(kind transport.Kind) string {
 func (o *receiveOp) Awaited() bool      { return needsPeer(&o.request) || o.cell().Awaited() }
 func (o *receiveOp) Acknowledged() bool { return o.comm.othersAcknowledged() }
 
-// needsPeer says whether only one rank can end the request: if that has returned, it
-// ends whether or not this rank waits for it already. What is from AnySource might come
-// from this rank itself, until that waits.
+// needsPeer says whether only one rank can end the request. If that rank has returned, the
+// request ends even if this rank does not wait for it yet. A request from AnySource may be
+// ended by this rank itself, until it waits.
 func needsPeer(r *transport.Request) bool { return r.Peer != AnySource }
 
 // Completed ends the operation.
@@ -269,8 +268,8 @@ func (o *sendOp) operation() string   { return o.name }
 func (o *sendOp) cell() *waiting.Cell { return waiting.Of(o.Future()) }
 func (o *sendOp) Awaited() bool       { return needsPeer(&o.request) }
 
-// sent returns a future that is done with s. A done future never changes, so the
-// last one serves again.
+// sent returns a future that is done with s. A future that is done never changes, so the last
+// one is shared if it has the same result.
 func (c *Comm) sent(s Status) *future.Future[Status] {
 	if last := c.lastSent.Load(); last != nil && last.status == s {
 		return last.Future()

@@ -15,7 +15,7 @@ import (
 type Persistent struct {
 	comm    *Comm
 	name    string
-	bad     error // its arguments are: what each Start ends with
+	bad     error // the error of each Start, if the arguments are bad
 	buf     []byte
 	of      signature.Word
 	size    int // of an element
@@ -23,10 +23,10 @@ type Persistent struct {
 	tag     int
 	mode    transport.Mode
 	kind    transport.Kind
-	active  atomic.Bool // it is started, and has not ended; who sets it has all that follows
+	active  atomic.Bool // it is started and has not ended; the Start that sets it owns the fields below
 	promise *future.Promise[Status]
 	request *transport.Request
-	spent   bool // a Cancel may still know the request
+	spent   bool // a Cancel may still know the request, so it must not be reused
 }
 
 // SendInit prepares a Send of buf to rank dest (MPI_Send_init). Each Start sends what is in buf by
@@ -60,10 +60,10 @@ func newPersistent[T any](c *Comm, name string, kind transport.Kind, mode transp
 	return p
 }
 
-// Start starts the operation (MPI_Start); a loop starts several. Its future is a new one each
-// time: what it says stays. The operation may be started again as soon as that is done, with
-// an error too: after a *PropagatedError it goes on in the epoch after that. A Start before is an
-// error, and one after Close.
+// Start starts the operation (MPI_Start). To start several, call it in a loop. Each Start returns
+// a new future, whose result does not change any more. The operation may be started again when
+// that future is done, also if it ended with an error; after a *PropagatedError it runs in the
+// next epoch. It is an error to start it earlier, or after Close.
 func (p *Persistent) Start() *future.Future[Status] {
 	if p == nil {
 		return future.Failed[Status](mpiErrorf("Start", ClassOther, "nil operation, expected what SendInit, SsendInit or RecvInit returns"))
@@ -114,14 +114,14 @@ func (p *Persistent) atOnce(epoch transport.Epoch) *future.Future[Status] {
 	return nil
 }
 
-// A started is a Persistent operation as its request sees it.
+// A started is the transport.Completer of a Persistent operation's request.
 type started Persistent
 
 // Completed ends what Start has begun.
 func (o *started) Completed(r *transport.Request) {
 	promise := o.promise
 	s, err := o.comm.status(o.name, r, o.size)
-	o.active.Store(false) // what follows may be another Start's
+	o.active.Store(false) // from here on the fields may belong to another Start
 	promise.Complete(s, err)
 }
 

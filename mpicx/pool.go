@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 )
 
-// slab hands out values of T from chunks, so that most operations cost no
-// allocation. A chunk is freed once all its values are.
+// slab hands out values of T from chunks, so most operations need no allocation. A chunk is freed
+// when none of its values is in use.
 type slab[T any] struct {
 	chunk atomic.Pointer[chunk[T]]
 }
@@ -15,8 +15,8 @@ type chunk[T any] struct {
 	values []T
 }
 
-// slabChunk is large enough to make allocations rare, and small enough for a
-// hundred thousand ranks to have one each.
+// slabChunk is large enough to make allocations rare, and small enough for a hundred thousand ranks
+// with a chunk each.
 const slabChunk = 16
 
 func (s *slab[T]) get() *T {

@@ -13,60 +13,61 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// proc is one rank of a job: what its communicators share. It knows none of them.
+// proc is one rank of a job: the state that its communicators share. It knows none of them.
 type proc struct {
-	// These do not change.
+	// These fields do not change.
 
 	rank    int
 	backend string
 	driver  transport.Driver // nil: messages move by themselves
 	place   *waiting.Place   // of the first goroutine that waits
-	// carryOut does what the ledger asks for. It is called by one goroutine at a time,
+	// carryOut carries out an output of the ledger. It is called by one goroutine at a time,
 	// without mu.
 	carryOut func(*ledger.Output)
-	// giveUp is called where no message will ever move again. It corrupts every
-	// communicator of the rank.
+	// giveUp corrupts every communicator of the rank. It is called when the transport has
+	// failed.
 	giveUp func(error)
-	leaks  *leaks // nil: nobody asks for them
-	// watchers are told what happens to the rank. For them, places call observe; nil if there are none.
+	leaks  *leaks // nil: not recorded
+	// watchers receive the rank's events. Places call observe for them. Both are nil if there
+	// are no watchers.
 	watchers []watcher
 	observe  func(...*waiting.Cell) (over func())
 
 	yielder yielder
 
-	// forgetting has a function for each closed communicator on which something is pending,
-	// which forgets it if nothing is any more. Only carryOut uses it.
+	// forgetting has a function for each closed communicator with pending operations, which
+	// forgets the communicator if none is left. Only carryOut uses it.
 	forgetting []func() (idle bool)
 
-	// dead says that the process of the rank has died. Then each of its goroutines ends at
-	// its next operation. A test may abort a dead rank; otherwise dead stays.
+	// dead says that the process of the rank has died. Each of its goroutines then ends at
+	// its next operation. Only a test that aborts a dead rank resets dead.
 	dead atomic.Bool
-	// over says that the job is over. Then every operation on its communicators is refused.
+	// over says that the job is over. Every operation on its communicators is then refused.
 	over atomic.Bool
 	// returned says that the rank's program has ended.
 	returned atomic.Bool
-	// parked says that it is a spare which waits to be needed.
+	// parked says that the rank is a spare that waits.
 	parked atomic.Bool
 	// failed says that the rank's program has ended by an error that no peer is told. It is
 	// set before the ledger asks for Leave.
 	failed bool
 
-	// Most operations take their futures from here, which costs no allocation. Peers write
-	// to them when they complete something, so they have cache lines of their own.
+	// Most operations take their futures from these slabs, which costs no allocation. Peers
+	// write to the futures when they complete them, so the slabs have their own cache lines.
 	_        [64]byte
 	statuses slab[future.Promise[Status]]
 	untyped  slab[future.Promise[struct{}]]
 	_        [64]byte
 
-	// mu protects what follows, and the accounts of the rank's communicators, but for what
-	// needs no lock. It is held for moments only.
+	// mu protects the following fields, and the ledger.Comm of each of the rank's
+	// communicators, except for methods that need no lock. It is held briefly.
 	mu     sync.Mutex
 	ledger ledger.Ledger
-	// carrying says that a goroutine carries out what the ledger asks for. Others that
-	// feed it leave their outputs to that one.
+	// carrying says that a goroutine carries out the ledger's outputs. Other goroutines that
+	// feed the ledger leave their outputs to it.
 	carrying bool
-	// changed is closed, and then nil, at the next Wake of the ledger. It is nil as long as
-	// nobody waits for that.
+	// changed is closed at the next Wake of the ledger, and then nil. It is nil while no
+	// goroutine waits for it.
 	changed chan struct{}
 }
 
@@ -81,7 +82,6 @@ func newProc(t transport.Comm, o *options) *proc {
 	return p
 }
 
-// newPlace makes a place.
 func (p *proc) newPlace() *waiting.Place {
 	place := waiting.NewPlace()
 	place.Observe = p.observe
@@ -91,7 +91,7 @@ func (p *proc) newPlace() *waiting.Place {
 	return place
 }
 
-// awaitBy is Await, after which the rank knows whether its messages move.
+// awaitBy is the driver's Await. Afterwards the rank knows whether the transport has failed.
 func (p *proc) awaitBy(s waiting.Sleeper, ended <-chan struct{}) (woken bool) {
 	woken = p.driver.Await(s, ended)
 	if !woken {
@@ -102,7 +102,7 @@ func (p *proc) awaitBy(s waiting.Sleeper, ended <-chan struct{}) (woken bool) {
 	return woken
 }
 
-// await blocks until wake, or ended, is closed; it says which.
+// await blocks until wake or ended is closed, and says which.
 func (p *proc) await(wake, ended <-chan struct{}) (woken bool) {
 	if p.driver != nil {
 		return p.awaitBy(closed(wake), ended)
@@ -115,7 +115,7 @@ func (p *proc) await(wake, ended <-chan struct{}) (woken bool) {
 	}
 }
 
-// closed is a channel that is waited for until it is.
+// closed is a waiting.Sleeper that sleeps until the channel is closed.
 type closed <-chan struct{}
 
 func (c closed) Woken() bool {
@@ -130,7 +130,7 @@ func (c closed) Woken() bool {
 func (c closed) Sleep() <-chan struct{} { return c }
 func (c closed) Rise()                  {}
 
-// watch counts the goroutines that wait for what is not a place.
+// watch counts the goroutines that wait for anything but a place.
 func (p *proc) watch(n int) {
 	if p.ledger.Watch(n) {
 		p.feed(p.ledger.Answer)
@@ -151,9 +151,6 @@ func (p *proc) enter(c *ledger.Comm) (first bool) {
 
 func (p *proc) leave(first bool) { p.ledger.Leave(first) }
 
-// How the rank's ledger is driven: what reaches it, and what is done that it asks
-// for. What it means is in package ledger.
-
 // happened tells the watchers of an event.
 func (p *proc) happened(l timeline.Line) {
 	for _, w := range p.watchers {
@@ -170,7 +167,8 @@ func (p *proc) ended(err error) {
 	p.happened(l)
 }
 
-// blocked tells the watchers that this goroutine waits for what op names, until it calls over.
+// blocked tells the watchers that this goroutine waits, in the operation that op names, until
+// it calls over.
 func (p *proc) blocked(op func() string) (over func()) {
 	overs := make([]func(), len(p.watchers))
 	for i, w := range p.watchers {
@@ -183,8 +181,8 @@ func (p *proc) blocked(op func() string) (over func()) {
 	}
 }
 
-// feed gives the ledger an input, and has what comes of it carried out: by this
-// goroutine, or by the one of this rank that does so already.
+// feed gives the ledger an input. The outputs are carried out by this goroutine, or by another
+// goroutine of this rank that is carrying out outputs already.
 func (p *proc) feed(input func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,8 +203,8 @@ func (p *proc) feed(input func()) {
 	p.carrying = false
 }
 
-// change has those look again who wait for a verdict, on whichever communicator: an
-// error of one may end a wait for that of another. The caller holds mu.
+// change wakes all goroutines that wait for a verdict, to look again. An error of one
+// communicator may end the wait for a verdict of another. The caller holds mu.
 func (p *proc) change() {
 	if p.changed != nil {
 		close(p.changed)
@@ -219,8 +217,8 @@ func (p *proc) forget() {
 	p.forgetting = slices.DeleteFunc(p.forgetting, func(idle func() bool) bool { return idle() })
 }
 
-// die ends this rank: its process has died. Whatever it does on its
-// communicators from now on ends its goroutine.
+// die ends this rank, whose process has died. From now on every operation on its communicators
+// ends the goroutine that calls it.
 func (p *proc) die() {
 	if !p.dead.Swap(true) {
 		p.happened(timeline.Line{Event: timeline.Dies})
@@ -228,8 +226,8 @@ func (p *proc) die() {
 	}
 }
 
-// exitIfDead ends the goroutine of a rank whose process has died, as far as that
-// can be done to a goroutine.
+// exitIfDead ends the calling goroutine if the process of its rank has died. This is the
+// nearest that a goroutine comes to being killed.
 func (p *proc) exitIfDead() {
 	if p.dead.Load() && !p.over.Load() {
 		runtime.Goexit()

@@ -13,15 +13,15 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/node"
 )
 
-// processes is this process's part in a job of processes, which can be begun once. Its lock
-// protects its fields; Initialize holds the instance's lock before.
+// processes is this process's part in a job of processes, which can begin once. Its lock protects its
+// fields. Initialize locks the instance before it.
 var processes struct {
 	sync.Mutex
 	*node.Job
-	users int    // Runs and the Instance
-	begun uint64 // of them, so far: at all processes in one order
+	users int    // number of Runs, and the Instance, that use it now
+	begun uint64 // number of users that have begun, in the same order at all processes
 	over  bool
-	again func() bool // whether it may be begun once more, after its end
+	again func() bool // whether it may begin once more after its end
 }
 
 func init() {
@@ -37,7 +37,7 @@ func init() {
 	hook.Break = func(err error) { processes.Break(err) }
 }
 
-// startJob is beginJob, with a timeline if that is asked for.
+// startJob is beginJob, with a timeline if the options ask for one.
 func startJob(ctx context.Context, o *options, ranks int) (*job, error) {
 	if err := o.record(); err != nil {
 		return nil, err
@@ -58,8 +58,8 @@ func startJob(ctx context.Context, o *options, ranks int) (*job, error) {
 	return j, nil
 }
 
-// beginJob takes part in the job that a launcher has started this process for; or
-// starts goroutine ranks, as many as ranks if nobody says.
+// beginJob takes part in the job for which a launcher has started this process, or starts goroutine
+// ranks. ranks is their number if neither WithRanks nor MPICX_RANKS gives it.
 func beginJob(ctx context.Context, o *options, ranks int) (*job, error) {
 	place, err := machine.Started()
 	switch {
@@ -68,7 +68,7 @@ func beginJob(ctx context.Context, o *options, ranks int) (*job, error) {
 	case place != nil:
 		return joinJob(o, func(with node.Options) (*node.Job, error) { return machine.Begin(ctx, place, with.Mortal) }, never, 0)
 	case launched() > 0:
-		// When one has exited, the launcher kills the others, who may not have said why.
+		// When a process has exited, the launcher kills the others; see job.courtesy.
 		return joinJob(o, func(with node.Options) (*node.Job, error) { return startLaunched(ctx, with) }, canBeginAgain, 100*time.Millisecond)
 	}
 	if err := refuseToBeAlone(o); err != nil {
@@ -77,7 +77,7 @@ func beginJob(ctx context.Context, o *options, ranks int) (*job, error) {
 	return goroutines(o, ranks), nil
 }
 
-// joinJob begins this process's part, if it has not.
+// joinJob begins this process's part, if it has not begun.
 func joinJob(o *options, begin func(node.Options) (*node.Job, error), again func() bool, courtesy time.Duration) (*job, error) {
 	l := &processes
 	l.Lock()

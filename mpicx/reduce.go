@@ -33,7 +33,7 @@ func reducing[T any](kind signature.Kind, op Op, root, n int) call {
 	return call{Kind: kind, Op: int(op), Root: root, Of: elementOf[T](), Count: n}
 }
 
-// values returns what the algorithm of a reduction works on. Recv is nil where there is no
+// values returns the data of a reduction for its algorithm. recv is nil at ranks that get no
 // result.
 func values[T any](send, recv []T, op reduction, code Op) collective.Reduction {
 	r := collective.Reduction{Send: bytesOf(send), Op: op, Element: max(1, sizeOf[T]()), Ordered: code == funcOp}
@@ -131,10 +131,10 @@ func reduceScatter[T any](c *Comm, kind signature.Kind, send, recv []T, counts [
 // goroutine, and a panic in it, or an error that it throws, comes out of Wait at its
 // rank. T must be free of pointers.
 //
-// The function must not block. If it waits for an operation, or begins a collective
-// one, that ends the reduction at its rank with an *MPIError; so does Signal, after
-// the error is on its way. A goroutine that it starts and waits for is not seen: it
-// must not do so either.
+// The function must not block. If it waits for an operation, or begins a collective one, the
+// reduction ends at its rank with an *MPIError. Signal ends it in the same way, after the
+// error has been raised. A goroutine that the function starts and waits for must not do this
+// either, but this is not checked.
 
 // ReduceFunc is Reduce with a function.
 func ReduceFunc[T any](c *Comm, send, recv []T, op func(a, b T) T, root int) *future.Future[struct{}] {

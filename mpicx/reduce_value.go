@@ -6,9 +6,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/signature"
 )
 
-// Reductions of one value of each rank. What is said of those with a function holds for
-// them, too, but T may be any type: values that have pointers go by encoding/gob to
-// every rank that needs them.
+// Reductions of one value of each rank. The rules for reductions with a function apply to them
+// too, but T may be any type: values that have pointers are sent by encoding/gob to every rank
+// that needs them.
 
 // AllreduceValue combines v of all ranks, in the order of ranks, and returns the result at
 // every rank. Of a type without pointers it is bit by bit the same. Op is a function, such as
@@ -57,9 +57,9 @@ func ExscanValue[T any](c *Comm, v T, op func(a, b T) T) *future.Future[T] {
 	})
 }
 
-// reduceValue starts a reduction whose result here combines the values of ranks 0 to
-// ranks-1; with 0 it is the zero value. Values that have pointers are gathered at the root, or
-// where the reduction has none at every rank.
+// reduceValue starts a reduction whose result at this rank combines the values of ranks 0 to
+// ranks-1; if ranks is 0 it is the zero value. Values that have pointers are gathered at the
+// root, or at every rank if the reduction has no root.
 func reduceValue[T any](c *Comm, what call, v T, op func(a, b T) T, ranks int, algorithm func(collective.Reduction) collective.Algorithm) *future.Future[T] {
 	k := check{op: what.Kind.String()}
 	if what.Kind == signature.ReduceValue {

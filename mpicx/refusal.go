@@ -22,7 +22,7 @@ func (c *Comm) ready(op string, ctx context.Context) error {
 	return nil
 }
 
-// readyFor is ready for a call that has fn called.
+// readyFor is ready for a call that calls fn.
 func (c *Comm) readyFor(op string, ctx context.Context, fn func(context.Context) error) error {
 	if err := c.ready(op, ctx); err != nil {
 		return err
@@ -45,8 +45,8 @@ func nowhere[T any](op string) *future.Future[T] {
 	return future.Failed[T](mpiErrorf(op, ClassComm, nilComm))
 }
 
-// begin begins the operation op. It returns the operation's epoch, or the error that the
-// operation ends with at once: one that this rank has not been told, or that c is closed.
+// begin begins the operation op. It returns the operation's epoch, or the error that ends the
+// operation at once: an error that this rank has not been told of, or that c is closed.
 func (c *Comm) begin(op string) (transport.Epoch, error) {
 	epoch := c.t.Epoch() // before the check, see transport.Comm
 	if !c.ledger.NeedsLook() {
@@ -55,12 +55,12 @@ func (c *Comm) begin(op string) (transport.Epoch, error) {
 	c.proc.exitIfDead()
 	err := c.untold()
 	if err == nil && c.isUnwinding() {
-		err = errUnwinding // a Wait reports the verdict in place of it
+		err = errUnwinding // a Wait reports the verdict instead
 	}
 	return epoch, ofOperation(op, err)
 }
 
-// failed returns the future of an operation on c, perhaps nil, that was refused with err.
+// failed returns the future of an operation on c that was refused with err. c may be nil.
 func failed[T any](c *Comm, err error) *future.Future[T] {
 	f, p := future.New[T]()
 	if c == nil {
@@ -73,8 +73,8 @@ func failed[T any](c *Comm, err error) *future.Future[T] {
 	return f
 }
 
-// keeperAfter returns the keeper of an operation that begin has refused with err. There is
-// none if c is closed: the operation itself says so.
+// keeperAfter returns the keeper of an operation that begin has refused with err. It is nil
+// if c is closed, because the operation itself says so.
 func (c *Comm) keeperAfter(err error) waiting.Keeper {
 	if isClosedError(err) {
 		return nil

@@ -8,22 +8,23 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// A registry is one rank's part in how groups that make an Intercomm tell each other that they
-// can't: by messages among all ranks of the job, since one group may not know the other. A call of
-// CreateIntercomm at one group is known by a digest, its id. A rank that waits for the members of
-// the other group asks one of them about its call, and is answered only if that has failed.
+// A registry is one rank's part in the record of failed calls of CreateIntercomm. By it the members
+// of one group learn that the other group has failed, even if that group does not know them. It uses
+// messages among all ranks of the job. A digest, the id, identifies the call of one group. A rank
+// that waits for the members of the other group asks one of them about their call. It gets an answer
+// only if the call has failed.
 type registry struct {
 	t transport.Messenger
 
 	mu        sync.Mutex
-	open      map[uint64][]int    // this rank's calls that may fail yet, and who has asked
-	failed    map[uint64]bool     // those that have
-	inquiries map[uint64]*inquiry // this rank's, by the calls they are about
+	open      map[uint64][]int    // this rank's calls that may still fail, and the ranks that have asked
+	failed    map[uint64]bool     // this rank's calls that have failed
+	inquiries map[uint64]*inquiry // this rank's inquiries, by the call that each is about
 	dead      map[int]bool
 	out       []notification
 }
 
-// An inquiry is about the call of another group.
+// An inquiry is a rank's question about the call of another group.
 type inquiry struct {
 	members []int
 	at      int    // the member that is asked
@@ -35,7 +36,7 @@ type notification struct {
 	payload []byte
 }
 
-// The first byte of a message: the sender asks about a call, or says that it has failed.
+// First bytes of messages: the sender asks about a call, or says that it has failed.
 const (
 	asking byte = 1 + iota
 	failing
@@ -52,8 +53,8 @@ func (g *registry) begin(id uint64) {
 	g.open[id] = nil
 }
 
-// end forgets a call of this rank and the inquiry about the other group's; but if it has failed,
-// whoever asks is told, now and later.
+// end forgets a call of this rank, and the inquiry about the other group's call. If the call has
+// failed, ranks that have asked, or ask later, are told.
 func (g *registry) end(id, other uint64, failed bool) {
 	g.mu.Lock()
 	if failed {
@@ -68,8 +69,9 @@ func (g *registry) end(id, other uint64, failed bool) {
 	g.t.Poke()
 }
 
-// ask asks the members of another group about their call, first the one at a place, and those after
-// it as this one dies: what has failed at one has failed at all that live.
+// ask asks a member of another group about their call, at first members[at], and the next living
+// member when that one dies. One is enough: a call that has failed at one has failed at all that
+// live.
 func (g *registry) ask(id uint64, members []int, at int, failed func()) {
 	g.mu.Lock()
 	i := &inquiry{members, at % len(members), failed}
@@ -79,7 +81,7 @@ func (g *registry) ask(id uint64, members []int, at int, failed func()) {
 	g.t.Poke()
 }
 
-// askAll is ask where some may fail alone.
+// askAll asks all members, for the black channel, where the call may fail at some alone.
 func (g *registry) askAll(id uint64, members []int, failed func()) {
 	g.mu.Lock()
 	g.inquiries[id] = &inquiry{members, 0, failed}
@@ -90,7 +92,7 @@ func (g *registry) askAll(id uint64, members []int, failed func()) {
 	g.t.Poke()
 }
 
-// pursue asks the first that lives.
+// pursue asks the first living member.
 func (g *registry) pursue(id uint64, i *inquiry) {
 	for range i.members {
 		if r := i.members[i.at]; !g.dead[r] {
@@ -129,7 +131,7 @@ func (g *registry) Take(from int, payload []byte) {
 	g.t.Poke()
 }
 
-// Died has another member asked.
+// Died asks another member in the place of a dead one.
 func (g *registry) Died(rank int) {
 	g.mu.Lock()
 	if !g.dead[rank] {
@@ -156,5 +158,5 @@ func (g *registry) Next() (to int, payload []byte, ok bool) {
 	return n.to, n.payload, true
 }
 
-// Purpose is what the messages are for.
+// Purpose names the purpose of the messages.
 func (g *registry) Purpose([]byte) string { return "createintercomm" }

@@ -2,22 +2,21 @@ package mpicx
 
 import "github.com/mpicx/go-mpicx/internal/transport"
 
-// What the error channel and the transport hold of a communicator is given back once all
-// ranks have closed it with no error under way: then no error can follow (H6). With the
-// black channel Close finds that out; with the ULFM backend the error channel does. Then it
-// leaves its family as well: before, an error of an ancestor may be what tells another
-// rank of an agreement (H5).
+// The error channel and the transport release a communicator when all ranks have closed it and no
+// error is under way: no error can follow then (H6). With the black channel, Close finds this out;
+// with the ULFM backend the error channel does. Only then does the communicator leave its family. Before
+// that, an error of an ancestor may have to tell another rank of an agreement (H5).
 
 func (c *Comm) release() { _, _ = c.channel.Close(), c.t.Close() }
 
-// forget has c forgotten, which this rank has closed, once nothing is pending there.
+// forget forgets c, which this rank has closed, when nothing is pending on it.
 func (c *Comm) forget() {
 	c.proc.forgetting = append(c.proc.forgetting, c.forgetIfIdle)
 	c.proc.forget()
 }
 
-// forgetIfIdle has c forgotten if nothing is pending there at this rank, and with the ULFM
-// backend not before all have closed it.
+// forgetIfIdle forgets c if nothing is pending on it at this rank. With the ULFM backend it also
+// waits until all ranks have closed c.
 func (c *Comm) forgetIfIdle() (idle bool) {
 	switch {
 	case c.isPending():
@@ -30,8 +29,8 @@ func (c *Comm) forgetIfIdle() (idle bool) {
 	return true
 }
 
-// forgotten has c leave its family, unless there is an error meanwhile: then the ledger asks
-// for that once more.
+// forgotten takes c out of its family. If there is an error by then, c stays, and the ledger asks
+// once more later.
 func (c *Comm) forgotten() {
 	gone := false
 	c.proc.feed(func() { gone = c.ledger.Forgotten() })
@@ -44,14 +43,14 @@ func (c *Comm) forgotten() {
 	}
 }
 
-// isPending says whether the program may wait for something on c.
+// isPending says whether the program may wait for an operation on c.
 func (c *Comm) isPending() (is bool) {
 	c.t.EachPending(func(r *transport.Request) { is = is || operationOf(r) != nil })
 	return is
 }
 
-// releaseWhenForgotten is called when all have closed c, and when this rank has forgotten it:
-// the second time gives it back.
+// releaseWhenForgotten is called when all ranks have closed c, and when this rank has forgotten it.
+// The second of these calls releases c.
 func (c *Comm) releaseWhenForgotten() {
 	if c.releasing.Swap(true) {
 		c.release()

@@ -40,7 +40,7 @@ func agreedOn(r *repairing[int], d *errchan.Decision) {
 		r.promise.Complete(d.Flag, nil)
 	case c.propagates() && !r.broken:
 		if c.afterCorruption(func() { r.fail(c.untold()) }) {
-			c.lose() // so that those whom the decision has not reached end like this one
+			c.lose() // ranks that the decision has not reached then end with the same error
 		} else {
 			r.fail(c.untold())
 		}
@@ -78,7 +78,7 @@ func (c *Comm) Shrink() *future.Future[*Comm] {
 	return shrink(c, func(made *Comm, _ []int) *Comm { return made })
 }
 
-// shrink is Shrink that returns what as makes of the new communicator and the dead.
+// shrink is Shrink, with a result that as makes from the new communicator and the dead.
 func shrink[T any](c *Comm, as func(made *Comm, dead []int) T) *future.Future[T] {
 	return repair(c, errchan.Proposal{Call: errchan.Shrink, Flag: whole}, func(r *repairing[T], d *errchan.Decision) {
 		living := d.Meaning(c.survivors).(*survivors)
@@ -94,8 +94,8 @@ func shrink[T any](c *Comm, as func(made *Comm, dead []int) T) *future.Future[T]
 	})
 }
 
-// heir returns the parent of what a repair of c makes: c itself, unless no more errors of c
-// can come.
+// heir returns the parent of the communicator that a repair of c makes. It is c itself, unless no
+// more errors of c can come.
 func (c *Comm) heir(d *errchan.Decision) *Comm {
 	if d.Flag != whole && c.parent != nil {
 		return c.parent
@@ -103,7 +103,7 @@ func (c *Comm) heir(d *errchan.Decision) *Comm {
 	return c
 }
 
-// What a rank proposes to a Shrink or Replace: that the communicator was whole, or broken.
+// Flags of a proposal to Shrink or Replace: the communicator was whole, or broken.
 const (
 	whole  = -1
 	broken = 0
@@ -112,7 +112,7 @@ const (
 // survivors are the members of a shrunk communicator.
 type survivors struct {
 	members, worldRanks []int
-	without             uint64 // digest of the others
+	without             uint64 // digest of the ranks that are not members
 }
 
 func (c *Comm) survivors(d *errchan.Decision) any {
@@ -131,8 +131,8 @@ func (c *Comm) survivors(d *errchan.Decision) any {
 	return s
 }
 
-// repair begins an operation that works on broken communicators too. It is an agreement;
-// then gets the decision, and ends the future.
+// repair begins an operation that works on broken communicators too. The operation is an
+// agreement; then gets the decision, and completes the future.
 func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], *errchan.Decision)) *future.Future[T] {
 	if err := c.ready(proposal.Call.String(), context.Background()); err != nil {
 		return future.Failed[T](err)
@@ -148,8 +148,8 @@ func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], 
 	if proposal.Call == errchan.Replace {
 		r.turn = c.root().lineage.replaces.take()
 	}
-	// A rank that has unwound, and has not waited for the verdict (C1), begins after it:
-	// the verdict would end what begins now.
+	// If this rank has unwound and not waited for the verdict (C1), the repair begins after the
+	// verdict, which would end it otherwise.
 	if !c.isUnwinding() || !c.afterCorruption(r.start) {
 		r.start()
 	}
@@ -160,9 +160,9 @@ func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], 
 type repairing[T any] struct {
 	comm     *Comm
 	proposal errchan.Proposal
-	broken   bool // the communicator was, when it began
+	broken   bool // the communicator was broken when the repair began
 	id       errchan.Agreement
-	turn     uint64 // of a Replace, in its lineage
+	turn     uint64 // of a Replace: its turn in the lineage
 	promise  *future.Promise[T]
 	then     func(*repairing[T], *errchan.Decision)
 }
@@ -186,9 +186,9 @@ func (r *repairing[T]) start() {
 	c.ulfm.Propose(r.id, r.proposal, r.decided)
 }
 
-// untoldAbove returns an error of an ancestor that the program has not been told. On a broken
-// communicator no operation tells it; but the others may have been told that in place
-// of c's, and then they do not come here (D2).
+// untoldAbove returns an error of an ancestor that the program has not been told of. On a broken
+// communicator no operation tells it. But other ranks may have been told of it instead of c's own
+// error, and those do not come to repair c (D2).
 func (c *Comm) untoldAbove() error {
 	_, err := c.look(ledger.PeekToRepair)
 	if v, ok := err.(interface{ Of(*Comm) bool }); ok && !v.Of(c) {
@@ -228,8 +228,8 @@ func (r *repairing[T]) fail(err error) {
 	r.promise.Complete(none, err)
 }
 
-// begun tells that an agreement has begun here that repairs c, and done, that it has come to its end:
-// with a communicator, if that is what it is for.
+// begun tells the watchers that a repair has begun. done tells them that it has ended, with a
+// communicator if it makes one.
 func (r *repairing[T]) begun() {
 	if r.comm.proc.watchers != nil {
 		r.comm.proc.happened(r.line(timeline.Repair))
@@ -251,9 +251,9 @@ func (r *repairing[T]) line(kind timeline.Kind) timeline.Line {
 	return timeline.Line{Event: kind, Op: r.proposal.Call.String(), Comm: r.comm.name, Round: r.id.Seq, Epoch: fmt.Sprint(r.id.Epoch)}
 }
 
-// afterCorruption has then called once c is corrupted, or this rank dead; a corruption is
-// under way. It returns false, and does nothing, if c is broken or closed, or this rank
-// dead, already.
+// afterCorruption calls then when c is corrupted or this rank has died. A corruption is under way.
+// If c is broken or closed already, or this rank has died, afterCorruption does nothing and returns
+// false.
 func (c *Comm) afterCorruption(then func()) bool {
 	c.proc.mu.Lock()
 	defer c.proc.mu.Unlock()
@@ -275,9 +275,9 @@ func (c *Comm) resume() {
 	}
 }
 
-// repairKeeper is the keeper of repairs. On a broken communicator their Waits return their
-// own results (C4). An error that ends other Waits does not end these, so the rank attends
-// for as long as they last.
+// repairKeeper is the keeper of repairs. On a broken communicator their Waits return their own
+// results (C4). An error that ends other Waits does not end these, so the rank attends as long as
+// they last.
 type repairKeeper struct {
 	*keeper
 	call string

@@ -37,7 +37,7 @@ func (c *Comm) Replace() *future.Future[*Comm] {
 		return failed[*Comm](c, notReplaceable(c))
 	}
 	return repair(c, errchan.Proposal{Call: errchan.Replace, Flag: whole}, func(r *repairing[*Comm], d *errchan.Decision) {
-		// All living members take part from here on, whatever errors of c still come.
+		// From here on all living members take part, no matter which errors of c come.
 		c.root().lineage.replaces.await(r.turn, func() { c.replace(r, d) })
 	})
 }
@@ -56,8 +56,8 @@ func (c *Comm) Incarnation() int {
 	return c.root().lineage.state().taken[c.proc.rank]
 }
 
-// replace is the second part of Replace: the living ranks of the job, spares among them, agree
-// on who is to be a member. D is what the first part, the members of c, has decided.
+// replace is the second part of Replace: the living ranks of the job, including the spares, agree
+// on the members. d is the decision of the first part, among the members of c.
 func (c *Comm) replace(r *repairing[*Comm], d *errchan.Decision) {
 	l := c.root().lineage
 	now := l.state()

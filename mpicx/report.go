@@ -16,25 +16,22 @@ import (
 	"github.com/mpicx/go-mpicx/internal/diagnosis"
 )
 
-// A reporter prints what the ranks of a job are in, as Diagnose says: shortly before the deadline
-// of the context of Run or Initialize, once that has passed; and when a signal comes
-// that MPICX_DIAGNOSE names. Each process has one; if several are about to print the same,
-// the first of their ranks does.
-//
-// It asks before the deadline because the ranks, whose Waits end with it, are in something else
-// afterwards.
+// A reporter prints which operations the ranks of a job are in, as Diagnose does: when the deadline of
+// the context of Run or Initialize has passed, and when the signal comes that MPICX_DIAGNOSE names. It
+// asks the ranks shortly before the deadline, because the deadline ends their Waits. Each process has
+// a reporter. If several are about to print the same, only that of the first rank does.
 type reporter struct {
 	ctx     context.Context // of Run
 	out     io.Writer
 	stop    chan struct{}
 	stopped chan struct{} // nil: there is nothing to report
-	last    error         // of the job at this process, once stop is closed
+	last    error         // the job's error at this process, when stop is closed
 
 	mu    sync.Mutex
-	roots []*Comm // of the ranks of this process
+	roots []*Comm // the first communicators of the ranks of this process
 }
 
-// report begins to report. End ends it.
+// report starts a reporter. end stops it.
 func report(ctx context.Context, o *options) *reporter {
 	r := &reporter{ctx: ctx, out: o.diagnoses, stop: make(chan struct{})}
 	end, has := ctx.Deadline()
@@ -66,11 +63,11 @@ func report(ctx context.Context, o *options) *reporter {
 	return r
 }
 
-// ahead is how long before a deadline the ranks are asked: long enough for them to answer on a machine
-// that has other work.
+// ahead returns how long before the deadline the ranks are asked: long enough for them to answer on
+// a machine that is busy with other work.
 func ahead(end time.Time) time.Duration { return min(time.Second, time.Until(end)/5) }
 
-// end ends the report: all ranks of this process have returned, with errors or nil.
+// end stops the reporter. All ranks of this process have returned; err is their error or nil.
 func (r *reporter) end(err error) {
 	if r.last = err; r.stopped != nil {
 		close(r.stop)
@@ -85,8 +82,8 @@ func (r *reporter) add(root *Comm) {
 	r.roots = append(r.roots, root)
 }
 
-// asker returns the communicator by which all ranks are asked: that of the first rank of this
-// process that lives, and the world, or the largest that is not closed; nil: there is none.
+// asker returns the communicator on which the ranks are asked: the largest that is not closed, of
+// the first living rank of this process. It returns nil if there is none.
 func (r *reporter) asker() *Comm {
 	r.mu.Lock()
 	roots := slices.Clone(r.roots)
@@ -106,7 +103,7 @@ func (r *reporter) asker() *Comm {
 }
 
 func (r *reporter) run(end time.Time, due <-chan time.Time, signals <-chan os.Signal) {
-	found := "" // before the deadline
+	found := "" // what was found before the deadline
 	passed := r.ctx.Done()
 	for {
 		select {
@@ -137,16 +134,16 @@ func (r *reporter) run(end time.Time, due <-chan time.Time, signals <-chan os.Si
 
 const passedText = "mpicx: the deadline of the job's context has passed; before, "
 
-// hasPassed says whether the job was ended by a deadline: that of its context at this process, or
-// at another, whose error has come first.
+// hasPassed says whether a deadline has ended the job: the deadline of its context at this process,
+// or at another, whose error has come first.
 func hasPassed(ctx context.Context, err error) bool {
 	const text = "context deadline exceeded" // of another process
 	return errors.Is(ctx.Err(), context.DeadlineExceeded) || err != nil && strings.Contains(err.Error(), text)
 }
 
-// find returns what the ranks are in, until end, or "", if another process says it. Of those that
-// come to it at the same time the first rank asks at once, and the last one after a delay: mostly
-// they have been asked by then.
+// find asks the ranks, until end, and returns the text to print. It returns "" if another process
+// prints it. If several processes call find at the same time, the first rank asks at once, and the
+// others later, the last one after delay. By then they have usually been asked.
 func (r *reporter) find(why diagnosis.Why, delay time.Duration, end time.Time) string {
 	c := r.asker()
 	if c == nil {

@@ -37,7 +37,7 @@ func (c *Comm) revoke() {
 	c.ulfm.Revoke()
 }
 
-// revoked ends what is pending.
+// revoked ends pending operations, with ErrRevoked.
 func (c *Comm) revoked(by int) {
 	first := false
 	c.proc.feed(func() { first = c.ledger.Revoked(by) })

@@ -72,7 +72,7 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 					roots[root] = rank
 				}
 				if err != nil {
-					errs[rank] = errors.Join(errs[rank], err) // one after another may have been this rank
+					errs[rank] = errors.Join(errs[rank], err) // a rank has the errors of all its incarnations
 				}
 			}()
 			if err == nil {
@@ -113,8 +113,8 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	return err
 }
 
-// newRoot makes the first communicator of a rank: the world, or if there are spares, nil
-// workers say that there are none, the pool.
+// newRoot makes the first communicator of a rank: the world or, if there are spares, the pool.
+// workers is nil if there are no spares.
 func newRoot(t transport.Comm, o *options, workers []int) (root *Comm, err error) {
 	p := newProc(t, o)
 	if o.wrap != nil {
@@ -141,7 +141,7 @@ func newRoot(t transport.Comm, o *options, workers []int) (root *Comm, err error
 	return root, nil
 }
 
-// started tells that a rank begins, whose first communicator c is.
+// started tells the watchers that the rank begins. c is its first communicator.
 func (c *Comm) started() {
 	size, spare := c.size, false
 	if workers := c.lineage.workers; workers != nil {
@@ -150,7 +150,7 @@ func (c *Comm) started() {
 	c.proc.happened(timeline.Line{Event: timeline.Start, Size: size, Spare: spare})
 }
 
-// runRank is the life of a rank: that in the world, if it is needed there.
+// runRank runs the program of a rank; of a spare, only if it is taken.
 func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) error, rank *int, err *error) {
 	*err = errUnwinding
 	defer func() {
@@ -170,7 +170,7 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 			*err = &PanicError{*rank, p.Value, p.Stack}
 		}
 		if c.proc.dead.Load() {
-			*err = nil // nobody is told, and it takes part in nothing
+			*err = nil // a dead rank reports nothing
 			return
 		}
 		c.proc.ended(*err)
@@ -188,8 +188,7 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 	}
 }
 
-// end says that the rank's program has ended, on the world and what is derived
-// from it.
+// end says that the rank's program has ended, for all its communicators.
 func (c *Comm) end(failed bool) {
 	p := c.proc
 	p.returned.Store(true)
@@ -208,8 +207,8 @@ func (c *Comm) end(failed bool) {
 	p.feed(p.ledger.Go)
 }
 
-// finish says that the job is over. What uses a communicator of this rank from now on,
-// or still waits for an operation, ends with an error: by then nobody answers.
+// finish says that the job is over. From now on, operations on communicators of this rank end with
+// an error, and so do operations that are still waited for, because no peer answers any more.
 func (c *Comm) finish() {
 	p := c.proc
 	p.over.Store(true)

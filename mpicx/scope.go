@@ -10,8 +10,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
-// enterScope opens a scope on c inside of ctx's scopes. Its context ends with the first
-// error that its function is to be told.
+// enterScope opens a scope on c inside the scopes of ctx. Its context ends with the first error
+// that its function is to be told of.
 func (c *Comm) enterScope(ctx context.Context, guard bool) *scope {
 	ctx = c.revive(ctx)
 	s := &scope{comm: c, outer: ctx}
@@ -24,15 +24,15 @@ func (c *Comm) enterScope(ctx context.Context, guard bool) *scope {
 	return s
 }
 
-// revived is a context with the values of one that a peer's error has ended.
+// revived is a context that has not ended, with the values of one that a peer's error has ended.
 type revived struct {
 	context.Context
 	values context.Context
 }
 
-// revive returns a context for a scope on c. If an error of c, or of one that c is derived
-// from, has ended ctx, the new scope may be the one that handles it; any other error ends
-// it as well (P8), and so does one that another goroutine was told.
+// revive returns a context for a scope on c. If an error of c, or of one that c is derived from,
+// has ended ctx, the new scope may be the one that handles it, so the context has not ended. Any
+// other error ends it too (P8), and so does an error that another goroutine was told of.
 func (c *Comm) revive(ctx context.Context) context.Context {
 	alive := ctx
 	for s := interrupted(alive); s != nil && c.ledger.DerivedFrom(&s.comm.ledger) && s.missed(ctx) == nil; s = interrupted(alive) {
@@ -61,9 +61,8 @@ func (s *scope) exit() {
 // close lets errors end the scope around this one again.
 func (s *scope) close() { s.comm.proc.feed(s.entry.Close) }
 
-// reason returns the error that all ranks have in place of err, if err says no more
-// than that an error of another rank has ended the function's context. Else it
-// returns nil: err is this rank's own.
+// reason returns the error that all ranks have, if err says only that this error has ended the
+// function's context. Otherwise err is this rank's own error, and reason returns nil.
 func (s *scope) reason(err error) error {
 	by := interrupted(s)
 	if by == nil || !errors.Is(err, context.Canceled) {
@@ -75,7 +74,7 @@ func (s *scope) reason(err error) error {
 	return by.heard()
 }
 
-// path returns where on its communicator the scope is, as a Failure has it.
+// path returns the scope's path on its communicator, as a Failure's path.
 func (s *scope) path() string {
 	var b []byte
 	for _, k := range s.entry.Path() {
@@ -84,8 +83,8 @@ func (s *scope) path() string {
 	return string(b)
 }
 
-// inside says whether all of the errors were raised inside of an inner Try that this
-// rank has not come to. Other ranks handle them there, and go on here.
+// inside says whether all failures of err were raised inside an inner Try that this rank has not
+// come to. The other ranks handle them there, and continue in this Try.
 func (s *scope) inside(err error) bool {
 	p, ok := err.(*PropagatedError)
 	if !ok || p.comm != &s.comm.ledger {

@@ -47,17 +47,17 @@ func overlap(a, b []byte) bool {
 	return first < second+uintptr(len(b)) && second < first+uintptr(len(a))
 }
 
-// sendrecv is a Sendrecv under way. Its halves end on any goroutines.
+// sendrecv is a Sendrecv under way. Its two halves may end on different goroutines.
 type sendrecv struct {
 	future.Promise[Status]
 	comm       *Comm
 	send, recv transport.Request
 	size       int // of an element of recv
 	status     Status
-	pending    atomic.Int32          // halves
-	err        atomic.Pointer[error] // of the half that failed first
-	started    atomic.Bool           // both are
-	doomed     atomic.Bool           // one has failed in such a way that the other is not worth it
+	pending    atomic.Int32          // number of halves that have not ended
+	err        atomic.Pointer[error] // the error of the half that failed first
+	started    atomic.Bool           // both halves are started
+	doomed     atomic.Bool           // one half has failed because of a loss, so the other is cancelled
 }
 
 func (o *sendrecv) start() *future.Future[Status] {
@@ -89,7 +89,7 @@ func (o *sendrecv) start() *future.Future[Status] {
 	return o.Future()
 }
 
-// cancelIfDoomed may be called by both who find that it is: what has ended is left alone.
+// cancelIfDoomed may be called more than once: a half that has ended is not changed.
 func (o *sendrecv) cancelIfDoomed() {
 	if o.doomed.Load() && o.started.Load() {
 		o.comm.t.Cancel(&o.send)
@@ -97,7 +97,7 @@ func (o *sendrecv) cancelIfDoomed() {
 	}
 }
 
-// ended takes note that a half has ended.
+// ended notes the end of a half.
 func (o *sendrecv) ended(err error) {
 	if err != nil {
 		o.err.CompareAndSwap(nil, &err)
@@ -118,7 +118,7 @@ func (o *sendrecv) doom(err error) {
 	}
 }
 
-// isLoss says whether a request has ended because it needs a rank that is gone.
+// isLoss says whether a request has ended because it needs a rank that has died or returned.
 func isLoss(err error) bool {
 	switch err.(type) {
 	case *transport.DeadError, *transport.ReturnedError:

@@ -62,13 +62,13 @@ func (c *Comm) signal(ctx context.Context, err error) error {
 	if r == nil { // nobody can be told
 		return ofOperation("Signal", c.untold())
 	}
-	c.proc.mu.Lock() // another goroutine of this rank was told it
+	c.proc.mu.Lock() // another goroutine of this rank was told of it
 	defer c.proc.mu.Unlock()
 	return r.Verdict.Face
 }
 
-// raise has every rank get a verdict with f. It returns nil if c is broken or closed, so
-// that nobody can be told.
+// raise gives every rank a verdict with f. It returns nil if c is broken or closed, because
+// nobody can be told.
 func (c *Comm) raise(f Failure, r *ledger.Raised) *ledger.Raised {
 	r.Data = f.encode()
 	var raised *ledger.Raised
@@ -76,8 +76,8 @@ func (c *Comm) raise(f Failure, r *ledger.Raised) *ledger.Raised {
 	return raised
 }
 
-// traced returns err with a stack, unless it has one. At this rank %+v prints the stack;
-// the others get Failure.Origin.
+// traced returns err with a stack, unless it has one. %+v prints the stack at this rank. Other
+// ranks get Failure.Origin.
 func traced(err error) error {
 	var has interface{ StackTrace() pkgerrors.StackTrace }
 	if errors.As(err, &has) {

@@ -10,12 +10,12 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// call is a collective call, which its messages carry.
+// call describes a collective call. Its messages carry the description.
 type call = signature.Call
 
-// elementOf returns the element that T is in a call.
+// elementOf returns the element of a call on elements of type T.
 func elementOf[T any]() signature.Element {
-	switch any((*T)(nil)).(type) { // the most frequent types are found sooner so
+	switch any((*T)(nil)).(type) { // faster than reflect for the most frequent types
 	case *float64:
 		return signature.Float64
 	case *int:
@@ -25,7 +25,7 @@ func elementOf[T any]() signature.Element {
 }
 
 // signatureOf returns the signature of a message whose elements are of type T, which has no
-// pointers: structs fit if their fields have the same types at the same places.
+// pointers. Two structs have the same signature if their fields have the same types and offsets.
 func signatureOf[T any]() signature.Word {
 	switch any((*T)(nil)).(type) {
 	case *float64:
@@ -51,10 +51,10 @@ func signatureOfType(t reflect.Type) signature.Word {
 	return w
 }
 
-// structs has the signatures of types that are structs or arrays.
+// structs caches the signatures of structs and arrays.
 var structs sync.Map // reflect.Type to signature.Word
 
-// valueSignature is that of a message of SendValue.
+// valueSignature is the signature of messages of SendValue.
 var valueSignature = signature.Message(signature.Value)
 
 // layout appends the element and the offset of each field of a type.
@@ -76,8 +76,8 @@ func layout(b []byte, t reflect.Type, at uintptr) []byte {
 	return b
 }
 
-// fits returns the error of a receive or probe whose message has another signature. It is inlined,
-// since nearly all have the same.
+// fits returns the error of a receive or probe whose message has another signature, which is rare.
+// It is inlined.
 func fits(op string, r *transport.Request) error {
 	if r.Signature == r.Status.Signature {
 		return nil

@@ -13,26 +13,26 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// How the living ranks of a job with spares agree on who is to be a member, and how spares learn
-// of it. All are in one communicator, the pool. In each agreement there a parked rank has a part
-// that says nothing, so it ends when all workers have begun it. From what was decided each parked
-// rank learns whether it is needed, and who the others are.
+// How the living ranks of a job with spares agree on the members of a new communicator, and how
+// spares learn of it. All ranks are in one communicator, the pool. Parked ranks make an empty
+// proposal to each agreement there, so it ends when all workers have proposed. From the decision
+// each parked rank learns whether it is taken, and who the other members are.
 
-// state is what the rank knows of the newest.
+// state returns the succession of the newest communicator.
 func (l *lineage) state() succession {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.is
 }
 
-// last returns the newest.
+// last returns the newest communicator.
 func (l *lineage) last() *Comm {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.newest
 }
 
-// succeed makes c the newest.
+// succeed makes c the newest communicator.
 func (l *lineage) succeed(c *Comm, is succession) {
 	c.line = is.line
 	l.mu.Lock()
@@ -40,11 +40,11 @@ func (l *lineage) succeed(c *Comm, is succession) {
 	l.is, l.newest = is, c
 }
 
-// isSpare says whether the rank is parked in the beginning.
+// isSpare says whether the rank is parked at the beginning of the job.
 func (l *lineage) isSpare() bool { return l.pool != nil && l.pool.rank >= len(l.workers) }
 
-// world returns the communicator that the rank's program begins with; nil: it is a spare
-// that was not needed.
+// world returns the communicator that the rank's program begins with, or nil for a spare that was
+// not taken.
 func (l *lineage) world() (*Comm, error) {
 	switch {
 	case l.pool == nil:
@@ -66,8 +66,8 @@ func (l *lineage) muster(proposal errchan.Proposal, done func(d *errchan.Decisio
 	l.pool.ulfm.Propose(id, proposal, func(d *errchan.Decision, err error) { done(d, id.Seq, err) })
 }
 
-// park waits until this rank, a spare, is needed, and returns the communicator that it is
-// taken into. It returns nil if the programs of all others have ended.
+// park waits until this rank, a spare, is taken, and returns the new communicator. It returns nil
+// if the programs of all other ranks have ended.
 func (l *lineage) park() (*Comm, error) {
 	l.pool.proc.parked.Store(true)
 	defer l.pool.proc.parked.Store(false)
@@ -82,14 +82,14 @@ func (l *lineage) park() (*Comm, error) {
 		over := false
 		l.muster(errchan.Proposal{Flag: whole}, func(d *errchan.Decision, seq uint64, err error) {
 			var made *Comm
-			if over = err != nil || d.Calls == 0; !over { // a worker has begun it
+			if over = err != nil || d.Calls == 0; !over { // a worker has proposed
 				if s := l.staff(d); s.err == nil && slices.Contains(s.members, l.pool.rank) {
 					made, err = l.join(s, seq)
 				}
 			}
 			promise.Complete(made, err)
 		})
-		<-f.Done() // in Get a process would keep a core busy
+		<-f.Done() // Get would keep a core busy if ranks are processes
 		if world, err := f.Get(context.Background()); world != nil || err != nil || over {
 			if world != nil {
 				l.pool.proc.happened(timeline.Line{Event: timeline.Replace, As: &world.rank, Size: world.size, Text: world.name})
@@ -99,17 +99,16 @@ func (l *lineage) park() (*Comm, error) {
 	}
 }
 
-// A staff is who the members of a communicator are that Replace makes. The ranks of a process
-// share it.
+// A staff is the members of a communicator that Replace makes. The ranks of a process share it.
 type staff struct {
 	succession
-	members  []int // their ranks in the pool
-	replaced []int // their ranks in the communicator
+	members  []int // ranks in the pool
+	replaced []int // ranks in the communicator that are new
 	digest   uint64
-	err      error // there can be none
+	err      error // why the communicator can't be made
 }
 
-// staff returns what a decision means, the same at all ranks.
+// staff returns the staff that a decision means, the same at all ranks.
 func (l *lineage) staff(d *errchan.Decision) *staff {
 	return d.Meaning(func(d *errchan.Decision) any { return l.choose(d) }).(*staff)
 }
@@ -150,7 +149,7 @@ func (l *lineage) choose(d *errchan.Decision) *staff {
 	return s
 }
 
-// join makes the communicator of a staff, of which this rank is.
+// join makes the communicator of a staff. It is an error if this rank is not a member.
 func (l *lineage) join(s *staff, seq uint64) (*Comm, error) {
 	if s.err != nil {
 		return nil, s.err

@@ -49,7 +49,7 @@ func (c *Comm) SplitShared(key int) *future.Future[*Comm] {
 
 func itself(c *Comm) *Comm { return c }
 
-// splitAs makes communicators of the ranks that choose the same color.
+// splitAs makes a communicator of the ranks of each color.
 func splitAs[T any](c *Comm, kind signature.Kind, calls errchan.Calls, mine choice, end func(*Comm) T) *future.Future[T] {
 	gather := &collective.AllgatherShared{Send: mine.append(nil)}
 	return assembled(c, kind, calls, gather, func() (*part, error) {
@@ -61,9 +61,9 @@ func splitAs[T any](c *Comm, kind signature.Kind, calls errchan.Calls, mine choi
 	}, end)
 }
 
-// A choice is what one rank gives Split. If all members of a part have to be of one mind, as where
-// each says who they all are, about is a digest of that, and size how many they are, or 0: any
-// number.
+// A choice is the arguments of one rank in Split. In other operations all members of a part have to
+// give further arguments alike, such as the list of members. about is then a digest of these
+// arguments, and size the number of members, or 0 if any number is right.
 type choice struct {
 	color, key  int
 	about, size uint64
@@ -71,8 +71,7 @@ type choice struct {
 
 func (m choice) isLong() bool { return m.about > 0 || m.size > 0 }
 
-// Append appends a choice, in 8 bytes each: color and key, and if there is more to it
-// about and size.
+// append appends a choice, in 8 bytes each: color and key, then about and size if they are used.
 func (m choice) append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, uint64(m.color))
 	b = binary.LittleEndian.AppendUint64(b, uint64(m.key))
@@ -83,7 +82,7 @@ func (m choice) append(b []byte) []byte {
 	return b
 }
 
-// readChoice returns that of a rank, one of n.
+// readChoice returns the choice of one of n ranks.
 func readChoice(all []byte, n, rank int) choice {
 	b := all[rank*(len(all)/n):][:len(all)/n]
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
@@ -94,10 +93,9 @@ func readChoice(all []byte, n, rank int) choice {
 	return m
 }
 
-// partitions has what was made of choices that the ranks of this process share, as long
-// as one of them has these: without it each rank of a job needs the space and time for
-// the choices of all.
-var partitions sync.Map // by weak.Pointer[byte], to the first of the choices: func() (map[int]*part, error)
+// partitions has the result for choices that ranks of this process share, as long as one of them
+// holds the choices. Otherwise each rank would need the space and time for the choices of all.
+var partitions sync.Map // func() (map[int]*part, error), by weak.Pointer[byte] to the first byte of the choices
 
 // partition returns the parts of a Split by their colors.
 func (c *Comm) partition(choices []byte) (map[int]*part, error) {
@@ -140,8 +138,8 @@ func (c *Comm) partsOf(choices []byte) (map[int]*part, error) {
 	return parts, nil
 }
 
-// concord returns an error unless the members of a part, in the order of their ranks, are of one
-// mind.
+// concord returns an error unless the members of a part, in the order of their ranks, have given the
+// same further arguments.
 func concord(all []choice, members []int) error {
 	first := members[0]
 	for _, r := range members {

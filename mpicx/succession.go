@@ -9,22 +9,22 @@ import (
 	"github.com/mpicx/go-mpicx/internal/errchan"
 )
 
-// A succession says what Replace has made of the world so far, the same at all members of the
-// newest communicator.
+// A succession is the record of what Replace has made of the world so far. It is the same at all
+// members of the newest communicator.
 type succession struct {
-	line  int         // how many there have been, the world among them
-	taken map[int]int // how often a member's place had been taken over when it got it; by rank in the job
+	line  int         // number of communicators so far, including the world
+	taken map[int]int // a member's incarnation, by its rank in the job; 0 is left out
 }
 
-// name is that of the newest.
+// name returns the name of the newest communicator.
 func (s succession) name() string { return fmt.Sprintf("world.replace%d", s.line-1) }
 
-// note is what those need to know who are to be taken into the communicator that replaces one
-// with the members, which depth Shrinks have made of the newest:
+// note returns the note of a proposal to Replace. It tells spares that are taken what they need to
+// know of the communicator with the given members, made by depth Shrinks of the newest:
 //
-//	line, depth     4 bytes each, the most significant first: of two notes the later is greater
-//	members         how many runs of consecutive ranks, and of each its first and its length
-//	taken           how many, and the rank and number of each, by rank
+//	line, depth     4 bytes each, the most significant first: the later of two notes is greater
+//	members         how many runs of consecutive ranks, and the first rank and length of each
+//	taken           how many, and for each the rank and the incarnation, by rank
 func (s succession) note(depth int, members []int) []byte {
 	b := binary.BigEndian.AppendUint32(nil, uint32(s.line))
 	b = binary.BigEndian.AppendUint32(b, uint32(depth))

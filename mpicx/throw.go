@@ -30,7 +30,7 @@ func (s *scope) run(fn func(context.Context) error) (err error) {
 			panic(v)
 		}
 		if p, ok := err.(*future.Panicked); ok {
-			panic(p) // of a goroutine of the function's: it goes on here (C3)
+			panic(p) // it is of another goroutine, and continues here (C3)
 		}
 	}()
 	return fn(s)

@@ -34,7 +34,7 @@ func (r *recording) blocked(op func() string) (over func()) {
 	}
 }
 
-// record opens the file of this process, if the options ask for one.
+// record opens this process's file, if the options ask for a timeline.
 func (o *options) record() error {
 	if o.timeline == "" {
 		return nil

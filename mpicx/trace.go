@@ -15,7 +15,7 @@ type tracing struct {
 	rank int
 
 	mu    sync.Mutex
-	tasks map[*ledger.Comm]tracedError // of the rounds that are open
+	tasks map[*ledger.Comm]tracedError // the tasks of open rounds
 }
 
 // A tracedError is the task of a round.
@@ -33,7 +33,7 @@ func (t *tracing) heard(e *ledger.Event) {
 	defer t.mu.Unlock()
 	task, open := t.tasks[e.Comm]
 	switch l.Event {
-	case timeline.Death, timeline.Revoke: // which may come at any time
+	case timeline.Death, timeline.Revoke: // these may come at any time
 	default:
 		if !open {
 			task.Context, task.Task = trace.NewTask(context.Background(), "mpicx error")
@@ -71,7 +71,7 @@ func (t *tracing) log(ctx context.Context, l timeline.Line) {
 	}
 }
 
-// blocked has a region for each kind of operation, such as Allreduce.
+// blocked makes a region for each kind of operation, such as Allreduce.
 func (t *tracing) blocked(op func() string) (over func()) {
 	if !trace.IsEnabled() {
 		return func() {}

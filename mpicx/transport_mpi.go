@@ -13,17 +13,17 @@ import (
 // Transport is the transport that the build tags chose.
 const Transport = "mpi"
 
-// launched is how many processes mpirun, or another launcher of MPI jobs, has started; 0 if
-// none has: then this one has goroutine ranks, as without -tags mpi.
+// launched returns the number of processes that mpirun, or another launcher of MPI jobs, has started.
+// If it is 0, this process has goroutine ranks, as without -tags mpi.
 func launched() int { return launcher.Processes() }
 
-// startLaunched takes part in the job of mpirun.
+// startLaunched takes part in mpirun's job.
 func startLaunched(ctx context.Context, o node.Options) (*node.Job, error) {
 	return mpi.Start(ctx, o)
 }
 
 func refuseToBeAlone(*options) error { return nil }
 
-// canBeginAgain says whether a job can begin after one that has ended: where the program has
-// begun MPI.
+// canBeginAgain says whether a job can begin after another has ended: it can if the program itself
+// has initialized MPI.
 func canBeginAgain() bool { return mpi.Alive() }

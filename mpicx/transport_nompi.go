@@ -12,14 +12,14 @@ import (
 // Transport is the transport that the build tags chose.
 const Transport = "local"
 
-// Without MPI a process takes part in no job of mpirun's.
+// launched returns 0: without MPI a process takes part in no job of mpirun.
 func launched() int { return 0 }
 
 func startLaunched(context.Context, node.Options) (*node.Job, error) { return nil, nil }
 
-// refuseToBeAlone refuses goroutine ranks in one of several processes that a launcher of MPI
-// jobs has started, because each would run the whole program by itself; unless the
-// environment says how many ranks each is to have.
+// refuseToBeAlone refuses goroutine ranks if a launcher of MPI jobs has started several processes,
+// because each would run the whole program by itself. It allows them if the environment gives the
+// number of ranks of each process.
 func refuseToBeAlone(o *options) error {
 	if name, n := launcher.Announced(); n > 1 && o.environment == 0 {
 		return mpiErrorf("Run", ClassOther, "a launcher has started %d processes (%s), and each would be a job of its own: build with -tags mpi; or, if that is meant, set MPICX_RANKS", n, name)

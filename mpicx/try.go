@@ -57,8 +57,8 @@ func (c *Comm) Try(ctx context.Context, fn func(context.Context) error) error {
 	return err
 }
 
-// share returns the error that all ranks have in place of the function's: err, if
-// they have it already.
+// share returns the error that all ranks get for err, the function's error. If all ranks have
+// err already, share returns err; otherwise it signals.
 func (s *scope) share(err error) error {
 	c := s.comm
 	if c.everyoneHas(err) {
@@ -79,29 +79,29 @@ func (s *scope) share(err error) error {
 	}
 	switch err.(type) {
 	case *PropagatedError, *CommCorruptedError:
-		// A Try on another communicator has returned it, in place of an error of c perhaps.
+		// A Try on another communicator has returned err, perhaps instead of an error of c.
 		if v := s.heard(); v != nil {
 			return v
 		}
 	}
 	told := c.signal(s.asOuter(), err)
-	if is[*PropagatedError](told) { // perhaps in place of the error by which fn has left a Guard
+	if is[*PropagatedError](told) { // perhaps instead of the error with which fn has left a Guard
 		c.proc.feed(c.ledger.Unaware)
 	}
 	if (told == ErrRevoked || isClosedError(told)) && !errors.Is(err, told) {
-		// Nobody was told here. But a verdict of another communicator, by which the function
-		// has ended, is still what a Try on that one ends with: see verdictIn.
+		// Nobody was told. If the function has ended with a verdict of another communicator,
+		// a Try on that communicator still ends with this verdict: see verdictIn.
 		return fmt.Errorf("%w: %w", told, withoutVerdicts(err))
 	}
 	return told
 }
 
-// asOuter returns the context around the scope, in which it still is the innermost.
+// asOuter returns the context around the scope, with the scope still as the innermost.
 func (s *scope) asOuter() context.Context { return &revived{s.outer, context.WithoutCancel(s)} }
 
-// everyoneHas says whether err is, or wraps, an error of c or of one that c is
-// derived from, so that all ranks of c have it. If a Try has returned it before,
-// the program has seen it; then what wraps it is an error of its own.
+// everyoneHas says whether all ranks of c have err: it is, or wraps, an error of c or of one
+// that c is derived from. If a Try has returned the error before, the program has seen it, and
+// an error that wraps it is a new one.
 func (c *Comm) everyoneHas(err error) bool {
 	var v *verdict
 	if p, ok := errors.AsType[*PropagatedError](err); ok {
@@ -115,9 +115,9 @@ func (c *Comm) everyoneHas(err error) bool {
 	return v != nil && v.comm != nil && c.ledger.DerivedFrom(v.comm)
 }
 
-// verdictIn returns the verdict of c, or of one that c is derived from, that made this
-// rank raise what err tells of on another communicator: all ranks of c have that one. It
-// is nil if there is none, or a Try has returned it.
+// verdictIn returns the verdict of c, or of one that c is derived from, that err wraps: this
+// rank has raised that verdict on another communicator, and all ranks of c have it. It returns
+// nil if there is none, or if a Try has returned it.
 func (c *Comm) verdictIn(err error) error {
 	var v *verdict
 	switch e := err.(type) {
@@ -144,8 +144,8 @@ func (c *Comm) verdictIn(err error) error {
 	return nil
 }
 
-// markTold notes that a Try has returned err. One of the Try calls around it alone is only
-// on its way there.
+// markTold notes that a Try has returned err. If the error was raised only in Try calls around
+// this one, it is still on its way there, and not marked.
 func (s *scope) markTold(err error) {
 	p, ok := err.(*PropagatedError)
 	here := s.path()

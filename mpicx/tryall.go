@@ -37,7 +37,7 @@ func (c *Comm) TryAll(ctx context.Context, fn func(context.Context) error) error
 		}
 		return c.succeed(ctx)
 	})
-	if err != nil { // else all have succeeded: what comes now is of the next operation
+	if err != nil { // otherwise all have succeeded, and errors from now on are the next operation's
 		err = s.share(err)
 	}
 	s.markTold(err)
@@ -53,7 +53,7 @@ type vote struct {
 	epoch transport.Epoch
 	tag   int // of the count
 
-	votes   [2]byte // this rank's, then all ranks': 1 is yes
+	votes   [2]byte // this rank's vote, and the result: 1 is yes
 	counted chan struct{}
 	err     error // of the count
 }
@@ -67,8 +67,9 @@ func (c *Comm) succeed(ctx context.Context) error {
 	met, end := future.New[struct{}]()
 	waiting.Of(end.Future()).Keep(makingKeeper{(*keeper)(c), "TryAll"})
 	barrier := &collective.Exchange{Name: "TryAll", Signature: tryAll}
-	// The vote has the first tag: a Barrier that one rank calls instead, which is a mistake, is
-	// not taken for that of the others, who would wait for its vote whatever error it has then.
+	// The vote has the first tag. If a rank calls Barrier instead, by mistake, its messages do
+	// not match the others' barrier. Otherwise the others would wait for a vote of this rank, no
+	// matter which error it gets.
 	v := &vote{comm: c, epoch: epoch, tag: transport.CollectiveTag(c.sequence(epoch, tryAll)), counted: make(chan struct{})}
 	barrierTag := transport.CollectiveTag(c.sequence(epoch, tryAll))
 	barrier.Start(c.t, epoch, barrierTag, c.chooser.Barrier(), ender(func(err error) {
@@ -82,7 +83,7 @@ func (c *Comm) succeed(ctx context.Context) error {
 	}
 	confirmed, given := false, false
 	c.proc.feed(func() { confirmed, given = v.entry.Confirm(), v.entry.GivenUp() })
-	if given { // and another goroutine of this rank was told why
+	if given { // another goroutine of this rank was told why
 		return mpiErrorf("TryAll", ClassOther, "an error of another communicator has ended the context")
 	}
 	if confirmed {
@@ -96,7 +97,7 @@ func (c *Comm) succeed(ctx context.Context) error {
 	return v.verdict(ctx)
 }
 
-// start gives this rank's vote.
+// start casts this rank's vote.
 func (v *vote) start(yes bool) {
 	if yes {
 		v.votes[0] = 1
@@ -116,8 +117,7 @@ func unanimous(dst, left, right []byte) {
 	}
 }
 
-// count waits for the votes, and for no error: they are always counted, see
-// ledger.Vote.
+// count waits until the votes are counted, which happens despite errors: see ledger.Vote.
 func (v *vote) count(ctx context.Context) error {
 	defer v.comm.waits("TryAll")()
 	for {
@@ -132,8 +132,8 @@ func (v *vote) count(ctx context.Context) error {
 	}
 }
 
-// verdict waits for the error because of which some rank has said no. It is on its
-// way, but perhaps not noticed here: what waits for it is a message that never comes.
+// verdict waits for the error because of which some rank has said no. It may not be noticed
+// here yet, so verdict waits for it with a receive that no message matches.
 func (v *vote) verdict(ctx context.Context) error {
 	w := &onlyError{comm: v.comm}
 	waiting.Of(w.Future()).Keep(makingKeeper{(*keeper)(v.comm), "TryAll"})

@@ -2,17 +2,17 @@ package mpicx
 
 import "sync"
 
-// turns is the order of the program's calls of something that ends in two parts: the second
-// parts begin one after another, in the order of the calls, though the first parts may end in
-// another. So they do at all ranks.
+// turns orders the second parts of calls that have two parts. The first parts may end in any
+// order. The second parts begin one after another in the order of the calls, so the order is the
+// same at all ranks.
 type turns struct {
 	mu      sync.Mutex
-	last    uint64 // that was taken, from 1
-	over    uint64 // the first so many are
+	last    uint64 // the last turn that was taken; the first is 1
+	over    uint64 // the last of the turns that are over
 	waiting map[uint64]func()
 }
 
-// take returns the next turn. It has to be ended, once.
+// take returns the next turn. It has to be ended exactly once.
 func (t *turns) take() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -35,7 +35,7 @@ func (t *turns) await(turn uint64, f func()) {
 	t.waiting[turn] = f
 }
 
-// end ends a turn, which need not have come.
+// end ends a turn. If the turn has not come yet, it is skipped when it comes.
 func (t *turns) end(turn uint64) { t.await(turn, t.next) }
 
 func (t *turns) next() {

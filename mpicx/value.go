@@ -22,8 +22,8 @@ func encodeValue[T any](op string, v T) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// decodeValue is the inverse of encodeValue. The bytes come from another rank: if they are
-// no T, or if T's own decoder panics, the result is an error.
+// decodeValue is the inverse of encodeValue. The bytes are from another rank. If they are no
+// T, or if T's own decoder panics, the result is an error.
 func decodeValue[T any](op string, b []byte) (v T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -88,7 +88,7 @@ func recvValue[T, V any](c *Comm, op string, source, tag int, result func(T, Sta
 	})
 }
 
-// valueOf returns the value that a receive has brought.
+// valueOf returns the value that a receive has received.
 func valueOf[T any](op string, r *transport.Request) (T, error) {
 	if r.Status.Source == ProcNull {
 		return *new(T), nil
@@ -176,7 +176,7 @@ func runValue[T any](c *Comm, what call, bad error, a collective.Algorithm, valu
 	return o.Future()
 }
 
-// idleExchanges are those that have served.
+// idleExchanges are Exchanges for reuse.
 var idleExchanges = sync.Pool{New: func() any { return new(collective.Exchange) }}
 
 type collectiveValue[T any] struct {

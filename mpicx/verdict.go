@@ -7,8 +7,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
-// look returns the error that the program is to be told, as m says; or a channel that is
-// closed when it is worth to look again, because an error is not resolved yet; or neither.
+// look returns the error that the program is to be told, in mode m. If an error is not
+// resolved yet, it returns a channel that is closed when the caller should look again.
 func (c *Comm) look(m ledger.Mode) (wait <-chan struct{}, err error) {
 	p := c.proc
 	if m == ledger.Peek && p.over.Load() {
@@ -34,14 +34,14 @@ func (c *Comm) look(m ledger.Mode) (wait <-chan struct{}, err error) {
 	return p.changed, nil
 }
 
-// untold returns the error that the next Wait tells, if it is resolved.
+// untold returns the error that the next Wait would return, if it is resolved.
 func (c *Comm) untold() error {
 	_, err := c.look(ledger.Peek)
 	return err
 }
 
-// verdict blocks until the rounds that this rank has been noticed of are resolved. It
-// returns the oldest error, or nil if another goroutine was told it.
+// verdict blocks until the rounds that this rank has notices of are resolved. It returns the
+// oldest error, or nil if another goroutine was told of it.
 func (c *Comm) verdict(ctx context.Context) error { return c.verdictFor(ctx, ledger.Take) }
 
 // verdictFor is verdict for a Wait of mode m.
@@ -49,13 +49,13 @@ func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode) error {
 	if !c.ledger.NeedsLook() {
 		return nil
 	}
-	if m == ledger.TakeToRepair { // it does not end with errors that end others
+	if m == ledger.TakeToRepair { // errors that end other Waits do not end this one
 		c.proc.watch(1)
 		defer c.proc.watch(-1)
 	}
 	for {
 		wait, err := c.look(m)
-		c.proc.exitIfDead() // it may have died since the change that is waited for
+		c.proc.exitIfDead() // the rank may have died in the meantime
 		if err != nil || wait == nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (c *Comm) Err() error {
 	return ofOperation("Err", err)
 }
 
-// know notes that the program was told err, if that is that c is corrupted or revoked.
+// know notes that the program was told err, if err says that c is corrupted or revoked.
 func (c *Comm) know(err error) {
 	switch {
 	case is[*CommCorruptedError](err):

@@ -10,8 +10,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// keeper is the Comm as its futures see it. It says which errors end their Waits, and
-// which contexts do.
+// keeper is the keeper of a Comm's futures. It decides which errors and which contexts end
+// Waits on them.
 type keeper Comm
 
 var _ waiting.Keeper = (*keeper)(nil)
@@ -42,11 +42,13 @@ func (k *keeper) Yield() {
 func (k *keeper) Look()                       { k.t.Look() }
 func (k *keeper) Unpark(place *waiting.Place) { k.proc.leave(!place.Spare) }
 
-// listen returns the context whose end ends a Wait in ctx, and the scope whose error has
-// ended that; nil: none has so far. The context of a scope on this communicator, or on one
-// that it is derived from, is left out: the error that ends it ends the operation as well.
-// So is one whose error the program was told, unless this goroutine missed it; but the
-// errors of scopes inside of that are not.
+// listen returns the context whose end ends a Wait in ctx. If it has ended, listen also
+// returns the scope whose error has ended it, or nil if no error has.
+//
+// Contexts of scopes on this communicator, or on one that it is derived from, are left out,
+// because the error that ends them ends the operation too. A scope whose error the program
+// was told is left out too, unless this goroutine has missed the error. Scopes inside one that
+// is left out still count.
 func (k *keeper) listen(in context.Context) (context.Context, *scope) {
 	concerns := func(s *scope) bool {
 		return !k.isOf(s) && !s.told.Load() || k.isApart(s) && s.isRevoked() || s.missed(in) != nil
@@ -69,17 +71,17 @@ func (k *keeper) listen(in context.Context) (context.Context, *scope) {
 	}
 }
 
-// isOf says whether the errors that the scope is told are errors of the communicator.
+// isOf says whether errors of the scope's communicator are errors of this one.
 func (k *keeper) isOf(s *scope) bool { return k.ledger.DerivedFrom(&s.comm.ledger) }
 
-// isApart says whether the scope's communicator may be revoked and this one go on.
+// isApart says whether this communicator works even if the scope's is revoked.
 func (k *keeper) isApart(s *scope) bool { return s.comm != (*Comm)(k) && !s.comm.propagates() }
 
-// Ended says why a Wait whose context ended is over: because of an error of the
-// communicator that the context's Try is on, or for the context's own cause. It
-// is nil if the program was told the error already. Then the Wait continues.
+// Ended returns the error of a Wait whose context has ended: an error of the communicator of
+// the context's Try, or the context's own cause. It returns nil if the program was told the
+// error already; the Wait then continues.
 func (k *keeper) Ended(ctx context.Context) error {
-	if ctx.Err() == nil { // no message will ever move
+	if ctx.Err() == nil { // the transport has failed
 		return (*Comm)(k).verdict(ctx)
 	}
 	s := interrupted(ctx)
@@ -90,7 +92,7 @@ func (k *keeper) Ended(ctx context.Context) error {
 			}
 		}
 		var rest context.Context
-		if rest, s = k.listen(ctx); s == nil { // what is reported, it passes over
+		if rest, s = k.listen(ctx); s == nil { // errors that are reported are left out
 			if rest.Err() != nil && interrupted(rest) == nil {
 				return context.Cause(rest)
 			}
@@ -107,8 +109,8 @@ func (k *keeper) Told(cell *waiting.Cell, err error) {
 	}
 }
 
-// Failing notes that a future is about to end with err. Once the program has returned it could not
-// have been waited for.
+// Failing notes that a future is about to end with err, unless the program has returned and
+// could not have waited for it.
 func (k *keeper) Failing(cell *waiting.Cell, err error) {
 	if l := k.proc.leaks; l != nil && !k.proc.returned.Load() && !k.proc.over.Load() {
 		l.failing(&k.ledger, k.name, cell, err)
@@ -117,8 +119,8 @@ func (k *keeper) Failing(cell *waiting.Cell, err error) {
 
 func (k *keeper) MayHaveVerdict() bool { return k.ledger.NeedsLook() }
 
-// Verdict takes the error that the program is to be told. A reduction's function is told
-// none: it must not wait.
+// Verdict takes the error that the program is to be told. A reduction's function is told none,
+// because it must not wait.
 func (k *keeper) Verdict(ctx context.Context) error {
 	(*Comm)(k).notInReduction("waits", "for an operation")
 	return (*Comm)(k).verdict(ctx)
@@ -145,9 +147,9 @@ func (k *keeper) Watch() {
 
 func (k *keeper) Unwatch() { k.proc.watch(-1) }
 
-// reported returns the error that has ended the scope's context, for a Wait on c in ctx:
-// nil, if the program was told. Where c does not have the error, the program may be about
-// to repair the communicator that has.
+// reported returns the error that has ended the scope's context, for a Wait on c in ctx. It
+// returns nil if the program was told of it. If c does not have the error, the program may be
+// about to repair the communicator that has it.
 func (s *scope) reported(ctx context.Context, c *Comm) error {
 	defer s.told.Store(true)
 	switch {
@@ -157,7 +159,7 @@ func (s *scope) reported(ctx context.Context, c *Comm) error {
 		}
 	case !s.comm.isBroken() || !s.comm.knows():
 		if wait, err := s.comm.look(ledger.Peek); wait != nil || err != nil {
-			c.proc.feed(c.ledger.GiveUp) // of a TryAll that this is the barrier of
+			c.proc.feed(c.ledger.GiveUp) // the Wait may be for the barrier of a TryAll
 		}
 		if err := s.comm.verdict(s.outer); err != nil {
 			return err
@@ -177,9 +179,10 @@ func (s *scope) isRevoked() bool {
 	return s.comm.ledger.RevokedUntold()
 }
 
-// missed returns the error that has ended the scope's context, where another goroutine of
-// the rank was told it, and this one, which waits in ctx, is not the scope's own: what it
-// waits for may never come, and it has not handled the error, as the own may have done.
+// missed returns the error that has ended the scope's context, if another goroutine of the
+// rank was told of it and this one, which waits in ctx, is not the scope's own goroutine. The
+// scope's own goroutine may have handled the error; this one has not, and what it waits for
+// may never come.
 func (s *scope) missed(ctx context.Context) error {
 	if v := s.heard(); v != nil && !s.isOnStack(ctx) {
 		return v
@@ -187,12 +190,13 @@ func (s *scope) missed(ctx context.Context) error {
 	return nil
 }
 
-// scopeRunName is that of what calls the function of a scope. CallsOf counts it.
+// scopeRunName is the name of the method that calls the function of a scope. callsOf counts
+// it on the stack.
 const scopeRunName = ownPackage + "(*scope).run"
 
-// isOnStack says whether this goroutine, which waits in ctx, is the scope's own: the stack
-// has the calls of the scope and of those inside of it. Another goroutine has only those
-// that it has opened itself.
+// isOnStack says whether this goroutine, which waits in ctx, is the scope's own. The stack of
+// the scope's own goroutine has the calls of the scope and of all scopes inside it; the stack
+// of another goroutine has only the calls of scopes that it has opened itself.
 func (s *scope) isOnStack(ctx context.Context) bool {
 	calls := 1
 	for inner := scopeOf(ctx); inner != nil && inner != s; inner = scopeOf(inner.outer) {
@@ -201,8 +205,8 @@ func (s *scope) isOnStack(ctx context.Context) bool {
 	return callsOf(scopeRunName) >= calls
 }
 
-// heard returns the error that has ended the scope's context, if another goroutine of the
-// program was told, and no Try has returned it.
+// heard returns the error that has ended the scope's context, if the program was told of it
+// and no Try has returned it.
 func (s *scope) heard() error {
 	s.comm.proc.mu.Lock()
 	defer s.comm.proc.mu.Unlock()

@@ -5,14 +5,14 @@ import (
 	"github.com/mpicx/go-mpicx/internal/timeline"
 )
 
-// A watcher is told what happens to one rank: WithLogger, WithRuntimeTrace and WithTimeline each
-// ask for one. Any goroutine calls its methods, which must not block for other ranks.
+// A watcher receives the events of one rank. WithLogger, WithRuntimeTrace and WithTimeline each ask
+// for one. Its methods are called on any goroutine, and must not wait for other ranks.
 type watcher interface {
-	// heard is told the events of the rank's error machine, in their order.
+	// heard receives the events of the rank's ledger, in order.
 	heard(*ledger.Event)
-	// happened is told other events.
+	// happened receives all other events.
 	happened(timeline.Line)
-	// blocked is called by a goroutine that is about to wait for what op names; over, when it
-	// does not wait any more.
+	// blocked is called by a goroutine that is about to wait in the operation that op names. The
+	// goroutine calls over when it stops waiting.
 	blocked(op func() string) (over func())
 }

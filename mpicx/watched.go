@@ -7,8 +7,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// watchBy has the rank, whose first communicator c is, watched as its options say. Without watchers
-// neither the ledger nor a Wait has anything to tell.
+// watchBy adds the watchers that the options ask for to the rank whose first communicator is c.
+// Without watchers, neither the ledger nor a Wait makes events.
 func (c *Comm) watchBy(o *options) {
 	p := c.proc
 	if p.watchers = o.watchers(p.rank); p.watchers == nil {
@@ -34,7 +34,8 @@ func (o *options) watchers(rank int) (all []watcher) {
 	return all
 }
 
-// namesOf names operations that somebody waits for, the same at all ranks that are in them.
+// namesOf names the operations that a goroutine waits for. The names are the same at all ranks that
+// are in them.
 func namesOf(cells []*waiting.Cell) string {
 	if len(cells) > 1 {
 		return fmt.Sprintf("WaitAny of %d", len(cells))

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// A yielder lets other goroutines run before one of a rank blocks. Whoever is to end its
-// wait is often ready to run: then nobody need be blocked and woken, which costs more
-// than all the rest of a short message. But who yields is behind all that are ready, and
-// who is woken is before them. So where others keep the cores busy, yields are left out,
-// for longer each time.
+// A yielder lets other goroutines run before a goroutine of a rank blocks. The goroutine that will
+// end the wait is often ready to run. The waiting one then need not block and be woken, which costs
+// more than the rest of a short message. But a goroutine that yields is queued behind all that are
+// ready, and one that is woken is ahead of them. If other goroutines keep the cores busy, yields are
+// therefore left out, more of them each time.
 type yielder struct {
-	left    atomic.Int32 // to be left out before the next; from 0 down it counts those that were not
-	leftOut atomic.Int32 // the last time
+	left    atomic.Int32 // yields to leave out before the next; below 0, minus the number of yields since
+	leftOut atomic.Int32 // how many were left out the last time
 }
 
 const (
-	slowYield   = 20 * time.Microsecond // on cores that are the ranks' own it takes less
-	timedYields = 8                     // one in so many is timed: to read the clock costs half as much as to yield
+	slowYield   = 20 * time.Microsecond // on cores that only the ranks use, a yield takes less
+	timedYields = 8                     // one yield in 8 is timed: reading the clock takes half as long as a yield
 )
 
 var start = time.Now()
@@ -35,7 +35,7 @@ func (y *yielder) yield() {
 	}
 }
 
-// took says how long a yield took.
+// took notes how long a yield took.
 func (y *yielder) took(d time.Duration) {
 	if d <= slowYield {
 		y.leftOut.Store(y.leftOut.Load() / 2)

@@ -14,14 +14,14 @@ const (
 	Errors Stream = iota
 	// Repairs are what programs call on any communicator: Agree and Shrink.
 	Repairs
-	// Creations of communicators are given up where one is revoked. So ranks may
-	// differ in how many they have begun when they go on to a repair.
+	// Creations make communicators. They are abandoned when the communicator is revoked, so
+	// ranks may have begun different numbers of them when they come to a repair.
 	Creations
 	streams
 )
 
-// StreamOf returns the stream of what programs ask for. The numbers there begin
-// anew in each epoch.
+// streamOf returns the stream of an agreement that programs ask for. In these streams the
+// numbers start at 0 in each epoch.
 func streamOf(id errchan.Agreement) Stream {
 	if id.Creates {
 		return Creations
@@ -29,17 +29,17 @@ func streamOf(id errchan.Agreement) Stream {
 	return Repairs
 }
 
-// stream is one rank's part in a sequence of agreements: in the one under way,
-// and in the one before.
+// stream is one rank's part in a sequence of agreements: in the one under way, and in the
+// one before it.
 type stream struct {
-	id     errchan.Agreement // under way
+	id     errchan.Agreement // the agreement under way
 	joined bool              // this rank has proposed
-	heard  set               // children
-	value  Value             // of those, and its own
-	sent   bool              // to the present parent
-	late   []errchan.Report  // in value, but have come since then: they are to follow
+	heard  set               // the children that have sent proposals
+	value  Value             // their proposals and this rank's, combined
+	sent   bool              // value has been sent to the present parent
+	late   []errchan.Report  // reports in value that came after it was sent, and are still to be sent
 
-	last *Message // what id.Seq-1 was decided to be; nil: there was none in this epoch
+	last *Message // the decision of agreement id.Seq-1; nil: there was none in this epoch
 }
 
 // begin makes id the agreement under way.
@@ -56,8 +56,8 @@ func (m *Machine) contribute(k Stream, v Value) {
 	m.concede()
 }
 
-// add combines v with the rest. Reports that come after the rest has gone up
-// follow it: perhaps they are in time.
+// add combines v with the stream's value. Reports that come after the value has been sent
+// are sent after it: they may still be in time.
 func (m *Machine) add(s *stream, v Value) {
 	if s.sent && m.native == nil {
 		s.late = merge(s.late, newReports(v.Reports, s.value.Reports), compareReports, nil)
@@ -65,7 +65,7 @@ func (m *Machine) add(s *stream, v Value) {
 	s.value = combine(s.value, v)
 }
 
-// newReports returns those of a that are not in b.
+// newReports returns the reports of a that are not in b.
 func newReports(a, b []errchan.Report) (fresh []errchan.Report) {
 	for _, r := range a {
 		if _, found := slices.BinarySearchFunc(b, r, compareReports); !found {
@@ -75,8 +75,8 @@ func newReports(a, b []errchan.Report) (fresh []errchan.Report) {
 	return fresh
 }
 
-// follow returns a message with the reports that have come since this rank's value went
-// up, or nil. It is asked when one can be sent, so that it has many.
+// follow returns a message with the reports that have come since this rank's value was
+// sent, or nil. It is called when a message can be sent, so one message has many reports.
 func (m *Machine) follow() *Message {
 	s := &m.streams[Errors]
 	if len(s.late) == 0 {
@@ -87,8 +87,8 @@ func (m *Machine) follow() *Message {
 	return m.newUp(Errors, v)
 }
 
-// newUp returns this rank's proposal. That to a round of errors is a notice for the
-// parent, and says as much as this rank knows, whatever it reports.
+// newUp returns this rank's proposal. In a round of errors the proposal serves the parent
+// as a notice too, so it says whether this rank knows that the verdict will be final.
 func (m *Machine) newUp(k Stream, v Value) *Message {
 	up := newMessage(Up, k, m.streams[k].id, v)
 	if k == Errors {
@@ -98,8 +98,7 @@ func (m *Machine) newUp(k Stream, v Value) *Message {
 	return up
 }
 
-// try passes on what is complete: to the parent, or, at the root, to everybody. A root
-// that is frozen keeps it.
+// try sends a complete value to the parent; the root decides instead, unless it is frozen.
 func (m *Machine) try(k Stream) {
 	s := &m.streams[k]
 	switch {
@@ -123,7 +122,7 @@ func (m *Machine) try(k Stream) {
 	m.send(m.up, m.newUp(k, s.value))
 }
 
-// addDead adds the dead that this rank knows of.
+// addDead adds to the value the dead that this rank knows of.
 func (m *Machine) addDead(k Stream) {
 	s := &m.streams[k]
 	s.value.Dead = union(s.value.Dead, m.dead)
@@ -134,8 +133,8 @@ func (m *Machine) addDead(k Stream) {
 	}
 }
 
-// heardUp takes a proposal from a child, or from one that will be when its
-// present parent's death is known here too.
+// heardUp takes a proposal from a child, or from a rank that will be a child when this
+// rank has also learned of the death of the rank's previous parent.
 func (m *Machine) heardUp(from int, msg *Message) {
 	s := &m.streams[msg.Stream]
 	m.catchUp(msg)
@@ -156,8 +155,8 @@ func (m *Machine) heardUp(from int, msg *Message) {
 	m.try(msg.Stream)
 }
 
-// absentFrom returns the children that nobody has to wait for: not in a round of
-// errors, which all join.
+// absentFrom returns the children that this rank does not wait for. In a round of errors
+// there are none, because all ranks join.
 func (m *Machine) absentFrom(k Stream) *set {
 	if k == Errors {
 		return &set{}
@@ -165,8 +164,8 @@ func (m *Machine) absentFrom(k Stream) *set {
 	return &m.ended
 }
 
-// catchUp has a rank that has left leave out agreements. Nobody waits for
-// it, so it may be far behind when deaths make it a parent.
+// catchUp skips agreements at a rank that has left. No rank waits for it, so it may be far
+// behind when deaths make it a parent.
 func (m *Machine) catchUp(msg *Message) {
 	if s := &m.streams[msg.Stream]; m.left && msg.Stream != Errors && msg.ID.Seq > s.id.Seq {
 		s.begin(msg.ID)
@@ -174,16 +173,16 @@ func (m *Machine) catchUp(msg *Message) {
 	}
 }
 
-// absent is what a rank proposes whose program has ended.
+// absent is the proposal of a rank whose program has ended.
 func (m *Machine) absent() Value {
 	v := neutral
 	v.Dead = []int{m.rank}
 	return v
 }
 
-// heardDecision takes a decision: from the parent, or from one below whose parent
-// has died. From others it is ignored: see Agreement in the package's comment. So is
-// one that comes once this rank has joined a round of errors.
+// heardDecision takes a decision from the parent, or from a rank below whose parent has
+// died. It ignores decisions from other ranks, as "Agreement" in the package's comment
+// explains, and all decisions after this rank has joined a round of errors.
 func (m *Machine) heardDecision(from int, msg *Message) {
 	if m.frozen && msg.Stream != Errors {
 		return
@@ -219,7 +218,7 @@ func (m *Machine) decide(decision *Message) {
 		m.answer(c, k)
 		return true
 	})
-	for _, r := range waiting { // their parent has died, which may be news here
+	for _, r := range waiting { // their parent has died, which this rank may not know yet
 		if !m.isDead(r) && !m.isChild(r) {
 			m.answer(r, k)
 		}
@@ -227,7 +226,8 @@ func (m *Machine) decide(decision *Message) {
 	m.decided(decision)
 }
 
-// decided says what a decision means, and goes on with what this rank has proposed next.
+// decided tells the client of a decision, and contributes this rank's proposal to the next
+// agreement, if it has made one.
 func (m *Machine) decided(decision *Message) {
 	k, id := decision.Stream, decision.ID
 	if k == Errors {
@@ -243,7 +243,7 @@ func (m *Machine) decided(decision *Message) {
 	}
 }
 
-// reparent tells a new parent what the old one may have taken with it.
+// reparent sends the new parent what may have been lost with the old one.
 func (m *Machine) reparent() {
 	for k := range m.streams {
 		if m.native != nil {

@@ -18,26 +18,27 @@ type Channel struct {
 
 	mu       sync.Mutex
 	machine  Machine
-	asked    bool // Next will be, until it has nothing
-	dead     bool // this process
+	asked    bool // the transport will call Next until it returns nothing
+	dead     bool // this process has died
 	epoch    transport.Epoch
-	reserved [streams]uint64 // in this epoch
-	over     error           // why no communicator is created any more
+	reserved [streams]uint64 // numbers of agreements taken in this epoch
+	over     error           // why no more communicators are created
 	proposed []proposed
-	closing  bool // the machine is to be told once nothing is proposed
+	closing  bool // the program has closed the communicator; the machine is told when nothing is proposed
 }
 
-// proposed is what this rank is to be told of an agreement.
+// proposed is an agreement that this rank has proposed to, and whose end it has not been
+// told.
 type proposed struct {
 	id    errchan.Agreement
 	done  func(*errchan.Decision, error)
-	cause error // the error that came before it, once it did
+	cause error // the error that ended it, if one did
 }
 
 var _ errchan.ULFM = (*Channel)(nil)
 
-// New returns a channel over comm, which nobody else uses, of a communicator in epoch
-// e. The id identifies that communicator in its family. The client is told nothing
+// New returns the error channel of a communicator in epoch e. It uses comm, and nothing else
+// may use it. The id identifies the communicator in its family. The client is told nothing
 // before Listen.
 func New(comm transport.Messenger, id uint64, e transport.Epoch, client errchan.ULFMClient) *Channel {
 	ch := &Channel{comm: comm, client: client, asked: true} // by Listen
@@ -46,8 +47,8 @@ func New(comm transport.Messenger, id uint64, e transport.Epoch, client errchan.
 	return ch
 }
 
-// Over has the channel revoke and agree by a library, if all ranks can. It is called before
-// Listen.
+// Over makes the channel revoke and agree by a library, if all ranks can. It is called
+// before Listen.
 func (ch *Channel) Over(lib transport.Library) {
 	ch.lib, ch.machine.dormant = lib, true
 }
@@ -79,8 +80,8 @@ func (ch *Channel) Join(round uint64, settled []errchan.Settled) {
 	})
 }
 
-// Died notes a death. If this process itself has died, its proposals end, now and
-// later, and the other ranks learn nothing from here.
+// Died notes a death. If it is of this process itself, its proposals end, now and later, and
+// the other ranks learn nothing from it.
 func (ch *Channel) Died(rank int) {
 	if rank != ch.machine.rank {
 		ch.do(func(m *Machine) { m.Died(rank) })
@@ -107,8 +108,8 @@ func (ch *Channel) Leave() { ch.do((*Machine).Leave) }
 // Revoke tells every rank that the communicator is revoked.
 func (ch *Channel) Revoke() { ch.do((*Machine).Revoke) }
 
-// Reserve takes this rank's place in the next agreement of an epoch. If that is
-// over, Propose says so.
+// Reserve takes this rank's place in the next agreement of an epoch. If the epoch is over,
+// Propose says so.
 func (ch *Channel) Reserve(e transport.Epoch, call errchan.Calls) errchan.Agreement {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
@@ -168,8 +169,9 @@ func (ch *Channel) Release() {
 	})
 }
 
-// closeIfIdle tells the machine that the program has closed the communicator, if it waits
-// for no agreement there: others keep theirs until then. The caller holds mu.
+// closeIfIdle tells the machine that the program has closed the communicator, if the program
+// waits for no agreement there. The other ranks keep their sides until then. The caller
+// holds mu.
 func (ch *Channel) closeIfIdle() {
 	if ch.closing && len(ch.proposed) == 0 {
 		ch.machine.Close()
@@ -183,7 +185,7 @@ func (ch *Channel) Freeze() []errchan.Settled {
 	return ch.machine.Freeze()
 }
 
-// Complete ends the proposals that a verdict has decisions for.
+// Complete ends the proposals to agreements whose decisions are in a verdict.
 func (ch *Channel) Complete(settled []errchan.Settled) {
 	ch.end(func(m *Machine) { m.Complete(settled) }, func(p *proposed) bool {
 		d, _ := ch.machine.End(p.id)
@@ -203,7 +205,7 @@ func (ch *Channel) Advance(generation int, cause error, frozen, lost bool) {
 	})
 }
 
-// end feeds the machine and tells what became of those proposals that are over.
+// end feeds the machine, and calls done for the proposals that are over.
 func (ch *Channel) end(feed func(*Machine), isOver func(*proposed) bool) {
 	type ended struct {
 		proposed
@@ -256,14 +258,14 @@ func (ch *Channel) Take(from int, payload []byte) {
 			err = m.Step(from, msg)
 		}
 		if err != nil {
-			// A peer runs another program, or memory is damaged: no round can be
-			// trusted to end, so none is begun but the last.
+			// A peer runs another program, or memory is damaged. No round can be trusted
+			// to end as it should, so this one is the last.
 			m.Accuse()
 		}
 	})
 }
 
-// do feeds the machine, and has what it wants carried out.
+// do feeds the machine, and wakes the transport if there are outputs.
 func (ch *Channel) do(feed func(*Machine)) {
 	ch.mu.Lock()
 	feed(&ch.machine)
@@ -300,7 +302,7 @@ func (ch *Channel) Next() (to int, payload []byte, ok bool) {
 func (ch *Channel) tell(o Output) {
 	var agreed func(*errchan.Decision, error)
 	if o.Agreed != nil {
-		for i, p := range ch.proposed { // one, mostly
+		for i, p := range ch.proposed { // usually one
 			if p.id == o.Agreed.ID {
 				agreed = p.done
 				ch.proposed = slices.Delete(ch.proposed, i, i+1)

@@ -12,13 +12,13 @@ import (
 //
 //	notice:      round, corrupt, origin
 //	revoke:      origin
-//	up, decided: stream, epoch, number, calls, flag, dead ranks, whether all are
-//	             acknowledged, those that are; of errors: reports, each one's index and
-//	             then whether it is corrupt (up), settled; of others: length of the note, the
-//	             note, who decided (decided)
-//	settled:     how many, and for each communicator, epoch, whether it creates, number,
-//	             whether it is decided, and if so who did, calls, flag, dead ranks, those
-//	             of them that are not acknowledged, length of the note, the note
+//	up, decided: stream, epoch, number, calls, flag, dead ranks, whether all ranks are
+//	             acknowledged, the acknowledged ranks; of errors: reports, the index of each
+//	             and then corrupt (up), settled; of others: length of the note, the note, the
+//	             rank that decided (decided)
+//	settled:     how many, and for each: communicator, epoch, whether it creates, number,
+//	             whether it is decided, and if so: the rank that decided, calls, flag, dead
+//	             ranks, dead ranks that are not acknowledged, length of the note, the note
 func Encode(msg *Message) []byte {
 	b := make([]byte, 1, 32)
 	b[0] = byte(msg.Kind)
@@ -124,8 +124,8 @@ func readCalls(d *errchan.Reader) errchan.Calls {
 	return errchan.Calls(d.Below(int(errchan.AnyCalls)+1, "calls"))
 }
 
-// readIndices reads those of reports that are on their way up, or gives them to those of
-// a verdict, which has all. They ascend among a rank's.
+// readIndices reads the indices of an Up's reports. It counts the reports of a verdict
+// instead, which has all of them. The indices of one rank ascend.
 func readIndices(d *errchan.Reader, reports []errchan.Report, up bool) {
 	for i := range reports {
 		r := &reports[i]
@@ -181,8 +181,8 @@ func readSettled(d *errchan.Reader, size int) []errchan.Settled {
 
 var shared [Decided + 1]errchan.Shared[Message]
 
-// decodeShared is Decode, but what goes to all ranks unchanged is decoded once in
-// a process.
+// decodeShared is Decode, but a message that goes to all ranks unchanged is decoded once in
+// each process.
 func decodeShared(b []byte, size int) (*Message, error) {
 	decode := func(b []byte) (*Message, error) { return Decode(b, size) }
 	switch {

@@ -6,27 +6,27 @@ import (
 	"github.com/mpicx/go-mpicx/internal/binomial"
 )
 
-// flood is the reliable broadcast of one notice over the binomial graph: deliver
-// and forward once (paper 000, section 3).
+// flood is the reliable broadcast of one notice over the binomial graph: each rank delivers
+// and forwards the notice once (paper 000, section 3).
 //
-// A rank tells its children in the binomial tree of the rank that began first,
-// the farthest first: that is the fastest way to all of them. Then it tells its
-// other neighbours, for the case that somebody on that way is dead, but for those
-// who are known to have the notice. So most links carry it once.
+// A rank first tells its children in the binomial tree of the notice's origin, the farthest
+// first: this is the fastest way to reach all ranks. Then it tells its other neighbours, in
+// case a rank of that tree is dead. It leaves out neighbours that are known to have the
+// notice, so most links carry it once.
 //
-// Where a notice that says corrupt comes after one that does not, the flood begins
-// again with that, and what was left of the first is left out: all get the second. It
-// is as reliable by itself, whoever dies.
+// If a notice that says corrupt comes after one that does not, the flood restarts with the
+// second notice and drops the rest of the first. Every rank gets the second, whose flood is
+// reliable by itself.
 type flood struct {
 	open   bool     // this rank has the notice
-	notice *Message // as it came
+	notice *Message // as received
 	next   int      // how many steps of pull are done
-	told   uint64   // bit i: neighbour i has it, or one that says as much
-	fatal  uint64   // bit i: neighbour i has one that says corrupt
-	beyond []int    // ranks told that are no neighbours
+	told   uint64   // bit i: neighbour i has the notice, or one that says as much
+	fatal  uint64   // bit i: neighbour i has a notice that says corrupt
+	beyond []int    // ranks told that are not neighbours
 }
 
-// heard notes that a rank has the notice, or another that says corrupt or does not.
+// heard notes that a rank has a notice, which says corrupt or not.
 func (f *flood) heard(t *tree, from int, corrupt bool) {
 	i := binomial.NeighborIndex(t.rank, t.size, from)
 	if i < 0 {
@@ -40,13 +40,13 @@ func (f *flood) heard(t *tree, from int, corrupt bool) {
 	}
 }
 
-// corrupt says whether this rank has a notice that says so.
+// corrupt says whether this rank has a notice that says corrupt.
 func (f *flood) corrupt() bool { return f.open && f.notice.Corrupt }
 
 // isNews says whether a notice tells this rank more than it has.
 func (f *flood) isNews(corrupt bool) bool { return !f.open || corrupt && !f.notice.Corrupt }
 
-// begin says that this rank has the notice, which was news.
+// begin begins the flood of a notice that was news to this rank.
 func (f *flood) begin(notice *Message) {
 	f.open, f.notice, f.next, f.beyond = true, notice, 0, nil
 	if notice.Corrupt {
@@ -54,9 +54,9 @@ func (f *flood) begin(notice *Message) {
 	}
 }
 
-// mend returns a rank to tell that is no neighbour in the graph, but in the mended
-// tree; or -1. The graph may fall apart when as many have died as a rank has
-// neighbours; the tree, once all know of the deaths, never does.
+// mend returns a rank to tell that is a neighbour in the mended tree but not in the graph,
+// or -1. The graph may fall apart when as many ranks have died as a rank has neighbours.
+// The tree does not fall apart, once all ranks know of the deaths.
 func (f *flood) mend(t *tree) int {
 	to := -1
 	find := func(r int) bool {
@@ -74,8 +74,8 @@ func (f *flood) mend(t *tree) int {
 	return to
 }
 
-// pull returns the next neighbour to tell, or -1. It is asked one by one, so that
-// what is heard meanwhile counts.
+// pull returns the next neighbour to tell, or -1. It is called before each message, to
+// use what has been heard by then.
 func (f *flood) pull(t *tree) int {
 	for degree := binomial.Degree(t.size); f.open && f.next < 2*degree; {
 		i := degree - 1 - f.next
@@ -95,7 +95,7 @@ func (f *flood) pull(t *tree) int {
 	return f.mend(t)
 }
 
-// done says that pull returns nothing, unless somebody has died.
+// done says that pull would return -1. If ranks have died, it may be false even so.
 func (f *flood) done(t *tree) bool {
 	return !f.open || f.next == 2*binomial.Degree(t.size) && len(t.dead) == 0
 }

@@ -2,15 +2,15 @@ package ulfmbackend
 
 import "github.com/mpicx/go-mpicx/internal/transport"
 
-// A Call is something that a Machine has its Library do.
+// A Call is a call of a Machine's Library.
 type Call struct {
-	Revoke transport.Topic // with none of the following
-	Agree  []uint32        // not nil
+	Revoke transport.Topic // if none of the following is set
+	Agree  []uint32        // if not nil
 	Renew  bool
 	Forgo  bool
 }
 
-// do carries c out.
+// do makes the call.
 func (c *Call) do(lib transport.Library) {
 	switch {
 	case c.Agree != nil:

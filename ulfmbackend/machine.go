@@ -20,13 +20,13 @@ const (
 	Revoke
 	// Up has the combined proposals of a subtree to an agreement.
 	Up
-	// Decided is what an agreement came to.
+	// Decided has the decision of an agreement.
 	Decided
 	// Ended says that the programs of the sender's whole subtree have ended.
 	Ended
 	// Closed says that the sender's whole subtree has closed the communicator.
 	Closed
-	// Released says that all have.
+	// Released says that all ranks have closed the communicator.
 	Released
 )
 
@@ -42,18 +42,18 @@ type Message struct {
 	Kind    Kind
 	Stream  Stream            // of Up and Decided
 	ID      errchan.Agreement // of Notice, Up and Decided
-	Origin  int               // of Notice and Revoke: who began; of Decided, not of Errors: who decided
+	Origin  int               // of Notice and Revoke: the rank that began; of Decided, not of Errors: the root that decided
 	Corrupt bool              // of Notice, and of Up, Errors: the verdict will be final
 	Value   *Value            // of Up and Decided
-	// What Value means: of Decided, Errors and others.
+	// The meaning of a Decided's Value: a Verdict in Errors, a Decision in other streams.
 	Verdict  *errchan.Verdict
 	Decision *errchan.Decision
 
 	vote    uint64 // see native
-	encoded []byte // as it came, or was sent first
+	encoded []byte // as received, or as first sent
 }
 
-// newMessage returns one that has a value, in one piece with it.
+// newMessage returns a message with a value, in one allocation.
 func newMessage(kind Kind, k Stream, id errchan.Agreement, v Value) *Message {
 	m := &struct {
 		Message
@@ -80,7 +80,7 @@ type Output struct {
 	Agreed   *Agreed
 	Revoked  *Told
 	Died     *Told
-	Released bool // all have closed the communicator, and nothing comes after this
+	Released bool // all ranks have closed the communicator; this is the last output
 	Call     *Call
 }
 
@@ -116,33 +116,33 @@ type Machine struct {
 	out     queue
 	streams [streams]stream
 
-	early     flood // notices of the round after, if others have begun that: for later
-	proposed  map[errchan.Agreement]Value
-	later     []received // not of Errors, from ranks that are an epoch ahead
-	ended     set        // children with their subtrees
+	early     flood                       // notices of the next round, if other ranks have begun it
+	proposed  map[errchan.Agreement]Value // this rank's proposals to agreements after the current one
+	later     []received                  // messages, not of Errors, from ranks that are an epoch ahead
+	ended     set                         // children whose whole subtree has ended
 	endedSent bool
 
 	native  *native    // nil: floods, and the mended tree
-	dormant bool       // whether native will be nil is not known: nothing is sent
-	asleep  []received // meanwhile
+	dormant bool       // it is not known yet whether native will be nil; nothing is sent until then
+	asleep  []received // messages received while dormant
 	fallen  bool       // this process is dead for the others
 
 	release   release
-	abandoned bool // the program makes no communicators any more
+	abandoned bool // the program creates no more communicators
 
-	frozen bool // nothing is decided here but errors
+	frozen bool // only errors are decided here
 	past   history
-	open   []errchan.Agreement // of epochs that are over, and still to be settled
+	open   []errchan.Agreement // agreements of past epochs that a later verdict may complete
 
-	mine      []errchan.Report // raised here, in no verdict so far; taken to a round when this rank joins
+	mine      []errchan.Report // reports raised here that no verdict has; they go into a round when this rank joins
 	condemned bool             // the client has been told that the open round's verdict will be final
 	untold    bool             // the client has not been told the last verdict: it can't join the next round
 	left      bool             // the program has ended: this rank proposes nothing
-	leaving   bool             // it counts as dead in the next round
-	missed    []int            // dead because of whom a verdict is to be final, ascending
+	leaving   bool             // this rank counts as dead in the next round
+	missed    []int            // dead ranks that this rank needs, so the verdict has to be final; ascending
 	final     bool             // the verdict was a corruption
-	reported  []int            // the dead that the client was told of, ascending
-	gone      []int            // who counted as dead in a decision, likewise: the program knows
+	reported  []int            // dead ranks that the client was told of, ascending
+	gone      []int            // ranks that a decision counted as dead, so the program knows; ascending
 }
 
 type received struct {
@@ -281,7 +281,7 @@ func (m *Machine) revoke(by int, notice *Message) {
 	}
 }
 
-// enter has agreements other than those on errors begin anew.
+// enter restarts the streams other than Errors for epoch e.
 func (m *Machine) enter(e transport.Epoch) {
 	for _, id := range []errchan.Agreement{{Epoch: e}, {Epoch: e, Creates: true}} {
 		s := &m.streams[streamOf(id)]
@@ -330,7 +330,7 @@ func (m *Machine) Died(rank int) {
 	m.retry()
 }
 
-// retry does what may have become possible.
+// retry takes the steps that a death or a child's message may have made possible.
 func (m *Machine) retry() {
 	for k := range streams {
 		m.try(k)
@@ -352,7 +352,7 @@ func (m *Machine) report(rank int) {
 // Leave says that the rank's program has ended. The rank still joins rounds.
 func (m *Machine) Leave() {
 	m.left = true
-	m.proposed = nil // from now on it counts as dead
+	m.proposed = nil // it counts as dead from now on
 	for _, k := range []Stream{Repairs, Creations} {
 		if s := &m.streams[k]; !s.joined && s.heard.any() {
 			m.contribute(k, m.absent())
@@ -361,7 +361,7 @@ func (m *Machine) Leave() {
 	m.retry()
 }
 
-// sendEnded tells the parent that nobody below needs to be waited for.
+// sendEnded tells the parent not to wait for this rank's subtree.
 func (m *Machine) sendEnded() {
 	if m.left && m.native == nil && !m.dormant && !m.endedSent && m.up >= 0 && m.covers(&m.ended, &set{}) {
 		m.endedSent = true
@@ -369,7 +369,7 @@ func (m *Machine) sendEnded() {
 	}
 }
 
-// endedRanks returns the ranks of the subtrees that have ended.
+// endedRanks returns the ranks of all ended subtrees.
 func (m *Machine) endedRanks() (ranks []int) {
 	if !m.ended.any() {
 		return nil
@@ -412,7 +412,7 @@ func (m *Machine) Step(from int, msg *Message) error {
 	case msg.Kind == Notice && msg.ID.Seq == round+1:
 		m.expect(from, msg)
 	case msg.Kind == Notice && msg.ID.Seq < round:
-		// late: the round is over
+		// The round is over.
 	case msg.Kind != Up && msg.Kind != Decided || msg.ID.Seq > m.streams[msg.Stream].id.Seq && msg.Stream == Errors:
 		return fmt.Errorf("unexpected %v %d from rank %d (rank %d of %d, round %d)", msg.Kind, msg.ID.Seq, from, m.rank, m.size, round)
 	case msg.Stream != Errors:
@@ -425,8 +425,8 @@ func (m *Machine) Step(from int, msg *Message) error {
 	return nil
 }
 
-// call takes a message of an agreement that programs asked for, or keeps it for its
-// epoch.
+// call takes a message of an agreement that programs asked for. It keeps a message of a
+// later epoch until then.
 func (m *Machine) call(from int, msg *Message) {
 	switch s := &m.streams[msg.Stream]; {
 	case msg.ID.Epoch.Stale(s.id.Epoch):
@@ -439,8 +439,8 @@ func (m *Machine) call(from int, msg *Message) {
 	}
 }
 
-// notice opens the round for what this rank knows from another, or itself, by no
-// notice.
+// notice opens the round, if this rank has learned of it from another message than a
+// notice, or raised the error itself.
 func (m *Machine) notice(from int, corrupt bool) {
 	m.notices.heard(&m.tree, from, corrupt)
 	if m.notices.isNews(corrupt) && !m.final {
@@ -448,7 +448,7 @@ func (m *Machine) notice(from int, corrupt bool) {
 	}
 }
 
-// noticed opens the round, or has it become corrupt, and has the others told.
+// noticed opens the round, or marks it corrupt, and starts the flood.
 func (m *Machine) noticed(from int, msg *Message) {
 	m.notices.heard(&m.tree, from, msg.Corrupt)
 	if !m.notices.isNews(msg.Corrupt) || m.final {
@@ -459,8 +459,8 @@ func (m *Machine) noticed(from int, msg *Message) {
 	m.tell(from, msg.Corrupt || m.condemns())
 }
 
-// tell tells the client that the round is open, and once more where the verdict turns out
-// to be final.
+// tell tells the client that the round is open, and once more if it turns out that the
+// verdict will be final.
 func (m *Machine) tell(from int, corrupt bool) {
 	if m.condemned {
 		return
@@ -469,9 +469,9 @@ func (m *Machine) tell(from int, corrupt bool) {
 	m.out.push(Output{Noticed: &Noticed{m.streams[Errors].id.Seq, from, corrupt}})
 }
 
-// condemns says that the verdict of the round under way will be final: it needs this
-// rank's proposal, which will have the dead that the rank knows of. No notice carries
-// that, because all who have not joined learn of the death themselves.
+// condemns says that the verdict of the round under way will be final, because it needs
+// this rank's proposal, which will contain the dead that this rank knows of. No notice says
+// so: all ranks that have not joined learn of the death themselves.
 func (m *Machine) condemns() bool { return len(m.dead) > 0 && !m.streams[Errors].joined }
 
 // expect notes that the next round is open elsewhere.
@@ -485,13 +485,13 @@ func (m *Machine) expect(from int, msg *Message) {
 // resolved tells the client the verdict, and begins the next round if there is
 // more to resolve.
 func (m *Machine) resolved(v *errchan.Verdict) {
-	for _, r := range v.Reports { // in the order they were raised: the first of mine
+	for _, r := range v.Reports { // a verdict has this rank's reports in the order they were raised
 		if r.Rank == m.rank && len(m.mine) > 0 {
 			m.mine = m.mine[1:]
 		}
 	}
 	for _, r := range v.Dead {
-		if r != m.rank || !m.leaving && !m.left { // it still takes part in rounds
+		if r != m.rank || !m.leaving && !m.left { // a rank that leaves still takes part in rounds
 			m.report(r)
 		}
 	}
@@ -512,8 +512,8 @@ func (m *Machine) resolved(v *errchan.Verdict) {
 
 func (m *Machine) send(to int, msg *Message) { m.out.push(Output{To: to, Message: msg}) }
 
-// Waiting says what the open round and the agreements wait for. It is empty when there
-// are none.
+// Waiting says what the open round and the agreements wait for. It is empty if there is
+// neither.
 func (m *Machine) Waiting() string {
 	var all []string
 	if s := &m.streams[Errors]; m.notices.open {

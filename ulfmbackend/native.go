@@ -7,28 +7,28 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// native is what a Machine has in place of its floods and of its mended tree where an
-// MPI library revokes and agrees: see Native in the package's comment.
+// native replaces a Machine's floods and mended tree if an MPI library revokes and agrees:
+// see "Native" in the package's comment.
 type native struct {
-	living  []int  // who is in the tree, ascending; the same at all ranks
-	trees   uint64 // how many there were before
-	votes   uint64 // how many have ended
-	voting  bool
-	ballot  *Message // the candidate that this rank has voted for
-	held    []received
-	noticed [transport.Topics]bool // by the library, or told to it
-	// renewals counts the rounds that have ended since the communicator of Signals was
-	// renewed. Each takes one renewal, one after the other.
+	living  []int                  // the members of the tree, ascending; the same at all ranks
+	trees   uint64                 // how many trees there were before this one
+	votes   uint64                 // how many votes have ended
+	voting  bool                   // this rank has voted, and the vote has not ended
+	ballot  *Message               // the candidate of that vote
+	held    []received             // messages of later votes, trees, epochs or agreements
+	noticed [transport.Topics]bool // topics of notices that came from the library or were given to it
+	// renewals is how many rounds have ended without a renewal of the communicator of
+	// Signals so far. Each round needs one renewal, one after the other.
 	renewals int
 }
 
-// Bits of the first word of a vote; the others say who is alive.
+// The first word of a vote has these bits; all others say which ranks are alive.
 const (
 	accepted    = 1 << iota // the candidate can be taken
 	firstLiving = iota
 )
 
-// Native has the machine begin: its library is there.
+// Native starts a dormant machine whose library is ready.
 func (m *Machine) Native() {
 	n := new(native)
 	for r := range m.size {
@@ -50,7 +50,7 @@ func (m *Machine) Native() {
 	m.retry()
 }
 
-// callRevoke has the library tell all what a flood would.
+// callRevoke makes the library tell all ranks what a flood would.
 func (m *Machine) callRevoke(f *flood, topic transport.Topic) {
 	if m.native == nil || !f.open {
 		return
@@ -67,7 +67,7 @@ func (m *Machine) callRevoke(f *flood, topic transport.Topic) {
 // Heard says that the library has brought a notice.
 func (m *Machine) Heard(topic transport.Topic) {
 	n := m.native
-	if topic == transport.Signals && n.renewals > 0 { // that of the round before
+	if topic == transport.Signals && n.renewals > 0 { // it is of the round before
 		return
 	}
 	n.noticed[topic] = true
@@ -86,8 +86,8 @@ func (m *Machine) Renewed() {
 	m.callRevoke(&m.notices, transport.Signals)
 }
 
-// callRenew renews the communicator of Signals, unless somebody has died, who may not take
-// part.
+// callRenew renews the communicator of Signals, unless a rank has died: all ranks have to
+// take part.
 func (m *Machine) callRenew() {
 	if len(m.dead) == 0 {
 		m.out.push(Output{Call: &Call{Renew: true}})
@@ -127,7 +127,7 @@ func (m *Machine) eachBelow(visit func(int)) {
 	}
 }
 
-// propose passes on what is complete: to the parent, or, at the root, to everybody, as a
+// propose sends a complete value to the parent; the root sends it to all ranks, as a
 // candidate on which the library agrees.
 func (m *Machine) propose(k Stream) {
 	s, n := &m.streams[k], m.native
@@ -154,7 +154,8 @@ func (m *Machine) propose(k Stream) {
 	m.voteFor(candidate)
 }
 
-// stepNative takes a proposal or a candidate, or keeps it until its time has come.
+// stepNative takes a proposal or a candidate. It holds those of later votes, trees, epochs or
+// agreements.
 func (m *Machine) stepNative(from int, msg *Message) {
 	n, s := m.native, &m.streams[msg.Stream]
 	ahead := msg.Stream == Errors && msg.ID.Seq > s.id.Seq ||
@@ -184,8 +185,8 @@ func (m *Machine) voteFor(candidate *Message) {
 	m.vote(m.canTake(candidate))
 }
 
-// canTake says whether a candidate can be taken here: this rank has joined that agreement, and
-// neither is it frozen nor in another epoch.
+// canTake says whether this rank can take a candidate: it has joined that agreement, is not
+// frozen, and is not in another epoch.
 func (m *Machine) canTake(candidate *Message) bool {
 	if candidate == nil { // this rank has voted without one
 		return false
@@ -194,8 +195,8 @@ func (m *Machine) canTake(candidate *Message) bool {
 	return s.joined && s.id == candidate.ID && (candidate.Stream == Errors || !m.frozen)
 }
 
-// vote begins an agreement of the library, on whether the candidate is taken and on who is
-// alive.
+// vote begins an agreement of the library on whether the candidate is taken and which ranks
+// are alive.
 func (m *Machine) vote(accepts bool) {
 	n := m.native
 	n.voting = true
@@ -214,7 +215,7 @@ func (m *Machine) vote(accepts bool) {
 	m.out.push(Output{Call: &Call{Agree: words}})
 }
 
-// Voted is the result of a vote.
+// Voted takes the result of a vote.
 func (m *Machine) Voted(words []uint32) {
 	n := m.native
 	candidate := n.ballot
@@ -240,7 +241,7 @@ func (m *Machine) Voted(words []uint32) {
 	m.retry()
 }
 
-// again takes what was kept.
+// again takes the held messages.
 func (m *Machine) again() {
 	held := m.native.held
 	m.native.held = nil
@@ -249,8 +250,9 @@ func (m *Machine) again() {
 	}
 }
 
-// concede votes where no candidate can come, because somebody in the tree is dead, and this
-// rank waits for it; and, if this process itself is dead for the others, always.
+// concede votes without a candidate if this rank waits for one and a member of the tree is
+// dead, because the candidate may never come. If this process itself is dead for the others,
+// concede always votes.
 func (m *Machine) concede() {
 	n := m.native
 	if n == nil || n.voting {
@@ -262,7 +264,7 @@ func (m *Machine) concede() {
 	}
 }
 
-// standIn has a rank that has left propose nothing to all that others agree on.
+// standIn makes an empty proposal to each agreement if this rank has left.
 func (m *Machine) standIn() {
 	if m.native == nil || !m.left {
 		return
@@ -274,7 +276,7 @@ func (m *Machine) standIn() {
 	}
 }
 
-// begin begins the agreement after the one that was decided.
+// begin ends the agreement that was decided, and begins the next.
 func (m *Machine) begin(decision *Message) {
 	s := &m.streams[decision.Stream]
 	s.last = decision
@@ -283,7 +285,7 @@ func (m *Machine) begin(decision *Message) {
 	s.begin(next)
 }
 
-// renew has notices of signals be given in the next round, unless there is none.
+// renew renews the communicator of Signals for the next round, unless the verdict was final.
 func (m *Machine) renew() {
 	if n := m.native; n != nil && !m.final {
 		n.noticed[transport.Signals] = false
@@ -293,8 +295,8 @@ func (m *Machine) renew() {
 	}
 }
 
-// forgo has nothing renewed where somebody has died: the next verdict will be final, which is
-// another notice.
+// forgo gives up renewals after a death: the next verdict will be final, and a corruption
+// has a notice of its own.
 func (m *Machine) forgo() {
 	if m.native != nil {
 		m.out.push(Output{Call: &Call{Forgo: true}})

@@ -2,9 +2,10 @@ package ulfmbackend
 
 import "strings"
 
-// Purpose says what a message is for: "revoke" announces an error or a revoke,
-// "resolve" finds the verdict, "end" says that programs have ended, "close" that they
-// have closed the communicator. Messages of agreements have the operations' names in lower case.
+// Purpose names the purpose of a message: "revoke" announces an error or a revoke,
+// "resolve" finds the verdict, "end" says that programs have ended, "close" that they have
+// closed the communicator. The purpose of an agreement's message is its operation's name in
+// lower case.
 func (ch *Channel) Purpose(payload []byte) string {
 	msg, err := Decode(payload, ch.comm.Size())
 	switch {

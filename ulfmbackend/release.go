@@ -1,32 +1,35 @@
 package ulfmbackend
 
-// release is a rank's part in forgetting the communicator: a barrier up the tree and
-// down again, for which nobody waits (paper 000, section 3.3). Who has closed the
-// communicator, and has no round open there, says so to its parent once all below have;
-// when the root knows of all, nobody is left who could begin a round or wait for one, and
-// all are told. Who leaves and has not closed it keeps it there for all.
+// release is a rank's part in the release of the communicator: a barrier up the tree and
+// down again, for which no program waits (paper 000, section 3.3). A rank that has closed
+// the communicator, and has no round open there, tells its parent when its whole subtree has
+// closed it. When the root knows that all ranks have closed it, no rank can begin a round or
+// wait for one, and the root tells all ranks. A rank that leaves without closing the
+// communicator prevents its release at all ranks.
 //
-// That all have closed stays true, whatever dies: the news may come twice, and from
-// anybody. Between two living ranks a verdict comes before it, as messages stay in order.
-// Only where a parent dies between the two may its children hear of it no more, since
-// those above have forgotten the communicator. They keep their sides, as if one of them
-// had not closed.
+// Once all ranks have closed the communicator, deaths do not change this. The message that
+// says so may therefore come twice, and from any rank. Messages between two living ranks
+// stay in order, so a verdict comes before it. If a parent dies between the two messages, its
+// children may not get the second, because the ranks above have forgotten the communicator.
+// They then keep their sides of it, as if a rank had not closed it.
 type release struct {
-	closed bool // by this rank's program
-	below  set  // children with their subtrees
-	sent   bool // to the present parent
-	all    bool // have closed
+	closed bool // this rank's program has closed the communicator
+	below  set  // children whose whole subtree has closed it
+	sent   bool // the present parent was told
+	all    bool // all ranks have closed it
 	done   bool // the client was told
 }
 
-// Close says that the program has closed the communicator: no round is open, as far as this
-// rank knows, and it raises nothing more there, proposes nothing, and waits for nothing.
+// Close says that the program has closed the communicator: as far as this rank knows no
+// round is open, and the rank raises nothing more there, proposes nothing, and waits for
+// nothing.
 func (m *Machine) Close() {
 	m.release.closed = true
 	m.tryRelease()
 }
 
-// tryRelease passes on that all have closed, as far as this rank knows.
+// tryRelease tells the parent that this subtree has closed the communicator, or the
+// children that all ranks have, when this rank knows it.
 func (m *Machine) tryRelease() {
 	r := &m.release
 	if r.done || !r.closed || m.dormant {

@@ -17,14 +17,14 @@ func compareAgreements(a, b errchan.Agreement) int {
 	return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(streamOf(a), streamOf(b)), cmp.Compare(a.Seq, b.Seq))
 }
 
-// prefer returns the one of two ends of an agreement that is true of the living: see
-// Errors and agreements in the package's comment. It is the greater in an order, so
-// that it does not matter in which sequence many are compared.
+// prefer returns which of two ends of an agreement all living ranks have: see "Errors and
+// agreements" in the package's comment. It is the maximum in an order of ends, so the
+// sequence of comparisons does not matter.
 func prefer(a, b errchan.Settled) errchan.Settled {
 	switch {
-	case a.Decision == nil: // an error ended it, at a rank that had joined before all others
+	case a.Decision == nil: // an error ended it without a decision
 		return a
-	case b.Decision == nil || b.By > a.By: // the decisions of roots before the last died with them
+	case b.Decision == nil || b.By > a.By: // all ranks that had the decision of an earlier root are dead
 		return b
 	}
 	return a
@@ -39,20 +39,20 @@ func settledOf(s []errchan.Settled) (v []errchan.Settled) {
 }
 
 // A history is how the last agreements of recent epochs ended, as far as one rank knows.
-// Others may not: each may have to get the verdict still that ended an epoch here, but
-// just one of each communicator.
+// Other ranks may still be in such an epoch: each may lack the verdict that ended it here,
+// but at most one verdict of each communicator.
 type history struct {
 	epochs []past // in the order in which this rank was in them, the present one last
 }
 
-// past is what became of an epoch. Nobody changes what its slices have.
+// past is what became of an epoch. The elements of its slices are never changed.
 type past struct {
 	epoch   transport.Epoch
 	since   []int             // the generations of the errors that came after it
-	settled []errchan.Settled // of each stream the last decision, and what an error came before
+	settled []errchan.Settled // the last decision of each stream, and the agreements that an error ended
 }
 
-// find returns what became of an epoch, or nil if it is not recent.
+// find returns what became of an epoch, or nil if it is forgotten.
 func (h *history) find(e transport.Epoch) *past {
 	for i := range h.epochs {
 		if h.epochs[i].epoch == e {
@@ -62,7 +62,7 @@ func (h *history) find(e transport.Epoch) *past {
 	return nil
 }
 
-// note notes how an agreement ended, unless that is known.
+// note notes how an agreement ended, unless this is known.
 func (h *history) note(s errchan.Settled) {
 	p := h.find(s.ID.Epoch)
 	if p == nil {
@@ -80,8 +80,8 @@ func (h *history) note(s errchan.Settled) {
 	p.settled = append(p.settled, s)
 }
 
-// end returns how an agreement ended, if that is known: by a decision, or by an error,
-// nil. What is before the last decision was decided, but is forgotten.
+// end returns how an agreement ended, if this is known: its decision, or nil if an error
+// ended it. Decisions before a stream's last one are forgotten.
 func (h *history) end(id errchan.Agreement) (d *errchan.Decision, known bool) {
 	if p := h.find(id.Epoch); p != nil {
 		for _, s := range p.settled {
@@ -97,7 +97,7 @@ func (h *history) end(id errchan.Agreement) (d *errchan.Decision, known bool) {
 func (h *history) begin(e transport.Epoch) { h.epochs = append(slices.Clip(h.epochs), past{epoch: e}) }
 
 // advance begins epoch e after an error of the given generation. It forgets the epochs
-// that no living rank is in any more, but for those that keep names.
+// that all living ranks have left, except those of the agreements in keep.
 func (h *history) advance(generation int, e transport.Epoch, keep []errchan.Agreement) {
 	epochs := make([]past, 0, len(h.epochs)+1)
 	for _, p := range h.epochs {
@@ -114,7 +114,7 @@ func (h *history) advance(generation int, e transport.Epoch, keep []errchan.Agre
 	h.begin(e)
 }
 
-// all returns what is known of recent epochs, ordered.
+// all returns the ends of all agreements that are not forgotten, in order.
 func (h *history) all() []errchan.Settled {
 	all := []errchan.Settled{}
 	for _, p := range h.epochs {
@@ -124,7 +124,7 @@ func (h *history) all() []errchan.Settled {
 	return all
 }
 
-// Freeze stops decisions of this rank, except verdicts, until Advance allows them. The
+// Freeze stops all decisions of this rank except verdicts, until Advance allows them. The
 // machine still takes and passes on proposals. Freeze returns the agreements that go
 // into the verdict.
 func (m *Machine) Freeze() []errchan.Settled {
@@ -149,17 +149,17 @@ func (m *Machine) settle(s errchan.Settled) {
 	}
 }
 
-// End returns the end of an agreement, if it is known and recent: its decision, or nil
-// if an error came before it.
+// End returns how an agreement ended, if this is known and not forgotten: its decision, or
+// nil if an error ended it.
 func (m *Machine) End(id errchan.Agreement) (d *errchan.Decision, known bool) { return m.past.end(id) }
 
-// IsOpen says whether an agreement of an old epoch, to which this rank has made a
-// proposal, may have been decided. A later verdict tells.
+// IsOpen says whether a later verdict may complete an agreement of an old epoch, to which
+// this rank has made a proposal.
 func (m *Machine) IsOpen(id errchan.Agreement) bool { return slices.Contains(m.open, id) }
 
-// Advance begins epoch e after an error of the given generation. Agreements of the old
-// epoch are over. But if a member is lost, a round which this rank has joined, so that it
-// is frozen, may settle them.
+// Advance begins epoch e after an error of the given generation. The agreements of the old
+// epoch are over, with one exception: if a member is lost, and this rank is frozen because
+// it has joined another round, then the verdict of that round may complete them.
 func (m *Machine) Advance(generation int, e transport.Epoch, frozen, lost bool) {
 	var open []errchan.Agreement
 	under := m.contributed()
@@ -186,7 +186,7 @@ func (m *Machine) Advance(generation int, e transport.Epoch, frozen, lost bool) 
 	}
 }
 
-// contributed returns the agreements under way that the program has proposed to.
+// contributed returns the agreements under way to which the program has proposed.
 func (m *Machine) contributed() (ids []errchan.Agreement) {
 	for _, k := range []Stream{Repairs, Creations} {
 		if s := &m.streams[k]; s.joined && !m.left {

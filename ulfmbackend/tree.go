@@ -6,12 +6,12 @@ import (
 	"github.com/mpicx/go-mpicx/internal/binomial"
 )
 
-// tree is the binomial tree rooted at rank 0 as one rank sees it: mended where
-// others have died.
+// tree is the binomial tree rooted at rank 0, mended where ranks have died, as one rank
+// sees it.
 type tree struct {
 	rank, size int
 	up         int   // the parent; -1: this rank is the root
-	arity      int   // children in the tree that nobody has died from
+	arity      int   // number of children in the unmended tree
 	dead       []int // that this rank knows of, ascending
 }
 
@@ -28,7 +28,7 @@ func (t *tree) isDead(rank int) bool {
 	return found
 }
 
-// markDead notes that a rank has died. It says whether that is news.
+// markDead notes that a rank has died. It returns false if this was known.
 func (t *tree) markDead(rank int) bool {
 	i, found := slices.BinarySearch(t.dead, rank)
 	if found || rank == t.rank {
@@ -39,8 +39,8 @@ func (t *tree) markDead(rank int) bool {
 	return true
 }
 
-// parent returns the nearest living ancestor, else the lowest living rank if that
-// is another, else -1.
+// parent returns the nearest living ancestor; if there is none, the lowest living rank; if
+// that is this rank, -1.
 func (t *tree) parent() int {
 	for p := t.rank; p != 0; {
 		if p = binomial.Parent(p); !t.isDead(p) {
@@ -61,7 +61,7 @@ func (t *tree) parent() int {
 // returns false.
 func (t *tree) eachChild(visit func(int) bool) {
 	if t.below(t.rank, visit) && t.rank > 0 && t.up < 0 {
-		t.below(0, visit) // those without a living ancestor
+		t.below(0, visit) // the ranks without a living ancestor
 	}
 }
 
@@ -74,8 +74,9 @@ func (t *tree) isChild(rank int) bool {
 	return found
 }
 
-// below visits the living among a rank's children, and for a dead one its: the
-// one with the largest subtree first, which has the longest way to go.
+// below visits a rank's living children, and in the place of a dead child that child's
+// children. The child with the largest subtree comes first, because it has the longest way
+// to its leaves.
 func (t *tree) below(rank int, visit func(int) bool) bool {
 	for k := binomial.Children(rank, t.size) - 1; k >= 0; k-- {
 		c := binomial.Child(rank, k)
@@ -92,8 +93,8 @@ func (t *tree) below(rank int, visit func(int) bool) bool {
 	return true
 }
 
-// A set is a set of children: those of the unmended tree as bits, others, of
-// which there are few, as a list.
+// A set is a set of children: children in the unmended tree as bits, and the few others as a
+// list.
 type set struct {
 	bits uint32
 	more []int

@@ -8,21 +8,22 @@ import (
 	"github.com/mpicx/go-mpicx/internal/errchan"
 )
 
-// A Value is what an agreement combines. Combining is associative, commutative and
-// idempotent, so a value may arrive along two paths.
+// A Value is a proposal to an agreement, or several combined. Combining is associative,
+// commutative and idempotent, so a value may arrive along two paths. The comments say how
+// each field is combined.
 type Value struct {
 	Calls  errchan.Calls // OR
 	Flag   int           // AND
 	Dead   []int         // union; ascending
-	AckAll bool          // Acked are all ranks
+	AckAll bool          // AND; Acked stands for all ranks
 	Acked  []int         // intersection; ascending
 	Note   []byte        // the greatest
-	// Reports are united, and so are Settled; by rank and Index, and by compareSettled.
+	// Union. Reports are ordered by rank and Index, Settled by compareSettled.
 	Reports []errchan.Report
 	Settled []errchan.Settled
 }
 
-// neutral changes nothing that it is combined with.
+// neutral is the neutral element of combine.
 var neutral = Value{Flag: -1, AckAll: true}
 
 // combine returns a and b combined. It changes neither, and may share their parts.
@@ -60,8 +61,8 @@ func union(a, b []int) []int {
 	return slices.Compact(all)
 }
 
-// merge unites two ordered lists. Of two elements that compare as equal it takes the
-// one that choose does; without choose they are the same.
+// merge unites two ordered lists. Of two elements that compare as equal it keeps the one
+// that choose returns. If choose is nil, such elements are identical.
 func merge[T any](a, b []T, compare func(T, T) int, choose func(T, T) T) []T {
 	switch {
 	case len(b) == 0:
@@ -91,7 +92,7 @@ func compareReports(a, b errchan.Report) int {
 	return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Index, b.Index))
 }
 
-// verdict is what a decision on an error says to the client.
+// verdict returns the verdict that v, the decision of a round of errors, means.
 func (v *Value) verdict(round uint64) *errchan.Verdict {
 	reports := v.Reports
 	if slices.ContainsFunc(reports, func(r errchan.Report) bool { return r.Index > 0 }) {
@@ -107,7 +108,7 @@ func anyCorrupt(reports []errchan.Report) bool {
 	return slices.ContainsFunc(reports, func(r errchan.Report) bool { return r.Corrupt })
 }
 
-// decision is what a decision on a proposal says to the client.
+// decision returns the decision that v means in the streams other than Errors.
 func (v *Value) decision() errchan.Decision {
 	d := errchan.Decision{Calls: v.Calls, Flag: v.Flag, Dead: v.Dead, Note: v.Note}
 	for _, r := range v.Dead {

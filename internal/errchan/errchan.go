@@ -2,7 +2,7 @@ package errchan
 
 import "sync"
 
-// A Channel is one rank's side of the error channel of one communicator. Its methods
+// A Channel is one rank's side of the error channel of a communicator. Its methods
 // may be called concurrently. They never block.
 type Channel interface {
 	// Raise gives a report to the next verdict. It opens a round if none is open, adds
@@ -29,8 +29,8 @@ type Channel interface {
 type Client interface {
 	// Noticed reports that a round is open. By is the rank from which this one learned
 	// it: itself, if it raised the report. Corrupt says that the verdict of this round
-	// will be final; or that of the next round, if the verdict of this one is on its
-	// way already. Noticed comes once for each round. It comes a second time, with
+	// will be final; or the verdict of the next round, if the verdict of this one is on
+	// its way already. Noticed comes once for each round. It comes a second time, with
 	// corrupt, if this rank learns only later, while the round is open, that the
 	// verdict will be final.
 	Noticed(round uint64, by int, corrupt bool)
@@ -42,9 +42,9 @@ type Client interface {
 type Report struct {
 	Rank    int
 	Corrupt bool   // the rank unwound
-	Data    []byte // the client's; nobody changes it
-	// Index counts the reports of a rank in a round, from 0, for backends that need it.
-	// Those of a Verdict have 0.
+	Data    []byte // the client's; it must not be changed
+	// Index numbers the reports of a rank in a round from 0, for backends that need it. In a
+	// Verdict it is 0.
 	Index int
 }
 
@@ -53,10 +53,10 @@ type Report struct {
 type Verdict struct {
 	Round   uint64
 	Corrupt bool     // final: no round follows
-	Reports []Report // by rank, those of one rank in the order they were raised
-	Dead    []int    // whose processes have died, ascending; a backend that sees none die has none
-	// Settled are the last agreements that ranks knew of when they joined the round,
-	// ordered, no two of the same communicator and Agreement.
+	Reports []Report // by rank, the reports of one rank in the order they were raised
+	Dead    []int    // ranks whose processes have died, ascending; empty if the backend sees no deaths
+	// Settled are the ends of the last agreements that ranks knew of when they joined the
+	// round. They are ordered, and no two are of the same communicator and Agreement.
 	Settled []Settled
 
 	meaning memo
@@ -67,7 +67,7 @@ func (v *Verdict) Meaning(read func(*Verdict) any) any {
 	return v.meaning.of(func() any { return read(v) })
 }
 
-// memo is a value made once.
+// memo is a value that is made once.
 type memo struct {
 	once sync.Once
 	made any

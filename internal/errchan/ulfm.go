@@ -13,9 +13,9 @@ import (
 // Errors and agreements of a family of communicators have one order (H5). Before a rank
 // joins a round, it calls Freeze on the communicator and on all derived from it:
 // nothing more is decided there. Raise, Join or Unwind puts the earlier decisions into
-// the verdict. All ranks Complete these decisions, on all those communicators, before
-// they Advance. So an agreement ends with its decision at every survivor, or with an
-// error at every survivor.
+// the verdict. All ranks Complete these decisions, on all these communicators, before
+// they Advance. An agreement therefore ends with its decision at every survivor, or with
+// an error at every survivor.
 //
 // The client has these duties. After Noticed the rank joins the round once its program
 // is inside an operation. It joins at once if its program has raised a report that no
@@ -29,8 +29,8 @@ type ULFM interface {
 	// Died says that a process has died, which this rank may know before the
 	// channel does. It tells nobody else.
 	Died(rank int)
-	// Lose makes every rank get a final verdict, because this rank needs one of the
-	// dead. Dead are those that it has been told of, ascending.
+	// Lose gives every rank a final verdict, because this rank needs one of the dead.
+	// Dead are the dead ranks that it has been told of, ascending.
 	Lose(dead []int)
 	// Unwind is Raise with corrupt, by a rank whose program is about to Leave. The
 	// verdict counts that rank among the dead.
@@ -58,7 +58,7 @@ type ULFM interface {
 	// of recent epochs that may have ended here and not elsewhere. It may be called
 	// again while frozen.
 	Freeze() []Settled
-	// Complete ends those of this rank's proposals that were decided, according to a
+	// Complete ends this rank's proposals to agreements that were decided, according to a
 	// verdict. It is called before Advance. It ignores agreements of other
 	// communicators.
 	Complete([]Settled)
@@ -66,8 +66,9 @@ type ULFM interface {
 	// transport.Comm's Advance does. Proposals of the old epoch end with cause. Frozen
 	// says that a round of this communicator, or of one it is derived from, which this
 	// rank has joined, is still open. Lost says that a member has died before it
-	// consented to the error. Then the verdict of that round may have a decision of it:
-	// the proposals end at the latest with the first Advance that is not frozen.
+	// consented to the error. If both hold, the verdict of the open round may have a
+	// decision of that member, so proposals may stay pending. They end at the latest with
+	// the first Advance that is not frozen.
 	Advance(generation int, cause error, frozen, lost bool)
 }
 
@@ -75,7 +76,7 @@ type ULFM interface {
 type Settled struct {
 	Comm uint64 // which one: a digest of how it was made, the same at all ranks
 	ID   Agreement
-	// Decision is nil if an error came before it: the agreement is over at some rank.
+	// Decision is nil if an error has ended the agreement, at some rank, without one.
 	Decision *Decision
 	By       int // the rank of Comm that decided
 }
@@ -90,8 +91,8 @@ func Identify(parent uint64, name transport.Name) uint64 {
 	return id
 }
 
-// scramble is a permutation in which each bit of x bears on all others (Steele, Lea and
-// Flood, Fast Splittable Pseudorandom Number Generators, 2014).
+// scramble is a permutation in which each bit of x affects all bits (Steele, Lea and Flood,
+// Fast Splittable Pseudorandom Number Generators, 2014).
 func scramble(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -104,19 +105,18 @@ type ULFMClient interface {
 	Client
 	// Died: the process of a member has died. It is told once.
 	Died(rank int)
-	// Revoked: the communicator is revoked, and rank by is who this one learned it
-	// from.
+	// Revoked: the communicator is revoked, as this rank learned from rank by.
 	Revoked(by int)
-	// Released: all living ranks have closed the communicator. No error comes any more, so
-	// the channel may be closed.
+	// Released: all living ranks have closed the communicator. No error can come, so the
+	// channel may be closed.
 	Released()
 }
 
 // An Agreement identifies one agreement of a communicator.
 type Agreement struct {
 	Epoch   transport.Epoch
-	Creates bool   // a communicator: these count apart from the others
-	Seq     uint64 // in the epoch, from 0
+	Creates bool   // it creates a communicator; such agreements are numbered separately
+	Seq     uint64 // its number in the epoch, from 0
 }
 
 // Calls are the operations that take part in an agreement: one, unless ranks call
@@ -133,7 +133,7 @@ const (
 	Replace
 	AgreeFailed
 	CreateIntercomm
-	Create // that of communicators with members or neighbours that are told
+	Create // of communicators whose members, or neighbours, are given
 )
 
 // AnyCalls has all of them.
@@ -149,12 +149,12 @@ func (c Calls) String() string {
 	return strings.Join(names, " and ")
 }
 
-// A Proposal is what one rank brings to an agreement.
+// A Proposal is what one rank contributes to an agreement.
 type Proposal struct {
 	Call  Calls
 	Flag  int
-	Acked []int  // the dead that its program has acknowledged, ascending
-	Note  []byte // what the decision is to say besides: of those of all, the greatest
+	Acked []int  // the dead that the rank's program has acknowledged, ascending
+	Note  []byte // further data; the decision has the greatest Note
 }
 
 // A Decision is the result of an agreement, equal at all survivors. The ranks of one
@@ -162,10 +162,10 @@ type Proposal struct {
 type Decision struct {
 	Calls Calls
 	Flag  int   // bitwise AND of the proposals
-	Dead  []int // that a proposing rank knew of, ascending
+	Dead  []int // the dead that any proposing rank knew of, ascending
 	// Unacked are the dead that some proposing rank had not acknowledged.
 	Unacked []int
-	Note    []byte // the greatest, in the order of bytes, of the proposals
+	Note    []byte // the greatest of the proposals', as bytes.Compare orders them
 
 	meaning *memo // nil: not shared
 }

@@ -32,18 +32,18 @@ func AppendTruth(b []byte, v bool) []byte {
 	return append(b, 0)
 }
 
-// A Reader decodes values from bytes of another rank, which may be anything. After the
-// first wrong value it has failed, and returns zeros.
+// A Reader decodes values from bytes of another rank. The bytes are untrusted. After the
+// first wrong value the Reader has failed, and returns zeros.
 type Reader struct {
 	b   []byte
 	err error
 }
 
-// NewReader returns a Reader of b. What it reads are parts of b, so b must not be
-// changed after.
+// NewReader returns a Reader of b. The slices that it returns are parts of b, so b must not
+// be changed afterwards.
 func NewReader(b []byte) *Reader { return &Reader{b: b} }
 
-// Fail ends the reading with err, unless it has failed already.
+// Fail makes the Reader fail with err, unless it has failed already.
 func (d *Reader) Fail(err error) {
 	if d.err == nil {
 		d.err = err
@@ -57,7 +57,7 @@ func (d *Reader) Len() int { return len(d.b) }
 // Failed says whether the reading has ended with an error.
 func (d *Reader) Failed() bool { return d.err != nil }
 
-// End returns the first error. Bytes that are left over are one.
+// End returns the first error. It is an error if bytes are left over.
 func (d *Reader) End() error {
 	if d.err == nil && len(d.b) > 0 {
 		d.Fail(fmt.Errorf("%d bytes follow the message", len(d.b)))
@@ -107,7 +107,7 @@ func (d *Reader) Varint() int64 {
 	return v
 }
 
-// Below reads a number less than limit. What is the number's name in the error.
+// Below reads a number less than limit. The error calls the number what.
 func (d *Reader) Below(limit int, what string) int {
 	v := d.Uvarint()
 	if d.err == nil && v >= uint64(limit) {
@@ -120,7 +120,8 @@ func (d *Reader) Below(limit int, what string) int {
 // Text reads a length, and a text of that length.
 func (d *Reader) Text() string { return string(d.Bytes()) }
 
-// Bytes reads a length, and as many bytes, which are part of what is read; nil: none.
+// Bytes reads a length and as many bytes. The result is a part of the input; nil if the
+// length is 0.
 func (d *Reader) Bytes() []byte {
 	n := d.Below(len(d.b)+1, "length")
 	if d.err == nil && n > len(d.b) {
@@ -198,9 +199,9 @@ func AppendRanks(b []byte, ranks []int) []byte {
 	return b
 }
 
-// Shared keeps the message decoded last in this process. Where ranks live in one
-// process and pass the same bytes on, they share one verdict instead of a copy each: a
-// verdict may have a report of every rank.
+// Shared keeps the message that was decoded last in this process. Ranks of one process that
+// pass the same bytes on thus share one verdict instead of a copy each. A verdict may have a
+// report of every rank.
 type Shared[M any] struct{ last atomic.Pointer[shared[M]] }
 
 type shared[M any] struct {

@@ -4,20 +4,21 @@ import "slices"
 
 // When a rank joins a round (P2).
 //
-// All that ranks raise before they know of each other's errors belongs into one
-// verdict. What a rank knows is what its program was told: a notice that the library
-// has taken is nothing. So a rank joins a round, which says that it has nothing more
-// to raise, when its program is inside an operation and will be told how the round
-// ends: it waits, or looks. While it computes it owes the join, until its next
-// operation. An operation that will not tell does not count: see Attend, and Vote.
+// All errors that ranks raise before they know of each other's belong in one verdict. A
+// rank knows what its program was told; a notice that the library has received does not
+// count. By joining a round a rank says that it has nothing more to raise in it. So it joins
+// when its program is inside an operation that will tell it how the round ends, that is,
+// when the program waits or looks. While the program computes the rank owes the join, until
+// the next operation. Operations that will not tell do not count: see Attend, and Vote.
 //
-// It joins the rounds of all its communicators then, whichever it waits on (D2), but
-// for one case. A wait on a communicator whose own round is open is bound to end with
-// that error, which the program may pass on to an ancestor: so the rank does not join
-// the ancestors' rounds because of this wait. That keeps nobody waiting for ever: the
-// rounds of descendants are always joined, so the deepest open round ends, and then
-// those above it do. It would not if a member never made its side of the descendant, so
-// this is for those that all have.
+// The rank then joins the rounds of all its communicators, no matter on which of them it
+// waits (D2), with one exception. A wait on a communicator whose own round is open will end
+// with that error, and the program may pass the error on to an ancestor. The rank therefore
+// does not join the ancestors' rounds because of this wait. No rank waits forever because of
+// that: rounds of derived communicators are always joined, so the deepest open round ends,
+// then the one above it, and so on. If a member never made its side of the derived
+// communicator, the round might not end, so the exception is only for communicators that all
+// members have made.
 
 // Enter says that a goroutine of the rank begins to wait on c. It needs no lock. First
 // is passed on to Leave. Due says that Attend must be called, with the lock.
@@ -26,7 +27,7 @@ func (l *Ledger) Enter(c *Comm) (first, due bool) {
 	if !first {
 		l.extra.Add(1)
 	}
-	return first, l.owing.Load() > 0 // read after inside is set: Noticed does both the other way round
+	return first, l.owing.Load() > 0 // read after inside is set: Noticed sets owing, then reads inside
 }
 
 // Leave ends what Enter began. It needs no lock. A goroutine that is about to tell
@@ -49,9 +50,9 @@ func (l *Ledger) Watch(n int) (due bool) {
 
 // Attend joins the rounds that a rank owes a join when it enters an operation on c.
 func (l *Ledger) Attend(c *Comm) {
-	// An operation that is about to end with an error does not count: the program will
-	// have been told of that one, but knows of no later one, and what it raises next
-	// belongs with that.
+	// An operation that is about to end with an error does not count. The program will be
+	// told of that error, but not of a later one, and what it raises next belongs with the
+	// later one.
 	if l.holds > 0 || c.resolved() != nil {
 		return
 	}
@@ -63,8 +64,9 @@ func (l *Ledger) Attend(c *Comm) {
 	}
 }
 
-// bound returns the communicator with whose error a wait on c will end: the deepest
-// in its line with an open round, which will end. It is nil if none has one.
+// bound returns the communicator whose error will end a wait on c: of c and its ancestors,
+// the deepest that has an open round and that all members have made. It is nil if there is
+// none.
 func (c *Comm) bound() *Comm {
 	for a := c; a != nil; a = a.parent {
 		if a.open && a.corrupted == nil && a.everywhere {
@@ -85,7 +87,7 @@ func (l *Ledger) Answer() {
 	}
 }
 
-// attend joins what is owed as far as the rank is inside operations.
+// attend joins the rounds that the rank owes a join, as far as it is inside operations.
 func (l *Ledger) attend() {
 	if l.extra.Load() > 0 {
 		l.Answer()
@@ -104,7 +106,7 @@ func (l *Ledger) owe(c *Comm) {
 	l.attend()
 }
 
-// paid notes that c has no such round.
+// paid notes that c has no round that this rank owes a join.
 func (l *Ledger) paid(c *Comm) {
 	if i := slices.Index(l.owed, c); i >= 0 {
 		l.owed = slices.Delete(l.owed, i, i+1)
@@ -121,10 +123,10 @@ func (c *Comm) join() {
 	}
 }
 
-// consent notes that this rank joins c's round, unless it has. From then on nothing is
-// agreed in the family, which it returns, and what has been agreed goes with the
-// consent: the verdict has it, and so all ranks have it or none (H5). Votes of the
-// family that are open get this rank's no, because it will leave them with the verdict.
+// consent notes that this rank joins c's round, unless it has joined, and returns the
+// family. From then on nothing is agreed in the family. The earlier decisions go with the
+// consent into the verdict, so all ranks have them or none does (H5). In open votes of the
+// family this rank votes no, because its TryAll will end with the verdict.
 func (c *Comm) consent() (family []*Comm) {
 	l := c.ledger
 	l.paid(c)

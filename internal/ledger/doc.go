@@ -1,11 +1,11 @@
 // Package ledger is what one rank knows of errors on all its communicators: which
-// rounds are open, what it has raised, which verdicts its program has not been
-// told. The rules P, C and D of docs/ARCHITECTURE.md are decided here.
+// rounds are open, what it has raised, and which verdicts its program has not been
+// told. It decides the rules P, C and D of docs/ARCHITECTURE.md.
 //
 // A Ledger is a state machine. It has no I/O, goroutines, clocks or contexts, and
 // it must never know how errors look to users, how a verdict is reached, or how
-// messages travel. The caller feeds it, under one lock a rank, and carries out its
-// Outputs without that lock, one at a time and in their order, whoever fed it.
+// messages travel. The caller feeds it, under one lock for each rank, from any
+// goroutine. It carries out the Outputs without that lock, one at a time and in order.
 //
 //   - From the error channel: [Comm.Noticed], [Comm.Resolved], [Comm.Revoked],
 //     [Comm.Died].
@@ -19,13 +19,13 @@
 //	P1  resolve.go: every verdict is kept until a look has taken it
 //	P2  attend.go:  when a rank consents to the end of a round
 //	P4  resolve.go: what was pending ends when the family advances
-//	P5  raise.go:   what a verdict does not have stays raised, for the next round
-//	P7  look.go:    a look that finds an error goes before the operation's result
+//	P5  raise.go:   an error that is not in a verdict stays raised, for the next round
+//	P7  look.go:    an error that a look finds goes before the operation's result
 //	P8  scope.go:   which Try and Guard contexts an error ends
 //	C1  raise.go:   Unwind; C2, C4: look.go, a corruption is final
-//	D1  family.go:  what is derived from a communicator, and moves with it
+//	D1  family.go:  which communicators are derived from another, and move with it
 //	D2  attend.go:  a rank joins the rounds of all its communicators
-//	H5  attend.go:  who joins a round freezes the agreements of the family
+//	H5  attend.go:  a rank that joins a round freezes the agreements of the family
 //
 // docs/errors.md has the table of states and events.
 package ledger

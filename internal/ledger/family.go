@@ -6,8 +6,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Make adds c, which was derived from from in epoch e. Errors of parent are errors of c as
-// well. Ranks are the members' ranks in the world; nil means that they are the same.
+// Make adds c, which was derived from from in epoch e. Errors of parent are errors of c too.
+// Ranks are the members' ranks in the world; nil means that they are the same.
 //
 // If from had an error after epoch e, other ranks may not have c. Then Make returns false,
 // and c is closed and has no parent. With agreed, all ranks have c or will have it, so Make
@@ -40,7 +40,7 @@ func (l *Ledger) Make(c, from, parent *Comm, e transport.Epoch, agreed bool, ran
 	for a := c.parent; a != nil; a = a.parent {
 		for range e.Missing(from.epoch, a.generation) {
 			c.epoch = c.epoch.Next(a.generation)
-			if a.corrupted != nil && a.corrupted.Comm == a { // that of an ancestor is older, or comes in its turn
+			if a.corrupted != nil && a.corrupted.Comm == a { // an ancestor's is older, or this loop comes to it
 				a.bequeath(a.corrupted, family)
 			}
 			c.moving++
@@ -54,17 +54,17 @@ func (l *Ledger) Make(c, from, parent *Comm, e transport.Epoch, agreed bool, ran
 	return !c.closed
 }
 
-// Everywhere says that all members have made c, or will, whatever their programs do.
-// Without it, the first round that ends shows this.
+// Everywhere says that all members have made c, or will, no matter what their programs do.
+// Without this call, the end of c's first round shows it.
 func (c *Comm) Everywhere() { c.everywhere = true }
 
 // Parent returns the communicator whose errors are c's too, or nil.
 func (c *Comm) Parent() *Comm { return c.parent }
 
-// Epoch is the one that c is in, or is about to move to.
+// Epoch returns the epoch that c is in, or is about to move to.
 func (c *Comm) Epoch() transport.Epoch { return c.epoch }
 
-// Generation is the number of c's ancestors.
+// Generation returns the number of c's ancestors.
 func (c *Comm) Generation() int { return c.generation }
 
 // Broken says whether c is corrupted or revoked, as far as this rank knows. Then only
@@ -88,7 +88,8 @@ func (c *Comm) Children() (all []*Comm) {
 	return all
 }
 
-// Family returns c and what is derived from it, each after its parent. Nobody changes it.
+// Family returns c and all communicators derived from it, each after its parent. The caller
+// must not change the slice.
 func (c *Comm) Family() []*Comm {
 	all := c.alone[:]
 	for i := 0; i < len(all); i++ {
@@ -99,8 +100,8 @@ func (c *Comm) Family() []*Comm {
 	return all
 }
 
-// inFamily returns what follows d in a walk through c's family, or nil. It costs no
-// memory.
+// inFamily returns the communicator after d in a walk through c's family, or nil. It
+// allocates nothing.
 func (c *Comm) inFamily(d *Comm) *Comm {
 	if d.child != nil {
 		return d.child
@@ -113,7 +114,7 @@ func (c *Comm) inFamily(d *Comm) *Comm {
 	return nil
 }
 
-// isFrozen says of c alone whether nothing is agreed on it.
+// isFrozen says whether c is frozen, as the Frozen of an Output whose family is c alone.
 func (c *Comm) isFrozen() []bool {
 	if c.frozen > 0 {
 		return frozen[:]
@@ -167,8 +168,8 @@ func (c *Comm) Close() (quiet bool) {
 	return quiet
 }
 
-// forget asks to have c forgotten, unless it is in use, or has an error to resolve, or
-// something is derived from it that errors reach through it (D1).
+// forget asks to forget c, unless c is in use, has an error to resolve, or has derived
+// communicators, which errors reach through it (D1).
 func (c *Comm) forget() {
 	if !c.forgetting && c.isOver() {
 		c.forgetting = true
@@ -180,16 +181,16 @@ func (c *Comm) isOver() bool {
 	return c.closed && c != c.ledger.world && c.child == nil && !c.open && c.moving == 0
 }
 
-// Forgotten follows Forget, once nothing is pending on c at this rank, since errors of
-// ancestors end that; and once no peer needs to know what was agreed there, since their
-// verdicts tell that. It takes c out of the family, unless c has an error meanwhile. Then it returns
-// false, and Forget comes once more.
+// Forgotten follows Forget, and takes c out of the family. It is called when nothing is
+// pending on c at this rank, because errors of ancestors have to end that, and no peer needs
+// to know what was agreed there, because ancestors' verdicts tell that. If c has an error by
+// then, Forgotten returns false, and Forget comes once more.
 func (c *Comm) Forgotten() bool {
 	p := c.parent
 	if c.forgetting = c.isOver(); !c.forgetting {
 		return false
 	}
-	if p == nil { // it was made too late
+	if p == nil { // Make has returned false for it
 		return true
 	}
 	if c.prev == nil {

@@ -10,16 +10,16 @@ import (
 // A Ledger is the state of one rank. Its methods, and those of its Comms, Scopes and
 // Votes, need the caller's lock, unless they say otherwise.
 type Ledger struct {
-	// Face makes what the program gets of a verdict: the caller's. It is called under
-	// the lock, once for each.
+	// Face makes the error that the program gets for a verdict. The caller sets it. It is
+	// called under the lock, once for each verdict.
 	Face func(*Error) error
 
-	// Quiet says that nobody listens to Events: no output is made of them.
+	// Quiet says that Events have no watcher, so they become no outputs.
 	Quiet bool
 
 	// inside is the communicator that a goroutine of the rank waits on; nil: none
-	// does. extra counts what else keeps the rank attending: further goroutines that
-	// wait, channels that are watched, and that the program has ended.
+	// does. extra counts the other reasons why the rank attends: further goroutines that
+	// wait, channels that are watched, and the end of the program.
 	inside atomic.Pointer[Comm]
 	extra  atomic.Int32
 
@@ -28,25 +28,26 @@ type Ledger struct {
 	owed  []*Comm
 	owing atomic.Int32
 
-	// holds counts the votes of this rank whose end is near (see Vote): until then it
-	// joins no round, and what it raises waits in held.
+	// holds is the number of TryAlls in which this rank has voted yes and the votes are not
+	// counted yet (see Vote). While it is not 0 the rank joins no round, and what it raises
+	// waits in held.
 	holds int
 	held  []*Raised
 
 	world    *Comm
-	last     *Error // the verdict that came last
-	dead     bool   // this process has died: it takes part in nothing
-	over     bool   // the program has ended: what it begins now is late
-	departed bool   // the process may go
-	gone     bool   // and was told to
+	last     *Error // the latest verdict
+	dead     bool   // this process has died: it takes no further part
+	over     bool   // the program has ended: operations that begin now are late
+	departed bool   // the process may end, when all that it has raised is resolved
+	gone     bool   // Leave was pushed
 
-	out     []Output // the first done of them are
+	out     []Output // the first done of these are carried out
 	done    int
-	carried bool // the one after these is being carried out
+	carried bool // out[done] is being carried out
 }
 
-// Next returns the next output, nil: there is none. It is valid until Next is called again,
-// which says that it is carried out.
+// Next returns the next output, or nil. The output is valid until the next call, which says
+// that it has been carried out.
 func (l *Ledger) Next() *Output {
 	if l.carried {
 		l.out[l.done] = Output{}
@@ -69,11 +70,11 @@ func (l *Ledger) ToDo() []Output {
 	return l.out[l.done:]
 }
 
-// spareOutputs bounds the memory that a rank keeps for later ones.
+// spareOutputs bounds the memory that a rank keeps for later outputs.
 const spareOutputs = 8
 
-// push adds an output, for the caller to say what it is about. Ranks are many, and their
-// stacks small: an Output is not to lie on them, nor an Event (see tell).
+// push adds an output, and returns it for the caller to fill. Ranks are many and their stacks
+// small, so neither an Output nor an Event (see tell) may be on the stack.
 //
 //go:noinline
 func (l *Ledger) push(a Action, c *Comm) *Output {
@@ -85,39 +86,41 @@ func (l *Ledger) push(a Action, c *Comm) *Output {
 type Action uint8
 
 const (
-	// Raise asks to give Raised to Comm's channel, for round Round, and join it as Join does,
-	// if there is a Family: else this rank has joined it.
+	// Raise asks to give Raised to Comm's channel, for round Round. If there is a Family, it
+	// also asks to join the round, as Join does; otherwise this rank has joined it already.
 	Raise Action = iota + 1
 	// Join asks to freeze the agreements of Family, whose decisions go into the report, and
 	// join round Round of Comm.
 	Join
 	// Lose asks to tell Comm's channel that this rank needs the dead.
 	Lose
-	// Complete asks to end the agreements of Family that the verdict of Error has decisions
-	// of: no Family, none. Then call Settled.
+	// Complete asks to end the agreements of Family whose decisions are in the verdict of
+	// Error. If Family is empty there are none. Then call Settled.
 	Complete
-	// Advance asks to move each of Family to the epoch after an error of Generation, ending
-	// what is pending with Error; those that Frozen says begin it with agreements
-	// frozen. An agreement that is pending in one that is Lost too may stay so until it is
-	// no longer frozen. Then call Moved.
+	// Advance asks to move each of Family to the epoch after an error of Generation, and to
+	// end pending operations with Error. Members that are Frozen begin the epoch with
+	// agreements frozen. If such a member is Lost too, its pending agreements may stay pending
+	// until it is not frozen any more. Then call Moved.
 	Advance
-	// Open asks to have the channel of Comm, which is new, begin to listen; where Frozen says
-	// so, with agreements frozen.
+	// Open asks to start listening on the channel of Comm, which is new. If it is Frozen, it
+	// begins with agreements frozen.
 	Open
 	// Interrupt asks to end the context of Scope.
 	Interrupt
 	// Withdraw asks to say no in Vote.
 	Withdraw
-	// Wake asks to have those look again who wait for a change of any communicator.
+	// Wake asks to wake the goroutines that wait for a change of any communicator, to look
+	// again.
 	Wake
-	// Resume asks to call what waits for the corruption of Comm, or for the end of the
-	// process.
+	// Resume asks to call the functions that wait for the corruption of Comm, or for the
+	// death of the process.
 	Resume
-	// Forget says that the program has closed Comm, that nothing derived from it is in use,
-	// and that this rank knows of no error there. Peers may still begin one. It asks to call
-	// Forgotten when nothing is pending on Comm, and no peer needs to know what was agreed there.
+	// Forget says that the program has closed Comm, that no communicator derived from it is in
+	// use, and that this rank knows of no error there. Peers may still begin one. It asks to
+	// call Forgotten when nothing is pending on Comm, and no peer needs to know what was
+	// agreed there.
 	Forget
-	// Leave says that the process may go, and all that it has raised is resolved.
+	// Leave says that the process may end: all that it has raised is resolved.
 	Leave
 	// Tell says that Event happened.
 	Tell
@@ -133,9 +136,9 @@ type Output struct {
 	Comm       *Comm
 	Round      uint64
 	Raised     *Raised
-	Family     []*Comm // Comm and what is derived from it
-	Frozen     []bool  // of each of Family
-	Lost       []bool  // the same; nil: none
+	Family     []*Comm // Comm and the communicators derived from it
+	Frozen     []bool  // for each of Family
+	Lost       []bool  // for each of Family, whether the verdict lacks a member; nil: none
 	Generation int
 	Error      *Error
 	Scope      *Scope
@@ -149,12 +152,12 @@ type Kind uint8
 // The kinds of events, in the order of an error's life.
 const (
 	Signalled Kind = iota + 1 // this rank raised Event.Raised
-	Noticed                   // a round opened, of which By told
+	Noticed                   // a round is open, as rank By has told this one
 	Joined                    // this rank consents to its end
-	Resolved                  // it ended with Event.Error, and the communicator goes on
-	Corrupted                 // likewise, and the communicator does not
-	Revoked                   // By told of it
-	Died                      // the process of rank By
+	Resolved                  // it ended with Event.Error, a propagation
+	Corrupted                 // it ended with Event.Error, a corruption
+	Revoked                   // the communicator is revoked, as rank By has told this one
+	Died                      // the process of rank By has died
 	Advanced                  // the communicator moves to its next epoch, before the program is told the verdict
 )
 
@@ -178,7 +181,7 @@ func (l *Ledger) tell(e Event) {
 	if l.Quiet {
 		return
 	}
-	told := e // on the heap only here
+	told := e // on the heap only if there is a watcher
 	l.push(Tell, e.Comm).Event = &told
 }
 
@@ -188,19 +191,19 @@ type Raised struct {
 	Cause   error  // the program's
 	Data    []byte // what the other ranks get
 	Corrupt bool   // the rank unwound
-	Leaving bool   // and its program is about to end
+	Leaving bool   // the rank unwound, and its program is about to end
 	Verdict *Error // nil: not resolved yet
 }
 
-// An Error is a verdict as this rank has it.
+// An Error is a verdict at this rank.
 type Error struct {
-	Comm    *Comm            // that it is an error of
-	Verdict *errchan.Verdict // nil: messages do not move any more
-	Own     []*Raised        // those of this rank that the verdict has
-	Face    error            // what the program gets
+	Comm    *Comm            // the communicator of the round
+	Verdict *errchan.Verdict // nil: the transport has failed
+	Own     []*Raised        // the errors in the verdict that this rank raised
+	Face    error            // the error that the program gets
 
 	told  bool // a look has taken it
-	known bool // of a corruption: the program knew of it before, because it raised it
+	known bool // it is a corruption that this program has raised
 }
 
 // Corrupt says whether the error is a corruption.
@@ -211,58 +214,59 @@ type Comm struct {
 	Owner  any // the caller's
 	ledger *Ledger
 
-	// The family: parent's errors are this one's, too. Siblings are a list.
+	// The family. The parent's errors are errors of this communicator too. Siblings are a
+	// list, from the parent's child by next.
 	parent     *Comm
 	child      *Comm
 	next, prev *Comm
-	alone      [1]*Comm // itself: its Family, as long as nothing is derived from it
+	alone      [1]*Comm // this communicator: its Family while none is derived from it
 
-	// What each look reads stands together: there may be many ranks, and what a rank has
-	// is seldom in a cache.
+	// The fields that each look reads are together: there may be many ranks, so their data
+	// are seldom in a cache.
 
-	// needsLook says that a look may find something. It is true if something is to be
-	// found here or at an ancestor, and is read without the lock.
+	// needsLook says that a look may find something here or at an ancestor. It is read
+	// without the lock.
 	needsLook  atomic.Bool
-	open       bool // the round is: a rank with something unresolved in raised has an open round
-	joined     bool // this rank has consented to its end; never without open
-	fatal      bool // its verdict will be final, as this rank was told with a notice
+	open       bool // the round is open; it is as long as raised is not empty
+	joined     bool // this rank has consented to the round's end; implies open
+	fatal      bool // a notice has said that the round's verdict will be final
 	losing     bool // this rank has told the channel that it needs a dead process
-	closed     bool
-	forgetting bool // and Forget was asked for
+	closed     bool // the program has closed it
+	forgetting bool // Forget was pushed
 	revoked    bool
 	toldSo     bool     // the program was told that it is revoked
-	unwound    bool     // this rank has corrupted it, which it does once
-	unaware    bool     // and its program was told something else
-	moving     int      // verdicts that are resolved and whose Advance is not done
+	unwound    bool     // this rank has corrupted it, which it does at most once
+	unaware    bool     // this rank has corrupted it, but its program was told another error
+	moving     int      // number of verdicts that are resolved and whose Advance is not done
 	corrupted  *Error   // each look finds it
-	unreported []*Error // that no look has taken, oldest first
+	unreported []*Error // verdicts that no look has taken, oldest first
 
-	round  uint64    // the one that is open, or will be next
-	raised []*Raised // here, and not resolved yet, oldest first
+	round  uint64    // the number of the open round, or of the next
+	raised []*Raised // errors of this rank that are not resolved, oldest first
 
-	// settling is the verdict between Resolved and Settled. What is raised meanwhile,
-	// and what the channel tells of the next round, waits.
+	// settling is the verdict between Resolved and Settled. Until Settled, errors that are
+	// raised wait in unsubmitted, and the channel's inputs on the next round in later.
 	settling    *Error
 	unsubmitted []*Raised
 	later       []func()
 
-	// frozen counts the rounds that this rank has joined, here and at ancestors, and
-	// that are open: as long as it is not 0, nothing is agreed here (H5).
+	// frozen counts the open rounds, here and at ancestors, that this rank has joined. While
+	// it is not 0, nothing is agreed here (H5).
 	frozen     int
 	generation int
 	epoch      transport.Epoch
 
-	scopes *Scope // of Try and Guard calls that are running: a list
-	told   int    // verdicts of it and its ancestors that the program was told
-	tries  int    // outermost Try calls since the last of them
+	scopes *Scope // the running Try and Guard calls: a list
+	told   int    // number of verdicts, here and at ancestors, that the program was told
+	tries  int    // number of outermost Try calls since the last of these
 	votes  []*Vote
 
-	ranks     []int // of the members, in the world; nil: the same numbers
-	ascending bool  // ranks are
-	// everywhere says that all members have their sides, or get them whatever their
+	ranks     []int // the members' ranks in the world; nil: the same as here
+	ascending bool  // ranks ascend
+	// everywhere says that all members have their sides, or get them no matter what their
 	// programs do.
 	everywhere bool
 
 	failed []int // the dead, in the order in which this rank learned of them
-	acked  int   // the first so many are acknowledged
+	acked  int   // how many of failed, from the first on, are acknowledged
 }

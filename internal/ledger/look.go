@@ -4,13 +4,13 @@ package ledger
 type Finding uint8
 
 const (
-	// Nothing is to be told.
+	// Nothing says that there is nothing to tell.
 	Nothing Finding = iota
-	// Verdict is the oldest that no look has taken, or a corruption, which each look
+	// Verdict is the oldest verdict that no look has taken, or a corruption, which each look
 	// finds.
 	Verdict
-	// Revocation says that the communicator is revoked. That is nothing to take: what was
-	// pending has ended with it, and what was done keeps its result.
+	// Revocation says that the communicator is revoked. No look takes it: operations that
+	// were pending have ended with it, and operations that were done keep their results.
 	Revocation
 	// Closure says that the communicator is closed.
 	Closure
@@ -20,13 +20,13 @@ const (
 // lock.
 func (c *Comm) NeedsLook() bool { return c.needsLook.Load() }
 
-// disturbs says whether c has something that concerns what is derived from it: not
-// if all that is left to say is that c can't be used.
+// disturbs says whether c has an error that concerns the communicators derived from it. That
+// c can't be used any more does not concern them.
 func (c *Comm) disturbs() bool {
 	return c.open && c.corrupted == nil || c.moving > 0 || len(c.unreported) > 0
 }
 
-// update sets needsLook, here and at what is derived from c.
+// update sets needsLook of c's family.
 func (c *Comm) update() {
 	above := c.ledger.dead || c.ledger.over
 	for a := c.parent; a != nil && !above; a = a.parent {
@@ -47,26 +47,26 @@ func (c *Comm) updateBelow(above bool) {
 type Mode uint8
 
 const (
-	// Peek takes nothing, and finds what is about to be told as well.
+	// Peek takes nothing. It also finds verdicts that can't be told yet.
 	Peek Mode = iota
-	// Take is a Wait's or Test's: a verdict that it finds is told.
+	// Take is the mode of Wait and Test: the verdict that it finds is told.
 	Take
-	// TakeToRepair is that of an operation that works on a broken communicator: it
-	// does not find that c itself is of no use.
+	// TakeToRepair is the mode of an operation that works on a broken communicator: it
+	// does not find that c itself is broken.
 	TakeToRepair
 	// PeekToRepair is Peek for such an operation, before it begins.
 	PeekToRepair
-	// TakeToClose is Close's, which keeps a corruption to itself: the program is not told.
+	// TakeToClose is the mode of Close: a corruption that it finds is not told to the program.
 	TakeToClose
 )
 
 func (m Mode) takes() bool   { return m != Peek && m != PeekToRepair }
 func (m Mode) repairs() bool { return m == TakeToRepair || m == PeekToRepair }
 
-// Look is how a Wait, Test or Err of the program sees c. It finds the oldest thing to
-// tell, of the oldest ancestor first. Pending says that an error is noticed and not
-// resolved, or that it is resolved and pending operations have not ended. Then a caller
-// that finds nothing may wait for the next Wake.
+// Look looks for errors of c, for a Wait, Test or Err of the program. It finds the oldest
+// verdict that is to be told, of the oldest ancestor first. Pending says that an error is
+// noticed and not resolved, or resolved while pending operations have not ended. In this
+// case a caller that finds nothing may wait for the next Wake.
 func (c *Comm) Look(m Mode) (f Finding, e *Error, pending bool) {
 	moving := false
 	for a := c; a != nil; a = a.parent {
@@ -82,7 +82,7 @@ func (c *Comm) Look(m Mode) (f Finding, e *Error, pending bool) {
 
 func (c *Comm) oldest(m Mode) (Finding, *Error) {
 	if c.corrupted != nil && c.corrupted.told && !m.repairs() {
-		return Verdict, c.corrupted // and nothing but that any more (C4)
+		return Verdict, c.corrupted // from now on nothing else is found (C4)
 	}
 	if from := c.elder(); from != nil {
 		e := from.unreported[0]
@@ -108,14 +108,13 @@ func (c *Comm) oldest(m Mode) (Finding, *Error) {
 		return Verdict, c.corrupted
 	case c.revoked && m == Peek:
 		return Revocation, nil
-	case c.closed && m == Peek: // what was done before keeps its result
+	case c.closed && m == Peek: // operations that were done before keep their results
 		return Closure, nil
 	}
 	return Nothing, nil
 }
 
-// elder returns the oldest of c and its ancestors that has a verdict to be told; nil:
-// none has.
+// elder returns the oldest of c and its ancestors that has a verdict to be told, or nil.
 func (c *Comm) elder() (eldest *Comm) {
 	for a := c; a != nil; a = a.parent {
 		if len(a.unreported) > 0 {
@@ -125,9 +124,8 @@ func (c *Comm) elder() (eldest *Comm) {
 	return eldest
 }
 
-// resolved returns what an operation on c is about to end with, if all that is resolved
-// could be told; nil: nothing. That c is revoked or closed ends none that waits for a
-// verdict, which goes before it.
+// resolved returns what ends an operation on c as soon as all resolved verdicts can be told,
+// or nil. If a round is open, its verdict goes before the error that c is revoked or closed.
 func (c *Comm) resolved() any {
 	f, e := c.oldest(Peek)
 	if e != nil {
@@ -144,16 +142,16 @@ func (c *Comm) resolved() any {
 	return nil
 }
 
-// Knows says whether the program was told that c is corrupted, or corrupted it. An
-// operation begun on a corrupted communicator without that knowledge must not match one
-// begun with it.
+// Knows says whether the program was told that c is corrupted, or corrupted it. It is true
+// if c is not corrupted. An operation begun on a corrupted communicator without that
+// knowledge must not match one begun with it.
 func (c *Comm) Knows() bool {
 	return c.corrupted == nil || c.corrupted.told || c.corrupted.known || c.unwound && !c.unaware
 }
 
 // UntoldAbove returns the corruption of an ancestor that the program has not been told, and
-// notes that it is: one that is corrupted on its own keeps its error, but ranks that were told
-// the ancestor's will not come to repair it (D2).
+// notes that it now is. If c is corrupted on its own, it keeps its own error, but ranks that
+// were told the ancestor's will not come to repair c (D2).
 func (c *Comm) UntoldAbove() *Error {
 	for a := c.parent; a != nil; a = a.parent {
 		if e := a.corrupted; e != nil && !e.told && !e.known {
@@ -164,8 +162,8 @@ func (c *Comm) UntoldAbove() *Error {
 	return nil
 }
 
-// Unaware says that the program, which has corrupted c, was told another error in place of
-// that. It is told the corruption as it is at other ranks.
+// Unaware says that the program has corrupted c, but was told another error instead. It is
+// then told the corruption, as other ranks are.
 func (c *Comm) Unaware() {
 	c.unaware = c.unwound
 	if c.corrupted != nil {
@@ -180,8 +178,8 @@ func (c *Comm) Know() {
 	}
 }
 
-// RevokedUntold says whether c is revoked, goes on to be repaired, and the program was not
-// told. No look tells of that: an operation that has ended by it does.
+// RevokedUntold says whether c is revoked but not corrupted, and the program was not told.
+// No look tells it; an operation that the revoke has ended does.
 func (c *Comm) RevokedUntold() bool { return c.revoked && !c.toldSo && c.corrupted == nil }
 
 // KnowRevoked says that the program was told that c is revoked, or has revoked it.

@@ -1,8 +1,8 @@
 package ledger
 
-// Raise has every rank get a verdict with an error of this rank. It returns nil if
-// there is nobody to tell: c is of no use already. With r.Corrupt the rank unwinds
-// (C1), which it does once.
+// Raise gives every rank a verdict with an error of this rank. It returns nil if it raises
+// nothing, because c is broken or closed, or this process has died. With r.Corrupt the rank
+// unwinds (C1), which it does at most once.
 func (c *Comm) Raise(r *Raised) *Raised {
 	l := c.ledger
 	if c.Broken() || c.closed || l.dead || r.Corrupt && c.unwound {
@@ -21,7 +21,7 @@ func (c *Comm) Raise(r *Raised) *Raised {
 	return r
 }
 
-// submit hands what was raised to the channel. Who raises an error joins the round.
+// submit gives a raised error to the channel. The rank joins the round by that.
 func (c *Comm) submit(r *Raised) {
 	if c.settling != nil { // it goes to the next round
 		c.unsubmitted = append(c.unsubmitted, r)
@@ -33,7 +33,7 @@ func (c *Comm) submit(r *Raised) {
 	o.Round, o.Raised, o.Family = c.round, r, family
 }
 
-// Lose makes every rank get a verdict, because this rank needs a dead process.
+// Lose gives every rank a verdict, because this rank needs a dead process.
 func (c *Comm) Lose() {
 	if c.Broken() || c.closed || c.ledger.dead {
 		return
@@ -55,7 +55,7 @@ func (c *Comm) Unwinding() bool {
 	return false
 }
 
-// Depart says that the program has ended. The rank attends for good.
+// Depart says that the program has ended. The rank attends from now on.
 func (l *Ledger) Depart() {
 	l.over = true
 	l.extra.Add(1)
@@ -92,7 +92,7 @@ func (l *Ledger) leaveWhenTold() {
 	l.push(Leave, nil)
 }
 
-// Die says that this process has died. It takes part in nothing more.
+// Die says that this process has died. It takes no further part.
 func (l *Ledger) Die() (first bool) {
 	if l.dead {
 		return false

@@ -32,14 +32,14 @@ func (c *Comm) Noticed(round uint64, by int, corrupt bool) {
 	}
 }
 
-// hasSubmitted says whether the channel has something of this rank that is not
-// resolved: then it has joined already.
+// hasSubmitted says whether the channel has an error of this rank that is not resolved. If
+// so, this rank has joined already.
 func (c *Comm) hasSubmitted() bool {
 	return slices.ContainsFunc(c.raised, func(r *Raised) bool { return !slices.Contains(c.ledger.held, r) })
 }
 
-// Resolved says that the round is over. Pending operations will end with the verdict.
-// Rank is this one's.
+// Resolved says that the round is over. Pending operations will end with the verdict. Rank
+// is this rank's number in c.
 func (c *Comm) Resolved(v *errchan.Verdict, rank int) {
 	l := c.ledger
 	if c.settling != nil {
@@ -55,7 +55,7 @@ func (c *Comm) Resolved(v *errchan.Verdict, rank int) {
 			c.raised = slices.Delete(slices.Clone(c.raised), i, i+1)
 		}
 	}
-	if e.Corrupt() { // no round follows, so the rest gets no verdict but this
+	if e.Corrupt() { // no round follows, so this is the verdict of the rest too
 		for _, r := range c.raised {
 			r.Verdict = e
 		}
@@ -65,7 +65,7 @@ func (c *Comm) Resolved(v *errchan.Verdict, rank int) {
 	case c.corrupted != nil: // by an ancestor's error, which is final
 	case e.Corrupt():
 		c.corrupted, e.known = e, c.unwound && !c.unaware
-	case !c.closed || c.child != nil: // what is derived from c finds it here
+	case !c.closed || c.child != nil: // looks at derived communicators find it here
 		c.unreported = append(c.unreported, e)
 	}
 	e.Face = l.Face(e)
@@ -127,9 +127,9 @@ func (c *Comm) Settled() {
 	}
 }
 
-// lost says of each of c's family whether the verdict is without one of its members, which
-// has died: what that one had decided, the verdict of another round may have. It is nil if
-// all have consented.
+// lost says for each of c's family whether one of its members has died without consenting to
+// the verdict. A decision that this member had may be in the verdict of another round. The
+// result is nil if all have consented.
 func (c *Comm) lost(e *Error, family []*Comm) (lost []bool) {
 	if len(e.Verdict.Dead) == 0 {
 		return nil
@@ -140,11 +140,11 @@ func (c *Comm) lost(e *Error, family []*Comm) (lost []bool) {
 	return lost
 }
 
-// bequeath gives a corruption to what is derived from c: where one of the members
-// has unwound or is dead, it is corrupted as well; else its next look finds the
-// error, there or at an ancestor that has it to report.
+// bequeath gives a corruption of c to the communicators derived from c. One of them is
+// corrupted too if a member has unwound or is dead. Otherwise its next look finds the error,
+// at itself or at an ancestor where the error is unreported.
 func (c *Comm) bequeath(e *Error, derived []*Comm) {
-	var gone []int // in the world
+	var gone []int // ranks in the world
 	if e.Verdict != nil {
 		for _, r := range e.Verdict.Dead {
 			gone = append(gone, c.worldRank(r))
@@ -160,15 +160,15 @@ func (c *Comm) bequeath(e *Error, derived []*Comm) {
 		case d.corrupted != nil || d.closed:
 		case e.Verdict == nil || slices.ContainsFunc(gone, d.has):
 			d.corrupted = e
-		case d.parent == c || d.parent.corrupted != nil || d.parent.closed: // which tells nothing
+		case d.parent == c || d.parent.corrupted != nil || d.parent.closed: // the parent will not report it
 			d.unreported = append(d.unreported, e)
 		}
 		d.update()
 	}
 }
 
-// Moved follows Advance. From now on looks may find the error. A program told earlier
-// could begin operations in the old epoch, which would end with the same error.
+// Moved follows Advance. From now on looks may find the error. If the program were told
+// earlier, it could begin operations in the old epoch, and the same error would end them.
 func (c *Comm) Moved() {
 	l := c.ledger
 	c.moving--
@@ -183,8 +183,8 @@ func (c *Comm) Moved() {
 	l.leaveWhenTold()
 }
 
-// Fail corrupts c and what is derived from it at this rank alone: no messages move any
-// more, so no peer can be told. The caller sets the Error's Face.
+// Fail corrupts c's family at this rank alone: the transport has failed, so no peer can be
+// told. The caller sets the Error's Face.
 func (c *Comm) Fail() *Error {
 	e := &Error{Comm: c}
 	for _, d := range c.Family() {
@@ -208,11 +208,11 @@ func (c *Comm) Fail() *Error {
 // if that was known. Otherwise the caller ends pending operations, and then calls
 // RevokeDone.
 func (c *Comm) Revoked(by int) (first bool) {
-	if c.revoked { // if it is closed, operations that were begun before may still be pending
+	if c.revoked { // not if c is closed: operations begun before may still be pending
 		return false
 	}
 	c.revoked = true
-	c.moving++ // no look finds it before what is pending has ended (F4)
+	c.moving++ // no look finds it before pending operations have ended (F4)
 	c.update()
 	c.ledger.tell(Event{Kind: Revoked, Comm: c, By: by, Corrupt: true})
 	return true

@@ -15,14 +15,14 @@ type Scope struct {
 	guard bool
 	// around is the next scope outside on the same communicator.
 	around *Scope
-	// Of a Try: inner counts the running Try calls for which it is the next one outside,
-	// entered all that it has had so far.
+	// Of a Try: inner counts the running Try calls directly inside it, entered counts all
+	// Try calls directly inside it so far.
 	inner   int
 	entered int
 	path    []int
 	ended   bool
-	// heard is the first verdict that the program was told since the context has ended:
-	// mostly the one that has ended it.
+	// heard is the first verdict that the program was told after the context had ended,
+	// usually the one that ended it.
 	heard *Error
 
 	next, prev *Scope // on the same communicator
@@ -70,8 +70,9 @@ func (s *Scope) Comm() *Comm { return s.comm }
 // Ended says whether an error has ended the scope's context.
 func (s *Scope) Ended() bool { return s.ended }
 
-// Heard returns the first verdict that the program was told after an error had ended
-// the scope's context, or the corruption of the communicator that it was told; else nil.
+// Heard returns the first verdict that the program was told after an error had ended the
+// scope's context. If there is none, it returns the corruption of the communicator, if the
+// program was told of it; else nil.
 func (s *Scope) Heard() *Error {
 	if c := s.comm.corrupted; s.heard == nil && s.ended && c != nil && c.told {
 		return c
@@ -79,8 +80,8 @@ func (s *Scope) Heard() *Error {
 	return s.heard
 }
 
-// catchUp ends the context for errors that came when the scope was not there, or
-// that a Try inside of it was to report.
+// catchUp ends the context for errors that came before the scope was opened, or while a Try
+// inside it was to report them.
 func (s *Scope) catchUp() {
 	if s.comm.Broken() {
 		s.interrupt(true)
@@ -92,8 +93,8 @@ func (s *Scope) catchUp() {
 	}
 }
 
-// interrupt ends the context because of a peer's error, unless that is for a Try
-// inside of the scope, or the scope is a Guard's and the communicator goes on.
+// interrupt ends the context because of a peer's error. If the error is no corruption, the
+// context of a Guard does not end, nor that of a Try with another Try inside.
 func (s *Scope) interrupt(corrupt bool) {
 	if s.ended || !corrupt && (s.guard || s.inner > 0) {
 		return

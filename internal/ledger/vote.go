@@ -9,14 +9,14 @@ package ledger
 //
 // A rank that has voted yes joins no round before the votes are counted. Otherwise TryAll
 // could return nil although the rank has consented to the end of a round, and what its
-// program raised next would belong in that round (P2). Nobody waits for that rank in the
-// meantime: all ranks have begun the barrier, so each votes without help from others.
+// program raised next would belong in that round (P2). Joining late cannot cause a deadlock:
+// all ranks have begun the barrier, so each votes without help from others.
 type Vote struct {
 	Owner any // the caller's
 
 	comm  *Comm
 	cast  bool
-	given bool // up: see GiveUp
+	given bool // GiveUp has said no
 }
 
 // Ask begins a vote. The rank has begun the barrier of its TryAll.

@@ -11,8 +11,7 @@ func newCode(s scheme) (reedsolomon.Encoder, error) {
 	return reedsolomon.New(s.k, s.m, reedsolomon.WithMaxGoroutines(1), reedsolomon.WithInversionCache(false))
 }
 
-// newRow returns the code that has parity j of the scheme alone, which a holder computes as
-// the data come.
+// newRow returns the code of parity j of the scheme alone. A holder computes it as the data arrive.
 func newRow(s scheme, j int) (reedsolomon.Encoder, error) {
 	code, err := newCode(s)
 	if err != nil {

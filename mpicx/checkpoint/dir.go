@@ -11,11 +11,11 @@ import (
 	"runtime"
 )
 
-// manifestName is the file that says, for people and tools, which versions a shared directory
-// has. [Open] goes by headers and checksums.
+// manifestName is the file that tells people and tools which versions a shared directory has. [Open]
+// does not read it; it uses headers and checksums.
 const manifestName = "MANIFEST.json"
 
-// A manifest is what is in it.
+// A manifest is the contents of this file.
 type manifest struct {
 	Format   int               `json:"format"`
 	Run      string            `json:"run"` // hexadecimal
@@ -28,8 +28,8 @@ type manifestVersion struct {
 	Files   []string `json:"files"`
 }
 
-// A stored is a file of one part of a version. No two Saves write the same: who was taken for
-// dead, and still writes, replaces nothing that his successor has written.
+// A stored is a file of one part of a version. No two Saves write the same file. A process that was
+// declared dead, but still writes, can therefore not replace a file of its successor.
 type stored struct {
 	Version, Part, Parts int
 	Run, Stamp           uint64
@@ -51,8 +51,8 @@ func parseFileName(name string) (f stored, ok bool) {
 // temporary begins the names of files that are being written.
 func temporary(part int) string { return fmt.Sprintf(".writing-%d-", part) }
 
-// writeNew writes a file beside its place, and renames it: under its name there is the old
-// file or the whole new one, also after a crash.
+// writeNew writes a file under a temporary name, and renames it. Under its name there is always the
+// old file or the whole new one, even after a crash.
 func writeNew(dir, name string, part int, write func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(dir, temporary(part)+"*")
 	if err != nil {
@@ -79,8 +79,8 @@ func writeNew(dir, name string, part int, write func(io.Writer) error) (err erro
 	return syncDir(dir)
 }
 
-// syncDir makes the name of a file durable. On Windows a directory cannot be flushed: that needs a
-// handle that may write, and a directory has none.
+// syncDir makes the name of a file durable. On Windows it does nothing: a flush needs a writable
+// handle, and directories have none.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -92,7 +92,7 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// prepareDir makes the directory, and removes what a crash has left half written of this part.
+// prepareDir makes the directory, and removes files of this part that a crash has left half written.
 func prepareDir(dir string, part int) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -104,7 +104,7 @@ func prepareDir(dir string, part int) error {
 	return err
 }
 
-// listDir returns the files whose parts this rank is to look at.
+// listDir returns the files of the parts that are mine.
 func listDir(dir string, mine func(part int) bool) ([]stored, error) {
 	entries, err := os.ReadDir(dir)
 	var list []stored
@@ -116,7 +116,7 @@ func listDir(dir string, mine func(part int) bool) ([]stored, error) {
 	return list, err
 }
 
-// isGood says whether a file's header is good and its size right.
+// isGood says whether a file's header and size are good.
 func isGood(dir string, f stored) bool {
 	h, err := headerOf(filepath.Join(dir, f.name()))
 	return err == nil && h.stored() == f
@@ -152,7 +152,7 @@ func readPart(dir string, s stored) (records [2][]byte, err error) {
 	return records, err
 }
 
-// prune removes the files that are not needed.
+// prune removes files that are mine and not needed.
 func prune(dir string, needed func(stored) bool, mine func(part int) bool) {
 	files, _ := listDir(dir, mine)
 	for _, f := range files {
@@ -162,7 +162,7 @@ func prune(dir string, needed func(stored) bool, mine func(part int) bool) {
 	}
 }
 
-// writeManifest writes the manifest of a directory that has all files of the versions.
+// writeManifest writes the manifest of a directory that has all files of these versions.
 func writeManifest(dir string, run uint64, complete []key) error {
 	versions := make([]manifestVersion, len(complete))
 	for i, k := range complete {

@@ -12,7 +12,7 @@ var ErrNone = errors.New("checkpoint: no version was saved")
 // files of the version.
 type LostError struct {
 	Version int   // the newest that was saved
-	Ranks   []int // whose data are lost, as they were numbered in the Save
+	Ranks   []int // ranks whose data are lost, as numbered in the Save
 }
 
 func (e *LostError) Error() string {
@@ -41,7 +41,7 @@ type SaveError struct {
 	// InMemory says that the version was saved and can be restored, but that some of its files are
 	// missing.
 	InMemory bool
-	Err      error // why, at this rank; nil: another rank has it
+	Err      error // the cause at this rank; nil: it is at another rank
 }
 
 func (e *SaveError) Error() string {

@@ -8,8 +8,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/collective"
 )
 
-// spreading is the exchange in which each rank sends its chunks to the holders of their
-// parities, and computes those that it keeps. Step i is of chunk i of all ranks.
+// spreading is the exchange in which each rank sends its chunks to the holders of their parities, and
+// computes the parities that it holds. Step i sends chunk i of all ranks.
 type spreading struct {
 	group
 	position int
@@ -24,7 +24,7 @@ var _ collective.Algorithm = (*spreading)(nil)
 func (a *spreading) Step(i int, x *collective.Exchange) (more bool) {
 	b, n := a.blob, a.blob.chunk
 	if a.arriving == nil {
-		a.arriving = b.shards // a copy is what arrives
+		a.arriving = b.shards // the copies arrive in place
 		if a.k > 1 {
 			a.arriving = make([][]byte, a.m)
 			for j := range a.arriving {
@@ -36,7 +36,7 @@ func (a *spreading) Step(i int, x *collective.Exchange) (more bool) {
 	if i > 0 && a.k > 1 {
 		for j, row := range a.rows {
 			if err := row.EncodeIdx(a.arriving[j], i-1, b.shards[j:j+1]); err != nil {
-				panic(err) // the lengths are ours
+				panic(err) // the lengths are right by construction
 			}
 		}
 	}

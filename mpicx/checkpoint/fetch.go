@@ -10,8 +10,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// fetch carries out this rank's part of a retrieval. It returns what this rank has then, and those
-// of its files that are bad. Messages between two ranks go in the order of the retrieval.
+// fetch carries out this rank's part of a retrieval. It returns the records that this rank then has,
+// and which of its files are bad. Messages between two ranks are in the order of the retrieval.
 func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (x *fetching, bad []stored, err error) {
 	c, rank := s.comm, s.comm.Rank()
 	x = &fetching{ctx: ctx, comm: c, records: make(map[int][2][]byte)}
@@ -21,7 +21,7 @@ func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (x *fetchi
 	for i := range p.decodes {
 		x.give(&p.decodes[i], from, rank)
 	}
-	own := make(map[int][2][]byte) // of files, for this rank
+	own := make(map[int][2][]byte) // records from this rank's files that it adopts itself
 	for _, r := range p.reads {
 		if r.reader != rank {
 			continue
@@ -68,7 +68,7 @@ func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (x *fetchi
 	return x, bad, nil
 }
 
-// A fetching is what one rank does of a retrieval.
+// A fetching is one rank's part of a retrieval, under way.
 type fetching struct {
 	ctx           context.Context
 	comm          *mpicx.Comm
@@ -123,7 +123,7 @@ func (x *fetching) give(d *decoding, from *Store, rank int) {
 	})
 }
 
-// each calls do for all shards that a decoding takes: of which blob, and from which rank.
+// each calls do for all shards that a decoding needs, with the blob and the source rank of each.
 func (x *fetching) each(d *decoding, do func(which, stripe, shard, source int)) {
 	g := d.like.group()
 	for which := range d.like.Chunk {
@@ -182,7 +182,7 @@ func (x *fetching) decode(d *decoding, from *Store, rank int) error {
 	return nil
 }
 
-// isOneBlob says whether the parts are those of the last blobs that were decoded.
+// isOneBlob says whether the parts are the parts of the last decoded blobs.
 func (x *fetching) isOneBlob(parts []int) bool {
 	for _, b := range x.decoded {
 		records, err := splitBlob(b)

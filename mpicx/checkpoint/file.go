@@ -9,11 +9,11 @@ import (
 	"io"
 )
 
-// A file has the part of one rank in one version: a header of 68 bytes that ends with its
-// checksum, and the two records of the part, of Once variables and of the others, in blocks of
-// 1 MiB, the last of which may be shorter. Each block is followed by its checksum, which
-// covers that of the header and the block's number too: a block of another file, or another
-// place, does not pass for it. Checksums are CRC-32C, numbers little-endian.
+// A file has the part of one rank in one version. A header of 68 bytes ends with its checksum. The two
+// records of the part follow, first that of Once variables, in blocks of 1 MiB; the last block may be
+// shorter. Each block is followed by its checksum. This also covers the header's checksum and the
+// block's number, so a block of another file or from another place is detected. Checksums are CRC-32C,
+// numbers little-endian.
 //
 //	0  "MPICXCKP"       24  stamp of the Save   48  length of the first record
 //	8  format: 1        32  version             56  length of the second
@@ -32,8 +32,8 @@ var ErrFile = errors.New("checkpoint: bad file")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A header says what a file has. The run and the stamp are those of the Save, which all files of a
-// version have in common.
+// A header describes the contents of a file. The run and the stamp are those of the Save, the same in
+// all files of a version.
 type header struct {
 	run, stamp  uint64
 	version     int
@@ -60,7 +60,7 @@ func (h *header) bytes() []byte {
 	return le.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// size is the size of the whole file.
+// size returns the size of the whole file.
 func (h *header) size() int64 {
 	payload := h.lengths[0] + h.lengths[1]
 	return int64(headerSize + payload + (payload+blockSize-1)/blockSize*4)
@@ -93,14 +93,14 @@ func readHeader(r io.Reader) (h header, sum uint32, err error) {
 	return h, sum, nil
 }
 
-// blockSum is the checksum of a block.
+// blockSum returns the checksum of a block.
 func blockSum(header uint32, number uint64, block []byte) uint32 {
 	b := binary.LittleEndian.AppendUint32(nil, header)
 	b = binary.LittleEndian.AppendUint64(b, number)
 	return crc32.Update(crc32.Checksum(b, castagnoli), castagnoli, block)
 }
 
-// writeFile writes a file of two records, of which it sets the lengths.
+// writeFile writes a file of two records. It sets their lengths in the header.
 func writeFile(w io.Writer, h header, records [2][]byte) error {
 	h.lengths = [2]uint64{uint64(len(records[0])), uint64(len(records[1]))}
 	head := h.bytes()
@@ -119,14 +119,14 @@ func writeFile(w io.Writer, h header, records [2][]byte) error {
 		if _, err := w.Write(block[:n+4]); err != nil {
 			return err
 		}
-		if err != nil { // it was the last
+		if err != nil { // this was the last block
 			return nil
 		}
 	}
 }
 
-// readFile reads what writeFile wrote, and nothing else. It takes no more memory than there
-// is data.
+// readFile is the inverse of writeFile. It refuses anything else, and does not allocate more memory
+// than there are data.
 func readFile(r io.Reader) (h header, records [2][]byte, err error) {
 	h, sum, err := readHeader(r)
 	if err != nil {

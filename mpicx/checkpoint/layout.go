@@ -2,29 +2,29 @@ package checkpoint
 
 import "slices"
 
-// A scheme is the group code that was asked for: the data of each member are k chunks, and of
-// k chunks of as many members there are m parities at m others. With k = 1 those are copies.
+// A scheme is a group code. The data of each member are k chunks. From k chunks, of k members, m
+// parities are computed, at m other members. With k = 1 the parities are copies.
 type scheme struct{ k, m int }
 
-// A group is the members that keep each other's data, with the scheme that is possible among
-// so many. Stripe s, as many as there are members, has its parities at the positions s …
-// s+m-1, and its data at s+m … s+m+k-1, modulo the size: no position has two shards of a
-// stripe. So all data survive the loss of any m members.
+// A group is the members that keep each other's data, with the scheme that is possible for their
+// number. There are as many stripes as members. Stripe s has its parities at positions s … s+m-1, and
+// its data at s+m … s+m+k-1, modulo the size. No position has two shards of a stripe, so all data
+// survive the loss of any m members.
 type group struct {
 	members []int // ranks
 	scheme
 }
 
-// at is the position p, modulo the size.
+// at returns p modulo the size.
 func (g *group) at(p int) int {
 	n := len(g.members)
 	return ((p % n) + n) % n
 }
 
-// stripeOf is the stripe that chunk c of the member at a position belongs to.
+// stripeOf returns the stripe of chunk c of the member at a position.
 func (g *group) stripeOf(position, c int) int { return g.at(position - g.m - c) }
 
-// holder is the position of shard i of a stripe: of the k data, then of the m parities.
+// holder returns the position of shard i of a stripe. The k data come first, then the m parities.
 func (g *group) holder(stripe, i int) int {
 	if i < g.k {
 		return g.at(stripe + g.m + i)
@@ -32,8 +32,8 @@ func (g *group) holder(stripe, i int) int {
 	return g.at(stripe + i - g.k)
 }
 
-// groupOf returns the group of a rank, and its position there. Machines has the machine of each
-// rank: a group has members of as many machines as it can.
+// groupOf returns the group of a rank, and the rank's position there. machines has the machine of each
+// rank. A group has members on as many machines as possible.
 func groupOf(rank int, machines []int, want scheme) (g group, position int) {
 	order := spread(machines)
 	n := len(order)
@@ -50,10 +50,10 @@ func groupOf(rank int, machines []int, want scheme) (g group, position int) {
 	return g, position
 }
 
-// spread returns the ranks such that neighbours are of different machines: the first rank of
+// spread returns the ranks in an order in which neighbours are on different machines: the first rank of
 // each machine, then the second of each, and so on.
 func spread(machines []int) []int {
-	turn := make([]int, len(machines)) // of the rank in its machine
+	turn := make([]int, len(machines)) // by rank: how many ranks of its machine come before it
 	seen := make(map[int]int)
 	order := make([]int, len(machines))
 	for r, m := range machines {

@@ -57,7 +57,7 @@ type request struct {
 	Part, Version int
 }
 
-// An offer is what a rank brings to the meeting of a Load: its request, and what it has.
+// An offer is a rank's contribution to the meeting of a Load: its request, and what it has.
 type offer struct {
 	Request request
 	Version int
@@ -65,7 +65,7 @@ type offer struct {
 	Loads   int
 }
 
-// A reply goes before the data.
+// A reply is sent before the data.
 type reply struct {
 	Kind uint32
 	Err  string
@@ -88,12 +88,12 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 	if f != nil {
 		return got, failure(ctx, f)
 	}
-	// An error may have ended Loads before at some ranks only.
+	// An earlier error may have ended a Load at some ranks only.
 	for _, o := range all {
 		s.loads = max(s.loads, o.Loads)
 	}
 	s.loads++
-	from := make([]int, len(all)) // by rank: who has what it wants; -1: nobody, or it wants nothing
+	from := make([]int, len(all)) // by rank: the rank that has what it wants; -1: none, or it wants nothing
 	var inFiles []request
 	for rank, o := range all {
 		from[rank] = provider(rank, len(all), func(r int) bool {
@@ -107,7 +107,7 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 		files, err := listDir(s.opts.dir, func(part int) bool {
 			return slices.ContainsFunc(inFiles, func(r request) bool { return r.Part == part })
 		})
-		files = slices.DeleteFunc(files, func(f stored) bool { return err != nil || !isGood(s.opts.dir, f) }) // others may see them
+		files = slices.DeleteFunc(files, func(f stored) bool { return err != nil || !isGood(s.opts.dir, f) }) // other ranks may see them
 		seen, f := gather(ctx, turns[1], files)
 		if f != nil {
 			return got, failure(ctx, f)
@@ -122,7 +122,8 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 	return s.serve(ctx, all, from, nil)
 }
 
-// provider returns who has what a rank wants: that rank itself, or the lowest; -1: nobody.
+// provider returns the rank that has what a rank wants: that rank itself, or else the lowest; -1 if
+// there is none.
 func provider(rank, n int, has func(int) bool) int {
 	if has(rank) {
 		return rank
@@ -135,7 +136,7 @@ func provider(rank, n int, has func(int) bool) int {
 	return -1
 }
 
-// file returns the file of what is asked for, rather that of a version that all ranks have
+// file returns the file that has what is requested. It prefers the file of a version that all ranks have
 // written.
 func (s *Store) file(files []stored, r request) (found *stored) {
 	for i, f := range files {
@@ -146,9 +147,9 @@ func (s *Store) file(files []stored, r request) (found *stored) {
 	return found
 }
 
-// serve sends what others want of this rank, and receives what it wants.
+// serve sends what other ranks want from this one, and receives what this one wants.
 func (s *Store) serve(ctx context.Context, all []offer, from []int, files []stored) (got saved, err error) {
-	me, tag := s.comm.Rank(), s.loads // of this Load alone
+	me, tag := s.comm.Rank(), s.loads // a tag for this Load alone
 	var sends []future.Waiter
 	for rank, o := range all {
 		if from[rank] != me {
@@ -189,7 +190,7 @@ func (s *Store) serve(ctx context.Context, all []offer, from []int, files []stor
 	return got, err
 }
 
-// find returns what is asked for, from memory or from a file.
+// find returns what is requested, from memory or from a file.
 func (s *Store) find(r request, files []stored) (saved, error) {
 	var records [2][]byte
 	var err error

@@ -39,7 +39,7 @@ func (s *Store) Rejoin(ctx context.Context, comm *mpicx.Comm) (*Store, error) {
 	return open(ctx, comm, s.opts, s)
 }
 
-// An introduction is what a rank brings to the first meeting in Open.
+// An introduction is a rank's contribution to the first meeting in Open.
 type introduction struct {
 	Machine int // the lowest rank on the same machine
 	Nonce   uint64
@@ -68,11 +68,11 @@ func open(ctx context.Context, comm *mpicx.Comm, o *options, from *Store) (*Stor
 	return s, nil
 }
 
-// abandon closes a communicator that is broken. Where it is not, the other ranks may not know
-// that it is of no use.
+// abandon closes a communicator if it is broken. If it is not, the other ranks may not know that it is
+// not used any more, so it stays open.
 func abandon(ctx context.Context, c *mpicx.Comm) {
 	if c.Revoked() {
-		_ = c.Close(ctx) // which waits for nobody
+		_ = c.Close(ctx) // waits for nobody
 	}
 }
 
@@ -88,7 +88,7 @@ func (s *Store) enter(ctx context.Context, from *Store) error {
 	return s.recover(ctx, from, files)
 }
 
-// introduce draws the groups.
+// introduce determines the groups.
 func (s *Store) introduce(ctx context.Context) error {
 	machine, err := leader(ctx, s.comm)
 	if err != nil {
@@ -160,7 +160,8 @@ func token(dir string, nonce uint64) string {
 	return filepath.Join(dir, fmt.Sprintf("%s%x", temporary(0), nonce))
 }
 
-// look returns the files that this rank sees, those that it is to look at if all see them.
+// look returns the files that this rank sees; if all ranks see the same directory, only its share of
+// them.
 func (s *Store) look(ctx context.Context) ([]stored, error) {
 	dir, rank, n := s.opts.dir, s.comm.Rank(), s.comm.Size()
 	if dir == "" {
@@ -172,7 +173,7 @@ func (s *Store) look(ctx context.Context) ([]stored, error) {
 	}
 	s.shared = !slices.Contains(shared, false)
 	if rank == 0 {
-		_ = prepareDir(dir, 0) // which removes the token
+		_ = prepareDir(dir, 0) // removes the token
 	}
 	files, err := listDir(dir, func(part int) bool { return !s.shared || part%n == rank })
 	s.found = slices.Clone(files)
@@ -193,10 +194,10 @@ func (s *Store) look(ctx context.Context) ([]stored, error) {
 	return files, nil
 }
 
-// recover gets the newest version that there is.
+// recover retrieves the newest version of which nothing is missing.
 func (s *Store) recover(ctx context.Context, from *Store, files []stored) error {
 	for _, f := range s.found {
-		s.stamp = max(s.stamp, f.Stamp) // what comes is newer, whichever job has written them
+		s.stamp = max(s.stamp, f.Stamp) // later Saves are newer than the files of any job
 	}
 	me := inventory{Files: files, Saved: s.saved, Stamp: s.stamp}
 	if from != nil {
@@ -220,7 +221,7 @@ func (s *Store) recover(ctx context.Context, from *Store, files []stored) error 
 		if err != nil {
 			return err
 		}
-		// A file may be bad behind its header. Then that is left out, and all choose again.
+		// A file may be bad after its header. It is then left out, and all ranks choose again.
 		worst, err := meet(ctx, s, "Open", len(bad))
 		if err != nil {
 			return err
@@ -234,7 +235,7 @@ func (s *Store) recover(ctx context.Context, from *Store, files []stored) error 
 	}
 }
 
-// begin agrees on where the store begins.
+// begin agrees on the version with which the store begins.
 func (s *Store) begin(ctx context.Context) error {
 	all, f := s.take("Open", 1)
 	if f != nil {
@@ -246,7 +247,7 @@ func (s *Store) begin(ctx context.Context) error {
 	return nil
 }
 
-// note notes which versions there are files of.
+// note notes which versions have files.
 func (s *Store) note(all []inventory) {
 	s.files = nil
 	parts := make(map[key]map[int]bool)
@@ -265,7 +266,7 @@ func (s *Store) note(all []inventory) {
 	}
 }
 
-// noteFiles notes that there are all files of a version, if it is one of the newest.
+// noteFiles notes that all files of a version exist, if it is one of the newest.
 func (s *Store) noteFiles(k key) {
 	s.files = append(s.files, k)
 	slices.SortFunc(s.files, newest)
@@ -273,8 +274,8 @@ func (s *Store) noteFiles(k key) {
 	s.files = s.files[:min(len(s.files), s.opts.keep)]
 }
 
-// wrote notes that all ranks have written their files of a version, and removes older ones.
-// A rank that is not told that it was taken for dead removes nothing that it does not know.
+// wrote notes that all ranks have written their files of a version, and removes older files. It removes
+// only files that it knows, because this rank may have been declared dead without knowing it.
 func (s *Store) wrote(k key) error {
 	s.noteFiles(k)
 	rank, n := s.comm.Rank(), s.comm.Size()
@@ -288,8 +289,8 @@ func (s *Store) wrote(k key) error {
 	return nil
 }
 
-// rebuild makes the slot of what was recovered, and keeps what there was of this version and of
-// older ones until it is protected: it may not have counted, and more ranks may die.
+// rebuild makes a slot of the recovered version. Until this is protected, the old slots of this version
+// and of older ones are kept: the version may not have counted, and more ranks may die.
 func (s *Store) rebuild(p *retrieval, from *Store, got *fetching) {
 	all := p.held()
 	held := make([][]int, len(s.group.members))

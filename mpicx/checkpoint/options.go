@@ -14,7 +14,7 @@ type options struct {
 	every int
 	keep  int
 	limit int64
-	err   error // of the first option that is wrong
+	err   error // of the first wrong option
 }
 
 func (o *options) refuse(format string, args ...any) {
@@ -113,7 +113,7 @@ func Keep(n int) DirOption {
 	}
 }
 
-// differs says how the options of ranks differ that have to be the same, or "".
+// differs says how options differ that have to be the same at all ranks, or returns "".
 func differs(all [][4]int) string {
 	for r, o := range all {
 		if !slices.Equal(o[:], all[0][:]) {

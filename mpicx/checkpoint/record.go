@@ -15,18 +15,18 @@ import (
 // (kind, length of the name, length of the data), its name and its data, which are padded to
 // multiples of 8. Numbers are little-endian; the elements of slices are as the machine has them.
 //
-// A blob is a length of 8 bytes, itself included, and records.
+// A blob is its length, in 8 bytes, which includes these 8 bytes, and then records.
 
 const (
-	sliceOf  = 1 << 8 // kind of a slice of scalars; less the bit, a reflect.Kind
-	gobKind  = 1 << 9 // kind of what gob has encoded
+	sliceOf  = 1 << 8 // kind of a slice of scalars: this bit and a reflect.Kind
+	gobKind  = 1 << 9 // kind of a value that gob has encoded
 	blobHead = 8
 	headLen  = 16
 )
 
 var errRecord = errors.New("checkpoint: the data are no record of variables")
 
-// A variable is what a program protects.
+// A variable is a variable that the program protects.
 type variable struct {
 	name  string
 	kind  uint32
@@ -58,7 +58,7 @@ func (x *variable) bytes() ([]byte, error) {
 	switch {
 	case x.kind == gobKind:
 		var b bytes.Buffer
-		if x.value.Kind() == reflect.Pointer && x.value.IsNil() { // of which gob panics
+		if x.value.Kind() == reflect.Pointer && x.value.IsNil() { // gob would panic
 			return nil, fmt.Errorf("checkpoint: variable %q: gob: a nil %s, expected a value", x.name, x.value.Type())
 		}
 		if err := gob.NewEncoder(&b).EncodeValue(x.value); err != nil {
@@ -76,7 +76,7 @@ func memory(slice reflect.Value) []byte {
 	return unsafe.Slice((*byte)(slice.UnsafePointer()), slice.Len()*int(slice.Type().Elem().Size()))
 }
 
-// decoded returns what sets the variable to data, which it has checked.
+// decoded checks data, and returns a function that sets the variable to it.
 func (x *variable) decoded(kind uint32, data []byte) (set func(), err error) {
 	if kind != x.kind {
 		return nil, fmt.Errorf("checkpoint: variable %q was saved as %s, expected %s", x.name, kindName(kind), x.value.Type())
@@ -119,7 +119,7 @@ func kindName(kind uint32) string {
 	return reflect.Kind(kind).String()
 }
 
-// ungob decodes what may not be a gob: a decoder that panics is an error.
+// ungob decodes data that may be no gob. If the decoder panics, this is an error.
 func ungob(data []byte, v reflect.Value) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -131,7 +131,7 @@ func ungob(data []byte, v reflect.Value) (err error) {
 
 func padded(n int) int { return (n + 7) &^ 7 }
 
-// newBlob makes a blob of the one record of variables in the memory of an old one.
+// newBlob makes a blob with one record, of vars, in the memory of an old blob.
 func newBlob(old []byte, part int, vars []*variable) ([]byte, error) {
 	data := make([][]byte, len(vars))
 	length := headLen
@@ -176,7 +176,7 @@ func joinBlob(records [][]byte) []byte {
 	return b
 }
 
-// splitBlob returns the records of a blob, which may be padded, by their parts.
+// splitBlob returns the records of a blob, which may be padded, by part.
 func splitBlob(b []byte) (map[int][]byte, error) {
 	if len(b) < blobHead {
 		return nil, errRecord

@@ -40,7 +40,7 @@ func (s *Store) Restore(ctx context.Context) (version int, err error) {
 		return 0, ErrNone
 	}
 	b := s.base
-	if b.rebuilt { // once the variables are set: it adds to the data
+	if b.rebuilt { // after the variables are set, because protecting appends to the data
 		defer s.protect(all[1])
 	}
 	switch mine := b.mine(); {
@@ -57,7 +57,7 @@ func (s *Store) Restore(ctx context.Context) (version int, err error) {
 			return 0, err
 		}
 		if b.Key.Parts == s.comm.Size() && slices.Equal(b.parts(), []int{s.comm.Rank()}) {
-			s.hasOnce = s.once // base has them, under this rank's number
+			s.hasOnce = s.once // base has the Once variables, as this rank's part
 		}
 	}
 	s.count(func(c *Stats) { c.Restores++ })

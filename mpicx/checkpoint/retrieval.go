@@ -5,31 +5,31 @@ import (
 	"slices"
 )
 
-// An inventory is what one rank brings to a meeting of all, in Open and Rejoin.
+// An inventory is a rank's contribution to the meeting of all ranks in Open and Rejoin.
 type inventory struct {
 	Slots []holding
 	Files []stored
 	Stamp uint64
-	Saved int // the newest version of which this rank knows that it counted; -1: none
+	Saved int // the newest version that counted, as far as this rank knows; -1: none
 }
 
-// A retrieval says how all ranks together get all parts of a version. It depends on the
-// inventories alone, so that each rank makes the same.
+// A retrieval says how all ranks together get all parts of a version. It depends on the inventories
+// alone, so each rank makes the same one.
 type retrieval struct {
 	key
-	keep    [][]int // by rank: parts that it has in memory and keeps
+	keep    [][]int // by rank: the parts that it has in memory and keeps
 	decodes []decoding
 	reads   []reading
 	mine    []int // by rank: its own part; -1: none
 }
 
-// A decoding is a member of a group that is lost, and its parts, which a rank computes from
-// the shards of others.
+// A decoding is a lost member of a group, and its parts, which the adopter computes from the shards of
+// other members.
 type decoding struct {
-	like    *holding // of a member of the same group, if possible of one that is whole
-	lost    int      // position
+	like    *holding // the holding of a member of the same group, if possible of one that is whole
+	lost    int      // the lost member's position
 	present []int    // by position: the rank that has this member's slot; -1: lost
-	whole   []bool   // by position: what shards it has is known then
+	whole   []bool   // by position: the member has all its shards
 	parts   []int
 	adopter int
 }
@@ -40,8 +40,8 @@ type reading struct {
 	reader, adopter int
 }
 
-// choose returns the retrieval of the newest version of which nothing is missing, or nil. Then it
-// returns what is missing of the newest that counted, if there was one.
+// choose returns the retrieval of the newest version of which nothing is missing. If there is none, it
+// returns what is missing of the newest version that counted, if one did.
 func choose(all []inventory) (*retrieval, *LostError) {
 	var keys []key
 	saved := -1
@@ -75,7 +75,7 @@ func retrievalOf(k key, all []inventory) (_ *retrieval, missing []int) {
 		owner[i] = -1
 	}
 	own := p.own(all)
-	for _, adopted := range []bool{false, true} { // who has saved a part goes before who has adopted it
+	for _, adopted := range []bool{false, true} { // the rank that has saved a part is preferred to one that has adopted it
 		for r, h := range own {
 			if h == nil {
 				continue
@@ -112,8 +112,8 @@ func (p *retrieval) own(all []inventory) []*holding {
 	return own
 }
 
-// decode plans for members of groups that are lost. Whoever takes the place of one gets its
-// parts; else the next of the group.
+// decode plans the decodings of lost members of groups. The rank in the place of a lost member adopts
+// its parts, or else the next member of the group.
 func (p *retrieval) decode(all []inventory, owner []int) {
 	groups := p.groups(all)
 	places := p.places(groups)
@@ -158,7 +158,7 @@ func (p *retrieval) adopt(owner []int, places map[int]int, part, adopter int) {
 	}
 }
 
-// groups returns the groups of which there are members, the newest first.
+// groups returns the groups that have members left, the newest first.
 func (p *retrieval) groups(all []inventory) (groups []*decoding) {
 	for r := range all {
 		for i := range all[r].Slots {
@@ -176,7 +176,7 @@ func (p *retrieval) groups(all []inventory) (groups []*decoding) {
 			}
 			groups[at].present[h.Pos], groups[at].whole[h.Pos] = r, h.Whole
 			if h.Whole {
-				groups[at].like = h // it knows the lengths
+				groups[at].like = h // a whole member knows the lengths
 			}
 		}
 	}
@@ -184,8 +184,8 @@ func (p *retrieval) groups(all []inventory) (groups []*decoding) {
 	return groups
 }
 
-// places returns, by parts, the ranks that have none of their own and are in the place of
-// the one whose it was: they have its number in a communicator of as many ranks.
+// places returns, by part, the ranks that have no part of their own and are in the place of the part's
+// rank: they have its number in a communicator of the same size.
 func (p *retrieval) places(groups []*decoding) map[int]int {
 	places := make(map[int]int)
 	if p.Parts == len(p.mine) {
@@ -209,8 +209,8 @@ func (p *retrieval) places(groups []*decoding) map[int]int {
 	return places
 }
 
-// sources returns the positions and numbers of k shards of the stripe of a chunk, those of the
-// adopter first; nil: there are not so many.
+// sources returns the positions and numbers of k shards of the stripe of a chunk, the adopter's first.
+// It returns nil if there are fewer than k.
 func (d *decoding) sources(chunk int) (positions, shards []int) {
 	g := d.like.group()
 	stripe := g.stripeOf(d.lost, chunk)
@@ -229,7 +229,7 @@ func (d *decoding) sources(chunk int) (positions, shards []int) {
 	return positions, shards
 }
 
-// possible says whether there are enough shards.
+// possible says whether there are enough shards for all chunks.
 func (d *decoding) possible() bool {
 	for c := range d.like.K {
 		if at, _ := d.sources(c); at == nil {
@@ -239,8 +239,8 @@ func (d *decoding) possible() bool {
 	return true
 }
 
-// read plans for what is in files only. A part is that of the rank in its place; the ranks
-// share those of which nobody is in the place.
+// read plans for parts that are in files only. The rank in the place of a part adopts it. The ranks
+// share the parts that have no rank in their place.
 func (p *retrieval) read(all []inventory, owner []int) {
 	places := p.places(p.groups(all))
 	for part, r := range owner {

@@ -51,7 +51,7 @@ func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] 
 	return all[0].f
 }
 
-// isReady says whether there is nothing to wait for before a Save.
+// isReady says whether a Save can begin without waiting.
 func (s *Store) isReady(t *turn) bool {
 	if s.pending != nil {
 		select {
@@ -63,9 +63,10 @@ func (s *Store) isReady(t *turn) bool {
 	return t.op.Epoch() == s.epoch && s.unsure == nil && (s.base == nil || !s.base.rebuilt)
 }
 
-// prepare waits until a Save can begin: nil. Before is the Save before it, if that is late.
+// prepare waits until a Save can begin, and returns nil or the future of an error. before is the Save
+// before it, if that is late.
 func (s *Store) prepare(before *future.Future[struct{}], all turns) *future.Future[struct{}] {
-	ctx := context.Background() // whatever is waited for ends with an error of the communicator
+	ctx := context.Background() // an error of the communicator ends everything that is waited for
 	if before != nil {
 		<-before.Done()
 	}
@@ -86,8 +87,8 @@ func (s *Store) prepare(before *future.Future[struct{}], all turns) *future.Futu
 	return nil
 }
 
-// saveLate is the rest of a Save whose context has ended while it was prepared. The program goes
-// on meanwhile, and changes the variables.
+// saveLate is the rest of a Save whose context has ended while it was prepared. The program has
+// continued, and changes the variables.
 func (s *Store) saveLate(version int, all turns, prepared <-chan *future.Future[struct{}], cause error) {
 	if failed := <-prepared; failed != nil {
 		all[0].used = true
@@ -98,10 +99,10 @@ func (s *Store) saveLate(version int, all turns, prepared <-chan *future.Future[
 	all.pass()
 }
 
-// save begins to spread a version; that no rank saves, if this one can't because of bad.
+// save begins to spread a version. If bad is not nil, this rank can't save it, and so no rank does.
 func (s *Store) save(t *turn, version int, bad error) {
 	s.saves++
-	s.stamp++ // a version that is saved twice is another one
+	s.stamp++ // a version that is saved twice gets another stamp
 	p := &protection{store: s, slot: s.free(), filled: true, bad: bad}
 	p.file = s.opts.dir != "" && s.saves%s.opts.every == 0
 	if bad != nil {
@@ -113,8 +114,8 @@ func (s *Store) save(t *turn, version int, bad error) {
 	p.start(t)
 }
 
-// isOwn says whether what a slot has is this rank's part alone, as ranks are numbered now: then
-// the next version can share its Once variables. After Shrink it is not.
+// isOwn says whether a slot has this rank's part alone, as ranks are numbered now. The next version can
+// then share its Once variables. After Shrink this is not so.
 func (s *Store) isOwn(o *slot) bool {
 	return o != nil && o.Key.Parts == s.comm.Size() && slices.Equal(o.parts(), []int{s.comm.Rank()})
 }
@@ -152,7 +153,7 @@ func (p *protection) fill(version int) error {
 	return err
 }
 
-// holding describes a new slot.
+// holding returns the holding of a new slot.
 func (s *Store) holding(k key, held [][]int) holding {
 	return holding{Key: k, Stamp: s.stamp, Ranks: s.comm.Size(), Members: s.group.members, K: s.group.k, M: s.group.m, Pos: s.position, Held: held}
 }
@@ -179,8 +180,8 @@ func (s *Store) free() *slot {
 	return spare
 }
 
-// protectBase has the data of base spread, since some rank has not all its shards: nobody has
-// called Restore after Rejoin, or an error has interrupted that.
+// protectBase spreads the data of base, because some rank may not have all its shards: Restore was not
+// called after Rejoin, or an error has interrupted it.
 func (s *Store) protectBase(ctx context.Context, t *turn) *future.Future[struct{}] {
 	s.protect(t)
 	if err := s.settlePending(ctx); err != nil {
@@ -198,25 +199,25 @@ func (s *Store) protect(t *turn) {
 	(&protection{store: s, slot: s.base, newOnce: true}).start(t)
 }
 
-// exchanges is how many a protection consists of: the sizes, the blobs of Once variables and of
-// the others, the end.
+// exchanges is the number of exchanges of a protection: the sizes, the blob of Once variables, the
+// other blob, the end.
 const exchanges = 4
 
-// A protection spreads the data of a slot among the group while the program goes on. Its
-// steps are its methods, in their order; each is called when the exchange of the one before
-// has ended, on a goroutine of its own.
+// A protection spreads the data of a slot among the group while the program continues. Its steps are
+// its methods, in order. Each is called on a separate goroutine, when the exchange of the step before
+// has ended.
 type protection struct {
 	store   *Store
 	op      hook.Background
 	slot    *slot
-	filled  bool // from the variables
-	newOnce bool // the blob of Once variables is to be spread, too
-	once    int  // it has those of so many calls of Protect
-	file    bool // the version is to be written to a file
+	filled  bool // the slot was filled from the variables
+	newOnce bool // the blob of Once variables has to be spread too
+	once    int  // number of Once variables protected so far, which the slot has
+	file    bool // the version has to be written to a file
 	bad     error
 
-	written   chan struct{} // closed when the file has ended; nil: there is none
-	failed    error         // of the file, once that has ended
+	written   chan struct{} // closed when the file is written; nil: there is none
+	failed    error         // the error of writing it, when written is closed
 	sentBytes int64
 }
 
@@ -235,14 +236,14 @@ func (p *protection) start(t *turn) {
 		numbers[once] = uint64(len(p.slot.blobs[once].data))
 	}
 	if limit := p.store.opts.limit; limit > 0 {
-		numbers[4] = uint64(limit) // the least of them
+		numbers[4] = uint64(limit) // the least of all ranks counts
 	}
 	numbers[4] = ^numbers[4]
 	sizes, result := maximum(numbers)
 	go p.op.Exchange(sizes, func(err error) { go p.sized(result(), err) })
 }
 
-// sized goes on when all ranks know the greatest length of each blob.
+// sized is called when all ranks know the greatest length of each blob.
 func (p *protection) sized(numbers []uint64, err error) {
 	s, o := p.store, p.slot
 	if err != nil {
@@ -259,11 +260,11 @@ func (p *protection) sized(numbers []uint64, err error) {
 		p.end(&SaveError{Version: o.Key.Version, Err: fmt.Errorf("checkpoint: ranks save versions %d and %d at a time, expected all the same", ^numbers[6], numbers[5])})
 		return
 	}
-	if p.filled { // some rank may have missed a Save, and its number
+	if p.filled { // some rank may have missed a Save and its stamp
 		s.stamp = numbers[7]
 		o.Key.Origin, o.Stamp = s.stamp, s.stamp
 	}
-	// Some rank may have its Once variables from before, when others have new ones.
+	// If another rank has new Once variables, this rank's old ones have to be spread too.
 	if all := numbers[2] > 0; all && !p.newOnce {
 		p.newOnce, o.blobs[once] = true, o.blobs[once].lend()
 	}
@@ -314,7 +315,7 @@ func (b *blob) prepare(c scheme, chunk int) {
 	}
 }
 
-// spread goes on with then when the blob's shards are in place.
+// spread calls then when the blob's shards are in place.
 func (p *protection) spread(which int, then func()) {
 	s := p.store
 	a := &spreading{group: s.group, position: s.position, rows: s.rows, blob: p.slot.blobs[which]}
@@ -328,7 +329,7 @@ func (p *protection) spread(which int, then func()) {
 	})
 }
 
-// write has the slot written to a file meanwhile.
+// write starts to write the slot to a file.
 func (p *protection) write() {
 	s, o := p.store, p.slot
 	p.written = make(chan struct{})
@@ -344,7 +345,7 @@ func (p *protection) write() {
 	}()
 }
 
-// spreadAll goes on when this rank has all shards that it is to keep.
+// spreadAll is called when this rank has all shards that it keeps.
 func (p *protection) spreadAll() {
 	p.slot.Whole = true
 	numbers := []uint64{0}
@@ -357,7 +358,7 @@ func (p *protection) spreadAll() {
 	p.op.Exchange(all, func(err error) { go p.counts(result()[0] > 0, err) })
 }
 
-// counts ends the protection when the version counts.
+// counts is called when the version counts, and ends the protection.
 func (p *protection) counts(failed bool, err error) {
 	s, o := p.store, p.slot
 	if err != nil {
@@ -386,7 +387,7 @@ func (p *protection) counts(failed bool, err error) {
 	p.end(err)
 }
 
-// fail ends the protection with an error of the communicator, which may not be all ranks'.
+// fail ends the protection with an error of the communicator, which other ranks may not have.
 func (p *protection) fail(err error) {
 	p.store.unsure = err
 	p.end(err)

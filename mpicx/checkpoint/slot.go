@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// A blob is the data of one rank, and the shards of other ranks' that it keeps: parity j of
-// the stripe of its own position less j. Once they are exchanged the data are k chunks long,
-// the last ones padded with zeros.
+// A blob is the data of one rank, and the shards of other ranks' data that it keeps: parity j is of the
+// stripe with the number of the rank's position minus j. After the exchange the data are k chunks long,
+// padded with zeros.
 type blob struct {
 	data   []byte
 	shards [][]byte
@@ -24,16 +24,16 @@ func (b *blob) bytes() (n int64) {
 	return n
 }
 
-// lend returns a blob of the same data, which neither writes to while both are in use.
+// lend returns a blob of the same data. Neither blob may be written to while both are in use.
 func (b *blob) lend() *blob { return &blob{data: b.data[:len(b.data):len(b.data)]} }
 
-// A key is what all parts of one version have in common. Stamps count agreements of all
-// ranks and Saves, so that no two Saves have the same, however they are interrupted.
+// A key identifies a version; it is the same in all its parts. Stamps count the agreements of all ranks
+// and the Saves, so no two Saves have the same stamp, no matter how they are interrupted.
 type key struct {
 	Version int
 	Run     uint64 // of the job in which the version was saved
 	Origin  uint64 // stamp of the Save
-	Parts   int    // by how many ranks
+	Parts   int    // number of ranks in the Save
 }
 
 func newest(a, b key) int {
@@ -43,35 +43,36 @@ func newest(a, b key) int {
 // A holding describes a slot to other ranks.
 type holding struct {
 	Key   key
-	Stamp uint64 // of the agreement that drew the group, or a later Save: at all ranks that have it, the same groups
-	Ranks int    // how many there were then
+	Stamp uint64 // of the agreement that determined the groups, or of a later Save; the same stamp means the same groups
+	Ranks int    // number of ranks at that time
 	// Members, K and M are the group; Pos is this rank's position. Held has the parts of each
-	// member, its own first, or -1 in its place: after a Shrink some have those of the dead too.
+	// member, first its own, or -1 if it has none. After a Shrink some members have parts of dead
+	// ranks too.
 	Members []int
 	K, M    int
 	Pos     int
 	Held    [][]int
 	Chunk   [2]int
-	// Whole says that this rank has all shards that it is to keep.
+	// Whole says that this rank has all shards that it keeps.
 	Whole bool
 }
 
 func (h *holding) group() group { return group{h.Members, scheme{h.K, h.M}} }
 
-// mine is this rank's own part; -1: it has none.
+// mine returns this rank's own part, or -1.
 func (h *holding) mine() int { return h.Held[h.Pos][0] }
 
-// A slot is a version in memory: the blob of Once variables, which the next version may share,
-// and that of the others.
+// A slot is a version in memory: the blob of Once variables, which the next version may share, and the
+// blob of the other variables.
 type slot struct {
 	holding
 	blobs [2]*blob
-	// good says that the data are those of the version, whether it counts or not.
+	// good says that the slot has the data of its version, whether the version counts or not.
 	good bool
-	// rebuilt says that the data were taken over from a version that counted, and so count
-	// before they are protected anew. Those of a Save count once they are whole.
+	// rebuilt says that the data are from a version that counted. They count even before they are
+	// protected again. Data of a Save count when all their shards are in place.
 	rebuilt bool
-	// lent says that the data are another slot's, too.
+	// lent says that another slot shares the data.
 	lent bool
 }
 
@@ -83,7 +84,7 @@ const (
 func (s *slot) isGood() bool { return s.good }
 func (s *slot) counts() bool { return s.Whole || s.rebuilt }
 
-// describe returns what to tell other ranks.
+// describe returns the holding of the slot, for other ranks.
 func (s *slot) describe() holding {
 	h := s.holding
 	for i, b := range s.blobs {

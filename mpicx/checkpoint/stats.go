@@ -8,13 +8,13 @@ import (
 // Stats are what a store has done at this rank, and what it costs.
 type Stats struct {
 	Saves    int           // calls of Save
-	Versions int           // that counted
-	Files    int           // written, of versions that counted
-	Restores int           // that set the variables
-	Memory   int64         // bytes that the versions take now
-	Sent     int64         // bytes sent to other ranks for Saves, and to make lost copies again
+	Versions int           // versions that counted
+	Files    int           // files written, of versions that counted
+	Restores int           // Restores that set the variables
+	Memory   int64         // bytes that the versions use now
+	Sent     int64         // bytes sent to other ranks for Saves, and to replace lost copies
 	Fetched  int64         // bytes received for Restores and Loads of lost parts
-	Held     time.Duration // that the program was held up in Save
+	Held     time.Duration // time that the program spent in Save
 }
 
 // Stats returns what the store has done so far, those that it came from by Rejoin included. It may
@@ -31,7 +31,7 @@ func (s *Store) count(change func(*Stats)) {
 	change(&s.stats)
 }
 
-// memory is how many bytes the slots have, those that two share counted once.
+// memory returns the number of bytes of the slots. Data that two slots share count once.
 func (s *Store) memory() (n int64) {
 	var seen []*blob
 	for _, o := range s.slots {

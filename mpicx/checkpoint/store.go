@@ -25,7 +25,7 @@ type Store struct {
 	comm *mpicx.Comm // its own
 	opts *options
 
-	// These are drawn in Open and do not change.
+	// These fields are determined in Open and do not change.
 
 	group    group
 	position int
@@ -33,29 +33,29 @@ type Store struct {
 	run      uint64                // of the job
 	shared   bool                  // all ranks see the same directory
 
-	// The goroutine that calls the methods has these while nothing is pending; meanwhile what
-	// is pending has the slot that it saves.
+	// The goroutine that calls the methods owns these fields while no operation is pending. A
+	// pending Save owns the slot that it saves.
 
 	vars    []*variable
 	err     error // of Protect
-	once    int   // counts Once variables that were protected; only the program's goroutine changes it
-	hasOnce int   // as many base has
+	once    int   // number of Once variables that were protected; only the program's goroutine changes it
+	hasOnce int   // how many of them base has
 	slots   []*slot
-	base    *slot      // that all ranks have, and that they know to have; nil: none
+	base    *slot      // the newest version that all ranks have, and know that all have; nil: none
 	lost    *LostError // nil: nothing was lost when the store was opened
 	pending *future.Future[struct{}]
-	// late is a Save whose context has ended: until it is done it has all of these.
+	// late is a Save whose context has ended. Until it is done it owns all of these fields.
 	late *future.Future[struct{}]
-	// unsure is why the last Save has ended here, perhaps not so at others. Until the next
-	// agreement, base is what this rank knows of.
+	// unsure is the error that has ended the last Save here, perhaps not at other ranks. Until the
+	// next agreement, base is only what this rank knows.
 	unsure error
 	epoch  transport.Epoch // of the last agreement
 	stamp  uint64          // of the last agreement or Save
-	saves  int             // so many Saves were begun
-	loads  int             // and Loads
+	saves  int             // number of Saves that were begun
+	loads  int             // number of Loads that were begun
 	saved  int             // the newest version that counted, as far as this rank knows; -1: none
-	files  []key           // the newest versions of which there are all files
-	found  []stored        // files that were there when the store was opened
+	files  []key           // the newest versions that have all files
+	found  []stored        // files that existed when the store was opened
 
 	mu    sync.Mutex // protects stats
 	stats Stats
@@ -94,13 +94,13 @@ type ProtectOption func(*variable)
 // Save after it was protected only.
 func Once(x *variable) { x.once = true }
 
-// of returns the variables that are Once, or the others.
+// of returns the Once variables, or the others.
 func (s *Store) of(which int) []*variable {
 	return slices.DeleteFunc(slices.Clone(s.vars), func(x *variable) bool { return x.once != (which == once) })
 }
 
-// settle waits until what is pending has ended. It takes no error from the program: the next
-// operation tells that.
+// settle waits until the pending operation has ended. It does not take errors that the program is to be
+// told of: the next operation reports them.
 func (s *Store) settle(ctx context.Context) error {
 	if s.late != nil {
 		if err := await(ctx, s.late); err != nil {
@@ -137,18 +137,18 @@ func await(ctx context.Context, f *future.Future[struct{}]) error {
 	}
 }
 
-// A turn is the place of a Background among the collective operations of the store.
+// A turn is a Background that has its place in the order of the store's collective operations.
 type turn struct {
 	op   hook.Background
 	f    *future.Future[struct{}]
 	used bool
 }
 
-// turns are those of one call of a method, which takes them all before anything else: whatever
-// becomes of the call at one rank, what it calls next meets what it calls next at the others.
+// turns are the turns of one call of a method. The method takes them all first. No matter how the call
+// ends at one rank, the rank's next call then matches the next calls of the others.
 type turns []*turn
 
-// take takes turns of so many exchanges each. If it is refused, the future says why.
+// take takes a turn for each number of exchanges. If it is refused, the future has the error.
 func (s *Store) take(name string, exchanges ...int) (turns, *future.Future[struct{}]) {
 	var all turns
 	for _, n := range exchanges {
@@ -162,7 +162,7 @@ func (s *Store) take(name string, exchanges ...int) (turns, *future.Future[struc
 	return all, nil
 }
 
-// pass passes the turns that were not used.
+// pass gives up the turns that were not used.
 func (all turns) pass() {
 	for _, t := range all {
 		if !t.used {
@@ -171,8 +171,8 @@ func (all turns) pass() {
 	}
 }
 
-// gather returns what each rank brings. If there is an error, the future is not nil: its Wait
-// tells it to the program.
+// gather returns each rank's contribution. If there is an error, the future is not nil, and its Wait
+// returns the error.
 func gather[T any](ctx context.Context, t *turn, v T) ([]T, *future.Future[struct{}]) {
 	var b bytes.Buffer
 	if err := gob.NewEncoder(&b).Encode(&v); err != nil {
@@ -200,7 +200,7 @@ func gather[T any](ctx context.Context, t *turn, v T) ([]T, *future.Future[struc
 	return all, nil
 }
 
-// meet is gather as a call of its own, which returns the error.
+// meet is a gather with its own turn, which returns the error.
 func meet[T any](ctx context.Context, s *Store, name string, v T) ([]T, error) {
 	all, f := s.take(name, 1)
 	if f != nil {
@@ -223,15 +223,15 @@ func failure(ctx context.Context, f *future.Future[struct{}]) error {
 
 var errOther = errors.New("checkpoint: an error came in between")
 
-// A state is what a rank brings to an agreement.
+// A state is a rank's contribution to an agreement.
 type state struct {
-	Slots []holding // those that count
+	Slots []holding // of versions that count
 	Stamp uint64
 	Saves int
 	Saved int
 }
 
-// agree has all ranks agree which versions they have: base is the newest that counts at all.
+// agree agrees with all ranks which versions they have. base is the newest that counts at all ranks.
 func (s *Store) agree(ctx context.Context, t *turn) *future.Future[struct{}] {
 	all, f := gather(ctx, t, state{s.describe((*slot).counts), s.stamp, s.saves, s.saved})
 	if f != nil {
@@ -271,7 +271,7 @@ func has(slots []holding, h *holding) *holding {
 	return nil
 }
 
-// describe describes the slots that hold.
+// describe returns the holdings of the slots for which hold returns true.
 func (s *Store) describe(hold func(*slot) bool) (all []holding) {
 	for _, o := range s.slots {
 		if hold(o) {

@@ -48,7 +48,7 @@ type Attempt struct {
 	run *run
 }
 
-// next returns the attempt that all have agreed to make.
+// next returns the attempt that all ranks have agreed to make.
 func (r *run) next() *Attempt {
 	a := &Attempt{
 		Comm: r.comm, N: r.begun - 1, Causes: slices.Clone(r.causes), Joined: r.joined,

@@ -6,9 +6,9 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// A cause is an error that all ranks have, as a rescue is told of it.
+// A cause is an error that all ranks have, in the form in which a rescue is told of it.
 type cause struct {
-	Corrupted, Revoked bool // or neither: propagated
+	Corrupted, Revoked bool // neither: propagated
 	Failures           []mpicx.Failure
 	Dead               []int
 }

@@ -57,11 +57,11 @@ func Run(ctx context.Context, comm *mpicx.Comm, fn func(context.Context, *Attemp
 
 // attempt calls fn once, or finds that Run is over. It returns nil at all ranks or at none.
 func (r *run) attempt(ctx context.Context) (err error) {
-	// Who leaves by anything but an error that all have is not there for the others any more:
+	// A rank that leaves with anything but an error that all ranks have is lost for the others.
 	// Guard tells them.
 	_ = r.comm.Guard(ctx, func(guarded context.Context) error {
-		// Each is a step of its own. Otherwise fn could fail at one rank before it is called at
-		// another.
+		// There are three separate steps. In a single one, fn could fail at one rank before it is
+		// called at another.
 		if err = r.together(guarded, r.meet); err == nil && !r.over {
 			r.tried++
 			if r.storing && !r.opened {
@@ -80,23 +80,23 @@ func (r *run) attempt(ctx context.Context) (err error) {
 	return err
 }
 
-// together is TryAll without the gap that TryAll leaves: if a rank dies, or its context
-// ends, while the votes are counted, TryAll may return nil at some ranks only. What Agree
-// decides is uniform among the survivors, whatever dies. With the black channel nobody does,
-// and a TryAll without a deadline is uniform.
+// together is TryAll that is uniform despite deaths. If a rank dies, or its context ends, while the
+// votes are counted, TryAll may return nil at some ranks only. The decision of Agree is the same at all
+// survivors, no matter which ranks die. With the black channel no rank dies, and a TryAll without a
+// deadline is uniform.
 //
-// The Wait for Agree would report an error of a rank that has left already in place of
-// the decision (P7). TryAll leaves that to the next operation. So nobody leaves before all
-// have been in a second one.
+// A Wait for Agree would report an error of a rank that has already left instead of the decision (P7).
+// TryAll leaves such an error to the next operation. Therefore no rank leaves before all have been in a
+// second TryAll.
 func (r *run) together(ctx context.Context, fn func(context.Context) error) error {
 	if err := r.comm.TryAll(ctx, fn); err != nil {
 		return err
 	}
-	ctx = context.WithoutCancel(ctx) // nobody is kept waiting here: all come, or have failed
+	ctx = context.WithoutCancel(ctx) // this does not block for long: all ranks come here, or have failed
 	agreed := r.comm.Agree(1)
 	err := agreed.Wait(ctx)
 	if isBroken(err, r.comm) {
-		err = agreed.Wait(ctx) // the decision itself, or an error of an outer level
+		err = agreed.Wait(ctx) // returns the decision, or an error of an outer level
 	}
 	decided := err == nil
 	if !decided && !errors.Is(err, errors.ErrUnsupported) {
@@ -104,15 +104,14 @@ func (r *run) together(ctx context.Context, fn func(context.Context) error) erro
 	}
 	err = r.comm.TryAll(ctx, func(context.Context) error { return nil })
 	if decided && isBroken(err, r.comm) {
-		return nil // what was lost after the decision is of the next operation
+		return nil // the next operation reports ranks that were lost after the decision
 	}
 	return err
 }
 
-// repair returns what is to take the place of a broken communicator. Where nothing can, it
-// returns cause.
+// repair returns the communicator that replaces a broken one. If none can, it returns cause.
 func (o *options) repair(ctx context.Context, comm *mpicx.Comm, cause error) (next *mpicx.Comm, err error) {
-	_ = comm.Err() // an operation on a derived communicator may have told cause: now comm itself has
+	_ = comm.Err() // cause may be from an operation on a derived communicator; now comm itself has told it
 	err = errors.ErrUnsupported
 	if o.replace {
 		next, err = comm.Replace().Get(ctx)
@@ -129,23 +128,23 @@ func (o *options) repair(ctx context.Context, comm *mpicx.Comm, cause error) (ne
 	return next, err
 }
 
-// cannotReplace says whether err is that there are too few spares, or that Replace is not for
-// this communicator.
+// cannotReplace says whether err means that there are too few spares, or that this communicator can't
+// be replaced.
 func cannotReplace(err error) bool {
 	_, short := errors.AsType[*mpicx.SpareError](err)
 	_, never := errors.AsType[*mpicx.MPIError](err)
 	return short || never
 }
 
-// ended says whether ctx has ended by itself. The context of a Try that an error of another rank
-// has ended has a cause of its own, which is context.Canceled.
+// ended says whether ctx has ended by itself. If an error of another rank has ended the context of a
+// Try, the cause of that context is context.Canceled.
 func ended(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return cause != nil && (cause == ctx.Err() || !errors.Is(cause, context.Canceled))
 }
 
-// isOf says whether err is an error that all ranks of comm have because of comm itself. If
-// not, it is one of a communicator that comm is derived from, or of this rank.
+// isOf says whether err is an error of comm itself, which all its ranks have. Other errors are of a
+// communicator that comm is derived from, or of this rank alone.
 func isOf(err error, comm *mpicx.Comm) bool {
 	if p, ok := errors.AsType[*mpicx.PropagatedError](err); ok {
 		return p.Of(comm)
@@ -158,7 +157,7 @@ func isPropagated(err error) bool {
 	return ok
 }
 
-// isBroken says whether err is that comm itself is broken.
+// isBroken says whether err means that comm itself is broken.
 func isBroken(err error, comm *mpicx.Comm) bool {
 	if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok {
 		return c.Of(comm)

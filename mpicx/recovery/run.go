@@ -9,36 +9,36 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
 )
 
-// run is what one rank knows in a call of Run.
+// run is the state of one rank in a call of Run.
 type run struct {
 	*options
 	fn   func(context.Context, *Attempt) error
 	comm *mpicx.Comm
 
-	tried  int     // attempts, and failures to begin one
-	begun  int     // attempts; all ranks that are in one have begun it
-	causes []error // of all failures, of attempts and between them, in order
+	tried  int     // number of attempts, and of failures to begin one
+	begun  int     // number of attempts; it is the same at all ranks that are in one
+	causes []error // the errors of all failures, in attempts and between them, in order
 	stop   bool    // this rank has returned GiveUp
 	over   bool    // all have agreed that this was the last attempt
 
-	// Places are the ranks of the communicator that Run began with. A rescue learns its own
+	// Places are the ranks of the communicator that Run began with. A rescue learns its place
 	// from the others.
-	places int   // how many there were
-	place  int   // this rank's; -1: not known
-	gone   []int // those that nobody has any more, ascending
-	joined bool  // this rank has taken over its place
+	places int   // number of places
+	place  int   // this rank's place; -1: not known
+	gone   []int // places that no rank has any more, ascending
+	joined bool  // this rank is a rescue
 
-	replaced []int // the ranks of comm that have, ascending
-	placed   bool  // gone and replaced are those of comm
+	replaced []int // the ranks of comm that are rescues, ascending
+	placed   bool  // gone and replaced are up to date for comm
 
 	kept   *checkpoint.Store // nil: there is none yet
-	opened bool              // it is on comm; where all ranks say so in meet, it is at all
+	opened bool              // it is on comm here; after meet, at all ranks
 }
 
 func newRun(comm *mpicx.Comm, fn func(context.Context, *Attempt) error, o *options) *run {
 	r := &run{options: o, fn: fn, comm: comm, places: comm.Size(), place: comm.Rank(), placed: true}
 	if r.joined = isNew(comm); r.joined {
-		// If all die that could tell, the others know only that something has failed.
+		// If all ranks that could tell more die, the rescues know only that something has failed.
 		r.place, r.placed, r.tried, r.begun = -1, false, 1, 1
 	}
 	return r
@@ -47,10 +47,10 @@ func newRun(comm *mpicx.Comm, fn func(context.Context, *Attempt) error, o *optio
 // isNew says whether this rank is new in comm.
 func isNew(comm *mpicx.Comm) bool { return slices.Contains(comm.Replaced(), comm.Rank()) }
 
-// move goes on with comm, in place of one that was broken.
+// move replaces a broken communicator by comm.
 func (r *run) move(comm *mpicx.Comm) { r.comm, r.placed, r.opened = comm, false, false }
 
-// failed notes why an attempt, or what came before it, has failed.
+// failed notes the error of an attempt, or of the recovery before it.
 func (r *run) failed(cause error) {
 	r.causes = append(r.causes, cause)
 	if g, ok := errors.AsType[*givenUp](cause); ok && g.run == r {
@@ -58,8 +58,7 @@ func (r *run) failed(cause error) {
 	}
 }
 
-// meet has all ranks tell each other what they know. What is decided afterwards is decided
-// by that alone.
+// meet exchanges what the ranks know. Later decisions depend on this alone.
 func (r *run) meet(ctx context.Context) error {
 	mine, least := []int{-flag(r.stop), flag(r.placed), flag(r.opened)}, make([]int, 3)
 	if err := mpicx.Allreduce(r.comm, mine, least, mpicx.Min).Wait(ctx); err != nil {
@@ -74,17 +73,17 @@ func (r *run) meet(ctx context.Context) error {
 	return nil
 }
 
-// A history is what those who have been in Run for longest tell the others.
+// A history is what a rank that has been in Run for longest tells the others.
 type history struct {
 	Tried  int
 	Begun  int
 	Causes []cause
 	Places int
-	Gone   []int // as it was when all were told before
+	Gone   []int // from the previous exchange
 }
 
-// catchUp has all ranks know what those do that have been in Run for longest, and who has
-// which place now.
+// catchUp tells all ranks the history of a rank that has been in Run for longest, and the place of each
+// rank.
 func (r *run) catchUp(ctx context.Context) error {
 	const width = 3
 	all := make([]int, width*r.comm.Size())
@@ -92,7 +91,7 @@ func (r *run) catchUp(ctx context.Context) error {
 		return err
 	}
 	ranks := slices.Collect(slices.Chunk(all, width))
-	// A rescue that has not been told knows of fewer failures than the others.
+	// A rescue that has no history yet knows of fewer failures than the others.
 	eldest := 0
 	for rank, it := range ranks {
 		if it[0] > ranks[eldest][0] || it[0] == ranks[eldest][0] && it[1] >= 0 && ranks[eldest][1] < 0 {
@@ -114,7 +113,7 @@ func (r *run) catchUp(ctx context.Context) error {
 	next := 0
 	for rank, it := range ranks {
 		p := it[1]
-		if p < 0 { // the ranks are in the order of their places, so it is the next that can be free
+		if p < 0 { // the ranks are in the order of their places, so it is the next place that can be free
 			for p = next; slices.Contains(h.Gone, p); p++ {
 			}
 		}
@@ -136,7 +135,7 @@ func (r *run) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// open opens the store on comm. A rank that has it brings what it kept.
+// open opens the store on comm. A rank that has a store rejoins with its data.
 func (r *run) open(ctx context.Context) (err error) {
 	kept := r.kept
 	if kept == nil {
@@ -150,8 +149,8 @@ func (r *run) open(ctx context.Context) (err error) {
 	return err
 }
 
-// close closes the store after the last attempt. What is lost after that is of the next
-// operation.
+// close closes the store after the last attempt. The next operation reports ranks that are lost
+// afterwards.
 func (r *run) close(ctx context.Context) error {
 	if r.kept == nil || !r.opened {
 		return nil
