@@ -71,6 +71,8 @@ type Comm struct {
 
 	// lastSent is done. It serves each send that ends as the one before did.
 	lastSent atomic.Pointer[sentFuture]
+	// succeeded is done. It serves each collective operation that ends as it begins, with no error.
+	succeeded future.Promise[struct{}]
 
 	// toldMismatch is the error of a mismatch of collective calls that an operation has ended
 	// with.

@@ -27,7 +27,7 @@ type Operation struct {
 var Operations = [operations]Operation{
 	{"Barrier", []string{"tree", "doubling"}},
 	{"Bcast", []string{"tree", "scatter", "chain"}},
-	{"Reduce", []string{"tree", "chain"}},
+	{"Reduce", []string{"tree", "star", "chain"}},
 	{"Allreduce", []string{"tree", "doubling", "rabenseifner", "parts", "star"}},
 	{"ReduceScatter", []string{"tree", "direct", "star"}},
 	{"Allgather", []string{"tree", "direct", "star"}},
