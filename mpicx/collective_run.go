@@ -24,7 +24,10 @@ func (c *Comm) run(what call, bad error, a collective.Algorithm, finish func()) 
 
 // newRun returns a run for the caller to start.
 func (c *Comm) newRun() *collectiveRun {
-	r := idleRuns.Get().(*collectiveRun)
+	r := c.proc.idleRun.Swap(nil)
+	if r == nil {
+		r = idleRuns.Get().(*collectiveRun)
+	}
 	r.comm = c
 	if r.promise == nil {
 		r.promise = c.proc.untyped.get()
@@ -81,7 +84,7 @@ type ending interface {
 	operation
 }
 
-// idleRuns are those that have served.
+// idleRuns are those that have served, but for one of each rank.
 var idleRuns = sync.Pool{New: func() any { return new(collectiveRun) }}
 
 // collectiveRun is what a collective operation needs only until it is done. Then
@@ -117,7 +120,9 @@ func (r *collectiveRun) succeeded() {
 
 func (r *collectiveRun) idle() {
 	r.finish = nil
-	idleRuns.Put(r)
+	if !r.comm.proc.idleRun.CompareAndSwap(nil, r) {
+		idleRuns.Put(r)
+	}
 }
 
 // ender is a function as a collective.Ender.

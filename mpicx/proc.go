@@ -56,6 +56,7 @@ type proc struct {
 	_        [64]byte
 	statuses slab[future.Promise[Status]]
 	untyped  slab[future.Promise[struct{}]]
+	idleRun  atomic.Pointer[collectiveRun]
 	_        [64]byte
 
 	// mu protects what follows, and the accounts of the rank's communicators, but for what

@@ -53,8 +53,13 @@ func (c Chooser) pick(op operation, bytes int) string {
 
 // Barrier returns the algorithm for a barrier.
 func (c Chooser) Barrier(k *Kept) Algorithm {
-	if c.pick(barrier, 0) == "tree" {
+	switch c.pick(barrier, 0) {
+	case "tree":
 		return Barrier{}
+	case "star":
+		a := again[AllgatherStar](k, barrier)
+		*a = AllgatherStar{}
+		return a
 	}
 	a := again[AllreduceDoubling](k, barrier)
 	*a = AllreduceDoubling{Reduction: Reduction{Op: func(_, _, _ []byte) {}}}
@@ -68,6 +73,10 @@ func (c Chooser) Bcast(k *Kept, buf []byte, root int) Algorithm {
 		return &BcastScatter{Buf: buf, Root: root}
 	case "chain":
 		return &BcastChain{Buf: buf, Root: root, Segment: chainSegment}
+	case "star":
+		a := again[BcastStar](k, bcast)
+		*a = BcastStar{Buf: buf, Root: root}
+		return a
 	}
 	a := again[Bcast](k, bcast)
 	*a = Bcast{Buf: buf, Root: root}

@@ -53,13 +53,11 @@ type Exchange struct {
 	algorithm Algorithm
 	done      Ender
 
-	step     atomic.Int32
+	step     int // changes only while no request is under way
 	more     bool
 	requests []transport.Request
-	pending  atomic.Int32 // requests, and one for run while it starts them. Who takes the last away goes on.
-
-	started atomic.Bool // run has started all requests of the step
-	err     atomic.Pointer[error]
+	pending  atomic.Int32 // requests, and one for run, and starting. Who takes the last away goes on.
+	err      atomic.Pointer[error]
 
 	few      [8]uint64 // the first Scratch, of which so many bytes are used
 	used     int
@@ -90,7 +88,7 @@ func (x *Exchange) Start(comm transport.Comm, epoch transport.Epoch, tag int, a 
 // then.
 func (x *Exchange) Begin(comm transport.Comm, epoch transport.Epoch, tag int, a Algorithm, done Ender) (ended bool, err error) {
 	x.comm, x.epoch, x.tag, x.algorithm, x.done = comm, epoch, tag, a, done
-	x.step.Store(0)
+	x.step = 0
 	if x.err.Load() != nil {
 		x.err.Store(nil)
 	}
@@ -98,8 +96,9 @@ func (x *Exchange) Begin(comm transport.Comm, epoch transport.Epoch, tag int, a 
 	return x.run()
 }
 
-// Step returns the operation's name and its current step, from 1.
-func (x *Exchange) Step() (operation string, number int) { return x.Name, int(x.step.Load()) }
+// Step returns the operation's name and its current step, from 1. It is called for a request that
+// has not ended.
+func (x *Exchange) Step() (operation string, number int) { return x.Name, x.step }
 
 // Ender returns the Ender given to Start.
 func (x *Exchange) Ender() Ender { return x.done }
@@ -158,18 +157,11 @@ func (x *Exchange) add(kind transport.Kind, peer int, b []byte) *transport.Reque
 // ended, and how.
 func (x *Exchange) run() (ended bool, err error) {
 	for {
-		if x.started.Load() {
-			x.started.Store(false)
+		x.requests = x.requests[:0]
+		if err := x.ask(); err != nil || len(x.requests) == 0 {
+			return x.end(err)
 		}
-		for x.requests = x.requests[:0]; x.more && len(x.requests) == 0; {
-			if err := x.ask(); err != nil {
-				return x.end(err)
-			}
-		}
-		if len(x.requests) == 0 {
-			return x.end(nil)
-		}
-		x.pending.Store(int32(len(x.requests)) + 1)
+		x.pending.Store(int32(len(x.requests)) + 1 + starting)
 		done := int32(1)
 		for i := range x.requests {
 			switch r := &x.requests[i]; {
@@ -181,7 +173,7 @@ func (x *Exchange) run() (ended bool, err error) {
 				x.comm.Isend(r)
 			}
 		}
-		x.started.Store(true)
+		x.pending.Add(-starting)
 		if x.err.Load() != nil {
 			x.cancel()
 		}
@@ -194,10 +186,16 @@ func (x *Exchange) run() (ended bool, err error) {
 	}
 }
 
+// starting is part of pending until run has started all requests of the step.
+const starting = 1 << 30
+
+// ask asks the algorithm for the next step that has requests, if there is one.
 func (x *Exchange) ask() (err error) {
 	defer future.Catch(&err) // a reduction may be the user's function
-	x.more = x.algorithm.Step(int(x.step.Load()), x)
-	x.step.Add(1)
+	for x.more && len(x.requests) == 0 {
+		x.more = x.algorithm.Step(x.step, x)
+		x.step++
+	}
 	return nil
 }
 
@@ -232,7 +230,7 @@ func (x *Exchange) Completed(r *transport.Request) {
 }
 
 func (x *Exchange) fail(err error) {
-	if x.err.CompareAndSwap(nil, &err) && x.started.Load() {
+	if x.err.CompareAndSwap(nil, &err) && x.pending.Load() < starting {
 		x.cancel() // else run does
 	}
 }

@@ -25,8 +25,8 @@ type Operation struct {
 
 // Operations are those that a Chooser chooses for.
 var Operations = [operations]Operation{
-	{"Barrier", []string{"tree", "doubling"}},
-	{"Bcast", []string{"tree", "scatter", "chain"}},
+	{"Barrier", []string{"tree", "star", "doubling"}},
+	{"Bcast", []string{"tree", "star", "scatter", "chain"}},
 	{"Reduce", []string{"tree", "star", "chain"}},
 	{"Allreduce", []string{"tree", "doubling", "rabenseifner", "parts", "star"}},
 	{"ReduceScatter", []string{"tree", "direct", "star"}},
