@@ -76,6 +76,8 @@ func newComm(p *proc, t transport.Comm, from, parent *Comm, name string, worldRa
 	c.keeper = (*keeper)(c)
 	c.chooser = collective.ChooserFor(t)
 	c.ledger.Owner = c
+	waiting.Of(c.succeeded.Future()).Keep(c.keeper)
+	c.succeeded.Complete(struct{}{}, nil)
 	if from != nil {
 		c.errhandler.Store(from.errhandler.Load())
 	}

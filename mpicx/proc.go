@@ -57,6 +57,7 @@ type proc struct {
 	_        [64]byte
 	statuses slab[future.Promise[Status]]
 	untyped  slab[future.Promise[struct{}]]
+	idleRun  atomic.Pointer[collectiveRun]
 	_        [64]byte
 
 	// mu protects the following fields, and the ledger.Comm of each of the rank's
