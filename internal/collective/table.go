@@ -58,9 +58,11 @@ type rule struct {
 // More goroutine ranks than 64 are not measured: a star serves up to 512 of them, since its root's
 // memory grows with their number.
 //
-// More processes than 4 have the crossovers of goroutine ranks. Of Hosts nothing is measured: they
-// have what processes of one machine have, but for direct messages where a tree or halving has
-// fewer at a time. Rings, pairwise exchange and Bruck's Allgather were slower, or no faster,
+// More processes than 4 have the crossovers of goroutine ranks. Hosts have what processes of one
+// machine have, but for direct messages where a tree or halving has fewer at a time. Measured between
+// two network namespaces, with ranks placed by host and alternating (internal/scripts/two-hosts measure),
+// the two placements differ by no more than their noise. So algorithms that know the machines are not
+// here. Rabenseifner's begins with neighbours: by host, the least part of the vector leaves the machine. Rings, pairwise exchange and Bruck's Allgather were slower, or no faster,
 // everywhere, and are not here.
 var table = [operations][kinds][]rule{
 	barrier: {
