@@ -118,8 +118,8 @@ type Comm interface {
 	// with a *ReturnedError, once what these have sent is there, errors included.
 	Leave(failed bool)
 	// Look has requests that need ranks whose programs have ended, or all other ranks,
-	// which have died, seen to, after this rank's program has begun to wait for one. It
-	// costs little while there are none.
+	// which have died, seen to, after this rank's program has begun to wait for one; and calls
+	// compared that differ between ranks which only wait for each other. It costs little.
 	Look()
 
 	// EachPending calls visit for the requests of this rank that have not ended,
