@@ -1,6 +1,7 @@
 package local
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,7 +28,8 @@ const (
 	comparePeriod = 100 * time.Millisecond
 	// compareShare: a comparison locks the port of each rank, and takes this part of the time at most.
 	compareShare = 100
-	// mostDue: more are not kept from the garbage collector for want of a program that blocks.
+	// mostDue: of more, those that are closed are dropped, and the others do not wait for a program
+	// that blocks.
 	mostDue = 64
 )
 
@@ -38,6 +40,7 @@ type comparison struct {
 
 	mu       sync.Mutex
 	due      []*group
+	most     int // in due: then closed ones are dropped
 	timer    *time.Timer
 	set      bool // the timer is
 	running  bool // the groups that were due are being compared
@@ -63,9 +66,21 @@ func (c *comparison) add(g *group) {
 	}
 	c.due = append(c.due, g)
 	c.untimed.Store(!c.set)
-	if len(c.due) >= mostDue {
+	if len(c.due) >= max(mostDue, c.most) {
+		c.due = slices.DeleteFunc(c.due, (*group).isClosed)
+		c.most = 2 * len(c.due)
 		c.schedule()
 	}
+}
+
+// isClosed says whether all members have closed the group's communicator.
+func (g *group) isClosed() bool {
+	for i := range g.ports {
+		if g.ports[i].attention.Load() != closed {
+			return false
+		}
+	}
+	return true
 }
 
 // soon has what is due compared. It is called when a program is about to block, or ends.
