@@ -130,11 +130,12 @@ func (o *options) repair(ctx context.Context, comm *mpicx.Comm, cause error) (ne
 }
 
 // cannotReplace says whether err is that there are too few spares, or that Replace is not for
-// this communicator.
+// this communicator. An error of a communicator is neither, even if an *MPIError of this rank has
+// caused it: no other rank would see that.
 func cannotReplace(err error) bool {
 	_, short := errors.AsType[*mpicx.SpareError](err)
 	_, never := errors.AsType[*mpicx.MPIError](err)
-	return short || never
+	return short || never && !isCommon(err)
 }
 
 // ended says whether ctx has ended by itself. The context of a Try that an error of another rank
