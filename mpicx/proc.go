@@ -50,6 +50,8 @@ type proc struct {
 	// failed says that the rank's program has ended by an error that no peer is told. It is
 	// set before the ledger asks for Leave.
 	failed bool
+	// aborted is why the rank was ended from outside of its program; nil: it was not.
+	aborted atomic.Pointer[error]
 
 	// Most operations take their futures from here, which costs no allocation. Peers write
 	// to them when they complete something, so they have cache lines of their own.
@@ -217,6 +219,14 @@ func (p *proc) die() {
 		p.happened(timeline.Line{Event: timeline.Dies})
 		p.feed(func() { p.ledger.Die() })
 	}
+}
+
+// whyGoexit says to peers why a goroutine of the rank left its function by runtime.Goexit.
+func (p *proc) whyGoexit() error {
+	if err := p.aborted.Load(); err != nil {
+		return *err
+	}
+	return ErrGoexit
 }
 
 // exitIfDead ends the goroutine of a rank whose process has died, as far as that

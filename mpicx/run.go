@@ -178,7 +178,7 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 			end.Text = (*err).Error()
 		}
 		c.proc.happened(end)
-		told := *err == nil || c.unwindAll(newFailure(describe(*err), 0), *err)
+		told := *err == nil || c.unwindAll(newFailure(c.proc.describe(*err), 0), *err)
 		c.end(!told)
 	}()
 	world, failed := c.lineage.world()
