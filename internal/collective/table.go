@@ -71,12 +71,15 @@ var table = [operations][kinds][]rule{
 		{{use: "doubling"}},
 	},
 	bcast: {
-		{{bytes: 512 << 10, use: "tree"}, {ranks: 2, use: "chain"}, {ranks: 8, use: "scatter"}, {use: "tree"}},
+		{
+			{ranks: 512, bytes: 1 << 10, use: "star"}, {bytes: 512 << 10, use: "tree"}, {ranks: 2, use: "chain"}, {ranks: 8, use: "scatter"},
+			{use: "tree"},
+		},
 		{{use: "tree"}},
 		{{use: "tree"}},
 	},
 	reduce: {
-		{{bytes: 512 << 10, use: "tree"}, {ranks: 2, use: "chain"}, {use: "tree"}},
+		{{ranks: 2, bytes: 8 << 10, use: "star"}, {bytes: 512 << 10, use: "tree"}, {ranks: 2, use: "chain"}, {use: "tree"}},
 		{{use: "tree"}},
 		{{use: "tree"}},
 	},
@@ -90,8 +93,8 @@ var table = [operations][kinds][]rule{
 	},
 	reduceScatter: {
 		{
-			{ranks: 2, use: "direct"}, {ranks: 8, bytes: 128 << 10, use: "tree"}, {ranks: 512, bytes: 2 << 10, use: "star"}, {bytes: 128 << 10, use: "tree"},
-			{ranks: 8, use: "direct"}, {use: "tree"},
+			{ranks: 2, use: "direct"}, {ranks: 512, bytes: 2 << 10, use: "star"}, {bytes: 128 << 10, use: "tree"}, {ranks: 8, use: "direct"},
+			{use: "tree"},
 		},
 		{{ranks: 8, use: "direct"}, {bytes: 128 << 10, use: "tree"}, {use: "direct"}},
 		{{ranks: 8, use: "direct"}, {bytes: 128 << 10, use: "tree"}, {use: "direct"}},
@@ -110,12 +113,12 @@ var table = [operations][kinds][]rule{
 		{{ranks: 8, use: "direct"}, {bytes: 8 << 10, use: "tree"}, {use: "direct"}},
 	},
 	alltoall: {
-		{{ranks: 2, use: "direct"}, {ranks: 64, bytes: 512, use: "star"}, {ranks: 512, bytes: 64, use: "star"}, {bytes: 512, use: "bruck"}, {use: "direct"}},
+		{{ranks: 2, use: "direct"}, {ranks: 64, bytes: 1 << 10, use: "star"}, {ranks: 512, bytes: 64, use: "star"}, {bytes: 512, use: "bruck"}, {use: "direct"}},
 		{{ranks: 8, use: "direct"}, {bytes: 512, use: "bruck"}, {use: "direct"}},
 		{{ranks: 8, use: "direct"}, {bytes: 512, use: "bruck"}, {use: "direct"}},
 	},
 	gather: {
-		{{bytes: 1 << 10, use: "tree"}, {use: "direct"}},
+		{{ranks: 2, use: "direct"}, {bytes: 1 << 10, use: "tree"}, {use: "direct"}},
 		{{bytes: 4 << 10, use: "tree"}, {use: "direct"}},
 		{{bytes: 4 << 10, use: "tree"}, {use: "direct"}},
 	},
