@@ -8,7 +8,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// errUnseen is what the peers of a rank get that has died where nobody sees that.
+// errUnseen is the error that peers get if a rank dies with a backend that does not see deaths.
 var errUnseen = errors.New("its process has died; with -tags ulfm the others could go on without it")
 
 // Die ends the calling rank as if its process had been killed. It never returns. With -tags ulfm

@@ -61,7 +61,7 @@ func RunFaults(t testing.TB, ranks int, plan string, fn func(ctx context.Context
 		t.Skip("plans are for goroutine ranks, and mpirun has started processes")
 	}
 	defer func() {
-		if t.Failed() { // which may have ended the test already
+		if t.Failed() { // a failure may have ended the test already
 			t.Logf("%d ranks, plan %q, killed %v", ranks, p, p.Killed())
 		}
 	}()
