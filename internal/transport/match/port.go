@@ -21,14 +21,14 @@ type Port[T any] struct {
 	// received.
 	Arrived, Probed Messages[T]
 
-	// epoch is the rank's. live is the same until the rank is revoked: then no request
-	// is of it, nor while the rank is halted.
+	// epoch is the rank's epoch. live is the same, but it is no epoch while the rank is halted, and
+	// after a revoke, so no request is of it then.
 	epoch, live atomic.Uint64
-	// cause is why the epoch before live ended, or live is none. Whoever has a lock around Barred alone has
-	// that around Advance and Revoke as well.
+	// cause is why the epoch before live has ended, or why live is no epoch. A lock that protects
+	// Barred has to protect Advance and Revoke too.
 	cause error
 	calls
-	// dead are the members that the rank knows to have died, ascending.
+	// dead are the members that are known to have died, ascending.
 	dead []int
 }
 
