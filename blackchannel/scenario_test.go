@@ -18,13 +18,11 @@ import (
 // directive is a command and, below the dashes, all that it led to. Rewrite them
 // with go test -run TestScenarios -rewrite, and read the difference.
 func TestScenarios(t *testing.T) {
-	scenario.Play(t, "../testdata/scenarios/blackchannel", verbs, func() func(*testing.T, verb, *datadriven.TestData) string {
-		s := &script{}
-		return func(t *testing.T, v verb, d *datadriven.TestData) string {
-			s.out.Reset()
+	scenario.Play(t, "../testdata/scenarios/blackchannel", verbs, func(out *strings.Builder) func(*testing.T, verb, *datadriven.TestData) {
+		s := &script{out: out}
+		return func(t *testing.T, v verb, d *datadriven.TestData) {
 			s.choose(t, d)
 			v(t, s, d)
-			return s.out.String()
 		}
 	})
 }
@@ -36,7 +34,7 @@ type verb = func(t *testing.T, s *script, d *datadriven.TestData)
 type script struct {
 	*network // that a command is about
 	all      []*network
-	out      strings.Builder
+	out      *strings.Builder
 }
 
 // choose sets the communicator that a command is about: comm=I is the I-th
@@ -58,7 +56,7 @@ func (s *script) choose(t *testing.T, d *datadriven.TestData) {
 	}
 }
 
-func (s *script) printf(format string, args ...any) { fmt.Fprintf(&s.out, format, args...) }
+func (s *script) printf(format string, args ...any) { fmt.Fprintf(s.out, format, args...) }
 
 func (s *script) ranks(t *testing.T, d *datadriven.TestData) []int {
 	var ranks []int

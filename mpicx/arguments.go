@@ -13,6 +13,7 @@ type check struct {
 // checkOf checks the elements of an operation's buffers first.
 func checkOf[T any](op string) check { return check{op: op, err: element[T](op)} }
 
+// that has its arguments allocated, whether or not it is ok.
 func (k *check) that(ok bool, class Class, format string, args ...any) {
 	if !ok && k.err == nil {
 		k.err = mpiErrorf(k.op, class, format, args...)
@@ -20,11 +21,15 @@ func (k *check) that(ok bool, class Class, format string, args ...any) {
 }
 
 func (k *check) root(root int, c *Comm) {
-	k.that(root >= 0 && root < c.Size(), ClassRoot, "root %d of %s, expected 0 to %d", root, c.name, c.Size()-1)
+	if root < 0 || root >= c.size {
+		k.that(false, ClassRoot, "root %d of %s, expected 0 to %d", root, c.name, c.size-1)
+	}
 }
 
 func (k *check) length(what string, got, want int) {
-	k.that(got == want, ClassBuffer, "%s has %d elements, expected %d", what, got, want)
+	if got != want {
+		k.that(false, ClassBuffer, "%s has %d elements, expected %d", what, got, want)
+	}
 }
 
 // counts checks one count for each rank, against the length of the buffer for all of them.

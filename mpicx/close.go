@@ -9,7 +9,6 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
-	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // Close ends the use of the communicator (MPI_Comm_free). It is collective and waits for all
@@ -53,16 +52,17 @@ func (c *Comm) Close(ctx context.Context) error {
 // meetToClose is a Barrier that does not tell the program of a corruption of c, because Close does
 // not report it.
 func (c *Comm) meetToClose() *future.Future[struct{}] {
-	r, p := c.newRun(), c.proc.untyped.get()
-	waiting.Of(p.Future()).Keep(closingKeeper{makingKeeper{(*keeper)(c), "Close"}})
-	r.promise, r.exchange.Name = p, "Close"
+	r := c.newRun()
+	f := r.promise.Future()
+	r.cell().Keep(closingKeeper{makingKeeper{(*keeper)(c), "Close"}})
+	r.exchange.Name = "Close"
 	if epoch, err := c.begin("Close"); err != nil {
 		r.Ended(err)
 	} else {
 		r.exchange.Signature = call{Kind: signature.Close}.Word()
-		r.exchange.Start(c.t, epoch, transport.CollectiveTag(c.sequence(epoch, r.exchange.Signature)), c.chooser.Barrier(), r)
+		r.exchange.Start(c.t, epoch, transport.CollectiveTag(c.sequence(epoch, r.exchange.Signature)), c.chooser.Barrier(&r.kept), r)
 	}
-	return p.Future()
+	return f
 }
 
 type closingKeeper struct{ makingKeeper }
@@ -92,7 +92,7 @@ func (c *Comm) meetToRelease() {
 	r := idleReleases.Get().(*releaseRun)
 	r.comm, r.exchange.Name = c, "Close"
 	r.exchange.Signature = call{Kind: signature.Release}.Word()
-	r.exchange.Start(c.t, epoch, transport.CollectiveTag(c.sequence(epoch, r.exchange.Signature)), c.chooser.Barrier(), r)
+	r.exchange.Start(c.t, epoch, transport.CollectiveTag(c.sequence(epoch, r.exchange.Signature)), c.chooser.Barrier(nil), r)
 }
 
 // A releaseRun is the second barrier of a Close. It is reused when it is done.

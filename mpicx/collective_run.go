@@ -22,39 +22,60 @@ func (c *Comm) run(what call, bad error, a collective.Algorithm, finish func()) 
 	return c.newRun().start(what, bad, a, finish)
 }
 
+// newRun returns a run for the caller to start.
 func (c *Comm) newRun() *collectiveRun {
-	r := idleRuns.Get().(*collectiveRun)
+	r := c.proc.idleRun.Swap(nil)
+	if r == nil {
+		r = idleRuns.Get().(*collectiveRun)
+	}
 	r.comm = c
+	if r.promise == nil {
+		r.promise = c.proc.untyped.get()
+	}
 	return r
 }
 
 func (r *collectiveRun) start(what call, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
-	c, p := r.comm, r.comm.proc.untyped.get()
-	r.promise, r.finish = p, finish
+	c, f := r.comm, r.promise.Future()
+	r.finish = finish
 	r.cell().Keep(c.keeper)
-	c.start(&r.exchange, what, bad, a, r)
-	return p.Future()
+	ended, err := c.begun(&r.exchange, what, bad, a, r)
+	if ended && err == nil { // nobody has seen the promise
+		r.succeeded()
+		return c.succeeded.Future()
+	}
+	if ended {
+		r.Ended(err)
+	}
+	return f
 }
 
 // start starts a collective operation, or ends it if it can't be.
 func (c *Comm) start(x *collective.Exchange, what call, bad error, a collective.Algorithm, done ending) {
+	if ended, err := c.begun(x, what, bad, a, done); ended {
+		done.Ended(err)
+	}
+}
+
+// begun is start that says whether the operation has ended meanwhile, and how. Done is not told
+// then.
+func (c *Comm) begun(x *collective.Exchange, what call, bad error, a collective.Algorithm, done ending) (ended bool, err error) {
 	x.Name = what.Kind.String()
 	c.notInReduction("begins", x.Name)
 	epoch, err := c.begin(x.Name)
-	if err == nil {
-		x.Signature = 0 // a bad call counts too, and fits every other
-		if bad == nil {
-			x.Signature = what.Word()
-		}
-		seq := c.sequence(epoch, x.Signature)
-		if err = bad; err == nil {
-			x.Start(c.t, epoch, transport.CollectiveTag(seq), a, done)
-			return
-		}
-	} else {
+	if err != nil {
 		done.cell().Keep(c.keeperAfter(err))
+		return true, err
 	}
-	done.Ended(err)
+	x.Signature = 0 // a bad call counts too, and fits every other
+	if bad == nil {
+		x.Signature = what.Word()
+	}
+	seq := c.sequence(epoch, x.Signature)
+	if bad != nil {
+		return true, bad
+	}
+	return x.Begin(c.t, epoch, transport.CollectiveTag(seq), a, done)
 }
 
 // ending is what a collective operation ends: its future, through Ended.
@@ -63,7 +84,7 @@ type ending interface {
 	operation
 }
 
-// idleRuns are those that have served.
+// idleRuns are those that have served, but for one of each rank.
 var idleRuns = sync.Pool{New: func() any { return new(collectiveRun) }}
 
 // collectiveRun is what a collective operation needs only until it is done. Then
@@ -71,11 +92,9 @@ var idleRuns = sync.Pool{New: func() any { return new(collectiveRun) }}
 type collectiveRun struct {
 	comm     *Comm
 	exchange collective.Exchange
-	promise  *future.Promise[struct{}]
+	kept     collective.Kept
+	promise  *future.Promise[struct{}] // of an idle run: not seen by anybody, or nil
 	finish   func()
-
-	// The most frequent of operations, a reduction of few elements, needs no more.
-	doubling collective.AllreduceDoubling
 }
 
 func (r *collectiveRun) cell() *waiting.Cell { return waiting.Of(r.promise.Future()) }
@@ -83,12 +102,27 @@ func (r *collectiveRun) cell() *waiting.Cell { return waiting.Of(r.promise.Futur
 // Ended ends the operation.
 func (r *collectiveRun) Ended(err error) {
 	c, p, name := r.comm, r.promise, r.exchange.Name // not r's own once it serves again
-	if err == nil && r.finish != nil {
+	r.promise = nil
+	if err == nil {
+		r.succeeded()
+	} else {
+		r.idle()
+	}
+	p.Complete(struct{}{}, c.failure(name, err))
+}
+
+func (r *collectiveRun) succeeded() {
+	if r.finish != nil {
 		r.finish()
 	}
-	r.promise, r.finish = nil, nil
-	idleRuns.Put(r)
-	p.Complete(struct{}{}, c.failure(name, err))
+	r.idle()
+}
+
+func (r *collectiveRun) idle() {
+	r.finish = nil
+	if !r.comm.proc.idleRun.CompareAndSwap(nil, r) {
+		idleRuns.Put(r)
+	}
 }
 
 // ender is a function as a collective.Ender.

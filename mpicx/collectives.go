@@ -19,10 +19,10 @@ func parts[T any](buf []T, counts []int) [][]byte {
 }
 
 // partsOf says where the parts of a buffer of T begin, by counts.
-func partsOf[T any](counts []int) collective.Parts {
-	parts := make(collective.Parts, 1, len(counts)+1)
+func partsOf[T any](k *collective.Kept, counts []int) collective.Parts {
+	parts := k.Parts(len(counts))
 	for r, n := range counts {
-		parts = append(parts, parts[r]+n*sizeOf[T]())
+		parts[r+1] = parts[r] + n*sizeOf[T]()
 	}
 	return parts
 }
@@ -35,7 +35,8 @@ func (c *Comm) Barrier() *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}]("Barrier")
 	}
-	return c.run(call{Kind: signature.Barrier}, nil, c.chooser.Barrier(), nil)
+	r := c.newRun()
+	return r.start(call{Kind: signature.Barrier}, nil, c.chooser.Barrier(&r.kept), nil)
 }
 
 // Bcast copies buf of rank root into buf of all other ranks (MPI_Ibcast). All buffers
@@ -46,7 +47,8 @@ func Bcast[T any](c *Comm, buf []T, root int) *future.Future[struct{}] {
 	}
 	k := checkOf[T]("Bcast")
 	k.root(root, c)
-	return c.run(call{Kind: signature.Bcast, Root: root, Of: elementOf[T](), Count: len(buf)}, k.err, c.chooser.Bcast(bytesOf(buf), root), nil)
+	r := c.newRun()
+	return r.start(call{Kind: signature.Bcast, Root: root, Of: elementOf[T](), Count: len(buf)}, k.err, c.chooser.Bcast(&r.kept, bytesOf(buf), root), nil)
 }
 
 // Gather collects send of all ranks in recv of rank root, in rank order (MPI_Igather).
@@ -63,7 +65,8 @@ func Gather[T any](c *Comm, send, recv []T, root int) *future.Future[struct{}] {
 		k.length("recv", len(recv), c.Size()*len(send))
 		inPlace(&k, "send", send, "recv", recv, root*len(send))
 	}
-	return c.run(what, k.err, c.chooser.Gather(bytesOf(send), bytesOf(recv), root), nil)
+	r := c.newRun()
+	return r.start(what, k.err, c.chooser.Gather(&r.kept, bytesOf(send), bytesOf(recv), root), nil)
 }
 
 // toOne returns parts that are nil except for rank r's.
@@ -126,7 +129,8 @@ func Scatter[T any](c *Comm, send, recv []T, root int) *future.Future[struct{}] 
 		k.length("send", len(send), c.Size()*len(recv))
 		inPlace(&k, "recv", recv, "send", send, root*len(recv))
 	}
-	return c.run(what, k.err, c.chooser.Scatter(bytesOf(send), bytesOf(recv), root), nil)
+	r := c.newRun()
+	return r.start(what, k.err, c.chooser.Scatter(&r.kept, bytesOf(send), bytesOf(recv), root), nil)
 }
 
 // Scatterv is Scatter of counts[r] elements to each rank r (MPI_Iscatterv). Send and
@@ -160,7 +164,8 @@ func Allgather[T any](c *Comm, send, recv []T) *future.Future[struct{}] {
 	k := checkOf[T]("Allgather")
 	k.length("recv", len(recv), c.Size()*len(send))
 	inPlace(&k, "send", send, "recv", recv, c.rank*len(send))
-	return c.run(call{Kind: signature.Allgather, Of: elementOf[T](), Count: len(send)}, k.err, c.chooser.Allgather(bytesOf(send), bytesOf(recv)), nil)
+	r := c.newRun()
+	return r.start(call{Kind: signature.Allgather, Of: elementOf[T](), Count: len(send)}, k.err, c.chooser.Allgather(&r.kept, bytesOf(send), bytesOf(recv)), nil)
 }
 
 // Allgatherv is Allgather of counts[r] elements from each rank r
@@ -179,7 +184,8 @@ func Allgatherv[T any](c *Comm, send, recv []T, counts []int) *future.Future[str
 	if k.err != nil {
 		return c.run(what, k.err, nil, nil)
 	}
-	return c.run(what, nil, c.chooser.Allgatherv(bytesOf(send), bytesOf(recv), partsOf[T](counts)), nil)
+	r := c.newRun()
+	return r.start(what, nil, c.chooser.Allgatherv(&r.kept, bytesOf(send), bytesOf(recv), partsOf[T](&r.kept, counts)), nil)
 }
 
 // Alltoall sends the r-th part of send to each rank r, and receives the part from rank r
@@ -192,7 +198,9 @@ func Alltoall[T any](c *Comm, send, recv []T) *future.Future[struct{}] {
 	what := call{Kind: signature.Alltoall, Of: elementOf[T](), Count: len(send)}
 	k := checkOf[T]("Alltoall")
 	k.length("recv", len(recv), len(send))
-	k.that(len(send)%c.Size() == 0, ClassCount, "send has %d elements, expected a multiple of the %d ranks", len(send), c.Size())
+	if len(send)%c.size != 0 {
+		k.that(false, ClassCount, "send has %d elements, expected a multiple of the %d ranks", len(send), c.size)
+	}
 	shared := same(&k, send, recv)
 	if k.err != nil {
 		return c.run(what, k.err, nil, nil)
@@ -200,7 +208,8 @@ func Alltoall[T any](c *Comm, send, recv []T) *future.Future[struct{}] {
 	if shared {
 		send = slices.Clone(send)
 	}
-	return c.run(what, nil, c.chooser.Alltoall(bytesOf(send), bytesOf(recv)), nil)
+	r := c.newRun()
+	return r.start(what, nil, c.chooser.Alltoall(&r.kept, bytesOf(send), bytesOf(recv)), nil)
 }
 
 // Alltoallv is Alltoall of sendCounts[r] elements to each rank r and recvCounts[r]

@@ -74,6 +74,8 @@ type Comm struct {
 
 	// lastSent is a future that is done. Sends that end as the one before did share it.
 	lastSent atomic.Pointer[sentFuture]
+	// succeeded is done. It serves each collective operation that ends as it begins, with no error.
+	succeeded future.Promise[struct{}]
 
 	// toldMismatch is the last mismatch of collective calls that an operation has reported.
 	toldMismatch atomic.Pointer[transport.MismatchError]

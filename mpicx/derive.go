@@ -76,6 +76,8 @@ func newComm(p *proc, t transport.Comm, from, parent *Comm, name string, worldRa
 	c.keeper = (*keeper)(c)
 	c.chooser = collective.ChooserFor(t)
 	c.ledger.Owner = c
+	waiting.Of(c.succeeded.Future()).Keep(c.keeper)
+	c.succeeded.Complete(struct{}{}, nil)
 	if from != nil {
 		c.errhandler.Store(from.errhandler.Load())
 	}
@@ -197,7 +199,7 @@ type part struct {
 
 // A watch makes Waits for an agreement return a mismatch of collective calls, because the call of
 // the other ranks may never end. It is a receive that no message matches; while it is pending, the
-// transport sends reminders of the call.
+// transport compares its call with those of the other ranks.
 type watch struct {
 	comm    *Comm
 	op      string

@@ -16,7 +16,7 @@ func DimsCreate(n int, dims ...int) ([]int, error) {
 	k.that(n > 0, ClassOther, "%d ranks, expected 1 or more", n)
 	rest, free := n, 0
 	for i, d := range dims {
-		k.that(d >= 0, ClassOther, "extent %d of dimension %d, expected 0 or more", d, i)
+		k.that(d >= 0, ClassOther, "extent %d of dimension %d, expected 1 or more, or 0 if it is to be chosen", d, i)
 		switch {
 		case k.err != nil:
 		case d == 0:
@@ -26,7 +26,7 @@ func DimsCreate(n int, dims ...int) ([]int, error) {
 			rest /= d
 		}
 	}
-	k.that(free > 0 || rest == 1, ClassOther, "extents %v, expected those whose product is the %d ranks", dims, n)
+	k.that(free > 0 || rest == 1, ClassOther, "extents %v, expected those whose product is the %d ranks, or 0 for each that is to be chosen", dims, n)
 	if k.err != nil {
 		return nil, k.err
 	}

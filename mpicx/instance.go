@@ -105,6 +105,7 @@ func (i *Instance) Finalize(ctx context.Context) error {
 		return err
 	}
 	instance.Instance = nil
+	i.root.proc.ended(nil)
 	// As in Run: peers may still meet an error, and continue without this rank.
 	i.root.end(false)
 	i.reporter.end(nil)

@@ -27,8 +27,9 @@ func goroutines(o *options, ranks int) *job {
 		start = local.NewMortal
 	}
 	ranks = cmp.Or(o.chosen, o.environment, ranks)
-	j := &job{workers: o.workers(ranks), end: func() error { return nil }}
-	for _, side := range start(ranks + o.parked()) {
+	sides := start(ranks + o.parked())
+	j := &job{workers: o.workers(ranks), end: func() error { sides[0].Stop(); return nil }}
+	for _, side := range sides {
 		j.sides = append(j.sides, side)
 	}
 	return j

@@ -57,6 +57,7 @@ type proc struct {
 	_        [64]byte
 	statuses slab[future.Promise[Status]]
 	untyped  slab[future.Promise[struct{}]]
+	idleRun  atomic.Pointer[collectiveRun]
 	_        [64]byte
 
 	// mu protects the following fields, and the ledger.Comm of each of the rank's
@@ -156,6 +157,15 @@ func (p *proc) happened(l timeline.Line) {
 	for _, w := range p.watchers {
 		w.happened(l)
 	}
+}
+
+// ended tells the watchers that the rank's program has ended.
+func (p *proc) ended(err error) {
+	l := timeline.Line{Event: timeline.End}
+	if err != nil {
+		l.Text = err.Error()
+	}
+	p.happened(l)
 }
 
 // blocked tells the watchers that this goroutine waits, in the operation that op names, until

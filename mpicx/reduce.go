@@ -25,7 +25,8 @@ func reduce[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, c
 	} else {
 		recv = nil
 	}
-	return c.run(reducing[T](kind, code, root, len(send)), k.err, c.chooser.Reduce(values(send, recv, op, code), root), nil)
+	r := c.newRun()
+	return r.start(reducing[T](kind, code, root, len(send)), k.err, c.chooser.Reduce(&r.kept, values(send, recv, op, code), root), nil)
 }
 
 // reducing returns the call of a reduction.
@@ -58,7 +59,7 @@ func allreduce[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction
 	k.length("recv", len(recv), len(send))
 	same(&k, send, recv)
 	r := c.newRun()
-	return r.start(reducing[T](kind, code, 0, len(send)), k.err, c.chooser.Allreduce(values(send, recv, op, code), &r.doubling), nil)
+	return r.start(reducing[T](kind, code, 0, len(send)), k.err, c.chooser.Allreduce(&r.kept, values(send, recv, op, code)), nil)
 }
 
 // Scan is Reduce whose result at rank r combines send of ranks 0 to r
@@ -80,7 +81,8 @@ func scan[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, cod
 	defined[T](&k, op, code)
 	k.length("recv", len(recv), len(send))
 	same(&k, send, recv)
-	return c.run(reducing[T](kind, code, 0, len(send)), k.err, c.chooser.Scan(values(send, recv, op, code), exclusive), nil)
+	r := c.newRun()
+	return r.start(reducing[T](kind, code, 0, len(send)), k.err, c.chooser.Scan(&r.kept, values(send, recv, op, code), exclusive), nil)
 }
 
 // ReduceScatter is Reduce whose result is spread: rank r gets counts[r] elements
@@ -123,7 +125,8 @@ func reduceScatter[T any](c *Comm, kind signature.Kind, send, recv []T, counts [
 	if k.err != nil {
 		return c.run(what, k.err, nil, nil)
 	}
-	return c.run(what, nil, c.chooser.ReduceScatter(values(send, recv, op, code), partsOf[T](counts)), nil)
+	r := c.newRun()
+	return r.start(what, nil, c.chooser.ReduceScatter(&r.kept, values(send, recv, op, code), partsOf[T](&r.kept, counts)), nil)
 }
 
 // Reductions with a function instead of an Op. It must be associative; it is

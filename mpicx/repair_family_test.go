@@ -4,64 +4,66 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"sync/atomic"
 	"testing"
-
-	"github.com/stretchr/testify/require"
+	"time"
 
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// D2: a rank that repairs a child is told an error of the parent that came just before it
-// began, since others who were told go there.
+// D2: a rank that repairs a corrupted child is told an error of the parent in place of that, if the
+// program was not told it before. The others go where that is handled, and never come to the repair.
 func TestRepairAfterParentsError(t *testing.T) {
-	oneProcess(t)
-	var both atomic.Int32
-	for i := range 300 {
-		propagating(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-			child, err := world.Split(min(world.Rank(), 1), 0).Get(ctx)
-			if err != nil {
-				return err
-			}
-			if err := world.Barrier().Wait(ctx); err != nil { // told of it already
-				return world.Shrink().Wait(ctx)
-			}
-			if world.Rank() == 3 {
-				fail := func(context.Context) error { return errors.New("of both") }
-				_ = child.Guard(ctx, fail)
-				_ = world.Guard(ctx, fail)
-				return nil
-			}
-			if world.Rank() > 0 {
-				err = child.Barrier().Wait(ctx)
-			} else {
-				err = world.Barrier().Wait(ctx)
-			}
-			c, ok := errors.AsType[*mpicx.CommCorruptedError](err)
-			if !ok {
-				return fmt.Errorf("Barrier: %v", err)
-			}
-			if c.Of(child) {
-				both.Add(1)
-				for range i {
-					runtime.Gosched()
-				}
-				err := child.Shrink().Wait(ctx)
-				if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); err != nil && (!ok || !c.Of(world)) {
-					return fmt.Errorf("Shrink of the child: %v", err)
-				}
-			}
-			if err := world.Barrier().Wait(ctx); !corrupted(err) {
-				return fmt.Errorf("Barrier of the world: %v", err)
-			}
-			if err := world.Shrink().Wait(ctx); err != nil {
-				return fmt.Errorf("Shrink of the world: %w", err)
-			}
-			return nil
-		})
+	fakeTime(t)
+	raise := map[string]func(ctx context.Context, world *mpicx.Comm) error{
+		"propagated": func(ctx context.Context, world *mpicx.Comm) error { return world.SignalError(ctx, 7) },
+		"corrupted": func(ctx context.Context, world *mpicx.Comm) error {
+			return world.Guard(ctx, func(context.Context) error { return errors.New("of the world") })
+		},
 	}
-	require.NotZero(t, both.Load())
+	repairs := map[string]func(ctx context.Context, child *mpicx.Comm) error{
+		"Shrink": func(ctx context.Context, child *mpicx.Comm) error { return child.Shrink().Wait(ctx) },
+		"Agree":  func(ctx context.Context, child *mpicx.Comm) error { return child.Agree(1).Wait(ctx) },
+	}
+	for kind := range raise {
+		for call := range repairs {
+			t.Run(kind+"/"+call, func(t *testing.T) {
+				propagating(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+					child, err := world.Split(min(world.Rank(), 1), 0).Get(ctx)
+					if err != nil {
+						return err
+					}
+					switch world.Rank() {
+					case 3:
+						_ = child.Guard(ctx, func(context.Context) error { return errors.New("of the child") })
+						time.Sleep(time.Second)
+						err = raise[kind](ctx, world)
+					case 1:
+						if err := child.Barrier().Wait(ctx); !corrupted(err) {
+							return fmt.Errorf("Barrier of the child: %w", err)
+						}
+						time.Sleep(2 * time.Second)
+						if err := world.Err(); err != nil { // this rank joins the world's round, which rank 0 has not
+							return fmt.Errorf("the world's round is over: %w", err)
+						}
+						time.Sleep(2 * time.Second)
+						err = repairs[call](ctx, child)
+					case 0:
+						time.Sleep(3 * time.Second)
+						fallthrough
+					case 2: // joins the child's round as well, and is told the world's
+						err = world.Barrier().Wait(ctx)
+					}
+					if v, ok := err.(interface{ Of(*mpicx.Comm) bool }); !(ok && v.Of(world)) && world.Rank() < 3 {
+						return fmt.Errorf("expected the world's error, got %w", err)
+					}
+					if kind == "propagated" {
+						return world.Barrier().Wait(ctx)
+					}
+					return world.Shrink().Wait(ctx)
+				})
+			})
+		}
+	}
 }
 
 // A program that ends while a Shrink of it is pending is left behind; the Shrink of the others

@@ -434,10 +434,10 @@ func replaceByPlan(t *testing.T, n, k int, plan string, victim int) bool {
 // The same with processes that are killed.
 func TestReplaceProcesses(t *testing.T) {
 	for _, plan := range []string{
-		"kill 1 at operation 5",
-		"kill 0 at operation 9; kill 4 in replace message 1",
-		"exit 2 with status 3 in resolve message 1; kill 3 at operation 4",
-		"kill 1 in replace message 1; kill 2 at operation 3",
+		"must kill 1 at operation 5",
+		"must kill 0 at operation 9; must kill 4 in replace message 1",
+		"must exit 2 with status 3 in resolve message 1; must kill 3 at operation 4",
+		"must kill 1 in replace message 1; must kill 2 at operation 3",
 	} {
 		t.Run(plan, func(t *testing.T) {
 			mpicxtest.RunProcessFaults(t, 6, plan, recovering, mpicx.WithSpares(2))

@@ -173,11 +173,7 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 			*err = nil // a dead rank reports nothing
 			return
 		}
-		end := timeline.Line{Event: timeline.End}
-		if *err != nil {
-			end.Text = (*err).Error()
-		}
-		c.proc.happened(end)
+		c.proc.ended(*err)
 		told := *err == nil || c.unwindAll(newFailure(describe(*err), 0), *err)
 		c.end(!told)
 	}()

@@ -113,6 +113,18 @@ func TestTimelineOfARepair(t *testing.T) {
 	}
 }
 
+func TestTimelineOfAnInstance(t *testing.T) {
+	oneProcess(t)
+	dir := t.TempDir()
+	for range 2 {
+		i, err := mpicx.Initialize(t.Context(), mpicx.WithTimeline(dir))
+		require.NoError(t, err)
+		i.World().Mark("between")
+		require.NoError(t, i.Finalize(t.Context()))
+	}
+	require.Equal(t, 2, hasEvents(t, eventsOf(t, dir), 0, "start mark end start mark end").Run)
+}
+
 func TestTimelineThatCantBe(t *testing.T) {
 	oneProcess(t)
 	name := filepath.Join(t.TempDir(), "taken")

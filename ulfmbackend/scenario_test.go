@@ -17,13 +17,9 @@ import (
 // command and, below the dashes, all that it led to. Rewrite them with
 // go test -run TestScenarios -rewrite, and read the difference.
 func TestScenarios(t *testing.T) {
-	scenario.Play(t, "../testdata/scenarios/ulfm", verbs, func() func(*testing.T, verb, *datadriven.TestData) string {
-		s := &script{}
-		return func(t *testing.T, v verb, d *datadriven.TestData) string {
-			s.out.Reset()
-			v(t, s, d)
-			return s.out.String()
-		}
+	scenario.Play(t, "../testdata/scenarios/ulfm", verbs, func(out *strings.Builder) func(*testing.T, verb, *datadriven.TestData) {
+		s := &script{out: out}
+		return func(t *testing.T, v verb, d *datadriven.TestData) { v(t, s, d) }
 	})
 }
 
@@ -35,10 +31,10 @@ type verb = func(t *testing.T, s *script, d *datadriven.TestData)
 type script struct {
 	*universe
 	attends []bool // joins as soon as it can
-	out     strings.Builder
+	out     *strings.Builder
 }
 
-func (s *script) printf(format string, args ...any) { fmt.Fprintf(&s.out, format, args...) }
+func (s *script) printf(format string, args ...any) { fmt.Fprintf(s.out, format, args...) }
 
 // each calls f for the ranks of the command, and then has those join that attend.
 func (s *script) each(t *testing.T, d *datadriven.TestData, f func(r int)) {

@@ -105,9 +105,9 @@ func (r *virtualRank) barrier(comm transport.Comm, done func(error)) {
 
 // combine is mpicx's Allreduce of buf, which all ranks may share: it has no contents.
 func (r *virtualRank) combine(comm transport.Comm, buf []byte, done func(error)) {
-	r.run(comm, r.sim.chooser.Allreduce(collective.Reduction{Acc: buf, Element: 8, Op: func(dst, _, _ []byte) {
+	r.run(comm, r.sim.chooser.Allreduce(nil, collective.Reduction{Acc: buf, Element: 8, Op: func(dst, _, _ []byte) {
 		r.sim.Compute(r.rank, machine.Combining(len(dst)))
-	}}, nil), done)
+	}}), done)
 }
 
 // allreduce is mpicx's of one int, likewise.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -68,7 +67,7 @@ func (r *rank) close(s *step, e *env, c *inst) error {
 	switch {
 	case err != nil || pending == nil:
 	case s.how == closeNever:
-		ctx, cancel := context.WithTimeout(e.ctx, 50*time.Microsecond)
+		ctx, cancel := context.WithTimeout(e.ctx, 50*tick)
 		defer cancel()
 		v.err = pending.Wait(ctx)
 		if m, ok := v.err.(*mpicx.MPIError); ok && m.Class == mpicx.ClassComm && is[*mpicx.ProcFailedError](v.err) {

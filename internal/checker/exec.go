@@ -81,7 +81,7 @@ func isVerdict(err error) bool {
 func (r *rank) all(steps []*step, e *env) error {
 	for _, s := range steps {
 		if r.id < len(s.delay) && s.delay[r.id] > 0 {
-			time.Sleep(time.Duration(s.delay[r.id]) * time.Microsecond)
+			time.Sleep(time.Duration(s.delay[r.id]) * tick)
 		}
 		if e.comms[s.comm] == nil { // this rank is no member
 			continue
@@ -227,7 +227,7 @@ func (r *rank) leave(s *step, e *env) {
 
 // expire waits for a message that nobody sends. The deadline is the rank's own error.
 func (r *rank) expire(s *step, e *env, c *inst) error {
-	limit := time.Duration(s.arg) * time.Microsecond
+	limit := time.Duration(s.arg) * tick
 	ctx, cancel := context.WithTimeout(e.ctx, limit)
 	defer cancel()
 	start := time.Now()

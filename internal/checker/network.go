@@ -47,7 +47,7 @@ func (c *slow) delay() time.Duration {
 	if c.rnd.IntN(3) > 0 {
 		return 0
 	}
-	return time.Duration(1+c.rnd.IntN(8)) * time.Microsecond
+	return time.Duration(1+c.rnd.IntN(8)) * tick
 }
 
 type slowListener struct {

@@ -216,7 +216,7 @@ func (o *operation) do() error {
 				if polls == 200 { // long after all others have done their part
 					return f.Wait(ctx)
 				}
-				time.Sleep(time.Microsecond)
+				time.Sleep(tick)
 			}
 		}
 		return nil

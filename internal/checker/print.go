@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // String writes the program as Go would have it, but for what every program repeats:
@@ -63,7 +64,7 @@ func (w *writer) steps(steps []*step) {
 		var waits []string
 		for r, d := range s.delay {
 			if d > 0 && r < w.ranks {
-				waits = append(waits, fmt.Sprintf("%d: %dµs", r, d))
+				waits = append(waits, fmt.Sprintf("%d: %v", r, time.Duration(d)*tick))
 			}
 		}
 		if len(waits) > 0 {
@@ -88,13 +89,13 @@ func (w *writer) step(s *step) {
 	case doLeave:
 		w.line("%s%s", w.only(s), [...]string{"panic", "runtime.Goexit()", "mpicxtest.Die(world)"}[s.how])
 	case doExpire:
-		w.line("%sreturn Recv(%s, from the next, a tag that nobody sends).Wait(context.WithTimeout(ctx, %dµs))", w.only(s), c, s.arg)
+		w.line("%sreturn Recv(%s, from the next, a tag that nobody sends).Wait(context.WithTimeout(ctx, %v))", w.only(s), c, time.Duration(s.arg)*tick)
 	case doCheck:
 		w.line("if ctx.Err() != nil { return ctx.Err() }")
 	case doErr:
 		w.line("%s_ = %s.Err()", w.only(s), c)
 	case doWork:
-		w.line("%sselect { case <-ctx.Done(): case <-time.After(time.Second): }", w.only(s))
+		w.line("%sselect { case <-ctx.Done(): case <-time.After(%v): }", w.only(s), long)
 	case doScope:
 		if s.repeat > 1 {
 			w.line("%d times:", s.repeat)

@@ -16,8 +16,12 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// idle is longer, in fake time, than any program computes.
-const idle = time.Hour
+// tick is the unit of time, which is fake. Programs last long enough that ranks which wait have
+// their calls compared (M2), often while others are late: none of that may disturb them.
+const tick = 30 * time.Millisecond
+
+// idle is longer than any program computes.
+const idle = 24 * time.Hour
 
 // play runs a program once and returns the history, with what was wrong.
 func play(t *testing.T, p *program) (h *history) {
@@ -101,7 +105,7 @@ func inBubble(p *program, h *history) {
 		h.failf("hang", "and some wait in spite of an error")
 		return
 	}
-	time.Sleep(time.Millisecond) // messages under way are delivered
+	time.Sleep(1000 * tick) // messages under way are delivered
 	for _, r := range ranks {
 		if h.dead[r.id] {
 			continue

@@ -52,131 +52,178 @@ func (c Chooser) pick(op operation, bytes int) string {
 }
 
 // Barrier returns the algorithm for a barrier.
-func (c Chooser) Barrier() Algorithm {
-	if c.pick(barrier, 0) == "tree" {
+func (c Chooser) Barrier(k *Kept) Algorithm {
+	switch c.pick(barrier, 0) {
+	case "tree":
 		return Barrier{}
+	case "star":
+		a := again[AllgatherStar](k, barrier)
+		*a = AllgatherStar{}
+		return a
 	}
-	return &AllreduceDoubling{Reduction: Reduction{Op: func(_, _, _ []byte) {}}}
+	a := again[AllreduceDoubling](k, barrier)
+	*a = AllreduceDoubling{Reduction: Reduction{Op: func(_, _, _ []byte) {}}}
+	return a
 }
 
 // Bcast returns the algorithm for a broadcast.
-func (c Chooser) Bcast(buf []byte, root int) Algorithm {
+func (c Chooser) Bcast(k *Kept, buf []byte, root int) Algorithm {
 	switch c.pick(bcast, len(buf)) {
 	case "scatter":
 		return &BcastScatter{Buf: buf, Root: root}
 	case "chain":
 		return &BcastChain{Buf: buf, Root: root, Segment: chainSegment}
-	default:
-		return &Bcast{Buf: buf, Root: root}
+	case "star":
+		a := again[BcastStar](k, bcast)
+		*a = BcastStar{Buf: buf, Root: root}
+		return a
 	}
+	a := again[Bcast](k, bcast)
+	*a = Bcast{Buf: buf, Root: root}
+	return a
 }
 
 // Reduce returns the algorithm for a reduction to root.
-func (c Chooser) Reduce(r Reduction, root int) Algorithm {
-	if c.pick(reduce, r.len()) == "chain" && (root == 0 || !r.Ordered) {
+func (c Chooser) Reduce(k *Kept, r Reduction, root int) Algorithm {
+	switch name := c.pick(reduce, r.len()); {
+	case name == "star":
+		a := again[ReduceStar](k, reduce)
+		*a = ReduceStar{Reduction: r, Root: root}
+		return a
+	case name == "chain" && (root == 0 || !r.Ordered):
 		return &ReduceChain{Reduction: r, Root: root, Segment: r.segment()}
 	}
-	return &Reduce{Reduction: r, Root: root}
+	a := again[Reduce](k, reduce)
+	*a = Reduce{Reduction: r, Root: root}
+	return a
 }
 
-// Allreduce returns the algorithm for a reduction to all. Reuse, if not nil, may become it.
-func (c Chooser) Allreduce(r Reduction, reuse *AllreduceDoubling) Algorithm {
+// Allreduce returns the algorithm for a reduction to all.
+func (c Chooser) Allreduce(k *Kept, r Reduction) Algorithm {
 	switch c.pick(allreduce, r.len()) {
 	case "tree":
-		return &AllreduceTree{Reduce: Reduce{Reduction: r}}
+		a := again[AllreduceTree](k, allreduce)
+		*a = AllreduceTree{Reduce: Reduce{Reduction: r}}
+		return a
 	case "rabenseifner":
 		return &Rabenseifner{Reduction: r}
 	case "parts":
 		return &AllreduceParts{Reduction: r}
 	case "star":
-		return &AllreduceStar{ReduceStar: ReduceStar{Reduction: r}}
+		a := again[AllreduceStar](k, allreduce)
+		*a = AllreduceStar{ReduceStar: ReduceStar{Reduction: r}}
+		return a
 	}
-	if reuse == nil {
-		reuse = new(AllreduceDoubling)
-	}
-	*reuse = AllreduceDoubling{Reduction: r}
-	return reuse
+	a := again[AllreduceDoubling](k, allreduce)
+	*a = AllreduceDoubling{Reduction: r}
+	return a
 }
 
 // ReduceScatter returns the algorithm for a reduction whose result is spread by parts. Acc is
 // the rank's own part.
-func (c Chooser) ReduceScatter(r Reduction, parts Parts) Algorithm {
+func (c Chooser) ReduceScatter(k *Kept, r Reduction, parts Parts) Algorithm {
 	switch c.pick(reduceScatter, len(r.Send)) {
 	case "tree":
-		return &ReduceScatterTree{Reduction: r, Parts: parts}
+		a := again[ReduceScatterTree](k, reduceScatter)
+		*a = ReduceScatterTree{Reduction: r, Parts: parts}
+		return a
 	case "star":
-		return &ReduceScatterStar{Reduction: r, Parts: parts}
+		a := again[ReduceScatterStar](k, reduceScatter)
+		*a = ReduceScatterStar{Reduction: r, Parts: parts}
+		return a
 	}
-	return &ReduceScatterDirect{Send: r.Send, Recv: r.Acc, Parts: parts, Op: r.Op}
+	a := again[ReduceScatterDirect](k, reduceScatter)
+	*a = ReduceScatterDirect{Send: r.Send, Recv: r.Acc, Parts: parts, Op: r.Op}
+	return a
 }
 
 // Allgather returns the algorithm for gathering parts of one length at all ranks.
-func (c Chooser) Allgather(send, recv []byte) Algorithm {
+func (c Chooser) Allgather(k *Kept, send, recv []byte) Algorithm {
 	switch c.pick(allgather, len(send)) {
 	case "tree":
-		return &Allgather{Gather: Gather{Send: send, Recv: recv}}
+		a := again[Allgather](k, allgather)
+		*a = Allgather{Gather: Gather{Send: send, Recv: recv}}
+		return a
 	case "star":
-		return &AllgatherStar{GatherDirect: GatherDirect{Send: send, Recv: recv}}
+		a := again[AllgatherStar](k, allgather)
+		*a = AllgatherStar{GatherDirect: GatherDirect{Send: send, Recv: recv}}
+		return a
 	}
-	parts := make(Parts, c.ranks+1)
+	parts := k.Parts(c.ranks)
 	for i := range parts {
 		parts[i] = i * len(send)
 	}
-	return &AllgatherDirect{Send: send, Buf: recv, Parts: parts}
+	a := again[AllgatherDirect](k, allgather)
+	*a = AllgatherDirect{Send: send, Buf: recv, Parts: parts}
+	return a
 }
 
 // Allgatherv is Allgather of parts of other lengths.
-func (c Chooser) Allgatherv(send, recv []byte, parts Parts) Algorithm {
+func (c Chooser) Allgatherv(k *Kept, send, recv []byte, parts Parts) Algorithm {
 	if c.pick(allgatherv, len(recv)/c.ranks) == "tree" {
-		return &Allgatherv{Send: send, Recv: recv, At: parts}
+		a := again[Allgatherv](k, allgatherv)
+		*a = Allgatherv{Send: send, Recv: recv, At: parts}
+		return a
 	}
-	return &AllgatherDirect{Send: send, Buf: recv, Parts: parts}
+	a := again[AllgatherDirect](k, allgatherv)
+	*a = AllgatherDirect{Send: send, Buf: recv, Parts: parts}
+	return a
 }
 
 // Gather returns the algorithm for gathering parts of one length at root.
-func (c Chooser) Gather(send, recv []byte, root int) Algorithm {
+func (c Chooser) Gather(k *Kept, send, recv []byte, root int) Algorithm {
 	if c.pick(gather, len(send)) == "tree" {
-		return &Gather{Send: send, Recv: recv, Root: root}
+		a := again[Gather](k, gather)
+		*a = Gather{Send: send, Recv: recv, Root: root}
+		return a
 	}
-	return &GatherDirect{Send: send, Recv: recv, Root: root}
+	a := again[GatherDirect](k, gather)
+	*a = GatherDirect{Send: send, Recv: recv, Root: root}
+	return a
 }
 
 // Scatter returns the algorithm for handing out parts of one length from root.
-func (c Chooser) Scatter(send, recv []byte, root int) Algorithm {
+func (c Chooser) Scatter(k *Kept, send, recv []byte, root int) Algorithm {
 	if c.pick(scatter, len(recv)) == "tree" {
-		return &Scatter{Send: send, Recv: recv, Root: root}
+		a := again[Scatter](k, scatter)
+		*a = Scatter{Send: send, Recv: recv, Root: root}
+		return a
 	}
-	return &ScatterDirect{Send: send, Recv: recv, Root: root}
+	a := again[ScatterDirect](k, scatter)
+	*a = ScatterDirect{Send: send, Recv: recv, Root: root}
+	return a
 }
 
 // Alltoall returns the algorithm for the exchange of parts of one length.
-func (c Chooser) Alltoall(send, recv []byte) Algorithm {
-	length := len(send) / c.ranks
-	switch c.pick(alltoall, length) {
+func (c Chooser) Alltoall(k *Kept, send, recv []byte) Algorithm {
+	switch c.pick(alltoall, len(send)/c.ranks) {
 	case "bruck":
-		return &AlltoallBruck{Send: send, Recv: recv}
+		a := again[AlltoallBruck](k, alltoall)
+		*a = AlltoallBruck{Send: send, Recv: recv}
+		return a
 	case "star":
-		return &AlltoallStar{Send: send, Recv: recv}
+		a := again[AlltoallStar](k, alltoall)
+		*a = AlltoallStar{Send: send, Recv: recv}
+		return a
 	}
-	split := func(b []byte) [][]byte {
-		parts := make([][]byte, c.ranks)
-		for r := range parts {
-			parts[r] = b[r*length:][:length:length]
-		}
-		return parts
-	}
-	return &Linear{Send: split(send), Recv: split(recv)}
+	a := again[AlltoallDirect](k, alltoall)
+	*a = AlltoallDirect{Send: send, Recv: recv}
+	return a
 }
 
 // Scan returns the algorithm for what ranks have together with those before; exclusive: those before
 // alone, whose result is Acc, too.
-func (c Chooser) Scan(r Reduction, exclusive bool) Algorithm {
+func (c Chooser) Scan(k *Kept, r Reduction, exclusive bool) Algorithm {
 	var result []byte
 	if exclusive {
 		r.Acc, result = nil, r.Acc
 	}
 	if c.pick(scan, r.len()) == "chain" {
-		return &ScanChain{Reduction: r, Exclusive: exclusive, Result: result, Segment: r.segment()}
+		a := again[ScanChain](k, scan)
+		*a = ScanChain{Reduction: r, Exclusive: exclusive, Result: result, Segment: r.segment()}
+		return a
 	}
-	return &Scan{Reduction: r, Exclusive: exclusive, Result: result}
+	a := again[Scan](k, scan)
+	*a = Scan{Reduction: r, Exclusive: exclusive, Result: result}
+	return a
 }

@@ -53,13 +53,11 @@ type Exchange struct {
 	algorithm Algorithm
 	done      Ender
 
-	step     atomic.Int32
+	step     int // changes only while no request is under way
 	more     bool
 	requests []transport.Request
-	pending  atomic.Int32 // requests, and one for run while it starts them
-
-	started atomic.Bool // run has started all requests of the step
-	err     atomic.Pointer[error]
+	pending  atomic.Int32 // requests, and one for run, and starting. Who takes the last away goes on.
+	err      atomic.Pointer[error]
 
 	few      [8]uint64 // the first Scratch, of which so many bytes are used
 	used     int
@@ -81,17 +79,26 @@ func (e *LengthError) Error() string {
 // Start begins the operation. Done is told its end, possibly before Start returns. The
 // tag is negative, the same at all ranks, and used by no other operation of the epoch.
 func (x *Exchange) Start(comm transport.Comm, epoch transport.Epoch, tag int, a Algorithm, done Ender) {
+	if ended, err := x.Begin(comm, epoch, tag, a, done); ended {
+		done.Ended(err)
+	}
+}
+
+// Begin is Start that says whether the operation has ended meanwhile, and how. Done is not told
+// then.
+func (x *Exchange) Begin(comm transport.Comm, epoch transport.Epoch, tag int, a Algorithm, done Ender) (ended bool, err error) {
 	x.comm, x.epoch, x.tag, x.algorithm, x.done = comm, epoch, tag, a, done
-	x.step.Store(0)
+	x.step = 0
 	if x.err.Load() != nil {
 		x.err.Store(nil)
 	}
 	x.more = true
-	x.run()
+	return x.run()
 }
 
-// Step returns the operation's name and its current step, from 1.
-func (x *Exchange) Step() (operation string, number int) { return x.Name, int(x.step.Load()) }
+// Step returns the operation's name and its current step, from 1. It is called for a request that
+// has not ended.
+func (x *Exchange) Step() (operation string, number int) { return x.Name, x.step }
 
 // Ender returns the Ender given to Start.
 func (x *Exchange) Ender() Ender { return x.done }
@@ -102,9 +109,12 @@ func (x *Exchange) Rank() int { return x.comm.Rank() }
 // Size returns the number of ranks.
 func (x *Exchange) Size() int { return x.comm.Size() }
 
-// Send requests that b is sent to rank to.
+// Send requests that b is sent to rank to. If nothing was asked for before it in this step, it may
+// be sent at once: an algorithm that receives long messages in a step asks for these first.
 func (x *Exchange) Send(to int, b []byte) {
-	x.add(transport.Sending, to, b)
+	if len(x.requests) > 0 || !x.comm.TrySend(to, x.tag, x.epoch, x.Signature, b) {
+		x.add(transport.Sending, to, b)
+	}
 }
 
 // SendShared is Send of bytes that are never changed again.
@@ -143,48 +153,49 @@ func (x *Exchange) add(kind transport.Kind, peer int, b []byte) *transport.Reque
 	return r
 }
 
-// run carries out steps until one has to wait for messages.
-func (x *Exchange) run() {
+// run carries out steps until one has to wait for messages. It says whether the operation has
+// ended, and how.
+func (x *Exchange) run() (ended bool, err error) {
 	for {
 		x.requests = x.requests[:0]
-		if x.started.Load() {
-			x.started.Store(false)
+		if err := x.ask(); err != nil || len(x.requests) == 0 {
+			return x.end(err)
 		}
-		for x.more && len(x.requests) == 0 {
-			if err := x.ask(); err != nil {
-				x.end(err)
-				return
-			}
-		}
-		if len(x.requests) == 0 {
-			x.end(nil)
-			return
-		}
-		x.pending.Store(int32(len(x.requests)) + 1)
+		x.pending.Store(int32(len(x.requests)) + 1 + starting)
+		done := int32(1)
 		for i := range x.requests {
 			switch r := &x.requests[i]; {
 			case r.Kind == transport.Receiving:
 				x.comm.Irecv(r)
 			case r.Mode == 0 && x.comm.TrySend(r.Peer, r.Tag, r.Epoch, r.Signature, r.Buf):
-				x.pending.Add(-1)
+				done++
 			default:
 				x.comm.Isend(r)
 			}
 		}
-		x.started.Store(true)
+		x.pending.Add(-starting)
 		if x.err.Load() != nil {
 			x.cancel()
 		}
-		if !x.ended() {
-			return
+		if x.pending.Add(-done) > 0 {
+			return false, nil
+		}
+		if err := x.err.Load(); err != nil {
+			return x.end(*err)
 		}
 	}
 }
 
+// starting is part of pending until run has started all requests of the step.
+const starting = 1 << 30
+
+// ask asks the algorithm for the next step that has requests, if there is one.
 func (x *Exchange) ask() (err error) {
 	defer future.Catch(&err) // a reduction may be the user's function
-	x.more = x.algorithm.Step(int(x.step.Load()), x)
-	x.step.Add(1)
+	for x.more && len(x.requests) == 0 {
+		x.more = x.algorithm.Step(x.step, x)
+		x.step++
+	}
 	return nil
 }
 
@@ -204,13 +215,22 @@ func (x *Exchange) Completed(r *transport.Request) {
 	if err != nil {
 		x.fail(err)
 	}
-	if x.ended() {
-		x.run()
+	if x.pending.Add(-1) > 0 {
+		return
+	}
+	var ended bool
+	if failed := x.err.Load(); failed != nil {
+		ended, err = x.end(*failed)
+	} else {
+		ended, err = x.run()
+	}
+	if ended {
+		x.done.Ended(err)
 	}
 }
 
 func (x *Exchange) fail(err error) {
-	if x.err.CompareAndSwap(nil, &err) && x.started.Load() {
+	if x.err.CompareAndSwap(nil, &err) && x.pending.Load() < starting {
 		x.cancel() // else run does
 	}
 }
@@ -221,16 +241,4 @@ func (x *Exchange) cancel() {
 	for i := range x.requests {
 		x.comm.Cancel(&x.requests[i])
 	}
-}
-
-// ended counts one less and says whether the next step can begin.
-func (x *Exchange) ended() bool {
-	if x.pending.Add(-1) > 0 {
-		return false
-	}
-	err := x.err.Load()
-	if err != nil {
-		x.end(*err)
-	}
-	return err == nil
 }

@@ -7,20 +7,16 @@ type ReduceScatterDirect struct {
 	Parts      Parts
 	Op         Op
 
-	arrived [][]byte // by rank; this rank's own is in Send
+	all []byte // of the others, from the next rank on; this rank's own is in Send
 }
 
 func (a *ReduceScatterDirect) Step(k int, x *Exchange) bool {
 	rank, n := x.Rank(), x.Size()
 	own := a.Parts.of(a.Send, rank)
 	if k == 0 {
-		a.arrived = make([][]byte, n)
-		a.arrived[rank] = own
-		tmp := x.Scratch((n - 1) * len(own))
-		for d := 1; d < n; d++ {
-			from := around(rank, -d, n)
-			a.arrived[from], tmp = tmp[:len(own)], tmp[len(own):]
-			x.Recv(from, a.arrived[from])
+		a.all = x.Scratch((n - 1) * len(own))
+		for d := n - 1; d > 0; d-- {
+			x.Recv(around(rank, d, n), a.all[(d-1)*len(own):][:len(own)])
 		}
 		for d := 1; d < n; d++ {
 			to := around(rank, d, n)
@@ -30,18 +26,26 @@ func (a *ReduceScatterDirect) Step(k int, x *Exchange) bool {
 	}
 	if n == 1 {
 		copy(a.Recv, own)
+		return false
+	}
+	arrived := func(r int) []byte {
+		if r == rank {
+			return own
+		}
+		return a.all[(around(r, -rank, n)-1)*len(own):][:len(own)]
 	}
 	// In what rank 0 or 1 has sent, since Recv may be this rank's own part.
-	sum := a.arrived[0]
+	first := arrived(0)
+	if rank == 0 {
+		first = arrived(1)
+	}
+	sum := arrived(0)
 	for r := 1; r < n; r++ {
-		to := a.arrived[0]
-		switch {
-		case r == n-1:
+		to := first
+		if r == n-1 {
 			to = a.Recv
-		case rank == 0:
-			to = a.arrived[1]
 		}
-		a.Op(to, sum, a.arrived[r])
+		a.Op(to, sum, arrived(r))
 		sum = to
 	}
 	return false

@@ -40,12 +40,12 @@ func (x *Exchange) Scratch(n int) []byte {
 	return b[:n:n]
 }
 
-// end ends the operation. No message of it is under way.
-func (x *Exchange) end(err error) {
+// end gives back what the operation has borrowed. No message of it is under way.
+func (x *Exchange) end(err error) (ended bool, _ error) {
 	for i, b := range x.borrowed {
 		scratch[bits.Len(uint(len(b)-1))].Put(unsafe.SliceData(b))
 		x.borrowed[i] = nil
 	}
 	x.borrowed, x.used = x.borrowed[:0], 0
-	x.done.Ended(err)
+	return true, err
 }

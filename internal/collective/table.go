@@ -25,9 +25,9 @@ type Operation struct {
 
 // Operations are those that a Chooser chooses for.
 var Operations = [operations]Operation{
-	{"Barrier", []string{"tree", "doubling"}},
-	{"Bcast", []string{"tree", "scatter", "chain"}},
-	{"Reduce", []string{"tree", "chain"}},
+	{"Barrier", []string{"tree", "star", "doubling"}},
+	{"Bcast", []string{"tree", "star", "scatter", "chain"}},
+	{"Reduce", []string{"tree", "star", "chain"}},
 	{"Allreduce", []string{"tree", "doubling", "rabenseifner", "parts", "star"}},
 	{"ReduceScatter", []string{"tree", "direct", "star"}},
 	{"Allgather", []string{"tree", "direct", "star"}},

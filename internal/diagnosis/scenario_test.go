@@ -15,13 +15,9 @@ import (
 // TestScenarios plays the scripts in testdata/scenarios/diagnosis. Rewrite them with
 // go test -run TestScenarios -rewrite, and read the difference.
 func TestScenarios(t *testing.T) {
-	scenario.Play(t, "../../testdata/scenarios/diagnosis", verbs, func() func(*testing.T, verb, *datadriven.TestData) string {
-		s := &script{}
-		return func(t *testing.T, v verb, d *datadriven.TestData) string {
-			s.out.Reset()
-			v(t, s, d)
-			return s.out.String()
-		}
+	scenario.Play(t, "../../testdata/scenarios/diagnosis", verbs, func(out *strings.Builder) func(*testing.T, verb, *datadriven.TestData) {
+		s := &script{out: out}
+		return func(t *testing.T, v verb, d *datadriven.TestData) { v(t, s, d) }
 	})
 }
 
@@ -34,7 +30,7 @@ type script struct {
 	dead     []int
 	texts    map[int]string
 	queue    []sent
-	out      strings.Builder
+	out      *strings.Builder
 }
 
 type sent struct {
@@ -64,7 +60,7 @@ func (s *script) carry(t *testing.T) {
 		case slices.Contains(s.stopped, m.to):
 			kept = append(kept, m)
 		case msg.Said != nil:
-			fmt.Fprintf(&s.out, "%d answers %d: %s\n", m.from, m.to, said(msg.Said))
+			fmt.Fprintf(s.out, "%d answers %d: %s\n", m.from, m.to, said(msg.Said))
 			s.feed(m.to, func(a *diagnosis.Machine) { a.Step(m.from, msg, "") })
 		default:
 			how := ""
@@ -74,7 +70,7 @@ func (s *script) carry(t *testing.T) {
 			if msg.Alone {
 				how = " alone"
 			}
-			fmt.Fprintf(&s.out, "%d asks %d%s\n", m.from, m.to, how)
+			fmt.Fprintf(s.out, "%d asks %d%s\n", m.from, m.to, how)
 			s.feed(m.to, func(a *diagnosis.Machine) { a.Step(m.from, msg, s.texts[m.to]) })
 		}
 	}
@@ -98,7 +94,7 @@ var verbs = map[string]verb{
 	"new": func(t *testing.T, s *script, d *datadriven.TestData) {
 		size := 0
 		d.ScanArgs(t, "size", &size)
-		*s = script{texts: make(map[int]string)}
+		*s = script{out: s.out, texts: make(map[int]string)}
 		for r := range size {
 			s.machines = append(s.machines, diagnosis.NewMachine(r, size))
 			s.texts[r] = "Barrier"
@@ -133,7 +129,7 @@ var verbs = map[string]verb{
 		for _, r := range s.ranks(t, d) {
 			all := s.machines[r].Complete()
 			answers, rival := s.machines[r].End()
-			fmt.Fprintf(&s.out, "complete %t, rival %d: %s\n", all, rival, said(answers))
+			fmt.Fprintf(s.out, "complete %t, rival %d: %s\n", all, rival, said(answers))
 		}
 	},
 	// stop rank=R: it takes no message, until continue.

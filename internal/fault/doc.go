@@ -9,7 +9,8 @@
 // words are separated by blanks.
 //
 //	plan      = [ statement ] { ( ";" | newline ) [ statement ] } .
-//	statement = "kill" victim [ "by" signal ] moment
+//	statement = [ "must" ] deed .
+//	deed      = "kill" victim [ "by" signal ] moment
 //	          | "exit" victim "with" "status" number moment
 //	          | "stop" victim "for" duration moment .
 //	victim    = rank | "any" number .
@@ -50,6 +51,14 @@
 // or, for "create", in Create, CartCreate, CartSub or GraphCreate; and
 // to tell that programs have ended ("end").
 //
-// A moment that never comes kills nobody. Where the rank's program is sequential,
+// A moment that never comes kills nobody. Some steps never come, because a rank has nothing to do in
+// them: an Allreduce of one number has steps 1 and 2 among 4 goroutine ranks, and steps 2 and 3 among
+// 4 processes, where step 1 is for numbers of ranks that are no power of two. A statement with "must" has to be
+// carried out at all its ranks; [Plan.Missed] returns those that were not, and [Plan.Counts] which
+// moments a rank has passed:
+//
+//	must kill 3 in Allreduce step 2
+//
+// Where the rank's program is sequential,
 // moments are reproducible up to the first error that it meets.
 package fault

@@ -28,7 +28,9 @@ var plans = map[string]string{
 	"kill 3 by SIGTERM at operation 1":        "",
 	"exit 2 with status 0 in Bcast step 1":    "",
 	"stop any 2 for 200ms random seed 1 of 2": "",
-	"stop 1 for 0.25s in end message 1":       "stop 1 for 250ms in end message 1",
+	"must kill 3 in Allreduce step 2":         "",
+	"must stop any 2 for 1s random seed 1 of 2; kill 0 at operation 1":                                "",
+	"stop 1 for 0.25s in end message 1":                                                               "stop 1 for 250ms in end message 1",
 	"\tkill  1 in end message 2 ;\n\n kill 2 at  operation 03\n":                                      "kill 1 in end message 2; kill 2 at operation 3",
 	fmt.Sprintf("kill %d random seed %d of %d", math.MaxInt32, uint64(math.MaxUint64), math.MaxInt32): "",
 }
@@ -46,7 +48,8 @@ func TestParse(t *testing.T) {
 
 func TestParseErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"die":                              `line 1, column 1: "die", expected kill`,
+		"die":                              `line 1, column 1: "die", expected must, kill`,
+		"must must kill 1":                 `column 6: "must", expected kill, exit`,
 		"kill":                             `line 1, column 5: the statement ends, expected any, or a rank from 0 to 2147483647`,
 		"kill -1 at operation 1":           `column 6: "-1", expected any, or a rank from 0`,
 		"kill 1 on":                        `column 8: "on", expected at, in or random`,
@@ -102,6 +105,30 @@ func TestFits(t *testing.T) {
 			require.ErrorContains(t, p.Fits(ranks-1), fmt.Sprintf("%q: ", text))
 		}
 	}
+}
+
+// What had to be done and has not been is known, for each rank, with what the rank has begun.
+func TestMissed(t *testing.T) {
+	plan, side, _, dup := wrapped(t, "must kill 0 at operation 3; kill 0 at operation 9; must kill 0 in Gather step 1; must kill any 2 random seed 1 of 900")
+	missed := func() (all []string) {
+		for _, m := range plan.Missed(2) {
+			all = append(all, fmt.Sprint(m.Rank, " ", m.Statement))
+		}
+		return all
+	}
+	gather := "0 must kill 0 in Gather step 1"
+	random := []string{"0 must kill any 2 random seed 1 of 900", "1 must kill any 2 random seed 1 of 900"}
+	require.Equal(t, append([]string{"0 must kill 0 at operation 3", gather}, random...), missed())
+	require.Equal(t, "0 operations", plan.Counts(0))
+	require.Empty(t, plan.Counts(1), "which is not wrapped")
+	plan.Note(3, 0)
+	plan.Note(3, 1)
+	tell(dup[0], listen(dup[0]), &ulfmbackend.Message{Kind: ulfmbackend.Revoke})
+	x := &collective.Exchange{Name: "Scatter"}
+	x.Start(side, 0, -1, steps(0), new(done))
+	require.Equal(t, []int{0}, plan.Killed())
+	require.Equal(t, []string{gather}, missed())
+	require.Equal(t, "3 operations; 1 call of Scatter with step 1, 2, 3; 1 revoke message", plan.Counts(0))
 }
 
 // Goroutine ranks can only die.

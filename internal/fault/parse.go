@@ -119,7 +119,11 @@ func (r *reader) number(what string, least, most uint64) uint64 {
 func (r *reader) count(what string) int { return int(r.number(what, 1, math.MaxInt32)) }
 
 func (r *reader) statement() (s statement) {
-	verb := r.one("kill", "exit", "stop")
+	verbs := []string{"must", "kill", "exit", "stop"}
+	if s.must = r.maybe("must"); s.must {
+		verbs = verbs[1:]
+	}
+	verb := r.one(verbs...)
 	moments := []string{"at", "in", "random"}
 	if s.any = r.maybe("any"); s.any {
 		s.rank = r.count("how many")

@@ -12,13 +12,18 @@ import (
 type Plan struct {
 	statements []statement
 
-	// Carry does to the calling process what a plan says; nil: ranks are goroutines, which the
-	// transport has die. It returns if the rank is to live on.
-	Carry func(Deed)
+	// Carry does to the calling process what the statement of that index says; nil: ranks are
+	// goroutines, which the transport has die. It returns if the rank is to live on.
+	Carry func(statement int, d Deed)
 
-	mu     sync.Mutex
-	killed []int
+	mu      sync.Mutex
+	killed  []int
+	victims map[int]*victim  // those that Wrap has wrapped, by rank
+	carried map[carried]bool // what has been done
 }
+
+// carried is a statement, by its index, that has been carried out at a rank.
+type carried struct{ statement, rank int }
 
 // A kind says what the number of a statement counts.
 type kind uint8
@@ -31,6 +36,7 @@ const (
 )
 
 type statement struct {
+	must bool // the test fails if it is not carried out
 	deed
 	any  bool // rank says how many die
 	rank int
@@ -64,7 +70,11 @@ func (p *Plan) String() string {
 }
 
 func (s statement) String() string {
-	text := s.verb() + " "
+	text := ""
+	if s.must {
+		text = "must "
+	}
+	text += s.verb() + " "
 	if s.any {
 		text += "any "
 	}
@@ -125,8 +135,52 @@ func (p *Plan) Killed() []int {
 	return slices.Clone(p.killed)
 }
 
-func (p *Plan) note(rank int) {
+// Note records that the statement of that index has been carried out at a rank.
+func (p *Plan) Note(statement, rank int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.carried == nil {
+		p.carried = make(map[carried]bool)
+	}
+	p.carried[carried{statement, rank}] = true
+}
+
+// kill records that a goroutine rank dies by a statement.
+func (p *Plan) kill(statement, rank int) {
+	p.Note(statement, rank)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.killed = append(p.killed, rank)
+}
+
+// A Missed is a statement with "must" that has not been carried out at one of its ranks.
+type Missed struct {
+	Statement string
+	Rank      int
+}
+
+// Missed returns what the plan had to do in a job of that many ranks, and has not done.
+func (p *Plan) Missed(ranks int) (all []Missed) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, s := range p.statements {
+		for rank := range ranks {
+			if _, dies := s.of(rank, ranks); dies && s.must && !p.carried[carried{i, rank}] {
+				all = append(all, Missed{s.String(), rank})
+			}
+		}
+	}
+	return all
+}
+
+// Counts describes what a rank has begun: the numbers that a moment of this rank could have.
+// It is empty for a rank that was not wrapped.
+func (p *Plan) Counts(rank int) string {
+	p.mu.Lock()
+	v := p.victims[rank]
+	p.mu.Unlock()
+	if v == nil {
+		return ""
+	}
+	return v.String()
 }

@@ -17,14 +17,20 @@ import (
 // To know what each message is for, the wrapper has all of them sent by Isend.
 func (p *Plan) Wrap(world transport.Comm) transport.Comm {
 	v := &victim{plan: p, rank: world.Rank(), calls: make(map[call]int), counts: make(map[moment]int)}
-	for _, s := range p.statements {
+	for i, s := range p.statements {
 		if m, ok := s.of(world.Rank(), world.Size()); ok {
-			v.fates = append(v.fates, fate{m, s.deed})
+			v.fates = append(v.fates, fate{m, s.deed, i})
 		}
 	}
 	if len(v.fates) == 0 || !world.Features().Deaths && p.Carry == nil {
 		return world
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.victims == nil {
+		p.victims = make(map[int]*victim)
+	}
+	p.victims[v.rank] = v
 	return &comm{world, v}
 }
 
@@ -37,14 +43,15 @@ type victim struct {
 
 	mu     sync.Mutex
 	fates  []fate         // still to come
-	counts map[moment]int // of operations, messages and calls so far, by kind and name
+	counts map[moment]int // of operations, messages and calls so far, by kind and name; of steps, also by number
 	calls  map[call]int   // of collectives, by number
 }
 
-// A fate is what happens to the rank, and when.
+// A fate is what happens to the rank, when, and by which statement.
 type fate struct {
-	when moment
-	what Deed
+	when      moment
+	what      Deed
+	statement int
 }
 
 // call tells the calls of collectives apart.
@@ -128,22 +135,23 @@ func (c *comm) reach(now func() []moment) {
 		return
 	}
 	v.mu.Lock()
-	var come []Deed
+	var come []fate
 	moments := now()
 	v.fates = slices.DeleteFunc(v.fates, func(f fate) bool {
 		comes := slices.ContainsFunc(moments, f.when.comes)
 		if comes {
-			come = append(come, f.what)
+			come = append(come, f)
 		}
 		return comes
 	})
 	v.mu.Unlock()
-	for _, d := range come {
+	for _, f := range come {
 		switch {
 		case v.plan.Carry != nil:
-			v.plan.Carry(d)
+			v.plan.Note(f.statement, v.rank)
+			v.plan.Carry(f.statement, f.what)
 		case !v.dead.Swap(true):
-			v.plan.note(v.rank)
+			v.plan.kill(f.statement, v.rank)
 			c.Die()
 		}
 	}
@@ -159,6 +167,7 @@ func (c *comm) operation(r *transport.Request) []moment {
 		if v.calls[id] == 0 {
 			v.calls[id] = v.count(step, name)
 		}
+		v.counts[moment{kind: step, name: name, n: number}]++
 		now = append(now, moment{kind: step, name: name, n: number, call: v.calls[id]})
 	}
 	return now

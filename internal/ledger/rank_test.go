@@ -15,14 +15,14 @@ type testRank struct {
 	comms  []*Comm // in the order in which they were made
 	scopes map[string]*Scope
 	votes  map[string]*Vote
-	firsts map[string]bool // of goroutines that wait: what Enter has returned
-	text   strings.Builder // of outputs
+	firsts map[string]bool  // of goroutines that wait: what Enter has returned
+	text   *strings.Builder // of outputs
 	// pending are the communicators on which something is, as the driver has it.
 	pending map[*Comm]bool
 }
 
 func newTestRank() *testRank {
-	r := &testRank{scopes: map[string]*Scope{}, votes: map[string]*Vote{}, firsts: map[string]bool{}, pending: map[*Comm]bool{}}
+	r := &testRank{text: new(strings.Builder), scopes: map[string]*Scope{}, votes: map[string]*Vote{}, firsts: map[string]bool{}, pending: map[*Comm]bool{}}
 	r.Face = func(e *Error) error { return errors.New(textOf(e)) }
 	return r
 }

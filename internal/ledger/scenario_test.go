@@ -19,16 +19,15 @@ import (
 // outputs in their order. Rewrite them with go test -run TestScenarios -rewrite, and
 // read the difference.
 func TestScenarios(t *testing.T) {
-	scenario.Play(t, "../../testdata/scenarios/ledger", verbs, func() func(*testing.T, verb, *datadriven.TestData) string {
+	scenario.Play(t, "../../testdata/scenarios/ledger", verbs, func(out *strings.Builder) func(*testing.T, verb, *datadriven.TestData) {
 		s := &script{}
-		return func(t *testing.T, v verb, d *datadriven.TestData) string {
+		return func(t *testing.T, v verb, d *datadriven.TestData) {
 			if s.t, s.d = t, d; d.Cmd == "world" {
 				s.testRank = newTestRank()
+				s.text = out
 			}
-			s.text.Reset()
 			v(s)
 			s.print(s.Outputs())
-			return s.text.String()
 		}
 	})
 }
@@ -45,7 +44,7 @@ type script struct {
 	begun transport.Epoch
 }
 
-func (s *script) printf(format string, args ...any) { fmt.Fprintf(&s.text, format, args...) }
+func (s *script) printf(format string, args ...any) { fmt.Fprintf(s.text, format, args...) }
 
 // name is the first argument: of what the command is about.
 func (s *script) name() string {

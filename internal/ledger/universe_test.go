@@ -349,7 +349,7 @@ func (m *model) canResolve() bool { return m.started && m.consented && !m.final 
 func (w *world) step(s step) {
 	w.steps = append(w.steps, s)
 	if w.verbose {
-		fmt.Fprintf(&w.text, "> %s %s\n", s.what, w.models[s.comm].name())
+		fmt.Fprintf(w.text, "> %s %s\n", s.what, w.models[s.comm].name())
 	}
 	m := w.models[s.comm]
 	nobody := func(*model) bool { return false }

@@ -45,6 +45,37 @@ func TestAProcessHasOneFile(t *testing.T) {
 	}
 }
 
+// A file that was removed between two Runs is made again.
+func TestAFileThatWasRemoved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made")
+	for run := 1; run <= 3; run++ {
+		w, n, err := Open(dir, "", func(err error) { require.NoError(t, err) })
+		require.NoError(t, err)
+		require.Equal(t, run, n)
+		for range 3 {
+			w.Write(Line{Run: n, Event: Wait, Op: "Barrier"})
+			w.Write(Line{Run: n, Event: Join})
+		}
+		w.Close()
+		f := read(t, dir)
+		require.Len(t, f.Lines, 6, "run %d", n)
+		require.Equal(t, n, f.Lines[0].Run)
+		require.NoError(t, os.RemoveAll(dir))
+	}
+	require.NoError(t, os.WriteFile(dir, nil, 0o600))
+	for range 2 { // in place of the directory
+		_, _, err := Open(dir, "", nil)
+		require.ErrorContains(t, err, dir)
+	}
+	require.NoError(t, os.Remove(dir))
+	w, n, err := Open(dir, "", func(err error) { require.NoError(t, err) })
+	require.NoError(t, err)
+	require.Equal(t, 4, n)
+	w.Write(Line{Run: n, Event: Join})
+	w.Close()
+	require.Len(t, read(t, dir).Lines, 1)
+}
+
 // Whatever runs for long has a file that stays small, and has each error with the operations around it.
 func TestOperationsAreOverwrittenAndErrorsStay(t *testing.T) {
 	dir := t.TempDir()

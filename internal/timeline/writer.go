@@ -57,7 +57,7 @@ func Open(dir, job string, warn func(error)) (w *Writer, run int, err error) {
 	defer writers.Unlock()
 	w = writers.in[dir]
 	if w == nil {
-		w = &Writer{clock: time.Now(), warn: warn, start: -1}
+		w = &Writer{clock: time.Now(), warn: warn}
 		if err := w.create(dir, job); err != nil {
 			return nil, 0, err
 		}
@@ -69,13 +69,26 @@ func Open(dir, job string, warn func(error)) (w *Writer, run int, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.file == nil && !w.failed {
-		if w.file, err = os.OpenFile(w.name, os.O_WRONLY, 0); err != nil {
+		if err := w.reopen(dir, job); err != nil {
 			return nil, 0, err
 		}
 	}
 	w.users++
 	w.runs++
 	return w, w.runs, nil
+}
+
+// reopen opens the file that Close has closed, or makes another if somebody has removed it.
+func (w *Writer) reopen(dir, job string) error {
+	f, err := os.OpenFile(w.name, os.O_WRONLY, 0)
+	switch {
+	case os.IsNotExist(err):
+		return w.create(dir, job)
+	case err != nil:
+		return err
+	}
+	w.file = f
+	return nil
 }
 
 // create makes the file, and writes its Head.
@@ -98,12 +111,14 @@ func (w *Writer) create(dir, job string) error {
 		job = fmt.Sprintf("%s-%d-%d", host, os.Getpid(), w.clock.UnixNano())
 	}
 	w.file = f
+	w.at, w.end, w.kept, w.start = 0, 0, 0, -1
 	b, err := json.Marshal(Head{Format, job, machine(host), host, os.Getpid(), w.clock})
 	if err == nil {
 		err = w.append(append(b, '\n'), false)
 	}
 	if err != nil {
 		f.Close()
+		w.file = nil
 	}
 	return err
 }

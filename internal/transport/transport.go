@@ -84,49 +84,48 @@ type Comm interface {
 	// Features says which kinds of requests it can cancel.
 	Cancel(r *Request) bool
 
-	// Sub makes a communicator of the given ranks of this one (all, if members
-	// is nil) and returns this rank's side of it. It waits for nobody. Every member calls
-	// it with the same members and name; one that does not takes no part, and
-	// keeps nobody from using theirs. The new communicator begins in name.Epoch. If
-	// there can be none of name.Generation, the error is a *GenerationError, at all alike.
+	// Sub makes a communicator of the given ranks of this one (all, if members is nil) and
+	// returns this rank's side of it. It does not wait. Every member calls it with the same
+	// members and name. If a member does not, the others can still use their sides. The new
+	// communicator begins in name.Epoch. If there can be none of name.Generation, all members get
+	// a *GenerationError.
 	Sub(name Name, members []int) (Comm, error)
 
-	// Revoke ends this rank's part for good: its requests, and those still to
-	// come, end with cause, and messages to it are dropped. Epoch and Advance go
-	// on as if nothing had happened.
+	// Revoke ends this rank's part for good: its requests, now and later, end with cause, and
+	// messages to it are dropped. Epoch and Advance still work as before.
 	Revoke(cause error)
 
-	// Die ends this process for the others, on all communicators, as if it had
-	// been killed. What it began ends with ErrDied, here, and nothing more leaves
-	// or reaches it.
+	// Die ends this process for the others, on all communicators, as if it had been killed. Its
+	// own requests end with ErrDied, and it sends and receives nothing more.
 	//
-	// Requests that need a dead process end with a *DeadError: those that name it,
-	// unless its message is there, and those of collective operations. One from
-	// AnySource does not.
+	// Requests that need a dead process end with a *DeadError. These are requests that name it,
+	// unless its message has come, and requests of collective operations, but not those from
+	// AnySource.
 	Die()
-	// Leave says that the rank's program has ended. Its communicators still serve
-	// errors and what it began; but if somebody needs more of it, it dies. It does so
-	// anyway if the program has failed, once what it has sent is there.
+	// Leave says that the rank's program has ended. Its communicators still carry errors, and
+	// complete what it has begun. If another rank needs more of it, it dies. If its program has
+	// failed, it dies in any case, when its messages have arrived.
 	//
-	// More than that is for requests which the program of a rank waits for, that is, whose
-	// Completer is an Awaiter and says so. If it is from AnySource, and the programs of all
-	// other members have ended, it needs one of them. (While nobody waits for it the rank
-	// may yet send to itself.) If these have all died, and its Completer is an Acknowledger and
-	// says so, it ends with a *DeadError. And where Features.Deaths is not set nothing dies: requests
-	// that are not of collective operations and need ranks whose programs have ended then end
-	// with a *ReturnedError, once what these have sent is there, errors included.
+	// Further rules apply to requests that the program of a rank waits for: requests whose
+	// Completer is an Awaiter and says so. If such a request is from AnySource, and the programs
+	// of all other members have ended, it needs one of them. (While the program does not wait, the
+	// rank may still send to itself.) If all other members have died, and the Completer is an
+	// Acknowledger and says so, the request ends with a *DeadError. If Features.Deaths is not set,
+	// no rank dies. Requests that are not of collective operations, and that need ranks whose
+	// programs have ended, then end with a *ReturnedError, when the messages of these ranks have
+	// arrived, errors included.
 	Leave(failed bool)
-	// Look has requests that need ranks whose programs have ended, or all other ranks,
-	// which have died, seen to, after this rank's program has begun to wait for one. It
-	// costs little while there are none.
+	// Look is called after this rank's program has begun to wait. It handles requests that need
+	// ranks whose programs have ended, or any other rank when all others have died. It costs little
+	// if there are none.
 	Look()
 
-	// EachPending calls visit for the requests of this rank that have not ended,
-	// for people who ask why a program hangs. While visit looks at a request it
-	// does not end; visit calls no method of a Comm.
+	// EachPending calls visit for the requests of this rank that have not ended, to find out why
+	// a program hangs. A request does not end while visit looks at it. visit must not call a
+	// method of a Comm.
 	EachPending(visit func(*Request))
-	// EachUnreceived calls visit for the messages of programs that have come to this rank in
-	// its epoch, from ranks that live, and that no receive has met. Visit calls no method of
+	// EachUnreceived calls visit for the messages of programs, from living ranks, that have come
+	// to this rank in its epoch and that no receive has matched. visit must not call a method of
 	// a Comm.
 	EachUnreceived(visit func(Status))
 }
@@ -254,10 +253,10 @@ type Completer interface {
 	Completed(r *Request)
 }
 
-// A Stepper is the Completer of the messages of an operation that goes step by step.
+// A Stepper is the Completer of the messages of an operation that has steps.
 type Stepper interface {
 	Completer
-	// Step says which operation it is, and which step it is in, from 1.
+	// Step returns the operation's name, and the number of its present step, from 1.
 	Step() (operation string, number int)
 }
 

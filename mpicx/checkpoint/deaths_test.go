@@ -239,7 +239,7 @@ func bytesOf(s string) []byte { return []byte(s) }
 // Under ErrorsReturn the program itself repairs what a death has broken.
 func TestErrorsReturn(t *testing.T) {
 	ulfm(t)
-	mpicxtest.RunFaults(t, 4, "kill 2 at operation 40", func(ctx context.Context, world *mpicx.Comm) error {
+	mpicxtest.RunFaults(t, 4, "must kill 2 at operation 40", func(ctx context.Context, world *mpicx.Comm) error {
 		world.SetErrhandler(mpicx.ErrorsReturn)
 		st, err := checkpoint.Open(ctx, world)
 		if err != nil {

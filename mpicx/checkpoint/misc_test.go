@@ -141,12 +141,10 @@ func TestCosts(t *testing.T) {
 // Save returns though the others have not come, and holds nobody up whose Save is through.
 func TestSaveIsAsynchronous(t *testing.T) {
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		st, err := checkpoint.Open(ctx, world)
+		st, _, err := open(ctx, world)
 		if err != nil {
 			return err
 		}
-		x := value(world.Rank(), 0)
-		st.Protect("x", &x)
 		if world.Rank() == 3 {
 			time.Sleep(time.Hour) // of fake time
 		}
@@ -163,12 +161,10 @@ func TestSaveIsAsynchronous(t *testing.T) {
 // One rank alone may wait for a Save, while the others go on without the store.
 func TestWaitOfOneRank(t *testing.T) {
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		st, err := checkpoint.Open(ctx, world, checkpoint.RS(2, 1))
+		st, _, err := open(ctx, world, checkpoint.RS(2, 1))
 		if err != nil {
 			return err
 		}
-		x := value(world.Rank(), 0)
-		st.Protect("x", &x)
 		f := st.Save(ctx, 0)
 		if world.Rank() == 1 {
 			if err := f.Wait(ctx); err != nil {
@@ -186,12 +182,10 @@ func TestWaitOfOneRank(t *testing.T) {
 // they know of each other's is in one verdict (P1, P2).
 func TestSaveLeavesErrorsToTheProgram(t *testing.T) {
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		st, err := checkpoint.Open(ctx, world)
+		st, _, err := open(ctx, world)
 		if err != nil {
 			return err
 		}
-		x := value(world.Rank(), 0)
-		st.Protect("x", &x)
 		if world.Rank() != 0 { // so it stays under way
 			st.Save(ctx, 0)
 		}
@@ -241,12 +235,10 @@ func TestRestoreThatDoesNotFit(t *testing.T) {
 // one meets the next one of the others.
 func TestSaveWhoseContextEnds(t *testing.T) {
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		st, err := checkpoint.Open(ctx, world)
+		st, x, err := open(ctx, world)
 		if err != nil {
 			return err
 		}
-		x := value(world.Rank(), 0)
-		st.Protect("x", &x)
 		if world.Rank() == 0 {
 			time.Sleep(time.Second)
 		}
@@ -257,13 +249,13 @@ func TestSaveWhoseContextEnds(t *testing.T) {
 			cancel()
 		}
 		for version := 1; version <= 2; version++ {
-			x = value(world.Rank(), version)
+			*x = value(world.Rank(), version)
 			saves = append(saves, st.Save(over, version))
 		}
 		if world.Rank() == 1 {
 			require.ErrorIs(t, saves[1].Wait(over), context.Canceled)
 		}
-		x = value(world.Rank(), 3)
+		*x = value(world.Rank(), 3)
 		saves = append(saves, st.Save(ctx, 3))
 		for version, f := range saves {
 			err := f.Wait(ctx)
@@ -276,13 +268,13 @@ func TestSaveWhoseContextEnds(t *testing.T) {
 			require.Equal(t, version, failed.Version)
 			require.Equal(t, world.Rank() == 1, errors.Is(err, context.Canceled))
 		}
-		x = nil
+		*x = nil
 		v, err := st.Restore(ctx)
 		if err != nil {
 			return err
 		}
 		require.Equal(t, 3, v)
-		require.Equal(t, value(world.Rank(), 3), x)
+		require.Equal(t, value(world.Rank(), 3), *x)
 		return st.Close(ctx)
 	})
 }
@@ -290,16 +282,25 @@ func TestSaveWhoseContextEnds(t *testing.T) {
 // Ranks that save different versions at a time are told so.
 func TestDifferentVersions(t *testing.T) {
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		st, err := checkpoint.Open(ctx, world)
+		st, _, err := open(ctx, world)
 		if err != nil {
 			return err
 		}
-		x := value(world.Rank(), 0)
-		st.Protect("x", &x)
 		err = st.Save(ctx, 6+world.Rank()/2).Wait(ctx)
 		require.ErrorContains(t, err, "ranks save versions 6 and 7 at a time")
 		_, err = st.Restore(ctx)
 		require.ErrorIs(t, err, checkpoint.ErrNone)
 		return st.Close(ctx)
 	})
+}
+
+// open opens a store that protects what it returns as "x".
+func open(ctx context.Context, comm *mpicx.Comm, opts ...checkpoint.Option) (*checkpoint.Store, *[]float64, error) {
+	st, err := checkpoint.Open(ctx, comm, opts...)
+	if err != nil {
+		return nil, nil, err
+	}
+	x := value(comm.Rank(), 0)
+	st.Protect("x", &x)
+	return st, &x, nil
 }

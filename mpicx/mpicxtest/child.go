@@ -20,16 +20,19 @@ import (
 type process struct {
 	beginning
 	place *machine.Place
+	plan  *fault.Plan // of the call of RunProcesses that this process is for
 
 	mu   sync.Mutex
 	told *os.File
 }
 
-// message is a message from a process to the test: a value, that a plan ends the process, or how fn has
-// returned.
+// message is a message from a process to the test: a value; that a statement of a plan is carried
+// out, and whether it ends the process; or how fn has returned.
 type message struct {
 	Value           []byte
+	Statement       *int // its index
 	Killed          bool
+	Counts          string // what the rank has begun so far
 	Err             string
 	Failed, Skipped bool
 }
@@ -117,7 +120,7 @@ func (c *process) run(t *testing.T, call int, fn func(context.Context, *mpicx.Co
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan.Carry = c.carry
+	c.plan, plan.Carry = plan, c.carry
 	for name, value := range c.place.Variables() {
 		_ = os.Setenv(name, value)
 		defer os.Unsetenv(name)
@@ -125,7 +128,7 @@ func (c *process) run(t *testing.T, call int, fn func(context.Context, *mpicx.Co
 	l := new(left)
 	err = mpicx.Run(context.Background(), fn, append(opts, hook.Transport(plan.Wrap).(mpicx.Option), l.option())...)
 	l.report(t)
-	m := message{Failed: t.Failed(), Skipped: t.Skipped()}
+	m := message{Failed: t.Failed(), Skipped: t.Skipped(), Counts: plan.Counts(c.place.Rank)}
 	if err != nil {
 		m.Err = err.Error()
 	}
@@ -135,14 +138,14 @@ func (c *process) run(t *testing.T, call int, fn func(context.Context, *mpicx.Co
 }
 
 // carry carries out a plan's deed on this process.
-func (c *process) carry(d fault.Deed) {
+func (c *process) carry(statement int, d fault.Deed) {
+	c.tell(message{Statement: &statement, Killed: d.Stop == 0, Counts: c.plan.Counts(c.place.Rank)})
 	if d.Stop > 0 {
 		if err := stop(d.Stop); err != nil {
 			panic(fmt.Sprintf("mpicxtest: stop: %v", err))
 		}
 		return
 	}
-	c.tell(message{Killed: true})
 	if d.Exits {
 		os.Exit(d.Status)
 	}

@@ -29,8 +29,16 @@ import (
 //
 // A collective has the name of its function: AllreduceValue is not Allreduce. Operations and
 // messages count over all communicators of a rank and its whole run, and calls of a collective
-// by name. A moment that never comes kills nobody: look at the ranks that RunFaults returns. To
-// try every moment, count up until nobody dies:
+// by name. Which steps a rank takes part in depends on the algorithm, and so on the sizes, the number
+// of ranks and the transport: an Allreduce of one number has steps 1 and 2 among 4 goroutine ranks,
+// and steps 2 and 3 among 4 processes. The numbers of operations have no gaps.
+//
+// A moment that never comes kills nobody. A statement that begins with "must" fails t then, and
+// the failure says which moments its rank has passed:
+//
+//	must kill 3 in Allreduce step 2
+//
+// To try every moment, leave it out, and count up until nobody dies:
 //
 //	for k := 1; len(mpicxtest.RunFaults(t, 4, fmt.Sprintf("kill 3 at operation %d", k), program)) > 0; k++ {
 //	}
@@ -44,11 +52,11 @@ func RunFaults(t testing.TB, ranks int, plan string, fn func(ctx context.Context
 	if err == nil {
 		err = p.OfProcesses()
 	}
+	all := ranks
+	for _, o := range opts {
+		all += hook.Spares(o)
+	}
 	if err == nil {
-		all := ranks
-		for _, o := range opts {
-			all += hook.Spares(o)
-		}
 		err = p.Fits(all)
 	}
 	if err != nil {
@@ -61,10 +69,28 @@ func RunFaults(t testing.TB, ranks int, plan string, fn func(ctx context.Context
 		t.Skip("plans are for goroutine ranks, and mpirun has started processes")
 	}
 	defer func() {
+		t.Helper()
+		reportMissed(t, p, all, p.Counts)
 		if t.Failed() { // a failure may have ended the test already
 			t.Logf("%d ranks, plan %q, killed %v", ranks, p, p.Killed())
 		}
 	}()
 	run(t, ranks, fn, append(opts, mpicx.WithRanks(ranks), hook.Transport(p.Wrap).(mpicx.Option)))
 	return p.Killed()
+}
+
+// reportMissed fails t for what the plan had to do in a job of that many ranks and has not done.
+// Counts says what a rank has begun.
+func reportMissed(t testing.TB, p *fault.Plan, ranks int, counts func(rank int) string) {
+	t.Helper()
+	if t.Skipped() {
+		return
+	}
+	for _, m := range p.Missed(ranks) {
+		begun := "ended without a word of what it had begun"
+		if text := counts(m.Rank); text != "" {
+			begun = "has begun " + text
+		}
+		t.Errorf("fault plan: %q has not been carried out: rank %d %s", m.Statement, m.Rank, begun)
+	}
 }

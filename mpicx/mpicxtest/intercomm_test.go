@@ -108,8 +108,8 @@ func TestIntercommUniform(t *testing.T) {
 // The same where ranks are processes.
 func TestIntercommOfProcesses(t *testing.T) {
 	for _, plan := range []string{
-		"", "kill 0 in createintercomm message 3", "kill 2 in createintercomm message 2", "kill 4 in createintercomm message 2",
-		"kill 0 at operation 9", "kill 0 in createintercomm message 4; kill 2 in createintercomm message 3",
+		"", "must kill 0 in createintercomm message 3", "must kill 2 in createintercomm message 2", "must kill 4 in createintercomm message 2",
+		"must kill 0 at operation 9", "must kill 0 in createintercomm message 4; must kill 2 in createintercomm message 3",
 	} {
 		t.Run(plan, func(t *testing.T) {
 			all := mpicxtest.RunProcessFaults(t, 5, plan, func(ctx context.Context, world *mpicx.Comm) error {

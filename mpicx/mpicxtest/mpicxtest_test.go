@@ -159,6 +159,65 @@ var failing = map[string]struct {
 	}, []string{"rank 1 panicked: boom", "mpicxtest_test.go"}, []string{"deadlock"}},
 }
 
+// failingPlans are plans that have to fail the test, because a statement with "must" is not carried
+// out, and what has to be printed for 4 ranks that call Allreduce twice.
+var failingPlans = map[string]string{
+	"must kill 3 in Allreduce step 9":                               `"must kill 3 in Allreduce step 9" has not been carried out: rank 3 has begun STEPS`,
+	"must kill 2 at operation 99; kill 1 at operation 99":           `"must kill 2 at operation 99" has not been carried out: rank 2 has begun STEPS`,
+	"kill 1 in Allreduce step 2; must kill 1 at operation 99":       `"must kill 1 at operation 99" has not been carried out: rank 1 has begun ONCE`,
+	"must kill 1 in Allreduce step 2; must kill 2 in end message 9": `"must kill 2 in end message 9" has not been carried out: rank 2`,
+}
+
+func TestFailingPlans(t *testing.T) {
+	plan := os.Getenv(failingPlanEnv)
+	if plan == "" {
+		t.Skip("only TestPlansThatMust runs it")
+	}
+	program := func(ctx context.Context, world *mpicx.Comm) error {
+		for range 2 {
+			if err := mpicx.Allreduce(world, []int{1}, []int{0}, mpicx.Sum).Wait(ctx); err != nil {
+				return nil // with ulfm only a death causes one here
+			}
+		}
+		return nil
+	}
+	if os.Getenv(failingEnv) == "processes" {
+		mpicxtest.RunProcessFaults(t, 4, plan, program)
+		return
+	}
+	mpicxtest.RunFaults(t, 4, plan, program)
+}
+
+// passed is what STEPS and ONCE in failingPlans stand for: algorithms differ between transports.
+var passed = map[string]*strings.Replacer{
+	"goroutines": strings.NewReplacer("STEPS", "4 operations; 2 calls of Allreduce with step 1, 2", "ONCE", "2 operations; 1 call of Allreduce with step 1, 2"),
+	"processes":  strings.NewReplacer("STEPS", "8 operations; 2 calls of Allreduce with step 2, 3", "ONCE", "1 operation; 1 call of Allreduce with step 2"),
+}
+
+const failingPlanEnv = "MPICX_TEST_FAILING_PLAN"
+
+// A plan that had to do something, and did not, fails the test, and says what the rank has done.
+func TestPlansThatMust(t *testing.T) {
+	if mpicx.Backend != "ulfm" {
+		t.Skipf("backend %s sees no process die", mpicx.Backend)
+	}
+	for plan, want := range failingPlans {
+		for _, ranks := range []string{"goroutines", "processes"} {
+			t.Run(ranks+"/"+plan, func(t *testing.T) {
+				if ranks == "processes" {
+					needsProcesses(t)
+				}
+				cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFailingPlans$", "-test.timeout=60s")
+				cmd.Env = append(os.Environ(), failingPlanEnv+"="+plan, failingEnv+"="+ranks)
+				out, err := cmd.CombinedOutput()
+				require.Error(t, err)
+				require.Contains(t, string(out), passed[ranks].Replace(want))
+				require.Equal(t, 1, strings.Count(string(out), "has not been carried out"), "%s", out)
+			})
+		}
+	}
+}
+
 const failingEnv = "MPICX_TEST_FAILING"
 
 func TestFailing(t *testing.T) {

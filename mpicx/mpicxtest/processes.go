@@ -47,7 +47,7 @@ type Process struct {
 // Options are those of mpicx.Run. With WithSpares(k) the last k of the n processes are spares.
 func RunProcesses(t *testing.T, n int, fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) []Process {
 	t.Helper()
-	return runProcesses(t, n, "", fn, opts)
+	return runProcesses(t, n, new(fault.Plan), fn, opts)
 }
 
 // RunProcessFaults is RunProcesses with processes that end at the moments that plan names.
@@ -57,7 +57,7 @@ func RunProcesses(t *testing.T, n int, fn func(ctx context.Context, world *mpicx
 //	exit 2 with status 3 in Barrier step 2
 //	stop 1 for 200ms in Allreduce step 2     it continues afterwards
 //
-// with any moment of RunFaults. With the black channel a job ends with the first death: there
+// with any moment of RunFaults, and with "must" before it. With the black channel a job ends with the first death: there
 // RunProcessFaults skips t.
 func RunProcessFaults(t *testing.T, n int, plan string, fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) []Process {
 	t.Helper()
@@ -71,7 +71,7 @@ func RunProcessFaults(t *testing.T, n int, plan string, fn func(ctx context.Cont
 	if mpicx.Backend != "ulfm" {
 		t.Skipf("backend %s survives no death, expected ulfm", mpicx.Backend)
 	}
-	return runProcesses(t, n, plan, fn, opts)
+	return runProcesses(t, n, p, fn, opts)
 }
 
 // Hand passes a value of any type that encoding/gob takes to the test, where ValuesOf returns
@@ -100,7 +100,7 @@ func ValuesOf[T any](t testing.TB, p Process) []T {
 	return all
 }
 
-func runProcesses(t *testing.T, n int, plan string, fn func(context.Context, *mpicx.Comm) error, opts []mpicx.Option) []Process {
+func runProcesses(t *testing.T, n int, plan *fault.Plan, fn func(context.Context, *mpicx.Comm) error, opts []mpicx.Option) []Process {
 	t.Helper()
 	call := calls.next(t)
 	if child != nil {
@@ -116,7 +116,7 @@ func runProcesses(t *testing.T, n int, plan string, fn func(context.Context, *mp
 		t.Fatal(err)
 	}
 	defer job.Close()
-	b := &beginning{Test: t.Name(), Call: call, Plan: plan, Before: calls.before(t.Name()), Dir: t.TempDir()}
+	b := &beginning{Test: t.Name(), Call: call, Plan: plan.String(), Before: calls.before(t.Name()), Dir: t.TempDir()}
 	commands, logs := make([]*exec.Cmd, n), make([]bytes.Buffer, n)
 	for r := range commands {
 		commands[r] = b.command(t)
@@ -127,7 +127,7 @@ func runProcesses(t *testing.T, n int, plan string, fn func(context.Context, *mp
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := make([]Process, n)
+	all, counts := make([]Process, n), make([]string, n)
 	skipped := false
 	for r := range all {
 		told := b.read(t, r)
@@ -138,10 +138,11 @@ func runProcesses(t *testing.T, n int, plan string, fn func(context.Context, *mp
 			switch {
 			case m.Value != nil:
 				p.Values = append(p.Values, m.Value)
-			case m.Killed:
-				p.Killed = true
+			case m.Statement != nil:
+				plan.Note(*m.Statement, r)
+				p.Killed, counts[r] = m.Killed, m.Counts
 			default:
-				returned, p.Err = true, m.Err
+				returned, p.Err, counts[r] = true, m.Err, m.Counts
 				skipped = skipped || m.Skipped
 				if m.Failed {
 					t.Errorf("rank %d has failed", r)
@@ -155,6 +156,9 @@ func runProcesses(t *testing.T, n int, plan string, fn func(context.Context, *mp
 		case !returned:
 			t.Errorf("rank %d has ended: %s", r, outcomes[r].State)
 		}
+	}
+	if !skipped {
+		reportMissed(t, plan, n, func(rank int) string { return counts[rank] })
 	}
 	for r, p := range all {
 		if p.Log != "" && (t.Failed() || testing.Verbose()) {

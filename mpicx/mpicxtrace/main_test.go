@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -118,7 +119,7 @@ func TestAProcessIsKilledAndReplaced(t *testing.T) {
 
 func TestARankDiesAndTheOthersGoOn(t *testing.T) {
 	dir := t.TempDir()
-	mpicxtest.RunFaults(t, 4, "kill 3 in Allreduce step 1 call 20", func(ctx context.Context, world *mpicx.Comm) error {
+	mpicxtest.RunFaults(t, 4, "must kill 3 in Allreduce step 1 call 20", func(ctx context.Context, world *mpicx.Comm) error {
 		return solver(ctx, world, recovery.Shrink())
 	}, mpicx.WithTimeline(dir))
 	text, chrome, svg := traced(t, dir)
@@ -169,6 +170,22 @@ func TestRunsAndErrorsAreChosen(t *testing.T) {
 	var stdout bytes.Buffer
 	require.Zero(t, trace([]string{"-run", "3", dir}, &stdout, io.Discard))
 	require.Contains(t, stdout.String(), "no errors")
+}
+
+// MPICH's mpirun does not name its jobs.
+func TestJobsWithoutAName(t *testing.T) {
+	var files []timeline.File
+	begin := time.Now()
+	for i, rank := range []int{1, 0, 2, 2, 0, 1, 0, 2, 1} { // three jobs of three processes
+		lines := []timeline.Line{{Run: 1, Rank: rank, Event: timeline.Start}, {Run: 2, Rank: rank, Event: timeline.Start}}
+		files = append(files, timeline.File{Name: fmt.Sprint(i), Head: timeline.Head{Job: "launched", Clock: begin.Add(time.Duration(i))}, Lines: lines})
+	}
+	jobs := jobsOf(files)
+	require.Len(t, jobs, 3)
+	for i, j := range jobs {
+		require.Equal(t, files[3*i:3*i+3], j.files)
+		require.Equal(t, []int{1, 2}, j.runs)
+	}
 }
 
 // told is the text of a job of one process, with the lines of its ranks.

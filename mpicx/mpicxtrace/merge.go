@@ -17,19 +17,24 @@ type job struct {
 	runs  []int // their numbers, ascending
 }
 
-// jobsOf returns the jobs, by when they began.
+// jobsOf returns the jobs, by when they began. Where the launcher has not named them, as MPICH's does not, one
+// begins when a rank begins that the one before has already.
 func jobsOf(files []timeline.File) (jobs []job) {
 	files = slices.SortedStableFunc(slices.Values(files), func(a, b timeline.File) int { return a.Clock.Compare(b.Clock) })
-	number := make(map[string]int)
+	number, begun := make(map[string]int), make(map[string]map[int]bool)
 	for _, f := range files {
 		if len(f.Lines) == 0 { // it had no rank
 			continue
 		}
 		n, known := number[f.Job]
-		if !known {
+		first := firstRanks(f)
+		if !known || slices.ContainsFunc(first, func(rank int) bool { return begun[f.Job][rank] }) {
 			n = len(jobs)
-			number[f.Job] = n
+			number[f.Job], begun[f.Job] = n, make(map[int]bool)
 			jobs = append(jobs, job{})
+		}
+		for _, rank := range first {
+			begun[f.Job][rank] = true
 		}
 		jobs[n].files = append(jobs[n].files, f)
 	}
@@ -43,6 +48,16 @@ func jobsOf(files []timeline.File) (jobs []job) {
 		jobs[i].runs = slices.Sorted(maps.Keys(runs))
 	}
 	return jobs
+}
+
+// firstRanks are the ranks of a process in its first Run.
+func firstRanks(f timeline.File) (ranks []int) {
+	for _, l := range f.Lines {
+		if l.Run == 1 && l.Event == timeline.Start {
+			ranks = append(ranks, l.Rank)
+		}
+	}
+	return ranks
 }
 
 // An event is a line, at its time in the whole job.

@@ -46,7 +46,7 @@ func TestEveryDeath(t *testing.T) {
 func TestDeathInTheRepair(t *testing.T) {
 	k := 1
 	for ; ; k++ {
-		plan := fmt.Sprintf("kill 0 in Allreduce step 1 call 3; kill 2 in replace message %d", k)
+		plan := fmt.Sprintf("must kill 0 in Allreduce step 1 call 3; kill 2 in replace message %d", k)
 		if len(mpicxtest.RunFaults(t, 4, plan, check, mpicx.WithSpares(2))) < 2 {
 			break
 		}
@@ -66,9 +66,7 @@ func TestProcesses(t *testing.T) {
 
 // The last of five processes is a spare.
 func TestProcessDies(t *testing.T) {
-	plan := "kill 2 by SIGKILL in Allreduce step 2 call 3"
+	plan := "must kill 2 by SIGKILL in Allreduce step 2 call 3"
 	processes := mpicxtest.RunProcessFaults(t, 5, plan, check, mpicx.WithSpares(1))
-	if p := processes[2]; !p.Killed {
-		t.Errorf("the plan killed nobody: process 2 ended with status %d", p.Status)
-	}
+	t.Logf("process 2 ended with status %d", processes[2].Status)
 }

@@ -13,6 +13,7 @@ func (c *Comm) Call(e transport.Epoch, w signature.Word) int {
 	if odd != nil {
 		c.own.halt(odd)
 	}
+	c.g.changed()
 	return number
 }
 

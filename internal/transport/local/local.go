@@ -19,6 +19,7 @@ type group struct {
 	*job
 	ports  []port
 	relay  relay
+	due    atomic.Bool  // it is among those whose calls are compared next
 	sweeps atomic.Int32 // wanted, of those whose members have gone
 	absent atomic.Int32 // members that have gone or died, at least
 
@@ -28,7 +29,8 @@ type group struct {
 
 // job is what all groups share.
 type job struct {
-	mortal bool // processes may die
+	mortal  bool // processes may die
+	compare comparison
 }
 
 // sub is a communicator that some of its members have made, and others may yet.
@@ -353,7 +355,11 @@ func (c *Comm) wait(r *transport.Request) {
 	if r.Peer >= 0 && p.counts(r.Peer, r.Tag) {
 		late = p.g.ports[r.Peer].awaits(r.Epoch)
 	}
+	ofCall := r.Tag < transport.AnyTag
 	p.mu.Unlock()
+	if ofCall {
+		p.g.changed()
+	}
 	late.expireIfLate()
 }
 

@@ -72,19 +72,40 @@ func (c *calls) Latest(w signature.Word) int {
 	return 0
 }
 
-// Contradicts returns the error of a message of a collective call if this rank has made another call
-// in its place, or nil. If members have died it returns nil, because ranks that know of it and ranks
-// that do not may correctly make different calls (M4).
+// Made returns the call with a number in epoch e. ok says that it is recalled and compared. If
+// members have died nothing is compared, because ranks that know of it and ranks that do not may
+// correctly make different calls (M4).
+func (p *Port[T]) Made(e transport.Epoch, number int) (w signature.Word, ok bool) {
+	c := &p.calls
+	if e != p.Live() || p.HasLostAny() || number > c.made || number <= c.made-recalled {
+		return 0, false
+	}
+	return c.words[uint(number)%recalled], true
+}
+
+// WaitsIn returns the number of the collective call that a receive of this rank belongs to, and
+// whether there is one. The receive waits for its Peer or, if its tag is NoTag, for all.
+func (p *Port[T]) WaitsIn(r *transport.Request, rank int) (number int, ok bool) {
+	switch {
+	case r.Signature == 0 || r.Kind != transport.Receiving:
+	case transport.IsCollective(r.Tag) && r.Peer >= 0 && r.Peer != rank:
+		return transport.CollectiveNumber(r.Tag), true
+	case r.Tag == transport.NoTag:
+		number = p.Latest(r.Signature)
+		return number, number > 0
+	}
+	return 0, false
+}
+
+// Contradicts returns the error of a message of a collective call if this rank has made another
+// call in its place, or nil.
 func (p *Port[T]) Contradicts(e *Envelope) *transport.MismatchError {
-	if !transport.IsCollective(e.Tag) || e.Epoch != p.Live() || p.HasLostAny() {
+	if !transport.IsCollective(e.Tag) {
 		return nil
 	}
-	c, number := &p.calls, transport.CollectiveNumber(e.Tag)
-	if number > c.made || number <= c.made-recalled {
-		return nil
-	}
-	own := c.words[number%recalled]
-	if own.Fits(e.Signature) {
+	number := transport.CollectiveNumber(e.Tag)
+	own, ok := p.Made(e.Epoch, number)
+	if !ok || own.Fits(e.Signature) {
 		return nil
 	}
 	return &transport.MismatchError{Number: number, Own: own, Source: e.Source, Theirs: e.Signature}

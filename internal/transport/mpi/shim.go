@@ -173,12 +173,12 @@ func (*shim) Sees(int) bool { return false }
 func (*shim) Desert() {}
 
 func (*shim) Send(to int, h node.Header, rest []byte) error {
-	h.Encode((*[node.HeaderLength]byte)(unsafe.Pointer(&C.mx_header)))
+	n := C.int(h.Encode((*[node.HeaderLength]byte)(unsafe.Pointer(&C.mx_header))))
 	if len(rest) == 0 {
-		return result("MPI_Isend", C.mx_send(C.int(to), nil, 0))
+		return result("MPI_Isend", C.mx_send(C.int(to), n, nil, 0))
 	}
 	// In this form cgo looks for pointers in the bytes alone, not in what they are part of.
-	return result("MPI_Isend", C.mx_send(C.int(to), unsafe.Pointer(&rest[0]), C.int(len(rest))))
+	return result("MPI_Isend", C.mx_send(C.int(to), n, unsafe.Pointer(&rest[0]), C.int(len(rest))))
 }
 
 func (*shim) Transfer(send bool, peer int, tag uint32, part []byte, id uint64) (lost bool, err error) {

@@ -282,17 +282,18 @@ static int mx_all_here(void) {
 	return MPI_SUCCESS;
 }
 
-// mx_send sends a packet of mx_header and a rest, whose bytes are free when it returns.
-static int mx_send(int to, const void *rest, int restLength) {
+// mx_send sends a packet of the first bytes of mx_header and a rest, whose bytes are free when it
+// returns.
+static int mx_send(int to, int headerLength, const void *rest, int restLength) {
 	if (mx_free_count == 0) {
 		if (mx_free_room == 0) mx_free = mx_grow(mx_free, (mx_free_room = 1024) * sizeof *mx_free);
 		mx_free[mx_free_count++] = mx_grow(NULL, MX_PACKET);
 	}
 	char *p = mx_free[--mx_free_count];
-	memcpy(p, mx_header, MX_HEADER);
-	if (restLength > 0) memcpy(p + MX_HEADER, rest, restLength);
+	memcpy(p, mx_header, headerLength);
+	if (restLength > 0) memcpy(p + headerLength, rest, restLength);
 	MPI_Request r;
-	int code = MPI_Isend(p, MX_HEADER + restLength, MPI_BYTE, to, MX_PACKET_TAG, mx_wire, &r);
+	int code = MPI_Isend(p, headerLength + restLength, MPI_BYTE, to, MX_PACKET_TAG, mx_wire, &r);
 	if (code == MPI_SUCCESS) {
 		*mx_add(&mx_out, (uint64_t)(uintptr_t)p) = r; // it has left, mostly: mx_poll looks, when there is time
 		return code;

@@ -87,8 +87,11 @@ func (s *sink) Tell(f func())                          { s.news = append(s.news,
 // A Header is what a packet begins with, for a fabric that sends it.
 type Header struct{ header }
 
-// HeaderLength is how many bytes it takes.
+// HeaderLength is how many bytes it takes at most.
 const HeaderLength = headerLength
 
-// Encode stores it.
-func (h *Header) Encode(b *[HeaderLength]byte) { h.encode(b) }
+// Encode stores it, and returns how many bytes it takes.
+func (h *Header) Encode(b *[HeaderLength]byte) int {
+	h.encode(b[:])
+	return h.encodedLength()
+}

@@ -192,8 +192,7 @@ func (m *memoryFabric) AllHere() error {
 
 func (m *memoryFabric) Send(to int, h Header, rest []byte) error {
 	packet := make([]byte, headerLength, headerLength+len(rest))
-	h.Encode((*[headerLength]byte)(packet))
-	packet = append(packet, rest...)
+	packet = append(packet[:h.Encode((*[headerLength]byte)(packet))], rest...)
 	if len(rest) > farLimit {
 		panic(fmt.Sprintf("a packet with %d bytes, expected %d or fewer", len(rest), farLimit))
 	}

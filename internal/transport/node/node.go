@@ -173,7 +173,8 @@ func (e *engine) eager(process int) int {
 
 // sendNear sends a packet through the ring, or notes it.
 func (e *engine) sendNear(o *outbox, h *header, rest []byte) {
-	n := headerLength + len(rest)
+	begin := h.encodedLength()
+	n := begin + len(rest)
 	var packet []byte
 	if len(o.backlog) == 0 {
 		packet = e.room(o, n)
@@ -182,8 +183,8 @@ func (e *engine) sendNear(o *outbox, h *header, rest []byte) {
 	if lags {
 		packet = make([]byte, n)
 	}
-	h.encode((*[headerLength]byte)(packet))
-	copy(packet[headerLength:], rest)
+	h.encode(packet)
+	copy(packet[begin:], rest)
 	if lags {
 		o.backlog = append(o.backlog, packet)
 		e.lagging++
@@ -241,7 +242,7 @@ func (e *engine) push(o *outbox) (moved bool) {
 		n := copy(space, s.rest)
 		o.pipe.Sent(n)
 		h := header{kind: part, transferTag: s.tag, length: s.total, id: uint64(n)}
-		h.encode((*[headerLength]byte)(packet))
+		h.encode(packet)
 		o.End(headerLength)
 		moved = true
 		if s.rest = s.rest[n:]; len(s.rest) == 0 {

@@ -73,49 +73,71 @@ type header struct {
 	id          uint64 // of offer and accept: the sender's; of part: how many bytes; of ask and vouch: the process
 }
 
-const headerLength = 56
+// The header of a whole message has no length and no id. So the message shares a line of its ring
+// with its header if it is short: a second line would take as long as the first.
+const (
+	wholeLength  = 40
+	headerLength = 56 // of other packets
+)
+
+// encodedLength is how many bytes the header takes.
+func (h *header) encodedLength() int {
+	if h.kind == whole {
+		return wholeLength
+	}
+	return headerLength
+}
 
 // longestMessage is what there are addresses for.
 const longestMessage = min(math.MaxInt, 1<<47)
 
-func (h *header) encode(b *[headerLength]byte) {
+// encode stores the header in its encodedLength bytes.
+func (h *header) encode(b []byte) {
+	_ = b[wholeLength-1]
 	binary.LittleEndian.PutUint64(b[0:], uint64(h.to))
 	binary.LittleEndian.PutUint64(b[8:], uint64(h.epoch))
 	binary.LittleEndian.PutUint64(b[16:], uint64(int64(h.tag)))
-	binary.LittleEndian.PutUint64(b[24:], uint64(h.length))
-	binary.LittleEndian.PutUint64(b[32:], h.id)
-	binary.LittleEndian.PutUint64(b[40:], uint64(h.signature))
-	binary.LittleEndian.PutUint32(b[48:], h.transferTag)
-	b[52], b[53] = byte(h.kind), 0
+	binary.LittleEndian.PutUint64(b[24:], uint64(h.signature))
+	binary.LittleEndian.PutUint32(b[32:], h.transferTag)
+	b[36], b[37] = byte(h.kind), 0
 	if h.listener {
-		b[53] = 1
+		b[37] = 1
+	}
+	if h.kind != whole {
+		binary.LittleEndian.PutUint64(b[40:], uint64(h.length))
+		binary.LittleEndian.PutUint64(b[48:], h.id)
 	}
 }
 
 // decode takes a packet apart.
 func decode(packet []byte) (h header, rest []byte, err error) {
-	if len(packet) < headerLength {
-		return h, nil, fmt.Errorf("%d bytes, expected %d or more", len(packet), headerLength)
+	if len(packet) < wholeLength {
+		return h, nil, fmt.Errorf("%d bytes, expected %d or more", len(packet), wholeLength)
 	}
 	h = header{
 		to:          contextID(binary.LittleEndian.Uint64(packet[0:])),
 		epoch:       transport.Epoch(binary.LittleEndian.Uint64(packet[8:])),
 		tag:         int(int64(binary.LittleEndian.Uint64(packet[16:]))),
-		length:      int(binary.LittleEndian.Uint64(packet[24:])),
-		id:          binary.LittleEndian.Uint64(packet[32:]),
-		signature:   signature.Word(binary.LittleEndian.Uint64(packet[40:])),
-		transferTag: binary.LittleEndian.Uint32(packet[48:]),
-		kind:        kind(packet[52]),
-		listener:    packet[53] == 1,
+		signature:   signature.Word(binary.LittleEndian.Uint64(packet[24:])),
+		transferTag: binary.LittleEndian.Uint32(packet[32:]),
+		kind:        kind(packet[36]),
+		listener:    packet[37] == 1,
 	}
-	rest = packet[headerLength:]
-	switch {
-	case h.length < 0 || h.length > longestMessage:
-		return h, nil, fmt.Errorf("a message of %d bytes, expected 0 to %d", h.length, longestMessage)
+	switch n := h.encodedLength(); {
 	case h.kind < whole || h.kind > vouch:
 		return h, nil, fmt.Errorf("kind %d", h.kind)
-	case h.kind == whole && len(rest) != h.length:
-		return h, nil, fmt.Errorf("%d bytes, expected %d", len(rest), h.length)
+	case len(packet) < n:
+		return h, nil, fmt.Errorf("%d bytes, expected %d or more", len(packet), n)
+	default:
+		rest = packet[n:]
+	}
+	if h.kind == whole {
+		h.length = len(rest)
+		return h, rest, nil
+	}
+	h.length, h.id = int(binary.LittleEndian.Uint64(packet[40:])), binary.LittleEndian.Uint64(packet[48:])
+	if h.length < 0 || h.length > longestMessage {
+		return h, nil, fmt.Errorf("a message of %d bytes, expected 0 to %d", h.length, longestMessage)
 	}
 	return h, rest, nil
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
@@ -47,23 +46,10 @@ func (e *engine) remind() {
 	}
 }
 
-// waitsIn returns the number and word of the call that a receive is of, and whether there is one.
-func (c *comm) waitsIn(r *transport.Request) (number int, w signature.Word, ok bool) {
-	switch {
-	case r.Signature == 0 || r.Kind != transport.Receiving:
-	case transport.IsCollective(r.Tag) && r.Peer >= 0 && r.Peer != c.rank:
-		return transport.CollectiveNumber(r.Tag), r.Signature, true
-	case r.Tag == transport.NoTag:
-		number = c.Latest(r.Signature)
-		return number, r.Signature, number > 0
-	}
-	return 0, 0, false
-}
-
 func (c *comm) isRemindDue() bool {
 	s := &c.reminding
 	for r := range c.Posted.All() {
-		if _, _, ok := c.waitsIn(r); !ok {
+		if _, ok := c.WaitsIn(r, c.rank); !ok {
 			continue
 		}
 		if r.Number != s.oldest {
@@ -83,8 +69,8 @@ func (c *comm) remind() {
 	}
 	told := 0
 	for r := range c.Posted.All() {
-		number, w, ok := c.waitsIn(r)
-		h := header{kind: reminder, to: c.context, epoch: r.Epoch, tag: transport.CollectiveTag(number), signature: w}
+		number, ok := c.WaitsIn(r, c.rank)
+		h := header{kind: reminder, to: c.context, epoch: r.Epoch, tag: transport.CollectiveTag(number), signature: r.Signature}
 		if ok && r.Tag != transport.NoTag {
 			c.tellReminder(r.Peer, &h)
 			told++

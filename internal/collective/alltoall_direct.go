@@ -1,0 +1,21 @@
+package collective
+
+// AlltoallDirect is Linear of parts of one length.
+type AlltoallDirect struct {
+	Send, Recv []byte
+}
+
+func (a *AlltoallDirect) Step(_ int, x *Exchange) bool {
+	rank, n := x.Rank(), x.Size()
+	b := len(a.Send) / n
+	copy(a.Recv[rank*b:][:b], a.Send[rank*b:])
+	for d := 1; d < n; d++ { // each rank starts at another
+		from := around(rank, -d, n)
+		x.Recv(from, a.Recv[from*b:][:b])
+	}
+	for d := 1; d < n; d++ {
+		to := around(rank, d, n)
+		x.Send(to, a.Send[to*b:][:b])
+	}
+	return false
+}

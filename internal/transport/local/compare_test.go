@@ -1,0 +1,189 @@
+package local
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/signature"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+var (
+	barrier = signature.Call{Kind: signature.Barrier}.Word()
+	reduce  = signature.Call{Kind: signature.Reduce, Root: 0, Of: signature.Int, Count: 1}.Word()
+)
+
+// waitIn has a rank make a call, and wait for a message of it from a peer, or for all.
+func waitIn(c *Comm, w signature.Word, peer int) *request {
+	tag := transport.CollectiveTag(c.Call(c.Epoch(), w))
+	if peer == all {
+		tag, peer = transport.NoTag, c.rank
+	}
+	return start(c, c.Irecv, transport.Request{Peer: peer, Tag: tag, Signature: w})
+}
+
+// Of three ranks those are halted that wait for one that has made another call in the same place,
+// and no others; and then no timer is left.
+func TestComparison(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		do   func(t *testing.T, ranks []*Comm)
+		want []int // who is halted
+	}{
+		{"each waits for the other", func(_ *testing.T, ranks []*Comm) {
+			waitIn(ranks[0], barrier, 1)
+			waitIn(ranks[1], reduce, 0)
+		}, []int{0, 1}},
+		{"round a ring", func(_ *testing.T, ranks []*Comm) {
+			waitIn(ranks[0], barrier, 1)
+			waitIn(ranks[1], barrier, 2)
+			waitIn(ranks[2], reduce, 0)
+		}, []int{1, 2}},
+		{"the peer waits for nothing", func(_ *testing.T, ranks []*Comm) {
+			waitIn(ranks[0], barrier, 1)
+			ranks[1].Call(0, reduce)
+		}, []int{0}},
+		{"one of several peers", func(_ *testing.T, ranks []*Comm) {
+			tag := transport.CollectiveTag(ranks[0].Call(0, barrier))
+			for peer := 1; peer < 3; peer++ {
+				start(ranks[0], ranks[0].Irecv, transport.Request{Peer: peer, Tag: tag, Signature: barrier})
+			}
+			ranks[1].Call(0, barrier)
+			ranks[2].Call(0, reduce)
+		}, []int{0}},
+		{"in an earlier call", func(_ *testing.T, ranks []*Comm) {
+			waitIn(ranks[0], barrier, 1)
+			ranks[0].Call(0, barrier)
+			for _, w := range []signature.Word{reduce, barrier, barrier} {
+				ranks[1].Call(0, w)
+			}
+		}, []int{0}},
+		{"an agreement of all", func(_ *testing.T, ranks []*Comm) {
+			waitIn(ranks[0], barrier, all)
+			waitIn(ranks[1], barrier, all)
+			waitIn(ranks[2], reduce, 0)
+		}, []int{0, 1, 2}},
+		{"the peer comes later", func(_ *testing.T, ranks []*Comm) {
+			waitIn(ranks[0], barrier, 1)
+			time.Sleep(time.Hour)
+			ranks[1].Call(0, reduce)
+		}, []int{0}},
+		{"the wait comes later", func(_ *testing.T, ranks []*Comm) {
+			tag := transport.CollectiveTag(ranks[0].Call(0, barrier))
+			ranks[1].Call(0, reduce)
+			time.Sleep(time.Hour)
+			start(ranks[0], ranks[0].Irecv, transport.Request{Peer: 1, Tag: tag, Signature: barrier})
+		}, []int{0}},
+		{"the same call", func(_ *testing.T, ranks []*Comm) {
+			waitIn(ranks[0], barrier, 1)
+			waitIn(ranks[1], barrier, 0)
+		}, nil},
+		{"a bad call", func(_ *testing.T, ranks []*Comm) {
+			waitIn(ranks[0], barrier, 1)
+			ranks[1].Call(0, 0)
+		}, nil},
+		{"the peer has not come", func(_ *testing.T, ranks []*Comm) {
+			ranks[0].Call(0, barrier)
+			waitIn(ranks[0], barrier, 1)
+			ranks[1].Call(0, barrier)
+		}, nil},
+		{"the peer's call is forgotten", func(_ *testing.T, ranks []*Comm) {
+			waitIn(ranks[0], barrier, 1)
+			for range 9 {
+				ranks[1].Call(0, reduce)
+			}
+		}, nil},
+		{"the peer is in the next epoch", func(_ *testing.T, ranks []*Comm) {
+			waitIn(ranks[0], barrier, 1)
+			ranks[1].Advance(0, errors.New("an error"))
+			ranks[1].Call(ranks[1].Epoch(), reduce)
+		}, nil},
+		{"the peer has been revoked", func(_ *testing.T, ranks []*Comm) {
+			waitIn(ranks[0], barrier, 1)
+			ranks[1].Revoke(errors.New("an error"))
+			ranks[1].Call(0, reduce)
+		}, nil},
+		{"the peer has been halted", func(_ *testing.T, ranks []*Comm) {
+			waitIn(ranks[0], barrier, 1)
+			ranks[1].own.halt(&transport.MismatchError{})
+			ranks[1].Call(0, reduce)
+		}, []int{1}},
+		{"a member has died", func(_ *testing.T, ranks []*Comm) {
+			waitIn(ranks[0], barrier, all)
+			ranks[2].Die()
+			ranks[1].Call(0, reduce)
+		}, nil},
+		{"from point to point", func(_ *testing.T, ranks []*Comm) {
+			ranks[0].Call(0, barrier)
+			recv(ranks[0], 1, nil)
+			ranks[1].Call(0, reduce)
+		}, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ranks := NewMortal(3)
+				test.do(t, ranks)
+				time.Sleep(comparePeriod)
+				synctest.Wait()
+				var halted []int
+				for i, c := range ranks {
+					if c.Mismatch() != nil {
+						halted = append(halted, i)
+					}
+				}
+				require.Equal(t, test.want, halted)
+				time.Sleep(comparePeriod) // for what the end of a wait has changed
+				synctest.Wait()
+				require.False(t, ranks[0].g.compare.set)
+				require.Empty(t, ranks[0].g.compare.due)
+			})
+		})
+	}
+}
+
+// A halted rank's request has ended with both calls, when nothing was locked.
+func TestWhatAComparisonSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ranks := New(2)
+		n := waitIn(ranks[0], barrier, 1)
+		ranks[1].Call(0, reduce)
+		time.Sleep(comparePeriod)
+		synctest.Wait()
+		require.Equal(t, 1, n.ends)
+		require.False(t, n.locked)
+		require.Equal(t, &transport.MismatchError{Number: 1, Own: barrier, Source: 1, Theirs: reduce}, n.Err)
+	})
+}
+
+// Comparisons take a hundredth of the time at most, however many ranks there are.
+func TestComparisonsThatTakeLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ranks := New(2)
+		ranks[0].g.compare.took = time.Second
+		n := waitIn(ranks[0], barrier, 1)
+		ranks[1].Call(0, reduce)
+		time.Sleep(99 * time.Second)
+		require.Zero(t, n.ends)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Equal(t, 1, n.ends)
+	})
+}
+
+// After Stop nothing is compared, and no timer is set.
+func TestStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ranks := New(2)
+		n := waitIn(ranks[0], barrier, 1)
+		ranks[0].Stop()
+		ranks[1].Call(0, reduce)
+		time.Sleep(time.Hour)
+		require.Zero(t, n.ends)
+		require.Empty(t, ranks[0].g.compare.due)
+		ranks[1].Stop()
+	})
+}

@@ -1,0 +1,130 @@
+package mpicx_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/signature"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// toZero makes a communicator in which all others send to rank 0, and it to nobody.
+func toZero(ctx context.Context, world *mpicx.Comm) (place, error) {
+	from, to := upTo(1, world.Size()), []int(nil)
+	if world.Rank() > 0 {
+		from, to = nil, []int{0}
+	}
+	g, err := mpicx.GraphCreate(world, from, to).Get(ctx)
+	if err != nil {
+		return place{}, err
+	}
+	return place{Comm: g.Comm, near: g}, nil
+}
+
+// withHalo is grid, and one call in it.
+func withHalo(ctx context.Context, world *mpicx.Comm) (p place, err error) {
+	if p, err = grid(ctx, world); err == nil {
+		p.halo, err = mpicx.NewHalo[float64](p.grid, []int{4}, 1, false).Get(ctx)
+	}
+	return p, err
+}
+
+var exchanged = callee{"Halo(float64)", at(func(p place) *future.Future[struct{}] { return p.halo.Start(make([]float64, p.halo.Len())) })}
+
+func upTo(first, n int) (list []int) {
+	for i := first; i < n; i++ {
+		list = append(list, i)
+	}
+	return list
+}
+
+// Whichever calls goroutine ranks have made in one place, also if they do nothing then but wait for
+// each other, a plain Run ends with an error that has both.
+func TestMismatchBetweenGoroutines(t *testing.T) {
+	fakeTime(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		for _, n := range []int{2, 3} {
+			for _, where := range []struct {
+				name      string
+				make      func(context.Context, *mpicx.Comm) (place, error)
+				zero, all []callee
+				number    int // of the calls
+			}{
+				{"grid", grid, inGrids(n), inGrids(n), 1},
+				{"graph", toZero, neighborly(n-1, 0), callees(n), 1},
+				{"halo", withHalo, []callee{exchanged}, inGrids(n), 2},
+				{"others' halo", withHalo, inGrids(n), []callee{exchanged}, 2},
+			} {
+				t.Run(fmt.Sprintf("%s of %d", where.name, n), func(t *testing.T) {
+					pairs := 0
+					for _, zero := range where.zero {
+						for _, others := range where.all {
+							if pairs++; zero.text == others.text || testing.Short() && pairs%7 > 0 {
+								continue
+							}
+							synctest.Test(t, func(t *testing.T) {
+								ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+								defer cancel()
+								err := mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
+									p, err := where.make(ctx, world)
+									if err != nil {
+										return err
+									}
+									return eitherCall(ctx, p, &zero, &others)
+								}, mpicx.WithRanks(n), backend)
+								w := wrong{zero: zero.text, others: others.text, number: where.number}
+								require.Error(t, err, w.name(n))
+								for _, line := range strings.Split(err.Error(), "\n") {
+									if err := w.check(line); err != nil && !w.isOfAnother(line) {
+										require.NoError(t, err)
+									}
+								}
+								require.NoError(t, ctx.Err())
+							})
+						}
+					}
+				})
+			}
+		}
+	})
+}
+
+// These are all kinds of calls, but for those that are not compared, not the program's, or of two
+// groups.
+func TestAllCallsMeetAllOthers(t *testing.T) {
+	missing := make(map[string]bool)
+	for k := signature.Agree; !strings.HasPrefix(k.String(), "Kind("); k++ {
+		missing[k.String()] = true
+	}
+	for _, k := range []signature.Kind{signature.Agree, signature.AgreeFailed, signature.Shrink, signature.Replace,
+		signature.Release, signature.Background, signature.CreateIntercomm, signature.Merge} {
+		delete(missing, k.String())
+	}
+	for _, c := range append(inGrids(3), exchanged) {
+		name, _, _ := strings.Cut(c.text, "(")
+		delete(missing, name)
+	}
+	require.Empty(t, missing)
+}
+
+// In real time, too.
+func TestMismatchOfRanksThatWait(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		w := wrong{"Reduce(Sum, root 0, 3 × float64)", "Reduce(Sum, root 1, 3 × float64)", 0, either(reduce(3, mpicx.Sum, 0), reduce(3, mpicx.Sum, 1))}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := mpicx.Run(ctx, w.program, mpicx.WithRanks(2), backend)
+		require.Error(t, err)
+		for _, line := range strings.Split(err.Error(), "\n") {
+			require.NoError(t, w.check(line))
+		}
+	})
+}
