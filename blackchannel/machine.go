@@ -206,7 +206,7 @@ func (m *Machine) Step(from int, msg *Message) error {
 	case msg.Kind == Verdict && !child && m.sent:
 		m.resolve(msg.Verdict)
 	default:
-		return m.unexpected(from, msg, "nobody sends it this way now")
+		return m.unexpected(from, msg, "no rank sends it in this direction now")
 	}
 	return nil
 }

@@ -356,7 +356,7 @@ func (e constError) Error() string { return string(e) }
 const ErrCancelled = constError("cancelled")
 
 // ErrFenced is the error of all requests of a process that lives and that others have declared dead.
-const ErrFenced = constError("others have declared this process dead, and go on without it")
+const ErrFenced = constError("other processes have declared this one dead, and continue without it")
 
 // ErrNoQuorum is the ErrFenced of a process on a side of the network without a majority.
 const ErrNoQuorum = quorumError("this process is on a side of the network without a majority of all processes")

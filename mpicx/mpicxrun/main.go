@@ -42,10 +42,10 @@ func say(text string) { fmt.Fprintln(os.Stderr, "mpicxrun:", text) }
 
 func run(n int, label bool, args []string) (status int, err error) {
 	if place, err := machine.Started(); err != nil || place != nil {
-		return 125, errors.New("mpicxrun has started this process: a job inside of a job has to be started without MPICXRUN_JOB in its environment")
+		return 125, errors.New("mpicxrun has started this process: start a job inside a job without MPICXRUN_JOB in its environment")
 	}
 	if launcher.Nested() {
-		return 125, errors.New("a launcher of MPI jobs has started this process: mpicxrun does it in mpirun's place, on one machine, not inside of it")
+		return 125, errors.New("a launcher of MPI jobs has started this process: mpicxrun replaces mpirun on one machine, and does not run inside it")
 	}
 	program, err := exec.LookPath(args[0])
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
