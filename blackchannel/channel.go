@@ -13,14 +13,14 @@ type Channel struct {
 	comm   transport.Messenger
 	client errchan.Client
 
-	// mu guards what follows, and is one lock for all channels of a family, whose
+	// mu protects the fields below. All channels of a family share one lock, because their
 	// machines call each other. It is not held while a client or comm is called.
 	mu      *sync.Mutex
-	own     sync.Mutex // what mu is, but for duplicates
+	own     sync.Mutex // mu points to it, except in duplicates
 	machine Machine
-	asked   bool // Next will be, until it has nothing
-	closed  bool // comm
-	// verdict is the last one, encoded: to be handed on as it came.
+	asked   bool // the transport will call Next until it returns nothing
+	closed  bool // comm is closed
+	// verdict is the last verdict, encoded, to be passed on as it was received.
 	verdict struct {
 		round uint64
 		bytes []byte
@@ -29,8 +29,8 @@ type Channel struct {
 
 var _ errchan.Channel = (*Channel)(nil)
 
-// New returns a channel over comm, a duplicate that nobody else uses. The client is
-// told nothing before Listen.
+// New returns a channel over comm, a duplicate that nothing else uses. The client is told
+// nothing before Listen.
 //
 // Some members may have made a duplicate (MPI_Comm_dup) while others have not yet. The
 // channel of such a communicator has a parent: the channel of the communicator it was
@@ -74,7 +74,7 @@ func (ch *Channel) Waiting() string {
 	return ch.machine.Waiting()
 }
 
-// Close ends the channel. It goes on to carry notices while a duplicate needs it.
+// Close ends the channel. It still carries notices while a duplicate needs it.
 func (ch *Channel) Close() error {
 	ch.do((*Machine).Close)
 	return nil
@@ -94,14 +94,14 @@ func (ch *Channel) Take(from int, payload []byte) {
 			err = m.Step(from, msg)
 		}
 		if err != nil {
-			// A peer runs another program, or memory is damaged: no round can be
-			// trusted to end, so none is begun but the last.
+			// A peer runs another program, or memory is damaged. No round can be trusted
+			// to end as it should, so this one is the last.
 			m.Raise(nil, true)
 		}
 	})
 }
 
-// do feeds the machine, and has what it wants carried out.
+// do feeds the machine, and wakes the transport if there are outputs.
 func (ch *Channel) do(feed func(*Machine)) {
 	ch.mu.Lock()
 	feed(&ch.machine)
@@ -116,15 +116,15 @@ func (ch *Channel) do(feed func(*Machine)) {
 	}
 }
 
-// collect adds the channels that have something to do, of the machine and those that it
-// has woken, to poke, and those that are over. The caller holds mu.
+// collect looks at this channel and at those whose machines its machine has woken. It adds the
+// channels with outputs to poke, and the channels that are over to over. The caller holds mu.
 func (ch *Channel) collect(poke, over []*Channel) (_, _ []*Channel) {
 	if !ch.asked && !ch.machine.Idle() {
 		ch.asked = true
 		poke = append(poke, ch)
 	}
 	if ch.machine.Over() && !ch.closed {
-		ch.closed, ch.asked = true, true // by nobody
+		ch.closed, ch.asked = true, true // Next will not be called any more
 		over = append(over, ch)
 	}
 	for _, m := range ch.machine.Woken() {
@@ -162,8 +162,7 @@ func (ch *Channel) tell(o Output) {
 	}
 }
 
-// encode returns msg as bytes; those of a verdict are made once. The caller holds
-// mu.
+// encode returns msg as bytes. A verdict is encoded once. The caller holds mu.
 func (ch *Channel) encode(msg *Message) []byte {
 	v := &ch.verdict
 	if msg.Kind == Verdict && msg.Round == v.round && v.bytes != nil {

@@ -30,8 +30,8 @@ func Encode(msg *Message) []byte {
 	}
 }
 
-// Decode returns the message in b. The data of its reports are parts of b, so b must
-// not be changed after. The ranks of the communicator are below size.
+// Decode returns the message in b. The data of its reports are parts of b, so b must not be
+// changed afterwards. The ranks of the communicator are below size.
 func Decode(b []byte, size int) (*Message, error) {
 	d := errchan.NewReader(b)
 	msg := &Message{Kind: Kind(d.Byte()), Round: d.Uvarint()}
@@ -54,7 +54,7 @@ func Decode(b []byte, size int) (*Message, error) {
 	return msg, nil
 }
 
-// Purpose says what a message is for: "revoke" announces an error, "resolve" finds the
+// Purpose names the purpose of a message: "revoke" announces an error, "resolve" finds the
 // verdict.
 func (ch *Channel) Purpose(payload []byte) string {
 	if k := Kind(payload[0]); k == Notice || k == Forward {

@@ -2,32 +2,28 @@ package blackchannel
 
 import "slices"
 
-// A duplicate is made by each member when its program comes to that. A member
-// that computes meanwhile has no side of it: what is sent to it along the
-// duplicate's tree stays with its transport, and the members behind it are told
-// nothing. So notices of the first round of a duplicate go along the tree of a
-// communicator that all members have, its carrier: the nearest it is derived from
-// that is no duplicate, or of which this rank knows that a round has ended, which
-// takes all members. The two trees are the same, so that costs no message more
-// than notices do, but where several ranks raise at once: each edge then has a
-// notice in both directions.
+// Each member makes a duplicate when its program comes to Dup. Until then it has no side of the
+// duplicate. A message that comes to it along the duplicate's tree stays in its transport, and the
+// members below it in the tree get nothing. Notices of the first round of a duplicate therefore go along
+// the tree of a communicator that all members have, its carrier. The carrier is the nearest communicator
+// that it is derived from that is no duplicate, or that has ended a round as far as this rank knows: this
+// takes all members. The two trees are the same, so this costs no additional messages, with one
+// exception: if several ranks raise at once, each edge has a notice in both directions.
 //
-// Ranks may know different carriers for one duplicate, and then two floods meet.
-// A rank passes on the first message it gets, and the first that says corrupt if that is
-// another, to all neighbours but the one it came from, and drops the rest, whichever
-// carrier they come over: all are told.
+// Ranks may know different carriers of one duplicate, so two floods may meet. A rank passes on the first
+// notice that it gets, no matter over which carrier, to all neighbours except the one that it came from.
+// It passes the first that says corrupt on too, and drops all others. So all ranks are told.
 
-// family is what one rank's machines of a communicator, of its duplicates, and of
-// theirs, have in common.
+// family is the state that one rank's machines of a communicator, of its duplicates, and of the
+// duplicates of these share.
 type family struct {
-	// duplicates are the machines of those that this rank has made and not closed,
-	// by identity.
+	// duplicates are the machines of the duplicates that this rank has made and not closed, by id.
 	duplicates map[uint64]*Machine
-	// early are the notices for those that this rank has not made, by identity.
+	// early are notices for duplicates that this rank has not made, by id.
 	early map[uint64]Noticed
-	// closed are the last that this rank has closed, by identity, the next to be
-	// overwritten at index next: a notice that another has made needless may still
-	// be under way. One that comes even later stays in early for good.
+	// closed are the ids of the duplicates that this rank has closed last; closed[next] is
+	// overwritten next. A superfluous notice for one of them may still be under way. If it comes
+	// even later than that, it stays in early.
 	closed [16]uint64
 	next   int
 }
@@ -51,7 +47,7 @@ func (m *Machine) Dup(id uint64) *Machine {
 
 func (m *Machine) duplicates(of *Machine, id uint64) {
 	m.id, m.family, m.carrier = id, of.kin(), of
-	if of.carrier != nil { // of's may be missing somewhere, too
+	if of.carrier != nil { // some ranks may not have of either
 		m.carrier = of.carrier
 	}
 	m.carrier.carries++
@@ -63,13 +59,12 @@ func (m *Machine) duplicates(of *Machine, id uint64) {
 	}
 }
 
-// forward passes on a notice for a duplicate, and has this rank's machine of it
-// told.
+// forward passes on a notice for a duplicate, and gives it to this rank's machine of the duplicate.
 func (m *Machine) forward(from int, msg *Message) {
 	f := m.kin()
 	d := f.duplicates[msg.Child]
 	if d != nil {
-		if d.passed && (d.passedFatal || !msg.Corrupt) || d.carrier == nil { // a round has ended: all have been told
+		if d.passed && (d.passedFatal || !msg.Corrupt) || d.carrier == nil { // carrier == nil: a round has ended, so all were told
 			return
 		}
 		d.passed, d.passedFatal = true, msg.Corrupt
@@ -86,14 +81,14 @@ func (m *Machine) forward(from int, msg *Message) {
 	}
 }
 
-// raiseAbove has the carrier take the notice of a round that this rank opens.
+// raiseAbove gives the notice of a round that this rank opens to the carrier.
 func (m *Machine) raiseAbove(corrupt bool) {
 	m.passed, m.passedFatal = true, corrupt
 	m.carrier.flood(m.rank, &Message{Kind: Forward, Child: m.id, Corrupt: corrupt}, false)
 	m.wake(m.carrier)
 }
 
-// drop ends the need of a carrier: all members have their sides.
+// drop gives up the carrier, because all members have their sides.
 func (m *Machine) drop() {
 	c := m.carrier
 	if c == nil {

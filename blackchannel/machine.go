@@ -15,13 +15,13 @@ type Kind byte
 const (
 	// Notice says that a round is open.
 	Notice Kind = iota + 1
-	// Reports are what the sender's subtree raised. The first of a round says that
-	// the whole subtree has joined; more may follow with what it raised since.
+	// Reports has the reports of the sender's subtree. The first Reports of a round says that
+	// the whole subtree has joined. Others may follow, with reports that were raised later.
 	Reports
-	// Verdict says that the round is over, and how.
+	// Verdict has the verdict, and says that the round is over.
 	Verdict
-	// Forward is a notice of the first round of a duplicate, which not all members
-	// may have made: it goes along the tree of a communicator that all have.
+	// Forward is a notice of the first round of a duplicate that some members may not have
+	// made. It goes along the tree of a communicator that all have.
 	Forward
 )
 
@@ -32,19 +32,18 @@ func (k Kind) String() string {
 	return [...]string{"notice", "reports", "verdict", "forward"}[k-Notice]
 }
 
-// A Message goes from a rank to a neighbour in the tree. It does not change once it is
-// sent.
+// A Message is sent from a rank to a neighbour in the tree. It is not changed after it is sent.
 type Message struct {
 	Kind    Kind
 	Round   uint64           // of a forward, the duplicate's: always 0
 	Corrupt bool             // of a notice or forward: the verdict will be final
-	Child   uint64           // of a forward: which duplicate
+	Child   uint64           // of a forward: the duplicate's id
 	Reports []errchan.Report // of reports
 	Verdict *errchan.Verdict // of a verdict
 }
 
-// An Output is an action of a Machine that the caller carries out: a message to send, or
-// the client to tell.
+// An Output is an action of a Machine that the caller carries out: to send a message, or to tell
+// the client.
 type Output struct {
 	To       int // of Message
 	Message  *Message
@@ -72,36 +71,36 @@ type Noticed struct {
 type Machine struct {
 	rank, size int
 	parent     int // -1 at the root
-	children   int // how many
+	children   int // number of children
 
-	round   uint64           // the one that is open, or the next
-	open    bool             // somebody has raised something
-	fatal   bool             // and somebody unwound; only while open
-	joined  bool             // this rank agrees to end the round; only while open
-	sent    bool             // reports have gone up: all of the subtree have joined
+	round   uint64           // the number of the open round, or of the next
+	open    bool             // a rank has raised an error
+	fatal   bool             // a rank has unwound; implies open
+	joined  bool             // this rank has joined the round; implies open
+	sent    bool             // reports have been sent to the parent: the whole subtree has joined
 	heard   uint32           // bit k: child k's reports have come
-	reports []errchan.Report // to be sent up, or, at the root, to be decided on
-	mine    []errchan.Report // raised here, in no verdict so far, oldest first
-	gone    bool             // this rank unwound: it joins every round by itself
-	final   bool             // the last verdict was a corruption: nothing follows
+	reports []errchan.Report // reports to send to the parent; at the root, for the verdict
+	mine    []errchan.Report // reports raised here that no verdict has, oldest first
+	gone    bool             // this rank has unwound: the machine joins every round by itself
+	final   bool             // the last verdict was a corruption: no round follows
 
 	family *family // nil: no duplicate is known
 	id     uint64  // of a duplicate
-	// carrier takes the notices of a duplicate's first round, for members may have
-	// no side of it. It is nil for any other, and once that round has ended.
+	// carrier carries the notices of a duplicate's first round, because some members may have no
+	// side of the duplicate yet. It is nil in other machines, and after that round.
 	carrier *Machine
-	// passed says that the notice of a duplicate's first round has gone on to all
-	// neighbours, and passedFatal that one has that says corrupt.
+	// passed says that the notice of a duplicate's first round has been sent to all neighbours;
+	// passedFatal, that one that says corrupt has been.
 	passed, passedFatal bool
-	carries             int  // how many have this one as their carrier
+	carries             int  // number of duplicates whose carrier this machine is
 	closed              bool // see Close
 
-	channel *Channel // its driver's, for itself
+	channel *Channel // used by its driver only
 	woken   []*Machine
 	over    bool
 	out     []Output
-	done    int       // how many of out Next has returned
-	few     [2]Output // where out begins
+	done    int       // number of elements of out that Next has returned
+	few     [2]Output // the first memory of out
 }
 
 // NewMachine returns the machine of one of size ranks.
@@ -134,8 +133,9 @@ func (m *Machine) Next() (o Output, ok bool) {
 // Idle says that Next would return no output.
 func (m *Machine) Idle() bool { return m.done == len(m.out) }
 
-// Woken returns the other machines of the same rank that have output because this one was
-// fed, and forgets them. The outputs of this machine come first: others wait for them.
+// Woken returns the other machines of the same rank that have outputs because this one was fed,
+// and forgets them. The outputs of this machine have to be carried out first, because other ranks
+// wait for them.
 func (m *Machine) Woken() []*Machine {
 	woken := m.woken
 	m.woken = nil
@@ -177,12 +177,12 @@ func (m *Machine) Step(from int, msg *Message) error {
 	if !child && from != m.parent || from < 0 {
 		return m.unexpected(from, msg, "the sender is no neighbour")
 	}
-	if msg.Kind == Forward && msg.Round == 0 { // also after the last round: the duplicate may have one more
+	if msg.Kind == Forward && msg.Round == 0 { // even after the last round, because the duplicate may have another
 		m.forward(from, msg)
 		return nil
 	}
 	if m.final {
-		return nil // the others will know soon
+		return nil // the other ranks will get the verdict soon
 	}
 	if msg.Round != m.round {
 		if msg.Kind == Reports && child && msg.Round+1 == m.round {
@@ -206,7 +206,7 @@ func (m *Machine) Step(from int, msg *Message) error {
 	case msg.Kind == Verdict && !child && m.sent:
 		m.resolve(msg.Verdict)
 	default:
-		return m.unexpected(from, msg, "nobody sends it this way now")
+		return m.unexpected(from, msg, "no rank sends it in this direction now")
 	}
 	return nil
 }
@@ -216,8 +216,8 @@ func (m *Machine) unexpected(from int, msg *Message, why string) error {
 		msg.Kind, msg.Round, from, why, m.rank, m.size, m.round, m.open)
 }
 
-// notice opens the round and floods the tree, once; and once more if the round is open
-// when the first corruption comes.
+// notice opens the round and floods the tree, once. It floods the tree once more if the first
+// corruption comes when the round is open already.
 func (m *Machine) notice(from int, corrupt bool) {
 	if m.open && (m.fatal || !corrupt) {
 		return
@@ -226,19 +226,18 @@ func (m *Machine) notice(from int, corrupt bool) {
 	m.out = append(m.out, Output{Noticed: &Noticed{m.round, from, corrupt}})
 	switch {
 	case m.carrier == nil:
-		// The parent will know if it gets this rank's reports right now: what makes
-		// this rank's subtree complete, or comes when it is, is reports, or from the parent.
+		// The parent needs no notice if the subtree is complete: then reports are sent to it
+		// now, or this notice comes from it.
 		m.flood(from, &Message{Kind: Notice, Round: m.round, Corrupt: corrupt}, m.complete())
 	case from == m.rank:
 		m.raiseAbove(corrupt)
-	default: // whoever raised it has
+	default: // the rank that raised the error has told the carrier
 	}
 }
 
-// flood sends a message to all neighbours but the one it is from, and the parent if it
-// is to be spared. The neighbour with the most ranks behind it comes first: so what is
-// behind the others takes no longer, and the last rank has the message after one step
-// for each edge between.
+// flood sends a message to all neighbours except the one that it is from, and except the parent if
+// spareParent is set. The neighbour with the most ranks behind it comes first. The ranks behind the
+// others then have it no later, and the last rank has it after one step for each edge on its way.
 func (m *Machine) flood(from int, msg *Message, spareParent bool) {
 	if m.rank > 0 && m.parent != from && !spareParent {
 		m.send(m.parent, msg)
@@ -253,7 +252,8 @@ func (m *Machine) flood(from int, msg *Message, spareParent bool) {
 // complete says whether this rank's subtree has joined.
 func (m *Machine) complete() bool { return m.joined && m.heard == 1<<m.children-1 }
 
-// collect adds reports to the round and passes on what is due.
+// collect adds reports to the round. If the subtree is complete, it sends them to the parent or, at the
+// root, ends the round.
 func (m *Machine) collect(reports []errchan.Report) {
 	m.reports = append(m.reports, reports...)
 	switch {
@@ -272,7 +272,7 @@ func (m *Machine) collect(reports []errchan.Report) {
 func (m *Machine) resolve(v *errchan.Verdict) {
 	m.flood(m.parent, &Message{Kind: Verdict, Round: m.round, Verdict: v}, false)
 	m.out = append(m.out, Output{Resolved: v})
-	for _, r := range v.Reports { // in the order they were raised: the first of mine
+	for _, r := range v.Reports { // a verdict has this rank's reports in the order they were raised
 		if r.Rank == m.rank && len(m.mine) > 0 {
 			m.mine = m.mine[1:]
 		}
@@ -295,7 +295,7 @@ func anyCorrupt(reports []errchan.Report) bool {
 	return slices.ContainsFunc(reports, func(r errchan.Report) bool { return r.Corrupt })
 }
 
-// Waiting says what the open round waits for. It is empty when no round is open.
+// Waiting says what the open round waits for. It returns "" if no round is open.
 func (m *Machine) Waiting() string {
 	if !m.open {
 		return ""

@@ -17,15 +17,15 @@ type Future[T any] struct {
 	value T
 }
 
-// result is a result but for its value, whose type it does not depend on.
+// result is the part of a result that does not depend on the type of its value.
 type result struct {
-	hidden       //nolint:unused // its method is used, in package waiting
-	err    error // final, as the value, once the Cell is done
+	hidden       //nolint:unused // package waiting uses its method
+	err    error // final, like the value, when the Cell is done
 }
 
 type hidden = waiting.Hidden //nolint:unused // the field's name, which is not exported
 
-// mustHave panics if ctx is nil, whether or not the call would have looked at it.
+// mustHave panics if ctx is nil, even if the call would not use it.
 func mustHave(ctx context.Context, call string) {
 	if ctx == nil {
 		panic("future: " + call + ": nil context")
@@ -86,8 +86,8 @@ func (r *result) wait(ctx context.Context) error {
 	return r.outcome()
 }
 
-// outcome is how the operation, which is done, ended. A panic of the function
-// behind it goes on here.
+// outcome returns the error of an operation that is done. If the function behind it has panicked,
+// outcome panics.
 func (r *result) outcome() error {
 	if p, ok := r.err.(*Panicked); ok {
 		panic(p)

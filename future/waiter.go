@@ -47,7 +47,7 @@ func WaitAll(ctx context.Context, fs ...Waiter) error {
 	if first != nil || disturbed == nil {
 		return first
 	}
-	for _, f := range fs { // what was disturbed may have ended since
+	for _, f := range fs { // a future that was disturbed may be done by now
 		if done, err := f.Test(); !done {
 			return disturbed
 		} else if err != nil {
@@ -57,7 +57,7 @@ func WaitAll(ctx context.Context, fs ...Waiter) error {
 	return nil
 }
 
-// isCause says whether err is why ctx ended, rather than an operation's own.
+// isCause says whether err is the cause of ctx, rather than the error of an operation.
 func isCause(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
 }
@@ -116,7 +116,7 @@ func WaitAny(ctx context.Context, fs ...Waiter) (int, error) {
 	}
 }
 
-// cellsOf returns those of the futures of this package among fs.
+// cellsOf returns the cells of the futures of this package among fs.
 func cellsOf(fs []Waiter) (cells []*waiting.Cell) {
 	for _, f := range fs {
 		if h, ok := f.(waiting.Holder); ok {
@@ -126,8 +126,9 @@ func cellsOf(fs []Waiter) (cells []*waiting.Cell) {
 	return cells
 }
 
-// parkAmong returns what ends a wait with ctx, and the keeper, if one of the cells has
-// one, to ask why: it may let the wait go on. Of the place it has how to wait.
+// parkAmong prepares a wait with ctx: ended ends it, and place says how to wait. If one of the cells
+// has a keeper, parkAmong returns it too: when ended is closed, the keeper decides whether the wait
+// continues.
 func parkAmong(ctx context.Context, cells []*waiting.Cell) (k waiting.Keeper, place *waiting.Place, ended <-chan struct{}) {
 	for _, c := range cells {
 		if k := c.Kept(); k != nil {
@@ -141,8 +142,8 @@ func parkAmong(ctx context.Context, cells []*waiting.Cell) (k waiting.Keeper, pl
 
 // several is woken when one of several futures is done or disturbed.
 type several struct {
-	// closing are the channels of which one is closed then: Done of each future, and
-	// Disturbed of each cell.
+	// closing are the channels that wake it when one is closed: Done of each future, and Disturbed
+	// of each cell.
 	closing []<-chan struct{}
 	stop    chan struct{} // ends Sleep
 }
@@ -172,7 +173,7 @@ func (s *several) wait(place *waiting.Place, cells []*waiting.Cell, ended <-chan
 	return slices.IndexFunc(s.closing, isClosed)
 }
 
-// receive blocks until one of the channels, or of what ends the wait, is closed.
+// receive blocks until ends or one of the channels is closed.
 func (s *several) receive(ends <-chan struct{}) {
 	var cases []reflect.SelectCase
 	for _, c := range append(slices.Clip(s.closing), ends) {

@@ -16,7 +16,7 @@ var ErrCancelled error = transport.ErrCancelled
 // operations, such as sends, are never cancelled.
 func Cancel[T any](f *future.Future[T]) bool {
 	if f == nil {
-		panic("mpicx: Cancel: nil future, expected that of a receive or probe")
+		panic("mpicx: Cancel: nil future, expected the future of a receive or probe")
 	}
 	k, ok := waiting.Of(f).Kept().(interface{ cancel(*waiting.Cell) bool })
 	return ok && k.cancel(waiting.Of(f))

@@ -51,7 +51,7 @@ func TestCancel(t *testing.T) {
 		both := mpicx.Sendrecv(world, buf, peer, 2, buf, peer, 2)
 		require.False(t, mpicx.Cancel(both))
 		require.False(t, mpicx.Cancel(future.Ready(1)))
-		require.PanicsWithValue(t, "mpicx: Cancel: nil future, expected that of a receive or probe", func() { mpicx.Cancel[int](nil) })
+		require.PanicsWithValue(t, "mpicx: Cancel: nil future, expected the future of a receive or probe", func() { mpicx.Cancel[int](nil) })
 		return future.WaitAll(ctx, mpicx.Recv(world, []int{0}, peer, 1), send, barrier, both)
 	})
 }

@@ -56,7 +56,7 @@ func (c *Comm) scopeOn(ctx context.Context) *scope {
 type arriving struct{ scope *scope }
 
 func (*arriving) Error() string {
-	return "mpicx: an error of another rank has ended the context: a Wait tells which"
+	return "mpicx: an error of another rank has ended the context; a Wait returns it"
 }
 
 func (*arriving) Is(err error) bool { return err == context.Canceled }

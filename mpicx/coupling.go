@@ -242,7 +242,7 @@ func (g group) against(own group, size int) group {
 	case g.Failure != "":
 		return g
 	case g.Epoch != own.Epoch:
-		why = "an error of all ranks has come in between"
+		why = "an error of all ranks has come in the meantime"
 	case len(g.Members) == 0 || slices.Min(g.Members) < 0 || slices.Max(g.Members) >= size:
 		why = "the other group's letter can't be read"
 	case slices.ContainsFunc(g.Members, func(r int) bool { return slices.Contains(own.Members, r) }):
@@ -331,7 +331,7 @@ func (k *coupling) unite(other group) {
 	})
 }
 
-var errNotMade = errors.New("the other group has not made it")
+var errNotMade = errors.New("the other group has not made the Intercomm")
 
 // united returns the error of the call according to the agreement of the union, or nil.
 func (k *coupling) united(u *Intercomm, d *errchan.Decision, over error) error {
@@ -344,7 +344,7 @@ func (k *coupling) united(u *Intercomm, d *errchan.Decision, over error) error {
 		k.local.learn(own)
 		return k.local.met(&ProcFailedError{Ranks: own})
 	case len(other) > 0:
-		return mpiErrorf(intercommOp, ClassOther, "the other group has lost ranks %v, or has not made it", other)
+		return mpiErrorf(intercommOp, ClassOther, "the other group has lost ranks %v, or has not made the Intercomm", other)
 	}
 	return nil
 }

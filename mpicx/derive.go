@@ -66,7 +66,7 @@ func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, membe
 	if err := c.untold(); err != nil {
 		return nil, err
 	}
-	return nil, mpiErrorf("Dup", ClassComm, "an error of %s came in between", c.name)
+	return nil, mpiErrorf("Dup", ClassComm, "an error of %s came in the meantime", c.name)
 }
 
 // newComm makes a communicator over t. It can be used when it is open. from is the communicator

@@ -101,7 +101,7 @@ func (c *Comm) describe(r *transport.Request) string {
 		case AnyTag:
 			tag = "any tag"
 		case transport.NoTag: // of Mrecv
-			tag = "whose message is withdrawn"
+			tag = "whose message was withdrawn"
 		}
 		return fmt.Sprintf("%s %s, %s", done.operation(), peer, tag)
 	case transport.Stepper:

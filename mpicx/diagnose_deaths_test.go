@@ -118,7 +118,7 @@ func TestDiagnoseOfWhatIsBroken(t *testing.T) {
 func TestDiagnoseRefused(t *testing.T) {
 	var none *mpicx.Comm
 	_, err := none.Diagnose(t.Context())
-	require.EqualError(t, err, "mpicx: Diagnose: nil communicator (what Split gives with Undefined)")
+	require.EqualError(t, err, "mpicx: Diagnose: nil communicator (Split returns it for Undefined)")
 	var closed *mpicx.Comm
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		_, err := world.Diagnose(nil) //nolint:staticcheck // this is what is tested

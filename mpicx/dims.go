@@ -22,11 +22,11 @@ func DimsCreate(n int, dims ...int) ([]int, error) {
 		case d == 0:
 			free++
 		default:
-			k.that(rest%d == 0, ClassOther, "extents %v, expected those whose product divides the %d ranks", dims, n)
+			k.that(rest%d == 0, ClassOther, "extents %v, expected extents whose product divides the %d ranks", dims, n)
 			rest /= d
 		}
 	}
-	k.that(free > 0 || rest == 1, ClassOther, "extents %v, expected those whose product is the %d ranks, or 0 for each that is to be chosen", dims, n)
+	k.that(free > 0 || rest == 1, ClassOther, "extents %v, expected extents whose product is the %d ranks, or 0 for each that is to be chosen", dims, n)
 	if k.err != nil {
 		return nil, k.err
 	}

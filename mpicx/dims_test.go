@@ -58,9 +58,9 @@ func TestDimsCreate(t *testing.T) {
 		require.True(t, slices.Equal(test.want, got), "%v, expected %v", got, test.want)
 	}
 	for text, dims := range map[string][]int{
-		"extents [5 0], expected those whose product divides the 12 ranks":                                {5, 0},
-		"extents [3 2], expected those whose product is the 12 ranks, or 0 for each that is to be chosen": {3, 2},
-		"extent -1 of dimension 1, expected 1 or more, or 0 if it is to be chosen":                        {0, -1},
+		"extents [5 0], expected extents whose product divides the 12 ranks":                                {5, 0},
+		"extents [3 2], expected extents whose product is the 12 ranks, or 0 for each that is to be chosen": {3, 2},
+		"extent -1 of dimension 1, expected 1 or more, or 0 if it is to be chosen":                          {0, -1},
 	} {
 		_, err := mpicx.DimsCreate(12, dims...)
 		require.ErrorAs(t, err, new(*mpicx.MPIError))

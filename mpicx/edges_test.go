@@ -84,7 +84,7 @@ func isMPIError(err error, op string, class mpicx.Class, what string) error {
 // that says so (F1); what returns no error panics with it.
 func TestNilCommunicator(t *testing.T) {
 	oneProcess(t)
-	const what = "nil communicator (what Split gives with Undefined)"
+	const what = "nil communicator (Split returns it for Undefined)"
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		none, err := world.Split(mpicx.Undefined, 0).Get(ctx)
 		if err != nil {

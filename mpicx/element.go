@@ -35,7 +35,7 @@ func element[T any](op string) error {
 	}
 	t := reflect.TypeFor[T]()
 	if t.Size() == 0 {
-		return mpiErrorf(op, ClassType, "elements of type %v have no bytes, expected one at least", t)
+		return mpiErrorf(op, ClassType, "elements of type %v have no bytes, expected at least one", t)
 	}
 	return plain[T](op)
 }

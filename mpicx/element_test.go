@@ -80,8 +80,8 @@ func TestElementsWithPointers(t *testing.T) {
 			"RecvSlice: elements of type []int have pointers, expected a type of fixed size without any":                                     mpicx.RecvSlice[[]int](world, 0, 0),
 			"Probe: elements of type interface {} have pointers, expected":                                                                   mpicx.Probe[any](world, 0, 0),
 			"Send: elements of type [2]map[int]int have pointers, expected":                                                                  mpicx.Send(world, [][2]map[int]int{{}}, 0, 0),
-			"Send: elements of type struct {} have no bytes, expected one at least":                                                          mpicx.Send(world, []struct{}{{}}, 0, 0),
-			"Recv: elements of type [0]string have no bytes, expected one at least":                                                          mpicx.Recv(world, [][0]string{{}}, 0, 0),
+			"Send: elements of type struct {} have no bytes, expected at least one":                                                          mpicx.Send(world, []struct{}{{}}, 0, 0),
+			"Recv: elements of type [0]string have no bytes, expected at least one":                                                          mpicx.Recv(world, [][0]string{{}}, 0, 0),
 			"RecvSliceStatus: elements of type mpicx_test.named have pointers: field Name string, expected a type of fixed size without any": mpicx.RecvSliceStatus[named](world, 0, 0),
 		} {
 			require.ErrorContains(t, f.Wait(ctx), want)

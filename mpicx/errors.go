@@ -247,7 +247,7 @@ type SpareError struct {
 }
 
 func (e *SpareError) Error() string {
-	return fmt.Sprintf("mpicx: Replace: %d processes have died, of ranks %v, and %d spares are left, expected %d at least (WithSpares)",
+	return fmt.Sprintf("mpicx: Replace: %d processes have died, of ranks %v, and %d spares are left, expected at least %d (WithSpares)",
 		len(e.Places), e.Places, e.Spares, len(e.Places))
 }
 
@@ -375,14 +375,14 @@ func ofOperation(op string, err error) error {
 	return err
 }
 
-const nilComm = "nil communicator (what Split gives with Undefined)"
+const nilComm = "nil communicator (Split returns it for Undefined)"
 
-const nilContext = "nil context, expected one that says how long to wait"
+const nilContext = "nil context, expected one that limits the wait"
 
 const nilFunction = "nil function, expected one to call"
 
 func jobOver(op, comm string) error {
-	return mpiErrorf(op, ClassComm, "the job of %s is over, expected a call before its Run has returned or Finalize been called", comm)
+	return mpiErrorf(op, ClassComm, "the job of %s is over, expected a call before Run has returned or Finalize is called", comm)
 }
 
 func unsupported(op string) *MPIError {
@@ -397,7 +397,7 @@ func leftBehind(op string) error {
 	return &MPIError{Op: op, Class: ClassOther, Text: errLeftBehind.Error(), err: errLeftBehind}
 }
 
-var errLeftBehind = errors.New("the program of this rank has ended meanwhile, and the others have gone on without it")
+var errLeftBehind = errors.New("the program of this rank has ended, and the other ranks have continued without it")
 
 // mismatch returns the error of an operation if other ranks have called another one in its
 // place.

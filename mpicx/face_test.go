@@ -146,7 +146,7 @@ func TestWaitsBesideAReduction(t *testing.T) {
 // Methods of a nil communicator say that it is nil, those that return no error by a panic.
 func TestNilCommunicatorsMethods(t *testing.T) {
 	oneProcess(t)
-	const what = "nil communicator (what Split gives with Undefined)"
+	const what = "nil communicator (Split returns it for Undefined)"
 	var none *mpicx.Comm
 	nothing := func(context.Context) error { return nil }
 	mpicxtest.Run(t, 1, func(ctx context.Context, _ *mpicx.Comm) error {

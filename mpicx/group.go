@@ -136,7 +136,7 @@ func (g *Group) RangeExcl(ranges ...Range) *Group { return g.Excl(g.ranks("Range
 func (g *Group) ranks(op string, ranges []Range) (ranks []int) {
 	for _, r := range ranges {
 		if r.Stride == 0 {
-			throw(mpiErrorf(op, ClassOther, "stride 0 from %d to %d, expected another", r.First, r.Last))
+			throw(mpiErrorf(op, ClassOther, "stride 0 from %d to %d, expected a stride other than 0", r.First, r.Last))
 		}
 		for i := r.First; r.Stride > 0 && i <= r.Last || r.Stride < 0 && i >= r.Last; i += r.Stride {
 			g.check(op, []int{i})
@@ -154,7 +154,7 @@ func (g *Group) check(op string, ranks []int) {
 			throw(g.noRank(op, r))
 		}
 		if seen[r] {
-			throw(mpiErrorf(op, ClassRank, "rank %d twice, expected ranks that are not the same", r))
+			throw(mpiErrorf(op, ClassRank, "rank %d twice, expected different ranks", r))
 		}
 		seen[r] = true
 	}

@@ -94,13 +94,13 @@ func (o *receipt[T]) redeem(m *Message, name string, result func(*transport.Requ
 	switch {
 	case err != nil:
 	case m.taken.Swap(true):
-		err = mpiErrorf(name, ClassOther, "the message from rank %d with tag %d is received already, expected one receive of each", m.Source, m.Tag)
+		err = mpiErrorf(name, ClassOther, "the message from rank %d with tag %d has been received already, expected one receive for each message", m.Source, m.Tag)
 	case m.request.Peer == ProcNull:
 		r.Status = m.request.Status
 		o.Completed(r)
 		return o.Future()
 	case epoch != m.request.Epoch:
-		err = mpiErrorf(name, ClassOther, "the message from rank %d with tag %d is gone, expected to be received before the error of %s that came after it", m.Source, m.Tag, c.name)
+		err = mpiErrorf(name, ClassOther, "the message from rank %d with tag %d is lost, expected a receive before the error of %s", m.Source, m.Tag, c.name)
 	}
 	if err != nil {
 		return failed[T](c, err)

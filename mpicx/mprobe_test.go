@@ -103,7 +103,7 @@ func TestMprobeBeforeAnError(t *testing.T) {
 		}
 		if m != nil {
 			err = mpicx.Mrecv(m, []int{0}).Wait(ctx)
-			require.EqualError(t, err, "mpicx: Mrecv: the message from rank 1 with tag 1 is gone, expected to be received before the error of world that came after it")
+			require.EqualError(t, err, "mpicx: Mrecv: the message from rank 1 with tag 1 is lost, expected a receive before the error of world")
 			require.ErrorContains(t, mpicx.MrecvSlice[int](m).Wait(ctx), "received already")
 		} else {
 			require.ErrorAs(t, send.Wait(ctx), new(*mpicx.PropagatedError))

@@ -42,7 +42,7 @@ func (c *Comm) Fprintf(ctx context.Context, w io.Writer, format string, args ...
 		return err
 	}
 	k := check{op: "Fprintf"}
-	k.that(w != nil, ClassOther, "nil writer, expected one for the lines of this rank at least")
+	k.that(w != nil, ClassOther, "nil writer, expected at least one for this rank's lines")
 	own := label.Lines(c.rank, fmt.Appendf(nil, format, args...))
 	a := &collective.GatherAny{Send: own}
 	err := c.run(what, k.err, a, nil).Wait(ctx)

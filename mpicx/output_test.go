@@ -115,7 +115,7 @@ func TestFprintfFails(t *testing.T) {
 		if err := isMPIError(c.Fprintf(noContext, io.Discard, "x"), "Fprintf", mpicx.ClassOther, "nil context"); err != nil {
 			return err
 		}
-		if v := recovered(func() { none.Output(io.Discard) }); v != "mpicx: Output: nil communicator (what Split gives with Undefined)" {
+		if v := recovered(func() { none.Output(io.Discard) }); v != "mpicx: Output: nil communicator (Split returns it for Undefined)" {
 			return fmt.Errorf("panicked with %v", v)
 		}
 		r, w := io.Pipe()

@@ -66,7 +66,7 @@ func newPersistent[T any](c *Comm, name string, kind transport.Kind, mode transp
 // next epoch. It is an error to start it earlier, or after Close.
 func (p *Persistent) Start() *future.Future[Status] {
 	if p == nil {
-		return future.Failed[Status](mpiErrorf("Start", ClassOther, "nil operation, expected what SendInit, SsendInit or RecvInit returns"))
+		return future.Failed[Status](mpiErrorf("Start", ClassOther, "nil operation, expected the result of SendInit, SsendInit or RecvInit"))
 	}
 	c := p.comm
 	if c == nil {
@@ -78,7 +78,7 @@ func (p *Persistent) Start() *future.Future[Status] {
 	case p.bad != nil:
 		err = p.bad
 	case p.active.Swap(true):
-		err = mpiErrorf(p.name, ClassOther, "started while it is under way, expected the future of the Start before to be done")
+		err = mpiErrorf(p.name, ClassOther, "started while it is under way, expected the future of the last Start to be done")
 	}
 	if err != nil {
 		return failed[Status](c, err)

@@ -52,7 +52,7 @@ func TestPersistentAfterAnError(t *testing.T) {
 			err := comm.Try(ctx, func(ctx context.Context) error {
 				sent := send.Start()
 				if comm.Rank() == 1 {
-					require.ErrorContains(t, send.Start().Wait(ctx), "SsendInit: started while it is under way, expected the future of the Start before to be done")
+					require.ErrorContains(t, send.Start().Wait(ctx), "SsendInit: started while it is under way, expected the future of the last Start to be done")
 					return errors.New("enough")
 				}
 				return sent.Wait(ctx)
@@ -75,12 +75,12 @@ func TestPersistentMisused(t *testing.T) {
 	mpicxtest.Run(t, 1, func(ctx context.Context, world *mpicx.Comm) error {
 		var none *mpicx.Persistent
 		for want, p := range map[string]*mpicx.Persistent{
-			"Start: nil operation, expected what SendInit, SsendInit or RecvInit returns": none,
-			"SendInit: rank 1 of world, expected 0 to 0 or ProcNull":                      mpicx.SendInit(world, []int{1}, 1, 0),
-			"SsendInit: tag -1, expected 0 or more":                                       mpicx.SsendInit(world, []int{1}, 0, -1),
-			"RecvInit: rank 9 of world, expected 0 to 0, AnySource or ProcNull":           mpicx.RecvInit(world, []int{1}, 9, 0),
-			"RecvInit: elements of type *int have pointers":                               mpicx.RecvInit(world, []*int{nil}, 0, 0),
-			"SendInit: nil communicator":                                                  mpicx.SendInit(nil, []int{1}, 0, 0),
+			"Start: nil operation, expected the result of SendInit, SsendInit or RecvInit": none,
+			"SendInit: rank 1 of world, expected 0 to 0 or ProcNull":                       mpicx.SendInit(world, []int{1}, 1, 0),
+			"SsendInit: tag -1, expected 0 or more":                                        mpicx.SsendInit(world, []int{1}, 0, -1),
+			"RecvInit: rank 9 of world, expected 0 to 0, AnySource or ProcNull":            mpicx.RecvInit(world, []int{1}, 9, 0),
+			"RecvInit: elements of type *int have pointers":                                mpicx.RecvInit(world, []*int{nil}, 0, 0),
+			"SendInit: nil communicator":                                                   mpicx.SendInit(nil, []int{1}, 0, 0),
 		} {
 			for range 2 {
 				require.ErrorContains(t, p.Start().Wait(ctx), want)

@@ -229,7 +229,8 @@ func (p *proc) die() {
 	}
 }
 
-// whyGoexit returns what peers are told when a goroutine of the rank left its function by runtime.Goexit.
+// whyGoexit returns what peers are told when a goroutine of the rank has left its function by
+// runtime.Goexit.
 func (p *proc) whyGoexit() error {
 	if err := p.aborted.Load(); err != nil {
 		return *err

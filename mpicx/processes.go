@@ -103,7 +103,7 @@ func joinJob(o *options, begin func(node.Options) (*node.Job, error), again func
 	case n > world.Size():
 		err = mpiErrorf("Run", ClassCount, "%d ranks, expected %d or fewer: the number of the job's processes", n, world.Size())
 	case n < 1 || n+o.spares > world.Size():
-		err = mpiErrorf("Run", ClassCount, "%d spares beside %d ranks, expected %d in all at most, the number of the job's processes", o.spares, max(n, 1), world.Size())
+		err = mpiErrorf("Run", ClassCount, "%d spares and %d ranks, expected at most %d in all, the number of the job's processes", o.spares, max(n, 1), world.Size())
 	case world.Rank() < all:
 		var members []int // all
 		if all < world.Size() {

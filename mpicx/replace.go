@@ -98,5 +98,5 @@ func (c *Comm) replaceBy(r *repairing[*Comm], made *Comm, err error) {
 }
 
 func notReplaceable(c *Comm) error {
-	return mpiErrorf("Replace", ClassComm, "%s can't be replaced, expected the newest that can: the world, or what Replace made last, or what Shrink made of that", c.name)
+	return mpiErrorf("Replace", ClassComm, "%s can't be replaced, expected the world, the last communicator that Replace made, or one that Shrink made of these", c.name)
 }

@@ -90,7 +90,7 @@ func TestSendrecvBadArguments(t *testing.T) {
 			"Sendrecv: tag -1, expected 0 or more":                              mpicx.Sendrecv(world, one, 0, mpicx.AnyTag, one, 0, 0),
 			"Sendrecv: tag -2, expected 0 or more or AnyTag":                    mpicx.Sendrecv(world, one, 0, 0, one, 0, -2),
 			"Sendrecv: elements of type string have pointers":                   mpicx.Sendrecv(world, one, 0, 0, []string{""}, 0, 0),
-			"Sendrecv: nil communicator (what Split gives with Undefined)":      mpicx.Sendrecv(nil, one, 0, 0, one, 0, 0),
+			"Sendrecv: nil communicator (Split returns it for Undefined)":       mpicx.Sendrecv(nil, one, 0, 0, one, 0, 0),
 			"with tag 1 is longer than the buffer of 8 bytes":                   mpicx.Sendrecv(world, []int{1, 2}, world.Rank(), 1, one, world.Rank(), 1),
 		} {
 			require.ErrorContains(t, f.Wait(ctx), want)

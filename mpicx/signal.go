@@ -39,7 +39,7 @@ func (c *Comm) Signal(ctx context.Context, err error) error {
 		return bad
 	}
 	if err == nil {
-		return mpiErrorf("Signal", ClassOther, "a nil error, expected one to tell the others")
+		return mpiErrorf("Signal", ClassOther, "nil error, expected one for the other ranks")
 	}
 	return c.signal(ctx, err)
 }

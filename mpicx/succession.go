@@ -70,7 +70,7 @@ func readNote(b []byte, size int) (s succession, members []int, err error) {
 		s.taken[r] = int(d.Uvarint())
 	}
 	if err := d.End(); err != nil {
-		return succession{}, nil, fmt.Errorf("what Replace was told of %d bytes: %w", len(b), err)
+		return succession{}, nil, fmt.Errorf("note of Replace, %d bytes: %w", len(b), err)
 	}
 	return s, members, nil
 }

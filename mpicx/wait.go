@@ -167,7 +167,7 @@ func (s *scope) reported(ctx context.Context, c *Comm) error {
 	}
 	if c != s.comm && s.isRevoked() {
 		s.comm.proc.feed(s.comm.ledger.KnowRevoked)
-		return fmt.Errorf("%s, whose Try or Guard this is in: %w", s.comm.name, ErrRevoked)
+		return fmt.Errorf("in a Try or Guard of %s: %w", s.comm.name, ErrRevoked)
 	}
 	return s.missed(ctx)
 }

@@ -525,7 +525,7 @@ func (m *Machine) Waiting() string {
 		}
 	}
 	if len(m.proposed) > 0 {
-		all = append(all, "a later agreement waits for one that this rank has reserved before")
+		all = append(all, "a later agreement waits for one that this rank has reserved")
 	}
 	return strings.Join(all, "; ")
 }

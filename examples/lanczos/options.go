@@ -149,7 +149,7 @@ func (o *options) check() error {
 		}
 	}
 	if len(o.kills) > 0 && mpicx.Backend != "ulfm" {
-		return errors.New("-kill: nobody would notice, expected a build with -tags ulfm")
+		return errors.New("-kill: no rank would notice, expected a build with -tags ulfm")
 	}
 	if !slices.Contains([]string{"partner", "rs", "dir"}, o.store) {
 		return fmt.Errorf("-store %q, expected partner, rs or dir", o.store)

@@ -198,7 +198,7 @@ func TestOptions(t *testing.T) {
 	require.Equal(t, usage, stdout.String())
 	if mpicx.Backend != "ulfm" {
 		require.Equal(t, 2, run(t.Context(), []string{"-kill", "1@5"}, &stdout, &stderr))
-		require.Equal(t, "lanczos: -kill: nobody would notice, expected a build with -tags ulfm\n", stderr.String())
+		require.Equal(t, "lanczos: -kill: no rank would notice, expected a build with -tags ulfm\n", stderr.String())
 		return
 	}
 	require.Equal(t, 1, run(t.Context(), []string{"-kill", "2@5", "-ranks", "2"}, &stdout, &stderr))

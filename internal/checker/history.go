@@ -165,12 +165,12 @@ func isReturned(err error) bool {
 	return ok && strings.HasSuffix(m.Text, " has returned")
 }
 
-// isPassedOn says whether a failure is what another communicator's verdict made of a
-// TryAll: who waits in it for the others leaves it with that, which the program does not
-// see.
+// isPassedOn says whether a failure comes from another communicator's verdict that ended a
+// TryAll: a rank that waits in it for the others leaves it with this failure, which the program
+// does not see.
 func isPassedOn(message string) bool {
 	return strings.HasPrefix(message, "mpicx: error propagated from ") || strings.HasPrefix(message, "mpicx: communicator corrupted") ||
-		strings.HasSuffix(message, ", whose Try or Guard this is in: mpicx: communicator revoked")
+		strings.Contains(message, "in a Try or Guard of ") && strings.HasSuffix(message, ": mpicx: communicator revoked")
 }
 
 // classify finds out what err, from a call on c, is. An error that the face does not

@@ -35,7 +35,7 @@ func Started() (*Place, error) {
 	rank, err := strconv.Atoi(os.Getenv(envRank))
 	size, sizeErr := strconv.Atoi(os.Getenv(envSize))
 	if err != nil || sizeErr != nil || rank < 0 || rank >= size || !filepath.IsAbs(dir) {
-		return nil, fmt.Errorf("%s=%q %s=%q %s=%q, expected what mpicxrun sets", envJob, dir, envRank, os.Getenv(envRank), envSize, os.Getenv(envSize))
+		return nil, fmt.Errorf("%s=%q %s=%q %s=%q, expected the values that mpicxrun sets", envJob, dir, envRank, os.Getenv(envRank), envSize, os.Getenv(envSize))
 	}
 	return &Place{dir, rank, size}, nil
 }

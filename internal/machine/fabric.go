@@ -41,7 +41,7 @@ func (f *fabric) Start(isMortal bool) (node.Start, error) {
 	}
 	var err error
 	if f.shared, err = node.MapFile(f.memory(), memorySize(f.Size)); errors.Is(err, fs.ErrNotExist) {
-		return node.Start{}, f.refusal("has begun, or is over: this process is none of its own")
+		return node.Start{}, f.refusal("has begun or is over, and this process is not in it")
 	} else if err != nil {
 		return node.Start{}, fmt.Errorf("the memory of mpicxrun's job: %w", err)
 	}
@@ -66,7 +66,7 @@ func (f *fabric) Start(isMortal bool) (node.Start, error) {
 // refusal says why this process can't be what its environment says it is.
 func (f *fabric) refusal(why string) error {
 	return &transport.LibraryError{Call: "mpicxrun", Text: fmt.Sprintf(
-		"rank %d of %s=%s: that job %s; a program that a rank starts has to be started without %[2]s in its environment, unless it is that rank in its place", f.Rank, envJob, f.dir, why)}
+		"rank %d of %s=%s: that job %s; start a program from a rank without %[2]s in its environment, unless it replaces that rank", f.Rank, envJob, f.dir, why)}
 }
 
 // end notes the end of a process. The launcher's is the job's. One that has left passes messages

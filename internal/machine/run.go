@@ -79,7 +79,7 @@ func (j *Job) Run(commands []*exec.Cmd, signals <-chan os.Signal, say func(text 
 			case j.any(fragile):
 				if !saidFirst && j.isFirst(e) {
 					saidFirst = true
-					say(fmt.Sprintf("rank %d has died: %v; the others can't go on without it", e, outcomes[e].State))
+					say(fmt.Sprintf("rank %d has died: %v; the others can't continue without it", e, outcomes[e].State))
 				}
 				if deadline == nil {
 					deadline = time.After(patience)

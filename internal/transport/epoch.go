@@ -6,23 +6,22 @@ import (
 	"strings"
 )
 
-// An Epoch tells the messages before an error from those after it. It stands for a
-// vector of counts: of the errors resolved on a communicator and, each on its own, on
-// those it is derived from (design rule D1). Two ranks may learn of errors of parent
-// and child in different orders, so one sum would not tell the orders apart.
+// An Epoch distinguishes messages before an error from messages after it. It stands for a
+// vector of counts: the number of errors resolved on a communicator and, separately, on each
+// communicator that it is derived from (D1). Two ranks may learn of errors of parent and
+// child in different orders, and a single sum would not distinguish the orders.
 //
-// The lower half holds each count modulo 4, in two bits, the root's in the lowest; the
-// upper half holds the sum of them all. Together they are as good as the vector, because
-// live ranks are close to each other: see Stale. An epoch comes again only after 2³²
-// errors.
+// The lower half has each count modulo 4, in two bits, the root's in the lowest. The upper
+// half has the sum of all counts. Together they are as good as the vector, because live ranks
+// are close to each other: see Stale. An epoch repeats only after 2³² errors.
 type Epoch uint64
 
-// Generations is how many communicators an epoch counts the errors of: one without
-// parent, of generation 0, and its descendants up to generation Generations-1.
+// Generations is the number of communicators whose errors an epoch counts: one without
+// parent, of generation 0, and derived ones up to generation Generations-1.
 const Generations = 16
 
-// GenerationError says that a communicator has too many ancestors: no Epoch would tell
-// its errors from theirs.
+// GenerationError says that a communicator has too many ancestors: an Epoch could not
+// distinguish its errors from theirs.
 type GenerationError struct{ Generation int }
 
 func (e *GenerationError) Error() string {
@@ -30,9 +29,9 @@ func (e *GenerationError) Error() string {
 		e.Generation, Generations-1, Generations-1)
 }
 
-// Next is the epoch after an error of the communicator of the given generation
-// (0: no parent), for that communicator and all derived from it. It panics with a
-// *GenerationError if there can be none of that generation.
+// Next returns the epoch after an error of the communicator of the given generation (0: no
+// parent), for that communicator and all derived from it. It panics with a *GenerationError
+// if an epoch has no such generation.
 func (e Epoch) Next(generation int) Epoch {
 	if generation < 0 || generation >= Generations {
 		panic(&GenerationError{generation})
@@ -42,36 +41,36 @@ func (e Epoch) Next(generation int) Epoch {
 	return e - count<<shift + (count+1)&3<<shift + 1<<32
 }
 
-// Missing is how many errors of the communicator of a generation came after e and up to
-// f, at most 3.
+// Missing returns the number of errors of the communicator of a generation after e and up to
+// f. It is at most 3.
 func (e Epoch) Missing(f Epoch, generation int) int {
 	return int((f>>(2*generation) - e>>(2*generation)) & 3)
 }
 
-// Stale says whether messages of epoch e can never be received in epoch f or after
-// it: some error that f knows came after e.
+// Stale says whether messages of epoch e can never be received in epoch f or after it: some
+// error that f counts came after e.
 //
-// Let d be the vector of f less that of e. A message is stale if d has a positive
-// component, by definition. None is less than -3: resolving an error needs all, so no
-// rank is more than one error of a communicator behind another, and receivers only
-// move on while a message is under way. So those components that are not positive are
-// known from the two bits: let a, from 0 to 3, be e's count less f's, modulo 4. Then
-// d ≥ -a everywhere, with equality just where d is not positive. Hence the sum of d,
-// which the upper halves tell, is at least that of all -a, and equal just if the
-// message is not stale. However old it is, it is told apart, up to 2³¹ errors.
+// Let d be the vector of f minus the vector of e. By definition a message is stale if d has a
+// positive component. No component is less than -3: resolving an error needs all ranks, so no
+// rank is more than one error of a communicator behind another, and while a message is under
+// way its receiver only advances. The two bits therefore determine the components that are not
+// positive: let a, from 0 to 3, be e's count minus f's, modulo 4. Then d ≥ -a in each component,
+// with equality exactly where d is not positive. Hence the sum of d, known from the upper
+// halves, is at least the sum of all -a, with equality exactly if the message is not stale. This
+// holds for messages that are up to 2³¹ errors old.
 //
-// Should a rank be so far behind after all, messages to it which are ahead in every
-// component are not stale either: their sum is ahead by more.
+// If a rank is further behind nevertheless, messages to it that are ahead in every component
+// are not stale either, because their sum is ahead by more.
 func (e Epoch) Stale(f Epoch) bool {
 	return int32(e>>32)-int32(f>>32) < e.ahead(f)
 }
 
-// ahead is the sum of e's counts less f's, each modulo 4.
+// ahead returns the sum of e's counts minus f's, each modulo 4.
 func (e Epoch) ahead(f Epoch) int32 {
 	const high, low = 0xaaaaaaaa, 0x55555555 // bits of the counts
 	x, y := uint32(e), uint32(f)
-	// No borrow leaves two bits: x's high one is set and y's is not. What they should
-	// be is put in afterwards.
+	// With the high bit of each pair set in x and clear in y, no borrow leaves a pair. The last
+	// operation corrects the high bits.
 	d := ((x | high) - (y &^ high)) ^ ((x ^ ^y) & high)
 	return int32(bits.OnesCount32(d&low) + 2*bits.OnesCount32(d&high))
 }

@@ -1,7 +1,7 @@
 package transport
 
-// Private is what a transport keeps in a Request that it works on, so that an
-// operation needs one allocation. Nobody else looks at it.
+// Private is the state that a transport keeps in a Request under way; with it, an operation needs only one
+// allocation. Only the transport uses it.
 type Private struct {
 	Kind   Kind
 	Where  any      // what the request waits in
@@ -10,10 +10,10 @@ type Private struct {
 	Number uint64 // in a queue: see package match
 }
 
-// A Kind says which operation a request is of.
+// A Kind is the operation of a request.
 type Kind uint8
 
-// The kinds of requests; Idle is none.
+// The kinds of requests. Idle means that no operation is under way.
 const (
 	Idle Kind = iota
 	Sending

@@ -2,14 +2,13 @@ package transport
 
 import "math"
 
-// AnySource and AnyTag are the wildcards of a receive. AnyTag matches the tags
-// of users, which are not negative.
+// AnySource and AnyTag are the wildcards of a receive. AnyTag matches users' tags, which are not negative.
 const (
 	AnySource = -1
 	AnyTag    = -1
 )
 
-// NoTag is no message's. A receive with it waits for nothing but an error.
+// NoTag is the tag of no message. A receive with NoTag ends only by an error.
 const NoTag = math.MinInt
 
 // CollectiveTag is the tag of the messages of the seq-th collective operation of an epoch,

@@ -8,132 +8,130 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// A Messenger is the part of a Comm that error channels use: it carries the messages of
-// Listeners, which know neither epochs nor Revoke.
+// A Messenger is the part of a Comm that error channels use. It carries the messages of
+// Listeners, to which epochs and Revoke do not apply.
 type Messenger interface {
 	Rank() int
 	Size() int
-	// Listen has l take what other Listeners send this rank, from what has come
-	// already on, until Close: a receive from anybody that is always pending. L is
-	// also told of the members whose process dies, this one too, and of those that
-	// are dead already; of one perhaps twice, and of none where Features.Deaths is
-	// not set. A side has one Listener at most.
+	// Listen gives l all messages that other Listeners send to this rank, including those
+	// that have come already, until Close. It is a receive from any rank that is always
+	// pending. l is also told of members whose processes die, this one too, and of those that
+	// are dead already; of some perhaps twice. If Features.Deaths is not set, it is told of
+	// none. A side has at most one Listener.
 	Listen(l Listener)
-	// Poke says that the Listener may have something to send. It is asked for that,
-	// now or by a goroutine that is busy with Listeners already, so that they do
-	// not nest without end.
+	// Poke says that the Listener may have something to send. Next is called now, or by a
+	// goroutine that is busy with Listeners already; so calls do not nest without end.
 	Poke()
-	// Close gives back what this side holds. No other method is called after it.
+	// Close releases this side. No other method is called after it.
 	Close() error
 }
 
-// A Comm is one rank's side of a communicator. Its methods may be called from
-// many goroutines at once. None of them blocks: operations say how they ended
-// by calling their request's Done, possibly before the method that started
-// them returns, and on whatever goroutine completes them.
+// A Comm is one rank's side of a communicator. Its methods may be called from many
+// goroutines at once. None of them blocks: an operation ends by a call of its request's
+// Done, on any goroutine, possibly before the method that started it returns.
 //
-// Messages from one rank to another that match the same receive arrive in the
-// order in which they were sent (design rule F5).
+// Messages from one rank to another that match the same receive arrive in the order in which
+// they were sent (F5).
 type Comm interface {
 	Messenger
 	Features() Features
-	// Machine is the number of the machine on which the process of a rank runs, the same at
-	// all members.
+	// Machine returns the number of the machine on which the process of a rank runs. It is the
+	// same at all members.
 	Machine(rank int) int
 
-	// Epoch is the epoch this rank is in. The caller reads it before it decides
-	// that there is no error to report, and puts it into its requests: one that
-	// was decided on before Advance then ends like those that were pending.
+	// Epoch returns the epoch that this rank is in. The caller reads it before it checks
+	// whether there is an error to report, and puts it into its requests. A request whose
+	// check was before an Advance then ends like those that were pending.
 	Epoch() Epoch
-	// Advance moves this rank to the epoch after an error of the communicator
-	// itself or of one it is derived from, of the given generation. Its pending
-	// requests, and those still to come with older epochs, end with cause, their
-	// buffers free; messages of older epochs are dropped, wherever they are.
-	// Messages of the new epoch that have arrived already wait for receives.
+	// Advance moves this rank to the epoch after an error of the communicator of the given
+	// generation: this one, or one that it is derived from. Pending requests, and later ones
+	// with older epochs, end with cause, and their buffers are free. Messages of older epochs
+	// are dropped, wherever they are. Messages of the new epoch that have arrived already wait
+	// for receives.
 	Advance(generation int, cause error)
 
-	// TrySend sends buf to rank dest if that can be done with at once, and says
-	// whether it did: then buf may be changed again. Otherwise nothing has
-	// happened. It is Isend without a Request, for the most frequent of messages.
+	// TrySend sends buf to rank dest if it can do so at once, and says whether it did. If it
+	// did, buf may be changed; otherwise nothing has happened. It is Isend without a Request,
+	// for the most frequent messages.
 	TrySend(dest, tag int, epoch Epoch, w signature.Word, buf []byte) bool
 	// Isend sends r.Buf to r.Peer. A send of r.Mode Synchronous is done when a
 	// receive has matched it, any other as soon as r.Buf may be changed.
 	Isend(r *Request)
-	// Irecv receives a message from r.Peer with r.Tag into r.Buf or, if r.Alloc
-	// is set, into what that returns.
+	// Irecv receives a message from r.Peer with r.Tag into r.Buf or, if r.Alloc is set, into
+	// the memory that r.Alloc returns.
 	Irecv(r *Request)
 	// Probe is done when a message that Irecv would match could be received. It
 	// fills in Status and leaves the message.
 	Probe(r *Request)
 	// Call says that this rank makes a collective call in an epoch, and returns its number there,
-	// from 1, with which its messages are tagged. If a message has come, or comes later, of a
-	// rank that has made another call in its place, this rank is halted: its requests of the
-	// epoch, and those still to come, end with a *MismatchError.
+	// from 1, which is the tag of its messages. If a message comes, or has come, from a rank that
+	// has made another call in its place, this rank is halted: its requests of the epoch, now
+	// and later, end with a *MismatchError.
 	Call(e Epoch, w signature.Word) (number int)
-	// Called returns the number of the latest call in this rank's epoch, 0 for none, and what it is.
+	// Called returns the number and the word of the latest call in this rank's epoch; the number
+	// is 0 if there is none.
 	Called() (number int, w signature.Word)
-	// Mismatch returns the error that this rank is halted with, until Advance or Revoke; else nil.
+	// Mismatch returns the error with which this rank is halted, until Advance or Revoke, or nil.
 	Mismatch() error
-	// Mprobe is Probe that takes the message out of matching: no other request finds it,
-	// and r has it until Mrecv.
+	// Mprobe is Probe that takes the message: no other request matches it, and r keeps it until
+	// Mrecv.
 	Mprobe(r *Request)
-	// Mrecv is Irecv of the message that r has since its Mprobe has ended. R keeps the
-	// epoch of that. It ends with ErrCancelled if the send was cancelled meanwhile, and with
-	// a *DeadError if the sender has died before it gave all bytes away.
+	// Mrecv is Irecv of the message that r has taken by Mprobe. r keeps the epoch of the Mprobe.
+	// It ends with ErrCancelled if the send was cancelled in the meantime, and with a *DeadError
+	// if the sender has died before it had sent all bytes.
 	Mrecv(r *Request)
-	// Cancel ends r with ErrCancelled unless it has been matched, and says
-	// whether it did. Which kinds it can cancel is in Features.
+	// Cancel ends r with ErrCancelled unless it has been matched, and says whether it did.
+	// Features says which kinds of requests it can cancel.
 	Cancel(r *Request) bool
 
-	// Sub makes a communicator of the given ranks of this one (all, if members
-	// is nil) and returns this rank's side of it. It waits for nobody. Every member calls
-	// it with the same members and name; one that does not takes no part, and
-	// keeps nobody from using theirs. The new communicator begins in name.Epoch. If
-	// there can be none of name.Generation, the error is a *GenerationError, at all alike.
+	// Sub makes a communicator of the given ranks of this one (all, if members is nil) and
+	// returns this rank's side of it. It does not wait. Every member calls it with the same
+	// members and name. If a member does not, the others can still use their sides. The new
+	// communicator begins in name.Epoch. If there can be none of name.Generation, all members get
+	// a *GenerationError.
 	Sub(name Name, members []int) (Comm, error)
 
-	// Revoke ends this rank's part for good: its requests, and those still to
-	// come, end with cause, and messages to it are dropped. Epoch and Advance go
-	// on as if nothing had happened.
+	// Revoke ends this rank's part for good: its requests, now and later, end with cause, and
+	// messages to it are dropped. Epoch and Advance still work as before.
 	Revoke(cause error)
 
-	// Die ends this process for the others, on all communicators, as if it had
-	// been killed. What it began ends with ErrDied, here, and nothing more leaves
-	// or reaches it.
+	// Die ends this process for the others, on all communicators, as if it had been killed. Its
+	// own requests end with ErrDied, and it sends and receives nothing more.
 	//
-	// Requests that need a dead process end with a *DeadError: those that name it,
-	// unless its message is there, and those of collective operations. One from
-	// AnySource does not.
+	// Requests that need a dead process end with a *DeadError. These are requests that name it,
+	// unless its message has come, and requests of collective operations, but not those from
+	// AnySource.
 	Die()
-	// Leave says that the rank's program has ended. Its communicators still serve
-	// errors and what it began; but if somebody needs more of it, it dies. It does so
-	// anyway if the program has failed, once what it has sent is there.
+	// Leave says that the rank's program has ended. Its communicators still carry errors, and
+	// complete what it has begun. If another rank needs more of it, it dies. If its program has
+	// failed, it dies in any case, when its messages have arrived.
 	//
-	// More than that is for requests which the program of a rank waits for, that is, whose
-	// Completer is an Awaiter and says so. If it is from AnySource, and the programs of all
-	// other members have ended, it needs one of them. (While nobody waits for it the rank
-	// may yet send to itself.) If these have all died, and its Completer is an Acknowledger and
-	// says so, it ends with a *DeadError. And where Features.Deaths is not set nothing dies: requests
-	// that are not of collective operations and need ranks whose programs have ended then end
-	// with a *ReturnedError, once what these have sent is there, errors included.
+	// Further rules apply to requests that the program of a rank waits for: requests whose
+	// Completer is an Awaiter and says so. If such a request is from AnySource, and the programs
+	// of all other members have ended, it needs one of them. (While the program does not wait, the
+	// rank may still send to itself.) If all other members have died, and the Completer is an
+	// Acknowledger and says so, the request ends with a *DeadError. If Features.Deaths is not set,
+	// no rank dies. Requests that are not of collective operations, and that need ranks whose
+	// programs have ended, then end with a *ReturnedError, when the messages of these ranks have
+	// arrived, errors included.
 	Leave(failed bool)
-	// Look has requests that need ranks whose programs have ended, or all other ranks,
-	// which have died, seen to, after this rank's program has begun to wait for one; and calls
-	// compared that differ between ranks which only wait for each other. It costs little.
+	// Look is called after this rank's program has begun to wait. It handles requests that need
+	// ranks whose programs have ended, or any other rank when all others have died, and has the
+	// calls of ranks compared that may wait for each other in different ones. It costs little.
 	Look()
 
-	// EachPending calls visit for the requests of this rank that have not ended,
-	// for people who ask why a program hangs. While visit looks at a request it
-	// does not end; visit calls no method of a Comm.
+	// EachPending calls visit for the requests of this rank that have not ended, to find out why
+	// a program hangs. A request does not end while visit looks at it. visit must not call a
+	// method of a Comm.
 	EachPending(visit func(*Request))
-	// EachUnreceived calls visit for the messages of programs that have come to this rank in
-	// its epoch, from ranks that live, and that no receive has met. Visit calls no method of
+	// EachUnreceived calls visit for the messages of programs, from living ranks, that have come
+	// to this rank in its epoch and that no receive has matched. visit must not call a method of
 	// a Comm.
 	EachUnreceived(visit func(Status))
 }
 
-// Pending returns what c.EachPending visits. Only a program that stands still may
-// look into it.
+// Pending returns the requests that c.EachPending visits. They may be read only while the program
+// is not running.
 func Pending(c Comm) []*Request {
 	var all []*Request
 	c.EachPending(func(r *Request) { all = append(all, r) })
@@ -145,10 +143,10 @@ type Features struct {
 	Name string // "local", "mpi"
 	// CancelSend: Cancel takes back sends, not only receives and probes.
 	CancelSend bool
-	// Deaths: it notices that a process has died, and tells.
+	// Deaths: it detects and reports deaths of processes.
 	Deaths bool
-	// SharedCores: ranks compete for the cores, so that the number of messages
-	// counts in a collective operation, rather than its depth.
+	// SharedCores: ranks compete for the cores. The cost of a collective operation is then the
+	// number of its messages rather than its depth.
 	SharedCores bool
 }
 
@@ -158,9 +156,8 @@ type Mode uint8
 const (
 	// Synchronous sends are done only once a receive has matched them.
 	Synchronous Mode = 1 << iota
-	// Shared says that nobody will ever change the bytes of Buf again, so that a
-	// transport within one process may hand them to an Alloc-less receiver that
-	// asks for them (Request.Take) as they are.
+	// Shared says that the bytes of Buf will never be changed. A transport within one process may
+	// then give them to a receiver without a copy, if it asks for this (Request.Take).
 	Shared
 )
 
@@ -174,13 +171,13 @@ type Request struct {
 	Mode  Mode
 	Epoch Epoch
 	Done  Completer
-	// Signature says what was called. A message has its sender's; what it is received by may
-	// have another, which is for the Completer to compare.
+	// Signature describes the call. A message has its sender's signature. The request that
+	// receives it may have another; the Completer compares them.
 	Signature signature.Word
-	// Alloc, if not nil, returns where to put a message of n bytes.
+	// Alloc, if not nil, returns memory for a message of n bytes.
 	Alloc func(n int) []byte
-	// Take says that a receive wants the bytes themselves in Buf, which it will
-	// not write to: the sender's, if they are Shared, else a copy.
+	// Take says that Buf of a receive is set to the sender's bytes if they are Shared, else to a
+	// copy. The receiver must not write to it.
 	Take bool
 
 	Status Status
@@ -189,29 +186,29 @@ type Request struct {
 	Private
 }
 
-// Needs says whether a request ends with the death of the member of a rank: one that
-// names it, or is of a collective operation.
+// Needs says whether the death of a rank ends the request: it names that rank, or is of a
+// collective operation.
 func (r *Request) Needs(rank int) bool { return r.Peer == rank || IsCollective(r.Tag) }
 
-// Matches says whether a receive or probe is for the message.
+// Matches says whether a receive or probe matches the message.
 func (r *Request) Matches(s Status) bool {
 	return (r.Peer == s.Source || r.Peer == AnySource) && (r.Tag == s.Tag || r.Tag == AnyTag && s.Tag >= 0)
 }
 
-// IsAwaited says whether the program waits for the request, as its Completer knows.
+// IsAwaited says whether the program waits for the request, according to its Completer.
 func (r *Request) IsAwaited() bool {
 	a, ok := r.Done.(Awaiter)
 	return ok && a.Awaited()
 }
 
-// HasAcknowledged says whether the program has acknowledged that all others have died.
+// HasAcknowledged says whether the program has acknowledged the deaths of all other members.
 func (r *Request) HasAcknowledged() bool {
 	m, ok := r.Done.(Acknowledger)
 	return ok && m.Acknowledged()
 }
 
-// Fill gives a receive the message, whose bytes are the caller's unless they are
-// shared, for a transport that has them all. The error may be in r.Err.
+// Fill gives a receive the message, for a transport that has all its bytes. The bytes are the
+// caller's unless they are shared. An error is in r.Err.
 func (r *Request) Fill(s Status, bytes []byte, shared bool) {
 	r.Status = s
 	switch {
@@ -231,22 +228,22 @@ func (r *Request) Fill(s Status, bytes []byte, shared bool) {
 // Status says which message was received or probed.
 type Status struct {
 	Source, Tag int
-	Bytes       int // its length, even where the buffer was too small
+	Bytes       int // its length, even if the buffer was too small
 	Signature   signature.Word
 }
 
-// A Driver is a Comm whose messages move while somebody waits in it; otherwise now
-// and then.
+// A Driver is a Comm whose messages move while a goroutine waits in it, and otherwise only from time
+// to time.
 type Driver interface {
-	// Await blocks until s is Woken, which it says, or ended is closed, or the
-	// transport has Failed.
+	// Await blocks until s is Woken, ended is closed, or the transport has Failed. It says whether
+	// s is Woken.
 	Await(s waiting.Sleeper, ended <-chan struct{}) (woken bool)
-	// Failed returns why no message moves any more, for good; else nil.
+	// Failed returns the error after which no message moves any more, or nil.
 	Failed() error
-	// Watch says that so many goroutines more, or fewer, wait in other ways.
+	// Watch adds n to the number of goroutines that wait in other ways.
 	Watch(n int)
-	// Doze says that nothing is expected for long, or that it is again. Until then
-	// messages that come may wait for some milliseconds, unless a process has died lately.
+	// Doze(true) says that nothing is expected for a long time. Until Doze(false), messages may
+	// wait for some milliseconds, unless a process has died recently.
 	Doze(on bool)
 }
 
@@ -256,10 +253,10 @@ type Completer interface {
 	Completed(r *Request)
 }
 
-// A Stepper is the Completer of the messages of an operation that goes step by step.
+// A Stepper is the Completer of the messages of an operation that has steps.
 type Stepper interface {
 	Completer
-	// Step says which operation it is, and which step it is in, from 1.
+	// Step returns the operation's name, and the number of its present step, from 1.
 	Step() (operation string, number int)
 }
 
@@ -270,8 +267,8 @@ type Awaiter interface {
 	Awaited() bool
 }
 
-// An Acknowledger is an Awaiter that knows whether the program has acknowledged the deaths of
-// all other members. Until then it is told of them, and a receive from AnySource goes on.
+// An Acknowledger is an Awaiter that knows whether the program has acknowledged the deaths of all
+// other members. Until it has, a receive from AnySource stays pending.
 type Acknowledger interface {
 	Awaiter
 	// Acknowledged must not block for long, nor call the transport.
@@ -281,23 +278,23 @@ type Acknowledger interface {
 // A Listener is one rank's part in an error channel. Its methods must not block;
 // they may start operations, and Poke.
 type Listener interface {
-	// Take takes a message, those of one rank in the order in which it sent them,
-	// those of different ranks perhaps at once.
+	// Take takes a message. Messages of one rank come in the order in which they were sent;
+	// messages of different ranks may come at once.
 	Take(from int, payload []byte)
-	// Next returns what is to be sent next, bytes that nobody will ever change
-	// again, and to whom; or false if there is nothing. It is called by one
-	// goroutine at a time, after Poke and Listen until it returns false, and each
-	// time as late as it can be: what has come meanwhile may make it needless.
+	// Next returns the next message to send and its destination, or false if there is none. The
+	// message must not be changed afterwards. After Poke and Listen, Next is called until it
+	// returns false, by one goroutine at a time, and each time as late as possible, because
+	// messages that have come by then may make this one unnecessary.
 	Next() (to int, payload []byte, ok bool)
-	// Died says that the process of a rank has died, on any goroutine.
+	// Died says that the process of a rank has died. It is called on any goroutine.
 	Died(rank int)
-	// Purpose says in a word what a message that Next has returned is for; "" if that is
-	// nothing that it has a word for.
+	// Purpose names, in a word, the purpose of a message that Next has returned; "" if there is
+	// no word for it.
 	Purpose(payload []byte) string
 }
 
-// DeadError is the error of a request that needs a process which has died; or all others,
-// if Rank is AnySource.
+// DeadError is the error of a request that needs a process that has died. Rank is AnySource if all
+// others have died.
 type DeadError struct{ Rank int }
 
 func (e *DeadError) Error() string {
@@ -307,8 +304,8 @@ func (e *DeadError) Error() string {
 	return fmt.Sprintf("the process of rank %d has died", e.Rank)
 }
 
-// ReturnedError is the error of a request that needs a rank whose program has ended; or
-// all others, if Rank is AnySource.
+// ReturnedError is the error of a request that needs a rank whose program has ended. Rank is
+// AnySource if the programs of all others have ended.
 type ReturnedError struct{ Rank int }
 
 func (e *ReturnedError) Error() string {
@@ -318,8 +315,8 @@ func (e *ReturnedError) Error() string {
 	return fmt.Sprintf("rank %d has returned", e.Rank)
 }
 
-// TruncateError is the error of a receive whose message is longer than its
-// buffer. The message is gone, and nothing was written past the buffer.
+// TruncateError is the error of a receive whose message is longer than its buffer. The message is
+// lost, and nothing was written past the buffer.
 type TruncateError struct {
 	Status Status
 	Room   int // bytes
@@ -330,8 +327,8 @@ func (e *TruncateError) Error() string {
 		e.Status.Bytes, e.Status.Source, e.Status.Tag, e.Room)
 }
 
-// MismatchError is the error of a rank that has made another collective call than one of its
-// peers, in the same place.
+// MismatchError is the error of a rank that has made another collective call than a peer in the same
+// place.
 type MismatchError struct {
 	Number      int // of the call in its epoch
 	Own, Theirs signature.Word
@@ -342,11 +339,11 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("collective call %d is %v here, and %v at rank %d", e.Number, e.Own, e.Theirs, e.Source)
 }
 
-// LibraryError is what the library below a transport reports.
+// LibraryError is an error of the library below a transport.
 type LibraryError struct {
-	Call  string // of the library, or what it was called for
+	Call  string // the library's function, or what it was called for
 	Class int    // mpicx.Class
-	Text  string // the library's own
+	Text  string // the library's own text
 }
 
 func (e *LibraryError) Error() string { return e.Call + ": " + e.Text }
@@ -358,11 +355,10 @@ func (e constError) Error() string { return string(e) }
 // ErrCancelled is the error of a request that Cancel ended.
 const ErrCancelled = constError("cancelled")
 
-// ErrFenced is the error of all requests of a process that lives, and that others have declared
-// dead.
-const ErrFenced = constError("others have declared this process dead, and go on without it")
+// ErrFenced is the error of all requests of a process that lives and that others have declared dead.
+const ErrFenced = constError("other processes have declared this one dead, and continue without it")
 
-// ErrNoQuorum is ErrFenced of a process that is on a side without a majority.
+// ErrNoQuorum is the ErrFenced of a process on a side of the network without a majority.
 const ErrNoQuorum = quorumError("this process is on a side of the network without a majority of all processes")
 
 type quorumError string

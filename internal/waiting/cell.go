@@ -12,45 +12,43 @@ type Holder interface{ cell() *Cell }
 // Of returns the Cell of a future.
 func Of(future Holder) *Cell { return future.cell() }
 
-// Hidden is the Cell of a type that embeds it. Nothing in it has an exported name, so
-// that users of the type see nothing of it, if the type embeds an alias that is not
-// exported.
+// Hidden is the Cell of a type that embeds it. Nothing in it has an exported name. If the type
+// embeds it by an unexported alias, users of the type do not see it.
 type Hidden struct{ hidden Cell }
 
 func (h *Hidden) cell() *Cell { return &h.hidden }
 
-// A Cell is what a future is but for its result. The zero Cell is pending, and kept by
-// [Nobody].
+// A Cell is a future without its result. The zero Cell is pending, and kept by [Nobody].
 //
-// A goroutine that waits puts its Place into slot, and the completion swaps the mark
-// completed in: one atomic operation each, and no lock. Who finds the slot taken waits
-// for the broadcast, and so do those who ask for Done.
+// A goroutine that waits puts its Place into slot, and the completion swaps in the mark completed.
+// Each takes one atomic operation and no lock. A goroutine that finds the slot taken, or that calls
+// Done, waits for the broadcast.
 type Cell struct {
 	slot        atomic.Pointer[Place]
 	broadcast   atomic.Pointer[broadcast]
-	disturbance atomic.Pointer[error] // what Waits return while the operation is pending; nil: nothing
-	keeper      Keeper                // nil: Nobody; set before anybody sees the future
+	disturbance atomic.Pointer[error] // the error of Waits while the operation is pending; nil: none
+	keeper      Keeper                // nil: Nobody; set before the future is shared
 }
 
 // completed, in a slot, says that the result is final.
 var completed = new(Place)
 
-// A broadcast is what Done returns and how second waiters wait: rare, so a Cell has
-// none until it is asked for.
+// A broadcast has the channel of Done, for which all waiters wait who do not have the slot. It is
+// rarely needed, so it is made on demand.
 type broadcast struct {
 	done    chan struct{}
-	watched bool // by the keeper
+	watched bool // the keeper was told by Watch
 	once    sync.Once
-	waiters atomic.Int32 // goroutines in a Wait or WaitAny, but for that in the slot
+	waiters atomic.Int32 // goroutines in a Wait or WaitAny, except the one in the slot
 
 	mu        sync.Mutex
 	disturbed chan struct{} // closed at the next disturbance; nil: nobody waits for it
 }
 
-// Keep puts k behind the future. Call it before anybody sees the future.
+// Keep sets the Keeper of the future. Call it before the future is shared.
 func (c *Cell) Keep(k Keeper) { c.keeper = k }
 
-// Kept returns the Keeper that was put behind the future; nil: none was.
+// Kept returns the Keeper that Keep has set, or nil.
 func (c *Cell) Kept() Keeper { return c.keeper }
 
 func (c *Cell) by() Keeper {
@@ -60,7 +58,7 @@ func (c *Cell) by() Keeper {
 	return c.keeper
 }
 
-// IsDone says whether the operation is done: then its result can be read.
+// IsDone says whether the operation is done. If it is, the result can be read.
 func (c *Cell) IsDone() bool { return c.slot.Load() == completed }
 
 // Complete publishes the result. It returns false if that was done before.
@@ -78,8 +76,8 @@ func (c *Cell) Complete() (first bool) {
 	return true
 }
 
-// Disturb has Waits return err, from now on until the operation is done or Disturb(nil)
-// says that it can go on. The future stays pending. A call after the end does nothing.
+// Disturb makes Waits return err, from now on until the operation is done or Disturb(nil) is
+// called. The future stays pending. If it is done already, Disturb does nothing.
 func (c *Cell) Disturb(err error) {
 	if err == nil {
 		c.disturbance.Store(nil)
@@ -99,7 +97,7 @@ func (c *Cell) Disturb(err error) {
 	}
 }
 
-// Disturbed returns a channel that is closed when the future is disturbed the next time.
+// Disturbed returns a channel that is closed at the next disturbance of the future.
 func (c *Cell) Disturbed() <-chan struct{} {
 	c.Done()
 	b := c.broadcast.Load()
@@ -118,8 +116,8 @@ func (c *Cell) disturbedBy() error {
 	return nil
 }
 
-// Awaited says whether a goroutine is in a Wait or WaitAny for the future. One that
-// receives from Done is not known.
+// Awaited says whether a goroutine is in a Wait or WaitAny for the future. It does not count a
+// goroutine that receives from Done.
 func (c *Cell) Awaited() bool {
 	if place := c.slot.Load(); place != nil {
 		return place != completed
@@ -128,7 +126,7 @@ func (c *Cell) Awaited() bool {
 	return b != nil && b.waiters.Load() > 0
 }
 
-// Await says that a goroutine more (1), or fewer (-1), waits for Done to be closed.
+// Await adds n to the number of goroutines that wait for Done to be closed.
 func (c *Cell) Await(n int32) {
 	c.Done()
 	c.broadcast.Load().waiters.Add(n)
@@ -143,8 +141,8 @@ func (c *Cell) Fail(err error) { c.by().Failing(c, err) }
 // Look tells the Keeper that the future was found pending.
 func (c *Cell) Look() { c.by().Look() }
 
-// Wait blocks until the operation is done, and the Keeper has nothing to report in place
-// of the result. Else it returns why not.
+// Wait blocks until the operation is done. It returns nil if the result can be read, or the error to
+// report instead.
 func (c *Cell) Wait(ctx context.Context) error {
 	if !c.IsDone() {
 		c.by().Yield()
@@ -168,7 +166,7 @@ func (c *Cell) Wait(ctx context.Context) error {
 	return nil
 }
 
-// inPlace returns what a Wait returns in place of the result: nil, nothing.
+// inPlace returns v, the error that a Wait reports instead of the result, or nil.
 func (c *Cell) inPlace(v error) error {
 	if v != nil {
 		c.by().Told(c, nil)
@@ -176,10 +174,10 @@ func (c *Cell) inPlace(v error) error {
 	return v
 }
 
-// mayHaveVerdict is on the way of every Wait: without a Keeper it calls nothing.
+// mayHaveVerdict is called in every Wait, so it calls nothing if there is no Keeper.
 func (c *Cell) mayHaveVerdict() bool { return c.keeper != nil && c.keeper.MayHaveVerdict() }
 
-// verdict returns the error that the Keeper reports in place of a result.
+// verdict returns the error that the Keeper reports instead of the result.
 func (c *Cell) verdict(ctx context.Context) error { return c.described(ctx, c.by().Verdict(ctx)) }
 
 func (c *Cell) described(ctx context.Context, err error) error {
@@ -189,7 +187,7 @@ func (c *Cell) described(ctx context.Context, err error) error {
 	return err
 }
 
-// Test is a Wait that does not block: done says that the Wait would not have.
+// Test is a Wait that does not block. done says that Wait would not have blocked.
 func (c *Cell) Test() (done bool, err error) {
 	if done = c.IsDone(); !done {
 		c.Look()
@@ -200,13 +198,14 @@ func (c *Cell) Test() (done bool, err error) {
 			return ok, c.inPlace(err)
 		}
 	}
-	if !done { // before the verdict was asked for: what is done by now may be because of one
+	if !done { // as found before TryVerdict: if the operation is done by now, a verdict may have ended it
 		return false, c.disturbedBy()
 	}
 	return true, nil
 }
 
-// park blocks until the operation is done or disturbed, or returns why it did not.
+// park blocks until the operation is done or disturbed. It returns an error if the wait has ended
+// before.
 func (c *Cell) park(ctx context.Context) error {
 	keeper := c.by()
 	place, ended := keeper.Park(ctx)
@@ -221,7 +220,7 @@ func (c *Cell) park(ctx context.Context) error {
 	}
 	keeper.Look()
 	var woken bool
-	if place.Observe == nil { // here, to save a call
+	if place.Observe == nil { // checked here to save a call
 		woken = place.await(ended)
 	} else {
 		woken = place.awaitObserved(c, ended)
@@ -232,15 +231,14 @@ func (c *Cell) park(ctx context.Context) error {
 			return c.described(ctx, keeper.Ended(ctx))
 		}
 		if place.Drive == nil {
-			<-place.wake // the completion took the place and is about to wake it
+			<-place.wake // the completion has taken the place and is about to wake it
 		}
 	}
 	keeper.Unpark(place)
 	return nil
 }
 
-// parkWithOthers waits where another goroutine has the slot, or the operation has just
-// ended.
+// parkWithOthers is park if another goroutine has the slot, or the operation has just ended.
 func (c *Cell) parkWithOthers(ctx context.Context) error {
 	if c.IsDone() {
 		return nil
@@ -272,7 +270,7 @@ func (c *Cell) Done() <-chan struct{} {
 	if b := c.broadcast.Load(); b != nil {
 		return b.done
 	}
-	// Who asks for the channel of a future that is done waits for nothing.
+	// The channel of a future that is done is not watched: nobody waits for it.
 	b := &broadcast{done: make(chan struct{}), watched: !c.IsDone()}
 	if b.watched {
 		c.by().Watch()
@@ -286,7 +284,7 @@ func (c *Cell) Done() <-chan struct{} {
 	if b.watched {
 		c.Look()
 	}
-	if c.IsDone() { // perhaps before it could see b
+	if c.IsDone() { // perhaps Complete did not see b
 		c.close(b)
 	}
 	return b.done

@@ -5,49 +5,49 @@ import (
 	"errors"
 )
 
-// A Keeper stands behind the futures of one party, and can report an error of that
-// party in any Wait. Its methods are called by many goroutines at once. Embed [Nobody]
-// where a Keeper has nothing to say.
+// A Keeper is responsible for the futures of one party, and can report an error of that
+// party in any Wait. Its methods are called by many goroutines at once. A Keeper embeds
+// [Nobody] for methods that it does not need.
 type Keeper interface {
-	// Yield is called by a Wait that finds its future pending, before it parks: the
-	// Keeper may let those run who will complete it.
+	// Yield is called by a Wait that finds its future pending, before it parks. The Keeper
+	// may let goroutines run that will complete the future.
 	Yield()
 	// Park is called by a goroutine about to wait with ctx. It lends a Place to wait
 	// in and says which channel ends the wait early (nil: none).
 	Park(ctx context.Context) (*Place, <-chan struct{})
 	// Unpark ends what Park began and gives the Place back.
 	Unpark(*Place)
-	// Look is called when a future is found pending, by a Wait before it blocks, by
-	// Test and by Done: the Keeper completes those that nothing else can complete any
-	// more. The future is Awaited by then if a goroutine is about to block for it.
+	// Look is called when a future is found pending: by a Wait before it blocks, by Test
+	// and by Done. The Keeper completes futures that nothing else can complete any more. If
+	// a goroutine is about to block for the future, it is Awaited by then.
 	Look()
-	// Ended is asked, when Park's channel has closed, what the Wait shall return. If
-	// it is nil, the Wait parks again.
+	// Ended is called when Park's channel has closed. It returns the error of the Wait, or
+	// nil if the Wait has to park again.
 	Ended(ctx context.Context) error
 
-	// MayHaveVerdict says whether Verdict has to be asked. Every Wait asks it, so it
-	// has to be quick.
+	// MayHaveVerdict says whether Verdict has to be called. Every Wait calls it, so it has to
+	// be fast.
 	MayHaveVerdict() bool
-	// Verdict is asked by a Wait whose operation is done. It returns the error to
-	// report in place of the result, or nil for the result. It may block until ctx
-	// ends, and then returns what Ended would.
+	// Verdict is called by a Wait whose operation is done. It returns the error to report
+	// instead of the result, or nil. It may block until ctx ends; it then returns what Ended
+	// would return.
 	Verdict(ctx context.Context) error
-	// TryVerdict is Verdict for Test: where Verdict would block, ok is false.
+	// TryVerdict is Verdict for Test. If Verdict would block, ok is false.
 	TryVerdict() (ok bool, err error)
 
 	// Failing is called when the operation is about to end with an error.
 	Failing(c *Cell, err error)
-	// Told is called when a Wait or Test is about to return the error that its operation
-	// ended with, or in place of the result that of Verdict or TryVerdict: then err is nil.
+	// Told is called when a Wait or Test is about to return an error. err is the error that
+	// the operation ended with, or nil if the error is that of Verdict or TryVerdict.
 	Told(c *Cell, err error)
 
-	// Watch is told, once for each future, that somebody looks at its Done channel
-	// instead of waiting; Unwatch, that this future is done.
+	// Watch is called, once for each future, when a goroutine gets its Done channel instead
+	// of waiting. Unwatch is called when that future is done.
 	Watch()
 	Unwatch()
 
-	// Describe returns the error of Ended or Verdict, or one that wraps it and says
-	// what was waited for: one of these futures. It is called once, on the way out.
+	// Describe returns the error of Ended or Verdict, or an error that wraps it and names
+	// what was waited for: one of these futures. It is called once, before the Wait returns.
 	Describe(ctx context.Context, err error, waited ...*Cell) error
 }
 
@@ -71,14 +71,14 @@ func (Nobody) Watch()                                                       {}
 func (Nobody) Unwatch()                                                     {}
 func (Nobody) Describe(_ context.Context, err error, waited ...*Cell) error { return err }
 
-// A Common error is not of one operation alone: it ended all operations of its party,
-// and every rank has it. Errors are Common that embed [CommonError].
+// A Common error has ended all operations of its party, not only one, and every rank has
+// it. Errors that embed [CommonError] are Common.
 type Common interface {
 	error
 	common()
 }
 
-// CommonError makes the error that embeds it, or an alias, a [Common] one.
+// CommonError makes an error that embeds it, or an alias of it, a [Common] error.
 type CommonError struct{}
 
 func (CommonError) common() {} //nolint:unused // it makes a Common error

@@ -2,9 +2,9 @@ package waiting
 
 import "sync/atomic"
 
-// A Sleeper is what a goroutine waits for that has something to do meanwhile. Woken is
-// cheap, to be asked again and again. Else there is the channel that Sleep returns,
-// which delivers once the Sleeper is Woken, and perhaps before, until Rise.
+// A Sleeper is what a goroutine waits for if it has work to do while it waits. Woken says that
+// the wait is over; it is cheap and may be called repeatedly. Sleep returns a channel that
+// delivers when the Sleeper is Woken, and perhaps earlier, until Rise is called.
 type Sleeper interface {
 	Woken() bool
 	Sleep() <-chan struct{}
@@ -15,25 +15,25 @@ type Sleeper interface {
 type Place struct {
 	Spare bool // for the Keeper's use
 	// Observe, if not nil, is called by the goroutine when it is about to block for one of these
-	// futures; what it returns, when it is not blocked any more.
+	// futures. The goroutine calls over when it is not blocked any more.
 	Observe func(...*Cell) (over func())
-	// Drive, if not nil, is how the goroutine waits, for this Place or for several
-	// futures: until s is Woken, which it says, or ended is closed.
+	// Drive, if not nil, waits for this Place or for several futures: until s is Woken, or ended
+	// is closed. It says whether s is Woken.
 	Drive func(s Sleeper, ended <-chan struct{}) (woken bool)
 
-	wake   chan struct{}          // delivers to the goroutine; with Drive, while it is asleep
-	slot   *atomic.Pointer[Place] // of the Cell that it waits for; it is Woken when it is not in there
-	asleep atomic.Bool            // with Drive: wake is received from
+	wake   chan struct{}          // delivers to the goroutine; with Drive, only while it is asleep
+	slot   *atomic.Pointer[Place] // the slot of the Cell; the Place is Woken when it is not in the slot
+	asleep atomic.Bool            // with Drive: the goroutine receives from wake
 }
 
-// NewPlace returns a Place. A Keeper keeps used ones for the next Wait: they belong to
-// the synctest bubble they were made in, so no global pool may.
+// NewPlace returns a Place. A Keeper keeps used Places for the next Wait. A global pool must not,
+// because a Place belongs to the synctest bubble in which it was made.
 func NewPlace() *Place { return &Place{wake: make(chan struct{}, 1)} }
 
 // Woken says whether the wait is over.
 func (p *Place) Woken() bool { return p.slot.Load() != p }
 
-// Sleep returns a channel that delivers once the Place is Woken, and perhaps before.
+// Sleep returns a channel that delivers when the Place is Woken, and perhaps earlier.
 func (p *Place) Sleep() <-chan struct{} {
 	p.asleep.Store(true)
 	if p.Woken() {
@@ -45,14 +45,14 @@ func (p *Place) Sleep() <-chan struct{} {
 // Rise ends what Sleep began.
 func (p *Place) Rise() { p.asleep.Store(false) }
 
-// rouse wakes the goroutine, whose Place is in its slot no more.
+// rouse wakes the goroutine. Its Place has been removed from its slot.
 func (p *Place) rouse() {
 	if p.Drive == nil {
 		p.wake <- struct{}{}
 	} else if p.asleep.Load() {
 		select {
 		case p.wake <- struct{}{}:
-		default: // it has been already
+		default: // it was woken already
 		}
 	}
 }
@@ -65,7 +65,7 @@ func (p *Place) awaitObserved(c *Cell, ended <-chan struct{}) (woken bool) {
 	return woken
 }
 
-// await blocks until the Place is woken, or ended is closed; it says which.
+// await blocks until the Place is woken or ended is closed, and says which.
 func (p *Place) await(ended <-chan struct{}) (woken bool) {
 	switch {
 	case p.Drive != nil:

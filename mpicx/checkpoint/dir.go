@@ -147,7 +147,7 @@ func readPart(dir string, s stored) (records [2][]byte, err error) {
 	defer f.Close()
 	h, records, err := readFile(bufio.NewReader(f))
 	if err == nil && h.stored() != s {
-		err = fmt.Errorf("%w: it is named as that of another Save", ErrFile)
+		err = fmt.Errorf("%w: its name is of another Save", ErrFile)
 	}
 	return records, err
 }

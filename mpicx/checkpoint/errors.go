@@ -16,7 +16,7 @@ type LostError struct {
 }
 
 func (e *LostError) Error() string {
-	return fmt.Sprintf("checkpoint: version %d is lost: nobody has the data of ranks %v", e.Version, e.Ranks)
+	return fmt.Sprintf("checkpoint: version %d is lost: no rank has the data of ranks %v", e.Version, e.Ranks)
 }
 
 // A PartsError says that this rank has no part in a version, because another number of ranks
@@ -24,7 +24,7 @@ func (e *LostError) Error() string {
 type PartsError struct{ Version, Parts, Ranks int }
 
 func (e *PartsError) Error() string {
-	return fmt.Sprintf("checkpoint: version %d is of %d ranks, and there are %d: this one has no part in it", e.Version, e.Parts, e.Ranks)
+	return fmt.Sprintf("checkpoint: version %d is of %d ranks, and there are %d: this rank has no part of it", e.Version, e.Parts, e.Ranks)
 }
 
 // A LimitError says that a version needs more memory than MaxBytes.

@@ -64,7 +64,7 @@ func Example_replace() {
 	// <nil>
 }
 
-// Rank 1 dies, and the others go on without it. Rank 0 takes over what rank 1 had saved: Load
+// Rank 1 dies, and the others continue without it. Rank 0 takes over what rank 1 had saved: Load
 // reads it from whoever has a copy.
 func ExampleLoad() {
 	_ = mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {

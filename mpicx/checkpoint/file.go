@@ -146,7 +146,7 @@ func readFile(r io.Reader) (h header, records [2][]byte, err error) {
 		payload = append(payload, block[:n]...)
 	}
 	if n, err := r.Read(block[:1]); n > 0 || err != io.EOF {
-		return h, records, fmt.Errorf("%w: there is something behind its end", ErrFile)
+		return h, records, fmt.Errorf("%w: there are bytes after its end", ErrFile)
 	}
 	at := h.lengths[0]
 	records = [2][]byte{payload[:at:at], payload[at:]}

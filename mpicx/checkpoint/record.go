@@ -24,7 +24,7 @@ const (
 	headLen  = 16
 )
 
-var errRecord = errors.New("checkpoint: the data are no record of variables")
+var errRecord = errors.New("checkpoint: the data are not a record of variables")
 
 // A variable is a variable that the program protects.
 type variable struct {

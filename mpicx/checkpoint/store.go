@@ -221,7 +221,7 @@ func failure(ctx context.Context, f *future.Future[struct{}]) error {
 	return errOther
 }
 
-var errOther = errors.New("checkpoint: an error came in between")
+var errOther = errors.New("checkpoint: an error came in the meantime")
 
 // A state is a rank's contribution to an agreement.
 type state struct {

@@ -10,14 +10,14 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
 
-// batch is how many entries a rank sends at a time: it needs memory for these beside
-// what it has, and for as many as are sent to it.
+// batch is the number of entries that a rank sends at a time. It needs additional memory for these,
+// and for the entries that are sent to it.
 const batch = 1 << 15
 
-// balance returns where each rank's rows begin if the entries of the blocks are
-// divided evenly. Rank 0 counts, which takes 8 bytes a row.
+// balance returns where each rank's rows begin if the entries of the blocks are divided evenly. Rank
+// 0 counts the entries, which takes 8 bytes for each row.
 func balance(ctx context.Context, comm *mpicx.Comm, n int, blocks []Block) ([]int, error) {
-	var mine []int32 // for each block: its first row, how many, and the entries of each
+	var mine []int32 // for each block: its first row, number of rows, and number of entries of each row
 	for _, b := range blocks {
 		mine = append(mine, int32(b.First), int32(b.Rows))
 		for i := range b.Rows {
@@ -53,8 +53,8 @@ func balance(ctx context.Context, comm *mpicx.Comm, n int, blocks []Block) ([]in
 	return offsets, mpicx.Bcast(comm, offsets, 0).Wait(ctx)
 }
 
-// redistribute returns the rank's rows, where the entries of all blocks go to the
-// ranks that offsets say.
+// redistribute sends the entries of all blocks to the ranks that have their rows by offsets, and
+// returns this rank's rows.
 func redistribute(ctx context.Context, comm *mpicx.Comm, offsets []int, blocks []Block) (*sparse.CSR, error) {
 	entries, err := assemble(ctx, comm, offsets, func(add func(sparse.Triplet) error) error {
 		for _, b := range blocks {
@@ -75,8 +75,7 @@ func redistribute(ctx context.Context, comm *mpicx.Comm, offsets []int, blocks [
 	return rowsOf(entries, offsets, comm.Rank())
 }
 
-// assemble returns the entries in the rank's rows of those that the ranks add, each
-// any of them.
+// assemble returns the entries in this rank's rows. Each rank may add any entries of the matrix.
 func assemble(ctx context.Context, comm *mpicx.Comm, offsets []int, produce func(add func(sparse.Triplet) error) error) ([]sparse.Triplet, error) {
 	a := &assembler{comm: comm, offsets: offsets}
 	if err := produce(func(t sparse.Triplet) error { return a.add(ctx, t) }); err != nil {
@@ -91,15 +90,15 @@ func assemble(ctx context.Context, comm *mpicx.Comm, offsets []int, produce func
 	return a.owned, nil
 }
 
-// An assembler brings entries to the ranks that have their rows.
+// An assembler sends entries to the ranks that have their rows.
 type assembler struct {
 	comm    *mpicx.Comm
 	offsets []int
-	to      []sparse.Triplet // others
+	to      []sparse.Triplet // entries for other ranks
 	owned   []sparse.Triplet
 }
 
-// owner returns which rank has the row.
+// owner returns the rank that has the row.
 func owner(offsets []int, row int32) int {
 	return sort.Search(len(offsets)-2, func(r int) bool { return offsets[r+1] > int(row) })
 }
@@ -116,7 +115,7 @@ func (a *assembler) add(ctx context.Context, t sparse.Triplet) error {
 	return err
 }
 
-// exchange sends what there is, at all ranks. It says whether all are done.
+// exchange sends the entries that all ranks have so far. It says whether all ranks are done.
 func (a *assembler) exchange(ctx context.Context, done bool) (bool, error) {
 	size := a.comm.Size()
 	owners := make([]int, len(a.to))
@@ -163,7 +162,7 @@ func rowsOf(entries []sparse.Triplet, offsets []int, rank int) (*sparse.CSR, err
 	return rows, nil
 }
 
-// A packet is entries as they travel.
+// A packet is entries in the form in which they are sent.
 type packet struct {
 	places []uint64 // row and column
 	vals   []float64

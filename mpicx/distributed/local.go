@@ -11,20 +11,20 @@ import (
 // A local is one rank's rows of a matrix. The elements of x that they need and
 // other ranks own are its ghosts.
 //
-// Its columns are split: the interior part has the owned ones, renumbered from
-// 0 as the rows are; the boundary part has the ghosts'. So the product with
-// the interior needs no communication, and hides it.
+// Its columns are split. The interior part has the owned columns, renumbered from 0 like the rows; the
+// boundary part has the columns of ghosts. The product with the interior part needs no communication,
+// and overlaps with it.
 type local struct {
 	first  int     // row 0 here is row first of the whole matrix
 	ghosts []int32 // the column in the whole matrix of each ghost, increasing, and so grouped by owner
 
 	interior     *sparse.CSR
 	boundary     *sparse.CSR // only the rows that need ghosts
-	boundaryRows []int32     // which these are
+	boundaryRows []int32     // the numbers of these rows
 }
 
-// localize splits the rows from first on. It is linear in the number of entries
-// but for sorting the ghosts.
+// localize splits the rows from first on. It is linear in the number of entries, except for sorting
+// the ghosts.
 func localize(rows *sparse.CSR, first int) *local {
 	l := &local{first: first}
 	l.findGhosts(rows)
@@ -76,7 +76,7 @@ func (l *local) split(rows *sparse.CSR) {
 	l.interior, l.boundary = in, out
 }
 
-// mulBoundary adds to y what the ghosts contribute.
+// mulBoundary adds the contribution of the ghosts to y.
 func (l *local) mulBoundary(y, ghosts []float64) {
 	for k, i := range l.boundaryRows {
 		cols, vals := l.boundary.Row(k)
@@ -88,7 +88,7 @@ func (l *local) mulBoundary(y, ghosts []float64) {
 	}
 }
 
-// rows calls emit with each row, as it stands in the whole matrix.
+// rows calls emit with each row, in the columns of the whole matrix.
 func (l *local) rows(emit func(cols []int32, vals []float64)) {
 	var cols []int32
 	var vals []float64
@@ -120,7 +120,7 @@ func (l *local) rows(emit func(cols []int32, vals []float64)) {
 	}
 }
 
-// norm is the largest sum of magnitudes in a row.
+// norm returns the largest sum of magnitudes in a row.
 func (l *local) norm() (most float64) {
 	l.rows(func(_ []int32, vals []float64) {
 		var sum float64
@@ -132,7 +132,7 @@ func (l *local) norm() (most float64) {
 	return most
 }
 
-// between returns which ghosts have the columns lo to hi-1.
+// between returns the range of the ghosts in columns lo to hi-1.
 func (l *local) between(lo, hi int) (a, b int) {
 	find := func(col int) int {
 		return sort.Search(len(l.ghosts), func(k int) bool { return int(l.ghosts[k]) >= col })

@@ -9,7 +9,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
 
-// haloTag is the tag of the halo's messages, entriesTag that of a matrix's that is read.
+// haloTag is the tag of messages of the halo, entriesTag of a matrix that is read.
 const (
 	haloTag    = 1
 	entriesTag = 2
@@ -66,8 +66,8 @@ func New(ctx context.Context, comm *mpicx.Comm, n int, blocks ...Block) (*Matrix
 	return newMatrix(ctx, comm, offsets, rows)
 }
 
-// newMatrix returns the matrix of which each rank has its rows. It tells the owners
-// of ghosts who needs them.
+// newMatrix returns the matrix of which each rank gives its rows. It tells the owners of ghosts which
+// ranks need them.
 func newMatrix(ctx context.Context, comm *mpicx.Comm, offsets []int, rows *sparse.CSR) (*Matrix, error) {
 	size, first := comm.Size(), offsets[comm.Rank()]
 	m := &Matrix{Offsets: offsets, comm: comm, local: localize(rows, first)}
@@ -198,7 +198,7 @@ func (m *Matrix) Symmetric(ctx context.Context) (bool, error) {
 	same := true
 	for i := range rows.Rows {
 		cols, vals := rows.Row(i)
-		for k, j := range cols { // the other triangle is looked at where it is
+		for k, j := range cols { // the other triangle is checked at the ranks that have it
 			same = same && transposed.At(i, int(j)) == vals[k]
 		}
 	}

@@ -43,8 +43,8 @@ func Read(ctx context.Context, comm *mpicx.Comm, r io.Reader, name string) (*Mat
 	if err := mpicx.Bcast(comm, head, 0).Wait(ctx); err != nil {
 		return nil, err
 	}
-	// As many rows for each, to begin with: how many entries they have is not known
-	// before the end.
+	// At first each rank gets the same number of rows. The number of entries is not known before the
+	// end.
 	n, size := head[0], comm.Size()
 	offsets := make([]int, size+1)
 	for q := range offsets {
@@ -103,7 +103,7 @@ func deal(ctx context.Context, comm *mpicx.Comm, offsets []int, s *sparse.Scanne
 				return nil, err
 			}
 		}
-		if err := send(q); err != nil { // nothing: the end
+		if err := send(q); err != nil { // an empty message marks the end
 			return nil, err
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// errUnseen is what the peers of a rank get that has died where nobody sees that.
-var errUnseen = errors.New("its process has died; with -tags ulfm the others could go on without it")
+// errUnseen is the error that peers get if a rank dies with a backend that does not see deaths.
+var errUnseen = errors.New("its process has died; with -tags ulfm the others could continue without it")
 
 // Die ends the calling rank as if its process had been killed. It never returns. With -tags ulfm
 // its peers learn of the death, and nothing else is sent from the rank any more. The black

@@ -53,7 +53,7 @@ func TestDieEndsTheOthers(t *testing.T) {
 				_, corrupted := errors.AsType[*mpicx.CommCorruptedError](told[rank])
 				require.True(t, corrupted, "rank %d: %v", rank, told[rank])
 			}
-			require.ErrorContains(t, err, "its process has died; with -tags ulfm the others could go on without it")
+			require.ErrorContains(t, err, "its process has died; with -tags ulfm the others could continue without it")
 		})
 	}
 }

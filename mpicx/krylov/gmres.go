@@ -56,18 +56,18 @@ func GMRES(ctx context.Context, sys System, x []float64, opt Options) (Result, e
 	}
 }
 
-// cycle is GMRES between two restarts: A·M⁻¹·V = V·H, where V is orthonormal and
-// H is kept as Q·R, with Q in Givens rotations.
+// cycle is GMRES between two restarts: A·M⁻¹·V = V·H, where V is orthonormal and H is stored as Q·R,
+// with Q in Givens rotations.
 type cycle struct {
 	sys  System
 	x    []float64 // the iterate at the beginning
 	dots *dots
 
-	j        int         // columns of R so far
-	v        [][]float64 // j+1 of them
+	j        int         // number of columns of R so far
+	v        [][]float64 // V: j+1 vectors
 	h        [][]float64 // R by columns
 	cos, sin []float64
-	g        []float64 // Qᵀ·β·e₁: what is left in its last element is the residual's norm
+	g        []float64 // Qᵀ·β·e₁; the magnitude of its last element is the norm of the residual
 
 	y, t       []float64 // coefficients
 	z          []float64
@@ -104,7 +104,7 @@ func (c *cycle) extend(ctx context.Context) (rest float64, more bool) {
 	c.sys.A.Apply(ctx, w, c.sys.precondition(ctx, c.z, c.v[j]))
 
 	norm := c.orthogonalize(ctx, h, w)
-	invariant := norm == 0 // then this cycle solves the system
+	invariant := norm == 0 // if so, this cycle solves the system
 	h[j+1] = norm
 
 	for i := range j {
@@ -123,14 +123,14 @@ func (c *cycle) extend(ctx context.Context) (rest float64, more bool) {
 // orthogonalize subtracts from w its components in the basis, stores them in h,
 // normalizes w, and returns its norm, or 0 if nothing but rounding is left of it.
 //
-// One pass leaves components of the order of ε·‖w before‖/‖w after‖, and those that the
-// basis has itself are amplified by as much from vector to vector. So there is a second
-// pass if much of w is gone, and if the newest vector of the basis is not orthogonal to
-// the first one any more, which is where it shows.
+// One pass leaves components of the order of ε·‖w before‖/‖w after‖. The errors of the basis itself
+// are amplified by the same factor from vector to vector. There is therefore a second pass if much of w
+// has been subtracted, and if the newest vector of the basis is no longer orthogonal to the first, where
+// loss of orthogonality shows first.
 func (c *cycle) orthogonalize(ctx context.Context, h, w []float64) float64 {
 	const (
 		muchGone   = 1e-2  // of w·w
-		orthogonal = 1e-12 // what the residual of the recursion can be wrong by
+		orthogonal = 1e-12 // accepted error of the recursion's residual
 	)
 	clear(h)
 	basis := c.v[:c.j+1]
@@ -154,7 +154,7 @@ func (c *cycle) orthogonalize(ctx context.Context, h, w []float64) float64 {
 	for i := range basis {
 		h[i] += sums[i]
 	}
-	after = subtractSquares(sums, len(basis)) // Pythagoras: the second pass changes little, so nothing is lost
+	after = subtractSquares(sums, len(basis)) // by Pythagoras; exact enough, because the second pass changes little
 	norm := math.Sqrt(max(after, 0))
 	if norm <= epsilon*math.Sqrt(before) {
 		clear(w)
@@ -164,8 +164,7 @@ func (c *cycle) orthogonalize(ctx context.Context, h, w []float64) float64 {
 	return norm
 }
 
-// subtractSquares returns sums[n], a squared norm, less the squares of the n components
-// before it.
+// subtractSquares returns sums[n], a squared norm, minus the squares of the n components before it.
 func subtractSquares(sums []float64, n int) float64 {
 	left := sums[n]
 	for _, s := range sums[:n] {
@@ -174,8 +173,8 @@ func subtractSquares(sums []float64, n int) float64 {
 	return left
 }
 
-// current stores the iterate in x, and what the recursion has for its residual
-// in r, if not nil: V·Q·(the last element of g).
+// current stores the iterate in x. If r is not nil, it stores the recursion's residual there: V·Q times
+// the last element of g.
 func (c *cycle) current(ctx context.Context, x, r []float64) {
 	for i := c.j - 1; i >= 0; i-- {
 		c.y[i] = c.g[i]

@@ -37,8 +37,8 @@ func Interpolate(ctx context.Context, sys System, x []float64, lost []bool, meth
 	return res, err
 }
 
-// restrict returns the equation of the rows in d, with b on the right, which is 0
-// elsewhere. Vectors keep their length, and stay 0 elsewhere.
+// restrict returns the system of the rows in d, with the right-hand side b, which is 0 in other rows.
+// Vectors keep their length, and are 0 in other rows.
 func (sys *System) restrict(b []float64, d []bool) System {
 	only := func(a Operator) Operator {
 		if a == nil {
@@ -52,7 +52,7 @@ func (sys *System) restrict(b []float64, d []bool) System {
 	return System{Space: sys.Space, A: only(sys.A), M: only(sys.M), B: b}
 }
 
-// keep sets the elements of x to 0 for which in is not as wanted.
+// keep sets the elements of x to 0 for which in differs from wanted.
 func keep(x []float64, in []bool, wanted bool) {
 	for i := range x {
 		if in[i] != wanted {

@@ -138,7 +138,7 @@ func (e *BreakdownError) Error() string {
 	return fmt.Sprintf("%s: %s is %.3g in iteration %d, expected %s", e.Method, e.Quantity, e.Value, e.Iter, e.Expected)
 }
 
-// broken is what a method returns that can't go on.
+// broken returns the result of a method that can't continue.
 func (s *State) broken(method, quantity string, value float64, expected string) (Result, error) {
 	return Result{s.Iter, s.Residual, false}, &BreakdownError{method, s.Iter + 1, quantity, value, expected}
 }
@@ -147,7 +147,7 @@ func (s *State) diverged(method string, limit float64) (Result, error) {
 	return Result{s.Iter, s.Residual, false}, &BreakdownError{method, s.Iter, "the residual", s.Residual, fmt.Sprintf("at most %.3g: it diverges", limit)}
 }
 
-// limit is the residual at which a method gives up that begins with that of first.
+// limit returns the residual at which a method gives up, if its first residual is first.
 func (opt *Options) limit(first float64) float64 {
 	factor := opt.Divergence
 	if factor == 0 {
@@ -171,7 +171,7 @@ func (sys *System) residual(ctx context.Context, r, x []float64) {
 	}
 }
 
-// precondition returns M⁻¹·r: in z, or r itself if there is no preconditioner.
+// precondition returns M⁻¹·r in z, or r itself if there is no preconditioner.
 func (sys *System) precondition(ctx context.Context, z, r []float64) []float64 {
 	if sys.M == nil {
 		return r
@@ -189,7 +189,7 @@ func (sys *System) TrueResidual(ctx context.Context, x []float64) float64 {
 	return relative(math.Sqrt(rr), math.Sqrt(bb))
 }
 
-// relative is r/b; if b is 0 the only solution is 0, and r itself tells.
+// relative returns r/b. If b is 0 the only solution is 0, and relative returns r.
 func relative(r, b float64) float64 {
 	if b == 0 {
 		return r

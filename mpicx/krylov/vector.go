@@ -2,11 +2,10 @@ package krylov
 
 import "context"
 
-// The loops below keep four sums apart, because an addition takes longer than the
-// processor needs to begin the next one. What an iteration does to the same vectors, it
-// does in one pass over them.
+// The loops below compute four sums separately, because an addition takes longer than the processor
+// needs to begin the next one. Operations of an iteration on the same vectors are done in one pass.
 
-// dot is this rank's part of x·y.
+// dot returns this rank's part of x·y.
 func dot(x, y []float64) float64 {
 	var s0, s1, s2, s3 float64
 	y = y[:len(x)]
@@ -23,7 +22,7 @@ func dot(x, y []float64) float64 {
 	return (s0 + s1) + (s2 + s3)
 }
 
-// dotNorm is x·y and y·y.
+// dotNorm returns this rank's parts of x·y and y·y.
 func dotNorm(x, y []float64) (xy, yy float64) {
 	var s0, s1, t0, t1 float64
 	y = y[:len(x)]
@@ -82,12 +81,11 @@ func scale(x []float64, a float64) {
 	}
 }
 
-// block is how many elements of all vectors are used together: few enough for a cache,
-// enough that reading them is not begun anew all the time.
+// block is the number of elements of all vectors that are used together: few enough for a cache, and
+// enough for the processor to prefetch them.
 const block = 2048
 
-// dotAll stores this rank's part of v·w for each v of the basis in parts, and that of
-// w·w behind them.
+// dotAll stores this rank's parts of v·w, for each v of the basis, in parts, and then that of w·w.
 func dotAll(parts []float64, basis [][]float64, w []float64) {
 	parts = parts[:len(basis)+1]
 	clear(parts)
@@ -156,7 +154,7 @@ func vectors(count, n int) [][]float64 {
 	return vs
 }
 
-// dots computes inner products, those that are needed together in one reduction.
+// dots computes inner products. Those that are needed together take one reduction.
 type dots struct {
 	space       Space
 	parts, sums []float64

@@ -25,7 +25,7 @@ func TestDeathEndsTheJob(t *testing.T) {
 		require.NoError(t, syscall.Kill(pids[victim], syscall.SIGKILL))
 		require.Equal(t, 137, j.status(t), "%s", &j.errs)
 		require.Equal(t, 2, strings.Count(j.errs.String(), fmt.Sprintf("process %d has died", victim)), "%s", &j.errs)
-		require.Contains(t, j.errs.String(), fmt.Sprintf("mpicxrun: rank %d has died: signal: killed; the others can't go on without it", victim))
+		require.Contains(t, j.errs.String(), fmt.Sprintf("mpicxrun: rank %d has died: signal: killed; the others can't continue without it", victim))
 		require.NotContains(t, j.out.String(), "survivors")
 	}
 }

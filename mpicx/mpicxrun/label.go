@@ -9,21 +9,21 @@ import (
 	"github.com/mpicx/go-mpicx/internal/label"
 )
 
-// An output is where the lines of all processes go.
+// An output collects the lines of all processes.
 type output struct {
 	mu    sync.Mutex
 	to    io.Writer
 	lines []*label.Writer
 }
 
-// of returns a process's part of it.
+// of returns the writer of one process.
 func (o *output) of(rank int) io.Writer {
 	l := label.New(rank, o.to, &o.mu)
 	o.lines = append(o.lines, l)
 	return l
 }
 
-// flush writes the lines that have no end.
+// flush writes incomplete lines.
 func (o *output) flush() {
 	for _, l := range o.lines {
 		_ = l.Close()

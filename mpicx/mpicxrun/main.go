@@ -42,10 +42,10 @@ func say(text string) { fmt.Fprintln(os.Stderr, "mpicxrun:", text) }
 
 func run(n int, label bool, args []string) (status int, err error) {
 	if place, err := machine.Started(); err != nil || place != nil {
-		return 125, errors.New("mpicxrun has started this process: a job inside of a job has to be started without MPICXRUN_JOB in its environment")
+		return 125, errors.New("mpicxrun has started this process: start a job inside a job without MPICXRUN_JOB in its environment")
 	}
 	if launcher.Nested() {
-		return 125, errors.New("a launcher of MPI jobs has started this process: mpicxrun does it in mpirun's place, on one machine, not inside of it")
+		return 125, errors.New("a launcher of MPI jobs has started this process: mpicxrun replaces mpirun on one machine, and does not run inside it")
 	}
 	program, err := exec.LookPath(args[0])
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
@@ -58,7 +58,7 @@ func run(n int, label bool, args []string) (status int, err error) {
 		return 125, err
 	}
 	defer job.Close()
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // who reads no more ends the processes, not this one
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // if the reader of the output ends, the processes end, but not mpicxrun
 	commands := make([]*exec.Cmd, n)
 	var out, errs output
 	out.to, errs.to = os.Stdout, os.Stderr
@@ -68,7 +68,7 @@ func run(n int, label bool, args []string) (status int, err error) {
 		c.Stdout, c.Stderr = os.Stdout, os.Stderr
 		if label {
 			c.Stdout, c.Stderr = out.of(r), errs.of(r)
-			c.WaitDelay = time.Second // a child of the process may have its output still
+			c.WaitDelay = time.Second // a child of the process may still have its output open
 		}
 		commands[r] = c
 	}
@@ -84,18 +84,18 @@ func run(n int, label bool, args []string) (status int, err error) {
 	return machine.Status(outcomes), nil
 }
 
-// giveInput gives the process the standard input. A terminal's comes through a pipe: the
-// process is in a group of its own, which is not the terminal's.
+// giveInput gives the process the standard input. The input of a terminal comes through a pipe, because
+// the process is in a separate process group, which is not the terminal's.
 func giveInput(c *exec.Cmd) error {
 	info, err := os.Stdin.Stat()
 	if err != nil {
-		return nil // it is closed
+		return nil // the standard input is closed
 	}
 	if info.Mode()&os.ModeCharDevice == 0 {
 		c.Stdin = os.Stdin
 		return nil
 	}
-	signal.Ignore(syscall.SIGTTIN) // in the background there is no input
+	signal.Ignore(syscall.SIGTTIN) // a job in the background gets no input
 	w, err := c.StdinPipe()
 	if err != nil {
 		return err

@@ -198,6 +198,6 @@ func TestMisplaced(t *testing.T) {
 		j.Env = append(os.Environ(), envProgram+"=sum", "MPICXRUN_JOB=/none", "MPICXRUN_RANK=0", "MPICXRUN_SIZE=2", name+"="+value)
 		require.NoError(t, j.Start())
 		require.Equal(t, 1, j.status(t))
-		require.Contains(t, j.errs.String(), "expected what mpicxrun sets")
+		require.Contains(t, j.errs.String(), "expected the values that mpicxrun sets")
 	}
 }

@@ -12,18 +12,18 @@ import (
 type history struct {
 	mu    sync.Mutex
 	count map[*testing.T]int
-	of    map[string][][]Process // what they have returned, by test
+	of    map[string][][]Process // their results, by test
 }
 
 var calls = history{count: make(map[*testing.T]int), of: make(map[string][][]Process)}
 
-// next is the number of a test's next call.
+// next returns the number of a test's next call.
 func (h *history) next(t *testing.T) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n, seen := h.count[t]
 	if !seen {
-		delete(h.of, t.Name()) // of another -count
+		delete(h.of, t.Name()) // from an earlier run of the test, with -count
 		t.Cleanup(func() {
 			h.mu.Lock()
 			defer h.mu.Unlock()
@@ -40,7 +40,7 @@ func (h *history) note(test string, all []Process) {
 	h.of[test] = append(h.of[test], all)
 }
 
-// before is what the calls have returned that a test, and those that it is part of, have made.
+// before returns the results of the calls that a test, and the tests that it is part of, have made.
 func (h *history) before(test string) map[string][][]Process {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -51,7 +51,7 @@ func (h *history) before(test string) map[string][][]Process {
 	return all
 }
 
-// pattern is what -test.run takes for one test alone.
+// pattern returns the value of -test.run that selects one test alone.
 func pattern(test string) string {
 	parts := strings.Split(test, "/")
 	for i, p := range parts {

@@ -26,8 +26,8 @@ type process struct {
 	told *os.File
 }
 
-// message is what a process tells the test: a value; that a plan's statement is carried out, and
-// whether it ends the process; or how fn has returned.
+// message is a message from a process to the test: a value; that a statement of a plan is carried
+// out, and whether it ends the process; or how fn has returned.
 type message struct {
 	Value           []byte
 	Statement       *int // its index
@@ -37,11 +37,11 @@ type message struct {
 	Failed, Skipped bool
 }
 
-// child is this process, if it is one; else nil.
+// child is this process if RunProcesses has started it, else nil.
 var child = newChild()
 
-// newChild takes the process's beginning out of the environment: what comes before the
-// call of RunProcesses has goroutine ranks, and what the process starts is none of its own.
+// newChild removes the process's beginning from the environment. Calls of Run before that of
+// RunProcesses therefore have goroutine ranks, and processes that this one starts are not such children.
 func newChild() *process {
 	name := os.Getenv(envBeginning)
 	if name == "" {
@@ -73,7 +73,7 @@ func newChild() *process {
 
 func (b *beginning) file(rank int) string { return fmt.Sprint(b.Dir, "/", rank) }
 
-// tell writes a message, which is there even if the process dies.
+// tell writes a message, which is not lost if the process dies.
 func (c *process) tell(m message) {
 	text, err := json.Marshal(m)
 	c.mu.Lock()
@@ -86,7 +86,7 @@ func (c *process) tell(m message) {
 	}
 }
 
-// read returns what a process has told.
+// read returns the messages of a process.
 func (b *beginning) read(t *testing.T, rank int) (all []message) {
 	t.Helper()
 	f, err := os.Open(b.file(rank))
@@ -98,7 +98,7 @@ func (b *beginning) read(t *testing.T, rank int) (all []message) {
 	defer f.Close()
 	for d := json.NewDecoder(f); ; {
 		var m message
-		if err := d.Decode(&m); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // it was killed meanwhile
+		if err := d.Decode(&m); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) { // it may have been killed while it wrote
 			return all
 		} else if err != nil {
 			t.Fatal(err)
@@ -107,7 +107,7 @@ func (b *beginning) read(t *testing.T, rank int) (all []message) {
 	}
 }
 
-// run is a call of RunProcesses in the process.
+// run carries out a call of RunProcesses in the process.
 func (c *process) run(t *testing.T, call int, fn func(context.Context, *mpicx.Comm) error, opts []mpicx.Option) []Process {
 	t.Helper()
 	if before := c.Before[t.Name()]; call < len(before) && !(t.Name() == c.Test && call == c.Call) {
@@ -133,11 +133,11 @@ func (c *process) run(t *testing.T, call int, fn func(context.Context, *mpicx.Co
 		m.Err = err.Error()
 	}
 	c.tell(m)
-	t.SkipNow() // what is behind is the test's
+	t.SkipNow() // the code after the call is for the test's own process
 	return nil
 }
 
-// carry does to this process what a plan says.
+// carry carries out a plan's deed on this process.
 func (c *process) carry(statement int, d fault.Deed) {
 	c.tell(message{Statement: &statement, Killed: d.Stop == 0, Counts: c.plan.Counts(c.place.Rank)})
 	if d.Stop > 0 {

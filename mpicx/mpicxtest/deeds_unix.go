@@ -25,8 +25,8 @@ func killBy(name string) error {
 	return syscall.Kill(os.Getpid(), s)
 }
 
-// stop stops this process, and returns when it has been stopped for so long. Another
-// process has it go on, again and again, should it have been slow to stop.
+// stop stops this process for d. Another process continues it, repeatedly, because it may be slow to
+// stop.
 func stop(d time.Duration) error {
 	c := exec.Command("sh", "-c", fmt.Sprintf("sleep %f; while kill -CONT %d; do sleep 0.01; done", d.Seconds(), os.Getpid()))
 	if err := c.Start(); err != nil {
@@ -40,7 +40,7 @@ func stop(d time.Duration) error {
 	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
 		return err
 	}
-	for time.Since(begin) < d { // other threads may stop before this one
+	for time.Since(begin) < d { // other threads may have stopped before this one
 		time.Sleep(time.Millisecond)
 	}
 	return nil

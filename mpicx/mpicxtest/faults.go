@@ -71,7 +71,7 @@ func RunFaults(t testing.TB, ranks int, plan string, fn func(ctx context.Context
 	defer func() {
 		t.Helper()
 		reportMissed(t, p, all, p.Counts)
-		if t.Failed() { // which may have ended the test already
+		if t.Failed() { // a failure may have ended the test already
 			t.Logf("%d ranks, plan %q, killed %v", ranks, p, p.Killed())
 		}
 	}()

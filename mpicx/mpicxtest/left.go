@@ -15,7 +15,7 @@ type left struct {
 	texts []string
 }
 
-// option has mpicx.Run tell it.
+// option makes mpicx.Run report what is left.
 func (l *left) option() mpicx.Option {
 	return hook.Left(func(rank int, what []string) {
 		l.mu.Lock()

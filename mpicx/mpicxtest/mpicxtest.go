@@ -71,14 +71,14 @@ func run(t testing.TB, ranks int, fn func(context.Context, *mpicx.Comm) error, o
 	}
 	defer func() {
 		if b.abandoned {
-			_ = recover() // the bubble's panic: that the dead have goroutines left is no error
+			_ = recover() // the bubble panics if dead ranks have goroutines left, which is no error
 		}
 	}()
 	synctest.Test(tt, func(t *testing.T) { b.run(t, fn, opts) })
 }
 
-// idle is for how long, in fake time, ranks may wait for timers with no operation
-// begun or ended in between. It takes no time, but for ranks that poll.
+// idle is how long, in fake time, ranks may wait for timers while no operation begins or ends. It takes
+// no real time, unless ranks poll.
 const idle = 30 * 24 * time.Hour
 
 func (b *bubble) run(t *testing.T, fn func(context.Context, *mpicx.Comm) error, opts []mpicx.Option) {
@@ -105,7 +105,7 @@ func (b *bubble) run(t *testing.T, fn func(context.Context, *mpicx.Comm) error, 
 			b.cancelDead()
 			b.abandoned = slices.ContainsFunc(b.states, func(s *state) bool { return s.dead })
 			return
-		case <-time.After(idle): // comes when all goroutines of the bubble wait, and for nothing sooner
+		case <-time.After(idle): // fires when all goroutines of the bubble wait, and none for an earlier timer
 		}
 		synctest.Wait()
 		if now := b.progress(); now != before {
@@ -116,8 +116,8 @@ func (b *bubble) run(t *testing.T, fn func(context.Context, *mpicx.Comm) error, 
 			continue
 		}
 		if b.onlyDeadRemain() {
-			// Their goroutines wait for something other than mpicx, and nothing can end
-			// them. So Run does not return; what it would is known from the others.
+			// The goroutines of dead ranks wait for something other than mpicx, and nothing can
+			// end them. mpicx.Run therefore does not return. Its result is known from the others.
 			for _, s := range b.states {
 				if s.err != nil && !s.dead {
 					t.Errorf("rank %d: %v", s.rank, s.err)
@@ -127,9 +127,9 @@ func (b *bubble) run(t *testing.T, fn func(context.Context, *mpicx.Comm) error, 
 			return
 		}
 		t.Errorf("deadlock: every rank waits for another\n%s", b)
-		// Let the ranks go, those that wait without a context by an error of the
-		// world. If living ones wait for something other than mpicx, the bubble ends
-		// with a panic that shows their stacks.
+		// End the ranks' Waits by their contexts, and those without a context by an error of the
+		// world. If living ranks wait for something other than mpicx, the bubble ends with a
+		// panic that shows their stacks.
 		cancel(errDeadlock)
 		for _, release := range []func(){func() {}, b.abort} {
 			release()
@@ -150,10 +150,10 @@ var (
 	errLeft     = fmt.Errorf("its function left by a panic or runtime.Goexit")
 )
 
-// bubble is a Run inside of a bubble of testing/synctest.
+// bubble is a Run inside a bubble of testing/synctest.
 type bubble struct {
 	mu     sync.Mutex
-	states []*state // of the ranks, and of spares that were needed; protected by mu
+	states []*state // of the ranks, including spares that were taken; protected by mu
 	// abandoned says that goroutines of dead ranks may be left when the test ends. It
 	// belongs to the test's goroutine.
 	abandoned bool
@@ -163,13 +163,13 @@ type state struct {
 	rank     int
 	world    *mpicx.Comm
 	kill     context.CancelCauseFunc
-	dead     bool // before its function returned
+	dead     bool // it has died before its function returned
 	returned bool
-	err      error // that it returned
+	err      error // the error of its function
 }
 
-// cancelDead ends the contexts of ranks that have died since it was called before, because
-// other goroutines of theirs may wait for that. It says whether there are any.
+// cancelDead ends the contexts of ranks that have died since the last call, because other goroutines of
+// these ranks may wait for that. It says whether there are any.
 func (b *bubble) cancelDead() (some bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -203,15 +203,15 @@ func (b *bubble) begin(world *mpicx.Comm, kill context.CancelCauseFunc) *state {
 	return s
 }
 
-// end notes that it has returned.
+// end notes that a rank has returned.
 func (b *bubble) end(s *state, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s.returned, s.err = true, err
-	s.dead = s.dead || hook.Dead(s.world) // later it is, for not being there any more
+	s.dead = s.dead || hook.Dead(s.world) // now, because a rank that has returned counts as dead later
 }
 
-// progress differs if a rank has done something since it was asked before.
+// progress returns a text that differs from the last one if a rank has made progress since.
 func (b *bubble) progress() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -254,7 +254,7 @@ func (b *bubble) String() string {
 			text = "has returned"
 		case s.world != nil:
 			text = "waits for something other than mpicx"
-			said[s.rank] = text // in place of those whose place it has taken
+			said[s.rank] = text // replaces the text of earlier incarnations
 			if blocked := hook.Blocked(s.world); len(blocked) > 0 {
 				said[s.rank], text = hook.Doing(s.world), strings.Join(blocked, "\n    ")
 			}
@@ -275,7 +275,7 @@ func (b *bubble) String() string {
 	return report.String()
 }
 
-// name is the rank, and of one that is not the first in its place, which.
+// name returns the rank, with its incarnation if that is not 0.
 func (s *state) name() string {
 	if s.world == nil || s.world.Incarnation() == 0 {
 		return fmt.Sprint(s.rank)

@@ -25,8 +25,8 @@ type Process struct {
 	Err    string   // the text of what fn returned there; "" if that is nil, or it did not return
 	Status int      // the exit status; 128 and the signal's number if a signal has ended the process
 	Killed bool     // a plan has ended it
-	Log    string   // what it has written: to the test's log, and to its standard output and error
-	Values [][]byte // that it has handed over, for ValuesOf
+	Log    string   // its output: to the test's log, and to its standard output and error
+	Values [][]byte // the values that it has handed over, for ValuesOf
 }
 
 // RunProcesses is Run with a process of this machine for each rank, started as mpicxrun starts
@@ -121,7 +121,7 @@ func runProcesses(t *testing.T, n int, plan *fault.Plan, fn func(context.Context
 	for r := range commands {
 		commands[r] = b.command(t)
 		commands[r].Stdout, commands[r].Stderr = &logs[r], &logs[r]
-		commands[r].WaitDelay = time.Second // a child of the process may have its output still
+		commands[r].WaitDelay = time.Second // a child of the process may still have its output open
 	}
 	outcomes, err := job.Run(commands, nil, func(string) {})
 	if err != nil {
@@ -172,19 +172,19 @@ func runProcesses(t *testing.T, n int, plan *fault.Plan, fn func(context.Context
 	return all
 }
 
-// A beginning is what a process of RunProcesses has to know.
+// A beginning is what a process of RunProcesses needs to know when it begins.
 type beginning struct {
 	Test   string
 	Call   int // of RunProcesses in the test, from 0
 	Plan   string
-	Before map[string][][]Process // what calls before it have returned, by test
-	Dir    string                 // for what the processes tell
+	Before map[string][][]Process // results of earlier calls, by test
+	Dir    string                 // directory of the processes' messages
 }
 
-// envBeginning has one as JSON in a file.
+// envBeginning is an environment variable with the name of a file that has a beginning as JSON.
 const envBeginning = "MPICXTEST_PROCESS"
 
-// command is the test binary, with this test alone.
+// command returns the command that runs this test alone.
 func (b *beginning) command(t *testing.T) *exec.Cmd {
 	t.Helper()
 	text, err := json.Marshal(b)
@@ -196,7 +196,7 @@ func (b *beginning) command(t *testing.T) *exec.Cmd {
 		t.Fatal(err)
 	}
 	args := []string{"-test.run=" + pattern(b.Test), "-test.v", "-test.count=1", fmt.Sprint("-test.short=", testing.Short())}
-	if end, ok := t.Deadline(); ok { // before the test's own, to say what they do
+	if end, ok := t.Deadline(); ok { // the processes end before the test does, and say what they were doing
 		args = append(args, fmt.Sprint("-test.timeout=", max(time.Until(end)*9/10, time.Millisecond)))
 	} else {
 		args = append(args, "-test.timeout=0")
@@ -211,7 +211,7 @@ func (b *beginning) command(t *testing.T) *exec.Cmd {
 	return c
 }
 
-// own is a log without what package testing writes of itself.
+// own returns a log without the lines of package testing itself.
 func own(log string) string {
 	var text strings.Builder
 	for line := range strings.Lines(log) {

@@ -27,7 +27,7 @@ func trace(args []string, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("mpicxtrace", flag.ContinueOnError)
 	fs.SetOutput(stderr)
 	fs.Usage = func() {
-		fmt.Fprintln(stderr, "Usage: mpicxtrace [flags] directory\n\nTells and draws what mpicx.WithTimeline, or MPICX_TIMELINE, has recorded in the directory.")
+		fmt.Fprintln(stderr, "Usage: mpicxtrace [flags] directory\n\nPrints and draws what mpicx.WithTimeline, or MPICX_TIMELINE, has recorded in the directory.")
 		fs.PrintDefaults()
 	}
 	fs.StringVar(&o.json, "o", "", "write a trace for ui.perfetto.dev and chrome://tracing to `FILE`")

@@ -81,7 +81,7 @@ func TestAProcessIsKilledAndReplaced(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, files, 4, "one of each process")
 	text, chrome, svg := traced(t, dir)
-	for _, want := range []string{"3 ranks, 1 spare, on 1 machine", "rank 1 dies, and a spare takes its place", "killed: this is the last that it wrote", "communicator corrupted; dead: [1]", "spare 3, rank 1"} {
+	for _, want := range []string{"3 ranks, 1 spare, on 1 machine", "rank 1 dies, and a spare takes its place", "killed; this is its last event", "communicator corrupted; dead: [1]", "spare 3, rank 1"} {
 		require.Contains(t, text, want)
 	}
 	r := merge(jobsOf(files)[0], 1)
@@ -123,7 +123,7 @@ func TestARankDiesAndTheOthersGoOn(t *testing.T) {
 		return solver(ctx, world, recovery.Shrink())
 	}, mpicx.WithTimeline(dir))
 	text, chrome, svg := traced(t, dir)
-	require.Contains(t, text, "rank 3 dies, and the others go on without")
+	require.Contains(t, text, "rank 3 dies, and the others continue")
 	checkTrace(t, chrome, "rank 0", "rank 1", "rank 2", "rank 3")
 	require.Contains(t, checkSVG(t, svg), "shrink")
 }

@@ -213,7 +213,7 @@ func (r *run) tidy(ends map[int]int64) {
 	})
 	for _, rk := range r.ranks {
 		if end, wrote := ends[rk.id]; wrote && dead[rk.id] && !said[rk.id] {
-			r.events = append(r.events, event{timeline.Line{Event: timeline.Dies, Rank: rk.id, Text: "killed: this is the last that it wrote"}, end})
+			r.events = append(r.events, event{timeline.Line{Event: timeline.Dies, Rank: rk.id, Text: "killed; this is its last event"}, end})
 		}
 	}
 }

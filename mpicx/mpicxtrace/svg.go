@@ -113,7 +113,7 @@ func (p panelOf) x(t float64) float64 {
 // panels are the whole, and before that what is told of the error.
 func (t *trouble) panels(r *run) []panelOf {
 	span := max(float64(t.end-t.begin), 1e3)
-	whole := panelOf{"From the fault until all go on", -0.12 * span, 1.05 * span}
+	whole := panelOf{"From the fault until all continue", -0.12 * span, 1.05 * span}
 	told := 0.0
 	for _, e := range t.events {
 		switch e.Event {

@@ -102,7 +102,7 @@ func (t *trouble) summary() string {
 				how = ", and spares take their places"
 			}
 		case timeline.Shrink:
-			how = ", and the others go on without"
+			how = ", and the others continue"
 		}
 	}
 	if !died {

@@ -23,7 +23,7 @@ func Run(ctx context.Context, comm *mpicx.Comm, fn func(context.Context, *Attemp
 	case err != nil:
 		return err
 	case ctx == nil:
-		return wrong(mpicx.ClassOther, "nil context, expected one that says how long to try")
+		return wrong(mpicx.ClassOther, "nil context, expected one that limits the attempts")
 	case comm == nil:
 		return wrong(mpicx.ClassComm, "nil communicator, expected one to recover")
 	case fn == nil:

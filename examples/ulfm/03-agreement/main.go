@@ -57,9 +57,9 @@ func broadcast(ctx context.Context, world *mpicx.Comm, out *lesson.Lines, fault 
 		return err
 	}
 	if flag == 1 {
-		out.Say(world, "agreed: all who live have the number, go on with %d", number[0])
+		out.Say(world, "agreed: all living ranks have the number, continue with %d", number[0])
 	} else {
-		out.Say(world, "agreed: not all who live have the number, go on without it")
+		out.Say(world, "agreed: not all living ranks have the number, continue without it")
 	}
 	return nil
 }

@@ -17,11 +17,11 @@ import (
 func TestSomeSeeIt(t *testing.T) {
 	lessontest.NeedsULFM(t)
 	require.Equal(t, `rank 0: has the number
-rank 0: agreed: not all who live have the number, go on without it
+rank 0: agreed: not all living ranks have the number, continue without it
 rank 1: has the number
-rank 1: agreed: not all who live have the number, go on without it
+rank 1: agreed: not all living ranks have the number, continue without it
 rank 3: has no number: mpicx: processes of ranks [2] have died
-rank 3: agreed: not all who live have the number, go on without it
+rank 3: agreed: not all living ranks have the number, continue without it
 `, run(t, 4, lesson.Fault{Rank: 2, Point: late}))
 }
 
@@ -38,7 +38,7 @@ func TestAllDecideAlike(t *testing.T) {
 				t.Run(fmt.Sprintf("%d of %d %s", victim, size, point), func(t *testing.T) {
 					said := run(t, size, lesson.Fault{Rank: victim, Point: point})
 					without := strings.Count(said, "agreed: not all")
-					with := strings.Count(said, "agreed: all who live have the number, go on with 42")
+					with := strings.Count(said, "agreed: all living ranks have the number, continue with 42")
 					require.Equal(t, size-1, with+without, said)
 					require.True(t, with == 0 || without == 0, said)
 					require.Equal(t, strings.Contains(said, "has no number"), without > 0, said)

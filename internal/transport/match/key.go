@@ -8,44 +8,43 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// A Key is what a message and a receive are matched by. A receive's may have the
-// wildcards AnySource and AnyTag.
+// A Key is the part of a message or a receive that decides whether they match. The key of a receive
+// may have the wildcards AnySource and AnyTag.
 type Key struct {
 	Epoch       transport.Epoch
 	Source, Tag int
 }
 
-// An Envelope is what a receive is told of a message.
+// An Envelope describes a message to its receive.
 type Envelope struct {
 	Key
-	Bytes     int // how long the message is
+	Bytes     int // length of the message
 	Signature signature.Word
 }
 
-// Status is that of a request which gets the message.
+// Status returns the Status of a request that gets the message.
 func (e *Envelope) Status() transport.Status {
 	return transport.Status{Source: e.Source, Tag: e.Tag, Bytes: e.Bytes, Signature: e.Signature}
 }
 
-// keyOf is the key of a receive or probe.
+// keyOf returns the key of a receive or probe.
 func keyOf(r *transport.Request) Key { return Key{r.Epoch, r.Peer, r.Tag} }
 
-// takes says whether a receive or probe is for the message m. The most likely difference
-// comes first.
+// takes says whether a receive or probe matches the message m. The most likely difference is compared
+// first.
 func takes(r *transport.Request, m *Key) bool {
 	return (r.Tag == m.Tag || r.Tag == transport.AnyTag && m.Tag >= 0) &&
 		(r.Peer == m.Source || r.Peer == transport.AnySource) && r.Epoch == m.Epoch
 }
 
-// Most queues are short, and most of what is looked for is at the front. So only who has
-// looked at a few elements in vain makes an index, and it is dropped once the queue is
-// half as long.
+// Most queues are short, and most searches find an element at the front. An index is therefore made only
+// by a search that has looked at few elements in vain. It is dropped when the queue is half as long.
 const few = 128
 
 // index has the elements of a queue by their keys, oldest first.
 type index[T any] map[Key][]entry[T]
 
-// An entry is an element with its number: they are counted as they come.
+// An entry is an element with its number; elements are numbered in the order in which they come.
 type entry[T any] struct {
 	number uint64
 	of     *T
@@ -53,7 +52,7 @@ type entry[T any] struct {
 
 func (x index[T]) add(k Key, number uint64, of *T) { x[k] = append(x[k], entry[T]{number, of}) }
 
-// remove removes the element with a number, which mostly is the first of its key.
+// remove removes the element with a number. It is usually the first of its key.
 func (x index[T]) remove(k Key, number uint64) {
 	list := x[k]
 	i := 0
@@ -71,7 +70,7 @@ func (x index[T]) remove(k Key, number uint64) {
 	}
 }
 
-// first returns the oldest element with this very key; none has number 0.
+// first returns the oldest element with exactly this key. If there is none, its number is 0.
 func (x index[T]) first(k Key) entry[T] {
 	if list := x[k]; len(list) > 0 {
 		return list[0]

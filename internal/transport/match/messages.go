@@ -6,8 +6,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Messages are those that have come and wait for receives, in the order in which they
-// came.
+// Messages are the messages that have come and wait for receives, in the order in which they came.
 type Messages[T any] struct {
 	first, last *Node[T]
 	length      int
@@ -22,8 +21,8 @@ type Messages[T any] struct {
 type Node[T any] struct {
 	Envelope
 	Of *T
-	// Send is what waits until the message is received, or nil. Its end takes the message
-	// out of the queue, and nothing else: the sender may be in another epoch.
+	// Send is the send that waits until the message is received, or nil. When it ends, it removes the
+	// message from the queue and does nothing else, because the sender may be in another epoch.
 	Send *transport.Request
 	// Cancelled says that the sender has taken the message back.
 	Cancelled  bool
@@ -32,11 +31,10 @@ type Node[T any] struct {
 	number     uint64 // 0: it is in no queue
 }
 
-// Len is how many there are.
+// Len returns the number of messages.
 func (q *Messages[T]) Len() int { return q.length }
 
-// Looked is how many have been looked at to find what was looked for, for tests of what
-// that costs.
+// Looked returns the number of messages that searches have looked at, for tests of their cost.
 func (q *Messages[T]) Looked() int { return q.looked }
 
 // Push appends a message.
@@ -85,7 +83,7 @@ func (q *Messages[T]) count(n *Node[T], d int) {
 	}
 }
 
-// All yields the messages, oldest first. What it has yielded may be removed.
+// All yields the messages, oldest first. Messages that it has yielded may be removed.
 func (q *Messages[T]) All() iter.Seq[*Node[T]] {
 	return func(yield func(*Node[T]) bool) {
 		for n := q.first; n != nil; {
@@ -98,8 +96,8 @@ func (q *Messages[T]) All() iter.Seq[*Node[T]] {
 	}
 }
 
-// Find returns the oldest message that r is for, or nil. If r has a wildcard it may look
-// at all of them.
+// Find returns the oldest message that r matches, or nil. If r has a wildcard it may look at all
+// messages.
 func (q *Messages[T]) Find(r *transport.Request) *Node[T] {
 	directed := r.Peer != transport.AnySource && r.Tag != transport.AnyTag
 	if directed && q.index != nil {
@@ -121,7 +119,7 @@ func (q *Messages[T]) Find(r *transport.Request) *Node[T] {
 	return nil
 }
 
-// indexed is Find by the index, which it makes if there is none.
+// indexed is Find by the index. It makes the index if there is none.
 func (q *Messages[T]) indexed(r *transport.Request) *Node[T] {
 	if q.index == nil {
 		q.index = make(index[Node[T]])

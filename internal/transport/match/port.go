@@ -8,51 +8,51 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// A Port is where the messages to one rank of a communicator meet its receives and
-// probes: those of the rank's epoch, until it is revoked.
+// A Port matches the messages to one rank of a communicator with the rank's receives and probes, in the
+// rank's epoch, until the communicator is revoked.
 //
-// A Port completes no request. What it returns is in none of its queues any more, so that
-// the caller can complete it when no lock is held. The caller has a lock around all methods
-// but Epoch and Live.
+// A Port completes no request. The requests that it returns are in none of its queues any more, so the
+// caller can complete them when it holds no lock. The caller holds a lock around all methods except Epoch
+// and Live.
 type Port[T any] struct {
-	// Posted are the receives and probes that wait; their Where is the Port.
+	// Posted are the waiting receives and probes; their Where is the Port.
 	Posted Receives
-	// Arrived are the messages that wait; Probed those that a Mprobe has taken, and no Mrecv
-	// has received.
+	// Arrived are the waiting messages. Probed are messages that an Mprobe has taken and no Mrecv has
+	// received.
 	Arrived, Probed Messages[T]
 
-	// epoch is the rank's. live is the same until the rank is revoked: then no request
-	// is of it, nor while the rank is halted.
+	// epoch is the rank's epoch. live is the same, but it is no epoch while the rank is halted, and
+	// after a revoke, so no request is of it then.
 	epoch, live atomic.Uint64
-	// cause is why the epoch before live ended, or live is none. Whoever has a lock around Barred alone has
-	// that around Advance and Revoke as well.
+	// cause is why the epoch before live has ended, or why live is no epoch. A lock that protects
+	// Barred has to protect Advance and Revoke too.
 	cause error
 	calls
-	// dead are the members that the rank knows to have died, ascending.
+	// dead are the members that are known to have died, ascending.
 	dead []int
 }
 
-// revoked is no epoch: such counts have another sum, modulo 4.
+// revoked is not an epoch: its counts have another sum modulo 4.
 const revoked = ^transport.Epoch(0)
 
-// halted is none either. It is live from Halt to the end of the epoch.
+// halted is not an epoch either. It is the value of live from Halt to the end of the epoch.
 const halted = revoked - 1<<32
 
-// Begin has the rank begin in epoch e. The Port is new.
+// Begin sets the first epoch of a new Port.
 func (p *Port[T]) Begin(e transport.Epoch) {
-	if e != 0 { // an atomic store costs more than all else that a new Port needs
+	if e != 0 { // an atomic store costs more than everything else that a new Port needs
 		p.live.Store(uint64(e))
 		p.epoch.Store(uint64(e))
 	}
 }
 
-// Epoch is the epoch that the rank is in.
+// Epoch returns the epoch that the rank is in.
 func (p *Port[T]) Epoch() transport.Epoch { return transport.Epoch(p.epoch.Load()) }
 
-// Live is the epoch of the requests that the rank may begin.
+// Live returns the epoch of requests that the rank may begin.
 func (p *Port[T]) Live() transport.Epoch { return transport.Epoch(p.live.Load()) }
 
-// Barred returns the error of a request of another epoch than Live, or nil.
+// Barred returns the error of a request if its epoch is not Live, or nil.
 func (p *Port[T]) Barred(r *transport.Request) error {
 	if r.Epoch != p.Live() {
 		return p.cause
@@ -66,22 +66,22 @@ func (p *Port[T]) IsOver(e transport.Epoch) bool {
 	return e != live && (live == revoked || live == halted && e == p.Epoch() || e.Stale(p.Epoch()))
 }
 
-// Advance begins the epoch after an error of the given generation. It drops the messages
-// that are over, and returns the list of receives and probes that end with cause.
+// Advance begins the epoch after an error of the given generation. It drops the messages of past epochs,
+// and returns the list of the receives and probes that end with cause.
 func (p *Port[T]) Advance(generation int, cause error) *transport.Request {
 	next := p.Epoch().Next(generation)
 	p.calls.made = 0
 	return p.enter(next, next, cause)
 }
 
-// Revoke is Advance to no epoch. The first cause remains that of all requests to come.
+// Revoke is Advance to no epoch. All later requests end with the first cause.
 func (p *Port[T]) Revoke(cause error) *transport.Request {
 	return p.enter(p.Epoch(), revoked, cause)
 }
 
 func (p *Port[T]) enter(e, live transport.Epoch, cause error) *transport.Request {
 	if p.Live() != revoked {
-		p.live.Store(uint64(live)) // first: whoever has read the new epoch finds it live
+		p.live.Store(uint64(live)) // before epoch: a goroutine that has read the new epoch finds it live
 		p.cause = cause
 	}
 	p.epoch.Store(uint64(e))
@@ -89,8 +89,8 @@ func (p *Port[T]) enter(e, live transport.Epoch, cause error) *transport.Request
 	return p.TakeIf(func(*transport.Request) bool { return true })
 }
 
-// Match returns the oldest message that r is for, or nil. R gets its Status; if r is a
-// receive the message is its; if it is a Mprobe, Redeem returns it.
+// Match returns the oldest message that r matches, or nil. r gets its Status. If r is a receive, the
+// message is removed for it; if r is an Mprobe, Redeem returns the message.
 func (p *Port[T]) Match(r *transport.Request) *T {
 	n := p.Arrived.Find(r)
 	if n == nil {
@@ -107,16 +107,16 @@ func (p *Port[T]) Match(r *transport.Request) *T {
 	return n.Of
 }
 
-// Keep keeps a message, which is in no queue, for the Mprobe r.
+// Keep keeps a message that is in no queue for the Mprobe r.
 func (p *Port[T]) Keep(r *transport.Request, n *Node[T]) {
 	p.Probed.Push(n)
 	n.probed, r.Where = true, n
 }
 
-// Redeem returns the message that the Mrecv r has since its Mprobe. If its sender has
-// withdrawn that there is none, and an error with which r ends; or if there is no error, r is
-// to wait for one: the sender is in another epoch, or revoked, and so will this rank be. No
-// other message is for r from now on.
+// Redeem returns the message of the Mrecv r, which r's Mprobe has taken. If its sender has withdrawn it,
+// Redeem returns nil and the error with which r ends. If that error is nil too, r has to wait for one: the
+// sender is in another epoch, or has a revoke, and this rank will soon be too. No other message matches r
+// from now on.
 func (p *Port[T]) Redeem(r *transport.Request) (*T, error) {
 	n := r.Where.(*Node[T])
 	r.Where, r.Peer, r.Tag, r.Status = nil, n.Source, transport.NoTag, n.Status()
@@ -130,7 +130,7 @@ func (p *Port[T]) Redeem(r *transport.Request) (*T, error) {
 	return nil, p.DeathFor(r)
 }
 
-// All yields the messages that wait, those of Mprobes too. What it has yielded may be dropped.
+// All yields the waiting messages, including those of Mprobes. Messages that it has yielded may be dropped.
 func (p *Port[T]) All() iter.Seq[*Node[T]] {
 	return func(yield func(*Node[T]) bool) {
 		for n := range p.Arrived.All() {
@@ -142,7 +142,7 @@ func (p *Port[T]) All() iter.Seq[*Node[T]] {
 	}
 }
 
-// EachUnreceived visits the messages of programs that wait, from members that live.
+// EachUnreceived visits the waiting messages of programs, from living members.
 func (p *Port[T]) EachUnreceived(visit func(transport.Status)) {
 	for n := range p.All() {
 		if n.Epoch == p.Live() && n.Tag >= 0 && !p.HasLost(n.Source) {
@@ -151,7 +151,7 @@ func (p *Port[T]) EachUnreceived(visit func(transport.Status)) {
 	}
 }
 
-// Drop drops a message that waits.
+// Drop drops a waiting message.
 func (p *Port[T]) Drop(n *Node[T]) {
 	if n.probed {
 		p.Probed.Remove(n)
@@ -161,13 +161,13 @@ func (p *Port[T]) Drop(n *Node[T]) {
 	}
 }
 
-// Post has r wait.
+// Post adds r to the waiting receives and probes.
 func (p *Port[T]) Post(r *transport.Request) {
 	r.Where = p
 	p.Posted.Push(r)
 }
 
-// Withdraw has r wait no more, and says whether it did.
+// Withdraw removes r from the waiting requests, and says whether it was one.
 func (p *Port[T]) Withdraw(r *transport.Request) bool {
 	if r.Where != any(p) {
 		return false
@@ -177,8 +177,8 @@ func (p *Port[T]) Withdraw(r *transport.Request) bool {
 	return true
 }
 
-// Take returns the oldest receive or Mprobe that a message is for, or nil, and the list of the
-// probes before it. They get its Status.
+// Take returns the oldest receive or Mprobe that matches a message, or nil, and the list of the matching
+// probes before it. They get the message's Status.
 func (p *Port[T]) Take(e *Envelope) (probes, recv *transport.Request) {
 	for {
 		r := p.Posted.Find(e.Key)
@@ -194,7 +194,7 @@ func (p *Port[T]) Take(e *Envelope) (probes, recv *transport.Request) {
 	}
 }
 
-// TakeIf returns the list of the receives and probes that which holds for, oldest first.
+// TakeIf removes the receives and probes for which which returns true, and returns their list, oldest first.
 func (p *Port[T]) TakeIf(which func(*transport.Request) bool) (list *transport.Request) {
 	last := &list
 	for r := range p.Posted.All() {
@@ -206,7 +206,7 @@ func (p *Port[T]) TakeIf(which func(*transport.Request) bool) (list *transport.R
 	return list
 }
 
-// DropIf drops the messages that which holds for.
+// DropIf drops the messages for which which returns true.
 func (p *Port[T]) DropIf(which func(*Node[T]) bool) {
 	for n := range p.All() {
 		if which(n) {
@@ -215,7 +215,7 @@ func (p *Port[T]) DropIf(which func(*Node[T]) bool) {
 	}
 }
 
-// Lose notes that a member has died. TakeIf returns what ends with that.
+// Lose notes that a member has died. The caller takes the requests that end because of this by TakeIf.
 func (p *Port[T]) Lose(rank int) {
 	if i, known := slices.BinarySearch(p.dead, rank); !known {
 		p.dead = slices.Insert(p.dead, i, rank)
@@ -255,11 +255,10 @@ func (p *Port[T]) DeathFor(r *transport.Request) error {
 	return nil
 }
 
-// Looked is how many messages and receives were looked at to match others, for tests of
-// what that costs.
+// Looked returns the number of messages and receives that searches have looked at, for tests of their cost.
 func (p *Port[T]) Looked() int { return p.Posted.Looked() + p.Arrived.Looked() }
 
-// List yields the requests of a list, which it takes apart: each may be used again.
+// List yields the requests of a list. It takes the list apart, so each request may be reused.
 func List(r *transport.Request) iter.Seq[*transport.Request] {
 	return func(yield func(*transport.Request) bool) {
 		for r != nil {

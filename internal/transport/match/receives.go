@@ -6,8 +6,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Receives are the receives and probes that wait for messages, in the order in which
-// they were posted. They are linked by their Private fields.
+// Receives are the receives and probes that wait for messages, in the order in which they were posted. They
+// are linked by their Private fields.
 type Receives struct {
 	first, last *transport.Request
 	length      int
@@ -16,11 +16,10 @@ type Receives struct {
 	looked      int
 }
 
-// Len is how many there are.
+// Len returns the number of requests.
 func (q *Receives) Len() int { return q.length }
 
-// Looked is how many have been looked at to find what was looked for, for tests of what
-// that costs.
+// Looked returns the number of requests that searches have looked at, for tests of their cost.
 func (q *Receives) Looked() int { return q.looked }
 
 // Push appends r.
@@ -61,7 +60,7 @@ func (q *Receives) Remove(r *transport.Request) {
 	}
 }
 
-// All yields the requests, oldest first. What it has yielded may be removed.
+// All yields the requests, oldest first. Requests that it has yielded may be removed.
 func (q *Receives) All() iter.Seq[*transport.Request] {
 	return func(yield func(*transport.Request) bool) {
 		for r := q.first; r != nil; {
@@ -74,7 +73,7 @@ func (q *Receives) All() iter.Seq[*transport.Request] {
 	}
 }
 
-// Find returns the oldest request that the message is for, or nil.
+// Find returns the oldest request that matches the message, or nil.
 func (q *Receives) Find(m Key) *transport.Request {
 	if q.index != nil {
 		return q.indexed(m)
@@ -95,8 +94,8 @@ func (q *Receives) Find(m Key) *transport.Request {
 	return nil
 }
 
-// indexed is Find by the index, which it makes if there is none: the oldest of those that
-// want this message by source and tag, by tag, by source, and whatever it is.
+// indexed is Find by the index. It makes the index if there is none. The result is the oldest of the requests
+// with the message's source and tag, with a wildcard for one of them, or for both.
 func (q *Receives) indexed(m Key) *transport.Request {
 	if q.index == nil {
 		q.index = make(index[transport.Request])

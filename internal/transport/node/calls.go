@@ -23,7 +23,7 @@ func (c *comm) Called() (number int, w signature.Word) {
 	return c.Port.Called()
 }
 
-// Mismatch returns what this rank has halted for.
+// Mismatch returns the error with which this rank is halted.
 func (c *comm) Mismatch() error {
 	if !c.IsHalted() {
 		return nil
@@ -33,7 +33,7 @@ func (c *comm) Mismatch() error {
 	return c.Port.Mismatch()
 }
 
-// halt ends the rank's part in the epoch, but for requests whose bytes are on their way.
+// halt ends the rank's part in the epoch, except for requests whose bytes are under way.
 func (c *comm) halt(cause *transport.MismatchError) {
 	c.e.endAll(c.Halt(cause), cause)
 	c.endOffers(cause, func(*transport.Request) bool { return true })

@@ -12,7 +12,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// A message of at most so many bytes goes with its header in one packet: farLimit through the fabric,
+// A message of at most this length is sent with its header in one packet: farLimit through the fabric,
 // nearLimit through a ring.
 const (
 	farLimit  = 3968
@@ -23,29 +23,29 @@ const (
 // processes never use one tag at the same time. (MPI promises 32767.)
 const transferTags = 32000
 
-// comm is one communicator as this process sees it. The engine's mu guards it. The epochs
-// change under mu, and are read without it.
+// comm is this process's side of a communicator. The engine's mu protects it. The epochs change under mu,
+// and are read without it.
 type comm struct {
 	e        *engine
 	context  contextID
 	liveness *liveness
 	rank     int
-	members  []int // their ranks in the world; nil: the same
+	members  []int // the members' ranks in the world; nil: the same
 	rankOf   map[int]int
 
 	match.Port[arrival]
-	// The requests that have a transfer: sends, with the number of their offer, and receives.
+	// Requests that have a transfer: sends, with the number of their offer, and receives.
 	sending   map[*transport.Request]uint64
-	receiving map[*transport.Request]bool // true: cancelled, should no bytes come
+	receiving map[*transport.Request]bool // true: cancelled, if no bytes come
 
 	reminding reminding
 
 	listener      transport.Listener
-	inbox         []*arrival // for it
-	asking, again bool       // it is asked for messages, and has been poked since
+	inbox         []*arrival // messages for it
+	asking, again bool       // its Next is being called; it has been poked since
 }
 
-// arrival is a message that has come, perhaps but for its bytes.
+// arrival is a message that has come, perhaps without its bytes.
 type arrival struct {
 	header header
 	source int // process
@@ -53,12 +53,12 @@ type arrival struct {
 	match.Node[arrival]
 }
 
-// kept is a packet that has to outlive the next one.
+// kept returns a copy of a that outlives the next packet.
 func (a *arrival) kept() *arrival {
 	return &arrival{header: a.header, source: a.source, bytes: slices.Clone(a.bytes)}
 }
 
-// checkRoom says whether this process could make room for the message.
+// checkRoom returns an error if this process can't have memory for the message.
 func (a *arrival) checkRoom() error {
 	if most := installed(); a.header.length > most {
 		return fmt.Errorf("a message of %d bytes, where there are %d of memory", a.header.length, most)
@@ -120,12 +120,12 @@ func (c *comm) Features() transport.Features {
 	return transport.Features{Name: c.e.name, CancelSend: true, Deaths: c.e.mortal}
 }
 
-// Await makes progress until w is woken, or ended is closed.
+// Await makes progress until w is woken or ended is closed.
 func (c *comm) Await(w waiting.Sleeper, ended <-chan struct{}) (woken bool) {
 	return c.e.await(w, ended)
 }
 
-// Failed returns the error of the fabric after which no message moves.
+// Failed returns the error of the fabric after which no message moves any more.
 func (c *comm) Failed() error {
 	if !c.e.over.Load() {
 		return nil
@@ -135,7 +135,7 @@ func (c *comm) Failed() error {
 	return c.e.err
 }
 
-// Watch has more progress made while nobody awaits.
+// Watch makes the engine make progress more often while no goroutine is in Await.
 func (c *comm) Watch(n int) {
 	c.e.watched.Add(int32(n))
 	if n > 0 {
@@ -143,7 +143,7 @@ func (c *comm) Watch(n int) {
 	}
 }
 
-// Doze has less progress made while nothing happens.
+// Doze makes the engine make progress less often while nothing happens.
 func (c *comm) Doze(on bool) { c.e.dozing.Store(on) }
 
 // TrySend sends a short message.
@@ -233,8 +233,7 @@ func (c *comm) begin(r *transport.Request, kind transport.Kind) {
 	c.matchOrPost(r)
 }
 
-// matchOrPost gives r a message that has come, or posts it, where a message that
-// comes meets it.
+// matchOrPost gives r a message that has come, or posts r for a later message.
 func (c *comm) matchOrPost(r *transport.Request) {
 	if err := c.barred(r); err != nil {
 		c.e.end(r, err)
@@ -250,7 +249,7 @@ func (c *comm) matchOrPost(r *transport.Request) {
 	}
 }
 
-// rankIn is the rank of a process, or -1.
+// rankIn returns the rank of a process, or -1.
 func (c *comm) rankIn(process int) int {
 	if c.members == nil {
 		return process
@@ -261,8 +260,8 @@ func (c *comm) rankIn(process int) int {
 	return -1
 }
 
-// deliver gives a message to the first receive that matches it, or keeps it. It returns
-// an error if no member sends such.
+// deliver gives a message to the first receive that matches it, or keeps it. It returns an error if no
+// member sends such a message.
 func (c *comm) deliver(a *arrival) error {
 	rank := c.rankIn(a.source)
 	switch {
@@ -282,7 +281,7 @@ func (c *comm) deliver(a *arrival) error {
 		c.handOn()
 		return nil
 	case c.IsOver(a.header.epoch):
-		return nil // its sender ends it with the epoch
+		return nil // its sender ends it together with the epoch
 	}
 	h := &a.header
 	envelope := match.Envelope{Key: match.Key{Epoch: h.epoch, Source: rank, Tag: h.tag}, Bytes: h.length, Signature: h.signature}
@@ -307,8 +306,8 @@ func (c *comm) deliver(a *arrival) error {
 	return nil
 }
 
-// give has a receive, which has the message's status, get the message. Both are in no
-// list any more.
+// give gives a receive, which has the message's status, the message. Both have been removed from their
+// lists.
 func (c *comm) give(r *transport.Request, a *arrival) {
 	switch {
 	case a.header.kind == whole:
@@ -337,7 +336,7 @@ func (c *comm) give(r *transport.Request, a *arrival) {
 	c.e.end(r, r.Err)
 }
 
-// handOn gives the listener what has come as a whole, in its order.
+// handOn gives the listener the messages that have come completely, in order.
 func (c *comm) handOn() {
 	if c.listener == nil {
 		return
@@ -350,15 +349,14 @@ func (c *comm) handOn() {
 	c.inbox = slices.Delete(c.inbox, 0, n)
 }
 
-// Cancel takes back a receive or probe that waits, or an offer that nobody has
-// accepted.
+// Cancel cancels a waiting receive or probe, or an offer that has not been accepted.
 func (c *comm) Cancel(r *transport.Request) bool {
 	c.e.lock()
 	defer c.e.unlock()
 	if id := c.sending[r]; c.takeBack(r) {
 		h := header{kind: withdrawn, to: c.context, id: id}
 		if c.process(r.Peer) == c.e.rank {
-			c.e.forget(c.e.rank, h) // at once, if it is there
+			c.e.forget(c.e.rank, h) // the offer is to this process itself
 		}
 		c.e.sendPacket(c.process(r.Peer), &h, nil)
 		c.e.end(r, transport.ErrCancelled)
@@ -374,7 +372,7 @@ func (c *comm) Cancel(r *transport.Request) bool {
 	return false
 }
 
-// takeBack takes back an offer that is not accepted.
+// takeBack takes back an offer that has not been accepted.
 func (c *comm) takeBack(r *transport.Request) bool {
 	id, ok := c.sending[r]
 	if ok = ok && c.e.offers[id] != nil; ok {
@@ -396,8 +394,8 @@ func (c *comm) Revoke(cause error) {
 	c.endAll(c.Port.Revoke(cause), cause)
 }
 
-// endAll ends what was posted and offered, and waits a moment for requests whose bytes are
-// on their way, both ends of which the fabric has. The caller holds mu, and loses it.
+// endAll ends what was posted and offered. It waits briefly for requests whose bytes are under way, because
+// the fabric uses both buffers. The caller holds mu; endAll unlocks it.
 func (c *comm) endAll(posted *transport.Request, cause error) {
 	c.e.endAll(posted, cause)
 	c.endOffers(cause, func(*transport.Request) bool { return true })
@@ -409,7 +407,7 @@ func (c *comm) endAll(posted *transport.Request, cause error) {
 	c.e.unlock()
 }
 
-// endOffers ends the sends that which holds for and nobody has accepted.
+// endOffers ends the sends that have not been accepted and for which which returns true.
 func (c *comm) endOffers(cause error, which func(*transport.Request) bool) {
 	for r := range c.sending {
 		if which(r) && c.takeBack(r) {
@@ -418,7 +416,7 @@ func (c *comm) endOffers(cause error, which func(*transport.Request) bool) {
 	}
 }
 
-// Sub is done at once: all members work out the same context.
+// Sub needs no messages: all members compute the same context.
 func (c *comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	if err := name.Check(); err != nil {
 		return nil, err
@@ -434,7 +432,7 @@ func (c *comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 		}
 	}
 	context, liveness := c.context.child(name), c.liveness
-	if c.context == world { // of a program of its own
+	if c.context == world { // the new communicator is the first of a program
 		liveness = e.livenessOf(context)
 	}
 	made := e.newComm(context, liveness, rank, processes, name.Epoch)
@@ -442,7 +440,7 @@ func (c *comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	return made, nil
 }
 
-// Close drops what comes from now on.
+// Close makes the engine drop messages that come from now on.
 func (c *comm) Close() error {
 	c.e.lock()
 	defer c.e.unlock()
@@ -451,7 +449,7 @@ func (c *comm) Close() error {
 	return nil
 }
 
-// Listen has l take what comes and what has come.
+// Listen gives l the messages that come, and those that have come.
 func (c *comm) Listen(l transport.Listener) {
 	c.e.lock()
 	c.listener = l
@@ -463,7 +461,7 @@ func (c *comm) Listen(l transport.Listener) {
 	c.Poke()
 }
 
-// Poke sends what the listener has to send.
+// Poke sends the listener's messages.
 func (c *comm) Poke() {
 	e := c.e
 	e.lock()
@@ -525,21 +523,21 @@ func (c *comm) EachPending(visit func(*transport.Request)) {
 	}
 }
 
-// Kept is how many messages to this rank wait for receives.
+// Kept returns the number of messages to this rank that wait for receives.
 func (c *comm) Kept() int {
 	c.e.lock()
 	defer c.e.mu.Unlock()
 	return c.Arrived.Len() + c.Probed.Len()
 }
 
-// EachUnreceived visits the messages that wait.
+// EachUnreceived visits the waiting messages.
 func (c *comm) EachUnreceived(visit func(transport.Status)) {
 	c.e.lock()
 	defer c.e.mu.Unlock()
 	c.Port.EachUnreceived(visit)
 }
 
-// Looked is how many messages and receives were looked at to match others.
+// Looked returns the number of messages and receives that searches have looked at.
 func (c *comm) Looked() int {
 	c.e.lock()
 	defer c.e.mu.Unlock()

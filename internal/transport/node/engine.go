@@ -282,7 +282,7 @@ func (e *engine) findDeaths() {
 		switch {
 		case !e.mortal:
 			e.fail(&transport.LibraryError{Call: "job",
-				Text: fmt.Sprintf("process %d has died: this program needs all of them; it could go on without it if it was built with -tags ulfm as well", p)})
+				Text: fmt.Sprintf("process %d has died: this program needs all of them; if it is also built with -tags ulfm, it can continue without it", p)})
 			return
 		case !e.killed[p] && e.err == nil:
 			e.bury(p)
@@ -386,7 +386,7 @@ func (e *engine) came(source int, packet []byte) {
 // garbage ends everything after bytes that no process sends. Who has written them is
 // unknown, since each of a machine's processes can write to what they share. So this
 // process does not take the sender for dead, which others see alive: it fails itself. If
-// processes are mortal it dies of that, and the others go on without it (see Job.End).
+// processes are mortal it dies of that, and the others continue without it (see Job.End).
 func (e *engine) garbage(source int, err error) {
 	e.fail(fmt.Errorf("garbage from process %d: %w", source, err))
 }
