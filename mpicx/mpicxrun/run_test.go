@@ -180,10 +180,10 @@ func TestStep(t *testing.T) {
 // What is started where it can't be a rank says so.
 func TestMisplaced(t *testing.T) {
 	_, out, _ := of(t, "grandchild", "-n", "2")
-	require.Contains(t, out, "a program that a rank starts has to be started without MPICXRUN_JOB")
+	require.Contains(t, out, "start a program from a rank without MPICXRUN_JOB")
 	require.Contains(t, out, "exit status 1")
 	_, out, _ = of(t, "nested", "-n", "1")
-	require.Contains(t, out, "a job inside of a job")
+	require.Contains(t, out, "start a job inside a job without MPICXRUN_JOB")
 	require.Contains(t, out, "exit status 125")
 	status, _, errs := of(t, "mpirun", "-n", "2")
 	require.Equal(t, 1, status)

@@ -251,7 +251,7 @@ func TestARankHasEnded(t *testing.T) {
 		timeline.Line{Rank: 1, Event: timeline.Shrink, Comm: "world", As: &zero, Size: 1, Text: "world.shrink0"},
 	)...)
 	require.NotContains(t, text, "dies")
-	require.Contains(t, text, "rank 0 has ended and another rank needs it, and the others go on without\n")
+	require.Contains(t, text, "rank 0 has ended and another rank needs it, and the others continue\n")
 	require.Contains(t, text, "of its end")
 }
 
