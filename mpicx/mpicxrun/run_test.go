@@ -191,7 +191,7 @@ func TestMisplaced(t *testing.T) {
 	t.Setenv("PMI_RANK", "0")
 	status, _, errs = of(t, "sum", "-n", "2")
 	require.Equal(t, 125, status)
-	require.Contains(t, errs, "not inside of it")
+	require.Contains(t, errs, "does not run inside it")
 	require.NoError(t, os.Unsetenv("PMI_RANK"))
 	for name, value := range map[string]string{"MPICXRUN_RANK": "2", "MPICXRUN_SIZE": "none", "MPICXRUN_JOB": "relative"} {
 		j := command("")

@@ -26,9 +26,9 @@ func broadcast(ctx context.Context, world *mpicx.Comm, out *lesson.Lines, fault 
 		_ = mpicx.Recv(world, []int{}, 1, 0).Wait(ctx)
 		fault.Here(world, 0, late)
 	}
-	table := make([]int, 1000) // of so many, the algorithm is a tree
+	table := make([]int, 200) // of so many, the algorithm is a tree
 	if world.Rank() == 0 {
-		table[999] = 42
+		table[199] = 42
 	}
 
 	fault.Here(world, 0, "before the broadcast")
@@ -57,7 +57,7 @@ func broadcast(ctx context.Context, world *mpicx.Comm, out *lesson.Lines, fault 
 		return err
 	}
 	if flag == 1 {
-		out.Say(world, "agreed: all living ranks have the table, continue with %d", table[999])
+		out.Say(world, "agreed: all living ranks have the table, continue with %d", table[199])
 	} else {
 		out.Say(world, "agreed: not all living ranks have the table, continue without it")
 	}
