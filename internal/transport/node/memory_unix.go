@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// openMemory opens a memory file of size bytes that another process has made. If the file is not of that
-// kind, openMemory returns an error and does not change it.
+// openMemory opens a memory file of size bytes that another process of this user has made. It returns an
+// error for any other file, and does not change it.
 func openMemory(name string, size int) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
