@@ -44,7 +44,7 @@ func (c *Comm) unwinding(err *error) {
 	case v != nil:
 		cause = fmt.Errorf("panic: %v", v)
 	case cause == errUnwinding:
-		cause = ErrGoexit
+		cause = c.proc.whyGoexit()
 	}
 	if cause != nil {
 		c.raise(newFailure(cause, 2), &ledger.Raised{Cause: traced(cause), Corrupt: true})
@@ -67,8 +67,12 @@ func (c *Comm) unwindAll(f Failure, err error) (told bool) {
 	return told
 }
 
-// describe returns err without the stack of a panic, for the peers.
-func describe(err error) error {
+// describe returns the error that has ended the rank's program as its peers get it: without the
+// stack of a panic, and with the reason of a Goexit.
+func (p *proc) describe(err error) error {
+	if err == ErrGoexit {
+		return p.whyGoexit()
+	}
 	if p, ok := err.(*PanicError); ok {
 		return fmt.Errorf("panic: %v", p.Value)
 	}

@@ -1,6 +1,7 @@
 package mpicx
 
 import (
+	"math"
 	"slices"
 	"sync/atomic"
 
@@ -47,9 +48,12 @@ func NewHalo[T any](g *Cart, cells []int, width int, corners bool) *future.Futur
 	k.that(width > 0, ClassOther, "width %d, expected 1 or more", width)
 	k.that(len(g.dims) > 0, ClassOther, "%s, expected a grid of 1 or more dimensions", g)
 	k.that(len(cells) == len(g.dims), ClassOther, "blocks of %v cells, expected extents in each of the %d dimensions", cells, len(g.dims))
+	bytes := float64(sizeOf[T]())
 	for i, n := range cells {
 		k.that(n >= width, ClassOther, "%d cells in dimension %d, expected the %d layers of ghost cells or more", n, i, width)
+		bytes *= float64(n) + 2*float64(width)
 	}
+	k.that(bytes < math.MaxInt, ClassOther, "blocks of %v cells, expected ones that fit into memory", cells)
 	mine := append([]int{len(cells), width, sizeOf[T](), truth(corners)}, cells...)
 	n := g.neighbors
 	theirs := make([]int, len(n.from)*len(mine))

@@ -65,6 +65,7 @@ func init() {
 		}
 		c.proc.dead.Store(false)
 		c.proc.feed(c.proc.ledger.Revive)
+		c.proc.aborted.Store(&err)
 		for _, d := range c.root().first() {
 			d.raise(newFailure(err, 0), &ledger.Raised{Cause: err, Corrupt: true})
 		}

@@ -51,6 +51,8 @@ type proc struct {
 	// failed says that the rank's program has ended by an error that no peer is told. It is
 	// set before the ledger asks for Leave.
 	failed bool
+	// aborted is why the rank was ended from outside of its program; nil: it was not.
+	aborted atomic.Pointer[error]
 
 	// Most operations take their futures from these slabs, which costs no allocation. Peers
 	// write to the futures when they complete them, so the slabs have their own cache lines.
@@ -225,6 +227,15 @@ func (p *proc) die() {
 		p.happened(timeline.Line{Event: timeline.Dies})
 		p.feed(func() { p.ledger.Die() })
 	}
+}
+
+// whyGoexit returns what peers are told when a goroutine of the rank has left its function by
+// runtime.Goexit.
+func (p *proc) whyGoexit() error {
+	if err := p.aborted.Load(); err != nil {
+		return *err
+	}
+	return ErrGoexit
 }
 
 // exitIfDead ends the calling goroutine if the process of its rank has died. This is the

@@ -174,7 +174,7 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 			return
 		}
 		c.proc.ended(*err)
-		told := *err == nil || c.unwindAll(newFailure(describe(*err), 0), *err)
+		told := *err == nil || c.unwindAll(newFailure(c.proc.describe(*err), 0), *err)
 		c.end(!told)
 	}()
 	world, failed := c.lineage.world()

@@ -15,6 +15,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // P8: rank 1 is in a Try on a, whose other rank fails, and does something on b. The context
@@ -361,4 +362,49 @@ func replacedByASiblings(t *testing.T, backend mpicx.Option, corrupt bool) {
 		}).(mpicx.Option))
 		require.NoError(t, err)
 	})
+}
+
+// A rank consents to the end of an error as soon as one of its goroutines waits, on any
+// communicator: what its others raise after that is another error (P2, D2).
+func TestAnotherGoroutineWaits(t *testing.T) {
+	fakeTime(t)
+	for waits, want := range map[bool][][]int{false: {{0, 1}}, true: {{0}, {1}}} {
+		mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+			one, other := world.Dup().MustGet(ctx), world.Dup().MustGet(ctx)
+			released := make(chan error, 1)
+			if world.Rank() == 1 && waits {
+				go func() { released <- mpicx.Recv(other, []int{0}, 0, 1).Wait(ctx) }()
+			}
+			failures := [][]int{}
+			for range want {
+				err := one.Try(ctx, func(ctx context.Context) error {
+					if len(failures) > 0 {
+						return one.Barrier().Wait(ctx)
+					}
+					if world.Rank() == 1 {
+						<-ctx.Done() // of rank 0's error
+						time.Sleep(time.Second)
+					}
+					return fmt.Errorf("of rank %d", world.Rank())
+				})
+				p, ok := errors.AsType[*mpicx.PropagatedError](err)
+				if !ok {
+					return fmt.Errorf("Try: %w", err)
+				}
+				ranks := []int{}
+				for _, f := range p.Failures {
+					ranks = append(ranks, f.Rank)
+				}
+				failures = append(failures, ranks)
+			}
+			assert.Equal(t, want, failures, "rank %d", world.Rank())
+			if waits && world.Rank() == 0 {
+				return mpicx.Send(other, []int{0}, 1, 1).Wait(ctx)
+			}
+			if waits {
+				return <-released
+			}
+			return one.Barrier().Wait(ctx)
+		})
+	}
 }

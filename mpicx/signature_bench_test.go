@@ -67,6 +67,7 @@ func BenchmarkChecks(b *testing.B) {
 		}, func() { checksOfMessages(2) }},
 		{"Allreduce, 2 ranks", 2, allreduceOne, func() { checksOfCalls(&port, 2, 2) }},
 		{"Allreduce, 8 ranks", 8, allreduceOne, func() { checksOfCalls(&port, 8, 14) }},
+		{"Barrier, 8 ranks", 8, func(ctx context.Context, c *Comm, _ []float64) { c.Barrier().MustWait(ctx) }, func() { checksOfCalls(&port, 8, 14) }},
 	} {
 		b.Run(test.name, func(b *testing.B) {
 			const times = 500

@@ -30,6 +30,11 @@ import (
 // too. They must not begin operations after their context has ended, because peers would not
 // know of them.
 //
+// Errors of several ranks are in one *PropagatedError if none of them was told of the others'
+// before. A rank can add its own until one of its goroutines waits, on any communicator. If another
+// goroutine waits while fn computes, an error that fn returns afterwards is the next error: all
+// ranks get a second *PropagatedError for it.
+//
 // Calls may nest. The innermost Try on a communicator handles an error. If the error arrives
 // while this rank is between two inner calls, it ends the context of the outer call; Waits with
 // that context still work. If fn then returns because its context has ended, before it has

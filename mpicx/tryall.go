@@ -122,6 +122,7 @@ func (v *vote) count(ctx context.Context) error {
 	defer v.comm.waits("TryAll")()
 	for {
 		ctx = patient(ctx)
+		v.comm.t.Look()
 		if v.comm.proc.await(v.counted, ctx.Done()) {
 			return v.err
 		}

@@ -40,8 +40,10 @@ var Forced map[string]string
 
 // pick returns the name of the algorithm for an operation on so many bytes.
 func (c Chooser) pick(op operation, bytes int) string {
-	if name := Forced[Operations[op].Name]; name != "" {
-		return name
+	if Forced != nil {
+		if name := Forced[Operations[op].Name]; name != "" {
+			return name
+		}
 	}
 	for _, r := range table[op][c.kind] {
 		if (r.ranks == 0 || c.ranks <= r.ranks) && (r.bytes == 0 || bytes <= r.bytes) {

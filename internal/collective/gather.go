@@ -28,7 +28,7 @@ func (a *Gather) Step(k int, x *Exchange) bool {
 		case v == 0 && a.Root == 0:
 			a.part = a.Recv
 		default:
-			a.part = make([]byte, subtree(v, n)*b)
+			a.part = x.Scratch(subtree(v, n) * b)
 		}
 		copy(a.part, a.Send)
 		for i := range children {
@@ -68,12 +68,14 @@ func (a *Scatter) Step(k int, x *Exchange) bool {
 	if k == 0 {
 		switch {
 		case v > 0:
-			a.part = make([]byte, subtree(v, n)*b)
+			a.part = x.Scratch(subtree(v, n) * b)
 			x.Recv(t.rank(binomial.Parent(v), x), a.part)
 		case a.Root == 0:
 			a.part = a.Send
 		default: // from the order of ranks to tree order
-			a.part = append(append(make([]byte, 0, n*b), a.Send[a.Root*b:]...), a.Send[:a.Root*b]...)
+			a.part = x.Scratch(n * b)
+			split := copy(a.part, a.Send[a.Root*b:])
+			copy(a.part[split:], a.Send)
 		}
 		return true
 	}

@@ -3,26 +3,43 @@ package collective
 import "github.com/mpicx/go-mpicx/internal/binomial"
 
 // Reduce combines the values of all ranks into the Acc of rank Root, along a binomial
-// tree. The tree's root is rank 0, to keep the order of ranks.
+// tree. The tree's root is rank 0, to keep the order of ranks. A rank receives short values of its
+// children at once, and long ones one after another, which needs room for one.
 type Reduce struct {
 	Reduction
 	Root int
+
+	each int    // how many children's values arrive in a step
+	all  []byte // these
 }
+
+// shortReduce is how many bytes are short.
+const shortReduce = 4 << 10
 
 func (a *Reduce) Step(k int, x *Exchange) bool {
 	rank := x.Rank()
 	children := binomial.Children(rank, x.Size())
-	switch {
-	case k == 0:
+	if k == 0 {
 		a.begin(x, children > 0)
-	case k <= children:
-		a.combine(binomial.Child(rank, k-1), x)
+		a.each, a.all = 1, a.tmp
+		if len(a.value) <= shortReduce && children > 1 {
+			a.each, a.all = children, x.Scratch(children*len(a.value))
+		}
+	}
+	steps := children / a.each
+	if 0 < k && k <= steps {
+		for i := range a.each {
+			a.tmp = a.arrived(i)
+			a.combine(binomial.Child(rank, (k-1)*a.each+i), x)
+		}
 	}
 	switch {
-	case k < children:
-		x.Recv(binomial.Child(rank, k), a.tmp)
+	case k < steps:
+		for i := range a.each {
+			x.Recv(binomial.Child(rank, k*a.each+i), a.arrived(i))
+		}
 		return true
-	case k > children: // at the root, once the tree is done with Acc
+	case k > steps: // at the root, once the tree is done with Acc
 		x.Recv(0, a.Acc)
 		return false
 	case rank > 0:
@@ -35,3 +52,5 @@ func (a *Reduce) Step(k int, x *Exchange) bool {
 	}
 	return false
 }
+
+func (a *Reduce) arrived(i int) []byte { return a.all[i*len(a.value):][:len(a.value)] }

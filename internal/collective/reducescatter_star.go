@@ -6,6 +6,7 @@ type ReduceScatterStar struct {
 	Parts     Parts
 
 	reduce ReduceStar
+	spread spread
 	then
 }
 
@@ -15,6 +16,7 @@ func (a *ReduceScatterStar) Step(k int, x *Exchange) bool {
 		if x.Rank() == 0 {
 			a.reduce.Acc = x.Scratch(len(a.Send))
 		}
+		a.spread = spread{a.reduce.Acc, a.Acc, a.Parts}
 	}
-	return a.step(k, x, &a.reduce, spread{a.reduce.Acc, a.Acc, a.Parts})
+	return a.step(k, x, &a.reduce, &a.spread)
 }

@@ -6,6 +6,7 @@ type ReduceScatterTree struct {
 	Parts     Parts
 
 	reduce Reduce
+	spread spread
 	then
 }
 
@@ -15,8 +16,9 @@ func (a *ReduceScatterTree) Step(k int, x *Exchange) bool {
 		if x.Rank() == 0 {
 			a.reduce.Acc = x.Scratch(len(a.Send))
 		}
+		a.spread = spread{a.reduce.Acc, a.Acc, a.Parts}
 	}
-	return a.step(k, x, &a.reduce, spread{a.reduce.Acc, a.Acc, a.Parts})
+	return a.step(k, x, &a.reduce, &a.spread)
 }
 
 // spread is the second half: rank 0 sends all others their parts of the whole.
@@ -25,7 +27,7 @@ type spread struct {
 	parts      Parts
 }
 
-func (a spread) Step(_ int, x *Exchange) bool {
+func (a *spread) Step(_ int, x *Exchange) bool {
 	if x.Rank() > 0 {
 		x.Recv(0, a.own)
 		return false

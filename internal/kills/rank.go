@@ -168,6 +168,12 @@ func (l *life) at(place string, round int) {
 // the survivors.
 func (l *life) propagating(ctx context.Context) (done bool, err error) {
 	err = l.work(ctx)
+	if e, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok && !e.Of(l.comm) {
+		// It is the duplicate's, which a rank may have closed without being told.
+		if err := l.comm.Revoke(ctx); err != nil {
+			return false, fmt.Errorf("revoke: %w", err)
+		}
+	}
 	if err == nil {
 		l.at("agree", 0)
 		last := l.comm.Agree(1)

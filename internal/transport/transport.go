@@ -116,8 +116,8 @@ type Comm interface {
 	// arrived, errors included.
 	Leave(failed bool)
 	// Look is called after this rank's program has begun to wait. It handles requests that need
-	// ranks whose programs have ended, or any other rank when all others have died. It costs little
-	// if there are none.
+	// ranks whose programs have ended, or any other rank when all others have died, and has the
+	// calls of ranks compared that may wait for each other in different ones. It costs little.
 	Look()
 
 	// EachPending calls visit for the requests of this rank that have not ended, to find out why

@@ -8,6 +8,11 @@ import (
 // ErrNone is what [Store.Restore] returns if no version has been saved.
 var ErrNone = errors.New("checkpoint: no version was saved")
 
+// nilStore is the error of a method of a Store that is none.
+func nilStore(method string) error {
+	return fmt.Errorf("checkpoint: %s: nil Store (what an Attempt of recovery.Run has without its option Checkpoint)", method)
+}
+
 // A LostError says that more ranks were lost than the scheme survives, and that there are no
 // files of the version.
 type LostError struct {

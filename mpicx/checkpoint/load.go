@@ -72,6 +72,9 @@ type reply struct {
 }
 
 func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
+	if s == nil {
+		return got, nilStore("Load")
+	}
 	turns, f := s.take("Load", 1, 1)
 	if f != nil {
 		return got, f.Wait(ctx)

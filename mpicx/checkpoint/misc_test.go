@@ -49,6 +49,24 @@ func TestWrongOptions(t *testing.T) {
 	})
 }
 
+// An Attempt without the option Checkpoint has no Store.
+func TestNilStore(t *testing.T) {
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		var s *checkpoint.Store
+		_, rejoined := s.Rejoin(ctx, world)
+		_, restored := s.Restore(ctx)
+		_, loaded := checkpoint.Load[int](ctx, s, "x", 0, 1)
+		_, value := checkpoint.LoadValue[string](ctx, s, "x", 0, 1)
+		for _, err := range []error{rejoined, restored, loaded, value, s.Save(ctx, 1).Wait(ctx), s.Close(ctx)} {
+			require.ErrorContains(t, err, ": nil Store (what an Attempt of recovery.Run has without its option Checkpoint)")
+		}
+		const text = "checkpoint: %s: nil Store (what an Attempt of recovery.Run has without its option Checkpoint)"
+		require.PanicsWithValue(t, fmt.Sprintf(text, "Protect"), func() { s.Protect("x", new(int)) })
+		require.PanicsWithValue(t, fmt.Sprintf(text, "Stats"), func() { s.Stats() })
+		return nil
+	})
+}
+
 // What cannot be saved is an error at all ranks, and the version before is whole.
 func TestSaveThatFails(t *testing.T) {
 	for _, test := range []struct {

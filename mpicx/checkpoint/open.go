@@ -33,6 +33,9 @@ func Open(ctx context.Context, comm *mpicx.Comm, opts ...Option) (*Store, error)
 // another rank may get an error where this one gets none. Therefore call Rejoin and Open inside
 // TryAll, and if that fails, call them again at all ranks.
 func (s *Store) Rejoin(ctx context.Context, comm *mpicx.Comm) (*Store, error) {
+	if s == nil {
+		return nil, nilStore("Rejoin")
+	}
 	if err := s.settle(ctx); err != nil {
 		return nil, err
 	}

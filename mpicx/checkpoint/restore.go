@@ -22,6 +22,9 @@ import (
 // this rank alone it may be a *[PartsError], or say which variable does not fit. Then no
 // variable is set, and the version is 0.
 func (s *Store) Restore(ctx context.Context) (version int, err error) {
+	if s == nil {
+		return 0, nilStore("Restore")
+	}
 	all, f := s.take("Restore", 1, exchanges)
 	if f != nil {
 		return 0, f.Wait(ctx)

@@ -22,6 +22,9 @@ import (
 // Save ends with a *SaveError at all ranks. An error of the communicator is returned by the
 // future's Wait or by the next operation.
 func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] {
+	if s == nil {
+		return future.Failed[struct{}](nilStore("Save"))
+	}
 	begin := time.Now()
 	defer s.count(func(c *Stats) { c.Saves, c.Held = c.Saves+1, c.Held+time.Since(begin) })
 	all, refused := s.take("Save", exchanges, 1, exchanges)

@@ -20,6 +20,9 @@ type Stats struct {
 // Stats returns what the store has done so far, those that it came from by Rejoin included. It may
 // be called at any time.
 func (s *Store) Stats() Stats {
+	if s == nil {
+		panic(nilStore("Stats").Error())
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stats

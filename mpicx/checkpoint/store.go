@@ -67,6 +67,9 @@ type Store struct {
 // so before the Restore that is to set them. If v is of no such type, the next Save or Restore
 // returns an error.
 func (s *Store) Protect(name string, v any, opts ...ProtectOption) {
+	if s == nil {
+		panic(nilStore("Protect").Error())
+	}
 	x, err := newVariable(name, v)
 	if err != nil {
 		if s.err == nil {
@@ -284,6 +287,9 @@ func (s *Store) describe(hold func(*slot) bool) (all []holding) {
 // Close ends the use of the store. It is collective, like a communicator's Close. The files
 // remain.
 func (s *Store) Close(ctx context.Context) error {
+	if s == nil {
+		return nilStore("Close")
+	}
 	if err := s.settle(ctx); err != nil {
 		return err
 	}

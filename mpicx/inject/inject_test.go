@@ -58,6 +58,36 @@ func TestDieEndsTheOthers(t *testing.T) {
 	}
 }
 
+// A rank that dies in a Guard of a communicator made from the world has died for its members too.
+func TestDieInGuard(t *testing.T) {
+	if mpicx.Backend == "ulfm" {
+		t.Skip("others live on")
+	}
+	told := make([]error, 4)
+	err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		half, err := world.Split(min(world.Rank(), 1), 0).Get(ctx)
+		if err == nil {
+			err = half.Barrier().Wait(ctx)
+		}
+		if err != nil { // it is told already
+			told[world.Rank()] = err
+			return err
+		}
+		told[world.Rank()] = half.Guard(ctx, func(ctx context.Context) error {
+			if world.Rank() == 2 {
+				inject.Die(half)
+			}
+			return half.Barrier().Wait(ctx)
+		})
+		return told[world.Rank()]
+	}, mpicx.WithRanks(4))
+	require.Error(t, err)
+	for _, rank := range []int{1, 3} {
+		require.ErrorContains(t, told[rank], "its process has died; with -tags ulfm")
+		require.NotContains(t, told[rank].Error(), "Goexit")
+	}
+}
+
 func onDup(ctx context.Context, world *mpicx.Comm) error {
 	dup, err := world.Dup().Get(ctx)
 	if err != nil {

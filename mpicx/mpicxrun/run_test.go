@@ -180,10 +180,10 @@ func TestStep(t *testing.T) {
 // What is started where it can't be a rank says so.
 func TestMisplaced(t *testing.T) {
 	_, out, _ := of(t, "grandchild", "-n", "2")
-	require.Contains(t, out, "a program that a rank starts has to be started without MPICXRUN_JOB")
+	require.Contains(t, out, "start a program from a rank without MPICXRUN_JOB")
 	require.Contains(t, out, "exit status 1")
 	_, out, _ = of(t, "nested", "-n", "1")
-	require.Contains(t, out, "a job inside of a job")
+	require.Contains(t, out, "a job inside a job")
 	require.Contains(t, out, "exit status 125")
 	status, _, errs := of(t, "mpirun", "-n", "2")
 	require.Equal(t, 1, status)
@@ -191,7 +191,7 @@ func TestMisplaced(t *testing.T) {
 	t.Setenv("PMI_RANK", "0")
 	status, _, errs = of(t, "sum", "-n", "2")
 	require.Equal(t, 125, status)
-	require.Contains(t, errs, "not inside of it")
+	require.Contains(t, errs, "does not run inside it")
 	require.NoError(t, os.Unsetenv("PMI_RANK"))
 	for name, value := range map[string]string{"MPICXRUN_RANK": "2", "MPICXRUN_SIZE": "none", "MPICXRUN_JOB": "relative"} {
 		j := command("")

@@ -11,6 +11,7 @@ import (
 // went on.
 type trouble struct {
 	events []event
+	ended  map[int]bool      // ranks whose programs have ended, sooner or later
 	after  map[int]operation // the first operation of each rank that went on
 	begin  int64             // of the fault
 	end    int64             // when the last rank has gone on
@@ -30,7 +31,7 @@ func (r *run) troubles() (all []*trouble) {
 		n    uint64
 	}
 	rounds, dead := make(map[round]*trouble), make(map[int]bool)
-	over := true
+	over, ended := true, r.ended()
 	for _, e := range r.events {
 		fresh := false
 		switch e.Event {
@@ -46,7 +47,7 @@ func (r *run) troubles() (all []*trouble) {
 			fresh = len(all) == 0
 		}
 		if fresh && over {
-			all = append(all, &trouble{begin: e.at})
+			all = append(all, &trouble{begin: e.at, ended: ended})
 			over = false
 		}
 		if len(all) == 0 || e.Event == timeline.End || e.Event == timeline.Start {
@@ -66,6 +67,7 @@ func (r *run) troubles() (all []*trouble) {
 		of.events = append(of.events, e)
 		over = over || e.Event == timeline.Epoch && of == last
 	}
+	all = slices.DeleteFunc(all, (*trouble).isNothing)
 	for i, t := range all {
 		limit := int64(unbounded)
 		if i+1 < len(all) {
@@ -74,6 +76,13 @@ func (r *run) troubles() (all []*trouble) {
 		t.goOn(r, limit)
 	}
 	return all
+}
+
+// isNothing says whether all that happened is that ranks learned of programs that have ended.
+func (t *trouble) isNothing() bool {
+	return !slices.ContainsFunc(t.events, func(e event) bool {
+		return isOfTrouble(e.Event) && !(e.Event == timeline.Death && t.ended[*e.By])
+	})
 }
 
 // goOn finds the first operations after the trouble. What comes from limit on is of the next.

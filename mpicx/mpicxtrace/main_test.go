@@ -225,6 +225,51 @@ func TestErrorsOverlap(t *testing.T) {
 	require.Regexp(t, `rank 1 +3 +4 +5 +6 `, second)
 }
 
+// A rank whose program has ended has not died, even though with ulfm it counts as dead from then on.
+// That is an error only if another rank needs it.
+func TestARankHasEnded(t *testing.T) {
+	zero, one := 0, 1
+	ended := []timeline.Line{
+		{Rank: 0, Event: timeline.Fault, Comm: "world.dup1", Text: "boom"},
+		{Rank: 0, Event: timeline.Fault, Comm: "world", Text: "boom"},
+		{Rank: 0, Event: timeline.Verdict, Comm: "world", Text: "of boom"},
+		{Rank: 0, Event: timeline.Epoch, Comm: "world"},
+		{Rank: 0, Event: timeline.End, Text: "boom"},
+		{Rank: 0, Event: timeline.Dies},
+		{Rank: 1, Event: timeline.Death, Comm: "world", By: &zero},
+	}
+	text := told(t, ended...)
+	require.NotContains(t, text, "dies")
+	require.NotContains(t, text, "has died")
+	require.NotContains(t, text, "error 2")
+	require.Contains(t, text, "rank 0 raises an error\n")
+	require.Contains(t, text, "rank 0 has ended by an error: boom")
+	text = told(t, append(ended,
+		timeline.Line{Rank: 1, Event: timeline.Notice, Comm: "world", Round: 1, By: &one},
+		timeline.Line{Rank: 1, Event: timeline.Verdict, Comm: "world", Round: 1, Text: "of its end"},
+		timeline.Line{Rank: 1, Event: timeline.Epoch, Comm: "world", Round: 1},
+		timeline.Line{Rank: 1, Event: timeline.Shrink, Comm: "world", As: &zero, Size: 1, Text: "world.shrink0"},
+	)...)
+	require.NotContains(t, text, "dies")
+	require.Contains(t, text, "rank 0 has ended and another rank needs it, and the others continue\n")
+	require.Contains(t, text, "of its end")
+}
+
+// Ranks that all end by an error of their own.
+func TestAllRanksEndByAnError(t *testing.T) {
+	dir := t.TempDir()
+	require.Error(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		half, err := world.Split(world.Rank()/2, 0).Get(ctx)
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("of %v", half)
+	}, mpicx.WithRanks(4), mpicx.WithTimeline(dir)))
+	text, _, svg := traced(t, dir)
+	require.NotRegexp(t, "rank.* (dies?|has died)", text)
+	require.NotContains(t, string(svg), "dies")
+}
+
 // Where nobody has died, nobody goes on without anybody.
 func TestShrinkWithoutADeath(t *testing.T) {
 	zero := 0

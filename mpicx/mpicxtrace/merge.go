@@ -79,7 +79,7 @@ type rank struct {
 	id    int
 	spare bool
 	as    int  // its rank in the newest communicator, of a spare that was taken; else -1
-	last  bool // it has ended
+	ended bool // its program has; it may count as dead from then on, but has not died
 }
 
 func (r *rank) String() string {
@@ -148,7 +148,7 @@ func merge(j job, number int) *run {
 		case timeline.Replace:
 			ranks[l.Rank].as = *l.As
 		case timeline.End:
-			ranks[l.Rank].last = true
+			ranks[l.Rank].ended = true
 		case timeline.Repair:
 			return
 		}
@@ -177,7 +177,7 @@ func merge(j job, number int) *run {
 func byTime(a, b event) int { return cmp.Compare(a.at, b.at) }
 
 // tidy adds the deaths of ranks that could not say so, by the last that they wrote, and leaves out
-// what says nothing new: that a rank is dead, a second time; and a notice of a rank to itself after its
+// what says nothing new: that a rank is dead, a second time; that one dies whose program has ended; and a notice of a rank to itself after its
 // own fault.
 func (r *run) tidy(ends map[int]int64) {
 	said, dead := make(map[int]bool), make(map[int]bool)
@@ -194,9 +194,12 @@ func (r *run) tidy(ends map[int]int64) {
 		comm     string
 		round    uint64
 	}
+	over := r.ended()
 	known, own := make(map[of]bool), make(map[of]bool)
 	r.events = slices.DeleteFunc(r.events, func(e event) bool {
 		switch e.Event {
+		case timeline.Dies:
+			return over[e.Rank]
 		case timeline.Fault:
 			own[of{e.Rank, 0, e.Comm, e.Round}] = true
 		case timeline.Death:
@@ -213,4 +216,15 @@ func (r *run) tidy(ends map[int]int64) {
 			r.events = append(r.events, event{timeline.Line{Event: timeline.Dies, Rank: rk.id, Text: "killed; this is its last event"}, end})
 		}
 	}
+}
+
+// ended returns the ranks whose programs have ended.
+func (r *run) ended() map[int]bool {
+	all := make(map[int]bool)
+	for _, k := range r.ranks {
+		if k.ended {
+			all[k.id] = true
+		}
+	}
+	return all
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -92,7 +93,9 @@ func (t *trouble) summary() string {
 		case timeline.Death:
 			died = true
 		case timeline.Fault:
-			faulty = append(faulty, e.Rank)
+			if !slices.Contains(faulty, e.Rank) { // on several communicators
+				faulty = append(faulty, e.Rank)
+			}
 		case timeline.Replace:
 			how = ", and a spare takes its place"
 			if len(dead) > 1 {
@@ -114,7 +117,9 @@ func (t *trouble) summary() string {
 	}
 	if len(parts) == 0 {
 		for _, e := range t.events {
-			if e.Event == timeline.Death {
+			if e.Event == timeline.Death && t.ended[*e.By] {
+				return fmt.Sprintf("rank %d has ended and another rank needs it%s", *e.By, how)
+			} else if e.Event == timeline.Death {
 				return fmt.Sprintf("rank %d has died%s", *e.By, how)
 			}
 		}

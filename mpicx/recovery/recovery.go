@@ -129,11 +129,12 @@ func (o *options) repair(ctx context.Context, comm *mpicx.Comm, cause error) (ne
 }
 
 // cannotReplace says whether err means that there are too few spares, or that this communicator can't
-// be replaced.
+// be replaced. An error of a communicator means neither, even if an *MPIError of this rank has caused
+// it: no other rank would see that.
 func cannotReplace(err error) bool {
 	_, short := errors.AsType[*mpicx.SpareError](err)
 	_, never := errors.AsType[*mpicx.MPIError](err)
-	return short || never
+	return short || never && !isCommon(err)
 }
 
 // ended says whether ctx has ended by itself. If an error of another rank has ended the context of a

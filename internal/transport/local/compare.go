@@ -1,7 +1,9 @@
 package local
 
 import (
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mpicx/go-mpicx/internal/signature"
@@ -16,27 +18,39 @@ import (
 // the message came.
 //
 // A comparison finds something new only in a group in which a rank has made a call, or has begun
-// to wait, since the one before. These mark the group as due. Once all ranks wait, one comparison
-// is the last: a program that stands still has no timer.
+// to wait for a message, since the one before: such a group is due. A timer is set when then a
+// program is about to block, or ends. So if all ranks block, what they are blocked in is compared,
+// once: a program that stands still has no timer, as testing/synctest wants it. Nor has one
+// that is too fast to block: while there is a timer, the scheduler reads the clock whenever
+// it switches goroutines, which takes a tenth of the time of a short message.
 
 const (
 	comparePeriod = 100 * time.Millisecond
-	// A comparison takes two locks for each rank, or a few. It may take this part of the time.
+	// compareShare: a comparison locks the port of each rank, and takes this part of the time at most.
 	compareShare = 100
+	// mostDue: of more, those that are closed are dropped, and the others do not wait for a program
+	// that blocks.
+	mostDue = 64
 )
 
 // comparison is when the calls of a job's ranks are compared.
 type comparison struct {
+	// untimed says that groups are due, and no timer is set. It changes under mu.
+	untimed atomic.Bool
+
 	mu       sync.Mutex
-	due      []*group // in any order
+	due      []*group
+	most     int // in due: then closed ones are dropped
 	timer    *time.Timer
-	set      bool // the timer will come, or a comparison is under way
+	set      bool // the timer is
+	running  bool // the groups that were due are being compared
+	again    bool // and a program was about to block meanwhile
 	took     time.Duration
 	over     bool
-	underway sync.WaitGroup // of what is set
+	underway sync.WaitGroup // of a timer that is set, and of what runs
 }
 
-// changed says that a rank has made a call or waits in one. The caller has seen to it, under the
+// changed says that a rank has made a call, or waits in one. The caller has seen to it, under the
 // lock of the rank's port, that a comparison which begins now finds that.
 func (g *group) changed() {
 	if !g.due.Load() {
@@ -51,14 +65,41 @@ func (c *comparison) add(g *group) {
 		return
 	}
 	c.due = append(c.due, g)
-	if !c.set {
+	c.untimed.Store(!c.set)
+	if len(c.due) >= max(mostDue, c.most) {
+		c.due = slices.DeleteFunc(c.due, (*group).isClosed)
+		c.most = 2 * len(c.due)
 		c.schedule()
 	}
 }
 
-// schedule sets the timer. The caller holds mu.
+// isClosed says whether all members have closed the group's communicator.
+func (g *group) isClosed() bool {
+	for i := range g.ports {
+		if g.ports[i].attention.Load() != closed {
+			return false
+		}
+	}
+	return true
+}
+
+// soon has what is due compared. It is called when a program is about to block, or ends.
+func (c *comparison) soon() {
+	if c.untimed.Load() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.schedule()
+	}
+}
+
+// schedule sets the timer if it has to be. The caller holds mu.
 func (c *comparison) schedule() {
+	c.again = c.running
+	if c.over || c.set || c.running || len(c.due) == 0 {
+		return
+	}
 	c.set = true
+	c.untimed.Store(false)
 	c.underway.Add(1)
 	c.timer = time.AfterFunc(max(comparePeriod, compareShare*c.took), c.run)
 }
@@ -68,7 +109,7 @@ func (c *comparison) run() {
 	defer c.underway.Done()
 	c.mu.Lock()
 	due := c.due
-	c.due = nil
+	c.due, c.set, c.running = nil, false, true
 	c.mu.Unlock()
 	began := time.Now()
 	for _, g := range due {
@@ -78,7 +119,8 @@ func (c *comparison) run() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.took = time.Since(began)
-	if c.set = len(c.due) > 0 && !c.over; c.set {
+	c.running = false
+	if c.again {
 		c.schedule()
 	}
 }
@@ -88,7 +130,9 @@ func (c *Comm) Stop() {
 	j := &c.g.compare
 	j.mu.Lock()
 	j.over, j.due = true, nil
+	j.untimed.Store(false)
 	if j.set && j.timer.Stop() {
+		j.set = false
 		j.underway.Done()
 	}
 	j.mu.Unlock()

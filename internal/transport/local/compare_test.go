@@ -2,6 +2,7 @@ package local
 
 import (
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +25,13 @@ func waitIn(c *Comm, w signature.Word, peer int) *request {
 		tag, peer = transport.NoTag, c.rank
 	}
 	return start(c, c.Irecv, transport.Request{Peer: peer, Tag: tag, Signature: w})
+}
+
+// block has all ranks begin to wait.
+func block(ranks []*Comm) {
+	for _, c := range ranks {
+		c.Look()
+	}
 }
 
 // Of three ranks those are halted that wait for one that has made another call in the same place,
@@ -69,12 +77,14 @@ func TestComparison(t *testing.T) {
 		}, []int{0, 1, 2}},
 		{"the peer comes later", func(_ *testing.T, ranks []*Comm) {
 			waitIn(ranks[0], barrier, 1)
+			block(ranks)
 			time.Sleep(time.Hour)
 			ranks[1].Call(0, reduce)
 		}, []int{0}},
 		{"the wait comes later", func(_ *testing.T, ranks []*Comm) {
 			tag := transport.CollectiveTag(ranks[0].Call(0, barrier))
 			ranks[1].Call(0, reduce)
+			block(ranks)
 			time.Sleep(time.Hour)
 			start(ranks[0], ranks[0].Irecv, transport.Request{Peer: 1, Tag: tag, Signature: barrier})
 		}, []int{0}},
@@ -127,6 +137,7 @@ func TestComparison(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ranks := NewMortal(3)
 				test.do(t, ranks)
+				block(ranks)
 				time.Sleep(comparePeriod)
 				synctest.Wait()
 				var halted []int
@@ -136,8 +147,6 @@ func TestComparison(t *testing.T) {
 					}
 				}
 				require.Equal(t, test.want, halted)
-				time.Sleep(comparePeriod) // for what the end of a wait has changed
-				synctest.Wait()
 				require.False(t, ranks[0].g.compare.set)
 				require.Empty(t, ranks[0].g.compare.due)
 			})
@@ -151,6 +160,7 @@ func TestWhatAComparisonSays(t *testing.T) {
 		ranks := New(2)
 		n := waitIn(ranks[0], barrier, 1)
 		ranks[1].Call(0, reduce)
+		block(ranks)
 		time.Sleep(comparePeriod)
 		synctest.Wait()
 		require.Equal(t, 1, n.ends)
@@ -166,6 +176,7 @@ func TestComparisonsThatTakeLong(t *testing.T) {
 		ranks[0].g.compare.took = time.Second
 		n := waitIn(ranks[0], barrier, 1)
 		ranks[1].Call(0, reduce)
+		block(ranks)
 		time.Sleep(99 * time.Second)
 		require.Zero(t, n.ends)
 		time.Sleep(time.Second)
@@ -179,11 +190,66 @@ func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ranks := New(2)
 		n := waitIn(ranks[0], barrier, 1)
+		block(ranks)
 		ranks[0].Stop()
 		ranks[1].Call(0, reduce)
+		block(ranks)
 		time.Sleep(time.Hour)
 		require.Zero(t, n.ends)
 		require.Empty(t, ranks[0].g.compare.due)
 		ranks[1].Stop()
+	})
+}
+
+// There is no timer before a program blocks or ends, unless many groups are due.
+func TestWhenCallsAreCompared(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		do   func(ranks []*Comm)
+		want bool
+	}{
+		{"calls", func([]*Comm) {}, false},
+		{"and one blocks", func(ranks []*Comm) { ranks[1].Look() }, true},
+		{"and one ends", func(ranks []*Comm) { ranks[1].Leave(false) }, true},
+		{"and there are many groups", func(ranks []*Comm) {
+			for i := range mostDue - 1 {
+				c, err := ranks[0].Sub(transport.Name{Seq: uint64(i + 1)}, []int{0})
+				require.NoError(t, err)
+				c.Call(0, barrier)
+			}
+		}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ranks := New(2)
+				n := waitIn(ranks[0], barrier, 1)
+				ranks[1].Call(0, reduce)
+				test.do(ranks)
+				time.Sleep(comparePeriod)
+				synctest.Wait()
+				require.Equal(t, test.want, n.ends == 1)
+			})
+		})
+	}
+}
+
+// What changes while calls are compared is compared next, if a program blocks meanwhile.
+func TestChangesDuringAComparison(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ranks := New(3)
+		n := waitIn(ranks[0], barrier, 1)
+		last := &ranks[2].own.mu
+		last.Lock() // the comparison gets no further
+		ranks[0].Look()
+		time.Sleep(comparePeriod)
+		for range 10_000 {
+			runtime.Gosched()
+		}
+		ranks[1].Call(0, reduce)
+		ranks[1].Look()
+		last.Unlock()
+		time.Sleep(comparePeriod)
+		synctest.Wait()
+		require.Equal(t, 1, n.ends)
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 // Look ends what this rank waits for in vain.
 func (c *Comm) Look() {
+	c.g.compare.soon()
 	if c.g.absent.Load() > 0 {
 		c.own.endForsaken()
 	}

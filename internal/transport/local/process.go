@@ -221,7 +221,10 @@ func end(list *transport.Request, err error) {
 func (c *Comm) Die() { c.own.process.die() }
 
 // Leave says that this rank's program has ended.
-func (c *Comm) Leave(failed bool) { c.own.process.leave(c.g.job, failed) }
+func (c *Comm) Leave(failed bool) {
+	c.g.compare.soon()
+	c.own.process.leave(c.g.job, failed)
+}
 
 // awaits counts a request of epoch e that waits for something from p's rank. It
 // returns the process if that has left, and is needed: to expire when the caller

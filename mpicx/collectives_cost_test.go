@@ -1,0 +1,120 @@
+package mpicx_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/buildtags"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// shortBuffers are those of one rank, with an element or one for each rank.
+type shortBuffers struct {
+	one, result, all, spread []float64
+	counts                   []int
+}
+
+func newShortBuffers(n int) *shortBuffers {
+	b := &shortBuffers{make([]float64, 1), make([]float64, 1), make([]float64, n), make([]float64, n), make([]int, n)}
+	for i := range b.counts {
+		b.counts[i] = 1
+	}
+	return b
+}
+
+var shortCollectives = []struct {
+	name  string
+	start func(c *mpicx.Comm, b *shortBuffers, root int) *future.Future[struct{}]
+}{
+	{"Barrier", func(c *mpicx.Comm, _ *shortBuffers, _ int) *future.Future[struct{}] { return c.Barrier() }},
+	{"Bcast", func(c *mpicx.Comm, b *shortBuffers, root int) *future.Future[struct{}] {
+		return mpicx.Bcast(c, b.one, root)
+	}},
+	{"Reduce", func(c *mpicx.Comm, b *shortBuffers, root int) *future.Future[struct{}] {
+		return mpicx.Reduce(c, b.one, b.result, mpicx.Sum, root)
+	}},
+	{"Allreduce", func(c *mpicx.Comm, b *shortBuffers, _ int) *future.Future[struct{}] {
+		return mpicx.Allreduce(c, b.one, b.result, mpicx.Sum)
+	}},
+	{"Gather", func(c *mpicx.Comm, b *shortBuffers, root int) *future.Future[struct{}] {
+		return mpicx.Gather(c, b.one, b.all, root)
+	}},
+	{"Scatter", func(c *mpicx.Comm, b *shortBuffers, root int) *future.Future[struct{}] {
+		return mpicx.Scatter(c, b.all, b.one, root)
+	}},
+	{"Allgather", func(c *mpicx.Comm, b *shortBuffers, _ int) *future.Future[struct{}] {
+		return mpicx.Allgather(c, b.one, b.all)
+	}},
+	{"Allgatherv", func(c *mpicx.Comm, b *shortBuffers, _ int) *future.Future[struct{}] {
+		return mpicx.Allgatherv(c, b.one, b.all, b.counts)
+	}},
+	{"Alltoall", func(c *mpicx.Comm, b *shortBuffers, _ int) *future.Future[struct{}] {
+		return mpicx.Alltoall(c, b.all, b.spread)
+	}},
+	{"ReduceScatter", func(c *mpicx.Comm, b *shortBuffers, _ int) *future.Future[struct{}] {
+		return mpicx.ReduceScatter(c, b.all, b.result, b.counts, mpicx.Sum)
+	}},
+	{"Scan", func(c *mpicx.Comm, b *shortBuffers, _ int) *future.Future[struct{}] {
+		return mpicx.Scan(c, b.one, b.result, mpicx.Sum)
+	}},
+}
+
+// What a short operation needs has served an earlier one, at every rank, but for futures: 16 of them
+// are two allocations.
+func TestShortCollectivesAllocateNothing(t *testing.T) {
+	oneProcess(t)
+	if buildtags.Race {
+		t.Skip("under the race detector pools lose what they have")
+	}
+	const times, calls = 50, 8
+	for _, n := range []int{1, 2, 3, 5} {
+		for _, op := range shortCollectives {
+			mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
+				b := newShortBuffers(n)
+				call := func() {
+					for i := range calls {
+						op.start(c, b, i%n).MustWait(ctx)
+						c.Barrier().MustWait(ctx) // so that none is ahead, whose messages would have to be kept
+					}
+				}
+				if c.Rank() > 0 {
+					for range times + 1 { // AllocsPerRun makes one more
+						call()
+					}
+					return nil
+				}
+				futures := 2 * n * calls
+				require.Less(t, testing.AllocsPerRun(times, call), float64(futures/8+calls), "%s of %d ranks", op.name, n)
+				return nil
+			})
+		}
+	}
+}
+
+// BenchmarkCollectives is one call of every rank. The first and the last rank are the root in turn.
+func BenchmarkCollectives(b *testing.B) {
+	for _, n := range []int{2, 8, 64} {
+		for _, op := range shortCollectives {
+			b.Run(fmt.Sprintf("%s/ranks=%d", op.name, n), func(b *testing.B) {
+				b.ReportAllocs()
+				err := mpicx.Run(context.Background(), func(ctx context.Context, c *mpicx.Comm) error {
+					buffers := newShortBuffers(n)
+					for i := range b.N {
+						if err := op.start(c, buffers, i%2*(n-1)).Wait(ctx); err != nil {
+							return err
+						}
+					}
+					return nil
+				}, mpicx.WithRanks(n))
+				if err != nil {
+					b.Fatal(err)
+				}
+			})
+		}
+	}
+}
