@@ -211,7 +211,7 @@ func TestNilArguments(t *testing.T) {
 				return err
 			}
 		}
-		if err := isMPIError(world.Signal(ctx, nil), "Signal", mpicx.ClassOther, "a nil error"); err != nil {
+		if err := isMPIError(world.Signal(ctx, nil), "Signal", mpicx.ClassOther, "nil error"); err != nil {
 			return err
 		}
 		mpicx.Throw(nil) // throws nothing

@@ -42,7 +42,7 @@ func TestMprobe(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, "text", got)
 			}
-			require.ErrorContains(t, mpicx.MrecvSlice[int](m).Wait(ctx), "received already, expected one receive for each")
+			require.ErrorContains(t, mpicx.MrecvSlice[int](m).Wait(ctx), "received already, expected one receive for each message")
 		}
 		return nil
 	})

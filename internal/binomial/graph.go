@@ -7,8 +7,7 @@ import "math/bits"
 // connected unless as many ranks fail as one has neighbours (Angskun, Bosilca,
 // Dongarra, "Binomial graph", 2007; paper 000, section 3.2).
 
-// Degree returns the number of links of a rank, and with that of indices for
-// Neighbor, among them some that stand for no link of their own.
+// Degree returns the number of indices for Neighbor. Two indices may stand for the same link.
 func Degree(size int) int {
 	if size < 2 {
 		return 0
@@ -16,7 +15,7 @@ func Degree(size int) int {
 	return 2 * bits.Len(uint(size-1))
 }
 
-// Neighbor returns the i-th neighbour of a rank, or -1 if that is also another.
+// Neighbor returns the i-th neighbour of a rank, or -1 if that rank also has another index.
 func Neighbor(rank, size, i int) int {
 	step := 1 << (i / 2)
 	if i%2 == 0 {
@@ -28,8 +27,7 @@ func Neighbor(rank, size, i int) int {
 	return Around(rank-step, size)
 }
 
-// Around returns i modulo size, for an i that is off by less than that: no
-// division.
+// Around returns i modulo size, without a division, for an i from -size to less than 2·size.
 func Around(i, size int) int {
 	switch {
 	case i < 0:

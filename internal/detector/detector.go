@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// An Output is something that a Machine wants done: Message sent to To or, where
-// Message has no kind, the client told that the rank Died.
+// An Output is an action of a Machine that the caller carries out: to send Message to To or, if Message
+// has no kind, to tell the client that rank Died has died.
 type Output struct {
 	To      int
 	Message Message
-	Died    int // its own rank, as the last output ever, if others hold it for dead
-	// Minority says why Died is its own rank: it is on a side without a majority.
+	Died    int // this rank itself, as the last output, if others have declared it dead
+	// Minority says that Died is this rank itself because it is on a side without a majority.
 	Minority bool
 }
 
@@ -20,11 +20,10 @@ type Output struct {
 // it time and messages, and carry out what Output returns after each. Times count
 // from any moment, and never go back. Its methods are not safe for concurrent use.
 //
-// A rank that stands still sees its emitter's heartbeats late and would accuse it
-// for what is its own fault. So a Machine fed more than a quarter of a timeout
-// after its Deadline accuses nobody: it waits for another timeout, and its score
-// goes up: as many timeouts are added to each wait from then on. With the score at
-// its maximum, 8, there are no more graces, lest a rank that is always late detects
+// A rank that stands still sees its emitter's heartbeats late, and would accuse the emitter for its own
+// fault. If a Machine is fed more than a quarter of a timeout after its Deadline, it therefore accuses no
+// rank. It waits for another timeout, and its score increases: that many timeouts are added to each later
+// wait. At the maximum score, 8, this ends, because a rank that is always late would otherwise detect
 // nothing. The idea is from Dadgar, Phillips, Currey, "Lifeguard: Local Health
 // Awareness for More Accurate Failure Detection", 2018, and memberlist's awareness.go.
 type Machine struct {
@@ -33,13 +32,13 @@ type Machine struct {
 
 	dead              runs
 	silent            bool  // this rank is among the dead
-	neighbours        []int // to whom all of dead has been sent
-	spare             []int // for the next neighbours
-	emitter, observer int   // the next in the ring before and after; if alone, itself
+	neighbours        []int // ranks to which all of dead has been sent
+	spare             []int // memory for the next neighbours
+	emitter, observer int   // the rank before and after it in the ring; itself if it is alone
 
 	beatAt    time.Duration // when the observer gets the next heartbeat
 	suspectAt time.Duration // when the emitter is accused
-	heard     bool          // the emitter, since the last heartbeat of this rank
+	heard     bool          // the emitter was heard since this rank's last heartbeat
 	score     int           // how little this rank trusts its clock
 
 	watch *watch // nil: nobody pings
@@ -47,8 +46,8 @@ type Machine struct {
 	out []Output
 }
 
-// New returns the machine of one of size ranks, started now. It returns an error
-// if an argument makes no sense.
+// New returns the machine of one of size ranks, started now. It returns an error if an argument is
+// invalid.
 func New(config Config, rank, size int, now time.Duration) (*Machine, error) {
 	if err := config.Check(); err != nil {
 		return nil, err
@@ -70,8 +69,8 @@ func New(config Config, rank, size int, now time.Duration) (*Machine, error) {
 	return m, nil
 }
 
-// Output returns what is to be done, in order, and forgets it. The slice is valid
-// until the machine is fed again.
+// Output returns the outputs, in order, and forgets them. The slice is valid until the machine is fed
+// again.
 func (m *Machine) Output() []Output {
 	out := m.out
 	m.out = m.out[:0]
@@ -94,9 +93,9 @@ func (m *Machine) Dead(rank int) bool {
 // Emitter returns the rank before this one in the ring. A rank that is alone is its own.
 func (m *Machine) Emitter() int { return m.emitter }
 
-// Suspects calls f for each rank that this one observes and has not heard for half of a
-// timeout, with when it will hold that for dead unless it hears it before. It returns when
-// there may be more.
+// Suspects calls f for each rank that this one observes and has not heard for half of a timeout. until is
+// when it will declare that rank dead unless it hears it before. Suspects returns the time when there may
+// be more.
 func (m *Machine) Suspects(now time.Duration, f func(rank int, until time.Duration)) (next time.Duration) {
 	if m.silent || m.emitter == m.rank {
 		return Never
@@ -109,14 +108,14 @@ func (m *Machine) Suspects(now time.Duration, f func(rank int, until time.Durati
 	return next
 }
 
-// Lose takes note of the death of another rank, which the caller knows of from elsewhere.
+// Lose notes the death of another rank, which the caller knows from elsewhere.
 func (m *Machine) Lose(now time.Duration, rank int) {
 	if !m.silent && rank != m.rank {
 		m.learn(now, m.rank, rank, rank)
 	}
 }
 
-// Tick does what is due now; before the Deadline, nothing.
+// Tick does what is due now. Before the Deadline it does nothing.
 func (m *Machine) Tick(now time.Duration) {
 	m.doubt(now)
 	if now < m.Deadline() {
@@ -149,9 +148,9 @@ func (m *Machine) Step(now time.Duration, from int, msg Message) error {
 		m.silent = true
 		m.out = append(m.out, Output{Died: m.rank})
 	case m.dead.has(from, from):
-		// Of two ranks that hold each other for dead one ends at least: who goes on in spite
-		// of an answer answers that, from a greater side. A notice is no answer: it may
-		// have been under way for long, from a side that has become less since.
+		// Of two ranks that have declared each other dead, at least one ends: a rank on the greater
+		// side that continues despite an answer answers it. A notice is not an answer: it may have
+		// been under way for a long time, from a side that has become smaller since.
 		m.send(from, m.side().answer())
 	case msg.Kind == Notice:
 		m.learn(now, from, msg.First, msg.Last)
@@ -169,9 +168,8 @@ func (m *Machine) Step(now time.Duration, from int, msg Message) error {
 	return nil
 }
 
-// hear takes a heartbeat. One from elsewhere than the emitter is an answer to a ping, or one of
-// a rank that knows already of the death of this rank's emitter, or of one that this rank has
-// asked no more.
+// hear takes a heartbeat. If it is not from the emitter, it answers a ping, or its sender already knows of
+// the death of this rank's emitter, or this rank does not observe the sender any more.
 func (m *Machine) hear(now time.Duration, from int) {
 	if from == m.emitter {
 		m.heard = true
@@ -189,7 +187,7 @@ func (m *Machine) doubt(now time.Duration) {
 	if now-m.Deadline() <= slack {
 		return
 	}
-	m.beatAt = max(m.beatAt, now) // not to be noticed twice
+	m.beatAt = max(m.beatAt, now) // so it is not noticed twice
 	m.heard = false               // no reason for trust
 	if m.score < maxScore {
 		m.score++
@@ -198,7 +196,7 @@ func (m *Machine) doubt(now time.Duration) {
 	}
 }
 
-// patience is so many timeouts, more if this rank doubts itself.
+// patience returns the length of so many timeouts; longer if this rank doubts itself.
 func (m *Machine) patience(timeouts int) time.Duration {
 	return time.Duration(timeouts+m.score) * m.config.Timeout
 }
@@ -206,16 +204,16 @@ func (m *Machine) patience(timeouts int) time.Duration {
 func (m *Machine) beat(now time.Duration) {
 	m.send(m.observer, Message{Kind: Heartbeat})
 	m.beatAt = now + m.config.Period
-	// Once a period, since many heartbeats wait for a rank that has stood still. A
-	// dead emitter gives no trust back, so that it does not outlive maxScore graces.
+	// This happens once a period, because many heartbeats wait for a rank that has stood still. A dead
+	// emitter does not restore trust, so it is declared dead after at most maxScore graces.
 	if m.heard && m.score > 0 {
 		m.score--
 	}
 	m.heard = false
 }
 
-// learn takes note of deaths and passes them on if one of them is news. It keeps
-// up what all rests on: a neighbour has been sent all deaths that this rank knows.
+// learn notes deaths, and passes them on if one of them is news. Its invariant is that every neighbour has
+// been sent all deaths that this rank knows.
 func (m *Machine) learn(now time.Duration, from, first, last int) {
 	if m.dead.has(first, last) {
 		return
@@ -227,7 +225,7 @@ func (m *Machine) learn(now time.Duration, from, first, last int) {
 	}
 	old := m.neighbours
 	m.neighbours, m.spare = m.findNeighbours(m.spare[:0]), old
-	for _, to := range old { // the dead among them too: one may live
+	for _, to := range old { // also to the dead among them, because one may live
 		if to != from {
 			m.send(to, Message{Kind: Notice, First: first, Last: last})
 		}
@@ -285,7 +283,7 @@ func (m *Machine) living(r, direction int) int {
 	}
 }
 
-// side is the one that this rank is on.
+// side returns the side that this rank is on.
 func (m *Machine) side() side { return side{m.size - m.dead.size(), m.living(0, 1)} }
 
 func (m *Machine) send(to int, msg Message) {

@@ -16,10 +16,9 @@ const (
 	NewObserver
 	// Notice says that some ranks are dead.
 	Notice
-	// Answer says to a rank that the sender holds it for dead, and how great the sender's
-	// side is.
+	// Answer tells a rank that the sender has declared it dead, and the size of the sender's side.
 	Answer
-	// Ping asks for a heartbeat at once. The highest rank that lives sends it to all.
+	// Ping asks for a heartbeat at once. The highest living rank sends it to all.
 	Ping
 )
 
@@ -30,29 +29,29 @@ func (k Kind) String() string {
 	return [...]string{"heartbeat", "new observer", "notice", "answer", "ping"}[k-Heartbeat]
 }
 
-// A Message is what goes from a rank to another.
+// A Message is sent from one rank to another.
 type Message struct {
 	Kind        Kind
 	First, Last int // of a notice: the ranks from First to Last are dead; of an answer: see side
 }
 
-// A side is one of the parts into which a network has fallen: the ranks that one of them
-// holds for living.
+// A side is one of the parts of a network that has fallen apart: the ranks that one of them takes for
+// living.
 type side struct{ living, lowest int }
 
-// lessThan says which of two sides ends: the one with fewer ranks or, if they have as many,
-// without the lowest one. As ranks die a side only becomes less.
+// lessThan says whether s is the side that ends: it has fewer ranks than t or, if the numbers are equal, not
+// the lowest rank. When ranks die a side only becomes less.
 func (s side) lessThan(t side) bool {
 	return s.living < t.living || s.living == t.living && s.lowest > t.lowest
 }
 
-// answer is the message that tells of a side.
+// answer returns the Answer that describes a side.
 func (s side) answer() Message { return Message{Kind: Answer, First: s.living - 1, Last: s.lowest} }
 
-// side is the one that an answer tells of.
+// side returns the side that an Answer describes.
 func (msg Message) side() side { return side{living: msg.First + 1, lowest: msg.Last} }
 
-// Size is how many bytes a message has.
+// Size is the number of bytes of a message.
 const Size = 9
 
 // Encode returns msg as bytes: its kind, First, Last, as little-endian numbers of

@@ -2,15 +2,15 @@ package detector
 
 import "time"
 
-// A watch is what a rank needs to ping all others. The highest that lives has it, the watchman;
-// when it has died, of which the ring tells, the next one takes it. A nil watch is nobody's.
+// A watch is the state of the watchman, which pings all others. The highest living rank has it. When it has
+// died, which the ring detects, the next one takes it. It is nil at other ranks.
 //
-// A death of any other rank is found out within a timeout, and several at once are found out
-// together, whereas in the ring that takes as long as they stand in a row.
+// The death of any other rank is detected within a timeout, and simultaneous deaths are detected together.
+// In the ring, deaths of consecutive ranks are detected one after another.
 type watch struct {
 	period, timeout time.Duration
-	accuseAt        []time.Duration // by rank, unless it is heard before; of the dead and of itself: Never; nil: somebody else's watch
-	pingAt          time.Duration   // when all get the next
+	accuseAt        []time.Duration // by rank: when it is accused unless heard before; Never for the dead and itself; nil: another rank has the watch
+	pingAt          time.Duration   // the time of the next ping
 	lookAt          time.Duration   // not after any of accuseAt
 }
 
@@ -23,7 +23,7 @@ func (w *watch) deadline() time.Duration {
 	return min(w.pingAt, w.lookAt)
 }
 
-// takeWatch has the watch taken once all higher ranks are dead.
+// takeWatch takes the watch if all higher ranks are dead.
 func (m *Machine) takeWatch(now time.Duration) {
 	w := m.watch
 	if w == nil || m.silent || m.living(m.size-1, -1) != m.rank {
@@ -43,7 +43,7 @@ func (m *Machine) takeWatch(now time.Duration) {
 	}
 }
 
-// tickWatch does what is due of the watch.
+// tickWatch does what is due in the watch.
 func (m *Machine) tickWatch(now time.Duration) {
 	w := m.watch
 	if !w.on() {
@@ -76,7 +76,7 @@ func (w *watch) hear(rank int, now time.Duration, score int) {
 	}
 }
 
-// forbear gives all another timeout.
+// forbear gives all ranks another timeout.
 func (w *watch) forbear(now time.Duration) {
 	if !w.on() {
 		return

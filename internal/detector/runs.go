@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// runs is a set of ranks: ascending runs of consecutive ones that do not touch.
-// Machines die with all their ranks, which mostly are numbered in a row.
+// runs is a set of ranks: ascending runs of consecutive ranks that do not touch. Machines die with all
+// their ranks, which usually have consecutive numbers.
 type runs []run
 
 type run struct{ first, last int }
@@ -26,7 +26,7 @@ func (s runs) has(first, last int) bool {
 	return ok && last <= s[i].last
 }
 
-// size is how many ranks there are.
+// size returns the number of ranks.
 func (s runs) size() (n int) {
 	for _, u := range s {
 		n += u.last - u.first + 1

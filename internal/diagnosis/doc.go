@@ -1,11 +1,11 @@
-// Package diagnosis asks all ranks of a communicator what they are in, over the messenger of
-// its error channel: a question goes down the binomial tree of the rank that asks, and
-// the answers come up it, merged. So it takes O(log n) steps, works while the program
-// hangs, and costs nothing while nobody asks (P6).
+// Package diagnosis asks all ranks of a communicator which operation they are in, over the messenger of its
+// error channel. A question goes down the binomial tree of the rank that asks, and the answers are merged on
+// their way back. This takes O(log n) steps, works while the program hangs, and costs nothing if no rank asks
+// (P6).
 //
-// It must never know what a rank is in, nor what an error is.
+// It must never know which operations there are, nor what an error is.
 //
-// Who knows of a death asks in place of the dead those that the dead would have asked. A
-// process that is stopped keeps the answers of those below it: the rank that asks then asks
-// everybody of whom it has heard nothing directly ([Machine.Insist]).
+// A rank that knows of a death asks the children of the dead rank in its place. A stopped process withholds
+// the answers of the ranks below it. The rank that asks then asks all ranks that it has no answer of directly
+// ([Machine.Insist]).
 package diagnosis

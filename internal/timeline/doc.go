@@ -1,6 +1,5 @@
-// Package timeline has the files in which processes note what their ranks do and what errors
-// do to them: their format, a writer and a reader. It must never know communicators, or how
-// a timeline is drawn.
+// Package timeline has the files in which processes record the operations, errors and repairs of their ranks:
+// the format, a writer and a reader. It must never know communicators, or how a timeline is drawn.
 //
 // A process has one file in a directory. Its first line is a [Head], each other one a [Line], as JSON.
 // A line is written by one write(2) when its event happens, and nothing is kept in the process:

@@ -13,18 +13,18 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// engine is this process's part in the job: what its communicators share. All
-// calls of the fabric are made with mu held.
+// engine is this process's part in the job: the state that its communicators share. All calls of the
+// fabric are made with mu held.
 type engine struct {
 	fabric     Fabric
 	mu         sync.Mutex
-	wanted     atomic.Int32 // how many wait for mu to begin something
+	wanted     atomic.Int32 // number of goroutines that wait for mu to begin an operation
 	name       string       // of the transport
 	rank, size int
 	crowded    bool  // there are more ranks than cores
-	machines   []int // by process
+	machines   []int // the number of each process's machine
 	node
-	turns     uint // of move
+	turns     uint // number of calls of move
 	comms     map[contextID]*comm
 	latest    *comm                     // the receiver of the last packet; nil: look in comms
 	arrival   arrival                   // the packet
@@ -37,7 +37,7 @@ type engine struct {
 	offered   int                       // bytes of the longest of them so far
 	lastID    uint64
 	tags      uint32
-	err       error       // of the fabric; nothing works after it
+	err       error       // the fabric's error; nothing works after it
 	over      atomic.Bool // err is set
 	mortal    bool
 	killed    []bool // processes that have died
@@ -45,9 +45,9 @@ type engine struct {
 	heart     *heart // nil: the job has one machine, or its processes are not mortal
 	families  map[contextID]*liveness
 
-	// What is to be told when mu is free, in this order, by one goroutine at a time.
+	// news are to be told when mu is free, in order, by one goroutine at a time.
 	news    []news
-	told    []news // to be used again
+	told    []news // memory for reuse
 	telling bool
 
 	driving driving
@@ -76,8 +76,7 @@ func newEngine(fabric Fabric, mortal bool) *engine {
 	return e
 }
 
-// news is a request that has ended, or, for a listener, a message or a death, or what a fabric
-// tells.
+// news is a request that has ended, a message or a death for a listener, or a call for a fabric.
 type news struct {
 	request *transport.Request
 	to      transport.Listener
@@ -99,8 +98,8 @@ const (
 	attentive   = 500                    // turns after which nothing is expected soon, though somebody waits
 )
 
-// goOn makes progress now and then, while nobody drives; more often while somebody
-// waits, but not in await. It has reminders sent, whoever drives.
+// goOn makes progress from time to time while no goroutine is in await; more often while goroutines wait in
+// other ways. It always sends reminders.
 func (e *engine) goOn() {
 	timer := time.NewTimer(period)
 	reminded := time.Now()
@@ -136,7 +135,7 @@ func (e *engine) goOn() {
 	}
 }
 
-// wake has goOn look soon, and often for a while.
+// wake makes goOn look soon, and often for a while.
 func (e *engine) wake() {
 	select {
 	case e.attend <- struct{}{}:
@@ -144,15 +143,14 @@ func (e *engine) wake() {
 	}
 }
 
-// await makes progress until w is woken, or ended is closed, or nothing will ever move;
-// or lets another goroutine do so that is here already. While nothing happens it lets
-// others have the core: other goroutines, and, where there are more ranks than cores,
-// other processes.
+// await makes progress until w is woken, ended is closed, or the fabric has failed. If another goroutine is
+// here already, it lets that one make progress. While nothing happens it yields the core to other
+// goroutines and, if there are more ranks than cores, to other processes.
 func (e *engine) await(w waiting.Sleeper, ended <-chan struct{}) (woken bool) {
 	for !e.driving.try() {
 		over := false
 		select {
-		case <-e.driving.free: // who takes this tries, and in the end passes it on
+		case <-e.driving.free: // the goroutine that takes this tries, and passes it on in the end
 		case <-w.Sleep():
 			woken = w.Woken()
 			over = woken
@@ -190,10 +188,10 @@ func (e *engine) await(w waiting.Sleeper, ended <-chan struct{}) (woken bool) {
 	}
 }
 
-// driving is who makes progress: one goroutine.
+// driving selects the one goroutine that makes progress.
 type driving struct {
 	busy atomic.Bool
-	free chan struct{} // who waits may try again
+	free chan struct{} // a waiting goroutine may try again
 }
 
 func (d *driving) try() bool { return !d.busy.Load() && d.busy.CompareAndSwap(false, true) }
@@ -206,8 +204,7 @@ func (d *driving) end() {
 	}
 }
 
-// lock takes mu to begin something. Who makes progress all the time lets others have
-// it first.
+// lock locks mu to begin an operation. The goroutine that makes progress lets such goroutines go first.
 func (e *engine) lock() {
 	if !e.mu.TryLock() {
 		e.wanted.Add(1)
@@ -219,9 +216,8 @@ func (e *engine) lock() {
 // progress moves messages, and says whether something happened.
 func (e *engine) progress(times int) bool { return e.move(times, true) }
 
-// move is progress that looks up to so many times. It leaves out the fabric, mostly, unless
-// that has something of this process, or of processes that are elsewhere, or all is to
-// be looked at.
+// move is progress that looks at most times times. It usually leaves out the fabric, unless all is set, or
+// the fabric has work for this process or for processes on other machines.
 func (e *engine) move(times int, all bool) (happened bool) {
 	for e.wanted.Load() > 0 {
 		runtime.Gosched()
@@ -245,7 +241,7 @@ func (e *engine) move(times int, all bool) (happened bool) {
 		came = e.look()
 		happened = happened || came
 	}
-	if ask && (!happened || due) { // a neighbour may go on and on
+	if ask && (!happened || due) { // due: a neighbour may keep sending
 		if len(e.in) > 0 {
 			times = min(times, mixed)
 		}
@@ -264,7 +260,7 @@ func (e *engine) move(times int, all bool) (happened bool) {
 	return happened
 }
 
-// findDeaths asks the fabric who has died, and takes what they had sent before.
+// findDeaths asks the fabric for deaths, and takes the packets that the dead had sent before.
 func (e *engine) findDeaths() {
 	dead, err := e.fabric.Failed()
 	for n, last := 0, false; err == nil && e.mortal && !last && n < lastPackets; n++ {
@@ -298,7 +294,7 @@ func (e *engine) findDeaths() {
 	}
 }
 
-// bury takes note of a death, of which all are told.
+// bury notes a death, and tells it to all listeners.
 func (e *engine) bury(process int) {
 	e.lastOf(process)
 	e.lose(process)
@@ -307,7 +303,7 @@ func (e *engine) bury(process int) {
 	}
 }
 
-// unlock gives mu free, and tells what there is to tell.
+// unlock unlocks mu, and tells the news.
 func (e *engine) unlock() {
 	if e.telling || len(e.news) == 0 {
 		e.mu.Unlock()
@@ -317,8 +313,8 @@ func (e *engine) unlock() {
 	e.tell()
 }
 
-// tell tells the news. If one of those who are told ends the goroutine, it goes on with
-// the others nevertheless. The caller holds mu, and loses it.
+// tell tells the news. If a function that it calls ends the goroutine, the rest is told nevertheless. The
+// caller holds mu; tell unlocks it.
 func (e *engine) tell() {
 	var all []news
 	next := 0
@@ -356,43 +352,43 @@ func (e *engine) tell() {
 	e.mu.Unlock()
 }
 
-// end has r told that it has ended.
+// end adds the end of r to the news.
 func (e *engine) end(r *transport.Request, err error) {
 	r.Where, r.Err = nil, err
 	e.news = append(e.news, news{request: r})
 }
 
-// endProbe has a probe told that it has found its message, which it keeps if it is a Mprobe.
+// endProbe adds the end of a probe that has found its message to the news. An Mprobe keeps the message.
 func (e *engine) endProbe(r *transport.Request) {
 	where := r.Where
 	e.end(r, nil)
 	r.Where = where
 }
 
-// endAll has the requests of a list told that they have ended.
+// endAll adds the ends of all requests of a list to the news.
 func (e *engine) endAll(list *transport.Request, err error) {
 	for r := range match.List(list) {
 		e.end(r, err)
 	}
 }
 
-// came takes a packet that the fabric has brought.
+// came takes a packet from the fabric.
 func (e *engine) came(source int, packet []byte) {
 	if err := e.take(source, packet); err != nil {
 		e.garbage(source, err)
 	}
 }
 
-// garbage ends everything after bytes that no process sends. Who has written them is
-// unknown, since each of a machine's processes can write to what they share. So this
-// process does not take the sender for dead, which others see alive: it fails itself. If
+// garbage ends everything after bytes that no process sends. It is unknown which process has written them,
+// because each process of a machine can write to the shared memory. So this process does not declare the
+// sender dead, which others see alive: it fails itself. If
 // processes are mortal it dies of that, and the others continue without it (see Job.End).
 func (e *engine) garbage(source int, err error) {
 	e.fail(fmt.Errorf("garbage from process %d: %w", source, err))
 }
 
-// take takes a packet, whose bytes another process may still change. It returns an error
-// if no process sends such.
+// take takes a packet. Another process may still change its bytes. It returns an error if no process sends
+// such a packet.
 func (e *engine) take(source int, packet []byte) error {
 	h, rest, err := decode(packet)
 	if e.heart != nil && source == e.heart.emitter {
@@ -433,11 +429,11 @@ func (e *engine) take(source int, packet []byte) error {
 	return nil
 }
 
-// remembered is how many closed communicators are, twice at most: nothing is under
-// way to those before.
+// remembered is the number of closed communicators that are remembered; at most twice as many are. Nothing is
+// under way to earlier ones.
 const remembered = 1 << 15
 
-// close has what still comes for a communicator dropped.
+// close makes the engine drop packets that still come for a communicator.
 func (e *engine) close(c contextID) {
 	delete(e.comms, c)
 	e.latest = nil
@@ -455,7 +451,7 @@ func (e *engine) isClosed(c contextID) bool {
 	return gone
 }
 
-// packet sends a packet to a process.
+// sendPacket sends a packet to a process.
 func (e *engine) sendPacket(to int, h *header, rest []byte) {
 	if o := e.out[to]; o != nil {
 		e.sendNear(o, h, rest)
@@ -482,7 +478,7 @@ func (e *engine) fail(err error) {
 	for _, t := range e.coming {
 		e.abandon(t, err)
 	}
-	for _, t := range e.transfers { // they stay there, pinned: the fabric may still have them
+	for _, t := range e.transfers { // they stay pinned, because the fabric may still use them
 		e.abandon(t, err)
 	}
 	for _, o := range e.out {

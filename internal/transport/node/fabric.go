@@ -1,43 +1,41 @@
 package node
 
-// A Fabric is what the processes of a job have beside the memory of a machine: the job's
-// beginning and end, what carries packets and transfers to processes of other machines,
-// and who has died. All calls are made with the engine's mu held, or before and after it
-// is in use.
+// A Fabric connects the processes of a job apart from shared memory: it begins and ends the job, carries
+// packets and transfers to processes of other machines, and reports deaths. All calls are made with the
+// engine's mu held, or before and after it is in use.
 type Fabric interface {
-	// Start begins to take part in the job; mortal: whose processes may die.
+	// Start begins to take part in the job. mortal says that its processes may die.
 	Start(mortal bool) (Start, error)
 	// Machines returns for each process the number of its machine, the same at all processes.
 	Machines() ([]int, error)
-	// Neighbours returns the processes that can share memory, this one too, in an order
-	// that they agree on; at most so many in a group, if most is not 0.
+	// Neighbours returns the processes that can share memory, including this one, in the same
+	// order at all of them. If most is not 0, a group has at most that many processes.
 	Neighbours(most int) ([]int, error)
-	// Memory returns so many bytes that the neighbours share, all zero; nil if there are none,
-	// and the neighbours have to make some.
+	// Memory returns size bytes that the neighbours share, all zero. If it returns nil, the
+	// neighbours have to make shared memory themselves.
 	Memory(size int) ([]byte, error)
-	// FromFirst gives the neighbours what the first of them has in b.
+	// FromFirst gives all neighbours the contents of b at the first of them.
 	FromFirst(b []byte) error
-	// AllNear says whether ok is true at all neighbours. It is the last thing that they
-	// are asked.
+	// AllNear says whether ok is true at all neighbours. It is the last call about neighbours.
 	AllNear(ok bool) (bool, error)
 	// AllHere waits until all processes have called it, where they may die afterwards.
 	AllHere() error
 
-	// Send sends a packet, whose bytes are free when it returns.
+	// Send sends a packet. Its bytes may be changed when Send returns.
 	Send(to int, h Header, rest []byte) error
 	// Transfer begins to send or receive a part of a transfer, pinned: Poll will take its
 	// end, unless the peer is lost already.
 	Transfer(send bool, peer int, tag uint32, part []byte, id uint64) (lost bool, err error)
-	// Poll moves messages, up to so many times until something happens, and gives s what
-	// did: an error first, then packets that came and parts of transfers that ended. It says
+	// Poll moves messages, at most times times, until something happens, and tells s: first an
+	// error, then packets that have come and parts of transfers that have ended. It also says
 	// whether processes may have died since Failed was called.
 	Poll(s Sink, times int) (happened, died bool)
-	// Pressing says that Poll is to be called soon, because something is asked of the fabric
-	// that is no packet.
+	// Pressing says that Poll should be called soon, because the fabric has work other than
+	// packets.
 	Pressing() bool
 	// Failed returns the processes that have died so far.
 	Failed() ([]int, error)
-	// Lost tells it of a death that it may not know of.
+	// Lost tells the fabric of a death that it may not know of.
 	Lost(process int)
 	// Sees says whether this process would have seen the end of another at once, and has not.
 	Sees(process int) bool
@@ -50,33 +48,33 @@ type Fabric interface {
 	EverybodyLeft() (bool, error)
 	// Finalize ends this process's part in the job, which may have lost processes.
 	Finalize(lost bool) error
-	// Desert ends this process's part without the others, which hold it for dead.
+	// Desert ends this process's part without the others, which have declared it dead.
 	Desert()
 	// Kill ends this process, and does not return.
 	Kill()
 }
 
-// Start is how a job has begun.
+// Start describes a job that has begun.
 type Start struct {
 	Name       string // of the transport
 	Rank, Size int
 	Crowded    bool // there are more ranks than cores
 }
 
-// A Sink takes what a Fabric has brought.
+// A Sink receives the events of a Fabric.
 type Sink interface {
 	// Fail ends everything: nothing works after an error of the fabric.
 	Fail(err error)
-	// Came takes a packet, whose bytes are the caller's when it returns.
+	// Came takes a packet. Its bytes are the caller's again when Came returns.
 	Came(source int, packet []byte)
-	// Ended takes note that a part of a transfer has left, or come with so many bytes;
-	// or that its peer is lost.
+	// Ended notes that a part of a transfer has been sent, or received with length bytes, or that
+	// its peer is lost.
 	Ended(id uint64, length int, lost bool)
-	// Tell has f called once no lock is held, after all that has come before.
+	// Tell makes the engine call f when no lock is held, after all earlier events.
 	Tell(f func())
 }
 
-// sink is the engine as a fabric sees it.
+// sink is the engine as a Sink.
 type sink engine
 
 func (s *sink) Fail(err error)                         { (*engine)(s).fail(err) }
@@ -84,7 +82,7 @@ func (s *sink) Came(source int, packet []byte)         { (*engine)(s).came(sourc
 func (s *sink) Ended(id uint64, length int, lost bool) { (*engine)(s).ended(id, length, lost) }
 func (s *sink) Tell(f func())                          { s.news = append(s.news, news{call: f}) }
 
-// A Header is what a packet begins with, for a fabric that sends it.
+// A Header is the header of a packet, for a fabric that sends it.
 type Header struct{ header }
 
 // HeaderLength is how many bytes it takes at most.

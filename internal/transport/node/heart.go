@@ -10,36 +10,36 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// heart is this process's part in finding out which machines have fallen silent: package
-// detector, over the engine's packets. A job has it if its processes are mortal, and it spans
-// machines or the program has asked for pings. It also has all processes told of the deaths that one knows of.
+// heart is this process's part in detecting machines that have fallen silent: package detector, over the
+// engine's packets. A job has it if its processes are mortal, and it spans several machines or the program
+// has asked for pings. It also tells all processes of the deaths that one knows of.
 //
-// Any packet counts as a heartbeat. Whom its observer has not heard for half of the timeout
-// may only have been stopped, or slow. So the observer asks some others of that machine, who
-// would see its end at once. If one of them says that it lives, that counts as a heartbeat,
-// too. Only a machine all of whose processes are silent is held for dead; and, while the
-// process that observes one of it is stopped itself, that one later.
+// Any packet counts as a heartbeat. A process that its observer has not heard for half of the timeout may
+// only be stopped or slow. The observer therefore asks some other processes of that machine, which would see
+// its end at once. If one of them vouches for it, this counts as a heartbeat too. So only machines whose
+// processes are all silent are declared dead. If the observer of a process is itself stopped, this happens
+// later.
 //
-// The engine's mu guards it.
+// The engine's mu protects it.
 type heart struct {
 	e        *engine
 	machine  *detector.Machine
 	process  []int // by place in the ring
 	place    []int // by process
 	now      func() time.Duration
-	emitter  int             // the process that this one observes; none: -1
-	heard    bool            // a packet of the emitter's, since the last tick
-	asked    []time.Duration // by place: until when that suspect had time, when others were asked about it
-	declared []int           // dead, of which the engine has not taken note
+	emitter  int             // the process that this one observes; -1: none
+	heard    bool            // a packet of the emitter has come since the last tick
+	asked    []time.Duration // by place: the suspect's time limit when others were last asked about it
+	declared []int           // declared dead, but not noted by the engine yet
 }
 
-// witnesses is how many others are asked whether a process lives.
+// witnesses is the number of other processes that are asked whether a process lives.
 const witnesses = 3
 
-// newHeart returns the heart of a process, or an error if the configuration makes no sense.
+// newHeart returns the heart of a process, or an error if the configuration is invalid.
 func newHeart(e *engine, config detector.Config, now func() time.Duration) (*heart, error) {
 	ring := around(e.machines)
-	if config.Ping { // the last process, a spare where there are spares, has the last place
+	if config.Ping { // the last process, a spare if there are spares, has the last place
 		last := slices.Index(ring, e.size-1) + 1
 		ring = append(ring[last:], ring[:last]...)
 	}
@@ -54,7 +54,7 @@ func newHeart(e *engine, config detector.Config, now func() time.Duration) (*hea
 
 // around returns the processes in the order of the ring, in which those of one machine are
 // far from each other: the i-th of n of the k-th of m machines has its place at
-// (i + (k+½)/m)/n of the way around. So machines with as many processes take turns.
+// (i + (k+½)/m)/n of the way around. Machines with the same number of processes take turns.
 func around(machines []int) []int {
 	number, count := make(map[int]int), make(map[int]int)
 	for _, m := range machines {
@@ -74,7 +74,7 @@ func around(machines []int) []int {
 	return ring
 }
 
-// beat has the heart beat when that is due, until the job ends.
+// beat makes the heart beat when a beat is due, until the job ends.
 func (e *engine) beat() {
 	timer := time.NewTimer(0)
 	for {
@@ -86,7 +86,7 @@ func (e *engine) beat() {
 		e.lock()
 		next := e.heart.tick()
 		if e.err == nil {
-			e.mu.Unlock() // other goroutines tell the program what there is to tell: that may take long
+			e.mu.Unlock() // not unlock: telling the news to the program may take long; other goroutines do it
 		} else {
 			e.unlock()
 		}
@@ -94,7 +94,7 @@ func (e *engine) beat() {
 	}
 }
 
-// tick does what is due, and returns how long nothing more is.
+// tick does what is due, and returns the time until the next tick is due.
 func (h *heart) tick() (next time.Duration) {
 	if h.e.err != nil {
 		return time.Hour
@@ -136,8 +136,8 @@ func (h *heart) tick() (next time.Duration) {
 	return min(next-now, time.Hour)
 }
 
-// takeAll takes all packets that have come. The goroutine that does so otherwise may
-// be in a function of the program, which computes.
+// takeAll takes all packets that have come. The goroutine that usually does so may be in a function of the
+// program that computes.
 func (e *engine) takeAll() {
 	for n, came := 0, true; came && n < lastPackets && e.err == nil; n++ {
 		near := e.look()
@@ -146,7 +146,7 @@ func (e *engine) takeAll() {
 	}
 }
 
-// ask asks the next processes of its machine whether a process lives.
+// ask asks the next processes of a suspect's machine whether the suspect lives.
 func (h *heart) ask(suspect int) {
 	e := h.e
 	for i, asked := 1, 0; i < e.size && asked < witnesses; i++ {
@@ -161,8 +161,7 @@ func (h *heart) ask(suspect int) {
 	}
 }
 
-// take takes a packet from another process's heart. It returns an error if no process sends
-// such.
+// take takes a packet from another process's heart. It returns an error if no process sends such a packet.
 func (h *heart) take(source int, p header, rest []byte) error {
 	if h == nil {
 		return fmt.Errorf("kind %d, where no process falls silent", p.kind)
@@ -201,14 +200,14 @@ func (h *heart) hear(now time.Duration, process int) {
 	}
 }
 
-// lose has the others told of a death that the engine has taken note of.
+// lose tells the others of a death that the engine has noted.
 func (h *heart) lose(process int) {
 	h.machine.Lose(h.now(), h.place[process])
 	h.carryOut()
 }
 
-// carryOut does what the machine wants done. To those it holds for dead it writes before the
-// engine, and the fabric, take note of that: they may live.
+// carryOut carries out the machine's outputs. It writes to processes that are declared dead before the engine
+// and the fabric note this, because they may live.
 func (h *heart) carryOut() {
 	e := h.e
 	for _, o := range h.machine.Output() {

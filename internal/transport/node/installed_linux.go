@@ -6,8 +6,7 @@ import (
 	"syscall"
 )
 
-// installed is how many bytes of memory and swap space this machine has. Go ends a program
-// that asks for more.
+// installed returns the size of this machine's memory and swap space. Go ends a program that allocates more.
 var installed = sync.OnceValue(func() int {
 	var s syscall.Sysinfo_t
 	if syscall.Sysinfo(&s) != nil {

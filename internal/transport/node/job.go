@@ -12,21 +12,21 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// A Job is a job as one of its processes sees it.
+// A Job is one process's part in a job.
 type Job struct {
 	engine *engine
 	world  *comm
 }
 
-// Options say how to take part in a job, at all its processes alike.
+// Options say how to take part in a job. They are the same at all processes.
 type Options struct {
-	// Mortal says that processes may die, and the others go on.
+	// Mortal says that the others survive when a process dies.
 	Mortal bool
-	// Detector finds machines that fall silent, where processes are mortal and a job spans
-	// several, or the program has asked for pings.
+	// Detector finds machines that fall silent, if processes are mortal and the job spans
+	// several machines, or the program has asked for pings.
 	Detector detector.Config
 
-	clock func() time.Duration // in tests, which have the heart beat themselves
+	clock func() time.Duration // for tests, which make the heart beat themselves
 }
 
 // Begin begins to take part in the job.
@@ -64,18 +64,18 @@ func Begin(fabric Fabric, o Options) (*Job, error) {
 		e.nap = max(period, min(longNap, o.Detector.Period/4))
 	}
 	j := &Job{e, e.newComm(world, e.livenessOf(world), e.rank, nil, 0)}
-	e.idle.Go(e.goOn) // from here on mu guards all
+	e.idle.Go(e.goOn) // from here on mu protects everything
 	if e.heart != nil && o.clock == nil {
 		e.idle.Go(e.beat)
 	}
 	return j, nil
 }
 
-// World is the communicator of all processes.
+// World returns the communicator of all processes.
 func (j *Job) World() transport.Comm { return j.world }
 
-// Underway is how much of this process has not gone, once nothing moves: requests of
-// the fabric, buffers that are pinned or offered, and packets for which there is no room.
+// Underway returns how much of this process is still to be sent when nothing moves: requests of the
+// fabric, buffers that are pinned or offered, and packets for which there is no room.
 func (j *Job) Underway() (n int) {
 	for range 1000 {
 		j.engine.progress(1)
@@ -87,18 +87,18 @@ func (j *Job) Underway() (n int) {
 	return n
 }
 
-// Break has the fabric fail, for tests.
+// Break makes the fabric fail, for tests.
 func (j *Job) Break(err error) {
 	j.engine.mu.Lock()
 	j.engine.fail(err)
 	j.engine.unlock()
 }
 
-// End waits until all processes have called it, and ends the job. Until then this one
-// takes part in what the others still do. If the fabric has failed it can't be ended: End
-// returns why, and once this process has exited the launcher ends the others; or, if
-// they can go on without it, the process is killed, unless they have declared it dead. Once all have called it, and may be
-// gone, nothing that fails matters any more.
+// End waits until all processes have called it, and ends the job. Until then this process takes part in
+// what the others still do. If the fabric has failed the job can't be ended. End then returns the error,
+// and when this process has exited the launcher ends the others. If the others can continue without this
+// process, End kills it instead, unless they have declared it dead. When all processes have called End,
+// later failures are ignored.
 func (j *Job) End() error {
 	e := j.engine
 	for idle := 0; ; idle++ {
@@ -140,7 +140,7 @@ func (j *Job) End() error {
 	return err
 }
 
-// underway is how much moves now, and how much waits for others to accept it.
+// underway returns how much moves now, and how many offers have not been accepted.
 func (j *Job) underway() (moving, offered int) {
 	e := j.engine
 	e.mu.Lock()
@@ -151,7 +151,7 @@ func (j *Job) underway() (moving, offered int) {
 	return len(e.transfers) + len(e.coming) + e.lagging + e.fabric.Requests(), len(e.offers)
 }
 
-// rest makes progress, and gives the core away where nothing has moved for a while.
+// rest makes progress, and yields the core if nothing has moved for a while.
 func (e *engine) rest(idle int) {
 	if !e.progress(1) && (e.crowded || idle > briefly) {
 		runtime.Gosched()

@@ -9,21 +9,20 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
-// liveness is what this process knows of who has left and who is dead, among the
-// communicators of one program. Where processes are mortal, the fabric reports those that are
-// killed. A process that has left lives on: it passes errors on and completes what it has
-// begun. Once somebody needs more of it, it expires: it is dead for the others, as if it
-// had been killed. The engine's mu guards it.
+// liveness is this process's knowledge of which processes have left and which are dead, for the
+// communicators of one program. If processes are mortal, the fabric reports deaths. A process that has
+// left lives on: it passes errors on and completes what it has begun. When another process needs more of
+// it, it expires: it is dead for the others, as if it had been killed. The engine's mu protects it.
 type liveness struct {
-	family  contextID    // of the communicator that the others are derived from
+	family  contextID    // of the communicator that all others of the program are derived from
 	dead    []bool       // by process
 	left    []bool       // by process
-	absent  atomic.Int32 // how many are dead or have left; read without mu
+	absent  atomic.Int32 // number of processes that are dead or have left; read without mu
 	expired bool         // this process is dead for the others
 }
 
-// livenessOf returns the liveness of a family. Others may have left or died there before
-// this process begins.
+// livenessOf returns the liveness of a family. Other processes may have left it or died before this
+// process begins.
 func (e *engine) livenessOf(family contextID) *liveness {
 	l := e.families[family]
 	if l == nil {
@@ -73,8 +72,8 @@ func (e *engine) noteDeath(l *liveness, process int) {
 	}
 }
 
-// endAfterDeath ends the requests that need the dead member, which include those of
-// collective operations. If this process is the dead one, it ends all.
+// endAfterDeath ends the requests that need the dead member, including those of collective operations. If
+// this process is the dead one, it ends all requests.
 func (c *comm) endAfterDeath(process, rank int) {
 	c.Lose(rank)
 	self := process == c.e.rank
@@ -88,7 +87,7 @@ func (c *comm) endAfterDeath(process, rank int) {
 	c.DropIf(func(n *match.Node[arrival]) bool { return n.Source == rank && n.Of.header.kind == offer })
 }
 
-// leave tells all that this process has left.
+// leave tells all processes that this one has left.
 func (e *engine) leave(l *liveness, failed bool) {
 	switch {
 	case !e.mortal || l.left[e.rank]:
@@ -110,7 +109,7 @@ func (e *engine) sendAll(h *header) {
 	}
 }
 
-// expire ends this process for the others.
+// expire makes this process dead for the others.
 func (e *engine) expire(l *liveness) {
 	if l.expired {
 		return
@@ -120,8 +119,8 @@ func (e *engine) expire(l *liveness) {
 	e.noteDeath(l, e.rank)
 }
 
-// needs tells the peer of a request, if that is another process, that it is needed, if its
-// program has ended.
+// needs tells the peer of a request that it is needed, if the peer's program has ended and it is another
+// process.
 func (c *comm) needs(r *transport.Request) {
 	peer := r.Peer
 	if peer == transport.AnySource && r.IsAwaited() {
@@ -133,7 +132,7 @@ func (c *comm) needs(r *transport.Request) {
 	c.e.sendPacket(c.process(peer), &header{kind: need, to: c.context, id: uint64(c.liveness.family), epoch: r.Epoch}, nil)
 }
 
-// lastHope returns a member whose program has ended, if those of all others have as well;
+// lastHope returns a member whose program has ended, if the programs of all other members have ended too;
 // else -1.
 func (c *comm) lastHope() int {
 	hope := -1
@@ -149,7 +148,7 @@ func (c *comm) lastHope() int {
 	return hope
 }
 
-// Look asks for what this rank waits for in vain.
+// Look tells ranks that have left that this rank waits for them.
 func (c *comm) Look() {
 	if c.liveness.absent.Load() > 0 {
 		c.e.lock()
@@ -170,7 +169,7 @@ func (c *comm) askForAny() {
 	}
 }
 
-// noteLeft notes that a process has left, and tells it who needs it.
+// noteLeft notes that a process has left, and tells it which requests need it.
 func (e *engine) noteLeft(l *liveness, process int) {
 	if !l.left[process] {
 		l.left[process] = true
@@ -196,7 +195,7 @@ func (e *engine) noteLeft(l *liveness, process int) {
 	}
 }
 
-// takeLiveness takes a packet about who has left or died.
+// takeLiveness takes a packet that says that a process has left, died or is needed.
 func (e *engine) takeLiveness(source int, h header) error {
 	if !e.mortal {
 		return fmt.Errorf("kind %d, where nobody dies", h.kind)

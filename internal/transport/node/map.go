@@ -1,6 +1,6 @@
 package node
 
-// MapFile maps a file of so many bytes into memory, for all that map it.
+// MapFile maps a file of size bytes into memory, shared with all processes that map it.
 func MapFile(name string, size int) ([]byte, error) {
 	f, err := openMemory(name, size)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// openMemory opens the file that another process has made of memory of so many bytes. What
-// somebody else has put in its place is an error, and not touched.
+// openMemory opens a memory file of size bytes that another process of this user has made. It returns an
+// error for any other file, and does not change it.
 func openMemory(name string, size int) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {

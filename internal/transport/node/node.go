@@ -10,10 +10,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ring"
 )
 
-// node is what the processes of one machine share, in memory: from each to each a ring
-// of packets, and a pipe for the bytes of transfers. A packet is there after some 100 ns,
-// without a call of the system, and bytes that are copied twice, on two cores, are there sooner
-// than those that the system copies from one process to another.
+// node is the memory that the processes of one machine share: from each to each, a ring of packets, and a
+// pipe for the bytes of transfers. A packet arrives after some 100 ns, without a system call. Bytes that are
+// copied twice, on two cores, arrive sooner than bytes that the system copies from one process to another.
 type node struct {
 	in      []*inbox
 	from    []*inbox  // the same by process; nil: it is elsewhere
@@ -36,7 +35,7 @@ type outbox struct {
 	remainders []remainder
 }
 
-// remainder is what is left of a transfer that goes through a pipe.
+// remainder is the rest of a transfer that goes through a pipe.
 type remainder struct {
 	transfer *transfer
 	tag      uint32
@@ -44,21 +43,21 @@ type remainder struct {
 	total    int
 }
 
-// How much memory a machine's processes share, at most; and how many of them, since
-// each looks for packets of each.
+// Limits of the memory that a machine's processes share, and of their number, because each looks for packets
+// of each.
 const (
 	mostShared     = 16 << 20
 	mostNeighbours = 128
-	many           = 64       // share so much that their rings are as small as can be
+	many           = 64       // this many processes have the smallest possible rings
 	mostRoom       = 64 << 10 // of a ring; a pipe has twice as much
 	leastRoom      = 4 << 10
 	roomOfMany     = 1 << 10
 )
 
-// MostNeighbours is how many processes share memory at most.
+// MostNeighbours is the greatest number of processes that share memory.
 const MostNeighbours = mostNeighbours
 
-// room is how much a ring has, where n processes share memory.
+// room returns the size of a ring if n processes share memory.
 func room(n int) int {
 	if n > many {
 		return roomOfMany
@@ -70,13 +69,13 @@ func room(n int) int {
 	return room
 }
 
-// MemorySize is how much memory n processes share.
+// MemorySize returns the size of the memory that n processes share.
 func MemorySize(n int) int { return n * n * (ring.Size(room(n)) + ring.Size(2*room(n))) }
 
-// envNode is the variable that has so many processes share memory at most.
+// envNode is an environment variable that limits the number of processes that share memory.
 const envNode = "MPICX_NODE"
 
-// shareMemory makes the rings. If that is not possible the fabric carries everything.
+// shareMemory makes the rings. If this is not possible the fabric carries everything.
 func (e *engine) shareMemory() error {
 	e.out = make([]*outbox, e.size)
 	most := 0
@@ -116,8 +115,7 @@ func (e *engine) shareMemory() error {
 	return nil
 }
 
-// shared returns memory that the neighbours share, which the first of them makes; nil
-// if they can't.
+// shared returns memory that the neighbours share, or nil if they can't. The first of them makes it.
 func (e *engine) shared(first bool, size int) ([]byte, error) {
 	var name [256]byte
 	var file *os.File
@@ -146,7 +144,7 @@ func (e *engine) shared(first bool, size int) ([]byte, error) {
 	return memory, nil
 }
 
-// memoryFile makes a file of zeros that is memory, where the system has such files.
+// memoryFile makes a file of zeros in memory, if the system has such files.
 func memoryFile(size int) (*os.File, error) {
 	f, err := os.CreateTemp("/dev/shm", "mpicx-*")
 	if err != nil {
@@ -155,7 +153,7 @@ func memoryFile(size int) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err = f.Write(make([]byte, size)); err != nil { // or the first to touch it would find that it is full
+	if _, err = f.Write(make([]byte, size)); err != nil { // otherwise a full memory shows only at the first access
 		_ = f.Close()
 		_ = os.Remove(f.Name())
 		return nil, err
@@ -163,7 +161,7 @@ func memoryFile(size int) (*os.File, error) {
 	return f, nil
 }
 
-// eager is how long a message to a process may be that goes in a packet.
+// eager returns the greatest length of a message to a process that is sent in a packet.
 func (e *engine) eager(process int) int {
 	if e.out[process] != nil {
 		return e.limit
@@ -171,7 +169,7 @@ func (e *engine) eager(process int) int {
 	return farLimit
 }
 
-// sendNear sends a packet through the ring, or notes it.
+// sendNear sends a packet through the ring, or keeps it if there is no room.
 func (e *engine) sendNear(o *outbox, h *header, rest []byte) {
 	begin := h.encodedLength()
 	n := begin + len(rest)
@@ -193,7 +191,7 @@ func (e *engine) sendNear(o *outbox, h *header, rest []byte) {
 	}
 }
 
-// room is where the next packet to a neighbour goes, if there is room.
+// room returns the memory of the next packet to a neighbour, or nil if there is no room.
 func (e *engine) room(o *outbox, n int) []byte {
 	packet, err := o.Begin(n)
 	if err != nil {
@@ -202,7 +200,7 @@ func (e *engine) room(o *outbox, n int) []byte {
 	return packet
 }
 
-// catchUp sends what there was no room for, and says whether there was some now.
+// catchUp sends packets and parts for which there was no room, and says whether it could send any.
 func (e *engine) catchUp() (moved bool) {
 	for _, o := range e.out {
 		for o != nil && len(o.backlog) > 0 {
@@ -224,7 +222,7 @@ func (e *engine) catchUp() (moved bool) {
 	return moved
 }
 
-// push sends remainders, as far as there is room, and says whether there was some.
+// push sends remainders, as far as there is room, and says whether it could send any.
 func (e *engine) push(o *outbox) (moved bool) {
 	for len(o.remainders) > 0 && len(o.backlog) == 0 {
 		s := &o.remainders[0]
@@ -256,8 +254,8 @@ func (e *engine) push(o *outbox) (moved bool) {
 	return moved
 }
 
-// takePart takes the next bytes of a transfer. If they are not as many as were offered,
-// their sender had taken the offer back: see accepted.
+// takePart takes the next bytes of a transfer. If their number differs from the offer, the sender had taken
+// the offer back: see accepted.
 func (e *engine) takePart(source int, h header) error {
 	t := e.coming[h.transferTag]
 	switch {
@@ -284,8 +282,7 @@ func (e *engine) takePart(source int, h header) error {
 	return nil
 }
 
-// look takes packets of neighbours, one of each at most, and says whether there was
-// any.
+// look takes at most one packet of each neighbour, and says whether there was any.
 func (e *engine) look() (came bool) {
 	for _, in := range e.in {
 		took, err := e.takeFrom(in)
@@ -308,8 +305,7 @@ func (e *engine) takeFrom(in *inbox) (took bool, err error) {
 	return true, err
 }
 
-// lastOf takes all that a neighbour has sent, which is dead, up to garbage, and gives it
-// nothing more.
+// lastOf takes all packets of a dead neighbour, up to garbage, and sends it nothing more.
 func (e *engine) lastOf(process int) {
 	o := e.out[process]
 	if o == nil {

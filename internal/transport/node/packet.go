@@ -9,14 +9,13 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// A contextID names a communicator, at all its members alike: a hash of how it was
-// made.
+// A contextID identifies a communicator, the same at all its members. It is a hash of how it was made.
 type contextID uint64
 
 // world is the context of the communicator of all processes.
 const world contextID = 1
 
-// child is the context of a communicator made of this one.
+// child returns the context of a communicator made from this one.
 func (c contextID) child(n transport.Name) contextID {
 	h := uint64(c)
 	for _, v := range []uint64{uint64(n.Epoch), n.Seq, uint64(int64(n.Color)), n.Without} { // splitmix64, each on top of the last
@@ -36,19 +35,19 @@ const (
 	whole kind = iota + 1
 	// offer is a message whose bytes the sender has ready.
 	offer
-	// accept answers an offer: the bytes are to come with a tag of their own, or, if
-	// that is 0, are not wanted.
+	// accept answers an offer: the bytes have to be sent with this tag, or, if it is 0, are not
+	// wanted.
 	accept
-	// part tells of the next bytes of an accepted message, which are in the pipe.
+	// part announces the next bytes of an accepted message, which are in the pipe.
 	part
 	// withdrawn takes an offer back that may not have been accepted.
 	withdrawn
 	// reminder tells which call the sender waits in.
 	reminder
-	// left is the last packet of a process that has left, but for what it still
-	// completes: see liveness.
+	// left is the last packet of a process that has left, except for what it still completes: see
+	// liveness.
 	left
-	// need says to such a process that somebody waits for more of it.
+	// need tells such a process that another process waits for it.
 	need
 	// dead says that the process has died.
 	dead
@@ -88,7 +87,7 @@ func (h *header) encodedLength() int {
 	return headerLength
 }
 
-// longestMessage is what there are addresses for.
+// longestMessage is the greatest length for which there are addresses.
 const longestMessage = min(math.MaxInt, 1<<47)
 
 // encode stores the header in its encodedLength bytes.
@@ -109,7 +108,7 @@ func (h *header) encode(b []byte) {
 	}
 }
 
-// decode takes a packet apart.
+// decode returns the header of a packet and the rest.
 func decode(packet []byte) (h header, rest []byte, err error) {
 	if len(packet) < wholeLength {
 		return h, nil, fmt.Errorf("%d bytes, expected %d or more", len(packet), wholeLength)

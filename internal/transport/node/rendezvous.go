@@ -9,22 +9,22 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
-// transfer moves the bytes of one message that go apart from its header. The engine's mu
-// guards it.
+// transfer moves the bytes of a message that are sent separately from its header. The engine's mu
+// protects it.
 type transfer struct {
 	comm      *comm
 	peer      int                // process
-	request   *transport.Request // nil: it is a listener's
-	arrival   *arrival           // that it is part of
+	request   *transport.Request // nil: the message is a listener's
+	arrival   *arrival           // the message that it is part of
 	bytes     []byte
-	parts     int // messages of the fabric that have not ended
-	lengths   int // of those that have come
+	parts     int // number of the fabric's messages that have not ended
+	lengths   int // sum of the lengths of those that have come
 	lost      bool
 	cancelled bool // by its sender
 	pin       runtime.Pinner
 }
 
-// offer tells a process of a message, for which t has the bytes.
+// offer offers a process a message. t has the bytes.
 func (e *engine) offer(to int, h *header, t *transfer) {
 	t.peer = to
 	e.offered = max(e.offered, h.length)
@@ -34,8 +34,8 @@ func (e *engine) offer(to int, h *header, t *transfer) {
 	e.sendPacket(to, h, nil)
 }
 
-// accepted sends the bytes that were offered. If the offer is over, a single byte
-// less or more says so: the receive is posted, and has to end.
+// accepted sends the bytes that were offered. If the offer is over, it sends one byte less or more, which
+// says so: the receive is posted, and has to end.
 func (e *engine) accepted(source int, h header) error {
 	t := e.offers[h.id]
 	if t != nil && (t.peer != source || h.transferTag != 0 && h.length != len(t.bytes)) {
@@ -57,7 +57,7 @@ func (e *engine) accepted(source int, h header) error {
 	return nil
 }
 
-// give sends the bytes of a transfer, or others in their place, to whoever has accepted it.
+// give sends the bytes of a transfer, or others in their place, to the process that has accepted it.
 func (e *engine) give(to int, tag uint32, t *transfer, bytes []byte, length int) {
 	if o := e.out[to]; o != nil {
 		t.peer = to
@@ -69,8 +69,8 @@ func (e *engine) give(to int, tag uint32, t *transfer, bytes []byte, length int)
 	}
 }
 
-// withdrawnLength is the length of what is sent in place of length bytes whose offer is
-// over. It differs from length, by which the receiver knows.
+// withdrawnLength returns the number of bytes that are sent instead of length bytes whose offer is over. It
+// differs from length, so the receiver notices.
 func withdrawnLength(length int) int {
 	if length == 0 {
 		return 1
@@ -97,8 +97,8 @@ func (e *engine) accept(a *arrival, t *transfer) {
 	e.sendPacket(a.source, &header{kind: accept, to: a.header.to, id: a.header.id, transferTag: tag, length: a.header.length}, nil)
 }
 
-// forget drops an offer that its sender has taken back. If it has been accepted, other
-// bytes come in the place of its own.
+// forget drops an offer that its sender has taken back. If it has been accepted already, other bytes come
+// in the place of its own.
 func (e *engine) forget(source int, h header) {
 	of := func(a *arrival) bool { return a.source == source && a.header.kind == offer && a.header.id == h.id }
 	if c := e.comms[h.to]; c != nil {
@@ -126,19 +126,18 @@ func (e *engine) eachComing(visit func(*transfer)) {
 	}
 }
 
-// refuse ends an offer for its sender as if the bytes had come.
+// refuse ends an offer for its sender as if the bytes had been received.
 func (e *engine) refuse(a *arrival) {
 	if a.header.kind == offer {
 		e.sendPacket(a.source, &header{kind: accept, to: a.header.to, id: a.header.id}, nil)
 	}
 }
 
-// Longest is how many bytes a fabric is given at a time: one may count them in int. Tests make
-// it small, at all processes alike.
+// Longest is the number of bytes that a fabric is given at a time; MPI counts them in an int. Tests make it
+// small, at all processes alike.
 var Longest = 1 << 30
 
-// carry has the fabric send, or receive, the bytes of a transfer, or others in their place, in as
-// many parts.
+// carry makes the fabric send or receive the bytes of a transfer, or others in their place, in parts.
 func (e *engine) carry(send bool, peer int, tag uint32, t *transfer, bytes []byte, length int) {
 	t.peer = peer
 	t.parts = max(1, (length+Longest-1)/Longest)
@@ -161,12 +160,12 @@ func (e *engine) carry(send bool, peer int, tag uint32, t *transfer, bytes []byt
 	}
 }
 
-// ended takes note that a part of a transfer has left, or come with so many bytes.
+// ended notes that a part of a transfer has been sent, or received with length bytes.
 func (e *engine) ended(id uint64, length int, lost bool) {
 	t := e.transfers[id]
 	delete(e.transfers, id)
 	if t.parts < 0 {
-		return // the fabric has failed meanwhile
+		return // the fabric has failed
 	}
 	t.lengths += length
 	t.lost = t.lost || lost
@@ -176,7 +175,7 @@ func (e *engine) ended(id uint64, length int, lost bool) {
 	}
 }
 
-// done ends what a transfer was for.
+// done ends the request or arrival of a transfer.
 func (e *engine) done(t *transfer) {
 	c, a := t.comm, t.arrival
 	switch {

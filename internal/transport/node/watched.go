@@ -13,7 +13,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/peers"
 )
 
-// watched is a fabric that learns from package peers how the processes of this machine end.
+// watched is a fabric that learns of the ends of this machine's processes from package peers.
 type watched struct {
 	Fabric
 	ctx   context.Context // of the beginning
@@ -28,10 +28,10 @@ type watched struct {
 	wake func() // has Poll called soon; nil: it is called anyhow
 }
 
-// Watched returns a fabric that sees the ends of this machine's processes at once,
-// whatever ends them; f by itself sees them later, or not all. It tells f of them first, at any
-// time, on a goroutine of its own: f may be in a call that waits for the dead. To begin it
-// waits for the others until ctx ends.
+// Watched returns a fabric that sees the ends of this machine's processes at once, no matter what ends them.
+// f alone sees them later, or not all. Watched tells f of them first, at any time, on a separate goroutine,
+// because f may be in a call that waits for the dead. In the beginning it waits for the others until ctx
+// ends.
 func Watched(ctx context.Context, f Fabric) Fabric { return &watched{Fabric: f, ctx: ctx} }
 
 func (w *watched) Start(mortal bool) (Start, error) {
@@ -42,10 +42,10 @@ func (w *watched) Start(mortal bool) (Start, error) {
 	return s, err
 }
 
-// patience is how long processes wait for others that had been there a moment before.
+// patience is how long a process waits for others that were there a moment before.
 const patience = time.Minute
 
-// join connects this process with the others of its machine, if they all can be.
+// join connects this process with the others of its machine, if all of them can be connected.
 func (w *watched) join(rank int) error {
 	near, err := w.Neighbours(0)
 	w.near = near
@@ -64,7 +64,7 @@ func (w *watched) join(rank int) error {
 	}
 	dir := string(bytes.TrimRight(name[:], "\x00"))
 	p, err := peers.Listen(dir, me, len(near))
-	// Once all listen, who does not come has ended.
+	// Once all listen, a process that does not come has ended.
 	if ok, allErr := w.AllNear(err == nil); !ok || allErr != nil {
 		if err == nil {
 			_ = p.Close()
@@ -92,8 +92,8 @@ func (w *watched) join(rank int) error {
 	return nil
 }
 
-// memoryDir makes a directory for this user alone, whose files are memory, where the
-// system has such.
+// memoryDir makes a directory for this user alone. Its files are in memory, if the system has such
+// directories.
 func memoryDir() (string, error) {
 	dir, err := os.MkdirTemp("/dev/shm", "mpicx-*")
 	if err != nil {
@@ -118,14 +118,14 @@ func (w *watched) Failed() ([]int, error) {
 	return append(dead, w.ended...), err
 }
 
-// Sees says whether a process is one of this machine's others, and has not ended.
+// Sees says whether a process is another process of this machine, and has not ended.
 func (w *watched) Sees(process int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.peers != nil && slices.Contains(w.near, process) && !slices.Contains(w.ended, process)
 }
 
-// Finalize has the others see no death in the end of this process, which is near.
+// Finalize tells the others that the end of this process, which is near, is no death.
 func (w *watched) Finalize(lost bool) error {
 	err := w.Fabric.Finalize(lost)
 	if w.peers != nil {
@@ -135,7 +135,7 @@ func (w *watched) Finalize(lost bool) error {
 	return err
 }
 
-// Desert has this machine's others see the end of this process.
+// Desert shows the end of this process to the others of this machine.
 func (w *watched) Desert() {
 	if w.peers != nil {
 		_ = w.peers.Close()
