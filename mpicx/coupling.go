@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -261,7 +262,7 @@ func (k *coupling) learned(note []byte, err error) {
 		err = mpiErrorf(intercommOp, ClassRank, "no leader: not all ranks of %s give the same one", k.local.name)
 	default:
 		if other, err = decodeValue[group](intercommOp, note); err == nil && other.Failure != "" {
-			err = mpiErrorf(intercommOp, ClassOther, "%s", other.Failure)
+			err = mpiErrorf(intercommOp, ClassOther, "%s", strings.TrimPrefix(other.Failure, "mpicx: "+intercommOp+": "))
 		}
 	}
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 type Errhandler int
 
 const (
-	// ErrorsPropagate: the first rank whose operation meets a dead process tells all others. All
-	// get a *CommCorruptedError.
+	// ErrorsPropagate makes the first rank whose operation meets a dead process tell all others.
+	// All get a *CommCorruptedError.
 	ErrorsPropagate Errhandler = iota
-	// ErrorsReturn: an operation that needs a dead process returns a *ProcFailedError or
+	// ErrorsReturn makes an operation that needs a dead process return a *ProcFailedError or
 	// ErrProcFailedPending (MPI_ERRORS_RETURN). No other rank is told. The program revokes and
 	// repairs the communicator itself.
 	ErrorsReturn

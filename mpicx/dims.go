@@ -43,7 +43,7 @@ func DimsCreate(n int, dims ...int) ([]int, error) {
 // closest returns k factors of n, descending, that are as close to each other as possible.
 func closest(n, k int) (best []int) {
 	var divisors []int // descending
-	for d := 1; d*d <= n; d++ {
+	for d := 1; d <= n/d; d++ {
 		if n%d == 0 {
 			divisors = append(divisors, d, n/d)
 		}

@@ -172,7 +172,11 @@ func (s *Store) serve(ctx context.Context, all []offer, from []int, files []stor
 		sends = append(sends, mpicx.SendValue(s.comm, r, rank, tag), mpicx.Send(s.comm, v.data, rank, tag))
 	}
 	if r := all[me].Request; from[me] < 0 && r.Part != None {
-		err = fmt.Errorf("checkpoint: version %d of rank %d is not there, expected version %d", r.Version, r.Part, all[me].Version)
+		expected := fmt.Sprintf("expected version %d", all[me].Version)
+		if all[me].Version == None {
+			expected = "nor is any other"
+		}
+		err = fmt.Errorf("checkpoint: version %d of rank %d is not there, %s", r.Version, r.Part, expected)
 	}
 	if from[me] >= 0 && from[me] != me {
 		r, failed := mpicx.RecvValue[reply](s.comm, from[me], tag).Get(ctx)
