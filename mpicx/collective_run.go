@@ -120,6 +120,7 @@ func (r *collectiveRun) succeeded() {
 
 func (r *collectiveRun) idle() {
 	r.finish = nil
+	r.kept.Forget()
 	if !r.comm.proc.idleRun.CompareAndSwap(nil, r) {
 		idleRuns.Put(r)
 	}

@@ -3,7 +3,9 @@ package mpicx_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"testing"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,7 +22,8 @@ type shortBuffers struct {
 }
 
 func newShortBuffers(n int) *shortBuffers {
-	b := &shortBuffers{make([]float64, 1), make([]float64, 1), make([]float64, n), make([]float64, n), make([]int, n)}
+	buffer := func(n int) []float64 { return make([]float64, n, 64) } // tiny ones share memory
+	b := &shortBuffers{buffer(1), buffer(1), buffer(n), buffer(n), make([]int, n)}
 	for i := range b.counts {
 		b.counts[i] = 1
 	}
@@ -90,6 +93,30 @@ func TestShortCollectivesAllocateNothing(t *testing.T) {
 				}
 				futures := 2 * n * calls
 				require.Less(t, testing.AllocsPerRun(times, call), float64(futures/8+calls), "%s of %d ranks", op.name, n)
+				return nil
+			})
+		}
+	}
+}
+
+// What serves again has no buffer of the program, however long no other operation comes.
+func TestCollectivesKeepNoBuffer(t *testing.T) {
+	oneProcess(t)
+	for _, n := range []int{1, 2, 5} {
+		for _, op := range shortCollectives {
+			mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
+				var buffers []weak.Pointer[float64]
+				func() {
+					b := newShortBuffers(n)
+					for _, buf := range [][]float64{b.one, b.result, b.all, b.spread} {
+						buffers = append(buffers, weak.Make(&buf[0]))
+					}
+					op.start(c, b, n-1).MustWait(ctx)
+				}()
+				runtime.GC()
+				for i, p := range buffers {
+					require.Nil(t, p.Value(), "buffer %d of %s of rank %d of %d", i, op.name, c.Rank(), n)
+				}
 				return nil
 			})
 		}

@@ -109,3 +109,45 @@ func TestProgramEndsInSplit(t *testing.T) {
 		})
 	}
 }
+
+// C1: a rank that has left Guard by an error knows that the communicator is corrupted, even if others
+// had corrupted it before. Its next Shrink does not tell it that.
+func TestShrinkAfterGuard(t *testing.T) {
+	fakeTime(t)
+	propagating(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		err := world.Guard(ctx, func(ctx context.Context) error {
+			row, err := world.Split(world.Rank()/2, 0).Get(ctx)
+			if err != nil {
+				return err
+			}
+			switch world.Rank() {
+			case 3:
+				err := row.Guard(ctx, func(context.Context) error { return errors.New("of the row") })
+				time.Sleep(time.Second)
+				return err
+			case 2:
+				err := row.Barrier().Wait(ctx)
+				if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); !ok || !c.Of(row) {
+					return fmt.Errorf("Barrier of the row: %w", err)
+				}
+				time.Sleep(2 * time.Second)
+				if err := world.Err(); err != nil { // this rank joins the world's round, which rank 0 has not
+					return fmt.Errorf("the world's round is over: %w", err)
+				}
+				time.Sleep(2 * time.Second)
+				return err
+			case 0:
+				time.Sleep(3 * time.Second)
+			}
+			return world.Barrier().Wait(ctx)
+		})
+		if !corrupted(err) && world.Rank() != 3 {
+			return fmt.Errorf("Guard: %w", err)
+		}
+		smaller, err := world.Shrink().Get(ctx)
+		if err == nil && smaller.Size() != 4 {
+			err = fmt.Errorf("%d ranks, expected all", smaller.Size())
+		}
+		return err
+	})
+}

@@ -3,9 +3,25 @@ package collective
 // Kept has the algorithms of operations that have ended, one of each operation, to serve again. It
 // belongs to one operation at a time. Nil is one that keeps nothing.
 type Kept struct {
-	algorithms [operations]Algorithm
+	algorithms [operations]keeping
+	used       keeping // by the operation that it belongs to; nil: none
 	parts      Parts
 }
+
+// Forget has k keep nothing of the caller's: its operation has ended.
+func (k *Kept) Forget() {
+	if k.used != nil {
+		k.used.forget()
+		k.used = nil
+	}
+}
+
+type keeping interface{ forget() }
+
+// kept is an algorithm that may be used again.
+type kept[A any] struct{ algorithm A }
+
+func (k *kept[A]) forget() { k.algorithm = *new(A) }
 
 // again returns what k keeps for op if that is an A, else a new one.
 func again[A any, P interface {
@@ -15,12 +31,13 @@ func again[A any, P interface {
 	if k == nil {
 		return new(A)
 	}
-	a, ok := k.algorithms[op].(P)
+	a, ok := k.algorithms[op].(*kept[A])
 	if !ok {
-		a = new(A)
+		a = new(kept[A])
 		k.algorithms[op] = a
 	}
-	return a
+	k.used = a
+	return &a.algorithm
 }
 
 // Parts returns where the parts of n ranks begin, all 0.

@@ -47,5 +47,9 @@ func (x *Exchange) end(err error) (ended bool, _ error) {
 		x.borrowed[i] = nil
 	}
 	x.borrowed, x.used = x.borrowed[:0], 0
+	x.algorithm = nil
+	for i := range x.requests[:cap(x.requests)] {
+		x.requests[:cap(x.requests)][i].Buf = nil
+	}
 	return true, err
 }

@@ -2,9 +2,9 @@
 //
 //	go run -tags ulfm ./examples/ulfm/03-agreement
 //
-// Rank 0 broadcasts a number, down a tree: to ranks 1 and 2, and rank 2 passes it on to rank 3. But
+// Rank 0 broadcasts a table, down a tree: to ranks 1 and 2, and rank 2 passes it on to rank 3. But
 // rank 2 is killed in the middle. Ranks 0 and 1 have done their part, and see a success; rank 3
-// will never get the number, and sees an error. If each rank acted on what it saw, they would
+// will never get the table, and sees an error. If each rank acted on what it saw, they would
 // diverge for good. They agree instead, and all take the same branch. What it teaches:
 //
 //   - A collective operation in which a rank dies may succeed at some ranks and fail at others.

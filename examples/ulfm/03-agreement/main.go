@@ -15,7 +15,7 @@ func main() {
 }
 
 // late is a point that shows the split every time: the victim waits until rank 1
-// has the number. (Rank 1 has it from rank 0.) The other points are a race.
+// has the table. (Rank 1 has it from rank 0.) The other points are a race.
 const late = "late"
 
 var points = []string{late, "before the broadcast", "in the broadcast", "after the broadcast", "in the agreement"}
@@ -26,20 +26,20 @@ func broadcast(ctx context.Context, world *mpicx.Comm, out *lesson.Lines, fault 
 		_ = mpicx.Recv(world, []int{}, 1, 0).Wait(ctx)
 		fault.Here(world, 0, late)
 	}
-	number := []int{0}
+	table := make([]int, 200) // of so many, the algorithm is a tree
 	if world.Rank() == 0 {
-		number[0] = 42
+		table[199] = 42
 	}
 
 	fault.Here(world, 0, "before the broadcast")
-	bcast := mpicx.Bcast(world, number, 0)
+	bcast := mpicx.Bcast(world, table, 0)
 	fault.Here(world, 0, "in the broadcast")
 	err := bcast.Wait(ctx)
 	switch {
 	case err == nil:
-		out.Say(world, "has the number")
+		out.Say(world, "has the table")
 	case lesson.IsDeath(err):
-		out.Say(world, "has no number: %v", err)
+		out.Say(world, "has no table: %v", err)
 	default:
 		return err
 	}
@@ -57,9 +57,9 @@ func broadcast(ctx context.Context, world *mpicx.Comm, out *lesson.Lines, fault 
 		return err
 	}
 	if flag == 1 {
-		out.Say(world, "agreed: all living ranks have the number, continue with %d", number[0])
+		out.Say(world, "agreed: all living ranks have the table, continue with %d", table[199])
 	} else {
-		out.Say(world, "agreed: not all living ranks have the number, continue without it")
+		out.Say(world, "agreed: not all living ranks have the table, continue without it")
 	}
 	return nil
 }

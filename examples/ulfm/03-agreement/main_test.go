@@ -16,17 +16,17 @@ import (
 // What main shows: some see the error, all decide alike.
 func TestSomeSeeIt(t *testing.T) {
 	lessontest.NeedsULFM(t)
-	require.Equal(t, `rank 0: has the number
-rank 0: agreed: not all living ranks have the number, continue without it
-rank 1: has the number
-rank 1: agreed: not all living ranks have the number, continue without it
-rank 3: has no number: mpicx: processes of ranks [2] have died
-rank 3: agreed: not all living ranks have the number, continue without it
+	require.Equal(t, `rank 0: has the table
+rank 0: agreed: not all living ranks have the table, continue without it
+rank 1: has the table
+rank 1: agreed: not all living ranks have the table, continue without it
+rank 3: has no table: mpicx: processes of ranks [2] have died
+rank 3: agreed: not all living ranks have the table, continue without it
 `, run(t, 4, lesson.Fault{Rank: 2, Point: late}))
 }
 
 // Whoever dies wherever, all survivors take the same branch, and only if each of
-// them has the number it is the one that goes on with it.
+// them has the table they continue with it.
 func TestAllDecideAlike(t *testing.T) {
 	lessontest.NeedsULFM(t)
 	for size := 2; size <= 9; size++ {
@@ -38,10 +38,10 @@ func TestAllDecideAlike(t *testing.T) {
 				t.Run(fmt.Sprintf("%d of %d %s", victim, size, point), func(t *testing.T) {
 					said := run(t, size, lesson.Fault{Rank: victim, Point: point})
 					without := strings.Count(said, "agreed: not all")
-					with := strings.Count(said, "agreed: all living ranks have the number, continue with 42")
+					with := strings.Count(said, "agreed: all living ranks have the table, continue with 42")
 					require.Equal(t, size-1, with+without, said)
 					require.True(t, with == 0 || without == 0, said)
-					require.Equal(t, strings.Contains(said, "has no number"), without > 0, said)
+					require.Equal(t, strings.Contains(said, "has no table"), without > 0, said)
 				})
 			}
 		}
@@ -50,7 +50,7 @@ func TestAllDecideAlike(t *testing.T) {
 
 func TestNobodyDies(t *testing.T) {
 	lessontest.NeedsULFM(t)
-	require.Equal(t, 5, strings.Count(run(t, 5, lesson.Fault{Rank: -1}), "go on with 42"))
+	require.Equal(t, 5, strings.Count(run(t, 5, lesson.Fault{Rank: -1}), "continue with 42"))
 }
 
 func run(t *testing.T, size int, fault lesson.Fault) string {

@@ -95,11 +95,14 @@ func (c *comparison) soon() {
 // schedule sets the timer if it has to be. The caller holds mu.
 func (c *comparison) schedule() {
 	c.again = c.running
-	if c.over || c.set || c.running || len(c.due) == 0 {
+	if c.over || c.set || c.running {
+		return
+	}
+	c.untimed.Store(false)
+	if len(c.due) == 0 { // all have been closed
 		return
 	}
 	c.set = true
-	c.untimed.Store(false)
 	c.underway.Add(1)
 	c.timer = time.AfterFunc(max(comparePeriod, compareShare*c.took), c.run)
 }

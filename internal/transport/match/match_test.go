@@ -1,12 +1,14 @@
 package match
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -167,4 +169,36 @@ func TestIndexForgets(t *testing.T) {
 	require.Len(t, messages.index, 2*few)
 	require.Len(t, messages.index[keyOf(last)], 1)
 	require.Less(t, cap(messages.index[keyOf(last)]), 8)
+}
+
+// The calls of an epoch are numbered from 1, and compared with the messages of that epoch alone: an error may have
+// had ranks make other calls.
+func TestCallsOfEpochs(t *testing.T) {
+	barrier, dup := signature.Call{Kind: signature.Barrier}.Word(), signature.Call{Kind: signature.Dup}.Word()
+	var p Port[struct{}]
+	call := func(e transport.Epoch, w signature.Word) int {
+		number, mismatch := p.Call(e, w)
+		require.Nil(t, mismatch)
+		return number
+	}
+	contradicts := func(e transport.Epoch, number int, w signature.Word) bool {
+		return p.Contradicts(&Envelope{Key: Key{Epoch: e, Source: 1, Tag: transport.CollectiveTag(number)}, Signature: w}) != nil
+	}
+	require.Equal(t, 1, call(0, barrier))
+	require.Equal(t, 2, call(0, barrier))
+	require.True(t, contradicts(0, 2, dup))
+	p.Advance(0, errors.New("an error"))
+	now := p.Epoch()
+	require.Greater(t, call(0, barrier), 2, "a call that was decided before the error is none of this epoch")
+	require.Equal(t, 1, call(now, dup))
+	require.False(t, contradicts(0, 1, barrier), "what was sent before the error is not compared")
+	require.True(t, contradicts(now, 1, barrier))
+	require.False(t, contradicts(now, 2, barrier), "what is still to come is compared by Call")
+	for range recalled {
+		call(now, barrier)
+	}
+	require.False(t, contradicts(now, 1, dup), "it is recalled no more")
+	require.True(t, contradicts(now, 2, dup))
+	p.Lose(3)
+	require.False(t, contradicts(now, 2, dup), "where a member has died nothing is compared")
 }
