@@ -7,13 +7,13 @@ import (
 	"github.com/mpicx/go-mpicx/internal/errchan"
 )
 
-// mark is the first byte of a message, by which it is told from those of error channels.
+// mark is the first byte of a message. It distinguishes it from messages of error channels.
 const mark = 0xd1
 
-// maxText is the greatest length of what a rank says, in bytes.
+// maxText is the greatest length of a rank's text, in bytes.
 const maxText = 2048
 
-// IsMessage says whether b is a message of this package, and none of the error channel.
+// IsMessage says whether b is a message of this package rather than of the error channel.
 func IsMessage(b []byte) bool { return len(b) > 0 && b[0] == mark }
 
 // Encode returns msg as bytes: the mark, whether it is an answer, and then, all numbers as

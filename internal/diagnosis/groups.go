@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// A Group are the ranks that have said the same.
+// A Group is the ranks with the same text.
 type Group struct {
 	Ranks []int // ascending
 	Text  string
 }
 
-// Grouped returns what was said by groups, in the order of their first ranks.
+// Grouped returns the texts by groups, in the order of their first ranks.
 func Grouped(said map[int]string) []Group {
 	ranks := make(map[string][]int)
 	for r, text := range said {
@@ -28,7 +28,7 @@ func Grouped(said map[int]string) []Group {
 	return groups
 }
 
-// A run is ranks that follow one another.
+// A run is consecutive ranks.
 type run struct{ first, length int }
 
 func runsOf(ranks []int) (runs []run) {

@@ -7,8 +7,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/binomial"
 )
 
-// A Why says what a question is asked for. Of the ranks that ask for the same reason other
-// than ByProgram one is to print the answers.
+// A Why is the reason of a question. If several ranks ask for the same reason, other than ByProgram, one of
+// them prints the answers.
 type Why uint8
 
 // The reasons.
@@ -19,15 +19,15 @@ const (
 	reasons
 )
 
-// A Message is a question, or an answer: then Said is not nil.
+// A Message is a question or, if Said is not nil, an answer.
 type Message struct {
-	Origin int    // who asks
-	Number uint64 // of its questions
+	Origin int    // the rank that asks
+	Number uint64 // the number of the question at this rank
 	Why    Why
 	Alone  bool // asks the receiver alone, not those below it
 
 	Said map[int]string // by rank; "": it has died
-	// Rival is the first of these ranks that asked for the same reason meanwhile; -1: none.
+	// Rival is the first of these ranks that asked for the same reason at the same time; -1: none.
 	Rival int
 }
 
@@ -41,8 +41,8 @@ type Output struct {
 // Ask, Insist, Step and Died, and sends what Next returns. Its methods are not safe for
 // concurrent use.
 //
-// A rank keeps no answer that it has passed on. If who it passed that to dies, it is asked
-// again by another, and asks again.
+// A rank does not keep answers that it has passed on. If the rank that it passed them to dies, another rank
+// asks it again, and it asks again.
 type Machine struct {
 	rank, size int
 	number     uint64          // of this rank's last question
@@ -54,8 +54,8 @@ type Machine struct {
 // A survey is a rank's part in a question: it gathers the answers of the subtree below it.
 type survey struct {
 	question Message
-	askers   []int        // who get the answer; none at the origin
-	awaited  map[int]bool // who were asked, and have not answered
+	askers   []int        // ranks that get the answer; none at the origin
+	awaited  map[int]bool // ranks that were asked and have not answered
 	said     map[int]string
 	rival    int
 }
@@ -63,20 +63,20 @@ type survey struct {
 // NewMachine returns the machine of one of size ranks.
 func NewMachine(rank, size int) *Machine { return &Machine{rank: rank, size: size} }
 
-// Ask begins a question of this rank, which itself says text. It ends one that was under way.
+// Ask begins a question of this rank, whose own answer is text. It ends a question that was under way.
 func (m *Machine) Ask(why Why, text string) {
 	m.number++
 	m.begin(Message{Origin: m.rank, Number: m.number, Why: why}, text)
 }
 
-// Complete says whether all have answered.
+// Complete says whether all ranks have answered.
 func (m *Machine) Complete() bool {
 	s := m.surveys[m.rank]
 	return s == nil || len(s.awaited) == 0
 }
 
-// End ends the question: nobody waits for answers any more. It returns what the ranks have said, and
-// the first other rank that asked for the same reason meanwhile (-1: none).
+// End ends the question. It returns the answers, and the first other rank that asked for the same reason at
+// the same time, or -1.
 func (m *Machine) End() (said map[int]string, rival int) {
 	s := m.surveys[m.rank]
 	if s == nil { // this process has died
@@ -86,7 +86,7 @@ func (m *Machine) End() (said map[int]string, rival int) {
 	return s.said, s.rival
 }
 
-// Insist asks all ranks of which this one has heard nothing since Ask, each for itself.
+// Insist asks each rank separately that this one has no answer of since Ask.
 func (m *Machine) Insist() {
 	if s := m.surveys[m.rank]; s != nil {
 		s.question.Alone = true
@@ -96,7 +96,7 @@ func (m *Machine) Insist() {
 	}
 }
 
-// Step takes a message. Text is what this rank says, if that is a question.
+// Step takes a message. If it is a question, text is this rank's answer.
 func (m *Machine) Step(from int, msg *Message, text string) {
 	s := m.surveys[msg.Origin]
 	current := s != nil && s.question.Number == msg.Number
@@ -142,7 +142,7 @@ func (m *Machine) begin(q Message, text string, askers ...int) {
 	m.tryEnd(s)
 }
 
-// askBelow asks the children of a rank in the tree, the one with most ranks below it first.
+// askBelow asks the children of a rank in the tree, the one with the most ranks below it first.
 func (m *Machine) askBelow(s *survey, rank int) {
 	v := binomial.Around(rank-s.question.Origin, m.size)
 	for k := binomial.Children(v, m.size) - 1; k >= 0; k-- {
@@ -150,7 +150,7 @@ func (m *Machine) askBelow(s *survey, rank int) {
 	}
 }
 
-// ask asks a rank, or those below it if it has died.
+// ask asks a rank, or the ranks below it if it has died.
 func (m *Machine) ask(s *survey, rank int) {
 	if _, known := s.said[rank]; known {
 		return
@@ -166,7 +166,7 @@ func (m *Machine) ask(s *survey, rank int) {
 	m.send(rank, s.question)
 }
 
-// take takes an answer. What is known of a rank already stays.
+// take takes an answer. It keeps the first text of each rank.
 func (m *Machine) take(s *survey, answer *Message) {
 	for r, text := range answer.Said {
 		if _, known := s.said[r]; !known {
@@ -178,7 +178,7 @@ func (m *Machine) take(s *survey, answer *Message) {
 	m.tryEnd(s)
 }
 
-// tryEnd passes the answers on once they are there.
+// tryEnd passes the answers on when all have come.
 func (m *Machine) tryEnd(s *survey) {
 	if len(s.awaited) > 0 || s.question.Origin == m.rank {
 		return
@@ -191,7 +191,7 @@ func (m *Machine) tryEnd(s *survey) {
 	}
 }
 
-// answer returns an answer to q in which nothing is said so far.
+// answer returns an empty answer to q.
 func (m *Machine) answer(q *Message) Message {
 	rival := -1
 	if s := m.surveys[m.rank]; s != nil && q.Why != ByProgram && s.question.Why == q.Why && q.Origin != m.rank {
@@ -200,7 +200,7 @@ func (m *Machine) answer(q *Message) Message {
 	return Message{Origin: q.Origin, Number: q.Number, Said: make(map[int]string), Rival: rival}
 }
 
-// first returns the lesser of two ranks, of which -1 is none.
+// first returns the lesser of two ranks; -1 means none.
 func first(a, b int) int {
 	if a < 0 || b >= 0 && b < a {
 		return b

@@ -8,8 +8,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// A Side is one rank's messenger, as its error channel has it, which carries the messages of a
-// Machine besides.
+// A Side is the messenger of one rank's error channel. It also carries the messages of a Machine.
 type Side struct {
 	transport.Messenger
 	say     func() string // what this rank is in; it must not block
@@ -17,7 +16,8 @@ type Side struct {
 	talk    atomic.Pointer[talk] // nil: nobody has asked, and nobody died
 }
 
-// A talk is what a Side has once there is a question or a death: communicators are many.
+// A talk is the part of a Side that is made at the first question or death, because there may be many
+// communicators.
 type talk struct {
 	mu      sync.Mutex
 	machine Machine
@@ -26,7 +26,7 @@ type talk struct {
 	turn    chan struct{} // see Turn
 }
 
-// heard is the first of the ranks that have lately asked for a reason, and when.
+// heard is the first of the ranks that have recently asked for a reason, and the time.
 type heard struct {
 	rank int
 	at   time.Time // zero: none has
@@ -45,7 +45,7 @@ func (s *Side) begun() *talk {
 	return s.talk.Load()
 }
 
-// lately is for how long questions for the same reason are taken for one.
+// lately is how long questions for the same reason count as one.
 const lately = time.Second
 
 // Heard says whether a rank before this one has asked for a reason, lately; any other, if
@@ -65,8 +65,8 @@ func (t *talk) hear(q *Message) {
 	}
 }
 
-// Turn is of who asks, one goroutine of the rank at a time: it sends to the channel, and receives
-// what it has sent afterwards.
+// Turn lets one goroutine of the rank ask at a time. The goroutine sends to the channel before it asks, and
+// receives from it afterwards.
 func (s *Side) Turn() chan struct{} { return s.begun().turn }
 
 // Ask begins a question. The caller has the Turn.
@@ -75,11 +75,10 @@ func (s *Side) Ask(why Why) {
 	s.do(func(t *talk) { t.machine.Ask(why, text) })
 }
 
-// Insist asks those again of whom nothing has been heard, each for itself.
+// Insist asks each rank that has not answered separately.
 func (s *Side) Insist() { s.do(func(t *talk) { t.machine.Insist() }) }
 
-// Incomplete returns a channel that is closed when it is worth to look again; nil: all answers
-// are there.
+// Incomplete returns a channel that is closed when more answers have come, or nil if all have come.
 func (s *Side) Incomplete() <-chan struct{} {
 	t := s.begun()
 	t.mu.Lock()
@@ -93,8 +92,8 @@ func (s *Side) Incomplete() <-chan struct{} {
 	return t.changed
 }
 
-// End ends the question, and returns what has been said, by rank ("": it has died), and the first
-// of the others that asked for the same reason meanwhile; -1: none.
+// End ends the question. It returns the answers by rank ("": it has died), and the first other rank that
+// asked for the same reason at the same time, or -1.
 func (s *Side) End() (said map[int]string, rival int) {
 	t := s.begun()
 	t.mu.Lock()
@@ -102,7 +101,7 @@ func (s *Side) End() (said map[int]string, rival int) {
 	return t.machine.End()
 }
 
-// Listen has l take the messages of the error channel.
+// Listen gives l the messages of the error channel.
 func (s *Side) Listen(l transport.Listener) {
 	s.channel = l
 	s.Messenger.Listen(s)
@@ -116,7 +115,7 @@ func (s *Side) Take(from int, payload []byte) {
 	}
 	msg, err := Decode(payload, s.Size())
 	if err != nil {
-		return // nobody waits for it for ever
+		return // no rank waits for it forever
 	}
 	text := ""
 	if msg.Said == nil {
@@ -136,7 +135,7 @@ func (s *Side) Died(rank int) {
 	s.do(func(t *talk) { t.machine.Died(rank) })
 }
 
-// do feeds the machine, wakes who waits for answers, and has sent what there is to be sent.
+// do feeds the machine, wakes goroutines that wait for answers, and sends the outputs.
 func (s *Side) do(feed func(*talk)) {
 	t := s.begun()
 	t.mu.Lock()

@@ -6,22 +6,21 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// A Background is a collective operation of several exchanges, with work of its owner in
-// between. It goes on while the program does something else, and belongs to the epoch in
-// which it began: whatever its owner does after an error meets nothing of other epochs.
-// A rank is not attending because of it, and is told no error by it, but in a Wait for
-// its future.
+// A Background is a collective operation of several exchanges, with work of its owner between them. It runs
+// while the program does something else. It belongs to the epoch in which it began, so its exchanges after an
+// error match nothing of other epochs. It does not make a rank attend. It tells the program of errors only in
+// a Wait for its future.
 type Background interface {
 	Epoch() transport.Epoch
-	// Exchange begins the next exchange, on any goroutine. Then is called when it has
-	// ended, and must not block. If there has been an error of the communicator, that is
-	// soon. Each exchange is begun once the one before has ended.
+	// Exchange begins the next exchange, on any goroutine. It must be called when the exchange before has
+	// ended. then is called when the exchange has ended, soon if the communicator has an error. then must
+	// not block.
 	Exchange(a collective.Algorithm, then func(error))
 	// End ends the future. It is the last call.
 	End(err error)
 }
 
-// BeginBackground begins a Background of so many exchanges on a *mpicx.Comm, in the order of
-// the program's collective operations. If it is refused, it is nil, and the future says
-// why. Package mpicx sets it.
+// BeginBackground begins a Background of the given number of exchanges on a *mpicx.Comm, in the order of the
+// program's collective operations. If it is refused, it returns nil, and the future has the error. Package
+// mpicx sets it.
 var BeginBackground func(comm any, name string, exchanges int) (Background, *future.Future[struct{}])

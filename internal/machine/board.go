@@ -9,12 +9,12 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/node"
 )
 
-// A board is the beginning of the memory that a job shares: a line for each process, whose
-// first word says what has become of it, and whose second one, when the others saw its
-// death, counted from 1; and a line with the number of deaths that have been seen.
+// A board is the beginning of a job's shared memory. It has a line for each process: the first word is the
+// process's state, the second its place, from 1, in the order in which deaths were seen. A last line has the
+// number of deaths that have been seen.
 type board []byte
 
-// What has become of a process.
+// A state is the state of a process.
 type state uint32
 
 const (
@@ -27,7 +27,7 @@ const (
 
 const line = 64
 
-// boardSize is how much of the memory is the board; the rest is package node's.
+// boardSize returns the size of the board; the rest of the memory is package node's.
 func boardSize(n int) int { return (n + 1) * line }
 
 func memorySize(n int) int { return boardSize(n) + node.MemorySize(n) }
@@ -41,7 +41,7 @@ func (b board) seen(rank int) {
 	}
 }
 
-// over says whether all have left that have not died.
+// over says whether all processes that have not died have left.
 func (b board) over() bool {
 	for r := range len(b)/line - 1 {
 		if b.state(r) != left && atomic.LoadUint32(b.when(r)) == 0 {
@@ -51,12 +51,12 @@ func (b board) over() bool {
 	return true
 }
 
-// deaths is how many have been seen, by any process.
+// deaths returns the number of deaths that any process has seen.
 func (b board) deaths() uint32 { return atomic.LoadUint32(b.count()) }
 
 func (b board) count() *uint32 { return (*uint32)(unsafe.Pointer(&b[len(b)-line])) }
 
-// dead are the processes whose deaths have been seen, the first first.
+// dead returns the processes whose deaths have been seen, in order.
 func (b board) dead() (all []int) {
 	for r := range len(b)/line - 1 {
 		if atomic.LoadUint32(b.when(r)) > 0 {
@@ -69,7 +69,7 @@ func (b board) dead() (all []int) {
 	return all
 }
 
-// when is the word that says when the death of a process was seen; 0: it was not.
+// when returns the word with a process's place in the order of deaths; 0: its death was not seen.
 func (b board) when(rank int) *uint32 { return (*uint32)(unsafe.Pointer(&b[rank*line+4])) }
 
 // before says whether the death of a process was seen before that of another.

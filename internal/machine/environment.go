@@ -9,8 +9,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/launcher"
 )
 
-// The variables by which a process learns of its job: its directory, the process's rank, and
-// how many processes there are.
+// Environment variables that describe a process's job: its directory, the process's rank, and the number of
+// processes.
 const (
 	envJob  = "MPICXRUN_JOB"
 	envRank = "MPICXRUN_RANK"
@@ -43,7 +43,7 @@ func Started() (*Place, error) {
 // Job names the job.
 func (p Place) Job() string { return filepath.Base(p.dir) }
 
-// Processes is how many processes the job has, 0 if this process is in none.
+// Processes returns the number of processes of the job, or 0 if this process is in none.
 func Processes() int {
 	if p, err := Started(); err == nil && p != nil {
 		return p.Size
@@ -51,10 +51,10 @@ func Processes() int {
 	return 0
 }
 
-// Names are the variables by which a process learns of its place.
+// Names returns the names of the variables that describe a process's place.
 func Names() []string { return []string{envJob, envRank, envSize} }
 
-// Variables are those that give a process this place.
+// Variables returns the variables that give a process this place.
 func (p Place) Variables() map[string]string {
 	return map[string]string{envJob: p.dir, envRank: strconv.Itoa(p.Rank), envSize: strconv.Itoa(p.Size)}
 }

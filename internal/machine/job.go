@@ -14,7 +14,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/node"
 )
 
-// A Job is a job as its launcher sees it.
+// A Job is the launcher's side of a job.
 type Job struct {
 	Place // of the launcher, behind the last rank
 	board board
@@ -117,7 +117,7 @@ func sweep(in string) {
 	}
 }
 
-// Of is the place of a rank.
+// Of returns the place of a rank.
 func (j *Job) Of(rank int) Place { return Place{j.dir, rank, j.Size} }
 
 // ended tells the others of the end of a process, which they do not see if it had not come,
@@ -146,7 +146,7 @@ func (j *Job) isFirst(rank int) bool {
 	return true
 }
 
-// any says whether there is a process of which that has become.
+// any says whether there is a process in a state.
 func (j *Job) any(of state) bool {
 	for r := range j.Size {
 		if j.board.state(r) == of {
@@ -156,7 +156,7 @@ func (j *Job) any(of state) bool {
 	return false
 }
 
-// Close removes what is left of the job.
+// Close removes what is left of the job in the file system.
 func (j *Job) Close() {
 	j.stop()
 	<-j.ready

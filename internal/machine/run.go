@@ -15,16 +15,16 @@ import (
 // An Outcome is how a process has ended.
 type Outcome struct {
 	State    *os.ProcessState
-	Order    int  // of its end among all, from 0
-	First    bool // nobody had died before
-	Died     bool // it had not left the job, in which others were
-	Survived bool // others have gone on without it
+	Order    int  // its place in the order of all ends, from 0
+	First    bool // no process had died before
+	Died     bool // it had not left the job, and other processes were in it
+	Survived bool // others have continued without it
 
 	was state
 }
 
-// patience is how long the processes of a job that does not survive a death have to end by
-// themselves, and again how long after SIGTERM.
+// patience is how long, after a death, the processes of a job that does not survive it have to end by
+// themselves, and once more to end after SIGTERM.
 const patience = 2 * time.Second
 
 // Run starts the commands, one for each rank, and waits until they have ended. It gives
@@ -99,8 +99,8 @@ func (j *Job) Run(commands []*exec.Cmd, signals <-chan os.Signal, say func(text 
 	return outcomes, nil
 }
 
-// forward gives the processes, and what they have started, a signal that has come. One that
-// is to stop them stops the launcher as well; the one that has it go on is theirs, too.
+// forward passes a signal on to the processes, and to the processes that they have started. A signal that
+// stops them stops the launcher too; the signal that continues the launcher continues them too.
 func forward(running map[int]*os.Process, s syscall.Signal) {
 	signalAll(running, s)
 	if s == syscall.SIGTSTP {
@@ -114,7 +114,7 @@ func signalAll(running map[int]*os.Process, s syscall.Signal) {
 	}
 }
 
-// Signals are those that come to this process, but for those that it ignores.
+// Signals returns a channel of the signals to this process, except those that it ignores.
 func Signals() chan os.Signal {
 	signals := make(chan os.Signal, 16)
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGCONT} {

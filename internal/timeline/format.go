@@ -5,7 +5,7 @@ import "time"
 // Format is the Head's.
 const Format = "mpicx timeline 1"
 
-// A Head says whose lines a file has.
+// A Head describes the process whose lines a file has.
 type Head struct {
 	Format  string    `json:"format"`
 	Job     string    `json:"job"`     // the same in all files of a job; "": not known
@@ -15,7 +15,7 @@ type Head struct {
 	Clock   time.Time `json:"clock"` // when T is 0, by the machine's clock
 }
 
-// A Kind says what a line tells of.
+// A Kind is the kind of event of a line.
 type Kind string
 
 // The kinds of lines.

@@ -44,7 +44,7 @@ func ReadDir(dir string) ([]File, error) {
 	return all, nil
 }
 
-// Read reads a file, but for what is no line. It returns false if there is no Head.
+// Read reads a file, and skips what is not a line. It returns false if there is no Head.
 func Read(b []byte) (f File, ok bool) {
 	first, rest, _ := bytes.Cut(b, []byte("\n"))
 	if json.Unmarshal(first, &f.Head) != nil || f.Format != Format {
@@ -60,7 +60,7 @@ func Read(b []byte) (f File, ok bool) {
 	return f, true
 }
 
-// isWhole says whether the line has what every line of its kind has.
+// isWhole says whether the line has all fields that its kind needs.
 func (l *Line) isWhole() bool {
 	switch l.Event {
 	case "":

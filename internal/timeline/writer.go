@@ -46,8 +46,8 @@ var writers struct {
 	in map[string]*Writer
 }
 
-// Open opens this process's file in a directory, which it makes if there is none; it is the
-// same at each call. Warn is called once, if a write fails: then the rest is missing.
+// Open opens this process's file in a directory, which it makes if necessary. Each call returns the same
+// Writer. warn is called once if a write fails; the rest is then missing.
 func Open(dir, job string, warn func(error)) (w *Writer, run int, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
@@ -123,7 +123,7 @@ func (w *Writer) create(dir, job string) error {
 	return err
 }
 
-// Close gives the Writer back. The file is closed once each Open has been followed by a Close.
+// Close releases the Writer. The file is closed when there have been as many Closes as Opens.
 func (w *Writer) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,10 +136,10 @@ func (w *Writer) Close() {
 // ID returns a number for a Wait.
 func (w *Writer) ID() int64 { return w.ids.Add(1) }
 
-// Now is the T of an event of this moment.
+// Now returns the T of an event that happens now.
 func (w *Writer) Now() int64 { return int64(time.Since(w.clock)) }
 
-// Write writes a line. If it has no T, that is now.
+// Write writes a line. If its T is 0, Write sets it to now.
 func (w *Writer) Write(l Line) {
 	if l.T == 0 {
 		l.T = w.Now()
