@@ -6,8 +6,6 @@ package ledger
 func (c *Comm) Raise(r *Raised) *Raised {
 	l := c.ledger
 	if c.Broken() || c.closed || l.dead || r.Corrupt && c.unwound {
-		// The program knows then that c is of no use, as if its error had come before the others'.
-		c.unwound = c.unwound || r.Corrupt && c.corrupted != nil
 		return nil
 	}
 	r.Comm = c
