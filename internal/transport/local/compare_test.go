@@ -174,14 +174,14 @@ func TestComparisonsThatTakeLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ranks := New(2)
 		ranks[0].g.compare.took = time.Second
-		n := waitIn(ranks[0], barrier, 1)
+		waitIn(ranks[0], barrier, 1)
 		ranks[1].Call(0, reduce)
 		block(ranks)
 		time.Sleep(99 * time.Second)
-		require.Zero(t, n.ends)
+		require.NoError(t, ranks[0].Mismatch())
 		time.Sleep(time.Second)
 		synctest.Wait()
-		require.Equal(t, 1, n.ends)
+		require.Error(t, ranks[0].Mismatch())
 	})
 }
 
