@@ -9,15 +9,15 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// Collective operations: every rank of the communicator calls the same ones, in
-// the same order and with arguments that fit. Buffers belong to the library
-// until the future is done. A rank whose call does not fit that of a peer gets an *MPIError
-// that has both in words, at once or from what it waits for next, and so does everything that it
-// begins on the communicator until the next error that all ranks get.
+// Collective operations: every rank of the communicator calls the same ones, in the same order and
+// with matching arguments. Buffers belong to the library until the future is done. A rank whose call
+// differs from a peer's gets an *MPIError that describes both calls, from this operation or the next
+// one that it waits for. Then all its operations on the communicator end with that error, until the
+// next error that all ranks get (M2, M3).
 
-// run starts algorithm a of a call, unless bad says that its arguments are. Other ranks may be
-// in it then: what becomes of it there is the program's to tell them, by an error. Finish, if not
-// nil, is what is left to do once all messages have come.
+// run starts algorithm a of a call. If bad is not nil, the arguments are bad, and nothing starts:
+// other ranks may wait in the operation, until the program tells them by an error. finish, if not
+// nil, is called when all messages have been received.
 func (c *Comm) run(what call, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
 	return c.newRun().start(what, bad, a, finish)
 }
@@ -40,7 +40,7 @@ func (r *collectiveRun) start(what call, bad error, a collective.Algorithm, fini
 	r.finish = finish
 	r.cell().Keep(c.keeper)
 	ended, err := c.begun(&r.exchange, what, bad, a, r)
-	if ended && err == nil { // nobody has seen the promise
+	if ended && err == nil { // the promise stays unused
 		r.succeeded()
 		return c.succeeded.Future()
 	}
@@ -57,8 +57,8 @@ func (c *Comm) start(x *collective.Exchange, what call, bad error, a collective.
 	}
 }
 
-// begun is start that says whether the operation has ended meanwhile, and how. Done is not told
-// then.
+// begun is start for a caller that handles an operation which ends at once: it then returns the
+// error, and does not call done.
 func (c *Comm) begun(x *collective.Exchange, what call, bad error, a collective.Algorithm, done ending) (ended bool, err error) {
 	x.Name = what.Kind.String()
 	c.notInReduction("begins", x.Name)
@@ -67,7 +67,7 @@ func (c *Comm) begun(x *collective.Exchange, what call, bad error, a collective.
 		done.cell().Keep(c.keeperAfter(err))
 		return true, err
 	}
-	x.Signature = 0 // a bad call counts too, and fits every other
+	x.Signature = 0 // a bad call counts too, and matches every other call
 	if bad == nil {
 		x.Signature = what.Word()
 	}
@@ -78,22 +78,21 @@ func (c *Comm) begun(x *collective.Exchange, what call, bad error, a collective.
 	return x.Begin(c.t, epoch, transport.CollectiveTag(seq), a, done)
 }
 
-// ending is what a collective operation ends: its future, through Ended.
+// An ending is told that a collective operation has ended, and completes its future.
 type ending interface {
 	collective.Ender
 	operation
 }
 
-// idleRuns are those that have served, but for one of each rank.
+// idleRuns are the runs for reuse, besides the one that each rank keeps.
 var idleRuns = sync.Pool{New: func() any { return new(collectiveRun) }}
 
-// collectiveRun is what a collective operation needs only until it is done. Then
-// it serves again.
+// A collectiveRun is the state of a collective operation that is not done. Afterwards it is reused.
 type collectiveRun struct {
 	comm     *Comm
 	exchange collective.Exchange
 	kept     collective.Kept
-	promise  *future.Promise[struct{}] // of an idle run: not seen by anybody, or nil
+	promise  *future.Promise[struct{}] // of an idle run: nil, or unused
 	finish   func()
 }
 
@@ -101,7 +100,7 @@ func (r *collectiveRun) cell() *waiting.Cell { return waiting.Of(r.promise.Futur
 
 // Ended ends the operation.
 func (r *collectiveRun) Ended(err error) {
-	c, p, name := r.comm, r.promise, r.exchange.Name // not r's own once it serves again
+	c, p, name := r.comm, r.promise, r.exchange.Name // r may be reused before Complete
 	r.promise = nil
 	if err == nil {
 		r.succeeded()

@@ -12,10 +12,10 @@ import (
 
 // An Algorithm is one rank's part in a collective operation, step by step.
 type Algorithm interface {
-	// Step is step k: it is called with k = 0, 1, … as soon as all messages of step k-1 have
-	// been exchanged. It computes on what arrived and asks x for the messages of
-	// step k, which go in any order. It returns false in the last step. A panic
-	// in it ends the operation with a *future.Panicked.
+	// Step carries out step k. It is called with k = 0, 1, … as soon as all messages of step k-1
+	// have been exchanged. It computes with what it has received, and asks x to exchange the
+	// messages of step k, in any order. It returns false in the last step. A panic in it ends the
+	// operation with a *future.Panicked.
 	Step(k int, x *Exchange) (more bool)
 }
 
@@ -40,8 +40,8 @@ type Ender interface{ Ended(error) }
 // An Exchange carries out an Algorithm. It must not be copied. It may carry out another
 // operation after one has ended.
 type Exchange struct {
-	// Void, if there is any, is what Scratch returns: for simulations whose messages have no
-	// contents, where all ranks may share it.
+	// Void, if not nil, is what Scratch returns. It is for simulations whose messages have no
+	// contents: all ranks may share it.
 	Void []byte
 
 	Name      string         // of the operation, for people
@@ -53,11 +53,12 @@ type Exchange struct {
 	algorithm Algorithm
 	done      Ender
 
-	step     int // changes only while no request is under way
+	step     int // changes only while no request is pending
 	more     bool
 	requests []transport.Request
-	pending  atomic.Int32 // requests, and one for run, and starting. Who takes the last away goes on.
-	err      atomic.Pointer[error]
+	// pending counts requests, plus one for run, plus starting. Whoever makes it 0 continues.
+	pending atomic.Int32
+	err     atomic.Pointer[error]
 
 	few      [8]uint64 // the first Scratch, of which so many bytes are used
 	used     int
@@ -84,8 +85,8 @@ func (x *Exchange) Start(comm transport.Comm, epoch transport.Epoch, tag int, a 
 	}
 }
 
-// Begin is Start that says whether the operation has ended meanwhile, and how. Done is not told
-// then.
+// Begin is Start for a caller that handles an operation which ends at once: Begin then returns the
+// error, and does not call done.
 func (x *Exchange) Begin(comm transport.Comm, epoch transport.Epoch, tag int, a Algorithm, done Ender) (ended bool, err error) {
 	x.comm, x.epoch, x.tag, x.algorithm, x.done = comm, epoch, tag, a, done
 	x.step = 0
@@ -109,15 +110,15 @@ func (x *Exchange) Rank() int { return x.comm.Rank() }
 // Size returns the number of ranks.
 func (x *Exchange) Size() int { return x.comm.Size() }
 
-// Send requests that b is sent to rank to. If nothing was asked for before it in this step, it may
-// be sent at once: an algorithm that receives long messages in a step asks for these first.
+// Send requests that b is sent to rank to. If it is the first request of the step, it may be sent
+// at once. So an algorithm that receives long messages in a step requests these first.
 func (x *Exchange) Send(to int, b []byte) {
 	if len(x.requests) > 0 || !x.comm.TrySend(to, x.tag, x.epoch, x.Signature, b) {
 		x.add(transport.Sending, to, b)
 	}
 }
 
-// SendShared is Send of bytes that are never changed again.
+// SendShared is Send of bytes that do not change any more.
 func (x *Exchange) SendShared(to int, b []byte) {
 	x.add(transport.Sending, to, b).Mode = transport.Shared
 }
@@ -136,7 +137,7 @@ func (x *Exchange) Take(from int) {
 // is called before the requests of the current step.
 func (x *Exchange) Taken(k int) []byte { return x.requests[:k+1][k].Buf }
 
-// add adds a request to the step, in the place of one of an earlier step.
+// add adds a request to the step. It reuses the memory of earlier steps.
 func (x *Exchange) add(kind transport.Kind, peer int, b []byte) *transport.Request {
 	n := len(x.requests)
 	switch {
@@ -153,8 +154,8 @@ func (x *Exchange) add(kind transport.Kind, peer int, b []byte) *transport.Reque
 	return r
 }
 
-// run carries out steps until one has to wait for messages. It says whether the operation has
-// ended, and how.
+// run carries out steps until one has to wait for messages. It returns whether the operation has
+// ended, and its error.
 func (x *Exchange) run() (ended bool, err error) {
 	for {
 		x.requests = x.requests[:0]
@@ -186,10 +187,10 @@ func (x *Exchange) run() (ended bool, err error) {
 	}
 }
 
-// starting is part of pending until run has started all requests of the step.
+// starting is added to pending until run has started all requests of the step.
 const starting = 1 << 30
 
-// ask asks the algorithm for the next step that has requests, if there is one.
+// ask calls the algorithm until a step has requests, or the last one is done.
 func (x *Exchange) ask() (err error) {
 	defer future.Catch(&err) // a reduction may be the user's function
 	for x.more && len(x.requests) == 0 {

@@ -1,14 +1,14 @@
 package collective
 
-// Kept has the algorithms of operations that have ended, one of each operation, to serve again. It
-// belongs to one operation at a time. Nil is one that keeps nothing.
+// Kept keeps the algorithms of operations that have ended, one of each kind, for reuse. It belongs
+// to one operation at a time. A nil Kept keeps nothing.
 type Kept struct {
 	algorithms [operations]keeping
-	used       keeping // by the operation that it belongs to; nil: none
+	used       keeping // the algorithm of the present operation, or nil
 	parts      Parts
 }
 
-// Forget has k keep nothing of the caller's: its operation has ended.
+// Forget clears what k keeps of the caller's. It is called when the operation has ended.
 func (k *Kept) Forget() {
 	if k.used != nil {
 		k.used.forget()
@@ -23,7 +23,7 @@ type kept[A any] struct{ algorithm A }
 
 func (k *kept[A]) forget() { k.algorithm = *new(A) }
 
-// again returns what k keeps for op if that is an A, else a new one.
+// again returns the algorithm that k keeps for op if it is an A, or a new one.
 func again[A any, P interface {
 	*A
 	Algorithm

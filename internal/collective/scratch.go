@@ -6,17 +6,17 @@ import (
 	"unsafe"
 )
 
-// scratch has buffers that have served, by the logarithm of their size: a large one that
-// is made anew costs more than the messages that it is for.
+// scratch holds buffers for reuse, by the logarithm of their size. Allocating a large buffer takes
+// longer than the messages that it is for.
 var scratch [largestScratch + 1]sync.Pool
 
 const (
 	smallestScratch = 7
-	largestScratch  = 28 // larger ones the garbage collector may have
+	largestScratch  = 28 // larger buffers are not kept
 )
 
-// Scratch returns n bytes for the algorithm, of any contents, until the operation has
-// ended. They may serve as memory of any type without pointers.
+// Scratch returns n bytes, with any contents, which the algorithm may use until the operation has
+// ended, as memory of any type without pointers.
 func (x *Exchange) Scratch(n int) []byte {
 	if x.Void != nil {
 		return x.Void[:n]
@@ -40,7 +40,7 @@ func (x *Exchange) Scratch(n int) []byte {
 	return b[:n:n]
 }
 
-// end gives back what the operation has borrowed. No message of it is under way.
+// end returns the buffers to scratch. No message of the operation is pending.
 func (x *Exchange) end(err error) (ended bool, _ error) {
 	for i, b := range x.borrowed {
 		scratch[bits.Len(uint(len(b)-1))].Put(unsafe.SliceData(b))
