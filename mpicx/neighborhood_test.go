@@ -194,7 +194,7 @@ func TestNeighborhoodArguments(t *testing.T) {
 			{g.Sub(true), "CartSub", mpicx.ClassOther, "1 values, expected one for each of the 2 dimensions"},
 			{mpicx.NewHalo[int](g, []int{2, 2}, 0, false), "NewHalo", mpicx.ClassOther, "width 0"},
 			{mpicx.NewHalo[int](g, []int{3, 2}, 3, false), "NewHalo", mpicx.ClassOther, "2 cells in dimension 1, expected the 3 layers of ghost cells or more"},
-			{mpicx.NewHalo[int](g, []int{1 << 40, 1 << 40}, 1, false), "NewHalo", mpicx.ClassOther, "blocks of [1099511627776 1099511627776] cells, expected ones that fit into memory"},
+			{mpicx.NewHalo[int](g, []int{1 << 30, 1 << 30}, 1, false), "NewHalo", mpicx.ClassOther, "blocks of [1073741824 1073741824] cells, expected ones that fit into memory"},
 			{mpicx.NewHalo[int](g, []int{3}, 1, false), "NewHalo", mpicx.ClassOther, "blocks of [3] cells, expected extents in each of the 2 dimensions"},
 			{mpicx.NewHalo[string](g, []int{2, 2}, 1, false), "NewHalo", mpicx.ClassType, "have pointers"},
 			{halo.Start(four), "Halo", mpicx.ClassBuffer, "block has 4 elements, expected 16"},
