@@ -87,3 +87,13 @@ func ExampleCatch() {
 	// 3 <nil>
 	// 0 no second summand
 }
+
+// GetAll returns the values of several pieces of work.
+func ExampleGetAll() {
+	var squares []*future.Future[int]
+	for i := range 4 {
+		squares = append(squares, future.Go(func() (int, error) { return i * i, nil }))
+	}
+	fmt.Println(future.GetAll(context.Background(), squares...))
+	// Output: [0 1 4 9] <nil>
+}

@@ -17,8 +17,8 @@ type Waiter interface {
 }
 
 // WaitAll waits for all of fs and returns nil if all of them succeeded (MPI_Waitall). Collect
-// futures in a []Waiter: a slice of *Future does not fit. Get of each has its value. A nil
-// future panics.
+// futures in a []Waiter: a slice of *Future does not fit. Get of each has its value; [GetAll]
+// returns the values of futures of one type. A nil future panics.
 //
 // Two kinds of errors are returned at once, because they end the other Waits too: an error that
 // ended all operations of its party, such as mpicx's *PropagatedError, and ctx's cause.
@@ -55,6 +55,23 @@ func WaitAll(ctx context.Context, fs ...Waiter) error {
 		}
 	}
 	return nil
+}
+
+// GetAll waits for all of fs, as WaitAll does, and returns their values in the order of fs. If
+// WaitAll would return an error, GetAll returns that error and no values.
+func GetAll[T any](ctx context.Context, fs ...*Future[T]) ([]T, error) {
+	all := make([]Waiter, len(fs))
+	for i, f := range fs {
+		all[i] = f
+	}
+	if err := WaitAll(ctx, all...); err != nil {
+		return nil, err
+	}
+	values := make([]T, len(fs))
+	for i, f := range fs {
+		values[i] = f.value
+	}
+	return values, nil
 }
 
 // isCause says whether err is the cause of ctx, rather than the error of an operation.

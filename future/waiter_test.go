@@ -195,3 +195,25 @@ type commonError struct {
 func (commonError) Error() string { return "error of another rank" }
 
 var errCommon = commonError{}
+
+// The values are in the order of the futures, whichever is done first; with an error there are none.
+func TestGetAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late := future.Go(func() (string, error) {
+			time.Sleep(time.Second)
+			return "late", nil
+		})
+		values, err := future.GetAll(t.Context(), late, future.Ready("early"), late)
+		require.NoError(t, err)
+		require.Equal(t, []string{"late", "early", "late"}, values)
+
+		values, err = future.GetAll[string](t.Context())
+		require.NoError(t, err)
+		require.Empty(t, values)
+
+		failed := errors.New("failed")
+		values, err = future.GetAll(t.Context(), future.Ready("early"), future.Failed[string](failed))
+		require.ErrorIs(t, err, failed)
+		require.Nil(t, values)
+	})
+}

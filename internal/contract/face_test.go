@@ -164,15 +164,16 @@ func (values[T]) promised() {
 		_ func(_ *mpicx.Comm, v T, op binary) *future.Future[T]           = mpicx.ExscanValue[T]
 		_ func(_ *mpicx.Comm, vs []T, root int) *future.Future[T]         = mpicx.ScatterValue[T]
 
-		_ func(*future.Future[T], context.Context) error       = (*future.Future[T]).Wait
-		_ func(*future.Future[T], context.Context) (T, error)  = (*future.Future[T]).Get
-		_ func(*future.Future[T], context.Context)             = (*future.Future[T]).MustWait
-		_ func(*future.Future[T], context.Context) T           = (*future.Future[T]).MustGet
-		_ func(*future.Future[T]) (bool, error)                = (*future.Future[T]).Test
-		_ func(*future.Future[T]) <-chan struct{}              = (*future.Future[T]).Done
-		_ future.Waiter                                        = (*future.Future[T])(nil)
-		_ func(context.Context, ...future.Waiter) error        = future.WaitAll
-		_ func(context.Context, ...future.Waiter) (int, error) = future.WaitAny
+		_ func(*future.Future[T], context.Context) error               = (*future.Future[T]).Wait
+		_ func(*future.Future[T], context.Context) (T, error)          = (*future.Future[T]).Get
+		_ func(*future.Future[T], context.Context)                     = (*future.Future[T]).MustWait
+		_ func(*future.Future[T], context.Context) T                   = (*future.Future[T]).MustGet
+		_ func(*future.Future[T]) (bool, error)                        = (*future.Future[T]).Test
+		_ func(*future.Future[T]) <-chan struct{}                      = (*future.Future[T]).Done
+		_ future.Waiter                                                = (*future.Future[T])(nil)
+		_ func(context.Context, ...future.Waiter) error                = future.WaitAll
+		_ func(context.Context, ...*future.Future[int]) ([]int, error) = future.GetAll[int]
+		_ func(context.Context, ...future.Waiter) (int, error)         = future.WaitAny
 	)
 }
 
