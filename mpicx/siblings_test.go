@@ -383,8 +383,8 @@ func TestAnotherGoroutineWaits(t *testing.T) {
 					}
 					if world.Rank() == 1 {
 						<-ctx.Done() // of rank 0's error
-						time.Sleep(time.Second)
 					}
+					time.Sleep(time.Second) // rank 0: until rank 1 is here, and no longer waits for its Dup
 					return fmt.Errorf("of rank %d", world.Rank())
 				})
 				p, ok := errors.AsType[*mpicx.PropagatedError](err)
