@@ -227,8 +227,8 @@ func (c *Comm) Leave(failed bool) {
 }
 
 // awaits counts a request of epoch e that waits for p's rank. If the rank's process has left,
-// and the rank is in epoch e or before, awaits returns the process: the caller makes it expire
-// when it holds no lock.
+// and the rank has not left e, awaits returns the process: the caller makes it expire when it
+// holds no lock.
 func (p *port) awaits(e transport.Epoch) (late *process) {
 	p.process.awaited.Add(1)
 	if p.g.mortal && p.process.left.Load() && !e.Stale(p.Epoch()) {
