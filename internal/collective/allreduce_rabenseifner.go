@@ -3,11 +3,11 @@ package collective
 import "math/bits"
 
 // Rabenseifner is Rabenseifner's Allreduce. First each rank exchanges half of its value with a
-// partner, at distance 1, 2, 4, …, and combines the other half, so the combined half gets
-// shorter in each step. Neighbouring groups are combined in the order of ranks. Then the ranks
-// exchange their results in the reverse order of partners, and the part that each has doubles.
-// A rank sends 2(n-1)/n of the value. If n is not a power of two, the first ranks act in pairs,
-// as in AllreduceDoubling.
+// partner, at distance 1, 2, 4, …, and combines the other half, which is its value in the next
+// step. So neighbouring groups are combined, in the order of ranks. Then ranks exchange results
+// with the same partners in reverse order, and the part that each has doubles. A rank sends
+// 2(n-1)/n of the value. If n is not a power of two, the first ranks act in pairs, as in
+// AllreduceDoubling.
 type Rabenseifner struct {
 	Reduction
 

@@ -42,7 +42,7 @@ type comparison struct {
 
 	mu       sync.Mutex
 	due      []*group
-	most     int // groups in due before closed ones are dropped
+	most     int // length of due at which closed groups are dropped
 	timer    *time.Timer
 	set      bool // the timer is set
 	running  bool // the groups that were due are being compared

@@ -20,7 +20,7 @@ type group struct {
 	ports  []port
 	relay  relay
 	due    atomic.Bool  // its calls are compared in the next comparison
-	sweeps atomic.Int32 // that are wanted because members have gone
+	sweeps atomic.Int32 // number of sweeps that are wanted because members have gone
 	absent atomic.Int32 // members that have gone or died; one may count twice
 
 	mu   sync.Mutex
@@ -37,7 +37,7 @@ type job struct {
 type sub struct {
 	*group
 	missing []bool // which members, by their ranks in the parent
-	count   int    // of missing members
+	count   int    // number of missing members
 }
 
 // settle notes that a rank has made s or never will. It says whether no rank is missing now.
@@ -407,8 +407,8 @@ func (p *port) endAll(leave func() *transport.Request, cause error) {
 	p.sending.mu.Unlock()
 	p.mu.Unlock()
 	p.served(posted)
-	// A listed message stays in its receiver's port, where no receive finds it, until its
-	// sender ends it.
+	// Listed messages of other ranks stay here until their senders end them; no receive finds
+	// them. This rank's own listed sends end now.
 	p.endSends(func(m *message) bool { return p.IsOver(m.Epoch) }, cause)
 	end(posted, cause)
 }

@@ -166,12 +166,13 @@ const (
 // digest returns bits that all processes have to agree on. Half of them are set.
 func (m making) digest() int32 {
 	const half = 1<<15 - 1
-	d := int32(m.library.number%32<<10 | m.round%(1<<10)) // makings that are under way at the same time differ by less
+	d := int32(m.library.number%32<<10 | m.round%(1<<10)) // makings under way together differ by less
 	return d | (^d&half)<<15
 }
 
 // propose proposes the first making, because others may be about to make it. If this process
-// leaves, it proposes nothing, so that proposals of others that wait in vain end.
+// leaves and has none, its vote is for nothing, so that proposals of others that wait in vain
+// end.
 func (n *natives) propose() (string, C.int) {
 	if n.proposed != nil || !n.proposes() {
 		return "", 0

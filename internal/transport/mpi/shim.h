@@ -273,7 +273,7 @@ static int mx_all_near(int *ok) {
 }
 
 // mx_all_here returns when all have called it. A process that leaves it and dies keeps no other
-// from returning, which could happen after a barrier.
+// from returning, as it could with a barrier.
 static int mx_all_here(void) {
 #if MX_ULFM
 	int flag = 1, code = MPIX_Comm_agree(mx_bye, &flag);
@@ -295,7 +295,7 @@ static int mx_send(int to, int headerLength, const void *rest, int restLength) {
 	MPI_Request r;
 	int code = MPI_Isend(p, headerLength + restLength, MPI_BYTE, to, MX_PACKET_TAG, mx_wire, &r);
 	if (code == MPI_SUCCESS) {
-		*mx_add(&mx_out, (uint64_t)(uintptr_t)p) = r; // mostly it has left already: mx_poll examines it when there is time
+		*mx_add(&mx_out, (uint64_t)(uintptr_t)p) = r; // mostly it has left: mx_poll tests it later
 		return code;
 	}
 	mx_free[mx_free_count++] = p;
