@@ -18,7 +18,7 @@
 //	          | "in" collective "step" number [ "call" number ]
 //	          | "in" protocol "message" number
 //	          | "random" "seed" seed "of" number .
-//	protocol  = "revoke" | "resolve" | "agree" | "agreefailed" | "shrink" | "replace" | "dup" | "split" | "splitshared" | "create" | "createintercomm" | "end" .
+//	protocol  = "revoke" | "resolve" | "agree" | "agreefailed" | "shrink" | "replace" | "dup" | "split" | "splitshared" | "create" | "createintercomm" | "diagnose" | "end" .
 //
 // A rank is its number in the world. Other numbers count from 1. A collective has the name of
 // its function in package mpicx: Allreduce, BcastValue.
@@ -48,8 +48,8 @@
 // Messages of the error channel are not operations. They are counted by their purpose, over the
 // whole run: notices of an error or a revoke ("revoke"); the agreement on what an error means
 // ("resolve"); agreements in Agree, AgreeFailed, Shrink, Replace, Dup, Split, SplitShared or
-// CreateIntercomm or, for "create", in Create, CartCreate, CartSub or GraphCreate; and messages
-// that programs have ended ("end").
+// CreateIntercomm or, for "create", in Create, CartCreate, CartSub or GraphCreate; questions
+// and their answers ("diagnose"); and messages that programs have ended ("end").
 //
 // If a moment never comes, the statement does nothing. Some steps never come, because the rank
 // has nothing to do in them: an Allreduce of one number has steps 1 and 2 among 4 goroutine
