@@ -1,9 +1,9 @@
 package collective
 
-// AllgatherDirect brings the parts of all ranks to every rank. All send theirs to all others
-// at once: one step.
+// AllgatherDirect gives all ranks the parts of all. Each rank sends its part to all others at
+// once: one step.
 type AllgatherDirect struct {
-	Send  []byte // this rank's part; nil: Buf has it
+	Send  []byte // this rank's part; nil: it is in Buf
 	Buf   []byte
 	Parts Parts
 }

@@ -1,6 +1,7 @@
 package collective
 
-// AllgatherStar is GatherDirect to rank 0, then BcastStar. Of no bytes it is a barrier.
+// AllgatherStar is GatherDirect to rank 0, then BcastStar. With parts of no bytes it is a
+// barrier.
 type AllgatherStar struct {
 	GatherDirect
 	bcast BcastStar

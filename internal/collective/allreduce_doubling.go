@@ -2,13 +2,13 @@ package collective
 
 import "math/bits"
 
-// AllreduceDoubling is recursive doubling. In each step a rank exchanges its value with
-// a partner at twice the distance: log n steps of n messages each. If n is no power of
-// two, the first ranks act in pairs.
+// AllreduceDoubling is recursive doubling. In each step a rank exchanges its value with a
+// partner at twice the distance: log n steps of n messages each. If n is not a power of two,
+// the first ranks act in pairs.
 type AllreduceDoubling struct {
 	Reduction
 
-	partner int // of the step before, whose message is in tmp; -1: none
+	partner int // of the previous step, whose message is in tmp; -1: none
 }
 
 func (a *AllreduceDoubling) Step(k int, x *Exchange) bool {
@@ -48,8 +48,8 @@ func (a *AllreduceDoubling) Step(k int, x *Exchange) bool {
 	return false
 }
 
-// A pairing makes a power of two of any number of ranks: of the first ranks each two act as
-// one. The even one of them is idle, the odd one acts.
+// A pairing reduces the number of acting ranks to a power of two: the first ranks act in pairs.
+// The even rank of a pair is idle, the odd one acts.
 type pairing struct {
 	rank  int
 	core  int // the largest power of two in the number of ranks
@@ -64,7 +64,7 @@ func paired(x *Exchange) pairing {
 func (p pairing) idle() bool   { return p.rank < 2*p.pairs && p.rank%2 == 0 }
 func (p pairing) double() bool { return p.rank < 2*p.pairs && p.rank%2 == 1 }
 
-// number is the acting rank's number among those.
+// number returns an acting rank's number among the acting ranks.
 func (p pairing) number() int { return p.rank - min(p.pairs, (p.rank+1)/2) }
 
 // peer returns the acting rank whose number differs in the bits of mask.

@@ -1,7 +1,7 @@
 package collective
 
-// AllreduceParts is a ReduceScatterDirect of parts of one length, then an AllgatherDirect of
-// them: two steps of n(n-1) messages.
+// AllreduceParts is a ReduceScatterDirect with parts of equal length, then an AllgatherDirect:
+// two steps of n(n-1) messages.
 type AllreduceParts struct {
 	Reduction
 

@@ -2,17 +2,18 @@ package collective
 
 import "math/bits"
 
-// Rabenseifner is Rabenseifner's Allreduce. First ranks halve the values: each exchanges half
-// of what it answers for with a partner, at distance 1, 2, 4, …, and combines the other half.
-// So neighbouring groups combine, in the order of ranks. Then the results double on the way
-// back. A rank sends 2(n-1)/n of the value. If n is no power of two, the first ranks act in
-// pairs, as in AllreduceDoubling.
+// Rabenseifner is Rabenseifner's Allreduce. First each rank exchanges half of its value with a
+// partner, at distance 1, 2, 4, …, and combines the other half, which is its value in the next
+// step. So neighbouring groups are combined, in the order of ranks. Then ranks exchange results
+// with the same partners in reverse order, and the part that each has doubles. A rank sends
+// 2(n-1)/n of the value. If n is not a power of two, the first ranks act in pairs, as in
+// AllreduceDoubling.
 type Rabenseifner struct {
 	Reduction
 
 	parts       Parts // of the acting ranks
-	first, last int   // parts that this rank answers for
-	partner     int   // of the step before
+	first, last int   // the parts that this rank combines, or has results of
+	partner     int   // of the previous step
 }
 
 func (a *Rabenseifner) Step(k int, x *Exchange) bool {
@@ -57,8 +58,8 @@ func (a *Rabenseifner) Step(k int, x *Exchange) bool {
 	return false
 }
 
-// halve keeps one half of the parts. It exchanges the values for the other half for the
-// partner's for this one.
+// halve keeps one half of the parts. It sends the partner the values of the other half, and
+// receives the partner's values of its own half.
 func (a *Rabenseifner) halve(x *Exchange, p pairing, round int) {
 	a.partner = p.peer(1 << round)
 	first, middle, last := a.first, (a.first+a.last)/2, a.last
@@ -81,7 +82,7 @@ func (a *Rabenseifner) combineSpan(x *Exchange) {
 	a.value = a.Acc
 }
 
-// double exchanges the results that this rank has for those that the partner of a round has.
+// double exchanges this rank's results with those of the partner of a round.
 func (a *Rabenseifner) double(x *Exchange, p pairing, round int) {
 	partner, n := p.peer(1<<round), a.last-a.first
 	x.Send(partner, a.parts.span(a.Acc, a.first, a.last))

@@ -1,6 +1,6 @@
 package collective
 
-// AllreduceTree is Reduce to rank 0, then Bcast: 2(n-1) messages, which is fewest.
+// AllreduceTree is Reduce to rank 0, then Bcast: 2(n-1) messages, which is the minimum.
 type AllreduceTree struct {
 	Reduce
 	bcast Bcast

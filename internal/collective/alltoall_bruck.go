@@ -1,12 +1,12 @@
 package collective
 
-// AlltoallBruck is Bruck's Alltoall of short parts of one length: log n steps, of n messages
-// each. In step k a rank passes on, to rank+2^k, all parts that have as far to go in
-// that bit.
+// AlltoallBruck is Bruck's Alltoall for short parts of equal length: log n steps of n messages
+// each. In step k a rank sends to rank+2^k all parts whose distance to their destination has
+// bit k set.
 type AlltoallBruck struct {
 	Send, Recv []byte
 
-	all             []byte // by how far they have to go, those of all steps
+	all             []byte // the parts, by the distance that they travel in all steps
 	leaves, arrives []byte
 }
 
@@ -27,14 +27,14 @@ func (a *AlltoallBruck) Step(k int, x *Exchange) bool {
 		x.Recv(around(rank, -1<<k, n), a.arrives[:size])
 		return true
 	}
-	for d := range n { // what has come d places far
+	for d := range n { // the part that has travelled d places
 		copy(of(a.Recv, around(rank, -d, n)), of(a.all, d))
 	}
 	return false
 }
 
-// bundle calls do for each part of n, of b bytes, that goes in step k, and its place in
-// packed. It returns how many bytes they are.
+// bundle calls do for each of the n parts, of b bytes, that travels in step k, with its place
+// in packed. It returns their total length.
 func (a *AlltoallBruck) bundle(k, n, b int, do func(packed, part []byte), packed []byte) (size int) {
 	for d := 1 << k; d < n; d++ {
 		if d>>k&1 == 1 {

@@ -1,6 +1,6 @@
 package collective
 
-// AlltoallDirect is Linear of parts of one length.
+// AlltoallDirect is Linear for parts of equal length.
 type AlltoallDirect struct {
 	Send, Recv []byte
 }
@@ -9,7 +9,7 @@ func (a *AlltoallDirect) Step(_ int, x *Exchange) bool {
 	rank, n := x.Rank(), x.Size()
 	b := len(a.Send) / n
 	copy(a.Recv[rank*b:][:b], a.Send[rank*b:])
-	for d := 1; d < n; d++ { // each rank starts at another
+	for d := 1; d < n; d++ { // each rank starts with another peer
 		from := around(rank, -d, n)
 		x.Recv(from, a.Recv[from*b:][:b])
 	}

@@ -1,7 +1,7 @@
 package collective
 
-// AlltoallStar is Alltoall of short parts of one length by way of rank 0, which has them all: 2(n-1)
-// messages.
+// AlltoallStar is Alltoall for short parts of equal length: rank 0 gathers all, and then
+// scatters them: 2(n-1) messages.
 type AlltoallStar struct {
 	Send, Recv []byte
 

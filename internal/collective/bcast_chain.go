@@ -1,7 +1,7 @@
 package collective
 
-// BcastChain is Bcast along a chain of ranks that begins at Root: each passes on one segment
-// while it receives the next.
+// BcastChain is Bcast along a chain of ranks that begins at Root: each rank passes on one
+// segment while it receives the next.
 type BcastChain struct {
 	Buf     []byte
 	Root    int
@@ -22,7 +22,7 @@ func (a *BcastChain) Step(k int, x *Exchange) bool {
 	return k <= segments
 }
 
-// segments returns how many segments of so many bytes there are.
+// segments returns the number of segments in length bytes, each bytes a segment.
 func segments(length, each int) int { return (length + each - 1) / each }
 
 func segment(b []byte, k, each int) []byte { return b[k*each : min((k+1)*each, len(b))] }

@@ -1,7 +1,7 @@
 package collective
 
-// BcastScatter is Bcast of a long buffer, after van de Geijn: Root sends each other rank a
-// part of it, and these all bring theirs to one another.
+// BcastScatter is Bcast of a long buffer, after van de Geijn: Root sends each other rank a part
+// of it, and then these ranks exchange their parts.
 type BcastScatter struct {
 	Buf  []byte
 	Root int

@@ -1,6 +1,6 @@
 package collective
 
-// BcastStar is Bcast in which Root sends to all.
+// BcastStar is Bcast with messages from Root to all others.
 type BcastStar struct {
 	Buf  []byte
 	Root int

@@ -2,18 +2,18 @@ package collective
 
 import "github.com/mpicx/go-mpicx/internal/transport"
 
-// A Kind is what lies between the ranks of a communicator.
+// A Kind says what connects the ranks of a communicator.
 type Kind int
 
-// The kinds, by which the table is divided.
+// The kinds: the table has rules for each.
 const (
-	Shared  Kind = iota // they are goroutines, which share cores
-	Machine             // they are processes of one machine
-	Hosts               // they are processes of several
+	Shared  Kind = iota // goroutines, which share cores
+	Machine             // processes of one machine
+	Hosts               // processes of several machines
 	kinds
 )
 
-// A Chooser chooses the algorithms of a communicator's operations, the same at all ranks.
+// A Chooser chooses the algorithms of a communicator's operations. All ranks choose the same.
 type Chooser struct {
 	kind  Kind
 	ranks int
@@ -34,11 +34,11 @@ func ChooserFor(c transport.Comm) Chooser {
 	return chooser
 }
 
-// Forced are algorithms by operation that stand for those of the table, where they serve.
-// It is for tests and measurements.
+// Forced maps the names of operations to those of algorithms that replace the table's choice if
+// they suit the call. It is for tests and measurements.
 var Forced map[string]string
 
-// pick returns the name of the algorithm for an operation on so many bytes.
+// pick returns the name of the algorithm for an operation on the given number of bytes.
 func (c Chooser) pick(op operation, bytes int) string {
 	if Forced != nil {
 		if name := Forced[Operations[op].Name]; name != "" {
@@ -121,8 +121,8 @@ func (c Chooser) Allreduce(k *Kept, r Reduction) Algorithm {
 	return a
 }
 
-// ReduceScatter returns the algorithm for a reduction whose result is spread by parts. Acc is
-// the rank's own part.
+// ReduceScatter returns the algorithm for a reduction whose result is divided among the ranks,
+// as parts say. Acc is this rank's part of the result.
 func (c Chooser) ReduceScatter(k *Kept, r Reduction, parts Parts) Algorithm {
 	switch c.pick(reduceScatter, len(r.Send)) {
 	case "tree":
@@ -139,7 +139,7 @@ func (c Chooser) ReduceScatter(k *Kept, r Reduction, parts Parts) Algorithm {
 	return a
 }
 
-// Allgather returns the algorithm for gathering parts of one length at all ranks.
+// Allgather returns the algorithm for gathering parts of equal length at all ranks.
 func (c Chooser) Allgather(k *Kept, send, recv []byte) Algorithm {
 	switch c.pick(allgather, len(send)) {
 	case "tree":
@@ -160,7 +160,7 @@ func (c Chooser) Allgather(k *Kept, send, recv []byte) Algorithm {
 	return a
 }
 
-// Allgatherv is Allgather of parts of other lengths.
+// Allgatherv is Allgather for parts of different lengths.
 func (c Chooser) Allgatherv(k *Kept, send, recv []byte, parts Parts) Algorithm {
 	if c.pick(allgatherv, len(recv)/c.ranks) == "tree" {
 		a := again[Allgatherv](k, allgatherv)
@@ -172,7 +172,7 @@ func (c Chooser) Allgatherv(k *Kept, send, recv []byte, parts Parts) Algorithm {
 	return a
 }
 
-// Gather returns the algorithm for gathering parts of one length at root.
+// Gather returns the algorithm for gathering parts of equal length at root.
 func (c Chooser) Gather(k *Kept, send, recv []byte, root int) Algorithm {
 	if c.pick(gather, len(send)) == "tree" {
 		a := again[Gather](k, gather)
@@ -184,7 +184,7 @@ func (c Chooser) Gather(k *Kept, send, recv []byte, root int) Algorithm {
 	return a
 }
 
-// Scatter returns the algorithm for handing out parts of one length from root.
+// Scatter returns the algorithm for distributing parts of equal length from root.
 func (c Chooser) Scatter(k *Kept, send, recv []byte, root int) Algorithm {
 	if c.pick(scatter, len(recv)) == "tree" {
 		a := again[Scatter](k, scatter)
@@ -196,7 +196,7 @@ func (c Chooser) Scatter(k *Kept, send, recv []byte, root int) Algorithm {
 	return a
 }
 
-// Alltoall returns the algorithm for the exchange of parts of one length.
+// Alltoall returns the algorithm for exchanging parts of equal length.
 func (c Chooser) Alltoall(k *Kept, send, recv []byte) Algorithm {
 	switch c.pick(alltoall, len(send)/c.ranks) {
 	case "bruck":
@@ -213,8 +213,8 @@ func (c Chooser) Alltoall(k *Kept, send, recv []byte) Algorithm {
 	return a
 }
 
-// Scan returns the algorithm for what ranks have together with those before; exclusive: those before
-// alone, whose result is Acc, too.
+// Scan returns the algorithm for combining each rank's value with those of the ranks before it.
+// An exclusive scan leaves the rank's own value out. Acc gets the result in both.
 func (c Chooser) Scan(k *Kept, r Reduction, exclusive bool) Algorithm {
 	var result []byte
 	if exclusive {

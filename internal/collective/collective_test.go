@@ -20,8 +20,8 @@ type ended chan error
 
 func (e ended) Ended(err error) { e <- err }
 
-// run carries out an algorithm at n ranks, at the same time, and returns how it
-// ended at each; it may be called several times with different tags.
+// run runs an algorithm at n ranks at the same time, and returns how it ended at each. It may
+// be called several times with different tags.
 func run(comms []*local.Comm, tag int, algorithm func(rank int) Algorithm) []error {
 	errs := make([]error, len(comms))
 	var wg sync.WaitGroup
@@ -36,8 +36,7 @@ func run(comms []*local.Comm, tag int, algorithm func(rank int) Algorithm) []err
 	return errs
 }
 
-// AllreduceDoubling over no bytes is a barrier: nobody is done before all have
-// begun.
+// AllreduceDoubling over no bytes is a barrier: no rank has ended it before all have begun it.
 func TestDoublingIsABarrier(t *testing.T) {
 	for n := 2; n <= 20; n++ {
 		for late := range n {
@@ -53,7 +52,7 @@ func TestDoublingIsABarrier(t *testing.T) {
 					}
 				}
 				synctest.Wait()
-				// Those that no message can have told of all the others.
+				// No rank may have ended it without the late one.
 				require.Empty(t, done, "%d ranks, %d is late", n, late)
 				start(late)
 				for range n {
@@ -64,7 +63,7 @@ func TestDoublingIsABarrier(t *testing.T) {
 	}
 }
 
-// When the epoch ends, so does every operation, at every step.
+// When the epoch ends, every operation ends, in any step.
 func TestEpochEnds(t *testing.T) {
 	const n = 7
 	for late := range n {
@@ -99,8 +98,8 @@ func TestEpochEnds(t *testing.T) {
 	}
 }
 
-// A message of another length ends the operation, at the rank that finds out, and
-// takes its other messages back.
+// A message of another length ends the operation at the rank that receives it, and cancels this
+// rank's other messages.
 func TestLengthError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		comms := local.New(2)
@@ -116,7 +115,7 @@ func TestLengthError(t *testing.T) {
 	})
 }
 
-// A panic in an Op ends the operation with itself.
+// A panic in an Op ends the operation with a Panicked.
 func TestPanicInOp(t *testing.T) {
 	errs := run(local.New(1), -2, func(int) Algorithm { return panicking{} })
 	var p *future.Panicked

@@ -1,12 +1,10 @@
-// Package collective has the algorithms of collective operations over
-// point-to-point messages.
+// Package collective has the algorithms of collective operations over point-to-point messages.
 //
-// An [Algorithm] is one rank's part, step by step: it says which messages a step
-// exchanges, and computes on what they brought. An [Exchange] carries out the steps as
-// messages complete, on the goroutine that completes them. No goroutine waits. When the
-// communicator's epoch ends, every message of the operation ends, and with them the
-// operation; its buffers are free.
+// An [Algorithm] is one rank's part, step by step: it names the messages that a step exchanges,
+// and computes with their contents. An [Exchange] carries out the steps as messages complete,
+// on the goroutine that completes them. No goroutine waits. When the communicator's epoch ends,
+// all messages of the operation end, and so does the operation. Its buffers are then free.
 //
-// Buffers are bytes here. What the elements are, and which error ended an
-// epoch, this package must never know.
+// Buffers are bytes here. This package must never know what the elements are, nor which error
+// ended an epoch.
 package collective

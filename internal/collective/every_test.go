@@ -16,8 +16,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/local"
 )
 
-// A call is an operation of n ranks, of which the parts or the whole have so many elements
-// of 4 bytes.
+// A call is an operation of n ranks. Length counts the elements, of 4 bytes, of a part or of
+// the whole.
 type call struct {
 	n, root, length int
 	inPlace         bool
@@ -25,7 +25,7 @@ type call struct {
 	ordered         bool
 }
 
-// uneven are parts of which some are empty: rank r's is r%3 times as long.
+// uneven returns parts of which some are empty: rank r's length is r%3 times c.length.
 func (c call) uneven() Parts {
 	p := make(Parts, c.n+1)
 	for r := range c.n {
@@ -34,7 +34,7 @@ func (c call) uneven() Parts {
 	return p
 }
 
-// value is what rank r gives: at each place something of its own.
+// value returns rank r's value. Each element is different.
 func (c call) value(r, length int) []byte {
 	b := make([]byte, 4*length)
 	for i := range length {
@@ -43,7 +43,8 @@ func (c call) value(r, length int) []byte {
 	return b
 }
 
-// order combines intervals of ranks, of which the last and the first must be neighbours.
+// order returns an Op that combines intervals of ranks. The last of left and the first of right
+// must be neighbours.
 func order(t *testing.T) Op {
 	return func(dst, left, right []byte) {
 		for i := 0; i < len(dst); i += 4 {
@@ -62,7 +63,7 @@ func add(dst, left, right []byte) {
 	}
 }
 
-// result is the combination of the values of ranks first to last, one after another.
+// result returns the combination of the values of ranks first to last, one after another.
 func (c call) result(first, last int) []byte {
 	sum := c.value(first, c.length)
 	for r := first + 1; r <= last; r++ {
@@ -71,15 +72,15 @@ func (c call) result(first, last int) []byte {
 	return sum
 }
 
-// A side is one rank's: its algorithm, where its result will be, and what that ought to be;
-// or nil, if it has none. Send must not change, unless it is where the result comes.
+// A side is one rank's part of a call: its algorithm, where its result will be, and the result
+// that is wanted; nil if it has none. Send must not change, unless the result comes there.
 type side struct {
 	algorithm Algorithm
 	send      []byte
 	got, want []byte
 }
 
-// reduction returns a side's Reduction, whose result has as many bytes.
+// reduction returns a side's Reduction, whose result has this many bytes.
 func (c call) reduction(rank, bytes int) (r Reduction) {
 	r = Reduction{Send: c.value(rank, c.length), Op: c.op, Element: 4, Ordered: c.ordered}
 	r.Acc = make([]byte, bytes)
@@ -156,11 +157,11 @@ func (c call) split(b []byte) (parts [][]byte) {
 	return parts
 }
 
-// every has all algorithms that exchange buffers, by their operations.
+// every has all algorithms that exchange buffers, and their operations.
 var every = []struct {
 	name     string
-	rooted   bool // it has a root
-	reorders bool // it does not keep the order of ranks; of reductions to rank 0 it does
+	rooted   bool // the operation has a root
+	reorders bool // it does not keep the order of ranks, except in reductions to rank 0
 	side     func(c call, rank int) side
 }{
 	{"Bcast tree", true, false, func(c call, r int) side {
@@ -293,7 +294,7 @@ var every = []struct {
 	}},
 }
 
-// Every algorithm does what the operation is, with any number of ranks and elements, at any
+// Every algorithm does what its operation promises, with any number of ranks and elements, any
 // root, in place or not.
 func TestEvery(t *testing.T) {
 	for _, a := range every {
@@ -340,7 +341,8 @@ func TestEvery(t *testing.T) {
 	}
 }
 
-// most is how many ranks a test has; fewer under the race detector, which takes ten times as long.
+// most returns how many ranks a test has: fewer under the race detector, which takes ten times
+// as long.
 func most(ranks, race int) int {
 	if buildtags.Race {
 		return race
@@ -348,7 +350,7 @@ func most(ranks, race int) int {
 	return ranks
 }
 
-// counting calls before with the number of each request of a rank.
+// counting calls before each request of a rank, with the request's number.
 type counting struct {
 	*local.Comm
 	requests atomic.Int32
@@ -365,9 +367,9 @@ func (c *counting) Irecv(r *transport.Request) {
 	c.Comm.Irecv(r)
 }
 
-// When an error comes before any request of any rank, every rank's operation ends with it, or
-// has ended; no request is left, and all buffers are free: those of the caller are
-// overwritten, which the race detector would see.
+// If an error comes before any request of any rank, every rank's operation ends with the error,
+// or has ended before. No request is left, and all buffers are free: the test overwrites the
+// caller's buffers, and the race detector would report another access.
 func TestEveryIsInterrupted(t *testing.T) {
 	cause := errors.New("an error")
 	for _, a := range every {

@@ -8,12 +8,12 @@ import (
 	"github.com/mpicx/go-mpicx/internal/binomial"
 )
 
-// Gather brings the Send of every rank, all of one length, to Recv at rank Root, in the
-// order of ranks. Each subtree sends its parts in one message.
+// Gather collects the Send of all ranks, of equal length, in Recv of rank Root, in the order of
+// ranks. Each subtree sends its parts in one message.
 type Gather struct {
 	Send, Recv []byte
 	Root       int
-	part       []byte // of the subtree, in tree order
+	part       []byte // the subtree's parts, in tree order
 }
 
 func (a *Gather) Step(k int, x *Exchange) bool {
@@ -38,7 +38,7 @@ func (a *Gather) Step(k int, x *Exchange) bool {
 		return true
 	case v > 0:
 		x.Send(t.rank(binomial.Parent(v), x), a.part)
-	case a.Root > 0 || children == 0: // from tree order to that of ranks
+	case a.Root > 0 || children == 0: // from tree order to the order of ranks
 		split := (n - a.Root) * b
 		copy(a.Recv[a.Root*b:], a.part[:split])
 		copy(a.Recv, a.part[split:])
@@ -46,7 +46,7 @@ func (a *Gather) Step(k int, x *Exchange) bool {
 	return false
 }
 
-// subtree returns how many ranks the subtree below v has, v included.
+// subtree returns how many ranks the subtree rooted at v has, including v.
 func subtree(v, n int) int {
 	if v == 0 {
 		return n
@@ -54,8 +54,8 @@ func subtree(v, n int) int {
 	return min(v&-v, n-v)
 }
 
-// Scatter brings the parts of Send at rank Root, all of one length, to Recv of every
-// rank, in the order of ranks.
+// Scatter distributes the parts of Send at rank Root, of equal length, to Recv of all ranks, in
+// the order of ranks.
 type Scatter struct {
 	Send, Recv []byte
 	Root       int
@@ -87,9 +87,10 @@ func (a *Scatter) Step(k int, x *Exchange) bool {
 	return false
 }
 
-// Linear exchanges parts directly: rank r's part goes to rank i from Send[i],
-// and i's comes into Recv[i]. Nil slices stand for no part for anybody. It is
-// the way for parts of different or large sizes: nothing is copied on the way.
+// Linear exchanges parts directly: rank r's Send[i] goes to rank i, and rank i's part comes
+// into r's Recv[i]. A nil slice stands for no part. A nil Send or Recv has no parts at all.
+// Linear is for long parts and for parts of different lengths, because no rank passes on
+// another's part.
 type Linear struct {
 	Send, Recv [][]byte
 }
@@ -100,7 +101,7 @@ func (a *Linear) Step(k int, x *Exchange) bool {
 	if own {
 		copy(a.Recv[rank], a.Send[rank])
 	}
-	for d := range n { // each rank starts at another
+	for d := range n { // each rank starts with another peer
 		if d == 0 && own {
 			continue
 		}
@@ -119,7 +120,7 @@ func (a *Linear) Step(k int, x *Exchange) bool {
 	return false
 }
 
-// Allgather is Gather to rank 0, then Bcast of what came.
+// Allgather is Gather to rank 0, then Bcast of the result.
 type Allgather struct {
 	Gather
 	bcast Bcast
@@ -131,8 +132,8 @@ func (a *Allgather) Step(k int, x *Exchange) bool {
 	return a.step(k, x, &a.Gather, &a.bcast)
 }
 
-// AllgatherShared is Allgather whose result, All, the ranks of one process share, for
-// reading only.
+// AllgatherShared is Allgather with a read-only result, All, which the ranks of one process
+// share.
 type AllgatherShared struct {
 	Send, All []byte
 
@@ -158,8 +159,8 @@ func (a *AllgatherShared) Step(k int, x *Exchange) bool {
 	return more
 }
 
-// Allgatherv is Allgather for parts of different lengths, which every rank
-// knows: rank r's part is Recv[At[r]:At[r+1]].
+// Allgatherv is Allgather for parts of different lengths, which every rank knows: rank r's part
+// is Recv[At[r]:At[r+1]].
 type Allgatherv struct {
 	Send, Recv []byte
 	At         []int
@@ -185,14 +186,14 @@ func (a *Allgatherv) Step(k int, x *Exchange) bool {
 	return true
 }
 
-// GatherAny is Gather for parts whose lengths only their ranks know. At the root it
-// sets Parts to them, for reading only.
+// GatherAny is Gather for parts whose lengths are known only to the ranks that send them. At
+// the root it sets Parts, which are read-only.
 type GatherAny struct {
 	Send  []byte
 	Root  int
 	Parts [][]byte
 
-	all []byte // of the subtree: for each part in tree order, its length and itself
+	all []byte // the subtree's parts in tree order, each after its length
 }
 
 func (a *GatherAny) Step(k int, x *Exchange) bool {
@@ -215,13 +216,13 @@ func (a *GatherAny) Step(k int, x *Exchange) bool {
 	}
 	parts, err := SplitParts(a.all, n)
 	if err != nil {
-		panic(future.Thrown{Err: err}) // ends the operation with it
+		panic(future.Thrown{Err: err}) // ends the operation with err
 	}
 	a.Parts = append(parts[n-a.Root:], parts[:n-a.Root]...)
 	return false
 }
 
-// AllgatherAny is GatherAny, then BcastAny of what came.
+// AllgatherAny is GatherAny, then BcastAny of the result.
 type AllgatherAny struct {
 	GatherAny
 	bcast BcastAny
@@ -241,7 +242,7 @@ func (a *AllgatherAny) Step(k int, x *Exchange) bool {
 	return more
 }
 
-// ErrParts is the error for bytes of another rank that are not n parts.
+// ErrParts says that bytes received from another rank are not one part of each rank.
 var ErrParts = errors.New("the parts gathered are not one of each rank")
 
 // SplitParts returns the n parts in all. Each follows its length, a varint.

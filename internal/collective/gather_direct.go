@@ -1,6 +1,6 @@
 package collective
 
-// GatherDirect is Gather in which all send to Root at once.
+// GatherDirect is Gather in which all others send to Root directly.
 type GatherDirect struct {
 	Send, Recv []byte
 	Root       int

@@ -1,13 +1,12 @@
 package collective
 
-// Neighbors exchanges parts with neighbours: the k-th of To gets the k-th of Send, and the k-th of
-// Recv comes from the k-th of From. A negative rank is nobody, whose part is left alone. Of several
-// messages between the same two ranks the first that one sends is the first that the other
-// receives.
+// Neighbors exchanges parts with neighbours: Send[k] goes to rank To[k], and Recv[k] comes from
+// rank From[k]. A negative rank stands for no neighbour; the part is left unchanged. Several
+// messages from one rank to another are received in the order in which they are sent.
 type Neighbors struct {
 	To, From []int
-	// Order says in which order messages of one rank are received, by their places in From; nil: in
-	// that of From.
+	// Order lists places in From, in the order in which the messages of one rank are received;
+	// nil: the order of From.
 	Order      []int
 	Send, Recv [][]byte
 }

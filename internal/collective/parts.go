@@ -1,9 +1,9 @@
 package collective
 
-// Parts say how a buffer is divided among ranks: that of rank r is [Parts[r], Parts[r+1]).
+// Parts say how a buffer is divided among ranks: rank r's part is [Parts[r], Parts[r+1]).
 type Parts []int
 
-// even divides length bytes, of elements of so many, among n.
+// even divides length bytes into n parts of whole elements, of element bytes each.
 func even(length, element, n int) Parts {
 	p := make(Parts, n+1)
 	for i := range p {
@@ -15,13 +15,13 @@ func even(length, element, n int) Parts {
 // of returns the part of rank r.
 func (p Parts) of(b []byte, r int) []byte { return p.span(b, r, r+1) }
 
-// span returns the parts of ranks from first to before last.
+// span returns the parts of ranks first to last-1.
 func (p Parts) span(b []byte, first, last int) []byte { return b[p[first]:p[last]:p[last]] }
 
-// around returns the rank i places behind r.
+// around returns the rank i places after r in a ring of n.
 func around(r, i, n int) int { return ((r+i)%n + n) % n }
 
-// ownPart returns this rank's part of buf, which is that of send, if it is not nil.
+// ownPart returns this rank's part of buf, after copying send there, if it is not nil.
 func ownPart(send, buf []byte, parts Parts, rank int) []byte {
 	own := parts.of(buf, rank)
 	if send != nil {

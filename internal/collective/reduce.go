@@ -2,18 +2,18 @@ package collective
 
 import "github.com/mpicx/go-mpicx/internal/binomial"
 
-// Reduce combines the values of all ranks into the Acc of rank Root, along a binomial
-// tree. The tree's root is rank 0, to keep the order of ranks. A rank receives short values of its
-// children at once, and long ones one after another, which needs room for one.
+// Reduce combines the values of all ranks in the Acc of rank Root, along a binomial tree. The
+// tree's root is rank 0, to keep the order of ranks. A rank receives the values of its children
+// all at once if they are short. It receives long ones one after another, into the same buffer.
 type Reduce struct {
 	Reduction
 	Root int
 
-	each int    // how many children's values arrive in a step
-	all  []byte // these
+	each int    // number of children whose values arrive in one step
+	all  []byte // their values
 }
 
-// shortReduce is how many bytes are short.
+// shortReduce is the length in bytes up to which a value is short.
 const shortReduce = 4 << 10
 
 func (a *Reduce) Step(k int, x *Exchange) bool {
@@ -39,7 +39,7 @@ func (a *Reduce) Step(k int, x *Exchange) bool {
 			x.Recv(binomial.Child(rank, k*a.each+i), a.arrived(i))
 		}
 		return true
-	case k > steps: // at the root, once the tree is done with Acc
+	case k > steps: // at Root: the tree no longer uses Acc
 		x.Recv(0, a.Acc)
 		return false
 	case rank > 0:

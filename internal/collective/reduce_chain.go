@@ -1,12 +1,12 @@
 package collective
 
-// ReduceChain is Reduce along a chain of ranks that ends at Root: each combines one segment
-// and passes it on while it receives the next. If Root is not 0 the op must commute: the
-// order is that of ranks, but begins with Root.
+// ReduceChain is Reduce along a chain of ranks that ends at Root: each rank combines one
+// segment and passes it on while it receives the next. If Root is not 0, the op must commute:
+// the values are combined in the order Root, Root+1, …, n-1, 0, …, Root-1.
 type ReduceChain struct {
 	Reduction
 	Root    int
-	Segment int // bytes, a multiple of an element's
+	Segment int // bytes, whole elements
 }
 
 func (a *ReduceChain) Step(k int, x *Exchange) bool {
@@ -16,7 +16,7 @@ func (a *ReduceChain) Step(k int, x *Exchange) bool {
 		a.beginSegments(x, v < n-1, a.Segment)
 	}
 	segments := segments(len(a.value), a.Segment)
-	passed := k // which segment is passed on in this step
+	passed := k // the segment that is passed on in this step
 	if v < n-1 {
 		passed--
 		if 0 <= passed && passed < segments {

@@ -1,11 +1,12 @@
 package collective
 
-// ReduceStar is Reduce in which all send to Root at once, which combines what came in the order of
-// ranks: n-1 messages, and Root sleeps once. So it is for few bytes, and ranks that share cores.
+// ReduceStar is Reduce in which all others send to Root directly, and Root combines the values
+// in the order of ranks: n-1 messages, and Root waits only once. It is for short values, and
+// for ranks that share cores.
 type ReduceStar struct {
 	Reduction
 	Root int
-	all  []byte // of the others, from Root on
+	all  []byte // values of the other ranks, beginning with Root+1
 }
 
 func (a *ReduceStar) Step(k int, x *Exchange) bool {
@@ -22,7 +23,7 @@ func (a *ReduceStar) Step(k int, x *Exchange) bool {
 		}
 		return true
 	}
-	if n > 1 && a.Root > 0 { // the first is no own value, and Acc may be Send
+	if n > 1 && a.Root > 0 { // rank 0's value is the first, and Acc may be Send
 		first := a.part(n - a.Root)
 		for r := 1; r < n; r++ {
 			v := a.value
@@ -42,5 +43,5 @@ func (a *ReduceStar) Step(k int, x *Exchange) bool {
 	return false
 }
 
-// part is what the rank d places behind Root has sent.
+// part returns the value of the rank d places after Root.
 func (a *ReduceStar) part(d int) []byte { return a.all[(d-1)*len(a.value):][:len(a.value)] }

@@ -1,13 +1,13 @@
 package collective
 
-// ReduceScatterDirect combines the values of all ranks in their order, and leaves each rank
-// its part of the result. All send each rank its part at once: one step.
+// ReduceScatterDirect combines the values of all ranks in the order of ranks, and gives each
+// rank its part of the result. Each rank sends all others their parts at once: one step.
 type ReduceScatterDirect struct {
-	Send, Recv []byte // the value, and the rank's part of the result, which may be in Send
+	Send, Recv []byte // this rank's value, and its part of the result; Recv may be part of Send
 	Parts      Parts
 	Op         Op
 
-	all []byte // of the others, from the next rank on; this rank's own is in Send
+	all []byte // parts from the other ranks, beginning with the next; this rank's own is in Send
 }
 
 func (a *ReduceScatterDirect) Step(k int, x *Exchange) bool {
@@ -34,7 +34,8 @@ func (a *ReduceScatterDirect) Step(k int, x *Exchange) bool {
 		}
 		return a.all[(around(r, -rank, n)-1)*len(own):][:len(own)]
 	}
-	// In what rank 0 or 1 has sent, since Recv may be this rank's own part.
+	// Combine in the buffer of what rank 0 or 1 has sent, because Recv may be this rank's own
+	// part.
 	first := arrived(0)
 	if rank == 0 {
 		first = arrived(1)

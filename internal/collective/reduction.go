@@ -3,21 +3,21 @@ package collective
 import "math"
 
 // An Op sets dst to left op right, element by element. Dst may be one of the two. An Op is
-// associative. It need not be commutative: operations apply it in the order of ranks, but
-// for algorithms that say otherwise, with the same brackets every time, so that
+// associative. It need not be commutative: operations apply it in the order of ranks, except
+// for algorithms that say otherwise. They group the values in the same way every time, so
 // floating-point results are the same at all ranks and in every run.
 type Op func(dst, left, right []byte)
 
-// A Reduction is what the algorithms of reductions work on: a rank's value, and the
-// values of its neighbours that it is combined with, one after another.
+// A Reduction is the state of a reduction at one rank, for all algorithms: the rank's value,
+// which is combined with the values of other ranks one after another.
 type Reduction struct {
-	// Send is this rank's value, which stays as it is; nil: Acc has it.
+	// Send is this rank's value, and stays unchanged; nil: the value is in Acc.
 	Send []byte
-	// Acc is where it is combined, and where the result comes. It may be Send, and may be nil
-	// at a rank that has no result.
+	// Acc is where values are combined and where the result is stored. It may be Send. It may
+	// be nil at a rank that has no result.
 	Acc []byte
 	Op  Op
-	// Element is how many bytes an element has: the value may be split between them.
+	// Element is the length of an element in bytes. The value may be split between elements.
 	Element int
 	// Ordered says that Op does not commute.
 	Ordered bool
@@ -26,10 +26,10 @@ type Reduction struct {
 	tmp   []byte
 }
 
-// begin makes the reduction ready, where anything will arrive for that.
+// begin prepares the reduction. Arrives says whether this rank will receive values.
 func (a *Reduction) begin(x *Exchange, arrives bool) { a.beginSegments(x, arrives, math.MaxInt) }
 
-// beginSegments is begin for at most so many bytes that arrive at a time.
+// beginSegments is begin for a rank that receives at most this many bytes at a time.
 func (a *Reduction) beginSegments(x *Exchange, arrives bool, most int) {
 	a.value = a.Send
 	if a.Send == nil {
@@ -43,8 +43,8 @@ func (a *Reduction) beginSegments(x *Exchange, arrives bool, most int) {
 	}
 }
 
-// combine combines the value with what has arrived from another rank, whose values come
-// before or after.
+// combine combines the value with the one that has arrived from another rank, in the order of
+// ranks.
 func (a *Reduction) combine(from int, x *Exchange) {
 	if from < x.Rank() {
 		a.Op(a.Acc, a.tmp, a.value)
@@ -57,10 +57,10 @@ func (a *Reduction) combine(from int, x *Exchange) {
 // len returns the length of the value.
 func (a *Reduction) len() int { return max(len(a.Send), len(a.Acc)) }
 
-// segment is how many bytes a chain passes on at a time: whole elements.
+// segment returns how many bytes a chain passes on at a time: whole elements.
 func (a *Reduction) segment() int { return max(1, chainSegment/a.Element) * a.Element }
 
-// settle moves the result to Acc, if it has been combined with nothing.
+// settle copies the value to Acc if it was combined with no other.
 func (a *Reduction) settle() {
 	if len(a.value) > 0 && &a.value[0] != &a.Acc[0] {
 		copy(a.Acc, a.value)

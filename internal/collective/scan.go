@@ -1,12 +1,12 @@
 package collective
 
-// Scan makes Acc of rank r the combination of the values of ranks 0 to r, or, with
-// Exclusive, Result that of those to r-1: at rank 0 it is then left alone. In step k a rank
-// passes what it has to rank+2^k.
+// Scan sets Acc of rank r to the combination of the values of ranks 0 to r. With Exclusive it
+// sets Result to that of ranks 0 to r-1, and leaves Result of rank 0 unchanged. In step k a
+// rank sends what it has combined to rank+2^k.
 type Scan struct {
 	Reduction
 	Exclusive bool
-	Result    []byte // of Exclusive
+	Result    []byte // used with Exclusive only
 	have      bool
 }
 
@@ -15,7 +15,7 @@ func (a *Scan) Step(k int, x *Exchange) bool {
 	if k == 0 {
 		a.begin(x, x.Size() > 1)
 	} else if from := rank - 1<<(k-1); from >= 0 {
-		a.combine(from, x) // first: Result may be Send
+		a.combine(from, x) // before Result changes, which may be Send
 		if a.Exclusive {
 			if !a.have {
 				a.have = true

@@ -1,12 +1,12 @@
 package collective
 
-// ScanChain is Scan along the chain of ranks: each combines one segment with its own and passes it
-// on while it receives the next. It has the fewest messages, n-1 for each segment.
+// ScanChain is Scan along the chain of ranks: each rank combines one segment with its own and
+// passes it on while it receives the next. It sends the fewest messages, n-1 for each segment.
 type ScanChain struct {
 	Reduction
 	Exclusive bool
-	Result    []byte // of Exclusive
-	Segment   int    // bytes, a multiple of an element's
+	Result    []byte // used with Exclusive only
+	Segment   int    // bytes, whole elements
 }
 
 func (a *ScanChain) Step(k int, x *Exchange) bool {
@@ -15,7 +15,7 @@ func (a *ScanChain) Step(k int, x *Exchange) bool {
 		a.beginSegments(x, rank > 0, a.Segment)
 	}
 	segments := max(1, segments(len(a.value), a.Segment))
-	passed := k - min(rank, 1) // which segment is passed on in this step
+	passed := k - min(rank, 1) // the segment that is passed on in this step
 	if 0 <= passed && passed < segments {
 		own := segment(a.value, passed, a.Segment)
 		before := a.tmp[:min(len(a.tmp), len(own))]
@@ -24,7 +24,7 @@ func (a *ScanChain) Step(k int, x *Exchange) bool {
 			a.Op(sum, before, own)
 			own = sum
 		}
-		if a.Exclusive && rank > 0 { // now: Result may be Send
+		if a.Exclusive && rank > 0 { // after the segment has been read: Result may be Send
 			copy(segment(a.Result, passed, a.Segment), before)
 		}
 		if !last {

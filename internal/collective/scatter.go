@@ -8,9 +8,9 @@ import (
 )
 
 // ScatterAny is Scatter for parts whose lengths only the root knows. It sets Part to this
-// rank's, for reading only.
+// rank's part, which is read-only.
 type ScatterAny struct {
-	Parts [][]byte // of all ranks, in their order; used at the root only
+	Parts [][]byte // of all ranks, in order; used only at the root
 	Root  int
 	Part  []byte
 }
@@ -28,7 +28,7 @@ func (a *ScatterAny) Step(k int, x *Exchange) bool {
 	if v > 0 {
 		var err error
 		if parts, err = SplitParts(x.Taken(0), subtree(v, n)); err != nil {
-			panic(future.Thrown{Err: err}) // ends the operation with it
+			panic(future.Thrown{Err: err}) // ends the operation with err
 		}
 	} else if a.Root > 0 {
 		parts = append(append(make([][]byte, 0, n), parts[a.Root:]...), parts[:a.Root]...)

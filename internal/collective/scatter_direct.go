@@ -1,6 +1,6 @@
 package collective
 
-// ScatterDirect is Scatter in which Root sends to all at once.
+// ScatterDirect is Scatter in which Root sends to all others directly.
 type ScatterDirect struct {
 	Send, Recv []byte
 	Root       int

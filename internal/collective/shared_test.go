@@ -8,7 +8,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/local"
 )
 
-// All ranks of a process have the same bytes, by rank.
+// All ranks of a process share the same bytes.
 func TestAllgatherShared(t *testing.T) {
 	for n := 1; n <= 20; n++ {
 		all := make([]*AllgatherShared, n)
@@ -27,7 +27,7 @@ func TestAllgatherShared(t *testing.T) {
 	}
 }
 
-// What another operation sends is not taken for it.
+// A message of another operation is not taken for one of AllgatherShared.
 func TestAllgatherSharedMeetsAnother(t *testing.T) {
 	errs := run(local.New(2), -2, func(r int) Algorithm {
 		if r == 0 {

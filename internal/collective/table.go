@@ -17,13 +17,13 @@ const (
 	operations
 )
 
-// An Operation is one with several algorithms.
+// An Operation is a collective operation that has several algorithms.
 type Operation struct {
 	Name       string
 	Algorithms []string
 }
 
-// Operations are those that a Chooser chooses for.
+// Operations are the operations that a Chooser chooses algorithms for.
 var Operations = [operations]Operation{
 	{"Barrier", []string{"tree", "star", "doubling"}},
 	{"Bcast", []string{"tree", "star", "scatter", "chain"}},
@@ -41,29 +41,31 @@ var Operations = [operations]Operation{
 // chainSegment is how many bytes a chain passes on at a time.
 const chainSegment = 64 << 10
 
-// A rule says which algorithm serves up to so many ranks and bytes; 0: any number.
+// A rule names the algorithm for up to this many ranks and bytes; 0: any number.
 type rule struct {
 	ranks, bytes int
 	use          string
 }
 
-// table has the rules for each operation and Kind. The first that applies is chosen; the last
-// one always does. Bytes are those of the whole vector for Bcast and reductions, of one rank's part
-// for the others. Measured on two cores that others used, too (load 3 to 20), each the shortest
-// of 9 to 15 times, with 2, 3, 4, 8 and 64 goroutine ranks and 2 and 4 processes:
+// table has the rules for each operation and Kind. The first rule that applies is used; the
+// last one always applies. Bytes are those of the whole vector for Bcast and reductions, and
+// those of one rank's part for the other operations. The rules were measured on two cores that
+// other programs used, too (load 3 to 20), with 2, 3, 4, 8 and 64 goroutine ranks and 2 and 4
+// processes. Each time is the shortest of 9 to 15:
 //
 //	go run ./internal/collective/measure -ranks 8
 //	mpicxrun -n 4 measure
 //
-// More goroutine ranks than 64 are not measured: a star serves up to 512 of them, since its root's
-// memory grows with their number.
+// More than 64 goroutine ranks were not measured. A star serves up to 512, because the memory
+// of its root grows with the number of ranks.
 //
-// More processes than 4 have the crossovers of goroutine ranks. Hosts have what processes of one
-// machine have, but for direct messages where a tree or halving has fewer at a time. Measured between
-// two network namespaces, with ranks placed by host and alternating (internal/scripts/two-hosts measure),
-// the two placements differ by no more than their noise. So algorithms that know the machines are not
-// here. Rabenseifner's begins with neighbours: by host, the least part of the vector leaves the machine. Rings, pairwise exchange and Bruck's Allgather were slower, or no faster,
-// everywhere, and are not here.
+// More than 4 processes have the crossovers of goroutine ranks. Hosts have the rules of
+// processes of one machine, except for direct messages where a tree or halving sends fewer at a
+// time. Measured between two network namespaces, with ranks placed by host and alternating
+// (internal/scripts/two-hosts measure), the two placements differ by no more than their noise,
+// so there are no algorithms that know the machines. Rabenseifner's begins with neighbours: if
+// ranks are placed by host, the smallest part of the vector leaves the machine. Rings, pairwise
+// exchange and Bruck's Allgather were slower everywhere, or no faster, and are not here.
 var table = [operations][kinds][]rule{
 	barrier: {
 		{{use: "tree"}},

@@ -2,8 +2,7 @@ package collective
 
 import "github.com/mpicx/go-mpicx/internal/binomial"
 
-// tree is the binomial tree whose root is any rank: ranks are renumbered
-// relative to it.
+// tree is the binomial tree rooted at any rank: ranks are renumbered relative to the root.
 type tree struct{ root int }
 
 func (t tree) number(x *Exchange) int {
@@ -21,8 +20,8 @@ func (t tree) rank(v int, x *Exchange) int {
 	return v
 }
 
-// A Barrier ends at no rank before all ranks have begun it. An empty message goes up
-// the tree, and one comes down.
+// A Barrier ends at no rank before all ranks have begun it. Empty messages go up the tree and
+// then down.
 type Barrier struct{}
 
 func (Barrier) Step(k int, x *Exchange) bool {
@@ -44,14 +43,14 @@ func (Barrier) Step(k int, x *Exchange) bool {
 	return true
 }
 
-// sendToChildren sends b down the tree, to the largest subtree first.
+// sendToChildren sends b down the tree, beginning with the largest subtree.
 func sendToChildren(x *Exchange, t tree, v int, b []byte) {
 	for i := binomial.Children(v, x.Size()) - 1; i >= 0; i-- {
 		x.Send(t.rank(binomial.Child(v, i), x), b)
 	}
 }
 
-// Bcast sends Buf of rank Root to all others' Buf.
+// Bcast copies Buf of rank Root to Buf of all others.
 type Bcast struct {
 	Buf  []byte
 	Root int
@@ -70,8 +69,8 @@ func (a *Bcast) Step(k int, x *Exchange) bool {
 	return false
 }
 
-// BcastAny is Bcast for bytes whose length only the root knows. At the other ranks it
-// sets Buf to them, for reading only.
+// BcastAny is Bcast for bytes whose length only the root knows. At the other ranks it sets Buf,
+// which is read-only.
 type BcastAny struct {
 	Buf  []byte
 	Root int

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// A Deed is what a statement does to a rank: it dies, unless something else is said. The
-// rest is for ranks that are processes.
+// A Deed is what a statement does to a rank. The zero Deed kills it. Others need ranks that are
+// processes.
 type Deed struct {
-	Signal string // by this signal, a name of Signals
-	Exits  bool   // by exiting with Status
+	Signal string // the rank is killed by this signal, a name of Signals
+	Exits  bool   // the rank exits with Status
 	Status int
-	Stop   time.Duration // it is stopped for so long, and does not die
+	Stop   time.Duration // the rank is stopped for this long, and does not die
 }
 
 type deed = Deed
 
-// Signals are those by which a process may be killed.
+// Signals are the signals that a process may be killed by.
 var Signals = []string{"SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGABRT", "SIGSEGV", "SIGBUS", "SIGPIPE"}
 
 func (d Deed) verb() string {
@@ -42,7 +42,7 @@ func (d Deed) how() string {
 	return ""
 }
 
-// OfProcesses returns an error if the plan does what can be done to processes alone.
+// OfProcesses returns an error if the plan does something that can be done only to processes.
 func (p *Plan) OfProcesses() error {
 	i := slices.IndexFunc(p.statements, func(s statement) bool { return s.deed != Deed{} })
 	if i < 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/mpicx/go-mpicx/ulfmbackend"
 )
 
-// Plans, and what they are when written again.
+// Plans, and how String writes them.
 var plans = map[string]string{
 	"":                                        "",
 	" ;\n ;":                                  "",
@@ -107,7 +107,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// What had to be done and has not been is known, for each rank, with what the rank has begun.
+// It is known what a plan had to do at each rank and has not done, and what the rank has begun.
 func TestMissed(t *testing.T) {
 	plan, side, _, dup := wrapped(t, "must kill 0 at operation 3; kill 0 at operation 9; must kill 0 in Gather step 1; must kill any 2 random seed 1 of 900")
 	missed := func() (all []string) {
@@ -149,7 +149,7 @@ func TestOfProcesses(t *testing.T) {
 	}
 }
 
-// Who dies at random, and when, is spread, and the seed says it.
+// Which ranks die at random, and when, varies and is determined by the seed.
 func TestDraw(t *testing.T) {
 	const n, of = 10, 20
 	victims, moments := map[int]int{}, map[int]int{}
@@ -183,7 +183,7 @@ type done struct{ ended int }
 func (d *done) Completed(*transport.Request) { d.ended++ }
 func (d *done) Ended(error)                  { d.ended++ }
 
-// A wrapped side of rank 0 and what comes out at rank 1.
+// A wrapped side of rank 0, and what arrives at rank 1.
 func wrapped(t *testing.T, text string) (plan *Plan, side transport.Comm, bare [2]transport.Comm, dup [2]transport.Comm) {
 	plan, err := Parse(text)
 	require.NoError(t, err)
@@ -205,7 +205,7 @@ func send(c transport.Comm, tag int, b []byte) *transport.Request {
 	return r
 }
 
-// A mailbox counts what comes, and sends what is in it to rank 1.
+// A mailbox counts the messages that come, and sends its own to rank 1.
 type mailbox struct {
 	come    int
 	out     [][]byte
@@ -243,8 +243,8 @@ func arrives(c transport.Comm, tag int) bool {
 	return r.Done.(*done).ended == 1 && r.Err == nil
 }
 
-// The operation that is named is the first that does not happen; messages of the
-// error channel do not count.
+// The named operation is the first that does not happen. Messages of the error channel do not
+// count.
 func TestOperation(t *testing.T) {
 	plan, side, bare, dup := wrapped(t, "kill 0 at operation 4; kill 0 at operation 9; kill 5 at operation 1")
 	side.Probe(&transport.Request{Peer: 1, Done: new(done)})
@@ -260,7 +260,7 @@ func TestOperation(t *testing.T) {
 	require.Equal(t, 1, listen(dup[1]).come)
 }
 
-// Nobody is wrapped who does not die, or can't.
+// Only ranks that are to die, and can, are wrapped.
 func TestUnwrapped(t *testing.T) {
 	plan, err := Parse("kill 1 at operation 1")
 	require.NoError(t, err)
@@ -270,7 +270,7 @@ func TestUnwrapped(t *testing.T) {
 	require.Same(t, side, plan.Wrap(side))
 }
 
-// Messages count by what they are for, those of agreements by who began them.
+// Messages are counted by their purpose, those of agreements by the operation that began them.
 func TestMessages(t *testing.T) {
 	up := func(s ulfmbackend.Stream, calls errchan.Calls) *ulfmbackend.Message {
 		return &ulfmbackend.Message{Kind: ulfmbackend.Up, Stream: s, Value: &ulfmbackend.Value{Calls: calls}}
@@ -309,7 +309,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// A step is found in the call that is meant.
+// A step is looked for in the named call.
 func TestStep(t *testing.T) {
 	for call, want := range map[int]int{0: 1, 1: 1, 2: 2, 3: 0} {
 		text := "kill 0 in Gather step 2"

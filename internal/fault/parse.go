@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// Collectives are the operations of package mpicx that go step by step.
+// Collectives are the operations of package mpicx that have steps.
 var Collectives = []string{
 	"Allgather", "AllgatherValue", "Allgatherv", "Allreduce", "AllreduceFunc", "AllreduceValue", "Alltoall", "Alltoallv", "Barrier",
 	"Bcast", "BcastValue", "CartCreate", "CartSub", "Create", "Exscan", "ExscanFunc", "ExscanValue", "Fprintf", "Gather", "GatherValue", "Gatherv", "GraphCreate", "Halo",
@@ -22,8 +22,8 @@ var Collectives = []string{
 // Protocols are what the error channel's messages are for.
 var Protocols = []string{"revoke", "resolve", "agree", "agreefailed", "shrink", "replace", "dup", "split", "splitshared", "create", "createintercomm", "diagnose", "end"}
 
-// Parse reads a plan. Its error names the first word that does not fit, where it
-// stands, and what was expected.
+// Parse reads a plan. Its error names the first word that does not fit, its position, and what
+// was expected.
 func Parse(text string) (*Plan, error) {
 	p := &Plan{}
 	for i, line := range strings.Split(text, "\n") {
@@ -42,8 +42,7 @@ func Parse(text string) (*Plan, error) {
 	return p, nil
 }
 
-// A word stands in a line and column, which counts bytes. An empty one ends a
-// statement.
+// A word has a line and a column, which counts bytes. An empty word ends a statement.
 type word struct {
 	text         string
 	line, column int
@@ -63,7 +62,7 @@ func words(text string, line, column int) (all []word) {
 	return append(all, word{"", line, column + len(text)})
 }
 
-// A reader takes the words of a statement off, until one does not fit.
+// A reader takes the words of a statement one after another, until one does not fit.
 type reader struct {
 	words []word
 	err   error
@@ -98,7 +97,7 @@ func (r *reader) one(of ...string) string {
 	return w.text
 }
 
-// maybe takes a word if it is there.
+// maybe takes a word if it is the next one.
 func (r *reader) maybe(text string) bool {
 	found := r.words[0].text == text
 	if found {
@@ -150,7 +149,7 @@ func (r *reader) statement() (s statement) {
 	return s
 }
 
-// deed takes how it is done.
+// deed reads how a statement is carried out.
 func (r *reader) deed(verb string) (d Deed) {
 	switch {
 	case verb == "exit":

@@ -8,18 +8,18 @@ import (
 	"sync"
 )
 
-// A Plan says who dies when in one run of a job. The zero Plan kills nobody.
+// A Plan says which ranks die, and when, in one run of a job. The zero Plan kills none.
 type Plan struct {
 	statements []statement
 
-	// Carry does to the calling process what the statement of that index says; nil: ranks are
-	// goroutines, which the transport has die. It returns if the rank is to live on.
+	// Carry does to the calling process what the statement with this index says, and returns if
+	// the process survives. If Carry is nil, ranks are goroutines and die by their transport.
 	Carry func(statement int, d Deed)
 
 	mu      sync.Mutex
 	killed  []int
-	victims map[int]*victim  // those that Wrap has wrapped, by rank
-	carried map[carried]bool // what has been done
+	victims map[int]*victim  // ranks that Wrap has wrapped
+	carried map[carried]bool // the statements that have been carried out
 }
 
 // carried is a statement, by its index, that has been carried out at a rank.
@@ -44,7 +44,7 @@ type statement struct {
 	seed uint64
 }
 
-// A moment is when somebody dies, or something that a rank is about to do.
+// A moment is when a rank dies, or what a rank is about to do.
 type moment struct {
 	kind kind
 	name string // of the collective or protocol
@@ -95,8 +95,8 @@ func (s statement) String() string {
 	return text
 }
 
-// Fits returns an error if the plan kills more ranks, or others, than a job of
-// that many has.
+// Fits returns an error if the plan kills ranks that a job of this size does not have, or more
+// ranks than it has.
 func (p *Plan) Fits(ranks int) error {
 	for _, s := range p.statements {
 		switch {
@@ -109,7 +109,8 @@ func (p *Plan) Fits(ranks int) error {
 	return nil
 }
 
-// of returns when rank, one of size, is to die by s, if it is.
+// of returns the moment at which s is carried out at a rank of a job of this size, and whether
+// there is one.
 func (s statement) of(rank, size int) (moment, bool) {
 	if s.any {
 		drawn := rand.New(rand.NewPCG(s.seed, uint64(size))).Perm(size)
@@ -120,7 +121,7 @@ func (s statement) of(rank, size int) (moment, bool) {
 		return moment{}, false
 	}
 	if s.kind == random {
-		// Each victim draws for itself. The second word differs from that above.
+		// Each victim draws for itself. The second word of the seed differs from the one above.
 		k := 1 + rand.New(rand.NewPCG(s.seed, ^uint64(rank))).IntN(s.n)
 		return moment{kind: operation, n: k}, true
 	}
@@ -135,7 +136,7 @@ func (p *Plan) Killed() []int {
 	return slices.Clone(p.killed)
 }
 
-// Note records that the statement of that index has been carried out at a rank.
+// Note records that the statement with this index has been carried out at a rank.
 func (p *Plan) Note(statement, rank int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,7 +160,7 @@ type Missed struct {
 	Rank      int
 }
 
-// Missed returns what the plan had to do in a job of that many ranks, and has not done.
+// Missed returns what the plan had to do in a job of this many ranks, and has not done.
 func (p *Plan) Missed(ranks int) (all []Missed) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,8 +174,8 @@ func (p *Plan) Missed(ranks int) (all []Missed) {
 	return all
 }
 
-// Counts describes what a rank has begun: the numbers that a moment of this rank could have.
-// It is empty for a rank that was not wrapped.
+// Counts describes what a rank has begun: the numbers that its moments can have. It is empty
+// for a rank that was not wrapped.
 func (p *Plan) Counts(rank int) string {
 	p.mu.Lock()
 	v := p.victims[rank]

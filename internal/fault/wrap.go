@@ -9,12 +9,12 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Wrap returns a transport that carries the plan out for one rank, given its side
-// of the world: that itself if the rank is not to die, or where ranks can't
-// (Features.Deaths). A Plan wraps the ranks of one run. Nobody dies before its
-// side of the world has an error channel.
+// Wrap returns a transport that carries out the plan for one rank, given the rank's side of the
+// world. If the plan does nothing to the rank, or ranks can't die (Features.Deaths), it returns
+// world itself. A Plan wraps the ranks of one run. No rank dies before its side of the world
+// has an error channel.
 //
-// To know what each message is for, the wrapper has all of them sent by Isend.
+// The wrapper sends all messages by Isend, whose requests say what they are for.
 func (p *Plan) Wrap(world transport.Comm) transport.Comm {
 	v := &victim{plan: p, rank: world.Rank(), calls: make(map[call]int), counts: make(map[moment]int)}
 	for i, s := range p.statements {
@@ -34,17 +34,17 @@ func (p *Plan) Wrap(world transport.Comm) transport.Comm {
 	return &comm{world, v}
 }
 
-// victim is a rank that is to die: what its communicators share.
+// victim is the state of a rank that is to die, which all its communicators share.
 type victim struct {
 	plan  *Plan
 	rank  int
-	began atomic.Bool // its program may: the world is made
+	began atomic.Bool // the world is made, so the program may begin
 	dead  atomic.Bool
 
 	mu     sync.Mutex
 	fates  []fate         // still to come
 	counts map[moment]int // of operations, messages and calls so far, by kind and name; of steps, also by number
-	calls  map[call]int   // of collectives, by number
+	calls  map[call]int   // the number of each call of a collective
 }
 
 // A fate is what happens to the rank, when, and by which statement.
@@ -54,7 +54,7 @@ type fate struct {
 	statement int
 }
 
-// call tells the calls of collectives apart.
+// call identifies a call of a collective.
 type call struct {
 	comm  *comm
 	epoch transport.Epoch
@@ -69,7 +69,7 @@ type comm struct {
 
 var _ transport.Comm = (*comm)(nil)
 
-// TrySend leaves it to Isend, whose request says what the message is for.
+// TrySend leaves the message to Isend, whose request says what it is for.
 func (c *comm) TrySend(int, int, transport.Epoch, signature.Word, []byte) bool { return false }
 
 func (c *comm) Isend(r *transport.Request) {
@@ -79,7 +79,7 @@ func (c *comm) Isend(r *transport.Request) {
 
 func (c *comm) Listen(l transport.Listener) { c.Comm.Listen(&listener{l, c}) }
 
-// A listener dies with a message that it is about to send.
+// A listener may die when it is about to send a message.
 type listener struct {
 	transport.Listener
 	comm *comm
@@ -117,7 +117,7 @@ func (c *comm) Mrecv(r *transport.Request) {
 	c.Comm.Mrecv(r)
 }
 
-// Sub wraps what it makes.
+// Sub wraps the communicator that it makes.
 func (c *comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	made, err := c.Comm.Sub(name, members)
 	c.victim.began.Store(true)
@@ -127,8 +127,8 @@ func (c *comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	return &comm{made, c.victim}, nil
 }
 
-// reach kills the rank if one of its moments is now. What it was about to begin
-// then ends with ErrDied, by the transport.
+// reach kills the rank if one of its moments is now. The transport then ends what the rank was
+// about to begin with ErrDied.
 func (c *comm) reach(now func() []moment) {
 	v := c.victim
 	if v.dead.Load() || !v.began.Load() {
@@ -157,7 +157,7 @@ func (c *comm) reach(now func() []moment) {
 	}
 }
 
-// operation counts one, and returns what it is. The caller holds victim.mu.
+// operation counts an operation, and returns its moments. The caller holds victim.mu.
 func (c *comm) operation(r *transport.Request) []moment {
 	v := c.victim
 	now := []moment{{kind: operation, n: v.count(operation, "")}}

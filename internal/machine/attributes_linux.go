@@ -2,8 +2,9 @@ package machine
 
 import "syscall"
 
-// attributes has a process begin in a group of its own, so that what it starts can be ended
-// with it, and end with its parent, or rather with the thread that has started it.
+// attributes makes a process begin in a group of its own, so that the processes that it starts
+// can be ended with it. The process ends with the thread that has started it, and so with its
+// parent.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -4,6 +4,6 @@ package machine
 
 import "syscall"
 
-// attributes has a process begin in a group of its own, so that what it starts can be ended
-// with it. If its parent ends, it sees that once it has come to its job.
+// attributes makes a process begin in a group of its own, so that the processes that it starts
+// can be ended with it. If its parent ends, the process sees this once it has joined its job.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -17,21 +17,21 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/node"
 )
 
-// Begin begins to take part in a job. It waits for all processes until ctx ends.
+// Begin begins this process's part in a job. It waits for all processes until ctx ends.
 func Begin(ctx context.Context, p *Place, mortal bool) (*node.Job, error) {
 	return node.Begin(&fabric{Place: *p, ctx: ctx}, node.Options{Mortal: mortal})
 }
 
-// A fabric is what a job has where nothing is beyond the machine: the processes' ends, and
-// the board, on which they say that they have left, and whose death they have seen. So all
-// know of the deaths in one order.
+// A fabric is the fabric of a job on one machine: it sees processes end, and has the board,
+// where processes record that they have left, and the deaths that they have seen. So all know
+// the deaths in one order.
 type fabric struct {
 	Place
-	ctx    context.Context // of the beginning
+	ctx    context.Context // of Begin
 	shared []byte
 	board  board
 	peers  *peers.Peers
-	asked  uint32 // how many deaths there were on the board when Failed was called
+	asked  uint32 // deaths on the board at the last call of Failed
 }
 
 func (f *fabric) Start(isMortal bool) (node.Start, error) {
@@ -52,7 +52,7 @@ func (f *fabric) Start(isMortal bool) (node.Start, error) {
 	if f.peers, err = peers.Join(f.ctx, f.Place.peers(), f.Rank, f.Size+1); err != nil {
 		return node.Start{}, err
 	}
-	_ = os.Remove(f.dir) // the last one finds it empty
+	_ = os.Remove(f.dir) // succeeds for the last process, when the directory is empty
 	f.peers.Watch(f.end)
 	for r := range f.Size {
 		if s := f.board.state(r); s == fragile && isMortal || s == mortal && !isMortal {
@@ -63,14 +63,15 @@ func (f *fabric) Start(isMortal bool) (node.Start, error) {
 	return node.Start{Name: "node", Rank: f.Rank, Size: f.Size, Crowded: f.Size > runtime.NumCPU()}, nil
 }
 
-// refusal says why this process can't be what its environment says it is.
+// refusal returns the error of a process that cannot have the place that its environment gives
+// it.
 func (f *fabric) refusal(why string) error {
 	return &transport.LibraryError{Call: "mpicxrun", Text: fmt.Sprintf(
 		"rank %d of %s=%s: that job %s; start a program from a rank without %[2]s in its environment, unless it replaces that rank", f.Rank, envJob, f.dir, why)}
 }
 
-// end notes the end of a process. The launcher's is the job's. One that has left passes messages
-// on until all have, so until then its end is a death.
+// end notes the end of a process. If the launcher ends, the job ends. A process that has left
+// passes messages on until all have left, so until then its end is a death.
 func (f *fabric) end(index int) {
 	switch {
 	case index == f.Size:
@@ -95,10 +96,10 @@ func (f *fabric) Failed() ([]int, error) {
 
 func (f *fabric) Machines() ([]int, error) { return make([]int, f.Size), nil }
 
-// Sees says that an end that is not on the board would be there.
+// Sees says that no death of the process is on the board: its end would be there at once.
 func (f *fabric) Sees(process int) bool { return atomic.LoadUint32(f.board.when(process)) == 0 }
 
-// Lost and what follows are for jobs of several machines.
+// Lost and the following methods are for jobs of several machines.
 func (*fabric) Lost(int)  {}
 func (f *fabric) Desert() { _ = f.peers.Close() }
 
@@ -112,12 +113,13 @@ func (f *fabric) Neighbours(int) ([]int, error) {
 
 func (f *fabric) Memory(size int) ([]byte, error) { return f.shared[boardSize(f.Size):][:size], nil }
 
-// FromFirst and what follows have nothing to do: all have come when Start returns.
+// FromFirst and the following methods have nothing to do: all processes have come when Start
+// returns.
 func (*fabric) FromFirst([]byte) error     { return nil }
 func (*fabric) AllNear(bool) (bool, error) { return true, nil }
 func (*fabric) AllHere() error             { return nil }
 
-// Nothing is elsewhere.
+// errNowhere: a job on one machine sends nothing to other machines.
 var errNowhere = errors.New("a process that is not on this machine")
 
 func (*fabric) Send(int, node.Header, []byte) error { return errNowhere }

@@ -16,23 +16,23 @@ import (
 
 // A Job is the launcher's side of a job.
 type Job struct {
-	Place // of the launcher, behind the last rank
+	Place // the launcher's, after the last rank
 	board board
 	stop  context.CancelFunc
-	lives *os.File      // is locked while this process lives
+	lives *os.File      // locked while this process lives
 	ready chan struct{} // closed when all have come, or stop has been called
-	peers *peers.Peers  // nil: they have not; to be read once ready is closed
+	peers *peers.Peers  // nil: not all have come; read only after ready is closed
 }
 
-// NewJob makes a job of n processes, which its caller starts, each with the Environ of its
-// Place. When the caller's process ends, so do they.
+// NewJob makes a job of n processes. The caller starts them, each with the Variables of its
+// Place. When the caller's process ends, they end too.
 func NewJob(n int) (*Job, error) {
 	if n < 1 || n > node.MostNeighbours {
 		return nil, fmt.Errorf("%d processes, expected 1 to %d: each looks for messages of each", n, node.MostNeighbours)
 	}
 	j := &Job{Place: Place{Rank: n, Size: n}, ready: make(chan struct{})}
 	var err error
-	for _, in := range []string{"/dev/shm", os.TempDir()} { // the first is memory, if it is there, and has room
+	for _, in := range []string{"/dev/shm", os.TempDir()} { // the first is memory, if it exists and has room
 		sweep(in)
 		if err = j.make(in); err == nil {
 			break
@@ -46,13 +46,13 @@ func NewJob(n int) (*Job, error) {
 	go func() {
 		defer close(j.ready)
 		j.peers, _ = peers.Join(ctx, j.Place.peers(), n, n+1)
-		_ = os.Remove(j.memory()) // all have it, or nobody is to
+		_ = os.Remove(j.memory()) // all have mapped it, or none will
 		_ = os.Remove(j.dir)
 	}()
 	return j, nil
 }
 
-// make makes the job's directory, and what is in it.
+// make makes the job's directory and its files.
 func (j *Job) make(in string) (err error) {
 	if j.dir, err = os.MkdirTemp(in, fmt.Sprint(prefix, os.Getpid(), "-")); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (j *Job) make(in string) (err error) {
 	return err
 }
 
-// makeFile makes a file of so many zeros, for which there is room, and locks it.
+// makeFile makes a file of this many zeros, reserves its memory, and locks it.
 func makeFile(name string, size int) (*os.File, error) {
 	f, err := os.OpenFile(name+"-", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -97,12 +97,12 @@ func makeFile(name string, size int) (*os.File, error) {
 	return f, nil
 }
 
-// lock fails if a process has the file locked, which it has until it ends.
+// lock fails if a process holds the file's lock, which it does until it ends.
 func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 
 const prefix = "mpicxrun-"
 
-// sweep removes what is left of jobs whose launchers have been killed before all had come.
+// sweep removes what is left of jobs whose launchers were killed before all processes had come.
 func sweep(in string) {
 	names, _ := filepath.Glob(filepath.Join(in, prefix+"*", "memory"))
 	for _, name := range names {
@@ -120,8 +120,8 @@ func sweep(in string) {
 // Of returns the place of a rank.
 func (j *Job) Of(rank int) Place { return Place{j.dir, rank, j.Size} }
 
-// ended tells the others of the end of a process, which they do not see if it had not come,
-// and says what had become of it.
+// ended reports the end of a process to the others, which do not see it if the process had not
+// come. It returns the state that the process was in.
 func (j *Job) ended(rank int) state {
 	j.board.claim(rank, never)
 	was := j.board.state(rank)
@@ -135,8 +135,8 @@ func (j *Job) ended(rank int) state {
 	return was
 }
 
-// isFirst says whether nobody has died before a process, as far as the others have seen. The
-// system may tell of the end of another before, which this death has caused.
+// isFirst says whether no other process died before this one, as far as the others have seen.
+// The system may report the end of a process that this death has caused before this one.
 func (j *Job) isFirst(rank int) bool {
 	for r := range j.Size {
 		if j.board.before(r, rank) {
@@ -146,7 +146,7 @@ func (j *Job) isFirst(rank int) bool {
 	return true
 }
 
-// any says whether there is a process in a state.
+// any says whether a process is in this state.
 func (j *Job) any(of state) bool {
 	for r := range j.Size {
 		if j.board.state(r) == of {

@@ -19,7 +19,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/transporttest"
 )
 
-// part is this process's in the job, if it has been started by TestProcesses.
+// part is this process's part in the job, if TestProcesses has started it.
 var part *node.Job
 
 func TestMain(m *testing.M) {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() { // progress, as goroutines that wait make it
+	go func() { // progress, as waiting goroutines would make it
 		defer close(stopped)
 		part.World().(transport.Driver).Await(awake{}, stop)
 	}()
@@ -49,14 +49,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// awake is not woken.
+// awake is never woken.
 type awake struct{}
 
 func (awake) Woken() bool            { return false }
 func (awake) Sleep() <-chan struct{} { return nil }
 func (awake) Rise()                  {}
 
-// TestConformance runs the suite of all transports; every process of the job does.
+// TestConformance runs the suite of all transports, in every process of the job.
 func TestConformance(t *testing.T) {
 	if part == nil {
 		t.Skip("TestProcesses runs it, in processes")
@@ -74,7 +74,7 @@ func TestConformance(t *testing.T) {
 func TestProcesses(t *testing.T) {
 	for _, n := range []int{1, 2, 3} {
 		if n > runtime.NumCPU() && os.Getenv("MPICX_NIGHTLY") == "" {
-			continue // it takes some minutes
+			continue // this takes some minutes
 		}
 		j, err := NewJob(n)
 		require.NoError(t, err)
@@ -94,8 +94,8 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// A process that has left still passes messages on. So its end is a death, unless all have left:
-// then it is how the job ends.
+// A process that has left still passes messages on. Its end is a death unless all have left:
+// then the job ends in this way.
 func TestEndOfWhoHasLeft(t *testing.T) {
 	f := &fabric{Place: Place{Size: 3}, board: make(board, boardSize(3))}
 	for r, s := range []state{left, mortal, mortal} {

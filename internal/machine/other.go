@@ -18,13 +18,13 @@ var errUnsupported = fmt.Errorf("mpicxrun on %s: %w", runtime.GOOS, errors.ErrUn
 // Begin returns an errors.ErrUnsupported.
 func Begin(context.Context, *Place, bool) (*node.Job, error) { return nil, errUnsupported }
 
-// A Job is none here.
+// A Job cannot be made on this system.
 type Job struct{}
 
-// An Outcome is none here.
+// An Outcome is never returned on this system.
 type Outcome struct{ State *os.ProcessState }
 
-// Status is 1.
+// Status returns 1.
 func (Outcome) Status() int { return 1 }
 
 // NewJob returns an errors.ErrUnsupported.

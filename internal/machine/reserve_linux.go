@@ -5,6 +5,6 @@ import (
 	"syscall"
 )
 
-// reserve makes a file so long, and sees that there is room for that: else who touches its
-// memory first would find that there is none.
+// reserve gives a file this size, and reserves memory for it. Otherwise the first process that
+// touches the memory might find that there is none.
 func reserve(f *os.File, size int) error { return syscall.Fallocate(int(f.Fd()), 0, 0, int64(size)) }

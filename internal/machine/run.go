@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// An Outcome is how a process has ended.
+// An Outcome says how a process has ended.
 type Outcome struct {
 	State    *os.ProcessState
 	Order    int  // its place in the order of all ends, from 0
@@ -27,8 +27,8 @@ type Outcome struct {
 // themselves, and once more to end after SIGTERM.
 const patience = 2 * time.Second
 
-// Run starts the commands, one for each rank, and waits until they have ended. It gives
-// them the signals that come, and says what happens.
+// Run starts the commands, one for each rank, and waits until they have ended. It forwards
+// signals to them, and calls say with what happens.
 func (j *Job) Run(commands []*exec.Cmd, signals <-chan os.Signal, say func(text string)) ([]Outcome, error) {
 	runtime.LockOSThread() // the processes end with it
 	defer runtime.UnlockOSThread()
@@ -51,13 +51,13 @@ func (j *Job) Run(commands []*exec.Cmd, signals <-chan os.Signal, say func(text 
 		}
 		running[r] = c.Process
 		go func() {
-			_ = c.Wait() // what it says is in the ProcessState
+			_ = c.Wait() // its error is in the ProcessState
 			ends <- r
 		}()
 	}
 	outcomes := make([]Outcome, len(commands))
-	var deadline <-chan time.Time       // by which the others have to end, since a process has died
-	said := make([]bool, len(commands)) // whose deaths
+	var deadline <-chan time.Time       // for the others to end, after a death
+	said := make([]bool, len(commands)) // the ranks whose deaths were reported
 	saidFirst := false
 	next := syscall.SIGTERM
 	for order := 0; len(running) > 0; {
@@ -92,7 +92,7 @@ func (j *Job) Run(commands []*exec.Cmd, signals <-chan os.Signal, say func(text 
 		o.Died = o.was != left && (j.any(mortal) || j.any(fragile) || j.any(left))
 		o.Survived = o.Died && j.any(left) && !j.any(fragile)
 		o.First = o.Died && j.isFirst(r)
-		if o.Survived && !said[r] { // nobody had come when it died
+		if o.Survived && !said[r] { // no process had come when it died
 			say(fmt.Sprintf("rank %d has died: %v", r, o.State))
 		}
 	}
@@ -125,10 +125,11 @@ func Signals() chan os.Signal {
 	return signals
 }
 
-// Status is the exit status of a job: 0 if all processes have ended with 0, or those that
-// have survived the others' deaths have; else that of the first that has ended otherwise,
-// as a shell says it: 128 and the signal's number, if one has ended it. Who has died first is
-// the first, however the system tells of it.
+// Status returns the exit status of a job. It is 0 if all processes have ended with 0, or all
+// that have survived the deaths of others. Otherwise it is the status of the first process that
+// has ended otherwise, as a shell reports it: 128 plus the number of the signal, if a signal
+// has ended it. The process that died first is the first, in whatever order the system reports
+// the ends.
 func Status(outcomes []Outcome) int {
 	status, order := 0, len(outcomes)
 	for _, o := range outcomes {
@@ -146,7 +147,7 @@ func Status(outcomes []Outcome) int {
 	return status
 }
 
-// Status is the exit status of the process, as a shell says it.
+// Status returns the exit status of the process, as a shell reports it.
 func (o Outcome) Status() int {
 	if w, ok := o.State.Sys().(syscall.WaitStatus); ok && w.Signaled() {
 		return 128 + int(w.Signal())

@@ -19,35 +19,35 @@ import (
 	"time"
 )
 
-// Supported says whether this system has what it takes.
+// Supported says whether this package works on this system.
 const Supported = true
 
-// Peers is this process's connections with the others.
+// Peers has this process's connections with the others.
 type Peers struct {
 	me    int
-	peers []peer // by index; that of this process is unused
+	peers []peer // by index; the one of this process is unused
 	look  atomic.Uint32
 
 	sockets  sockets
-	listener *net.UnixListener // nil: Join has returned, or Close
+	listener *net.UnixListener // nil: Join or Close has returned
 
 	mu      sync.Mutex
 	over    bool            // Close has been called
 	told    func(index int) // nil: Watch has not been called
-	changed chan struct{}   // one of peers has, while joining
+	changed chan struct{}   // one of peers has changed, during Join
 	readers sync.WaitGroup
 }
 
-// A peer is another process. The mu of Peers guards it, but for what says otherwise.
+// A peer is another process. The mu of Peers guards it, unless a field says otherwise.
 type peer struct {
-	to, from *net.UnixConn // to's end is the process's; from is held for the other side
+	to, from *net.UnixConn // the end of to is the end of the process; from is kept open for the other side
 	raw      syscall.RawConn
 	peek     func(fd uintptr) // for raw; sets sees
-	sees     bool             // of Look, which one goroutine at a time calls
+	sees     bool             // used by Look, which only one goroutine calls at a time
 	ended    atomic.Bool
 }
 
-// Join has process me of n connected with the others, as Listen and then Join do.
+// Join connects process me of n with the others, as Listen and then Join of Peers do.
 func Join(ctx context.Context, dir string, me, n int) (*Peers, error) {
 	p, err := Listen(dir, me, n)
 	if err != nil {
@@ -60,9 +60,9 @@ func Join(ctx context.Context, dir string, me, n int) (*Peers, error) {
 	return p, nil
 }
 
-// Listen begins what process me of n needs to be connected with the others, which call it
-// with the same directory: one that is this user's alone, and that is empty before. From now
-// on they see the end of this process. Join or Close has to follow.
+// Listen begins to connect process me of n with the others, which call it with the same
+// directory. Only this user may enter the directory, which must be empty before. From now on
+// the others see the end of this process. The caller has to call Join or Close next.
 func Listen(dir string, me, n int) (*Peers, error) {
 	if me < 0 || me >= n {
 		return nil, fmt.Errorf("process %d of %d, expected one of 0 to %d", me, n, n-1)
@@ -87,8 +87,8 @@ func Listen(dir string, me, n int) (*Peers, error) {
 	return p, nil
 }
 
-// Ended has those that join in dir see that a process of n has ended. It may have ended
-// before it had called Listen, or in the middle of it.
+// Ended tells processes that join in dir that a process of n has ended. It may have ended
+// before it called Listen, or during the call.
 func Ended(dir string, index, n int) error {
 	s, err := socketsIn(dir, n)
 	if err != nil {
@@ -108,7 +108,7 @@ func Ended(dir string, index, n int) error {
 	return nil
 }
 
-// private says why a directory is not this user's alone.
+// private returns an error if other users may enter a directory.
 func private(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -120,14 +120,14 @@ func private(dir string) error {
 	return nil
 }
 
-// sockets are those of the processes that join in a directory. Who finds one under its name,
-// and is refused, knows that its process has ended.
+// sockets are the sockets of the processes that join in a directory. If a socket has its name
+// and refuses connections, its process has ended.
 type sockets struct {
 	dir   string
-	place string // another name of dir, which is short enough, in a directory for it; or dir
+	place string // a shorter name of dir, a link in a directory of its own; or dir
 }
 
-// longest is how long the path of a socket may be, everywhere.
+// longest is how long the path of a socket may be on every system.
 const longest = 100
 
 func socketsIn(dir string, n int) (s sockets, err error) {
@@ -153,7 +153,7 @@ func (s *sockets) close() {
 	}
 }
 
-// name is that of the socket of a process; early, before it is served.
+// name returns the name of a process's socket; early, its name before it accepts connections.
 func (s *sockets) name(index int) string  { return filepath.Join(s.place, strconv.Itoa(index)) }
 func (s *sockets) early(index int) string { return s.name(index) + "-" }
 
@@ -165,7 +165,7 @@ func (s *sockets) listen(index int) (*net.UnixListener, error) {
 	return l, err
 }
 
-// unlisten ends what Listen has begun.
+// unlisten undoes Listen.
 func (p *Peers) unlisten() {
 	if p.listener != nil {
 		_ = p.listener.Close()
@@ -176,9 +176,9 @@ func (p *Peers) unlisten() {
 	}
 }
 
-// Join connects this process with the others. The directory is gone when all have joined, or
-// closed. Join returns once all others have come, or have ended meanwhile; or, if ctx ends
-// before, an error that says who has not come.
+// Join connects this process with the others. The last process that joins, or closes, removes
+// the directory. Join returns once all others have come, or have ended. If ctx ends first, it
+// returns an error that names the processes that have not come.
 func (p *Peers) Join(ctx context.Context) error {
 	defer p.unlisten()
 	var all sync.WaitGroup
@@ -205,8 +205,8 @@ func (p *Peers) Join(ctx context.Context) error {
 	}
 }
 
-// clear removes a directory in which nobody looks for anybody any more: who has done so has
-// removed its name, so that those of processes that have ended are left.
+// clear removes the directory if no process looks for another there any more. A process that
+// has joined has removed its name, so then only names of processes that have ended are left.
 func (p *Peers) clear() {
 	names, err := os.ReadDir(p.sockets.dir)
 	for _, n := range names {
@@ -219,7 +219,7 @@ func (p *Peers) clear() {
 	}
 }
 
-// missing are those that have not come, nor ended.
+// missing returns the processes that have neither come nor ended.
 func (p *Peers) missing() (missing []int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -242,7 +242,8 @@ func (p *Peers) change(how func()) {
 	}
 }
 
-// accept takes what others connect, until l is closed. Each begins with its index.
+// accept accepts connections of other processes, until l is closed. Each begins with the
+// process's index.
 func (p *Peers) accept(ctx context.Context, l *net.UnixListener) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -271,11 +272,11 @@ func (p *Peers) accept(ctx context.Context, l *net.UnixListener) {
 	}
 }
 
-// connect connects with another process, once it is there.
+// connect connects with another process, once its socket is there.
 func (p *Peers) connect(ctx context.Context, index int, name string) {
 	var d net.Dialer
 	o := &p.peers[index]
-	most := max(10*time.Millisecond, time.Duration(len(p.peers))*time.Millisecond/2) // or many would do nothing else
+	most := max(10*time.Millisecond, time.Duration(len(p.peers))*time.Millisecond/2) // else many would only try
 	for wait := 50 * time.Microsecond; ctx.Err() == nil; wait = min(2*wait, most) {
 		c, err := d.DialContext(ctx, "unix", name)
 		switch {
@@ -309,8 +310,8 @@ func (o *peer) begin(to *net.UnixConn) {
 	o.peek = func(fd uintptr) { _, o.sees = peek(fd) }
 }
 
-// peek says whether something is there, and whether that is the end. Go has it not wait.
-// What has come stays there: it says that the process leaves.
+// peek says whether a read would return, and whether it would find the end. Go's sockets do not
+// block. A byte that has come says that the process leaves. It is not consumed.
 func peek(fd uintptr) (there, end bool) {
 	var b [1]byte
 	n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK)
@@ -318,7 +319,7 @@ func peek(fd uintptr) (there, end bool) {
 	return there, there && n <= 0
 }
 
-// read waits for the end of a connection, or for what comes before if the process leaves.
+// read waits for the end of a connection, or for the byte that says that the process leaves.
 func (p *Peers) read(index int) {
 	end := false
 	_ = p.peers[index].raw.Read(func(fd uintptr) (there bool) {
@@ -330,7 +331,7 @@ func (p *Peers) read(index int) {
 	}
 }
 
-// end notes the end of a process, and tells it.
+// end notes the end of a process, and reports it.
 func (p *Peers) end(index int) {
 	var told func(int)
 	p.change(func() {
@@ -343,8 +344,8 @@ func (p *Peers) end(index int) {
 	}
 }
 
-// Watch has told called with the index of each process that has ended, or will, once.
-// Several calls may run at the same time. Told must not call Close.
+// Watch calls told once with the index of each process that has ended, or will end. Several
+// calls may run at the same time. Told must not call Close.
 func (p *Peers) Watch(told func(index int)) {
 	p.mu.Lock()
 	p.told = told
@@ -360,9 +361,9 @@ func (p *Peers) Watch(told func(index int)) {
 	}
 }
 
-// Look looks whether one process has ended, each time another one, without waiting. A
-// goroutine that does not give its thread away, so that Go does not hear from the system
-// for some milliseconds, calls it now and then; no two do at the same time.
+// Look checks whether one process has ended, another one in each call, without waiting. It is
+// for a goroutine that does not release its thread, so that Go gets no events from the system
+// for some milliseconds. Only one goroutine may call it at a time.
 func (p *Peers) Look() {
 	index := int(p.look.Add(1)) % len(p.peers)
 	o := &p.peers[index]
@@ -374,8 +375,7 @@ func (p *Peers) Look() {
 	}
 }
 
-// Leave tells the others that the end of this process, which is to come, is none that they
-// are to be told of.
+// Leave tells the others not to report the end of this process, which will follow.
 func (p *Peers) Leave() {
 	for i := range p.peers {
 		if c := p.peers[i].from; c != nil {
@@ -384,8 +384,8 @@ func (p *Peers) Leave() {
 	}
 }
 
-// Close ends all connections: unless it has called Leave, for the others this process has
-// ended. Nothing is told after it has returned.
+// Close ends all connections. The others take this process for ended, unless it has called
+// Leave. After Close has returned, nothing is reported.
 func (p *Peers) Close() error {
 	p.mu.Lock()
 	p.over = true

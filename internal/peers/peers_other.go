@@ -9,10 +9,10 @@ import (
 	"runtime"
 )
 
-// Supported says whether this system has what it takes.
+// Supported says whether this package works on this system.
 const Supported = false
 
-// Peers is this process's connections with the others: there are none here.
+// Peers has no connections on this system.
 type Peers struct{}
 
 // Listen returns an errors.ErrUnsupported.

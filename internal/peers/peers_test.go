@@ -25,8 +25,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/peers"
 )
 
-// A process of these tests is this binary, started with these in its environment. It
-// joins, says so, and what ends it sees, a line each; and does what it reads.
+// A process of these tests is this binary, started with these variables in its environment. It
+// joins, and prints a line when it has joined and for each end that it sees. It does what it
+// reads from its input.
 const (
 	envDir   = "PEERS_TEST_DIR"
 	envIndex = "PEERS_TEST_INDEX"
@@ -81,7 +82,7 @@ func endBy(how string, p *peers.Peers) {
 			}()
 		}
 		select {}
-	case "child": // which outlives it
+	case "child": // the child outlives the process
 		c := exec.Command("sleep", "1000")
 		if err := c.Start(); err != nil {
 			log.Fatal(err)
@@ -93,7 +94,7 @@ func endBy(how string, p *peers.Peers) {
 	case "leave":
 		p.Leave()
 		os.Exit(0)
-	case "spin": // Go asks the system for nothing
+	case "spin": // Go gets no events from the system
 		runtime.GOMAXPROCS(1)
 		for {
 			p.Look()
@@ -110,7 +111,7 @@ func endBy(how string, p *peers.Peers) {
 	}
 }
 
-// A process as a test sees it.
+// A process is a process as a test sees it.
 type process struct {
 	*exec.Cmd
 	in    io.Writer
@@ -148,7 +149,7 @@ func startAll(t *testing.T, dir string, n int) (all []*process) {
 	return all
 }
 
-// says waits for what the process says next.
+// says waits for the next line of the process.
 func (p *process) says(t *testing.T) string {
 	t.Helper()
 	select {
@@ -167,7 +168,7 @@ func (p *process) do(t *testing.T, what string) {
 
 func (p *process) signal(t *testing.T, s syscall.Signal) { require.NoError(t, p.Process.Signal(s)) }
 
-// newDir returns a directory for sockets, the tests' own being too long.
+// newDir returns a directory for sockets. Names in the tests' own directory are too long.
 func newDir(t *testing.T) string {
 	dir, err := os.MkdirTemp("", "peers-")
 	require.NoError(t, err)
@@ -175,7 +176,7 @@ func newDir(t *testing.T) string {
 	return dir
 }
 
-// Whatever ends a process, each of the others is told, once.
+// No matter how a process ends, its end is reported to each of the others, once.
 func TestEnds(t *testing.T) {
 	for _, how := range []string{"exit 0", "exit 3", "panic in a goroutine", "log.Fatal", "fatal error", "SIGSEGV", "SIGABRT", "SIGKILL"} {
 		t.Run(how, func(t *testing.T) {
@@ -202,14 +203,14 @@ func TestStoppedIsNotEnded(t *testing.T) {
 	all := startAll(t, newDir(t), 3)
 	all[0].signal(t, syscall.SIGSTOP)
 	all[1].do(t, "exit 0")
-	require.Equal(t, "ended 1", all[2].says(t)) // and nothing of 0 before
+	require.Equal(t, "ended 1", all[2].says(t)) // and not the end of 0 before
 	all[0].signal(t, syscall.SIGCONT)
 	require.Equal(t, "ended 1", all[0].says(t))
 	all[0].signal(t, syscall.SIGKILL)
 	require.Equal(t, "ended 0", all[2].says(t))
 }
 
-// A child that outlives a process does not keep it from having ended.
+// A process has ended even if a child outlives it.
 func TestChildren(t *testing.T) {
 	all := startAll(t, newDir(t), 2)
 	all[0].do(t, "child")
@@ -221,7 +222,7 @@ func TestChildren(t *testing.T) {
 	require.NoError(t, syscall.Kill(pid, 0), "the child was to live")
 }
 
-// Look finds an end with one thread that is never free.
+// Look finds an end if there is only one thread, which is never free.
 func TestLook(t *testing.T) {
 	all := startAll(t, newDir(t), 3)
 	all[0].do(t, "spin")
@@ -231,7 +232,7 @@ func TestLook(t *testing.T) {
 	require.Equal(t, "ended 1", all[0].says(t))
 }
 
-// Who closes has ended for the others, and is told nothing.
+// A process that closes has ended for the others, and gets no more reports.
 func TestClose(t *testing.T) {
 	all := startAll(t, newDir(t), 3)
 	all[0].do(t, "close")
@@ -244,7 +245,7 @@ func TestClose(t *testing.T) {
 	require.Empty(t, all[0].lines)
 }
 
-// Who leaves has not ended.
+// A process that leaves has not ended.
 func TestLeave(t *testing.T) {
 	all := startAll(t, newDir(t), 3)
 	all[0].do(t, "leave")
@@ -253,7 +254,7 @@ func TestLeave(t *testing.T) {
 	require.Equal(t, "ended 1", all[2].says(t))
 }
 
-// Sockets may be where their names are too long; nothing is left of them.
+// Sockets work in directories whose names are too long for them. Nothing is left of them.
 func TestLongNames(t *testing.T) {
 	dir := filepath.Join(newDir(t), strings.Repeat("long", 50))
 	require.NoError(t, os.Mkdir(dir, 0o700))
@@ -268,7 +269,7 @@ func TestLongNames(t *testing.T) {
 	require.Equal(t, "ended 0", all[2].says(t))
 }
 
-// As many as share memory.
+// Peers work with as many processes as share memory.
 func TestMany(t *testing.T) {
 	dir := newDir(t)
 	const n = 64
@@ -294,7 +295,7 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// Who ends while others join is told like any other.
+// The end of a process is reported while others join.
 func TestEndWhileJoining(t *testing.T) {
 	dir := newDir(t)
 	first := start(t, dir, 0, 3)
@@ -307,9 +308,9 @@ func TestEndWhileJoining(t *testing.T) {
 	require.NoDirExists(t, dir)
 }
 
-// Who has ended before it could be seen to is told as well, if somebody says so.
+// If a process has ended before the others could see it, Ended reports it to them.
 func TestEnded(t *testing.T) {
-	leave := func(t *testing.T, socket string) { // as a process does that is killed
+	leave := func(t *testing.T, socket string) { // as a process that is killed does
 		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
 		require.NoError(t, err)
 		l.SetUnlinkOnClose(false)
@@ -346,7 +347,7 @@ func TestEnded(t *testing.T) {
 	require.ErrorIs(t, peers.Ended(filepath.Join(t.TempDir(), "none"), 0, 1), fs.ErrNotExist)
 }
 
-// Who has listened and does not join leaves nothing behind.
+// A process that has listened and does not join leaves nothing behind.
 func TestListenAndClose(t *testing.T) {
 	dir := newDir(t)
 	first, err := peers.Listen(dir, 0, 2)
@@ -359,7 +360,7 @@ func TestListenAndClose(t *testing.T) {
 	require.NoDirExists(t, dir)
 }
 
-// untilThere waits until a process can be found in a directory.
+// untilThere waits until a process has its socket in a directory.
 func untilThere(dir string, index int) {
 	for {
 		if _, err := os.Lstat(filepath.Join(dir, strconv.Itoa(index))); err == nil {
@@ -369,7 +370,7 @@ func untilThere(dir string, index int) {
 	}
 }
 
-// Who never comes is named.
+// Join names a process that never comes.
 func TestMissing(t *testing.T) {
 	dir := newDir(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
@@ -380,7 +381,7 @@ func TestMissing(t *testing.T) {
 	require.NoDirExists(t, dir)
 }
 
-// Who connects and says nothing, or nonsense, changes nothing.
+// A connection without an index, or with a wrong one, changes nothing.
 func TestStrangers(t *testing.T) {
 	dir := newDir(t)
 	first := start(t, dir, 0, 2)

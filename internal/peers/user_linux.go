@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// sameUser says whether a process of this user is at the other end.
+// sameUser says whether the process at the other end belongs to this user.
 func sameUser(c *net.UnixConn) (same bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -4,5 +4,6 @@ package peers
 
 import "net"
 
-// sameUser: who else can reach into a directory of this user's alone?
+// sameUser returns true: no other user can reach into a directory that only this user may
+// enter.
 func sameUser(*net.UnixConn) bool { return true }

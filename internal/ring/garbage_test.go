@@ -10,12 +10,12 @@ import (
 	"github.com/mpicx/go-mpicx/internal/buildtags"
 )
 
-// What no writer writes is an error, and not read.
+// Contents that no writer writes are an error, and are not read.
 func TestGarbage(t *testing.T) {
 	const room = 256
 	for _, test := range []struct {
 		name  string
-		words map[int]uint64 // by their place in the ring
+		words map[int]uint64 // by position in the ring
 		want  string
 	}{
 		{"longer than the longest", map[int]uint64{0: uint64(Longest(room)) + 2}, "a message of 57 bytes, expected 56 or fewer"},
@@ -35,8 +35,8 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// A reader that says it has read what is not there, or takes back what it has said, does
-// not have the writer wait for ever.
+// A writer does not wait forever for a reader that claims to have read what was not written, or
+// takes its position back.
 func TestGarbageOfTheReader(t *testing.T) {
 	for _, told := range []uint64{1 << 20, 1<<64 - 1} {
 		w, _ := fresh(256)
@@ -70,8 +70,8 @@ func TestGarbageInAPipe(t *testing.T) {
 	require.Error(t, err)
 }
 
-// FuzzGarbage has both ends of a ring, and of a pipe, work on any memory, which another
-// goroutine changes meanwhile. They return errors, or what is in the memory.
+// FuzzGarbage runs both ends of a ring, and of a pipe, on any memory, which another goroutine
+// changes meanwhile. They return errors, or what is in the memory.
 func FuzzGarbage(f *testing.F) {
 	word := func(w uint64) []byte { return binary.NativeEndian.AppendUint64(nil, w) }
 	f.Add(word(57), uint64(9), []byte("rrwwpa"))
@@ -84,7 +84,7 @@ func FuzzGarbage(f *testing.F) {
 			copy(shared[at:], garbage[:min(8, len(garbage))])
 			garbage = garbage[min(8, len(garbage)):]
 		}
-		if !buildtags.Race { // a writer that lives in a process of its own is none for the detector
+		if !buildtags.Race { // the detector does not know of a writer in another process
 			stop, stopped := make(chan struct{}), make(chan struct{})
 			go func() {
 				defer close(stopped)

@@ -7,32 +7,33 @@ import (
 )
 
 const (
-	line   = 64 // bytes that move between caches at once: messages begin at such
-	header = 8  // before a message: its length plus one, skip, or 0 where none is so far
+	line   = 64 // bytes of a cache line; messages begin at multiples of it
+	header = 8  // before a message: its length plus one; or skip; or 0 if there is no message yet
 	skip   = 1<<64 - 1
 )
 
-// Size is how much memory a ring takes that has room for so many bytes, a power of
-// two, from 256 on.
+// Size returns the memory that a ring needs for this much room: a power of two, at least 256
+// bytes.
 func Size(room int) int { return line + room }
 
-// Longest is how many bytes a message may have in a ring with so much room.
+// Longest returns how many bytes a message may have in a ring with this much room.
 func Longest(room int) int { return room/4 - header }
 
-// A memory is what the two share: first how far the reader has come, then the messages,
-// around and around. Positions in it only grow.
+// A memory is what the two processes share: first the reader's position, then the messages, in
+// a circle. Positions only grow.
 type memory []byte
 
 func (m memory) room() uint64 { return uint64(len(m)) - line }
 
 func (m memory) at(position uint64) int { return line + int(position&(m.room()-1)) }
 
-// left is how much room there is between a position and the end.
+// left returns the room between a position and the end of the memory.
 func (m memory) left(position uint64) uint64 { return m.room() - position&(m.room()-1) }
 
 func (m memory) word(at int) *uint64 { return (*uint64)(unsafe.Pointer(&m[at])) }
 
-// progress returns how far the reader says it has come: not back, nor past what there is.
+// progress returns the position that the reader has written, which must not be lower than
+// before, nor beyond what was written.
 func (m memory) progress(before, written uint64) (uint64, error) {
 	read := atomic.LoadUint64(m.word(0))
 	if read < before || read > written {
@@ -41,24 +42,23 @@ func (m memory) progress(before, written uint64) (uint64, error) {
 	return read, nil
 }
 
-// cells is what a message of n bytes takes.
+// cells returns the bytes that a message of n bytes takes.
 func cells(n int) uint64 { return (header + uint64(n) + line - 1) &^ (line - 1) }
 
-// A Writer is the end of the process that sends. The zero Writer has no room.
+// A Writer is the sending end of a ring. The zero Writer has no room.
 type Writer struct {
 	memory
-	next    uint64 // where the next message goes
-	read    uint64 // how far the reader has come, at least
-	first   uint64 // where the message goes that is being written: next, or the beginning
-	reserve uint64 // bytes of it, with its header
+	next    uint64 // position of the next message
+	read    uint64 // the reader's position, or one that it has passed
+	first   uint64 // position of the message that is being written: next, or the beginning of the memory
+	reserve uint64 // bytes of that message with its header
 }
 
-// NewWriter returns the sender's end of the ring in memory of some Size that is all
-// zero, at an address that is a multiple of 64.
+// NewWriter returns the sending end of the ring in this memory: its length is a Size, its
+// address is a multiple of 64, and all its bytes are zero.
 func NewWriter(shared []byte) Writer { return Writer{memory: shared} }
 
-// Begin returns where to put the bytes of a message, n of them, or nil if there is no
-// room so far.
+// Begin returns the place for the n bytes of a message, or nil if there is no room yet.
 func (w *Writer) Begin(n int) ([]byte, error) {
 	if len(w.memory) == 0 {
 		return nil, nil
@@ -87,21 +87,21 @@ func (w *Writer) End(n int) {
 	w.next = w.first + w.reserve
 }
 
-// A Reader is the end of the process that receives.
+// A Reader is the receiving end of a ring.
 type Reader struct {
 	memory
 	next uint64
-	told uint64 // what the writer knows of it: up to there all is clear
+	told uint64 // the position that the writer knows; everything before it has been cleared
 }
 
-// NewReader returns the receiver's end.
+// NewReader returns the receiving end.
 func NewReader(shared []byte) Reader { return Reader{memory: shared} }
 
 // Ready says whether there is a message.
 func (r *Reader) Ready() bool { return atomic.LoadUint64(r.word(r.at(r.next))) != 0 }
 
-// Read returns the next message, which is the caller's until Done; or nil if there is
-// none. The other process may still change its bytes, but not their number.
+// Read returns the next message, which the caller may use until Done, or nil if there is none.
+// The other process may still change its bytes, but not their number.
 func (r *Reader) Read() (message []byte, err error) {
 	h := atomic.LoadUint64(r.word(r.at(r.next)))
 	if h == skip {
@@ -119,12 +119,12 @@ func (r *Reader) Read() (message []byte, err error) {
 	return r.memory[at : at+int(n)], nil
 }
 
-// Done gives back the bytes of the message that Read has returned, n of them.
+// Done frees the n bytes of the message that Read has returned.
 func (r *Reader) Done(n int) {
 	r.next += cells(n)
-	if r.next-r.told > r.room()/4 { // not each time: the writer would wait for the lines
+	if r.next-r.told > r.room()/4 { // not each time: the writer would have to wait for the cache lines
 		for ; r.told < r.next; r.told += line {
-			*r.word(r.at(r.told)) = 0 // a header may come to be here
+			*r.word(r.at(r.told)) = 0 // a later header may be here
 		}
 		atomic.StoreUint64(r.word(0), r.told)
 	}

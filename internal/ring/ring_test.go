@@ -15,8 +15,8 @@ func fresh(room int) (Writer, Reader) {
 	return NewWriter(shared), NewReader(shared)
 }
 
-// Every message arrives once, whole and in order, while two goroutines go around the
-// ring often.
+// Every message arrives once, whole and in order, while two goroutines use the ring many times
+// over.
 func TestMessagesArrive(t *testing.T) {
 	const messages = 10000
 	for _, room := range []int{256, 1024, 4096, 65536} {
@@ -54,7 +54,7 @@ func TestMessagesArrive(t *testing.T) {
 	}
 }
 
-// Bytes go through a pipe in order, as a ring tells of them.
+// Bytes go through a pipe in order, and a ring carries their lengths.
 func TestPipe(t *testing.T) {
 	const bytes = 1 << 20
 	w, r := fresh(256)
@@ -100,7 +100,7 @@ func TestPipe(t *testing.T) {
 	}
 }
 
-// BenchmarkPingPong is what two goroutines take that look all the time.
+// BenchmarkPingPong measures two goroutines that poll all the time.
 func BenchmarkPingPong(b *testing.B) {
 	there, here := make([]byte, Size(4096)), make([]byte, Size(4096))
 	pass := func(out Writer, in Reader, first bool) {
@@ -123,8 +123,8 @@ func BenchmarkPingPong(b *testing.B) {
 	pass(NewWriter(there), NewReader(here), true)
 }
 
-// FuzzRing has a ring do what a list does, as far as there is room, and there is room
-// for the longest message once all have been read.
+// FuzzRing compares a ring with a list, as far as there is room. There is room for the longest
+// message once all messages have been read.
 func FuzzRing(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 0, 200, 0, 0, 0, 56, 57, 58, 0, 0})
 	f.Fuzz(func(t *testing.T, steps []byte) {

@@ -5,11 +5,11 @@ import (
 	"reflect"
 )
 
-// An Element is a type of elements.
+// An Element is the type of a message's elements.
 type Element uint8
 
-// Bytes fit every element, as MPI_PACKED does. A Value is one that encoding/gob has
-// encoded. A Struct has no pointers; a word has a digest of its layout.
+// Bytes fit every element, as MPI_PACKED does. A Value is encoded by encoding/gob. A Struct has
+// no pointers; a word has a digest of its layout.
 const (
 	Bytes Element = iota
 	Bool
@@ -43,7 +43,7 @@ func (e Element) String() string {
 	return fmt.Sprintf("Element(%d)", uint8(e))
 }
 
-// ofKind has the elements by their kinds.
+// ofKind maps kinds of Go types to their elements.
 var ofKind = [...]Element{
 	reflect.Bool: Bool, reflect.Int: Int, reflect.Int8: Int8, reflect.Int16: Int16, reflect.Int32: Int32, reflect.Int64: Int64,
 	reflect.Uint: Uint, reflect.Uint8: Bytes, reflect.Uint16: Uint16, reflect.Uint32: Uint32, reflect.Uint64: Uint64,
@@ -51,10 +51,11 @@ var ofKind = [...]Element{
 	reflect.Array: Struct, reflect.Struct: Struct, reflect.UnsafePointer: Bytes,
 }
 
-// ElementOf returns the element of a kind of types without pointers.
+// ElementOf returns the element of a kind of type that has no pointers.
 func ElementOf(k reflect.Kind) Element { return ofKind[k] }
 
-// canonical is the element whose memory looks the same: an int is an int64 where it has 64 bits.
+// canonical returns the element that looks the same in memory: an int is an int64 if it has 64
+// bits.
 func (e Element) canonical() Element {
 	const wide = ^uint(0)>>63 == 1
 	switch {
@@ -70,12 +71,12 @@ func (e Element) canonical() Element {
 	return e
 }
 
-// fits says whether memory of one may be taken for that of the other.
+// fits says whether the memory of e may be read as f.
 func (e Element) fits(f Element) bool {
 	return e == f || e == Bytes || f == Bytes || e.canonical() == f.canonical()
 }
 
-// Size is how many bytes an element has; 0: it has no size of its own.
+// Size returns how many bytes an element has; 0: the Element does not determine it.
 func (e Element) Size() int {
 	switch e.canonical() {
 	case Bytes, Bool, Int8:

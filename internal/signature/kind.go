@@ -2,10 +2,10 @@ package signature
 
 import "fmt"
 
-// A Kind is that of a collective call. None is that of a message from point to point.
+// A Kind says which collective operation a call is. None stands for a point-to-point message.
 type Kind uint8
 
-// The kinds, in the order of their names. Release is what ranks do after Close, unasked.
+// The kinds, in the order of their names. Release is what ranks do after Close by themselves.
 const (
 	None Kind = iota
 	Agree
@@ -65,7 +65,7 @@ const (
 	kinds
 )
 
-// A form says which fields a call of a kind has, the same at all ranks.
+// A form says which fields a call of a kind has. They are the same at all ranks.
 type form struct {
 	name                             string
 	rooted, reducing, typed, counted bool

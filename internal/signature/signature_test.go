@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a word was made of comes out of it, in words.
+// String describes what a word was made of.
 func TestWords(t *testing.T) {
 	for _, test := range []struct {
 		word Word
@@ -34,7 +34,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// Each field that calls of a kind have is compared, and no other.
+// Exactly the fields that calls of a kind have are compared.
 func TestWhatFits(t *testing.T) {
 	base := Call{Kind: Reduce, Op: 2, Root: 3, Of: Int32, Count: 4}
 	fits := func(a, b Call) bool {
@@ -85,7 +85,7 @@ func TestWhichMessagesFit(t *testing.T) {
 	require.True(t, Structs(8, 1).Fits(0))
 }
 
-// Whatever another process has written, a word can be printed.
+// A word can be printed, whatever another process has written.
 func FuzzWord(f *testing.F) {
 	f.Add(uint64(0), ^uint64(0))
 	f.Fuzz(func(t *testing.T, v, w uint64) {

@@ -7,10 +7,10 @@ import (
 
 // A Word is what a message carries. The zero Word fits every other.
 //
-// From the lowest bit: 7 bits of a Kind, 5 of an Element. A message from point to point
-// has then, if its elements are structs, 12 bits of their size and 40 of a digest of
-// their layout. A collective call has 5 bits of the operation, 20 of the root, and 27 of the
-// count.
+// From the lowest bit, a Word has 7 bits for the Kind and 5 for the Element. If a
+// point-to-point message has structs, 12 bits for their size and 40 for a digest of their
+// layout follow. In a collective call, 5 bits for the operation, 20 for the root and 27 for the
+// count follow.
 type Word uint64
 
 const (
@@ -26,24 +26,24 @@ const (
 	digestAt             = sizeAt + sizeBits
 )
 
-// most is the greatest count that a word tells. It stands for those above, too.
+// most is the greatest count that a word can hold. It stands for greater ones, too.
 const most = 1<<countBits - 1
 
 func field(v, at, bits uint64) Word      { return Word(v&(1<<bits-1)) << at }
 func (w Word) field(at, bits int) uint64 { return uint64(w) >> at & (1<<bits - 1) }
 
-// Message is the word of a message of such elements.
+// Message returns the word of a message of these elements.
 func Message(of Element) Word { return field(uint64(of), elementAt, elementBits) }
 
-// Structs is the word of a message of structs of a size, whose layout has a digest.
+// Structs returns the word of a message of structs of this size, whose layout has this digest.
 func Structs(size int, digest uint64) Word {
 	return Message(Struct) | field(uint64(min(size, 1<<sizeBits-1)), sizeAt, sizeBits) | field(digest, digestAt, digestBits)
 }
 
-// A Call is a collective call. Fields that calls of its Kind do not have are left out.
+// A Call is a collective call. Fields that calls of its Kind do not have are ignored.
 type Call struct {
 	Kind  Kind
-	Op    int // of the operations' names
+	Op    int // index in Ops
 	Root  int
 	Of    Element
 	Count int
@@ -55,7 +55,7 @@ func (c Call) Word() Word {
 		Word(min(c.Count, most))<<countAt) & masks[c.Kind]
 }
 
-// masks have the bits that the calls of a kind have.
+// masks have the bits of the fields that calls of each kind have.
 var masks = func() (masks [1 << kindBits]Word) {
 	for k, f := range forms {
 		m := field(1<<kindBits-1, 0, kindBits)
@@ -76,18 +76,18 @@ var masks = func() (masks [1 << kindBits]Word) {
 	return masks
 }()
 
-// Call returns the call that a word is of.
+// Call returns the call that a word encodes.
 func (w Word) Call() Call {
 	return Call{w.Kind(), int(w.field(opAt, opBits)), int(w.field(rootAt, rootBits)), w.Element(), int(w.field(countAt, countBits))}
 }
 
-// Kind is that of the call; None: it is a message from point to point.
+// Kind returns the kind of the call; None: the word is of a point-to-point message.
 func (w Word) Kind() Kind { return Kind(w.field(0, kindBits)) }
 
-// Element is that of the message or call.
+// Element returns the element of the message or call.
 func (w Word) Element() Element { return Element(w.field(elementAt, elementBits)) }
 
-// Fits says whether ranks may meet that have called v and w.
+// Fits says whether the calls v and w may meet.
 func (w Word) Fits(v Word) bool { return w == v || w.fits(v) }
 
 func (w Word) fits(v Word) bool {
@@ -98,7 +98,7 @@ func (w Word) fits(v Word) bool {
 		return false
 	}
 	compared := ^field(1<<elementBits-1, elementAt, elementBits)
-	if w.Element() == Bytes || v.Element() == Bytes { // these count bytes
+	if w.Element() == Bytes || v.Element() == Bytes { // their count is in bytes
 		if w.Kind() == None {
 			return true
 		}
@@ -110,14 +110,14 @@ func (w Word) fits(v Word) bool {
 	return w&compared == v&compared
 }
 
-// asLongAs says whether two calls have the same number of bytes, as far as words tell.
+// asLongAs says whether two calls have the same number of bytes, as far as their words show.
 func (w Word) asLongAs(v Word) bool {
 	n, m := w.field(countAt, countBits), v.field(countAt, countBits)
 	size, other := uint64(w.Element().Size()), uint64(v.Element().Size())
 	return n == most || m == most || size == 0 || other == 0 || n*size == m*other
 }
 
-// Ops are the names of operations.
+// Ops are the names of the operations of reductions.
 var Ops = [...]string{"Sum", "Prod", "Max", "Min", "LAnd", "BAnd", "LOr", "BOr", "LXor", "BXor", "MinLoc", "MaxLoc"}
 
 // String returns the call, or the element of the message.

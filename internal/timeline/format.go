@@ -2,17 +2,17 @@ package timeline
 
 import "time"
 
-// Format is the Head's.
+// Format is the format in a Head.
 const Format = "mpicx timeline 1"
 
 // A Head describes the process whose lines a file has.
 type Head struct {
 	Format  string    `json:"format"`
-	Job     string    `json:"job"`     // the same in all files of a job; "": not known
+	Job     string    `json:"job"`     // the same in all files of a job; "": unknown
 	Machine string    `json:"machine"` // processes with the same one share a clock
 	Host    string    `json:"host"`
 	PID     int       `json:"pid"`
-	Clock   time.Time `json:"clock"` // when T is 0, by the machine's clock
+	Clock   time.Time `json:"clock"` // the time at which T is 0, by the machine's clock
 }
 
 // A Kind is the kind of event of a line.
@@ -21,34 +21,35 @@ type Kind string
 // The kinds of lines.
 const (
 	Start  Kind = "start"  // the rank begins: Size, and whether it is a spare
-	End    Kind = "end"    // its program has ended, by the error Text if there is one
+	End    Kind = "end"    // the rank's program has ended, by the error Text if there is one
 	Wait   Kind = "wait"   // a goroutine of the rank is blocked in Op
-	Waited Kind = "waited" // no more, after a time of For
+	Waited Kind = "waited" // it is no longer blocked, after a time of For
 
 	Fault   Kind = "fault"   // the rank has raised the error Text
 	Dies    Kind = "dies"    // the rank is about to die
-	Death   Kind = "death"   // it has learned that rank By has died
-	Revoke  Kind = "revoke"  // and from rank By, that Comm is revoked
-	Notice  Kind = "notice"  // and from rank By, that there is an error
-	Join    Kind = "join"    // it consents to the end of the round
-	Verdict Kind = "verdict" // it has the verdict, which is Text
+	Death   Kind = "death"   // the rank has learned that rank By has died
+	Revoke  Kind = "revoke"  // the rank has learned from rank By that Comm is revoked
+	Notice  Kind = "notice"  // the rank has learned from rank By that there is an error
+	Join    Kind = "join"    // the rank consents to the end of the round
+	Verdict Kind = "verdict" // the rank has the verdict, which is Text
 	Epoch   Kind = "epoch"   // Comm leaves the epoch of the error
 
-	Repair  Kind = "repair"  // it begins Op, the Round-th agreement of Comm in Epoch
-	Agree   Kind = "agree"   // which is decided
-	Shrink  Kind = "shrink"  // likewise: it is rank As of the communicator Text
-	Replace Kind = "replace" // likewise
-	Restore Kind = "restore" // it has gone back to the version Text of a checkpoint
+	Repair  Kind = "repair"  // the rank begins Op, the Round-th agreement of Comm in Epoch
+	Agree   Kind = "agree"   // the agreement is decided
+	Shrink  Kind = "shrink"  // decided, and the rank is rank As of the communicator Text
+	Replace Kind = "replace" // the same, for a Replace
+	Restore Kind = "restore" // the rank has gone back to the version Text of a checkpoint
 	Mark    Kind = "mark"    // the program says Text
 )
 
 // isOperation says whether lines of the kind may be overwritten.
 func (k Kind) isOperation() bool { return k == Wait || k == Waited || k == Repair || k == Agree }
 
-// A Line is an event of one rank. Ranks are those in the job, spares behind the others.
+// A Line is an event of one rank. Ranks are numbers in the job, where spares come after the
+// others.
 type Line struct {
 	T     int64  `json:"t"`   // nanoseconds after the Head's Clock, by a clock that never jumps
-	Run   int    `json:"run"` // the how manieth of the process: 1 is the first
+	Run   int    `json:"run"` // number of the process's Run: 1 is the first
 	Rank  int    `json:"rank"`
 	Event Kind   `json:"event"`
 	ID    int64  `json:"id,omitempty"`  // of a Wait, and its Waited

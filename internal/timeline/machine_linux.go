@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// machine names what has one clock: containers with host names of their own share it.
+// machine returns a name for the processes that share a clock. Containers with different host
+// names share it.
 func machine(host string) string {
 	if b, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
 		return strings.TrimSpace(string(b))

@@ -2,5 +2,5 @@
 
 package timeline
 
-// machine names what has one clock.
+// machine returns a name for the processes that share a clock.
 func machine(host string) string { return host }

@@ -10,14 +10,15 @@ import (
 	"slices"
 )
 
-// A File is what was read of a file: its lines by their times, and those of one time in their order.
+// A File has the contents of a file: its lines ordered by their times, and lines of the same
+// time in the order of the file.
 type File struct {
 	Name string
 	Head
 	Lines []Line
 }
 
-// ReadDir reads all files in a directory. Files of other formats are left out.
+// ReadDir reads all files in a directory. It ignores files of other formats.
 func ReadDir(dir string) ([]File, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -44,7 +45,7 @@ func ReadDir(dir string) ([]File, error) {
 	return all, nil
 }
 
-// Read reads a file, and skips what is not a line. It returns false if there is no Head.
+// Read reads a file, and skips text that is not a line. It returns false if there is no Head.
 func Read(b []byte) (f File, ok bool) {
 	first, rest, _ := bytes.Cut(b, []byte("\n"))
 	if json.Unmarshal(first, &f.Head) != nil || f.Format != Format {

@@ -76,7 +76,8 @@ func TestAFileThatWasRemoved(t *testing.T) {
 	require.Len(t, read(t, dir).Lines, 1)
 }
 
-// Whatever runs for long has a file that stays small, and has each error with the operations around it.
+// The file of a program that runs for long stays small, and has each error with the operations
+// around it.
 func TestOperationsAreOverwrittenAndErrorsStay(t *testing.T) {
 	dir := t.TempDir()
 	w := open(t, dir)
@@ -128,7 +129,7 @@ func TestALineThatIsCutOff(t *testing.T) {
 	require.NoError(t, err)
 	whole, last := 0, 0
 	for n := range b {
-		if n > 0 && b[n-1] == '}' { // a line may lack its end, and no more
+		if n > 0 && b[n-1] == '}' { // a line may lack only its end
 			whole++
 		}
 		f, ok := Read(b[:n])

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Of the operations, the first After bytes after each other event are kept, and the last Before
-// bytes before it.
+// After and Before say which operations are kept: the first After bytes after each other event,
+// and the last Before bytes before it.
 const (
 	After  = 1 << 16
 	Before = 1 << 20
@@ -30,8 +30,9 @@ type Writer struct {
 	users  int
 	runs   int
 	failed bool
-	// The next line goes to at, which is before end where it takes the place of older ones: those
-	// from start on, the first line behind kept, once they are Before bytes. Start is -1 as long as there is none.
+	// The next line goes to at. If at is before end, it replaces older lines, from start on:
+	// start is the position of the first line behind kept, once there are Before bytes of them.
+	// It is -1 until there is one.
 	at, end, kept, start int64
 }
 
@@ -40,14 +41,14 @@ type file interface {
 	io.Closer
 }
 
-// writers are those of this process, by directory.
+// writers are the Writers of this process, by directory.
 var writers struct {
 	sync.Mutex
 	in map[string]*Writer
 }
 
-// Open opens this process's file in a directory, which it makes if necessary. Each call returns the same
-// Writer. warn is called once if a write fails; the rest is then missing.
+// Open opens this process's file in a directory, which it makes if necessary. Each call returns
+// the same Writer. Open calls warn once if a write fails; the rest is then missing.
 func Open(dir, job string, warn func(error)) (w *Writer, run int, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
@@ -78,7 +79,7 @@ func Open(dir, job string, warn func(error)) (w *Writer, run int, err error) {
 	return w, w.runs, nil
 }
 
-// reopen opens the file that Close has closed, or makes another if somebody has removed it.
+// reopen opens the file that Close has closed, or makes another one if the file was removed.
 func (w *Writer) reopen(dir, job string) error {
 	f, err := os.OpenFile(w.name, os.O_WRONLY, 0)
 	switch {
@@ -161,7 +162,7 @@ func (w *Writer) Write(l Line) {
 	}
 }
 
-// append writes a line, behind all others or, of an operation, over older ones.
+// append writes a line after all others or, if it is of an operation, over older ones.
 func (w *Writer) append(line []byte, operation bool) error {
 	n := int64(len(line))
 	switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/timeline"
 )
 
-// A meeting is an act of all ranks that none has the result of before all have begun it: the verdict of a
-// round, a repair. Times are those of each machine's own clock.
+// A meeting is an act of all ranks whose result no rank has before all have begun it: the
+// verdict of a round, or a repair. Times are those of each machine's own clock.
 type meeting struct {
 	lastBegin, firstEnd map[string]int64
 }
@@ -37,7 +37,7 @@ func meetingsOf(j job, number int) (all []*meeting) {
 			case timeline.Repair:
 				begins = true
 			case timeline.Agree, timeline.Shrink, timeline.Replace:
-				if l.Op == "" { // of a spare, which did not begin it
+				if l.Op == "" { // the line of a spare, which did not begin it
 					continue
 				}
 			default:
@@ -64,9 +64,9 @@ func meetingsOf(j job, number int) (all []*meeting) {
 const unbounded = math.MaxInt64 / 4
 
 // align returns what to add to the clocks of the machines. A meeting that began at b on machine
-// i and ended at e on machine k says that offset(i) - offset(k) <= e - b. So d, the shortest paths over
-// these, has the range of each difference; and as d satisfies the triangle inequality, the
-// middles of the ranges of offset(i) - offset(0) satisfy all of them together.
+// i and ended at e on machine k says that offset(i) - offset(k) <= e - b. The shortest paths d
+// over these bounds give the range of each difference. Because d satisfies the triangle
+// inequality, the middles of the ranges of offset(i) - offset(0) satisfy all bounds together.
 func (r *run) align(j job) map[string]int64 {
 	for _, f := range j.files {
 		if !slices.Contains(r.machines, f.Machine) && slices.ContainsFunc(f.Lines, func(l timeline.Line) bool { return l.Run == r.number }) {

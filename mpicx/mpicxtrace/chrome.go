@@ -10,7 +10,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/timeline"
 )
 
-// A chromeEvent is one of the Trace Event Format, which Perfetto and chrome://tracing read.
+// A chromeEvent is an event of the Trace Event Format, which Perfetto and chrome://tracing
+// read.
 type chromeEvent struct {
 	Name  string         `json:"name"`
 	Cat   string         `json:"cat,omitempty"`
@@ -25,8 +26,8 @@ type chromeEvent struct {
 	Args  map[string]any `json:"args,omitempty"`
 }
 
-// writeChrome writes a run as a trace with a track for each rank. Goroutines of one rank that are blocked
-// at a time have more tracks.
+// writeChrome writes a run as a trace with a track for each rank. If several goroutines of a
+// rank are blocked at the same time, the rank has more tracks.
 func writeChrome(w io.Writer, r *run) error {
 	us := func(ns int64) float64 { return float64(ns) / 1e3 }
 	all := []chromeEvent{{Name: "process_name", Phase: "M", Args: map[string]any{"name": "mpicx"}}}
@@ -38,7 +39,7 @@ func writeChrome(w io.Writer, r *run) error {
 	const most = 100 // goroutines of a rank
 	next := 1
 	tracks := make(map[int][]int)
-	busy := make(map[int][]int64) // until when, by rank and track
+	busy := make(map[int][]int64) // when each track becomes free, by rank
 	for _, k := range r.ranks {
 		tracks[k.id] = []int{next}
 		busy[k.id] = []int64{0}

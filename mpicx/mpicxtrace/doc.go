@@ -2,25 +2,26 @@
 //
 //	mpicxtrace [-o trace.json] [-svg out.svg] [-job n] [-run n] [-error n] directory
 //
-// It merges the files of all processes and prints what happened at which rank: for each error a table of
-// times, from the fault to the first operation after the repair. -o writes it all as a trace that
-// https://ui.perfetto.dev and chrome://tracing open, with a track for each rank; -svg draws one
-// error, the first if -error does not say another.
+// It merges the files of all processes and prints what happened at which rank: for each error a
+// table of times, from the fault to the first operation after the repair. With -o it writes
+// everything as a trace for https://ui.perfetto.dev and chrome://tracing, with a track for each
+// rank. With -svg it draws one error: the first, or the one that -error chooses.
 //
-// A directory that has several jobs, or a process that has called Run several times, has several
-// timelines. The last job is taken, and of that the last run with an error; -job and -run say
-// others.
+// A directory that has files of several jobs, or of a process that has called Run several
+// times, has several timelines. Mpicxtrace takes the last job, and its last run with an error;
+// -job and -run choose others.
 //
 // # Clocks
 //
-// Processes of one machine share its clock. Between machines the clocks are aligned by what must come before
-// what: no rank has a verdict before all have joined, and no rank the result of a repair before all
-// have begun it. That gives each clock's offset a range; its middle is taken, and its half is
-// printed as the bound of the error. Without any such event the clocks are taken as they are.
+// Processes of one machine share its clock. Clocks of different machines are aligned by events
+// whose order is known: no rank has a verdict before all have joined, and no rank has the
+// result of a repair before all have begun it. This limits each clock's offset to a range. The
+// middle of the range is used, and half its width is printed as the bound of the error. If
+// there are no such events, the clocks are used as they are.
 //
 // # Exit status
 //
-//	0  it is done
-//	1  the files can't be read, or the output not be written
-//	2  the arguments make no sense
+//	0  success
+//	1  the files can't be read, or the output can't be written
+//	2  the arguments are wrong
 package main

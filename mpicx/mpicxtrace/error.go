@@ -7,14 +7,14 @@ import (
 	"github.com/mpicx/go-mpicx/internal/timeline"
 )
 
-// A trouble is an error and what became of it, until the next one: its events, and how each rank
-// went on.
+// A trouble is an error and what follows it, until the next error: its events, and how each
+// rank has continued.
 type trouble struct {
 	events []event
-	ended  map[int]bool      // ranks whose programs have ended, sooner or later
-	after  map[int]operation // the first operation of each rank that went on
-	begin  int64             // of the fault
-	end    int64             // when the last rank has gone on
+	ended  map[int]bool      // ranks whose programs have ended, at any time
+	after  map[int]operation // the first operation of each rank that has continued
+	begin  int64             // time of the fault
+	end    int64             // time when the last rank has continued
 }
 
 // isOfTrouble says whether an event belongs to errors and repairs.
@@ -22,9 +22,10 @@ func isOfTrouble(k timeline.Kind) bool {
 	return k != timeline.Start && k != timeline.End && k != timeline.Mark && k != timeline.Agree
 }
 
-// troubles finds the errors of a run. One begins with a fault or a death that is none of an open one: not of a
-// round that is known, and after the epoch of the one before. What belongs to a round is of the error
-// in which the round began, even if the next has begun.
+// troubles finds the errors of a run. An error begins with a fault or a death that does not
+// belong to an open error: its round is not known, and the error before has ended with its
+// epoch. Events of a round belong to the error in which the round began, even if the next error
+// has begun.
 func (r *run) troubles() (all []*trouble) {
 	type round struct {
 		comm string
@@ -78,14 +79,15 @@ func (r *run) troubles() (all []*trouble) {
 	return all
 }
 
-// isNothing says whether all that happened is that ranks learned of programs that have ended.
+// isNothing says whether ranks have only learned of programs that have ended.
 func (t *trouble) isNothing() bool {
 	return !slices.ContainsFunc(t.events, func(e event) bool {
 		return isOfTrouble(e.Event) && !(e.Event == timeline.Death && t.ended[*e.By])
 	})
 }
 
-// goOn finds the first operations after the trouble. What comes from limit on is of the next.
+// goOn finds the first operation of each rank after the trouble. Operations from limit on
+// belong to the next trouble.
 func (t *trouble) goOn(r *run, limit int64) {
 	t.after = make(map[int]operation)
 	last := make(map[int]int64)
@@ -106,12 +108,12 @@ func (t *trouble) goOn(r *run, limit int64) {
 	t.events = slices.DeleteFunc(t.events, func(e event) bool { return e.at > t.end })
 }
 
-// died says whether the rank is one that has died.
+// died says whether the rank has died.
 func (t *trouble) died(rank int) bool {
 	return slices.ContainsFunc(t.events, func(e event) bool { return e.Event == timeline.Dies && e.Rank == rank })
 }
 
-// at returns when the rank had its first event of a kind, after the fault.
+// at returns when the rank had its first event of one of the kinds, after the fault.
 func (t *trouble) at(rank int, kinds ...timeline.Kind) (after int64, found bool) {
 	i := slices.IndexFunc(t.events, func(e event) bool { return e.Rank == rank && slices.Contains(kinds, e.Event) })
 	if i < 0 {
@@ -120,7 +122,7 @@ func (t *trouble) at(rank int, kinds ...timeline.Kind) (after int64, found bool)
 	return t.events[i].at - t.begin, true
 }
 
-// arrows are the notices from one rank to another.
+// arrows returns the notices from one rank to another.
 func (t *trouble) arrows() (all [][2]event) {
 	for _, e := range t.events {
 		if e.Event != timeline.Notice || *e.By == e.Rank {

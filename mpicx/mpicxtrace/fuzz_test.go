@@ -10,7 +10,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/timeline"
 )
 
-// Whatever is in a file, mpicxtrace tells and draws it, or says why not.
+// Whatever a file contains, mpicxtrace prints and draws it, or says why it cannot.
 func FuzzFiles(f *testing.F) {
 	const head = `{"format":"` + timeline.Format + `","job":"a","machine":"m","host":"h","pid":1,"clock":"2026-11-23T15:00:00Z"}` + "\n"
 	const fault = `{"t":50,"run":1,"rank":0,"event":"fault","comm":"world","round":1,"text":"boom"}` + "\n"

@@ -12,13 +12,13 @@ import (
 
 func main() { os.Exit(trace(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// The exit codes.
+// The exit statuses.
 const (
 	exitFailed = 1
 	exitUsage  = 2
 )
 
-// trace is the program without its process.
+// trace is the program, apart from its process.
 func trace(args []string, stdout, stderr io.Writer) int {
 	var o struct {
 		json, svg       string
@@ -92,7 +92,8 @@ func trace(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// choose merges a run of a job: 0 is the last with an error, or else the last.
+// choose merges a run of a job. Number 0 means the last run with an error or, if there is none,
+// the last run.
 func choose(j job, number int) (*run, error) {
 	var r *run
 	for i := len(j.runs) - 1; i >= 0; i-- {

@@ -23,7 +23,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/recovery"
 )
 
-// solver makes 30 iterations, with a checkpoint, and begins again at that if a rank is lost.
+// solver makes 30 iterations, with one checkpoint, from which it continues if a rank is lost.
 func solver(ctx context.Context, world *mpicx.Comm, opts ...recovery.Option) error {
 	x := []float64{0}
 	return recovery.Run(ctx, world, func(ctx context.Context, a *recovery.Attempt) error {
@@ -46,7 +46,7 @@ func solver(ctx context.Context, world *mpicx.Comm, opts ...recovery.Option) err
 	}, append(opts, recovery.Checkpoint(checkpoint.Partner(1)))...)
 }
 
-// traced runs mpicxtrace, and returns what it prints and draws.
+// traced runs mpicxtrace, and returns its output and its drawings.
 func traced(t *testing.T, dir string, args ...string) (text string, chrome, svg []byte) {
 	t.Helper()
 	out := t.TempDir()
@@ -60,7 +60,7 @@ func traced(t *testing.T, dir string, args ...string) (text string, chrome, svg 
 	return stdout.String(), chrome, svg
 }
 
-// recorded is the directory of what a test, and the processes that it starts, record.
+// recorded returns the directory in which a test, and the processes that it starts, record.
 func recorded(t *testing.T) string {
 	if dir := os.Getenv("MPICX_TIMELINE"); dir != "" { // in such a process
 		return dir
@@ -70,7 +70,8 @@ func recorded(t *testing.T) string {
 	return dir
 }
 
-// A process that gets a SIGKILL leaves a whole file, and what the others had is in it and around it.
+// A process that gets a SIGKILL leaves a whole file. The trace has its events, and those of the
+// others.
 func TestAProcessIsKilledAndReplaced(t *testing.T) {
 	dir := recorded(t)
 	all := mpicxtest.RunProcessFaults(t, 4, "kill 1 in Allreduce step 1 call 20", func(ctx context.Context, world *mpicx.Comm) error {
@@ -188,7 +189,7 @@ func TestJobsWithoutAName(t *testing.T) {
 	}
 }
 
-// told is the text of a job of one process, with the lines of its ranks.
+// told returns the text for a job of one process that has these lines of its ranks.
 func told(t *testing.T, lines ...timeline.Line) string {
 	t.Helper()
 	for i := range lines {
@@ -200,7 +201,8 @@ func told(t *testing.T, lines ...timeline.Line) string {
 	return text.String()
 }
 
-// A rank that has the verdict of an error after the next has begun has it in the table of the first.
+// If a rank has the verdict of an error after the next error has begun, the verdict is in the
+// table of the first error.
 func TestErrorsOverlap(t *testing.T) {
 	zero, one := 0, 1
 	text := told(t,
@@ -225,8 +227,8 @@ func TestErrorsOverlap(t *testing.T) {
 	require.Regexp(t, `rank 1 +3 +4 +5 +6 `, second)
 }
 
-// A rank whose program has ended has not died, even though with ulfm it counts as dead from then on.
-// That is an error only if another rank needs it.
+// A rank whose program has ended has not died, even though with ulfm it counts as dead from
+// then on. That is an error only if another rank needs it.
 func TestARankHasEnded(t *testing.T) {
 	zero, one := 0, 1
 	ended := []timeline.Line{
@@ -255,7 +257,7 @@ func TestARankHasEnded(t *testing.T) {
 	require.Contains(t, text, "of its end")
 }
 
-// Ranks that all end by an error of their own.
+// All ranks end by errors of their own.
 func TestAllRanksEndByAnError(t *testing.T) {
 	dir := t.TempDir()
 	require.Error(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
@@ -270,7 +272,7 @@ func TestAllRanksEndByAnError(t *testing.T) {
 	require.NotContains(t, string(svg), "dies")
 }
 
-// Where nobody has died, nobody goes on without anybody.
+// If no rank has died, the text does not say that ranks continue without others.
 func TestShrinkWithoutADeath(t *testing.T) {
 	zero := 0
 	text := told(t,
@@ -281,7 +283,7 @@ func TestShrinkWithoutADeath(t *testing.T) {
 	require.Contains(t, text, "rank 0 raises an error\n")
 }
 
-// Clocks of machines that differ by any time are found within the bound that is said.
+// Clocks of machines that differ by any time are aligned within the printed bound.
 func TestClocksOfMachines(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
@@ -338,7 +340,8 @@ func TestClocksOfMachines(t *testing.T) {
 	require.LessOrEqual(t, joined, told)
 }
 
-// checkTrace requires what Perfetto needs of a trace of the Trace Event Format, and the tracks.
+// checkTrace checks what Perfetto requires of a trace in the Trace Event Format, and the
+// tracks.
 func checkTrace(t *testing.T, b []byte, tracks ...string) {
 	t.Helper()
 	var doc struct {

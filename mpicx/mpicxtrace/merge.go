@@ -11,14 +11,14 @@ import (
 	"github.com/mpicx/go-mpicx/internal/timeline"
 )
 
-// A job is the files of one job, and its runs.
+// A job has the files of one job, and its runs.
 type job struct {
 	files []timeline.File
-	runs  []int // their numbers, ascending
+	runs  []int // numbers of the runs, ascending
 }
 
-// jobsOf returns the jobs, by when they began. Where the launcher has not named them, as MPICH's does not, one
-// begins when a rank begins that the one before has already.
+// jobsOf returns the jobs, in the order in which they began. If the launcher has not named
+// them, as MPICH's does not, a job begins when a rank begins that the job before already has.
 func jobsOf(files []timeline.File) (jobs []job) {
 	files = slices.SortedStableFunc(slices.Values(files), func(a, b timeline.File) int { return a.Clock.Compare(b.Clock) })
 	number, begun := make(map[string]int), make(map[string]map[int]bool)
@@ -50,7 +50,7 @@ func jobsOf(files []timeline.File) (jobs []job) {
 	return jobs
 }
 
-// firstRanks are the ranks of a process in its first Run.
+// firstRanks returns the ranks of a process in its first Run.
 func firstRanks(f timeline.File) (ranks []int) {
 	for _, l := range f.Lines {
 		if l.Run == 1 && l.Event == timeline.Start {
@@ -60,26 +60,26 @@ func firstRanks(f timeline.File) (ranks []int) {
 	return ranks
 }
 
-// An event is a line, at its time in the whole job.
+// An event is a line, with its time in the whole job.
 type event struct {
 	timeline.Line
 	at int64 // nanoseconds after the first event
 }
 
-// An operation is what a rank was blocked in.
+// An operation is an operation in which a rank was blocked.
 type operation struct {
 	rank       int
 	name       string
 	begin, end int64
-	open       bool // it has not ended: the file ends at end
+	open       bool // it has not ended, and the file ends at end
 }
 
-// A rank is a track.
+// A rank is a rank of the job, and has a track.
 type rank struct {
 	id    int
 	spare bool
-	as    int  // its rank in the newest communicator, of a spare that was taken; else -1
-	ended bool // its program has; it may count as dead from then on, but has not died
+	as    int  // rank in the newest communicator, if it is a spare that was taken; else -1
+	ended bool // its program has ended; it may then count as dead, but has not died
 }
 
 func (r *rank) String() string {
@@ -100,7 +100,7 @@ type run struct {
 	events     []event // by time, without operations
 	operations []operation
 	machines   []string
-	notes      []string // on clocks, and what is missing
+	notes      []string // on clocks, and on what is missing
 }
 
 // merge merges the lines of a run.
@@ -155,7 +155,7 @@ func merge(j job, number int) *run {
 		r.events = append(r.events, event{l, t})
 	})
 	slices.SortStableFunc(r.events, byTime)
-	for _, o := range open { // a rank that was killed was in it until then; when others learn of that, at the latest
+	for _, o := range open { // of a rank that was killed; it ends when others learn of the death, at the latest
 		o.end = ends[o.rank]
 		for i, e := range r.events {
 			if e.Event == timeline.Death && *e.By == o.rank && e.at > o.end {
@@ -176,9 +176,9 @@ func merge(j job, number int) *run {
 
 func byTime(a, b event) int { return cmp.Compare(a.at, b.at) }
 
-// tidy adds the deaths of ranks that could not say so, by the last that they wrote, and leaves out
-// what says nothing new: that a rank is dead, a second time; that one dies whose program has ended; and a notice of a rank to itself after its
-// own fault.
+// tidy adds the deaths of ranks that could not record them, with the time of the last event
+// that they recorded. It removes events that say nothing new: the second news of a death, the
+// death of a rank whose program has ended, and a rank's notice to itself after its own fault.
 func (r *run) tidy(ends map[int]int64) {
 	said, dead := make(map[int]bool), make(map[int]bool)
 	for _, e := range r.events {

@@ -17,7 +17,7 @@ func isRepair(op string) bool {
 	return false
 }
 
-// grouped writes a number with commas: 12,345.
+// grouped returns a number with commas: 12,345.
 func grouped(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -26,13 +26,13 @@ func grouped(n int64) string {
 	return s
 }
 
-// A unit is what times of a drawing are written in.
+// A unit is the unit of the times in a drawing.
 type unit struct {
 	name string
 	ns   float64
 }
 
-// unitOf is that for a length of time in nanoseconds.
+// unitOf returns the unit for a length of time in nanoseconds.
 func unitOf(span float64) unit {
 	switch {
 	case span < 2e7:
@@ -47,7 +47,7 @@ func (u unit) String(ns float64) string {
 	return grouped(int64(math.Round(ns/u.ns))) + " " + u.name
 }
 
-// ticks returns the times for some labels from 0 to span, and the step.
+// ticks returns the times of some labels between from and to.
 func ticks(from, to float64, u unit) (at []float64) {
 	step := math.Pow(10, math.Floor(math.Log10((to-from)/u.ns/5)))
 	for _, f := range []float64{1, 2, 5, 10} {
@@ -63,7 +63,7 @@ func ticks(from, to float64, u unit) (at []float64) {
 	return at
 }
 
-// list is "0, 1 and 3".
+// list returns text such as "0, 1 and 3".
 func list(ranks []int) string {
 	var words []string
 	for _, r := range ranks {

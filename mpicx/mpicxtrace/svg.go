@@ -11,8 +11,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/timeline"
 )
 
-// A mark is how an event is drawn: colours that the colour-blind tell apart (Okabe and Ito), and shapes for
-// those who see none. Row is the height in a track.
+// A mark says how an event is drawn: with colours that colour-blind readers can distinguish
+// (Okabe and Ito), and shapes for readers who see no colours. Row is the height in a track.
 type mark struct {
 	name, colour, shape string
 	row                 int
@@ -37,17 +37,17 @@ var marks = []mark{
 // Lengths in pixels.
 const (
 	width      = 1160
-	left       = 150 // of the names of tracks
+	left       = 150 // for the names of tracks
 	right      = 30
 	trackHigh  = 66
 	barHigh    = 16
 	axisHigh   = 44
 	titleHigh  = 64
 	legendHigh = 58
-	letter     = 6.3 // the width of a letter of 11 pixels
+	letter     = 6.3 // the width of a letter 11 pixels high
 )
 
-// A picture is an SVG in the making.
+// A picture is an SVG that is being drawn.
 type picture struct {
 	bytes.Buffer
 	run *run
@@ -62,8 +62,8 @@ func (p *picture) text(x, y float64, style, s string) {
 	p.add("</text>")
 }
 
-// writeSVG draws a trouble: as a whole, and above that the time in which it was told, where that is too short
-// to be seen in the whole.
+// writeSVG draws a trouble: the whole and, above it, the time in which ranks were told, if that
+// is too short to be seen in the whole.
 func writeSVG(w io.Writer, r *run, t *trouble) error {
 	p := &picture{run: r, t: t}
 	panels := t.panels(r)
@@ -110,7 +110,7 @@ func (p panelOf) x(t float64) float64 {
 	return left + (t-p.from)/(p.to-p.from)*(width-left-right)
 }
 
-// panels are the whole, and before that what is told of the error.
+// panels returns the whole and, before it, the time in which ranks are told of the error.
 func (t *trouble) panels(r *run) []panelOf {
 	span := max(float64(t.end-t.begin), 1e3)
 	whole := panelOf{"From the fault until all continue", -0.12 * span, 1.05 * span}
@@ -129,7 +129,7 @@ func (t *trouble) panels(r *run) []panelOf {
 	return []panelOf{{"The error becomes every rank's", -0.12 * told, 1.08 * told}, whole}
 }
 
-// panel draws the tracks of all ranks, and shades what inner has.
+// panel draws the tracks of all ranks, and shades the range of inner.
 func (p *picture) panel(panel panelOf, inner *panelOf, y float64) {
 	ranks := p.run.ranks
 	bottom := y + float64(len(ranks)*trackHigh)
@@ -169,7 +169,8 @@ func (p *picture) panel(panel panelOf, inner *panelOf, y float64) {
 
 func markAt(row int) float64 { return barHigh + 14 + float64(row)*13 }
 
-// bars draws what a rank was blocked in. Of some that would be less than a pixel apart, it draws one.
+// bars draws the operations in which a rank was blocked. Of operations less than a pixel apart
+// it draws one.
 func (p *picture) bars(panel panelOf, r *rank, top float64) {
 	last := -1.0
 	for _, o := range p.run.operations {
@@ -227,7 +228,7 @@ func (p *picture) marks(panel panelOf, heights map[int]float64) {
 	}
 }
 
-// shape draws a mark.
+// shape draws the shape of a mark.
 func (p *picture) shape(m mark, x, y float64, title string) {
 	paint := fmt.Sprintf(`fill="%s" stroke="#1a1a1a" stroke-width="0.7"`, m.colour)
 	p.add(`<g class="mark"><title>%s</title>`, escaped(title))
@@ -252,7 +253,7 @@ func (p *picture) shape(m mark, x, y float64, title string) {
 	p.add("</g>")
 }
 
-// legend says what the marks mean.
+// legend draws what the marks mean.
 func (p *picture) legend(y float64) {
 	x := 24.0
 	for _, m := range marks {

@@ -10,7 +10,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/timeline"
 )
 
-// A column is a kind of event that ranks have after a fault.
+// A column has the kinds of events that are one column of a table.
 type column struct {
 	name  string
 	kinds []timeline.Kind
@@ -28,7 +28,7 @@ var columns = []column{
 	{"restore", []timeline.Kind{timeline.Restore}},
 }
 
-// writeText says what happened, when, and at whom.
+// writeText prints what happened, when, and at which ranks.
 func writeText(w io.Writer, r *run) error {
 	p := &printer{w: w}
 	workers, spares := 0, 0
@@ -82,10 +82,10 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// summary is the trouble in one line.
+// summary returns the trouble in one line.
 func (t *trouble) summary() string {
 	var dead, faulty []int
-	died, how := false, "" // only what follows a death is a way to go on without
+	died, how := false, "" // only a repair after a death says how the others continue
 	for _, e := range t.events {
 		switch e.Event {
 		case timeline.Dies:
@@ -137,7 +137,7 @@ func verb(all []int, one, more string) string {
 	return more
 }
 
-// texts are what ranks were told, each once.
+// texts returns the errors that ranks were told, each once.
 func (t *trouble) texts() (all []string) {
 	known := make(map[string]bool)
 	for _, e := range t.events {
@@ -161,7 +161,7 @@ func (t *trouble) texts() (all []string) {
 	return all
 }
 
-// table has a row for each rank, and when it had the first event of each kind, after the fault.
+// table prints a row for each rank: when it had the first event of each kind, after the fault.
 func (t *trouble) table(p *printer, r *run) {
 	if p.err != nil {
 		return

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// A CSR is a matrix in compressed sparse rows. The entries of row i stand at
-// positions RowPtr[i] to RowPtr[i+1]-1 of ColIdx and Val, by strictly
-// increasing column. Indices count from 0. Entries may be zero.
+// A CSR is a matrix in compressed sparse rows. Positions RowPtr[i] to RowPtr[i+1]-1 of ColIdx
+// and Val have the entries of row i, in strictly increasing order of columns. Indices count
+// from 0. Entries may be zero.
 //
 // The functions of this package return such matrices and rely on that order.
 type CSR struct {
@@ -25,9 +25,9 @@ type Triplet struct {
 	Val      float64
 }
 
-// NewCSR returns the matrix with these entries, which may come in any order.
-// Entries at the same place are added up in the order given. It is an error if
-// an index is outside the matrix.
+// NewCSR returns the matrix with these entries, which may be in any order. Entries with the
+// same indices are added up in the order given. It is an error if an index is outside the
+// matrix.
 func NewCSR(rows, cols int, entries []Triplet) (*CSR, error) {
 	if rows < 0 || rows > math.MaxInt32 || cols < 0 || cols > math.MaxInt32 {
 		return nil, fmt.Errorf("sparse: a matrix of %d x %d, expected 0 to %d rows and columns", rows, cols, math.MaxInt32)
@@ -51,8 +51,7 @@ func NewCSR(rows, cols int, entries []Triplet) (*CSR, error) {
 	return m, nil
 }
 
-// bucket puts the entries into their rows, in the order given. RowPtr is all
-// zero before.
+// bucket puts the entries into their rows, in the order given. RowPtr must be all zero before.
 func (m *CSR) bucket(entries []Triplet) {
 	for _, t := range entries {
 		m.RowPtr[t.Row]++
@@ -71,7 +70,7 @@ func (m *CSR) bucket(entries []Triplet) {
 	m.RowPtr[0] = 0
 }
 
-// sortRows sorts each row by column, equal columns keeping their order.
+// sortRows sorts each row by column. Entries of the same column keep their order.
 func (m *CSR) sortRows() {
 	var row []Triplet
 	for i := range m.Rows {
@@ -90,8 +89,7 @@ func (m *CSR) sortRows() {
 	}
 }
 
-// addUp adds up entries at the same place, in sorted rows, and closes the gaps
-// that this leaves.
+// addUp adds up entries with the same indices in sorted rows, and closes the gaps.
 func (m *CSR) addUp() {
 	lo, end := 0, 0
 	for i := range m.Rows {
@@ -118,7 +116,7 @@ func (m *CSR) Row(i int) ([]int32, []float64) {
 	return m.ColIdx[lo:hi:hi], m.Val[lo:hi:hi]
 }
 
-// Slice returns rows lo to hi-1 as a matrix of as many columns. They share m's
+// Slice returns rows lo to hi-1 as a matrix with the same number of columns. They share m's
 // memory.
 func (m *CSR) Slice(lo, hi int) *CSR {
 	begin, end := m.RowPtr[lo], m.RowPtr[hi]
@@ -129,7 +127,7 @@ func (m *CSR) Slice(lo, hi int) *CSR {
 	return s
 }
 
-// At returns the value at row i and column j, 0 where there is no entry.
+// At returns the value at row i and column j, or 0 if there is no entry.
 func (m *CSR) At(i, j int) float64 {
 	cols, vals := m.Row(i)
 	if k, ok := slices.BinarySearch(cols, int32(j)); ok {
@@ -138,7 +136,8 @@ func (m *CSR) At(i, j int) float64 {
 	return 0
 }
 
-// Diagonal returns the diagonal, min(Rows, Cols) long, 0 where there is no entry.
+// Diagonal returns the diagonal, which has min(Rows, Cols) elements. An element is 0 if it has
+// no entry.
 func (m *CSR) Diagonal() []float64 {
 	d := make([]float64, min(m.Rows, m.Cols))
 	for i := range d {

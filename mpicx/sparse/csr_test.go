@@ -44,7 +44,7 @@ func TestNewCSR(t *testing.T) {
 	}
 }
 
-// Floating-point sums depend on the order: it is that of the entries.
+// Floating-point sums depend on the order of addition, which is that of the entries.
 func TestNewCSRAddsUpInOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	var ts []Triplet

@@ -11,9 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzRead reads arbitrary text: Read must not panic, nor allocate much more
-// than the text is long, and what it returns must be a valid matrix that
-// survives being written and read.
+// FuzzRead reads arbitrary text. Read must not panic, nor allocate much more than the length of
+// the text. It must return a valid matrix, which is the same after it was written and read.
 func FuzzRead(f *testing.F) {
 	small, err := filepath.Glob(filepath.Join(testdata, "*.mtx"))
 	require.NoError(f, err)

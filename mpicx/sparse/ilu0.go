@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// An ILU is an incomplete factorization A ≈ L·U without fill-in: L has a unit
-// diagonal, and L and U together have the pattern of A. If A is symmetric, so
-// is L·U: it is then the incomplete Cholesky factorization with the diagonal
-// kept apart, and preconditions the conjugate gradient method.
+// An ILU is an incomplete factorization A ≈ L·U without fill-in: L has a unit diagonal, and L
+// and U together have the pattern of A. If A is symmetric, L·U is symmetric too: it is then the
+// incomplete Cholesky factorization with the diagonal stored separately, and a preconditioner
+// for the conjugate gradient method.
 type ILU struct {
-	lu   *CSR      // below the diagonal L, from it on U
-	diag []int     // where the diagonal stands in lu.Val
+	lu   *CSR      // L below the diagonal; U on it and above
+	diag []int     // positions of the diagonal in lu.Val
 	inv  []float64 // 1/U[i][i]
 }
 
@@ -26,11 +26,10 @@ func (e *PivotError) Error() string {
 	return fmt.Sprintf("sparse: ILU(0) of row %d: the pivot is %v, expected a finite number that is not negligible in its row", e.Row, e.Pivot)
 }
 
-// ILU0 factorizes the square matrix a, which it leaves as it is (Saad, Iterative
-// Methods for Sparse Linear Systems, 2nd ed., algorithm 10.4). The error is a
-// [*PivotError] if a pivot is missing, if it or its inverse is not finite, or if
-// it is at most 2⁻⁵² of the largest entry of its row in a: what rounding leaves
-// of a zero.
+// ILU0 factorizes the square matrix a without changing it (Saad, Iterative Methods for Sparse
+// Linear Systems, 2nd ed., algorithm 10.4). The error is a [*PivotError] if a pivot is missing,
+// if it or its inverse is not finite, or if it is at most 2⁻⁵² of the largest entry of its row
+// in a: rounding may leave as much of a zero.
 func ILU0(a *CSR) (*ILU, error) {
 	if a.Rows != a.Cols {
 		return nil, fmt.Errorf("sparse: ILU(0) of a %d x %d matrix, expected a square one", a.Rows, a.Cols)
@@ -42,7 +41,7 @@ func ILU0(a *CSR) (*ILU, error) {
 		inv:  make([]float64, n),
 	}
 	cols, vals := f.lu.ColIdx, f.lu.Val
-	at := make([]int, n) // at[j] is 1 + the place of column j in the row at hand, 0 for none
+	at := make([]int, n) // at[j] is 1 + the position of column j in the current row; 0: none
 	for i := range n {
 		lo, hi := f.lu.RowPtr[i], f.lu.RowPtr[i+1]
 		d, ok := slices.BinarySearch(cols[lo:hi], int32(i))
@@ -84,7 +83,7 @@ func (f *ILU) Solve(z, r []float64) {
 		panic(fmt.Sprintf("sparse: ILU.Solve of %d rows: z has %d elements, r has %d", n, len(z), len(r)))
 	}
 	cols, vals, ptr := f.lu.ColIdx, f.lu.Val[:len(f.lu.ColIdx)], f.lu.RowPtr
-	// What has been computed last comes last: it is what the processor waits for.
+	// Entries computed last are used last, because the processor waits for them.
 	for i, d := range f.diag {
 		sum := r[i]
 		for k := ptr[i]; k < d; k++ {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Without fill-in to drop, as for a tridiagonal matrix, ILU(0) is exact.
+// If there is no fill-in to drop, as for a tridiagonal matrix, ILU(0) is exact.
 func TestILU0SolvesTridiagonal(t *testing.T) {
 	const n = 30
 	rng := rand.New(rand.NewPCG(7, 8))
@@ -84,8 +84,8 @@ func TestILU0PreconditionsCG(t *testing.T) {
 	}
 }
 
-// cg returns after how many iterations the conjugate gradient method, from 0 and
-// with 1 2 … 7 1 2 … as the right-hand side, has reduced the residual by 1e8.
+// cg returns the number of iterations in which the conjugate gradient method, from 0 and with
+// the right-hand side 1 2 … 7 1 2 …, reduces the residual by 1e8.
 func cg(m *CSR, precondition func(z, r []float64)) int {
 	n := m.Rows
 	x, r, z, p, q := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)

@@ -10,15 +10,15 @@ import (
 	"strconv"
 )
 
-// maxLine is the number of bytes that a line which is no comment must not reach.
+// maxLine bounds the lines that are not comments: they have fewer bytes.
 const maxLine = 256 << 10
 
 // lines reads a text line by line.
 type lines struct {
 	file string
 	in   *bufio.Reader // its buffer holds maxLine bytes
-	line int           // the number of text, from 1
-	text []byte        // the line without blanks around, valid until the next is read
+	line int           // line number of text, from 1
+	text []byte        // the line without surrounding blanks, valid until the next line is read
 }
 
 // next reads the next line that is neither blank nor a comment. It returns
@@ -71,7 +71,7 @@ func quote(text []byte) string {
 	return strconv.Quote(string(text))
 }
 
-// cutInt cuts an unsigned number and the blanks after it off the head of text.
+// cutInt cuts an unsigned number and the blanks after it from the beginning of text.
 func cutInt(text []byte) (n int64, rest []byte, ok bool) {
 	k := 0
 	for k < len(text) && '0' <= text[k] && text[k] <= '9' {
@@ -88,8 +88,8 @@ func cutInt(text []byte) (n int64, rest []byte, ok bool) {
 	return n, text[k:], end > 0 && (k > end || k == len(text))
 }
 
-// parseReal parses a finite number: digits with a sign, and unless it is an
-// integer, a decimal point and an exponent after an E or D.
+// parseReal parses a finite number: digits with a sign and, if it is not an integer, a decimal
+// point and an exponent after an E or D.
 func parseReal(text []byte, integer bool) (v float64, ok bool) {
 	for k, c := range text {
 		switch {

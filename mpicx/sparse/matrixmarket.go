@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// A FormatError says where and why a file is not what the reader takes.
+// A FormatError says where and why the reader rejects a file.
 type FormatError struct {
 	File     string
-	Line     int    // counted from 1; 0 if it is about no single line
-	Found    string // what stands there, quoted if it is the file's own text
+	Line     int    // counted from 1; 0 if the error is not in a single line
+	Found    string // what was found there, quoted if it is text of the file
 	Expected string
 }
 
@@ -26,16 +26,15 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("%s: found %s, expected %s", place, e.Found, e.Expected)
 }
 
-// The number of rows and columns is limited so that a header cannot make the
-// reader, or a caller with a vector of that length, allocate much more than
-// the file's length suggests. Up to freeDim is always allowed: that is 32 MB of
-// row pointers.
+// The number of rows and columns is limited, so that a header cannot make the reader, or a
+// caller with a vector of that length, allocate much more than the file's length suggests. Up
+// to freeDim is always allowed: that is 32 MB of row pointers.
 const (
 	freeDim     = 1 << 22
 	dimPerEntry = 16
 )
 
-// ReadFile reads a matrix as [Read] does from the named file, see [Open].
+// ReadFile reads a matrix from the named file, which may be compressed: see [Open] and [Read].
 func ReadFile(name string) (*CSR, error) {
 	f, err := Open(name)
 	if err != nil {
@@ -45,8 +44,8 @@ func ReadFile(name string) (*CSR, error) {
 	return Read(f, name)
 }
 
-// ReadVector reads a vector, such as a right-hand side: a file as [ReadFile]
-// takes it whose matrix has one column.
+// ReadVector reads a vector, such as a right-hand side, from a file as for [ReadFile] whose
+// matrix has one column.
 func ReadVector(name string) ([]float64, error) {
 	f, err := Open(name)
 	if err != nil {
@@ -71,27 +70,26 @@ func ReadVector(name string) ([]float64, error) {
 	return v, nil
 }
 
-// Read reads a matrix in Matrix Market exchange format (Boisvert, Pozo and
-// Remington, The Matrix Market Exchange Formats, NISTIR 5935, 1996) from r. The
-// name stands in errors only. It takes
+// Read reads a matrix in Matrix Market exchange format (Boisvert, Pozo and Remington, The
+// Matrix Market Exchange Formats, NISTIR 5935, 1996) from r. The name is used only in errors.
+// Read accepts
 //
-//   - coordinate and array format; of an array it keeps what is not zero;
-//   - real, integer and pattern values, the latter becoming 1; integers beyond
-//     2⁵³ are rounded; the exponent's letter may be Fortran's D;
-//   - general, symmetric and skew-symmetric matrices. The lower triangle is to
-//     be given. In coordinate format Read takes the upper one as well, but not
-//     entries in both: such files mean a general matrix more often than not.
+//   - coordinate and array format. Of an array it keeps the elements that are not zero.
+//   - real, integer and pattern values. Entries of a pattern are 1. Integers beyond 2⁵³ are rounded.
+//     The exponent's letter may be Fortran's D.
+//   - general, symmetric and skew-symmetric matrices. The file should have the lower triangle. In
+//     coordinate format it may have the upper triangle instead, but not entries in both: such a
+//     matrix is more likely general.
 //
-// Entries at the same place are added up, as programs that assemble finite
-// elements expect. Blank lines, and lines that begin with %, may stand anywhere
-// after the first line; only these may be longer than 256 KiB.
+// Entries with the same indices are added up, as programs that assemble finite elements expect.
+// Blank lines, and lines that begin with %, may be anywhere after the first line. Only these
+// may be longer than 256 KiB.
 //
-// Trouble in the text is a [*FormatError]. That includes complex matrices,
-// infinite values and NaN, entries on the diagonal of a skew-symmetric matrix
-// unless they are 0, and more or fewer entries than announced. There may be at
-// most 2³¹-1 rows and columns, and if there are more than 2²², then no more
-// than 16 for each entry in the file: memory is in proportion to what was read,
-// whatever the header says. An error of r is wrapped.
+// Errors in the text are [*FormatError]s: among them complex matrices, infinite values and NaN,
+// entries on the diagonal of a skew-symmetric matrix unless they are 0, and more or fewer
+// entries than announced. There may be at most 2³¹-1 rows and columns and, if there are more
+// than 2²², at most 16 for each entry in the file: the memory used is in proportion to what was
+// read, whatever the header says. An error of r is wrapped.
 func Read(r io.Reader, name string) (*CSR, error) {
 	s, err := NewScanner(r, name)
 	if err != nil {
@@ -100,8 +98,8 @@ func Read(r io.Reader, name string) (*CSR, error) {
 	return s.matrix()
 }
 
-// A Scanner reads a matrix as [Read] does, but one entry after the other: for
-// those who do not keep them all.
+// A Scanner reads a matrix as [Read] does, but returns one entry after another. It is for
+// callers that do not keep all of them.
 type Scanner struct {
 	Rows, Cols int
 	Symmetric  bool // as the file says
@@ -109,7 +107,7 @@ type Scanner struct {
 	r *reader
 }
 
-// NewScanner reads the head of the text. The name stands in errors only.
+// NewScanner reads the header. The name is used only in errors.
 func NewScanner(r io.Reader, name string) (*Scanner, error) {
 	rd := &reader{lines: lines{file: name, in: bufio.NewReaderSize(r, maxLine)}}
 	if err := rd.readBanner(); err != nil {
@@ -121,8 +119,8 @@ func NewScanner(r io.Reader, name string) (*Scanner, error) {
 	return &Scanner{int(rd.rows), int(rd.cols), rd.symmetry == "symmetric", rd}, nil
 }
 
-// Entries returns the entries, in the order of the text, once. Of a symmetric
-// matrix both triangles come. An error ends the sequence.
+// Entries returns the entries, in the order of the text. It can be used once. For a symmetric
+// matrix it returns both triangles. An error ends the sequence.
 func (s *Scanner) Entries() iter.Seq2[Triplet, error] {
 	return func(yield func(Triplet, error) bool) {
 		if err := s.r.read(func(t Triplet) bool { return yield(t, nil) }); err != nil {
@@ -136,22 +134,22 @@ type reader struct {
 	lines
 	header
 	sizeLine int
-	entries  [2]Triplet // of the last line: one, and that on the other side of the diagonal
-	n        int        // how many of these there are
+	entries  [2]Triplet // of the last line: the entry, and its mirror image
+	n        int        // number of these
 	count    int64      // entries read
-	row, col int64      // where the next entry of an array belongs
-	upper    int        // the line of the first entry above the diagonal, 0 for none
-	lower    int        // likewise below
+	row, col int64      // indices of the next entry of an array
+	upper    int        // line of the first entry above the diagonal; 0: none
+	lower    int        // the same below
 }
 
-// A header is what the first line and the size line say.
+// A header has the contents of the first line and of the size line.
 type header struct {
 	format, field, symmetry string
 	rows, cols              int64
 	announced               int64 // entries in the file
 }
 
-// read reads what follows the head, until emit returns false.
+// read reads the entries, until emit returns false.
 func (r *reader) read(emit func(Triplet) bool) error {
 	readEntry := r.readCoordinate
 	if r.format == "array" {
@@ -286,8 +284,8 @@ func (r *reader) readCoordinate() error {
 	return r.add(i-1, j-1, 1)
 }
 
-// readArray reads an entry in array format from r.text: they stand column by
-// column, without their places.
+// readArray reads an entry in array format from r.text. Entries are listed column by column,
+// without their indices.
 func (r *reader) readArray() error {
 	err := r.readValue(r.row, r.col, r.text)
 	if r.row++; r.row == r.rows {
@@ -297,7 +295,7 @@ func (r *reader) readArray() error {
 	return err
 }
 
-// firstRow returns the row of the first entry of column j that an array gives.
+// firstRow returns the row of the first entry of column j in an array.
 func (r *reader) firstRow(j int64) int64 {
 	switch r.symmetry {
 	case "symmetric":
@@ -327,7 +325,7 @@ func (r *reader) readValue(i, j int64, text []byte) error {
 	return r.add(i, j, v)
 }
 
-// add adds an entry, and the one it stands for on the other side of the diagonal.
+// add adds an entry and, if the matrix is symmetric or skew-symmetric, its mirror image.
 func (r *reader) add(i, j int64, v float64) error {
 	t := Triplet{int32(i), int32(j), v}
 	r.entries[0], r.n = t, 1
@@ -374,8 +372,8 @@ func (s *Scanner) matrix() (*CSR, error) {
 	return m, nil
 }
 
-// CheckSums checks that entries at the same place of a file have a finite sum: a
-// [*FormatError]. Row 0 of m is row first of the file.
+// CheckSums returns a [*FormatError] if entries of a file with the same indices do not have a
+// finite sum. Row 0 of m is row first of the file.
 func (m *CSR) CheckSums(first int, file string) error {
 	for i := range m.Rows {
 		cols, vals := m.Row(i)

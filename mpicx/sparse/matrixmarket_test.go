@@ -99,7 +99,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// So many rows are allowed without entries; one more is not.
+// freeDim rows are allowed without entries; one more is not.
 func TestReadManyEmptyRows(t *testing.T) {
 	text := "%%MatrixMarket matrix coordinate real general\n4194304 2 1\n4194304 2 1\n"
 	m, err := Read(strings.NewReader(text), "a.mtx")
@@ -219,7 +219,7 @@ func TestReadFile(t *testing.T) {
 	_, err = ReadFile(file("v.mtx.gz", damaged))
 	assert.ErrorContains(t, err, "the compressed file is damaged")
 
-	// What is in it says whether it is compressed, not what it is called.
+	// The contents show whether a file is compressed, not its name.
 	v, err = ReadVector(file("v.mtx", packed.Bytes()))
 	require.NoError(t, err)
 	assert.Equal(t, []float64{2, 0, 5, 0}, v)
@@ -266,7 +266,7 @@ func TestWrite(t *testing.T) {
 	assert.ErrorIs(t, Write(full{}, readTestdata(t, "convection-64.mtx.gz"), ""), io.ErrShortWrite)
 }
 
-// full is a disk without room.
+// full is a disk that has no room.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, io.ErrShortWrite }

@@ -10,8 +10,8 @@ import (
 	"os"
 )
 
-// Open opens the named file for reading. If it is compressed by gzip, which its
-// first bytes say and its name need not, what is read is the plain text.
+// Open opens the named file for reading. If the file is compressed by gzip, which its first
+// bytes show, reads return the plain text. The name need not show it.
 func Open(name string) (io.ReadCloser, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -29,7 +29,7 @@ func Open(name string) (io.ReadCloser, error) {
 	return &file{unzipper{z}, f}, nil
 }
 
-// A file is read through the reader, and closed.
+// A file reads from its Reader, and closes its Closer.
 type file struct {
 	io.Reader
 	io.Closer
@@ -42,7 +42,7 @@ func (u unzipper) Read(p []byte) (int, error) {
 	return n, gzipError(err)
 }
 
-// gzipError says what the file lacks.
+// gzipError describes what is wrong with the compressed file.
 func gzipError(err error) error {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):

@@ -53,7 +53,7 @@ func TestPartitionIsOptimal(t *testing.T) {
 	}
 }
 
-// leastMost tries all ways to divide counts into n blocks.
+// leastMost tries all ways of dividing counts into n blocks.
 func leastMost(counts []int, n int) int {
 	if n == 1 {
 		return total(counts)
@@ -73,7 +73,7 @@ func total(counts []int) int {
 	return sum
 }
 
-// withCounts returns a matrix with so many entries in each row.
+// withCounts returns a matrix with the given number of entries in each row.
 func withCounts(counts []int) *CSR {
 	m := &CSR{Rows: len(counts), RowPtr: []int{0}}
 	for _, c := range counts {

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// Write writes m in Matrix Market coordinate format, with comment, if any, in
-// lines of their own. Of a symmetric or skew-symmetric matrix it writes the
-// lower triangle. [Read] gets the same matrix back, but for the sign of zeros.
-// It is an error if a value is not finite: Read would not take it.
+// Write writes m in Matrix Market coordinate format. Each line of comment, if any, becomes a
+// comment line. Of a symmetric or skew-symmetric matrix Write writes the lower triangle. [Read]
+// returns the same matrix, except for the sign of zeros. It is an error if a value is not
+// finite, because Read rejects such values.
 func Write(w io.Writer, m *CSR, comment string) error {
 	symmetry, entries := m.symmetry()
 	out := bufio.NewWriter(w) // keeps the first error until Flush
@@ -59,9 +59,8 @@ func WriteVector(w io.Writer, x []float64) error {
 	return out.Flush()
 }
 
-// symmetry returns the matrix's symmetry in Matrix Market's words, and the
-// number of entries that a file of that symmetry has. A matrix of zeros is
-// symmetric.
+// symmetry returns the matrix's symmetry as Matrix Market names it, and the number of entries
+// that a file with this symmetry has. A matrix of zeros is symmetric.
 func (m *CSR) symmetry() (word string, entries int) {
 	if m.Rows != m.Cols {
 		return "general", m.NNZ()

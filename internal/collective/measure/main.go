@@ -1,5 +1,5 @@
-// Measure prints how long every collective algorithm takes, and the one that package
-// collective's table chooses: the table's numbers are from here.
+// Measure prints how long each collective algorithm takes, and how long the one takes that
+// package collective's table chooses. It has produced the table's numbers.
 //
 //	go run ./internal/collective/measure -ranks 8
 //	mpicxrun -n 4 measure
@@ -61,8 +61,8 @@ type measurement struct {
 	rounds int
 }
 
-// measure prints the shortest time of an operation with each of its algorithms, which take
-// turns, and with the one that is chosen.
+// measure prints the shortest time of an operation with each of its algorithms, and with the
+// one that is chosen. The algorithms take turns.
 func (m measurement) measure(op collective.Operation, bytes int) {
 	begin := begins(m.world, op.Name, bytes)
 	names := append(slices.Clone(op.Algorithms), "")
@@ -73,7 +73,7 @@ func (m measurement) measure(op collective.Operation, bytes int) {
 	for round := range m.rounds {
 		for i, name := range names {
 			m.force(op.Name, name)
-			if round == 0 { // how often it has to be begun for 2 ms
+			if round == 0 { // find how many calls take 2 ms
 				times[i] = 1
 				one := m.run(begin, 1)
 				often := []int{int(max(1, min(2000, 2*time.Millisecond/one)))}
@@ -95,7 +95,7 @@ func (m measurement) measure(op collective.Operation, bytes int) {
 	fmt.Println(" us")
 }
 
-// force has all ranks use an algorithm for an operation; "": the one that is chosen.
+// force makes all ranks use an algorithm for an operation; "": the one that is chosen.
 func (m measurement) force(operation, name string) {
 	m.meet(operation)
 	if m.world.Transport() != "local" || m.world.Rank() == 0 {
@@ -104,7 +104,7 @@ func (m measurement) force(operation, name string) {
 	m.meet(operation)
 }
 
-// meet is a barrier that needs nothing of the operation, whose algorithm changes.
+// meet is a barrier that does not use the operation whose algorithm changes.
 func (m measurement) meet(operation string) {
 	if operation != "Barrier" {
 		m.world.Barrier().MustWait(m.ctx)
@@ -113,7 +113,8 @@ func (m measurement) meet(operation string) {
 	mpicx.AllgatherValue(m.world, 0).MustGet(m.ctx)
 }
 
-// run returns how long it takes to begin an operation so often, and to wait for it.
+// run returns how long it takes to begin an operation and to wait for it, the given number of
+// times.
 func (m measurement) run(begin func() *future.Future[struct{}], times int) time.Duration {
 	m.world.Barrier().MustWait(m.ctx)
 	start := time.Now()
@@ -124,7 +125,7 @@ func (m measurement) run(begin func() *future.Future[struct{}], times int) time.
 	return time.Since(start)
 }
 
-// begins returns the function that begins an operation on so many bytes of each rank.
+// begins returns the function that begins an operation on this many bytes of each rank.
 func begins(c *mpicx.Comm, operation string, bytes int) func() *future.Future[struct{}] {
 	n := bytes / 8
 	send, recv := make([]float64, n), make([]float64, n)

@@ -12,9 +12,8 @@ type noted struct{}
 
 func (noted) Completed(*transport.Request) {}
 
-// BenchmarkMessage is what the matching of a message of 8 bytes costs, in one
-// goroutine, while so many others wait in the queue that it goes through: receives, or
-// messages of other tags.
+// BenchmarkMessage measures the matching of a message of 8 bytes, in one goroutine, while
+// others wait in the queue that it goes through: receives, or messages with other tags.
 func BenchmarkMessage(b *testing.B) {
 	for _, first := range []string{"receive", "message"} {
 		for _, others := range []int{0, 4, 16, 64, 1000} {

@@ -24,7 +24,7 @@ func (c *Comm) Called() (number int, w signature.Word) {
 	return c.own.Called()
 }
 
-// Mismatch returns what this rank has halted for.
+// Mismatch returns the error with which this rank is halted, or nil.
 func (c *Comm) Mismatch() error {
 	if !c.own.IsHalted() {
 		return nil

@@ -11,47 +11,49 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
-// Ranks that have made different calls may all wait for each other, and then no message tells of
-// it (M2). Processes send each other reminders (node/reminder.go). Here one goroutine reads what
-// each rank waits for, and compares the rank's call with that which its peer has made in the same
-// place: with what a message of the peer would say. So it finds nothing that would not be found if
-// the message came.
+// Ranks that have made different calls may all wait for each other, and then no message shows
+// the mismatch (M2). Processes send each other reminders (node/reminder.go). Goroutine ranks
+// are compared instead: one goroutine reads what each rank waits for, and compares the rank's
+// call with the call that its peer has made in the same place. A message of the peer would
+// carry that call, so a comparison finds nothing that such a message would not show.
 //
-// A comparison finds something new only in a group in which a rank has made a call, or has begun
-// to wait for a message, since the one before: such a group is due. A timer is set when then a
-// program is about to block, or ends. So if all ranks block, what they are blocked in is compared,
-// once: a program that stands still has no timer, as testing/synctest wants it. Nor has one
-// that is too fast to block: while there is a timer, the scheduler reads the clock whenever
-// it switches goroutines, which takes a tenth of the time of a short message.
+// A comparison finds something new only in a group in which a rank has made a call, or has
+// begun to wait for a message, since the last comparison. Such a group is due. While groups are
+// due, a timer is set when a program is about to block, or ends. If all ranks block, the calls
+// that they are blocked in are therefore compared, once. A program that stands still has no
+// timer, as testing/synctest requires. A program that is too fast to block has none either:
+// while there is a timer, the scheduler reads the clock whenever it switches goroutines, which
+// takes a tenth of the time of a short message.
 
 const (
 	comparePeriod = 100 * time.Millisecond
-	// compareShare: a comparison locks the port of each rank, and takes this part of the time at most.
+	// compareShare: a comparison locks the port of each rank. Comparisons take at most one part
+	// of compareShare of the time.
 	compareShare = 100
-	// mostDue: of more, those that are closed are dropped, and the others do not wait for a program
-	// that blocks.
+	// mostDue: if more groups are due, closed ones are dropped, and the others are compared
+	// without waiting for a program to block.
 	mostDue = 64
 )
 
-// comparison is when the calls of a job's ranks are compared.
+// comparison decides when the calls of a job's ranks are compared.
 type comparison struct {
-	// untimed says that groups are due, and no timer is set. It changes under mu.
+	// untimed says that groups are due and no timer is set. It changes under mu.
 	untimed atomic.Bool
 
 	mu       sync.Mutex
 	due      []*group
-	most     int // in due: then closed ones are dropped
+	most     int // length of due at which closed groups are dropped
 	timer    *time.Timer
-	set      bool // the timer is
+	set      bool // the timer is set
 	running  bool // the groups that were due are being compared
-	again    bool // and a program was about to block meanwhile
+	again    bool // a program was about to block while running
 	took     time.Duration
 	over     bool
-	underway sync.WaitGroup // of a timer that is set, and of what runs
+	underway sync.WaitGroup // counts the timer while it is set, and run
 }
 
-// changed says that a rank has made a call, or waits in one. The caller has seen to it, under the
-// lock of the rank's port, that a comparison which begins now finds that.
+// changed notes that a rank has made a call, or waits in one. The caller has stored this under
+// the lock of the rank's port, so a comparison that begins now finds it.
 func (g *group) changed() {
 	if !g.due.Load() {
 		g.compare.add(g)
@@ -83,7 +85,8 @@ func (g *group) isClosed() bool {
 	return true
 }
 
-// soon has what is due compared. It is called when a program is about to block, or ends.
+// soon schedules a comparison of the groups that are due. It is called when a program is about
+// to block, or ends.
 func (c *comparison) soon() {
 	if c.untimed.Load() {
 		c.mu.Lock()
@@ -92,7 +95,7 @@ func (c *comparison) soon() {
 	}
 }
 
-// schedule sets the timer if it has to be. The caller holds mu.
+// schedule sets the timer if it is needed. The caller holds mu.
 func (c *comparison) schedule() {
 	c.again = c.running
 	if c.over || c.set || c.running {
@@ -116,7 +119,7 @@ func (c *comparison) run() {
 	c.mu.Unlock()
 	began := time.Now()
 	for _, g := range due {
-		g.due.Store(false) // first: what changes from now on may be missed
+		g.due.Store(false) // before the comparison, which may miss later changes
 		g.compareCalls()
 	}
 	c.mu.Lock()
@@ -128,7 +131,7 @@ func (c *comparison) run() {
 	}
 }
 
-// Stop ends the comparisons of the calls of c's job. None is under way when it returns.
+// Stop ends the comparisons of the calls of c's job. None is running when it returns.
 func (c *Comm) Stop() {
 	j := &c.g.compare
 	j.mu.Lock()
@@ -142,18 +145,18 @@ func (c *Comm) Stop() {
 	j.underway.Wait()
 }
 
-// A pause is what a rank waits for: a message of a call of peer, or, for the agreement on a new
-// communicator, all ranks.
+// A pause is what a rank waits for: a message from peer that belongs to a call or, for the
+// agreement on a new communicator, all ranks.
 type pause struct {
 	epoch        transport.Epoch
 	number, peer int
 	own          signature.Word // the rank's call
 }
 
-// all is a peer.
+// all is the peer of a pause that waits for all ranks.
 const all = -1
 
-// pauses appends what p's rank waits for, each but once in a row.
+// pauses appends what p's rank waits for to list. It does not repeat the last element.
 func (p *port) pauses(list []pause) []pause {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,8 +177,8 @@ func (p *port) pauses(list []pause) []pause {
 	return list
 }
 
-// contradicts returns what p's rank would send in a call, and whether the one that pauses has
-// made another.
+// contradicts returns the envelope of a message that p's rank would send in the call of w, and
+// whether p's rank has made another call than the rank that waits.
 func (p *port) contradicts(w pause) (e match.Envelope, differs bool) {
 	p.mu.Lock()
 	theirs, known := p.Made(w.epoch, w.number)
@@ -185,14 +188,14 @@ func (p *port) contradicts(w pause) (e match.Envelope, differs bool) {
 	return e, known && !w.own.Fits(theirs)
 }
 
-// odd is a rank that waits for one that has made another call.
+// odd is a rank that waits for a rank that has made another call.
 type odd struct {
 	*port
 	peer match.Envelope
 }
 
-// compareCalls halts the ranks that wait for one that has made another call. All are found before
-// one is halted: a halted rank's calls are not compared.
+// compareCalls halts the ranks that wait for a rank that has made another call. It finds all of
+// them before it halts one, because the calls of a halted rank are not compared.
 func (g *group) compareCalls() {
 	var found []odd
 	var list []pause
@@ -208,7 +211,7 @@ func (g *group) compareCalls() {
 			}
 		}
 	}
-	for w, waiting := range forAll { // each of few: all ranks agree on the same
+	for w, waiting := range forAll { // few entries: all ranks take part in the same agreement
 		for i := range g.ports {
 			if e, differs := g.ports[i].contradicts(w); differs {
 				for _, p := range waiting {

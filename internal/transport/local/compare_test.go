@@ -18,7 +18,8 @@ var (
 	reduce  = signature.Call{Kind: signature.Reduce, Root: 0, Of: signature.Int, Count: 1}.Word()
 )
 
-// waitIn has a rank make a call, and wait for a message of it from a peer, or for all.
+// waitIn makes a call at a rank, which then waits for a message of the call from a peer, or for
+// all.
 func waitIn(c *Comm, w signature.Word, peer int) *request {
 	tag := transport.CollectiveTag(c.Call(c.Epoch(), w))
 	if peer == all {
@@ -27,20 +28,20 @@ func waitIn(c *Comm, w signature.Word, peer int) *request {
 	return start(c, c.Irecv, transport.Request{Peer: peer, Tag: tag, Signature: w})
 }
 
-// block has all ranks begin to wait.
+// block makes all ranks begin to wait.
 func block(ranks []*Comm) {
 	for _, c := range ranks {
 		c.Look()
 	}
 }
 
-// Of three ranks those are halted that wait for one that has made another call in the same place,
-// and no others; and then no timer is left.
+// Of three ranks, exactly those are halted that wait for a rank that has made another call in
+// the same place. No timer is left afterwards.
 func TestComparison(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		do   func(t *testing.T, ranks []*Comm)
-		want []int // who is halted
+		want []int // the ranks that are halted
 	}{
 		{"each waits for the other", func(_ *testing.T, ranks []*Comm) {
 			waitIn(ranks[0], barrier, 1)
@@ -154,7 +155,7 @@ func TestComparison(t *testing.T) {
 	}
 }
 
-// A halted rank's request has ended with both calls, when nothing was locked.
+// A halted rank's request ends with both calls. Nothing is locked when it ends.
 func TestWhatAComparisonSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ranks := New(2)
@@ -169,7 +170,7 @@ func TestWhatAComparisonSays(t *testing.T) {
 	})
 }
 
-// Comparisons take a hundredth of the time at most, however many ranks there are.
+// Comparisons take at most a hundredth of the time, no matter how many ranks there are.
 func TestComparisonsThatTakeLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ranks := New(2)
@@ -233,7 +234,7 @@ func TestWhenCallsAreCompared(t *testing.T) {
 	}
 }
 
-// What changes while calls are compared is compared next, if a program blocks meanwhile.
+// What changes during a comparison is compared next, if a program blocks meanwhile.
 func TestChangesDuringAComparison(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ranks := New(3)

@@ -5,14 +5,14 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
-// A rank whose program has ended may leave others waiting for ever. Where processes are
-// mortal those that name it kill it, see awaits, and all others may have died. What is here looks at what programs wait
-// for, as the second of these two happens: one has begun to wait; or somebody has gone.
-// So a Wait in a job in which nobody has gone pays for a load. Who goes looks at all ports
-// only if a request names it, or if nobody is left but one: else n ranks that end would
-// look at n ports each.
+// A rank whose program has ended may leave others waiting forever. If processes are mortal, a
+// request that names such a rank makes it expire (see awaits), and all other ranks may have
+// died. The functions here look at what programs wait for, at the later of two events: a
+// program has begun to wait, or a rank has gone. While no rank has gone, a Wait pays for one
+// load. A rank that goes looks at all ports only if a request names it, or if at most one rank
+// is left. Otherwise n ranks that end would look at n ports each.
 
-// Look ends what this rank waits for in vain.
+// Look ends the requests that this rank waits for in vain.
 func (c *Comm) Look() {
 	c.g.compare.soon()
 	if c.g.absent.Load() > 0 {
@@ -20,8 +20,8 @@ func (c *Comm) Look() {
 	}
 }
 
-// sweep looks at all ports. One goroutine does so at a time, and once more if another
-// wanted to meanwhile.
+// sweep looks at all ports. One goroutine does this at a time, and does it again if others
+// wanted it meanwhile.
 func (g *group) sweep() {
 	if g.sweeps.Add(1) > 1 {
 		return
@@ -36,9 +36,9 @@ func (g *group) sweep() {
 	}
 }
 
-// endForsaken ends what this rank waits for and only ranks that have gone could end.
-// Where processes are mortal it kills one that a receive from anybody needs, and ends
-// that once all have died and the program knows of it.
+// endForsaken ends the requests that this rank waits for if only ranks that have gone could
+// complete them. If processes are mortal, it makes one expire that a receive from AnySource
+// needs, and ends the receive once all have died and the program has acknowledged this.
 func (p *port) endForsaken() {
 	if p.g.mortal {
 		p.lastHope().expireIfLate()
@@ -62,7 +62,7 @@ func (p *port) endForsaken() {
 	}
 }
 
-// lastHope returns the process that has gone and shall die for a receive from anybody.
+// lastHope returns a process that has gone and must expire because of a receive from AnySource.
 func (p *port) lastHope() *process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,9 +78,9 @@ func (p *port) lastHope() *process {
 	return nil
 }
 
-// forsaken says whether the program waits for r, and needs ranks for it that have gone.
-// It does not for the library's own requests: collective operations that a program has
-// begun go on after it.
+// forsaken says whether the program waits for r, and all ranks that could complete r have gone.
+// It returns false for the library's own requests, because collective operations continue after
+// the program that has begun them.
 func (p *port) forsaken(r *transport.Request) bool {
 	ports, e := p.g.ports, r.Epoch
 	switch {
@@ -97,8 +97,8 @@ func (p *port) forsaken(r *transport.Request) bool {
 	return len(ports) > 1 && r.IsAwaited()
 }
 
-// hasGone says whether the port's rank has gone, or died, and does not end epoch e: what
-// is of an epoch that it has left will end with that.
+// hasGone says whether the port's rank has gone or died without leaving epoch e. Requests of an
+// epoch that it has left end with that epoch.
 func (p *port) hasGone(e transport.Epoch) bool {
 	return (p.process.gone.Load() || p.process.dead.Load()) && !e.Stale(p.Epoch())
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// await has the program of a rank wait for requests.
+// await makes the program of a rank wait for requests.
 func await(c *Comm, requests ...*request) {
 	for _, r := range requests {
 		r.awaited = true
@@ -18,8 +18,8 @@ func await(c *Comm, requests ...*request) {
 	c.Look()
 }
 
-// A receive from anybody that a rank waits for ends when the last of the others has gone,
-// and not before.
+// A receive from AnySource that a rank waits for ends when the last of the others has gone, and
+// not before.
 func TestReceiveFromAnybodyWhenAllHaveReturned(t *testing.T) {
 	const n = 4
 	for _, awaitFirst := range []bool{true, false} {
@@ -49,8 +49,8 @@ func TestReceiveFromAnybodyWhenAllHaveReturned(t *testing.T) {
 	}
 }
 
-// Gathering from all, oneself included, works though the others have sent and gone
-// before the receives are posted.
+// A rank receives from all, including itself, although the others have sent and gone before the
+// receives are posted.
 func TestReceivesWhatThoseWhoHaveReturnedSent(t *testing.T) {
 	const n = 5
 	ranks := New(n)
@@ -118,8 +118,8 @@ func TestWhatNamesOneWhoHasReturned(t *testing.T) {
 	}
 }
 
-// What a rank that ends has to look for is counted, and no more: else n ranks that end
-// would look at n ports each. Where they die for what names them, all of it counts.
+// Only what a rank has to look for when it ends is counted. Otherwise n ranks that end would
+// look at n ports each. If processes are mortal, everything that names the rank counts.
 func TestWhatAwaitsARankIsCounted(t *testing.T) {
 	for _, c := range []struct {
 		name            string
@@ -163,7 +163,8 @@ func post(start func(*Comm) *request) func([]*Comm, **request) {
 func wait(c []*Comm, r **request)  { await(c[0], *r) }
 func leave(c []*Comm, _ **request) { c[1].Leave(false) }
 
-// What was begun before an error that the one who has returned knows of ends with it.
+// A request that was begun before an error ends with it, if the rank that has returned knows of
+// the error.
 func TestReturnedAfterAnError(t *testing.T) {
 	ranks := New(2)
 	named, anybody := recv(ranks[0], 1, nil), recv(ranks[0], transport.AnySource, nil)
@@ -183,7 +184,7 @@ func TestReturnedAfterAnError(t *testing.T) {
 	require.Equal(t, &transport.ReturnedError{Rank: 1}, named.Err)
 }
 
-// A communicator that is made without those who have returned has nobody of them.
+// A communicator made without the ranks that have returned is not affected by them.
 func TestReturnedInOtherCommunicators(t *testing.T) {
 	ranks := New(4)
 	var part, all *Comm
@@ -208,8 +209,8 @@ func TestReturnedInOtherCommunicators(t *testing.T) {
 	require.Zero(t, r.ends)
 }
 
-// Where processes are mortal, one of those who have returned dies for who waits for any
-// of them, and the next one for who waits again.
+// If processes are mortal, one of the ranks that have returned expires for a receive from any
+// of them, and the next one for the next receive.
 func TestReceiveFromAnybodyKillsOneWhoHasReturned(t *testing.T) {
 	ranks := NewMortal(3)
 	told := make(deaths, 10)
@@ -237,7 +238,7 @@ func TestReceiveFromAnybodyKillsOneWhoHasReturned(t *testing.T) {
 	require.Equal(t, 1, unawaited.ends)
 }
 
-// One who lives may send yet, and one who has never had a peer has lost none.
+// A rank that lives may still send, and a rank that has never had a peer has lost none.
 func TestReceiveFromAnybodyWhileOneLives(t *testing.T) {
 	ranks, alone := NewMortal(3), NewMortal(1)[0]
 	ranks[1].Die()
@@ -256,7 +257,7 @@ func (d deaths) Next() (int, []byte, bool) { return 0, nil, false }
 func (d deaths) Purpose([]byte) string     { return "" }
 func (d deaths) Died(rank int)             { d <- rank }
 
-// Whoever comes first, waiting, posting and leaving end everything.
+// In every order, waiting, posting and leaving end everything.
 func TestReturnedRaces(t *testing.T) {
 	rounds := 3000
 	if testing.Short() {
@@ -280,7 +281,7 @@ func TestReturnedRaces(t *testing.T) {
 			over.Go(func() { c.Leave(false) })
 		}
 		over.Wait()
-		runtime.KeepAlive(ranks) // as the program does that waits
+		runtime.KeepAlive(ranks) // as a program that waits does
 		require.Len(t, done, 3)
 		for range 3 {
 			r := <-done
@@ -289,8 +290,8 @@ func TestReturnedRaces(t *testing.T) {
 	}
 }
 
-// A group counts who is absent, once each, whether it was made before that or after; it
-// looks at its members only when it needs to.
+// A group counts each absent member once, whether the group was made before or after the member
+// left. It looks at its members only when it has to.
 func TestGroupsCountWhoIsAbsent(t *testing.T) {
 	const n = 5
 	ranks := NewMortal(n)

@@ -10,8 +10,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
-// EagerLimit is the length in bytes up to which a message is buffered when no
-// receive for it has been posted. A longer send is done once it is received.
+// EagerLimit is the length in bytes up to which a message is buffered if no receive for it has
+// been posted. A longer send completes when its message is received.
 const EagerLimit = 4096
 
 // group is a communicator: what all its ranks share.
@@ -19,9 +19,9 @@ type group struct {
 	*job
 	ports  []port
 	relay  relay
-	due    atomic.Bool  // it is among those whose calls are compared next
-	sweeps atomic.Int32 // wanted, of those whose members have gone
-	absent atomic.Int32 // members that have gone or died, at least
+	due    atomic.Bool  // its calls are compared in the next comparison
+	sweeps atomic.Int32 // number of sweeps that are wanted because members have gone
+	absent atomic.Int32 // members that have gone or died; one may count twice
 
 	mu   sync.Mutex
 	subs map[transport.Name]*sub
@@ -33,15 +33,14 @@ type job struct {
 	compare comparison
 }
 
-// sub is a communicator that some of its members have made, and others may yet.
+// sub is a communicator that some of its members have made, and others may still make.
 type sub struct {
 	*group
-	missing []bool // which, by their ranks in the parent
-	count   int    // of them
+	missing []bool // which members, by their ranks in the parent
+	count   int    // number of missing members
 }
 
-// settle notes that a rank has made s or never will. It says whether no rank is
-// missing any more.
+// settle notes that a rank has made s or never will. It says whether no rank is missing now.
 func (s *sub) settle(rank int) bool {
 	if s.missing[rank] {
 		s.missing[rank] = false
@@ -62,8 +61,8 @@ var _ transport.Comm = (*Comm)(nil)
 // New returns the sides of a communicator of n ranks.
 func New(n int) []*Comm { return newJob(n, false) }
 
-// NewMortal is New for ranks that see one another die, as processes do. That
-// costs a receive some nanoseconds.
+// NewMortal is New for ranks that see each other die, as processes do. A receive takes some
+// nanoseconds more.
 func NewMortal(n int) []*Comm { return newJob(n, true) }
 
 func newJob(n int, mortal bool) []*Comm {
@@ -97,15 +96,15 @@ func newGroup(j *job, n int, e transport.Epoch, member func(int) *process) *grou
 
 func (c *Comm) Rank() int              { return c.rank }
 func (c *Comm) Size() int              { return len(c.g.ports) }
-func (c *Comm) Machine(int) int        { return 0 } // all are on one
+func (c *Comm) Machine(int) int        { return 0 } // all ranks are on one machine
 func (c *Comm) Epoch() transport.Epoch { return c.own.Epoch() }
 
 func (c *Comm) Features() transport.Features {
 	return transport.Features{Name: "local", CancelSend: true, SharedCores: true, Deaths: c.g.mortal}
 }
 
-// Sub is done at once: the members share memory, so the first to come makes the
-// communicator and leaves it for the others to find by its name.
+// Sub completes at once. The members share memory: the first one makes the communicator, and
+// the others find it by its name.
 func (c *Comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	if err := name.Check(); err != nil {
 		return nil, err
@@ -146,8 +145,8 @@ func (c *Comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	return &Comm{s.group, &s.ports[rank], rank}, nil
 }
 
-// forget notes that a rank in epoch e will make no communicator named before.
-// Others still may, and then share it with those that have.
+// forget notes that a rank in epoch e will make no communicator named in an earlier epoch.
+// Others may still make it, and then share it with those that have.
 func (g *group) forget(rank int, e transport.Epoch) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -158,15 +157,15 @@ func (g *group) forget(rank int, e transport.Epoch) {
 	}
 }
 
-// Close has nothing to give back: the garbage collector frees a communicator once
-// no rank has it any more.
+// Close has nothing to release: the garbage collector frees a communicator once no rank refers
+// to it.
 func (c *Comm) Close() error {
 	c.own.attention.Store(closed)
 	return nil
 }
 
-// TrySend delivers the message to a receive that waits for it, or buffers it if
-// it is short.
+// TrySend delivers the message to a receive that waits for it. Otherwise it buffers the
+// message, if it is short.
 func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, buf []byte) bool {
 	if epoch != c.own.Live() {
 		return false // Isend says why
@@ -218,8 +217,8 @@ func (c *Comm) Isend(r *transport.Request) {
 	}
 	p := &c.g.ports[r.Peer]
 	p.mu.Lock()
-	// That is known under the mu of the port where r would wait, so that endAfterDeath finds it there
-	// if it comes later.
+	// Deaths are looked up under the mu of the port where r would wait. If endAfterDeath comes
+	// later, it finds r there.
 	if r.Err = p.DeathFor(r); c.own.process.dead.Load() {
 		r.Err = transport.ErrDied
 	}
@@ -230,7 +229,7 @@ func (c *Comm) Isend(r *transport.Request) {
 	}
 	if odd := p.Contradicts(&m); odd != nil {
 		p.mu.Unlock()
-		p.halt(odd) // which drops m, unless it waits for its sender
+		p.halt(odd) // m is then dropped, unless it is too long to be buffered
 		p.mu.Lock()
 	}
 	probes, recv := p.Take(&m)
@@ -251,7 +250,7 @@ func (c *Comm) Isend(r *transport.Request) {
 		var listed bool
 		late, listed = c.own.list(p, &m, r, recv)
 		eager = !listed
-		if !listed && recv != nil { // it ends when its rank has left the epoch, too
+		if !listed && recv != nil { // recv ends when its rank leaves the epoch, too
 			p.Post(recv)
 			recv = nil
 		}
@@ -286,7 +285,7 @@ func (c *Comm) Irecv(r *transport.Request) {
 	c.give(r, m)
 }
 
-// give ends a receive with a message, which is in no queue, and gives mu free.
+// give ends a receive with a message that is in no queue. It unlocks mu.
 func (c *Comm) give(r *transport.Request, m *message) {
 	p := c.own
 	send := m.Send
@@ -297,7 +296,7 @@ func (c *Comm) give(r *transport.Request, m *message) {
 		r.Done.Completed(r)
 		return
 	}
-	p.unsend(m) // taken: neither Cancel nor Advance of the sender ends it now
+	p.unsend(m) // from now on neither Cancel nor the sender's Advance ends it
 	p.mu.Unlock()
 	c.g.ports[m.Source].unlist(m)
 	r.Fill(r.Status, send.Buf, m.shared)
@@ -342,7 +341,7 @@ func (c *Comm) Mrecv(r *transport.Request) {
 	r.Done.Completed(r)
 }
 
-// wait posts r, unless what it waits for can't come, and gives mu free.
+// wait posts r, or ends it if its message cannot come. It unlocks mu.
 func (c *Comm) wait(r *transport.Request) {
 	p := c.own
 	if r.Err = p.DeathFor(r); r.Err != nil {
@@ -363,7 +362,7 @@ func (c *Comm) wait(r *transport.Request) {
 	late.expireIfLate()
 }
 
-// Cancel takes r out of the queue it waits in, if it still does.
+// Cancel removes r from the queue in which it waits. It returns false if r no longer waits.
 func (c *Comm) Cancel(r *transport.Request) bool {
 	p := c.own
 	if r.Kind == transport.Sending {
@@ -400,7 +399,7 @@ func (c *Comm) Revoke(cause error) {
 	c.own.endAll(func() *transport.Request { return c.own.Revoke(cause) }, cause)
 }
 
-// endAll ends what is over after leave with cause.
+// endAll calls leave, and ends with cause the requests that are over then.
 func (p *port) endAll(leave func() *transport.Request, cause error) {
 	p.mu.Lock()
 	p.sending.mu.Lock()
@@ -408,12 +407,13 @@ func (p *port) endAll(leave func() *transport.Request, cause error) {
 	p.sending.mu.Unlock()
 	p.mu.Unlock()
 	p.served(posted)
-	// What is listed waits for its sender: no receive finds it.
+	// Listed messages of other ranks stay here until their senders end them; no receive finds
+	// them. This rank's own listed sends end now.
 	p.endSends(func(m *message) bool { return p.IsOver(m.Epoch) }, cause)
 	end(posted, cause)
 }
 
-// EachPending visits the requests that wait in this rank's queues and in others'.
+// EachPending visits this rank's requests, which wait in its own port and in others.
 func (c *Comm) EachPending(visit func(*transport.Request)) {
 	p := c.own
 	p.mu.Lock()
@@ -431,7 +431,7 @@ func (c *Comm) EachPending(visit func(*transport.Request)) {
 	}
 }
 
-// Kept is how many messages to this rank wait for receives.
+// Kept returns the number of messages to this rank that wait for receives.
 func (c *Comm) Kept() int {
 	c.own.mu.Lock()
 	defer c.own.mu.Unlock()
@@ -445,7 +445,7 @@ func (c *Comm) EachUnreceived(visit func(transport.Status)) {
 	c.own.EachUnreceived(visit)
 }
 
-// Looked is how many messages and receives were looked at to match others.
+// Looked returns how many messages and receives were examined to find a match.
 func (c *Comm) Looked() int {
 	c.own.mu.Lock()
 	defer c.own.mu.Unlock()

@@ -14,9 +14,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestConformance runs the suite in synctest bubbles: that every blocked rank
-// counts as blocked there is part of what the package promises, and it makes a
-// hanging test fail at once.
+// TestConformance runs the suite in synctest bubbles. The package promises that every blocked
+// rank counts as blocked there, and a test that hangs fails at once.
 func TestConformance(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 5, 8} {
 		if testing.Short() && n > 3 {
@@ -35,7 +34,7 @@ func run(t *testing.T, n int, body func(*testing.T, transport.Comm)) {
 	var ranks sync.WaitGroup
 	start := New
 	if n == 3 {
-		start = NewMortal // the same, while nobody dies
+		start = NewMortal // the same while no rank dies
 	}
 	for _, c := range start(n) {
 		ranks.Go(func() { body(t, c) })

@@ -11,9 +11,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// model is what this package does, without linked lists, locks and buffers:
-// within one goroutine every step has one right outcome. FuzzModel holds the
-// two against each other.
+// model does what this package does, without linked lists, locks and buffers. Within one
+// goroutine every step has one correct outcome, and FuzzModel compares the two.
 type model struct {
 	epoch   [modelRanks]transport.Epoch
 	cause   [modelRanks]error
@@ -32,7 +31,7 @@ type modelRequest struct {
 	err    error
 	status transport.Status
 	data   string        // received
-	has    *modelMessage // of a Mprobe, unless the sender has taken it back
+	has    *modelMessage // of an Mprobe, unless the sender has withdrawn it
 	gone   error         // ErrCancelled, if the sender has cancelled it
 }
 
@@ -51,8 +50,8 @@ func (q *modelRequest) wants(m modelMessage) bool {
 	return source && tag && q.r.Epoch == m.epoch
 }
 
-// give ends a receive or probe with a message, and the message's send too if
-// that waits. It says whether the message is consumed.
+// give ends a receive or probe with a message, and the message's send, if it waits. It says
+// whether the message is consumed.
 func (q *modelRequest) give(m modelMessage) bool {
 	q.status = m.status
 	q.end(nil)
@@ -97,7 +96,7 @@ func (w *model) start(q *modelRequest) {
 	}
 }
 
-// mrecv receives what a Mprobe has.
+// mrecv receives the message that an Mprobe has taken.
 func (w *model) mrecv(q, probe *modelRequest) {
 	if q.r.Epoch != w.epoch[q.rank] {
 		q.end(w.cause[q.rank]) // the sender ends what it has sent
@@ -115,7 +114,7 @@ func (w *model) mrecv(q, probe *modelRequest) {
 	}
 }
 
-// takeBack has the Mprobes that which holds for lose their messages.
+// takeBack takes messages for which which returns true from their Mprobes.
 func (w *model) takeBack(gone error, which func(*modelMessage) bool) {
 	for _, q := range slices.Concat(w.probed[:]...) {
 		if q.has != nil && which(q.has) {
@@ -128,7 +127,7 @@ func (w *model) send(q *modelRequest) {
 	to := q.r.Peer
 	q.status = transport.Status{Source: q.rank, Tag: q.r.Tag, Bytes: len(q.r.Buf)}
 	m := modelMessage{q.status, q.r.Epoch, string(q.r.Buf), q}
-	var taker *modelRequest // a Mprobe
+	var taker *modelRequest // an Mprobe
 	if m.epoch == w.epoch[to] {
 		for _, p := range slices.Clone(w.posted[to]) {
 			if taker == nil && p.wants(m) {
@@ -157,7 +156,7 @@ func (w *model) send(q *modelRequest) {
 	w.arrived[to] = append(w.arrived[to], m)
 }
 
-// trySend says whether it sent.
+// trySend says whether it has sent the message.
 func (w *model) trySend(q *modelRequest) bool {
 	to := q.r.Peer
 	m := modelMessage{status: transport.Status{Source: q.rank, Tag: q.r.Tag}, epoch: q.r.Epoch}
@@ -212,7 +211,7 @@ func (w *model) advance(rank, generation int, cause error) {
 	}
 }
 
-// A pair is a request of both worlds.
+// A pair is a request in both worlds.
 type pair struct {
 	*modelRequest
 	real     request
@@ -236,7 +235,7 @@ func (p *pair) String() string {
 	return fmt.Sprintf("%v of rank %d, peer %d, tag %d, mode %d, epoch %#x", p.kind, p.rank, p.r.Peer, p.r.Tag, p.r.Mode, uint64(p.r.Epoch))
 }
 
-// script reads choices from bytes; when they have run out, it reads zeroes.
+// script reads choices from bytes. At their end it reads zeroes.
 type script []byte
 
 func (s *script) pick(n int) int {

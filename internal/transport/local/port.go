@@ -9,19 +9,19 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
-// A port is where the messages to one rank on one communicator meet its
-// receives. mu is never held while another port's mu is taken; sending.mu may
-// be taken under any mu, and nothing is taken under it.
+// A port is where the messages to one rank on one communicator meet its receives. No goroutine
+// holds the mu of two ports. It may lock sending.mu while it holds a mu, and locks nothing
+// while it holds sending.mu.
 type port struct {
 	g       *group
-	process *process // whose port it is
+	process *process // that the port belongs to
 	rank    int
 
 	// listener is set, under mu, before attention says that it is there.
 	listener  transport.Listener
 	attention atomic.Int32
-	turn      atomic.Int32 // whether it is asked for messages
-	early     []early      // what came before; guarded by mu
+	turn      atomic.Int32 // whether the listener is asked for messages
+	early     []early      // what came before the listener; guarded by mu
 
 	// mu guards the Port. Its epoch changes under sending.mu as well.
 	mu sync.Mutex
@@ -36,29 +36,29 @@ type port struct {
 	}
 }
 
-// message is one that waits for its receive. One with a Send, which mu of the port it
-// waits in guards, is not buffered: its bytes are the sender's until the receive copies
-// them.
+// message is a message that waits for its receive. If it has a Send, it is not buffered: its
+// bytes are the sender's until the receive copies them. The mu of the port in which it waits
+// guards Send.
 type message struct {
 	match.Node[message]
 	shared bool
 	next   *message // in the list of buffers
 
-	dest  int // the port it waits in, if it has a Send
-	index int // in the sender's list, under its sending.mu; -1: not there
+	dest  int // rank of the port in which it waits, if it has a Send
+	index int // in the sender's list, guarded by its sending.mu; -1: not listed
 
 	bytes  []byte
-	inline [64]byte          // where bytes are if there are few
-	long   *[EagerLimit]byte // where they are if there are many; nil: elsewhere
+	inline [64]byte          // has the bytes if there are few
+	long   *[EagerLimit]byte // has the bytes if there are many; nil: they are elsewhere
 }
 
-// longBuffers have served: to make one takes longer than to fill it.
+// longBuffers are kept for reuse: to make one takes longer than to fill it.
 var longBuffers = sync.Pool{New: func() any { return new([EagerLimit]byte) }}
 
 // spareBuffers bounds the buffers that a port keeps for later messages.
 const spareBuffers = 8
 
-// barred returns the error of a receive or probe that this rank must not begin. The
+// barred returns the error of a receive or probe that this rank must not begin, or nil. The
 // caller holds mu.
 func (p *port) barred(r *transport.Request) error {
 	if p.process.dead.Load() {
@@ -67,7 +67,7 @@ func (p *port) barred(r *transport.Request) error {
 	return p.Barred(r)
 }
 
-// expects says whether a receive posted takes a message.
+// expects says whether a posted receive will take a message.
 func (p *port) expects(m match.Key) bool {
 	r := p.Posted.Find(m)
 	if r == nil || r.Kind != transport.Probing {
@@ -81,13 +81,14 @@ func (p *port) expects(m match.Key) bool {
 	return false
 }
 
-// counts says whether a request of this rank, or to it, is one that its peer is awaited
-// for: another rank, and where nobody dies, only for what ends because a rank has gone.
+// counts says whether a request between this rank and peer counts in awaited of the peer's
+// process: the ranks differ and, if processes are not mortal, the request ends if the peer's
+// program does.
 func (p *port) counts(peer, tag int) bool {
 	return peer != p.rank && (p.g.mortal || !transport.IsCollective(tag))
 }
 
-// served counts that requests which this port returned wait no more.
+// served takes requests that no longer wait in this port out of the counts of their peers.
 func (p *port) served(list *transport.Request) {
 	for r := list; r != nil; r = r.Next {
 		if r.Peer >= 0 && p.counts(r.Peer, r.Tag) {
@@ -96,7 +97,7 @@ func (p *port) served(list *transport.Request) {
 	}
 }
 
-// endIf ends the receives and probes that which holds for.
+// endIf ends the receives and probes for which which returns true.
 func (p *port) endIf(which func(*transport.Request) bool, cause error) {
 	p.mu.Lock()
 	list := p.TakeIf(which)
@@ -105,8 +106,8 @@ func (p *port) endIf(which func(*transport.Request) bool, cause error) {
 	end(list, cause)
 }
 
-// buffer keeps a copy of a message, or, if it is shared, the message itself: for r, which is a
-// Mprobe, or if that is nil in the queue, unless it is of an epoch that is over.
+// buffer keeps a copy of a message or, if it is shared, the message itself: for the Mprobe r
+// or, if r is nil, in the queue. It drops a message of an epoch that is over.
 func (p *port) buffer(e *match.Envelope, bytes []byte, shared bool, r *transport.Request) {
 	if p.IsOver(e.Epoch) {
 		return
@@ -130,7 +131,7 @@ func (p *port) buffer(e *match.Envelope, bytes []byte, shared bool, r *transport
 	p.queue(m, r)
 }
 
-// queue keeps a message for the Mprobe r, or if that is nil in the queue.
+// queue keeps a message for the Mprobe r or, if r is nil, in the queue.
 func (p *port) queue(m *message, r *transport.Request) {
 	if r != nil {
 		p.Keep(r, &m.Node)
@@ -157,9 +158,9 @@ func (p *port) recycle(m *message) {
 	}
 }
 
-// list keeps what r sends at port to, whose mu is held, for the Mprobe mprobe, if that is not nil,
-// and lists it with the sender's port p. It returns false if the sender has left r's epoch, and
-// to's process if that has left.
+// list keeps the message of r at port to, whose mu is held, for mprobe or, if that is nil, in
+// the queue. It adds the message to the list of the sender's port p. It returns false if the
+// sender has left r's epoch, and in late what to.awaits returns.
 func (p *port) list(to *port, e *match.Envelope, r, mprobe *transport.Request) (late *process, listed bool) {
 	m := newMessage()
 	m.Envelope, m.shared = *e, r.Mode&transport.Shared != 0
@@ -172,7 +173,7 @@ func (p *port) list(to *port, e *match.Envelope, r, mprobe *transport.Request) (
 	}
 	m.index = len(p.sending.messages)
 	p.sending.messages = append(p.sending.messages, m)
-	to.queue(m, mprobe) // a stale one too: Advance of the sender ends it
+	to.queue(m, mprobe) // even a stale one: the sender's Advance ends it
 	r.Where = m
 	if p.counts(r.Peer, r.Tag) {
 		late = to.awaits(r.Epoch)
@@ -180,8 +181,8 @@ func (p *port) list(to *port, e *match.Envelope, r, mprobe *transport.Request) (
 	return late, true
 }
 
-// withdrawIf takes the send behind m, which waits in port p, if which holds for it and no
-// receive has taken it.
+// withdrawIf takes the send off m, which waits in port p, and returns it, if which returns true
+// for it and no receive has taken the message.
 func (p *port) withdrawIf(m *message, which func(*transport.Request) bool) *transport.Request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -194,15 +195,15 @@ func (p *port) withdrawIf(m *message, which func(*transport.Request) bool) *tran
 	return r
 }
 
-// endSends ends the sends of this rank behind messages that which holds for, unless a
-// receive has taken them.
+// endSends ends this rank's sends whose messages which returns true for, unless a receive has
+// taken them.
 func (p *port) endSends(which func(*message) bool, cause error) {
 	for _, m := range p.unlistIf(which) {
 		end(p.g.ports[m.dest].withdrawIf(m, func(*transport.Request) bool { return true }), cause)
 	}
 }
 
-// unsend takes the send off m; p's mu is held.
+// unsend takes the send off m. The caller holds p's mu.
 func (p *port) unsend(m *message) {
 	m.Send.Where, m.Send = nil, nil
 	if p.counts(m.Source, m.Tag) {
@@ -225,7 +226,7 @@ func (p *port) unlist(m *message) {
 	m.index = -1
 }
 
-// unlistIf takes the messages that match holds for out of the sender's list.
+// unlistIf removes the messages for which match returns true from the sender's list.
 func (p *port) unlistIf(match func(*message) bool) []*message {
 	var taken []*message
 	p.sending.mu.Lock()

@@ -12,16 +12,16 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// What the conformance suite cannot see: when exactly a message is buffered,
+// These tests cover what the conformance suite cannot see: when exactly a message is buffered,
 // and that nothing is kept longer than it is needed.
 
-// request is one whose end is looked at, not waited for: within one goroutine
-// this transport ends requests before the methods return.
+// request is a request that no goroutine waits for: within one goroutine this transport ends
+// requests before its methods return.
 type request struct {
 	transport.Request
 	group  *group
 	ends   int
-	locked bool // something was, when it ended
+	locked bool // something was locked when it ended
 
 	awaited      bool
 	acknowledged bool
@@ -114,8 +114,7 @@ func TestWhenASendIsBuffered(t *testing.T) {
 	}
 }
 
-// A goroutine may send in the new epoch while another is still at work on the
-// end of the old one.
+// A goroutine may send in the new epoch while another still ends the old one.
 func TestAdvanceLeavesSendsOfTheNewEpoch(t *testing.T) {
 	ranks := New(2)
 	p := portOf(ranks[0])
@@ -137,7 +136,7 @@ func TestAdvanceLeavesSendsOfTheNewEpoch(t *testing.T) {
 	require.Empty(t, p.sending.messages)
 }
 
-// Shared bytes are handed over, not copied, whoever comes first.
+// Shared bytes are handed over, not copied, whether the send or the receive comes first.
 func TestTakeGetsTheSendersArray(t *testing.T) {
 	for _, mode := range []transport.Mode{transport.Shared, transport.Shared | transport.Synchronous} {
 		for _, size := range []int{1, EagerLimit, 1 << 20} {
@@ -290,7 +289,7 @@ func TestNothingIsKeptAfterRequestsEnded(t *testing.T) {
 	}
 }
 
-// A receive that waits lets TrySend send a message of any length.
+// TrySend sends a message of any length to a receive that waits.
 func TestTrySendToAReceiveThatWaits(t *testing.T) {
 	ranks := New(2)
 	r := recv(ranks[1], 0, make([]byte, 1<<20))
@@ -301,8 +300,8 @@ func TestTrySendToAReceiveThatWaits(t *testing.T) {
 	isIdle(t, ranks[1])
 }
 
-// A message for a rank in a later epoch that cannot be received is not kept,
-// however many of them are sent.
+// A message that a rank in a later epoch cannot receive is not kept, no matter how many are
+// sent.
 func TestLateMessagesAreNotBuffered(t *testing.T) {
 	ranks := New(2)
 	ranks[1].Advance(0, errors.New("an error"))
@@ -377,8 +376,8 @@ func TestSubsAreForgotten(t *testing.T) {
 	})
 }
 
-// The ends of a match agree: a send has no error if and only if its receive has
-// none, however many errors come in between.
+// Both ends of a match agree: a send has no error if and only if its receive has none, no
+// matter how many errors come in between.
 func TestAdvanceNeverSplitsAMatch(t *testing.T) {
 	cause := errors.New("an error")
 	outcomes := make(map[bool]int)

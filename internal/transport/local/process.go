@@ -10,22 +10,22 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
-// A process is one rank of the job with all its ports: what dies when it dies.
+// A process is one rank of the job with all its ports. It dies as a whole.
 type process struct {
 	dead, left, expired atomic.Bool
-	gone                atomic.Bool  // it has left, and what it has sent is there
-	absent              atomic.Bool  // it has gone or died, and its groups have counted that
-	awaited             atomic.Int32 // requests that wait for something from it: see counts
+	gone                atomic.Bool  // it has left, and its messages have arrived
+	absent              atomic.Bool  // it has gone or died, and its groups count it
+	awaited             atomic.Int32 // requests that wait for it: see port.counts
 
 	mu     sync.Mutex
-	groups []weak.Pointer[group] // it is a member of
+	groups []weak.Pointer[group] // that it is a member of
 }
 
-// join notes that g has the process as a member.
+// join notes that the process is a member of g. It says whether the process is dead.
 func (p *process) join(g *group) (dead bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.groups) == cap(p.groups) { // forget those that are gone, now and then
+	if len(p.groups) == cap(p.groups) { // from time to time, drop the groups that are gone
 		live := p.groups[:0]
 		for _, w := range p.groups {
 			if w.Value() != nil {
@@ -35,13 +35,13 @@ func (p *process) join(g *group) (dead bool) {
 		p.groups = live
 	}
 	p.groups = append(p.groups, weak.Make(g))
-	if p.absent.Load() { // perhaps it counts itself as well, which costs a look too many
+	if p.absent.Load() { // miss may count it as well, which costs one unneeded look
 		g.absent.Add(1)
 	}
 	return p.dead.Load()
 }
 
-// leave says that the program has ended. What others wait for will never come.
+// leave notes that the program has ended: what others wait for will never come.
 func (p *process) leave(j *job, failed bool) {
 	again := p.left.Swap(true)
 	if j.mortal && (failed || p.awaited.Load() > 0 && slices.ContainsFunc(p.live(), func(g *group) bool { return g.needs(p) })) {
@@ -62,7 +62,7 @@ func (p *process) leave(j *job, failed bool) {
 	})
 }
 
-// miss has the groups count that the process is absent.
+// miss counts the process as absent in its groups.
 func (p *process) miss() {
 	if p.absent.Swap(true) {
 		return
@@ -94,8 +94,8 @@ func (g *group) rank(p *process) int {
 	return -1
 }
 
-// needs says whether a request of another process waits for p, of an epoch that p has not
-// left: one that p has left will end by itself.
+// needs says whether a request of another process waits for p, in an epoch that p has not left.
+// Requests of epochs that p has left end by themselves.
 func (g *group) needs(p *process) bool {
 	rank := g.rank(p)
 	epoch := g.ports[rank].Epoch()
@@ -119,8 +119,8 @@ func (g *group) needs(p *process) bool {
 	return false
 }
 
-// expire ends a process whose program has ended, once what it has sent is there:
-// others may go by it.
+// expire ends a process whose program has ended, once everything that it has sent has arrived,
+// because others may rely on that.
 func (p *process) expire() {
 	if p.expired.Swap(true) {
 		return
@@ -128,7 +128,7 @@ func (p *process) expire() {
 	p.whenTold(p.die)
 }
 
-// whenTold calls f once what the process has sent is there, in all its groups.
+// whenTold calls f once everything that the process has sent has arrived, in all its groups.
 func (p *process) whenTold(f func()) {
 	var under atomic.Int32
 	under.Store(1)
@@ -144,7 +144,7 @@ func (p *process) whenTold(f func()) {
 	arrived()
 }
 
-// die ends the process in all its groups: all who listen are told first.
+// die ends the process in all its groups. All listeners are told before any request ends.
 func (p *process) die() {
 	p.mu.Lock()
 	again := p.dead.Swap(true)
@@ -162,10 +162,10 @@ func (p *process) die() {
 	}
 }
 
-// tellDeath tells those who listen to g that a process has died.
+// tellDeath tells the listeners of g that a process has died.
 func (g *group) tellDeath(p *process) {
 	victim := g.rank(p)
-	for i := range g.ports { // all before anybody is told
+	for i := range g.ports { // all ports before any listener is told
 		port := &g.ports[i]
 		port.mu.Lock()
 		port.Lose(victim)
@@ -179,8 +179,8 @@ func (g *group) tellDeath(p *process) {
 	}
 }
 
-// endAfterDeath ends the requests that a process which has died leaves behind in g: its
-// own, those that name it, and those of operations of all members.
+// endAfterDeath ends the requests in g that a death ends: those of the dead process, those that
+// name it, and those of operations of all members.
 func (g *group) endAfterDeath(p *process) {
 	victim := g.rank(p)
 	lost := error(&transport.DeadError{Rank: victim})
@@ -193,8 +193,8 @@ func (g *group) endAfterDeath(p *process) {
 	for i := range g.ports {
 		g.ports[i].endIf(func(r *transport.Request) bool { return i == victim || r.Needs(victim) }, why(i))
 	}
-	// Only now: each port's mu has been held since the death was known, so that
-	// whatever involved let through is listed.
+	// Sends come last. Since the death became known, the mu of each port has been held once, so
+	// every send that was let through before is listed now.
 	for i := range g.ports {
 		g.ports[i].endSends(func(m *message) bool {
 			return i == victim || m.dest == victim || transport.IsCollective(m.Tag)
@@ -226,9 +226,9 @@ func (c *Comm) Leave(failed bool) {
 	c.own.process.leave(c.g.job, failed)
 }
 
-// awaits counts a request of epoch e that waits for something from p's rank. It
-// returns the process if that has left, and is needed: to expire when the caller
-// has no lock any more.
+// awaits counts a request of epoch e that waits for p's rank. If the rank's process has left,
+// and the rank has not left e, awaits returns the process: the caller makes it expire when it
+// holds no lock.
 func (p *port) awaits(e transport.Epoch) (late *process) {
 	p.process.awaited.Add(1)
 	if p.g.mortal && p.process.left.Load() && !e.Stale(p.Epoch()) {

@@ -43,7 +43,7 @@ func TestSendMeetsDeath(t *testing.T) {
 	}
 }
 
-// Nothing reaches a process that has died, not even what was there before.
+// Nothing reaches a process that has died, not even what had arrived before.
 func TestTheDeadReceiveNothing(t *testing.T) {
 	sides := NewMortal(2)
 	require.True(t, sides[0].TrySend(1, 1, 0, 0, []byte{9}))

@@ -7,25 +7,24 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// relay carries the messages between the listeners of a group: the first goroutine
-// to come does it for those that come meanwhile, and has help if there is much to
-// do. It takes one message at a time from each that has some, in turn, as a network
-// would.
+// relay carries the messages between the listeners of a group. The first goroutine that comes
+// does this for others that come meanwhile, and gets help if there is much to do. It takes one
+// message at a time from each listener that has some, in turn, as a network would.
 type relay struct {
 	mu      sync.Mutex
-	ready   queueOf[*port] // whose listeners may have something to send
-	then    []func()       // to be called when there are none
-	workers int            // goroutines that carry
+	ready   queueOf[*port] // ports whose listeners may have something to send
+	then    []func()       // called when no port is ready
+	workers int            // goroutines that carry messages
 }
 
-// batch is how many a worker serves at a time.
+// batch is the number of ports that a worker serves at a time.
 const batch = 32
 
-// Whether a listener is asked for messages.
+// Values of port.turn: whether a listener is asked for messages.
 const (
 	idle  = iota
-	asked // until it has none
-	again // and then once more: it may have some since
+	asked // until it has no more
+	again // and then once more, because it may have new ones
 )
 
 func (y *relay) poke(p *port) {
@@ -40,7 +39,7 @@ func (y *relay) poke(p *port) {
 	y.mu.Unlock()
 }
 
-// whenIdle calls f once all that is to be sent has been.
+// whenIdle calls f once no listener has anything to send.
 func (y *relay) whenIdle(f func()) {
 	y.mu.Lock()
 	y.then = append(y.then, f)
@@ -61,8 +60,8 @@ func (y *relay) help() {
 	y.work()
 }
 
-// work carries messages until there are none. The caller has counted itself, and
-// holds mu, which is free meanwhile.
+// work carries messages until there are none. The caller has counted itself in workers and
+// holds mu, which work unlocks while it calls others.
 func (y *relay) work() {
 	var buf [batch]*port
 	for {
@@ -112,7 +111,7 @@ type queueOf[T any] struct {
 func (q *queueOf[T]) len() int { return len(q.items) - q.first }
 
 func (q *queueOf[T]) push(items ...T) {
-	if q.first > len(q.items)/2 { // at least as many as those that move have gone
+	if q.first > len(q.items)/2 { // more have been popped than are moved
 		n := copy(q.items, q.items[q.first:])
 		clear(q.items[n:])
 		q.items, q.first = q.items[:n], 0
@@ -120,7 +119,7 @@ func (q *queueOf[T]) push(items ...T) {
 	q.items = append(q.items, items...)
 }
 
-// pop moves as many as there are and fit to buf, and returns them.
+// pop moves as many items to buf as there are and fit, and returns them.
 func (q *queueOf[T]) pop(buf []T) []T {
 	n := copy(buf, q.items[q.first:])
 	clear(q.items[q.first : q.first+n])
@@ -130,10 +129,10 @@ func (q *queueOf[T]) pop(buf []T) []T {
 	return buf[:n]
 }
 
-// What a port does with messages to its listener.
+// Values of port.attention: what a port does with messages to its listener.
 const (
-	keeping   = iota // for one to come
-	listening        // hands them to it
+	keeping   = iota // keeps them until there is a listener
+	listening        // hands them to the listener
 	closed           // drops them
 )
 
@@ -143,7 +142,8 @@ type early struct {
 	payload []byte
 }
 
-// send gives a message of p's listener to that of rank dest, or keeps it for that.
+// send hands a message of p's listener to the listener of rank dest, or keeps it until there is
+// one.
 func (p *port) send(dest int, payload []byte) {
 	to, rank := &p.g.ports[dest], p.rank
 	if p.process.dead.Load() || to.process.dead.Load() {
@@ -157,7 +157,7 @@ func (p *port) send(dest int, payload []byte) {
 	}
 }
 
-// keep keeps a message unless there is a listener now.
+// keep keeps a message, unless there is a listener by now.
 func (p *port) keep(from int, payload []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,7 +168,7 @@ func (p *port) keep(from int, payload []byte) bool {
 	return true
 }
 
-// Listen has l take what others send.
+// Listen makes l the rank's listener, and hands it what came before.
 func (c *Comm) Listen(l transport.Listener) {
 	p := c.own
 	var dead []int
@@ -179,7 +179,7 @@ func (c *Comm) Listen(l transport.Listener) {
 		if len(early) == 0 {
 			p.listener = l
 			p.attention.CompareAndSwap(keeping, listening)
-			dead = p.Dead() // tellDeath tells of others
+			dead = p.Dead() // tellDeath tells l of later deaths
 			p.mu.Unlock()
 			break
 		}
@@ -194,7 +194,7 @@ func (c *Comm) Listen(l transport.Listener) {
 	c.Poke()
 }
 
-// Poke has the listener asked for messages, if there is one.
+// Poke makes the relay ask the listener for messages, if there is one.
 func (c *Comm) Poke() {
 	if c.own.attention.Load() == listening {
 		c.g.relay.poke(c.own)

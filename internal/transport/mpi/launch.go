@@ -8,17 +8,17 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// started is how MPI has begun.
+// started describes how MPI has begun.
 type started struct {
 	version string
 	size    int
-	guest   bool // the program has begun it
+	guest   bool // the program itself has begun it
 	threads threads
-	mortal  bool // a process that dies does not take the others along
-	hasULFM bool // it can be started so
+	mortal  bool // the others survive the death of a process
+	hasULFM bool // it can be started as mortal
 }
 
-// threads is how MPI can be called from threads.
+// threads says from which threads MPI can be called.
 type threads int
 
 const (
@@ -33,7 +33,7 @@ func (t threads) String() string {
 	return [...]string{"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE"}[t]
 }
 
-// check sees whether this is an MPI that will do.
+// check returns an error if this MPI cannot be used.
 func (s started) check(mortal bool) error {
 	var text string
 	switch name, n := launcher.Announced(); {
@@ -56,8 +56,8 @@ func (s started) check(mortal bool) error {
 	return &transport.LibraryError{Call: "MPI_Init_thread", Text: text}
 }
 
-// nameOf returns the name and the version of an MPI: what it says of itself goes on with
-// how it was built.
+// nameOf returns the name and version of an MPI from its description, which continues with how
+// it was built.
 func nameOf(library string) string {
 	name := library[:strings.IndexAny(library+"\n", ",\n")]
 	return strings.Join(strings.Fields(strings.Replace(name, "Version:", "", 1)), " ")

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An MPI that is not what the program needs is an error that names it, and what would do.
+// An MPI that cannot be used is an error that names it, and what is needed.
 func TestUnfitLibrary(t *testing.T) {
 	for _, name := range []string{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"} {
 		t.Setenv(name, "")
@@ -38,7 +38,7 @@ func TestUnfitLibrary(t *testing.T) {
 	}
 }
 
-// An MPI is called by its name and version, whatever else it says of itself.
+// An MPI is named by its name and version, whatever else its description says.
 func TestNameOf(t *testing.T) {
 	for library, want := range map[string]string{
 		"Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: v4.1.4, May 26, 2022":                     "Open MPI v4.1.4",

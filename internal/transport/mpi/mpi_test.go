@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() { // progress, as goroutines that wait make it
+	go func() { // progress, as waiting goroutines would make it
 		defer close(stopped)
 		job.World().(transport.Driver).Await(never{}, stop)
 	}()
@@ -55,7 +55,7 @@ func needsJob(t *testing.T) {
 	}
 }
 
-// Messages longer than MPI can count go in parts.
+// Messages longer than MPI can count are sent in parts.
 func TestConformanceInParts(t *testing.T) {
 	needsJob(t)
 	defer func(before int) { node.Longest = before }(node.Longest)

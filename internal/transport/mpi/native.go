@@ -16,30 +16,30 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/node"
 )
 
-// native is what this process has of MPI's own communicators for errors. What is asked of it
-// waits for the next poll, because MPI is called there.
+// native has this process's MPI communicators for errors. Requests to MPI wait for the next
+// poll, because MPI is called there.
 var native natives
 
 type natives struct {
-	pressing atomic.Bool // something waits for a poll, or is under way
+	pressing atomic.Bool // a call waits for a poll, or something is under way
 
 	mu    sync.Mutex
 	calls []func() (string, C.int)
 
-	// What follows is used under the lock of all calls of MPI.
+	// The lock of all MPI calls protects the following fields.
 	base      C.int              // the slot of the communicator that others are made from
-	owner     map[C.int]*library // of a slot
-	libraries uint64             // so far
-	makings   []making           // to come
-	proposed  *making            // to all processes
-	leaving   bool               // this process needs the others no more
-	forgone   bool               // something may have been proposed that not all will propose
-	quiet     bool               // nobody proposes anything any more
+	owner     map[C.int]*library // owners of slots
+	libraries uint64             // number of libraries so far
+	makings   []making           // that this process will propose
+	proposed  *making            // the one under agreement
+	leaving   bool               // this process no longer needs the others
+	forgone   bool               // there may be a proposal that not all processes will make
+	quiet     bool               // no process has anything more to propose
 }
 
 func (*shim) Pressing() bool { return native.pressing.Load() }
 
-// requestsNative is how much the end of the job waits for.
+// requestsNative returns how many requests the end of the job waits for.
 func requestsNative() int {
 	native.mu.Lock()
 	defer native.mu.Unlock()
@@ -48,7 +48,7 @@ func requestsNative() int {
 
 func leaveNative() { native.leaving = true }
 
-// startNative begins, at all processes together.
+// startNative is called by all processes together.
 func startNative() error {
 	native.owner = make(map[C.int]*library)
 	native.calls, native.makings, native.proposed, native.libraries = nil, nil, nil, 0
@@ -56,7 +56,8 @@ func startNative() error {
 	return result("MPI_Comm_dup", C.nx_base(&native.base))
 }
 
-// call has f called with the next poll, which returns what it has called and the code of that.
+// call calls f in the next poll. F returns the name of the MPI function that it has called, and
+// its code.
 func call(f func() (string, C.int)) {
 	native.mu.Lock()
 	native.calls = append(native.calls, f)
@@ -64,7 +65,7 @@ func call(f func() (string, C.int)) {
 	native.pressing.Store(true)
 }
 
-// pollNative does what was asked, and says what has happened.
+// pollNative does what was requested, and reports what has happened.
 func pollNative(s node.Sink) (happened bool) {
 	if native.owner == nil {
 		return false
@@ -98,29 +99,29 @@ func pollNative(s node.Sink) (happened bool) {
 	return n > 0 || len(calls) > 0
 }
 
-// slots is how many communicators a library has. It agrees on that of Revocations.
+// slots is the number of communicators of a library. It agrees on the one of Revocations.
 const slots = int(transport.Topics)
 
 // library is a transport.Library of all processes.
 type library struct {
 	client transport.LibraryClient
-	number uint64 // of those of this process, which are the same at all
+	number uint64 // counts this process's libraries; the same at all processes
 	slot   [slots]C.int
-	round  uint64 // how often it was renewed
+	round  uint64 // number of renewals
 	made   bool
 	words  []uint32 // of the agreement under way
 	agreed int      // of words
 	closed bool
 }
 
-// NewLibrary returns one of a communicator of all processes. They all have theirs listen
-// in one order.
+// NewLibrary returns the library of a communicator of all processes. All processes call Listen
+// of their libraries in the same order.
 func NewLibrary() transport.Library { return &library{} }
 
-// A making is a library that is to be made, or renewed. MPI 5.0 makes a communicator in spite of
-// deaths by MPIX_Comm_shrink alone, which blocks. So all processes first agree on what they
-// make next, without blocking; then each calls it with its next poll, and none waits for
-// one that waits for it elsewhere.
+// A making is a library that has to be made, or renewed. In MPI 5.0 only MPIX_Comm_shrink,
+// which blocks, can make a communicator after deaths. So all processes first agree on what they
+// make next, without blocking. Each then calls MPIX_Comm_shrink in its next poll, and no
+// process waits for one that waits for it elsewhere.
 type making struct {
 	library *library
 	round   uint64
@@ -155,22 +156,23 @@ func (m making) compare(other making) int {
 	return cmp.Or(cmp.Compare(m.library.number, other.library.number), cmp.Compare(m.round, other.round))
 }
 
-// What a vote on the next making consists of, beside a digest: whether this process will make
-// it. Who votes for nothing changes no digest.
+// The parts of a vote on the next making, beside a digest: whether this process will make it. A
+// vote for nothing changes no digest.
 const (
 	willing    = 1 << 30
 	digestBits = willing - 1
 )
 
-// digest is what all processes have to agree on, as bits of which half are set.
+// digest returns bits that all processes have to agree on. Half of them are set.
 func (m making) digest() int32 {
 	const half = 1<<15 - 1
-	d := int32(m.library.number%32<<10 | m.round%(1<<10)) // what is under way at once is closer together
+	d := int32(m.library.number%32<<10 | m.round%(1<<10)) // makings under way together differ by less
 	return d | (^d&half)<<15
 }
 
-// propose proposes the first of what is to be made, since others may be about to make
-// that; or nothing, if this process leaves, so that what others wait for in vain ends.
+// propose proposes the first making, because others may be about to make it. If this process
+// leaves and has none, its vote is for nothing, so that proposals of others that wait in vain
+// end.
 func (n *natives) propose() (string, C.int) {
 	if n.proposed != nil || !n.proposes() {
 		return "", 0
@@ -188,7 +190,7 @@ func (n *natives) proposes() bool {
 	return len(n.makings) > 0 || n.leaving && n.forgone && !n.quiet
 }
 
-// underway is how many makings the end of the job waits for.
+// underway returns how many makings the end of the job waits for.
 func (n *natives) underway() int {
 	if n.proposed != nil && n.proposed.library != nil {
 		return 1 + len(n.makings)
@@ -196,7 +198,7 @@ func (n *natives) underway() int {
 	return len(n.makings)
 }
 
-// make makes what was proposed, if all have proposed that.
+// make carries out the proposed making, if all processes have proposed it.
 func (n *natives) make(s node.Sink, agreed C.int) (string, C.int) {
 	m := *n.proposed
 	n.proposed = nil
@@ -261,7 +263,7 @@ func (l *library) Close() {
 	})
 }
 
-// free gives back what there is.
+// free frees the library's communicators.
 func (l *library) free() C.int {
 	for _, slot := range l.slot {
 		if native.owner[slot] != l {
@@ -275,7 +277,7 @@ func (l *library) free() C.int {
 	return 0
 }
 
-// happened tells the client what has.
+// happened tells the client of an event.
 func (l *library) happened(s node.Sink, ev C.nx_event) {
 	switch ev.kind {
 	case C.NX_AGREED:

@@ -1,5 +1,6 @@
-// What -tags native needs of MPI, beside shim.h: communicators whose revocation is a notice, and
-// agreements on them. All is called under the same lock, and nothing blocks but nx_base and nx_make.
+// The part of MPI that -tags native needs, beside shim.h: communicators whose revocation is a
+// notice, and agreements on them. All calls are under the same lock, and only nx_base and
+// nx_make block.
 #include <mpi.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,7 +12,8 @@
 #error "-tags native needs an MPI with ULFM: take Open MPI 5 (Debian 13 has it), or build without the tag"
 #endif
 
-// The names that Open MPI 5.0 has. Where the standard's come, here is the place to choose.
+// These are the names of Open MPI 5.0. When the standard's names come, choose between them
+// here.
 #define NX_ERR_PROC_FAILED MPIX_ERR_PROC_FAILED
 #define NX_ERR_REVOKED MPIX_ERR_REVOKED
 #define nx_comm_revoke MPIX_Comm_revoke
@@ -21,25 +23,25 @@
 
 enum { NX_EVENTS = 64 };
 
-// What nx_poll tells of.
+// Kinds of events.
 enum { NX_REVOKED = 1, NX_AGREED };
 
 typedef struct {
 	int kind;
-	int slot;  // which communicator
-	int value; // what was agreed on
+	int slot;  // of the communicator
+	int value; // result of the agreement
 } nx_event;
 
 // Not static, so that Go finds them.
 nx_event nx_events[NX_EVENTS];
-const char *nx_call; // that has failed
+const char *nx_call; // the call that has failed
 
 typedef struct {
 	MPI_Comm comm;
-	int used, told; // told: that it is revoked
+	int used, told; // told: Go has the event that it is revoked
 } nx_slot;
 
-// An agreement under way. It does not move, since MPI has its flag's address.
+// An agreement under way. It must not move, because MPI has the address of its flag.
 typedef struct nx_vote {
 	struct nx_vote *next;
 	MPI_Request request;
@@ -69,7 +71,7 @@ static int nx_slot_new(void) {
 	return i;
 }
 
-// nx_base makes a communicator of all processes, from which others are made.
+// nx_base makes a communicator of all processes, from which the others are made.
 static int nx_base(int *slot) {
 	MPI_Comm comm;
 	int code = MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -80,8 +82,8 @@ static int nx_base(int *slot) {
 	return MPI_SUCCESS;
 }
 
-// nx_make makes a communicator of all processes that live. It returns once they all have
-// called it: see natives.
+// nx_make makes a communicator of all living processes. It returns once they all have called
+// it: see type making in native.go.
 static int nx_make(int from, int *slot) {
 	MPI_Comm comm;
 	int code = nx_comm_shrink(nx_slots[from].comm, &comm);
@@ -94,7 +96,7 @@ static int nx_make(int from, int *slot) {
 
 static int nx_revoke(int slot) { return nx_comm_revoke(nx_slots[slot].comm); }
 
-// nx_agree begins an agreement. Those of one communicator end in order.
+// nx_agree begins an agreement. The agreements on one communicator end in order.
 static int nx_agree(int slot, int flag) {
 	nx_vote *v = calloc(1, sizeof *v);
 	if (v == NULL) abort();
@@ -113,8 +115,8 @@ static int nx_busy(int slot) {
 	return 0;
 }
 
-// nx_free gives a communicator back, unless something is under way on it, because of which
-// it stays there for good.
+// nx_free frees a communicator. If an agreement is under way on it, the communicator is never
+// freed.
 static int nx_free(int slot) {
 	if (nx_busy(slot)) {
 		nx_slots[slot].told = 1;
@@ -124,8 +126,7 @@ static int nx_free(int slot) {
 	return nx_slots[slot].comm == MPI_COMM_NULL ? MPI_SUCCESS : MPI_Comm_free(&nx_slots[slot].comm);
 }
 
-// nx_poll stores what has happened, and how many events these are. It relies on another
-// call of MPI to move messages.
+// nx_poll stores events and their number. Another call of MPI has to move messages.
 static int nx_poll(int *count) {
 	int n = 0, done, code;
 	nx_call = "MPIX_Comm_is_revoked";

@@ -4,7 +4,7 @@ package mpi
 
 import "github.com/mpicx/go-mpicx/internal/transport/node"
 
-// Without -tags native nothing is asked of MPI's revoke and agree.
+// Without -tags native MPI's revoke and agree are not used.
 
 func (*shim) Pressing() bool { return false }
 

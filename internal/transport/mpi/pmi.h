@@ -1,6 +1,6 @@
-// The end of PMI, by which a launcher knows the processes of MPICH. From MPICH 4.2 on
-// MPI_Finalize leaves it to a function that C's exit calls. A Go program ends without that,
-// and mpirun kills the processes that are left when one has ended so.
+// The end of PMI, the protocol between a launcher and the processes of MPICH. From MPICH 4.2
+// on, MPI_Finalize leaves it to a function that C's exit calls. A Go program ends without
+// calling exit, and mpirun kills the remaining processes when one has ended without it.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,13 +19,13 @@ static mx_pmi mx_pmi_socket(void) {
 	return p;
 }
 
-// mx_pmi_end ends PMI, in its version 1, if MPI_Finalize has not: then the socket is closed,
-// and its number may be another file's.
+// mx_pmi_end ends PMI, version 1, unless MPI_Finalize has done it: then the socket is closed,
+// and its number may belong to another file.
 static void mx_pmi_end(mx_pmi p) {
 	static const char finalize[] = "cmd=finalize\n";
 	struct stat is;
 	char c = 0;
 	if (p.fd < 0 || fstat(p.fd, &is) != 0 || is.st_dev != p.is.st_dev || is.st_ino != p.is.st_ino) return;
 	if (send(p.fd, finalize, sizeof finalize - 1, MSG_NOSIGNAL) < 0) return;
-	while (c != '\n' && recv(p.fd, &c, 1, 0) == 1) {} // or the launcher would answer nobody
+	while (c != '\n' && recv(p.fd, &c, 1, 0) == 1) {} // the launcher's answer needs a reader
 }

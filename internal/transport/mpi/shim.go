@@ -7,7 +7,7 @@ package mpi
 // #cgo nocallback mx_send
 // #cgo nocallback mx_poll
 // #include "shim.h"
-import "C" // nowhere else: the shim's variables are static
+import "C" // only here: the shim's variables are static
 
 import (
 	"context"
@@ -21,10 +21,10 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/node"
 )
 
-// maxText is how long MPI's texts may be.
+// maxText is the longest text taken from MPI.
 const maxText = 1024
 
-// result is the error of a call, if it had one.
+// result returns the error of a call, or nil.
 func result(call string, code C.int) error {
 	if code == 0 {
 		return nil
@@ -34,9 +34,9 @@ func result(call string, code C.int) error {
 	return &transport.LibraryError{Call: call, Class: int(class), Text: C.GoString(&text[0])}
 }
 
-// Start begins to take part in the job. If it is to see processes die, MPI has to
-// be one that does. A process that dies now may keep MPI from returning: if ctx ends before it
-// has, Start returns what has not.
+// Start begins this process's part in the job. If processes are mortal, MPI must be able to
+// survive deaths. A process that dies during the start may keep MPI's calls from returning: if
+// ctx ends first, Start returns an error that names the call.
 func Start(ctx context.Context, o node.Options) (*node.Job, error) {
 	type result struct {
 		job *node.Job
@@ -55,7 +55,7 @@ func Start(ctx context.Context, o node.Options) (*node.Job, error) {
 	case <-ctx.Done():
 	}
 	select {
-	case r := <-done: // what hears of ctx itself knows more
+	case r := <-done: // if Begin has seen ctx's end itself, its error says more
 		return r.job, r.err
 	case <-time.After(100 * time.Millisecond):
 		return nil, &transport.LibraryError{Call: s.in.Load().(string),
@@ -63,13 +63,13 @@ func Start(ctx context.Context, o node.Options) (*node.Job, error) {
 	}
 }
 
-// Alive says whether MPI has begun and not ended: then a job can be started once more.
+// Alive says whether MPI has begun and not ended. If so, a job can be started again.
 func Alive() bool { return C.mx_alive() != 0 }
 
-// shim is MPI.
+// shim is the fabric that MPI provides.
 type shim struct {
 	size int          // of the job
-	in   atomic.Value // of a string: the call in which the job begins
+	in   atomic.Value // name of the call of MPI in which the start is
 }
 
 func version() string {
@@ -106,7 +106,7 @@ func (s *shim) Neighbours(most int) ([]int, error) {
 	})
 }
 
-// ranks returns what a call stores of at most so many.
+// ranks returns what a call stores: at most this many ranks.
 func ranks(most int, call string, store func(all, n *C.int) C.int) ([]int, error) {
 	all, n := make([]C.int, most), C.int(0)
 	if err := result(call, store(&all[0], &n)); err != nil {
@@ -144,7 +144,7 @@ func (s *shim) AllHere() error {
 func (*shim) Poll(s node.Sink, times int) (happened, died bool) {
 	n := C.mx_poll(C.int(times))
 	if C.mx_code != 0 {
-		s.Fail(result(C.GoString(C.mx_call), C.mx_code)) // first: no transfer has ended as it should
+		s.Fail(result(C.GoString(C.mx_call), C.mx_code)) // before transfers, none of which has ended well
 	}
 	for i := range n {
 		switch ev := &C.mx_events[i]; ev.kind {
@@ -166,7 +166,7 @@ func (s *shim) Failed() ([]int, error) {
 
 func (*shim) Lost(process int) { C.mx_lost(C.int(process)) }
 
-// Sees has nothing to go by: that a process has died may be told late, or never.
+// Sees returns false: MPI may report a death late, or never.
 func (*shim) Sees(int) bool { return false }
 
 // Desert does nothing: MPI_Finalize would wait for the others.
@@ -177,7 +177,8 @@ func (*shim) Send(to int, h node.Header, rest []byte) error {
 	if len(rest) == 0 {
 		return result("MPI_Isend", C.mx_send(C.int(to), n, nil, 0))
 	}
-	// In this form cgo looks for pointers in the bytes alone, not in what they are part of.
+	// In this form cgo checks only the bytes for pointers, not the object that they are part
+	// of.
 	return result("MPI_Isend", C.mx_send(C.int(to), n, unsafe.Pointer(&rest[0]), C.int(len(rest))))
 }
 

@@ -1,6 +1,6 @@
-// What the transport needs of MPI, as functions that use no type or macro of it:
-// Go sees integers, bytes and this struct. All but mx_error are called under one
-// lock (MPI_THREAD_SERIALIZED).
+// The part of MPI that the transport needs, as functions without types or macros of MPI: Go
+// sees integers, bytes and mx_event. All but mx_error are called under one lock
+// (MPI_THREAD_SERIALIZED).
 #define _GNU_SOURCE // RTLD_DEFAULT
 #include <dlfcn.h>
 #include <mpi.h>
@@ -21,56 +21,56 @@
 #endif
 
 enum {
-	// Bytes of the longest packet. Open MPI sends so much at once. Of a longer one the
-	// receiver asks for the rest, and a sender that dies in between leaves a receive that
-	// never ends, while nothing behind it is looked at.
+	// Bytes of the longest packet. Open MPI sends this much at once. Of a longer message the
+	// receiver has to request the rest. A sender that dies in between leaves a receive that
+	// never ends, and messages behind it are never looked at.
 	MX_PACKET = 4032,
-	MX_RING = 32,          // receives of packets that are posted
+	MX_RING = 32,          // receives posted for packets
 	MX_PACKET_TAG = 0,     // transfers have others
-	MX_REAP = 128,         // requests looked at in one go
-	MX_EVENTS = 128,       // stored in one go
+	MX_REAP = 128,         // requests examined in one call
+	MX_EVENTS = 128,       // stored in one call
 	MX_HEADER = 56,        // bytes
 };
 
-// What mx_poll tells of.
+// Kinds of events.
 enum { MX_CAME = 1, MX_TRANSFER = 2 };
 
 typedef struct {
 	int kind;
 	int source;     // of a packet
-	int64_t length; // of it, or of a transfer that has come
-	void *bytes;    // of it, until the next mx_poll
+	int64_t length; // of the packet, or of a transfer that has come
+	void *bytes;    // of the packet, valid until the next mx_poll
 	uint64_t id;    // of a transfer
 	int lost;       // the transfer's peer has died
 } mx_event;
 
-// What Go reads and writes without passing pointers, which cost a check each. Not
-// static, so that Go finds them.
-mx_event mx_events[MX_EVENTS]; // what mx_poll has stored
-int mx_code;                   // how mx_poll ended
-const char *mx_call;           // where
-int mx_news_of_death;          // mx_failed is to be asked
-char mx_header[MX_HEADER];     // of the packet that mx_send is to send
+// Go reads and writes these without passing pointers, which would cost a check each. They are
+// not static, so that Go finds them.
+mx_event mx_events[MX_EVENTS]; // events that mx_poll has stored
+int mx_code;                   // result of mx_poll
+const char *mx_call;           // the call of MPI with this result
+int mx_news_of_death;          // mx_failed must be called
+char mx_header[MX_HEADER];     // of the packet that mx_send will send
 
 static MPI_Comm mx_wire, mx_bye, mx_node;
 static int mx_rank, mx_size, mx_guest;
 
-// Packets that others send.
+// Packets from others.
 static char *mx_in[MX_RING];
 static MPI_Request mx_in_request[MX_RING];
-static int mx_in_next, mx_in_taken; // the next to come, and how many before it are to be posted again
+static int mx_in_next, mx_in_taken; // the next to come, and the number before it to be posted again
 
-// A growing list of requests and what they are for.
+// A growing list of requests, with what each is for.
 typedef struct {
 	MPI_Request *request;
 	uint64_t *what; // a packet's bytes, or a transfer's id
 	int *done;
 	int count, room;
-	int from; // the next to look at
+	int from; // the next to examine
 } mx_list;
 
 static mx_list mx_out, mx_bodies;
-static int mx_died; // a process has, and mx_failed has not been asked
+static int mx_died; // a process has died, and mx_failed was not called since
 static char **mx_free; // buffers of packets that have left
 static int mx_free_count, mx_free_room;
 
@@ -91,7 +91,7 @@ static MPI_Request *mx_add(mx_list *l, uint64_t what) {
 	return &l->request[l->count++];
 }
 
-// mx_death says whether that is what an error tells of, and notes it.
+// mx_death says whether an error reports a death, and notes it.
 static int mx_death(int code) {
 #if MX_ULFM
 	int class = MPI_SUCCESS;
@@ -101,14 +101,14 @@ static int mx_death(int code) {
 	return 0;
 }
 
-// An ended is a request that is done.
+// An mx_ended is a request that is complete.
 typedef struct {
 	uint64_t what;
 	int length; // -1: its peer has died
 } mx_ended;
 
-// mx_reap drops those of some requests that are done, at most so many, and stores them.
-// Next time it goes on with those behind.
+// mx_reap drops complete requests from a list, and stores them. It examines at most this many,
+// and next time continues behind them.
 static int mx_reap(mx_list *l, mx_ended *ended, int most, int *reaped) {
 	static MPI_Status status[MX_REAP];
 	*reaped = 0;
@@ -141,8 +141,8 @@ static int mx_reap(mx_list *l, mx_ended *ended, int most, int *reaped) {
 	return code;
 }
 
-// mx_error stores MPI's text of an error, and returns the place of its class in
-// mpicx's list of classes.
+// mx_error stores MPI's text of an error, and returns the index of its class in mpicx's list of
+// classes.
 static int mx_error(int code, char *text, int room) {
 	static const int classes[] = {MPI_ERR_OTHER, MPI_ERR_BUFFER, MPI_ERR_COUNT, MPI_ERR_TAG, MPI_ERR_RANK, MPI_ERR_ROOT,
 		MPI_ERR_OP, MPI_ERR_TYPE, MPI_ERR_TRUNCATE, MPI_ERR_COMM, MPI_ERR_UNSUPPORTED_OPERATION};
@@ -155,7 +155,7 @@ static int mx_error(int code, char *text, int room) {
 	return place;
 }
 
-// mx_library stores what MPI says of itself.
+// mx_library stores MPI's description of itself.
 static void mx_library(char *text, int room) {
 	char all[MPI_MAX_LIBRARY_VERSION_STRING];
 	int n = 0;
@@ -167,7 +167,7 @@ static int mx_post(int i) {
 	return MPI_Irecv(mx_in[i], MX_PACKET, MPI_BYTE, MPI_ANY_SOURCE, MX_PACKET_TAG, mx_wire, &mx_in_request[i]);
 }
 
-// mx_alive says whether MPI has been initialised, and not finalized.
+// mx_alive says whether MPI has been initialized and not finalized.
 static int mx_alive(void) {
 	int begun, over;
 	MPI_Initialized(&begun);
@@ -175,8 +175,8 @@ static int mx_alive(void) {
 	return begun && !over;
 }
 
-// mx_dup makes the communicators, whose errors are returned. Those of MPI_COMM_WORLD are
-// while they are made.
+// mx_dup makes the communicators, whose errors are returned. Errors of MPI_COMM_WORLD are
+// returned while mx_dup runs.
 static int mx_dup(void) {
 	MPI_Errhandler before;
 	int code = MPI_Comm_get_errhandler(MPI_COMM_WORLD, &before);
@@ -192,10 +192,10 @@ static int mx_dup(void) {
 	return code;
 }
 
-// mx_start begins, and begins MPI unless the program has done that: then it is a guest
-// there. Provided is how MPI can be called from threads, as 0 to 3 in the standard's
-// order, or -1 if it has been finalized; mortal is 0 if a process that dies takes the
-// others along.
+// mx_start begins this process's part. It begins MPI too, unless the program has: then it is a
+// guest there. Provided says from which threads MPI can be called, as 0 to 3 in the standard's
+// order, or -1 if MPI has been finalized. Mortal is 0 if the death of a process ends the
+// others.
 static int mx_start(int *rank, int *size, int *guest, int *provided, int *mortal, int *crowded) {
 	int begun, over, level, code, local, all;
 	MPI_Initialized(&begun);
@@ -207,16 +207,16 @@ static int mx_start(int *rank, int *size, int *guest, int *provided, int *mortal
 		code = MPI_Query_thread(&level);
 	else {
 #if MX_ULFM
-		setenv("OMPI_MCA_async_mpi_finalize", "1", 0); // survivors would wait for the dead at the end
-		setenv("OMPI_MCA_mpi_ft_detector", "0", 1); // told of deaths by mx_lost too, it takes living ranks for dead
-		setenv("PMIX_MCA_gds", "hash", 0); // the other way wants memory at an address that Go may have
+		setenv("OMPI_MCA_async_mpi_finalize", "1", 0); // otherwise survivors wait for the dead at the end
+		setenv("OMPI_MCA_mpi_ft_detector", "0", 1); // with mx_lost it takes living ranks for dead
+		setenv("PMIX_MCA_gds", "hash", 0); // the other way needs memory at an address that Go may use
 #endif
 		code = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
 	}
 	if (code != MPI_SUCCESS) return code;
 	*provided = (level >= MPI_THREAD_FUNNELED) + (level >= MPI_THREAD_SERIALIZED) + (level >= MPI_THREAD_MULTIPLE);
 	if (level < MPI_THREAD_SERIALIZED) return MPI_SUCCESS;
-	if (!begun) { // who has begun it says what its errors do
+	if (!begun) { // otherwise the program has chosen how errors are handled
 		MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 		MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
 	}
@@ -233,7 +233,7 @@ static int mx_start(int *rank, int *size, int *guest, int *provided, int *mortal
 #endif
 	if ((code = MPI_Comm_split_type(mx_bye, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &mx_node)) != MPI_SUCCESS) return code;
 	MPI_Comm_size(mx_node, &local);
-	local = local > sysconf(_SC_NPROCESSORS_ONLN); // not those that it is bound to: others are elsewhere
+	local = local > sysconf(_SC_NPROCESSORS_ONLN); // not the processors that it is bound to: others have different ones
 	if ((code = MPI_Allreduce(&local, &all, 1, MPI_INT, MPI_MAX, mx_bye)) != MPI_SUCCESS) return code;
 	*crowded = all;
 	for (int i = 0; i < MX_RING; i++) {
@@ -243,15 +243,15 @@ static int mx_start(int *rank, int *size, int *guest, int *provided, int *mortal
 	return MPI_SUCCESS;
 }
 
-// mx_machines stores, for each process, the first one of those that share memory with it.
+// mx_machines stores, for each process, the first process that shares memory with it.
 static int mx_machines(int *first) {
 	int mine = mx_rank, code = MPI_Bcast(&mine, 1, MPI_INT, 0, mx_node);
 	if (code != MPI_SUCCESS) return code;
 	return MPI_Allgather(&mine, 1, MPI_INT, first, 1, MPI_INT, mx_bye);
 }
 
-// mx_near makes mx_node the group of those processes that share memory with this one,
-// or, if most is not 0, of at most so many of them; and stores their ranks.
+// mx_near makes mx_node the group of processes that share memory with this one or, if most is
+// not 0, of at most this many of them. It stores their ranks.
 static int mx_near(int most, int *count, int *ranks) {
 	int code, me;
 	if (most > 0) {
@@ -272,8 +272,8 @@ static int mx_all_near(int *ok) {
 	return MPI_Allreduce(&mine, ok, 1, MPI_INT, MPI_MIN, mx_node);
 }
 
-// mx_all_here returns when all have called it. One that goes on, and dies, keeps nobody
-// from returning: that would be so after a barrier.
+// mx_all_here returns when all have called it. A process that leaves it and dies keeps no other
+// from returning, as it could with a barrier.
 static int mx_all_here(void) {
 #if MX_ULFM
 	int flag = 1, code = MPIX_Comm_agree(mx_bye, &flag);
@@ -282,8 +282,8 @@ static int mx_all_here(void) {
 	return MPI_SUCCESS;
 }
 
-// mx_send sends a packet of the first bytes of mx_header and a rest, whose bytes are free when it
-// returns.
+// mx_send sends a packet: the first bytes of mx_header, and a rest. The rest's bytes are free
+// when it returns.
 static int mx_send(int to, int headerLength, const void *rest, int restLength) {
 	if (mx_free_count == 0) {
 		if (mx_free_room == 0) mx_free = mx_grow(mx_free, (mx_free_room = 1024) * sizeof *mx_free);
@@ -295,15 +295,15 @@ static int mx_send(int to, int headerLength, const void *rest, int restLength) {
 	MPI_Request r;
 	int code = MPI_Isend(p, headerLength + restLength, MPI_BYTE, to, MX_PACKET_TAG, mx_wire, &r);
 	if (code == MPI_SUCCESS) {
-		*mx_add(&mx_out, (uint64_t)(uintptr_t)p) = r; // it has left, mostly: mx_poll looks, when there is time
+		*mx_add(&mx_out, (uint64_t)(uintptr_t)p) = r; // mostly it has left: mx_poll tests it later
 		return code;
 	}
 	mx_free[mx_free_count++] = p;
-	return mx_death(code) ? MPI_SUCCESS : code; // who needs to know will
+	return mx_death(code) ? MPI_SUCCESS : code; // those that need to know get the death
 }
 
-// mx_body begins to send or receive the bytes that a packet has announced. Mx_poll
-// tells of the end, unless the peer is lost already.
+// mx_body begins to send or receive the bytes that a packet has announced. mx_poll reports the
+// end, unless the peer is already lost.
 static int mx_body(int send, int peer, int tag, void *bytes, int length, uint64_t id, int *lost) {
 	MPI_Request r;
 	int code;
@@ -316,8 +316,8 @@ static int mx_body(int send, int peer, int tag, void *bytes, int length, uint64_
 	return *lost ? MPI_SUCCESS : code;
 }
 
-// mx_retry takes the error of a packet's receive, which is to be posted anew unless
-// it goes on, or the packet has come: Open MPI may say once more what was said before.
+// mx_retry handles the error of a packet's receive. The receive is to be posted again, unless
+// it is still pending, or the packet has come: Open MPI may report a death twice.
 static int mx_retry(int i, int code, int *came) {
 	if (!mx_death(code)) return code;
 #if MX_ULFM
@@ -335,20 +335,20 @@ static int mx_retry(int i, int code, int *came) {
 	return MPI_SUCCESS;
 }
 
-// mx_poll moves messages, up to so many times until something happens, and returns
-// how many events it stored.
+// mx_poll moves messages, at most this many times, until something happens. It returns the
+// number of events that it has stored.
 static int mx_poll(int times) {
 	static mx_ended ended[MX_REAP];
 	int n = 0, count;
 	mx_code = MPI_SUCCESS;
 	mx_news_of_death = 0;
 	mx_call = "MPI_Irecv";
-	for (; mx_in_taken > 0; mx_in_taken--) { // the Go side is done with these
+	for (; mx_in_taken > 0; mx_in_taken--) { // Go no longer uses these
 		int i = (mx_in_next - mx_in_taken + MX_RING) % MX_RING;
 		if ((mx_code = mx_post(i)) != MPI_SUCCESS) return n;
 	}
 	for (; times > 0 && n == 0 && !mx_died; times--) {
-		int came = 0, length; // one packet at a time: to look for the next takes longer than to come again
+		int came = 0, length; // one packet at a time: looking for the next takes longer than another call
 		MPI_Status s;
 		mx_call = "MPI_Test";
 		mx_code = MPI_Test(&mx_in_request[mx_in_next], &came, &s);
@@ -380,8 +380,8 @@ static int mx_poll(int times) {
 	return n;
 }
 
-// mx_failed stores the processes that have died, and lets receives from anybody go
-// on without them.
+// mx_failed stores the processes that have died, and lets receives from MPI_ANY_SOURCE continue
+// without them.
 static int mx_failed(int *ranks, int room, int *count) {
 	int code = MPI_SUCCESS;
 	*count = mx_died = 0;
@@ -402,12 +402,12 @@ static int mx_failed(int *ranks, int room, int *count) {
 	return code;
 }
 
-// mx_lost has MPI know of a death as if its launcher had told. Any thread may call it.
-// Open MPI itself hears nothing of a process that exits with a status that is not 0; its
-// agreements, and MPI_Finalize, would wait for it.
+// mx_lost informs MPI of a death as its launcher would. Any thread may call it. Open MPI itself
+// does not notice that a process exits with a status other than 0: its agreements, and
+// MPI_Finalize, would wait for the process.
 static void mx_lost(int rank) {
 #if MX_ULFM
-	// Of PMIx, which Open MPI stands on, and whose headers may not be here.
+	// From PMIx, which Open MPI uses. Its headers may not be here.
 	enum { PROC = 22, RANGE_PROC_LOCAL = 7, TERM_WO_SYNC = -200 };
 	typedef struct { char nspace[256]; uint32_t rank; } process;
 	void *(*create)(size_t) = dlsym(RTLD_DEFAULT, "PMIx_Info_create");
@@ -429,8 +429,8 @@ static void mx_lost(int rank) {
 
 static int mx_underway(void) { return mx_out.count + mx_bodies.count; }
 
-// mx_leave says that this process needs the others no more; mx_left, whether all
-// have said so.
+// mx_leave says that this process no longer needs the others; mx_left, whether all have said
+// so.
 static MPI_Request mx_bye_request;
 static int mx_bye_flag;
 
@@ -449,8 +449,8 @@ static int mx_left(int *all) {
 	return MPI_SUCCESS;
 }
 
-// mx_stop gives back what mx_start and mx_send have taken, and ends MPI if mx_start has
-// begun it.
+// mx_stop frees what mx_start and mx_send have allocated, and ends MPI if mx_start has begun
+// it.
 static int mx_stop(int lost) {
 	for (int i = 0; i < MX_RING; i++) {
 		if (mx_in_request[i] != MPI_REQUEST_NULL) {
@@ -461,7 +461,7 @@ static int mx_stop(int lost) {
 	}
 	while (mx_free_count > 0) free(mx_free[--mx_free_count]);
 	mx_in_next = mx_in_taken = mx_died = 0;
-	if (!lost) { // else freeing, which is collective, would wait for the dead
+	if (!lost) { // otherwise freeing, which is collective, would wait for the dead
 		MPI_Comm_free(&mx_node);
 		MPI_Comm_free(&mx_wire);
 		MPI_Comm_free(&mx_bye);
