@@ -142,7 +142,7 @@ func (p *process) told(e *ledger.Error) {
 
 // hear counts how often a verdict was told, and returns the member that it belongs to.
 func hear(e *ledger.Error) *member {
-	h := e.Face.(*heard) // made by newProcess
+	h := e.Face.(*heard) //nolint:errorlint // this file made it
 	if h.told++; h.told == 1 {
 		h.of.untold--
 	} else if !e.Corrupt() {
