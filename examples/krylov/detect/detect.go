@@ -156,8 +156,8 @@ func (d *Detector) give(v []float64) error {
 
 func isFinite(e float64) bool { return e-e == 0 }
 
-// AllFinite reports whether all elements are finite. A sum of squares is not finite if an element
-// is not; if it overflows, the elements are checked one by one.
+// AllFinite reports whether all elements are finite. Their sum is not finite if one of them is not. If
+// the sum is not finite, the elements are checked one by one, because it may have overflowed.
 func AllFinite(v []float64) bool {
 	var s0, s1, s2, s3, s4, s5, s6, s7 float64
 	rest := v

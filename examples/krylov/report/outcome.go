@@ -11,7 +11,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// An Outcome is how a run went. It is what -json prints.
+// An Outcome is the result of a run. -json prints it.
 type Outcome struct {
 	Name     string `json:"name"`
 	Recovery string `json:"recovery"`
@@ -35,7 +35,7 @@ type Outcome struct {
 	Solution  []float64 `json:"-"` // the leader's, with -out
 }
 
-// An Event is an error that all ranks got, and what was done about it.
+// An Event is an error that all ranks got, and the recovery from it.
 type Event struct {
 	Iteration int       `json:"iterationsDone"` // before it came
 	Corrupted bool      `json:"corrupted"`      // the communicator, for good
@@ -59,7 +59,7 @@ type Event struct {
 	Losses int `json:"-"` // how often ranks were lost: again for each time that it happened in a recovery
 }
 
-// A Takeover is what became of the rows of ranks that are gone.
+// A Takeover describes what happened to the rows of ranks that are gone.
 type Takeover struct {
 	Ranks  int `json:"ranks"`     // that went on
 	Rows   int `json:"rows"`      // that they have
@@ -67,7 +67,7 @@ type Takeover struct {
 	Moved  int `json:"movedRows"` // other rows that another rank has now
 	Shrunk int `json:"shrunk"`    // how often: again for each time that ranks were lost meanwhile
 
-	// The residuals |b-A·x|/|b|, and how the lost part of x was interpolated.
+ // the recursive residual
 	Before       Float `json:"residualBefore"`   // as the recursion had it
 	Zeroed       Float `json:"residualZeroed"`   // with 0 in the lost rows
 	Restored     Float `json:"residualRestored"` // with the checkpoint there
@@ -84,7 +84,7 @@ type Failure struct {
 	Origin  string `json:"origin"`
 }
 
-// A Spread is of durations at several ranks, in seconds.
+// A Spread describes durations at several ranks, in seconds.
 type Spread struct {
 	Ranks  int     `json:"ranks"`
 	Min    float64 `json:"min"`
@@ -101,7 +101,7 @@ func FailuresOf(fs []mpicx.Failure) []Failure {
 	return out
 }
 
-// SpreadOf returns that of ds.
+// SpreadOf returns the spread of ds.
 func SpreadOf(ds []time.Duration) Spread {
 	if len(ds) == 0 {
 		return Spread{}
@@ -121,8 +121,8 @@ func (f Float) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(f))
 }
 
-// InferInjections adds what is known of the faults of ranks that can't say any more,
-// as their processes have died. They struck if the rank came so far.
+// InferInjections adds what is known of the faults of ranks whose processes have died, and which
+// can't report them. Such a fault struck if the rank came to that iteration.
 func (o *Outcome) InferInjections(faults []fault.Fault) {
 	for _, f := range faults {
 		if slices.ContainsFunc(o.Injections, func(i fault.Injection) bool { return i.Fault == f }) {
@@ -142,9 +142,9 @@ func (o *Outcome) InferInjections(faults []fault.Fault) {
 	}
 }
 
-// Attribute finds out which injections the events are about: those on a rank that
-// failed later, the first of them for each Failure of the kind that fails so. If there
-// is none, a neighbour has seen what the rank gave it sooner than the rank itself.
+// Attribute finds the injections that the events are about: for each Failure, the first injection
+// of a suitable kind on that rank. If there is none, a neighbour has detected the fault, in what
+// the rank gave it, before the rank itself.
 func (o *Outcome) Attribute() {
 	for i := range o.Events {
 		e := &o.Events[i]
@@ -164,8 +164,8 @@ func (o *Outcome) Attribute() {
 	}
 }
 
-// isOf says whether a fault of the kind makes a rank fail so: by a finding, if it is a
-// silent one, by a panic or by an error.
+// isOf reports whether a fault of the kind makes a rank fail in this way: silent faults lead to a
+// finding, others to a panic or an error.
 func (f Failure) isOf(kind string) bool {
 	switch kind {
 	case fault.KindDie:
@@ -178,16 +178,16 @@ func (f Failure) isOf(kind string) bool {
 	return f.Code != 0
 }
 
-// detected marks the first fault.Injection before e that no Event was about so far and
-// that which accepts, and says whether there is one.
+// detected marks the first fault.Injection before e that belongs to no Event yet and that which
+// accepts. It reports whether there is one.
 func (o *Outcome) detected(e *Event, which func(*fault.Injection) bool) bool {
 	for k := range o.Injections {
 		inj := &o.Injections[k]
 		if inj.Fired && !inj.Detected && !inj.At.After(e.End) && which(inj) {
 			inj.Detected = true
-			if !e.First.IsZero() && inj.Kind != fault.KindDie { // which is the first itself
+			if !e.First.IsZero() && inj.Kind != fault.KindDie { // a death is itself the first failure
 				since := Float(e.First.Sub(inj.At).Seconds())
-				if !(e.Since > since) { // of several, from the first
+				if !(e.Since > since) { // if there are several, since the first
 					e.Since = since
 				}
 			}
@@ -197,15 +197,15 @@ func (o *Outcome) detected(e *Event, which func(*fault.Injection) bool) bool {
 	return false
 }
 
-// A Notice is what the others are told about a rank's part in an event.
+// A Notice is what a rank tells the others about its part in an event.
 type Notice struct {
 	Rank        int
 	Told, Ready time.Time
 	Repair      string
 }
 
-// Fill adds what the ranks noticed. If nobody knows when it began, that is when
-// the first of them did.
+// Fill adds what the ranks noticed. If the time of the failure is not known, the first notice
+// counts as that time.
 func (e *Event) Fill(notices []Notice) {
 	if e.First.IsZero() && len(notices) > 0 {
 		e.Unknown = true
@@ -214,7 +214,7 @@ func (e *Event) Fill(notices []Notice) {
 	var told, ready []time.Duration
 	for _, n := range notices {
 		if !e.Failed(n.Rank) {
-			told = append(told, max(n.Told.Sub(e.First), 0)) // told of something earlier: it knew at once
+			told = append(told, max(n.Told.Sub(e.First), 0)) // told of an earlier failure: it knew at once
 		}
 		ready = append(ready, n.Ready.Sub(e.First))
 		if n.Ready.After(e.End) {
@@ -227,7 +227,7 @@ func (e *Event) Fill(notices []Notice) {
 	e.Told, e.Ready = SpreadOf(told), SpreadOf(ready)
 }
 
-// Failed says whether the rank is one of those that did.
+// Failed reports whether the rank failed in the event.
 func (e *Event) Failed(rank int) bool {
 	return slices.ContainsFunc(e.Failures, func(f Failure) bool { return f.Rank == rank })
 }
