@@ -19,9 +19,9 @@ type result struct {
 	Eigenvalues []float64 `json:"eigenvalues"` // the lowest, increasing, each once
 	Attempts    int       `json:"attempts"`
 	Causes      []string  `json:"causes"`   // of the attempts that failed
-	Replaced    []int     `json:"replaced"` // ranks whose places spares have taken
-	Gone        []int     `json:"gone"`     // ranks whose places nobody has
-	Seconds     times     `json:"seconds"`  // of the rank that was there for longest
+	Replaced    []int     `json:"replaced"` // ranks that spares have replaced
+	Gone        []int     `json:"gone"`     // ranks without a replacement
+	Seconds     times     `json:"seconds"`  // of the rank that took part longest
 
 	l *lanczos
 }

@@ -22,7 +22,7 @@ const (
 type sheet struct {
 	Width    int     `json:"width"`
 	Height   int     `json:"height"`
-	Open     bool    `json:"open"`     // its edges are edges; else each is joined to the opposite one
+	Open     bool    `json:"open"`     // false: each edge is joined to the opposite one
 	Disorder float64 `json:"disorder"` // sites have energies between -Disorder/2 and Disorder/2
 	Seed     uint64  `json:"seed"`
 }

@@ -16,17 +16,17 @@ type Outcome struct {
 	Name     string `json:"name"`
 	Recovery string `json:"recovery"`
 
-	Iterations int     `json:"iterations"` // all that were done, lost ones too
+	Iterations int     `json:"iterations"` // all of them, including lost ones
 	MaxIter    int     `json:"maxIterations"`
 	Seconds    float64 `json:"seconds"`
 
-	Claimed      bool    `json:"solverClaimsConvergence"` // by the residual of its recursion
+	Claimed      bool    `json:"solverClaimsConvergence"` // by the recursive residual
 	Recursive    Float   `json:"recursiveResidual"`
 	Converged    bool    `json:"converged"`    // by the true residual
 	TrueResidual Float   `json:"trueResidual"` // |b-A·x|/|b| from scratch
 	Error        *Float  `json:"error,omitempty"`
 	Failure      string  `json:"failure,omitempty"` // the error that ended the run
-	Residuals    []Float `json:"residuals"`         // by iteration, the recursion's
+	Residuals    []Float `json:"residuals"`         // the recursive ones, by iteration
 
 	Injections []fault.Injection `json:"injections"`
 	Events     []Event           `json:"events"`
@@ -37,43 +37,43 @@ type Outcome struct {
 
 // An Event is an error that all ranks got, and the recovery from it.
 type Event struct {
-	Iteration int       `json:"iterationsDone"` // before it came
-	Corrupted bool      `json:"corrupted"`      // the communicator, for good
+	Iteration int       `json:"iterationsDone"` // before the error came
+	Corrupted bool      `json:"corrupted"`      // the communicator is corrupted
 	Failures  []Failure `json:"failures"`
-	Dead      []int     `json:"dead,omitempty"` // whose processes died, and told nobody
+	Dead      []int     `json:"dead,omitempty"` // ranks that died without reporting an error
 
-	Since    Float     `json:"sinceFaultSeconds"`      // from the injection that it is about; null if from none
-	Told     Spread    `json:"toldSeconds"`            // after the first failure, the other ranks' contexts ended
-	Unknown  bool      `json:"beginUnknown,omitempty"` // when that was, as it died with a process: the times are from when the first was told
-	Ready    Spread    `json:"readySeconds"`           // and all ranks had the complete error
+	Since    Float     `json:"sinceFaultSeconds"`      // from its injection; null if it has none
+	Told     Spread    `json:"toldSeconds"`            // from the first failure until the other ranks' contexts ended
+	Unknown  bool      `json:"beginUnknown,omitempty"` // the time of the failure is lost with a process: the times are from when the first rank was told
+	Ready    Spread    `json:"readySeconds"`           // until all ranks had the complete error
 	Takeover *Takeover `json:"takeover,omitempty"`
-	Replaced bool      `json:"replaced,omitempty"` // others have taken the places of those that are gone
+	Replaced bool      `json:"replaced,omitempty"` // spares have taken the places of lost ranks
 	Recovery string    `json:"recovery,omitempty"`
 	Repairs  []string  `json:"repairs,omitempty"`
-	From     int       `json:"fromIteration"` // whose iterate the solver went on from
+	From     int       `json:"fromIteration"` // the solver continued from its iterate
 	Seconds  float64   `json:"recoverySeconds"`
 
 	First time.Time `json:"-"` // when the first of these ranks failed
 	End   time.Time `json:"-"` // when all ranks had the complete error
 
-	Losses int `json:"-"` // how often ranks were lost: again for each time that it happened in a recovery
+	Losses int `json:"-"` // how often ranks were lost, including losses during a recovery
 }
 
 // A Takeover describes what happened to the rows of ranks that are gone.
 type Takeover struct {
-	Ranks  int `json:"ranks"`     // that went on
-	Rows   int `json:"rows"`      // that they have
-	Lost   int `json:"lostRows"`  // that nobody had any more, so that the iterate was lost there
-	Moved  int `json:"movedRows"` // other rows that another rank has now
-	Shrunk int `json:"shrunk"`    // how often: again for each time that ranks were lost meanwhile
+	Ranks  int `json:"ranks"`     // that continued
+	Rows   int `json:"rows"`      // that they own
+	Lost   int `json:"lostRows"`  // whose elements of the iterate were lost
+	Moved  int `json:"movedRows"` // other rows with a new owner
+	Shrunk int `json:"shrunk"`    // how often, including shrinks because of losses meanwhile
 
- // the recursive residual
+	// the recursive residual
 	Before       Float `json:"residualBefore"`   // as the recursion had it
 	Zeroed       Float `json:"residualZeroed"`   // with 0 in the lost rows
-	Restored     Float `json:"residualRestored"` // with the checkpoint there
+	Restored     Float `json:"residualRestored"` // with the checkpoint's elements there
 	After        Float `json:"residualAfter"`
 	Iterations   int   `json:"interpolationIterations"`
-	Interpolated bool  `json:"interpolated"` // else it stayed 0, as no interpolation was better
+	Interpolated bool  `json:"interpolated"` // false if no interpolation was better
 }
 
 // A Failure is mpicx.Failure for JSON.

@@ -58,7 +58,7 @@ func (j *jsonReport) End(outcomes []*Outcome) {
 	c := j.cfg
 	document := struct {
 		Matrix     matrix     `json:"matrix"`
-		RHS        string     `json:"rhs"` // "" for that of a known solution
+		RHS        string     `json:"rhs"` // "": of a known solution
 		Method     string     `json:"method"`
 		Restart    int        `json:"gmresRestart"`
 		Precond    string     `json:"precond"`
