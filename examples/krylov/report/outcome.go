@@ -67,8 +67,8 @@ type Takeover struct {
 	Moved  int `json:"movedRows"` // other rows with a new owner
 	Shrunk int `json:"shrunk"`    // how often, including shrinks because of losses meanwhile
 
-	// the recursive residual
-	Before       Float `json:"residualBefore"`   // as the recursion had it
+	// The residuals |b-A·x|/|b|, and how the lost part of x was interpolated.
+	Before       Float `json:"residualBefore"`   // the recursive residual
 	Zeroed       Float `json:"residualZeroed"`   // with 0 in the lost rows
 	Restored     Float `json:"residualRestored"` // with the checkpoint's elements there
 	After        Float `json:"residualAfter"`
