@@ -13,7 +13,7 @@ import (
 const long = 1000 * tick
 
 // work computes until the context ends, or for the time long. After that time, this rank must have
-// been told of every error that a peer raised in its first half (P8).
+// been told of every error that a peer had raised by the middle of it (P8).
 func (r *rank) work(e *env) {
 	begin := time.Now()
 	select {

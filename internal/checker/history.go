@@ -18,7 +18,7 @@ type history struct {
 	clock atomic.Int64
 
 	mu       sync.Mutex
-	raised   map[report][]raise // by the text that peers are told; rarely more than one
+	raised   map[report][]raise // by the report that peers get; rarely more than one
 	events   [][]event          // by rank of the world
 	units    map[string]map[int]string
 	failures []string
