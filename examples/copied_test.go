@@ -10,9 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A user's program begins as a copy of an example, in a module of its own: each
-// example compiles there as it stands, its tests too. So none imports a package
-// that is internal to this module.
+// A user's program begins as a copy of an example, in another module. Each example compiles there
+// unchanged, and so do its tests. So none may import a package that is internal to this module.
 func TestCopiesCompile(t *testing.T) {
 	root, err := filepath.Abs("..")
 	require.NoError(t, err)
@@ -36,7 +35,7 @@ func TestCopiesCompile(t *testing.T) {
 				"require github.com/mpicx/go-mpicx v0.0.0\n\nreplace github.com/mpicx/go-mpicx => "+strconv.Quote(filepath.ToSlash(root))+"\n")
 			write("go.sum", string(sums))
 			require.NoError(t, os.CopyFS(filepath.Join(module, e.Name()), os.DirFS(e.Name())))
-			// What this module needs is in the module cache: it has been built.
+			// The dependencies are in the module cache, because this module has been built.
 			for _, args := range [][]string{{"build", "-o", os.DevNull, "./..."}, {"vet", "./..."}} {
 				cmd := exec.Command("go", args...)
 				cmd.Dir = module

@@ -48,7 +48,7 @@ func main() {
 	}
 }
 
-// A config is what the flags say.
+// A config contains the flags.
 type config struct {
 	cells, steps         int
 	ranks, spares, every int
@@ -62,35 +62,34 @@ type config struct {
 func (c *config) run(ctx context.Context) error {
 	return mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
 		p := &plate{config: c}
-		// A rank whose process has died is replaced by a spare, for which this function begins
-		// here, too. When there are no more spares, the others divide the plate anew.
+		// A spare takes the place of a rank whose process has died; for the spare, too, this
+		// function begins here. When there are no more spares, the others divide the plate anew.
 		return recovery.Run(ctx, world, p.attempt, recovery.Replace(), recovery.ElseShrink(),
 			recovery.Checkpoint(checkpoint.Partner(1)))
 	}, mpicx.WithRanks(c.ranks), mpicx.WithSpares(c.spares))
 }
 
-// A plate is what a rank has of it.
+// A plate is one rank's part of the plate.
 type plate struct {
 	*config
-	block       // as the grid of this attempt divides the plate
-	saved block // as the store has it
+	block       // in this attempt's division of the plate
+	saved block // in the store's
 	halo  *mpicx.Halo[float64]
 	u, v  []float64 // the block with its ghost cells, now and one step later
 }
 
-// A block is the cells that one rank has of the plate, and when.
+// A block is the rectangle of cells of one rank, at a certain step.
 type block struct {
-	Ranks      int // among which the plate is divided
+	Ranks      int // number of ranks in this division
 	Y, X       int // the first cell
 	Rows, Cols int
 	Step       int
-	Cells      []float64 // row by row; only as the store has it
+	Cells      []float64 // row by row; only in the store
 }
 
-// attempt computes on the ranks that there are, from the newest checkpoint.
-// Recovery.Run calls it at all of them, once more after each error of a rank, which all get, and
-// after each death. A repaired communicator is no grid, so each attempt makes its own: of other
-// ranks, and perhaps of fewer.
+// attempt computes on the living ranks, from the newest checkpoint. recovery.Run calls it at all of
+// them, and again after each error of a rank, which all get, and after each death. A repaired
+// communicator is no grid, so each attempt makes its own grid: of other ranks, and perhaps fewer.
 func (p *plate) attempt(ctx context.Context, a *recovery.Attempt) error {
 	if a.Cause != nil && a.Comm.Rank() == 0 {
 		fmt.Printf("attempt %d, after: %v\n", a.N, a.Cause)
@@ -128,7 +127,7 @@ func (p *plate) attempt(ctx context.Context, a *recovery.Attempt) error {
 	return grid.Close(ctx)
 }
 
-// each calls visit for the cells of the block: which of the plate each is, and where it is in u.
+// each calls visit for the cells of the block, with their places in the plate and in u.
 func (p *plate) each(visit func(y, x, at int)) {
 	for i := range p.Rows {
 		for j := range p.Cols {
@@ -137,13 +136,13 @@ func (p *plate) each(visit func(y, x, at int)) {
 	}
 }
 
-// begin is the temperature of a cell in the beginning.
+// begin is the initial temperature of a cell.
 func (p *plate) begin(y, x int) float64 {
 	h := math.Pi / float64(p.cells+1)
 	return math.Sin(h*float64(y+1)) * math.Sin(h*float64(x+1))
 }
 
-// restore sets the block to what the newest checkpoint has of it.
+// restore sets the block to its part of the newest checkpoint.
 func (p *plate) restore(ctx context.Context, a *recovery.Attempt) error {
 	a.Store.Protect("block", &p.saved)
 	version, err := a.Store.Restore(ctx)
@@ -156,7 +155,7 @@ func (p *plate) restore(ctx context.Context, a *recovery.Attempt) error {
 		}
 		p.each(func(y, x, at int) { p.u[at] = p.begin(y, x) })
 		return nil
-	case newHere: // since ranks were lost that nobody has replaced
+	case newHere: // ranks were lost and not replaced
 		p.saved = block{Ranks: parts.Parts}
 	case err != nil:
 		return err
@@ -166,7 +165,7 @@ func (p *plate) restore(ctx context.Context, a *recovery.Attempt) error {
 		p.take(&p.saved)
 		return nil
 	}
-	for rank := range p.saved.Ranks { // the plate was divided in another way: each takes what it has now
+	for rank := range p.saved.Ranks { // the plate was divided differently: each rank takes its own cells
 		old, err := checkpoint.LoadValue[block](ctx, a.Store, "block", rank, version)
 		if err != nil {
 			return err
@@ -176,7 +175,7 @@ func (p *plate) restore(ctx context.Context, a *recovery.Attempt) error {
 	return nil
 }
 
-// take copies the cells that another block has of this one.
+// take copies the cells that another block has in common with this one.
 func (p *plate) take(from *block) {
 	p.each(func(y, x, at int) {
 		if i, j := y-from.Y, x-from.X; i >= 0 && i < from.Rows && j >= 0 && j < from.Cols {
@@ -185,7 +184,7 @@ func (p *plate) take(from *block) {
 	})
 }
 
-// save has the store keep the block. That goes on while the next steps do.
+// save saves the block in the store. Saving continues during the next steps.
 func (p *plate) save(ctx context.Context, store *checkpoint.Store) {
 	cells := p.saved.Cells[:0]
 	p.each(func(_, _, at int) { cells = append(cells, p.u[at]) })
@@ -194,17 +193,18 @@ func (p *plate) save(ctx context.Context, store *checkpoint.Store) {
 	store.Save(ctx, p.Step)
 }
 
-// alpha is how much of the difference to each neighbour a cell loses in a step: less than ¼.
+// alpha is the fraction of the difference to each neighbour that a cell loses in a step: less than
+// ¼.
 const alpha = 0.2
 
-// advance computes the steps that are left.
+// advance computes the remaining steps.
 func (p *plate) advance(ctx context.Context, a *recovery.Attempt, grid *mpicx.Cart) error {
 	for p.Step < p.steps {
 		if p.Step > 0 && p.Step%p.every == 0 {
 			p.save(ctx, a.Store)
 		}
 		ghosts := p.halo.Start(p.u)
-		p.diffuse(1, p.Rows-1, 1, p.Cols-1) // needs none of them
+		p.diffuse(1, p.Rows-1, 1, p.Cols-1) // needs no ghost cells
 		if err := ghosts.Wait(ctx); err != nil {
 			return err
 		}
@@ -244,9 +244,9 @@ func (p *plate) diffuse(top, bottom, left, right int) {
 	}
 }
 
-// report prints how far the plate is from what it should be: each step multiplies all temperatures
-// by the same number. The checksum of all cells is that of every run, however the plate was divided
-// and whatever has failed.
+// report prints the deviation of the plate from the exact solution: each step multiplies all
+// temperatures by the same number. The checksum of all cells is the same in every run, for every
+// division of the plate and after any failures.
 func (p *plate) report(ctx context.Context, grid *mpicx.Cart) error {
 	half := math.Sin(math.Pi / 2 / float64(p.cells+1))
 	decay := math.Pow(1-8*alpha*half*half, float64(p.Step))

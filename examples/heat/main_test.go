@@ -37,7 +37,7 @@ func heat(t *testing.T, c *config) (string, error) {
 	return <-printed, err
 }
 
-// checksum is what the last line ends with.
+// checksum returns the end of the last line.
 func checksum(t *testing.T, text string) string {
 	t.Helper()
 	_, sum, ok := strings.Cut(text, "checksum ")
@@ -45,7 +45,7 @@ func checksum(t *testing.T, text string) string {
 	return sum
 }
 
-// once calls strike at the ranks, the first time that each has done so many steps.
+// once calls strike at each of the ranks, the first time that the rank has done that many steps.
 func once(at int, strike func(*mpicx.Comm) error, ranks ...int) func(*mpicx.Comm, int) error {
 	struck := make([]atomic.Bool, 16)
 	return func(comm *mpicx.Comm, step int) error {
@@ -64,7 +64,7 @@ func twice(first, second func(*mpicx.Comm, int) error) func(*mpicx.Comm, int) er
 
 func die(comm *mpicx.Comm) error { inject.Die(comm); return nil }
 
-// However many ranks there are, and whatever fails, each cell ends as it does on one rank.
+// For any number of ranks and any failures, each cell ends as on one rank.
 func TestGoesOn(t *testing.T) {
 	text, err := heat(t, &config{ranks: 1})
 	require.NoError(t, err)

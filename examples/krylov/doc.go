@@ -8,7 +8,7 @@
 //	go build -tags mpi ./examples/krylov && mpirun -n 4 ./krylov
 //
 // The methods are in mpicx/krylov, their parallel vectors and operators in mpicx/distributed. File
-// run.go has what a rank does, over recovery.Run, and recover.go handles errors and lost ranks.
+// run.go is the program of a rank, over recovery.Run, and recover.go handles errors and lost ranks.
 // Package fault injects faults, package detect finds those that raise no error, and package report
 // prints the result. For a first program read examples/solve.
 //

@@ -15,10 +15,10 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// errAllDead is how a job ends if nobody is left to say how.
+// errAllDead is the end of a job without survivors.
 var errAllDead = errors.New("the processes of all ranks died")
 
-// codeSetup is the code of an error that a run can't begin with.
+// codeSetup is the code of an error that prevents a run from beginning.
 const codeSetup = 5
 
 // A setupError says that the run could not begin.
@@ -27,8 +27,8 @@ type setupError struct{ text string }
 func (e *setupError) Error() string  { return e.text }
 func (e *setupError) ErrorCode() int { return codeSetup }
 
-// setUpFailed returns err as one that the run can't begin with, if it is this rank's own:
-// after one of another rank, or a death, the run can begin again.
+// setUpFailed returns err as a setupError if it is this rank's own error. After an error of another
+// rank, or a death, the run can begin again.
 func setUpFailed(err error) error {
 	_, propagated := errors.AsType[*mpicx.PropagatedError](err)
 	if _, _, corrupted := told(err); err == nil || corrupted || propagated {
@@ -37,15 +37,15 @@ func setUpFailed(err error) error {
 	return &setupError{err.Error()}
 }
 
-// isEnd says whether err is that of a communicator that is of no use any more.
+// isEnd reports whether err says that a communicator is corrupted or revoked.
 func isEnd(err error) bool {
 	_, corrupted := errors.AsType[*mpicx.CommCorruptedError](err)
 	_, panicked := errors.AsType[*mpicx.PanicError](err)
 	return corrupted || panicked || errors.Is(err, errAllDead)
 }
 
-// isInjected says whether err, of mpicx.Run, is nothing but what this program
-// makes. Anything else is its own mistake, which going on would hide.
+// isInjected reports whether err, returned by mpicx.Run, consists only of errors that this program
+// makes. Anything else is a bug, which a recovery would hide.
 func (t *trial) isInjected(err error) bool {
 	if err == nil || errors.Is(err, errAllDead) {
 		return true
@@ -60,15 +60,15 @@ func (t *trial) isInjected(err error) bool {
 				return false
 			}
 		} else if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); !ok || processes > 0 && slices.ContainsFunc(c.Dead, isGone(c)) {
-			return false // under a launcher the process is gone indeed
+			return false // under a launcher the process is really gone
 		}
 	}
 	return true
 }
 
-// isGone returns a function that says whether a rank that c tells to be dead has died silently.
-// One that panicked has told its peers, and counts as dead for them when its function has ended;
-// but its process comes to the next job.
+// isGone returns a function that reports whether a rank among c's dead has died silently. A rank
+// that panicked has told its peers. It counts as dead for them once its function has ended, but its
+// process takes part in the next job.
 func isGone(c *mpicx.CommCorruptedError) func(rank int) bool {
 	return func(rank int) bool {
 		return !slices.ContainsFunc(c.Failures, func(f mpicx.Failure) bool { return f.Rank == rank })
@@ -82,7 +82,7 @@ func (t *trial) noteEnd(err error) {
 	e.Failures, e.Dead = report.FailuresOf(failures), slices.Clone(dead)
 	for _, d := range slices.Sorted(maps.Keys(t.deaths)) {
 		if !t.didWithout(d) && !slices.Contains(e.Dead, d) {
-			e.Dead = append(e.Dead, d) // its peers had gone before they knew
+			e.Dead = append(e.Dead, d) // its peers had left before they knew
 		}
 	}
 	slices.Sort(e.Dead)
@@ -91,7 +91,7 @@ func (t *trial) noteEnd(err error) {
 		first = slices.MinFunc(failures, func(a, b mpicx.Failure) int { return a.Time.Compare(b.Time) }).Time
 	}
 	e.First = t.firstTime(first, e.Dead)
-	if p, ok := errors.AsType[*mpicx.PanicError](err); ok && len(failures) == 0 { // nobody else was there to be told
+	if p, ok := errors.AsType[*mpicx.PanicError](err); ok && len(failures) == 0 { // no other rank was there to be told
 		e.Failures = []report.Failure{{Rank: p.Rank, Message: fmt.Sprintf("panic: %v", p.Value)}}
 	}
 	var notices []report.Notice
@@ -112,15 +112,15 @@ func (t *trial) noteEnd(err error) {
 	}
 }
 
-// didWithout says whether the others went on without the rank.
+// didWithout reports whether the others continued without the rank.
 func (t *trial) didWithout(id int) bool {
 	return slices.ContainsFunc(t.ranks, func(r *rank) bool {
 		return r != nil && slices.ContainsFunc(r.Out.Events, func(e report.Event) bool { return e.Takeover != nil && slices.Contains(e.Dead, id) })
 	})
 }
 
-// firstTime is when the first of the ranks failed or died, of which the first to fail has at
-// the time given. It is zero if that is not known, as it dies with a process.
+// firstTime is the time of the first failure or death. The first rank to fail has done so at the
+// given time. It is zero if the time is not known, because it was lost with a process.
 func (t *trial) firstTime(failed time.Time, dead []int) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,8 +132,8 @@ func (t *trial) firstTime(failed time.Time, dead []int) time.Time {
 	return failed
 }
 
-// reporter is the leader, or nil if that is of another process. Who has been lost
-// may believe to lead as well.
+// reporter is the leader, or nil if the leader is in another process. A rank that was lost may
+// believe that it leads, too.
 func (t *trial) reporter() (lead *rank) {
 	for _, r := range t.ranks {
 		if r != nil && r.leads() && (lead == nil || r.finished || lead.lost) {
@@ -143,8 +143,7 @@ func (t *trial) reporter() (lead *rank) {
 	return lead
 }
 
-// finish returns the outcome of a run that ended with err, as a rank of this process
-// has it.
+// finish returns the outcome of a run that ended with err, according to a rank of this process.
 func (t *trial) finish(err error) *report.Outcome {
 	r := t.reporter()
 	if r == nil {
@@ -174,14 +173,14 @@ func (t *trial) finish(err error) *report.Outcome {
 		}
 	}
 	slices.SortStableFunc(o.Injections, func(a, b fault.Injection) int { return a.At.Compare(b.At) })
-	if !r.Began.IsZero() { // else it has ended before the system was there
+	if !r.Began.IsZero() { // otherwise it ended before there was a system
 		o.Seconds = r.ended.Sub(r.Began).Seconds()
 	}
 	o.Attribute()
 	return o
 }
 
-// firstCause is the text of the error that began it all.
+// firstCause returns the text of the first error.
 func firstCause(err error) string {
 	if p, ok := errors.AsType[*mpicx.PanicError](err); ok {
 		return fmt.Sprintf("rank %d panicked: %v", p.Rank, p.Value)
@@ -190,7 +189,7 @@ func firstCause(err error) string {
 	switch {
 	case len(failures) == 0:
 		return err.Error()
-	case failures[0].Code == detect.CodeBreakdown: // all ranks say the same
+	case failures[0].Code == detect.CodeBreakdown: // all ranks report the same
 		return failures[0].Message
 	}
 	return cmp.Or(failures[0].String(), err.Error())

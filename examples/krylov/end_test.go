@@ -9,14 +9,14 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// endOf is what mpicx.Run returns in a process whose rank has met errors.
+// endOf is the error of mpicx.Run in a process whose rank has got these errors.
 type endOf []error
 
 func (e endOf) Error() string   { return errors.Join(e...).Error() }
 func (e endOf) Unwrap() []error { return e }
 
-// Under a launcher a job is started again, by all processes or by none: who has panicked comes
-// back, whether its peers take it for dead already or not; who was killed does not.
+// Under a launcher a job is started again by all processes or by none. A rank that panicked comes
+// back, whether its peers already count it as dead or not; a rank that was killed does not.
 func TestWhoComesBack(t *testing.T) {
 	processes = 4
 	defer func() { processes = 0 }()

@@ -15,14 +15,14 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/krylov"
 )
 
-// A config is what the flags say.
+// A config contains the flags.
 type config struct {
 	report.Settings
 	matrix   string // a file, or ""
 	maxIter  int
 	faults   []fault.Fault
 	recovery string
-	solution string // a file to write it to, or ""
+	solution string // a file for the solution, or ""
 	timeline string // a folder, or ""
 }
 
@@ -37,10 +37,10 @@ const (
 
 var methods = map[string]krylov.Method{"cg": krylov.CG, "gmres": krylov.GMRES, "bicgstab": krylov.BiCGStab}
 
-// processes is how many mpirun has started; 0: ranks are goroutines.
+// processes is the number of processes that mpirun has started; 0: ranks are goroutines.
 var processes int
 
-// defaultRanks is how many ranks there are if nobody says.
+// defaultRanks is the number of ranks without -ranks.
 func defaultRanks() int {
 	return cmp.Or(processes, 8)
 }
@@ -192,14 +192,13 @@ func (c *config) parseFaults(specs []string) error {
 	return nil
 }
 
-// hasULFM says whether the error backend sees processes die, and repairs
-// communicators.
+// hasULFM reports whether the error backend sees deaths and repairs communicators.
 const hasULFM = mpicx.Backend == "ulfm"
 
-// repairs says whether the others are to go on without ranks that panic or die.
+// repairs reports whether the others continue without ranks that panic or die.
 func (c *config) repairs() bool { return c.recovery == recoverShrink || c.recovery == recoverReplace }
 
-// spares is how many ranks wait to take the places of others.
+// spares is the number of spares.
 func (c *config) spares() (n int) {
 	for _, f := range c.faults {
 		if c.recovery == recoverReplace && f.EndsRank() {

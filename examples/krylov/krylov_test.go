@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const matrices = "../../testdata/matrices/"
 
-// document is what a program reads of -json.
+// document contains the parts of -json that a program would read.
 type document struct {
 	RHS          string
 	Checkpoint   int
@@ -60,7 +60,7 @@ type document struct {
 	}
 }
 
-// solve runs the program and returns its exit code and what it told.
+// solve runs the program and returns its exit code and its JSON output.
 func solve(t *testing.T, args ...string) (int, document) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -71,8 +71,8 @@ func solve(t *testing.T, args ...string) (int, document) {
 	return code, doc
 }
 
-// Whatever goes wrong, on however many ranks, the solver ends at the solution and
-// names the rank that failed.
+// For any fault and any number of ranks, the solver ends at the solution and names the rank that
+// failed.
 func TestRecovers(t *testing.T) {
 	systems := map[string]string{"cg": "poisson3d-20", "gmres": "convection-64", "bicgstab": "convection-64"}
 	for _, method := range []string{"cg", "gmres", "bicgstab"} {
@@ -97,7 +97,7 @@ func TestRecovers(t *testing.T) {
 						require.Len(t, faulty.Events, 1)
 						e := faulty.Events[0]
 						require.NotEmpty(t, e.Failures[0].Message)
-						if kind != "bitflip" { // of that a neighbour may tell first
+						if kind != "bitflip" { // a neighbour may report a bitflip first
 							require.Equal(t, rank, e.Failures[0].Rank)
 						}
 						require.Equal(t, kind == "panic", e.Corrupted)
@@ -109,7 +109,7 @@ func TestRecovers(t *testing.T) {
 	}
 }
 
-// The same solver without help does not get there, and the program says so.
+// The same solver without recovery does not converge, and the program says so.
 func TestWithoutRecovery(t *testing.T) {
 	for _, kind := range []string{"nan", "bitflip", "error", "panic"} {
 		code, doc := solve(t, "-matrix", matrices+"poisson3d-20.mtx.gz", "-recovery", "none", "-inject", "rank=2,iter=20,kind="+kind)
@@ -119,19 +119,19 @@ func TestWithoutRecovery(t *testing.T) {
 	}
 }
 
-// Several faults, at one rank and at several, one after the other and at once.
+// Several faults, at one rank and at several, in sequence and at once.
 func TestManyFaults(t *testing.T) {
 	code, doc := solve(t, "-matrix", matrices+"poisson3d-20.mtx.gz", "-ranks", "6",
 		"-inject", "rank=0,iter=5,kind=nan", "-inject", "rank=5,iter=5,kind=error", "-inject", "rank=2,iter=15,kind=error",
 		"-inject", "rank=2,iter=25,kind=panic", "-inject", "rank=3,iter=30,kind=nan")
 	require.Equal(t, exitConverged, code)
 	for _, inj := range doc.Runs[1].Injections {
-		// The recovery from rank 5's error may wipe rank 0's NaN out before it is seen.
+		// The recovery from rank 5's error may overwrite rank 0's NaN before it is detected.
 		assert.True(t, inj.Fired && (inj.Detected || inj.Rank == 0), "%+v", inj)
 	}
 }
 
-// Detection sees nothing where nothing is: on all matrices, by all methods.
+// Detection has no false alarms, on all matrices, by all methods.
 func TestNoFalseAlarm(t *testing.T) {
 	spd := map[string]bool{"poisson2d-128": true, "poisson3d-20": true, "anisotropic-64": true, "graphene-64": true, "hilbert-6": true}
 	for _, matrix := range []string{"poisson2d-128", "poisson3d-20", "anisotropic-64", "graphene-64", "convection-64"} {

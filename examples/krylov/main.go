@@ -19,8 +19,8 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	// MPI can be started once in a process, and this program calls mpicx.Run for each
-	// run that it makes: the Instance is around them all.
+	// MPI can be initialized once per process, and this program calls mpicx.Run for each of its
+	// runs. So the Instance encloses them all.
 	inst, err := mpicx.Initialize(ctx)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "krylov:", err)
@@ -38,8 +38,8 @@ func main() {
 	os.Exit(code)
 }
 
-// started returns how many processes mpirun has started, or 0 if it has not: then Run
-// has more ranks than the Instance.
+// started returns the number of processes that mpirun has started. It returns 0 if there is no
+// mpirun: then Run has more ranks than the Instance.
 func started(ctx context.Context, inst *mpicx.Instance) (n int, err error) {
 	err = mpicx.Run(ctx, func(_ context.Context, world *mpicx.Comm) error {
 		if world.Rank() == inst.World().Rank() && world.Size() == inst.World().Size() {
@@ -57,7 +57,7 @@ const (
 	exitUsage     = 2
 )
 
-// run is the program without its process.
+// run is the whole program, without os.Exit.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cfg, err := parseFlags(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -94,7 +94,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitConverged
 }
 
-// writeFiles writes what is asked for beside the report.
+// writeFiles writes the files that the flags ask for.
 func writeFiles(cfg *config, outcomes []*report.Outcome) error {
 	if cfg.Plot != "" {
 		if err := report.Plot(&cfg.Settings, outcomes); err != nil {
@@ -119,13 +119,12 @@ func writeVector(name string, x []float64) error {
 	return f.Close()
 }
 
-// runAll makes the runs that cfg asks for: one without faults first, to compare
-// with.
+// runAll makes the runs of cfg. The first has no faults, for comparison.
 func runAll(ctx context.Context, cfg *config, out report.Reports) (outcomes []*report.Outcome, leads bool, err error) {
 	free := *cfg
 	free.faults = nil
 	if free.recovery == recoverNone {
-		free.recovery = recoverRestart // it will have nothing to do
+		free.recovery = recoverRestart // there is nothing to recover from
 	}
 	configs := []*config{&free}
 	names := []string{"fault-free"}
@@ -154,13 +153,13 @@ func runAll(ctx context.Context, cfg *config, out report.Reports) (outcomes []*r
 			return nil, false, err
 		}
 		outcomes = append(outcomes, o)
-		leads = t.reporter() != nil // not in most processes under mpirun
+		leads = t.reporter() != nil // false in most processes under mpirun
 		out.Ended(o, leads)
 	}
 	return outcomes, leads, nil
 }
 
-// boundWithoutRecovery is how many iterations a run gets that may never converge.
+// boundWithoutRecovery limits the iterations of a run that may never converge.
 func boundWithoutRecovery(cfg *config, free *report.Outcome) int {
 	return min(cfg.maxIter, 4*free.Iterations+100)
 }

@@ -22,12 +22,12 @@ import (
 //go:embed poisson2d-128.mtx.gz
 var poisson2d []byte
 
-// A system is a rank's part of the system to solve, and what all ranks know of it.
+// A system is a rank's part of the system, and properties of the whole that all ranks know.
 type system struct {
 	krylov.System
 	comm  *mpicx.Comm
 	a     *distributed.Matrix
-	want  []float64 // the solution if it is known
+	want  []float64 // the solution, if it is known
 	nnz   int       // of the whole matrix
 	normA float64   // the largest sum of magnitudes in a row
 	normB float64
@@ -81,7 +81,7 @@ func readSystem(ctx context.Context, comm *mpicx.Comm, cfg *config) (*system, er
 	return s, nil
 }
 
-// readB reads the right-hand side, or computes that of the known solution.
+// readB reads the right-hand side, or computes it from the known solution.
 func (s *system) readB(ctx context.Context, comm *mpicx.Comm, cfg *config) error {
 	s.B = make([]float64, s.a.Rows())
 	if cfg.RHS == "" {
@@ -102,8 +102,8 @@ func (s *system) readB(ctx context.Context, comm *mpicx.Comm, cfg *config) error
 	return mpicx.Scatterv(comm, whole, s.a.Counts(), s.B, 0).Wait(ctx)
 }
 
-// knownSolution is rows elements of it, numbers from 0.5 to 1.5, so that no
-// frequency is missing. It is the same however the rows are divided.
+// knownSolution returns elements of the known solution: numbers from 0.5 to 1.5, in which no
+// frequency is missing. They do not depend on how the rows are divided.
 func knownSolution(first, rows int) []float64 {
 	random := rand.New(rand.NewPCG(4, 2))
 	for range first {
@@ -116,7 +116,7 @@ func knownSolution(first, rows int) []float64 {
 	return x
 }
 
-// distance is how far x is from the known solution, relative to that.
+// distance returns the relative distance of x from the known solution.
 func (s *system) distance(ctx context.Context, x []float64) float64 {
 	d := make([]float64, len(x))
 	for i := range x {
@@ -125,7 +125,7 @@ func (s *system) distance(ctx context.Context, x []float64) float64 {
 	return norm(ctx, s.Space, d) / norm(ctx, s.Space, s.want)
 }
 
-// norm is that of a vector divided among the ranks of the space.
+// norm returns the norm of a vector that is divided among the ranks of the space.
 func norm(ctx context.Context, space krylov.Space, x []float64) float64 {
 	part, all := make([]float64, 1), make([]float64, 1)
 	for _, v := range x {

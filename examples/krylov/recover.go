@@ -17,11 +17,11 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/recovery"
 )
 
-// recover does what is to be done after failures of ranks, before the solver goes on. An
-// error that comes meanwhile interrupts it as well, and it is done again. Fresh says that
-// some have lost their memory.
+// recover repairs a rank's state after failures, before the solver continues. An error that comes
+// meanwhile interrupts it, and it is called again. Fresh says that some ranks have lost their
+// memory.
 func (r *rank) recover(ctx context.Context, a *recovery.Attempt, fresh bool, xDone int) error {
-	begin := r.ready // to shrink the communicator took time as well
+	begin := r.ready // shrinking the communicator took time as well
 	if begin.IsZero() || len(a.Causes) == r.Mended {
 		begin = time.Now()
 	}
@@ -57,9 +57,9 @@ func (r *rank) recover(ctx context.Context, a *recovery.Attempt, fresh bool, xDo
 	}
 
 	notices := mpicx.AllgatherValue(r.comm, n).MustGet(ctx)
-	notices = slices.DeleteFunc(notices, func(n report.Notice) bool { return n.Ready.IsZero() }) // it was not there
+	notices = slices.DeleteFunc(notices, func(n report.Notice) bool { return n.Ready.IsZero() }) // the rank was not there
 	e.Seconds = time.Since(begin).Seconds()
-	for i := range r.Out.Events { // what has ended a job
+	for i := range r.Out.Events { // events that have ended a job
 		if last := &r.Out.Events[i]; last.Recovery == "" {
 			last.Recovery, last.From, last.Seconds = e.Recovery, e.From, time.Since(last.End).Seconds()
 		}
@@ -73,8 +73,8 @@ func (r *rank) recover(ctx context.Context, a *recovery.Attempt, fresh bool, xDo
 	return nil
 }
 
-// restore has r.kept be the newest state that all ranks have, and returns how many
-// iterations that is after: 0 if there is none, or if it was lost with too many ranks.
+// restore sets r.kept to the newest state that all ranks have, and returns its number of
+// iterations: 0 if there is no state, or if it was lost with too many ranks.
 func (r *rank) restore(ctx context.Context) (int, error) {
 	version, err := r.store.Restore(ctx)
 	_, lost := errors.AsType[*checkpoint.LostError](err)
@@ -91,10 +91,10 @@ func (r *rank) restore(ctx context.Context) (int, error) {
 	return version, nil
 }
 
-// event says what has happened since the last recovery.
+// event describes what has happened since the last recovery.
 func (r *rank) event(a *recovery.Attempt) report.Event {
 	e := report.Event{Iteration: r.Done}
-	at := slices.Clone(r.Members) // of the communicator that a cause is of
+	at := slices.Clone(r.Members) // members of the communicator of a cause
 	shrunk := len(at) != len(r.members)
 	for _, cause := range a.Causes[r.Mended:] {
 		failures, dead, corrupted := told(cause)
@@ -122,7 +122,7 @@ func (r *rank) event(a *recovery.Attempt) report.Event {
 			}
 		}
 	}
-	if shrunk { // which may be of more than the causes say
+	if shrunk { // it may be without more ranks than the causes say
 		e.Dead = slices.DeleteFunc(without(r.Members, r.members), e.Failed)
 	}
 	slices.Sort(e.Dead)
@@ -131,8 +131,8 @@ func (r *rank) event(a *recovery.Attempt) report.Event {
 	return e
 }
 
-// member returns the number in the world of a communicator's rank: itself, if more has
-// happened than the causes say.
+// member returns the world's number of a communicator's rank. It returns the rank itself if the
+// causes do not account for all changes.
 func member(members []int, rank int) int {
 	if rank < len(members) {
 		return members[rank]
@@ -144,7 +144,7 @@ func without(ranks, lost []int) []int {
 	return slices.DeleteFunc(slices.Clone(ranks), func(r int) bool { return slices.Contains(lost, r) })
 }
 
-// told returns what an error says that all ranks have.
+// told returns the contents of an error that all ranks have.
 func told(err error) (failures []mpicx.Failure, dead []int, corrupted bool) {
 	if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok {
 		return c.Failures, c.Dead, true
@@ -155,8 +155,8 @@ func told(err error) (failures []mpicx.Failure, dead []int, corrupted bool) {
 	return nil, nil, false
 }
 
-// notice says when the rank knew. If no context told it, or its AfterFunc came
-// late, the Wait did that it was in, which is when the attempt ended.
+// notice says when the rank learned of the error. If no context ended, or its AfterFunc came late,
+// the rank learned by a Wait, when the attempt ended.
 func (r *rank) notice() report.Notice {
 	n := report.Notice{Rank: r.id, Told: r.ready, Ready: r.ready}
 	if at := r.told.Load(); at != nil && at.Before(n.Ready) {
@@ -165,8 +165,8 @@ func (r *rank) notice() report.Notice {
 	return n
 }
 
-// goBack sets x to the checkpoint's, and, if whole, lets the method continue from
-// there as if nothing had happened.
+// goBack sets x to the checkpoint's. If whole is set, the method continues from there as if nothing
+// had happened.
 func (r *rank) goBack(whole bool) {
 	r.x, r.first, r.xDone = make([]float64, r.sys.a.Rows()), r.sys.a.First(), r.kept.done
 	copy(r.x, r.kept.method.X)
@@ -175,8 +175,8 @@ func (r *rank) goBack(whole bool) {
 	}
 }
 
-// newest is the newest iterate of the rank, and after how many iterations: GMRES has
-// computed none since the cycle began, but for the checkpoint.
+// newest returns the rank's newest iterate and its number of iterations. GMRES has computed no
+// iterate since the cycle began, except for the checkpoint.
 func (r *rank) newest(saved, xDone int) ([]float64, int) {
 	if r.trial.cfg.Method == "gmres" && saved > r.xDone {
 		return r.kept.method.X, max(saved, xDone)
@@ -184,16 +184,15 @@ func (r *rank) newest(saved, xDone int) ([]float64, int) {
 	return r.x, xDone
 }
 
-// trusted says whether the rank's own part of the iterate can be right, after the event.
+// trusted reports whether the rank's own part of the iterate can be right after the event.
 func (r *rank) trusted(x []float64, e report.Event) bool {
 	return detect.AllFinite(x) && !slices.ContainsFunc(e.Failures, func(f report.Failure) bool { return f.Rank == r.id && f.Code == detect.CodeGap })
 }
 
-// restart sets x to what the solver begins anew from: the newest iterate, in which a
-// rank that failed takes its own part from the checkpoint if it does not trust it: together
-// with the others' newer parts it is as good an iterate to begin from as any. If
-// the iterate of the checkpoint has the smaller residual, a fault has got into the
-// newest without having been found there.
+// restart sets x to the start of the new iteration: the newest iterate. A rank that failed takes
+// its own part from the checkpoint if it does not trust the newest; with the newer parts of the
+// others this is still a good start. If the checkpoint's iterate has the smaller residual, an
+// undetected fault is in the newest, and the checkpoint's is used.
 func (r *rank) restart(ctx context.Context, saved, xDone int, e report.Event) (repair string, from int) {
 	old := make([]float64, len(r.x))
 	copy(old, r.kept.method.X)
@@ -216,8 +215,8 @@ func (r *rank) restart(ctx context.Context, saved, xDone int, e report.Event) (r
 	return repair, from
 }
 
-// takeOver brings the iterate to where the rows are now. Of the rows that are lost with
-// the ranks that are gone, it takes the checkpoint's, or interpolates them.
+// takeOver brings the iterate to the new owners of the rows. For rows that were lost with their
+// ranks, it takes the checkpoint's elements, or interpolates them.
 func (r *rank) takeOver(ctx context.Context, e *report.Event, saved, xDone int) (from int) {
 	newest, from := r.newest(saved, xDone)
 	var mine []distributed.Part
@@ -237,7 +236,7 @@ func (r *rank) takeOver(ctx context.Context, e *report.Event, saved, xDone int) 
 	return from
 }
 
-// count returns how many rows nobody had, and how many others have another owner now.
+// count returns how many rows were lost, and how many others have a new owner.
 func (r *rank) count(ctx context.Context, lost []bool, mine []distributed.Part) (nobody, moved int) {
 	counts, all := make([]int, 2), make([]int, 2)
 	for _, l := range lost {
@@ -247,14 +246,14 @@ func (r *rank) count(ctx context.Context, lost []bool, mine []distributed.Part) 
 	}
 	lo, hi := r.sys.a.First(), r.sys.a.First()+r.sys.a.Rows()
 	for _, p := range mine {
-		counts[1] += max(0, min(hi, p.First+len(p.Values))-max(lo, p.First)) // stay
+		counts[1] += max(0, min(hi, p.First+len(p.Values))-max(lo, p.First)) // rows that stay
 	}
 	mpicx.Allreduce(r.comm, counts, all, mpicx.Sum).MustWait(ctx)
 	return all[0], r.sys.a.Size() - all[0] - all[1]
 }
 
-// saved returns the parts of the checkpoint's iterate that this rank brings: its own, and
-// some of those whose ranks are gone.
+// saved returns this rank's share of the checkpoint's iterate: its own part, and parts of ranks
+// that are gone.
 func (r *rank) saved(ctx context.Context, version int) (parts []distributed.Part) {
 	owners := mpicx.AllgatherValue(r.comm, []int{r.kept.rank, r.kept.ranks}).MustGet(ctx)
 	if version == 0 {
@@ -269,7 +268,7 @@ func (r *rank) saved(ctx context.Context, version int) (parts []distributed.Part
 			orphans = append(orphans, part)
 		}
 	}
-	for first := 0; first < len(orphans); first += r.comm.Size() { // one for each rank
+	for first := 0; first < len(orphans); first += r.comm.Size() { // each rank takes one
 		part := checkpoint.None
 		if at := first + r.comm.Rank(); at < len(orphans) {
 			part = orphans[at]
@@ -285,9 +284,9 @@ func (r *rank) saved(ctx context.Context, version int) (parts []distributed.Part
 	return parts
 }
 
-// interpolate fills in the lost elements of x with what makes the residual smallest: the
-// checkpoint's, those interpolated from the others', or 0, as the block of the
-// matrix in the lost rows may be singular.
+// interpolate fills in the lost elements of x with the candidate of the smallest residual: the
+// checkpoint's, interpolated ones, or 0. There may be no interpolated ones, because the block of
+// the matrix in the lost rows may be singular.
 func (r *rank) interpolate(ctx context.Context, x, old []float64, lost []bool, t *report.Takeover) {
 	cfg := r.trial.cfg
 	before := r.residualBefore(ctx)
@@ -300,14 +299,14 @@ func (r *rank) interpolate(ctx context.Context, x, old []float64, lost []bool, t
 	}
 	restored := r.sys.TrueResidual(ctx, kept)
 
-	// An error in these rows that is a tenth of the others' does not show.
+	// An error in these rows does not matter if it is a tenth of the error in the others.
 	const part = 0.1
 	y := slices.Clone(x)
 	res, err := krylov.Interpolate(ctx, r.sys.System, y, lost, methods[cfg.Method], krylov.Options{
 		Tol: part * max(before, cfg.Tol), MaxIter: min(t.Lost, cfg.maxIter), Restart: cfg.GMRESRestart,
 	})
 	after := math.NaN()
-	if _, ok := errors.AsType[*krylov.BreakdownError](err); !ok { // which all ranks have alike
+	if _, ok := errors.AsType[*krylov.BreakdownError](err); !ok { // all ranks have it alike
 		mpicx.Throw(err)
 		after = r.sys.TrueResidual(ctx, y)
 	}
@@ -324,8 +323,8 @@ func (r *rank) interpolate(ctx context.Context, x, old []float64, lost []bool, t
 	t.After = report.Float(least)
 }
 
-// residualBefore is the residual that the ranks saw last; it was finite, unless
-// that was the fault.
+// residualBefore is the last residual that the ranks saw. It was finite, unless the fault made it
+// infinite or NaN.
 func (r *rank) residualBefore(ctx context.Context) float64 {
 	mine, least := []float64{r.residual}, make([]float64, 1)
 	if math.IsNaN(r.residual) || r.x == nil {
@@ -333,7 +332,7 @@ func (r *rank) residualBefore(ctx context.Context) float64 {
 	}
 	mpicx.Allreduce(r.comm, mine, least, mpicx.Min).MustWait(ctx)
 	if math.IsInf(least[0], 1) {
-		return 1 // as at the beginning
+		return 1 // the initial residual
 	}
 	return least[0]
 }

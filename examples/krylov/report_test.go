@@ -15,7 +15,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
 
-// text runs the program and returns its exit code and what it printed.
+// text runs the program and returns its exit code and its output.
 func text(t *testing.T, args ...string) (int, string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -24,8 +24,8 @@ func text(t *testing.T, args ...string) (int, string) {
 	return code, stdout.String()
 }
 
-// An error comes to ranks in a recovery after the job has been started again: some have
-// recovered, some have not, and all decide alike.
+// An error comes during a recovery after the job has been started again. Some ranks have recovered,
+// some have not, and all decide alike.
 func TestErrorInRecoveryAfterRestart(t *testing.T) {
 	for range 20 {
 		code, doc := solve(t, "-ranks", "4", "-recovery", "rollback", "-matrix", matrices+"poisson3d-20.mtx.gz",
@@ -42,7 +42,7 @@ func TestErrorInRecoveryAfterRestart(t *testing.T) {
 	}
 }
 
-// A flip of the highest bit of the exponent makes numbers whose squares overflow.
+// Flipping the highest bit of the exponent makes numbers whose squares overflow.
 func TestHugeFlip(t *testing.T) {
 	for _, method := range []string{"cg", "bicgstab"} {
 		for _, recovery := range []string{"restart", "rollback"} {
@@ -68,8 +68,8 @@ func file(t *testing.T, name, text string) string {
 	return name
 }
 
-// A method that can't solve the system breaks down once, at all ranks alike, and that is
-// what is told: nobody failed.
+// A method that can't solve the system breaks down once, at all ranks alike. This is reported, and
+// no rank is said to have failed.
 func TestBreakdownIsTold(t *testing.T) {
 	args := []string{"-method", "bicgstab", "-matrix", matrices + "skew-6.mtx", "-ranks", "3", "-inject", "none"}
 	code, out := text(t, args...)
@@ -80,7 +80,7 @@ func TestBreakdownIsTold(t *testing.T) {
 	_, doc := solve(t, args...)
 	require.Empty(t, doc.Runs[0].Events)
 
-	// Kershaw's matrix (J. Comput. Phys. 26, 1978): positive definite, which its incomplete
+	// Kershaw's matrix (J. Comput. Phys. 26, 1978) is positive definite, but its incomplete
 	// factorization is not.
 	name := file(t, "kershaw.mtx", "%%MatrixMarket matrix coordinate real symmetric\n4 4 8\n1 1 3\n2 1 -2\n2 2 3\n3 2 -2\n3 3 3\n4 1 2\n4 3 -2\n4 4 3\n")
 	code, out = text(t, "-matrix", name, "-precond", "blockjacobi", "-ranks", "1", "-inject", "none")
@@ -88,7 +88,7 @@ func TestBreakdownIsTold(t *testing.T) {
 	require.Contains(t, out, "expected a positive definite preconditioner")
 }
 
-// A run without faults that ends before it has converged says so.
+// A run without faults that ends before convergence says so.
 func TestNotConverged(t *testing.T) {
 	code, out := text(t, "-maxiter", "10", "-inject", "none")
 	require.Equal(t, exitFailed, code)
@@ -127,7 +127,7 @@ func TestOut(t *testing.T) {
 	require.Equal(t, []int{7, 9}, []int{doc.Checkpoint, doc.GMRESRestart})
 }
 
-// The history does not die with the ranks that have led.
+// The history survives the deaths of leaders.
 func TestHistoryOutlivesLeaders(t *testing.T) {
 	needsULFM(t)
 	code, doc := solve(t, append(deaths("iter=30", 3), "-recovery", "shrink", "-ranks", "4", "-inject", "rank=0,iter=60,kind=die", "-inject", "rank=1,iter=80,kind=die")...)

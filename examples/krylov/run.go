@@ -28,61 +28,62 @@ type trial struct {
 	name string
 	cfg  *config
 	out  report.Reports
-	jobs int // how many have been started for it
+	jobs int // started so far
 
 	mu     sync.Mutex
-	ranks  []*rank           // of this process, which are all unless a launcher has started it
-	deaths map[int]time.Time // of ranks of this process in this job
+	ranks  []*rank           // of this process: all, unless there is a launcher
+	deaths map[int]time.Time // of this process's ranks, in this job
 }
 
-// A rank is what one rank has. It outlives mpicx.Run, if the rank does.
+// A rank is the state of one rank. It outlives mpicx.Run, unless the rank dies.
 type rank struct {
 	trial    *trial
 	id       int // in the world
 	comm     *mpicx.Comm
-	members  []int   // the ranks of comm, as they are numbered in the world
+	members  []int   // ranks of comm, as ranks of the world
 	sys      *system // on comm
 	watched  krylov.System
 	detector *detect.Detector
 	injector *fault.Injector
 
-	store *checkpoint.Store // has kept of all ranks
-	kept  state             // the newest that was saved here; what Restore has brought
+	store *checkpoint.Store // keeps the states of all ranks
+	kept  state             // the newest state saved here; Restore sets it
 
 	x        []float64
-	first    int // whose rows these are: from here on
-	xDone    int // after so many iterations
+	first    int // first row of x
+	xDone    int // number of iterations of x
 	residual float64
 	resume   *krylov.Snapshot
 	history
 
 	told     atomic.Pointer[time.Time] // when a peer's error arrived
-	ready    time.Time                 // when it was complete
+	ready    time.Time                 // when the error was complete
 	ended    time.Time
-	finished bool // this job, with all that it was to do
-	lost     bool // it has not come back from its job
+	finished bool // finished all its work in this job
+	lost     bool // has not come back from its job
 }
 
-// A history is what all ranks know alike whenever they meet: any may come to lead.
+// A history is known to all ranks alike whenever they meet, because any of them may become the
+// leader.
 type history struct {
 	Out        report.Outcome
 	Done       int   // iterations
-	Recoveries int   // begun
-	Mended     int   // causes of recovery.Run
-	Members    []int // the ranks of the communicator then, as they are numbered in the world
+	Recoveries int   // begun so far
+	Mended     int   // handled causes of recovery.Run
+	Members    []int // ranks of the communicator at that time, as ranks of the world
 	Began      time.Time
 }
 
-// A state is a rank's part of what is kept.
+// A state is a rank's part of the saved state.
 type state struct {
-	rank, ranks int // whose part of how many
+	rank, ranks int // this part, and the number of parts
 	first       int // the row of its first element
 	done        int // iterations
 	method      krylov.Snapshot
 }
 
-// protect names what must survive. Numbers are saved as they are; gob would take as long as
-// some iterations.
+// protect registers what must survive. Numbers are saved as they are; encoding them by gob would
+// take as long as some iterations.
 func (s *state) protect(store *checkpoint.Store) {
 	store.Protect("rank", &s.rank)
 	store.Protect("ranks", &s.ranks)
@@ -96,10 +97,11 @@ func (s *state) protect(store *checkpoint.Store) {
 	}
 }
 
-// leads says whether the rank is the one that reports: the first that lives.
+// leads reports whether the rank is the leader, which reports: the first living rank.
 func (r *rank) leads() bool { return r.comm.Rank() == 0 }
 
-// run makes the run. An error is one that is no part of what this program shows.
+// run makes the run. It returns an error only if it is not one of those that this program
+// demonstrates.
 func (t *trial) run(ctx context.Context) (*report.Outcome, error) {
 	for {
 		t.deaths = make(map[int]time.Time)
@@ -117,7 +119,7 @@ func (t *trial) run(ctx context.Context) (*report.Outcome, error) {
 		finished := slices.ContainsFunc(t.ranks, func(r *rank) bool { return r != nil && r.finished })
 		switch injected := t.isInjected(err); {
 		case finished && injected && t.cfg.repairs():
-			return t.finish(nil), nil // without those that are lost
+			return t.finish(nil), nil // without the ranks that are lost
 		case err == nil && !finished:
 			err = errAllDead
 		}
@@ -125,28 +127,28 @@ func (t *trial) run(ctx context.Context) (*report.Outcome, error) {
 			return t.finish(err), nil
 		}
 		t.noteEnd(err)
-		// What is left to do is what an operator would, start the job again. The checkpoints of
-		// those that are lost are in their partners' memory.
+		// What remains is to start the job again, as an operator would. The checkpoints of lost
+		// ranks are in their partners' memory.
 		if again := t.cfg.recovery == recoverRestart || t.cfg.recovery == recoverRollback; !again || t.jobs > maxRecoveries || !t.isInjected(err) {
 			return t.finish(err), nil
 		}
 	}
 }
 
-// rankMain is what each rank does.
+// rankMain is the program of each rank.
 func (t *trial) rankMain(ctx context.Context, world *mpicx.Comm) error {
 	if world.Size() != t.cfg.Ranks {
 		return fmt.Errorf("-ranks %d, expected %d, as the job has so many", t.cfg.Ranks, world.Size())
 	}
 	r := t.join(world)
-	r.lost = true // if it does not come back
+	r.lost = true // set again when it comes back
 	err := r.main(ctx, world)
 	r.lost = false
 	return err
 }
 
-// join returns the rank as it begins a job. One that is new in its place has nothing but
-// the list of faults that have struck there.
+// join returns the rank at the beginning of a job. A new rank in its place has only the list of
+// faults that have struck there.
 func (t *trial) join(world *mpicx.Comm) *rank {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -158,7 +160,7 @@ func (t *trial) join(world *mpicx.Comm) *rank {
 		if old != nil {
 			r.injector = old.injector
 			if t.jobs > 0 {
-				r.history = old.history // which the job has printed
+				r.history = old.history // it has been printed already
 			}
 		} else {
 			r.injector = fault.NewInjector(t.cfg.faults, r.id)
@@ -179,7 +181,7 @@ func (r *rank) main(ctx context.Context, world *mpicx.Comm) (err error) {
 		err = r.recovered(ctx, world, recovery.Replace(), recovery.ElseShrink())
 	case recoverShrink:
 		err = r.recovered(ctx, world, recovery.Shrink())
-	default: // what can't be mended ends the job
+	default: // other errors end the job
 		err = r.recovered(ctx, world)
 	}
 	if isEnd(err) {
@@ -192,13 +194,12 @@ func (r *rank) main(ctx context.Context, world *mpicx.Comm) (err error) {
 func (r *rank) recovered(ctx context.Context, world *mpicx.Comm, opts ...recovery.Option) error {
 	err := recovery.Run(ctx, world, r.attempt, append(opts, recovery.MaxAttempts(maxRecoveries))...)
 	if err == nil {
-		_ = r.store.Close(ctx) // a rank that is lost now has done its part
+		_ = r.store.Close(ctx) // a rank that dies now has finished its work
 	}
 	return err
 }
 
-// attempt solves the system on the ranks that there are: recovery.Run calls it until it
-// succeeds.
+// attempt solves the system on the living ranks. recovery.Run calls it until it succeeds.
 func (r *rank) attempt(ctx context.Context, a *recovery.Attempt) (err error) {
 	defer func() { r.ready = time.Now() }()
 	defer r.listen(ctx)()
@@ -208,7 +209,7 @@ func (r *rank) attempt(ctx context.Context, a *recovery.Attempt) (err error) {
 	return r.solve(ctx, a)
 }
 
-// listen notes when ctx ends because of a peer's error, until it is called off.
+// listen notes when ctx ends because of a peer's error, until callOff is called.
 func (r *rank) listen(ctx context.Context) (callOff func()) {
 	stop := context.AfterFunc(ctx, func() {
 		now := time.Now()
@@ -217,16 +218,17 @@ func (r *rank) listen(ctx context.Context) (callOff func()) {
 	return func() { stop() }
 }
 
-// An introduction is what a rank brings to the beginning of an attempt.
+// An introduction is what a rank tells the others at the beginning of an attempt.
 type introduction struct {
 	ID    int
-	Fresh bool // it knows nothing
-	Away  bool // it has no system on this communicator
+	Fresh bool // it has no state
+	Away  bool // it has no system on this communicator yet
 	Done  int
 	XDone int
 }
 
-// begin finds out where to go on: what it decides by, all ranks have told each other.
+// begin decides where to continue. All ranks decide alike, because each has told the others what
+// the decision depends on.
 func (r *rank) begin(ctx context.Context, a *recovery.Attempt) error {
 	r.comm = a.Comm
 	all, err := mpicx.AllgatherValue(r.comm, introduction{r.id, r.sys == nil, r.sys == nil || r.sys.comm != r.comm, r.Done, r.xDone}).Get(ctx)
@@ -258,13 +260,13 @@ func (r *rank) begin(ctx context.Context, a *recovery.Attempt) error {
 		r.Began, r.Mended, r.Members = time.Now(), len(a.Causes), r.members
 		return r.comm.Barrier().Wait(ctx)
 	}
-	if len(a.Causes) == 0 { // a job that was started again
+	if len(a.Causes) == 0 { // the job was started again
 		r.Mended, r.Members = 0, r.members
 	}
 	return r.recover(ctx, a, slices.ContainsFunc(all, func(i introduction) bool { return i.Fresh }), xDone)
 }
 
-// settle reads the system on a communicator that is new, and opens the store there.
+// settle reads the system on a new communicator, and opens the store there.
 func (r *rank) settle(ctx context.Context, a *recovery.Attempt) error {
 	cfg := r.trial.cfg
 	sys, err := readSystem(ctx, r.comm, cfg)
@@ -298,10 +300,10 @@ func (r *rank) settle(ctx context.Context, a *recovery.Attempt) error {
 	return nil
 }
 
-// solve runs the method from x, or from r.resume, and looks at the solution.
+// solve runs the method from x, or from r.resume, and checks the solution.
 func (r *rank) solve(ctx context.Context, a *recovery.Attempt) error {
 	cfg := r.trial.cfg
-	const enough = 5 // rounds of making up for rounding
+	const enough = 5 // rounds that correct rounding errors
 	var res krylov.Result
 	for range enough {
 		r.detector.Forget()
@@ -311,7 +313,7 @@ func (r *rank) solve(ctx context.Context, a *recovery.Attempt) error {
 			Observe: r.observer(r.Done), From: r.resume,
 		})
 		r.resume = nil
-		if _, ok := errors.AsType[*krylov.BreakdownError](err); ok { // it would again
+		if _, ok := errors.AsType[*krylov.BreakdownError](err); ok { // it would break down again
 			return a.GiveUp(&detect.Finding{Code: detect.CodeBreakdown, Text: err.Error()})
 		}
 		if err != nil {
@@ -320,8 +322,8 @@ func (r *rank) solve(ctx context.Context, a *recovery.Attempt) error {
 		if cfg.recovery == recoverNone || !res.Converged {
 			break
 		}
-		// The recursion may be wrong about the residual, by rounding or by a fault
-		// after the last check. If it is, go on from here.
+		// The residual of the recursion may be wrong, by rounding or by a fault after the last
+		// check. If it is, continue from here.
 		if r.watched.TrueResidual(ctx, r.x) <= cfg.Tol {
 			break
 		}
@@ -329,13 +331,13 @@ func (r *rank) solve(ctx context.Context, a *recovery.Attempt) error {
 	return r.look(ctx, res)
 }
 
-// observer returns what is to be done between iterations, after the first base.
+// observer returns the function to call between iterations, which are counted from base.
 func (r *rank) observer(base int) func(context.Context, *krylov.State) error {
 	cfg := r.trial.cfg
 	return func(ctx context.Context, s *krylov.State) error {
 		r.Done++
 		r.xDone = r.Done
-		if s.R == nil { // GMRES changes x at the end of a cycle
+		if s.R == nil { // GMRES changes x only at the end of a cycle
 			r.xDone = base + (s.Iter-1)/cfg.GMRESRestart*cfg.GMRESRestart
 		}
 		r.noteResidual(s.Residual)
@@ -361,8 +363,8 @@ func (r *rank) die() {
 	inject.Die(r.comm)
 }
 
-// noteResidual notes the residual after r.Done iterations. Of those that the rank
-// has missed, because others were an iteration ahead when an error came, it has none.
+// noteResidual notes the residual after r.Done iterations. Iterations that the rank has missed,
+// because others were one ahead when an error came, have none.
 func (r *rank) noteResidual(residual float64) {
 	r.residual = residual
 	for len(r.Out.Residuals) < r.Done-1 {
@@ -374,7 +376,7 @@ func (r *rank) noteResidual(residual float64) {
 	}
 }
 
-// look looks at the solution, with a product that nobody watches.
+// look checks the solution, with a product that the detector does not watch.
 func (r *rank) look(ctx context.Context, res krylov.Result) error {
 	o := &r.Out
 	r.ended = time.Now()

@@ -16,7 +16,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// needsULFM skips what this build refuses: see TestNeedsULFM.
+// needsULFM skips a test of flags that this build refuses: see TestNeedsULFM.
 func needsULFM(t *testing.T) {
 	t.Helper()
 	if !hasULFM {
@@ -24,7 +24,7 @@ func needsULFM(t *testing.T) {
 	}
 }
 
-// deaths returns flags that have these ranks die.
+// deaths returns flags that make these ranks die.
 func deaths(at string, ranks ...int) []string {
 	var args []string
 	for _, r := range ranks {
@@ -33,7 +33,7 @@ func deaths(at string, ranks ...int) []string {
 	return args
 }
 
-// The survivors of any deaths end at the solution of the undisturbed run.
+// The survivors of any deaths get the solution of the undisturbed run.
 func TestShrink(t *testing.T) {
 	needsULFM(t)
 	for _, test := range []struct {
@@ -61,7 +61,8 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// A death while the system is read, or the store opened, is as any other: the others begin again.
+// A death while the system is read, or while the store is opened, is like any other: the others
+// start again.
 func TestShrinkAtTheStart(t *testing.T) {
 	needsULFM(t)
 	for _, victim := range []int{0, 2} {
@@ -79,8 +80,8 @@ func TestShrinkAtTheStart(t *testing.T) {
 	}
 }
 
-// requireSurvived checks that the deaths of the second run were noticed, each
-// once, and that it ended where the first did.
+// requireSurvived checks that the deaths of the second run were noticed, each once, and that it got
+// the first run's solution.
 func requireSurvived(t *testing.T, doc document, ranks int) {
 	t.Helper()
 	free, faulty := doc.Runs[0], doc.Runs[1]
@@ -115,7 +116,7 @@ func requireSurvived(t *testing.T, doc document, ranks int) {
 	require.Equal(t, left, last.Rows)
 }
 
-// All methods and preconditioners do, and each rank may be the one that dies.
+// All methods and preconditioners survive, and any rank may die.
 func TestShrinkMethods(t *testing.T) {
 	needsULFM(t)
 	systems := map[string]string{"cg": "poisson3d-20", "gmres": "convection-64", "bicgstab": "convection-64"}
@@ -136,8 +137,8 @@ func TestShrinkMethods(t *testing.T) {
 	}
 }
 
-// The interpolated iterate is about as good as the one before the death: the
-// survivors do not begin anew.
+// The interpolated iterate is about as good as the one before the death: the survivors do not start
+// from 0.
 func TestInterpolationSaves(t *testing.T) {
 	needsULFM(t)
 	code, doc := solve(t, append(deaths("iter=200", 3), "-recovery", "shrink")...)
@@ -150,7 +151,7 @@ func TestInterpolationSaves(t *testing.T) {
 	require.Less(t, doc.Runs[1].Iterations, doc.Runs[0].Iterations+100)
 }
 
-// More ranks than rows: some have nothing that could be lost.
+// More ranks than rows: some ranks have nothing to lose.
 func TestShrinkWithoutRows(t *testing.T) {
 	needsULFM(t)
 	code, doc := solve(t, append(deaths("iter=2", 0, 2, 9), "-recovery", "shrink", "-ranks", "10", "-precond", "jacobi", "-matrix", matrices+"hilbert-6.mtx")...)
@@ -158,7 +159,7 @@ func TestShrinkWithoutRows(t *testing.T) {
 	require.True(t, doc.Runs[1].Converged)
 }
 
-// Other faults beside deaths, before and during the recovery from them.
+// Deaths together with other faults, before the recovery and during it.
 func TestShrinkAmongOtherFaults(t *testing.T) {
 	needsULFM(t)
 	code, doc := solve(t, "-matrix", matrices+"poisson3d-20.mtx.gz", "-recovery", "shrink", "-check", "5",
@@ -195,8 +196,8 @@ func TestShrinkWithoutDeath(t *testing.T) {
 	require.Nil(t, doc.Runs[1].Events[0].Takeover)
 }
 
-// Those that have been waiting take the places of the dead, and the iteration goes on from a
-// checkpoint as if nothing had happened.
+// Spares take the places of the dead, and the iteration continues from a checkpoint as if nothing
+// had happened.
 func TestReplace(t *testing.T) {
 	needsULFM(t)
 	for _, test := range []struct {
@@ -207,7 +208,7 @@ func TestReplace(t *testing.T) {
 		{"first", deaths("iter=40", 0), []int{0}},
 		{"one after the other", slices.Concat(deaths("iter=20", 2), deaths("iter=40", 2), deaths("iter=60", 0)), []int{2, 2, 0}},
 		{"in a recovery", slices.Concat(deaths("iter=20", 2), deaths("recovery=1", 5)), []int{2, 5}},
-		{"neighbours at once", deaths("iter=40", 3, 4), []int{3, 4}}, // perhaps from the beginning
+		{"neighbours at once", deaths("iter=40", 3, 4), []int{3, 4}}, // possibly from the beginning
 	} {
 		for _, method := range []string{"cg", "gmres"} {
 			t.Run(test.name+"/"+method, func(t *testing.T) {
@@ -234,7 +235,7 @@ func TestReplace(t *testing.T) {
 	require.Len(t, doc.Runs[1].Events, 2)
 }
 
-// The other recoveries start the job again, none ends it.
+// The other recoveries start the job again; no death ends it.
 func TestDeathWithoutShrink(t *testing.T) {
 	needsULFM(t)
 	args := append(deaths("iter=20", 3), "-matrix", matrices+"poisson3d-20.mtx.gz", "-checkpoint", "10", "-recovery")
@@ -250,7 +251,7 @@ func TestDeathWithoutShrink(t *testing.T) {
 	require.Contains(t, doc.Runs[1].Failure, "dead: [3]")
 }
 
-// Nobody is left to go on.
+// No rank survives.
 func TestAllDie(t *testing.T) {
 	needsULFM(t)
 	code, doc := solve(t, append(deaths("iter=5", 0, 1, 2), "-ranks", "3", "-recovery", "shrink", "-matrix", matrices+"poisson3d-20.mtx.gz")...)

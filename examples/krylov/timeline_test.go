@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recorded returns the kinds of events that the file of -timeline has of each rank.
+// recorded returns the kinds of events in each rank's file of -timeline.
 func recorded(t *testing.T, dir string) map[int]map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
@@ -26,7 +26,7 @@ func recorded(t *testing.T, dir string) map[int]map[string]bool {
 			Event string
 			Rank  int
 		}{}
-		if json.Unmarshal(lines.Bytes(), &l) != nil || l.Event == "" { // the head
+		if json.Unmarshal(lines.Bytes(), &l) != nil || l.Event == "" { // the first line, which is no event
 			continue
 		}
 		if all[l.Rank] == nil {
@@ -38,7 +38,7 @@ func recorded(t *testing.T, dir string) map[int]map[string]bool {
 	return all
 }
 
-// -timeline records every rank: here an error of one, which the others get too.
+// -timeline records every rank: here an error of one rank, which the others get too.
 func TestTimeline(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "timeline")
 	code, _ := solve(t, "-matrix", matrices+"poisson3d-20.mtx.gz", "-ranks", "3", "-timeline", dir, "-inject", "rank=1,iter=20,kind=error")

@@ -7,16 +7,16 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// A lanczos is Lanczos's algorithm between two iterations: all that must survive. Each
-// iteration adds a column to a tridiagonal matrix whose extreme eigenvalues are more and more
-// those of the Hamiltonian.
+// A lanczos is the state of Lanczos's algorithm between two iterations, all of which must survive.
+// Each iteration adds a column to a tridiagonal matrix. Its extreme eigenvalues converge to those
+// of the Hamiltonian.
 type lanczos struct {
 	v, previous []float64 // this rank's elements of the last two Lanczos vectors
-	alpha, beta []float64 // the tridiagonal matrix: its diagonal; beside it, of which the last is not in it yet
+	alpha, beta []float64 // the tridiagonal matrix: its diagonal; its off-diagonal, whose last element is not used yet
 	w           []float64 // room for the next vector
 }
 
-// fit has room for so many rows.
+// fit makes room for that many rows.
 func (l *lanczos) fit(rows int) {
 	for _, x := range []*[]float64{&l.v, &l.previous, &l.w} {
 		if len(*x) != rows {
@@ -25,7 +25,7 @@ func (l *lanczos) fit(rows int) {
 	}
 }
 
-// begin takes the first vector, which depends on the seed alone.
+// begin makes the first vector, which depends only on the seed.
 func (l *lanczos) begin(ctx context.Context, s sheet, a *product) error {
 	l.fit(a.rows)
 	first := firstRow(s.sites(), a.comm.Size(), a.comm.Rank())
@@ -39,8 +39,8 @@ func (l *lanczos) begin(ctx context.Context, s sheet, a *product) error {
 	return err
 }
 
-// step is one iteration. It returns false if there is none: the vectors so far span all that
-// the first one reaches. An error leaves l between two iterations no more.
+// step does one iteration. It returns false if there is none: the vectors so far span the whole
+// Krylov space of the first one. After an error, l is in the middle of an iteration.
 func (l *lanczos) step(ctx context.Context, a *product) (more bool, err error) {
 	if err := a.multiply(ctx, l.w, l.v); err != nil {
 		return false, err
@@ -78,7 +78,7 @@ func scale(y, x []float64, by float64) {
 	}
 }
 
-// dot returns the scalar product of two vectors, of all ranks' elements.
+// dot returns the scalar product of two vectors that are divided among the ranks.
 func (a *product) dot(ctx context.Context, x, y []float64) (float64, error) {
 	sum := 0.0
 	for i := range x {
@@ -87,7 +87,7 @@ func (a *product) dot(ctx context.Context, x, y []float64) (float64, error) {
 	return a.sum(ctx, sum)
 }
 
-// sum returns the sum of what all ranks have, the same at all of them.
+// sum returns the sum of all ranks' numbers, the same at all ranks.
 func (a *product) sum(ctx context.Context, x float64) (float64, error) {
 	total := []float64{0}
 	err := mpicx.Allreduce(a.comm, []float64{x}, total, mpicx.Sum).Wait(ctx)

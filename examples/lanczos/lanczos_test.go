@@ -13,7 +13,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// dense returns the Hamiltonian as a matrix, and that it is symmetric.
+// dense returns the Hamiltonian as a matrix, and checks that it is symmetric.
 func dense(t *testing.T, s sheet) *mat.SymDense {
 	t.Helper()
 	n := s.sites()
@@ -43,7 +43,7 @@ func spectrum(t *testing.T, s sheet) []float64 {
 	return e.Values(nil)
 }
 
-// solveOn returns the lowest eigenvalues that so many ranks find.
+// solveOn returns the lowest eigenvalues that the given number of ranks finds.
 func solveOn(t *testing.T, ranks int, s sheet, iterations, count int) (found []float64) {
 	t.Helper()
 	mpicxtest.Run(t, ranks, func(ctx context.Context, world *mpicx.Comm) error {
@@ -71,7 +71,7 @@ func TestAPeriodicSheetHasTheClosedForm(t *testing.T) {
 	}
 }
 
-// distinct returns each of increasing numbers once.
+// distinct removes duplicates from increasing numbers.
 func distinct(all []float64) (each []float64) {
 	for _, x := range all {
 		if n := len(each); n == 0 || x-each[n-1] > 1e-9 {
@@ -92,14 +92,14 @@ func TestSmallSheetsHaveTheEigenvaluesOfADenseSolver(t *testing.T) {
 		t.Run(fmt.Sprint(s), func(t *testing.T) {
 			want := distinct(spectrum(t, s))
 			want = want[:min(len(want), 4)]
-			for ranks := 1; ranks <= 7; ranks++ { // more than sites too
+			for ranks := 1; ranks <= 7; ranks++ { // also more than there are sites
 				require.InDeltaSlice(t, want, solveOn(t, ranks, s, 250, 4), 1e-10, "%d ranks", ranks)
 			}
 		})
 	}
 }
 
-// The product is the same to the last bit, whoever has which rows.
+// The product is the same to the last bit, for any division of the rows.
 func TestAProductDoesNotDependOnTheNumberOfRanks(t *testing.T) {
 	s := sheet{Width: 7, Height: 9, Disorder: 1}
 	var want []float64
@@ -127,7 +127,7 @@ func TestAProductDoesNotDependOnTheNumberOfRanks(t *testing.T) {
 	require.InDeltaSlice(t, y, want, 1e-12)
 }
 
-// Energies that depend on the site are spread evenly.
+// Site energies are distributed evenly.
 func TestDisorder(t *testing.T) {
 	s := sheet{Width: 100, Height: 100, Disorder: 3, Seed: 5}
 	sum, square, most := 0.0, 0.0, 0.0

@@ -19,7 +19,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the program without its process.
+// run is the whole program, without os.Exit.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -31,7 +31,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	found, err := o.job(ctx, stderr)
-	if err == nil && found != nil { // it is rank 0's, in one of the processes
+	if err == nil && found != nil { // found only at rank 0, in one of the processes
 		err = found.show(o, stdout)
 	}
 	if err != nil {
@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// job has the ranks solve the problem.
+// job solves the problem on all ranks.
 func (o *options) job(ctx context.Context, stderr io.Writer) (*result, error) {
 	var detector mpicx.Detector = mpicx.Ring{}
 	if o.detector == "ping" {

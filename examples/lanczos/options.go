@@ -14,13 +14,13 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// options are what the flags say.
+// options contains the flags.
 type options struct {
 	sheet
 	ranks, spares int
 	iterations    int
 	eigenvalues   int
-	every         int // iterations, a checkpoint
+	every         int // iterations between checkpoints
 	store         string
 	copies        int
 	dir           string
@@ -32,8 +32,8 @@ type options struct {
 	timeline      string
 }
 
-// A kill ends the process of a rank when it begins an iteration. The first of a rank's kills is
-// its first process's, the second that of the one that has taken its place, and so on.
+// A kill ends the process of a rank when it begins an iteration. A rank's first kill is for its
+// first process, the second for the process that has taken its place, and so on.
 type kill struct{ rank, iteration int }
 
 const usage = `Usage: lanczos [flags]
@@ -122,10 +122,10 @@ func (o *options) addKill(text string) error {
 	return nil
 }
 
-// check says which option makes no sense.
+// check returns an error that names an invalid option.
 func (o *options) check() error {
 	const maxSites = 1 << 31 // columns of a row are numbered in 32 bits
-	least := 3               // else neighbours of a site are the same one
+	least := 3               // otherwise two neighbours of a site are the same
 	if o.Open {
 		least = 1
 	}

@@ -11,13 +11,13 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// colors are told apart by people who don't see all colours (Okabe and Ito).
+// colors can be told apart by colour-blind people (Okabe and Ito).
 var colors = []color.Color{
 	color.RGBA{0x00, 0x00, 0x00, 0xff}, color.RGBA{0xd5, 0x5e, 0x00, 0xff}, color.RGBA{0x00, 0x72, 0xb2, 0xff}, color.RGBA{0xe6, 0x9f, 0x00, 0xff},
 	color.RGBA{0x00, 0x9e, 0x73, 0xff}, color.RGBA{0xcc, 0x79, 0xa7, 0xff}, color.RGBA{0x56, 0xb4, 0xe9, 0xff},
 }
 
-// hundreds has ticks at multiples of 1, 2 or 5 times a power of ten, all with text.
+// hundreds returns labelled ticks at multiples of 1, 2 or 5 times a power of ten.
 func hundreds(least, most float64) (ticks []plot.Tick) {
 	step := math.Pow(10, math.Floor(math.Log10(most-least)))
 	for _, divided := range []float64{1, 2, 5} {
@@ -36,7 +36,7 @@ func hundreds(least, most float64) (ticks []plot.Tick) {
 	return ticks
 }
 
-// powers has a tick, with text, at as many powers of ten as there is room for.
+// powers returns labelled ticks at powers of ten, as many as fit.
 func powers(least, most float64) (ticks []plot.Tick) {
 	lo, hi := int(math.Ceil(math.Log10(least))), int(math.Floor(math.Log10(most)))
 	for e := hi; e >= lo; e -= (hi-lo)/10 + 1 {
@@ -45,8 +45,8 @@ func powers(least, most float64) (ticks []plot.Tick) {
 	return ticks
 }
 
-// plotConvergence draws how far the lowest eigenvalues after each number of iterations were
-// from those at the end.
+// plotConvergence draws the distance of the lowest eigenvalues, after each number of iterations,
+// from the final ones.
 func plotConvergence(name string, alpha, beta []float64, count int) error {
 	p := plot.New()
 	p.X.Label.Text = "iterations"
@@ -80,7 +80,7 @@ func plotConvergence(name string, alpha, beta []float64, count int) error {
 			return err
 		}
 		line.Color, line.Width = colors[i%len(colors)], vg.Points(1.5)
-		if i%2 == 1 { // curves lie on each other
+		if i%2 == 1 { // curves coincide
 			line.Dashes = []vg.Length{vg.Points(6), vg.Points(3)}
 		}
 		p.Add(line)

@@ -8,17 +8,17 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// A product is one rank's part of the product of the Hamiltonian and a vector. Ranks have
-// consecutive rows, and those elements of each vector.
+// A product is one rank's part of the product of the Hamiltonian and a vector. Each rank has
+// consecutive rows, and the same elements of each vector.
 //
-// A row is interior if the rank has the elements for all twelve neighbours, else it is on the
-// boundary. While the elements that other ranks have, the ghosts, are under way, the rank
-// multiplies the interior.
+// A row is interior if the rank has the elements for all twelve neighbours. Otherwise it is on the
+// boundary. While the elements of other ranks, the ghosts, are under way, the rank multiplies the
+// interior.
 type product struct {
 	comm               *mpicx.Comm
 	rows               int
 	energy             []float64
-	columns            [][neighbours]int32 // own elements are counted from 0, ghosts from rows; or missing
+	columns            [][neighbours]int32 // own elements are counted from 0, ghosts from rows; or the constant missing
 	interior, boundary []span
 	ghosts             []float64
 	peers              []peer
@@ -39,9 +39,9 @@ type peer struct {
 // haloTag is the tag of messages with ghosts.
 const haloTag = 1
 
-// newProduct returns the rank's part, for which it needs no other rank. The Hamiltonian is
-// symmetric: if a row of ours has a column of theirs, then theirs has one of ours. So a rank
-// knows which of its elements others need, and all have them in the order of rows.
+// newProduct returns the rank's part, without communication. The Hamiltonian is symmetric: if a row
+// of this rank has a column of another rank, a row of the other rank has a column of this one. So a
+// rank knows which of its elements others need. All ranks order them by row.
 func newProduct(s sheet, comm *mpicx.Comm) *product {
 	n, ranks := s.sites(), comm.Size()
 	first, end := firstRow(n, ranks, comm.Rank()), firstRow(n, ranks, comm.Rank()+1)
@@ -94,7 +94,7 @@ func newProduct(s sheet, comm *mpicx.Comm) *product {
 	return a
 }
 
-// firstRow returns the first of n rows that a rank has; ownerOf the rank that has a row.
+// firstRow returns the first row of a rank, of n rows. ownerOf returns the rank that owns a row.
 func firstRow(n, ranks, rank int) int { return rank * n / ranks }
 func ownerOf(n, ranks, row int) int   { return ((row+1)*ranks - 1) / n }
 
@@ -107,8 +107,7 @@ func extend(spans []span, row int) []span {
 	return append(spans, span{row, row + 1})
 }
 
-// multiply computes this rank's elements of y, the product with the vector of which x are
-// its elements.
+// multiply computes this rank's elements of the product y; x contains its elements of the vector.
 func (a *product) multiply(ctx context.Context, y, x []float64) error {
 	a.pending = a.pending[:0]
 	for _, p := range a.peers {
@@ -143,8 +142,8 @@ func (a *product) multiplyInterior(s span, y, x []float64) {
 	}
 }
 
-// multiplyBoundary adds in the order of multiplyInterior: an element of the product does not
-// depend on how many ranks there are.
+// multiplyBoundary adds in the same order as multiplyInterior, so the product does not depend on
+// the number of ranks.
 func (a *product) multiplyBoundary(s span, y, x []float64) {
 	for i := s.lo; i < s.hi; i++ {
 		var at [neighbours]float64

@@ -43,7 +43,7 @@ func TestWithoutFailures(t *testing.T) {
 	require.Zero(t, r.Seconds.Redoing)
 }
 
-// Whoever dies when, the eigenvalues are those of an undisturbed run.
+// For any deaths at any time, the eigenvalues are those of an undisturbed run.
 func TestEigenvaluesAfterFailures(t *testing.T) {
 	needsULFM(t)
 	undisturbed := solved(t, "-ranks", "6")
@@ -72,7 +72,7 @@ func TestEigenvaluesAfterFailures(t *testing.T) {
 	}
 }
 
-// A job goes on where an earlier one has left files, if it is the same problem.
+// A job continues from an earlier job's files, if the problem is the same.
 func TestFilesOfAnEarlierJob(t *testing.T) {
 	dir := filepath.ToSlash(t.TempDir())
 	var stdout, stderr bytes.Buffer
@@ -81,7 +81,7 @@ func TestFilesOfAnEarlierJob(t *testing.T) {
 	require.Equal(t, solved(t, "-ranks", "3").Eigenvalues, solved(t, "-ranks", "3", "-store", "dir", "-dir", dir).Eigenvalues)
 	require.Equal(t, 1, run(t.Context(), append(earlier, "-seed", "7"), &stdout, &stderr))
 	require.Contains(t, stderr.String(), "expected {Width:24 Height:20 Open:false Disorder:1 Seed:7}")
-	for _, ranks := range []string{"1", "2", "7"} { // who have other rows
+	for _, ranks := range []string{"1", "2", "7"} { // with a different division of the rows
 		stdout.Reset()
 		require.Zero(t, run(t.Context(), append(earlier[:len(earlier):len(earlier)], "-ranks", ranks), &stdout, &stderr), "%s", &stderr)
 		r := new(result)
@@ -90,7 +90,7 @@ func TestFilesOfAnEarlierJob(t *testing.T) {
 	}
 }
 
-// When there are no spares any more the others go on alone.
+// When there are no more spares, the others continue without replacements.
 func TestFewerRanks(t *testing.T) {
 	needsULFM(t)
 	undisturbed := solved(t, "-ranks", "6")
@@ -113,7 +113,7 @@ func TestFewerRanks(t *testing.T) {
 	}
 }
 
-// As TestEigenvaluesAfterFailures, with processes that get a SIGKILL.
+// The same as TestEigenvaluesAfterFailures, with processes and SIGKILL.
 func TestEigenvaluesAfterSIGKILL(t *testing.T) {
 	needsULFM(t)
 	for _, c := range []struct {
@@ -124,7 +124,7 @@ func TestEigenvaluesAfterSIGKILL(t *testing.T) {
 		{[]string{"kill 2 at operation 900", "kill 0 at operation 1500"}, "1"},
 		{[]string{"kill 2 at operation 500", "kill 0 at operation 1000", "kill 1 at operation 1500"}, "1"},
 		{[]string{"kill 0 at operation 1000", "kill 1 at operation 1000", "kill 2 at operation 1000"}, "3"},
-		{[]string{"kill 2 at operation 1000", "kill 3 at operation 1000"}, "1"}, // partners: what they saved is lost
+		{[]string{"kill 2 at operation 1000", "kill 3 at operation 1000"}, "1"}, // partners: their checkpoints are lost
 	} {
 		t.Run(fmt.Sprint(c.plan), func(t *testing.T) {
 			o, err := parse(append(small[:len(small):len(small)], "-copies", c.copies))

@@ -11,8 +11,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// A progress has rank 0 show on a terminal how far it is, in one line that it keeps changing.
-// Elsewhere it shows nothing.
+// A progress shows the progress of the computation at rank 0, in one line that it overwrites.
+// Without a terminal it shows nothing.
 type progress struct {
 	w    io.Writer // nil: no terminal, or another rank
 	next time.Time

@@ -11,7 +11,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/recovery"
 )
 
-// A result is what the program has found, and how.
+// A result contains the eigenvalues, and data on the run.
 type result struct {
 	Sheet       sheet     `json:"sheet"`
 	Ranks       int       `json:"ranks"`
@@ -19,14 +19,14 @@ type result struct {
 	Eigenvalues []float64 `json:"eigenvalues"` // the lowest, increasing, each once
 	Attempts    int       `json:"attempts"`
 	Causes      []string  `json:"causes"`   // of the attempts that failed
-	Replaced    []int     `json:"replaced"` // ranks whose places spares have taken
-	Gone        []int     `json:"gone"`     // ranks whose places nobody has
-	Seconds     times     `json:"seconds"`  // of the rank that was there for longest
+	Replaced    []int     `json:"replaced"` // ranks that spares have replaced
+	Gone        []int     `json:"gone"`     // ranks without a replacement
+	Seconds     times     `json:"seconds"`  // of the rank that took part longest
 
 	l *lanczos
 }
 
-// conclude has the result at rank 0.
+// conclude makes the result, at rank 0.
 func (s *solver) conclude(ctx context.Context, a *recovery.Attempt) error {
 	all, err := mpicx.GatherValue(a.Comm, s.times, 0).Get(ctx)
 	if err != nil || a.Comm.Rank() != 0 {
@@ -49,7 +49,7 @@ func (s *solver) conclude(ctx context.Context, a *recovery.Attempt) error {
 	return nil
 }
 
-// show prints the result, and draws it.
+// show prints the result, and draws the plot.
 func (r *result) show(o *options, w io.Writer) error {
 	if o.plot != "" {
 		if err := plotConvergence(o.plot, r.l.alpha, r.l.beta, o.eigenvalues); err != nil {

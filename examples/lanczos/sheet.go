@@ -7,30 +7,31 @@ import (
 	"slices"
 )
 
-// The energies of an electron that moves to a first, second and third neighbour, in eV: Reich,
-// Maultzsch, Thomsen, Ordejón, "Tight-binding description of graphene", 2002, with orbitals
-// that do not overlap.
+// The hopping energies of an electron to a first, second and third neighbour, in eV: Reich,
+// Maultzsch, Thomsen, Ordejón, "Tight-binding description of graphene", 2002, with orbitals that do
+// not overlap.
 const (
 	hop1 = -2.97
 	hop2 = -0.073
 	hop3 = -0.33
 )
 
-// A sheet of graphene is width × height cells with two atoms each, A and B. Its Hamiltonian
-// has a row for each atom: site 2·(y·width + x) is the A of the cell (x, y), the next its B.
-// In a row are the energy of the site, and the energies to move to its neighbours: 13 entries.
+// A sheet of graphene has width × height cells with two atoms each, A and B. Its Hamiltonian has a
+// row for each atom: site 2·(y·width + x) is atom A of the cell (x, y), the next site its atom B. A
+// row contains the energy of the site, and the hopping energies to its neighbours: 13 entries.
 type sheet struct {
 	Width    int     `json:"width"`
 	Height   int     `json:"height"`
-	Open     bool    `json:"open"`     // its edges are edges; else each is joined to the opposite one
+	Open     bool    `json:"open"`     // false: each edge is joined to the opposite one
 	Disorder float64 `json:"disorder"` // sites have energies between -Disorder/2 and Disorder/2
 	Seed     uint64  `json:"seed"`
 }
 
 func (s sheet) sites() int { return 2 * s.Width * s.Height }
 
-// shells are the neighbours of an A: in which cell, from its own. The 3 nearest and the 3
-// farthest are Bs, the 6 between them As. Those of a B are at the opposite places.
+// shells are the cells of the neighbours of an atom A, relative to its own cell. The 3 nearest and
+// the 3 farthest neighbours are B atoms, the 6 between them A atoms. The neighbours of a B are in
+// the opposite cells.
 var shells = [neighbours][2]int{
 	{0, 0}, {-1, 0}, {0, -1},
 	{1, 0}, {-1, 0}, {0, 1}, {0, -1}, {1, -1}, {-1, 1},
@@ -60,7 +61,7 @@ func (s sheet) neighbours(site int) (all [neighbours]int) {
 	return all
 }
 
-// around returns x, which is one too low or too high at most, on a ring of n.
+// around returns x on a ring of n. It may be at most one too low or too high.
 func around(x, n int) int {
 	switch {
 	case x < 0:
@@ -71,11 +72,11 @@ func around(x, n int) int {
 	return x
 }
 
-// energy returns the energy of a site. Any rank computes that of any site.
+// energy returns the energy of a site. Every rank can compute that of any site.
 func (s sheet) energy(site int) float64 { return s.Disorder / 2 * random(s.Seed, site) }
 
-// random returns a number between -1 and 1 that depends on its arguments alone: the site-th
-// of the splitmix64 sequence of the seed.
+// random returns a number between -1 and 1 that depends only on its arguments: number site of the
+// splitmix64 sequence of the seed.
 func random(seed uint64, site int) float64 {
 	z := seed + (uint64(site)+1)*0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -84,9 +85,9 @@ func random(seed uint64, site int) float64 {
 	return float64(z>>11)/(1<<52) - 1
 }
 
-// bands returns the eigenvalues of a periodic sheet without disorder, increasing: two for each
-// wave vector k that fits into it, g(k) ± |f(k)|. There f sums exp(ik·r) over the neighbours of
-// an A that are Bs, g over those that are As, each with its energy.
+// bands returns the eigenvalues of a periodic sheet without disorder, increasing: g(k) ± |f(k)| for
+// each wave vector k that fits into it. Here f sums exp(ik·r) over the B neighbours of an A, g over
+// the A neighbours, each times its energy.
 func (s sheet) bands() []float64 {
 	all := make([]float64, 0, s.sites())
 	for p := range s.Width {

@@ -13,21 +13,21 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/recovery"
 )
 
-// A solver is one rank of the program: what its process has.
+// A solver is the state of the program at one rank.
 type solver struct {
 	*options
 	*stopwatch
 	*progress
 	matrix  *product
-	lanczos *lanczos // what is saved
+	lanczos *lanczos // saved
 	saving  *future.Future[struct{}]
-	savedOf sheet   // that is saved as well
-	parts   int     // that too: of how many ranks the checkpoint is
+	savedOf sheet   // saved, to compare with sheet
+	parts   int     // saved: the number of ranks of the checkpoint
 	reached int     // iterations that this process has done
 	result  *result // at rank 0, once all have succeeded
 }
 
-// solve is what a rank does: it makes as many attempts as it takes.
+// solve is the program of a rank. It makes as many attempts as necessary.
 func (o *options) solve(ctx context.Context, world *mpicx.Comm, stderr io.Writer) (*result, error) {
 	for _, k := range o.kills {
 		if k.rank >= world.Size() && world.Incarnation() == 0 {
@@ -47,7 +47,7 @@ func (o *options) solve(ctx context.Context, world *mpicx.Comm, stderr io.Writer
 	return s.result, nil
 }
 
-// attempt begins, or goes on from the newest checkpoint.
+// attempt begins, or continues from the newest checkpoint.
 func (s *solver) attempt(ctx context.Context, a *recovery.Attempt) error {
 	err := s.goOn(ctx, a)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *solver) goOn(ctx context.Context, a *recovery.Attempt) error {
 	if s.matrix == nil || s.matrix.comm.Size() != a.Comm.Size() {
 		s.matrix = newProduct(s.sheet, a.Comm)
 	}
-	s.matrix.comm = a.Comm // with as many ranks each has the rows that it had
+	s.matrix.comm = a.Comm // for the same number of ranks, each keeps its rows
 	s.lap(rebuilding)
 	if err := s.restore(ctx, a); err != nil {
 		return err
@@ -96,8 +96,8 @@ func (s *solver) goOn(ctx context.Context, a *recovery.Attempt) error {
 	return s.conclude(ctx, a)
 }
 
-// restore has the newest checkpoint or, if there is none, or more was lost than it survives, the
-// beginning.
+// restore restores the newest checkpoint. If there is none, or more was lost than it survives,
+// restore begins at the beginning.
 func (s *solver) restore(ctx context.Context, a *recovery.Attempt) error {
 	if s.every == 0 {
 		return s.lanczos.begin(ctx, s.sheet, s.matrix)
@@ -121,14 +121,14 @@ func (s *solver) restore(ctx context.Context, a *recovery.Attempt) error {
 		err = s.share(ctx, a.Store, version)
 		s.parts = a.Comm.Size()
 	}
-	if err == nil && s.savedOf != s.sheet { // in files of an earlier job
+	if err == nil && s.savedOf != s.sheet { // from an earlier job's files
 		return a.GiveUp(fmt.Errorf("-dir %s has checkpoints of the sheet %+v, expected %+v", s.dir, s.savedOf, s.sheet))
 	}
 	s.lanczos.fit(s.matrix.rows)
 	return err
 }
 
-// share has this rank's rows of a checkpoint of more ranks, or fewer.
+// share takes this rank's rows from a checkpoint of another number of ranks.
 func (s *solver) share(ctx context.Context, store *checkpoint.Store, version int) (err error) {
 	if s.savedOf, err = checkpoint.LoadValue[sheet](ctx, store, "sheet", 0, version); err != nil || s.savedOf != s.sheet {
 		return err
@@ -162,7 +162,7 @@ func (s *solver) share(ctx context.Context, store *checkpoint.Store, version int
 	return err
 }
 
-// scheme is where the store keeps what is saved.
+// scheme says where the store keeps checkpoints.
 func (o *options) scheme() checkpoint.Option {
 	switch o.store {
 	case "rs":
@@ -173,17 +173,17 @@ func (o *options) scheme() checkpoint.Option {
 	return checkpoint.Partner(o.copies)
 }
 
-// save begins to save a version. The one before has had an interval's time for that.
+// save begins to save a version. The previous one has had an interval's time to finish.
 func (s *solver) save(ctx context.Context, a *recovery.Attempt, version int) error {
 	err := s.saving.Wait(ctx)
 	if _, failed := errors.AsType[*checkpoint.SaveError](err); failed {
-		return a.GiveUp(err) // a full disk, say
+		return a.GiveUp(err) // for example, a full disk
 	}
 	s.saving = a.Store.Save(ctx, version)
 	return err
 }
 
-// strike ends this process if that is what it was told to do at this iteration.
+// strike ends this process if the options say so for this iteration.
 func (s *solver) strike(a *recovery.Attempt, iteration int) {
 	place, turn := a.Place(a.Comm.Rank()), a.Comm.Incarnation()
 	for _, k := range s.kills {

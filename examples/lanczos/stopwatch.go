@@ -2,7 +2,7 @@ package main
 
 import "time"
 
-// times are where a rank's time has gone, in seconds.
+// times says how a rank's time was spent, in seconds.
 type times struct {
 	Starting      float64 `json:"starting"`
 	Computing     float64 `json:"computing"`
@@ -37,7 +37,7 @@ func (t *times) total() (sum float64) {
 	return sum
 }
 
-// A stopwatch divides a rank's time.
+// A stopwatch measures a rank's times.
 type stopwatch struct {
 	times
 	last time.Time
@@ -45,7 +45,7 @@ type stopwatch struct {
 
 func newStopwatch() *stopwatch { return &stopwatch{last: time.Now()} }
 
-// lap adds the time since the lap before to what it went to.
+// lap adds the time since the previous lap to a total.
 func (s *stopwatch) lap(what *float64) {
 	now := time.Now()
 	*what += now.Sub(s.last).Seconds()

@@ -12,7 +12,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// recorded returns the kinds of events that the file of -timeline has of each rank.
+// recorded returns the kinds of events in each rank's file of -timeline.
 func recorded(t *testing.T, dir string) map[int]map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
@@ -28,7 +28,7 @@ func recorded(t *testing.T, dir string) map[int]map[string]bool {
 			Event string
 			Rank  int
 		}{}
-		if json.Unmarshal(lines.Bytes(), &l) != nil || l.Event == "" { // the head
+		if json.Unmarshal(lines.Bytes(), &l) != nil || l.Event == "" { // the first line, which is no event
 			continue
 		}
 		if all[l.Rank] == nil {
@@ -40,7 +40,7 @@ func recorded(t *testing.T, dir string) map[int]map[string]bool {
 	return all
 }
 
-// -timeline records every rank: here one that dies, where deaths are survived, and the spare that
+// -timeline records every rank: here one that dies, if deaths are survived, and the spare that
 // takes its place.
 func TestTimeline(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "timeline")

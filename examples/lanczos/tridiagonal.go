@@ -8,12 +8,12 @@ import (
 	"gonum.org/v1/gonum/lapack/gonum"
 )
 
-// lowest returns the lowest eigenvalues of the tridiagonal matrix, at most so many, each once.
+// lowest returns the lowest eigenvalues of the tridiagonal matrix, at most count, each once.
 //
-// Rounding errors have Lanczos find eigenvalues again, and spurious ones beside them. These are
-// told by Cullum and Willoughby's test, "Computing eigenvalues of very large symmetric
-// matrices", 1981: they are simple, and eigenvalues of the matrix without its first row and
-// column as well, since they hardly depend on the vector that the algorithm began with.
+// Rounding errors make Lanczos's algorithm find eigenvalues repeatedly, and spurious ones besides.
+// The test of Cullum and Willoughby, "Computing eigenvalues of very large symmetric matrices",
+// 1981, recognizes spurious eigenvalues: they are simple, and are also eigenvalues of the matrix
+// without its first row and column, because they hardly depend on the first vector.
 func lowest(alpha, beta []float64, count int) []float64 {
 	n := len(alpha)
 	if n == 0 {
@@ -30,15 +30,15 @@ func lowest(alpha, beta []float64, count int) []float64 {
 		}
 		at, _ := slices.BinarySearch(rest, all[i]-gap)
 		if spurious := at < len(rest) && rest[at] <= all[i]+gap; end-i > 1 || !spurious {
-			found = append(found, all[(i+end-1)/2]) // the next copy, on its way, may be first
+			found = append(found, all[(i+end-1)/2]) // the first may be the next copy, which has not converged yet
 		}
 		i = end
 	}
 	return found
 }
 
-// eigenvalues returns the eigenvalues of a symmetric tridiagonal matrix, increasing, by
-// LAPACK's variant of the QL method.
+// eigenvalues returns the eigenvalues of a symmetric tridiagonal matrix, increasing, by LAPACK's
+// variant of the QL method.
 func eigenvalues(diagonal, beside []float64) []float64 {
 	d, e := slices.Clone(diagonal), slices.Clone(beside)
 	if !(gonum.Implementation{}).Dsterf(len(d), d, e) {

@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-// fault is what rank 0 throws instead of sending. Its code is the listing's.
+// fault is the error that rank 0 throws instead of sending. Its code is the listing's.
 type fault struct{}
 
 func (fault) Error() string  { return "the answer is not known yet" }
@@ -52,7 +52,7 @@ func listing(ctx context.Context, w io.Writer, world *mpicx.Comm, withFault bool
 			return nil
 		})
 		if p, ok := errors.AsType[*mpicx.PropagatedError](err); ok {
-			// Every rank is here, and the communicator works: recover.
+			// All ranks are here, and the communicator works: recover.
 			saw = fmt.Sprintf("code %d of rank %d, %q; raised here: %t",
 				p.Failures[0].Code, p.Failures[0].Rank, p.Failures[0].Message, errors.Is(err, fault{}))
 			return nil
@@ -70,7 +70,7 @@ func listing(ctx context.Context, w io.Writer, world *mpicx.Comm, withFault bool
 	return report(ctx, w, world, saw, withFault)
 }
 
-// report prints what all ranks saw, in their order.
+// report prints what all ranks saw, in order of rank.
 func report(ctx context.Context, w io.Writer, world *mpicx.Comm, saw string, withFault bool) error {
 	all, err := mpicx.GatherValue(world, saw, 0).Get(ctx)
 	if world.Rank() == 0 && err == nil {

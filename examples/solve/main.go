@@ -47,7 +47,7 @@ func main() {
 	}
 }
 
-// A config is what the flags say.
+// A config contains the flags.
 type config struct {
 	matrix               string
 	ranks, spares, every int
@@ -60,8 +60,9 @@ type config struct {
 func (c *config) run(ctx context.Context) error {
 	return mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
 		s := &solver{config: c}
-		// A rank whose process has died is replaced by a spare, for which this function begins
-		// here, too. When there are no more spares, the others take its rows over.
+		// A spare takes the place of a rank whose process has died; for the spare, too, this
+		// function begins here. When there are no more spares, the others take over the dead rank's
+		// rows.
 		if err := recovery.Run(ctx, world, s.attempt, recovery.Replace(), recovery.ElseShrink()); err != nil {
 			return err
 		}
@@ -69,32 +70,31 @@ func (c *config) run(ctx context.Context) error {
 	}, mpicx.WithRanks(c.ranks), mpicx.WithSpares(c.spares))
 }
 
-// A solver is what a rank has from one attempt to the next.
+// A solver is a rank's state, which it keeps from one attempt to the next.
 type solver struct {
 	*config
-	store *checkpoint.Store // keeps states of all ranks, each in the memory of two
-	state state             // as the store has it
+	store *checkpoint.Store // keeps states of all ranks, each at two ranks
+	state state             // in the store
 }
 
-// A state is a rank's part of what the method needs to go on.
+// A state is a rank's part of what the method needs to continue.
 type state struct {
-	Rank, Ranks int // whose part of how many
+	Rank, Ranks int // this part, and the number of parts
 	First       int // the row of its first element
 	Iterations  int
 	Method      krylov.Snapshot
 }
 
-// attempt solves the system on the ranks that there are, from the newest state that they
-// have. Recovery.Run calls it at all of them, once more after each error of a rank, which
-// all get, and after each death. What it decides by comes from the attempt and from the
-// store, and so is the same at all ranks.
+// attempt solves the system on the living ranks, from the newest state that they have. recovery.Run
+// calls it at all of them, and again after each error of a rank, which all get, and after each
+// death. Its decisions depend only on the attempt and the store, so they are the same at all ranks.
 func (s *solver) attempt(ctx context.Context, a *recovery.Attempt) error {
 	if a.Cause != nil && a.Comm.Rank() == 0 {
 		fmt.Printf("attempt %d on %d ranks, after: %v\n", a.N, a.Comm.Size(), a.Cause)
 	}
 	m, err := distributed.ReadFile(ctx, a.Comm, s.matrix)
 	if isFile(err) {
-		return a.GiveUp(err) // it would be the same again
+		return a.GiveUp(err) // another attempt would fail again
 	} else if err != nil {
 		return err
 	}
@@ -110,22 +110,22 @@ func (s *solver) attempt(ctx context.Context, a *recovery.Attempt) error {
 	return s.iterate(ctx, a, system, x, m, from, done)
 }
 
-// isFile says whether err is this rank's, about its file.
+// isFile reports whether err is this rank's own, about its file.
 func isFile(err error) bool {
 	_, missing := errors.AsType[*fs.PathError](err)
 	_, wrong := errors.AsType[*sparse.FormatError](err)
 	return missing || wrong
 }
 
-// restore opens the store on the ranks that there are, and returns the newest state that is
-// in it, nil if there is none, and how many iterations it is after.
+// restore opens the store on the living ranks. It returns the newest state in the store, nil if
+// there is none, and that state's number of iterations.
 func (s *solver) restore(ctx context.Context, a *recovery.Attempt, m *distributed.Matrix) (*krylov.Snapshot, int, error) {
 	store, err := s.open(ctx, a.Comm)
 	if err != nil {
 		return nil, 0, err
 	}
 	s.store = store
-	version, err := store.Restore(ctx) // which sets s.state
+	version, err := store.Restore(ctx) // sets s.state
 	lost, isLost := errors.AsType[*checkpoint.LostError](err)
 	parts, newHere := errors.AsType[*checkpoint.PartsError](err)
 	switch {
@@ -136,7 +136,7 @@ func (s *solver) restore(ctx context.Context, a *recovery.Attempt, m *distribute
 			fmt.Printf("from the beginning: %v\n", lost)
 		}
 		return nil, 0, nil
-	case newHere: // since ranks were lost that nobody has replaced
+	case newHere: // ranks were lost and not replaced
 		s.state = state{Rank: checkpoint.None, Ranks: parts.Parts}
 	case err != nil:
 		return nil, 0, err
@@ -144,7 +144,7 @@ func (s *solver) restore(ctx context.Context, a *recovery.Attempt, m *distribute
 	return s.gather(ctx, a.Comm, m, version)
 }
 
-// open opens the store: the ranks that have it already bring what is in it.
+// open opens the store. Ranks that have it already contribute its contents.
 func (s *solver) open(ctx context.Context, comm *mpicx.Comm) (*checkpoint.Store, error) {
 	if s.store != nil {
 		return s.store.Rejoin(ctx, comm)
@@ -156,12 +156,12 @@ func (s *solver) open(ctx context.Context, comm *mpicx.Comm) (*checkpoint.Store,
 	return store, err
 }
 
-// gather returns the state as the rows are divided now. If ranks are gone, others have read
-// their parts, and all move to where the rows are.
+// gather returns the state in the present division of the rows. Other ranks read the parts of ranks
+// that are gone, and all parts move to the owners of the rows.
 func (s *solver) gather(ctx context.Context, comm *mpicx.Comm, m *distributed.Matrix, version int) (*krylov.Snapshot, int, error) {
 	type owner struct {
 		Rank    int
-		Scalars []float64 // the method's numbers, which all ranks have alike
+		Scalars []float64 // the method's numbers, the same at all ranks
 	}
 	owners, err := mpicx.AllgatherValue(comm, owner{s.state.Rank, s.state.Method.Scalars}).Get(ctx)
 	if err != nil {
@@ -181,7 +181,7 @@ func (s *solver) gather(ctx context.Context, comm *mpicx.Comm, m *distributed.Ma
 	if s.state.Rank != checkpoint.None {
 		mine = append(mine, s.state)
 	}
-	for first := 0; first < len(orphans); first += comm.Size() { // one for each rank
+	for first := 0; first < len(orphans); first += comm.Size() { // each rank takes one
 		part := checkpoint.None
 		if at := first + comm.Rank(); at < len(orphans) {
 			part = orphans[at]
@@ -199,9 +199,9 @@ func (s *solver) gather(ctx context.Context, comm *mpicx.Comm, m *distributed.Ma
 	return moved, version, err
 }
 
-// move returns the state of which the ranks have these parts between them.
+// move returns the state whose parts the ranks have.
 func move(ctx context.Context, m *distributed.Matrix, mine []state, scalars []float64) (*krylov.Snapshot, error) {
-	moved := &krylov.Snapshot{Vectors: make([][]float64, 2), Scalars: scalars} // those of CG are r and p
+	moved := &krylov.Snapshot{Vectors: make([][]float64, 2), Scalars: scalars} // CG's vectors are r and p
 	for i, v := range []*[]float64{&moved.X, &moved.Vectors[0], &moved.Vectors[1]} {
 		var parts []distributed.Part
 		for _, p := range mine {
@@ -227,7 +227,7 @@ func (s *solver) iterate(ctx context.Context, a *recovery.Attempt, sys krylov.Sy
 		if iterations%s.every == 0 {
 			s.state.Rank, s.state.Ranks, s.state.First, s.state.Iterations = comm.Rank(), comm.Size(), m.First(), iterations
 			now.Save(ctx, &s.state.Method)
-			s.store.Save(ctx, iterations) // goes on while the next iterations do; the next Save waits for it
+			s.store.Save(ctx, iterations) // continues during the next iterations; the next Save waits for it
 		}
 		if s.pause > 0 {
 			time.Sleep(s.pause)

@@ -37,7 +37,7 @@ func solve(t *testing.T, observe func(*mpicx.Comm, int) error) (string, error) {
 	return <-printed, err
 }
 
-// iterations is what the last line begins with.
+// iterations returns the beginning of the last line.
 func iterations(t *testing.T, text string) string {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(text), "\n")
@@ -46,7 +46,8 @@ func iterations(t *testing.T, text string) string {
 	return n
 }
 
-// once calls strike at the ranks, the first time that each has done so many iterations.
+// once calls strike at each of the ranks, the first time that the rank has done that many
+// iterations.
 func once(at int, strike func(*mpicx.Comm) error, ranks ...int) func(*mpicx.Comm, int) error {
 	struck := make([]atomic.Bool, 16)
 	return func(comm *mpicx.Comm, iterations int) error {
@@ -67,8 +68,7 @@ func twice(first, second func(*mpicx.Comm, int) error) func(*mpicx.Comm, int) er
 
 func die(comm *mpicx.Comm) error { inject.Die(comm); return nil }
 
-// What happens meanwhile changes nothing in what is computed: the iteration goes on as it
-// would have.
+// Failures change nothing in the results: the iteration continues as it would have without them.
 func TestGoesOn(t *testing.T) {
 	text, err := solve(t, nil)
 	require.NoError(t, err)

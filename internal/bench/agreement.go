@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// agreement compares Agree with Allreduce of one int in virtual time, each begun
-// by all ranks in step. The duration is the longest at any rank.
+// agreement compares Agree with Allreduce of one int in virtual time. All ranks begin each in step.
+// The duration is the longest at any rank.
 func agreement(n int) func(config) result {
 	return func(c config) result {
 		if c.tooMany(n) {
@@ -21,8 +21,8 @@ func inStep(n int, op func(*virtualRank, func(error))) time.Duration {
 	return newSimulation(n, never).operate(op)
 }
 
-// operate has all ranks begin an operation, and returns how long it takes those
-// that live to end it.
+// operate begins an operation at all ranks, and returns the time until the last living rank has
+// ended it.
 func (s *simulation) operate(op func(*virtualRank, func(error))) (last time.Duration) {
 	const start = time.Microsecond
 	over := make([]bool, len(s.ranks))
@@ -45,9 +45,9 @@ func (s *simulation) operate(op func(*virtualRank, func(error))) (last time.Dura
 	return last
 }
 
-// agreementWithDeath is agreement in which a rank dies, and each survivor learns
-// of it after as long as a message takes: the network knows. It takes the worst of
-// some victims, leaves to root, and moments.
+// agreementWithDeath is agreement with a death. Each survivor learns of it after the time of one
+// message, as if the network reported it. The result is the worst of several victims, from leaves
+// to the root, and several moments.
 func agreementWithDeath(n int) func(config) result {
 	return func(c config) result {
 		if c.tooMany(n) {
@@ -55,7 +55,7 @@ func agreementWithDeath(n int) func(config) result {
 		}
 		theirs := inStep(n, (*virtualRank).allreduce)
 		alone := inStep(n, (*virtualRank).agree)
-		root2 := 1 // the root of the largest subtree but the whole
+		root2 := 1 // the root of the largest proper subtree
 		for 2*root2 < n {
 			root2 *= 2
 		}

@@ -33,14 +33,14 @@ func mpicxBarriers(n, times int) time.Duration {
 	return each
 }
 
-// disseminationBarriers is the barrier that one writes by hand: in round k a rank
-// tells rank+2^k and waits for rank-2^k.
+// disseminationBarriers is the barrier that one would write by hand: in round k a rank sends to
+// rank+2^k and waits for rank-2^k.
 func disseminationBarriers(n, times int) time.Duration {
 	rounds := 0
 	for 1<<rounds < n {
 		rounds++
 	}
-	in := make([][]chan struct{}, n) // of each rank: two sets, for barriers in turn
+	in := make([][]chan struct{}, n) // of each rank: two sets, used alternately
 	for r := range in {
 		in[r] = make([]chan struct{}, 2*rounds)
 		for k := range in[r] {

@@ -10,14 +10,14 @@ import (
 	"github.com/mpicx/go-mpicx/internal/plots"
 )
 
-// bars is Figure 4 of paper 002: where the time of runs goes.
+// bars is Figure 4 of paper 002: how the time of runs is spent.
 type bars struct {
 	title string
 	names []string
-	parts [][]float64 // of each part, by bar: seconds
+	parts [][]float64 // seconds, by part and bar
 }
 
-// addBar adds a bar: the fastest of some runs, which others on the machine have disturbed least.
+// addBar adds a bar: the fastest of several runs, which other programs have disturbed least.
 func (f figures) addBar(j *lanczosJob, name string, runs []*lanczosRun) {
 	if f == nil {
 		return
@@ -36,7 +36,7 @@ func (f figures) addBar(j *lanczosJob, name string, runs []*lanczosRun) {
 // barLooks are the colours of the parts.
 var barLooks = []plots.Swatch{{Color: plots.SkyBlue}, {Color: plots.Black}, {Color: plots.Vermillion}, {Color: plots.Yellow}, {Color: plots.Green}, {Color: plots.Orange}}
 
-// plots has one panel of whole runs, and one of what is too short to be seen there.
+// plots returns a panel of whole runs, and one of the parts that are too short to be seen there.
 func (b *bars) plots() ([]*plot.Plot, error) {
 	whole, err := b.panel("Lanczos, 3,500 iterations: "+b.title, "time, s", 1, 0, 1, 2, 3, 4, 5)
 	if err != nil {

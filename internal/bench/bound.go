@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// work is the least that all ranks of a process have to do together for a collective
-// operation: elements that some rank has to copy, because they arise in a buffer of another;
-// elements that it has to combine with its own; and goroutines that have to be woken,
-// because what they wait for comes last.
+// work is the minimum that all ranks of a process together have to do for a collective operation:
+// copied elements, because they are made in another rank's buffer; elements combined with the
+// rank's own; and goroutines woken, because the message that they wait for comes last.
 type work struct{ copied, combined, wakes int }
 
-// costs are what one element and one wake-up cost one core of this machine, in nanoseconds.
+// costs are the costs of one element and of one wake-up on one core of this machine, in
+// nanoseconds.
 type costs struct{ copied, combined, wake float64 }
 
-// bound returns how long the work takes n ranks at least, with every core at work all the time.
+// bound returns the minimum time of the work on n ranks, if every core works all the time.
 func (w work) bound(c costs, n int) float64 {
 	cores := min(n, runtime.GOMAXPROCS(0))
 	return (float64(w.copied)*c.copied + float64(w.combined)*c.combined + float64(w.wakes)*c.wake) / float64(cores)
 }
 
-// costsOf measures the costs with n pairs of buffers of e elements, so that as much of them is
-// in caches as with n ranks.
+// costsOf measures the costs with n pairs of buffers of e elements, so that caches hold the same
+// fraction of them as with n ranks.
 func costsOf(cfg config, n, e int) costs {
 	from, to := make([][]float64, n), make([][]float64, n)
 	for i := range from {

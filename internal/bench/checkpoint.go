@@ -18,7 +18,8 @@ func checkpointRows() []row {
 	}
 }
 
-// save compares what Save holds two ranks up with copies by both at a time.
+// save compares the time that Save blocks two ranks with the time in which both copy the same bytes
+// at once.
 func save(c config) result {
 	n := c.times(21) + 2
 	times := [2][]span{make([]span, n), make([]span, n)}
@@ -61,14 +62,14 @@ func durations(spans []span) (s samples) {
 	return s
 }
 
-// fill has all pages there.
+// fill touches all pages.
 func fill(b []byte) {
 	for i := range b {
 		b[i] = byte(i)
 	}
 }
 
-// restoreLost compares what a spare and the others take from Replace to Restore with a
+// restoreLost compares the time from Replace to Restore, at the spare and the others, with a
 // message of as many bytes.
 func restoreLost(c config) result {
 	s := inTurn(c.times(9), restoring, sending)

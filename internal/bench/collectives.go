@@ -13,13 +13,13 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// A call is one rank's part in a collective operation of this root, or of none, from its
-// start to its end.
+// A call is one rank's part of a collective operation, from start to end. The root is used if the
+// operation has one.
 type call func(ctx context.Context, root int)
 
-// A collectiveOp is an operation on float64s, of which a rank has e: all that it combines or
-// broadcasts, the part that it gives to Gather and Allgather or gets from Scatter, and its
-// parts for all ranks in Alltoall and ReduceScatter, of at least one element for each.
+// A collectiveOp is an operation on float64s. A rank has e of them: all that it combines or
+// broadcasts; the part that it gives to Gather and Allgather or gets from Scatter; or its parts for
+// all ranks in Alltoall and ReduceScatter, each of at least one element.
 type collectiveOp struct {
 	name string
 	ours func(b *buffers) func(root int) *future.Future[struct{}]
@@ -27,7 +27,7 @@ type collectiveOp struct {
 	work func(n, e int) work
 }
 
-// buffers are those of one rank.
+// buffers are the buffers of one rank.
 type buffers struct {
 	c          *mpicx.Comm
 	e          int
@@ -93,10 +93,10 @@ var collectives = []collectiveOp{
 	}, (*star).scan, func(n, e int) work { return work{combined: (n - 1) * e, copied: e, wakes: n - 1} }},
 }
 
-// all is how many elements the parts for all ranks have.
+// all is the number of elements of the parts for all ranks.
 func (b *buffers) all() int { return max(b.e, b.c.Size()) }
 
-// atRoots returns a buffer for the parts of all ranks where there may be a root.
+// atRoots returns a buffer for the parts of all ranks, at ranks that may be the root.
 func (b *buffers) atRoots() []float64 {
 	if r, n := b.c.Rank(), b.c.Size(); r != rootOf(0, n) && r != rootOf(1, n) {
 		return nil
@@ -104,18 +104,18 @@ func (b *buffers) atRoots() []float64 {
 	return ones(b.c.Size() * b.e)
 }
 
-// ones returns a buffer whose pages are there: what nobody has written is one page of zeros,
+// ones returns a buffer whose pages exist: pages that were never written are all one page of zeros,
 // which costs nothing to read.
 func ones(n int) []float64 { return slices.Repeat([]float64{1}, n) }
 
-// rootOf says who is the root of call i. The first and the last rank are in turn: so no root
-// is ahead of the others by more than a call.
+// rootOf returns the root of call i, alternately the first and the last rank. So no root is ahead
+// of the others by more than one call.
 func rootOf(i, n int) int { return i % 2 * (n - 1) }
 
 // A cell is one entry of the tables of collective operations.
 type cell struct {
 	collectiveOp
-	bytes int // of a rank
+	bytes int // per rank
 }
 
 func (c cell) String() string { return c.name + ":" + strconv.Itoa(c.bytes) }
@@ -125,7 +125,7 @@ func (c cell) call(comm *mpicx.Comm) call {
 	return func(ctx context.Context, root int) { start(root).MustWait(ctx) }
 }
 
-// timed returns the time of one of some calls, and the allocations of this process in all.
+// timed returns the average time of a call, and the allocations of this process in all calls.
 func timed(ctx context.Context, c *mpicx.Comm, times int, f call) (each time.Duration, allocations uint64) {
 	var before, after runtime.MemStats
 	if c.Rank() == 0 {
@@ -144,7 +144,7 @@ func timed(ctx context.Context, c *mpicx.Comm, times int, f call) (each time.Dur
 	return each, after.Mallocs - before.Mallocs
 }
 
-// calibrated returns how often to call f for a sample of some milliseconds, at all ranks.
+// calibrated returns how many calls of f make a sample of some milliseconds, the same at all ranks.
 func calibrated(ctx context.Context, c *mpicx.Comm, f call) int {
 	timed(ctx, c, 2, f)
 	each, _ := timed(ctx, c, 2, f)
@@ -153,14 +153,14 @@ func calibrated(ctx context.Context, c *mpicx.Comm, f call) int {
 	return times[0]
 }
 
-// sideBySide takes samples of two calls of n goroutine ranks, in turn, and the allocations of a
-// rank's call of the first.
+// sideBySide takes samples of two calls of n goroutine ranks, in turn. It also returns how much one
+// call of the first side allocates per rank.
 func sideBySide(n, count int, sides func(context.Context, *mpicx.Comm) [2]call) (ours, theirs samples, allocations float64) {
 	must(mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
 		calls := sides(ctx, world)
 		times := [2]int{calibrated(ctx, world, calls[0]), calibrated(ctx, world, calls[1])}
 		for i := range 2 * count {
-			which := (i + i/2) % 2 // neither is always first
+			which := (i + i/2) % 2 // the first side alternates
 			each, mallocs := timed(ctx, world, times[which], calls[which])
 			switch {
 			case world.Rank() != 0:
@@ -176,8 +176,7 @@ func sideBySide(n, count int, sides func(context.Context, *mpicx.Comm) [2]call) 
 	return ours, theirs, allocations
 }
 
-// jobCollectives has rank 0 print, for each cell, so many samples: nanoseconds, and
-// allocations of a call.
+// jobCollectives prints n samples of each cell at rank 0: nanoseconds, and allocations per call.
 func jobCollectives(ctx context.Context, world *mpicx.Comm, n int, cells []string) error {
 	for _, name := range cells {
 		c, err := cellOf(name)

@@ -7,7 +7,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// counts are the messages that each rank has sent, on all its communicators.
+// counts contains the number of messages that each rank has sent, on all its communicators.
 type counts []atomic.Int64
 
 func (n counts) wrap(c transport.Comm) transport.Comm { return &counting{c, &n[c.Rank()]} }

@@ -14,19 +14,19 @@ type panels []*panel
 type panel struct {
 	title, label, unit string
 	logX, logY         bool
-	most               float64 // of y; 0: what there is, and room for the legend
+	most               float64 // of y; 0: the largest value, and room for the legend
 	x                  []float64
-	tick               func(float64) string // the label of each x; nil: ticks fall where they do
+	tick               func(float64) string // the label of each x; nil: ticks are chosen automatically
 	curves             []*curve
 }
 
-// A curve has a point for each value, and how far it deviates.
+// A curve has a point for each value, with its deviation.
 type curve struct {
 	name         string
 	y, deviation []float64
 }
 
-// add adds the next point of the curve of that name.
+// add adds the next point of the named curve.
 func (p *panel) add(name string, y, deviation float64) {
 	for _, c := range p.curves {
 		if c.name == name {
@@ -97,7 +97,7 @@ func (c *curve) points(p *panel) plotter.XYs {
 	return points
 }
 
-// errorBars are what a plotter takes.
+// errorBars are points with error bars, for plotters.
 type errorBars struct {
 	plotter.XYs
 	plotter.YErrors

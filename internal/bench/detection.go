@@ -10,13 +10,12 @@ import (
 	"github.com/mpicx/go-mpicx/internal/sim"
 )
 
-// ring is the detector's setting: four heartbeats have to be late for a rank to be
-// held for dead.
+// ring is the detector's setting: a rank is declared dead when four heartbeats are late.
 var ring = detector.Config{Period: time.Millisecond, Timeout: 4 * time.Millisecond}
 
-// detection compares the time from a death to when the last survivor is told with
-// the bound that the detector documents, for the latency that the run has had. It
-// takes the seed that comes closest.
+// detection compares the time from a death until the last survivor is told with the bound that the
+// detector documents, for the latency of this run. It uses the seed that comes closest to the
+// bound.
 func detection(n int) func(config) result {
 	return func(c config) result {
 		if c.tooMany(n) {
@@ -43,13 +42,13 @@ type observed struct {
 	rank    int
 	machine *detector.Machine
 	todo    []posted
-	tick    time.Duration // when one is scheduled
+	tick    time.Duration // when the next tick is scheduled
 	told    func()        // of a death
 	latency *time.Duration
 
-	pinged   time.Duration // when it has last sent pings
-	answered map[int]bool  // these, by whom
-	scans    samples       // from pings to the last answer
+	pinged   time.Duration // when it last sent pings
+	answered map[int]bool  // ranks that have answered these
+	scans    samples       // times from pings to the last answer
 }
 
 type posted struct {
@@ -57,10 +56,9 @@ type posted struct {
 	payload []byte
 }
 
-// detect starts n ranks within a timeout, and kills one, who is not the last, once they are
-// settled, all at times that the seed says. It returns how long it takes until all others
-// have been told, and the longest time until then from when a message was due to be sent to
-// when it was handled.
+// detect starts n ranks within a timeout. Once they are settled it kills one of them, not the last.
+// The seed determines all times. It returns the time until all others have been told, and the
+// longest time in between from when a message was due to be sent until it was handled.
 func detect(config detector.Config, n int, seed uint64) (took, latency time.Duration) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	w, all := watched(config, n, rng, seed)
@@ -83,7 +81,7 @@ func detect(config detector.Config, n int, seed uint64) (took, latency time.Dura
 	return last - death, latency
 }
 
-// watched returns n ranks that start within a timeout.
+// watched returns n ranks that start within one timeout.
 func watched(config detector.Config, n int, rng *rand.Rand, seed uint64) (*sim.World, []*observed) {
 	w := sim.New(sim.Config{Ranks: n, Seed: seed, Model: machine, Detect: func(*rand.Rand) time.Duration { return never }})
 	all := make([]*observed, n)
@@ -101,7 +99,7 @@ func watched(config detector.Config, n int, rng *rand.Rand, seed uint64) (*sim.W
 	return w, all
 }
 
-// Purpose has no words.
+// Purpose returns no text.
 func (o *observed) Purpose([]byte) string { return "" }
 
 // Next returns the next message.
@@ -114,13 +112,13 @@ func (o *observed) Next() (to int, payload []byte, ok bool) {
 	return m.to, m.payload, true
 }
 
-// Died is never called: nobody detects deaths but the detector.
+// Died is never called: only the detector detects deaths.
 func (o *observed) Died(int) {}
 
-// Take takes a message. After it comes the time when it was due.
+// Take takes a message, and the time when it was due, which follows it.
 func (o *observed) Take(from int, payload []byte) {
 	now, due := o.w.RankNow(o.rank), time.Duration(binary.LittleEndian.Uint64(payload[detector.Size:]))
-	if due > o.config.Timeout { // before, ranks may not have begun
+	if due > o.config.Timeout { // earlier, some ranks may not have begun
 		*o.latency = max(*o.latency, now-due)
 	}
 	msg, err := detector.Decode(payload[:detector.Size], o.w.Comm(o.rank).Size())
@@ -155,7 +153,7 @@ func (o *observed) carryOut(due time.Duration) {
 		o.tick = at
 		o.w.At(at, o.rank, func() {
 			if o.tick != at {
-				return // an earlier one was scheduled
+				return // an earlier tick is scheduled
 			}
 			o.tick = detector.Never
 			due, now := o.machine.Deadline(), o.w.RankNow(o.rank)

@@ -8,8 +8,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/plots"
 )
 
-// disconnected returns the share of sets of dead ranks, drawn at random, that cut some of the
-// living ranks of a binomial graph off from others (paper 000, section 3.2).
+// disconnected returns the share of random sets of dead ranks that disconnect some living ranks of
+// a binomial graph from others (paper 000, section 3.2).
 func disconnected(sets, n, dead int) float64 {
 	rng := rand.New(rand.NewPCG(uint64(n), uint64(dead)))
 	const living, gone = 0, 1
@@ -20,7 +20,7 @@ func disconnected(sets, n, dead int) float64 {
 	cut := 0
 	for range sets {
 		clear(state)
-		for i := range dead { // the beginning of a shuffle
+		for i := range dead { // the first steps of a shuffle
 			k := i + rng.IntN(n-i)
 			order[i], order[k] = order[k], order[i]
 			state[order[i]] = gone
@@ -42,7 +42,7 @@ func disconnected(sets, n, dead int) float64 {
 	return float64(cut) / float64(sets)
 }
 
-// sets is how many sets of dead ranks to draw.
+// sets is the number of sets of dead ranks to draw.
 func (c config) sets(n int) int {
 	switch {
 	case c.quick:
@@ -53,7 +53,7 @@ func (c config) sets(n int) int {
 	return 2000
 }
 
-// disconnectedRow has the share for one dead rank less than half of them.
+// disconnectedRow has the share for the largest number of dead ranks below half.
 func disconnectedRow(n int) func(config) result {
 	return func(c config) result {
 		sets := c.sets(n)
@@ -61,7 +61,7 @@ func disconnectedRow(n int) func(config) result {
 	}
 }
 
-// drawDisconnected draws the share over the part that is dead.
+// drawDisconnected draws the share over the percentage of dead ranks.
 func drawDisconnected(c config) *panel {
 	p := &panel{title: "Binomial graphs that dead ranks disconnect", label: "% of ranks that are dead", unit: "% of sets of dead ranks", most: 100, tick: plots.Number}
 	for percent := 5; percent < 100; percent += 5 {

@@ -1,13 +1,12 @@
-// Command bench measures mpicx against what its users would write otherwise, and
-// prints tables. In each row both sides are measured in turn, many times, in
-// one run of the program, and the ratio is that of the medians: so it holds on a
-// machine that does other things as well.
+// Command bench measures mpicx against what its users would write otherwise, and prints tables. In
+// each row both sides are measured in turn, many times, in one run of the program, and the ratio is
+// that of the medians. So it is valid even on a machine that runs other programs.
 //
 //	go run ./internal/bench                     # everything, some minutes
 //	go run ./internal/bench -rows 'Figure 2'    # rows whose name matches
 //	go run ./internal/bench -rows 'Bcast of'    # of the tables of collectives, each cell has such a name
 //	go run ./internal/bench -plot docs          # figures like the papers'
-//	go run ./internal/bench -quick              # only that it runs
+//	go run ./internal/bench -quick              # only checks that everything runs
 //
-// What it measures must never know of it.
+// The code that it measures must never know of it.
 package main

@@ -9,9 +9,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// oneError compares an error under the black channel with Allreduce of one int in
-// virtual time: all ranks are inside an operation, one signals. The duration is
-// until the last rank has the verdict, of the slowest of some ranks to signal.
+// oneError compares an error under the black channel with Allreduce of one int in virtual time: all
+// ranks are inside an operation, and one signals. The duration ends when the last rank has the
+// verdict; it is the longest for several signalling ranks.
 func oneError(n int) func(config) result {
 	return func(c config) result {
 		if c.tooMany(n) {
@@ -22,8 +22,7 @@ func oneError(n int) func(config) result {
 	}
 }
 
-// errorsAtAll compares the same with an error of every rank at once with that of
-// one.
+// errorsAtAll compares simultaneous errors of all ranks with an error of one rank.
 func errorsAtAll(n int) func(config) result {
 	return func(c config) result {
 		if c.tooMany(n) {
@@ -47,7 +46,7 @@ func slowestError(n int) (worst time.Duration, by int) {
 	return worst, by
 }
 
-// errorsOf returns how long errors of 16 bytes take, each of a rank.
+// errorsOf returns the duration of errors of 16 bytes, one at each of the ranks.
 func errorsOf(n int, ranks ...int) (last time.Duration) {
 	const start = time.Microsecond
 	s := newBareSimulation(n, never)
@@ -75,7 +74,7 @@ func errorsOf(n int, ranks ...int) (last time.Duration) {
 	return last
 }
 
-// joiner is the client of a rank that is inside an operation all the time.
+// joiner is the client of a rank that is always inside an operation.
 type joiner struct {
 	*virtualRank
 	*blackchannel.Channel

@@ -13,11 +13,10 @@ import (
 	"github.com/mpicx/go-mpicx/internal/plots"
 )
 
-// figures are what the rows that were measured have to show, by the names of
-// their files. A nil map takes none.
+// figures are the figures of the measured rows, by file name. A nil map stores none.
 type figures map[string]figure
 
-// A figure is one plot, or some side by side.
+// A figure consists of one or more plots side by side.
 type figure interface{ plots() ([]*plot.Plot, error) }
 
 func (f figures) save(folder string) error {

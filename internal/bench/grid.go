@@ -17,17 +17,17 @@ var collectiveSizes = []struct {
 	bytes int
 }{{"8 B", 8}, {"4 KiB", 4 << 10}, {"64 KiB", 64 << 10}, {"1 MiB", 1 << 20}}
 
-// most is how many bytes the buffers of all ranks of a machine may have together.
+// most is the maximum size of the buffers of all ranks of a machine together, in bytes.
 const most = 1 << 30
 
 // A grid is a table of collective operations by size, for one number of ranks.
 type grid struct {
 	title   string
-	cells   []cell // those to measure
+	cells   []cell // the cells to measure
 	entries map[string]string
 }
 
-// gridOf has the cells whose names, such as "Bcast of 64 KiB, 8 ranks", match.
+// gridOf returns a grid of the cells whose names, such as "Bcast of 64 KiB, 8 ranks", match.
 func gridOf(title, where string, n int, match *regexp.Regexp) *grid {
 	g := &grid{title: title, entries: make(map[string]string)}
 	for _, c := range collectives {
@@ -69,7 +69,7 @@ func (g *grid) print() {
 	w.Flush()
 }
 
-// ratio is bold if it is larger than asked for; 0: nothing is.
+// ratio formats a ratio, in bold if it exceeds the one asked for; 0: none is asked for.
 func ratio(r, asked float64) string {
 	text := fmt.Sprintf("%.2f×", r)
 	if asked > 0 && r > asked {
@@ -78,8 +78,7 @@ func ratio(r, asked float64) string {
 	return text
 }
 
-// goroutineGrids compare collectives of goroutine ranks with a star, and with what they
-// cost at least.
+// goroutineGrids compare collectives of goroutine ranks with a star, and with their lower bound.
 func goroutineGrids(c config, match *regexp.Regexp) {
 	for _, n := range []int{2, 8, 64} {
 		g := gridOf(fmt.Sprintf("Collectives of %d goroutine ranks: time, against a star, against the bound, allocations of a rank's call", n), "ranks", n, match)
@@ -103,8 +102,8 @@ func goroutineGrids(c config, match *regexp.Regexp) {
 	}
 }
 
-// collectiveGrids compare collectives of processes with MPI's, called from C: of each job that
-// measures all of them, ours and theirs in turn, the medians.
+// collectiveGrids compare collectives of processes with MPI's, called from C. Jobs alternate
+// between ours and theirs; each job measures all cells. The results are medians.
 func (m *mpi) collectiveGrids(c config, match *regexp.Regexp) {
 	type side struct {
 		name    string
@@ -128,7 +127,7 @@ func (m *mpi) collectiveGrids(c config, match *regexp.Regexp) {
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "measuring: collectives of %d processes\n", n)
-		const each = 5 // samples of a job
+		const each = 5 // samples per job
 		args := []string{"collectives", strconv.Itoa(each)}
 		for _, cell := range g.cells {
 			args = append(args, cell.String())
@@ -137,7 +136,7 @@ func (m *mpi) collectiveGrids(c config, match *regexp.Regexp) {
 		allocations := make([]float64, len(g.cells))
 		for round := range c.times(9) {
 			for i := range sides {
-				i = (i + round) % len(sides) // nobody is always first
+				i = (i + round) % len(sides) // the first side alternates
 				columns := sides[i].mpi.job(n, sides[i].program, args...)
 				if medians[i] == nil {
 					medians[i] = make([]samples, len(g.cells))
@@ -162,7 +161,7 @@ func (m *mpi) collectiveGrids(c config, match *regexp.Regexp) {
 	}
 }
 
-// asked is how many times as long as MPI's in C an operation may take.
+// asked is the largest accepted ratio of an operation's time to that of MPI's in C.
 func asked(bytes int) float64 {
 	switch {
 	case bytes == 8:

@@ -11,8 +11,7 @@ func (m *mpi) heartbeatRows() []row {
 	return []row{{what: "between hosts: Allreduce of a double, 4 processes, with heartbeats", against: "without", reach: 1.01, measure: m.heartbeats}}
 }
 
-// heartbeats takes the medians of jobs with the detector as it is, and with one that sleeps, in
-// turn.
+// heartbeats takes the medians of jobs with the usual detector and with one that sleeps, in turn.
 func (m *mpi) heartbeats(c config) (r result) {
 	for range c.times(15) {
 		r.ours = append(r.ours, m.job(4, m.ulfm, "allreduce")[0].median())
@@ -21,9 +20,9 @@ func (m *mpi) heartbeats(c config) (r result) {
 	return r
 }
 
-// detectorOf is the detector of a job, by its arguments: with the period that it has by itself, or
-// with hardly any heartbeat, or pings. Nobody is to be declared dead on a machine where cores are
-// scarce.
+// detectorOf is the detector of a job, according to its arguments: with the default period, with
+// hardly any heartbeats, or with pings. The timeouts are long, because no rank may be declared dead
+// on a machine with few cores.
 func detectorOf(args []string) mpicx.Detector {
 	if len(args) > 2 {
 		switch args[2] {

@@ -14,12 +14,12 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/inject"
 )
 
-// out has what a process prints until all is measured: mpirun would pass it on meanwhile,
-// on a core that the processes need.
+// out buffers a process's output until everything is measured. Otherwise mpirun would forward it
+// meanwhile, on a core that the processes need.
 var out = bufio.NewWriter(os.Stdout)
 
-// rankOfJob is what a process of mpirun's does: a row of the MPI table, as c/bench.c has
-// it. Rank 0 prints times in nanoseconds, one a line.
+// rankOfJob is the program of a process under mpirun: one row of the MPI table, like c/bench.c.
+// Rank 0 prints times in nanoseconds, one per line.
 func rankOfJob(args []string) {
 	defer out.Flush()
 	row, number := args[0], 8
@@ -62,9 +62,9 @@ func rankOfJob(args []string) {
 	}, mpicx.WithDetector(detectorOf(args))))
 }
 
-// sampled prints times of one operation, which fn has gone through so often.
+// sampled prints n times of one operation; fn runs the operation the given number of times.
 func sampled(world *mpicx.Comm, n, times int, fn func()) {
-	for sample := -5; sample < n; sample++ { // some to warm up
+	for sample := -5; sample < n; sample++ { // the first ones warm up
 		world.Barrier().MustWait(context.Background())
 		start := time.Now()
 		fn()
@@ -123,8 +123,8 @@ func jobSignals(ctx context.Context, world *mpicx.Comm) (err error) {
 	return err
 }
 
-// jobTold has rank 0 signal an error on a communicator that is there. Others may be told of it
-// in the barrier before.
+// jobTold signals an error at rank 0, on an existing communicator. Other ranks may be told of it in
+// the barrier before.
 func jobTold(ctx context.Context, world *mpicx.Comm) error {
 	for sample := -5; sample < 31; sample++ {
 		err := world.Barrier().Wait(ctx)
@@ -147,7 +147,7 @@ func jobTold(ctx context.Context, world *mpicx.Comm) error {
 // jobRecover is recover in c/bench.c.
 func jobRecover(ctx context.Context, world *mpicx.Comm) error {
 	victim := world.Size() - 1
-	when, later := []int64{0}, time.Duration(world.Size())*time.Millisecond // until all others know when
+	when, later := []int64{0}, time.Duration(world.Size())*time.Millisecond // until all others know the time
 	err := world.Guard(ctx, func(ctx context.Context) error {
 		in, out := []int{1}, []int{0}
 		for i := range 200 {

@@ -10,7 +10,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
 
-// solver compares CG on 8 ranks inside Try with CG outside of it.
+// solver compares CG on 8 ranks inside Try with CG outside it.
 func solver(c config) result {
 	var s []samples
 	must(mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
@@ -24,8 +24,8 @@ func solver(c config) result {
 	return result{s[0], s[1], "CG, 4,096 unknowns, 8 ranks"}
 }
 
-// solves returns two ways to solve a system on the communicator, under Try and
-// without, which return how long it took.
+// solves returns two functions that solve a system on the communicator, under Try and without it,
+// and return the time.
 func solves(ctx context.Context, world *mpicx.Comm) (under, without func() time.Duration) {
 	var mine []distributed.Block
 	if world.Rank() == 0 {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A lanczosRun is what examples/lanczos says of a run.
+// A lanczosRun is what examples/lanczos reports of a run.
 type lanczosRun struct {
 	Eigenvalues []float64
 	Replaced    []int
@@ -30,7 +30,7 @@ func (r *lanczosRun) parts() []float64 {
 	return []float64{s.Starting + s.Computing, s.Checkpointing, s.Detecting, s.Rebuilding, s.Reading, s.Redoing}
 }
 
-// String has the parts that there are.
+// String lists the parts that are not empty.
 func (r *lanczosRun) String() string {
 	var all []string
 	for i, p := range r.parts() {
@@ -48,17 +48,17 @@ func (r *lanczosRun) total() (sum float64) {
 	return sum
 }
 
-// A lanczosJob is where examples/lanczos runs, with 4 spares.
+// A lanczosJob is a way to run examples/lanczos, with 4 spares.
 type lanczosJob struct {
 	name, figure string
 	command      func() []string
-	victims      []int                // whose deaths at once it survives
+	victims      []int                // it survives their simultaneous deaths
 	undisturbed  map[string][]float64 // eigenvalues, by the size of the sheet
-	cases        [][]*lanczosRun      // once they are measured
+	cases        [][]*lanczosRun      // nil: not measured yet
 }
 
 // processesOf is the job of 4 + 4 processes that a launcher starts. Three of four may die at once,
-// so there are three copies of what is saved.
+// so there are three copies of saved data.
 func processesOf(name, figure string, command func() []string) *lanczosJob {
 	return &lanczosJob{name: "4 + 4 processes, SIGKILL, " + name, figure: figure, victims: []int{1, 2, 3}, command: func() []string {
 		return append(command(), "-copies", "3")
@@ -69,9 +69,9 @@ func processesOf(name, figure string, command func() []string) *lanczosJob {
 // pings, and failures in the middle between two checkpoints.
 type lanczosCase struct {
 	name  string
-	bar   string // under its bar
+	bar   string // label of its bar
 	args  []string
-	kills []int // at these iterations
+	kills []int // iterations at which ranks are killed
 }
 
 var (
@@ -88,7 +88,7 @@ var (
 	}
 )
 
-// lanczosRows are those that need no MPI.
+// lanczosRows are the rows that need no MPI.
 func lanczosRows(p *programs) []row {
 	ranks := &lanczosJob{name: "8 + 4 goroutine ranks", figure: "figure4", victims: []int{1, 3, 5}, command: func() []string {
 		return []string{p.build("./examples/lanczos"), "-ranks", "8"}
@@ -106,14 +106,14 @@ func lanczosRows(p *programs) []row {
 		}})
 }
 
-// lanczosRows are those under mpirun.
+// lanczosRows are the rows under mpirun.
 func (m *mpi) lanczosRows() []row {
 	return processesOf("mpirun", "figure4-mpirun", func() []string {
 		return append(m.run[:len(m.run):len(m.run)], "--with-ft", "ulfm", "-n", "8", m.lanczos)
 	}).rows()
 }
 
-// rows are the bars of Figure 4, and what the runs tell beside that.
+// rows are the bars of Figure 4, and other results of the runs.
 func (j *lanczosJob) rows() (all []row) {
 	for i, c := range lanczosCases {
 		all = append(all, row{what: fmt.Sprintf("Lanczos (paper 002, Figure 4), %s: %s", j.name, c.name), against: lanczosCases[0].name, measure: func(cfg config) result {
@@ -140,13 +140,13 @@ func (j *lanczosJob) rows() (all []row) {
 		}})
 }
 
-// Sizes of sheets. On a machine that others use, short runs are disturbed less.
+// Sizes of sheets. If other programs use the machine, they disturb short runs less.
 const (
 	mediumSheet = "100x100"
 	largeSheet  = "300x300"
 )
 
-// measure has the runs of all cases, which are made in turn.
+// measure returns the runs of all cases, which are made in turn.
 func (j *lanczosJob) measure(cfg config) [][]*lanczosRun {
 	if j.cases == nil {
 		j.cases = make([][]*lanczosRun, len(lanczosCases))
@@ -170,7 +170,7 @@ func totals(runs []*lanczosRun) (s samples) {
 	return s
 }
 
-// solve makes a run, whose eigenvalues have to be those of an undisturbed one.
+// solve makes a run, and checks its eigenvalues against those of an undisturbed run.
 func (j *lanczosJob) solve(cfg config, size string, c lanczosCase) *lanczosRun {
 	if cfg.quick {
 		size = "20x20"
@@ -214,7 +214,7 @@ func (j *lanczosJob) start(command []string) *lanczosRun {
 	return r
 }
 
-// programs are built once, with -tags ulfm, into a folder of their own.
+// programs are built once, with -tags ulfm, in a temporary directory.
 type programs struct{ folder string }
 
 func (p *programs) build(path string) string {

@@ -14,14 +14,13 @@ import (
 	"github.com/mpicx/go-mpicx/internal/hook"
 )
 
-// A row is a line of the table. Measure returns ours and theirs, and what else
-// there is to say.
+// A row is a line of the table. Its measure returns our samples, theirs, and a note.
 type row struct {
 	what, against string
 	reach         float64 // the ratio asked for; 0: none
 	atLeast       bool    // the ratio may not be smaller, rather than not larger
 	measure       func(c config) result
-	virtual       bool // it is simulated
+	virtual       bool // simulated
 }
 
 type result struct {
@@ -29,7 +28,7 @@ type result struct {
 	note         string
 }
 
-// skipped is what takes too long.
+// skipped is the result of a row that takes too long.
 var skipped = result{note: "not with -quick"}
 
 type config struct {
@@ -38,10 +37,10 @@ type config struct {
 	figures     figures // nil: none
 }
 
-// tooMany says whether so many ranks are too many to simulate.
+// tooMany reports whether n ranks are too many to simulate.
 func (c config) tooMany(n int) bool { return c.quick && n > 6000 }
 
-// times is how often to measure: n, or hardly at all.
+// times is the number of measurements: n, or few with -quick.
 func (c config) times(n int) int {
 	if c.quick {
 		return min(n, 2)
@@ -169,7 +168,7 @@ func main() {
 	}
 }
 
-// profiles starts a CPU profile. What it returns writes the files.
+// profiles starts a CPU profile. It returns a function that writes the files.
 func profiles(cpu, memory string) (write func()) {
 	create := func(name string) *os.File {
 		f, err := os.Create(name)
@@ -203,12 +202,12 @@ func table(c config, title string, rows []row) {
 	w.Flush()
 }
 
-// line returns the row of the table.
+// line formats the row for the table.
 func (r row) line(res result) string {
 	cells := []string{r.what, r.against, res.ours.String(), res.theirs.String(), "", "", res.note}
 	if len(res.theirs) > 0 {
 		ratio := res.ours.median() / res.theirs.median()
-		if r.atLeast { // bandwidths go the other way than times
+		if r.atLeast { // for bandwidths, larger is better
 			ratio = 1 / ratio
 		}
 		cells[4] = fmt.Sprintf("%.2f×", ratio)

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// An mpi says how to start jobs of an MPI, ours and the same in C: see c/bench.c.
+// An mpi describes how to start jobs of an MPI, ours and the same in C: see c/bench.c.
 type mpi struct {
 	run                []string // mpirun and its flags
-	ours, ulfm, theirs string   // programs; no ulfm: it has none
-	native             string   // a program: the library's own revoke and agree
-	lanczos            string   // examples/lanczos; none: MPI has no ULFM
+	ours, ulfm, theirs string   // programs; ulfm is "" if the MPI has none
+	native             string   // a program that uses the library's own revoke and agree
+	lanczos            string   // examples/lanczos; "": MPI has no ULFM
 	mpich              bool
-	mpicxrun           string // the program
-	hosts              bool   // each of two processes is on a host of its own
+	mpicxrun           string // the launcher
+	hosts              bool   // two processes, each on its own host
 }
 
 // rows are those of the MPI table.
@@ -38,7 +38,7 @@ func (m *mpi) rows() (all []row) {
 		return all
 	}
 	trips(m, "2 processes", 1.6, 1.05, 1.05)
-	without := *m // shared memory
+	without := *m // without shared memory
 	without.run = append([]string{"env", "MPICX_NODE=1"}, m.run...)
 	trips(&without, "2 processes, MPICX_NODE=1", 2.0, 1.2, 1.05)
 	all = append(all, m.barrierRows()...)
@@ -116,7 +116,7 @@ func (m *mpi) compare(ours string, n int, suffix string, args ...string) func(co
 	return m.jobs(n, samples.median, append([]string{ours}, args...), theirs)
 }
 
-// jobs takes one of the samples of each job, of two commands in turn.
+// jobs takes one number from the samples of each job, of two commands in turn.
 func (m *mpi) jobs(n int, one func(samples) float64, ours, theirs []string) func(config) result {
 	return func(c config) (r result) {
 		for range c.times(9) {
@@ -127,9 +127,9 @@ func (m *mpi) jobs(n int, one func(samples) float64, ours, theirs []string) func
 	}
 }
 
-// barrierRows are Table I of paper 004: OSU's barrier, with an MPI that can't lose processes and one
-// that can, and with error channels. A sample is a mean: of each job the one that others on the
-// machine have disturbed least counts.
+// barrierRows are Table I of paper 004: OSU's barrier, with an MPI that can't lose processes and
+// with one that can, and with error channels. A sample is a mean. The smallest of each job counts,
+// because other programs have disturbed it least.
 func (m *mpi) barrierRows() (all []row) {
 	for _, n := range []int{2, 4, 8} {
 		add := func(what, against string, ours, theirs []string) {
@@ -148,7 +148,7 @@ func (m *mpi) barrierRows() (all []row) {
 	return all
 }
 
-// recovery takes one of the two times that a job in which a process is killed prints.
+// recovery takes one of the two times that a job with a killed process prints.
 func (m *mpi) recovery(ours string, which int) func(config) result {
 	return func(c config) (r result) {
 		for range c.times(21) {

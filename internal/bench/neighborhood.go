@@ -8,8 +8,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// neighborhoodRows hold an exchange between neighbours of a periodic grid against the same
-// messages by hand.
+// neighborhoodRows compare an exchange between neighbours of a periodic grid with the same messages
+// by hand.
 func neighborhoodRows() (all []row) {
 	for _, side := range []int{3, 8} {
 		for _, bytes := range []int{8, 4 << 10, 64 << 10} {
@@ -42,7 +42,7 @@ func neighbors(ctx context.Context, world *mpicx.Comm, side, e int) [2]call {
 		func(ctx context.Context, _ int) { mpicx.NeighborAlltoall(grid, send, recv).MustWait(ctx) },
 		func(ctx context.Context, _ int) {
 			for i, peer := range peers {
-				fs[i] = mpicx.Recv(grid.Comm, recv[i*e:][:e], peer, i^1) // the tag of the part sent there
+				fs[i] = mpicx.Recv(grid.Comm, recv[i*e:][:e], peer, i^1) // the tag of the part sent to this rank
 				fs[4+i] = mpicx.Send(grid.Comm, send[i*e:][:e], peer, i)
 			}
 			mpicx.Throw(future.WaitAll(ctx, fs[:]...))

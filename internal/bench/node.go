@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// nodeRows hold mpicxrun against mpirun.
+// nodeRows compare mpicxrun with mpirun.
 func (m *mpi) nodeRows() (all []row) {
 	add := func(reach float64, what, against string, measure func(config) result) {
 		all = append(all, row{what: "mpicxrun: " + what, against: against, reach: reach, measure: measure})
@@ -20,8 +20,8 @@ func (m *mpi) nodeRows() (all []row) {
 	return all
 }
 
-// launchers takes the medians of jobs of one program, ours under mpicxrun and theirs under
-// mpirun, in turn.
+// launchers takes the medians of jobs of one program, ours under mpicxrun and theirs under mpirun,
+// in turn.
 func (m *mpi) launchers(n int, args ...string) func(config) result {
 	return func(c config) (r result) {
 		near := &mpi{run: []string{m.mpicxrun}}
@@ -33,8 +33,8 @@ func (m *mpi) launchers(n int, args ...string) func(config) result {
 	}
 }
 
-// starts takes the times from a launcher's start to the first barrier of its job, ours of a
-// program without MPI.
+// starts measures the time from the start of a launcher to the first barrier of its job. Our
+// program is without MPI.
 func (m *mpi) starts(c config) (r result) {
 	self, err := os.Executable()
 	must(err)

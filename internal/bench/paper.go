@@ -14,8 +14,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// paperSignals is mpicxSignals with the paper's protocol, as section III-B has
-// it, on the same transport and with the same collective algorithms.
+// paperSignals is mpicxSignals with the protocol of the paper's section III-B, on the same
+// transport and with the same collective algorithms.
 func paperSignals(n, times int, wrap ...wrapper) samples {
 	var took samples
 	var wg sync.WaitGroup
@@ -40,7 +40,7 @@ func paperSignals(n, times int, wrap ...wrapper) samples {
 	return took
 }
 
-// paperRank keeps the futures of one rank, which no error interrupts.
+// paperRank contains the futures of one rank. No error interrupts them.
 type paperRank struct {
 	waiting.Nobody
 	place *waiting.Place
@@ -68,7 +68,7 @@ func (p *paperRank) operation() *operation {
 
 func (p *paperRank) wait(o *operation) { must(o.Future().Wait(context.Background())) }
 
-// run carries out a collective operation with the seq-th tag of the communicator.
+// run runs a collective operation with the seq-th tag of the communicator.
 func (p *paperRank) run(c transport.Comm, seq int, a collective.Algorithm) {
 	o := p.operation()
 	o.exchange.Start(c, c.Epoch(), transport.CollectiveTag(seq), a, o)
@@ -87,10 +87,9 @@ func dup(c transport.Comm, seq uint64) transport.Comm {
 	return d
 }
 
-// signalOnce duplicates the communicator, has rank 0 signal an error, and closes.
+// signalOnce duplicates the communicator, signals an error at rank 0, and closes the duplicate.
 func (p *paperRank) signalOnce(world transport.Comm, seq uint64) {
-	// The constructor of Comm: the communicator, and comm_err with its pending
-	// receive.
+	// The constructor of Comm: the communicator, and comm_err with its pending receive.
 	comm := dup(world, seq)
 	commErr := dup(comm, 0)
 	rank, n := comm.Rank(), comm.Size()
@@ -127,7 +126,7 @@ func (p *paperRank) signalOnce(world transport.Comm, seq uint64) {
 	p.run(commErr, 3, index)
 	count := &collective.Bcast{Buf: words(get(index.Acc)), Root: n - 1}
 	p.run(commErr, 4, count)
-	table := make([]uint64, 2*get(count.Buf)) // rank and code of each that failed
+	table := make([]uint64, 2*get(count.Buf)) // rank and code of each failed rank
 	if failed == 1 {
 		table[2*get(index.Acc)-2], table[2*get(index.Acc)-1] = uint64(rank), code
 	}

@@ -20,7 +20,7 @@ import (
 // pings is mpicx.Ping with a period of 10 ms.
 var pings = detector.Config{Period: 10 * time.Millisecond, Timeout: 40 * time.Millisecond, Ping: true}
 
-// paperPings are as frequent as the paper's.
+// paperPings has the paper's period.
 var paperPings = detector.Config{Period: 3 * time.Second, Timeout: 12 * time.Second, Ping: true}
 
 // tableI is Table I of paper 002, in seconds: InfiniBand, one process a node, a period of 3 s.
@@ -31,7 +31,7 @@ var tableI = []struct {
 	{8, 0.010, 4.9}, {16, 0.018, 5.3}, {32, 0.036, 5.5}, {64, 0.067, 4.3}, {128, 0.129, 5.7}, {256, 0.255, 5.3},
 }
 
-// pingRows are Table I in virtual time, where nothing but silence tells of a death.
+// pingRows are Table I in virtual time, where deaths are found only by silence.
 func pingRows() (all []row) {
 	for _, paper := range tableI {
 		reach := 0.0
@@ -72,9 +72,9 @@ func detections(c config, pings detector.Config, n int) (took samples) {
 	return took
 }
 
-// sigkillRows are Table I with processes, whose ends the others of their machine see.
+// sigkillRows are Table I with processes. Other processes of the machine detect their deaths.
 func sigkillRows(p *programs) (all []row) {
-	for _, paper := range tableI[:4] { // of more, two cores do little but begin them
+	for _, paper := range tableI[:4] { // two cores could do little but start more than these
 		all = append(all, row{
 			what: fmt.Sprintf("SIGKILL to the error at the last survivor, %d processes, with pings (paper 002, Table I)", paper.ranks), against: "the paper's",
 			measure: func(c config) result {
@@ -94,8 +94,7 @@ func sigkillRows(p *programs) (all []row) {
 	return all
 }
 
-// scans returns the times from when the last of n ranks pings all others to when it has all
-// answers.
+// scans measures the time from when the last of n ranks pings all others until it has all answers.
 func scans(c config, n int) samples {
 	w, all := watched(pings, n, rand.New(rand.NewPCG(1, 1)), 1)
 	watchman := all[n-1]
@@ -104,11 +103,11 @@ func scans(c config, n int) samples {
 	return watchman.scans
 }
 
-// A tableFigure is Table I as curves, in seconds.
-// Of scans; of detection in virtual time; by processes; in virtual time, at the paper's period.
+// A tableFigure is Table I as curves, in seconds: of scans; of detection in virtual time, by
+// processes, and in virtual time with the paper's period.
 type tableFigure struct{ ours, papers [4]plotter.XYs }
 
-// addTableI adds a cell to the figure, and the paper's.
+// addTableI adds our median and the paper's value for one cell.
 func (f figures) addTableI(what, ranks int, ours samples, papers float64) {
 	if f == nil {
 		return

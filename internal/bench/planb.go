@@ -20,21 +20,21 @@ const (
 )
 
 const (
-	// spread is how far apart the ranks begin plan A. Were they in step, so would be
-	// all its barriers, which no program sees: recursive doubling has pairs of ranks
-	// wait for each other, and lets the later of the two leave earlier.
+	// spread is the range of the times at which ranks begin plan A. If they began in step, all its
+	// barriers would be in step, which no real program sees: recursive doubling makes pairs of
+	// ranks wait for each other, and lets the later one of a pair leave earlier.
 	spread = 10 * time.Microsecond
 	// jitter is the system's noise: it makes an overhead a third longer on average.
 	jitter = 100 * time.Nanosecond
 )
 
-// A plan is paper 000's benchmark (section 4.1): collective operations on a communicator, one
-// that is interrupted by a revoke of it, operations on another. In each run another rank revokes,
-// or always the initiator.
+// A plan is paper 000's benchmark (section 4.1): collective operations on a communicator, one that
+// a revoke interrupts, and operations on another communicator. A different rank revokes in each
+// run, or always the initiator.
 type plan struct {
 	ranks     int
 	bytes     int // of Allreduce; 0: it is Barrier
-	initiator int // or anybody
+	initiator int // or the constant anybody
 }
 
 const anybody = -1
@@ -46,7 +46,7 @@ func (p plan) String() string {
 	return "Allreduce of " + size(p.bytes)
 }
 
-// size writes bytes as people do.
+// size formats a number of bytes.
 func size(bytes int) string {
 	switch {
 	case bytes >= 1<<20:
@@ -57,14 +57,14 @@ func size(bytes int) string {
 	return fmt.Sprintf("%d B", bytes)
 }
 
-// planTimes are how long the operations of a plan take, in its runs. The duration of an operation is the
-// longest that it takes at any rank.
+// planTimes are the durations of a plan's operations in its runs. The duration of an operation is
+// the longest at any rank.
 type planTimes struct {
 	before, revoked samples
 	after           [after]samples
 }
 
-// laterAfter is, of each run, the slowest operation after the first.
+// laterAfter returns, for each run, the duration of the slowest operation after the first.
 func (d *planTimes) laterAfter() samples {
 	slowest := make(samples, len(d.before))
 	for _, s := range d.after[1:] {
@@ -82,8 +82,7 @@ func (d *planTimes) resize(runs int) {
 	}
 }
 
-// runs is how often to simulate n ranks. Above 576, the time for all runs of a number shrinks as
-// that for one grows.
+// runs is the number of simulations of n ranks. Above 576 ranks it shrinks with the square of n.
 func (c config) runs(n int) int {
 	if c.quick {
 		return 1
@@ -93,7 +92,7 @@ func (c config) runs(n int) int {
 
 var planned = make(map[plan]*planTimes)
 
-// planB returns what came of the runs of a plan.
+// planB returns the times of a plan's runs.
 func (c config) planB(p plan) *planTimes {
 	if d, ok := planned[p]; ok {
 		return d
@@ -118,22 +117,22 @@ func (c config) planB(p plan) *planTimes {
 type planRun struct {
 	plan
 	buf     []byte
-	revokes time.Duration // when the initiator does
+	revokes time.Duration // when the initiator revokes
 }
 
-// planRank is one rank of it.
+// planRank is one rank of a run.
 type planRank struct {
 	*virtualRank
 	run       *planRun
-	other     transport.Comm // of plan B
+	other     transport.Comm // the communicator of plan B
 	initiator bool
-	k         int           // of the operation under way
-	began     time.Duration // that one
+	k         int           // the number of the current operation
+	began     time.Duration // when it began
 	took      [before + 1 + after]time.Duration
 }
 
-// run carries the benchmark out. All of a rank's time counts: an operation begins when the
-// one before has ended, even if the rank is still telling others of the revoke.
+// run runs the benchmark. All of a rank's time counts: an operation begins when the previous one
+// has ended, even if the rank is still passing on the revoke.
 func (p plan) run(number int, d *planTimes) {
 	model := machine
 	model.Jitter = jitter
@@ -174,7 +173,7 @@ func (p plan) run(number int, d *planTimes) {
 	}
 }
 
-// next begins the operation that follows.
+// next begins the next operation.
 func (r *planRank) next() {
 	switch {
 	case r.k == before && r.initiator:
@@ -199,7 +198,7 @@ func (r *planRank) operate(comm transport.Comm) {
 
 func (r *planRank) ended(err error) {
 	switch {
-	case r.k < before && errors.Is(err, errRevoked): // it has overtaken the operation before
+	case r.k < before && errors.Is(err, errRevoked): // the revoke has overtaken the previous operation
 		r.number += before - r.k
 		r.k, r.began = before, r.run.revokes
 	case (r.k == before) != (errors.Is(err, errRevoked)):
@@ -211,7 +210,7 @@ func (r *planRank) ended(err error) {
 	r.then(r.next)
 }
 
-// planRows hold the operations at and after a revoke against those before.
+// planRows compare the operations at and after a revoke with those before.
 func planRows() (all []row) {
 	add := func(p plan, reach float64, what, against string, ours func(*planTimes) samples) {
 		all = append(all, row{
@@ -242,15 +241,15 @@ func planRows() (all []row) {
 	return all
 }
 
-// planSizes are those of Figure 5.
+// planSizes are the sizes of Figure 5.
 var planSizes = []int{8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 1 << 20, 4 << 20}
 
-// initiators are those whose places in the binomial graph differ most from each
-// other, if that were no circle.
+// initiators are the ranks whose places in the binomial graph would differ most if the graph were
+// not symmetric.
 func initiators(n int) []int { return []int{0, 1, n / 3, n / 2, n - 1} }
 
-// byInitiator compares the slowest initiator's revoke with the fastest's, of a
-// barrier that all ranks begin in step.
+// byInitiator compares the slowest initiator's revoke with the fastest's, of a barrier that all
+// ranks begin in step.
 func byInitiator(n int) func(config) result {
 	return func(c config) result {
 		if c.tooMany(n) {

@@ -2,10 +2,10 @@ package main
 
 import "github.com/mpicx/go-mpicx/internal/plots"
 
-// planFigures is the name that draws them: see -rows.
+// planFigures is the name that selects these figures: see -rows.
 const planFigures = "virtual: Figures 3 to 5 of paper 000"
 
-// drawPlans draws paper 000's Figures 3 to 5. Its Figure 4 goes on for a decade here.
+// drawPlans draws paper 000's Figures 3 to 5. Here, Figure 4 covers one more decade.
 func drawPlans(c config) {
 	ns, most := []int{16, 64, 144, 576, 2000, 6000, 20_000, 60_000}, 6000
 	if c.quick {
@@ -33,7 +33,7 @@ func drawPlans(c config) {
 	c.figures["revoke-disconnected"] = panels{drawDisconnected(c)}
 }
 
-// addPlan adds what became of a plan at x, in µs: means and standard deviations.
+// addPlan adds the results of a plan at x, in µs: means and standard deviations.
 func (p *panel) addPlan(x float64, d *planTimes) {
 	p.unit, p.x = "virtual time, µs", append(p.x, x)
 	for _, c := range []struct {

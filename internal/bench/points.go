@@ -11,7 +11,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// roundTrip compares a message there and one back with two sends on channels.
+// roundTrip compares a message there and back with two sends on channels.
 func roundTrip(c config) result {
 	const trips = 50_000
 	var allocations float64
@@ -74,8 +74,8 @@ func channelRoundTrips(n int) time.Duration {
 	return each
 }
 
-// large compares a message of 1 MiB with a copy between the same buffers. It
-// sends windows of messages, as osu_bw does.
+// large compares a message of 1 MiB with a copy between the same buffers. Like osu_bw, it sends
+// windows of messages.
 func large(c config) result {
 	const size, window, windows = 1 << 20, 64, 5
 	from, to := make([]byte, size), make([]byte, size)
@@ -87,7 +87,7 @@ func large(c config) result {
 			start := time.Now()
 			for range windows {
 				if world.Rank() == 0 {
-					mpicx.Recv(world, acknowledge, 1, 0).MustWait(ctx) // receives are posted
+					mpicx.Recv(world, acknowledge, 1, 0).MustWait(ctx) // the receives are posted
 					for i := range fs {
 						fs[i] = mpicx.Send(world, from, 1, 1)
 					}
@@ -115,7 +115,7 @@ func large(c config) result {
 	return result{s[0], s[1], ""}
 }
 
-// waitCost compares round trips with the same whose Waits know no error channel.
+// waitCost compares round trips with round trips whose Waits have no error channel.
 func waitCost(c config) result {
 	const trips = 50_000
 	s := inTurn(c.times(31), func() time.Duration {

@@ -16,7 +16,7 @@ import (
 
 const manyRanksArg = "many-ranks"
 
-// manyRanks runs 100,000 ranks in a process of its own, to see its peak memory.
+// manyRanks runs 100,000 ranks in a separate process, to measure its peak memory.
 func manyRanks(c config) result {
 	n := 100_000
 	if c.quick {
@@ -39,7 +39,7 @@ func manyRanksChild() {
 		must(err)
 	}
 	must(mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
-		err := world.Barrier().Wait(ctx) // the error may come before a rank is out of it
+		err := world.Barrier().Wait(ctx) // the error may come before a rank has left it
 		switch {
 		case err != nil:
 		case world.Rank() == n/2:
@@ -55,8 +55,8 @@ func manyRanksChild() {
 	fmt.Printf("%.2f GiB\n", peak()/(1<<30))
 }
 
-// peak returns the most memory that the process has had, in bytes: as the system
-// has it, or, where it does not say, as the Go runtime does.
+// peak returns the peak memory of the process, in bytes: from the system or, if the system does not
+// report it, from the Go runtime.
 func peak() float64 {
 	if f, err := os.Open("/proc/self/status"); err == nil {
 		defer f.Close()

@@ -18,7 +18,7 @@ import (
 // backend is the option that chooses an error backend at run time.
 func backend(name string) mpicx.Option { return hook.Backend(name).(mpicx.Option) }
 
-// ulfm runs fn on n ranks that see one another die and are told of it by errors.
+// ulfm runs fn on n ranks that see deaths and get them as errors.
 func ulfm(n int, fn func(context.Context, *mpicx.Comm) error) {
 	must(mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
 		world.SetErrhandler(mpicx.ErrorsReturn)
@@ -26,8 +26,8 @@ func ulfm(n int, fn func(context.Context, *mpicx.Comm) error) {
 	}, mpicx.WithRanks(n), backend("ulfm")))
 }
 
-// A span is the time of an operation from when the first rank begins it to when
-// the last has ended it: where ranks share cores that is what it costs.
+// A span is the time from when the first rank begins an operation until the last rank has ended it.
+// This is its cost if ranks share cores.
 type span struct {
 	mu          sync.Mutex
 	first, last time.Time
@@ -54,8 +54,8 @@ func median(spans []span) time.Duration {
 	return time.Duration(s.median())
 }
 
-// interrupted compares a barrier that a rank revokes instead of entering it with a
-// dissemination barrier on the same transport.
+// interrupted compares a barrier that one rank revokes instead of entering it with a dissemination
+// barrier on the same transport.
 func interrupted(n int) func(config) result {
 	return func(c config) result {
 		times := c.times(max(3, 12_000/n))
@@ -65,8 +65,8 @@ func interrupted(n int) func(config) result {
 	}
 }
 
-// A gate holds ranks until all have come. They are no longer than that busy with
-// anything that is not measured.
+// A gate holds ranks until all have arrived, so that none is busy with anything that is not
+// measured.
 type gate struct {
 	ranks int
 	mu    sync.Mutex
@@ -105,7 +105,7 @@ func revokedBarriers(n, times int) time.Duration {
 			all.pass()
 			must(comm.Close(ctx))
 		}
-		world.Barrier().MustWait(ctx) // who leaves before others have heard of the revoke is missed
+		world.Barrier().MustWait(ctx) // a rank that left before the others have heard of the revoke would be missing
 		return nil
 	})
 	return median(spans)
@@ -160,7 +160,7 @@ func allreduceOnce(ctx context.Context, comm *mpicx.Comm) {
 	mpicx.Allreduce(comm, send[:], recv[:], mpicx.Sum).MustWait(ctx)
 }
 
-// each returns the time of an operation of many in a row.
+// each returns the average time of an operation, repeated n times or more.
 func each(n, times int, op func(context.Context, *mpicx.Comm)) (each time.Duration) {
 	ulfm(n, func(ctx context.Context, world *mpicx.Comm) error {
 		op(ctx, world)
@@ -176,8 +176,8 @@ func each(n, times int, op func(context.Context, *mpicx.Comm)) (each time.Durati
 	return each
 }
 
-// shrink compares Shrink with Agree, both on a communicator with one dead rank
-// that is acknowledged: the same operation, but for making a communicator.
+// shrink compares Shrink with Agree, both on a communicator with one acknowledged dead rank: Shrink
+// is the same agreement, and also makes a communicator.
 func shrink(n int) func(config) result {
 	return func(c config) result {
 		times := c.times(max(3, 12_000/n))
@@ -201,8 +201,8 @@ func agreesAfterDeath(n, times int) time.Duration {
 	})
 }
 
-// repairedOften compares barriers on what came of one repair after the other with some
-// on the world: what was lost on the way costs nothing.
+// repairedOften compares barriers on a communicator that was repaired repeatedly with barriers on
+// the world: past repairs must cost nothing.
 func repairedOften(c config) result {
 	const repairs, times = 40, 30_000
 	s := inTurn(c.times(15), func() time.Duration { return repaired(repairs, times) },
@@ -230,15 +230,15 @@ func repaired(repairs, times int) (each time.Duration) {
 	return each
 }
 
-// afterDeath has the middle rank die, and returns the time of an operation on what
-// is left. What op returns is done before the next, and not timed.
+// afterDeath kills the middle rank, and returns the time of an operation on the survivors. The
+// function that op returns is called before the next repetition, and not timed.
 func afterDeath(n, times int, op func(context.Context, *mpicx.Comm) (done func())) time.Duration {
 	spans := make([]span, times)
 	ulfm(n, func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == n/2 {
 			inject.Die(world)
 		}
-		survivors := world.Shrink().MustGet(ctx) // now all know who has died
+		survivors := world.Shrink().MustGet(ctx) // now all know the death
 		world.AckFailed(1)
 		for i := range spans {
 			survivors.Barrier().MustWait(ctx)

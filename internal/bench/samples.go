@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// samples are times of one thing, in nanoseconds.
+// samples are times of one operation, in nanoseconds.
 type samples []float64
 
 func (s samples) median() float64 { return s.quantile(0.5) }
@@ -18,7 +18,7 @@ func (s samples) quantile(q float64) float64 {
 	return sorted[int(q*float64(len(sorted)-1)+0.5)]
 }
 
-// String returns the median with the quartiles around it, if there are more.
+// String returns the median, with the quartiles if there are several samples.
 func (s samples) String() string {
 	switch len(s) {
 	case 0:
@@ -42,20 +42,20 @@ func short(ns float64) string {
 	return fmt.Sprintf("%.0f ms", ns/1e6)
 }
 
-// inTurn takes n samples of each of several things, in turn. Each returns the
-// time of one operation.
+// inTurn takes n samples of each of several operations, in turn. Each thing returns the time of one
+// operation.
 func inTurn(n int, things ...func() time.Duration) []samples {
 	taken := make([]samples, len(things))
 	for i := range n {
 		for j := range things {
-			j = (i + j) % len(things) // nobody is always first
+			j = (i + j) % len(things) // the first one alternates
 			taken[j] = append(taken[j], float64(things[j]()))
 		}
 	}
 	return taken
 }
 
-// must ends the program for an error that no row expects.
+// must ends the program on an error that no row expects.
 func must(err error) {
 	if err != nil {
 		panic(err)

@@ -11,9 +11,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// signal measures what the paper's Figure 2 shows: the time, at the rank that
-// signals, to duplicate the communicator, have every rank get its error, and
-// close the duplicate.
+// signal measures the paper's Figure 2: the time, at the rank that signals, to duplicate the
+// communicator, give every rank its error, and close the duplicate.
 func signal(n int) func(config) result {
 	return func(c config) result {
 		times := max(3, 12_000/n)
@@ -79,8 +78,8 @@ func mpicxSignals(n, times int, opts ...mpicx.Option) samples {
 	return took
 }
 
-// signalOnce duplicates the communicator, has rank 0 signal an error that all get,
-// and closes.
+// signalOnce duplicates the communicator, signals an error at rank 0, which all ranks get, and
+// closes the duplicate.
 func signalOnce(ctx context.Context, world *mpicx.Comm) error {
 	comm := world.Dup().MustGet(ctx)
 	if err := signalOn(ctx, comm); err != nil {
@@ -89,7 +88,7 @@ func signalOnce(ctx context.Context, world *mpicx.Comm) error {
 	return comm.Close(ctx)
 }
 
-// signalOn has rank 0 signal an error that all get.
+// signalOn signals an error at rank 0, which all ranks get.
 func signalOn(ctx context.Context, comm *mpicx.Comm) (err error) {
 	if comm.Rank() == 0 {
 		err = comm.SignalError(ctx, 666)

@@ -7,11 +7,11 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// A star has a root that receives from all and sends to all: the collectives that one
-// writes first, over Send and Recv.
+// A star is the simplest form of collectives over Send and Recv: a root receives from all ranks and
+// sends to all.
 type star struct {
 	buffers
-	all, spread []float64 // parts of all ranks, where there may be a root
+	all, spread []float64 // parts of all ranks, at ranks that may be the root
 	fs          []future.Waiter
 }
 
@@ -21,7 +21,7 @@ func (s *star) vectors(e int) {
 	s.send, s.recv = ones(e), ones(e)
 }
 
-// gatherAt collects send of all ranks in all of the root.
+// gatherAt collects every rank's send in the root's all.
 func (s *star) gatherAt(ctx context.Context, root int, send, all []float64) {
 	if s.c.Rank() != root {
 		mpicx.Send(s.c, send, root, 0).MustWait(ctx)
@@ -38,7 +38,7 @@ func (s *star) gatherAt(ctx context.Context, root int, send, all []float64) {
 	mpicx.Throw(future.WaitAll(ctx, s.fs...))
 }
 
-// sendTo has the root send to each rank what part returns for it, into recv.
+// sendTo sends part(r) from the root to each rank r, into recv.
 func (s *star) sendTo(ctx context.Context, root int, part func(r int) []float64, recv []float64) {
 	if s.c.Rank() != root {
 		mpicx.Recv(s.c, recv, root, 0).MustWait(ctx)
@@ -53,8 +53,8 @@ func (s *star) sendTo(ctx context.Context, root int, part func(r int) []float64,
 	mpicx.Throw(future.WaitAll(ctx, s.fs...))
 }
 
-// combineAt combines send of all ranks in recv of the root, one rank after the other. After
-// each it calls then, if there is one.
+// combineAt combines every rank's send in the root's recv, one rank after the other. After each
+// rank it calls then, if it is not nil.
 func (s *star) combineAt(ctx context.Context, root int, then func(r int)) {
 	if s.c.Rank() != root {
 		mpicx.Send(s.c, s.send, root, 0).MustWait(ctx)
@@ -142,7 +142,7 @@ func (s *star) scatter() call {
 	}
 }
 
-// alltoall has all parts go by way of the root, which puts them in the order of receivers.
+// alltoall sends all parts to the root, which sorts them by receiver and sends them on.
 func (s *star) alltoall() call {
 	n := s.c.Size()
 	s.vectors(s.buffers.all())

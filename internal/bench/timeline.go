@@ -8,8 +8,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// timelineRows say what a timeline costs that is asked for. One that is not costs a comparison with nil
-// in a Wait that blocks.
+// timelineRows measure the cost of a timeline. Without WithTimeline, the only cost is a comparison
+// with nil in a Wait that blocks.
 func timelineRows() []row {
 	return []row{
 		{what: "8-byte round trip, with a timeline", against: "without", measure: recordedTrips},
@@ -17,7 +17,7 @@ func timelineRows() []row {
 	}
 }
 
-// recorded returns the option, and removes what was written.
+// recorded returns the option, and a function that removes the files.
 func recorded() (with mpicx.Option, remove func()) {
 	dir, err := os.MkdirTemp("", "mpicx-bench-")
 	must(err)

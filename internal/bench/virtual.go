@@ -14,8 +14,8 @@ import (
 	"github.com/mpicx/go-mpicx/ulfmbackend"
 )
 
-// machine is like the one of paper 000, section 4, a Cray XC30 with its Aries
-// network at 8 GB/s. A core combines 5 GB/s.
+// machine is like the one in paper 000, section 4: a Cray XC30 with its Aries network at 8 GB/s. A
+// core combines 5 GB/s.
 var machine = sim.LogGP{
 	Latency:        1200 * time.Nanosecond,
 	Overhead:       300 * time.Nanosecond,
@@ -24,14 +24,14 @@ var machine = sim.LogGP{
 	CombinePerByte: 0.2,
 }
 
-// wire is how long a message takes that nothing holds up.
+// wire is the time of a message that nothing delays.
 func wire() time.Duration { return machine.Latency + 2*machine.Overhead }
 
 // never is later than any run takes.
 const never = time.Hour
 
-// A simulation is n ranks in virtual time. Survivors of a death learn of it after detection.
-// On machine nothing is drawn by lot, so one run of a program is as good as many.
+// A simulation is n ranks in virtual time. Survivors learn of a death after the time detection.
+// Nothing on machine is random, so one run of a program is enough.
 type simulation struct {
 	*sim.World
 	ranks   []virtualRank
@@ -39,13 +39,13 @@ type simulation struct {
 	void    []byte // see collective.Exchange
 }
 
-// virtualRank is what a rank of a simulation has: the communicator, and its error channel.
+// virtualRank is one rank of a simulation: its communicator, and its error channel.
 type virtualRank struct {
 	sim     *simulation
 	rank    int
 	comm    transport.Comm
 	channel *ulfmbackend.Channel
-	number  int // of collective operations begun
+	number  int // of collective operations so far
 }
 
 func newSimulation(n int, detection time.Duration) *simulation {
@@ -84,11 +84,10 @@ func simulationOf(c sim.Config) *simulation {
 // now is the rank's clock.
 func (r *virtualRank) now() time.Duration { return r.sim.RankNow(r.rank) }
 
-// then has the rank's program go on once the CPU is done with what it does.
+// then continues the rank's program when its CPU is free.
 func (r *virtualRank) then(f func()) { r.sim.After(0, r.rank, f) }
 
-// run carries out a collective operation on comm, which all ranks begin in the
-// same order.
+// run runs a collective operation on comm. All ranks begin these operations in the same order.
 func (r *virtualRank) run(comm transport.Comm, a collective.Algorithm, done func(error)) {
 	r.number++
 	(&collective.Exchange{Void: r.sim.void}).Start(comm, comm.Epoch(), transport.CollectiveTag(r.number), a, ended(done))
@@ -98,26 +97,26 @@ type ended func(error)
 
 func (f ended) Ended(err error) { f(err) }
 
-// barrier is mpicx's where ranks have a CPU each.
+// barrier is mpicx's barrier if each rank has a CPU.
 func (r *virtualRank) barrier(comm transport.Comm, done func(error)) {
 	r.run(comm, &collective.AllreduceDoubling{Reduction: collective.Reduction{Op: func(_, _, _ []byte) {}}}, done)
 }
 
-// combine is mpicx's Allreduce of buf, which all ranks may share: it has no contents.
+// combine is mpicx's Allreduce of buf. All ranks may share buf, because it has no contents.
 func (r *virtualRank) combine(comm transport.Comm, buf []byte, done func(error)) {
 	r.run(comm, r.sim.chooser.Allreduce(nil, collective.Reduction{Acc: buf, Element: 8, Op: func(dst, _, _ []byte) {
 		r.sim.Compute(r.rank, machine.Combining(len(dst)))
 	}}), done)
 }
 
-// allreduce is mpicx's of one int, likewise.
+// allreduce is mpicx's Allreduce of one int.
 func (r *virtualRank) allreduce(done func(error)) {
 	r.run(r.comm, &collective.AllreduceDoubling{Reduction: collective.Reduction{Acc: words(1), Op: func(dst, left, right []byte) {
 		binary.NativeEndian.PutUint64(dst, get(left)+get(right))
 	}}}, done)
 }
 
-// agree is mpicx's.
+// agree is mpicx's Agree.
 func (r *virtualRank) agree(done func(error)) {
 	r.channel.Propose(r.channel.Reserve(r.comm.Epoch(), errchan.Agree), errchan.Proposal{Flag: 1}, func(d *errchan.Decision, err error) {
 		if err == nil && d.Flag != 1 {
@@ -127,8 +126,8 @@ func (r *virtualRank) agree(done func(error)) {
 	})
 }
 
-// revocable is a virtualRank as its error channel sees it: what is pending ends
-// when the communicator is revoked, as in package mpicx.
+// revocable is a virtualRank as the client of its error channel: a revoke ends pending operations,
+// as in package mpicx.
 type revocable virtualRank
 
 var errRevoked = errors.New("revoked")

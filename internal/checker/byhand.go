@@ -8,9 +8,9 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// What the rules say of ErrorsReturn (H2, H3), where the program itself does what else
-// happens by itself: who meets an error that the others are not told of revokes
-// the communicators that it leaves, and all who live agree on what to do.
+// The rules of ErrorsReturn (H2, H3). Here the program itself does what the library does otherwise:
+// a rank that gets an error of which the others are not told revokes the communicators that it
+// leaves, and all living ranks agree on what to do.
 
 // A claim is that a rank of the world has died. It is checked at the end of the run.
 type claim struct {
@@ -18,8 +18,8 @@ type claim struct {
 	by   string
 }
 
-// ofDeaths says whether an error is one of those that only ErrorsReturn has, and
-// checks that there is a reason for it.
+// ofDeaths reports whether an error is one that only ErrorsReturn has, and checks that there is a
+// reason for it.
 func (h *history) ofDeaths(e *event, candidates []*inst) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -27,7 +27,7 @@ func (h *history) ofDeaths(e *event, candidates []*inst) bool {
 	switch {
 	case died:
 		for _, r := range p.Ranks {
-			if len(e.comm.members) == 0 { // the ranks of what was shrunk, from the call that finds out who they are
+			if len(e.comm.members) == 0 { // made by Shrink; the members are known only after a call that finds them
 				h.claims = append(h.claims, claim{-1, e.what})
 				continue
 			}
@@ -38,7 +38,8 @@ func (h *history) ofDeaths(e *event, candidates []*inst) bool {
 			h.claims = append(h.claims, claim{e.comm.members[r], e.what})
 		}
 	case errors.Is(e.err, mpicx.ErrRevoked):
-		// What is being made when its parent is revoked is revoked by who has to give it up.
+		// A communicator whose parent is revoked while it is being made is revoked by ranks that
+		// give it up.
 		revoked := func(c *inst) bool {
 			for ; c != nil && !h.revoked[c.name]; c = c.parent {
 			}
@@ -55,7 +56,7 @@ func (h *history) ofDeaths(e *event, candidates []*inst) bool {
 	return true
 }
 
-// automatic checks that nothing was corrupted by itself.
+// automatic checks that the library corrupted nothing by itself.
 func (h *history) automatic(e *event, candidates []*inst) {
 	if !h.byHand {
 		return
@@ -77,7 +78,7 @@ func (h *history) automatic(e *event, candidates []*inst) {
 	h.failures = append(h.failures, fmt.Sprintf("H2: %s returns %v, though nobody has raised an error", e.what, e.err))
 }
 
-// onlyTheDead checks that who was told dead is.
+// onlyTheDead checks that every rank that was reported dead is dead.
 func (h *history) onlyTheDead() {
 	for _, c := range h.claims {
 		if !h.dead[c.rank] && !h.gone[c.rank] && (c.rank >= 0 || len(h.dead)+len(h.gone) == 0) {
@@ -87,9 +88,8 @@ func (h *history) onlyTheDead() {
 	}
 }
 
-// repairByHand is repair under ErrorsReturn. All who live agree on whether all have
-// succeeded, and on who is dead. An error that comes in between comes to all, and they
-// agree again.
+// repairByHand is repair under ErrorsReturn. All living ranks agree on whether all have succeeded,
+// and on which ranks are dead. An error that comes in between comes to all, and they agree again.
 func (r *rank) repairByHand(s *step, e *env, c *inst) error {
 	err := r.all(s.body, e)
 	if err != nil {
@@ -106,7 +106,7 @@ func (r *rank) repairByHand(s *step, e *env, c *inst) error {
 		proposal &^= success
 	}
 	flag := 0
-	// Flag says how it ended.
+	// The flag contains the outcome.
 	_ = r.again("Agree", e, c, func() (err error) {
 		flag, err = c.Agree(proposal).Get(e.ctx)
 		return err
@@ -140,8 +140,8 @@ func (r *rank) repairByHand(s *step, e *env, c *inst) error {
 	return r.small(s, e, c, made)
 }
 
-// again calls an operation that repairs until it ends with something else than an error that
-// all ranks have and were told once; then it calls done with that.
+// again repeats a repair operation while it ends with an error that all ranks have. It calls done
+// with the first other result.
 func (r *rank) again(what string, e *env, c *inst, call func() error, done func(error)) error {
 	for range 100 {
 		v := event{what: what, comm: c, begin: r.now()}

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The first programs of what CI runs.
+// The first of the programs that CI runs.
 func TestPrograms(t *testing.T) {
 	n := uint64(2000)
 	if testing.Short() || buildtags.Race {
@@ -27,7 +27,7 @@ func TestPrograms(t *testing.T) {
 	require.Zero(t, c.failed, "%v", &out)
 }
 
-// One seed is one program, and a copy of it another that can be changed.
+// One seed is one program. A clone of it can be changed without changing the original.
 func TestSeeds(t *testing.T) {
 	texts := make(map[string]bool)
 	for seed := range uint64(500) {
@@ -44,7 +44,7 @@ func TestSeeds(t *testing.T) {
 	require.Greater(t, len(texts), 490)
 }
 
-// A program shrinks to what its failure needs.
+// A program shrinks to the steps that its failure needs.
 func TestShrink(t *testing.T) {
 	kinds := func(steps []*step) string {
 		var text strings.Builder
@@ -75,7 +75,7 @@ func TestShrink(t *testing.T) {
 	require.Positive(t, shrunk)
 }
 
-// made is a history of two ranks of the world, who were told of what is listed.
+// made is a history that a test makes: two ranks of the world, and what they were told.
 type made struct {
 	*history
 	world *inst
@@ -97,7 +97,7 @@ func (m *made) told(rank int, what string, failures ...mpicx.Failure) {
 	m.events[rank] = append(m.events[rank], v)
 }
 
-// The model notices what the rules forbid, and nothing else.
+// The model finds violations of the rules, and nothing else.
 func TestModel(t *testing.T) {
 	a, b := mpicx.Failure{Rank: 0, Message: "a"}, mpicx.Failure{Rank: 1, Message: "b"}
 	for _, test := range []struct {
@@ -175,12 +175,12 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// A hang ends the run at once, and is reported with what each rank is blocked in and
-// how to see it again.
+// A hang ends the run at once. The report says in which operation each rank is blocked, and how to
+// repeat the run.
 func TestHang(t *testing.T) {
 	p := &program{ranks: 2, backend: "blackchannel", body: []*step{{id: 1, kind: doOp, arg: opBarrier, ranks: 1}}}
 	p.body = append([]*step{{id: 2, kind: doScope, how: try, body: []*step{{id: 3, kind: doLeave, how: byDeath, ranks: 2}}}}, p.body...)
-	h := play(t, p) // the black channel sees nobody die
+	h := play(t, p) // the black channel sees no deaths
 	require.NotEmpty(t, h.failures)
 	require.Contains(t, h.failures[0], "hang: every rank waits for another\n  rank 0: Barrier, step 1: receive from rank 1 on world")
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// shut closes a communicator. It waits for all ranks. An error of a peer that has not come
-// so far still arrives then, but Close is not what tells that the communicator is
-// of no use.
+// shut closes a communicator. Close waits for all ranks. It may return an error that a peer has
+// raised before, but no corruption of the communicator itself.
 func (r *rank) shut(e *env, c *inst, watched bool) error {
 	v := event{what: "Close", comm: c, begin: r.now(), quiet: !watched}
 	v.err = c.Close(e.ctx)
@@ -29,8 +28,8 @@ func (r *rank) shut(e *env, c *inst, watched bool) error {
 	return v.err
 }
 
-// close closes a communicator in the middle of its block. What was begun before ends
-// as if it had not been closed; what begins afterwards does not.
+// close closes a communicator in the middle of its block. Operations begun before end as if it were
+// still open; operations begun afterwards fail.
 func (r *rank) close(s *step, e *env, c *inst) error {
 	n, me := c.Size(), c.Rank()
 	in := []int64{0}
@@ -42,7 +41,7 @@ func (r *rank) close(s *step, e *env, c *inst) error {
 		recv := mpicx.Recv(c.Comm, in, (me+n-1)%n, tagStep+s.id)
 		send := mpicx.Send(c.Comm, []int64{int64(me)}, (me+1)%n, tagStep+s.id)
 		pending = recv
-		if s.how == closeHelper { // it takes no error, which is this goroutine's to deal with
+		if s.how == closeHelper { // the helper ignores errors, which this goroutine handles
 			helper = make(chan struct{})
 			go func() {
 				defer close(helper)
@@ -71,7 +70,7 @@ func (r *rank) close(s *step, e *env, c *inst) error {
 		defer cancel()
 		v.err = pending.Wait(ctx)
 		if m, ok := v.err.(*mpicx.MPIError); ok && m.Class == mpicx.ClassComm && is[*mpicx.ProcFailedError](v.err) {
-			return nil // the rank that was to send
+			return nil // of the rank that would send
 		}
 		r.note(&v, e, true)
 		if v.err == nil {
@@ -104,11 +103,11 @@ func (r *rank) close(s *step, e *env, c *inst) error {
 	return nil
 }
 
-// duplicate uses what was begun to be made before its parent was closed.
+// duplicate uses a communicator whose making began before its parent was closed.
 func (r *rank) duplicate(s *step, e *env, c *inst, dup *future.Future[*mpicx.Comm]) error {
 	made, err := dup.Get(e.ctx)
 	if err != nil {
-		return err // as the Wait before, if another error has come
+		return err // like the Wait before, if another error has come
 	}
 	d := &inst{Comm: made, name: fmt.Sprintf("%s/c%d%s", c.name, s.id, e.path), parent: c, members: c.members}
 	r.insts = append(r.insts, d)
@@ -125,8 +124,8 @@ func (r *rank) duplicate(s *step, e *env, c *inst, dup *future.Future[*mpicx.Com
 	return v.err
 }
 
-// useClosed checks that what begins on a closed communicator ends with an error that
-// says so, or with one that was to be told before.
+// useClosed checks that operations begun on a closed communicator end with an error that says that
+// it is closed, or with an error that was pending before.
 func (r *rank) useClosed(e *env, c *inst) error {
 	for what, call := range map[string]func() error{
 		"Barrier": func() error { return c.Barrier().Wait(e.ctx) },
@@ -156,7 +155,7 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// pair sends a message from one rank to the next. The others do nothing.
+// pair sends a message from one rank to the next. The other ranks do nothing.
 func (r *rank) pair(s *step, e *env, c *inst) error {
 	from := s.id % c.Size()
 	to := (from + 1) % c.Size()

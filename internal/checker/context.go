@@ -12,8 +12,8 @@ import (
 // long is longer than any message takes.
 const long = 1000 * tick
 
-// work computes until the context ends, or for long. Then no peer may have raised an error
-// that this rank has not been told of (P8).
+// work computes until the context ends, or for the time long. After that time, this rank must have
+// been told of every error that a peer had raised by the middle of it (P8).
 func (r *rank) work(e *env) {
 	begin := time.Now()
 	select {
@@ -41,9 +41,9 @@ func (r *rank) work(e *env) {
 	}
 }
 
-// excused checks that there is an error because of which the context of a Try has
-// ended: one that this rank was not told of before, or a death. A rank that waits in a
-// TryAll for the others, inside a Try of another communicator, passes an error of that on.
+// excused checks that an error or a death has ended the context of a Try. This rank was not told of
+// the error before. A rank that waits in a TryAll for the others, inside a Try of another
+// communicator, passes on an error of that communicator.
 func (r *rank) excused(e *env) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,12 +62,12 @@ func (r *rank) excused(e *env) {
 		r.id, e.scopes[len(e.scopes)-1].name, e.begun))
 }
 
-// reaches says whether another member of c is a member of the communicator of the error.
+// reaches reports whether another member of c is also a member of the error's communicator.
 func (a raise) reaches(c *inst) bool {
 	return slices.ContainsFunc(a.members, func(r int) bool { return r != c.members[c.Rank()] && slices.Contains(c.members, r) })
 }
 
-// knows says whether the rank had been told of a report before. The caller holds mu.
+// knows reports whether the rank was told of a report before the given time. The caller holds mu.
 func (r *rank) knows(what report, before int64) bool {
 	return slices.ContainsFunc(r.events[r.id], func(v event) bool {
 		var failures []mpicx.Failure
@@ -82,13 +82,13 @@ func (r *rank) knows(what report, before int64) bool {
 	})
 }
 
-// lost says whether a communicator may be corrupted, as far as the rank knows: errors of it
-// that are not resolved by then are not told. The caller holds mu, for surelyLost as well.
+// lost reports whether a communicator may be corrupted, as far as the rank knows. Errors on it that
+// were not resolved before that are not told. The caller holds mu, for surelyLost as well.
 func (r *rank) lost(comm string) bool {
 	return r.has(comm, func(c *inst) bool { return c.lost || c.unwound })
 }
 
-// surelyLost says whether the rank knows that a communicator is corrupted.
+// surelyLost reports whether the rank knows that a communicator is corrupted.
 func (r *rank) surelyLost(comm string) bool {
 	return r.has(comm, func(c *inst) bool { return c.lost && !c.doubtful || c.unwound })
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// derive makes a communicator and runs the body with it.
+// derive makes a communicator and runs the step's body with it.
 func (r *rank) derive(s *step, e *env, parent *inst) (err error) {
 	v := event{what: "Dup", comm: parent, begin: r.now(), quiet: true}
 	f := parent.Dup
@@ -50,7 +50,7 @@ func (r *rank) derive(s *step, e *env, parent *inst) (err error) {
 		thrown := true
 		defer func() {
 			if thrown || err != nil {
-				r.revoke(e, d) // those who are still in the body
+				r.revoke(e, d) // for ranks that are still in the body
 			}
 		}()
 		err = r.inside(s, &inner, d)
@@ -60,7 +60,7 @@ func (r *rank) derive(s *step, e *env, parent *inst) (err error) {
 	return r.inside(s, &inner, d)
 }
 
-// inside runs the body, and closes what was made for it.
+// inside runs the body, and then closes the communicator that was made for it.
 func (r *rank) inside(s *step, e *env, d *inst) error {
 	err := r.all(s.body, e)
 	if err == nil && s.close && !d.closed {
@@ -69,7 +69,7 @@ func (r *rank) inside(s *step, e *env, d *inst) error {
 	r.useless(d, e)
 	if s.absorb && err != nil && r.ofOnly(err, d) {
 		err = nil
-		for s.close && !d.closed && err == nil { // all its ranks do, those too whom Close has told
+		for s.close && !d.closed && err == nil { // all its ranks repeat this, even those to which Close has returned an error
 			if err = r.shut(e, d, false); err != nil && r.ofOnly(err, d) {
 				err = nil
 			}
@@ -78,11 +78,12 @@ func (r *rank) inside(s *step, e *env, d *inst) error {
 	return err
 }
 
-// unmade notes, of a communicator whose making ended with a verdict, whether that came
-// in the place of the result (P7) or there is none: that has to be the same at all ranks.
+// unmade is called if the making of a communicator ended with a verdict. It notes whether the
+// verdict came instead of a result that exists (P7), or there is no result: this must be the same
+// at all ranks.
 func (r *rank) unmade(what string, making *future.Future[*mpicx.Comm], err error, e *env, parent *inst) {
 	if !r.mortal || !isVerdict(err) || runtime.GOMAXPROCS(0) > 1 {
-		return // with several cores a verdict may come before Test, and be reported by it
+		return // on several cores a verdict may come before Test, which then reports it
 	}
 	v := event{what: "Err", comm: parent, begin: r.now(), err: parent.Err()}
 	r.note(&v, e, false)
@@ -97,8 +98,8 @@ func (r *rank) unmade(what string, making *future.Future[*mpicx.Comm], err error
 	}
 }
 
-// useless checks that an operation which needs nobody else does not work on a
-// communicator that is corrupted (C4).
+// useless checks that even an operation that needs no other rank fails on a corrupted communicator
+// (C4).
 func (r *rank) useless(d *inst, e *env) {
 	if !d.corrupt || d.closed || !d.whole() {
 		return
@@ -113,7 +114,7 @@ func (r *rank) useless(d *inst, e *env) {
 	}
 }
 
-// ofOnly says whether err concerns the ranks of d alone: it is d's, or this rank has
+// ofOnly reports whether err concerns only the ranks of d: it is an error of d, or this rank has
 // left d's Guard by it.
 func (r *rank) ofOnly(err error, d *inst) bool {
 	if isVerdict(err) {
@@ -122,7 +123,7 @@ func (r *rank) ofOnly(err error, d *inst) bool {
 			return owner == d
 		}
 		if owner, _ = r.ownerOf(err, d, r.insts...); owner != nil && !owner.derivedFrom(d.name) {
-			return false // of one that d's operations are inside a Try of
+			return false // of a communicator whose Try encloses d's operations
 		}
 	}
 	return d.unwound && !r.above(err, d)

@@ -1,19 +1,19 @@
-// Command checker runs random programs over the public face of package mpicx, with
-// ranks as goroutines, and holds what each rank was told against the design rules
-// (docs/ARCHITECTURE.md). A program that fails is made as small as it gets and printed
-// as Go, with the command that replays it.
+// Command checker runs random programs over the public interface of package mpicx, with goroutine
+// ranks, and checks what each rank was told against the design rules (docs/ARCHITECTURE.md). A
+// program that fails is shrunk as far as possible and printed as Go, with the command that replays
+// it.
 //
 //	go run ./internal/checker -programs 20000     # seeds 1 to 20000
-//	go run ./internal/checker -for 2h             # seeds nobody has tried
+//	go run ./internal/checker -for 2h             # new seeds
 //	go run ./internal/checker -seed 123 -trace    # one of them, and what each rank was told
 //	go run ./internal/checker -every              # all kinds of failures, each once
 //	go run ./internal/checker -parallel           # ranks on all cores
 //
-// One seed is one program: a tree of steps that every rank runs ([program]), with errors,
-// panics, deadlines and deaths at some of them. What happens in it depends on the order
-// of events, of which there are many: each run is in a bubble of testing/synctest, where
-// ranks compute for different times and messages of the error channel are under way for
-// different times, so that a seed repeats mostly, and a hang ends the run at once.
+// One seed is one program: a tree of steps that every rank runs ([program]). Some steps contain
+// errors, panics, deadlines and deaths. A run depends on the order of events, and many orders are
+// possible. Each run is in a bubble of testing/synctest, in which ranks compute for different times
+// and messages of the error channel take different times. So a seed usually repeats, and a hang
+// ends the run at once.
 //
 // Where to look:
 //
@@ -24,14 +24,14 @@
 //	scope.go     Try, TryAll, Guard; context.go: when a context ends (P8)
 //	derive.go    communicators
 //	network.go   delays of the error channel's messages
-//	repair.go    deaths: Agree, Shrink, and what those do who live
-//	history.go   what is written down of a run, and which errors the face may return
-//	model.go     the rules: what must be true of a history, whatever the order of events
+//	repair.go    deaths: Agree, Shrink, and what survivors do
+//	history.go   the record of a run, and which errors the interface may return
+//	model.go     the rules: what must hold for a history, in any order of events
 //	shrink.go    smaller programs; print.go: programs as text
 //
-// The model does not predict what ranks are told, since that depends on the order of
-// events. It knows what must hold of all that they were told together.
+// The model does not predict what ranks are told, because this depends on the order of events. It
+// checks conditions on everything that all ranks together were told.
 //
-// It must never know what is inside mpicx, but for the choice of the backend, the layer
-// below (to delay messages) and the end of a rank's process.
+// It must never know the internals of mpicx, except the choice of the backend, the layer below (to
+// delay messages) and the end of a rank's process.
 package main

@@ -18,20 +18,20 @@ type rank struct {
 	*history
 	id     int // in the world
 	world  *inst
-	late   []func() // checks, at the end of the run
+	late   []func() // checks for the end of the run
 	insts  []*inst
-	mortal bool // the backend sees processes die, and agrees on what it makes
-	codes  int  // how many it has signalled
-	byHand bool // and under ErrorsReturn leaves it to the program what to do then
+	mortal bool // the backend sees deaths, and agrees on communicators that are made
+	codes  int  // how many codes it has signalled
+	byHand bool // mortal, and under ErrorsReturn: the program itself handles deaths
 }
 
-// env is what a step finds around it.
+// env is the environment of a step.
 type env struct {
 	ctx    context.Context
 	comms  map[int]*inst
-	scopes []*inst // of the scopes around, the innermost last
-	guard  bool    // the innermost is Guard
-	begun  int64   // when the outermost did
+	scopes []*inst // of the enclosing scopes, the innermost last
+	guard  bool    // the innermost scope is Guard
+	begun  int64   // when the outermost scope began
 	outer  *inst   // its communicator
 	path   string  // of the iterations
 }
@@ -45,8 +45,8 @@ type ownError struct {
 func (f *ownError) Error() string  { return f.text }
 func (f *ownError) ErrorCode() int { return f.code }
 
-// run is what the rank gives mpicx.Run. It ends with the error that leaves the program
-// if that is the rank's own, and with nil if it was told of it.
+// run is the rank's function for mpicx.Run. It returns the error that leaves the program if this is
+// the rank's own error, and nil if the rank was told of it.
 func (r *rank) run(ctx context.Context, p *program) error {
 	defer func() {
 		r.leaves(r.id)
@@ -65,7 +65,7 @@ func (r *rank) run(ctx context.Context, p *program) error {
 		return nil
 	}
 	err = fmt.Errorf("%s%w", ends, err)
-	for _, c := range r.insts { // the world, or what stands in for it
+	for _, c := range r.insts { // the world, and communicators that may take its place
 		r.raise(c, r.id, err.Error(), true, false)
 	}
 	return err
@@ -111,14 +111,14 @@ func (r *rank) step(s *step, e *env) error {
 			return r.expire(s, e, c)
 		}
 	case doCheck:
-		if err := e.ctx.Err(); err != nil { // by its time, to be told from others
+		if err := e.ctx.Err(); err != nil { // with its time, which makes it unique
 			return fmt.Errorf("at %d: %w", r.now(), err)
 		}
 	case doErr:
 		if s.has(r.id) {
 			v := event{what: "Err", comm: c, begin: r.now(), err: c.Err()}
 			r.note(&v, e, false)
-			if isCorruption(v.err) { // who knows of it repairs
+			if isCorruption(v.err) { // a rank that knows of a corruption repairs
 				return v.err
 			}
 		}
@@ -135,7 +135,7 @@ func (r *rank) step(s *step, e *env) error {
 	case doRevoke:
 		if s.has(r.id) {
 			r.revoke(e, c)
-			return r.fault(s, e) // what is left is to repair it
+			return r.fault(s, e) // all that remains is a repair
 		}
 	case doClose:
 		return r.close(s, e, c)
@@ -145,7 +145,7 @@ func (r *rank) step(s *step, e *env) error {
 	return nil
 }
 
-// note classifies and keeps an event.
+// note classifies and records an event.
 func (r *rank) note(v *event, e *env, deadline bool, allowed ...error) {
 	v.end = r.now()
 	v.what = fmt.Sprintf("%s on %s", v.what, v.comm.name)
@@ -161,7 +161,7 @@ func (r *rank) note(v *event, e *env, deadline bool, allowed ...error) {
 			}
 		}
 	}
-	for c := v.comm; c != nil; c = c.parent { // else it is of a scope around
+	for c := v.comm; c != nil; c = c.parent { // otherwise the error is of an enclosing scope
 		v.comm.corrupt = v.comm.corrupt || isCorruption(v.err) && c.name == v.of && !strings.HasPrefix(v.what, "Try")
 	}
 	r.mu.Lock()
@@ -191,7 +191,7 @@ func (r *rank) raiseBy(s *step, e *env, c *inst) error {
 	case bySignalError:
 		r.codes++
 		code := r.codes*10000 + s.id*100 + r.id
-		text := fmt.Sprintf("error %d", code) // what peers are told of a code
+		text := fmt.Sprintf("error %d", code) // the text that peers get for a code
 		r.raise(c, r.id, text, false, true)
 		v := event{what: "SignalError", comm: c, begin: r.now()}
 		err = c.SignalError(e.ctx, code)
@@ -239,7 +239,7 @@ func (r *rank) expire(s *step, e *env, c *inst) error {
 	if v.err == nil {
 		r.failf("P3", "rank %d receives on %s a message that nobody sent", r.id, c.name)
 	}
-	if !isVerdict(v.err) && errors.Is(v.err, context.DeadlineExceeded) { // else that of another step may be its cause
+	if !isVerdict(v.err) && errors.Is(v.err, context.DeadlineExceeded) { // otherwise another step's deadline may be its cause
 		if waited != limit {
 			r.failf("F2", "rank %d, on %s: a deadline after %v ends a Wait after %v", r.id, c.name, limit, waited)
 		}

@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// generate makes the program of a seed. Each is legal: all ranks of a communicator
-// start the same operations on it in the same order, until an error ends that, and
-// each error is dealt with where all ranks of its communicator are at the same place.
+// generate makes the program of a seed. Every program is legal: all ranks of a communicator start
+// the same operations on it in the same order, until an error ends this, and each error is handled
+// where all ranks of its communicator are at the same place.
 //
-// Such places are the ends of TryAll. A rank that has left one knows that all others
-// are in its second barrier at least, where no error is reported. So errors may be
-// dealt with where a TryAll ends if since the one before, or since the communicator
-// was made, ranks have only computed; elsewhere a rank might deal with an error that
-// another has been told of before. Errors of a derived communicator may be dealt with
-// inside of it only if the operations up to there are on it, or derived from it.
+// Such places are the ends of TryAll. A rank that has left a TryAll knows that all others are at
+// least in its second barrier, where no error is reported. So errors may be handled at the end of a
+// TryAll if ranks have only computed since the previous one, or since the communicator was made.
+// Elsewhere a rank might handle an error that another rank was told of before. Errors of a derived
+// communicator may be handled inside it only if the operations up to there are on it, or on those
+// derived from it.
 func generate(seed uint64) *program {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0))}
 	p := &program{ranks: 2 + g.IntN(4), backend: "blackchannel"}
@@ -48,23 +48,23 @@ func generate(seed uint64) *program {
 type generator struct {
 	*rand.Rand
 	ranks  int
-	last   int    // id
-	mortal int    // how many may die yet
-	dead   uint64 // who has
+	last   int    // the last step's id
+	mortal int    // how many more may die
+	dead   uint64 // which have died, as bits
 
-	repairs bool         // what the ranks do is repaired
-	returns bool         // and ErrorsReturn is set
-	derived map[int]bool // communicators that a step makes
-	closed  map[int]bool // of those
+	repairs bool         // ranks repair after failures
+	returns bool         // ErrorsReturn is set as well
+	derived map[int]bool // communicators made by a doDerive
+	closed  map[int]bool // communicators that a doClose closes
 }
 
-// scene is what the generator knows of the place it is at.
+// scene is the generator's knowledge of the place in the program.
 type scene struct {
 	vars    []int        // communicators that may be used
-	aligned map[int]bool // those of which an error may be dealt with by the next TryAll
+	aligned map[int]bool // communicators whose errors the next TryAll may handle
 	depth   int
 	scope   *step        // the innermost; nil: none
-	around  map[int]bool // communicators of the scopes
+	around  map[int]bool // communicators of the enclosing scopes
 }
 
 // open returns the communicators that may be used and are not closed.
@@ -91,7 +91,7 @@ func (g *generator) step(k kind, comm int) *step {
 	return s
 }
 
-// some draws ranks: most often one.
+// some draws one or more ranks, usually one.
 func (g *generator) some() uint64 {
 	mask := uint64(1) << g.IntN(g.ranks)
 	for g.IntN(3) == 0 {
@@ -103,13 +103,13 @@ func (g *generator) some() uint64 {
 	return mask
 }
 
-// repair makes a body that ranks may die in, and what those do who live. It is the last
-// thing that is done with the communicator.
+// repair makes a body in which ranks may die, and the steps of the survivors. It is the last step
+// on the communicator.
 func (g *generator) repair(s *scene, comm int) *step {
 	p := g.step(doRepair, comm)
-	p.ranks = g.Uint64N(1 << g.ranks) // who acknowledge the dead before they agree
+	p.ranks = g.Uint64N(1 << g.ranks) // which ranks acknowledge the dead before they agree
 	for range 1 + g.IntN(3) {
-		if g.returns && g.IntN(2) == 0 { // what no scope tells the others of
+		if g.returns && g.IntN(2) == 0 { // with no scope to tell the others of an error
 			p.body = append(p.body, g.body(s)...)
 		} else {
 			p.body = append(p.body, g.scope(s, comm))
@@ -124,7 +124,7 @@ func (g *generator) repair(s *scene, comm int) *step {
 	return p
 }
 
-// doomed draws a rank that is to die, and has not died before.
+// doomed draws a rank that will die and that was not drawn before.
 func (g *generator) doomed() int {
 	g.mortal--
 	for {
@@ -165,8 +165,8 @@ func (g *generator) scope(s *scene, comm int) *step {
 	return p
 }
 
-// only returns what may be used where errors of comm are dealt with: comm, since what is
-// derived from it is made inside.
+// only returns the communicators that may be used where errors of comm are handled: comm alone,
+// because communicators derived from it are made inside.
 func only(_ *scene, comm int) []int { return []int{comm} }
 
 // body makes the steps of a scope or of a communicator's block.
@@ -184,7 +184,7 @@ func (g *generator) body(s *scene) []*step {
 // any makes a step.
 func (g *generator) any(s *scene) *step {
 	vars := g.open(s)
-	comm := vars[len(vars)-1] // the newest, most often
+	comm := vars[len(vars)-1] // usually the newest
 	if g.IntN(3) == 0 {
 		comm = vars[g.IntN(len(vars))]
 	}
@@ -251,8 +251,8 @@ func (g *generator) any(s *scene) *step {
 	return g.derive(s, comm)
 }
 
-// closing makes the end of a communicator that no scope around is on. If there is
-// none, it makes a message.
+// closing makes a step that closes comm. If comm may not be closed, because an enclosing scope is
+// on it, it makes a message instead.
 func (g *generator) closing(s *scene, comm int) *step {
 	defer clear(s.aligned)
 	if comm == world || s.around[comm] || !g.derived[comm] {
@@ -264,7 +264,7 @@ func (g *generator) closing(s *scene, comm int) *step {
 	return p
 }
 
-// derive makes a communicator, and what is done with it.
+// derive makes a step that makes a communicator and uses it.
 func (g *generator) derive(s *scene, parent int) *step {
 	p := g.step(doDerive, parent)
 	p.how, p.absorb, p.close = g.IntN(2), g.IntN(2) == 0, g.IntN(2) == 0

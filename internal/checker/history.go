@@ -13,34 +13,34 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// history is what all ranks of one run did and were told.
+// history is what all ranks of one run did, and what they were told.
 type history struct {
 	clock atomic.Int64
 
 	mu       sync.Mutex
-	raised   map[report][]raise // by what peers are told of it; rarely more than one
+	raised   map[report][]raise // by the report that peers get; rarely more than one
 	events   [][]event          // by rank of the world
 	units    map[string]map[int]string
 	failures []string
 	gone     map[int]bool // ranks whose program has ended: with the backend ulfm they may count as dead
 	dead     map[int]bool // ranks of the world whose process was ended
 
-	planned bool // more may die, by a plan
+	planned bool // more ranks may die, by a plan
 
 	// Under ErrorsReturn with the backend ulfm:
 	byHand  bool
-	revoked map[string]bool // communicators, by their names, that a rank has revoked
-	scoped  map[string]bool // those that were used by Try, TryAll or Guard
+	revoked map[string]bool // names of communicators that a rank has revoked
+	scoped  map[string]bool // names of those that were used by Try, TryAll or Guard
 	claims  []claim
 }
 
-// ends is in what a rank's end tells its peers.
+// ends is in the message that peers get when a rank's program ends.
 const ends = "program ends: "
 
-// revokedBy is in what Revoke tells the peers under ErrorsPropagate.
+// revokedBy is in the message that peers get from Revoke under ErrorsPropagate.
 const revokedBy = "revoked by rank "
 
-// report is a failure as peers see it: of a communicator, its rank there, the text.
+// report is a failure as peers see it: its communicator, the rank there, the text.
 type report struct {
 	comm    string
 	rank    int
@@ -48,7 +48,7 @@ type report struct {
 	corrupt bool
 }
 
-// raise is an error that a rank of the world raised on a communicator.
+// raise is an error that a rank raised on a communicator.
 type raise struct {
 	comm  string
 	rank  int // of the communicator
@@ -56,25 +56,25 @@ type raise struct {
 	what  report
 	at    int64
 	when  time.Time // fake
-	// certain: all ranks are told of it, unless a corruption comes first.
+	// certain: all ranks will be told of it, unless a corruption comes first.
 	certain bool
 	members []int // of the communicator, in the world
 }
 
-// An event is one call of the face at one rank that may tell it of an error.
+// An event is one call of the public interface at one rank that may tell it of an error.
 type event struct {
 	what       string
 	comm       *inst
 	begin, end int64
 	err        error
-	of         string // the communicator whose verdict err is; "": it is none
+	of         string // the communicator whose verdict err is; "": err is no verdict
 	key        string // of that verdict
-	// quiet: by the rules, a rank in it takes part in resolving errors only if the
-	// call reports them.
+	// quiet: by the rules, a rank in this call takes part in resolving errors only if the call
+	// reports them.
 	quiet bool
-	// closed: of the communicator that the verdict is of, the rank had been told no more.
+	// closed: the rank had closed the communicator of the verdict.
 	closed bool
-	// pends: it receives from anybody.
+	// pends: the call receives from any rank.
 	pends bool
 }
 
@@ -97,7 +97,7 @@ func (h *history) leaves(rank int) {
 	h.gone[rank] = true
 }
 
-// enlist puts a communicator's name into a set of the history.
+// enlist adds a communicator's name to one of the history's sets.
 func (h *history) enlist(set map[string]bool, c *inst) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -112,27 +112,27 @@ func (h *history) failf(rule, format string, args ...any) {
 	h.failures = append(h.failures, rule+": "+fmt.Sprintf(format, args...))
 }
 
-// raise notes that a rank is about to raise an error.
+// raise records that a rank is about to raise an error.
 func (h *history) raise(c *inst, rank int, message string, corrupt, certain bool) {
 	if len(message) > mpicx.MaxMessage {
-		message = message[:mpicx.MaxMessage-8] // the library cuts it: compared as far as this
+		message = message[:mpicx.MaxMessage-8] // the library cuts it: only this part is compared
 	}
 	r := raise{c.name, c.rankOf(rank), rank, report{c.name, c.rankOf(rank), message, corrupt}, h.now(), time.Now(), certain, c.members}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.raised[r.what] = append(h.raised[r.what], r)
-	if strings.HasSuffix(message, context.Canceled.Error()) { // perhaps with the verdict that has ended the context
+	if strings.HasSuffix(message, context.Canceled.Error()) { // perhaps with the verdict that ended the context
 		what := report{c.name, c.rankOf(rank), passedOn, corrupt}
 		h.raised[what] = append(h.raised[what], r)
 	}
 }
 
-// passedOn stands for what isPassedOn.
+// passedOn replaces a message for which isPassedOn holds.
 const passedOn = "passed on"
 
-// owner returns the communicator that the failures of a verdict were raised on: one
-// of candidates, or one that these are derived from. If several are possible, because a
-// rank left several Guards by one error, it does not know.
+// owner returns the communicator on which the failures of a verdict were raised: a candidate, or
+// one that a candidate is derived from. If several are possible, because a rank left several Guards
+// by one error, the owner is nil.
 func (h *history) owner(failures []mpicx.Failure, corrupt bool, candidates ...*inst) (owner *inst, known bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -159,22 +159,22 @@ func (h *history) owner(failures []mpicx.Failure, corrupt bool, candidates ...*i
 	return nil, false
 }
 
-// isReturned says whether an operation ended because it needs a rank that has returned.
+// isReturned reports whether an operation ended because it needs a rank that has returned.
 func isReturned(err error) bool {
 	m, ok := err.(*mpicx.MPIError)
 	return ok && strings.HasSuffix(m.Text, " has returned")
 }
 
-// isPassedOn says whether a failure comes from another communicator's verdict that ended a
-// TryAll: a rank that waits in it for the others leaves it with this failure, which the program
-// does not see.
+// isPassedOn reports whether a failure comes from another communicator's verdict that ended a
+// TryAll: a rank that waits there for the others leaves with this failure, which the program does
+// not see.
 func isPassedOn(message string) bool {
 	return strings.HasPrefix(message, "mpicx: error propagated from ") || strings.HasPrefix(message, "mpicx: communicator corrupted") ||
 		strings.Contains(message, "in a Try or Guard of ") && strings.HasSuffix(message, ": mpicx: communicator revoked")
 }
 
-// classify finds out what err, from a call on c, is. An error that the face does not
-// promise is a failure.
+// classify determines what err, returned by a call on c, is. An error that the public interface
+// does not promise is a failure of the check.
 func (h *history) classify(e *event, candidates []*inst, deadline bool, allowed ...error) {
 	switch v := bare(e.err).(type) {
 	case nil:
@@ -183,8 +183,8 @@ func (h *history) classify(e *event, candidates []*inst, deadline bool, allowed 
 		h.attribute(e, v.Failures, v.Dead, true, candidates)
 		h.automatic(e, candidates)
 		if e.key = "corrupted " + e.key; strings.Contains(e.key, ends) {
-			// A rank that ends corrupts the world or, if that is of no use, what is derived
-			// from it: which one this is of, it does not say.
+			// A rank that ends corrupts the world or, if it is corrupted already, the communicators
+			// derived from it. The error does not say which of them.
 			e.of = ""
 		}
 		return
@@ -194,7 +194,7 @@ func (h *history) classify(e *event, candidates []*inst, deadline bool, allowed 
 	}
 	switch {
 	case deadline && errors.Is(e.err, context.DeadlineExceeded):
-	case isReturned(e.err): // the rank that was to send
+	case isReturned(e.err): // the rank that would send has returned
 	case h.byHand && h.ofDeaths(e, candidates):
 	default:
 		for _, a := range allowed {
@@ -215,7 +215,7 @@ func (h *history) attribute(e *event, failures []mpicx.Failure, dead []int, corr
 		if len(dead) == 0 {
 			h.failf("P2", "%s returns a verdict without failures: %v", e.what, e.err)
 		}
-		return // of which communicator, it does not say
+		return // the error does not say on which communicator
 	}
 	switch c, known := h.owner(failures, corrupt, candidates...); {
 	case c != nil:

@@ -6,17 +6,17 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// inst is a communicator at one rank: what a variable of the program holds. Its name
-// is the same at all its members, and no other has it.
+// inst is a communicator at one rank: the value of a variable of the program. Its name is the same
+// at all its members, and unique.
 type inst struct {
 	*mpicx.Comm
 	name    string
 	parent  *inst
 	members []int // their ranks in the world
-	unwound bool  // this rank has left Guard by an error of its own
-	lost    bool  // a call has returned a CommCorruptedError of it
-	// doubtful says that the CommCorruptedError may have been of another communicator,
-	// which was corrupted in the same words.
+	unwound bool  // this rank has left its Guard by an error of its own
+	lost    bool  // a call has returned its CommCorruptedError
+	// doubtful says that the CommCorruptedError may have been another communicator's, which was
+	// corrupted with the same words.
 	doubtful bool
 	corrupt  bool // a call on it has returned a CommCorruptedError
 	closed   bool // Close has returned nil
@@ -24,7 +24,7 @@ type inst struct {
 
 func (c *inst) rankOf(world int) int { return slices.Index(c.members, world) }
 
-// derivedFrom says whether c is the communicator of the given name or derived from it.
+// derivedFrom reports whether c is the communicator of the given name or derived from it.
 func (c *inst) derivedFrom(name string) bool {
 	for ; c != nil; c = c.parent {
 		if c.name == name {
@@ -34,8 +34,8 @@ func (c *inst) derivedFrom(name string) bool {
 	return false
 }
 
-// whole says whether c and all that it is derived from have the same members, so that
-// who corrupts one of those corrupts c.
+// whole reports whether c and all communicators that it is derived from have the same members. Then
+// a rank that corrupts one of them corrupts c.
 func (c *inst) whole() bool {
 	for p := c.parent; p != nil; p = p.parent {
 		if len(p.members) != len(c.members) {

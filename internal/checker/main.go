@@ -27,7 +27,7 @@ func main() {
 	flag.Parse()
 	debug.SetGCPercent(400)
 	if !*parallel {
-		runtime.GOMAXPROCS(1) // one order of events, mostly
+		runtime.GOMAXPROCS(1) // one order of events, usually
 	}
 	c := &checker{next: *from, until: *from + *programs, every: *every, whole: *whole, trace: *trace, out: os.Stdout, seen: make(map[string]int)}
 	if *long > 0 {
@@ -79,7 +79,7 @@ func (c *checker) print(start time.Time) {
 	fmt.Fprintf(c.out, "%d programs, %d failed, in %v, %.0f programs/s\n", c.ran, c.failed, d.Round(time.Second/10), float64(c.ran)/d.Seconds())
 }
 
-// one runs the program of a seed. If it fails, a smaller one is printed.
+// one runs the program of a seed. If it fails, one prints a smaller program that fails.
 func (c *checker) one(t *testing.T, seed uint64) {
 	p := generate(seed)
 	var h *history
@@ -122,14 +122,14 @@ func (c *checker) one(t *testing.T, seed uint64) {
 		seed, strings.Join(last.failures, "\n"), small, last, seed)
 }
 
-// kindOf names what is wrong, alike for programs that fail alike: the rule, and what comes
-// before the particulars.
+// kindOf names the kind of a failure, the same for programs that fail alike: the rule, and the text
+// before the details.
 func kindOf(h *history) string {
 	rule, text, _ := strings.Cut(h.failures[0], ": ")
 	switch rule {
 	case "leak", "Run":
 		return rule
-	case "hang": // by the operations that ranks are blocked in
+	case "hang": // named by the operations in which ranks are blocked
 		var in []string
 		for _, line := range strings.Split(text, "\n")[1:] {
 			line = line[strings.LastIndex(line, ": ")+1:]

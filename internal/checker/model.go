@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// check holds what the ranks were told against the design rules.
+// check compares what the ranks were told with the design rules.
 func (h *history) check() {
 	h.sameVerdicts()
 	h.sameUnits()
@@ -21,8 +21,8 @@ type told struct {
 	at  *event
 }
 
-// verdicts returns those of each communicator at each rank, in the order in which the
-// rank was told of them, but for those that some rank could not say the communicator of.
+// verdicts returns the verdicts of each communicator at each rank, in the order in which the rank
+// was told of them. It omits verdicts whose communicator some rank could not determine.
 func (h *history) verdicts() map[string]map[int][]told {
 	unsure := make(map[string]bool)
 	for _, events := range h.events {
@@ -50,8 +50,7 @@ func (h *history) verdicts() map[string]map[int][]told {
 	return all
 }
 
-// P1, P2: all ranks are told of the same verdicts in the same order, as far as they
-// have asked.
+// P1, P2: all ranks are told of the same verdicts in the same order, as far as they have asked.
 func (h *history) sameVerdicts() {
 	for comm, byRank := range h.verdicts() {
 		longest := -1
@@ -72,8 +71,8 @@ func (h *history) sameVerdicts() {
 	}
 }
 
-// TryAll ends alike at all ranks that are not told of an error from outside, an agreement
-// at all that live.
+// TryAll ends alike at all ranks that are not told of an error from outside. Agreements end alike
+// at all living ranks.
 func (h *history) sameUnits() {
 	for name, byRank := range h.units {
 		first, outcome := -1, ""
@@ -91,14 +90,14 @@ func (h *history) sameUnits() {
 	}
 }
 
-// P1: a rank is told of a verdict once. What it begins afterwards does not end with
-// it, unless it is final.
+// P1: a rank is told of a verdict once. Operations that it begins afterwards do not end with it,
+// unless it is final.
 func (h *history) onceEach() {
 	for r, events := range h.events {
 		first := make(map[string]int64)
 		for _, v := range events {
 			if v.of == "" || strings.HasPrefix(v.key, "corrupted") || strings.HasPrefix(v.what, "Err ") ||
-				strings.Contains(v.key, revokedBy) { // which more than one revoke may tell of
+				strings.Contains(v.key, revokedBy) { // several revokes may tell of it
 				continue
 			}
 			if at, ok := first[v.of+v.key]; ok && v.begin > at {
@@ -111,13 +110,13 @@ func (h *history) onceEach() {
 	}
 }
 
-// together checks P2's other half: a rank that raises an error before it was told of a
-// verdict has its error in that one, or an earlier one.
+// together checks the other half of P2: if a rank raises an error before it was told of a verdict,
+// the error is in that verdict or an earlier one.
 func (h *history) together() {
 	verdicts := h.verdicts()
 	for _, all := range h.raised {
 		for _, e := range all {
-			if !e.certain || h.revoked[e.comm] { // there may have been nobody to tell
+			if !e.certain || h.revoked[e.comm] { // there may have been no rank to tell
 				continue
 			}
 			seq := verdicts[e.comm][e.world]
@@ -127,7 +126,7 @@ func (h *history) together() {
 					break
 				}
 				if v.at.end < e.at || strings.HasPrefix(v.key, "corrupted") || strings.Contains(v.key, text) {
-					continue // in the last case this rank has taken part by an error before
+					continue // in the last case this rank has taken part by an earlier error
 				}
 				if opened := h.opened(e.comm, v.key); h.silent(e, opened) {
 					h.failures = append(h.failures, fmt.Sprintf("P2: an error is in a later verdict than it ought to be: rank %d raises %q on %s before it is told of %s",
@@ -152,9 +151,9 @@ func (h *history) opened(comm, key string) int64 {
 	return at
 }
 
-// silent says whether no call that e's rank made since an error was raised on e's
-// communicator may have taken part in resolving it, though it reported something
-// else: see docs/ARCHITECTURE.md, who knew of the others' errors.
+// silent reports whether no call of e's rank after the time since, when an error was raised on e's
+// communicator, may have taken part in resolving that error although it reported something else
+// ("What happens to an error" in docs/ARCHITECTURE.md, step 2).
 func (h *history) silent(e raise, since int64) bool {
 	return !slices.ContainsFunc(h.events[e.world], func(v event) bool {
 		if v.end < since || v.end > e.at {
@@ -163,6 +162,6 @@ func (h *history) silent(e raise, since int64) bool {
 		if v.err == nil {
 			return !v.quiet || !v.comm.derivedFrom(e.comm)
 		}
-		return v.of != e.comm || !v.quiet // what follows the report of one verdict belongs to the next
+		return v.of != e.comm || !v.quiet // calls after the report of one verdict belong to the next
 	})
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// network delays the messages of the error channels, and the news of deaths, each by a
-// time of its own, in fake time: goroutine ranks alone would have them at once. Those
-// of one rank stay in order, as a transport promises.
+// network delays each message of the error channels, and each news of a death, by a different fake
+// time. Without it, goroutine ranks would have them at once. Those from one rank stay in order, as
+// a transport promises.
 func network(seed uint64) func(transport.Comm) transport.Comm {
 	return func(c transport.Comm) transport.Comm {
 		return &slow{c, rand.New(rand.NewPCG(seed, uint64(c.Rank()))), new(sync.Mutex), new(atomic.Bool)}
@@ -27,7 +27,7 @@ type slow struct {
 	dead *atomic.Bool
 }
 
-// Sub has what it makes delayed as well.
+// Sub makes a communicator with the same delays.
 func (c *slow) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	made, err := c.Comm.Sub(name, members)
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *slow) Listen(l transport.Listener) {
 	c.Comm.Listen(&slowListener{Listener: l, comm: c, from: make([]line, c.Size())})
 }
 
-// delay draws one. Most are none.
+// delay draws one delay. Most are 0.
 func (c *slow) delay() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,11 +56,11 @@ type slowListener struct {
 	from []line // by rank
 }
 
-// line is what one rank has sent that is under way.
+// line contains what one rank has sent and is not delivered yet.
 type line struct {
 	mu      sync.Mutex
 	waiting []func()
-	busy    bool // a timer or a goroutine delivers
+	busy    bool // a timer or a goroutine delivers the calls that wait
 }
 
 func (l *slowListener) Take(from int, payload []byte) {
@@ -80,7 +80,7 @@ func (l *slowListener) Died(rank int) {
 	l.from[rank].put(l.comm.delay(), func() { l.Listener.Died(rank) })
 }
 
-// put has f called after d, and after what was put before.
+// put schedules a call of f, after d and after everything that was put before.
 func (q *line) put(d time.Duration, f func()) {
 	q.mu.Lock()
 	q.waiting = append(q.waiting, f)

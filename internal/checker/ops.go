@@ -39,12 +39,12 @@ var opNames = [...]string{"barrier", "bcast", "reduce", "allreduce", "allgather"
 
 const (
 	tagRing  = 7
-	tagNever = 8 // that nobody sends with
+	tagNever = 8 // no rank sends with it
 	tagStep  = 100
 )
 
-// operation is a step's operation at one rank. The values that it moves tell which
-// step of which iteration they are of, and from whom, so that a stale one is found.
+// operation is a step's operation at one rank. The values that it moves contain the step, the
+// iteration and the sender, so that a stale one is found.
 type operation struct {
 	*rank
 	e      *env
@@ -53,7 +53,7 @@ type operation struct {
 	n, me  int
 	base   int64
 	begin  int64
-	checks []func() error // once it has succeeded
+	checks []func() error // run once it has succeeded
 	bufs   [][]int64
 }
 
@@ -72,7 +72,7 @@ func (r *rank) operate(s *step, e *env, c *inst) error {
 		}
 	}
 	if err == nil || v.of != "" && c.derivedFrom(v.of) {
-		// Whatever was begun has ended (P4): the buffers are the program's again (F4).
+		// Every operation begun has ended (P4), so the buffers are the program's again (F4).
 		o.scribble()
 	}
 	return err
@@ -81,7 +81,7 @@ func (r *rank) operate(s *step, e *env, c *inst) error {
 // value is what a rank contributes to the operation.
 func (o *operation) value(rank int) int64 { return o.base + int64(rank) }
 
-// buf is a buffer that the operation is given.
+// buf makes a buffer for the operation.
 func (o *operation) buf(v ...int64) []int64 {
 	o.bufs = append(o.bufs, v)
 	return v
@@ -89,8 +89,8 @@ func (o *operation) buf(v ...int64) []int64 {
 
 func (o *operation) space(n int) []int64 { return o.buf(make([]int64, n)...) }
 
-// scribble writes to all buffers, and looks at the end of the run whether that is
-// still there.
+// scribble overwrites all buffers, and checks at the end of the run that nothing else wrote to
+// them.
 func (o *operation) scribble() {
 	what, bufs := fmt.Sprintf("%s on %s", opNames[o.s.arg], o.c.name), o.bufs
 	for _, b := range bufs {
@@ -110,7 +110,7 @@ func (o *operation) scribble() {
 	})
 }
 
-// expect has buf compared with what of, by index, says.
+// expect compares buf with the function of, element by element, after the operation.
 func (o *operation) expect(buf []int64, of func(i int) int64) {
 	o.checks = append(o.checks, func() error {
 		for i, v := range buf {
@@ -180,13 +180,13 @@ func (o *operation) do() error {
 	case opGatherAny:
 		return o.gatherAny(ctx, root)
 	case opHelper:
-		// One goroutine waits at a time: if several did, each might be told of another
-		// error, and the program had to deal with all of them.
+		// One goroutine waits at a time: if several did, each might be told of a different error,
+		// and the program would have to handle all of them.
 		recv, send := o.ring()
 		barrier := c.Barrier()
 		var helper errgroup.Group
 		helper.Go(func() error { return future.WaitAll(ctx, recv, send) })
-		if err := helper.Wait(); err != nil { // nil, too, if a process dies there, which ends the goroutine
+		if err := helper.Wait(); err != nil { // nil also if the process dies there, which ends the goroutine
 			return err
 		}
 		return barrier.Wait(ctx)
@@ -245,7 +245,7 @@ func (o *operation) ring() (recv, send future.Waiter) {
 	return recv, mpicx.Send(o.c.Comm, out, right, tagRing)
 }
 
-// gatherAny has the root receive from all others, in any order.
+// gatherAny receives from all others at the root, in any order.
 func (o *operation) gatherAny(ctx context.Context, root int) error {
 	if o.me != root {
 		return mpicx.Send(o.c.Comm, o.buf(o.value(o.me)), root, tagStep+o.s.id).Wait(ctx)
@@ -258,7 +258,7 @@ func (o *operation) gatherAny(ctx context.Context, root int) error {
 	}
 	for len(senders) > 0 {
 		if o.byHand && !living(senders, o.c.Failed()) {
-			return mpicx.ErrProcFailedPending // acknowledged, they would not end the next
+			return mpicx.ErrProcFailedPending // once acknowledged, deaths would not end the next receive
 		}
 		b := o.space(1)
 		status, err := o.fromAnybody(ctx, b, senders)
@@ -271,8 +271,8 @@ func (o *operation) gatherAny(ctx context.Context, root int) error {
 	return nil
 }
 
-// fromAnybody receives. Under ErrorsReturn it acknowledges deaths as long as others may
-// send (H3).
+// fromAnybody receives from any rank. Under ErrorsReturn it acknowledges deaths while living ranks
+// may still send (H3).
 func (o *operation) fromAnybody(ctx context.Context, b []int64, senders map[int]bool) (mpicx.Status, error) {
 	c := o.c.Comm
 	f := mpicx.Recv(c, b, mpicx.AnySource, tagStep+o.s.id)
@@ -292,7 +292,7 @@ func (o *operation) fromAnybody(ctx context.Context, b []int64, senders map[int]
 	}
 }
 
-// living says whether some of the ranks have not failed.
+// living reports whether some of the ranks have not failed.
 func living(ranks map[int]bool, failed []int) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(ranks)), func(r int) bool { return !slices.Contains(failed, r) })
 }

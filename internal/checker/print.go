@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// String writes the program as Go would have it, but for what every program repeats:
-// that errors are returned.
+// String returns the program in the form of Go, without what every program repeats: returning
+// errors.
 func (p *program) String() string {
 	w := &writer{ranks: p.ranks}
 	w.line("// %d ranks, backend %s%s", p.ranks, p.backend, map[bool]string{true: fmt.Sprintf(", messages of the error channel delayed (%d)", p.net)}[p.net != 0])

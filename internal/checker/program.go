@@ -2,8 +2,8 @@ package main
 
 import "slices"
 
-// A program is what every rank runs: a tree of steps, some of which only some ranks
-// take. Communicators are variables, known inside the step that makes them.
+// A program is what every rank runs: a tree of steps. Some steps are taken only by some ranks.
+// Communicators are variables whose scope is the step that makes them.
 type program struct {
 	ranks   int
 	backend string
@@ -13,8 +13,8 @@ type program struct {
 	body    []*step
 }
 
-// world is the variable of the first communicator. Others have the number of the step
-// that makes them.
+// world is the variable of the first communicator. Each other variable is the number of the step
+// that makes it.
 const world = 0
 
 // A kind says what a step is.
@@ -24,31 +24,31 @@ const (
 	doOp     kind = iota // an operation of all ranks of a communicator
 	doRaise              // an error of some ranks
 	doLeave              // some ranks leave by a panic, Goexit, or the death of their process
-	doExpire             // some ranks wait, with a deadline, for what never comes
+	doExpire             // some ranks wait, with a deadline, for a message that never comes
 	doCheck              // ranks whose context has ended return its error
 	doErr                // some ranks ask Err
-	doWork               // some ranks compute for long, unless their context ends
+	doWork               // some ranks compute for the time long, unless their context ends
 	doScope              // Try, TryAll or Guard around a body
 	doDerive             // a communicator for a body
-	doRepair             // a body that deaths may end, Agree, Shrink, and a body for those who live
+	doRepair             // a body that deaths may end, Agree, Shrink, and a body for the survivors
 	doRevoke             // some ranks revoke
 	doClose              // the end of a communicator, before that of its block
 	doPair               // a message between two ranks
 )
 
-// A step of a program. Which fields count depends on its kind.
+// A step of a program. The kind determines which fields it uses.
 type step struct {
-	id    int // no two of a program have the same
+	id    int // unique in the program
 	kind  kind
 	comm  int // a variable: of the operation, the raise, the scope; the parent of a doDerive
 	ranks uint64
-	delay []int // microseconds that each rank computes before
+	delay []int // ticks for which each rank computes before
 	how   int   // one of the constants below, by kind
 	arg   int
 
-	catch  bool // doScope: errors of the communicator that leave it are dealt with
-	absorb bool // doDerive: so are those that make it useless
-	close  bool // doDerive
+	catch  bool // doScope: errors of the communicator that leave the scope are handled
+	absorb bool // doDerive: errors that corrupt the communicator are handled too
+	close  bool // doDerive: the communicator is closed after the body
 	repeat int  // doScope
 	body   []*step
 	then   []*step // doRepair: after Shrink
@@ -70,14 +70,14 @@ const (
 	byDeath
 )
 
-// What is still to end when a communicator is closed.
+// What is still pending when a communicator is closed.
 const (
 	closeIdle    = iota
 	closeRing    // operations that the rank waits for afterwards
 	closeBarrier // the same
-	closeDup     // the making of a communicator, which it uses afterwards
+	closeDup     // the making of a communicator, which is used afterwards
 	closeHelper  // operations that another of its goroutines watches
-	closeNever   // a receive that nobody sends to
+	closeNever   // a receive of a message that no rank sends
 	closings
 )
 
@@ -94,7 +94,7 @@ const (
 	split // by world rank modulo arg
 )
 
-// has says whether a rank of the world takes the step.
+// has reports whether a rank of the world takes the step.
 func (s *step) has(rank int) bool { return s.ranks>>rank&1 != 0 }
 
 // clone returns a copy that shares nothing.
@@ -115,7 +115,7 @@ func cloneAll(steps []*step) []*step {
 	return all
 }
 
-// size is how much there is to read in a program.
+// size measures how much a reader of the program has to read.
 func (p *program) size() int {
 	return p.ranks + sizeOf(p.body) + min(int(p.net), 1) + map[bool]int{true: 1}[p.returns] + len(p.plan)
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// repair runs a body that deaths may end. All who live agree at its end whether it has
-// succeeded, and shrink the communicator if it has not: an error that is no corruption
-// is made one. Then they run what is to be done with the smaller one.
+// repair runs a body that deaths may end. Then all living ranks agree on whether it has succeeded.
+// If not, they shrink the communicator, after they have revoked it if it is not corrupted, and run
+// the rest of the step on the smaller one.
 func (r *rank) repair(s *step, e *env, c *inst) error {
 	if r.byHand {
 		return r.repairByHand(s, e, c)
 	}
 	err := r.all(s.body, e)
-	if err == nil && !c.lost { // who knows that it is of no use repairs
+	if err == nil && !c.lost { // a rank that knows of a corruption repairs
 		if err = r.agree(s, e, c); err == nil {
 			return nil
 		}
@@ -42,7 +42,7 @@ func (r *rank) revoke(e *env, c *inst) {
 	r.note(&v, e, false)
 }
 
-// agree has each rank clear a bit of its own.
+// agree agrees on a flag in which each rank clears one bit.
 func (r *rank) agree(s *step, e *env, c *inst) error {
 	v := event{what: "Agree", comm: c, begin: r.now()}
 	flag, err := c.Agree(-1 &^ (1 << r.id)).Get(e.ctx)
@@ -58,7 +58,7 @@ func (r *rank) agree(s *step, e *env, c *inst) error {
 	return err
 }
 
-// shrink makes the smaller communicator, and finds out who its ranks are.
+// shrink makes the smaller communicator, and determines its ranks.
 func (r *rank) shrink(s *step, e *env, c *inst) error {
 	v := event{what: "Shrink", comm: c, begin: r.now()}
 	made, err := c.Shrink().Get(e.ctx)
@@ -70,7 +70,7 @@ func (r *rank) shrink(s *step, e *env, c *inst) error {
 	return r.small(s, e, c, made)
 }
 
-// small does what is to be done on a communicator that was shrunk.
+// small runs the rest of the step on a communicator that was shrunk.
 func (r *rank) small(s *step, e *env, c *inst, made *mpicx.Comm) error {
 	d := &inst{Comm: made, name: fmt.Sprintf("%s/s%d%s", c.name, s.id, e.path), parent: c}
 	ids := make([]int64, made.Size())
@@ -100,7 +100,7 @@ func (r *rank) small(s *step, e *env, c *inst, made *mpicx.Comm) error {
 	return r.all(s.then, &inner)
 }
 
-// excluded checks that no death of which this rank had been told is a member's.
+// excluded checks that no rank of d was reported dead to this rank before.
 func (r *rank) excluded(c, d *inst) {
 	r.mu.Lock()
 	events := r.events[r.id]
@@ -124,7 +124,7 @@ func (r *rank) excluded(c, d *inst) {
 	}
 }
 
-// outcome notes what has to be the same at all ranks that live.
+// outcome notes a result that must be the same at all living ranks.
 func (r *rank) outcome(of, what string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

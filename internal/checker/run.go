@@ -16,14 +16,14 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// tick is the unit of time, which is fake. Programs last long enough that ranks which wait have
-// their calls compared (M2), often while others are late: none of that may disturb them.
+// tick is the unit of fake time. It is so long that ranks that wait have their calls compared (M2),
+// often while others are late: this must not disturb a program.
 const tick = 30 * time.Millisecond
 
 // idle is longer than any program computes.
 const idle = 24 * time.Hour
 
-// play runs a program once and returns the history, with what was wrong.
+// play runs a program once and returns the history, which includes the failures.
 func play(t *testing.T, p *program) (h *history) {
 	h = newHistory(p.ranks)
 	h.planned = p.plan != ""
@@ -69,7 +69,7 @@ func inBubble(p *program, h *history) {
 	done := make(chan error, 1)
 	hung := false
 	defer func() {
-		if hung { // what comes after is of the release
+		if hung { // later failures are consequences of the release
 			h.failures = h.failures[:1]
 		}
 	}()
@@ -124,7 +124,7 @@ func abort(ranks []*rank) {
 	}
 }
 
-// blocked says what each rank is blocked in.
+// blocked says in which operation each rank is blocked.
 func blocked(ranks []*rank) string {
 	var b strings.Builder
 	for i, r := range ranks {
@@ -142,7 +142,7 @@ func blocked(ranks []*rank) string {
 	return b.String()
 }
 
-// ended checks what Run returns.
+// ended checks the error that Run returns.
 func (h *history) ended(p *program, own []error, err error) {
 	failed := 0
 	for r, e := range own {
@@ -161,7 +161,7 @@ func (h *history) ended(p *program, own []error, err error) {
 	}
 }
 
-// print writes what each rank was told.
+// String lists what each rank was told.
 func (h *history) String() string {
 	var b strings.Builder
 	for r, events := range h.events {

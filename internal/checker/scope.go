@@ -10,7 +10,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// left is what the program makes of the error that comes out of Guard.
+// left is an error that has come out of Guard, as the program sees it.
 type left struct {
 	comm string
 	err  error
@@ -58,10 +58,10 @@ func (r *rank) scope(s *step, e *env, c *inst) error {
 	return nil
 }
 
-// once runs the scope once. The panic of a step comes out of Guard as it was; the
-// program takes it for an error.
+// once runs the scope once. A step's panic comes out of Guard unchanged; the program treats it as
+// an error.
 func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
-	var local error // of this rank, told to nobody so far
+	var local error // this rank's error, which it has told to no other rank yet
 	name := [...]string{"Try", "TryAll", "Guard"}[s.how]
 	body := func(ctx context.Context) (err error) {
 		e.ctx = ctx
@@ -79,9 +79,10 @@ func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
 			case s.how == guard:
 				r.raise(c, r.id, err.Error(), true, true)
 			default:
-				// A context that an error has ended is what that error is, if it is on its way.
+				// The error of a context that was ended by an error stands for that error, which is
+				// on its way.
 				own := !isVerdict(err) && !errors.Is(err, context.Canceled)
-				if own && !strings.Contains(err.Error(), " of rank ") { // the library's: made one that no other is like
+				if own && !strings.Contains(err.Error(), " of rank ") { // the library's error: wrapped to make it unique
 					err = fmt.Errorf("at %d: %w", r.now(), err)
 				}
 				if own {
@@ -117,7 +118,7 @@ func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
 	case guard:
 		if err = c.Guard(ctx, body); err != nil {
 			c.unwound = true
-			if !r.above(err, c) { // for the scopes around it is another error
+			if !r.above(err, c) { // enclosing scopes see another error
 				err = &left{c.name, err}
 			}
 		}
@@ -132,7 +133,7 @@ func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
 	return err
 }
 
-// origin checks what a Try returns whose function failed with an error of this rank.
+// origin checks what a Try returns at the rank whose error made its function fail.
 func (r *rank) origin(name string, c *inst, local, err error) {
 	if err == nil {
 		r.failf("P1", "%s on %s at rank %d returns nil after %q", name, c.name, r.id, local)
@@ -148,14 +149,14 @@ func (r *rank) origin(name string, c *inst, local, err error) {
 	}
 }
 
-// above says whether err is an error of one that c is derived from.
+// above reports whether err is an error of a communicator that c is derived from.
 func (r *rank) above(err error, c *inst) bool {
 	owner, known := r.ownerOf(err, c)
 	return known && owner != c
 }
 
-// ownerOf returns the communicator of a verdict that a rank of c was told of: c or one that
-// it is derived from, or one of the others.
+// ownerOf returns the communicator of a verdict that a rank of c was told of: c, a communicator
+// that c is derived from, or one of the others.
 func (r *rank) ownerOf(err error, c *inst, others ...*inst) (owner *inst, known bool) {
 	candidates := append([]*inst{c}, others...)
 	switch v := bare(err).(type) {
@@ -181,12 +182,12 @@ func (r *rank) unit(s *step, e *env, c *inst, err error) {
 	if r.ofComm(err, c) {
 		outcome = err.Error()
 	} else if err != nil {
-		return // of what it is derived from, or final
+		return // of a communicator that c is derived from, or final
 	}
 	r.outcome(fmt.Sprintf("TryAll: number %d%s on %s", s.id, e.path, c.name), outcome)
 }
 
-// ofComm says whether err is a PropagatedError of c itself.
+// ofComm reports whether err is a PropagatedError of c itself.
 func (r *rank) ofComm(err error, c *inst) bool {
 	_, ok := err.(*mpicx.PropagatedError)
 	owner, _ := r.ownerOf(err, c)

@@ -1,8 +1,7 @@
 package main
 
-// shrink looks for a smaller program that fails in the same way, for as long as it
-// finds one. A program fails if it does so in one of several runs: what happens at
-// one moment of fake time is in no order.
+// shrink looks for smaller programs that fail in the same way, until it finds no more. A program
+// fails if one of several runs fails: events at the same fake time have no order.
 func shrink(p *program, fails func(*program) bool) *program {
 	for {
 		smaller := false
@@ -18,8 +17,7 @@ func shrink(p *program, fails func(*program) bool) *program {
 	}
 }
 
-// candidates returns programs that are somewhat smaller, those with the largest
-// difference first.
+// candidates returns programs that are somewhat smaller, the smallest first.
 func candidates(p *program) []*program {
 	var all []*program
 	add := func(change func(*program)) {
@@ -28,10 +26,10 @@ func candidates(p *program) []*program {
 		all = append(all, q)
 	}
 	n := count(p.body)
-	for i := range n { // without a step
+	for i := range n { // remove a step
 		add(func(q *program) { q.body = edit(q.body, i, func(*step) []*step { return nil }) })
 	}
-	for i := range n { // its body in its place
+	for i := range n { // replace a step by its body
 		if s := nth(p.body, i); s.kind == doScope && !s.catch && !p.returns || s.kind == doRepair && !p.returns {
 			add(func(q *program) { q.body = edit(q.body, i, func(s *step) []*step { return s.body }) })
 		}
@@ -84,13 +82,13 @@ func count(steps []*step) int {
 	return n
 }
 
-// nth returns a step by its number in the order of the text.
+// nth returns the step with the given number in the order of the text.
 func nth(steps []*step, n int) (found *step) {
 	edit(steps, n, func(s *step) []*step { found = s; return []*step{s} })
 	return found
 }
 
-// edit puts others in the place of the nth step.
+// edit replaces the nth step.
 func edit(steps []*step, n int, f func(*step) []*step) []*step {
 	var walk func([]*step) []*step
 	walk = func(steps []*step) []*step {

@@ -20,8 +20,8 @@ const (
 	unordered = "With -tags ulfm this prints, in any order:\n"
 )
 
-// Check runs the examples of a file and compares what each prints with the comment at its end.
-// Under the black channel it only checks that examples has all of the file.
+// Check runs the examples of a file and compares their output with the comments at their ends.
+// Under the black channel it only checks that the map contains all examples of the file.
 func Check(t *testing.T, file string, examples map[string]func()) {
 	t.Helper()
 	names, want := read(t, file)
@@ -46,7 +46,7 @@ func Check(t *testing.T, file string, examples map[string]func()) {
 	}
 }
 
-// read returns the names of a file's examples, in their order, and the last comment of each.
+// read returns the names of a file's examples, in order, and the last comment of each.
 func read(t *testing.T, file string) (names []string, comments map[string]string) {
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.SkipObjectResolution)
 	require.NoError(t, err)
@@ -66,7 +66,7 @@ func read(t *testing.T, file string) (names []string, comments map[string]string
 	return names, comments
 }
 
-// printed returns what fn writes to the standard output.
+// printed returns the text that fn writes to the standard output.
 func printed(t *testing.T, fn func()) string {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)

@@ -7,10 +7,10 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
 
-// A file is one of the files to generate.
+// A file describes one of the generated files.
 type file struct {
 	name    string
-	formula string // what the matrix is, in a line
+	formula string // describes the matrix in one line
 	text    func(comment string) ([]byte, error)
 }
 
@@ -50,7 +50,7 @@ var files = []file{
 			"2 1 -1.0D+00\n3 2 -1.0d0\n4 3 -10.0D-1\n5 4 -0.1D+01\n6 5 -1\n")},
 }
 
-// generate returns the text of each file, uncompressed, by name.
+// generate returns the uncompressed text of each file, by name.
 func generate() (map[string][]byte, error) {
 	all := make(map[string][]byte)
 	for _, f := range files {
@@ -78,7 +78,7 @@ func coordinate(matrix func() (*sparse.CSR, error)) func(string) ([]byte, error)
 	}
 }
 
-// readme returns the README: a table of the files, as the reader sees them.
+// readme returns the README: a table of the files, from the contents that the reader reads.
 func readme(texts map[string][]byte) ([]byte, error) {
 	var buf bytes.Buffer
 	buf.WriteString(`# Matrices

@@ -8,9 +8,8 @@ type neighbour struct {
 	val        float64
 }
 
-// stencil returns the matrix that has diag on the diagonal and arms around it,
-// on a grid of nx x ny x nz points with x fastest. Arms that leave the grid are
-// cut off: the solution is 0 there.
+// stencil returns the matrix that has diag on the diagonal and arms around it, on a grid of nx x ny
+// x nz points with x fastest. Arms that leave the grid are omitted: the solution is 0 there.
 func stencil(nx, ny, nz int, diag float64, arms []neighbour) (*sparse.CSR, error) {
 	var entries []sparse.Triplet
 	index := func(x, y, z int) int32 { return int32(x + nx*(y+ny*z)) }
@@ -43,14 +42,13 @@ func poisson3D(n int) (*sparse.CSR, error) {
 		{-1, 0, 0, -1}, {1, 0, 0, -1}, {0, -1, 0, -1}, {0, 1, 0, -1}, {0, 0, -1, -1}, {0, 0, 1, -1}})
 }
 
-// anisotropic returns diffusion that is weaker in x by the factor 0.01.
+// anisotropic returns a diffusion that is weaker in x by the factor 0.01.
 func anisotropic(n int) (*sparse.CSR, error) {
 	const eps = 0.01
 	return stencil(n, n, 1, 2+2*eps, []neighbour{{-1, 0, 0, -eps}, {1, 0, 0, -eps}, {0, -1, 0, -1}, {0, 1, 0, -1}})
 }
 
-// convection returns diffusion with a wind of h·β = (0.5, 0.25): upwind
-// differences take from the side that the wind comes from.
+// convection returns diffusion with a wind of h·β = (0.5, 0.25), with upwind differences.
 func convection(n int) (*sparse.CSR, error) {
 	const bx, by = 0.5, 0.25
 	return stencil(n, n, 1, 4+bx+by, []neighbour{{-1, 0, 0, -1 - bx}, {1, 0, 0, -1}, {0, -1, 0, -1 - by}, {0, 1, 0, -1}})

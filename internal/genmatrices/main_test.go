@@ -32,13 +32,13 @@ func TestTestdataIsWhatIsGenerated(t *testing.T) {
 	assert.Less(t, size, int64(1_500_000))
 	for name, text := range want {
 		got := plain(t, filepath.Join(testdata, name))
-		// Not assert.Equal, which would print megabytes.
+		// assert.Equal would print megabytes.
 		assert.True(t, bytes.Equal(text, got), "%s differs: go run ./internal/genmatrices", name)
 	}
 }
 
-// plain returns the contents of a file, decompressed: compress/gzip may do
-// better in the next version of Go.
+// plain returns the contents of a file, decompressed, because compress/gzip may compress better in
+// a future version of Go.
 func plain(t *testing.T, name string) []byte {
 	f, err := os.Open(name)
 	require.NoError(t, err)
@@ -94,14 +94,14 @@ func TestStencils(t *testing.T) {
 	assert.Equal(t, []float64{-1.25, -1.5, 4.75, -1, -1}, []float64{m.At(4, 1), m.At(4, 3), m.At(4, 4), m.At(4, 5), m.At(4, 7)})
 	m, err = poisson3D(3)
 	require.NoError(t, err)
-	cols, vals := m.Row(13) // the middle
+	cols, vals := m.Row(13) // the middle row
 	assert.Equal(t, []int32{4, 10, 12, 13, 14, 16, 22}, cols)
 	assert.Equal(t, []float64{-1, -1, -1, 6, -1, -1, -1}, vals)
 }
 
-// Graphene's bonds: three for each atom, symmetric, from sublattice A to B, so
-// that constant vectors are eigenvectors of H + 3.5t to 0.5t, and vectors that
-// alternate between A and B to 6.5t: the ends of the spectrum.
+// Graphene has three bonds for each atom, symmetric, from sublattice A to B. So constant vectors
+// are eigenvectors of H + 3.5t with eigenvalue 0.5t, and vectors that alternate between A and B
+// with 6.5t: the ends of the spectrum.
 func TestGraphene(t *testing.T) {
 	m, err := graphene(5)
 	require.NoError(t, err)

@@ -1,7 +1,7 @@
 //go:build mpi && cgo
 
-// Guest is a program that begins MPI itself, as test-mpi runs it: package mpicx then ends
-// only what it has begun. Its argument says how it begins MPI.
+// Guest is a program that initializes MPI itself, for test-mpi. Package mpicx then must not
+// finalize MPI. Its argument says how it initializes MPI.
 package main
 
 // #cgo pkg-config: mpi
@@ -69,7 +69,7 @@ func main() {
 		C.MPI_Finalize()
 	}
 	times := 3
-	if want != "" { // what could not begin is not tried again
+	if want != "" { // no second try after a failure
 		times = 1
 	}
 	for range times {
@@ -82,10 +82,10 @@ func main() {
 		log.Fatal("MPI_Finalize")
 	}
 	fmt.Println("guest: ok")
-	C.exit(0) // Go's end runs nothing of C's, and MPICH 4.2 tells mpirun of MPI's end there
+	C.exit(0) // Go's exit does not run C's exit handlers, and MPICH 4.2 reports the end of MPI to mpirun there
 }
 
-// check sees whether MPI is the program's.
+// check checks that MPI still works as the program has set it up.
 func check(when string) {
 	if os.Args[1] != "ended" || when == "before" {
 		if C.works() == 0 {
@@ -94,7 +94,7 @@ func check(when string) {
 	}
 }
 
-// both has an Instance, and a Run inside and one after it.
+// both uses an Instance, with a Run inside it and a Run after it.
 func both() error {
 	ctx := context.Background()
 	i, err := mpicx.Initialize(ctx)
@@ -104,7 +104,7 @@ func both() error {
 	return errors.Join(traffic(ctx, i.World()), mpicx.Run(ctx, traffic), i.Finalize(ctx), mpicx.Run(ctx, traffic))
 }
 
-// traffic sends short and long messages around, and has an error in between.
+// traffic sends short and long messages around, and signals an error after each.
 func traffic(ctx context.Context, world *mpicx.Comm) error {
 	n := world.Size()
 	for _, length := range []int{1, 1 << 20} {
@@ -114,7 +114,7 @@ func traffic(ctx context.Context, world *mpicx.Comm) error {
 		if err = errors.Join(err, sent.Wait(ctx)); err != nil || len(b) != length {
 			return fmt.Errorf("%d bytes, expected %d: %w", len(b), length, err)
 		}
-		if err = world.Barrier().Wait(ctx); err == nil { // else another was faster
+		if err = world.Barrier().Wait(ctx); err == nil { // otherwise another rank's error came first
 			err = world.SignalError(ctx, 7)
 		}
 		if _, ok := errors.AsType[*mpicx.PropagatedError](err); !ok {

@@ -43,7 +43,7 @@ func main() {
 
 type process struct{ rank int }
 
-// note adds a line to what this process has found.
+// note appends a line to this process's file.
 func (p *process) note(format string, args ...any) {
 	f, err := os.OpenFile(filepath.Join(*dir, fmt.Sprint("rank", p.rank)), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
 	if err == nil {
@@ -61,7 +61,7 @@ func (p *process) run(ctx context.Context, world *mpicx.Comm) error {
 	if err != nil {
 		return err
 	}
-	first := []int{world.Rank()} // of this machine
+	first := []int{world.Rank()} // the lowest rank of this machine
 	if _, err := result(ctx, mpicx.Bcast(near, first, 0)); err != nil {
 		return err
 	}
@@ -99,13 +99,13 @@ func (p *process) run(ctx context.Context, world *mpicx.Comm) error {
 	}
 }
 
-// result waits for an operation without a core to itself, for which processes would compete.
+// result waits for an operation without spinning, because the processes would compete for cores.
 func result[T any](ctx context.Context, f *future.Future[T]) (T, error) {
 	<-f.Done()
 	return f.Get(ctx)
 }
 
-// end ends this process, if those of its host are to.
+// end ends this process, if the flag says so.
 func (*process) end(world *mpicx.Comm) {
 	switch *end {
 	case "exit":
@@ -115,8 +115,7 @@ func (*process) end(world *mpicx.Comm) {
 	}
 }
 
-// recover makes a communicator of those that live. Others may be found dead one after
-// another.
+// recover makes a communicator of the survivors. Several deaths may be found one after another.
 func (p *process) recover(ctx context.Context, world *mpicx.Comm, err error) (*mpicx.Comm, error) {
 	for {
 		c, ok := errors.AsType[*mpicx.CommCorruptedError](err)
@@ -124,7 +123,7 @@ func (p *process) recover(ctx context.Context, world *mpicx.Comm, err error) (*m
 			return nil, err
 		}
 		p.note("told that %v have died", c.Dead)
-		rest, failed := result(ctx, world.Shrink()) // of the world: generations are bounded
+		rest, failed := result(ctx, world.Shrink()) // always of the world, because generations are bounded
 		if failed != nil {
 			return nil, failed
 		}

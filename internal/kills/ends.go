@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// ways are those in which a process ends, or, the last, only stops for a while.
+// ways are the ways in which a process ends. In the last one it only stops for a while.
 var ways = []string{"exit0", "exit3", "panic", "logfatal", "throw", "SIGKILL", "SIGSEGV", "SIGABRT", "SIGTERM", "stop"}
 
-// places are where it does, some time after it has come there.
+// places are where a process ends, some time after it has arrived there.
 var places = []string{"start", "work", "recover", "agree", "finalize"}
 
-// An end is one that is planned.
+// An end is a planned end of a process.
 type end struct {
 	rank       int
 	place, way string
@@ -47,7 +47,7 @@ func parseEnd(s string) (e end, err error) {
 	return e, nil
 }
 
-// newEnd plans one.
+// newEnd draws an end.
 func newEnd(rnd *rand.Rand, rank, rounds int) end {
 	e := end{rank: rank, place: places[rnd.IntN(len(places))], way: ways[rnd.IntN(len(ways))], round: rnd.IntN(rounds)}
 	longest := map[string]time.Duration{"start": 100 * time.Millisecond, "work": 100 * time.Microsecond, "recover": time.Millisecond,

@@ -52,10 +52,10 @@ type driver struct {
 	launcher   []string
 }
 
-// tally is what has become of the jobs.
+// tally counts the results of the jobs.
 type tally struct {
 	jobs, ends, stops, noStart, hangs, launcher, late, wrong, splits, lost int
-	told                                                                   []time.Duration // from an end to the last survivor's error
+	told                                                                   []time.Duration // from an end until the last survivor gets the error
 }
 
 func (t *tally) String() string {
@@ -81,11 +81,11 @@ func (d *driver) run() error {
 	return nil
 }
 
-// How long a job may take, and its launcher once all processes have ended.
+// The longest time of a job, and of its launcher after all processes have ended.
 const (
 	limit   = 2 * time.Minute
 	linger  = 10 * time.Second
-	between = 100 * time.Millisecond // looks at its processes
+	between = 100 * time.Millisecond // time between looks at its processes
 )
 
 type outcome int
@@ -96,10 +96,10 @@ const (
 	launcherHangs
 )
 
-// wait waits until a launcher has ended, or ends it.
+// wait waits until a launcher has ended, or kills it after a time limit.
 func (*driver) wait(launcher int, over <-chan struct{}) outcome {
 	how := ended
-	seen := time.Now() // processes
+	seen := time.Now() // when there were processes
 	for begin := seen; how == ended; {
 		select {
 		case <-over:
@@ -116,7 +116,7 @@ func (*driver) wait(launcher int, over <-chan struct{}) outcome {
 			for _, p := range children {
 				_ = syscall.Kill(p, syscall.SIGQUIT)
 			}
-			time.Sleep(time.Second) // they say where they are
+			time.Sleep(time.Second) // for the processes to print their stacks
 		case time.Since(seen) > linger:
 			how = launcherHangs
 		}
@@ -126,7 +126,7 @@ func (*driver) wait(launcher int, over <-chan struct{}) outcome {
 	return how
 }
 
-// job runs one, and judges it.
+// job runs one job and judges it.
 func (d *driver) job(t *tally) error {
 	rnd := rand.New(rand.NewPCG(d.seed, 1))
 	n, rounds := 4+rnd.IntN(3), 7*(1+rnd.IntN(20))
@@ -139,7 +139,7 @@ func (d *driver) job(t *tally) error {
 		if d.place != "" {
 			e.place = d.place
 		}
-		if e.place == "recover" && i == 0 { // from what?
+		if e.place == "recover" && i == 0 { // a first death leaves nothing to recover from
 			e.place = "work"
 		}
 		if d.way != "" {
@@ -160,7 +160,7 @@ func (d *driver) job(t *tally) error {
 	c := exec.Command(d.launcher[0], args...)
 	c.Env = append(os.Environ(), envDir+"="+dir, envEnds+"="+strings.Trim(fmt.Sprint(ends), "[]"),
 		fmt.Sprint(envRounds, "=", rounds), "MPICX_NODE="+[]string{"", "1", "2"}[rnd.IntN(3)], "GOTRACEBACK=none",
-		"PRTE_MCA_state_base_error_non_zero_exit=0") // see package mpi; mpirun's own status says nothing then
+		"PRTE_MCA_state_base_error_non_zero_exit=0") // see package mpi; mpirun's own exit status then says nothing
 	if rnd.IntN(2) == 0 {
 		c.Env = append(c.Env, envReturn+"=1")
 	}
@@ -203,7 +203,7 @@ func (d *driver) job(t *tally) error {
 	return nil
 }
 
-// judge reads what the processes have found.
+// judge reads the files that the processes have written.
 func judge(dir string, n int, ends []end, t *tally) (verdict string) {
 	victims := make(map[int]string)
 	begun := false
@@ -251,7 +251,7 @@ func judge(dir string, n int, ends []end, t *tally) (verdict string) {
 		t.splits++
 		verdict += " split"
 	}
-	if len(missing) > 0 && !begun && starts { // MPI_Init has aborted, since it does not survive a death
+	if len(missing) > 0 && !begun && starts { // MPI_Init has aborted, because it survives no deaths
 		missing, notBegun = nil, true
 	}
 	if notBegun {
@@ -264,7 +264,7 @@ func judge(dir string, n int, ends []end, t *tally) (verdict string) {
 	return verdict
 }
 
-// tell notes how long after an end the last of the others met it.
+// tell notes the time from an end until the last survivor got the error.
 func (t *tally) tell(dir string, n int) {
 	var end, last time.Time
 	for i := range n {
@@ -297,7 +297,7 @@ func show(name, file string) {
 	fmt.Printf("  %s:\n    %s\n", name, strings.ReplaceAll(strings.TrimSpace(string(b)), "\n", "\n    "))
 }
 
-// childrenOf are the processes that a process has started, and that have not ended.
+// childrenOf returns the children of a process that have not ended.
 func childrenOf(pid int) (children []int) {
 	all, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, name := range all {

@@ -18,7 +18,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// The variables by which a process learns of its job.
+// The environment variables that describe the job to a process.
 const (
 	envDir    = "MPICX_KILLS_DIR"
 	envEnds   = "MPICX_KILLS_ENDS"
@@ -27,7 +27,7 @@ const (
 	envSpares = "MPICX_KILLS_SPARES"
 )
 
-// rank is this process's, as the launcher says it.
+// rank returns this process's rank, as the launcher set it.
 func rank() int {
 	for _, name := range []string{"OMPI_COMM_WORLD_RANK", "MPICXRUN_RANK", "PMI_RANK"} {
 		if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
@@ -40,11 +40,11 @@ func rank() int {
 // grace is how much later than its deadline Initialize may return.
 const grace = 3 * time.Second
 
-// stopwatch starts a clock, which stands still while this process gets no core, and returns
-// what stops and reads it.
+// stopwatch starts a clock that stands still while this process gets no core. It returns a function
+// that stops and reads the clock.
 func stopwatch() (read func() time.Duration) {
 	const tick = 50 * time.Millisecond
-	t := time.NewTicker(tick) // drops ticks that nobody takes
+	t := time.NewTicker(tick) // drops ticks that are not received in time
 	stop, ticks := make(chan struct{}), make(chan int)
 	go func() {
 		n := 0
@@ -146,7 +146,7 @@ func finalize(instance *mpicx.Instance) error {
 	return nil
 }
 
-// life is what a process knows of its job.
+// life is one process's knowledge of its job.
 type life struct {
 	end     end
 	rounds  int
@@ -164,12 +164,12 @@ func (l *life) at(place string, round int) {
 	}
 }
 
-// propagating works under ErrorsPropagate, and says whether all is done: else comm is that of
-// the survivors.
+// propagating works under ErrorsPropagate, and reports whether all is done. If not, comm becomes
+// the survivors' communicator.
 func (l *life) propagating(ctx context.Context) (done bool, err error) {
 	err = l.work(ctx)
 	if e, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok && !e.Of(l.comm) {
-		// It is the duplicate's, which a rank may have closed without being told.
+		// The corruption is the duplicate's. Some ranks may have closed it, and are not told.
 		if err := l.comm.Revoke(ctx); err != nil {
 			return false, fmt.Errorf("revoke: %w", err)
 		}
@@ -178,7 +178,7 @@ func (l *life) propagating(ctx context.Context) (done bool, err error) {
 		l.at("agree", 0)
 		last := l.comm.Agree(1)
 		if err = last.Wait(ctx); err != nil && last.Wait(ctx) == nil {
-			err = nil // what was agreed before the error came (P7)
+			err = nil // the agreement ended before the error came (P7)
 		}
 	}
 	if err == nil {
@@ -187,8 +187,8 @@ func (l *life) propagating(ctx context.Context) (done bool, err error) {
 	return false, l.repair(ctx, err)
 }
 
-// returning is propagating under ErrorsReturn, where not all hear of a death: those who do
-// tell the others, and all agree on what is next.
+// returning works under ErrorsReturn, as propagating does. A rank that meets a death tells the
+// others by a revoke, and all agree on how to continue.
 func (l *life) returning(ctx context.Context) (done bool, err error) {
 	l.comm.SetErrhandler(mpicx.ErrorsReturn)
 	ok := 1
@@ -206,7 +206,8 @@ func (l *life) returning(ctx context.Context) (done bool, err error) {
 	return false, l.repair(ctx, cmp.Or(agreed, err, mpicx.ErrRevoked))
 }
 
-// repair makes comm that of the survivors, with spares for the dead as long as there are enough.
+// repair makes comm the survivors' communicator, with spares in place of the dead while there are
+// any.
 func (l *life) repair(ctx context.Context, cause error) error {
 	note("meets %v", cause)
 	l.at("recover", 0)
@@ -224,11 +225,11 @@ func (l *life) repair(ctx context.Context, cause error) error {
 			l.comm, l.members = c, nil
 			return nil
 		}
-		cause = err // it came meanwhile, and ends it at all
+		cause = err // it came meanwhile; the loop decides what it is
 	}
 }
 
-// work does what is left.
+// work does the remaining rounds.
 func (l *life) work(ctx context.Context) error {
 	if l.members == nil {
 		type of struct{ Rank, Done int }
@@ -253,7 +254,7 @@ func (l *life) work(ctx context.Context) error {
 	return nil
 }
 
-// round is one exchange of messages, in one of seven ways, whose values are checked.
+// round exchanges messages in one of seven ways and checks their values.
 func (l *life) round(ctx context.Context, round int) error {
 	c, n, me := l.comm, l.comm.Size(), l.comm.Rank()
 	next, last := (me+1)%n, (me+n-1)%n
@@ -283,7 +284,7 @@ func (l *life) round(ctx context.Context, round int) error {
 			_ = expect(err, v, 100*round+r)
 		}
 		return err
-	case 5: // to rank 0 from anybody
+	case 5: // to rank 0 from any rank
 		if me > 0 {
 			return mpicx.Send(c, []int{me}, 0, round).Wait(ctx)
 		}

@@ -1,5 +1,5 @@
-// Package label puts ranks in front of lines of output, and keeps lines whole. It must never
-// know where ranks run.
+// Package label puts ranks in front of lines of output, and keeps lines whole. It must never know
+// where ranks run.
 package label
 
 import (
@@ -9,8 +9,7 @@ import (
 	"sync"
 )
 
-// Lines returns text with the rank in front of each line: [2]. The last one gets an end if it
-// has none.
+// Lines returns text with the rank in front of each line: [2]. It ends the last line if necessary.
 func Lines(rank int, text []byte) (labelled []byte) {
 	for line := range bytes.Lines(text) {
 		labelled = append(fmt.Appendf(labelled, "[%d] ", rank), line...)
@@ -21,18 +20,18 @@ func Lines(rank int, text []byte) (labelled []byte) {
 	return labelled
 }
 
-// A Writer writes the lines of a rank once they are whole.
+// A Writer writes each line of a rank once the line is complete.
 type Writer struct {
 	rank  int
-	mu    *sync.Mutex // of all that write to the same
+	mu    *sync.Mutex // shared by all Writers to the same to
 	to    io.Writer
-	begun []byte // a line, without its label; mu protects it
+	begun []byte // an incomplete line, without its label; mu protects it
 }
 
-// New returns a Writer to what mu protects.
+// New returns a Writer to the given writer, which mu protects.
 func New(rank int, to io.Writer, mu *sync.Mutex) *Writer { return &Writer{rank: rank, to: to, mu: mu} }
 
-// longest is how much of a line is kept until its end comes.
+// longest is the maximum length of an incomplete line that is kept.
 const longest = 1 << 20
 
 func (w *Writer) Write(b []byte) (int, error) {
@@ -49,14 +48,14 @@ func (w *Writer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Close writes a line that has no end. What is written later is written all the same.
+// Close writes an incomplete line. Later Writes still work.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.pass(len(w.begun))
 }
 
-// pass writes the first n bytes of what has begun.
+// pass writes the first n bytes of begun.
 func (w *Writer) pass(n int) error {
 	if n == 0 {
 		return nil

@@ -24,7 +24,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// Lines come whole, however they are cut, and those of one Write in one.
+// Lines come whole, however the input is cut, and the lines of one Write come in one.
 func TestWriter(t *testing.T) {
 	var writes recorder
 	var mu sync.Mutex
@@ -39,7 +39,7 @@ func TestWriter(t *testing.T) {
 	require.Equal(t, recorder{"[1] first\n[1] second\n", "[0] one two\n", "[1] third\n", "[0] three\n"}, writes)
 }
 
-// A line without an end is not kept for ever.
+// A line without an end is not kept forever.
 func TestLongLine(t *testing.T) {
 	var out bytes.Buffer
 	w := New(0, &out, new(sync.Mutex))

@@ -1,3 +1,3 @@
-// Package plots has what the figures of this module share: labels of axes, looks of curves, and
-// how pictures are saved. It must never know what a figure shows.
+// Package plots is shared by all programs of this module that draw figures: labels of axes, looks
+// of curves, saving of pictures. It must never know what a figure shows.
 package plots

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// The colours of Okabe and Ito, which people tell apart who don't see all colours.
+// The colours of Okabe and Ito, which colour-blind people can tell apart.
 var (
 	Black      = color.RGBA{0x00, 0x00, 0x00, 0xff}
 	Orange     = color.RGBA{0xe6, 0x9f, 0x00, 0xff}
@@ -20,14 +20,14 @@ var (
 	Purple     = color.RGBA{0xcc, 0x79, 0xa7, 0xff}
 )
 
-// A Look is that of a curve.
+// A Look is the look of a curve.
 type Look struct {
 	Color  color.Color
 	Shape  draw.GlyphDrawer // of its points
-	Dashes []vg.Length      // none: the line is solid
+	Dashes []vg.Length      // nil: the line is solid
 }
 
-// Looks differ in colour, shape and dashes, so that curves that lie on each other are told apart.
+// Looks differ in colour, shape and dashes, so that curves that coincide can be told apart.
 var Looks = []Look{
 	{Black, draw.CircleGlyph{}, nil},
 	{Blue, draw.TriangleGlyph{}, nil},
@@ -36,7 +36,7 @@ var Looks = []Look{
 	{Purple, draw.RingGlyph{}, []vg.Length{2, 2}},
 }
 
-// Curve returns a line, and its points.
+// Curve returns a line and its points.
 func Curve(points plotter.XYer, look Look) (*plotter.Line, *plotter.Scatter, error) {
 	line, dots, err := plotter.NewLinePoints(points)
 	if err != nil {
@@ -50,7 +50,7 @@ func Curve(points plotter.XYer, look Look) (*plotter.Line, *plotter.Scatter, err
 // A Swatch is a colour in a legend.
 type Swatch struct{ color.Color }
 
-// Thumbnail fills most of the place.
+// Thumbnail fills most of its space in the legend.
 func (s Swatch) Thumbnail(c *draw.Canvas) {
 	b := c.Rectangle
 	b.Min.Y += vg.Points(1)

@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 )
 
-// margin is wide enough for half of a label at the end of an axis.
+// margin has room for half of a label at the end of an axis.
 const margin = 0.6 * vg.Centimeter
 
 var lightGrey = color.Gray{0xdd}
@@ -46,8 +46,8 @@ func Draw(plots ...*plot.Plot) *vgimg.Canvas {
 	return canvas
 }
 
-// drawOne places the legend and the label of the y-axis by itself: of a logarithmic axis, Plot.Draw
-// reserves room for the label where it is not, and puts the legend beside the data.
+// drawOne draws the legend and the label of the y-axis separately: for a logarithmic axis,
+// Plot.Draw reserves room for the label in the wrong place, and puts the legend beside the data.
 func drawOne(p *plot.Plot, c draw.Canvas) {
 	legend, label := p.Legend, p.Y.Label
 	p.Legend, p.Y.Label.Text = plot.NewLegend(), ""

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// Linear has ticks at multiples of 1, 2 or 5 times a power of ten. Each has a label.
+// Linear returns labelled ticks at multiples of 1, 2 or 5 times a power of ten.
 func Linear(low, high float64) (ticks []plot.Tick) {
 	step := math.Pow10(int(math.Floor(math.Log10(high - low))))
 	for _, divided := range []float64{1, 2, 5, 10} {
@@ -24,8 +24,8 @@ func Linear(low, high float64) (ticks []plot.Tick) {
 	return ticks
 }
 
-// Log returns a ticker of logarithmic axes with a tick at each power of ten, and at 2 and 5 times
-// it if there are few. Each has a label.
+// Log returns a ticker for logarithmic axes with labelled ticks at powers of ten and, if there are
+// few, at 2 and 5 times these.
 func Log(label func(float64) string) plot.TickerFunc {
 	return func(low, high float64) (ticks []plot.Tick) {
 		times := []float64{1}
@@ -51,7 +51,7 @@ func At(label func(float64) string, values ...float64) (ticks plot.ConstantTicks
 	return ticks
 }
 
-// Number writes a number as people do: 2,500.
+// Number formats a number with commas: 2,500.
 func Number(v float64) string {
 	whole, fraction, _ := strings.Cut(strconv.FormatFloat(round(v), 'f', -1, 64), ".")
 	for i := len(whole) - 3; i > 0 && whole[i-1] != '-'; i -= 3 {
@@ -63,7 +63,7 @@ func Number(v float64) string {
 	return whole
 }
 
-// Seconds writes a time with the unit that suits it: 10 µs.
+// Seconds formats a time with a suitable unit: 10 µs.
 func Seconds(v float64) string {
 	switch {
 	case v < 0.999e-3:
@@ -74,7 +74,7 @@ func Seconds(v float64) string {
 	return Number(v) + " s"
 }
 
-// round takes away what sums of fractions add to the last digits.
+// round removes the rounding errors of sums of fractions.
 func round(v float64) float64 {
 	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 9, 64), 64)
 	return v

@@ -7,9 +7,9 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// Play plays the scripts in a directory. For each, begin returns what carries out a
-// command by its verb and prints to out what it led to. Run the test with -rewrite to
-// write that into the scripts, and read the difference.
+// Play runs the scripts in a directory. For each script, begin returns functions by verb, which
+// carry out commands and print their outputs to out. A run of the test with -rewrite writes the
+// outputs into the scripts; read the difference.
 func Play[Verb any](t *testing.T, dir string, verbs map[string]Verb, begin func(out *strings.Builder) func(*testing.T, Verb, *datadriven.TestData)) {
 	datadriven.Walk(t, dir, func(t *testing.T, path string) {
 		var out strings.Builder

@@ -14,7 +14,7 @@ func (s *side) Call(e transport.Epoch, w signature.Word) int {
 	return number
 }
 
-// halt ends the rank's part in the epoch.
+// halt ends the rank's participation in the epoch.
 func (s *side) halt(cause *transport.MismatchError) {
 	if !s.p.dead {
 		s.endAll(s.Halt(cause), cause, everything)

@@ -60,7 +60,7 @@ func TestBlackChannel(t *testing.T) {
 	}
 }
 
-// subOf returns the side a rank made last.
+// subOf returns the side that a rank made last.
 func (g *group) subOf(rank int) transport.Comm {
 	sides := g.sides[rank].p.sides
 	return sides[len(sides)-1]

@@ -7,17 +7,17 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// EagerLimit is the length in bytes up to which a message is buffered, as in
-// package local; one whose bytes are Shared always is. The sender of any other,
-// or of a synchronous one, is told a delay after a receive has matched it.
+// EagerLimit is the length in bytes up to which a message is buffered, as in package local. A
+// message whose bytes are Shared is buffered at any length, a synchronous one never. The send of a
+// message that is not buffered completes one delay after a receive has matched it.
 const EagerLimit = 4096
 
-// A group is a communicator: what all its ranks share.
+// A group is the state of a communicator that all its ranks share.
 type group struct {
 	w       *World
-	id      int           // for people
+	id      int           // for traces
 	members []int32       // ranks of the world; nil: all
-	index   map[int32]int // the other way round
+	index   map[int32]int // the inverse of members
 	sides   []side
 	missing int // how many sides are not made yet
 	subs    map[transport.Name]*group
@@ -42,7 +42,7 @@ func (w *World) newGroup(members []int32, n int, e transport.Epoch) *group {
 	return g
 }
 
-// rankOf returns the rank in g of one of the world's, or nobody.
+// rankOf returns the rank in g of a rank of the world, or nobody.
 func (g *group) rankOf(rank int32) int {
 	if g.members == nil {
 		return int(rank)
@@ -58,14 +58,14 @@ var _ transport.Comm = (*side)(nil)
 func (s *side) Rank() int { return s.rank }
 func (s *side) Size() int { return len(s.g.sides) }
 
-// Machine has all ranks on one.
+// Machine puts all ranks on one machine.
 func (s *side) Machine(int) int { return 0 }
 
 func (s *side) Features() transport.Features {
 	return transport.Features{Name: "sim", CancelSend: true, Deaths: true, SharedCores: s.g.w.cfg.SharedCores}
 }
 
-// make has the process take part. Before, its side only keeps messages.
+// make makes this side usable. Until then it only keeps messages.
 func (s *side) make() {
 	if s.made {
 		return
@@ -80,8 +80,8 @@ func (s *side) make() {
 	}
 }
 
-// Sub is done at once: the first member to come makes the communicator and
-// leaves it for the others to find by its name.
+// Sub returns at once: the first member to call it makes the communicator, and the others find it
+// by its name.
 func (s *side) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	if s.p.dead {
 		return nil, transport.ErrDied
@@ -113,14 +113,14 @@ func (s *side) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	return own, nil
 }
 
-// Close drops what comes from now on.
+// Close drops messages that arrive from now on.
 func (s *side) Close() error {
 	s.closed = true
 	s.p.sides = slices.DeleteFunc(s.p.sides, func(other *side) bool { return other == s })
 	return nil
 }
 
-// TrySend sends what is buffered anyway.
+// TrySend sends if the message would be buffered anyway.
 func (s *side) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, buf []byte) bool {
 	if s.p.dead || epoch != s.Live() || len(buf) > EagerLimit || s.HasLostAny() {
 		return false // Isend says why
@@ -129,8 +129,8 @@ func (s *side) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, b
 	return true
 }
 
-// Isend is done at once if the message is buffered: the sender's clock has then
-// moved on by what it cost.
+// Isend completes at once if the message is buffered: the sender's clock has then advanced by the
+// cost of sending.
 func (s *side) Isend(r *transport.Request) {
 	if !s.begin(r, transport.Sending) {
 		return
@@ -197,7 +197,7 @@ func (s *side) Mrecv(r *transport.Request) {
 	}
 }
 
-// begin says whether r can, and otherwise ends it unless this rank is dead.
+// begin reports whether r can start. If not, it ends r, unless this rank is dead.
 func (s *side) begin(r *transport.Request, kind transport.Kind) bool {
 	if s.p.dead {
 		return false
@@ -212,7 +212,7 @@ func (s *side) begin(r *transport.Request, kind transport.Kind) bool {
 	return r.Err == nil
 }
 
-// wait posts r, unless what it waits for can't come.
+// wait posts r, unless a death makes it impossible.
 func (s *side) wait(r *transport.Request) {
 	if r.Err = s.DeathFor(r); r.Err != nil {
 		r.Done.Completed(r)
@@ -221,8 +221,8 @@ func (s *side) wait(r *transport.Request) {
 	s.Post(r)
 }
 
-// Cancel takes r out of the queue it waits in, if it still does. A message that
-// is under way it takes back as well, at once, which no network could.
+// Cancel withdraws r if it still waits in a queue. It also takes a message under way back at once,
+// which no network could.
 func (s *side) Cancel(r *transport.Request) bool {
 	if s.p.dead {
 		return false
@@ -254,8 +254,7 @@ func (s *side) Revoke(cause error) {
 
 func everything(*transport.Request) bool { return true }
 
-// Poke sends what the listener has to send, each message when the network
-// interface is free for it.
+// Poke sends the listener's messages, each when the network interface is free for it.
 func (s *side) Poke() {
 	if !s.poked && s.listener != nil {
 		s.poked = true
@@ -277,8 +276,8 @@ func (s *side) pull() {
 	s.g.w.push(max(s.p.clock(), s.p.link), &event{rank: s.p.rank, f: s.pull})
 }
 
-// Listen has l take what comes and what has come, and tells it of the deaths this
-// rank knows of and learns of.
+// Listen gives l the messages that have arrived and those that will, and the deaths that this rank
+// knows of or learns of.
 func (s *side) Listen(l transport.Listener) {
 	s.listener = l
 	early := s.early
@@ -294,11 +293,11 @@ func (s *side) Listen(l transport.Listener) {
 	s.Poke()
 }
 
-// Die kills this rank, after what it has sent. Other than where ranks are
-// goroutines, what it began does not end: there is nobody to be told.
+// Die kills this rank after it has sent its messages. Unlike in package local, its operations do
+// not end, because no goroutine is left to learn of it.
 func (s *side) Die() { s.p.die(max(s.p.clock(), s.p.injected)) }
 
-// Leave is counted.
+// Leave counts the rank as having left.
 func (s *side) Leave(bool) {
 	if !s.p.dead {
 		s.g.w.left++
@@ -306,7 +305,7 @@ func (s *side) Leave(bool) {
 	}
 }
 
-// Look does nothing: ranks that have left live, and are not told of what needs them.
+// Look does nothing: ranks that have left live, and need not learn which ranks need them.
 func (s *side) Look() {}
 
 // EachPending visits the requests that have not ended.

@@ -12,8 +12,8 @@ import (
 
 var errCause = errors.New("an error")
 
-// A message that has been under way across any number of errors is never received
-// (design rule P3), also where its sender knew of others that came after these.
+// A message that was under way while any number of errors happened is never received (design rule
+// P3), even if its sender knew of errors after these.
 func TestMessageUnderWayAcrossErrors(t *testing.T) {
 	for errors := range 600 {
 		for ahead := range min(errors, 5) {
@@ -42,7 +42,7 @@ func TestMessageUnderWayAcrossErrors(t *testing.T) {
 	}
 }
 
-// A revoked side takes part in nothing any more, and its epoch goes on.
+// A revoked side takes part in nothing more, and its epoch still advances.
 func TestRevoke(t *testing.T) {
 	w := New(Config{Ranks: 2, Model: cluster})
 	c := w.Comm(0)
@@ -72,7 +72,7 @@ func TestRevoke(t *testing.T) {
 	require.Equal(t, errCause, late.Err)
 }
 
-// The ends of a match agree, though the sender has not been told yet.
+// The two ends of a match agree, although the sender has not been told yet.
 func TestAdvanceAfterMatch(t *testing.T) {
 	w := New(Config{Ranks: 2, Model: LogGP{Latency: 1000}})
 	s := w.send(0, transport.Request{Peer: 1, Tag: 1, Mode: transport.Synchronous})
@@ -96,8 +96,8 @@ func TestTrySendOfLongMessages(t *testing.T) {
 	require.False(t, c.TrySend(1, 1, 0, 0, make([]byte, EagerLimit+1)))
 }
 
-// Messages are kept for a member that has not made its side yet, and not for one
-// that has closed it; a name can be used again once all have made theirs.
+// Messages are kept for a member that has not made its side yet, and dropped for one that has
+// closed it. A name can be used again once all members have made their sides.
 func TestSub(t *testing.T) {
 	w := New(Config{Ranks: 3})
 	made := func(rank int) transport.Comm {
@@ -122,7 +122,7 @@ func TestSub(t *testing.T) {
 	require.Equal(t, transport.Features{Name: "sim", CancelSend: true, Deaths: true}, c0.Features())
 }
 
-// Time never goes back, though ranks are busy when messages come.
+// Time never goes back, although ranks are busy when messages arrive.
 func TestTimeGoesOn(t *testing.T) {
 	const n = 8
 	w := New(Config{Ranks: n, Model: cluster})
@@ -139,7 +139,7 @@ func TestTimeGoesOn(t *testing.T) {
 	}
 }
 
-// Somebody may occupy the CPU of a rank that has begun to receive.
+// Another rank's event may occupy the CPU of a rank that has begun to receive.
 func TestComputeWhileReceiving(t *testing.T) {
 	w := New(Config{Ranks: 2, Model: cluster})
 	r := w.recv(1, transport.Request{Peer: 0, Tag: 1})
@@ -166,8 +166,8 @@ func TestTies(t *testing.T) {
 	require.InDelta(t, 50, first[0], 20)
 }
 
-// What ends together may be cancelled, or the rank killed, when the first of it
-// is told.
+// Several requests end together. When the first one completes, the program may cancel the others,
+// or kill the rank.
 func TestEndTogether(t *testing.T) {
 	for _, kill := range []bool{false, true} {
 		w := New(Config{Ranks: 2})

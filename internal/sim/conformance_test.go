@@ -15,9 +15,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/transporttest"
 )
 
-// TestConformance runs the suite of all transports. Its ranks are goroutines, so
-// here, and only here, the world has a lock, and somebody who drives it while
-// they wait.
+// TestConformance runs the suite of all transports, whose ranks are goroutines. So here, and only
+// here, the world has a lock, and a goroutine that drives it while they wait.
 func TestConformance(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -51,7 +50,7 @@ func drive(t *testing.T, w *World, n int, body func(*testing.T, transport.Comm))
 			w.Step()
 		}
 		unlock()
-		time.Sleep(time.Microsecond) // lets the ranks have the lock
+		time.Sleep(time.Microsecond) // lets the ranks take the lock
 	}
 	ranks.Wait()
 }

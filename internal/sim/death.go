@@ -11,9 +11,9 @@ import (
 // Dead says whether the rank has died.
 func (w *World) Dead(rank int) bool { return w.ranks[rank].dead }
 
-// Kill ends the rank: nothing of it runs any more, its requests never end, and
-// its later calls do nothing. If it kills itself, what it has sent is on its way;
-// otherwise a message that has not left yet never will.
+// Kill ends the rank: none of its events runs any more, its requests never end, and its later calls
+// do nothing. If the rank kills itself, all messages that it has sent leave; otherwise, messages
+// that have not left yet never do.
 func (w *World) Kill(rank int) {
 	p := &w.ranks[rank]
 	if w.current == p.rank {
@@ -23,7 +23,7 @@ func (w *World) Kill(rank int) {
 	}
 }
 
-// KillAt kills the rank at time t, whatever its CPU does then.
+// KillAt kills the rank at time t, even if its CPU is busy then.
 func (w *World) KillAt(t time.Duration, rank int) {
 	w.schedule(t, &event{rank: nobody, f: func() { w.Kill(rank) }})
 }
@@ -47,8 +47,8 @@ func (p *process) die(at time.Duration) {
 	}
 }
 
-// learn has rank p be told that another has died: first those who listen, then
-// those whose requests need it.
+// learn tells process p of a death: first it calls p's listeners, then it ends the requests that
+// need the dead rank.
 func (p *process) learn(victim *process) {
 	if p.w.traces() {
 		p.w.trace(int(p.rank), "learns that %d has died", victim.rank)
@@ -73,9 +73,8 @@ func (p *process) learn(victim *process) {
 	}
 }
 
-// loses says whether a message that would arrive now does not, because its
-// sender died when it was under way, or before it left. Like bytes of a
-// connection, none arrives after one that is lost.
+// loses reports whether a message that would arrive now is lost, because its sender died while it
+// was under way or before it left. As on a connection, no message arrives after one that is lost.
 func (w *World) loses(m *message) bool {
 	if w.deaths == 0 {
 		return false

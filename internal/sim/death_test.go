@@ -11,7 +11,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// slowly returns a Detect by which survivor k learns k+1 milliseconds after.
+// slowly returns a Detect: survivor k learns of a death k+1 milliseconds after it.
 func slowly() func(*rand.Rand) time.Duration {
 	k := time.Duration(0)
 	return func(*rand.Rand) time.Duration { k++; return k * time.Millisecond }
@@ -24,8 +24,8 @@ func (f watcher) Take(int, []byte)                        {}
 func (f watcher) Next() (to int, payload []byte, ok bool) { return 0, nil, false }
 func (f watcher) Purpose([]byte) string                   { return "" }
 
-// Every rank learns in its own time, and only then do its requests end that need
-// the dead.
+// Every rank learns of a death at a different time, and its requests that need the dead rank end
+// only then.
 func TestLateDetection(t *testing.T) {
 	const victim = 2
 	w := New(Config{Ranks: 4, Model: cluster, Detect: slowly()})
@@ -65,7 +65,8 @@ func TestLateDetection(t *testing.T) {
 		require.ElementsMatch(t, []*transport.Request{&anybody[r].Request, &others[r].Request}, transport.Pending(w.Comm(r)))
 	}
 
-	// Those that know are told at once; what does not need the dead goes on.
+	// New operations of ranks that know end at once; operations that do not need the dead rank
+	// continue.
 	require.Equal(t, &transport.DeadError{Rank: victim}, w.send(0, transport.Request{Peer: victim, Tag: 3}).Err)
 	require.Equal(t, &transport.DeadError{Rank: victim}, w.recv(0, transport.Request{Peer: victim, Tag: 3}).Err)
 	require.Equal(t, &transport.DeadError{Rank: victim}, w.send(0, transport.Request{Peer: 1, Tag: -2}).Err)
@@ -78,7 +79,7 @@ func TestLateDetection(t *testing.T) {
 	require.Equal(t, 1, anybody[1].ends)
 }
 
-// One that has not been told sends to the dead as to anybody.
+// A rank that does not know of the death yet sends to the dead one as to any other.
 func TestSendBeforeDetection(t *testing.T) {
 	w := New(Config{Ranks: 3, Model: cluster, Detect: slowly()})
 	w.Kill(2)
@@ -93,7 +94,8 @@ func TestSendBeforeDetection(t *testing.T) {
 	require.Equal(t, time.Millisecond, long.at)
 }
 
-// Messages of the dead that have arrived can be received, also by one that knows.
+// Messages of a dead rank that have arrived can be received, even by a rank that knows of the
+// death.
 func TestReceiveFromTheDead(t *testing.T) {
 	w := New(Config{Ranks: 2, Model: Random{Min: 10 * time.Millisecond, Max: 10 * time.Millisecond}, Detect: slowly()})
 	w.At(0, 0, func() {
@@ -114,7 +116,7 @@ func TestReceiveFromTheDead(t *testing.T) {
 	require.NoError(t, w.Run(), "nobody is left to be told")
 }
 
-// Of what was under way some is lost: all from some message on, for each receiver.
+// Some of the messages under way are lost: for each receiver, all from some message on.
 func TestLoseInFlight(t *testing.T) {
 	const n, each = 5, 20
 	lengths := make(map[int]int)
@@ -143,8 +145,8 @@ func TestLoseInFlight(t *testing.T) {
 	require.Greater(t, lengths[each], 1)
 }
 
-// Nothing of the dead runs, and a rank that dies in the middle of sending has
-// sent the first messages only.
+// A dead rank runs nothing, and a rank that dies in the middle of sending has sent only the first
+// messages.
 func TestDeathInTheMiddle(t *testing.T) {
 	for sent := range 5 {
 		w := New(Config{Ranks: 6, Model: cluster})
@@ -164,7 +166,7 @@ func TestDeathInTheMiddle(t *testing.T) {
 	}
 }
 
-// What a rank sends before it dies by itself is under way.
+// Messages that a rank sends before it kills itself are under way.
 func TestDieAfterSending(t *testing.T) {
 	for _, die := range []func(w *World){func(w *World) { w.Kill(0) }, func(w *World) { w.Comm(0).Die() }} {
 		w := New(Config{Ranks: 3, Model: cluster})
@@ -199,7 +201,7 @@ func TestDieAfterSending(t *testing.T) {
 	}
 }
 
-// A match counts only if the receiver was alive when its clock said so.
+// A match counts only if it came, by the receiver's clock, before the receiver's death.
 func TestDeathOfAReceiver(t *testing.T) {
 	for _, died := range []time.Duration{2599, 2600} { // overhead, latency, overhead, and a second one
 		w := New(Config{Ranks: 2, Model: LogGP{Latency: 2000, Overhead: 200}})
@@ -225,7 +227,7 @@ func TestDeathOfAReceiver(t *testing.T) {
 	}
 }
 
-// Communicators of some ranks know the dead by their own numbers; those made
+// In communicators of some ranks, the dead have their ranks there; communicators that are made
 // later know the earlier deaths.
 func TestDeathsInSubs(t *testing.T) {
 	w := New(Config{Ranks: 5, Model: wild})
@@ -252,8 +254,7 @@ func TestDeathsInSubs(t *testing.T) {
 	require.Equal(t, &transport.DeadError{Rank: 0}, r.Err)
 }
 
-// The lowest of the dead that a rank knows is the one that operations of all
-// members name.
+// Operations of all members name the lowest dead rank that this rank knows of.
 func TestTwoDeaths(t *testing.T) {
 	for _, order := range [][]int{{1, 2}, {2, 1}} {
 		w := New(Config{Ranks: 4})
@@ -266,7 +267,8 @@ func TestTwoDeaths(t *testing.T) {
 	}
 }
 
-// What arrived before a rank whose clock was ahead died was not under way.
+// A message that arrived before its sender's death was not under way, even if the sender's clock
+// was ahead.
 func TestArrivedBeforeDeath(t *testing.T) {
 	w := New(Config{Ranks: 2, Model: cluster, LoseInFlight: 1})
 	r := w.recv(1, transport.Request{Peer: 0, Tag: 1})
@@ -281,7 +283,7 @@ func TestArrivedBeforeDeath(t *testing.T) {
 	require.Error(t, w.recv(1, transport.Request{Peer: 0, Tag: 1}).Err)
 }
 
-// Die comes after what the rank has done, though no event is under way.
+// Die comes after the rank's earlier actions, even if no event is being handled.
 func TestDieFromOutside(t *testing.T) {
 	w := New(Config{Ranks: 2, Model: cluster})
 	w.send(0, transport.Request{Peer: 1, Tag: 1})

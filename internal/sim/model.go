@@ -17,25 +17,24 @@ type Model interface {
 	gap(n int) time.Duration
 	// delay is the time from injection to arrival.
 	delay(n int, rng *rand.Rand) time.Duration
-	// random says that delays are, so that the order between two ranks has to be
-	// kept by force, and that ties in time are broken at random.
+	// random reports whether delays are random. If so, the order of messages between two ranks has
+	// to be enforced, and events at the same time are ordered at random.
 	random() bool
 }
 
-// LogGP is LogP (Culler et al., "LogP: towards a realistic model of parallel
-// computation", PPoPP 1993) for messages of any length (Alexandrov et al.,
-// "LogGP: incorporating long messages into the LogP model", SPAA 1995). The first
-// byte of a message of k bytes is injected once the sender's CPU has worked on it
-// for Overhead, and Gap after the last byte of the message before; it arrives
-// Latency + k GapPerByte later, and is received once the receiver's CPU has
-// worked on it for Overhead. As in LogGOPSim (Hoefler et al. 2010), the CPU does
-// not wait for the gap, the message does.
+// LogGP is LogP (Culler et al., "LogP: towards a realistic model of parallel computation", PPoPP
+// 1993) for messages of any length (Alexandrov et al., "LogGP: incorporating long messages into the
+// LogP model", SPAA 1995). The first byte of a message of k bytes is injected when the sender's CPU
+// has worked on it for Overhead, but not before Gap after the last byte of the previous message.
+// The message arrives Latency + k GapPerByte later, and is received once the receiver's CPU has
+// worked on it for Overhead. As in LogGOPSim (Hoefler et al. 2010), only the message waits for the
+// gap, not the CPU.
 type LogGP struct {
 	Latency, Overhead, Gap time.Duration
 	GapPerByte             float64 // ns
 	CombinePerByte         float64 // ns of CPU time in a reduction, often called gamma: see Combining
 
-	// Jitter is what a system's noise adds to an overhead on average. What it adds is
+	// Jitter is the average time that a system's noise adds to an overhead. The added time is
 	// exponentially distributed.
 	Jitter time.Duration
 }
@@ -51,8 +50,8 @@ func (m LogGP) String() string {
 	return s
 }
 
-// Combining is how long it takes to combine n bytes with as many others in a reduction. Who
-// does so in virtual time says it with [World.Compute].
+// Combining is how long it takes to combine n bytes with n others in a reduction. A rank that
+// combines in virtual time spends this time with [World.Compute].
 func (m LogGP) Combining(n int) time.Duration {
 	return time.Duration(float64(n) * m.CombinePerByte)
 }
@@ -70,10 +69,9 @@ func (m LogGP) gap(n int) time.Duration                 { return m.bytes(n) + m.
 func (m LogGP) delay(n int, _ *rand.Rand) time.Duration { return m.bytes(n) + m.Latency }
 func (m LogGP) random() bool                            { return false }
 
-// Random has messages take from Min to Max, evenly distributed, but for a part
-// Tail of them, which take Max/u, u even in (0, 1], or tailLimit times Max at
-// most. Nothing costs CPU time. Only messages from one rank to another on one
-// communicator stay in order (design rule F5).
+// Random draws delays from Min to Max, evenly distributed, except for a fraction Tail of them:
+// these are Max/u, for u uniform in (0, 1], but at most tailLimit times Max. Nothing costs CPU
+// time. Only messages from one rank to another on one communicator stay in order (design rule F5).
 type Random struct {
 	Min, Max time.Duration
 	Tail     float64 // from 0 to 1

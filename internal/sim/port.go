@@ -9,8 +9,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
-// A side is one rank's of a communicator, where the messages to it meet its
-// receives.
+// A side is one rank's side of a communicator, where incoming messages meet the rank's receives.
 type side struct {
 	g            *group
 	p            *process
@@ -18,16 +17,16 @@ type side struct {
 	made, closed bool
 
 	listener transport.Listener
-	early    []*message // for it, before it was there
-	poked    bool       // it is asked for messages
+	early    []*message // arrived before the listener
+	poked    bool       // the listener is being asked for messages
 
 	match.Port[message]
-	sending match.Messages[message] // whose senders wait, by their second node
+	sending match.Messages[message] // sent messages whose senders wait, linked by their second node
 
-	latest map[int]time.Duration // when the last message to a rank arrives, if order is to be kept
+	latest map[int]time.Duration // by destination: when the last message arrives; nil if the model keeps the order itself
 }
 
-// A message, which is also the event of its arrival. One without a Send is buffered.
+// A message is also the event of its arrival. One without a Send is buffered.
 type message struct {
 	event
 	match.Node[message]
@@ -40,7 +39,7 @@ type message struct {
 	at          time.Duration // when it was matched
 
 	bytes  []byte
-	buffer []byte // of the message itself
+	buffer []byte // the message's own, reused
 }
 
 type state byte
@@ -52,7 +51,7 @@ const (
 	withdrawn       // its sender has taken it back
 )
 
-// launch sends a message, whose bytes stay where they are or are copied.
+// launch sends a message. If stay is set its bytes are not copied.
 func (s *side) launch(dest, tag int, epoch transport.Epoch, word signature.Word, bytes []byte, stay bool) *message {
 	w, p, to := s.g.w, s.p, &s.g.sides[dest]
 	m := w.spare()
@@ -78,7 +77,7 @@ func (s *side) launch(dest, tag int, epoch transport.Epoch, word signature.Word,
 			s.latest = make(map[int]time.Duration)
 		}
 		if last, ok := s.latest[dest]; ok {
-			arrival = max(arrival, last+1) // of two at the same time any may come first
+			arrival = max(arrival, last+1) // events of the same time come in any order
 		}
 		s.latest[dest] = arrival
 	}
@@ -104,8 +103,7 @@ func (m *message) recycle() {
 	}
 }
 
-// deliver gives a message that has arrived to the first receive that matches it,
-// or keeps it.
+// deliver gives a message that has arrived to the first receive that matches it, or keeps it.
 func (s *side) deliver(m *message) {
 	w := s.g.w
 	if m.state != withdrawn && !m.forListener {
@@ -144,8 +142,8 @@ func (s *side) deliver(m *message) {
 	}
 }
 
-// drops says whether s will never receive m. If its sender waits, that ends it
-// with its own epoch.
+// drops reports whether s will never receive m. If m's sender waits, its send ends with the
+// sender's own epoch.
 func (s *side) drops(m *message) bool {
 	return s.closed || !m.forListener && s.IsOver(m.Epoch)
 }
@@ -175,7 +173,7 @@ func (s *side) receive(r *transport.Request, m *message) {
 	s.end(r, r.Err)
 }
 
-// acknowledge has the sender be told that its message was matched.
+// acknowledge schedules the completion of the send of a matched message.
 func (m *message) acknowledge() {
 	w, from := m.from.g.w, m.from
 	m.state, m.at = matched, m.to.p.clock()
@@ -188,17 +186,17 @@ func (m *message) acknowledge() {
 	}})
 }
 
-// received says whether m was matched, and not by a rank that had died by then.
+// received reports whether m was matched, by a rank that was alive then.
 func (m *message) received() bool {
 	return m.state == matched && (!m.to.p.dead || m.to.p.died >= m.at)
 }
 
-// unsend takes m off the list of those whose senders wait.
+// unsend removes m from the list of messages whose senders wait.
 func (s *side) unsend(m *message) {
 	s.sending.Remove(&m.sending)
 }
 
-// withdraw takes m back from where it is.
+// withdraw takes m back.
 func (m *message) withdraw() {
 	if m.state == arrived {
 		m.to.Drop(&m.Node)
@@ -206,11 +204,11 @@ func (m *message) withdraw() {
 	m.state, m.Send = withdrawn, nil
 }
 
-// endAll ends what was posted, and the sends that which holds for, with err; but if a
-// receive has matched what one sends, it ends with nil, like the receive.
+// endAll ends the posted requests, and the sends for which the function holds, with err. A send
+// whose message a receive has matched ends with nil, like the receive.
 func (s *side) endAll(posted *transport.Request, err error, which func(*transport.Request) bool) {
-	// All are out of their queues before any is told: its Completed may well
-	// cancel the others.
+	// Remove all requests from their queues before the first Completed, which may cancel the
+	// others.
 	ended := slices.Collect(match.List(posted))
 	for _, r := range ended {
 		r.Err = err
@@ -232,7 +230,7 @@ func (s *side) endAll(posted *transport.Request, err error, which func(*transpor
 	}
 }
 
-// endProbe completes a probe, which keeps its message if it is a Mprobe.
+// endProbe completes a probe. If it is a Mprobe, it keeps its message.
 func (s *side) endProbe(r *transport.Request) {
 	if !s.p.dead {
 		r.Err = nil

@@ -2,11 +2,11 @@ package sim
 
 import "time"
 
-// An event is a message that arrives at a rank, or something that it does.
+// An event is the arrival of a message at a rank, or a function that runs there.
 type event struct {
 	rank  int32
 	begun bool     // it has the CPU of its rank
-	m     *message // nil: the event is f
+	m     *message // nil: the event runs f
 	f     func()
 }
 
@@ -19,10 +19,10 @@ type entry struct {
 
 func (a entry) before(b entry) bool { return a.at < b.at || a.at == b.at && a.tie < b.tie }
 
-// An agenda is all events to come. Those that are exactly an overhead from now
-// come in the order of time by themselves, half of all, and need no heap.
+// An agenda contains all future events. About half of them are due exactly one overhead from now:
+// they are added in the order of time, and need no heap.
 type agenda struct {
-	heap []entry // each before its four children: shallow, and they share a cache line or two
+	heap []entry // each before its four children: shallow, and four children share a cache line or two
 	line []entry
 	head int // of line
 }

@@ -22,12 +22,12 @@ var (
 	wild    = Random{Min: time.Microsecond, Max: 50 * time.Microsecond, Tail: 0.1}
 )
 
-// ended is told of the end of an operation.
+// ended is called when an operation ends.
 type ended func(error)
 
 func (f ended) Ended(err error) { f(err) }
 
-// completed is told of the end of a request.
+// completed is called when a request ends.
 type completed func(*transport.Request)
 
 func (f completed) Completed(r *transport.Request) { f(r) }
@@ -60,7 +60,7 @@ func (w *World) recv(at int, r transport.Request) *noted {
 	return n
 }
 
-// collect has all ranks carry out an operation and returns when it ended at each.
+// collect runs an operation at all ranks and returns when it ended at each.
 func collect(t *testing.T, w *World, n int, a func(rank int) collective.Algorithm) []time.Duration {
 	at := make([]time.Duration, n)
 	for r := range n {
@@ -112,7 +112,7 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
-// A barrier is done at nobody before the last has begun.
+// A barrier ends at no rank before the last one has begun it.
 func TestBarrierWaitsForTheLast(t *testing.T) {
 	w := New(Config{Ranks: 5, Model: wild})
 	w.At(0, 3, func() { w.Compute(3, time.Second) })
@@ -121,7 +121,7 @@ func TestBarrierWaitsForTheLast(t *testing.T) {
 	}
 }
 
-// There and back: each way an overhead, the latency with the bytes, an overhead.
+// Each way takes an overhead, the latency with the bytes, and an overhead.
 func TestPingTime(t *testing.T) {
 	w := New(Config{Ranks: 2, Model: cluster})
 	ping, pong := make([]byte, 100), make([]byte, 200)
@@ -144,8 +144,8 @@ func TestPingTime(t *testing.T) {
 	require.Equal(t, 1, back.ends)
 }
 
-// Messages leave a gap and the bytes before apart, and a receiver that is busy
-// takes them one after the other.
+// Consecutive messages leave one gap and the earlier message's bytes apart. A busy receiver takes
+// them one after the other.
 func TestGapAndOccupancy(t *testing.T) {
 	var at []time.Duration
 	m := LogGP{Latency: 1000, Overhead: 100, Gap: 400, GapPerByte: 1}
@@ -175,8 +175,8 @@ func TestGapAndOccupancy(t *testing.T) {
 	}
 }
 
-// dissemination is the barrier of Hensgen, Finkel and Manber: in round k a rank
-// tells the one 2^k above it.
+// dissemination is the barrier of Hensgen, Finkel and Manber: in round k a rank sends to the one
+// 2^k above it.
 type dissemination struct{ payload, room []byte }
 
 func (d *dissemination) Step(k int, x *collective.Exchange) bool {
@@ -198,10 +198,10 @@ func TestDisseminationTime(t *testing.T) {
 	round := time.Duration(300 + 1000 + 4 + 300)
 	require.Equal(t, []time.Duration{2 * round, 2 * round, 2 * round, 2 * round}, run(0, m))
 
-	// Rank 0 begins 5000 late, with messages of 3 (round 0) and 2 (round 1) waiting
-	// for it. It sends until 5300, takes 3's until 5600, sends until 5900, takes
-	// 2's until 6200. Rank 1 has 0's at 6604, sends until 6904, and has had 3's. So
-	// 2 has 0's at 5900+1004+300, and 3 has 1's at 6904+1004+300.
+	// Rank 0 begins 5000 late. The messages of ranks 3 (round 0) and 2 (round 1) wait for it. It
+	// sends until 5300, takes rank 3's until 5600, sends until 5900, takes rank 2's until 6200.
+	// Rank 1 has rank 0's at 6604, sends until 6904, and already has rank 3's. So rank 2 has rank
+	// 0's at 5900+1004+300, and rank 3 has rank 1's at 6904+1004+300.
 	require.Equal(t, []time.Duration{6200, 6904, 7204, 8208}, run(5000, m))
 }
 
@@ -234,8 +234,7 @@ func TestSameSeedSameRun(t *testing.T) {
 	}
 }
 
-// Messages between two ranks on one communicator do not overtake each other;
-// others do.
+// Messages between two ranks on one communicator do not overtake each other; others may.
 func TestOrderOfPairs(t *testing.T) {
 	const n, each = 6, 500
 	for seed := range uint64(3) {
@@ -277,7 +276,7 @@ func TestOrderOfPairs(t *testing.T) {
 	}
 }
 
-// What is scheduled for one time is done in the order of the calls.
+// Events that are scheduled for the same time happen in the order of the calls.
 func TestOrderOfProgram(t *testing.T) {
 	w := New(Config{Ranks: 1, Model: wild})
 	var did []int
@@ -309,7 +308,7 @@ func TestLivelockIsAnError(t *testing.T) {
 	require.ErrorContains(t, w.Run(), "1000 events")
 }
 
-// An event that the heap gives back is never later than the next.
+// The agenda returns events in the order of time.
 func TestAgenda(t *testing.T) {
 	w := New(Config{Ranks: 1, Seed: 3})
 	var a agenda
@@ -367,8 +366,8 @@ func (r repeat) Step(k int, x *collective.Exchange) bool {
 	return k+1 < r.rounds
 }
 
-// What a rank combines occupies its CPU, and noise makes overheads longer by Jitter on average;
-// in both cases nothing else changes.
+// Combining occupies a rank's CPU, and noise lengthens overheads by Jitter on average. In both
+// cases nothing else changes.
 func TestCombiningAndJitter(t *testing.T) {
 	run := func(seed uint64, m LogGP) (last time.Duration) {
 		w := New(Config{Ranks: 16, Seed: seed, Model: m, Weightless: true})
@@ -395,7 +394,7 @@ func TestCombiningAndJitter(t *testing.T) {
 	for seed := range uint64(100) {
 		sum += run(seed, m)
 	}
-	mean := sum / 100 // of the latest of 16 ranks: more than eight times the average
+	mean := sum / 100 // for the last of 16 ranks: more than eight times the average
 	require.Greater(t, mean, time.Duration(4*(round+200)+8*100))
 	require.Less(t, mean, time.Duration(4*(round+200)+8*500))
 }

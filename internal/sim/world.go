@@ -15,20 +15,18 @@ type Config struct {
 	Ranks int
 	Seed  uint64
 	Model Model // nil: messages take no time
-	// Detect draws how long after a death a survivor learns of it; nil: from
-	// 50 µs to 1 ms.
+	// Detect draws the time from a death until a survivor learns of it; nil: from 50 µs to 1 ms.
 	Detect func(rng *rand.Rand) time.Duration
-	// LoseInFlight is the probability that a message under way from a rank that
-	// has died is lost, with all that follow it to the same rank. The others
-	// arrive after the death.
+	// LoseInFlight is the probability that a message under way from a rank that has died is lost,
+	// with all later messages to the same rank. The others arrive after the death.
 	LoseInFlight float64
 	SharedCores  bool      // see transport.Features
 	Weightless   bool      // messages of the program have a length and no contents: no bytes are copied
-	Events       int       // Run gives up after that many; 0: a hundred million
-	Trace        io.Writer // gets a line for each event; nil: none
+	Events       int       // after this many Run gives up; 0: a hundred million
+	Trace        io.Writer // has a line for each event; nil: none
 }
 
-// A World is a job of ranks and the time they live in.
+// A World is a job of ranks, and their virtual time.
 type World struct {
 	cfg   Config
 	rng   *rand.Rand
@@ -38,11 +36,11 @@ type World struct {
 	agenda  agenda
 	now     time.Duration
 	seq     uint64
-	current int32 // the rank that does something now, or nobody
+	current int32 // the rank whose event is being handled, or nobody
 
 	groups, sent, left, deaths int
 	free                       []*message        // for reuse
-	broken                     map[[2]int32]bool // pairs of ranks of which a message was lost
+	broken                     map[[2]int32]bool // pairs of ranks between which a message was lost
 }
 
 const nobody = -1
@@ -52,18 +50,18 @@ type process struct {
 	w    *World
 	rank int32
 
-	cpu      time.Duration // when it is done with what it does
+	cpu      time.Duration // when it has finished its events so far
 	injected time.Duration // when the last message left
-	link     time.Duration // when the next can
+	link     time.Duration // when the next one can
 	busy     bool          // an event has begun
-	ready    []*event      // wait for it to end
+	ready    []*event      // events that wait for the CPU
 
-	sides []*side // it has made
+	sides []*side // that it has made
 	sent  int
 
 	dead  bool
 	died  time.Duration
-	known []int32 // the dead it was told of
+	known []int32 // the dead that it knows of
 }
 
 // New returns a world in which nothing happens yet.
@@ -94,9 +92,8 @@ func New(cfg Config) *World {
 // Comm returns the rank's side of the communicator of all ranks.
 func (w *World) Comm(rank int) transport.Comm { return &w.comm.sides[rank] }
 
-// At has the rank do f at time t, or once its CPU is free after that. It never
-// does if it has died by then. What is to be done at the same time is done in
-// the order of the calls.
+// At schedules f at the rank, at time t or when its CPU is free after that, unless the rank has
+// died by then. Events for the same time happen in the order of the calls.
 func (w *World) At(t time.Duration, rank int, f func()) {
 	w.schedule(t, &event{rank: int32(rank), f: func() {
 		w.trace(rank, "runs")
@@ -104,7 +101,7 @@ func (w *World) At(t time.Duration, rank int, f func()) {
 	}})
 }
 
-// After has the rank do f when its clock will have moved on by d.
+// After schedules f at the rank, when its clock has advanced by d.
 func (w *World) After(d time.Duration, rank int, f func()) { w.At(w.RankNow(rank)+d, rank, f) }
 
 // Compute occupies the rank's CPU.
@@ -113,22 +110,22 @@ func (w *World) Compute(rank int, d time.Duration) { w.ranks[rank].cpu = w.RankN
 // Now is the time of the event that is being handled.
 func (w *World) Now() time.Duration { return w.now }
 
-// RankNow is the rank's clock: now, or when what its CPU does is done.
+// RankNow is the rank's clock: now or, if its CPU is busy, when that has finished.
 func (w *World) RankNow(rank int) time.Duration { return w.ranks[rank].clock() }
 
 func (p *process) clock() time.Duration { return max(p.w.now, p.cpu) }
 
-// Messages is the number of messages sent so far, whatever became of them.
+// Messages is the number of messages sent so far, including those that were dropped or lost.
 func (w *World) Messages() int { return w.sent }
 
-// Sent is the number of messages that the rank sent.
+// Sent is the number of messages that the rank has sent.
 func (w *World) Sent(rank int) int { return w.ranks[rank].sent }
 
-// Left is how many ranks have called Leave.
+// Left is the number of ranks that have called Leave.
 func (w *World) Left() int { return w.left }
 
-// Run handles events until there are none. It returns an error if that takes too
-// many.
+// Run handles events until there are none. It returns an error if there are more than
+// Config.Events.
 func (w *World) Run() error {
 	for range w.cfg.Events {
 		if !w.Step() {
@@ -181,7 +178,7 @@ func (p *process) serve() {
 		case p.cpu == w.now:
 			p.do(e)
 			continue
-		case idle: // only an overhead is between
+		case idle: // due one overhead from now, like all entries of line
 			w.seq++
 			w.agenda.append(entry{p.cpu, w.seq, e})
 		default:
@@ -201,7 +198,7 @@ func (p *process) do(e *event) {
 	p.w.current = nobody
 }
 
-// remove is slices.Delete of one element, which often is the first of many.
+// remove is slices.Delete of one element, which is often the first of many.
 func remove[T any](list []*T, i int) []*T {
 	if i > 0 || len(list) == 1 {
 		return slices.Delete(list, i, i+1)
@@ -210,14 +207,14 @@ func remove[T any](list []*T, i int) []*T {
 	return list[1:]
 }
 
-// schedule puts an event on the agenda, after those of the same time.
+// schedule adds an event to the agenda, after those of the same time.
 func (w *World) schedule(at time.Duration, e *event) {
 	w.seq++
 	w.agenda.push(entry{max(at, w.now), w.seq, e})
 }
 
-// push puts an event on the agenda, anywhere among those of the same time if the
-// model is random.
+// push adds an event to the agenda: after those of the same time or, if the model is random,
+// anywhere among them.
 func (w *World) push(at time.Duration, e *event) {
 	w.seq++
 	tie := w.seq

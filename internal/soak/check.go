@@ -11,8 +11,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Invariants are what has to hold in a team once nothing can happen any more.
-// What can be seen at one rank alone is checked there, when it happens.
+// Invariants have to hold in a team once no more events can happen. Conditions that concern one
+// rank alone are checked at that rank, when events happen.
 var invariants = []invariant{
 	{"P1, H1: survivors end", (*team).ends},
 	{"P1, P2: survivors get the same verdicts", (*team).resolve},
@@ -26,7 +26,7 @@ var invariants = []invariant{
 	{"P3: no message is lost", (*team).communicate},
 }
 
-// Afterwards are those that have to hold once all have closed what they have.
+// Afterwards are the invariants that have to hold once all ranks have closed their communicators.
 var afterwards = []invariant{
 	{"H6: what all have closed is forgotten", (*team).forget},
 }
@@ -36,9 +36,9 @@ type invariant struct {
 	holds func(*team) error
 }
 
-// survivors returns the living, and whether all of them have made their sides: an
-// error of the parent may have come before that, and then a program can't expect
-// anything but that nothing is wrong.
+// survivors returns the living members, and whether all of them have made their sides. A side may
+// be missing because an error of the parent came first. Then a program can expect only that nothing
+// is wrong.
 func (t *team) survivors() (living []*member, complete bool) {
 	complete = true
 	for r, m := range t.members {
@@ -53,8 +53,8 @@ func (t *team) survivors() (living []*member, complete bool) {
 	return living, complete
 }
 
-// isWhole says whether all of the living have their sides, and of what the team is made
-// from.
+// isWhole reports whether all living ranks have made their sides of the team, and of all teams that
+// it was made from.
 func (t *team) isWhole() bool {
 	_, complete := t.survivors()
 	return complete && (t.parent == nil || t.parent.isWhole())
@@ -131,8 +131,8 @@ func reportsOf(v *errchan.Verdict, rank int) (n int) {
 	return n
 }
 
-// report holds if the reports of each rank are those it raised, in that order,
-// and none of a survivor's is missing without a final verdict.
+// report holds if the reports of each rank are those that it raised, in that order, and if none of
+// a survivor's reports is missing unless the last verdict is final.
 func (t *team) report() error {
 	living, _ := t.survivors()
 	if len(living) == 0 {
@@ -157,8 +157,8 @@ func (t *team) report() error {
 	return nil
 }
 
-// tell holds if a program that has looked until there was nothing more was told of each
-// verdict once. Of a communicator that is corrupted it need not be told anything else (C4).
+// tell holds if a program that has looked until it found nothing more was told of each verdict
+// once. If the communicator is corrupted, nothing else need be told of it (C4).
 func (t *team) tell() error {
 	if !t.isWhole() {
 		return nil
@@ -178,7 +178,7 @@ func (t *team) tell() error {
 			}
 			hear(e)
 			if m.IsCorrupted() && e.Corrupt() {
-				break // each look finds it
+				break // every look finds it again
 			}
 		}
 		for i, h := range m.heard {
@@ -193,8 +193,8 @@ func (t *team) tell() error {
 	return nil
 }
 
-// bequeath holds if a member is corrupted by those above it just where they have lost a
-// rank of its team.
+// bequeath holds if a member is corrupted from above exactly if a team above it has lost a rank of
+// the member's team.
 func (t *team) bequeath() error {
 	living, _ := t.survivors()
 	for _, m := range living {
@@ -254,11 +254,11 @@ func (t *team) agree() error {
 	return nil
 }
 
-// isValid compares a decision that a survivor has with what was proposed. It has
-// all of the survivors' but of those that have left, and may have that of any.
+// isValid compares a survivor's decision with the proposals. The decision contains the proposals of
+// all survivors that have not left, and may contain any of the others.
 func (t *team) isValid(d decided) error {
 	most, least := -1, -1
-	somebody, everybody := make(map[int]bool), make(map[int]int) // have acknowledged
+	somebody, everybody := make(map[int]bool), make(map[int]int) // who has acknowledged a death
 	proposals := t.proposals[d.id]
 	for _, p := range proposals {
 		least &= p.Flag
@@ -293,7 +293,7 @@ func (t *team) isValid(d decided) error {
 }
 
 // allOrNone holds if an agreement that ended with a decision at one survivor did so at all
-// that proposed to it and whose programs go on.
+// survivors that proposed to it and whose programs have not ended.
 func (t *team) allOrNone() error {
 	living, _ := t.survivors()
 	has := make(map[*member]map[errchan.Agreement]bool)
@@ -325,8 +325,8 @@ func (t *team) revoke() error {
 	return nil
 }
 
-// communicate holds if what a survivor sent to another in the epoch that both are
-// in has arrived.
+// communicate holds if all messages between two survivors that are in the same epoch, sent in that
+// epoch, have arrived.
 func (t *team) communicate() error {
 	living, _ := t.survivors()
 	for _, m := range living {

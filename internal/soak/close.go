@@ -7,11 +7,11 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
-// close has the programs that go on close all that they have, at any times and in any
-// order, some of it revoked a moment before.
+// close closes all communicators of programs that have not ended, at random times and in any order.
+// Some are revoked just before.
 func (r *run) close() {
 	for _, p := range r.processes {
-		p.sends = 0 // nobody dies any more
+		p.sends = 0 // no more deaths
 		for _, m := range p.sides {
 			if m.ulfm != nil && !p.left && !p.dead() {
 				p.after(r.span+r.think, m.close)
@@ -30,7 +30,7 @@ func (m *member) close() {
 	m.feed(func() { m.Comm.Close() })
 }
 
-// Released gives back the member's sides.
+// Released closes the member's sides.
 func (m *member) Released() {
 	if m.dead() {
 		return
@@ -51,7 +51,7 @@ func (m *member) forgotten() {
 	}
 }
 
-// forget holds if all have forgotten a team that all have closed. The world is kept.
+// forget holds if a team that all ranks have closed is forgotten by all. The world is kept.
 func (t *team) forget() error {
 	if t.parent == nil || !t.ulfm || !t.allClose() {
 		return nil
@@ -65,8 +65,8 @@ func (t *team) forget() error {
 	return nil
 }
 
-// allClose says whether all survivors have made the team, and closed it, and nothing is
-// pending there; and so on all that is derived from it, and still kept.
+// allClose reports whether all survivors have made the team and closed it, and nothing is pending
+// there, and whether this holds for all kept teams that are derived from it.
 func (t *team) allClose() bool {
 	living, _ := t.survivors()
 	return t.isWhole() && !slices.ContainsFunc(living, func(m *member) bool {

@@ -22,7 +22,7 @@ func main() {
 	seed := flag.Uint64("seed", 0, "run only the schedule of this `seed`")
 	trace := flag.Bool("trace", false, "with -seed: print what happens")
 	flag.Parse()
-	debug.SetGCPercent(400) // much garbage, little that lives
+	debug.SetGCPercent(400) // there is much garbage and little live memory
 
 	s := soak{next: *from, until: *from + *schedules}
 	if *long > 0 {
@@ -42,7 +42,7 @@ func main() {
 // A soak runs schedules until one fails.
 type soak struct {
 	next, until uint64    // seeds
-	end         time.Time // if it has one
+	end         time.Time // zero: none
 	trace       io.Writer
 	lossy       func([]byte) bool
 
@@ -52,7 +52,7 @@ type soak struct {
 	failed                    *run
 }
 
-// run runs schedules on all cores, and says whether all went well.
+// run runs schedules on all cores, and reports whether all succeeded.
 func (s *soak) run(out io.Writer) bool {
 	s.start, s.printed = time.Now(), time.Now()
 	group, ctx := errgroup.WithContext(context.Background())
@@ -83,7 +83,7 @@ func (s *soak) run(out io.Writer) bool {
 	return false
 }
 
-// put counts a run that is over. Of those that failed it keeps the shortest.
+// put counts a run that has ended. Of the runs that failed it keeps the shortest.
 func (s *soak) put(r *run, out io.Writer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

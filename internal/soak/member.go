@@ -12,8 +12,8 @@ import (
 	"github.com/mpicx/go-mpicx/ulfmbackend"
 )
 
-// A member is one rank in a team: what package mpicx calls a Comm, with the checks of
-// what its error channel tells.
+// A member is one rank in a team, like a Comm of package mpicx, with checks of what its error
+// channel reports.
 type member struct {
 	*team
 	*process
@@ -24,42 +24,42 @@ type member struct {
 	ch            errchan.Channel
 	ulfm          errchan.ULFM // nil: ch is a black channel
 	listenChannel func()
-	over          *member // of the team that it is derived from; nil: of none
+	over          *member // its member of the team that this one is derived from; nil: none
 
 	everywhere bool
-	reports    []int // the last verdict that each of those raised may be in
-	unwound    bool  // one of those was corrupt
-	open       bool  // a round is, by the channel
-	fatal      bool  // and its verdict will be final
-	joined     bool  // and this rank has joined it
-	knew       int   // so many of told, then
+	reports    []int // by report of this rank: the latest verdict that may contain it
+	unwound    bool  // one of the reports was corrupt
+	open       bool  // a round is open, according to the channel
+	fatal      bool  // the round's verdict will be final
+	joined     bool  // this rank has joined the round
+	knew       int   // the length of told at that time
 	verdicts   []*errchan.Verdict
-	heard      []*heard // the same, as the program gets them
+	heard      []*heard // the verdicts as the program gets them
 	final      bool
-	moved      int       // so many verdicts have moved it
-	spared     []*member // those above whose corruption came before it was made
+	moved      int       // how many verdicts have moved it
+	spared     []*member // members above it that were corrupted before it was made
 	lost       bool
 	revokes    int
 	released   bool
 
-	opened bool // a round is, by the ledger's events
-	untold int  // verdicts, likewise
+	opened bool // a round is open, according to the ledger's events
+	untold int  // number of untold verdicts, according to the ledger's events
 
-	told    []int // who has died, by the channel
-	pending int   // proposals
-	unsure  bool  // a verdict to come may end them
+	told    []int // the dead that the channel has reported
+	pending int   // number of proposals
+	unsure  bool  // a coming verdict may end the proposals
 	decided []decided
 
 	recv      transport.Request
 	buf       [16]byte
-	sent, got map[int]uint64 // in this epoch, to and from a rank
+	sent, got map[int]uint64 // in this epoch, by the other rank
 }
 
 // A proposal is what a member contributed to an agreement.
 type proposal struct {
 	by *member
 	errchan.Proposal
-	knew []int // who has died
+	knew []int // the dead that it knew of
 }
 
 type decided struct {
@@ -72,8 +72,8 @@ var (
 	errNew                    = errors.New("a new epoch")
 )
 
-// enter has a rank of the team take part in it. From is its side of what the team was made
-// from, and over of what it is derived from.
+// enter makes a rank's member of the team. From is the rank's member of the team that this one was
+// made from, over that of the team that it is derived from.
 func (t *team) enter(rank int, c transport.Comm, from, over *member) {
 	p := t.processes[t.ranks[rank]]
 	m := &member{team: t, process: p, rank: rank, data: c, epoch: c.Epoch(), over: over,
@@ -84,7 +84,7 @@ func (t *team) enter(rank int, c transport.Comm, from, over *member) {
 	}
 	t.members[rank] = m
 	p.sides = append(p.sides, m)
-	if dup, err := c.Sub(transport.ErrorChannelName(), nil); err == nil { // else it is dead
+	if dup, err := c.Sub(transport.ErrorChannelName(), nil); err == nil { // an error means that the rank is dead
 		m.listenTo(&mortal{dup, t.run, p})
 	}
 	for a := over; a != nil; a = a.over {
@@ -93,7 +93,7 @@ func (t *team) enter(rank int, c transport.Comm, from, over *member) {
 		}
 	}
 	m.Owner = m
-	// What an agreement makes, ranks that have joined a round get only with its verdict.
+	// Ranks that have joined a round get the result of an agreement only with the round's verdict.
 	if m.everywhere = t.original && m.rng.IntN(4) > 0; m.everywhere {
 		m.Everywhere()
 	}
@@ -123,8 +123,8 @@ func (m *member) listenTo(dup transport.Messenger) {
 	m.ch, m.listenChannel = ch, ch.Listen
 }
 
-// A mortal carries the messages of an error channel of a rank that may die in the
-// middle of sending them.
+// A mortal carries the error channel's messages of a rank that may die in the middle of sending
+// them.
 type mortal struct {
 	transport.Messenger
 	*run
@@ -151,7 +151,7 @@ func (l *mortalListener) Next() (to int, payload []byte, ok bool) {
 	return to, payload, ok
 }
 
-// Noticed has the program raise an error some time, perhaps.
+// Noticed may make the program raise an error later.
 func (m *member) Noticed(round uint64, by int, corrupt bool) {
 	if m.dead() {
 		return
@@ -169,7 +169,7 @@ func (m *member) Noticed(round uint64, by int, corrupt bool) {
 	}
 }
 
-// reply has the program raise an error because of another, perhaps.
+// reply may make the program raise an error in answer to another one.
 func (m *member) reply() {
 	if m.replies > 0 && m.rng.IntN(4) == 0 {
 		m.replies--
@@ -177,7 +177,7 @@ func (m *member) reply() {
 	}
 }
 
-// Resolved checks a verdict, and has the ledger move the family to the next epoch.
+// Resolved checks a verdict and passes it to the ledger, which moves the family to the next epoch.
 func (m *member) Resolved(v *errchan.Verdict) {
 	if m.dead() {
 		return
@@ -186,7 +186,7 @@ func (m *member) Resolved(v *errchan.Verdict) {
 	switch {
 	case v.Round != uint64(len(m.verdicts)) || m.final:
 		m.fail("P1: rank %d gets the verdict of round %d after %d verdicts, final %t", m.world, v.Round, len(m.verdicts), m.final)
-	case m.left: // nobody waits for it, or for what it knows
+	case m.left: // the program waits for nothing, and needs no verdict about the dead
 		m.knew = 0
 	case !m.open || !m.joined:
 		m.fail("P1: rank %d gets the verdict of round %d, open %t, but has not joined it", m.world, v.Round, m.open)
@@ -201,7 +201,7 @@ func (m *member) Resolved(v *errchan.Verdict) {
 	m.feed(func() { m.Comm.Resolved(v, m.rank) })
 }
 
-// unresolved counts the errors of this rank that no verdict has.
+// unresolved counts this rank's reports that are in no verdict yet.
 func (m *member) unresolved() int {
 	n := len(m.reports)
 	for _, v := range m.verdicts {
@@ -212,7 +212,7 @@ func (m *member) unresolved() int {
 
 // advance moves the member to its next epoch.
 func (m *member) advance(generation int, frozen, lost bool) {
-	if m.dead() { // in the middle of it
+	if m.dead() { // it died in the middle of moving
 		return
 	}
 	m.epoch = m.epoch.Next(generation)
@@ -233,7 +233,7 @@ func (m *member) advance(generation int, frozen, lost bool) {
 	m.work()
 }
 
-// Died notes a death, and may have all be told that this rank needs the dead.
+// Died notes a death, and may raise that this rank needs the dead one.
 func (m *member) Died(rank int) {
 	if m.dead() {
 		return
@@ -264,7 +264,7 @@ func (m *member) learn(rank int) {
 
 func (t *team) lives(rank int) bool { return !t.w.Dead(t.ranks[rank]) }
 
-// isGone says whether the program of a rank has ended.
+// isGone reports whether a rank's program has ended.
 func (t *team) isGone(rank int) bool { return t.processes[t.ranks[rank]].left }
 
 // Revoked ends the member's messages.
@@ -300,11 +300,10 @@ func (m *member) listen() {
 	}
 }
 
-// Completed checks a message that has come: none of another epoch, none twice,
-// none before its turn.
+// Completed checks a message that has arrived: it is of this epoch, comes once, and in order.
 func (m *member) Completed(r *transport.Request) {
 	if r.Err != nil {
-		return // the epoch is over
+		return // the epoch has ended
 	}
 	from := r.Status.Source
 	m.got[from]++

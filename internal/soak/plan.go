@@ -8,33 +8,32 @@ import (
 	"github.com/mpicx/go-mpicx/internal/sim"
 )
 
-// A plan is what is drawn from a seed before the schedule begins. The programs
-// draw the rest as they go.
+// A plan is drawn from a seed before the schedule begins. The programs draw everything else as they
+// run.
 type plan struct {
 	seed   uint64
 	ranks  int
-	ulfm   bool // else the black channel
+	ulfm   bool // false: the black channel
 	model  sim.Model
-	detect time.Duration // news of a death takes up to that long
-	slow   float64       // part of the news that takes ten times as long
-	lose   float64       // of messages under way from the dead
+	detect time.Duration // the longest time for news of a death
+	slow   float64       // the fraction of the news that takes ten times as long
+	lose   float64       // the fraction lost of messages under way from the dead
 
-	span   time.Duration // programs begin things from 0 to span
-	think  time.Duration // what they do before the next step takes up to that long
+	span   time.Duration // programs start things at times from 0 to span
+	think  time.Duration // the longest time before a program's next step
 	deaths []death
 
-	raises, revokes, leaves float64 // how many a rank does, on average
-	needs                   float64 // the probability that a rank needs one that died
-	early                   float64 // that it reserves all agreements of an epoch at once
+	raises, revokes, leaves float64 // averages per rank
+	needs                   float64 // the probability that a rank needs one that has died
+	early                   float64 // the probability that it reserves all agreements of an epoch at once
 	calls                   int     // agreements in each epoch
-	shrink                  int     // which of them is a Shrink; none if there are fewer
+	shrink                  int     // which of them is a Shrink; none if there are fewer agreements
 	traffic                 int     // messages that a rank sends, at most
 	dups                    bool    // an epoch begins with a Dup
 	kinds                   []kind  // of the teams that are made at the beginning, two generations
 }
 
-// A death is one that happens at a time, or instead of sending some message of an
-// error channel.
+// A death happens at a time, or when the rank sends a certain message of an error channel.
 type death struct {
 	rank int
 	at   time.Duration
@@ -86,7 +85,7 @@ func newPlan(seed uint64, rng *rand.Rand) plan {
 	if p.ulfm {
 		p.revokes = oneOf(rng, 0., 0, 1, 2) / n
 		p.leaves = oneOf(rng, 0, 0, 1, n/2) / n
-		switch rng.IntN(24) { // ranks that have left fall behind
+		switch rng.IntN(24) { // ranks that have left lag behind
 		case 0:
 			p.calls, p.raises, p.leaves = p.calls+6, 0, 0.5
 		case 1:
@@ -111,7 +110,7 @@ func (p *plan) drawDeaths(rng *rand.Rand) {
 		deaths = p.ranks - 1
 	}
 	victims := rng.Perm(p.ranks)
-	if rng.IntN(3) == 0 { // those at the top of the tree: each is the root after the one before
+	if rng.IntN(3) == 0 { // ranks at the top of the tree: each becomes the root after the previous one
 		for i := range victims {
 			victims[i] = i
 		}
@@ -130,7 +129,7 @@ func (p *plan) drawDeaths(rng *rand.Rand) {
 	}
 }
 
-// delay draws how long after a death a survivor learns of it.
+// delay draws the time from a death until a survivor learns of it.
 func (p *plan) delay(rng *rand.Rand) time.Duration {
 	d := upTo(rng, p.detect)
 	if p.slow > 0 && rng.Float64() < p.slow {

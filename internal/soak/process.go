@@ -8,32 +8,32 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
-// A process is one rank of a run: a program of one goroutine, and the rank's ledger,
-// driven as package mpicx drives it.
+// A process is one rank of a run: a program of one goroutine and the rank's ledger, driven as in
+// package mpicx.
 type process struct {
 	soak     *run
 	world    int // its rank
 	ledger   ledger.Ledger
 	carrying bool
 	sides    []*member
-	left     bool // its program has ended
-	sends    int  // that are left to it, if it is to die in one
+	left     bool // the program has ended
+	sends    int  // sends left until it dies; 0: it does not die in a send
 
-	// The program waits on a member, or computes. Inside: it has entered the ledger.
+	// The program waits on a member, or computes. inside says that it has entered the ledger.
 	on       *member // nil: it computes
 	inside   bool
 	first    bool
-	done     bool // what it waits for is, and an error goes before its result
+	done     bool // the operation is complete, and errors come before its result
 	number   int  // of the wait
-	ends     int  // so many of its waits end by themselves; later ones only by an error
-	replies  int  // so many errors it still answers with one of its own
-	watching bool // it can use nothing any more, and waits for repairs
+	ends     int  // how many more of its waits end by themselves; later waits end only by an error
+	replies  int  // how many more errors it answers with an error of its own
+	watching bool // all its communicators are broken, and it waits for repairs
 }
 
 // A heard is a verdict as the program gets it.
 type heard struct {
 	of   *member
-	told int // so often
+	told int // how many times
 }
 
 func (*heard) Error() string { return "a verdict" }
@@ -51,21 +51,21 @@ func (r *run) newProcess(world, sends int) *process {
 	return p
 }
 
-// dead says whether the process is: then there is nobody to be told.
+// dead reports whether the process is dead. Then it is told nothing more.
 func (p *process) dead() bool { return p.soak.w.Dead(p.world) }
 
-// after has the program go on after a while.
+// after continues the program with f after a random time.
 func (p *process) after(most time.Duration, f func()) {
 	p.soak.w.After(upTo(p.soak.rng, most), p.world, f)
 }
 
-// compute is what the program does between its operations.
+// compute is the time between the program's operations.
 func (p *process) compute() {
 	p.on = nil
 	p.after(p.soak.think, p.wait)
 }
 
-// wait has the program wait for an operation on one of its communicators.
+// wait waits for an operation on one of the program's communicators.
 func (p *process) wait() {
 	if p.left {
 		return
@@ -88,7 +88,7 @@ func (p *process) wait() {
 	p.look()
 }
 
-// goOn has the wait look again after a while.
+// goOn continues the wait after a random time: it calls because, then looks again.
 func (p *process) goOn(most time.Duration, because func()) {
 	number := p.number
 	p.after(most, func() {
@@ -99,9 +99,9 @@ func (p *process) goOn(most time.Duration, because func()) {
 	})
 }
 
-// look is what a wait does when it begins, and when something has changed.
+// look is one step of a wait, when it begins and whenever something has changed.
 func (p *process) look() {
-	if p.inside { // it leaves first: see ledger.Leave
+	if p.inside { // leave first: see ledger.Leave
 		p.inside = false
 		p.ledger.Leave(p.first)
 	}
@@ -130,7 +130,7 @@ func (p *process) look() {
 	}
 }
 
-// told is when the program gets an error, which it may pass on to an ancestor.
+// told gives the program an error, which it may pass on to the communicator above.
 func (p *process) told(e *ledger.Error) {
 	m := hear(e)
 	m.note("is told of verdict", e.Verdict.Round)
@@ -140,7 +140,7 @@ func (p *process) told(e *ledger.Error) {
 	m.reply()
 }
 
-// hear counts what looks find, and returns whose verdict it is.
+// hear counts how often a verdict was told, and returns the member that it belongs to.
 func hear(e *ledger.Error) *member {
 	h := e.Face.(*heard) //nolint:errorlint // this file made it
 	if h.told++; h.told == 1 {
@@ -151,7 +151,7 @@ func hear(e *ledger.Error) *member {
 	return h.of
 }
 
-// leave ends the program, on all its communicators. The process stays.
+// leave ends the program, on all its communicators. The process lives on.
 func (p *process) leave() {
 	p.on = nil
 	if p.inside {
@@ -167,8 +167,7 @@ func (p *process) leave() {
 
 func ownerOf(c *ledger.Comm) *member { return c.Owner.(*member) }
 
-// feed gives the ledger an input, and carries out what comes of it, unless that is being
-// done.
+// feed gives the ledger an input and carries out its outputs, unless a caller is doing so already.
 func (p *process) feed(input func()) {
 	input()
 	if p.carrying {
@@ -218,7 +217,7 @@ func (p *process) carryOut(o *ledger.Output) {
 		if o.Frozen[0] {
 			freeze(o.Family)
 		}
-		m.begin() // before what has come already may end the epoch
+		m.begin() // before messages that have already arrived can end the epoch
 		m.listenChannel()
 	case ledger.Wake:
 		if p.on != nil {
@@ -237,8 +236,8 @@ func (p *process) carryOut(o *ledger.Output) {
 	}
 }
 
-// meanwhile has another goroutine of the program raise an error, perhaps, on one of the
-// family that is about to move.
+// meanwhile may raise an error, like another goroutine of the program, on a member of the family
+// that is about to move.
 func (p *process) meanwhile(o *ledger.Output) {
 	if p.replies == 0 || p.left || p.dead() || p.soak.rng.IntN(4) > 0 {
 		return
@@ -250,12 +249,12 @@ func (p *process) meanwhile(o *ledger.Output) {
 	}
 }
 
-// isJoining says whether the ledger has joined the round, and the channel will hear of that.
+// isJoining reports whether the ledger has joined the round, and the channel does not know it yet.
 func (m *member) isJoining() bool {
 	return slices.ContainsFunc(m.ledger.ToDo(), func(o ledger.Output) bool { return o.Comm == &m.Comm && o.Action == ledger.Join })
 }
 
-// consent notes what this rank knows when it joins the round, and freezes the family.
+// consent notes what this rank knows when it joins a round, and freezes the family.
 func (m *member) consent(o *ledger.Output) []errchan.Settled {
 	if o.Family != nil && o.Round == uint64(len(m.verdicts)) {
 		m.joined, m.knew = true, len(m.told)
@@ -263,7 +262,7 @@ func (m *member) consent(o *ledger.Output) []errchan.Settled {
 	return freeze(o.Family)
 }
 
-// freeze stops agreements, and returns what they have come to: nil for no family.
+// freeze stops agreements and returns their decisions: nil for no family.
 func freeze(family []*ledger.Comm) []errchan.Settled {
 	if len(family) == 0 {
 		return nil
@@ -277,8 +276,8 @@ func freeze(family []*ledger.Comm) []errchan.Settled {
 	return settled
 }
 
-// tell checks when the rank joins rounds (P2). It keeps what it needs by the events
-// themselves, because their outputs may come after other inputs.
+// tell checks when the rank joins rounds (P2). It relies on the ledger's events alone, because
+// other inputs may come before the outputs of an event.
 func (p *process) tell(e *ledger.Event) {
 	m := ownerOf(e.Comm)
 	switch e.Kind {

@@ -12,14 +12,14 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// times calls f as often as expected on average.
+// times calls f as often as expected, on average.
 func (m *member) times(expected float64, f func()) {
 	for ; m.rng.Float64() < expected; expected-- {
 		m.after(m.span, f)
 	}
 }
 
-// begin draws what the program does besides agreeing.
+// begin draws what the program does, except agreements.
 func (m *member) begin() {
 	m.listen()
 	if m.left {
@@ -40,8 +40,8 @@ func (m *member) begin() {
 	}
 }
 
-// raise has the program raise an error. One that is raised before the rank joins the round
-// is in the verdict of that, and any other in the one after, at the latest (P2, P5).
+// raise raises an error. An error raised before the rank joins the round is in that round's
+// verdict, at the latest; any other is in the next one, at the latest (P2, P5).
 func (m *member) raise(corrupt, leaving bool) (raised bool) {
 	if m.left && !leaving || m.unwound {
 		return false
@@ -50,7 +50,7 @@ func (m *member) raise(corrupt, leaving bool) (raised bool) {
 	if n := len(m.reports); m.unresolved() > 0 {
 		latest = max(latest, m.reports[n-1])
 	}
-	if m.joined || m.isJoining() || m.unresolved() > 0 { // for that it joins the next round, if not this one
+	if m.joined || m.isJoining() || m.unresolved() > 0 { // an open report makes it join the next round, if not this one
 		latest++
 	}
 	r := &ledger.Raised{Data: label(m.rank, len(m.reports)+1), Corrupt: corrupt, Leaving: leaving}
@@ -106,7 +106,7 @@ func (m *member) work() {
 	}
 }
 
-// next is for a program that waits for each agreement before it begins the next.
+// next begins the next agreement of a program that waits for each one.
 func (m *member) next() {
 	if m.left {
 		return
@@ -121,7 +121,7 @@ func (m *member) next() {
 	})
 }
 
-// isShrink says what an agreement is for.
+// isShrink reports whether an agreement is a Shrink.
 func (t *team) isShrink(id errchan.Agreement) bool {
 	return !id.Creates && int(id.Seq) == t.shrink && t.depth < 2
 }
@@ -165,7 +165,7 @@ func (m *member) decide(id errchan.Agreement, d *errchan.Decision) {
 	m.note("agrees", id, *d)
 	m.digest ^= uint64(d.Flag)
 	if m.left {
-		return // there is nobody to be told, and it need not be true
+		return // a program that has ended is told nothing, and the decision need not be the others'
 	}
 	m.decided = append(m.decided, decided{id, d})
 	for _, r := range d.Dead {
@@ -184,7 +184,7 @@ func (m *member) decide(id errchan.Agreement, d *errchan.Decision) {
 		}
 	}
 	under := m
-	if d.Flag != -1 && m.over != nil { // no more errors of this one can come
+	if d.Flag != -1 && m.over != nil { // the member itself can have no more errors
 		under = m.over
 	}
 	name := transport.Name{Epoch: id.Epoch, Seq: id.Seq, Without: without.Sum64()}
@@ -202,22 +202,22 @@ func (m *member) derive(under *member, id errchan.Agreement, name transport.Name
 	}
 	name.Generation = under.generation + 1
 	c, err := m.data.Sub(name, group)
-	if err != nil { // it is dead
+	if err != nil { // the rank is dead
 		return
 	}
 	enter := func() { m.run.teamOf(m.team, under.team, id, ranks, name).enter(own, c, m, under) }
-	if name.Color <= 0 && m.rng.IntN(4) == 0 { // it takes a while, and an error may come first
+	if name.Color <= 0 && m.rng.IntN(4) == 0 { // making it takes a while, and an error may come first
 		m.after(m.think, enter)
 	} else {
 		enter()
 	}
 }
 
-// A kind says which parts a team splits into at the beginning.
+// A kind is a way to split a team into parts at the beginning.
 type kind int
 
 const (
-	whole  kind = iota // as Dup
+	whole  kind = iota // like Dup
 	parity             // even and odd ranks
 	halves
 	kinds
@@ -237,7 +237,7 @@ func (m *member) split(k kind) {
 	m.derive(m, errchan.Agreement{}, transport.SplitName(0, uint64(k), k.part(m.rank, len(m.ranks))), group, ranks)
 }
 
-// send sends a message that says where it belongs.
+// send sends a message that contains its epoch and its number.
 func (m *member) send() {
 	to := m.rng.IntN(len(m.ranks))
 	if m.left || m.IsRevoked() {
@@ -248,7 +248,7 @@ func (m *member) send() {
 	b = binary.LittleEndian.AppendUint64(b, m.sent[to])
 	m.data.Isend(&transport.Request{Buf: b, Peer: to, Epoch: m.epoch, Done: completed(func(r *transport.Request) {
 		if _, died := errors.AsType[*transport.DeadError](r.Err); died && m.ulfm != nil {
-			m.ulfm.Died(to) // the channel may not know yet
+			m.ulfm.Died(to) // the channel may not know it yet
 		}
 	})})
 }

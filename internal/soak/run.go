@@ -12,42 +12,41 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// A run is one schedule as it happens.
+// A run is one schedule while it runs.
 type run struct {
 	plan
 	rng       *rand.Rand
 	w         *sim.World
 	processes []*process
-	teams     []*team // the world first
+	teams     []*team // the first is the world
 	out       io.Writer
-	lossy     func([]byte) bool // of tests: which messages of error channels get lost
+	lossy     func([]byte) bool // of tests: which messages of error channels are lost
 
 	events, deaths int
 	digest         uint64
-	err            error // the first thing that went wrong
+	err            error // the first failure
 }
 
-// A team is the ranks of a communicator.
+// A team is a communicator: its ranks, and their members.
 type team struct {
 	*run
 	parent     *team
-	id         errchan.Agreement // that made it, unless it is original
+	id         errchan.Agreement // made it, unless it is original
 	original   bool              // made when the run begins
-	name       uint64            // what tells it from others
-	ranks      []int             // of the world
+	name       uint64            // identifies it
+	ranks      []int             // ranks of the world
 	generation int               // of its errors
-	depth      int               // so many were made, each from the one before
+	depth      int               // how many steps it is made from the world
 	members    []*member         // nil: has not made its side
 	proposals  map[errchan.Agreement][]proposal
 }
 
-// Events are what a schedule may take. None has come near.
+// maxEvents is the limit of a schedule. None has come near it.
 const maxEvents = 50e6
 
-// newRun returns the run of a seed, which has not begun. Out, if not nil, gets
-// the trace.
+// newRun returns the run of a seed. If out is not nil, the run writes its trace there.
 func newRun(seed uint64, out io.Writer) *run {
-	rng := rand.New(rand.NewPCG(seed, 1)) // the World has another
+	rng := rand.New(rand.NewPCG(seed, 1)) // the World has a source of its own
 	r := &run{plan: newPlan(seed, rng), rng: rng, out: out, digest: 14695981039346656037}
 	r.w = sim.New(sim.Config{Ranks: r.ranks, Seed: seed, Model: r.model, Detect: r.delay, LoseInFlight: r.lose, Trace: out})
 	sends := make([]int, r.ranks)
@@ -81,8 +80,8 @@ func (r *run) newTeam(parent *team, id errchan.Agreement, ranks []int) *team {
 	return t
 }
 
-// teamOf returns the team that is made from another. There may be two of one agreement,
-// if all who decided on one have died.
+// teamOf returns the team that is made from another. One agreement may have two, if all ranks that
+// made the first decision have died.
 func (r *run) teamOf(from, under *team, id errchan.Agreement, ranks []int, name transport.Name) *team {
 	digest := errchan.Identify(from.name, name)
 	if i := slices.IndexFunc(r.teams, func(t *team) bool { return t.parent == from && t.name == digest }); i >= 0 {
@@ -93,7 +92,7 @@ func (r *run) teamOf(from, under *team, id errchan.Agreement, ranks []int, name 
 	return t
 }
 
-// do has everything happen; err says what went wrong.
+// do runs the schedule; err says what failed.
 func (r *run) do() {
 	defer func() {
 		if p := recover(); p != nil {
@@ -111,7 +110,7 @@ func (r *run) do() {
 	r.check(afterwards)
 }
 
-// step has happen what can.
+// step handles events until there are none.
 func (r *run) step() {
 	for r.err == nil && r.w.Step() {
 		if r.events++; r.events > maxEvents {
@@ -138,7 +137,7 @@ func (r *run) fail(format string, args ...any) {
 	}
 }
 
-// note adds to the digest (FNV-1a) and the trace what a rank got or did.
+// note adds an event of this rank to the digest (FNV-1a) and the trace.
 func (m *member) note(what string, values ...any) {
 	r := m.run
 	for _, v := range []int{m.world, m.generation, len(what), int(r.w.Now())} {

@@ -13,7 +13,7 @@ import (
 	"github.com/mpicx/go-mpicx/ulfmbackend"
 )
 
-// The first schedules of what CI runs.
+// The first of the schedules that CI runs.
 func TestSchedules(t *testing.T) {
 	s := soak{next: 1, until: 3000}
 	if testing.Short() || buildtags.Race {
@@ -23,7 +23,7 @@ func TestSchedules(t *testing.T) {
 	require.True(t, s.run(&out), "%v", &out)
 }
 
-// One seed is one run, traced or not.
+// One seed is one run, with or without a trace.
 func TestRepeatable(t *testing.T) {
 	for seed := uint64(1); seed < 100; seed++ {
 		var traces [2]bytes.Buffer
@@ -38,7 +38,7 @@ func TestRepeatable(t *testing.T) {
 	}
 }
 
-// The checks notice when messages get lost that must not.
+// The checks notice the loss of messages that must not be lost.
 func TestChecksNotice(t *testing.T) {
 	for _, test := range []struct {
 		ulfm   bool
@@ -58,7 +58,7 @@ func TestChecksNotice(t *testing.T) {
 			for seed := uint64(1); seed < 1000; seed++ {
 				r := newRun(seed, nil)
 				if r.ulfm != test.ulfm || r.ranks > 64 || r.dups && test.expect == "H4" {
-					continue // who is not told of a revoke waits for a Dup that others abandon: P1
+					continue // a rank that is not told of a revoke waits for a Dup that others abandon: P1
 				}
 				r.lossy = func(msg []byte) bool { return msg[0] == test.kind }
 				if r.do(); r.err != nil {
@@ -71,7 +71,7 @@ func TestChecksNotice(t *testing.T) {
 	}
 }
 
-// What fails is reported with its end, and with how to see the rest.
+// A report of a failure has the end of the trace, and the command that prints all of it.
 func TestReport(t *testing.T) {
 	var out bytes.Buffer
 	s := soak{next: 1, until: 1000, lossy: func(msg []byte) bool { return true }}

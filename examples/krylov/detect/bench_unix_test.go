@@ -16,7 +16,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
 
-// BenchmarkDetector compares CPU time with and without.
+// BenchmarkDetector compares CPU time with and without a detector.
 func BenchmarkDetector(b *testing.B) {
 	const n, iterations = 317, 100
 	for name, method := range map[string]krylov.Method{"cg": krylov.CG, "gmres": krylov.GMRES, "bicgstab": krylov.BiCGStab} {
@@ -71,7 +71,7 @@ func cpu(t testing.TB) float64 {
 	return float64(u.Utime.Nano()+u.Stime.Nano()) * 1e-9
 }
 
-// laplacian is that of five points, on n×n of them.
+// laplacian returns the five-point Laplacian on n×n points.
 func laplacian(t testing.TB, n int) *sparse.CSR {
 	var entries []sparse.Triplet
 	for i := range n * n {

@@ -10,7 +10,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/krylov"
 )
 
-// A Finding is what a rank finds wrong with itself. An error whose code all ranks get.
+// A Finding is a fault that a rank has found in itself. It is an error, and all ranks get its code.
 type Finding struct {
 	Code int
 	Text string
@@ -22,40 +22,40 @@ func (f *Finding) ErrorCode() int { return f.Code }
 // The codes of findings.
 const (
 	CodeNonFinite = 1 // NaN or infinity
-	CodeGap       = 2 // the residual is not that of the iterate
-	CodeChecksum  = 3 // a basis vector is not what was written
-	CodeBreakdown = 4 // the method can't go on: see krylov.BreakdownError
+	CodeGap       = 2 // the residual is not the iterate's
+	CodeChecksum  = 3 // a basis vector has changed since it was written
+	CodeBreakdown = 4 // the method can't continue: see krylov.BreakdownError
 )
 
-// A Detector finds faults on its own rank, before other ranks get wrong numbers
-// from it where that is possible. It needs no reduction. It has three means:
+// A Detector finds faults on its own rank, if possible before other ranks get wrong numbers from
+// it. It needs no reduction. It checks three things:
 //
-// Non-finite values. What the rank gives away, its parts of sums and the vectors
-// whose halo it sends, is looked at first.
+// Non-finite values. It inspects all that the rank gives away, which is its parts of sums and the
+// vectors whose halo it sends, first.
 //
-// A checksum of an eighth of the newest basis vector, the rank's part, is taken when
-// the iteration has written it, and compared when the next one reads it. It sees a
-// change of any bit there. It does not see wrong arithmetic. The eighths take turns:
-// to look at all of it in each iteration takes as long as a tenth of the iteration.
+// A checksum of an eighth of the rank's part of the newest basis vector is taken when the iteration
+// has written it, and compared when the next iteration reads it. It finds a change of any bit
+// there. It does not find wrong arithmetic. The eighths take turns: to check everything in each
+// iteration takes as long as a tenth of the iteration.
 //
-// The gap: every few iterations the residual that the recursion has is compared
-// with b-A·x, each rank its own part. That sees whatever has got between the two,
-// in x, in r, in all of GMRES's basis, or in the arithmetic. It costs a product.
+// The gap. Every few iterations the residual of the recursion is compared with b-A·x, at each rank
+// for its own part. This finds whatever has come between the two: in x, in r, in all of GMRES's
+// basis, or in the arithmetic. It costs a product.
 type Detector struct {
 	Settings
 	b []float64
-	a krylov.Operator // that looks at what it reads
+	a krylov.Operator // checks what it reads
 
 	x, r, y []float64
-	maxX    float64 // the largest norm of x, of the rank's part, so far
-	maxR    float64 // and of r, of the whole
+	maxX    float64 // the largest norm of the rank's part of x so far
+	maxR    float64 // the largest norm of all of r so far
 
 	newest []float64
-	turn   int // which eighth of it is looked at
+	turn   int // which eighth of newest is checked
 	sum    uint64
 }
 
-// Settings are what a detector knows of the system.
+// Settings are the detector's knowledge of the system.
 type Settings struct {
 	Tol          float64 // the solver's
 	First        int     // this rank's first row
@@ -65,7 +65,7 @@ type Settings struct {
 // New returns the detector of a rank.
 func New(s Settings) *Detector { return &Detector{Settings: s} }
 
-// Watch returns sys with the detector looking at what the rank gives away.
+// Watch returns sys, with the detector checking what the rank gives away.
 func (d *Detector) Watch(sys krylov.System) krylov.System {
 	sys.Space = watchedSpace{sys.Space}
 	sys.A = watchOperator(sys.A, d.give)
@@ -77,11 +77,11 @@ func (d *Detector) Watch(sys krylov.System) krylov.System {
 	return sys
 }
 
-// Forget is called when the solver begins anew.
+// Forget is called when the solver starts again.
 func (d *Detector) Forget() { d.newest, d.maxX, d.maxR = nil, 0, d.NormB }
 
-// Iteration is called at the end of each iteration. With gap it compares
-// residuals: that is collective.
+// Iteration is called at the end of each iteration. With gap it also compares residuals, which is
+// collective.
 func (d *Detector) Iteration(ctx context.Context, s *krylov.State, gap bool) error {
 	d.maxR = max(d.maxR, s.Residual*d.NormB)
 	if gap {
@@ -96,13 +96,13 @@ func (d *Detector) Iteration(ctx context.Context, s *krylov.State, gap bool) err
 
 // gap compares the rank's parts of the recursive and the true residual.
 //
-// Rounding alone drives them apart by no more than about ε·k·(‖A‖·max‖x‖ + max‖r‖)
-// in k iterations (Greenbaum, SIAM J. Matrix Anal. Appl. 18, 1997; van der Vorst
-// and Ye, SIAM J. Sci. Comput. 22, 2000). That much is granted, and a tenth of
-// the tolerance besides: a gap below it does not keep x from being a solution.
+// Rounding alone makes them differ by at most about ε·k·(‖A‖·max‖x‖ + max‖r‖) in k iterations
+// (Greenbaum, SIAM J. Matrix Anal. Appl. 18, 1997; van der Vorst and Ye, SIAM J. Sci. Comput. 22,
+// 2000). This much is granted, and a tenth of the tolerance: with a smaller gap, x can still be a
+// solution.
 func (d *Detector) gap(ctx context.Context, s *krylov.State) error {
 	x, r := s.X, s.R
-	if r == nil { // GMRES has them at the end of a cycle only
+	if r == nil { // GMRES has them only at the end of a cycle
 		x, r = d.x, d.r
 		s.Current(ctx, x, r)
 	}
@@ -131,7 +131,7 @@ func (d *Detector) isNewest(v []float64) bool {
 	return len(v) > 0 && len(d.newest) > 0 && &v[0] == &d.newest[0]
 }
 
-// read looks at a vector that the solver is about to read.
+// read checks a vector that the solver is about to read.
 func (d *Detector) read(v []float64) error {
 	if d.isNewest(v) {
 		if sum := checksum(v, d.turn); sum != d.sum {
@@ -141,8 +141,8 @@ func (d *Detector) read(v []float64) error {
 	return nil
 }
 
-// give looks at a vector of which the solver is about to give the halo to others. The
-// newest basis vector was finite when it was written, as sums that it is of were.
+// give checks a vector whose halo the solver is about to send to others. The newest basis vector
+// was finite when it was written, because the sums that it is made of were.
 func (d *Detector) give(v []float64) error {
 	if d.isNewest(v) {
 		return d.read(v)
@@ -156,8 +156,8 @@ func (d *Detector) give(v []float64) error {
 
 func isFinite(e float64) bool { return e-e == 0 }
 
-// AllFinite says whether all elements are. What is not stays in a sum; and if sums
-// overflow, a second look tells.
+// AllFinite reports whether all elements are finite. Their sum is not finite if one of them is not. If
+// the sum is not finite, the elements are checked one by one, because it may have overflowed.
 func AllFinite(v []float64) bool {
 	var s0, s1, s2, s3, s4, s5, s6, s7 float64
 	rest := v
@@ -177,15 +177,15 @@ func AllFinite(v []float64) bool {
 	return isFinite(((s0+s1)+(s2+s3))+((s4+s5)+(s6+s7))) || !slices.ContainsFunc(v, func(e float64) bool { return !isFinite(e) })
 }
 
-// A checksum is of one of so many parts of a vector, each of them every eighth piece of
-// 64 elements.
+// A vector has this many parts, each with every eighth piece of 64 elements. A checksum is of one
+// part.
 const (
 	turns = 8
 	piece = 64
 )
 
-// checksum returns a number that any change in that part of v changes, all but surely.
-// It has four independent sums, for speed.
+// checksum returns a number that almost certainly changes with that part of v. It has four
+// independent sums, for speed.
 func checksum(v []float64, turn int) uint64 {
 	const odd = 0x9e3779b97f4a7c15
 	var s0, s1, s2, s3 uint64
@@ -204,7 +204,7 @@ func checksum(v []float64, turn int) uint64 {
 	return ((s0*odd+s1)*odd+s2)*odd + s3
 }
 
-// watchOperator returns an operator that looks at what it is given first.
+// watchOperator returns an operator that first checks its argument.
 func watchOperator(a krylov.Operator, look func([]float64) error) krylov.Operator {
 	return krylov.OperatorFunc(func(ctx context.Context, y, x []float64) {
 		if err := look(x); err != nil {
@@ -214,7 +214,7 @@ func watchOperator(a krylov.Operator, look func([]float64) error) krylov.Operato
 	})
 }
 
-// A watchedSpace looks at the rank's parts of sums.
+// A watchedSpace checks the rank's parts of sums.
 type watchedSpace struct{ krylov.Space }
 
 func (w watchedSpace) Sum(parts, sums []float64) *future.Future[struct{}] {

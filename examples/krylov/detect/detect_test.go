@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Any change of an element is in one of the checksums.
+// Any change of an element changes one of the checksums.
 func TestChecksum(t *testing.T) {
 	for _, n := range []int{1, 5, 63, 64, 65, 511, 512, 513, 2048} {
 		v := make([]float64, n)

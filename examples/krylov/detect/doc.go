@@ -1,6 +1,5 @@
-// Package detect finds faults in a Krylov solver that nobody has told of: numbers that
-// are not finite, memory that has changed, and residuals that are not those of the
-// solution.
+// Package detect finds silent faults in a Krylov solver: numbers that are not finite, memory that
+// has changed, and residuals that do not belong to the solution.
 //
-// It must never know ranks, nor what is done about a fault.
+// It must never know ranks, or how faults are handled.
 package detect

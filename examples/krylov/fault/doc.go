@@ -1,5 +1,5 @@
-// Package fault has what goes wrong in krylov: which fault strikes which rank when, and
-// what it does there.
+// Package fault contains the faults of krylov: which fault strikes which rank, when, and its
+// effect.
 //
-// It must never know what is done about it.
+// It must never know how faults are handled.
 package fault

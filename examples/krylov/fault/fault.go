@@ -19,12 +19,11 @@ const (
 
 var kinds = []string{KindNaN, KindBitflip, KindSkew, KindError, KindPanic, KindDie}
 
-// DefaultBit is in the exponent: it multiplies what is from 2⁻³¹ to 2 by 2⁻³²,
-// and other numbers by 2³² or 2⁻³².
+// DefaultBit is in the exponent. Flipping it multiplies numbers from 2⁻³¹ to 2 by 2⁻³², and other
+// numbers by 2³² or 2⁻³².
 const DefaultBit = 57
 
-// A Fault is to happen once, on the rank: after the iteration Iter, or else in the
-// middle of a recovery.
+// A Fault happens once at its rank: after the iteration Iter, or in the middle of a recovery.
 type Fault struct {
 	Kind     string `json:"kind"`
 	Rank     int    `json:"rank"`
@@ -33,10 +32,10 @@ type Fault struct {
 	Bit      int    `json:"bit"`                // for bitflip
 }
 
-// EndsRank says whether the rank is not there any more afterwards.
+// EndsRank reports whether the fault ends the rank.
 func (f Fault) EndsRank() bool { return f.Kind == KindPanic || f.Kind == KindDie }
 
-// When says when it is to happen.
+// When says when the fault happens.
 func (f Fault) When() string {
 	if f.Recovery > 0 {
 		return fmt.Sprintf("in recovery %d", f.Recovery)

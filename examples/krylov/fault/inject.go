@@ -10,7 +10,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/krylov"
 )
 
-// An Injection is what became of a fault. Ranks tell each other.
+// An Injection is the record of a fault. Ranks exchange these.
 type Injection struct {
 	Fault
 	Fired    bool   `json:"fired"`
@@ -21,13 +21,12 @@ type Injection struct {
 	Done int       `json:"-"` // iterations, when it fired
 }
 
-// An Injector makes the faults of one rank happen, each once, whatever is done
-// about them.
+// An Injector makes the faults of one rank happen, each once, even if the solver starts again.
 type Injector struct {
 	Injections []Injection
 }
 
-// NewInjector returns that of a rank.
+// NewInjector returns the injector of a rank.
 func NewInjector(faults []Fault, rank int) *Injector {
 	in := &Injector{}
 	for _, f := range faults {
@@ -38,12 +37,13 @@ func NewInjector(faults []Fault, rank int) *Injector {
 	return in
 }
 
-// HasPanicked says whether a panic was to happen on the rank, and did.
+// HasPanicked reports whether the rank has panicked because of a fault.
 func (in *Injector) HasPanicked() bool {
 	return slices.ContainsFunc(in.Injections, func(i Injection) bool { return i.Kind == KindPanic && i.Fired })
 }
 
-// Strike is called between two iterations. Done is how many the rank has done; die ends it.
+// Strike is called between two iterations. Done is the number of the rank's iterations so far; die
+// ends it.
 func (in *Injector) Strike(s *krylov.State, done int, die func()) error {
 	for i := range in.Injections {
 		inj := &in.Injections[i]
@@ -57,8 +57,8 @@ func (in *Injector) Strike(s *krylov.State, done int, die func()) error {
 	return nil
 }
 
-// StrikeRecovery is called in the middle of each recovery. number counts them,
-// those that were interrupted too.
+// StrikeRecovery is called in the middle of each recovery. The number counts recoveries, including
+// interrupted ones.
 func (in *Injector) StrikeRecovery(number, done int, die func()) error {
 	for i := range in.Injections {
 		inj := &in.Injections[i]
@@ -90,7 +90,7 @@ func (in *Injector) fire(inj *Injection, s *krylov.State, done int, die func()) 
 	return nil
 }
 
-// corrupt changes the rank's part of the solver's vectors, and says how.
+// corrupt changes the rank's part of the solver's vectors, and describes the change.
 func corrupt(s *krylov.State, f Fault) string {
 	if len(s.P) == 0 {
 		return "the rank has no rows: there is nothing to hit"
@@ -107,7 +107,7 @@ func corrupt(s *krylov.State, f Fault) string {
 		return fmt.Sprintf("element %d of the %s turned from %.3g to NaN", i, name, old)
 	case KindBitflip:
 		v, name := s.X, "solution"
-		if s.R == nil { // GMRES does not use the solution until the cycle ends
+		if s.R == nil { // GMRES reads the solution only at the end of a cycle
 			v, name = s.P, "newest basis vector"
 		}
 		i := largest(v)
@@ -133,10 +133,10 @@ func largest(v []float64) int {
 	return best
 }
 
-// component stands for any part of a program that can fail on one rank alone.
+// component represents any part of a program that can fail on one rank alone.
 func component() error {
 	return fmt.Errorf("material of cell 4711: %w", &fs.PathError{Op: "open", Path: "steel.tbl", Err: fs.ErrNotExist})
 }
 
-// lookUp is a programming error: it panics where Go does.
+// lookUp has a bug that panics.
 func lookUp(table []float64, i int) float64 { return table[i] }

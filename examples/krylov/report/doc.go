@@ -1,4 +1,4 @@
-// Package report tells how runs of krylov went: as text, as JSON, as a plot.
+// Package report shows the results of runs of krylov: as text, as JSON, as a plot.
 //
-// It must never know how they were made.
+// It must never know how the runs were made.
 package report

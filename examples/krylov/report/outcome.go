@@ -11,22 +11,22 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// An Outcome is how a run went. It is what -json prints.
+// An Outcome is the result of a run. -json prints it.
 type Outcome struct {
 	Name     string `json:"name"`
 	Recovery string `json:"recovery"`
 
-	Iterations int     `json:"iterations"` // all that were done, lost ones too
+	Iterations int     `json:"iterations"` // all of them, including lost ones
 	MaxIter    int     `json:"maxIterations"`
 	Seconds    float64 `json:"seconds"`
 
-	Claimed      bool    `json:"solverClaimsConvergence"` // by the residual of its recursion
+	Claimed      bool    `json:"solverClaimsConvergence"` // by the recursive residual
 	Recursive    Float   `json:"recursiveResidual"`
 	Converged    bool    `json:"converged"`    // by the true residual
 	TrueResidual Float   `json:"trueResidual"` // |b-A·x|/|b| from scratch
 	Error        *Float  `json:"error,omitempty"`
 	Failure      string  `json:"failure,omitempty"` // the error that ended the run
-	Residuals    []Float `json:"residuals"`         // by iteration, the recursion's
+	Residuals    []Float `json:"residuals"`         // the recursive ones, by iteration
 
 	Injections []fault.Injection `json:"injections"`
 	Events     []Event           `json:"events"`
@@ -35,45 +35,45 @@ type Outcome struct {
 	Solution  []float64 `json:"-"` // the leader's, with -out
 }
 
-// An Event is an error that all ranks got, and what was done about it.
+// An Event is an error that all ranks got, and the recovery from it.
 type Event struct {
-	Iteration int       `json:"iterationsDone"` // before it came
-	Corrupted bool      `json:"corrupted"`      // the communicator, for good
+	Iteration int       `json:"iterationsDone"` // before the error came
+	Corrupted bool      `json:"corrupted"`      // the communicator is corrupted
 	Failures  []Failure `json:"failures"`
-	Dead      []int     `json:"dead,omitempty"` // whose processes died, and told nobody
+	Dead      []int     `json:"dead,omitempty"` // ranks that died without reporting an error
 
-	Since    Float     `json:"sinceFaultSeconds"`      // from the injection that it is about; null if from none
-	Told     Spread    `json:"toldSeconds"`            // after the first failure, the other ranks' contexts ended
-	Unknown  bool      `json:"beginUnknown,omitempty"` // when that was, as it died with a process: the times are from when the first was told
-	Ready    Spread    `json:"readySeconds"`           // and all ranks had the complete error
+	Since    Float     `json:"sinceFaultSeconds"`      // from its injection; null if it has none
+	Told     Spread    `json:"toldSeconds"`            // from the first failure until the other ranks' contexts ended
+	Unknown  bool      `json:"beginUnknown,omitempty"` // the time of the failure is lost with a process: the times are from when the first rank was told
+	Ready    Spread    `json:"readySeconds"`           // until all ranks had the complete error
 	Takeover *Takeover `json:"takeover,omitempty"`
-	Replaced bool      `json:"replaced,omitempty"` // others have taken the places of those that are gone
+	Replaced bool      `json:"replaced,omitempty"` // spares have taken the places of lost ranks
 	Recovery string    `json:"recovery,omitempty"`
 	Repairs  []string  `json:"repairs,omitempty"`
-	From     int       `json:"fromIteration"` // whose iterate the solver went on from
+	From     int       `json:"fromIteration"` // the solver continued from its iterate
 	Seconds  float64   `json:"recoverySeconds"`
 
 	First time.Time `json:"-"` // when the first of these ranks failed
 	End   time.Time `json:"-"` // when all ranks had the complete error
 
-	Losses int `json:"-"` // how often ranks were lost: again for each time that it happened in a recovery
+	Losses int `json:"-"` // how often ranks were lost, including losses during a recovery
 }
 
-// A Takeover is what became of the rows of ranks that are gone.
+// A Takeover describes what happened to the rows of ranks that are gone.
 type Takeover struct {
-	Ranks  int `json:"ranks"`     // that went on
-	Rows   int `json:"rows"`      // that they have
-	Lost   int `json:"lostRows"`  // that nobody had any more, so that the iterate was lost there
-	Moved  int `json:"movedRows"` // other rows that another rank has now
-	Shrunk int `json:"shrunk"`    // how often: again for each time that ranks were lost meanwhile
+	Ranks  int `json:"ranks"`     // that continued
+	Rows   int `json:"rows"`      // that they own
+	Lost   int `json:"lostRows"`  // whose elements of the iterate were lost
+	Moved  int `json:"movedRows"` // other rows with a new owner
+	Shrunk int `json:"shrunk"`    // how often, including shrinks because of losses meanwhile
 
 	// The residuals |b-A·x|/|b|, and how the lost part of x was interpolated.
-	Before       Float `json:"residualBefore"`   // as the recursion had it
+	Before       Float `json:"residualBefore"`   // the recursive residual
 	Zeroed       Float `json:"residualZeroed"`   // with 0 in the lost rows
-	Restored     Float `json:"residualRestored"` // with the checkpoint there
+	Restored     Float `json:"residualRestored"` // with the checkpoint's elements there
 	After        Float `json:"residualAfter"`
 	Iterations   int   `json:"interpolationIterations"`
-	Interpolated bool  `json:"interpolated"` // else it stayed 0, as no interpolation was better
+	Interpolated bool  `json:"interpolated"` // false if no interpolation was better
 }
 
 // A Failure is mpicx.Failure for JSON.
@@ -84,7 +84,7 @@ type Failure struct {
 	Origin  string `json:"origin"`
 }
 
-// A Spread is of durations at several ranks, in seconds.
+// A Spread describes durations at several ranks, in seconds.
 type Spread struct {
 	Ranks  int     `json:"ranks"`
 	Min    float64 `json:"min"`
@@ -101,7 +101,7 @@ func FailuresOf(fs []mpicx.Failure) []Failure {
 	return out
 }
 
-// SpreadOf returns that of ds.
+// SpreadOf returns the spread of ds.
 func SpreadOf(ds []time.Duration) Spread {
 	if len(ds) == 0 {
 		return Spread{}
@@ -121,8 +121,8 @@ func (f Float) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(f))
 }
 
-// InferInjections adds what is known of the faults of ranks that can't say any more,
-// as their processes have died. They struck if the rank came so far.
+// InferInjections adds what is known of the faults of ranks whose processes have died, and which
+// can't report them. Such a fault struck if the rank came to that iteration.
 func (o *Outcome) InferInjections(faults []fault.Fault) {
 	for _, f := range faults {
 		if slices.ContainsFunc(o.Injections, func(i fault.Injection) bool { return i.Fault == f }) {
@@ -142,9 +142,9 @@ func (o *Outcome) InferInjections(faults []fault.Fault) {
 	}
 }
 
-// Attribute finds out which injections the events are about: those on a rank that
-// failed later, the first of them for each Failure of the kind that fails so. If there
-// is none, a neighbour has seen what the rank gave it sooner than the rank itself.
+// Attribute finds the injections that the events are about: for each Failure, the first injection
+// of a suitable kind on that rank. If there is none, a neighbour has detected the fault, in what
+// the rank gave it, before the rank itself.
 func (o *Outcome) Attribute() {
 	for i := range o.Events {
 		e := &o.Events[i]
@@ -164,8 +164,8 @@ func (o *Outcome) Attribute() {
 	}
 }
 
-// isOf says whether a fault of the kind makes a rank fail so: by a finding, if it is a
-// silent one, by a panic or by an error.
+// isOf reports whether a fault of the kind makes a rank fail in this way: silent faults lead to a
+// finding, others to a panic or an error.
 func (f Failure) isOf(kind string) bool {
 	switch kind {
 	case fault.KindDie:
@@ -178,16 +178,16 @@ func (f Failure) isOf(kind string) bool {
 	return f.Code != 0
 }
 
-// detected marks the first fault.Injection before e that no Event was about so far and
-// that which accepts, and says whether there is one.
+// detected marks the first fault.Injection before e that belongs to no Event yet and that which
+// accepts. It reports whether there is one.
 func (o *Outcome) detected(e *Event, which func(*fault.Injection) bool) bool {
 	for k := range o.Injections {
 		inj := &o.Injections[k]
 		if inj.Fired && !inj.Detected && !inj.At.After(e.End) && which(inj) {
 			inj.Detected = true
-			if !e.First.IsZero() && inj.Kind != fault.KindDie { // which is the first itself
+			if !e.First.IsZero() && inj.Kind != fault.KindDie { // a death is itself the first failure
 				since := Float(e.First.Sub(inj.At).Seconds())
-				if !(e.Since > since) { // of several, from the first
+				if !(e.Since > since) { // if there are several, since the first
 					e.Since = since
 				}
 			}
@@ -197,15 +197,15 @@ func (o *Outcome) detected(e *Event, which func(*fault.Injection) bool) bool {
 	return false
 }
 
-// A Notice is what the others are told about a rank's part in an event.
+// A Notice is what a rank tells the others about its part in an event.
 type Notice struct {
 	Rank        int
 	Told, Ready time.Time
 	Repair      string
 }
 
-// Fill adds what the ranks noticed. If nobody knows when it began, that is when
-// the first of them did.
+// Fill adds what the ranks noticed. If the time of the failure is not known, the first notice
+// counts as that time.
 func (e *Event) Fill(notices []Notice) {
 	if e.First.IsZero() && len(notices) > 0 {
 		e.Unknown = true
@@ -214,7 +214,7 @@ func (e *Event) Fill(notices []Notice) {
 	var told, ready []time.Duration
 	for _, n := range notices {
 		if !e.Failed(n.Rank) {
-			told = append(told, max(n.Told.Sub(e.First), 0)) // told of something earlier: it knew at once
+			told = append(told, max(n.Told.Sub(e.First), 0)) // told of an earlier failure: it knew at once
 		}
 		ready = append(ready, n.Ready.Sub(e.First))
 		if n.Ready.After(e.End) {
@@ -227,7 +227,7 @@ func (e *Event) Fill(notices []Notice) {
 	e.Told, e.Ready = SpreadOf(told), SpreadOf(ready)
 }
 
-// Failed says whether the rank is one of those that did.
+// Failed reports whether the rank failed in the event.
 func (e *Event) Failed(rank int) bool {
 	return slices.ContainsFunc(e.Failures, func(f Failure) bool { return f.Rank == rank })
 }

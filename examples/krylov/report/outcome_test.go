@@ -12,7 +12,7 @@ import (
 	"github.com/mpicx/go-mpicx/examples/krylov/fault"
 )
 
-// Each failure is told of as what it is, though the rank has another fault behind it.
+// Each failure is attributed to its own fault, even if the rank has another fault later.
 func TestAttribution(t *testing.T) {
 	nan := Float(math.NaN())
 	at := time.Now()
@@ -32,7 +32,7 @@ func TestAttribution(t *testing.T) {
 	assert.Equal(t, []bool{false, true, true}, detected)
 }
 
-// What a process would have said that has died is inferred from what its death showed.
+// The report that a dead process can't make is inferred from the effects of its death.
 func TestInferInjections(t *testing.T) {
 	flip, die, late := fault.Fault{Kind: fault.KindBitflip, Rank: 1, Iter: 3}, fault.Fault{Kind: fault.KindDie, Rank: 1, Iter: 5}, fault.Fault{Kind: fault.KindNaN, Rank: 1, Iter: 9}
 	o := &Outcome{Events: []Event{{Iteration: 5, Dead: []int{1}}}}
@@ -41,7 +41,7 @@ func TestInferInjections(t *testing.T) {
 	require.Equal(t, []bool{true, true, false}, []bool{o.Injections[0].Fired, o.Injections[1].Fired, o.Injections[2].Fired})
 }
 
-// If nobody knows when the rank died, nothing is told of the time since.
+// If the time of the death is not known, no duration since then is reported.
 func TestUnknownTimeOfDeath(t *testing.T) {
 	at := time.Now()
 	e := Event{Dead: []int{1}}

@@ -24,7 +24,7 @@ func CheckPlot(name string) error {
 	return fmt.Errorf("-plot %q, expected a name that ends in .png, .svg or .pdf", name)
 }
 
-// runColors are told apart by people who don't see all colours (Okabe and Ito).
+// runColors can be told apart by colour-blind people (Okabe and Ito).
 var runColors = map[string]color.Color{
 	"fault-free": color.RGBA{0x80, 0x80, 0x80, 0xff},
 	"none":       color.RGBA{0xd5, 0x5e, 0x00, 0xff},
@@ -79,7 +79,7 @@ func writeFile(name string, content io.WriterTo) error {
 	return f.Close()
 }
 
-// hundreds has ticks at multiples of 1, 2 or 5 times a power of ten, all with text.
+// hundreds returns labelled ticks at multiples of 1, 2 or 5 times a power of ten.
 func hundreds(least, most float64) (ticks []plot.Tick) {
 	step := math.Pow(10, math.Floor(math.Log10(most-least)))
 	for _, divided := range []float64{1, 2, 5} {
@@ -98,7 +98,7 @@ func hundreds(least, most float64) (ticks []plot.Tick) {
 	return ticks
 }
 
-// powers has a tick, with text, at as many powers of ten as there is room for.
+// powers returns labelled ticks at powers of ten, as many as fit.
 func powers(least, most float64) (ticks []plot.Tick) {
 	lo, hi := int(math.Ceil(math.Log10(least)-1e-9)), int(math.Floor(math.Log10(most)+1e-9))
 	for e := hi; e >= lo; e -= (hi-lo)/10 + 1 {
@@ -118,7 +118,7 @@ func addRun(p *plot.Plot, legend *plot.Legend, o *Outcome, order int) error {
 	}
 	line.Color = runColors[o.Name]
 	line.Width = vg.Points(1.5)
-	switch o.Name { // runs agree for long: let each show beside the others
+	switch o.Name { // runs coincide for long: make each visible
 	case None:
 		line.Width = vg.Points(4)
 	case "rollback":
@@ -160,7 +160,7 @@ func addMarks(p *plot.Plot, legend *plot.Legend, name string, shape draw.GlyphDr
 	return nil
 }
 
-// drawable returns the residuals that a logarithmic axis has a place for.
+// drawable returns the residuals that a logarithmic axis can show.
 func drawable(residuals []Float) plotter.XYs {
 	var points plotter.XYs
 	for i, r := range residuals {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/term"
 )
 
-// A progress shows on a terminal how far a run is, in one line that it keeps
-// changing. Elsewhere it shows nothing.
+// A progress shows the progress of a run on a terminal, in one line that it overwrites. Without a
+// terminal it shows nothing.
 type progress struct {
 	w    io.Writer // nil: no terminal
 	next time.Time
@@ -36,7 +36,7 @@ func (p *progress) show(run string, done int, residual, tol float64) {
 	p.next = now.Add(50 * time.Millisecond)
 	const width = 30
 	filled := 0
-	if part := math.Log(residual) / math.Log(tol); part > 0 { // not if NaN
+	if part := math.Log(residual) / math.Log(tol); part > 0 { // false for NaN
 		filled = int(width * min(part, 1))
 	}
 	fmt.Fprintf(p.w, "\r\x1b[K%-12s[%-*s] iteration %d, residual %.1e", run, width, strings.Repeat("=", filled), done, residual)

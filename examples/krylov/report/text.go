@@ -13,9 +13,9 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// Settings are what a report says that a run was made with.
+// Settings are a run's settings, as reports print them.
 type Settings struct {
-	Matrix, RHS       string // the matrix's name; "" for that of a known solution
+	Matrix, RHS       string // the matrix's name; RHS is "" if it comes from a known solution
 	Method, Precond   string
 	GMRESRestart      int
 	Ranks             int
@@ -25,14 +25,14 @@ type Settings struct {
 	Plot              string // the name of a file, or ""
 }
 
-// Reports are told what happens.
+// Reports are notified of the progress of runs.
 type Reports interface {
-	Iteration(run string, done int, residual float64) // by rank 0, which waits
-	Ended(o *Outcome, leads bool)                     // leads: the leader is of this process
+	Iteration(run string, done int, residual float64) // by rank 0, which waits for the return
+	Ended(o *Outcome, leads bool)                     // leads: the leader is in this process
 	End(outcomes []*Outcome)
 }
 
-// New returns reports that are written to w. If w is a terminal, a line shows how far it is.
+// New returns reports that are written to w. If w is a terminal, a line shows the progress.
 func New(cfg *Settings, terminal bool, w io.Writer) Reports {
 	if cfg.JSON {
 		return &jsonReport{cfg, w}
@@ -58,7 +58,7 @@ func (j *jsonReport) End(outcomes []*Outcome) {
 	c := j.cfg
 	document := struct {
 		Matrix     matrix     `json:"matrix"`
-		RHS        string     `json:"rhs"` // "" for that of a known solution
+		RHS        string     `json:"rhs"` // "": of a known solution
 		Method     string     `json:"method"`
 		Restart    int        `json:"gmresRestart"`
 		Precond    string     `json:"precond"`
@@ -74,10 +74,10 @@ func (j *jsonReport) End(outcomes []*Outcome) {
 	}
 	enc := json.NewEncoder(j.w)
 	enc.SetIndent("", "  ")
-	_ = enc.Encode(document) // to a closed pipe, perhaps: as fmt.Print
+	_ = enc.Encode(document) // w may be a closed pipe; fmt.Print ignores that, too
 }
 
-// A textReport prints for people.
+// A textReport prints text for people.
 type textReport struct {
 	cfg      *Settings
 	w        io.Writer
@@ -119,7 +119,7 @@ func (t *textReport) Ended(o *Outcome, leads bool) {
 		return
 	case first:
 		t.head(o)
-		for _, e := range o.Events { // not injected: a real one, or a false alarm
+		for _, e := range o.Events { // not injected: a real error, or a false alarm
 			t.event(e)
 		}
 		title := "no fault"
@@ -136,7 +136,7 @@ func (t *textReport) Ended(o *Outcome, leads bool) {
 	}
 }
 
-// story prints faults and events in the order in which they came.
+// story prints faults and events in order.
 func (t *textReport) story(o *Outcome) {
 	events := o.Events
 	for _, inj := range o.Injections {
@@ -169,7 +169,7 @@ func (t *textReport) story(o *Outcome) {
 	}
 }
 
-// event prints who failed, how soon all knew, and what was done.
+// event prints which ranks failed, how soon all knew, and the recovery.
 func (t *textReport) event(e Event) {
 	for _, f := range e.Failures {
 		when := fmt.Sprintf("with %d iterations done", e.Iteration)
@@ -214,7 +214,7 @@ func (t *textReport) event(e Event) {
 	}
 }
 
-// takeover prints what became of the rows of ranks that are gone.
+// takeover prints what happened to the rows of ranks that are gone.
 func (t *textReport) takeover(o *Takeover) {
 	again := ""
 	if o.Shrunk > 1 {
@@ -263,7 +263,7 @@ func (t *textReport) result(o *Outcome) string {
 	return s
 }
 
-// remarks says what a reader might overlook.
+// remarks points out what a reader might overlook.
 func (t *textReport) remarks(o *Outcome) []string {
 	var s []string
 	if !o.Converged && o.Failure == "" {
@@ -339,7 +339,7 @@ func verdict(o *Outcome) string {
 	}
 }
 
-// None is the recovery that does nothing.
+// None is the name of no recovery.
 const None = "none"
 
 // seconds prints a duration with three digits.

@@ -34,7 +34,7 @@ func oneDies(ctx context.Context, world *mpicx.Comm, out *lesson.Lines, victim i
 	out.Say(world, "%v", err)
 	out.Say(world, "I live on, without %v of %d", dead.Ranks, world.Size())
 
-	// It stays so, for whatever needs that process.
+	// Every later operation that needs the dead process fails as well.
 	if err := mpicx.Send(world, number, victim, 0).Wait(ctx); !lesson.IsDeath(err) {
 		return errors.Join(errors.New("expected an error of a message to the dead"), err)
 	}

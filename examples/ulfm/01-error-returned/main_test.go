@@ -12,7 +12,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// Every survivor is told, and of whom.
+// Every survivor is told which rank died.
 func TestOneDies(t *testing.T) {
 	lessontest.NeedsULFM(t)
 	for _, size := range []int{2, 3, 4, 9} {

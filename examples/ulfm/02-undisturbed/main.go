@@ -16,7 +16,7 @@ func main() {
 	})
 }
 
-// pairs has a fault's Step say how many rounds its rank plays.
+// pairs plays; a fault's Step is the number of rounds that its rank plays.
 func pairs(ctx context.Context, world *mpicx.Comm, out *lesson.Lines, faults lesson.Faults) error {
 	world.SetErrhandler(mpicx.ErrorsReturn)
 	partner := world.Rank() ^ 1 // 0 and 1, 2 and 3, …

@@ -12,7 +12,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// Only the victim's partner sees anything (H1).
+// Only the victim's partner gets an error (H1).
 func TestPairs(t *testing.T) {
 	lessontest.NeedsULFM(t)
 	for _, size := range []int{2, 4, 5, 8} {

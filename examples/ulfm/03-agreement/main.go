@@ -14,8 +14,8 @@ func main() {
 	})
 }
 
-// late is a point that shows the split every time: the victim waits until rank 1
-// has the table. (Rank 1 has it from rank 0.) The other points are a race.
+// late is a point that shows the split every time: the victim waits until rank 1 has the table.
+// (Rank 1 gets it from rank 0.) At the other points the ranks race.
 const late = "late"
 
 var points = []string{late, "before the broadcast", "in the broadcast", "after the broadcast", "in the agreement"}
@@ -26,7 +26,7 @@ func broadcast(ctx context.Context, world *mpicx.Comm, out *lesson.Lines, fault 
 		_ = mpicx.Recv(world, []int{}, 1, 0).Wait(ctx)
 		fault.Here(world, 0, late)
 	}
-	table := make([]int, 200) // of so many, the algorithm is a tree
+	table := make([]int, 200) // long enough for the algorithm to use a tree
 	if world.Rank() == 0 {
 		table[199] = 42
 	}
@@ -48,7 +48,7 @@ func broadcast(ctx context.Context, world *mpicx.Comm, out *lesson.Lines, fault 
 	}
 	fault.Here(world, 0, "after the broadcast")
 
-	vote := world.Agree(lesson.Flag(err == nil)) // bits: 1 if I have it
+	vote := world.Agree(lesson.Flag(err == nil)) // bits: 1 if I have the table
 	fault.Here(world, 0, "in the agreement")
 	flag, err := vote.Get(ctx)
 	if dead, ok := errors.AsType[*mpicx.ProcFailedError](err); ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// What main shows: some see the error, all decide alike.
+// What main shows: some ranks get the error, and all decide alike.
 func TestSomeSeeIt(t *testing.T) {
 	lessontest.NeedsULFM(t)
 	require.Equal(t, `rank 0: has the table
@@ -25,15 +25,15 @@ rank 3: agreed: not all living ranks have the table, continue without it
 `, run(t, 4, lesson.Fault{Rank: 2, Point: late}))
 }
 
-// Whoever dies wherever, all survivors take the same branch, and only if each of
-// them has the table they continue with it.
+// For any rank that dies at any point, all survivors take the same branch. They continue with the
+// table only if each of them has it.
 func TestAllDecideAlike(t *testing.T) {
 	lessontest.NeedsULFM(t)
 	for size := 2; size <= 9; size++ {
 		for victim := range size {
 			for _, point := range points {
 				if point == late && victim <= 1 {
-					continue // it would wait for itself, or be waited for
+					continue // the victim would wait for itself, or rank 1 for the victim
 				}
 				t.Run(fmt.Sprintf("%d of %d %s", victim, size, point), func(t *testing.T) {
 					said := run(t, size, lesson.Fault{Rank: victim, Point: point})

@@ -26,8 +26,8 @@ func main() { // workers 2 and 4 die in their first task
 	})
 }
 
-// farm has a fault's Step say in which of its tasks a worker dies, from 1, or after
-// how many answers the manager does.
+// farm deals out tasks. A fault's Step is the number of the task, from 1, in which a worker dies;
+// for the manager, the number of answers after which it dies.
 func farm(ctx context.Context, world *mpicx.Comm, out *lesson.Lines, faults lesson.Faults) error {
 	world.SetErrhandler(mpicx.ErrorsReturn)
 	if world.Rank() == manager {
@@ -44,7 +44,7 @@ func farm(ctx context.Context, world *mpicx.Comm, out *lesson.Lines, faults less
 			return err
 		}
 		faults.Here(world, n, "")
-		// If the manager has died, the next receive says that.
+		// If the manager has died, the next receive reports it.
 		_ = mpicx.Send(world, []int{task[0] * task[0]}, manager, work).Wait(ctx)
 	}
 }
@@ -57,15 +57,15 @@ func manage(ctx context.Context, world *mpicx.Comm, out *lesson.Lines, faults le
 	for w := manager + 1; w < world.Size(); w++ {
 		idle = append(idle, w)
 	}
-	doing := make(map[int]int) // which task a worker has in hand
+	doing := make(map[int]int) // the task of each worker
 
 	answer, sum, answers, known := []int{0}, 0, 0, 0
-	var next *future.Future[mpicx.Status] // the receive from anybody
+	var next *future.Future[mpicx.Status] // the receive from AnySource
 	for answers < tasks {
 		for len(todo) > 0 && len(idle) > 0 {
 			w, task := idle[0], todo[0]
 			idle, todo, doing[w] = idle[1:], todo[1:], task
-			// If the worker has died, the receive below says that.
+			// If the worker has died, the receive below reports it.
 			_ = mpicx.Send(world, []int{task}, w, work).Wait(ctx)
 		}
 		if len(doing) == 0 {
@@ -79,7 +79,7 @@ func manage(ctx context.Context, world *mpicx.Comm, out *lesson.Lines, faults le
 		switch {
 		case err == nil:
 			next = nil
-			if _, ok := doing[s.Source]; ok { // else it was given to another meanwhile
+			if _, ok := doing[s.Source]; ok { // otherwise the task was given to another worker meanwhile
 				delete(doing, s.Source)
 				idle = append(idle, s.Source)
 				answers, sum = answers+1, sum+answer[0]
@@ -94,7 +94,7 @@ func manage(ctx context.Context, world *mpicx.Comm, out *lesson.Lines, faults le
 				}
 				idle = slices.DeleteFunc(idle, func(i int) bool { return i == w })
 			}
-			known = world.AckFailed(len(failed)) // and next goes on
+			known = world.AckFailed(len(failed)) // next then continues
 		default:
 			return err
 		}

@@ -39,7 +39,7 @@ func TestFarm(t *testing.T) {
 	}
 }
 
-// Whenever one worker dies, the others do its work.
+// If one worker dies at any time, the others do its work.
 func TestAnyWorker(t *testing.T) {
 	lessontest.NeedsULFM(t)
 	for size := 3; size <= 5; size++ {
@@ -51,7 +51,7 @@ func TestAnyWorker(t *testing.T) {
 	}
 }
 
-// The workers of a dead manager end as well.
+// If the manager dies, the workers end as well.
 func TestManager(t *testing.T) {
 	lessontest.NeedsULFM(t)
 	for size := 2; size <= 5; size++ {

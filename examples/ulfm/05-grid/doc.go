@@ -4,8 +4,8 @@
 //
 // Six ranks form a grid of two rows and three columns, each with its own communicator, and sum in
 // turn along rows and columns. One is killed between the two. Only its own row and column are
-// involved in that death: they get the error. But the others wait, in rows and columns without a
-// dead rank, for those that have given up. What it teaches:
+// involved in that death: they get the error. But the other ranks wait, in rows and columns without
+// a dead rank, for those that have given up. What it teaches:
 //
 //   - To the ranks that stay on the common path, a rank that leaves it is like a dead one. It
 //     therefore revokes (MPIX_Comm_revoke) each communicator in which another rank may wait for it.
@@ -18,8 +18,8 @@
 //   - Split reports a death to all ranks or to none, as does every operation that makes
 //     communicators. (MPI leaves that to the program: advice to users in section 1.2.1 of ULFM.)
 //
-// Try next: let revoke do the row alone, then nothing, and see in the test which
-// ranks hang in what.
+// Try next: make revoke revoke only the row, then nothing, and see in the test which ranks hang in
+// which operation.
 //
 // A lesson must use only the public interface of mpicx.
 package main

@@ -12,7 +12,7 @@ const steps = 3
 // points are where ranks may die, in each step.
 var points = []string{"before the row", "in the row", "between row and column", "in the column", "after the column"}
 
-// atEnds are further ones, in step 0.
+// atEnds are more points, in step 0.
 var atEnds = []string{"before the grid is made", "while the grid is made", "in the agreement"}
 
 func main() {
@@ -65,7 +65,7 @@ func (g *grid) split(ctx context.Context, world *mpicx.Comm, faults lesson.Fault
 	return err
 }
 
-// height is that of the grid of n ranks: the divisor that makes it most like a
+// height is the number of rows of the grid of n ranks: the divisor that makes it most like a
 // square.
 func height(n int) int {
 	h := 1
@@ -77,7 +77,7 @@ func height(n int) int {
 	return h
 }
 
-// sum sets sum to that of all ranks: of a row's, then of a column's.
+// sum sets sum to the sum over all ranks: first along rows, then along columns.
 func (g *grid) sum(ctx context.Context, world *mpicx.Comm, sum []int, step int, faults lesson.Faults) error {
 	faults.Here(world, step, "before the row")
 	rowSum := []int{0}
@@ -96,10 +96,10 @@ func (g *grid) sum(ctx context.Context, world *mpicx.Comm, sum []int, step int, 
 	return nil
 }
 
-// revoke tells all who may wait for this rank, in its row and in its column.
+// revoke tells all ranks that may wait for this one, in its row and its column.
 func (g *grid) revoke(ctx context.Context) {
 	for _, c := range []*mpicx.Comm{g.row, g.col} {
-		if c != nil { // else it was never made, for anybody
+		if c != nil { // otherwise it was made at no rank
 			_ = c.Revoke(ctx)
 		}
 	}

@@ -20,7 +20,7 @@ func run(t *testing.T, size int, faults ...lesson.Fault) string {
 	})
 }
 
-// Everybody hears of it, whoever dies wherever, and all agree on what to do.
+// For any rank that dies at any point, all hear of it, and all agree on how to continue.
 func TestAllHear(t *testing.T) {
 	lessontest.NeedsULFM(t)
 	for _, size := range []int{2, 3, 4, 6} {
@@ -51,7 +51,7 @@ func TestAllHear(t *testing.T) {
 	}
 }
 
-// Two die at once, in whatever places of the grid.
+// Two ranks die at once, anywhere in the grid.
 func TestTwoDie(t *testing.T) {
 	lessontest.NeedsULFM(t)
 	const size = 6
@@ -61,7 +61,7 @@ func TestTwoDie(t *testing.T) {
 				said := run(t, size, lesson.Fault{Rank: a, Step: 1, Point: point}, lesson.Fault{Rank: b, Step: 1, Point: "between row and column"})
 				broken := strings.Count(said, "agreed: the grid is broken")
 				require.Equal(t, strings.Count(said, "agreed"), broken, said)
-				require.GreaterOrEqual(t, broken, size-2) // the second may have heard of the first before it dies
+				require.GreaterOrEqual(t, broken, size-2) // the second may have heard of the first death before it dies
 			}
 		}
 	}

@@ -2,8 +2,8 @@
 //
 //	go run -tags ulfm ./examples/ulfm/06-shrink
 //
-// All ranks compute the members of a series, each from the one before; each rank adds up its share
-// of the items of a member. One is killed on the way. The others make a communicator of the
+// All ranks compute the members of a series, each from the previous one; each rank adds up its
+// share of the items of a member. One rank is killed. The others make a communicator of the
 // survivors, divide its share among them, and continue from the last member that all have. The
 // program does this in two ways, with the same result. What it teaches:
 //
@@ -19,8 +19,8 @@
 //     the agreement. The program shrinks and continues.
 //   - More ranks may die, even during the repair, so the program is a loop.
 //
-// Try next: a fault for each rank but one. Keep the last member only instead of all,
-// and see which rank can't go back any more.
+// Try next: a fault for each rank but one. Keep only the last member instead of all, and see which
+// rank can no longer go back.
 //
 // A lesson must use only the public interface of mpicx.
 package main

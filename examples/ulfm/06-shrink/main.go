@@ -13,8 +13,8 @@ const (
 	items   = 100
 )
 
-// points are where ranks may die, in each member. Those of the repair are only come
-// by if there is one.
+// points are where ranks may die, in each member. The points of the repair are passed only if there
+// is one.
 var points = []string{"before the sum", "in the sum", "at the end", "in the agreement", "before the repair", "in the repair"}
 
 func main() {
@@ -24,7 +24,7 @@ func main() {
 			return err
 		}
 		left.SetErrhandler(mpicx.ErrorsPropagate)
-		if left, err = left.Dup().Get(ctx); err != nil { // nobody is still at work by hand there
+		if left, err = left.Dup().Get(ctx); err != nil { // a communicator on which no rank is still in byHand
 			return err
 		}
 		return byGuard(ctx, world, left, out, lesson.Faults{{Rank: 3, Step: 5, Point: "in the sum"}})
@@ -65,7 +65,7 @@ func byGuard(ctx context.Context, world, comm *mpicx.Comm, out *lesson.Lines, fa
 			if err := compute(ctx, world, comm, &series, faults); err != nil {
 				return err
 			}
-			vote := comm.Agree(1) // nobody leaves before all have finished
+			vote := comm.Agree(1) // no rank leaves before all have finished
 			faults.Here(world, len(series), "in the agreement")
 			return vote.Wait(ctx)
 		})
@@ -89,7 +89,7 @@ func shrink(ctx context.Context, world, comm *mpicx.Comm, step int, faults lesso
 	return repair.Get(ctx)
 }
 
-// compute adds to series what is missing.
+// compute appends the missing members to series.
 func compute(ctx context.Context, world, comm *mpicx.Comm, series *[]int, faults lesson.Faults) error {
 	have, all := []int{len(*series)}, []int{0}
 	if err := mpicx.Allreduce(comm, have, all, mpicx.Min).Wait(ctx); err != nil {
@@ -100,7 +100,7 @@ func compute(ctx context.Context, world, comm *mpicx.Comm, series *[]int, faults
 		n := len(*series)
 		faults.Here(world, n, "before the sum")
 		share, sum := []int{0}, []int{0}
-		for i := comm.Rank(); i < items; i += comm.Size() { // dealt out anew after a repair
+		for i := comm.Rank(); i < items; i += comm.Size() { // divided anew after a repair
 			share[0] += ((*series)[n-1] + i) * i % 101
 		}
 		f := mpicx.Allreduce(comm, share, sum, mpicx.Sum)

@@ -25,7 +25,7 @@ var ways = map[string]func(context.Context, *mpicx.Comm, *lesson.Lines, lesson.F
 	},
 }
 
-// Whoever dies wherever, the others come to the series in the end.
+// For any rank that dies at any point, the others complete the series.
 func TestOneDies(t *testing.T) {
 	lessontest.NeedsULFM(t)
 	for name, way := range ways {
@@ -46,7 +46,7 @@ func TestOneDies(t *testing.T) {
 	}
 }
 
-// So if a second rank dies, in the repair too.
+// The same if a second rank dies, even in the repair.
 func TestTwoDie(t *testing.T) {
 	lessontest.NeedsULFM(t)
 	const size, step = 4, 3

@@ -10,8 +10,8 @@ import (
 
 const versions = 3
 
-// points are where ranks may die, in each transaction. Those of the repair are
-// only come by if there is one.
+// points are where ranks may die, in each transaction. The points of the repair are passed only if
+// there is one.
 var points = []string{
 	"before the transaction", "while money is under way", "while it arrives",
 	"before the agreement", "in the agreement", "after the agreement", "in the repair",
@@ -35,7 +35,7 @@ func transactions(ctx context.Context, world *mpicx.Comm, out *lesson.Lines, fau
 			if !lesson.IsDeath(err) {
 				return err
 			}
-			_ = comm.Revoke(ctx) // nobody shall wait for me
+			_ = comm.Revoke(ctx) // no rank may wait for me
 		}
 
 		here("before the agreement")
@@ -67,8 +67,8 @@ func transactions(ctx context.Context, world *mpicx.Comm, out *lesson.Lines, fau
 	return nil
 }
 
-// transfer moves a tenth of each account to the next. What it leaves in accounts
-// if it fails is different at each rank.
+// transfer moves a tenth of each account to the next. If it fails, the contents of accounts differ
+// between ranks.
 func transfer(ctx context.Context, comm *mpicx.Comm, accounts []int, here func(string)) error {
 	here("before the transaction")
 	n := len(accounts)

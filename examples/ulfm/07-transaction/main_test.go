@@ -20,10 +20,10 @@ func run(t *testing.T, size int, faults ...lesson.Fault) string {
 	})
 }
 
-// final is what the accounts come to, whoever dies.
+// final is the result in the accounts, after any deaths.
 const final = ": version 3 is [260 190 270 370 470 570 670]"
 
-// histories returns what ranks that lived to the end said, and how many said so.
+// histories returns what each rank that lived to the end said, and how many ranks said it.
 func histories(said string) map[string]int {
 	all := make(map[string]string)
 	for line := range strings.Lines(said) {
@@ -39,8 +39,8 @@ func histories(said string) map[string]int {
 	return ended
 }
 
-// Whoever dies wherever, the survivors have the same versions in the same order,
-// and end with the same accounts as if nobody had died.
+// For any rank that dies at any point, the survivors have the same versions in the same order, and
+// end with the same accounts as without a death.
 func TestOneDies(t *testing.T) {
 	lessontest.NeedsULFM(t)
 	for _, size := range []int{2, 3, 5} {
@@ -62,7 +62,7 @@ func TestOneDies(t *testing.T) {
 	}
 }
 
-// So if a second rank dies, in the repair too.
+// The same if a second rank dies, even in the repair.
 func TestTwoDie(t *testing.T) {
 	lessontest.NeedsULFM(t)
 	const size = 4

@@ -26,7 +26,7 @@ func halves(ctx context.Context, world *mpicx.Comm, out *lesson.Lines, faults le
 		return err
 	}
 	half.SetErrhandler(mpicx.ErrorsPropagate)
-	if _, _, err := lesson.Agreed(ctx, world.Agree(1)); err != nil { // all have their half
+	if _, _, err := lesson.Agreed(ctx, world.Agree(1)); err != nil { // all know that all have their half
 		return err
 	}
 
@@ -52,10 +52,10 @@ func halves(ctx context.Context, world *mpicx.Comm, out *lesson.Lines, faults le
 	return err
 }
 
-// work does what is left of the steps.
+// work does the remaining steps.
 func work(ctx context.Context, world, half *mpicx.Comm, step *int, faults lesson.Faults) error {
 	least := func(a, b int) int { return min(a, b) }
-	first, err := mpicx.AllreduceValue(half, *step, least).Get(ctx) // an error comes to ranks at different steps
+	first, err := mpicx.AllreduceValue(half, *step, least).Get(ctx) // ranks get an error at different steps
 	for *step = first; err == nil && *step <= steps; *step++ {
 		faults.Here(world, *step, "")
 		_, err = mpicx.AllreduceValue(half, *step, func(a, b int) int { return a + b }).Get(ctx)
@@ -63,5 +63,5 @@ func work(ctx context.Context, world, half *mpicx.Comm, step *int, faults lesson
 	if err != nil {
 		return err
 	}
-	return half.Agree(1).Wait(ctx) // nobody leaves before all have finished
+	return half.Agree(1).Wait(ctx) // no rank leaves before all have finished
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// Whoever dies in whichever step, the other half is never disturbed, and all get to know it in
-// the end.
+// For any rank that dies in any step, the other half is never disturbed, and all learn of the death
+// in the end.
 func TestInsulation(t *testing.T) {
 	lessontest.NeedsULFM(t)
 	for size := 2; size <= 6; size++ {

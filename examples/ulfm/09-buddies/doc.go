@@ -2,10 +2,11 @@
 //
 //	go run -tags ulfm ./examples/ulfm/09-buddies
 //
-// Jacobi's method for u” = 0 between 0 and 1; each rank has a block of the cells. From time to
-// time each keeps a copy of its blocks, and gives one to the next rank, its buddy. A rank is
-// killed. The others go back to the last version that all have, the buddy takes the blocks of
-// the dead over, and in the end u is, bit by bit, what it is without a death. What it teaches:
+// Jacobi's method for u″ = 0 between 0 and 1; each rank has a block of the cells. At regular
+// intervals each rank keeps a copy of its blocks, and gives another copy to the next rank, its
+// buddy. A rank is killed. The others go back to the last version that all have, and the buddy
+// takes over the blocks of the dead. In the end u is, bit by bit, the same as without a death. What
+// it teaches:
 //
 //   - A version is made while the program runs, so a rank may die when only some have made it. Keep
 //     the previous version until all have the new one: the Agree after each save says so. After a

@@ -14,14 +14,14 @@ import (
 const (
 	steps    = 12
 	interval = 3 // steps from one save to the next; the last is at the end
-	cells    = 4 // of a block
+	cells    = 4 // per block
 )
 
-// points are where ranks may die, in each step. In the save and in the repair they are only come
-// by where there is one.
+// points are where ranks may die, in each step. The points in a save or a repair are passed only if
+// there is one.
 var points = []string{"in the step", "before the save", "in the save", "after the save", "in the repair"}
 
-// blocks are cells of u by the number of their block.
+// blocks maps numbers of blocks to their cells.
 type blocks map[int][]float64
 
 func (b blocks) clone() blocks {
@@ -32,7 +32,7 @@ func (b blocks) clone() blocks {
 	return c
 }
 
-// A version is what a rank has kept of its own blocks, and of those of the rank before.
+// A version is a rank's copies of its own blocks, and of the previous rank's.
 type version struct {
 	step       int
 	own, other blocks
@@ -40,12 +40,12 @@ type version struct {
 
 type solver struct {
 	world  *mpicx.Comm
-	comm   *mpicx.Comm // what is left of it
+	comm   *mpicx.Comm // the survivors
 	faults lesson.Faults
 	step   int
 	now    blocks
-	owner  []int     // who has which block; -1: it is lost
-	saved  []version // the newest, and the one before
+	owner  []int     // the owner of each block; -1: the block is lost
+	saved  []version // the newest version, and the previous one
 }
 
 func main() {
@@ -57,7 +57,7 @@ func main() {
 func solve(ctx context.Context, world *mpicx.Comm, out *lesson.Lines, faults lesson.Faults) error {
 	me, n := world.Rank(), world.Size()
 	s := &solver{world: world, comm: world, faults: faults, owner: make([]int, n)}
-	// How it begins all know without a message.
+	// All ranks know the initial version without a message.
 	s.saved = []version{{0, blocks{me: make([]float64, cells)}, blocks{(me + n - 1) % n: make([]float64, cells)}}}
 	for {
 		err := s.comm.Guard(ctx, s.attempt)
@@ -81,7 +81,7 @@ func solve(ctx context.Context, world *mpicx.Comm, out *lesson.Lines, faults les
 	return nil
 }
 
-// attempt goes on from the last version that all have.
+// attempt continues from the last version that all have.
 func (s *solver) attempt(ctx context.Context) error {
 	if err := s.restore(ctx); err != nil || slices.Contains(s.owner, -1) {
 		return err
@@ -92,7 +92,7 @@ func (s *solver) attempt(ctx context.Context) error {
 				return err
 			}
 		}
-		if s.step == steps { // all have agreed on it in save
+		if s.step == steps { // all have agreed on this step in save
 			return nil
 		}
 		if err := s.relax(ctx); err != nil {
@@ -109,7 +109,7 @@ func (s *solver) relax(ctx context.Context) error {
 		messages = append(messages, mpicx.Send(s.comm, out, s.owner[with], outTag), mpicx.Recv(s.comm, in, s.owner[with], inTag))
 	}
 	for b, u := range s.now {
-		h := []float64{0, 1} // at the ends
+		h := []float64{0, 1} // the values at the ends
 		halo[b] = h
 		if b > 0 {
 			exchange(u[:1], h[:1], b-1, 2*b, 2*b-1)
@@ -131,7 +131,7 @@ func (s *solver) relax(ctx context.Context) error {
 	return nil
 }
 
-// save makes a version, and forgets those before the last. It ends once all have made it.
+// save makes a version, and drops all but the last two. It ends once all have made it.
 func (s *solver) save(ctx context.Context) error {
 	me, n := s.comm.Rank(), s.comm.Size()
 	s.here("before the save")
@@ -169,7 +169,7 @@ func (s *solver) restore(ctx context.Context) error {
 	return s.find(ctx)
 }
 
-// find sets owner.
+// find finds the owner of each block.
 func (s *solver) find(ctx context.Context) error {
 	all, err := mpicx.AllgatherValue(s.comm, slices.Collect(maps.Keys(s.now))).Get(ctx)
 	for b := range s.owner {

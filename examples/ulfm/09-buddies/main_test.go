@@ -14,7 +14,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// result runs it and returns what is said of the blocks, whoever says it.
+// result runs the lesson and returns what the ranks said of the blocks.
 func result(t *testing.T, size int, faults lesson.Faults) []string {
 	t.Helper()
 	said := lessontest.Run(t, size, func(ctx context.Context, world *mpicx.Comm, out *lesson.Lines) error {
@@ -49,7 +49,7 @@ func TestSequential(t *testing.T) {
 	}
 }
 
-// Whoever dies wherever, the others come to the same.
+// For any rank that dies at any point, the others get the same result.
 func TestOneDies(t *testing.T) {
 	lessontest.NeedsULFM(t)
 	for size := 2; size <= 5; size++ {
@@ -66,7 +66,7 @@ func TestOneDies(t *testing.T) {
 	}
 }
 
-// Two deaths end in the same as well, or, if they were buddies, in a block that is lost.
+// Two deaths lead to the same result or, if the two ranks were buddies, to a lost block.
 func TestTwoDie(t *testing.T) {
 	lessontest.NeedsULFM(t)
 	const size = 5

@@ -8,7 +8,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// Flag is 1 for true: what a rank puts into an agreement.
+// Flag is a rank's contribution to an agreement: 1 for true.
 func Flag(ok bool) int {
 	if ok {
 		return 1
@@ -16,9 +16,8 @@ func Flag(ok bool) int {
 	return 0
 }
 
-// Agreed waits for an agreement. That ranks have died is no error of it: the
-// survivors have agreed on the flag all the same, and on who is dead. Lesson 3
-// does this step by step.
+// Agreed waits for an agreement. Deaths are not an error here: the survivors have agreed on the
+// flag, and on which ranks are dead. Lesson 3 does this step by step.
 func Agreed(ctx context.Context, vote *future.Future[int]) (flag int, dead []int, err error) {
 	flag, err = vote.Get(ctx)
 	if p, ok := errors.AsType[*mpicx.ProcFailedError](err); ok {
@@ -27,9 +26,9 @@ func Agreed(ctx context.Context, vote *future.Future[int]) (flag int, dead []int
 	return flag, nil, err
 }
 
-// IsDeath says whether an error under mpicx.ErrorsReturn tells of a process that
-// has died, here or where somebody revoked the communicator because of it.
-// Anything else is no fault to recover from.
+// IsDeath reports whether an error under mpicx.ErrorsReturn was caused by a death: it names the
+// dead rank, or another rank has revoked the communicator because of it. The lessons do not recover
+// from other errors.
 func IsDeath(err error) bool {
 	_, dead := errors.AsType[*mpicx.ProcFailedError](err)
 	return dead || errors.Is(err, mpicx.ErrRevoked)

@@ -1,3 +1,3 @@
-// Package lesson is what the programs of examples/ulfm share: when a rank dies,
-// and how what the ranks say is printed. It must never know what is taught.
+// Package lesson is shared by the programs in examples/ulfm: it kills ranks at certain points, and
+// prints what ranks say. It must never know what a lesson teaches.
 package lesson

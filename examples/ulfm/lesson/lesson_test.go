@@ -12,7 +12,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/inject"
 )
 
-// Without -tags ulfm a lesson says in one line what it needs.
+// Without -tags ulfm a lesson prints one line that says that it needs the tag.
 func TestMainNeedsULFM(t *testing.T) {
 	t.Setenv("MPICX_RANKS", "")
 	for _, test := range []struct {

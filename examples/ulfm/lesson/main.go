@@ -32,8 +32,8 @@ func (l *Lines) Say(world *mpicx.Comm, format string, args ...any) {
 	l.lines = append(l.lines, line{world.Rank(), fmt.Sprintf(format, args...)})
 }
 
-// String returns the lines of rank 0, of rank 1, and so on: a rank's own in the
-// order in which it said them.
+// String returns the lines in order of rank. Lines of one rank are in the order in which it said
+// them.
 func (l *Lines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,12 +45,11 @@ func (l *Lines) String() string {
 	return b.String()
 }
 
-// A Program is a lesson as one rank runs it.
+// A Program is one rank's part of a lesson.
 type Program func(ctx context.Context, world *mpicx.Comm, out *Lines) error
 
-// Main runs a lesson on the given number of ranks, or the environment's
-// MPICX_RANKS, prints what they said, and ends the process. (Under mpirun each
-// process prints its own lines.)
+// Main runs a lesson on the given number of ranks, or on MPICX_RANKS of the environment, prints
+// what they said, and ends the process. (Under mpirun each process prints its own lines.)
 func Main(ranks int, program Program) {
 	os.Exit(run(filepath.Base(os.Args[0]), ranks, program, os.Stdout, os.Stderr))
 }

@@ -1,3 +1,3 @@
-// Package lessontest runs the lessons of examples/ulfm in tests. It must never
-// know what is taught.
+// Package lessontest runs the lessons of examples/ulfm in tests. It must never know what a lesson
+// teaches.
 package lessontest

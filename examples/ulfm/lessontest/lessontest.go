@@ -9,7 +9,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// NeedsULFM skips t where the error backend cannot see a process die.
+// NeedsULFM skips t if the error backend does not see deaths.
 func NeedsULFM(t *testing.T) {
 	t.Helper()
 	if mpicx.Backend != "ulfm" {
@@ -17,8 +17,8 @@ func NeedsULFM(t *testing.T) {
 	}
 }
 
-// Run runs a lesson on so many ranks and returns what they said. A rank that
-// hangs or returns an error fails t.
+// Run runs a lesson on the given number of ranks and returns what they said. If a rank hangs or
+// returns an error, t fails.
 func Run(t *testing.T, ranks int, program lesson.Program) string {
 	t.Helper()
 	var out lesson.Lines

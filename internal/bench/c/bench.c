@@ -1,5 +1,5 @@
-// What mpicx is compared with on MPI: the same in C, by hand. `bench ROW [BYTES]`
-// under mpirun prints times in nanoseconds, one a line. Rows: see main.
+// The programs in C that mpicx is compared with on MPI. `bench ROW [BYTES]` under mpirun prints times in
+// nanoseconds, one per line. Rows: see main.
 #include "bench.h"
 #include <signal.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static void open_channel(MPI_Comm comm) {
 	MPI_Irecv(&err_code, 1, MPI_LONG_LONG, MPI_ANY_SOURCE, 0, comm_err, &err_req);
 }
 
-// wait is Future::wait: for the user's request, or an error.
+// wait is Future::wait: it waits for the user's request or an error.
 static int wait_for(MPI_Request *r) {
 	MPI_Request both[2] = {*r, err_req};
 	int which;
@@ -94,7 +94,7 @@ static void osu_barrier(int channel) {
 	}
 }
 
-// tell lets all know which ranks failed, rank 0 alone, and with what.
+// tell tells all ranks which ranks failed, here only rank 0, and their codes.
 static void tell(MPI_Comm comm, long long code) {
 	int failed = rank == 0, index, count;
 	MPI_Scan(&failed, &index, 1, MPI_INT, MPI_SUM, comm);
@@ -111,8 +111,8 @@ static void tell(MPI_Comm comm, long long code) {
 	free(result);
 }
 
-// black duplicates, has rank 0 signal an error that all get, and closes: the
-// paper's protocol. Sends are left, not cancelled, which MPI can't do.
+// black duplicates, signals an error at rank 0, which all ranks get, and closes: the paper's protocol. It
+// does not cancel sends, because MPI can't.
 static void black(void) {
 	MPI_Comm comm;
 	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -137,9 +137,9 @@ static void black(void) {
 }
 
 #ifdef ULFM
-// signal_on has rank 0 signal an error on comm as in the paper's section III-C: revoke, shrink in
-// place of the communicator, agree on whether it is corrupted, and say who failed. It
-// returns what comm was shrunk to.
+// signal_on signals an error at rank 0 on comm, as in the paper's section III-C: revoke the communicator,
+// shrink it, agree on whether it is corrupted, and tell which ranks failed. It returns the shrunk
+// communicator.
 static MPI_Comm signal_on(MPI_Comm comm) {
 	MPI_Comm fresh;
 	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
@@ -167,7 +167,7 @@ static void revoked(void) {
 	MPI_Comm_free(&comm);
 }
 
-// told is revoked on a communicator that is there.
+// told is revoked on an existing communicator.
 static void told(void) {
 	static MPI_Comm comm = MPI_COMM_NULL;
 	if (comm == MPI_COMM_NULL) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -179,8 +179,8 @@ static void agree(void) {
 	MPIX_Comm_agree(MPI_COMM_WORLD, &flag);
 }
 
-// recover has the last rank killed, and prints how long it takes until all
-// survivors know that, and then until they have a communicator that works.
+// recover kills the last rank, and prints the time until all survivors know that, and the time until they
+// have a working communicator.
 static void recover(void) {
 	MPI_Comm comm, fresh;
 	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -188,18 +188,18 @@ static void recover(void) {
 	double when = 0, times[2], most[2];
 	int in = 1, out, code = MPI_SUCCESS, flag = 1;
 	for (int i = 0; i < 200 && code == MPI_SUCCESS; i++) {
-		if (i == 100) { // the survivors have the time of the kill, but for a few microseconds
+		if (i == 100) { // the survivors know the time of the kill, up to a few microseconds
 			if (rank == size - 1) when = now();
 			MPI_Bcast(&when, 1, MPI_DOUBLE, size - 1, comm);
 			if (rank == size - 1) {
-				usleep(2000); // it has left
+				usleep(2000); // until the message has left
 				kill(getpid(), SIGKILL);
 			}
 		}
 		code = MPI_Allreduce(&in, &out, 1, MPI_INT, MPI_SUM, comm);
 	}
 	when += 2e6;
-	MPIX_Comm_revoke(comm); // for those that wait for other survivors
+	MPIX_Comm_revoke(comm); // for ranks that wait for other survivors
 	MPIX_Comm_agree(comm, &flag);
 	times[0] = now() - when;
 	MPIX_Comm_shrink(comm, &fresh);
@@ -221,7 +221,7 @@ static void signals(void (*once)(void)) {
 	}
 }
 
-// start prints the time of day of the first barrier's end.
+// start prints the time of day when the first barrier ends.
 static void start(void) {
 	struct timespec t;
 	MPI_Barrier(MPI_COMM_WORLD);
@@ -232,9 +232,9 @@ static void start(void) {
 int main(int argc, char **argv) {
 	const char *row = argc > 1 ? argv[1] : "";
 	int provided;
-	setvbuf(stdout, NULL, _IOFBF, 1 << 16); // mpirun would pass it on meanwhile, on a core that is needed
+	setvbuf(stdout, NULL, _IOFBF, 1 << 16); // otherwise mpirun would forward it, on a core that is needed
 	setenv("OMPI_MCA_async_mpi_finalize", "1", 0);
-	MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided); // as mpicx has it
+	MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided); // like mpicx
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	if (strcmp(row, "pingpong") == 0 && argc > 2 && size == 2)

@@ -1,4 +1,4 @@
-// What the files of this program share.
+// Shared by the files of this program.
 #include <mpi.h>
 
 extern int rank, size; // in MPI_COMM_WORLD

@@ -1,4 +1,4 @@
-// MPI's own collectives, as collectives.go has ours.
+// MPI's own collectives, the counterpart of collectives.go.
 #include "bench.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 static double *sends, *recvs;
 
-// call carries out an operation of e doubles a rank.
+// call runs an operation with e doubles per rank.
 static void call(const char *op, int e, int root) {
 	const MPI_Comm c = MPI_COMM_WORLD;
 	const int part = e > size ? e / size : 1; // of Alltoall and ReduceScatter
@@ -44,7 +44,7 @@ static double timed(const char *op, int e, int times) {
 	return (now() - start) / times;
 }
 
-// collectives prints samples of each of the cells, "OPERATION:BYTES".
+// collectives prints samples of each cell, "OPERATION:BYTES".
 void collectives(int samples, int cells, char **names) {
 	for (int k = 0; k < cells; k++) {
 		const char *op = strtok(names[k], ":");

@@ -27,7 +27,7 @@ import (
 
 const ranks = 2
 
-// A solve is what one has cost.
+// A solve is the cost of one solve.
 type solve struct {
 	method, precond      string
 	unknowns, iterations int
@@ -137,7 +137,7 @@ func runOurs(n, iterations int) (all []solve) {
 	return all
 }
 
-// cpu is what all threads of this process have used.
+// cpu is the CPU time of all threads of this process.
 func cpu() float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

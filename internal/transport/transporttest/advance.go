@@ -9,9 +9,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Design rules P3 and P4. All ranks advance, as they do when an error has been
-// resolved, but at their own time. Where one has to wait for another to do so,
-// the two talk on a communicator that has no errors.
+// Design rules P3 and P4. All ranks advance, as they do when an error has been resolved, but at
+// different times. If one rank has to wait for another one to advance, they talk on a communicator
+// without errors.
 var advances = []test{
 	{"AdvanceCountsTheError", 1, countErrors},
 	{"WhatIsPendingEndsWithTheCause", 1, endPending},
@@ -36,8 +36,8 @@ func (s *side) aloof() *side {
 	return ctl
 }
 
-// nilOr checks the end of a plain send that no receive matched: its bytes may
-// have been buffered or thrown away somewhere, or it ended with the cause.
+// nilOr checks how a standard send that no receive matched has ended. It ended without an error if
+// its bytes were buffered or dropped somewhere, else with the cause.
 func (o *op) nilOr(cause error) {
 	o.s.Helper()
 	if err := o.wait(); err != nil {
@@ -83,8 +83,8 @@ func endPending(s *side) {
 	s.ring(1)
 }
 
-// endStale starts operations with the epoch of before, as a goroutine does that
-// has been overtaken by an error.
+// endStale starts operations with the previous epoch, like a goroutine that was overtaken by an
+// error.
 func endStale(s *side) {
 	old := s.Epoch()
 	first, second := errors.New("first error"), errors.New("second error")
@@ -112,8 +112,8 @@ func endStale(s *side) {
 	recv.got(s.left(), 2, payload(small, 2))
 }
 
-// leaveBuffers has each rank advance before the others, write other things into
-// the buffers that became free, and then be sent messages that would have fit.
+// leaveBuffers lets each rank advance before the others and write other bytes into the buffers that
+// became free. Then the others send it messages that would have fit into these buffers.
 func leaveBuffers(s *side) {
 	ctl := s.aloof()
 	for first := range s.Size() {
@@ -150,7 +150,7 @@ func leaveBuffers(s *side) {
 		for _, o := range late {
 			o.nilOr(errCause)
 		}
-		s.ring(1, first) // into buffers of its own
+		s.ring(1, first) // into other buffers
 		for _, o := range append(received, sent...) {
 			s.same(payload(len(o.Buf), 2), o.Buf, "buffer of what ended, used for something else")
 		}
@@ -194,7 +194,7 @@ func dropMessages(s *side) {
 	}
 }
 
-// dropLateMessages has each rank advance before the others send to it.
+// dropLateMessages lets each rank advance before the others send to it.
 func dropLateMessages(s *side) {
 	ctl := s.aloof()
 	for first := range s.Size() {
@@ -262,7 +262,7 @@ func (o *op) cancelledOrFound() {
 	}
 }
 
-// keepEarlyMessages has each rank advance and send before the others advance.
+// keepEarlyMessages lets each rank advance and send before the others advance.
 func keepEarlyMessages(s *side) {
 	ctl := s.aloof()
 	for first := range s.Size() {
@@ -335,8 +335,8 @@ func goOnInCompleted(s *side) {
 	next.got(s.left(), 1, payload(small, 1))
 }
 
-// advanceTwice resolves a second error before anything was sent after the
-// first. The ranks keep together, as resolving an error makes them.
+// advanceTwice resolves a second error before anything was sent after the first. The ranks keep in
+// step, as they do when they resolve an error.
 func advanceTwice(s *side) {
 	ctl := s.aloof()
 	for round := range 3 {
@@ -354,7 +354,7 @@ func advanceTwice(s *side) {
 	}
 }
 
-// manyErrors lets the epoch's count wrap.
+// manyErrors makes the epoch's count wrap.
 func manyErrors(s *side) {
 	ctl := s.aloof()
 	for round := range 260 {
@@ -377,8 +377,8 @@ func manyErrors(s *side) {
 	}
 }
 
-// revokeForGood revokes a communicator, has errors of it follow, and revokes it again: the
-// first cause is that of all requests, and the epoch goes on.
+// revokeForGood revokes a communicator, then has errors on it, and revokes it again. All requests
+// end with the first cause, and the epoch still advances.
 func revokeForGood(s *side) {
 	d := s.dup(1)
 	s.barrier() // all ranks have it

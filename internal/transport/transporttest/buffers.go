@@ -62,7 +62,7 @@ func takeReceives(s *side) {
 	}
 }
 
-// takeCopies has senders, without Shared, that use their buffers again.
+// takeCopies reuses the buffers of sends that are not Shared.
 func takeCopies(s *side) {
 	for _, mode := range []transport.Mode{0, transport.Synchronous, try} {
 		for _, size := range sizes {
@@ -84,7 +84,7 @@ func takeCopies(s *side) {
 	}
 }
 
-// sharedSends sends one array to all, who receive it in all ways.
+// sharedSends sends one array to all ranks, which receive it in every way.
 func sharedSends(s *side) {
 	for _, size := range []int{0, small, 1000, large} {
 		for _, m := range meetings {
@@ -106,7 +106,7 @@ func sharedSends(s *side) {
 				taken[from].found(from, 1, size)
 				s.same(payload(size, from), taken[from].Buf, "message taken from rank %d", from)
 				copied[from].got(from, 1, payload(size, from))
-				clear(copied[from].Buf) // its own: that changes nothing elsewhere
+				clear(copied[from].Buf) // the rank's own bytes: this changes nothing elsewhere
 			}
 			allOK(sent)
 			s.barrier()

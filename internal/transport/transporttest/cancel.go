@@ -77,8 +77,7 @@ func cancelProbe(s *side) {
 	s.recv(s.left(), 2, nil).found(s.left(), 2, 0)
 }
 
-// cancelSend takes sends back where the transport can. Where it cannot they
-// stay what they are.
+// cancelSend cancels sends. If the transport cannot, the sends stay as they are.
 func cancelSend(s *side) {
 	for _, size := range []int{0, small, large} {
 		for _, mode := range []transport.Mode{0, transport.Synchronous} {
@@ -98,7 +97,7 @@ func cancelSend(s *side) {
 				send.pending()
 			}
 			s.barrier()
-			if !cancelled { // and nor were the left's, which sends the same
+			if !cancelled { // then the left rank's send, which is the same, was not cancelled either
 				s.recv(s.left(), 2, make([]byte, size)).got(s.left(), 2, payload(size, 1))
 				send.ok()
 			}

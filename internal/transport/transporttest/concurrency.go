@@ -14,7 +14,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Many goroutines of each rank at once, for the race detector.
+// Each rank has many goroutines at once, for the race detector.
 var concurrency = []test{
 	{"ManyGoroutinesExchangeMessages", 1, exchangeInGoroutines},
 	{"ManyGoroutinesShareTheReceiving", 1, receiveInGoroutines},
@@ -30,14 +30,14 @@ var concurrency = []test{
 // anyMode draws a way to send.
 func anyMode(r *rand.Rand) transport.Mode { return modes[r.IntN(len(modes))] }
 
-// exchangeInGoroutines has each goroutine send to one rank and receive from
-// another in every round, with a tag of its own.
+// exchangeInGoroutines runs goroutines that in every round each send to one rank and receive from
+// another, with a tag of their own.
 func exchangeInGoroutines(s *side) {
 	const goroutines, rounds = 5, 30
 	seed, n := s.seed(), s.Size()
 	s.together(goroutines, func(g int) {
 		for round := range rounds {
-			r := random(seed, g, round) // the same at all ranks
+			r := random(seed, g, round) // the same numbers at all ranks
 			shift, mode, early := r.IntN(n), anyMode(r), r.IntN(2) == 0
 			size := func(from int) int { return random(seed, g, round, from).IntN(20_000) }
 			to, from := (s.Rank()+shift)%n, (s.Rank()-shift+n)%n
@@ -55,7 +55,7 @@ func exchangeInGoroutines(s *side) {
 	})
 }
 
-// receiveInGoroutines has goroutines compete for the messages of all ranks.
+// receiveInGoroutines lets goroutines compete for the messages of all ranks.
 func receiveInGoroutines(s *side) {
 	const senders, receivers, each = 2, 3, 50
 	seed := s.seed()
@@ -111,7 +111,7 @@ func probeInGoroutines(s *side) {
 	}
 }
 
-// cancelReceivesInGoroutines cancels a receive while its message comes.
+// cancelReceivesInGoroutines cancels a receive while its message arrives.
 func cancelReceivesInGoroutines(s *side) {
 	const rounds = 100
 	r := random(s.seed(), s.Rank())
@@ -141,8 +141,8 @@ func cancelReceivesInGoroutines(s *side) {
 	}
 }
 
-// cancelSendsInGoroutines cancels a send while its receive is posted. A send
-// that was cancelled is made up for, so that each rank receives one message.
+// cancelSendsInGoroutines cancels a send while its receive is posted. It repeats a send that was
+// cancelled, so each rank receives one message.
 func cancelSendsInGoroutines(s *side) {
 	const rounds = 100
 	can := s.Features().CancelSend
@@ -185,7 +185,7 @@ func subsInGoroutines(s *side) {
 	})
 }
 
-// lookInGoroutines looks at pending requests while they end and are used again.
+// lookInGoroutines inspects pending requests while they end and are reused.
 func lookInGoroutines(s *side) {
 	const goroutines, rounds = 4, 60
 	var left atomic.Int32
@@ -223,8 +223,7 @@ type causeError transport.Epoch
 
 func (e causeError) Error() string { return fmt.Sprintf("error of epoch %v", transport.Epoch(e)) }
 
-// nilOrCauseOf waits and checks that the error, if any, is of the given epoch or
-// came after it.
+// nilOrCauseOf waits and checks that the error, if any, is of the given epoch or of a later one.
 func (o *op) nilOrCauseOf(epoch transport.Epoch) {
 	o.s.Helper()
 	if err := o.wait(); err != nil {
@@ -234,8 +233,8 @@ func (o *op) nilOrCauseOf(epoch transport.Epoch) {
 	}
 }
 
-// advanceUnderTraffic has errors while goroutines send to all ranks and receive
-// from any. What is received has to come from the epoch it is received in.
+// advanceUnderTraffic has errors while goroutines send to all ranks and receive from any. A message
+// must be received in the epoch in which it was sent.
 func advanceUnderTraffic(s *side) {
 	const rounds, workers, quota = 20, 3, 4
 	ctl := s.aloof()
@@ -287,7 +286,7 @@ func advanceUnderTraffic(s *side) {
 				for range quota {
 					await(s, received)
 				}
-				ctl.barrier() // in an epoch that all share, everybody gets something
+				ctl.barrier() // in an epoch that all ranks share, each rank gets something
 				for range random(seed, s.Rank(), round).IntN(10) {
 					runtime.Gosched()
 				}
@@ -315,9 +314,8 @@ func advanceUnderTraffic(s *side) {
 	})
 }
 
-// advanceAgainstMatch lets a single match and the errors at both its ends race.
-// The ends need not agree on whether it was in time, but each ends once, and a
-// receive without an error has the message.
+// advanceAgainstMatch lets a single match race with the errors at both its ends. The ends need not
+// agree on which came first, but each ends once, and a receive without an error has the message.
 func advanceAgainstMatch(s *side) {
 	const rounds = 100
 	ctl := s.aloof()

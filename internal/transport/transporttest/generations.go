@@ -8,9 +8,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Design rule D1: an error of a communicator moves the epochs of those derived
-// from it, and ranks may learn of errors of parent and child in different
-// orders.
+// Design rule D1: an error on a communicator advances the epochs of those derived from it, and
+// ranks may learn of errors of parent and child in different orders.
 var generations = []test{
 	{"EachGenerationsErrorsAreCounted", 1, countGenerations},
 	{"ErrorsOfParentAndChildInAnyOrder", 1, advanceInAnyOrder},
@@ -22,8 +21,7 @@ var generations = []test{
 	{"ThereIsNoSeventeenthGeneration", 1, refuseGeneration},
 }
 
-// descendant returns the communicator of the given generation in a line of
-// duplicates.
+// descendant returns the communicator of the given generation in a chain of duplicates.
 func (s *side) descendant(generation int) *side {
 	s.Helper()
 	for g := range generation {
@@ -48,8 +46,8 @@ func countGenerations(s *side) {
 	c.ring(1)
 }
 
-// advanceInAnyOrder has ranks with even numbers learn of the parent's error
-// first, the others of the child's.
+// advanceInAnyOrder tells ranks with even numbers of the parent's error first, the others of the
+// child's.
 func advanceInAnyOrder(s *side) {
 	ctl := s.aloof()
 	c := s.descendant(1)
@@ -86,8 +84,8 @@ func advanceInAnyOrder(s *side) {
 	}
 }
 
-// receiveBetweenErrors has all ranks learn of the errors in the same order, but
-// one of them of each before the others.
+// receiveBetweenErrors tells all ranks of the errors in the same order, but one rank learns of each
+// error before the others.
 func receiveBetweenErrors(s *side) {
 	ctl := s.aloof()
 	c := s.descendant(1)
@@ -110,8 +108,8 @@ func receiveBetweenErrors(s *side) {
 	}
 }
 
-// dropBetweenErrors has a rank that knows of the parent's error send to one
-// that knows of the child's. Neither message may ever be received.
+// dropBetweenErrors has one rank that knows only of the parent's error, and one that knows only of
+// the child's. They send to each other; neither message may ever be received.
 func dropBetweenErrors(s *side) {
 	ctl := s.aloof()
 	c := s.descendant(1)
@@ -154,8 +152,8 @@ func dropBetweenErrors(s *side) {
 	}
 }
 
-// manyGenerationsInAnyOrder has each rank learn of an error of each generation, in
-// its own order.
+// manyGenerationsInAnyOrder tells each rank of an error of each generation, in a different order at
+// each rank.
 func manyGenerationsInAnyOrder(s *side) {
 	const n = transport.Generations
 	ctl := s.aloof()
@@ -186,8 +184,7 @@ func manyGenerationsInAnyOrder(s *side) {
 	}
 }
 
-// dropBetweenAnyGenerations is dropBetweenErrors for errors of each generation and the
-// next.
+// dropBetweenAnyGenerations is dropBetweenErrors for errors of each generation and the next one.
 func dropBetweenAnyGenerations(s *side) {
 	ctl := s.aloof()
 	c := s.descendant(transport.Generations - 1)
@@ -215,8 +212,8 @@ func dropBetweenAnyGenerations(s *side) {
 	}
 }
 
-// dropOldMessages leaves messages where they are and goes through hundreds of errors,
-// of every generation, faster than some transports move messages.
+// dropOldMessages leaves messages unreceived and has hundreds of errors, of every generation,
+// faster than some transports move messages.
 func dropOldMessages(s *side) {
 	ctl := s.aloof()
 	c := s.descendant(transport.Generations - 1)
@@ -249,8 +246,8 @@ func dropOldMessages(s *side) {
 	recv.got(c.left(), 2, payload(1000, 1))
 }
 
-// refuseGeneration makes the youngest communicator that there can be, and then tries to
-// make a younger one.
+// refuseGeneration makes a communicator of the highest generation, and then tries to make one of
+// the next.
 func refuseGeneration(s *side) {
 	const last = transport.Generations - 1
 	c := s.descendant(last)
@@ -264,6 +261,6 @@ func refuseGeneration(s *side) {
 		_, err := c.Sub(transport.Name{Epoch: c.Epoch(), Seq: 1, Generation: generation}, nil)
 		require.Equal(s, &transport.GenerationError{Generation: generation}, err)
 	}
-	c.dup(1).ring(3) // one without errors of its own
+	c.dup(1).ring(3) // a communicator without errors of its own
 	c.ring(4)
 }

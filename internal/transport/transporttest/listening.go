@@ -24,7 +24,7 @@ var listening = []test{
 type listener struct {
 	*side
 	wanted int
-	all    chan struct{} // closed once as many as are wanted have come
+	all    chan struct{} // closed once as many as wanted have arrived
 	then   func(number int)
 
 	asked atomic.Bool
@@ -41,7 +41,7 @@ func (s *side) listener(wanted int) *listener {
 	return &listener{side: s, wanted: wanted, all: make(chan struct{}), next: make([]int, s.Size())}
 }
 
-// listen has the rank take as many messages as are wanted, which wait waits for.
+// listen starts a listener for the given number of messages; its wait waits for them.
 func (s *side) listen(wanted int) *listener {
 	l := s.listener(wanted)
 	s.Listen(l)
@@ -93,7 +93,7 @@ func (l *listener) tell(to, number int) {
 	l.Poke()
 }
 
-// wait waits for the messages that are wanted.
+// wait waits for the wanted messages.
 func (l *listener) wait() {
 	l.Helper()
 	tooLong := time.NewTimer(limit)
@@ -118,12 +118,12 @@ func listenInOrder(s *side) {
 	s.barrier()
 }
 
-// Rank 0 begins to listen when others have told it something, and while they do.
+// Rank 0 begins to listen after other ranks have sent it messages, and while they still send.
 func listenLate(s *side) {
 	c := s.dup(1)
 	if s.Rank() == 0 {
 		l := c.listener(2 * numbers * (s.Size() - 1))
-		l.tell(1, 0) // before Listen: it is asked then
+		l.tell(1, 0) // before Listen: the transport asks for it then
 		s.barrier()
 		l.Listen(l)
 		l.wait()
@@ -143,7 +143,7 @@ func listenLate(s *side) {
 	s.barrier()
 }
 
-// A number goes round so often that listeners must not nest.
+// A number goes round so often that calls of listeners must not nest.
 func listenAndAnswer(s *side) {
 	rounds := 20_000
 	if testing.Short() { // on a busy machine each message may wait for a core

@@ -17,8 +17,7 @@ var matching = []test{
 	{"ManyMessagesInTheReverseOrderOfTheirTags", 1, receiveReversed},
 }
 
-// A Looker is a Comm that counts how many messages and receives it has looked at to
-// match others.
+// A Looker is a Comm that counts the messages and receives that it has inspected to match others.
 type Looker interface{ Looked() int }
 
 func receiveByTag(s *side) {
@@ -112,8 +111,7 @@ func receiveAnyTag(s *side) {
 	}
 }
 
-// receiveNegativeTags sends a message with one of the library's tags ahead of
-// one with a user's.
+// receiveNegativeTags sends a message with one of the library's tags before one with a user's tag.
 func receiveNegativeTags(s *side) {
 	for _, from := range []int{s.left(), transport.AnySource} {
 		for _, size := range []int{small, large} {
@@ -177,9 +175,9 @@ func receiveMismatch(s *side) {
 	}
 }
 
-// receiveReversed receives many messages of which the last sent is wanted first,
-// or the last receive posted is served first. What is looked at for that may not grow
-// with their number.
+// receiveReversed receives many messages in the reverse order: either the last message is wanted
+// first, or the last receive posted is served first. The number of messages and receives that the
+// transport inspects for each must not grow with their number.
 func receiveReversed(s *side) {
 	const n, each = 1000, 10
 	for _, mode := range []transport.Mode{0, transport.Synchronous} {
@@ -193,7 +191,7 @@ func receiveReversed(s *side) {
 				for tag := range n {
 					sent = append(sent, s.isend(transport.Request{Peer: s.right(), Tag: tag, Mode: mode}))
 				}
-				s.send(s.right(), n, nil).ok() // if all others have arrived
+				s.send(s.right(), n, nil).ok() // once all others have arrived
 			}, func() {
 				if m == "message first" {
 					s.probe(s.left(), n).ok()

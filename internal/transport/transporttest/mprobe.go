@@ -30,7 +30,7 @@ func (s *side) mprobe(from, tag int) *op {
 	return o
 }
 
-// mrecv receives what a Mprobe that has ended has.
+// mrecv receives the message that an ended Mprobe has taken.
 func (o *op) mrecv(r transport.Request) *op {
 	next := o.s.op(r)
 	next.Epoch, next.Where = o.Epoch, o.Where
@@ -103,7 +103,7 @@ func mprobeExcludes(s *side) {
 	}
 }
 
-// mprobeInTurn has each message go to the request that was posted first, whatever its kind.
+// mprobeInTurn checks that each message goes to the request that was posted first, of either kind.
 func mprobeInTurn(s *side) {
 	const n = 9
 	for _, size := range []int{small, large} {
@@ -171,7 +171,7 @@ func mprobeCancelledSend(s *side) {
 		taken.found(s.left(), 2, size)
 		s.barrier()
 		send.cancelled()
-		s.send(s.right(), 3, nil).ok() // what is sent after the cancellation
+		s.send(s.right(), 3, nil).ok() // sent after the cancellation
 		s.recv(s.left(), 3, nil).ok()
 		taken.mrecv(transport.Request{Buf: make([]byte, size)}).fails(transport.ErrCancelled)
 		s.barrier()
@@ -195,7 +195,8 @@ func mprobeAdvance(s *side) {
 	}
 }
 
-// mprobeSenderAdvances receives at even ranks what odd ones, which are in the next epoch, have sent.
+// mprobeSenderAdvances receives at even ranks what odd ranks, which are in the next epoch, have
+// sent.
 func mprobeSenderAdvances(s *side) {
 	cause := errors.New("an error")
 	var send, taken, other *op
@@ -215,7 +216,7 @@ func mprobeSenderAdvances(s *side) {
 	}
 	apart.barrier()
 	if s.Rank()%2 == 0 {
-		if taken != nil { // the short message is still there, and not for it
+		if taken != nil { // the short message is still there, but it is not for this probe
 			other = taken.mrecv(transport.Request{Buf: make([]byte, large)})
 		}
 		s.Advance(0, cause)
@@ -238,7 +239,7 @@ func mprobeForgotten(s *side) {
 	}
 }
 
-// mprobeTogether has goroutines take messages of whose lengths they know nothing.
+// mprobeTogether takes messages of unknown lengths in several goroutines.
 func mprobeTogether(s *side) {
 	const goroutines, each = 4, 25
 	length := func(i int) int { return sizes[i%len(sizes)] }
@@ -257,8 +258,8 @@ func mprobeTogether(s *side) {
 }
 
 // mprobeRandomly posts receives and Mprobes with and without wildcards and cancels some, in random
-// order, while messages come. Those of one source and tag are found by requests in the order in which
-// these were posted: what is posted first is served first, by what was sent first.
+// order, while messages arrive. Messages of one source and tag are matched in order: the request
+// that was posted first gets the message that was sent first.
 func mprobeRandomly(s *side) {
 	const messages, actions, tags = 60, 150, 3
 	type message struct{ to, tag, size int }
@@ -278,7 +279,7 @@ func mprobeRandomly(s *side) {
 			posted = append(posted, s.irecv(transport.Request{Peer: from, Tag: tag, Take: true}))
 		}
 	}
-	either := func(r *rand.Rand, n int) int { return r.IntN(n+1) - 1 } // or the wildcard, for which -1 stands
+	either := func(r *rand.Rand, n int) int { return r.IntN(n+1) - 1 } // or the wildcard, which is -1
 	cancel := func(i int) {
 		if s.Cancel(&posted[i].Request) {
 			posted[i].fails(transport.ErrCancelled)

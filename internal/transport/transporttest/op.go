@@ -13,7 +13,7 @@ import (
 // limit is how long an operation may take before a test gives up.
 const limit = time.Minute
 
-// An op is a request and how to wait for it.
+// An op is a request, and the means to wait for it.
 type op struct {
 	transport.Request
 	s     *side
@@ -57,8 +57,8 @@ func (s *side) ssend(to, tag int, buf []byte) *op {
 	return s.isend(transport.Request{Peer: to, Tag: tag, Buf: buf, Mode: transport.Synchronous})
 }
 
-// trySend is TrySend and, where that cannot, a send. The buffer is changed at
-// once if it may be.
+// trySend calls TrySend and, if that declines, starts a send. If the buffer may be reused at once,
+// trySend overwrites it.
 func (s *side) trySend(to, tag int, buf []byte) *op {
 	if !s.TrySend(to, tag, s.epoch(), 0, buf) {
 		return s.send(to, tag, buf)
@@ -83,7 +83,7 @@ func (o *op) String() string {
 	return fmt.Sprintf("%v of %d bytes, peer %d, tag %d, epoch %#x", o.Kind, len(o.Buf), o.Peer, o.Tag, uint64(o.Epoch))
 }
 
-// isDone says whether the request has ended.
+// isDone reports whether the request has ended.
 func (o *op) isDone() bool {
 	select {
 	case <-o.done:
@@ -93,8 +93,8 @@ func (o *op) isDone() bool {
 	}
 }
 
-// pending checks that the request has not ended. Only where it cannot have, at
-// any speed: before the messages that end it are sent, or the receives posted.
+// pending checks that the request has not ended. It may be called only if the request cannot have
+// ended at any speed: before the messages that end it are sent, or the receives posted.
 func (o *op) pending() {
 	o.s.Helper()
 	require.False(o.s, o.isDone(), "%v ended with %v; it has to wait", o, o.Err)
@@ -125,7 +125,7 @@ func (o *op) ok() *op {
 	return o
 }
 
-// fails waits and checks that the error is this one.
+// fails waits and checks that the request ends with this error.
 func (o *op) fails(err error) {
 	o.s.Helper()
 	require.Equal(o.s, err, o.wait(), "%v", o)
@@ -137,7 +137,7 @@ func (o *op) found(source, tag, n int) {
 	require.Equal(o.s, transport.Status{Source: source, Tag: tag, Bytes: n}, o.ok().Status, "%v", o)
 }
 
-// got waits and checks which message was received, and what it says.
+// got waits and checks which message was received, and its contents.
 func (o *op) got(source, tag int, want []byte) {
 	o.s.Helper()
 	o.found(source, tag, len(want))

@@ -13,7 +13,7 @@ var order = []test{
 // mixture is a sequence of messages that transports send in different ways.
 var mixture = []struct {
 	size int
-	mode transport.Mode // or try
+	mode transport.Mode // or the constant try
 }{
 	{large, 0}, {small, 0}, {small, transport.Synchronous}, {0, 0}, {large, transport.Synchronous},
 	{1000, transport.Shared}, {large, transport.Shared}, {4097, 0}, {4096, 0}, {0, transport.Synchronous},
@@ -21,10 +21,10 @@ var mixture = []struct {
 	{0, try}, {65, 0}, {65_536, 0}, {1000, try}, {small, 0},
 }
 
-// try says, in a mixture, that TrySend comes first.
+// try stands in a mixture for a send by TrySend.
 const try transport.Mode = 0xff
 
-// sendAs sends in one of the ways of the mixture.
+// sendAs sends in one of the mixture's modes.
 func (s *side) sendAs(mode transport.Mode, to, tag int, buf []byte) *op {
 	if mode == try {
 		return s.trySend(to, tag, buf)
@@ -59,7 +59,7 @@ func mixedMessagesKeepTheirOrder(s *side) {
 				allOK(sent)
 			}
 			s.barrier()
-			// And with receives posted while messages come in.
+			// The same with receives that are posted while messages arrive.
 			sent := s.sendMixture(s.right(), func(int) int { return 5 })
 			for i, x := range mixture {
 				s.recv(from, tag, make([]byte, x.size)).got(s.left(), 5, payload(x.size, s.left(), s.Rank(), i))

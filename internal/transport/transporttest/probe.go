@@ -106,7 +106,7 @@ func probeAfterReceive(s *side) {
 	}
 }
 
-// probeForLength receives what it knows nothing about.
+// probeForLength receives messages of unknown source, tag and length.
 func probeForLength(s *side) {
 	length := func(from, to int) int { return sizes[(3*from+to)%len(sizes)] }
 	var sent []*op

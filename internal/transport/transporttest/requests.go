@@ -12,18 +12,17 @@ var requests = []test{
 	{"CompletedMayReceiveWhatHasArrived", 1, receiveInCompleted},
 }
 
-// then is a Completer that does something.
+// then is a function as a Completer.
 type then func(*transport.Request)
 
 func (f then) Completed(r *transport.Request) { f(r) }
 
-// reuseRequest uses one request for one operation after another, errors
-// included.
+// reuseRequest uses one request for one operation after another, with errors too.
 func reuseRequest(s *side) {
 	r := new(transport.Request)
 	again := func(start func(*transport.Request), fields transport.Request) error {
 		o := s.op(fields)
-		private := r.Private // the transport's
+		private := r.Private // belongs to the transport
 		*r = o.Request
 		r.Private = private
 		r.Done = then(func(*transport.Request) { close(o.done) })
@@ -62,18 +61,18 @@ func reuseRequest(s *side) {
 	}
 }
 
-// relayInCompleted passes a token round and round, without any rank waiting.
+// relayInCompleted passes a token round repeatedly, while no rank waits.
 func relayInCompleted(s *side) {
 	hops := 100 // per rank
 	end := make(chan struct{})
 	var receive func()
 	pass := func(r *transport.Request) {
 		hops--
-		last := hops == 0 // which the calls below may change
+		last := hops == 0 // the calls below may change hops
 		if !last {
 			receive()
 		}
-		if !last || s.Rank() != 0 { // the token stops where it began
+		if !last || s.Rank() != 0 { // the token ends where it began
 			s.send(s.right(), 1, r.Buf)
 		}
 		if last {
@@ -93,7 +92,7 @@ func relayInCompleted(s *side) {
 	await(s, end)
 }
 
-// receiveInCompleted receives each message when the one before has come.
+// receiveInCompleted receives each message once the previous one has arrived.
 func receiveInCompleted(s *side) {
 	const n = 60
 	var sent []*op

@@ -6,14 +6,13 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// A World calls body at every rank of a communicator that nobody else uses and
-// that has no parent, and returns once the ranks of this process have returned
-// from it. Where ranks are goroutines it starts them all. Where they are
-// processes, each of them runs the whole suite, and World calls body once, with
-// this process's side of a communicator that is new or as good as new.
+// A World calls body at every rank of a communicator that nothing else uses and that has no parent.
+// It returns once the ranks of this process have returned from body. If ranks are goroutines, it
+// starts them all. If ranks are processes, each process runs the whole suite, and World calls body
+// once, with this process's side of a communicator that is new or as good as new.
 //
-// A rank that fails leaves body by t.FailNow. The others, which may wait for
-// it, give up after a minute; inside of a testing/synctest bubble, at once.
+// A rank that fails leaves body by t.FailNow. Other ranks that wait for it give up after a minute;
+// in a testing/synctest bubble, at once.
 type World func(t *testing.T, body func(t *testing.T, c transport.Comm))
 
 // Run runs the suite as subtests of t.
@@ -52,7 +51,7 @@ func Run(t *testing.T, world World) {
 // A test is one program of the suite.
 type test struct {
 	name  string
-	ranks int // that it needs at least
+	ranks int // the minimum
 	body  func(*side)
 }
 

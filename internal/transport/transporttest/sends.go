@@ -53,7 +53,7 @@ func trySends(s *side) {
 			recv.got(s.left(), 1, payload(size, s.left()))
 		}
 
-		// Where it did not send, not even a probe has noticed.
+		// If TrySend has not sent, not even a probe finds a message.
 		probe := s.probe(s.left(), 1)
 		s.barrier()
 		sent := []byte{0}
@@ -78,7 +78,7 @@ func synchronousSendsWait(s *side) {
 	for _, mode := range []transport.Mode{transport.Synchronous, transport.Synchronous | transport.Shared} {
 		for _, size := range []int{0, small, 1000, large} {
 			send := s.isend(transport.Request{Peer: s.right(), Tag: 2, Mode: mode, Buf: payload(size, s.Rank())})
-			s.probe(s.left(), 2).found(s.left(), 2, size) // has arrived, which is not enough
+			s.probe(s.left(), 2).found(s.left(), 2, size) // has arrived, which does not complete the send
 			mismatch := s.recv(s.left(), 3, nil)
 			s.barrier()
 			send.pending()
@@ -174,8 +174,8 @@ func selfMessages(s *side) {
 	}
 }
 
-// sendersReuseBuffers overwrites each buffer when its send ends, in Completed,
-// which may be long before the message is received.
+// sendersReuseBuffers overwrites each buffer in Completed, when its send ends. That may be long
+// before the message is received.
 func sendersReuseBuffers(s *side) {
 	for _, mode := range []transport.Mode{0, transport.Synchronous} {
 		for _, size := range sizes {
@@ -199,7 +199,7 @@ func sendersReuseBuffers(s *side) {
 	}
 }
 
-// receiversUseBuffers looks at each message when its receive ends, in Completed.
+// receiversUseBuffers reads each message in Completed, when its receive ends.
 func receiversUseBuffers(s *side) {
 	for _, mode := range modes {
 		for _, size := range sizes {

@@ -18,10 +18,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// A side is one rank in a test: its communicator and how to use it in few
-// words. The ranks form a ring: a rank sends to its right and receives from its
-// left, which at a single rank are itself, so that one program tests any number
-// of ranks.
+// A side is one rank in a test: its communicator, with short methods to use it. The ranks form a
+// ring: a rank sends to its right and receives from its left. A single rank is its own left and
+// right, so one program tests any number of ranks.
 type side struct {
 	*testing.T
 	transport.Comm
@@ -29,7 +28,7 @@ type side struct {
 	*tally
 }
 
-// tally is what all sides of one rank in one test share.
+// tally is shared by all sides of one rank in one test.
 type tally struct {
 	endedTwice atomic.Int32 // requests
 	mu         sync.Mutex
@@ -40,15 +39,15 @@ func newSide(t *testing.T, c transport.Comm) *side {
 	return &side{t, c, c.Epoch, new(tally)}
 }
 
-// on is s on another communicator.
+// on returns the side of the same rank on another communicator.
 func (s *side) on(c transport.Comm) *side { return &side{s.T, c, c.Epoch, s.tally} }
 
-// at is s with requests of epoch e.
+// at returns s with requests of epoch e.
 func (s *side) at(e transport.Epoch) *side {
 	return &side{s.T, s.Comm, func() transport.Epoch { return e }, s.tally}
 }
 
-// Errorf tells which rank failed.
+// Errorf says which rank failed.
 func (s *side) Errorf(format string, args ...any) {
 	s.Helper()
 	s.T.Errorf("rank %d of %d: %s", s.Rank(), s.Size(), fmt.Sprintf(format, args...))
@@ -57,8 +56,7 @@ func (s *side) Errorf(format string, args ...any) {
 func (s *side) left() int  { return (s.Rank() + s.Size() - 1) % s.Size() }
 func (s *side) right() int { return (s.Rank() + 1) % s.Size() }
 
-// finish checks what holds after every test: nothing waits any more, and each
-// request ended once.
+// finish checks what holds after every test: no request is pending, and each one ended once.
 func (s *side) finish() {
 	s.barrier()
 	require.Empty(s, transport.Pending(s), "requests that wait after the test")
@@ -80,14 +78,14 @@ func (s *side) close() {
 	require.NoError(s, s.Close())
 }
 
-// barrierTag and noteTag are the suite's own. AnyTag does not match them.
+// barrierTag and noteTag are used by the suite only. AnyTag does not match them.
 const (
 	barrierTag = -1000
 	noteTag    = -1001
 )
 
-// barrier returns once all ranks have called it (dissemination: in round k a
-// rank tells the one 2^k further on). Messages sent before may arrive after it.
+// barrier returns once all ranks have called it (dissemination: in round k a rank sends to the one
+// 2^k further on). Messages sent before it may arrive after it.
 func (s *side) barrier() {
 	s.Helper()
 	for d := 1; d < s.Size(); d *= 2 {
@@ -137,8 +135,8 @@ func (s *side) together(n int, f func(i int)) {
 	all.Wait()
 }
 
-// seed is the same at all ranks and another in every run, unless the variable
-// TRANSPORTTEST_SEED gives it.
+// seed is the same at all ranks and different in every run, unless the variable TRANSPORTTEST_SEED
+// sets it.
 func (s *side) seed() uint64 {
 	s.Helper()
 	buf := make([]byte, 8)
@@ -158,8 +156,8 @@ func (s *side) seed() uint64 {
 	return binary.LittleEndian.Uint64(buf)
 }
 
-// random returns a source of random numbers that depends on the seed and the
-// given numbers alone: ranks can know what others drew.
+// random returns a source of random numbers that depends on the seed and the given numbers only, so
+// each rank can compute what others drew.
 func random(seed uint64, of ...int) *rand.Rand {
 	stream := uint64(len(of))
 	for _, n := range of {
@@ -181,7 +179,7 @@ func payload(n int, of ...int) []byte {
 	return buf[:n:n]
 }
 
-// noise is what payloads are cut from.
+// noise contains the bytes of all payloads.
 var noise = func() []byte {
 	r, buf := random(1), make([]byte, 1<<16)
 	for i := range buf {
@@ -190,8 +188,7 @@ var noise = func() []byte {
 	return buf
 }()
 
-// Sizes of messages. Transports treat short ones and long ones differently, and
-// where the limit lies is their business.
+// Sizes of messages. Transports treat short and long ones differently; each has its own limit.
 const (
 	small = 8
 	large = 70_000

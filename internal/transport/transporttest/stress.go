@@ -10,8 +10,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Random traffic between all ranks. Each message has to arrive exactly once, and
-// in order per source and tag.
+// Random traffic between all ranks. Each message has to arrive exactly once, and in order per
+// source and tag.
 var stress = []test{
 	{"ReceivesBySourceAndTag", 1, pattern{}.run},
 	{"ReceivesBySource", 1, pattern{anyTag: true}.run},
@@ -24,7 +24,7 @@ var stress = []test{
 // A pattern is a way to receive.
 type pattern struct {
 	anySource, anyTag bool
-	probed            bool // by source and tag, which a probe tells
+	probed            bool // by source and tag, from a probe
 }
 
 const (
@@ -40,7 +40,7 @@ type traffic struct {
 
 type messageID struct{ from, to, i int }
 
-// random draws what is to be known of a message.
+// random is the source of a message's random properties.
 func (f traffic) random(m messageID) *rand.Rand { return random(f.seed, m.from, m.to, m.i) }
 
 func (f traffic) tag(m messageID) int { return f.random(m).IntN(stressTags) }
@@ -85,8 +85,8 @@ func (p pattern) exchange(s *side, seed uint64) {
 	})
 }
 
-// sendAll sends to all ranks in turns that are drawn. It must not wait before it
-// has sent all: receivers may want the last message first.
+// sendAll sends to all ranks in a random order. It must not wait before it has sent everything:
+// receivers may want the last message first.
 func (f traffic) sendAll(s *side) {
 	var turns []int
 	for to := range f.n {
@@ -103,7 +103,7 @@ func (f traffic) sendAll(s *side) {
 	allOK(sent)
 }
 
-// receiveAll posts receives in an order that is drawn, some ahead.
+// receiveAll posts receives in a random order, some in advance.
 func (p pattern) receiveAll(s *side, f traffic) {
 	r := random(f.seed, s.Rank(), -1)
 	type key struct{ source, tag int }

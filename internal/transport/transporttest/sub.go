@@ -24,7 +24,7 @@ var subs = []test{
 	{"EachCommunicatorHasItsOwnEpoch", 1, subEpochsAreApart},
 }
 
-// ring sends a message round and checks it: the communicator works.
+// ring sends a message round and checks it, which shows that the communicator works.
 func (s *side) ring(tag int, of ...int) {
 	s.Helper()
 	for _, size := range []int{small, large} {
@@ -61,7 +61,7 @@ func duplicatesIsolate(s *side) {
 			allOK(sent)
 		}
 	}
-	// What waits in one is not found in another.
+	// A message that waits in one communicator is not found in another.
 	probe := comms[1].probe(transport.AnySource, transport.AnyTag)
 	s.barrier()
 	s.send(s.right(), 1, nil).ok()
@@ -104,8 +104,8 @@ func subsetsRenumber(s *side) {
 	}
 }
 
-// subsOfColors makes two parts by each call, as a split does: the ranks with
-// even and those with odd numbers.
+// subsOfColors makes two communicators by each call, as a split does: of the ranks with even
+// numbers, and of those with odd numbers.
 func subsOfColors(s *side) {
 	color := s.Rank() % 2
 	var members []int
@@ -121,7 +121,7 @@ func subsOfColors(s *side) {
 	}
 }
 
-// subsAtOnce makes many in an order that is another at each rank.
+// subsAtOnce makes many communicators, in a different order at each rank.
 func subsAtOnce(s *side) {
 	const n = 12
 	comms := make([]*side, n)
@@ -141,8 +141,8 @@ func subsAtOnce(s *side) {
 	}
 }
 
-// subBeforeOthers lets each rank be the first to make a communicator, and send
-// there before any other makes it.
+// subBeforeOthers lets each rank be the first to make a communicator, and send on it before any
+// other rank makes it.
 func subBeforeOthers(s *side) {
 	for first := range s.Size() {
 		name := transport.Name{Epoch: s.Epoch(), Seq: uint64(first)}
@@ -245,8 +245,8 @@ func subAcrossAdvance(s *side) {
 	}
 }
 
-// subBeforeAdvance lets one rank make a communicator and know of an error
-// before the others make theirs, still without knowing of it.
+// subBeforeAdvance lets one rank make a communicator and learn of an error before the others, which
+// do not know of the error, make theirs.
 func subBeforeAdvance(s *side) {
 	ctl := s.aloof()
 	for first := range s.Size() {

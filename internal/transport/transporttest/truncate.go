@@ -32,7 +32,7 @@ func truncate(s *side) {
 					recv = s.recv(s.left(), 4, array[fence:fence+c.room])
 				})
 				recv.truncated(transport.Status{Source: s.left(), Tag: 4, Bytes: c.size}, c.room)
-				send.ok() // for the sender all is well
+				send.ok() // the sender gets no error
 				s.barrier()
 				want := payload(c.room+2*fence, 9)
 				s.same(want[:fence], array[:fence], "memory before the buffer")
