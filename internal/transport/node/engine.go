@@ -33,9 +33,11 @@ type engine struct {
 	transfers map[uint64]*transfer      // that the fabric has
 	coming    map[uint32]*transfer      // that come through a pipe, by tag
 	stillborn []uint64                  // of them, to or from the dead
+	pulls     []pull                    // of coming, those that are being read
 	offers    map[uint64]*transfer      // of this process, not accepted so far
 	offered   int                       // bytes of the longest of them so far
 	lastID    uint64
+	cookie    *cookie
 	tags      uint32
 	err       error       // the fabric's error; nothing works after it
 	over      atomic.Bool // err is set
@@ -65,7 +67,7 @@ func newEngine(fabric Fabric, mortal bool) *engine {
 	e := &engine{
 		fabric: fabric, mortal: mortal, comms: make(map[contextID]*comm), closed: [2]map[contextID]struct{}{{}, {}}, early: make(map[contextID][]*arrival),
 		transfers: make(map[uint64]*transfer), coming: make(map[uint32]*transfer), offers: make(map[uint64]*transfer), families: make(map[contextID]*liveness), nap: longNap,
-		driving: driving{free: make(chan struct{}, 1)}, attend: make(chan struct{}, 1), stop: make(chan struct{}), often: 256,
+		cookie: newCookie(), driving: driving{free: make(chan struct{}, 1)}, attend: make(chan struct{}, 1), stop: make(chan struct{}), often: 256,
 	}
 	if runtime.GOMAXPROCS(0) == 1 {
 		e.often = 4
@@ -241,6 +243,10 @@ func (e *engine) move(times int, all bool) (happened bool) {
 		came = e.look()
 		happened = happened || came
 	}
+	if len(e.pulls) > 0 {
+		e.pull()
+		happened = true
+	}
 	if ask && (!happened || due) { // due: a neighbour may keep sending
 		if len(e.in) > 0 {
 			times = min(times, mixed)
@@ -401,8 +407,10 @@ func (e *engine) take(source int, packet []byte) error {
 		return e.heart.take(source, h, rest)
 	case e.killed[source]: // it may live, but has been declared dead
 		return nil
-	case h.kind == accept:
+	case h.kind == accept || h.kind == pulled:
 		return e.accepted(source, h)
+	case h.kind == stands:
+		return e.stands(source, h)
 	case h.kind == part:
 		return e.takePart(source, h)
 	case h.kind == withdrawn:

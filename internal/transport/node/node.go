@@ -33,6 +33,7 @@ type outbox struct {
 	pipe       ring.PipeWriter
 	backlog    [][]byte // packets for which there was no room
 	remainders []remainder
+	hidden     bool // this process can't read memory of that one
 }
 
 // remainder is the rest of a transfer that goes through a pipe.
