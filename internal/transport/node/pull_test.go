@@ -136,7 +136,7 @@ func TestPullOfWhatIsTakenBack(t *testing.T) {
 }
 
 // A receive whose sender dies ends, also if all bytes have been read: the sender may have taken the
-// offer back.
+// offer back. Its buffer is the program's then (F4).
 func TestPullFromTheDead(t *testing.T) {
 	for turns := range 6 {
 		c, _ := pair(true)
@@ -150,7 +150,9 @@ func TestPullFromTheDead(t *testing.T) {
 		c[1].e.unlock()
 		require.True(t, r.ended())
 		require.Equal(t, &transport.DeadError{Rank: 0}, r.Err)
+		clear(r.Buf)
 		settle(c[1])
 		require.Empty(t, c[1].e.pulls)
+		require.Empty(t, bytes.Trim(r.Buf, "\x00"))
 	}
 }
