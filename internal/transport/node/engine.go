@@ -35,6 +35,7 @@ type engine struct {
 	stillborn []uint64                  // of them, to or from the dead
 	pulls     []pull                    // of coming, those that are being read
 	offers    map[uint64]*transfer      // of this process, not accepted so far
+	leads     []leads                   // by process
 	offered   int                       // bytes of the longest of them so far
 	lastID    uint64
 	cookie    *cookie

@@ -38,7 +38,7 @@ func Begin(fabric Fabric, o Options) (*Job, error) {
 		return nil, err
 	}
 	e.name, e.rank, e.size, e.crowded = began.Name, began.Rank, began.Size, began.Crowded
-	e.killed = make([]bool, e.size)
+	e.killed, e.leads = make([]bool, e.size), make([]leads, e.size)
 	if e.machines, err = fabric.Machines(); err != nil {
 		return nil, err
 	}
