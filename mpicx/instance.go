@@ -91,7 +91,10 @@ func (i *Instance) Finalize(ctx context.Context) error {
 	}
 	instance.Lock()
 	defer instance.Unlock()
-	if instance.Instance != i {
+	switch {
+	case i == nil:
+		return mpiErrorf("Finalize", ClassOther, "nil Instance, expected one from Initialize")
+	case instance.Instance != i:
 		return mpiErrorf("Finalize", ClassOther, "this Instance has been finalized already")
 	}
 	world, err := i.world()
