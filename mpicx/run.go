@@ -157,7 +157,7 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 		switch v := recover().(type) {
 		case nil:
 			if *err == errUnwinding {
-				*err = ErrGoexit
+				*err = c.proc.whyGoexit()
 			}
 		case future.Thrown:
 			*err = v.Err
@@ -174,7 +174,7 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 			return
 		}
 		c.proc.ended(*err)
-		told := *err == nil || c.unwindAll(newFailure(c.proc.describe(*err), 0), *err)
+		told := *err == nil || c.unwindAll(newFailure(withoutStack(*err), 0), *err)
 		c.end(!told)
 	}()
 	world, failed := c.lineage.world()
