@@ -62,6 +62,11 @@ func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 	if err != nil {
 		return nil, err
 	}
+	if j.unfit != nil {
+		root.refuse(j.unfit)
+		root.finish()
+		return nil, errors.Join(j.unfit, j.end())
+	}
 	i := &Instance{root, sync.OnceValues(root.lineage.world), j.end, report(ctx, o)}
 	i.reporter.add(root)
 	if !root.lineage.isSpare() {
