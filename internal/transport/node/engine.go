@@ -42,7 +42,8 @@ type engine struct {
 	mortal    bool
 	killed    []bool // processes that have died
 	losses    int
-	heart     *heart // nil: the job has one machine, or its processes are not mortal
+	heart     *heart                 // nil: the job has one machine, or its processes are not mortal
+	fence     func(process int) bool // of watched
 	families  map[contextID]*liveness
 
 	// news are to be told when mu is free, in order, by one goroutine at a time.
@@ -71,7 +72,7 @@ func newEngine(fabric Fabric, mortal bool) *engine {
 		e.often = 4
 	}
 	if w, ok := fabric.(*watched); ok {
-		w.wake = e.wake
+		w.wake, e.fence = e.wake, w.fence
 	}
 	return e
 }
@@ -290,6 +291,7 @@ func (e *engine) findDeaths() {
 		if !e.killed[p] && e.err == nil {
 			e.bury(p)
 			e.fabric.Lost(p)
+			h.condemn(p)
 		}
 	}
 }

@@ -124,6 +124,9 @@ func (j *Job) End() error {
 	close(e.stop)
 	e.idle.Wait()
 	e.mu.Lock()
+	if err == nil && e.heart != nil {
+		e.heart.execute(detector.Never)
+	}
 	if err == nil {
 		if err := e.fabric.Finalize(e.losses > 0); err != nil {
 			fmt.Fprintln(os.Stderr, "mpicx: the job is done; what has failed is its end:", err)

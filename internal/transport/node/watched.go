@@ -125,6 +125,12 @@ func (w *watched) Sees(process int) bool {
 	return w.peers != nil && slices.Contains(w.near, process) && !slices.Contains(w.ended, process)
 }
 
+// fence kills a process of this machine that has been declared dead, if it lives. It says whether it did.
+func (w *watched) fence(process int) bool {
+	index := slices.Index(w.near, process)
+	return w.peers != nil && index >= 0 && w.peers.Kill(index) == nil
+}
+
 // Finalize tells the others that the end of this process, which is near, is no death.
 func (w *watched) Finalize(lost bool) error {
 	err := w.Fabric.Finalize(lost)
