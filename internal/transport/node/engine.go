@@ -22,6 +22,7 @@ type engine struct {
 	name       string       // of the transport
 	rank, size int
 	crowded    bool  // there are more ranks than cores
+	far        int   // bytes of the longest message to another machine that is sent in a packet
 	machines   []int // the number of each process's machine
 	node
 	turns       uint // number of calls of move

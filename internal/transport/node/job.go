@@ -42,6 +42,9 @@ func Begin(fabric Fabric, o Options) (*Job, error) {
 	if e.machines, err = fabric.Machines(); err != nil {
 		return nil, err
 	}
+	if e.far = farLimit; slices.Max(e.machines) > slices.Min(e.machines) {
+		e.far = max(farLimit, began.Packet-headerLength)
+	}
 	if e.looks = polls; e.crowded {
 		e.looks = 1
 	}
