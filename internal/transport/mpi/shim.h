@@ -171,8 +171,9 @@ static int mx_longest(int mortal) {
 	if (!mortal) return MX_PACKET;
 	unsigned long long least = MX_NEAR;
 #if MX_ULFM
-	// The least limit of Open MPI's ways to another machine, minus room for its headers. On one machine it
-	// uses sm and self.
+	// The least limit of Open MPI's ways to another machine, minus room for its headers. Which of them it
+	// uses is unknown, except that sm (also called vader) and self are for one machine, and one whose limit
+	// is 0 sends nothing.
 	int level, count = 0, found = 0;
 	if (MPI_T_init_thread(MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS) return MX_NEAR;
 	MPI_T_cvar_get_num(&count);
@@ -185,9 +186,9 @@ static int mx_longest(int mortal) {
 		unsigned long limit = 0;
 		if (MPI_T_cvar_get_info(i, name, &room, &verbosity, &type, &values, NULL, &none, &bind, &scope) != MPI_SUCCESS) continue;
 		if (sscanf(name, "btl_%127[^_]_eager_limit%n", way, &end) != 1 || end == 0 || name[end] != 0) continue;
-		if (strcmp(way, "self") == 0 || strcmp(way, "sm") == 0 || type != MPI_UNSIGNED_LONG) continue;
+		if (!strcmp(way, "self") || !strcmp(way, "sm") || !strcmp(way, "vader") || type != MPI_UNSIGNED_LONG) continue;
 		if (MPI_T_cvar_handle_alloc(i, NULL, &cvar, &n) != MPI_SUCCESS) continue;
-		if (n == 1 && MPI_T_cvar_read(cvar, &limit) == MPI_SUCCESS && (!found++ || limit < least)) least = limit;
+		if (n == 1 && MPI_T_cvar_read(cvar, &limit) == MPI_SUCCESS && limit > 0) least = found++ && least < limit ? least : limit;
 		MPI_T_cvar_handle_free(&cvar);
 	}
 	MPI_T_finalize();
