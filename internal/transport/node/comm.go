@@ -12,8 +12,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// A message of at most this length is sent with its header in one packet: farLimit through the fabric,
-// nearLimit through a ring.
+// A message of at most this length is sent with its header in one packet: farLimit through the fabric, unless
+// the engine's far is greater and the receiver is on another machine; nearLimit through a ring. An offer to another
+// machine would take as long as the message: it has to be accepted before its bytes leave.
 const (
 	farLimit  = 3968
 	nearLimit = 8192
@@ -149,7 +150,7 @@ func (c *comm) Doze(on bool) { c.e.dozing.Store(on) }
 // TrySend sends a short message.
 func (c *comm) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, buf []byte) bool {
 	e := c.e
-	if len(buf) > nearLimit {
+	if len(buf) > max(nearLimit, e.far) {
 		return false
 	}
 	e.lock()

@@ -10,8 +10,8 @@ import "github.com/mpicx/go-mpicx/internal/transport"
 type lead struct{ messages, bytes int }
 
 var (
-	far        = lead{1 << 16, 64 << 20}
-	farInCalls = lead{256, 1 << 20}
+	mostLead        = lead{1 << 16, 64 << 20}
+	mostLeadInCalls = lead{256, 1 << 20}
 )
 
 // leads are those over one process.
@@ -19,9 +19,9 @@ type leads struct{ inCalls, others lead }
 
 // of returns the lead in messages like those with this tag, and whether it is far.
 func (l *leads) of(tag int) (of *lead, isFar bool) {
-	of, most := &l.others, &far
+	of, most := &l.others, &mostLead
 	if transport.IsCollective(tag) {
-		of, most = &l.inCalls, &farInCalls
+		of, most = &l.inCalls, &mostLeadInCalls
 	}
 	return of, of.messages >= most.messages || of.bytes >= most.bytes
 }

@@ -11,13 +11,13 @@ import (
 
 // A process that is far ahead of another waits until that one receives. All arrives in order.
 func TestFarAhead(t *testing.T) {
-	before := far
-	t.Cleanup(func() { far = before })
-	far = lead{1000, 1 << 20}
+	before := mostLead
+	t.Cleanup(func() { mostLead = before })
+	mostLead = lead{1000, 1 << 20}
 	for _, test := range []struct{ tag, length, most int }{
-		{transport.CollectiveTag(1), 8, farInCalls.messages},
-		{transport.CollectiveTag(1), 8000, (farInCalls.bytes + 7999) / 8000},
-		{2, 8, far.messages},
+		{transport.CollectiveTag(1), 8, mostLeadInCalls.messages},
+		{transport.CollectiveTag(1), 8000, (mostLeadInCalls.bytes + 7999) / 8000},
+		{2, 8, mostLead.messages},
 	} {
 		c, _ := pair(false)
 		sent := 0

@@ -164,8 +164,11 @@ func memoryFile(size int) (*os.File, error) {
 
 // eager returns the greatest length of a message to a process that is sent in a packet.
 func (e *engine) eager(process int) int {
-	if e.out[process] != nil {
+	switch {
+	case e.out[process] != nil:
 		return e.limit
+	case e.machines[process] != e.machines[e.rank]:
+		return e.far
 	}
 	return farLimit
 }
