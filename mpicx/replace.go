@@ -65,7 +65,8 @@ func (c *Comm) replace(r *repairing[*Comm], d *errchan.Decision) {
 	case c.line != now.line:
 		r.fail(notReplaceable(c))
 	case l.pool != nil:
-		l.muster(errchan.Proposal{Call: errchan.Replace, Flag: whole, Note: now.note(c.depth, c.worldRanks)}, func(d *errchan.Decision, seq uint64, err error) {
+		note := d.Meaning(func(*errchan.Decision) any { return now.note(c.depth, c.worldRanks) }).([]byte)
+		l.muster(errchan.Proposal{Call: errchan.Replace, Flag: whole, Note: note}, func(d *errchan.Decision, seq uint64, err error) {
 			if err != nil {
 				r.fail(c.failure("Replace", err))
 				return

@@ -26,6 +26,10 @@ func rankOfJob(args []string) {
 	if len(args) > 1 {
 		number, _ = strconv.Atoi(args[1])
 	}
+	spares := 0
+	if row == "restore" {
+		spares = 1
+	}
 	must(mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
 		if f := os.Getenv("BENCH_PROFILE"); f != "" && world.Rank() == 0 {
 			defer profiles(f, "")()
@@ -53,13 +57,15 @@ func rankOfJob(args []string) {
 			sampled(world, 31, 1, func() { world.Agree(1).MustWait(ctx) })
 		case "recover":
 			return jobRecover(ctx, world)
+		case "restore":
+			return jobRestore(ctx, world)
 		case "krylov":
 			jobKrylov(ctx, world)
 		default:
 			return fmt.Errorf("no row %q", row)
 		}
 		return nil
-	}, mpicx.WithDetector(detectorOf(args))))
+	}, mpicx.WithDetector(detectorOf(args)), mpicx.WithSpares(spares)))
 }
 
 // sampled prints n times of one operation; fn runs the operation the given number of times.

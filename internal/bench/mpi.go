@@ -66,6 +66,11 @@ func (m *mpi) rows() (all []row) {
 		add(1.1, fmt.Sprintf("SIGKILL to the error at every survivor, %s, 4 processes", b.name), "MPIX_Comm_revoke, agree", m.recovery(b.program, 0))
 		add(1.1, fmt.Sprintf("SIGKILL to a shrunk communicator, %s, 4 processes", b.name), "and MPIX_Comm_shrink", m.recovery(b.program, 1))
 	}
+	if m.ulfm != "" {
+		const restore = "Restore of one lost rank from a partner, 64 MiB, ulfm, 2 processes"
+		add(1.3, restore, "MPI_Send and MPI_Recv of 64 MiB to new memory", m.restore("transfer-fresh"))
+		add(0, restore, "the same to memory in use", m.restore("transfer"))
+	}
 	if m.mpicxrun != "" {
 		all = append(all, m.nodeRows()...)
 	}
@@ -154,6 +159,17 @@ func (m *mpi) recovery(ours string, which int) func(config) result {
 		for range c.times(21) {
 			r.ours = append(r.ours, m.job(4, ours, "recover")[0][which])
 			r.theirs = append(r.theirs, m.job(4, m.theirs, "recover")[0][which])
+		}
+		return r
+	}
+}
+
+// restore compares the restore after a death, of which a job has one, with a message.
+func (m *mpi) restore(transfer string) func(config) result {
+	return func(c config) (r result) {
+		for range c.times(15) {
+			r.ours = append(r.ours, m.job(3, m.ulfm, "restore")[0][0])
+			r.theirs = append(r.theirs, m.job(2, m.theirs, transfer, strconv.Itoa(checkpointBytes))[0].median())
 		}
 		return r
 	}

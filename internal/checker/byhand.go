@@ -129,15 +129,7 @@ func (r *rank) repairByHand(s *step, e *env, c *inst) error {
 		return nil
 	}
 	c.lost, c.doubtful = true, false
-	var made *mpicx.Comm
-	err = r.again("Shrink", e, c, func() (err error) {
-		made, err = c.Shrink().Get(e.ctx)
-		return err
-	}, func(error) {})
-	if err != nil {
-		return err
-	}
-	return r.small(s, e, c, made)
+	return r.remake(s, e, c)
 }
 
 // again repeats a repair operation while it ends with an error that all ranks have. It calls done

@@ -184,3 +184,36 @@ func TestHang(t *testing.T) {
 	require.NotEmpty(t, h.failures)
 	require.Contains(t, h.failures[0], "hang: every rank waits for another\n  rank 0: Barrier, step 1: receive from rank 1 on world")
 }
+
+// Programs replace dead ranks: spares are taken, of which some die and are replaced too, and sometimes
+// there are too few.
+func TestReplaces(t *testing.T) {
+	taken, again, few := 0, 0, 0
+	for seed := uint64(1); seed < 2000 && (taken < 20 || again < 5 || few < 5); seed++ {
+		p := generate(seed)
+		if p.spares == 0 {
+			continue
+		}
+		h := play(t, p)
+		require.Empty(t, h.failures, "seed %d", seed)
+		taken += h.rescues
+		for unit, byRank := range h.units {
+			for _, outcome := range byRank {
+				switch {
+				case strings.HasPrefix(unit, "R1: Replace ") && outcome != "<nil>":
+					few++
+				case strings.HasPrefix(unit, "H5: members of r"):
+					if _, incarnations, _ := strings.Cut(outcome, "] ["); strings.Contains(incarnations, "2") {
+						again++
+					}
+				default:
+					continue
+				}
+				break
+			}
+		}
+	}
+	require.GreaterOrEqual(t, taken, 20)
+	require.GreaterOrEqual(t, again, 5)
+	require.GreaterOrEqual(t, few, 5)
+}

@@ -24,7 +24,7 @@
 //	scope.go     Try, TryAll, Guard; context.go: when a context ends (P8)
 //	derive.go    communicators
 //	network.go   delays of the error channel's messages
-//	repair.go    deaths: Agree, Shrink, and what survivors do
+//	repair.go    deaths: Agree, Shrink, Replace, and what survivors and spares do
 //	history.go   the record of a run, and which errors the interface may return
 //	model.go     the rules: what must hold for a history, in any order of events
 //	shrink.go    smaller programs; print.go: programs as text

@@ -60,7 +60,7 @@ func (r *rank) run(ctx context.Context, p *program) error {
 	if p.returns {
 		r.world.SetErrhandler(mpicx.ErrorsReturn)
 	}
-	err := r.all(p.body, &env{ctx: ctx, comms: map[int]*inst{world: r.world}})
+	err := r.begin(ctx, p)
 	if err == nil || isVerdict(err) {
 		return nil
 	}
@@ -69,6 +69,26 @@ func (r *rank) run(ctx context.Context, p *program) error {
 		r.raise(c, r.id, err.Error(), true, false)
 	}
 	return err
+}
+
+// begin runs the program; at a spare that was taken, the rest of the step that has taken it.
+func (r *rank) begin(ctx context.Context, p *program) error {
+	if r.world.members != nil {
+		return r.all(p.body, &env{ctx: ctx, comms: map[int]*inst{world: r.world}})
+	}
+	step, err := r.meet(ctx, r.world, 0)
+	if err != nil {
+		if !isVerdict(err) && !(r.byHand && errors.As(err, new(*mpicx.ProcFailedError))) {
+			r.failf("F2", "%q (%T) is no error of a TryAll, and that of rank %d, a spare, returns it", err, err, r.id)
+		}
+		return nil
+	}
+	s := p.repair(step)
+	r.world.name = replacedName(s)
+	r.insts = []*inst{r.world}
+	r.enlist(r.scoped, r.world)
+	r.outcome("H5: members of "+r.world.name, fmt.Sprint(r.world.members, r.world.taken))
+	return r.all(s.then, &env{ctx: ctx, comms: map[int]*inst{s.id: r.world}})
 }
 
 func isVerdict(err error) bool {

@@ -33,9 +33,17 @@ func generate(seed uint64) *program {
 		g.mortal = p.ranks - 1
 		p.returns = g.IntN(2) == 0
 		g.returns, g.repairs = p.returns, true
+		// From a source of its own: other programs stay what they were.
+		if g.replacing = rand.New(rand.NewPCG(seed, 1)); g.replacing.IntN(2) == 0 {
+			p.spares = 1 + g.replacing.IntN(3)
+			g.spares = p.spares
+			g.ranks += p.spares
+			g.mortal += p.spares - 1
+		}
 		p.body = append(p.body, g.repair(s, world))
-		if g.mortal > 0 && g.IntN(3) == 0 {
-			p.plan = fmt.Sprintf("kill %d random seed %d of %d", g.doomed(), g.IntN(1000), 5+g.IntN(100))
+		workers := uint64(1)<<p.ranks - 1
+		if g.mortal > 0 && g.dead&workers != workers && g.IntN(3) == 0 { // plans do not know which spare is taken
+			p.plan = fmt.Sprintf("kill %d random seed %d of %d", g.doomed(p.ranks), g.IntN(1000), 5+g.IntN(100))
 		}
 		return p
 	}
@@ -47,10 +55,13 @@ func generate(seed uint64) *program {
 
 type generator struct {
 	*rand.Rand
-	ranks  int
+	ranks  int // with the spares
+	spares int
 	last   int    // the last step's id
 	mortal int    // how many more may die
 	dead   uint64 // which have died, as bits
+
+	replacing *rand.Rand // draws which repairs replace the dead
 
 	repairs bool         // ranks repair after failures
 	returns bool         // ErrorsReturn is set as well
@@ -108,12 +119,18 @@ func (g *generator) some() uint64 {
 func (g *generator) repair(s *scene, comm int) *step {
 	p := g.step(doRepair, comm)
 	p.ranks = g.Uint64N(1 << g.ranks) // which ranks acknowledge the dead before they agree
+	p.replace = g.spares > 0 && g.replacing.IntN(3) > 0
 	for range 1 + g.IntN(3) {
 		if g.returns && g.IntN(2) == 0 { // with no scope to tell the others of an error
 			p.body = append(p.body, g.body(s)...)
 		} else {
 			p.body = append(p.body, g.scope(s, comm))
 		}
+	}
+	if g.mortal > 0 && g.spares > 0 && g.replacing.IntN(3) > 0 { // more deaths, some of them of spares that were taken
+		d := g.step(doLeave, comm)
+		d.ranks, d.how = 1<<g.doomed(g.ranks), byDeath
+		p.body = slices.Insert(p.body, g.replacing.IntN(len(p.body)+1), d)
 	}
 	then := &scene{vars: []int{p.id}, aligned: map[int]bool{p.id: true}, around: make(map[int]bool), depth: s.depth + 1}
 	if then.depth < 3 && g.IntN(3) > 0 {
@@ -124,11 +141,11 @@ func (g *generator) repair(s *scene, comm int) *step {
 	return p
 }
 
-// doomed draws a rank that will die and that was not drawn before.
-func (g *generator) doomed() int {
+// doomed draws one of the first n ranks, which will die, and which was not drawn before.
+func (g *generator) doomed(n int) int {
 	g.mortal--
 	for {
-		if r := g.IntN(g.ranks); g.dead>>r&1 == 0 {
+		if r := g.IntN(n); g.dead>>r&1 == 0 {
 			g.dead |= 1 << r
 			return r
 		}
@@ -238,7 +255,7 @@ func (g *generator) any(s *scene) *step {
 		return p
 	case choice < 59 && g.mortal > 0:
 		p := g.step(doLeave, comm)
-		p.ranks, p.how = 1<<g.doomed(), byDeath
+		p.ranks, p.how = 1<<g.doomed(g.ranks), byDeath
 		return p
 	case choice < 60:
 		p := g.step(doOp, comm)

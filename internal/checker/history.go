@@ -26,6 +26,7 @@ type history struct {
 	dead     map[int]bool // ranks of the world whose process was ended
 
 	planned bool // more ranks may die, by a plan
+	rescues int  // number of spares that were taken
 
 	// Under ErrorsReturn with the backend ulfm:
 	byHand  bool
@@ -95,6 +96,14 @@ func (h *history) leaves(rank int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.gone[rank] = true
+}
+
+// taken counts a spare that is taken, and returns how many were taken before.
+func (h *history) taken() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.rescues++
+	return h.rescues - 1
 }
 
 // enlist adds a communicator's name to one of the history's sets.
@@ -190,6 +199,11 @@ func (h *history) classify(e *event, candidates []*inst, deadline bool, allowed 
 		return
 	case *mpicx.PropagatedError:
 		h.attribute(e, v.Failures, nil, false, candidates)
+		return
+	case *mpicx.SpareError:
+		if !strings.HasPrefix(e.what, "Replace on ") || len(v.Places) <= v.Spares {
+			h.failf("R1", "%s returns %v", e.what, e.err)
+		}
 		return
 	}
 	switch {

@@ -13,6 +13,7 @@ type inst struct {
 	name    string
 	parent  *inst
 	members []int // their ranks in the world
+	taken   []int // by member: its incarnation
 	unwound bool  // this rank has left its Guard by an error of its own
 	lost    bool  // a call has returned its CommCorruptedError
 	// doubtful says that the CommCorruptedError may have been another communicator's, which was

@@ -9,7 +9,10 @@ import (
 // String returns the program in the form of Go, without what every program repeats: returning
 // errors.
 func (p *program) String() string {
-	w := &writer{ranks: p.ranks}
+	w := &writer{ranks: p.ranks + p.spares}
+	if p.spares > 0 {
+		w.line("// the spares that are taken are ranks %d to %d", p.ranks, w.ranks-1)
+	}
 	w.line("// %d ranks, backend %s%s", p.ranks, p.backend, map[bool]string{true: fmt.Sprintf(", messages of the error channel delayed (%d)", p.net)}[p.net != 0])
 	if p.returns {
 		w.line("world.SetErrhandler(mpicx.ErrorsReturn)")
@@ -117,8 +120,12 @@ func (w *writer) step(s *step) {
 		w.line("%s%s.Revoke(ctx); return e%d", w.only(s), c, s.id)
 	case doRepair:
 		w.block("if err := func()", s.body, "()")
+		how := "Shrink"
+		if s.replace {
+			how = "Replace"
+		}
 		w.line("err == nil { _, err = %s.Agree(-1 &^ (1 << rank)).Get(ctx) }", c)
-		w.block(fmt.Sprintf("if err != nil { revoke %s unless it is corrupted; %s := %s.Shrink().Get(ctx)", c, name(s.id), c), s.then, "")
+		w.block(fmt.Sprintf("if err != nil { revoke %s unless it is corrupted; %s := %s.%s().Get(ctx)", c, name(s.id), c, how), s.then, "")
 	case doDerive:
 		how := "Dup()"
 		if s.how == split {

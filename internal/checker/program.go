@@ -2,10 +2,13 @@ package main
 
 import "slices"
 
-// A program is what every rank runs: a tree of steps. Some steps are taken only by some ranks.
+// A program is what every rank runs: a tree of steps. Some steps are taken only by some ranks. A rank's
+// number is that in the world; the spares that are taken have the numbers after these, in the order in
+// which they begin.
 // Communicators are variables whose scope is the step that makes them.
 type program struct {
 	ranks   int
+	spares  int
 	backend string
 	net     uint64 // seed of the delays of the error channel's messages; 0: none
 	returns bool   // SetErrhandler(ErrorsReturn)
@@ -30,7 +33,7 @@ const (
 	doWork               // some ranks compute for the time long, unless their context ends
 	doScope              // Try, TryAll or Guard around a body
 	doDerive             // a communicator for a body
-	doRepair             // a body that deaths may end, Agree, Shrink, and a body for the survivors
+	doRepair             // a body that deaths may end, Agree, Shrink or Replace, and a body for the survivors
 	doRevoke             // some ranks revoke
 	doClose              // the end of a communicator, before that of its block
 	doPair               // a message between two ranks
@@ -49,9 +52,11 @@ type step struct {
 	catch  bool // doScope: errors of the communicator that leave the scope are handled
 	absorb bool // doDerive: errors that corrupt the communicator are handled too
 	close  bool // doDerive: the communicator is closed after the body
-	repeat int  // doScope
-	body   []*step
-	then   []*step // doRepair: after Shrink
+	// doRepair: spares take the places of the dead, if there are enough
+	replace bool
+	repeat  int // doScope
+	body    []*step
+	then    []*step // doRepair: after Shrink or Replace
 }
 
 // How a step raises.
@@ -94,7 +99,18 @@ const (
 	split // by world rank modulo arg
 )
 
-// has reports whether a rank of the world takes the step.
+// repair returns the doRepair of this number.
+func (p *program) repair(id int) *step {
+	for steps := p.body; ; {
+		i := slices.IndexFunc(steps, func(s *step) bool { return s.kind == doRepair })
+		if steps[i].id == id {
+			return steps[i]
+		}
+		steps = steps[i].then
+	}
+}
+
+// has reports whether a rank takes the step.
 func (s *step) has(rank int) bool { return s.ranks>>rank&1 != 0 }
 
 // clone returns a copy that shares nothing.
@@ -117,7 +133,7 @@ func cloneAll(steps []*step) []*step {
 
 // size measures how much a reader of the program has to read.
 func (p *program) size() int {
-	return p.ranks + sizeOf(p.body) + min(int(p.net), 1) + map[bool]int{true: 1}[p.returns] + len(p.plan)
+	return p.ranks + p.spares + sizeOf(p.body) + min(int(p.net), 1) + map[bool]int{true: 1}[p.returns] + len(p.plan)
 }
 
 func sizeOf(steps []*step) int {
@@ -132,7 +148,7 @@ func sizeOf(steps []*step) int {
 				n++
 			}
 		}
-		for _, b := range []bool{s.catch, s.absorb, s.close} {
+		for _, b := range []bool{s.catch, s.absorb, s.close, s.replace} {
 			if b {
 				n++
 			}

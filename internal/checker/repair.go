@@ -2,16 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
 // repair runs a body that deaths may end. Then all living ranks agree on whether it has succeeded.
-// If not, they shrink the communicator, after they have revoked it if it is not corrupted, and run
-// the rest of the step on the smaller one.
+// If not, they shrink or replace the communicator, after they have revoked it if it is not corrupted,
+// and run the rest of the step on the one that this makes.
 func (r *rank) repair(s *step, e *env, c *inst) error {
 	if r.byHand {
 		return r.repairByHand(s, e, c)
@@ -26,7 +28,7 @@ func (r *rank) repair(s *step, e *env, c *inst) error {
 		r.revoke(e, c)
 	}
 	c.lost, c.doubtful = true, false
-	return r.shrink(s, e, c)
+	return r.remake(s, e, c)
 }
 
 func isCorruption(err error) bool {
@@ -58,46 +60,119 @@ func (r *rank) agree(s *step, e *env, c *inst) error {
 	return err
 }
 
-// shrink makes the smaller communicator, and determines its ranks.
-func (r *rank) shrink(s *step, e *env, c *inst) error {
-	v := event{what: "Shrink", comm: c, begin: r.now()}
-	made, err := c.Shrink().Get(e.ctx)
-	v.err = err
-	r.note(&v, e, false)
+// remake makes the communicator of the survivors or, if the step replaces and there are enough spares,
+// one of the same size, and runs the rest of the step on it.
+func (r *rank) remake(s *step, e *env, c *inst) error {
+	if s.replace {
+		made, err := r.made("Replace", e, c, c.Replace)
+		_, few := errors.AsType[*mpicx.SpareError](err)
+		if err == nil || few {
+			r.outcome(fmt.Sprintf("R1: Replace %d on %s", s.id, c.name), fmt.Sprint(err))
+		}
+		if err == nil {
+			// No error of c is an error of what Replace has made.
+			return r.after(s, e, c, &inst{Comm: made, name: replacedName(s)}, r.replaced)
+		} else if !few {
+			return err
+		}
+	}
+	made, err := r.made("Shrink", e, c, c.Shrink)
 	if err != nil {
 		return err
 	}
-	return r.small(s, e, c, made)
+	return r.after(s, e, c, &inst{Comm: made, name: fmt.Sprintf("%s/s%d%s", c.name, s.id, e.path), parent: c}, r.shrunk)
 }
 
-// small runs the rest of the step on a communicator that was shrunk.
-func (r *rank) small(s *step, e *env, c *inst, made *mpicx.Comm) error {
-	d := &inst{Comm: made, name: fmt.Sprintf("%s/s%d%s", c.name, s.id, e.path), parent: c}
-	ids := make([]int64, made.Size())
+// replacedName names what Replace makes in a step. Spares know no more of it.
+func replacedName(s *step) string { return fmt.Sprintf("r%d", s.id) }
+
+func (r *rank) made(what string, e *env, c *inst, call func() *future.Future[*mpicx.Comm]) (made *mpicx.Comm, err error) {
+	do := func() error {
+		made, err = call().Get(e.ctx)
+		return err
+	}
+	if r.byHand {
+		err = r.again(what, e, c, do, func(error) {})
+		return made, err
+	}
+	v := event{what: what, comm: c, begin: r.now()}
+	v.err = do()
+	r.note(&v, e, false)
+	return made, err
+}
+
+// meet has all ranks of d tell each other which they are. It returns the number of the step that has
+// made d, which spares do not know.
+func (r *rank) meet(ctx context.Context, d *inst, step int) (int, error) {
+	const width = 3
+	all := make([]int, width*d.Size())
+	err := d.TryAll(ctx, func(ctx context.Context) error {
+		return mpicx.Allgather(d.Comm, []int{r.id, step, d.Incarnation()}, all).Wait(ctx)
+	})
+	if err != nil {
+		return 0, err
+	}
+	for it := range slices.Chunk(all, width) {
+		d.members, d.taken = append(d.members, it[0]), append(d.taken, it[2])
+		step = max(step, it[1])
+	}
+	return step, nil
+}
+
+// after runs the rest of the step on d, which was made from c. Check checks its ranks.
+func (r *rank) after(s *step, e *env, c, d *inst, check func(c, d *inst)) error {
 	inner := *e
 	inner.scopes = append(e.scopes[:len(e.scopes):len(e.scopes)], d)
 	r.enlist(r.scoped, d)
 	v := event{what: "TryAll", comm: d, begin: r.now(), quiet: true}
-	v.err = made.TryAll(e.ctx, func(ctx context.Context) error {
-		return mpicx.Allgather(made, []int64{int64(r.id)}, ids).Wait(ctx)
-	})
+	_, v.err = r.meet(e.ctx, d, s.id)
 	r.note(&v, &inner, false)
 	if v.err != nil {
 		return v.err
 	}
-	for _, id := range ids {
-		d.members = append(d.members, int(id))
-	}
-	if !slices.IsSorted(d.members) || d.rankOf(r.id) != made.Rank() {
-		r.failf("H5", "%s has the ranks %v, rank %d is number %d of them: expected the old order", d.name, d.members, r.id, made.Rank())
-	}
-	r.outcome("H5: members of "+d.name, fmt.Sprint(d.members))
+	check(c, d)
+	r.outcome("H5: members of "+d.name, fmt.Sprint(d.members, d.taken))
 	r.excluded(c, d)
 	r.insts = append(r.insts, d)
 	inner.scopes = e.scopes
 	inner.comms = maps.Clone(e.comms)
 	inner.comms[s.id] = d
 	return r.all(s.then, &inner)
+}
+
+// shrunk checks that the ranks of d are ranks of c in the same order.
+func (r *rank) shrunk(c, d *inst) {
+	next := 0
+	for _, id := range d.members {
+		for next < len(c.members) && c.members[next] != id {
+			next++
+		}
+		next++
+	}
+	if next > len(c.members) || d.rankOf(r.id) != d.Rank() {
+		r.failf("H5", "%s has the ranks %v, rank %d is number %d of them: expected ranks of %v in this order", d.name, d.members, r.id, d.Rank(), c.members)
+	}
+}
+
+// replaced checks that each rank of c is in its place in d, or has died and a new rank is there.
+func (r *rank) replaced(c, d *inst) {
+	fits := len(d.members) == len(c.members) && d.rankOf(r.id) == d.Rank()
+	var fresh []int
+	for place := 0; fits && place < len(d.members); place++ {
+		taken := 0
+		if d.members[place] != c.members[place] {
+			fresh, taken = append(fresh, place), 1
+			r.mu.Lock()
+			r.claims = append(r.claims, claim{c.members[place], "Replace"})
+			r.mu.Unlock()
+			fits = !slices.Contains(c.members, d.members[place])
+		}
+		fits = fits && d.taken[place] == c.taken[place]+taken
+	}
+	if !fits || !slices.Equal(fresh, d.Replaced()) {
+		r.failf("R1", "%s has the ranks %v of incarnations %v, of which %v are new, and rank %d is number %d of them; it replaces %v of incarnations %v",
+			d.name, d.members, d.taken, d.Replaced(), r.id, d.Rank(), c.members, c.taken)
+	}
 }
 
 // excluded checks that no rank of d was reported dead to this rank before.

@@ -25,7 +25,7 @@ const idle = 24 * time.Hour
 
 // play runs a program once and returns the history, which includes the failures.
 func play(t *testing.T, p *program) (h *history) {
-	h = newHistory(p.ranks)
+	h = newHistory(p.ranks + p.spares)
 	h.planned = p.plan != ""
 	h.byHand = p.returns && p.backend == "ulfm"
 	defer func() {
@@ -60,12 +60,15 @@ func inBubble(p *program, h *history) {
 		}
 		return c
 	}).(mpicx.Option))
-	ranks := make([]*rank, p.ranks)
+	if p.spares > 0 {
+		options = append(options, mpicx.WithSpares(p.spares))
+	}
+	ranks := make([]*rank, p.ranks+p.spares)
 	everybody := make([]int, p.ranks)
 	for i := range everybody {
 		everybody[i] = i
 	}
-	own := make([]error, p.ranks)
+	own := make([]error, len(ranks))
 	done := make(chan error, 1)
 	hung := false
 	defer func() {
@@ -75,12 +78,18 @@ func inBubble(p *program, h *history) {
 	}()
 	go func() {
 		done <- mpicx.Run(ctx, func(ctx context.Context, w *mpicx.Comm) error {
-			r := &rank{history: h, id: w.Rank(), mortal: p.backend == "ulfm", world: &inst{Comm: w, name: "world", members: everybody}, byHand: h.byHand}
-			r.insts = []*inst{r.world}
-			ranks[w.Rank()] = r
-			own[w.Rank()] = mpicx.ErrGoexit
-			own[w.Rank()] = r.run(ctx, p)
-			return own[w.Rank()]
+			r := &rank{history: h, id: w.Rank(), mortal: p.backend == "ulfm", byHand: h.byHand}
+			r.world = &inst{Comm: w, name: "world", members: everybody, taken: make([]int, p.ranks)}
+			if w.Incarnation() > 0 {
+				r.id = p.ranks + h.taken()
+				r.world = &inst{Comm: w}
+			} else {
+				r.insts = []*inst{r.world}
+			}
+			ranks[r.id] = r
+			own[r.id] = mpicx.ErrGoexit
+			own[r.id] = r.run(ctx, p)
+			return own[r.id]
 		}, options...)
 	}()
 	select {
@@ -107,7 +116,7 @@ func inBubble(p *program, h *history) {
 	}
 	time.Sleep(1000 * tick) // messages under way are delivered
 	for _, r := range ranks {
-		if h.dead[r.id] {
+		if r == nil || h.dead[r.id] {
 			continue
 		}
 		for _, late := range r.late {

@@ -37,6 +37,9 @@ func candidates(p *program) []*program {
 	if p.ranks > 2 {
 		add(func(q *program) { q.ranks-- })
 	}
+	if p.spares > 0 {
+		add(func(q *program) { q.spares-- })
+	}
 	if p.net != 0 {
 		add(func(q *program) { q.net = 0 })
 	}
@@ -65,7 +68,10 @@ func candidates(p *program) []*program {
 		if s.close {
 			change(func(s *step) { s.close = false })
 		}
-		for r := range p.ranks {
+		if s.replace {
+			change(func(s *step) { s.replace = false })
+		}
+		for r := range p.ranks + p.spares {
 			if s.has(r) && s.ranks&(s.ranks-1) != 0 {
 				change(func(s *step) { s.ranks &^= 1 << r })
 			}

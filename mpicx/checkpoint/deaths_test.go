@@ -30,12 +30,14 @@ func value(r, version int) []float64 {
 }
 
 // surviving is a program of some steps, each of which is saved, that replaces the dead. It
-// checks what is restored, and returns the data in the end.
+// checks what is restored, and that no version is forgotten which some rank knows to count. It returns
+// the data in the end.
 func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...checkpoint.Option) ([]float64, error) {
 	const steps = 3
 	var st *checkpoint.Store
 	var x []float64
 	constant := []int{-1}
+	acked := 0
 	for repaired := true; ; {
 		err := comm.TryAll(ctx, func(ctx context.Context) error {
 			if repaired {
@@ -62,6 +64,11 @@ func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...chec
 			}
 			require.Equal(t, value(comm.Rank(), v), x)
 			require.Equal(t, []int{comm.Rank()}, constant)
+			known := []int{0}
+			if err := mpicx.Allreduce(comm, []int{acked}, known, mpicx.Max).Wait(ctx); err != nil {
+				return err
+			}
+			require.GreaterOrEqual(t, v, known[0], "a version that counted is forgotten")
 			for v++; v <= steps; v++ {
 				x = value(comm.Rank(), v)
 				f := st.Save(ctx, v)
@@ -70,6 +77,7 @@ func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...chec
 					if err := f.Wait(ctx); err != nil {
 						return err
 					}
+					acked = v
 				}
 			}
 			x = value(comm.Rank(), steps)

@@ -140,7 +140,10 @@ func (x *fetching) each(d *decoding, do func(which, stripe, shard, source int)) 
 func (x *fetching) decode(d *decoding, from *Store, rank int) error {
 	g := d.like.group()
 	for which, length := range d.like.Chunk {
-		data := make([]byte, 0, g.k*length)
+		var data []byte
+		if g.k > 1 {
+			data = expect(make([]byte, 0, g.k*length))
+		}
 		for c := range g.k {
 			positions, numbers := d.sources(c)
 			shards := make([][]byte, g.k+g.m)
@@ -151,7 +154,7 @@ func (x *fetching) decode(d *decoding, from *Store, rank int) error {
 					shards[n] = slotOf(from, d.like).shard(which, g.stripeOf(d.lost, c), n)
 					continue
 				}
-				shards[n] = make([]byte, length)
+				shards[n] = expect(make([]byte, length))
 				recvs = append(recvs, mpicx.Recv(x.comm, shards[n], source, 0))
 				x.fetched += int64(length)
 			}

@@ -97,6 +97,7 @@ func (x *variable) decoded(kind uint32, data []byte) (set func(), err error) {
 			n := len(data) / size
 			if x.value.Cap() < n || x.value.IsNil() {
 				x.value.Set(reflect.MakeSlice(x.value.Type(), n, n))
+				expect(memory(x.value))
 			}
 			x.value.SetLen(n)
 			copy(memory(x.value), data)
@@ -144,7 +145,7 @@ func newBlob(old []byte, part int, vars []*variable) ([]byte, error) {
 	}
 	b := old[:0]
 	if cap(b) < blobHead+length {
-		b = make([]byte, 0, blobHead+length)
+		b = expect(make([]byte, 0, blobHead+length))
 	}
 	le := binary.LittleEndian
 	b = le.AppendUint64(b, uint64(blobHead+length))
@@ -169,7 +170,7 @@ func joinBlob(records [][]byte) []byte {
 	for _, r := range records {
 		length += len(r)
 	}
-	b := binary.LittleEndian.AppendUint64(make([]byte, 0, length), uint64(length))
+	b := binary.LittleEndian.AppendUint64(expect(make([]byte, 0, length)), uint64(length))
 	for _, r := range records {
 		b = append(b, r...)
 	}

@@ -313,7 +313,7 @@ func (b *blob) prepare(c scheme, chunk int) {
 	if len(b.shards) != c.m || c.m > 0 && len(b.shards[0]) != chunk {
 		b.shards = make([][]byte, c.m)
 		for j := range b.shards {
-			b.shards[j] = make([]byte, chunk)
+			b.shards[j] = expect(make([]byte, chunk))
 		}
 	}
 }

@@ -67,6 +67,28 @@ static void pingpong(int bytes) {
 	free(buf);
 }
 
+// transfer sends a message to rank 1. Its buffers were written before; if fresh, the receiver's was not.
+static void transfer(int bytes, int fresh) {
+	char *buf = malloc(bytes);
+	memset(buf, 1, bytes);
+	for (int sample = -3; sample < 21; sample++) {
+		if (fresh && rank == 1) {
+			free(buf);
+			buf = malloc(bytes);
+		}
+		MPI_Barrier(MPI_COMM_WORLD);
+		double took = now(), most;
+		if (rank == 0)
+			MPI_Send(buf, bytes, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
+		else
+			MPI_Recv(buf, bytes, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		took = now() - took;
+		MPI_Reduce(&took, &most, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+		if (sample >= 0) print(most);
+	}
+	free(buf);
+}
+
 // osu_barrier is OSU's benchmark of that name: the mean of 1,000 barriers after 200, over all ranks.
 // With a channel, MPI_Waitany waits for the barrier or an error.
 static void osu_barrier(int channel) {
@@ -239,6 +261,8 @@ int main(int argc, char **argv) {
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	if (strcmp(row, "pingpong") == 0 && argc > 2 && size == 2)
 		pingpong(atoi(argv[2]));
+	else if (strncmp(row, "transfer", 8) == 0 && argc > 2 && size == 2)
+		transfer(atoi(argv[2]), strcmp(row, "transfer") != 0);
 	else if (strcmp(row, "collectives") == 0 && argc > 2)
 		collectives(atoi(argv[2]), argc - 3, argv + 3);
 	else if (strcmp(row, "barrier") == 0 || strcmp(row, "barrier-ulfm") == 0)
