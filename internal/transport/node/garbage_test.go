@@ -22,6 +22,7 @@ func alone(t *testing.T, mortal bool) (e *engine, c *comm, from [2][]byte) {
 	}
 	e = newEngine(j.processes[0], mortal)
 	e.size, e.killed, e.leads, e.looks = 3, make([]bool, 3), make([]leads, 3), 1
+	e.machines = j.machines
 	e.out, e.from = make([]*outbox, 3), make([]*inbox, 3)
 	ringSize := ring.Size(leastRoom)
 	size := ringSize + ring.Size(2*leastRoom)
