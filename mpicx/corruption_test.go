@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -110,6 +111,34 @@ func TestC2CorruptionWins(t *testing.T) {
 			err = world.Barrier().Wait(ctx)
 		}
 		return corruption(err, 2)
+	})
+}
+
+// If another rank corrupts the communicator, the others are not told of an error that a rank has
+// signalled in the same round. Run returns it.
+func TestC2OwnErrorIsNotLost(t *testing.T) {
+	oneProcess(t)
+	fakeTime(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		synctest.Test(t, func(t *testing.T) {
+			errLocal := errors.New("no convergence")
+			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+				if world.Rank() == 2 {
+					time.Sleep(time.Second)
+					return errors.New("unwound")
+				}
+				err := world.Try(ctx, func(ctx context.Context) error {
+					if world.Rank() == 1 {
+						return errLocal
+					}
+					return world.Barrier().Wait(ctx)
+				})
+				require.NoError(t, corruption(err, 2))
+				require.Equal(t, world.Rank() == 1, errors.Is(err, errLocal))
+				return err
+			}, mpicx.WithRanks(3), backend)
+			require.ErrorContains(t, err, "rank 1: no convergence\nrank 2: unwound\nranks 0-1: mpicx: communicator corrupted by rank 2: unwound")
+		})
 	})
 }
 

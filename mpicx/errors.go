@@ -45,6 +45,7 @@ type CommCorruptedError struct {
 	Dead     []int     // which processes died, in ascending order
 
 	verdict
+	unheard []error // what this rank had signalled in the same round: C2 keeps it from the others
 }
 
 func (e *CommCorruptedError) Error() string {
@@ -96,12 +97,16 @@ func (v *verdict) Unwrap() error { return v.causes }
 // face returns the error that the program gets for a verdict.
 func face(e *ledger.Error) error {
 	causes := make([]error, len(e.Own))
+	var unheard []error
 	for i, r := range e.Own {
 		causes[i] = r.Cause
+		if !r.Corrupt && !is[*ProcFailedError](r.Cause) {
+			unheard = append(unheard, r.Cause)
+		}
 	}
 	v := verdict{comm: e.Comm, causes: withoutVerdicts(together(causes))}
 	if e.Corrupt() {
-		return &CommCorruptedError{Failures: failuresOf(e.Verdict), Dead: e.Verdict.Dead, verdict: v}
+		return &CommCorruptedError{failuresOf(e.Verdict), e.Verdict.Dead, v, unheard}
 	}
 	return &PropagatedError{Failures: failuresOf(e.Verdict), verdict: v}
 }
@@ -259,21 +264,27 @@ func (e *SpareError) Error() string {
 type ranksError struct{ errs map[int]error } // by rank
 
 // Error has a line for each different text. Causes come first, corruptions that ranks were
-// told of last.
+// told of last. A rank's own error that a corruption has kept from the others is a cause too.
 func (e *ranksError) Error() string {
 	ranks := make(map[string][]int)
 	var texts, told []string
+	add := func(list *[]string, text string, rank int) {
+		if ranks[text] == nil {
+			*list = append(*list, text)
+		}
+		ranks[text] = append(ranks[text], rank)
+	}
 	for _, r := range slices.Sorted(maps.Keys(e.errs)) {
 		err := e.errs[r]
-		text := err.Error()
-		if ranks[text] == nil {
-			if _, ok := errors.AsType[*CommCorruptedError](err); ok {
-				told = append(told, text)
-			} else {
-				texts = append(texts, text)
-			}
+		c, ok := errors.AsType[*CommCorruptedError](err)
+		if !ok {
+			add(&texts, err.Error(), r)
+			continue
 		}
-		ranks[text] = append(ranks[text], r)
+		for _, own := range c.unheard {
+			add(&texts, own.Error(), r)
+		}
+		add(&told, err.Error(), r)
 	}
 	var lines []string
 	for _, text := range append(texts, told...) {
