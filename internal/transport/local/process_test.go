@@ -94,3 +94,18 @@ func TestMessagesThatDieWithTheirSender(t *testing.T) {
 		require.Equal(t, &transport.DeadError{Rank: 1}, (<-done).Err)
 	}
 }
+
+// After a death operations between the living work, except collective ones (H1).
+func TestWhatIsBegunAfterADeath(t *testing.T) {
+	sides := NewMortal(3)
+	sides[2].Die()
+	for tag, want := range map[int]error{7: nil, transport.CollectiveTag(1): &transport.DeadError{Rank: 2}} {
+		done := make(ended, 2)
+		sides[0].Isend(&transport.Request{Peer: 1, Tag: tag, Buf: []byte{1}, Done: done})
+		sides[1].Irecv(&transport.Request{Peer: 0, Tag: tag, Buf: make([]byte, 1), Done: done})
+		for range 2 {
+			require.Equal(t, want, (<-done).Err, "tag %d", tag)
+		}
+		require.False(t, sides[0].TrySend(1, tag, 0, 0, []byte{1}), "Isend says why")
+	}
+}
