@@ -40,6 +40,11 @@ func (e *PropagatedError) Format(s fmt.State, verb rune) { format(s, verb, e, e.
 // A CommCorruptedError says that a rank left Guard by an error or a panic, or that a process
 // died. The communicator is broken for good, at every rank (paper section III-A,
 // Corrupted_comm_exception).
+//
+// With -tags ulfm, Dead also has ranks whose programs have ended, because Shrink leaves them out. A
+// rank that is in Failures too has ended by that error, or has died after it. A rank that has
+// returned, or whose error nobody could be told any more, is in Dead alone, as if its process had
+// died, if another rank has needed it.
 type CommCorruptedError struct {
 	Failures []Failure // who unwound, by rank; ranks of one process share the slice
 	Dead     []int     // which processes died, in ascending order
@@ -53,8 +58,11 @@ func (e *CommCorruptedError) Error() string {
 	if len(e.Failures) > 0 {
 		s += " by " + list(e.Failures)
 	}
-	if len(e.Dead) > 0 {
-		s += fmt.Sprintf("; dead: %v", e.Dead)
+	dead := slices.DeleteFunc(slices.Clone(e.Dead), func(r int) bool {
+		return slices.ContainsFunc(e.Failures, func(f Failure) bool { return f.Rank == r })
+	})
+	if len(dead) > 0 {
+		s += fmt.Sprintf("; dead: %v", dead)
 	}
 	return s
 }

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
@@ -47,4 +49,24 @@ func TestClassesOfTheShim(t *testing.T) {
 		require.Contains(t, name, "MPI_ERR_"+strings.ToUpper(mpicx.Class(i).String()))
 	}
 	require.Equal(t, fmt.Sprintf("Class(%d)", len(names)), mpicx.Class(len(names)).String(), "a class that the shim lacks")
+}
+
+// The text of a corruption names a rank once: one that has ended by an error is in Dead as well,
+// because Shrink leaves it out.
+func TestTextOfACorruption(t *testing.T) {
+	oneProcess(t)
+	c := &mpicx.CommCorruptedError{Failures: []mpicx.Failure{{Rank: 2, Message: "no input"}}, Dead: []int{1, 2}}
+	require.EqualError(t, c, "mpicx: communicator corrupted by rank 2: no input; dead: [1]")
+	require.Equal(t, []int{1, 2}, c.Dead)
+	err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 2 {
+			return errors.New("no input")
+		}
+		err := world.Barrier().Wait(ctx)
+		if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); !ok || !slices.Equal(c.Dead, []int{2}) {
+			return fmt.Errorf("got %w", err)
+		}
+		return err
+	}, mpicx.WithRanks(3), hook.Backend("ulfm").(mpicx.Option))
+	require.EqualError(t, err, "rank 2: no input\nranks 0-1: mpicx: communicator corrupted by rank 2: no input")
 }

@@ -275,8 +275,8 @@ type Acknowledger interface {
 	Acknowledged() bool
 }
 
-// A Listener is one rank's part in an error channel. Its methods must not block;
-// they may start operations, and Poke.
+// A Listener is one rank's part in an error channel. Its methods must not block; they may start
+// operations, and Poke. No Take is called inside of another.
 type Listener interface {
 	// Take takes a message. Messages of one rank come in the order in which they were sent;
 	// messages of different ranks may come at once.

@@ -87,6 +87,7 @@ func newGroup(j *job, n int, e transport.Epoch, member func(int) *process) *grou
 	}
 	for i := range g.ports {
 		if p := g.ports[i].process; p.join(g) {
+			g.lose(p)
 			g.tellDeath(p)
 			g.endAfterDeath(p)
 		}

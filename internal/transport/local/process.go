@@ -144,7 +144,8 @@ func (p *process) whenTold(f func()) {
 	arrived()
 }
 
-// die ends the process in all its groups. All listeners are told before any request ends.
+// die ends the process in all its groups. All listeners are told before any request of another
+// process ends. Nobody learns of the death while messages that die with the process can be received.
 func (p *process) die() {
 	p.mu.Lock()
 	again := p.dead.Swap(true)
@@ -155,6 +156,9 @@ func (p *process) die() {
 	p.miss()
 	groups := p.live()
 	for _, g := range groups {
+		g.lose(p)
+	}
+	for _, g := range groups {
 		g.tellDeath(p)
 	}
 	for _, g := range groups {
@@ -162,15 +166,22 @@ func (p *process) die() {
 	}
 }
 
-// tellDeath tells the listeners of g that a process has died.
-func (g *group) tellDeath(p *process) {
+// lose notes that a process has died, and ends its sends that no receive has taken. As the mu of each
+// port is held after the death, every send that was let through before is listed by then.
+func (g *group) lose(p *process) {
 	victim := g.rank(p)
-	for i := range g.ports { // all ports before any listener is told
+	for i := range g.ports {
 		port := &g.ports[i]
 		port.mu.Lock()
 		port.Lose(victim)
 		port.mu.Unlock()
 	}
+	g.ports[victim].endSends(func(*message) bool { return true }, transport.ErrDied)
+}
+
+// tellDeath tells the listeners of g that a process has died.
+func (g *group) tellDeath(p *process) {
+	victim := g.rank(p)
 	for i := range g.ports {
 		port := &g.ports[i]
 		if port.attention.Load() == listening && (i == victim || !port.process.dead.Load()) {
@@ -193,12 +204,8 @@ func (g *group) endAfterDeath(p *process) {
 	for i := range g.ports {
 		g.ports[i].endIf(func(r *transport.Request) bool { return i == victim || r.Needs(victim) }, why(i))
 	}
-	// Sends come last. Since the death became known, the mu of each port has been held once, so
-	// every send that was let through before is listed now.
-	for i := range g.ports {
-		g.ports[i].endSends(func(m *message) bool {
-			return i == victim || m.dest == victim || transport.IsCollective(m.Tag)
-		}, why(i))
+	for i := range g.ports { // each send that was let through before lose is listed now
+		g.ports[i].endSends(func(m *message) bool { return m.dest == victim || transport.IsCollective(m.Tag) }, why(i))
 	}
 	g.mu.Lock()
 	for name, s := range g.subs {

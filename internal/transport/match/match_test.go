@@ -202,3 +202,24 @@ func TestCallsOfEpochs(t *testing.T) {
 	p.Lose(3)
 	require.False(t, contradicts(now, 2, dup), "where a member has died nothing is compared")
 }
+
+// A request needs a dead member if it names it, or is of a collective operation (H1).
+func TestWhoNeedsTheDead(t *testing.T) {
+	var p Port[letter]
+	call, anybody := transport.CollectiveTag(1), transport.AnySource
+	for _, r := range []transport.Request{{Peer: 0}, {Peer: 1, Tag: call}, {Peer: anybody}} {
+		require.NoError(t, p.DeathFor(&r), "nobody has died")
+	}
+	p.Lose(2)
+	p.Lose(1)
+	for _, test := range []struct {
+		peer, tag int
+		dead      error
+	}{
+		{0, 5, nil}, {anybody, 5, nil}, {anybody, transport.AnyTag, nil},
+		{2, 5, &transport.DeadError{Rank: 2}}, {1, transport.NoTag, &transport.DeadError{Rank: 1}},
+		{0, call, &transport.DeadError{Rank: 1}}, {2, call, &transport.DeadError{Rank: 2}},
+	} {
+		require.Equal(t, test.dead, p.DeathFor(&transport.Request{Peer: test.peer, Tag: test.tag}), "peer %d, tag %d", test.peer, test.tag)
+	}
+}

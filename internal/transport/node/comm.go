@@ -91,8 +91,11 @@ func (e *engine) newComm(id contextID, l *liveness, rank int, members []int, epo
 	}
 	early := e.early[id]
 	delete(e.early, id)
-	for _, a := range early {
-		if err := c.deliver(a); err != nil {
+	for _, a := range early { // they came before their senders died, if these have
+		if a.header.kind == offer && l.dead[a.source] {
+			continue
+		}
+		if err := c.add(a); err != nil {
 			e.garbage(a.source, err)
 		}
 	}
@@ -266,14 +269,22 @@ func (c *comm) rankIn(process int) int {
 	return -1
 }
 
-// deliver gives a message to the first receive that matches it, or keeps it. It returns an error if no
-// member sends such a message.
+// deliver is add for a message that comes now: none comes from the dead.
 func (c *comm) deliver(a *arrival) error {
+	if c.liveness.dead[a.source] && c.rankIn(a.source) >= 0 {
+		return nil
+	}
+	return c.add(a)
+}
+
+// add gives a message to the first receive that matches it, or keeps it. It returns an error if no
+// member sends such a message.
+func (c *comm) add(a *arrival) error {
 	rank := c.rankIn(a.source)
 	switch {
 	case rank < 0:
 		return errors.New("a message to a communicator that it is not in")
-	case c.liveness.expired || c.liveness.dead[a.source]:
+	case c.liveness.expired:
 		return nil
 	case a.header.listener:
 		if err := a.checkRoom(); err != nil {

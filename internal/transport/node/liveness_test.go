@@ -182,6 +182,22 @@ func TestLastOfTheDead(t *testing.T) {
 
 // A process whose program has ended lives on until somebody needs more of it: what it
 // has sent comes, and what only it could serve ends as if it had been killed, at all.
+func TestMessagesOfTheDeadBeforeTheCommunicator(t *testing.T) {
+	const id = 77
+	e, _, _ := alone(t, true)
+	e.mu.Lock()
+	e.came(1, packet(header{kind: whole, to: id, tag: 5, length: 1, signature: 0}, []byte{9}))
+	e.came(1, packet(header{kind: offer, to: id, tag: 6, length: 1 << 20, id: 1}, nil))
+	e.lose(1)
+	c := e.newComm(id, e.livenessOf(world), 0, nil, 0)
+	e.unlock()
+	r := recv(c, 1, 5)
+	require.NoError(t, r.wait())
+	require.Equal(t, byte(9), r.Buf[0])
+	require.Equal(t, &transport.DeadError{Rank: 1}, recv(c, 1, 6).wait())
+	require.Empty(t, e.transfers)
+}
+
 func TestLeftUntilNeeded(t *testing.T) {
 	both(t, func(t *testing.T, share bool) {
 		jobs := startMemory(t, 3, share, true)

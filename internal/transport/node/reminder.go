@@ -64,7 +64,7 @@ func (c *comm) isRemindDue() bool {
 
 // remind tells those who are waited for. Where members have died nothing is compared (M4).
 func (c *comm) remind() {
-	if c.HasLostAny() || c.liveness.expired {
+	if c.HasLostAny() { // itself, if this process has expired
 		return
 	}
 	told := 0
@@ -103,7 +103,7 @@ func (e *engine) takeReminder(source int, h header) error {
 		return fmt.Errorf("a reminder of tag %d", h.tag)
 	}
 	c := e.comms[h.to]
-	if c == nil || c.liveness.expired || c.liveness.dead[source] {
+	if c == nil {
 		return nil
 	}
 	rank := c.rankIn(source)

@@ -27,6 +27,7 @@ func TestReminders(t *testing.T) {
 		{"of an epoch that is over", 1, barrier, func(_ *engine, c *comm) { c.Advance(0, errors.New("an error")) }, false},
 		{"where a member has died", 1, barrier, func(e *engine, _ *comm) { e.mu.Lock(); e.lose(2); e.unlock() }, false},
 		{"from the dead", 1, barrier, func(e *engine, _ *comm) { e.mu.Lock(); e.lose(1); e.unlock() }, false},
+		{"to what has expired", 1, barrier, func(e *engine, c *comm) { e.mu.Lock(); e.expire(c.liveness); e.unlock() }, false},
 		{"of what this rank has closed", 1, barrier, func(_ *engine, c *comm) { _ = c.Close() }, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -2,9 +2,10 @@ package transporttest
 
 import (
 	"encoding/binary"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -62,11 +63,27 @@ func (l *listener) Take(from int, b []byte) {
 		l.Errorf("gets number %d from rank %d, expected %d", number, from, want)
 	}
 	if l.then != nil {
+		if n := takesUnderway(); n > 1 {
+			l.Errorf("is in %d calls of Take, one inside of another", n)
+		}
 		l.then(number)
 	}
 	if last {
 		close(l.all)
 	}
+}
+
+// takesUnderway counts the calls of Take that this goroutine is in.
+func takesUnderway() (n int) {
+	var callers [256]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers[:])])
+	for more := true; more; {
+		var frame runtime.Frame
+		if frame, more = frames.Next(); strings.HasSuffix(frame.Function, ".(*listener).Take") {
+			n++
+		}
+	}
+	return n
 }
 
 func (l *listener) Purpose([]byte) string { return "" }
@@ -143,12 +160,10 @@ func listenLate(s *side) {
 	s.barrier()
 }
 
-// A number goes round so often that calls of listeners must not nest.
+// Each rank answers inside of Take. If that made a transport call Take inside of another call of it,
+// the stack would grow with each answer.
 func listenAndAnswer(s *side) {
-	rounds := 20_000
-	if testing.Short() { // on a busy machine each message may wait for a core
-		rounds /= 10
-	}
+	const rounds = 100 // among processes each message may wait for a timer, and for a core
 	c := s.dup(1)
 	l := c.listener(rounds)
 	l.then = func(number int) {
