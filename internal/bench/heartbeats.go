@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"time"
 
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -18,6 +19,22 @@ func (m *mpi) heartbeats(c config) (r result) {
 		r.theirs = append(r.theirs, m.job(4, m.ulfm, "allreduce", "8", "asleep")[0].median())
 	}
 	return r
+}
+
+// jobAllreduce prints means of samples that are longer than a period of the detector.
+func jobAllreduce(ctx context.Context, world *mpicx.Comm) {
+	in, out := []float64{float64(world.Rank())}, []float64{0}
+	run := func(times int) {
+		for range times {
+			mpicx.Allreduce(world, in, out, mpicx.Sum).MustWait(ctx)
+		}
+	}
+	run(100)
+	start := time.Now()
+	run(100)
+	times := []int{1 + 100*int(500*time.Millisecond/time.Since(start))}
+	mpicx.Bcast(world, times, 0).MustWait(ctx)
+	sampled(world, 3, times[0], func() { run(times[0]) })
 }
 
 // detectorOf is the detector of a job, according to its arguments: with the default period, with

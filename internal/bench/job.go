@@ -42,6 +42,8 @@ func rankOfJob(args []string) {
 			}
 		case "pingpong":
 			jobPingPong(ctx, world, number)
+		case "allreduce":
+			jobAllreduce(ctx, world)
 		case "collectives":
 			return jobCollectives(ctx, world, number, args[2:])
 		case "barrier":
