@@ -55,7 +55,7 @@ func CartCreate(c *Comm, dims []int, periods []bool) *future.Future[*Cart] {
 	if c.rank < size {
 		mine.color, mine.size = 0, uint64(size)
 	}
-	return splitAs(c, signature.CartCreate, errchan.Create, mine, func(d *Comm) *Cart { return newCart(d, dims, periods) })
+	return splitAs(c, signature.CartCreate, errchan.CartCreate, mine, func(d *Comm) *Cart { return newCart(d, dims, periods) })
 }
 
 // Sub makes grids of fewer dimensions (MPI_Cart_sub): each has the ranks that differ only in
@@ -82,7 +82,7 @@ func (g *Cart) Sub(remain ...bool) *future.Future[*Cart] {
 		}
 	}
 	mine := choice{color, key, digest(op, remain), uint64(product(dims))}
-	return splitAs(g.Comm, signature.CartSub, errchan.Create, mine, func(d *Comm) *Cart { return newCart(d, dims, periods) })
+	return splitAs(g.Comm, signature.CartSub, errchan.CartSub, mine, func(d *Comm) *Cart { return newCart(d, dims, periods) })
 }
 
 func product(dims []int) int {

@@ -209,7 +209,10 @@ func (k *coupling) agree(number int, id errchan.Agreement, flag bool, note []byt
 		})
 		return
 	}
+	// A rank that a mismatch has halted must not wait for others, which wait for its messages.
+	w := c.watch(call{Kind: signature.CreateIntercomm}.Word(), k.epoch, waiting.Of(k.promise.Future()))
 	c.ulfm.Propose(id, assent(flag, note), func(d *errchan.Decision, over error) {
+		c.t.Cancel(&w.request)
 		if done == nil {
 			return
 		}

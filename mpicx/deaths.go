@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -22,9 +23,13 @@ const (
 
 // SetErrhandler sets what this rank does about processes that die on c, and on communicators
 // that are derived from c later (MPI_Comm_set_errhandler). The default is ErrorsPropagate. With
-// the black channel it has no effect, because that does not see processes die.
+// the black channel it has no effect, because that does not see processes die. It throws an
+// *MPIError if h is neither ErrorsPropagate nor ErrorsReturn.
 func (c *Comm) SetErrhandler(h Errhandler) {
 	c.there("SetErrhandler")
+	if h != ErrorsPropagate && h != ErrorsReturn {
+		panic(future.Thrown{Err: mpiErrorf("SetErrhandler", ClassOther, "error handler %d, expected ErrorsPropagate (%d) or ErrorsReturn (%d)", h, ErrorsPropagate, ErrorsReturn)})
+	}
 	c.errhandler.Store(int32(h))
 }
 

@@ -222,6 +222,10 @@ var (
 // dead: its machine was silent for longer than the detector waits, and the other ranks no
 // longer count on it. Test for it with errors.Is. The process cannot come back. It should save
 // what only it has, and exit.
+//
+// A process that is stopped, or computes without a Wait, gets no error, and would go on writing
+// files. On Linux the processes of its machine that have not been declared dead themselves kill a
+// process that has not returned from Run within a period of the detector.
 var ErrFenced error = transport.ErrFenced
 
 // ErrNoQuorum is what a process gets that knows at most half of the job's processes to be

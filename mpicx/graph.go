@@ -39,7 +39,7 @@ func GraphCreate(c *Comm, sources, destinations []int) *future.Future[*Graph] {
 	}
 	sources, destinations = slices.Clone(sources), slices.Clone(destinations)
 	a := &edges{from: sources, to: destinations, rank: c.rank}
-	return assembled(c, signature.GraphCreate, errchan.Create, a, func() (*part, error) {
+	return assembled(c, signature.GraphCreate, errchan.GraphCreate, a, func() (*part, error) {
 		if err := a.odd(); err != nil {
 			return nil, err
 		}

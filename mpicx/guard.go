@@ -67,12 +67,8 @@ func (c *Comm) unwindAll(f Failure, err error) (told bool) {
 	return told
 }
 
-// describe returns the error that has ended the rank's program as its peers get it: without the
-// stack of a panic, and with the reason of a Goexit.
-func (p *proc) describe(err error) error {
-	if err == ErrGoexit {
-		return p.whyGoexit()
-	}
+// withoutStack returns the error that has ended a rank's program as its peers get it.
+func withoutStack(err error) error {
 	if p, ok := err.(*PanicError); ok {
 		return fmt.Errorf("panic: %v", p.Value)
 	}

@@ -240,6 +240,7 @@ func (h *Halo[T]) Start(block []T) *future.Future[struct{}] {
 	if h == nil {
 		return nowhere[struct{}](op)
 	}
+	h.grid.notInReduction("begins", op) // while h is not busy
 	k := check{op: op}
 	k.length("block", len(block), h.Len())
 	k.that(k.err != nil || h.busy.CompareAndSwap(false, true), ClassOther, "the Halo is updating another block, expected a Wait for that first")

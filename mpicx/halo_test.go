@@ -150,3 +150,22 @@ func TestHaloInterrupted(t *testing.T) {
 		return nil
 	})
 }
+
+// A Start that a reduction's function must not make does not keep the Halo busy.
+func TestHaloInReduction(t *testing.T) {
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		g := mpicx.CartCreate(world, []int{2}, []bool{true}).MustGet(ctx)
+		h := mpicx.NewHalo[int](g, []int{3}, 1, false).MustGet(ctx)
+		block := make([]int, h.Len())
+		err := g.TryAll(ctx, func(ctx context.Context) error {
+			return mpicx.AllreduceFunc(g.Comm, []int{1}, []int{0}, func(a, b int) int {
+				h.Start(block)
+				return a + b
+			}).Wait(ctx)
+		})
+		if _, is := err.(*mpicx.PropagatedError); !is {
+			return fmt.Errorf("got %v, expected an error of the function", err)
+		}
+		return h.Start(block).Wait(ctx)
+	})
+}

@@ -62,6 +62,11 @@ func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 	if err != nil {
 		return nil, err
 	}
+	if j.unfit != nil {
+		root.refuse(j.unfit)
+		root.finish()
+		return nil, errors.Join(j.unfit, j.end())
+	}
 	i := &Instance{root, sync.OnceValues(root.lineage.world), j.end, report(ctx, o)}
 	i.reporter.add(root)
 	if !root.lineage.isSpare() {
@@ -91,7 +96,10 @@ func (i *Instance) Finalize(ctx context.Context) error {
 	}
 	instance.Lock()
 	defer instance.Unlock()
-	if instance.Instance != i {
+	switch {
+	case i == nil:
+		return mpiErrorf("Finalize", ClassOther, "nil Instance, expected one from Initialize")
+	case instance.Instance != i:
 		return mpiErrorf("Finalize", ClassOther, "this Instance has been finalized already")
 	}
 	world, err := i.world()

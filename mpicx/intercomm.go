@@ -7,6 +7,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -155,7 +156,8 @@ func (ic *Intercomm) Merge(high bool) *future.Future[*Comm] {
 	if high {
 		key = 1
 	}
-	return ic.union.Split(0, key)
+	ic.union.notInReduction("begins", "Merge")
+	return splitAs(ic.union, signature.Merge, errchan.Merge, choice{key: key}, itself)
 }
 
 // InterSend is Send to a rank of the other group.

@@ -14,6 +14,9 @@ type job struct {
 	// workers are the ranks of the world, if there are also spares.
 	workers []int
 	end     func() error // waits for all processes
+	// unfit is why this process's ranks can't run the program; nil: they can. Their peers, which
+	// may be waiting for them, are told by an error of the rank.
+	unfit error
 	// courtesy is how long a rank that was told of an error waits before it exits, so that the
 	// rank that failed exits first. When a process has exited, the launcher kills the others,
 	// which may not have reported their errors.

@@ -104,7 +104,7 @@ var wrongs = []wrong{
 	})},
 }
 
-var differs = regexp.MustCompile(`^mpicx: \w+: (.+) at rank (\d+), (.+) at rank (\d+), both as collective call (\d+) of world(?:\.[\w()]+)?, expected the same at all ranks(?:; and \d+ more)?(?:; dead: \[.*\])?$`)
+var differs = regexp.MustCompile(`^mpicx: \w+: (.+) at rank (\d+), (.+) at rank (\d+), both as collective call (\d+) of world[\w().]*, expected the same at all ranks(?:; and \d+ more)?(?:; dead: \[.*\])?$`)
 
 // check says whether text is that of an error of the program.
 func (w *wrong) check(text string) error {

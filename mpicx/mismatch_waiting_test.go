@@ -3,6 +3,7 @@ package mpicx_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -36,6 +37,21 @@ func withHalo(ctx context.Context, world *mpicx.Comm) (p place, err error) {
 	return p, err
 }
 
+// union makes a communicator of two groups: rank 0, and the others.
+func union(ctx context.Context, world *mpicx.Comm) (place, error) {
+	local, bridge, remoteLeader := beside(ctx, world, 1)
+	ic, err := mpicx.CreateIntercomm(local, 0, bridge, remoteLeader, 0).Get(ctx)
+	if err != nil {
+		return place{}, err
+	}
+	return place{Comm: ic.Union(), inter: ic}, nil
+}
+
+// inUnions are all calls that the ranks of a union of two groups can make.
+func inUnions(n int) []callee {
+	return append(callees(n), callee{"Merge", at(func(p place) *future.Future[*mpicx.Comm] { return p.inter.Merge(false) })})
+}
+
 var exchanged = callee{"Halo(float64)", at(func(p place) *future.Future[struct{}] { return p.halo.Start(make([]float64, p.halo.Len())) })}
 
 func upTo(first, n int) (list []int) {
@@ -61,6 +77,7 @@ func TestMismatchBetweenGoroutines(t *testing.T) {
 				{"graph", toZero, neighborly(n-1, 0), callees(n), 1},
 				{"halo", withHalo, []callee{exchanged}, inGrids(n), 2},
 				{"others' halo", withHalo, inGrids(n), []callee{exchanged}, 2},
+				{"union", union, inUnions(n), inUnions(n), 1},
 			} {
 				t.Run(fmt.Sprintf("%s of %d", where.name, n), func(t *testing.T) {
 					pairs := 0
@@ -83,10 +100,10 @@ func TestMismatchBetweenGoroutines(t *testing.T) {
 								require.Error(t, err, w.name(n))
 								for _, line := range strings.Split(err.Error(), "\n") {
 									if err := w.check(line); err != nil && !w.isOfAnother(line) {
-										require.NoError(t, err)
+										require.NoError(t, err, w.name(n))
 									}
 								}
-								require.NoError(t, ctx.Err())
+								require.NoError(t, ctx.Err(), w.name(n))
 							})
 						}
 					}
@@ -96,18 +113,18 @@ func TestMismatchBetweenGoroutines(t *testing.T) {
 	})
 }
 
-// These are all kinds of calls, but for those that are not compared, not the program's, or of two
-// groups.
+// These are all kinds of calls, except those that are not compared and those that are not the
+// program's.
 func TestAllCallsMeetAllOthers(t *testing.T) {
 	missing := make(map[string]bool)
 	for k := signature.Agree; !strings.HasPrefix(k.String(), "Kind("); k++ {
 		missing[k.String()] = true
 	}
 	for _, k := range []signature.Kind{signature.Agree, signature.AgreeFailed, signature.Shrink, signature.Replace,
-		signature.Release, signature.Background, signature.CreateIntercomm, signature.Merge} {
+		signature.Release, signature.Background} {
 		delete(missing, k.String())
 	}
-	for _, c := range append(inGrids(3), exchanged) {
+	for _, c := range slices.Concat(inGrids(3), inUnions(3), []callee{exchanged}) {
 		name, _, _ := strings.Cut(c.text, "(")
 		delete(missing, name)
 	}

@@ -229,8 +229,7 @@ func (p *proc) die() {
 	}
 }
 
-// whyGoexit returns what peers are told when a goroutine of the rank has left its function by
-// runtime.Goexit.
+// whyGoexit returns the error of a function of the rank that was left by runtime.Goexit.
 func (p *proc) whyGoexit() error {
 	if err := p.aborted.Load(); err != nil {
 		return *err

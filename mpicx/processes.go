@@ -37,18 +37,23 @@ func init() {
 	hook.Break = func(err error) { processes.Break(err) }
 }
 
-// startJob is beginJob, with a timeline if the options ask for one.
+// startJob is beginJob, with a timeline if the options ask for one. If this process can't record
+// its own, other processes may, so it takes part in the job nevertheless, to tell them.
 func startJob(ctx context.Context, o *options, ranks int) (*job, error) {
-	if err := o.record(); err != nil {
-		return nil, err
+	unfit := o.record()
+	if unfit != nil && hook.Processes() == 0 {
+		return nil, unfit
 	}
 	j, err := beginJob(ctx, o, ranks)
-	if o.recorder == nil {
-		return j, err
-	}
-	if err != nil {
+	switch {
+	case err != nil && o.recorder != nil:
 		o.recorder.Close()
 		return nil, err
+	case err != nil:
+		return nil, errors.Join(unfit, err)
+	case o.recorder == nil:
+		j.unfit = unfit
+		return j, nil
 	}
 	end := j.end
 	j.end = func() error {

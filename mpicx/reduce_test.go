@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -277,6 +278,34 @@ func TestGoexitInReduction(t *testing.T) {
 			return err
 		}
 		return exchange(ctx, c, 0)
+	})
+}
+
+// Signal in one ends its operation, also if the error is resolved at once. Otherwise the program
+// would not learn of an error that all ranks have.
+func TestSignalInReduction(t *testing.T) {
+	mpicxtest.Run(t, 2, func(ctx context.Context, c *mpicx.Comm) error {
+		if c.Rank() == 0 {
+			time.Sleep(time.Second) // rank 1 waits by then
+		}
+		told := 0
+		for {
+			err := c.TryAll(ctx, func(ctx context.Context) error {
+				if told == 0 {
+					mpicx.ReduceScatterBlockFunc(c, []int{1, 2}, []int{0}, func(a, b int) int {
+						_ = c.Signal(ctx, errors.New("bad numbers"))
+						return a + b
+					}).MustWait(ctx)
+				}
+				return exchange(ctx, c, 0)
+			})
+			p, is := err.(*mpicx.PropagatedError)
+			if !is {
+				require.Equal(t, 2, told)
+				return err
+			}
+			told += len(p.Failures)
+		}
 	})
 }
 

@@ -75,7 +75,12 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 					errs[rank] = errors.Join(errs[rank], err) // a rank has the errors of all its incarnations
 				}
 			}()
-			if err == nil {
+			switch {
+			case err != nil:
+			case j.unfit != nil:
+				err = j.unfit
+				root.refuse(err)
+			default:
 				reporter.add(root)
 				root.runRank(ctx, fn, &rank, &err)
 			}
@@ -103,7 +108,10 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	err = j.end()
 	mismatches(true)
 	maps.DeleteFunc(errs, func(_ int, err error) bool { return err == nil })
-	if len(errs) == 0 {
+	switch {
+	case len(errs) == 0 && j.unfit != nil: // this process has no rank of the world
+		return errors.Join(j.unfit, err)
+	case len(errs) == 0:
 		return err
 	}
 	err = &ranksError{errs}
@@ -157,7 +165,7 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 		switch v := recover().(type) {
 		case nil:
 			if *err == errUnwinding {
-				*err = ErrGoexit
+				*err = c.proc.whyGoexit()
 			}
 		case future.Thrown:
 			*err = v.Err
@@ -173,9 +181,7 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 			*err = nil // a dead rank reports nothing
 			return
 		}
-		c.proc.ended(*err)
-		told := *err == nil || c.unwindAll(newFailure(c.proc.describe(*err), 0), *err)
-		c.end(!told)
+		c.leave(*err)
 	}()
 	world, failed := c.lineage.world()
 	if world == nil {
@@ -186,6 +192,21 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 	if *err = fn(ctx, world); *err == nil {
 		*err = c.untoldMismatch()
 	}
+}
+
+// refuse ends the rank by err instead of running its program.
+func (c *Comm) refuse(err error) {
+	if !c.lineage.isSpare() {
+		_, _ = c.lineage.world() // whose ranks are told
+	}
+	c.leave(err)
+}
+
+// leave tells the peers that the rank's program has ended, and err if that is not nil.
+func (c *Comm) leave(err error) {
+	c.proc.ended(err)
+	told := err == nil || c.unwindAll(newFailure(withoutStack(err), 0), err)
+	c.end(!told)
 }
 
 // end says that the rank's program has ended, for all its communicators.

@@ -289,6 +289,7 @@ func TestInstance(t *testing.T) {
 	require.NoError(t, exchange(ctx, one.World(), 0))
 	require.NoError(t, one.Finalize(ctx))
 	require.ErrorContains(t, one.Finalize(ctx), "finalized already")
+	require.ErrorContains(t, (*mpicx.Instance)(nil).Finalize(ctx), "nil Instance")
 	three, err := mpicx.Initialize(ctx)
 	require.NoError(t, err)
 	require.NotSame(t, one, three)

@@ -44,11 +44,13 @@ func (c *Comm) untold() error {
 // oldest error, or nil if another goroutine was told of it.
 func (c *Comm) verdict(ctx context.Context) error { return c.verdictFor(ctx, ledger.Take) }
 
-// verdictFor is verdict for a Wait of mode m.
+// verdictFor is verdict for a Wait of mode m. A reduction's function is told no error, because it
+// must not wait: the program is told by the Wait for the reduction.
 func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode) error {
 	if !c.ledger.NeedsLook() {
 		return nil
 	}
+	c.notInReduction("waits", "for an operation")
 	if m == ledger.TakeToRepair { // errors that end other Waits do not end this one
 		c.proc.watch(1)
 		defer c.proc.watch(-1)
@@ -60,7 +62,6 @@ func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode) error {
 			return err
 		}
 		ctx = patient(ctx)
-		c.notInReduction("waits", "for an operation")
 		first := c.proc.enter(&c.ledger)
 		over := c.waits("the verdict")
 		changed := c.proc.await(wait, ctx.Done())

@@ -119,12 +119,8 @@ func (k *keeper) Failing(cell *waiting.Cell, err error) {
 
 func (k *keeper) MayHaveVerdict() bool { return k.ledger.NeedsLook() }
 
-// Verdict takes the error that the program is to be told. A reduction's function is told none,
-// because it must not wait.
-func (k *keeper) Verdict(ctx context.Context) error {
-	(*Comm)(k).notInReduction("waits", "for an operation")
-	return (*Comm)(k).verdict(ctx)
-}
+// Verdict takes the error that the program is to be told.
+func (k *keeper) Verdict(ctx context.Context) error { return (*Comm)(k).verdict(ctx) }
 
 func (k *keeper) TryVerdict() (bool, error) {
 	(*Comm)(k).notInReduction("waits", "for an operation")

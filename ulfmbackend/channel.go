@@ -113,7 +113,7 @@ func (ch *Channel) Revoke() { ch.do((*Machine).Revoke) }
 func (ch *Channel) Reserve(e transport.Epoch, call errchan.Calls) errchan.Agreement {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
-	id := errchan.Agreement{Epoch: e, Creates: call&(errchan.Dup|errchan.Split|errchan.SplitShared|errchan.CreateIntercomm|errchan.Create) != 0}
+	id := errchan.Agreement{Epoch: e, Creates: call.Creates()}
 	if e == ch.epoch {
 		next := &ch.reserved[streamOf(id)]
 		id.Seq = *next

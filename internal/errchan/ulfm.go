@@ -133,15 +133,26 @@ const (
 	Replace
 	AgreeFailed
 	CreateIntercomm
-	Create // of communicators whose members, or neighbours, are given
+	Create
+	CartCreate
+	CartSub
+	GraphCreate
+	Merge
 )
 
 // AnyCalls has all of them.
-const AnyCalls = Create<<1 - 1
+const AnyCalls = Merge<<1 - 1
+
+// creations are those that make communicators of living members.
+const creations = Dup | Split | SplitShared | CreateIntercomm | Create | CartCreate | CartSub | GraphCreate | Merge
+
+// Creates says whether an operation of c makes a communicator; Shrink and Replace are repairs.
+func (c Calls) Creates() bool { return c&creations != 0 }
 
 func (c Calls) String() string {
 	var names []string
-	for i, name := range []string{"Agree", "Shrink", "Dup", "Split", "SplitShared", "Replace", "AgreeFailed", "CreateIntercomm", "Create"} {
+	for i, name := range []string{"Agree", "Shrink", "Dup", "Split", "SplitShared", "Replace", "AgreeFailed", "CreateIntercomm", "Create",
+		"CartCreate", "CartSub", "GraphCreate", "Merge"} {
 		if c>>i&1 != 0 {
 			names = append(names, name)
 		}

@@ -18,7 +18,8 @@
 //	          | "in" collective "step" number [ "call" number ]
 //	          | "in" protocol "message" number
 //	          | "random" "seed" seed "of" number .
-//	protocol  = "revoke" | "resolve" | "agree" | "agreefailed" | "shrink" | "replace" | "dup" | "split" | "splitshared" | "create" | "createintercomm" | "diagnose" | "end" .
+//	protocol  = "revoke" | "resolve" | "agree" | "agreefailed" | "shrink" | "replace" | "dup" | "split" | "splitshared"
+//	          | "create" | "cartcreate" | "cartsub" | "graphcreate" | "createintercomm" | "merge" | "diagnose" | "end" .
 //
 // A rank is its number in the world. Other numbers count from 1. A collective has the name of
 // its function in package mpicx: Allreduce, BcastValue.

@@ -287,6 +287,10 @@ func TestMessages(t *testing.T) {
 		{"revoke", &ulfmbackend.Message{Kind: ulfmbackend.Revoke}},
 		{"split", up(ulfmbackend.Repairs, errchan.Split)},
 		{"splitshared", up(ulfmbackend.Repairs, errchan.SplitShared)},
+		{"cartcreate", up(ulfmbackend.Creations, errchan.CartCreate)},
+		{"cartsub", up(ulfmbackend.Creations, errchan.CartSub)},
+		{"graphcreate", up(ulfmbackend.Creations, errchan.GraphCreate)},
+		{"merge", up(ulfmbackend.Creations, errchan.Merge)},
 		{"agree", &ulfmbackend.Message{Kind: ulfmbackend.Decided, Stream: ulfmbackend.Repairs, Value: &ulfmbackend.Value{Calls: errchan.Agree}}},
 		{"end", &ulfmbackend.Message{Kind: ulfmbackend.Ended}},
 	}

@@ -14,13 +14,16 @@ import (
 var Collectives = []string{
 	"Allgather", "AllgatherValue", "Allgatherv", "Allreduce", "AllreduceFunc", "AllreduceValue", "Alltoall", "Alltoallv", "Barrier",
 	"Bcast", "BcastValue", "CartCreate", "CartSub", "Create", "Exscan", "ExscanFunc", "ExscanValue", "Fprintf", "Gather", "GatherValue", "Gatherv", "GraphCreate", "Halo",
-	"NeighborAllgather", "NeighborAllgatherv", "NeighborAlltoall", "NeighborAlltoallv", "NewHalo", "Reduce", "ReduceFunc",
+	"Merge", "NeighborAllgather", "NeighborAllgatherv", "NeighborAlltoall", "NeighborAlltoallv", "NewHalo", "Reduce", "ReduceFunc",
 	"ReduceScatter", "ReduceScatterBlock", "ReduceScatterBlockFunc", "ReduceScatterFunc", "ReduceValue",
 	"Scan", "ScanFunc", "ScanValue", "Scatter", "ScatterValue", "Scatterv", "Split", "SplitShared",
 }
 
 // Protocols are what the error channel's messages are for.
-var Protocols = []string{"revoke", "resolve", "agree", "agreefailed", "shrink", "replace", "dup", "split", "splitshared", "create", "createintercomm", "diagnose", "end"}
+var Protocols = []string{
+	"revoke", "resolve", "agree", "agreefailed", "shrink", "replace", "dup", "split", "splitshared", "create", "cartcreate", "cartsub", "graphcreate",
+	"createintercomm", "merge", "diagnose", "end",
+}
 
 // Parse reads a plan. Its error names the first word that does not fit, its position, and what
 // was expected.

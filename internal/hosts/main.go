@@ -43,6 +43,9 @@ func main() {
 
 type process struct{ rank int }
 
+// length of what is added up: long packets are under way between the hosts when processes end.
+const length = 6000
+
 // note appends a line to this process's file.
 func (p *process) note(format string, args ...any) {
 	f, err := os.OpenFile(filepath.Join(*dir, fmt.Sprint("rank", p.rank)), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
@@ -68,13 +71,13 @@ func (p *process) run(ctx context.Context, world *mpicx.Comm) error {
 	p.note("process %d, with %d of %d on its host", os.Getpid(), near.Size(), world.Size())
 	comm := world
 	for i := 0; ; i++ {
-		stop := []int{0}
+		in, sum := make([]int, length), make([]int, length)
+		in[0] = 1
 		if _, err := os.Stat(filepath.Join(*dir, "stop")); err == nil {
-			stop[0] = 1
+			in[1] = 1
 		}
-		sum := make([]int, 2)
 		time.Sleep(5 * time.Millisecond)
-		if _, err := result(ctx, mpicx.Allreduce(comm, []int{1, stop[0]}, sum, mpicx.Sum)); err != nil {
+		if _, err := result(ctx, mpicx.Allreduce(comm, in, sum, mpicx.Sum)); err != nil {
 			if first[0] > 0 {
 				p.end(world)
 			}

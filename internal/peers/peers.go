@@ -375,6 +375,34 @@ func (p *Peers) Look() {
 	}
 }
 
+// Kill kills another process. It returns os.ErrProcessDone if that process has ended, leaves, or has closed its
+// connections, and errors.ErrUnsupported if it is unknown which process it is: in another PID namespace, or on a
+// system other than Linux.
+func (p *Peers) Kill(index int) error {
+	p.mu.Lock()
+	o := &p.peers[index]
+	to, raw := o.to, o.raw
+	p.mu.Unlock()
+	if to == nil || o.ended.Load() {
+		return os.ErrProcessDone
+	}
+	pid := pidOf(to)
+	if pid <= 0 || pid == os.Getpid() {
+		return fmt.Errorf("the process at the other end of a socket: %w", errors.ErrUnsupported)
+	}
+	process, err := os.FindProcess(pid) // a pidfd
+	if err != nil {
+		return err
+	}
+	defer func() { _ = process.Release() }()
+	// If the connection is open now, the process was alive when the pidfd was opened: no other process had its pid.
+	var over bool
+	if err := raw.Control(func(fd uintptr) { over, _ = peek(fd) }); err != nil || over {
+		return os.ErrProcessDone
+	}
+	return process.Kill()
+}
+
 // Leave tells the others not to report the end of this process, which will follow.
 func (p *Peers) Leave() {
 	for i := range p.peers {

@@ -29,6 +29,9 @@ func (*Peers) Watch(func(index int)) {}
 // Look does nothing.
 func (*Peers) Look() {}
 
+// Kill returns an errors.ErrUnsupported.
+func (*Peers) Kill(int) error { return errors.ErrUnsupported }
+
 // Leave does nothing.
 func (*Peers) Leave() {}
 

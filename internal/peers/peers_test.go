@@ -100,6 +100,11 @@ func endBy(how string, p *peers.Peers) {
 			p.Look()
 			runtime.Gosched()
 		}
+	case "leave and stay":
+		p.Leave()
+		fmt.Println("left")
+	case "kill 0", "kill 1", "kill 2", "kill 3":
+		fmt.Println(p.Kill(int(how[len(how)-1] - '0')))
 	default:
 		for name, s := range map[string]syscall.Signal{"SIGSEGV": syscall.SIGSEGV, "SIGABRT": syscall.SIGABRT} {
 			if how == name {
@@ -208,6 +213,34 @@ func TestStoppedIsNotEnded(t *testing.T) {
 	require.Equal(t, "ended 1", all[0].says(t))
 	all[0].signal(t, syscall.SIGKILL)
 	require.Equal(t, "ended 0", all[2].says(t))
+}
+
+// Kill ends a process that is stopped, but not one that leaves or whose connections are closed.
+func TestKill(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("it is unknown which process has a socket")
+	}
+	all := startAll(t, newDir(t), 4)
+	all[2].signal(t, syscall.SIGSTOP)
+	all[0].do(t, "kill 2")
+	require.ElementsMatch(t, []string{"<nil>", "ended 2"}, []string{all[0].says(t), all[0].says(t)})
+	require.Error(t, all[2].Wait())
+	require.Equal(t, syscall.SIGKILL, all[2].ProcessState.Sys().(syscall.WaitStatus).Signal())
+	require.Equal(t, "ended 2", all[1].says(t))
+
+	all[1].do(t, "close")
+	require.Equal(t, "closed", all[1].says(t))
+	require.Equal(t, "ended 1", all[0].says(t))
+	all[3].do(t, "leave and stay")
+	for says := ""; says != "left"; says = all[3].says(t) {
+	}
+	for _, over := range []string{"kill 0", "kill 1", "kill 2", "kill 3"} { // 0 is itself
+		all[0].do(t, over)
+		require.Equal(t, os.ErrProcessDone.Error(), all[0].says(t), over)
+	}
+	for _, i := range []int{0, 1, 3} {
+		require.NoError(t, all[i].Process.Signal(syscall.Signal(0)), "%d was to live", i)
+	}
 }
 
 // A process has ended even if a child outlives it.

@@ -8,7 +8,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// errUnseen is the error that peers get if a rank dies with a backend that does not see deaths.
+// errUnseen is the error of a rank that dies with a backend that does not see deaths, for the rank
+// and for its peers.
 var errUnseen = errors.New("its process has died; with -tags ulfm the others could continue without it")
 
 // Die ends the calling rank as if its process had been killed. It never returns. With -tags ulfm

@@ -3,6 +3,7 @@ package inject_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -45,7 +46,7 @@ func TestDieEndsTheOthers(t *testing.T) {
 				return told[world.Rank()]
 			}, mpicx.WithRanks(4))
 			require.NoError(t, ctx.Err())
-			require.Error(t, err)
+			requireOwn(t, err, 2)
 			if name == "dup" || name == "close" {
 				return // these need not hear of it
 			}
@@ -81,11 +82,18 @@ func TestDieInGuard(t *testing.T) {
 		})
 		return told[world.Rank()]
 	}, mpicx.WithRanks(4))
-	require.Error(t, err)
+	requireOwn(t, err, 2)
 	for _, rank := range []int{1, 3} {
 		require.ErrorContains(t, told[rank], "its process has died; with -tags ulfm")
 		require.NotContains(t, told[rank].Error(), "Goexit")
 	}
+}
+
+// requireOwn requires that Run's error says of a rank that its process has died.
+func requireOwn(t *testing.T, err error, rank int) {
+	t.Helper()
+	require.ErrorContains(t, err, fmt.Sprintf("rank %d: its process has died", rank))
+	require.NotContains(t, err.Error(), "Goexit")
 }
 
 func onDup(ctx context.Context, world *mpicx.Comm) error {

@@ -5,16 +5,19 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
@@ -64,6 +67,30 @@ var programs = map[string]func(){
 		if err == nil {
 			fmt.Println("rank", i.World().Rank())
 			err = i.Finalize(ctx)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	},
+	"unrecorded": func() { // TEST_VICTIM has no directory for its timeline
+		opts := []mpicx.Option{mpicx.WithTimeline(timelineDir()), hook.Backend(os.Getenv("TEST_BACKEND")).(mpicx.Option)}
+		if os.Getenv("TEST_SPARE") != "" {
+			opts = append(opts, mpicx.WithSpares(1))
+		}
+		rank(func(ctx context.Context, world *mpicx.Comm) error {
+			err := world.Barrier().Wait(ctx)
+			fmt.Println("told:", err)
+			return err
+		}, opts...)
+	},
+	"unrecorded instance": func() {
+		ctx := context.Background()
+		i, err := mpicx.Initialize(ctx, mpicx.WithTimeline(timelineDir()), hook.Backend(os.Getenv("TEST_BACKEND")).(mpicx.Option))
+		if err == nil {
+			err = i.World().Barrier().Wait(ctx)
+			fmt.Println("told:", err)
+			err = errors.Join(err, i.Finalize(ctx))
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -291,6 +318,14 @@ func sum() {
 }
 
 // own is this process's rank.
+// timelineDir is TEST_DIR or, at TEST_VICTIM, a directory that can't be made: below TEST_FILE.
+func timelineDir() string {
+	if os.Getenv("TEST_VICTIM") == strconv.Itoa(own()) {
+		return filepath.Join(os.Getenv("TEST_FILE"), "below")
+	}
+	return os.Getenv("TEST_DIR")
+}
+
 func own() int {
 	r, err := strconv.Atoi(os.Getenv("MPICXRUN_RANK"))
 	if err != nil {

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -80,6 +81,44 @@ func TestSpareInstance(t *testing.T) {
 	_, out, errs = of(t, "spare", "-n", "3")
 	require.NotContains(t, errs, "mpicx:")
 	require.Equal(t, []string{"rank 0, incarnation 0", "rank 1, incarnation 1"}, sorted(out))
+}
+
+// If one process can't record its timeline, all ranks end, with an error that names its directory. A
+// spare ends alone.
+func TestOneTimelineThatCantBe(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	t.Setenv("TEST_FILE", file)
+	t.Setenv("TEST_DIR", t.TempDir())
+	why := fmt.Sprintf("timeline in %q", filepath.Join(file, "below"))
+	for _, program := range []string{"unrecorded", "unrecorded instance"} {
+		for _, backend := range []string{"blackchannel", "ulfm"} {
+			for _, victim := range []string{"0", "2"} {
+				t.Run(program+"/"+backend+"/"+victim, func(t *testing.T) {
+					t.Setenv("TEST_BACKEND", backend)
+					t.Setenv("TEST_VICTIM", victim)
+					status, out, errs := of(t, program, "-n", "3")
+					require.Equal(t, 1, status)
+					require.Contains(t, errs, why)
+					lines := sorted(out)
+					require.Len(t, lines, 2)
+					for _, line := range lines {
+						require.True(t, strings.HasPrefix(line, "told: mpicx: communicator corrupted by rank "+victim), line)
+						require.Contains(t, line, why)
+					}
+				})
+			}
+		}
+	}
+	t.Run("spare", func(t *testing.T) {
+		t.Setenv("TEST_BACKEND", "ulfm")
+		t.Setenv("TEST_VICTIM", "2")
+		t.Setenv("TEST_SPARE", "1")
+		status, out, errs := of(t, "unrecorded", "-n", "3")
+		require.Equal(t, 1, status)
+		require.Contains(t, errs, why)
+		require.Equal(t, []string{"told: <nil>", "told: <nil>"}, sorted(out))
+	})
 }
 
 // Rank 0 has the input, to its last byte; the others have none.

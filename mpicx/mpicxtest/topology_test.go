@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -95,23 +96,30 @@ func using(ctx context.Context, comm *mpicx.Comm) error {
 // Whoever dies whenever, one or two, all survivors have what is created or none has.
 func TestCreationsExhaustive(t *testing.T) {
 	programs := map[string]program{"a grid in use": propagating(using)}
+	protocols := map[string][]string{"a grid in use": {"cartcreate", "cartsub"}, "a graph that differs": {"graphcreate"}}
 	for name, create := range creations {
 		programs[name] = creating(name, create)
+		if protocols[name] == nil {
+			protocols[name] = []string{strings.ToLower(name)}
+		}
 	}
 	for name, p := range programs {
 		for n := 2; n <= 4; n++ {
 			for r := range n {
 				t.Run(fmt.Sprintf("%s/%d/%d", name, n, r), func(t *testing.T) {
 					t.Parallel()
-					dieWhileCreating(t, n, r, name != "a grid in use", p)
+					dieWhileCreating(t, n, r, name != "a grid in use", p, protocols[name])
 				})
 			}
 		}
 	}
 }
 
-func dieWhileCreating(t *testing.T, n, r int, uniform bool, p program) {
-	moments := []string{"at operation %d", "in create message %d"}
+func dieWhileCreating(t *testing.T, n, r int, uniform bool, p program, protocols []string) {
+	moments := []string{"at operation %d"}
+	for _, protocol := range protocols {
+		moments = append(moments, "in "+protocol+" message %d")
+	}
 	deaths := 0
 	for _, first := range moments {
 		for k := 1; ; k++ {

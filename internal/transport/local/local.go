@@ -173,7 +173,7 @@ func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, b
 	m := match.Envelope{Key: match.Key{Epoch: epoch, Source: c.rank, Tag: tag}, Bytes: len(buf), Signature: w}
 	p := &c.g.ports[dest]
 	p.mu.Lock()
-	if len(buf) > EagerLimit && !p.expects(m.Key) || p.HasLostAny() || c.own.process.dead.Load() {
+	if (len(buf) > EagerLimit || p.isFull(tag)) && !p.expects(m.Key) || p.HasLostAny() || c.own.process.dead.Load() {
 		p.mu.Unlock()
 		return false
 	}
@@ -242,7 +242,7 @@ func (c *Comm) Isend(r *transport.Request) {
 		r.Done.Completed(r)
 		return
 	}
-	eager := r.Mode&transport.Synchronous == 0 && (len(r.Buf) <= EagerLimit || r.Mode&transport.Shared != 0)
+	eager := r.Mode&transport.Synchronous == 0 && !p.isFull(r.Tag) && (len(r.Buf) <= EagerLimit || r.Mode&transport.Shared != 0)
 	var late *process
 	if eager {
 		p.buffer(&m, r.Buf, r.Mode&transport.Shared != 0, recv)

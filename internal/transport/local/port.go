@@ -106,6 +106,22 @@ func (p *port) endIf(which func(*transport.Request) bool, cause error) {
 	end(list, cause)
 }
 
+// So many messages wait at a rank for receives before sends of more wait for theirs. Otherwise a
+// rank that is ahead of another in a loop would fill the memory. A program may send many messages
+// before they are received, but a collective call may always wait for the other ranks.
+const (
+	mostKept        = 1 << 16
+	mostKeptOfCalls = 64 // and 4 for each rank
+)
+
+// isFull says whether a message with this tag would be too many. The caller holds mu.
+func (p *port) isFull(tag int) bool {
+	if transport.IsCollective(tag) {
+		return p.Arrived.OfCalls() >= mostKeptOfCalls+4*len(p.g.ports)
+	}
+	return p.Arrived.Len() >= mostKept
+}
+
 // buffer keeps a copy of a message or, if it is shared, the message itself: for the Mprobe r
 // or, if r is nil, in the queue. It drops a message of an epoch that is over.
 func (p *port) buffer(e *match.Envelope, bytes []byte, shared bool, r *transport.Request) {

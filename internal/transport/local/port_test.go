@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"sync"
 	"testing"
@@ -111,6 +112,38 @@ func TestWhenASendIsBuffered(t *testing.T) {
 			isIdle(t, ranks[0])
 			isIdle(t, ranks[1])
 		})
+	}
+}
+
+// Messages to a rank that is far behind wait for their receives, and are received in order.
+func TestNotTooManyMessagesAreBuffered(t *testing.T) {
+	for _, c := range []struct{ tag, most int }{
+		{transport.CollectiveTag(1), mostKeptOfCalls + 4*2},
+		{2, mostKept},
+	} {
+		ranks := New(2)
+		var sends []*request
+		for i := range c.most + 3 {
+			b := binary.AppendUvarint(nil, uint64(i))
+			require.Equal(t, i < c.most, ranks[0].TrySend(1, c.tag, 0, 0, b))
+			if i >= c.most {
+				s := start(ranks[0], ranks[0].Isend, transport.Request{Peer: 1, Tag: c.tag, Buf: b})
+				require.Zero(t, s.ends)
+				sends = append(sends, s)
+			}
+		}
+		for i := range c.most + 3 {
+			r := start(ranks[1], ranks[1].Irecv, transport.Request{Peer: 0, Tag: c.tag, Take: true})
+			require.Equal(t, 1, r.ends)
+			got, _ := binary.Uvarint(r.Buf)
+			require.EqualValues(t, i, got)
+		}
+		for _, s := range sends {
+			require.Equal(t, 1, s.ends)
+			require.NoError(t, s.Err)
+		}
+		isIdle(t, ranks[0])
+		isIdle(t, ranks[1])
 	}
 }
 

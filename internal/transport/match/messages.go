@@ -34,6 +34,9 @@ type Node[T any] struct {
 // Len returns the number of messages.
 func (q *Messages[T]) Len() int { return q.length }
 
+// OfCalls returns how many of them belong to collective calls.
+func (q *Messages[T]) OfCalls() int { return q.collective }
+
 // Looked returns the number of messages that searches have looked at, for tests of their cost.
 func (q *Messages[T]) Looked() int { return q.looked }
 

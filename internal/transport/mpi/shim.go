@@ -79,8 +79,8 @@ func version() string {
 }
 
 func (s *shim) Start(mortal bool) (node.Start, error) {
-	var rank, size, guest, provided, isMortal, crowded C.int
-	err := result("MPI_Init_thread", C.mx_start(&rank, &size, &guest, &provided, &isMortal, &crowded))
+	var rank, size, guest, provided, isMortal, crowded, longest C.int
+	err := result("MPI_Init_thread", C.mx_start(&rank, &size, &guest, &provided, &isMortal, &crowded, &longest))
 	s.size = int(size)
 	if err == nil {
 		err = started{version(), int(size), guest != 0, threads(provided), isMortal != 0, C.MX_ULFM != 0}.check(mortal)
@@ -88,7 +88,7 @@ func (s *shim) Start(mortal bool) (node.Start, error) {
 	if err == nil && mortal {
 		err = startNative()
 	}
-	return node.Start{Name: "mpi", Rank: int(rank), Size: int(size), Crowded: crowded != 0}, err
+	return node.Start{Name: "mpi", Rank: int(rank), Size: int(size), Crowded: crowded != 0, Packet: int(longest)}, err
 }
 
 func (s *shim) Machines() ([]int, error) {

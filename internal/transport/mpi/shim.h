@@ -21,10 +21,12 @@
 #endif
 
 enum {
-	// Bytes of the longest packet. Open MPI sends this much at once. Of a longer message the
-	// receiver has to request the rest. A sender that dies in between leaves a receive that
-	// never ends, and messages behind it are never looked at.
-	MX_PACKET = 4032,
+	// Bytes of the longest packet to a process of this machine, and of any packet. Open MPI sends
+	// this much at once: see mx_longest. Of a longer message the receiver has to request the rest. A
+	// sender that dies in between leaves a receive that never ends, and messages behind it are
+	// never looked at.
+	MX_NEAR = 4032,
+	MX_PACKET = (64 << 10) + 256,
 	MX_RING = 32,          // receives posted for packets
 	MX_PACKET_TAG = 0,     // transfers have others
 	MX_REAP = 128,         // requests examined in one call
@@ -63,7 +65,7 @@ static int mx_in_next, mx_in_taken; // the next to come, and the number before i
 // A growing list of requests, with what each is for.
 typedef struct {
 	MPI_Request *request;
-	uint64_t *what; // a packet's bytes, or a transfer's id
+	uint64_t *what; // a packet's buffer, or a transfer's id
 	int *done;
 	int count, room;
 	int from; // the next to examine
@@ -71,7 +73,7 @@ typedef struct {
 
 static mx_list mx_out, mx_bodies;
 static int mx_died; // a process has died, and mx_failed was not called since
-static char **mx_free; // buffers of packets that have left
+static char **mx_free; // buffers of MX_NEAR bytes, of packets that have left
 static int mx_free_count, mx_free_room;
 
 static void *mx_grow(void *p, size_t size) {
@@ -163,6 +165,38 @@ static void mx_library(char *text, int room) {
 	snprintf(text, room, "%.*s", n, all);
 }
 
+// mx_longest returns the length of the longest packet to a process of another machine. A longer message
+// waits there for the receiver, which only matters where processes may die: see MX_NEAR.
+static int mx_longest(int mortal) {
+	if (!mortal) return MX_PACKET;
+	unsigned long long least = MX_NEAR;
+#if MX_ULFM
+	// The least limit of Open MPI's ways to another machine, minus room for its headers. Which of them it
+	// uses is unknown, except that sm (also called vader) and self are for one machine, and one whose limit
+	// is 0 sends nothing.
+	int level, count = 0, found = 0;
+	if (MPI_T_init_thread(MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS) return MX_NEAR;
+	MPI_T_cvar_get_num(&count);
+	for (int i = 0; i < count; i++) {
+		char name[128], way[128];
+		int room = sizeof name, none = 0, verbosity, bind, scope, end = 0, n;
+		MPI_Datatype type;
+		MPI_T_enum values;
+		MPI_T_cvar_handle cvar;
+		unsigned long limit = 0;
+		if (MPI_T_cvar_get_info(i, name, &room, &verbosity, &type, &values, NULL, &none, &bind, &scope) != MPI_SUCCESS) continue;
+		if (sscanf(name, "btl_%127[^_]_eager_limit%n", way, &end) != 1 || end == 0 || name[end] != 0) continue;
+		if (!strcmp(way, "self") || !strcmp(way, "sm") || !strcmp(way, "vader") || type != MPI_UNSIGNED_LONG) continue;
+		if (MPI_T_cvar_handle_alloc(i, NULL, &cvar, &n) != MPI_SUCCESS) continue;
+		if (n == 1 && MPI_T_cvar_read(cvar, &limit) == MPI_SUCCESS && limit > 0) least = found++ && least < limit ? least : limit;
+		MPI_T_cvar_handle_free(&cvar);
+	}
+	MPI_T_finalize();
+	least = found && least > MX_NEAR + 256 ? least - 256 : MX_NEAR;
+#endif
+	return least < MX_PACKET ? least : MX_PACKET;
+}
+
 static int mx_post(int i) {
 	return MPI_Irecv(mx_in[i], MX_PACKET, MPI_BYTE, MPI_ANY_SOURCE, MX_PACKET_TAG, mx_wire, &mx_in_request[i]);
 }
@@ -196,7 +230,7 @@ static int mx_dup(void) {
 // guest there. Provided says from which threads MPI can be called, as 0 to 3 in the standard's
 // order, or -1 if MPI has been finalized. Mortal is 0 if the death of a process ends the
 // others.
-static int mx_start(int *rank, int *size, int *guest, int *provided, int *mortal, int *crowded) {
+static int mx_start(int *rank, int *size, int *guest, int *provided, int *mortal, int *crowded, int *longest) {
 	int begun, over, level, code, local, all;
 	MPI_Initialized(&begun);
 	MPI_Finalized(&over);
@@ -208,6 +242,7 @@ static int mx_start(int *rank, int *size, int *guest, int *provided, int *mortal
 	else {
 #if MX_ULFM
 		setenv("OMPI_MCA_async_mpi_finalize", "1", 0); // otherwise survivors wait for the dead at the end
+		setenv("OMPI_MCA_btl_tcp_eager_limit", "66560", 0); // more than MX_PACKET: see mx_longest
 		setenv("OMPI_MCA_mpi_ft_detector", "0", 1); // with mx_lost it takes living ranks for dead
 		setenv("PMIX_MCA_gds", "hash", 0); // the other way needs memory at an address that Go may use
 #endif
@@ -231,6 +266,7 @@ static int mx_start(int *rank, int *size, int *guest, int *provided, int *mortal
 	MPI_Comm_get_attr(MPI_COMM_WORLD, MPIX_FT, &on, &set);
 	*mortal = set && *on;
 #endif
+	*longest = mx_longest(*mortal);
 	if ((code = MPI_Comm_split_type(mx_bye, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &mx_node)) != MPI_SUCCESS) return code;
 	MPI_Comm_size(mx_node, &local);
 	local = local > sysconf(_SC_NPROCESSORS_ONLN); // not the processors that it is bound to: others have different ones
@@ -282,23 +318,36 @@ static int mx_all_here(void) {
 	return MPI_SUCCESS;
 }
 
+// mx_buffer returns a buffer for a packet of this length. mx_drop takes it back, as mx_list has it: the
+// lowest bit says that it is longer than those that are kept.
+static uintptr_t mx_buffer(int length) {
+	if (length > MX_NEAR) return (uintptr_t)mx_grow(NULL, length) | 1;
+	if (mx_free_count > 0) return (uintptr_t)mx_free[--mx_free_count];
+	if (mx_free_room == 0) mx_free = mx_grow(mx_free, (mx_free_room = 1024) * sizeof *mx_free);
+	return (uintptr_t)mx_grow(NULL, MX_NEAR);
+}
+
+static void mx_drop(uintptr_t buffer) {
+	if (buffer & 1 || mx_free_count == mx_free_room)
+		free((char *)(buffer & ~(uintptr_t)1));
+	else
+		mx_free[mx_free_count++] = (char *)buffer;
+}
+
 // mx_send sends a packet: the first bytes of mx_header, and a rest. The rest's bytes are free
 // when it returns.
 static int mx_send(int to, int headerLength, const void *rest, int restLength) {
-	if (mx_free_count == 0) {
-		if (mx_free_room == 0) mx_free = mx_grow(mx_free, (mx_free_room = 1024) * sizeof *mx_free);
-		mx_free[mx_free_count++] = mx_grow(NULL, MX_PACKET);
-	}
-	char *p = mx_free[--mx_free_count];
+	uintptr_t buffer = mx_buffer(headerLength + restLength);
+	char *p = (char *)(buffer & ~(uintptr_t)1);
 	memcpy(p, mx_header, headerLength);
 	if (restLength > 0) memcpy(p + headerLength, rest, restLength);
 	MPI_Request r;
 	int code = MPI_Isend(p, headerLength + restLength, MPI_BYTE, to, MX_PACKET_TAG, mx_wire, &r);
 	if (code == MPI_SUCCESS) {
-		*mx_add(&mx_out, (uint64_t)(uintptr_t)p) = r; // mostly it has left: mx_poll tests it later
+		*mx_add(&mx_out, buffer) = r; // mostly it has left: mx_poll tests it later
 		return code;
 	}
-	mx_free[mx_free_count++] = p;
+	mx_drop(buffer);
 	return mx_death(code) ? MPI_SUCCESS : code; // those that need to know get the death
 }
 
@@ -369,11 +418,7 @@ static int mx_poll(int times) {
 		if (mx_code != MPI_SUCCESS) return n;
 		if (n > 0 && mx_out.count < MX_REAP) break;
 		mx_code = mx_reap(&mx_out, ended, MX_REAP, &count);
-		for (int i = 0; i < count; i++)
-			if (mx_free_count < mx_free_room)
-				mx_free[mx_free_count++] = (char *)(uintptr_t)ended[i].what;
-			else
-				free((char *)(uintptr_t)ended[i].what);
+		for (int i = 0; i < count; i++) mx_drop(ended[i].what);
 		if (mx_code != MPI_SUCCESS) return n;
 	}
 	mx_news_of_death = mx_died;

@@ -12,8 +12,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// A message of at most this length is sent with its header in one packet: farLimit through the fabric,
-// nearLimit through a ring.
+// A message of at most this length is sent with its header in one packet: farLimit through the fabric, unless
+// the engine's far is greater and the receiver is on another machine; nearLimit through a ring. An offer to another
+// machine would take as long as the message: it has to be accepted before its bytes leave.
 const (
 	farLimit  = 3968
 	nearLimit = 8192
@@ -149,13 +150,15 @@ func (c *comm) Doze(on bool) { c.e.dozing.Store(on) }
 // TrySend sends a short message.
 func (c *comm) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, buf []byte) bool {
 	e := c.e
-	if len(buf) > nearLimit {
+	if len(buf) > max(nearLimit, e.far) {
 		return false
 	}
 	e.lock()
 	process := c.process(dest)
-	ok := epoch == c.Live() && e.err == nil && !c.HasLostAny() && !c.liveness.expired && len(buf) <= e.eager(process)
+	lead, far := e.leads[process].of(tag)
+	ok := epoch == c.Live() && e.err == nil && !c.HasLostAny() && !c.liveness.expired && len(buf) <= e.eager(process) && !far
 	if ok {
+		lead.grow(len(buf))
 		e.sendPacket(process, &header{kind: whole, to: c.context, epoch: epoch, tag: tag, signature: w, length: len(buf)}, buf)
 		ok = e.err == nil
 	}
@@ -179,11 +182,14 @@ func (c *comm) Isend(r *transport.Request) {
 		return
 	}
 	h := header{kind: whole, to: c.context, epoch: r.Epoch, tag: r.Tag, signature: r.Signature, length: len(r.Buf)}
-	if len(r.Buf) <= e.eager(c.process(r.Peer)) && r.Mode&transport.Synchronous == 0 {
+	lead, far := e.leads[c.process(r.Peer)].of(r.Tag)
+	if len(r.Buf) <= e.eager(c.process(r.Peer)) && r.Mode&transport.Synchronous == 0 && !far {
+		lead.grow(len(r.Buf))
 		e.sendPacket(c.process(r.Peer), &h, r.Buf)
 		e.end(r, e.err)
 		return
 	}
+	lead.messages, lead.bytes = 0, 0
 	t := &transfer{comm: c, request: r, bytes: r.Buf}
 	e.offer(c.process(r.Peer), &h, t)
 	c.sending[r] = h.id

@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/mpicx/go-mpicx/internal/buildtags"
@@ -10,24 +11,34 @@ import (
 )
 
 // The suite of all transports: with packets and transfers that go through the fabric, with
-// those that go through shared memory, and with messages longer than a fabric can count,
-// which go in parts.
+// those that go through shared memory or are read from the sender's; with messages longer than a
+// fabric can count, which go in parts; and between machines, with longer packets.
 func TestConformanceInMemory(t *testing.T) {
+	const never = math.MaxInt
 	for _, test := range []struct {
-		ranks   int
-		share   bool
-		longest int
+		ranks    int
+		share    bool
+		longest  int
+		pullable int
+		packet   int // between machines; 0: there is one
 	}{
-		{1, false, Longest}, {2, false, Longest}, {3, false, 1000}, {2, true, Longest}, {3, true, Longest},
+		{1, false, Longest, never, 0}, {2, false, Longest, never, 0}, {3, false, 1000, never, 0},
+		{2, true, Longest, never, 0}, {3, true, Longest, never, 0}, {2, true, Longest, 0, 0}, {3, true, Longest, 0, 0},
+		{2, true, Longest, never, 20000}, {3, true, 1000, 0, 20000},
 	} {
 		if (testing.Short() || buildtags.Race) && test.ranks == 3 {
 			continue
 		}
-		t.Run(fmt.Sprintf("%d ranks, shared memory %t, parts of %d", test.ranks, test.share, test.longest), func(t *testing.T) {
-			before := Longest
-			t.Cleanup(func() { Longest = before }) // after the job has ended
-			Longest = test.longest
-			jobs := startMemory(t, test.ranks, test.share, false)
+		name := fmt.Sprintf("%d ranks, shared memory %t, parts of %d, pulled from %d on, packets of %d", test.ranks, test.share, test.longest, test.pullable, test.packet)
+		t.Run(name, func(t *testing.T) {
+			longest, pullable := Longest, Pullable
+			t.Cleanup(func() { Longest, Pullable = longest, pullable }) // after the job has ended
+			Longest, Pullable = test.longest, test.pullable
+			job := &memoryJob{share: test.share, machines: make([]int, test.ranks), knows: true, packet: test.packet}
+			if test.packet > 0 {
+				job.machines[test.ranks-1] = 1
+			}
+			jobs := start(t, job, Options{})
 			var made uint64
 			transporttest.Run(t, func(t *testing.T, body func(*testing.T, transport.Comm)) {
 				made++

@@ -7,11 +7,12 @@
 // at once, and nothing in the fabric has to be cancelled. Between processes of one machine, packets
 // go through shared memory (see node, and package ring).
 //
-// A message is a packet: a header that says what it is, and its bytes, if they are
-// few. The header of a longer message, and of a synchronous one, is an offer. The process that
-// matches the offer accepts it, with a tag. Then the bytes go directly from the sender's buffer to the
-// receiver's, or through a pipe. Until an offer is accepted, no bytes of the message have been sent. An
-// offer therefore ends with its epoch, or when it is cancelled, and its buffer is free.
+// A message is a packet: a header that says what it is, and its bytes, if they are few. The header of a
+// longer message, and of a synchronous one, is an offer. The process that matches the offer accepts it,
+// with a tag. Then the bytes go directly from the sender's buffer to the receiver's, or through a pipe;
+// on its own machine the receiver may read them from the sender's memory (see pull). Until an offer is
+// accepted, no bytes of the message have been sent. An offer therefore ends with its epoch, or when it
+// is cancelled, and its buffer is free.
 //
 // # Progress
 //

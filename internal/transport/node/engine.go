@@ -22,28 +22,34 @@ type engine struct {
 	name       string       // of the transport
 	rank, size int
 	crowded    bool  // there are more ranks than cores
+	far        int   // bytes of the longest message to another machine that is sent in a packet
 	machines   []int // the number of each process's machine
 	node
-	turns     uint // number of calls of move
-	comms     map[contextID]*comm
-	latest    *comm                     // the receiver of the last packet; nil: look in comms
-	arrival   arrival                   // the packet
-	closed    [2]map[contextID]struct{} // the latest, and some before
-	early     map[contextID][]*arrival  // for communicators that this rank has not made yet
-	transfers map[uint64]*transfer      // that the fabric has
-	coming    map[uint32]*transfer      // that come through a pipe, by tag
-	stillborn []uint64                  // of them, to or from the dead
-	offers    map[uint64]*transfer      // of this process, not accepted so far
-	offered   int                       // bytes of the longest of them so far
-	lastID    uint64
-	tags      uint32
-	err       error       // the fabric's error; nothing works after it
-	over      atomic.Bool // err is set
-	mortal    bool
-	killed    []bool // processes that have died
-	losses    int
-	heart     *heart // nil: the job has one machine, or its processes are not mortal
-	families  map[contextID]*liveness
+	turns       uint // number of calls of move
+	comms       map[contextID]*comm
+	latest      *comm                     // the receiver of the last packet; nil: look in comms
+	arrival     arrival                   // the packet
+	closed      [2]map[contextID]struct{} // the latest, and some before
+	early       map[contextID][]*arrival  // for communicators that this rank has not made yet
+	transfers   map[uint64]*transfer      // that the fabric has
+	coming      map[uint32]*transfer      // that come through a pipe, by tag
+	stillborn   []uint64                  // of them, to or from the dead
+	pulls       []pull                    // of coming, those that are being read
+	offers      map[uint64]*transfer      // of this process, not accepted so far
+	leads       []leads                   // by process
+	offered     int                       // bytes of the longest of them so far
+	lastID      uint64
+	cookie      *cookie
+	tags        uint32
+	err         error       // the fabric's error; nothing works after it
+	over        atomic.Bool // err is set
+	mortal      bool
+	killed      []bool // processes that have died
+	losses      int
+	lookForEnds func()                 // of watched, a system call; nil: the fabric does it
+	heart       *heart                 // nil: the job has one machine, or its processes are not mortal
+	fence       func(process int) bool // of watched
+	families    map[contextID]*liveness
 
 	// news are to be told when mu is free, in order, by one goroutine at a time.
 	news    []news
@@ -65,13 +71,13 @@ func newEngine(fabric Fabric, mortal bool) *engine {
 	e := &engine{
 		fabric: fabric, mortal: mortal, comms: make(map[contextID]*comm), closed: [2]map[contextID]struct{}{{}, {}}, early: make(map[contextID][]*arrival),
 		transfers: make(map[uint64]*transfer), coming: make(map[uint32]*transfer), offers: make(map[uint64]*transfer), families: make(map[contextID]*liveness), nap: longNap,
-		driving: driving{free: make(chan struct{}, 1)}, attend: make(chan struct{}, 1), stop: make(chan struct{}), often: 256,
+		cookie: newCookie(), driving: driving{free: make(chan struct{}, 1)}, attend: make(chan struct{}, 1), stop: make(chan struct{}), often: 256,
 	}
 	if runtime.GOMAXPROCS(0) == 1 {
 		e.often = 4
 	}
 	if w, ok := fabric.(*watched); ok {
-		w.wake = e.wake
+		w.wake, e.lookForEnds, e.fence = e.wake, w.look, w.fence
 	}
 	return e
 }
@@ -241,6 +247,13 @@ func (e *engine) move(times int, all bool) (happened bool) {
 		came = e.look()
 		happened = happened || came
 	}
+	if len(e.pulls) > 0 {
+		e.pull()
+		happened = true
+	}
+	if e.lookForEnds != nil && (all || due) {
+		e.lookForEnds()
+	}
 	if ask && (!happened || due) { // due: a neighbour may keep sending
 		if len(e.in) > 0 {
 			times = min(times, mixed)
@@ -290,6 +303,7 @@ func (e *engine) findDeaths() {
 		if !e.killed[p] && e.err == nil {
 			e.bury(p)
 			e.fabric.Lost(p)
+			h.condemn(p)
 		}
 	}
 }
@@ -401,8 +415,10 @@ func (e *engine) take(source int, packet []byte) error {
 		return e.heart.take(source, h, rest)
 	case e.killed[source]: // it may live, but has been declared dead
 		return nil
-	case h.kind == accept:
+	case h.kind == accept || h.kind == pulled:
 		return e.accepted(source, h)
+	case h.kind == stands:
+		return e.stands(source, h)
 	case h.kind == part:
 		return e.takePart(source, h)
 	case h.kind == withdrawn:

@@ -59,6 +59,9 @@ type Start struct {
 	Name       string // of the transport
 	Rank, Size int
 	Crowded    bool // there are more ranks than cores
+	// Packet is the length of the longest packet to another machine, if packets there may be
+	// longer than those to processes of this machine.
+	Packet int
 }
 
 // A Sink receives the events of a Fabric.

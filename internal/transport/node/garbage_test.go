@@ -21,7 +21,8 @@ func alone(t *testing.T, mortal bool) (e *engine, c *comm, from [2][]byte) {
 		j.processes = append(j.processes, &memoryFabric{job: j, rank: r, rand: rand.New(rand.NewPCG(1, uint64(r))), packets: make([][][]byte, 3)})
 	}
 	e = newEngine(j.processes[0], mortal)
-	e.size, e.killed, e.looks = 3, make([]bool, 3), 1
+	e.size, e.killed, e.leads, e.looks = 3, make([]bool, 3), make([]leads, 3), 1
+	e.machines = j.machines
 	e.out, e.from = make([]*outbox, 3), make([]*inbox, 3)
 	ringSize := ring.Size(leastRoom)
 	size := ringSize + ring.Size(2*leastRoom)
@@ -85,8 +86,10 @@ func TestGarbageEndsAll(t *testing.T) {
 		{"longer than addresses", header{kind: offer, to: world, tag: 1, length: math.MaxInt}, 1, fmt.Sprintf("a message of %d bytes, expected 0 to", math.MaxInt)},
 		{"more than was offered", header{kind: accept, to: world, id: 3, transferTag: 7, length: 1 << 30}, 1, "1073741824 bytes accepted of offer 3, expected 10 by process 1"},
 		{"another's offer", header{kind: accept, to: world, id: 3, transferTag: 7, length: 10}, 2, "10 bytes accepted of offer 3, expected 10 by process 1"},
+		{"an answer to nothing", header{kind: stands, transferTag: 9, length: 8}, 1, "an offer stands whose bytes have not been read: transfer 9"},
+		{"an answer to another's", header{kind: stands, transferTag: 1, length: 8}, 2, "an offer stands whose bytes have not been read: transfer 1"},
 		{"a reminder of no collective call", header{kind: reminder, to: world, tag: 5}, 1, "a reminder of tag 5"},
-		{"dead, where nobody dies", header{kind: dead, to: world}, 1, "kind 9, where nobody dies"},
+		{"dead, where nobody dies", header{kind: dead, to: world}, 1, "kind 11, where nobody dies"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e, c, _ := alone(t, false)

@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -20,17 +21,29 @@ import (
 // processes are all silent are declared dead. If the observer of a process is itself stopped, this happens
 // later.
 //
+// A process that is declared dead but lives is told so by other machines, and ends with ErrFenced (H7). It cannot
+// if it is stopped, or computes and never looks. So if it still has its part in the job a period later, the living
+// processes of its machine kill it.
+//
 // The engine's mu protects it.
 type heart struct {
-	e        *engine
-	machine  *detector.Machine
-	process  []int // by place in the ring
-	place    []int // by process
-	now      func() time.Duration
-	emitter  int             // the process that this one observes; -1: none
-	heard    bool            // a packet of the emitter has come since the last tick
-	asked    []time.Duration // by place: the suspect's time limit when others were last asked about it
-	declared []int           // declared dead, but not noted by the engine yet
+	e         *engine
+	machine   *detector.Machine
+	process   []int // by place in the ring
+	place     []int // by process
+	now       func() time.Duration
+	emitter   int             // the process that this one observes; -1: none
+	heard     bool            // a packet of the emitter has come since the last tick
+	asked     []time.Duration // by place: the suspect's time limit when others were last asked about it
+	declared  []int           // declared dead, but not noted by the engine yet
+	grace     time.Duration   // of the condemned
+	condemned []condemned     // in the order of their times
+}
+
+// A condemned process, of this machine, has been declared dead. If it lives it is killed at a time.
+type condemned struct {
+	process int
+	at      time.Duration
 }
 
 // witnesses is the number of other processes that are asked whether a process lives.
@@ -43,7 +56,7 @@ func newHeart(e *engine, config detector.Config, now func() time.Duration) (*hea
 		last := slices.Index(ring, e.size-1) + 1
 		ring = append(ring[last:], ring[:last]...)
 	}
-	h := &heart{e: e, process: ring, place: make([]int, e.size), asked: make([]time.Duration, e.size), now: now, emitter: -1}
+	h := &heart{e: e, process: ring, place: make([]int, e.size), asked: make([]time.Duration, e.size), now: now, emitter: -1, grace: config.Period}
 	for place, p := range h.process {
 		h.place[p] = place
 	}
@@ -133,7 +146,28 @@ func (h *heart) tick() (next time.Duration) {
 	if len(h.declared) > 0 {
 		h.e.findDeaths()
 	}
+	if h.execute(now); len(h.condemned) > 0 {
+		next = min(next, h.condemned[0].at)
+	}
 	return min(next-now, time.Hour)
+}
+
+// condemn notes that a process was declared dead.
+func (h *heart) condemn(process int) {
+	if h.e.machines[process] == h.e.machines[h.e.rank] {
+		h.condemned = append(h.condemned, condemned{process, h.now() + h.grace})
+	}
+}
+
+// execute kills the condemned whose time has come, unless this process has been declared dead itself.
+func (h *heart) execute(now time.Duration) {
+	for h.e.err == nil && len(h.condemned) > 0 && now >= h.condemned[0].at {
+		p := h.condemned[0].process
+		h.condemned = h.condemned[1:]
+		if h.e.fence != nil && h.e.fence(p) {
+			fmt.Fprintf(os.Stderr, "mpicx: rank %d was declared dead and lives: rank %d of its machine has killed it\n", p, h.e.rank)
+		}
+	}
 }
 
 // takeAll takes all packets that have come. The goroutine that usually does so may be in a function of the

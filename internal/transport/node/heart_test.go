@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/internal/detector"
@@ -24,6 +26,9 @@ type machines struct {
 	busy    []bool // whose hearts beat, but that look for no packets
 	mute    []bool // whose hearts do not beat
 	ended   []bool
+
+	killing sync.Mutex
+	kills   [][2]int // processes that have killed one that was declared dead, and those
 }
 
 var usual = detector.Config{Period: 25 * time.Millisecond, Timeout: 100 * time.Millisecond}
@@ -33,6 +38,14 @@ func startMachines(t *testing.T, of ...int) *machines { return startDetecting(t,
 func startDetecting(t *testing.T, config detector.Config, of ...int) *machines {
 	m := &machines{T: t, job: &memoryJob{share: true, machines: of}, stopped: make([]bool, len(of)), busy: make([]bool, len(of)), mute: make([]bool, len(of)), ended: make([]bool, len(of))}
 	m.jobs = start(t, m.job, Options{Mortal: true, Detector: config, clock: func() time.Duration { return time.Duration(m.now.Load()) }})
+	for r, j := range m.jobs {
+		j.engine.fence = func(process int) bool {
+			m.killing.Lock()
+			defer m.killing.Unlock()
+			m.kills = append(m.kills, [2]int{r, process})
+			return true
+		}
+	}
 	return m
 }
 
@@ -156,9 +169,10 @@ func (m *machines) holds(processes []int, dead ...int) {
 	}
 }
 
-// fenced checks that processes have learnt that others go on without them.
+// fenced checks that processes have learnt that others go on without them, and were not killed.
 func (m *machines) fenced(processes ...int) {
 	m.Helper()
+	require.Empty(m, m.kills)
 	for _, r := range processes {
 		require.ErrorIs(m, m.jobs[r].world.Failed(), transport.ErrFenced, "process %d", r)
 		require.ErrorIs(m, recv(m.jobs[r].world, 0, 0).wait(), transport.ErrFenced, "process %d", r)
@@ -317,6 +331,49 @@ func TestStoppedMachineIsFenced(t *testing.T) {
 	require.ErrorIs(t, waits.wait(), transport.ErrFenced)
 	m.holds(all(3), 3, 4)
 	m.works(all(3)...)
+}
+
+// A process that is declared dead and lives is killed a period later, by the processes of its machine.
+func TestDeclaredDeadIsKilled(t *testing.T) {
+	m := startMachines(t, 0, 0, 1, 1, 1, 1, 1)
+	m.pass(4 * usual.Timeout)
+	m.stop(4, 5, 6, 2) // 5, 6 and 2 are asked whether 4 lives
+	for living := m.jobs[3].engine; !living.killed[4]; {
+		m.pass(5 * time.Millisecond)
+	}
+	m.pass(usual.Period - 5*time.Millisecond)
+	require.Empty(t, m.kills)
+	m.pass(5 * time.Millisecond)
+	require.Equal(t, [][2]int{{3, 4}}, m.kills)
+	m.resume(5, 6, 2)
+	m.pass(20 * usual.Timeout)
+	m.holds([]int{0, 1, 2, 3, 5, 6}, 4)
+	require.ElementsMatch(t, [][2]int{{3, 4}, {5, 4}, {6, 4}, {2, 4}}, m.kills)
+	m.resume(4) // it was told as well
+	m.pass(4 * usual.Timeout)
+	require.ErrorIs(t, m.jobs[4].world.Failed(), transport.ErrFenced)
+}
+
+// At the latest it is killed when the job ends for the others.
+func TestDeclaredDeadIsKilledInTheEnd(t *testing.T) {
+	m := startMachines(t, 0, 0, 1, 1, 1, 1, 1)
+	m.pass(4 * usual.Timeout)
+	m.stop(4, 5, 6, 2)
+	for living := m.jobs[3].engine; !living.killed[4]; {
+		m.pass(5 * time.Millisecond)
+	}
+	m.resume(5, 6, 2)
+	m.settle()
+	m.holds([]int{0, 1, 2, 3, 5, 6}, 4)
+	require.Empty(t, m.kills)
+	each(len(m.jobs), func(r int) {
+		if r != 4 {
+			assert.NoError(t, m.jobs[r].End())
+			m.job.processes[r].deserted = true // the test does not end it again
+		}
+	})
+	require.ElementsMatch(t, [][2]int{{2, 4}, {3, 4}, {5, 4}, {6, 4}}, m.kills)
+	m.resume(4)
 }
 
 // Two parts of a network that is cut go on. When it is whole again, the smaller one ends.

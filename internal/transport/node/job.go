@@ -38,9 +38,12 @@ func Begin(fabric Fabric, o Options) (*Job, error) {
 		return nil, err
 	}
 	e.name, e.rank, e.size, e.crowded = began.Name, began.Rank, began.Size, began.Crowded
-	e.killed = make([]bool, e.size)
+	e.killed, e.leads = make([]bool, e.size), make([]leads, e.size)
 	if e.machines, err = fabric.Machines(); err != nil {
 		return nil, err
+	}
+	if e.far = farLimit; slices.Max(e.machines) > slices.Min(e.machines) {
+		e.far = max(farLimit, began.Packet-headerLength)
 	}
 	if e.looks = polls; e.crowded {
 		e.looks = 1
@@ -124,6 +127,9 @@ func (j *Job) End() error {
 	close(e.stop)
 	e.idle.Wait()
 	e.mu.Lock()
+	if err == nil && e.heart != nil {
+		e.heart.execute(detector.Never)
+	}
 	if err == nil {
 		if err := e.fabric.Finalize(e.losses > 0); err != nil {
 			fmt.Fprintln(os.Stderr, "mpicx: the job is done; what has failed is its end:", err)

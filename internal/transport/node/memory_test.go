@@ -19,6 +19,7 @@ type memoryJob struct {
 	share    bool  // processes of a machine share memory, and see each other's ends
 	machines []int // by process
 	knows    bool  // it knows who has died; else what it is told
+	packet   int   // see Start
 
 	mu        sync.Mutex
 	processes []*memoryFabric
@@ -134,7 +135,7 @@ func each(n int, fn func(rank int)) {
 }
 
 func (m *memoryFabric) Start(bool) (Start, error) {
-	return Start{"memory", m.rank, len(m.job.processes), true}, nil
+	return Start{"memory", m.rank, len(m.job.processes), true, m.job.packet}, nil
 }
 
 // meet gathers what processes bring, this one among them, by place in the list.
@@ -193,8 +194,12 @@ func (m *memoryFabric) AllHere() error {
 func (m *memoryFabric) Send(to int, h Header, rest []byte) error {
 	packet := make([]byte, headerLength, headerLength+len(rest))
 	packet = append(packet[:h.Encode((*[headerLength]byte)(packet))], rest...)
-	if len(rest) > farLimit {
-		panic(fmt.Sprintf("a packet with %d bytes, expected %d or fewer", len(rest), farLimit))
+	most := farLimit
+	if m.job.machines[to] != m.job.machines[m.rank] {
+		most = max(most, m.job.packet-headerLength)
+	}
+	if len(rest) > most {
+		panic(fmt.Sprintf("a packet with %d bytes, expected %d or fewer", len(rest), most))
 	}
 	m.job.mu.Lock()
 	defer m.job.mu.Unlock()

@@ -33,6 +33,7 @@ type outbox struct {
 	pipe       ring.PipeWriter
 	backlog    [][]byte // packets for which there was no room
 	remainders []remainder
+	hidden     bool // this process can't read memory of that one
 }
 
 // remainder is the rest of a transfer that goes through a pipe.
@@ -163,8 +164,11 @@ func memoryFile(size int) (*os.File, error) {
 
 // eager returns the greatest length of a message to a process that is sent in a packet.
 func (e *engine) eager(process int) int {
-	if e.out[process] != nil {
+	switch {
+	case e.out[process] != nil:
 		return e.limit
+	case e.machines[process] != e.machines[e.rank]:
+		return e.far
 	}
 	return farLimit
 }

@@ -42,6 +42,11 @@ const (
 	part
 	// withdrawn takes an offer back that may not have been accepted.
 	withdrawn
+	// pulled answers an offer in place of accept: the receiver has read the bytes where the offer
+	// says that they are.
+	pulled
+	// stands answers pulled: the offer had not been taken back, so these are the message's bytes.
+	stands
 	// reminder tells which call the sender waits in.
 	reminder
 	// left is the last packet of a process that has left, except for what it still completes: see

@@ -21,6 +21,7 @@ type transfer struct {
 	lengths   int // sum of the lengths of those that have come
 	lost      bool
 	cancelled bool // by its sender
+	pulled    bool // all bytes have been read from its sender's memory
 	pin       runtime.Pinner
 }
 
@@ -31,7 +32,11 @@ func (e *engine) offer(to int, h *header, t *transfer) {
 	e.lastID++
 	h.kind, h.id = offer, e.lastID
 	e.offers[h.id] = t
-	e.sendPacket(to, h, nil)
+	var where []byte
+	if e.out[to] != nil && len(t.bytes) >= Pullable {
+		where = e.origin(t.bytes)
+	}
+	e.sendPacket(to, h, where)
 }
 
 // accepted sends the bytes that were offered. If the offer is over, it sends one byte less or more, which
@@ -50,6 +55,9 @@ func (e *engine) accepted(source int, h header) error {
 		e.give(source, h.transferTag, new(transfer), make([]byte, withdrawnLength(h.length)), h.length)
 	case t == nil:
 	case h.transferTag == 0:
+		e.done(t)
+	case h.kind == pulled:
+		e.sendPacket(source, &header{kind: stands, transferTag: h.transferTag, length: h.length}, nil)
 		e.done(t)
 	default:
 		e.give(source, h.transferTag, t, t.bytes, h.length)
@@ -83,9 +91,12 @@ func (e *engine) accept(a *arrival, t *transfer) {
 	e.tags++
 	tag := max(e.tags, 1)
 	t.arrival = a
-	if e.out[a.source] != nil {
+	if o := e.out[a.source]; o != nil {
 		t.peer = a.source
 		e.coming[tag] = t
+		if e.pullFrom(o, tag, t) {
+			return
+		}
 	} else {
 		tag = 1 + e.tags%transferTags
 		room := t.bytes
@@ -94,7 +105,7 @@ func (e *engine) accept(a *arrival, t *transfer) {
 		}
 		e.carry(false, a.source, tag, t, room, a.header.length)
 	}
-	e.sendPacket(a.source, &header{kind: accept, to: a.header.to, id: a.header.id, transferTag: tag, length: a.header.length}, nil)
+	e.answer(accept, tag, t)
 }
 
 // forget drops an offer that its sender has taken back. If it has been accepted already, other bytes come

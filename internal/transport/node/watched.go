@@ -103,9 +103,6 @@ func memoryDir() (string, error) {
 }
 
 func (w *watched) Poll(s Sink, times int) (happened, died bool) {
-	if w.peers != nil {
-		w.peers.Look()
-	}
 	happened, died = w.Fabric.Poll(s, times)
 	return happened, died || w.ends.Load() > w.asked
 }
@@ -123,6 +120,19 @@ func (w *watched) Sees(process int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.peers != nil && slices.Contains(w.near, process) && !slices.Contains(w.ended, process)
+}
+
+// look checks whether one of the other processes of this machine has ended, without waiting.
+func (w *watched) look() {
+	if w.peers != nil {
+		w.peers.Look()
+	}
+}
+
+// fence kills a process of this machine that has been declared dead, if it lives. It says whether it did.
+func (w *watched) fence(process int) bool {
+	index := slices.Index(w.near, process)
+	return w.peers != nil && index >= 0 && w.peers.Kill(index) == nil
 }
 
 // Finalize tells the others that the end of this process, which is near, is no death.

@@ -1,0 +1,55 @@
+package node
+
+import (
+	"math/rand/v2"
+
+	"github.com/mpicx/go-mpicx/internal/ring"
+)
+
+// pair returns two processes that share memory, and the memory of the pipe from 0 to 1. Nobody makes
+// progress but the test.
+func pair(mortal bool) (comms [2]*comm, pipe []byte) {
+	j := &memoryJob{machines: make([]int, 2), knows: true}
+	const room = mostRoom
+	ringSize := ring.Size(room)
+	var memory [2][2][]byte // by source, destination
+	for from := range 2 {
+		for to := range 2 {
+			memory[from][to] = make([]byte, ringSize+ring.Size(2*room))
+		}
+		j.processes = append(j.processes, &memoryFabric{job: j, rank: from, rand: rand.New(rand.NewPCG(1, uint64(from))), packets: make([][][]byte, 2)})
+	}
+	for me := range 2 {
+		e := newEngine(j.processes[me], mortal)
+		e.rank, e.size, e.killed, e.leads, e.looks = me, 2, make([]bool, 2), make([]leads, 2), 1
+		e.limit, e.chunk = nearLimit, room/4
+		for p := range 2 {
+			from, to := memory[p][me], memory[me][p]
+			e.in = append(e.in, &inbox{ring.NewReader(from[:ringSize]), ring.NewPipeReader(from[ringSize:]), p})
+			e.out = append(e.out, &outbox{Writer: ring.NewWriter(to[:ringSize]), pipe: ring.NewPipeWriter(to[ringSize:])})
+		}
+		e.from = e.in
+		comms[me] = e.newComm(world, e.livenessOf(world), me, nil, 0)
+	}
+	return comms, memory[0][1][ringSize:]
+}
+
+// settle makes progress at all of cs until nothing happens.
+func settle(cs ...*comm) {
+	for idle := 0; idle < 10; idle++ {
+		for _, c := range cs {
+			if c.e.progress(1) {
+				idle = 0
+			}
+		}
+	}
+}
+
+func (r *request) ended() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
+}

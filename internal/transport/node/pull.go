@@ -1,0 +1,135 @@
+package node
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"unsafe"
+)
+
+// The receiver of a long message from its own machine reads the bytes from the sender's memory, if
+// the system lets it. Then they are copied once, where a pipe copies them twice.
+//
+// The offer says where the bytes are. The receiver reads them, and says so. The sender answers that
+// the offer stands, and both ends are done; or that it has taken the offer back, and then the bytes
+// are nobody's message, because the program may have changed them while they were read.
+
+// pullChunk is the number of bytes that are read in one go, with mu held.
+const pullChunk = 256 << 10
+
+// Pullable is the length from which on a message is pulled. Tests make it small.
+var Pullable = 96 << 10
+
+// A cookie is random bytes in the memory of a process. Who finds them reads the right process:
+// numbers of processes are given again, and differ between namespaces.
+type cookie [16]byte
+
+func newCookie() *cookie {
+	c := new(cookie)
+	_, _ = rand.Read(c[:]) // it never fails
+	return c
+}
+
+// origin is where the bytes of an offer are.
+type origin struct {
+	process       uint64
+	address       uint64
+	cookieAddress uint64
+	cookie        cookie
+}
+
+const originLength = 40
+
+// origin returns the origin of bytes, encoded.
+func (e *engine) origin(bytes []byte) []byte {
+	b := make([]byte, 0, originLength)
+	for _, v := range []uint64{uint64(os.Getpid()), addressOf(bytes), addressOf(e.cookie[:])} {
+		b = binary.LittleEndian.AppendUint64(b, v)
+	}
+	return append(b, e.cookie[:]...)
+}
+
+func decodeOrigin(b []byte) (o origin) {
+	o.process = binary.LittleEndian.Uint64(b[0:])
+	o.address = binary.LittleEndian.Uint64(b[8:])
+	o.cookieAddress = binary.LittleEndian.Uint64(b[16:])
+	copy(o.cookie[:], b[24:])
+	return o
+}
+
+// addressOf returns the address of bytes in the heap, where it does not change.
+func addressOf(bytes []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(bytes)))) }
+
+// A pull is a transfer whose bytes this process reads from the sender's memory.
+type pull struct {
+	transfer *transfer
+	tag      uint32
+	from     origin
+	read     int
+}
+
+// pullFrom begins to pull the bytes of a transfer, if its offer says where they are.
+func (e *engine) pullFrom(o *outbox, tag uint32, t *transfer) bool {
+	if o.hidden || len(t.arrival.bytes) != originLength {
+		return false
+	}
+	e.pulls = append(e.pulls, pull{transfer: t, tag: tag, from: decodeOrigin(t.arrival.bytes)})
+	return true
+}
+
+// pull reads the next bytes of the first pull. If it can't, the sender has to send them.
+func (e *engine) pull() {
+	p := &e.pulls[0]
+	t := p.transfer
+	if e.coming[p.tag] == t { // the sender lives
+		rest := t.bytes[p.read:]
+		rest = rest[:min(len(rest), pullChunk)]
+		ok, never := p.from.read(rest, p.read)
+		p.read += len(rest)
+		switch {
+		case !ok:
+			e.out[t.peer].hidden = never
+			e.answer(accept, p.tag, t)
+		case p.read == len(t.bytes):
+			t.pulled = true
+			e.answer(pulled, p.tag, t)
+		default:
+			return
+		}
+	}
+	e.pulls[0] = pull{}
+	e.pulls = e.pulls[1:]
+}
+
+// read reads bytes that are at this position of the message. If that does not succeed, never says
+// that it never will.
+func (o *origin) read(bytes []byte, at int) (ok, never bool) {
+	var found cookie
+	n, never := readMemory(int(o.process), found[:], o.cookieAddress, bytes, o.address+uint64(at))
+	if n >= len(found) && found != o.cookie {
+		return false, true
+	}
+	return n == len(found)+len(bytes), never
+}
+
+// answer answers the offer of a transfer.
+func (e *engine) answer(k kind, tag uint32, t *transfer) {
+	a := &t.arrival.header
+	e.sendPacket(t.arrival.source, &header{kind: k, to: a.to, id: a.id, transferTag: tag, length: a.length}, nil)
+}
+
+// stands ends a transfer that has been pulled.
+func (e *engine) stands(source int, h header) error {
+	t := e.coming[h.transferTag]
+	switch {
+	case e.killed[source]: // its transfers are over
+		return nil
+	case t == nil || t.peer != source || !t.pulled:
+		return fmt.Errorf("an offer stands whose bytes have not been read: transfer %d", h.transferTag)
+	}
+	t.lengths = t.arrival.header.length
+	delete(e.coming, h.transferTag)
+	e.done(t)
+	return nil
+}

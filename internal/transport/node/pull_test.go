@@ -1,0 +1,108 @@
+//go:build linux && (amd64 || arm64)
+
+package node
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/match"
+)
+
+func text(seed byte) []byte {
+	b := make([]byte, 3*pullChunk+1000)
+	for i := range b {
+		b[i] = seed + byte(i%251)
+	}
+	return b
+}
+
+func starts(begin func(*transport.Request), peer int, buf []byte) *request {
+	r := &request{Request: transport.Request{Peer: peer, Tag: 1, Buf: buf}}
+	return r.start(begin)
+}
+
+// A long message is read from the sender's memory. If this is not possible the sender sends it.
+func TestPull(t *testing.T) {
+	for _, test := range []struct {
+		name          string
+		spoil         func(sender *comm, origin []byte)
+		pipes, hidden bool
+	}{
+		{"memory can be read", func(*comm, []byte) {}, false, false},
+		{"another process has the number", func(sender *comm, _ []byte) { sender.e.cookie[3]++ }, true, true},
+		{"no process has the number", func(_ *comm, origin []byte) { origin[3] = 0x7f }, true, true},
+		{"no such address", func(_ *comm, origin []byte) { origin[8+6] = 0x7f }, true, false},
+		{"no such cookie", func(_ *comm, origin []byte) { origin[16+6] = 0x7f }, true, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c, pipe := pair(false)
+			sent, got := text(1), make([]byte, len(text(1)))
+			s := starts(c[0].Isend, 1, sent)
+			settle(c[1])
+			c[1].DropIf(func(n *match.Node[arrival]) bool {
+				test.spoil(c[0], n.Of.bytes)
+				return false
+			})
+			r := starts(c[1].Irecv, 0, got)
+			settle(c[:]...)
+			require.True(t, s.ended() && r.ended())
+			require.NoError(t, s.Err)
+			require.NoError(t, r.Err)
+			require.True(t, bytes.Equal(sent, got))
+			require.Equal(t, test.pipes, len(bytes.Trim(pipe, "\x00")) > 0, "through the pipe")
+			require.Equal(t, test.hidden, c[1].e.out[0].hidden)
+			require.Empty(t, c[1].e.pulls)
+			require.Empty(t, c[1].e.coming)
+		})
+	}
+}
+
+// A sender may use its buffer as soon as it has taken an offer back, also if the receiver has read
+// some or all of it. The receive gets the next message.
+func TestPullOfWhatIsTakenBack(t *testing.T) {
+	for turns := range 6 {
+		c, _ := pair(false)
+		sent, got := text(1), make([]byte, len(text(1)))
+		s := starts(c[0].Isend, 1, sent)
+		r := starts(c[1].Irecv, 0, got)
+		for range turns {
+			c[1].e.progress(1)
+		}
+		require.True(t, c[0].Cancel(&s.Request))
+		copy(sent, text(7))
+		settle(c[:]...)
+		require.True(t, s.ended())
+		require.False(t, r.ended(), "after %d turns", turns)
+		s = starts(c[0].Isend, 1, sent)
+		settle(c[:]...)
+		require.True(t, s.ended() && r.ended())
+		require.NoError(t, r.Err)
+		require.True(t, bytes.Equal(text(7), got))
+	}
+}
+
+// A receive whose sender dies ends, also if all bytes have been read: the sender may have taken the
+// offer back. Its buffer is the program's then (F4).
+func TestPullFromTheDead(t *testing.T) {
+	for turns := range 6 {
+		c, _ := pair(true)
+		starts(c[0].Isend, 1, text(1))
+		r := starts(c[1].Irecv, 0, make([]byte, len(text(1))))
+		for range turns {
+			c[1].e.progress(1)
+		}
+		c[1].e.mu.Lock()
+		c[1].e.bury(0)
+		c[1].e.unlock()
+		require.True(t, r.ended())
+		require.Equal(t, &transport.DeadError{Rank: 0}, r.Err)
+		clear(r.Buf)
+		settle(c[1])
+		require.Empty(t, c[1].e.pulls)
+		require.Empty(t, bytes.Trim(r.Buf, "\x00"))
+	}
+}
