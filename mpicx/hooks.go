@@ -35,6 +35,10 @@ func init() {
 			c.t.Die()
 		}
 	}
+	hook.Machine = func(comm any) int {
+		c := comm.(*Comm)
+		return c.t.Machine(c.rank)
+	}
 	hook.Mortal = func(comm any) bool {
 		c := comm.(*Comm)
 		return c.ulfm != nil || c.proc.driver != nil

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
 	"io"
@@ -22,6 +21,7 @@ type config struct {
 	maxIter  int
 	faults   []fault.Fault
 	recovery string
+	waiting  int    // number of spares; -1: as many as faults end ranks
 	solution string // a file for the solution, or ""
 	timeline string // a folder, or ""
 }
@@ -37,13 +37,11 @@ const (
 
 var methods = map[string]krylov.Method{"cg": krylov.CG, "gmres": krylov.GMRES, "bicgstab": krylov.BiCGStab}
 
-// processes is the number of processes that mpirun has started; 0: ranks are goroutines.
+// processes is the number of processes that a launcher has started; 0: ranks are goroutines.
 var processes int
 
-// defaultRanks is the number of ranks without -ranks.
-func defaultRanks() int {
-	return cmp.Or(processes, 8)
-}
+// defaultRanks is the number of ranks without -ranks and a launcher.
+const defaultRanks = 8
 
 const usage = `Usage: krylov [flags]
 
@@ -59,8 +57,8 @@ The system
 The method
   -method NAME      cg, gmres or bicgstab (default cg)
   -precond NAME     none, jacobi or blockjacobi (default none)
-  -ranks N          ranks to divide the rows among (default 8; under mpirun,
-                    its processes)
+  -ranks N          ranks to divide the rows among (default 8; under mpirun and
+                    mpicxrun, their processes without the spares)
   -tol T            until |b-A·x| <= T·|b| (default 1e-8)
   -maxiter N        or so many iterations (default 5000)
   -gmres-restart N  length of a cycle of gmres (default 30)
@@ -84,13 +82,15 @@ What is done about it
                     replace   rollback, and if ranks panic or die others, which have
                               been waiting, take their places, with the checkpoint
                               from the memory of a neighbour; needs a build with
-                              -tags ulfm, and no launcher
+                              -tags ulfm, and under a launcher -spares
                     shrink    restart, and if ranks panic or die the others go on
                               without them and take their rows over; needs a build
                               with -tags ulfm
                     none      what the same solver does without help
                     (default restart). If a rank panics or dies, restart and
                     rollback start the job again from the last checkpoint
+  -spares N         ranks that wait, for replace (default: as many as -inject ends;
+                    under a launcher 0)
   -checkpoint N     keep a checkpoint in memory every N iterations (default 25)
   -check N          compare the residual with the true one every N iterations
                     (default 25)
@@ -111,6 +111,7 @@ With -tags ulfm
   krylov -inject rank=3,iter=40,kind=die -recovery shrink
   krylov -inject rank=0,iter=40,kind=die -inject rank=5,recovery=1,kind=die \
          -recovery shrink
+  mpicxrun -n 5 krylov -spares 1 -recovery replace -inject rank=3,iter=40,kind=die
 `
 
 func parseFlags(args []string) (*config, error) {
@@ -121,7 +122,8 @@ func parseFlags(args []string) (*config, error) {
 	fs.StringVar(&c.RHS, "rhs", "", "")
 	fs.StringVar(&c.Method, "method", "cg", "")
 	fs.StringVar(&c.Precond, "precond", "none", "")
-	fs.IntVar(&c.Ranks, "ranks", defaultRanks(), "")
+	fs.IntVar(&c.Ranks, "ranks", 0, "")
+	fs.IntVar(&c.waiting, "spares", -1, "")
 	fs.Float64Var(&c.Tol, "tol", 1e-8, "")
 	fs.IntVar(&c.maxIter, "maxiter", 5000, "")
 	fs.IntVar(&c.GMRESRestart, "gmres-restart", 30, "")
@@ -142,7 +144,14 @@ func parseFlags(args []string) (*config, error) {
 		return nil, fmt.Errorf("argument %q, expected flags only; see -h", fs.Arg(0))
 	}
 
+	if !isSet(fs, "ranks") {
+		c.Ranks = defaultRanks
+		if processes > 0 {
+			c.Ranks = processes - max(c.waiting, 0)
+		}
+	}
 	for _, e := range []error{
+		c.checkSpares(fs),
 		oneOf("-method", c.Method, "cg", "gmres", "bicgstab"),
 		oneOf("-precond", c.Precond, "none", "jacobi", "blockjacobi"),
 		recoveryName(c.recovery),
@@ -154,8 +163,8 @@ func parseFlags(args []string) (*config, error) {
 			return nil, e
 		}
 	}
-	if processes > 0 && c.Ranks != processes {
-		return nil, fmt.Errorf("-ranks %d, expected %d, as mpirun has started so many processes", c.Ranks, processes)
+	if workers := processes - max(c.waiting, 0); processes > 0 && c.Ranks != workers {
+		return nil, fmt.Errorf("-ranks %d, expected %d: the launcher has started %d processes, of which %d are spares", c.Ranks, workers, processes, processes-workers)
 	}
 	if !(c.Tol > 0 && c.Tol < 1) {
 		return nil, fmt.Errorf("-tol %g, expected a number between 0 and 1", c.Tol)
@@ -200,12 +209,39 @@ func (c *config) repairs() bool { return c.recovery == recoverShrink || c.recove
 
 // spares is the number of spares.
 func (c *config) spares() (n int) {
+	if c.recovery != recoverReplace {
+		return 0
+	}
+	if c.waiting >= 0 || processes > 0 {
+		return max(c.waiting, 0)
+	}
 	for _, f := range c.faults {
-		if c.recovery == recoverReplace && f.EndsRank() {
+		if f.EndsRank() {
 			n++
 		}
 	}
 	return n
+}
+
+func isSet(fs *flag.FlagSet, name string) (set bool) {
+	fs.Visit(func(f *flag.Flag) { set = set || f.Name == name })
+	return set
+}
+
+// checkSpares checks that there are ranks and, if processes are to be replaced, spares.
+func (c *config) checkSpares(fs *flag.FlagSet) error {
+	given := isSet(fs, "spares")
+	switch {
+	case given && c.waiting < 0:
+		return atLeast("-spares", c.waiting, 0)
+	case processes > 0 && c.waiting >= processes:
+		return fmt.Errorf("-spares %d, expected fewer than %d, as the launcher has started so many processes", c.waiting, processes)
+	case given && c.recovery != recoverReplace && !c.Compare:
+		return fmt.Errorf("-spares %d, expected it with -recovery replace or -compare only", c.waiting)
+	case c.recovery == recoverReplace && processes > 0 && c.waiting < 1:
+		return fmt.Errorf("-recovery %q, expected -spares 1 or more: under a launcher some of its processes wait", c.recovery)
+	}
+	return nil
 }
 
 // recoveryName checks that there is a recovery of this name in this build.
@@ -213,8 +249,6 @@ func recoveryName(name string) error {
 	switch {
 	case (name == recoverShrink || name == recoverReplace) && !hasULFM:
 		return fmt.Errorf("-recovery %q, expected a build with -tags ulfm for it: %s does not repair communicators", name, mpicx.Backend)
-	case name == recoverReplace && processes > 0:
-		return fmt.Errorf("-recovery %q, expected no launcher: ranks that wait are goroutines here; examples/solve has processes", name)
 	case name == recoverShrink || name == recoverReplace:
 		return nil
 	}
@@ -231,9 +265,11 @@ func oneOf(flag, value string, names ...string) error {
 	return fmt.Errorf("%s %q, expected %s or %s", flag, value, strings.Join(names[:len(names)-1], ", "), names[len(names)-1])
 }
 
-func atLeastOne(flag string, n int) error {
-	if n >= 1 {
+func atLeastOne(flag string, n int) error { return atLeast(flag, n, 1) }
+
+func atLeast(flag string, n, least int) error {
+	if n >= least {
 		return nil
 	}
-	return fmt.Errorf("%s %d, expected 1 or more", flag, n)
+	return fmt.Errorf("%s %d, expected %d or more", flag, n, least)
 }

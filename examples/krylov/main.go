@@ -133,7 +133,10 @@ func runAll(ctx context.Context, cfg *config, out report.Reports) (outcomes []*r
 		if cfg.Compare {
 			recoveries = []string{recoverNone, recoverRestart, recoverRollback}
 			if hasULFM && slices.ContainsFunc(cfg.faults, fault.Fault.EndsRank) {
-				recoveries = append(recoveries, recoverReplace, recoverShrink)
+				if processes == 0 || cfg.waiting > 0 {
+					recoveries = append(recoveries, recoverReplace)
+				}
+				recoveries = append(recoveries, recoverShrink)
 			}
 		}
 		for _, recovery := range recoveries {

@@ -41,6 +41,7 @@ type rank struct {
 	id       int // in the world
 	comm     *mpicx.Comm
 	members  []int   // ranks of comm, as ranks of the world
+	lead     int     // the leader's rank in comm
 	sys      *system // on comm
 	watched  krylov.System
 	detector *detect.Detector
@@ -97,8 +98,12 @@ func (s *state) protect(store *checkpoint.Store) {
 	}
 }
 
-// leads reports whether the rank is the leader, which reports: the first living rank.
-func (r *rank) leads() bool { return r.comm.Rank() == 0 }
+// leads reports whether the rank is the leader, which reports: the first living rank whose process
+// has been in all runs.
+func (r *rank) leads() bool { return r.comm.Rank() == r.lead }
+
+// isRescue reports whether the rank's process was a spare, which knows nothing of earlier runs.
+func (r *rank) isRescue() bool { return processes > 0 && r.comm.Incarnation() > 0 }
 
 // run makes the run. It returns an error only if it is not one of those that this program
 // demonstrates.
@@ -115,6 +120,9 @@ func (t *trial) run(ctx context.Context) (*report.Outcome, error) {
 		}
 		if err != nil && !slices.ContainsFunc(t.ranks, func(r *rank) bool { return r != nil }) {
 			return nil, err // it has not begun
+		}
+		if err == nil && !slices.ContainsFunc(t.ranks, func(r *rank) bool { return r != nil }) {
+			return &report.Outcome{Name: t.name, Converged: true}, nil // a spare that was not needed
 		}
 		finished := slices.ContainsFunc(t.ranks, func(r *rank) bool { return r != nil && r.finished })
 		switch injected := t.isInjected(err); {
@@ -167,7 +175,7 @@ func (t *trial) join(world *mpicx.Comm) *rank {
 		}
 		t.ranks[r.id] = r
 	}
-	r.comm, r.finished, r.Mended = world, false, 0
+	r.comm, r.lead, r.finished, r.Mended = world, 0, false, 0
 	r.told.Store(nil)
 	return r
 }
@@ -220,18 +228,19 @@ func (r *rank) listen(ctx context.Context) (callOff func()) {
 
 // An introduction is what a rank tells the others at the beginning of an attempt.
 type introduction struct {
-	ID    int
-	Fresh bool // it has no state
-	Away  bool // it has no system on this communicator yet
-	Done  int
-	XDone int
+	ID     int
+	Fresh  bool // it has no state
+	Away   bool // it has no system on this communicator yet
+	Rescue bool
+	Done   int
+	XDone  int
 }
 
 // begin decides where to continue. All ranks decide alike, because each has told the others what
 // the decision depends on.
 func (r *rank) begin(ctx context.Context, a *recovery.Attempt) error {
 	r.comm = a.Comm
-	all, err := mpicx.AllgatherValue(r.comm, introduction{r.id, r.sys == nil, r.sys == nil || r.sys.comm != r.comm, r.Done, r.xDone}).Get(ctx)
+	all, err := mpicx.AllgatherValue(r.comm, introduction{r.id, r.sys == nil, r.sys == nil || r.sys.comm != r.comm, r.isRescue(), r.Done, r.xDone}).Get(ctx)
 	if err != nil {
 		return err
 	}
@@ -244,10 +253,14 @@ func (r *rank) begin(ctx context.Context, a *recovery.Attempt) error {
 		xDone = max(xDone, it.XDone)
 		r.members = append(r.members, it.ID)
 	}
+	r.lead = max(0, slices.IndexFunc(all, func(i introduction) bool { return !i.Rescue }))
 	begun := !all[eldest].Fresh || r.trial.jobs > 0
 	if begun {
 		if r.history, err = mpicx.BcastValue(r.comm, r.history, eldest).Get(ctx); err != nil {
 			return err
+		}
+		if r.isRescue() && r.sys == nil {
+			r.injector.Inherit(r.Done, r.Recoveries)
 		}
 	}
 	if slices.ContainsFunc(all, func(i introduction) bool { return i.Away }) {
@@ -391,7 +404,7 @@ func (r *rank) look(ctx context.Context, res krylov.Result) error {
 		if r.leads() {
 			o.Solution = make([]float64, r.sys.a.Size())
 		}
-		mpicx.Gatherv(r.comm, r.x, o.Solution, r.sys.a.Counts(), 0).MustWait(ctx)
+		mpicx.Gatherv(r.comm, r.x, o.Solution, r.sys.a.Counts(), r.lead).MustWait(ctx)
 	}
 	all := mpicx.AllgatherValue(r.comm, r.injector.Injections).MustGet(ctx)
 	o.Injections = slices.Concat(all...)

@@ -15,6 +15,10 @@ var Die func(comm any)
 // mpicx sets it.
 var Mortal func(comm any) bool
 
+// Machine returns the number of the machine on which the rank of a *mpicx.Comm runs, the same for all ranks
+// there. Package mpicx sets it.
+var Machine func(comm any) int
+
 // Dead says whether the rank of a *mpicx.Comm has died. Package mpicx sets it.
 var Dead func(comm any) bool
 

@@ -1,6 +1,7 @@
 package checkpoint_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ func value(r, version int) []float64 {
 
 // surviving is a program of some steps, each of which is saved, that replaces the dead. It
 // checks what is restored, and that no version is forgotten which some rank knows to count. It returns
-// the data in the end.
+// the data in the end, or the *checkpoint.LostError that Restore has returned.
 func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...checkpoint.Option) ([]float64, error) {
 	const steps = 3
 	var st *checkpoint.Store
@@ -39,7 +40,9 @@ func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...chec
 	constant := []int{-1}
 	acked := 0
 	for repaired := true; ; {
+		var lost error
 		err := comm.TryAll(ctx, func(ctx context.Context) error {
+			lost = nil
 			if repaired {
 				open := func() (*checkpoint.Store, error) { return st.Rejoin(ctx, comm) }
 				if st == nil {
@@ -59,6 +62,9 @@ func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...chec
 			switch {
 			case errors.Is(err, checkpoint.ErrNone):
 				v, x, constant = 0, value(comm.Rank(), 0), []int{comm.Rank()}
+			case errors.As(err, new(*checkpoint.LostError)): // at all ranks: no error of one of them
+				lost = err
+				return nil
 			case err != nil:
 				return err
 			}
@@ -87,7 +93,7 @@ func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...chec
 			return nil, err
 		}
 		if done, _ := ended(ctx, comm, err == nil, err); done {
-			return x, st.Close(ctx)
+			return x, cmp.Or(lost, st.Close(ctx))
 		}
 		for repaired = false; !repaired; {
 			other, err := result(ctx, comm.Replace())

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
@@ -44,7 +45,7 @@ func (s *Store) Rejoin(ctx context.Context, comm *mpicx.Comm) (*Store, error) {
 
 // An introduction is a rank's contribution to the first meeting in Open.
 type introduction struct {
-	Machine int // the lowest rank on the same machine
+	Machine int // the number of this rank's machine
 	Nonce   uint64
 	Run     uint64 // of a rank that rejoins; else 0
 	Options [4]int
@@ -93,12 +94,8 @@ func (s *Store) enter(ctx context.Context, from *Store) error {
 
 // introduce determines the groups.
 func (s *Store) introduce(ctx context.Context) error {
-	machine, err := leader(ctx, s.comm)
-	if err != nil {
-		return err
-	}
 	o, rank := s.opts, s.comm.Rank()
-	me := introduction{machine, rand.Uint64(), s.run, [4]int{o.k, o.m, o.every, o.keep}, ""}
+	me := introduction{hook.Machine(s.comm), rand.Uint64(), s.run, [4]int{o.k, o.m, o.every, o.keep}, ""}
 	if o.dir != "" {
 		if err := prepareDir(o.dir, rank); err != nil {
 			me.Err = err.Error()
@@ -143,19 +140,6 @@ func (s *Store) introduce(ctx context.Context) error {
 		s.shared = err == nil
 	}
 	return nil
-}
-
-// leader returns the lowest rank on this machine.
-func leader(ctx context.Context, c *mpicx.Comm) (int, error) {
-	machine, err := c.SplitShared(c.Rank()).Get(ctx)
-	if err != nil {
-		return 0, err
-	}
-	r, err := mpicx.BcastValue(machine, c.Rank(), 0).Get(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return r, machine.Close(ctx)
 }
 
 // token is a file by which ranks find out whether they see the same directory.
@@ -225,13 +209,15 @@ func (s *Store) recover(ctx context.Context, from *Store, files []stored) error 
 			return err
 		}
 		// A file may be bad after its header. It is then left out, and all ranks choose again.
-		worst, err := meet(ctx, s, "Open", len(bad))
-		if err != nil {
-			return err
-		}
-		if slices.Max(worst) > 0 {
-			me.Files = slices.DeleteFunc(me.Files, func(f stored) bool { return slices.Contains(bad, f) })
-			continue
+		if len(p.reads) > 0 {
+			worst, err := meet(ctx, s, "Open", len(bad))
+			if err != nil {
+				return err
+			}
+			if slices.Max(worst) > 0 {
+				me.Files = slices.DeleteFunc(me.Files, func(f stored) bool { return slices.Contains(bad, f) })
+				continue
+			}
 		}
 		s.rebuild(p, from, got)
 		return s.begin(ctx)

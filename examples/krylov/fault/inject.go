@@ -37,6 +37,20 @@ func NewInjector(faults []Fault, rank int) *Injector {
 	return in
 }
 
+// Inherit drops the faults that have struck the process before this one in the rank's place. Peers
+// say how many iterations and recoveries there were; they may not have counted the last iteration.
+func (in *Injector) Inherit(done, recoveries int) {
+	in.Injections = slices.DeleteFunc(in.Injections, func(i Injection) bool {
+		switch {
+		case i.Recovery > 0:
+			return i.Recovery <= recoveries
+		case i.EndsRank():
+			return i.Iter <= done+1
+		}
+		return i.Iter <= done
+	})
+}
+
 // HasPanicked reports whether the rank has panicked because of a fault.
 func (in *Injector) HasPanicked() bool {
 	return slices.ContainsFunc(in.Injections, func(i Injection) bool { return i.Kind == KindPanic && i.Fired })

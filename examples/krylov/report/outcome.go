@@ -121,8 +121,8 @@ func (f Float) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(f))
 }
 
-// InferInjections adds what is known of the faults of ranks whose processes have died, and which
-// can't report them. Such a fault struck if the rank came to that iteration.
+// InferInjections adds what is known of the faults of ranks that have died or panicked, and whose
+// processes can't report them. Such a fault struck if the rank came to that iteration.
 func (o *Outcome) InferInjections(faults []fault.Fault) {
 	for _, f := range faults {
 		if slices.ContainsFunc(o.Injections, func(i fault.Injection) bool { return i.Fault == f }) {
@@ -130,11 +130,15 @@ func (o *Outcome) InferInjections(faults []fault.Fault) {
 		}
 		inj := fault.Injection{Fault: f}
 		for _, e := range o.Events {
-			if slices.Contains(e.Dead, f.Rank) {
-				inj.Fired = f.Recovery == 0 && f.Iter <= e.Iteration || f.Kind == fault.KindDie
+			panicked := e.Corrupted && e.Failed(f.Rank)
+			if panicked || slices.Contains(e.Dead, f.Rank) {
+				inj.Fired = f.Recovery == 0 && f.Iter <= e.Iteration || f.Kind == fault.KindDie && !panicked || f.Kind == fault.KindPanic && panicked
 				inj.At, inj.Done, inj.What = e.End, e.Iteration, "what it did is not known, as the process died"
-				if f.Kind == fault.KindDie {
+				switch f.Kind {
+				case fault.KindDie:
 					inj.What = "its process died"
+				case fault.KindPanic:
+					inj.What = "a component on the rank panicked"
 				}
 			}
 		}

@@ -39,6 +39,13 @@ func TestInferInjections(t *testing.T) {
 	o.InferInjections([]fault.Fault{flip, die, late})
 	require.Len(t, o.Injections, 3)
 	require.Equal(t, []bool{true, true, false}, []bool{o.Injections[0].Fired, o.Injections[1].Fired, o.Injections[2].Fired})
+
+	// The process of a rank that has panicked cannot report either.
+	bug := fault.Fault{Kind: fault.KindPanic, Rank: 2, Iter: 7}
+	o = &Outcome{Events: []Event{{Iteration: 6, Corrupted: true, Failures: []Failure{{Rank: 2, Message: "panic: a bug"}}}}}
+	o.InferInjections([]fault.Fault{bug})
+	require.True(t, o.Injections[0].Fired)
+	require.Equal(t, "a component on the rank panicked", o.Injections[0].What)
 }
 
 // If the time of the death is not known, no duration since then is reported.
