@@ -17,11 +17,17 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// ulfm runs a job of goroutine ranks with the ULFM backend.
+// runWithSpares runs a job of goroutine ranks with the ULFM backend.
 func runWithSpares(t *testing.T, ranks, spares int, fn func(ctx context.Context, world *mpicx.Comm) error) error {
 	t.Helper()
+	return runWith(t, []mpicx.Option{mpicx.WithSpares(spares)}, ranks, fn)
+}
+
+// runWith is runWithSpares with these options.
+func runWith(t *testing.T, opts []mpicx.Option, ranks int, fn func(ctx context.Context, world *mpicx.Comm) error) error {
+	t.Helper()
 	oneProcess(t)
-	return mpicx.Run(t.Context(), fn, mpicx.WithRanks(ranks), mpicx.WithSpares(spares), hook.Backend("ulfm").(mpicx.Option))
+	return mpicx.Run(t.Context(), fn, append(opts, mpicx.WithRanks(ranks), hook.Backend("ulfm").(mpicx.Option))...)
 }
 
 // A spare takes the place of who has died, and knows it; the others keep theirs.
@@ -63,6 +69,39 @@ func TestReplace(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.EqualValues(t, 5, begun.Load())
+}
+
+// R2: survivors keep their ranks, and the spares, lowest first, get those of the dead, lowest first.
+func TestReplaceInOrder(t *testing.T) {
+	dir := t.TempDir()
+	err := runWith(t, []mpicx.Option{mpicx.WithSpares(3), mpicx.WithTimeline(dir)}, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Incarnation() > 0 {
+			return world.Barrier().Wait(ctx)
+		}
+		world.SetErrhandler(mpicx.ErrorsReturn)
+		dead := []int{1, 3}
+		if slices.Contains(dead, world.Rank()) {
+			mpicxtest.Die(world)
+		}
+		for _, r := range dead {
+			if err := deadIs(mpicx.Recv(world, []int{0}, r, 0).Wait(ctx), r); err != nil {
+				return err
+			}
+		}
+		c, err := world.Replace().Get(ctx)
+		if err != nil {
+			return err
+		}
+		return c.Barrier().Wait(ctx)
+	})
+	require.NoError(t, err)
+	as := make(map[int]int) // by rank in the pool
+	for _, l := range eventsOf(t, dir) {
+		if l.As != nil {
+			as[l.Rank] = *l.As
+		}
+	}
+	require.Equal(t, map[int]int{0: 0, 2: 2, 4: 1, 5: 3}, as)
 }
 
 // Without enough spares all ranks learn it alike, and Shrink works.

@@ -223,3 +223,22 @@ func TestWhoNeedsTheDead(t *testing.T) {
 		require.Equal(t, test.dead, p.DeathFor(&transport.Request{Peer: test.peer, Tag: test.tag}), "peer %d, tag %d", test.peer, test.tag)
 	}
 }
+
+// M3: what a halted rank begins ends with the mismatch, until the next epoch.
+func TestHaltedUntilTheNextEpoch(t *testing.T) {
+	var p Port[letter]
+	r := new(transport.Request)
+	require.NoError(t, p.Barred(r))
+	mismatch := &transport.MismatchError{Number: 1}
+	p.Halt(mismatch)
+	require.True(t, p.IsHalted())
+	require.Equal(t, error(mismatch), p.Barred(r))
+	p.Halt(&transport.MismatchError{Number: 2})
+	require.Equal(t, error(mismatch), p.Barred(r), "the first")
+	over := errors.New("an error")
+	p.Advance(0, over)
+	require.False(t, p.IsHalted())
+	require.Equal(t, over, p.Barred(r))
+	r.Epoch = p.Epoch()
+	require.NoError(t, p.Barred(r))
+}
