@@ -64,6 +64,9 @@ func (c *Comm) replace(r *repairing[*Comm], d *errchan.Decision) {
 	switch {
 	case c.line != now.line:
 		r.fail(notReplaceable(c))
+	case l.recruiter != nil:
+		made, err := l.renew(c, now, d)
+		c.replaceBy(r, made, err)
 	case l.pool != nil:
 		l.muster(errchan.Proposal{Call: errchan.Replace, Flag: whole, Note: now.note(c.depth, c.worldRanks)}, func(d *errchan.Decision, seq uint64, err error) {
 			if err != nil {

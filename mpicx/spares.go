@@ -40,7 +40,7 @@ func (l *lineage) succeed(c *Comm, is succession) {
 	l.is, l.newest = is, c
 }
 
-// isSpare says whether the rank is parked at the beginning of the job.
+// isSpare says whether the rank is parked at its beginning.
 func (l *lineage) isSpare() bool { return l.pool != nil && l.pool.rank >= len(l.workers) }
 
 // world returns the communicator that the rank's program begins with, or nil for a spare that was
@@ -66,8 +66,8 @@ func (l *lineage) muster(proposal errchan.Proposal, done func(d *errchan.Decisio
 	l.pool.ulfm.Propose(id, proposal, func(d *errchan.Decision, err error) { done(d, id.Seq, err) })
 }
 
-// park waits until this rank, a spare, is taken, and returns the new communicator. It returns nil
-// if the programs of all other ranks have ended.
+// park waits until this rank, a spare or a fresh rank, is taken, and returns the new communicator.
+// It returns nil if the programs of all others have ended.
 func (l *lineage) park() (*Comm, error) {
 	l.pool.proc.parked.Store(true)
 	defer l.pool.proc.parked.Store(false)
@@ -80,15 +80,26 @@ func (l *lineage) park() (*Comm, error) {
 		f, promise := future.New[*Comm]()
 		waiting.Of(promise.Future()).Keep(l.pool.keeper)
 		over := false
-		l.muster(errchan.Proposal{Flag: whole}, func(d *errchan.Decision, seq uint64, err error) {
-			var made *Comm
-			if over = err != nil || d.Calls == 0; !over { // a worker has proposed
-				if s := l.staff(d); s.err == nil && slices.Contains(s.members, l.pool.rank) {
-					made, err = l.join(s, seq)
+		if l.recruiter != nil {
+			over = true
+			l.recruiter.await(func(s *staff, err error) {
+				var made *Comm
+				if s != nil {
+					made, err = l.join(s, uint64(s.line))
 				}
-			}
-			promise.Complete(made, err)
-		})
+				promise.Complete(made, err)
+			})
+		} else {
+			l.muster(errchan.Proposal{Flag: whole}, func(d *errchan.Decision, seq uint64, err error) {
+				var made *Comm
+				if over = err != nil || d.Calls == 0; !over { // a worker has proposed
+					if s := l.staff(d); s.err == nil && slices.Contains(s.members, l.pool.rank) {
+						made, err = l.join(s, seq)
+					}
+				}
+				promise.Complete(made, err)
+			})
+		}
 		<-f.Done() // Get would keep a core busy if ranks are processes
 		if world, err := f.Get(context.Background()); world != nil || err != nil || over {
 			if world != nil {
@@ -104,6 +115,7 @@ type staff struct {
 	succession
 	members  []int // ranks in the pool
 	replaced []int // ranks in the communicator that are new
+	old      []int // the other members: ranks in the pool
 	digest   uint64
 	err      error // why the communicator can't be made
 }
@@ -125,12 +137,20 @@ func (l *lineage) choose(d *errchan.Decision) *staff {
 			spares = append(spares, r)
 		}
 	}
-	s := &staff{succession: succession{was.line + 1, make(map[int]int)}, members: members}
+	return was.staff(members, isDead, spares)
+}
+
+// staff returns the staff that the given members and spares make.
+func (was succession) staff(members []int, isDead func(int) bool, spares []int) *staff {
+	s := &staff{succession: succession{line: was.line + 1, taken: make(map[int]int)}, members: members}
 	for place, r := range members {
 		if isDead(r) {
 			s.replaced = append(s.replaced, place)
+		} else {
+			s.old = append(s.old, r)
 		}
 	}
+	s.used = was.used + len(s.replaced)
 	if len(s.replaced) > len(spares) || len(s.replaced) == len(members) {
 		return &staff{err: &SpareError{Places: s.replaced, Spares: len(spares)}}
 	}

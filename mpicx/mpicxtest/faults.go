@@ -56,6 +56,9 @@ func RunFaults(t testing.TB, ranks int, plan string, fn func(ctx context.Context
 	for _, o := range opts {
 		all += hook.Spares(o)
 	}
+	if respawns(opts) {
+		all += hook.Fresh
+	}
 	if err == nil {
 		err = p.Fits(all)
 	}

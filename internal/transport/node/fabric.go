@@ -59,6 +59,18 @@ type Start struct {
 	Name       string // of the transport
 	Rank, Size int
 	Crowded    bool // there are more ranks than cores
+	// Later is the number of processes, the last ones, that may be started later. If it is not 0
+	// the fabric is a Reserve.
+	Later int
+}
+
+// A Reserve is a Fabric of a job that did not begin with all its processes. What is sent to a
+// process that was not started waits for it, and nothing else waits.
+type Reserve interface {
+	// Respawn has a process started, and all before it, if they were not.
+	Respawn(process int)
+	// Begun returns the number of processes that have begun or that Respawn was called for.
+	Begun() int
 }
 
 // A Sink receives the events of a Fabric.
