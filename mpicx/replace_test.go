@@ -17,11 +17,16 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// ulfm runs a job of goroutine ranks with the ULFM backend.
+// runWithSpares runs a job of goroutine ranks with the ULFM backend twice: with spares, and with as many
+// fresh ranks.
 func runWithSpares(t *testing.T, ranks, spares int, fn func(ctx context.Context, world *mpicx.Comm) error) error {
 	t.Helper()
 	oneProcess(t)
-	return mpicx.Run(t.Context(), fn, mpicx.WithRanks(ranks), mpicx.WithSpares(spares), hook.Backend("ulfm").(mpicx.Option))
+	err := mpicx.Run(t.Context(), fn, mpicx.WithRanks(ranks), mpicx.WithSpares(spares), hook.Backend("ulfm").(mpicx.Option))
+	if err == nil {
+		err = runWithRespawn(t, ranks, spares, fn)
+	}
+	return err
 }
 
 // A spare takes the place of who has died, and knows it; the others keep theirs.
@@ -62,14 +67,17 @@ func TestReplace(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
-	require.EqualValues(t, 5, begun.Load())
+	require.EqualValues(t, 2*5, begun.Load())
 }
 
 // Without enough spares all ranks learn it alike, and Shrink works.
 func TestReplaceTooFewSpares(t *testing.T) {
-	var dying sync.WaitGroup
-	dying.Add(2)
+	var dying [2]sync.WaitGroup // of both runs
+	dying[0].Add(2)
+	dying[1].Add(2)
+	var begun atomic.Int32
 	err := runWithSpares(t, 4, 1, func(ctx context.Context, world *mpicx.Comm) error {
+		dying := &dying[(begun.Add(1)-1)/4]
 		if world.Rank() >= 2 {
 			defer dying.Done()
 			mpicxtest.Die(world)

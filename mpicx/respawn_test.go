@@ -2,7 +2,6 @@ package mpicx_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -47,34 +46,12 @@ func TestRespawnAgain(t *testing.T) {
 	require.NoError(t, runWithRespawn(t, 3, hook.Fresh, againAndAgain(10)))
 }
 
-// When no more can be started, all get a *SpareError, and Shrink still works.
-func TestRespawnTooFew(t *testing.T) {
-	err := runWithRespawn(t, 4, 1, func(ctx context.Context, world *mpicx.Comm) error {
-		if world.Rank() >= 2 {
-			mpicxtest.Die(world)
-		}
-		if err := world.Barrier().Wait(ctx); !corrupted(err) {
-			return fmt.Errorf("Barrier: %v", err)
-		}
-		if _, err := world.AgreeFailed().Get(ctx); err != nil {
-			return err
-		}
-		for len(world.Failed()) < 2 {
-			if _, err := world.AgreeFailed().Get(ctx); err != nil {
-				return err
-			}
-		}
-		_, err := world.Replace().Get(ctx)
-		if short, ok := errors.AsType[*mpicx.SpareError](err); !ok || short.Spares != 1 || !slices.Equal(short.Places, []int{2, 3}) {
-			return fmt.Errorf("Replace: %v", err)
-		}
-		c, err := world.Shrink().Get(ctx)
-		if err != nil {
-			return err
-		}
-		return c.Barrier().Wait(ctx)
-	})
-	require.NoError(t, err)
+// What makes no sense is refused.
+func TestRespawnRefused(t *testing.T) {
+	oneProcess(t)
+	none := func(context.Context, *mpicx.Comm) error { return nil }
+	require.ErrorContains(t, mpicx.Run(t.Context(), none, mpicx.WithRespawn(), mpicx.WithSpares(2)), "WithRespawn and WithSpares(2)")
+	require.NoError(t, mpicx.Run(t.Context(), none, mpicx.WithRespawn(), hook.Backend("blackchannel").(mpicx.Option)))
 }
 
 // Whoever dies at whatever message: the survivors and the fresh ranks agree on who they are.
@@ -85,6 +62,9 @@ func TestRespawnAtEveryMessage(t *testing.T) {
 				for _, second := range []string{"", "; kill %d in replace message 1", "; kill %d in resolve message 1"} {
 					for at := 1; ; at++ {
 						plan := fmt.Sprintf("kill %d at operation %d", victim, at)
+						if n == 1 && victim > 0 {
+							break // nobody can start it
+						}
 						if second != "" {
 							plan += fmt.Sprintf(second, (victim+1)%(n+2))
 						}
@@ -94,11 +74,11 @@ func TestRespawnAtEveryMessage(t *testing.T) {
 					}
 				}
 				for _, protocol := range []string{"replace", "resolve", "revoke", "agree", "shrink", "end"} {
-					for _, others := range []int{0, 1, n - 1} { // the others make a Replace necessary
+					for others := range min(n, 3) { // their deaths make a Replace necessary
 						for at := 1; ; at++ {
 							plan := fmt.Sprintf("kill %d in %s message %d", victim, protocol, at)
 							for i := range others {
-								plan += fmt.Sprintf("; kill %d at operation %d", (victim+1+i)%n, 3+i)
+								plan += fmt.Sprintf("; kill %d at operation %d", (min(victim, n-1)+1+i)%n, 3+i)
 							}
 							if !respawnByPlan(t, n, plan, victim) {
 								break

@@ -2,8 +2,6 @@ package mpicx
 
 import (
 	"context"
-	"fmt"
-	"hash/fnv"
 	"slices"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -110,16 +108,6 @@ func (l *lineage) park() (*Comm, error) {
 	}
 }
 
-// A staff is the members of a communicator that Replace makes. The ranks of a process share it.
-type staff struct {
-	succession
-	members  []int // ranks in the pool
-	replaced []int // ranks in the communicator that are new
-	old      []int // the other members: ranks in the pool
-	digest   uint64
-	err      error // why the communicator can't be made
-}
-
 // staff returns the staff that a decision means, the same at all ranks.
 func (l *lineage) staff(d *errchan.Decision) *staff {
 	return d.Meaning(func(d *errchan.Decision) any { return l.choose(d) }).(*staff)
@@ -138,35 +126,6 @@ func (l *lineage) choose(d *errchan.Decision) *staff {
 		}
 	}
 	return was.staff(members, isDead, spares)
-}
-
-// staff returns the staff that the given members and spares make.
-func (was succession) staff(members []int, isDead func(int) bool, spares []int) *staff {
-	s := &staff{succession: succession{line: was.line + 1, taken: make(map[int]int)}, members: members}
-	for place, r := range members {
-		if isDead(r) {
-			s.replaced = append(s.replaced, place)
-		} else {
-			s.old = append(s.old, r)
-		}
-	}
-	s.used = was.used + len(s.replaced)
-	if len(s.replaced) > len(spares) || len(s.replaced) == len(members) {
-		return &staff{err: &SpareError{Places: s.replaced, Spares: len(spares)}}
-	}
-	for i, place := range s.replaced {
-		s.taken[spares[i]] = was.taken[members[place]] + 1
-		members[place] = spares[i]
-	}
-	digest := fnv.New64a()
-	for _, r := range members {
-		if n := was.taken[r]; n > 0 {
-			s.taken[r] = n
-		}
-		fmt.Fprintln(digest, r)
-	}
-	s.digest = digest.Sum64()
-	return s
 }
 
 // join makes the communicator of a staff. It is an error if this rank is not a member.
