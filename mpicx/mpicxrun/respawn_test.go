@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,16 @@ func init() {
 	// place, and its number in the job.
 	programs["respawn"] = func() {
 		times, _ := strconv.Atoi(os.Getenv("TEST_TIMES"))
+		switch how := os.Getenv("TEST_START"); {
+		case how == "remove":
+			_ = os.Remove(os.Args[0])
+		case how != "" && own() >= 3 && own()%2 > 0: // every other one dies while it starts
+			if how == "exit" {
+				os.Exit(0)
+			}
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
 		rank(func(ctx context.Context, c *mpicx.Comm) error {
 			for {
 				all, err := mpicx.AllgatherValue(c, c.Incarnation()).Get(ctx)
@@ -30,7 +41,7 @@ func init() {
 					if c, err = c.Replace().Get(ctx); err != nil {
 						return err
 					}
-				case slices.Min(all) == times:
+				case slices.Min(all) >= times:
 					fmt.Printf("rank %d of %d, incarnation %d, number %d\n", c.Rank(), c.Size(), c.Incarnation(), own())
 					return nil
 				case c.Rank() == slices.Index(all, slices.Min(all)):
@@ -68,6 +79,35 @@ func TestRespawn(t *testing.T) {
 		require.Contains(t, out, fmt.Sprintf("[%d] rank ", i))
 	}
 	require.Equal(t, n*times, strings.Count(errs, "has died: signal: killed"), errs)
+}
+
+// Processes that die while they start are replaced as well.
+func TestRespawnDiesAtStart(t *testing.T) {
+	t.Setenv("TEST_TIMES", "1")
+	for _, how := range []string{"exit", "kill"} {
+		t.Setenv("TEST_START", how)
+		status, out, errs := of(t, "respawn", "-n", "3", "-respawn", "10")
+		require.Zero(t, status, errs)
+		require.Equal(t, 3, strings.Count(out, "number "), out)
+		require.Regexp(t, "rank 3 has died: (exit status 0|signal: killed)", errs)
+	}
+}
+
+// If the program is gone, no process can be started, and the survivors learn it.
+func TestRespawnCannotStart(t *testing.T) {
+	text, err := os.ReadFile(os.Args[0])
+	require.NoError(t, err)
+	program := filepath.Join(t.TempDir(), "program")
+	require.NoError(t, os.WriteFile(program, text, 0o700))
+	t.Setenv("TEST_TIMES", "1")
+	t.Setenv("TEST_START", "remove")
+	j := command("respawn", "-n", "3", "-respawn", "2")
+	j.Args[len(j.Args)-1] = program
+	require.NoError(t, j.Start())
+	require.NotZero(t, j.status(t))
+	require.Contains(t, j.errs.String(), "mpicxrun: rank 3 can't be started: ")
+	require.Contains(t, j.errs.String(), "mpicxrun: rank 4 can't be started: ")
+	require.Contains(t, j.errs.String(), "0 spares or fresh ranks are left")
 }
 
 // When no more processes can be started, Replace says so.
@@ -111,7 +151,8 @@ func TestRespawnNoOrphans(t *testing.T) {
 	for _, pid := range pids {
 		gone(t, pid)
 	}
+	_, _, errs := of(t, "sum", "-n", "1") // removes what is left
 	for _, d := range leftovers(t) {
-		require.NotContains(t, d, fmt.Sprint("-", j.Process.Pid, "-"))
+		require.NotContains(t, d, fmt.Sprint("-", j.Process.Pid, "-"), errs)
 	}
 }
