@@ -84,12 +84,16 @@ type Comm struct {
 // A lineage is one rank's record of the world and of the communicators that Replace has made of
 // it, one after another.
 type lineage struct {
-	// pool is the parent of all of them if the job has spares: the communicator of all ranks
-	// of the job, which the program does not see. workers are the ranks that begin in the
-	// world.
+	// pool is the parent of all of them if the job has spares or fresh ranks: the communicator
+	// of all ranks of the job, which the program does not see. workers are the ranks that begin
+	// in the world.
 	pool     *Comm // nil: no spares
 	workers  []int
 	replaces turns // calls of Replace
+	// recruiter and start are set if there are fresh ranks instead of spares. start has the
+	// rank of the pool started, if it was not.
+	recruiter *recruiter
+	start     func(rank int)
 
 	mu       sync.Mutex
 	is       succession

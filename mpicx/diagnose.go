@@ -79,11 +79,14 @@ func (c *Comm) Diagnose(ctx context.Context) (*Diagnosis, error) {
 
 // asked returns the communicator on which the members of c are asked, and their ranks there: of c
 // and its ancestors, the one nearest to the world that is not closed and has all members of c. c
-// itself may not do: a rank that has not come to its Dup has no side of it.
+// itself may not do: a rank that has not come to its Dup has no side of it. Nor may the pool, if some
+// of its ranks may not have been started.
 func (c *Comm) asked() (w *Comm, ranks []int) {
 	var line []*Comm
 	for a := c; a != nil; a = a.parent {
-		line = append(line, a)
+		if a.parent != nil || a.lineage.recruiter == nil {
+			line = append(line, a)
+		}
 	}
 	for i := len(line) - 1; i >= 0; i-- {
 		if w = line[i]; !w.isClosed() {

@@ -257,14 +257,15 @@ func (e *ProcFailedError) Error() string {
 	return fmt.Sprintf("mpicx: processes of ranks %v have died", e.Ranks)
 }
 
-// A SpareError says that there were too few spares for Replace. All ranks get it.
+// A SpareError says that there were too few spares for Replace, or too few fresh ranks left to
+// start. All ranks get it.
 type SpareError struct {
 	Places []int // the dead, in the communicator that was to be replaced
-	Spares int   // how many living spares are not taken yet
+	Spares int   // how many living spares are not taken yet, or fresh ranks not started
 }
 
 func (e *SpareError) Error() string {
-	return fmt.Sprintf("mpicx: Replace: %d processes have died, of ranks %v, and %d spares are left, expected at least %d (WithSpares)",
+	return fmt.Sprintf("mpicx: Replace: %d processes have died, of ranks %v, and %d spares or fresh ranks are left, expected at least %d (WithSpares, WithRespawn)",
 		len(e.Places), e.Places, e.Spares, len(e.Places))
 }
 

@@ -62,6 +62,12 @@ func init() {
 		option.(Option)(o)
 		return o.spares
 	}
+	hook.Respawns = func(option any) bool {
+		o := new(options)
+		option.(Option)(o)
+		return o.respawn
+	}
+	hook.MostFresh = func(n int) any { return Option(func(o *options) { o.mostFresh = n }) }
 	hook.Abort = func(comm any, err error) {
 		c := comm.(*Comm)
 		if c.ulfm != nil && c.proc.dead.Load() {

@@ -58,7 +58,7 @@ func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 		err := mpiErrorf("Initialize", ClassCount, "%d ranks, expected one in each process: goroutine ranks are started by Run", o.chosen)
 		return nil, errors.Join(err, j.end())
 	}
-	root, err := newRoot(j.sides[0], o, j.workers)
+	root, err := newRoot(j.sides[0], o, j)
 	if err != nil {
 		return nil, err
 	}

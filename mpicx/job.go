@@ -11,9 +11,13 @@ import (
 // job is this process's part in a job.
 type job struct {
 	sides []transport.Comm // of the communicator of all ranks, with spares: the sides of this process's ranks
-	// workers are the ranks of the world, if there are also spares.
+	// workers are the ranks of the world, if there are also spares or fresh ranks.
 	workers []int
-	end     func() error // waits for all processes
+	// later are the sides of goroutine ranks that are started by start, and start starts the rank
+	// of a side. start is nil if there are no fresh ranks.
+	later []transport.Comm
+	start func(rank int)
+	end   func() error // waits for all processes
 	// unfit is why this process's ranks can't run the program; nil: they can. Their peers, which
 	// may be waiting for them, are told by an error of the rank.
 	unfit error
@@ -30,12 +34,24 @@ func goroutines(o *options, ranks int) *job {
 		start = local.NewMortal
 	}
 	ranks = cmp.Or(o.chosen, o.environment, ranks)
-	sides := start(ranks + o.parked())
+	sides := start(ranks + o.parked() + o.fresh())
 	j := &job{workers: o.workers(ranks), end: func() error { sides[0].Stop(); return nil }}
 	for _, side := range sides {
 		j.sides = append(j.sides, side)
 	}
+	if o.fresh() > 0 {
+		j.sides, j.later = j.sides[:ranks], j.sides[ranks:]
+		j.start = func(int) {} // Run knows how
+	}
 	return j
+}
+
+// fresh returns the greatest number of fresh ranks of a job of goroutine ranks.
+func (o *options) fresh() int {
+	if o.respawn && o.backend == backendULFM {
+		return o.mostFresh
+	}
+	return 0
 }
 
 // parked returns the number of spares. With the black channel it is 0, because no death is survived
@@ -49,7 +65,7 @@ func (o *options) parked() int {
 
 // workers returns the ranks of the world, or nil if there are no spares.
 func (o *options) workers(n int) (workers []int) {
-	if o.parked() > 0 {
+	if o.parked() > 0 || o.fresh() > 0 {
 		workers = firstRanks(n)
 	}
 	return workers

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/mpicx/go-mpicx/internal/detector"
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/timeline"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
@@ -22,6 +23,8 @@ type options struct {
 	chosen      int // number of ranks from WithRanks; 0: not given
 	environment int // MPICX_RANKS
 	spares      int
+	respawn     bool
+	mostFresh   int // of goroutine ranks
 	backend     string
 	log         *slog.Logger
 	trace       bool
@@ -64,6 +67,21 @@ func WithSpares(k int) Option {
 	}
 }
 
+// WithRespawn has fresh ranks take the places of dead ones, instead of spares that wait: see
+// [Comm.Replace]. Replace starts as many as have died. The job has its full size again after any
+// number of deaths, one after another, and nothing waits in the meantime.
+//
+// A fresh goroutine rank calls Run's function; a job starts at most 1000 of them. In a job of
+// mpicxrun a fresh process begins the program from its start, and its Run, or Instance.World, has
+// the communicator that Replace has made. mpicxrun -respawn says how many the launcher starts at
+// most. A job of mpirun has no processes but those that it began with, so there Run returns an
+// error: use WithSpares. With the black channel the option does nothing.
+//
+// A fresh rank is numbered from 0 like any other in the communicator of Replace. Logs, timelines
+// and mpicxrun -label number the ranks of a job; fresh ranks have the numbers after those that the
+// job began with.
+func WithRespawn() Option { return func(o *options) { o.respawn = true } }
+
 // WithLogger logs the events of errors: signal, notice (the first of a round), resolved, corrupted,
 // died and revoked. Each has the attributes rank, comm and epoch. Without this option nothing is
 // logged.
@@ -89,7 +107,7 @@ func WithTimeline(dir string) Option {
 }
 
 func newOptions(opts []Option) *options {
-	o := &options{backend: Backend, diagnoses: os.Stderr, timeline: os.Getenv("MPICX_TIMELINE")}
+	o := &options{backend: Backend, mostFresh: hook.Fresh, diagnoses: os.Stderr, timeline: os.Getenv("MPICX_TIMELINE")}
 	if s := os.Getenv("MPICX_RANKS"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 {
@@ -109,6 +127,9 @@ func newOptions(opts []Option) *options {
 			continue
 		}
 		opt(o)
+	}
+	if o.respawn && o.spares > 0 {
+		o.err = mpiErrorf("Run", ClassOther, "WithRespawn and WithSpares(%d), expected one of them", o.spares)
 	}
 	return o
 }

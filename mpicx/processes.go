@@ -101,18 +101,28 @@ func joinJob(o *options, begin func(node.Options) (*node.Job, error), again func
 	l.users++
 	l.begun++
 	world := l.World()
-	n := cmp.Or(o.chosen, world.Size()-o.spares)
+	began := world.Size() - l.Later() // processes that were started at the beginning
+	n := cmp.Or(o.chosen, began-o.spares)
+	o.mostFresh = l.Later()
 	j := &job{workers: o.workers(max(n, 0)), end: leaveProcesses, courtesy: courtesy}
 	var err error
 	switch all := n + o.parked(); {
-	case n > world.Size():
-		err = mpiErrorf("Run", ClassCount, "%d ranks, expected %d or fewer: the number of the job's processes", n, world.Size())
-	case n < 1 || n+o.spares > world.Size():
-		err = mpiErrorf("Run", ClassCount, "%d spares and %d ranks, expected at most %d in all, the number of the job's processes", o.spares, max(n, 1), world.Size())
-	case world.Rank() < all:
+	case n > began:
+		err = mpiErrorf("Run", ClassCount, "%d ranks, expected %d or fewer: the number of the job's processes", n, began)
+	case n < 1 || n+o.spares > began:
+		err = mpiErrorf("Run", ClassCount, "%d spares and %d ranks, expected at most %d in all, the number of the job's processes", o.spares, max(n, 1), began)
+	case o.respawn && o.backend == backendULFM && l.Later() == 0:
+		err = mpiErrorf("Run", ClassOther, "WithRespawn, and the launcher starts no processes later: expected mpicxrun -respawn, or WithSpares")
+	case world.Rank() < all || world.Rank() >= began && o.fresh() > 0:
 		var members []int // all
-		if all < world.Size() {
+		if all+o.fresh() < world.Size() {
 			members = firstRanks(all)
+		}
+		for p := began; p < began+o.fresh() && members != nil; p++ {
+			members = append(members, p)
+		}
+		if o.fresh() > 0 {
+			j.start = func(rank int) { l.Respawn(began + rank - n) }
 		}
 		var side transport.Comm
 		side, err = world.Sub(transport.Name{Seq: l.begun}, members)

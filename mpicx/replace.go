@@ -9,18 +9,18 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Replace makes a communicator of c's size and order, in which spares (WithSpares) take the places
-// of the dead. Use it if the program needs the same number of ranks, and [Comm.Shrink] if it can
-// continue with fewer. Only the ULFM backend has it.
+// Replace makes a communicator of c's size and order, in which spares (WithSpares) or fresh ranks
+// (WithRespawn) take the places of the dead. Use it if the program needs the same number of ranks,
+// and [Comm.Shrink] if it can continue with fewer. Only the ULFM backend has it.
 //
-// A spare that is taken calls Run's function, or returns from Instance.World, with the new
-// communicator as its world. Replaced returns the ranks that are new; Incarnation is greater
-// than 0 at such a rank.
+// A spare that is taken, or a fresh rank, calls Run's function, or returns from Instance.World,
+// with the new communicator as its world. Replaced returns the ranks that are new; Incarnation is
+// greater than 0 at such a rank.
 //
 // Replace is collective among the living, works where Shrink does, and replaces the ranks that
 // Shrink would leave out. All ranks get the new communicator, or all get an error: a
-// *SpareError if there are too few spares, after which Shrink still works. A rank may have died
-// since, even a spare that has just been taken. The first use of the new communicator reports
+// *SpareError if there are too few spares, or no more fresh ranks can be started, after which Shrink
+// still works. A rank may have died since, even one that is new, or could not be started. The first use of the new communicator reports
 // that, and then Replace makes another one.
 //
 // If an error arrives late on a communicator that is not broken, the first Wait may return it.
@@ -64,6 +64,9 @@ func (c *Comm) replace(r *repairing[*Comm], d *errchan.Decision) {
 	switch {
 	case c.line != now.line:
 		r.fail(notReplaceable(c))
+	case l.recruiter != nil:
+		made, err := l.renew(c, now, d)
+		c.replaceBy(r, made, err)
 	case l.pool != nil:
 		note := d.Meaning(func(*errchan.Decision) any { return now.note(c.depth, c.worldRanks) }).([]byte)
 		l.muster(errchan.Proposal{Call: errchan.Replace, Flag: whole, Note: note}, func(d *errchan.Decision, seq uint64, err error) {

@@ -17,13 +17,18 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// runWithSpares runs a job of goroutine ranks with the ULFM backend.
+// runWithSpares runs a job of goroutine ranks with the ULFM backend twice: with spares, and with as many
+// fresh ranks.
 func runWithSpares(t *testing.T, ranks, spares int, fn func(ctx context.Context, world *mpicx.Comm) error) error {
 	t.Helper()
-	return runWith(t, []mpicx.Option{mpicx.WithSpares(spares)}, ranks, fn)
+	err := runWith(t, []mpicx.Option{mpicx.WithSpares(spares)}, ranks, fn)
+	if err == nil {
+		err = runWithRespawn(t, ranks, spares, fn)
+	}
+	return err
 }
 
-// runWith is runWithSpares with these options.
+// runWith runs a job of goroutine ranks with the ULFM backend and these options.
 func runWith(t *testing.T, opts []mpicx.Option, ranks int, fn func(ctx context.Context, world *mpicx.Comm) error) error {
 	t.Helper()
 	oneProcess(t)
@@ -68,7 +73,7 @@ func TestReplace(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
-	require.EqualValues(t, 5, begun.Load())
+	require.EqualValues(t, 2*5, begun.Load())
 }
 
 // R2: survivors keep their ranks, and the spares, lowest first, get those of the dead, lowest first.
@@ -106,9 +111,12 @@ func TestReplaceInOrder(t *testing.T) {
 
 // Without enough spares all ranks learn it alike, and Shrink works.
 func TestReplaceTooFewSpares(t *testing.T) {
-	var dying sync.WaitGroup
-	dying.Add(2)
+	var dying [2]sync.WaitGroup // of both runs
+	dying[0].Add(2)
+	dying[1].Add(2)
+	var begun atomic.Int32
 	err := runWithSpares(t, 4, 1, func(ctx context.Context, world *mpicx.Comm) error {
+		dying := &dying[(begun.Add(1)-1)/4]
 		if world.Rank() >= 2 {
 			defer dying.Done()
 			mpicxtest.Die(world)

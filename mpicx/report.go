@@ -83,16 +83,22 @@ func (r *reporter) add(root *Comm) {
 }
 
 // asker returns the communicator on which the ranks are asked: the largest that is not closed, of
-// the first living rank of this process. It returns nil if there is none.
+// the first living rank of this process. In a job with fresh ranks it is the newest that Replace has
+// made. asker returns nil if there is none.
 func (r *reporter) asker() *Comm {
 	r.mu.Lock()
 	roots := slices.Clone(r.roots)
 	r.mu.Unlock()
-	roots = slices.DeleteFunc(roots, func(c *Comm) bool { return c.proc.dead.Load() })
+	roots = slices.DeleteFunc(roots, func(c *Comm) bool {
+		return c.proc.dead.Load() || c.lineage.recruiter != nil && c.lineage.last() == nil
+	})
 	if len(roots) == 0 {
 		return nil
 	}
 	root := slices.MinFunc(roots, func(a, b *Comm) int { return cmp.Compare(a.rank, b.rank) })
+	if root.lineage.recruiter != nil { // some ranks of the pool may not have been started
+		return root.lineage.last()
+	}
 	var widest *Comm
 	for _, c := range root.family() {
 		if (widest == nil || c.size > widest.size) && !c.isClosed() {

@@ -59,34 +59,42 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	errs := make(map[int]error)
 	roots := make(map[*Comm]int)
 	var mu sync.Mutex
-	var wg sync.WaitGroup
 	reporter := report(ctx, o)
-	for _, t := range j.sides {
-		wg.Go(func() {
-			root, err := newRoot(t, o, j.workers)
-			rank := t.Rank()
-			defer func() { // runtime.Goexit gets here too
-				mu.Lock()
-				defer mu.Unlock()
-				if root != nil {
-					roots[root] = rank
-				}
-				if err != nil {
-					errs[rank] = errors.Join(errs[rank], err) // a rank has the errors of all its incarnations
-				}
-			}()
-			switch {
-			case err != nil:
-			case j.unfit != nil:
-				err = j.unfit
-				root.refuse(err)
-			default:
-				reporter.add(root)
-				root.runRank(ctx, fn, &rank, &err)
+	run := func(t transport.Comm) {
+		root, err := newRoot(t, o, j)
+		rank := t.Rank()
+		defer func() { // runtime.Goexit gets here too
+			mu.Lock()
+			defer mu.Unlock()
+			if root != nil {
+				roots[root] = rank
 			}
-		})
+			if err != nil {
+				errs[rank] = errors.Join(errs[rank], err) // a rank has the errors of all its incarnations
+			}
+		}()
+		switch {
+		case err != nil:
+		case j.unfit != nil:
+			err = j.unfit
+			root.refuse(err)
+		default:
+			reporter.add(root)
+			root.runRank(ctx, fn, &rank, &err)
+		}
 	}
-	wg.Wait()
+	crew := newCrew(len(j.sides))
+	if j.later != nil {
+		j.start = func(rank int) {
+			if i := rank - len(j.sides); crew.admit(rank) {
+				go crew.work(func() { run(j.later[i]) })
+			}
+		}
+	}
+	for _, t := range j.sides {
+		go crew.work(func() { run(t) })
+	}
+	<-crew.done
 	reporter.end(errors.Join(slices.Collect(maps.Values(errs))...))
 	mismatches := func(of bool) { // messages of processes come until the job's end
 		for root, rank := range roots {
@@ -121,9 +129,9 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	return err
 }
 
-// newRoot makes the first communicator of a rank: the world or, if there are spares, the pool.
-// workers is nil if there are no spares.
-func newRoot(t transport.Comm, o *options, workers []int) (root *Comm, err error) {
+// newRoot makes the first communicator of a rank: the world or, if there are spares or fresh ranks,
+// the pool.
+func newRoot(t transport.Comm, o *options, j *job) (root *Comm, err error) {
 	p := newProc(t, o)
 	if o.wrap != nil {
 		t = o.wrap(t)
@@ -134,8 +142,8 @@ func newRoot(t transport.Comm, o *options, workers []int) (root *Comm, err error
 	}
 	root = newComm(p, t, nil, nil, "world", nil)
 	p.carryOut, p.giveUp = root.carryOut, root.giveUp
-	root.lineage = &lineage{workers: workers}
-	if workers == nil {
+	root.lineage = &lineage{workers: j.workers, start: j.start}
+	if j.workers == nil {
 		root.lineage.succeed(root, succession{line: 1})
 	} else {
 		root.name = "pool"
@@ -146,7 +154,10 @@ func newRoot(t transport.Comm, o *options, workers []int) (root *Comm, err error
 		root.started()
 	}
 	root.open(nil, dup, t.Epoch(), true, false)
-	return root, nil
+	if j.start != nil {
+		err = root.lineage.recruit()
+	}
+	return root, err
 }
 
 // started tells the watchers that the rank begins. c is its first communicator.
@@ -217,6 +228,9 @@ func (c *Comm) end(failed bool) {
 		for _, d := range c.family() {
 			d.leaveMessages()
 		}
+	}
+	if c.lineage.recruiter != nil {
+		c.lineage.recruiter.leave()
 	}
 	p.feed(p.ledger.Depart)
 	if c.ulfm != nil {

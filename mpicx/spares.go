@@ -2,8 +2,6 @@ package mpicx
 
 import (
 	"context"
-	"fmt"
-	"hash/fnv"
 	"slices"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -40,7 +38,7 @@ func (l *lineage) succeed(c *Comm, is succession) {
 	l.is, l.newest = is, c
 }
 
-// isSpare says whether the rank is parked at the beginning of the job.
+// isSpare says whether the rank is parked at its beginning.
 func (l *lineage) isSpare() bool { return l.pool != nil && l.pool.rank >= len(l.workers) }
 
 // world returns the communicator that the rank's program begins with, or nil for a spare that was
@@ -66,8 +64,8 @@ func (l *lineage) muster(proposal errchan.Proposal, done func(d *errchan.Decisio
 	l.pool.ulfm.Propose(id, proposal, func(d *errchan.Decision, err error) { done(d, id.Seq, err) })
 }
 
-// park waits until this rank, a spare, is taken, and returns the new communicator. It returns nil
-// if the programs of all other ranks have ended.
+// park waits until this rank, a spare or a fresh rank, is taken, and returns the new communicator.
+// It returns nil if the programs of all others have ended.
 func (l *lineage) park() (*Comm, error) {
 	l.pool.proc.parked.Store(true)
 	defer l.pool.proc.parked.Store(false)
@@ -80,15 +78,26 @@ func (l *lineage) park() (*Comm, error) {
 		f, promise := future.New[*Comm]()
 		waiting.Of(promise.Future()).Keep(l.pool.keeper)
 		over := false
-		l.muster(errchan.Proposal{Flag: whole}, func(d *errchan.Decision, seq uint64, err error) {
-			var made *Comm
-			if over = err != nil || d.Calls == 0; !over { // a worker has proposed
-				if s := l.staff(d); s.err == nil && slices.Contains(s.members, l.pool.rank) {
-					made, err = l.join(s, seq)
+		if l.recruiter != nil {
+			over = true
+			l.recruiter.await(func(s *staff, err error) {
+				var made *Comm
+				if s != nil {
+					made, err = l.join(s, uint64(s.line))
 				}
-			}
-			promise.Complete(made, err)
-		})
+				promise.Complete(made, err)
+			})
+		} else {
+			l.muster(errchan.Proposal{Flag: whole}, func(d *errchan.Decision, seq uint64, err error) {
+				var made *Comm
+				if over = err != nil || d.Calls == 0; !over { // a worker has proposed
+					if s := l.staff(d); s.err == nil && slices.Contains(s.members, l.pool.rank) {
+						made, err = l.join(s, seq)
+					}
+				}
+				promise.Complete(made, err)
+			})
+		}
 		<-f.Done() // Get would keep a core busy if ranks are processes
 		if world, err := f.Get(context.Background()); world != nil || err != nil || over {
 			if world != nil {
@@ -97,15 +106,6 @@ func (l *lineage) park() (*Comm, error) {
 			return world, err
 		}
 	}
-}
-
-// A staff is the members of a communicator that Replace makes. The ranks of a process share it.
-type staff struct {
-	succession
-	members  []int // ranks in the pool
-	replaced []int // ranks in the communicator that are new
-	digest   uint64
-	err      error // why the communicator can't be made
 }
 
 // staff returns the staff that a decision means, the same at all ranks.
@@ -125,28 +125,7 @@ func (l *lineage) choose(d *errchan.Decision) *staff {
 			spares = append(spares, r)
 		}
 	}
-	s := &staff{succession: succession{was.line + 1, make(map[int]int)}, members: members}
-	for place, r := range members {
-		if isDead(r) {
-			s.replaced = append(s.replaced, place)
-		}
-	}
-	if len(s.replaced) > len(spares) || len(s.replaced) == len(members) {
-		return &staff{err: &SpareError{Places: s.replaced, Spares: len(spares)}}
-	}
-	for i, place := range s.replaced {
-		s.taken[spares[i]] = was.taken[members[place]] + 1
-		members[place] = spares[i]
-	}
-	digest := fnv.New64a()
-	for _, r := range members {
-		if n := was.taken[r]; n > 0 {
-			s.taken[r] = n
-		}
-		fmt.Fprintln(digest, r)
-	}
-	s.digest = digest.Sum64()
-	return s
+	return was.staff(members, isDead, spares)
 }
 
 // join makes the communicator of a staff. It is an error if this rank is not a member.

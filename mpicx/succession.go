@@ -13,6 +13,7 @@ import (
 // members of the newest communicator.
 type succession struct {
 	line  int         // number of communicators so far, including the world
+	used  int         // number of spares, or fresh ranks, that were taken
 	taken map[int]int // a member's incarnation, by its rank in the job; 0 is left out
 }
 
@@ -23,11 +24,13 @@ func (s succession) name() string { return fmt.Sprintf("world.replace%d", s.line
 // know of the communicator with the given members, made by depth Shrinks of the newest:
 //
 //	line, depth     4 bytes each, the most significant first: the later of two notes is greater
+//	used
 //	members         how many runs of consecutive ranks, and the first rank and length of each
 //	taken           how many, and for each the rank and the incarnation, by rank
 func (s succession) note(depth int, members []int) []byte {
 	b := binary.BigEndian.AppendUint32(nil, uint32(s.line))
 	b = binary.BigEndian.AppendUint32(b, uint32(depth))
+	b = binary.AppendUvarint(b, uint64(s.used))
 	var runs []byte
 	n := 0
 	for i := 0; i < len(members); n++ {
@@ -54,7 +57,7 @@ func readNote(b []byte, size int) (s succession, members []int, err error) {
 	for i := range head {
 		head[i] = d.Byte()
 	}
-	s = succession{int(binary.BigEndian.Uint32(head[:])), make(map[int]int)}
+	s = succession{int(binary.BigEndian.Uint32(head[:])), d.Below(size+1, "number of fresh ranks"), make(map[int]int)}
 	for range d.Below(size+1, "number of runs") {
 		first := d.Below(size, "rank")
 		for i := range d.Below(size-first+1, "number of ranks") {

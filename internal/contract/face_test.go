@@ -20,6 +20,8 @@ import (
 var (
 	_ func(context.Context, func(context.Context, *mpicx.Comm) error, ...mpicx.Option) error = mpicx.Run
 	_ func(int) mpicx.Option                                                                 = mpicx.WithRanks
+	_ func(int) mpicx.Option                                                                 = mpicx.WithSpares
+	_ func() mpicx.Option                                                                    = mpicx.WithRespawn
 	_ func(string) mpicx.Option                                                              = mpicx.WithTimeline
 	_ func() mpicx.Option                                                                    = mpicx.WithRuntimeTrace
 	_ func(*slog.Logger) mpicx.Option                                                        = mpicx.WithLogger

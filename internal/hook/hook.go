@@ -58,6 +58,15 @@ var Doing func(comm any) string
 // Spares returns the number of spares that a mpicx.Option requests. Package mpicx sets it.
 var Spares func(option any) int
 
+// Respawns says whether a mpicx.Option is WithRespawn. Package mpicx sets it.
+var Respawns func(option any) bool
+
+// Fresh is the greatest number of fresh goroutine ranks of a job.
+const Fresh = 1000
+
+// MostFresh returns a mpicx.Option that replaces Fresh. Package mpicx sets it.
+var MostFresh func(n int) any
+
 // Happened reports an event at the rank of a *mpicx.Comm to the watchers of the rank, with a
 // text that describes it. Package mpicx sets it.
 var Happened func(comm any, kind timeline.Kind, text string)

@@ -11,7 +11,7 @@ import (
 
 // A board is the beginning of a job's shared memory. It has a line for each process: the first word is the
 // process's state, the second its place, from 1, in the order in which deaths were seen. A last line has the
-// number of deaths that have been seen.
+// number of deaths that have been seen, and the number of processes that were started or are to be.
 type board []byte
 
 // A state is the state of a process.
@@ -43,7 +43,7 @@ func (b board) seen(rank int) {
 
 // over says whether all processes that have not died have left.
 func (b board) over() bool {
-	for r := range len(b)/line - 1 {
+	for r := range b.begun() {
 		if b.state(r) != left && atomic.LoadUint32(b.when(r)) == 0 {
 			return false
 		}
@@ -55,6 +55,21 @@ func (b board) over() bool {
 func (b board) deaths() uint32 { return atomic.LoadUint32(b.count()) }
 
 func (b board) count() *uint32 { return (*uint32)(unsafe.Pointer(&b[len(b)-line])) }
+
+// begun returns the number of processes that were started or are to be. They are the first ones.
+func (b board) begun() int { return min(int(atomic.LoadUint32(b.beginnings())), len(b)/line-1) }
+
+// begin has the launcher start the first n processes.
+func (b board) begin(n int) {
+	for {
+		was := atomic.LoadUint32(b.beginnings())
+		if uint32(n) <= was || atomic.CompareAndSwapUint32(b.beginnings(), was, uint32(n)) {
+			return
+		}
+	}
+}
+
+func (b board) beginnings() *uint32 { return (*uint32)(unsafe.Pointer(&b[len(b)-line+4])) }
 
 // dead returns the processes whose deaths have been seen, in order.
 func (b board) dead() (all []int) {

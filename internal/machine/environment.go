@@ -1,27 +1,38 @@
 package machine
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/mpicx/go-mpicx/internal/launcher"
 )
 
-// Environment variables that describe a process's job: its directory, the process's rank, and the number of
-// processes.
+// Environment variables that describe a process's job: its directory, the process's rank, the number of
+// processes that it begins with, and the number of those that may be started later.
 const (
-	envJob  = "MPICXRUN_JOB"
-	envRank = "MPICXRUN_RANK"
-	envSize = "MPICXRUN_SIZE"
+	envJob   = "MPICXRUN_JOB"
+	envRank  = "MPICXRUN_RANK"
+	envSize  = "MPICXRUN_SIZE"
+	envLater = "MPICXRUN_LATER"
 )
 
-// A Place is a process's place in a job.
+// A Place is a process's place in a job. The ranks of the processes that are started later follow those of
+// the Size processes with which the job begins.
 type Place struct {
-	dir        string
-	Rank, Size int
+	dir               string
+	Rank, Size, Later int
 }
+
+// all returns the number of processes that the job can have.
+func (p Place) all() int { return p.Size + p.Later }
+
+// isLater says whether the process was started later.
+func (p Place) isLater() bool { return p.Rank >= p.Size }
 
 // Started returns the place that the environment gives this process, nil if it gives none.
 func Started() (*Place, error) {
@@ -34,16 +45,21 @@ func Started() (*Place, error) {
 	}
 	rank, err := strconv.Atoi(os.Getenv(envRank))
 	size, sizeErr := strconv.Atoi(os.Getenv(envSize))
-	if err != nil || sizeErr != nil || rank < 0 || rank >= size || !filepath.IsAbs(dir) {
-		return nil, fmt.Errorf("%s=%q %s=%q %s=%q, expected the values that mpicxrun sets", envJob, dir, envRank, os.Getenv(envRank), envSize, os.Getenv(envSize))
+	later, laterErr := strconv.Atoi(cmp.Or(os.Getenv(envLater), "0"))
+	if errors.Join(err, sizeErr, laterErr) != nil || rank < 0 || size < 1 || later < 0 || rank >= size+later || !filepath.IsAbs(dir) {
+		var text []string
+		for _, name := range Names() {
+			text = append(text, fmt.Sprintf("%s=%q", name, os.Getenv(name)))
+		}
+		return nil, fmt.Errorf("%s, expected the values that mpicxrun sets", strings.Join(text, " "))
 	}
-	return &Place{dir, rank, size}, nil
+	return &Place{dir, rank, size, later}, nil
 }
 
 // Job names the job.
 func (p Place) Job() string { return filepath.Base(p.dir) }
 
-// Processes returns the number of processes of the job, or 0 if this process is in none.
+// Processes returns the number of processes with which the job begins, or 0 if this process is in none.
 func Processes() int {
 	if p, err := Started(); err == nil && p != nil {
 		return p.Size
@@ -52,11 +68,11 @@ func Processes() int {
 }
 
 // Names returns the names of the variables that describe a process's place.
-func Names() []string { return []string{envJob, envRank, envSize} }
+func Names() []string { return []string{envJob, envRank, envSize, envLater} }
 
 // Variables returns the variables that give a process this place.
 func (p Place) Variables() map[string]string {
-	return map[string]string{envJob: p.dir, envRank: strconv.Itoa(p.Rank), envSize: strconv.Itoa(p.Size)}
+	return map[string]string{envJob: p.dir, envRank: strconv.Itoa(p.Rank), envSize: strconv.Itoa(p.Size), envLater: strconv.Itoa(p.Later)}
 }
 
 func (p Place) memory() string { return filepath.Join(p.dir, "memory") }

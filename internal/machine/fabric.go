@@ -40,28 +40,59 @@ func (f *fabric) Start(isMortal bool) (node.Start, error) {
 		mine = mortal
 	}
 	var err error
-	if f.shared, err = node.MapFile(f.memory(), memorySize(f.Size)); errors.Is(err, fs.ErrNotExist) {
+	if f.shared, err = node.MapFile(f.memory(), memorySize(f.all())); errors.Is(err, fs.ErrNotExist) {
 		return node.Start{}, f.refusal("has begun or is over, and this process is not in it")
 	} else if err != nil {
 		return node.Start{}, fmt.Errorf("the memory of mpicxrun's job: %w", err)
 	}
-	f.board = f.shared[:boardSize(f.Size)]
+	f.board = f.shared[:boardSize(f.all())]
 	if !f.board.claim(f.Rank, mine) {
 		return node.Start{}, f.refusal("has another process as this rank")
 	}
-	if f.peers, err = peers.Join(f.ctx, f.Place.peers(), f.Rank, f.Size+1); err != nil {
-		return node.Start{}, err
+	if f.isLater() {
+		if err := f.watchLauncher(); err != nil {
+			return node.Start{}, err
+		}
+	} else {
+		if f.peers, err = peers.Join(f.ctx, f.Place.peers(), f.Rank, f.Size+1); err != nil {
+			return node.Start{}, err
+		}
+		_ = os.Remove(f.dir) // succeeds for the last process, when the directory is empty
+		f.peers.Watch(f.end)
 	}
-	_ = os.Remove(f.dir) // succeeds for the last process, when the directory is empty
-	f.peers.Watch(f.end)
-	for r := range f.Size {
+	for r := range f.all() {
 		if s := f.board.state(r); s == fragile && isMortal || s == mortal && !isMortal {
-			_ = f.peers.Close()
+			f.Desert()
 			return node.Start{}, fmt.Errorf("rank %d has another error backend than this one, %d: build all with -tags ulfm, or none", r, f.Rank)
 		}
 	}
-	return node.Start{Name: "node", Rank: f.Rank, Size: f.Size, Crowded: f.Size > runtime.NumCPU()}, nil
+	return node.Start{Name: "node", Rank: f.Rank, Size: f.all(), Crowded: f.Size > runtime.NumCPU(), Later: f.Later}, nil
 }
+
+// watchLauncher ends this process, which was started later, when the launcher ends: the lock of
+// the job's memory is free then. The launcher sees the ends of all processes, and this one sees
+// them on the board.
+func (f *fabric) watchLauncher() error {
+	lives, err := os.Open(f.memory())
+	if err != nil {
+		return err
+	}
+	go func() {
+		for {
+			if err := syscall.Flock(int(lives.Fd()), syscall.LOCK_SH); !errors.Is(err, syscall.EINTR) {
+				break
+			}
+		}
+		f.end(f.Size)
+	}()
+	return nil
+}
+
+// Respawn has the launcher start a process, and all before it, if they were not started.
+func (f *fabric) Respawn(process int) { f.board.begin(process + 1) }
+
+// Begun returns the number of processes that were started or are to be.
+func (f *fabric) Begun() int { return f.board.begun() }
 
 // refusal returns the error of a process that cannot have the place that its environment gives
 // it.
@@ -84,7 +115,9 @@ func (f *fabric) end(index int) {
 }
 
 func (f *fabric) Poll(node.Sink, int) (happened, died bool) {
-	f.peers.Look()
+	if f.peers != nil {
+		f.peers.Look()
+	}
 	return false, f.board.deaths() > f.asked
 }
 
@@ -94,24 +127,24 @@ func (f *fabric) Failed() ([]int, error) {
 	return dead, nil
 }
 
-func (f *fabric) Machines() ([]int, error) { return make([]int, f.Size), nil }
+func (f *fabric) Machines() ([]int, error) { return make([]int, f.all()), nil }
 
 // Sees says that no death of the process is on the board: its end would be there at once.
 func (f *fabric) Sees(process int) bool { return atomic.LoadUint32(f.board.when(process)) == 0 }
 
 // Lost and the following methods are for jobs of several machines.
 func (*fabric) Lost(int)  {}
-func (f *fabric) Desert() { _ = f.peers.Close() }
+func (f *fabric) Desert() { _ = f.Finalize(true) }
 
 func (f *fabric) Neighbours(int) ([]int, error) {
-	all := make([]int, f.Size)
+	all := make([]int, f.all())
 	for r := range all {
 		all[r] = r
 	}
 	return all, nil
 }
 
-func (f *fabric) Memory(size int) ([]byte, error) { return f.shared[boardSize(f.Size):][:size], nil }
+func (f *fabric) Memory(size int) ([]byte, error) { return f.shared[boardSize(f.all()):][:size], nil }
 
 // FromFirst and the following methods have nothing to do: all processes have come when Start
 // returns.
@@ -139,7 +172,12 @@ func (f *fabric) EverybodyLeft() (bool, error) {
 	return f.board.over(), nil
 }
 
-func (f *fabric) Finalize(bool) error { return f.peers.Close() }
+func (f *fabric) Finalize(bool) error {
+	if f.peers == nil {
+		return nil
+	}
+	return f.peers.Close()
+}
 
 func (*fabric) Kill() {
 	_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)

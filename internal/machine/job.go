@@ -24,13 +24,14 @@ type Job struct {
 	peers *peers.Peers  // nil: not all have come; read only after ready is closed
 }
 
-// NewJob makes a job of n processes. The caller starts them, each with the Variables of its
-// Place. When the caller's process ends, they end too.
-func NewJob(n int) (*Job, error) {
-	if n < 1 || n > node.MostNeighbours {
-		return nil, fmt.Errorf("%d processes, expected 1 to %d: each looks for messages of each", n, node.MostNeighbours)
+// NewJob makes a job that begins with n processes; later more may be started in it. The caller
+// starts them, each with the Variables of its Place. When the caller's process ends, they end
+// too.
+func NewJob(n, later int) (*Job, error) {
+	if n < 1 || later < 0 || n+later > node.MostNeighbours {
+		return nil, fmt.Errorf("%d processes, and %d later, expected 1 to %d in all: each looks for messages of each", n, later, node.MostNeighbours)
 	}
-	j := &Job{Place: Place{Rank: n, Size: n}, ready: make(chan struct{})}
+	j := &Job{Place: Place{Rank: n, Size: n, Later: later}, ready: make(chan struct{})}
 	var err error
 	for _, in := range []string{"/dev/shm", os.TempDir()} { // the first is memory, if it exists and has room
 		sweep(in)
@@ -46,8 +47,10 @@ func NewJob(n int) (*Job, error) {
 	go func() {
 		defer close(j.ready)
 		j.peers, _ = peers.Join(ctx, j.Place.peers(), n, n+1)
-		_ = os.Remove(j.memory()) // all have mapped it, or none will
-		_ = os.Remove(j.dir)
+		if j.Later == 0 {
+			_ = os.Remove(j.memory()) // all have mapped it, or none will
+			_ = os.Remove(j.dir)
+		}
 	}()
 	return j, nil
 }
@@ -61,13 +64,14 @@ func (j *Job) make(in string) (err error) {
 		err = os.Mkdir(j.Place.peers(), 0o700)
 	}
 	if err == nil {
-		j.lives, err = makeFile(j.memory(), memorySize(j.Size))
+		j.lives, err = makeFile(j.memory(), memorySize(j.all()))
 	}
 	if err == nil {
-		j.board, err = node.MapFile(j.memory(), memorySize(j.Size))
+		j.board, err = node.MapFile(j.memory(), memorySize(j.all()))
 	}
 	if err == nil {
-		j.board = j.board[:boardSize(j.Size)]
+		j.board = j.board[:boardSize(j.all())]
+		j.board.begin(j.Size)
 	}
 	if err != nil {
 		_ = os.RemoveAll(j.dir)
@@ -102,7 +106,8 @@ func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|
 
 const prefix = "mpicxrun-"
 
-// sweep removes what is left of jobs whose launchers were killed before all processes had come.
+// sweep removes what is left of jobs whose launchers were killed before all processes that may come
+// had come.
 func sweep(in string) {
 	names, _ := filepath.Glob(filepath.Join(in, prefix+"*", "memory"))
 	for _, name := range names {
@@ -118,13 +123,19 @@ func sweep(in string) {
 }
 
 // Of returns the place of a rank.
-func (j *Job) Of(rank int) Place { return Place{j.dir, rank, j.Size} }
+func (j *Job) Of(rank int) Place { return Place{j.dir, rank, j.Size, j.Later} }
 
 // ended reports the end of a process to the others, which do not see it if the process had not
-// come. It returns the state that the process was in.
+// come, or if one of the two was started later. It returns the state that the process was in.
 func (j *Job) ended(rank int) state {
 	j.board.claim(rank, never)
 	was := j.board.state(rank)
+	if j.Later > 0 && !j.board.over() {
+		j.board.seen(rank)
+	}
+	if j.Of(rank).isLater() {
+		return was
+	}
 	select {
 	case <-j.ready:
 	default:
@@ -138,7 +149,7 @@ func (j *Job) ended(rank int) state {
 // isFirst says whether no other process died before this one, as far as the others have seen.
 // The system may report the end of a process that this death has caused before this one.
 func (j *Job) isFirst(rank int) bool {
-	for r := range j.Size {
+	for r := range j.all() {
 		if j.board.before(r, rank) {
 			return false
 		}
@@ -148,7 +159,7 @@ func (j *Job) isFirst(rank int) bool {
 
 // any says whether a process is in this state.
 func (j *Job) any(of state) bool {
-	for r := range j.Size {
+	for r := range j.all() {
 		if j.board.state(r) == of {
 			return true
 		}

@@ -76,14 +76,14 @@ func TestProcesses(t *testing.T) {
 		if n > runtime.NumCPU() && os.Getenv("MPICX_NIGHTLY") == "" {
 			continue // this takes some minutes
 		}
-		j, err := NewJob(n)
+		j, err := NewJob(n, 0)
 		require.NoError(t, err)
 		commands, out := make([]*exec.Cmd, n), make([]bytes.Buffer, n)
 		for r := range commands {
 			commands[r] = exec.Command(os.Args[0], "-test.run=^TestConformance$", "-test.failfast", fmt.Sprint("-test.timeout=", 5*time.Minute), "-test.v")
 			commands[r].Stdout, commands[r].Stderr = &out[r], &out[r]
 		}
-		outcomes, err := j.Run(commands, nil, func(text string) { t.Log(text) })
+		outcomes, err := j.Run(func(rank int) *exec.Cmd { return commands[rank] }, nil, func(text string) { t.Log(text) })
 		j.Close()
 		require.NoError(t, err)
 		for r, o := range outcomes {
@@ -98,6 +98,7 @@ func TestProcesses(t *testing.T) {
 // then the job ends in this way.
 func TestEndOfWhoHasLeft(t *testing.T) {
 	f := &fabric{Place: Place{Size: 3}, board: make(board, boardSize(3))}
+	f.board.begin(3)
 	for r, s := range []state{left, mortal, mortal} {
 		f.board.set(r, s)
 	}

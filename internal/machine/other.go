@@ -28,10 +28,10 @@ type Outcome struct{ State *os.ProcessState }
 func (Outcome) Status() int { return 1 }
 
 // NewJob returns an errors.ErrUnsupported.
-func NewJob(int) (*Job, error) { return nil, errUnsupported }
+func NewJob(int, int) (*Job, error) { return nil, errUnsupported }
 
 // Run returns an errors.ErrUnsupported.
-func (*Job) Run([]*exec.Cmd, <-chan os.Signal, func(string)) ([]Outcome, error) {
+func (*Job) Run(func(int) *exec.Cmd, <-chan os.Signal, func(string)) ([]Outcome, error) {
 	return nil, errUnsupported
 }
 

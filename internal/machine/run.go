@@ -14,27 +14,35 @@ import (
 
 // An Outcome says how a process has ended.
 type Outcome struct {
-	State    *os.ProcessState
-	Order    int  // its place in the order of all ends, from 0
-	First    bool // no process had died before
-	Died     bool // it had not left the job, and other processes were in it
-	Survived bool // others have continued without it
+	State    *os.ProcessState // nil: it was to be started later, and could not be
+	Order    int              // its place in the order of all ends, from 0
+	First    bool             // no process had died before
+	Died     bool             // it had not left the job, and other processes were in it
+	Survived bool             // others have continued without it
 
 	was state
 }
+
+// lookOut is how often the launcher looks whether a process is to be started later.
+const lookOut = 5 * time.Millisecond
 
 // patience is how long, after a death, the processes of a job that does not survive it have to end by
 // themselves, and once more to end after SIGTERM.
 const patience = 2 * time.Second
 
-// Run starts the commands, one for each rank, and waits until they have ended. It forwards
-// signals to them, and calls say with what happens.
-func (j *Job) Run(commands []*exec.Cmd, signals <-chan os.Signal, say func(text string)) ([]Outcome, error) {
+// Run starts a process for each rank, by the command that the function returns, and waits until
+// they have ended. It forwards signals to them, and calls say with what happens. The processes
+// have processes started later. Their Outcomes follow those of the others.
+func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, say func(text string)) ([]Outcome, error) {
 	runtime.LockOSThread() // the processes end with it
 	defer runtime.UnlockOSThread()
-	ends := make(chan int, len(commands))
+	ends := make(chan int, j.all())
 	running := make(map[int]*os.Process)
-	for r, c := range commands {
+	var commands []*exec.Cmd
+	start := func() error {
+		r := len(commands)
+		c := command(r)
+		commands = append(commands, c)
 		if c.Env == nil {
 			c.Env = os.Environ()
 		}
@@ -43,25 +51,47 @@ func (j *Job) Run(commands []*exec.Cmd, signals <-chan os.Signal, say func(text 
 		}
 		c.SysProcAttr = attributes()
 		if err := c.Start(); err != nil {
-			signalAll(running, syscall.SIGKILL)
-			for range running {
-				<-ends
-			}
-			return nil, err
+			return err
 		}
 		running[r] = c.Process
 		go func() {
 			_ = c.Wait() // its error is in the ProcessState
 			ends <- r
 		}()
+		return nil
 	}
-	outcomes := make([]Outcome, len(commands))
-	var deadline <-chan time.Time       // for the others to end, after a death
-	said := make([]bool, len(commands)) // the ranks whose deaths were reported
+	for range j.Size {
+		if err := start(); err != nil {
+			signalAll(running, syscall.SIGKILL)
+			for range running {
+				<-ends
+			}
+			return nil, err
+		}
+	}
+	var asked <-chan time.Time
+	if j.Later > 0 {
+		ticker := time.NewTicker(lookOut)
+		defer ticker.Stop()
+		asked = ticker.C
+	}
+	outcomes := make([]Outcome, j.all())
+	var deadline <-chan time.Time // for the others to end, after a death
+	said := make([]bool, j.all()) // the ranks whose deaths were reported
 	saidFirst := false
 	next := syscall.SIGTERM
 	for order := 0; len(running) > 0; {
 		select {
+		case <-asked:
+			for len(commands) < j.board.begun() {
+				r := len(commands)
+				if err := start(); err != nil {
+					said[r] = true
+					say(fmt.Sprintf("rank %d can't be started: %v", r, err))
+					outcomes[r] = Outcome{Order: order, was: j.ended(r)}
+					order++
+				}
+			}
 		case s := <-signals:
 			forward(running, s.(syscall.Signal))
 		case <-deadline:
@@ -72,7 +102,7 @@ func (j *Job) Run(commands []*exec.Cmd, signals <-chan os.Signal, say func(text 
 			outcomes[e] = Outcome{State: commands[e].ProcessState, Order: order, was: j.ended(e)}
 			order++
 			switch {
-			case outcomes[e].was == left || len(commands) == 1:
+			case outcomes[e].was == left || j.all() == 1:
 			case j.any(mortal):
 				said[e] = true
 				say(fmt.Sprintf("rank %d has died: %v", e, outcomes[e].State))
@@ -87,6 +117,7 @@ func (j *Job) Run(commands []*exec.Cmd, signals <-chan os.Signal, say func(text 
 			}
 		}
 	}
+	outcomes = outcomes[:len(commands)]
 	for r := range outcomes {
 		o := &outcomes[r]
 		o.Died = o.was != left && (j.any(mortal) || j.any(fragile) || j.any(left))
@@ -149,6 +180,9 @@ func Status(outcomes []Outcome) int {
 
 // Status returns the exit status of the process, as a shell reports it.
 func (o Outcome) Status() int {
+	if o.State == nil { // it could not be started
+		return 126
+	}
 	if w, ok := o.State.Sys().(syscall.WaitStatus); ok && w.Signaled() {
 		return 128 + int(w.Signal())
 	}

@@ -2,7 +2,7 @@
 // of the job that [github.com/mpicx/go-mpicx/mpicx.Run] starts in it. The program may be built
 // with any tags.
 //
-//	mpicxrun [-n processes] [-label] program [argument ...]
+//	mpicxrun [-n processes] [-respawn processes] [-label] program [argument ...]
 //
 // Rank 0 reads the standard input; that of the other ranks is empty. The processes write to
 // mpicxrun's standard output and error directly. With -label lines stay whole, and each begins
@@ -12,7 +12,8 @@
 // processes, and to the processes that these have started. (SIGQUIT has a Go program print the
 // stacks of its goroutines.) When mpicxrun ends, for whatever reason, they are killed.
 //
-// MPICXRUN_RANK and MPICXRUN_SIZE tell a process its rank and the number of processes. A
+// MPICXRUN_RANK and MPICXRUN_SIZE tell a process its rank and the number of processes with which
+// the job begins. A
 // program that a rank starts cannot be the same rank: start it without MPICXRUN_JOB in its
 // environment if it uses mpicx itself.
 //
@@ -23,6 +24,13 @@
 // ends: Run returns an error at each remaining rank that says who has died. Processes that are
 // still there two seconds later get a SIGTERM, and two seconds after that a SIGKILL. Mpicxrun
 // prints to standard error who has died, and how.
+//
+// # Fresh processes
+//
+// In a program that uses WithRespawn, Comm.Replace has mpicxrun start a fresh process for each dead
+// one, with the same arguments and an empty standard input. Its MPICXRUN_RANK, and its label, is the
+// next number after those of the processes so far; the program sees the rank of the dead process.
+// -respawn says how many such processes there can be, 128 in all with those of -n.
 //
 // # Exit status
 //

@@ -21,9 +21,10 @@ import (
 
 func main() {
 	n := flag.Int("n", runtime.NumCPU(), "`processes` to start")
+	later := flag.Int("respawn", 0, "most `processes` to start later, in the place of dead ones")
 	label := flag.Bool("label", false, "begin each line of output with the rank of its process")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "mpicxrun [-n processes] [-label] program [argument ...]")
+		fmt.Fprintln(flag.CommandLine.Output(), "mpicxrun [-n processes] [-respawn processes] [-label] program [argument ...]")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -31,7 +32,7 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	status, err := run(*n, *label, flag.Args())
+	status, err := run(*n, *later, *label, flag.Args())
 	if err != nil {
 		say(err.Error())
 	}
@@ -40,7 +41,7 @@ func main() {
 
 func say(text string) { fmt.Fprintln(os.Stderr, "mpicxrun:", text) }
 
-func run(n int, label bool, args []string) (status int, err error) {
+func run(n, later int, label bool, args []string) (status int, err error) {
 	if place, err := machine.Started(); err != nil || place != nil {
 		return 125, errors.New("mpicxrun has started this process: start a job inside a job without MPICXRUN_JOB in its environment")
 	}
@@ -53,29 +54,34 @@ func run(n int, label bool, args []string) (status int, err error) {
 	} else if err != nil {
 		return 126, err
 	}
-	job, err := machine.NewJob(n)
+	job, err := machine.NewJob(n, later)
 	if err != nil {
 		return 125, err
 	}
 	defer job.Close()
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // if the reader of the output ends, the processes end, but not mpicxrun
-	commands := make([]*exec.Cmd, n)
 	var out, errs output
 	out.to, errs.to = os.Stdout, os.Stderr
-	for r := range commands {
+	command := func(rank int) *exec.Cmd {
 		c := exec.Command(program, args[1:]...)
 		c.Args[0] = args[0]
 		c.Stdout, c.Stderr = os.Stdout, os.Stderr
 		if label {
-			c.Stdout, c.Stderr = out.of(r), errs.of(r)
+			c.Stdout, c.Stderr = out.of(rank), errs.of(rank)
 			c.WaitDelay = time.Second // a child of the process may still have its output open
 		}
-		commands[r] = c
+		return c
 	}
-	if err := giveInput(commands[0]); err != nil {
+	first := command(0)
+	if err := giveInput(first); err != nil {
 		return 125, err
 	}
-	outcomes, err := job.Run(commands, machine.Signals(), say)
+	outcomes, err := job.Run(func(rank int) *exec.Cmd {
+		if rank == 0 {
+			return first
+		}
+		return command(rank)
+	}, machine.Signals(), say)
 	out.flush()
 	errs.flush()
 	if err != nil {

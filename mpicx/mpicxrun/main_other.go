@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	_, err := machine.NewJob(1)
+	_, err := machine.NewJob(1, 0)
 	fmt.Fprintln(os.Stderr, "mpicxrun:", err)
 	os.Exit(125)
 }

@@ -14,7 +14,8 @@ import (
 // does. A plan that cannot be read, or that does not fit the ranks, fails t at once.
 //
 // A plan consists of statements, separated by semicolons or newlines. Ranks are those of the
-// world, and the numbers after them are spares (mpicx.WithSpares). Other numbers count from 1:
+// world, and the numbers after them are spares (mpicx.WithSpares), or fresh ranks (mpicx.WithRespawn) in
+// the order in which they are started. Other numbers count from 1:
 //
 //	kill 3 at operation 17            instead of its 17th send, receive or probe, counting those
 //	                                  of collective operations
@@ -55,6 +56,9 @@ func RunFaults(t testing.TB, ranks int, plan string, fn func(ctx context.Context
 	all := ranks
 	for _, o := range opts {
 		all += hook.Spares(o)
+	}
+	if respawns(opts) {
+		all += hook.Fresh
 	}
 	if err == nil {
 		err = p.Fits(all)

@@ -44,7 +44,8 @@ type Process struct {
 // Time is real, and a deadlock ends by the test's -test.timeout. On Windows, and in a job of
 // mpirun or mpicxrun, such processes cannot be started, and RunProcesses skips t.
 //
-// Options are those of mpicx.Run. With WithSpares(k) the last k of the n processes are spares.
+// Options are those of mpicx.Run. With WithSpares(k) the last k of the n processes are spares. With
+// WithRespawn up to 16 processes are started later; they are also in the result.
 func RunProcesses(t *testing.T, n int, fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) []Process {
 	t.Helper()
 	return runProcesses(t, n, new(fault.Plan), fn, opts)
@@ -62,8 +63,12 @@ func RunProcesses(t *testing.T, n int, fn func(ctx context.Context, world *mpicx
 func RunProcessFaults(t *testing.T, n int, plan string, fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) []Process {
 	t.Helper()
 	p, err := fault.Parse(plan)
+	all := n
+	if respawns(opts) {
+		all += mostLater
+	}
 	if err == nil {
-		err = p.Fits(n)
+		err = p.Fits(all)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +114,11 @@ func runProcesses(t *testing.T, n int, plan *fault.Plan, fn func(context.Context
 	if hook.Processes() > 0 {
 		t.Skip("a launcher has started this process, which can be in one job")
 	}
-	job, err := machine.NewJob(n)
+	later := 0
+	if respawns(opts) {
+		later = mostLater
+	}
+	job, err := machine.NewJob(n, later)
 	if errors.Is(err, errors.ErrUnsupported) {
 		t.Skip(err)
 	} else if err != nil {
@@ -117,17 +126,18 @@ func runProcesses(t *testing.T, n int, plan *fault.Plan, fn func(context.Context
 	}
 	defer job.Close()
 	b := &beginning{Test: t.Name(), Call: call, Plan: plan.String(), Before: calls.before(t.Name()), Dir: t.TempDir()}
-	commands, logs := make([]*exec.Cmd, n), make([]bytes.Buffer, n)
-	for r := range commands {
-		commands[r] = b.command(t)
-		commands[r].Stdout, commands[r].Stderr = &logs[r], &logs[r]
-		commands[r].WaitDelay = time.Second // a child of the process may still have its output open
-	}
-	outcomes, err := job.Run(commands, nil, func(string) {})
+	b.write(t)
+	logs := make([]bytes.Buffer, n+later)
+	outcomes, err := job.Run(func(rank int) *exec.Cmd {
+		c := b.command(t)
+		c.Stdout, c.Stderr = &logs[rank], &logs[rank]
+		c.WaitDelay = time.Second // a child of the process may still have its output open
+		return c
+	}, nil, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, counts := make([]Process, n), make([]string, n)
+	all, counts := make([]Process, len(outcomes)), make([]string, n+later)
 	skipped := false
 	for r := range all {
 		told := b.read(t, r)
@@ -158,7 +168,7 @@ func runProcesses(t *testing.T, n int, plan *fault.Plan, fn func(context.Context
 		}
 	}
 	if !skipped {
-		reportMissed(t, plan, n, func(rank int) string { return counts[rank] })
+		reportMissed(t, plan, n+later, func(rank int) string { return counts[rank] })
 	}
 	for r, p := range all {
 		if p.Log != "" && (t.Failed() || testing.Verbose()) {
@@ -170,6 +180,13 @@ func runProcesses(t *testing.T, n int, plan *fault.Plan, fn func(context.Context
 	}
 	calls.note(t.Name(), all)
 	return all
+}
+
+// mostLater is the number of processes that a job with WithRespawn may start later.
+const mostLater = 16
+
+func respawns(opts []mpicx.Option) bool {
+	return slices.ContainsFunc(opts, func(o mpicx.Option) bool { return hook.Respawns(o) })
 }
 
 // A beginning is what a process of RunProcesses needs to know when it begins.
@@ -184,17 +201,23 @@ type beginning struct {
 // envBeginning is an environment variable with the name of a file that has a beginning as JSON.
 const envBeginning = "MPICXTEST_PROCESS"
 
-// command returns the command that runs this test alone.
-func (b *beginning) command(t *testing.T) *exec.Cmd {
+func (b *beginning) name() string { return b.Dir + "/beginning" }
+
+// write writes the file.
+func (b *beginning) write(t *testing.T) {
 	t.Helper()
 	text, err := json.Marshal(b)
-	name := b.Dir + "/beginning"
 	if err == nil {
-		err = os.WriteFile(name, text, 0o600)
+		err = os.WriteFile(b.name(), text, 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// command returns the command that runs this test alone.
+func (b *beginning) command(t *testing.T) *exec.Cmd {
+	t.Helper()
 	args := []string{"-test.run=" + pattern(b.Test), "-test.v", "-test.count=1", fmt.Sprint("-test.short=", testing.Short())}
 	if end, ok := t.Deadline(); ok { // the processes end before the test does, and say what they were doing
 		args = append(args, fmt.Sprint("-test.timeout=", max(time.Until(end)*9/10, time.Millisecond)))
@@ -207,7 +230,7 @@ func (b *beginning) command(t *testing.T) *exec.Cmd {
 		}
 	}
 	c := exec.Command(os.Args[0], args...)
-	c.Env = append(os.Environ(), envBeginning+"="+name)
+	c.Env = append(os.Environ(), envBeginning+"="+b.name())
 	return c
 }
 

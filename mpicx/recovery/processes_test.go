@@ -13,9 +13,13 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/recovery"
 )
 
-// Processes that are killed: spares go on with what the dead had kept, and then the survivors
-// alone.
+// Processes that are killed: spares, or fresh ranks, go on with what the dead had kept.
 func TestProcesses(t *testing.T) {
+	t.Run("spares", func(t *testing.T) { testProcesses(t, 2, mpicx.WithSpares(2)) })
+	t.Run("fresh", func(t *testing.T) { testProcesses(t, 0, mpicx.WithRespawn()) })
+}
+
+func testProcesses(t *testing.T, spares int, opt mpicx.Option) {
 	const n, steps = 3, 9
 	for _, plan := range []string{
 		"",
@@ -30,7 +34,7 @@ func TestProcesses(t *testing.T) {
 					func(a *recovery.Attempt, x float64) { mpicxtest.Hand([]float64{float64(a.Comm.Rank()), x}) },
 				), recovery.Replace(), recovery.Checkpoint(checkpoint.Partner(2)))
 			}
-			all := mpicxtest.RunProcessFaults(t, n+2, plan, run, mpicx.WithSpares(2))
+			all := mpicxtest.RunProcessFaults(t, n+spares, plan, run, opt)
 			got, killed := make([]float64, n), 0
 			for _, p := range all {
 				if p.Killed {

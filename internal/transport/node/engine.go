@@ -21,9 +21,11 @@ type engine struct {
 	wanted     atomic.Int32 // number of goroutines that wait for mu to begin an operation
 	name       string       // of the transport
 	rank, size int
-	crowded    bool  // there are more ranks than cores
-	far        int   // bytes of the longest message to another machine that is sent in a packet
-	machines   []int // the number of each process's machine
+	crowded    bool    // there are more ranks than cores
+	far        int     // bytes of the longest message to another machine that is sent in a packet
+	machines   []int   // the number of each process's machine
+	later      int     // the number of processes, the last ones, that may be started later
+	reserve    Reserve // not nil if there are any
 	node
 	turns       uint // number of calls of move
 	comms       map[contextID]*comm

@@ -62,6 +62,18 @@ type Start struct {
 	// Packet is the length of the longest packet to another machine, if packets there may be
 	// longer than those to processes of this machine.
 	Packet int
+	// Later is the number of processes, the last ones, that may be started later. If it is not 0
+	// the fabric is a Reserve.
+	Later int
+}
+
+// A Reserve is a Fabric of a job that did not begin with all its processes. What is sent to a
+// process that was not started waits for it, and nothing else waits.
+type Reserve interface {
+	// Respawn has a process started, and all before it, if they were not.
+	Respawn(process int)
+	// Begun returns the number of processes that have begun or that Respawn was called for.
+	Begun() int
 }
 
 // A Sink receives the events of a Fabric.

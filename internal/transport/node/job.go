@@ -39,6 +39,10 @@ func Begin(fabric Fabric, o Options) (*Job, error) {
 	}
 	e.name, e.rank, e.size, e.crowded = began.Name, began.Rank, began.Size, began.Crowded
 	e.killed, e.leads = make([]bool, e.size), make([]leads, e.size)
+	e.reserve, _ = fabric.(Reserve)
+	if e.later = began.Later; e.later > 0 && o.Detector.Ping {
+		return nil, errors.New("a detector that pings, and processes that may be started later: expected only one of them")
+	}
 	if e.machines, err = fabric.Machines(); err != nil {
 		return nil, err
 	}
@@ -76,6 +80,12 @@ func Begin(fabric Fabric, o Options) (*Job, error) {
 
 // World returns the communicator of all processes.
 func (j *Job) World() transport.Comm { return j.world }
+
+// Later returns the number of processes that may be started later. They are the last ones.
+func (j *Job) Later() int { return j.engine.later }
+
+// Respawn has a process started, and all before it, if they were not.
+func (j *Job) Respawn(process int) { j.engine.reserve.Respawn(process) }
 
 // Underway returns how much of this process is still to be sent when nothing moves: requests of the
 // fabric, buffers that are pinned or offered, and packets for which there is no room.
@@ -154,7 +164,13 @@ func (j *Job) underway() (moving, offered int) {
 	if e.err != nil {
 		return 0, 0
 	}
-	return len(e.transfers) + len(e.coming) + e.lagging + e.fabric.Requests(), len(e.offers)
+	lagging := e.lagging
+	for p := e.size - e.later; p < e.size; p++ {
+		if o := e.out[p]; o != nil && p >= e.reserve.Begun() { // it will never come
+			lagging -= len(o.backlog) + len(o.remainders)
+		}
+	}
+	return len(e.transfers) + len(e.coming) + lagging + e.fabric.Requests(), len(e.offers)
 }
 
 // rest makes progress, and yields the core if nothing has moved for a while.

@@ -135,7 +135,7 @@ func each(n int, fn func(rank int)) {
 }
 
 func (m *memoryFabric) Start(bool) (Start, error) {
-	return Start{"memory", m.rank, len(m.job.processes), true, m.job.packet}, nil
+	return Start{Name: "memory", Rank: m.rank, Size: len(m.job.processes), Crowded: true, Packet: m.job.packet}, nil
 }
 
 // meet gathers what processes bring, this one among them, by place in the list.

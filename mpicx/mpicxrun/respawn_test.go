@@ -1,0 +1,158 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+func init() {
+	// Each place is killed as often as TEST_TIMES says, one after another. Then each rank prints its
+	// place, and its number in the job.
+	programs["respawn"] = func() {
+		times, _ := strconv.Atoi(os.Getenv("TEST_TIMES"))
+		switch how := os.Getenv("TEST_START"); {
+		case how == "remove":
+			_ = os.Remove(os.Args[0])
+		case how != "" && own() >= 3 && own()%2 > 0: // every other one dies while it starts
+			if how == "exit" {
+				os.Exit(0)
+			}
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+		rank(func(ctx context.Context, c *mpicx.Comm) error {
+			for {
+				all, err := mpicx.AllgatherValue(c, c.Incarnation()).Get(ctx)
+				switch {
+				case err != nil:
+					if c, err = c.Replace().Get(ctx); err != nil {
+						return err
+					}
+				case slices.Min(all) >= times:
+					fmt.Printf("rank %d of %d, incarnation %d, number %d\n", c.Rank(), c.Size(), c.Incarnation(), own())
+					return nil
+				case c.Rank() == slices.Index(all, slices.Min(all)):
+					_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+					select {}
+				}
+			}
+		}, ulfm(), mpicx.WithRespawn())
+	}
+	// Each rank prints its process, and waits with the others until the signal, at full strength.
+	programs["rounds at full strength"] = func() {
+		rank(func(ctx context.Context, c *mpicx.Comm) error {
+			printPid(c)
+			for {
+				if err := c.Barrier().Wait(ctx); err != nil {
+					if c, err = c.Replace().Get(ctx); err != nil {
+						return err
+					}
+				}
+			}
+		}, ulfm(), mpicx.WithRespawn())
+	}
+}
+
+// More processes die than the job has, each place twice, and the job is at full strength again.
+func TestRespawn(t *testing.T) {
+	const n, times = 3, 2
+	t.Setenv("TEST_TIMES", strconv.Itoa(times))
+	status, out, errs := of(t, "respawn", "-n", strconv.Itoa(n), "-respawn", strconv.Itoa(n*times), "-label")
+	require.Zero(t, status, errs)
+	for r := range n {
+		require.Contains(t, out, fmt.Sprintf("] rank %d of %d, incarnation %d, number ", r, n, times))
+	}
+	for i := n * times; i < n*(times+1); i++ {
+		require.Contains(t, out, fmt.Sprintf("[%d] rank ", i))
+	}
+	require.Equal(t, n*times, strings.Count(errs, "has died: signal: killed"), errs)
+}
+
+// Processes that die while they start are replaced as well.
+func TestRespawnDiesAtStart(t *testing.T) {
+	t.Setenv("TEST_TIMES", "1")
+	for _, how := range []string{"exit", "kill"} {
+		t.Setenv("TEST_START", how)
+		status, out, errs := of(t, "respawn", "-n", "3", "-respawn", "10")
+		require.Zero(t, status, errs)
+		require.Equal(t, 3, strings.Count(out, "number "), out)
+		require.Regexp(t, "rank 3 has died: (exit status 0|signal: killed)", errs)
+	}
+}
+
+// If the program is gone, no process can be started, and the survivors learn it.
+func TestRespawnCannotStart(t *testing.T) {
+	text, err := os.ReadFile(os.Args[0])
+	require.NoError(t, err)
+	program := filepath.Join(t.TempDir(), "program")
+	require.NoError(t, os.WriteFile(program, text, 0o700))
+	t.Setenv("TEST_TIMES", "1")
+	t.Setenv("TEST_START", "remove")
+	j := command("respawn", "-n", "3", "-respawn", "2")
+	j.Args[len(j.Args)-1] = program
+	require.NoError(t, j.Start())
+	require.NotZero(t, j.status(t))
+	require.Contains(t, j.errs.String(), "mpicxrun: rank 3 can't be started: ")
+	require.Contains(t, j.errs.String(), "mpicxrun: rank 4 can't be started: ")
+	require.Contains(t, j.errs.String(), "0 spares or fresh ranks are left")
+}
+
+// When no more processes can be started, Replace says so.
+func TestRespawnTooFew(t *testing.T) {
+	t.Setenv("TEST_TIMES", "2")
+	status, out, errs := of(t, "respawn", "-n", "3", "-respawn", "4")
+	require.NotZero(t, status)
+	require.Empty(t, out)
+	require.Contains(t, errs, "0 spares or fresh ranks are left")
+}
+
+// A job whose launcher starts no processes later is refused.
+func TestRespawnRefused(t *testing.T) {
+	status, _, errs := of(t, "respawn", "-n", "2")
+	require.NotZero(t, status)
+	require.Contains(t, errs, "mpicxrun -respawn")
+	status, _, errs = of(t, "respawn", "-n", "2", "-respawn", "200")
+	require.Equal(t, 125, status)
+	require.Contains(t, errs, "2 processes, and 200 later, expected 1 to 128")
+}
+
+// Nothing is started if nobody dies, and the job ends as any other.
+func TestRespawnUnused(t *testing.T) {
+	t.Setenv("TEST_TIMES", "0")
+	status, out, errs := of(t, "respawn", "-n", "2", "-respawn", "3")
+	require.Zero(t, status, errs)
+	require.Equal(t, 2, strings.Count(out, "number "))
+	require.Empty(t, errs)
+}
+
+// When mpicxrun is killed, so are the processes that were started later.
+func TestRespawnNoOrphans(t *testing.T) {
+	j := start(t, "rounds at full strength", "-n", "2", "-respawn", "2")
+	pids := j.pids(t, 2)
+	require.NoError(t, syscall.Kill(pids[1], syscall.SIGKILL))
+	j.says(t, "pid 1 ", 2)
+	j.says(t, "\n", 3)
+	pids = append(pids, j.pids(t, 2)[1]) // the last that was printed
+	require.NoError(t, j.Process.Kill())
+	_ = j.Wait()
+	for _, pid := range pids {
+		gone(t, pid)
+	}
+	_, _, errs := of(t, "sum", "-n", "1") // removes what is left
+	for _, d := range leftovers(t) {
+		require.NotContains(t, d, fmt.Sprint("-", j.Process.Pid, "-"), errs)
+	}
+}

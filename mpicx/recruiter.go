@@ -1,0 +1,167 @@
+package mpicx
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// A recruiter is one rank's part in inviting fresh ranks: respawn.go has the protocol.
+type recruiter struct {
+	t      transport.Messenger
+	invite func(invitation string) (*staff, error) // reads an invitation
+	taken  func(*staff, error)                     // at a fresh rank: called once, with nil if it is not needed
+
+	mu      sync.Mutex
+	fresh   bool     // taken is to be called
+	left    bool     // this rank's program has ended
+	greeted []int    // fresh ranks to tell of that
+	invited []string // by rank, of those before this one; "": none
+	read    map[string]*staff
+	dead    []bool // by rank, of those before this one
+	ended   []bool // likewise: its program has ended
+	out     []notification
+}
+
+// First bytes of a recruiter's messages.
+const (
+	greeting byte = 1 + iota // a fresh rank has begun
+	leaving                  // the program of the sender has ended
+	inviting                 // an invitation follows
+)
+
+// await calls taken when this rank, a fresh one, is a member of a staff, or is not needed any more.
+func (g *recruiter) await(taken func(*staff, error)) {
+	g.mu.Lock()
+	g.fresh, g.taken = true, taken
+	for r := range g.dead {
+		if !g.dead[r] {
+			g.out = append(g.out, notification{r, []byte{greeting}})
+		}
+	}
+	g.consider()
+	g.t.Poke()
+}
+
+// leave says that this rank's program has ended.
+func (g *recruiter) leave() {
+	g.mu.Lock()
+	g.left = true
+	for _, r := range g.greeted {
+		g.out = append(g.out, notification{r, []byte{leaving}})
+	}
+	g.greeted = nil
+	g.mu.Unlock()
+	g.t.Poke()
+}
+
+// send sends an invitation to fresh ranks.
+func (g *recruiter) send(invitation string, to []int) {
+	g.mu.Lock()
+	for _, r := range to {
+		g.out = append(g.out, notification{r, append([]byte{inviting}, invitation...)})
+	}
+	g.mu.Unlock()
+	g.t.Poke()
+}
+
+// Take takes a message.
+func (g *recruiter) Take(from int, payload []byte) {
+	if len(payload) == 0 {
+		return
+	}
+	g.mu.Lock()
+	switch before := from < len(g.dead); {
+	case payload[0] == greeting && g.left:
+		g.out = append(g.out, notification{from, []byte{leaving}})
+	case payload[0] == greeting:
+		g.greeted = append(g.greeted, from)
+	case payload[0] == leaving && before:
+		g.ended[from] = true
+	case payload[0] == inviting && before:
+		g.invited[from] = string(payload[1:])
+	}
+	g.consider()
+	g.t.Poke()
+}
+
+// Died notes that a rank has died.
+func (g *recruiter) Died(rank int) {
+	g.mu.Lock()
+	if rank < len(g.dead) {
+		g.dead[rank] = true
+	}
+	if rank == len(g.dead) && g.fresh { // this one
+		g.fresh = false
+		g.mu.Unlock()
+		g.taken(nil, transport.ErrDied)
+		return
+	}
+	g.consider()
+}
+
+// consider calls taken if this is a fresh rank and its fate is known. It unlocks mu.
+func (g *recruiter) consider() {
+	s, err, known := g.fate()
+	g.fresh = g.fresh && !known
+	g.mu.Unlock()
+	if known {
+		g.taken(s, err)
+	}
+}
+
+// fate returns what is known of this rank's fate: its staff, or nil if it is not needed.
+func (g *recruiter) fate() (s *staff, err error, known bool) {
+	if !g.fresh {
+		return nil, nil, false
+	}
+	over := true // no rank will invite this one
+	for r, invitation := range g.invited {
+		switch {
+		case g.dead[r]:
+		case invitation == "":
+			over = over && g.ended[r]
+		default:
+			over = false
+			if s, err = g.staffOf(invitation); err != nil {
+				return nil, err, true
+			}
+			agree := func(old int) bool {
+				return old >= len(g.dead) || g.dead[old] || g.invited[old] == invitation
+			}
+			if !slices.ContainsFunc(s.old, func(old int) bool { return !agree(old) }) {
+				return s, nil, true
+			}
+		}
+	}
+	return nil, nil, over
+}
+
+// staffOf returns the staff that an invitation to this rank means.
+func (g *recruiter) staffOf(invitation string) (*staff, error) {
+	s := g.read[invitation]
+	if s == nil {
+		var err error
+		if s, err = g.invite(invitation); err != nil {
+			return nil, err
+		}
+		g.read[invitation] = s
+	}
+	return s, nil
+}
+
+// Next returns the next message.
+func (g *recruiter) Next() (to int, payload []byte, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.out) == 0 {
+		return 0, nil, false
+	}
+	n := g.out[0]
+	g.out = slices.Delete(g.out, 0, 1)
+	return n.to, n.payload, true
+}
+
+// Purpose names the purpose of the messages.
+func (g *recruiter) Purpose([]byte) string { return "replace" }

@@ -1,0 +1,109 @@
+package mpicx
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// How the members of a communicator bring fresh ranks into the one that Replace makes
+// (WithRespawn). The pool then has a rank for every process that the job may ever have. The ranks
+// after the workers are started when a decision needs them, in order. A rank that was not started
+// is like one that is slow to begin: what is sent to it waits for it. So a member that has the
+// decision of Replace makes the communicator at once, has the fresh ranks started, and invites
+// each of them. All members do, so no member's death matters.
+//
+// A member may have decided, invited, and died, and the survivors may have decided otherwise. So a
+// fresh rank accepts an invitation only when every old member of the communicator has sent the same
+// one or has died, and one that has sent it lives. Members that live at the same time have the same
+// decision, so those that have died later had this one, or are dead members of the communicator.
+//
+// Fresh ranks that a decision of the dead alone has needed are not invited. The next decision
+// invites them. If none comes, they end when all ranks before them, the only ones that could invite
+// them, have died or ended: each rank says so to the fresh ranks that have greeted it.
+
+// recruit begins this rank's part. A fresh rank calls await next.
+func (l *lineage) recruit() error {
+	me := l.pool.rank
+	g := &recruiter{
+		invite: l.readInvitation, read: make(map[string]*staff),
+		invited: make([]string, me), dead: make([]bool, me), ended: make([]bool, me),
+	}
+	var err error
+	if g.t, err = l.pool.t.Sub(transport.RecruitName(), nil); err == nil {
+		l.recruiter = g
+		g.t.Listen(g)
+	}
+	return mpiError("Run", err)
+}
+
+// A renewal is what a decision of Replace means where there are fresh ranks. The ranks of a
+// process share it.
+type renewal struct {
+	*staff
+	invitation string
+}
+
+// renew makes the communicator in which fresh ranks take the places of the dead. d is the decision
+// of c's members.
+func (l *lineage) renew(c *Comm, now succession, d *errchan.Decision) (*Comm, error) {
+	r := d.Meaning(func(d *errchan.Decision) any {
+		invitation := invitation(now.note(c.depth, c.worldRanks), c.worldRanksOf(d.Dead))
+		s, err := l.readInvitation(invitation)
+		if err != nil {
+			s = &staff{err: err}
+		}
+		return renewal{s, invitation}
+	}).(renewal)
+	made, err := l.join(r.staff, uint64(r.line))
+	if r.err == nil {
+		fresh := make([]int, len(r.replaced))
+		for i, place := range r.replaced {
+			fresh[i] = r.members[place]
+			l.start(fresh[i])
+		}
+		l.recruiter.send(r.invitation, fresh)
+	}
+	return made, err
+}
+
+// invitation returns an invitation: the length of a note and the note, and the ranks of the job that
+// the decision counts as dead.
+func invitation(note []byte, dead []int) string {
+	b := append(binary.AppendUvarint(nil, uint64(len(note))), note...)
+	b = binary.AppendUvarint(b, uint64(len(dead)))
+	for _, r := range dead {
+		b = binary.AppendUvarint(b, uint64(r))
+	}
+	return string(b)
+}
+
+// readInvitation returns the staff that an invitation means.
+func (l *lineage) readInvitation(text string) (*staff, error) {
+	size := l.pool.size
+	d := errchan.NewReader([]byte(text))
+	note := d.Bytes()
+	dead := make(map[int]bool)
+	for range d.Below(size+1, "number of the dead") {
+		dead[d.Below(size, "rank")] = true
+	}
+	if err := d.End(); err != nil {
+		return nil, mpiErrorf("Replace", ClassOther, "an invitation of %d bytes: %v", len(text), err)
+	}
+	was, members, err := readNote(note, size)
+	if err != nil {
+		return nil, mpiError("Replace", err)
+	}
+	first := len(l.workers) + was.used
+	if known := slices.Collect(maps.Keys(was.taken)); len(members) == 0 || first > size || slices.ContainsFunc(slices.Concat(members, known), func(r int) bool { return r >= first }) {
+		return nil, mpiErrorf("Replace", ClassOther, "an invitation of members %v, %d of whom were fresh, of %d ranks", members, was.used, size)
+	}
+	spares := make([]int, size-first)
+	for i := range spares {
+		spares[i] = first + i
+	}
+	return was.staff(members, func(r int) bool { return dead[r] }, spares), nil
+}

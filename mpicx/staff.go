@@ -1,0 +1,45 @@
+package mpicx
+
+import (
+	"fmt"
+	"hash/fnv"
+)
+
+// A staff is the members of a communicator that Replace makes. The ranks of a process share it.
+type staff struct {
+	succession
+	members  []int // ranks in the pool
+	replaced []int // ranks in the communicator that are new
+	old      []int // the other members: ranks in the pool
+	digest   uint64
+	err      error // why the communicator can't be made
+}
+
+// staff returns the staff that the given members and spares make.
+func (was succession) staff(members []int, isDead func(int) bool, spares []int) *staff {
+	s := &staff{succession: succession{line: was.line + 1, taken: make(map[int]int)}, members: members}
+	for place, r := range members {
+		if isDead(r) {
+			s.replaced = append(s.replaced, place)
+		} else {
+			s.old = append(s.old, r)
+		}
+	}
+	s.used = was.used + len(s.replaced)
+	if len(s.replaced) > len(spares) || len(s.replaced) == len(members) {
+		return &staff{err: &SpareError{Places: s.replaced, Spares: len(spares)}}
+	}
+	for i, place := range s.replaced {
+		s.taken[spares[i]] = was.taken[members[place]] + 1
+		members[place] = spares[i]
+	}
+	digest := fnv.New64a()
+	for _, r := range members {
+		if n := was.taken[r]; n > 0 {
+			s.taken[r] = n
+		}
+		fmt.Fprintln(digest, r)
+	}
+	s.digest = digest.Sum64()
+	return s
+}
