@@ -8,11 +8,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // A wrong program makes a collective call at rank 0 and another one at the others, which
@@ -199,4 +201,57 @@ func eachWrong(t *testing.T, test func(t *testing.T, w *wrong, n int)) {
 			t.Run(wrongs[i].name(n), func(t *testing.T) { test(t, &wrongs[i], n) })
 		}
 	}
+}
+
+// haltedIdle makes a communicator in which rank 1 of two is halted while nothing is pending: its call has
+// needed nobody, and then the message of another call comes.
+func haltedIdle(ctx context.Context, world *mpicx.Comm) *mpicx.Comm {
+	g := mpicx.GraphCreate(world, nil, nil).MustGet(ctx)
+	if world.Rank() == 1 {
+		mpicx.NeighborAllgather(g, []int{1}, nil).MustWait(ctx)
+		settle()
+	}
+	settle()
+	if world.Rank() == 0 {
+		mpicx.Bcast(g.Comm, []int{1}, 0).MustWait(ctx)
+	}
+	return g.Comm
+}
+
+// M3: a mismatch that no operation has reported is reported to all by the end of Try.
+func TestMismatchAtTheEndOfTry(t *testing.T) {
+	fakeTime(t)
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		err := world.Try(ctx, func(ctx context.Context) error {
+			c := haltedIdle(ctx, world)
+			err := c.Try(ctx, func(context.Context) error { return nil })
+			if err == nil && c.Rank() == 0 {
+				err = c.Barrier().Wait(ctx)
+			}
+			return err
+		})
+		if err == nil || !strings.Contains(err.Error(), "both as collective call 1 of world.graphcreate1") {
+			return fmt.Errorf("got %v", err)
+		}
+		return nil
+	})
+}
+
+// M3: it is reported by the end of the program, too, and peers are told.
+func TestMismatchAtTheEndOfTheProgram(t *testing.T) {
+	fakeTime(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		synctest.Test(t, func(t *testing.T) {
+			var told error
+			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+				haltedIdle(ctx, world)
+				if world.Rank() == 0 {
+					told = mpicx.Recv(world, []int{0}, 1, 0).Wait(ctx)
+				}
+				return nil
+			}, mpicx.WithRanks(2), backend)
+			require.ErrorContains(t, err, "both as collective call 1 of world.graphcreate1")
+			require.NoError(t, corruption(told, 1))
+		})
+	})
 }
