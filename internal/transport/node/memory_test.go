@@ -134,7 +134,7 @@ func each(n int, fn func(rank int)) {
 }
 
 func (m *memoryFabric) Start(bool) (Start, error) {
-	return Start{"memory", m.rank, len(m.job.processes), true}, nil
+	return Start{Name: "memory", Rank: m.rank, Size: len(m.job.processes), Crowded: true}, nil
 }
 
 // meet gathers what processes bring, this one among them, by place in the list.
