@@ -10,6 +10,7 @@ import (
 // A recruiter is one rank's part in inviting fresh ranks: respawn.go has the protocol.
 type recruiter struct {
 	t      transport.Messenger
+	rank   int
 	invite func(invitation string) (*staff, error) // reads an invitation
 	taken  func(*staff, error)                     // at a fresh rank: called once, with nil if it is not needed
 
@@ -17,10 +18,10 @@ type recruiter struct {
 	fresh   bool     // taken is to be called
 	left    bool     // this rank's program has ended
 	greeted []int    // fresh ranks to tell of that
-	invited []string // by rank, of those before this one; "": none
+	invited []string // by rank, what it has sent; "": nothing
 	read    map[string]*staff
-	dead    []bool // by rank, of those before this one
-	ended   []bool // likewise: its program has ended
+	dead    []bool // by rank
+	ended   []bool // by rank: its program has ended
 	out     []notification
 }
 
@@ -31,11 +32,18 @@ const (
 	inviting                 // an invitation follows
 )
 
+func newRecruiter(rank, size int, invite func(string) (*staff, error)) *recruiter {
+	return &recruiter{
+		rank: rank, invite: invite, read: make(map[string]*staff),
+		invited: make([]string, size), dead: make([]bool, size), ended: make([]bool, size),
+	}
+}
+
 // await calls taken when this rank, a fresh one, is a member of a staff, or is not needed any more.
 func (g *recruiter) await(taken func(*staff, error)) {
 	g.mu.Lock()
 	g.fresh, g.taken = true, taken
-	for r := range g.dead {
+	for r := range g.rank {
 		if !g.dead[r] {
 			g.out = append(g.out, notification{r, []byte{greeting}})
 		}
@@ -56,11 +64,13 @@ func (g *recruiter) leave() {
 	g.t.Poke()
 }
 
-// send sends an invitation to fresh ranks.
-func (g *recruiter) send(invitation string, to []int) {
+// send invites the other fresh ranks of a staff.
+func (g *recruiter) send(s *staff) {
 	g.mu.Lock()
-	for _, r := range to {
-		g.out = append(g.out, notification{r, append([]byte{inviting}, invitation...)})
+	for _, r := range s.fresh() {
+		if r != g.rank {
+			g.out = append(g.out, notification{r, append([]byte{inviting}, s.invitation...)})
+		}
 	}
 	g.mu.Unlock()
 	g.t.Poke()
@@ -72,14 +82,14 @@ func (g *recruiter) Take(from int, payload []byte) {
 		return
 	}
 	g.mu.Lock()
-	switch before := from < len(g.dead); {
+	switch {
 	case payload[0] == greeting && g.left:
 		g.out = append(g.out, notification{from, []byte{leaving}})
 	case payload[0] == greeting:
 		g.greeted = append(g.greeted, from)
-	case payload[0] == leaving && before:
+	case payload[0] == leaving:
 		g.ended[from] = true
-	case payload[0] == inviting && before:
+	case payload[0] == inviting:
 		g.invited[from] = string(payload[1:])
 	}
 	g.consider()
@@ -89,10 +99,8 @@ func (g *recruiter) Take(from int, payload []byte) {
 // Died notes that a rank has died.
 func (g *recruiter) Died(rank int) {
 	g.mu.Lock()
-	if rank < len(g.dead) {
-		g.dead[rank] = true
-	}
-	if rank == len(g.dead) && g.fresh { // this one
+	g.dead[rank] = true
+	if rank == g.rank && g.fresh {
 		g.fresh = false
 		g.mu.Unlock()
 		g.taken(nil, transport.ErrDied)
@@ -121,14 +129,14 @@ func (g *recruiter) fate() (s *staff, err error, known bool) {
 		switch {
 		case g.dead[r]:
 		case invitation == "":
-			over = over && g.ended[r]
+			over = over && (r >= g.rank || g.ended[r])
 		default:
 			over = false
 			if s, err = g.staffOf(invitation); err != nil {
 				return nil, err, true
 			}
 			agree := func(old int) bool {
-				return old >= len(g.dead) || g.dead[old] || g.invited[old] == invitation
+				return g.dead[old] || g.invited[old] == invitation
 			}
 			if !slices.ContainsFunc(s.old, func(old int) bool { return !agree(old) }) {
 				return s, nil, true

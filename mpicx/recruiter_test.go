@@ -20,21 +20,19 @@ func (silent) Poke() {}
 // are ranks 0 to 2, or what distinguishes it. fate is "" while it is not known.
 func fresh() (g *recruiter, fate func() string) {
 	text := ""
-	g = &recruiter{
-		t: silent{}, read: make(map[string]*staff), invited: make([]string, 3), dead: make([]bool, 3), ended: make([]bool, 3),
-		invite: func(invitation string) (*staff, error) {
-			s := &staff{digest: uint64(len(invitation))}
-			for _, c := range invitation {
-				switch {
-				case c >= '0' && c <= '2':
-					s.old = append(s.old, int(c-'0'))
-				case c == '!':
-					return nil, errors.New("garbage")
-				}
+	g = newRecruiter(3, 5, func(invitation string) (*staff, error) {
+		s := new(staff)
+		for _, c := range invitation {
+			switch {
+			case c >= '0' && c <= '2':
+				s.old = append(s.old, int(c-'0'))
+			case c == '!':
+				return nil, errors.New("garbage")
 			}
-			return s, nil
-		},
-	}
+		}
+		return s, nil
+	})
+	g.t = silent{}
 	g.await(func(s *staff, err error) {
 		switch {
 		case text != "":
@@ -82,6 +80,12 @@ func TestFreshRank(t *testing.T) {
 		"0:012 -3 1:012 2:012":          transport.ErrDied.Error(),
 		"1:!":                           "garbage",
 		"0:012 1:012 2:012 -0 -1 -2 -3": "taken with [0 1 2]",
+		"0:012 -0 -1 -2 4:012":          "not needed", // the other fresh member learns that this one has ended
+		"0:012 4:012":                   "",
+		"0:012 -0 4:012 -1":             "",
+		"0:012 -0 4:012 -1 -2":          "taken with [0 1 2]", // rank 4, a fresh member, has passed it on
+		"4:012 -0 -1 -2":                "taken with [0 1 2]",
+		"4:012 -4 -0 -1 -2":             "not needed",
 		"0:2 1:2":                       "",
 		"0:012 1:012 -0 -1":             "",
 		"0:012 1:012 -0 -1 .2":          "not needed",
@@ -119,7 +123,8 @@ func TestFreshRankIsToldOfEnds(t *testing.T) {
 	_, _, ok := g.Next()
 	require.False(t, ok)
 
-	other := &recruiter{t: silent{}}
+	other := newRecruiter(0, 5, nil)
+	other.t = silent{}
 	other.Take(3, []byte{greeting})
 	_, _, ok = other.Next()
 	require.False(t, ok)

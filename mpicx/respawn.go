@@ -20,6 +20,8 @@ import (
 // fresh rank accepts an invitation only when every old member of the communicator has sent the same
 // one or has died, and one that has sent it lives. Members that live at the same time have the same
 // decision, so those that have died later had this one, or are dead members of the communicator.
+// A fresh rank that has accepted an invitation passes it on to the other fresh members: the old ones
+// may all die, after they have invited some.
 //
 // Fresh ranks that a decision of the dead alone has needed are not invited. The next decision
 // invites them. If none comes, they end when all ranks before them, the only ones that could invite
@@ -27,11 +29,7 @@ import (
 
 // recruit begins this rank's part. A fresh rank calls await next.
 func (l *lineage) recruit() error {
-	me := l.pool.rank
-	g := &recruiter{
-		invite: l.readInvitation, read: make(map[string]*staff),
-		invited: make([]string, me), dead: make([]bool, me), ended: make([]bool, me),
-	}
+	g := newRecruiter(l.pool.rank, l.pool.size, l.readInvitation)
 	var err error
 	if g.t, err = l.pool.t.Sub(transport.RecruitName(), nil); err == nil {
 		l.recruiter = g
@@ -40,32 +38,22 @@ func (l *lineage) recruit() error {
 	return mpiError("Run", err)
 }
 
-// A renewal is what a decision of Replace means where there are fresh ranks. The ranks of a
-// process share it.
-type renewal struct {
-	*staff
-	invitation string
-}
-
 // renew makes the communicator in which fresh ranks take the places of the dead. d is the decision
 // of c's members.
 func (l *lineage) renew(c *Comm, now succession, d *errchan.Decision) (*Comm, error) {
-	r := d.Meaning(func(d *errchan.Decision) any {
-		invitation := invitation(now.note(c.depth, c.worldRanks), c.worldRanksOf(d.Dead))
-		s, err := l.readInvitation(invitation)
+	s := d.Meaning(func(d *errchan.Decision) any {
+		s, err := l.readInvitation(invitation(now.note(c.depth, c.worldRanks), c.worldRanksOf(d.Dead)))
 		if err != nil {
 			s = &staff{err: err}
 		}
-		return renewal{s, invitation}
-	}).(renewal)
-	made, err := l.join(r.staff, uint64(r.line))
-	if r.err == nil {
-		fresh := make([]int, len(r.replaced))
-		for i, place := range r.replaced {
-			fresh[i] = r.members[place]
-			l.start(fresh[i])
+		return s
+	}).(*staff)
+	made, err := l.join(s, uint64(s.line))
+	if s.err == nil {
+		for _, r := range s.fresh() {
+			l.start(r)
 		}
-		l.recruiter.send(r.invitation, fresh)
+		l.recruiter.send(s)
 	}
 	return made, err
 }
@@ -105,5 +93,7 @@ func (l *lineage) readInvitation(text string) (*staff, error) {
 	for i := range spares {
 		spares[i] = first + i
 	}
-	return was.staff(members, func(r int) bool { return dead[r] }, spares), nil
+	s := was.staff(members, func(r int) bool { return dead[r] }, spares)
+	s.invitation = text
+	return s, nil
 }

@@ -83,7 +83,9 @@ func (l *lineage) park() (*Comm, error) {
 			l.recruiter.await(func(s *staff, err error) {
 				var made *Comm
 				if s != nil {
-					made, err = l.join(s, uint64(s.line))
+					if made, err = l.join(s, uint64(s.line)); err == nil {
+						l.recruiter.send(s)
+					}
 				}
 				promise.Complete(made, err)
 			})

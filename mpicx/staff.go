@@ -12,7 +12,18 @@ type staff struct {
 	replaced []int // ranks in the communicator that are new
 	old      []int // the other members: ranks in the pool
 	digest   uint64
+	// invitation is what fresh ranks compute the staff from. It is empty if there are spares.
+	invitation string
 	err      error // why the communicator can't be made
+}
+
+// fresh returns the new members: ranks in the pool.
+func (s *staff) fresh() []int {
+	fresh := make([]int, len(s.replaced))
+	for i, place := range s.replaced {
+		fresh[i] = s.members[place]
+	}
+	return fresh
 }
 
 // staff returns the staff that the given members and spares make.
