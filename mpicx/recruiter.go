@@ -111,7 +111,7 @@ func (g *recruiter) Died(rank int) {
 
 // consider calls taken if this is a fresh rank and its fate is known. It unlocks mu.
 func (g *recruiter) consider() {
-	s, err, known := g.fate()
+	s, known, err := g.fate()
 	g.fresh = g.fresh && !known
 	g.mu.Unlock()
 	if known {
@@ -120,9 +120,9 @@ func (g *recruiter) consider() {
 }
 
 // fate returns what is known of this rank's fate: its staff, or nil if it is not needed.
-func (g *recruiter) fate() (s *staff, err error, known bool) {
+func (g *recruiter) fate() (s *staff, known bool, err error) {
 	if !g.fresh {
-		return nil, nil, false
+		return nil, false, nil
 	}
 	over := true // no rank will invite this one
 	for r, invitation := range g.invited {
@@ -133,17 +133,17 @@ func (g *recruiter) fate() (s *staff, err error, known bool) {
 		default:
 			over = false
 			if s, err = g.staffOf(invitation); err != nil {
-				return nil, err, true
+				return nil, true, err
 			}
 			agree := func(old int) bool {
 				return g.dead[old] || g.invited[old] == invitation
 			}
 			if !slices.ContainsFunc(s.old, func(old int) bool { return !agree(old) }) {
-				return s, nil, true
+				return s, true, nil
 			}
 		}
 	}
-	return nil, nil, over
+	return nil, over, nil
 }
 
 // staffOf returns the staff that an invitation to this rank means.

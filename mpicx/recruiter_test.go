@@ -95,11 +95,11 @@ func TestFreshRank(t *testing.T) {
 		for _, event := range strings.Fields(script) {
 			var r int
 			var invitation string
-			switch {
-			case event[0] == '-':
+			switch event[0] {
+			case '-':
 				_, _ = fmt.Sscanf(event, "-%d", &r)
 				g.Died(r)
-			case event[0] == '.':
+			case '.':
 				_, _ = fmt.Sscanf(event, ".%d", &r)
 				g.Take(r, []byte{leaving})
 			default:

@@ -14,7 +14,7 @@ type staff struct {
 	digest   uint64
 	// invitation is what fresh ranks compute the staff from. It is empty if there are spares.
 	invitation string
-	err      error // why the communicator can't be made
+	err        error // why the communicator can't be made
 }
 
 // fresh returns the new members: ranks in the pool.
@@ -27,30 +27,30 @@ func (s *staff) fresh() []int {
 }
 
 // staff returns the staff that the given members and spares make.
-func (was succession) staff(members []int, isDead func(int) bool, spares []int) *staff {
-	s := &staff{succession: succession{line: was.line + 1, taken: make(map[int]int)}, members: members}
+func (s succession) staff(members []int, isDead func(int) bool, spares []int) *staff {
+	next := &staff{succession: succession{line: s.line + 1, taken: make(map[int]int)}, members: members}
 	for place, r := range members {
 		if isDead(r) {
-			s.replaced = append(s.replaced, place)
+			next.replaced = append(next.replaced, place)
 		} else {
-			s.old = append(s.old, r)
+			next.old = append(next.old, r)
 		}
 	}
-	s.used = was.used + len(s.replaced)
-	if len(s.replaced) > len(spares) || len(s.replaced) == len(members) {
-		return &staff{err: &SpareError{Places: s.replaced, Spares: len(spares)}}
+	next.used = s.used + len(next.replaced)
+	if len(next.replaced) > len(spares) || len(next.replaced) == len(members) {
+		return &staff{err: &SpareError{Places: next.replaced, Spares: len(spares)}}
 	}
-	for i, place := range s.replaced {
-		s.taken[spares[i]] = was.taken[members[place]] + 1
+	for i, place := range next.replaced {
+		next.taken[spares[i]] = s.taken[members[place]] + 1
 		members[place] = spares[i]
 	}
 	digest := fnv.New64a()
 	for _, r := range members {
-		if n := was.taken[r]; n > 0 {
-			s.taken[r] = n
+		if n := s.taken[r]; n > 0 {
+			next.taken[r] = n
 		}
 		fmt.Fprintln(digest, r)
 	}
-	s.digest = digest.Sum64()
-	return s
+	next.digest = digest.Sum64()
+	return next
 }
