@@ -42,7 +42,9 @@ func TestFails(t *testing.T) {
 			})
 			e, ok := errors.AsType[*fit.Error](err)
 			require.True(t, ok, "%v", err)
-			require.InDelta(t, 194, e.Best.F, 1e-9)
+			if known := e.Best.F; world.Rank() == rank || !math.IsInf(known, 1) { // another may know one less
+				require.InDelta(t, 194, known, 1e-9)
+			}
 			p, ok := errors.AsType[*mpicx.PropagatedError](err)
 			require.True(t, ok, "%v", err)
 			require.Equal(t, rank, p.Failures[0].Rank)
