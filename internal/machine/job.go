@@ -29,7 +29,11 @@ type Job struct {
 // too.
 func NewJob(n, later int) (*Job, error) {
 	if n < 1 || later < 0 || n+later > node.MostNeighbours {
-		return nil, fmt.Errorf("%d processes, and %d later, expected 1 to %d in all: each looks for messages of each", n, later, node.MostNeighbours)
+		those := ""
+		if later > 0 {
+			those = fmt.Sprintf(", and %d later", later)
+		}
+		return nil, fmt.Errorf("%d processes%s, expected 1 to %d: each looks for messages of each", n, those, node.MostNeighbours)
 	}
 	j := &Job{Place: Place{Rank: n, Size: n, Later: later}, ready: make(chan struct{})}
 	var err error
