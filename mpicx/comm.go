@@ -87,11 +87,11 @@ type lineage struct {
 	// pool is the parent of all of them if the job has spares or fresh ranks: the communicator
 	// of all ranks of the job, which the program does not see. workers are the ranks that begin
 	// in the world.
-	pool     *Comm // nil: no spares
+	pool     *Comm // nil: neither spares nor fresh ranks
 	workers  []int
 	replaces turns // calls of Replace
-	// recruiter and start are set if there are fresh ranks instead of spares. start has the
-	// rank of the pool started, if it was not.
+	// recruiter and start are set if there are fresh ranks instead of spares. start has a rank
+	// of the pool started, if it was not.
 	recruiter *recruiter
 	start     func(rank int)
 

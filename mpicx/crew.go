@@ -2,13 +2,13 @@ package mpicx
 
 import "sync"
 
-// A crew is the goroutines of the ranks of one Run. Ranks may join it later, as long as one works.
+// A crew is the goroutines of the ranks of one Run. More can be admitted as long as one works.
 type crew struct {
 	done chan struct{} // closed when none works any more
 
 	mu      sync.Mutex
 	working int
-	later   map[int]bool // the ranks that have joined later
+	later   map[int]bool // the ranks that were admitted
 }
 
 // newCrew returns a crew that begins with n ranks.
@@ -20,7 +20,7 @@ func newCrew(n int) *crew {
 	return w
 }
 
-// admit says whether a rank joins the crew. It does once, and not if none works any more.
+// admit admits a rank. It returns false if the rank was admitted before, or no rank works any more.
 func (w *crew) admit(rank int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -32,7 +32,7 @@ func (w *crew) admit(rank int) bool {
 	return true
 }
 
-// work is the work of one rank.
+// work runs the work of one rank.
 func (w *crew) work(run func()) {
 	defer func() { // runtime.Goexit gets here too
 		w.mu.Lock()

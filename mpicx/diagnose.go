@@ -78,9 +78,9 @@ func (c *Comm) Diagnose(ctx context.Context) (*Diagnosis, error) {
 }
 
 // asked returns the communicator on which the members of c are asked, and their ranks there: of c
-// and its ancestors, the one nearest to the world that is not closed and has all members of c. c
-// itself may not do: a rank that has not come to its Dup has no side of it. Nor may the pool, if some
-// of its ranks may not have been started.
+// and its ancestors, the one nearest to the world that is not closed and has all members of c. A rank
+// that has not come to the Dup of c has no side of c itself. The pool of a job with fresh ranks is left
+// out, because some of its ranks may not have been started.
 func (c *Comm) asked() (w *Comm, ranks []int) {
 	var line []*Comm
 	for a := c; a != nil; a = a.parent {

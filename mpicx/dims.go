@@ -9,11 +9,12 @@ import (
 // that DimsCreate is to choose: DimsCreate(12, 0, 0) is 4, 3. The chosen extents do not
 // increase, and the greatest and the least differ as little as possible; of several such
 // choices it takes the one whose greatest extent is least, and so on. If the given extents do
-// not divide n, the error is an *MPIError.
+// not divide n, or n exceeds the largest int of MPI (2^31 - 1), the error is an *MPIError.
 func DimsCreate(n int, dims ...int) ([]int, error) {
 	const op = "DimsCreate"
 	k := check{op: op}
-	k.that(n > 0, ClassOther, "%d ranks, expected 1 or more", n)
+	// For n of 64 bits closest could take hours.
+	k.that(n > 0 && n <= math.MaxInt32, ClassOther, "%d ranks, expected 1 to %d", n, math.MaxInt32)
 	rest, free := n, 0
 	for i, d := range dims {
 		k.that(d >= 0, ClassOther, "extent %d of dimension %d, expected 1 or more, or 0 if it is to be chosen", d, i)

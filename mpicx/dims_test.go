@@ -1,6 +1,8 @@
 package mpicx_test
 
 import (
+	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -47,6 +49,7 @@ func TestDimsCreate(t *testing.T) {
 	}{
 		{12, []int{0, 3}, []int{4, 3}}, {12, []int{2, 0, 0}, []int{2, 3, 2}}, {6, []int{3, 2}, []int{3, 2}}, {1, nil, []int{}},
 		{7, []int{0, 7, 0}, []int{1, 7, 1}}, {1 << 20, []int{0, 0, 0}, []int{128, 128, 64}}, {720720, []int{0, 0, 0, 0}, []int{30, 28, 33, 26}},
+		{math.MaxInt32, []int{0, 0}, []int{math.MaxInt32, 1}}, {2095133040, []int{0, 0, 0}, []int{1292, 1287, 1260}},
 	} {
 		got, err := mpicx.DimsCreate(test.n, test.dims...)
 		require.NoError(t, err)
@@ -66,6 +69,13 @@ func TestDimsCreate(t *testing.T) {
 		require.ErrorAs(t, err, new(*mpicx.MPIError))
 		require.ErrorContains(t, err, text)
 	}
-	_, err := mpicx.DimsCreate(0, 0)
-	require.ErrorContains(t, err, "0 ranks")
+	tooMany := int64(math.MaxInt32) + 1 // negative as an int of 32 bits
+	for _, n := range []int{0, -1, int(tooMany), math.MinInt} {
+		_, err := mpicx.DimsCreate(n, 0)
+		require.ErrorContains(t, err, fmt.Sprintf("%d ranks, expected 1 to 2147483647", n))
+	}
+	if math.MaxInt > math.MaxInt32 {
+		_, err := mpicx.DimsCreate(math.MaxInt, 0)
+		require.ErrorAs(t, err, new(*mpicx.MPIError))
+	}
 }

@@ -42,9 +42,9 @@ func (e *PropagatedError) Format(s fmt.State, verb rune) { format(s, verb, e, e.
 // Corrupted_comm_exception).
 //
 // With -tags ulfm, Dead also has ranks whose programs have ended, because Shrink leaves them out. A
-// rank that is in Failures too has ended by that error, or has died after it. A rank that has
-// returned, or whose error nobody could be told any more, is in Dead alone, as if its process had
-// died, if another rank has needed it.
+// rank that is in Failures too has ended by that error, or has died after it. If another rank needs
+// a rank that has returned, or whose error could not be told any more, that rank is in Dead alone,
+// as if its process had died.
 type CommCorruptedError struct {
 	Failures []Failure // who unwound, by rank; ranks of one process share the slice
 	Dead     []int     // which processes died, in ascending order
@@ -236,9 +236,9 @@ var (
 // longer count on it. Test for it with errors.Is. The process cannot come back. It should save
 // what only it has, and exit.
 //
-// A process that is stopped, or computes without a Wait, gets no error, and would go on writing
-// files. On Linux the processes of its machine that have not been declared dead themselves kill a
-// process that has not returned from Run within a period of the detector.
+// A process that is stopped, or computes without a Wait, gets no error, and could still write files.
+// On Linux the processes of its machine that are not declared dead themselves kill it, if it has not
+// returned from Run within a period of the detector.
 var ErrFenced error = transport.ErrFenced
 
 // ErrNoQuorum is what a process gets that knows at most half of the job's processes to be

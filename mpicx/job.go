@@ -13,8 +13,8 @@ type job struct {
 	sides []transport.Comm // of the communicator of all ranks, with spares: the sides of this process's ranks
 	// workers are the ranks of the world, if there are also spares or fresh ranks.
 	workers []int
-	// later are the sides of goroutine ranks that are started by start, and start starts the rank
-	// of a side. start is nil if there are no fresh ranks.
+	// later are the sides of the goroutine ranks that may be started later. start has a fresh
+	// rank started, if it was not; nil: there are none.
 	later []transport.Comm
 	start func(rank int)
 	end   func() error // waits for all processes
@@ -41,7 +41,7 @@ func goroutines(o *options, ranks int) *job {
 	}
 	if o.fresh() > 0 {
 		j.sides, j.later = j.sides[:ranks], j.sides[ranks:]
-		j.start = func(int) {} // Run knows how
+		j.start = func(int) {} // Run replaces it
 	}
 	return j
 }
@@ -63,7 +63,7 @@ func (o *options) parked() int {
 	return 0
 }
 
-// workers returns the ranks of the world, or nil if there are no spares.
+// workers returns the ranks of the world, or nil if there are neither spares nor fresh ranks.
 func (o *options) workers(n int) (workers []int) {
 	if o.parked() > 0 || o.fresh() > 0 {
 		workers = firstRanks(n)

@@ -68,17 +68,18 @@ func WithSpares(k int) Option {
 }
 
 // WithRespawn has fresh ranks take the places of dead ones, instead of spares that wait: see
-// [Comm.Replace]. Replace starts as many as have died. The job has its full size again after any
-// number of deaths, one after another, and nothing waits in the meantime.
+// [Comm.Replace]. Each Replace starts as many as have died, and no rank waits in the meantime. A
+// job can't have both.
 //
 // A fresh goroutine rank calls Run's function; a job starts at most 1000 of them. In a job of
-// mpicxrun a fresh process begins the program from its start, and its Run, or Instance.World, has
-// the communicator that Replace has made. mpicxrun -respawn says how many the launcher starts at
-// most. A job of mpirun has no processes but those that it began with, so there Run returns an
-// error: use WithSpares. With the black channel the option does nothing.
+// mpicxrun a fresh process begins the program from its start. Run calls its function with the
+// communicator that Replace has made; Instance.World returns it. mpicxrun -respawn says how many
+// processes the launcher starts at most, and excludes a detector of type Ping. In a job of mpirun,
+// where no process can be started later, Run returns an error: use WithSpares. With the black
+// channel the option does nothing.
 //
-// A fresh rank is numbered from 0 like any other in the communicator of Replace. Logs, timelines
-// and mpicxrun -label number the ranks of a job; fresh ranks have the numbers after those that the
+// In the communicator that Replace makes, a fresh rank has the rank of the dead one. Logs, timelines
+// and mpicxrun -label number the ranks of the job: fresh ranks have the numbers after those that the
 // job began with.
 func WithRespawn() Option { return func(o *options) { o.respawn = true } }
 

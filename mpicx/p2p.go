@@ -11,7 +11,7 @@ import (
 
 // Send sends buf to rank dest (MPI_Isend). The future is done when buf may be changed again: at
 // once for a short message, which is copied, and when a receive has matched it for a long one.
-// It is also the latter for a short message once some 65,000 wait at dest for their receives.
+// Once some 65,000 messages wait at dest for their receives, a short one waits for its receive too.
 // A tag is not negative. [Ssend] always waits for the receive.
 //
 // T is a type without pointers: a Scalar, or an array or struct of such types. Any other type

@@ -37,8 +37,8 @@ func init() {
 	hook.Break = func(err error) { processes.Break(err) }
 }
 
-// startJob is beginJob, with a timeline if the options ask for one. If this process can't record
-// its own, other processes may, so it takes part in the job nevertheless, to tell them.
+// startJob is beginJob, with a timeline if the options ask for one. A process that can't write its
+// timeline takes part in the job nevertheless, to tell the others.
 func startJob(ctx context.Context, o *options, ranks int) (*job, error) {
 	unfit := o.record()
 	if unfit != nil && hook.Processes() == 0 {

@@ -15,13 +15,13 @@ type recruiter struct {
 	taken  func(*staff, error)                     // at a fresh rank: called once, with nil if it is not needed
 
 	mu      sync.Mutex
-	fresh   bool     // taken is to be called
-	left    bool     // this rank's program has ended
-	greeted []int    // fresh ranks to tell of that
-	invited []string // by rank, what it has sent; "": nothing
-	read    map[string]*staff
-	dead    []bool // by rank
-	ended   []bool // by rank: its program has ended
+	fresh   bool              // taken is to be called
+	left    bool              // this rank's program has ended
+	greeted []int             // fresh ranks that are to be told of that
+	invited []string          // by rank, what it has sent; "": nothing
+	read    map[string]*staff // by invitation
+	dead    []bool            // by rank
+	ended   []bool            // by rank: its program has ended
 	out     []notification
 }
 
@@ -52,7 +52,7 @@ func (g *recruiter) await(taken func(*staff, error)) {
 	g.t.Poke()
 }
 
-// leave says that this rank's program has ended.
+// leave tells fresh ranks that this rank's program has ended.
 func (g *recruiter) leave() {
 	g.mu.Lock()
 	g.left = true

@@ -19,9 +19,9 @@ import (
 //
 // Replace is collective among the living, works where Shrink does, and replaces the ranks that
 // Shrink would leave out. All ranks get the new communicator, or all get an error: a
-// *SpareError if there are too few spares, or no more fresh ranks can be started, after which Shrink
-// still works. A rank may have died since, even one that is new, or could not be started. The first use of the new communicator reports
-// that, and then Replace makes another one.
+// *SpareError if there are too few spares, or too few fresh ranks left to start, after which Shrink
+// still works. A rank of the new communicator may have died since, or a fresh one could not be
+// started. The first use of the new communicator reports that, and then Replace makes another one.
 //
 // If an error arrives late on a communicator that is not broken, the first Wait may return it.
 // The next Wait on the same future returns the result of Replace.
@@ -56,8 +56,9 @@ func (c *Comm) Incarnation() int {
 	return c.root().lineage.state().taken[c.proc.rank]
 }
 
-// replace is the second part of Replace: the living ranks of the job, including the spares, agree
-// on the members. d is the decision of the first part, among the members of c.
+// replace is the second part of Replace. d is the decision of the first part, among the members of
+// c. If there are spares, the living ranks of the job agree on the members; with fresh ranks d
+// determines them.
 func (c *Comm) replace(r *repairing[*Comm], d *errchan.Decision) {
 	l := c.root().lineage
 	now := l.state()

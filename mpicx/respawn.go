@@ -19,13 +19,14 @@ import (
 // A member may have decided, invited, and died, and the survivors may have decided otherwise. So a
 // fresh rank accepts an invitation only when every old member of the communicator has sent the same
 // one or has died, and one that has sent it lives. Members that live at the same time have the same
-// decision, so those that have died later had this one, or are dead members of the communicator.
+// decision, so no living member has another one. Old members that have died are dead members of the
+// new communicator.
 // A fresh rank that has accepted an invitation passes it on to the other fresh members: the old ones
 // may all die, after they have invited some.
 //
-// Fresh ranks that a decision of the dead alone has needed are not invited. The next decision
-// invites them. If none comes, they end when all ranks before them, the only ones that could invite
-// them, have died or ended: each rank says so to the fresh ranks that have greeted it.
+// If all ranks with a decision die, the fresh ranks that were started for it wait for the invitation
+// of the next decision. If none comes, they end when all ranks before them, the only ones that could
+// invite them, have died or ended: a rank that ends tells the fresh ranks that have greeted it.
 
 // recruit begins this rank's part. A fresh rank calls await next.
 func (l *lineage) recruit() error {

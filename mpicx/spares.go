@@ -41,8 +41,8 @@ func (l *lineage) succeed(c *Comm, is succession) {
 // isSpare says whether the rank is parked at its beginning.
 func (l *lineage) isSpare() bool { return l.pool != nil && l.pool.rank >= len(l.workers) }
 
-// world returns the communicator that the rank's program begins with, or nil for a spare that was
-// not taken.
+// world returns the communicator that the rank's program begins with, or nil for a spare or a fresh
+// rank that was not taken.
 func (l *lineage) world() (*Comm, error) {
 	switch {
 	case l.pool == nil:

@@ -8,10 +8,10 @@ import (
 // A staff is the members of a communicator that Replace makes. The ranks of a process share it.
 type staff struct {
 	succession
-	members  []int // ranks in the pool
-	replaced []int // ranks in the communicator that are new
-	old      []int // the other members: ranks in the pool
-	digest   uint64
+	members  []int  // ranks in the pool
+	replaced []int  // ranks in the communicator that are new
+	old      []int  // the other members: ranks in the pool
+	digest   uint64 // of the members
 	// invitation is what fresh ranks compute the staff from. It is empty if there are spares.
 	invitation string
 	err        error // why the communicator can't be made
@@ -26,7 +26,7 @@ func (s *staff) fresh() []int {
 	return fresh
 }
 
-// staff returns the staff that the given members and spares make.
+// staff returns the staff in which spares take the places of dead members. It changes members.
 func (s succession) staff(members []int, isDead func(int) bool, spares []int) *staff {
 	next := &staff{succession: succession{line: s.line + 1, taken: make(map[int]int)}, members: members}
 	for place, r := range members {

@@ -13,7 +13,7 @@ import (
 // members of the newest communicator.
 type succession struct {
 	line  int         // number of communicators so far, including the world
-	used  int         // number of spares, or fresh ranks, that were taken
+	used  int         // number of spares, or fresh ranks, that were taken so far
 	taken map[int]int // a member's incarnation, by its rank in the job; 0 is left out
 }
 

@@ -89,8 +89,8 @@ What is done about it
                     none      what the same solver does without help
                     (default restart). If a rank panics or dies, restart and
                     rollback start the job again from the last checkpoint
-  -spares N         ranks that wait, for replace (default: as many as -inject ends;
-                    under a launcher 0)
+  -spares N         spare ranks, for replace (default: as many as the ranks that
+                    -inject ends; under a launcher 0)
   -checkpoint N     keep a checkpoint in memory every N iterations (default 25)
   -check N          compare the residual with the true one every N iterations
                     (default 25)
@@ -235,11 +235,11 @@ func (c *config) checkSpares(fs *flag.FlagSet) error {
 	case given && c.waiting < 0:
 		return atLeast("-spares", c.waiting, 0)
 	case processes > 0 && c.waiting >= processes:
-		return fmt.Errorf("-spares %d, expected fewer than %d, as the launcher has started so many processes", c.waiting, processes)
+		return fmt.Errorf("-spares %d, expected fewer than %d, the number of processes that the launcher has started", c.waiting, processes)
 	case given && c.recovery != recoverReplace && !c.Compare:
 		return fmt.Errorf("-spares %d, expected it with -recovery replace or -compare only", c.waiting)
 	case c.recovery == recoverReplace && processes > 0 && c.waiting < 1:
-		return fmt.Errorf("-recovery %q, expected -spares 1 or more: under a launcher some of its processes wait", c.recovery)
+		return fmt.Errorf("-recovery %q, expected -spares 1 or more: under a launcher, some of its processes have to be spares", c.recovery)
 	}
 	return nil
 }

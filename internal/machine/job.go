@@ -110,8 +110,8 @@ func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|
 
 const prefix = "mpicxrun-"
 
-// sweep removes what is left of jobs whose launchers were killed before all processes that may come
-// had come.
+// sweep removes what is left of jobs whose launchers were killed before all processes had begun,
+// those included that might be started later.
 func sweep(in string) {
 	names, _ := filepath.Glob(filepath.Join(in, prefix+"*", "memory"))
 	for _, name := range names {

@@ -23,7 +23,7 @@ type Outcome struct {
 	was state
 }
 
-// lookOut is how often the launcher looks whether a process is to be started later.
+// lookOut is the time from one look for processes that are to be started to the next.
 const lookOut = 5 * time.Millisecond
 
 // patience is how long, after a death, the processes of a job that does not survive it have to end by
@@ -31,8 +31,8 @@ const lookOut = 5 * time.Millisecond
 const patience = 2 * time.Second
 
 // Run starts a process for each rank, by the command that the function returns, and waits until
-// they have ended. It forwards signals to them, and calls say with what happens. The processes
-// have processes started later. Their Outcomes follow those of the others.
+// they have ended. It forwards signals to them, and calls say with what happens. A process can have
+// others started later, whose Outcomes follow.
 func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, say func(text string)) ([]Outcome, error) {
 	runtime.LockOSThread() // the processes end with it
 	defer runtime.UnlockOSThread()

@@ -51,8 +51,7 @@ func AssentName(id uint64) Name { return Name{Seq: id, Color: -6} }
 // that they can't make a union.
 func RegistryName() Name { return Name{Color: -7} }
 
-// RecruitName is the name of the duplicate of the communicator of all ranks by which fresh ranks are invited to
-// replace dead ones.
+// RecruitName is the name of the duplicate of the pool that carries invitations of fresh ranks.
 func RecruitName() Name { return Name{Color: -8} }
 
 // Check returns a *GenerationError if no communicator can have the name's Generation.

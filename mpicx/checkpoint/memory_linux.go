@@ -8,9 +8,10 @@ import (
 // hugePage is the size of a huge page of most processors. If pages are larger, the advice does nothing.
 const hugePage = 2 << 20
 
-// expect says that memory will soon be written for the first time, all of it. With huge pages the system
-// is then entered once for each 2 MiB instead of 4 KiB, which otherwise takes several times as long as
-// copying the data there. The advice may be in vain, so its errors do not matter.
+// expect returns b, and advises the system to use huge pages for it, up to its capacity: all of it will
+// soon be written for the first time. The process then enters the system once for each 2 MiB. To enter it
+// for each 4 KiB takes several times as long as copying the data. Nothing depends on the advice, so its
+// errors do not matter.
 func expect(b []byte) []byte {
 	all := b[:cap(b)]
 	if len(all) < 2*hugePage {

@@ -13,9 +13,8 @@
 // stacks of its goroutines.) When mpicxrun ends, for whatever reason, they are killed.
 //
 // MPICXRUN_RANK and MPICXRUN_SIZE tell a process its rank and the number of processes with which
-// the job begins. A
-// program that a rank starts cannot be the same rank: start it without MPICXRUN_JOB in its
-// environment if it uses mpicx itself.
+// the job begins. A program that a rank starts cannot be the same rank: start it without
+// MPICXRUN_JOB in its environment if it uses mpicx itself.
 //
 // # Deaths
 //
@@ -29,8 +28,9 @@
 //
 // In a program that uses WithRespawn, Comm.Replace has mpicxrun start a fresh process for each dead
 // one, with the same arguments and an empty standard input. Its MPICXRUN_RANK, and its label, is the
-// next number after those of the processes so far; the program sees the rank of the dead process.
-// -respawn says how many such processes there can be, 128 in all with those of -n.
+// next number after those of the processes so far. In the communicator that Replace makes it has the
+// rank of the dead process. -respawn says how many processes can be started later; -n and -respawn
+// are at most 128 together.
 //
 // # Exit status
 //

@@ -21,7 +21,7 @@ import (
 
 func main() {
 	n := flag.Int("n", runtime.NumCPU(), "`processes` to start")
-	later := flag.Int("respawn", 0, "most `processes` to start later, in the place of dead ones")
+	later := flag.Int("respawn", 0, "the most `processes` to start later, in the places of dead ones")
 	label := flag.Bool("label", false, "begin each line of output with the rank of its process")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "mpicxrun [-n processes] [-respawn processes] [-label] program [argument ...]")

@@ -45,7 +45,7 @@ type Process struct {
 // mpirun or mpicxrun, such processes cannot be started, and RunProcesses skips t.
 //
 // Options are those of mpicx.Run. With WithSpares(k) the last k of the n processes are spares. With
-// WithRespawn up to 16 processes are started later; they are also in the result.
+// WithRespawn up to 16 processes are started later. In the result they follow the others.
 func RunProcesses(t *testing.T, n int, fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) []Process {
 	t.Helper()
 	return runProcesses(t, n, new(fault.Plan), fn, opts)

@@ -67,7 +67,7 @@ static void pingpong(int bytes) {
 	free(buf);
 }
 
-// transfer sends a message to rank 1. Its buffers were written before; if fresh, the receiver's was not.
+// transfer sends a message to rank 1. Its buffers were written before, except the receiver's if fresh.
 static void transfer(int bytes, int fresh) {
 	char *buf = malloc(bytes);
 	memset(buf, 1, bytes);

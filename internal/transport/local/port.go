@@ -106,12 +106,12 @@ func (p *port) endIf(which func(*transport.Request) bool, cause error) {
 	end(list, cause)
 }
 
-// So many messages wait at a rank for receives before sends of more wait for theirs. Otherwise a
-// rank that is ahead of another in a loop would fill the memory. A program may send many messages
+// When this many messages wait at a rank for their receives, sends to it wait for theirs. Otherwise
+// a rank that is ahead of another in a loop would fill the memory. A program may send many messages
 // before they are received, but a collective call may always wait for the other ranks.
 const (
 	mostKept        = 1 << 16
-	mostKeptOfCalls = 64 // and 4 for each rank
+	mostKeptOfCalls = 64 // plus 4 for each rank
 )
 
 // isFull says whether a message with this tag would be too many. The caller holds mu.

@@ -12,9 +12,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// A message of at most this length is sent with its header in one packet: farLimit through the fabric, unless
-// the engine's far is greater and the receiver is on another machine; nearLimit through a ring. An offer to another
-// machine would take as long as the message: it has to be accepted before its bytes leave.
+// A message of at most this length is sent with its header in one packet: nearLimit through a ring, farLimit
+// through the fabric. To another machine the limit is the engine's far, which may be greater, because an offer
+// there takes as long as the message.
 const (
 	farLimit  = 3968
 	nearLimit = 8192
@@ -269,7 +269,7 @@ func (c *comm) rankIn(process int) int {
 	return -1
 }
 
-// deliver is add for a message that comes now: none comes from the dead.
+// deliver is add for a message that has just come. It drops those of the dead.
 func (c *comm) deliver(a *arrival) error {
 	if c.liveness.dead[a.source] && c.rankIn(a.source) >= 0 {
 		return nil

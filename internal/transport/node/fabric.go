@@ -67,8 +67,8 @@ type Start struct {
 	Later int
 }
 
-// A Reserve is a Fabric of a job that did not begin with all its processes. What is sent to a
-// process that was not started waits for it, and nothing else waits.
+// A Reserve is a Fabric that can start processes later. What is sent to a process before it begins
+// waits for it; nothing else waits.
 type Reserve interface {
 	// Respawn has a process started, and all before it, if they were not.
 	Respawn(process int)

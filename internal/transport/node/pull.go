@@ -12,17 +12,17 @@ import (
 // the system lets it. Then they are copied once, where a pipe copies them twice.
 //
 // The offer says where the bytes are. The receiver reads them, and says so. The sender answers that
-// the offer stands, and both ends are done; or that it has taken the offer back, and then the bytes
-// are nobody's message, because the program may have changed them while they were read.
+// the offer stands, and both are done. If it has taken the offer back, the receiver discards the
+// bytes: the program may have changed them while they were read.
 
-// pullChunk is the number of bytes that are read in one go, with mu held.
+// pullChunk is the most bytes that are read by one system call, with mu held.
 const pullChunk = 256 << 10
 
-// Pullable is the length from which on a message is pulled. Tests make it small.
+// Pullable is the length of the shortest messages that are pulled. Tests make it small.
 var Pullable = 96 << 10
 
-// A cookie is random bytes in the memory of a process. Who finds them reads the right process:
-// numbers of processes are given again, and differ between namespaces.
+// A cookie is random bytes in the memory of a process. A receiver that finds them reads the right
+// process: process numbers are used again, and differ between namespaces.
 type cookie [16]byte
 
 func newCookie() *cookie {

@@ -38,7 +38,7 @@ func attempt(ctx context.Context, a *recovery.Attempt) error {
 		return err
 	}
 	if a.Joined {
-		fmt.Printf("a spare is rank %d now, from step %d, after: %v\n", a.Comm.Rank(), step, a.Cause)
+		fmt.Printf("rank %d is taken over, from step %d, after: %v\n", a.Comm.Rank(), step, a.Cause)
 	}
 	for ; step < steps; step++ {
 		if step%every == 0 {
