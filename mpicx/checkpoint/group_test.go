@@ -149,7 +149,8 @@ func TestProcessesOfGroup(t *testing.T) {
 						killed++
 					}
 				}
-				require.Len(t, ends, groupSize)
+				// A process that dies when the others have ended is not replaced.
+				require.GreaterOrEqual(t, len(ends), groupSize-n)
 				for _, e := range ends {
 					require.Equal(t, ends[0], e)
 				}

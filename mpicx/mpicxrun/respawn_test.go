@@ -23,10 +23,8 @@ func init() {
 	// place, and its number in the job.
 	programs["respawn"] = func() {
 		times, _ := strconv.Atoi(os.Getenv("TEST_TIMES"))
-		switch how := os.Getenv("TEST_START"); {
-		case how == "remove":
-			_ = os.Remove(os.Args[0])
-		case how != "" && own() >= 3 && own()%2 > 0: // every other one dies while it starts
+		how := os.Getenv("TEST_START")
+		if (how == "exit" || how == "kill") && own() >= 3 && own()%2 > 0 { // every other one dies while it starts
 			if how == "exit" {
 				os.Exit(0)
 			}
@@ -36,6 +34,9 @@ func init() {
 		rank(func(ctx context.Context, c *mpicx.Comm) error {
 			for {
 				all, err := mpicx.AllgatherValue(c, c.Incarnation()).Get(ctx)
+				if how == "remove" { // all have been started
+					_ = os.Remove(os.Args[0])
+				}
 				switch {
 				case err != nil:
 					if c, err = c.Replace().Get(ctx); err != nil {

@@ -313,7 +313,7 @@ func TestFamiliesOfProcesses(t *testing.T) {
 		Size map[string]int
 	}
 	for _, name := range []string{"levels", "each/grid/sums", "each/overlap/signals", "each revoked/overlap/sums"} {
-		for _, plan := range []string{"must kill 1 at operation 9", "must kill 3 at operation 11; must kill 2 in revoke message 1", "must kill 0 at operation 11; must kill 3 in shrink message 1"} {
+		for _, plan := range []string{"must kill 1 at operation 9", "must kill 3 at operation 11; kill 2 in revoke message 1", "must kill 0 at operation 11; kill 3 in shrink message 1"} {
 			t.Run(name+"/"+plan, func(t *testing.T) {
 				all := mpicxtest.RunProcessFaults(t, 5, plan, func(ctx context.Context, world *mpicx.Comm) error {
 					o := outcome{"", make(map[string]string), make(map[string]int)}

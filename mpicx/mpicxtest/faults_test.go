@@ -440,6 +440,15 @@ var collectives = map[string]func(context.Context, *mpicx.Comm){
 	"Create":      func(ctx context.Context, c *mpicx.Comm) { _ = c.Create(c.Group()).Wait(ctx) },
 	"CartCreate":  func(ctx context.Context, c *mpicx.Comm) { _, _ = grid(ctx, c) },
 	"GraphCreate": func(ctx context.Context, c *mpicx.Comm) { _ = mpicx.GraphCreate(c, nil, nil).Wait(ctx) },
+	"Merge": func(ctx context.Context, c *mpicx.Comm) {
+		own, err := c.Split(c.Rank(), 0).Get(ctx)
+		if err != nil {
+			return
+		}
+		if ic, err := mpicx.CreateIntercomm(own, 0, c, 1-c.Rank(), 1).Get(ctx); err == nil {
+			_ = ic.Merge(c.Rank() > 0).Wait(ctx)
+		}
+	},
 	"CartSub":     onGrid(func(ctx context.Context, g *mpicx.Cart) { _ = g.Sub(true).Wait(ctx) }),
 	"NewHalo":     onGrid(func(ctx context.Context, g *mpicx.Cart) { _ = mpicx.NewHalo[int](g, []int{1}, 1, false).Wait(ctx) }),
 	"Halo": onGrid(func(ctx context.Context, g *mpicx.Cart) {
