@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,4 +109,21 @@ func TestEndOfWhoHasLeft(t *testing.T) {
 	f.board.set(2, left)
 	f.end(1)
 	require.Equal(t, []int{0}, f.board.dead())
+}
+
+// A process may be killed after it has noted a death on the board, and before it has counted it. The
+// others see the next death nevertheless.
+func TestDeathThatIsNotCounted(t *testing.T) {
+	b := board(make([]byte, boardSize(3)))
+	f := &fabric{board: b}
+	atomic.StoreUint32(b.when(0), 1)
+	dead, err := f.Failed()
+	require.NoError(t, err)
+	require.Equal(t, []int{0}, dead)
+	b.seen(2)
+	_, died := f.Poll(nil, 1)
+	require.True(t, died)
+	dead, err = f.Failed()
+	require.NoError(t, err)
+	require.Contains(t, dead, 2)
 }
