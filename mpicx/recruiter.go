@@ -14,15 +14,16 @@ type recruiter struct {
 	invite func(invitation string) (*staff, error) // reads an invitation
 	taken  func(*staff, error)                     // at a fresh rank: called once, with nil if it is not needed
 
-	mu      sync.Mutex
-	fresh   bool              // taken is to be called
-	left    bool              // this rank's program has ended
-	greeted []int             // fresh ranks that are to be told of that
-	invited []string          // by rank, what it has sent; "": nothing
-	read    map[string]*staff // by invitation
-	dead    []bool            // by rank
-	ended   []bool            // by rank: its program has ended
-	out     []notification
+	mu       sync.Mutex
+	fresh    bool              // taken is to be called
+	unneeded bool              // taken was called with nil: this rank is not needed
+	left     bool              // this rank's program has ended
+	greeted  []int             // fresh ranks that are to be told of that
+	invited  []string          // by rank, what it has sent; "": nothing
+	read     map[string]*staff // by invitation
+	dead     []bool            // by rank
+	ended    []bool            // by rank: its program has ended
+	out      []notification
 }
 
 // First bytes of a recruiter's messages.
@@ -113,10 +114,18 @@ func (g *recruiter) Died(rank int) {
 func (g *recruiter) consider() {
 	s, known, err := g.fate()
 	g.fresh = g.fresh && !known
+	g.unneeded = g.unneeded || known && s == nil
 	g.mu.Unlock()
 	if known {
 		g.taken(s, err)
 	}
+}
+
+// isForsaken says whether this rank is not needed, and ranks before it have died.
+func (g *recruiter) isForsaken() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.unneeded && slices.Contains(g.dead[:g.rank], true)
 }
 
 // fate returns what is known of this rank's fate: its staff, or nil if it is not needed.

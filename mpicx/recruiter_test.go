@@ -165,3 +165,24 @@ func FuzzInvitation(f *testing.F) {
 		}
 	})
 }
+
+// A fresh rank that is not needed may be a member of a communicator, if a rank before it has died.
+func TestForsaken(t *testing.T) {
+	for _, test := range []struct {
+		dead []int
+		want bool
+	}{{[]int{0, 1, 2}, true}, {[]int{1}, true}, {nil, false}} {
+		g, fate := fresh()
+		for _, r := range test.dead {
+			g.Died(r)
+		}
+		for r := range 3 {
+			g.Take(r, []byte{leaving})
+		}
+		require.Equal(t, "not needed", fate())
+		require.Equal(t, test.want, g.isForsaken())
+	}
+	g, _ := fresh()
+	g.Died(0)
+	require.False(t, g.isForsaken())
+}

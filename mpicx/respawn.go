@@ -39,6 +39,10 @@ func (l *lineage) recruit() error {
 	return mpiError("Run", err)
 }
 
+// isForsaken says whether this is a fresh rank that was not needed, and ranks before it have died. They
+// may have made it a member of a communicator, of which only other fresh ranks know: it is dead for those.
+func (l *lineage) isForsaken() bool { return l.recruiter != nil && l.recruiter.isForsaken() }
+
 // renew makes the communicator in which fresh ranks take the places of the dead. d is the decision
 // of c's members.
 func (l *lineage) renew(c *Comm, now succession, d *errchan.Decision) (*Comm, error) {

@@ -217,7 +217,7 @@ func (c *Comm) refuse(err error) {
 func (c *Comm) leave(err error) {
 	c.proc.ended(err)
 	told := err == nil || c.unwindAll(newFailure(withoutStack(err), 0), err)
-	c.end(!told)
+	c.end(!told || c.lineage.isForsaken())
 }
 
 // end says that the rank's program has ended, for all its communicators.

@@ -449,8 +449,8 @@ var collectives = map[string]func(context.Context, *mpicx.Comm){
 			_ = ic.Merge(c.Rank() > 0).Wait(ctx)
 		}
 	},
-	"CartSub":     onGrid(func(ctx context.Context, g *mpicx.Cart) { _ = g.Sub(true).Wait(ctx) }),
-	"NewHalo":     onGrid(func(ctx context.Context, g *mpicx.Cart) { _ = mpicx.NewHalo[int](g, []int{1}, 1, false).Wait(ctx) }),
+	"CartSub": onGrid(func(ctx context.Context, g *mpicx.Cart) { _ = g.Sub(true).Wait(ctx) }),
+	"NewHalo": onGrid(func(ctx context.Context, g *mpicx.Cart) { _ = mpicx.NewHalo[int](g, []int{1}, 1, false).Wait(ctx) }),
 	"Halo": onGrid(func(ctx context.Context, g *mpicx.Cart) {
 		if h, err := mpicx.NewHalo[int](g, []int{1}, 1, false).Get(ctx); err == nil {
 			_ = h.Start(make([]int, 3)).Wait(ctx)
