@@ -81,7 +81,7 @@ func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 
 // World returns the communicator of all ranks. At a spare (WithSpares) it waits until Replace
 // takes the spare, and returns the communicator that Replace has made, or nil if the programs
-// of all others have ended.
+// of all others have ended. If all others have died instead, Finalize returns an error that says so.
 func (i *Instance) World() *Comm {
 	world, _ := i.world()
 	return world
@@ -107,17 +107,15 @@ func (i *Instance) Finalize(ctx context.Context) error {
 		world = i.root.lineage.last()
 	}
 	if world != nil && !world.isClosed() { // by the program
-		err = world.Close(ctx)
-	}
-	if err != nil {
-		return err
+		if err := world.Close(ctx); err != nil {
+			return err
+		}
 	}
 	instance.Instance = nil
-	i.root.proc.ended(nil)
+	i.root.proc.ended(err)
 	// As in Run: peers may still meet an error, and continue without this rank.
-	i.root.end(false)
-	i.reporter.end(nil)
+	i.root.end(err != nil)
+	i.reporter.end(err)
 	i.root.finish()
-	err = i.end()
-	return cmp.Or(err, i.root.untoldMismatch())
+	return cmp.Or(err, i.end(), i.root.untoldMismatch())
 }

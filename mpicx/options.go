@@ -54,10 +54,11 @@ func WithRanks(n int) Option {
 }
 
 // WithSpares adds k ranks that wait to take the places of dead ranks: see [Comm.Replace]. A spare is
-// in no communicator before it is taken. If it is never taken, its Run returns nil without calling
-// its function. In a job of mpirun or mpicxrun, k of the processes are spares and the others are the
-// world. The black channel survives no death, so with it there are no spares, and these k processes
-// do nothing.
+// in no communicator before it is taken. If it is never taken, its Run returns without calling its
+// function: nil or, if all working processes have died, an error that wraps a *[ProcFailedError].
+//
+// In a job of mpirun or mpicxrun, k of the processes are spares and the others are the world. The
+// black channel survives no death, so with it there are no spares, and these k processes do nothing.
 func WithSpares(k int) Option {
 	return func(o *options) {
 		o.spares = k

@@ -13,6 +13,8 @@ type recruiter struct {
 	rank   int
 	invite func(invitation string) (*staff, error) // reads an invitation
 	taken  func(*staff, error)                     // at a fresh rank: called once, with nil if it is not needed
+	// abandoned is the error of a fresh rank that is not needed because all ranks before it have died.
+	abandoned func(before []int) error
 
 	mu       sync.Mutex
 	fresh    bool              // taken is to be called
@@ -134,9 +136,13 @@ func (g *recruiter) fate() (s *staff, known bool, err error) {
 		return nil, false, nil
 	}
 	over := true // no rank will invite this one
+	var dead []int
 	for r, invitation := range g.invited {
 		switch {
 		case g.dead[r]:
+			if r < g.rank && !g.ended[r] {
+				dead = append(dead, r)
+			}
 		case invitation == "":
 			over = over && (r >= g.rank || g.ended[r])
 		default:
@@ -152,7 +158,10 @@ func (g *recruiter) fate() (s *staff, known bool, err error) {
 			}
 		}
 	}
-	return nil, over, nil
+	if over && len(dead) == g.rank {
+		err = g.abandoned(dead)
+	}
+	return nil, over, err
 }
 
 // staffOf returns the staff that an invitation to this rank means.

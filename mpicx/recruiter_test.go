@@ -33,6 +33,7 @@ func fresh() (g *recruiter, fate func() string) {
 		return s, nil
 	})
 	g.t = silent{}
+	g.abandoned = func(before []int) error { return fmt.Errorf("alone without %v", before) }
 	g.await(func(s *staff, err error) {
 		switch {
 		case text != "":
@@ -53,6 +54,7 @@ func fresh() (g *recruiter, fate func() string) {
 // communicator of which 0, 1 and 2 are old members, -0 the death of rank 0, and .0 the end of its
 // program.
 func TestFreshRank(t *testing.T) {
+	const alone = "alone without [0 1 2]"
 	for script, want := range map[string]string{
 		"":                              "",
 		"0:012":                         "",
@@ -67,11 +69,12 @@ func TestFreshRank(t *testing.T) {
 		"0:012 1:012a 2:012a -0":        "taken with [0 1 2]",
 		"0:012 1:012 -0 -1 2:2":         "taken with [2]",
 		"0:012 1:012 -2":                "taken with [0 1 2]",
-		"0:012 -0 -1 -2":                "not needed",
-		"-0 -1 0:012 1:012 -2":          "not needed",
+		"0:012 -0 -1 -2":                alone,
+		"-0 -1 0:012 1:012 -2":          alone,
 		".0 .1 .2":                      "not needed",
 		".0 -1":                         "",
 		".0 -1 .2":                      "not needed",
+		".0 -1 -2 -0":                   "not needed",
 		".0 .1 0:012":                   "",
 		".0 .1 0:012 .2":                "", // a rank that has ended still invites
 		".0 .1 0:012 .2 1:012 2:012":    "taken with [0 1 2]",
@@ -80,12 +83,12 @@ func TestFreshRank(t *testing.T) {
 		"0:012 -3 1:012 2:012":          transport.ErrDied.Error(),
 		"1:!":                           "garbage",
 		"0:012 1:012 2:012 -0 -1 -2 -3": "taken with [0 1 2]",
-		"0:012 -0 -1 -2 4:012":          "not needed", // the other fresh member learns that this one has ended
+		"0:012 -0 -1 -2 4:012":          alone, // the other fresh member learns that this one has ended
 		"0:012 4:012":                   "",
 		"0:012 -0 4:012 -1":             "",
 		"0:012 -0 4:012 -1 -2":          "taken with [0 1 2]", // rank 4, a fresh member, has passed it on
 		"4:012 -0 -1 -2":                "taken with [0 1 2]",
-		"4:012 -4 -0 -1 -2":             "not needed",
+		"4:012 -4 -0 -1 -2":             alone,
 		"0:2 1:2":                       "",
 		"0:012 1:012 -0 -1":             "",
 		"0:012 1:012 -0 -1 .2":          "not needed",
@@ -171,7 +174,7 @@ func TestForsaken(t *testing.T) {
 	for _, test := range []struct {
 		dead []int
 		want bool
-	}{{[]int{0, 1, 2}, true}, {[]int{1}, true}, {nil, false}} {
+	}{{[]int{0, 2}, true}, {[]int{1}, true}, {nil, false}} {
 		g, fate := fresh()
 		for _, r := range test.dead {
 			g.Died(r)

@@ -31,6 +31,7 @@ import (
 // recruit begins this rank's part. A fresh rank calls await next.
 func (l *lineage) recruit() error {
 	g := newRecruiter(l.pool.rank, l.pool.size, l.readInvitation)
+	g.abandoned = l.abandoned
 	var err error
 	if g.t, err = l.pool.t.Sub(transport.RecruitName(), nil); err == nil {
 		l.recruiter = g

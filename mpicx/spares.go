@@ -2,6 +2,7 @@ package mpicx
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -65,7 +66,8 @@ func (l *lineage) muster(proposal errchan.Proposal, done func(d *errchan.Decisio
 }
 
 // park waits until this rank, a spare or a fresh rank, is taken, and returns the new communicator.
-// It returns nil if the programs of all others have ended.
+// It returns nil if the programs of all others have ended; if no program has, because all others have
+// died, that is an error.
 func (l *lineage) park() (*Comm, error) {
 	l.pool.proc.parked.Store(true)
 	defer l.pool.proc.parked.Store(false)
@@ -74,6 +76,7 @@ func (l *lineage) park() (*Comm, error) {
 		d.Doze(true)
 		defer d.Doze(false)
 	}
+	working := l.workers
 	for {
 		f, promise := future.New[*Comm]()
 		waiting.Of(promise.Future()).Keep(l.pool.keeper)
@@ -92,9 +95,19 @@ func (l *lineage) park() (*Comm, error) {
 		} else {
 			l.muster(errchan.Proposal{Flag: whole}, func(d *errchan.Decision, seq uint64, err error) {
 				var made *Comm
-				if over = err != nil || d.Calls == 0; !over { // a worker has proposed
-					if s := l.staff(d); s.err == nil && slices.Contains(s.members, l.pool.rank) {
-						made, err = l.join(s, seq)
+				switch over = err != nil || d.Calls == 0; {
+				case err != nil:
+				case over:
+					dead := l.pool.Failed()
+					if !slices.ContainsFunc(working, func(r int) bool { return !slices.Contains(dead, r) }) {
+						err = l.abandoned(working)
+					}
+				default: // a worker has proposed
+					if s := l.staff(d); s.err == nil {
+						working = s.members
+						if slices.Contains(working, l.pool.rank) {
+							made, err = l.join(s, seq)
+						}
 					}
 				}
 				promise.Complete(made, err)
@@ -108,6 +121,15 @@ func (l *lineage) park() (*Comm, error) {
 			return world, err
 		}
 	}
+}
+
+// abandoned is the error of a spare or fresh rank that was not taken, if none of the working ranks has
+// returned: all have died. If ranks are goroutines, it is nil: Run reports no rank that dies by a plan.
+func (l *lineage) abandoned(working []int) error {
+	if l.pool.proc.driver == nil {
+		return nil
+	}
+	return fmt.Errorf("mpicx: Run: all working ranks have ended, and this rank was not taken in: %w", &ProcFailedError{Ranks: working})
 }
 
 // staff returns the staff that a decision means, the same at all ranks.

@@ -97,7 +97,16 @@ var programs = map[string]func(){
 			os.Exit(1)
 		}
 	},
-	"spare": func() { // TEST_VICTIM is killed
+	"spare alone": func() { // all others are killed
+		rank(func(ctx context.Context, c *mpicx.Comm) error {
+			if err := c.Barrier().Wait(ctx); err != nil {
+				return err
+			}
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}, ulfm(), mpicx.WithSpares(1))
+	},
+	"spare": func() { // TEST_VICTIM, or every working rank, is killed
 		ctx := context.Background()
 		i, err := mpicx.Initialize(ctx, mpicx.WithSpares(1), ulfm())
 		if err == nil {
@@ -105,7 +114,7 @@ var programs = map[string]func(){
 			case c == nil:
 				fmt.Println("not needed")
 			case c.Incarnation() == 0:
-				if os.Getenv("TEST_VICTIM") == strconv.Itoa(own()) {
+				if v := os.Getenv("TEST_VICTIM"); v == strconv.Itoa(own()) || v == "all" {
 					_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 				}
 				if err = c.Barrier().Wait(ctx); err != nil {

@@ -83,6 +83,17 @@ func TestSpareInstance(t *testing.T) {
 	require.Equal(t, []string{"rank 0, incarnation 0", "rank 1, incarnation 1"}, sorted(out))
 }
 
+// A job of which only a spare is left, whose work nobody has done, fails.
+func TestSpareAlone(t *testing.T) {
+	t.Setenv("TEST_VICTIM", "all")
+	for _, program := range []string{"spare alone", "spare"} {
+		status, out, errs := of(t, program, "-n", "3")
+		require.NotZero(t, status, program)
+		require.Contains(t, errs, "mpicx: Run: all working ranks have ended, and this rank was not taken in: mpicx: processes of ranks [0 1] have died")
+		require.NotContains(t, out, "incarnation")
+	}
+}
+
 // If one process can't record its timeline, all ranks end, with an error that names its directory. A
 // spare ends alone.
 func TestOneTimelineThatCantBe(t *testing.T) {
