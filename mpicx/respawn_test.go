@@ -105,13 +105,15 @@ func respawnByPlan(t *testing.T, n int, plan string, victim int) bool {
 func TestRespawnProcesses(t *testing.T) {
 	for _, plan := range []string{
 		"must kill 1 at operation 5",
-		"must kill 1 at operation 5; must kill 4 at operation 2; must kill 5 in resolve message 1; must kill 0 at operation 12",
+		"must kill 1 at operation 5; must kill 4 at operation 2; kill 5 in resolve message 1; kill 0 at operation 12",
 		"must kill 0 at operation 9; must kill 4 in replace message 1",
 		"must kill 1 in replace message 1; must kill 2 at operation 3",
 		"must kill 1 at operation 3; must kill 2 at operation 4; must kill 3 at operation 5",
 	} {
 		t.Run(plan, func(t *testing.T) {
-			mpicxtest.RunProcessFaults(t, 4, plan, recovering, mpicx.WithRespawn())
+			for rank, p := range mpicxtest.RunProcessFaults(t, 4, plan, recovering, mpicx.WithRespawn()) {
+				require.True(t, p.Killed || p.Status == 0, "rank %d: status %d\n%s", rank, p.Status, p.Log) // no goroutine is left
+			}
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/mpicx/go-mpicx/internal/peers"
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -31,7 +32,8 @@ type fabric struct {
 	shared []byte
 	board  board
 	peers  *peers.Peers
-	asked  uint32 // deaths on the board at the last call of Failed
+	asked  uint32        // deaths on the board at the last call of Failed
+	over   chan struct{} // nil unless the process was started later: closed when it does not watch its launcher any more
 }
 
 func (f *fabric) Start(isMortal bool) (node.Start, error) {
@@ -73,20 +75,34 @@ func (f *fabric) Start(isMortal bool) (node.Start, error) {
 // the job's memory is free then. The launcher sees the ends of all processes, and this one sees
 // them on the board.
 func (f *fabric) watchLauncher() error {
-	lives, err := os.Open(f.memory())
+	memory, err := os.Open(f.memory())
 	if err != nil {
 		return err
 	}
+	f.over = make(chan struct{})
 	go func() {
+		defer func() { _ = memory.Close() }()
+		look := time.NewTicker(launcherPeriod) // a goroutine that waits for the lock could not be stopped
+		defer look.Stop()
 		for {
-			if err := syscall.Flock(int(lives.Fd()), syscall.LOCK_SH); !errors.Is(err, syscall.EINTR) {
-				break
+			select {
+			case <-f.over:
+				return
+			case <-look.C:
+			}
+			err := syscall.Flock(int(memory.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+			if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+				f.end(f.Size)
+				return
 			}
 		}
-		f.end(f.Size)
 	}()
 	return nil
 }
+
+// launcherPeriod is how often a process that was started later looks whether its launcher lives.
+// On Linux the system ends it at once.
+const launcherPeriod = 100 * time.Millisecond
 
 // Respawn has the launcher start a process, and all before it, if they were not started.
 func (f *fabric) Respawn(process int) { f.board.begin(process + 1) }
@@ -172,7 +188,8 @@ func (f *fabric) EverybodyLeft() (bool, error) {
 }
 
 func (f *fabric) Finalize(bool) error {
-	if f.peers == nil {
+	if f.over != nil {
+		close(f.over)
 		return nil
 	}
 	return f.peers.Close()
