@@ -27,7 +27,11 @@ func text(t *testing.T, args ...string) (int, string) {
 // An error comes during a recovery after the job has been started again. Some ranks have recovered,
 // some have not, and all decide alike.
 func TestErrorInRecoveryAfterRestart(t *testing.T) {
-	for range 20 {
+	times := 20
+	if testing.Short() {
+		times = 3
+	}
+	for range times {
 		code, doc := solve(t, "-ranks", "4", "-recovery", "rollback", "-matrix", matrices+"poisson3d-20.mtx.gz",
 			"-inject", "rank=1,iter=10,kind=panic", "-inject", "rank=2,recovery=1,kind=error")
 		require.Equal(t, exitConverged, code)
@@ -47,6 +51,9 @@ func TestHugeFlip(t *testing.T) {
 	for _, method := range []string{"cg", "bicgstab"} {
 		for _, recovery := range []string{"restart", "rollback"} {
 			for iter := 1; iter <= 4; iter++ {
+				if testing.Short() && iter != 2 {
+					continue
+				}
 				t.Run(fmt.Sprintf("%s/%s/%d", method, recovery, iter), func(t *testing.T) {
 					args := []string{"-matrix", matrices + "poisson3d-20.mtx.gz", "-method", method, "-recovery", recovery, "-inject", fmt.Sprintf("rank=3,iter=%d,kind=bitflip,bit=62", iter)}
 					code, doc := solve(t, args...)
