@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -39,10 +40,14 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 	ends := make(chan int, j.all())
 	running := make(map[int]*os.Process)
 	var commands []*exec.Cmd
+	var ending os.Signal // it has asked the job to end; nil: none has
 	start := func() error {
 		r := len(commands)
 		c := command(r)
 		commands = append(commands, c)
+		if ending != nil {
+			return fmt.Errorf("the job was asked to end (%v)", ending)
+		}
 		if c.Env == nil {
 			c.Env = os.Environ()
 		}
@@ -94,6 +99,9 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 			}
 		case s := <-signals:
 			forward(running, s.(syscall.Signal))
+			if asksToEnd(s) {
+				ending = s
+			}
 		case <-deadline:
 			signalAll(running, next)
 			next, deadline = syscall.SIGKILL, time.After(patience)
@@ -137,6 +145,12 @@ func forward(running map[int]*os.Process, s syscall.Signal) {
 	if s == syscall.SIGTSTP {
 		_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
 	}
+}
+
+// asksToEnd says whether the signal asks a job to end. A process that was started afterwards would not have got it,
+// and could continue the job.
+func asksToEnd(s os.Signal) bool {
+	return slices.Contains([]os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}, s)
 }
 
 func signalAll(running map[int]*os.Process, s syscall.Signal) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -64,6 +65,17 @@ func init() {
 				}
 			}
 		}, ulfm(), mpicx.WithRespawn())
+	}
+	// The same. Rank 1 dies of a signal, and the others do not.
+	programs["signal at full strength"] = func() {
+		came := make(chan os.Signal, 1)
+		signal.Notify(came, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1)
+		go func() {
+			if <-came; own() == 1 {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			}
+		}()
+		programs["rounds at full strength"]()
 	}
 }
 
@@ -137,6 +149,28 @@ func TestRespawnUnused(t *testing.T) {
 	require.Zero(t, status, errs)
 	require.Equal(t, 2, strings.Count(out, "number "))
 	require.Empty(t, errs)
+}
+
+// After a signal that asks the job to end, no process is started: it would not know of the signal.
+func TestRespawnAfterSignal(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM} {
+		t.Run(s.String(), func(t *testing.T) {
+			j := start(t, "signal at full strength", "-n", "3", "-respawn", "2")
+			j.pids(t, 3)
+			require.NoError(t, j.Process.Signal(s))
+			require.NotZero(t, j.status(t))
+			require.Equal(t, 3, strings.Count(j.out.String(), "pid "), &j.out)
+			for r := 3; r < 5; r++ {
+				require.Contains(t, j.errs.String(), fmt.Sprintf("mpicxrun: rank %d can't be started: the job was asked to end (%v)", r, s))
+			}
+			require.Contains(t, j.errs.String(), "0 spares or fresh ranks are left")
+		})
+	}
+	// Other signals do not end the job.
+	j := start(t, "signal at full strength", "-n", "2", "-respawn", "2")
+	j.pids(t, 2)
+	require.NoError(t, j.Process.Signal(syscall.SIGUSR1))
+	j.says(t, "pid 1 ", 2)
 }
 
 // When mpicxrun is killed, so are the processes that were started later.
