@@ -41,7 +41,7 @@ func goroutines(o *options, ranks int) *job {
 	}
 	if o.fresh() > 0 {
 		j.sides, j.later = j.sides[:ranks], j.sides[ranks:]
-		j.start = func(int) {} // Run replaces it
+		j.start = func(int) {} // an Instance has no function for them; Run has
 	}
 	return j
 }

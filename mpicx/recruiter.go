@@ -2,7 +2,6 @@ package mpicx
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
@@ -16,7 +15,7 @@ type recruiter struct {
 	// abandoned is the error of a fresh rank that is not needed because all ranks before it have died.
 	abandoned func(before []int) error
 
-	mu       sync.Mutex
+	outbox
 	fresh    bool              // taken is to be called
 	unneeded bool              // taken was called with nil: this rank is not needed
 	left     bool              // this rank's program has ended
@@ -25,7 +24,6 @@ type recruiter struct {
 	read     map[string]*staff // by invitation
 	dead     []bool            // by rank
 	ended    []bool            // by rank: its program has ended
-	out      []notification
 }
 
 // First bytes of a recruiter's messages.
@@ -48,7 +46,7 @@ func (g *recruiter) await(taken func(*staff, error)) {
 	g.fresh, g.taken = true, taken
 	for r := range g.rank {
 		if !g.dead[r] {
-			g.out = append(g.out, notification{r, []byte{greeting}})
+			g.push(r, greeting)
 		}
 	}
 	g.consider()
@@ -60,7 +58,7 @@ func (g *recruiter) leave() {
 	g.mu.Lock()
 	g.left = true
 	for _, r := range g.greeted {
-		g.out = append(g.out, notification{r, []byte{leaving}})
+		g.push(r, leaving)
 	}
 	g.greeted = nil
 	g.mu.Unlock()
@@ -72,7 +70,7 @@ func (g *recruiter) send(s *staff) {
 	g.mu.Lock()
 	for _, r := range s.fresh() {
 		if r != g.rank {
-			g.out = append(g.out, notification{r, append([]byte{inviting}, s.invitation...)})
+			g.push(r, append([]byte{inviting}, s.invitation...)...)
 		}
 	}
 	g.mu.Unlock()
@@ -87,7 +85,7 @@ func (g *recruiter) Take(from int, payload []byte) {
 	g.mu.Lock()
 	switch {
 	case payload[0] == greeting && g.left:
-		g.out = append(g.out, notification{from, []byte{leaving}})
+		g.push(from, leaving)
 	case payload[0] == greeting:
 		g.greeted = append(g.greeted, from)
 	case payload[0] == leaving:
@@ -175,18 +173,6 @@ func (g *recruiter) staffOf(invitation string) (*staff, error) {
 		g.read[invitation] = s
 	}
 	return s, nil
-}
-
-// Next returns the next message.
-func (g *recruiter) Next() (to int, payload []byte, ok bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.out) == 0 {
-		return 0, nil, false
-	}
-	n := g.out[0]
-	g.out = slices.Delete(g.out, 0, 1)
-	return n.to, n.payload, true
 }
 
 // Purpose names the purpose of the messages.

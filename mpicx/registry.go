@@ -2,8 +2,6 @@ package mpicx
 
 import (
 	"encoding/binary"
-	"slices"
-	"sync"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
@@ -16,12 +14,11 @@ import (
 type registry struct {
 	t transport.Messenger
 
-	mu        sync.Mutex
+	outbox
 	open      map[uint64][]int    // this rank's calls that may still fail, and the ranks that have asked
 	failed    map[uint64]bool     // this rank's calls that have failed
 	inquiries map[uint64]*inquiry // this rank's inquiries, by the call that each is about
 	dead      map[int]bool
-	out       []notification
 }
 
 // An inquiry is a rank's question about the call of another group.
@@ -29,11 +26,6 @@ type inquiry struct {
 	members []int
 	at      int    // the member that is asked
 	failed  func() // called if it has failed
-}
-
-type notification struct {
-	to      int
-	payload []byte
 }
 
 // First bytes of messages: the sender asks about a call, or says that it has failed.
@@ -104,7 +96,7 @@ func (g *registry) pursue(id uint64, i *inquiry) {
 }
 
 func (g *registry) tell(to int, what byte, id uint64) {
-	g.out = append(g.out, notification{to, binary.LittleEndian.AppendUint64([]byte{what}, id)})
+	g.push(to, binary.LittleEndian.AppendUint64([]byte{what}, id)...)
 }
 
 // Take takes a message.
@@ -144,18 +136,6 @@ func (g *registry) Died(rank int) {
 	}
 	g.mu.Unlock()
 	g.t.Poke()
-}
-
-// Next returns the next message.
-func (g *registry) Next() (to int, payload []byte, ok bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.out) == 0 {
-		return 0, nil, false
-	}
-	n := g.out[0]
-	g.out = slices.Delete(g.out, 0, 1)
-	return n.to, n.payload, true
 }
 
 // Purpose names the purpose of the messages.
