@@ -28,7 +28,7 @@ func checksOfMessages(n int) {
 
 // checksOfCalls are those of an Allreduce: at each rank the word of the call, which is kept, and at
 // each message two comparisons.
-func checksOfCalls(port *match.Port[int], ranks, messages int) {
+func checksOfCalls(port *match.Matcher[int], ranks, messages int) {
 	var w signature.Word
 	number := 0
 	for range ranks {
@@ -48,7 +48,7 @@ func checksOfCalls(port *match.Port[int], ranks, messages int) {
 // the operation without, both on one goroutine's time and measured in turn. Goroutine ranks
 // make the ratio greatest, since nothing moves a message sooner.
 func BenchmarkChecks(b *testing.B) {
-	var port match.Port[int]
+	var port match.Matcher[int]
 	for _, test := range []struct {
 		name   string
 		ranks  int

@@ -7,7 +7,7 @@ import (
 
 // Call counts a collective call.
 func (s *side) Call(e transport.Epoch, w signature.Word) int {
-	number, odd := s.Port.Call(e, w)
+	number, odd := s.Matcher.Call(e, w)
 	if odd != nil {
 		s.halt(odd)
 	}

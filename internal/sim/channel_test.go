@@ -61,7 +61,7 @@ func TestBlackChannel(t *testing.T) {
 }
 
 // subOf returns the side that a rank made last.
-func (g *group) subOf(rank int) transport.Comm {
-	sides := g.sides[rank].p.sides
+func (c *communicator) subOf(rank int) transport.Comm {
+	sides := c.sides[rank].p.sides
 	return sides[len(sides)-1]
 }

@@ -12,42 +12,42 @@ import (
 // message that is not buffered completes one delay after a receive has matched it.
 const EagerLimit = 4096
 
-// A group is the state of a communicator that all its ranks share.
-type group struct {
+// A communicator is what all ranks of a communicator share.
+type communicator struct {
 	w       *World
 	id      int           // for traces
 	members []int32       // ranks of the world; nil: all
 	index   map[int32]int // the inverse of members
 	sides   []side
 	missing int // how many sides are not made yet
-	subs    map[transport.Name]*group
+	subs    map[transport.Name]*communicator
 }
 
-func (w *World) newGroup(members []int32, n int, e transport.Epoch) *group {
-	g := &group{w: w, id: w.groups, members: members, missing: n, sides: make([]side, n)}
-	w.groups++
+func (w *World) newCommunicator(members []int32, n int, e transport.Epoch) *communicator {
+	c := &communicator{w: w, id: w.communicators, members: members, missing: n, sides: make([]side, n)}
+	w.communicators++
 	if members != nil {
-		g.index = make(map[int32]int, n)
+		c.index = make(map[int32]int, n)
 	}
-	for i := range g.sides {
+	for i := range c.sides {
 		p := &w.ranks[i]
 		if members != nil {
 			p = &w.ranks[members[i]]
-			g.index[members[i]] = i
+			c.index[members[i]] = i
 		}
-		s := &g.sides[i]
-		s.g, s.p, s.rank = g, p, i
+		s := &c.sides[i]
+		s.comm, s.p, s.rank = c, p, i
 		s.Begin(e)
 	}
-	return g
+	return c
 }
 
-// rankOf returns the rank in g of a rank of the world, or nobody.
-func (g *group) rankOf(rank int32) int {
-	if g.members == nil {
+// rankOf returns the rank in c of a rank of the world, or nobody.
+func (c *communicator) rankOf(rank int32) int {
+	if c.members == nil {
 		return int(rank)
 	}
-	if r, ok := g.index[rank]; ok {
+	if r, ok := c.index[rank]; ok {
 		return r
 	}
 	return nobody
@@ -56,13 +56,13 @@ func (g *group) rankOf(rank int32) int {
 var _ transport.Comm = (*side)(nil)
 
 func (s *side) Rank() int { return s.rank }
-func (s *side) Size() int { return len(s.g.sides) }
+func (s *side) Size() int { return len(s.comm.sides) }
 
 // Machine puts all ranks on one machine.
 func (s *side) Machine(int) int { return 0 }
 
 func (s *side) Features() transport.Features {
-	return transport.Features{Name: "sim", CancelSend: true, Deaths: true, SharedCores: s.g.w.cfg.SharedCores}
+	return transport.Features{Name: "sim", CancelSend: true, Deaths: true, SharedCores: s.comm.w.cfg.SharedCores}
 }
 
 // make makes this side usable. Until then it only keeps messages.
@@ -71,10 +71,10 @@ func (s *side) make() {
 		return
 	}
 	s.made = true
-	s.g.missing--
+	s.comm.missing--
 	s.p.sides = append(s.p.sides, s)
 	for _, victim := range s.p.known {
-		if r := s.g.rankOf(victim); r >= 0 {
+		if r := s.comm.rankOf(victim); r >= 0 {
 			s.Lose(r)
 		}
 	}
@@ -89,26 +89,26 @@ func (s *side) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	if err := name.Check(); err != nil {
 		return nil, err
 	}
-	g := s.g
-	sub := g.subs[name]
+	c := s.comm
+	sub := c.subs[name]
 	if sub == nil {
-		n, of := len(g.sides), g.members
+		n, of := len(c.sides), c.members
 		if members != nil {
 			n, of = len(members), make([]int32, len(members))
 			for i, r := range members {
-				of[i] = g.sides[r].p.rank
+				of[i] = c.sides[r].p.rank
 			}
 		}
-		sub = g.w.newGroup(of, n, name.Epoch)
-		if g.subs == nil {
-			g.subs = make(map[transport.Name]*group)
+		sub = c.w.newCommunicator(of, n, name.Epoch)
+		if c.subs == nil {
+			c.subs = make(map[transport.Name]*communicator)
 		}
-		g.subs[name] = sub
+		c.subs[name] = sub
 	}
 	own := &sub.sides[sub.rankOf(s.p.rank)]
 	own.make()
 	if sub.missing == 0 {
-		delete(g.subs, name)
+		delete(c.subs, name)
 	}
 	return own, nil
 }
@@ -241,14 +241,14 @@ func (s *side) Cancel(r *transport.Request) bool {
 // Advance moves this rank to the next epoch.
 func (s *side) Advance(generation int, cause error) {
 	if !s.p.dead {
-		s.endAll(s.Port.Advance(generation, cause), cause, everything)
+		s.endAll(s.Matcher.Advance(generation, cause), cause, everything)
 	}
 }
 
 // Revoke ends all requests of this rank, now and later.
 func (s *side) Revoke(cause error) {
 	if !s.p.dead {
-		s.endAll(s.Port.Revoke(cause), cause, everything)
+		s.endAll(s.Matcher.Revoke(cause), cause, everything)
 	}
 }
 
@@ -273,7 +273,7 @@ func (s *side) pull() {
 	case !s.HasLost(to):
 		s.launch(to, 0, s.Epoch(), 0, payload, true).forListener = true
 	}
-	s.g.w.push(max(s.p.clock(), s.p.link), &event{rank: s.p.rank, f: s.pull})
+	s.comm.w.push(max(s.p.clock(), s.p.link), &event{rank: s.p.rank, f: s.pull})
 }
 
 // Listen gives l the messages that have arrived and those that will, and the deaths that this rank
@@ -300,8 +300,8 @@ func (s *side) Die() { s.p.die(max(s.p.clock(), s.p.injected)) }
 // Leave counts the rank as having left.
 func (s *side) Leave(bool) {
 	if !s.p.dead {
-		s.g.w.left++
-		s.g.w.trace(int(s.p.rank), "leaves")
+		s.comm.w.left++
+		s.comm.w.trace(int(s.p.rank), "leaves")
 	}
 }
 

@@ -56,7 +56,7 @@ func (p *process) learn(victim *process) {
 	p.known = append(p.known, victim.rank)
 	sides := slices.Clone(p.sides)
 	for _, s := range sides {
-		if r := s.g.rankOf(victim.rank); r >= 0 {
+		if r := s.comm.rankOf(victim.rank); r >= 0 {
 			s.Lose(r)
 			if s.listener != nil && !p.dead {
 				s.listener.Died(r)
@@ -64,7 +64,7 @@ func (p *process) learn(victim *process) {
 		}
 	}
 	for _, s := range sides {
-		r := s.g.rankOf(victim.rank)
+		r := s.comm.rankOf(victim.rank)
 		if r < 0 || p.dead {
 			continue
 		}

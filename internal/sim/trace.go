@@ -17,14 +17,14 @@ func (w *World) trace(rank int, format string, args ...any) {
 // traceMessage writes what happens to a message. Ranks are those of the world.
 func (w *World) traceMessage(rank int, what string, m *message) {
 	if w.traces() {
-		w.trace(rank, "%s %d -> %d tag %d, %d bytes%s", what, m.from.p.rank, m.rank, m.Tag, m.Bytes, m.to.g)
+		w.trace(rank, "%s %d -> %d tag %d, %d bytes%s", what, m.from.p.rank, m.rank, m.Tag, m.Bytes, m.to.comm)
 	}
 }
 
 // String is appended to lines about messages of communicators other than the world's own.
-func (g *group) String() string {
-	if g.id == 0 {
+func (c *communicator) String() string {
+	if c.id == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", communicator %d", g.id)
+	return fmt.Sprintf(", communicator %d", c.id)
 }

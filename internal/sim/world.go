@@ -31,16 +31,16 @@ type World struct {
 	cfg   Config
 	rng   *rand.Rand
 	ranks []process
-	comm  *group // of all ranks
+	comm  *communicator // of all ranks
 
 	agenda  agenda
 	now     time.Duration
 	seq     uint64
 	current int32 // the rank whose event is being handled, or nobody
 
-	groups, sent, left, deaths int
-	free                       []*message        // for reuse
-	broken                     map[[2]int32]bool // pairs of ranks between which a message was lost
+	communicators, sent, left, deaths int
+	free                              []*message        // for reuse
+	broken                            map[[2]int32]bool // pairs of ranks between which a message was lost
 }
 
 const nobody = -1
@@ -82,7 +82,7 @@ func New(cfg Config) *World {
 	for i := range w.ranks {
 		w.ranks[i].w, w.ranks[i].rank = w, int32(i)
 	}
-	w.comm = w.newGroup(nil, cfg.Ranks, 0)
+	w.comm = w.newCommunicator(nil, cfg.Ranks, 0)
 	for i := range w.comm.sides {
 		w.comm.sides[i].make()
 	}

@@ -13,7 +13,7 @@ func (c *Comm) Call(e transport.Epoch, w signature.Word) int {
 	if odd != nil {
 		c.own.halt(odd)
 	}
-	c.g.changed()
+	c.comm.changed()
 	return number
 }
 
@@ -35,6 +35,6 @@ func (c *Comm) Mismatch() error {
 }
 
 // halt ends the rank's part in the epoch.
-func (p *port) halt(cause *transport.MismatchError) {
-	p.endAll(func() *transport.Request { return p.Halt(cause) }, cause)
+func (s *side) halt(cause *transport.MismatchError) {
+	s.endAll(func() *transport.Request { return s.Halt(cause) }, cause)
 }

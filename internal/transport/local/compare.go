@@ -17,8 +17,8 @@ import (
 // call with the call that its peer has made in the same place. A message of the peer would
 // carry that call, so a comparison finds nothing that such a message would not show.
 //
-// A comparison finds something new only in a group in which a rank has made a call, or has
-// begun to wait for a message, since the last comparison. Such a group is due. While groups are
+// A comparison finds something new only in a communicator in which a rank has made a call, or has
+// begun to wait for a message, since the last comparison. Such a communicator is due. While communicators are
 // due, a timer is set when a program is about to block, or ends. If all ranks block, the calls
 // that they are blocked in are therefore compared, once. A program that stands still has no
 // timer, as testing/synctest requires. A program that is too fast to block has none either:
@@ -27,25 +27,25 @@ import (
 
 const (
 	comparePeriod = 100 * time.Millisecond
-	// compareShare: a comparison locks the port of each rank. Comparisons take at most one part
+	// compareShare: a comparison locks the side of each rank. Comparisons take at most one part
 	// of compareShare of the time.
 	compareShare = 100
-	// mostDue: if more groups are due, closed ones are dropped, and the others are compared
+	// mostDue: if more communicators are due, closed ones are dropped, and the others are compared
 	// without waiting for a program to block.
 	mostDue = 64
 )
 
 // comparison decides when the calls of a job's ranks are compared.
 type comparison struct {
-	// untimed says that groups are due and no timer is set. It changes under mu.
+	// untimed says that communicators are due and no timer is set. It changes under mu.
 	untimed atomic.Bool
 
 	mu       sync.Mutex
-	due      []*group
-	most     int // length of due at which closed groups are dropped
+	due      []*communicator
+	most     int // length of due at which closed communicators are dropped
 	timer    *time.Timer
 	set      bool // the timer is set
-	running  bool // the groups that were due are being compared
+	running  bool // the communicators that were due are being compared
 	again    bool // a program was about to block while running
 	took     time.Duration
 	over     bool
@@ -53,39 +53,39 @@ type comparison struct {
 }
 
 // changed notes that a rank has made a call, or waits in one. The caller has stored this under
-// the lock of the rank's port, so a comparison that begins now finds it.
-func (g *group) changed() {
-	if !g.due.Load() {
-		g.compare.add(g)
+// the lock of the rank's side, so a comparison that begins now finds it.
+func (c *communicator) changed() {
+	if !c.due.Load() {
+		c.compare.add(c)
 	}
 }
 
-func (c *comparison) add(g *group) {
+func (c *comparison) add(of *communicator) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over || g.due.Swap(true) {
+	if c.over || of.due.Swap(true) {
 		return
 	}
-	c.due = append(c.due, g)
+	c.due = append(c.due, of)
 	c.untimed.Store(!c.set)
 	if len(c.due) >= max(mostDue, c.most) {
-		c.due = slices.DeleteFunc(c.due, (*group).isClosed)
+		c.due = slices.DeleteFunc(c.due, (*communicator).isClosed)
 		c.most = 2 * len(c.due)
 		c.schedule()
 	}
 }
 
-// isClosed says whether all members have closed the group's communicator.
-func (g *group) isClosed() bool {
-	for i := range g.ports {
-		if g.ports[i].attention.Load() != closed {
+// isClosed says whether all members have closed the communicator.
+func (c *communicator) isClosed() bool {
+	for i := range c.sides {
+		if c.sides[i].attention.Load() != closed {
 			return false
 		}
 	}
 	return true
 }
 
-// soon schedules a comparison of the groups that are due. It is called when a program is about
+// soon schedules a comparison of the communicators that are due. It is called when a program is about
 // to block, or ends.
 func (c *comparison) soon() {
 	if c.untimed.Load() {
@@ -110,7 +110,7 @@ func (c *comparison) schedule() {
 	c.timer = time.AfterFunc(max(comparePeriod, compareShare*c.took), c.run)
 }
 
-// run compares the calls of the groups that are due.
+// run compares the calls of the communicators that are due.
 func (c *comparison) run() {
 	defer c.underway.Done()
 	c.mu.Lock()
@@ -118,9 +118,9 @@ func (c *comparison) run() {
 	c.due, c.set, c.running = nil, false, true
 	c.mu.Unlock()
 	began := time.Now()
-	for _, g := range due {
-		g.due.Store(false) // before the comparison, which may miss later changes
-		g.compareCalls()
+	for _, d := range due {
+		d.due.Store(false) // before the comparison, which may miss later changes
+		d.compareCalls()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,7 +133,7 @@ func (c *comparison) run() {
 
 // Stop ends the comparisons of the calls of c's job. None is running when it returns.
 func (c *Comm) Stop() {
-	j := &c.g.compare
+	j := &c.comm.compare
 	j.mu.Lock()
 	j.over, j.due = true, nil
 	j.untimed.Store(false)
@@ -157,12 +157,12 @@ type pause struct {
 const all = -1
 
 // pauses appends what p's rank waits for to list. It does not repeat the last element.
-func (p *port) pauses(list []pause) []pause {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for r := range p.Posted.All() {
-		number, waits := p.WaitsIn(r, p.rank)
-		own, known := p.Made(r.Epoch, number)
+func (s *side) pauses(list []pause) []pause {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for r := range s.Posted.All() {
+		number, waits := s.WaitsIn(r, s.rank)
+		own, known := s.Made(r.Epoch, number)
 		if !waits || !known {
 			continue
 		}
@@ -179,41 +179,41 @@ func (p *port) pauses(list []pause) []pause {
 
 // contradicts returns the envelope of a message that p's rank would send in the call of w, and
 // whether p's rank has made another call than the rank that waits.
-func (p *port) contradicts(w pause) (e match.Envelope, differs bool) {
-	p.mu.Lock()
-	theirs, known := p.Made(w.epoch, w.number)
-	p.mu.Unlock()
-	e.Key = match.Key{Epoch: w.epoch, Source: p.rank, Tag: transport.CollectiveTag(w.number)}
+func (s *side) contradicts(w pause) (e match.Envelope, differs bool) {
+	s.mu.Lock()
+	theirs, known := s.Made(w.epoch, w.number)
+	s.mu.Unlock()
+	e.Key = match.Key{Epoch: w.epoch, Source: s.rank, Tag: transport.CollectiveTag(w.number)}
 	e.Signature = theirs
 	return e, known && !w.own.Fits(theirs)
 }
 
 // odd is a rank that waits for a rank that has made another call.
 type odd struct {
-	*port
+	*side
 	peer match.Envelope
 }
 
 // compareCalls halts the ranks that wait for a rank that has made another call. It finds all of
 // them before it halts one, because the calls of a halted rank are not compared.
-func (g *group) compareCalls() {
+func (c *communicator) compareCalls() {
 	var found []odd
 	var list []pause
-	forAll := make(map[pause][]*port)
-	for i := range g.ports {
-		p := &g.ports[i]
+	forAll := make(map[pause][]*side)
+	for i := range c.sides {
+		p := &c.sides[i]
 		list = p.pauses(list[:0])
 		for _, w := range list {
 			if w.peer == all {
 				forAll[w] = append(forAll[w], p)
-			} else if e, differs := g.ports[w.peer].contradicts(w); differs {
+			} else if e, differs := c.sides[w.peer].contradicts(w); differs {
 				found = append(found, odd{p, e})
 			}
 		}
 	}
 	for w, waiting := range forAll { // few entries: all ranks take part in the same agreement
-		for i := range g.ports {
-			if e, differs := g.ports[i].contradicts(w); differs {
+		for i := range c.sides {
+			if e, differs := c.sides[i].contradicts(w); differs {
 				for _, p := range waiting {
 					found = append(found, odd{p, e})
 				}
@@ -222,7 +222,7 @@ func (g *group) compareCalls() {
 		}
 	}
 	for i := range found {
-		p := found[i].port
+		p := found[i].side
 		p.mu.Lock()
 		cause := p.Contradicts(&found[i].peer)
 		p.mu.Unlock()

@@ -148,8 +148,8 @@ func TestComparison(t *testing.T) {
 					}
 				}
 				require.Equal(t, test.want, halted)
-				require.False(t, ranks[0].g.compare.set)
-				require.Empty(t, ranks[0].g.compare.due)
+				require.False(t, ranks[0].comm.compare.set)
+				require.Empty(t, ranks[0].comm.compare.due)
 			})
 		})
 	}
@@ -174,7 +174,7 @@ func TestWhatAComparisonSays(t *testing.T) {
 func TestComparisonsThatTakeLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ranks := New(2)
-		ranks[0].g.compare.took = time.Second
+		ranks[0].comm.compare.took = time.Second
 		waitIn(ranks[0], barrier, 1)
 		ranks[1].Call(0, reduce)
 		block(ranks)
@@ -197,12 +197,12 @@ func TestStop(t *testing.T) {
 		block(ranks)
 		time.Sleep(time.Hour)
 		require.Zero(t, n.ends)
-		require.Empty(t, ranks[0].g.compare.due)
+		require.Empty(t, ranks[0].comm.compare.due)
 		ranks[1].Stop()
 	})
 }
 
-// There is no timer before a program blocks or ends, unless many groups are due.
+// There is no timer before a program blocks or ends, unless many communicators are due.
 func TestWhenCallsAreCompared(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -212,7 +212,7 @@ func TestWhenCallsAreCompared(t *testing.T) {
 		{"calls", func([]*Comm) {}, false},
 		{"and one blocks", func(ranks []*Comm) { ranks[1].Look() }, true},
 		{"and one ends", func(ranks []*Comm) { ranks[1].Leave(false) }, true},
-		{"and there are many groups", func(ranks []*Comm) {
+		{"and there are many communicators", func(ranks []*Comm) {
 			for i := range mostDue - 1 {
 				c, err := ranks[0].Sub(transport.Name{Seq: uint64(i + 1)}, []int{0})
 				require.NoError(t, err)

@@ -119,7 +119,7 @@ func TestWhatNamesOneWhoHasReturned(t *testing.T) {
 }
 
 // Only what a rank has to look for when it ends is counted. Otherwise n ranks that end would
-// look at n ports each. If processes are mortal, everything that names the rank counts.
+// look at n sides each. If processes are mortal, everything that names the rank counts.
 func TestWhatAwaitsARankIsCounted(t *testing.T) {
 	for _, c := range []struct {
 		name            string
@@ -290,25 +290,25 @@ func TestReturnedRaces(t *testing.T) {
 	}
 }
 
-// A group counts each absent member once, whether the group was made before or after the member
+// A communicator counts each absent member once, whether it was made before or after the member
 // left. It looks at its members only when it has to.
-func TestGroupsCountWhoIsAbsent(t *testing.T) {
+func TestCommunicatorsCountWhoIsAbsent(t *testing.T) {
 	const n = 5
 	ranks := NewMortal(n)
-	dup := func(seq uint64) (g *group) {
-		for _, c := range ranks {
-			made, err := c.Sub(transport.Name{Seq: seq}, nil)
+	dup := func(seq uint64) (c *communicator) {
+		for _, r := range ranks {
+			made, err := r.Sub(transport.Name{Seq: seq}, nil)
 			require.NoError(t, err)
-			g = made.(*Comm).g
+			c = made.(*Comm).comm
 		}
-		return g
+		return c
 	}
 	before := dup(1)
 	ranks[1].Leave(false)
 	ranks[2].Die()
 	ranks[1].Die()
 	ranks[2].Leave(false)
-	for _, g := range []*group{ranks[0].g, before, dup(2)} {
-		require.EqualValues(t, 2, g.absent.Load())
+	for _, c := range []*communicator{ranks[0].comm, before, dup(2)} {
+		require.EqualValues(t, 2, c.absent.Load())
 	}
 }

@@ -14,10 +14,10 @@ import (
 // been posted. A longer send completes when its message is received.
 const EagerLimit = 4096
 
-// group is a communicator: what all its ranks share.
-type group struct {
+// A communicator is what all its ranks share.
+type communicator struct {
 	*job
-	ports  []port
+	sides  []side
 	relay  relay
 	due    atomic.Bool  // its calls are compared in the next comparison
 	sweeps atomic.Int32 // number of sweeps that are wanted because members have gone
@@ -27,7 +27,7 @@ type group struct {
 	subs map[transport.Name]*sub
 }
 
-// job is what all groups share.
+// job is what all communicators share.
 type job struct {
 	mortal  bool // processes may die
 	compare comparison
@@ -35,7 +35,7 @@ type job struct {
 
 // sub is a communicator that some of its members have made, and others may still make.
 type sub struct {
-	*group
+	*communicator
 	missing []bool // which members, by their ranks in the parent
 	count   int    // number of missing members
 }
@@ -51,8 +51,8 @@ func (s *sub) settle(rank int) bool {
 
 // Comm is one rank's side of a communicator.
 type Comm struct {
-	g    *group
-	own  *port
+	comm *communicator
+	own  *side
 	rank int
 }
 
@@ -68,40 +68,40 @@ func NewMortal(n int) []*Comm { return newJob(n, true) }
 func newJob(n int, mortal bool) []*Comm {
 	processes := make([]process, n)
 	j := &job{mortal: mortal}
-	g := newGroup(j, n, 0, func(i int) *process { return &processes[i] })
+	c := newCommunicator(j, n, 0, func(i int) *process { return &processes[i] })
 	comms := make([]Comm, n)
 	sides := make([]*Comm, n)
 	for i := range comms {
-		comms[i] = Comm{g, &g.ports[i], i}
+		comms[i] = Comm{c, &c.sides[i], i}
 		sides[i] = &comms[i]
 	}
 	return sides
 }
 
-func newGroup(j *job, n int, e transport.Epoch, member func(int) *process) *group {
-	g := &group{job: j, ports: make([]port, n)}
-	for i := range g.ports {
-		p := &g.ports[i]
-		p.g, p.process, p.rank = g, member(i), i
-		p.Begin(e)
+func newCommunicator(j *job, n int, e transport.Epoch, member func(int) *process) *communicator {
+	c := &communicator{job: j, sides: make([]side, n)}
+	for i := range c.sides {
+		s := &c.sides[i]
+		s.comm, s.process, s.rank = c, member(i), i
+		s.Begin(e)
 	}
-	for i := range g.ports {
-		if p := g.ports[i].process; p.join(g) {
-			g.lose(p)
-			g.tellDeath(p)
-			g.endAfterDeath(p)
+	for i := range c.sides {
+		if p := c.sides[i].process; p.join(c) {
+			c.lose(p)
+			c.tellDeath(p)
+			c.endAfterDeath(p)
 		}
 	}
-	return g
+	return c
 }
 
 func (c *Comm) Rank() int              { return c.rank }
-func (c *Comm) Size() int              { return len(c.g.ports) }
+func (c *Comm) Size() int              { return len(c.comm.sides) }
 func (c *Comm) Machine(int) int        { return 0 } // all ranks are on one machine
 func (c *Comm) Epoch() transport.Epoch { return c.own.Epoch() }
 
 func (c *Comm) Features() transport.Features {
-	return transport.Features{Name: "local", CancelSend: true, SharedCores: true, Deaths: c.g.mortal}
+	return transport.Features{Name: "local", CancelSend: true, SharedCores: true, Deaths: c.comm.mortal}
 }
 
 // Sub completes at once. The members share memory: the first one makes the communicator, and
@@ -110,16 +110,16 @@ func (c *Comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	if err := name.Check(); err != nil {
 		return nil, err
 	}
-	n, rank := len(c.g.ports), c.rank
+	n, rank := len(c.comm.sides), c.rank
 	if members != nil {
 		n, rank = len(members), slices.Index(members, c.rank)
 	}
-	g := c.g
-	g.mu.Lock()
-	s := g.subs[name]
+	parent := c.comm
+	parent.mu.Lock()
+	s := parent.subs[name]
 	if s == nil {
-		if g.subs == nil {
-			g.subs = make(map[transport.Name]*sub)
+		if parent.subs == nil {
+			parent.subs = make(map[transport.Name]*sub)
 		}
 		rankOf := func(i int) int {
 			if members == nil {
@@ -127,33 +127,33 @@ func (c *Comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 			}
 			return members[i]
 		}
-		made := newGroup(g.job, n, name.Epoch, func(i int) *process { return g.ports[rankOf(i)].process })
-		s = &sub{made, make([]bool, len(g.ports)), n}
+		made := newCommunicator(parent.job, n, name.Epoch, func(i int) *process { return parent.sides[rankOf(i)].process })
+		s = &sub{made, make([]bool, len(parent.sides)), n}
 		for i := range n {
 			s.missing[rankOf(i)] = true
 		}
-		for i := range g.ports {
-			if g.ports[i].process.dead.Load() {
+		for i := range parent.sides {
+			if parent.sides[i].process.dead.Load() {
 				s.settle(i)
 			}
 		}
-		g.subs[name] = s
+		parent.subs[name] = s
 	}
 	if s.settle(c.rank) {
-		delete(g.subs, name)
+		delete(parent.subs, name)
 	}
-	g.mu.Unlock()
-	return &Comm{s.group, &s.ports[rank], rank}, nil
+	parent.mu.Unlock()
+	return &Comm{s.communicator, &s.sides[rank], rank}, nil
 }
 
 // forget notes that a rank in epoch e will make no communicator named in an earlier epoch.
 // Others may still make it, and then share it with those that have.
-func (g *group) forget(rank int, e transport.Epoch) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for name, s := range g.subs {
+func (c *communicator) forget(rank int, e transport.Epoch) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, s := range c.subs {
 		if name.Epoch.Stale(e) && s.settle(rank) {
-			delete(g.subs, name)
+			delete(c.subs, name)
 		}
 	}
 }
@@ -172,30 +172,30 @@ func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, b
 		return false // Isend says why
 	}
 	m := match.Envelope{Key: match.Key{Epoch: epoch, Source: c.rank, Tag: tag}, Bytes: len(buf), Signature: w}
-	p := &c.g.ports[dest]
-	p.mu.Lock()
-	if (len(buf) > EagerLimit || p.isFull(tag)) && !p.expects(m.Key) || p.HasLostAny() || c.own.process.dead.Load() {
-		p.mu.Unlock()
+	s := &c.comm.sides[dest]
+	s.mu.Lock()
+	if (len(buf) > EagerLimit || s.isFull(tag)) && !s.expects(m.Key) || s.HasLostAny() || c.own.process.dead.Load() {
+		s.mu.Unlock()
 		return false
 	}
-	if transport.IsCollective(tag) && !p.Recalls(tag, w) {
-		if odd := p.Contradicts(&m); odd != nil {
-			p.mu.Unlock()
-			p.halt(odd)
+	if transport.IsCollective(tag) && !s.Recalls(tag, w) {
+		if odd := s.Contradicts(&m); odd != nil {
+			s.mu.Unlock()
+			s.halt(odd)
 			return false
 		}
 	}
-	probes, recv := p.Take(&m)
+	probes, recv := s.Take(&m)
 	fill := recv != nil && recv.Kind == transport.Receiving
 	if !fill {
-		p.buffer(&m, buf, false, recv)
+		s.buffer(&m, buf, false, recv)
 	}
-	p.mu.Unlock()
+	s.mu.Unlock()
 	if probes != nil {
-		p.complete(probes)
+		s.complete(probes)
 	}
 	if recv != nil {
-		p.served(recv)
+		s.served(recv)
 		if fill {
 			recv.Fill(recv.Status, buf, false)
 		}
@@ -216,53 +216,53 @@ func (c *Comm) Isend(r *transport.Request) {
 		r.Done.Completed(r)
 		return
 	}
-	p := &c.g.ports[r.Peer]
-	p.mu.Lock()
-	// Deaths are looked up under the mu of the port where r would wait. If endAfterDeath comes
+	s := &c.comm.sides[r.Peer]
+	s.mu.Lock()
+	// Deaths are looked up under the mu of the side where r would wait. If endAfterDeath comes
 	// later, it finds r there.
-	if r.Err = p.DeathFor(r); c.own.process.dead.Load() {
+	if r.Err = s.DeathFor(r); c.own.process.dead.Load() {
 		r.Err = transport.ErrDied
 	}
 	if r.Err != nil {
-		p.mu.Unlock()
+		s.mu.Unlock()
 		r.Done.Completed(r)
 		return
 	}
-	if odd := p.Contradicts(&m); odd != nil {
-		p.mu.Unlock()
-		p.halt(odd) // m is then dropped, unless it is too long to be buffered
-		p.mu.Lock()
+	if odd := s.Contradicts(&m); odd != nil {
+		s.mu.Unlock()
+		s.halt(odd) // m is then dropped, unless it is too long to be buffered
+		s.mu.Lock()
 	}
-	probes, recv := p.Take(&m)
+	probes, recv := s.Take(&m)
 	if recv != nil && recv.Kind == transport.Receiving {
-		p.mu.Unlock()
-		p.served(recv)
-		p.complete(probes)
+		s.mu.Unlock()
+		s.served(recv)
+		s.complete(probes)
 		recv.Fill(r.Status, r.Buf, r.Mode&transport.Shared != 0)
 		recv.Done.Completed(recv)
 		r.Done.Completed(r)
 		return
 	}
-	eager := r.Mode&transport.Synchronous == 0 && !p.isFull(r.Tag) && (len(r.Buf) <= EagerLimit || r.Mode&transport.Shared != 0)
+	eager := r.Mode&transport.Synchronous == 0 && !s.isFull(r.Tag) && (len(r.Buf) <= EagerLimit || r.Mode&transport.Shared != 0)
 	var late *process
 	if eager {
-		p.buffer(&m, r.Buf, r.Mode&transport.Shared != 0, recv)
+		s.buffer(&m, r.Buf, r.Mode&transport.Shared != 0, recv)
 	} else {
 		var listed bool
-		late, listed = c.own.list(p, &m, r, recv)
+		late, listed = c.own.list(s, &m, r, recv)
 		eager = !listed
 		if !listed && recv != nil { // recv ends when its rank leaves the epoch, too
-			p.Post(recv)
+			s.Post(recv)
 			recv = nil
 		}
 	}
-	p.mu.Unlock()
-	p.complete(probes)
+	s.mu.Unlock()
+	s.complete(probes)
 	if eager {
 		r.Done.Completed(r)
 	}
 	if recv != nil {
-		p.served(recv)
+		s.served(recv)
 		recv.Done.Completed(recv)
 	}
 	late.expireIfLate()
@@ -271,14 +271,14 @@ func (c *Comm) Isend(r *transport.Request) {
 // Irecv takes a message that has arrived, or waits for one.
 func (c *Comm) Irecv(r *transport.Request) {
 	r.Kind, r.Where, r.Err = transport.Receiving, nil, nil
-	p := c.own
-	p.mu.Lock()
-	if r.Err = p.barred(r); r.Err != nil {
-		p.mu.Unlock()
+	s := c.own
+	s.mu.Lock()
+	if r.Err = s.barred(r); r.Err != nil {
+		s.mu.Unlock()
 		r.Done.Completed(r)
 		return
 	}
-	m := p.Match(r)
+	m := s.Match(r)
 	if m == nil {
 		c.wait(r)
 		return
@@ -288,18 +288,18 @@ func (c *Comm) Irecv(r *transport.Request) {
 
 // give ends a receive with a message that is in no queue. It unlocks mu.
 func (c *Comm) give(r *transport.Request, m *message) {
-	p := c.own
+	s := c.own
 	send := m.Send
 	if send == nil { // copied under the lock: it is short
 		r.Fill(r.Status, m.bytes, m.shared)
-		p.recycle(m)
-		p.mu.Unlock()
+		s.recycle(m)
+		s.mu.Unlock()
 		r.Done.Completed(r)
 		return
 	}
-	p.unsend(m) // from now on neither Cancel nor the sender's Advance ends it
-	p.mu.Unlock()
-	c.g.ports[m.Source].unlist(m)
+	s.unsend(m) // from now on neither Cancel nor the sender's Advance ends it
+	s.mu.Unlock()
+	c.comm.sides[m.Source].unlist(m)
 	r.Fill(r.Status, send.Buf, m.shared)
 	r.Done.Completed(r)
 	send.Done.Completed(send)
@@ -313,24 +313,24 @@ func (c *Comm) Mprobe(r *transport.Request) { c.probe(r, transport.Mprobing) }
 
 func (c *Comm) probe(r *transport.Request, kind transport.Kind) {
 	r.Kind, r.Where, r.Err = kind, nil, nil
-	p := c.own
-	p.mu.Lock()
-	if r.Err = p.barred(r); r.Err == nil && p.Match(r) == nil {
+	s := c.own
+	s.mu.Lock()
+	if r.Err = s.barred(r); r.Err == nil && s.Match(r) == nil {
 		c.wait(r)
 		return
 	}
-	p.mu.Unlock()
+	s.mu.Unlock()
 	r.Done.Completed(r)
 }
 
 // Mrecv receives the message that r has taken.
 func (c *Comm) Mrecv(r *transport.Request) {
 	r.Kind, r.Err = transport.Receiving, nil
-	p := c.own
-	p.mu.Lock()
-	if r.Err = p.barred(r); r.Err == nil {
+	s := c.own
+	s.mu.Lock()
+	if r.Err = s.barred(r); r.Err == nil {
 		var m *message
-		if m, r.Err = p.Redeem(r); m != nil {
+		if m, r.Err = s.Redeem(r); m != nil {
 			c.give(r, m)
 			return
 		} else if r.Err == nil {
@@ -338,51 +338,51 @@ func (c *Comm) Mrecv(r *transport.Request) {
 			return
 		}
 	}
-	p.mu.Unlock()
+	s.mu.Unlock()
 	r.Done.Completed(r)
 }
 
 // wait posts r, or ends it if its message cannot come. It unlocks mu.
 func (c *Comm) wait(r *transport.Request) {
-	p := c.own
-	if r.Err = p.DeathFor(r); r.Err != nil {
-		p.mu.Unlock()
+	s := c.own
+	if r.Err = s.DeathFor(r); r.Err != nil {
+		s.mu.Unlock()
 		r.Done.Completed(r)
 		return
 	}
-	p.Post(r)
+	s.Post(r)
 	var late *process
-	if r.Peer >= 0 && p.counts(r.Peer, r.Tag) {
-		late = p.g.ports[r.Peer].awaits(r.Epoch)
+	if r.Peer >= 0 && s.counts(r.Peer, r.Tag) {
+		late = s.comm.sides[r.Peer].awaits(r.Epoch)
 	}
 	ofCall := r.Tag < transport.AnyTag
-	p.mu.Unlock()
+	s.mu.Unlock()
 	if ofCall {
-		p.g.changed()
+		s.comm.changed()
 	}
 	late.expireIfLate()
 }
 
 // Cancel removes r from the queue in which it waits. It returns false if r no longer waits.
 func (c *Comm) Cancel(r *transport.Request) bool {
-	p := c.own
+	s := c.own
 	if r.Kind == transport.Sending {
-		p = &c.g.ports[r.Peer]
+		s = &c.comm.sides[r.Peer]
 	}
-	p.mu.Lock()
+	s.mu.Lock()
 	if m, ok := r.Where.(*message); ok {
-		p.Drop(&m.Node)
+		s.Drop(&m.Node)
 		m.Cancelled = true
-		p.unsend(m)
-		p.mu.Unlock()
+		s.unsend(m)
+		s.mu.Unlock()
 		c.own.unlist(m)
 	} else {
-		posted := p.Withdraw(r)
-		p.mu.Unlock()
+		posted := s.Withdraw(r)
+		s.mu.Unlock()
 		if !posted {
 			return false
 		}
-		p.served(r)
+		s.served(r)
 	}
 	r.Err = transport.ErrCancelled
 	r.Done.Completed(r)
@@ -392,7 +392,7 @@ func (c *Comm) Cancel(r *transport.Request) bool {
 // Advance moves this rank to the next epoch.
 func (c *Comm) Advance(generation int, cause error) {
 	c.own.endAll(func() *transport.Request { return c.own.Advance(generation, cause) }, cause)
-	c.g.forget(c.rank, c.Epoch())
+	c.comm.forget(c.rank, c.Epoch())
 }
 
 // Revoke ends all requests of this rank.
@@ -401,29 +401,29 @@ func (c *Comm) Revoke(cause error) {
 }
 
 // endAll calls leave, and ends with cause the requests that are over then.
-func (p *port) endAll(leave func() *transport.Request, cause error) {
-	p.mu.Lock()
-	p.sending.mu.Lock()
+func (s *side) endAll(leave func() *transport.Request, cause error) {
+	s.mu.Lock()
+	s.sending.mu.Lock()
 	posted := leave()
-	p.sending.mu.Unlock()
-	p.mu.Unlock()
-	p.served(posted)
+	s.sending.mu.Unlock()
+	s.mu.Unlock()
+	s.served(posted)
 	// Listed messages of other ranks stay here until their senders end them; no receive finds
 	// them. This rank's own listed sends end now.
-	p.endSends(func(m *message) bool { return p.IsOver(m.Epoch) }, cause)
+	s.endSends(func(m *message) bool { return s.IsOver(m.Epoch) }, cause)
 	end(posted, cause)
 }
 
-// EachPending visits this rank's requests, which wait in its own port and in others.
+// EachPending visits this rank's requests, which wait in its own side and in others.
 func (c *Comm) EachPending(visit func(*transport.Request)) {
-	p := c.own
-	p.mu.Lock()
-	for r := range p.Posted.All() {
+	s := c.own
+	s.mu.Lock()
+	for r := range s.Posted.All() {
 		visit(r)
 	}
-	p.mu.Unlock()
-	for _, m := range p.listed() {
-		to := &c.g.ports[m.dest]
+	s.mu.Unlock()
+	for _, m := range s.listed() {
+		to := &c.comm.sides[m.dest]
 		to.mu.Lock()
 		if m.Send != nil {
 			visit(m.Send)
@@ -454,7 +454,7 @@ func (c *Comm) Looked() int {
 }
 
 // complete ends a list of probes.
-func (p *port) complete(probes *transport.Request) {
-	p.served(probes)
+func (s *side) complete(probes *transport.Request) {
+	s.served(probes)
 	end(probes, nil)
 }

@@ -273,7 +273,7 @@ func play(t *testing.T, s script) {
 			names = append(names, p.String())
 			w.start(p.modelRequest)
 			p.real.Request = p.r
-			p.real.Done, p.real.group = &p.real, c.g
+			p.real.Done, p.real.communicator = &p.real, c.comm
 			map[transport.Kind]func(*transport.Request){
 				transport.Sending: c.Isend, transport.Receiving: c.Irecv, transport.Probing: c.Probe, transport.Mprobing: c.Mprobe,
 			}[kind](&p.real.Request)
@@ -301,7 +301,7 @@ func play(t *testing.T, s script) {
 				all, open = append(all, p), append(open, p)
 				w.mrecv(p.modelRequest, probe.modelRequest)
 				p.real.Request = p.r
-				p.real.Where, p.real.Done, p.real.group = probe.real.Where, &p.real, c.g
+				p.real.Where, p.real.Done, p.real.communicator = probe.real.Where, &p.real, c.comm
 				ranks[p.rank].Mrecv(&p.real.Request)
 			}
 		case 9:

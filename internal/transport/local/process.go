@@ -10,33 +10,33 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
-// A process is one rank of the job with all its ports. It dies as a whole.
+// A process is one rank of the job with all its sides. It dies as a whole.
 type process struct {
 	dead, left, expired atomic.Bool
 	gone                atomic.Bool  // it has left, and its messages have arrived
-	absent              atomic.Bool  // it has gone or died, and its groups count it
-	awaited             atomic.Int32 // requests that wait for it: see port.counts
+	absent              atomic.Bool  // it has gone or died, and its communicators count it
+	awaited             atomic.Int32 // requests that wait for it: see side.counts
 
-	mu     sync.Mutex
-	groups []weak.Pointer[group] // that it is a member of
+	mu            sync.Mutex
+	communicators []weak.Pointer[communicator] // that it is a member of
 }
 
-// join notes that the process is a member of g. It says whether the process is dead.
-func (p *process) join(g *group) (dead bool) {
+// join notes that the process is a member of c. It says whether the process is dead.
+func (p *process) join(c *communicator) (dead bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.groups) == cap(p.groups) { // from time to time, drop the groups that are gone
-		live := p.groups[:0]
-		for _, w := range p.groups {
+	if len(p.communicators) == cap(p.communicators) { // from time to time, drop the communicators that are gone
+		live := p.communicators[:0]
+		for _, w := range p.communicators {
 			if w.Value() != nil {
 				live = append(live, w)
 			}
 		}
-		p.groups = live
+		p.communicators = live
 	}
-	p.groups = append(p.groups, weak.Make(g))
+	p.communicators = append(p.communicators, weak.Make(c))
 	if p.absent.Load() { // miss may count it as well, which costs one unneeded look
-		g.absent.Add(1)
+		c.absent.Add(1)
 	}
 	return p.dead.Load()
 }
@@ -44,7 +44,7 @@ func (p *process) join(g *group) (dead bool) {
 // leave notes that the program has ended: what others wait for will never come.
 func (p *process) leave(j *job, failed bool) {
 	again := p.left.Swap(true)
-	if j.mortal && (failed || p.awaited.Load() > 0 && slices.ContainsFunc(p.live(), func(g *group) bool { return g.needs(p) })) {
+	if j.mortal && (failed || p.awaited.Load() > 0 && slices.ContainsFunc(p.live(), func(c *communicator) bool { return c.needs(p) })) {
 		p.expire()
 	}
 	if again {
@@ -54,40 +54,40 @@ func (p *process) leave(j *job, failed bool) {
 		p.gone.Store(true)
 		p.miss()
 		named := !j.mortal && p.awaited.Load() > 0
-		for _, g := range p.live() {
-			if named || int(g.absent.Load()) >= len(g.ports)-1 {
-				g.sweep()
+		for _, c := range p.live() {
+			if named || int(c.absent.Load()) >= len(c.sides)-1 {
+				c.sweep()
 			}
 		}
 	})
 }
 
-// miss counts the process as absent in its groups.
+// miss counts the process as absent in its communicators.
 func (p *process) miss() {
 	if p.absent.Swap(true) {
 		return
 	}
-	for _, g := range p.live() {
-		g.absent.Add(1)
+	for _, c := range p.live() {
+		c.absent.Add(1)
 	}
 }
 
-// live returns the groups that are in use.
-func (p *process) live() (groups []*group) {
+// live returns the communicators that are in use.
+func (p *process) live() (communicators []*communicator) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, w := range p.groups {
-		if g := w.Value(); g != nil {
-			groups = append(groups, g)
+	for _, w := range p.communicators {
+		if c := w.Value(); c != nil {
+			communicators = append(communicators, c)
 		}
 	}
-	return groups
+	return communicators
 }
 
-// rank returns p's number in g.
-func (g *group) rank(p *process) int {
-	for i := range g.ports {
-		if g.ports[i].process == p {
+// rank returns p's number in c.
+func (c *communicator) rank(p *process) int {
+	for i := range c.sides {
+		if c.sides[i].process == p {
 			return i
 		}
 	}
@@ -96,11 +96,11 @@ func (g *group) rank(p *process) int {
 
 // needs says whether a request of another process waits for p, in an epoch that p has not left.
 // Requests of epochs that p has left end by themselves.
-func (g *group) needs(p *process) bool {
-	rank := g.rank(p)
-	epoch := g.ports[rank].Epoch()
-	for i := range g.ports {
-		q := &g.ports[i]
+func (c *communicator) needs(p *process) bool {
+	rank := c.rank(p)
+	epoch := c.sides[rank].Epoch()
+	for i := range c.sides {
+		q := &c.sides[i]
 		q.mu.Lock()
 		found := false
 		for r := range q.Posted.All() {
@@ -128,7 +128,7 @@ func (p *process) expire() {
 	p.whenTold(p.die)
 }
 
-// whenTold calls f once everything that the process has sent has arrived, in all its groups.
+// whenTold calls f once everything that the process has sent has arrived, in all its communicators.
 func (p *process) whenTold(f func()) {
 	var under atomic.Int32
 	under.Store(1)
@@ -137,14 +137,14 @@ func (p *process) whenTold(f func()) {
 			f()
 		}
 	}
-	for _, g := range p.live() {
+	for _, c := range p.live() {
 		under.Add(1)
-		g.relay.whenIdle(arrived)
+		c.relay.whenIdle(arrived)
 	}
 	arrived()
 }
 
-// die ends the process in all its groups. All listeners are told before any request of another
+// die ends the process in all its communicators. All listeners are told before any request of another
 // process ends. Nobody learns of the death while messages that die with the process can be received.
 func (p *process) die() {
 	p.mu.Lock()
@@ -154,46 +154,46 @@ func (p *process) die() {
 		return
 	}
 	p.miss()
-	groups := p.live()
-	for _, g := range groups {
-		g.lose(p)
+	communicators := p.live()
+	for _, c := range communicators {
+		c.lose(p)
 	}
-	for _, g := range groups {
-		g.tellDeath(p)
+	for _, c := range communicators {
+		c.tellDeath(p)
 	}
-	for _, g := range groups {
-		g.endAfterDeath(p)
+	for _, c := range communicators {
+		c.endAfterDeath(p)
 	}
 }
 
 // lose notes that a process has died, and ends its sends that no receive has taken. As the mu of each
-// port is held after the death, every send that was let through before is listed by then.
-func (g *group) lose(p *process) {
-	victim := g.rank(p)
-	for i := range g.ports {
-		port := &g.ports[i]
-		port.mu.Lock()
-		port.Lose(victim)
-		port.mu.Unlock()
+// side is held after the death, every send that was let through before is listed by then.
+func (c *communicator) lose(p *process) {
+	victim := c.rank(p)
+	for i := range c.sides {
+		side := &c.sides[i]
+		side.mu.Lock()
+		side.Lose(victim)
+		side.mu.Unlock()
 	}
-	g.ports[victim].endSends(func(*message) bool { return true }, transport.ErrDied)
+	c.sides[victim].endSends(func(*message) bool { return true }, transport.ErrDied)
 }
 
-// tellDeath tells the listeners of g that a process has died.
-func (g *group) tellDeath(p *process) {
-	victim := g.rank(p)
-	for i := range g.ports {
-		port := &g.ports[i]
-		if port.attention.Load() == listening && (i == victim || !port.process.dead.Load()) {
-			port.listener.Died(victim)
+// tellDeath tells the listeners of c that a process has died.
+func (c *communicator) tellDeath(p *process) {
+	victim := c.rank(p)
+	for i := range c.sides {
+		side := &c.sides[i]
+		if side.attention.Load() == listening && (i == victim || !side.process.dead.Load()) {
+			side.listener.Died(victim)
 		}
 	}
 }
 
-// endAfterDeath ends the requests in g that a death ends: those of the dead process, those that
+// endAfterDeath ends the requests in c that a death ends: those of the dead process, those that
 // name it, and those of operations of all members.
-func (g *group) endAfterDeath(p *process) {
-	victim := g.rank(p)
+func (c *communicator) endAfterDeath(p *process) {
+	victim := c.rank(p)
 	lost := error(&transport.DeadError{Rank: victim})
 	why := func(i int) error {
 		if i == victim {
@@ -201,19 +201,19 @@ func (g *group) endAfterDeath(p *process) {
 		}
 		return lost
 	}
-	for i := range g.ports {
-		g.ports[i].endIf(func(r *transport.Request) bool { return i == victim || r.Needs(victim) }, why(i))
+	for i := range c.sides {
+		c.sides[i].endIf(func(r *transport.Request) bool { return i == victim || r.Needs(victim) }, why(i))
 	}
-	for i := range g.ports { // each send that was let through before lose is listed now
-		g.ports[i].endSends(func(m *message) bool { return m.dest == victim || transport.IsCollective(m.Tag) }, why(i))
+	for i := range c.sides { // each send that was let through before lose is listed now
+		c.sides[i].endSends(func(m *message) bool { return m.dest == victim || transport.IsCollective(m.Tag) }, why(i))
 	}
-	g.mu.Lock()
-	for name, s := range g.subs {
+	c.mu.Lock()
+	for name, s := range c.subs {
 		if s.settle(victim) {
-			delete(g.subs, name)
+			delete(c.subs, name)
 		}
 	}
-	g.mu.Unlock()
+	c.mu.Unlock()
 }
 
 // end completes a list of requests with err.
@@ -229,17 +229,17 @@ func (c *Comm) Die() { c.own.process.die() }
 
 // Leave says that this rank's program has ended.
 func (c *Comm) Leave(failed bool) {
-	c.g.compare.soon()
-	c.own.process.leave(c.g.job, failed)
+	c.comm.compare.soon()
+	c.own.process.leave(c.comm.job, failed)
 }
 
 // awaits counts a request of epoch e that waits for p's rank. If the rank's process has left,
 // and the rank has not left e, awaits returns the process: the caller makes it expire when it
 // holds no lock.
-func (p *port) awaits(e transport.Epoch) (late *process) {
-	p.process.awaited.Add(1)
-	if p.g.mortal && p.process.left.Load() && !e.Stale(p.Epoch()) {
-		return p.process
+func (s *side) awaits(e transport.Epoch) (late *process) {
+	s.process.awaited.Add(1)
+	if s.comm.mortal && s.process.left.Load() && !e.Stale(s.Epoch()) {
+		return s.process
 	}
 	return nil
 }

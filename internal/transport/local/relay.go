@@ -7,34 +7,34 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// relay carries the messages between the listeners of a group. The first goroutine that comes
+// relay carries the messages between the listeners of a communicator. The first goroutine that comes
 // does this for others that come meanwhile, and gets help if there is much to do. It takes one
 // message at a time from each listener that has some, in turn, as a network would.
 type relay struct {
 	mu      sync.Mutex
-	ready   queueOf[*port] // ports whose listeners may have something to send
-	then    []func()       // called when no port is ready
+	ready   queueOf[*side] // sides whose listeners may have something to send
+	then    []func()       // called when no side is ready
 	workers int            // goroutines that carry messages
 }
 
-// batch is the number of ports that a worker serves at a time.
+// batch is the number of sides that a worker serves at a time.
 const batch = 32
 
-// Values of port.turn: whether a listener is asked for messages.
+// Values of side.turn: whether a listener is asked for messages.
 const (
 	idle  = iota
 	asked // until it has no more
 	again // and then once more, because it may have new ones
 )
 
-func (y *relay) poke(p *port) {
-	for !p.turn.CompareAndSwap(idle, asked) {
-		if p.turn.CompareAndSwap(asked, again) || p.turn.Load() == again {
+func (y *relay) poke(s *side) {
+	for !s.turn.CompareAndSwap(idle, asked) {
+		if s.turn.CompareAndSwap(asked, again) || s.turn.Load() == again {
 			return
 		}
 	}
 	y.mu.Lock()
-	y.ready.push(p)
+	y.ready.push(s)
 	y.workIfNobodyDoes()
 	y.mu.Unlock()
 }
@@ -63,10 +63,10 @@ func (y *relay) help() {
 // work carries messages until there are none. The caller has counted itself in workers and
 // holds mu, which work unlocks while it calls others.
 func (y *relay) work() {
-	var buf [batch]*port
+	var buf [batch]*side
 	for {
-		ports := y.ready.pop(buf[:])
-		if len(ports) == 0 {
+		sides := y.ready.pop(buf[:])
+		if len(sides) == 0 {
 			if y.workers > 1 || len(y.then) == 0 {
 				break
 			}
@@ -82,17 +82,17 @@ func (y *relay) work() {
 			go y.help()
 		}
 		y.mu.Unlock()
-		more := ports[:0]
-		for _, p := range ports {
-			to, payload, ok := p.listener.Next()
+		more := sides[:0]
+		for _, s := range sides {
+			to, payload, ok := s.listener.Next()
 			if ok {
-				p.send(to, payload)
-			} else if p.turn.CompareAndSwap(asked, idle) {
+				s.send(to, payload)
+			} else if s.turn.CompareAndSwap(asked, idle) {
 				continue
 			} else {
-				p.turn.Store(asked)
+				s.turn.Store(asked)
 			}
-			more = append(more, p)
+			more = append(more, s)
 		}
 		y.mu.Lock()
 		y.ready.push(more...)
@@ -129,7 +129,7 @@ func (q *queueOf[T]) pop(buf []T) []T {
 	return buf[:n]
 }
 
-// Values of port.attention: what a port does with messages to its listener.
+// Values of side.attention: what a side does with messages to its listener.
 const (
 	keeping   = iota // keeps them until there is a listener
 	listening        // hands them to the listener
@@ -142,11 +142,11 @@ type early struct {
 	payload []byte
 }
 
-// send hands a message of p's listener to the listener of rank dest, or keeps it until there is
+// send hands a message of s's listener to the listener of rank dest, or keeps it until there is
 // one.
-func (p *port) send(dest int, payload []byte) {
-	to, rank := &p.g.ports[dest], p.rank
-	if p.process.dead.Load() || to.process.dead.Load() {
+func (s *side) send(dest int, payload []byte) {
+	to, rank := &s.comm.sides[dest], s.rank
+	if s.process.dead.Load() || to.process.dead.Load() {
 		return
 	}
 	if to.attention.Load() == keeping && to.keep(rank, payload) {
@@ -158,32 +158,32 @@ func (p *port) send(dest int, payload []byte) {
 }
 
 // keep keeps a message, unless there is a listener by now.
-func (p *port) keep(from int, payload []byte) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.attention.Load() != keeping {
+func (s *side) keep(from int, payload []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.attention.Load() != keeping {
 		return false
 	}
-	p.early = append(p.early, early{from, payload})
+	s.early = append(s.early, early{from, payload})
 	return true
 }
 
 // Listen makes l the rank's listener, and hands it what came before.
 func (c *Comm) Listen(l transport.Listener) {
-	p := c.own
+	s := c.own
 	var dead []int
 	for {
-		p.mu.Lock()
-		early := p.early
-		p.early = nil
+		s.mu.Lock()
+		early := s.early
+		s.early = nil
 		if len(early) == 0 {
-			p.listener = l
-			p.attention.CompareAndSwap(keeping, listening)
-			dead = p.Dead() // tellDeath tells l of later deaths
-			p.mu.Unlock()
+			s.listener = l
+			s.attention.CompareAndSwap(keeping, listening)
+			dead = s.Dead() // tellDeath tells l of later deaths
+			s.mu.Unlock()
 			break
 		}
-		p.mu.Unlock()
+		s.mu.Unlock()
 		for _, m := range early {
 			l.Take(m.from, m.payload)
 		}
@@ -197,6 +197,6 @@ func (c *Comm) Listen(l transport.Listener) {
 // Poke makes the relay ask the listener for messages, if there is one.
 func (c *Comm) Poke() {
 	if c.own.attention.Load() == listening {
-		c.g.relay.poke(c.own)
+		c.comm.relay.poke(c.own)
 	}
 }

@@ -18,17 +18,17 @@ type calls struct {
 // Call counts a collective call of epoch e, and returns its number, from 1. If a message has come
 // from a rank that has made another call in its place, Call also returns the error with which the
 // caller has to halt the rank.
-func (p *Port[T]) Call(e transport.Epoch, w signature.Word) (number int, mismatch *transport.MismatchError) {
-	c := &p.calls
-	if e != p.Epoch() { // its requests are barred; it gets a number of its own for the name of what it makes
+func (m *Matcher[T]) Call(e transport.Epoch, w signature.Word) (number int, mismatch *transport.MismatchError) {
+	c := &m.calls
+	if e != m.Epoch() { // its requests are barred; it gets a number of its own for the name of what it makes
 		c.late++
 		return 1<<30 + c.late, nil
 	}
 	c.made++
 	c.words[uint(c.made)%recalled] = w
-	if p.Arrived.collective > 0 {
-		if n := p.Arrived.other(e, transport.CollectiveTag(c.made), w); n != nil {
-			mismatch = p.Contradicts(&n.Envelope)
+	if m.Arrived.collective > 0 {
+		if n := m.Arrived.other(e, transport.CollectiveTag(c.made), w); n != nil {
+			mismatch = m.Contradicts(&n.Envelope)
 		}
 	}
 	return c.made, mismatch
@@ -55,8 +55,8 @@ func (c *calls) Recalls(tag int, w signature.Word) bool {
 
 // Called returns the number and the word of the latest call in the rank's epoch; the number is 0 if
 // there is none.
-func (p *Port[T]) Called() (number int, w signature.Word) {
-	if c := &p.calls; c.made > 0 {
+func (m *Matcher[T]) Called() (number int, w signature.Word) {
+	if c := &m.calls; c.made > 0 {
 		number, w = c.made, c.words[c.made%recalled]
 	}
 	return number, w
@@ -75,9 +75,9 @@ func (c *calls) Latest(w signature.Word) int {
 // Made returns the call with a number in epoch e. ok says that it is recalled and compared. If
 // members have died nothing is compared, because ranks that know of it and ranks that do not may
 // correctly make different calls (M4).
-func (p *Port[T]) Made(e transport.Epoch, number int) (w signature.Word, ok bool) {
-	c := &p.calls
-	if e != p.Live() || p.HasLostAny() || number > c.made || number <= c.made-recalled {
+func (m *Matcher[T]) Made(e transport.Epoch, number int) (w signature.Word, ok bool) {
+	c := &m.calls
+	if e != m.Live() || m.HasLostAny() || number > c.made || number <= c.made-recalled {
 		return 0, false
 	}
 	return c.words[uint(number)%recalled], true
@@ -85,13 +85,13 @@ func (p *Port[T]) Made(e transport.Epoch, number int) (w signature.Word, ok bool
 
 // WaitsIn returns the number of the collective call that a receive of this rank belongs to, and
 // whether there is one. The receive waits for its Peer or, if its tag is NoTag, for all.
-func (p *Port[T]) WaitsIn(r *transport.Request, rank int) (number int, ok bool) {
+func (m *Matcher[T]) WaitsIn(r *transport.Request, rank int) (number int, ok bool) {
 	switch {
 	case r.Signature == 0 || r.Kind != transport.Receiving:
 	case transport.IsCollective(r.Tag) && r.Peer >= 0 && r.Peer != rank:
 		return transport.CollectiveNumber(r.Tag), true
 	case r.Tag == transport.NoTag:
-		number = p.Latest(r.Signature)
+		number = m.Latest(r.Signature)
 		return number, number > 0
 	}
 	return 0, false
@@ -99,12 +99,12 @@ func (p *Port[T]) WaitsIn(r *transport.Request, rank int) (number int, ok bool) 
 
 // Contradicts returns the error of a message of a collective call if this rank has made another
 // call in its place, or nil.
-func (p *Port[T]) Contradicts(e *Envelope) *transport.MismatchError {
+func (m *Matcher[T]) Contradicts(e *Envelope) *transport.MismatchError {
 	if !transport.IsCollective(e.Tag) {
 		return nil
 	}
 	number := transport.CollectiveNumber(e.Tag)
-	own, ok := p.Made(e.Epoch, number)
+	own, ok := m.Made(e.Epoch, number)
 	if !ok || own.Fits(e.Signature) {
 		return nil
 	}
@@ -114,20 +114,20 @@ func (p *Port[T]) Contradicts(e *Envelope) *transport.MismatchError {
 // Halt ends the rank's part in the epoch: after a mismatch nothing can be relied on until the next
 // epoch. It returns the list of the receives and probes that end with the cause. All later requests of
 // the epoch end with it too.
-func (p *Port[T]) Halt(cause *transport.MismatchError) *transport.Request {
-	if live := p.Live(); live == revoked || live == halted {
+func (m *Matcher[T]) Halt(cause *transport.MismatchError) *transport.Request {
+	if live := m.Live(); live == revoked || live == halted {
 		return nil
 	}
-	return p.enter(p.Epoch(), halted, cause)
+	return m.enter(m.Epoch(), halted, cause)
 }
 
 // IsHalted says whether Mismatch returns an error. It needs no lock.
-func (p *Port[T]) IsHalted() bool { return p.Live() == halted }
+func (m *Matcher[T]) IsHalted() bool { return m.Live() == halted }
 
 // Mismatch returns the error with which the rank is halted, or nil.
-func (p *Port[T]) Mismatch() error {
-	if !p.IsHalted() {
+func (m *Matcher[T]) Mismatch() error {
+	if !m.IsHalted() {
 		return nil
 	}
-	return p.cause
+	return m.cause
 }

@@ -175,7 +175,7 @@ func TestIndexForgets(t *testing.T) {
 // had ranks make other calls.
 func TestCallsOfEpochs(t *testing.T) {
 	barrier, dup := signature.Call{Kind: signature.Barrier}.Word(), signature.Call{Kind: signature.Dup}.Word()
-	var p Port[struct{}]
+	var p Matcher[struct{}]
 	call := func(e transport.Epoch, w signature.Word) int {
 		number, mismatch := p.Call(e, w)
 		require.Nil(t, mismatch)
@@ -205,7 +205,7 @@ func TestCallsOfEpochs(t *testing.T) {
 
 // A request needs a dead member if it names it, or is of a collective operation (H1).
 func TestWhoNeedsTheDead(t *testing.T) {
-	var p Port[letter]
+	var p Matcher[letter]
 	call, anybody := transport.CollectiveTag(1), transport.AnySource
 	for _, r := range []transport.Request{{Peer: 0}, {Peer: 1, Tag: call}, {Peer: anybody}} {
 		require.NoError(t, p.DeathFor(&r), "nobody has died")
@@ -226,7 +226,7 @@ func TestWhoNeedsTheDead(t *testing.T) {
 
 // M3: what a halted rank begins ends with the mismatch, until the next epoch.
 func TestHaltedUntilTheNextEpoch(t *testing.T) {
-	var p Port[letter]
+	var p Matcher[letter]
 	r := new(transport.Request)
 	require.NoError(t, p.Barred(r))
 	mismatch := &transport.MismatchError{Number: 1}

@@ -26,7 +26,7 @@ type Node[T any] struct {
 	Send *transport.Request
 	// Cancelled says that the sender has taken the message back.
 	Cancelled  bool
-	probed     bool // it is in Port.Probed
+	probed     bool // it is in Matcher.Probed
 	next, prev *Node[T]
 	number     uint64 // 0: it is in no queue
 }

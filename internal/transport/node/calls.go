@@ -9,7 +9,7 @@ import (
 func (c *comm) Call(e transport.Epoch, w signature.Word) int {
 	c.e.lock()
 	defer c.e.unlock()
-	number, odd := c.Port.Call(e, w)
+	number, odd := c.Matcher.Call(e, w)
 	if odd != nil {
 		c.halt(odd)
 	}
@@ -20,7 +20,7 @@ func (c *comm) Call(e transport.Epoch, w signature.Word) int {
 func (c *comm) Called() (number int, w signature.Word) {
 	c.e.lock()
 	defer c.e.unlock()
-	return c.Port.Called()
+	return c.Matcher.Called()
 }
 
 // Mismatch returns the error with which this rank is halted.
@@ -30,7 +30,7 @@ func (c *comm) Mismatch() error {
 	}
 	c.e.lock()
 	defer c.e.unlock()
-	return c.Port.Mismatch()
+	return c.Matcher.Mismatch()
 }
 
 // halt ends the rank's part in the epoch, except for requests whose bytes are under way.

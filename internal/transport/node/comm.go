@@ -34,7 +34,7 @@ type comm struct {
 	members  []int // the members' ranks in the world; nil: the same
 	rankOf   map[int]int
 
-	match.Port[arrival]
+	match.Matcher[arrival]
 	// Requests that have a transfer: sends, with the number of their offer, and receives.
 	sending   map[*transport.Request]uint64
 	receiving map[*transport.Request]bool // true: cancelled, if no bytes come
@@ -402,13 +402,13 @@ func (c *comm) takeBack(r *transport.Request) bool {
 // Advance begins the next epoch.
 func (c *comm) Advance(generation int, cause error) {
 	c.e.lock()
-	c.endAll(c.Port.Advance(generation, cause), cause)
+	c.endAll(c.Matcher.Advance(generation, cause), cause)
 }
 
 // Revoke ends all requests, now and later.
 func (c *comm) Revoke(cause error) {
 	c.e.lock()
-	c.endAll(c.Port.Revoke(cause), cause)
+	c.endAll(c.Matcher.Revoke(cause), cause)
 }
 
 // endAll ends what was posted and offered. It waits briefly for requests whose bytes are under way, because
@@ -551,12 +551,12 @@ func (c *comm) Kept() int {
 func (c *comm) EachUnreceived(visit func(transport.Status)) {
 	c.e.lock()
 	defer c.e.mu.Unlock()
-	c.Port.EachUnreceived(visit)
+	c.Matcher.EachUnreceived(visit)
 }
 
 // Looked returns the number of messages and receives that searches have looked at.
 func (c *comm) Looked() int {
 	c.e.lock()
 	defer c.e.mu.Unlock()
-	return c.Port.Looked()
+	return c.Matcher.Looked()
 }

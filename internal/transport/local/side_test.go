@@ -20,9 +20,9 @@ import (
 // requests before its methods return.
 type request struct {
 	transport.Request
-	group  *group
-	ends   int
-	locked bool // something was locked when it ended
+	communicator *communicator
+	ends         int
+	locked       bool // something was locked when it ended
 
 	awaited      bool
 	acknowledged bool
@@ -34,8 +34,8 @@ func (r *request) Acknowledged() bool { return r.acknowledged }
 // Completed may be called with no lock held: it may start operations.
 func (r *request) Completed(*transport.Request) {
 	r.ends++
-	for i := range r.group.ports {
-		p := &r.group.ports[i]
+	for i := range r.communicator.sides {
+		p := &r.communicator.sides[i]
 		for _, mu := range []*sync.Mutex{&p.mu, &p.sending.mu} {
 			if mu.TryLock() {
 				mu.Unlock()
@@ -47,7 +47,7 @@ func (r *request) Completed(*transport.Request) {
 }
 
 func start(c *Comm, f func(*transport.Request), r transport.Request) *request {
-	q := &request{Request: r, group: c.g}
+	q := &request{Request: r, communicator: c.comm}
 	q.Epoch, q.Done = c.Epoch(), q
 	f(&q.Request)
 	return q
@@ -61,9 +61,9 @@ func recv(c *Comm, from int, buf []byte) *request {
 	return start(c, c.Irecv, transport.Request{Peer: from, Tag: 1, Buf: buf})
 }
 
-func portOf(c *Comm) *port { return &c.g.ports[c.rank] }
+func portOf(c *Comm) *side { return &c.comm.sides[c.rank] }
 
-// isIdle checks that a rank's port keeps nothing but spare buffers.
+// isIdle checks that a rank's side keeps nothing but spare buffers.
 func isIdle(t *testing.T, c *Comm) {
 	t.Helper()
 	p := portOf(c)
@@ -224,7 +224,7 @@ func TestSpareBuffersAreBounded(t *testing.T) {
 
 func TestShortMessagesNeedNoAllocation(t *testing.T) {
 	ranks := New(2)
-	s, r := &request{group: ranks[0].g}, &request{group: ranks[0].g}
+	s, r := &request{communicator: ranks[0].comm}, &request{communicator: ranks[0].comm}
 	sendBuf, recvBuf := make([]byte, len(message{}.inline)), make([]byte, len(message{}.inline))
 	sendRequest := transport.Request{Buf: sendBuf, Peer: 1, Tag: 1, Done: s}
 	recvRequest := transport.Request{Buf: recvBuf, Peer: 0, Tag: 1, Done: r}
@@ -303,7 +303,7 @@ func TestNothingIsKeptAfterRequestsEnded(t *testing.T) {
 			epoch := ranks[0].Epoch()
 			both(ranks)
 			for _, mode := range []transport.Mode{0, transport.Shared, transport.Synchronous} {
-				late := &request{group: ranks[0].g, Request: transport.Request{Peer: 1, Tag: 1, Mode: mode, Epoch: epoch}}
+				late := &request{communicator: ranks[0].comm, Request: transport.Request{Peer: 1, Tag: 1, Mode: mode, Epoch: epoch}}
 				late.Done = late
 				ranks[0].Isend(&late.Request)
 				require.Equal(t, cause, late.Err)
@@ -366,7 +366,7 @@ func TestSubsAreForgotten(t *testing.T) {
 				makeSub(ranks[member], name(ranks, seq+10), []int{0, 2})
 			}
 		}
-		require.Empty(t, ranks[0].g.subs)
+		require.Empty(t, ranks[0].comm.subs)
 	})
 	t.Run("when those that did not have had an error", func(t *testing.T) {
 		ranks := New(n)
@@ -376,14 +376,14 @@ func TestSubsAreForgotten(t *testing.T) {
 		ranks[0].Advance(0, cause)
 		ranks[1].Advance(0, cause)
 		ranks[1].Advance(0, cause) // is not counted twice
-		require.Len(t, ranks[0].g.subs, 2)
-		require.Same(t, first.g, makeSub(ranks[2], old, nil).g)
-		require.Same(t, part.g, makeSub(ranks[2], name(ranks[2:], 2), []int{0, 2}).g)
-		require.Len(t, ranks[0].g.subs, 1)
+		require.Len(t, ranks[0].comm.subs, 2)
+		require.Same(t, first.comm, makeSub(ranks[2], old, nil).comm)
+		require.Same(t, part.comm, makeSub(ranks[2], name(ranks[2:], 2), []int{0, 2}).comm)
+		require.Len(t, ranks[0].comm.subs, 1)
 		ranks[2].Advance(0, cause)
-		require.Len(t, ranks[0].g.subs, 1)
+		require.Len(t, ranks[0].comm.subs, 1)
 		ranks[3].Advance(0, cause)
-		require.Empty(t, ranks[0].g.subs)
+		require.Empty(t, ranks[0].comm.subs)
 	})
 	t.Run("but not by the error of another family", func(t *testing.T) {
 		ranks := New(n)
@@ -392,8 +392,8 @@ func TestSubsAreForgotten(t *testing.T) {
 		for _, c := range ranks {
 			c.Advance(0, cause)
 		}
-		require.Empty(t, ranks[0].g.subs)
-		require.Len(t, sub.g.subs, 1)
+		require.Empty(t, ranks[0].comm.subs)
+		require.Len(t, sub.comm.subs, 1)
 	})
 	t.Run("one made too late, at the next error", func(t *testing.T) {
 		ranks := New(n)
@@ -405,7 +405,7 @@ func TestSubsAreForgotten(t *testing.T) {
 		for _, c := range ranks {
 			c.Advance(0, cause)
 		}
-		require.Empty(t, ranks[0].g.subs)
+		require.Empty(t, ranks[0].comm.subs)
 	})
 }
 

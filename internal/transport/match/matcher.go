@@ -8,14 +8,14 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// A Port matches the messages to one rank of a communicator with the rank's receives and probes, in the
+// A Matcher matches the messages to one rank of a communicator with the rank's receives and probes, in the
 // rank's epoch, until the communicator is revoked.
 //
-// A Port completes no request. The requests that it returns are in none of its queues any more, so the
+// A Matcher completes no request. The requests that it returns are in none of its queues any more, so the
 // caller can complete them when it holds no lock. The caller holds a lock around all methods except Epoch
 // and Live.
-type Port[T any] struct {
-	// Posted are the waiting receives and probes; their Where is the Port.
+type Matcher[T any] struct {
+	// Posted are the waiting receives and probes; their Where is the Matcher.
 	Posted Receives
 	// Arrived are the waiting messages. Probed are messages that an Mprobe has taken and no Mrecv has
 	// received.
@@ -38,78 +38,78 @@ const revoked = ^transport.Epoch(0)
 // halted is not an epoch either. It is the value of live from Halt to the end of the epoch.
 const halted = revoked - 1<<32
 
-// Begin sets the first epoch of a new Port.
-func (p *Port[T]) Begin(e transport.Epoch) {
-	if e != 0 { // an atomic store costs more than everything else that a new Port needs
-		p.live.Store(uint64(e))
-		p.epoch.Store(uint64(e))
+// Begin sets the first epoch of a new Matcher.
+func (m *Matcher[T]) Begin(e transport.Epoch) {
+	if e != 0 { // an atomic store costs more than everything else that a new Matcher needs
+		m.live.Store(uint64(e))
+		m.epoch.Store(uint64(e))
 	}
 }
 
 // Epoch returns the epoch that the rank is in.
-func (p *Port[T]) Epoch() transport.Epoch { return transport.Epoch(p.epoch.Load()) }
+func (m *Matcher[T]) Epoch() transport.Epoch { return transport.Epoch(m.epoch.Load()) }
 
 // Live returns the epoch of requests that the rank may begin.
-func (p *Port[T]) Live() transport.Epoch { return transport.Epoch(p.live.Load()) }
+func (m *Matcher[T]) Live() transport.Epoch { return transport.Epoch(m.live.Load()) }
 
 // Barred returns the error of a request if its epoch is not Live, or nil.
-func (p *Port[T]) Barred(r *transport.Request) error {
-	if r.Epoch != p.Live() {
-		return p.cause
+func (m *Matcher[T]) Barred(r *transport.Request) error {
+	if r.Epoch != m.Live() {
+		return m.cause
 	}
 	return nil
 }
 
 // IsOver says whether no message of epoch e will ever be received here.
-func (p *Port[T]) IsOver(e transport.Epoch) bool {
-	live := p.Live()
-	return e != live && (live == revoked || live == halted && e == p.Epoch() || e.Stale(p.Epoch()))
+func (m *Matcher[T]) IsOver(e transport.Epoch) bool {
+	live := m.Live()
+	return e != live && (live == revoked || live == halted && e == m.Epoch() || e.Stale(m.Epoch()))
 }
 
 // Advance begins the epoch after an error of the given generation. It drops the messages of past epochs,
 // and returns the list of the receives and probes that end with cause.
-func (p *Port[T]) Advance(generation int, cause error) *transport.Request {
-	next := p.Epoch().Next(generation)
-	p.calls.made = 0
-	return p.enter(next, next, cause)
+func (m *Matcher[T]) Advance(generation int, cause error) *transport.Request {
+	next := m.Epoch().Next(generation)
+	m.calls.made = 0
+	return m.enter(next, next, cause)
 }
 
 // Revoke is Advance to no epoch. All later requests end with the first cause.
-func (p *Port[T]) Revoke(cause error) *transport.Request {
-	return p.enter(p.Epoch(), revoked, cause)
+func (m *Matcher[T]) Revoke(cause error) *transport.Request {
+	return m.enter(m.Epoch(), revoked, cause)
 }
 
-func (p *Port[T]) enter(e, live transport.Epoch, cause error) *transport.Request {
-	if p.Live() != revoked {
-		p.live.Store(uint64(live)) // before epoch: a goroutine that has read the new epoch finds it live
-		p.cause = cause
+func (m *Matcher[T]) enter(e, live transport.Epoch, cause error) *transport.Request {
+	if m.Live() != revoked {
+		m.live.Store(uint64(live)) // before epoch: a goroutine that has read the new epoch finds it live
+		m.cause = cause
 	}
-	p.epoch.Store(uint64(e))
-	p.DropIf(func(n *Node[T]) bool { return n.Send == nil && p.IsOver(n.Epoch) })
-	return p.TakeIf(func(*transport.Request) bool { return true })
+	m.epoch.Store(uint64(e))
+	m.DropIf(func(n *Node[T]) bool { return n.Send == nil && m.IsOver(n.Epoch) })
+	return m.TakeIf(func(*transport.Request) bool { return true })
 }
 
 // Match returns the oldest message that r matches, or nil. r gets its Status. If r is a receive, the
 // message is removed for it; if r is an Mprobe, Redeem returns the message.
-func (p *Port[T]) Match(r *transport.Request) *T {
-	n := p.Arrived.Find(r)
+func (m *Matcher[T]) Match(r *transport.Request) *T {
+	n := m.Arrived.Find(r)
 	if n == nil {
 		return nil
 	}
 	r.Status = n.Status()
 	switch r.Kind {
 	case transport.Receiving:
-		p.Arrived.Remove(n)
+		m.Arrived.Remove(n)
 	case transport.Mprobing:
-		p.Arrived.Remove(n)
-		p.Keep(r, n)
+		m.Arrived.Remove(n)
+		m.Keep(r, n)
 	}
 	return n.Of
 }
 
 // Keep keeps a message that is in no queue for the Mprobe r.
-func (p *Port[T]) Keep(r *transport.Request, n *Node[T]) {
-	p.Probed.Push(n)
+func (m *Matcher[T]) Keep(r *transport.Request, n *Node[T]) {
+	m.Probed.Push(n)
 	n.probed, r.Where = true, n
 }
 
@@ -117,75 +117,75 @@ func (p *Port[T]) Keep(r *transport.Request, n *Node[T]) {
 // Redeem returns nil and the error with which r ends. If that error is nil too, r has to wait for one: the
 // sender is in another epoch, or has a revoke, and this rank will soon be too. No other message matches r
 // from now on.
-func (p *Port[T]) Redeem(r *transport.Request) (*T, error) {
+func (m *Matcher[T]) Redeem(r *transport.Request) (*T, error) {
 	n := r.Where.(*Node[T])
 	r.Where, r.Peer, r.Tag, r.Status = nil, n.Source, transport.NoTag, n.Status()
 	switch {
 	case n.number != 0:
-		p.Drop(n)
+		m.Drop(n)
 		return n.Of, nil
 	case n.Cancelled:
 		return nil, transport.ErrCancelled
 	}
-	return nil, p.DeathFor(r)
+	return nil, m.DeathFor(r)
 }
 
 // All yields the waiting messages, including those of Mprobes. Messages that it has yielded may be dropped.
-func (p *Port[T]) All() iter.Seq[*Node[T]] {
+func (m *Matcher[T]) All() iter.Seq[*Node[T]] {
 	return func(yield func(*Node[T]) bool) {
-		for n := range p.Arrived.All() {
+		for n := range m.Arrived.All() {
 			if !yield(n) {
 				return
 			}
 		}
-		p.Probed.All()(yield)
+		m.Probed.All()(yield)
 	}
 }
 
 // EachUnreceived visits the waiting messages of programs, from living members.
-func (p *Port[T]) EachUnreceived(visit func(transport.Status)) {
-	for n := range p.All() {
-		if n.Epoch == p.Live() && n.Tag >= 0 && !p.HasLost(n.Source) {
+func (m *Matcher[T]) EachUnreceived(visit func(transport.Status)) {
+	for n := range m.All() {
+		if n.Epoch == m.Live() && n.Tag >= 0 && !m.HasLost(n.Source) {
 			visit(n.Status())
 		}
 	}
 }
 
 // Drop drops a waiting message.
-func (p *Port[T]) Drop(n *Node[T]) {
+func (m *Matcher[T]) Drop(n *Node[T]) {
 	if n.probed {
-		p.Probed.Remove(n)
+		m.Probed.Remove(n)
 		n.probed = false
 	} else {
-		p.Arrived.Remove(n)
+		m.Arrived.Remove(n)
 	}
 }
 
 // Post adds r to the waiting receives and probes.
-func (p *Port[T]) Post(r *transport.Request) {
-	r.Where = p
-	p.Posted.Push(r)
+func (m *Matcher[T]) Post(r *transport.Request) {
+	r.Where = m
+	m.Posted.Push(r)
 }
 
 // Withdraw removes r from the waiting requests, and says whether it was one.
-func (p *Port[T]) Withdraw(r *transport.Request) bool {
-	if r.Where != any(p) {
+func (m *Matcher[T]) Withdraw(r *transport.Request) bool {
+	if r.Where != any(m) {
 		return false
 	}
-	p.Posted.Remove(r)
+	m.Posted.Remove(r)
 	r.Where = nil
 	return true
 }
 
 // Take returns the oldest receive or Mprobe that matches a message, or nil, and the list of the matching
 // probes before it. They get the message's Status.
-func (p *Port[T]) Take(e *Envelope) (probes, recv *transport.Request) {
+func (m *Matcher[T]) Take(e *Envelope) (probes, recv *transport.Request) {
 	for {
-		r := p.Posted.Find(e.Key)
+		r := m.Posted.Find(e.Key)
 		if r == nil {
 			return probes, nil
 		}
-		p.Posted.Remove(r)
+		m.Posted.Remove(r)
 		r.Where, r.Status = nil, e.Status()
 		if r.Kind != transport.Probing {
 			return probes, r
@@ -195,11 +195,11 @@ func (p *Port[T]) Take(e *Envelope) (probes, recv *transport.Request) {
 }
 
 // TakeIf removes the receives and probes for which which returns true, and returns their list, oldest first.
-func (p *Port[T]) TakeIf(which func(*transport.Request) bool) (list *transport.Request) {
+func (m *Matcher[T]) TakeIf(which func(*transport.Request) bool) (list *transport.Request) {
 	last := &list
-	for r := range p.Posted.All() {
+	for r := range m.Posted.All() {
 		if which(r) {
-			p.Withdraw(r)
+			m.Withdraw(r)
 			*last, last = r, &r.Next
 		}
 	}
@@ -207,56 +207,56 @@ func (p *Port[T]) TakeIf(which func(*transport.Request) bool) (list *transport.R
 }
 
 // DropIf drops the messages for which which returns true.
-func (p *Port[T]) DropIf(which func(*Node[T]) bool) {
-	for n := range p.All() {
+func (m *Matcher[T]) DropIf(which func(*Node[T]) bool) {
+	for n := range m.All() {
 		if which(n) {
-			p.Drop(n)
+			m.Drop(n)
 		}
 	}
 }
 
 // Lose notes that a member has died. The caller takes the requests that end because of this by TakeIf.
-func (p *Port[T]) Lose(rank int) {
-	if i, known := slices.BinarySearch(p.dead, rank); !known {
-		p.dead = slices.Insert(p.dead, i, rank)
+func (m *Matcher[T]) Lose(rank int) {
+	if i, known := slices.BinarySearch(m.dead, rank); !known {
+		m.dead = slices.Insert(m.dead, i, rank)
 	}
 }
 
 // Dead returns the members that are known to have died, ascending.
-func (p *Port[T]) Dead() []int { return slices.Clone(p.dead) }
+func (m *Matcher[T]) Dead() []int { return slices.Clone(m.dead) }
 
 // HasLostAny says whether members are known to have died.
-func (p *Port[T]) HasLostAny() bool { return len(p.dead) > 0 }
+func (m *Matcher[T]) HasLostAny() bool { return len(m.dead) > 0 }
 
 // HasLost says whether a member is known to have died.
-func (p *Port[T]) HasLost(rank int) bool {
-	_, known := slices.BinarySearch(p.dead, rank)
+func (m *Matcher[T]) HasLost(rank int) bool {
+	_, known := slices.BinarySearch(m.dead, rank)
 	return known
 }
 
 // IsAlone says whether all members but rank, of several, are known to have died.
-func (p *Port[T]) IsAlone(rank, size int) bool {
-	others := len(p.dead)
-	if p.HasLost(rank) {
+func (m *Matcher[T]) IsAlone(rank, size int) bool {
+	others := len(m.dead)
+	if m.HasLost(rank) {
 		others--
 	}
 	return size > 1 && others == size-1
 }
 
 // DeathFor returns the error of a request that needs a member that has died, or nil.
-func (p *Port[T]) DeathFor(r *transport.Request) error {
+func (m *Matcher[T]) DeathFor(r *transport.Request) error {
 	switch {
-	case len(p.dead) == 0:
-	case r.Peer >= 0 && p.HasLost(r.Peer):
+	case len(m.dead) == 0:
+	case r.Peer >= 0 && m.HasLost(r.Peer):
 		return &transport.DeadError{Rank: r.Peer}
 	case transport.IsCollective(r.Tag):
-		return &transport.DeadError{Rank: p.dead[0]}
+		return &transport.DeadError{Rank: m.dead[0]}
 	}
 	return nil
 }
 
 // Looked returns the number of messages and receives that searches have looked at, for tests of their cost.
-func (p *Port[T]) Looked() int { return p.Posted.Looked() + p.Arrived.Looked() }
+func (m *Matcher[T]) Looked() int { return m.Posted.Looked() + m.Arrived.Looked() }
 
 // List yields the requests of a list. It takes the list apart, so each request may be reused.
 func List(r *transport.Request) iter.Seq[*transport.Request] {

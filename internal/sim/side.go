@@ -11,7 +11,7 @@ import (
 
 // A side is one rank's side of a communicator, where incoming messages meet the rank's receives.
 type side struct {
-	g            *group
+	comm         *communicator
 	p            *process
 	rank         int
 	made, closed bool
@@ -20,7 +20,7 @@ type side struct {
 	early    []*message // arrived before the listener
 	poked    bool       // the listener is being asked for messages
 
-	match.Port[message]
+	match.Matcher[message]
 	sending match.Messages[message] // sent messages whose senders wait, linked by their second node
 
 	latest map[int]time.Duration // by destination: when the last message arrives; nil if the model keeps the order itself
@@ -53,7 +53,7 @@ const (
 
 // launch sends a message. If stay is set its bytes are not copied.
 func (s *side) launch(dest, tag int, epoch transport.Epoch, word signature.Word, bytes []byte, stay bool) *message {
-	w, p, to := s.g.w, s.p, &s.g.sides[dest]
+	w, p, to := s.comm.w, s.p, &s.comm.sides[dest]
 	m := w.spare()
 	*m = message{event: event{rank: to.p.rank, m: m}, from: s, to: to, shared: stay, bytes: bytes, buffer: m.buffer}
 	m.Envelope = match.Envelope{Key: match.Key{Epoch: epoch, Source: s.rank, Tag: tag}, Bytes: len(bytes), Signature: word}
@@ -98,14 +98,14 @@ func (w *World) spare() *message {
 
 // recycle keeps a message for reuse, unless its sender may know it yet.
 func (m *message) recycle() {
-	if w := m.from.g.w; m.Send == nil {
+	if w := m.from.comm.w; m.Send == nil {
 		w.free = append(w.free, m)
 	}
 }
 
 // deliver gives a message that has arrived to the first receive that matches it, or keeps it.
 func (s *side) deliver(m *message) {
-	w := s.g.w
+	w := s.comm.w
 	if m.state != withdrawn && !m.forListener {
 		if odd := s.Contradicts(&m.Envelope); odd != nil {
 			s.halt(odd)
@@ -160,7 +160,7 @@ func (s *side) hand(m *message) {
 
 // receive ends r with the message m.
 func (s *side) receive(r *transport.Request, m *message) {
-	if s.g.w.cfg.Weightless && m.Bytes <= len(r.Buf) {
+	if s.comm.w.cfg.Weightless && m.Bytes <= len(r.Buf) {
 		r.Status = m.Status()
 	} else {
 		r.Fill(m.Status(), m.bytes, m.shared)
@@ -175,7 +175,7 @@ func (s *side) receive(r *transport.Request, m *message) {
 
 // acknowledge schedules the completion of the send of a matched message.
 func (m *message) acknowledge() {
-	w, from := m.from.g.w, m.from
+	w, from := m.from.comm.w, m.from
 	m.state, m.at = matched, m.to.p.clock()
 	w.push(m.at+w.cfg.Model.delay(0, w.rng), &event{rank: from.p.rank, f: func() {
 		if m.received() {
