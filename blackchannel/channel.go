@@ -13,8 +13,9 @@ type Channel struct {
 	comm   transport.Messenger
 	client errchan.Client
 
-	// mu protects the fields below. All channels of a family share one lock, because their
-	// machines call each other. It is not held while a client or comm is called.
+	// mu protects the fields below. The channels of a communicator and its duplicates share one
+	// lock, because their machines call each other. It is not held while a client or comm is
+	// called.
 	mu      *sync.Mutex
 	own     sync.Mutex // mu points to it, except in duplicates
 	machine Machine

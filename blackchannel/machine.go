@@ -84,7 +84,7 @@ type Machine struct {
 	gone    bool             // this rank has unwound: the machine joins every round by itself
 	final   bool             // the last verdict was a corruption: no round follows
 
-	family *family // nil: no duplicate is known
+	copies *copies // nil: no duplicate is known
 	id     uint64  // of a duplicate
 	// carrier carries the notices of a duplicate's first round, because some members may have no
 	// side of the duplicate yet. It is nil in other machines, and after that round.

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // which stay in order between two ranks and go nowhere by themselves.
 type network struct {
 	name     string                  // of a duplicate, and a space
-	family   []*network              // with its duplicates, itself the first; nil: none
+	copies   []*network              // with its duplicates, itself the first; nil: none
 	machines []*blackchannel.Machine // nil: the rank has not made its side
 	queues   map[edge][]packet
 	busy     []edge // those with messages, in a fixed order of arrival
@@ -83,7 +83,7 @@ func (net *network) carry(r int) {
 			again = true
 		}
 		for _, woken := range net.machines[r].Woken() {
-			for _, other := range net.family {
+			for _, other := range net.copies {
 				if other.machines[r] == woken {
 					other.carry(r)
 				}

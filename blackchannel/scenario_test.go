@@ -49,7 +49,7 @@ func (s *script) choose(t *testing.T, d *datadriven.TestData) {
 		s.all = append(s.all, net)
 	}
 	for _, net := range s.all {
-		net.family = s.all
+		net.copies = s.all
 	}
 	if len(s.all) > 0 {
 		s.network = s.all[comm]

@@ -50,7 +50,7 @@ func (l *leaks) failing(c *ledger.Comm, name string, cell *waiting.Cell, err err
 // has returned is excused here: its message is one that nobody has received.
 func isOthers(err error) bool {
 	m, _ := errors.AsType[*MPIError](err)
-	return waiting.IsCommon(err) || is[*transport.ReturnedError](err) && !strings.Contains(strings.ToLower(m.Op), "send") || is[*ProcFailedError](err) ||
+	return waiting.IsCommon(err) || is[*transport.LeftError](err) && !strings.Contains(strings.ToLower(m.Op), "send") || is[*ProcFailedError](err) ||
 		errors.Is(err, ErrRevoked) || errors.Is(err, transport.ErrDied) || errors.Is(err, transport.ErrCancelled) || errors.Is(err, errUnwinding) ||
 		errors.Is(err, errLeftBehind)
 }

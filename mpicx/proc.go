@@ -145,14 +145,14 @@ func (p *proc) watch(n int) {
 
 // enter begins a wait on c; leave, with the same first, ends it.
 func (p *proc) enter(c *ledger.Comm) (first bool) {
-	first, due := p.ledger.Enter(c)
+	first, due := p.ledger.BeginWait(c)
 	if due {
 		p.feed(func() { p.ledger.Attend(c) })
 	}
 	return first
 }
 
-func (p *proc) leave(first bool) { p.ledger.Leave(first) }
+func (p *proc) leave(first bool) { p.ledger.EndWait(first) }
 
 // happened tells the watchers of an event.
 func (p *proc) happened(l timeline.Line) {

@@ -232,7 +232,7 @@ func (c *Comm) end(failed bool) {
 	if c.lineage.recruiter != nil {
 		c.lineage.recruiter.leave()
 	}
-	p.feed(p.ledger.Depart)
+	p.feed(p.ledger.Leave)
 	if c.ulfm != nil {
 		for _, d := range c.family() {
 			d.ulfm.Leave()

@@ -121,7 +121,7 @@ func (o *sendrecv) doom(err error) {
 // isLoss says whether a request has ended because it needs a rank that has died or returned.
 func isLoss(err error) bool {
 	switch err.(type) {
-	case *transport.DeadError, *transport.ReturnedError:
+	case *transport.DeadError, *transport.LeftError:
 		return true
 	}
 	return false

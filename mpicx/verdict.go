@@ -66,7 +66,7 @@ func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode) error {
 		over := c.waits("the verdict")
 		changed := c.proc.await(wait, ctx.Done())
 		over()
-		c.proc.leave(first) // before it takes the verdict: see ledger.Leave
+		c.proc.leave(first) // before it takes the verdict: see Ledger.EndWait
 		if !changed && ctx.Err() != nil && interrupted(ctx) == nil {
 			return context.Cause(ctx)
 		}

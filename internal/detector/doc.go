@@ -6,7 +6,7 @@
 //     next rank that it believes alive, and observes its emitter, the one before.
 //   - A rank that has not heard its emitter for a timeout holds it for dead. It
 //     asks the rank before that one to be its emitter, and gives it twice the time.
-//   - Deaths are broadcast over the binomial graph, where the neighbours of a rank r
+//   - Deaths flood the binomial graph, where the neighbours of a rank r
 //     of n are r±2^k mod n. A rank passes on what is news to it, once.
 //
 // A graph of fixed neighbours falls apart once as many have died as a rank has

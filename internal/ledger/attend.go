@@ -20,9 +20,9 @@ import "slices"
 // communicator, the round might not end, so the exception is only for communicators that all
 // members have made.
 
-// Enter says that a goroutine of the rank begins to wait on c. It needs no lock. First
-// is passed on to Leave. Due says that Attend must be called, with the lock.
-func (l *Ledger) Enter(c *Comm) (first, due bool) {
+// BeginWait says that a goroutine of the rank begins to wait on c. It needs no lock. First
+// is passed on to EndWait. Due says that Attend must be called, with the lock.
+func (l *Ledger) BeginWait(c *Comm) (first, due bool) {
 	first = l.inside.CompareAndSwap(nil, c)
 	if !first {
 		l.extra.Add(1)
@@ -30,9 +30,9 @@ func (l *Ledger) Enter(c *Comm) (first, due bool) {
 	return first, l.owing.Load() > 0 // read after inside is set: Noticed sets owing, then reads inside
 }
 
-// Leave ends what Enter began. It needs no lock. A goroutine that is about to tell
-// its program of an error leaves before it takes the error: see Attend.
-func (l *Ledger) Leave(first bool) {
+// EndWait ends what BeginWait began. It needs no lock. A goroutine that is about to tell
+// its program of an error ends its Wait before it takes the error: see Attend.
+func (l *Ledger) EndWait(first bool) {
 	if first {
 		l.inside.Store(nil)
 	} else {
@@ -101,7 +101,7 @@ func (l *Ledger) attend() {
 func (l *Ledger) owe(c *Comm) {
 	if !slices.Contains(l.owed, c) {
 		l.owed = append(l.owed, c)
-		l.owing.Store(int32(len(l.owed))) // before inside is read: see Enter
+		l.owing.Store(int32(len(l.owed))) // before inside is read: see BeginWait
 	}
 	l.attend()
 }

@@ -9,10 +9,10 @@
 //
 //   - From the error channel: [Comm.Noticed], [Comm.Resolved], [Comm.Revoked],
 //     [Comm.Died].
-//   - From the program: [Comm.Raise], [Comm.Unwind], [Comm.Lose], [Ledger.Enter] and
-//     [Ledger.Leave] around each Wait, [Comm.Look], [Ledger.Make], [Comm.Close],
+//   - From the program: [Comm.Raise], [Comm.Unwind], [Comm.Lose], [Ledger.BeginWait] and
+//     [Ledger.EndWait] around each Wait, [Comm.Look], [Ledger.Make], [Comm.Close],
 //     [Comm.Open] and [Scope.Close] around each Try and Guard, [Comm.Ask] and
-//     [Vote.Confirm] at the end of each TryAll, [Ledger.Depart].
+//     [Vote.Confirm] at the end of each TryAll, [Ledger.Leave].
 //
 // # Where the rules are decided
 //

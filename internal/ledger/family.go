@@ -160,7 +160,7 @@ func (c *Comm) Close() (quiet bool) {
 	quiet = !c.open
 	c.closed = true
 	if c.child == nil {
-		c.unreported = nil
+		c.untold = nil
 	}
 	c.join()
 	c.update()

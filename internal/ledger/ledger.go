@@ -34,12 +34,12 @@ type Ledger struct {
 	holds int
 	held  []*Raised
 
-	world    *Comm
-	last     *Error // the latest verdict
-	dead     bool   // this process has died: it takes no further part
-	over     bool   // the program has ended: operations that begin now are late
-	departed bool   // the process may end, when all that it has raised is resolved
-	gone     bool   // Leave was pushed
+	world   *Comm
+	last    *Error // the latest verdict
+	dead    bool   // this process has died: it takes no further part
+	over    bool   // the program has ended: operations that begin now are late
+	leaving bool   // the process may end, when all that it has raised is resolved
+	gone    bool   // Leave was pushed
 
 	out     []Output // the first done of these are carried out
 	done    int
@@ -239,7 +239,7 @@ type Comm struct {
 	unaware    bool     // this rank has corrupted it, but its program was told another error
 	moving     int      // number of verdicts that are resolved and whose Advance is not done
 	corrupted  *Error   // each look finds it
-	unreported []*Error // verdicts that no look has taken, oldest first
+	untold     []*Error // verdicts that no look has taken, oldest first
 
 	round  uint64    // the number of the open round, or of the next
 	raised []*Raised // errors of this rank that are not resolved, oldest first

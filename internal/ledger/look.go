@@ -23,7 +23,7 @@ func (c *Comm) NeedsLook() bool { return c.needsLook.Load() }
 // disturbs says whether c has an error that concerns the communicators derived from it. That
 // c can't be used any more does not concern them.
 func (c *Comm) disturbs() bool {
-	return c.open && c.corrupted == nil || c.moving > 0 || len(c.unreported) > 0
+	return c.open && c.corrupted == nil || c.moving > 0 || len(c.untold) > 0
 }
 
 // update sets needsLook of c's family.
@@ -85,10 +85,10 @@ func (c *Comm) oldest(m Mode) (Finding, *Error) {
 		return Verdict, c.corrupted // from now on nothing else is found (C4)
 	}
 	if from := c.elder(); from != nil {
-		e := from.unreported[0]
+		e := from.untold[0]
 		if m.takes() {
 			e.told = true
-			from.unreported = from.unreported[1:]
+			from.untold = from.untold[1:]
 			from.update()
 			for d := from; d != nil; d = from.inFamily(d) {
 				d.told, d.tries = d.told+1, 0
@@ -117,7 +117,7 @@ func (c *Comm) oldest(m Mode) (Finding, *Error) {
 // elder returns the oldest of c and its ancestors that has a verdict to be told, or nil.
 func (c *Comm) elder() (eldest *Comm) {
 	for a := c; a != nil; a = a.parent {
-		if len(a.unreported) > 0 {
+		if len(a.untold) > 0 {
 			eldest = a
 		}
 	}

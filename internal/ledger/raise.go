@@ -55,8 +55,8 @@ func (c *Comm) Unwinding() bool {
 	return false
 }
 
-// Depart says that the program has ended. The rank attends from now on.
-func (l *Ledger) Depart() {
+// Leave says that the program has ended. The rank attends from now on.
+func (l *Ledger) Leave() {
 	l.over = true
 	l.extra.Add(1)
 	l.world.update()
@@ -75,12 +75,12 @@ func (l *Ledger) End() {
 
 // Go says that the process may end once the peers know what it has raised.
 func (l *Ledger) Go() {
-	l.departed = true
+	l.leaving = true
 	l.leaveWhenTold()
 }
 
 func (l *Ledger) leaveWhenTold() {
-	if !l.departed || l.gone {
+	if !l.leaving || l.gone {
 		return
 	}
 	for _, c := range l.world.Family() {

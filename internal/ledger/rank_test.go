@@ -15,7 +15,7 @@ type testRank struct {
 	comms  []*Comm // in the order in which they were made
 	scopes map[string]*Scope
 	votes  map[string]*Vote
-	firsts map[string]bool  // of goroutines that wait: what Enter has returned
+	firsts map[string]bool  // of goroutines that wait: what BeginWait has returned
 	text   *strings.Builder // of outputs
 	// pending are the communicators on which something is, as the driver has it.
 	pending map[*Comm]bool
@@ -49,7 +49,7 @@ func (r *testRank) comm(name string) *Comm {
 
 // enter and leave are a Wait's begin and end, as the driver has them.
 func (r *testRank) enter(c *Comm) (first bool) {
-	first, due := r.Enter(c)
+	first, due := r.BeginWait(c)
 	if due {
 		r.Attend(c)
 	}
@@ -242,7 +242,7 @@ func (r *testRank) state(c *Comm) string {
 	add(c.losing, "needs the dead")
 	add(c.settling != nil, "settling")
 	add(c.moving > 0, "moving %d", c.moving)
-	for _, e := range c.unreported {
+	for _, e := range c.untold {
 		add(true, "untold [%s]", textOf(e))
 	}
 	if c.corrupted != nil {

@@ -66,7 +66,7 @@ func (c *Comm) Resolved(v *errchan.Verdict, rank int) {
 	case e.Corrupt():
 		c.corrupted, e.known = e, c.unwound && !c.unaware
 	case !c.closed || c.child != nil: // looks at derived communicators find it here
-		c.unreported = append(c.unreported, e)
+		c.untold = append(c.untold, e)
 	}
 	e.Face = l.Face(e)
 	l.last = e
@@ -142,7 +142,7 @@ func (c *Comm) lost(e *Error, family []*Comm) (lost []bool) {
 
 // bequeath gives a corruption of c to the communicators derived from c. One of them is
 // corrupted too if a member has unwound or is dead. Otherwise its next look finds the error,
-// at itself or at an ancestor where the error is unreported.
+// at itself or at an ancestor where the program has not been told of the error.
 func (c *Comm) bequeath(e *Error, derived []*Comm) {
 	var gone []int // ranks in the world
 	if e.Verdict != nil {
@@ -161,7 +161,7 @@ func (c *Comm) bequeath(e *Error, derived []*Comm) {
 		case e.Verdict == nil || slices.ContainsFunc(gone, d.has):
 			d.corrupted = e
 		case d.parent == c || d.parent.corrupted != nil || d.parent.closed: // the parent will not report it
-			d.unreported = append(d.unreported, e)
+			d.untold = append(d.untold, e)
 		}
 		d.update()
 	}

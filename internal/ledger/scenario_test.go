@@ -219,7 +219,7 @@ var verbs = map[string]func(s *script){
 			s.d.Fatalf(s.t, "goroutine %q does not wait", g)
 		}
 		delete(s.firsts, g)
-		s.Leave(first)
+		s.EndWait(first)
 	},
 	// watch n=N: so many more channels are watched, or fewer.
 	"watch": func(s *script) {
@@ -284,8 +284,8 @@ var verbs = map[string]func(s *script){
 			s.printf("an error is on its way\n")
 		}
 	},
-	// depart: the program has ended.
-	"depart": func(s *script) { s.Depart() },
+	// return: the program has ended.
+	"return": func(s *script) { s.Leave() },
 	// go: its process may go.
 	"go": func(s *script) { s.Go() },
 	// die: this process has died.

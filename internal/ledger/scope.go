@@ -88,7 +88,7 @@ func (s *Scope) catchUp() {
 	}
 	for a := s.comm; a != nil; a = a.parent {
 		if a.disturbs() {
-			s.interrupt(a.fatal || slices.ContainsFunc(a.unreported, (*Error).Corrupt))
+			s.interrupt(a.fatal || slices.ContainsFunc(a.untold, (*Error).Corrupt))
 		}
 	}
 }

@@ -40,7 +40,7 @@ type subject struct {
 	child, world *Comm
 	try          *Scope
 	vote         *Vote
-	departed     bool
+	left         bool
 	note         string // what the event has returned
 }
 
@@ -118,7 +118,7 @@ var tableStates = []struct {
 	{"voting", (*subject).voting},
 	{"holding", (*subject).holding},
 	{"held", func(s *subject) { s.holding(); s.child.Raise(&Raised{Data: []byte("own")}) }},
-	{"departed", func(s *subject) { s.Depart(); s.departed = true }},
+	{"left", func(s *subject) { s.Leave(); s.left = true }},
 	{"dead", func(s *subject) { s.Die() }},
 }
 
@@ -200,8 +200,8 @@ var tableEvents = []struct {
 		{"corrupted", func(s *subject) { s.parentEnds(true) }, nil},
 	}},
 	{"The program waits and looks", []event{
-		{"`Enter`", func(s *subject) { s.enter(s.child) }, nil},
-		{"`Leave`", func(s *subject) { s.Leave(true) }, only(func(s *subject) bool { return s.inside.Load() != nil }, "it does not wait")},
+		{"`BeginWait`", func(s *subject) { s.enter(s.child) }, nil},
+		{"`EndWait`", func(s *subject) { s.EndWait(true) }, only(func(s *subject) bool { return s.inside.Load() != nil }, "it does not wait")},
 		{"`Watch`", func(s *subject) {
 			if s.Watch(1) {
 				s.Answer()
@@ -250,8 +250,8 @@ var tableEvents = []struct {
 		{"`Died`", func(s *subject) { s.child.Died(1) }, nil},
 	}},
 	{"The process", []event{
-		{"`Depart`", func(s *subject) { s.Depart(); s.departed = true }, only(func(s *subject) bool { return !s.departed }, "a program ends once")},
-		{"`Go`", func(s *subject) { s.Go() }, only(func(s *subject) bool { return s.departed }, "the program has not ended")},
+		{"`Leave`", func(s *subject) { s.Leave(); s.left = true }, only(func(s *subject) bool { return !s.left }, "a program ends once")},
+		{"`Go`", func(s *subject) { s.Go() }, only(func(s *subject) bool { return s.left }, "the program has not ended")},
 		{"`Die`", func(s *subject) { s.Die() }, only(func(s *subject) bool { return !s.dead }, "a process dies once")},
 		{"`End`", func(s *subject) { s.End() }, nil},
 		{"`Fail`", func(s *subject) { s.child.Fail() }, nil},
@@ -291,7 +291,7 @@ func (s *subject) words() string {
 	add(c.revoked && c.moving == 0, "revoked")
 	add(c.settling != nil, "settling")
 	add(c.settling == nil && c.moving > 0 && !c.revoked, "moving")
-	add(c.moving == 0 && len(c.unreported) > 0, "untold")
+	add(c.moving == 0 && len(c.untold) > 0, "untold")
 	owed := slices.Contains(s.owed, c)
 	add(owed, "noticed")
 	held := slices.ContainsFunc(c.raised, func(r *Raised) bool { return slices.Contains(s.held, r) })
@@ -315,7 +315,7 @@ func (s *subject) words() string {
 	add(s.vote != nil && !s.vote.cast, "voting")
 	add(s.holds > 0 && !held, "holding")
 	add(s.inside.Load() != nil, "waiting")
-	add(s.departed, "departed")
+	add(s.left, "left")
 	add(s.dead, "dead")
 	if len(words) == 0 {
 		return "quiet"

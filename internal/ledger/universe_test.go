@@ -214,7 +214,7 @@ func (w *world) step(s step) {
 		w.mayJoin = w.attends
 		w.first = w.testRank.enter(m.Comm)
 	case "leave":
-		w.Leave(w.first)
+		w.EndWait(w.first)
 		w.waiting = -1
 	case "err":
 		want := m.finds()

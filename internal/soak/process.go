@@ -101,9 +101,9 @@ func (p *process) goOn(most time.Duration, because func()) {
 
 // look is one step of a wait, when it begins and whenever something has changed.
 func (p *process) look() {
-	if p.inside { // leave first: see ledger.Leave
+	if p.inside { // end the Wait first: see Ledger.EndWait
 		p.inside = false
-		p.ledger.Leave(p.first)
+		p.ledger.EndWait(p.first)
 	}
 	p.done = p.done || p.on.IsRevoked()
 	found, e, pending := p.on.Look(ledger.Take)
@@ -124,7 +124,7 @@ func (p *process) look() {
 		p.feed(p.ledger.Answer)
 	}
 	var due bool
-	p.first, due = p.ledger.Enter(&p.on.Comm)
+	p.first, due = p.ledger.BeginWait(&p.on.Comm)
 	if p.inside = true; due {
 		p.feed(func() { p.ledger.Attend(&p.on.Comm) })
 	}
@@ -156,9 +156,9 @@ func (p *process) leave() {
 	p.on = nil
 	if p.inside {
 		p.inside = false
-		p.ledger.Leave(p.first)
+		p.ledger.EndWait(p.first)
 	}
-	p.feed(p.ledger.Depart)
+	p.feed(p.ledger.Leave)
 	for _, m := range p.sides {
 		m.ulfm.Leave()
 	}
@@ -313,7 +313,7 @@ func (p *process) mayJoin(m *member) {
 	}
 	for a := p.on; a != nil && a != m; a = a.over {
 		if a.opened && a.everywhere && a.DerivedFrom(&m.Comm) {
-			m.fail("P2: rank %d joins a round because of a wait that is bound to end with a descendant's", p.world)
+			m.fail("P2: rank %d joins a round because of a wait that is bound to end with that of a derived communicator", p.world)
 		}
 	}
 }

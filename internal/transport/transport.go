@@ -112,7 +112,7 @@ type Comm interface {
 	// rank may still send to itself.) If all other members have died, and the Completer is an
 	// Acknowledger and says so, the request ends with a *DeadError. If Features.Deaths is not set,
 	// no rank dies. Requests that are not of collective operations, and that need ranks whose
-	// programs have ended, then end with a *ReturnedError, when the messages of these ranks have
+	// programs have ended, then end with a *LeftError, when the messages of these ranks have
 	// arrived, errors included.
 	Leave(failed bool)
 	// Look is called after this rank's program has begun to wait. It handles requests that need
@@ -304,11 +304,11 @@ func (e *DeadError) Error() string {
 	return fmt.Sprintf("the process of rank %d has died", e.Rank)
 }
 
-// ReturnedError is the error of a request that needs a rank whose program has ended. Rank is
+// LeftError is the error of a request that needs a rank whose program has ended. Rank is
 // AnySource if the programs of all others have ended.
-type ReturnedError struct{ Rank int }
+type LeftError struct{ Rank int }
 
-func (e *ReturnedError) Error() string {
+func (e *LeftError) Error() string {
 	if e.Rank == AnySource {
 		return "every other rank of the communicator has returned"
 	}

@@ -15,8 +15,8 @@ func TestErrorTexts(t *testing.T) {
 	require.EqualError(t, ErrCancelled, "cancelled")
 	require.EqualError(t, &DeadError{3}, "the process of rank 3 has died")
 	require.EqualError(t, &DeadError{AnySource}, "the processes of all other ranks of the communicator have died")
-	require.EqualError(t, &ReturnedError{3}, "rank 3 has returned")
-	require.EqualError(t, &ReturnedError{AnySource}, "every other rank of the communicator has returned")
+	require.EqualError(t, &LeftError{3}, "rank 3 has returned")
+	require.EqualError(t, &LeftError{AnySource}, "every other rank of the communicator has returned")
 	require.ErrorIs(t, fmt.Errorf("receive: %w", ErrCancelled), ErrCancelled)
 
 	found, ok := errors.AsType[*TruncateError](fmt.Errorf("receive: %w", truncate))

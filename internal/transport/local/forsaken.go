@@ -8,7 +8,7 @@ import (
 // A rank whose program has ended may leave others waiting forever. If processes are mortal, a
 // request that names such a rank makes it expire (see awaits), and all other ranks may have
 // died. The functions here look at what programs wait for, at the later of two events: a
-// program has begun to wait, or a rank has gone. While no rank has gone, a Wait pays for one
+// program has begun to wait, or a rank has left. While no rank has gone, a Wait pays for one
 // load. A rank that goes looks at all sides only if a request names it, or if at most one rank
 // is left. Otherwise n ranks that end would look at n sides each.
 
@@ -36,7 +36,7 @@ func (c *communicator) sweep() {
 	}
 }
 
-// endForsaken ends the requests that this rank waits for if only ranks that have gone could
+// endForsaken ends the requests that this rank waits for if only ranks that have left could
 // complete them. If processes are mortal, it makes one expire that a receive from AnySource
 // needs, and ends the receive once all have died and the program has acknowledged this.
 func (s *side) endForsaken() {
@@ -52,17 +52,17 @@ func (s *side) endForsaken() {
 	s.mu.Unlock()
 	s.served(ended)
 	for r := range match.List(ended) {
-		end(r, &transport.ReturnedError{Rank: r.Peer})
+		end(r, &transport.LeftError{Rank: r.Peer})
 	}
 	for _, m := range s.listed() {
 		if r := s.comm.sides[m.dest].withdrawIf(m, s.forsaken); r != nil {
 			s.unlist(m)
-			end(r, &transport.ReturnedError{Rank: r.Peer})
+			end(r, &transport.LeftError{Rank: r.Peer})
 		}
 	}
 }
 
-// lastHope returns a process that has gone and must expire because of a receive from AnySource.
+// lastHope returns a process that has left and must expire because of a receive from AnySource.
 func (s *side) lastHope() *process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +78,7 @@ func (s *side) lastHope() *process {
 	return nil
 }
 
-// forsaken says whether the program waits for r, and all ranks that could complete r have gone.
+// forsaken says whether the program waits for r, and all ranks that could complete r have left.
 // It returns false for the library's own requests, because collective operations continue after
 // the program that has begun them.
 func (s *side) forsaken(r *transport.Request) bool {
@@ -87,18 +87,18 @@ func (s *side) forsaken(r *transport.Request) bool {
 	case transport.IsCollective(r.Tag):
 		return false
 	case r.Peer >= 0:
-		return r.Peer != s.rank && sides[r.Peer].hasGone(e) && r.IsAwaited()
+		return r.Peer != s.rank && sides[r.Peer].isAbsent(e) && r.IsAwaited()
 	}
 	for i := range sides {
-		if i != s.rank && !sides[i].hasGone(e) {
+		if i != s.rank && !sides[i].isAbsent(e) {
 			return false
 		}
 	}
 	return len(sides) > 1 && r.IsAwaited()
 }
 
-// hasGone says whether the side's rank has gone or died without leaving epoch e. Requests of an
+// isAbsent says whether the side's rank has left or died without leaving epoch e. Requests of an
 // epoch that it has left end with that epoch.
-func (s *side) hasGone(e transport.Epoch) bool {
-	return (s.process.gone.Load() || s.process.dead.Load()) && !e.Stale(s.Epoch())
+func (s *side) isAbsent(e transport.Epoch) bool {
+	return (s.process.silent.Load() || s.process.dead.Load()) && !e.Stale(s.Epoch())
 }

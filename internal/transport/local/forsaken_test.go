@@ -18,7 +18,7 @@ func await(c *Comm, requests ...*request) {
 	c.Look()
 }
 
-// A receive from AnySource that a rank waits for ends when the last of the others has gone, and
+// A receive from AnySource that a rank waits for ends when the last of the others has left, and
 // not before.
 func TestReceiveFromAnybodyWhenAllHaveReturned(t *testing.T) {
 	const n = 4
@@ -41,7 +41,7 @@ func TestReceiveFromAnybodyWhenAllHaveReturned(t *testing.T) {
 		for _, q := range []*request{r, probe} {
 			require.Equal(t, 1, q.ends)
 			require.False(t, q.locked)
-			require.Equal(t, &transport.ReturnedError{Rank: transport.AnySource}, q.Err)
+			require.Equal(t, &transport.LeftError{Rank: transport.AnySource}, q.Err)
 		}
 		require.Zero(t, other.ends, "nobody waits for it")
 		require.True(t, ranks[0].Cancel(&other.Request))
@@ -49,7 +49,7 @@ func TestReceiveFromAnybodyWhenAllHaveReturned(t *testing.T) {
 	}
 }
 
-// A rank receives from all, including itself, although the others have sent and gone before the
+// A rank receives from all, including itself, although the others have sent and left before the
 // receives are posted.
 func TestReceivesWhatThoseWhoHaveReturnedSent(t *testing.T) {
 	const n = 5
@@ -109,7 +109,7 @@ func TestWhatNamesOneWhoHasReturned(t *testing.T) {
 			ends := c.ends && len(order) == 3
 			require.Equal(t, ends, r.ends == 1, "%s, %s", c.name, what)
 			if ends {
-				require.Equal(t, &transport.ReturnedError{Rank: 1}, r.Err)
+				require.Equal(t, &transport.LeftError{Rank: 1}, r.Err)
 				isIdle(t, ranks[0])
 			} else {
 				require.True(t, ranks[0].Cancel(&r.Request))
@@ -169,7 +169,7 @@ func TestReturnedAfterAnError(t *testing.T) {
 	ranks := New(2)
 	named, anybody := recv(ranks[0], 1, nil), recv(ranks[0], transport.AnySource, nil)
 	await(ranks[0], named, anybody)
-	cause := &transport.ReturnedError{Rank: 5} // any error
+	cause := &transport.LeftError{Rank: 5} // any error
 	ranks[1].Advance(0, cause)
 	ranks[1].Leave(false)
 	for _, r := range []*request{named, anybody} {
@@ -181,7 +181,7 @@ func TestReturnedAfterAnError(t *testing.T) {
 	}
 	named = recv(ranks[0], 1, nil)
 	await(ranks[0], named)
-	require.Equal(t, &transport.ReturnedError{Rank: 1}, named.Err)
+	require.Equal(t, &transport.LeftError{Rank: 1}, named.Err)
 }
 
 // A communicator made without the ranks that have returned is not affected by them.
@@ -285,7 +285,7 @@ func TestReturnedRaces(t *testing.T) {
 		require.Len(t, done, 3)
 		for range 3 {
 			r := <-done
-			require.Equal(t, &transport.ReturnedError{Rank: r.Peer}, r.Err)
+			require.Equal(t, &transport.LeftError{Rank: r.Peer}, r.Err)
 		}
 	}
 }

@@ -20,8 +20,8 @@ type communicator struct {
 	sides  []side
 	relay  relay
 	due    atomic.Bool  // its calls are compared in the next comparison
-	sweeps atomic.Int32 // number of sweeps that are wanted because members have gone
-	absent atomic.Int32 // members that have gone or died; one may count twice
+	sweeps atomic.Int32 // number of sweeps that are wanted because members have left
+	absent atomic.Int32 // members that have left or died; one may count twice
 
 	mu   sync.Mutex
 	subs map[transport.Name]*sub

@@ -13,8 +13,8 @@ import (
 // A process is one rank of the job with all its sides. It dies as a whole.
 type process struct {
 	dead, left, expired atomic.Bool
-	gone                atomic.Bool  // it has left, and its messages have arrived
-	absent              atomic.Bool  // it has gone or died, and its communicators count it
+	silent              atomic.Bool  // it has left, and its messages have arrived
+	absent              atomic.Bool  // it has left or died, and its communicators count it
 	awaited             atomic.Int32 // requests that wait for it: see side.counts
 
 	mu            sync.Mutex
@@ -51,7 +51,7 @@ func (p *process) leave(j *job, failed bool) {
 		return
 	}
 	p.whenTold(func() {
-		p.gone.Store(true)
+		p.silent.Store(true)
 		p.miss()
 		named := !j.mortal && p.awaited.Load() > 0
 		for _, c := range p.live() {

@@ -182,7 +182,7 @@ func (*shim) Send(to int, h node.Header, rest []byte) error {
 	return result("MPI_Isend", C.mx_send(C.int(to), n, unsafe.Pointer(&rest[0]), C.int(len(rest))))
 }
 
-func (*shim) Transfer(send bool, peer int, tag uint32, part []byte, id uint64) (lost bool, err error) {
+func (*shim) Transfer(send bool, peer int, tag uint32, part []byte, id uint64) (dead bool, err error) {
 	call, sends := "MPI_Irecv", C.int(0)
 	if send {
 		call, sends = "MPI_Isend", 1
@@ -213,9 +213,9 @@ func (*shim) EverybodyLeft() (bool, error) {
 	return all != 0, err
 }
 
-func (*shim) Finalize(lost bool) error {
+func (*shim) Finalize(dead bool) error {
 	var isLost C.int
-	if lost {
+	if dead {
 		isLost = 1
 	}
 	return result("MPI_Finalize", C.mx_stop(isLost))

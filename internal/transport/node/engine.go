@@ -46,7 +46,7 @@ type engine struct {
 	err         error       // the fabric's error; nothing works after it
 	over        atomic.Bool // err is set
 	mortal      bool
-	killed      []bool // processes that have died
+	dead        []bool // processes that have died
 	losses      int
 	lookForEnds func()                 // of watched, a system call; nil: the fabric does it
 	heart       *heart                 // nil: the job has one machine, or its processes are not mortal
@@ -295,14 +295,14 @@ func (e *engine) findDeaths() {
 			e.fail(&transport.LibraryError{Call: "job",
 				Text: fmt.Sprintf("process %d has died: this program needs all of them; if it is also built with -tags ulfm, it can continue without it", p)})
 			return
-		case !e.killed[p] && e.err == nil:
+		case !e.dead[p] && e.err == nil:
 			e.bury(p)
 		}
 	}
 	for h := e.heart; h != nil && len(h.declared) > 0; {
 		p := h.declared[0]
 		h.declared = h.declared[1:]
-		if !e.killed[p] && e.err == nil {
+		if !e.dead[p] && e.err == nil {
 			e.bury(p)
 			e.fabric.Lost(p)
 			h.condemn(p)
@@ -313,9 +313,9 @@ func (e *engine) findDeaths() {
 // bury notes a death, and tells it to all listeners.
 func (e *engine) bury(process int) {
 	e.lastOf(process)
-	e.lose(process)
+	e.died(process)
 	if e.heart != nil {
-		e.heart.lose(process)
+		e.heart.died(process)
 	}
 }
 
@@ -415,7 +415,7 @@ func (e *engine) take(source int, packet []byte) error {
 		return err
 	case h.kind >= beat:
 		return e.heart.take(source, h, rest)
-	case e.killed[source]: // it may live, but has been declared dead
+	case e.dead[source]: // it may live, but has been declared dead
 		return nil
 	case h.kind == accept || h.kind == pulled:
 		return e.accepted(source, h)

@@ -24,8 +24,8 @@ type Fabric interface {
 	// Send sends a packet. Its bytes may be changed when Send returns.
 	Send(to int, h Header, rest []byte) error
 	// Transfer begins to send or receive a part of a transfer, pinned: Poll will take its
-	// end, unless the peer is lost already.
-	Transfer(send bool, peer int, tag uint32, part []byte, id uint64) (lost bool, err error)
+	// end, unless the peer is dead already.
+	Transfer(send bool, peer int, tag uint32, part []byte, id uint64) (dead bool, err error)
 	// Poll moves messages, at most times times, until something happens, and tells s: first an
 	// error, then packets that have come and parts of transfers that have ended. It also says
 	// whether processes may have died since Failed was called.
@@ -46,8 +46,8 @@ type Fabric interface {
 	// have said so.
 	Leave(mortal bool) error
 	EverybodyLeft() (bool, error)
-	// Finalize ends this process's part in the job, which may have lost processes.
-	Finalize(lost bool) error
+	// Finalize ends this process's part in the job, in which processes may have died.
+	Finalize(dead bool) error
 	// Desert ends this process's part without the others, which have declared it dead.
 	Desert()
 	// Kill ends this process, and does not return.
@@ -83,8 +83,8 @@ type Sink interface {
 	// Came takes a packet. Its bytes are the caller's again when Came returns.
 	Came(source int, packet []byte)
 	// Ended notes that a part of a transfer has been sent, or received with length bytes, or that
-	// its peer is lost.
-	Ended(id uint64, length int, lost bool)
+	// its peer is dead.
+	Ended(id uint64, length int, dead bool)
 	// Tell makes the engine call f when no lock is held, after all earlier events.
 	Tell(f func())
 }
@@ -94,7 +94,7 @@ type sink engine
 
 func (s *sink) Fail(err error)                         { (*engine)(s).fail(err) }
 func (s *sink) Came(source int, packet []byte)         { (*engine)(s).came(source, packet) }
-func (s *sink) Ended(id uint64, length int, lost bool) { (*engine)(s).ended(id, length, lost) }
+func (s *sink) Ended(id uint64, length int, dead bool) { (*engine)(s).ended(id, length, dead) }
 func (s *sink) Tell(f func())                          { s.news = append(s.news, news{call: f}) }
 
 // A Header is the header of a packet, for a fabric that sends it.

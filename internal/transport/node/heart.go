@@ -185,7 +185,7 @@ func (h *heart) ask(suspect int) {
 	e := h.e
 	for i, asked := 1, 0; i < e.size && asked < witnesses; i++ {
 		p := (suspect + i) % e.size
-		if e.machines[p] != e.machines[suspect] || e.killed[p] {
+		if e.machines[p] != e.machines[suspect] || e.dead[p] {
 			continue
 		}
 		asked++
@@ -234,8 +234,8 @@ func (h *heart) hear(now time.Duration, process int) {
 	}
 }
 
-// lose tells the others of a death that the engine has noted.
-func (h *heart) lose(process int) {
+// died tells the others of a death that the engine has noted.
+func (h *heart) died(process int) {
 	h.machine.Lose(h.now(), h.place[process])
 	h.carryOut()
 }
@@ -247,7 +247,7 @@ func (h *heart) carryOut() {
 	for _, o := range h.machine.Output() {
 		switch p := h.process[o.Died]; {
 		case o.Message.Kind != 0:
-			if to := h.process[o.To]; !e.killed[to] || e.machines[to] != e.machines[e.rank] {
+			if to := h.process[o.To]; !e.dead[to] || e.machines[to] != e.machines[e.rank] {
 				b := detector.Encode(o.Message)
 				e.sendPacket(to, &header{kind: beat}, b[:])
 			}

@@ -152,7 +152,7 @@ func (m *machines) holds(processes []int, dead ...int) {
 		e := m.jobs[r].engine
 		e.lock()
 		var killed []int
-		for p, is := range e.killed {
+		for p, is := range e.dead {
 			if is {
 				killed = append(killed, p)
 			}
@@ -256,7 +256,7 @@ func TestToldDeaths(t *testing.T) {
 			e := m.jobs[r].engine
 			e.lock()
 			defer e.unlock()
-			return !e.killed[3]
+			return !e.dead[3]
 		})
 	}
 	require.Equal(t, []int{3}, told.wait(1))
@@ -338,7 +338,7 @@ func TestDeclaredDeadIsKilled(t *testing.T) {
 	m := startMachines(t, 0, 0, 1, 1, 1, 1, 1)
 	m.pass(4 * usual.Timeout)
 	m.stop(4, 5, 6, 2) // 5, 6 and 2 are asked whether 4 lives
-	for living := m.jobs[3].engine; !living.killed[4]; {
+	for living := m.jobs[3].engine; !living.dead[4]; {
 		m.pass(5 * time.Millisecond)
 	}
 	m.pass(usual.Period - 5*time.Millisecond)
@@ -359,7 +359,7 @@ func TestDeclaredDeadIsKilledInTheEnd(t *testing.T) {
 	m := startMachines(t, 0, 0, 1, 1, 1, 1, 1)
 	m.pass(4 * usual.Timeout)
 	m.stop(4, 5, 6, 2)
-	for living := m.jobs[3].engine; !living.killed[4]; {
+	for living := m.jobs[3].engine; !living.dead[4]; {
 		m.pass(5 * time.Millisecond)
 	}
 	m.resume(5, 6, 2)

@@ -38,7 +38,7 @@ func Begin(fabric Fabric, o Options) (*Job, error) {
 		return nil, err
 	}
 	e.name, e.rank, e.size, e.crowded = began.Name, began.Rank, began.Size, began.Crowded
-	e.killed, e.leads = make([]bool, e.size), make([]leads, e.size)
+	e.dead, e.leads = make([]bool, e.size), make([]leads, e.size)
 	e.reserve, _ = fabric.(Reserve)
 	if e.later = began.Later; e.later > 0 && o.Detector.Ping {
 		return nil, errors.New("a detector that pings, and processes that may be started later: expected only one of them")

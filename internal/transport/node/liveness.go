@@ -26,7 +26,7 @@ type liveness struct {
 func (e *engine) livenessOf(family contextID) *liveness {
 	l := e.families[family]
 	if l == nil {
-		l = &liveness{family: family, dead: slices.Clone(e.killed), left: make([]bool, e.size)}
+		l = &liveness{family: family, dead: slices.Clone(e.dead), left: make([]bool, e.size)}
 		for _, dead := range l.dead {
 			if dead {
 				l.absent.Add(1)
@@ -37,9 +37,9 @@ func (e *engine) livenessOf(family contextID) *liveness {
 	return l
 }
 
-// lose notes that the fabric has reported a process as dead.
-func (e *engine) lose(process int) {
-	e.killed[process] = true
+// died notes that the fabric has reported a process as dead.
+func (e *engine) died(process int) {
+	e.dead[process] = true
 	e.losses++
 	for _, l := range e.families {
 		e.noteDeath(l, process)
@@ -103,7 +103,7 @@ func (e *engine) leave(l *liveness, failed bool) {
 // sendAll sends a packet to all other processes.
 func (e *engine) sendAll(h *header) {
 	for p := range e.size {
-		if p != e.rank && !e.killed[p] {
+		if p != e.rank && !e.dead[p] {
 			e.sendPacket(p, h, nil)
 		}
 	}

@@ -188,7 +188,7 @@ func TestMessagesOfTheDeadBeforeTheCommunicator(t *testing.T) {
 	e.mu.Lock()
 	e.came(1, packet(header{kind: whole, to: id, tag: 5, length: 1, signature: 0}, []byte{9}))
 	e.came(1, packet(header{kind: offer, to: id, tag: 6, length: 1 << 20, id: 1}, nil))
-	e.lose(1)
+	e.died(1)
 	c := e.newComm(id, e.livenessOf(world), 0, nil, 0)
 	e.unlock()
 	r := recv(c, 1, 5)

@@ -209,7 +209,7 @@ func (m *memoryFabric) Send(to int, h Header, rest []byte) error {
 	return nil
 }
 
-func (m *memoryFabric) Transfer(send bool, peer int, tag uint32, part []byte, id uint64) (lost bool, err error) {
+func (m *memoryFabric) Transfer(send bool, peer int, tag uint32, part []byte, id uint64) (dead bool, err error) {
 	m.job.mu.Lock()
 	defer m.job.mu.Unlock()
 	p := m.job.processes[peer]

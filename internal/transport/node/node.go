@@ -263,7 +263,7 @@ func (e *engine) push(o *outbox) (moved bool) {
 func (e *engine) takePart(source int, h header) error {
 	t := e.coming[h.transferTag]
 	switch {
-	case e.killed[source]: // its transfers are over
+	case e.dead[source]: // its transfers are over
 		return nil
 	case t == nil || t.peer != source:
 		return fmt.Errorf("bytes of transfer %d, which is not under way", h.transferTag)
@@ -320,18 +320,18 @@ func (e *engine) lastOf(process int) {
 	}
 	e.out[process] = nil
 	e.lagging -= len(o.backlog) + len(o.remainders)
-	var lost []*transfer
+	var dead []*transfer
 	for _, s := range o.remainders {
-		lost = append(lost, s.transfer)
+		dead = append(dead, s.transfer)
 	}
 	for tag, t := range e.coming {
 		if t.peer == process {
 			delete(e.coming, tag)
-			lost = append(lost, t)
+			dead = append(dead, t)
 		}
 	}
-	for _, t := range lost {
-		t.lost = true
+	for _, t := range dead {
+		t.dead = true
 		e.done(t)
 	}
 }

@@ -123,7 +123,7 @@ func (e *engine) answer(k kind, tag uint32, t *transfer) {
 func (e *engine) stands(source int, h header) error {
 	t := e.coming[h.transferTag]
 	switch {
-	case e.killed[source]: // its transfers are over
+	case e.dead[source]: // its transfers are over
 		return nil
 	case t == nil || t.peer != source || !t.pulled:
 		return fmt.Errorf("an offer stands whose bytes have not been read: transfer %d", h.transferTag)

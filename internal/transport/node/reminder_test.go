@@ -25,8 +25,8 @@ func TestReminders(t *testing.T) {
 		{"of a bad call", 1, 0, nil, false},
 		{"of a call still to come", 2, barrier, nil, false},
 		{"of an epoch that is over", 1, barrier, func(_ *engine, c *comm) { c.Advance(0, errors.New("an error")) }, false},
-		{"where a member has died", 1, barrier, func(e *engine, _ *comm) { e.mu.Lock(); e.lose(2); e.unlock() }, false},
-		{"from the dead", 1, barrier, func(e *engine, _ *comm) { e.mu.Lock(); e.lose(1); e.unlock() }, false},
+		{"where a member has died", 1, barrier, func(e *engine, _ *comm) { e.mu.Lock(); e.died(2); e.unlock() }, false},
+		{"from the dead", 1, barrier, func(e *engine, _ *comm) { e.mu.Lock(); e.died(1); e.unlock() }, false},
 		{"to what has expired", 1, barrier, func(e *engine, c *comm) { e.mu.Lock(); e.expire(c.liveness); e.unlock() }, false},
 		{"of what this rank has closed", 1, barrier, func(_ *engine, c *comm) { _ = c.Close() }, false},
 	} {
@@ -73,7 +73,7 @@ func TestWhoIsReminded(t *testing.T) {
 				require.Len(t, packets[p].packets[0], want, "process %d", p)
 			}
 			e.mu.Lock()
-			e.lose(1)
+			e.died(1)
 			e.unlock()
 			c.reminding.periods = 1<<20 - 1
 			e.remind()

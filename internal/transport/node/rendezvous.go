@@ -19,7 +19,7 @@ type transfer struct {
 	bytes     []byte
 	parts     int // number of the fabric's messages that have not ended
 	lengths   int // sum of the lengths of those that have come
-	lost      bool
+	dead      bool
 	cancelled bool // by its sender
 	pulled    bool // all bytes have been read from its sender's memory
 	pin       runtime.Pinner
@@ -160,26 +160,26 @@ func (e *engine) carry(send bool, peer int, tag uint32, t *transfer, bytes []byt
 		bytes = bytes[len(part):]
 		e.lastID++
 		e.transfers[e.lastID] = t
-		lost, err := e.fabric.Transfer(send, peer, tag, part, e.lastID)
+		dead, err := e.fabric.Transfer(send, peer, tag, part, e.lastID)
 		if err != nil {
 			e.fail(err)
 			return
 		}
-		if lost {
+		if dead {
 			e.stillborn = append(e.stillborn, e.lastID)
 		}
 	}
 }
 
 // ended notes that a part of a transfer has been sent, or received with length bytes.
-func (e *engine) ended(id uint64, length int, lost bool) {
+func (e *engine) ended(id uint64, length int, dead bool) {
 	t := e.transfers[id]
 	delete(e.transfers, id)
 	if t.parts < 0 {
 		return // the fabric has failed
 	}
 	t.lengths += length
-	t.lost = t.lost || lost
+	t.dead = t.dead || dead
 	if t.parts--; t.parts == 0 {
 		t.pin.Unpin()
 		e.done(t)
@@ -192,12 +192,12 @@ func (e *engine) done(t *transfer) {
 	switch {
 	case t.parts < 0: // the fabric has failed meanwhile
 	case c == nil: // in place of one that was withdrawn
-	case t.lost && t.request == nil: // a listener's
+	case t.dead && t.request == nil: // a listener's
 		if a != nil {
 			c.inbox = slices.DeleteFunc(c.inbox, func(i *arrival) bool { return i == a })
 			c.handOn()
 		}
-	case t.lost:
+	case t.dead:
 		delete(c.sending, t.request)
 		delete(c.receiving, t.request)
 		e.end(t.request, &transport.DeadError{Rank: c.rankIn(t.peer)})

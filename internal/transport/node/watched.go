@@ -136,8 +136,8 @@ func (w *watched) fence(process int) bool {
 }
 
 // Finalize tells the others that the end of this process, which is near, is no death.
-func (w *watched) Finalize(lost bool) error {
-	err := w.Fabric.Finalize(lost)
+func (w *watched) Finalize(dead bool) error {
+	err := w.Fabric.Finalize(dead)
 	if w.peers != nil {
 		w.peers.Leave()
 		_ = w.peers.Close()

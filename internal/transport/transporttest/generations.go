@@ -21,8 +21,8 @@ var generations = []test{
 	{"ThereIsNoSeventeenthGeneration", 1, refuseGeneration},
 }
 
-// descendant returns the communicator of the given generation in a chain of duplicates.
-func (s *side) descendant(generation int) *side {
+// derived returns the communicator of the given generation in a chain of duplicates.
+func (s *side) derived(generation int) *side {
 	s.Helper()
 	for g := range generation {
 		s = s.sub(transport.Name{Epoch: s.Epoch(), Seq: 1, Generation: g + 1}, nil)
@@ -31,7 +31,7 @@ func (s *side) descendant(generation int) *side {
 }
 
 func countGenerations(s *side) {
-	c := s.descendant(transport.Generations - 1)
+	c := s.derived(transport.Generations - 1)
 	var want transport.Epoch
 	for range 3 {
 		for _, generation := range []int{0, 1, 0, 2, 5, 7, 15, 8, 14, 8, 3} {
@@ -50,7 +50,7 @@ func countGenerations(s *side) {
 // child's.
 func advanceInAnyOrder(s *side) {
 	ctl := s.aloof()
-	c := s.descendant(1)
+	c := s.derived(1)
 	for round := range 5 {
 		learned := []int{0, 1}
 		if s.Rank()%2 == 1 {
@@ -88,7 +88,7 @@ func advanceInAnyOrder(s *side) {
 // error before the others.
 func receiveBetweenErrors(s *side) {
 	ctl := s.aloof()
-	c := s.descendant(1)
+	c := s.derived(1)
 	for first := range s.Size() {
 		for _, generation := range []int{first % 2, 1 - first%2, 1, 0} {
 			ctl.barrier()
@@ -112,7 +112,7 @@ func receiveBetweenErrors(s *side) {
 // the child's. They send to each other; neither message may ever be received.
 func dropBetweenErrors(s *side) {
 	ctl := s.aloof()
-	c := s.descendant(1)
+	c := s.derived(1)
 	for a := range s.Size() {
 		b := (a + 1) % s.Size()
 		ctl.barrier()
@@ -158,7 +158,7 @@ func manyGenerationsInAnyOrder(s *side) {
 	const n = transport.Generations
 	ctl := s.aloof()
 	seed := s.seed()
-	c := s.descendant(n - 1)
+	c := s.derived(n - 1)
 	for round := range 5 {
 		before := c.Epoch()
 		want := before
@@ -187,7 +187,7 @@ func manyGenerationsInAnyOrder(s *side) {
 // dropBetweenAnyGenerations is dropBetweenErrors for errors of each generation and the next one.
 func dropBetweenAnyGenerations(s *side) {
 	ctl := s.aloof()
-	c := s.descendant(transport.Generations - 1)
+	c := s.derived(transport.Generations - 1)
 	for g := range transport.Generations - 1 {
 		mine, others := g+s.Rank()%2, g+1-s.Rank()%2
 		ctl.barrier()
@@ -216,7 +216,7 @@ func dropBetweenAnyGenerations(s *side) {
 // faster than some transports move messages.
 func dropOldMessages(s *side) {
 	ctl := s.aloof()
-	c := s.descendant(transport.Generations - 1)
+	c := s.derived(transport.Generations - 1)
 	var sent []*op
 	for _, size := range []int{small, large} {
 		sent = append(sent, c.send(c.right(), 1, payload(size, 1)), c.ssend(c.right(), 1, payload(size, 1)))
@@ -250,7 +250,7 @@ func dropOldMessages(s *side) {
 // the next.
 func refuseGeneration(s *side) {
 	const last = transport.Generations - 1
-	c := s.descendant(last)
+	c := s.derived(last)
 	recv := c.recv(c.left(), 1, nil)
 	before := c.Epoch()
 	c.Advance(last, errCause)

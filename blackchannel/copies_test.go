@@ -187,7 +187,7 @@ func (c *clan) ended(raises []planned, on []int) error {
 	for comm, ms := range c.machines {
 		all := c.verdicts[comm][0]
 		for r, m := range ms {
-			f := m.family
+			f := m.copies
 			switch {
 			case m.open || c.verdicts[comm][r] != all:
 				return fmt.Errorf("P2: rank %d has verdicts %q, open %t, rank 0 has %q", r, c.verdicts[comm][r], m.open, all)
@@ -219,9 +219,9 @@ func (c *clan) key() string {
 			}
 			fmt.Fprintf(&b, "%d%t%t%t%t%d%s/%s%t%t%t%t%t;%s|", m.round, m.open, m.fatal, m.joined, m.sent, m.heard, names(m.reports), names(m.mine),
 				m.gone, m.final, m.passed, m.passedFatal, m.carrier == nil, c.verdicts[comm][r])
-			if comm == 0 && m.family != nil {
+			if comm == 0 && m.copies != nil {
 				for id := range uint64(c.comms) {
-					if e, ok := m.family.early[id]; ok {
+					if e, ok := m.copies.early[id]; ok {
 						fmt.Fprint(&b, id, e)
 					}
 				}

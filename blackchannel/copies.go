@@ -14,9 +14,9 @@ import "slices"
 // notice that it gets, no matter over which carrier, to all neighbours except the one that it came from.
 // It passes the first that says corrupt on too, and drops all others. So all ranks are told.
 
-// family is the state that one rank's machines of a communicator, of its duplicates, and of the
+// copies is the state that one rank's machines of a communicator, of its duplicates, and of the
 // duplicates of these share.
-type family struct {
+type copies struct {
 	// duplicates are the machines of the duplicates that this rank has made and not closed, by id.
 	duplicates map[uint64]*Machine
 	// early are notices for duplicates that this rank has not made, by id.
@@ -28,16 +28,16 @@ type family struct {
 	next   int
 }
 
-// kin returns m's family.
-func (m *Machine) kin() *family {
-	if m.family == nil {
-		m.family = &family{duplicates: make(map[uint64]*Machine), early: make(map[uint64]Noticed)}
+// allCopies returns what m shares with the machines of its duplicates, and makes it if there is nothing yet.
+func (m *Machine) allCopies() *copies {
+	if m.copies == nil {
+		m.copies = &copies{duplicates: make(map[uint64]*Machine), early: make(map[uint64]Noticed)}
 	}
-	return m.family
+	return m.copies
 }
 
 // Dup returns this rank's machine of a duplicate of m's communicator. The id is the
-// same at all ranks, and unique in the family. The new machine may have output at once.
+// same at all ranks, and unique among these duplicates. The new machine may have output at once.
 func (m *Machine) Dup(id uint64) *Machine {
 	d := new(Machine)
 	d.init(m.rank, m.size)
@@ -46,14 +46,14 @@ func (m *Machine) Dup(id uint64) *Machine {
 }
 
 func (m *Machine) duplicates(of *Machine, id uint64) {
-	m.id, m.family, m.carrier = id, of.kin(), of
+	m.id, m.copies, m.carrier = id, of.allCopies(), of
 	if of.carrier != nil { // some ranks may not have of either
 		m.carrier = of.carrier
 	}
 	m.carrier.carries++
-	m.family.duplicates[id] = m
-	if n, ok := m.family.early[id]; ok {
-		delete(m.family.early, id)
+	m.copies.duplicates[id] = m
+	if n, ok := m.copies.early[id]; ok {
+		delete(m.copies.early, id)
 		m.passed, m.passedFatal = true, n.Corrupt
 		m.notice(n.By, n.Corrupt)
 	}
@@ -61,7 +61,7 @@ func (m *Machine) duplicates(of *Machine, id uint64) {
 
 // forward passes on a notice for a duplicate, and gives it to this rank's machine of the duplicate.
 func (m *Machine) forward(from int, msg *Message) {
-	f := m.kin()
+	f := m.allCopies()
 	d := f.duplicates[msg.Child]
 	if d != nil {
 		if d.passed && (d.passedFatal || !msg.Corrupt) || d.carrier == nil { // carrier == nil: a round has ended, so all were told
@@ -110,7 +110,7 @@ func (m *Machine) Close() {
 	}
 	m.closed = true
 	m.drop()
-	if f := m.family; f != nil && f.duplicates[m.id] == m {
+	if f := m.copies; f != nil && f.duplicates[m.id] == m {
 		delete(f.duplicates, m.id)
 		f.closed[f.next] = m.id
 		f.next = (f.next + 1) % len(f.closed)
