@@ -58,32 +58,6 @@ func TestDiagnoseInSpiteOfDeaths(t *testing.T) {
 	}
 }
 
-// The dead are named, and those whose processes are stopped; rank 1 is asked by rank 0 at first, which is.
-func TestDiagnoseOfProcesses(t *testing.T) {
-	if mpicx.Backend != "ulfm" {
-		t.Skip("the black channel survives no death")
-	}
-	all := mpicxtest.RunProcessFaults(t, 5, "kill 2 at operation 1; stop 0 for 3s at operation 1", func(ctx context.Context, world *mpicx.Comm) error {
-		world.SetErrhandler(mpicx.ErrorsReturn)
-		if world.Rank() != 3 {
-			return mpicx.Recv(world, []int{0}, 3, 1).Wait(ctx)
-		}
-		var found *mpicx.Diagnosis
-		for found == nil || len(found.Dead)+len(found.NoAnswer) < 2 || answered(found) < 3 {
-			asked, cancel := context.WithTimeout(ctx, time.Second)
-			found, _ = world.Diagnose(asked)
-			cancel()
-		}
-		mpicxtest.Hand(found.String())
-		for _, r := range []int{0, 1, 4} {
-			mpicx.Send(world, []int{0}, r, 1).MustWait(ctx)
-		}
-		return nil
-	})
-	require.Equal(t, []string{"ranks 1, 4: Recv from rank 3, tag 1 on world; rank 3: computing: nothing pending; rank 2: dead; rank 0: no answer; the first that differs is rank 3"},
-		mpicxtest.ValuesOf[string](t, all[3]))
-}
-
 // It works on a communicator that nothing else works on, and on one that not all have made.
 func TestDiagnoseOfWhatIsBroken(t *testing.T) {
 	oneProcess(t)

@@ -70,12 +70,12 @@ func (e end) happen() {
 func (e end) now() {
 	if e.way == "stop" {
 		note("stops")
-		wake := exec.Command("sh", "-c", fmt.Sprintf("sleep 0.2; kill -CONT %d", os.Getpid()))
+		// Until this process ends, because it may be slow to stop.
+		wake := exec.Command("sh", "-c", fmt.Sprintf("sleep 0.2; while kill -CONT %d; do sleep 0.1; done", os.Getpid()))
 		if err := wake.Start(); err != nil {
 			log.Fatal(err)
 		}
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		_ = wake.Wait()
 		return
 	}
 	note("ends " + e.way)

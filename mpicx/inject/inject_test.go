@@ -32,7 +32,7 @@ func TestDieEndsTheOthers(t *testing.T) {
 	}
 	for name, wait := range waits {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			told := make([]error, 4)
 			err := mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {

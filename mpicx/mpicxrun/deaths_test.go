@@ -107,14 +107,14 @@ func TestWhoDoesNotCome(t *testing.T) {
 		{"1", []string{"run", "0", "run"}, 0, 2, ""},
 		{"1", []string{"3", "run", "run"}, 0, 2, ""},
 		{"1", []string{"3", "4", "run"}, 0, 1, ""},
-		{"", []string{"deadline", "sleep", "deadline"}, 1, 0, "processes [1] have not come"},
+		{"", []string{"deadline", "sleep", "deadline"}, 1, 0, `processes \[(0 )?1( 2)?\] have not come`}, // the other may be late
 	} {
 		t.Setenv("TEST_ULFM", test.ulfm)
 		j := command("some", "-n", "3")
 		j.Args = append(j.Args, test.args...)
 		require.NoError(t, j.Start())
 		require.Equal(t, test.want, j.status(t), "%v %s", test, &j.errs)
-		require.Contains(t, j.errs.String(), test.text)
+		require.Regexp(t, test.text, j.errs.String())
 		if test.ulfm != "" {
 			require.Equal(t, test.begins, strings.Count(j.out.String(), "begins"), "%v", test)
 		}

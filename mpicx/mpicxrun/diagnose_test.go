@@ -61,23 +61,29 @@ func TestDiagnosisOnASignal(t *testing.T) {
 	pids := j.pids(t, 4)
 	const found = "mpicx: on a signal," + hanging
 	printed := func() int { return strings.Count(j.errs.String(), "mpicx: on a signal") }
-	// The first answers may come before all have come to where they hang.
-	for begin := time.Now(); !strings.Contains(j.errs.String(), found); {
-		require.Less(t, time.Since(begin), time.Minute, "%s", &j.errs)
-		require.NoError(t, syscall.Kill(pids[3], syscall.SIGUSR1))
-		time.Sleep(1100 * time.Millisecond) // what comes earlier is taken for the same
-	}
-	for _, send := range []func() error{
-		func() error { return j.Process.Signal(syscall.SIGUSR1) }, // passed on to all
-		func() error { return syscall.Kill(pids[1], syscall.SIGUSR1) },
-	} {
-		before := printed()
+	before := 0
+	answers := func(send func() error) int { // until no more come, as signals within a second count as one
 		require.NoError(t, send())
 		for begin := time.Now(); printed() == before; time.Sleep(time.Millisecond) {
 			require.Less(t, time.Since(begin), time.Minute, "%s", &j.errs)
 		}
-		time.Sleep(1100 * time.Millisecond)
-		require.Equal(t, before+1, printed(), "%s", &j.errs)
+		was := before
+		for before < printed() {
+			before = printed()
+			time.Sleep(1100 * time.Millisecond)
+		}
+		return before - was
+	}
+	one := func(rank int) func() error { return func() error { return syscall.Kill(pids[rank], syscall.SIGUSR1) } }
+	// The first answers may come before all have come to where they hang.
+	for begin := time.Now(); !strings.HasSuffix(j.errs.String(), found); answers(one(3)) {
+		require.Less(t, time.Since(begin), time.Minute, "%s", &j.errs)
+	}
+	all := func() error { return j.Process.Signal(syscall.SIGUSR1) } // passed on by mpicxrun
+	for _, send := range []func() error{all, one(1)} {
+		for tries := 1; answers(send) != 1; tries++ { // on a busy machine it may come to one a second after another
+			require.Less(t, tries, 5, "%s", &j.errs)
+		}
 		require.True(t, strings.HasSuffix(j.errs.String(), found), "%s", &j.errs)
 	}
 	require.NoError(t, j.Process.Signal(syscall.SIGTERM))

@@ -210,11 +210,11 @@ var programs = map[string]func(){
 		_ = os.Setenv("OMPI_COMM_WORLD_SIZE", "1")
 		sum()
 	},
-	"forever": func() {
+	"forever": func() { // the first death ends the job
 		rank(func(ctx context.Context, world *mpicx.Comm) error {
 			printPid(world)
 			return mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx)
-		})
+		}, blackChannel())
 	},
 	"forever, ulfm": func() {
 		rank(func(ctx context.Context, world *mpicx.Comm) error {

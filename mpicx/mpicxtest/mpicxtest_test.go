@@ -207,7 +207,7 @@ func TestPlansThatMust(t *testing.T) {
 				if ranks == "processes" {
 					needsProcesses(t)
 				}
-				cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFailingPlans$", "-test.timeout=60s")
+				cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFailingPlans$", "-test.timeout=5m")
 				cmd.Env = append(os.Environ(), failingPlanEnv+"="+plan, failingEnv+"="+ranks)
 				out, err := cmd.CombinedOutput()
 				require.Error(t, err)
@@ -242,13 +242,12 @@ func TestFailures(t *testing.T) {
 	for name, test := range failing {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFailing$", "-test.timeout=60s", "-test.v")
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFailing$", "-test.timeout=5m", "-test.v")
 			cmd.Env = append(os.Environ(), failingEnv+"="+name)
-			start := time.Now()
 			out, err := cmd.CombinedOutput()
 			require.Error(t, err)
-			require.Less(t, time.Since(start), 30*time.Second)
 			text := string(out)
+			require.NotContains(t, text, "test timed out")
 			if dead, ok := seesDeath[name]; ok && mpicx.Backend == "ulfm" {
 				test.want = []string{dead}
 			}

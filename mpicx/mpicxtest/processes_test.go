@@ -154,7 +154,7 @@ func TestProcessFailures(t *testing.T) {
 	for name, test := range processesThatFail {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFailingProcesses$", "-test.timeout=120s")
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFailingProcesses$", "-test.timeout=5m")
 			cmd.Env = append(os.Environ(), failingEnv+"="+name)
 			out, err := cmd.CombinedOutput()
 			require.Error(t, err)

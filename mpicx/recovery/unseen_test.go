@@ -34,7 +34,7 @@ func TestDeathThatNothingRepairs(t *testing.T) {
 	if ulfm || runtime.GOOS == "windows" {
 		t.Skip("the others go on, or no ranks are processes")
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestLosingProcesses$", "-test.timeout=60s")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestLosingProcesses$", "-test.timeout=5m")
 	cmd.Env = append(os.Environ(), "MPICX_TEST_LOSING=1")
 	out, err := cmd.CombinedOutput()
 	require.Error(t, err)

@@ -1,0 +1,56 @@
+//go:build unix
+
+package mpicx_test
+
+import (
+	"context"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// The dead are named, and those whose processes are stopped; rank 1 is asked by rank 0 at first, which is
+// stopped. How long a machine takes until all are where they are to be found is unknown, so rank 3 asks until
+// they are there, and rank 0 continues only then.
+func TestDiagnoseOfProcesses(t *testing.T) {
+	if mpicx.Backend != "ulfm" {
+		t.Skip("the black channel survives no death")
+	}
+	const want = "ranks 1, 4: Recv from rank 3, tag 1 on world; rank 3: computing: nothing pending; rank 2: dead; rank 0: no answer; the first that differs is rank 3"
+	all := mpicxtest.RunProcessFaults(t, 5, "must kill 2 at operation 1", func(ctx context.Context, world *mpicx.Comm) error {
+		world.SetErrhandler(mpicx.ErrorsReturn)
+		if world.Rank() == 0 {
+			mpicx.Send(world, []int{os.Getpid()}, 3, 2).MustWait(ctx)
+		}
+		if world.Rank() != 3 {
+			return mpicx.Recv(world, []int{0}, 3, 1).Wait(ctx)
+		}
+		pid := []int{0}
+		mpicx.Recv(world, pid, 0, 2).MustWait(ctx)
+		if err := syscall.Kill(pid[0], syscall.SIGSTOP); err != nil {
+			return err
+		}
+		found := ""
+		for begin := time.Now(); found != want && time.Since(begin) < time.Minute; {
+			asked, cancel := context.WithTimeout(ctx, time.Second)
+			d, _ := world.Diagnose(asked)
+			cancel()
+			found = d.String()
+		}
+		mpicxtest.Hand(found)
+		if err := syscall.Kill(pid[0], syscall.SIGCONT); err != nil {
+			return err
+		}
+		for _, r := range []int{0, 1, 4} {
+			mpicx.Send(world, []int{0}, r, 1).MustWait(ctx)
+		}
+		return nil
+	})
+	require.Equal(t, []string{want}, mpicxtest.ValuesOf[string](t, all[3]))
+}
