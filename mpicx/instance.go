@@ -17,7 +17,7 @@ import (
 // MPI_THREAD_SERIALIZED at least, or with MPI_THREAD_MULTIPLE if it calls MPI during an
 // Instance or a Run.
 type Instance struct {
-	root  *Comm
+	root  *Comm // nil: a fresh process, which has no rank
 	world func() (*Comm, error)
 	end   func() error
 
@@ -54,6 +54,10 @@ func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 	if err != nil {
 		return nil, err
 	}
+	if j.foreign {
+		instance.Instance = &Instance{world: func() (*Comm, error) { return nil, nil }, end: j.end}
+		return instance.Instance, nil
+	}
 	if len(j.sides) != 1 {
 		err := mpiErrorf("Initialize", ClassCount, "%d ranks, expected one in each process: goroutine ranks are started by Run", o.chosen)
 		return nil, errors.Join(err, j.end())
@@ -82,6 +86,8 @@ func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 // World returns the communicator of all ranks. At a spare (WithSpares) it waits until Replace
 // takes the spare, and returns the communicator that Replace has made, or nil if the programs
 // of all others have ended. If all others have died instead, Finalize returns an error that says so.
+// World returns nil at a process that was started later, if Initialize was called without WithRespawn:
+// such a process can be a fresh rank of a Run.
 func (i *Instance) World() *Comm {
 	world, _ := i.world()
 	return world
@@ -101,6 +107,10 @@ func (i *Instance) Finalize(ctx context.Context) error {
 		return mpiErrorf("Finalize", ClassOther, "nil Instance, expected one from Initialize")
 	case instance.Instance != i:
 		return mpiErrorf("Finalize", ClassOther, "this Instance has been finalized already")
+	}
+	if i.root == nil {
+		instance.Instance = nil
+		return i.end()
 	}
 	world, err := i.world()
 	if world != nil {

@@ -18,6 +18,9 @@ type job struct {
 	later []transport.Comm
 	start func(rank int)
 	end   func() error // waits for all processes
+	// foreign says that this process was started later, and has no rank: the job of an Instance
+	// without WithRespawn, in which a Run has fresh ranks.
+	foreign bool
 	// unfit is why this process's ranks can't run the program; nil: they can. Their peers, which
 	// may be waiting for them, are told by an error of the rank.
 	unfit error

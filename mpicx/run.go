@@ -162,11 +162,11 @@ func newRoot(t transport.Comm, o *options, j *job) (root *Comm, err error) {
 
 // started tells the watchers that the rank begins. c is its first communicator.
 func (c *Comm) started() {
-	size, spare := c.size, false
+	size, rescue, fresh := c.size, false, c.lineage.start != nil
 	if workers := c.lineage.workers; workers != nil {
-		size, spare = len(workers), c.lineage.isSpare()
+		size, rescue = len(workers), c.lineage.isSpare()
 	}
-	c.proc.happened(timeline.Line{Event: timeline.Start, Size: size, Spare: spare})
+	c.proc.happened(timeline.Line{Event: timeline.Start, Size: size, Spare: rescue && !fresh, Fresh: rescue && fresh})
 }
 
 // runRank runs the program of a rank; of a spare, only if it is taken.

@@ -5,7 +5,8 @@
 //	go build -tags ulfm ./examples/heat
 //	./heat -die
 //	go run ./mpicx/mpicxrun -n 5 ./heat -fail 0 -pause 5ms
-//	pkill -9 -o -x heat                                          # in another terminal
+//	go run ./mpicx/mpicxrun -n 4 -respawn 9 ./heat -respawn -fail 0 -pause 5ms # or this one
+//	pkill -9 -o -x heat                                                        # in another terminal
 //
 // Read four functions: run starts the ranks; attempt, which recovery.Run calls repeatedly, makes a
 // grid of the living ranks; restore finds the step to continue from; advance computes and exchanges
@@ -34,6 +35,7 @@ func main() {
 	flag.IntVar(&c.steps, "steps", 1000, "`steps` of time")
 	flag.IntVar(&c.ranks, "ranks", 4, "`ranks` to divide the plate among; under mpirun and mpicxrun, its processes but for the spares")
 	flag.IntVar(&c.spares, "spares", 1, "`ranks` that wait to take the places of others")
+	flag.BoolVar(&c.respawn, "respawn", false, "fresh ranks take the places of others, and none wait; under mpicxrun, with its -respawn")
 	flag.IntVar(&c.every, "checkpoint", 100, "`steps` from one checkpoint to the next")
 	flag.IntVar(&c.fail, "fail", 350, "`step` in which the last rank fails, once; 0: it doesn't")
 	flag.BoolVar(&c.die, "die", false, "it dies, rather than to return an error (in a build with -tags ulfm)")
@@ -52,6 +54,7 @@ func main() {
 type config struct {
 	cells, steps         int
 	ranks, spares, every int
+	respawn              bool
 	fail                 int
 	die                  bool
 	pause                time.Duration
@@ -60,13 +63,17 @@ type config struct {
 
 // run computes on all ranks.
 func (c *config) run(ctx context.Context) error {
+	rescues := mpicx.WithSpares(c.spares)
+	if c.respawn {
+		rescues = mpicx.WithRespawn()
+	}
 	return mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
 		p := &plate{config: c}
-		// A spare takes the place of a rank whose process has died; for the spare, too, this
-		// function begins here. When there are no more spares, the others divide the plate anew.
+		// A rescue takes the place of a rank whose process has died; for the rescue, too, this
+		// function begins here. When there are no more, the others divide the plate anew.
 		return recovery.Run(ctx, world, p.attempt, recovery.Replace(), recovery.ElseShrink(),
 			recovery.Checkpoint(checkpoint.Partner(1)))
-	}, mpicx.WithRanks(c.ranks), mpicx.WithSpares(c.spares))
+	}, mpicx.WithRanks(c.ranks), rescues)
 }
 
 // A plate is one rank's part of the plate.

@@ -80,6 +80,7 @@ func TestGoesOn(t *testing.T) {
 		{"error", config{ranks: 4, fail: 27}, `attempt 1, after: mpicx: error propagated from rank 3: injected in step 27\n30×30 cells on 2×2 ranks, from step [12]0`, false},
 		{"death", config{ranks: 4, spares: 1, fail: 27, die: true}, "on 2×2 ranks, from step [12]0\n60 steps", true},
 		{"death of the first", config{ranks: 4, spares: 1, observe: once(27, die, 0)}, "on 2×2 ranks, from step [12]0\n60 steps", true},
+		{"more deaths than ranks, with fresh ranks", config{ranks: 2, respawn: true, observe: twice(once(17, die, 0), twice(once(37, die, 1), once(55, die, 1)))}, "on 2×1 ranks, from step [1-5]0\n60 steps", true},
 		{"no spare", config{ranks: 6, fail: 27, die: true}, "on 5×1 ranks, from step [12]0\n60 steps", true},
 		{"deaths one after the other", config{ranks: 6, spares: 1, observe: twice(once(17, die, 1), once(37, die, 3))}, "on 5×1 ranks, from step [123]0\n60 steps", true},
 		{"death before the first checkpoint", config{ranks: 4, spares: 1, observe: once(5, die, 2)}, "from step 0\n.*\n.*from step 0\n60 steps", true},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ type config struct {
 	faults   []fault.Fault
 	recovery string
 	waiting  int    // number of spares; -1: as many as faults end ranks
+	respawn  bool   // fresh ranks instead of spares
 	solution string // a file for the solution, or ""
 	timeline string // a folder, or ""
 }
@@ -82,7 +84,8 @@ What is done about it
                     replace   rollback, and if ranks panic or die others, which have
                               been waiting, take their places, with the checkpoint
                               from the memory of a neighbour; needs a build with
-                              -tags ulfm, and under a launcher -spares
+                              -tags ulfm, and under a launcher -spares or
+                              -respawn
                     shrink    restart, and if ranks panic or die the others go on
                               without them and take their rows over; needs a build
                               with -tags ulfm
@@ -91,6 +94,8 @@ What is done about it
                     rollback start the job again from the last checkpoint
   -spares N         spare ranks, for replace (default: as many as the ranks that
                     -inject ends; under a launcher 0)
+  -respawn          fresh ranks instead of spares, for replace; under mpicxrun, with
+                    its -respawn
   -checkpoint N     keep a checkpoint in memory every N iterations (default 25)
   -check N          compare the residual with the true one every N iterations
                     (default 25)
@@ -112,6 +117,8 @@ With -tags ulfm
   krylov -inject rank=0,iter=40,kind=die -inject rank=5,recovery=1,kind=die \
          -recovery shrink
   mpicxrun -n 5 krylov -spares 1 -recovery replace -inject rank=3,iter=40,kind=die
+  mpicxrun -n 4 -respawn 9 krylov -respawn -recovery replace \
+         -inject rank=3,iter=40,kind=die
 `
 
 func parseFlags(args []string) (*config, error) {
@@ -124,6 +131,7 @@ func parseFlags(args []string) (*config, error) {
 	fs.StringVar(&c.Precond, "precond", "none", "")
 	fs.IntVar(&c.Ranks, "ranks", 0, "")
 	fs.IntVar(&c.waiting, "spares", -1, "")
+	fs.BoolVar(&c.respawn, "respawn", false, "")
 	fs.Float64Var(&c.Tol, "tol", 1e-8, "")
 	fs.IntVar(&c.maxIter, "maxiter", 5000, "")
 	fs.IntVar(&c.GMRESRestart, "gmres-restart", 30, "")
@@ -209,7 +217,7 @@ func (c *config) repairs() bool { return c.recovery == recoverShrink || c.recove
 
 // spares is the number of spares.
 func (c *config) spares() (n int) {
-	if c.recovery != recoverReplace {
+	if c.recovery != recoverReplace || c.respawn {
 		return 0
 	}
 	if c.waiting >= 0 || processes > 0 {
@@ -238,8 +246,10 @@ func (c *config) checkSpares(fs *flag.FlagSet) error {
 		return fmt.Errorf("-spares %d, expected fewer than %d, the number of processes that the launcher has started", c.waiting, processes)
 	case given && c.recovery != recoverReplace && !c.Compare:
 		return fmt.Errorf("-spares %d, expected it with -recovery replace or -compare only", c.waiting)
-	case c.recovery == recoverReplace && processes > 0 && c.waiting < 1:
-		return fmt.Errorf("-recovery %q, expected -spares 1 or more: under a launcher, some of its processes have to be spares", c.recovery)
+	case c.respawn && (given || c.recovery != recoverReplace || c.Compare):
+		return errors.New("-respawn, expected it with -recovery replace, and without -spares and -compare")
+	case c.recovery == recoverReplace && processes > 0 && c.waiting < 1 && !c.respawn:
+		return fmt.Errorf("-recovery %q, expected -spares 1 or more: under a launcher, some of its processes have to be spares; under mpicxrun -respawn, expected that or -respawn", c.recovery)
 	}
 	return nil
 }

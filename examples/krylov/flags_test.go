@@ -27,6 +27,10 @@ func TestSpares(t *testing.T) {
 		{5, []string{"-recovery", "replace"}, 0, 0, `-recovery "replace", expected -spares 1 or more`},
 		{5, []string{"-recovery", "replace", "-spares", "5"}, 0, 0, "-spares 5, expected fewer than 5"},
 		{5, []string{"-recovery", "replace", "-spares", "1", "-ranks", "5"}, 0, 0, "-ranks 5, expected 4: the launcher has started 5 processes, of which 1 are spares"},
+		{4, []string{"-recovery", "replace", "-respawn"}, 4, 0, ""},
+		{0, []string{"-recovery", "replace", "-inject", die, "-respawn"}, 8, 0, ""},
+		{5, []string{"-recovery", "replace", "-respawn", "-spares", "1"}, 0, 0, "-respawn, expected it with -recovery replace, and without -spares and -compare"},
+		{5, []string{"-respawn"}, 0, 0, "-respawn, expected it with -recovery replace"},
 		{5, []string{"-spares", "1"}, 0, 0, "-spares 1, expected it with -recovery replace or -compare only"},
 		{0, []string{"-recovery", "replace", "-spares", "-1"}, 0, 0, "-spares -1, expected 0 or more"},
 	} {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 
 	"github.com/mpicx/go-mpicx/examples/krylov/fault"
 	"github.com/mpicx/go-mpicx/examples/krylov/report"
@@ -38,9 +39,13 @@ func main() {
 	os.Exit(code)
 }
 
-// started returns the number of processes that mpirun has started. It returns 0 if there is no
-// mpirun: then Run has more ranks than the Instance.
+// started returns the number of processes with which the launcher began the job. It returns 0 if there
+// is no launcher: then Run has more ranks than the Instance.
 func started(ctx context.Context, inst *mpicx.Instance) (n int, err error) {
+	if inst.World() == nil { // mpicxrun has started this process later
+		n, err = strconv.Atoi(os.Getenv("MPICXRUN_SIZE"))
+		return n, errors.Join(err, mpicx.Run(ctx, func(context.Context, *mpicx.Comm) error { return nil }))
+	}
 	err = mpicx.Run(ctx, func(_ context.Context, world *mpicx.Comm) error {
 		if world.Rank() == inst.World().Rank() && world.Size() == inst.World().Size() {
 			n = world.Size()

@@ -102,7 +102,7 @@ func (s *state) protect(store *checkpoint.Store) {
 // has been in all runs.
 func (r *rank) leads() bool { return r.comm.Rank() == r.lead }
 
-// isRescue reports whether the rank's process was a spare, which knows nothing of earlier runs.
+// isRescue reports whether the rank's process was a spare or fresh, and knows nothing of earlier runs.
 func (r *rank) isRescue() bool { return processes > 0 && r.comm.Incarnation() > 0 }
 
 // run makes the run. It returns an error only if it is not one of those that this program
@@ -110,7 +110,11 @@ func (r *rank) isRescue() bool { return processes > 0 && r.comm.Incarnation() > 
 func (t *trial) run(ctx context.Context) (*report.Outcome, error) {
 	for {
 		t.deaths = make(map[int]time.Time)
-		err := mpicx.Run(ctx, t.rankMain, mpicx.WithRanks(t.cfg.Ranks), mpicx.WithSpares(t.cfg.spares()), mpicx.WithTimeline(t.cfg.timeline))
+		opts := []mpicx.Option{mpicx.WithRanks(t.cfg.Ranks), mpicx.WithSpares(t.cfg.spares()), mpicx.WithTimeline(t.cfg.timeline)}
+		if t.cfg.respawn {
+			opts = append(opts, mpicx.WithRespawn())
+		}
+		err := mpicx.Run(ctx, t.rankMain, opts...)
 		t.jobs++
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -122,7 +126,7 @@ func (t *trial) run(ctx context.Context) (*report.Outcome, error) {
 			return nil, err // it has not begun
 		}
 		if err == nil && !slices.ContainsFunc(t.ranks, func(r *rank) bool { return r != nil }) {
-			return &report.Outcome{Name: t.name, Converged: true}, nil // a spare that was not needed
+			return &report.Outcome{Name: t.name, Converged: true}, nil // not needed: a spare, or a fresh process
 		}
 		finished := slices.ContainsFunc(t.ranks, func(r *rank) bool { return r != nil && r.finished })
 		switch injected := t.isInjected(err); {

@@ -48,6 +48,9 @@ func (o *options) job(ctx context.Context, stderr io.Writer) (*result, error) {
 		detector = mpicx.Ping{Period: o.period}
 	}
 	opts := []mpicx.Option{mpicx.WithSpares(o.spares), mpicx.WithDetector(detector), mpicx.WithTimeline(o.timeline)}
+	if o.respawn {
+		opts = append(opts, mpicx.WithRespawn())
+	}
 	if o.ranks > 0 {
 		opts = append(opts, mpicx.WithRanks(o.ranks))
 	}

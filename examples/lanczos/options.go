@@ -18,6 +18,7 @@ import (
 type options struct {
 	sheet
 	ranks, spares int
+	respawn       bool
 	iterations    int
 	eigenvalues   int
 	every         int // iterations between checkpoints
@@ -39,7 +40,7 @@ type kill struct{ rank, iteration int }
 const usage = `Usage: lanczos [flags]
 
 Finds the lowest eigenvalues of a sheet of graphene by Lanczos's algorithm, on ranks that may be
-killed meanwhile: spares take their places, and all go on from the last checkpoint. That needs a
+killed meanwhile: others take their places, and all go on from the last checkpoint. That needs a
 build with -tags ulfm.
 
 The sheet
@@ -51,6 +52,8 @@ The method
   -ranks N          ranks that work (default: MPICX_RANKS, or 4; under mpicxrun, all processes
                     that are no spares)
   -spares K         ranks that wait until one is lost (default 0)
+  -respawn          fresh ranks are started when one is lost, instead of spares; under
+                    mpicxrun, with its -respawn
   -iterations N     (default 3500)
   -eigenvalues N    how many to print (default 4)
 What goes wrong
@@ -72,6 +75,7 @@ Examples
   go run -tags ulfm ./examples/lanczos -spares 2 -kill 3@1200 -kill 5@2000
   go build -tags ulfm ./examples/lanczos
   go run ./mpicx/mpicxrun -n 8 ./lanczos -spares 4 -kill 1@1200
+  go run ./mpicx/mpicxrun -n 4 -respawn 9 ./lanczos -respawn -kill 1@1200
 `
 
 func parse(args []string) (*options, error) {
@@ -85,6 +89,7 @@ func parse(args []string) (*options, error) {
 	fs.Uint64Var(&o.Seed, "seed", 1, "")
 	fs.IntVar(&o.ranks, "ranks", 0, "")
 	fs.IntVar(&o.spares, "spares", 0, "")
+	fs.BoolVar(&o.respawn, "respawn", false, "")
 	fs.IntVar(&o.iterations, "iterations", 3500, "")
 	fs.IntVar(&o.eigenvalues, "eigenvalues", 4, "")
 	fs.Func("kill", "", o.addKill)

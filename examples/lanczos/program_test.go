@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,8 +114,24 @@ func TestFewerRanks(t *testing.T) {
 	}
 }
 
+// Fresh ranks take the places of more ranks than there were at the beginning.
+func TestFreshRanks(t *testing.T) {
+	needsULFM(t)
+	kills := strings.Fields("-kill 0@60 -kill 1@110 -kill 2@160 -kill 0@210 -kill 1@260 -kill 2@299")
+	for _, c := range []string{"-store partner", "-store rs"} {
+		r := solved(t, slices.Concat([]string{"-ranks", "3", "-respawn"}, strings.Fields(c), kills)...)
+		require.InDeltaSlice(t, solved(t, "-ranks", "3").Eigenvalues, r.Eigenvalues, 1e-10)
+		require.Equal(t, []int{0, 1, 2}, r.Replaced)
+	}
+}
+
 // The same as TestEigenvaluesAfterFailures, with processes and SIGKILL.
 func TestEigenvaluesAfterSIGKILL(t *testing.T) {
+	t.Run("spares", func(t *testing.T) { afterSIGKILL(t, 4, mpicx.WithSpares(4)) })
+	t.Run("fresh processes", func(t *testing.T) { afterSIGKILL(t, 0, mpicx.WithRespawn()) })
+}
+
+func afterSIGKILL(t *testing.T, spares int, rescues mpicx.Option) {
 	needsULFM(t)
 	for _, c := range []struct {
 		plan   []string
@@ -129,13 +146,13 @@ func TestEigenvaluesAfterSIGKILL(t *testing.T) {
 		t.Run(fmt.Sprint(c.plan), func(t *testing.T) {
 			o, err := parse(append(small[:len(small):len(small)], "-copies", c.copies))
 			require.NoError(t, err)
-			processes := mpicxtest.RunProcessFaults(t, 8, strings.Join(c.plan, "\n"), func(ctx context.Context, world *mpicx.Comm) error {
+			processes := mpicxtest.RunProcessFaults(t, 4+spares, strings.Join(c.plan, "\n"), func(ctx context.Context, world *mpicx.Comm) error {
 				r, err := o.solve(ctx, world, os.Stderr)
 				if r != nil {
 					mpicxtest.Hand(*r)
 				}
 				return err
-			}, mpicx.WithSpares(4))
+			}, rescues)
 			undisturbed := solved(t, "-ranks", "4")
 			killed, found := 0, 0
 			for _, p := range processes {

@@ -19,7 +19,7 @@ type result struct {
 	Eigenvalues []float64 `json:"eigenvalues"` // the lowest, increasing, each once
 	Attempts    int       `json:"attempts"`
 	Causes      []string  `json:"causes"`   // of the attempts that failed
-	Replaced    []int     `json:"replaced"` // ranks that spares have replaced
+	Replaced    []int     `json:"replaced"` // ranks that rescues have replaced
 	Gone        []int     `json:"gone"`     // ranks without a replacement
 	Seconds     times     `json:"seconds"`  // of the rank that took part longest
 
@@ -72,7 +72,7 @@ func (r *result) text() string {
 		fmt.Fprintf(&b, "attempt %d failed: %s\n", i+1, cause)
 	}
 	if len(r.Replaced) > 0 {
-		fmt.Fprintf(&b, "spares have the places of ranks %v\n", r.Replaced)
+		fmt.Fprintf(&b, "rescues have the places of ranks %v\n", r.Replaced)
 	}
 	if len(r.Gone) > 0 {
 		fmt.Fprintf(&b, "the others have the rows of ranks %v\n", r.Gone)

@@ -4,7 +4,8 @@
 //	go run ./examples/solve
 //	go build -tags ulfm ./examples/solve
 //	go run ./mpicx/mpicxrun -n 5 ./solve -spares 1 -pause 100ms
-//	pkill -9 -o -x solve                                        # in another terminal
+//	go run ./mpicx/mpicxrun -n 4 -respawn 9 ./solve -respawn -pause 100ms # or this one
+//	pkill -9 -o -x solve                                                  # in another terminal
 //
 // Read four functions: run starts the ranks, recovery.Run calls attempt repeatedly, restore finds
 // the iteration to continue from, and iterate solves.
@@ -34,6 +35,7 @@ func main() {
 	flag.StringVar(&c.matrix, "matrix", "testdata/matrices/poisson2d-128.mtx.gz", "Matrix Market `file`, symmetric and positive definite")
 	flag.IntVar(&c.ranks, "ranks", 4, "`ranks` to divide the rows among; under mpirun and mpicxrun, its processes but for the spares")
 	flag.IntVar(&c.spares, "spares", 1, "`ranks` that wait to take the places of others")
+	flag.BoolVar(&c.respawn, "respawn", false, "fresh ranks take the places of others, and none wait; under mpicxrun, with its -respawn")
 	flag.IntVar(&c.every, "checkpoint", 25, "`iterations` from one checkpoint to the next")
 	flag.Float64Var(&c.tol, "tol", 1e-8, "`ratio` of the last residual to the right-hand side")
 	flag.DurationVar(&c.pause, "pause", 0, "`time` to wait in each iteration, so that there is time to kill a process")
@@ -51,6 +53,7 @@ func main() {
 type config struct {
 	matrix               string
 	ranks, spares, every int
+	respawn              bool
 	tol                  float64
 	pause                time.Duration
 	observe              func(comm *mpicx.Comm, iterations int) error // for tests: called in each iteration
@@ -58,16 +61,20 @@ type config struct {
 
 // run solves the system on all ranks.
 func (c *config) run(ctx context.Context) error {
+	rescues := mpicx.WithSpares(c.spares)
+	if c.respawn {
+		rescues = mpicx.WithRespawn()
+	}
 	return mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
 		s := &solver{config: c}
-		// A spare takes the place of a rank whose process has died; for the spare, too, this
-		// function begins here. When there are no more spares, the others take over the dead rank's
+		// A rescue takes the place of a rank whose process has died; for the rescue, too, this
+		// function begins here. When there are no more, the others take over the dead rank's
 		// rows.
 		if err := recovery.Run(ctx, world, s.attempt, recovery.Replace(), recovery.ElseShrink()); err != nil {
 			return err
 		}
 		return s.store.Close(ctx)
-	}, mpicx.WithRanks(c.ranks), mpicx.WithSpares(c.spares))
+	}, mpicx.WithRanks(c.ranks), rescues)
 }
 
 // A solver is a rank's state, which it keeps from one attempt to the next.

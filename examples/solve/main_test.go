@@ -21,6 +21,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // solve runs the example and returns what it printed.
 func solve(t *testing.T, observe func(*mpicx.Comm, int) error) (string, error) {
 	t.Helper()
+	return solveWith(t, false, observe)
+}
+
+func solveWith(t *testing.T, respawn bool, observe func(*mpicx.Comm, int) error) (string, error) {
+	t.Helper()
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
 	stdout := os.Stdout
@@ -30,7 +35,7 @@ func solve(t *testing.T, observe func(*mpicx.Comm, int) error) (string, error) {
 		text, _ := io.ReadAll(r)
 		printed <- string(text)
 	}()
-	c := &config{matrix: "../../testdata/matrices/poisson3d-20.mtx.gz", ranks: 5, spares: 1, every: 10, tol: 1e-8, observe: observe}
+	c := &config{matrix: "../../testdata/matrices/poisson3d-20.mtx.gz", ranks: 5, spares: 1, respawn: respawn, every: 10, tol: 1e-8, observe: observe}
 	err = c.run(context.Background())
 	os.Stdout = stdout
 	require.NoError(t, w.Close())
@@ -97,6 +102,21 @@ func TestGoesOn(t *testing.T) {
 			require.Equal(t, want, iterations(t, text), text)
 		})
 	}
+}
+
+// Fresh ranks take the places of more ranks than there are spares.
+func TestFreshRanks(t *testing.T) {
+	if mpicx.Backend != "ulfm" {
+		t.Skip("needs a build with -tags ulfm")
+	}
+	text, err := solve(t, nil)
+	require.NoError(t, err)
+	want := iterations(t, text)
+	text, err = solveWith(t, true, twice(once(17, die, 0, 1), once(37, die, 0, 3)))
+	require.NoError(t, err, text)
+	require.NotContains(t, text, "rows on 4 ranks")
+	require.Contains(t, text, "attempt 2")
+	require.Equal(t, want, iterations(t, text), text)
 }
 
 func TestNoFile(t *testing.T) {

@@ -20,7 +20,7 @@ type Kind string
 
 // The kinds of lines.
 const (
-	Start  Kind = "start"  // the rank begins: Size, and whether it is a spare
+	Start  Kind = "start"  // the rank begins: Size, and whether it is a Spare or Fresh
 	End    Kind = "end"    // the rank's program has ended, by the error Text if there is one
 	Wait   Kind = "wait"   // a goroutine of the rank is blocked in Op
 	Waited Kind = "waited" // it is no longer blocked, after a time of For
@@ -45,8 +45,8 @@ const (
 // isOperation says whether lines of the kind may be overwritten.
 func (k Kind) isOperation() bool { return k == Wait || k == Waited || k == Repair || k == Agree }
 
-// A Line is an event of one rank. Ranks are numbers in the job, where spares come after the
-// others.
+// A Line is an event of one rank. Ranks are numbers in the job, where spares and fresh ranks
+// come after the others.
 type Line struct {
 	T     int64  `json:"t"`   // nanoseconds after the Head's Clock, by a clock that never jumps
 	Run   int    `json:"run"` // number of the process's Run: 1 is the first
@@ -62,6 +62,7 @@ type Line struct {
 	Final bool   `json:"final,omitempty"` // Comm is corrupted, or will be
 	Size  int    `json:"size,omitempty"`
 	Spare bool   `json:"spare,omitempty"`
+	Fresh bool   `json:"fresh,omitempty"` // a fresh rank
 	As    *int   `json:"as,omitempty"`
 	Text  string `json:"text,omitempty"`
 }

@@ -53,6 +53,41 @@ func init() {
 			}
 		}, ulfm(), mpicx.WithRespawn())
 	}
+	// An Instance of the processes with which the job begins, and several Runs. In the last one rank 1 dies.
+	programs["respawn in the last run"] = func() {
+		ctx := context.Background()
+		i, err := mpicx.Initialize(ctx, ulfm())
+		if err == nil && own() >= 3 {
+			fmt.Println("no world:", i.World() == nil)
+		}
+		for last := range 3 {
+			fn := func(ctx context.Context, c *mpicx.Comm) error {
+				if last == 2 && c.Rank() == 1 && c.Incarnation() == 0 {
+					_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+					select {}
+				}
+				if err := c.Barrier().Wait(ctx); err != nil {
+					if c, err = c.Replace().Get(ctx); err != nil {
+						return err
+					}
+					c.Barrier().MustWait(ctx)
+				}
+				fmt.Printf("run %d, rank %d\n", last, c.Rank())
+				return nil
+			}
+			opts := []mpicx.Option{ulfm(), mpicx.WithRespawn()}[:1+min(last, 1)] // the first has no fresh ranks
+			if err == nil {
+				err = mpicx.Run(ctx, fn, opts...)
+			}
+		}
+		if err == nil {
+			err = i.Finalize(ctx)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 	// Each rank prints its process, and waits with the others until the signal, at full strength.
 	programs["rounds at full strength"] = func() {
 		rank(func(ctx context.Context, c *mpicx.Comm) error {
@@ -140,6 +175,17 @@ func TestRespawnRefused(t *testing.T) {
 	status, _, errs = of(t, "respawn", "-n", "2", "-respawn", "200")
 	require.Equal(t, 125, status)
 	require.Contains(t, errs, "2 processes, and 200 later, expected 1 to 128")
+}
+
+// A fresh process calls Initialize and the earlier Runs as well, in which it has no rank.
+func TestRespawnWithInstance(t *testing.T) {
+	status, out, errs := of(t, "respawn in the last run", "-n", "3", "-respawn", "2")
+	require.Zero(t, status, errs)
+	for r := range 3 {
+		require.Equal(t, 3, strings.Count(out, fmt.Sprintf(", rank %d\n", r)), out)
+	}
+	require.Contains(t, out, "no world: true\n")
+	require.Equal(t, "mpicxrun: rank 1 has died: signal: killed\n", errs)
 }
 
 // Nothing is started if nobody dies, and the job ends as any other.

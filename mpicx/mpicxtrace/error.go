@@ -11,6 +11,8 @@ import (
 // rank has continued.
 type trouble struct {
 	events []event
+	ranks  []*rank           // those that had begun by its end
+	rescue string            // what takes a dead rank's place
 	ended  map[int]bool      // ranks whose programs have ended, at any time
 	after  map[int]operation // the first operation of each rank that has continued
 	begin  int64             // time of the fault
@@ -32,26 +34,29 @@ func (r *run) troubles() (all []*trouble) {
 		n    uint64
 	}
 	rounds, dead := make(map[round]*trouble), make(map[int]bool)
-	over, ended := true, r.ended()
+	over, ended, rescue := true, r.ended(), "spare"
+	if r.kind(fresh) > 0 {
+		rescue = fresh
+	}
 	for _, e := range r.events {
-		fresh := false
+		begins := false
 		switch e.Event {
 		case timeline.Fault:
-			fresh = rounds[round{e.Comm, e.Round}] == nil
+			begins = rounds[round{e.Comm, e.Round}] == nil
 		case timeline.Dies:
-			fresh = !dead[e.Rank]
+			begins = !dead[e.Rank]
 			dead[e.Rank] = true
 		case timeline.Death:
-			fresh = !dead[*e.By]
+			begins = !dead[*e.By]
 			dead[*e.By] = true
 		case timeline.Revoke, timeline.Notice:
-			fresh = len(all) == 0
+			begins = len(all) == 0
 		}
-		if fresh && over {
-			all = append(all, &trouble{begin: e.at, ended: ended})
+		if begins && over {
+			all = append(all, &trouble{begin: e.at, ended: ended, rescue: rescue})
 			over = false
 		}
-		if len(all) == 0 || e.Event == timeline.End || e.Event == timeline.Start {
+		if len(all) == 0 || e.Event == timeline.End || e.Event == timeline.Start && !e.Fresh {
 			continue
 		}
 		last := all[len(all)-1]
@@ -106,6 +111,7 @@ func (t *trouble) goOn(r *run, limit int64) {
 		t.end = max(t.end, o.end)
 	}
 	t.events = slices.DeleteFunc(t.events, func(e event) bool { return e.at > t.end })
+	t.ranks = slices.DeleteFunc(slices.Clone(r.ranks), func(k *rank) bool { return k.begin > t.end })
 }
 
 // died says whether the rank has died.

@@ -119,6 +119,30 @@ func TestAProcessIsKilledAndReplaced(t *testing.T) {
 	}
 }
 
+// A fresh process is in the tables of the errors since it has begun.
+func TestFreshProcesses(t *testing.T) {
+	dir := recorded(t)
+	all := mpicxtest.RunProcessFaults(t, 3, "must kill 1 in Allreduce step 1 call 20; must kill 3 in Allreduce step 1 call 15", func(ctx context.Context, world *mpicx.Comm) error {
+		return solver(ctx, world, recovery.Replace())
+	}, mpicx.WithRespawn())
+	require.Len(t, all, 5)
+	text, chrome, svg := traced(t, dir, "-error", "2")
+	head, errs, found := strings.Cut(text, "\nerror 1, ")
+	require.True(t, found, text)
+	require.Contains(t, head, "3 ranks, 2 fresh ranks, on 1 machine")
+	first, second, found := strings.Cut(errs, "\nerror 2, ")
+	require.True(t, found, text)
+	require.Contains(t, first, "rank 1 dies, and a fresh rank takes its place")
+	require.Contains(t, second, "rank 3 dies, and a fresh rank takes its place")
+	number := " +[0-9,]+"
+	require.Regexp(t, "start +replace +restore", first)
+	require.NotContains(t, first, "fresh rank 4")
+	require.Regexp(t, "fresh rank 4, rank 1( +–| +[0-9,]+)( +–)+"+number+number+number+" ", second)
+	checkTrace(t, chrome, "rank 0", "rank 1", "rank 2", "fresh rank 3, rank 1", "fresh rank 4, rank 1")
+	checkSVG(t, svg)
+	require.Contains(t, string(svg), "fresh rank 4, rank 1")
+}
+
 func TestARankDiesAndTheOthersGoOn(t *testing.T) {
 	dir := t.TempDir()
 	mpicxtest.RunFaults(t, 4, "must kill 3 in Allreduce step 1 call 20", func(ctx context.Context, world *mpicx.Comm) error {

@@ -76,18 +76,21 @@ type operation struct {
 
 // A rank is a rank of the job, and has a track.
 type rank struct {
-	id    int
-	spare bool
-	as    int  // rank in the newest communicator, if it is a spare that was taken; else -1
-	ended bool // its program has ended; it may then count as dead, but has not died
+	id     int
+	rescue string // "spare" or "fresh rank"; "": neither
+	as     int    // rank in the newest communicator, if it is a spare or fresh, and was taken; else -1
+	begin  int64  // when it began
+	ended  bool   // its program has ended; it may then count as dead, but has not died
 }
+
+const fresh = "fresh rank"
 
 func (r *rank) String() string {
 	switch {
-	case r.spare && r.as >= 0:
-		return fmt.Sprintf("spare %d, rank %d", r.id, r.as)
-	case r.spare:
-		return fmt.Sprintf("spare %d", r.id)
+	case r.rescue != "" && r.as >= 0:
+		return fmt.Sprintf("%s %d, rank %d", r.rescue, r.id, r.as)
+	case r.rescue != "":
+		return fmt.Sprintf("%s %d", r.rescue, r.id)
 	}
 	return fmt.Sprintf("rank %d", r.id)
 }
@@ -144,7 +147,13 @@ func merge(j job, number int) *run {
 			r.operations = append(r.operations, operation{l.Rank, l.Op, t - l.For, t, false})
 			return
 		case timeline.Start:
-			ranks[l.Rank].spare = l.Spare
+			ranks[l.Rank].begin = t
+			switch {
+			case l.Spare:
+				ranks[l.Rank].rescue = "spare"
+			case l.Fresh:
+				ranks[l.Rank].rescue = fresh
+			}
 		case timeline.Replace:
 			ranks[l.Rank].as = *l.As
 		case timeline.End:
@@ -216,6 +225,16 @@ func (r *run) tidy(ends map[int]int64) {
 			r.events = append(r.events, event{timeline.Line{Event: timeline.Dies, Rank: rk.id, Text: "killed; this is its last event"}, end})
 		}
 	}
+}
+
+// kind returns the number of ranks that are spares, or fresh, or, for "", neither.
+func (r *run) kind(rescue string) (n int) {
+	for _, k := range r.ranks {
+		if k.rescue == rescue {
+			n++
+		}
+	}
+	return n
 }
 
 // ended returns the ranks whose programs have ended.

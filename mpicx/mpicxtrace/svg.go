@@ -68,7 +68,7 @@ func writeSVG(w io.Writer, r *run, t *trouble) error {
 	p := &picture{run: r, t: t}
 	panels := t.panels(r)
 	high := float64(titleHigh + legendHigh)
-	each := float64(len(r.ranks)*trackHigh + axisHigh)
+	each := float64(len(t.ranks)*trackHigh + axisHigh)
 	high += float64(len(panels)) * (each + 26)
 	p.add(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%.0f" viewBox="0 0 %d %.0f" font-family="Helvetica, Arial, sans-serif" font-size="12" fill="#1a1a1a">`, width, high, width, high)
 	p.add(`<rect width="%d" height="%.0f" fill="#ffffff"/>`, width, high)
@@ -131,7 +131,7 @@ func (t *trouble) panels(r *run) []panelOf {
 
 // panel draws the tracks of all ranks, and shades the range of inner.
 func (p *picture) panel(panel panelOf, inner *panelOf, y float64) {
-	ranks := p.run.ranks
+	ranks := p.t.ranks
 	bottom := y + float64(len(ranks)*trackHigh)
 	if inner != nil {
 		x := panel.x(inner.from)

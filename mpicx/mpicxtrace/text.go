@@ -24,6 +24,7 @@ var columns = []column{
 	{"verdict", []timeline.Kind{timeline.Verdict}},
 	{"epoch", []timeline.Kind{timeline.Epoch}},
 	{"shrink", []timeline.Kind{timeline.Shrink}},
+	{"start", []timeline.Kind{timeline.Start}},
 	{"replace", []timeline.Kind{timeline.Replace}},
 	{"restore", []timeline.Kind{timeline.Restore}},
 }
@@ -31,15 +32,11 @@ var columns = []column{
 // writeText prints what happened, when, and at which ranks.
 func writeText(w io.Writer, r *run) error {
 	p := &printer{w: w}
-	workers, spares := 0, 0
-	for _, k := range r.ranks {
-		if k.spare {
-			spares++
-		} else {
-			workers++
-		}
+	rescues := plural(r.kind("spare"), "spare")
+	if n := r.kind(fresh); n > 0 {
+		rescues = plural(n, fresh)
 	}
-	p.printf("%s, %s, on %s, from %s\n", plural(workers, "rank"), plural(spares, "spare"), plural(len(r.machines), "machine"), r.begin.Format("2006-01-02 15:04:05.000000"))
+	p.printf("%s, %s, on %s, from %s\n", plural(r.kind(""), "rank"), rescues, plural(len(r.machines), "machine"), r.begin.Format("2006-01-02 15:04:05.000000"))
 	for _, n := range r.notes {
 		p.printf("%s\n", n)
 	}
@@ -52,7 +49,7 @@ func writeText(w io.Writer, r *run) error {
 		for _, text := range t.texts() {
 			p.printf("  %s\n", text)
 		}
-		t.table(p, r)
+		t.table(p)
 	}
 	for _, e := range r.events {
 		if e.Event == timeline.End && e.Text != "" {
@@ -97,9 +94,9 @@ func (t *trouble) summary() string {
 				faulty = append(faulty, e.Rank)
 			}
 		case timeline.Replace:
-			how = ", and a spare takes its place"
+			how = ", and a " + t.rescue + " takes its place"
 			if len(dead) > 1 {
-				how = ", and spares take their places"
+				how = ", and " + t.rescue + "s take their places"
 			}
 		case timeline.Shrink:
 			how = ", and the others continue"
@@ -162,7 +159,7 @@ func (t *trouble) texts() (all []string) {
 }
 
 // table prints a row for each rank: when it had the first event of each kind, after the fault.
-func (t *trouble) table(p *printer, r *run) {
+func (t *trouble) table(p *printer) {
 	if p.err != nil {
 		return
 	}
@@ -170,7 +167,7 @@ func (t *trouble) table(p *printer, r *run) {
 	w := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	var used []column
 	for _, c := range columns {
-		for _, k := range r.ranks {
+		for _, k := range t.ranks {
 			if _, found := t.at(k.id, c.kinds...); found {
 				used = append(used, c)
 				break
@@ -182,7 +179,7 @@ func (t *trouble) table(p *printer, r *run) {
 		fmt.Fprintf(w, "%s\t", c.name)
 	}
 	fmt.Fprint(w, "first operation after\t\n")
-	for _, k := range r.ranks {
+	for _, k := range t.ranks {
 		fmt.Fprintf(w, "%v\t", k)
 		for _, c := range used {
 			text := "–"

@@ -187,7 +187,7 @@ func (t *textReport) event(e Event) {
 	switch {
 	case e.Takeover != nil:
 	case e.Replaced:
-		t.line("", "ranks that have been waiting took the places of those that are gone")
+		t.line("", "others took the places of ranks that are gone")
 	case slices.ContainsFunc(e.Failures, func(f Failure) bool { return strings.HasPrefix(f.Message, "panic: ") }):
 		t.line("", "it panicked in %s: the communicator is corrupted, the job has ended", e.Failures[0].Origin)
 	case len(e.Dead) > 0:
