@@ -34,6 +34,9 @@ func (c *Comm) Close(ctx context.Context) error {
 		if err != nil && !isDeath(err) && !c.isBroken() || is[*PropagatedError](err) {
 			return err
 		}
+		if v, ok := err.(interface{ Of(*Comm) bool }); ok && !v.Of(c) { // told now, so not again
+			return err
+		}
 		if err != nil && c.parent != nil { // this rank may have joined a round of the parent (P2)
 			if v := c.parent.verdict(ctx); v != nil {
 				return v

@@ -176,3 +176,42 @@ func TestRevokeAfterClose(t *testing.T) {
 		return nil
 	})
 }
+
+// Close in a scope of a communicator that the closed one is not derived from returns an error of
+// that communicator, even if the closed one is corrupted meanwhile. Otherwise the program would
+// count as told of an error that it has not seen.
+func TestCloseDoesNotSwallowTheScopesError(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		synctest.Test(t, func(t *testing.T) {
+			broken := make(chan struct{})
+			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+				outer := dup(ctx, world)
+				closed, err := world.Split(world.Rank()/2, 0).Get(ctx) // ranks 0 and 1; rank 2
+				if err != nil {
+					return err
+				}
+				leave := func(context.Context) error { return errors.New("rank 1 leaves") }
+				switch world.Rank() {
+				case 0:
+					err = outer.Guard(ctx, closed.Close)
+				case 1:
+					_ = outer.Guard(ctx, leave)
+					synctest.Wait() // rank 0 waits for the verdict, and so for rank 2
+					_ = closed.Guard(ctx, leave)
+					synctest.Wait()
+					close(broken)
+					return nil
+				case 2:
+					<-broken
+					err = outer.Barrier().Wait(ctx)
+				}
+				if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); !ok || !c.Of(outer) {
+					return fmt.Errorf("got %w", err)
+				}
+				return nil
+			}, mpicx.WithRanks(3), backend)
+			require.NoError(t, err)
+		})
+	})
+}

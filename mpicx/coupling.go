@@ -84,7 +84,11 @@ func CreateIntercomm(local *Comm, localLeader int, bridge *Comm, remoteLeader, t
 		k.leader = newBridging(bridge, remoteLeader, tag)
 	}
 	if err := k.begin(); err != nil {
-		k.leader.exchange(group{Failure: err.Error()}, nil)
+		why := err
+		if err == errUnwinding {
+			why = fmt.Errorf("%s has been corrupted by its rank %d", local.name, local.rank)
+		}
+		k.leader.exchange(group{Failure: why.Error()}, nil)
 		return failed[*Intercomm](local, err)
 	}
 	f, p := future.New[*Intercomm]()

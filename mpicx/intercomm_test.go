@@ -222,3 +222,32 @@ func TestIntercommRefused(t *testing.T) {
 		t.Error("a nil communicator")
 	}
 }
+
+// A leader that has left Guard by an error, before its peers know, says so to the other group.
+func TestIntercommOfALeaderThatUnwinds(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		refused := make(chan struct{})
+		runOn(t, backend, 3, func(ctx context.Context, world *mpicx.Comm) error {
+			local, bridge, remoteLeader := beside(ctx, world, 2) // ranks 0 and 1; rank 2
+			if world.Rank() == 1 {
+				<-refused // until then the error of local is not resolved
+				return nil
+			}
+			if world.Rank() == 0 {
+				_ = local.Guard(ctx, func(context.Context) error { return errors.New("rank 0 leaves") })
+			}
+			f := mpicx.CreateIntercomm(local, 0, bridge, remoteLeader, 3)
+			if world.Rank() == 0 {
+				<-refused
+				return nil
+			}
+			defer close(refused)
+			err := f.Wait(ctx)
+			if want := "world.split1(0) has been corrupted by its rank 0"; !is[*mpicx.MPIError](err) || !strings.Contains(err.Error(), want) {
+				return fmt.Errorf("got %w", err)
+			}
+			return nil
+		})
+	})
+}
