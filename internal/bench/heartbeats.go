@@ -38,13 +38,15 @@ func jobAllreduce(ctx context.Context, world *mpicx.Comm) {
 }
 
 // detectorOf is the detector of a job, according to its arguments: with the default period, with
-// hardly any heartbeats, or with pings. The timeouts are long, because no rank may be declared dead
+// hardly any heartbeats, or with pings, frequent or not. The timeouts are long, because no rank may be declared dead
 // on a machine with few cores.
 func detectorOf(args []string) mpicx.Detector {
 	if len(args) > 2 {
 		switch args[2] {
 		case "asleep":
 			return mpicx.Ring{Timeout: 24 * time.Hour}
+		case "rare pings":
+			return mpicx.Ping{Period: 100 * time.Millisecond, Timeout: time.Minute}
 		case "pings":
 			return mpicx.Ping{Period: pings.Period, Timeout: time.Minute}
 		}

@@ -42,6 +42,12 @@ func rankOfJob(args []string) {
 			}
 		case "pingpong":
 			jobPingPong(ctx, world, number)
+		case "wait": // so many ms
+			short, cancel := context.WithTimeout(ctx, time.Duration(number)*time.Millisecond)
+			defer cancel()
+			if err := mpicx.Recv(world, make([]byte, 1), world.Rank(), 0).Wait(short); !errors.Is(err, context.DeadlineExceeded) {
+				return err
+			}
 		case "allreduce":
 			jobAllreduce(ctx, world)
 		case "collectives":

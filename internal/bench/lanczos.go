@@ -19,7 +19,6 @@ type lanczosRun struct {
 	Eigenvalues []float64
 	Replaced    []int
 	Seconds     struct{ Starting, Computing, Checkpointing, Detecting, Rebuilding, Reading, Redoing float64 }
-	cpu         time.Duration // of all processes
 }
 
 // lanczosParts are the parts of a bar of Figure 4, from below.
@@ -96,14 +95,7 @@ func lanczosRows(p *programs) []row {
 	processes := processesOf("mpicxrun", "figure4-processes", func() []string {
 		return []string{p.build("./mpicx/mpicxrun"), "-n", "8", p.build("./examples/lanczos")}
 	})
-	return append(append(ranks.rows(), processes.rows()...),
-		row{what: "Lanczos with pings, " + processes.name + ": CPU time", against: "without", reach: 1.005, measure: func(cfg config) (r result) {
-			cpu := func(c lanczosCase) func() time.Duration {
-				return func() time.Duration { return processes.solve(cfg, largeSheet, c).cpu }
-			}
-			s := inTurn(cfg.times(7), cpu(lanczosCases[2]), cpu(lanczosCases[1]))
-			return result{s[0], s[1], "of spares and mpicxrun, too"}
-		}})
+	return append(ranks.rows(), processes.rows()...)
 }
 
 // lanczosRows are the rows under mpirun.
@@ -209,7 +201,7 @@ func (j *lanczosJob) start(command []string) *lanczosRun {
 	if err != nil {
 		panic(fmt.Sprintf("%v: %v\n%s", command, err, says.String()))
 	}
-	r := &lanczosRun{cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
+	r := new(lanczosRun)
 	must(json.Unmarshal(out, r))
 	return r
 }

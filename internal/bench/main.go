@@ -75,7 +75,7 @@ func rows(p *programs) []row {
 		row{what: "100,000 ranks: start, barrier, signal, end", measure: manyRanks},
 	)
 	all = append(append(append(all, timelineRows()...), neighborhoodRows()...), checkpointRows()...)
-	all = append(append(all, lanczosRows(p)...), sigkillRows(p)...)
+	all = append(append(all, lanczosRows(p)...), append(sigkillRows(p), pingCostRow(p))...)
 	return append(all, virtualRows()...)
 }
 

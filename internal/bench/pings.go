@@ -94,6 +94,28 @@ func sigkillRows(p *programs) (all []row) {
 	return all
 }
 
+// pingCostRow compares the CPU time of processes that wait, with pings and without: what pings take
+// from a program.
+func pingCostRow(p *programs) row {
+	const n = 4
+	return row{what: "pings every 100 ms: CPU time of 4 processes that wait", against: "without", measure: func(c config) result {
+		wait := 10 * time.Second
+		if c.quick {
+			wait = 100 * time.Millisecond
+		}
+		cpu := func(args ...string) func() time.Duration {
+			return func() time.Duration {
+				args := append([]string{"-n", strconv.Itoa(n), p.build("./internal/bench"), "wait", strconv.Itoa(int(wait.Milliseconds()))}, args...)
+				run := exec.Command(p.build("./mpicx/mpicxrun"), args...)
+				must(run.Run())
+				return run.ProcessState.UserTime() + run.ProcessState.SystemTime()
+			}
+		}
+		s := inTurn(c.times(5), cpu("rare pings"), cpu())
+		return result{s[0], s[1], fmt.Sprintf("in %v; the pings take %.2f %% of a core from each", wait, (s[0].median()-s[1].median())/float64(n*wait)*100)}
+	}}
+}
+
 // scans measures the time from when the last of n ranks pings all others until it has all answers.
 func scans(c config, n int) samples {
 	w, all := watched(pings, n, rand.New(rand.NewPCG(1, 1)), 1)
