@@ -22,8 +22,10 @@ func TestDiagnoseOfProcesses(t *testing.T) {
 	if mpicx.Backend != "ulfm" {
 		t.Skip("the black channel survives no death")
 	}
-	const want = "ranks 1, 4: Recv from rank 3, tag 1 on world; rank 3: computing: nothing pending; rank 2: dead; rank 0: no answer; the first that differs is rank 3"
-	all := mpicxtest.RunProcessFaults(t, 5, "must kill 2 at operation 1", func(ctx context.Context, world *mpicx.Comm) error {
+	const want = "ranks 1, 4: Recv from rank 3, tag 1 on world; rank 3: computing: nothing pending; " +
+		"rank 2: dead; rank 0: no answer; the first that differs is rank 3"
+	const plan = "must kill 2 at operation 1"
+	all := mpicxtest.RunProcessFaults(t, 5, plan, func(ctx context.Context, world *mpicx.Comm) error {
 		world.SetErrhandler(mpicx.ErrorsReturn)
 		if world.Rank() == 0 {
 			mpicx.Send(world, []int{os.Getpid()}, 3, 2).MustWait(ctx)
