@@ -40,6 +40,11 @@ func (r *lanczosRun) String() string {
 	return strings.Join(all, ", ")
 }
 
+// outage returns the nanoseconds from a death to the next iteration.
+func (r *lanczosRun) outage() float64 {
+	return (r.Seconds.Detecting + r.Seconds.Rebuilding + r.Seconds.Reading) * 1e9
+}
+
 func (r *lanczosRun) total() (sum float64) {
 	for _, p := range r.parts() {
 		sum += p
@@ -47,9 +52,10 @@ func (r *lanczosRun) total() (sum float64) {
 	return sum
 }
 
-// A lanczosJob is a way to run examples/lanczos, with 4 spares.
+// A lanczosJob is a way to run examples/lanczos, with 4 spares, or fresh ranks.
 type lanczosJob struct {
 	name, figure string
+	respawn      bool
 	command      func() []string
 	victims      []int                // it survives their simultaneous deaths
 	undisturbed  map[string][]float64 // eigenvalues, by the size of the sheet
@@ -95,7 +101,19 @@ func lanczosRows(p *programs) []row {
 	processes := processesOf("mpicxrun", "figure4-processes", func() []string {
 		return []string{p.build("./mpicx/mpicxrun"), "-n", "8", p.build("./examples/lanczos")}
 	})
-	return append(ranks.rows(), processes.rows()...)
+	fresh := processesOf("mpicxrun", "", func() []string {
+		return []string{p.build("./mpicx/mpicxrun"), "-n", "4", "-respawn", "4", p.build("./examples/lanczos")}
+	})
+	fresh.respawn = true
+	return append(append(ranks.rows(), processes.rows()...),
+		row{what: "Lanczos, 4 processes of mpicxrun, SIGKILL to the next iteration, with a fresh process", against: "with a spare", measure: func(cfg config) (r result) {
+			once := lanczosCase{args: withCheckpoints, kills: []int{750}}
+			for range cfg.times(9) {
+				r.ours = append(r.ours, fresh.solve(cfg, mediumSheet, once).outage())
+				r.theirs = append(r.theirs, processes.solve(cfg, mediumSheet, once).outage())
+			}
+			return r
+		}})
 }
 
 // lanczosRows are the rows under mpirun.
@@ -124,9 +142,9 @@ func (j *lanczosJob) rows() (all []row) {
 		}},
 		row{what: "Lanczos, " + j.name + ": death to the next iteration", against: "to the error, and reading back", reach: 2, measure: func(cfg config) (r result) {
 			for range cfg.times(5) {
-				s := j.solve(cfg, largeSheet, lanczosCases[3]).Seconds
-				r.ours = append(r.ours, (s.Detecting+s.Rebuilding+s.Reading)*1e9)
-				r.theirs = append(r.theirs, (s.Detecting+s.Reading)*1e9)
+				run := j.solve(cfg, largeSheet, lanczosCases[3])
+				r.ours = append(r.ours, run.outage())
+				r.theirs = append(r.theirs, run.outage()-run.Seconds.Rebuilding*1e9)
 			}
 			return r
 		}})
@@ -167,7 +185,7 @@ func (j *lanczosJob) solve(cfg config, size string, c lanczosCase) *lanczosRun {
 	if cfg.quick {
 		size = "20x20"
 	}
-	args := append(append(j.command(), "-spares", "4", "-size", size, "-iterations", "3500", "-json"), c.args...)
+	args := append(append(j.command(), j.rescues(), "-size", size, "-iterations", "3500", "-json"), c.args...)
 	for i, at := range c.kills {
 		args = append(args, "-kill", fmt.Sprintf("%d@%d", j.victims[i], at))
 	}
@@ -180,7 +198,7 @@ func (j *lanczosJob) solve(cfg config, size string, c lanczosCase) *lanczosRun {
 	}
 	want := j.undisturbed[size]
 	if want == nil {
-		want = j.start(append(j.command(), "-size", size, "-spares", "4", "-iterations", "3500", "-json")).Eigenvalues
+		want = j.start(append(j.command(), "-size", size, j.rescues(), "-iterations", "3500", "-json")).Eigenvalues
 		j.undisturbed[size] = want
 	}
 	for i, e := range want {
@@ -189,6 +207,13 @@ func (j *lanczosJob) solve(cfg config, size string, c lanczosCase) *lanczosRun {
 		}
 	}
 	return r
+}
+
+func (j *lanczosJob) rescues() string {
+	if j.respawn {
+		return "-respawn"
+	}
+	return "-spares=4"
 }
 
 func (j *lanczosJob) start(command []string) *lanczosRun {

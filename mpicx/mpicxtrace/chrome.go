@@ -82,7 +82,7 @@ func writeChrome(w io.Writer, r *run) error {
 		all = append(all, chromeEvent{Name: name, Cat: "error", Phase: "i", TS: us(e.at), TID: tracks[e.Rank][0], Scope: "t", Args: args})
 	}
 	id := 0
-	for _, t := range r.troubles() {
+	for _, t := range r.incidents() {
 		for rank, o := range t.after {
 			all = append(all, chromeEvent{Name: "first operation after", Cat: "error", Phase: "i", TS: us(o.begin), TID: tracks[rank][0], Scope: "t", Args: map[string]any{"operation": o.name}})
 		}

@@ -7,9 +7,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/timeline"
 )
 
-// A trouble is an error and what follows it, until the next error: its events, and how each
+// An incident is an error and what follows it, until the next error: its events, and how each
 // rank has continued.
-type trouble struct {
+type incident struct {
 	events []event
 	ranks  []*rank           // those that had begun by its end
 	rescue string            // what takes a dead rank's place
@@ -24,16 +24,16 @@ func isOfTrouble(k timeline.Kind) bool {
 	return k != timeline.Start && k != timeline.End && k != timeline.Mark && k != timeline.Agree
 }
 
-// troubles finds the errors of a run. An error begins with a fault or a death that does not
+// incidents finds the errors of a run. An error begins with a fault or a death that does not
 // belong to an open error: its round is not known, and the error before has ended with its
 // epoch. Events of a round belong to the error in which the round began, even if the next error
 // has begun.
-func (r *run) troubles() (all []*trouble) {
+func (r *run) incidents() (all []*incident) {
 	type round struct {
 		comm string
 		n    uint64
 	}
-	rounds, dead := make(map[round]*trouble), make(map[int]bool)
+	rounds, dead := make(map[round]*incident), make(map[int]bool)
 	over, ended, rescue := true, r.ended(), "spare"
 	if r.kind(fresh) > 0 {
 		rescue = fresh
@@ -53,7 +53,7 @@ func (r *run) troubles() (all []*trouble) {
 			begins = len(all) == 0
 		}
 		if begins && over {
-			all = append(all, &trouble{begin: e.at, ended: ended, rescue: rescue})
+			all = append(all, &incident{begin: e.at, ended: ended, rescue: rescue})
 			over = false
 		}
 		if len(all) == 0 || e.Event == timeline.End || e.Event == timeline.Start && !e.Fresh {
@@ -73,7 +73,7 @@ func (r *run) troubles() (all []*trouble) {
 		of.events = append(of.events, e)
 		over = over || e.Event == timeline.Epoch && of == last
 	}
-	all = slices.DeleteFunc(all, (*trouble).isNothing)
+	all = slices.DeleteFunc(all, (*incident).isNothing)
 	for i, t := range all {
 		limit := int64(unbounded)
 		if i+1 < len(all) {
@@ -85,15 +85,15 @@ func (r *run) troubles() (all []*trouble) {
 }
 
 // isNothing says whether ranks have only learned of programs that have ended.
-func (t *trouble) isNothing() bool {
+func (t *incident) isNothing() bool {
 	return !slices.ContainsFunc(t.events, func(e event) bool {
 		return isOfTrouble(e.Event) && !(e.Event == timeline.Death && t.ended[*e.By])
 	})
 }
 
-// goOn finds the first operation of each rank after the trouble. Operations from limit on
-// belong to the next trouble.
-func (t *trouble) goOn(r *run, limit int64) {
+// goOn finds the first operation of each rank after the incident. Operations from limit on
+// belong to the next incident.
+func (t *incident) goOn(r *run, limit int64) {
 	t.after = make(map[int]operation)
 	last := make(map[int]int64)
 	for _, e := range t.events {
@@ -115,12 +115,12 @@ func (t *trouble) goOn(r *run, limit int64) {
 }
 
 // died says whether the rank has died.
-func (t *trouble) died(rank int) bool {
+func (t *incident) died(rank int) bool {
 	return slices.ContainsFunc(t.events, func(e event) bool { return e.Event == timeline.Dies && e.Rank == rank })
 }
 
 // at returns when the rank had its first event of one of the kinds, after the fault.
-func (t *trouble) at(rank int, kinds ...timeline.Kind) (after int64, found bool) {
+func (t *incident) at(rank int, kinds ...timeline.Kind) (after int64, found bool) {
 	i := slices.IndexFunc(t.events, func(e event) bool { return e.Rank == rank && slices.Contains(kinds, e.Event) })
 	if i < 0 {
 		return 0, false
@@ -129,7 +129,7 @@ func (t *trouble) at(rank int, kinds ...timeline.Kind) (after int64, found bool)
 }
 
 // arrows returns the notices from one rank to another.
-func (t *trouble) arrows() (all [][2]event) {
+func (t *incident) arrows() (all [][2]event) {
 	for _, e := range t.events {
 		if e.Event != timeline.Notice || *e.By == e.Rank {
 			continue

@@ -81,7 +81,7 @@ func trace(args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	if o.svg != "" {
-		all := r.troubles()
+		all := r.incidents()
 		if o.error < 1 || o.error > len(all) {
 			return usage("-error %d, expected one of the %d errors that this run has", o.error, len(all))
 		}
@@ -101,7 +101,7 @@ func choose(j job, number int) (*run, error) {
 			continue
 		}
 		next := merge(j, j.runs[i])
-		if number != 0 || len(next.troubles()) > 0 {
+		if number != 0 || len(next.incidents()) > 0 {
 			return next, nil
 		}
 		if r == nil {

@@ -86,7 +86,7 @@ func TestAProcessIsKilledAndReplaced(t *testing.T) {
 		require.Contains(t, text, want)
 	}
 	r := merge(jobsOf(files)[0], 1)
-	found := r.troubles()
+	found := r.incidents()
 	require.Len(t, found, 1)
 	tr := found[0]
 	at := func(rank int, kind timeline.Kind) int64 {

@@ -51,7 +51,7 @@ const (
 type picture struct {
 	bytes.Buffer
 	run *run
-	t   *trouble
+	t   *incident
 }
 
 func (p *picture) add(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
@@ -62,9 +62,9 @@ func (p *picture) text(x, y float64, style, s string) {
 	p.add("</text>")
 }
 
-// writeSVG draws a trouble: the whole and, above it, the time in which ranks were told, if that
+// writeSVG draws an incident: the whole and, above it, the time in which ranks were told, if that
 // is too short to be seen in the whole.
-func writeSVG(w io.Writer, r *run, t *trouble) error {
+func writeSVG(w io.Writer, r *run, t *incident) error {
 	p := &picture{run: r, t: t}
 	panels := t.panels(r)
 	high := float64(titleHigh + legendHigh)
@@ -111,7 +111,7 @@ func (p panelOf) x(t float64) float64 {
 }
 
 // panels returns the whole and, before it, the time in which ranks are told of the error.
-func (t *trouble) panels(r *run) []panelOf {
+func (t *incident) panels(r *run) []panelOf {
 	span := max(float64(t.end-t.begin), 1e3)
 	whole := panelOf{"From the fault until all continue", -0.12 * span, 1.05 * span}
 	told := 0.0

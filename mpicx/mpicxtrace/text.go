@@ -40,7 +40,7 @@ func writeText(w io.Writer, r *run) error {
 	for _, n := range r.notes {
 		p.printf("%s\n", n)
 	}
-	all := r.troubles()
+	all := r.incidents()
 	if len(all) == 0 {
 		p.printf("no errors\n")
 	}
@@ -79,8 +79,8 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// summary returns the trouble in one line.
-func (t *trouble) summary() string {
+// summary returns the incident in one line.
+func (t *incident) summary() string {
 	var dead, faulty []int
 	died, how := false, "" // only a repair after a death says how the others continue
 	for _, e := range t.events {
@@ -135,7 +135,7 @@ func verb(all []int, one, more string) string {
 }
 
 // texts returns the errors that ranks were told, each once.
-func (t *trouble) texts() (all []string) {
+func (t *incident) texts() (all []string) {
 	known := make(map[string]bool)
 	for _, e := range t.events {
 		text := ""
@@ -159,7 +159,7 @@ func (t *trouble) texts() (all []string) {
 }
 
 // table prints a row for each rank: when it had the first event of each kind, after the fault.
-func (t *trouble) table(p *printer) {
+func (t *incident) table(p *printer) {
 	if p.err != nil {
 		return
 	}

@@ -44,10 +44,10 @@ type comparison struct {
 	due      []*communicator
 	most     int // length of due at which closed communicators are dropped
 	timer    *time.Timer
-	set      bool // the timer is set
-	running  bool // the communicators that were due are being compared
-	again    bool // a program was about to block while running
-	took     time.Duration
+	set      bool             // the timer is set
+	running  bool             // the communicators that were due are being compared
+	again    bool             // a program was about to block while running
+	took     [2]time.Duration // by the last two comparisons
 	over     bool
 	underway sync.WaitGroup // counts the timer while it is set, and run
 }
@@ -107,7 +107,13 @@ func (c *comparison) schedule() {
 	}
 	c.set = true
 	c.underway.Add(1)
-	c.timer = time.AfterFunc(max(comparePeriod, compareShare*c.took), c.run)
+	c.timer = time.AfterFunc(c.wait(), c.run)
+}
+
+// wait returns the time until the next comparison. A single one may have taken long only because the
+// process was stopped, or other processes had the processor.
+func (c *comparison) wait() time.Duration {
+	return max(comparePeriod, compareShare*min(c.took[0], c.took[1]))
 }
 
 // run compares the calls of the communicators that are due.
@@ -124,7 +130,7 @@ func (c *comparison) run() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.took = time.Since(began)
+	c.took = [2]time.Duration{c.took[1], time.Since(began)}
 	c.running = false
 	if c.again {
 		c.schedule()

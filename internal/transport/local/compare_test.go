@@ -174,7 +174,7 @@ func TestWhatAComparisonSays(t *testing.T) {
 func TestComparisonsThatTakeLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ranks := New(2)
-		ranks[0].comm.compare.took = time.Second
+		ranks[0].comm.compare.took = [2]time.Duration{time.Second, time.Second}
 		waitIn(ranks[0], barrier, 1)
 		ranks[1].Call(0, reduce)
 		block(ranks)
@@ -184,6 +184,22 @@ func TestComparisonsThatTakeLong(t *testing.T) {
 		synctest.Wait()
 		require.Error(t, ranks[0].Mismatch())
 	})
+}
+
+// If the process was stopped in one comparison, the next one is not late.
+func TestAComparisonIsStopped(t *testing.T) {
+	for _, took := range [][2]time.Duration{{0, time.Hour}, {time.Hour, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			ranks := New(2)
+			ranks[0].comm.compare.took = took
+			waitIn(ranks[0], barrier, 1)
+			ranks[1].Call(0, reduce)
+			block(ranks)
+			time.Sleep(comparePeriod)
+			synctest.Wait()
+			require.Error(t, ranks[0].Mismatch())
+		})
+	}
 }
 
 // After Stop nothing is compared, and no timer is set.
