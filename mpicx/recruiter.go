@@ -110,9 +110,9 @@ func (g *recruiter) Died(rank int) {
 	g.consider()
 }
 
-// consider calls taken if this is a fresh rank and its fate is known. It unlocks mu.
+// consider calls taken if this is a fresh rank and it is known what becomes of it. It unlocks mu.
 func (g *recruiter) consider() {
-	s, known, err := g.fate()
+	s, known, err := g.decide()
 	g.fresh = g.fresh && !known
 	g.unneeded = g.unneeded || known && s == nil
 	g.mu.Unlock()
@@ -128,8 +128,8 @@ func (g *recruiter) isForsaken() bool {
 	return g.unneeded && slices.Contains(g.dead[:g.rank], true)
 }
 
-// fate returns what is known of this rank's fate: its staff, or nil if it is not needed.
-func (g *recruiter) fate() (s *staff, known bool, err error) {
+// decide returns this rank's staff, or nil if it is not needed, once that is known.
+func (g *recruiter) decide() (s *staff, known bool, err error) {
 	if !g.fresh {
 		return nil, false, nil
 	}

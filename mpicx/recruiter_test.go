@@ -17,8 +17,8 @@ type silent struct{ transport.Messenger }
 func (silent) Poke() {}
 
 // fresh returns the recruiter of fresh rank 3. An invitation is the list of the old members, which
-// are ranks 0 to 2, or what distinguishes it. fate is "" while it is not known.
-func fresh() (g *recruiter, fate func() string) {
+// are ranks 0 to 2, or what distinguishes it. its end is "" while it is not known.
+func fresh() (g *recruiter, end func() string) {
 	text := ""
 	g = newRecruiter(3, 5, func(invitation string) (*staff, error) {
 		s := new(staff)
@@ -94,7 +94,7 @@ func TestFreshRank(t *testing.T) {
 		"0:012 1:012 -0 -1 .2":          "not needed",
 		"0:012 1:012 -0 -1 2:12":        "taken with [1 2]",
 	} {
-		g, fate := fresh()
+		g, end := fresh()
 		for _, event := range strings.Fields(script) {
 			var r int
 			var invitation string
@@ -110,7 +110,7 @@ func TestFreshRank(t *testing.T) {
 				g.Take(r, append([]byte{inviting}, invitation...))
 			}
 		}
-		require.Equal(t, want, fate(), script)
+		require.Equal(t, want, end(), script)
 	}
 }
 
@@ -175,14 +175,14 @@ func TestForsaken(t *testing.T) {
 		dead []int
 		want bool
 	}{{[]int{0, 2}, true}, {[]int{1}, true}, {nil, false}} {
-		g, fate := fresh()
+		g, end := fresh()
 		for _, r := range test.dead {
 			g.Died(r)
 		}
 		for r := range 3 {
 			g.Take(r, []byte{leaving})
 		}
-		require.Equal(t, "not needed", fate())
+		require.Equal(t, "not needed", end())
 		require.Equal(t, test.want, g.isForsaken())
 	}
 	g, _ := fresh()
