@@ -17,7 +17,7 @@ type silent struct{ transport.Messenger }
 func (silent) Poke() {}
 
 // fresh returns the recruiter of fresh rank 3. An invitation is the list of the old members, which
-// are ranks 0 to 2, or what distinguishes it. its end is "" while it is not known.
+// are ranks 0 to 2, or what distinguishes it. Function end returns "" while nothing is decided.
 func fresh() (g *recruiter, end func() string) {
 	text := ""
 	g = newRecruiter(3, 5, func(invitation string) (*staff, error) {

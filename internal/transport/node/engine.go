@@ -296,22 +296,22 @@ func (e *engine) findDeaths() {
 				Text: fmt.Sprintf("process %d has died: this program needs all of them; if it is also built with -tags ulfm, it can continue without it", p)})
 			return
 		case !e.dead[p] && e.err == nil:
-			e.bury(p)
+			e.takeDeath(p)
 		}
 	}
 	for h := e.heart; h != nil && len(h.declared) > 0; {
 		p := h.declared[0]
 		h.declared = h.declared[1:]
 		if !e.dead[p] && e.err == nil {
-			e.bury(p)
+			e.takeDeath(p)
 			e.fabric.Lost(p)
 			h.condemn(p)
 		}
 	}
 }
 
-// bury notes a death, and tells it to all listeners.
-func (e *engine) bury(process int) {
+// takeDeath notes a death, and tells it to all listeners.
+func (e *engine) takeDeath(process int) {
 	e.lastOf(process)
 	e.died(process)
 	if e.heart != nil {

@@ -96,7 +96,7 @@ func TestPullFromTheDead(t *testing.T) {
 			c[1].e.progress(1)
 		}
 		c[1].e.mu.Lock()
-		c[1].e.bury(0)
+		c[1].e.takeDeath(0)
 		c[1].e.unlock()
 		require.True(t, r.ended())
 		require.Equal(t, &transport.DeadError{Rank: 0}, r.Err)
