@@ -244,7 +244,8 @@ func TestIntercommOfALeaderThatUnwinds(t *testing.T) {
 			}
 			defer close(refused)
 			err := f.Wait(ctx)
-			if want := "world.split1(0) has been corrupted by its rank 0"; !is[*mpicx.MPIError](err) || !strings.Contains(err.Error(), want) {
+			want := "world.split1(0) has been corrupted by its rank 0"
+			if !is[*mpicx.MPIError](err) || !strings.Contains(err.Error(), want) {
 				return fmt.Errorf("got %w", err)
 			}
 			return nil
