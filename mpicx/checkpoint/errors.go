@@ -13,15 +13,16 @@ func nilStore(method string) error {
 	return fmt.Errorf("checkpoint: %s: nil Store (what an Attempt of recovery.Run has without its option Checkpoint)", method)
 }
 
-// A LostError says that more ranks were lost than the scheme survives, and that there are no
-// files of the version.
+// A LostError says that no version can be restored. More ranks were lost than the scheme survives, and
+// there are no files of the version, or files are damaged. A job that is to begin anew uses another
+// directory, or one from which the files were removed.
 type LostError struct {
 	Version int   // the newest that was saved
 	Ranks   []int // ranks whose data are lost, as numbered in the Save
 }
 
 func (e *LostError) Error() string {
-	return fmt.Sprintf("checkpoint: version %d is lost: no rank has the data of ranks %v", e.Version, e.Ranks)
+	return fmt.Sprintf("checkpoint: version %d is lost: no rank, and no undamaged file, has the data of ranks %v", e.Version, e.Ranks)
 }
 
 // A PartsError says that this rank has no part in a version, because another number of ranks

@@ -186,7 +186,8 @@ func (s *Store) recover(ctx context.Context, from *Store, files []stored) error 
 	for _, f := range s.found {
 		s.stamp = max(s.stamp, f.Stamp) // later Saves are newer than the files of any job
 	}
-	me := inventory{Files: files, Saved: s.saved, Stamp: s.stamp}
+	bad := slices.DeleteFunc(slices.Clone(s.found), func(f stored) bool { return slices.Contains(files, f) })
+	me := inventory{Files: files, Bad: bad, Saved: s.saved, Stamp: s.stamp}
 	if from != nil {
 		me.Slots = from.describe((*slot).isGood)
 	}
@@ -216,6 +217,7 @@ func (s *Store) recover(ctx context.Context, from *Store, files []stored) error 
 			}
 			if slices.Max(worst) > 0 {
 				me.Files = slices.DeleteFunc(me.Files, func(f stored) bool { return slices.Contains(bad, f) })
+				me.Bad = append(me.Bad, bad...)
 				continue
 			}
 		}

@@ -9,6 +9,7 @@ import (
 type inventory struct {
 	Slots []holding
 	Files []stored
+	Bad   []stored // files that are damaged
 	Stamp uint64
 	Saved int // the newest version that counted, as far as this rank knows; -1: none
 }
@@ -41,10 +42,11 @@ type reading struct {
 }
 
 // choose returns the retrieval of the newest version of which nothing is missing. If there is none, it
-// returns what is missing of the newest version that counted, if one did.
+// returns what is missing of the newest version that counted, if one did. If no rank knows of one, it
+// returns what is missing of the newest version that has a damaged file: an interrupted Save leaves none.
 func choose(all []inventory) (*retrieval, *LostError) {
 	var keys []key
-	saved := -1
+	saved, damaged := -1, make(map[key]bool)
 	for _, inv := range all {
 		saved = max(saved, inv.Saved)
 		for _, h := range inv.Slots {
@@ -52,6 +54,10 @@ func choose(all []inventory) (*retrieval, *LostError) {
 		}
 		for _, f := range inv.Files {
 			keys = append(keys, f.key())
+		}
+		for _, f := range inv.Bad {
+			keys = append(keys, f.key())
+			damaged[f.key()] = true
 		}
 	}
 	slices.SortFunc(keys, newest)
@@ -61,7 +67,7 @@ func choose(all []inventory) (*retrieval, *LostError) {
 		if len(missing) == 0 {
 			return p, nil
 		}
-		if saved >= 0 && (lost == nil || lost.Version > saved) {
+		if lost == nil && (saved >= 0 || damaged[k]) || lost != nil && saved >= 0 && lost.Version > saved {
 			lost = &LostError{k.Version, missing}
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -221,6 +223,7 @@ type protection struct {
 
 	written   chan struct{} // closed when the file is written; nil: there is none
 	failed    error         // the error of writing it, when written is closed
+	name      string        // the file's
 	sentBytes int64
 }
 
@@ -338,10 +341,11 @@ func (p *protection) write() {
 	p.written = make(chan struct{})
 	records, err := o.records(s.comm.Rank())
 	h := header{run: s.run, stamp: o.Key.Origin, version: o.Key.Version, part: s.comm.Rank(), parts: o.Key.Parts}
+	p.name = h.stored().name()
 	go func() {
 		defer close(p.written)
 		if p.failed = err; err == nil {
-			p.failed = writeNew(s.opts.dir, h.stored().name(), h.part, func(w io.Writer) error {
+			p.failed = writeNew(s.opts.dir, p.name, h.part, func(w io.Writer) error {
 				return writeFile(w, h, records)
 			})
 		}
@@ -374,6 +378,7 @@ func (p *protection) counts(failed bool, err error) {
 	}
 	switch {
 	case failed:
+		_ = os.Remove(filepath.Join(s.opts.dir, p.name)) // not all ranks have one, and a full disk needs the room
 		err = &SaveError{Version: o.Key.Version, InMemory: true, Err: p.failed}
 	case p.file:
 		if p.failed = s.wrote(o.Key); p.failed != nil {
