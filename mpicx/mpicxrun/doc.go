@@ -10,7 +10,8 @@
 //
 // SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT are passed on to all
 // processes, and to the processes that these have started. (SIGQUIT has a Go program print the
-// stacks of its goroutines.) After one of the first four no process is started any more. When mpicxrun ends, for whatever reason, they are killed.
+// stacks of its goroutines.) After one of the first four no process is started any more. When
+// mpicxrun ends, for whatever reason, they are killed.
 //
 // MPICXRUN_RANK and MPICXRUN_SIZE tell a process its rank and the number of processes with which
 // the job begins. A program that a rank starts cannot be the same rank: start it without
