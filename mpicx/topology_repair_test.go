@@ -27,14 +27,19 @@ func TestGridAfterRepair(t *testing.T) {
 		{"Replace", 1, func(ctx context.Context, c *mpicx.Comm) (*mpicx.Comm, error) { return c.Replace().Get(ctx) }, []int{3, 2}, []int{0, 1, mpicx.Undefined, 3, 4, 5}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			made := make(chan struct{}, n) // by the others: a death in TryAll would be the error of some
 			err := runWithSpares(t, n, test.spares, func(ctx context.Context, c *mpicx.Comm) error {
 				if c.Incarnation() == 0 {
 					world := c
 					old, err := useGrid(ctx, world, []int{3, 2})
+					made <- struct{}{}
 					if err != nil {
 						return err
 					}
 					if world.Rank() == victim {
+						for range n {
+							<-made
+						}
 						mpicxtest.Die(world)
 					}
 					if err := world.Barrier().Wait(ctx); !corrupted(err) {
