@@ -42,12 +42,8 @@ func rankOfJob(args []string) {
 			}
 		case "pingpong":
 			jobPingPong(ctx, world, number)
-		case "wait": // so many ms
-			short, cancel := context.WithTimeout(ctx, time.Duration(number)*time.Millisecond)
-			defer cancel()
-			if err := mpicx.Recv(world, make([]byte, 1), world.Rank(), 0).Wait(short); !errors.Is(err, context.DeadlineExceeded) {
-				return err
-			}
+		case "sleep": // so many ms, outside of the library
+			time.Sleep(time.Duration(number) * time.Millisecond)
 		case "allreduce":
 			jobAllreduce(ctx, world)
 		case "collectives":
