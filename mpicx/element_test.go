@@ -203,3 +203,55 @@ func TestStructElementsOfCollectives(t *testing.T) {
 		return world.Barrier().Wait(ctx)
 	})
 }
+
+// The operations on neighbours and between groups move structs, too, and refuse pointers alike.
+func TestStructElementsOfNeighborsAndGroups(t *testing.T) {
+	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		of := func(ranks ...int) (all []body) {
+			for _, r := range ranks {
+				all = append(all, body{id: int32(r), Kind: struct{ Charge int8 }{2}})
+			}
+			return all
+		}
+		ring := mpicx.CartCreate(world, []int{4}, []bool{true}).MustGet(ctx)
+		me := ring.Rank()
+		before, after := (me+3)%4, (me+1)%4
+		one, got := []int{1, 1}, make([]body, 2)
+		for i, start := range []func() future.Waiter{
+			func() future.Waiter { return mpicx.NeighborAllgather(ring, of(me), got) },
+			func() future.Waiter { return mpicx.NeighborAllgatherv(ring, of(me), got, one) },
+			func() future.Waiter { return mpicx.NeighborAlltoall(ring, of(me, me), got) },
+			func() future.Waiter { return mpicx.NeighborAlltoallv(ring, of(me, me), one, got, one) },
+		} {
+			clear(got)
+			require.NoError(t, start().Wait(ctx))
+			require.Equal(t, of(before, after), got, "operation %d", i)
+		}
+
+		local, bridge, remoteLeader := beside(ctx, world, 2)
+		ic := mpicx.CreateIntercomm(local, 0, bridge, remoteLeader, 0).MustGet(ctx)
+		others := of(remoteLeader, remoteLeader+1)
+		mpicx.InterAlltoall(ic, of(world.Rank(), world.Rank()), got).MustWait(ctx)
+		require.Equal(t, others, got)
+		clear(got)
+		root := 0 // of Union, whose first ranks are those of the group that began first
+		if mpicx.InterGather(ic, of(world.Rank()), got, root).MustWait(ctx); ic.Union().Rank() == root {
+			require.Equal(t, others, got)
+		}
+		given := of(world.Rank())
+		mpicx.InterBcast(ic, given, root).MustWait(ctx)
+		roots := mpicx.BcastValue(ic.Union(), world.Rank(), root).MustGet(ctx)
+		if local.Group().Compare(ic.Union().Group().Incl(0, 1)) == mpicx.Unequal {
+			require.Equal(t, of(roots), given)
+		}
+
+		bad := []struct{ Name string }{{}}
+		for i, f := range []future.Waiter{
+			mpicx.NeighborAllgather(ring, bad, bad), mpicx.NeighborAllgatherv(ring, bad, bad, nil), mpicx.NeighborAlltoall(ring, bad, bad),
+			mpicx.NeighborAlltoallv(ring, bad, nil, bad, nil), mpicx.InterBcast(ic, bad, 0), mpicx.InterGather(ic, bad, bad, 0), mpicx.InterAlltoall(ic, bad, bad),
+		} {
+			require.ErrorContains(t, f.Wait(ctx), "have pointers: field Name string, expected a type of fixed size without any", "operation %d", i)
+		}
+		return world.Barrier().Wait(ctx)
+	})
+}

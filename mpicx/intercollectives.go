@@ -15,11 +15,11 @@ func (ic *Intercomm) Barrier() *future.Future[struct{}] { return ic.Union().Barr
 
 // InterBcast copies buf of rank root of Union into buf of all ranks of the group that root is
 // not in. The other ranks of root's own group call it too; their buffers are not used.
-func InterBcast[T Scalar](ic *Intercomm, buf []T, root int) *future.Future[struct{}] {
+func InterBcast[T any](ic *Intercomm, buf []T, root int) *future.Future[struct{}] {
 	if ic == nil {
 		return nowhere[struct{}]("Bcast")
 	}
-	k := check{op: "Bcast"}
+	k := checkOf[T]("Bcast")
 	k.root(root, ic.union)
 	a := &collective.Linear{Send: make([][]byte, ic.union.size), Recv: make([][]byte, ic.union.size)}
 	switch {
@@ -37,11 +37,11 @@ func InterBcast[T Scalar](ic *Intercomm, buf []T, root int) *future.Future[struc
 // InterGather collects send of all ranks of the group that root is not in, in rank order, in
 // recv of root, a rank of Union. These send buffers have the same length, and recv is that
 // length times the number of ranks in their group.
-func InterGather[T Scalar](ic *Intercomm, send, recv []T, root int) *future.Future[struct{}] {
+func InterGather[T any](ic *Intercomm, send, recv []T, root int) *future.Future[struct{}] {
 	if ic == nil {
 		return nowhere[struct{}]("Gather")
 	}
-	k := check{op: "Gather"}
+	k := checkOf[T]("Gather")
 	k.root(root, ic.union)
 	a := &collective.Linear{Send: make([][]byte, ic.union.size), Recv: make([][]byte, ic.union.size)}
 	count := len(send)
@@ -86,11 +86,11 @@ func InterAllreduce[T Scalar](ic *Intercomm, send, recv []T, op Op) *future.Futu
 
 // InterAlltoall sends the r-th part of send to each rank r of the other group, and receives the
 // part from rank r as the r-th part of recv. All parts in one direction have the same length.
-func InterAlltoall[T Scalar](ic *Intercomm, send, recv []T) *future.Future[struct{}] {
+func InterAlltoall[T any](ic *Intercomm, send, recv []T) *future.Future[struct{}] {
 	if ic == nil {
 		return nowhere[struct{}]("Alltoall")
 	}
-	k := check{op: "Alltoall"}
+	k := checkOf[T]("Alltoall")
 	count := ic.each(&k, "send", len(send)) + ic.each(&k, "recv", len(recv)) // the same in both groups
 	a := &collective.Linear{Send: make([][]byte, ic.union.size), Recv: make([][]byte, ic.union.size)}
 	if k.err == nil {

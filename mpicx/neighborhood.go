@@ -23,8 +23,8 @@ type neighborhood struct {
 // NeighborAllgather sends send to all neighbours, and receives what those send as the parts of
 // recv, in the order of sources (MPI_Ineighbor_allgather). All ranks send as much. It is
 // collective.
-func NeighborAllgather[T Scalar](g Neighborhood, send, recv []T) *future.Future[struct{}] {
-	n, k := neighborsOf(g, "NeighborAllgather")
+func NeighborAllgather[T any](g Neighborhood, send, recv []T) *future.Future[struct{}] {
+	n, k := neighborsOf[T](g, "NeighborAllgather")
 	if n == nil {
 		return nowhere[struct{}](k.op)
 	}
@@ -35,8 +35,8 @@ func NeighborAllgather[T Scalar](g Neighborhood, send, recv []T) *future.Future[
 
 // NeighborAllgatherv is NeighborAllgather of counts[i] elements from the i-th source
 // (MPI_Ineighbor_allgatherv).
-func NeighborAllgatherv[T Scalar](g Neighborhood, send, recv []T, counts []int) *future.Future[struct{}] {
-	n, k := neighborsOf(g, "NeighborAllgatherv")
+func NeighborAllgatherv[T any](g Neighborhood, send, recv []T, counts []int) *future.Future[struct{}] {
+	n, k := neighborsOf[T](g, "NeighborAllgatherv")
 	if n == nil {
 		return nowhere[struct{}](k.op)
 	}
@@ -47,8 +47,8 @@ func NeighborAllgatherv[T Scalar](g Neighborhood, send, recv []T, counts []int) 
 
 // NeighborAlltoall sends the i-th part of send to the i-th destination, and receives the i-th part of
 // recv from the i-th source (MPI_Ineighbor_alltoall). All parts have the same length.
-func NeighborAlltoall[T Scalar](g Neighborhood, send, recv []T) *future.Future[struct{}] {
-	n, k := neighborsOf(g, "NeighborAlltoall")
+func NeighborAlltoall[T any](g Neighborhood, send, recv []T) *future.Future[struct{}] {
+	n, k := neighborsOf[T](g, "NeighborAlltoall")
 	if n == nil {
 		return nowhere[struct{}](k.op)
 	}
@@ -60,8 +60,8 @@ func NeighborAlltoall[T Scalar](g Neighborhood, send, recv []T) *future.Future[s
 
 // NeighborAlltoallv is NeighborAlltoall of sendCounts[i] elements to the i-th destination and
 // recvCounts[i] from the i-th source (MPI_Ineighbor_alltoallv).
-func NeighborAlltoallv[T Scalar](g Neighborhood, send []T, sendCounts []int, recv []T, recvCounts []int) *future.Future[struct{}] {
-	n, k := neighborsOf(g, "NeighborAlltoallv")
+func NeighborAlltoallv[T any](g Neighborhood, send []T, sendCounts []int, recv []T, recvCounts []int) *future.Future[struct{}] {
+	n, k := neighborsOf[T](g, "NeighborAlltoallv")
 	if n == nil {
 		return nowhere[struct{}](k.op)
 	}
@@ -72,8 +72,8 @@ func NeighborAlltoallv[T Scalar](g Neighborhood, send []T, sendCounts []int, rec
 }
 
 // neighborsOf returns the neighbours for op, or nil if there is no communicator.
-func neighborsOf(g Neighborhood, op string) (*neighborhood, check) {
-	k := check{op: op}
+func neighborsOf[T any](g Neighborhood, op string) (*neighborhood, check) {
+	k := checkOf[T](op)
 	if g == nil {
 		return nil, k
 	}
@@ -91,10 +91,10 @@ func (n *neighborhood) exchange(what call, k *check, split func() (send, recv []
 }
 
 // copies returns a buffer n times.
-func copies[T Scalar](buf []T, n int) [][]byte { return slices.Repeat([][]byte{bytesOf(buf)}, n) }
+func copies[T any](buf []T, n int) [][]byte { return slices.Repeat([][]byte{bytesOf(buf)}, n) }
 
 // equalParts splits a buffer into n parts.
-func equalParts[T Scalar](buf []T, n int) [][]byte {
+func equalParts[T any](buf []T, n int) [][]byte {
 	split := make([][]byte, n)
 	for i := range split {
 		length := len(buf) / n

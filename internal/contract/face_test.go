@@ -207,7 +207,7 @@ func TestScalars(t *testing.T) {
 		buffers[int8]{}, buffers[int16]{}, buffers[int32]{}, buffers[int64]{},
 		buffers[uint8]{}, buffers[uint16]{}, buffers[uint32]{}, buffers[uint64]{},
 		buffers[float32]{}, buffers[float64]{}, buffers[complex64]{}, buffers[complex128]{},
-		values[map[string][]int]{}, movers[struct{ X, Y float64 }]{}, neighbors[float32]{},
+		values[map[string][]int]{}, movers[struct{ X, Y float64 }]{}, neighbors[struct{ X, Y float64 }]{},
 	} {
 		b.promised()
 	}

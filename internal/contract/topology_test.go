@@ -40,7 +40,7 @@ var (
 )
 
 // neighbors are operations on neighbourhoods.
-type neighbors[T mpicx.Scalar] struct{}
+type neighbors[T any] struct{}
 
 func (neighbors[T]) promised() {
 	var (
