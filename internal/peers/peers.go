@@ -27,6 +27,7 @@ type Peers struct {
 	me    int
 	peers []peer // by index; the one of this process is unused
 	look  atomic.Uint32
+	marks *marks
 
 	sockets  sockets
 	listener *net.UnixListener // nil: Join or Close has returned
@@ -75,12 +76,14 @@ func Listen(dir string, me, n int) (*Peers, error) {
 	if p.sockets, err = socketsIn(dir, n); err != nil {
 		return nil, err
 	}
+	p.marks = newMarks(dir, me, n)
 	if p.listener, err = p.sockets.listen(me); err == nil {
 		if err = os.Rename(p.sockets.early(me), p.sockets.name(me)); err != nil {
 			_ = p.listener.Close()
 		}
 	}
 	if err != nil {
+		p.marks.leave()
 		p.sockets.close()
 		return nil, err
 	}
@@ -210,6 +213,9 @@ func (p *Peers) Join(ctx context.Context) error {
 func (p *Peers) clear() {
 	names, err := os.ReadDir(p.sockets.dir)
 	for _, n := range names {
+		if n.Name() == marksName {
+			continue
+		}
 		if i, e := strconv.Atoi(n.Name()); e != nil || i < 0 || i >= len(p.peers) || !p.peers[i].ended.Load() {
 			return
 		}
@@ -361,10 +367,15 @@ func (p *Peers) Watch(told func(index int)) {
 	}
 }
 
-// Look checks whether one process has ended, another one in each call, without waiting. It is
-// for a goroutine that does not release its thread, so that Go gets no events from the system
-// for some milliseconds. Only one goroutine may call it at a time.
+// Look checks whether processes have ended, without waiting. It is for a goroutine that does not release its
+// thread, so that Go gets no events from the system for some milliseconds. It reads the marks of all processes,
+// and looks at the socket of one, another in each call. Only one goroutine may call it at a time.
 func (p *Peers) Look() {
+	for i := range p.peers {
+		if p.marks.ends(i) && !p.peers[i].ended.Load() {
+			p.end(i)
+		}
+	}
 	index := int(p.look.Add(1)) % len(p.peers)
 	o := &p.peers[index]
 	if o.raw == nil || o.ended.Load() {
@@ -405,6 +416,7 @@ func (p *Peers) Kill(index int) error {
 
 // Leave tells the others not to report the end of this process, which will follow.
 func (p *Peers) Leave() {
+	p.marks.leave()
 	for i := range p.peers {
 		if c := p.peers[i].from; c != nil {
 			_, _ = c.Write([]byte{0})
@@ -415,6 +427,7 @@ func (p *Peers) Leave() {
 // Close ends all connections. The others take this process for ended, unless it has called
 // Leave. After Close has returned, nothing is reported.
 func (p *Peers) Close() error {
+	p.marks.leave()
 	p.mu.Lock()
 	p.over = true
 	for i := range p.peers {

@@ -88,6 +88,21 @@ func endBy(how string, p *peers.Peers) {
 			log.Fatal(err)
 		}
 		fmt.Println("child", c.Process.Pid)
+	case "heir": // a child that keeps all sockets open
+		c := exec.Command("sleep", "1000")
+		fds, _ := os.ReadDir("/proc/self/fd")
+		for _, fd := range fds {
+			if link, _ := os.Readlink("/proc/self/fd/" + fd.Name()); strings.HasPrefix(link, "socket:") {
+				n, _ := strconv.Atoi(fd.Name())
+				if n, err := syscall.Dup(n); err == nil {
+					c.ExtraFiles = append(c.ExtraFiles, os.NewFile(uintptr(n), link))
+				}
+			}
+		}
+		if err := c.Start(); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println("child", c.Process.Pid)
 	case "close":
 		_ = p.Close()
 		fmt.Println("closed")
@@ -265,6 +280,32 @@ func TestLook(t *testing.T) {
 	require.Equal(t, "ended 1", all[0].says(t))
 }
 
+// Look finds the end of a process before the system has closed its files: here a child keeps the sockets open.
+func TestMarks(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("no robust futexes")
+	}
+	for _, how := range []string{"SIGKILL", "exit 3", "panic in a goroutine"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			all := startAll(t, newDir(t), 3)
+			all[0].do(t, "heir")
+			pid, err := strconv.Atoi(strings.TrimPrefix(all[0].says(t), "child "))
+			require.NoError(t, err)
+			defer syscall.Kill(pid, syscall.SIGKILL)
+			all[1].do(t, "spin")
+			if how == "SIGKILL" {
+				all[0].signal(t, syscall.SIGKILL)
+			} else {
+				all[0].do(t, how)
+			}
+			require.Equal(t, "ended 0", all[1].says(t))
+			require.NoError(t, syscall.Kill(pid, 0), "the child was to live")
+			require.Empty(t, all[2].lines, "which does not look")
+		})
+	}
+}
+
 // A process that closes has ended for the others, and gets no more reports.
 func TestClose(t *testing.T) {
 	all := startAll(t, newDir(t), 3)
@@ -280,11 +321,16 @@ func TestClose(t *testing.T) {
 
 // A process that leaves has not ended.
 func TestLeave(t *testing.T) {
-	all := startAll(t, newDir(t), 3)
-	all[0].do(t, "leave")
-	_ = all[0].Wait()
-	all[1].do(t, "exit 0")
-	require.Equal(t, "ended 1", all[2].says(t))
+	for _, observer := range []string{"", "spin"} {
+		all := startAll(t, newDir(t), 3)
+		if observer != "" {
+			all[2].do(t, observer)
+		}
+		all[0].do(t, "leave")
+		_ = all[0].Wait()
+		all[1].do(t, "exit 0")
+		require.Equal(t, "ended 1", all[2].says(t))
+	}
 }
 
 // Sockets work in directories whose names are too long for them. Nothing is left of them.
