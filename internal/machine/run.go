@@ -31,14 +31,22 @@ const lookOut = 5 * time.Millisecond
 // themselves, and once more to end after SIGTERM.
 const patience = 2 * time.Second
 
+// An end is that of a process, or the end of its output, which comes later.
+type end struct {
+	rank  int
+	state *os.ProcessState
+	read  bool // all output has been read
+}
+
 // Run starts a process for each rank, by the command that the function returns, and waits until
 // they have ended. It forwards signals to them, and calls say with what happens. A process can have
 // others started later, whose Outcomes follow.
 func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, say func(text string)) ([]Outcome, error) {
 	runtime.LockOSThread() // the processes end with it
 	defer runtime.UnlockOSThread()
-	ends := make(chan int, j.all())
+	ends := make(chan end, 2*j.all())
 	running := make(map[int]*os.Process)
+	unread := 0 // the processes that are running, or whose output is
 	var commands []*exec.Cmd
 	var ending os.Signal // it has asked the job to end; nil: none has
 	start := func() error {
@@ -59,17 +67,22 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 			return err
 		}
 		running[r] = c.Process
+		unread++
 		go func() {
-			_ = c.Wait() // its error is in the ProcessState
-			ends <- r
+			state, _ := c.Process.Wait() // its error is in the state
+			ends <- end{rank: r, state: state}
+			_ = c.Wait() // for the end of its output: a child of the process may have it open
+			ends <- end{rank: r, read: true}
 		}()
 		return nil
 	}
 	for range j.Size {
 		if err := start(); err != nil {
 			signalAll(running, syscall.SIGKILL)
-			for range running {
-				<-ends
+			for unread > 0 {
+				if (<-ends).read {
+					unread--
+				}
 			}
 			return nil, err
 		}
@@ -81,14 +94,15 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 		asked = ticker.C
 	}
 	outcomes := make([]Outcome, j.all())
-	var deadline <-chan time.Time // for the others to end, after a death
-	said := make([]bool, j.all()) // the ranks whose deaths were reported
+	var deadline <-chan time.Time   // for the others to end, after a death
+	said := make([]bool, j.all())   // the ranks whose deaths were reported
+	news := make([]string, j.all()) // what is to be said of a rank after its output
 	saidFirst := false
 	next := syscall.SIGTERM
-	for order := 0; len(running) > 0; {
+	for order := 0; unread > 0; {
 		select {
 		case <-asked:
-			for len(commands) < j.board.begun() {
+			for len(running) > 0 && len(commands) < j.board.begun() {
 				r := len(commands)
 				if err := start(); err != nil {
 					said[r] = true
@@ -106,18 +120,26 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 			signalAll(running, next)
 			next, deadline = syscall.SIGKILL, time.After(patience)
 		case e := <-ends:
-			delete(running, e)
-			outcomes[e] = Outcome{State: commands[e].ProcessState, Order: order, was: j.ended(e)}
+			r := e.rank
+			if e.read {
+				unread--
+				if news[r] != "" {
+					say(news[r])
+				}
+				continue
+			}
+			delete(running, r)
+			outcomes[r] = Outcome{State: e.state, Order: order, was: j.ended(r)}
 			order++
 			switch {
-			case outcomes[e].was == left || j.all() == 1:
+			case outcomes[r].was == left || j.all() == 1:
 			case j.any(mortal):
-				said[e] = true
-				say(fmt.Sprintf("rank %d has died: %v", e, outcomes[e].State))
+				said[r] = true
+				news[r] = fmt.Sprintf("rank %d has died: %v", r, e.state)
 			case j.any(fragile):
-				if !saidFirst && j.isFirst(e) {
+				if !saidFirst && j.isFirst(r) {
 					saidFirst = true
-					say(fmt.Sprintf("rank %d has died: %v; the others can't continue without it", e, outcomes[e].State))
+					news[r] = fmt.Sprintf("rank %d has died: %v; the others can't continue without it", r, e.state)
 				}
 				if deadline == nil {
 					deadline = time.After(patience)

@@ -6,7 +6,8 @@
 //
 // Rank 0 reads the standard input; that of the other ranks is empty. The processes write to
 // mpicxrun's standard output and error directly. With -label lines stay whole, and each begins
-// with the rank of its process: [2].
+// with the rank of its process: [2]. If a child that a process has left behind has its output open,
+// mpicxrun waits for the end of that for a second.
 //
 // SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT are passed on to all
 // processes, and to the processes that these have started. (SIGQUIT has a Go program print the
