@@ -20,6 +20,7 @@ type Outcome struct {
 	First    bool             // no process had died before
 	Died     bool             // it had not left the job, and other processes were in it
 	Survived bool             // others have continued without it
+	Asked    bool             // a signal that Run has forwarded, to ask the job to end, has ended it
 
 	was state
 }
@@ -48,13 +49,13 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 	running := make(map[int]*os.Process)
 	unread := 0 // the processes that are running, or whose output is
 	var commands []*exec.Cmd
-	var ending os.Signal // it has asked the job to end; nil: none has
+	var ending []os.Signal // they have asked the job to end, in order
 	start := func() error {
 		r := len(commands)
 		c := command(r)
 		commands = append(commands, c)
-		if ending != nil {
-			return fmt.Errorf("the job was asked to end (%v)", ending)
+		if len(ending) > 0 {
+			return fmt.Errorf("the job was asked to end (%v)", ending[0])
 		}
 		if c.Env == nil {
 			c.Env = os.Environ()
@@ -114,7 +115,7 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 		case s := <-signals:
 			forward(running, s.(syscall.Signal))
 			if asksToEnd(s) {
-				ending = s
+				ending = append(ending, s)
 			}
 		case <-deadline:
 			signalAll(running, next)
@@ -129,7 +130,7 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 				continue
 			}
 			delete(running, r)
-			outcomes[r] = Outcome{State: e.state, Order: order, was: j.ended(r)}
+			outcomes[r] = Outcome{State: e.state, Order: order, Asked: slices.Contains(ending, endedBy(e.state)), was: j.ended(r)}
 			order++
 			switch {
 			case outcomes[r].was == left || j.all() == 1:
@@ -192,15 +193,19 @@ func Signals() chan os.Signal {
 	return signals
 }
 
-// Status returns the exit status of a job. It is 0 if all processes have ended with 0, or all
-// that have survived the deaths of others. Otherwise it is the status of the first process that
-// has ended otherwise, as a shell reports it: 128 plus the number of the signal, if a signal
-// has ended it. The process that died first is the first, in whatever order the system reports
-// the ends.
+// Status returns the exit status of a job, as a shell reports it: 128 plus the number of the signal
+// for a process that a signal has ended. If a signal that asked the job to end has ended a process,
+// it is that: other processes may learn of the death before the signal comes to them, and return.
+// Otherwise it is 0 if all processes have ended with 0, or all that have survived the deaths of
+// others, and else the status of the first process that has ended otherwise. The process that died
+// first is the first, in whatever order the system reports the ends.
 func Status(outcomes []Outcome) int {
 	status, order := 0, len(outcomes)
 	for _, o := range outcomes {
 		s := o.Status()
+		if o.Asked {
+			return s
+		}
 		if s == 0 && o.Died {
 			s = 1
 		}
@@ -219,8 +224,19 @@ func (o Outcome) Status() int {
 	if o.State == nil { // it could not be started
 		return 126
 	}
-	if w, ok := o.State.Sys().(syscall.WaitStatus); ok && w.Signaled() {
-		return 128 + int(w.Signal())
+	if s := endedBy(o.State); s != nil {
+		return 128 + int(s.(syscall.Signal))
 	}
 	return o.State.ExitCode()
+}
+
+// endedBy returns the signal that has ended a process, or nil.
+func endedBy(state *os.ProcessState) os.Signal {
+	if state == nil {
+		return nil
+	}
+	if w, ok := state.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return w.Signal()
+	}
+	return nil
 }

@@ -43,4 +43,7 @@
 //	125    there can be no job: not on Windows, nor inside of mpirun or mpicxrun
 //	126    the program can't be started
 //	127    there is no such program
+//
+// If SIGINT, SIGTERM, SIGHUP or SIGQUIT was passed on and has ended a process, the status is 128 and
+// the signal's number, whatever the other processes have ended with: 130 after Ctrl-C.
 package main
