@@ -65,8 +65,13 @@ func (f *Future[T]) MustGet(ctx context.Context) T {
 	return v
 }
 
-// Test says whether the operation is done, and what a Wait would return now (MPI_Test). It never
-// blocks.
+// Test says whether a Wait would return now, and what (MPI_Test). It never blocks.
+//
+// If the party of the operation has an error that is not resolved yet, as when another rank of an
+// mpicx.Comm has signalled one, a Wait would block until it is. Then done is false even if the
+// operation is done, and even if WaitAny, a Wait or an earlier Test has said so. The next Wait or
+// Test after that returns the error, once, and those after it the result, which is not lost. Done
+// is not affected.
 func (f *Future[T]) Test() (done bool, err error) {
 	if done, err = waiting.Of(f).Test(); done && err == nil {
 		err = f.outcome()
@@ -74,8 +79,8 @@ func (f *Future[T]) Test() (done bool, err error) {
 	return done, err
 }
 
-// Done returns a channel that is closed when the operation is done, for select. Wait or Test
-// then says how it ended.
+// Done returns a channel that is closed when the operation is done, for select. Wait then says
+// how it ended, as does Test unless an error is on its way.
 func (f *Future[T]) Done() <-chan struct{} { return waiting.Of(f).Done() }
 
 func (r *result) wait(ctx context.Context) error {
