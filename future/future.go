@@ -34,7 +34,9 @@ func mustHave(ctx context.Context, call string) {
 
 // Wait blocks until the operation is done (MPI_Wait). It returns nil, or why the operation did
 // not do what was asked. If ctx ends first, Wait returns ctx's cause; the operation continues
-// and may be waited for again. A nil ctx panics. [Future.MustWait] throws the error instead, and
+// and may be waited for again. An operation that is done gives its result even if ctx has ended: a
+// loop whose operations never block, such as those of a communicator of one rank, has to look at
+// ctx itself. A nil ctx panics. [Future.MustWait] throws the error instead, and
 // [Future.Test] never blocks.
 func (f *Future[T]) Wait(ctx context.Context) error { return f.wait(ctx) }
 
