@@ -34,7 +34,9 @@ func mustHave(ctx context.Context, call string) {
 
 // Wait blocks until the operation is done (MPI_Wait). It returns nil, or why the operation did
 // not do what was asked. If ctx ends first, Wait returns ctx's cause; the operation continues
-// and may be waited for again. A nil ctx panics. [Future.MustWait] throws the error instead, and
+// and may be waited for again. An operation that is done gives its result even if ctx has ended: a
+// loop whose operations never block, such as those of a communicator of one rank, has to look at
+// ctx itself. A nil ctx panics. [Future.MustWait] throws the error instead, and
 // [Future.Test] never blocks.
 func (f *Future[T]) Wait(ctx context.Context) error { return f.wait(ctx) }
 
@@ -65,8 +67,13 @@ func (f *Future[T]) MustGet(ctx context.Context) T {
 	return v
 }
 
-// Test says whether the operation is done, and what a Wait would return now (MPI_Test). It never
-// blocks.
+// Test says whether a Wait would return now, and what (MPI_Test). It never blocks.
+//
+// If the party of the operation has an error that is not resolved yet, as when another rank of an
+// mpicx.Comm has signalled one, a Wait would block until it is. Then done is false even if the
+// operation is done, and even if WaitAny, a Wait or an earlier Test has said so. The next Wait or
+// Test after that returns the error, once, and those after it the result, which is not lost. Done
+// is not affected.
 func (f *Future[T]) Test() (done bool, err error) {
 	if done, err = waiting.Of(f).Test(); done && err == nil {
 		err = f.outcome()
@@ -74,8 +81,8 @@ func (f *Future[T]) Test() (done bool, err error) {
 	return done, err
 }
 
-// Done returns a channel that is closed when the operation is done, for select. Wait or Test
-// then says how it ended.
+// Done returns a channel that is closed when the operation is done, for select. Wait then says
+// how it ended, as does Test unless an error is on its way.
 func (f *Future[T]) Done() <-chan struct{} { return waiting.Of(f).Done() }
 
 func (r *result) wait(ctx context.Context) error {

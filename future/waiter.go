@@ -84,7 +84,8 @@ func isCause(ctx context.Context, err error) bool {
 // future and what its Wait returns. If there are several, it takes one that is done before one
 // that is pending, and then the lowest index. If ctx ends first, the index is -1 and the error
 // ctx's cause. If fs is empty they are -1 and nil. A future that is done stays so: before the
-// next call take it out of fs.
+// next call take it out of fs. What WaitAny has returned is the result: there is no need to Test
+// the future, which may say false while an error is on its way (see [Future.Test]).
 func WaitAny(ctx context.Context, fs ...Waiter) (int, error) {
 	mustHave(ctx, "WaitAny")
 	if len(fs) == 0 {

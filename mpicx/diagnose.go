@@ -44,7 +44,7 @@ func (d *Diagnosis) lines() (lines []string) {
 		say(g.Ranks, g.Doing)
 	}
 	say(d.Dead, "dead")
-	say(d.NoAnswer, "no answer")
+	say(d.NoAnswer, "no answer in time")
 	if d.Differs >= 0 {
 		lines = append(lines, fmt.Sprintf("the first that differs is rank %d", d.Differs))
 	}
@@ -58,7 +58,8 @@ func (d *Diagnosis) lines() (lines []string) {
 // rank. [Comm.Blocked] has what this rank alone waits for, without messages.
 //
 // Give ctx a deadline. When ctx ends, the ranks that have not answered are in NoAnswer, for
-// example those of stopped processes. The error is that of a wrong call: on a nil or closed
+// example those of stopped processes. Where ten busy processes share a processor, an answer may
+// take some seconds. The error is that of a wrong call: on a nil or closed
 // communicator, or after the end of the job.
 //
 // Diagnose costs nothing until it is called. The answers come along a tree, in O(log n) steps.

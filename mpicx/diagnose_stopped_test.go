@@ -23,7 +23,7 @@ func TestDiagnoseOfProcesses(t *testing.T) {
 		t.Skip("the black channel survives no death")
 	}
 	const want = "ranks 1, 4: Recv from rank 3, tag 1 on world; rank 3: computing: nothing pending; " +
-		"rank 2: dead; rank 0: no answer; the first that differs is rank 3"
+		"rank 2: dead; rank 0: no answer in time; the first that differs is rank 3"
 	const plan = "must kill 2 at operation 1"
 	all := mpicxtest.RunProcessFaults(t, 5, plan, func(ctx context.Context, world *mpicx.Comm) error {
 		world.SetErrhandler(mpicx.ErrorsReturn)

@@ -207,6 +207,45 @@ func TestP7ErrorBeforeMessage(t *testing.T) {
 	})
 }
 
+// P7 for Test: while an error is on its way a Wait would block, so Test says false, even of a future that WaitAny has
+// returned. The rank has then joined the round (P2), so the error comes, and after it the result.
+func TestP7TestAfterWaitAny(t *testing.T) {
+	fakeTime(t)
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		switch world.Rank() {
+		case 1:
+			if err := mpicx.Send(world, []int{42}, 0, 1).Wait(ctx); err != nil {
+				return err
+			}
+			time.Sleep(time.Second)
+			return propagated(world.SignalError(ctx, 3), 3)
+		case 2: // computes, and so delays the verdict
+			time.Sleep(3 * time.Second)
+			return propagated(world.Barrier().Wait(ctx), 3)
+		}
+		got := []int{0}
+		never, f := mpicx.Recv(world, []int{0}, 2, 1), mpicx.Recv(world, got, 1, 1)
+		if i, err := future.WaitAny(ctx, never, f); i != 1 || err != nil {
+			return fmt.Errorf("WaitAny: %d %v", i, err)
+		}
+		if done, err := f.Test(); !done || err != nil {
+			return fmt.Errorf("before the error: %v %v", done, err)
+		}
+		time.Sleep(2 * time.Second) // the notice is here
+		if done, err := f.Test(); done || err != nil {
+			return fmt.Errorf("while the error is on its way: %v %v", done, err)
+		}
+		time.Sleep(2 * time.Second) // the verdict is here
+		if done, err := f.Test(); !done || propagated(err, 3) != nil {
+			return fmt.Errorf("after the verdict: %v %v", done, err)
+		}
+		if done, err := f.Test(); !done || err != nil || got[0] != 42 {
+			return fmt.Errorf("the message is lost: %v %v %v", done, err, got)
+		}
+		return nil
+	})
+}
+
 // P8: a rank that computes learns of an error by its context and by Err.
 func TestP8ComputingRank(t *testing.T) {
 	fakeTime(t)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -60,7 +61,7 @@ func rankOfJob(args []string) {
 		case "agree":
 			sampled(world, 31, 1, func() { world.Agree(1).MustWait(ctx) })
 		case "recover":
-			return jobRecover(ctx, world)
+			return jobRecover(ctx, world, number)
 		case "restore":
 			return jobRestore(ctx, world)
 		case "krylov":
@@ -154,9 +155,12 @@ func jobTold(ctx context.Context, world *mpicx.Comm) error {
 	return nil
 }
 
-// jobRecover is recover in c/bench.c.
-func jobRecover(ctx context.Context, world *mpicx.Comm) error {
+// jobRecover is recover in c/bench.c. The process that dies holds so many MiB.
+func jobRecover(ctx context.Context, world *mpicx.Comm, holds int) error {
 	victim := world.Size() - 1
+	if world.Rank() == victim {
+		defer runtime.KeepAlive(ones(holds << 17))
+	}
 	when, later := []int64{0}, time.Duration(world.Size())*time.Millisecond // until all others know the time
 	err := world.Guard(ctx, func(ctx context.Context) error {
 		in, out := []int{1}, []int{0}

@@ -91,7 +91,20 @@ func sigkillRows(p *programs) (all []row) {
 			},
 		})
 	}
-	return all
+	const n = 4
+	killed := func(holds string) func() time.Duration {
+		return func() time.Duration {
+			run := exec.Command(p.build("./mpicx/mpicxrun"), "-n", strconv.Itoa(n), p.build("./internal/bench"), "recover", holds)
+			return time.Duration(printed(run)[0][0])
+		}
+	}
+	return append(all, row{
+		what: fmt.Sprintf("SIGKILL of a process with 512 MiB to the error at the last survivor, %d processes", n), against: "of one with 1 MiB", reach: 1.5,
+		measure: func(c config) result {
+			s := inTurn(c.times(15), killed("512"), killed("1"))
+			return result{s[0], s[1], ""}
+		},
+	})
 }
 
 // pingCostRow compares the CPU time of processes that sleep outside of the library, with pings and

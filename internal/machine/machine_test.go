@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -93,6 +94,30 @@ func TestProcesses(t *testing.T) {
 		}
 		require.NoDirExists(t, j.dir)
 	}
+}
+
+// The others learn of a process's end at once, even if a child that it has left behind holds its output open.
+func TestEndBeforeItsOutput(t *testing.T) {
+	j, err := NewJob(2, 0)
+	require.NoError(t, err)
+	defer j.Close()
+	child := filepath.Join(t.TempDir(), "child")
+	scripts := []string{
+		`sleep 300 & echo $! >"$1"; echo last words; exit 3`,
+		`"$0" -test.run='^$'; kill $(cat "$1")`, // fails unless the job has failed before the child has ended
+	}
+	out := make([]bytes.Buffer, 2)
+	outcomes, err := j.Run(func(rank int) *exec.Cmd {
+		c := exec.Command("sh", "-c", scripts[rank], os.Args[0], child)
+		c.Stdout, c.Stderr = &out[rank], &out[rank]
+		c.WaitDelay = time.Hour
+		return c
+	}, nil, func(string) {})
+	require.NoError(t, err)
+	require.Equal(t, 3, outcomes[0].Status())
+	require.Zero(t, outcomes[1].Status())
+	require.Contains(t, out[1].String(), "process 0 has died")
+	require.Equal(t, "last words\n", out[0].String())
 }
 
 // A process that has left still passes messages on. Its end is a death unless all have left:

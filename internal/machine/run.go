@@ -20,6 +20,7 @@ type Outcome struct {
 	First    bool             // no process had died before
 	Died     bool             // it had not left the job, and other processes were in it
 	Survived bool             // others have continued without it
+	Asked    bool             // a signal that Run has forwarded, to ask the job to end, has ended it
 
 	was state
 }
@@ -31,22 +32,30 @@ const lookOut = 5 * time.Millisecond
 // themselves, and once more to end after SIGTERM.
 const patience = 2 * time.Second
 
+// An end is that of a process, or the end of its output, which comes later.
+type end struct {
+	rank  int
+	state *os.ProcessState
+	read  bool // all output has been read
+}
+
 // Run starts a process for each rank, by the command that the function returns, and waits until
 // they have ended. It forwards signals to them, and calls say with what happens. A process can have
 // others started later, whose Outcomes follow.
 func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, say func(text string)) ([]Outcome, error) {
 	runtime.LockOSThread() // the processes end with it
 	defer runtime.UnlockOSThread()
-	ends := make(chan int, j.all())
+	ends := make(chan end, 2*j.all())
 	running := make(map[int]*os.Process)
+	unread := 0 // the processes that are running, or whose output is
 	var commands []*exec.Cmd
-	var ending os.Signal // it has asked the job to end; nil: none has
+	var ending []os.Signal // they have asked the job to end, in order
 	start := func() error {
 		r := len(commands)
 		c := command(r)
 		commands = append(commands, c)
-		if ending != nil {
-			return fmt.Errorf("the job was asked to end (%v)", ending)
+		if len(ending) > 0 {
+			return fmt.Errorf("the job was asked to end (%v)", ending[0])
 		}
 		if c.Env == nil {
 			c.Env = os.Environ()
@@ -59,17 +68,22 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 			return err
 		}
 		running[r] = c.Process
+		unread++
 		go func() {
-			_ = c.Wait() // its error is in the ProcessState
-			ends <- r
+			state, _ := c.Process.Wait() // its error is in the state
+			ends <- end{rank: r, state: state}
+			_ = c.Wait() // for the end of its output: a child of the process may have it open
+			ends <- end{rank: r, read: true}
 		}()
 		return nil
 	}
 	for range j.Size {
 		if err := start(); err != nil {
 			signalAll(running, syscall.SIGKILL)
-			for range running {
-				<-ends
+			for unread > 0 {
+				if (<-ends).read {
+					unread--
+				}
 			}
 			return nil, err
 		}
@@ -81,14 +95,15 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 		asked = ticker.C
 	}
 	outcomes := make([]Outcome, j.all())
-	var deadline <-chan time.Time // for the others to end, after a death
-	said := make([]bool, j.all()) // the ranks whose deaths were reported
+	var deadline <-chan time.Time   // for the others to end, after a death
+	said := make([]bool, j.all())   // the ranks whose deaths were reported
+	news := make([]string, j.all()) // what is to be said of a rank after its output
 	saidFirst := false
 	next := syscall.SIGTERM
-	for order := 0; len(running) > 0; {
+	for order := 0; unread > 0; {
 		select {
 		case <-asked:
-			for len(commands) < j.board.begun() {
+			for len(running) > 0 && len(commands) < j.board.begun() {
 				r := len(commands)
 				if err := start(); err != nil {
 					said[r] = true
@@ -100,24 +115,32 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 		case s := <-signals:
 			forward(running, s.(syscall.Signal))
 			if asksToEnd(s) {
-				ending = s
+				ending = append(ending, s)
 			}
 		case <-deadline:
 			signalAll(running, next)
 			next, deadline = syscall.SIGKILL, time.After(patience)
 		case e := <-ends:
-			delete(running, e)
-			outcomes[e] = Outcome{State: commands[e].ProcessState, Order: order, was: j.ended(e)}
+			r := e.rank
+			if e.read {
+				unread--
+				if news[r] != "" {
+					say(news[r])
+				}
+				continue
+			}
+			delete(running, r)
+			outcomes[r] = Outcome{State: e.state, Order: order, Asked: slices.Contains(ending, endedBy(e.state)), was: j.ended(r)}
 			order++
 			switch {
-			case outcomes[e].was == left || j.all() == 1:
+			case outcomes[r].was == left || j.all() == 1:
 			case j.any(mortal):
-				said[e] = true
-				say(fmt.Sprintf("rank %d has died: %v", e, outcomes[e].State))
+				said[r] = true
+				news[r] = fmt.Sprintf("rank %d has died: %v", r, e.state)
 			case j.any(fragile):
-				if !saidFirst && j.isFirst(e) {
+				if !saidFirst && j.isFirst(r) {
 					saidFirst = true
-					say(fmt.Sprintf("rank %d has died: %v; the others can't continue without it", e, outcomes[e].State))
+					news[r] = fmt.Sprintf("rank %d has died: %v; the others can't continue without it", r, e.state)
 				}
 				if deadline == nil {
 					deadline = time.After(patience)
@@ -170,15 +193,19 @@ func Signals() chan os.Signal {
 	return signals
 }
 
-// Status returns the exit status of a job. It is 0 if all processes have ended with 0, or all
-// that have survived the deaths of others. Otherwise it is the status of the first process that
-// has ended otherwise, as a shell reports it: 128 plus the number of the signal, if a signal
-// has ended it. The process that died first is the first, in whatever order the system reports
-// the ends.
+// Status returns the exit status of a job, as a shell reports it: 128 plus the number of the signal
+// for a process that a signal has ended. If a signal that asked the job to end has ended a process,
+// it is that: other processes may learn of the death before the signal comes to them, and return.
+// Otherwise it is 0 if all processes have ended with 0, or all that have survived the deaths of
+// others, and else the status of the first process that has ended otherwise. The process that died
+// first is the first, in whatever order the system reports the ends.
 func Status(outcomes []Outcome) int {
 	status, order := 0, len(outcomes)
 	for _, o := range outcomes {
 		s := o.Status()
+		if o.Asked {
+			return s
+		}
 		if s == 0 && o.Died {
 			s = 1
 		}
@@ -197,8 +224,19 @@ func (o Outcome) Status() int {
 	if o.State == nil { // it could not be started
 		return 126
 	}
-	if w, ok := o.State.Sys().(syscall.WaitStatus); ok && w.Signaled() {
-		return 128 + int(w.Signal())
+	if s := endedBy(o.State); s != nil {
+		return 128 + int(s.(syscall.Signal))
 	}
 	return o.State.ExitCode()
+}
+
+// endedBy returns the signal that has ended a process, or nil.
+func endedBy(state *os.ProcessState) os.Signal {
+	if state == nil {
+		return nil
+	}
+	if w, ok := state.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return w.Signal()
+	}
+	return nil
 }

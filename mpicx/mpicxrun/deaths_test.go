@@ -211,6 +211,23 @@ func TestSignals(t *testing.T) {
 	}
 }
 
+// A signal that asks the job to end, and has ended a process, is the job's status, even if another process has
+// learned of that death before the signal came to it, and has returned.
+func TestInterrupted(t *testing.T) {
+	for _, status := range []string{"0", "1"} {
+		t.Setenv("TEST_STATUS", status)
+		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+			if signal.Ignored(s) {
+				continue
+			}
+			j := start(t, "interrupted", "-n", "3")
+			j.pids(t, 3)
+			require.NoError(t, j.Process.Signal(s))
+			require.Equal(t, 128+int(s), j.status(t), "%s", &j.errs)
+		}
+	}
+}
+
 // Ctrl-Z stops all, and fg has them go on.
 func TestJobControl(t *testing.T) {
 	if _, err := exec.LookPath("ps"); err != nil {

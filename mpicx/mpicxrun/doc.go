@@ -6,7 +6,8 @@
 //
 // Rank 0 reads the standard input; that of the other ranks is empty. The processes write to
 // mpicxrun's standard output and error directly. With -label lines stay whole, and each begins
-// with the rank of its process: [2].
+// with the rank of its process: [2]. If a child that a process has left behind has its output open,
+// mpicxrun waits for the end of that for a second.
 //
 // SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT are passed on to all
 // processes, and to the processes that these have started. (SIGQUIT has a Go program print the
@@ -42,4 +43,7 @@
 //	125    there can be no job: not on Windows, nor inside of mpirun or mpicxrun
 //	126    the program can't be started
 //	127    there is no such program
+//
+// If SIGINT, SIGTERM, SIGHUP or SIGQUIT was passed on and has ended a process, the status is 128 and
+// the signal's number, whatever the other processes have ended with: 130 after Ctrl-C.
 package main

@@ -222,6 +222,22 @@ var programs = map[string]func(){
 			return mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx)
 		}, ulfm())
 	},
+	"interrupted": func() { // the signal ends all but rank 1, which learns of the deaths and returns
+		rank(func(ctx context.Context, world *mpicx.Comm) error {
+			if world.Rank() == 1 {
+				signal.Ignore(syscall.SIGINT, syscall.SIGTERM)
+			}
+			if err := world.Barrier().Wait(ctx); err != nil {
+				return err
+			}
+			printPid(world)
+			err := mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx)
+			if os.Getenv("TEST_STATUS") == "0" {
+				return nil
+			}
+			return err
+		}, ulfm())
+	},
 	"signals": func() {
 		came := make(chan os.Signal, 10)
 		signal.Notify(came, syscall.SIGINT, syscall.SIGTERM, syscall.SIGUSR1)
