@@ -53,7 +53,8 @@ type engine struct {
 	fence       func(process int) bool // of watched
 	families    map[contextID]*liveness
 
-	// news are to be told when mu is free, in order, by one goroutine at a time.
+	// news are to be told when mu is free, in order, by one goroutine at a time. Only the end of one request,
+	// where there is nothing else, is told beside that: see unlock.
 	news    []news
 	told    []news // memory for reuse
 	telling bool
@@ -334,7 +335,7 @@ func (e *engine) unlock() {
 		e.mu.Unlock()
 		return
 	}
-	if n := e.news[0]; len(e.news) == 1 && n.request != nil {
+	if n := e.news[0]; len(e.news) == 1 && n.request != nil { // most often: without locking mu again
 		e.news[0], e.news = news{}, e.news[:0]
 		e.mu.Unlock()
 		n.request.Done.Completed(n.request)
