@@ -31,9 +31,11 @@ func (k *keeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
 	return place, ended
 }
 
-// Yield lets other ranks run, unless they are other processes.
+// Yield lets other ranks run or, if they are other processes, messages of theirs come.
 func (k *keeper) Yield() {
-	if k.proc.driver == nil {
+	if d := k.proc.driver; d != nil {
+		d.Glance()
+	} else {
 		k.proc.yielder.yield()
 	}
 }

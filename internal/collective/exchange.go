@@ -56,9 +56,11 @@ type Exchange struct {
 	step     int // changes only while no request is pending
 	more     bool
 	requests []transport.Request
-	// pending counts requests, plus one for run, plus starting. Whoever makes it 0 continues.
-	pending atomic.Int32
-	err     atomic.Pointer[error]
+	starter  transport.Starter // of comm; nil: it is none
+	// ended counts the requests that have ended, and started once run has begun all and left. Whoever
+	// completes it continues. It is not used in a step whose requests all end at once.
+	ended atomic.Int32
+	err   atomic.Pointer[error]
 
 	few      [8]uint64 // the first Scratch, of which so many bytes are used
 	used     int
@@ -89,6 +91,7 @@ func (x *Exchange) Start(comm transport.Comm, epoch transport.Epoch, tag int, a 
 // error, and does not call done.
 func (x *Exchange) Begin(comm transport.Comm, epoch transport.Epoch, tag int, a Algorithm, done Ender) (ended bool, err error) {
 	x.comm, x.epoch, x.tag, x.algorithm, x.done = comm, epoch, tag, a, done
+	x.starter, _ = comm.(transport.Starter)
 	x.step = 0
 	if x.err.Load() != nil {
 		x.err.Store(nil)
@@ -113,7 +116,7 @@ func (x *Exchange) Size() int { return x.comm.Size() }
 // Send requests that b is sent to rank to. If it is the first request of the step, it may be sent
 // at once. So an algorithm that receives long messages in a step requests these first.
 func (x *Exchange) Send(to int, b []byte) {
-	if len(x.requests) > 0 || !x.comm.TrySend(to, x.tag, x.epoch, x.Signature, b) {
+	if x.starter != nil || len(x.requests) > 0 || !x.comm.TrySend(to, x.tag, x.epoch, x.Signature, b) {
 		x.add(transport.Sending, to, b)
 	}
 }
@@ -162,24 +165,16 @@ func (x *Exchange) run() (ended bool, err error) {
 		if err := x.ask(); err != nil || len(x.requests) == 0 {
 			return x.end(err)
 		}
-		x.pending.Store(int32(len(x.requests)) + 1 + starting)
-		done := int32(1)
-		for i := range x.requests {
-			switch r := &x.requests[i]; {
-			case r.Kind == transport.Receiving:
-				x.comm.Irecv(r)
-			case r.Mode == 0 && x.comm.TrySend(r.Peer, r.Tag, r.Epoch, r.Signature, r.Buf):
-				done++
-			default:
-				x.comm.Isend(r)
+		ended := int32(x.start())
+		if all := int32(len(x.requests)); ended < all {
+			x.ended.Add(started)
+			if x.err.Load() != nil {
+				x.cancel()
 			}
-		}
-		x.pending.Add(-starting)
-		if x.err.Load() != nil {
-			x.cancel()
-		}
-		if x.pending.Add(-done) > 0 {
-			return false, nil
+			if x.ended.Add(ended+1) <= started+all {
+				return false, nil
+			}
+			x.ended.Store(0)
 		}
 		if err := x.err.Load(); err != nil {
 			return x.end(*err)
@@ -187,8 +182,33 @@ func (x *Exchange) run() (ended bool, err error) {
 	}
 }
 
-// starting is added to pending until run has started all requests of the step.
-const starting = 1 << 30
+// started is added to ended when run has begun all requests of the step.
+const started = 1 << 30
+
+// start begins the requests of the step, and returns how many have ended at once.
+func (x *Exchange) start() (ended int) {
+	if x.starter != nil {
+		if ended = x.starter.Start(x.requests); ended > 0 {
+			for i := range x.requests {
+				if r := &x.requests[i]; r.Ended {
+					x.check(r)
+				}
+			}
+		}
+		return ended
+	}
+	for i := range x.requests {
+		switch r := &x.requests[i]; {
+		case r.Kind == transport.Receiving:
+			x.comm.Irecv(r)
+		case r.Mode == 0 && x.comm.TrySend(r.Peer, r.Tag, r.Epoch, r.Signature, r.Buf):
+			ended++
+		default:
+			x.comm.Isend(r)
+		}
+	}
+	return ended
+}
 
 // ask calls the algorithm until a step has requests, or the last one is done.
 func (x *Exchange) ask() (err error) {
@@ -202,7 +222,30 @@ func (x *Exchange) ask() (err error) {
 
 // Completed counts a message. After the last of a step it begins the next.
 func (x *Exchange) Completed(r *transport.Request) {
+	x.check(r)
+	all := started + 1 + int32(len(x.requests)) // read before another goroutine may continue
+	if x.ended.Add(1) < all {
+		return
+	}
+	x.ended.Store(0)
+	var ended bool
+	var err error
+	if failed := x.err.Load(); failed != nil {
+		ended, err = x.end(*failed)
+	} else {
+		ended, err = x.run()
+	}
+	if ended {
+		x.done.Ended(err)
+	}
+}
+
+// check fails the operation if a message is not what it should be.
+func (x *Exchange) check(r *transport.Request) {
 	err := r.Err
+	if err == nil && (r.Kind != transport.Receiving || r.Signature == r.Status.Signature && (r.Take || r.Status.Bytes == len(r.Buf))) {
+		return
+	}
 	long, truncated := errors.AsType[*transport.TruncateError](err)
 	if truncated {
 		err = &LengthError{long.Status.Source, long.Status.Bytes, long.Room}
@@ -216,22 +259,10 @@ func (x *Exchange) Completed(r *transport.Request) {
 	if err != nil {
 		x.fail(err)
 	}
-	if x.pending.Add(-1) > 0 {
-		return
-	}
-	var ended bool
-	if failed := x.err.Load(); failed != nil {
-		ended, err = x.end(*failed)
-	} else {
-		ended, err = x.run()
-	}
-	if ended {
-		x.done.Ended(err)
-	}
 }
 
 func (x *Exchange) fail(err error) {
-	if x.err.CompareAndSwap(nil, &err) && x.pending.Load() < starting {
+	if x.err.CompareAndSwap(nil, &err) && x.ended.Load() >= started {
 		x.cancel() // else run does
 	}
 }

@@ -8,6 +8,8 @@ type Private struct {
 	Next   *Request // in that, or in a list of some that have ended
 	Prev   *Request
 	Number uint64 // in a queue: see package match
+
+	Beginning, Ended bool // see Starter
 }
 
 // A Kind is the operation of a request.

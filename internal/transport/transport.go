@@ -238,6 +238,8 @@ type Driver interface {
 	// Await blocks until s is Woken, ended is closed, or the transport has Failed. It says whether
 	// s is Woken.
 	Await(s waiting.Sleeper, ended <-chan struct{}) (woken bool)
+	// Glance makes messages move for a moment. What a goroutine is about to wait for may then be done.
+	Glance()
 	// Failed returns the error after which no message moves any more, or nil.
 	Failed() error
 	// Watch adds n to the number of goroutines that wait in other ways.
@@ -245,6 +247,13 @@ type Driver interface {
 	// Doze(true) says that nothing is expected for a long time. Until Doze(false), messages may
 	// wait for some milliseconds, unless a process has died recently.
 	Doze(on bool)
+}
+
+// A Starter is a Comm that can begin several requests for less than their sum.
+type Starter interface {
+	// Start begins sends and receives, whose Kind says which, as Isend and Irecv do, in their order. It returns
+	// how many have ended at once. They are Ended, and their Done is not called.
+	Start(rs []Request) (ended int)
 }
 
 // A Completer is told when a request has ended.

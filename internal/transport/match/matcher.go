@@ -167,9 +167,12 @@ func (m *Matcher[T]) Post(r *transport.Request) {
 	m.Posted.Push(r)
 }
 
+// Waits says whether r is one of the waiting receives and probes.
+func (m *Matcher[T]) Waits(r *transport.Request) bool { return r.Where == any(m) }
+
 // Withdraw removes r from the waiting requests, and says whether it was one.
 func (m *Matcher[T]) Withdraw(r *transport.Request) bool {
-	if r.Where != any(m) {
+	if !m.Waits(r) {
 		return false
 	}
 	m.Posted.Remove(r)

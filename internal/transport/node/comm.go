@@ -68,8 +68,9 @@ func (a *arrival) checkRoom() error {
 }
 
 var (
-	_ transport.Comm   = (*comm)(nil)
-	_ transport.Driver = (*comm)(nil)
+	_ transport.Comm    = (*comm)(nil)
+	_ transport.Driver  = (*comm)(nil)
+	_ transport.Starter = (*comm)(nil)
 )
 
 // newComm makes a communicator, and delivers the messages that came before it was made.
@@ -129,6 +130,9 @@ func (c *comm) Await(w waiting.Sleeper, ended <-chan struct{}) (woken bool) {
 	return c.e.await(w, ended)
 }
 
+// Glance makes progress for a moment.
+func (c *comm) Glance() { c.e.glance() }
+
 // Failed returns the error of the fabric after which no message moves any more.
 func (c *comm) Failed() error {
 	if !c.e.over.Load() {
@@ -171,9 +175,13 @@ func (c *comm) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, b
 
 // Isend sends a short message at once, and offers any other.
 func (c *comm) Isend(r *transport.Request) {
+	c.e.lock()
+	defer c.e.unlock()
+	c.send(r)
+}
+
+func (c *comm) send(r *transport.Request) {
 	e := c.e
-	e.lock()
-	defer e.unlock()
 	r.Kind, r.Where, r.Err = transport.Sending, nil, nil
 	r.Status = transport.Status{Source: c.rank, Tag: r.Tag, Bytes: len(r.Buf), Signature: r.Signature}
 	err := c.barred(r)
@@ -240,6 +248,44 @@ func (c *comm) begin(r *transport.Request, kind transport.Kind) {
 	defer e.unlock()
 	r.Kind, r.Where, r.Err = kind, nil, nil
 	c.matchOrPost(r)
+	c.lookFor(r)
+}
+
+// lookFor takes packets of the neighbour that a request waits for, until its message has come.
+func (c *comm) lookFor(r *transport.Request) {
+	if r.Peer < 0 || !c.Waits(r) {
+		return
+	}
+	in := c.e.from[c.process(r.Peer)]
+	for n := 0; in != nil && n < polls && c.Waits(r) && c.e.lookAt(in); n++ {
+	}
+}
+
+// Start begins the requests of a step.
+func (c *comm) Start(rs []transport.Request) (ended int) {
+	c.e.lock()
+	defer c.e.unlock()
+	for i := range rs {
+		r := &rs[i]
+		r.Beginning, r.Ended = true, false
+		if r.Kind == transport.Sending {
+			c.send(r)
+			continue
+		}
+		r.Where, r.Err = nil, nil
+		c.matchOrPost(r)
+	}
+	for i := range rs {
+		r := &rs[i]
+		c.lookFor(r)
+	}
+	for i := range rs {
+		r := &rs[i]
+		if r.Beginning = false; r.Ended {
+			ended++
+		}
+	}
+	return ended
 }
 
 // matchOrPost gives r a message that has come, or posts r for a later message.

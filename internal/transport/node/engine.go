@@ -53,13 +53,15 @@ type engine struct {
 	fence       func(process int) bool // of watched
 	families    map[contextID]*liveness
 
-	// news are to be told when mu is free, in order, by one goroutine at a time.
+	// news are to be told when mu is free, in order, by one goroutine at a time. Only the end of one request,
+	// where there is nothing else, is told beside that: see unlock.
 	news    []news
 	told    []news // memory for reuse
 	telling bool
 
 	driving driving
 	looks   int           // of a round, by a goroutine that waits
+	glances int           // of a round, by a goroutine that is about to wait
 	often   int           // turns after which it lets other goroutines have its core: a thread may wake up for that
 	watched atomic.Int32  // goroutines that wait in other ways
 	dozing  atomic.Bool   // nothing is expected for long
@@ -96,6 +98,7 @@ type news struct {
 
 const (
 	polls       = 20                     // in one go, by a goroutine that waits
+	glances     = 100                    // by one that is about to
 	mixed       = 4                      // of the fabric, where packets may come through rings as well
 	lastPackets = 1 << 14                // of all, looked for what the dead had sent: the living may never stop
 	seldom      = 128                    // turns between those with the fabric, where nothing is expected of it
@@ -196,6 +199,13 @@ func (e *engine) await(w waiting.Sleeper, ended <-chan struct{}) (woken bool) {
 	}
 }
 
+// glance makes progress for about as long as a short message takes, unless another goroutine does.
+func (e *engine) glance() {
+	if !e.driving.busy.Load() {
+		e.move(e.glances, false)
+	}
+}
+
 // driving selects the one goroutine that makes progress.
 type driving struct {
 	busy atomic.Bool
@@ -245,7 +255,7 @@ func (e *engine) move(times int, all bool) (happened bool) {
 	if ask || happened {
 		looks = 1
 	}
-	for came := false; looks > 0 && !came; looks-- {
+	for came := false; looks > 0 && !came && e.wanted.Load() == 0; looks-- {
 		came = e.look()
 		happened = happened || came
 	}
@@ -325,6 +335,12 @@ func (e *engine) unlock() {
 		e.mu.Unlock()
 		return
 	}
+	if n := e.news[0]; len(e.news) == 1 && n.request != nil { // most often: without locking mu again
+		e.news[0], e.news = news{}, e.news[:0]
+		e.mu.Unlock()
+		n.request.Done.Completed(n.request)
+		return
+	}
 	e.telling = true
 	e.tell()
 }
@@ -368,9 +384,13 @@ func (e *engine) tell() {
 	e.mu.Unlock()
 }
 
-// end adds the end of r to the news.
+// end adds the end of r to the news, unless Start is beginning it.
 func (e *engine) end(r *transport.Request, err error) {
 	r.Where, r.Err = nil, err
+	if r.Beginning {
+		r.Ended = true
+		return
+	}
 	e.news = append(e.news, news{request: r})
 }
 
@@ -406,17 +426,40 @@ func (e *engine) garbage(source int, err error) {
 // take takes a packet. Another process may still change its bytes. It returns an error if no process sends
 // such a packet.
 func (e *engine) take(source int, packet []byte) error {
-	h, rest, err := decode(packet)
+	a := &e.arrival // until it is kept
+	rest, err := a.header.decode(packet)
 	if e.heart != nil && source == e.heart.emitter {
 		e.heart.heard = true
 	}
-	switch {
+	switch h := &a.header; {
 	case err != nil:
 		return err
+	case e.dead[source] && h.kind < beat: // it may live, but has been declared dead
+		return nil
+	case h.kind > offer:
+		return e.takeNotice(source, *h, rest)
+	}
+	a.source, a.bytes = source, rest
+	c := e.latest
+	to := a.header.to
+	if c == nil || c.context != to {
+		c = e.comms[to]
+	}
+	if c != nil {
+		e.latest = c
+		return c.deliver(a)
+	}
+	if !e.isClosed(to) {
+		e.early[to] = append(e.early[to], a.kept())
+	}
+	return nil
+}
+
+// takeNotice is take for a packet that is no message.
+func (e *engine) takeNotice(source int, h header, rest []byte) error {
+	switch {
 	case h.kind >= beat:
 		return e.heart.take(source, h, rest)
-	case e.dead[source]: // it may live, but has been declared dead
-		return nil
 	case h.kind == accept || h.kind == pulled:
 		return e.accepted(source, h)
 	case h.kind == stands:
@@ -428,23 +471,8 @@ func (e *engine) take(source int, packet []byte) error {
 		return nil
 	case h.kind == reminder:
 		return e.takeReminder(source, h)
-	case h.kind > reminder:
-		return e.takeLiveness(source, h)
 	}
-	e.arrival = arrival{header: h, source: source, bytes: rest}
-	a := &e.arrival // until it is kept
-	c := e.latest
-	if c == nil || c.context != h.to {
-		c = e.comms[h.to]
-	}
-	if c != nil {
-		e.latest = c
-		return c.deliver(a)
-	}
-	if !e.isClosed(h.to) {
-		e.early[h.to] = append(e.early[h.to], a.kept())
-	}
-	return nil
+	return e.takeLiveness(source, h)
 }
 
 // remembered is the number of closed communicators that are remembered; at most twice as many are. Nothing is

@@ -49,8 +49,8 @@ func Begin(fabric Fabric, o Options) (*Job, error) {
 	if e.far = farLimit; slices.Max(e.machines) > slices.Min(e.machines) {
 		e.far = max(farLimit, began.Packet-headerLength)
 	}
-	if e.looks = polls; e.crowded {
-		e.looks = 1
+	if e.looks, e.glances = polls, glances; e.crowded {
+		e.looks, e.glances = 1, 1
 	}
 	if err := e.shareMemory(); err != nil {
 		return nil, err

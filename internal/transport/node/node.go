@@ -78,7 +78,7 @@ const envNode = "MPICX_NODE"
 
 // shareMemory makes the rings. If this is not possible the fabric carries everything.
 func (e *engine) shareMemory() error {
-	e.out = make([]*outbox, e.size)
+	e.from, e.out = make([]*inbox, e.size), make([]*outbox, e.size)
 	most := 0
 	if s := os.Getenv(envNode); s != "" {
 		var err error
@@ -106,7 +106,6 @@ func (e *engine) shareMemory() error {
 		return err
 	}
 	e.limit, e.chunk = min(nearLimit, ring.Longest(room)-headerLength), room/4
-	e.from = make([]*inbox, e.size)
 	for i, p := range near {
 		from, to := memory[(i*n+me)*size:][:size], memory[(me*n+i)*size:][:size]
 		e.from[p] = &inbox{ring.NewReader(from[:ringSize]), ring.NewPipeReader(from[ringSize:]), p}
@@ -289,13 +288,20 @@ func (e *engine) takePart(source int, h header) error {
 // look takes at most one packet of each neighbour, and says whether there was any.
 func (e *engine) look() (came bool) {
 	for _, in := range e.in {
-		took, err := e.takeFrom(in)
-		if err != nil {
-			e.garbage(in.process, err)
+		if in.Ready() && e.lookAt(in) {
+			came = true
 		}
-		came = came || took
 	}
 	return came
+}
+
+// lookAt takes the next packet of a neighbour, and says whether there was one.
+func (e *engine) lookAt(in *inbox) (took bool) {
+	took, err := e.takeFrom(in)
+	if err != nil {
+		e.garbage(in.process, err)
+	}
+	return took
 }
 
 // takeFrom takes the next packet of a neighbour, and says whether there was one.

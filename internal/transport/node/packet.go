@@ -113,35 +113,32 @@ func (h *header) encode(b []byte) {
 	}
 }
 
-// decode returns the header of a packet and the rest.
-func decode(packet []byte) (h header, rest []byte, err error) {
+// decode sets h to the header of a packet, and returns the rest.
+func (h *header) decode(packet []byte) (rest []byte, err error) {
 	if len(packet) < wholeLength {
-		return h, nil, fmt.Errorf("%d bytes, expected %d or more", len(packet), wholeLength)
+		return nil, fmt.Errorf("%d bytes, expected %d or more", len(packet), wholeLength)
 	}
-	h = header{
-		to:          contextID(binary.LittleEndian.Uint64(packet[0:])),
-		epoch:       transport.Epoch(binary.LittleEndian.Uint64(packet[8:])),
-		tag:         int(int64(binary.LittleEndian.Uint64(packet[16:]))),
-		signature:   signature.Word(binary.LittleEndian.Uint64(packet[24:])),
-		transferTag: binary.LittleEndian.Uint32(packet[32:]),
-		kind:        kind(packet[36]),
-		listener:    packet[37] == 1,
-	}
-	switch n := h.encodedLength(); {
-	case h.kind < whole || h.kind > vouch:
-		return h, nil, fmt.Errorf("kind %d", h.kind)
-	case len(packet) < n:
-		return h, nil, fmt.Errorf("%d bytes, expected %d or more", len(packet), n)
-	default:
-		rest = packet[n:]
-	}
+	h.to = contextID(binary.LittleEndian.Uint64(packet[0:]))
+	h.epoch = transport.Epoch(binary.LittleEndian.Uint64(packet[8:]))
+	h.tag = int(int64(binary.LittleEndian.Uint64(packet[16:])))
+	h.signature = signature.Word(binary.LittleEndian.Uint64(packet[24:]))
+	h.transferTag = binary.LittleEndian.Uint32(packet[32:])
+	h.kind = kind(packet[36])
+	h.listener = packet[37] == 1
 	if h.kind == whole {
-		h.length = len(rest)
-		return h, rest, nil
+		rest = packet[wholeLength:]
+		h.length, h.id = len(rest), 0
+		return rest, nil
+	}
+	switch {
+	case h.kind < whole || h.kind > vouch:
+		return nil, fmt.Errorf("kind %d", h.kind)
+	case len(packet) < headerLength:
+		return nil, fmt.Errorf("%d bytes, expected %d or more", len(packet), headerLength)
 	}
 	h.length, h.id = int(binary.LittleEndian.Uint64(packet[40:])), binary.LittleEndian.Uint64(packet[48:])
 	if h.length < 0 || h.length > longestMessage {
-		return h, nil, fmt.Errorf("a message of %d bytes, expected 0 to %d", h.length, longestMessage)
+		return nil, fmt.Errorf("a message of %d bytes, expected 0 to %d", h.length, longestMessage)
 	}
-	return h, rest, nil
+	return packet[headerLength:], nil
 }

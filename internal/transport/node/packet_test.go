@@ -38,7 +38,8 @@ func TestHeaders(t *testing.T) {
 			rest, h.id = []byte("five."), 0
 		}
 		h.length = len(rest)
-		got, tail, err := decode(packet(h, rest))
+		var got header
+		tail, err := got.decode(packet(h, rest))
 		require.NoError(t, err)
 		require.Equal(t, h, got)
 		require.True(t, bytes.Equal(rest, tail))
@@ -58,7 +59,7 @@ func TestNoPackets(t *testing.T) {
 		{packet(header{kind: vouch + 1}, nil), fmt.Sprint("kind ", int(vouch)+1)},
 		{packet(header{kind: offer, length: -1}, nil), fmt.Sprintf("a message of -1 bytes, expected 0 to %d", longestMessage)},
 	} {
-		_, _, err := decode(test.packet)
+		_, err := new(header).decode(test.packet)
 		require.EqualError(t, err, test.want)
 	}
 }
@@ -71,7 +72,8 @@ func FuzzDecode(f *testing.F) {
 		f.Add(packet(h, []byte{1, 2, 3}))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		h, rest, err := decode(b)
+		var h, again header
+		rest, err := h.decode(b)
 		if err != nil {
 			return
 		}
@@ -79,7 +81,7 @@ func FuzzDecode(f *testing.F) {
 		if h.kind == whole {
 			require.Len(t, rest, h.length)
 		}
-		again, restAgain, err := decode(packet(h, rest))
+		restAgain, err := again.decode(packet(h, rest))
 		require.NoError(t, err)
 		require.Equal(t, h, again)
 		require.Equal(t, rest, restAgain)

@@ -31,6 +31,7 @@ type side struct {
 // tally is shared by all sides of one rank in one test.
 type tally struct {
 	endedTwice atomic.Int32 // requests
+	begun      atomic.Int32 // sends and receives
 	mu         sync.Mutex
 	made       []transport.Comm // by Sub
 }
