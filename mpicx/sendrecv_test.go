@@ -20,6 +20,27 @@ func numbers(n, from int) []int {
 	return all
 }
 
+// Ranks that send before they receive never wait for each other while their messages are short and received, however
+// many there are.
+func TestSendsBeforeReceives(t *testing.T) {
+	exchange := func(ctx context.Context, world *mpicx.Comm) error {
+		peer, got := 1-world.Rank(), []int{0}
+		for i := range 1<<16 + 1<<15 {
+			mpicx.Send(world, []int{i}, peer, 0).MustWait(ctx)
+			mpicx.Recv(world, got, peer, 0).MustWait(ctx)
+			if got[0] != i {
+				return fmt.Errorf("message %d is %d", i, got[0])
+			}
+		}
+		return nil
+	}
+	if processes != nil {
+		mpicxtest.Run(t, 2, exchange)
+	} else {
+		mpicxtest.RunProcesses(t, 2, exchange)
+	}
+}
+
 // A ring passes long and short messages round, by two slices, by one, and by two that overlap.
 func TestSendrecv(t *testing.T) {
 	for _, n := range fitting(1, 2, 3, 4) {

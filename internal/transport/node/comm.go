@@ -374,6 +374,7 @@ func (c *comm) add(a *arrival) error {
 func (c *comm) give(r *transport.Request, a *arrival) {
 	switch {
 	case a.header.kind == whole:
+		c.e.received(a)
 		r.Fill(r.Status, a.bytes, false)
 	case !r.Take && r.Alloc == nil && a.header.length > len(r.Buf):
 		c.e.refuse(a)
@@ -393,6 +394,7 @@ func (c *comm) give(r *transport.Request, a *arrival) {
 			buf = r.Alloc(a.header.length)
 		}
 		c.receiving[r] = false
+		c.e.received(a)
 		c.e.accept(a.kept(), &transfer{comm: c, request: r, bytes: buf[:a.header.length]})
 		return
 	}

@@ -469,6 +469,8 @@ func (e *engine) takeNotice(source int, h header, rest []byte) error {
 	case h.kind == withdrawn:
 		e.forget(source, h)
 		return nil
+	case h.kind == credit:
+		return e.takeCredit(source, h)
 	case h.kind == reminder:
 		return e.takeReminder(source, h)
 	}

@@ -89,7 +89,8 @@ func TestGarbageEndsAll(t *testing.T) {
 		{"an answer to nothing", header{kind: stands, transferTag: 9, length: 8}, 1, "an offer stands whose bytes have not been read: transfer 9"},
 		{"an answer to another's", header{kind: stands, transferTag: 1, length: 8}, 2, "an offer stands whose bytes have not been read: transfer 1"},
 		{"a reminder of no collective call", header{kind: reminder, to: world, tag: 5}, 1, "a reminder of tag 5"},
-		{"dead, where nobody dies", header{kind: dead, to: world}, 1, "kind 11, where nobody dies"},
+		{"dead, where nobody dies", header{kind: dead, to: world}, 1, "kind 12, where nobody dies"},
+		{"credit for more than may be ahead", header{kind: credit, id: 1<<16 + 1}, 1, "credit for 65537 messages of 0 bytes, expected at most 65536"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e, c, _ := alone(t, false)

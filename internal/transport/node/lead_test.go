@@ -48,3 +48,32 @@ func TestFarAhead(t *testing.T) {
 		}
 	}
 }
+
+// Two processes that send to each other before they receive never wait, as long as they do receive.
+func TestCredit(t *testing.T) {
+	before := mostLead
+	t.Cleanup(func() { mostLead = before })
+	for _, most := range []lead{{100, 1 << 20}, {1 << 16, 80_000}} {
+		mostLead = most
+		c, _ := pair(false)
+		for i := range 1000 {
+			for me := range c {
+				require.True(t, c[me].TrySend(1-me, 2, 0, 0, make([]byte, 800)), "message %d of process %d", i, me)
+			}
+			settle(c[:]...)
+			for me := range c {
+				r := (&request{Request: transport.Request{Peer: 1 - me, Tag: 2, Buf: make([]byte, 800)}}).start(c[me].Irecv)
+				require.True(t, r.ended())
+			}
+			settle(c[:]...)
+		}
+		for range min(most.messages, most.bytes/800) / 2 { // and still not ahead without end
+			require.True(t, c[0].TrySend(1, 2, 0, 0, make([]byte, 800)))
+		}
+		sent := 0
+		for c[0].TrySend(1, 2, 0, 0, make([]byte, 800)) {
+			sent++
+		}
+		require.LessOrEqual(t, sent, min(most.messages, most.bytes/800)/2)
+	}
+}

@@ -47,6 +47,8 @@ const (
 	pulled
 	// stands answers pulled: the offer had not been taken back, so these are the message's bytes.
 	stands
+	// credit says how many messages of the receiver the sender has received: see lead.
+	credit
 	// reminder tells which call the sender waits in.
 	reminder
 	// left is the last packet of a process that has left, except for what it still completes: see
@@ -73,8 +75,8 @@ type header struct {
 	epoch       transport.Epoch
 	tag         int
 	signature   signature.Word
-	length      int    // of the message; of part: of what comes in all
-	id          uint64 // of offer and accept: the sender's; of part: how many bytes; of ask and vouch: the process
+	length      int    // of the message; of part: of what comes in all; of credit: of all messages
+	id          uint64 // of offer and accept: the sender's; of part: how many bytes; of credit: messages; of ask and vouch: the process
 }
 
 // The header of a whole message has no length and no id. So the message shares a line of its ring
