@@ -222,6 +222,14 @@ var programs = map[string]func(){
 			return mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx)
 		}, ulfm())
 	},
+	"returned": func() { // rank 1 makes a call that waits for nobody, and returns; the others wait for it in another one
+		rank(func(ctx context.Context, world *mpicx.Comm) error {
+			if world.Rank() == 1 {
+				return world.Dup().Wait(ctx)
+			}
+			return world.Barrier().Wait(ctx)
+		}, blackChannel())
+	},
 	"interrupted": func() { // the signal ends all but rank 1, which learns of the deaths and returns
 		rank(func(ctx context.Context, world *mpicx.Comm) error {
 			if world.Rank() == 1 {

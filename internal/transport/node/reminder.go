@@ -110,9 +110,18 @@ func (e *engine) takeReminder(source int, h header) error {
 	if rank < 0 {
 		return fmt.Errorf("a reminder on a communicator that it is not in")
 	}
-	odd := c.Contradicts(&match.Envelope{Key: match.Key{Epoch: h.epoch, Source: rank, Tag: h.tag}, Signature: h.signature})
-	if odd != nil {
-		c.halt(odd)
+	envelope := match.Envelope{Key: match.Key{Epoch: h.epoch, Source: rank, Tag: h.tag}, Signature: h.signature}
+	if odd := c.Contradicts(&envelope); odd != nil {
+		c.contradict(&envelope, odd)
 	}
 	return nil
+}
+
+// contradict halts this rank, and tells another one, whose call contradicts this one's, what this one has called.
+// The program of this rank may have returned: then only that of the other one can report the error. A rank that is
+// halted contradicts nobody.
+func (c *comm) contradict(e *match.Envelope, odd *transport.MismatchError) {
+	c.halt(odd)
+	h := header{kind: reminder, to: c.context, epoch: e.Epoch, tag: e.Tag, signature: odd.Own}
+	c.e.sendPacket(c.process(e.Source), &h, nil)
 }
