@@ -281,7 +281,7 @@ func TestDeadlineSaysWhat(t *testing.T) {
 			{"Ssend to rank 0, tag 6 on world", mpicx.Ssend(world, []int{0}, peer, 6)},
 			{"Recv from any rank, any tag on world", mpicx.Recv(world, []int{0}, mpicx.AnySource, mpicx.AnyTag)},
 			{"Barrier, step 2: receive from rank 0 on world", world.Barrier()},
-			{"AllreduceFunc, step 1: receive from rank 0 on world", mpicx.AllreduceFunc(world, []int{1}, []int{0}, sum)},
+			{"AllreduceFunc, step 2: receive from rank 0 on world", mpicx.AllreduceFunc(world, []int{1}, []int{0}, sum)},
 			{"AllgatherValue, step 3: receive from rank 0 on world", mpicx.AllgatherValue(world, "one")},
 		}
 		dup, split := world.Dup(), world.Split(0, 0)

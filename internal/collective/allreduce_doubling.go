@@ -13,14 +13,14 @@ type AllreduceDoubling struct {
 
 func (a *AllreduceDoubling) Step(k int, x *Exchange) bool {
 	p := paired(x)
-	if k == 0 {
+	switch {
+	case k == 0:
 		a.begin(x, x.Size() > 1)
 		a.partner = -1
-	} else if a.partner >= 0 {
+	case a.partner >= 0:
 		a.combine(a.partner, x)
 		a.partner = -1
 	}
-	round := k - p.rounds()
 	switch {
 	case p.idle():
 		if k == 0 {
@@ -29,14 +29,14 @@ func (a *AllreduceDoubling) Step(k int, x *Exchange) bool {
 		}
 		x.Recv(p.rank+1, a.Acc)
 		return false
-	case round < 0:
-		if p.double() {
-			a.partner = p.rank - 1
-			x.Recv(a.partner, a.tmp)
-		}
+	case k == 0 && p.double():
+		a.partner = p.rank - 1
+		x.Recv(a.partner, a.tmp)
+		return true
+	case k == 0:
 		return true
 	}
-	if mask := 1 << round; mask < p.core {
+	if mask := 1 << (k - 1); mask < p.core {
 		a.partner = p.peer(mask)
 		x.Send(a.partner, a.value)
 		x.Recv(a.partner, a.tmp)
@@ -60,10 +60,6 @@ func paired(x *Exchange) pairing {
 	core := 1 << (bits.Len(uint(x.Size())) - 1)
 	return pairing{x.Rank(), core, x.Size() - core}
 }
-
-// rounds returns the number of steps in which pairs meet before the acting ranks do. It is 0 if there are no
-// pairs, so that the first step of such an operation is one with messages.
-func (p pairing) rounds() int { return min(p.pairs, 1) }
 
 func (p pairing) idle() bool   { return p.rank < 2*p.pairs && p.rank%2 == 0 }
 func (p pairing) double() bool { return p.rank < 2*p.pairs && p.rank%2 == 1 }

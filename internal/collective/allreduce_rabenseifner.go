@@ -20,10 +20,7 @@ func (a *Rabenseifner) Step(k int, x *Exchange) bool {
 	p := paired(x)
 	if k == 0 {
 		a.begin(x, x.Size() > 1)
-		a.parts = even(len(a.value), a.Element, p.core)
-		a.first, a.last = 0, p.core
 	}
-	round := k - p.rounds()
 	switch {
 	case p.idle():
 		if k == 0 {
@@ -32,19 +29,21 @@ func (a *Rabenseifner) Step(k int, x *Exchange) bool {
 		}
 		x.Recv(p.rank+1, a.Acc)
 		return false
-	case round < 0:
+	case k == 0:
+		a.parts = even(len(a.value), a.Element, p.core)
+		a.first, a.last = 0, p.core
 		if p.double() {
 			x.Recv(p.rank-1, a.tmp)
 		}
 		return true
-	case round == 0 && p.double():
+	case k == 1 && p.double():
 		a.combine(p.rank-1, x)
 	}
 	rounds := bits.Len(uint(p.core)) - 1
-	if 0 < round && round <= rounds {
+	if 1 < k && k <= 1+rounds {
 		a.combineSpan(x)
 	}
-	switch {
+	switch round := k - 1; {
 	case round < rounds:
 		a.halve(x, p, round)
 		return true

@@ -54,8 +54,8 @@
 //
 // If a moment never comes, the statement does nothing. Some steps never come, because the rank
 // has nothing to do in them: an Allreduce of one number has steps 1 and 2 among 4 goroutine
-// ranks or 4 processes, but among 6 processes ranks 4 and 5 have no step 1, in which ranks 0 to 3
-// meet in pairs. A statement with "must" has to be carried out at all its ranks. [Plan.Missed]
+// ranks, and steps 2 and 3 among 4 processes, whose step 1 is for numbers of ranks that are not
+// a power of two. A statement with "must" has to be carried out at all its ranks. [Plan.Missed]
 // returns the statements that were not, and [Plan.Counts] the moments that a rank has passed:
 //
 //	must kill 3 in Allreduce step 2

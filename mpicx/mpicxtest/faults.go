@@ -31,9 +31,8 @@ import (
 // A collective has the name of its function: AllreduceValue is not Allreduce. Operations and
 // messages count over all communicators of a rank and its whole run, and calls of a collective
 // by name. Which steps a rank takes part in depends on the algorithm, and so on the sizes, the number
-// of ranks and the transport. An Allreduce of one number has steps 1 and 2 among 4 goroutine ranks or
-// 4 processes. Among 6 processes ranks 0 to 3 first meet in pairs, and 4 and 5 have no step 1. The
-// numbers of operations have no gaps.
+// of ranks and the transport: an Allreduce of one number has steps 1 and 2 among 4 goroutine ranks,
+// and steps 2 and 3 among 4 processes. The numbers of operations have no gaps.
 //
 // A moment that never comes kills nobody. A statement that begins with "must" fails t then, and
 // the failure says which moments its rank has passed:

@@ -184,25 +184,6 @@ func TestFlags(t *testing.T) {
 	})
 }
 
-// The first step of an Allreduce is step 1, for goroutine ranks and for processes, whatever the algorithm.
-func TestFirstStep(t *testing.T) {
-	for _, n := range []int{2, 4} {
-		for _, length := range []int{1, 100_000} {
-			plan := fmt.Sprintf("must kill %d in Allreduce step 1", n-1)
-			program := func(ctx context.Context, world *mpicx.Comm) error {
-				buf := make([]int, length)
-				err := mpicx.Allreduce(world, buf, buf, mpicx.Sum).Wait(ctx)
-				if _, ok := errors.AsType[*mpicx.CommCorruptedError](err); !ok {
-					return fmt.Errorf("got %v, expected the death", err)
-				}
-				return nil
-			}
-			mpicxtest.RunFaults(t, n, plan, program)
-			mpicxtest.RunProcessFaults(t, n, plan, program)
-		}
-	}
-}
-
 // Plans end processes by real signals and statuses.
 func TestProcessFaults(t *testing.T) {
 	for plan, status := range map[string]int{
