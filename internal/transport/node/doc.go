@@ -20,7 +20,8 @@
 // ring of its peer: a message that is there is received at once, and is never copied to the side. One that is
 // about to wait looks for about as long as a short message takes. One that waits makes progress, under a lock;
 // others that wait at the same time are parked. While everything that it waits for comes through
-// memory, it asks the fabric only occasionally, for deaths. If no goroutine waits, a goroutine of the
+// memory, it asks the fabric only occasionally, for deaths. It yields its core to other processes of the job
+// that need it (see core). If no goroutine waits, a goroutine of the
 // package makes progress, so a rank that computes still passes errors on.
 //
 // # Deaths

@@ -21,7 +21,7 @@ type engine struct {
 	wanted     atomic.Int32 // number of goroutines that wait for mu to begin an operation
 	name       string       // of the transport
 	rank, size int
-	crowded    bool    // there are more ranks than cores
+	core       core
 	far        int     // bytes of the longest message to another machine that is sent in a packet
 	machines   []int   // the number of each process's machine
 	later      int     // the number of processes, the last ones, that may be started later
@@ -60,8 +60,6 @@ type engine struct {
 	telling bool
 
 	driving driving
-	looks   int           // of a round, by a goroutine that waits
-	glances int           // of a round, by a goroutine that is about to wait
 	often   int           // turns after which it lets other goroutines have its core: a thread may wake up for that
 	watched atomic.Int32  // goroutines that wait in other ways
 	dozing  atomic.Bool   // nothing is expected for long
@@ -102,7 +100,6 @@ const (
 	mixed       = 4                      // of the fabric, where packets may come through rings as well
 	lastPackets = 1 << 14                // of all, looked for what the dead had sent: the living may never stop
 	seldom      = 128                    // turns between those with the fabric, where nothing is expected of it
-	briefly     = 300                    // turns before a goroutine that waits yields the core
 	period      = 500 * time.Microsecond // of progress when nobody waits; a timer may take a millisecond
 	longNap     = 50 * time.Millisecond  // the same, of who dozes, where nobody asks for a sign of life
 	awake       = 2000                   // periods with nothing after which it does
@@ -156,7 +153,7 @@ func (e *engine) wake() {
 
 // await makes progress until w is woken, ended is closed, or the fabric has failed. If another goroutine is
 // here already, it lets that one make progress. While nothing happens it yields the core to other
-// goroutines and, if there are more ranks than cores, to other processes.
+// goroutines and processes, sooner if others of the job need it.
 func (e *engine) await(w waiting.Sleeper, ended <-chan struct{}) (woken bool) {
 	for !e.driving.try() {
 		over := false
@@ -186,15 +183,16 @@ func (e *engine) await(w waiting.Sleeper, ended <-chan struct{}) (woken bool) {
 		if e.over.Load() {
 			return w.Woken()
 		}
-		if e.move(e.looks, false) {
+		if e.move(e.looks(polls), false) {
+			e.core.came()
 			idle = 0
 			continue
 		}
 		if idle%e.often == 0 {
 			runtime.Gosched()
 		}
-		if e.crowded || idle > briefly {
-			yield()
+		if e.core.polite() || idle > briefly {
+			e.core.yield()
 		}
 	}
 }
@@ -202,8 +200,16 @@ func (e *engine) await(w waiting.Sleeper, ended <-chan struct{}) (woken bool) {
 // glance makes progress for about as long as a short message takes, unless another goroutine does.
 func (e *engine) glance() {
 	if !e.driving.busy.Load() {
-		e.move(e.glances, false)
+		e.move(e.looks(glances), false)
 	}
+}
+
+// looks is how often to look for packets before a core that is shared would be yielded.
+func (e *engine) looks(most int) int {
+	if e.core.polite() {
+		return 1
+	}
+	return most
 }
 
 // driving selects the one goroutine that makes progress.
@@ -250,7 +256,7 @@ func (e *engine) move(times int, all bool) (happened bool) {
 		happened = e.catchUp()
 	}
 	e.turns++
-	due := e.turns%seldom == 0 || e.crowded && e.turns%(seldom/8) == 0 // a turn may take long
+	due := e.turns%seldom == 0 || e.core.polite() && e.turns%(seldom/8) == 0 // a turn may take long
 	ask := all || len(e.in) < e.size || len(e.transfers) > 0 || due || e.fabric.Pressing()
 	if ask || happened {
 		looks = 1

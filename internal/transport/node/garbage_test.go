@@ -21,7 +21,7 @@ func alone(t *testing.T, mortal bool) (e *engine, c *comm, from [2][]byte) {
 		j.processes = append(j.processes, &memoryFabric{job: j, rank: r, rand: rand.New(rand.NewPCG(1, uint64(r))), packets: make([][][]byte, 3)})
 	}
 	e = newEngine(j.processes[0], mortal)
-	e.size, e.dead, e.leads, e.looks = 3, make([]bool, 3), make([]leads, 3), 1
+	e.size, e.dead, e.leads = 3, make([]bool, 3), make([]leads, 3)
 	e.machines = j.machines
 	e.out, e.from = make([]*outbox, 3), make([]*inbox, 3)
 	ringSize := ring.Size(leastRoom)

@@ -37,7 +37,7 @@ func Begin(fabric Fabric, o Options) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.name, e.rank, e.size, e.crowded = began.Name, began.Rank, began.Size, began.Crowded
+	e.name, e.rank, e.size, e.core.crowded = began.Name, began.Rank, began.Size, began.Crowded
 	e.dead, e.leads = make([]bool, e.size), make([]leads, e.size)
 	e.reserve, _ = fabric.(Reserve)
 	if e.later = began.Later; e.later > 0 && o.Detector.Ping {
@@ -48,9 +48,6 @@ func Begin(fabric Fabric, o Options) (*Job, error) {
 	}
 	if e.far = farLimit; slices.Max(e.machines) > slices.Min(e.machines) {
 		e.far = max(farLimit, began.Packet-headerLength)
-	}
-	if e.looks, e.glances = polls, glances; e.crowded {
-		e.looks, e.glances = 1, 1
 	}
 	if err := e.shareMemory(); err != nil {
 		return nil, err
@@ -175,7 +172,7 @@ func (j *Job) underway() (moving, offered int) {
 
 // rest makes progress, and yields the core if nothing has moved for a while.
 func (e *engine) rest(idle int) {
-	if !e.progress(1) && (e.crowded || idle > briefly) {
+	if !e.progress(1) && (e.core.polite() || idle > briefly) {
 		runtime.Gosched()
 		yield()
 	}

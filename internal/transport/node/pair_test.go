@@ -21,7 +21,7 @@ func pair(mortal bool) (comms [2]*comm, pipe []byte) {
 	}
 	for me := range 2 {
 		e := newEngine(j.processes[me], mortal)
-		e.rank, e.size, e.dead, e.leads, e.looks, e.glances = me, 2, make([]bool, 2), make([]leads, 2), 1, 1
+		e.rank, e.size, e.dead, e.leads = me, 2, make([]bool, 2), make([]leads, 2)
 		e.limit, e.chunk = nearLimit, room/4
 		for p := range 2 {
 			from, to := memory[p][me], memory[me][p]
