@@ -16,6 +16,9 @@ import (
 // then returns that error, and the communicator stays open. If the communicator is corrupted or
 // revoked, or has dead ranks, Close waits for nobody and returns nil. The world ends with [Run]
 // or [Instance.Finalize].
+//
+// Pending operations continue, as in MPI. A receive whose message nobody sent before Close does
+// not end: [Cancel] it before.
 func (c *Comm) Close(ctx context.Context) error {
 	if err := c.ready("Close", ctx); err != nil {
 		return err
