@@ -96,6 +96,7 @@ func (i *Instance) World() *Comm {
 // Finalize ends this process's part in the job (MPI_Finalize). It is collective, as Close is.
 // Afterwards Initialize makes another Instance, but in a job of mpirun or mpicxrun only if the
 // program has initialized MPI itself. Finalize ends the job; [Comm.Close] ends one communicator.
+// As Run does, it reports a wrong call that nobody has waited for.
 func (i *Instance) Finalize(ctx context.Context) error {
 	if ctx == nil {
 		return mpiErrorf("Finalize", ClassOther, nilContext)
@@ -122,10 +123,11 @@ func (i *Instance) Finalize(ctx context.Context) error {
 		}
 	}
 	instance.Instance = nil
+	wrong := i.root.proc.wrong()
 	i.root.proc.ended(err)
 	// As in Run: peers may still meet an error, and continue without this rank.
 	i.root.end(err != nil)
 	i.reporter.end(err)
 	i.root.finish()
-	return cmp.Or(err, i.end(), i.root.untoldMismatch())
+	return cmp.Or(err, i.end(), i.root.untoldMismatch(), wrong)
 }

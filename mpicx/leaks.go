@@ -11,8 +11,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// leaks records what a rank's program has left behind, for mpicxtest: failed futures that nobody has
-// waited for, and messages that nobody has received. The methods of a nil *leaks do nothing.
+// leaks records what a rank's program has left behind: failed futures that nobody has waited for, and, for
+// mpicxtest, messages that nobody has received.
 //
 // A failed future is excused if an error of its communicator follows, because the error ends what was
 // begun before, and programs continue elsewhere. Also excused are futures that were cancelled, or that
@@ -33,17 +33,24 @@ type lostMessage struct {
 type failedFuture struct {
 	cell *waiting.Cell
 	comm *ledger.Comm
-	text string
+	name string // of comm
+	err  error
 }
+
+func (f failedFuture) Error() string {
+	return "nobody has waited for what ended with " + f.err.Error() + ", on " + f.name
+}
+
+func (f failedFuture) Unwrap() error { return f.err }
 
 // failing notes that a future of c is about to end with err.
 func (l *leaks) failing(c *ledger.Comm, name string, cell *waiting.Cell, err error) {
-	if l == nil || !is[*MPIError](err) || isOthers(err) {
+	if !is[*MPIError](err) || isOthers(err) {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.failed = append(l.failed, failedFuture{cell, c, err.Error() + ", on " + name})
+	l.failed = append(l.failed, failedFuture{cell, c, name, err})
 }
 
 // isOthers says whether the cause of err is not the operation that ends with it. A send to a rank that
@@ -57,21 +64,17 @@ func isOthers(err error) bool {
 
 // told notes that the program was told the result of a future.
 func (l *leaks) told(cell *waiting.Cell) {
-	if l != nil {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.failed = slices.DeleteFunc(l.failed, func(f failedFuture) bool { return f.cell == cell })
-	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failed = slices.DeleteFunc(l.failed, func(f failedFuture) bool { return f.cell == cell })
 }
 
 // excuse forgets what was left on c, because c has an error.
 func (l *leaks) excuse(c *ledger.Comm) {
-	if l != nil {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.failed = slices.DeleteFunc(l.failed, func(f failedFuture) bool { return f.comm == c })
-		l.messages = slices.DeleteFunc(l.messages, func(m lostMessage) bool { return m.comm == c })
-	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failed = slices.DeleteFunc(l.failed, func(f failedFuture) bool { return f.comm == c })
+	l.messages = slices.DeleteFunc(l.messages, func(m lostMessage) bool { return m.comm == c })
 }
 
 // lose notes messages of c, which may have been noted before.
@@ -89,12 +92,28 @@ func (l *leaks) lose(c *ledger.Comm, messages []string) {
 	}
 }
 
+// wrong returns the failures that this rank's own calls are to blame for, or nil. A send to a rank that
+// has returned may depend on which of the two was faster, and is not among them; nor are those that an
+// error under way is about to excuse.
+func (l *leaks) wrong(hasErrors func(*ledger.Comm) bool) error {
+	l.mu.Lock()
+	failed := slices.Clone(l.failed)
+	l.mu.Unlock()
+	var all []error
+	for _, f := range failed {
+		if !is[*transport.LeftError](f.err) && !hasErrors(f.comm) {
+			all = append(all, f)
+		}
+	}
+	return errors.Join(all...)
+}
+
 // all describes what was left behind.
 func (l *leaks) all() (all []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, f := range l.failed {
-		all = append(all, "nobody has waited for what ended with "+f.text)
+		all = append(all, f.Error())
 	}
 	for _, m := range l.messages {
 		all = append(all, "nobody has received "+m.text)

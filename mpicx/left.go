@@ -11,8 +11,7 @@ import (
 // left returns what the program of this rank has left behind; c is its first communicator. The
 // programs of all ranks of this process have returned.
 func (c *Comm) left() []string {
-	l := c.proc.leaks
-	if l == nil || c.proc.dead.Load() && !c.proc.returned.Load() {
+	if c.proc.dead.Load() && !c.proc.returned.Load() {
 		return nil
 	}
 	for _, d := range c.family() {
@@ -20,14 +19,14 @@ func (c *Comm) left() []string {
 			d.leaveMessages()
 		}
 	}
-	return l.all()
+	return c.proc.leaks.all()
 }
 
 // leaveMessages notes the messages of c, from living ranks, that no receive has matched. It is called
 // when the program closes c or returns, because sends that wait end then, and again when all programs
 // have returned, for messages that have come since.
 func (c *Comm) leaveMessages() {
-	if c.proc.leaks == nil || c.isBroken() {
+	if !c.proc.keeps || c.isBroken() {
 		return
 	}
 	var all []string

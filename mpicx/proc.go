@@ -27,7 +27,8 @@ type proc struct {
 	// giveUp corrupts every communicator of the rank. It is called when the transport has
 	// failed.
 	giveUp func(error)
-	leaks  *leaks // nil: not recorded
+	leaks  leaks
+	keeps  bool // leaks has messages, too
 	// watchers receive the rank's events. Places call observe for them. Both are nil if there
 	// are no watchers.
 	watchers []watcher
@@ -79,10 +80,17 @@ func newProc(t transport.Comm, o *options) *proc {
 	p.driver, _ = t.(transport.Driver)
 	p.place = p.newPlace()
 	p.ledger.Face, p.ledger.Quiet = face, true
-	if o.left != nil {
-		p.leaks = new(leaks)
-	}
+	p.keeps = o.left != nil
 	return p
+}
+
+// wrong returns what this rank's own calls have failed with, if nobody was told.
+func (p *proc) wrong() error {
+	return p.leaks.wrong(func(c *ledger.Comm) bool { // is broken, or has an error that is under way or was not told
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return c.Broken() || c.Unwinding() || c.NeedsLook() && !c.IsClosed()
+	})
 }
 
 func (p *proc) newPlace() *waiting.Place {

@@ -1,6 +1,7 @@
 package mpicx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -17,7 +18,9 @@ import (
 // Run starts a job and calls fn at each rank with the communicator of all ranks, the world
 // (MPI_Init, MPI_COMM_WORLD, MPI_Finalize). It returns when fn has returned at all ranks: nil,
 // or the errors of the ranks that failed. A panic becomes a *PanicError, and runtime.Goexit
-// becomes ErrGoexit.
+// becomes ErrGoexit. A rank whose fn returns nil fails nevertheless if one of its operations has
+// ended with an *MPIError that nobody has waited for, such as that of a Send to a rank which does
+// not exist. What an error of the communicator has followed does not count.
 //
 // Without a launcher the ranks are goroutines of this process. Run may then be called often,
 // and from several goroutines.
@@ -201,7 +204,7 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 	}
 	*rank = world.rank
 	if *err = fn(ctx, world); *err == nil {
-		*err = c.untoldMismatch()
+		*err = cmp.Or(c.untoldMismatch(), c.proc.wrong())
 	}
 }
 
@@ -224,7 +227,7 @@ func (c *Comm) leave(err error) {
 func (c *Comm) end(failed bool) {
 	p := c.proc
 	p.returned.Store(true)
-	if p.leaks != nil {
+	if p.keeps {
 		for _, d := range c.family() {
 			d.leaveMessages()
 		}

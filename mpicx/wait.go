@@ -114,8 +114,8 @@ func (k *keeper) Told(cell *waiting.Cell, err error) {
 // Failing notes that a future is about to end with err, unless the program has returned and
 // could not have waited for it.
 func (k *keeper) Failing(cell *waiting.Cell, err error) {
-	if l := k.proc.leaks; l != nil && !k.proc.returned.Load() && !k.proc.over.Load() {
-		l.failing(&k.ledger, k.name, cell, err)
+	if !k.proc.returned.Load() && !k.proc.over.Load() {
+		k.proc.leaks.failing(&k.ledger, k.name, cell, err)
 	}
 }
 
