@@ -6,8 +6,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/signature"
 )
 
-// Reduce combines send of all ranks, element by element and in the order of
-// ranks, into recv of rank root (MPI_Ireduce). Elsewhere recv is not used.
+// Reduce combines send of all ranks, element by element, into recv of rank root (MPI_Ireduce).
+// Elsewhere recv is not used. Floating-point sums depend on the order in which ranks are combined. It
+// is the same in every run, but may be another with another root, number of ranks, or length.
 func Reduce[T Scalar](c *Comm, send, recv []T, op Op, root int) *future.Future[struct{}] {
 	return reduce(c, signature.Reduce, send, recv, opFor[T](op), op, root)
 }

@@ -2,8 +2,8 @@ package collective
 
 import "github.com/mpicx/go-mpicx/internal/binomial"
 
-// Reduce combines the values of all ranks in the Acc of rank Root, along a binomial tree. The
-// tree's root is rank 0, to keep the order of ranks. A rank receives the values of its children
+// Reduce combines the values of all ranks in the Acc of rank Root, along a binomial tree. If Op does
+// not commute, the tree's root is rank 0, to keep the order of ranks. A rank receives the values of its children
 // all at once if they are short. It receives long ones one after another, into the same buffer.
 type Reduce struct {
 	Reduction
@@ -17,8 +17,12 @@ type Reduce struct {
 const shortReduce = 4 << 10
 
 func (a *Reduce) Step(k int, x *Exchange) bool {
-	rank := x.Rank()
-	children := binomial.Children(rank, x.Size())
+	var t tree
+	if !a.Ordered {
+		t.root = a.Root
+	}
+	v := t.number(x)
+	children := binomial.Children(v, x.Size())
 	if k == 0 {
 		a.begin(x, children > 0)
 		a.each, a.all = 1, a.tmp
@@ -30,22 +34,22 @@ func (a *Reduce) Step(k int, x *Exchange) bool {
 	if 0 < k && k <= steps {
 		for i := range a.each {
 			a.tmp = a.arrived(i)
-			a.combine(binomial.Child(rank, (k-1)*a.each+i), x)
+			a.combine(t.rank(binomial.Child(v, (k-1)*a.each+i), x), x)
 		}
 	}
 	switch {
 	case k < steps:
 		for i := range a.each {
-			x.Recv(binomial.Child(rank, k*a.each+i), a.arrived(i))
+			x.Recv(t.rank(binomial.Child(v, k*a.each+i), x), a.arrived(i))
 		}
 		return true
 	case k > steps: // at Root: the tree no longer uses Acc
 		x.Recv(0, a.Acc)
 		return false
-	case rank > 0:
-		x.Send(binomial.Parent(rank), a.value)
-		return rank == a.Root
-	case a.Root > 0:
+	case v > 0:
+		x.Send(t.rank(binomial.Parent(v), x), a.value)
+		return x.Rank() == a.Root
+	case t.root != a.Root:
 		x.Send(a.Root, a.value)
 	default:
 		a.settle()

@@ -25,14 +25,17 @@ func (a *ReduceStar) Step(k int, x *Exchange) bool {
 	}
 	if n > 1 && a.Root > 0 { // rank 0's value is the first, and Acc may be Send
 		first := a.part(n - a.Root)
+		to := first
 		for r := 1; r < n; r++ {
 			v := a.value
 			if r != a.Root {
 				v = a.part(around(r, -a.Root, n))
 			}
-			a.Op(first, first, v)
+			if r == n-1 {
+				to = a.Acc
+			}
+			a.Op(to, first, v)
 		}
-		copy(a.Acc, first)
 		return false
 	}
 	for r := 1; r < n; r++ {

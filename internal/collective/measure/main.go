@@ -139,6 +139,11 @@ func begins(c *mpicx.Comm, operation string, bytes int) func() *future.Future[st
 		all[i] = 1
 		send[i%n], recv[i%n] = 1, 1
 	}
+	calls := 0
+	root := func() int { // the first and the last rank in turn, so that no root gets ahead of the others
+		calls++
+		return calls % 2 * (c.Size() - 1)
+	}
 	if operation == "Alltoall" || operation == "Scatter" {
 		sent = slices.Clone(all)
 	}
@@ -146,9 +151,9 @@ func begins(c *mpicx.Comm, operation string, bytes int) func() *future.Future[st
 	case "Barrier":
 		return c.Barrier
 	case "Bcast":
-		return func() *future.Future[struct{}] { return mpicx.Bcast(c, send, 0) }
+		return func() *future.Future[struct{}] { return mpicx.Bcast(c, send, root()) }
 	case "Reduce":
-		return func() *future.Future[struct{}] { return mpicx.Reduce(c, send, recv, mpicx.Sum, 0) }
+		return func() *future.Future[struct{}] { return mpicx.Reduce(c, send, recv, mpicx.Sum, root()) }
 	case "Allreduce":
 		return func() *future.Future[struct{}] { return mpicx.Allreduce(c, send, recv, mpicx.Sum) }
 	case "ReduceScatter":
@@ -162,11 +167,11 @@ func begins(c *mpicx.Comm, operation string, bytes int) func() *future.Future[st
 	case "Alltoall":
 		return func() *future.Future[struct{}] { return mpicx.Alltoall(c, sent, all) }
 	case "Gather":
-		return func() *future.Future[struct{}] { return mpicx.Gather(c, send, all, 0) }
+		return func() *future.Future[struct{}] { return mpicx.Gather(c, send, all, root()) }
 	case "Scan":
 		return func() *future.Future[struct{}] { return mpicx.Scan(c, send, recv, mpicx.Sum) }
 	case "Scatter":
-		return func() *future.Future[struct{}] { return mpicx.Scatter(c, sent, recv, 0) }
+		return func() *future.Future[struct{}] { return mpicx.Scatter(c, sent, recv, root()) }
 	}
 	panic("no operation: " + operation)
 }
