@@ -41,10 +41,13 @@ func (b board) seen(rank int) {
 	}
 }
 
+// died says whether a process has seen the death of another.
+func (b board) died(rank int) bool { return atomic.LoadUint32(b.when(rank)) > 0 }
+
 // over says whether all processes that have not died have left.
 func (b board) over() bool {
 	for r := range b.begun() {
-		if b.state(r) != left && atomic.LoadUint32(b.when(r)) == 0 {
+		if b.state(r) != left && !b.died(r) {
 			return false
 		}
 	}
@@ -74,7 +77,7 @@ func (b board) beginnings() *uint32 { return (*uint32)(unsafe.Pointer(&b[len(b)-
 // dead returns the processes whose deaths have been seen, in order.
 func (b board) dead() (all []int) {
 	for r := range len(b)/line - 1 {
-		if atomic.LoadUint32(b.when(r)) > 0 {
+		if b.died(r) {
 			all = append(all, r)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -145,7 +144,7 @@ func (f *fabric) Failed() ([]int, error) {
 func (f *fabric) Machines() ([]int, error) { return make([]int, f.all()), nil }
 
 // Sees says that no death of the process is on the board: its end would be there at once.
-func (f *fabric) Sees(process int) bool { return atomic.LoadUint32(f.board.when(process)) == 0 }
+func (f *fabric) Sees(process int) bool { return !f.board.died(process) }
 
 // Lost and the following methods are for jobs of several machines.
 func (*fabric) Lost(int)  {}

@@ -18,7 +18,7 @@ type Outcome struct {
 	State    *os.ProcessState // nil: it was to be started later, and could not be
 	Order    int              // its place in the order of all ends, from 0
 	First    bool             // no process had died before
-	Died     bool             // it had not left the job, and other processes were in it
+	Died     bool             // it had not left the job, or others still needed it, and other processes were in it
 	Survived bool             // others have continued without it
 	Asked    bool             // a signal that Run has forwarded, to ask the job to end, has ended it
 
@@ -151,11 +151,15 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 	outcomes = outcomes[:len(commands)]
 	for r := range outcomes {
 		o := &outcomes[r]
-		o.Died = o.was != left && (j.any(mortal) || j.any(fragile) || j.any(left))
+		o.Died = (o.was != left || j.board.died(r)) && (j.any(mortal) || j.any(fragile) || j.any(left))
 		o.Survived = o.Died && j.any(left) && !j.any(fragile)
 		o.First = o.Died && j.isFirst(r)
-		if o.Survived && !said[r] { // no process had come when it died
+		switch {
+		case said[r]:
+		case o.Survived: // no process had come when it died, or it had left
 			say(fmt.Sprintf("rank %d has died: %v", r, o.State))
+		case o.First && !saidFirst && o.was == left:
+			say(fmt.Sprintf("rank %d has died: %v; the others can't continue without it", r, o.State))
 		}
 	}
 	return outcomes, nil
