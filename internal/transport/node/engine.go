@@ -39,6 +39,7 @@ type engine struct {
 	pulls       []pull                    // of coming, those that are being read
 	offers      map[uint64]*transfer      // of this process, not accepted so far
 	leads       []leads                   // by process
+	discarded   func(*arrival)            // received
 	offered     int                       // bytes of the longest of them so far
 	lastID      uint64
 	cookie      *cookie
@@ -80,6 +81,7 @@ func newEngine(fabric Fabric, mortal bool) *engine {
 	if runtime.GOMAXPROCS(0) == 1 {
 		e.often = 4
 	}
+	e.discarded = e.received
 	if w, ok := fabric.(*watched); ok {
 		w.wake, e.lookForEnds, e.fence = e.wake, w.look, w.fence
 	}
@@ -468,7 +470,9 @@ func (e *engine) take(source int, packet []byte) error {
 		e.latest = c
 		return c.deliver(a)
 	}
-	if !e.isClosed(to) {
+	if e.isClosed(to) {
+		e.received(a)
+	} else {
 		e.early[to] = append(e.early[to], a.kept())
 	}
 	return nil
