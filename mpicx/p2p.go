@@ -11,7 +11,8 @@ import (
 
 // Send sends buf to rank dest (MPI_Isend). The future is done when buf may be changed again: at
 // once for a short message, which is copied, and when a receive has matched it for a long one.
-// Once some 65,000 messages wait at dest for their receives, a short one waits for its receive too.
+// Once some 65,000 messages wait at dest for their receives, a short one waits for its receive too;
+// between processes perhaps earlier, but never while fewer than 30,000 wait.
 // A tag is not negative. [Ssend] always waits for the receive.
 //
 // T is a type without pointers: a Scalar, or an array or struct of such types. Any other type

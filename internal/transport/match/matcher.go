@@ -20,6 +20,8 @@ type Matcher[T any] struct {
 	// Arrived are the waiting messages. Probed are messages that an Mprobe has taken and no Mrecv has
 	// received.
 	Arrived, Probed Messages[T]
+	// Discarded, if not nil, is called with each message that is dropped because its epoch is over.
+	Discarded func(*T)
 
 	// epoch is the rank's epoch. live is the same, but it is no epoch while the rank is halted, and
 	// after a revoke, so no request is of it then.
@@ -85,7 +87,13 @@ func (m *Matcher[T]) enter(e, live transport.Epoch, cause error) *transport.Requ
 		m.cause = cause
 	}
 	m.epoch.Store(uint64(e))
-	m.DropIf(func(n *Node[T]) bool { return n.Send == nil && m.IsOver(n.Epoch) })
+	m.DropIf(func(n *Node[T]) bool {
+		over := n.Send == nil && m.IsOver(n.Epoch)
+		if over && m.Discarded != nil {
+			m.Discarded(n.Of)
+		}
+		return over
+	})
 	return m.TakeIf(func(*transport.Request) bool { return true })
 }
 

@@ -78,6 +78,7 @@ func (e *engine) newComm(id contextID, l *liveness, rank int, members []int, epo
 	c := &comm{e: e, context: id, liveness: l, rank: rank, members: members,
 		sending: make(map[*transport.Request]uint64), receiving: make(map[*transport.Request]bool)}
 	c.Begin(epoch)
+	c.Discarded = e.discarded
 	if members != nil {
 		c.rankOf = make(map[int]int, len(members))
 		for i, r := range members {
@@ -182,6 +183,7 @@ func (c *comm) Isend(r *transport.Request) {
 
 func (c *comm) send(r *transport.Request) {
 	e := c.e
+	e.lookForCredit(c.process(r.Peer), r.Tag)
 	r.Kind, r.Where, r.Err = transport.Sending, nil, nil
 	r.Status = transport.Status{Source: c.rank, Tag: r.Tag, Bytes: len(r.Buf), Signature: r.Signature}
 	err := c.barred(r)
@@ -318,6 +320,7 @@ func (c *comm) rankIn(process int) int {
 // deliver is add for a message that has just come. It drops those of the dead.
 func (c *comm) deliver(a *arrival) error {
 	if c.liveness.dead[a.source] && c.rankIn(a.source) >= 0 {
+		c.e.received(a)
 		return nil
 	}
 	return c.add(a)
@@ -331,6 +334,7 @@ func (c *comm) add(a *arrival) error {
 	case rank < 0:
 		return errors.New("a message to a communicator that it is not in")
 	case c.liveness.expired:
+		c.e.received(a)
 		return nil
 	case a.header.listener:
 		if err := a.checkRoom(); err != nil {
@@ -344,7 +348,8 @@ func (c *comm) add(a *arrival) error {
 		c.handOn()
 		return nil
 	case c.IsOver(a.header.epoch):
-		return nil // its sender ends it together with the epoch
+		c.e.received(a)
+		return nil // its sender ends an offer together with the epoch
 	}
 	h := &a.header
 	envelope := match.Envelope{Key: match.Key{Epoch: h.epoch, Source: rank, Tag: h.tag}, Bytes: h.length, Signature: h.signature}
@@ -394,7 +399,6 @@ func (c *comm) give(r *transport.Request, a *arrival) {
 			buf = r.Alloc(a.header.length)
 		}
 		c.receiving[r] = false
-		c.e.received(a)
 		c.e.accept(a.kept(), &transfer{comm: c, request: r, bytes: buf[:a.header.length]})
 		return
 	}
@@ -510,6 +514,9 @@ func (c *comm) Close() error {
 	c.e.lock()
 	defer c.e.unlock()
 	c.e.close(c.context)
+	for n := range c.All() {
+		c.e.received(n.Of)
+	}
 	c.Arrived, c.Probed, c.inbox, c.listener = match.Messages[arrival]{}, match.Messages[arrival]{}, nil, nil
 	return nil
 }

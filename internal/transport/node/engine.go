@@ -39,6 +39,7 @@ type engine struct {
 	pulls       []pull                    // of coming, those that are being read
 	offers      map[uint64]*transfer      // of this process, not accepted so far
 	leads       []leads                   // by process
+	discarded   func(*arrival)            // received
 	offered     int                       // bytes of the longest of them so far
 	lastID      uint64
 	cookie      *cookie
@@ -53,11 +54,11 @@ type engine struct {
 	fence       func(process int) bool // of watched
 	families    map[contextID]*liveness
 
-	// news are to be told when mu is free, in order, by one goroutine at a time. Only the end of one request,
-	// where there is nothing else, is told beside that: see unlock.
+	// news are to be told when mu is free, in order, by one goroutine at a time: what follows the end of a
+	// request may free buffers that this end still uses (P4).
 	news    []news
-	told    []news // memory for reuse
-	telling bool
+	told    []news       // memory for reuse
+	telling atomic.Int32 // what it tells; without mu it changes only from toldEnd to toldNothing
 
 	driving driving
 	often   int           // turns after which it lets other goroutines have its core: a thread may wake up for that
@@ -78,6 +79,7 @@ func newEngine(fabric Fabric, mortal bool) *engine {
 	if runtime.GOMAXPROCS(0) == 1 {
 		e.often = 4
 	}
+	e.discarded = e.received
 	if w, ok := fabric.(*watched); ok {
 		w.wake, e.lookForEnds, e.fence = e.wake, w.look, w.fence
 	}
@@ -335,20 +337,39 @@ func (e *engine) takeDeath(process int) {
 	}
 }
 
-// unlock unlocks mu, and tells the news.
+// What the goroutine that tells news tells.
+const (
+	toldNothing = iota // there is none
+	toldEnd            // the end of one request; nothing has followed it
+	toldAll            // all news, those that follow too
+)
+
+// unlock unlocks mu, and tells the news, unless another goroutine does.
 func (e *engine) unlock() {
-	if e.telling || len(e.news) == 0 {
+	if len(e.news) == 0 || e.telling.Load() == toldAll || e.telling.CompareAndSwap(toldEnd, toldAll) {
 		e.mu.Unlock()
 		return
 	}
 	if n := e.news[0]; len(e.news) == 1 && n.request != nil { // most often: without locking mu again
 		e.news[0], e.news = news{}, e.news[:0]
+		e.telling.Store(toldEnd)
 		e.mu.Unlock()
-		n.request.Done.Completed(n.request)
+		e.tellEnd(n.request)
 		return
 	}
-	e.telling = true
+	e.telling.Store(toldAll)
 	e.tell()
+}
+
+// tellEnd tells the end of a request, and then what has followed.
+func (e *engine) tellEnd(r *transport.Request) {
+	defer func() {
+		if !e.telling.CompareAndSwap(toldEnd, toldNothing) {
+			e.mu.Lock()
+			e.tell()
+		}
+	}()
+	r.Done.Completed(r)
 }
 
 // tell tells the news. If a function that it calls ends the goroutine, the rest is told nevertheless. The
@@ -386,7 +407,7 @@ func (e *engine) tell() {
 		e.told = all
 	}
 	next = -1
-	e.telling = false
+	e.telling.Store(toldNothing)
 	e.mu.Unlock()
 }
 
@@ -455,7 +476,9 @@ func (e *engine) take(source int, packet []byte) error {
 		e.latest = c
 		return c.deliver(a)
 	}
-	if !e.isClosed(to) {
+	if e.isClosed(to) {
+		e.received(a)
+	} else {
 		e.early[to] = append(e.early[to], a.kept())
 	}
 	return nil

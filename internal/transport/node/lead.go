@@ -12,20 +12,28 @@ import (
 // fill that one's memory. A program may send many messages before they are received, but a collective call may
 // always wait for the other ranks.
 //
-// A process gives credit when it has received half of what another may be ahead. So two ranks that send to each
-// other before they receive never wait, as long as they do receive. A collective call needs no credit: its offers
-// are accepted.
+// A process gives credit when it has received, or discarded, a sixteenth of what another may be ahead. Its sender
+// looks for the credit when the lead is far. So ranks that send to each other before they receive never wait, as
+// long as they do receive. A collective call needs no credit: its offers are accepted.
+//
+// The received do not begin anew with an offer, because that may be received after messages that follow it. A lead
+// then is less than what was not received, but never more than that and what there is no credit for yet.
 type lead struct{ messages, bytes int }
 
 var (
-	mostLead        = lead{1 << 16, 64 << 20}
+	mostLead        = lead{70_000, 70 << 20} // 65,536 that wait, and what there is no credit for yet
 	mostLeadInCalls = lead{256, 1 << 20}
+)
+
+const (
+	mostCredit     = 16   // this part of the lead that is far
+	creditIsBehind = 1024 // packets at most, as many as a ring has
 )
 
 // leads are those over one process.
 type leads struct {
 	inCalls, others lead
-	received        lead // of its others, since the last credit or offer
+	received        lead // of its others, since the last credit
 }
 
 // of returns the lead in messages like those with this tag, and whether it is far.
@@ -42,17 +50,27 @@ func (l *lead) grow(bytes int) {
 	l.bytes += bytes
 }
 
-// received counts a message that this process has received, and gives its sender credit.
+// lookForCredit takes packets of a process while the lead in messages like those with this tag is far.
+func (e *engine) lookForCredit(process, tag int) {
+	in := e.from[process]
+	if in == nil || transport.IsCollective(tag) {
+		return
+	}
+	for range creditIsBehind {
+		if _, isFar := e.leads[process].of(tag); !isFar || !e.lookAt(in) {
+			return
+		}
+	}
+}
+
+// received counts a message that this process has received or discarded, and gives its sender credit. It does
+// not count offers, because their senders do not.
 func (e *engine) received(a *arrival) {
-	if transport.IsCollective(a.header.tag) || e.dead[a.source] {
+	if transport.IsCollective(a.header.tag) || a.header.listener || a.header.kind != whole || e.dead[a.source] || e.err != nil {
 		return
 	}
 	got := &e.leads[a.source].received
-	if a.header.kind == offer {
-		*got = lead{}
-		return
-	}
-	if got.grow(a.header.length); 2*got.messages >= mostLead.messages || 2*got.bytes >= mostLead.bytes {
+	if got.grow(a.header.length); mostCredit*got.messages >= mostLead.messages || mostCredit*got.bytes >= mostLead.bytes {
 		e.sendPacket(a.source, &header{kind: credit, id: uint64(got.messages), length: got.bytes}, nil)
 		*got = lead{}
 	}

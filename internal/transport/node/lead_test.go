@@ -11,9 +11,7 @@ import (
 
 // A process that is far ahead of another waits until that one receives. All arrives in order.
 func TestFarAhead(t *testing.T) {
-	before := mostLead
-	t.Cleanup(func() { mostLead = before })
-	mostLead = lead{1000, 1 << 20}
+	setMostLead(t, lead{1000, 1 << 20})
 	for _, test := range []struct{ tag, length, most int }{
 		{transport.CollectiveTag(1), 8, mostLeadInCalls.messages},
 		{transport.CollectiveTag(1), 8000, (mostLeadInCalls.bytes + 7999) / 8000},
@@ -51,10 +49,8 @@ func TestFarAhead(t *testing.T) {
 
 // Two processes that send to each other before they receive never wait, as long as they do receive.
 func TestCredit(t *testing.T) {
-	before := mostLead
-	t.Cleanup(func() { mostLead = before })
 	for _, most := range []lead{{100, 1 << 20}, {1 << 16, 80_000}} {
-		mostLead = most
+		setMostLead(t, most)
 		c, _ := pair(false)
 		for i := range 1000 {
 			for me := range c {
@@ -76,4 +72,96 @@ func TestCredit(t *testing.T) {
 		}
 		require.LessOrEqual(t, sent, min(most.messages, most.bytes/800)/2)
 	}
+}
+
+// The same if a process receives messages in another order than that in which they were sent, among them one that
+// was offered.
+func TestCreditAfterOffer(t *testing.T) {
+	setMostLead(t, lead{100, 1 << 20})
+	for late := range 50 {
+		c, _ := pair(false)
+		s := (&request{Request: transport.Request{Peer: 1, Tag: 1, Mode: transport.Synchronous}}).start(c[0].Isend)
+		for i := range 100 {
+			for range 3 {
+				require.True(t, c[0].TrySend(1, 2, 0, 0, nil), "message 3·%d; the offer is received after 3·%d", i, late)
+			}
+			settle(c[:]...)
+			for range 3 {
+				receive(c[1], 2)
+			}
+			if i == late {
+				receive(c[1], 1)
+			}
+			settle(c[:]...)
+		}
+		require.True(t, s.ended())
+	}
+}
+
+// A process gives credit for messages that it discards, too.
+func TestCreditForDiscarded(t *testing.T) {
+	setMostLead(t, lead{100, 1 << 20})
+	for name, discard := range map[string]func(c [2]*comm){
+		"kept, of an epoch that is over":    func(c [2]*comm) { settle(c[:]...); advance(c[:]...) },
+		"late, of an epoch that is over":    func(c [2]*comm) { advance(c[:]...) },
+		"kept, on a revoked communicator":   func(c [2]*comm) { settle(c[:]...); c[1].Revoke(errDiscarded) },
+		"late, on a revoked communicator":   func(c [2]*comm) { c[1].Revoke(errDiscarded) },
+		"kept, on a communicator that ends": func(c [2]*comm) { settle(c[:]...); _ = c[1].Close() },
+		"late, on a communicator that ends": func(c [2]*comm) { _ = c[1].Close() },
+		"taken by an Mprobe": func(c [2]*comm) {
+			r := (&request{Request: transport.Request{Peer: 0, Tag: 2}}).start(c[1].Mprobe)
+			settle(c[:]...)
+			require.True(t, r.ended())
+			_ = c[1].Close()
+		},
+	} {
+		world, _ := pair(false)
+		for i := range 300 {
+			var c [2]*comm
+			for me := range c {
+				sub, err := world[me].Sub(transport.Name{Seq: uint64(i)}, nil)
+				require.NoError(t, err)
+				c[me] = sub.(*comm)
+			}
+			require.True(t, c[0].TrySend(1, 2, 0, 0, nil), "%s: message %d", name, i)
+			discard(c)
+			settle(c[:]...)
+		}
+	}
+}
+
+// A process that is far ahead looks for credit that has come.
+func TestCreditIsLookedFor(t *testing.T) {
+	setMostLead(t, lead{100, 1 << 20})
+	c, _ := pair(false)
+	for i := range 300 {
+		s := (&request{Request: transport.Request{Peer: 1, Tag: 2}}).start(c[0].Isend)
+		require.True(t, s.ended(), "message %d", i)
+		settle(c[1])
+		receive(c[1], 2)
+	}
+}
+
+// receive receives a message of no bytes from process 0.
+func receive(c *comm, tag int) {
+	(&request{Request: transport.Request{Peer: 0, Tag: tag}}).start(c.Irecv)
+}
+
+const errDiscarded = constError("an error after which messages are discarded")
+
+type constError string
+
+func (e constError) Error() string { return string(e) }
+
+func advance(cs ...*comm) {
+	for _, c := range cs {
+		c.Advance(0, errDiscarded)
+	}
+}
+
+// setMostLead changes the lead that is far, for a test.
+func setMostLead(t *testing.T, most lead) {
+	before := mostLead
+	t.Cleanup(func() { mostLead = before })
+	mostLead = most
 }
