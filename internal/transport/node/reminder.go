@@ -73,6 +73,10 @@ func (c *comm) remind() {
 		h := header{kind: reminder, to: c.context, epoch: r.Epoch, tag: transport.CollectiveTag(number), signature: r.Signature}
 		if ok && r.Tag != transport.NoTag {
 			c.tellReminder(r.Peer, &h)
+			if before := c.Before(r.Epoch, number); before > 0 {
+				h.tag = transport.CollectiveTag(before)
+				c.tellReminder(r.Peer, &h)
+			}
 			told++
 		} else if ok {
 			for ; told < min(mostReminded, c.Size()-1); told++ {
