@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
@@ -59,6 +60,27 @@ func upTo(first, n int) (list []int) {
 		list = append(list, i)
 	}
 	return list
+}
+
+// Ranks that are in a TryAll, which is two calls, are told if another rank has made a call in its place that waits
+// for nobody.
+func TestMismatchWithTryAll(t *testing.T) {
+	fakeTime(t)
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
+			if world.Rank() > 0 {
+				return world.TryAll(ctx, func(context.Context) error { return nil })
+			}
+			if err := world.Dup().Wait(ctx); err != nil {
+				return err
+			}
+			return mpicx.Recv(world, []int{0}, 1, 0).Wait(ctx) // the error ends it
+		}, mpicx.WithRanks(3), hook.Backend("blackchannel").(mpicx.Option))
+		require.ErrorContains(t, err, "Dup at rank 0, TryAll at rank")
+		require.NoError(t, ctx.Err())
+	})
 }
 
 // Whichever calls goroutine ranks have made in one place, also if they do nothing then but wait for

@@ -230,6 +230,14 @@ var programs = map[string]func(){
 			return world.Barrier().Wait(ctx)
 		}, blackChannel())
 	},
+	"returned unmet": func() { // the same, where the others are in a TryAll
+		rank(func(ctx context.Context, world *mpicx.Comm) error {
+			if world.Rank() == 1 {
+				return world.Dup().Wait(ctx)
+			}
+			return world.TryAll(ctx, func(context.Context) error { return nil })
+		}, blackChannel())
+	},
 	"interrupted": func() { // the signal ends all but rank 1, which learns of the deaths and returns
 		rank(func(ctx context.Context, world *mpicx.Comm) error {
 			if world.Rank() == 1 {

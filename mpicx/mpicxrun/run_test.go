@@ -254,10 +254,12 @@ func TestMisplaced(t *testing.T) {
 
 // Ranks that wait for one whose program has made another call and returned are told.
 func TestMismatchWithOneThatHasReturned(t *testing.T) {
-	for _, n := range []string{"2", "3", "4"} {
-		j := start(t, "returned", "-n", n)
-		require.Equal(t, 1, j.status(t))
-		require.Contains(t, j.errs.String(), "Barrier at rank")
-		require.Contains(t, j.errs.String(), "Dup at rank 1")
+	for program, call := range map[string]string{"returned": "Barrier", "returned unmet": "TryAll"} {
+		for _, n := range []string{"2", "3", "4"} {
+			j := start(t, program, "-n", n)
+			require.Equal(t, 1, j.status(t))
+			require.Contains(t, j.errs.String(), call+" at rank")
+			require.Contains(t, j.errs.String(), "Dup at rank 1")
+		}
 	}
 }

@@ -176,9 +176,13 @@ func (s *side) pauses(list []pause) []pause {
 		if r.Tag == transport.NoTag {
 			w.peer = all
 		}
-		if len(list) == 0 || list[len(list)-1] != w {
-			list = append(list, w)
+		if len(list) > 0 && list[len(list)-1] == w {
+			continue
 		}
+		if before := s.Before(r.Epoch, number); before > 0 {
+			list = append(list, pause{r.Epoch, before, w.peer, own})
+		}
+		list = append(list, w)
 	}
 	return list
 }

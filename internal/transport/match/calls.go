@@ -83,6 +83,16 @@ func (m *Matcher[T]) Made(e transport.Epoch, number int) (w signature.Word, ok b
 	return c.words[uint(number)%recalled], true
 }
 
+// Before returns the number of the call before another one of the epoch if it is the same call; else 0. A call may
+// have two numbers, and ranks may wait in the second first: a TryAll does.
+func (m *Matcher[T]) Before(e transport.Epoch, number int) int {
+	w, ok := m.Made(e, number)
+	if before, made := m.Made(e, number-1); ok && made && number > 1 && before == w {
+		return number - 1
+	}
+	return 0
+}
+
 // WaitsIn returns the number of the collective call that a receive of this rank belongs to, and
 // whether there is one. The receive waits for its Peer or, if its tag is NoTag, for all.
 func (m *Matcher[T]) WaitsIn(r *transport.Request, rank int) (number int, ok bool) {

@@ -11,7 +11,7 @@ func (c *comm) Call(e transport.Epoch, w signature.Word) int {
 	defer c.e.unlock()
 	number, odd := c.Matcher.Call(e, w)
 	if odd != nil {
-		c.halt(odd)
+		c.contradict(e, odd)
 	}
 	return number
 }

@@ -354,7 +354,7 @@ func (c *comm) add(a *arrival) error {
 	h := &a.header
 	envelope := match.Envelope{Key: match.Key{Epoch: h.epoch, Source: rank, Tag: h.tag}, Bytes: h.length, Signature: h.signature}
 	if odd := c.Contradicts(&envelope); odd != nil {
-		c.contradict(&envelope, odd)
+		c.contradict(h.epoch, odd)
 		return nil
 	}
 	probes, recv := c.Take(&envelope)

@@ -73,6 +73,10 @@ func (c *comm) remind() {
 		h := header{kind: reminder, to: c.context, epoch: r.Epoch, tag: transport.CollectiveTag(number), signature: r.Signature}
 		if ok && r.Tag != transport.NoTag {
 			c.tellReminder(r.Peer, &h)
+			if before := c.Before(r.Epoch, number); before > 0 {
+				h.tag = transport.CollectiveTag(before)
+				c.tellReminder(r.Peer, &h)
+			}
 			told++
 		} else if ok {
 			for ; told < min(mostReminded, c.Size()-1); told++ {
@@ -112,7 +116,7 @@ func (e *engine) takeReminder(source int, h header) error {
 	}
 	envelope := match.Envelope{Key: match.Key{Epoch: h.epoch, Source: rank, Tag: h.tag}, Signature: h.signature}
 	if odd := c.Contradicts(&envelope); odd != nil {
-		c.contradict(&envelope, odd)
+		c.contradict(h.epoch, odd)
 	}
 	return nil
 }
@@ -120,8 +124,11 @@ func (e *engine) takeReminder(source int, h header) error {
 // contradict halts this rank, and tells another one, whose call contradicts this one's, what this one has called.
 // The program of this rank may have returned: then only that of the other one can report the error. A rank that is
 // halted contradicts nobody.
-func (c *comm) contradict(e *match.Envelope, odd *transport.MismatchError) {
+func (c *comm) contradict(e transport.Epoch, odd *transport.MismatchError) {
 	c.halt(odd)
-	h := header{kind: reminder, to: c.context, epoch: e.Epoch, tag: e.Tag, signature: odd.Own}
-	c.e.sendPacket(c.process(e.Source), &h, nil)
+	if c.e.err != nil {
+		return
+	}
+	h := header{kind: reminder, to: c.context, epoch: e, tag: transport.CollectiveTag(odd.Number), signature: odd.Own}
+	c.e.sendPacket(c.process(odd.Source), &h, nil)
 }

@@ -45,6 +45,27 @@ func TestReminders(t *testing.T) {
 	}
 }
 
+// Whoever finds that its call differs from another rank's tells that one, whichever came first: the call or the
+// other's message.
+func TestMismatchIsTold(t *testing.T) {
+	barrier, bcast := signature.Call{Kind: signature.Barrier}.Word(), signature.Call{Kind: signature.Bcast, Root: 1, Of: signature.Int, Count: 1}.Word()
+	for _, late := range []bool{false, true} {
+		c, _ := pair(false)
+		tag := transport.CollectiveTag(c[0].Call(0, barrier))
+		require.True(t, c[0].TrySend(1, tag, 0, barrier, nil))
+		if late {
+			settle(c[:]...)
+		}
+		require.Equal(t, 1, c[1].Call(0, bcast))
+		settle(c[:]...)
+		for me := range c {
+			var odd *transport.MismatchError
+			require.ErrorAs(t, c[me].Mismatch(), &odd, "call after the message: %v; rank %d", late, me)
+			require.Equal(t, transport.MismatchError{Number: 1, Own: []signature.Word{barrier, bcast}[me], Theirs: []signature.Word{bcast, barrier}[me], Source: 1 - me}, *odd)
+		}
+	}
+}
+
 // Who waits is reminded of after 1, 2, 4 … periods: each sender, and of an agreement all others.
 // Where a member has died nobody is.
 func TestWhoIsReminded(t *testing.T) {
