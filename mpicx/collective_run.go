@@ -5,6 +5,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -19,26 +20,23 @@ import (
 // other ranks may wait in the operation, until the program tells them by an error. finish, if not
 // nil, is called when all messages have been received.
 func (c *Comm) run(what call, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
-	return c.newRun().start(what, bad, a, finish)
+	return c.newRun().start(what.Word(), bad, a, finish)
 }
 
 // newRun returns a run for the caller to start.
 func (c *Comm) newRun() *collectiveRun {
-	r := c.proc.idleRun.Swap(nil)
-	if r == nil {
-		r = idleRuns.Get().(*collectiveRun)
-	}
+	r := c.proc.freeRun()
 	r.comm = c
 	if r.promise == nil {
 		r.promise = c.proc.untyped.get()
 	}
+	r.cell().Keep(c.keeper)
 	return r
 }
 
-func (r *collectiveRun) start(what call, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
+func (r *collectiveRun) start(what signature.Word, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
 	c, f := r.comm, r.promise.Future()
 	r.finish = finish
-	r.cell().Keep(c.keeper)
 	ended, err := c.begun(&r.exchange, what, bad, a, r)
 	if ended && err == nil { // the promise stays unused
 		r.succeeded()
@@ -52,26 +50,26 @@ func (r *collectiveRun) start(what call, bad error, a collective.Algorithm, fini
 
 // start starts a collective operation, or ends it if it can't be.
 func (c *Comm) start(x *collective.Exchange, what call, bad error, a collective.Algorithm, done ending) {
-	if ended, err := c.begun(x, what, bad, a, done); ended {
+	if ended, err := c.begun(x, what.Word(), bad, a, done); ended {
 		done.Ended(err)
 	}
 }
 
 // begun is start for a caller that handles an operation which ends at once: it then returns the
 // error, and does not call done.
-func (c *Comm) begun(x *collective.Exchange, what call, bad error, a collective.Algorithm, done ending) (ended bool, err error) {
-	x.Name = what.Kind.String()
+func (c *Comm) begun(x *collective.Exchange, what signature.Word, bad error, a collective.Algorithm, done ending) (ended bool, err error) {
+	x.Name = what.Kind().String()
 	c.notInReduction("begins", x.Name)
 	epoch, err := c.begin(x.Name)
 	if err != nil {
 		done.cell().Keep(c.keeperAfter(err))
 		return true, err
 	}
-	x.Signature = 0 // a bad call counts too, and matches every other call
-	if bad == nil {
-		x.Signature = what.Word()
+	if bad != nil {
+		what = 0 // a bad call counts too, and matches every other call
 	}
-	seq := c.sequence(epoch, x.Signature)
+	x.Signature = what
+	seq := c.sequence(epoch, what)
 	if bad != nil {
 		return true, bad
 	}
@@ -84,6 +82,20 @@ type ending interface {
 	operation
 }
 
+// freeRun returns a run that no operation has: the rank's own, if that is free. A flag says so, because a
+// pointer costs more to exchange.
+func (p *proc) freeRun() *collectiveRun {
+	if !p.ownRunTaken.CompareAndSwap(false, true) {
+		return idleRuns.Get().(*collectiveRun)
+	}
+	r := p.ownRun.Load()
+	if r == nil {
+		r = &collectiveRun{own: true}
+		p.ownRun.Store(r)
+	}
+	return r
+}
+
 // idleRuns are the runs for reuse, besides the one that each rank keeps.
 var idleRuns = sync.Pool{New: func() any { return new(collectiveRun) }}
 
@@ -94,6 +106,7 @@ type collectiveRun struct {
 	kept     collective.Kept
 	promise  *future.Promise[struct{}] // of an idle run: nil, or unused
 	finish   func()
+	own      bool // it is comm.proc.ownRun
 }
 
 func (r *collectiveRun) cell() *waiting.Cell { return waiting.Of(r.promise.Future()) }
@@ -107,7 +120,10 @@ func (r *collectiveRun) Ended(err error) {
 	} else {
 		r.idle()
 	}
-	p.Complete(struct{}{}, c.failure(name, err))
+	if err != nil {
+		err = c.failure(name, err)
+	}
+	p.Complete(struct{}{}, err)
 }
 
 func (r *collectiveRun) succeeded() {
@@ -120,7 +136,9 @@ func (r *collectiveRun) succeeded() {
 func (r *collectiveRun) idle() {
 	r.finish = nil
 	r.kept.Forget()
-	if !r.comm.proc.idleRun.CompareAndSwap(nil, r) {
+	if r.own {
+		r.comm.proc.ownRunTaken.Store(false)
+	} else {
 		idleRuns.Put(r)
 	}
 }

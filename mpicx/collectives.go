@@ -36,7 +36,7 @@ func (c *Comm) Barrier() *future.Future[struct{}] {
 		return nowhere[struct{}]("Barrier")
 	}
 	r := c.newRun()
-	return r.start(call{Kind: signature.Barrier}, nil, c.chooser.Barrier(&r.kept), nil)
+	return r.start(call{Kind: signature.Barrier}.Word(), nil, c.chooser.Barrier(&r.kept), nil)
 }
 
 // Bcast copies buf of rank root into buf of all other ranks (MPI_Ibcast). All buffers
@@ -48,7 +48,7 @@ func Bcast[T any](c *Comm, buf []T, root int) *future.Future[struct{}] {
 	k := checkOf[T]("Bcast")
 	k.root(root, c)
 	r := c.newRun()
-	return r.start(call{Kind: signature.Bcast, Root: root, Of: elementOf[T](), Count: len(buf)}, k.err, c.chooser.Bcast(&r.kept, bytesOf(buf), root), nil)
+	return r.start(call{Kind: signature.Bcast, Root: root, Of: elementOf[T](), Count: len(buf)}.Word(), k.err, c.chooser.Bcast(&r.kept, bytesOf(buf), root), nil)
 }
 
 // Gather collects send of all ranks in recv of rank root, in rank order (MPI_Igather).
@@ -66,7 +66,7 @@ func Gather[T any](c *Comm, send, recv []T, root int) *future.Future[struct{}] {
 		inPlace(&k, "send", send, "recv", recv, root*len(send))
 	}
 	r := c.newRun()
-	return r.start(what, k.err, c.chooser.Gather(&r.kept, bytesOf(send), bytesOf(recv), root), nil)
+	return r.start(what.Word(), k.err, c.chooser.Gather(&r.kept, bytesOf(send), bytesOf(recv), root), nil)
 }
 
 // toOne returns parts that are nil except for rank r's.
@@ -130,7 +130,7 @@ func Scatter[T any](c *Comm, send, recv []T, root int) *future.Future[struct{}] 
 		inPlace(&k, "recv", recv, "send", send, root*len(recv))
 	}
 	r := c.newRun()
-	return r.start(what, k.err, c.chooser.Scatter(&r.kept, bytesOf(send), bytesOf(recv), root), nil)
+	return r.start(what.Word(), k.err, c.chooser.Scatter(&r.kept, bytesOf(send), bytesOf(recv), root), nil)
 }
 
 // Scatterv is Scatter of counts[r] elements to each rank r (MPI_Iscatterv). Send and
@@ -165,7 +165,7 @@ func Allgather[T any](c *Comm, send, recv []T) *future.Future[struct{}] {
 	k.length("recv", len(recv), c.Size()*len(send))
 	inPlace(&k, "send", send, "recv", recv, c.rank*len(send))
 	r := c.newRun()
-	return r.start(call{Kind: signature.Allgather, Of: elementOf[T](), Count: len(send)}, k.err, c.chooser.Allgather(&r.kept, bytesOf(send), bytesOf(recv)), nil)
+	return r.start(call{Kind: signature.Allgather, Of: elementOf[T](), Count: len(send)}.Word(), k.err, c.chooser.Allgather(&r.kept, bytesOf(send), bytesOf(recv)), nil)
 }
 
 // Allgatherv is Allgather of counts[r] elements from each rank r
@@ -185,7 +185,7 @@ func Allgatherv[T any](c *Comm, send, recv []T, counts []int) *future.Future[str
 		return c.run(what, k.err, nil, nil)
 	}
 	r := c.newRun()
-	return r.start(what, nil, c.chooser.Allgatherv(&r.kept, bytesOf(send), bytesOf(recv), partsOf[T](&r.kept, counts)), nil)
+	return r.start(what.Word(), nil, c.chooser.Allgatherv(&r.kept, bytesOf(send), bytesOf(recv), partsOf[T](&r.kept, counts)), nil)
 }
 
 // Alltoall sends the r-th part of send to each rank r, and receives the part from rank r
@@ -209,7 +209,7 @@ func Alltoall[T any](c *Comm, send, recv []T) *future.Future[struct{}] {
 		send = slices.Clone(send)
 	}
 	r := c.newRun()
-	return r.start(what, nil, c.chooser.Alltoall(&r.kept, bytesOf(send), bytesOf(recv)), nil)
+	return r.start(what.Word(), nil, c.chooser.Alltoall(&r.kept, bytesOf(send), bytesOf(recv)), nil)
 }
 
 // Alltoallv is Alltoall of sendCounts[r] elements to each rank r and recvCounts[r]

@@ -57,11 +57,12 @@ type proc struct {
 
 	// Most operations take their futures from these slabs, which costs no allocation. Peers
 	// write to the futures when they complete them, so the slabs have their own cache lines.
-	_        [64]byte
-	statuses slab[future.Promise[Status]]
-	untyped  slab[future.Promise[struct{}]]
-	idleRun  atomic.Pointer[collectiveRun]
-	_        [64]byte
+	_           [64]byte
+	statuses    slab[future.Promise[Status]]
+	untyped     slab[future.Promise[struct{}]]
+	ownRunTaken atomic.Bool // an operation has ownRun
+	ownRun      atomic.Pointer[collectiveRun]
+	_           [64]byte
 
 	// mu protects the following fields, and the ledger.Comm of each of the rank's
 	// communicators, except for methods that need no lock. It is held briefly.

@@ -27,7 +27,8 @@ func reduce[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, c
 		recv = nil
 	}
 	r := c.newRun()
-	return r.start(reducing[T](kind, code, root, len(send)), k.err, c.chooser.Reduce(&r.kept, values(send, recv, op, code), root), nil)
+	v := values(send, recv, op, code)
+	return r.start(reducing[T](kind, code, root, len(send)).Word(), k.err, c.chooser.Reduce(&r.kept, &v, root), nil)
 }
 
 // reducing returns the call of a reduction.
@@ -60,7 +61,8 @@ func allreduce[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction
 	k.length("recv", len(recv), len(send))
 	same(&k, send, recv)
 	r := c.newRun()
-	return r.start(reducing[T](kind, code, 0, len(send)), k.err, c.chooser.Allreduce(&r.kept, values(send, recv, op, code)), nil)
+	v := values(send, recv, op, code)
+	return r.start(reducing[T](kind, code, 0, len(send)).Word(), k.err, c.chooser.Allreduce(&r.kept, &v), nil)
 }
 
 // Scan is Reduce whose result at rank r combines send of ranks 0 to r
@@ -83,7 +85,8 @@ func scan[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, cod
 	k.length("recv", len(recv), len(send))
 	same(&k, send, recv)
 	r := c.newRun()
-	return r.start(reducing[T](kind, code, 0, len(send)), k.err, c.chooser.Scan(&r.kept, values(send, recv, op, code), exclusive), nil)
+	v := values(send, recv, op, code)
+	return r.start(reducing[T](kind, code, 0, len(send)).Word(), k.err, c.chooser.Scan(&r.kept, &v, exclusive), nil)
 }
 
 // ReduceScatter is Reduce whose result is spread: rank r gets counts[r] elements
@@ -127,7 +130,8 @@ func reduceScatter[T any](c *Comm, kind signature.Kind, send, recv []T, counts [
 		return c.run(what, k.err, nil, nil)
 	}
 	r := c.newRun()
-	return r.start(what, nil, c.chooser.ReduceScatter(&r.kept, values(send, recv, op, code), partsOf[T](&r.kept, counts)), nil)
+	v := values(send, recv, op, code)
+	return r.start(what.Word(), nil, c.chooser.ReduceScatter(&r.kept, &v, partsOf[T](&r.kept, counts)), nil)
 }
 
 // Reductions with a function instead of an Op. It must be associative; it is

@@ -18,7 +18,7 @@ func AllreduceValue[T any](c *Comm, v T, op func(a, b T) T) *future.Future[T] {
 		return nowhere[T]("AllreduceValue")
 	}
 	return reduceValue(c, call{Kind: signature.AllreduceValue}, v, op, c.size, func(r collective.Reduction) collective.Algorithm {
-		return c.chooser.Allreduce(nil, r)
+		return c.chooser.Allreduce(nil, &r)
 	})
 }
 
@@ -33,7 +33,7 @@ func ReduceValue[T any](c *Comm, v T, op func(a, b T) T, root int) *future.Futur
 		ranks = c.size
 	}
 	return reduceValue(c, call{Kind: signature.ReduceValue, Root: root}, v, op, ranks, func(r collective.Reduction) collective.Algorithm {
-		return c.chooser.Reduce(nil, r, root)
+		return c.chooser.Reduce(nil, &r, root)
 	})
 }
 
@@ -43,7 +43,7 @@ func ScanValue[T any](c *Comm, v T, op func(a, b T) T) *future.Future[T] {
 		return nowhere[T]("ScanValue")
 	}
 	return reduceValue(c, call{Kind: signature.ScanValue}, v, op, c.rank+1, func(r collective.Reduction) collective.Algorithm {
-		return c.chooser.Scan(nil, r, false)
+		return c.chooser.Scan(nil, &r, false)
 	})
 }
 
@@ -53,7 +53,7 @@ func ExscanValue[T any](c *Comm, v T, op func(a, b T) T) *future.Future[T] {
 		return nowhere[T]("ExscanValue")
 	}
 	return reduceValue(c, call{Kind: signature.ExscanValue}, v, op, c.rank, func(r collective.Reduction) collective.Algorithm {
-		return c.chooser.Scan(nil, r, true)
+		return c.chooser.Scan(nil, &r, true)
 	})
 }
 

@@ -53,14 +53,14 @@ type onMachines struct {
 	world    []int // ranks there; nil: the same
 }
 
-func (c onMachines) Machine(rank int) int {
+func (c *onMachines) Machine(rank int) int {
 	if c.world != nil {
 		rank = c.world[rank]
 	}
 	return rank % c.machines
 }
 
-func (c onMachines) Sub(name transport.Name, members []int) (transport.Comm, error) {
+func (c *onMachines) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	made, err := c.Comm.Sub(name, members)
 	world := c.world
 	if members != nil {
@@ -72,7 +72,7 @@ func (c onMachines) Sub(name transport.Name, members []int) (transport.Comm, err
 			world = append(world, r)
 		}
 	}
-	return onMachines{made, c.machines, world}, err
+	return &onMachines{made, c.machines, world}, err
 }
 
 // Whose machine a rank shares, on the world and on what is derived from it.
@@ -80,7 +80,7 @@ func TestSplitShared(t *testing.T) {
 	for _, backend := range []string{"blackchannel", "ulfm"} {
 		for _, machines := range []int{1, 3, 7} {
 			for _, n := range fitting(1, 4, 7) {
-				wrap := hook.Transport(func(t transport.Comm) transport.Comm { return onMachines{Comm: t, machines: machines} })
+				wrap := hook.Transport(func(t transport.Comm) transport.Comm { return &onMachines{Comm: t, machines: machines} })
 				err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 					me := world.Rank()
 					// Ranks of the world that share c with me, by falling rank of c, where most have their number.

@@ -104,7 +104,7 @@ func (r *virtualRank) barrier(comm transport.Comm, done func(error)) {
 
 // combine is mpicx's Allreduce of buf. All ranks may share buf, because it has no contents.
 func (r *virtualRank) combine(comm transport.Comm, buf []byte, done func(error)) {
-	r.run(comm, r.sim.chooser.Allreduce(nil, collective.Reduction{Acc: buf, Element: 8, Op: func(dst, _, _ []byte) {
+	r.run(comm, r.sim.chooser.Allreduce(nil, &collective.Reduction{Acc: buf, Element: 8, Op: func(dst, _, _ []byte) {
 		r.sim.Compute(r.rank, machine.Combining(len(dst)))
 	}}), done)
 }

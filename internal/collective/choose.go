@@ -60,11 +60,10 @@ func (c Chooser) Barrier(k *Kept) Algorithm {
 		return Barrier{}
 	case "star":
 		a := again[AllgatherStar](k, barrier)
-		*a = AllgatherStar{}
 		return a
 	}
 	a := again[AllreduceDoubling](k, barrier)
-	*a = AllreduceDoubling{Reduction: Reduction{Op: func(_, _, _ []byte) {}}}
+	a.Reduction = Reduction{Op: func(_, _, _ []byte) {}}
 	return a
 }
 
@@ -77,65 +76,65 @@ func (c Chooser) Bcast(k *Kept, buf []byte, root int) Algorithm {
 		return &BcastChain{Buf: buf, Root: root, Segment: chainSegment}
 	case "star":
 		a := again[BcastStar](k, bcast)
-		*a = BcastStar{Buf: buf, Root: root}
+		a.Buf, a.Root = buf, root
 		return a
 	}
 	a := again[Bcast](k, bcast)
-	*a = Bcast{Buf: buf, Root: root}
+	a.Buf, a.Root = buf, root
 	return a
 }
 
 // Reduce returns the algorithm for a reduction to root.
-func (c Chooser) Reduce(k *Kept, r Reduction, root int) Algorithm {
+func (c Chooser) Reduce(k *Kept, r *Reduction, root int) Algorithm {
 	switch name := c.pick(reduce, r.len()); {
 	case name == "star":
 		a := again[ReduceStar](k, reduce)
-		*a = ReduceStar{Reduction: r, Root: root}
+		a.Reduction, a.Root = *r, root
 		return a
 	case name == "chain" && (root == 0 || !r.Ordered):
-		return &ReduceChain{Reduction: r, Root: root, Segment: r.segment()}
+		return &ReduceChain{Reduction: *r, Root: root, Segment: r.segment()}
 	}
 	a := again[Reduce](k, reduce)
-	*a = Reduce{Reduction: r, Root: root}
+	a.Reduction, a.Root = *r, root
 	return a
 }
 
 // Allreduce returns the algorithm for a reduction to all.
-func (c Chooser) Allreduce(k *Kept, r Reduction) Algorithm {
+func (c Chooser) Allreduce(k *Kept, r *Reduction) Algorithm {
 	switch c.pick(allreduce, r.len()) {
 	case "tree":
 		a := again[AllreduceTree](k, allreduce)
-		*a = AllreduceTree{Reduce: Reduce{Reduction: r}}
+		a.Reduction = *r
 		return a
 	case "rabenseifner":
-		return &Rabenseifner{Reduction: r}
+		return &Rabenseifner{Reduction: *r}
 	case "parts":
-		return &AllreduceParts{Reduction: r}
+		return &AllreduceParts{Reduction: *r}
 	case "star":
 		a := again[AllreduceStar](k, allreduce)
-		*a = AllreduceStar{ReduceStar: ReduceStar{Reduction: r}}
+		a.Reduction = *r
 		return a
 	}
 	a := again[AllreduceDoubling](k, allreduce)
-	*a = AllreduceDoubling{Reduction: r}
+	a.Reduction = *r
 	return a
 }
 
 // ReduceScatter returns the algorithm for a reduction whose result is divided among the ranks,
 // as parts say. Acc is this rank's part of the result.
-func (c Chooser) ReduceScatter(k *Kept, r Reduction, parts Parts) Algorithm {
+func (c Chooser) ReduceScatter(k *Kept, r *Reduction, parts Parts) Algorithm {
 	switch c.pick(reduceScatter, len(r.Send)) {
 	case "tree":
 		a := again[ReduceScatterTree](k, reduceScatter)
-		*a = ReduceScatterTree{Reduction: r, Parts: parts}
+		a.Reduction, a.Parts = *r, parts
 		return a
 	case "star":
 		a := again[ReduceScatterStar](k, reduceScatter)
-		*a = ReduceScatterStar{Reduction: r, Parts: parts}
+		a.Reduction, a.Parts = *r, parts
 		return a
 	}
 	a := again[ReduceScatterDirect](k, reduceScatter)
-	*a = ReduceScatterDirect{Send: r.Send, Recv: r.Acc, Parts: parts, Op: r.Op}
+	a.Send, a.Recv, a.Parts, a.Op = r.Send, r.Acc, parts, r.Op
 	return a
 }
 
@@ -144,11 +143,11 @@ func (c Chooser) Allgather(k *Kept, send, recv []byte) Algorithm {
 	switch c.pick(allgather, len(send)) {
 	case "tree":
 		a := again[Allgather](k, allgather)
-		*a = Allgather{Gather: Gather{Send: send, Recv: recv}}
+		a.Send, a.Recv = send, recv
 		return a
 	case "star":
 		a := again[AllgatherStar](k, allgather)
-		*a = AllgatherStar{GatherDirect: GatherDirect{Send: send, Recv: recv}}
+		a.Send, a.Recv = send, recv
 		return a
 	}
 	parts := k.Parts(c.ranks)
@@ -156,7 +155,7 @@ func (c Chooser) Allgather(k *Kept, send, recv []byte) Algorithm {
 		parts[i] = i * len(send)
 	}
 	a := again[AllgatherDirect](k, allgather)
-	*a = AllgatherDirect{Send: send, Buf: recv, Parts: parts}
+	a.Send, a.Buf, a.Parts = send, recv, parts
 	return a
 }
 
@@ -164,11 +163,11 @@ func (c Chooser) Allgather(k *Kept, send, recv []byte) Algorithm {
 func (c Chooser) Allgatherv(k *Kept, send, recv []byte, parts Parts) Algorithm {
 	if c.pick(allgatherv, len(recv)/c.ranks) == "tree" {
 		a := again[Allgatherv](k, allgatherv)
-		*a = Allgatherv{Send: send, Recv: recv, At: parts}
+		a.Send, a.Recv, a.At = send, recv, parts
 		return a
 	}
 	a := again[AllgatherDirect](k, allgatherv)
-	*a = AllgatherDirect{Send: send, Buf: recv, Parts: parts}
+	a.Send, a.Buf, a.Parts = send, recv, parts
 	return a
 }
 
@@ -176,11 +175,11 @@ func (c Chooser) Allgatherv(k *Kept, send, recv []byte, parts Parts) Algorithm {
 func (c Chooser) Gather(k *Kept, send, recv []byte, root int) Algorithm {
 	if c.pick(gather, len(send)) == "tree" {
 		a := again[Gather](k, gather)
-		*a = Gather{Send: send, Recv: recv, Root: root}
+		a.Send, a.Recv, a.Root = send, recv, root
 		return a
 	}
 	a := again[GatherDirect](k, gather)
-	*a = GatherDirect{Send: send, Recv: recv, Root: root}
+	a.Send, a.Recv, a.Root = send, recv, root
 	return a
 }
 
@@ -188,11 +187,11 @@ func (c Chooser) Gather(k *Kept, send, recv []byte, root int) Algorithm {
 func (c Chooser) Scatter(k *Kept, send, recv []byte, root int) Algorithm {
 	if c.pick(scatter, len(recv)) == "tree" {
 		a := again[Scatter](k, scatter)
-		*a = Scatter{Send: send, Recv: recv, Root: root}
+		a.Send, a.Recv, a.Root = send, recv, root
 		return a
 	}
 	a := again[ScatterDirect](k, scatter)
-	*a = ScatterDirect{Send: send, Recv: recv, Root: root}
+	a.Send, a.Recv, a.Root = send, recv, root
 	return a
 }
 
@@ -201,31 +200,33 @@ func (c Chooser) Alltoall(k *Kept, send, recv []byte) Algorithm {
 	switch c.pick(alltoall, len(send)/c.ranks) {
 	case "bruck":
 		a := again[AlltoallBruck](k, alltoall)
-		*a = AlltoallBruck{Send: send, Recv: recv}
+		a.Send, a.Recv = send, recv
 		return a
 	case "star":
 		a := again[AlltoallStar](k, alltoall)
-		*a = AlltoallStar{Send: send, Recv: recv}
+		a.Send, a.Recv = send, recv
 		return a
 	}
 	a := again[AlltoallDirect](k, alltoall)
-	*a = AlltoallDirect{Send: send, Recv: recv}
+	a.Send, a.Recv = send, recv
 	return a
 }
 
 // Scan returns the algorithm for combining each rank's value with those of the ranks before it.
 // An exclusive scan leaves the rank's own value out. Acc gets the result in both.
-func (c Chooser) Scan(k *Kept, r Reduction, exclusive bool) Algorithm {
-	var result []byte
-	if exclusive {
-		r.Acc, result = nil, r.Acc
-	}
+func (c Chooser) Scan(k *Kept, r *Reduction, exclusive bool) Algorithm {
 	if c.pick(scan, r.len()) == "chain" {
 		a := again[ScanChain](k, scan)
-		*a = ScanChain{Reduction: r, Exclusive: exclusive, Result: result, Segment: r.segment()}
+		a.Reduction, a.Exclusive, a.Segment = *r, exclusive, r.segment()
+		if exclusive {
+			a.Acc, a.Result = nil, r.Acc
+		}
 		return a
 	}
 	a := again[Scan](k, scan)
-	*a = Scan{Reduction: r, Exclusive: exclusive, Result: result}
+	a.Reduction, a.Exclusive = *r, exclusive
+	if exclusive {
+		a.Acc, a.Result = nil, r.Acc
+	}
 	return a
 }

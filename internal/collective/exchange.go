@@ -47,7 +47,10 @@ type Exchange struct {
 	Name      string         // of the operation, for people
 	Signature signature.Word // of the call, which its messages carry
 
-	comm      transport.Comm
+	comm       transport.Comm
+	rank, size int               // of comm
+	starter    transport.Starter // comm, or nil if it is none
+
 	epoch     transport.Epoch
 	tag       int
 	algorithm Algorithm
@@ -56,7 +59,6 @@ type Exchange struct {
 	step     int // changes only while no request is pending
 	more     bool
 	requests []transport.Request
-	starter  transport.Starter // of comm; nil: it is none
 	// ended counts the requests that have ended, and started once run has begun all and left. Whoever
 	// completes it continues. It is not used in a step whose requests all end at once.
 	ended atomic.Int32
@@ -80,7 +82,8 @@ func (e *LengthError) Error() string {
 }
 
 // Start begins the operation. Done is told its end, possibly before Start returns. The
-// tag is negative, the same at all ranks, and used by no other operation of the epoch.
+// tag is negative, the same at all ranks, and used by no other operation of the epoch. Comm is of a type
+// that can be compared, such as a pointer.
 func (x *Exchange) Start(comm transport.Comm, epoch transport.Epoch, tag int, a Algorithm, done Ender) {
 	if ended, err := x.Begin(comm, epoch, tag, a, done); ended {
 		done.Ended(err)
@@ -90,8 +93,11 @@ func (x *Exchange) Start(comm transport.Comm, epoch transport.Epoch, tag int, a 
 // Begin is Start for a caller that handles an operation which ends at once: Begin then returns the
 // error, and does not call done.
 func (x *Exchange) Begin(comm transport.Comm, epoch transport.Epoch, tag int, a Algorithm, done Ender) (ended bool, err error) {
-	x.comm, x.epoch, x.tag, x.algorithm, x.done = comm, epoch, tag, a, done
-	x.starter, _ = comm.(transport.Starter)
+	if comm != x.comm {
+		x.comm, x.rank, x.size = comm, comm.Rank(), comm.Size()
+		x.starter, _ = comm.(transport.Starter)
+	}
+	x.epoch, x.tag, x.algorithm, x.done = epoch, tag, a, done
 	x.step = 0
 	if x.err.Load() != nil {
 		x.err.Store(nil)
@@ -108,10 +114,10 @@ func (x *Exchange) Step() (operation string, number int) { return x.Name, x.step
 func (x *Exchange) Ender() Ender { return x.done }
 
 // Rank returns this rank's number in the communicator.
-func (x *Exchange) Rank() int { return x.comm.Rank() }
+func (x *Exchange) Rank() int { return x.rank }
 
 // Size returns the number of ranks.
-func (x *Exchange) Size() int { return x.comm.Size() }
+func (x *Exchange) Size() int { return x.size }
 
 // Send requests that b is sent to rank to. If it is the first request of the step, it may be sent
 // at once. So an algorithm that receives long messages in a step requests these first.
@@ -179,6 +185,9 @@ func (x *Exchange) run() (ended bool, err error) {
 		if err := x.err.Load(); err != nil {
 			return x.end(*err)
 		}
+		if !x.more {
+			return x.end(nil)
+		}
 	}
 }
 
@@ -230,10 +239,13 @@ func (x *Exchange) Completed(r *transport.Request) {
 	x.ended.Store(0)
 	var ended bool
 	var err error
-	if failed := x.err.Load(); failed != nil {
+	switch failed := x.err.Load(); {
+	case failed != nil:
 		ended, err = x.end(*failed)
-	} else {
+	case x.more:
 		ended, err = x.run()
+	default:
+		ended, err = x.end(nil)
 	}
 	if ended {
 		x.done.Ended(err)

@@ -23,7 +23,7 @@ type kept[A any] struct{ algorithm A }
 
 func (k *kept[A]) forget() { k.algorithm = *new(A) }
 
-// again returns the algorithm that k keeps for op if it is an A, or a new one.
+// again returns the algorithm that k keeps for op if it is an A, or a new one. It is a zero A.
 func again[A any, P interface {
 	*A
 	Algorithm

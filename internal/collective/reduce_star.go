@@ -23,26 +23,25 @@ func (a *ReduceStar) Step(k int, x *Exchange) bool {
 		}
 		return true
 	}
-	if n > 1 && a.Root > 0 { // rank 0's value is the first, and Acc may be Send
-		first := a.part(n - a.Root)
-		to := first
+	if a.Root == 0 {
 		for r := 1; r < n; r++ {
-			v := a.value
-			if r != a.Root {
-				v = a.part(around(r, -a.Root, n))
-			}
-			if r == n-1 {
-				to = a.Acc
-			}
-			a.Op(to, first, v)
+			a.Op(a.Acc, a.value, a.part(r))
+			a.value = a.Acc
 		}
+		a.settle()
 		return false
 	}
+	sum := a.part(n - a.Root) // rank 0's value; Acc may be this rank's
 	for r := 1; r < n; r++ {
-		a.Op(a.Acc, a.value, a.part(r))
-		a.value = a.Acc
+		v, to := a.value, sum
+		if r != a.Root {
+			v = a.part(around(r, -a.Root, n))
+		}
+		if r == n-1 {
+			to = a.Acc
+		}
+		a.Op(to, sum, v)
 	}
-	a.settle()
 	return false
 }
 
