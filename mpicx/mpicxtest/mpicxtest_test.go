@@ -119,12 +119,12 @@ var failing = map[string]struct {
 		}
 		return world.Barrier().Wait(ctx)
 	}, []string{"rank 1: nobody has waited for what ended with mpicx: Recv: message of 16 bytes from rank 0 with tag 5 is longer than the buffer of 8 bytes, on world.dup1",
-		"nobody has waited for what ended with mpicx: RecvValue: "}, []string{"panic", "rank 0: nobody"}},
+		"rank 1: nobody has waited for what ended with mpicx: RecvValue: "}, []string{"panic", "rank 0: nobody"}},
 	"future after an error": {2, func(ctx context.Context, world *mpicx.Comm) error {
 		_ = world.SignalError(ctx, 1)
 		world.Split(-7, 0)
 		return nil
-	}, []string{"nobody has waited for what ended with mpicx: Split: color -7"}, []string{"panic"}},
+	}, []string{"rank 0: nobody has waited for what ended with mpicx: Split: color -7", "rank 1: nobody has"}, []string{"panic"}},
 	"message": {3, func(ctx context.Context, world *mpicx.Comm) error {
 		row := world.Split(world.Rank()/2, 0).MustGet(ctx)
 		if world.Rank() == 1 {
