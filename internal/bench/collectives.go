@@ -176,8 +176,19 @@ func sideBySide(n, count int, sides func(context.Context, *mpicx.Comm) [2]call) 
 	return ours, theirs, allocations
 }
 
+// settle has the ranks wait for each other for 0.2 s: the system may have begun processes on one core.
+func settle(ctx context.Context, c *mpicx.Comm) {
+	start := time.Now()
+	for more := []bool{true}; more[0]; {
+		more[0] = time.Since(start) < 200*time.Millisecond
+		mpicx.Bcast(c, more, 0).MustWait(ctx)
+		c.Barrier().MustWait(ctx)
+	}
+}
+
 // jobCollectives prints n samples of each cell at rank 0: nanoseconds, and allocations per call.
 func jobCollectives(ctx context.Context, world *mpicx.Comm, n int, cells []string) error {
+	settle(ctx, world)
 	for _, name := range cells {
 		c, err := cellOf(name)
 		if err != nil {
