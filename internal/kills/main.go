@@ -208,7 +208,7 @@ func judge(dir string, n int, ends []end, t *tally) (verdict string) {
 	victims := make(map[int]string)
 	begun := false
 	groups := make(map[string]bool)
-	var missing []int
+	var missing, leftOver []int // of the second, spares
 	starts := slices.ContainsFunc(ends, func(e end) bool { return e.place == "start" })
 	notBegun := false
 	for i := range n {
@@ -221,6 +221,8 @@ func judge(dir string, n int, ends []end, t *tally) (verdict string) {
 			victims[i] = text
 		case starts && strings.Contains(text, " not begun after "):
 			notBegun = true // at its deadline
+		case strings.Contains(text, " left over: "):
+			leftOver = append(leftOver, i)
 		case !strings.Contains(text, " survived\n"):
 			missing = append(missing, i)
 		}
@@ -243,6 +245,9 @@ func judge(dir string, n int, ends []end, t *tally) (verdict string) {
 				}
 			}
 		}
+	}
+	if len(groups) > 0 { // somebody that works is alive
+		missing = append(missing, leftOver...)
 	}
 	if len(ends) == 1 && len(victims) == 1 {
 		t.tell(dir, n)
