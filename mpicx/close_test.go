@@ -215,3 +215,34 @@ func TestCloseDoesNotSwallowTheScopesError(t *testing.T) {
 		})
 	})
 }
+
+// A Close that has returned the corruption of a communicator that the closed one is derived from
+// has told it: every later operation ends with it (C4), even if an older ancestor has an error then.
+func TestC4AfterClose(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			parent := dup(ctx, world)
+			child := dup(ctx, parent)
+			if world.Rank() == 1 {
+				_ = parent.Guard(ctx, func(context.Context) error { return errors.New("rank 1 leaves") })
+				mpicx.Recv(world, []int{0}, 0, 0).MustWait(ctx)
+				_ = world.SignalError(ctx, 5)
+				return nil
+			}
+			closing := child.Close(ctx)
+			if c, ok := errors.AsType[*mpicx.CommCorruptedError](closing); !ok || !c.Of(parent) {
+				return fmt.Errorf("Close: got %w", closing)
+			}
+			mpicx.Send(world, []int{1}, 1, 0).MustWait(ctx)
+			for world.Err() == nil {
+				runtime.Gosched()
+			}
+			if err := child.Barrier().Wait(ctx); err != closing {
+				return fmt.Errorf("after Close: got %w", err)
+			}
+			return propagated(world.Barrier().Wait(ctx), 5)
+		}, mpicx.WithRanks(2), backend)
+		require.NoError(t, err)
+	})
+}

@@ -56,7 +56,8 @@ const (
 	TakeToRepair
 	// PeekToRepair is Peek for such an operation, before it begins.
 	PeekToRepair
-	// TakeToClose is the mode of Close: a corruption that it finds is not told to the program.
+	// TakeToClose is the mode of Close: a corruption of c itself that it finds is not told to the
+	// program. That of an ancestor is.
 	TakeToClose
 )
 
@@ -104,7 +105,7 @@ func (c *Comm) oldest(m Mode) (Finding, *Error) {
 	switch {
 	case m.repairs():
 	case c.corrupted != nil:
-		c.corrupted.told = c.corrupted.told || m == Take
+		c.corrupted.told = c.corrupted.told || m == Take || m == TakeToClose && c.corrupted.Comm != c
 		return Verdict, c.corrupted
 	case c.revoked && m == Peek:
 		return Revocation, nil
