@@ -337,16 +337,7 @@ func (c *comm) add(a *arrival) error {
 		c.e.received(a)
 		return nil
 	case a.header.listener:
-		if err := a.checkRoom(); err != nil {
-			return err
-		}
-		a = a.kept()
-		c.inbox = append(c.inbox, a)
-		if a.header.kind == offer {
-			c.e.accept(a, &transfer{comm: c, bytes: make([]byte, a.header.length)})
-		}
-		c.handOn()
-		return nil
+		return c.addForListener(a)
 	case c.IsOver(a.header.epoch):
 		c.e.received(a)
 		return nil // its sender ends an offer together with the epoch
@@ -403,19 +394,6 @@ func (c *comm) give(r *transport.Request, a *arrival) {
 		return
 	}
 	c.e.end(r, r.Err)
-}
-
-// handOn gives the listener the messages that have come completely, in order.
-func (c *comm) handOn() {
-	if c.listener == nil {
-		return
-	}
-	n := 0
-	for ; n < len(c.inbox) && c.inbox[n].header.kind == whole; n++ {
-		a := c.inbox[n]
-		c.e.news = append(c.e.news, news{to: c.listener, from: c.rankIn(a.source), payload: a.bytes})
-	}
-	c.inbox = slices.Delete(c.inbox, 0, n)
 }
 
 // Cancel cancels a waiting receive or probe, or an offer that has not been accepted.
@@ -519,56 +497,6 @@ func (c *comm) Close() error {
 	}
 	c.Arrived, c.Probed, c.inbox, c.listener = match.Messages[arrival]{}, match.Messages[arrival]{}, nil, nil
 	return nil
-}
-
-// Listen gives l the messages that come, and those that have come.
-func (c *comm) Listen(l transport.Listener) {
-	c.e.lock()
-	c.listener = l
-	for _, rank := range c.Dead() {
-		c.e.news = append(c.e.news, news{to: l, from: rank, died: true})
-	}
-	c.handOn()
-	c.e.unlock()
-	c.Poke()
-}
-
-// Poke sends the listener's messages.
-func (c *comm) Poke() {
-	e := c.e
-	e.lock()
-	if c.listener == nil || c.asking {
-		c.again = true
-		e.mu.Unlock()
-		return
-	}
-	c.asking = true
-	for l := c.listener; ; {
-		c.again = false
-		e.mu.Unlock()
-		to, payload, ok := l.Next()
-		e.mu.Lock()
-		switch {
-		case ok && e.err == nil:
-			if !c.liveness.expired && !c.HasLost(to) {
-				c.tell(to, payload)
-			}
-		case !c.again:
-			c.asking = false
-			e.unlock()
-			return
-		}
-	}
-}
-
-// tell sends a listener's message.
-func (c *comm) tell(to int, payload []byte) {
-	h := header{kind: whole, to: c.context, length: len(payload), listener: true}
-	if len(payload) <= c.e.eager(c.process(to)) {
-		c.e.sendPacket(c.process(to), &h, payload)
-	} else {
-		c.e.offer(c.process(to), &h, &transfer{comm: c, bytes: payload})
-	}
 }
 
 // Die kills this process.

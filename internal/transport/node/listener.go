@@ -1,0 +1,87 @@
+package node
+
+import (
+	"slices"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// A listener is how the error channel gets its messages and sends them: in order, and whatever
+// epoch the communicator is in.
+
+// Listen gives l the messages that come, and those that have come.
+func (c *comm) Listen(l transport.Listener) {
+	c.e.lock()
+	c.listener = l
+	for _, rank := range c.Dead() {
+		c.e.news = append(c.e.news, news{to: l, from: rank, died: true})
+	}
+	c.handOn()
+	c.e.unlock()
+	c.Poke()
+}
+
+// addForListener is add for a listener's message.
+func (c *comm) addForListener(a *arrival) error {
+	if err := a.checkRoom(); err != nil {
+		return err
+	}
+	a = a.kept()
+	c.inbox = append(c.inbox, a)
+	if a.header.kind == offer {
+		c.e.accept(a, &transfer{comm: c, bytes: make([]byte, a.header.length)})
+	}
+	c.handOn()
+	return nil
+}
+
+// handOn gives the listener the messages that have come completely, in order.
+func (c *comm) handOn() {
+	if c.listener == nil {
+		return
+	}
+	n := 0
+	for ; n < len(c.inbox) && c.inbox[n].header.kind == whole; n++ {
+		a := c.inbox[n]
+		c.e.news = append(c.e.news, news{to: c.listener, from: c.rankIn(a.source), payload: a.bytes})
+	}
+	c.inbox = slices.Delete(c.inbox, 0, n)
+}
+
+// Poke sends the listener's messages.
+func (c *comm) Poke() {
+	e := c.e
+	e.lock()
+	if c.listener == nil || c.asking {
+		c.again = true
+		e.mu.Unlock()
+		return
+	}
+	c.asking = true
+	for l := c.listener; ; {
+		c.again = false
+		e.mu.Unlock()
+		to, payload, ok := l.Next()
+		e.mu.Lock()
+		switch {
+		case ok && e.err == nil:
+			if !c.liveness.expired && !c.HasLost(to) {
+				c.tell(to, payload)
+			}
+		case !c.again:
+			c.asking = false
+			e.unlock()
+			return
+		}
+	}
+}
+
+// tell sends a listener's message.
+func (c *comm) tell(to int, payload []byte) {
+	h := header{kind: whole, to: c.context, length: len(payload), listener: true}
+	if len(payload) <= c.e.eager(c.process(to)) {
+		c.e.sendPacket(c.process(to), &h, payload)
+	} else {
+		c.e.offer(c.process(to), &h, &transfer{comm: c, bytes: payload})
+	}
+}
