@@ -17,9 +17,9 @@ func (ic *Intercomm) Barrier() *future.Future[struct{}] { return ic.Union().Barr
 // not in. The other ranks of root's own group call it too; their buffers are not used.
 func InterBcast[T any](ic *Intercomm, buf []T, root int) *future.Future[struct{}] {
 	if ic == nil {
-		return nowhere[struct{}]("Bcast")
+		return nowhere[struct{}]("InterBcast")
 	}
-	k := checkOf[T]("Bcast")
+	k := checkOf[T]("InterBcast")
 	k.root(root, ic.union)
 	a := &collective.Linear{Send: make([][]byte, ic.union.size), Recv: make([][]byte, ic.union.size)}
 	switch {
@@ -39,9 +39,9 @@ func InterBcast[T any](ic *Intercomm, buf []T, root int) *future.Future[struct{}
 // length times the number of ranks in their group.
 func InterGather[T any](ic *Intercomm, send, recv []T, root int) *future.Future[struct{}] {
 	if ic == nil {
-		return nowhere[struct{}]("Gather")
+		return nowhere[struct{}]("InterGather")
 	}
-	k := checkOf[T]("Gather")
+	k := checkOf[T]("InterGather")
 	k.root(root, ic.union)
 	a := &collective.Linear{Send: make([][]byte, ic.union.size), Recv: make([][]byte, ic.union.size)}
 	count := len(send)
@@ -61,9 +61,9 @@ func InterGather[T any](ic *Intercomm, send, recv []T, root int) *future.Future[
 // order of ranks, into recv. All buffers have the same length.
 func InterAllreduce[T Scalar](ic *Intercomm, send, recv []T, op Op) *future.Future[struct{}] {
 	if ic == nil {
-		return nowhere[struct{}]("Allreduce")
+		return nowhere[struct{}]("InterAllreduce")
 	}
-	k := check{op: "Allreduce"}
+	k := check{op: "InterAllreduce"}
 	combine := opFor[T](op)
 	defined[T](&k, combine, op)
 	k.length("recv", len(recv), len(send))
@@ -88,9 +88,9 @@ func InterAllreduce[T Scalar](ic *Intercomm, send, recv []T, op Op) *future.Futu
 // part from rank r as the r-th part of recv. All parts in one direction have the same length.
 func InterAlltoall[T any](ic *Intercomm, send, recv []T) *future.Future[struct{}] {
 	if ic == nil {
-		return nowhere[struct{}]("Alltoall")
+		return nowhere[struct{}]("InterAlltoall")
 	}
-	k := checkOf[T]("Alltoall")
+	k := checkOf[T]("InterAlltoall")
 	count := ic.each(&k, "send", len(send)) + ic.each(&k, "recv", len(recv)) // the same in both groups
 	a := &collective.Linear{Send: make([][]byte, ic.union.size), Recv: make([][]byte, ic.union.size)}
 	if k.err == nil {

@@ -1,6 +1,7 @@
 package mpicx
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 )
@@ -100,6 +101,40 @@ func each[T any](f func(a, b T) T) reduction {
 	}
 }
 
+// The commonest reductions are loops of their own: by each, they take three times as long.
+
+func sums[T numeric](dst, left, right []byte) {
+	d, l, r := of[T](dst), of[T](left), of[T](right)
+	l, r = l[:len(d)], r[:len(d)] // no bounds checks below
+	for i := range d {
+		d[i] = l[i] + r[i]
+	}
+}
+
+func products[T numeric](dst, left, right []byte) {
+	d, l, r := of[T](dst), of[T](left), of[T](right)
+	l, r = l[:len(d)], r[:len(d)] // no bounds checks below
+	for i := range d {
+		d[i] = l[i] * r[i]
+	}
+}
+
+func maxima[T cmp.Ordered](dst, left, right []byte) {
+	d, l, r := of[T](dst), of[T](left), of[T](right)
+	l, r = l[:len(d)], r[:len(d)] // no bounds checks below
+	for i := range d {
+		d[i] = max(l[i], r[i])
+	}
+}
+
+func minima[T cmp.Ordered](dst, left, right []byte) {
+	d, l, r := of[T](dst), of[T](left), of[T](right)
+	l, r = l[:len(d)], r[:len(d)] // no bounds checks below
+	for i := range d {
+		d[i] = min(l[i], r[i])
+	}
+}
+
 func boolean(op Op) reduction {
 	switch op {
 	case LAnd, BAnd:
@@ -115,9 +150,9 @@ func boolean(op Op) reduction {
 func integer[T integral](op Op) reduction {
 	switch op {
 	case Max:
-		return each(func(a, b T) T { return max(a, b) })
+		return maxima[T]
 	case Min:
-		return each(func(a, b T) T { return min(a, b) })
+		return minima[T]
 	case BAnd:
 		return each(func(a, b T) T { return a & b })
 	case BOr:
@@ -131,9 +166,9 @@ func integer[T integral](op Op) reduction {
 func float[T ~float32 | ~float64](op Op) reduction {
 	switch op {
 	case Max:
-		return each(func(a, b T) T { return max(a, b) })
+		return maxima[T]
 	case Min:
-		return each(func(a, b T) T { return min(a, b) })
+		return minima[T]
 	}
 	return number[T](op)
 }
@@ -149,14 +184,9 @@ func number[T numeric](op Op) reduction {
 	}
 	switch op {
 	case Sum:
-		return func(dst, left, right []byte) {
-			d, l, r := of[T](dst), of[T](left), of[T](right)
-			for i := range d {
-				d[i] = l[i] + r[i]
-			}
-		}
+		return sums[T]
 	case Prod:
-		return each(func(a, b T) T { return a * b })
+		return products[T]
 	case LAnd:
 		return each(func(a, b T) T { return truth(a != 0 && b != 0) })
 	case LOr:
