@@ -1,7 +1,8 @@
 package collective
 
 // AllgatherDirect gives all ranks the parts of all. Each rank sends its part to all others at
-// once: one step.
+// once: one step. It sends Send, not the copy in Buf: processes read long messages in the sender's
+// memory, and what others have read takes long to be written again.
 type AllgatherDirect struct {
 	Send  []byte // this rank's part; nil: it is in Buf
 	Buf   []byte
@@ -10,7 +11,11 @@ type AllgatherDirect struct {
 
 func (a *AllgatherDirect) Step(_ int, x *Exchange) bool {
 	rank, n := x.Rank(), x.Size()
-	own := ownPart(a.Send, a.Buf, a.Parts, rank)
+	own := a.Parts.of(a.Buf, rank)
+	if a.Send != nil {
+		copy(own, a.Send)
+		own = a.Send
+	}
 	for d := 1; d < n; d++ {
 		from := around(rank, -d, n)
 		x.Recv(from, a.Parts.of(a.Buf, from))

@@ -20,12 +20,3 @@ func (p Parts) span(b []byte, first, last int) []byte { return b[p[first]:p[last
 
 // around returns the rank i places after r in a ring of n.
 func around(r, i, n int) int { return ((r+i)%n + n) % n }
-
-// ownPart returns this rank's part of buf, after copying send there, if it is not nil.
-func ownPart(send, buf []byte, parts Parts, rank int) []byte {
-	own := parts.of(buf, rank)
-	if send != nil {
-		copy(own, send)
-	}
-	return own
-}

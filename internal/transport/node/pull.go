@@ -18,8 +18,18 @@ import (
 // pullChunk is the most bytes that are read by one system call, with mu held.
 const pullChunk = 256 << 10
 
-// Pullable is the length of the shortest messages that are pulled. Tests make it small.
-var Pullable = 96 << 10
+// Pullable is the length of the shortest messages that are pulled where each process has a core. Tests make it
+// small.
+var Pullable = 48 << 10
+
+// pullable says whether to pull a message of this length. Where processes share cores, it has to be longer to be
+// worth it.
+func (e *engine) pullable(length int) bool {
+	if e.core.crowded {
+		length /= 2
+	}
+	return length >= Pullable
+}
 
 // A cookie is random bytes in the memory of a process. A receiver that finds them reads the right
 // process: process numbers are used again, and differ between namespaces.
@@ -41,10 +51,12 @@ type origin struct {
 
 const originLength = 40
 
+var pid = os.Getpid()
+
 // origin returns the origin of bytes, encoded.
 func (e *engine) origin(bytes []byte) []byte {
 	b := make([]byte, 0, originLength)
-	for _, v := range []uint64{uint64(os.Getpid()), addressOf(bytes), addressOf(e.cookie[:])} {
+	for _, v := range []uint64{uint64(pid), addressOf(bytes), addressOf(e.cookie[:])} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
 	return append(b, e.cookie[:]...)

@@ -33,7 +33,7 @@ func (e *engine) offer(to int, h *header, t *transfer) {
 	h.kind, h.id = offer, e.lastID
 	e.offers[h.id] = t
 	var where []byte
-	if e.out[to] != nil && len(t.bytes) >= Pullable {
+	if e.out[to] != nil && e.pullable(len(t.bytes)) {
 		where = e.origin(t.bytes)
 	}
 	e.sendPacket(to, h, where)
