@@ -13,7 +13,7 @@ func (a *AllgatherDirect) Step(_ int, x *Exchange) bool {
 	rank, n := x.Rank(), x.Size()
 	own := a.Parts.of(a.Buf, rank)
 	if a.Send != nil {
-		copy(own, a.Send)
+		x.Copy(own, a.Send)
 		own = a.Send
 	}
 	for d := 1; d < n; d++ {

@@ -8,7 +8,7 @@ type AlltoallDirect struct {
 func (a *AlltoallDirect) Step(_ int, x *Exchange) bool {
 	rank, n := x.Rank(), x.Size()
 	b := len(a.Send) / n
-	copy(a.Recv[rank*b:][:b], a.Send[rank*b:])
+	x.Copy(a.Recv[rank*b:][:b], a.Send[rank*b:])
 	for d := 1; d < n; d++ { // each rank starts with another peer
 		from := around(rank, -d, n)
 		x.Recv(from, a.Recv[from*b:][:b])

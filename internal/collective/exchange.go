@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/signature"
@@ -64,6 +65,7 @@ type Exchange struct {
 	ended atomic.Int32
 	err   atomic.Pointer[error]
 
+	to, from []byte    // of Copy
 	few      [8]uint64 // the first Scratch, of which so many bytes are used
 	used     int
 	borrowed [][]byte
@@ -163,15 +165,32 @@ func (x *Exchange) add(kind transport.Kind, peer int, b []byte) *transport.Reque
 	return r
 }
 
+// Copy copies bytes of this rank's own while the messages of the step are under way. A step calls
+// it at most once. Nothing is written in place, because others may be reading it.
+func (x *Exchange) Copy(to, from []byte) {
+	if unsafe.SliceData(to) != unsafe.SliceData(from) {
+		x.to, x.from = to, from
+	}
+}
+
+func (x *Exchange) copy() {
+	if len(x.to) > 0 {
+		copy(x.to, x.from)
+		x.to, x.from = nil, nil
+	}
+}
+
 // run carries out steps until one has to wait for messages. It returns whether the operation has
 // ended, and its error.
 func (x *Exchange) run() (ended bool, err error) {
 	for {
 		x.requests = x.requests[:0]
 		if err := x.ask(); err != nil || len(x.requests) == 0 {
+			x.to = nil
 			return x.end(err)
 		}
 		ended := int32(x.start())
+		x.copy()
 		if all := int32(len(x.requests)); ended < all {
 			x.ended.Add(started)
 			if x.err.Load() != nil {
@@ -225,6 +244,9 @@ func (x *Exchange) ask() (err error) {
 	for x.more && len(x.requests) == 0 {
 		x.more = x.algorithm.Step(x.step, x)
 		x.step++
+		if len(x.requests) == 0 {
+			x.copy()
+		}
 	}
 	return nil
 }

@@ -99,7 +99,7 @@ func (a *Linear) Step(k int, x *Exchange) bool {
 	rank, n := x.Rank(), x.Size()
 	own := a.Send != nil && a.Recv != nil && len(a.Send[rank]) == len(a.Recv[rank])
 	if own {
-		copy(a.Recv[rank], a.Send[rank])
+		x.Copy(a.Recv[rank], a.Send[rank])
 	}
 	for d := range n { // each rank starts with another peer
 		if d == 0 && own {

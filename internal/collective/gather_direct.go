@@ -16,6 +16,6 @@ func (a *GatherDirect) Step(_ int, x *Exchange) bool {
 		from := around(a.Root, d, n)
 		x.Recv(from, a.Recv[from*b:][:b])
 	}
-	copy(a.Recv[a.Root*b:], a.Send)
+	x.Copy(a.Recv[a.Root*b:], a.Send)
 	return false
 }

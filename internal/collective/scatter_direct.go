@@ -16,6 +16,6 @@ func (a *ScatterDirect) Step(_ int, x *Exchange) bool {
 		to := around(a.Root, d, n)
 		x.Send(to, a.Send[to*b:][:b])
 	}
-	copy(a.Recv, a.Send[a.Root*b:])
+	x.Copy(a.Recv, a.Send[a.Root*b:])
 	return false
 }
