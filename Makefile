@@ -108,7 +108,7 @@ nightly:
 	go test -tags ulfm -timeout 2h -run Random -count 50 ./mpicx/recovery ./mpicx/checkpoint
 	go run ./internal/soak -schedules 1000000
 	go run ./internal/checker -programs 1000000
-	$(MAKE) fuzz FUZZTIME=5m
+	$(MAKE) fuzz FUZZTIME=500000x # not a time, at whose end Go 1.26 may fail for nothing: golang/go#75804
 	$(MAKE) kills FOR=1h
 	$(MAKE) test-slurm
 
