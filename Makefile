@@ -109,6 +109,8 @@ nightly:
 	go run ./internal/soak -schedules 1000000
 	go run ./internal/checker -programs 1000000
 	$(MAKE) fuzz FUZZTIME=500000x # not a time, at whose end Go 1.26 may fail for nothing: golang/go#75804
+	go run ./internal/bench -quick
+	./internal/scripts/trixie ./internal/scripts/bench-mpi -quick
 	$(MAKE) kills FOR=1h
 	$(MAKE) test-slurm
 
