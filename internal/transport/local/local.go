@@ -1,6 +1,7 @@
 package local
 
 import (
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -186,9 +187,15 @@ func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, b
 		}
 	}
 	probes, recv := s.Take(&m)
-	fill := recv != nil && recv.Kind == transport.Receiving
-	if !fill {
+	long := false
+	switch {
+	case recv == nil || recv.Kind != transport.Receiving:
 		s.buffer(&m, buf, false, recv)
+	case len(buf) <= EagerLimit:
+		recv.Fill(recv.Status, buf, false)
+	default:
+		long = true
+		s.copies.Add(1)
 	}
 	s.mu.Unlock()
 	if probes != nil {
@@ -196,8 +203,9 @@ func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, b
 	}
 	if recv != nil {
 		s.served(recv)
-		if fill {
+		if long {
 			recv.Fill(recv.Status, buf, false)
+			s.copies.Add(-1)
 		}
 		recv.Done.Completed(recv)
 	}
@@ -235,10 +243,14 @@ func (c *Comm) Isend(r *transport.Request) {
 	}
 	probes, recv := s.Take(&m)
 	if recv != nil && recv.Kind == transport.Receiving {
+		s.copies.Add(1)
+		c.own.copies.Add(1) // the send may be another goroutine's
 		s.mu.Unlock()
 		s.served(recv)
 		s.complete(probes)
 		recv.Fill(r.Status, r.Buf, r.Mode&transport.Shared != 0)
+		s.copies.Add(-1)
+		c.own.copies.Add(-1)
 		recv.Done.Completed(recv)
 		r.Done.Completed(r)
 		return
@@ -297,10 +309,15 @@ func (c *Comm) give(r *transport.Request, m *message) {
 		r.Done.Completed(r)
 		return
 	}
+	sender := &c.comm.sides[m.Source]
+	s.copies.Add(1)
+	sender.copies.Add(1)
 	s.unsend(m) // from now on neither Cancel nor the sender's Advance ends it
 	s.mu.Unlock()
-	c.comm.sides[m.Source].unlist(m)
+	sender.unlist(m)
 	r.Fill(r.Status, send.Buf, m.shared)
+	s.copies.Add(-1)
+	sender.copies.Add(-1)
 	r.Done.Completed(r)
 	send.Done.Completed(send)
 }
@@ -412,6 +429,9 @@ func (s *side) endAll(leave func() *transport.Request, cause error) {
 	// them. This rank's own listed sends end now.
 	s.endSends(func(m *message) bool { return s.IsOver(m.Epoch) }, cause)
 	end(posted, cause)
+	for s.copies.Load() > 0 { // other goroutines still use this rank's buffers (P4)
+		runtime.Gosched()
+	}
 }
 
 // EachPending visits this rank's requests, which wait in its own side and in others.

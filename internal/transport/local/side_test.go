@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"unsafe"
@@ -437,4 +439,54 @@ func TestAdvanceNeverSplitsAMatch(t *testing.T) {
 		outcomes[s.Err == nil]++
 	}
 	t.Logf("matched: %d, ended: %d", outcomes[true], outcomes[false])
+}
+
+// An error gives the program the buffers of what was pending. So a rank does not leave its epoch while
+// another goroutine copies a long message from its buffers, or into them (P4).
+func TestAdvanceWaitsForCopies(t *testing.T) {
+	long := make([]byte, EagerLimit+1)
+	for name, transfer := range map[string]func(c []*Comm, r transport.Request){
+		"TrySend": func(c []*Comm, r transport.Request) {
+			start(c[1], c[1].Irecv, r)
+			c[0].TrySend(1, 1, c[0].Epoch(), 0, long)
+		},
+		"Isend": func(c []*Comm, r transport.Request) {
+			start(c[1], c[1].Irecv, r)
+			send(c[0], 1, long, 0)
+		},
+		"Irecv": func(c []*Comm, r transport.Request) {
+			send(c[0], 1, long, 0)
+			start(c[1], c[1].Irecv, r)
+		},
+	} {
+		for leaving := range 2 {
+			if name == "TrySend" && leaving == 0 {
+				continue // its bytes are the program's again when it returns
+			}
+			t.Run(fmt.Sprintf("%s, rank %d leaves", name, leaving), func(t *testing.T) {
+				c := New(2)
+				copies, finish, left := make(chan bool), make(chan bool), make(chan bool)
+				go transfer(c, transport.Request{Peer: 0, Tag: 1, Alloc: func(n int) []byte {
+					close(copies)
+					<-finish
+					return make([]byte, n)
+				}})
+				<-copies
+				go func() {
+					defer close(left)
+					c[leaving].Advance(0, errors.New("an error"))
+				}()
+				for range 1000 {
+					runtime.Gosched()
+					select {
+					case <-left:
+						t.Fatal("it has left")
+					default:
+					}
+				}
+				close(finish)
+				<-left
+			})
+		}
+	}
 }
