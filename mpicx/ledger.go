@@ -2,6 +2,7 @@ package mpicx
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/ledger"
@@ -28,7 +29,8 @@ func (c *Comm) carryOut(o *ledger.Output) {
 		for i, d := range o.Family {
 			ownerOf(d).advance(o.Generation, o.Error.Face, o.Frozen[i], o.Lost != nil && o.Lost[i])
 		}
-		c.proc.feed(o.Comm.Moved)
+		moved := o.Comm.Moved // o is the ledger's
+		quiesce(o.Family, func() { c.proc.feed(moved) })
 	case ledger.Open:
 		if o.Frozen[0] {
 			freeze(o.Family)
@@ -74,6 +76,20 @@ func freeze(family []*ledger.Comm) []errchan.Settled {
 		}
 	}
 	return settled
+}
+
+// quiesce calls then once no operation of a family that has ended uses its buffers (P4). A reduction's
+// function may be at work, on another goroutine or above this call, so nothing waits for it here.
+func quiesce(family []*ledger.Comm, then func()) {
+	var busy atomic.Int32
+	busy.Store(int32(len(family)))
+	for _, d := range family {
+		ownerOf(d).t.Quiesce(func() {
+			if busy.Add(-1) == 0 {
+				then()
+			}
+		})
+	}
 }
 
 // giveUp corrupts c and all communicators derived from it at this rank alone: the transport has

@@ -44,7 +44,7 @@ func (c *Comm) revoked(by int) {
 	if first {
 		c.t.Revoke(ErrRevoked)
 		c.ulfm.Abandon(ErrRevoked)
-		c.proc.feed(c.ledger.RevokeDone)
+		c.t.Quiesce(func() { c.proc.feed(c.ledger.RevokeDone) })
 	}
 }
 

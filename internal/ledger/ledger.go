@@ -100,7 +100,7 @@ const (
 	// Advance asks to move each of Family to the epoch after an error of Generation, and to
 	// end pending operations with Error. Members that are Frozen begin the epoch with
 	// agreements frozen. If such a member is Lost too, its pending agreements may stay pending
-	// until it is not frozen any more. Then call Moved.
+	// until it is not frozen any more. Once they use no buffer any more, call Moved.
 	Advance
 	// Open asks to start listening on the channel of Comm, which is new. If it is Frozen, it
 	// begins with agreements frozen.
@@ -237,7 +237,7 @@ type Comm struct {
 	toldSo     bool     // the program was told that it is revoked
 	unwound    bool     // this rank has corrupted it, which it does at most once
 	unaware    bool     // this rank has corrupted it, but its program was told another error
-	moving     int      // number of verdicts that are resolved and whose Advance is not done
+	moving     int      // number of verdicts that are resolved and whose Advance is not done, or a buffer still in use
 	corrupted  *Error   // each look finds it
 	untold     []*Error // verdicts that no look has taken, oldest first
 

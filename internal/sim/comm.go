@@ -245,6 +245,11 @@ func (s *side) Advance(generation int, cause error) {
 	}
 }
 
+// Quiesce calls then after what this rank is doing now.
+func (s *side) Quiesce(then func()) {
+	s.comm.w.push(s.p.clock(), &event{rank: s.p.rank, f: then})
+}
+
 // Revoke ends all requests of this rank, now and later.
 func (s *side) Revoke(cause error) {
 	if !s.p.dead {

@@ -97,6 +97,11 @@ func (l locked) Advance(generation int, cause error) {
 	l.Comm.Advance(generation, cause)
 }
 
+func (l locked) Quiesce(then func()) {
+	defer l.mu.lock()()
+	l.Comm.Quiesce(then)
+}
+
 func (l locked) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, buf []byte) bool {
 	defer l.mu.lock()()
 	return l.Comm.TrySend(dest, tag, epoch, w, buf)

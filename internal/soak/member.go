@@ -285,7 +285,7 @@ func (m *member) revoked(by int) {
 	if first {
 		m.data.Revoke(errNew)
 		m.ulfm.Abandon(errNew)
-		m.feed(m.RevokeDone)
+		m.data.Quiesce(func() { m.feed(m.RevokeDone) })
 	}
 }
 

@@ -211,7 +211,8 @@ func (p *process) carryOut(o *ledger.Output) {
 			ownerOf(d).advance(o.Generation, o.Frozen[i], o.Lost != nil && o.Lost[i])
 		}
 		p.meanwhile(o)
-		p.feed(o.Comm.Moved)
+		moved := o.Comm.Moved // o is the ledger's
+		p.sides[0].data.Quiesce(func() { p.feed(moved) })
 	case ledger.Open:
 		m := ownerOf(o.Comm)
 		if o.Frozen[0] {

@@ -45,10 +45,15 @@ type Comm interface {
 	Epoch() Epoch
 	// Advance moves this rank to the epoch after an error of the communicator of the given
 	// generation: this one, or one that it is derived from. Pending requests, and later ones
-	// with older epochs, end with cause, and their buffers are free. Messages of older epochs
-	// are dropped, wherever they are. Messages of the new epoch that have arrived already wait
-	// for receives.
+	// with older epochs, end with cause, and their buffers are free once Quiesce says so.
+	// Messages of older epochs are dropped, wherever they are. Messages of the new epoch that
+	// have arrived already wait for receives.
 	Advance(generation int, cause error)
+	// Quiesce calls then once nothing is done any more with the buffers of requests that have
+	// ended, or were about to end, when it was called: no message is copied, and no Completed
+	// of a collective operation's request runs, in which the operation may go on. Then is
+	// called before Quiesce returns or later, on any goroutine.
+	Quiesce(then func())
 
 	// TrySend sends buf to rank dest if it can do so at once, and says whether it did. If it
 	// did, buf may be changed; otherwise nothing has happened. It is Isend without a Request,

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -187,26 +186,31 @@ func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, b
 		}
 	}
 	probes, recv := s.Take(&m)
-	long := false
+	received, long := recv != nil && recv.Kind == transport.Receiving, len(buf) > EagerLimit
+	counted := received && (long || transport.IsCollective(tag))
 	switch {
-	case recv == nil || recv.Kind != transport.Receiving:
+	case !received:
 		s.buffer(&m, buf, false, recv)
-	case len(buf) <= EagerLimit:
+	case !long:
 		recv.Fill(recv.Status, buf, false)
-	default:
-		long = true
-		s.copies.Add(1)
+	}
+	if counted {
+		s.begin()
 	}
 	s.mu.Unlock()
 	if probes != nil {
 		s.complete(probes)
 	}
-	if recv != nil {
-		s.served(recv)
-		if long {
-			recv.Fill(recv.Status, buf, false)
-			s.copies.Add(-1)
-		}
+	if recv == nil {
+		return true
+	}
+	s.served(recv)
+	if received && long {
+		recv.Fill(recv.Status, buf, false)
+	}
+	if counted {
+		s.tell(recv)
+	} else {
 		recv.Done.Completed(recv)
 	}
 	return true
@@ -243,16 +247,14 @@ func (c *Comm) Isend(r *transport.Request) {
 	}
 	probes, recv := s.Take(&m)
 	if recv != nil && recv.Kind == transport.Receiving {
-		s.copies.Add(1)
-		c.own.copies.Add(1) // the send may be another goroutine's
+		s.begin()
+		c.own.begin() // the send may be another goroutine's
 		s.mu.Unlock()
 		s.served(recv)
 		s.complete(probes)
 		recv.Fill(r.Status, r.Buf, r.Mode&transport.Shared != 0)
-		s.copies.Add(-1)
-		c.own.copies.Add(-1)
-		recv.Done.Completed(recv)
-		r.Done.Completed(r)
+		s.tell(recv)
+		c.own.tell(r)
 		return
 	}
 	eager := r.Mode&transport.Synchronous == 0 && !s.isFull(r.Tag) && (len(r.Buf) <= EagerLimit || r.Mode&transport.Shared != 0)
@@ -310,16 +312,14 @@ func (c *Comm) give(r *transport.Request, m *message) {
 		return
 	}
 	sender := &c.comm.sides[m.Source]
-	s.copies.Add(1)
-	sender.copies.Add(1)
+	s.begin()
+	sender.begin()
 	s.unsend(m) // from now on neither Cancel nor the sender's Advance ends it
 	s.mu.Unlock()
 	sender.unlist(m)
 	r.Fill(r.Status, send.Buf, m.shared)
-	s.copies.Add(-1)
-	sender.copies.Add(-1)
-	r.Done.Completed(r)
-	send.Done.Completed(send)
+	s.tell(r)
+	sender.tell(send)
 }
 
 // Probe looks for a message that has arrived, or waits for one.
@@ -429,10 +429,10 @@ func (s *side) endAll(leave func() *transport.Request, cause error) {
 	// them. This rank's own listed sends end now.
 	s.endSends(func(m *message) bool { return s.IsOver(m.Epoch) }, cause)
 	end(posted, cause)
-	for s.copies.Load() > 0 { // other goroutines still use this rank's buffers (P4)
-		runtime.Gosched()
-	}
 }
+
+// Quiesce calls then when what other goroutines do with this rank's buffers is done.
+func (c *Comm) Quiesce(then func()) { c.own.working.whenQuiet(then) }
 
 // EachPending visits this rank's requests, which wait in its own side and in others.
 func (c *Comm) EachPending(visit func(*transport.Request)) {

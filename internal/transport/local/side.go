@@ -23,9 +23,7 @@ type side struct {
 	turn      atomic.Int32 // whether the listener is asked for messages
 	early     []early      // what came before the listener; guarded by mu
 
-	// copies counts the messages that are being copied from this rank's buffers or into them, without mu
-	// because they are long.
-	copies atomic.Int32
+	working working
 
 	// mu guards the Matcher. Its epoch changes under sending.mu as well.
 	mu sync.Mutex

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"testing"
 	"unsafe"
@@ -441,9 +440,9 @@ func TestAdvanceNeverSplitsAMatch(t *testing.T) {
 	t.Logf("matched: %d, ended: %d", outcomes[true], outcomes[false])
 }
 
-// An error gives the program the buffers of what was pending. So a rank does not leave its epoch while
-// another goroutine copies a long message from its buffers, or into them (P4).
-func TestAdvanceWaitsForCopies(t *testing.T) {
+// An error gives the program the buffers of what was pending. So a rank is not quiet while another
+// goroutine copies a long message from its buffers, or into them (P4).
+func TestQuiesceAfterCopies(t *testing.T) {
 	long := make([]byte, EagerLimit+1)
 	for name, transfer := range map[string]func(c []*Comm, r transport.Request){
 		"TrySend": func(c []*Comm, r transport.Request) {
@@ -465,27 +464,22 @@ func TestAdvanceWaitsForCopies(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s, rank %d leaves", name, leaving), func(t *testing.T) {
 				c := New(2)
-				copies, finish, left := make(chan bool), make(chan bool), make(chan bool)
+				copies, finish, quiet := make(chan bool), make(chan bool), make(chan bool)
 				go transfer(c, transport.Request{Peer: 0, Tag: 1, Alloc: func(n int) []byte {
 					close(copies)
 					<-finish
 					return make([]byte, n)
 				}})
 				<-copies
-				go func() {
-					defer close(left)
-					c[leaving].Advance(0, errors.New("an error"))
-				}()
-				for range 1000 {
-					runtime.Gosched()
-					select {
-					case <-left:
-						t.Fatal("it has left")
-					default:
-					}
+				c[leaving].Advance(0, errors.New("an error"))
+				c[leaving].Quiesce(func() { close(quiet) })
+				select {
+				case <-quiet:
+					t.Fatal("it is quiet")
+				default:
 				}
 				close(finish)
-				<-left
+				<-quiet
 			})
 		}
 	}

@@ -435,6 +435,13 @@ func (c *comm) Advance(generation int, cause error) {
 	c.endAll(c.Matcher.Advance(generation, cause), cause)
 }
 
+// Quiesce calls then after all ends that are not told yet.
+func (c *comm) Quiesce(then func()) {
+	c.e.lock()
+	c.e.news = append(c.e.news, news{call: then})
+	c.e.unlock()
+}
+
 // Revoke ends all requests, now and later.
 func (c *comm) Revoke(cause error) {
 	c.e.lock()

@@ -21,6 +21,7 @@ var advances = []test{
 	{"MessagesFromBeforeThatComeLateAreNeverReceived", 2, dropLateMessages},
 	{"MessagesFromAfterThatComeEarlyAreKept", 2, keepEarlyMessages},
 	{"CompletedMayGoOnInTheNewEpoch", 1, goOnInCompleted},
+	{"QuietAfterCompleted", 1, quietAfterCompleted},
 	{"ErrorsMayFollowEachOther", 1, advanceTwice},
 	{"AnyNumberOfErrors", 1, manyErrors},
 	{"RevokeEndsAllForGood", 1, revokeForGood},
@@ -333,6 +334,51 @@ func goOnInCompleted(s *side) {
 	s.barrier()
 	s.send(s.right(), 1, payload(small, 1)).ok()
 	next.got(s.left(), 1, payload(small, 1))
+}
+
+// quietAfterCompleted lets each rank in turn advance in the Completed of a request of a collective
+// operation: the operation may still use its buffers until that returns.
+func quietAfterCompleted(s *side) {
+	const tag = -7
+	ctl := s.aloof()
+	for first := range s.Size() {
+		for i, size := range []int{small, small, large} {
+			send := func() *op { return []func(int, int, []byte) *op{s.trySend, s.send, s.send}[i](first, tag, payload(size, first)) }
+			if s.Rank() == first {
+				quiet := make(chan struct{})
+				recv := s.op(transport.Request{Peer: s.left(), Tag: tag, Buf: make([]byte, size)})
+				recv.Done = then(func(r *transport.Request) {
+					s.Advance(0, errCause)
+					s.Quiesce(func() { close(quiet) })
+					select {
+					case <-quiet:
+						s.Errorf("quiet within Completed, %d bytes", size)
+					default:
+					}
+					recv.Completed(r)
+				})
+				s.Irecv(&recv.Request)
+				ctl.barrier()
+				if s.Size() == 1 {
+					send().nilOr(errCause)
+				}
+				recv.got(s.left(), tag, payload(size, first))
+				await(s, quiet)
+				ctl.barrier()
+				continue
+			}
+			ctl.barrier()
+			var sent *op
+			if s.right() == first {
+				sent = send()
+			}
+			ctl.barrier()
+			s.Advance(0, errCause)
+			if sent != nil {
+				sent.ok()
+			}
+		}
+	}
 }
 
 // advanceTwice resolves a second error before anything was sent after the first. The ranks keep in
