@@ -419,10 +419,11 @@ func (c *comm) Cancel(r *transport.Request) bool {
 	return false
 }
 
-// takeBack takes back an offer that has not been accepted.
+// takeBack takes back an offer that has been neither accepted nor claimed.
 func (c *comm) takeBack(r *transport.Request) bool {
 	id, ok := c.sending[r]
-	if ok = ok && c.e.offers[id] != nil; ok {
+	t := c.e.offers[id]
+	if ok = ok && t != nil && !t.claimed; ok {
 		delete(c.e.offers, id)
 		delete(c.sending, r)
 	}

@@ -489,7 +489,7 @@ func (e *engine) takeNotice(source int, h header, rest []byte) error {
 	switch {
 	case h.kind >= beat:
 		return e.heart.take(source, h, rest)
-	case h.kind == accept || h.kind == pulled:
+	case h.kind == accept || h.kind == claim || h.kind == pulled:
 		return e.accepted(source, h)
 	case h.kind == stands:
 		return e.stands(source, h)

@@ -86,10 +86,10 @@ func TestGarbageEndsAll(t *testing.T) {
 		{"longer than addresses", header{kind: offer, to: world, tag: 1, length: math.MaxInt}, 1, fmt.Sprintf("a message of %d bytes, expected 0 to", math.MaxInt)},
 		{"more than was offered", header{kind: accept, to: world, id: 3, transferTag: 7, length: 1 << 30}, 1, "1073741824 bytes accepted of offer 3, expected 10 by process 1"},
 		{"another's offer", header{kind: accept, to: world, id: 3, transferTag: 7, length: 10}, 2, "10 bytes accepted of offer 3, expected 10 by process 1"},
-		{"an answer to nothing", header{kind: stands, transferTag: 9, length: 8}, 1, "an offer stands whose bytes have not been read: transfer 9"},
-		{"an answer to another's", header{kind: stands, transferTag: 1, length: 8}, 2, "an offer stands whose bytes have not been read: transfer 1"},
+		{"an answer to nothing", header{kind: stands, transferTag: 9, length: 8}, 1, "an offer stands that was not claimed: transfer 9"},
+		{"an answer to another's", header{kind: stands, transferTag: 1, length: 8}, 2, "an offer stands that was not claimed: transfer 1"},
 		{"a reminder of no collective call", header{kind: reminder, to: world, tag: 5}, 1, "a reminder of tag 5"},
-		{"dead, where nobody dies", header{kind: dead, to: world}, 1, "kind 12, where nobody dies"},
+		{"dead, where nobody dies", header{kind: dead, to: world}, 1, "kind 13, where nobody dies"},
 		{"credit for more than may be ahead", header{kind: credit, id: 70_001}, 1, "credit for 70001 messages of 0 bytes, expected at most 70000"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -336,6 +336,12 @@ func (e *engine) lastOf(process int) {
 			dead = append(dead, t)
 		}
 	}
+	for id, t := range e.offers {
+		if t.peer == process && t.claimed {
+			delete(e.offers, id)
+			dead = append(dead, t)
+		}
+	}
 	for _, t := range dead {
 		t.dead = true
 		e.done(t)

@@ -42,11 +42,13 @@ const (
 	part
 	// withdrawn takes an offer back that may not have been accepted.
 	withdrawn
-	// pulled answers an offer in place of accept: the receiver has read the bytes where the offer
-	// says that they are.
-	pulled
-	// stands answers pulled: the offer had not been taken back, so these are the message's bytes.
+	// claim answers an offer in place of accept: the receiver reads the bytes where the offer says that
+	// they are.
+	claim
+	// stands answers claim: the offer has not been taken back, and will not be.
 	stands
+	// pulled follows stands: the receiver has read the bytes.
+	pulled
 	// credit says how many messages of the receiver the sender has received: see lead.
 	credit
 	// reminder tells which call the sender waits in.
@@ -70,13 +72,13 @@ const (
 type header struct {
 	kind        kind
 	listener    bool   // the message is for the listener
-	transferTag uint32 // of accept and part: the tag
+	transferTag uint32 // of accept, claim, stands and part: the tag
 	to          contextID
 	epoch       transport.Epoch
 	tag         int
 	signature   signature.Word
 	length      int    // of the message; of part: of what comes in all; of credit: of all messages
-	id          uint64 // of offer and accept: the sender's; of part: how many bytes; of credit: messages; of ask and vouch: the process
+	id          uint64 // of offer and its answers: the sender's; of part: how many bytes; of credit: messages; of ask and vouch: the process
 }
 
 // The header of a whole message has no length and no id. So the message shares a line of its ring

@@ -11,9 +11,10 @@ import (
 // The receiver of a long message from its own machine reads the bytes from the sender's memory, if
 // the system lets it. Then they are copied once, where a pipe copies them twice.
 //
-// The offer says where the bytes are. The receiver reads them, and says so. The sender answers that
-// the offer stands, and both are done. If it has taken the offer back, the receiver discards the
-// bytes: the program may have changed them while they were read.
+// The offer says where the bytes are. The receiver claims and reads them. The sender, which does not take
+// the offer back from then on, answers meanwhile that it stands. When the receiver has that answer and all
+// bytes, it says so, and both are done. If the sender has taken the offer back before, the receiver discards
+// the bytes: the program may have changed them while they were read.
 
 // pullChunk is the most bytes that are read by one system call, with mu held.
 const pullChunk = 256 << 10
@@ -86,6 +87,8 @@ func (e *engine) pullFrom(o *outbox, tag uint32, t *transfer) bool {
 	if o.hidden || len(t.arrival.bytes) != originLength {
 		return false
 	}
+	t.claimed = true
+	e.answer(claim, tag, t)
 	e.pulls = append(e.pulls, pull{transfer: t, tag: tag, from: decodeOrigin(t.arrival.bytes)})
 	return true
 }
@@ -105,7 +108,7 @@ func (e *engine) pull() {
 			e.answer(accept, p.tag, t)
 		case p.read == len(t.bytes):
 			t.pulled = true
-			e.answer(pulled, p.tag, t)
+			e.endPull(p.tag, t)
 		default:
 			return
 		}
@@ -131,17 +134,26 @@ func (e *engine) answer(k kind, tag uint32, t *transfer) {
 	e.sendPacket(t.arrival.source, &header{kind: k, to: a.to, id: a.id, transferTag: tag, length: a.length}, nil)
 }
 
-// stands ends a transfer that has been pulled.
+// stands notes that an offer stands that this process has claimed.
 func (e *engine) stands(source int, h header) error {
 	t := e.coming[h.transferTag]
 	switch {
 	case e.dead[source]: // its transfers are over
 		return nil
-	case t == nil || t.peer != source || !t.pulled:
-		return fmt.Errorf("an offer stands whose bytes have not been read: transfer %d", h.transferTag)
+	case t == nil || t.peer != source || !t.claimed || t.stands:
+		return fmt.Errorf("an offer stands that was not claimed: transfer %d", h.transferTag)
 	}
-	t.lengths = t.arrival.header.length
-	delete(e.coming, h.transferTag)
-	e.done(t)
+	t.stands = true
+	e.endPull(h.transferTag, t)
 	return nil
+}
+
+// endPull ends a transfer whose bytes have been read, and whose offer stands.
+func (e *engine) endPull(tag uint32, t *transfer) {
+	if t.pulled && t.stands {
+		t.lengths = t.arrival.header.length
+		delete(e.coming, tag)
+		e.answer(pulled, tag, t)
+		e.done(t)
+	}
 }

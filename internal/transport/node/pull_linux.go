@@ -19,7 +19,7 @@ func readMemory(process int, first []byte, at uint64, second []byte, then uint64
 	type remote struct{ base, length uint64 }
 	local := [2]syscall.Iovec{{Base: unsafe.SliceData(first), Len: uint64(len(first))}, {Base: unsafe.SliceData(second), Len: uint64(len(second))}}
 	from := [2]remote{{at, uint64(len(first))}, {then, uint64(len(second))}}
-	r, _, errno := syscall.Syscall6(call, uintptr(process), uintptr(unsafe.Pointer(&local)), 2, uintptr(unsafe.Pointer(&from)), 2, 0)
+	r, _, errno := syscall.RawSyscall6(call, uintptr(process), uintptr(unsafe.Pointer(&local)), 2, uintptr(unsafe.Pointer(&from)), 2, 0)
 	if errno != 0 {
 		return 0, errno != syscall.EFAULT
 	}

@@ -106,3 +106,55 @@ func TestPullFromTheDead(t *testing.T) {
 		require.Empty(t, bytes.Trim(r.Buf, "\x00"))
 	}
 }
+
+// claimed returns a send whose receiver has begun to read its bytes, and knows that it stands.
+func claimed(t *testing.T, mortal bool) (c [2]*comm, s, r *request) {
+	c, _ = pair(mortal)
+	s, r = starts(c[0].Isend, 1, text(1)), starts(c[1].Irecv, 0, make([]byte, len(text(1))))
+	c[1].e.progress(1)
+	c[0].e.progress(1)
+	require.False(t, s.ended() || r.ended())
+	return c, s, r
+}
+
+// A send whose bytes are being read is matched: nothing takes it back, and its buffer is the library's
+// until they have been read (F4).
+func TestClaimedSend(t *testing.T) {
+	for name, leave := range map[string]func(*comm, *transport.Request){
+		"Cancel":  func(c *comm, s *transport.Request) { require.False(t, c.Cancel(s)) },
+		"Advance": func(c *comm, _ *transport.Request) { c.Advance(0, transport.ErrCancelled) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, s, r := claimed(t, false)
+			over := make(chan struct{})
+			go func() {
+				defer close(over)
+				leave(c[0], &s.Request)
+				if name == "Advance" {
+					clear(s.Buf)
+				}
+			}()
+			if name == "Cancel" {
+				<-over
+			}
+			settle(c[:]...)
+			<-over
+			require.True(t, s.ended() && r.ended())
+			require.NoError(t, s.Err)
+			require.NoError(t, r.Err)
+			require.True(t, bytes.Equal(text(1), r.Buf))
+		})
+	}
+}
+
+// A send ends if its receiver dies while it reads.
+func TestClaimOfTheDead(t *testing.T) {
+	c, s, _ := claimed(t, true)
+	c[0].e.mu.Lock()
+	c[0].e.takeDeath(1)
+	c[0].e.unlock()
+	require.True(t, s.ended())
+	require.Equal(t, &transport.DeadError{Rank: 1}, s.Err)
+	require.Empty(t, c[0].e.offers)
+	require.Empty(t, c[0].sending)
+}

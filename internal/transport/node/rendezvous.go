@@ -21,7 +21,9 @@ type transfer struct {
 	lengths   int // sum of the lengths of those that have come
 	dead      bool
 	cancelled bool // by its sender
-	pulled    bool // all bytes have been read from its sender's memory
+	claimed   bool // its receiver reads the bytes from its sender's memory
+	stands    bool // the receiver knows that the sender does not take the offer back
+	pulled    bool // the receiver has read all bytes
 	pin       runtime.Pinner
 }
 
@@ -39,8 +41,8 @@ func (e *engine) offer(to int, h *header, t *transfer) {
 	e.sendPacket(to, h, where)
 }
 
-// accepted sends the bytes that were offered. If the offer is over, it sends one byte less or more, which
-// says so: the receive is posted, and has to end.
+// accepted sends the bytes that were offered, or lets the receiver read them. If the offer is over, it sends one
+// byte less or more, which says so: the receive is posted, and has to end.
 func (e *engine) accepted(source int, h header) error {
 	t := e.offers[h.id]
 	if t != nil && (t.peer != source || h.transferTag != 0 && h.length != len(t.bytes)) {
@@ -49,15 +51,17 @@ func (e *engine) accepted(source int, h header) error {
 	if h.length > e.offered {
 		return fmt.Errorf("%d bytes accepted of offer %d, where none was longer than %d", h.length, h.id, e.offered)
 	}
+	if t != nil && h.kind == claim {
+		t.claimed = true
+		e.sendPacket(source, &header{kind: stands, transferTag: h.transferTag}, nil)
+		return nil
+	}
 	delete(e.offers, h.id)
 	switch {
 	case t == nil && h.transferTag != 0:
 		e.give(source, h.transferTag, new(transfer), make([]byte, withdrawnLength(h.length)), h.length)
 	case t == nil:
-	case h.transferTag == 0:
-		e.done(t)
-	case h.kind == pulled:
-		e.sendPacket(source, &header{kind: stands, transferTag: h.transferTag, length: h.length}, nil)
+	case h.transferTag == 0, h.kind == pulled:
 		e.done(t)
 	default:
 		e.give(source, h.transferTag, t, t.bytes, h.length)
