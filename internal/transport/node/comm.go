@@ -423,8 +423,7 @@ func (c *comm) Cancel(r *transport.Request) bool {
 func (c *comm) takeBack(r *transport.Request) bool {
 	id, ok := c.sending[r]
 	t := c.e.offers[id]
-	if ok = ok && t != nil && !t.claimed; ok {
-		delete(c.e.offers, id)
+	if ok = ok && t != nil && c.e.withdraw(id, t); ok {
 		delete(c.sending, r)
 	}
 	return ok

@@ -489,10 +489,8 @@ func (e *engine) takeNotice(source int, h header, rest []byte) error {
 	switch {
 	case h.kind >= beat:
 		return e.heart.take(source, h, rest)
-	case h.kind == accept || h.kind == claim || h.kind == pulled:
+	case h.kind == accept || h.kind == pulled:
 		return e.accepted(source, h)
-	case h.kind == stands:
-		return e.stands(source, h)
 	case h.kind == part:
 		return e.takePart(source, h)
 	case h.kind == withdrawn:

@@ -24,17 +24,16 @@ func alone(t *testing.T, mortal bool) (e *engine, c *comm, from [2][]byte) {
 	e.size, e.dead, e.leads = 3, make([]bool, 3), make([]leads, 3)
 	e.machines = j.machines
 	e.out, e.from = make([]*outbox, 3), make([]*inbox, 3)
-	ringSize := ring.Size(leastRoom)
-	size := ringSize + ring.Size(2*leastRoom)
+	size := oneWay(leastRoom)
 	for p := range 2 {
 		from[p] = make([]byte, size)
 		to := from[p]
 		if p == 1 {
 			to = make([]byte, size)
 		}
-		e.from[p] = &inbox{ring.NewReader(from[p][:ringSize]), ring.NewPipeReader(from[p][ringSize:]), p}
+		e.from[p] = newInbox(from[p], leastRoom, p)
 		e.in = append(e.in, e.from[p])
-		e.out[p] = &outbox{Writer: ring.NewWriter(to[:ringSize]), pipe: ring.NewPipeWriter(to[ringSize:])}
+		e.out[p] = newOutbox(to, leastRoom)
 	}
 	t.Cleanup(func() {
 		for _, t := range e.transfers { // which the fabric would have for ever
@@ -86,10 +85,10 @@ func TestGarbageEndsAll(t *testing.T) {
 		{"longer than addresses", header{kind: offer, to: world, tag: 1, length: math.MaxInt}, 1, fmt.Sprintf("a message of %d bytes, expected 0 to", math.MaxInt)},
 		{"more than was offered", header{kind: accept, to: world, id: 3, transferTag: 7, length: 1 << 30}, 1, "1073741824 bytes accepted of offer 3, expected 10 by process 1"},
 		{"another's offer", header{kind: accept, to: world, id: 3, transferTag: 7, length: 10}, 2, "10 bytes accepted of offer 3, expected 10 by process 1"},
-		{"an answer to nothing", header{kind: stands, transferTag: 9, length: 8}, 1, "an offer stands that was not claimed: transfer 9"},
-		{"an answer to another's", header{kind: stands, transferTag: 1, length: 8}, 2, "an offer stands that was not claimed: transfer 1"},
+		{"read what it can't", header{kind: pulled, to: world, id: 3, transferTag: 7, length: 10}, 1, "bytes read of offer 3, which does not say where"},
+		{"read nothing", header{kind: pulled, to: world, id: 9, transferTag: 7, length: 10}, 1, "bytes read of offer 9, which does not say where"},
 		{"a reminder of no collective call", header{kind: reminder, to: world, tag: 5}, 1, "a reminder of tag 5"},
-		{"dead, where nobody dies", header{kind: dead, to: world}, 1, "kind 13, where nobody dies"},
+		{"dead, where nobody dies", header{kind: dead, to: world}, 1, "kind 11, where nobody dies"},
 		{"credit for more than may be ahead", header{kind: credit, id: 70_001}, 1, "credit for 70001 messages of 0 bytes, expected at most 70000"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

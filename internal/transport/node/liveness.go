@@ -45,8 +45,10 @@ func (e *engine) died(process int) {
 		e.noteDeath(l, process)
 	}
 	for id, t := range e.offers {
-		if t.peer == process {
+		if t.peer == process { // it was a listener's, or is being read
 			delete(e.offers, id)
+			t.dead = true
+			e.done(t)
 		}
 	}
 }

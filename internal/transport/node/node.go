@@ -10,8 +10,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ring"
 )
 
-// node is the memory that the processes of one machine share: from each to each, a ring of packets, and a
-// pipe for the bytes of transfers. A packet arrives after some 100 ns, without a system call. Bytes that are
+// node is the memory that the processes of one machine share: from each to each, a ring of packets, a pipe for
+// the bytes of transfers, and a table of offers. A packet arrives after some 100 ns, without a system call. Bytes that are
 // copied twice, on two cores, arrive sooner than bytes that the system copies from one process to another.
 type node struct {
 	in      []*inbox
@@ -25,12 +25,14 @@ type node struct {
 type inbox struct {
 	ring.Reader
 	pipe    ring.PipeReader
+	claims  ring.Claims
 	process int
 }
 
 type outbox struct {
 	ring.Writer
 	pipe       ring.PipeWriter
+	offers     ring.Offers
 	backlog    [][]byte // packets for which there was no room
 	remainders []remainder
 	hidden     bool // this process can't read memory of that one
@@ -71,7 +73,20 @@ func room(n int) int {
 }
 
 // MemorySize returns the size of the memory that n processes share.
-func MemorySize(n int) int { return n * n * (ring.Size(room(n)) + ring.Size(2*room(n))) }
+func MemorySize(n int) int { return n * n * oneWay(room(n)) }
+
+// oneWay returns the size of the memory in which one process sends to another.
+func oneWay(room int) int { return ring.Size(room) + ring.Size(2*room) + ring.OffersSize }
+
+func newInbox(shared []byte, room, process int) *inbox {
+	pipe, offers := ring.Size(room), len(shared)-ring.OffersSize
+	return &inbox{ring.NewReader(shared[:pipe]), ring.NewPipeReader(shared[pipe:offers]), ring.NewClaims(shared[offers:]), process}
+}
+
+func newOutbox(shared []byte, room int) *outbox {
+	pipe, offers := ring.Size(room), len(shared)-ring.OffersSize
+	return &outbox{Writer: ring.NewWriter(shared[:pipe]), pipe: ring.NewPipeWriter(shared[pipe:offers]), offers: ring.NewOffers(shared[offers:])}
+}
 
 // envNode is an environment variable that limits the number of processes that share memory.
 const envNode = "MPICX_NODE"
@@ -92,8 +107,7 @@ func (e *engine) shareMemory() error {
 	}
 	n, me := len(near), slices.Index(near, e.rank)
 	room := room(n)
-	ringSize, pipeSize := ring.Size(room), ring.Size(2*room)
-	size := ringSize + pipeSize
+	size := oneWay(room)
 	memory, err := e.fabric.Memory(n * n * size)
 	switch {
 	case err != nil || memory != nil:
@@ -108,9 +122,9 @@ func (e *engine) shareMemory() error {
 	e.limit, e.chunk = min(nearLimit, ring.Longest(room)-headerLength), room/4
 	for i, p := range near {
 		from, to := memory[(i*n+me)*size:][:size], memory[(me*n+i)*size:][:size]
-		e.from[p] = &inbox{ring.NewReader(from[:ringSize]), ring.NewPipeReader(from[ringSize:]), p}
+		e.from[p] = newInbox(from, room, p)
 		e.in = append(e.in, e.from[p])
-		e.out[p] = &outbox{Writer: ring.NewWriter(to[:ringSize]), pipe: ring.NewPipeWriter(to[ringSize:])}
+		e.out[p] = newOutbox(to, room)
 	}
 	return nil
 }
@@ -333,12 +347,6 @@ func (e *engine) lastOf(process int) {
 	for tag, t := range e.coming {
 		if t.peer == process {
 			delete(e.coming, tag)
-			dead = append(dead, t)
-		}
-	}
-	for id, t := range e.offers {
-		if t.peer == process && t.claimed {
-			delete(e.offers, id)
 			dead = append(dead, t)
 		}
 	}

@@ -42,12 +42,8 @@ const (
 	part
 	// withdrawn takes an offer back that may not have been accepted.
 	withdrawn
-	// claim answers an offer in place of accept: the receiver reads the bytes where the offer says that
-	// they are.
-	claim
-	// stands answers claim: the offer has not been taken back, and will not be.
-	stands
-	// pulled follows stands: the receiver has read the bytes.
+	// pulled answers an offer in place of accept: the receiver has read the bytes where the offer says
+	// that they are.
 	pulled
 	// credit says how many messages of the receiver the sender has received: see lead.
 	credit
@@ -72,13 +68,13 @@ const (
 type header struct {
 	kind        kind
 	listener    bool   // the message is for the listener
-	transferTag uint32 // of accept, claim, stands and part: the tag
+	transferTag uint32 // of accept and part: the tag
 	to          contextID
 	epoch       transport.Epoch
 	tag         int
 	signature   signature.Word
 	length      int    // of the message; of part: of what comes in all; of credit: of all messages
-	id          uint64 // of offer and its answers: the sender's; of part: how many bytes; of credit: messages; of ask and vouch: the process
+	id          uint64 // of offer, accept and pulled: the sender's; of part: how many bytes; of credit: messages; of ask and vouch: the process
 }
 
 // The header of a whole message has no length and no id. So the message shares a line of its ring

@@ -11,11 +11,10 @@ import (
 func pair(mortal bool) (comms [2]*comm, pipe []byte) {
 	j := &memoryJob{machines: make([]int, 2), knows: true}
 	const room = mostRoom
-	ringSize := ring.Size(room)
 	var memory [2][2][]byte // by source, destination
 	for from := range 2 {
 		for to := range 2 {
-			memory[from][to] = make([]byte, ringSize+ring.Size(2*room))
+			memory[from][to] = make([]byte, oneWay(room))
 		}
 		j.processes = append(j.processes, &memoryFabric{job: j, rank: from, rand: rand.New(rand.NewPCG(1, uint64(from))), packets: make([][][]byte, 2)})
 	}
@@ -25,13 +24,13 @@ func pair(mortal bool) (comms [2]*comm, pipe []byte) {
 		e.limit, e.chunk = nearLimit, room/4
 		for p := range 2 {
 			from, to := memory[p][me], memory[me][p]
-			e.in = append(e.in, &inbox{ring.NewReader(from[:ringSize]), ring.NewPipeReader(from[ringSize:]), p})
-			e.out = append(e.out, &outbox{Writer: ring.NewWriter(to[:ringSize]), pipe: ring.NewPipeWriter(to[ringSize:])})
+			e.in = append(e.in, newInbox(from, room, p))
+			e.out = append(e.out, newOutbox(to, room))
 		}
 		e.from = e.in
 		comms[me] = e.newComm(world, e.livenessOf(world), me, nil, 0)
 	}
-	return comms, memory[0][1][ringSize:]
+	return comms, memory[0][1][ring.Size(room):][:ring.Size(2*room)]
 }
 
 // settle makes progress at all of cs until nothing happens.

@@ -3,7 +3,6 @@ package node
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"fmt"
 	"os"
 	"unsafe"
 )
@@ -11,10 +10,9 @@ import (
 // The receiver of a long message from its own machine reads the bytes from the sender's memory, if
 // the system lets it. Then they are copied once, where a pipe copies them twice.
 //
-// The offer says where the bytes are. The receiver claims and reads them. The sender, which does not take
-// the offer back from then on, answers meanwhile that it stands. When the receiver has that answer and all
-// bytes, it says so, and both are done. If the sender has taken the offer back before, the receiver discards
-// the bytes: the program may have changed them while they were read.
+// The offer says where the bytes are, and has a place in a table that both processes see. The receiver claims
+// it there, reads the bytes, and says so. Until then the sender does not take the offer back. If it has done
+// so before, there is nothing to claim.
 
 // pullChunk is the most bytes that are read by one system call, with mu held.
 const pullChunk = 256 << 10
@@ -48,16 +46,17 @@ type origin struct {
 	address       uint64
 	cookieAddress uint64
 	cookie        cookie
+	place         uint64 // of the offer
 }
 
-const originLength = 40
+const originLength = 48
 
 var pid = os.Getpid()
 
-// origin returns the origin of bytes, encoded.
-func (e *engine) origin(bytes []byte) []byte {
+// origin returns the origin of an offer's bytes, encoded.
+func (e *engine) origin(t *transfer) []byte {
 	b := make([]byte, 0, originLength)
-	for _, v := range []uint64{uint64(pid), addressOf(bytes), addressOf(e.cookie[:])} {
+	for _, v := range []uint64{uint64(pid), addressOf(t.bytes), addressOf(e.cookie[:]), uint64(t.place)} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
 	return append(b, e.cookie[:]...)
@@ -67,7 +66,8 @@ func decodeOrigin(b []byte) (o origin) {
 	o.process = binary.LittleEndian.Uint64(b[0:])
 	o.address = binary.LittleEndian.Uint64(b[8:])
 	o.cookieAddress = binary.LittleEndian.Uint64(b[16:])
-	copy(o.cookie[:], b[24:])
+	o.place = binary.LittleEndian.Uint64(b[24:])
+	copy(o.cookie[:], b[32:])
 	return o
 }
 
@@ -82,14 +82,16 @@ type pull struct {
 	read     int
 }
 
-// pullFrom begins to pull the bytes of a transfer, if its offer says where they are.
+// pullFrom begins to pull the bytes of a transfer, if its offer says where they are and can be claimed.
 func (e *engine) pullFrom(o *outbox, tag uint32, t *transfer) bool {
 	if o.hidden || len(t.arrival.bytes) != originLength {
 		return false
 	}
-	t.claimed = true
-	e.answer(claim, tag, t)
-	e.pulls = append(e.pulls, pull{transfer: t, tag: tag, from: decodeOrigin(t.arrival.bytes)})
+	from := decodeOrigin(t.arrival.bytes)
+	if !e.from[t.peer].claims.Claim(from.place, t.arrival.header.id) {
+		return false
+	}
+	e.pulls = append(e.pulls, pull{transfer: t, tag: tag, from: from})
 	return true
 }
 
@@ -107,8 +109,10 @@ func (e *engine) pull() {
 			e.out[t.peer].hidden = never
 			e.answer(accept, p.tag, t)
 		case p.read == len(t.bytes):
-			t.pulled = true
-			e.endPull(p.tag, t)
+			t.lengths = len(t.bytes)
+			delete(e.coming, p.tag)
+			e.answer(pulled, p.tag, t)
+			e.done(t)
 		default:
 			return
 		}
@@ -132,28 +136,4 @@ func (o *origin) read(bytes []byte, at int) (ok, never bool) {
 func (e *engine) answer(k kind, tag uint32, t *transfer) {
 	a := &t.arrival.header
 	e.sendPacket(t.arrival.source, &header{kind: k, to: a.to, id: a.id, transferTag: tag, length: a.length}, nil)
-}
-
-// stands notes that an offer stands that this process has claimed.
-func (e *engine) stands(source int, h header) error {
-	t := e.coming[h.transferTag]
-	switch {
-	case e.dead[source]: // its transfers are over
-		return nil
-	case t == nil || t.peer != source || !t.claimed || t.stands:
-		return fmt.Errorf("an offer stands that was not claimed: transfer %d", h.transferTag)
-	}
-	t.stands = true
-	e.endPull(h.transferTag, t)
-	return nil
-}
-
-// endPull ends a transfer whose bytes have been read, and whose offer stands.
-func (e *engine) endPull(tag uint32, t *transfer) {
-	if t.pulled && t.stands {
-		t.lengths = t.arrival.header.length
-		delete(e.coming, tag)
-		e.answer(pulled, tag, t)
-		e.done(t)
-	}
 }

@@ -61,100 +61,109 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// A sender may use its buffer as soon as it has taken an offer back, also if the receiver has read
-// some or all of it. The receive gets the next message.
+// A send is taken back or read, whichever is first. If it is taken back the sender may use its buffer at
+// once (F4), and the receive gets the next message. If the receiver has begun to read it, it is matched.
 func TestPullOfWhatIsTakenBack(t *testing.T) {
-	for turns := range 6 {
-		c, _ := pair(false)
-		sent, got := text(1), make([]byte, len(text(1)))
-		s := starts(c[0].Isend, 1, sent)
+	c, _ := pair(false)
+	sent, got := text(1), make([]byte, len(text(1)))
+	s := starts(c[0].Isend, 1, sent)
+	require.True(t, c[0].Cancel(&s.Request))
+	copy(sent, text(7))
+	r := starts(c[1].Irecv, 0, got) // finds the offer, before the packet that takes it back
+	settle(c[:]...)
+	require.True(t, s.ended())
+	require.False(t, r.ended())
+	s = starts(c[0].Isend, 1, sent)
+	settle(c[:]...)
+	require.True(t, s.ended() && r.ended())
+	require.NoError(t, r.Err)
+	require.True(t, bytes.Equal(text(7), got))
+
+	for turns := range 5 { // the last one reads the rest
+		s := starts(c[0].Isend, 1, text(1))
 		r := starts(c[1].Irecv, 0, got)
 		for range turns {
 			c[1].e.progress(1)
 		}
-		require.True(t, c[0].Cancel(&s.Request))
-		copy(sent, text(7))
-		settle(c[:]...)
-		require.True(t, s.ended())
-		require.False(t, r.ended(), "after %d turns", turns)
-		s = starts(c[0].Isend, 1, sent)
+		require.False(t, c[0].Cancel(&s.Request))
 		settle(c[:]...)
 		require.True(t, s.ended() && r.ended())
-		require.NoError(t, r.Err)
-		require.True(t, bytes.Equal(text(7), got))
+		require.NoError(t, s.Err)
+		require.True(t, bytes.Equal(text(1), got))
 	}
 }
 
-// A receive whose sender dies ends, also if all bytes have been read: the sender may have taken the
-// offer back. Its buffer is the program's then (F4).
-func TestPullFromTheDead(t *testing.T) {
-	for turns := range 6 {
-		c, _ := pair(true)
-		starts(c[0].Isend, 1, text(1))
-		r := starts(c[1].Irecv, 0, make([]byte, len(text(1))))
-		for range turns {
-			c[1].e.progress(1)
-		}
-		c[1].e.mu.Lock()
-		c[1].e.takeDeath(0)
-		c[1].e.unlock()
-		require.True(t, r.ended())
-		require.Equal(t, &transport.DeadError{Rank: 0}, r.Err)
-		clear(r.Buf)
-		settle(c[1])
-		require.Empty(t, c[1].e.pulls)
-		require.Empty(t, bytes.Trim(r.Buf, "\x00"))
-	}
-}
-
-// claimed returns a send whose receiver has begun to read its bytes, and knows that it stands.
-func claimed(t *testing.T, mortal bool) (c [2]*comm, s, r *request) {
-	c, _ = pair(mortal)
-	s, r = starts(c[0].Isend, 1, text(1)), starts(c[1].Irecv, 0, make([]byte, len(text(1))))
+// A sender does not leave its epoch while its bytes are read (P4).
+func TestAdvanceOfWhatIsRead(t *testing.T) {
+	c, _ := pair(false)
+	s := starts(c[0].Isend, 1, text(1))
+	r := starts(c[1].Irecv, 0, make([]byte, len(text(1))))
 	c[1].e.progress(1)
-	c[0].e.progress(1)
-	require.False(t, s.ended() || r.ended())
-	return c, s, r
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		c[0].Advance(0, transport.ErrCancelled)
+		clear(s.Buf)
+	}()
+	for !r.ended() {
+		c[1].e.progress(1)
+	}
+	<-over
+	require.NoError(t, s.Err)
+	require.NoError(t, r.Err)
+	require.True(t, bytes.Equal(text(1), r.Buf))
 }
 
-// A send whose bytes are being read is matched: nothing takes it back, and its buffer is the library's
-// until they have been read (F4).
-func TestClaimedSend(t *testing.T) {
-	for name, leave := range map[string]func(*comm, *transport.Request){
-		"Cancel":  func(c *comm, s *transport.Request) { require.False(t, c.Cancel(s)) },
-		"Advance": func(c *comm, _ *transport.Request) { c.Advance(0, transport.ErrCancelled) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			c, s, r := claimed(t, false)
-			over := make(chan struct{})
-			go func() {
-				defer close(over)
-				leave(c[0], &s.Request)
-				if name == "Advance" {
-					clear(s.Buf)
-				}
-			}()
-			if name == "Cancel" {
-				<-over
+// If one of the processes dies while the receiver reads, the other's request ends, and nothing uses its buffer
+// any more (F4).
+func TestPullAndDeath(t *testing.T) {
+	for turns := 1; turns < 4; turns++ { // the fourth reads the last bytes
+		for dies := range 2 {
+			c, _ := pair(true)
+			requests := []*request{starts(c[0].Isend, 1, text(1)), starts(c[1].Irecv, 0, make([]byte, len(text(1))))}
+			for range turns {
+				c[1].e.progress(1)
 			}
-			settle(c[:]...)
-			<-over
-			require.True(t, s.ended() && r.ended())
-			require.NoError(t, s.Err)
-			require.NoError(t, r.Err)
-			require.True(t, bytes.Equal(text(1), r.Buf))
-		})
+			lives, r := c[1-dies], requests[1-dies]
+			lives.e.mu.Lock()
+			if turns == 2 { // the program has died, and then the process
+				lives.e.noteDeath(lives.liveness, dies)
+				require.False(t, r.ended())
+			}
+			lives.e.takeDeath(dies)
+			lives.e.unlock()
+			require.True(t, r.ended())
+			require.Equal(t, &transport.DeadError{Rank: dies}, r.Err)
+			clear(r.Buf)
+			settle(lives)
+			require.Empty(t, lives.e.pulls)
+			require.Empty(t, lives.e.offers)
+			require.Empty(t, lives.sending)
+			require.Empty(t, lives.receiving)
+			require.Empty(t, bytes.Trim(r.Buf, "\x00"))
+		}
 	}
 }
 
-// A send ends if its receiver dies while it reads.
-func TestClaimOfTheDead(t *testing.T) {
-	c, s, _ := claimed(t, true)
-	c[0].e.mu.Lock()
-	c[0].e.takeDeath(1)
-	c[0].e.unlock()
-	require.True(t, s.ended())
-	require.Equal(t, &transport.DeadError{Rank: 1}, s.Err)
-	require.Empty(t, c[0].e.offers)
-	require.Empty(t, c[0].sending)
+// While all places of the table are taken, messages go through the pipe.
+func TestPullWithoutAPlace(t *testing.T) {
+	c, pipe := pair(false)
+	var sends, receives []*request
+	for range 100 {
+		sends = append(sends, starts(c[0].Isend, 1, text(byte(len(sends)))[:Pullable]))
+	}
+	for range sends {
+		receives = append(receives, starts(c[1].Irecv, 0, make([]byte, Pullable)))
+		settle(c[:]...)
+	}
+	for i, r := range receives {
+		require.True(t, r.ended() && sends[i].ended())
+		require.True(t, bytes.Equal(text(byte(i))[:Pullable], r.Buf))
+	}
+	require.NotEmpty(t, bytes.Trim(pipe, "\x00"))
+	clear(pipe)
+	s, r := starts(c[0].Isend, 1, text(1)), starts(c[1].Irecv, 0, text(2))
+	settle(c[:]...)
+	require.True(t, s.ended() && r.ended())
+	require.Empty(t, bytes.Trim(pipe, "\x00"), "the places are free again")
 }

@@ -21,9 +21,7 @@ type transfer struct {
 	lengths   int // sum of the lengths of those that have come
 	dead      bool
 	cancelled bool // by its sender
-	claimed   bool // its receiver reads the bytes from its sender's memory
-	stands    bool // the receiver knows that the sender does not take the offer back
-	pulled    bool // the receiver has read all bytes
+	place     int  // of the offer, if its receiver may read the bytes from its sender's memory; else 0
 	pin       runtime.Pinner
 }
 
@@ -35,13 +33,32 @@ func (e *engine) offer(to int, h *header, t *transfer) {
 	h.kind, h.id = offer, e.lastID
 	e.offers[h.id] = t
 	var where []byte
-	if e.out[to] != nil && e.pullable(len(t.bytes)) {
-		where = e.origin(t.bytes)
+	if o := e.out[to]; o != nil && e.pullable(len(t.bytes)) {
+		if t.place = o.offers.Open(h.id); t.place > 0 {
+			where = e.origin(t)
+		}
 	}
 	e.sendPacket(to, h, where)
 }
 
-// accepted sends the bytes that were offered, or lets the receiver read them. If the offer is over, it sends one
+// withdraw takes back an offer. It returns false if the receiver has claimed it.
+func (e *engine) withdraw(id uint64, t *transfer) bool {
+	if o := e.out[t.peer]; o != nil && t.place > 0 && !o.offers.Withdraw(t.place, id) {
+		return false
+	}
+	e.closeOffer(id, t)
+	return true
+}
+
+// closeOffer forgets an offer.
+func (e *engine) closeOffer(id uint64, t *transfer) {
+	delete(e.offers, id)
+	if o := e.out[t.peer]; o != nil && t.place > 0 {
+		o.offers.Close(t.place)
+	}
+}
+
+// accepted sends the bytes that were offered, unless the receiver has read them. If the offer is over, it sends one
 // byte less or more, which says so: the receive is posted, and has to end.
 func (e *engine) accepted(source int, h header) error {
 	t := e.offers[h.id]
@@ -51,12 +68,12 @@ func (e *engine) accepted(source int, h header) error {
 	if h.length > e.offered {
 		return fmt.Errorf("%d bytes accepted of offer %d, where none was longer than %d", h.length, h.id, e.offered)
 	}
-	if t != nil && h.kind == claim {
-		t.claimed = true
-		e.sendPacket(source, &header{kind: stands, transferTag: h.transferTag}, nil)
-		return nil
+	if h.kind == pulled && (t == nil || t.place == 0) {
+		return fmt.Errorf("bytes read of offer %d, which does not say where they are", h.id)
 	}
-	delete(e.offers, h.id)
+	if t != nil {
+		e.closeOffer(h.id, t)
+	}
 	switch {
 	case t == nil && h.transferTag != 0:
 		e.give(source, h.transferTag, new(transfer), make([]byte, withdrawnLength(h.length)), h.length)

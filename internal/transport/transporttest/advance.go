@@ -343,7 +343,9 @@ func quietAfterCompleted(s *side) {
 	ctl := s.aloof()
 	for first := range s.Size() {
 		for i, size := range []int{small, small, large} {
-			send := func() *op { return []func(int, int, []byte) *op{s.trySend, s.send, s.send}[i](first, tag, payload(size, first)) }
+			send := func() *op {
+				return []func(int, int, []byte) *op{s.trySend, s.send, s.send}[i](first, tag, payload(size, first))
+			}
 			if s.Rank() == first {
 				quiet := make(chan struct{})
 				recv := s.op(transport.Request{Peer: s.left(), Tag: tag, Buf: make([]byte, size)})
