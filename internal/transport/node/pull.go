@@ -21,11 +21,11 @@ const pullChunk = 256 << 10
 // small.
 var Pullable = 48 << 10
 
-// pullable says whether to pull a message of this length. Where processes share cores, it has to be longer to be
-// worth it.
+// pullable says whether to pull a message of this length. Where processes share cores, shorter ones are worth it:
+// with a pipe, both processes have to run in turn before the receiver has the bytes.
 func (e *engine) pullable(length int) bool {
 	if e.core.crowded {
-		length /= 2
+		length *= 2
 	}
 	return length >= Pullable
 }
