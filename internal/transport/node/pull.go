@@ -15,7 +15,7 @@ import (
 // so before, there is nothing to claim.
 
 // pullChunk is the most bytes that are read by one system call, with mu held.
-const pullChunk = 256 << 10
+const pullChunk = 512 << 10
 
 // Pullable is the length of the shortest messages that are pulled where each process has a core. Tests make it
 // small.
