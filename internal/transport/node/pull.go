@@ -10,9 +10,9 @@ import (
 // The receiver of a long message from its own machine reads the bytes from the sender's memory, if
 // the system lets it. Then they are copied once, where a pipe copies them twice.
 //
-// The offer says where the bytes are, and has a place in a table that both processes see. The receiver claims
-// it there, reads the bytes, and says so. Until then the sender does not take the offer back. If it has done
-// so before, there is nothing to claim.
+// The offer says where the bytes are, and has a place in a table that both processes see. When the receiver begins
+// to read, it claims the offer there, and in the end it says that it has read. In between the sender does not take
+// the offer back. If it has done so before, there is nothing to claim.
 
 // pullChunk is the most bytes that are read by one system call, with mu held.
 const pullChunk = 512 << 10
@@ -82,43 +82,51 @@ type pull struct {
 	read     int
 }
 
-// pullFrom begins to pull the bytes of a transfer, if its offer says where they are and can be claimed.
+// pullFrom begins to pull the bytes of a transfer, if its offer says where they are.
 func (e *engine) pullFrom(o *outbox, tag uint32, t *transfer) bool {
 	if o.hidden || len(t.arrival.bytes) != originLength {
 		return false
 	}
-	from := decodeOrigin(t.arrival.bytes)
-	if !e.from[t.peer].claims.Claim(from.place, t.arrival.header.id) {
-		return false
-	}
-	e.pulls = append(e.pulls, pull{transfer: t, tag: tag, from: from})
+	e.pulls = append(e.pulls, pull{transfer: t, tag: tag, from: decodeOrigin(t.arrival.bytes)})
 	return true
 }
 
-// pull reads the next bytes of the first pull. If it can't, the sender has to send them.
+// pull reads the next bytes of the first pull.
 func (e *engine) pull() {
 	p := &e.pulls[0]
-	t := p.transfer
-	if e.coming[p.tag] == t { // the sender lives
-		rest := t.bytes[p.read:]
-		rest = rest[:min(len(rest), pullChunk)]
-		ok, never := p.from.read(rest, p.read)
-		p.read += len(rest)
-		switch {
-		case !ok:
-			e.out[t.peer].hidden = never
-			e.answer(accept, p.tag, t)
-		case p.read == len(t.bytes):
-			t.lengths = len(t.bytes)
-			delete(e.coming, p.tag)
-			e.answer(pulled, p.tag, t)
-			e.done(t)
-		default:
-			return
-		}
+	lives := e.coming[p.tag] == p.transfer // the sender
+	if lives && !e.pullMore(p) {
+		return
 	}
 	e.pulls[0] = pull{}
 	e.pulls = e.pulls[1:]
+}
+
+// pullMore reads the next bytes of a pull, and says whether it is over. If they can't be read, the sender has to
+// send them; if it has taken the offer back, others come in their place.
+func (e *engine) pullMore(p *pull) (over bool) {
+	t := p.transfer
+	if p.read == 0 && !e.from[t.peer].claims.Claim(p.from.place, t.arrival.header.id) {
+		e.answer(accept, p.tag, t)
+		return true
+	}
+	rest := t.bytes[p.read:]
+	rest = rest[:min(len(rest), pullChunk)]
+	ok, never := p.from.read(rest, p.read)
+	p.read += len(rest)
+	switch {
+	case !ok:
+		e.out[t.peer].hidden = never
+		e.answer(accept, p.tag, t)
+	case p.read == len(t.bytes):
+		t.lengths = len(t.bytes)
+		delete(e.coming, p.tag)
+		e.answer(pulled, p.tag, t)
+		e.done(t)
+	default:
+		return false
+	}
+	return true
 }
 
 // read reads bytes that are at this position of the message. If that does not succeed, never says

@@ -64,22 +64,35 @@ func TestPull(t *testing.T) {
 // A send is taken back or read, whichever is first. If it is taken back the sender may use its buffer at
 // once (F4), and the receive gets the next message. If the receiver has begun to read it, it is matched.
 func TestPullOfWhatIsTakenBack(t *testing.T) {
-	c, _ := pair(false)
-	sent, got := text(1), make([]byte, len(text(1)))
-	s := starts(c[0].Isend, 1, sent)
-	require.True(t, c[0].Cancel(&s.Request))
-	copy(sent, text(7))
-	r := starts(c[1].Irecv, 0, got) // finds the offer, before the packet that takes it back
-	settle(c[:]...)
-	require.True(t, s.ended())
-	require.False(t, r.ended())
-	s = starts(c[0].Isend, 1, sent)
-	settle(c[:]...)
-	require.True(t, s.ended() && r.ended())
-	require.NoError(t, r.Err)
-	require.True(t, bytes.Equal(text(7), got))
-
-	for turns := range 5 { // the last one reads the rest
+	for _, late := range []bool{false, true} { // the receiver finds the offer before the packet that takes it back
+		c, _ := pair(false)
+		sent, got := text(1), make([]byte, len(text(1)))
+		s := starts(c[0].Isend, 1, sent)
+		var r *request
+		receive := func() {
+			r = starts(c[1].Irecv, 0, got)
+			require.Len(t, c[1].e.pulls, 1)
+		}
+		if !late {
+			receive()
+		}
+		require.True(t, c[0].Cancel(&s.Request))
+		copy(sent, text(7))
+		if late {
+			receive()
+		}
+		settle(c[:]...)
+		require.True(t, s.ended())
+		require.False(t, r.ended())
+		s = starts(c[0].Isend, 1, sent)
+		settle(c[:]...)
+		require.True(t, s.ended() && r.ended())
+		require.NoError(t, r.Err)
+		require.True(t, bytes.Equal(text(7), got))
+	}
+	for turns := 1; turns < 5; turns++ { // the fourth reads the rest
+		c, _ := pair(false)
+		got := make([]byte, len(text(1)))
 		s := starts(c[0].Isend, 1, text(1))
 		r := starts(c[1].Irecv, 0, got)
 		for range turns {
