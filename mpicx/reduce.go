@@ -139,7 +139,8 @@ func reduceScatter[T any](c *Comm, kind signature.Kind, send, recv []T, counts [
 // goroutine, and a panic in it, or an error that it throws, comes out of Wait at its
 // rank. T must be free of pointers.
 //
-// The function must not block. If it waits for an operation, or begins a collective one, the
+// The function must not block: its rank is told of an error only when it has returned, because
+// its buffers are in use until then. If it waits for an operation, or begins a collective one, the
 // reduction ends at its rank with an *MPIError. Signal ends it in the same way, after the
 // error has been raised. A goroutine that the function starts and waits for must not do this
 // either, but this is not checked.
