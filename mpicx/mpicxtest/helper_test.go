@@ -31,7 +31,7 @@ var helpers = map[string]func(help, meanwhile func()){
 }
 
 func waitForChannel(help, meanwhile func()) {
-	done := make(chan bool)
+	done := make(chan bool, 1) // the rank may die on the goroutine that waits, and help be over
 	go func() { help(); done <- true }()
 	meanwhile()
 	<-done
