@@ -103,6 +103,7 @@ soak:
 nightly:
 	$(MAKE) race portable test-processes test-mpi # .ci/run does parts of these
 	$(MAKE) race TAGS=ulfm
+	$(MAKE) race TAGS='mpi ulfm'
 	$(MAKE) test-ulfm # in full: MPI's own revoke and agree meet ends at random there
 	MPICX_NIGHTLY=1 go test -timeout 2h -run AllOrNone ./ulfmbackend
 	go test -tags ulfm -timeout 2h -run Random -count 50 ./mpicx/recovery ./mpicx/checkpoint
