@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
@@ -67,6 +68,46 @@ func errorsWaitForReductions(t *testing.T, backend mpicx.Option, n int) {
 			}
 			return reduced.Wait(ctx)
 		}, mpicx.WithRanks(2), backend)
+		require.NoError(t, err)
+	})
+}
+
+// A revoke is told when the function has returned, too.
+func TestRevokeWaitsForReductions(t *testing.T) {
+	oneProcess(t)
+	synctest.Test(t, func(t *testing.T) {
+		posted, atWork, proceed := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		block := func(a, b int64) int64 {
+			close(atWork)
+			<-proceed
+			return a + b
+		}
+		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			c := dup(ctx, world)
+			c.SetErrhandler(mpicx.ErrorsReturn)
+			recv := make([]int64, 1)
+			told := make(chan error, 1)
+			if world.Rank() == 1 {
+				<-posted
+				go func() { <-atWork; told <- c.Revoke(ctx) }()
+				_ = mpicx.ReduceFunc(c, []int64{1}, recv, block, 0)
+				return <-told
+			}
+			mpicx.ReduceFunc(c, []int64{1}, recv, block, 0)
+			close(posted)
+			go func() { told <- mpicx.Recv(c, make([]int64, 1), 1, 0).Wait(ctx) }()
+			settle()
+			select {
+			case err := <-told:
+				return fmt.Errorf("told while the function uses the buffer: %w", err)
+			default:
+			}
+			close(proceed)
+			if err := <-told; !errors.Is(err, mpicx.ErrRevoked) {
+				return fmt.Errorf("Recv: %w", err)
+			}
+			return nil
+		}, mpicx.WithRanks(2), hook.Backend("ulfm").(mpicx.Option))
 		require.NoError(t, err)
 	})
 }
