@@ -145,6 +145,9 @@ func newRoot(t transport.Comm, o *options, j *job) (root *Comm, err error) {
 	}
 	root = newComm(p, t, nil, nil, "world", nil)
 	p.carryOut, p.giveUp = root.carryOut, root.giveUp
+	if p.driver != nil {
+		p.driver.OnFailure(p.giveUp)
+	}
 	root.lineage = &lineage{workers: j.workers, start: j.start}
 	if j.workers == nil {
 		root.lineage.succeed(root, succession{line: 1})

@@ -247,6 +247,9 @@ type Driver interface {
 	Glance()
 	// Failed returns the error after which no message moves any more, or nil.
 	Failed() error
+	// OnFailure has told called with this error when there is one, on any goroutine: the program may
+	// need no message, and would not hear of it.
+	OnFailure(told func(error))
 	// Watch adds n to the number of goroutines that wait in other ways.
 	Watch(n int)
 	// Doze(true) says that nothing is expected for a long time. Until Doze(false), messages may

@@ -144,6 +144,16 @@ func (c *comm) Failed() error {
 	return c.e.err
 }
 
+// OnFailure has told called when the fabric has failed.
+func (c *comm) OnFailure(told func(error)) {
+	c.e.lock()
+	defer c.e.unlock()
+	c.e.onFailure = told
+	if c.e.err != nil {
+		c.e.tellFailure()
+	}
+}
+
 // Watch makes the engine make progress more often while no goroutine is in Await.
 func (c *comm) Watch(n int) {
 	c.e.watched.Add(int32(n))

@@ -60,6 +60,8 @@ type engine struct {
 	told    []news       // memory for reuse
 	telling atomic.Int32 // what it tells; without mu it changes only from toldEnd to toldNothing
 
+	onFailure func(error) // nil: nobody is told
+
 	driving driving
 	often   int           // turns after which it lets other goroutines have its core: a thread may wake up for that
 	watched atomic.Int32  // goroutines that wait in other ways
@@ -542,6 +544,7 @@ func (e *engine) fail(err error) {
 	}
 	e.err = err
 	e.over.Store(true)
+	e.tellFailure()
 	for _, c := range e.comms {
 		e.endAll(c.TakeIf(func(*transport.Request) bool { return true }), err)
 		clear(c.sending)
@@ -567,6 +570,12 @@ func (e *engine) fail(err error) {
 	}
 	clear(e.offers)
 	clear(e.coming)
+}
+
+func (e *engine) tellFailure() {
+	if told, err := e.onFailure, e.err; told != nil {
+		e.news = append(e.news, news{call: func() { told(err) }})
+	}
 }
 
 func (e *engine) abandon(t *transfer, err error) {

@@ -26,6 +26,7 @@ type machines struct {
 	busy    []bool // whose hearts beat, but that look for no packets
 	mute    []bool // whose hearts do not beat
 	ended   []bool
+	told    []atomic.Value // the errors that programs are told of though they wait for nothing
 
 	killing sync.Mutex
 	kills   [][2]int // processes that have killed one that was declared dead, and those
@@ -36,9 +37,10 @@ var usual = detector.Config{Period: 25 * time.Millisecond, Timeout: 100 * time.M
 func startMachines(t *testing.T, of ...int) *machines { return startDetecting(t, usual, of...) }
 
 func startDetecting(t *testing.T, config detector.Config, of ...int) *machines {
-	m := &machines{T: t, job: &memoryJob{share: true, machines: of}, stopped: make([]bool, len(of)), busy: make([]bool, len(of)), mute: make([]bool, len(of)), ended: make([]bool, len(of))}
+	m := &machines{T: t, job: &memoryJob{share: true, machines: of}, stopped: make([]bool, len(of)), busy: make([]bool, len(of)), mute: make([]bool, len(of)), ended: make([]bool, len(of)), told: make([]atomic.Value, len(of))}
 	m.jobs = start(t, m.job, Options{Mortal: true, Detector: config, clock: func() time.Duration { return time.Duration(m.now.Load()) }})
 	for r, j := range m.jobs {
+		j.world.OnFailure(func(err error) { m.told[r].Store(&err) })
 		j.engine.fence = func(process int) bool {
 			m.killing.Lock()
 			defer m.killing.Unlock()
@@ -175,6 +177,8 @@ func (m *machines) fenced(processes ...int) {
 	require.Empty(m, m.kills)
 	for _, r := range processes {
 		require.ErrorIs(m, m.jobs[r].world.Failed(), transport.ErrFenced, "process %d", r)
+		require.Eventually(m, func() bool { return m.told[r].Load() != nil }, time.Minute, time.Millisecond, "process %d, whose program waits for nothing", r)
+		require.ErrorIs(m, *m.told[r].Load().(*error), transport.ErrFenced)
 		require.ErrorIs(m, recv(m.jobs[r].world, 0, 0).wait(), transport.ErrFenced, "process %d", r)
 	}
 }
