@@ -106,7 +106,8 @@ static int mx_death(int code) {
 // An mx_ended is a request that is complete.
 typedef struct {
 	uint64_t what;
-	int length; // -1: its peer has died
+	int length;
+	int lost; // its peer has died
 } mx_ended;
 
 // mx_reap drops complete requests from a list, and stores them. It examines at most this many,
@@ -123,13 +124,12 @@ static int mx_reap(mx_list *l, mx_ended *ended, int most, int *reaped) {
 	int each = code != MPI_SUCCESS; // status[i].MPI_ERROR is set
 	code = MPI_SUCCESS;
 	for (int i = 0; i < n; i++) {
-		ended[i].what = l->what[from + l->done[i]];
-		if (!each || status[i].MPI_ERROR == MPI_SUCCESS)
+		int error = each ? status[i].MPI_ERROR : MPI_SUCCESS;
+		ended[i] = (mx_ended){.what = l->what[from + l->done[i]], .lost = mx_death(error)};
+		if (error == MPI_SUCCESS)
 			MPI_Get_count(&status[i], MPI_BYTE, &ended[i].length);
-		else if (mx_death(status[i].MPI_ERROR))
-			ended[i].length = -1;
-		else
-			code = status[i].MPI_ERROR;
+		else if (!ended[i].lost)
+			code = error;
 	}
 	int kept = from;
 	for (int i = from; i < l->count; i++)
@@ -414,11 +414,12 @@ static int mx_poll(int times) {
 		mx_call = "MPI_Testsome";
 		mx_code = mx_reap(&mx_bodies, ended, MX_EVENTS - n, &count);
 		for (int i = 0; i < count; i++)
-			mx_events[n++] = (mx_event){.kind = MX_TRANSFER, .id = ended[i].what, .length = ended[i].length, .lost = ended[i].length < 0};
+			mx_events[n++] = (mx_event){.kind = MX_TRANSFER, .id = ended[i].what, .length = ended[i].length, .lost = ended[i].lost};
 		if (mx_code != MPI_SUCCESS) return n;
 		if (n > 0 && mx_out.count < MX_REAP) break;
 		mx_code = mx_reap(&mx_out, ended, MX_REAP, &count);
-		for (int i = 0; i < count; i++) mx_drop(ended[i].what);
+		for (int i = 0; i < count; i++)
+			if (!ended[i].lost) mx_drop(ended[i].what); // a lost one's bytes may still be sent: the network may heal
 		if (mx_code != MPI_SUCCESS) return n;
 	}
 	mx_news_of_death = mx_died;
