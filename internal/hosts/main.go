@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -20,6 +21,7 @@ var (
 	timeout = flag.Duration("timeout", 10*time.Second, "of the detector")
 	quorum  = flag.Bool("quorum", false, "processes without a majority end")
 	pings   = flag.Bool("pings", false, "the last process pings all others")
+	long    = flag.Bool("long", false, "long messages are under way between the hosts all the time")
 )
 
 func main() {
@@ -41,7 +43,13 @@ func main() {
 	p.note("ended")
 }
 
-type process struct{ rank int }
+type process struct {
+	rank int
+	free []int // the buffer of a receive that a death has ended
+}
+
+// sentinel is what is written to such buffers. It has to stay.
+const sentinel = 0x5a5a5a5a5a5a5a5a
 
 // length of what is added up: long packets are under way between the hosts when processes end.
 const length = 6000
@@ -76,8 +84,18 @@ func (p *process) run(ctx context.Context, world *mpicx.Comm) error {
 		if _, err := os.Stat(filepath.Join(*dir, "stop")); err == nil {
 			in[1] = 1
 		}
-		time.Sleep(5 * time.Millisecond)
-		if _, err := result(ctx, mpicx.Allreduce(comm, in, sum, mpicx.Sum)); err != nil {
+		if i := slices.IndexFunc(p.free, func(v int) bool { return v != sentinel }); i >= 0 {
+			return fmt.Errorf("element %d of a buffer of %d was written after the error", i, len(p.free))
+		}
+		if *long && comm == world {
+			err = p.exchange(ctx, world)
+		} else {
+			time.Sleep(5 * time.Millisecond)
+		}
+		if err == nil {
+			_, err = result(ctx, mpicx.Allreduce(comm, in, sum, mpicx.Sum))
+		}
+		if err != nil {
 			if first[0] > 0 {
 				p.end(world)
 			}
@@ -106,6 +124,24 @@ func (p *process) run(ctx context.Context, world *mpicx.Comm) error {
 func result[T any](ctx context.Context, f *future.Future[T]) (T, error) {
 	<-f.Done()
 	return f.Get(ctx)
+}
+
+// exchange sends and receives a long message, half of the ranks away.
+func (p *process) exchange(ctx context.Context, world *mpicx.Comm) error {
+	const length = 2 << 20 // 16 MiB
+	away := (world.Rank() + world.Size()/2) % world.Size()
+	to, from := make([]int, length), make([]int, length)
+	sent, received := mpicx.Send(world, to, away, 0), mpicx.Recv(world, from, away, 0)
+	_, err := result(ctx, received)
+	if err == nil {
+		_, err = result(ctx, sent)
+	} else {
+		p.free = from
+		for i := range from {
+			from[i] = sentinel
+		}
+	}
+	return err
 }
 
 // end ends this process, if the flag says so.

@@ -86,9 +86,10 @@ func (s *shim) Start(mortal bool) (node.Start, error) {
 		err = started{version(), int(size), guest != 0, threads(provided), isMortal != 0, C.MX_ULFM != 0}.check(mortal)
 	}
 	if err == nil && mortal {
+		C.mx_copies = 1
 		err = startNative()
 	}
-	return node.Start{Name: "mpi", Rank: int(rank), Size: int(size), Crowded: crowded != 0, Packet: int(longest)}, err
+	return node.Start{Name: "mpi", Rank: int(rank), Size: int(size), Crowded: crowded != 0, Packet: int(longest), Whole: mortal}, err
 }
 
 func (s *shim) Machines() ([]int, error) {
@@ -191,7 +192,7 @@ func (*shim) Transfer(send bool, peer int, tag uint32, part []byte, id uint64) (
 	if len(part) == 0 {
 		code = C.mx_body(sends, C.int(peer), C.int(tag), nil, 0, C.uint64_t(id), &isLost)
 	} else {
-		code = C.mx_body(sends, C.int(peer), C.int(tag), unsafe.Pointer(&part[0]), C.int(len(part)), C.uint64_t(id), &isLost)
+		code = C.mx_body(sends, C.int(peer), C.int(tag), unsafe.Pointer(&part[0]), C.int64_t(len(part)), C.uint64_t(id), &isLost)
 	}
 	return isLost != 0, result(call, code)
 }

@@ -32,6 +32,8 @@ enum {
 	MX_REAP = 128,         // requests examined in one call
 	MX_EVENTS = 128,       // stored in one call
 	MX_HEADER = 56,        // bytes
+	MX_PIECE = 1 << 20,    // bytes of a transfer that are copied at a time
+	MX_PIECES = 4,         // under way at a time, of one transfer
 };
 
 // Kinds of events.
@@ -65,11 +67,31 @@ static int mx_in_next, mx_in_taken; // the next to come, and the number before i
 // A growing list of requests, with what each is for.
 typedef struct {
 	MPI_Request *request;
-	uint64_t *what; // a packet's buffer, or a transfer's id
+	uint64_t *what; // a packet's buffer, a transfer's id, or an mx_piece
 	int *done;
 	int count, room;
 	int from; // the next to examine
 } mx_list;
+
+// An mx_copied is a transfer whose bytes MPI is given copies of, in pieces: see mx_body.
+typedef struct {
+	int send, peer, tag;
+	char *bytes;
+	int64_t length, begun, came; // begun: in the pieces that have begun
+	uint64_t id;
+	int underway, over, lost; // underway: pieces; over: no more begin
+} mx_copied;
+
+typedef struct mx_piece {
+	struct mx_piece *next; // when it is free
+	mx_copied *of;
+	int64_t at;
+	int length;
+	char bytes[MX_PIECE];
+} mx_piece;
+
+int mx_copies;           // set by Go: transfers are copied
+static mx_piece *mx_idle; // free pieces
 
 static mx_list mx_out, mx_bodies;
 static int mx_died; // a process has died, and mx_failed was not called since
@@ -106,9 +128,15 @@ static int mx_death(int code) {
 // An mx_ended is a request that is complete.
 typedef struct {
 	uint64_t what;
-	int length;
+	int64_t length;
 	int lost; // its peer has died
 } mx_ended;
+
+static int mx_count(const MPI_Status *s) {
+	int n = 0;
+	MPI_Get_count(s, MPI_BYTE, &n);
+	return n;
+}
 
 // mx_reap drops complete requests from a list, and stores them. It examines at most this many,
 // and next time continues behind them.
@@ -127,7 +155,7 @@ static int mx_reap(mx_list *l, mx_ended *ended, int most, int *reaped) {
 		int error = each ? status[i].MPI_ERROR : MPI_SUCCESS;
 		ended[i] = (mx_ended){.what = l->what[from + l->done[i]], .lost = mx_death(error)};
 		if (error == MPI_SUCCESS)
-			MPI_Get_count(&status[i], MPI_BYTE, &ended[i].length);
+			ended[i].length = mx_count(&status[i]);
 		else if (!ended[i].lost)
 			code = error;
 	}
@@ -351,11 +379,51 @@ static int mx_send(int to, int headerLength, const void *rest, int restLength) {
 	return mx_death(code) ? MPI_SUCCESS : code; // those that need to know get the death
 }
 
-// mx_body begins to send or receive the bytes that a packet has announced. mx_poll reports the
-// end, unless the peer is already lost.
-static int mx_body(int send, int peer, int tag, void *bytes, int length, uint64_t id, int *lost) {
+// mx_begin begins the next piece of a transfer. It returns an error only if that is no death.
+static int mx_begin(mx_copied *t) {
+	mx_piece *p = mx_idle ? mx_idle : mx_grow(NULL, sizeof *p);
+	if (p == mx_idle) mx_idle = p->next;
+	p->of = t;
+	p->at = t->begun;
+	p->length = t->length - t->begun < MX_PIECE ? (int)(t->length - t->begun) : MX_PIECE;
+	t->begun += p->length;
 	MPI_Request r;
 	int code;
+	if (t->send) {
+		memcpy(p->bytes, t->bytes + p->at, p->length);
+		code = MPI_Isend(p->bytes, p->length, MPI_BYTE, t->peer, t->tag, mx_wire, &r);
+	} else
+		code = MPI_Irecv(p->bytes, p->length, MPI_BYTE, t->peer, t->tag, mx_wire, &r);
+	if (code == MPI_SUCCESS) {
+		*mx_add(&mx_bodies, (uintptr_t)p) = r;
+		t->underway++;
+		return code;
+	}
+	p->next = mx_idle;
+	mx_idle = p;
+	t->over = 1;
+	t->lost = mx_death(code);
+	return t->lost ? MPI_SUCCESS : code;
+}
+
+// mx_body begins to send or receive the bytes that a packet has announced. mx_poll reports the
+// end, unless the peer is already lost.
+//
+// When a process has died, Open MPI ends what it is needed for, and does not wait until the bytes that are
+// under way have come or left. They still do: a dead process's system sends what it had written, and one that is
+// dead only for others goes on when the network heals. So where processes are mortal MPI has copies, and
+// those that a death has ended are never used again.
+static int mx_body(int send, int peer, int tag, void *bytes, int64_t length, uint64_t id, int *lost) {
+	int code;
+	if (mx_copies) {
+		mx_copied *t = mx_grow(NULL, sizeof *t);
+		*t = (mx_copied){.send = send, .peer = peer, .tag = tag, .length = length, .bytes = bytes, .id = id};
+		code = mx_begin(t);
+		*lost = t->lost;
+		if (t->over) free(t);
+		return code;
+	}
+	MPI_Request r;
 	if (send)
 		code = MPI_Isend(bytes, length, MPI_BYTE, peer, tag, mx_wire, &r);
 	else
@@ -363,6 +431,31 @@ static int mx_body(int send, int peer, int tag, void *bytes, int length, uint64_
 	if (code == MPI_SUCCESS) *mx_add(&mx_bodies, id) = r;
 	*lost = mx_death(code);
 	return *lost ? MPI_SUCCESS : code;
+}
+
+// mx_moved handles the end of a request of a transfer. It says whether the transfer is over, and makes e
+// its end.
+static int mx_moved(mx_ended *e, int *code) {
+	if (!mx_copies) return 1;
+	mx_piece *p = (mx_piece *)(uintptr_t)e->what;
+	mx_copied *t = p->of;
+	t->underway--;
+	if (e->lost)
+		t->over = t->lost = 1; // p is MPI's for ever
+	else {
+		if (!t->send) {
+			memcpy(t->bytes + p->at, p->bytes, e->length);
+			t->came += e->length;
+			if (e->length < p->length) t->over = 1; // fewer bytes have come: it was the first piece
+		}
+		p->next = mx_idle;
+		mx_idle = p;
+	}
+	while (*code == MPI_SUCCESS && !t->over && t->begun < t->length && t->underway < MX_PIECES) *code = mx_begin(t);
+	if (t->underway > 0) return 0;
+	*e = (mx_ended){.what = t->id, .length = t->came, .lost = t->lost};
+	free(t);
+	return 1;
 }
 
 // mx_retry handles the error of a packet's receive. The receive is to be posted again, unless
@@ -414,7 +507,8 @@ static int mx_poll(int times) {
 		mx_call = "MPI_Testsome";
 		mx_code = mx_reap(&mx_bodies, ended, MX_EVENTS - n, &count);
 		for (int i = 0; i < count; i++)
-			mx_events[n++] = (mx_event){.kind = MX_TRANSFER, .id = ended[i].what, .length = ended[i].length, .lost = ended[i].lost};
+			if (mx_moved(&ended[i], &mx_code))
+				mx_events[n++] = (mx_event){.kind = MX_TRANSFER, .id = ended[i].what, .length = ended[i].length, .lost = ended[i].lost};
 		if (mx_code != MPI_SUCCESS) return n;
 		if (n > 0 && mx_out.count < MX_REAP) break;
 		mx_code = mx_reap(&mx_out, ended, MX_REAP, &count);
@@ -506,6 +600,7 @@ static int mx_stop(int lost) {
 		free(mx_in[i]);
 	}
 	while (mx_free_count > 0) free(mx_free[--mx_free_count]);
+	for (mx_piece *p; (p = mx_idle) != NULL; free(p)) mx_idle = p->next;
 	mx_in_next = mx_in_taken = mx_died = 0;
 	if (!lost) { // otherwise freeing, which is collective, would wait for the dead
 		MPI_Comm_free(&mx_node);

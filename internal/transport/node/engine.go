@@ -61,6 +61,7 @@ type engine struct {
 	telling atomic.Int32 // what it tells; without mu it changes only from toldEnd to toldNothing
 
 	onFailure func(error) // nil: nobody is told
+	whole     bool        // the fabric divides transfers into parts
 
 	driving driving
 	often   int           // turns after which it lets other goroutines have its core: a thread may wake up for that

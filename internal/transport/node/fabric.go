@@ -62,6 +62,8 @@ type Start struct {
 	// Packet is the length of the longest packet to another machine, if packets there may be
 	// longer than those to processes of this machine.
 	Packet int
+	// Whole says that transfers are not to be divided into parts: the fabric does it.
+	Whole bool
 	// Later is the number of processes, the last ones, that may be started later. If it is not 0
 	// the fabric is a Reserve.
 	Later int

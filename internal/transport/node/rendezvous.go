@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 
@@ -171,13 +172,17 @@ var Longest = 1 << 30
 
 // carry makes the fabric send or receive the bytes of a transfer, or others in their place, in parts.
 func (e *engine) carry(send bool, peer int, tag uint32, t *transfer, bytes []byte, length int) {
+	longest := Longest
+	if e.whole {
+		longest = math.MaxInt
+	}
 	t.peer = peer
-	t.parts = max(1, (length+Longest-1)/Longest)
+	t.parts = max(1, (length-1)/longest+1)
 	if len(bytes) > 0 {
 		t.pin.Pin(&bytes[0])
 	}
 	for range t.parts {
-		part := bytes[:min(len(bytes), Longest)]
+		part := bytes[:min(len(bytes), longest)]
 		bytes = bytes[len(part):]
 		e.lastID++
 		e.transfers[e.lastID] = t
