@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
 	"testing"
 
 	"github.com/mpicx/go-mpicx/internal/launcher"
@@ -24,6 +25,9 @@ func TestMain(m *testing.M) {
 	if job, err = Start(context.Background(), node.Options{}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
+	}
+	if n, err := strconv.Atoi(os.Getenv("MPICX_TEST_PIECE")); err == nil { // before any transfer
+		copyInPieces(n)
 	}
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() { // progress, as waiting goroutines would make it

@@ -66,6 +66,9 @@ func Start(ctx context.Context, o node.Options) (*node.Job, error) {
 // Alive says whether MPI has begun and not ended. If so, a job can be started again.
 func Alive() bool { return C.mx_alive() != 0 }
 
+// copyInPieces has transfers copied as where processes are mortal, in pieces of so many bytes, for tests.
+func copyInPieces(n int) { C.mx_copies = C.int(n) }
+
 // shim is the fabric that MPI provides.
 type shim struct {
 	size int          // of the job
@@ -86,7 +89,7 @@ func (s *shim) Start(mortal bool) (node.Start, error) {
 		err = started{version(), int(size), guest != 0, threads(provided), isMortal != 0, C.MX_ULFM != 0}.check(mortal)
 	}
 	if err == nil && mortal {
-		C.mx_copies = 1
+		C.mx_copies = C.MX_PIECE
 		err = startNative()
 	}
 	return node.Start{Name: "mpi", Rank: int(rank), Size: int(size), Crowded: crowded != 0, Packet: int(longest), Whole: mortal}, err

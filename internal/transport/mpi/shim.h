@@ -33,7 +33,7 @@ enum {
 	MX_EVENTS = 128,       // stored in one call
 	MX_HEADER = 56,        // bytes
 	MX_PIECE = 1 << 20,    // bytes of a transfer that are copied at a time
-	MX_PIECES = 4,         // under way at a time, of one transfer
+	MX_PIECES = 4,         // of one transfer, under way
 };
 
 // Kinds of events.
@@ -87,10 +87,10 @@ typedef struct mx_piece {
 	mx_copied *of;
 	int64_t at;
 	int length;
-	char bytes[MX_PIECE];
+	char bytes[];
 } mx_piece;
 
-int mx_copies;           // set by Go: transfers are copied
+int mx_copies; // if not 0, set by Go, transfers are copied in pieces of so many bytes
 static mx_piece *mx_idle; // free pieces
 
 static mx_list mx_out, mx_bodies;
@@ -381,11 +381,11 @@ static int mx_send(int to, int headerLength, const void *rest, int restLength) {
 
 // mx_begin begins the next piece of a transfer. It returns an error only if that is no death.
 static int mx_begin(mx_copied *t) {
-	mx_piece *p = mx_idle ? mx_idle : mx_grow(NULL, sizeof *p);
+	mx_piece *p = mx_idle ? mx_idle : mx_grow(NULL, sizeof *p + mx_copies);
 	if (p == mx_idle) mx_idle = p->next;
 	p->of = t;
 	p->at = t->begun;
-	p->length = t->length - t->begun < MX_PIECE ? (int)(t->length - t->begun) : MX_PIECE;
+	p->length = t->length - t->begun < mx_copies ? (int)(t->length - t->begun) : mx_copies;
 	t->begun += p->length;
 	MPI_Request r;
 	int code;
