@@ -103,7 +103,7 @@ func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch, agreed, b
 	c.proc.feed(func() { late = !c.proc.ledger.Make(&c.ledger, of, under, e, agreed, c.worldRanks) })
 	if d := c.proc.driver; d != nil {
 		if err := d.Failed(); err != nil { // all others were told before c was made
-			c.giveUp(err)
+			c.proc.giveUp(err)
 		}
 	}
 	return late
