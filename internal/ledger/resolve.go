@@ -184,11 +184,11 @@ func (c *Comm) Moved() {
 }
 
 // Fail corrupts c's family at this rank alone: the transport has failed, so no peer can be
-// told. The caller sets the Error's Face.
+// told. The caller sets the Error's Face. It takes the place of an older corruption: to repair that needs others.
 func (c *Comm) Fail() *Error {
 	e := &Error{Comm: c}
 	for _, d := range c.Family() {
-		if d.corrupted == nil && !d.closed {
+		if (d.corrupted == nil || d.corrupted.Verdict != nil) && !d.closed {
 			d.corrupted = e
 		}
 		for _, r := range d.raised {
