@@ -45,11 +45,11 @@ func main() {
 
 type process struct {
 	rank int
-	free []int // the buffer of a receive that a death has ended
+	free []int64 // the buffer of a receive that a death has ended
 }
 
 // sentinel is what is written to such buffers. It has to stay.
-const sentinel = 0x5a5a5a5a5a5a5a5a
+const sentinel int64 = 0x5a5a5a5a5a5a5a5a
 
 // length of what is added up: long packets are under way between the hosts when processes end.
 const length = 6000
@@ -84,7 +84,7 @@ func (p *process) run(ctx context.Context, world *mpicx.Comm) error {
 		if _, err := os.Stat(filepath.Join(*dir, "stop")); err == nil {
 			in[1] = 1
 		}
-		if i := slices.IndexFunc(p.free, func(v int) bool { return v != sentinel }); i >= 0 {
+		if i := slices.IndexFunc(p.free, func(v int64) bool { return v != sentinel }); i >= 0 {
 			return fmt.Errorf("element %d of a buffer of %d was written after the error", i, len(p.free))
 		}
 		if *long && comm == world {
@@ -130,7 +130,7 @@ func result[T any](ctx context.Context, f *future.Future[T]) (T, error) {
 func (p *process) exchange(ctx context.Context, world *mpicx.Comm) error {
 	const length = 2 << 20 // 16 MiB
 	away := (world.Rank() + world.Size()/2) % world.Size()
-	to, from := make([]int, length), make([]int, length)
+	to, from := make([]int64, length), make([]int64, length)
 	sent, received := mpicx.Send(world, to, away, 0), mpicx.Recv(world, from, away, 0)
 	_, err := result(ctx, received)
 	if err == nil {
