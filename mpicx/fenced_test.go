@@ -33,3 +33,27 @@ func TestFencedAlone(t *testing.T) {
 		assert.ErrorIs(t, err, ErrFenced, "rank %d", rank)
 	}
 }
+
+// Nor does an older error, which Shrink would have given again, keep it from a rank that has been declared dead.
+func TestFencedShrink(t *testing.T) {
+	if launcher.Launched() {
+		t.Skip("processes need their job for other tests")
+	}
+	first, then := make([]error, 2), make([]error, 2)
+	_ = Run(context.Background(), func(ctx context.Context, world *Comm) error {
+		r := world.Rank()
+		if r == 2 {
+			world.t.Die()
+			return nil
+		}
+		first[r] = world.Barrier().Wait(ctx)
+		world.proc.giveUp(transport.ErrFenced)
+		_, then[r] = world.Shrink().Get(ctx)
+		return nil
+	}, WithRanks(3), func(o *options) { o.backend = backendULFM })
+	for r := range first {
+		assert.True(t, is[*CommCorruptedError](first[r]), "rank %d: %v", r, first[r])
+		assert.NotErrorIs(t, first[r], ErrFenced, "rank %d", r)
+		assert.ErrorIs(t, then[r], ErrFenced, "rank %d", r)
+	}
+}
