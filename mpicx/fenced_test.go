@@ -6,14 +6,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/mpicx/go-mpicx/internal/launcher"
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
 // A rank that has been declared dead is told so though its communicators have no other rank, so that its
 // operations need no message.
 func TestFencedAlone(t *testing.T) {
-	if launcher.Launched() {
+	if hook.Processes() > 0 {
 		t.Skip("processes need their job for other tests")
 	}
 	errs := make([]error, 2)
@@ -36,7 +36,7 @@ func TestFencedAlone(t *testing.T) {
 
 // Nor does an older error, which Shrink would have given again, keep it from a rank that has been declared dead.
 func TestFencedShrink(t *testing.T) {
-	if launcher.Launched() {
+	if hook.Processes() > 0 {
 		t.Skip("processes need their job for other tests")
 	}
 	first, then := make([]error, 2), make([]error, 2)

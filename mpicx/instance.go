@@ -123,11 +123,12 @@ func (i *Instance) Finalize(ctx context.Context) error {
 		}
 	}
 	instance.Instance = nil
-	wrong := i.root.proc.wrong()
+	i.root.t.Compare()
+	wrong := i.root.wrong(false)
 	i.root.proc.ended(err)
 	// As in Run: peers may still meet an error, and continue without this rank.
 	i.root.end(err != nil)
 	i.reporter.end(err)
 	i.root.finish()
-	return cmp.Or(err, i.end(), i.root.untoldMismatch(), wrong)
+	return cmp.Or(err, i.end(), i.root.wrong(true), wrong)
 }

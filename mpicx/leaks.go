@@ -57,9 +57,9 @@ func (l *leaks) failing(c *ledger.Comm, name string, cell *waiting.Cell, err err
 // has returned is excused here: its message is one that nobody has received.
 func isOthers(err error) bool {
 	m, _ := errors.AsType[*MPIError](err)
-	return waiting.IsCommon(err) || is[*transport.LeftError](err) && !strings.Contains(strings.ToLower(m.Op), "send") || is[*ProcFailedError](err) ||
-		errors.Is(err, ErrRevoked) || errors.Is(err, transport.ErrDied) || errors.Is(err, transport.ErrCancelled) || errors.Is(err, errUnwinding) ||
-		errors.Is(err, errLeftBehind)
+	return waiting.IsCommon(err) || is[*transport.LeftError](err) && !strings.Contains(strings.ToLower(m.Op), "send") ||
+		is[*ProcFailedError](err) || errors.Is(err, ErrRevoked) || errors.Is(err, transport.ErrDied) || errors.Is(err, transport.ErrCancelled) ||
+		errors.Is(err, errUnwinding) || errors.Is(err, errLeftBehind)
 }
 
 // told notes that the program was told the result of a future.
@@ -94,13 +94,16 @@ func (l *leaks) lose(c *ledger.Comm, messages []string) {
 
 // wrong returns the failures that this rank's own calls are to blame for, or nil. A send to a rank that
 // has returned may depend on which of the two was faster, and is not among them; nor are those that an
-// error under way is about to excuse.
-func (l *leaks) wrong(hasErrors func(*ledger.Comm) bool) error {
+// error under way is about to excuse. When the job is over, only collective calls that differ are.
+func (l *leaks) wrong(over bool, hasErrors func(*ledger.Comm) bool) error {
 	l.mu.Lock()
 	failed := slices.Clone(l.failed)
 	l.mu.Unlock()
 	var all []error
 	for _, f := range failed {
+		if over && !is[*transport.MismatchError](f.err) {
+			continue
+		}
 		if !is[*transport.LeftError](f.err) && !hasErrors(f.comm) {
 			all = append(all, f)
 		}

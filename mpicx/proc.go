@@ -87,14 +87,14 @@ func newProc(t transport.Comm, o *options) *proc {
 
 // wrong returns what this rank's own calls have failed with, if nobody was told. In a test, mpicxtest says it
 // when all ranks have returned.
-func (p *proc) wrong() error {
-	if p.keeps {
+func (p *proc) wrong(over bool) error {
+	if p.keeps || p.dead.Load() && !p.returned.Load() {
 		return nil
 	}
-	return p.leaks.wrong(func(c *ledger.Comm) bool { // is broken, or has an error that is under way or was not told
+	return p.leaks.wrong(over, func(c *ledger.Comm) bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return c.Broken() || c.Unwinding() || c.NeedsLook() && !c.IsClosed()
+		return c.Broken() || c.Unwinding() || c.Disturbed()
 	})
 }
 

@@ -20,7 +20,8 @@ import (
 // or the errors of the ranks that failed. A panic becomes a *PanicError, and runtime.Goexit
 // becomes ErrGoexit. A rank whose fn returns nil fails nevertheless if one of its operations has
 // ended with an *MPIError that nobody has waited for, such as that of a Send to a rank which does
-// not exist. What an error of the communicator has followed does not count.
+// not exist, or of a collective call that differs from a peer's. What an error of the communicator
+// has followed does not count.
 //
 // Without a launcher the ranks are goroutines of this process. Run may then be called often,
 // and from several goroutines.
@@ -99,14 +100,14 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	}
 	<-crew.done
 	reporter.end(errors.Join(slices.Collect(maps.Values(errs))...))
-	mismatches := func(of bool) { // messages of processes come until the job's end
+	wrong := func(processes bool) { // messages of processes come until the job's end
 		for root, rank := range roots {
-			if errs[rank] == nil && of == (root.proc.driver != nil) {
-				errs[rank] = root.untoldMismatch()
+			if errs[rank] == nil && processes == (root.proc.driver != nil) {
+				errs[rank] = root.wrong(true)
 			}
 		}
 	}
-	mismatches(false)
+	wrong(false)
 	maps.DeleteFunc(errs, func(_ int, err error) bool { return err == nil })
 	if o.left != nil && len(errs) == 0 {
 		for root, rank := range roots {
@@ -117,7 +118,7 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 		root.finish()
 	}
 	err = j.end()
-	mismatches(true)
+	wrong(true)
 	maps.DeleteFunc(errs, func(_ int, err error) bool { return err == nil })
 	switch {
 	case len(errs) == 0 && j.unfit != nil: // this process has no rank of the world
@@ -207,9 +208,13 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 	}
 	*rank = world.rank
 	if *err = fn(ctx, world); *err == nil {
-		*err = cmp.Or(c.untoldMismatch(), c.proc.wrong())
+		c.t.Compare()
+		*err = c.wrong(false)
 	}
 }
+
+// wrong returns the errors of this rank's own calls that its program was not told of. c is its first communicator.
+func (c *Comm) wrong(over bool) error { return cmp.Or(c.untoldMismatch(), c.proc.wrong(over)) }
 
 // refuse ends the rank by err instead of running its program.
 func (c *Comm) refuse(err error) {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
@@ -112,9 +113,9 @@ func (k *keeper) Told(cell *waiting.Cell, err error) {
 }
 
 // Failing notes that a future is about to end with err, unless the program has returned and
-// could not have waited for it.
+// could not have waited for it: except if its own call was wrong.
 func (k *keeper) Failing(cell *waiting.Cell, err error) {
-	if !k.proc.returned.Load() && !k.proc.over.Load() {
+	if !k.proc.returned.Load() && !k.proc.over.Load() || is[*transport.MismatchError](err) {
 		k.proc.leaks.failing(&k.ledger, k.name, cell, err)
 	}
 }

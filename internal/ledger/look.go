@@ -26,6 +26,17 @@ func (c *Comm) disturbs() bool {
 	return c.open && c.corrupted == nil || c.moving > 0 || len(c.untold) > 0
 }
 
+// Disturbed says whether c, or a communicator that it is derived from, has an error that is under way or
+// was not told.
+func (c *Comm) Disturbed() bool {
+	for a := c; a != nil; a = a.parent {
+		if a.disturbs() {
+			return true
+		}
+	}
+	return false
+}
+
 // update sets needsLook of c's family.
 func (c *Comm) update() {
 	above := c.ledger.dead || c.ledger.over

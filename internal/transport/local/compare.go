@@ -18,10 +18,10 @@ import (
 // carry that call, so a comparison finds nothing that such a message would not show.
 //
 // A comparison finds something new only in a communicator in which a rank has made a call, or has
-// begun to wait for a message, since the last comparison. Such a communicator is due. While communicators are
-// due, a timer is set when a program is about to block, or ends. If all ranks block, the calls
-// that they are blocked in are therefore compared, once. A program that stands still has no
-// timer, as testing/synctest requires. A program that is too fast to block has none either:
+// begun to wait for a message, since the last comparison. Such a communicator is due. When a program
+// ends, those that are due are compared, and while there are any, a timer is set when a program is
+// about to block. If all ranks block, the calls that they are blocked in are therefore compared,
+// once. A program that stands still has no timer, as testing/synctest requires. A program that is too fast to block has none either:
 // while there is a timer, the scheduler reads the clock whenever it switches goroutines, which
 // takes a tenth of the time of a short message.
 
@@ -39,6 +39,8 @@ const (
 type comparison struct {
 	// untimed says that communicators are due and no timer is set. It changes under mu.
 	untimed atomic.Bool
+
+	comparing sync.Mutex // held by who compares, while it locks mu and sides
 
 	mu       sync.Mutex
 	due      []*communicator
@@ -86,7 +88,7 @@ func (c *communicator) isClosed() bool {
 }
 
 // soon schedules a comparison of the communicators that are due. It is called when a program is about
-// to block, or ends.
+// to block.
 func (c *comparison) soon() {
 	if c.untimed.Load() {
 		c.mu.Lock()
@@ -116,18 +118,14 @@ func (c *comparison) wait() time.Duration {
 	return max(comparePeriod, compareShare*min(c.took[0], c.took[1]))
 }
 
-// run compares the calls of the communicators that are due.
+// run is what the timer does.
 func (c *comparison) run() {
 	defer c.underway.Done()
 	c.mu.Lock()
-	due := c.due
-	c.due, c.set, c.running = nil, false, true
+	c.set, c.running = false, true
 	c.mu.Unlock()
 	began := time.Now()
-	for _, d := range due {
-		d.due.Store(false) // before the comparison, which may miss later changes
-		d.compareCalls()
-	}
+	c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.took = [2]time.Duration{c.took[1], time.Since(began)}
@@ -136,6 +134,24 @@ func (c *comparison) run() {
 		c.schedule()
 	}
 }
+
+// now compares the calls of the communicators that are due.
+func (c *comparison) now() {
+	c.comparing.Lock()
+	defer c.comparing.Unlock()
+	c.mu.Lock()
+	due := c.due
+	c.due = nil
+	c.untimed.Store(false)
+	c.mu.Unlock()
+	for _, d := range due {
+		d.due.Store(false) // before the comparison, which may miss later changes
+		d.compareCalls()
+	}
+}
+
+// Compare compares the calls of the job's ranks.
+func (c *Comm) Compare() { c.comm.compare.now() }
 
 // Stop ends the comparisons of the calls of c's job. None is running when it returns.
 func (c *Comm) Stop() {

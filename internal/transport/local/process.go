@@ -44,7 +44,7 @@ func (p *process) join(c *communicator) (dead bool) {
 // leave notes that the program has ended: what others wait for will never come.
 func (p *process) leave(j *job, failed bool) {
 	again := p.left.Swap(true)
-	if j.mortal && (failed || p.awaited.Load() > 0 && slices.ContainsFunc(p.live(), func(c *communicator) bool { return c.needs(p) })) {
+	if j.mortal && (failed || p.awaited.Load() > 0 && slices.ContainsFunc(p.live(), func(c *communicator) bool { return c.needs(p) && c.needsStill(p) })) {
 		p.expire()
 	}
 	if again {
@@ -117,6 +117,13 @@ func (c *communicator) needs(p *process) bool {
 		}
 	}
 	return false
+}
+
+// needsStill compares the calls of those who need p, because nothing is compared once p has died. It says whether any
+// still do.
+func (c *communicator) needsStill(p *process) bool {
+	c.compareCalls()
+	return c.needs(p)
 }
 
 // expire ends a process whose program has ended, once everything that it has sent has arrived,
@@ -229,7 +236,6 @@ func (c *Comm) Die() { c.own.process.die() }
 
 // Leave says that this rank's program has ended.
 func (c *Comm) Leave(failed bool) {
-	c.comm.compare.soon()
 	c.own.process.leave(c.comm.job, failed)
 }
 

@@ -46,6 +46,18 @@ func (e *engine) remind() {
 	}
 }
 
+// Compare has those told of that this process waits for.
+func (c *comm) Compare() {
+	e := c.e
+	e.lock()
+	defer e.unlock()
+	for _, c := range e.comms {
+		if e.err == nil {
+			c.remind()
+		}
+	}
+}
+
 func (c *comm) isRemindDue() bool {
 	s := &c.reminding
 	for r := range c.Posted.All() {
