@@ -17,6 +17,7 @@ type job struct {
 	// rank started, if it was not; nil: there are none.
 	later []transport.Comm
 	start func(rank int)
+	stop  func()       // compares the calls of goroutine ranks, whose programs have ended, a last time
 	end   func() error // waits for all processes
 	// foreign says that this process was started later, and has no rank: the job of an Instance
 	// without WithRespawn, in which a Run has fresh ranks.
@@ -38,7 +39,7 @@ func goroutines(o *options, ranks int) *job {
 	}
 	ranks = cmp.Or(o.chosen, o.environment, ranks)
 	sides := start(ranks + o.parked() + o.fresh())
-	j := &job{workers: o.workers(ranks), end: func() error { sides[0].Stop(); return nil }}
+	j := &job{workers: o.workers(ranks), stop: sides[0].Stop, end: func() error { sides[0].Stop(); return nil }}
 	for _, side := range sides {
 		j.sides = append(j.sides, side)
 	}

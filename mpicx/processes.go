@@ -104,7 +104,7 @@ func joinJob(o *options, begin func(node.Options) (*node.Job, error), again func
 	began := world.Size() - l.Later() // processes that were started at the beginning
 	n := cmp.Or(o.chosen, began-o.spares)
 	o.mostFresh = l.Later()
-	j := &job{workers: o.workers(max(n, 0)), end: leaveProcesses, courtesy: courtesy}
+	j := &job{workers: o.workers(max(n, 0)), stop: func() {}, end: leaveProcesses, courtesy: courtesy}
 	var err error
 	switch all := n + o.parked(); {
 	case n > began:

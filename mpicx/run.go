@@ -99,6 +99,7 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 		go crew.work(func() { run(t) })
 	}
 	<-crew.done
+	j.stop()
 	reporter.end(errors.Join(slices.Collect(maps.Values(errs))...))
 	wrong := func(processes bool) { // messages of processes come until the job's end
 		for root, rank := range roots {
@@ -208,7 +209,6 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 	}
 	*rank = world.rank
 	if *err = fn(ctx, world); *err == nil {
-		c.t.Compare()
 		*err = c.wrong(false)
 	}
 }

@@ -313,9 +313,6 @@ func (s *side) Leave(bool) {
 // Look does nothing: ranks that have left live, and need not learn which ranks need them.
 func (s *side) Look() {}
 
-// Compare does nothing, because no program of the simulator makes wrong calls.
-func (s *side) Compare() {}
-
 // EachPending visits the requests that have not ended.
 func (s *side) EachPending(visit func(*transport.Request)) {
 	for r := range s.Posted.All() {

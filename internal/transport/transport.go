@@ -124,9 +124,6 @@ type Comm interface {
 	// ranks whose programs have ended, or any other rank when all others have died, and has the
 	// calls of ranks compared that may wait for each other in different ones. It costs little.
 	Look()
-	// Compare has what this rank's process waits in compared with the calls of those it waits for. It is
-	// called when its program has ended.
-	Compare()
 
 	// EachPending calls visit for the requests of this rank that have not ended, to find out why
 	// a program hangs. A request does not end while visit looks at it. visit must not call a

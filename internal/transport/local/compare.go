@@ -18,12 +18,12 @@ import (
 // carry that call, so a comparison finds nothing that such a message would not show.
 //
 // A comparison finds something new only in a communicator in which a rank has made a call, or has
-// begun to wait for a message, since the last comparison. Such a communicator is due. When a program
-// ends, those that are due are compared, and while there are any, a timer is set when a program is
-// about to block. If all ranks block, the calls that they are blocked in are therefore compared,
-// once. A program that stands still has no timer, as testing/synctest requires. A program that is too fast to block has none either:
-// while there is a timer, the scheduler reads the clock whenever it switches goroutines, which
-// takes a tenth of the time of a short message.
+// begun to wait for a message, since the last comparison. Such a communicator is due. While there are
+// any, a timer is set when a program is about to block, or ends. If all ranks block, the calls that
+// they are blocked in are therefore compared, once. When all programs have ended, those that are
+// still due are compared. A program that stands still has no timer, as testing/synctest requires. A
+// program that is too fast to block has none either: while there is a timer, the scheduler reads the
+// clock whenever it switches goroutines, which takes a tenth of the time of a short message.
 
 const (
 	comparePeriod = 100 * time.Millisecond
@@ -39,8 +39,6 @@ const (
 type comparison struct {
 	// untimed says that communicators are due and no timer is set. It changes under mu.
 	untimed atomic.Bool
-
-	comparing sync.Mutex // held by who compares, while it locks mu and sides
 
 	mu       sync.Mutex
 	due      []*communicator
@@ -88,7 +86,7 @@ func (c *communicator) isClosed() bool {
 }
 
 // soon schedules a comparison of the communicators that are due. It is called when a program is about
-// to block.
+// to block, or ends.
 func (c *comparison) soon() {
 	if c.untimed.Load() {
 		c.mu.Lock()
@@ -118,14 +116,15 @@ func (c *comparison) wait() time.Duration {
 	return max(comparePeriod, compareShare*min(c.took[0], c.took[1]))
 }
 
-// run is what the timer does.
+// run compares the calls of the communicators that are due.
 func (c *comparison) run() {
 	defer c.underway.Done()
 	c.mu.Lock()
-	c.set, c.running = false, true
+	due := c.due
+	c.due, c.set, c.running = nil, false, true
 	c.mu.Unlock()
 	began := time.Now()
-	c.now()
+	compareAll(due)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.took = [2]time.Duration{c.took[1], time.Since(began)}
@@ -135,28 +134,19 @@ func (c *comparison) run() {
 	}
 }
 
-// now compares the calls of the communicators that are due.
-func (c *comparison) now() {
-	c.comparing.Lock()
-	defer c.comparing.Unlock()
-	c.mu.Lock()
-	due := c.due
-	c.due = nil
-	c.untimed.Store(false)
-	c.mu.Unlock()
+func compareAll(due []*communicator) {
 	for _, d := range due {
 		d.due.Store(false) // before the comparison, which may miss later changes
 		d.compareCalls()
 	}
 }
 
-// Compare compares the calls of the job's ranks.
-func (c *Comm) Compare() { c.comm.compare.now() }
-
-// Stop ends the comparisons of the calls of c's job. None is running when it returns.
+// Stop compares the calls of c's job that are due a last time, and ends the comparisons. None is
+// running when it returns.
 func (c *Comm) Stop() {
 	j := &c.comm.compare
 	j.mu.Lock()
+	due := j.due
 	j.over, j.due = true, nil
 	j.untimed.Store(false)
 	if j.set && j.timer.Stop() {
@@ -165,6 +155,7 @@ func (c *Comm) Stop() {
 	}
 	j.mu.Unlock()
 	j.underway.Wait()
+	compareAll(due)
 }
 
 // A pause is what a rank waits for: a message from peer that belongs to a call or, for the

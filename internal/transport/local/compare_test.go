@@ -218,7 +218,7 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// Nothing is compared before a program blocks or ends, unless many communicators are due.
+// There is no timer before a program blocks or ends, unless many communicators are due.
 func TestWhenCallsAreCompared(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -227,7 +227,7 @@ func TestWhenCallsAreCompared(t *testing.T) {
 	}{
 		{"calls", func([]*Comm) {}, false},
 		{"and one blocks", func(ranks []*Comm) { ranks[1].Look() }, true},
-		{"and one ends", func(ranks []*Comm) { ranks[1].Compare() }, true},
+		{"and one ends", func(ranks []*Comm) { ranks[1].Leave(false) }, true},
 		{"and there are many communicators", func(ranks []*Comm) {
 			for i := range mostDue - 1 {
 				c, err := ranks[0].Sub(transport.Name{Seq: uint64(i + 1)}, []int{0})

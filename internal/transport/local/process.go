@@ -236,6 +236,7 @@ func (c *Comm) Die() { c.own.process.die() }
 
 // Leave says that this rank's program has ended.
 func (c *Comm) Leave(failed bool) {
+	c.comm.compare.soon()
 	c.own.process.leave(c.comm.job, failed)
 }
 

@@ -524,6 +524,7 @@ func (c *comm) Die() {
 // Leave says that this process's program has ended.
 func (c *comm) Leave(failed bool) {
 	c.e.lock()
+	c.e.remindAll() // nobody will wait any more for what is pending
 	c.e.leave(c.liveness, failed)
 	c.e.unlock()
 }

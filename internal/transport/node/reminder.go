@@ -46,11 +46,8 @@ func (e *engine) remind() {
 	}
 }
 
-// Compare has those told of that this process waits for.
-func (c *comm) Compare() {
-	e := c.e
-	e.lock()
-	defer e.unlock()
+// remindAll has all told of that this process waits for.
+func (e *engine) remindAll() {
 	for _, c := range e.comms {
 		if e.err == nil {
 			c.remind()

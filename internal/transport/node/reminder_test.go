@@ -66,8 +66,8 @@ func TestMismatchIsTold(t *testing.T) {
 	}
 }
 
-// When a program ends, what it still waits in is compared at once.
-func TestCompare(t *testing.T) {
+// When a program ends, the calls that are pending are compared at once.
+func TestReminderAtTheEnd(t *testing.T) {
 	barrier, bcast := signature.Call{Kind: signature.Barrier}.Word(), signature.Call{Kind: signature.Bcast, Root: 1, Of: signature.Int, Count: 1}.Word()
 	c, _ := pair(false)
 	var n ends
@@ -76,7 +76,7 @@ func TestCompare(t *testing.T) {
 	}
 	settle(c[:]...)
 	require.NoError(t, c[0].Mismatch())
-	c[0].Compare()
+	c[0].Leave(false)
 	settle(c[:]...)
 	require.Error(t, c[0].Mismatch())
 	require.Error(t, c[1].Mismatch())
