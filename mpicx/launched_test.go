@@ -60,6 +60,8 @@ func TestMPIFails(t *testing.T) {
 	ctx := t.Context()
 	world := processes.World()
 	dup := world.Dup().MustGet(ctx)
+	alone := world.Split(world.Rank(), 0).MustGet(ctx)
+	require.NoError(t, mpicx.Run(ctx, barrier))
 	require.NoError(t, world.Barrier().Wait(ctx))
 	short := mpicx.Recv(world, []int{0}, mpicx.AnySource, 1)
 	long := mpicx.Ssend(dup, make([]int, 100_000), (world.Rank()+1)%world.Size(), 2)
@@ -75,6 +77,8 @@ func TestMPIFails(t *testing.T) {
 		require.Contains(t, failed.Text, "MPI_Testsome: truncated")
 		require.ErrorIs(t, err, broken)
 	}
+	require.ErrorIs(t, barrier(ctx, alone), broken) // though it needs no message
+	require.ErrorIs(t, mpicx.Run(ctx, barrier), broken)
 	for _, c := range []*mpicx.Comm{world, dup} {
 		err := c.SignalError(ctx, 1)
 		require.True(t, corrupted(err), "%v", err)

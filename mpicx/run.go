@@ -147,9 +147,6 @@ func newRoot(t transport.Comm, o *options, j *job) (root *Comm, err error) {
 	}
 	root = newComm(p, t, nil, nil, "world", nil)
 	p.carryOut, p.giveUp = root.carryOut, root.giveUp
-	if p.driver != nil {
-		p.driver.OnFailure(p.giveUp)
-	}
 	root.lineage = &lineage{workers: j.workers, start: j.start}
 	if j.workers == nil {
 		root.lineage.succeed(root, succession{line: 1})
@@ -162,6 +159,9 @@ func newRoot(t transport.Comm, o *options, j *job) (root *Comm, err error) {
 		root.started()
 	}
 	root.open(nil, dup, t.Epoch(), true, false)
+	if p.driver != nil {
+		p.driver.OnFailure(p.giveUp)
+	}
 	if j.start != nil {
 		err = root.lineage.recruit()
 	}
@@ -260,6 +260,7 @@ func (c *Comm) finish() {
 	p.over.Store(true)
 	p.feed(p.ledger.End)
 	if p.driver != nil { // peers in other processes may still receive what this rank sent
+		p.driver.OnFailure(nil)
 		return
 	}
 	for _, d := range c.family() {

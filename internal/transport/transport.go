@@ -248,7 +248,7 @@ type Driver interface {
 	// Failed returns the error after which no message moves any more, or nil.
 	Failed() error
 	// OnFailure has told called with this error when there is one, on any goroutine: the program may
-	// need no message, and would not hear of it.
+	// need no message, and would not hear of it. It takes the place of the last one; nil: nobody is told.
 	OnFailure(told func(error))
 	// Watch adds n to the number of goroutines that wait in other ways.
 	Watch(n int)

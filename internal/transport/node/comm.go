@@ -40,6 +40,7 @@ type comm struct {
 	receiving map[*transport.Request]bool // true: cancelled, if no bytes come
 
 	reminding reminding
+	onFailure func(error) // nil: nobody is told
 
 	listener      transport.Listener
 	inbox         []*arrival // messages for it
@@ -148,9 +149,9 @@ func (c *comm) Failed() error {
 func (c *comm) OnFailure(told func(error)) {
 	c.e.lock()
 	defer c.e.unlock()
-	c.e.onFailure = told
+	c.onFailure = told
 	if c.e.err != nil {
-		c.e.tellFailure()
+		c.tellFailure()
 	}
 }
 

@@ -60,8 +60,7 @@ type engine struct {
 	told    []news       // memory for reuse
 	telling atomic.Int32 // what it tells; without mu it changes only from toldEnd to toldNothing
 
-	onFailure func(error) // nil: nobody is told
-	whole     bool        // the fabric divides transfers into parts
+	whole bool // the fabric divides transfers into parts
 
 	driving driving
 	often   int           // turns after which it lets other goroutines have its core: a thread may wake up for that
@@ -545,7 +544,9 @@ func (e *engine) fail(err error) {
 	}
 	e.err = err
 	e.over.Store(true)
-	e.tellFailure()
+	for _, c := range e.comms {
+		c.tellFailure()
+	}
 	for _, c := range e.comms {
 		e.endAll(c.TakeIf(func(*transport.Request) bool { return true }), err)
 		clear(c.sending)
@@ -573,9 +574,9 @@ func (e *engine) fail(err error) {
 	clear(e.coming)
 }
 
-func (e *engine) tellFailure() {
-	if told, err := e.onFailure, e.err; told != nil {
-		e.news = append(e.news, news{call: func() { told(err) }})
+func (c *comm) tellFailure() {
+	if told, err := c.onFailure, c.e.err; told != nil {
+		c.e.news = append(c.e.news, news{call: func() { told(err) }})
 	}
 }
 

@@ -141,7 +141,9 @@ func (j *Job) End() error {
 		if err := e.fabric.Finalize(e.losses > 0); err != nil {
 			fmt.Fprintln(os.Stderr, "mpicx: the job is done; what has failed is its end:", err)
 		}
-		e.onFailure = nil
+		for _, c := range e.comms {
+			c.onFailure = nil
+		}
 		e.fail(&transport.LibraryError{Call: "Finalize", Text: "the job has been ended"}) // for goroutines that have been left behind
 	}
 	e.unlock()
