@@ -11,7 +11,8 @@ import (
 
 // A board is the beginning of a job's shared memory. It has a line for each process: the first word is the
 // process's state, the second its place, from 1, in the order in which deaths were seen. A last line has the
-// number of deaths that have been seen, and the number of processes that were started or are to be.
+// number of deaths that have been seen, the number of processes that were started or are to be, and whether
+// the job survives deaths.
 type board []byte
 
 // A state is the state of a process.
@@ -58,6 +59,11 @@ func (b board) over() bool {
 func (b board) deaths() uint32 { return atomic.LoadUint32(b.count()) }
 
 func (b board) count() *uint32 { return (*uint32)(unsafe.Pointer(&b[len(b)-line])) }
+
+// survives says whether the job does not end by the death of a process. It is known when one has come.
+func (b board) survives() bool { return atomic.LoadUint32(b.mortality()) > 0 }
+
+func (b board) mortality() *uint32 { return (*uint32)(unsafe.Pointer(&b[len(b)-line+8])) }
 
 // begun returns the number of processes that were started or are to be. They are the first ones.
 func (b board) begun() int { return min(int(atomic.LoadUint32(b.beginnings())), len(b)/line-1) }

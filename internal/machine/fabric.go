@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -47,6 +48,9 @@ func (f *fabric) Start(isMortal bool) (node.Start, error) {
 		return node.Start{}, fmt.Errorf("the memory of mpicxrun's job: %w", err)
 	}
 	f.board = f.shared[:boardSize(f.all())]
+	if isMortal {
+		atomic.StoreUint32(f.board.mortality(), 1)
+	}
 	if !f.board.claim(f.Rank, mine) {
 		return node.Start{}, f.refusal("has another process as this rank")
 	}

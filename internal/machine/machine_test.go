@@ -140,23 +140,25 @@ func TestEndOfWhoHasLeft(t *testing.T) {
 // A process that the others still need when it has left has died, and its end is the job's status, though the
 // system reports the end of another before.
 func TestStatusOfWhoHasLeft(t *testing.T) {
-	j, err := NewJob(2, 0)
-	require.NoError(t, err)
-	defer j.Close()
-	j.board.set(0, left)
-	j.board.set(1, fragile)
-	j.board.seen(0) // by 1, which ends for that
-	lives := filepath.Join(t.TempDir(), "lives")
-	require.NoError(t, syscall.Mkfifo(lives, 0o600))
-	scripts := []string{
-		`read _ <"$0"; kill -9 $$`,
-		`exec 3>"$0"; exit 1`,
+	for _, since := range []state{fragile, left} { // of the other, after it has seen the death
+		j, err := NewJob(2, 0)
+		require.NoError(t, err)
+		defer j.Close()
+		j.board.set(0, left)
+		j.board.seen(0) // by 1, which ends for that
+		j.board.set(1, since)
+		lives := filepath.Join(t.TempDir(), "lives")
+		require.NoError(t, syscall.Mkfifo(lives, 0o600))
+		scripts := []string{
+			`read _ <"$0"; kill -9 $$`,
+			`exec 3>"$0"; exit 1`,
+		}
+		var said []string
+		outcomes, err := j.Run(func(rank int) *exec.Cmd { return exec.Command("sh", "-c", scripts[rank], lives) }, nil, func(text string) { said = append(said, text) })
+		require.NoError(t, err)
+		require.Equal(t, 128+9, Status(outcomes), "%v", since)
+		require.Equal(t, []string{"rank 0 has died: signal: killed; the others can't continue without it"}, said)
 	}
-	var said []string
-	outcomes, err := j.Run(func(rank int) *exec.Cmd { return exec.Command("sh", "-c", scripts[rank], lives) }, nil, func(text string) { said = append(said, text) })
-	require.NoError(t, err)
-	require.Equal(t, 128+9, Status(outcomes))
-	require.Equal(t, []string{"rank 0 has died: signal: killed; the others can't continue without it"}, said)
 }
 
 // A process may be killed after it has noted a death on the board, and before it has counted it. The

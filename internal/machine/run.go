@@ -152,7 +152,7 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 	for r := range outcomes {
 		o := &outcomes[r]
 		o.Died = (o.was != left || j.board.died(r)) && (j.any(mortal) || j.any(fragile) || j.any(left))
-		o.Survived = o.Died && j.any(left) && !j.any(fragile)
+		o.Survived = o.Died && j.any(left) && !j.any(fragile) && j.board.survives()
 		o.First = o.Died && j.isFirst(r)
 		switch {
 		case said[r]:
