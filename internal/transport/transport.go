@@ -108,7 +108,7 @@ type Comm interface {
 	// AnySource.
 	Die()
 	// Leave says that the rank's program has ended. Its communicators still carry errors, and
-	// complete what it has begun. If another rank needs more of it, it dies. If its program has
+	// complete what it has begun. Calls that are pending are compared. If another rank needs more of it, it dies. If its program has
 	// failed, it dies in any case, when its messages have arrived.
 	//
 	// Further rules apply to requests that the program of a rank waits for: requests whose

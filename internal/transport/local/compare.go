@@ -13,7 +13,7 @@ import (
 
 // Ranks that have made different calls may all wait for each other, and then no message shows
 // the mismatch (M2). Processes send each other reminders (node/reminder.go). Goroutine ranks
-// are compared instead: one goroutine reads what each rank waits for, and compares the rank's
+// are compared instead: a goroutine reads what each rank waits for, and compares the rank's
 // call with the call that its peer has made in the same place. A message of the peer would
 // carry that call, so a comparison finds nothing that such a message would not show.
 //

@@ -92,7 +92,7 @@ func (s *shim) Start(mortal bool) (node.Start, error) {
 		C.mx_copies = C.MX_PIECE
 		err = startNative()
 	}
-	return node.Start{Name: "mpi", Rank: int(rank), Size: int(size), Crowded: crowded != 0, Packet: int(longest), Whole: mortal}, err
+	return node.Start{Name: "mpi", Rank: int(rank), Size: int(size), Crowded: crowded != 0, Packet: int(longest), Whole: C.mx_copies != 0}, err
 }
 
 func (s *shim) Machines() ([]int, error) {

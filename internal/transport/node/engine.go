@@ -44,8 +44,9 @@ type engine struct {
 	lastID      uint64
 	cookie      *cookie
 	tags        uint32
-	err         error       // the fabric's error; nothing works after it
-	over        atomic.Bool // err is set
+	tagged      map[uint32]bool // those of the fabric's tags that transfers to this process have
+	err         error           // the fabric's error; nothing works after it
+	over        atomic.Bool     // err is set
 	mortal      bool
 	dead        []bool // processes that have died
 	losses      int
@@ -75,7 +76,7 @@ type engine struct {
 func newEngine(fabric Fabric, mortal bool) *engine {
 	e := &engine{
 		fabric: fabric, mortal: mortal, comms: make(map[contextID]*comm), closed: [2]map[contextID]struct{}{{}, {}}, early: make(map[contextID][]*arrival),
-		transfers: make(map[uint64]*transfer), coming: make(map[uint32]*transfer), offers: make(map[uint64]*transfer), families: make(map[contextID]*liveness), nap: longNap,
+		transfers: make(map[uint64]*transfer), coming: make(map[uint32]*transfer), offers: make(map[uint64]*transfer), tagged: make(map[uint32]bool), families: make(map[contextID]*liveness), nap: longNap,
 		cookie: newCookie(), driving: driving{free: make(chan struct{}, 1)}, attend: make(chan struct{}, 1), stop: make(chan struct{}), often: 256,
 	}
 	if runtime.GOMAXPROCS(0) == 1 {

@@ -21,8 +21,9 @@ type transfer struct {
 	parts     int // number of the fabric's messages that have not ended
 	lengths   int // sum of the lengths of those that have come
 	dead      bool
-	cancelled bool // by its sender
-	place     int  // of the offer, if its receiver may read the bytes from its sender's memory; else 0
+	cancelled bool   // by its sender
+	tag       uint32 // that this process has given to it; 0: none of the fabric's
+	place     int    // of the offer, if its receiver may read the bytes from its sender's memory; else 0
 	pin       runtime.Pinner
 }
 
@@ -120,7 +121,8 @@ func (e *engine) accept(a *arrival, t *transfer) {
 			return
 		}
 	} else {
-		tag = 1 + e.tags%transferTags
+		tag = e.freeTag()
+		t.tag = tag
 		room := t.bytes
 		if len(room) == 0 {
 			room = make([]byte, withdrawnLength(0))
@@ -128,6 +130,18 @@ func (e *engine) accept(a *arrival, t *transfer) {
 		e.carry(false, a.source, tag, t, room, a.header.length)
 	}
 	e.answer(accept, tag, t)
+}
+
+// freeTag returns a tag for the bytes of a transfer. It passes over those in use: the fabric may divide transfers into
+// parts that begin one after another, and takes the parts of two with one tag for each other's.
+func (e *engine) freeTag() uint32 {
+	tag := 1 + e.tags%transferTags
+	for e.tagged[tag] && len(e.tagged) < transferTags {
+		e.tags++
+		tag = 1 + e.tags%transferTags
+	}
+	e.tagged[tag] = true
+	return tag
 }
 
 // forget drops an offer that its sender has taken back. If it has been accepted already, other bytes come
@@ -208,6 +222,7 @@ func (e *engine) ended(id uint64, length int, dead bool) {
 	t.dead = t.dead || dead
 	if t.parts--; t.parts == 0 {
 		t.pin.Unpin()
+		delete(e.tagged, t.tag)
 		e.done(t)
 	}
 }
