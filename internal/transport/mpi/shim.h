@@ -152,8 +152,9 @@ static int mx_reap(mx_list *l, mx_ended *ended, int most, int *reaped) {
 	int each = code != MPI_SUCCESS; // status[i].MPI_ERROR is set
 	code = MPI_SUCCESS;
 	for (int i = 0; i < n; i++) {
-		int error = each ? status[i].MPI_ERROR : MPI_SUCCESS;
-		ended[i] = (mx_ended){.what = l->what[from + l->done[i]], .lost = mx_death(error)};
+		int at = from + l->done[i], error = each ? status[i].MPI_ERROR : MPI_SUCCESS;
+		ended[i] = (mx_ended){.what = l->what[at], .lost = mx_death(error)};
+		if (l->request[at] == MPI_REQUEST_NULL) l->what[at] = 0;
 		if (error == MPI_SUCCESS)
 			ended[i].length = mx_count(&status[i]);
 		else if (!ended[i].lost)
@@ -164,7 +165,8 @@ static int mx_reap(mx_list *l, mx_ended *ended, int most, int *reaped) {
 		if (l->request[i] != MPI_REQUEST_NULL) {
 			l->request[kept] = l->request[i];
 			l->what[kept++] = l->what[i];
-		}
+		} else if (l->what[i] != 0) // not listed: it has failed since, and Open MPI frees all that have
+			ended[n++] = (mx_ended){.what = l->what[i], .lost = mx_died = 1};
 	l->count = kept;
 	l->from -= n;
 	*reaped = n;
