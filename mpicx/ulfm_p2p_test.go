@@ -1,12 +1,14 @@
 package mpicx_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
@@ -76,5 +78,34 @@ func TestMprobeOfTheDead(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 2, m.Source)
 		return mpicx.Mrecv(m, got).Wait(ctx)
+	})
+}
+
+// P4: long messages that are under way to and from a process when it dies end at the others.
+func TestTransfersOfTheDead(t *testing.T) {
+	propagating(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		const messages, length = 8, 1 << 20
+		begin := func(peer int) (first *future.Future[mpicx.Status]) {
+			for range messages {
+				first = cmp.Or(first, mpicx.Recv(world, make([]byte, length), peer, 1))
+				mpicx.Send(world, make([]byte, length), peer, 1)
+			}
+			return first
+		}
+		if world.Rank() == 1 {
+			begin(2)
+			begin(3)
+			begin(0).MustWait(ctx)
+			mpicxtest.Die(world)
+		}
+		begin(1)
+		if err := corruptedBy(world.Barrier().Wait(ctx), 1); err != nil {
+			return err
+		}
+		rest, err := world.Shrink().Get(ctx)
+		if err != nil {
+			return err
+		}
+		return rest.Barrier().Wait(ctx)
 	})
 }
