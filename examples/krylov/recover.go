@@ -94,13 +94,16 @@ func (r *rank) restore(ctx context.Context) (int, error) {
 // event describes what has happened since the last recovery.
 func (r *rank) event(a *recovery.Attempt) report.Event {
 	e := report.Event{Iteration: r.Done}
-	at := slices.Clone(r.Members) // members of the communicator of a cause
+	var at []int // ranks of the communicator of a cause, as ranks of the world
+	for _, m := range r.Members {
+		at = append(at, m.ID)
+	}
 	shrunk := len(at) != len(r.members)
 	for _, cause := range a.Causes[r.Mended:] {
 		failures, dead, corrupted := told(cause)
 		var lost []int
 		for _, f := range failures {
-			f.Rank = member(at, f.Rank)
+			f.Rank = idOf(at, f.Rank)
 			lost = append(lost, f.Rank)
 			e.Failures = append(e.Failures, report.FailuresOf([]mpicx.Failure{f})...)
 			if e.First.IsZero() || f.Time.Before(e.First) {
@@ -108,40 +111,33 @@ func (r *rank) event(a *recovery.Attempt) report.Event {
 			}
 		}
 		for _, d := range dead {
-			d = member(at, d)
-			lost = append(lost, d)
-			if !shrunk {
-				e.Dead = append(e.Dead, d)
-			}
+			lost = append(lost, idOf(at, d))
 		}
 		if corrupted {
 			e.Corrupted = true
 			e.Losses++
 			if shrunk {
-				at = without(at, lost)
+				at = slices.DeleteFunc(at, func(rank int) bool { return slices.Contains(lost, rank) })
 			}
 		}
 	}
-	if shrunk { // it may be without more ranks than the causes say
-		e.Dead = slices.DeleteFunc(without(r.Members, r.members), e.Failed)
+	for _, m := range r.Members { // the recovery may have been without more ranks than the causes say
+		if !slices.Contains(r.members, m) && !e.Failed(m.ID) {
+			e.Dead = append(e.Dead, m.ID)
+		}
 	}
 	slices.Sort(e.Dead)
-	e.Dead = slices.Compact(e.Dead)
 	e.First = r.trial.firstTime(e.First, e.Dead)
 	return e
 }
 
-// member returns the world's number of a communicator's rank. It returns the rank itself if the
+// idOf returns the rank in the world of a communicator's rank. It returns the rank itself if the
 // causes do not account for all changes.
-func member(members []int, rank int) int {
-	if rank < len(members) {
-		return members[rank]
+func idOf(at []int, rank int) int {
+	if rank < len(at) {
+		return at[rank]
 	}
 	return rank
-}
-
-func without(ranks, lost []int) []int {
-	return slices.DeleteFunc(slices.Clone(ranks), func(r int) bool { return slices.Contains(lost, r) })
 }
 
 // told returns the contents of an error that all ranks have.

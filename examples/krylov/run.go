@@ -40,9 +40,9 @@ type rank struct {
 	trial    *trial
 	id       int // in the world
 	comm     *mpicx.Comm
-	members  []int   // ranks of comm, as ranks of the world
-	lead     int     // the leader's rank in comm
-	sys      *system // on comm
+	members  []member // of comm
+	lead     int      // the leader's rank in comm
+	sys      *system  // on comm
 	watched  krylov.System
 	detector *detect.Detector
 	injector *fault.Injector
@@ -68,12 +68,15 @@ type rank struct {
 // leader.
 type history struct {
 	Out        report.Outcome
-	Done       int   // iterations
-	Recoveries int   // begun so far
-	Mended     int   // handled causes of recovery.Run
-	Members    []int // ranks of the communicator at that time, as ranks of the world
+	Done       int      // iterations
+	Recoveries int      // begun so far
+	Mended     int      // handled causes of recovery.Run
+	Members    []member // of the communicator at that time
 	Began      time.Time
 }
+
+// A member is a rank of the world, in one of its incarnations.
+type member struct{ ID, Turn int }
 
 // A state is a rank's part of the saved state.
 type state struct {
@@ -232,7 +235,7 @@ func (r *rank) listen(ctx context.Context) (callOff func()) {
 
 // An introduction is what a rank tells the others at the beginning of an attempt.
 type introduction struct {
-	ID     int
+	Member member
 	Fresh  bool // it has no state
 	Away   bool // it has no system on this communicator yet
 	Rescue bool
@@ -244,7 +247,7 @@ type introduction struct {
 // the decision depends on.
 func (r *rank) begin(ctx context.Context, a *recovery.Attempt) error {
 	r.comm = a.Comm
-	all, err := mpicx.AllgatherValue(r.comm, introduction{r.id, r.sys == nil, r.sys == nil || r.sys.comm != r.comm, r.isRescue(), r.Done, r.xDone}).Get(ctx)
+	all, err := mpicx.AllgatherValue(r.comm, introduction{member{r.id, r.comm.Incarnation()}, r.sys == nil, r.sys == nil || r.sys.comm != r.comm, r.isRescue(), r.Done, r.xDone}).Get(ctx)
 	if err != nil {
 		return err
 	}
@@ -255,7 +258,7 @@ func (r *rank) begin(ctx context.Context, a *recovery.Attempt) error {
 			eldest = rank
 		}
 		xDone = max(xDone, it.XDone)
-		r.members = append(r.members, it.ID)
+		r.members = append(r.members, it.Member)
 	}
 	r.lead = max(0, slices.IndexFunc(all, func(i introduction) bool { return !i.Rescue }))
 	begun := !all[eldest].Fresh || r.trial.jobs > 0

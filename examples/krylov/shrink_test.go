@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/examples/krylov/report"
+	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+	"github.com/mpicx/go-mpicx/mpicx/recovery"
 )
 
 // needsULFM skips a test of flags that this build refuses: see TestNeedsULFM.
@@ -294,4 +296,12 @@ func TestNeedsULFM(t *testing.T) {
 		require.Contains(t, stderr.String(), test.want)
 		require.Empty(t, stdout.String())
 	}
+}
+
+// A rank that dies when its peers already recover from another death is in no cause.
+func TestEventOfUnreportedDeath(t *testing.T) {
+	r := &rank{trial: &trial{}, members: []member{{0, 0}, {1, 1}, {2, 1}, {3, 1}}}
+	r.Members = []member{{0, 0}, {1, 0}, {2, 0}, {3, 0}}
+	e := r.event(&recovery.Attempt{Causes: []error{&mpicx.CommCorruptedError{Dead: []int{1}, Failures: []mpicx.Failure{{Rank: 3}}}}})
+	require.Equal(t, []int{1, 2}, e.Dead)
 }
