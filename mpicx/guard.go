@@ -69,7 +69,10 @@ func (c *Comm) unwindAll(f Failure, err error) (told bool) {
 
 // withoutStack returns the error that has ended a rank's program as its peers get it.
 func withoutStack(err error) error {
-	if p, ok := err.(*PanicError); ok {
+	switch p := err.(type) {
+	case *PanicError:
+		return fmt.Errorf("panic: %v", p.Value)
+	case *future.Panicked:
 		return fmt.Errorf("panic: %v", p.Value)
 	}
 	return err

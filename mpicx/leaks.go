@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
@@ -19,6 +21,7 @@ import (
 // an error, a death, or the end of a rank's program has ended.
 type leaks struct {
 	mu       sync.Mutex
+	late     func(error) // not nil: the program has returned
 	failed   []failedFuture
 	messages []lostMessage
 }
@@ -43,21 +46,37 @@ func (f failedFuture) Error() string {
 
 func (f failedFuture) Unwrap() error { return f.err }
 
-// failing notes that a future of c is about to end with err.
+// failing notes that a future of c is about to end with err, which is not others'. What a program has left under way
+// when it returned may fail for any reason, except for collective operations.
 func (l *leaks) failing(c *ledger.Comm, name string, cell *waiting.Cell, err error) {
-	if !is[*MPIError](err) || isOthers(err) {
-		return
+	l.mu.Lock()
+	late := l.late
+	if late == nil || isOfCall(err) {
+		l.failed = append(l.failed, failedFuture{cell, c, name, err})
 	}
+	l.mu.Unlock()
+	if late != nil && isOfCall(err) {
+		late(err)
+	}
+}
+
+// end notes that the program has returned. From now on late is called for failures of collective operations.
+func (l *leaks) end(late func(error)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.failed = append(l.failed, failedFuture{cell, c, name, err})
+	l.late = late
+}
+
+// isOfCall says whether a collective operation has ended with err, because of its arguments, or a function.
+func isOfCall(err error) bool {
+	return is[*transport.MismatchError](err) || is[*collective.LengthError](err) || is[*future.Panicked](err)
 }
 
 // isOthers says whether the cause of err is not the operation that ends with it. A send to a rank that
 // has returned is excused here: its message is one that nobody has received.
 func isOthers(err error) bool {
-	m, _ := errors.AsType[*MPIError](err)
-	return waiting.IsCommon(err) || is[*transport.LeftError](err) && !strings.Contains(strings.ToLower(m.Op), "send") ||
+	m, ok := errors.AsType[*MPIError](err)
+	return !ok && !is[*future.Panicked](err) || waiting.IsCommon(err) || is[*transport.LeftError](err) && !strings.Contains(strings.ToLower(m.Op), "send") ||
 		is[*ProcFailedError](err) || errors.Is(err, ErrRevoked) || errors.Is(err, transport.ErrDied) || errors.Is(err, transport.ErrCancelled) ||
 		errors.Is(err, errUnwinding) || errors.Is(err, errLeftBehind)
 }
@@ -101,12 +120,13 @@ func (l *leaks) wrong(over bool, hasErrors func(*ledger.Comm) bool) error {
 	l.mu.Unlock()
 	var all []error
 	for _, f := range failed {
-		if over && !is[*transport.MismatchError](f.err) {
+		if over && !isOfCall(f.err) || is[*transport.LeftError](f.err) || hasErrors(f.comm) {
 			continue
 		}
-		if !is[*transport.LeftError](f.err) && !hasErrors(f.comm) {
-			all = append(all, f)
+		if p, ok := f.err.(*future.Panicked); ok {
+			return p
 		}
+		all = append(all, f)
 	}
 	return errors.Join(all...)
 }

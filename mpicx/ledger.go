@@ -46,7 +46,8 @@ func (c *Comm) carryOut(o *ledger.Output) {
 	case ledger.Forget:
 		ownerOf(o.Comm).forget()
 	case ledger.Leave:
-		c.t.Leave(c.proc.failed)
+		c.proc.left.Store(true)
+		c.t.Leave(c.proc.ending())
 	case ledger.Tell:
 		for _, w := range c.proc.watchers {
 			w.heard(o.Event)

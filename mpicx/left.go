@@ -26,7 +26,7 @@ func (c *Comm) left() []string {
 // when the program closes c or returns, because sends that wait end then, and again when all programs
 // have returned, for messages that have come since.
 func (c *Comm) leaveMessages() {
-	if !c.proc.keeps || c.isBroken() {
+	if !c.proc.keeps || c.proc.hasErrors(&c.ledger) {
 		return
 	}
 	var all []string

@@ -28,16 +28,16 @@ var leftCalls = []leftCall{
 	{"Dup", func(c *mpicx.Comm) { c.Dup() }},
 }
 
-// M3: different calls are reported even if nobody waits for either. With ulfm a rank that has returned dies if
-// its call, which is pending, needs another rank first; then nothing is compared (M4).
+// M3: different calls are reported even if nobody waits for either. With ulfm, ranks agree on a duplicate without those
+// that have returned.
 func TestMismatchOfCallsThatAreLeft(t *testing.T) {
 	oneProcess(t)
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		sizes, calls := []int{2, 3, 5}, leftCalls
+		calls := leftCalls
 		if strings.HasSuffix(t.Name(), "ulfm") {
-			sizes, calls = sizes[:1], calls[:len(calls)-1]
+			calls = calls[:len(calls)-1]
 		}
-		for _, n := range sizes {
+		for _, n := range []int{2, 3, 5} {
 			for i, zero := range calls {
 				for j, others := range calls {
 					err := mpicx.Run(context.Background(), func(_ context.Context, world *mpicx.Comm) error {

@@ -52,6 +52,13 @@ type proc struct {
 	// failed says that the rank's program has ended by an error that no peer is told. It is
 	// set before the ledger asks for Leave.
 	failed bool
+	// stops says that an operation of the rank has failed at it, and may be needed by others. It is set before
+	// left is read, and left before stops is read.
+	stops atomic.Bool
+	// left says that the ledger has asked for Leave.
+	left atomic.Bool
+	// late is the failure of a call that was under way when the program returned.
+	late atomic.Pointer[error]
 	// aborted is why the rank was ended from outside of its program; nil: it was not.
 	aborted atomic.Pointer[error]
 
@@ -91,11 +98,28 @@ func (p *proc) wrong(over bool) error {
 	if p.keeps || p.dead.Load() && !p.returned.Load() {
 		return nil
 	}
-	return p.leaks.wrong(over, func(c *ledger.Comm) bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return c.Broken() || c.Unwinding() || c.Disturbed()
-	})
+	if late := p.late.Load(); late != nil {
+		return *late
+	}
+	return p.leaks.wrong(over, p.hasErrors)
+}
+
+// hasErrors says whether c has an error, or one is under way, that excuses what the program has left on c.
+func (p *proc) hasErrors(c *ledger.Comm) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return c.Broken() || c.Unwinding() || c.Disturbed()
+}
+
+// ending is what the rank does for others after its program has ended.
+func (p *proc) ending() transport.Ending {
+	switch {
+	case p.failed:
+		return transport.Fails
+	case p.stops.Load():
+		return transport.Stops
+	}
+	return transport.Completes
 }
 
 func (p *proc) newPlace() *waiting.Place {

@@ -20,8 +20,8 @@ import (
 // or the errors of the ranks that failed. A panic becomes a *PanicError, and runtime.Goexit
 // becomes ErrGoexit. A rank whose fn returns nil fails nevertheless if one of its operations has
 // ended with an *MPIError that nobody has waited for, such as that of a Send to a rank which does
-// not exist, or of a collective call that differs from a peer's. What an error of the communicator
-// has followed does not count.
+// not exist, or of a collective call that differs from a peer's, or with the panic of a reduction's
+// function. What an error of the communicator has followed does not count.
 //
 // Without a launcher the ranks are goroutines of this process. Run may then be called often,
 // and from several goroutines.
@@ -29,7 +29,8 @@ import (
 // A rank that leaves fn by an error, a panic or runtime.Goexit corrupts the world for its
 // peers, as Guard does, or, if the world is corrupted already, the communicators that they use
 // by then. With -tags ulfm such a rank is dead for its peers, and so is a rank that has returned
-// as soon as a peer needs it. Under ErrorsReturn the peers only learn of the death.
+// as soon as a peer needs it for more than the collective operations that it has begun, which
+// complete. Under ErrorsReturn the peers only learn of the death.
 //
 // If ctx reaches its deadline, Run prints what the ranks are waiting for to standard error, as
 // Diagnose describes it, once for the job. It also does so on a signal that the environment
@@ -104,7 +105,7 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	wrong := func(processes bool) { // messages of processes come until the job's end
 		for root, rank := range roots {
 			if errs[rank] == nil && processes == (root.proc.driver != nil) {
-				errs[rank] = root.wrong(true)
+				errs[rank] = ofRank(root.wrong(true), rank)
 			}
 		}
 	}
@@ -193,9 +194,7 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 		default:
 			*err = &future.Panicked{Value: v, Stack: debug.Stack()}
 		}
-		if p, ok := (*err).(*future.Panicked); ok {
-			*err = &PanicError{*rank, p.Value, p.Stack}
-		}
+		*err = ofRank(*err, *rank)
 		if c.proc.dead.Load() {
 			*err = nil // a dead rank reports nothing
 			return
@@ -208,9 +207,19 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 		return
 	}
 	*rank = world.rank
-	if *err = fn(ctx, world); *err == nil {
+	*err = fn(ctx, world)
+	c.proc.leaks.end(c.failLate)
+	if *err == nil {
 		*err = c.wrong(false)
 	}
+}
+
+// ofRank returns the error that has ended a rank's program, for Run.
+func ofRank(err error, rank int) error {
+	if p, ok := err.(*future.Panicked); ok {
+		return &PanicError{rank, p.Value, p.Stack}
+	}
+	return err
 }
 
 // wrong returns the errors of this rank's own calls that its program was not told of. c is its first communicator.
@@ -229,6 +238,21 @@ func (c *Comm) leave(err error) {
 	c.proc.ended(err)
 	told := err == nil || c.unwindAll(newFailure(withoutStack(err), 0), err)
 	c.end(!told || c.lineage.isForsaken())
+}
+
+// failLate tells the peers of the failure of a call that was under way when the program returned. They may wait for
+// this rank in it.
+func (c *Comm) failLate(err error) {
+	p := c.proc
+	if !is[*transport.MismatchError](err) { // which the transport keeps
+		p.late.CompareAndSwap(nil, &err)
+		if c.ulfm == nil {
+			c.unwindAll(newFailure(withoutStack(err), 0), err)
+		}
+	}
+	if p.left.Load() {
+		c.t.Leave(p.ending())
+	}
 }
 
 // end says that the rank's program has ended, for all its communicators.

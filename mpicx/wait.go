@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/internal/ledger"
-	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
@@ -112,12 +111,13 @@ func (k *keeper) Told(cell *waiting.Cell, err error) {
 	}
 }
 
-// Failing notes that a future is about to end with err, unless the program has returned and
-// could not have waited for it: except if its own call was wrong.
+// Failing notes that a future is about to end with err.
 func (k *keeper) Failing(cell *waiting.Cell, err error) {
-	if !k.proc.returned.Load() && !k.proc.over.Load() || is[*transport.MismatchError](err) {
-		k.proc.leaks.failing(&k.ledger, k.name, cell, err)
+	if isOthers(err) {
+		return
 	}
+	k.proc.stops.Store(true)
+	k.proc.leaks.failing(&k.ledger, k.name, cell, err)
 }
 
 func (k *keeper) MayHaveVerdict() bool { return k.ledger.NeedsLook() }

@@ -108,8 +108,9 @@ type Comm interface {
 	// AnySource.
 	Die()
 	// Leave says that the rank's program has ended. Its communicators still carry errors, and
-	// complete what it has begun. Calls that are pending are compared. If another rank needs more of it, it dies. If its program has
-	// failed, it dies in any case, when its messages have arrived.
+	// complete what it has begun. Calls that are pending are compared. If another rank needs more of it,
+	// it dies, when its messages have arrived. The Ending says more. Leave may be called again, if the rank
+	// does less than it has said.
 	//
 	// Further rules apply to requests that the program of a rank waits for: requests whose
 	// Completer is an Awaiter and says so. If such a request is from AnySource, and the programs
@@ -119,7 +120,7 @@ type Comm interface {
 	// no rank dies. Requests that are not of collective operations, and that need ranks whose
 	// programs have ended, then end with a *LeftError, when the messages of these ranks have
 	// arrived, errors included.
-	Leave(failed bool)
+	Leave(how Ending)
 	// Look is called after this rank's program has begun to wait. It handles requests that need
 	// ranks whose programs have ended, or any other rank when all others have died, and has the
 	// calls of ranks compared that may wait for each other in different ones. It costs little.
@@ -154,6 +155,18 @@ type Features struct {
 	// number of its messages rather than its depth.
 	SharedCores bool
 }
+
+// An Ending says what a rank still does for others when its program has ended.
+type Ending int
+
+const (
+	// Completes: it takes part in the collective calls that it has made, to their end.
+	Completes Ending = iota
+	// Stops: some of these calls have failed at this rank, so that others may wait for it in vain.
+	Stops
+	// Fails: it dies in any case.
+	Fails
+)
 
 // A Mode says how a message is sent.
 type Mode uint8

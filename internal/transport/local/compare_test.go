@@ -227,7 +227,7 @@ func TestWhenCallsAreCompared(t *testing.T) {
 	}{
 		{"calls", func([]*Comm) {}, false},
 		{"and one blocks", func(ranks []*Comm) { ranks[1].Look() }, true},
-		{"and one ends", func(ranks []*Comm) { ranks[1].Leave(false) }, true},
+		{"and one ends", func(ranks []*Comm) { ranks[1].Leave(transport.Completes) }, true},
 		{"and there are many communicators", func(ranks []*Comm) {
 			for i := range mostDue - 1 {
 				c, err := ranks[0].Sub(transport.Name{Seq: uint64(i + 1)}, []int{0})

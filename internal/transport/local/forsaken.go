@@ -41,7 +41,9 @@ func (c *communicator) sweep() {
 // needs, and ends the receive once all have died and the program has acknowledged this.
 func (s *side) endForsaken() {
 	if s.comm.mortal {
-		s.lastHope().expireIfLate()
+		if hope := s.lastHope(); hope != nil {
+			hope.expire()
+		}
 		s.endIf(func(r *transport.Request) bool {
 			return s.IsAlone(s.rank, len(s.comm.sides)) && r.Peer == transport.AnySource && r.IsAwaited() && r.HasAcknowledged()
 		}, &transport.DeadError{Rank: transport.AnySource})

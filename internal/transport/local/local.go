@@ -258,7 +258,7 @@ func (c *Comm) Isend(r *transport.Request) {
 		return
 	}
 	eager := r.Mode&transport.Synchronous == 0 && !s.isFull(r.Tag) && (len(r.Buf) <= EagerLimit || r.Mode&transport.Shared != 0)
-	var late *process
+	var late *side
 	if eager {
 		s.buffer(&m, r.Buf, r.Mode&transport.Shared != 0, recv)
 	} else {
@@ -279,7 +279,7 @@ func (c *Comm) Isend(r *transport.Request) {
 		s.served(recv)
 		recv.Done.Completed(recv)
 	}
-	late.expireIfLate()
+	late.expireIfLate(need{m.Epoch, m.Tag})
 }
 
 // Irecv takes a message that has arrived, or waits for one.
@@ -368,11 +368,11 @@ func (c *Comm) wait(r *transport.Request) {
 		return
 	}
 	s.Post(r)
-	var late *process
+	var late *side
 	if r.Peer >= 0 && s.counts(r.Peer, r.Tag) {
 		late = s.comm.sides[r.Peer].awaits(r.Epoch)
 	}
-	ofCall := r.Tag < transport.AnyTag
+	ofCall, n := r.Tag < transport.AnyTag, need{r.Epoch, r.Tag}
 	s.mu.Unlock()
 	if ofCall {
 		s.comm.changed()
@@ -383,7 +383,7 @@ func (c *Comm) wait(r *transport.Request) {
 			}
 		}
 	}
-	late.expireIfLate()
+	late.expireIfLate(n)
 }
 
 // Cancel removes r from the queue in which it waits. It returns false if r no longer waits.

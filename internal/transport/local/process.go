@@ -13,6 +13,7 @@ import (
 // A process is one rank of the job with all its sides. It dies as a whole.
 type process struct {
 	dead, left, expired atomic.Bool
+	stops               atomic.Bool  // it has left, and completes no calls
 	silent              atomic.Bool  // it has left, and its messages have arrived
 	absent              atomic.Bool  // it has left or died, and its communicators count it
 	awaited             atomic.Int32 // requests that wait for it: see side.counts
@@ -42,9 +43,12 @@ func (p *process) join(c *communicator) (dead bool) {
 }
 
 // leave notes that the program has ended: what others wait for will never come.
-func (p *process) leave(j *job, failed bool) {
+func (p *process) leave(j *job, how transport.Ending) {
+	if how != transport.Completes {
+		p.stops.Store(true)
+	}
 	again := p.left.Swap(true)
-	if j.mortal && (failed || p.awaited.Load() > 0 && slices.ContainsFunc(p.live(), func(c *communicator) bool { return c.needs(p) && c.needsStill(p) })) {
+	if j.mortal && (how == transport.Fails || p.awaited.Load() > 0 && slices.ContainsFunc(p.live(), func(c *communicator) bool { return c.needs(p) && c.needsStill(p) })) {
 		p.expire()
 	}
 	if again {
@@ -94,29 +98,43 @@ func (c *communicator) rank(p *process) int {
 	return -1
 }
 
-// needs says whether a request of another process waits for p, in an epoch that p has not left.
-// Requests of epochs that p has left end by themselves.
+// needs says whether a request of another process needs more of p than it does by itself, in an epoch that p
+// has not left. Requests of epochs that p has left end by themselves.
 func (c *communicator) needs(p *process) bool {
 	rank := c.rank(p)
 	epoch := c.sides[rank].Epoch()
+	var waiting []need
 	for i := range c.sides {
 		q := &c.sides[i]
 		q.mu.Lock()
-		found := false
 		for r := range q.Posted.All() {
-			found = found || r.Peer == rank && i != rank && !r.Epoch.Stale(epoch)
+			if r.Peer == rank && i != rank && !r.Epoch.Stale(epoch) {
+				waiting = append(waiting, need{r.Epoch, r.Tag})
+			}
 		}
 		if i == rank {
 			for m := range q.All() {
-				found = found || m.Send != nil && m.Source != rank && !m.Epoch.Stale(epoch)
+				if m.Send != nil && m.Source != rank && !m.Epoch.Stale(epoch) {
+					waiting = append(waiting, need{m.Epoch, m.Tag})
+				}
 			}
 		}
 		q.mu.Unlock()
-		if found {
-			return true
-		}
 	}
-	return false
+	return slices.ContainsFunc(waiting, c.sides[rank].needsProgram)
+}
+
+// A need is what a request waits for: a message, or its receive.
+type need struct {
+	epoch transport.Epoch
+	tag   int
+}
+
+// needsProgram says whether n may need the program of s's rank, which has ended.
+func (s *side) needsProgram(n need) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process.stops.Load() || !s.TakesPart(n.epoch, n.tag)
 }
 
 // needsStill compares the calls of those who need p, because nothing is compared once p has died. It says whether any
@@ -235,24 +253,23 @@ func end(list *transport.Request, err error) {
 func (c *Comm) Die() { c.own.process.die() }
 
 // Leave says that this rank's program has ended.
-func (c *Comm) Leave(failed bool) {
+func (c *Comm) Leave(how transport.Ending) {
 	c.comm.compare.soon()
-	c.own.process.leave(c.comm.job, failed)
+	c.own.process.leave(c.comm.job, how)
 }
 
-// awaits counts a request of epoch e that waits for p's rank. If the rank's process has left,
-// and the rank has not left e, awaits returns the process: the caller makes it expire when it
-// holds no lock.
-func (s *side) awaits(e transport.Epoch) (late *process) {
+// awaits counts a request that waits for s's rank. If the rank's process has left, and the rank has
+// not left the epoch, late is s: the caller then calls expireIfLate when it holds no lock.
+func (s *side) awaits(e transport.Epoch) (late *side) {
 	s.process.awaited.Add(1)
 	if s.comm.mortal && s.process.left.Load() && !e.Stale(s.Epoch()) {
-		return s.process
+		return s
 	}
 	return nil
 }
 
-func (p *process) expireIfLate() {
-	if p != nil {
-		p.expire()
+func (s *side) expireIfLate(n need) {
+	if s != nil && s.needsProgram(n) {
+		s.process.expire()
 	}
 }

@@ -179,7 +179,7 @@ func (s *side) recycle(m *message) {
 // list keeps the message of r at side to, whose mu is held, for mprobe or, if that is nil, in
 // the queue. It adds the message to the list of the sender's side s. It returns false if the
 // sender has left r's epoch, and in late what to.awaits returns.
-func (s *side) list(to *side, e *match.Envelope, r, mprobe *transport.Request) (late *process, listed bool) {
+func (s *side) list(to *side, e *match.Envelope, r, mprobe *transport.Request) (late *side, listed bool) {
 	m := newMessage()
 	m.Envelope, m.shared = *e, r.Mode&transport.Shared != 0
 	m.Send, m.dest = r, r.Peer

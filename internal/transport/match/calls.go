@@ -83,6 +83,13 @@ func (m *Matcher[T]) Made(e transport.Epoch, number int) (w signature.Word, ok b
 	return c.words[uint(number)%recalled], true
 }
 
+// TakesPart says whether the rank still takes part in the call of a collective tag, after its program has ended by
+// Completes: it has made the call, or a later one, and goes on by itself.
+func (m *Matcher[T]) TakesPart(e transport.Epoch, tag int) bool {
+	w, ok := m.Made(e, transport.CollectiveNumber(tag))
+	return ok && transport.IsCollective(tag) && w != 0 && w.Kind() != signature.Background
+}
+
 // Before returns the number of the call before another one of the epoch if it is the same call; else 0. A call may
 // have two numbers, and ranks may wait in the second first: a TryAll does.
 func (m *Matcher[T]) Before(e transport.Epoch, number int) int {

@@ -523,10 +523,10 @@ func (c *comm) Die() {
 }
 
 // Leave says that this process's program has ended.
-func (c *comm) Leave(failed bool) {
+func (c *comm) Leave(how transport.Ending) {
 	c.e.lock()
 	c.e.remindAll() // nobody will wait any more for what is pending
-	c.e.leave(c.liveness, failed)
+	c.e.leave(c.liveness, how)
 	c.e.unlock()
 }
 

@@ -19,6 +19,8 @@ type liveness struct {
 	left    []bool       // by process
 	absent  atomic.Int32 // number of processes that are dead or have left; read without mu
 	expired bool         // this process is dead for the others
+	stops   bool         // it has left, and completes no calls
+	needed  bool         // others wait for it in calls that it completes
 }
 
 // livenessOf returns the liveness of a family. Other processes may have left it or died before this
@@ -90,13 +92,14 @@ func (c *comm) endAfterDeath(process, rank int) {
 }
 
 // leave tells all processes that this one has left.
-func (e *engine) leave(l *liveness, failed bool) {
+func (e *engine) leave(l *liveness, how transport.Ending) {
+	l.stops = l.stops || how != transport.Completes
 	switch {
-	case !e.mortal || l.left[e.rank]:
-	case failed:
+	case !e.mortal:
+	case how == transport.Fails || l.stops && l.needed:
 		l.left[e.rank] = true
 		e.expire(l)
-	default:
+	case !l.left[e.rank]:
 		e.sendAll(&header{kind: left, to: l.family})
 		e.noteLeft(l, e.rank)
 	}
@@ -131,7 +134,7 @@ func (c *comm) needs(r *transport.Request) {
 	if peer < 0 || peer == c.rank || !c.liveness.left[c.process(peer)] {
 		return
 	}
-	c.e.sendPacket(c.process(peer), &header{kind: need, to: c.context, id: uint64(c.liveness.family), epoch: r.Epoch}, nil)
+	c.e.sendPacket(c.process(peer), &header{kind: need, to: c.context, id: uint64(c.liveness.family), epoch: r.Epoch, tag: r.Tag}, nil)
 }
 
 // lastHope returns a member whose program has ended, if the programs of all other members have ended too;
@@ -208,9 +211,13 @@ func (e *engine) takeLiveness(source int, h header) error {
 	case dead:
 		e.noteDeath(e.livenessOf(h.to), source)
 	case need:
-		// What needs this process in an epoch that it has left will end by itself.
-		if c := e.comms[h.to]; c == nil || !h.epoch.Stale(c.Epoch()) {
-			e.expire(e.livenessOf(contextID(h.id)))
+		c, l := e.comms[h.to], e.livenessOf(contextID(h.id))
+		switch {
+		case c != nil && h.epoch.Stale(c.Epoch()): // it has left the epoch: the request will end by itself
+		case c != nil && !l.stops && c.TakesPart(h.epoch, h.tag):
+			l.needed = true
+		default:
+			e.expire(l)
 		}
 	}
 	return nil

@@ -205,7 +205,7 @@ func TestLeftUntilNeeded(t *testing.T) {
 		told := []*died{listen(s[0]), listen(s[1]), listen(s[2])}
 		posted, own := recv(s[1], 0, 3), recv(s[1], 2, 4)
 		offered := send(s[1], 0, 5, 1<<16)
-		s[1].Leave(false)
+		s[1].Leave(transport.Completes)
 		got := recv(s[0], 1, 5)
 		require.NoError(t, got.wait())
 		require.NoError(t, offered.wait())
@@ -230,14 +230,14 @@ func TestLeftAndReceiveFromAnybody(t *testing.T) {
 		probes := []*request{recv(s[1], 0, 1), recv(s[1], 0, 2)}
 		r := &request{Request: transport.Request{Peer: transport.AnySource}}
 		r.start(s[0].Irecv)
-		s[1].Leave(false)
+		s[1].Leave(transport.Completes)
 		untilLeft(s[0], 1)
 		r.awaited.Store(true)
 		s[0].Look() // process 2 may send yet
 		require.NoError(t, send(s[0], 1, 1, 1).wait())
 		require.NoError(t, probes[0].wait())
 		r.awaited.Store(false)
-		s[2].Leave(false)
+		s[2].Leave(transport.Completes)
 		untilLeft(s[0], 2)
 		s[0].Look() // nobody waits
 		require.NoError(t, send(s[0], 1, 2, 1).wait())
@@ -259,7 +259,7 @@ func TestLeftByFailure(t *testing.T) {
 	both(t, func(t *testing.T, share bool) {
 		s := comms(startMemory(t, 3, share, true))
 		told, all := listen(s[0]), recv(s[0], 2, collective)
-		s[1].Leave(true)
+		s[1].Leave(transport.Fails)
 		require.Equal(t, &transport.DeadError{Rank: 1}, all.wait())
 		require.Equal(t, []int{1}, told.wait(1))
 	})
@@ -277,7 +277,7 @@ func TestFamiliesAreApart(t *testing.T) {
 				to[r] = c.(*comm)
 			}
 		}
-		first[1].Leave(true)
+		first[1].Leave(transport.Fails)
 		require.Equal(t, &transport.DeadError{Rank: 1}, recv(first[0], 1, 0).wait())
 		got := recv(second[0], 1, 0)
 		require.NoError(t, send(second[1], 0, 0, 1<<16).wait())

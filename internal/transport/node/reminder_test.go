@@ -76,7 +76,7 @@ func TestReminderAtTheEnd(t *testing.T) {
 	}
 	settle(c[:]...)
 	require.NoError(t, c[0].Mismatch())
-	c[0].Leave(false)
+	c[0].Leave(transport.Completes)
 	settle(c[:]...)
 	require.Error(t, c[0].Mismatch())
 	require.Error(t, c[1].Mismatch())
