@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -300,4 +301,45 @@ func TestDeathWithoutULFM(t *testing.T) {
 		require.Error(t, s[0].Failed())
 		require.Error(t, recv(s[0], 1, 0).wait())
 	})
+}
+
+// A process whose program has ended completes the calls that it has made, and is needed for nothing else.
+func TestLeftInCalls(t *testing.T) {
+	bcast, background := signature.Call{Kind: signature.Bcast, Of: signature.Int, Count: 1}.Word(), signature.Call{Kind: signature.Background}.Word()
+	first, second := transport.CollectiveTag(1), transport.CollectiveTag(2)
+	for _, test := range []struct {
+		name    string
+		made    signature.Word
+		how     transport.Ending
+		tag     int
+		before  func(e *engine, c *comm)
+		expires bool
+	}{
+		{"in its call", bcast, transport.Completes, first, nil, false},
+		{"in its call, which may have failed", bcast, transport.Stops, first, nil, true},
+		{"in the next call", bcast, transport.Completes, second, nil, true},
+		{"for a message", bcast, transport.Completes, 3, nil, true},
+		{"in a bad call", 0, transport.Completes, first, nil, true},
+		{"in a call that its program continues", background, transport.Completes, first, nil, true},
+		{"where it is halted", bcast, transport.Completes, first, func(_ *engine, c *comm) { c.Halt(&transport.MismatchError{}) }, true},
+		{"where a member has died", bcast, transport.Completes, first, func(e *engine, _ *comm) { e.died(2) }, true},
+		{"in an epoch that is over", 0, transport.Completes, first, func(_ *engine, c *comm) { c.Matcher.Advance(1, nil) }, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e, c, _ := alone(t, true)
+			require.Equal(t, 1, c.Call(0, test.made))
+			c.Leave(test.how)
+			e.mu.Lock()
+			if test.before != nil {
+				test.before(e, c)
+			}
+			e.came(1, packet(header{kind: need, to: world, id: uint64(world), tag: test.tag}, nil))
+			e.unlock()
+			require.Equal(t, test.expires, c.liveness.expired)
+			if !test.expires && test.made != 0 { // the call fails after all
+				c.Leave(transport.Stops)
+				require.True(t, c.liveness.expired)
+			}
+		})
+	}
 }
