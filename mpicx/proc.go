@@ -52,8 +52,8 @@ type proc struct {
 	// failed says that the rank's program has ended by an error that no peer is told. It is
 	// set before the ledger asks for Leave.
 	failed bool
-	// stops says that an operation of the rank has failed at it, and may be needed by others. It is set before
-	// left is read, and left before stops is read.
+	// stops says that a collective operation has failed at this rank, which others may wait for in it. It is set
+	// before left is read, and left before stops is read.
 	stops atomic.Bool
 	// left says that the ledger has asked for Leave.
 	left atomic.Bool

@@ -116,7 +116,9 @@ func (k *keeper) Failing(cell *waiting.Cell, err error) {
 	if isOthers(err) {
 		return
 	}
-	k.proc.stops.Store(true)
+	if isOfCall(err) {
+		k.proc.stops.Store(true)
+	}
 	k.proc.leaks.failing(&k.ledger, k.name, cell, err)
 }
 

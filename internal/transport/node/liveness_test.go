@@ -307,6 +307,11 @@ func TestDeathWithoutULFM(t *testing.T) {
 func TestLeftInCalls(t *testing.T) {
 	bcast, background := signature.Call{Kind: signature.Bcast, Of: signature.Int, Count: 1}.Word(), signature.Call{Kind: signature.Background}.Word()
 	first, second := transport.CollectiveTag(1), transport.CollectiveTag(2)
+	calls := func(c *comm, w signature.Word) {
+		for range 20 {
+			c.Matcher.Call(0, w)
+		}
+	}
 	for _, test := range []struct {
 		name    string
 		made    signature.Word
@@ -317,6 +322,8 @@ func TestLeftInCalls(t *testing.T) {
 	}{
 		{"in its call", bcast, transport.Completes, first, nil, false},
 		{"in its call, which may have failed", bcast, transport.Stops, first, nil, true},
+		{"in an old call", bcast, transport.Completes, first, func(_ *engine, c *comm) { calls(c, bcast) }, false},
+		{"in an old call that may be a bad one", 0, transport.Completes, first, func(_ *engine, c *comm) { calls(c, bcast) }, true},
 		{"in the next call", bcast, transport.Completes, second, nil, true},
 		{"for a message", bcast, transport.Completes, 3, nil, true},
 		{"in a bad call", 0, transport.Completes, first, nil, true},
