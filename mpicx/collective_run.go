@@ -121,7 +121,7 @@ func (r *collectiveRun) Ended(err error) {
 		r.idle()
 	}
 	if err != nil {
-		err = c.failure(name, err)
+		err = c.callFailure(name, err, waiting.Of(p.Future()))
 	}
 	p.Complete(struct{}{}, err)
 }

@@ -292,5 +292,5 @@ func (h *haloRun[T]) Ended(err error) {
 	c, p := h.grid.Comm, h.promise
 	h.block, h.promise = nil, nil
 	h.busy.Store(false)
-	p.Complete(struct{}{}, c.failure(h.exchange.Name, err))
+	p.Complete(struct{}{}, c.callFailure(h.exchange.Name, err, waiting.Of(p.Future())))
 }

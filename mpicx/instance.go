@@ -123,11 +123,18 @@ func (i *Instance) Finalize(ctx context.Context) error {
 		}
 	}
 	instance.Instance = nil
-	wrong := i.root.wrong(false)
+	wrong := i.root.returned()
 	i.root.proc.ended(err)
+	if wrong != nil {
+		i.root.unwindAll(newFailure(withoutStack(wrong), 0), wrong)
+	}
 	// As in Run: peers may still meet an error, and continue without this rank.
 	i.root.end(err != nil)
 	i.reporter.end(err)
 	i.root.finish()
-	return cmp.Or(err, i.end(), i.root.wrong(true), wrong)
+	err = cmp.Or(err, i.end(), i.root.wrong(true), wrong)
+	if late := lateInRun.Swap(nil); err == nil && late != nil {
+		err = *late
+	}
+	return ofRank(err, i.root.rank)
 }

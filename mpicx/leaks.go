@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/mpicx/go-mpicx/future"
-	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
@@ -38,6 +37,7 @@ type failedFuture struct {
 	comm *ledger.Comm
 	name string // of comm
 	err  error
+	call bool // it is of a collective operation
 }
 
 func (f failedFuture) Error() string {
@@ -46,17 +46,26 @@ func (f failedFuture) Error() string {
 
 func (f failedFuture) Unwrap() error { return f.err }
 
-// failing notes that a future of c is about to end with err, which is not others'. What a program has left under way
-// when it returned may fail for any reason, except for collective operations.
-func (l *leaks) failing(c *ledger.Comm, name string, cell *waiting.Cell, err error) {
+// blame returns the error of a program that has left f behind.
+func (f failedFuture) blame() error {
+	if p, ok := f.err.(*future.Panicked); ok {
+		return p
+	}
+	return f
+}
+
+// failing notes f, whose error is not others'. What a program has left under way when it returned may fail for any
+// reason, except for collective operations.
+func (l *leaks) failing(f failedFuture) {
 	l.mu.Lock()
 	late := l.late
-	if late == nil || isOfCall(err) {
-		l.failed = append(l.failed, failedFuture{cell, c, name, err})
+	known := slices.ContainsFunc(l.failed, func(g failedFuture) bool { return g.cell == f.cell })
+	if !known && (late == nil || f.call) {
+		l.failed = append(l.failed, f)
 	}
 	l.mu.Unlock()
-	if late != nil && isOfCall(err) {
-		late(err)
+	if late != nil && f.call {
+		late(f.blame())
 	}
 }
 
@@ -65,11 +74,6 @@ func (l *leaks) end(late func(error)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.late = late
-}
-
-// isOfCall says whether a collective operation has ended with err, because of its arguments, or a function.
-func isOfCall(err error) bool {
-	return is[*transport.MismatchError](err) || is[*collective.LengthError](err) || is[*future.Panicked](err)
 }
 
 // isOthers says whether the cause of err is not the operation that ends with it. A send to a rank that
@@ -111,22 +115,21 @@ func (l *leaks) lose(c *ledger.Comm, messages []string) {
 	}
 }
 
-// wrong returns the failures that this rank's own calls are to blame for, or nil. A send to a rank that
-// has returned may depend on which of the two was faster, and is not among them; nor are those that an
-// error under way is about to excuse. When the job is over, only collective calls that differ are.
-func (l *leaks) wrong(over bool, hasErrors func(*ledger.Comm) bool) error {
+// wrong returns the failures that which selects, or nil. A panic is returned alone.
+func (l *leaks) wrong(which func(failedFuture) bool) error {
 	l.mu.Lock()
 	failed := slices.Clone(l.failed)
 	l.mu.Unlock()
 	var all []error
 	for _, f := range failed {
-		if over && !isOfCall(f.err) || is[*transport.LeftError](f.err) || hasErrors(f.comm) {
+		if !which(f) {
 			continue
 		}
-		if p, ok := f.err.(*future.Panicked); ok {
-			return p
+		err := f.blame()
+		if is[*future.Panicked](err) {
+			return err
 		}
-		all = append(all, f)
+		all = append(all, err)
 	}
 	return errors.Join(all...)
 }

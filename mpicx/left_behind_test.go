@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -53,41 +54,58 @@ func TestCallsThatAreLeftComplete(t *testing.T) {
 
 type waiter interface{ Wait(context.Context) error }
 
-// A function that panics in a call which its rank has left: the rank's error is the panic, and its peers do not
-// wait for the result.
-func TestFunctionPanicsInCallThatIsLeft(t *testing.T) {
+// A function that fails in a call which its rank has left: that is the rank's error, and its peers do not wait for the
+// result.
+func TestFunctionFailsInCallThatIsLeft(t *testing.T) {
 	oneProcess(t)
+	ways := []struct {
+		name string
+		fail func(c *mpicx.Comm)
+		want string
+	}{
+		{"panics", func(*mpicx.Comm) { panic("no sum") }, "no sum"},
+		{"ends its goroutine", func(*mpicx.Comm) { runtime.Goexit() }, "Goexit"},
+		{"begins a call", func(c *mpicx.Comm) { c.Barrier() }, "Barrier"},
+		{"waits", func(c *mpicx.Comm) { _ = mpicx.Recv(c, []int{0}, 1, 0).Wait(context.Background()) }, "waits for an operation"},
+	}
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		for _, late := range []bool{false, true} { // the function is called when its rank has returned
-			returned, called := make(chan struct{}), make(chan struct{})
-			err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
-				if world.Rank() > 0 && late {
-					<-returned
-				}
-				f := mpicx.AllreduceFunc(world, []int{1}, []int{0}, func(a, b int) int {
-					if world.Rank() == 0 {
-						defer close(called)
-						panic("no sum")
+		for _, way := range ways {
+			for _, late := range []bool{false, true} { // the function is called when its rank has returned
+				t.Run(fmt.Sprintf("%s, late %t", way.name, late), func(t *testing.T) {
+					returned, called := make(chan struct{}), make(chan struct{})
+					err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+						if world.Rank() > 0 && late {
+							<-returned
+						}
+						f := mpicx.AllreduceFunc(world, []int{1}, []int{0}, func(a, b int) int {
+							if world.Rank() == 0 {
+								defer close(called)
+								way.fail(world)
+							}
+							return a + b
+						})
+						if world.Rank() > 0 {
+							return f.Wait(ctx)
+						}
+						if !late {
+							<-called
+						}
+						close(returned)
+						return nil
+					}, mpicx.WithRanks(4), backend)
+					require.ErrorContains(t, err, "rank 0: ")
+					assert.ErrorContains(t, err, way.want)
+					var p *mpicx.PanicError
+					if way.name == "panics" && assert.ErrorAs(t, err, &p) {
+						assert.Equal(t, 0, p.Rank)
+						assert.Equal(t, "no sum", p.Value)
 					}
-					return a + b
+					var c *mpicx.CommCorruptedError
+					require.ErrorAs(t, err, &c)
+					for _, f := range c.Failures {
+						assert.Contains(t, f.Message, way.want)
+					}
 				})
-				if world.Rank() > 0 {
-					return f.Wait(ctx)
-				}
-				if !late {
-					<-called
-				}
-				close(returned)
-				return nil
-			}, mpicx.WithRanks(4), backend)
-			var p *mpicx.PanicError
-			require.ErrorAs(t, err, &p)
-			assert.Equal(t, 0, p.Rank)
-			assert.Equal(t, "no sum", p.Value)
-			var c *mpicx.CommCorruptedError
-			require.ErrorAs(t, err, &c)
-			for _, f := range c.Failures {
-				assert.Contains(t, f.Message, "no sum")
 			}
 		}
 	})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // failure returns the error that the program gets for an operation on c that has ended with err:
@@ -30,6 +31,16 @@ func (c *Comm) failure(op string, err error) error {
 		return c.needed(op, dead.Rank)
 	}
 	return mpiError(op, err)
+}
+
+// callFailure is failure for a collective operation, whose future has the cell. Other ranks may wait for this one in it.
+func (c *Comm) callFailure(op string, err error, cell *waiting.Cell) error {
+	err = c.failure(op, err)
+	if p := c.proc; err != nil && cell.Kept() != nil && !isOthers(err) && (p.driver != nil || !p.over.Load()) {
+		p.stops.Store(true)
+		p.leaks.failing(failedFuture{cell, &c.ledger, c.name, err, true})
+	}
+	return err
 }
 
 // mismatched returns the error of an operation that a mismatch of collective calls has ended.

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -208,10 +209,13 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 	}
 	*rank = world.rank
 	*err = fn(ctx, world)
+	*err = cmp.Or(*err, c.returned())
+}
+
+// returned notes that the program has returned, and returns what its own calls have failed with.
+func (c *Comm) returned() error {
 	c.proc.leaks.end(c.failLate)
-	if *err == nil {
-		*err = c.wrong(false)
-	}
+	return c.wrong(false)
 }
 
 // ofRank returns the error that has ended a rank's program, for Run.
@@ -240,12 +244,18 @@ func (c *Comm) leave(err error) {
 	c.end(!told || c.lineage.isForsaken())
 }
 
+// lateInRun is a failure that has come when Run had returned, for Finalize.
+var lateInRun atomic.Pointer[error]
+
 // failLate tells the peers of the failure of a call that was under way when the program returned. They may wait for
 // this rank in it.
 func (c *Comm) failLate(err error) {
 	p := c.proc
 	if !is[*transport.MismatchError](err) { // which the transport keeps
 		p.late.CompareAndSwap(nil, &err)
+		if p.driver != nil && p.over.Load() {
+			lateInRun.CompareAndSwap(nil, &err)
+		}
 		if c.ulfm == nil {
 			c.unwindAll(newFailure(withoutStack(err), 0), err)
 		}

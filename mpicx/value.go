@@ -200,5 +200,5 @@ func (o *collectiveValue[T]) Ended(err error) {
 			v, err = o.value()
 		}()
 	}
-	o.Complete(v, o.comm.failure(name, err))
+	o.Complete(v, o.comm.callFailure(name, err, o.cell()))
 }

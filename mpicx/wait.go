@@ -113,13 +113,9 @@ func (k *keeper) Told(cell *waiting.Cell, err error) {
 
 // Failing notes that a future is about to end with err.
 func (k *keeper) Failing(cell *waiting.Cell, err error) {
-	if isOthers(err) {
-		return
+	if !isOthers(err) {
+		k.proc.leaks.failing(failedFuture{cell, &k.ledger, k.name, err, false})
 	}
-	if isOfCall(err) {
-		k.proc.stops.Store(true)
-	}
-	k.proc.leaks.failing(&k.ledger, k.name, cell, err)
 }
 
 func (k *keeper) MayHaveVerdict() bool { return k.ledger.NeedsLook() }
