@@ -160,11 +160,11 @@ type Features struct {
 type Ending int
 
 const (
-	// Completes: it takes part in the collective calls that it has made, to their end.
+	// Completes is that it takes part in the collective calls that it has made, to their end.
 	Completes Ending = iota
-	// Stops: some of these calls have failed at this rank, so that others may wait for it in vain.
+	// Stops is that some of these calls have failed at this rank, so that others may wait for it in vain.
 	Stops
-	// Fails: it dies in any case.
+	// Fails is that it dies in any case.
 	Fails
 )
 

@@ -73,6 +73,49 @@ var programs = map[string]func(){
 			os.Exit(1)
 		}
 	},
+	"left to Finalize": func() { // rank 0 leaves a call, in Run or, with TEST_VICTIM, outside; its function panics
+		ctx := context.Background()
+		backend := hook.Backend(os.Getenv("TEST_BACKEND")).(mpicx.Option)
+		i, err := mpicx.Initialize(ctx, backend)
+		if err != nil {
+			panic(err)
+		}
+		who := i.World().Rank()
+		program := func(ctx context.Context, world *mpicx.Comm) error {
+			if who > 0 {
+				if err := mpicx.Recv(world, make([]int, 1), 0, 0).Wait(ctx); err != nil {
+					return err
+				}
+			} else {
+				for to := 1; to < world.Size(); to++ {
+					mpicx.Send(world, []int{1}, to, 0)
+				}
+			}
+			f := mpicx.AllreduceFunc(world, []int{1}, []int{0}, func(a, b int) int {
+				if who == 0 {
+					panic("no sum")
+				}
+				return a + b
+			})
+			if who == 0 {
+				return nil
+			}
+			return f.Wait(ctx)
+		}
+		if os.Getenv("TEST_VICTIM") != "" {
+			var dup *mpicx.Comm
+			dup, err = i.World().Dup().Get(ctx)
+			err = errors.Join(err, i.World().Close(ctx)) // Finalize need not
+			if err == nil {
+				err = program(ctx, dup)
+			}
+		} else {
+			err = mpicx.Run(ctx, program, backend)
+		}
+		err = errors.Join(err, i.Finalize(ctx))
+		text, _, _ := strings.Cut(fmt.Sprint(err), "\n")
+		fmt.Printf("rank %d: %s\n", who, text)
+	},
 	"unrecorded": func() { // TEST_VICTIM has no directory for its timeline
 		opts := []mpicx.Option{mpicx.WithTimeline(timelineDir()), hook.Backend(os.Getenv("TEST_BACKEND")).(mpicx.Option)}
 		if os.Getenv("TEST_SPARE") != "" {

@@ -72,6 +72,20 @@ func TestRunTwice(t *testing.T) {
 	require.Equal(t, []string{"rank 0", "rank 1", "rank 2"}, sorted(out))
 }
 
+// What fails in a call that a rank has left is told, whichever comes first, the failure or the end of the program.
+func TestLeftToFinalize(t *testing.T) {
+	for _, backend := range []string{"blackchannel", "ulfm"} {
+		for _, outside := range []string{"", "0"} {
+			t.Setenv("TEST_BACKEND", backend)
+			t.Setenv("TEST_VICTIM", outside)
+			status, out, errs := of(t, "left to Finalize", "-n", "4")
+			require.Zero(t, status, errs)
+			require.Contains(t, out, "rank 0: mpicx: rank 0 panicked: no sum", backend)
+			require.Contains(t, out, "communicator corrupted", backend)
+		}
+	}
+}
+
 // With Initialize a spare waits in World until it is needed, or not any more.
 func TestSpareInstance(t *testing.T) {
 	status, out, errs := of(t, "spare", "-n", "3")
