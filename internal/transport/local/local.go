@@ -376,7 +376,7 @@ func (c *Comm) wait(r *transport.Request) {
 	s.mu.Unlock()
 	if ofCall {
 		s.comm.changed()
-		if late != nil { // once somebody has died nothing is compared
+		if late != nil && late.needsProgram(n) { // once somebody has died nothing is compared
 			s.comm.compareCalls()
 			if s.IsHalted() {
 				return
