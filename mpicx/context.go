@@ -1,8 +1,8 @@
 package mpicx
 
 import (
+	"cmp"
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/mpicx/go-mpicx/internal/ledger"
@@ -15,12 +15,31 @@ type scope struct {
 	comm            *Comm
 	outer           context.Context // the context around the call; revived, if a peer's error had ended it
 	entry           *ledger.Scope   // comm.proc.mu protects it
-	told            atomic.Bool     // a Wait on another communicator has returned the error that has ended it
 
 	// own ends by errors of this scope alone, even if the context has ended before. It is made
 	// when it is first needed; nil before. comm.proc.mu protects it.
 	own    context.Context
 	endOwn context.CancelCauseFunc
+}
+
+// enterScope opens a scope on c inside the scopes of ctx. Its context ends with the first error
+// that concerns it. If ctx belongs to a scope that an error has ended and that is over,
+// enterScope returns that error (T3).
+func (c *Comm) enterScope(ctx context.Context, guard bool) (*scope, error) {
+	ctx = c.alive(ctx)
+	s := &scope{comm: c, outer: ctx}
+	s.Context, s.cancel = context.WithCancelCause(ctx)
+	var around *ledger.Scope
+	if o := c.scopeOn(ctx); o != nil {
+		around = o.entry
+	}
+	var over error
+	c.proc.feed(func() {
+		if over = c.proc.overBy(ctx); over == nil {
+			s.entry = c.ledger.Open(around, guard, s)
+		}
+	})
+	return s, over
 }
 
 type scopeKey struct{}
@@ -51,11 +70,43 @@ func (c *Comm) scopeOn(ctx context.Context) *scope {
 	return s
 }
 
+// overBy returns the error with which a scope of ctx is over, or nil. The caller holds mu.
+func (p *proc) overBy(ctx context.Context) error {
+	for s := scopeOf(ctx); s != nil; s = scopeOf(s.outer) {
+		if s.comm.proc == p && s.entry.Closed() {
+			if e, _ := s.entry.Failure(); e != nil {
+				return e.Face
+			}
+		}
+	}
+	return nil
+}
+
+// endOf returns what a Wait in ctx ends with: the error with which a scope of ctx is over or, if there
+// is none, cause.
+func (p *proc) endOf(ctx context.Context, cause error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return cmp.Or(p.overBy(ctx), cause)
+}
+
+func (s *scope) isOver() bool {
+	s.comm.proc.mu.Lock()
+	defer s.comm.proc.mu.Unlock()
+	return s.entry.Closed()
+}
+
 // arriving is the cause of a context that a peer's error has ended, and of contexts derived from
 // it. It distinguishes them from contexts that have ended for other reasons.
 type arriving struct{ scope *scope }
 
-func (*arriving) Error() string {
+func (a *arriving) Error() string {
+	s := a.scope
+	s.comm.proc.mu.Lock()
+	defer s.comm.proc.mu.Unlock()
+	if e, _ := s.entry.Failure(); e != nil {
+		return "mpicx: the context has ended: " + e.Face.Error()
+	}
 	return "mpicx: an error of another rank has ended the context; a Wait returns it"
 }
 
@@ -92,6 +143,39 @@ func (s *scope) around(ctx context.Context) context.Context {
 		}
 	}
 	return s.outer
+}
+
+// revived is a context that has not ended, with the values of one that a peer's error has ended.
+type revived struct {
+	context.Context
+	values context.Context
+}
+
+func (r *revived) Value(key any) any {
+	if v := r.values.Value(key); v != nil {
+		return v
+	}
+	return r.Context.Value(key)
+}
+
+// alive returns a context for what begins on c in ctx. If the error that has ended ctx does not
+// concern c, alive returns one that has not ended.
+func (c *Comm) alive(ctx context.Context) context.Context {
+	alive := ctx
+	for s := interrupted(alive); s != nil && !s.concerns(c); s = interrupted(alive) {
+		alive = s.around(alive)
+	}
+	if alive == ctx {
+		return ctx
+	}
+	return &revived{within(ctx, alive, func(s *scope) bool { return s.concerns(c) }), context.WithoutCancel(ctx)}
+}
+
+// concerns says whether the error that has ended the scope's context concerns c.
+func (s *scope) concerns(c *Comm) bool {
+	s.comm.proc.mu.Lock()
+	defer s.comm.proc.mu.Unlock()
+	return s.entry.Concerns(&c.ledger)
 }
 
 // within returns a context derived from ctx, which is a context outside some of the scopes

@@ -90,10 +90,9 @@ func format(s fmt.State, verb rune, err error, failures []Failure, causes error)
 
 // verdict is common to the two errors that all ranks have.
 type verdict struct {
-	common              //nolint:unused // its method marks a waiting.Common error
-	comm   *ledger.Comm // the communicator it is an error of, at this rank
-	causes error        // what this rank itself raised
-	told   uint32       // atomic; 1: a Try has returned it
+	common               //nolint:unused // its method marks a waiting.Common error
+	of     *ledger.Error // at this rank; nil: it is of another process
+	causes error         // what this rank itself raised
 }
 
 type common = waiting.CommonError //nolint:unused // the field's name, which is not exported
@@ -102,8 +101,8 @@ type common = waiting.CommonError //nolint:unused // the field's name, which is 
 // where it occurred. At other ranks it returns nil.
 func (v *verdict) Unwrap() error { return v.causes }
 
-// face returns the error that the program gets for a verdict.
-func face(e *ledger.Error) error {
+// face sets the error that the program gets for a verdict, and the place where it was raised.
+func face(e *ledger.Error) {
 	causes := make([]error, len(e.Own))
 	var unheard []error
 	for i, r := range e.Own {
@@ -112,11 +111,46 @@ func face(e *ledger.Error) error {
 			unheard = append(unheard, r.Cause)
 		}
 	}
-	v := verdict{comm: e.Comm, causes: withoutVerdicts(together(causes))}
+	v := verdict{of: e, causes: withoutVerdicts(together(causes))}
 	if e.Corrupt() {
-		return &CommCorruptedError{failuresOf(e.Verdict), e.Verdict.Dead, v, unheard}
+		e.Face = &CommCorruptedError{failuresOf(e.Verdict), e.Verdict.Dead, v, unheard}
+		return
 	}
-	return &PropagatedError{Failures: failuresOf(e.Verdict), verdict: v}
+	p := &PropagatedError{Failures: failuresOf(e.Verdict), verdict: v}
+	e.Face, e.Place = p, placeOf(p.Failures)
+}
+
+// with returns err and, if it is a verdict, own, an error of this rank that came after it. Only
+// this rank finds it. If own wraps the verdict, that is enough.
+func with(err, own error) error {
+	if own == nil || errors.Is(err, own) {
+		return err
+	}
+	switch e := err.(type) {
+	case *PropagatedError:
+		if p, ok := errors.AsType[*PropagatedError](own); ok && p.of == e.of {
+			return own
+		}
+		both := *e
+		both.add(own)
+		return &both
+	case *CommCorruptedError:
+		if k, ok := errors.AsType[*CommCorruptedError](own); ok && k.of == e.of {
+			return own
+		}
+		both := *e
+		both.add(own)
+		return &both
+	}
+	return err
+}
+
+func (v *verdict) add(own error) {
+	own = withoutVerdicts(own)
+	if v.causes != nil {
+		own = errors.Join(v.causes, own)
+	}
+	v.causes = own
 }
 
 // together is errors.Join that leaves one error as it is, for %+v.

@@ -24,6 +24,38 @@ type Failure struct {
 	path string // the Try calls on the communicator that enclose it: see ledger.Scope.Path; varints
 }
 
+// encodePath returns the path of a Try call as a Failure has it.
+func encodePath(path []int) string {
+	var b []byte
+	for _, k := range path {
+		b = binary.AppendUvarint(b, uint64(k))
+	}
+	return string(b)
+}
+
+// placeOf returns the path of the innermost Try call that encloses all failures.
+func placeOf(failures []Failure) (place []int) {
+	for i, f := range failures {
+		var path []int
+		for b := []byte(f.path); len(b) > 0; {
+			k, n := binary.Uvarint(b)
+			if n <= 0 {
+				break
+			}
+			path, b = append(path, int(k)), b[n:]
+		}
+		if i == 0 {
+			place = path
+		}
+		same := 0
+		for same < min(len(path), len(place)) && path[same] == place[same] {
+			same++
+		}
+		place = place[:same]
+	}
+	return place
+}
+
 // MaxMessage is the maximum length in bytes of a Failure's text. A longer text is cut.
 const MaxMessage = 1024
 

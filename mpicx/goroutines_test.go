@@ -98,54 +98,6 @@ func TestGoroutineIsTold(t *testing.T) {
 	}
 }
 
-// A goroutine that begins to wait after another was told waits for nothing that may never
-// come. Try's own, which was told, goes on (P1).
-func TestGoroutineIsLate(t *testing.T) {
-	fakeTime(t)
-	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		never := func(ctx context.Context) error { return mpicx.Recv(world, []int{0}, world.Rank(), 9).Wait(ctx) }
-		err := world.Try(ctx, func(ctx context.Context) error {
-			if world.Rank() == 1 {
-				settle()
-				return &placeError{1, 7}
-			}
-			err := propagated(world.Barrier().Wait(ctx), 107)
-			if err != nil {
-				return err
-			}
-			if err := mpicx.Send(world, []int{1}, world.Rank(), 3).Wait(ctx); err != nil {
-				return err
-			}
-			if err := mpicx.Recv(world, []int{0}, world.Rank(), 3).Wait(ctx); err != nil {
-				return err
-			}
-			g, ctxOfGroup := errgroup.WithContext(ctx)
-			g.Go(func() error { return propagated(never(ctxOfGroup), 107) })
-			g.Go(func() error { return propagated(never(ctx), 107) })
-			g.Go(func() error {
-				i, err := future.WaitAny(ctx, mpicx.Recv(world, []int{0}, world.Rank(), 9))
-				if i != -1 {
-					return fmt.Errorf("WaitAny: %d", i)
-				}
-				return propagated(err, 107)
-			})
-			if err := g.Wait(); err != nil {
-				return err
-			}
-			return context.Cause(ctx)
-		})
-		if err := propagated(err, 107); err != nil {
-			return err
-		}
-		for range 3 * (1 - world.Rank()%2) { // what the goroutines began is still pending
-			if err := mpicx.Send(world, []int{1}, world.Rank(), 9).Wait(ctx); err != nil {
-				return err
-			}
-		}
-		return exchange(ctx, world, 0)
-	})
-}
-
 // What an inner Try has handled is over: an error of the context that comes later is this
 // rank's own.
 func TestContextEndsAfterTheErrorWasHandled(t *testing.T) {

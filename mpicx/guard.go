@@ -22,15 +22,39 @@ func (c *Comm) Guard(ctx context.Context, fn func(context.Context) error) (err e
 	if err := c.readyFor("Guard", ctx, fn); err != nil {
 		return err
 	}
-	s := c.enterScope(ctx, true)
+	s, err := c.enterScope(ctx, true)
+	if err != nil {
+		return err
+	}
 	defer s.close()
 	err = errUnwinding
 	defer c.unwinding(&err)
-	err = s.run(fn)
-	if v := s.reason(err); v != nil {
-		err = v
+	err = s.because(s.run(fn))
+	if v := s.corruption(err == nil); v != nil {
+		err = with(v, err)
 	}
 	return err
+}
+
+// corruption returns the error that the Guard has to return, if it is known. If it is not, but has
+// ended the Guard's context, corruption waits for it where patient is set: a rank that unwinds
+// waits for nobody (C1).
+func (s *scope) corruption(patient bool) error {
+	if patient && s.isEnded() {
+		return s.failure(s.outer)
+	}
+	s.comm.proc.mu.Lock()
+	defer s.comm.proc.mu.Unlock()
+	if e, _ := s.entry.Failure(); e != nil {
+		return e.Face
+	}
+	return nil
+}
+
+func (s *scope) isEnded() bool {
+	s.comm.proc.mu.Lock()
+	defer s.comm.proc.mu.Unlock()
+	return s.entry.Ended()
 }
 
 // unwinding, deferred, corrupts c if the deferring function ends with an error, a panic or

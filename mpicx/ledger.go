@@ -96,9 +96,12 @@ func quiesce(family []*ledger.Comm, then func()) {
 // giveUp corrupts c and all communicators derived from it at this rank alone: the transport has
 // failed, so no peer can be told.
 func (c *Comm) giveUp(cause error) {
-	err := &CommCorruptedError{Failures: []Failure{newFailure(cause, 0)}, verdict: verdict{comm: &c.ledger, causes: mpiError("Wait", cause)}}
+	err := &CommCorruptedError{Failures: []Failure{newFailure(cause, 0)}, verdict: verdict{causes: mpiError("Wait", cause)}}
 	err.Failures[0].Rank = c.rank
-	c.proc.feed(func() { c.ledger.Fail().Face = err })
+	c.proc.feed(func() {
+		err.of = c.ledger.Fail()
+		err.of.Face = err
+	})
 	for _, d := range c.family() {
 		if d.ulfm != nil {
 			d.ulfm.Advance(c.ledger.Generation(), err, false, false) // its agreements end

@@ -249,6 +249,15 @@ func (p *proc) feed(input func()) {
 	p.carrying = false
 }
 
+// nextChange returns a channel that is closed when the goroutines that wait for a verdict should look
+// again. The caller holds mu.
+func (p *proc) nextChange() <-chan struct{} {
+	if p.changed == nil {
+		p.changed = make(chan struct{})
+	}
+	return p.changed
+}
+
 // change wakes all goroutines that wait for a verdict, to look again. An error of one
 // communicator may end the wait for a verdict of another. The caller holds mu.
 func (p *proc) change() {

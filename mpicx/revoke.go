@@ -32,7 +32,6 @@ func (c *Comm) Revoke(context.Context) error {
 }
 
 func (c *Comm) revoke() {
-	c.proc.feed(c.ledger.KnowRevoked)
 	c.revoked(c.rank)
 	c.ulfm.Revoke()
 }
@@ -54,9 +53,5 @@ func (c *Comm) Revoked() bool {
 	c.there("Revoked")
 	c.proc.mu.Lock()
 	defer c.proc.mu.Unlock()
-	if c.ledger.IsRevoked() {
-		c.ledger.KnowRevoked()
-		return true
-	}
-	return c.ulfm != nil && c.ledger.IsCorrupted()
+	return c.ledger.IsRevoked() || c.ulfm != nil && c.ledger.IsCorrupted()
 }

@@ -2,98 +2,97 @@ package mpicx
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
-	"slices"
-	"strings"
+	"fmt"
 
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
-// enterScope opens a scope on c inside the scopes of ctx. Its context ends with the first error
-// that its function is to be told of.
-func (c *Comm) enterScope(ctx context.Context, guard bool) *scope {
-	ctx = c.revive(ctx)
-	s := &scope{comm: c, outer: ctx}
-	s.Context, s.cancel = context.WithCancelCause(ctx)
-	var around *ledger.Scope
-	if o := c.scopeOn(ctx); o != nil {
-		around = o.entry
+// close ends the scope, and its context.
+func (s *scope) close() {
+	s.comm.proc.feed(s.entry.Close)
+	var cause error
+	if s.entry.Ended() {
+		cause = &arriving{s}
 	}
-	c.proc.feed(func() { s.entry = c.ledger.Open(around, guard, s) })
-	return s
+	s.end(cause)
 }
 
-// revived is a context that has not ended, with the values of one that a peer's error has ended.
-type revived struct {
-	context.Context
-	values context.Context
-}
-
-// revive returns a context for a scope on c. If an error of c, or of one that c is derived from,
-// has ended ctx, the new scope may be the one that handles it, so the context has not ended. Any
-// other error ends it too (P8), and so does an error that another goroutine was told of.
-func (c *Comm) revive(ctx context.Context) context.Context {
-	alive := ctx
-	for s := interrupted(alive); s != nil && c.ledger.DerivedFrom(&s.comm.ledger) && s.missed(ctx) == nil; s = interrupted(alive) {
-		alive = s.around(alive)
+// leave ends a Try whose function has returned err. It returns the error that is the scope's (T2):
+// the oldest one that this rank knows of or, if there is none, its own, which it tells all ranks.
+func (s *scope) leave(op string, err error) error {
+	c := s.comm
+	err = s.because(err)
+	own, has := err, c.verdictIn(err)
+	if has != nil {
+		own = nil
 	}
-	if alive == ctx {
-		return ctx
+	sent := false
+	for {
+		var e *ledger.Error
+		var next ledger.Step
+		var changed <-chan struct{}
+		c.proc.feed(func() {
+			if e, next = s.entry.Leave(own != nil && !sent, has); next == ledger.Await {
+				changed = c.proc.nextChange()
+			}
+		})
+		switch next {
+		case ledger.Return:
+			if e != nil {
+				return with(e.Face, own)
+			}
+			return err
+		case ledger.Signal:
+			if e != nil {
+				if err == nil {
+					err = errors.New("the function has returned")
+				}
+				own = fmt.Errorf("%w, before an inner Try in which: %w", err, &hidden{e.Face})
+			}
+			f := newFailure(own, 2)
+			f.path = encodePath(s.entry.Path())
+			if sent = c.raise(f, &ledger.Raised{Cause: traced(own)}) != nil; !sent {
+				// Nobody can be told.
+				told := ofOperation(op, c.untold())
+				if told == nil || errors.Is(own, told) {
+					return own
+				}
+				return fmt.Errorf("%w: %w", told, withoutVerdicts(own))
+			}
+		case ledger.Await:
+			if err := c.awaitChange(s.outer, changed); err != nil {
+				return c.interrupted(s.outer, op, err)
+			}
+		}
 	}
-	alive = within(ctx, alive, func(s *scope) bool { return !c.ledger.DerivedFrom(&s.comm.ledger) })
-	return &revived{alive, context.WithoutCancel(ctx)}
 }
 
-func (r *revived) Value(key any) any {
-	if v := r.values.Value(key); v != nil {
-		return v
-	}
-	return r.Context.Value(key)
-}
-
-// exit ends the scope's context: its function has returned.
-func (s *scope) exit() {
-	s.comm.proc.feed(s.entry.Exit)
-	s.end(nil)
-}
-
-// close lets errors end the scope around this one again.
-func (s *scope) close() { s.comm.proc.feed(s.entry.Close) }
-
-// reason returns the error that all ranks have, if err says only that this error has ended the
-// function's context. Otherwise err is this rank's own error, and reason returns nil.
-func (s *scope) reason(err error) error {
+// because returns the error that has ended the context of the scope's function, if err says only
+// that the context has ended. Otherwise err is this rank's own, and because returns it.
+func (s *scope) because(err error) error {
 	by := interrupted(s)
 	if by == nil || !errors.Is(err, context.Canceled) {
-		return nil
+		return err
 	}
-	if v := by.comm.verdict(by.outer); v != nil {
+	if v := by.failure(s.outer); v != nil {
 		return v
 	}
-	return by.heard()
+	return err
 }
 
-// path returns the scope's path on its communicator, as a Failure's path.
-func (s *scope) path() string {
-	var b []byte
-	for _, k := range s.entry.Path() {
-		b = binary.AppendUvarint(b, uint64(k))
+// verdictIn returns the verdict that err is, if all ranks of c have it: a propagated error of c, or of
+// a communicator that c is derived from, as it was returned; or a corruption of one of these, wrapped
+// or not. It returns nil for other errors.
+func (c *Comm) verdictIn(err error) *ledger.Error {
+	var v *verdict
+	if p, ok := err.(*PropagatedError); ok {
+		v = &p.verdict
+	} else if k, ok := errors.AsType[*CommCorruptedError](err); ok {
+		v = &k.verdict
 	}
-	return string(b)
-}
-
-// inside says whether all failures of err were raised inside an inner Try that this rank has not
-// come to. The other ranks handle them there, and continue in this Try.
-func (s *scope) inside(err error) bool {
-	p, ok := err.(*PropagatedError)
-	if !ok || p.comm != &s.comm.ledger {
-		return false
+	if v == nil || v.of == nil || !c.ledger.DerivedFrom(v.of.Comm) {
+		return nil
 	}
-	own := s.path()
-	return !slices.ContainsFunc(p.Failures, func(f Failure) bool {
-		rest, inner := strings.CutPrefix(f.path, own)
-		k, n := binary.Uvarint([]byte(rest))
-		return !inner || n <= 0 || k <= uint64(s.entry.Entered())
-	})
+	return v.of
 }

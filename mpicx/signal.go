@@ -1,6 +1,7 @@
 package mpicx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,19 +53,67 @@ func (e *codeError) ErrorCode() int { return e.code }
 
 func (c *Comm) signal(ctx context.Context, err error) error {
 	f := newFailure(err, 2)
+	var path []int
 	if s := c.scopeOn(ctx); s != nil {
-		f.path = s.path()
+		path = s.entry.Path()
 	}
-	r := c.raise(f, &ledger.Raised{Cause: traced(err)})
-	if err := c.verdict(ctx); err != nil {
-		return c.interrupted(ctx, "Signal", err)
+	r, inTry := &ledger.Raised{Cause: traced(err)}, false
+	var over error
+	late := false
+	c.proc.feed(func() {
+		if over = c.proc.overBy(ctx); over != nil {
+			return
+		}
+		if inTry = c.ledger.Path() != nil; path == nil {
+			path = c.ledger.Path()
+		}
+		f.path = encodePath(path)
+		r.Data = f.encode()
+		if late = c.ledger.Late(); late || c.ledger.Raise(r) == nil {
+			r = nil
+		}
+	})
+	if over != nil {
+		return with(over, err)
 	}
-	if r == nil { // nobody can be told
+	var v error
+	if r != nil && inTry { // other goroutines may have ended the Try by then
+		v = c.verdictOf(ctx, r)
+	} else {
+		v = c.verdict(ctx)
+	}
+	switch {
+	case is[*PropagatedError](v):
+		return with(v, err)
+	case v != nil:
+		return c.interrupted(ctx, "Signal", v)
+	case r == nil && !late: // nobody can be told
 		return ofOperation("Signal", c.untold())
 	}
-	c.proc.mu.Lock() // another goroutine of this rank was told of it
+	c.proc.mu.Lock() // the error is over: another goroutine was told of it, or has ended the Try
 	defer c.proc.mu.Unlock()
+	if late {
+		return with(cmp.Or(c.proc.overBy(ctx), c.ledger.Last()), err)
+	}
 	return r.Verdict.Face
+}
+
+// verdictOf waits until the verdict of r may be told, and returns it.
+func (c *Comm) verdictOf(ctx context.Context, r *ledger.Raised) error {
+	for {
+		var changed <-chan struct{}
+		c.proc.feed(func() {
+			if !c.ledger.Told(r) {
+				changed = c.proc.nextChange()
+			}
+		})
+		if changed == nil {
+			return r.Verdict.Face
+		}
+		if err := c.awaitChange(ctx, changed); err != nil {
+			return err
+		}
+	}
 }
 
 // raise gives every rank a verdict with f. It returns nil if c is broken or closed, because

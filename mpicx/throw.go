@@ -16,11 +16,8 @@ func Throw(err error) {
 	}
 }
 
-// run calls fn, ends the scope's context, and returns what fn returned or threw.
-//
-//go:noinline
+// run calls fn, and returns what fn returned or threw.
 func (s *scope) run(fn func(context.Context) error) (err error) {
-	defer s.exit()
 	defer func() {
 		switch v := recover().(type) {
 		case nil:

@@ -29,19 +29,21 @@ func (c *Comm) TryAll(ctx context.Context, fn func(context.Context) error) error
 	if err := c.readyFor("TryAll", ctx, fn); err != nil {
 		return err
 	}
-	s := c.enterScope(ctx, false)
+	s, err := c.enterScope(ctx, false)
+	if err != nil {
+		return err
+	}
 	defer s.close()
-	err := s.run(func(ctx context.Context) error {
+	err = s.run(func(ctx context.Context) error {
 		if err := fn(ctx); err != nil {
 			return err
 		}
-		return c.succeed(ctx)
+		return s.succeed(ctx)
 	})
-	if err != nil { // otherwise all have succeeded, and errors from now on are the next operation's
-		err = s.share(err)
+	if err == nil { // all have succeeded, and errors from now on are the next scope's
+		return nil
 	}
-	s.markTold(err)
-	return err
+	return s.leave("TryAll", err)
 }
 
 var tryAll = call{Kind: signature.TryAll}.Word()
@@ -59,7 +61,8 @@ type vote struct {
 }
 
 // succeed returns nil once all ranks know that all have called it.
-func (c *Comm) succeed(ctx context.Context) error {
+func (s *scope) succeed(ctx context.Context) error {
+	c := s.comm
 	epoch, err := c.begin("TryAll")
 	if err != nil {
 		return failed[struct{}](c, err).Wait(ctx)
@@ -89,8 +92,14 @@ func (c *Comm) succeed(ctx context.Context) error {
 	if confirmed {
 		v.start(true)
 		err := v.count(ctx)
-		c.proc.feed(v.entry.Counted)
-		if err != nil || v.votes[1] == 1 {
+		unanimous := err == nil && v.votes[1] == 1
+		c.proc.feed(func() {
+			if unanimous {
+				s.entry.Close() // before this rank joins a round: its error is the next scope's
+			}
+			v.entry.Counted()
+		})
+		if err != nil || unanimous {
 			return err
 		}
 	}

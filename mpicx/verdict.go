@@ -2,7 +2,7 @@ package mpicx
 
 import (
 	"context"
-	"errors"
+	"fmt"
 
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
@@ -28,10 +28,18 @@ func (c *Comm) look(m ledger.Mode) (wait <-chan struct{}, err error) {
 	if !pending {
 		return nil, nil
 	}
-	if p.changed == nil {
-		p.changed = make(chan struct{})
+	return p.nextChange(), nil
+}
+
+// lookIn is look for a goroutine with the context ctx, which keeps what the scope of ctx has ended with.
+func (c *Comm) lookIn(ctx context.Context, m ledger.Mode) (wait <-chan struct{}, err error) {
+	c.proc.mu.Lock()
+	err = c.proc.overBy(ctx)
+	c.proc.mu.Unlock()
+	if err != nil {
+		return nil, err
 	}
-	return p.changed, nil
+	return c.look(m)
 }
 
 // untold returns the error that the next Wait would return, if it is resolved.
@@ -41,7 +49,7 @@ func (c *Comm) untold() error {
 }
 
 // verdict blocks until the rounds that this rank has notices of are resolved. It returns the
-// oldest error, or nil if another goroutine was told of it.
+// oldest error, or nil if there is none or, where no Try is running, another goroutine was told of it.
 func (c *Comm) verdict(ctx context.Context) error { return c.verdictFor(ctx, ledger.Take) }
 
 // verdictFor is verdict for a Wait of mode m. A reduction's function is told no error, because it
@@ -56,19 +64,58 @@ func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode) error {
 		defer c.proc.watch(-1)
 	}
 	for {
-		wait, err := c.look(m)
+		changed, err := c.lookIn(ctx, m)
 		c.proc.exitIfDead() // the rank may have died in the meantime
-		if err != nil || wait == nil {
+		if err != nil || changed == nil {
 			return err
 		}
-		ctx = patient(ctx)
-		first := c.proc.enter(&c.ledger)
-		over := c.waits("the verdict")
-		changed := c.proc.await(wait, ctx.Done())
-		over()
-		c.proc.leave(first) // before it takes the verdict: see Ledger.EndWait
-		if !changed && ctx.Err() != nil && interrupted(ctx) == nil {
-			return context.Cause(ctx)
+		if err := c.awaitChange(ctx, changed); err != nil {
+			return err
+		}
+	}
+}
+
+// awaitChange waits until changed is closed. If the context ends before, it returns the cause. That an
+// error has ended a scope of the context does not count: the caller waits for that error.
+func (c *Comm) awaitChange(in context.Context, changed <-chan struct{}) error {
+	c.notInReduction("waits", "for an operation")
+	ctx := patient(in)
+	first := c.proc.enter(&c.ledger)
+	over := c.waits("the verdict")
+	woken := c.proc.await(changed, ctx.Done())
+	over()
+	c.proc.leave(first) // before the caller looks again: see Ledger.EndWait
+	c.proc.exitIfDead()
+	if !woken && ctx.Err() != nil && interrupted(ctx) == nil {
+		return c.proc.endOf(in, context.Cause(ctx))
+	}
+	return nil
+}
+
+// failure waits until it is known which error has ended the scope's context, and returns it. It
+// returns nil if the error was another scope's.
+func (s *scope) failure(ctx context.Context) error {
+	c := s.comm
+	for {
+		var e *ledger.Error
+		var pending, revoked bool
+		var changed <-chan struct{}
+		c.proc.feed(func() {
+			revoked = c.ledger.IsRevoked()
+			if e, pending = s.entry.Failure(); pending {
+				changed = c.proc.nextChange()
+			}
+		})
+		switch {
+		case e != nil:
+			return e.Face
+		case revoked:
+			return fmt.Errorf("in a Try or Guard of %s: %w", c.name, ErrRevoked)
+		case !pending:
+			return nil
+		}
+		if err := c.awaitChange(ctx, changed); err != nil {
+			return err
 		}
 	}
 }
@@ -94,16 +141,13 @@ func (c *Comm) Err() error {
 	return ofOperation("Err", err)
 }
 
-// know notes that the program was told err, if err says that c is corrupted or revoked.
+// know notes that the program was told err, if err says that c is corrupted.
 func (c *Comm) know(err error) {
-	switch {
-	case is[*CommCorruptedError](err):
+	if is[*CommCorruptedError](err) {
 		c.proc.feed(c.ledger.Know)
-	case errors.Is(err, ErrRevoked):
-		c.proc.feed(c.ledger.KnowRevoked)
 	}
 }
 
 // Of says whether the error is c's own. A Wait on c also returns errors of the communicators
 // that c is derived from. Those are handled by the Try and Guard calls on them.
-func (v *verdict) Of(c *Comm) bool { return c != nil && v.comm == &c.ledger }
+func (v *verdict) Of(c *Comm) bool { return c != nil && v.of != nil && v.of.Comm == &c.ledger }

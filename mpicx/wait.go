@@ -2,9 +2,6 @@ package mpicx
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/waiting"
@@ -47,30 +44,35 @@ func (k *keeper) Unpark(place *waiting.Place) { k.proc.leave(!place.Spare) }
 // listen returns the context whose end ends a Wait in ctx. If it has ended, listen also
 // returns the scope whose error has ended it, or nil if no error has.
 //
-// Contexts of scopes on this communicator, or on one that it is derived from, are left out,
-// because the error that ends them ends the operation too. A scope whose error the program
-// was told is left out too, unless this goroutine has missed the error. Scopes inside one that
-// is left out still count.
+// Contexts of running scopes on this communicator, or on one that it is derived from, are left
+// out, because the error that ends them ends the operation too.
 func (k *keeper) listen(in context.Context) (context.Context, *scope) {
-	concerns := func(s *scope) bool {
-		return !k.isOf(s) && !s.told.Load() || k.isApart(s) && s.isRevoked() || s.missed(in) != nil
-	}
 	ctx := in
 	for {
 		if s := interrupted(ctx); s != nil {
-			if concerns(s) {
+			if k.endedBy(s) {
 				return ctx, s
 			}
 			ctx = s.around(ctx)
-		} else if s, ok := ctx.(*scope); ok && k.isOf(s) && !k.isApart(s) {
+		} else if s, ok := ctx.(*scope); ok && ctx.Err() == nil && k.isOf(s) && !k.isApart(s) {
 			ctx = s.outer
 		} else if in.Err() == nil {
 			return ctx, nil
 		} else {
-			ctx = within(in, ctx, concerns)
+			ctx = within(in, ctx, k.endedBy)
 			return ctx, interrupted(ctx)
 		}
 	}
+}
+
+// endedBy says whether the error that has ended the scope's context ends Waits on this communicator.
+func (k *keeper) endedBy(s *scope) bool {
+	s.comm.proc.mu.Lock()
+	defer s.comm.proc.mu.Unlock()
+	if !s.entry.Closed() && k.isOf(s) && !(k.isApart(s) && s.comm.ledger.IsRevoked()) {
+		return false
+	}
+	return s.entry.Concerns(&k.ledger)
 }
 
 // isOf says whether errors of the scope's communicator are errors of this one.
@@ -79,37 +81,33 @@ func (k *keeper) isOf(s *scope) bool { return k.ledger.DerivedFrom(&s.comm.ledge
 // isApart says whether this communicator works even if the scope's is revoked.
 func (k *keeper) isApart(s *scope) bool { return s.comm != (*Comm)(k) && !s.comm.propagates() }
 
-// Ended returns the error of a Wait whose context has ended: an error of the communicator of
-// the context's Try, or the context's own cause. It returns nil if the program was told the
-// error already; the Wait then continues.
+// Ended returns the error of a Wait whose context has ended: the error that has ended a scope, or the
+// context's own cause. It returns nil if the error does not concern this communicator; the Wait
+// then continues.
 func (k *keeper) Ended(ctx context.Context) error {
 	if ctx.Err() == nil { // the transport has failed
 		return (*Comm)(k).verdict(ctx)
 	}
-	s := interrupted(ctx)
 	for {
-		if s != nil {
-			if err := s.reported(ctx, (*Comm)(k)); err != nil {
-				return err
-			}
-		}
-		var rest context.Context
-		if rest, s = k.listen(ctx); s == nil { // errors that are reported are left out
-			if rest.Err() != nil && interrupted(rest) == nil {
-				return context.Cause(rest)
-			}
+		in, s := k.listen(ctx)
+		switch {
+		case s == nil && in.Err() != nil:
+			return k.proc.endOf(ctx, context.Cause(in))
+		case s == nil:
 			return nil
+		}
+		k.proc.feed(k.ledger.GiveUp) // the Wait may be for the barrier of a TryAll
+		if err := s.failure(ctx); err != nil {
+			return err
+		}
+		if s.isOver() {
+			return context.Canceled
 		}
 	}
 }
 
-// Told notes that the program was told that the communicator is revoked.
-func (k *keeper) Told(cell *waiting.Cell, err error) {
-	k.proc.leaks.told(cell)
-	if errors.Is(err, ErrRevoked) {
-		(*Comm)(k).know(err)
-	}
-}
+// Told notes that the program was told the operation's error.
+func (k *keeper) Told(cell *waiting.Cell, _ error) { k.proc.leaks.told(cell) }
 
 // Failing notes that a future is about to end with err.
 func (k *keeper) Failing(cell *waiting.Cell, err error) {
@@ -143,76 +141,3 @@ func (k *keeper) Watch() {
 }
 
 func (k *keeper) Unwatch() { k.proc.watch(-1) }
-
-// reported returns the error that has ended the scope's context, for a Wait on c in ctx. It
-// returns nil if the program was told of it. If c does not have the error, the program may be
-// about to repair the communicator that has it.
-func (s *scope) reported(ctx context.Context, c *Comm) error {
-	defer s.told.Store(true)
-	switch {
-	case c.ledger.DerivedFrom(&s.comm.ledger):
-		if err := c.verdict(s.outer); err != nil { // the oldest, which may be another
-			return err
-		}
-	case !s.comm.isBroken() || !s.comm.knows():
-		if wait, err := s.comm.look(ledger.Peek); wait != nil || err != nil {
-			c.proc.feed(c.ledger.GiveUp) // the Wait may be for the barrier of a TryAll
-		}
-		if err := s.comm.verdict(s.outer); err != nil {
-			return err
-		}
-	}
-	if c != s.comm && s.isRevoked() {
-		s.comm.proc.feed(s.comm.ledger.KnowRevoked)
-		return fmt.Errorf("in a Try or Guard of %s: %w", s.comm.name, ErrRevoked)
-	}
-	return s.missed(ctx)
-}
-
-// isRevoked says whether the scope's communicator is revoked, and the program was not told.
-func (s *scope) isRevoked() bool {
-	s.comm.proc.mu.Lock()
-	defer s.comm.proc.mu.Unlock()
-	return s.comm.ledger.RevokedUntold()
-}
-
-// missed returns the error that has ended the scope's context, if another goroutine of the
-// rank was told of it and this one, which waits in ctx, is not the scope's own goroutine. The
-// scope's own goroutine may have handled the error; this one has not, and what it waits for
-// may never come.
-func (s *scope) missed(ctx context.Context) error {
-	if v := s.heard(); v != nil && !s.isOnStack(ctx) {
-		return v
-	}
-	return nil
-}
-
-// scopeRunName is the name of the method that calls the function of a scope. callsOf counts
-// it on the stack.
-const scopeRunName = ownPackage + "(*scope).run"
-
-// isOnStack says whether this goroutine, which waits in ctx, is the scope's own. The stack of
-// the scope's own goroutine has the calls of the scope and of all scopes inside it; the stack
-// of another goroutine has only the calls of scopes that it has opened itself.
-func (s *scope) isOnStack(ctx context.Context) bool {
-	calls := 1
-	for inner := scopeOf(ctx); inner != nil && inner != s; inner = scopeOf(inner.outer) {
-		calls++
-	}
-	return callsOf(scopeRunName) >= calls
-}
-
-// heard returns the error that has ended the scope's context, if the program was told of it
-// and no Try has returned it.
-func (s *scope) heard() error {
-	s.comm.proc.mu.Lock()
-	defer s.comm.proc.mu.Unlock()
-	e := s.entry.Heard()
-	if e == nil {
-		return nil
-	}
-	if p, ok := e.Face.(*PropagatedError); ok && atomic.LoadUint32(&p.told) != 0 {
-		return nil
-	}
-	return e.Face
-}

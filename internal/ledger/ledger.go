@@ -10,9 +10,9 @@ import (
 // A Ledger is the state of one rank. Its methods, and those of its Comms, Scopes and
 // Votes, need the caller's lock, unless they say otherwise.
 type Ledger struct {
-	// Face makes the error that the program gets for a verdict. The caller sets it. It is
-	// called under the lock, once for each verdict.
-	Face func(*Error) error
+	// Face sets Face and Place of a verdict. The caller sets it. It is called under the lock,
+	// once for each verdict.
+	Face func(*Error)
 
 	// Quiet says that Events have no watcher, so they become no outputs.
 	Quiet bool
@@ -36,6 +36,7 @@ type Ledger struct {
 
 	world   *Comm
 	last    *Error // the latest verdict
+	clock   int    // the number of communicators made and contexts ended so far
 	dead    bool   // this process has died: it takes no further part
 	over    bool   // the program has ended: operations that begin now are late
 	leaving bool   // the process may end, when all that it has raised is resolved
@@ -201,9 +202,11 @@ type Error struct {
 	Verdict *errchan.Verdict // nil: the transport has failed
 	Own     []*Raised        // the errors in the verdict that this rank raised
 	Face    error            // the error that the program gets
+	Place   []int            // the path of the Try that it was raised in; nil: in none
 
-	told  bool // a look has taken it
-	known bool // it is a corruption that this program has raised
+	owners int  // the running Try calls that own it: see Comm.claim
+	told   bool // it is over or, if it is a corruption, a look has found it
+	known  bool // it is a corruption that this program has raised
 }
 
 // Corrupt says whether the error is a corruption.
@@ -234,12 +237,10 @@ type Comm struct {
 	closed     bool // the program has closed it
 	forgetting bool // Forget was pushed
 	revoked    bool
-	toldSo     bool     // the program was told that it is revoked
 	unwound    bool     // this rank has corrupted it, which it does at most once
-	unaware    bool     // this rank has corrupted it, but its program was told another error
 	moving     int      // number of verdicts that are resolved and whose Advance is not done, or a buffer still in use
 	corrupted  *Error   // each look finds it
-	untold     []*Error // verdicts that no look has taken, oldest first
+	untold     []*Error // verdicts that are not over, oldest first
 
 	round  uint64    // the number of the open round, or of the next
 	raised []*Raised // errors of this rank that are not resolved, oldest first
@@ -257,8 +258,9 @@ type Comm struct {
 	epoch      transport.Epoch
 
 	scopes *Scope // the running Try and Guard calls: a list
-	told   int    // number of verdicts, here and at ancestors, that the program was told
+	told   int    // number of verdicts, here and at ancestors, that are over
 	tries  int    // number of outermost Try calls since the last of these
+	born   int    // the ledger's clock when it was made
 	votes  []*Vote
 
 	ranks     []int // the members' ranks in the world; nil: the same as here

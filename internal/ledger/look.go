@@ -76,20 +76,37 @@ func (m Mode) takes() bool   { return m != Peek && m != PeekToRepair }
 func (m Mode) repairs() bool { return m == TakeToRepair || m == PeekToRepair }
 
 // Look looks for errors of c, for a Wait, Test or Err of the program. It finds the oldest
-// verdict that is to be told, of the oldest ancestor first. Pending says that an error is
+// verdict that is not over, of the oldest ancestor first. Where no Try is running, a look that
+// takes it ends it (T4). Pending says that an error is
 // noticed and not resolved, or resolved while pending operations have not ended. In this
 // case a caller that finds nothing may wait for the next Wake.
 func (c *Comm) Look(m Mode) (f Finding, e *Error, pending bool) {
-	moving := false
-	for a := c; a != nil; a = a.parent {
-		moving = moving || a.moving > 0
-		pending = pending || a.open && a.corrupted == nil || a.moving > 0
-	}
+	moving := c.isMoving()
 	if moving && m.takes() {
 		return Nothing, nil, true
 	}
 	f, e = c.oldest(m)
-	return f, e, pending
+	return f, e, moving || c.isOpen()
+}
+
+// isMoving says whether a verdict on c or an ancestor can't be told yet.
+func (c *Comm) isMoving() bool {
+	for a := c; a != nil; a = a.parent {
+		if a.moving > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// isOpen says whether a round is open on c or an ancestor.
+func (c *Comm) isOpen() bool {
+	for a := c; a != nil; a = a.parent {
+		if a.open && a.corrupted == nil {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *Comm) oldest(m Mode) (Finding, *Error) {
@@ -98,18 +115,8 @@ func (c *Comm) oldest(m Mode) (Finding, *Error) {
 	}
 	if from := c.elder(); from != nil {
 		e := from.untold[0]
-		if m.takes() {
-			e.told = true
-			from.untold = from.untold[1:]
-			from.update()
-			for d := from; d != nil; d = from.inFamily(d) {
-				d.told, d.tries = d.told+1, 0
-				for s := d.scopes; s != nil; s = s.next {
-					if s.ended && s.heard == nil {
-						s.heard = e
-					}
-				}
-			}
+		if m.takes() && !from.tried() { // otherwise the end of that Try ends it
+			from.end()
 		}
 		return Verdict, e
 	}
@@ -126,7 +133,7 @@ func (c *Comm) oldest(m Mode) (Finding, *Error) {
 	return Nothing, nil
 }
 
-// elder returns the oldest of c and its ancestors that has a verdict to be told, or nil.
+// elder returns the oldest of c and its ancestors that has a verdict that is not over, or nil.
 func (c *Comm) elder() (eldest *Comm) {
 	for a := c; a != nil; a = a.parent {
 		if len(a.untold) > 0 {
@@ -143,12 +150,7 @@ func (c *Comm) resolved() any {
 	if e != nil {
 		return e
 	}
-	for a := c; a != nil; a = a.parent {
-		if a.open && a.corrupted == nil {
-			return nil
-		}
-	}
-	if f != Nothing {
+	if f != Nothing && !c.isOpen() {
 		return f
 	}
 	return nil
@@ -158,7 +160,7 @@ func (c *Comm) resolved() any {
 // if c is not corrupted. An operation begun on a corrupted communicator without that
 // knowledge must not match one begun with it.
 func (c *Comm) Knows() bool {
-	return c.corrupted == nil || c.corrupted.told || c.corrupted.known || c.unwound && !c.unaware
+	return c.corrupted == nil || c.corrupted.told || c.corrupted.known || c.unwound
 }
 
 // UntoldAbove returns the corruption of an ancestor that the program has not been told, and
@@ -174,25 +176,9 @@ func (c *Comm) UntoldAbove() *Error {
 	return nil
 }
 
-// Unaware says that the program has corrupted c, but was told another error instead. It is
-// then told the corruption, as other ranks are.
-func (c *Comm) Unaware() {
-	c.unaware = c.unwound
-	if c.corrupted != nil {
-		c.corrupted.known = false
-	}
-}
-
 // Know says that the program was told of the corruption by other means than a look.
 func (c *Comm) Know() {
 	if c.corrupted != nil {
 		c.corrupted.told = true
 	}
 }
-
-// RevokedUntold says whether c is revoked but not corrupted, and the program was not told.
-// No look tells it; an operation that the revoke has ended does.
-func (c *Comm) RevokedUntold() bool { return c.revoked && !c.toldSo && c.corrupted == nil }
-
-// KnowRevoked says that the program was told that c is revoked, or has revoked it.
-func (c *Comm) KnowRevoked() { c.toldSo = true }

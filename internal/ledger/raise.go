@@ -33,6 +33,9 @@ func (c *Comm) submit(r *Raised) {
 	o.Round, o.Raised, o.Family = c.round, r, family
 }
 
+// Told says whether r is resolved, and its verdict may be told.
+func (c *Comm) Told(r *Raised) bool { return r.Verdict != nil && !c.isMoving() }
+
 // Lose gives every rank a verdict, because this rank needs a dead process.
 func (c *Comm) Lose() {
 	if c.Broken() || c.closed || c.ledger.dead {

@@ -64,13 +64,14 @@ func (c *Comm) Resolved(v *errchan.Verdict, rank int) {
 	switch {
 	case c.corrupted != nil: // by an ancestor's error, which is final
 	case e.Corrupt():
-		c.corrupted, e.known = e, c.unwound && !c.unaware
+		c.corrupted, e.known = e, c.unwound
 	case !c.closed || c.child != nil: // looks at derived communicators find it here
 		c.untold = append(c.untold, e)
 	}
-	e.Face = l.Face(e)
+	l.Face(e)
 	l.last = e
 	c.moving++
+	c.claim()
 	kind := Resolved
 	if e.Corrupt() {
 		kind = Corrupted
@@ -162,6 +163,7 @@ func (c *Comm) bequeath(e *Error, derived []*Comm) {
 			d.corrupted = e
 		case d.parent == c || d.parent.corrupted != nil || d.parent.closed: // the parent will not report it
 			d.untold = append(d.untold, e)
+			d.claim()
 		}
 		d.update()
 	}

@@ -5,9 +5,9 @@ import "slices"
 // A Scope is a running call of Try or Guard.
 //
 // An error ends the contexts of the scopes on its communicator and on those derived
-// from it, so that a rank that computes learns of it (P8). The innermost Try on a
-// communicator handles an error. Only a corruption ends the contexts of enclosing
-// scopes, when its notice comes.
+// from it, so that a rank that computes learns of it (P8). A propagated error belongs to
+// one Try in each nest of Try calls (T1), and is the state of that Try and of the
+// communicator until the Try has closed. A corruption is final, and ends all scopes.
 type Scope struct {
 	Owner any // the caller's
 
@@ -20,10 +20,12 @@ type Scope struct {
 	inner   int
 	entered int
 	path    []int
+
 	ended   bool
-	// heard is the first verdict that the program was told after the context had ended,
-	// usually the one that ended it.
-	heard *Error
+	endedAt int    // the ledger's clock then
+	closed  bool   // the scope is over
+	err     *Error // what the scope returns, once it is known
+	from    *Comm  // of a Try that owns err: where it is untold; else nil
 
 	next, prev *Scope // on the same communicator
 }
@@ -52,33 +54,27 @@ func (c *Comm) Open(around *Scope, guard bool, owner any) *Scope {
 }
 
 // Path identifies the Try call by its place in the program, which is the same at all ranks
-// that run the same program. It has the number of verdicts that the program was told before
+// that run the same program. It has the number of verdicts that were over before
 // the outermost Try on the communicator, the number of that Try since the last of them, and
 // for each level below the number of the inner Try in the one around it. Numbers of calls
 // begin at 1.
 func (s *Scope) Path() []int { return s.path }
 
-// Outermost says whether no Try call on the communicator encloses s.
-func (s *Scope) Outermost() bool { return s.outerTry() == nil }
-
-// Entered returns the number of inner Try calls so far.
-func (s *Scope) Entered() int { return s.entered }
-
-// Comm returns the communicator of the scope.
-func (s *Scope) Comm() *Comm { return s.comm }
+// Path returns the path of the newest Try on c, in any goroutine; nil: none is running.
+func (c *Comm) Path() []int {
+	for s := c.scopes; s != nil; s = s.next {
+		if !s.guard {
+			return s.path
+		}
+	}
+	return nil
+}
 
 // Ended says whether an error has ended the scope's context.
 func (s *Scope) Ended() bool { return s.ended }
 
-// Heard returns the first verdict that the program was told after an error had ended the
-// scope's context. If there is none, it returns the corruption of the communicator, if the
-// program was told of it; else nil.
-func (s *Scope) Heard() *Error {
-	if c := s.comm.corrupted; s.heard == nil && s.ended && c != nil && c.told {
-		return c
-	}
-	return s.heard
-}
+// Closed says whether the scope is over.
+func (s *Scope) Closed() bool { return s.closed }
 
 // catchUp ends the context for errors that came before the scope was opened, or while a Try
 // inside it was to report them.
@@ -87,19 +83,113 @@ func (s *Scope) catchUp() {
 		s.interrupt(true)
 	}
 	for a := s.comm; a != nil; a = a.parent {
-		if a.disturbs() {
-			s.interrupt(a.fatal || slices.ContainsFunc(a.untold, (*Error).Corrupt))
+		if !a.disturbs() {
+			continue
+		}
+		s.interrupt(a.fatal || slices.ContainsFunc(a.untold, (*Error).Corrupt))
+		a.claim()
+		if len(a.untold) > 0 && s.from == nil {
+			if e := a.untold[0]; e.owners > 0 && !s.guard || e.Corrupt() {
+				s.err = e
+			}
 		}
 	}
 }
 
-// interrupt ends the context because of a peer's error. If the error is no corruption, the
-// context of a Guard does not end, nor that of a Try with another Try inside.
-func (s *Scope) interrupt(corrupt bool) {
-	if s.ended || !corrupt && (s.guard || s.inner > 0) {
+// claim gives the oldest error of c that is not over to the Try calls that own it (T1). It
+// belongs to those on c or, if there are none, to those on communicators derived from c.
+// In each nest it belongs to the Try at the place where it was raised.
+func (c *Comm) claim() {
+	if len(c.untold) == 0 || c.untold[0].owners > 0 {
 		return
 	}
-	s.ended = true
+	e, tried := c.untold[0], false
+	for s := c.scopes; s != nil; s = s.next {
+		tried = tried || !s.guard
+		if owner := s.at(e.Place); owner != nil && !s.guard && s.inner == 0 {
+			c.give(e, s, owner)
+		}
+	}
+	for d := c; d != nil; d = c.inFamily(d) {
+		for s := d.scopes; s != nil; s = s.next {
+			switch {
+			case s.guard && !e.Corrupt():
+			case !s.guard && !tried && s.inner == 0:
+				c.give(e, s, s.at(nil))
+			case s.err == nil && (s.guard || d != c && e.owners > 0):
+				s.err = e
+				s.interrupt(true)
+			}
+		}
+	}
+}
+
+// give gives e to owner, and to those inside of it that enclose s.
+func (c *Comm) give(e *Error, s, owner *Scope) {
+	for ; s != owner; s = s.outerTry() {
+		if s.err == nil {
+			s.err = e
+			s.interrupt(true)
+		}
+	}
+	if owner.err == nil {
+		owner.err, owner.from = e, c
+		owner.interrupt(true)
+		e.owners++
+	}
+}
+
+// at returns the Try that owns an error that was raised at a place: s, which has no Try
+// inside, or one around it. It returns nil if the place is a Try inside s that this rank
+// has not come to.
+func (s *Scope) at(place []int) *Scope {
+	if n := len(s.path); len(place) > n && slices.Equal(place[:n], s.path) && place[n] > s.entered {
+		return nil
+	}
+	outermost := s
+	for t := s; t != nil; t = t.outerTry() {
+		if slices.Equal(t.path, place) {
+			return t
+		}
+		outermost = t
+	}
+	if len(place) == 0 { // in no Try
+		return outermost
+	}
+	return s
+}
+
+// tried says whether a Try is running on c or on a communicator that is derived from it.
+func (c *Comm) tried() bool {
+	for d := c; d != nil; d = c.inFamily(d) {
+		if d.Path() != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// end ends c's oldest error that is not over: the program was told of it.
+func (c *Comm) end() {
+	c.untold[0].told = true
+	c.untold = c.untold[1:]
+	for d := c; d != nil; d = c.inFamily(d) {
+		d.told, d.tries = d.told+1, 0
+	}
+	c.update()
+	c.claim()
+	c.ledger.push(Wake, nil)
+}
+
+// interrupt ends the context because of a peer's error. If the error is no corruption and
+// belongs to no Try so far, the context of a Guard does not end, nor that of a Try with
+// another Try inside.
+func (s *Scope) interrupt(all bool) {
+	if s.ended || !all && (s.guard || s.inner > 0) {
+		return
+	}
+	s.comm.ledger.clock++
+	s.ended, s.endedAt = true, s.comm.ledger.clock
 	s.comm.ledger.push(Interrupt, s.comm).Scope = s
 }
 
@@ -111,27 +201,141 @@ func (c *Comm) interruptFamily(corrupt bool) {
 	}
 }
 
-// Exit says that the function has returned. Until Close, errors still belong to this
-// scope, its own signal included, not to the enclosing one.
-func (s *Scope) Exit() {
+// A Step is what the end of a scope does next.
+type Step uint8
+
+const (
+	Return Step = iota // the error or, if there is none, what the function has returned
+	Signal             // this rank's own error, then ask again
+	Await              // a change, then ask again
+)
+
+// Leave says what the end of a Try does when its function has returned, own: with an error
+// of this rank, which nobody was told. An error that came before is the scope's (T2). This
+// rank's own is signalled if this rank has not consented to the end of a round (P2). Has is
+// the verdict that the function has returned, if any. If that is over, a Try inside has
+// returned it, and errors since belong to the next scope.
+func (s *Scope) Leave(own bool, has *Error) (e *Error, next Step) {
+	c := s.comm
+	if has != nil && has.told && !has.Corrupt() {
+		s.disown()
+		s.err = has
+		return has, Return
+	}
+	if c.isMoving() || c.Unwinding() && c.open {
+		return nil, Await
+	}
+	if s.err == nil || s.from != nil { // an ancestor's may be older
+		_, e = c.oldest(Peek)
+	}
+	if e == nil {
+		e = s.err
+	}
+	switch {
+	case c.corrupted != nil && (c.unwound || e == c.corrupted): // what this rank has raised itself is final (C2)
+		c.corrupted.told = true
+		return c.corrupted, Return
+	case e != nil && s.at(e.Place) == nil && len(c.untold) > 0 && c.untold[0] == e && e.owners == 0:
+		c.end() // the others handle it in a Try that this rank does not come to
+		return e, Signal
+	case e != nil:
+		return e, Return
+	case own && !c.isLate():
+		return nil, Signal
+	case c.isOpen():
+		return nil, Await
+	}
+	return nil, Return
+}
+
+// Failure returns the error that has ended the scope's context. It returns nil if that
+// error was another scope's, or with pending, if it is not known yet.
+func (s *Scope) Failure() (e *Error, pending bool) {
+	switch c := s.comm; {
+	case c.isMoving():
+		return nil, true
+	case s.err != nil:
+		return s.err, false
+	case c.corrupted != nil:
+		return c.corrupted, false
+	default:
+		return nil, !s.closed && c.isOpen()
+	}
+}
+
+// Concerns says whether the error that has ended the scope's context concerns what the
+// program does with that context on c. It does not if it was another scope's error, nor, if
+// it was final, on a communicator that was made since.
+func (s *Scope) Concerns(c *Comm) bool {
+	if s.closed {
+		return true
+	}
+	if s.comm.Broken() {
+		return c.ledger != s.comm.ledger || c.born < s.endedAt
+	}
+	e, pending := s.Failure()
+	return e != nil || pending
+}
+
+// Late says whether an error that the program raises now comes after one that its Try
+// calls return. It is not sent (T2, T5).
+func (c *Comm) Late() bool { return c.Path() != nil && c.isLate() }
+
+// Last returns the error of the latest verdict on c or an ancestor, as the program gets it.
+func (c *Comm) Last() error {
+	if e := c.ledger.last; e != nil && c.DerivedFrom(e.Comm) {
+		return e.Face
+	}
+	return nil
+}
+
+func (c *Comm) isLate() bool {
+	for a := c; a != nil; a = a.parent {
+		if a.moving > 0 || len(a.untold) > 0 || a.open && a.corrupted == nil && (a != c || a.joined) {
+			return true
+		}
+	}
+	return false
+}
+
+// Close ends the scope. An error that it owned is over, unless another scope owns it too
+// (T3).
+func (s *Scope) Close() {
+	if s.closed {
+		return
+	}
+	s.closed = true
 	if s.next != nil {
 		s.next.prev = s.prev
 	}
-	switch {
-	case s.prev != nil:
+	if s.prev != nil {
 		s.prev.next = s.next
-	case s.comm.scopes == s:
+	} else {
 		s.comm.scopes = s.next
 	}
-	s.next, s.prev = nil, nil
-}
-
-// Close ends the scope.
-func (s *Scope) Close() {
-	if t := s.outerTry(); t != nil && !s.guard {
+	t := s.outerTry()
+	if s.guard {
+		t = nil
+	}
+	if t != nil {
 		t.inner--
+	}
+	if from, e := s.from, s.err; s.disown() && len(from.untold) > 0 && from.untold[0] == e {
+		from.end()
+	}
+	if t != nil {
 		t.catchUp()
 	}
+}
+
+// disown takes from s the error that it owns, and says whether it was the last that owned it.
+func (s *Scope) disown() (last bool) {
+	if s.from == nil {
+		return false
+	}
+	s.from = nil
+	s.err.owners--
+	return s.err.owners == 0
 }
 
 // outerTry returns the next Try outside; nil: there is none.
