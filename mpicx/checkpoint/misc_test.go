@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -50,6 +51,7 @@ func TestWrongOptions(t *testing.T) {
 		}
 		_, err := checkpoint.Open(ctx, world, checkpoint.Dir(dir))
 		require.ErrorContains(t, err, "rank 1: mkdir /dev/null")
+		require.Equal(t, world.Rank() == 1, errors.As(err, new(*os.PathError)), "it keeps its cause")
 		return nil
 	})
 }
