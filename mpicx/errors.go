@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -342,27 +341,6 @@ func (e *ranksError) Unwrap() []error {
 		errs = append(errs, e.errs[r])
 	}
 	return errs
-}
-
-// rankList returns "rank 3" or "ranks 0-2, 5".
-func rankList(ranks []int) string {
-	var runs []string
-	for i := 0; i < len(ranks); {
-		j := i
-		for j+1 < len(ranks) && ranks[j+1] == ranks[j]+1 {
-			j++
-		}
-		if i == j {
-			runs = append(runs, strconv.Itoa(ranks[i]))
-		} else {
-			runs = append(runs, fmt.Sprintf("%d-%d", ranks[i], ranks[j]))
-		}
-		i = j + 1
-	}
-	if len(ranks) == 1 {
-		return "rank " + runs[0]
-	}
-	return "ranks " + strings.Join(runs, ", ")
 }
 
 func is[E error](err error) bool {

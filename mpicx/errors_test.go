@@ -51,6 +51,24 @@ func TestClassesOfTheShim(t *testing.T) {
 	require.Equal(t, fmt.Sprintf("Class(%d)", len(names)), mpicx.Class(len(names)).String(), "a class that the shim lacks")
 }
 
+// A text that several ranks have is said once.
+func TestTextOfFailures(t *testing.T) {
+	failures := func(texts ...string) (all []mpicx.Failure) {
+		for r, text := range texts {
+			all = append(all, mpicx.Failure{Rank: r / 2, Code: len(text) / 3, Message: text})
+		}
+		return all
+	}
+	for want, texts := range map[string][]string{
+		"rank 0: a": {"a"},
+		"rank 0: a; rank 0 (code 1): abc; ranks 1-2: b":                {"a", "abc", "b", "b", "b"},
+		"ranks 0-1: a; rank 0: b; rank 1: c; rank 2: d; rank 2":        {"a", "b", "a", "c", "d", ""},
+		"ranks 0-1, 3: a; rank 0: b; rank 1: c; rank 2: d; and 3 more": {"a", "b", "a", "c", "d", "e", "a", "e", "f"},
+	} {
+		require.EqualError(t, &mpicx.PropagatedError{Failures: failures(texts...)}, "mpicx: error propagated from "+want)
+	}
+}
+
 // The text of a corruption names a rank once: one that has ended by an error is in Dead as well,
 // because Shrink leaves it out.
 func TestTextOfACorruption(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -59,29 +61,61 @@ func placeOf(failures []Failure) (place []int) {
 // MaxMessage is the maximum length in bytes of a Failure's text. A longer text is cut.
 const MaxMessage = 1024
 
-func (f Failure) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "rank %d", f.Rank)
+func (f Failure) String() string { return fmt.Sprintf("rank %d%s", f.Rank, f.text()) }
+
+// text is what String has after the rank.
+func (f Failure) text() (text string) {
 	if f.Code != 0 {
-		fmt.Fprintf(&b, " (code %d)", f.Code)
+		text = fmt.Sprintf(" (code %d)", f.Code)
 	}
 	if f.Message != "" {
-		fmt.Fprintf(&b, ": %s", f.Message)
+		text += ": " + f.Message
 	}
-	return b.String()
+	return text
 }
 
+// list has each text once, with all ranks that have it.
 func list(failures []Failure) string {
 	const most = 4
-	var parts []string
-	for i, f := range failures {
-		if i == most && len(failures) > most+1 {
-			parts = append(parts, fmt.Sprintf("and %d more", len(failures)-most))
+	ranks := make(map[string][]int)
+	var texts, parts []string
+	for _, f := range failures {
+		if ranks[f.text()] == nil {
+			texts = append(texts, f.text())
+		}
+		ranks[f.text()] = append(ranks[f.text()], f.Rank)
+	}
+	more := len(failures) // that are in no part
+	for i, text := range texts {
+		if i == most && len(texts) > most+1 {
+			parts = append(parts, fmt.Sprintf("and %d more", more))
 			break
 		}
-		parts = append(parts, f.String())
+		parts = append(parts, rankList(slices.Compact(ranks[text]))+text)
+		more -= len(ranks[text])
 	}
 	return strings.Join(parts, "; ")
+}
+
+// rankList returns "rank 3" or "ranks 0-2, 5".
+func rankList(ranks []int) string {
+	var runs []string
+	for i := 0; i < len(ranks); {
+		j := i
+		for j+1 < len(ranks) && ranks[j+1] == ranks[j]+1 {
+			j++
+		}
+		if i == j {
+			runs = append(runs, strconv.Itoa(ranks[i]))
+		} else {
+			runs = append(runs, fmt.Sprintf("%d-%d", ranks[i], ranks[j]))
+		}
+		i = j + 1
+	}
+	if len(ranks) == 1 {
+		return "rank " + runs[0]
+	}
+	return "ranks " + strings.Join(runs, ", ")
 }
 
 // newFailure returns the Failure for err, which the caller's caller signals.

@@ -236,12 +236,16 @@ func TestTooManyDeaths(t *testing.T) {
 						dying = append(dying, r)
 					}
 				}
-				lose(t, s, dying, func(_ context.Context, _ *mpicx.Comm, _ *checkpoint.Store, x []float64, _ int, err error) error {
-					e, ok := errors.AsType[*checkpoint.LostError](err)
-					require.True(t, ok, "%v", err)
-					require.Equal(t, &checkpoint.LostError{Version: 2, Ranks: lost}, e)
+				lose(t, s, dying, func(ctx context.Context, world *mpicx.Comm, st *checkpoint.Store, x []float64, _ int, err error) error {
+					require.Equal(t, &checkpoint.LostError{Version: 2, Ranks: lost}, err)
 					require.Nil(t, x)
-					return nil
+					fewer, err := result(ctx, world.Shrink())
+					require.NoError(t, err)
+					on, err := st.Rejoin(ctx, fewer)
+					require.NoError(t, err)
+					_, err = on.Restore(ctx) // after the next repair it is lost still
+					require.Equal(t, &checkpoint.LostError{Version: 2, Ranks: lost}, err)
+					return on.Close(ctx)
 				})
 			})
 		}

@@ -2,17 +2,21 @@ package checkpoint
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 )
 
-// manifestName is the file that tells people and tools which versions a shared directory has. [Open]
-// does not read it; it uses headers and checksums.
+// manifestName is the file that says, in each directory, which versions have been saved: a Save ends when
+// all manifests list its version. [Open] finds the data by the headers and checksums of their files. If
+// files are missing, it knows by the manifest whether they are lost or have never been complete.
 const manifestName = "MANIFEST.json"
 
 // A manifest is the contents of this file.
@@ -152,6 +156,21 @@ func readPart(dir string, s stored) (records [2][]byte, err error) {
 	return records, err
 }
 
+// readManifest returns the versions that a manifest lists. It reads what is left of a damaged one, which
+// is torn if nothing is.
+func readManifest(dir string) (listed []key, torn bool, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, manifestName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	for _, name := range bytes.Split(text, []byte(`"`)) {
+		if f, ok := parseFileName(string(name)); ok {
+			listed = append(listed, f.key())
+		}
+	}
+	return slices.Compact(listed), len(listed) == 0 && !json.Valid(text), err
+}
+
 // prune removes files that are mine and not needed.
 func prune(dir string, needed func(stored) bool, mine func(part int) bool) {
 	files, _ := listDir(dir, mine)
@@ -162,17 +181,19 @@ func prune(dir string, needed func(stored) bool, mine func(part int) bool) {
 	}
 }
 
-// writeManifest writes the manifest of a directory that has all files of these versions.
-func writeManifest(dir string, run uint64, complete []key) error {
+// writeManifest writes the manifest of a directory that has the files of these versions: of all parts,
+// or of a rank's part.
+func writeManifest(dir string, run uint64, complete []key, all bool, rank int) error {
 	versions := make([]manifestVersion, len(complete))
 	for i, k := range complete {
 		versions[i] = manifestVersion{Version: k.Version, Parts: k.Parts}
 		for part := range k.Parts {
-			f := stored{k.Version, part, k.Parts, k.Run, k.Origin}
-			versions[i].Files = append(versions[i].Files, f.name())
+			if f := (stored{k.Version, part, k.Parts, k.Run, k.Origin}); all || part == rank%k.Parts {
+				versions[i].Files = append(versions[i].Files, f.name())
+			}
 		}
 	}
-	return writeNew(dir, manifestName, 0, func(w io.Writer) error {
+	return writeNew(dir, manifestName, rank, func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "\t")
 		return e.Encode(manifest{format, fmt.Sprintf("%016x", run), versions})

@@ -24,6 +24,11 @@
 // are enough machines. If a group loses one rank more than its scheme survives, the data are
 // lost: Restore then returns an older version from files, or a *[LostError].
 //
+// A Save with files ends when all ranks have written theirs, and the manifest in each directory
+// lists the version. Files that are missing are therefore lost data, and not data that were never
+// saved. If they come back, the next job uses them: no Save removes what is left of a lost version
+// until as many newer versions are whole as [Keep] says.
+//
 // The calls of a Store are collective: all ranks make the same calls in the same order, as with
 // operations of a communicator. The store has a communicator of its own that is derived from
 // the program's, so an error of the program's communicator interrupts the store, too:

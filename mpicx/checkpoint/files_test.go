@@ -101,7 +101,7 @@ func TestFiles(t *testing.T) {
 		require.Equal(t, []error{nil, nil, nil}, errs)
 		require.Equal(t, []int{5, 5, 5}, versions)
 		if !shared {
-			require.Equal(t, []string{"v3.1-of-3", "v4.1-of-3", "v5.1-of-3"}, files(t, of(1)))
+			require.Equal(t, []string{"MANIFEST.json", "v3.1-of-3", "v4.1-of-3", "v5.1-of-3"}, files(t, of(1)))
 			continue
 		}
 		require.Len(t, files(t, dir), 10)
@@ -159,7 +159,12 @@ func TestBadFiles(t *testing.T) {
 			for _, err := range errs { // not ErrNone: a program would begin anew, without a word
 				require.Equal(t, &checkpoint.LostError{Version: 2, Ranks: []int{1}}, err)
 			}
-			require.NoError(t, os.Remove(path)) // as if the first Save had been interrupted
+			require.NoError(t, os.Remove(path))
+			_, errs = restoreFiles(t, 3, same(dir))
+			for _, err := range errs {
+				require.Equal(t, &checkpoint.LostError{Version: 2, Ranks: []int{1}}, err)
+			}
+			require.NoError(t, os.Remove(filepath.Join(dir, "MANIFEST.json"))) // as if the first Save had been interrupted
 			_, errs = restoreFiles(t, 3, same(dir))
 			for _, err := range errs {
 				require.ErrorIs(t, err, checkpoint.ErrNone)
@@ -257,8 +262,8 @@ func TestNoRoomForFiles(t *testing.T) {
 		require.Equal(t, 2, step)
 		return errors.Join(err, st.Close(ctx))
 	})
-	require.Equal(t, []string{"v1.1-of-3"}, files(t, path(11)))
-	require.Equal(t, []string{"v1.0-of-3"}, files(t, path(0)), "a full disk needs the room")
+	require.Equal(t, []string{"MANIFEST.json", "v1.1-of-3"}, files(t, path(11)))
+	require.Equal(t, []string{"MANIFEST.json", "v1.0-of-3"}, files(t, path(0)), "a full disk needs the room")
 }
 
 // When more ranks die than the group survives, the files have an older version.

@@ -246,7 +246,8 @@ func TestLateWriter(t *testing.T) {
 		_, err = successor.Restore(ctx)
 		require.NoError(t, errors.Join(err, save(successor)), "the same version again")
 
-		require.NoError(t, dead.wrote(former))
+		require.NoError(t, dead.list(former))
+		dead.prune(former)
 		records, err := dead.base.records(0)
 		require.NoError(t, err)
 		h := header{run: dead.run, stamp: former.Origin, version: 1, parts: 1}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -33,11 +34,16 @@ func TestWrongOptions(t *testing.T) {
 			return nil
 		})
 	}
-	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		_, err := checkpoint.Open(ctx, world, checkpoint.Partner(world.Rank()))
-		require.ErrorContains(t, err, "options of rank 1 (k, m, Every, Keep) are [1 1 1 2], expected [1 0 1 2] as at rank 0")
-		return nil
-	})
+	for want, opts := range map[string][][]checkpoint.Option{
+		"[1 1 0 0], expected [1 0 0 0] as at rank 0": {{checkpoint.Partner(0)}, {checkpoint.Partner(1)}},
+		"[1 1 1 2], expected [1 1 0 0] as at rank 0": {nil, {checkpoint.Dir(t.TempDir())}},
+	} {
+		mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+			_, err := checkpoint.Open(ctx, world, opts[world.Rank()]...)
+			require.ErrorContains(t, err, "options of rank 1 (k, m, Every, Keep; the last two are 0 without Dir) are "+want)
+			return nil
+		})
+	}
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		dir := t.TempDir()
 		if world.Rank() == 1 {
@@ -45,6 +51,7 @@ func TestWrongOptions(t *testing.T) {
 		}
 		_, err := checkpoint.Open(ctx, world, checkpoint.Dir(dir))
 		require.ErrorContains(t, err, "rank 1: mkdir /dev/null")
+		require.Equal(t, world.Rank() == 1, errors.As(err, new(*os.PathError)), "it keeps its cause")
 		return nil
 	})
 }

@@ -85,24 +85,24 @@ func (s *Store) enter(ctx context.Context, from *Store) error {
 	if err := s.introduce(ctx); err != nil {
 		return err
 	}
-	files, err := s.look(ctx)
+	me, err := s.look(ctx)
 	if err != nil {
 		return err
 	}
-	return s.recover(ctx, from, files)
+	return s.recover(ctx, from, me)
 }
 
 // introduce determines the groups.
 func (s *Store) introduce(ctx context.Context) error {
 	o, rank := s.opts, s.comm.Rank()
 	me := introduction{hook.Machine(s.comm), rand.Uint64(), s.run, [4]int{o.k, o.m, o.every, o.keep}, ""}
+	var bad error
 	if o.dir != "" {
-		if err := prepareDir(o.dir, rank); err != nil {
-			me.Err = err.Error()
-		} else if rank == 0 {
-			if err := os.WriteFile(token(o.dir, me.Nonce), nil, 0o666); err != nil {
-				me.Err = err.Error()
-			}
+		if bad = prepareDir(o.dir, rank); bad == nil && rank == 0 {
+			bad = os.WriteFile(token(o.dir, me.Nonce), nil, 0o666)
+		}
+		if bad != nil {
+			me.Err = bad.Error()
 		}
 	}
 	all, err := meet(ctx, s, "Open", me)
@@ -113,7 +113,7 @@ func (s *Store) introduce(ctx context.Context) error {
 	for r, other := range all {
 		machines[r], options[r] = other.Machine, other.Options
 		if other.Err != "" {
-			return fmt.Errorf("checkpoint: rank %d: %s", r, other.Err)
+			return refused(r, rank, other.Err, bad)
 		}
 		if s.run == 0 {
 			s.run = other.Run
@@ -147,49 +147,61 @@ func token(dir string, nonce uint64) string {
 	return filepath.Join(dir, fmt.Sprintf("%s%x", temporary(0), nonce))
 }
 
-// look returns the files that this rank sees; if all ranks see the same directory, only its share of
-// them.
-func (s *Store) look(ctx context.Context) ([]stored, error) {
+// look returns what this rank sees in its directory; if all ranks see the same, only its share of it.
+func (s *Store) look(ctx context.Context) (me inventory, err error) {
 	dir, rank, n := s.opts.dir, s.comm.Rank(), s.comm.Size()
 	if dir == "" {
-		return nil, nil
+		return me, nil
 	}
 	shared, err := meet(ctx, s, "Open", s.shared)
 	if err != nil {
-		return nil, err
+		return me, err
 	}
 	s.shared = !slices.Contains(shared, false)
 	if rank == 0 {
 		_ = prepareDir(dir, 0) // removes the token
 	}
-	files, err := listDir(dir, func(part int) bool { return !s.shared || part%n == rank })
-	s.found = slices.Clone(files)
-	files = slices.DeleteFunc(files, func(f stored) bool { return !isGood(dir, f) })
+	s.found, err = listDir(dir, func(part int) bool { return !s.shared || part%n == rank })
+	for _, f := range s.found {
+		s.stamp = max(s.stamp, f.Stamp) // later Saves are newer than the files of any job
+		if isGood(dir, f) {
+			me.Files = append(me.Files, f)
+		} else {
+			me.Bad = append(me.Bad, f)
+		}
+	}
+	if err == nil && (!s.shared || rank == 0) {
+		me.Listed, me.Torn, err = readManifest(dir)
+	}
 	text := ""
 	if err != nil {
 		text = err.Error()
 	}
-	errs, err := meet(ctx, s, "Open", text)
-	if err != nil {
-		return nil, err
+	errs, failed := meet(ctx, s, "Open", text)
+	if failed != nil {
+		return me, failed
 	}
 	for r, text := range errs {
 		if text != "" {
-			return nil, fmt.Errorf("checkpoint: rank %d: %s", r, text)
+			return me, refused(r, rank, text, err)
 		}
 	}
-	return files, nil
+	return me, nil
+}
+
+// refused is the error of a directory that rank r can't use. Err is its cause at this rank.
+func refused(r, rank int, text string, err error) error {
+	if r == rank {
+		return fmt.Errorf("checkpoint: rank %d: %w", r, err)
+	}
+	return fmt.Errorf("checkpoint: rank %d: %s", r, text)
 }
 
 // recover retrieves the newest version of which nothing is missing.
-func (s *Store) recover(ctx context.Context, from *Store, files []stored) error {
-	for _, f := range s.found {
-		s.stamp = max(s.stamp, f.Stamp) // later Saves are newer than the files of any job
-	}
-	bad := slices.DeleteFunc(slices.Clone(s.found), func(f stored) bool { return slices.Contains(files, f) })
-	me := inventory{Files: files, Bad: bad, Saved: s.saved, Stamp: s.stamp}
+func (s *Store) recover(ctx context.Context, from *Store, me inventory) error {
+	me.Saved, me.Stamp = s.saved, s.stamp
 	if from != nil {
-		me.Slots = from.describe((*slot).isGood)
+		me.Slots, me.Lost = from.describe((*slot).isGood), from.lost
 	}
 	for {
 		all, err := meet(ctx, s, "Open", me)
@@ -265,19 +277,27 @@ func (s *Store) noteFiles(k key) {
 	s.files = s.files[:min(len(s.files), s.opts.keep)]
 }
 
-// wrote notes that all ranks have written their files of a version, and removes older files. It removes
-// only files that it knows, because this rank may have been declared dead without knowing it.
-func (s *Store) wrote(k key) error {
+// list notes that all ranks have written their files of a version, in the manifest too.
+func (s *Store) list(k key) error {
 	s.noteFiles(k)
-	rank, n := s.comm.Rank(), s.comm.Size()
-	prune(s.opts.dir, func(f stored) bool {
-		older := f.Run == s.run && f.Stamp < k.Origin || slices.Contains(s.found, f)
-		return !older || slices.Contains(s.files, f.key())
-	}, func(part int) bool { return part == rank || s.shared && part%n == rank })
-	if s.shared && rank == 0 {
-		return writeManifest(s.opts.dir, s.run, s.files)
+	if rank := s.comm.Rank(); !s.shared || rank == 0 {
+		return writeManifest(s.opts.dir, s.run, s.files, s.shared, rank)
 	}
 	return nil
+}
+
+// prune removes the files that are older than the versions that are kept. Others may still be needed: if
+// some are missing that a manifest lists, they may come back. It removes only files that it knows,
+// because this rank may have been declared dead without knowing it.
+func (s *Store) prune(k key) {
+	if len(s.files) < s.opts.keep {
+		return
+	}
+	oldest, rank, n := s.files[len(s.files)-1], s.comm.Rank(), s.comm.Size()
+	prune(s.opts.dir, func(f stored) bool {
+		known := f.Run == s.run && f.Stamp < k.Origin || slices.Contains(s.found, f)
+		return !known || newest(f.key(), oldest) <= 0
+	}, func(part int) bool { return part == rank || s.shared && part%n == rank })
 }
 
 // rebuild makes a slot of the recovered version. Until this is protected, the old slots of this version

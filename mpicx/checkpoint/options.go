@@ -32,6 +32,9 @@ func read(opts []Option) (*options, error) {
 		}
 		opt(o)
 	}
+	if o.dir == "" {
+		o.every, o.keep = 0, 0
+	}
 	return o, o.err
 }
 
@@ -103,7 +106,8 @@ func Every(n int) DirOption {
 	}
 }
 
-// Keep keeps the files of the newest n versions. The default is 2.
+// Keep keeps the files of the newest n versions that have all their files, and all files that are not
+// older. The default is 2.
 func Keep(n int) DirOption {
 	return func(o *options) {
 		if n < 1 {
@@ -117,7 +121,7 @@ func Keep(n int) DirOption {
 func differs(all [][4]int) string {
 	for r, o := range all {
 		if !slices.Equal(o[:], all[0][:]) {
-			return fmt.Sprintf("options of rank %d (k, m, Every, Keep) are %v, expected %v as at rank 0", r, o, all[0])
+			return fmt.Sprintf("options of rank %d (k, m, Every, Keep; the last two are 0 without Dir) are %v, expected %v as at rank 0", r, o, all[0])
 		}
 	}
 	return ""

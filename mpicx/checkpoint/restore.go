@@ -18,7 +18,10 @@ import (
 // ended. Open and Rejoin have already brought together what this rank needs, from its own
 // memory, from its group's, or from files.
 //
-// The error is [ErrNone], a *[LostError], or one of the communicator, the same at all ranks. At
+// If the newest version is lost, Restore goes back to an older one that is whole. If none is, the
+// error is a *[LostError]. It is [ErrNone] only if no Save has ended.
+//
+// The error is one of these, or one of the communicator, the same at all ranks. At
 // this rank alone it may be a *[PartsError], or say which variable does not fit. Then no
 // variable is set, and the version is 0.
 func (s *Store) Restore(ctx context.Context) (version int, err error) {

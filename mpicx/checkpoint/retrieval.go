@@ -12,6 +12,10 @@ type inventory struct {
 	Bad   []stored // files that are damaged
 	Stamp uint64
 	Saved int // the newest version that counted, as far as this rank knows; -1: none
+
+	Listed []key      // versions in a manifest that this rank has read
+	Torn   bool       // it could not be read
+	Lost   *LostError // what was lost before, of which nothing may be left
 }
 
 // A retrieval says how all ranks together get all parts of a version. It depends on the inventories
@@ -42,13 +46,14 @@ type reading struct {
 }
 
 // choose returns the retrieval of the newest version of which nothing is missing. If there is none, it
-// returns what is missing of the newest version that counted, if one did. If no rank knows of one, it
-// returns what is missing of the newest version that has a damaged file: an interrupted Save leaves none.
+// returns what is missing of the newest version that counted, if one did: if a rank knows of one, a
+// manifest lists it, or it has a damaged file, because an interrupted Save leaves none.
 func choose(all []inventory) (*retrieval, *LostError) {
 	var keys []key
-	saved, damaged := -1, make(map[key]bool)
+	var lost, before *LostError
+	saved, torn, counted := -1, false, make(map[key]bool)
 	for _, inv := range all {
-		saved = max(saved, inv.Saved)
+		saved, torn = max(saved, inv.Saved), torn || inv.Torn
 		for _, h := range inv.Slots {
 			keys = append(keys, h.Key)
 		}
@@ -57,19 +62,26 @@ func choose(all []inventory) (*retrieval, *LostError) {
 		}
 		for _, f := range inv.Bad {
 			keys = append(keys, f.key())
-			damaged[f.key()] = true
+			counted[f.key()] = true
 		}
+		for _, k := range inv.Listed {
+			keys = append(keys, k)
+			counted[k] = true
+		}
+		before = cmp.Or(before, inv.Lost)
 	}
 	slices.SortFunc(keys, newest)
-	var lost *LostError
 	for _, k := range slices.Compact(keys) {
 		p, missing := retrievalOf(k, all)
 		if len(missing) == 0 {
 			return p, nil
 		}
-		if lost == nil && (saved >= 0 || damaged[k]) || lost != nil && saved >= 0 && lost.Version > saved {
+		if lost == nil && (torn || counted[k] || k.Version <= saved) {
 			lost = &LostError{k.Version, missing}
 		}
+	}
+	if lost = cmp.Or(lost, before); lost == nil && (torn || saved >= 0) {
+		lost = &LostError{Version: saved}
 	}
 	return nil, lost
 }

@@ -205,8 +205,8 @@ func (s *Store) protect(t *turn) {
 }
 
 // exchanges is the number of exchanges of a protection: the sizes, the blob of Once variables, the
-// other blob, the end.
-const exchanges = 4
+// other blob, the files, the manifests.
+const exchanges = 5
 
 // A protection spreads the data of a slot among the group while the program continues. Its steps are
 // its methods, in order. Each is called on a separate goroutine, when the exchange of the step before
@@ -222,7 +222,7 @@ type protection struct {
 	bad     error
 
 	written   chan struct{} // closed when the file is written; nil: there is none
-	failed    error         // the error of writing it, when written is closed
+	failed    error         // the error of writing it, when written is closed, or the manifest
 	name      string        // the file's
 	sentBytes int64
 }
@@ -355,14 +355,10 @@ func (p *protection) write() {
 // spreadAll is called when this rank has all shards that it keeps.
 func (p *protection) spreadAll() {
 	p.slot.Whole = true
-	numbers := []uint64{0}
 	if p.written != nil {
-		if <-p.written; p.failed != nil {
-			numbers[0] = 1
-		}
+		<-p.written
 	}
-	all, result := maximum(numbers)
-	p.op.Exchange(all, func(err error) { go p.counts(result()[0] > 0, err) })
+	p.meet(p.counts)
 }
 
 // counts is called when the version counts, and ends the protection.
@@ -376,23 +372,46 @@ func (p *protection) counts(failed bool, err error) {
 	if p.filled {
 		s.hasOnce = p.once
 	}
-	switch {
-	case failed:
-		_ = os.Remove(filepath.Join(s.opts.dir, p.name)) // not all ranks have one, and a full disk needs the room
-		err = &SaveError{Version: o.Key.Version, InMemory: true, Err: p.failed}
-	case p.file:
-		if p.failed = s.wrote(o.Key); p.failed != nil {
-			err = &SaveError{Version: o.Key.Version, InMemory: true, Err: p.failed}
-		}
-	}
 	s.count(func(c *Stats) {
 		c.Versions++
 		c.Memory = s.memory()
-		if p.file && err == nil {
-			c.Files++
-		}
 	})
-	p.end(err)
+	switch {
+	case failed:
+		_ = os.Remove(filepath.Join(s.opts.dir, p.name)) // not all ranks have one, and a full disk needs the room
+		p.end(&SaveError{Version: o.Key.Version, InMemory: true, Err: p.failed})
+	case p.file:
+		p.failed = s.list(o.Key)
+		p.meet(p.listed)
+	default:
+		p.end(nil)
+	}
+}
+
+// listed is called when the manifests of all ranks list the version. No rank is told that it was saved
+// before: what is lost later is then known to be lost.
+func (p *protection) listed(failed bool, err error) {
+	k := p.slot.Key
+	switch {
+	case err != nil:
+		p.fail(err)
+	case failed:
+		p.end(&SaveError{Version: k.Version, InMemory: true, Err: p.failed})
+	default:
+		p.store.prune(k)
+		p.store.count(func(c *Stats) { c.Files++ })
+		p.end(nil)
+	}
+}
+
+// meet calls then when all ranks have come, with whether one of them has failed.
+func (p *protection) meet(then func(failed bool, err error)) {
+	numbers := []uint64{0}
+	if p.failed != nil {
+		numbers[0] = 1
+	}
+	all, result := maximum(numbers)
+	p.op.Exchange(all, func(err error) { go then(result()[0] > 0, err) })
 }
 
 // fail ends the protection with an error of the communicator, which other ranks may not have.

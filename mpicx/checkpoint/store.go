@@ -229,6 +229,7 @@ var errOther = errors.New("checkpoint: an error came in the meantime")
 // A state is a rank's contribution to an agreement.
 type state struct {
 	Slots []holding // of versions that count
+	Files []key     // versions that have all files
 	Stamp uint64
 	Saves int
 	Saved int
@@ -236,13 +237,16 @@ type state struct {
 
 // agree agrees with all ranks which versions they have. base is the newest that counts at all ranks.
 func (s *Store) agree(ctx context.Context, t *turn) *future.Future[struct{}] {
-	all, f := gather(ctx, t, state{s.describe((*slot).counts), s.stamp, s.saves, s.saved})
+	all, f := gather(ctx, t, state{s.describe((*slot).counts), s.files, s.stamp, s.saves, s.saved})
 	if f != nil {
 		return f
 	}
 	s.epoch, s.unsure, s.base = t.op.Epoch(), nil, nil
 	for _, o := range all {
 		s.stamp, s.saves, s.saved = max(s.stamp, o.Stamp), max(s.saves, o.Saves), max(s.saved, o.Saved)
+		for _, k := range o.Files {
+			s.noteFiles(k)
+		}
 	}
 	s.stamp++
 	var best *holding

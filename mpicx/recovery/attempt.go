@@ -77,17 +77,27 @@ func (a *Attempt) Place(rank int) int {
 }
 
 // GiveUp returns an error that ends the Run of a. If fn returns or throws it at one rank, all
-// ranks return from Run with an error that wraps the *mpicx.PropagatedError with err.
+// ranks return from Run with an error that wraps the *mpicx.PropagatedError with err. At each
+// rank that has given up errors.Is finds its own err, even if another rank's error came first.
 func (a *Attempt) GiveUp(err error) error {
 	if err == nil {
 		err = errors.New("no reason given")
 	}
-	return &givenUp{err, a.run}
+	return &givenUp{a.run, err.Error(), []error{err}}
 }
 
+// A givenUp is the end of a Run: what GiveUp returns, and what Run returns then.
 type givenUp struct {
-	error
-	run *run
+	run  *run
+	text string
+	errs []error
 }
 
-func (g *givenUp) Unwrap() error { return g.error }
+func (g *givenUp) Error() string   { return g.text }
+func (g *givenUp) Unwrap() []error { return g.errs }
+
+// Is finds any givenUp of the same Run.
+func (g *givenUp) Is(target error) bool {
+	t, ok := target.(*givenUp)
+	return ok && t.run == g.run
+}

@@ -29,8 +29,8 @@
 //     panicked leaves Run with its panic. The black channel cannot repair a communicator: there
 //     Run returns the *mpicx.CommCorruptedError.
 //   - If the context that Run was given ends, this rank leaves Run at once with the context's
-//     cause. The others lose it as if it had panicked. It has to leave the program, too,
-//     because Shrink and Replace of the others wait until it has.
+//     cause, and begins no other attempt. The others lose it as if it had panicked. It has to leave
+//     the program, too, because Shrink and Replace of the others wait until it has.
 //   - An error of a communicator that Run's is derived from ends Run, which returns it.
 //
 // # What a program has to do

@@ -13,8 +13,10 @@ import (
 // the next attempt is on the same communicator. After the loss of a rank it is on the
 // communicator that Replace or Shrink makes, if one of these options is given.
 //
-// Run gives up after MaxAttempts, or when a rank has returned [Attempt.GiveUp]. Then all ranks
-// return an error that wraps the last Cause. The package comment says what else ends Run.
+// Run gives up after MaxAttempts, when a rank has returned [Attempt.GiveUp], or when a rank has
+// failed by an error that no other attempt would mend: a *checkpoint.LostError, or a missing
+// permission (fs.ErrPermission). Then all ranks return an error that wraps the last Cause. The
+// package comment says what else ends Run.
 //
 // Run sets the error handler of comm to ErrorsPropagate.
 func Run(ctx context.Context, comm *mpicx.Comm, fn func(context.Context, *Attempt) error, opts ...Option) error {
@@ -37,11 +39,9 @@ func Run(ctx context.Context, comm *mpicx.Comm, fn func(context.Context, *Attemp
 		}
 		switch {
 		case err == nil && r.over:
-			return fmt.Errorf("recovery: given up after %d attempts: %w", r.tried, r.causes[len(r.causes)-1])
+			return r.giveUp()
 		case err == nil:
 			return nil
-		case ended(ctx):
-			return context.Cause(ctx)
 		case isBroken(err, r.comm):
 			comm, failed := o.repair(ctx, r.comm, err)
 			if failed != nil {
@@ -60,23 +60,39 @@ func (r *run) attempt(ctx context.Context) (err error) {
 	// A rank that leaves with anything but an error that all ranks have is lost for the others.
 	// Guard tells them.
 	_ = r.comm.Guard(ctx, func(guarded context.Context) error {
-		// There are three separate steps. In a single one, fn could fail at one rank before it is
-		// called at another.
-		if err = r.together(guarded, r.meet); err == nil && !r.over {
-			r.tried++
-			if r.storing && !r.opened {
-				err = r.together(guarded, r.open)
-			}
-			if err == nil {
-				r.begun++
-				err = r.together(guarded, func(ctx context.Context) error { return r.fn(ctx, r.next()) })
-			}
-		}
-		if err == nil || !ended(ctx) && isCommon(err) {
+		over := ctx.Err() != nil // if by an error of an outer level, steps return that
+		err = r.steps(guarded)
+		if err == nil || isCommon(err) && !(over && isOf(err, r.comm)) {
 			return nil
+		}
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
 		}
 		return err
 	})
+	return err
+}
+
+// steps are the steps of an attempt. They are separate: in a single one, fn could fail at one rank before
+// it is called at another.
+func (r *run) steps(ctx context.Context) error {
+	if err := r.together(ctx, r.meet); err != nil || r.over {
+		return err
+	}
+	r.tried++
+	if r.storing && !r.opened {
+		if err := r.together(ctx, r.open); err != nil {
+			return err
+		}
+	}
+	r.begun++
+	return r.together(ctx, r.call)
+}
+
+// call calls fn. It notes whether this rank gives up, because an error of another rank may come first.
+func (r *run) call(ctx context.Context) error {
+	err := r.fn(ctx, r.next())
+	r.note(err)
 	return err
 }
 
@@ -112,6 +128,9 @@ func (r *run) together(ctx context.Context, fn func(context.Context) error) erro
 // repair returns the communicator that replaces a broken one. If none can, it returns cause.
 func (o *options) repair(ctx context.Context, comm *mpicx.Comm, cause error) (next *mpicx.Comm, err error) {
 	_ = comm.Err() // cause may be from an operation on a derived communicator; now comm itself has told it
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	err = errors.ErrUnsupported
 	if o.replace {
 		next, err = comm.Replace().Get(ctx)
@@ -135,13 +154,6 @@ func cannotReplace(err error) bool {
 	_, short := errors.AsType[*mpicx.SpareError](err)
 	_, never := errors.AsType[*mpicx.MPIError](err)
 	return short || never && !isCommon(err)
-}
-
-// ended says whether ctx has ended by itself. If an error of another rank has ended the context of a
-// Try, the cause of that context is context.Canceled.
-func ended(ctx context.Context) bool {
-	cause := context.Cause(ctx)
-	return cause != nil && (cause == ctx.Err() || !errors.Is(cause, context.Canceled))
 }
 
 // isOf says whether err is an error of comm itself, which all its ranks have. Other errors are of a

@@ -171,6 +171,10 @@ func TestContextEnds(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(ctx)
 			return ctx, func() { cancel(why) }, why
 		},
+		"signal": func(ctx context.Context) (context.Context, func(), error) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			return ctx, func() { cancel(signalled{}) }, signalled{}
+		},
 		"deadline": func(ctx context.Context) (context.Context, func(), error) {
 			ctx, cancel := context.WithTimeout(ctx, time.Second)
 			return ctx, func() { <-ctx.Done(); cancel() }, context.DeadlineExceeded

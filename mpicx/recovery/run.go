@@ -3,7 +3,10 @@ package recovery
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
@@ -18,7 +21,8 @@ type run struct {
 	tried  int     // number of attempts, and of failures to begin one
 	begun  int     // number of attempts; it is the same at all ranks that are in one
 	causes []error // the errors of all failures, in attempts and between them, in order
-	stop   bool    // this rank has returned GiveUp
+	own    error   // what this rank has given up with; nil: it has not
+	stop   bool    // this rank gives up
 	over   bool    // all have agreed that this was the last attempt
 
 	// Places are the ranks of the communicator that Run began with. A rescue learns its place
@@ -53,13 +57,45 @@ func (r *run) move(comm *mpicx.Comm) { r.comm, r.placed, r.opened = comm, false,
 // failed notes the error of an attempt, or of the recovery before it.
 func (r *run) failed(cause error) {
 	r.causes = append(r.causes, cause)
-	if g, ok := errors.AsType[*givenUp](cause); ok && g.run == r {
+	r.note(cause)
+}
+
+// note notes whether this rank gives up because of err: it has said so, or another attempt would have
+// the same error. What has ended an inner level may be mended by a new one.
+func (r *run) note(err error) {
+	_, below := errors.AsType[*givenUp](err)
+	_, lost := errors.AsType[*checkpoint.LostError](err)
+	if errors.Is(err, &givenUp{run: r}) {
+		r.stop = true
+		if r.own == nil {
+			r.own = err
+		}
+	} else if !below && (lost || errors.Is(err, fs.ErrPermission)) {
 		r.stop = true
 	}
 }
 
-// meet exchanges what the ranks know. Later decisions depend on this alone.
+// giveUp returns the error of a Run that all ranks have agreed to end.
+func (r *run) giveUp() error {
+	cause := r.causes[len(r.causes)-1]
+	errs, text := []error{cause}, cause.Error()
+	if r.own != nil && !errors.Is(cause, r.own) {
+		errs = append(errs, r.own)
+		if own := r.own.Error(); strings.Contains(own, text) {
+			text = own
+		} else {
+			text += "; here: " + own
+		}
+	}
+	return &givenUp{r, fmt.Sprintf("recovery: given up after %d attempts: %s", r.tried, text), errs}
+}
+
+// meet exchanges what the ranks know. Later decisions depend on this alone. A rank whose context has ended
+// begins no attempt.
 func (r *run) meet(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	mine, least := []int{-flag(r.stop), flag(r.placed), flag(r.opened)}, make([]int, 3)
 	if err := mpicx.Allreduce(r.comm, mine, least, mpicx.Min).Wait(ctx); err != nil {
 		return err

@@ -1,0 +1,235 @@
+package checkpoint_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// A disk is the model of what three ranks, which have saved versions 1 and 2, find when the next job
+// begins.
+type disk struct {
+	gone     [2][]int // by version: the ranks whose files are gone
+	manifest string   // what has happened to manifests: nothing, or a key of harms
+	at       int      // the rank to whose manifest it has happened; -1: to all
+}
+
+// harms are what can happen to a manifest. Nil removes it.
+var harms = map[string]func([]byte) []byte{
+	"removed":    nil,
+	"empty":      func([]byte) []byte { return nil },
+	"noise":      func([]byte) []byte { return []byte("\x00\xff") },
+	"cut early":  func(b []byte) []byte { return b[:len(b)/8] },
+	"cut late":   func(b []byte) []byte { return b[:len(b)-5] },
+	"of another": func([]byte) []byte { return []byte(`{"name": "another program"}`) },
+}
+
+// restores is what Restore must answer: the newest version that is whole, or whose data of the newest
+// version are lost. Without a manifest no Save has ended: what is there was interrupted.
+func (d disk) restores() (version int, err error) {
+	switch {
+	case len(d.gone[1]) == 0:
+		return 2, nil
+	case len(d.gone[0]) == 0:
+		return 1, nil
+	case d.at < 0 && (d.manifest == "removed" || d.manifest == "of another"):
+		return 0, checkpoint.ErrNone
+	}
+	return 0, &checkpoint.LostError{Version: 2, Ranks: d.gone[1]}
+}
+
+// disks returns the cases of one directory for all ranks, or of one for each.
+func disks(shared bool) (list []disk) {
+	subsets := [][]int{nil, {0}, {1}, {2}, {0, 1}, {0, 2}, {1, 2}}
+	for _, one := range subsets {
+		for _, two := range subsets {
+			list = append(list, disk{[2][]int{one, two}, "", -1})
+		}
+	}
+	for manifest := range harms {
+		for _, gone := range [][]int{{1}, {0, 2}} {
+			list = append(list, disk{[2][]int{gone, gone}, manifest, -1})
+			if !shared {
+				list = append(list, disk{[2][]int{gone, gone}, manifest, 1})
+			}
+		}
+	}
+	return list
+}
+
+// dirs are the directories of the ranks.
+type dirs func(rank int) string
+
+func dirsIn(dir string, shared bool) dirs {
+	if shared {
+		return same(dir)
+	}
+	return func(r int) string { return filepath.Join(dir, fmt.Sprint(r)) }
+}
+
+// make makes the directories what the model says, from those that were saved.
+func (d disk) make(t *testing.T, saved, of dirs) {
+	for r := range 3 {
+		if r > 0 && of(r) == of(0) {
+			continue
+		}
+		require.NoError(t, os.CopyFS(of(r), os.DirFS(saved(r))))
+		path := filepath.Join(of(r), "MANIFEST.json")
+		if d.manifest == "" || d.at >= 0 && d.at != r {
+			continue
+		}
+		b, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NoError(t, os.Remove(path))
+		if change := harms[d.manifest]; change != nil {
+			require.NoError(t, os.WriteFile(path, change(b), 0o666))
+		}
+	}
+	for v, ranks := range d.gone {
+		for _, r := range ranks {
+			require.NoError(t, os.Remove(file(t, of(r), fmt.Sprintf("v%d.%d-of-3", v+1, r))))
+		}
+	}
+}
+
+// data returns the files of versions.
+func (of dirs) data(t *testing.T) (paths []string) {
+	for r := range 3 {
+		found, err := filepath.Glob(filepath.Join(of(r), "v*"))
+		require.NoError(t, err)
+		paths = append(paths, found...)
+	}
+	return paths
+}
+
+// job is a job that restores, and saves a version if that is not 0. All ranks have the same answer.
+func (of dirs) job(t *testing.T, save int, opts ...checkpoint.Option) (version int, failure error) {
+	var versions [3]int
+	var errs [3]error
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		r := world.Rank()
+		st, x, err := open(ctx, world, append(opts, checkpoint.Dir(of(r)))...)
+		if err != nil {
+			return err
+		}
+		if versions[r], errs[r] = st.Restore(ctx); errs[r] == nil {
+			require.Equal(t, value(r, versions[r]), *x)
+		}
+		if *x = value(r, save); save > 0 {
+			if err := st.Save(ctx, save).Wait(ctx); err != nil {
+				return err
+			}
+		}
+		return st.Close(ctx)
+	})
+	for r := range 3 {
+		require.Equal(t, versions[0], versions[r])
+		require.Equal(t, errs[0], errs[r])
+	}
+	return versions[0], errs[0]
+}
+
+// What is on the disk decides what Restore answers. Data that are lost are never taken for data that
+// were never saved, and no Save removes what is left of them, in case the rest comes back.
+func TestLostFiles(t *testing.T) {
+	for name, opts := range map[string][]checkpoint.Option{"Partner(0)": {checkpoint.Partner(0)}, "Partner(2)": {checkpoint.Partner(2)}, "RS": {checkpoint.RS(2, 1)}, "Dir": nil} {
+		for _, shared := range []bool{true, false} {
+			saved := dirsIn(t.TempDir(), shared)
+			for v := range 2 {
+				_, err := saved.job(t, v+1, opts...)
+				require.Equal(t, v == 0, err != nil)
+			}
+			for i, d := range disks(shared) {
+				if (testing.Short() || opts != nil) && i%7 > 0 {
+					continue
+				}
+				of := dirsIn(filepath.Join(t.TempDir(), "of"), shared)
+				d.make(t, saved, of)
+				left := of.data(t)
+				want, failure := d.restores()
+				for _, step := range []struct {
+					want    int
+					failure error
+					save    int
+				}{{want, failure, 3}, {3, nil, 0}} {
+					v, err := of.job(t, step.save, opts...)
+					require.Equal(t, step.want, v, "%s, shared %v: %+v", name, shared, d)
+					require.Equal(t, step.failure, err, "%s, shared %v: %+v", name, shared, d)
+				}
+				if want < 2 {
+					require.Subset(t, of.data(t), left, "%s, shared %v: %+v", name, shared, d)
+				}
+				require.NoError(t, os.Remove(file(t, of(1), "v3.1-of-3")))
+				if failure != nil {
+					failure = &checkpoint.LostError{Version: 3, Ranks: []int{1}}
+				}
+				v, err := of.job(t, 0, opts...)
+				require.Equal(t, want, v, "%s, shared %v: %+v", name, shared, d)
+				require.Equal(t, failure, err, "%s, shared %v: %+v", name, shared, d)
+			}
+		}
+	}
+}
+
+// A directory of which only a manifest is left, whatever its state, was in use.
+func TestLostWithAllFiles(t *testing.T) {
+	for manifest, want := range map[string]error{
+		"": &checkpoint.LostError{Version: 1, Ranks: []int{0, 1, 2}}, "cut late": &checkpoint.LostError{Version: 1, Ranks: []int{0, 1, 2}},
+		"noise": &checkpoint.LostError{Version: -1}, "of another": checkpoint.ErrNone,
+	} {
+		saved, of := dirsIn(t.TempDir(), true), dirsIn(t.TempDir(), true)
+		_, err := saved.job(t, 1)
+		require.ErrorIs(t, err, checkpoint.ErrNone)
+		disk{[2][]int{{0, 1, 2}, nil}, manifest, -1}.make(t, saved, of)
+		_, err = of.job(t, 1)
+		require.Equal(t, want, err)
+		v, err := of.job(t, 0)
+		require.NoError(t, err)
+		require.Equal(t, 1, v)
+	}
+}
+
+// If a death interrupts the first Save, the version was never saved, unless a rank was told that it was.
+// Then it can be restored, and is lost if files are.
+func TestInterruptedFirstSave(t *testing.T) {
+	ulfm(t)
+	lost := &checkpoint.LostError{Version: 0, Ranks: []int{1, 2}}
+	for i := range 4 {
+		for k := 1; ; k++ {
+			of := dirsIn(t.TempDir(), i%2 == 0)
+			var told [3]bool
+			killed := mpicxtest.RunFaults(t, 3, fmt.Sprintf("kill %d at operation %d", i/2, k), func(ctx context.Context, world *mpicx.Comm) error {
+				st, _, err := open(ctx, world, checkpoint.Partner(0), checkpoint.Dir(of(world.Rank())))
+				if err == nil {
+					told[world.Rank()] = st.Save(ctx, 0).Wait(ctx) == nil
+				}
+				return nil
+			})
+			saved := slices.Contains(told[:], true)
+			if _, err := of.job(t, 0); saved || err != checkpoint.ErrNone {
+				require.NoError(t, err, "killed at %d", k)
+			}
+			for _, path := range of.data(t) {
+				if zero, _ := filepath.Match("v0.0-*", filepath.Base(path)); !zero {
+					_ = os.Remove(path) // twice, if the directory is shared
+				}
+			}
+			if _, err := of.job(t, 0); saved {
+				require.Equal(t, lost, err, "killed at %d", k)
+			}
+			if len(killed) == 0 {
+				require.True(t, saved)
+				break
+			}
+		}
+	}
+}

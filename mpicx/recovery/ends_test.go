@@ -1,0 +1,150 @@
+package recovery_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+	"github.com/mpicx/go-mpicx/mpicx/recovery"
+)
+
+// A signalled is the cause of a context that signal.NotifyContext has ended.
+type signalled struct{}
+
+func (signalled) Error() string        { return "terminated signal received" }
+func (signalled) Is(target error) bool { return target == context.Canceled }
+
+// A signal ends the context of all ranks, at any moment: all return its cause, from an inner level too.
+// Nobody begins another attempt, and nobody continues alone.
+func TestSignalEndsAllRanks(t *testing.T) {
+	for i := range 4 * 25 * 2 {
+		n, at, nested := 1+i%4, int64(i/4%25), i >= 100
+		var begin sync.Once
+		var signal context.Context // of all ranks
+		var end context.CancelCauseFunc
+		var calls atomic.Int64
+		errs := make([]error, n)
+		mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+			begin.Do(func() { signal, end = context.WithCancelCause(ctx) })
+			work := func(ctx context.Context, a *recovery.Attempt) error {
+				require.Zero(t, a.N, "another attempt begins")
+				for x, y := []int{1}, []int{0}; ; {
+					if calls.Add(1) == 1+at {
+						end(signalled{})
+					}
+					if err := mpicx.Allreduce(a.Comm, x, y, mpicx.Sum).Wait(ctx); err != nil {
+						return err
+					}
+					if n == 1 && signal.Err() != nil {
+						return context.Cause(signal) // with nobody to wait for, no Wait looks at its context
+					}
+				}
+			}
+			errs[world.Rank()] = recovery.Run(signal, world, func(ctx context.Context, a *recovery.Attempt) error {
+				if !nested {
+					return work(ctx, a)
+				}
+				inner, err := a.Comm.Dup().Get(ctx)
+				if err != nil {
+					return err
+				}
+				return recovery.Run(ctx, inner, work, recovery.Shrink())
+			}, recovery.Replace(), recovery.ElseShrink())
+			return nil
+		})
+		for _, err := range errs {
+			require.Equal(t, signalled{}, err, "%d ranks, at %d, nested %v", n, at, nested)
+		}
+	}
+}
+
+// What another attempt can't mend is tried once, whichever rank has it.
+func TestHopeless(t *testing.T) {
+	const n = 3
+	for name, hopeless := range map[string]error{
+		"lost":       &checkpoint.LostError{Version: 2, Ranks: []int{1}},
+		"permission": &fs.PathError{Op: "open", Path: "/var/x", Err: fs.ErrPermission},
+	} {
+		for _, at := range [][]int{{0}, {2}, {0, 1, 2}} {
+			t.Run(fmt.Sprint(name, at), func(t *testing.T) {
+				var rs records
+				mpicxtest.Run(t, n, rs.run(func(ctx context.Context, a *recovery.Attempt) error {
+					for _, r := range at {
+						if a.Comm.Rank() == r {
+							return fmt.Errorf("restoring: %w", hopeless)
+						}
+					}
+					return a.Comm.Barrier().Wait(ctx)
+				}))
+				rs.agree(t)
+				from := map[int]string{1: fmt.Sprintf("rank %d", at[0]), 3: "ranks 0-2"}[len(at)]
+				for r := range n {
+					require.Equal(t, []int{0}, rs.of(r).ns())
+					require.EqualError(t, rs.of(r).err, fmt.Sprintf("recovery: given up after 1 attempts: mpicx: error propagated from %s: restoring: %v", from, hopeless))
+				}
+				require.ErrorIs(t, rs.of(at[0]).err, hopeless)
+			})
+		}
+	}
+}
+
+// What has ended an inner level is for the outer one to mend: it makes another.
+func TestHopelessBelow(t *testing.T) {
+	var rs records
+	mpicxtest.Run(t, 3, rs.run(func(ctx context.Context, a *recovery.Attempt) error {
+		inner, err := a.Comm.Dup().Get(ctx)
+		if err != nil {
+			return err
+		}
+		return recovery.Run(ctx, inner, func(ctx context.Context, in *recovery.Attempt) error {
+			if a.N < 2 {
+				return []error{&checkpoint.LostError{Version: 1, Ranks: []int{0}}, in.GiveUp(errors.New("enough"))}[a.N]
+			}
+			return in.Comm.Barrier().Wait(ctx)
+		})
+	}))
+	end := rs.agree(t)
+	require.NoError(t, end.err)
+	require.Equal(t, []int{0, 1, 2}, end.ns())
+}
+
+// Each rank finds the error with which it gave up, even if it was told of another's before, and each text
+// is said once.
+func TestGiveUpAfterAnother(t *testing.T) {
+	failed, mine := errors.New("failed"), errors.New("enough")
+	for name, giveUp := range map[string]func(a *recovery.Attempt, told error) error{
+		"returned":       func(a *recovery.Attempt, _ error) error { return a.GiveUp(mine) },
+		"wrapped":        func(a *recovery.Attempt, told error) error { return a.GiveUp(fmt.Errorf("%w: %w", mine, told)) },
+		"joined":         func(a *recovery.Attempt, told error) error { return errors.Join(told, a.GiveUp(mine)) },
+		"thrown":         func(a *recovery.Attempt, _ error) error { mpicx.Throw(a.GiveUp(mine)); return nil },
+		"not without me": func(a *recovery.Attempt, told error) error { return told },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var rs records
+			mpicxtest.Run(t, 2, rs.run(func(ctx context.Context, a *recovery.Attempt) error {
+				if a.N > 0 { // where the other's error was one round, and this rank's the next
+					return a.Comm.Barrier().Wait(ctx)
+				}
+				if a.Comm.Rank() == 0 {
+					return a.GiveUp(failed)
+				}
+				return giveUp(a, a.Comm.Barrier().Wait(ctx))
+			}))
+			require.ErrorIs(t, rs.of(0).err, failed)
+			require.Equal(t, name != "not without me", errors.Is(rs.of(1).err, mine))
+			for r, text := range []string{"failed", "failed", "enough"} {
+				require.LessOrEqual(t, strings.Count(rs.of(r%2).err.Error(), text), 1, "%v", rs.of(r%2).err)
+			}
+		})
+	}
+}
