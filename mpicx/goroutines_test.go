@@ -131,39 +131,6 @@ func TestContextEndsAfterTheErrorWasHandled(t *testing.T) {
 	})
 }
 
-// So is an error of an earlier Try that an inner one is told late.
-func TestContextEndsAfterALateErrorWasHandled(t *testing.T) {
-	fakeTime(t)
-	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		err := world.Try(ctx, func(context.Context) error {
-			if world.Rank() == 1 {
-				settle()
-				_ = world.Err() // it has looked: what it returns is of the next round
-			}
-			return &placeError{world.Rank(), 7 + world.Rank()}
-		})
-		if err := propagated(err, 107); err != nil {
-			return err
-		}
-		err = world.Try(ctx, func(ctx context.Context) error {
-			settle()
-			inner := world.Try(ctx, func(ctx context.Context) error { return world.Barrier().Wait(ctx) })
-			if err := propagated(inner, 108); err != nil {
-				return err
-			}
-			if world.Rank() == 0 {
-				return context.Cause(ctx)
-			}
-			return world.Barrier().Wait(ctx)
-		})
-		p, ok := errors.AsType[*mpicx.PropagatedError](err)
-		if !ok || len(p.Failures) != 1 || p.Failures[0].Rank != 0 {
-			return fmt.Errorf("got %v, expected the error of rank 0", err)
-		}
-		return exchange(ctx, world, 0)
-	})
-}
-
 // A panic in a goroutine goes on where the group's error is returned, with the
 // goroutine's own stack: peers get a corruption, and Run the panic.
 func TestGoroutinePanics(t *testing.T) {

@@ -128,14 +128,15 @@ func TestRepairInAnEndedContext(t *testing.T) {
 	})
 }
 
-// An error is told once: who was told by one communicator waits on another, in the context
-// that the error has ended.
+// Every Wait with the scope's context ends with the scope's error, on whichever communicator. One with
+// the context outside goes on.
 func TestWaitsAfterTheErrorIsTold(t *testing.T) {
 	oneProcess(t)
 	for _, tellsA := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			err := mpicx.Run(t.Context(), func(ctx context.Context, w *mpicx.Comm) error {
 				a, b := w.Dup().MustGet(ctx), w.Dup().MustGet(ctx)
+				outer := ctx
 				err := a.Try(ctx, func(ctx context.Context) error {
 					if w.Rank() == 0 {
 						return errors.New("lost")
@@ -146,19 +147,18 @@ func TestWaitsAfterTheErrorIsTold(t *testing.T) {
 						told = a
 					}
 					assert.ErrorAs(t, mpicx.Recv(told, make([]byte, 1), 0, 9).Wait(ctx), new(*mpicx.PropagatedError))
-					err := mpicx.Recv(b, make([]byte, 1), 0, 8).Wait(ctx)
-					assert.NoError(t, err)
-					return err
+					assert.ErrorAs(t, mpicx.Recv(b, make([]byte, 1), 0, 8).Wait(ctx), new(*mpicx.PropagatedError))
+					assert.NoError(t, mpicx.Recv(b, make([]byte, 1), 0, 7).Wait(outer))
+					return nil
 				})
+				assert.ErrorAs(t, err, new(*mpicx.PropagatedError))
 				if w.Rank() == 0 {
-					assert.ErrorAs(t, err, new(*mpicx.PropagatedError))
 					time.Sleep(time.Second)
-					for _, tag := range []int{9, 8} { // a receive that stays pending would need this rank
+					for _, tag := range []int{9, 8, 7} { // a receive that stays pending would need this rank
 						mpicx.Send(b, make([]byte, 1), 1, tag).MustWait(ctx)
 					}
-					return nil
 				}
-				return err
+				return nil
 			}, mpicx.WithRanks(2))
 			require.NoError(t, err)
 		})
@@ -221,7 +221,7 @@ func TestErrorsInsideOfAnEndedContext(t *testing.T) {
 	}
 }
 
-// Who waits for another communicator, in a Try on one that is revoked, is told once.
+// So does every Wait, on another communicator, with the context of a Try on one that is revoked.
 func TestRevokeAroundAWait(t *testing.T) {
 	oneProcess(t)
 	for _, derived := range []bool{false, true} {
@@ -242,7 +242,7 @@ func TestRevokeAroundAWait(t *testing.T) {
 						mpicx.Send(b, []byte{1}, 1, 9).MustWait(ctx)
 						return b.Barrier().Wait(ctx) // a receive that stays pending would need this rank
 					}
-					r := mpicx.Recv(b, make([]byte, 1), 0, 9)
+					r, outer := mpicx.Recv(b, make([]byte, 1), 0, 9), ctx
 					err := a.Try(ctx, func(ctx context.Context) error {
 						switch how {
 						case "by its own operation":
@@ -261,7 +261,9 @@ func TestRevokeAroundAWait(t *testing.T) {
 						case "by itself":
 							assert.NoError(t, a.Revoke(ctx))
 						}
-						return r.Wait(ctx)
+						assert.Eventually(t, func() bool { return ctx.Err() != nil }, time.Minute, time.Second)
+						assert.ErrorIs(t, r.Wait(ctx), mpicx.ErrRevoked)
+						return r.Wait(outer)
 					})
 					assert.NoError(t, err, how)
 					return b.Barrier().Wait(ctx)

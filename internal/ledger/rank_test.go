@@ -23,7 +23,7 @@ type testRank struct {
 
 func newTestRank() *testRank {
 	r := &testRank{text: new(strings.Builder), scopes: map[string]*Scope{}, votes: map[string]*Vote{}, firsts: map[string]bool{}, pending: map[*Comm]bool{}}
-	r.Face = func(e *Error) error { return errors.New(textOf(e)) }
+	r.Face = func(e *Error) { e.Face = errors.New(textOf(e)) }
 	return r
 }
 

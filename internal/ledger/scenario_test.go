@@ -249,8 +249,15 @@ var verbs = map[string]func(s *script){
 	// try SCOPE on=NAME [in=SCOPE], guard likewise: a Try or Guard begins.
 	"try":   func(s *script) { s.open(false) },
 	"guard": func(s *script) { s.open(true) },
-	// exit SCOPE: its function has returned.
-	"exit": func(s *script) { s.scopes[s.name()].Exit() },
+	// leave-scope SCOPE [own]: the function of a Try has returned, own: with an error of this rank.
+	"leave-scope": func(s *script) {
+		e, next := s.scopes[s.name()].Leave(s.flag("own"), nil)
+		s.printf("%s", [...]string{Return: "return", Signal: "signal", Await: "await"}[next])
+		if e != nil {
+			s.printf(" %s", textOf(e))
+		}
+		s.printf("\n")
+	},
 	// end SCOPE: it returns.
 	"end": func(s *script) { s.scopes[s.name()].Close() },
 	// ask VOTE on=NAME: this rank has begun the barrier at the end of a TryAll.

@@ -224,7 +224,6 @@ var tableEvents = []struct {
 		{"a Guard begins", func(s *subject) { s.child.Open(nil, true, "new Guard") }, nil},
 		{"an inner Try has begun, and ends", func(s *subject) {
 			inner := s.child.Open(s.try, false, "inner Try")
-			inner.Exit()
 			inner.Close()
 		}, nil},
 	}},

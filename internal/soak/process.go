@@ -44,10 +44,10 @@ func (r *run) newProcess(world, sends int) *process {
 	if r.raises > 0 && r.ranks <= 64 {
 		p.replies = r.rng.IntN(2)
 	}
-	p.ledger.Face = func(e *ledger.Error) error {
+	p.ledger.Face = func(e *ledger.Error) {
 		h := &heard{of: ownerOf(e.Comm)}
 		h.of.heard = append(h.of.heard, h)
-		return h
+		e.Face = h
 	}
 	return p
 }
