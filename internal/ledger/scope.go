@@ -89,7 +89,7 @@ func (s *Scope) catchUp() {
 		s.interrupt(a.fatal || slices.ContainsFunc(a.untold, (*Error).Corrupt))
 		a.claim()
 		if len(a.untold) > 0 && s.from == nil {
-			if e := a.untold[0]; e.owners > 0 && !s.guard || e.Corrupt() {
+			if e := a.untold[0]; a.owners > 0 && !s.guard || e.Corrupt() {
 				s.err = e
 			}
 		}
@@ -100,7 +100,7 @@ func (s *Scope) catchUp() {
 // belongs to those on c or, if there are none, to those on communicators derived from c.
 // In each nest it belongs to the Try at the place where it was raised.
 func (c *Comm) claim() {
-	if len(c.untold) == 0 || c.untold[0].owners > 0 {
+	if len(c.untold) == 0 || c.owners > 0 {
 		return
 	}
 	e, tried := c.untold[0], false
@@ -116,7 +116,7 @@ func (c *Comm) claim() {
 			case s.guard && !e.Corrupt():
 			case !s.guard && !tried && s.inner == 0:
 				c.give(e, s, s.at(nil))
-			case s.err == nil && (s.guard || d != c && e.owners > 0):
+			case s.err == nil && (s.guard || d != c && c.owners > 0):
 				s.err = e
 				s.interrupt(true)
 			}
@@ -135,7 +135,7 @@ func (c *Comm) give(e *Error, s, owner *Scope) {
 	if owner.err == nil {
 		owner.err, owner.from = e, c
 		owner.interrupt(true)
-		e.owners++
+		c.owners++
 	}
 }
 
@@ -235,7 +235,7 @@ func (s *Scope) Leave(own bool, has *Error) (e *Error, next Step) {
 	case c.corrupted != nil && (c.unwound || e == c.corrupted): // what this rank has raised itself is final (C2)
 		c.corrupted.told = true
 		return c.corrupted, Return
-	case e != nil && s.at(e.Place) == nil && len(c.untold) > 0 && c.untold[0] == e && e.owners == 0:
+	case e != nil && s.at(e.Place) == nil && len(c.untold) > 0 && c.untold[0] == e && c.owners == 0:
 		c.end() // the others handle it in a Try that this rank does not come to
 		return e, Signal
 	case e != nil:
@@ -333,9 +333,10 @@ func (s *Scope) disown() (last bool) {
 	if s.from == nil {
 		return false
 	}
+	from := s.from
 	s.from = nil
-	s.err.owners--
-	return s.err.owners == 0
+	from.owners--
+	return from.owners == 0
 }
 
 // outerTry returns the next Try outside; nil: there is none.
