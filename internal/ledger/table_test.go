@@ -230,7 +230,6 @@ var tableEvents = []struct {
 			}
 		}, nil, false},
 		{"`RevokeDone`", func(s *subject) { s.child.RevokeDone() }, func(s *subject) bool { return s.child.revoked && s.child.moving > 0 }, false},
-		{"`Died`", func(s *subject) { s.child.Died(1) }, nil, false},
 	}},
 	{"The process", []event{
 		{"`Leave`", func(s *subject) { s.Leave(); s.left = true }, func(s *subject) bool { return !s.left }, false},
