@@ -239,6 +239,10 @@ func (s *Scope) Leave(own bool, has *Error) (e *Error, next Step) {
 		c.end() // the others handle it in a Try that this rank does not come to
 		return e, Signal
 	case e != nil:
+		if s.from != nil && e != s.err { // an ancestor's; that of c belongs to the next Try
+			s.disown()
+			s.err = e
+		}
 		return e, Return
 	case own && !c.isLate():
 		return nil, Signal
