@@ -74,7 +74,7 @@ func run(n, later int, label bool, args []string) (status int, err error) {
 	}
 	first := command(0)
 	if err := giveInput(first); err != nil {
-		return 125, err
+		return 125, fmt.Errorf("the input of rank 0: %w", err)
 	}
 	outcomes, err := job.Run(func(rank int) *exec.Cmd {
 		if rank == 0 {
@@ -84,10 +84,10 @@ func run(n, later int, label bool, args []string) (status int, err error) {
 	}, machine.Signals(), say)
 	out.flush()
 	errs.flush()
-	if err != nil {
-		return 126, err
+	if err != nil && outcomes == nil {
+		return 125, err
 	}
-	return machine.Status(outcomes), nil
+	return machine.Status(outcomes), err
 }
 
 // giveInput gives the process the standard input. The input of a terminal comes through a pipe, because

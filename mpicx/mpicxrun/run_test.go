@@ -277,3 +277,18 @@ func TestMismatchWithOneThatHasReturned(t *testing.T) {
 		}
 	}
 }
+
+// With too few files there is no job, and the error says for what there were too few.
+func TestTooFewFiles(t *testing.T) {
+	for files := 10; files < 26; files++ {
+		j := command("sum", "-n", "4")
+		j.Path = "/bin/sh"
+		j.Args = append([]string{"sh", "-c", `ulimit -n "$0" && exec "$@"`, fmt.Sprint(files)}, j.Args...)
+		require.NoError(t, j.Start())
+		if status := j.status(t); status != 0 {
+			require.Regexp(t, `(fork/exec .*|pipe2?|socket|accept4?): too many open files`, j.errs.String(), "status %d with %d files", status, files)
+			continue
+		}
+		require.Equal(t, 4, strings.Count(j.out.String(), " of 4: 10, node\n"))
+	}
+}
