@@ -18,6 +18,9 @@ import (
 // A Job is the launcher's side of a job.
 type Job struct {
 	Place // the launcher's, after the last rank
+	// Started, unless it is nil, is called when a process has been started.
+	Started func(rank, pid int)
+
 	board board
 	stop  context.CancelCauseFunc
 	lives *os.File      // locked while this process lives
@@ -30,12 +33,8 @@ type Job struct {
 // starts them, each with the Variables of its Place. When the caller's process ends, they end
 // too.
 func NewJob(n, later int) (*Job, error) {
-	if n < 1 || later < 0 || n+later > node.MostNeighbours {
-		those := ""
-		if later > 0 {
-			those = fmt.Sprintf(", and %d later", later)
-		}
-		return nil, fmt.Errorf("%d processes%s, expected 1 to %d: each looks for messages of each", n, those, node.MostNeighbours)
+	if err := Fits(n, later); err != nil {
+		return nil, err
 	}
 	j := &Job{Place: Place{Rank: n, Size: n, Later: later}, ready: make(chan struct{})}
 	if err := j.make("/dev/shm"); err != nil { // which is memory, if it exists and has room
@@ -56,6 +55,18 @@ func NewJob(n, later int) (*Job, error) {
 		}
 	}()
 	return j, nil
+}
+
+// Fits returns an error if a job can't have so many processes.
+func Fits(n, later int) error {
+	if n >= 1 && later >= 0 && n+later <= node.MostNeighbours {
+		return nil
+	}
+	those := ""
+	if later != 0 {
+		those = fmt.Sprintf(", and %d later", later)
+	}
+	return fmt.Errorf("%d processes%s, expected 1 to %d: each looks for messages of each", n, those, node.MostNeighbours)
 }
 
 // make makes the job's directory and its files.

@@ -70,6 +70,9 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 		}
 		running[r] = c.Process
 		unread++
+		if j.Started != nil {
+			j.Started(r, c.Process.Pid)
+		}
 		go func() {
 			state, _ := c.Process.Wait() // its error is in the state
 			ends <- end{rank: r, state: state}
