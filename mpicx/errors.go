@@ -64,6 +64,9 @@ func (e *CommCorruptedError) Error() string {
 	if len(dead) > 0 {
 		s += fmt.Sprintf("; dead: %v", dead)
 	}
+	if len(e.Failures)+len(e.Dead) == 0 && e.causes != nil {
+		s += fmt.Sprintf(": %v", e.causes)
+	}
 	return s
 }
 

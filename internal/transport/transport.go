@@ -378,6 +378,15 @@ type LibraryError struct {
 
 func (e *LibraryError) Error() string { return e.Call + ": " + e.Text }
 
+// DeathError says that a process has died, in a job that does not survive it.
+type DeathError struct {
+	Process int // of the job
+}
+
+func (e *DeathError) Error() string {
+	return fmt.Sprintf("process %d has died: this program needs all of them; if it is also built with -tags ulfm, it can continue without it", e.Process)
+}
+
 type constError string
 
 func (e constError) Error() string { return string(e) }
