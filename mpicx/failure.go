@@ -69,7 +69,7 @@ func newFailure(err error, skip int) Failure {
 func (c *Comm) brokenBy(cause error) []Failure {
 	f := newFailure(cause, 1)
 	f.Rank = c.rank
-	if d, ok := errors.AsType[*transport.DeathError](cause); ok {
+	if d, ok := errors.AsType[*transport.JobEndedError](cause); ok {
 		if d.Process >= c.size {
 			return nil
 		}

@@ -378,12 +378,12 @@ type LibraryError struct {
 
 func (e *LibraryError) Error() string { return e.Call + ": " + e.Text }
 
-// DeathError says that a process has died, in a job that does not survive it.
-type DeathError struct {
+// JobEndedError says that a process has died, and with it the job, which does not survive deaths.
+type JobEndedError struct {
 	Process int // of the job
 }
 
-func (e *DeathError) Error() string {
+func (e *JobEndedError) Error() string {
 	return fmt.Sprintf("process %d has died: this program needs all of them; if it is also built with -tags ulfm, it can continue without it", e.Process)
 }
 

@@ -313,7 +313,7 @@ func (e *engine) findDeaths() {
 	for _, p := range dead {
 		switch {
 		case !e.mortal:
-			e.fail(&transport.DeathError{Process: p})
+			e.fail(&transport.JobEndedError{Process: p})
 			return
 		case !e.dead[p] && e.err == nil:
 			e.takeDeath(p)

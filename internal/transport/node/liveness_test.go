@@ -294,7 +294,7 @@ func TestDeathWithoutULFM(t *testing.T) {
 		pending := []*request{recv(s[0], 1, 0), recv(s[1], 0, 0)}
 		die(jobs[2])
 		for _, r := range pending {
-			require.Equal(t, &transport.DeathError{Process: 2}, r.wait())
+			require.Equal(t, &transport.JobEndedError{Process: 2}, r.wait())
 		}
 		require.Error(t, s[0].Failed())
 		require.Error(t, recv(s[0], 1, 0).wait())
