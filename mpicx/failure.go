@@ -11,8 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
-	"github.com/mpicx/go-mpicx/internal/hook"
-	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
 // A Failure is one error that a rank has told the others.
@@ -62,20 +60,6 @@ func newFailure(err error, skip int) Failure {
 		f.Code = coder.ErrorCode()
 	}
 	return f
-}
-
-// brokenBy returns the failures for an error of the transport. c is the rank's first communicator, in
-// which a rank has the number of its process. Of a process without a rank there is no failure.
-func (c *Comm) brokenBy(cause error) []Failure {
-	f := newFailure(cause, 1)
-	f.Rank = c.rank
-	if d, ok := errors.AsType[*transport.JobEndedError](cause); ok {
-		if d.Process >= c.size {
-			return nil
-		}
-		f.Rank, f.Message = d.Process, hook.ErrUnseen.Error()
-	}
-	return []Failure{f}
 }
 
 // origin returns the first caller, from skip on, that is neither in this package nor in one

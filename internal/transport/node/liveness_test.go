@@ -96,10 +96,8 @@ func die(j *Job) {
 
 // untilLeft waits until s knows that the program of a process has ended.
 func untilLeft(c *comm, process int) {
-	for left := false; !left; runtime.Gosched() {
-		c.e.lock()
-		left = c.liveness.left[process]
-		c.e.unlock()
+	for !c.HasReturned(process) {
+		runtime.Gosched()
 	}
 }
 
