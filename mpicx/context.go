@@ -103,8 +103,9 @@ type arriving struct{ scope *scope }
 func (a *arriving) Error() string {
 	s := a.scope
 	s.comm.proc.mu.Lock()
-	defer s.comm.proc.mu.Unlock()
-	if e, _ := s.entry.Failure(); e != nil {
+	e, _ := s.entry.Failure()
+	s.comm.proc.mu.Unlock()
+	if e != nil {
 		return "mpicx: the context has ended: " + e.Face.Error()
 	}
 	return "mpicx: an error of another rank has ended the context; a Wait returns it"

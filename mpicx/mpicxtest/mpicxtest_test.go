@@ -234,7 +234,7 @@ var seesDeath = map[string]string{
 	"dead rank":        "ranks 0, 2: mpicx: communicator corrupted; dead: [1]",
 	"dead in a helper": "rank 2: mpicx: communicator corrupted; dead: [1]",
 	"error that waits": "ranks 0, 2: mpicx: communicator corrupted; dead: [1]",
-	"one has returned": "rank 0: mpicx: communicator corrupted; dead: [1]",
+	"one has returned": "rank 0: mpicx: communicator corrupted; rank 1 has returned",
 }
 
 // TestFailures: Run fails the test at once, and says why.

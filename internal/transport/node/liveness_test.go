@@ -96,10 +96,8 @@ func die(j *Job) {
 
 // untilLeft waits until s knows that the program of a process has ended.
 func untilLeft(c *comm, process int) {
-	for left := false; !left; runtime.Gosched() {
-		c.e.lock()
-		left = c.liveness.left[process]
-		c.e.unlock()
+	for !c.HasReturned(process) {
+		runtime.Gosched()
 	}
 }
 
@@ -294,9 +292,7 @@ func TestDeathWithoutULFM(t *testing.T) {
 		pending := []*request{recv(s[0], 1, 0), recv(s[1], 0, 0)}
 		die(jobs[2])
 		for _, r := range pending {
-			e, ok := errors.AsType[*transport.LibraryError](r.wait())
-			require.True(t, ok, r.Err)
-			require.Contains(t, e.Text, "process 2 has died")
+			require.Equal(t, &transport.JobEndedError{Process: 2}, r.wait())
 		}
 		require.Error(t, s[0].Failed())
 		require.Error(t, recv(s[0], 1, 0).wait())
