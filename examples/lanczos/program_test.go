@@ -172,14 +172,15 @@ func afterSIGKILL(t *testing.T, spares int, rescues mpicx.Option) {
 }
 
 func TestShow(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "curves.svg")
 	var stdout, stderr bytes.Buffer
-	require.Zero(t, run(t.Context(), []string{"-size", "12x12", "-iterations", "100", "-ranks", "2", "-plot", name}, &stdout, &stderr), "%s", &stderr)
+	require.Zero(t, run(t.Context(), []string{"-size", "12x12", "-iterations", "100", "-ranks", "2"}, &stdout, &stderr), "%s", &stderr)
 	require.Contains(t, stdout.String(), "graphene, 12 x 12 cells, 288 rows on 2 ranks: 100 iterations\n  -10.338000000000 eV\n")
 	require.Contains(t, stdout.String(), "computing\n")
-	drawn, err := os.ReadFile(name)
-	require.NoError(t, err)
-	require.Contains(t, string(drawn), "-10.338000 eV")
+
+	r := solved(t, "-ranks", "2", "-history", "3")
+	require.Len(t, r.History, 3)
+	require.Equal(t, 100, r.History[0].Iterations)
+	require.Equal(t, moment{300, r.Eigenvalues}, r.History[2])
 }
 
 func TestOptions(t *testing.T) {
@@ -202,7 +203,7 @@ func TestOptions(t *testing.T) {
 		`-store dir with -dir "", expected a folder for -store dir alone`:                     "-store dir",
 		`-store rs with -dir "x", expected a folder for -store dir alone`:                     "-store rs -dir x",
 		`-detector "stethoscope", expected ring or ping`:                                      "-detector stethoscope",
-		`-plot "x.bmp", expected a name that ends in .png, .svg or .pdf`:                      "-plot x.bmp",
+		`-history -1, expected at least 0`:                                                    "-history -1",
 		`mpicx: Run: detector: period -1s, expected more than 0`:                              "-detector ping -period -1s",
 	} {
 		var stdout, stderr bytes.Buffer
