@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
 
@@ -136,7 +137,7 @@ func TestOut(t *testing.T) {
 
 // The history survives the deaths of leaders.
 func TestHistoryOutlivesLeaders(t *testing.T) {
-	needsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	code, doc := solve(t, append(deaths("iter=30", 3), "-recovery", "shrink", "-ranks", "4", "-inject", "rank=0,iter=60,kind=die", "-inject", "rank=1,iter=80,kind=die")...)
 	require.Equal(t, exitConverged, code)
 	o := doc.Runs[1]

@@ -29,13 +29,6 @@ func solved(t *testing.T, args ...string) *result {
 	return r
 }
 
-func needsULFM(t *testing.T) {
-	t.Helper()
-	if mpicx.Backend != "ulfm" {
-		t.Skipf("backend %s survives no death, expected ulfm", mpicx.Backend)
-	}
-}
-
 func TestWithoutFailures(t *testing.T) {
 	r := solved(t, "-ranks", "5")
 	require.InDeltaSlice(t, distinct(spectrum(t, r.Sheet))[:4], r.Eigenvalues, 1e-10)
@@ -46,7 +39,7 @@ func TestWithoutFailures(t *testing.T) {
 
 // For any deaths at any time, the eigenvalues are those of an undisturbed run.
 func TestEigenvaluesAfterFailures(t *testing.T) {
-	needsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	undisturbed := solved(t, "-ranks", "6")
 	for _, c := range []struct {
 		name, args string
@@ -93,7 +86,7 @@ func TestFilesOfAnEarlierJob(t *testing.T) {
 
 // When there are no more spares, the others continue without replacements.
 func TestFewerRanks(t *testing.T) {
-	needsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	undisturbed := solved(t, "-ranks", "6")
 	for _, c := range []struct {
 		spares, kills string
@@ -116,7 +109,7 @@ func TestFewerRanks(t *testing.T) {
 
 // Fresh ranks take the places of more ranks than there were at the beginning.
 func TestFreshRanks(t *testing.T) {
-	needsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	kills := strings.Fields("-kill 0@60 -kill 1@110 -kill 2@160 -kill 0@210 -kill 1@260 -kill 2@299")
 	for _, c := range []string{"-store partner", "-store rs"} {
 		r := solved(t, slices.Concat([]string{"-ranks", "3", "-respawn"}, strings.Fields(c), kills)...)
@@ -132,7 +125,7 @@ func TestEigenvaluesAfterSIGKILL(t *testing.T) {
 }
 
 func afterSIGKILL(t *testing.T, spares int, rescues mpicx.Option) {
-	needsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	for _, c := range []struct {
 		plan   []string
 		copies string

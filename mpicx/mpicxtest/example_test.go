@@ -40,8 +40,8 @@ func ExampleRun() {
 
 // Rank 3 dies before its first message in AllreduceValue. The test fails if it does not die, or if a
 // survivor returns an error.
-// Without -tags ulfm the test is skipped.
 func ExampleRunFaults() {
+	mpicxtest.NeedsULFM(t) // otherwise the test fails without -tags ulfm
 	mpicxtest.RunFaults(t, 4, "must kill 3 in AllreduceValue step 1", func(ctx context.Context, world *mpicx.Comm) error {
 		s, err := sum(ctx, world)
 		if err == nil && s != 3 {
