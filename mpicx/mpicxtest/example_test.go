@@ -51,6 +51,15 @@ func ExampleRunFaults() {
 	})
 }
 
+// Each of four ranks dies at each of its operations. A failure names the plan that replays it.
+func ExampleEveryDeath() {
+	mpicxtest.NeedsULFM(t)
+	mpicxtest.EveryDeath(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		_, err := sum(ctx, world)
+		return err
+	})
+}
+
 // Four processes of this machine. What a process computes comes to the test by Hand.
 func ExampleRunProcesses() {
 	processes := mpicxtest.RunProcesses(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
@@ -67,7 +76,7 @@ func ExampleRunProcesses() {
 
 func TestExamples(outer *testing.T) {
 	for name, example := range map[string]func(){
-		"Run": ExampleRun, "RunFaults": ExampleRunFaults, "RunProcesses": ExampleRunProcesses,
+		"Run": ExampleRun, "RunFaults": ExampleRunFaults, "EveryDeath": ExampleEveryDeath, "RunProcesses": ExampleRunProcesses,
 	} {
 		outer.Run(name, func(inner *testing.T) {
 			t = inner
