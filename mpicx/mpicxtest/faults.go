@@ -125,7 +125,7 @@ func NeedsULFM(t testing.TB) {
 func deathsAreSeen(t testing.TB, what string) {
 	t.Helper()
 	if mpicx.Backend != "ulfm" {
-		t.Fatal(fmt.Sprintf("%s: backend %s sees no process die, expected -tags ulfm, or a call of mpicxtest.NeedsULFM, which skips the test", what, mpicx.Backend))
+		t.Fatalf("%s: backend %s sees no process die, expected -tags ulfm, or a call of mpicxtest.NeedsULFM, which skips the test", what, mpicx.Backend)
 	}
 }
 

@@ -646,3 +646,5 @@ func (r *recorder) Fatal(args ...any) {
 	r.fatal = fmt.Sprint(args...)
 	runtime.Goexit()
 }
+
+func (r *recorder) Fatalf(format string, args ...any) { r.Fatal(fmt.Sprintf(format, args...)) }
