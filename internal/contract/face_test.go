@@ -93,6 +93,12 @@ var (
 	_ func(*mpicx.Persistent) status                                      = (*mpicx.Persistent).Start
 	_ func(testing.TB, int, func(context.Context, *mpicx.Comm) error)     = mpicxtest.Run
 	_ func(*mpicx.Comm)                                                   = mpicxtest.Die
+	_ func(testing.TB)                                                    = mpicxtest.NeedsULFM
+)
+
+var (
+	_ func(_ testing.TB, ranks int, plan string, fn func(context.Context, *mpicx.Comm) error, opts ...mpicx.Option) []int = mpicxtest.RunFaults
+	_ func(_ *testing.T, ranks int, fn func(context.Context, *mpicx.Comm) error, opts ...mpicx.Option)                    = mpicxtest.EveryDeath
 )
 
 type (

@@ -74,6 +74,7 @@ func recorded(t *testing.T) string {
 // A process that gets a SIGKILL leaves a whole file. The trace has its events, and those of the
 // others.
 func TestAProcessIsKilledAndReplaced(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	dir := recorded(t)
 	all := mpicxtest.RunProcessFaults(t, 4, "kill 1 in Allreduce step 1 call 20", func(ctx context.Context, world *mpicx.Comm) error {
 		return solver(ctx, world, recovery.Replace())
@@ -175,6 +176,7 @@ func TestAFaultAfterACorruption(t *testing.T) {
 
 // A fresh process is in the tables of the errors since it has begun.
 func TestFreshProcesses(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	dir := recorded(t)
 	all := mpicxtest.RunProcessFaults(t, 3, "must kill 1 in Allreduce step 1 call 20; must kill 3 in Allreduce step 1 call 15", func(ctx context.Context, world *mpicx.Comm) error {
 		return solver(ctx, world, recovery.Replace())
@@ -198,6 +200,7 @@ func TestFreshProcesses(t *testing.T) {
 }
 
 func TestARankDiesAndTheOthersGoOn(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	dir := t.TempDir()
 	mpicxtest.RunFaults(t, 4, "must kill 3 in Allreduce step 1 call 20", func(ctx context.Context, world *mpicx.Comm) error {
 		return solver(ctx, world, recovery.Shrink())
