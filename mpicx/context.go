@@ -26,7 +26,7 @@ type scope struct {
 // that concerns it. If ctx belongs to a scope that an error has ended and that is over,
 // enterScope returns that error (T3).
 func (c *Comm) enterScope(ctx context.Context, guard bool) (*scope, error) {
-	ctx = c.alive(ctx)
+	ctx = alive(ctx)
 	s := &scope{comm: c, outer: ctx}
 	s.Context, s.cancel = context.WithCancelCause(ctx)
 	var around *ledger.Scope
@@ -159,31 +159,31 @@ func (r *revived) Value(key any) any {
 	return r.Context.Value(key)
 }
 
-// alive returns a context for what begins on c in ctx. If the error that has ended ctx does not
-// concern c, alive returns one that has not ended.
-func (c *Comm) alive(ctx context.Context) context.Context {
+// alive returns a context for a scope that begins in ctx. If ctx has ended in vain, alive returns one
+// that has not ended.
+func alive(ctx context.Context) context.Context {
 	alive := ctx
-	for s := interrupted(alive); s != nil && !s.concerns(c); s = interrupted(alive) {
+	for s := interrupted(alive); s != nil && s.inVain(); s = interrupted(alive) {
 		alive = s.around(alive)
 	}
 	if alive == ctx {
 		return ctx
 	}
-	return &revived{within(ctx, alive, func(s *scope) bool { return s.concerns(c) }), context.WithoutCancel(ctx)}
+	return &revived{within(ctx, alive, func(*scope) bool { return true }), context.WithoutCancel(ctx)}
 }
 
-// concerns says whether the error that has ended the scope's context concerns c.
-func (s *scope) concerns(c *Comm) bool {
+// inVain says whether the scope's context has ended, but by an error of another scope.
+func (s *scope) inVain() bool {
 	s.comm.proc.mu.Lock()
 	defer s.comm.proc.mu.Unlock()
-	return s.entry.Concerns(&c.ledger)
+	return s.entry.InVain()
 }
 
 // within returns a context derived from ctx, which is a context outside some of the scopes
 // of in. It also ends by errors of those of these scopes that concern it.
 func within(in, ctx context.Context, concerns func(*scope) bool) context.Context {
 	for s, last := scopeOf(in), scopeOf(ctx); s != nil && s != last; s = scopeOf(s.outer) {
-		if concerns(s) {
+		if concerns(s) && !s.inVain() {
 			both, end := context.WithCancelCause(ctx)
 			own := s.ownErrors()
 			if ctx = both; own.Err() != nil {

@@ -21,11 +21,10 @@ type Scope struct {
 	entered int
 	path    []int
 
-	ended   bool
-	endedAt int    // the ledger's clock then
-	closed  bool   // the scope is over
-	err     *Error // what the scope returns, once it is known
-	from    *Comm  // of a Try that owns err: where it is untold; else nil
+	ended  bool
+	closed bool   // the scope is over
+	err    *Error // what the scope returns, once it is known
+	from   *Comm  // of a Try that owns err: where it is untold; else nil
 
 	next, prev *Scope // on the same communicator
 }
@@ -188,8 +187,7 @@ func (s *Scope) interrupt(all bool) {
 	if s.ended || !all && (s.guard || s.inner > 0) {
 		return
 	}
-	s.comm.ledger.clock++
-	s.ended, s.endedAt = true, s.comm.ledger.clock
+	s.ended = true
 	s.comm.ledger.push(Interrupt, s.comm).Scope = s
 }
 
@@ -222,7 +220,7 @@ func (s *Scope) Leave(own bool, has *Error) (e *Error, next Step) {
 		s.err = has
 		return has, Return
 	}
-	if c.isMoving() || c.Unwinding() && c.open {
+	if c.isMoving() {
 		return nil, Await
 	}
 	if s.err == nil || s.from != nil { // an ancestor's may be older
@@ -232,13 +230,16 @@ func (s *Scope) Leave(own bool, has *Error) (e *Error, next Step) {
 		e = s.err
 	}
 	switch {
-	case c.corrupted != nil && (c.unwound || e == c.corrupted): // what this rank has raised itself is final (C2)
-		c.corrupted.told = true
-		return c.corrupted, Return
+	case e != nil && e == c.corrupted:
+		e.told = true
+		return e, Return
+	case e == nil && c.Unwinding() && c.open: // the corruption that this rank has raised is the scope's
+		return nil, Await
 	case e != nil && s.at(e.Place) == nil && len(c.untold) > 0 && c.untold[0] == e && e.owners == 0:
 		c.end() // the others handle it in a Try that this rank does not come to
 		return e, Signal
 	case e != nil:
+		c.aware = false // of a corruption: the program is told of an older error
 		return e, Return
 	case own && !c.isLate():
 		return nil, Signal
@@ -263,18 +264,11 @@ func (s *Scope) Failure() (e *Error, pending bool) {
 	}
 }
 
-// Concerns says whether the error that has ended the scope's context concerns what the
-// program does with that context on c. It does not if it was another scope's error, nor, if
-// it was final, on a communicator that was made since.
-func (s *Scope) Concerns(c *Comm) bool {
-	if s.closed {
-		return true
-	}
-	if s.comm.Broken() {
-		return c.ledger != s.comm.ledger || c.born < s.endedAt
-	}
+// InVain says whether the scope's context has ended in vain: the error was that of a Try inside, which
+// this rank had not come to. What waits with that context goes on.
+func (s *Scope) InVain() bool {
 	e, pending := s.Failure()
-	return e != nil || pending
+	return s.ended && e == nil && !pending && !s.closed && !s.comm.revoked
 }
 
 // Late says whether an error that the program raises now comes after one that its Try
