@@ -5,9 +5,11 @@ import "fmt"
 // A Kind says which collective operation a call is. None stands for a point-to-point message.
 type Kind uint8
 
-// The kinds, in the order of their names. Release is what ranks do after Close by themselves.
+// The kinds. Refused is a call of any kind with a bad argument, at the rank that is its root. The others are in the order of their names. Release is
+// what ranks do after Close by themselves.
 const (
 	None Kind = iota
+	Refused
 	Agree
 	AgreeFailed
 	Allgather
@@ -73,6 +75,7 @@ type form struct {
 
 var forms = [kinds]form{
 	None:                   {name: "none"},
+	Refused:                {name: "a call with a bad argument", rooted: true},
 	Agree:                  {name: "Agree"},
 	AgreeFailed:            {name: "AgreeFailed"},
 	Allgather:              {name: "Allgather", typed: true, counted: true},

@@ -87,11 +87,12 @@ func (w Word) Kind() Kind { return Kind(w.field(0, kindBits)) }
 // Element returns the element of the message or call.
 func (w Word) Element() Element { return Element(w.field(elementAt, elementBits)) }
 
-// Fits says whether the calls v and w may meet.
+// Fits says whether a rank that has made the call w may meet v: a rank whose own call was refused knows that, and may
+// meet all.
 func (w Word) Fits(v Word) bool { return w == v || w.fits(v) }
 
 func (w Word) fits(v Word) bool {
-	if w == 0 || v == 0 {
+	if w == 0 || v == 0 || w.Kind() == Refused {
 		return true
 	}
 	if !w.Element().fits(v.Element()) || w.Kind() != v.Kind() {
