@@ -379,9 +379,9 @@ func classOf(e *transport.MismatchError) Class {
 		return ClassOther
 	case a.Op != b.Op:
 		return ClassOp
-	case a.Root != b.Root:
+	case a.Root != b.Root && !a.Kind.IsSpread():
 		return ClassRoot
-	case a.Count != b.Count:
+	case a.Root != b.Root || a.Count != b.Count:
 		return ClassCount
 	}
 	return ClassType

@@ -106,7 +106,7 @@ func scan[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, cod
 }
 
 // ReduceScatter is Reduce whose result is spread: rank r gets counts[r] elements
-// of it, behind those of the ranks before (MPI_Ireduce_scatter). In place, recv is the beginning
+// of it, behind those of the ranks before (MPI_Ireduce_scatter). Counts are the same at all ranks. In place, recv is the beginning
 // of send, as in MPI, or this rank's part of it.
 func ReduceScatter[T Scalar](c *Comm, send, recv []T, counts []int, op Op) *future.Future[struct{}] {
 	return reduceScatter(c, signature.ReduceScatter, send, recv, counts, opFor[T](op), op)
@@ -146,8 +146,9 @@ func reduceScatter[T any](c *Comm, kind signature.Kind, send, recv []T, counts [
 		return c.run(what, k.err, nil, nil)
 	}
 	r := c.newRun()
-	v := values(send, recv, op, code)
-	return r.start(what.Word(), nil, c.chooser.ReduceScatter(&r.kept, &v, partsOf[T](&r.kept, counts)), alone(c.size, code, recv))
+	v, parts := values(send, recv, op, code), partsOf[T](&r.kept, counts)
+	what.Root = parts.Digest()
+	return r.start(what.Word(), nil, c.chooser.ReduceScatter(&r.kept, &v, parts), alone(c.size, code, recv))
 }
 
 // Reductions with a function instead of an Op. It must be associative; it is

@@ -53,7 +53,7 @@ func TestWhatFits(t *testing.T) {
 		}{
 			{func(*Call) {}, false},
 			{func(c *Call) { c.Op++ }, f.reducing},
-			{func(c *Call) { c.Root++ }, f.rooted},
+			{func(c *Call) { c.Root++ }, f.rooted || f.spread},
 			{func(c *Call) { c.Of = Float32 }, f.typed},
 			{func(c *Call) { c.Count++ }, f.counted},
 			{func(c *Call) { c.Of, c.Count = Bytes, 16 }, false},

@@ -44,7 +44,7 @@ func Structs(size int, digest uint64) Word {
 type Call struct {
 	Kind  Kind
 	Op    int // index in Ops
-	Root  int
+	Root  int // of a call with a count for each rank: a digest of the counts, in bytes
 	Of    Element
 	Count int
 }
@@ -65,7 +65,7 @@ var masks = func() (masks [1 << kindBits]Word) {
 		if f.reducing {
 			m |= field(1<<opBits-1, opAt, opBits)
 		}
-		if f.rooted {
+		if f.rooted || f.spread {
 			m |= field(1<<rootBits-1, rootAt, rootBits)
 		}
 		if f.counted {
