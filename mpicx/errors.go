@@ -197,6 +197,10 @@ type MPIError struct {
 
 func (e *MPIError) Error() string { return fmt.Sprintf("mpicx: %s: %s", e.Op, e.Text) }
 
+// ErrorCode returns the Class. If the error is signalled, it is the Code of the Failure that all
+// ranks get.
+func (e *MPIError) ErrorCode() int { return int(e.Class) }
+
 // Unwrap returns the error behind it, if there is one: errors.ErrUnsupported
 // for ClassUnsupported.
 func (e *MPIError) Unwrap() error { return e.err }

@@ -16,7 +16,7 @@ import (
 // A Failure is one error that a rank has told the others.
 type Failure struct {
 	Rank    int       // who failed, in the communicator of the error
-	Code    int       // what SignalError was given, or the error's ErrorCode() int; else 0
+	Code    int       // what SignalError was given, the Class of an MPIError, or another error's ErrorCode() int; else 0
 	Message string    // the error's text, at most MaxMessage bytes of it
 	Origin  string    // where it was signalled: function, file and line
 	Time    time.Time // when, by the clock of Rank
@@ -30,7 +30,7 @@ const MaxMessage = 1024
 func (f Failure) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "rank %d", f.Rank)
-	if f.Code != 0 {
+	if f.Code != 0 && !strings.HasPrefix(f.Message, "mpicx: ") { // an MPIError's text says more than its class
 		fmt.Fprintf(&b, " (code %d)", f.Code)
 	}
 	if f.Message != "" {
