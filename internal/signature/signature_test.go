@@ -26,6 +26,7 @@ func TestWords(t *testing.T) {
 		{Call{Kind: Bcast, Root: 1, Of: Int, Count: 1 << 30}.Word(), "Bcast(root 1, 134217727 or more × int)"},
 		{Call{Kind: Alltoallv, Of: Uint16, Count: 3}.Word(), "Alltoallv(uint16)"},
 		{Call{Kind: GatherValue, Root: 2}.Word(), "GatherValue(root 2)"},
+		{Call{Kind: Refused, Root: 2}.Word(), "a call with a bad argument"},
 		{Word(kinds), fmt.Sprintf("Kind(%d)", int(kinds))},
 		{Message(31), "Element(31)"},
 		{Call{Kind: Scan, Op: 31, Of: 31, Count: 1}.Word(), "Scan(Op(31), 1 × Element(31))"},

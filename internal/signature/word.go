@@ -129,7 +129,7 @@ func (w Word) String() string {
 		return fmt.Sprintf("struct of %d bytes", w.field(sizeAt, sizeBits))
 	case kind == None:
 		return element
-	case kind >= kinds:
+	case kind >= kinds || kind == Refused:
 		return kind.String()
 	}
 	f := &forms[kind]
