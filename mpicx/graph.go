@@ -36,8 +36,8 @@ func GraphCreate(c *Comm, sources, destinations []int) *future.Future[*Graph] {
 	}
 	sources, destinations = slices.Clone(sources), slices.Clone(destinations)
 	a := &edges{from: sources, to: destinations, rank: c.rank}
-	return assembled(c, signature.GraphCreate, errchan.GraphCreate, a, func() (*part, error) {
-		if err := cmp.Or(k.err, a.odd()); err != nil { // a rank that does not exist declares no edge: all find one that is odd
+	return assembled(c, signature.GraphCreate, errchan.GraphCreate, a, k.err, func() (*part, error) {
+		if err := a.odd(); err != nil { // a rank that does not exist has declared no edge, so its edges are odd
 			return nil, err
 		}
 		return &part{worldRanks: c.worldRanks}, nil

@@ -58,10 +58,7 @@ func splitAs[T any](c *Comm, kind signature.Kind, calls errchan.Calls, mine choi
 		mine.color = badColor
 	}
 	gather := &collective.AllgatherShared{Send: mine.append(nil)}
-	return assembled(c, kind, calls, gather, func() (*part, error) {
-		if bad != nil {
-			return nil, bad
-		}
+	return assembled(c, kind, calls, gather, bad, func() (*part, error) {
 		parts, err := c.partition(gather.All)
 		if err != nil {
 			return nil, mpiErrorf(kind.String(), ClassOther, "%v", err)
