@@ -248,6 +248,10 @@ type MPIError struct {
 
 func (e *MPIError) Error() string { return fmt.Sprintf("mpicx: %s: %s", e.Op, e.Text) }
 
+// ErrorCode returns the Class. If the error is signalled, it is the Code of the Failure that all
+// ranks get.
+func (e *MPIError) ErrorCode() int { return int(e.Class) }
+
 // Unwrap returns the error behind it, if there is one: errors.ErrUnsupported
 // for ClassUnsupported.
 func (e *MPIError) Unwrap() error { return e.err }
@@ -427,9 +431,9 @@ func classOf(e *transport.MismatchError) Class {
 		return ClassOther
 	case a.Op != b.Op:
 		return ClassOp
-	case a.Root != b.Root:
+	case a.Root != b.Root && !a.Kind.IsSpread():
 		return ClassRoot
-	case a.Count != b.Count:
+	case a.Root != b.Root || a.Count != b.Count:
 		return ClassCount
 	}
 	return ClassType

@@ -58,6 +58,8 @@ var (
 	_ = mpicx.Message{Source: int(0), Tag: int(0), Bytes: int(0)}
 	_ = future.Thrown{Err: error(nil)}
 
+	_ func(*mpicx.MPIError) int = (*mpicx.MPIError).ErrorCode
+
 	// Errors are errors as they stand here: that is what errors.AsType asks for.
 	_ = []error{
 		(*mpicx.PropagatedError)(nil), (*mpicx.CommCorruptedError)(nil), (*mpicx.MPIError)(nil), (*mpicx.PanicError)(nil),
