@@ -29,14 +29,14 @@ func (c *Comm) enterScope(ctx context.Context, guard bool) (*scope, error) {
 	ctx = alive(ctx)
 	s := &scope{comm: c, outer: ctx}
 	s.Context, s.cancel = context.WithCancelCause(ctx)
-	var around *ledger.Scope
-	if o := c.scopeOn(ctx); o != nil {
-		around = o.entry
+	var outside *ledger.Scope
+	if o := scopeOf(ctx); o != nil && o.comm.proc == c.proc {
+		outside = o.entry
 	}
 	var over error
 	c.proc.feed(func() {
 		if over = c.proc.overBy(ctx); over == nil {
-			s.entry = c.ledger.Open(around, guard, s)
+			s.entry = c.ledger.Open(outside, guard, s)
 		}
 	})
 	return s, over
@@ -73,10 +73,11 @@ func (c *Comm) scopeOn(ctx context.Context) *scope {
 // overBy returns the error with which a scope of ctx is over, or nil. The caller holds mu.
 func (p *proc) overBy(ctx context.Context) error {
 	for s := scopeOf(ctx); s != nil; s = scopeOf(s.outer) {
-		if s.comm.proc == p && s.entry.Closed() {
-			if e, _ := s.entry.Failure(); e != nil {
-				return e.Face
-			}
+		if s.comm.proc != p {
+			continue
+		}
+		if e := s.entry.Over(); e != nil {
+			return e.Face
 		}
 	}
 	return nil

@@ -13,8 +13,8 @@ type Scope struct {
 
 	comm  *Comm
 	guard bool
-	// around is the next scope outside on the same communicator.
-	around *Scope
+	// outside is the next scope outside, around that on the same communicator.
+	outside, around *Scope
 	// Of a Try: inner counts the running Try calls directly inside it, entered counts all
 	// Try calls directly inside it so far.
 	inner   int
@@ -29,9 +29,12 @@ type Scope struct {
 	next, prev *Scope // on the same communicator
 }
 
-// Open begins a scope inside around.
-func (c *Comm) Open(around *Scope, guard bool, owner any) *Scope {
-	s := &Scope{Owner: owner, comm: c, guard: guard, around: around, next: c.scopes}
+// Open begins a scope inside outside, which may be on any communicator.
+func (c *Comm) Open(outside *Scope, guard bool, owner any) *Scope {
+	s := &Scope{Owner: owner, comm: c, guard: guard, outside: outside, around: outside, next: c.scopes}
+	for s.around != nil && (s.around.comm != c || s.around.closed) {
+		s.around = s.around.outside
+	}
 	switch t := s.outerTry(); {
 	case t == nil && guard:
 	case t == nil:
@@ -75,6 +78,17 @@ func (s *Scope) Ended() bool { return s.ended }
 // Closed says whether the scope is over.
 func (s *Scope) Closed() bool { return s.closed }
 
+// Over returns the error with which the scope is over, or nil.
+func (s *Scope) Over() *Error {
+	switch {
+	case !s.closed:
+		return nil
+	case s.err != nil:
+		return s.err
+	}
+	return s.comm.corrupted
+}
+
 // catchUp ends the context for errors that came before the scope was opened, or while a Try
 // inside it was to report them.
 func (s *Scope) catchUp() {
@@ -115,12 +129,24 @@ func (c *Comm) claim() {
 			case s.guard && !e.Corrupt():
 			case !s.guard && !tried && s.inner == 0:
 				c.give(e, s, s.at(nil))
-			case s.err == nil && (s.guard || d != c && e.owners > 0):
+			case s.err == nil && (s.guard || d != c && e.owners > 0 && !s.encloses(e)):
 				s.err = e
 				s.interrupt(true)
 			}
 		}
 	}
+}
+
+// encloses says whether a Try inside s owns e. Then e is not the end of s.
+func (s *Scope) encloses(e *Error) bool {
+	for t := e.Comm.scopes; t != nil; t = t.next {
+		for o := t.outside; t.err == e && o != nil; o = o.outside {
+			if o == s {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // give gives e to owner, and to those inside of it that enclose s.
@@ -332,10 +358,11 @@ func (s *Scope) disown() (last bool) {
 	return s.err.owners == 0
 }
 
-// outerTry returns the next Try outside; nil: there is none.
+// outerTry returns the next Try outside that is running; nil: there is none. A goroutine may outlive
+// the Try that it began in.
 func (s *Scope) outerTry() *Scope {
 	t := s.around
-	for t != nil && t.guard {
+	for t != nil && (t.guard || t.closed) {
 		t = t.around
 	}
 	return t
