@@ -21,25 +21,29 @@ func TestPrograms(t *testing.T) {
 	if testing.Short() || buildtags.Race {
 		n = 200
 	}
-	var out bytes.Buffer
-	c := &checker{next: 1, until: 1 + n, out: &out, seen: make(map[string]int)}
-	c.run(t)
-	require.Zero(t, c.failed, "%v", &out)
+	for name, share := range map[string]uint64{"one goroutine": 0, "several goroutines": 100} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			c := &checker{next: 1, until: 1 + n, goroutines: share, out: &out, seen: make(map[string]int)}
+			c.run(t)
+			require.Zero(t, c.failed, "%v", &out)
+		})
+	}
 }
 
 // One seed is one program. A clone of it can be changed without changing the original.
 func TestSeeds(t *testing.T) {
 	texts := make(map[string]bool)
 	for seed := range uint64(500) {
-		p := generate(seed)
-		require.Equal(t, p.String(), generate(seed).String())
+		p := generate(seed, 50)
+		require.Equal(t, p.String(), generate(seed, 50).String())
 		texts[p.String()] = true
 		for i := range count(p.body) {
 			q := p.clone()
 			q.body = edit(q.body, i, func(*step) []*step { return nil })
 			require.Less(t, q.size(), p.size())
 		}
-		require.Equal(t, p.String(), generate(seed).String())
+		require.Equal(t, p.String(), generate(seed, 50).String())
 	}
 	require.Greater(t, len(texts), 490)
 }
@@ -61,7 +65,7 @@ func TestShrink(t *testing.T) {
 	}
 	shrunk := 0
 	for seed := range uint64(200) {
-		p := generate(seed)
+		p := generate(seed, 50)
 		expires := func(q *program) bool { return strings.Contains(kinds(q.body), fmt.Sprint(doExpire)) }
 		if !expires(p) {
 			continue
@@ -190,7 +194,7 @@ func TestHang(t *testing.T) {
 func TestReplaces(t *testing.T) {
 	taken, again, few := 0, 0, 0
 	for seed := uint64(1); seed < 2000 && (taken < 20 || again < 5 || few < 5); seed++ {
-		p := generate(seed)
+		p := generate(seed, 50)
 		if p.spares == 0 {
 			continue
 		}

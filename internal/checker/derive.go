@@ -40,7 +40,7 @@ func (r *rank) derive(s *step, e *env, parent *inst) (err error) {
 	if made.Size() != len(d.members) || made.Rank() != d.rankOf(r.id) {
 		r.failf("Split", "%s has %d ranks, this one is %d, expected members %v", d.name, made.Size(), made.Rank(), d.members)
 	}
-	r.insts = append(r.insts, d)
+	r.joins(d)
 	inner := *e
 	inner.comms = map[int]*inst{s.id: d}
 	for k, c := range e.comms {

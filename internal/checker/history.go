@@ -26,6 +26,7 @@ type history struct {
 	dead     map[int]bool // ranks of the world whose process was ended
 
 	planned bool // more ranks may die, by a plan
+	several bool // ranks have several goroutines: which errors are in a verdict depends on which comes first
 	rescues int  // number of spares that were taken
 
 	// Under ErrorsReturn with the backend ulfm:
@@ -60,6 +61,8 @@ type raise struct {
 	// certain: all ranks will be told of it, unless a corruption comes first.
 	certain bool
 	members []int // of the communicator, in the world
+	// never: the rank has raised it when it had been told of an error that its scope had (T2, T3).
+	never bool
 }
 
 // An event is one call of the public interface at one rank that may tell it of an error.
@@ -77,6 +80,12 @@ type event struct {
 	closed bool
 	// pends: the call receives from any rank.
 	pends bool
+
+	in      *running // the innermost scope around the call
+	beside  bool     // the call is in a goroutine of its own
+	listens bool     // which may outlive the scope
+	outside bool     // the context is from outside of all scopes
+	scope   bool     // the call is the Try or TryAll in
 }
 
 func newHistory(n int) *history {
@@ -126,7 +135,7 @@ func (h *history) raise(c *inst, rank int, message string, corrupt, certain bool
 	if len(message) > mpicx.MaxMessage {
 		message = message[:mpicx.MaxMessage-8] // the library cuts it: only this part is compared
 	}
-	r := raise{c.name, c.rankOf(rank), rank, report{c.name, c.rankOf(rank), message, corrupt}, h.now(), time.Now(), certain, c.members}
+	r := raise{c.name, c.rankOf(rank), rank, report{c.name, c.rankOf(rank), message, corrupt}, h.now(), time.Now(), certain && !h.several, c.members, false}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.raised[r.what] = append(h.raised[r.what], r)
@@ -185,7 +194,11 @@ func isPassedOn(message string) bool {
 // classify determines what err, returned by a call on c, is. An error that the public interface
 // does not promise is a failure of the check.
 func (h *history) classify(e *event, candidates []*inst, deadline bool, allowed ...error) {
-	switch v := bare(e.err).(type) {
+	err := bare(e.err)
+	if e.scope && h.several {
+		err = verdictOf(err)
+	}
+	switch v := err.(type) {
 	case nil:
 		return
 	case *mpicx.CommCorruptedError:
