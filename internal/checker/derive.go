@@ -69,7 +69,7 @@ func (r *rank) inside(s *step, e *env, d *inst) error {
 	r.useless(d, e)
 	if s.absorb && err != nil && r.ofOnly(err, d) {
 		err = nil
-		for s.close && !d.closed && err == nil { // all its ranks repeat this, even those to which Close has returned an error
+		for tries := 0; s.close && !d.closed && err == nil && tries < 100; tries++ { // all its ranks repeat this, even those to which Close has returned an error
 			if err = r.shut(e, d, false); err != nil && r.ofOnly(err, d) {
 				err = nil
 			}

@@ -199,6 +199,9 @@ func (r *rank) note(v *event, e *env, deadline bool, allowed ...error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	v.closed = slices.ContainsFunc(r.insts, func(c *inst) bool { return c.closed && c.name == v.of })
+	for c := v.comm; c != nil; c = c.parent {
+		v.broken = v.broken || c.lost || c.unwound
+	}
 	in := e.in.on(v.of)
 	for in != nil && in.returned > 0 && !in.catch {
 		in = in.around.on(v.of)

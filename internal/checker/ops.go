@@ -40,6 +40,7 @@ var opNames = [...]string{"barrier", "bcast", "reduce", "allreduce", "allgather"
 const (
 	tagRing  = 7
 	tagNever = 8 // no rank sends with it
+	tagSelf  = 9 // nor with this; ranks receive from themselves, which needs no rank that may have returned
 	tagStep  = 100
 )
 

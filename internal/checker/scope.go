@@ -124,7 +124,7 @@ func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
 			if !ok || s.how != guard {
 				panic(v)
 			}
-			c.unwound = true
+			r.unwinds(c)
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
@@ -135,7 +135,7 @@ func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
 		err = c.TryAll(ctx, body)
 	case guard:
 		if err = c.Guard(ctx, body); err != nil {
-			c.unwound = true
+			r.unwinds(c)
 			if !r.above(err, c) { // enclosing scopes see another error
 				err = &left{c.name, err}
 			}
@@ -238,4 +238,11 @@ func verdictOf(err error) error {
 func asThrown(v any) (err error, ok bool) { //nolint:revive // the order of a type assertion
 	t, ok := v.(future.Thrown)
 	return t.Err, ok
+}
+
+// unwinds notes that the rank has left c's Guard by an error of its own.
+func (r *rank) unwinds(c *inst) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c.unwound = true
 }
