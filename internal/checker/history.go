@@ -160,6 +160,10 @@ func (h *history) owner(failures []mpicx.Failure, corrupt bool, candidates ...*i
 		for _, c := range candidates {
 			for a := c; a != nil; a = a.parent {
 				unknown := func(f mpicx.Failure) bool {
+					if before, _, ended := strings.Cut(f.Message, context.Canceled.Error()+": mpicx: "); ended && strings.HasPrefix(before, gone) {
+						// A function has returned before it has come to the scope in which the error was raised.
+						return h.raised[report{a.name, f.Rank, before + context.Canceled.Error(), corrupt}] == nil
+					}
 					return len(f.Message) < mpicx.MaxMessage-8 && h.raised[report{a.name, f.Rank, f.Message, corrupt}] == nil &&
 						!(isPassedOn(f.Message) && (lenient || h.raised[report{a.name, f.Rank, passedOn, corrupt}] != nil))
 				}
