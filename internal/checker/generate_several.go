@@ -2,6 +2,7 @@ package main
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -90,6 +91,18 @@ func (g *several) legal(p *step) {
 	p.crew = crew
 	if has[crewTry] {
 		p.stops, p.outside = true, false
+	}
+}
+
+// patient removes goroutines that end because their context has ended, where a scope follows. An error
+// may have been raised in that scope, which this rank has not come to. The function would then end with
+// an error of its own, while the others end with the error: the ranks would be a scope apart.
+func (g *several) patient(steps []*step) {
+	for _, s := range steps {
+		s.crew = slices.DeleteFunc(s.crew, func(member int) bool { return member == crewStop })
+		if s.kind != doScope {
+			g.patient(s.body)
+		}
 	}
 }
 

@@ -277,8 +277,7 @@ func (r *rank) listen(s *step, e *env, c *inst) {
 		time.Sleep(s.late(r.id, 0))
 		v.err = recv.Wait(ctx)
 		r.note(&v, e, false, context.Canceled, errOver)
-		in := e.in.on(c.name)
-		if s.arg == 0 || !is[*mpicx.PropagatedError](v.err) || v.of != c.name || in == nil || !in.plain() || in != e.in {
+		if s.arg == 0 || !propagated(v) || v.of != c.name || !r.isOf(e.in, v) {
 			return
 		}
 		text := fmt.Sprintf("late%d%s of rank %d", s.id, e.path, r.id)
@@ -293,6 +292,13 @@ func (r *rank) listen(s *step, e *env, c *inst) {
 			r.failf("T3", "a Signal with the context of a scope whose error is %s returns %v at rank %d", v.key, late.err, r.id)
 		}
 	})
+}
+
+// isOf reports whether an event's error is that of its scope, which has no other inside.
+func (r *rank) isOf(in *running, v event) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return in.comm == v.comm && in.how != guard && in.plain() && (in.returned == 0 || in.ended > 0 && in.key == v.key)
 }
 
 // tooLate records an error that no rank may be told of.

@@ -46,7 +46,7 @@ func (h *history) asItsScope(v event, _ int, _ map[string]int64) string {
 		in := v.handles(v.of)
 		switch {
 		case in == nil || in.ended == 0 || !in.keeps() || v.listens && v.in.begun > in.ended:
-		case in.of == v.of && in.key != v.key && !strings.HasPrefix(in.key, "corrupted") && !(v.listens && v.end > in.ended && v.outside):
+		case in.of == v.of && in.key != v.key && !strings.HasPrefix(in.key, "corrupted"):
 			return fmt.Sprintf("T1: a goroutine is told %s in a scope of %s that returns %s", v.key, v.of, in.key)
 		case !in.failed && v.end < in.returned:
 			return fmt.Sprintf("T1: a goroutine is told %s in a scope of %s that returns nil", v.key, v.of)
