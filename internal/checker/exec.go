@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
@@ -192,6 +193,9 @@ func (r *rank) step(s *step, e *env) error {
 
 // note classifies and records an event.
 func (r *rank) note(v *event, e *env, deadline bool, allowed ...error) {
+	if r.several && hook.Dead(r.world.Comm) { // another goroutine of the rank was the first to find that
+		return
+	}
 	v.end = r.now()
 	v.what = fmt.Sprintf("%s on %s", v.what, v.comm.name)
 	r.classify(v, append([]*inst{v.comm}, e.scopes...), deadline, allowed...)
@@ -202,12 +206,13 @@ func (r *rank) note(v *event, e *env, deadline bool, allowed ...error) {
 	for c := v.comm; c != nil; c = c.parent {
 		v.broken = v.broken || c.lost || c.unwound
 	}
-	in := e.in.on(v.of)
-	for in != nil && in.returned > 0 && !in.catch {
-		in = in.around.on(v.of)
-	}
-	if in != nil && in.returned == 0 && in.told == "" {
-		in.told = v.key
+	if propagated(*v) { // it is the error of the scope at whose place it was raised, and of those inside
+		place := r.depthOf(v.of, v.err)
+		for in := e.in.try(v.of); in != nil && in.depth(v.of) >= place; in = in.around.try(v.of) {
+			if in.returned == 0 && in.told == "" {
+				in.told = v.key
+			}
+		}
 	}
 	if isCorruption(v.err) && !e.beside {
 		for c := v.comm; c != nil; c = c.parent {
@@ -246,7 +251,7 @@ func (r *rank) raiseBy(s *step, e *env, c *inst) error {
 	case byThrow:
 		mpicx.Throw(f)
 	case bySignal:
-		r.raise(c, r.id, f.text, false, true)
+		r.raiseIn(e.in, c, r.id, f.text, false, true)
 		v := event{what: "Signal", comm: c, begin: r.now()}
 		err = c.Signal(e.ctx, f)
 		v.err = err
@@ -254,7 +259,7 @@ func (r *rank) raiseBy(s *step, e *env, c *inst) error {
 	case bySignalError:
 		code := r.code()*10000 + s.id*100 + r.id
 		text := fmt.Sprintf("error %d", code) // the text that peers get for a code
-		r.raise(c, r.id, text, false, true)
+		r.raiseIn(e.in, c, r.id, text, false, true)
 		v := event{what: "SignalError", comm: c, begin: r.now()}
 		err = c.SignalError(e.ctx, code)
 		v.err = err

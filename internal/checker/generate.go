@@ -191,8 +191,10 @@ func (g *generator) scope(s *scene, comm int) *step {
 	if g.several != nil && p.how != guard {
 		p.defers = max(0, g.several.IntN(2*defers)-defers)
 	}
-	if !p.plain() {
-		g.several.patient(p.body)
+	if !p.keeps() {
+		g.several.patient(p.body, crewErr)
+	} else if !p.plain() {
+		g.several.patient(p.body, crewStop)
 	}
 	if p.how == tryAll && g.IntN(4) == 0 {
 		p.body = append(p.body, g.step(doCheck, comm))

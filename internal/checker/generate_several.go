@@ -94,14 +94,15 @@ func (g *several) legal(p *step) {
 	}
 }
 
-// patient removes goroutines that end because their context has ended, where a scope follows. An error
-// may have been raised in that scope, which this rank has not come to. The function would then end with
-// an error of its own, while the others end with the error: the ranks would be a scope apart.
-func (g *several) patient(steps []*step) {
+// patient removes goroutines that end when their context ends, where a scope follows. An error may have
+// been raised in that scope, which this rank has not come to. A function would then end with an error of
+// its own, while the others end with the error: the ranks would be a scope apart. If the scope catches
+// the error, the context of the one around remains ended.
+func (g *several) patient(steps []*step, last int) {
 	for _, s := range steps {
-		s.crew = slices.DeleteFunc(s.crew, func(member int) bool { return member == crewStop })
+		s.crew = slices.DeleteFunc(s.crew, func(member int) bool { return member >= crewStop && member <= last })
 		if s.kind != doScope {
-			g.patient(s.body)
+			g.patient(s.body, last)
 		}
 	}
 }

@@ -56,12 +56,29 @@ func (r *running) on(comm string) *running {
 	return r
 }
 
+// depth returns how many Trys of the communicator of that name are around.
+func (r *running) depth(comm string) (n int) {
+	for in := r.try(comm); in != nil; in = in.around.try(comm) {
+		n++
+	}
+	return n
+}
+
+// try returns the innermost Try or TryAll on the communicator of that name.
+func (r *running) try(comm string) *running {
+	in := r.on(comm)
+	for in != nil && in.how == guard {
+		in = in.around.on(comm)
+	}
+	return in
+}
+
 // settled reports whether an error that is raised on c inside r comes too late for any verdict: a
 // goroutine of the rank was told of an error of c, or of one that c is derived from, which is the
 // scope's until its function has returned (T2). The caller holds mu.
 func (r *running) settled(c *inst) bool {
 	for ; r != nil; r = r.around {
-		if r.told != "" && r.keeps() && c.derivedFrom(r.comm.name) && r.how != guard {
+		if r.told != "" && r.keeps() && c.derivedFrom(r.comm.name) {
 			return true
 		}
 	}
@@ -242,7 +259,7 @@ func (m *crewmate) ask(what string, ask func() error) error {
 		switch cause := context.Cause(m.over); {
 		case err != nil || ended && (cause == errOver || m.e.group(cause)):
 			return err
-		case ended && !m.e.chained(m.c):
+		case ended && (!m.e.chained(m.c) || !m.e.in.plain()):
 			return fmt.Errorf("%s, at %d: %w", gone, m.now(), m.over.Err())
 		}
 		time.Sleep(tick)
@@ -281,7 +298,7 @@ func (r *rank) listen(s *step, e *env, c *inst) {
 			return
 		}
 		text := fmt.Sprintf("late%d%s of rank %d", s.id, e.path, r.id)
-		r.tooLate(c, text)
+		r.tooLate(e, c, text)
 		late := event{what: "a listener's late Signal", comm: c, begin: r.now(), listens: true}
 		late.err = c.Signal(e.ctx, errors.New(text))
 		if m, ok := late.err.(*mpicx.MPIError); ok && m.Class == mpicx.ClassComm { // it is closed
@@ -302,8 +319,8 @@ func (r *rank) isOf(in *running, v event) bool {
 }
 
 // tooLate records an error that no rank may be told of.
-func (r *rank) tooLate(c *inst, text string) {
-	r.raise(c, r.id, text, false, false)
+func (r *rank) tooLate(e *env, c *inst, text string) {
+	r.raiseIn(e.in, c, r.id, text, false, false)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	what := report{c.name, c.rankOf(r.id), text, false}
@@ -333,9 +350,9 @@ func (r *rank) watch(s *step, e *env, c *inst) {
 			}
 		}()
 		if never {
-			r.tooLate(c, f.text)
+			r.tooLate(e, c, f.text)
 		} else {
-			r.raise(c, r.id, f.text, false, false)
+			r.raiseIn(e.in, c, r.id, f.text, false, false)
 		}
 		v := event{what: "a watcher's Signal", comm: c, begin: r.now()}
 		v.err = c.Signal(e.ctx, f)
@@ -377,6 +394,8 @@ func (r *rank) deferred(s *step, e *env, err error) error {
 	}
 	return own
 }
+
+func isDeferring(err error) bool { _, ok := err.(*deferring); return ok }
 
 // deferring is an error of the program's own that has another inside.
 type deferring struct {

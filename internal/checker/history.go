@@ -63,6 +63,7 @@ type raise struct {
 	members []int // of the communicator, in the world
 	// never: the rank has raised it when it had been told of an error that its scope had (T2, T3).
 	never bool
+	depth int // how many Trys of the communicator are around the place
 }
 
 // An event is one call of the public interface at one rank that may tell it of an error.
@@ -133,10 +134,15 @@ func (h *history) failf(rule, format string, args ...any) {
 
 // raise records that a rank is about to raise an error.
 func (h *history) raise(c *inst, rank int, message string, corrupt, certain bool) {
+	h.raiseIn(nil, c, rank, message, corrupt, certain)
+}
+
+// raiseIn is raise inside a scope.
+func (h *history) raiseIn(in *running, c *inst, rank int, message string, corrupt, certain bool) {
 	if len(message) > mpicx.MaxMessage {
 		message = message[:mpicx.MaxMessage-8] // the library cuts it: only this part is compared
 	}
-	r := raise{c.name, c.rankOf(rank), rank, report{c.name, c.rankOf(rank), message, corrupt}, h.now(), time.Now(), certain && !h.several, c.members, false}
+	r := raise{c.name, c.rankOf(rank), rank, report{c.name, c.rankOf(rank), message, corrupt}, h.now(), time.Now(), certain && !h.several, c.members, false, in.depth(c.name)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.raised[r.what] = append(h.raised[r.what], r)
@@ -160,11 +166,7 @@ func (h *history) owner(failures []mpicx.Failure, corrupt bool, candidates ...*i
 		for _, c := range candidates {
 			for a := c; a != nil; a = a.parent {
 				unknown := func(f mpicx.Failure) bool {
-					if before, _, ended := strings.Cut(f.Message, context.Canceled.Error()+": mpicx: "); ended && strings.HasPrefix(before, gone) {
-						// A function has returned before it has come to the scope in which the error was raised.
-						return h.raised[report{a.name, f.Rank, before + context.Canceled.Error(), corrupt}] == nil
-					}
-					return len(f.Message) < mpicx.MaxMessage-8 && h.raised[report{a.name, f.Rank, f.Message, corrupt}] == nil &&
+					return len(f.Message) < mpicx.MaxMessage-8 && h.raises(a.name, f, corrupt) == nil &&
 						!(isPassedOn(f.Message) && (lenient || h.raised[report{a.name, f.Rank, passedOn, corrupt}] != nil))
 				}
 				if !slices.Contains(possible, a) && !slices.ContainsFunc(failures, unknown) {
@@ -180,6 +182,21 @@ func (h *history) owner(failures []mpicx.Failure, corrupt bool, candidates ...*i
 		}
 	}
 	return nil, false
+}
+
+// raises returns what has raised a failure. A function may have returned before its rank has come to the
+// scope in which another error was raised: its message is followed by that of the other error.
+func (h *history) raises(comm string, f mpicx.Failure, corrupt bool) []raise {
+	if all := h.raised[report{comm, f.Rank, f.Message, corrupt}]; all != nil || !h.several {
+		return all
+	}
+	for what, all := range h.raised {
+		rest, is := strings.CutPrefix(f.Message, what.message)
+		if is && what.comm == comm && what.rank == f.Rank && what.corrupt == corrupt && strings.Contains(rest, ": mpicx: ") {
+			return all
+		}
+	}
+	return nil
 }
 
 // isReturned reports whether an operation ended because it needs a rank that has returned.

@@ -28,13 +28,22 @@ func propagated(v event) bool { return v.of != "" && isPropagation(v.err) }
 // the end of one that does not catch its error, it is the one around.
 func (v event) handles(comm string) *running {
 	in := v.in
-	if v.scope && in != nil && in.comm.name == comm && !in.catch {
+	if v.scope && in.comm.name == comm && !in.catch {
 		in = in.around
 	}
-	for in = in.on(comm); in != nil && in.how == guard; {
-		in = in.around.on(comm)
+	return in.try(comm)
+}
+
+// depthOf returns how many Trys of the communicator are around the place at which a verdict was raised; of
+// several places the outermost.
+func (h *history) depthOf(comm string, err error) int {
+	depth := 1 << 30
+	for _, f := range verdictOf(bare(err)).(*mpicx.PropagatedError).Failures {
+		for _, a := range h.raises(comm, f, false) {
+			depth = min(depth, a.depth)
+		}
 	}
-	return in
+	return depth
 }
 
 // T1, T2, T3: what a goroutine is told inside a scope is what the scope returns.
@@ -43,8 +52,10 @@ func (h *history) asItsScope(v event, _ int, _ map[string]int64) string {
 		return ""
 	}
 	if propagated(v) {
-		in := v.handles(v.of)
+		in, depth := v.handles(v.of), h.depthOf(v.of, v.err)
+		here := in.depth(v.of)
 		switch {
+		case depth > here: // this rank has not come to the scope in which it was raised, or has left it
 		case in == nil || in.ended == 0 || !in.keeps() || v.listens && v.in.begun > in.ended:
 		case in.of == v.of && in.key != v.key && !strings.HasPrefix(in.key, "corrupted"):
 			return fmt.Sprintf("T1: a goroutine is told %s in a scope of %s that returns %s", v.key, v.of, in.key)
@@ -115,8 +126,7 @@ func (h *history) onlyOnce() {
 				continue
 			}
 			for _, f := range verdictOf(bare(v.err)).(*mpicx.PropagatedError).Failures {
-				what := report{v.of, f.Rank, f.Message, false}
-				raised := h.raised[what]
+				raised := h.raises(v.of, f, false)
 				if len(raised) != 1 {
 					continue
 				}
@@ -124,6 +134,7 @@ func (h *history) onlyOnce() {
 					h.failures = append(h.failures, fmt.Sprintf("T2: an error is sent though another has come before: that of rank %d on %s: %q is in %s", raised[0].world, v.of, f.Message, v.key))
 					return
 				}
+				what := raised[0].what
 				if before, ok := in[what]; ok && before != v.key {
 					h.failures = append(h.failures, fmt.Sprintf("P1: an error is in two verdicts: %q of rank %d on %s in %s and %s", f.Message, raised[0].world, v.of, before, v.key))
 					return

@@ -83,7 +83,7 @@ func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
 			default:
 				// The error of a context that was ended by an error stands for that error, which is
 				// on its way.
-				mine := !isVerdict(err) || is[*deferring](err)
+				mine := !isVerdict(err) || isDeferring(err)
 				own := mine && !errors.Is(err, context.Canceled)
 				if own && !strings.Contains(err.Error(), " of rank ") { // the library's error: wrapped to make it unique
 					err = fmt.Errorf("at %d: %w", r.now(), err)
@@ -95,9 +95,9 @@ func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
 				never := e.in.settled(c) || errors.Is(err, context.Canceled) && s.plain()
 				r.mu.Unlock()
 				if r.several && never && mine {
-					r.tooLate(c, err.Error())
+					r.tooLate(e, c, err.Error())
 				} else {
-					r.raise(c, r.id, err.Error(), false, own)
+					r.raiseIn(e.in, c, r.id, err.Error(), false, own)
 				}
 			}
 			if v != nil || err != nil {
