@@ -207,10 +207,14 @@ func (r *rank) note(v *event, e *env, deadline bool, allowed ...error) {
 		v.broken = v.broken || c.lost || c.unwound
 	}
 	if propagated(*v) { // it is the error of the scope at whose place it was raised, and of those inside
-		place := r.depthOf(v.of, v.err)
-		for in := e.in.try(v.of); in != nil && in.depth(v.of) >= place; in = in.around.try(v.of) {
-			if in.returned == 0 && in.told == "" {
-				in.told = v.key
+		from := v.in.try(v.of)
+		if v.owner = r.ownerAt(from, v.of, v.key, v.err); v.scope && v.owner == v.in {
+			v.owner = nil
+		} else if v.owner != nil {
+			for in := from; in != v.owner.around.try(v.of); in = in.around.try(v.of) {
+				if in.returned == 0 && in.told == "" {
+					in.told = v.key
+				}
 			}
 		}
 	}

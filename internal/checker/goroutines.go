@@ -25,7 +25,10 @@ type running struct {
 	told string
 	// watchers are the goroutines inside a Signal. The function does not return nil before they are.
 	watchers int
-	idle     chan struct{} // closed when there are none
+	idle     chan struct{}       // closed when there are none
+	name     string              // its place in the program
+	entered  map[string]*running // the Trys of comm inside, so far
+
 	begun    int64
 	returned int64 // when its function has returned; 0: it has not
 
@@ -56,12 +59,34 @@ func (r *running) on(comm string) *running {
 	return r
 }
 
-// depth returns how many Trys of the communicator of that name are around.
-func (r *running) depth(comm string) (n int) {
-	for in := r.try(comm); in != nil; in = in.around.try(comm) {
-		n++
+// place names the Trys around on the communicator of that name, the outermost first.
+func (r *running) place(comm string) []string {
+	in := r.try(comm)
+	if in == nil {
+		return nil
 	}
-	return n
+	return append(in.around.place(comm), in.name)
+}
+
+// owner returns the Try around on the communicator of that name to which a verdict belongs that was raised
+// at a place: the innermost of those that are around the place too. It is nil if there is none, or if the
+// verdict belongs to a Try inside that, to which the rank has not come, or which returns it.
+func (r *running) owner(comm, key string, place []string) *running {
+	in := r.try(comm)
+	mine := in.place(comm)
+	common := 0
+	for common < min(len(mine), len(place)) && mine[common] == place[common] {
+		common++
+	}
+	for range len(mine) - common {
+		in = in.around.try(comm)
+	}
+	if in != nil && common < len(place) {
+		if inner := in.entered[place[common]]; inner == nil || inner.ended == 0 || inner.key == key {
+			return nil
+		}
+	}
+	return in
 }
 
 // try returns the innermost Try or TryAll on the communicator of that name.
@@ -239,7 +264,7 @@ func (m *crewmate) do(member int) error {
 		var end context.CancelCauseFunc
 		ctx, end = context.WithCancelCause(m.outside)
 		defer context.AfterFunc(m.over, func() {
-			if context.Cause(m.over) == errOver {
+			if cause := context.Cause(m.over); cause == errOver || m.e.group(cause) {
 				end(errOver)
 			}
 		})()

@@ -63,7 +63,7 @@ type raise struct {
 	members []int // of the communicator, in the world
 	// never: the rank has raised it when it had been told of an error that its scope had (T2, T3).
 	never bool
-	depth int // how many Trys of the communicator are around the place
+	place []string // the Trys of the communicator around, the outermost first
 }
 
 // An event is one call of the public interface at one rank that may tell it of an error.
@@ -83,6 +83,7 @@ type event struct {
 	pends bool
 
 	in      *running // the innermost scope around the call
+	owner   *running // the Try whose error it is; nil: the rank has not come to it
 	beside  bool     // the call is in a goroutine of its own
 	listens bool     // which may outlive the scope
 	outside bool     // the context is from outside of all scopes
@@ -142,7 +143,7 @@ func (h *history) raiseIn(in *running, c *inst, rank int, message string, corrup
 	if len(message) > mpicx.MaxMessage {
 		message = message[:mpicx.MaxMessage-8] // the library cuts it: only this part is compared
 	}
-	r := raise{c.name, c.rankOf(rank), rank, report{c.name, c.rankOf(rank), message, corrupt}, h.now(), time.Now(), certain && !h.several, c.members, false, in.depth(c.name)}
+	r := raise{c.name, c.rankOf(rank), rank, report{c.name, c.rankOf(rank), message, corrupt}, h.now(), time.Now(), certain && !h.several, c.members, false, in.place(c.name)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.raised[r.what] = append(h.raised[r.what], r)

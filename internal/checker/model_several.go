@@ -34,16 +34,17 @@ func (v event) handles(comm string) *running {
 	return in.try(comm)
 }
 
-// depthOf returns how many Trys of the communicator are around the place at which a verdict was raised; of
-// several places the outermost.
-func (h *history) depthOf(comm string, err error) int {
-	depth := 1 << 30
+// ownerAt returns the scope around in to which a verdict belongs. If its errors were raised at several places,
+// this is the outermost.
+func (h *history) ownerAt(in *running, comm, key string, err error) (owner *running) {
 	for _, f := range verdictOf(bare(err)).(*mpicx.PropagatedError).Failures {
 		for _, a := range h.raises(comm, f, false) {
-			depth = min(depth, a.depth)
+			if o := in.owner(comm, key, a.place); o != nil && (owner == nil || len(o.place(comm)) < len(owner.place(comm))) {
+				owner = o
+			}
 		}
 	}
-	return depth
+	return owner
 }
 
 // T1, T2, T3: what a goroutine is told inside a scope is what the scope returns.
@@ -52,10 +53,8 @@ func (h *history) asItsScope(v event, _ int, _ map[string]int64) string {
 		return ""
 	}
 	if propagated(v) {
-		in, depth := v.handles(v.of), h.depthOf(v.of, v.err)
-		here := in.depth(v.of)
+		in := v.owner
 		switch {
-		case depth > here: // this rank has not come to the scope in which it was raised, or has left it
 		case in == nil || in.ended == 0 || !in.keeps() || v.listens && v.in.begun > in.ended:
 		case in.of == v.of && in.key != v.key && !strings.HasPrefix(in.key, "corrupted"):
 			return fmt.Sprintf("T1: a goroutine is told %s in a scope of %s that returns %s", v.key, v.of, in.key)
