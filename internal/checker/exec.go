@@ -203,9 +203,6 @@ func (r *rank) note(v *event, e *env, deadline bool, allowed ...error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	v.closed = slices.ContainsFunc(r.insts, func(c *inst) bool { return c.closed && c.name == v.of })
-	for c := v.comm; c != nil; c = c.parent {
-		v.broken = v.broken || c.lost || c.unwound
-	}
 	if propagated(*v) { // it is the error of the scope at whose place it was raised, and of those inside
 		from := v.in.try(v.of)
 		if v.owner = r.ownerAt(from, v.of, v.key, v.err); v.scope && v.owner == v.in {

@@ -87,7 +87,6 @@ type event struct {
 	beside  bool     // the call is in a goroutine of its own
 	listens bool     // which may outlive the scope
 	outside bool     // the context is from outside of all scopes
-	broken  bool     // the program knows that the communicator, or one that it is derived from, is corrupted
 	scope   bool     // the call is the Try or TryAll in
 }
 

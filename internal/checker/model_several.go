@@ -63,7 +63,7 @@ func (h *history) asItsScope(v event, _ int, _ map[string]int64) string {
 		}
 	}
 	in := v.in
-	if v.listens && v.of == "" && !isVerdict(v.err) && !v.broken && in != nil && in.ended > 0 && in.how != guard &&
+	if v.listens && v.of == "" && !isVerdict(v.err) && !h.breaks(v.comm) && in != nil && in.ended > 0 && in.how != guard &&
 		v.begin < in.returned && strings.HasPrefix(in.key, "[") && v.comm.derivedFrom(in.of) {
 		return fmt.Sprintf("T3: a goroutine is told %v, and its scope returns %s", v.err, in.key)
 	}
@@ -103,9 +103,20 @@ func (h *history) notOver(v event, _ int, over map[string]int64) string {
 	return ""
 }
 
+// breaks reports whether a rank has corrupted c, or a communicator that it is derived from. A Wait may wait
+// for that verdict until its context ends.
+func (h *history) breaks(c *inst) bool {
+	for what := range h.raised {
+		if what.corrupt && c.derivedFrom(what.comm) {
+			return true
+		}
+	}
+	return false
+}
+
 // T1: no operation stays pending when an error has come, whichever its context.
 func (h *history) notPast(v event, r int, _ map[string]int64) string {
-	if !v.listens || isVerdict(v.err) || h.byHand || v.broken || !v.outside {
+	if !v.listens || isVerdict(v.err) || h.byHand || !v.outside || h.breaks(v.comm) {
 		return ""
 	}
 	for _, end := range h.events[r] {

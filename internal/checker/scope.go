@@ -168,7 +168,7 @@ func (r *rank) origin(name string, c *inst, local, err error) {
 	if !ok {
 		return
 	}
-	if r.several && r.ofComm(err, c) && !errors.Is(err, local) {
+	if r.several && r.ofComm(err, c) && !c.unwound && !errors.Is(err, local) {
 		r.failf("T2", "errors.Is does not find %q in what %s on %s returns at rank %d after it: %v", local, name, c.name, r.id, err)
 	}
 	for _, f := range v.Failures {
