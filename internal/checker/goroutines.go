@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
@@ -133,7 +134,7 @@ var errOver = errors.New("the program has ended it")
 // endGoroutines ends the rank's goroutines.
 func (r *rank) endGoroutines() {
 	r.end(errOver)
-	if r.dead[r.id] { // the contexts of its scopes have not ended
+	if hook.Dead(r.world.Comm) { // the contexts of its scopes have not ended
 		r.kill(errOver)
 	}
 	r.spawned.Wait()
@@ -360,7 +361,7 @@ func (r *rank) watch(s *step, e *env, c *inst) {
 	r.spawn(func() {
 		time.Sleep(s.late(r.id, 0))
 		r.mu.Lock()
-		if in.returned > 0 || r.dead[r.id] {
+		if in.returned > 0 {
 			r.mu.Unlock()
 			return
 		}
