@@ -133,6 +133,9 @@ var errOver = errors.New("the program has ended it")
 
 // endGoroutines ends the rank's goroutines.
 func (r *rank) endGoroutines() {
+	if r.several {
+		time.Sleep(tick) // goroutines that an error has woken return it
+	}
 	r.end(errOver)
 	if hook.Dead(r.world.Comm) { // the contexts of its scopes have not ended
 		r.kill(errOver)
