@@ -55,8 +55,11 @@ func (g *generator) goroutines(s *scene, comm int) *step {
 	switch p.kind {
 	case doGroup:
 		p.how, p.stops = g.several.IntN(raises), g.several.IntN(2) == 0
+		p.arg = g.several.IntN(2)
 		for range 1 + g.several.IntN(4) {
-			p.crew = append(p.crew, g.several.IntN(crews))
+			if member := g.several.IntN(crews); member != crewChild || !g.returns {
+				p.crew = append(p.crew, member)
+			}
 		}
 		g.legal(p)
 	case doListen:
@@ -91,6 +94,8 @@ func (g *several) legal(p *step) {
 	p.crew = crew
 	if has[crewTry] {
 		p.stops, p.outside = true, false
+	} else if has[crewChild] && has[crewRaise] && p.how < bySignal {
+		p.stops = false // as above
 	}
 }
 

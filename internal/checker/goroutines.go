@@ -166,6 +166,17 @@ func (r *rank) context(s *step, e *env, c *inst) context.Context {
 
 // group runs a step's goroutines. Its error is that of the first one that fails.
 func (r *rank) group(s *step, e *env, c *inst) error {
+	var child *inst
+	if slices.Contains(s.crew, crewChild) {
+		v := event{what: "Dup", comm: c, begin: r.now(), quiet: true}
+		made, err := c.Dup().Get(e.ctx)
+		v.err = err
+		if r.note(&v, e, false); err != nil {
+			return err
+		}
+		child = &inst{Comm: made, name: fmt.Sprintf("%s/g%d%s", c.name, s.id, e.path), parent: c, members: c.members}
+		r.joins(child)
+	}
 	g, ctx := new(errgroup.Group), e.ctx
 	if s.stops {
 		g, ctx = errgroup.WithContext(ctx)
@@ -176,9 +187,13 @@ func (r *rank) group(s *step, e *env, c *inst) error {
 	defer end(nil)
 	var finite sync.WaitGroup
 	for k, member := range s.crew {
-		m := &crewmate{r, s, e.besides(ctx, 1000+16*s.id+k), c, k, over}
+		m := &crewmate{r, s, e.besides(ctx, 1000+16*s.id+k), c, child, k, over}
 		m.e.group = func(err error) bool {
-			if err == nil || isVerdict(err) || strings.HasPrefix(err.Error(), gone) && e.chained(c) {
+			if child != nil && isVerdict(err) {
+				if owner, _ := r.ownerOf(err, child); owner != child {
+					return false
+				}
+			} else if err == nil || isVerdict(err) || strings.HasPrefix(err.Error(), gone) && e.chained(c) {
 				return false // an error has ended the context: it ends the operation too (T1)
 			}
 			mu.Lock()
@@ -209,7 +224,12 @@ func (r *rank) group(s *step, e *env, c *inst) error {
 		end(errOver)
 	}()
 	err := g.Wait()
-	if isVerdict(err) { // now this goroutine knows
+	ofChild := false
+	if child != nil {
+		owner, _ := r.ownerOf(err, child)
+		ofChild = owner == child
+	}
+	if isVerdict(err) && !ofChild { // now this goroutine knows
 		v := event{what: "group", comm: c, begin: r.now(), err: err}
 		r.note(&v, e, false)
 	}
@@ -219,14 +239,16 @@ func (r *rank) group(s *step, e *env, c *inst) error {
 // crewmate is one goroutine of a group.
 type crewmate struct {
 	*rank
-	s    *step
-	e    *env
-	c    *inst
-	k    int
-	over context.Context // ends when those have ended that end by themselves
+	s     *step
+	e     *env
+	c     *inst
+	child *inst // of a crewChild
+	k     int
+	over  context.Context // ends when those have ended that end by themselves
 }
 
 func (m *crewmate) do(member int) error {
+	const child = -1 // the variable
 	part := &step{id: 1000 + 16*m.s.id + m.k, kind: doOp, comm: m.s.comm, outside: m.s.outside}
 	switch member {
 	case crewOp:
@@ -239,6 +261,15 @@ func (m *crewmate) do(member int) error {
 		part.arg, part.delay = opRing, nil
 		try := &step{id: part.id, kind: doScope, how: try, comm: m.s.comm, body: []*step{part}}
 		return m.scope(try, m.e, m.c)
+	case crewChild:
+		part.arg, part.comm = opRing, child
+		body := []*step{part}
+		if m.s.arg == 1 {
+			body = append(body, &step{id: m.s.id, kind: doRaise, how: byReturn, comm: child, ranks: m.s.ranks})
+		}
+		all := &step{id: part.id, kind: doScope, how: tryAll, comm: child, body: body}
+		m.e.comms = map[int]*inst{child: m.child}
+		return m.scope(all, m.e, m.child)
 	case crewRaise:
 		if m.s.has(m.id) {
 			return m.raiseBy(m.s, m.e, m.c)

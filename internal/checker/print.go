@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -157,6 +158,9 @@ func (s *step) context() string {
 
 func (w *writer) group(s *step) {
 	c := name(s.comm)
+	if slices.Contains(s.crew, crewChild) {
+		w.line("g%d := %s.Dup().Get(ctx)", s.id, c)
+	}
 	if s.stops {
 		w.line("g, ctx := errgroup.WithContext(ctx)")
 	} else {
@@ -167,6 +171,7 @@ func (w *writer) group(s *step) {
 			fmt.Sprintf("barrier(%s).Wait(%s)", c, s.context()),
 			fmt.Sprintf("ring(%s, tag of its own).Wait(%s)", c, s.context()),
 			fmt.Sprintf("%s.Try(ctx, func(ctx) { ring(%s, tag of its own).Wait(ctx) })", c, c),
+			fmt.Sprintf("g%d.TryAll(ctx, func(ctx) { ring(g%d).Wait(ctx)%s })", s.id, s.id, map[bool]string{true: "; " + w.only(s) + fmt.Sprintf("return e%d", s.id)}[s.arg == 1]),
 			w.raises(s, c),
 			"until the above have ended: <-ctx.Done(); return ctx.Err()",
 			fmt.Sprintf("until the above have ended: Recv(%s, a tag that nobody sends).Wait(%s)", c, s.context()),

@@ -101,6 +101,7 @@ const (
 	crewOp    = iota // an operation of all ranks
 	crewRing         // the same, of messages with a tag of their own
 	crewTry          // the same, in a Try
+	crewChild        // the same, in a TryAll on a communicator of its own, in which some ranks may fail
 	crewRaise        // an error of some ranks
 	// These end when all others have ended.
 	crewStop  // returns its context's error
