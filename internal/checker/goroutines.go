@@ -265,7 +265,7 @@ func (m *crewmate) do(member int) error {
 		part.arg, part.comm = opRing, child
 		body := []*step{part}
 		if m.s.arg == 1 {
-			body = append(body, &step{id: m.s.id, kind: doRaise, how: byReturn, comm: child, ranks: m.s.ranks})
+			body = append(body, &step{id: part.id, kind: doRaise, how: byReturn, comm: child, ranks: m.s.ranks})
 		}
 		all := &step{id: part.id, kind: doScope, how: tryAll, comm: child, body: body}
 		m.e.comms = map[int]*inst{child: m.child}

@@ -171,7 +171,7 @@ func (w *writer) group(s *step) {
 			fmt.Sprintf("barrier(%s).Wait(%s)", c, s.context()),
 			fmt.Sprintf("ring(%s, tag of its own).Wait(%s)", c, s.context()),
 			fmt.Sprintf("%s.Try(ctx, func(ctx) { ring(%s, tag of its own).Wait(ctx) })", c, c),
-			fmt.Sprintf("g%d.TryAll(ctx, func(ctx) { ring(g%d).Wait(ctx)%s })", s.id, s.id, map[bool]string{true: "; " + w.only(s) + fmt.Sprintf("return e%d", s.id)}[s.arg == 1]),
+			fmt.Sprintf("g%d.TryAll(ctx, func(ctx) { ring(g%d).Wait(ctx)%s })", s.id, s.id, map[bool]string{true: "; " + w.only(s) + "return another error"}[s.arg == 1]),
 			w.raises(s, c),
 			"until the above have ended: <-ctx.Done(); return ctx.Err()",
 			fmt.Sprintf("until the above have ended: Recv(%s, a tag that nobody sends).Wait(%s)", c, s.context()),
