@@ -256,7 +256,7 @@ func (r *rank) raiseBy(s *step, e *env, c *inst) error {
 		v := event{what: "Signal", comm: c, begin: r.now()}
 		err = c.Signal(e.ctx, f)
 		v.err = err
-		r.note(&v, e, false)
+		r.noteInGroup(&v, e)
 	case bySignalError:
 		code := r.code()*10000 + s.id*100 + r.id
 		text := fmt.Sprintf("error %d", code) // the text that peers get for a code
@@ -264,7 +264,7 @@ func (r *rank) raiseBy(s *step, e *env, c *inst) error {
 		v := event{what: "SignalError", comm: c, begin: r.now()}
 		err = c.SignalError(e.ctx, code)
 		v.err = err
-		r.note(&v, e, false)
+		r.noteInGroup(&v, e)
 	}
 	if err == nil {
 		r.failf("P1", "Signal on %s at rank %d returns nil", c.name, r.id)

@@ -190,10 +190,10 @@ func (r *rank) group(s *step, e *env, c *inst) error {
 		m := &crewmate{r, s, e.besides(ctx, 1000+16*s.id+k), c, child, k, over}
 		m.e.group = func(err error) bool {
 			if child != nil && isVerdict(err) {
-				if owner, _ := r.ownerOf(err, child); owner != child {
-					return false
-				}
-			} else if err == nil || isVerdict(err) || strings.HasPrefix(err.Error(), gone) && e.chained(c) {
+				owner, _ := r.ownerOf(err, child)
+				return owner == child
+			}
+			if err == nil || isVerdict(err) || strings.HasPrefix(err.Error(), gone) && e.chained(c) {
 				return false // an error has ended the context: it ends the operation too (T1)
 			}
 			mu.Lock()
@@ -234,6 +234,16 @@ func (r *rank) group(s *step, e *env, c *inst) error {
 		r.note(&v, e, false)
 	}
 	return err
+}
+
+// noteInGroup is note, unless the error is that with which a group has ended its context. Then it returns
+// false.
+func (r *rank) noteInGroup(v *event, e *env) bool {
+	if e.group != nil && e.group(v.err) {
+		return false
+	}
+	r.note(v, e, false)
+	return true
 }
 
 // crewmate is one goroutine of a group.
@@ -338,8 +348,8 @@ func (m *crewmate) told(what string, call func() error) error {
 	switch {
 	case v.err == nil || !isVerdict(v.err) && errors.Is(v.err, errOver):
 		return nil
-	case !m.e.group(v.err):
-		m.note(&v, m.e, false)
+	default:
+		m.noteInGroup(&v, m.e)
 	}
 	return v.err
 }
@@ -442,7 +452,7 @@ func (r *rank) deferred(s *step, e *env, err error) error {
 	r.mu.Lock()
 	told := e.in.told != ""
 	r.mu.Unlock()
-	if s.defers == 0 || !isVerdict(err) || !told {
+	if s.defers == 0 || !isVerdict(err) || !told || is[*left](err) {
 		return err
 	}
 	own := &ownError{text: fmt.Sprintf("d%d%s of rank %d", s.id, e.path, r.id)}

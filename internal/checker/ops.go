@@ -63,11 +63,10 @@ func (r *rank) operate(s *step, e *env, c *inst) error {
 	fmt.Fprint(h, c.name, s.id, e.path)
 	o := &operation{rank: r, e: e, s: s, c: c, n: c.Size(), me: c.Rank(), base: int64(h.Sum32()) << 12, begin: r.now()}
 	err := o.do()
-	if e.group != nil && e.group(err) {
+	v := event{what: opNames[s.arg], comm: c, begin: o.begin, err: err, quiet: s.arg != opRingTest && s.arg != opRingAny, pends: s.arg == opGatherAny}
+	if !r.noteInGroup(&v, e) {
 		return err
 	}
-	v := event{what: opNames[s.arg], comm: c, begin: o.begin, err: err, quiet: s.arg != opRingTest && s.arg != opRingAny, pends: s.arg == opGatherAny}
-	r.note(&v, e, false)
 	if err == nil {
 		for _, check := range o.checks {
 			if err := check(); err != nil {
