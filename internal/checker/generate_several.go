@@ -75,7 +75,7 @@ func (g *generator) goroutines(s *scene, comm int) *step {
 }
 
 // legal removes what a group may not have. One goroutine begins collective operations on the
-// communicator. If one has a Try, the error may be over when another begins: what that waits for then
+// communicator. If some have a Try, the error may be over when another begins: what that waits for then
 // ends only by the group's context, and it must not begin a collective operation. Nor does the group's
 // context end by an error of another kind, because the Try would return that.
 func (g *several) legal(p *step) {
@@ -83,7 +83,7 @@ func (g *several) legal(p *step) {
 	has := make(map[int]bool)
 	for _, member := range p.crew {
 		switch {
-		case member <= crewRaise && has[member],
+		case member <= crewRaise && member != crewTry && has[member],
 			member == crewTry && (has[crewOp] || has[crewChild] || has[crewRaise] && p.how < bySignal),
 			has[crewTry] && (member == crewOp || member == crewChild || member == crewRaise && p.how < bySignal):
 			continue
