@@ -84,7 +84,7 @@ bench-hosts:
 # Figures of the README and of docs: a quarter of an hour of a core, for the repetitions in virtual time.
 figures:
 	go run ./internal/bench -rows 'Figure|Table' -repetitions 1000 -plot docs
-	go run ./examples/krylov -compare -plot docs/residual.png
+	go run ./examples/krylov -compare -json | go run ./internal/draw docs/residual.png
 	./internal/scripts/timeline docs/timeline.svg
 
 # Each fuzz target for a while: make fuzz FUZZTIME=10m

@@ -85,6 +85,20 @@ func TestLines(t *testing.T) {
 	}
 }
 
+// What the texts build in the root of the repository is ignored by git.
+func TestBuiltIsIgnored(t *testing.T) {
+	ignored, err := os.ReadFile("../.gitignore")
+	require.NoError(t, err)
+	patterns := strings.Split(string(ignored), "\n")
+	for _, path := range texts(t) {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, built := range regexp.MustCompile(`go build (?:-tags (?:\w+|"[\w ]+") )?(\./[\w./-]+)`).FindAllStringSubmatch(string(text), -1) {
+			require.Contains(t, patterns, "/"+filepath.Base(built[1]), path)
+		}
+	}
+}
+
 // The README is read in some minutes.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile("../README.md")

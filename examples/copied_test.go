@@ -4,7 +4,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +16,8 @@ import (
 // unchanged, and so do its tests. So none may import a package that is internal to this module.
 func TestCopiesCompile(t *testing.T) {
 	root, err := filepath.Abs("..")
+	require.NoError(t, err)
+	requirements, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	require.NoError(t, err)
 	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
 	require.NoError(t, err)
@@ -31,19 +35,34 @@ func TestCopiesCompile(t *testing.T) {
 			write := func(name, text string) {
 				require.NoError(t, os.WriteFile(filepath.Join(module, name), []byte(text), 0o644))
 			}
-			write("go.mod", "module example.com/copied\n\ngo 1.26.0\n\n"+
+			write("go.mod", strings.Replace(string(requirements), "module github.com/mpicx/go-mpicx", "module example.com/copied", 1)+
 				"require github.com/mpicx/go-mpicx v0.0.0\n\nreplace github.com/mpicx/go-mpicx => "+strconv.Quote(filepath.ToSlash(root))+"\n")
 			write("go.sum", string(sums))
 			require.NoError(t, os.CopyFS(filepath.Join(module, e.Name()), os.DirFS(e.Name())))
-			// The dependencies are in the module cache, because this module has been built.
+			// These are this module's requirements, so no other module is looked up.
 			for _, args := range [][]string{{"build", "-o", os.DevNull, "./..."}, {"vet", "./..."}} {
 				cmd := exec.Command("go", args...)
 				cmd.Dir = module
-				cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
+				cmd.Env = append(os.Environ(), "GOWORK=off")
 				out, err := cmd.CombinedOutput()
 				require.NoError(t, err, "go %v: %s", args, out)
 			}
 		})
 	}
 	require.Positive(t, examples)
+}
+
+// The first command of the README downloads what a solver needs, and nothing that draws.
+func TestModulesOfExamples(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./krylov").Output()
+	require.NoError(t, err)
+	modules := strings.Fields(string(out))
+	slices.Sort(modules)
+	require.Equal(t, []string{
+		"github.com/klauspost/cpuid/v2", "github.com/klauspost/reedsolomon", "github.com/mpicx/go-mpicx", "github.com/pkg/errors",
+		"golang.org/x/sys", "golang.org/x/term",
+	}, slices.Compact(modules))
+	out, err = exec.Command("go", "list", "-deps", "./...").Output()
+	require.NoError(t, err)
+	require.NotContains(t, string(out), "gonum.org/v1/plot")
 }

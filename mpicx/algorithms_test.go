@@ -121,6 +121,7 @@ func mostRanks() int {
 // A rank dies in every step of every algorithm: all others are told, and those that are left
 // carry the operation out.
 func TestDeathInEveryStep(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	everyAlgorithm(t, func(t *testing.T, operation string) {
 		for n := 2; n <= mostRanks(); n++ {
 			for victim := range n {

@@ -39,15 +39,12 @@ func CartCreate(c *Comm, dims []int, periods []bool) *future.Future[*Cart] {
 	}
 	k := check{op: op}
 	k.that(len(periods) == len(dims), ClassOther, "%d periods, expected one for each of the %d dimensions", len(periods), len(dims))
-	if k.err != nil {
-		return failed[*Cart](c, k.err)
-	}
 	size := 1
 	for i, d := range dims {
 		k.that(d > 0, ClassOther, "extent %d of dimension %d, expected 1 or more", d, i)
 		k.that(d <= c.size/size, ClassOther, "extents %v, expected at most the %d ranks of %s", dims, c.size, c.name)
 		if k.err != nil {
-			return failed[*Cart](c, k.err)
+			break
 		}
 		size *= d
 	}
@@ -55,7 +52,7 @@ func CartCreate(c *Comm, dims []int, periods []bool) *future.Future[*Cart] {
 	if c.rank < size {
 		mine.color, mine.size = 0, uint64(size)
 	}
-	return splitAs(c, signature.CartCreate, errchan.CartCreate, mine, func(d *Comm) *Cart { return newCart(d, dims, periods) })
+	return splitAs(c, signature.CartCreate, errchan.CartCreate, mine, k.err, func(d *Comm) *Cart { return newCart(d, dims, periods) })
 }
 
 // Sub makes grids of fewer dimensions (MPI_Cart_sub): each has the ranks that differ only in
@@ -67,14 +64,13 @@ func (g *Cart) Sub(remain ...bool) *future.Future[*Cart] {
 		return nowhere[*Cart](op)
 	}
 	g.notInReduction("begins", op)
-	if len(remain) != len(g.dims) {
-		return failed[*Cart](g.Comm, mpiErrorf(op, ClassOther, "%d values, expected one for each of the %d dimensions", len(remain), len(g.dims)))
-	}
+	k := check{op: op}
+	k.that(len(remain) == len(g.dims), ClassOther, "%d values, expected one for each of the %d dimensions", len(remain), len(g.dims))
 	color, key := 0, 0
 	var dims []int
 	var periods []bool
 	for i, x := range g.Coords(g.rank) {
-		if remain[i] {
+		if k.err == nil && remain[i] {
 			key = key*g.dims[i] + x
 			dims, periods = append(dims, g.dims[i]), append(periods, g.periods[i])
 		} else {
@@ -82,7 +78,7 @@ func (g *Cart) Sub(remain ...bool) *future.Future[*Cart] {
 		}
 	}
 	mine := choice{color, key, digest(op, remain), uint64(product(dims))}
-	return splitAs(g.Comm, signature.CartSub, errchan.CartSub, mine, func(d *Comm) *Cart { return newCart(d, dims, periods) })
+	return splitAs(g.Comm, signature.CartSub, errchan.CartSub, mine, k.err, func(d *Comm) *Cart { return newCart(d, dims, periods) })
 }
 
 func product(dims []int) int {

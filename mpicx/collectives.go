@@ -185,7 +185,9 @@ func Allgatherv[T any](c *Comm, send, recv []T, counts []int) *future.Future[str
 		return c.run(what, k.err, nil, nil)
 	}
 	r := c.newRun()
-	return r.start(what.Word(), nil, c.chooser.Allgatherv(&r.kept, bytesOf(send), bytesOf(recv), partsOf[T](&r.kept, counts)), nil)
+	parts := partsOf[T](&r.kept, counts)
+	what.Root = parts.Digest()
+	return r.start(what.Word(), nil, c.chooser.Allgatherv(&r.kept, bytesOf(send), bytesOf(recv), parts), nil)
 }
 
 // Alltoall sends the r-th part of send to each rank r, and receives the part from rank r

@@ -26,17 +26,17 @@ type scope struct {
 // that concerns it. If ctx belongs to a scope that an error has ended and that is over,
 // enterScope returns that error (T3).
 func (c *Comm) enterScope(ctx context.Context, guard bool) (*scope, error) {
-	ctx = c.alive(ctx)
+	ctx = alive(ctx)
 	s := &scope{comm: c, outer: ctx}
 	s.Context, s.cancel = context.WithCancelCause(ctx)
-	var around *ledger.Scope
-	if o := c.scopeOn(ctx); o != nil {
-		around = o.entry
+	var outside *ledger.Scope
+	if o := scopeOf(ctx); o != nil && o.comm.proc == c.proc {
+		outside = o.entry
 	}
 	var over error
 	c.proc.feed(func() {
 		if over = c.proc.overBy(ctx); over == nil {
-			s.entry = c.ledger.Open(around, guard, s)
+			s.entry = c.ledger.Open(outside, guard, s)
 		}
 	})
 	return s, over
@@ -73,10 +73,11 @@ func (c *Comm) scopeOn(ctx context.Context) *scope {
 // overBy returns the error with which a scope of ctx is over, or nil. The caller holds mu.
 func (p *proc) overBy(ctx context.Context) error {
 	for s := scopeOf(ctx); s != nil; s = scopeOf(s.outer) {
-		if s.comm.proc == p && s.entry.Closed() {
-			if e, _ := s.entry.Failure(); e != nil {
-				return e.Face
-			}
+		if s.comm.proc != p {
+			continue
+		}
+		if e := s.entry.Over(); e != nil {
+			return e.Face
 		}
 	}
 	return nil
@@ -103,8 +104,9 @@ type arriving struct{ scope *scope }
 func (a *arriving) Error() string {
 	s := a.scope
 	s.comm.proc.mu.Lock()
-	defer s.comm.proc.mu.Unlock()
-	if e, _ := s.entry.Failure(); e != nil {
+	e, _ := s.entry.Failure()
+	s.comm.proc.mu.Unlock()
+	if e != nil {
 		return "mpicx: the context has ended: " + e.Face.Error()
 	}
 	return "mpicx: an error of another rank has ended the context; a Wait returns it"
@@ -158,31 +160,31 @@ func (r *revived) Value(key any) any {
 	return r.Context.Value(key)
 }
 
-// alive returns a context for what begins on c in ctx. If the error that has ended ctx does not
-// concern c, alive returns one that has not ended.
-func (c *Comm) alive(ctx context.Context) context.Context {
+// alive returns a context for a scope that begins in ctx. If ctx has ended in vain, alive returns one
+// that has not ended.
+func alive(ctx context.Context) context.Context {
 	alive := ctx
-	for s := interrupted(alive); s != nil && !s.concerns(c); s = interrupted(alive) {
+	for s := interrupted(alive); s != nil && s.inVain(); s = interrupted(alive) {
 		alive = s.around(alive)
 	}
 	if alive == ctx {
 		return ctx
 	}
-	return &revived{within(ctx, alive, func(s *scope) bool { return s.concerns(c) }), context.WithoutCancel(ctx)}
+	return &revived{within(ctx, alive, func(*scope) bool { return true }), context.WithoutCancel(ctx)}
 }
 
-// concerns says whether the error that has ended the scope's context concerns c.
-func (s *scope) concerns(c *Comm) bool {
+// inVain says whether the scope's context has ended, but by an error of another scope.
+func (s *scope) inVain() bool {
 	s.comm.proc.mu.Lock()
 	defer s.comm.proc.mu.Unlock()
-	return s.entry.Concerns(&c.ledger)
+	return s.entry.InVain()
 }
 
 // within returns a context derived from ctx, which is a context outside some of the scopes
 // of in. It also ends by errors of those of these scopes that concern it.
 func within(in, ctx context.Context, concerns func(*scope) bool) context.Context {
 	for s, last := scopeOf(in), scopeOf(ctx); s != nil && s != last; s = scopeOf(s.outer) {
-		if concerns(s) {
+		if concerns(s) && !s.inVain() {
 			both, end := context.WithCancelCause(ctx)
 			own := s.ownErrors()
 			if ctx = both; own.Err() != nil {

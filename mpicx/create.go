@@ -22,14 +22,14 @@ func (c *Comm) Create(g *Group) *future.Future[*Comm] {
 	}
 	c.notInReduction("begins", op)
 	mine := choice{color: Undefined, about: digest(op)}
+	k := check{op: op}
 	if me := slices.Index(g.all(), c.proc.rank); me >= 0 {
 		ranks := g.TranslateRanks(upTo(g.Size()), c.Group())
-		if i := slices.Index(ranks, Undefined); i >= 0 {
-			return failed[*Comm](c, mpiErrorf(op, ClassOther, "rank %d of the %v is not in %s, expected members of it", i, g, c.name))
-		}
+		i := slices.Index(ranks, Undefined)
+		k.that(i < 0, ClassOther, "rank %d of the %v is not in %s, expected members of it", i, g, c.name)
 		mine = choice{color: slices.Min(ranks), key: me, about: digest(op, ranks), size: uint64(len(ranks))}
 	}
-	return splitAs(c, signature.Create, errchan.Create, mine, itself)
+	return splitAs(c, signature.Create, errchan.Create, mine, k.err, itself)
 }
 
 // digest returns a digest of what all members have to give alike.

@@ -1,10 +1,12 @@
 package mpicx
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -161,14 +163,42 @@ func (c *Comm) needed(op string, rank int) error {
 	c.died(rank)
 	err := &ProcFailedError{Ranks: []int{rank}}
 	if c.propagates() && c.isClosed() { // nobody can be told (F2)
-		return &MPIError{Op: op, Class: ClassComm, Text: fmt.Sprintf("rank %d has died, and %s is closed", rank, c.name), err: err}
+		return &MPIError{Op: op, Class: ClassComm, Text: fmt.Sprintf("rank %d has died, or returned, and %s is closed", rank, c.name), err: err}
 	}
 	return c.met(err)
+}
+
+// brokenBy returns the failures for an error of the transport. c is the rank's first communicator, in
+// which a rank has the number of its process. Of a process without a rank there is no failure.
+func (c *Comm) brokenBy(cause error) []Failure {
+	f := newFailure(cause, 1)
+	f.Rank = c.rank
+	if d, ok := errors.AsType[*transport.JobEndedError](cause); ok {
+		if d.Process >= c.size {
+			return nil
+		}
+		f.Rank, f.Message = d.Process, hook.ErrUnseen.Error()
+	}
+	return []Failure{f}
+}
+
+// whoReturned divides ranks that are gone into those that have died, and those whose programs are known to
+// have returned.
+func (c *Comm) whoReturned(gone []int) (dead, returned []int) {
+	for _, r := range gone {
+		if c.t.HasReturned(r) {
+			returned = append(returned, r)
+		} else {
+			dead = append(dead, r)
+		}
+	}
+	return dead, returned
 }
 
 // met returns err. Under ErrorsPropagate all ranks are told of the death, and the program gets
 // the corruption instead of err.
 func (c *Comm) met(err *ProcFailedError) error {
+	_, err.returned = c.whoReturned(err.Ranks)
 	if c.propagates() {
 		c.lose()
 	}

@@ -160,8 +160,10 @@ func (c *Comm) outcome(op string, call errchan.Calls, d *errchan.Decision, over 
 
 // assembled begins an operation that makes communicators of the ranks of c. The ranks exchange
 // their wishes by a. Then choose returns the members of the communicator that this rank is in, or
-// nil if it is in none. end makes the result from the new communicator.
-func assembled[T any](c *Comm, kind signature.Kind, calls errchan.Calls, a collective.Algorithm, choose func() (*part, error), end func(*Comm) T) *future.Future[T] {
+// nil if it is in none. end makes the result from the new communicator. If bad is not nil, this rank's
+// arguments are bad: its future has that error at once, and a tells the other ranks, at which choose
+// returns an error.
+func assembled[T any](c *Comm, kind signature.Kind, calls errchan.Calls, a collective.Algorithm, bad error, choose func() (*part, error), end func(*Comm) T) *future.Future[T] {
 	op := kind.String()
 	epoch, err := c.begin(op)
 	if err != nil {
@@ -176,11 +178,16 @@ func assembled[T any](c *Comm, kind signature.Kind, calls errchan.Calls, a colle
 		if d != nil {
 			result = end(d)
 		}
-		p.Complete(result, err)
+		if bad == nil {
+			p.Complete(result, err)
+		}
 	})
 	x := &collective.Exchange{Name: op, Signature: w}
 	x.Start(c.t, epoch, transport.CollectiveTag(seq), a, ender(func(err error) {
 		var of *part
+		if err == nil {
+			err = bad
+		}
 		if err == nil {
 			of, err = choose()
 		}
@@ -191,6 +198,9 @@ func assembled[T any](c *Comm, kind signature.Kind, calls errchan.Calls, a colle
 		name := transport.SplitName(epoch, uint64(seq), of.color)
 		made(c.derive(name, of.members, of.worldRanks, fmt.Sprintf("%s.%s%d(%d)", c.name, strings.ToLower(op), seq, of.color)))
 	}))
+	if bad != nil {
+		return failed[T](c, bad)
+	}
 	return f
 }
 

@@ -19,9 +19,7 @@ import (
 // stopped. How long a machine takes until all are where they are to be found is unknown, so rank 3 asks until
 // they are there, and rank 0 continues only then.
 func TestDiagnoseOfProcesses(t *testing.T) {
-	if mpicx.Backend != "ulfm" {
-		t.Skip("the black channel survives no death")
-	}
+	mpicxtest.NeedsULFM(t)
 	const want = "ranks 1, 4: Recv from rank 3, tag 1 on world; rank 3: computing: nothing pending; " +
 		"rank 2: dead; rank 0: no answer in time; the first that differs is rank 3"
 	const plan = "must kill 2 at operation 1"

@@ -43,7 +43,8 @@ func (e *PropagatedError) Format(s fmt.State, verb rune) { format(s, verb, e, e.
 // With -tags ulfm, Dead also has ranks whose programs have ended, because Shrink leaves them out. A
 // rank that is in Failures too has ended by that error, or has died after it. If another rank needs
 // a rank that has returned, or whose error could not be told any more, that rank is in Dead alone,
-// as if its process had died.
+// as if its process had died. The text says of those of which this rank knows it that they have
+// returned.
 type CommCorruptedError struct {
 	Failures []Failure // who unwound, by rank; ranks of one process share the slice
 	Dead     []int     // which processes died, in ascending order
@@ -60,8 +61,18 @@ func (e *CommCorruptedError) Error() string {
 	dead := slices.DeleteFunc(slices.Clone(e.Dead), func(r int) bool {
 		return slices.ContainsFunc(e.Failures, func(f Failure) bool { return f.Rank == r })
 	})
+	var returned []int
+	if e.of != nil { // else a program has made the error
+		dead, returned = e.of.Comm.Owner.(member).whoReturned(dead)
+	}
 	if len(dead) > 0 {
 		s += fmt.Sprintf("; dead: %v", dead)
+	}
+	if len(returned) > 0 {
+		s += "; " + haveReturned(returned)
+	}
+	if len(e.Failures)+len(e.Dead) == 0 && e.causes != nil {
+		s += fmt.Sprintf(": %v", e.causes)
 	}
 	return s
 }
@@ -92,6 +103,13 @@ type verdict struct {
 	common               //nolint:unused // its method marks a waiting.Common error
 	of     *ledger.Error // at this rank; nil: it is of another process
 	causes error         // what this rank itself raised
+}
+
+// member is a *Comm, as far as an error needs it.
+type member interface {
+	// whoReturned divides ranks that are gone into those that have died, and those whose programs are known to
+	// have returned.
+	whoReturned(gone []int) (dead, returned []int)
 }
 
 type common = waiting.CommonError //nolint:unused // the field's name, which is not exported
@@ -230,6 +248,10 @@ type MPIError struct {
 
 func (e *MPIError) Error() string { return fmt.Sprintf("mpicx: %s: %s", e.Op, e.Text) }
 
+// ErrorCode returns the Class. If the error is signalled, it is the Code of the Failure that all
+// ranks get.
+func (e *MPIError) ErrorCode() int { return int(e.Class) }
+
 // Unwrap returns the error behind it, if there is one: errors.ErrUnsupported
 // for ClassUnsupported.
 func (e *MPIError) Unwrap() error { return e.err }
@@ -284,10 +306,28 @@ var ErrNoQuorum error = transport.ErrNoQuorum
 type ProcFailedError struct {
 	Ranks []int // some of them, in the communicator of the operation
 	Flag  int   // of Agree: the value that was agreed on nevertheless
+
+	returned []int // those of Ranks whose programs are known to have returned
 }
 
 func (e *ProcFailedError) Error() string {
-	return fmt.Sprintf("mpicx: processes of ranks %v have died", e.Ranks)
+	var parts []string
+	dead := slices.DeleteFunc(slices.Clone(e.Ranks), func(r int) bool { return slices.Contains(e.returned, r) })
+	if len(dead) > 0 {
+		parts = append(parts, fmt.Sprintf("processes of ranks %v have died", dead))
+	}
+	if len(e.returned) > 0 {
+		parts = append(parts, haveReturned(e.returned))
+	}
+	return "mpicx: " + strings.Join(parts, "; ")
+}
+
+// haveReturned returns "rank 3 has returned" or "ranks 0-2, 5 have returned".
+func haveReturned(ranks []int) string {
+	if len(ranks) == 1 {
+		return rankList(ranks) + " has returned"
+	}
+	return rankList(ranks) + " have returned"
 }
 
 // A SpareError says that there were too few spares for Replace, or too few fresh ranks left to
@@ -391,9 +431,9 @@ func classOf(e *transport.MismatchError) Class {
 		return ClassOther
 	case a.Op != b.Op:
 		return ClassOp
-	case a.Root != b.Root:
+	case a.Root != b.Root && !a.Kind.IsSpread():
 		return ClassRoot
-	case a.Count != b.Count:
+	case a.Root != b.Root || a.Count != b.Count:
 		return ClassCount
 	}
 	return ClassType

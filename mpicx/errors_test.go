@@ -15,6 +15,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // An error names the operation that it is of, on a closed communicator too, and the option that
@@ -87,4 +88,47 @@ func TestTextOfACorruption(t *testing.T) {
 		return err
 	}, mpicx.WithRanks(3), hook.Backend("ulfm").(mpicx.Option))
 	require.EqualError(t, err, "rank 2: no input\nranks 0-1: mpicx: communicator corrupted by rank 2: no input")
+}
+
+// codedError has a code of its own.
+type codedError struct{ error }
+
+func (codedError) ErrorCode() int { return 77 }
+
+// The class of an *MPIError comes to all ranks as the Code of its Failure.
+func TestClassesOnTheirWay(t *testing.T) {
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		wrong := func() error { return mpicx.Send(world, []int{1}, 99, 0).Wait(ctx) }
+		for _, test := range []struct {
+			fail func() error
+			want int
+		}{
+			{wrong, int(mpicx.ClassRank)},
+			{func() error { return mpicx.Send(world, []int{1}, 0, -5).Wait(ctx) }, int(mpicx.ClassTag)},
+			{func() error { return mpicx.SendValue(world, func() {}, 1, 0).Wait(ctx) }, int(mpicx.ClassType)},
+			{func() error { return fmt.Errorf("solve: %w", wrong()) }, int(mpicx.ClassRank)},
+			{func() error { return codedError{wrong()} }, 77},
+			{func() error { return errors.New("no code") }, 0},
+		} {
+			c := dup(ctx, world)
+			for _, scope := range []func(context.Context, func(context.Context) error) error{c.Try, c.TryAll, c.Guard} {
+				err := scope(ctx, func(ctx context.Context) error {
+					if c.Rank() == 1 {
+						return test.fail()
+					}
+					return c.Barrier().Wait(ctx)
+				})
+				var failures []mpicx.Failure
+				if p, ok := errors.AsType[*mpicx.PropagatedError](err); ok {
+					failures = p.Failures
+				} else if k, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok {
+					failures = k.Failures
+				}
+				if c.Rank() == 0 && (len(failures) != 1 || failures[0].Code != test.want) {
+					return fmt.Errorf("%+v, expected code %d", err, test.want)
+				}
+			}
+		}
+		return nil
+	})
 }

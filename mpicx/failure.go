@@ -18,7 +18,7 @@ import (
 // A Failure is one error that a rank has told the others.
 type Failure struct {
 	Rank    int       // who failed, in the communicator of the error
-	Code    int       // what SignalError was given, or the error's ErrorCode() int; else 0
+	Code    int       // what SignalError was given, the Class of an MPIError, or another error's ErrorCode() int; else 0
 	Message string    // the error's text, at most MaxMessage bytes of it
 	Origin  string    // where it was signalled: function, file and line
 	Time    time.Time // when, by the clock of Rank
@@ -65,7 +65,7 @@ func (f Failure) String() string { return fmt.Sprintf("rank %d%s", f.Rank, f.tex
 
 // text is what String has after the rank.
 func (f Failure) text() (text string) {
-	if f.Code != 0 {
+	if f.Code != 0 && !strings.HasPrefix(f.Message, "mpicx: ") { // an MPIError's text says more than its class
 		text = fmt.Sprintf(" (code %d)", f.Code)
 	}
 	if f.Message != "" {

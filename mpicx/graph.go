@@ -34,13 +34,10 @@ func GraphCreate(c *Comm, sources, destinations []int) *future.Future[*Graph] {
 	for _, r := range slices.Concat(sources, destinations) {
 		k.that(r >= 0 && r < c.size, ClassRank, "neighbour %d of %s, expected 0 to %d", r, c.name, c.size-1)
 	}
-	if k.err != nil {
-		return failed[*Graph](c, k.err)
-	}
 	sources, destinations = slices.Clone(sources), slices.Clone(destinations)
 	a := &edges{from: sources, to: destinations, rank: c.rank}
-	return assembled(c, signature.GraphCreate, errchan.GraphCreate, a, func() (*part, error) {
-		if err := a.odd(); err != nil {
+	return assembled(c, signature.GraphCreate, errchan.GraphCreate, a, k.err, func() (*part, error) {
+		if err := a.odd(); err != nil { // a rank that does not exist has declared no edge, so its edges are odd
 			return nil, err
 		}
 		return &part{worldRanks: c.worldRanks}, nil

@@ -37,7 +37,7 @@ type Halo[T any] struct {
 // is a type without pointers.
 //
 // It is collective over the grid. The future's error is an *MPIError if a neighbour's block
-// does not fit.
+// does not fit, or its arguments are bad.
 func NewHalo[T any](g *Cart, cells []int, width int, corners bool) *future.Future[*Halo[T]] {
 	const op = "NewHalo"
 	if g == nil {

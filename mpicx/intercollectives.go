@@ -81,6 +81,9 @@ func InterAllreduce[T Scalar](ic *Intercomm, send, recv []T, op Op) *future.Futu
 				combine(bytesOf(recv), bytesOf(recv), bytesOf(part))
 			}
 		}
+		if truth := alone(ic.remote, op, recv); truth != nil {
+			truth()
+		}
 	})
 }
 

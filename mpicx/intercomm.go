@@ -157,7 +157,7 @@ func (ic *Intercomm) Merge(high bool) *future.Future[*Comm] {
 		key = 1
 	}
 	ic.union.notInReduction("begins", "Merge")
-	return splitAs(ic.union, signature.Merge, errchan.Merge, choice{key: key}, itself)
+	return splitAs(ic.union, signature.Merge, errchan.Merge, choice{key: key}, nil, itself)
 }
 
 // InterSend is Send to a rank of the other group.

@@ -96,8 +96,7 @@ func quiesce(family []*ledger.Comm, then func()) {
 // giveUp corrupts c and all communicators derived from it at this rank alone: the transport has
 // failed, so no peer can be told.
 func (c *Comm) giveUp(cause error) {
-	err := &CommCorruptedError{Failures: []Failure{newFailure(cause, 0)}, verdict: verdict{causes: mpiError("Wait", cause)}}
-	err.Failures[0].Rank = c.rank
+	err := &CommCorruptedError{Failures: c.brokenBy(cause), verdict: verdict{causes: mpiError("Wait", cause)}}
 	c.proc.feed(func() {
 		err.of = c.ledger.Fail()
 		err.of.Face = err

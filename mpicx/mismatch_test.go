@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
@@ -254,4 +256,40 @@ func TestMismatchAtTheEndOfTheProgram(t *testing.T) {
 			require.NoError(t, corruption(told, 1))
 		})
 	})
+}
+
+// Counts that differ between ranks are an error, even if neither their sums nor each rank's own count differ.
+func TestCountsDiffer(t *testing.T) {
+	program := func(ctx context.Context, world *mpicx.Comm) error {
+		for _, each := range []int{1, 10_000} {
+			counts := [...][]int{{each, 2 * each, 3 * each}, {3 * each, 2 * each, each}, {2 * each, each, 3 * each}}[world.Rank()]
+			mine, all := make([]int, counts[world.Rank()]), make([]int, 6*each)
+			for i, call := range [...]func() future.Waiter{
+				func() future.Waiter { return mpicx.Allgatherv(world, mine, all, counts) },
+				func() future.Waiter { return mpicx.ReduceScatter(world, all, mine, counts, mpicx.Sum) },
+				func() future.Waiter {
+					return mpicx.ReduceScatterFunc(world, all, mine, counts, func(a, b int) int { return a + b })
+				},
+			} {
+				name := [...]string{"Allgatherv", "ReduceScatter", "ReduceScatterFunc"}[i]
+				err := world.TryAll(ctx, func(ctx context.Context) error { return call().Wait(ctx) })
+				p, ok := errors.AsType[*mpicx.PropagatedError](err)
+				if !ok || !strings.HasPrefix(p.Failures[0].Message, "mpicx: "+name) || !strings.Contains(p.Failures[0].Message, "with other counts than at rank") {
+					return fmt.Errorf("%s: %w", name, err)
+				}
+			}
+		}
+		return nil
+	}
+	for _, algorithm := range []string{"", "tree", "star", "direct"} {
+		t.Run("goroutines, "+algorithm, func(t *testing.T) {
+			collective.Forced = map[string]string{"ReduceScatter": algorithm}
+			if algorithm != "star" {
+				collective.Forced["Allgatherv"] = algorithm
+			}
+			defer func() { collective.Forced = nil }()
+			mpicxtest.Run(t, 3, program)
+		})
+	}
+	t.Run("processes", func(t *testing.T) { mpicxtest.RunProcesses(t, 3, program) })
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -45,6 +46,14 @@ func (c *Comm) callFailure(op string, err error, cell *waiting.Cell) error {
 
 // mismatched returns the error of an operation that a mismatch of collective calls has ended.
 func (c *Comm) mismatched(op string, e *transport.MismatchError) error {
+	if e.Theirs.Kind() == signature.Refused {
+		return &MPIError{Op: op, Class: ClassOther, err: e,
+			Text: fmt.Sprintf("%v, collective call %d of %s, can't complete, because rank %d had a bad argument", e.Own, e.Number, c.name, e.Theirs.Call().Root)}
+	}
+	if e.Own.Kind().IsSpread() && e.Own.Call().Root != e.Theirs.Call().Root && e.Own.String() == e.Theirs.String() {
+		return &MPIError{Op: op, Class: ClassCount, err: e,
+			Text: fmt.Sprintf("%v, collective call %d of %s, with other counts than at rank %d, expected the same at all ranks", e.Own, e.Number, c.name, e.Source)}
+	}
 	first, second := fmt.Sprintf("%v at rank %d", e.Own, c.rank), fmt.Sprintf("%v at rank %d", e.Theirs, e.Source)
 	if e.Source < c.rank {
 		first, second = second, first

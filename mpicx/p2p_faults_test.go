@@ -102,6 +102,7 @@ func TestPointToPointUnderErrors(t *testing.T) {
 
 // H1, H2: a rank dies in place of any of its operations, and the others end, all of them.
 func TestPointToPointUnderDeaths(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	const n = 3
 	for k := 1; ; k++ {
 		killed := mpicxtest.RunFaults(t, n, fmt.Sprintf("kill 1 at operation %d", k), func(ctx context.Context, world *mpicx.Comm) error {

@@ -1,6 +1,8 @@
 package mpicx
 
 import (
+	"reflect"
+
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/signature"
@@ -28,7 +30,7 @@ func reduce[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, c
 	}
 	r := c.newRun()
 	v := values(send, recv, op, code)
-	return r.start(reducing[T](kind, code, root, len(send)).Word(), k.err, c.chooser.Reduce(&r.kept, &v, root), nil)
+	return r.start(reducing[T](kind, code, root, len(send)).Word(), k.err, c.chooser.Reduce(&r.kept, &v, root), alone(c.size, code, recv))
 }
 
 // reducing returns the call of a reduction.
@@ -44,6 +46,16 @@ func values[T any](send, recv []T, op reduction, code Op) collective.Reduction {
 		r.Acc = bytesOf(recv)
 	}
 	return r
+}
+
+// alone returns what remains to be done with a result of the values of n ranks, or nil. A single
+// value is copied, but counts as true or false in a logical operation like those of two ranks.
+func alone[T any](n int, op Op, result []T) func() {
+	if n != 1 || op != LAnd && op != LOr && op != LXor {
+		return nil
+	}
+	b, or := bytesOf(result), reductions[reflect.TypeFor[T]().Kind()][LOr]
+	return func() { or(b, b, b) }
 }
 
 // Allreduce is Reduce whose result every rank gets, bit by bit the same
@@ -62,7 +74,7 @@ func allreduce[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction
 	same(&k, send, recv)
 	r := c.newRun()
 	v := values(send, recv, op, code)
-	return r.start(reducing[T](kind, code, 0, len(send)).Word(), k.err, c.chooser.Allreduce(&r.kept, &v), nil)
+	return r.start(reducing[T](kind, code, 0, len(send)).Word(), k.err, c.chooser.Allreduce(&r.kept, &v), alone(c.size, code, recv))
 }
 
 // Scan is Reduce whose result at rank r combines send of ranks 0 to r
@@ -84,13 +96,17 @@ func scan[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, cod
 	defined[T](&k, op, code)
 	k.length("recv", len(recv), len(send))
 	same(&k, send, recv)
+	ranks := c.rank // that the result combines
+	if !exclusive {
+		ranks++
+	}
 	r := c.newRun()
 	v := values(send, recv, op, code)
-	return r.start(reducing[T](kind, code, 0, len(send)).Word(), k.err, c.chooser.Scan(&r.kept, &v, exclusive), nil)
+	return r.start(reducing[T](kind, code, 0, len(send)).Word(), k.err, c.chooser.Scan(&r.kept, &v, exclusive), alone(ranks, code, recv))
 }
 
 // ReduceScatter is Reduce whose result is spread: rank r gets counts[r] elements
-// of it, behind those of the ranks before (MPI_Ireduce_scatter). In place, recv is the beginning
+// of it, behind those of the ranks before (MPI_Ireduce_scatter). Counts are the same at all ranks. In place, recv is the beginning
 // of send, as in MPI, or this rank's part of it.
 func ReduceScatter[T Scalar](c *Comm, send, recv []T, counts []int, op Op) *future.Future[struct{}] {
 	return reduceScatter(c, signature.ReduceScatter, send, recv, counts, opFor[T](op), op)
@@ -130,8 +146,9 @@ func reduceScatter[T any](c *Comm, kind signature.Kind, send, recv []T, counts [
 		return c.run(what, k.err, nil, nil)
 	}
 	r := c.newRun()
-	v := values(send, recv, op, code)
-	return r.start(what.Word(), nil, c.chooser.ReduceScatter(&r.kept, &v, partsOf[T](&r.kept, counts)), nil)
+	v, parts := values(send, recv, op, code), partsOf[T](&r.kept, counts)
+	what.Root = parts.Digest()
+	return r.start(what.Word(), nil, c.chooser.ReduceScatter(&r.kept, &v, parts), alone(c.size, code, recv))
 }
 
 // Reductions with a function instead of an Op. It must be associative; it is

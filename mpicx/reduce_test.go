@@ -120,6 +120,9 @@ func reduceAll[T mpicx.Scalar](ctx context.Context, c *mpicx.Comm, length int, v
 				for r := 1; r < c.Size(); r++ {
 					acc = f(acc, value(r, i))
 				}
+				if c.Size() == 1 && (op == mpicx.LAnd || op == mpicx.LOr || op == mpicx.LXor) {
+					acc = ops[mpicx.LOr](acc, acc)
+				}
 				return acc
 			})
 		}
@@ -153,6 +156,50 @@ func integers[T ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint
 	ops[mpicx.BOr] = func(a, b T) T { return a | b }
 	ops[mpicx.BXor] = func(a, b T) T { return a ^ b }
 	return reduceAll(ctx, c, length, func(r, i int) T { return T(r*37+i*11) % 101 }, ops)
+}
+
+// Logical operations return 0 or 1 for the values of any number of ranks, one included.
+func TestLogicalOfFew(t *testing.T) {
+	each := func(ctx context.Context, c *mpicx.Comm, op mpicx.Op) error {
+		n, me := c.Size(), c.Rank()
+		send := []float64{4, 0}
+		check := func(what string, ranks int, got []float64) error {
+			one := truth[float64](ranks > 0 && (op != mpicx.LXor || ranks%2 == 1))
+			if want := []float64{one, 0}[:len(got)]; !slices.Equal(got, want) {
+				return fmt.Errorf("%s(%v) at rank %d of %d: %v, expected %v", what, op, me, n, got, want)
+			}
+			return nil
+		}
+		recv := func() []float64 { return make([]float64, 2) }
+		reduce, all, scan, exscan, inPlace, block := recv(), recv(), recv(), recv(), slices.Clone(send), []float64{9}
+		mpicx.Reduce(c, send, reduce, op, n-1).MustWait(ctx)
+		mpicx.Allreduce(c, send, all, op).MustWait(ctx)
+		mpicx.Scan(c, send, scan, op).MustWait(ctx)
+		mpicx.Exscan(c, send, exscan, op).MustWait(ctx)
+		mpicx.Allreduce(c, inPlace, inPlace, op).MustWait(ctx)
+		mpicx.ReduceScatterBlock(c, slices.Repeat([]float64{4}, n), block, op).MustWait(ctx)
+		atRoot := 0
+		if me == n-1 {
+			atRoot = n
+		}
+		errs := []error{
+			check("Reduce", atRoot, reduce), check("Allreduce", n, all), check("Scan", me+1, scan), check("Exscan", me, exscan),
+			check("in place", n, inPlace), check("ReduceScatterBlock", n, block),
+		}
+		if n > 1 {
+			color, remote := min(me, 1), []int{1, 0}
+			ic := mpicx.CreateIntercomm(c.Split(color, 0).MustGet(ctx), 0, c, remote[color], 5).MustGet(ctx)
+			inter := recv()
+			mpicx.InterAllreduce(ic, send, inter, op).MustWait(ctx)
+			errs = append(errs, check("InterAllreduce", []int{n - 1, 1}[color], inter))
+		}
+		return errors.Join(errs...)
+	}
+	for _, n := range fitting(1, 2, 3) {
+		mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
+			return errors.Join(each(ctx, c, mpicx.LAnd), each(ctx, c, mpicx.LOr), each(ctx, c, mpicx.LXor))
+		})
+	}
 }
 
 type celsius float64

@@ -45,7 +45,8 @@ func agreedOn(r *repairing[int], d *errchan.Decision) {
 			r.fail(c.untold())
 		}
 	default:
-		r.fail(&ProcFailedError{Ranks: slices.Clone(d.Unacked), Flag: d.Flag})
+		_, returned := c.whoReturned(d.Unacked)
+		r.fail(&ProcFailedError{slices.Clone(d.Unacked), d.Flag, returned})
 	}
 }
 

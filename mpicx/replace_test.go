@@ -433,6 +433,7 @@ func sameIdentity(ctx context.Context, c *mpicx.Comm) error {
 // Whoever dies at whatever message, workers and spares, one and two at a time: the survivors
 // agree on who they are, all have the same size, and nobody has somebody else's place.
 func TestReplaceAtEveryMessage(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 
 	for n := 1; n <= 4; n++ {
 		for k := 0; k <= 2; k++ {
@@ -480,6 +481,7 @@ func replaceByPlan(t *testing.T, n, k int, plan string, victim int) bool {
 
 // The same with processes that are killed.
 func TestReplaceProcesses(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	for _, plan := range []string{
 		"must kill 1 at operation 5",
 		"must kill 0 at operation 9; must kill 4 in replace message 1",

@@ -56,6 +56,7 @@ func TestRespawnRefused(t *testing.T) {
 
 // Whoever dies at whatever message: the survivors and the fresh ranks agree on who they are.
 func TestRespawnAtEveryMessage(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	for n := 1; n <= 3; n++ {
 		for victim := range n + 2 {
 			t.Run(fmt.Sprintf("n%dvictim%d", n, victim), func(t *testing.T) {
@@ -103,6 +104,7 @@ func respawnByPlan(t *testing.T, n int, plan string, victim int) bool {
 
 // The same with processes that are killed.
 func TestRespawnProcesses(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	for _, plan := range []string{
 		"must kill 1 at operation 5",
 		"must kill 1 at operation 5; must kill 4 at operation 2; kill 5 in resolve message 1; kill 0 at operation 12",

@@ -423,3 +423,26 @@ func TestReturnedNeedsItself(t *testing.T) {
 		})
 	}
 }
+
+// An error says that a rank has returned, not that it has died.
+func TestErrorsSayWhoHasReturned(t *testing.T) {
+	oneProcess(t) // a process may learn of the error first
+	for handler, want := range map[mpicx.Errhandler]string{
+		mpicx.ErrorsPropagate: "mpicx: communicator corrupted; rank 1 has returned",
+		mpicx.ErrorsReturn:    "mpicx: rank 1 has returned",
+	} {
+		mortal(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+			world.SetErrhandler(handler)
+			if world.Rank() == 1 {
+				return nil
+			}
+			if err := world.Barrier().Wait(ctx); err == nil || err.Error() != want {
+				return fmt.Errorf("got %v, expected %s", err, want)
+			}
+			return nil
+		})
+	}
+	if got := (&mpicx.CommCorruptedError{Dead: []int{1}}).Error(); got != "mpicx: communicator corrupted; dead: [1]" {
+		t.Error(got) // a program may make one
+	}
+}

@@ -207,8 +207,8 @@ func TestTryOnARevokedCommunicatorKeepsTheError(t *testing.T) {
 			if world.Rank() == 1 {
 				return cause
 			}
-			return world.Try(ctx, func(ctx context.Context) error {
-				return child.Barrier().Wait(ctx)
+			return world.Try(ctx, func(context.Context) error {
+				return child.Barrier().Wait(ctx) // the context of the Try on the world has ended
 			})
 		})
 		if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || len(p.Failures) != 1 || p.Failures[0].Message != cause.Error() {

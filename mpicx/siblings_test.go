@@ -100,7 +100,7 @@ func TestRepairInAnEndedContext(t *testing.T) {
 	oneProcess(t)
 	synctest.Test(t, func(t *testing.T) {
 		err := mpicx.Run(t.Context(), func(ctx context.Context, w *mpicx.Comm) error {
-			a := w.Dup().MustGet(ctx)
+			a, outer := w.Dup().MustGet(ctx), ctx
 			err := a.Try(ctx, func(ctx context.Context) error {
 				err := a.Guard(ctx, func(ctx context.Context) error {
 					if w.Rank() == 0 {
@@ -115,11 +115,11 @@ func TestRepairInAnEndedContext(t *testing.T) {
 				if w.Rank() == 0 {
 					time.Sleep(time.Second) // rank 1 has to wait
 				}
-				again, err := w.Dup().Get(ctx)
+				again, err := w.Dup().Get(outer)
 				if !assert.NoError(t, err, "rank %d", w.Rank()) {
 					return err
 				}
-				return again.Barrier().Wait(ctx)
+				return again.Barrier().Wait(outer)
 			})
 			assert.ErrorAs(t, err, new(*mpicx.CommCorruptedError))
 			return nil

@@ -28,9 +28,10 @@ func (c *Comm) SignalError(ctx context.Context, code int) error {
 	return c.signal(ctx, &codeError{code})
 }
 
-// Signal tells every rank of the communicator, this one too, of err, as SignalError does of a
-// code. The others get err's text, and its code if it has a method ErrorCode() int. At this
-// rank errors.Is and errors.As find err itself in what is returned. A nil err is an *MPIError.
+// Signal tells every rank of the communicator, this one too, of err, as SignalError does of a code.
+// The others get err's text, and its code if it has a method ErrorCode() int: of an [MPIError] its
+// Class. At this rank errors.Is and errors.As find err itself in what is returned. A nil err is an
+// *MPIError.
 //
 // Call Signal where no function can return the error, for example in a goroutine that watches
 // over a computation. Otherwise use [Comm.Try], which signals the error that its function

@@ -29,10 +29,9 @@ func (c *Comm) Split(color, key int) *future.Future[*Comm] {
 		return nowhere[*Comm]("Split")
 	}
 	c.notInReduction("begins", "Split")
-	if color < 0 && color != Undefined {
-		return failed[*Comm](c, mpiErrorf("Split", ClassOther, "color %d, expected one that is not negative, or Undefined", color))
-	}
-	return splitAs(c, signature.Split, errchan.Split, choice{color: color, key: key}, itself)
+	k := check{op: "Split"}
+	k.that(color >= 0 || color == Undefined, ClassOther, "color %d, expected one that is not negative, or Undefined", color)
+	return splitAs(c, signature.Split, errchan.Split, choice{color: color, key: key}, k.err, itself)
 }
 
 // SplitShared makes a communicator of the ranks of each machine, which can share memory
@@ -44,15 +43,22 @@ func (c *Comm) SplitShared(key int) *future.Future[*Comm] {
 		return nowhere[*Comm]("SplitShared")
 	}
 	c.notInReduction("begins", "SplitShared")
-	return splitAs(c, signature.SplitShared, errchan.SplitShared, choice{color: c.t.Machine(c.rank), key: key}, itself)
+	return splitAs(c, signature.SplitShared, errchan.SplitShared, choice{color: c.t.Machine(c.rank), key: key}, nil, itself)
 }
 
 func itself(c *Comm) *Comm { return c }
 
-// splitAs makes a communicator of the ranks of each color.
-func splitAs[T any](c *Comm, kind signature.Kind, calls errchan.Calls, mine choice, end func(*Comm) T) *future.Future[T] {
+// badColor is the color of a rank whose arguments are bad.
+const badColor = Undefined - 1
+
+// splitAs makes a communicator of the ranks of each color. If bad is not nil, the arguments of this rank are bad: it
+// gets this error, and all others get one too.
+func splitAs[T any](c *Comm, kind signature.Kind, calls errchan.Calls, mine choice, bad error, end func(*Comm) T) *future.Future[T] {
+	if bad != nil {
+		mine.color = badColor
+	}
 	gather := &collective.AllgatherShared{Send: mine.append(nil)}
-	return assembled(c, kind, calls, gather, func() (*part, error) {
+	return assembled(c, kind, calls, gather, bad, func() (*part, error) {
 		parts, err := c.partition(gather.All)
 		if err != nil {
 			return nil, mpiErrorf(kind.String(), ClassOther, "%v", err)
@@ -118,8 +124,11 @@ func (c *Comm) partsOf(choices []byte) (map[int]*part, error) {
 	for r := range all {
 		m := readChoice(choices, c.size, r)
 		all[r] = m
-		if m.color == Undefined {
+		switch {
+		case m.color == Undefined:
 			continue
+		case m.color < Undefined:
+			return nil, fmt.Errorf("rank %d had a bad argument", r)
 		}
 		if parts[m.color] == nil {
 			parts[m.color] = &part{color: m.color}

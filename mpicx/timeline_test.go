@@ -76,6 +76,7 @@ func TestTimelineOfAnError(t *testing.T) {
 
 // A recovery with Replace, and one with Shrink, as each rank has it.
 func TestTimelineOfARepair(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	for name, repair := range map[timeline.Kind]func(ctx context.Context, c *mpicx.Comm) (*mpicx.Comm, error){
 		timeline.Replace: func(ctx context.Context, c *mpicx.Comm) (*mpicx.Comm, error) { return c.Replace().Get(ctx) },
 		timeline.Shrink:  func(ctx context.Context, c *mpicx.Comm) (*mpicx.Comm, error) { return c.Shrink().Get(ctx) },

@@ -101,6 +101,18 @@ func TestH5Shrink(t *testing.T) {
 	})
 }
 
+// Where nobody has died and nothing is revoked, Shrink makes a communicator of all (paper 001 makes this an
+// error), and leaves the other as it is.
+func TestShrinkOfAValidCommunicator(t *testing.T) {
+	mortal(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		all, err := world.Shrink().Get(ctx)
+		if err != nil || all.Size() != 3 || world.Revoked() {
+			return fmt.Errorf("%v, revoked: %t: %w", all, world.Revoked(), err)
+		}
+		return errors.Join(all.Barrier().Wait(ctx), world.Barrier().Wait(ctx))
+	})
+}
+
 // The rank that unwound may repair at once, with the others.
 func TestUnwindAndShrink(t *testing.T) {
 	propagating(t, 4, func(ctx context.Context, world *mpicx.Comm) error {

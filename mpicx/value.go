@@ -3,7 +3,9 @@ package mpicx
 import (
 	"bytes"
 	"encoding/gob"
+	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -13,13 +15,27 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// encodeValue encodes v by encoding/gob.
-func encodeValue[T any](op string, v T) ([]byte, error) {
-	var b bytes.Buffer
-	if err := gob.NewEncoder(&b).Encode(&v); err != nil {
-		return nil, &MPIError{Op: op, Class: ClassType, Text: fmt.Sprintf("value of type %T: %v", v, err), err: err}
+// encodeValue encodes v, or what v points to, by encoding/gob. Gob gets exactly one pointer: it
+// needs one for an encoder with a pointer receiver, and panics if there are more. A panic of T's
+// own encoder is an error too.
+func encodeValue[T any](op string, v T) (_ []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+		if err != nil {
+			err = &MPIError{Op: op, Class: ClassType, Text: fmt.Sprintf("value of type %T: %v", v, err), err: err}
+		}
+	}()
+	p := reflect.ValueOf(&v)
+	for p.Elem().Kind() == reflect.Pointer {
+		if p = p.Elem(); p.IsNil() {
+			return nil, errors.New("nil pointer, expected one to a value")
+		}
 	}
-	return b.Bytes(), nil
+	var b bytes.Buffer
+	err = gob.NewEncoder(&b).EncodeValue(p)
+	return b.Bytes(), err
 }
 
 // decodeValue is the inverse of encodeValue. The bytes are from another rank. If they are no
@@ -52,8 +68,9 @@ func decodeValues[T any](op string, parts [][]byte) ([]T, error) {
 }
 
 // SendValue sends a value of any type that encoding/gob can encode, to be received by
-// RecvValue. The Count of its Status is the number of encoded bytes. [Send] is faster for
-// slices of types without pointers.
+// RecvValue. Of a pointer it sends the value that it points to; a nil pointer is an *MPIError.
+// The Count of its Status is the number of encoded bytes. [Send] is faster for slices of types
+// without pointers.
 func SendValue[T any](c *Comm, v T, dest, tag int) *future.Future[Status] {
 	if c == nil {
 		return nowhere[Status]("SendValue")

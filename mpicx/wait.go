@@ -50,7 +50,7 @@ func (k *keeper) listen(in context.Context) (context.Context, *scope) {
 	ctx := in
 	for {
 		if s := interrupted(ctx); s != nil {
-			if k.endedBy(s) {
+			if k.endedBy(s) && !s.inVain() {
 				return ctx, s
 			}
 			ctx = s.around(ctx)
@@ -65,14 +65,11 @@ func (k *keeper) listen(in context.Context) (context.Context, *scope) {
 	}
 }
 
-// endedBy says whether the error that has ended the scope's context ends Waits on this communicator.
+// endedBy says whether an error that ends the scope's context ends Waits on this communicator.
 func (k *keeper) endedBy(s *scope) bool {
 	s.comm.proc.mu.Lock()
 	defer s.comm.proc.mu.Unlock()
-	if !s.entry.Closed() && k.isOf(s) && !(k.isApart(s) && s.comm.ledger.IsRevoked()) {
-		return false
-	}
-	return s.entry.Concerns(&k.ledger)
+	return s.entry.Closed() || !k.isOf(s) || k.isApart(s) && s.comm.ledger.IsRevoked()
 }
 
 // isOf says whether errors of the scope's communicator are errors of this one.

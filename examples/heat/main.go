@@ -4,9 +4,9 @@
 //	go run ./examples/heat
 //	go build -tags ulfm ./examples/heat
 //	./heat -die
-//	go run ./mpicx/mpicxrun -n 5 ./heat -fail 0 -pause 5ms
-//	go run ./mpicx/mpicxrun -n 4 -respawn 9 ./heat -respawn -fail 0 -pause 5ms # or this one
-//	pkill -9 -o -x heat                                                        # in another terminal
+//	go run ./mpicx/mpicxrun -v -n 5 ./heat -fail 0 -pause 5ms
+//	go run ./mpicx/mpicxrun -v -n 4 -respawn 9 ./heat -respawn -fail 0 -pause 5ms # or this one
+//	kill -9 PID                                                                   # in another terminal: one that -v prints
 //
 // Read four functions: run starts the ranks; attempt, which recovery.Run calls repeatedly, makes a
 // grid of the living ranks; restore finds the step to continue from; advance computes and exchanges

@@ -101,7 +101,6 @@ What is done about it
                     (default 25)
 What to show
   -compare          run without faults and with each recovery, and print a table
-  -plot FILE        draw the residuals: .png, .svg or .pdf
   -out FILE         write the solution of the last run, Matrix Market
   -timeline DIR     record what each rank is in, and what errors do to it, for
                     mpicx/mpicxtrace
@@ -111,7 +110,7 @@ Examples
   krylov -inject rank=5,iter=100,kind=bitflip -recovery rollback
   krylov -method gmres -precond blockjacobi -inject rank=2,iter=15,kind=skew
   krylov -inject rank=0,iter=50,kind=error -inject rank=7,iter=90,kind=panic
-  krylov -compare -plot residual.png
+  krylov -compare
 With -tags ulfm
   krylov -inject rank=3,iter=40,kind=die -recovery shrink
   krylov -inject rank=0,iter=40,kind=die -inject rank=5,recovery=1,kind=die \
@@ -141,7 +140,6 @@ func parseFlags(args []string) (*config, error) {
 	fs.IntVar(&c.Checkpoint, "checkpoint", 25, "")
 	fs.IntVar(&c.Check, "check", 25, "")
 	fs.BoolVar(&c.Compare, "compare", false, "")
-	fs.StringVar(&c.Plot, "plot", "", "")
 	fs.StringVar(&c.solution, "out", "", "")
 	fs.StringVar(&c.timeline, "timeline", "", "")
 	fs.BoolVar(&c.JSON, "json", false, "")
@@ -165,7 +163,6 @@ func parseFlags(args []string) (*config, error) {
 		recoveryName(c.recovery),
 		atLeastOne("-ranks", c.Ranks), atLeastOne("-maxiter", c.maxIter),
 		atLeastOne("-gmres-restart", c.GMRESRestart), atLeastOne("-checkpoint", c.Checkpoint), atLeastOne("-check", c.Check),
-		report.CheckPlot(c.Plot),
 	} {
 		if e != nil {
 			return nil, e

@@ -83,12 +83,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitFailed
 	}
 	if leads {
-		if err := writeFiles(cfg, outcomes); err != nil {
-			fmt.Fprintln(stderr, "krylov:", err)
-			return exitFailed
+		if last := outcomes[len(outcomes)-1]; cfg.solution != "" && last.Solution != nil {
+			if err := writeVector(cfg.solution, last.Solution); err != nil {
+				fmt.Fprintln(stderr, "krylov:", err)
+				return exitFailed
+			}
 		}
-	}
-	if leads {
 		out.End(outcomes)
 	}
 	for _, o := range outcomes {
@@ -97,19 +97,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	return exitConverged
-}
-
-// writeFiles writes the files that the flags ask for.
-func writeFiles(cfg *config, outcomes []*report.Outcome) error {
-	if cfg.Plot != "" {
-		if err := report.Plot(&cfg.Settings, outcomes); err != nil {
-			return err
-		}
-	}
-	if last := outcomes[len(outcomes)-1]; cfg.solution != "" && last.Solution != nil {
-		return writeVector(cfg.solution, last.Solution)
-	}
-	return nil
 }
 
 func writeVector(name string, x []float64) error {

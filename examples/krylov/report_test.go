@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
 
@@ -78,19 +79,30 @@ func file(t *testing.T, name, text string) string {
 // A method that can't solve the system breaks down once, at all ranks alike. This is reported, and
 // no rank is said to have failed.
 func TestBreakdownIsTold(t *testing.T) {
-	args := []string{"-method", "bicgstab", "-matrix", matrices + "skew-6.mtx", "-ranks", "3", "-inject", "none"}
-	code, out := text(t, args...)
-	require.Equal(t, exitFailed, code)
-	require.Contains(t, out, "bicgstab: the length of a step is 0")
-	require.Contains(t, out, "FAILED")
-	require.NotContains(t, out, "failed      rank")
-	_, doc := solve(t, args...)
-	require.Empty(t, doc.Runs[0].Events)
+	singular := file(t, "singular.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1\n")
+	nilpotent := file(t, "nilpotent.mtx", "%%MatrixMarket matrix coordinate integer general\n5 5 7\n1 2 1\n1 3 1\n4 5 1\n2 4 2\n2 5 2\n3 4 2\n3 5 2\n")
+	for _, c := range []struct{ method, matrix, ranks, want string }{
+		{"bicgstab", matrices + "skew-6.mtx", "3", "bicgstab: the length of a step is 0 in iteration 1, expected another"},
+		{"bicgstab", singular, "1", "bicgstab: the length of a step is 0 in iteration 1, expected another"},
+		{"gmres", singular, "1", "gmres: the last pivot is 0 in iteration 1, expected another: the matrix is singular"},
+		{"gmres", singular, "2", "gmres: the last pivot is 0 in iteration 1, expected another: the matrix is singular"},
+		{"gmres", nilpotent, "3", "in iteration 3, expected another: the matrix is singular"},
+		{"bicgstab", nilpotent, "3", "not converged"},
+	} {
+		args := []string{"-method", c.method, "-matrix", c.matrix, "-ranks", c.ranks, "-inject", "none"}
+		code, out := text(t, args...)
+		require.Equal(t, exitFailed, code)
+		require.Contains(t, out, c.want)
+		require.Contains(t, out, "FAILED")
+		require.NotContains(t, out, "failed      rank")
+		_, doc := solve(t, args...)
+		require.Empty(t, doc.Runs[0].Events)
+	}
 
 	// Kershaw's matrix (J. Comput. Phys. 26, 1978) is positive definite, but its incomplete
 	// factorization is not.
 	name := file(t, "kershaw.mtx", "%%MatrixMarket matrix coordinate real symmetric\n4 4 8\n1 1 3\n2 1 -2\n2 2 3\n3 2 -2\n3 3 3\n4 1 2\n4 3 -2\n4 4 3\n")
-	code, out = text(t, "-matrix", name, "-precond", "blockjacobi", "-ranks", "1", "-inject", "none")
+	code, out := text(t, "-matrix", name, "-precond", "blockjacobi", "-ranks", "1", "-inject", "none")
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, out, "expected a positive definite preconditioner")
 }
@@ -136,7 +148,7 @@ func TestOut(t *testing.T) {
 
 // The history survives the deaths of leaders.
 func TestHistoryOutlivesLeaders(t *testing.T) {
-	needsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	code, doc := solve(t, append(deaths("iter=30", 3), "-recovery", "shrink", "-ranks", "4", "-inject", "rank=0,iter=60,kind=die", "-inject", "rank=1,iter=80,kind=die")...)
 	require.Equal(t, exitConverged, code)
 	o := doc.Runs[1]

@@ -18,14 +18,6 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/recovery"
 )
 
-// needsULFM skips a test of flags that this build refuses: see TestNeedsULFM.
-func needsULFM(t *testing.T) {
-	t.Helper()
-	if !hasULFM {
-		t.Skip("needs a build with -tags ulfm")
-	}
-}
-
 // deaths returns flags that make these ranks die.
 func deaths(at string, ranks ...int) []string {
 	var args []string
@@ -37,7 +29,7 @@ func deaths(at string, ranks ...int) []string {
 
 // The survivors of any deaths get the solution of the undisturbed run.
 func TestShrink(t *testing.T) {
-	needsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	for _, test := range []struct {
 		name  string
 		args  []string
@@ -66,7 +58,7 @@ func TestShrink(t *testing.T) {
 // A death while the system is read, or while the store is opened, is like any other: the others
 // start again.
 func TestShrinkAtTheStart(t *testing.T) {
-	needsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	for _, victim := range []int{0, 2} {
 		for at := 1; at <= 60; at += 4 {
 			cfg, err := parseFlags([]string{"-ranks", "3", "-inject", "none", "-recovery", "shrink", "-matrix", matrices + "poisson3d-20.mtx.gz"})
@@ -120,7 +112,7 @@ func requireSurvived(t *testing.T, doc document, ranks int) {
 
 // All methods and preconditioners survive, and any rank may die.
 func TestShrinkMethods(t *testing.T) {
-	needsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	systems := map[string]string{"cg": "poisson3d-20", "gmres": "convection-64", "bicgstab": "convection-64"}
 	for _, method := range []string{"cg", "gmres", "bicgstab"} {
 		for _, precond := range []string{"jacobi", "blockjacobi"} {
@@ -142,7 +134,7 @@ func TestShrinkMethods(t *testing.T) {
 // The interpolated iterate is about as good as the one before the death: the survivors do not start
 // from 0.
 func TestInterpolationSaves(t *testing.T) {
-	needsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	code, doc := solve(t, append(deaths("iter=200", 3), "-recovery", "shrink")...)
 	require.Equal(t, exitConverged, code)
 	requireSurvived(t, doc, 7)
@@ -155,7 +147,7 @@ func TestInterpolationSaves(t *testing.T) {
 
 // More ranks than rows: some ranks have nothing to lose.
 func TestShrinkWithoutRows(t *testing.T) {
-	needsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	code, doc := solve(t, append(deaths("iter=2", 0, 2, 9), "-recovery", "shrink", "-ranks", "10", "-precond", "jacobi", "-matrix", matrices+"hilbert-6.mtx")...)
 	require.Equal(t, exitConverged, code)
 	require.True(t, doc.Runs[1].Converged)
@@ -163,7 +155,7 @@ func TestShrinkWithoutRows(t *testing.T) {
 
 // Deaths together with other faults, before the recovery and during it.
 func TestShrinkAmongOtherFaults(t *testing.T) {
-	needsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	code, doc := solve(t, "-matrix", matrices+"poisson3d-20.mtx.gz", "-recovery", "shrink", "-check", "5",
 		"-inject", "rank=0,iter=5,kind=nan", "-inject", "rank=5,iter=10,kind=die", "-inject", "rank=2,recovery=2,kind=error",
 		"-inject", "rank=6,iter=15,kind=panic", "-inject", "rank=3,iter=20,kind=bitflip", "-inject", "rank=7,iter=25,kind=die")
@@ -191,7 +183,7 @@ func TestShrinkAmongOtherFaults(t *testing.T) {
 
 // Without a death, shrink is restart.
 func TestShrinkWithoutDeath(t *testing.T) {
-	needsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	code, doc := solve(t, "-matrix", matrices+"poisson3d-20.mtx.gz", "-recovery", "shrink", "-inject", "rank=3,iter=20,kind=nan")
 	require.Equal(t, exitConverged, code)
 	require.Len(t, doc.Runs[1].Events, 1)
@@ -201,7 +193,7 @@ func TestShrinkWithoutDeath(t *testing.T) {
 // Spares take the places of the dead, and the iteration continues from a checkpoint as if nothing
 // had happened.
 func TestReplace(t *testing.T) {
-	needsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	for _, test := range []struct {
 		name string
 		args []string
@@ -239,7 +231,7 @@ func TestReplace(t *testing.T) {
 
 // The other recoveries start the job again; no death ends it.
 func TestDeathWithoutShrink(t *testing.T) {
-	needsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	args := append(deaths("iter=20", 3), "-matrix", matrices+"poisson3d-20.mtx.gz", "-checkpoint", "10", "-recovery")
 	for _, recovery := range []string{"restart", "rollback"} {
 		code, doc := solve(t, append(args, recovery)...)
@@ -255,14 +247,14 @@ func TestDeathWithoutShrink(t *testing.T) {
 
 // No rank survives.
 func TestAllDie(t *testing.T) {
-	needsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	code, doc := solve(t, append(deaths("iter=5", 0, 1, 2), "-ranks", "3", "-recovery", "shrink", "-matrix", matrices+"poisson3d-20.mtx.gz")...)
 	require.Equal(t, exitFailed, code)
 	require.Equal(t, errAllDead.Error(), doc.Runs[1].Failure)
 }
 
 func TestShrinkText(t *testing.T) {
-	needsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	var stdout, stderr bytes.Buffer
 	code := run(context.Background(), []string{"-inject", "rank=3,iter=40,kind=die", "-recovery", "shrink"}, &stdout, &stderr)
 	require.Equal(t, exitConverged, code, stderr.String())

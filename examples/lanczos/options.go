@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +28,7 @@ type options struct {
 	period        time.Duration
 	kills         []kill
 	json          bool
-	plot          string
+	history       int // moments
 	timeline      string
 }
 
@@ -67,9 +66,9 @@ What is done about it
   -detector NAME    ring or ping: how machines are found that fall silent (default ring)
   -period T         of ping (default 1s)
 What to show
-  -plot FILE        draw how the eigenvalues converge: .png, .svg or .pdf
   -timeline DIR     record what each rank is in, and what errors do to it, for mpicx/mpicxtrace
   -json             print one JSON document instead of text
+  -history N        with -json, print the eigenvalues after each of N parts of the iterations too
 
 Examples
   go run -tags ulfm ./examples/lanczos -spares 2 -kill 3@1200 -kill 5@2000
@@ -99,9 +98,9 @@ func parse(args []string) (*options, error) {
 	fs.StringVar(&o.dir, "dir", "", "")
 	fs.StringVar(&o.detector, "detector", "ring", "")
 	fs.DurationVar(&o.period, "period", time.Second, "")
-	fs.StringVar(&o.plot, "plot", "", "")
 	fs.StringVar(&o.timeline, "timeline", "", "")
 	fs.BoolVar(&o.json, "json", false, "")
+	fs.IntVar(&o.history, "history", 0, "")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
@@ -142,7 +141,7 @@ func (o *options) check() error {
 		value, least int
 	}{
 		{"ranks", o.ranks, 0}, {"spares", o.spares, 0}, {"iterations", o.iterations, 1}, {"eigenvalues", o.eigenvalues, 1},
-		{"checkpoint", o.every, 0}, {"copies", o.copies, 1},
+		{"checkpoint", o.every, 0}, {"copies", o.copies, 1}, {"history", o.history, 0},
 	} {
 		if n.value < n.least {
 			return fmt.Errorf("-%s %d, expected at least %d", n.name, n.value, n.least)
@@ -164,9 +163,6 @@ func (o *options) check() error {
 	}
 	if o.detector != "ring" && o.detector != "ping" {
 		return fmt.Errorf("-detector %q, expected ring or ping", o.detector)
-	}
-	if o.plot != "" && !slices.Contains([]string{".png", ".svg", ".pdf"}, filepath.Ext(o.plot)) {
-		return fmt.Errorf("-plot %q, expected a name that ends in .png, .svg or .pdf", o.plot)
 	}
 	return nil
 }

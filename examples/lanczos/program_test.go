@@ -29,13 +29,6 @@ func solved(t *testing.T, args ...string) *result {
 	return r
 }
 
-func needsULFM(t *testing.T) {
-	t.Helper()
-	if mpicx.Backend != "ulfm" {
-		t.Skipf("backend %s survives no death, expected ulfm", mpicx.Backend)
-	}
-}
-
 func TestWithoutFailures(t *testing.T) {
 	r := solved(t, "-ranks", "5")
 	require.InDeltaSlice(t, distinct(spectrum(t, r.Sheet))[:4], r.Eigenvalues, 1e-10)
@@ -46,7 +39,7 @@ func TestWithoutFailures(t *testing.T) {
 
 // For any deaths at any time, the eigenvalues are those of an undisturbed run.
 func TestEigenvaluesAfterFailures(t *testing.T) {
-	needsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	undisturbed := solved(t, "-ranks", "6")
 	for _, c := range []struct {
 		name, args string
@@ -93,7 +86,7 @@ func TestFilesOfAnEarlierJob(t *testing.T) {
 
 // When there are no more spares, the others continue without replacements.
 func TestFewerRanks(t *testing.T) {
-	needsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	undisturbed := solved(t, "-ranks", "6")
 	for _, c := range []struct {
 		spares, kills string
@@ -116,7 +109,7 @@ func TestFewerRanks(t *testing.T) {
 
 // Fresh ranks take the places of more ranks than there were at the beginning.
 func TestFreshRanks(t *testing.T) {
-	needsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	kills := strings.Fields("-kill 0@60 -kill 1@110 -kill 2@160 -kill 0@210 -kill 1@260 -kill 2@299")
 	for _, c := range []string{"-store partner", "-store rs"} {
 		r := solved(t, slices.Concat([]string{"-ranks", "3", "-respawn"}, strings.Fields(c), kills)...)
@@ -132,7 +125,7 @@ func TestEigenvaluesAfterSIGKILL(t *testing.T) {
 }
 
 func afterSIGKILL(t *testing.T, spares int, rescues mpicx.Option) {
-	needsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	for _, c := range []struct {
 		plan   []string
 		copies string
@@ -172,14 +165,15 @@ func afterSIGKILL(t *testing.T, spares int, rescues mpicx.Option) {
 }
 
 func TestShow(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "curves.svg")
 	var stdout, stderr bytes.Buffer
-	require.Zero(t, run(t.Context(), []string{"-size", "12x12", "-iterations", "100", "-ranks", "2", "-plot", name}, &stdout, &stderr), "%s", &stderr)
+	require.Zero(t, run(t.Context(), []string{"-size", "12x12", "-iterations", "100", "-ranks", "2"}, &stdout, &stderr), "%s", &stderr)
 	require.Contains(t, stdout.String(), "graphene, 12 x 12 cells, 288 rows on 2 ranks: 100 iterations\n  -10.338000000000 eV\n")
 	require.Contains(t, stdout.String(), "computing\n")
-	drawn, err := os.ReadFile(name)
-	require.NoError(t, err)
-	require.Contains(t, string(drawn), "-10.338000 eV")
+
+	r := solved(t, "-ranks", "2", "-history", "3")
+	require.Len(t, r.History, 3)
+	require.Equal(t, 100, r.History[0].Iterations)
+	require.Equal(t, moment{300, r.Eigenvalues}, r.History[2])
 }
 
 func TestOptions(t *testing.T) {
@@ -202,7 +196,7 @@ func TestOptions(t *testing.T) {
 		`-store dir with -dir "", expected a folder for -store dir alone`:                     "-store dir",
 		`-store rs with -dir "x", expected a folder for -store dir alone`:                     "-store rs -dir x",
 		`-detector "stethoscope", expected ring or ping`:                                      "-detector stethoscope",
-		`-plot "x.bmp", expected a name that ends in .png, .svg or .pdf`:                      "-plot x.bmp",
+		`-history -1, expected at least 0`:                                                    "-history -1",
 		`mpicx: Run: detector: period -1s, expected more than 0`:                              "-detector ping -period -1s",
 	} {
 		var stdout, stderr bytes.Buffer

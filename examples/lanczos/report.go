@@ -23,7 +23,15 @@ type result struct {
 	Gone        []int     `json:"gone"`     // ranks without a replacement
 	Seconds     times     `json:"seconds"`  // of the rank that took part longest
 
+	History []moment `json:"history,omitempty"`
+
 	l *lanczos
+}
+
+// A moment contains the eigenvalues after a number of iterations.
+type moment struct {
+	Iterations  int       `json:"iterations"`
+	Eigenvalues []float64 `json:"eigenvalues"`
 }
 
 // conclude makes the result, at rank 0.
@@ -49,14 +57,13 @@ func (s *solver) conclude(ctx context.Context, a *recovery.Attempt) error {
 	return nil
 }
 
-// show prints the result, and draws the plot.
+// show prints the result.
 func (r *result) show(o *options, w io.Writer) error {
-	if o.plot != "" {
-		if err := plotConvergence(o.plot, r.l.alpha, r.l.beta, o.eigenvalues); err != nil {
-			return err
-		}
-	}
 	if o.json {
+		for k := range o.history {
+			j := (k + 1) * r.Iterations / o.history
+			r.History = append(r.History, moment{j, lowest(r.l.alpha[:j], r.l.beta[:j], o.eigenvalues)})
+		}
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		return e.Encode(r)

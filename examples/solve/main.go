@@ -3,9 +3,9 @@
 //
 //	go run ./examples/solve
 //	go build -tags ulfm ./examples/solve
-//	go run ./mpicx/mpicxrun -n 5 ./solve -spares 1 -pause 100ms
-//	go run ./mpicx/mpicxrun -n 4 -respawn 9 ./solve -respawn -pause 100ms # or this one
-//	pkill -9 -o -x solve                                                  # in another terminal
+//	go run ./mpicx/mpicxrun -v -n 5 ./solve -spares 1 -pause 100ms
+//	go run ./mpicx/mpicxrun -v -n 4 -respawn 9 ./solve -respawn -pause 100ms # or this one
+//	kill -9 PID                                                              # in another terminal: one that -v prints
 //
 // Read four functions: run starts the ranks, recovery.Run calls attempt repeatedly, restore finds
 // the iteration to continue from, and iterate solves.

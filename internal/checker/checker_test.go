@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -21,25 +22,29 @@ func TestPrograms(t *testing.T) {
 	if testing.Short() || buildtags.Race {
 		n = 200
 	}
-	var out bytes.Buffer
-	c := &checker{next: 1, until: 1 + n, out: &out, seen: make(map[string]int)}
-	c.run(t)
-	require.Zero(t, c.failed, "%v", &out)
+	for name, share := range map[string]uint64{"one goroutine": 0, "several goroutines": 100} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			c := &checker{next: 1, until: 1 + n, goroutines: share, out: &out, seen: make(map[string]int)}
+			c.run(t)
+			require.Zero(t, c.failed, "%v", &out)
+		})
+	}
 }
 
 // One seed is one program. A clone of it can be changed without changing the original.
 func TestSeeds(t *testing.T) {
 	texts := make(map[string]bool)
 	for seed := range uint64(500) {
-		p := generate(seed)
-		require.Equal(t, p.String(), generate(seed).String())
+		p := generate(seed, 50)
+		require.Equal(t, p.String(), generate(seed, 50).String())
 		texts[p.String()] = true
 		for i := range count(p.body) {
 			q := p.clone()
 			q.body = edit(q.body, i, func(*step) []*step { return nil })
 			require.Less(t, q.size(), p.size())
 		}
-		require.Equal(t, p.String(), generate(seed).String())
+		require.Equal(t, p.String(), generate(seed, 50).String())
 	}
 	require.Greater(t, len(texts), 490)
 }
@@ -61,7 +66,7 @@ func TestShrink(t *testing.T) {
 	}
 	shrunk := 0
 	for seed := range uint64(200) {
-		p := generate(seed)
+		p := generate(seed, 50)
 		expires := func(q *program) bool { return strings.Contains(kinds(q.body), fmt.Sprint(doExpire)) }
 		if !expires(p) {
 			continue
@@ -96,6 +101,27 @@ func (m *made) told(rank int, what string, failures ...mpicx.Failure) {
 	m.classify(&v, []*inst{m.world}, false)
 	m.events[rank] = append(m.events[rank], v)
 }
+
+// tries adds a TryAll of rank 1, inside which a goroutine is told inside, and which returns outside.
+func (m *made) tries(inside, outside error) {
+	m.several = true
+	in := &running{step: &step{kind: doScope, how: tryAll}, comm: m.world, name: "1", begun: m.now()}
+	for _, v := range []event{
+		{what: "listener's Recv", begin: m.now(), err: inside, beside: true, listens: true, owner: in},
+		{what: "TryAll", begin: in.begun, err: outside, scope: true},
+	} {
+		v.comm, v.in = m.world, in
+		if v.scope {
+			in.returned = m.now()
+		}
+		v.end = m.now()
+		m.classify(&v, []*inst{m.world}, false, context.Canceled)
+		m.events[1] = append(m.events[1], v)
+		in.ended, in.of, in.key, in.failed = v.end, v.of, v.key, v.err != nil
+	}
+}
+
+func verdict(failures ...mpicx.Failure) error { return &mpicx.PropagatedError{Failures: failures} }
 
 // The model finds violations of the rules, and nothing else.
 func TestModel(t *testing.T) {
@@ -155,6 +181,28 @@ func TestModel(t *testing.T) {
 			m.told(0, "Signal", a)
 			m.told(0, "barrier", a)
 		}},
+		{"a goroutine is told what its scope returns", "", func(m *made) {
+			m.raises(0, "a")
+			m.tries(verdict(a), verdict(a))
+		}},
+		{"it is told otherwise", "T1: a goroutine is told", func(m *made) {
+			m.raises(0, "a")
+			m.raises(1, "b")
+			m.tries(verdict(a), verdict(b))
+		}},
+		{"its scope returns nil", "T1: a goroutine is told", func(m *made) {
+			m.raises(0, "a")
+			m.tries(verdict(a), nil)
+		}},
+		{"it is told only that its context has ended", "T3: a goroutine is told context canceled", func(m *made) {
+			m.raises(0, "a")
+			m.tries(context.Canceled, verdict(a))
+		}},
+		{"an error comes too late", "T2: an error is sent though another has come before", func(m *made) {
+			m.raises(0, "a")
+			m.raised[report{"world", 0, "a", false}][0].never = true
+			m.tries(verdict(a), verdict(a))
+		}},
 		{"different ends", "TryAll 1 on world is", func(m *made) {
 			m.units["TryAll 1 on world"] = map[int]string{0: "nil", 1: "a"}
 		}},
@@ -190,7 +238,7 @@ func TestHang(t *testing.T) {
 func TestReplaces(t *testing.T) {
 	taken, again, few := 0, 0, 0
 	for seed := uint64(1); seed < 2000 && (taken < 20 || again < 5 || few < 5); seed++ {
-		p := generate(seed)
+		p := generate(seed, 0)
 		if p.spares == 0 {
 			continue
 		}

@@ -17,7 +17,9 @@ func (r *rank) shut(e *env, c *inst, watched bool) error {
 	r.note(&v, e, false)
 	switch {
 	case v.err == nil:
+		r.mu.Lock()
 		c.closed = true
+		r.mu.Unlock()
 	case isVerdict(v.err):
 		if isCorruption(v.err) && v.of == c.name {
 			r.failf("Close", "on %s at rank %d returns a corruption of it, expected nil: %v", c.name, r.id, v.err)
@@ -110,7 +112,7 @@ func (r *rank) duplicate(s *step, e *env, c *inst, dup *future.Future[*mpicx.Com
 		return err // like the Wait before, if another error has come
 	}
 	d := &inst{Comm: made, name: fmt.Sprintf("%s/c%d%s", c.name, s.id, e.path), parent: c, members: c.members}
-	r.insts = append(r.insts, d)
+	r.joins(d)
 	v := event{what: "Allreduce", comm: d, begin: r.now(), quiet: true}
 	out := []int64{0}
 	v.err = mpicx.Allreduce(made, []int64{int64(made.Rank())}, out, mpicx.Sum).Wait(e.ctx)

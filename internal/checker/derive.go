@@ -40,7 +40,7 @@ func (r *rank) derive(s *step, e *env, parent *inst) (err error) {
 	if made.Size() != len(d.members) || made.Rank() != d.rankOf(r.id) {
 		r.failf("Split", "%s has %d ranks, this one is %d, expected members %v", d.name, made.Size(), made.Rank(), d.members)
 	}
-	r.insts = append(r.insts, d)
+	r.joins(d)
 	inner := *e
 	inner.comms = map[int]*inst{s.id: d}
 	for k, c := range e.comms {
@@ -69,7 +69,7 @@ func (r *rank) inside(s *step, e *env, d *inst) error {
 	r.useless(d, e)
 	if s.absorb && err != nil && r.ofOnly(err, d) {
 		err = nil
-		for s.close && !d.closed && err == nil { // all its ranks repeat this, even those to which Close has returned an error
+		for tries := 0; s.close && !d.closed && err == nil && tries < 100; tries++ { // all its ranks repeat this, even those to which Close has returned an error
 			if err = r.shut(e, d, false); err != nil && r.ofOnly(err, d) {
 				err = nil
 			}

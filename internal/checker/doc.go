@@ -8,6 +8,7 @@
 //	go run ./internal/checker -seed 123 -trace    # one of them, and what each rank was told
 //	go run ./internal/checker -every              # all kinds of failures, each once
 //	go run ./internal/checker -parallel           # ranks on all cores
+//	go run ./internal/checker -goroutines 0       # one goroutine at each rank (otherwise in half of the programs)
 //
 // One seed is one program: a tree of steps that every rank runs ([program]). Some steps contain
 // errors, panics, deadlines and deaths. A run depends on the order of events, and many orders are
@@ -24,6 +25,8 @@
 //	scope.go     Try, TryAll, Guard; context.go: when a context ends (P8)
 //	derive.go    communicators
 //	network.go   delays of the error channel's messages
+//	goroutines.go, generate_several.go
+//	             several goroutines at a rank; model_several.go: what these are told
 //	repair.go    deaths: Agree, Shrink, Replace, and what survivors and spares do
 //	history.go   the record of a run, and which errors the interface may return
 //	model.go     the rules: what must hold for a history, in any order of events

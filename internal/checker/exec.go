@@ -7,8 +7,10 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
@@ -23,6 +25,12 @@ type rank struct {
 	mortal bool // the backend sees deaths, and agrees on communicators that are made
 	codes  int  // how many codes it has signalled
 	byHand bool // mortal, and under ErrorsReturn: the program itself handles deaths
+
+	released context.Context // ends when the run has failed
+	outside  context.Context // ends with the rank's program
+	end      context.CancelCauseFunc
+	kill     context.CancelCauseFunc // ends the program's context
+	spawned  sync.WaitGroup
 }
 
 // env is the environment of a step.
@@ -34,6 +42,12 @@ type env struct {
 	begun  int64   // when the outermost scope began
 	outer  *inst   // its communicator
 	path   string  // of the iterations
+
+	in     *running // the innermost scope
+	beside bool     // in a goroutine of its own
+	// group reports whether an error may come from the context of a group that has failed.
+	group func(error) bool
+	tag   int // of its messages; 0: the usual one
 }
 
 // ownError is an error of the program's own.
@@ -48,6 +62,8 @@ func (f *ownError) ErrorCode() int { return f.code }
 // run is the rank's function for mpicx.Run. It returns the error that leaves the program if this is
 // the rank's own error, and nil if the rank was told of it.
 func (r *rank) run(ctx context.Context, p *program) error {
+	ctx = r.beginGoroutines(ctx)
+	defer r.endGoroutines()
 	defer func() {
 		r.leaves(r.id)
 		if v := recover(); v != nil {
@@ -161,17 +177,45 @@ func (r *rank) step(s *step, e *env) error {
 		return r.close(s, e, c)
 	case doPair:
 		return r.pair(s, e, c)
+	case doGroup:
+		return r.group(s, e, c)
+	case doListen:
+		if s.has(r.id) {
+			r.listen(s, e, c)
+		}
+	case doWatch:
+		if s.has(r.id) {
+			r.watch(s, e, c)
+		}
 	}
 	return nil
 }
 
 // note classifies and records an event.
 func (r *rank) note(v *event, e *env, deadline bool, allowed ...error) {
+	if r.several && hook.Dead(r.world.Comm) { // another goroutine of the rank was the first to find that
+		return
+	}
 	v.end = r.now()
 	v.what = fmt.Sprintf("%s on %s", v.what, v.comm.name)
 	r.classify(v, append([]*inst{v.comm}, e.scopes...), deadline, allowed...)
+	v.in, v.beside = e.in, e.beside
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	v.closed = slices.ContainsFunc(r.insts, func(c *inst) bool { return c.closed && c.name == v.of })
-	if isCorruption(v.err) {
+	if propagated(*v) { // it is the error of the scope at whose place it was raised, and of those inside
+		from := v.in.try(v.of)
+		if v.owner = r.ownerAt(from, v.of, v.key, v.err); v.scope && v.owner == v.in {
+			v.owner = nil
+		} else if v.owner != nil {
+			for in := from; in != v.owner.around.try(v.of); in = in.around.try(v.of) {
+				if in.returned == 0 && in.told == "" {
+					in.told = v.key
+				}
+			}
+		}
+	}
+	if isCorruption(v.err) && !e.beside {
 		for c := v.comm; c != nil; c = c.parent {
 			switch {
 			case c.name == v.of:
@@ -181,12 +225,17 @@ func (r *rank) note(v *event, e *env, deadline bool, allowed ...error) {
 			}
 		}
 	}
-	for c := v.comm; c != nil; c = c.parent { // otherwise the error is of an enclosing scope
+	for c := v.comm; c != nil && !e.beside; c = c.parent { // otherwise the error is of an enclosing scope
 		v.comm.corrupt = v.comm.corrupt || isCorruption(v.err) && c.name == v.of && !strings.HasPrefix(v.what, "Try")
 	}
-	r.mu.Lock()
 	r.events[r.id] = append(r.events[r.id], *v)
-	r.mu.Unlock()
+}
+
+// joins notes that the rank is a member of d.
+func (r *rank) joins(d *inst) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.insts = append(r.insts, d)
 }
 
 // fault makes the error of a step that raises.
@@ -203,20 +252,19 @@ func (r *rank) raiseBy(s *step, e *env, c *inst) error {
 	case byThrow:
 		mpicx.Throw(f)
 	case bySignal:
-		r.raise(c, r.id, f.text, false, true)
+		r.raiseIn(e.in, c, r.id, f.text, false, true)
 		v := event{what: "Signal", comm: c, begin: r.now()}
 		err = c.Signal(e.ctx, f)
 		v.err = err
-		r.note(&v, e, false)
+		r.noteInGroup(&v, e)
 	case bySignalError:
-		r.codes++
-		code := r.codes*10000 + s.id*100 + r.id
+		code := r.code()*10000 + s.id*100 + r.id
 		text := fmt.Sprintf("error %d", code) // the text that peers get for a code
-		r.raise(c, r.id, text, false, true)
+		r.raiseIn(e.in, c, r.id, text, false, true)
 		v := event{what: "SignalError", comm: c, begin: r.now()}
 		err = c.SignalError(e.ctx, code)
 		v.err = err
-		r.note(&v, e, false)
+		r.noteInGroup(&v, e)
 	}
 	if err == nil {
 		r.failf("P1", "Signal on %s at rank %d returns nil", c.name, r.id)
@@ -228,6 +276,14 @@ func (r *rank) raiseBy(s *step, e *env, c *inst) error {
 type panicked struct {
 	step, rank int
 	path       string
+}
+
+// code counts the codes that the rank has signalled.
+func (r *rank) code() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.codes++
+	return r.codes
 }
 
 func (r *rank) leave(s *step, e *env) {

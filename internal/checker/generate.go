@@ -17,18 +17,23 @@ import (
 // Elsewhere a rank might handle an error that another rank was told of before. Errors of a derived
 // communicator may be handled inside it only if the operations up to there are on it, or on those
 // derived from it.
-func generate(seed uint64) *program {
+//
+// A share of the programs, in percent, have several goroutines at a rank: see generateSeveral.
+func generate(seed, share uint64) *program {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0))}
+	if more := rand.New(rand.NewPCG(seed, 2)); more.Uint64N(100) < share { // from a source of its own: other programs stay what they were
+		g.several = &several{Rand: more, listening: make(map[int]bool), parent: make(map[int]int)}
+	}
 	p := &program{ranks: 2 + g.IntN(4), backend: "blackchannel"}
 	if g.IntN(2) == 0 {
 		p.backend = "ulfm"
 	}
-	p.returns = g.IntN(8) == 0
+	p.returns, p.several = g.IntN(8) == 0, g.several != nil
 	if g.IntN(3) > 0 {
 		p.net = 1 + g.Uint64N(1<<32)
 	}
 	g.ranks, g.derived, g.closed = p.ranks, make(map[int]bool), make(map[int]bool)
-	s := &scene{vars: []int{world}, aligned: map[int]bool{world: true}, around: make(map[int]bool)}
+	s := &scene{vars: []int{world}, aligned: map[int]bool{world: true}, around: make(map[int]bool), tried: make(map[int]bool), watched: make(map[int]bool)}
 	if p.backend == "ulfm" && g.IntN(2) == 0 {
 		g.mortal = p.ranks - 1
 		p.returns = g.IntN(2) == 0
@@ -61,6 +66,8 @@ type generator struct {
 	mortal int    // how many more may die
 	dead   uint64 // which have died, as bits
 
+	*several // nil: one goroutine at each rank
+
 	replacing *rand.Rand // draws which repairs replace the dead
 
 	repairs bool         // ranks repair after failures
@@ -76,6 +83,8 @@ type scene struct {
 	depth   int
 	scope   *step        // the innermost; nil: none
 	around  map[int]bool // communicators of the enclosing scopes
+	tried   map[int]bool // those of enclosing Trys and TryAlls
+	watched map[int]bool // those on which a goroutine may signal while the steps run
 }
 
 // open returns the communicators that may be used and are not closed.
@@ -86,6 +95,7 @@ func (g *generator) open(s *scene) []int {
 func (s *scene) enter() *scene {
 	inner := *s
 	inner.aligned, inner.around = maps.Clone(s.aligned), maps.Clone(s.around)
+	inner.tried, inner.watched = maps.Clone(s.tried), maps.Clone(s.watched)
 	inner.depth++
 	return &inner
 }
@@ -132,7 +142,7 @@ func (g *generator) repair(s *scene, comm int) *step {
 		d.ranks, d.how = 1<<g.doomed(g.ranks), byDeath
 		p.body = slices.Insert(p.body, g.replacing.IntN(len(p.body)+1), d)
 	}
-	then := &scene{vars: []int{p.id}, aligned: map[int]bool{p.id: true}, around: make(map[int]bool), depth: s.depth + 1}
+	then := &scene{vars: []int{p.id}, aligned: map[int]bool{p.id: true}, around: make(map[int]bool), tried: make(map[int]bool), watched: make(map[int]bool), depth: s.depth + 1}
 	if then.depth < 3 && g.IntN(3) > 0 {
 		p.then = append(p.then, g.repair(then, p.id))
 	} else {
@@ -156,11 +166,17 @@ func (g *generator) doomed(n int) int {
 func (g *generator) scope(s *scene, comm int) *step {
 	p := g.step(doScope, comm)
 	p.how = [...]int{try, try, tryAll, tryAll, tryAll, tryAll, guard}[g.IntN(7)]
+	if g.several != nil && p.how != tryAll && !s.tried[comm] && (p.how == try || g.listening[comm]) {
+		p.how = tryAll
+	}
 	inner := s.enter()
 	inner.scope, inner.around[comm] = p, true
+	if p.how != guard {
+		inner.tried[comm] = true
+	}
 	p.repeat = 1
 	if p.how == tryAll {
-		p.catch = s.aligned[comm] && g.IntN(5) > 0
+		p.catch = s.aligned[comm] && g.IntN(5) > 0 && !s.watched[comm]
 		if p.catch && g.IntN(4) == 0 {
 			p.repeat = 2 + g.IntN(2)
 		}
@@ -172,6 +188,14 @@ func (g *generator) scope(s *scene, comm int) *step {
 		}
 	}
 	p.body = g.body(inner)
+	if g.several != nil && p.how != guard {
+		p.defers = max(0, g.several.IntN(2*defers)-defers)
+	}
+	if !p.keeps() {
+		g.several.patient(p.body, crewErr)
+	} else if !p.plain() {
+		g.several.patient(p.body, crewStop)
+	}
 	if p.how == tryAll && g.IntN(4) == 0 {
 		p.body = append(p.body, g.step(doCheck, comm))
 	}
@@ -209,6 +233,11 @@ func (g *generator) any(s *scene) *step {
 	if s.depth > 4 {
 		choice %= 60
 	}
+	if g.several != nil {
+		if p := g.goroutines(s, comm); p != nil {
+			return p
+		}
+	}
 	switch {
 	case choice < 4:
 		return g.closing(s, comm)
@@ -219,6 +248,7 @@ func (g *generator) any(s *scene) *step {
 		return p
 	case choice < 30:
 		p := g.step(doOp, comm)
+		p.outside = g.several != nil && g.several.IntN(3) == 0
 		if p.arg = g.IntN(ops + 2); p.arg >= ops {
 			p.kind = doPair
 		}
@@ -227,7 +257,7 @@ func (g *generator) any(s *scene) *step {
 	case choice < 48:
 		p := g.step(doRaise, comm)
 		p.ranks, p.how = g.some(), g.IntN(raises)
-		if s.scope == nil && p.how == byThrow {
+		if s.scope == nil && p.how == byThrow || g.several != nil && !s.tried[comm] {
 			p.how = byReturn
 		}
 		if g.IntN(2) == 0 {
@@ -287,10 +317,14 @@ func (g *generator) derive(s *scene, parent int) *step {
 	p.how, p.absorb, p.close = g.IntN(2), g.IntN(2) == 0, g.IntN(2) == 0
 	p.arg = 1 + g.IntN(3)
 	g.derived[p.id] = true
+	if g.several != nil {
+		g.parent[p.id] = parent
+	}
 	inner := s.enter()
 	if p.absorb {
 		inner.vars = nil
 	}
+	inner.watched = s.watched // until the end of the scope
 	inner.vars = append(inner.vars[:len(inner.vars):len(inner.vars)], p.id)
 	inner.aligned = map[int]bool{p.id: true}
 	p.body = g.body(inner)

@@ -26,6 +26,7 @@ type history struct {
 	dead     map[int]bool // ranks of the world whose process was ended
 
 	planned bool // more ranks may die, by a plan
+	several bool // ranks have several goroutines: which errors are in a verdict depends on which comes first
 	rescues int  // number of spares that were taken
 
 	// Under ErrorsReturn with the backend ulfm:
@@ -60,6 +61,9 @@ type raise struct {
 	// certain: all ranks will be told of it, unless a corruption comes first.
 	certain bool
 	members []int // of the communicator, in the world
+	// never: the rank has raised it when it had been told of an error that its scope had (T2, T3).
+	never bool
+	place []string // the Trys of the communicator around, the outermost first
 }
 
 // An event is one call of the public interface at one rank that may tell it of an error.
@@ -77,6 +81,13 @@ type event struct {
 	closed bool
 	// pends: the call receives from any rank.
 	pends bool
+
+	in      *running // the innermost scope around the call
+	owner   *running // the Try whose error it is; nil: the rank has not come to it
+	beside  bool     // the call is in a goroutine of its own
+	listens bool     // which may outlive the scope
+	outside bool     // the context is from outside of all scopes
+	scope   bool     // the call is the Try or TryAll in
 }
 
 func newHistory(n int) *history {
@@ -123,10 +134,15 @@ func (h *history) failf(rule, format string, args ...any) {
 
 // raise records that a rank is about to raise an error.
 func (h *history) raise(c *inst, rank int, message string, corrupt, certain bool) {
+	h.raiseIn(nil, c, rank, message, corrupt, certain)
+}
+
+// raiseIn is raise inside a scope.
+func (h *history) raiseIn(in *running, c *inst, rank int, message string, corrupt, certain bool) {
 	if len(message) > mpicx.MaxMessage {
 		message = message[:mpicx.MaxMessage-8] // the library cuts it: only this part is compared
 	}
-	r := raise{c.name, c.rankOf(rank), rank, report{c.name, c.rankOf(rank), message, corrupt}, h.now(), time.Now(), certain, c.members}
+	r := raise{c.name, c.rankOf(rank), rank, report{c.name, c.rankOf(rank), message, corrupt}, h.now(), time.Now(), certain && !h.several, c.members, false, in.place(c.name)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.raised[r.what] = append(h.raised[r.what], r)
@@ -150,7 +166,7 @@ func (h *history) owner(failures []mpicx.Failure, corrupt bool, candidates ...*i
 		for _, c := range candidates {
 			for a := c; a != nil; a = a.parent {
 				unknown := func(f mpicx.Failure) bool {
-					return len(f.Message) < mpicx.MaxMessage-8 && h.raised[report{a.name, f.Rank, f.Message, corrupt}] == nil &&
+					return len(f.Message) < mpicx.MaxMessage-8 && h.raises(a.name, f, corrupt) == nil &&
 						!(isPassedOn(f.Message) && (lenient || h.raised[report{a.name, f.Rank, passedOn, corrupt}] != nil))
 				}
 				if !slices.Contains(possible, a) && !slices.ContainsFunc(failures, unknown) {
@@ -166,6 +182,21 @@ func (h *history) owner(failures []mpicx.Failure, corrupt bool, candidates ...*i
 		}
 	}
 	return nil, false
+}
+
+// raises returns what has raised a failure. A function may have returned before its rank has come to the
+// scope in which another error was raised: its message is followed by that of the other error.
+func (h *history) raises(comm string, f mpicx.Failure, corrupt bool) []raise {
+	if all := h.raised[report{comm, f.Rank, f.Message, corrupt}]; all != nil || !h.several {
+		return all
+	}
+	for what, all := range h.raised {
+		rest, is := strings.CutPrefix(f.Message, what.message)
+		if is && what.comm == comm && what.rank == f.Rank && what.corrupt == corrupt && strings.Contains(rest, ": mpicx: ") {
+			return all
+		}
+	}
+	return nil
 }
 
 // isReturned reports whether an operation ended because it needs a rank that has returned.
@@ -185,7 +216,11 @@ func isPassedOn(message string) bool {
 // classify determines what err, returned by a call on c, is. An error that the public interface
 // does not promise is a failure of the check.
 func (h *history) classify(e *event, candidates []*inst, deadline bool, allowed ...error) {
-	switch v := bare(e.err).(type) {
+	err := bare(e.err)
+	if e.scope && h.several {
+		err = verdictOf(err)
+	}
+	switch v := err.(type) {
 	case nil:
 		return
 	case *mpicx.CommCorruptedError:

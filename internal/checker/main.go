@@ -21,6 +21,7 @@ func main() {
 	seed := flag.Uint64("seed", 0, "run only the program of this `seed`, until it fails")
 	trace := flag.Bool("trace", false, "with -seed: print the program and what each rank was told")
 	parallel := flag.Bool("parallel", false, "let ranks run on all cores: more orders of events, and harder to repeat")
+	goroutines := flag.Uint64("goroutines", 50, "which share of the programs has several goroutines at a rank, in `percent`")
 	every := flag.Bool("every", false, "go on after a failure, and print each kind of failure once")
 	whole := flag.Bool("whole", false, "print programs that fail as they are, which takes no time")
 	testing.Init()
@@ -29,7 +30,7 @@ func main() {
 	if !*parallel {
 		runtime.GOMAXPROCS(1) // one order of events, usually
 	}
-	c := &checker{next: *from, until: *from + *programs, every: *every, whole: *whole, trace: *trace, out: os.Stdout, seen: make(map[string]int)}
+	c := &checker{next: *from, until: *from + *programs, goroutines: *goroutines, every: *every, whole: *whole, trace: *trace, out: os.Stdout, seen: make(map[string]int)}
 	if *long > 0 {
 		c.next, c.until, c.end = rand.Uint64N(1<<48), 1<<63, time.Now().Add(*long)
 	}
@@ -48,6 +49,7 @@ func main() {
 // A checker runs programs until one fails.
 type checker struct {
 	next, until uint64 // seeds
+	goroutines  uint64 // share of the programs with several, in percent
 	end         time.Time
 	tries       int // of each program; 0: one
 	every       bool
@@ -81,7 +83,7 @@ func (c *checker) print(start time.Time) {
 
 // one runs the program of a seed. If it fails, one prints a smaller program that fails.
 func (c *checker) one(t *testing.T, seed uint64) {
-	p := generate(seed)
+	p := generate(seed, c.goroutines)
 	var h *history
 	for range max(c.tries, 1) {
 		c.ran++
@@ -118,8 +120,8 @@ func (c *checker) one(t *testing.T, seed uint64) {
 		}
 		return false
 	})
-	fmt.Fprintf(c.out, "\nFAIL seed %d: %s\n\n%v\nWhat the ranks were told:\n%v\nReplay it: go run ./internal/checker -seed %d -trace\n\n",
-		seed, strings.Join(last.failures, "\n"), small, last, seed)
+	fmt.Fprintf(c.out, "\nFAIL seed %d: %s\n\n%v\nWhat the ranks were told:\n%v\nReplay it: go run ./internal/checker -seed %d -goroutines %d -trace\n\n",
+		seed, strings.Join(last.failures, "\n"), small, last, seed, c.goroutines)
 }
 
 // kindOf names the kind of a failure, the same for programs that fail alike: the rule, and the text

@@ -10,7 +10,8 @@ import (
 func (h *history) check() {
 	h.sameVerdicts()
 	h.sameUnits()
-	h.onceEach()
+	h.inScopes()
+	h.onlyOnce()
 	h.together()
 	h.onlyTheDead()
 }
@@ -85,26 +86,6 @@ func (h *history) sameUnits() {
 			} else if o != outcome {
 				h.failures = append(h.failures, fmt.Sprintf("%s is %s at rank %d and %s at rank %d", name, outcome, first, o, r))
 				return
-			}
-		}
-	}
-}
-
-// P1: a rank is told of a verdict once. Operations that it begins afterwards do not end with it,
-// unless it is final.
-func (h *history) onceEach() {
-	for r, events := range h.events {
-		first := make(map[string]int64)
-		for _, v := range events {
-			if v.of == "" || strings.HasPrefix(v.key, "corrupted") || strings.HasPrefix(v.what, "Err ") ||
-				strings.Contains(v.key, revokedBy) { // several revokes may tell of it
-				continue
-			}
-			if at, ok := first[v.of+v.key]; ok && v.begin > at {
-				h.failures = append(h.failures, fmt.Sprintf("P1: a verdict is told twice: %s to rank %d, by %s, begun after the first time", v.key, r, v.what))
-				return
-			} else if !ok {
-				first[v.of+v.key] = v.end
 			}
 		}
 	}

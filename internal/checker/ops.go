@@ -40,6 +40,7 @@ var opNames = [...]string{"barrier", "bcast", "reduce", "allreduce", "allgather"
 const (
 	tagRing  = 7
 	tagNever = 8 // no rank sends with it
+	tagSelf  = 9 // nor with this; ranks receive from themselves, which needs no rank that may have returned
 	tagStep  = 100
 )
 
@@ -63,7 +64,9 @@ func (r *rank) operate(s *step, e *env, c *inst) error {
 	o := &operation{rank: r, e: e, s: s, c: c, n: c.Size(), me: c.Rank(), base: int64(h.Sum32()) << 12, begin: r.now()}
 	err := o.do()
 	v := event{what: opNames[s.arg], comm: c, begin: o.begin, err: err, quiet: s.arg != opRingTest && s.arg != opRingAny, pends: s.arg == opGatherAny}
-	r.note(&v, e, false)
+	if !r.noteInGroup(&v, e) {
+		return err
+	}
 	if err == nil {
 		for _, check := range o.checks {
 			if err := check(); err != nil {
@@ -98,6 +101,8 @@ func (o *operation) scribble() {
 			b[i] = -1
 		}
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.late = append(o.late, func() {
 		for _, b := range bufs {
 			for i, v := range b {
@@ -123,7 +128,7 @@ func (o *operation) expect(buf []int64, of func(i int) int64) {
 }
 
 func (o *operation) do() error {
-	ctx, c := o.e.ctx, o.c.Comm
+	ctx, c := o.context(o.s, o.e, o.c), o.c.Comm
 	root := o.s.id % o.n
 	mine := func() []int64 { return o.buf(o.value(o.me)) }
 	sum := func(last int) func(int) int64 {
@@ -238,11 +243,15 @@ func (o *operation) ring() (recv, send future.Waiter) {
 		out[i] = o.value(o.me)
 	}
 	o.expect(in, func(int) int64 { return o.value(left) })
-	recv = mpicx.Recv(o.c.Comm, in, left, tagRing)
-	if o.s.arg == opRingSsend {
-		return recv, mpicx.Ssend(o.c.Comm, out, right, tagRing)
+	tag := tagRing
+	if o.e.tag != 0 {
+		tag = o.e.tag
 	}
-	return recv, mpicx.Send(o.c.Comm, out, right, tagRing)
+	recv = mpicx.Recv(o.c.Comm, in, left, tag)
+	if o.s.arg == opRingSsend {
+		return recv, mpicx.Ssend(o.c.Comm, out, right, tag)
+	}
+	return recv, mpicx.Send(o.c.Comm, out, right, tag)
 }
 
 // gatherAny receives from all others at the root, in any order.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -81,14 +82,15 @@ func (w *writer) step(s *step) {
 	c := name(s.comm)
 	switch s.kind {
 	case doOp:
-		w.line("%s(%s).Wait(ctx)", opNames[s.arg], c)
+		w.line("%s(%s).Wait(%s)", opNames[s.arg], c, s.context())
+	case doGroup:
+		w.group(s)
+	case doListen:
+		w.line("%sgo Recv(%s, a tag that nobody sends).Wait(%s)%s", w.only(s), c, s.context(), map[bool]string{true: ", and then " + c + ".Signal(ctx, late)"}[s.arg == 1])
+	case doWatch:
+		w.line("%sgo func() { compute(%s); %s.Signal(ctx, e%d) }()", w.only(s), w.late(s, 0), c, s.id)
 	case doRaise:
-		w.line("%s%s", w.only(s), [...]string{
-			fmt.Sprintf("return e%d", s.id),
-			fmt.Sprintf("mpicx.Throw(e%d)", s.id),
-			fmt.Sprintf("return %s.Signal(ctx, e%d)", c, s.id),
-			fmt.Sprintf("return %s.SignalError(ctx, %d + rank)", c, 100*s.id),
-		}[s.how])
+		w.line("%s", w.raises(s, c))
 	case doLeave:
 		w.line("%s%s", w.only(s), [...]string{"panic", "runtime.Goexit()", "mpicxtest.Die(world)"}[s.how])
 	case doExpire:
@@ -106,6 +108,9 @@ func (w *writer) step(s *step) {
 		deal := ""
 		if s.catch {
 			deal = fmt.Sprintf(" // a PropagatedError of %s is dealt with here", c)
+		}
+		if s.defers > 0 {
+			w.line("// if a Wait inside returns an error that all ranks have, %s", [...]string{"", "another is returned", "another is returned that wraps it", "another is thrown"}[s.defers])
 		}
 		if s.how == guard {
 			deal = " // a panic is taken for an error here"
@@ -141,4 +146,58 @@ func (w *writer) step(s *step) {
 		}
 		w.block("with "+name(s.id), s.body, end)
 	}
+}
+
+// context names the context with which a step waits.
+func (s *step) context() string {
+	if s.outside {
+		return "outside"
+	}
+	return "ctx"
+}
+
+func (w *writer) group(s *step) {
+	c := name(s.comm)
+	if slices.Contains(s.crew, crewChild) {
+		w.line("g%d := %s.Dup().Get(ctx)", s.id, c)
+	}
+	if s.stops {
+		w.line("g, ctx := errgroup.WithContext(ctx)")
+	} else {
+		w.line("g := new(errgroup.Group)")
+	}
+	for k, member := range s.crew {
+		w.line("g.Go: compute(%s); %s", w.late(s, k), [...]string{
+			fmt.Sprintf("barrier(%s).Wait(%s)", c, s.context()),
+			fmt.Sprintf("ring(%s, tag of its own).Wait(%s)", c, s.context()),
+			fmt.Sprintf("%s.Try(ctx, func(ctx) { ring(%s, tag of its own).Wait(ctx) })", c, c),
+			fmt.Sprintf("g%d.TryAll(ctx, func(ctx) { ring(g%d).Wait(ctx)%s })", s.id, s.id, map[bool]string{true: "; " + w.only(s) + "return another error"}[s.arg == 1]),
+			w.raises(s, c),
+			"until the above have ended: <-ctx.Done(); return ctx.Err()",
+			fmt.Sprintf("until the above have ended: Recv(%s, a tag that nobody sends).Wait(%s)", c, s.context()),
+			fmt.Sprintf("until the above have ended: Recv(%s, a tag that nobody sends).Test()", c),
+			fmt.Sprintf("until the above have ended: %s.Err()", c),
+		}[member])
+	}
+	w.line("return g.Wait()")
+}
+
+// late says when a step's goroutine begins at each rank.
+func (w *writer) late(s *step, k int) string {
+	var all []string
+	for r := range w.ranks {
+		if d := s.late(r, k); d > 0 {
+			all = append(all, fmt.Sprintf("%d: %v", r, d))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+func (w *writer) raises(s *step, c string) string {
+	return w.only(s) + [...]string{
+		fmt.Sprintf("return e%d", s.id),
+		fmt.Sprintf("mpicx.Throw(e%d)", s.id),
+		fmt.Sprintf("return %s.Signal(ctx, e%d)", c, s.id),
+		fmt.Sprintf("return %s.SignalError(ctx, %d + rank)", c, 100*s.id),
+	}[s.how]
 }

@@ -12,6 +12,7 @@ type program struct {
 	backend string
 	net     uint64 // seed of the delays of the error channel's messages; 0: none
 	returns bool   // SetErrhandler(ErrorsReturn)
+	several bool   // it has several goroutines at a rank
 	plan    string // of deaths, in the language of internal/fault
 	body    []*step
 }
@@ -37,6 +38,9 @@ const (
 	doRevoke             // some ranks revoke
 	doClose              // the end of a communicator, before that of its block
 	doPair               // a message between two ranks
+	doGroup              // an error group, in a scope
+	doListen             // some ranks have a goroutine receive what nobody sends; it may outlive the scope
+	doWatch              // some ranks have a goroutine that signals later; it may outlive the scope's function
 )
 
 // A step of a program. The kind determines which fields it uses.
@@ -48,6 +52,12 @@ type step struct {
 	delay []int // ticks for which each rank computes before
 	how   int   // one of the constants below, by kind
 	arg   int
+
+	crew    []int  // doGroup: its goroutines
+	stops   bool   // doGroup: the context of its goroutines ends with the first error
+	seed    uint64 // doGroup, doListen, doWatch: of the times at which goroutines begin; 0: at once
+	outside bool   // doOp, doGroup, doListen: waits with a context that no scope ends
+	defers  int    // doScope: how its function replaces an error of a Wait; 0: not
 
 	catch  bool // doScope: errors of the communicator that leave the scope are handled
 	absorb bool // doDerive: errors that corrupt the communicator are handled too
@@ -84,6 +94,29 @@ const (
 	closeHelper  // operations that another of its goroutines watches
 	closeNever   // a receive of a message that no rank sends
 	closings
+)
+
+// The goroutines of a group.
+const (
+	crewOp    = iota // an operation of all ranks
+	crewRing         // the same, of messages with a tag of their own
+	crewTry          // the same, in a Try
+	crewChild        // the same, in a TryAll on a communicator of its own, in which some ranks may fail
+	crewRaise        // an error of some ranks
+	// These end when all others have ended.
+	crewStop  // returns its context's error
+	crewNever // receives what nobody sends
+	crewTest  // asks whether it has received that
+	crewErr   // asks Err
+	crews
+)
+
+// How a function defers an error: an error of its own that has come after another.
+const (
+	deferOwn  = 1 + iota // in its place
+	deferWrap            // around it
+	deferThrow
+	defers
 )
 
 // Scopes.
@@ -124,7 +157,7 @@ func cloneAll(steps []*step) []*step {
 	var all []*step
 	for _, s := range steps {
 		c := *s
-		c.delay = slices.Clone(s.delay)
+		c.delay, c.crew = slices.Clone(s.delay), slices.Clone(s.crew)
 		c.body, c.then = cloneAll(s.body), cloneAll(s.then)
 		all = append(all, &c)
 	}
@@ -139,7 +172,7 @@ func (p *program) size() int {
 func sizeOf(steps []*step) int {
 	n := 0
 	for _, s := range steps {
-		n += 10 + sizeOf(s.body) + sizeOf(s.then) + max(s.repeat, 1)
+		n += 10 + sizeOf(s.body) + sizeOf(s.then) + max(s.repeat, 1) + 3*len(s.crew) + min(s.defers, 1)
 		for _, d := range s.delay {
 			n += min(d, 1)
 		}
@@ -148,7 +181,7 @@ func sizeOf(steps []*step) int {
 				n++
 			}
 		}
-		for _, b := range []bool{s.catch, s.absorb, s.close, s.replace} {
+		for _, b := range []bool{s.catch, s.absorb, s.close, s.replace, s.stops, s.outside, s.seed != 0} {
 			if b {
 				n++
 			}

@@ -133,7 +133,7 @@ func (r *rank) after(s *step, e *env, c, d *inst, check func(c, d *inst)) error 
 	check(c, d)
 	r.outcome("H5: members of "+d.name, fmt.Sprint(d.members, d.taken))
 	r.excluded(c, d)
-	r.insts = append(r.insts, d)
+	r.joins(d)
 	inner.scopes = e.scopes
 	inner.comms = maps.Clone(e.comms)
 	inner.comms[s.id] = d

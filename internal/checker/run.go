@@ -26,7 +26,7 @@ const idle = 24 * time.Hour
 // play runs a program once and returns the history, which includes the failures.
 func play(t *testing.T, p *program) (h *history) {
 	h = newHistory(p.ranks + p.spares)
-	h.planned = p.plan != ""
+	h.planned, h.several = p.plan != "", p.several
 	h.byHand = p.returns && p.backend == "ulfm"
 	defer func() {
 		if v := recover(); v != nil {
@@ -76,9 +76,10 @@ func inBubble(p *program, h *history) {
 			h.failures = h.failures[:1]
 		}
 	}()
+	whole := ctx
 	go func() {
 		done <- mpicx.Run(ctx, func(ctx context.Context, w *mpicx.Comm) error {
-			r := &rank{history: h, id: w.Rank(), mortal: p.backend == "ulfm", byHand: h.byHand}
+			r := &rank{history: h, id: w.Rank(), mortal: p.backend == "ulfm", byHand: h.byHand, released: whole}
 			r.world = &inst{Comm: w, name: "world", members: everybody, taken: make([]int, p.ranks)}
 			if w.Incarnation() > 0 {
 				r.id = p.ranks + h.taken()

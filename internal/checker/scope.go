@@ -61,6 +61,13 @@ func (r *rank) scope(s *step, e *env, c *inst) error {
 // once runs the scope once. A step's panic comes out of Guard unchanged; the program treats it as
 // an error.
 func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
+	in := &running{step: s, comm: c, around: e.in, begun: r.now(), name: fmt.Sprint(s.id, e.path), entered: make(map[string]*running)}
+	if around := in.around.try(c.name); around != nil && s.how != guard {
+		r.mu.Lock()
+		around.entered[in.name] = in
+		r.mu.Unlock()
+	}
+	e.in = in
 	var local error // this rank's error, which it has told to no other rank yet
 	name := [...]string{"Try", "TryAll", "Guard"}[s.how]
 	body := func(ctx context.Context) (err error) {
@@ -81,20 +88,36 @@ func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
 			default:
 				// The error of a context that was ended by an error stands for that error, which is
 				// on its way.
-				own := !isVerdict(err) && !errors.Is(err, context.Canceled)
+				mine := !isVerdict(err) || isDeferring(err)
+				own := mine && !errors.Is(err, context.Canceled)
 				if own && !strings.Contains(err.Error(), " of rank ") { // the library's error: wrapped to make it unique
 					err = fmt.Errorf("at %d: %w", r.now(), err)
 				}
 				if own {
 					local = err
 				}
-				r.raise(c, r.id, err.Error(), false, own)
+				r.mu.Lock()
+				never := e.in.settled(c) || errors.Is(err, context.Canceled) && s.plain()
+				r.mu.Unlock()
+				if r.several && never && mine {
+					r.tooLate(e, c, err.Error())
+				} else {
+					r.raiseIn(e.in, c, r.id, err.Error(), false, own)
+				}
+			}
+			if v != nil || err != nil {
+				r.returns(in, errOver)
 			}
 			if v != nil {
 				panic(v)
 			}
 		}()
 		err = r.all(s.body, e)
+		if err == nil {
+			r.returns(in, nil)
+		} else {
+			err = r.deferred(s, e, err)
+		}
 		returned = true
 		return err
 	}
@@ -106,7 +129,7 @@ func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
 			if !ok || s.how != guard {
 				panic(v)
 			}
-			c.unwound = true
+			r.unwinds(c)
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
@@ -117,15 +140,18 @@ func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
 		err = c.TryAll(ctx, body)
 	case guard:
 		if err = c.Guard(ctx, body); err != nil {
-			c.unwound = true
+			r.unwinds(c)
 			if !r.above(err, c) { // enclosing scopes see another error
 				err = &left{c.name, err}
 			}
 		}
 	}
 	if s.how != guard {
-		v := event{what: name, comm: c, begin: begin, err: err, quiet: true}
+		v := event{what: name, comm: c, begin: begin, err: err, quiet: true, scope: true}
 		r.note(&v, e, false)
+		r.mu.Lock()
+		in.ended, in.of, in.key, in.failed = v.end, v.of, v.key, err != nil
+		r.mu.Unlock()
 		if local != nil {
 			r.origin(name, c, local, err)
 		}
@@ -138,9 +164,12 @@ func (r *rank) origin(name string, c *inst, local, err error) {
 	if err == nil {
 		r.failf("P1", "%s on %s at rank %d returns nil after %q", name, c.name, r.id, local)
 	}
-	v, ok := err.(*mpicx.PropagatedError)
+	v, ok := errors.AsType[*mpicx.PropagatedError](err)
 	if !ok {
 		return
+	}
+	if r.several && r.ofComm(err, c) && !c.unwound && !errors.Is(err, local) {
+		r.failf("T2", "errors.Is does not find %q in what %s on %s returns at rank %d after it: %v", local, name, c.name, r.id, err)
 	}
 	for _, f := range v.Failures {
 		if f.Rank == c.Rank() && f.Message == local.Error() && !errors.Is(err, local) {
@@ -159,7 +188,7 @@ func (r *rank) above(err error, c *inst) bool {
 // that c is derived from, or one of the others.
 func (r *rank) ownerOf(err error, c *inst, others ...*inst) (owner *inst, known bool) {
 	candidates := append([]*inst{c}, others...)
-	switch v := bare(err).(type) {
+	switch v := verdictOf(bare(err)).(type) {
 	case *mpicx.PropagatedError:
 		return r.owner(v.Failures, false, candidates...)
 	case *mpicx.CommCorruptedError:
@@ -180,7 +209,7 @@ func (r *rank) unit(s *step, e *env, c *inst, err error) {
 		}
 	}
 	if r.ofComm(err, c) {
-		outcome = err.Error()
+		outcome = verdictOf(err).Error()
 	} else if err != nil {
 		return // of a communicator that c is derived from, or final
 	}
@@ -189,13 +218,36 @@ func (r *rank) unit(s *step, e *env, c *inst, err error) {
 
 // ofComm reports whether err is a PropagatedError of c itself.
 func (r *rank) ofComm(err error, c *inst) bool {
-	_, ok := err.(*mpicx.PropagatedError)
+	if _, out := err.(*left); out {
+		return false
+	}
+	ok := isPropagation(err)
 	owner, _ := r.ownerOf(err, c)
 	return ok && owner == c
+}
+
+func isPropagation(err error) bool { return is[*mpicx.PropagatedError](err) }
+
+// verdictOf is the verdict that a Try returns, which may wrap an error of this rank.
+func verdictOf(err error) error {
+	if p, ok := errors.AsType[*mpicx.PropagatedError](err); ok {
+		return p
+	}
+	if k, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok {
+		return k
+	}
+	return err
 }
 
 // asThrown returns the error that a panic's value carries, if it was thrown.
 func asThrown(v any) (err error, ok bool) { //nolint:revive // the order of a type assertion
 	t, ok := v.(future.Thrown)
 	return t.Err, ok
+}
+
+// unwinds notes that the rank has left c's Guard by an error of its own.
+func (r *rank) unwinds(c *inst) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c.unwound = true
 }

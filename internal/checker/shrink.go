@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // shrink looks for smaller programs that fail in the same way, until it finds no more. A program
 // fails if one of several runs fails: events at the same fake time have no order.
 func shrink(p *program, fails func(*program) bool) *program {
@@ -30,7 +32,7 @@ func candidates(p *program) []*program {
 		add(func(q *program) { q.body = edit(q.body, i, func(*step) []*step { return nil }) })
 	}
 	for i := range n { // replace a step by its body
-		if s := nth(p.body, i); s.kind == doScope && !s.catch && !p.returns || s.kind == doRepair && !p.returns {
+		if s := nth(p.body, i); s.kind == doScope && !s.catch && !p.returns && !(p.several && s.how != guard) || s.kind == doRepair && !p.returns {
 			add(func(q *program) { q.body = edit(q.body, i, func(s *step) []*step { return s.body }) })
 		}
 	}
@@ -67,6 +69,21 @@ func candidates(p *program) []*program {
 		}
 		if s.close {
 			change(func(s *step) { s.close = false })
+		}
+		if s.outside {
+			change(func(s *step) { s.outside = false })
+		}
+		if s.defers > 0 {
+			change(func(s *step) { s.defers = 0 })
+		}
+		if s.seed != 0 {
+			change(func(s *step) { s.seed = 0 })
+		}
+		for k := range s.crew {
+			change(func(s *step) { s.crew = slices.Delete(s.crew, k, k+1) })
+		}
+		if s.stops && !slices.Contains(s.crew, crewTry) {
+			change(func(s *step) { s.stops = false })
 		}
 		if s.replace {
 			change(func(s *step) { s.replace = false })

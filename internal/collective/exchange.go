@@ -165,18 +165,22 @@ func (x *Exchange) add(kind transport.Kind, peer int, b []byte) *transport.Reque
 	return r
 }
 
-// Copy copies bytes of this rank's own while the messages of the step are under way. A step calls
-// it at most once. Nothing is written in place, because others may be reading it.
-func (x *Exchange) Copy(to, from []byte) {
-	if unsafe.SliceData(to) != unsafe.SliceData(from) {
-		x.to, x.from = to, from
-	}
-}
+// Copy places bytes of this rank's own while the messages of the step are under way. A step calls
+// it at most once.
+func (x *Exchange) Copy(to, from []byte) { x.to, x.from = to, from }
 
 func (x *Exchange) copy() {
 	if len(x.to) > 0 {
-		copy(x.to, x.from)
+		place(x.to, x.from)
 		x.to, x.from = nil, nil
+	}
+}
+
+// place copies bytes of the program that may be where they belong already. Nothing is written in
+// place, because others may be reading it.
+func place(to, from []byte) {
+	if unsafe.SliceData(to) != unsafe.SliceData(from) {
+		copy(to, from)
 	}
 }
 

@@ -23,14 +23,14 @@ func (a *Gather) Step(k int, x *Exchange) bool {
 	switch {
 	case k == 0:
 		switch {
-		case children == 0:
-			a.part = a.Send
 		case v == 0 && a.Root == 0:
 			a.part = a.Recv
+		case children == 0:
+			a.part = a.Send
 		default:
 			a.part = x.Scratch(subtree(v, n) * b)
 		}
-		copy(a.part, a.Send)
+		place(a.part, a.Send)
 		for i := range children {
 			child := binomial.Child(v, i)
 			x.Recv(t.rank(child, x), a.part[(child-v)*b:][:subtree(child, n)*b])
@@ -38,9 +38,10 @@ func (a *Gather) Step(k int, x *Exchange) bool {
 		return true
 	case v > 0:
 		x.Send(t.rank(binomial.Parent(v), x), a.part)
-	case a.Root > 0 || children == 0: // from tree order to the order of ranks
+	case a.Root > 0: // from tree order to the order of ranks
 		split := (n - a.Root) * b
-		copy(a.Recv[a.Root*b:], a.part[:split])
+		place(a.Recv[a.Root*b:], a.Send)
+		copy(a.Recv[(a.Root+1)*b:], a.part[b:split])
 		copy(a.Recv, a.part[split:])
 	}
 	return false
@@ -79,7 +80,11 @@ func (a *Scatter) Step(k int, x *Exchange) bool {
 		}
 		return true
 	}
-	copy(a.Recv, a.part)
+	if v == 0 {
+		place(a.Recv, a.Send[a.Root*b:][:b])
+	} else {
+		copy(a.Recv, a.part)
+	}
 	for i := binomial.Children(v, n) - 1; i >= 0; i-- {
 		child := binomial.Child(v, i)
 		x.Send(t.rank(child, x), a.part[(child-v)*b:][:subtree(child, n)*b])
@@ -171,7 +176,7 @@ func (a *Allgatherv) Step(k int, x *Exchange) bool {
 	part := func(r int) []byte { return a.Recv[a.At[r]:a.At[r+subtree(r, n)]] }
 	switch k {
 	case 0:
-		copy(a.Recv[a.At[v]:a.At[v+1]], a.Send)
+		place(a.Recv[a.At[v]:a.At[v+1]], a.Send)
 		for i := range binomial.Children(v, n) {
 			child := binomial.Child(v, i)
 			x.Recv(child, part(child))

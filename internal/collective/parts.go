@@ -12,6 +12,15 @@ func even(length, element, n int) Parts {
 	return p
 }
 
+// Digest returns a number of 20 bits that other parts are unlikely to have.
+func (p Parts) Digest() (d int) {
+	var h uint64
+	for _, at := range p {
+		h = (h ^ h>>32 ^ uint64(at)) * 0x9e3779b97f4a7c15 // 2⁶⁴ divided by the golden ratio
+	}
+	return int(h >> 44)
+}
+
 // of returns the part of rank r.
 func (p Parts) of(b []byte, r int) []byte { return p.span(b, r, r+1) }
 

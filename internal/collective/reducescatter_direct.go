@@ -25,7 +25,7 @@ func (a *ReduceScatterDirect) Step(k int, x *Exchange) bool {
 		return true
 	}
 	if n == 1 {
-		copy(a.Recv, own)
+		place(a.Recv, own)
 		return false
 	}
 	arrived := func(r int) []byte {

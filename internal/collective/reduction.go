@@ -62,8 +62,6 @@ func (a *Reduction) segment() int { return max(1, chainSegment/a.Element) * a.El
 
 // settle copies the value to Acc if it was combined with no other.
 func (a *Reduction) settle() {
-	if len(a.value) > 0 && &a.value[0] != &a.Acc[0] {
-		copy(a.Acc, a.value)
-	}
+	place(a.Acc, a.value)
 	a.value = a.Acc
 }

@@ -58,6 +58,8 @@ var (
 	_ = mpicx.Message{Source: int(0), Tag: int(0), Bytes: int(0)}
 	_ = future.Thrown{Err: error(nil)}
 
+	_ func(*mpicx.MPIError) int = (*mpicx.MPIError).ErrorCode
+
 	// Errors are errors as they stand here: that is what errors.AsType asks for.
 	_ = []error{
 		(*mpicx.PropagatedError)(nil), (*mpicx.CommCorruptedError)(nil), (*mpicx.MPIError)(nil), (*mpicx.PanicError)(nil),
@@ -93,6 +95,12 @@ var (
 	_ func(*mpicx.Persistent) status                                      = (*mpicx.Persistent).Start
 	_ func(testing.TB, int, func(context.Context, *mpicx.Comm) error)     = mpicxtest.Run
 	_ func(*mpicx.Comm)                                                   = mpicxtest.Die
+	_ func(testing.TB)                                                    = mpicxtest.NeedsULFM
+)
+
+var (
+	_ func(_ testing.TB, ranks int, plan string, fn func(context.Context, *mpicx.Comm) error, opts ...mpicx.Option) []int = mpicxtest.RunFaults
+	_ func(_ *testing.T, ranks int, fn func(context.Context, *mpicx.Comm) error, opts ...mpicx.Option)                    = mpicxtest.EveryDeath
 )
 
 type (

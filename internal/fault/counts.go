@@ -7,6 +7,19 @@ import (
 	"strings"
 )
 
+// Operations returns how many operations a rank has begun. It is 0 for a rank that was not wrapped.
+func (p *Plan) Operations(rank int) int {
+	p.mu.Lock()
+	v := p.victims[rank]
+	p.mu.Unlock()
+	if v == nil {
+		return 0
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.counts[moment{kind: operation}]
+}
+
 // String says which moments the rank has passed: how many operations it has begun, in which
 // steps of which collectives, and how many messages of which protocols it has sent.
 func (v *victim) String() string {

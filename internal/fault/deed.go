@@ -42,6 +42,11 @@ func (d Deed) how() string {
 	return ""
 }
 
+// Deadly reports whether a rank may die by the plan.
+func (p *Plan) Deadly() bool {
+	return slices.ContainsFunc(p.statements, func(s statement) bool { return s.Stop == 0 })
+}
+
 // OfProcesses returns an error if the plan does something that can be done only to processes.
 func (p *Plan) OfProcesses() error {
 	i := slices.IndexFunc(p.statements, func(s statement) bool { return s.deed != Deed{} })

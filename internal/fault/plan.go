@@ -16,6 +16,9 @@ type Plan struct {
 	// the process survives. If Carry is nil, ranks are goroutines and die by their transport.
 	Carry func(statement int, d Deed)
 
+	// Counting says that ranks to which the plan does nothing are wrapped too, for Operations.
+	Counting bool
+
 	mu      sync.Mutex
 	killed  []int
 	victims map[int]*victim  // ranks that Wrap has wrapped

@@ -10,7 +10,7 @@ import (
 )
 
 // Wrap returns a transport that carries out the plan for one rank, given the rank's side of the
-// world. If the plan does nothing to the rank, or ranks can't die (Features.Deaths), it returns
+// world. If the plan does nothing to the rank and does not count, or ranks can't die (Features.Deaths), it returns
 // world itself. A Plan wraps the ranks of one run. No rank dies before its side of the world
 // has an error channel.
 //
@@ -22,7 +22,7 @@ func (p *Plan) Wrap(world transport.Comm) transport.Comm {
 			v.fates = append(v.fates, fate{m, s.deed, i})
 		}
 	}
-	if len(v.fates) == 0 || !world.Features().Deaths && p.Carry == nil {
+	if len(v.fates) == 0 && !p.Counting || !world.Features().Deaths && p.Carry == nil {
 		return world
 	}
 	p.mu.Lock()

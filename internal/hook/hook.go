@@ -1,11 +1,15 @@
 package hook
 
 import (
+	"errors"
 	"io"
 
 	"github.com/mpicx/go-mpicx/internal/timeline"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
+
+// ErrUnseen is the failure of a rank whose process has died, where the others do not survive that.
+var ErrUnseen = errors.New("its process has died; with -tags ulfm the others could continue without it")
 
 // Die marks the rank of a *mpicx.Comm as dead: from now on its operations reach no other rank.
 // Package mpicx sets it.

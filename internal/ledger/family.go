@@ -18,8 +18,7 @@ import (
 // neither from nor parent.
 func (l *Ledger) Make(c, from, parent *Comm, e transport.Epoch, agreed bool, ranks []int) bool {
 	c.ledger, c.epoch, c.ranks, c.ascending = l, e, ranks, slices.IsSorted(ranks)
-	l.clock++
-	c.born, c.alone = l.clock, [1]*Comm{c}
+	c.alone = [1]*Comm{c}
 	family := c.alone[:]
 	if from == nil {
 		l.world = c

@@ -36,7 +36,6 @@ type Ledger struct {
 
 	world   *Comm
 	last    *Error // the latest verdict
-	clock   int    // the number of communicators made and contexts ended so far
 	dead    bool   // this process has died: it takes no further part
 	over    bool   // the program has ended: operations that begin now are late
 	leaving bool   // the process may end, when all that it has raised is resolved
@@ -204,8 +203,7 @@ type Error struct {
 	Face    error            // the error that the program gets
 	Place   []int            // the path of the Try that it was raised in; nil: in none
 
-	told  bool // it is over or, if it is a corruption, a look has found it
-	known bool // it is a corruption that this program has raised
+	told bool // it is over or, if it is a corruption, a look has found it
 }
 
 // Corrupt says whether the error is a corruption.
@@ -237,6 +235,7 @@ type Comm struct {
 	forgetting bool // Forget was pushed
 	revoked    bool
 	unwound    bool     // this rank has corrupted it, which it does at most once
+	aware      bool     // so its program knows of the corruption
 	moving     int      // number of verdicts that are resolved and whose Advance is not done, or a buffer still in use
 	corrupted  *Error   // each look finds it
 	untold     []*Error // verdicts that are not over, oldest first
@@ -260,7 +259,6 @@ type Comm struct {
 	scopes *Scope // the running Try and Guard calls: a list
 	told   int    // number of verdicts, here and at ancestors, that are over
 	tries  int    // number of outermost Try calls since the last of these
-	born   int    // the ledger's clock when it was made
 	votes  []*Vote
 
 	ranks     []int // the members' ranks in the world; nil: the same as here

@@ -160,7 +160,7 @@ func (c *Comm) resolved() any {
 // if c is not corrupted. An operation begun on a corrupted communicator without that
 // knowledge must not match one begun with it.
 func (c *Comm) Knows() bool {
-	return c.corrupted == nil || c.corrupted.told || c.corrupted.known || c.unwound
+	return c.corrupted == nil || c.corrupted.told || c.aware || c.corrupted.Comm.aware
 }
 
 // UntoldAbove returns the corruption of an ancestor that the program has not been told, and
@@ -168,7 +168,7 @@ func (c *Comm) Knows() bool {
 // were told the ancestor's will not come to repair c (D2).
 func (c *Comm) UntoldAbove() *Error {
 	for a := c.parent; a != nil; a = a.parent {
-		if e := a.corrupted; e != nil && !e.told && !e.known {
+		if e := a.corrupted; e != nil && !e.told && !e.Comm.aware {
 			e.told = true
 			return e
 		}

@@ -9,7 +9,7 @@ func (c *Comm) Raise(r *Raised) *Raised {
 		return nil
 	}
 	r.Comm = c
-	c.unwound = c.unwound || r.Corrupt
+	c.unwound, c.aware = c.unwound || r.Corrupt, c.aware || r.Corrupt
 	c.raised = append(c.raised, r)
 	c.open = true
 	c.update()

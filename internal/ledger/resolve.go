@@ -64,7 +64,7 @@ func (c *Comm) Resolved(v *errchan.Verdict, rank int) {
 	switch {
 	case c.corrupted != nil: // by an ancestor's error, which is final
 	case e.Corrupt():
-		c.corrupted, e.known = e, c.unwound
+		c.corrupted = e
 	case !c.closed || c.child != nil: // looks at derived communicators find it here
 		c.untold = append(c.untold, e)
 	}

@@ -270,6 +270,10 @@ var verbs = map[string]func(s *script){
 		e, next := s.scopes[s.name()].Leave(s.flag("own"), has)
 		s.printf("%s%s\n", [...]string{Return: "return", Signal: "signal", Await: "await"}[next], after(e))
 	},
+	// over SCOPE: what is it over with?
+	"over": func(s *script) {
+		s.printf("%s\n", cmp.Or(strings.TrimSpace(after(s.scopes[s.name()].Over())), "none"))
+	},
 	// failure SCOPE: which error has ended its context?
 	"failure": func(s *script) {
 		e, pending := s.scopes[s.name()].Failure()
@@ -279,10 +283,8 @@ var verbs = map[string]func(s *script){
 			s.printf("%s\n", cmp.Or(strings.TrimSpace(text), "none"))
 		}
 	},
-	// concerns SCOPE on=NAME: does that error concern what begins on NAME with the context?
-	"concerns": func(s *script) {
-		s.printf("%t\n", s.scopes[s.name()].Concerns(s.commNamed(s.word("on", "world"))))
-	},
+	// in-vain SCOPE: has its context ended in vain?
+	"in-vain": func(s *script) { s.printf("%t\n", s.scopes[s.name()].InVain()) },
 	// late NAME: is an error that the program raises now not sent?
 	"late": func(s *script) { s.printf("%t\n", s.on().Late()) },
 	// end SCOPE: it returns.

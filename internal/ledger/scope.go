@@ -13,26 +13,28 @@ type Scope struct {
 
 	comm  *Comm
 	guard bool
-	// around is the next scope outside on the same communicator.
-	around *Scope
+	// outside is the next scope outside, around that on the same communicator.
+	outside, around *Scope
 	// Of a Try: inner counts the running Try calls directly inside it, entered counts all
 	// Try calls directly inside it so far.
 	inner   int
 	entered int
 	path    []int
 
-	ended   bool
-	endedAt int    // the ledger's clock then
-	closed  bool   // the scope is over
-	err     *Error // what the scope returns, once it is known
-	from    *Comm  // of a Try that owns err: where it is untold; else nil
+	ended  bool
+	closed bool   // the scope is over
+	err    *Error // what the scope returns, once it is known
+	from   *Comm  // of a Try that owns err: where it is untold; else nil
 
 	next, prev *Scope // on the same communicator
 }
 
-// Open begins a scope inside around.
-func (c *Comm) Open(around *Scope, guard bool, owner any) *Scope {
-	s := &Scope{Owner: owner, comm: c, guard: guard, around: around, next: c.scopes}
+// Open begins a scope inside outside, which may be on any communicator.
+func (c *Comm) Open(outside *Scope, guard bool, owner any) *Scope {
+	s := &Scope{Owner: owner, comm: c, guard: guard, outside: outside, around: outside, next: c.scopes}
+	for s.around != nil && (s.around.comm != c || s.around.closed) {
+		s.around = s.around.outside
+	}
 	switch t := s.outerTry(); {
 	case t == nil && guard:
 	case t == nil:
@@ -76,6 +78,17 @@ func (s *Scope) Ended() bool { return s.ended }
 // Closed says whether the scope is over.
 func (s *Scope) Closed() bool { return s.closed }
 
+// Over returns the error with which the scope is over, or nil.
+func (s *Scope) Over() *Error {
+	switch {
+	case !s.closed:
+		return nil
+	case s.err != nil:
+		return s.err
+	}
+	return s.comm.corrupted
+}
+
 // catchUp ends the context for errors that came before the scope was opened, or while a Try
 // inside it was to report them.
 func (s *Scope) catchUp() {
@@ -116,12 +129,24 @@ func (c *Comm) claim() {
 			case s.guard && !e.Corrupt():
 			case !s.guard && !tried && s.inner == 0:
 				c.give(e, s, s.at(nil))
-			case s.err == nil && (s.guard || d != c && c.owners > 0):
+			case s.err == nil && (s.guard || d != c && c.owners > 0 && !s.encloses(e)):
 				s.err = e
 				s.interrupt(true)
 			}
 		}
 	}
+}
+
+// encloses says whether a Try inside s owns e. Then e is not the end of s.
+func (s *Scope) encloses(e *Error) bool {
+	for t := e.Comm.scopes; t != nil; t = t.next {
+		for o := t.outside; t.err == e && o != nil; o = o.outside {
+			if o == s {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // give gives e to owner, and to those inside of it that enclose s.
@@ -188,8 +213,7 @@ func (s *Scope) interrupt(all bool) {
 	if s.ended || !all && (s.guard || s.inner > 0) {
 		return
 	}
-	s.comm.ledger.clock++
-	s.ended, s.endedAt = true, s.comm.ledger.clock
+	s.ended = true
 	s.comm.ledger.push(Interrupt, s.comm).Scope = s
 }
 
@@ -222,7 +246,7 @@ func (s *Scope) Leave(own bool, has *Error) (e *Error, next Step) {
 		s.err = has
 		return has, Return
 	}
-	if c.isMoving() || c.Unwinding() && c.open {
+	if c.isMoving() {
 		return nil, Await
 	}
 	if s.err == nil || s.from != nil { // an ancestor's may be older
@@ -232,13 +256,16 @@ func (s *Scope) Leave(own bool, has *Error) (e *Error, next Step) {
 		e = s.err
 	}
 	switch {
-	case c.corrupted != nil && (c.unwound || e == c.corrupted): // what this rank has raised itself is final (C2)
-		c.corrupted.told = true
-		return c.corrupted, Return
+	case e != nil && e == c.corrupted:
+		e.told = true
+		return e, Return
+	case e == nil && c.Unwinding() && c.open: // the corruption that this rank has raised is the scope's
+		return nil, Await
 	case e != nil && s.at(e.Place) == nil && len(c.untold) > 0 && c.untold[0] == e && c.owners == 0:
 		c.end() // the others handle it in a Try that this rank does not come to
 		return e, Signal
 	case e != nil:
+		c.aware = false                  // of a corruption: the program is told of an older error
 		if s.from != nil && e != s.err { // an ancestor's; that of c belongs to the next Try
 			s.disown()
 			s.err = e
@@ -267,18 +294,11 @@ func (s *Scope) Failure() (e *Error, pending bool) {
 	}
 }
 
-// Concerns says whether the error that has ended the scope's context concerns what the
-// program does with that context on c. It does not if it was another scope's error, nor, if
-// it was final, on a communicator that was made since.
-func (s *Scope) Concerns(c *Comm) bool {
-	if s.closed {
-		return true
-	}
-	if s.comm.Broken() {
-		return c.ledger != s.comm.ledger || c.born < s.endedAt
-	}
+// InVain says whether the scope's context has ended in vain: the error was that of a Try inside, which
+// this rank had not come to. What waits with that context goes on.
+func (s *Scope) InVain() bool {
 	e, pending := s.Failure()
-	return e != nil || pending
+	return s.ended && e == nil && !pending && !s.closed && !s.comm.revoked
 }
 
 // Late says whether an error that the program raises now comes after one that its Try
@@ -343,10 +363,11 @@ func (s *Scope) disown() (last bool) {
 	return from.owners == 0
 }
 
-// outerTry returns the next Try outside; nil: there is none.
+// outerTry returns the next Try outside that is running; nil: there is none. A goroutine may outlive
+// the Try that it began in.
 func (s *Scope) outerTry() *Scope {
 	t := s.around
-	for t != nil && t.guard {
+	for t != nil && (t.guard || t.closed) {
 		t = t.around
 	}
 	return t

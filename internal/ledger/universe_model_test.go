@@ -186,13 +186,12 @@ func (m *model) leaves(own bool) (*heard, Step) {
 		}
 	}
 	switch {
-	case any(func(a *model) bool { return a.moving > 0 }),
-		any(func(a *model) bool { return a.unwound && a.corrupt == nil }) && m.open():
+	case any(func(a *model) bool { return a.moving > 0 }):
 		return nil, Await
-	case m.corrupt != nil && m.unwound:
-		return m.corrupt, Return
 	case h != nil:
 		return h, Return
+	case m.open() && any(func(a *model) bool { return a.unwound && a.corrupt == nil }):
+		return nil, Await
 	case own && !any(func(a *model) bool { return a.open() && a.corrupt == nil && (a != m || m.joined) }):
 		return nil, Signal
 	case any(func(a *model) bool { return a.open() && a.corrupt == nil }):

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -17,41 +18,38 @@ import (
 // A Job is the launcher's side of a job.
 type Job struct {
 	Place // the launcher's, after the last rank
+	// Started, unless it is nil, is called when a process has been started.
+	Started func(rank, pid int)
+
 	board board
-	stop  context.CancelFunc
+	stop  context.CancelCauseFunc
 	lives *os.File      // locked while this process lives
-	ready chan struct{} // closed when all have come, or stop has been called
-	peers *peers.Peers  // nil: not all have come; read only after ready is closed
+	ready chan struct{} // closed when all have come, or stop has been called; the fields below are read only then
+	peers *peers.Peers  // nil: it could not listen
+	err   error         // not all have come
 }
 
 // NewJob makes a job that begins with n processes; later more may be started in it. The caller
 // starts them, each with the Variables of its Place. When the caller's process ends, they end
 // too.
 func NewJob(n, later int) (*Job, error) {
-	if n < 1 || later < 0 || n+later > node.MostNeighbours {
-		those := ""
-		if later > 0 {
-			those = fmt.Sprintf(", and %d later", later)
-		}
-		return nil, fmt.Errorf("%d processes%s, expected 1 to %d: each looks for messages of each", n, those, node.MostNeighbours)
-	}
-	j := &Job{Place: Place{Rank: n, Size: n, Later: later}, ready: make(chan struct{})}
-	var err error
-	for _, in := range []string{"/dev/shm", os.TempDir()} { // the first is memory, if it exists and has room
-		sweep(in)
-		if err = j.make(in); err == nil {
-			break
-		}
-	}
-	if err != nil {
+	if err := Fits(n, later); err != nil {
 		return nil, err
 	}
+	j := &Job{Place: Place{Rank: n, Size: n, Later: later}, ready: make(chan struct{})}
+	if err := j.make("/dev/shm"); err != nil { // which is memory, if it exists and has room
+		if other := j.make(os.TempDir()); other != nil {
+			return nil, fmt.Errorf("%d bytes of shared memory: %w; %w", memorySize(j.all()), err, other)
+		}
+	}
 	var ctx context.Context
-	ctx, j.stop = context.WithCancel(context.Background())
+	ctx, j.stop = context.WithCancelCause(context.Background())
 	go func() {
 		defer close(j.ready)
-		j.peers, _ = peers.Join(ctx, j.Place.peers(), n, n+1)
-		if j.Later == 0 {
+		if j.peers, j.err = peers.Listen(j.Place.peers(), n, n+1); j.err == nil {
+			j.err = j.peers.Join(ctx)
+		}
+		if j.Later == 0 && j.err == nil {
 			_ = os.Remove(j.memory()) // all have mapped it, or none will
 			_ = os.Remove(j.dir)
 		}
@@ -59,8 +57,21 @@ func NewJob(n, later int) (*Job, error) {
 	return j, nil
 }
 
+// Fits returns an error if a job can't have so many processes.
+func Fits(n, later int) error {
+	if n >= 1 && later >= 0 && n+later <= node.MostNeighbours {
+		return nil
+	}
+	those := ""
+	if later != 0 {
+		those = fmt.Sprintf(", and %d later", later)
+	}
+	return fmt.Errorf("%d processes%s, expected 1 to %d: each looks for messages of each", n, those, node.MostNeighbours)
+}
+
 // make makes the job's directory and its files.
 func (j *Job) make(in string) (err error) {
+	sweep(in)
 	if j.dir, err = os.MkdirTemp(in, fmt.Sprint(prefix, os.Getpid(), "-")); err != nil {
 		return err
 	}
@@ -89,7 +100,7 @@ func makeFile(name string, size int) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = reserve(f, size); errors.Is(err, errors.ErrUnsupported) {
+	if err = pathError("fallocate", f.Name(), reserve(f, size)); errors.Is(err, errors.ErrUnsupported) {
 		_, err = f.Write(make([]byte, size))
 	}
 	if err == nil {
@@ -106,7 +117,17 @@ func makeFile(name string, size int) (*os.File, error) {
 }
 
 // lock fails if a process holds the file's lock, which it does until it ends.
-func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
+func lock(f *os.File) error {
+	return pathError("flock", f.Name(), syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB))
+}
+
+// pathError returns an error of the system with the name of the call and its file.
+func pathError(call, path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &os.PathError{Op: call, Path: path, Err: err}
+}
 
 const prefix = "mpicxrun-"
 
@@ -143,8 +164,9 @@ func (j *Job) ended(rank int) state {
 	select {
 	case <-j.ready:
 	default:
-		if err := peers.Ended(j.Place.peers(), rank, j.Size+1); err != nil {
-			j.stop()
+		// If the directory is gone, all have come.
+		if err := peers.Ended(j.Place.peers(), rank, j.Size+1); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			j.stop(fmt.Errorf("the others can't be told of the end of rank %d: %w", rank, err))
 		}
 	}
 	return was
@@ -173,7 +195,7 @@ func (j *Job) any(of state) bool {
 
 // Close removes what is left of the job in the file system.
 func (j *Job) Close() {
-	j.stop()
+	j.stop(nil)
 	<-j.ready
 	_ = os.RemoveAll(j.dir)
 	_ = j.lives.Close()

@@ -41,7 +41,8 @@ type end struct {
 
 // Run starts a process for each rank, by the command that the function returns, and waits until
 // they have ended. It forwards signals to them, and calls say with what happens. A process can have
-// others started later, whose Outcomes follow.
+// others started later, whose Outcomes follow. If one of the first can't be started, Run kills the
+// others, and returns an error and an Outcome. If there can be no job, it returns no Outcome.
 func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, say func(text string)) ([]Outcome, error) {
 	runtime.LockOSThread() // the processes end with it
 	defer runtime.UnlockOSThread()
@@ -65,10 +66,13 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 		}
 		c.SysProcAttr = attributes()
 		if err := c.Start(); err != nil {
-			return err
+			return refused(err)
 		}
 		running[r] = c.Process
 		unread++
+		if j.Started != nil {
+			j.Started(r, c.Process.Pid)
+		}
 		go func() {
 			state, _ := c.Process.Wait() // its error is in the state
 			ends <- end{rank: r, state: state}
@@ -77,17 +81,21 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 		}()
 		return nil
 	}
-	for range j.Size {
-		if err := start(); err != nil {
-			signalAll(running, syscall.SIGKILL)
-			for unread > 0 {
-				if (<-ends).read {
-					unread--
-				}
+	abort := func() {
+		signalAll(running, syscall.SIGKILL)
+		for unread > 0 {
+			if (<-ends).read {
+				unread--
 			}
-			return nil, err
 		}
 	}
+	for r := range j.Size {
+		if err := start(); err != nil {
+			abort()
+			return []Outcome{{}}, fmt.Errorf("rank %d can't be started: %w", r, err)
+		}
+	}
+	ready := j.ready
 	var asked <-chan time.Time
 	if j.Later > 0 {
 		ticker := time.NewTicker(lookOut)
@@ -102,6 +110,11 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 	next := syscall.SIGTERM
 	for order := 0; unread > 0; {
 		select {
+		case <-ready:
+			if ready = nil; j.err != nil {
+				abort()
+				return nil, j.err
+			}
 		case <-asked:
 			for len(running) > 0 && len(commands) < j.board.begun() {
 				r := len(commands)

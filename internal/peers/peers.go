@@ -34,6 +34,7 @@ type Peers struct {
 
 	mu      sync.Mutex
 	over    bool            // Close has been called
+	refused bool            // by the system in Join: the socket's name stays, so that the others see the end of this process
 	told    func(index int) // nil: Watch has not been called
 	changed chan struct{}   // one of peers has changed, during Join
 	readers sync.WaitGroup
@@ -172,8 +173,10 @@ func (s *sockets) listen(index int) (*net.UnixListener, error) {
 func (p *Peers) unlisten() {
 	if p.listener != nil {
 		_ = p.listener.Close()
-		_ = os.Remove(p.sockets.name(p.me))
-		p.clear()
+		if !p.refused {
+			_ = os.Remove(p.sockets.name(p.me))
+			p.clear()
+		}
 		p.sockets.close()
 		p.listener = nil
 	}
@@ -181,18 +184,21 @@ func (p *Peers) unlisten() {
 
 // Join connects this process with the others. The last process that joins, or closes, removes
 // the directory. Join returns once all others have come, or have ended. If ctx ends first, it
-// returns an error that names the processes that have not come.
+// returns an error that names the processes that have not come. If the system refuses a
+// connection, it returns that error. After an error the caller has to call Close: to the others,
+// this process has ended.
 func (p *Peers) Join(ctx context.Context) error {
 	defer p.unlisten()
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer p.listener.Close()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	all.Go(func() { p.accept(ctx, p.listener) })
+	caller := ctx
+	ctx, refused := context.WithCancelCause(ctx)
+	defer refused(nil)
+	all.Go(func() { p.accept(ctx, p.listener, refused) })
 	for i := range p.peers {
 		if i != p.me {
-			all.Go(func() { p.connect(ctx, i, p.sockets.name(i)) })
+			all.Go(func() { p.connect(ctx, i, p.sockets.name(i), refused) })
 		}
 	}
 	for {
@@ -203,6 +209,9 @@ func (p *Peers) Join(ctx context.Context) error {
 		select {
 		case <-p.changed:
 		case <-ctx.Done():
+			if p.refused = caller.Err() == nil; p.refused {
+				return context.Cause(ctx)
+			}
 			return fmt.Errorf("of %d processes %v have not come: %w", len(p.peers), missing, context.Cause(ctx))
 		}
 	}
@@ -248,14 +257,17 @@ func (p *Peers) change(how func()) {
 	}
 }
 
-// accept accepts connections of other processes, until l is closed. Each begins with the
-// process's index.
-func (p *Peers) accept(ctx context.Context, l *net.UnixListener) {
+// accept accepts connections of other processes, until l is closed or the system refuses one.
+// Each begins with the process's index.
+func (p *Peers) accept(ctx context.Context, l *net.UnixListener, refused context.CancelCauseFunc) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	for {
 		c, err := l.AcceptUnix()
-		if err != nil {
+		if errors.Is(err, net.ErrClosed) {
+			return
+		} else if err != nil {
+			refused(fmt.Errorf("no connection from another process: %w", err))
 			return
 		}
 		all.Go(func() {
@@ -263,7 +275,13 @@ func (p *Peers) accept(ctx context.Context, l *net.UnixListener) {
 			var hello [4]byte
 			_, err := io.ReadFull(c, hello[:])
 			index := int(binary.LittleEndian.Uint32(hello[:]))
-			ok := stop() && err == nil && index < len(p.peers) && index != p.me && sameUser(c)
+			ok := stop() && err == nil && index < len(p.peers) && index != p.me
+			if ok {
+				if err := sameUser(c); err != nil {
+					refused(fmt.Errorf("no connection from process %d: %w", index, err))
+					ok = false
+				}
+			}
 			if ok {
 				p.change(func() {
 					if ok = p.peers[index].from == nil && !p.over; ok {
@@ -279,7 +297,7 @@ func (p *Peers) accept(ctx context.Context, l *net.UnixListener) {
 }
 
 // connect connects with another process, once its socket is there.
-func (p *Peers) connect(ctx context.Context, index int, name string) {
+func (p *Peers) connect(ctx context.Context, index int, name string, refused context.CancelCauseFunc) {
 	var d net.Dialer
 	o := &p.peers[index]
 	most := max(10*time.Millisecond, time.Duration(len(p.peers))*time.Millisecond/2) // else many would only try
@@ -289,11 +307,16 @@ func (p *Peers) connect(ctx context.Context, index int, name string) {
 		case errors.Is(err, syscall.ECONNREFUSED):
 			p.end(index)
 			return
-		case err == nil:
+		case errors.Is(err, fs.ErrNotExist), os.IsTimeout(err): // it has not come, or has not accepted others (EAGAIN), or ctx ends
+		case err != nil:
+			refused(fmt.Errorf("no connection to process %d: %w", index, err))
+			return
+		default:
 			to := c.(*net.UnixConn)
-			if !sameUser(to) {
+			if err := sameUser(to); err != nil {
 				_ = to.Close()
-				break
+				refused(fmt.Errorf("no connection to process %d: %w", index, err))
+				return
 			}
 			var hello [4]byte
 			binary.LittleEndian.PutUint32(hello[:], uint32(p.me))
@@ -397,7 +420,10 @@ func (p *Peers) Kill(index int) error {
 	if to == nil || o.ended.Load() {
 		return os.ErrProcessDone
 	}
-	pid := pidOf(to)
+	pid, err := pidOf(to)
+	if err != nil {
+		return err
+	}
 	if pid <= 0 || pid == os.Getpid() {
 		return fmt.Errorf("the process at the other end of a socket: %w", errors.ErrUnsupported)
 	}
@@ -411,7 +437,7 @@ func (p *Peers) Kill(index int) error {
 	if err := raw.Control(func(fd uintptr) { over, _ = peek(fd) }); err != nil || over {
 		return os.ErrProcessDone
 	}
-	return process.Kill()
+	return os.NewSyscallError("kill", process.Kill())
 }
 
 // Leave tells the others not to report the end of this process, which will follow.

@@ -5,6 +5,7 @@ package peers_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -32,6 +33,7 @@ const (
 	envDir   = "PEERS_TEST_DIR"
 	envIndex = "PEERS_TEST_INDEX"
 	envSize  = "PEERS_TEST_SIZE"
+	envFiles = "PEERS_TEST_FILES" // how many more files process 0 may open when it has listened
 )
 
 func TestMain(m *testing.M) {
@@ -49,9 +51,19 @@ func live(dir string) {
 		}
 		return n
 	}
-	p, err := peers.Join(context.Background(), dir, number(envIndex), number(envSize))
+	p, err := peers.Listen(dir, number(envIndex), number(envSize))
 	if err != nil {
 		log.Fatal(err)
+	}
+	if os.Getenv(envFiles) != "" && number(envIndex) == 0 {
+		if err := limitFiles(number(envFiles)); err != nil {
+			log.Fatal(err)
+		}
+	}
+	if err := p.Join(context.Background()); err != nil {
+		_ = p.Close()
+		fmt.Println("refused", err)
+		select {}
 	}
 	p.Watch(func(index int) { fmt.Println("ended", index) })
 	fmt.Println("joined")
@@ -59,6 +71,20 @@ func live(dir string) {
 		endBy(in.Text(), p)
 	}
 }
+
+// limitFiles has this process open only this many more files.
+func limitFiles(more int) error {
+	next, err := syscall.Dup(0)
+	if err != nil {
+		return err
+	}
+	var l syscall.Rlimit
+	err = errors.Join(syscall.Close(next), syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l))
+	set(&l.Cur, next+more)
+	return errors.Join(err, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &l))
+}
+
+func set[T int64 | uint64](to *T, n int) { *to = T(n) }
 
 // endBy ends this process.
 func endBy(how string, p *peers.Peers) {
@@ -459,6 +485,20 @@ func TestMissing(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "of 3 processes [0 2] have not come")
 	require.NoDirExists(t, dir)
+}
+
+// If the system refuses a connection, Join says which call it has refused. To the others the process has ended, even
+// if it lives on.
+func TestRefused(t *testing.T) {
+	for _, files := range []string{"0", "1", "2"} { // it needs 4
+		t.Setenv(envFiles, files)
+		dir := newDir(t)
+		first, second, third := start(t, dir, 0, 3), start(t, dir, 1, 3), start(t, dir, 2, 3)
+		require.Regexp(t, `^refused no connection (to|from) .*(socket|accept4?): too many open files$`, first.says(t))
+		for _, p := range []*process{second, third} {
+			require.ElementsMatch(t, []string{"joined", "ended 0"}, []string{p.says(t), p.says(t)})
+		}
+	}
 }
 
 // A connection without an index, or with a wrong one, changes nothing.

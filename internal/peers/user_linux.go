@@ -1,36 +1,41 @@
 package peers
 
 import (
+	"cmp"
+	"fmt"
 	"net"
 	"os"
 	"syscall"
 )
 
-// sameUser says whether the process at the other end belongs to this user.
-func sameUser(c *net.UnixConn) bool {
-	cred := credentials(c)
-	return cred != nil && int(cred.Uid) == os.Geteuid()
+// sameUser returns an error if the process at the other end does not belong to this user.
+func sameUser(c *net.UnixConn) error {
+	cred, err := credentials(c)
+	if err == nil && int(cred.Uid) != os.Geteuid() {
+		err = fmt.Errorf("it belongs to user %d, expected %d", cred.Uid, os.Geteuid())
+	}
+	return err
 }
 
 // pidOf returns the pid of the process that listened at the other end when this one connected. It is 0 if the
 // process is in a PID namespace that this one does not see.
-func pidOf(c *net.UnixConn) int {
-	if cred := credentials(c); cred != nil {
-		return int(cred.Pid)
+func pidOf(c *net.UnixConn) (int, error) {
+	cred, err := credentials(c)
+	if err != nil {
+		return 0, err
 	}
-	return 0
+	return int(cred.Pid), nil
 }
 
-// credentials returns nil if c has been closed.
-func credentials(c *net.UnixConn) (cred *syscall.Ucred) {
+// credentials are those of the process at the other end.
+func credentials(c *net.UnixConn) (cred *syscall.Ucred, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	_ = raw.Control(func(fd uintptr) {
-		if cred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED); err != nil {
-			cred = nil
-		}
+	var refused error
+	err = raw.Control(func(fd uintptr) {
+		cred, refused = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
 	})
-	return cred
+	return cred, cmp.Or(err, os.NewSyscallError("getsockopt SO_PEERCRED", refused))
 }

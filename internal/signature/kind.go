@@ -5,9 +5,11 @@ import "fmt"
 // A Kind says which collective operation a call is. None stands for a point-to-point message.
 type Kind uint8
 
-// The kinds, in the order of their names. Release is what ranks do after Close by themselves.
+// The kinds. Refused is a call of any kind with a bad argument, at the rank that is its root. The others are in the order of their names. Release is
+// what ranks do after Close by themselves.
 const (
 	None Kind = iota
+	Refused
 	Agree
 	AgreeFailed
 	Allgather
@@ -65,19 +67,21 @@ const (
 	kinds
 )
 
-// A form says which fields a call of a kind has. They are the same at all ranks.
+// A form says which fields a call of a kind has. They are the same at all ranks. A spread call has a count for each
+// rank.
 type form struct {
-	name                             string
-	rooted, reducing, typed, counted bool
+	name                                     string
+	rooted, reducing, typed, counted, spread bool
 }
 
 var forms = [kinds]form{
 	None:                   {name: "none"},
+	Refused:                {name: "a call with a bad argument", rooted: true},
 	Agree:                  {name: "Agree"},
 	AgreeFailed:            {name: "AgreeFailed"},
 	Allgather:              {name: "Allgather", typed: true, counted: true},
 	AllgatherValue:         {name: "AllgatherValue"},
-	Allgatherv:             {name: "Allgatherv", typed: true},
+	Allgatherv:             {name: "Allgatherv", typed: true, spread: true},
 	Allreduce:              {name: "Allreduce", reducing: true, typed: true, counted: true},
 	AllreduceFunc:          {name: "AllreduceFunc", typed: true, counted: true},
 	AllreduceValue:         {name: "AllreduceValue", typed: true},
@@ -110,10 +114,10 @@ var forms = [kinds]form{
 	NewHalo:                {name: "NewHalo"},
 	Reduce:                 {name: "Reduce", rooted: true, reducing: true, typed: true, counted: true},
 	ReduceFunc:             {name: "ReduceFunc", rooted: true, typed: true, counted: true},
-	ReduceScatter:          {name: "ReduceScatter", reducing: true, typed: true, counted: true},
+	ReduceScatter:          {name: "ReduceScatter", reducing: true, typed: true, counted: true, spread: true},
 	ReduceScatterBlock:     {name: "ReduceScatterBlock", reducing: true, typed: true, counted: true},
 	ReduceScatterBlockFunc: {name: "ReduceScatterBlockFunc", typed: true, counted: true},
-	ReduceScatterFunc:      {name: "ReduceScatterFunc", typed: true, counted: true},
+	ReduceScatterFunc:      {name: "ReduceScatterFunc", typed: true, counted: true, spread: true},
 	ReduceValue:            {name: "ReduceValue", rooted: true, typed: true},
 	Release:                {name: "the end of Close"},
 	Replace:                {name: "Replace"},
@@ -128,6 +132,9 @@ var forms = [kinds]form{
 	SplitShared:            {name: "SplitShared"},
 	TryAll:                 {name: "TryAll"},
 }
+
+// IsSpread says whether calls of the kind have a count for each rank, the same at all ranks.
+func (k Kind) IsSpread() bool { return k < kinds && forms[k].spread }
 
 func (k Kind) String() string {
 	if k < kinds {

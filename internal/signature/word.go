@@ -44,7 +44,7 @@ func Structs(size int, digest uint64) Word {
 type Call struct {
 	Kind  Kind
 	Op    int // index in Ops
-	Root  int
+	Root  int // of a call with a count for each rank: a digest of the counts, in bytes
 	Of    Element
 	Count int
 }
@@ -65,7 +65,7 @@ var masks = func() (masks [1 << kindBits]Word) {
 		if f.reducing {
 			m |= field(1<<opBits-1, opAt, opBits)
 		}
-		if f.rooted {
+		if f.rooted || f.spread {
 			m |= field(1<<rootBits-1, rootAt, rootBits)
 		}
 		if f.counted {
@@ -87,11 +87,12 @@ func (w Word) Kind() Kind { return Kind(w.field(0, kindBits)) }
 // Element returns the element of the message or call.
 func (w Word) Element() Element { return Element(w.field(elementAt, elementBits)) }
 
-// Fits says whether the calls v and w may meet.
+// Fits says whether a rank that has made the call w may meet v: a rank whose own call was refused knows that, and may
+// meet all.
 func (w Word) Fits(v Word) bool { return w == v || w.fits(v) }
 
 func (w Word) fits(v Word) bool {
-	if w == 0 || v == 0 {
+	if w == 0 || v == 0 || w.Kind() == Refused {
 		return true
 	}
 	if !w.Element().fits(v.Element()) || w.Kind() != v.Kind() {
@@ -128,7 +129,7 @@ func (w Word) String() string {
 		return fmt.Sprintf("struct of %d bytes", w.field(sizeAt, sizeBits))
 	case kind == None:
 		return element
-	case kind >= kinds:
+	case kind >= kinds || kind == Refused:
 		return kind.String()
 	}
 	f := &forms[kind]

@@ -310,6 +310,9 @@ func (s *side) Leave(transport.Ending) {
 	}
 }
 
+// HasReturned returns false: a rank of a simulation that has left is needed by none, and dies only by itself.
+func (s *side) HasReturned(int) bool { return false }
+
 // Look does nothing: ranks that have left live, and need not learn which ranks need them.
 func (s *side) Look() {}
 

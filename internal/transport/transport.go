@@ -121,6 +121,9 @@ type Comm interface {
 	// programs have ended, then end with a *LeftError, when the messages of these ranks have
 	// arrived, errors included.
 	Leave(how Ending)
+	// HasReturned says whether the program of a member is known to have ended. It may have died since,
+	// because others needed it. Of one that Fails, HasReturned says no.
+	HasReturned(rank int) bool
 	// Look is called after this rank's program has begun to wait. It handles requests that need
 	// ranks whose programs have ended, or any other rank when all others have died, and has the
 	// calls of ranks compared that may wait for each other in different ones. It costs little.
@@ -377,6 +380,15 @@ type LibraryError struct {
 }
 
 func (e *LibraryError) Error() string { return e.Call + ": " + e.Text }
+
+// JobEndedError says that a process has died, and with it the job, which does not survive deaths.
+type JobEndedError struct {
+	Process int // of the job
+}
+
+func (e *JobEndedError) Error() string {
+	return fmt.Sprintf("process %d has died: this program needs all of them; if it is also built with -tags ulfm, it can continue without it", e.Process)
+}
 
 type constError string
 

@@ -15,12 +15,6 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-func ulfm(t *testing.T) {
-	if mpicx.Backend != "ulfm" {
-		t.Skip("the black channel sees no process die")
-	}
-}
-
 // value is what rank r saves in a version.
 func value(r, version int) []float64 {
 	x := make([]float64, 10+r)
@@ -108,7 +102,7 @@ func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...chec
 
 // A rank may die at any operation. The spare has its data then.
 func TestDeathAtEveryOperation(t *testing.T) {
-	ulfm(t)
+	mpicxtest.NeedsULFM(t)
 	for _, scheme := range []checkpoint.Option{checkpoint.Partner(1), checkpoint.RS(2, 1)} {
 		for _, rank := range []int{0, 2} {
 			deaths := 0
@@ -195,7 +189,7 @@ func lose(t *testing.T, s lossScheme, dying []int, check func(ctx context.Contex
 // Each scheme survives the deaths that it promises to. Everybody has his own part again, and
 // can load those of the dead.
 func TestDeaths(t *testing.T) {
-	ulfm(t)
+	mpicxtest.NeedsULFM(t)
 	for _, s := range schemes {
 		for _, dying := range s.survives {
 			t.Run(fmt.Sprint(s.name, dying), func(t *testing.T) {
@@ -226,7 +220,7 @@ func TestDeaths(t *testing.T) {
 
 // One more is an error that says what is lost, the same at all.
 func TestTooManyDeaths(t *testing.T) {
-	ulfm(t)
+	mpicxtest.NeedsULFM(t)
 	for _, s := range schemes {
 		for text, lost := range s.loses {
 			t.Run(fmt.Sprint(s.name, text), func(t *testing.T) {
@@ -256,7 +250,7 @@ func bytesOf(s string) []byte { return []byte(s) }
 
 // Under ErrorsReturn the program itself repairs what a death has broken.
 func TestErrorsReturn(t *testing.T) {
-	ulfm(t)
+	mpicxtest.NeedsULFM(t)
 	mpicxtest.RunFaults(t, 4, "must kill 2 at operation 40", func(ctx context.Context, world *mpicx.Comm) error {
 		world.SetErrhandler(mpicx.ErrorsReturn)
 		st, err := checkpoint.Open(ctx, world)

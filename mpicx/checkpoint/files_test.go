@@ -268,7 +268,7 @@ func TestNoRoomForFiles(t *testing.T) {
 
 // When more ranks die than the group survives, the files have an older version.
 func TestFilesAfterTooManyDeaths(t *testing.T) {
-	ulfm(t)
+	mpicxtest.NeedsULFM(t)
 	dir := t.TempDir()
 	s := lossScheme{"", checkpoint.Dir(dir, checkpoint.Every(2)), 4, nil, nil}
 	lose(t, s, []int{0, 1}, func(ctx context.Context, world *mpicx.Comm, st *checkpoint.Store, x []float64, v int, err error) error {

@@ -52,7 +52,7 @@ func deathsOf(ranks []int, rnd *rand.Rand) string {
 
 // Any two ranks of the group may die at any two moments. The spares have their data then.
 func TestDeathsOfPairs(t *testing.T) {
-	ulfm(t)
+	mpicxtest.NeedsULFM(t)
 	rnd := rand.New(rand.NewPCG(seedOf(t), 0))
 	deaths := 0
 	for range runs(10) {
@@ -92,7 +92,7 @@ func survivingOrLost(ctx context.Context, t *testing.T, world *mpicx.Comm) (*che
 // After three deaths the data are lost, or a repair between them has saved them. Which ranks have lost
 // theirs is the same at all survivors and spares.
 func TestDeathsOfTriples(t *testing.T) {
-	ulfm(t)
+	mpicxtest.NeedsULFM(t)
 	rnd := rand.New(rand.NewPCG(seedOf(t), 0))
 	lost := 0
 	for range runs(10) {
@@ -122,7 +122,7 @@ func TestDeathsOfTriples(t *testing.T) {
 
 // The same with processes that get a SIGKILL: every pair, and some triples.
 func TestProcessesOfGroup(t *testing.T) {
-	ulfm(t)
+	mpicxtest.NeedsULFM(t)
 	seed := seedOf(t)
 	for n, all := range map[int][][]int{2: sets(2), 3: sets(3)} {
 		for i, set := range all {
@@ -166,7 +166,7 @@ func TestProcessesOfGroup(t *testing.T) {
 // If the ranks die together behind a version that counts, while the next one is on its way to the
 // others, or not at all, the group survives any two, and names any three.
 func TestDeathsBehindAVersion(t *testing.T) {
-	ulfm(t)
+	mpicxtest.NeedsULFM(t)
 	for n := 2; n <= 3; n++ {
 		for i, set := range sets(n) {
 			for _, saving := range []bool{false, true} {

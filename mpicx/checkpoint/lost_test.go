@@ -201,7 +201,7 @@ func TestLostWithAllFiles(t *testing.T) {
 // If a death interrupts the first Save, the version was never saved, unless a rank was told that it was.
 // Then it can be restored, and is lost if files are.
 func TestInterruptedFirstSave(t *testing.T) {
-	ulfm(t)
+	mpicxtest.NeedsULFM(t)
 	lost := &checkpoint.LostError{Version: 0, Ranks: []int{1, 2}}
 	for i := range 4 {
 		for k := 1; ; k++ {

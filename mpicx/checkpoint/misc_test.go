@@ -84,6 +84,7 @@ func TestSaveThatFails(t *testing.T) {
 	}{
 		{"no pointer", func(st *checkpoint.Store, x *[]float64) int { st.Protect("y", 7); return 2 }, `Protect("y") of a int, expected a pointer that is not nil`, nil},
 		{"no gob", func(st *checkpoint.Store, x *[]float64) int { st.Protect("f", new(func())); return 2 }, `variable "f": gob`, nil},
+		{"nil behind a pointer", func(st *checkpoint.Store, x *[]float64) int { p := new(*int); st.Protect("f", &p); return 2 }, `variable "f": gob: a nil *int`, nil},
 		{"version", func(st *checkpoint.Store, x *[]float64) int { return 0 }, "version 0, expected at least 1", nil},
 		{"negative", func(st *checkpoint.Store, x *[]float64) int { return -2 }, "version -2, expected at least 1", nil},
 		{"too large", func(st *checkpoint.Store, x *[]float64) int { *x = make([]float64, 1000); return 2 }, "bytes, expected at most 20000 (MaxBytes)", []checkpoint.Option{checkpoint.MaxBytes(20000)}},
@@ -112,7 +113,7 @@ func TestSaveThatFails(t *testing.T) {
 				} else {
 					require.NoError(t, e.Err)
 				}
-				if test.name == "no pointer" || test.name == "again" || test.name == "no gob" {
+				if test.name == "no pointer" || test.name == "again" || test.name == "no gob" || test.name == "nil behind a pointer" {
 					return st.Close(ctx)
 				}
 				x = nil

@@ -14,7 +14,7 @@ import (
 
 // The same with processes, of which one gets a SIGKILL.
 func TestProcesses(t *testing.T) {
-	ulfm(t)
+	mpicxtest.NeedsULFM(t)
 	for _, moment := range []string{"at operation 5", "at operation 20", "at operation 40", "in Barrier step 1"} {
 		t.Run(moment, func(t *testing.T) {
 			processes := mpicxtest.RunProcessFaults(t, 4, fmt.Sprintf("kill 1 %s", moment), func(ctx context.Context, world *mpicx.Comm) error {

@@ -280,7 +280,7 @@ func TestRandomErrors(t *testing.T) {
 // The same when ranks die: at any operation, one after the other. The data survive as many
 // deaths at once as the scheme does, and as many again once the repair is over.
 func TestRandomDeaths(t *testing.T) {
-	ulfm(t)
+	mpicxtest.NeedsULFM(t)
 	seed := seedOf(t)
 	deaths := 0
 	for run := range uint64(runs(600)) {

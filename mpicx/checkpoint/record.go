@@ -58,10 +58,13 @@ func (x *variable) bytes() ([]byte, error) {
 	switch {
 	case x.kind == gobKind:
 		var b bytes.Buffer
-		if x.value.Kind() == reflect.Pointer && x.value.IsNil() { // gob would panic
-			return nil, fmt.Errorf("checkpoint: variable %q: gob: a nil %s, expected a value", x.name, x.value.Type())
+		v := x.value
+		for ; v.Kind() == reflect.Pointer; v = v.Elem() { // gob would panic, or encode nothing
+			if v.IsNil() {
+				return nil, fmt.Errorf("checkpoint: variable %q: gob: a nil %s, expected a value", x.name, v.Type())
+			}
 		}
-		if err := gob.NewEncoder(&b).EncodeValue(x.value); err != nil {
+		if err := gob.NewEncoder(&b).EncodeValue(v); err != nil {
 			return nil, fmt.Errorf("checkpoint: variable %q: %w", x.name, err)
 		}
 		return b.Bytes(), nil

@@ -14,7 +14,7 @@ import (
 // After a Shrink ranks have other numbers. What is saved then is under these, Once variables too,
 // when ranks die again.
 func TestShrinkTwice(t *testing.T) {
-	ulfm(t)
+	mpicxtest.NeedsULFM(t)
 	mpicxtest.Run(t, 4, func(ctx context.Context, comm *mpicx.Comm) error {
 		st, err := checkpoint.Open(ctx, comm, checkpoint.Partner(1))
 		if err != nil {

@@ -147,6 +147,26 @@ func given(blocks [][]distributed.Block, i int) bool {
 	return false
 }
 
+// A part that is not inside the vector is an error at the rank that has it, and no panic at another one.
+func TestVectorOutside(t *testing.T) {
+	for _, first := range []int{-1, 3, 1 << 32} {
+		mpicxtest.Run(t, 2, func(ctx context.Context, c *mpicx.Comm) error {
+			a, err := distributed.New(ctx, c, 4)
+			if err != nil {
+				return err
+			}
+			err = c.TryAll(ctx, func(ctx context.Context) error {
+				_, _, err := a.Vector(ctx, distributed.Part{First: c.Rank() * first, Values: []float64{1, 2}})
+				return err
+			})
+			if err == nil || !strings.Contains(err.Error(), "from rank 1: distributed: a part of 2 elements from ") {
+				return fmt.Errorf("got %w", err)
+			}
+			return nil
+		})
+	}
+}
+
 // More than fits into one packet, all of it on the wrong rank.
 func TestNewManyRounds(t *testing.T) {
 	const n = 1 << 17

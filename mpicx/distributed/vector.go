@@ -2,6 +2,7 @@ package distributed
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
@@ -14,8 +15,14 @@ type Part struct {
 
 // Vector returns the elements in this rank's rows of the vector that the ranks have
 // between them in parts, each rank any number of them, and which elements are in no
-// part: they are 0. It is collective.
+// part: they are 0. It is collective: if it may fail, call it inside Try.
 func (m *Matrix) Vector(ctx context.Context, parts ...Part) (x []float64, missing []bool, err error) {
+	n := m.Offsets[len(m.Offsets)-1]
+	for _, p := range parts {
+		if p.First < 0 || p.First > n-len(p.Values) {
+			return nil, nil, fmt.Errorf("distributed: a part of %d elements from %d on, expected it inside the %d of the vector", len(p.Values), p.First, n)
+		}
+	}
 	entries, err := assemble(ctx, m.comm, m.Offsets, func(add func(sparse.Triplet) error) error {
 		for _, p := range parts {
 			for i, v := range p.Values {

@@ -1,22 +1,16 @@
 package inject
 
 import (
-	"errors"
 	"runtime"
 
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// errUnseen is the error of a rank that dies with a backend that does not see deaths, for the rank
-// and for its peers.
-var errUnseen = errors.New("its process has died; with -tags ulfm the others could continue without it")
-
 // Die ends the calling rank as if its process had been killed. It never returns. With -tags ulfm
 // its peers learn of the death, and nothing else is sent from the rank any more. The black
 // channel does not see processes die: with it all other ranks get a [mpicx.CommCorruptedError]
-// that says so. Under mpicxrun they get an [mpicx.MPIError], which inside of Try and Guard
-// becomes a CommCorruptedError.
+// that says so.
 //
 // Where ranks are goroutines, the calling goroutine ends by [runtime.Goexit]. Other goroutines
 // of the rank continue to run, and can reach no other rank. Under mpirun and mpicxrun the
@@ -26,7 +20,7 @@ func Die(comm *mpicx.Comm) {
 	if hook.Mortal(comm) {
 		hook.Die(comm)
 	} else {
-		hook.Abort(comm, errUnseen)
+		hook.Abort(comm, hook.ErrUnseen)
 	}
 	runtime.Goexit()
 }

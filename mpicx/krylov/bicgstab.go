@@ -10,7 +10,7 @@ import (
 // Comput. 13, 1992). An iteration has two products and three reductions. When
 // the shadow residual has become orthogonal to the residual, it begins anew from
 // where it is. It breaks down if neither half of a step leads anywhere, as with
-// skew-symmetric matrices.
+// skew-symmetric matrices and some singular ones.
 func BiCGStab(ctx context.Context, sys System, x []float64, opt Options) (Result, error) {
 	w := vectors(7, len(x))
 	r, p, v, t, shadow, phatBuf, shatBuf := w[0], w[1], w[2], w[3], w[4], w[5], w[6]
@@ -34,15 +34,18 @@ func BiCGStab(ctx context.Context, sys System, x []float64, opt Options) (Result
 	s.current = func(_ context.Context, xNow, rNow []float64) { copy(xNow, x); copy(rNow, r) }
 	s.save = func(_ context.Context, to *Snapshot) { to.store(x, []float64{rho, rr, shadow2}, r, p, shadow) }
 	limit := opt.limit(s.Residual)
+	pp, normA2 := dot(p, p), 0.0 // this rank's part of p·p, and a lower bound of ‖A·M⁻¹‖²
 	for !(math.Sqrt(rr) <= opt.Tol*normB) && s.Iter < opt.MaxIter {
 		phat := sys.precondition(ctx, phatBuf, p)
 		sys.A.Apply(ctx, v, phat)
 		d.parts[0], d.parts[1] = dotNorm(shadow, v)
-		sums := d.sum(ctx, 2)
+		d.parts[2] = pp
+		sums := d.sum(ctx, 3)
 		sv, vv := sums[0], sums[1]
 		alpha := rho / sv
-		if math.Abs(sv) <= epsilon*math.Sqrt(shadow2*vv) {
-			alpha = 0 // shadow ⟂ v: take the second half of the step alone
+		normA2 = max(normA2, vv/sums[2])
+		if math.Abs(sv) <= epsilon*math.Sqrt(shadow2*vv) || isRounding(vv, normA2*sums[2]) {
+			alpha = 0 // shadow ⟂ v, or v = 0: take the second half of the step alone
 		}
 		ss := axpyNorm(r, -alpha, v) // r is the method's s here
 
@@ -53,14 +56,15 @@ func BiCGStab(ctx context.Context, sys System, x []float64, opt Options) (Result
 		sums = d.sum(ctx, 3)
 		tr, tt := sums[0], sums[1]
 		omega := tr / tt
-		if math.Abs(tr) <= epsilon*math.Sqrt(tt*sums[2]) {
+		if math.Abs(tr) <= epsilon*math.Sqrt(tt*sums[2]) || isRounding(tt, normA2*sums[2]) {
 			omega = 0 // r ⟂ A·r, or r = 0: solved in the first half
 		}
 		if alpha == 0 && omega == 0 {
-			return s.broken("bicgstab", "the length of a step", 0, "another: the matrix has eigenvalues on both sides of 0; use gmres")
+			return s.broken("bicgstab", "the length of a step", 0, "another: the matrix is singular, or has eigenvalues on both sides of 0; try gmres")
 		}
 		rhoOld := rho
 		rho, rr = step(x, r, alpha, phat, omega, shat, t, shadow)
+		pp = rr
 		rho, rr = d.two(ctx, rho, rr)
 		if math.Abs(rho) <= epsilon*math.Sqrt(rr*shadow2) || omega == 0 {
 			copy(shadow, r)
@@ -68,8 +72,10 @@ func BiCGStab(ctx context.Context, sys System, x []float64, opt Options) (Result
 			rho, shadow2 = rr, rr
 		} else {
 			beta := rho / rhoOld * alpha / omega
+			pp = 0
 			for i, vi := range v {
 				p[i] = r[i] + beta*(p[i]-omega*vi)
+				pp += p[i] * p[i]
 			}
 		}
 
@@ -99,6 +105,3 @@ func step(x, r []float64, alpha float64, phat []float64, omega float64, shat, t,
 	}
 	return rho, rr
 }
-
-// epsilon is the distance from 1 to the next float64.
-const epsilon = 0x1p-52

@@ -43,7 +43,10 @@ func GMRES(ctx context.Context, sys System, x []float64, opt Options) (Result, e
 		}
 		for more := true; more; {
 			var rest float64
-			rest, more = c.extend(ctx)
+			if rest, more = c.extend(ctx); rest < 0 { // the iterate is that of the vectors before
+				c.current(ctx, x, nil)
+				return s.broken("gmres", "the last pivot", c.pivot, "another: the matrix is singular, or the preconditioner")
+			}
 			s.Iter++
 			s.Residual = relative(rest, normB)
 			s.P = c.v[c.j]
@@ -67,6 +70,7 @@ type cycle struct {
 	v        [][]float64 // V: j+1 vectors
 	h        [][]float64 // R by columns
 	cos, sin []float64
+	pivot    float64   // the last element of R's diagonal
 	g        []float64 // Qᵀ·β·e₁; the magnitude of its last element is the norm of the residual
 
 	y, t       []float64 // coefficients
@@ -97,7 +101,8 @@ func (c *cycle) begin(ctx context.Context) float64 {
 }
 
 // extend adds a vector to the basis. It returns the norm of the residual, and
-// whether the basis can be extended further.
+// whether the basis can be extended further. If A·M⁻¹ is singular on the basis, the
+// norm is negative, and nothing is added.
 func (c *cycle) extend(ctx context.Context) (rest float64, more bool) {
 	j := c.j
 	h, w := c.h[j], c.v[j+1]
@@ -110,10 +115,11 @@ func (c *cycle) extend(ctx context.Context) (rest float64, more bool) {
 	for i := range j {
 		h[i], h[i+1] = c.cos[i]*h[i]+c.sin[i]*h[i+1], c.cos[i]*h[i+1]-c.sin[i]*h[i]
 	}
-	c.cos[j], c.sin[j] = 1, 0
-	if length := math.Hypot(h[j], norm); length != 0 {
-		c.cos[j], c.sin[j] = h[j]/length, norm/length
+	c.pivot = math.Hypot(h[j], norm)
+	if isRounding(c.pivot*c.pivot, dot(h[:j+2], h[:j+2])) {
+		return -1, false
 	}
+	c.cos[j], c.sin[j] = h[j]/c.pivot, norm/c.pivot
 	h[j], h[j+1] = c.cos[j]*h[j]+c.sin[j]*norm, 0
 	c.g[j], c.g[j+1] = c.cos[j]*c.g[j], -c.sin[j]*c.g[j]
 	c.j++

@@ -189,6 +189,16 @@ func (sys *System) TrueResidual(ctx context.Context, x []float64) float64 {
 	return relative(math.Sqrt(rr), math.Sqrt(bb))
 }
 
+// epsilon is the distance from 1 to the next float64.
+const epsilon = 0x1p-52
+
+// isRounding reports whether the squared length of a product is so small beside the largest one
+// of such a vector that nothing but rounding is left of it: the matrix is singular there.
+func isRounding(squared, largest float64) bool {
+	const rounding = 10 * epsilon
+	return squared == 0 || squared < rounding*rounding*largest
+}
+
 // relative returns r/b. If b is 0 the only solution is 0, and relative returns r.
 func relative(r, b float64) float64 {
 	if b == 0 {

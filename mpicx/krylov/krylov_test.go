@@ -3,6 +3,7 @@ package krylov_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -293,6 +294,71 @@ func TestBreakdown(t *testing.T) {
 			assert.Less(t, res.Iterations, 20)
 			assert.False(t, res.Converged)
 		})
+	}
+}
+
+// A singular matrix is told as such, or the method ends without convergence: it never goes on with an
+// iterate that is not finite, as a fault makes it.
+func TestSingular(t *testing.T) {
+	run := func(t *testing.T, method krylov.Method, a [][]float64) error {
+		n := len(a)
+		sys := krylov.System{Space: krylov.Alone{}, B: make([]float64, n), A: krylov.OperatorFunc(func(_ context.Context, y, x []float64) {
+			for i := range y {
+				y[i] = 0
+				for j, v := range a[i] {
+					y[i] += v * x[j]
+				}
+			}
+		})}
+		x, now := make([]float64, n), make([]float64, n)
+		for i := range x {
+			x[i] = math.Sin(float64(i + 1))
+		}
+		sys.A.Apply(t.Context(), sys.B, x)
+		clear(x)
+		finite := func(x []float64) error {
+			for i, v := range x {
+				if math.IsInf(v, 0) || math.IsNaN(v) {
+					return fmt.Errorf("element %d is %v", i, v)
+				}
+			}
+			return nil
+		}
+		res, err := method(t.Context(), sys, x, krylov.Options{Tol: 1e-8, MaxIter: 300, Observe: func(ctx context.Context, s *krylov.State) error {
+			s.Current(ctx, now, make([]float64, n))
+			return finite(now)
+		}})
+		if _, ok := errors.AsType[*krylov.BreakdownError](err); err != nil {
+			require.True(t, ok, "%v", err)
+			require.False(t, res.Converged)
+		}
+		require.NoError(t, finite(x))
+		return err
+	}
+	for _, c := range []struct {
+		method krylov.Method
+		want   string
+	}{
+		{krylov.GMRES, "gmres: the last pivot is 0 in iteration 1, expected another: the matrix is singular, or the preconditioner"},
+		{krylov.BiCGStab, "bicgstab: the length of a step is 0 in iteration 1, expected another: the matrix is singular, or has eigenvalues on both sides of 0; try gmres"},
+	} {
+		require.EqualError(t, run(t, c.method, [][]float64{{0, 1}, {0, 0}}), c.want)
+		for seed := range uint64(100) {
+			rng := rand.New(rand.NewPCG(seed, 0))
+			n := 3 + rng.IntN(9)
+			a, upper := make([][]float64, n), make([][]float64, n)
+			for i := range n {
+				a[i], upper[i] = make([]float64, n), make([]float64, n)
+				for j := range n {
+					a[i][j] = float64(rng.IntN(3) / 2) // a graph
+					if j > i {
+						upper[i][j] = 1 + float64(rng.IntN(3))
+					}
+				}
+			}
+			_ = run(t, c.method, a) // some are regular
+			_ = run(t, c.method, upper)
+		}
 	}
 }
 

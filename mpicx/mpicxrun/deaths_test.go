@@ -24,7 +24,7 @@ func TestDeathEndsTheJob(t *testing.T) {
 		pids := j.pids(t, 3)
 		require.NoError(t, syscall.Kill(pids[victim], syscall.SIGKILL))
 		require.Equal(t, 137, j.status(t), "%s", &j.errs)
-		require.Equal(t, 2, strings.Count(j.errs.String(), fmt.Sprintf("process %d has died", victim)), "%s", &j.errs)
+		require.Equal(t, 2, strings.Count(j.errs.String(), fmt.Sprintf("corrupted by rank %d: its process has died", victim)), "%s", &j.errs)
 		require.Contains(t, j.errs.String(), fmt.Sprintf("mpicxrun: rank %d has died: signal: killed; the others can't continue without it", victim))
 		require.NotContains(t, j.out.String(), "survivors")
 	}
@@ -102,8 +102,8 @@ func TestWhoDoesNotCome(t *testing.T) {
 		begins int
 		text   string
 	}{
-		{"", []string{"run", "0", "run"}, 1, 0, "process 1 has died"},
-		{"", []string{"run", "3", "run"}, 3, 0, "process 1 has died"},
+		{"", []string{"run", "0", "run"}, 1, 0, "corrupted by rank 1: its process has died"},
+		{"", []string{"run", "3", "run"}, 3, 0, "corrupted by rank 1: its process has died"},
 		{"1", []string{"run", "0", "run"}, 0, 2, ""},
 		{"1", []string{"3", "run", "run"}, 0, 2, ""},
 		{"1", []string{"3", "4", "run"}, 0, 1, ""},

@@ -2,11 +2,15 @@
 // of the job that [github.com/mpicx/go-mpicx/mpicx.Run] starts in it. The program may be built
 // with any tags.
 //
-//	mpicxrun [-n processes] [-respawn processes] [-label] program [argument ...]
+//	mpicxrun [-n processes] [-respawn processes] [-label] [-v] program [argument ...]
+//
+// -np is the same as -n. With -v mpicxrun prints the pid of each process: kill -9 shows what a death
+// does.
 //
 // Rank 0 reads the standard input; that of the other ranks is empty. The processes write to
 // mpicxrun's standard output and error directly. With -label lines stay whole, and each begins
-// with the rank of its process: [2]. If a child that a process has left behind has its output open,
+// with the rank of its process: [2]. If mpicxrun can't write a line, it prints why to standard error;
+// a process that writes more then gets SIGPIPE. If a child that a process has left behind has its output open,
 // mpicxrun waits for the end of that for a second.
 //
 // SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT are passed on to all
@@ -39,8 +43,10 @@
 //	0      all processes have ended with 0, or have survived the deaths of others and ended with 0
 //	1-255  of the first process that has not, 128 and the signal's number if one has ended it;
 //	       1 if it has died by exiting with 0
+//	1      all have ended with 0, and mpicxrun could not write all of their output
 //	2      the arguments make no sense
-//	125    there can be no job: not on Windows, nor inside of mpirun or mpicxrun
+//	125    there can be no job: not on Windows, nor inside of mpirun or mpicxrun, nor if the system
+//	       refuses what it needs
 //	126    the program can't be started
 //	127    there is no such program
 //

@@ -13,12 +13,23 @@ import (
 type output struct {
 	mu    sync.Mutex
 	to    io.Writer
+	err   error // the first of to
 	lines []*label.Writer
+}
+
+// Write is called by the writers of the processes, which hold mu.
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.to.Write(b)
+	if err != nil && o.err == nil {
+		o.err = err
+		say(err.Error())
+	}
+	return n, err
 }
 
 // of returns the writer of one process.
 func (o *output) of(rank int) io.Writer {
-	l := label.New(rank, o.to, &o.mu)
+	l := label.New(rank, o, &o.mu)
 	o.lines = append(o.lines, l)
 	return l
 }

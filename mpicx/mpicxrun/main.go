@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -21,10 +22,12 @@ import (
 
 func main() {
 	n := flag.Int("n", runtime.NumCPU(), "`processes` to start")
+	flag.IntVar(n, "np", *n, "the same as -n")
 	later := flag.Int("respawn", 0, "the most `processes` to start later, in the places of dead ones")
 	label := flag.Bool("label", false, "begin each line of output with the rank of its process")
+	verbose := flag.Bool("v", false, "print the pid of each process")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "mpicxrun [-n processes] [-respawn processes] [-label] program [argument ...]")
+		fmt.Fprintln(flag.CommandLine.Output(), "mpicxrun [-n processes] [-respawn processes] [-label] [-v] program [argument ...]")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -32,7 +35,7 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	status, err := run(*n, *later, *label, flag.Args())
+	status, err := run(*n, *later, *label, *verbose, flag.Args())
 	if err != nil {
 		say(err.Error())
 	}
@@ -41,7 +44,10 @@ func main() {
 
 func say(text string) { fmt.Fprintln(os.Stderr, "mpicxrun:", text) }
 
-func run(n, later int, label bool, args []string) (status int, err error) {
+func run(n, later int, label, verbose bool, args []string) (status int, err error) {
+	if err := machine.Fits(n, later); err != nil {
+		return 2, err
+	}
 	if place, err := machine.Started(); err != nil || place != nil {
 		return 125, errors.New("mpicxrun has started this process: start a job inside a job without MPICXRUN_JOB in its environment")
 	}
@@ -59,6 +65,9 @@ func run(n, later int, label bool, args []string) (status int, err error) {
 		return 125, err
 	}
 	defer job.Close()
+	if verbose {
+		job.Started = func(rank, pid int) { say(fmt.Sprintf("rank %d is process %d", rank, pid)) }
+	}
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // if the reader of the output ends, the processes end, but not mpicxrun
 	var out, errs output
 	out.to, errs.to = os.Stdout, os.Stderr
@@ -74,7 +83,7 @@ func run(n, later int, label bool, args []string) (status int, err error) {
 	}
 	first := command(0)
 	if err := giveInput(first); err != nil {
-		return 125, err
+		return 125, fmt.Errorf("the input of rank 0: %w", err)
 	}
 	outcomes, err := job.Run(func(rank int) *exec.Cmd {
 		if rank == 0 {
@@ -84,10 +93,14 @@ func run(n, later int, label bool, args []string) (status int, err error) {
 	}, machine.Signals(), say)
 	out.flush()
 	errs.flush()
-	if err != nil {
-		return 126, err
+	if err != nil && outcomes == nil {
+		return 125, err
 	}
-	return machine.Status(outcomes), nil
+	status = machine.Status(outcomes)
+	if status == 0 && cmp.Or(out.err, errs.err) != nil {
+		status = 1
+	}
+	return status, err
 }
 
 // giveInput gives the process the standard input. The input of a terminal comes through a pipe, because

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -177,6 +178,28 @@ func TestLabel(t *testing.T) {
 	require.Equal(t, []int{3001, 3001, 3001}, next)
 }
 
+// Output that is lost is told, and is no success.
+func TestLostOutput(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	r, closed, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, r.Close())
+	defer closed.Close()
+	for to, why := range map[*os.File]string{full: "no space left on device", closed: "broken pipe"} {
+		for program, statuses := range map[string][]int{"sum": {1}, "lines": {1, 128 + int(syscall.SIGPIPE)}} {
+			j := command(program, "-n", "2", "-label")
+			j.Stdout = to
+			require.NoError(t, j.Start())
+			require.Contains(t, statuses, j.status(t), program)
+			require.Contains(t, j.errs.String(), "mpicxrun: write /dev/stdout: "+why)
+		}
+	}
+}
+
 // The exit status says what has happened.
 func TestStatus(t *testing.T) {
 	for _, test := range []struct {
@@ -202,8 +225,10 @@ func TestStatus(t *testing.T) {
 	}{
 		{nil, 2, "mpicxrun [-n processes]"},
 		{[]string{"-n", "x", "true"}, 2, "invalid value"},
-		{[]string{"-n", "0", "true"}, 125, "0 processes, expected 1 to 128"},
-		{[]string{"-n", "129", "true"}, 125, "129 processes, expected 1 to 128"},
+		{[]string{"-n", "0", "true"}, 2, "0 processes, expected 1 to 128"},
+		{[]string{"-np", "129", "true"}, 2, "129 processes, expected 1 to 128"},
+		{[]string{"-respawn", "-1", "-n", "1", "true"}, 2, "1 processes, and -1 later, expected 1 to 128"},
+		{[]string{"-np", "2", "-v", "sh", "-c", "kill -9 $$"}, 137, "mpicxrun: rank 1 is process "},
 		{[]string{"./no-such-program"}, 127, "no-such-program"},
 		{[]string{"no-such-program"}, 127, "no-such-program"},
 		{[]string{"./main.go"}, 126, "permission denied"},
@@ -275,5 +300,20 @@ func TestMismatchWithOneThatHasReturned(t *testing.T) {
 			require.Contains(t, j.errs.String(), call+" at rank")
 			require.Contains(t, j.errs.String(), "Dup at rank 1")
 		}
+	}
+}
+
+// With too few files there is no job, and the error says for what there were too few.
+func TestTooFewFiles(t *testing.T) {
+	for files := 10; files < 26; files++ {
+		j := command("sum", "-n", "4")
+		j.Path = "/bin/sh"
+		j.Args = append([]string{"sh", "-c", `ulimit -n "$0" && exec "$@"`, fmt.Sprint(files)}, j.Args...)
+		require.NoError(t, j.Start())
+		if status := j.status(t); status != 0 {
+			require.Regexp(t, `(fork/exec .*|pipe2?|socket|accept4?): too many open files`, j.errs.String(), "status %d with %d files", status, files)
+			continue
+		}
+		require.Equal(t, 4, strings.Count(j.out.String(), " of 4: 10, node\n"))
 	}
 }

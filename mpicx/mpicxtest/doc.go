@@ -2,7 +2,7 @@
 // detects deadlocks at once, and kills ranks by a plan.
 //
 //   - [Run] has goroutines for ranks, in fake time. It is the fastest, and detects deadlocks.
-//   - [RunFaults] is Run with ranks that die at given moments.
+//   - [RunFaults] is Run with ranks that die at given moments, [EveryDeath] with each rank at each.
 //   - [RunProcesses] has a process of this machine for each rank, in real time.
 //   - [RunProcessFaults] is RunProcesses with processes that are killed, stopped, or exit.
 //

@@ -40,13 +40,22 @@ func ExampleRun() {
 
 // Rank 3 dies before its first message in AllreduceValue. The test fails if it does not die, or if a
 // survivor returns an error.
-// Without -tags ulfm the test is skipped.
 func ExampleRunFaults() {
+	mpicxtest.NeedsULFM(t) // otherwise the test fails without -tags ulfm
 	mpicxtest.RunFaults(t, 4, "must kill 3 in AllreduceValue step 1", func(ctx context.Context, world *mpicx.Comm) error {
 		s, err := sum(ctx, world)
 		if err == nil && s != 3 {
 			err = fmt.Errorf("sum %d, expected 3", s)
 		}
+		return err
+	})
+}
+
+// Each of four ranks dies at each of its operations. A failure names the plan that replays it.
+func ExampleEveryDeath() {
+	mpicxtest.NeedsULFM(t)
+	mpicxtest.EveryDeath(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		_, err := sum(ctx, world)
 		return err
 	})
 }
@@ -67,7 +76,7 @@ func ExampleRunProcesses() {
 
 func TestExamples(outer *testing.T) {
 	for name, example := range map[string]func(){
-		"Run": ExampleRun, "RunFaults": ExampleRunFaults, "RunProcesses": ExampleRunProcesses,
+		"Run": ExampleRun, "RunFaults": ExampleRunFaults, "EveryDeath": ExampleEveryDeath, "RunProcesses": ExampleRunProcesses,
 	} {
 		outer.Run(name, func(inner *testing.T) {
 			t = inner

@@ -284,6 +284,7 @@ func families() map[string]program {
 
 // D1, D2, H5: whoever dies whenever, nobody hangs, and each communicator is alike at all its members.
 func TestFamilies(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	for name, run := range families() {
 		for n := 4; n <= 6; n += 2 {
 			for r := range n {
@@ -307,6 +308,7 @@ func TestFamilies(t *testing.T) {
 
 // The same where ranks are processes.
 func TestFamiliesOfProcesses(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	type result struct {
 		Comm string
 		Dead map[string]string

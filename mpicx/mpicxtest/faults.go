@@ -2,6 +2,8 @@ package mpicxtest
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/mpicx/go-mpicx/internal/fault"
@@ -39,14 +41,13 @@ import (
 //
 //	must kill 3 in Allreduce step 2
 //
-// To try every moment, leave it out, and count up until nobody dies:
+// [EveryDeath] tries every operation. To try every message, leave "must" out, and count up until
+// nobody dies.
 //
-//	for k := 1; len(mpicxtest.RunFaults(t, 4, fmt.Sprintf("kill 3 at operation %d", k), program)) > 0; k++ {
-//	}
-//
-// The black channel does not see processes die, and the survivors would hang: with it RunFaults
-// skips t. It also skips t in a job of mpirun, where no process could say which others have
-// died by plan.
+// Without -tags ulfm a plan in which ranks may die fails t, because the black channel does not see
+// them die: a test that is to be skipped there calls [NeedsULFM] first. A plan without deaths, such
+// as "", runs with either backend. In a job of mpirun RunFaults skips t if ranks may die, because no
+// process could say which others have died by plan.
 func RunFaults(t testing.TB, ranks int, plan string, fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) (killed []int) {
 	t.Helper()
 	p, err := fault.Parse(plan)
@@ -66,12 +67,79 @@ func RunFaults(t testing.TB, ranks int, plan string, fn func(ctx context.Context
 	if err != nil {
 		t.Fatal(err)
 	}
+	if p.Deadly() {
+		deathsAreSeen(t, fmt.Sprintf("plan %q", p))
+		goroutinesOnly(t)
+	}
+	runPlan(t, ranks, all, p, fn, opts)
+	return p.Killed()
+}
+
+// EveryDeath runs fn once for each operation of each rank, and kills the rank there: whoever dies,
+// and whenever, the survivors have to return nil. Each of these runs is a subtest with the name of
+// its plan, "kill 3 at operation 17". [RunFaults] with that plan replays it, and so does
+//
+//	go test -tags ulfm -run '^TestOfYours$/^kill_3_at_operation_17$'
+//
+// An operation is a send, a receive or a probe that the rank begins on any of its communicators,
+// those of its collective operations included. A first run, in which nobody dies, counts them, from 1
+// to the end of fn; if it fails, no rank is killed. The counts are the same in each run if a rank's
+// operations do not depend on which of its goroutines is faster. Function fn is called anew in each
+// run, and must not keep anything from an earlier one. Options are those of mpicx.Run; with WithSpares,
+// spares are not killed.
+//
+// Without -tags ulfm EveryDeath fails t, as RunFaults does, and it skips t in a job of mpirun.
+func EveryDeath(t *testing.T, ranks int, fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) {
+	t.Helper()
+	deathsAreSeen(t, "EveryDeath")
+	goroutinesOnly(t)
+	undisturbed := &fault.Plan{Counting: true}
+	runPlan(t, ranks, ranks, undisturbed, fn, opts)
+	if t.Failed() {
+		return
+	}
+	deaths := 0
+	for rank := range ranks {
+		for k := 1; k <= undisturbed.Operations(rank); k++ {
+			deaths++
+			plan := fmt.Sprintf("kill %d at operation %d", rank, k)
+			t.Run(plan, func(t *testing.T) { RunFaults(t, ranks, plan, fn, opts...) })
+		}
+	}
+	if deaths == 0 {
+		t.Errorf("%d ranks begin no operation, expected one at which to kill a rank", ranks)
+	}
+}
+
+// NeedsULFM skips t unless the error backend sees deaths, which it does with -tags ulfm. Call it in a
+// test in which ranks die, if the test is to be skipped with the other backend; otherwise it fails
+// there.
+func NeedsULFM(t testing.TB) {
+	t.Helper()
 	if mpicx.Backend != "ulfm" {
-		t.Skipf("backend %s sees no process die, expected ulfm", mpicx.Backend)
+		t.Skipf("backend %s sees no process die, expected -tags ulfm", mpicx.Backend)
 	}
+}
+
+// deathsAreSeen fails t if the backend sees no deaths.
+func deathsAreSeen(t testing.TB, what string) {
+	t.Helper()
+	if mpicx.Backend != "ulfm" {
+		t.Fatalf("%s: backend %s sees no process die, expected -tags ulfm, or a call of mpicxtest.NeedsULFM, which skips the test", what, mpicx.Backend)
+	}
+}
+
+// goroutinesOnly skips t in a job.
+func goroutinesOnly(t testing.TB) {
+	t.Helper()
 	if hook.Processes() > 0 {
-		t.Skip("plans are for goroutine ranks, and mpirun has started processes")
+		t.Skip("deaths are for goroutine ranks, and mpirun has started processes")
 	}
+}
+
+// runPlan runs fn with a plan for all ranks, those that wait included.
+func runPlan(t testing.TB, ranks, all int, p *fault.Plan, fn func(context.Context, *mpicx.Comm) error, opts []mpicx.Option) {
+	t.Helper()
 	defer func() {
 		t.Helper()
 		reportMissed(t, p, all, p.Counts)
@@ -79,8 +147,7 @@ func RunFaults(t testing.TB, ranks int, plan string, fn func(ctx context.Context
 			t.Logf("%d ranks, plan %q, killed %v", ranks, p, p.Killed())
 		}
 	}()
-	run(t, ranks, fn, append(opts, mpicx.WithRanks(ranks), hook.Transport(p.Wrap).(mpicx.Option)))
-	return p.Killed()
+	run(t, ranks, fn, append(slices.Clone(opts), mpicx.WithRanks(ranks), hook.Transport(p.Wrap).(mpicx.Option)))
 }
 
 // reportMissed fails t for what the plan had to do in a job of that many ranks and has not done.

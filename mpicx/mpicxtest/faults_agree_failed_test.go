@@ -9,6 +9,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // agreeingOnFailed goes on with body on what is left until AgreeFailed says that nobody has
@@ -63,6 +64,7 @@ func despiteCorruption[T any](ctx context.Context, repair func() *future.Future[
 // TestExhaustiveAgreeFailed: whoever dies whenever, all survivors get the same set from it,
 // so they call the same operations next.
 func TestExhaustiveAgreeFailed(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	for h, way := range []string{mpicx.ErrorsPropagate: "propagating", mpicx.ErrorsReturn: "returning"} {
 		for _, name := range []string{"basic", "any source"} {
 			for n := 2; n <= 4; n++ {

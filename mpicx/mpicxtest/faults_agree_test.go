@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // agreeing is propagating, but Agree decides whether all are done; a corruption that
@@ -42,6 +43,7 @@ func agreeingProgram(body func(context.Context, *mpicx.Comm) error) program {
 // TestExhaustiveAgree: that Agree reports an error, and which, is the same at all
 // survivors, so they call the same operations next.
 func TestExhaustiveAgree(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	for _, name := range []string{"basic", "signalling", "any source"} {
 		for n := 3; n <= 5; n++ {
 			for r := range n {

@@ -15,9 +15,7 @@ import (
 
 // Whoever dies in whichever step of Fprintf, it ends, and each living rank's line is there.
 func TestDeathInFprintf(t *testing.T) {
-	if mpicx.Backend != "ulfm" {
-		t.Skip("the black channel sees nobody die")
-	}
+	mpicxtest.NeedsULFM(t)
 	deaths := 0
 	for _, h := range []mpicx.Errhandler{mpicx.ErrorsPropagate, mpicx.ErrorsReturn} {
 		for n := 2; n <= 4; n++ {

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -243,6 +246,7 @@ var open = map[string]string{
 
 // Whoever dies whenever, the survivors end, and alike.
 func TestExhaustive(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	for name, body := range bodies {
 		for n := 3; n <= 5; n++ {
 			for r := range n {
@@ -298,6 +302,7 @@ func exhaust(t *testing.T, n, r int, uniform bool, p program) {
 
 // Ranks that die at random: more of them, and more deaths.
 func TestRandom(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	for seed := range 30 {
 		survive(t, 8, fmt.Sprintf("kill any 3 random seed %d of 40", seed), false, propagating(basic))
 		survive(t, 8, fmt.Sprintf("kill any 3 random seed %d of 40", seed), true, returning(basic))
@@ -306,6 +311,7 @@ func TestRandom(t *testing.T) {
 
 // A rank ends wherever its moment comes, and whatever its goroutine does then.
 func TestKilledAnywhere(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	ends := func(name, plan string, fn func(ctx context.Context, world *mpicx.Comm)) {
 		t.Run(name, func(t *testing.T) {
 			killed := mpicxtest.RunFaults(t, 2, plan, func(ctx context.Context, world *mpicx.Comm) error {
@@ -373,6 +379,7 @@ func TestKilledAnywhere(t *testing.T) {
 
 // Every collective that a plan may name is found by that name.
 func TestCollectives(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	for _, name := range fault.Collectives {
 		fn := collectives[name]
 		require.NotNil(t, fn, name)
@@ -520,14 +527,113 @@ func TestBadPlans(t *testing.T) {
 		"kill 1 at dawn":        `line 1, column 11: "dawn", expected operation`,
 		"kill 2 at operation 1": `"kill 2 at operation 1": rank 2, expected 0 to 1`,
 	} {
-		tb := &recorder{TB: t}
-		done := make(chan bool)
-		go func() {
-			defer close(done)
+		require.Contains(t, fatal(t, func(tb testing.TB) {
 			mpicxtest.RunFaults(tb, 2, plan, func(context.Context, *mpicx.Comm) error { return nil })
-		}()
-		<-done
-		require.Contains(t, tb.fatal, want)
+		}), want)
+	}
+}
+
+// fatal returns the text with which fn ends its test.
+func fatal(t *testing.T, fn func(testing.TB)) string {
+	tb := &recorder{TB: t}
+	done := make(chan bool)
+	go func() {
+		defer close(done)
+		fn(tb)
+	}()
+	<-done
+	return tb.fatal
+}
+
+// Without deaths a plan runs with each backend. With deaths nothing is tested where nobody sees them, so the
+// test fails there, or says by name that it is skipped.
+func TestDeathsThatNobodySees(t *testing.T) {
+	ran := make(chan int, 2)
+	require.Empty(t, mpicxtest.RunFaults(t, 2, "", func(_ context.Context, world *mpicx.Comm) error {
+		ran <- world.Rank()
+		return nil
+	}))
+	require.Len(t, ran, 2)
+	skipped := false
+	t.Run("by name", func(t *testing.T) {
+		defer func() { skipped = t.Skipped() }()
+		mpicxtest.NeedsULFM(t)
+	})
+	require.Equal(t, mpicx.Backend != "ulfm", skipped)
+	for _, plan := range []string{"kill 1 at operation 1", "must kill 1 at operation 1", "kill any 1 random seed 1 of 1"} {
+		if skipped {
+			require.Equal(t, fmt.Sprintf("plan %q: backend %s sees no process die, expected -tags ulfm, or a call of mpicxtest.NeedsULFM, which skips the test", plan, mpicx.Backend),
+				fatal(t, func(tb testing.TB) { mpicxtest.RunFaults(tb, 2, plan, nil) }))
+		}
+	}
+}
+
+// Each rank dies once at each of its operations, which are those that RunFaults counts.
+func TestEveryDeath(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
+	for name, body := range bodies {
+		t.Run(name, func(t *testing.T) {
+			const n = 3
+			var begun, ended atomic.Int32
+			run := func(ctx context.Context, world *mpicx.Comm) error {
+				begun.Add(1)
+				o := outcome{"", make(map[string]string), make(map[string]int)}
+				err := propagating(body)(ctx, world, &o)
+				ended.Add(1)
+				return err
+			}
+			operations := 0
+			for rank := range n {
+				for k := 1; len(mpicxtest.RunFaults(t, n, fmt.Sprintf("kill %d at operation %d", rank, k), run)) > 0; k++ {
+					operations++
+				}
+			}
+			begun.Store(0)
+			ended.Store(0)
+			mpicxtest.EveryDeath(t, n, run)
+			require.Equal(t, n+n*operations, int(begun.Load()))
+			require.Equal(t, n+(n-1)*operations, int(ended.Load()))
+		})
+	}
+}
+
+const failingEveryDeathEnv = "MPICX_TEST_FAILING_EVERY_DEATH"
+
+var failingEveryDeath = map[string]struct {
+	ranks   int
+	program func(context.Context, *mpicx.Comm) error
+}{
+	"one rank is missed": {3, func(ctx context.Context, world *mpicx.Comm) error {
+		for range 2 {
+			err := world.Barrier().Wait(ctx)
+			if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); err != nil && (!ok || c.Dead[0] == 1) {
+				return err
+			}
+		}
+		return nil
+	}},
+	"fails anyway": {2, func(context.Context, *mpicx.Comm) error { return errors.New("a bug") }},
+	"alone":        {1, func(context.Context, *mpicx.Comm) error { return nil }},
+}
+
+func TestFailingEveryDeath(t *testing.T) {
+	if c, asked := failingEveryDeath[os.Getenv(failingEveryDeathEnv)]; asked {
+		mpicxtest.EveryDeath(t, c.ranks, c.program)
+		return
+	}
+	mpicxtest.NeedsULFM(t)
+	for _, c := range []struct{ name, pattern, want, unwanted string }{
+		{"one rank is missed", "", `plan "kill 1 at operation 1", killed [1]`, "kill 0"},
+		{"one rank is missed", "/^kill_1_at_operation_2$", `plan "kill 1 at operation 2", killed [1]`, "operation 1"}, // replayed
+		{"fails anyway", "", `2 ranks, plan "", killed []`, "kill "},
+		{"alone", "", "1 ranks begin no operation, expected one at which to kill a rank", "kill 0"},
+	} {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFailingEveryDeath$"+c.pattern, "-test.timeout=5m")
+		cmd.Env = append(os.Environ(), failingEveryDeathEnv+"="+c.name)
+		out, err := cmd.CombinedOutput()
+		require.Error(t, err)
+		require.Contains(t, string(out), c.want)
+		require.NotContains(t, string(out), c.unwanted)
 	}
 }
 
@@ -540,3 +646,5 @@ func (r *recorder) Fatal(args ...any) {
 	r.fatal = fmt.Sprint(args...)
 	runtime.Goexit()
 }
+
+func (r *recorder) Fatalf(format string, args ...any) { r.Fatal(fmt.Sprintf(format, args...)) }

@@ -40,6 +40,7 @@ func waitForChannel(help, meanwhile func()) {
 // A rank dies on a goroutine of its own making: the survivors' tests go on, whatever
 // its others wait for.
 func TestDeathInHelper(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	for how, deadly := range map[string]func(context.Context, *mpicx.Comm){
 		"Die":            func(_ context.Context, world *mpicx.Comm) { mpicxtest.Die(world) },
 		"kill in Send":   func(ctx context.Context, world *mpicx.Comm) { _ = mpicx.Send(world, []int{1}, 0, 1).Wait(ctx) },

@@ -98,6 +98,7 @@ func (w way) differ(t *testing.T, plan string) (killed int, differ bool) {
 // barrier is enough; after agreements it takes a rank that dies before its group has the letter, and
 // the leader of the other group, who alone has learnt of that.
 func TestIntercommWaysOfThePaper(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	count := func(name string, w way, plans ...string) (differ int) {
 		deaths := 0
 		for _, plan := range plans {

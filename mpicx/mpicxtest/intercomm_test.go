@@ -68,6 +68,7 @@ func coupling(h mpicx.Errhandler) program {
 // All living ranks of both groups have the Intercomm, or all have an error, whoever dies when: one rank,
 // leaders too, and any two.
 func TestIntercommUniform(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	const n = 5
 	for name, h := range map[string]mpicx.Errhandler{"propagating": mpicx.ErrorsPropagate, "returning": mpicx.ErrorsReturn} {
 		run := coupling(h)
@@ -107,6 +108,7 @@ func TestIntercommUniform(t *testing.T) {
 
 // The same where ranks are processes.
 func TestIntercommOfProcesses(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	for _, plan := range []string{
 		"", "must kill 0 in createintercomm message 3", "must kill 2 in createintercomm message 2", "must kill 4 in createintercomm message 2",
 		"must kill 0 at operation 9", "must kill 0 in createintercomm message 4; must kill 2 in createintercomm message 3",

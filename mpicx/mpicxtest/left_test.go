@@ -107,6 +107,7 @@ func TestExcused(t *testing.T) {
 
 // Messages of and to the dead are nobody's.
 func TestExcusedDeaths(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	killed := mpicxtest.RunFaults(t, 3, "kill 1 at operation 3", func(ctx context.Context, world *mpicx.Comm) error {
 		world.SetErrhandler(mpicx.ErrorsReturn)
 		if world.Rank() == 1 {

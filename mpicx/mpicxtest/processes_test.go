@@ -198,6 +198,9 @@ func TestProcessFaults(t *testing.T) {
 		"stop 0 for 100ms at operation 3; kill 1 random seed 7 of 9": 137,
 	} {
 		t.Run(plan, func(t *testing.T) {
+			if status >= 0 || strings.HasPrefix(plan, "kill") {
+				mpicxtest.NeedsULFM(t)
+			}
 			fired := strings.Contains(plan, "resolve") // nobody raises anything unless somebody dies
 			begin := time.Now()
 			all := mpicxtest.RunProcessFaults(t, 4, plan, func(ctx context.Context, world *mpicx.Comm) error {
@@ -240,6 +243,7 @@ func TestProcessFaults(t *testing.T) {
 
 // A real kill from outside is no plan's: it fails the test, but what came before is there.
 func TestValuesOfTheDead(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	all := mpicxtest.RunProcessFaults(t, 2, "kill 1 in Barrier step 2", func(ctx context.Context, world *mpicx.Comm) error {
 		mpicxtest.Hand("last words")
 		_ = world.Barrier().Wait(ctx)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // creations make communicators of the first ranks of c, of a grid, and of a ring.
@@ -95,6 +96,7 @@ func using(ctx context.Context, comm *mpicx.Comm) error {
 
 // Whoever dies whenever, one or two, all survivors have what is created or none has.
 func TestCreationsExhaustive(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	programs := map[string]program{"a grid in use": propagating(using)}
 	protocols := map[string][]string{"a grid in use": {"cartcreate", "cartsub"}, "a graph that differs": {"graphcreate"}}
 	for name, create := range creations {

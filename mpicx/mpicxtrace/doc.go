@@ -5,7 +5,8 @@
 // It merges the files of all processes and prints what happened at which rank: for each error a
 // table of times, from the fault to the first operation after the repair. With -o it writes
 // everything as a trace for https://ui.perfetto.dev and chrome://tracing, with a track for each
-// rank. With -svg it draws one error: the first, or the one that -error chooses.
+// rank. With -svg it draws one error: the first after which the ranks have repaired a communicator
+// or restored a checkpoint, the first if there is none, or the one that -error chooses.
 //
 // A directory that has files of several jobs, or of a process that has called Run several
 // times, has several timelines. Mpicxtrace takes the last job, and its last run with an error;

@@ -27,13 +27,15 @@ func isOfTrouble(k timeline.Kind) bool {
 // incidents finds the errors of a run. An error begins with a fault or a death that does not
 // belong to an open error: its round is not known, and the error before has ended with its
 // epoch. Events of a round belong to the error in which the round began, even if the next error
-// has begun.
+// has begun. A fault that follows from a corruption belongs to that: the rank has neither repaired
+// anything since, nor been blocked in an operation, and passes it on to another communicator.
 func (r *run) incidents() (all []*incident) {
 	type round struct {
 		comm string
 		n    uint64
 	}
 	rounds, dead := make(map[round]*incident), make(map[int]bool)
+	corrupted := make(map[int]int64) // when a rank was told of a corruption that it has not repaired
 	over, ended, rescue := true, r.ended(), "spare"
 	if r.kind(fresh) > 0 {
 		rescue = fresh
@@ -42,7 +44,15 @@ func (r *run) incidents() (all []*incident) {
 		begins := false
 		switch e.Event {
 		case timeline.Fault:
-			begins = rounds[round{e.Comm, e.Round}] == nil
+			since, unrepaired := corrupted[e.Rank]
+			e.follows = unrepaired && !r.operates(e.Rank, since, e.at)
+			begins = rounds[round{e.Comm, e.Round}] == nil && !e.follows
+		case timeline.Verdict:
+			if e.Final {
+				corrupted[e.Rank] = e.at
+			}
+		case timeline.Shrink, timeline.Replace:
+			delete(corrupted, e.Rank)
 		case timeline.Dies:
 			begins = !dead[e.Rank]
 			dead[e.Rank] = true
@@ -82,6 +92,20 @@ func (r *run) incidents() (all []*incident) {
 		t.goOn(r, limit)
 	}
 	return all
+}
+
+// operates says whether a rank begins to be blocked in an operation of its program, in a range of time.
+func (r *run) operates(rank int, from, to int64) bool {
+	return slices.ContainsFunc(r.operations, func(o operation) bool {
+		return o.rank == rank && o.begin >= from && o.begin < to && !isRepair(o.name)
+	})
+}
+
+// isRepaired says whether ranks have repaired a communicator, or restored a checkpoint.
+func (t *incident) isRepaired() bool {
+	return slices.ContainsFunc(t.events, func(e event) bool {
+		return e.Event == timeline.Shrink || e.Event == timeline.Replace || e.Event == timeline.Restore
+	})
 }
 
 // isNothing says whether ranks have only learned of programs that have ended.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/mpicx/go-mpicx/internal/timeline"
 )
@@ -34,7 +35,7 @@ func trace(args []string, stdout, stderr io.Writer) int {
 	fs.StringVar(&o.svg, "svg", "", "draw an error and what became of it to `FILE`")
 	fs.IntVar(&o.job, "job", 0, "which job of the directory, from 1 (default the last)")
 	fs.IntVar(&o.run, "run", 0, "which Run of its processes, from 1 (default the last with an error)")
-	fs.IntVar(&o.error, "error", 1, "which error to draw, as the text numbers them")
+	fs.IntVar(&o.error, "error", 0, "which error to draw, as the text numbers them (default the first that was repaired, or 1)")
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
 	} else if err != nil {
@@ -82,6 +83,9 @@ func trace(args []string, stdout, stderr io.Writer) int {
 	}
 	if o.svg != "" {
 		all := r.incidents()
+		if o.error == 0 {
+			o.error = 1 + max(0, slices.IndexFunc(all, (*incident).isRepaired))
+		}
 		if o.error < 1 || o.error > len(all) {
 			return usage("-error %d, expected one of the %d errors that this run has", o.error, len(all))
 		}

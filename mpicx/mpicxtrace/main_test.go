@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,7 @@ func recorded(t *testing.T) string {
 // A process that gets a SIGKILL leaves a whole file. The trace has its events, and those of the
 // others.
 func TestAProcessIsKilledAndReplaced(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	dir := recorded(t)
 	all := mpicxtest.RunProcessFaults(t, 4, "kill 1 in Allreduce step 1 call 20", func(ctx context.Context, world *mpicx.Comm) error {
 		return solver(ctx, world, recovery.Replace())
@@ -119,8 +121,62 @@ func TestAProcessIsKilledAndReplaced(t *testing.T) {
 	}
 }
 
+// A death on a grid is one error, though the ranks pass it on to the communicator from which the grid was made. It is
+// the error that is drawn, and not the one before, of which no repair was needed. Nothing of the dead goes on.
+func TestADeathOnAGrid(t *testing.T) {
+	dir := recorded(t)
+	mpicxtest.RunProcessFaults(t, 4, "must kill 1 in Allreduce step 1 call 20", func(ctx context.Context, world *mpicx.Comm) error {
+		return recovery.Run(ctx, world, func(ctx context.Context, a *recovery.Attempt) error {
+			grid := mpicx.CartCreate(a.Comm, []int{a.Comm.Size()}, nil).MustGet(ctx)
+			if a.N == 0 {
+				_ = grid.Try(ctx, func(ctx context.Context) error {
+					if grid.Rank() == 0 {
+						return errors.New("boom")
+					}
+					return grid.Barrier().Wait(ctx)
+				})
+			}
+			if grid.Rank() == 1 && a.N == 0 {
+				go mpicx.Recv(grid.Comm, []int{0}, 0, 7).Wait(ctx)
+			}
+			for range 30 {
+				mpicx.Allreduce(grid.Comm, []int{1}, []int{0}, mpicx.Sum).MustWait(ctx)
+			}
+			return nil
+		}, recovery.Replace())
+	}, mpicx.WithSpares(1))
+	text, chrome, svg := traced(t, dir)
+	require.Regexp(t, `(?s)error 1, .*: rank 0 raises an error\n.*error 2, .*: rank 1 dies, and a spare takes its place\n`, text)
+	require.NotContains(t, text, "error 3")
+	require.NotContains(t, text, "raises on world:")
+	require.Contains(t, string(svg), ">Rank 1 dies, and a spare takes its place<")
+	checkTrace(t, chrome, "rank 0", "rank 1", "rank 2", "spare 3, rank 1")
+	require.Contains(t, checkSVG(t, svg), "replace")
+	files, err := timeline.ReadDir(dir)
+	require.NoError(t, err)
+	r := merge(jobsOf(files)[0], 1)
+	died := r.events[slices.IndexFunc(r.events, func(e event) bool { return e.Event == timeline.Dies })]
+	for _, o := range r.operations {
+		require.True(t, o.rank != 1 || o.end <= died.at, "%+v, dead at %d", o, died.at)
+	}
+}
+
+// What a rank raises when it has continued after a corruption is another error.
+func TestAFaultAfterACorruption(t *testing.T) {
+	corruption := []timeline.Line{
+		{Rank: 0, Event: timeline.Fault, Comm: "world.dup1", Text: "boom", Final: true},
+		{Rank: 0, Event: timeline.Verdict, Comm: "world.dup1", Text: "of boom", Final: true},
+		{Rank: 0, Event: timeline.Epoch, Comm: "world.dup1"},
+	}
+	fault := timeline.Line{Rank: 0, Event: timeline.Fault, Comm: "world", Text: "bang"}
+	require.NotContains(t, told(t, append(corruption, fault)...), "bang")
+	require.Contains(t, told(t, append(corruption, timeline.Line{Rank: 0, Event: timeline.Waited, Op: "Barrier on world", For: 500}, fault)...), "error 2, ")
+	require.Contains(t, told(t, append(corruption, timeline.Line{Rank: 0, Event: timeline.Shrink, Comm: "world.dup1"}, fault)...), "error 2, ")
+}
+
 // A fresh process is in the tables of the errors since it has begun.
 func TestFreshProcesses(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	dir := recorded(t)
 	all := mpicxtest.RunProcessFaults(t, 3, "must kill 1 in Allreduce step 1 call 20; must kill 3 in Allreduce step 1 call 15", func(ctx context.Context, world *mpicx.Comm) error {
 		return solver(ctx, world, recovery.Replace())
@@ -144,6 +200,7 @@ func TestFreshProcesses(t *testing.T) {
 }
 
 func TestARankDiesAndTheOthersGoOn(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	dir := t.TempDir()
 	mpicxtest.RunFaults(t, 4, "must kill 3 in Allreduce step 1 call 20", func(ctx context.Context, world *mpicx.Comm) error {
 		return solver(ctx, world, recovery.Shrink())

@@ -63,7 +63,8 @@ func firstRanks(f timeline.File) (ranks []int) {
 // An event is a line, with its time in the whole job.
 type event struct {
 	timeline.Line
-	at int64 // nanoseconds after the first event
+	at      int64 // nanoseconds after the first event
+	follows bool  // of a fault: the rank has passed on an error of a communicator, as one of another
 }
 
 // An operation is an operation in which a rank was blocked.
@@ -161,22 +162,28 @@ func merge(j job, number int) *run {
 		case timeline.Repair:
 			return
 		}
-		r.events = append(r.events, event{l, t})
+		r.events = append(r.events, event{Line: l, at: t})
 	})
 	slices.SortStableFunc(r.events, byTime)
-	for _, o := range open { // of a rank that was killed; it ends when others learn of the death, at the latest
+	for _, o := range open { // of a rank that was killed
 		o.end = ends[o.rank]
-		for i, e := range r.events {
-			if e.Event == timeline.Death && *e.By == o.rank && e.at > o.end {
-				o.end = r.events[i].at
-				break
-			}
-		}
 		r.operations = append(r.operations, o)
 	}
 	r.ranks = slices.SortedFunc(maps.Values(ranks), func(a, b *rank) int { return cmp.Compare(a.id, b.id) })
 	r.tidy(ends)
 	slices.SortStableFunc(r.events, byTime)
+	died := make(map[int]int64)
+	for _, e := range r.events {
+		if e.Event == timeline.Dies {
+			died[e.Rank] = e.at
+		}
+	}
+	for i := range r.operations {
+		if at, known := died[r.operations[i].rank]; known { // other goroutines may have been blocked
+			o := &r.operations[i]
+			o.begin, o.end = min(o.begin, at), min(o.end, at)
+		}
+	}
 	slices.SortFunc(r.operations, func(a, b operation) int {
 		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(b.end, a.end), cmp.Compare(a.rank, b.rank))
 	})
@@ -222,7 +229,7 @@ func (r *run) tidy(ends map[int]int64) {
 	})
 	for _, rk := range r.ranks {
 		if end, wrote := ends[rk.id]; wrote && dead[rk.id] && !said[rk.id] {
-			r.events = append(r.events, event{timeline.Line{Event: timeline.Dies, Rank: rk.id, Text: "killed; this is its last event"}, end})
+			r.events = append(r.events, event{Line: timeline.Line{Event: timeline.Dies, Rank: rk.id, Text: "killed; this is its last event"}, at: end})
 		}
 	}
 }

@@ -213,6 +213,9 @@ func (p *picture) marks(panel panelOf, heights map[int]float64) {
 		}
 	}
 	for _, e := range p.t.events {
+		if e.follows {
+			continue
+		}
 		title := fmt.Sprintf("%s at rank %d, %s", e.Event, e.Rank, unit{"µs", 1e3}.String(float64(e.at-p.t.begin)))
 		if e.Comm != "" {
 			title += ", on " + e.Comm

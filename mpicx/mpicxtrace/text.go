@@ -90,7 +90,7 @@ func (t *incident) summary() string {
 		case timeline.Death:
 			died = true
 		case timeline.Fault:
-			if !slices.Contains(faulty, e.Rank) { // on several communicators
+			if !e.follows && !slices.Contains(faulty, e.Rank) { // on several communicators
 				faulty = append(faulty, e.Rank)
 			}
 		case timeline.Replace:
@@ -146,6 +146,9 @@ func (t *incident) texts() (all []string) {
 				text = fmt.Sprintf("rank %d: %s", e.Rank, text)
 			}
 		case timeline.Fault:
+			if e.follows {
+				continue
+			}
 			text = fmt.Sprintf("rank %d raises on %s: %s", e.Rank, e.Comm, e.Text)
 		case timeline.Verdict:
 			text = fmt.Sprintf("verdict on %s: %s", e.Comm, e.Text)

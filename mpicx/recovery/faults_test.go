@@ -165,6 +165,7 @@ func byPlan(t *testing.T, n, k int, plan string) int {
 // A rank dies at each of its operations, and before each of its messages of the error channel;
 // so do two.
 func TestDeathAnywhere(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	protocols := []string{"revoke", "resolve", "agree", "shrink", "replace", "end"}
 	for n := 1; n <= 4; n++ {
 		for k := 0; k <= 2; k++ {

@@ -104,6 +104,7 @@ func TestWhoIsDisturbed(t *testing.T) {
 // An inner level shrinks when a rank dies. Nobody else is told until the outer level needs
 // the dead.
 func TestInnerShrink(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	const n = 6
 	var rs records
 	inner := make([]int, n)

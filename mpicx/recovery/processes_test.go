@@ -29,6 +29,9 @@ func testProcesses(t *testing.T, spares int, opt mpicx.Option) {
 		"kill 2 at operation 60; exit 1 with status 3 in replace message 1",
 	} {
 		t.Run(plan, func(t *testing.T) {
+			if plan != "" {
+				mpicxtest.NeedsULFM(t)
+			}
 			run := func(ctx context.Context, world *mpicx.Comm) error {
 				return recovery.Run(ctx, world, marching(steps, true,
 					func(context.Context, *recovery.Attempt, int) error { return nil },
@@ -54,6 +57,7 @@ func testProcesses(t *testing.T, spares int, opt mpicx.Option) {
 // Two levels on processes. An error in a pair is handled there. The death of a process is handled by the outer
 // level, which has a fresh process started. It continues with what the dead one had kept in the others' memory.
 func TestLevelsWithFreshProcesses(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	const n, steps = 4, 8
 	type end struct {
 		Rank, Inner int // Inner: repeated attempts of the rank's pair

@@ -90,6 +90,7 @@ func TestStore(t *testing.T) {
 
 // A rank dies at each of its operations, and a spare goes on with what it had.
 func TestStoreAndSpares(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	const n, steps = 3, 7
 	for victim := range n {
 		for at := 1; ; at++ {

@@ -38,7 +38,7 @@ func TestDeathThatNothingRepairs(t *testing.T) {
 	cmd.Env = append(os.Environ(), "MPICX_TEST_LOSING=1")
 	out, err := cmd.CombinedOutput()
 	require.Error(t, err)
-	said := regexp.MustCompile(`rank \d: mpicx: communicator corrupted by rank \d: job: process 1 has died: [^:]*\n`)
+	said := regexp.MustCompile(`rank \d: mpicx: communicator corrupted by rank 1: its process has died; [^:]*\n`)
 	require.Len(t, said.FindAll(out, -1), 2, "%s", out)
 }
 

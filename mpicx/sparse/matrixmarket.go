@@ -2,6 +2,7 @@ package sparse
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -191,12 +192,39 @@ func (r *reader) read(emit func(Triplet) bool) error {
 	return nil
 }
 
+// archive says what a file is that begins like this and that has to be unpacked before it is text;
+// "" if it is none.
+func archive(text []byte) string {
+	const tar, at = "ustar", 257
+	if len(text) >= at && bytes.HasPrefix(text[at:], []byte(tar)) {
+		return "a tar archive"
+	}
+	for _, a := range []struct{ magic, what string }{
+		{"BZh", "a file that bzip2 has compressed"},
+		{"\xfd7zXZ\x00", "a file that xz has compressed"},
+		{"\x28\xb5\x2f\xfd", "a file that zstd has compressed"},
+		{"\x1f\x8b", "data that gzip has compressed"},
+		{"\x1f\x9d", "a file that compress has compressed"},
+		{"\x04\x22\x4d\x18", "a file that lz4 has compressed"},
+		{"PK\x03\x04", "a zip archive"},
+		{"7z\xbc\xaf\x27\x1c", "a 7z archive"},
+	} {
+		if bytes.HasPrefix(text, []byte(a.magic)) {
+			return a.what
+		}
+	}
+	return ""
+}
+
 // readBanner reads the first line.
 func (r *reader) readBanner() error {
 	const banner = "a first line of the form: %%MatrixMarket matrix coordinate real general"
 	err := r.readLine()
 	if errors.Is(err, io.EOF) {
 		return r.errorAt(0, "an empty file", banner)
+	}
+	if what := archive(r.text); what != "" {
+		return r.errorAt(0, what, "text, or a file of text that gzip has compressed")
 	}
 	if err != nil {
 		return err

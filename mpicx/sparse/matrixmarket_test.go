@@ -1,12 +1,15 @@
 package sparse
 
 import (
+	"archive/tar"
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"errors"
 	"io"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -125,7 +128,7 @@ func TestReadErrors(t *testing.T) {
 		{"no banner", "1 1 1\n", `a.mtx:1: found "1 1 1", ` + banner},
 		{"short banner", "%%MatrixMarket matrix coordinate real\n", `a.mtx:1: found "%%MatrixMarket matrix coordinate real", ` + banner},
 		{"vector", "%%MatrixMarket vector array real general\n", `a.mtx:1: found "%%MatrixMarket vector array real general", ` + banner},
-		{"binary", "\x1f\x8b\x08\x00\n", `a.mtx:1: found "\x1f\x8b\b\x00", ` + banner},
+		{"binary", "\x7fELF\x02\x00\n", `a.mtx:1: found "\x7fELF\x02\x00", ` + banner},
 		{"format", "%%MatrixMarket matrix sparse real general\n", `a.mtx:1: found format "sparse", expected coordinate or array`},
 		{"complex", "%%MatrixMarket matrix coordinate complex general\n", `a.mtx:1: found values of kind "complex", expected real, integer or pattern; complex ones are not supported`},
 		{"hermitian", "%%MatrixMarket matrix coordinate real Hermitian\n", `a.mtx:1: found symmetry "hermitian", expected general, symmetric or skew-symmetric; hermitian is not supported`},
@@ -188,6 +191,61 @@ func TestReadReturnsTheReadersError(t *testing.T) {
 	_, err := Read(io.MultiReader(strings.NewReader("%%MatrixMarket matrix array real general\n1 1\n"), iotest.ErrReader(broken)), "a.mtx")
 	assert.ErrorIs(t, err, broken)
 	assert.EqualError(t, err, "a.mtx:3: broken")
+}
+
+// What has to be unpacked is named, and its bytes are not shown.
+func TestArchives(t *testing.T) {
+	const banner = "%%MatrixMarket matrix array real general\n1 1\n5\n"
+	pack := func(name string, args ...string) string {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			t.Logf("there is no %s", name)
+			return ""
+		}
+		cmd := exec.Command(path, args...)
+		cmd.Stdin = strings.NewReader(banner)
+		out, err := cmd.Output()
+		require.NoError(t, err)
+		return string(out)
+	}
+	var tarred bytes.Buffer
+	w := tar.NewWriter(&tarred)
+	require.NoError(t, w.WriteHeader(&tar.Header{Name: "a/a.mtx", Size: int64(len(banner))}))
+	_, err := w.Write([]byte(banner))
+	require.NoError(t, errors.Join(err, w.Close()))
+	var gzipped bytes.Buffer
+	z := gzip.NewWriter(&gzipped)
+	_, err = z.Write(tarred.Bytes())
+	require.NoError(t, errors.Join(err, z.Close()))
+	var zipped bytes.Buffer
+	zw := zip.NewWriter(&zipped)
+	_, err = zw.Create("a.mtx")
+	require.NoError(t, errors.Join(err, zw.Close()))
+	const long = 300_000 // longer than a line may be
+	for _, c := range []struct{ what, text string }{
+		{"a file that bzip2 has compressed", pack("bzip2", "-c")},
+		{"a file that bzip2 has compressed", "BZh9" + strings.Repeat("x", long)},
+		{"a file that xz has compressed", pack("xz", "-c")},
+		{"a file that xz has compressed", "\xfd7zXZ\x00\x00\x04"},
+		{"a file that zstd has compressed", pack("zstd", "-c")},
+		{"a file that zstd has compressed", "\x28\xb5\x2f\xfd\x04\x00"},
+		{"a file that lz4 has compressed", "\x04\x22\x4d\x18\x64"},
+		{"a file that compress has compressed", "\x1f\x9d\x90"},
+		{"a 7z archive", "7z\xbc\xaf\x27\x1c\x00\x04"},
+		{"data that gzip has compressed", gzipped.String()},
+		{"a zip archive", zipped.String()},
+		{"a tar archive", tarred.String()},
+	} {
+		if c.text == "" {
+			continue
+		}
+		_, err := Read(strings.NewReader(c.text), "a.mtx")
+		assert.EqualError(t, err, "a.mtx: found "+c.what+", expected text, or a file of text that gzip has compressed")
+	}
+	name := filepath.Join(t.TempDir(), "a.tar.gz") // what SuiteSparse's collection has
+	require.NoError(t, os.WriteFile(name, gzipped.Bytes(), 0o666))
+	_, err = ReadFile(name)
+	assert.EqualError(t, err, name+": found a tar archive, expected text, or a file of text that gzip has compressed")
 }
 
 func TestReadFile(t *testing.T) {

@@ -11,7 +11,8 @@ import (
 )
 
 // Open opens the named file for reading. If the file is compressed by gzip, which its first
-// bytes show, reads return the plain text. The name need not show it.
+// bytes show, reads return the plain text. The name need not show it. Files of other programs, such
+// as bzip2, xz and zstd, have to be unpacked before: the errors of [Read] say what they are.
 func Open(name string) (io.ReadCloser, error) {
 	f, err := os.Open(name)
 	if err != nil {

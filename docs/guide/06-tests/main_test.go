@@ -30,20 +30,13 @@ func TestSolve(t *testing.T) {
 
 // Whichever rank dies, and whenever, the numbers are the same.
 func TestEveryDeath(t *testing.T) {
-	for rank := range 4 {
-		k := 1
-		for ; ; k++ {
-			plan := fmt.Sprintf("kill %d at operation %d", rank, k)
-			if len(mpicxtest.RunFaults(t, 4, plan, check, mpicx.WithSpares(1))) == 0 {
-				break
-			}
-		}
-		t.Logf("rank %d died at each of %d operations", rank, k-1)
-	}
+	mpicxtest.NeedsULFM(t)
+	mpicxtest.EveryDeath(t, 4, check, mpicx.WithSpares(1))
 }
 
 // A second rank dies while the first is replaced.
 func TestDeathInTheRepair(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	k := 1
 	for ; ; k++ {
 		plan := fmt.Sprintf("must kill 0 in Allreduce step 1 call 3; kill 2 in replace message %d", k)
@@ -66,6 +59,7 @@ func TestProcesses(t *testing.T) {
 
 // The last of five processes is a spare.
 func TestProcessDies(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	plan := "must kill 2 by SIGKILL in Allreduce step 2 call 3"
 	processes := mpicxtest.RunProcessFaults(t, 5, plan, check, mpicx.WithSpares(1))
 	t.Logf("process 2 ended with status %d", processes[2].Status)

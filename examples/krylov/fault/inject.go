@@ -18,7 +18,7 @@ type Injection struct {
 	Detected bool   `json:"detected"`
 
 	At   time.Time `json:"-"`
-	Done int       `json:"-"` // iterations, when it fired
+	Done int       `json:"iterationsDone"` // when it fired
 }
 
 // An Injector makes the faults of one rank happen, each once, even if the solver starts again.

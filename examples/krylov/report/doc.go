@@ -1,4 +1,4 @@
-// Package report shows the results of runs of krylov: as text, as JSON, as a plot.
+// Package report shows the results of runs of krylov: as text or as JSON.
 //
 // It must never know how the runs were made.
 package report

@@ -22,7 +22,6 @@ type Settings struct {
 	Tol               float64
 	Checkpoint, Check int
 	Compare, JSON     bool
-	Plot              string // the name of a file, or ""
 }
 
 // Reports are notified of the progress of runs.
@@ -295,9 +294,6 @@ func (t *textReport) End(outcomes []*Outcome) {
 		}
 		fmt.Fprintln(t.w)
 		compareTable(t.w, outcomes)
-	}
-	if t.cfg.Plot != "" {
-		t.line("drawn", "%s", t.cfg.Plot)
 	}
 }
 

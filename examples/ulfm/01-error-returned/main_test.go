@@ -10,11 +10,12 @@ import (
 	"github.com/mpicx/go-mpicx/examples/ulfm/lesson"
 	"github.com/mpicx/go-mpicx/examples/ulfm/lessontest"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // Every survivor is told which rank died.
 func TestOneDies(t *testing.T) {
-	lessontest.NeedsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	for _, size := range []int{2, 3, 4, 9} {
 		for victim := range size {
 			t.Run(fmt.Sprintf("%d of %d", victim, size), func(t *testing.T) {

@@ -10,11 +10,12 @@ import (
 	"github.com/mpicx/go-mpicx/examples/ulfm/lesson"
 	"github.com/mpicx/go-mpicx/examples/ulfm/lessontest"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // Only the victim's partner gets an error (H1).
 func TestPairs(t *testing.T) {
-	lessontest.NeedsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	for _, size := range []int{2, 4, 5, 8} {
 		for victim := range size &^ 1 {
 			for _, played := range []int{0, 1, 3, rounds - 1} {

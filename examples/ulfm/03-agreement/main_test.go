@@ -11,11 +11,12 @@ import (
 	"github.com/mpicx/go-mpicx/examples/ulfm/lesson"
 	"github.com/mpicx/go-mpicx/examples/ulfm/lessontest"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // What main shows: some ranks get the error, and all decide alike.
 func TestSomeSeeIt(t *testing.T) {
-	lessontest.NeedsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	require.Equal(t, `rank 0: has the table
 rank 0: agreed: not all living ranks have the table, continue without it
 rank 1: has the table
@@ -28,7 +29,7 @@ rank 3: agreed: not all living ranks have the table, continue without it
 // For any rank that dies at any point, all survivors take the same branch. They continue with the
 // table only if each of them has it.
 func TestAllDecideAlike(t *testing.T) {
-	lessontest.NeedsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	for size := 2; size <= 9; size++ {
 		for victim := range size {
 			for _, point := range points {
@@ -49,7 +50,7 @@ func TestAllDecideAlike(t *testing.T) {
 }
 
 func TestNobodyDies(t *testing.T) {
-	lessontest.NeedsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	require.Equal(t, 5, strings.Count(run(t, 5, lesson.Fault{Rank: -1}), "continue with 42"))
 }
 

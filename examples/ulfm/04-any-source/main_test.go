@@ -11,6 +11,7 @@ import (
 	"github.com/mpicx/go-mpicx/examples/ulfm/lesson"
 	"github.com/mpicx/go-mpicx/examples/ulfm/lessontest"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 func run(t *testing.T, size int, faults lesson.Faults) string {
@@ -21,7 +22,7 @@ func run(t *testing.T, size int, faults lesson.Faults) string {
 }
 
 func TestFarm(t *testing.T) {
-	lessontest.NeedsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	for _, test := range []struct {
 		size   int
 		faults lesson.Faults
@@ -41,7 +42,7 @@ func TestFarm(t *testing.T) {
 
 // If one worker dies at any time, the others do its work.
 func TestAnyWorker(t *testing.T) {
-	lessontest.NeedsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	for size := 3; size <= 5; size++ {
 		for victim := 1; victim < size; victim++ {
 			for step := 1; step <= tasks; step++ {
@@ -53,7 +54,7 @@ func TestAnyWorker(t *testing.T) {
 
 // If the manager dies, the workers end as well.
 func TestManager(t *testing.T) {
-	lessontest.NeedsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	for size := 2; size <= 5; size++ {
 		for step := 1; step <= tasks; step++ {
 			said := run(t, size, lesson.Faults{{Rank: manager, Step: step}})

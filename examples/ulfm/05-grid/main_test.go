@@ -11,6 +11,7 @@ import (
 	"github.com/mpicx/go-mpicx/examples/ulfm/lesson"
 	"github.com/mpicx/go-mpicx/examples/ulfm/lessontest"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 func run(t *testing.T, size int, faults ...lesson.Fault) string {
@@ -22,7 +23,7 @@ func run(t *testing.T, size int, faults ...lesson.Fault) string {
 
 // For any rank that dies at any point, all hear of it, and all agree on how to continue.
 func TestAllHear(t *testing.T) {
-	lessontest.NeedsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	for _, size := range []int{2, 3, 4, 6} {
 		for victim := range size {
 			var faults []lesson.Fault
@@ -53,7 +54,7 @@ func TestAllHear(t *testing.T) {
 
 // Two ranks die at once, anywhere in the grid.
 func TestTwoDie(t *testing.T) {
-	lessontest.NeedsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	const size = 6
 	for a := range size {
 		for b := range a {
@@ -68,7 +69,7 @@ func TestTwoDie(t *testing.T) {
 }
 
 func TestNobodyDies(t *testing.T) {
-	lessontest.NeedsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	for _, size := range []int{1, 2, 4, 5, 6, 9} {
 		n := size * (size - 1) / 2
 		for range steps - 1 {

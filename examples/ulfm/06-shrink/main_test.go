@@ -11,6 +11,7 @@ import (
 	"github.com/mpicx/go-mpicx/examples/ulfm/lesson"
 	"github.com/mpicx/go-mpicx/examples/ulfm/lessontest"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 const series = "[1 4343 5049 4341 5047 4541 4944 4943]\n"
@@ -27,7 +28,7 @@ var ways = map[string]func(context.Context, *mpicx.Comm, *lesson.Lines, lesson.F
 
 // For any rank that dies at any point, the others complete the series.
 func TestOneDies(t *testing.T) {
-	lessontest.NeedsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	for name, way := range ways {
 		for _, size := range []int{2, 3, 5} {
 			for victim := range size {
@@ -48,7 +49,7 @@ func TestOneDies(t *testing.T) {
 
 // The same if a second rank dies, even in the repair.
 func TestTwoDie(t *testing.T) {
-	lessontest.NeedsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	const size, step = 4, 3
 	for name, way := range ways {
 		for a := range size {

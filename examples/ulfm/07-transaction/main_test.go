@@ -11,6 +11,7 @@ import (
 	"github.com/mpicx/go-mpicx/examples/ulfm/lesson"
 	"github.com/mpicx/go-mpicx/examples/ulfm/lessontest"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 func run(t *testing.T, size int, faults ...lesson.Fault) string {
@@ -42,7 +43,7 @@ func histories(said string) map[string]int {
 // For any rank that dies at any point, the survivors have the same versions in the same order, and
 // end with the same accounts as without a death.
 func TestOneDies(t *testing.T) {
-	lessontest.NeedsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	for _, size := range []int{2, 3, 5} {
 		for victim := range size {
 			for step := range versions {
@@ -64,7 +65,7 @@ func TestOneDies(t *testing.T) {
 
 // The same if a second rank dies, even in the repair.
 func TestTwoDie(t *testing.T) {
-	lessontest.NeedsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	const size = 4
 	for a := range size {
 		for b := range a {
@@ -86,7 +87,7 @@ func TestTwoDie(t *testing.T) {
 }
 
 func TestNobodyDies(t *testing.T) {
-	lessontest.NeedsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	for size := 1; size <= 9; size++ {
 		require.Equal(t, final, last(run(t, size)))
 	}

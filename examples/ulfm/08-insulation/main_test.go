@@ -11,12 +11,13 @@ import (
 	"github.com/mpicx/go-mpicx/examples/ulfm/lesson"
 	"github.com/mpicx/go-mpicx/examples/ulfm/lessontest"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // For any rank that dies in any step, the other half is never disturbed, and all learn of the death
 // in the end.
 func TestInsulation(t *testing.T) {
-	lessontest.NeedsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	for size := 2; size <= 6; size++ {
 		for victim := range size {
 			for step := 1; step <= steps; step++ {
@@ -43,7 +44,7 @@ func TestInsulation(t *testing.T) {
 
 // Deaths in both halves are repaired in each.
 func TestBothHalves(t *testing.T) {
-	lessontest.NeedsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	said := lessontest.Run(t, 6, func(ctx context.Context, world *mpicx.Comm, out *lesson.Lines) error {
 		return halves(ctx, world, out, lesson.Faults{{Rank: 0, Step: 2}, {Rank: 3, Step: 2}, {Rank: 4, Step: 5}})
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/mpicx/go-mpicx/examples/ulfm/lesson"
 	"github.com/mpicx/go-mpicx/examples/ulfm/lessontest"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // result runs the lesson and returns what the ranks said of the blocks.
@@ -31,7 +32,7 @@ func result(t *testing.T, size int, faults lesson.Faults) []string {
 
 // Without faults, it is Jacobi's method on all cells.
 func TestSequential(t *testing.T) {
-	lessontest.NeedsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	for size := 1; size <= 5; size++ {
 		u := make([]float64, size*cells+2)
 		u[len(u)-1] = 1
@@ -51,7 +52,7 @@ func TestSequential(t *testing.T) {
 
 // For any rank that dies at any point, the others get the same result.
 func TestOneDies(t *testing.T) {
-	lessontest.NeedsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	for size := 2; size <= 5; size++ {
 		want := result(t, size, nil)
 		for victim := range size {
@@ -68,7 +69,7 @@ func TestOneDies(t *testing.T) {
 
 // Two deaths lead to the same result or, if the two ranks were buddies, to a lost block.
 func TestTwoDie(t *testing.T) {
-	lessontest.NeedsULFM(t)
+	mpicxtest.NeedsULFM(t)
 	const size = 5
 	want := result(t, size, nil)
 	lost := 0

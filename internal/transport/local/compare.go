@@ -158,7 +158,7 @@ func (c *Comm) Stop() {
 	compareAll(due)
 }
 
-// A pause is what a rank waits for: a message from peer that belongs to a call or, for the
+// A pause is what a rank waits for: a message from or to peer that belongs to a call or, for the
 // agreement on a new communicator, all ranks.
 type pause struct {
 	epoch        transport.Epoch
@@ -173,23 +173,29 @@ const all = -1
 func (s *side) pauses(list []pause) []pause {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for r := range s.Posted.All() {
+	add := func(r *transport.Request) {
 		number, waits := s.WaitsIn(r, s.rank)
 		own, known := s.Made(r.Epoch, number)
 		if !waits || !known {
-			continue
+			return
 		}
 		w := pause{r.Epoch, number, r.Peer, own}
 		if r.Tag == transport.NoTag {
 			w.peer = all
 		}
 		if len(list) > 0 && list[len(list)-1] == w {
-			continue
+			return
 		}
 		if before := s.Before(r.Epoch, number); before > 0 {
 			list = append(list, pause{r.Epoch, before, w.peer, own})
 		}
 		list = append(list, w)
+	}
+	for r := range s.Posted.All() {
+		add(r)
+	}
+	for _, m := range s.listed() {
+		add(&transport.Request{Peer: m.dest, Tag: m.Tag, Epoch: m.Epoch, Signature: m.Signature})
 	}
 	return list
 }
@@ -211,9 +217,16 @@ type odd struct {
 	peer match.Envelope
 }
 
-// compareCalls halts the ranks that wait for a rank that has made another call. It finds all of
-// them before it halts one, because the calls of a halted rank are not compared.
+// compareCalls halts the ranks that wait for a rank that has made another call, and those that wait for
+// ranks that wait for a bad call.
 func (c *communicator) compareCalls() {
+	for c.haltOdd() {
+	}
+}
+
+// haltOdd finds all ranks to halt before it halts one, because the calls of a halted rank are not
+// compared. It says whether it has halted any.
+func (c *communicator) haltOdd() (any bool) {
 	var found []odd
 	var list []pause
 	forAll := make(map[pause][]*side)
@@ -245,6 +258,8 @@ func (c *communicator) compareCalls() {
 		p.mu.Unlock()
 		if cause != nil {
 			p.halt(cause)
+			any = true
 		}
 	}
+	return any
 }

@@ -15,6 +15,7 @@ import (
 
 var (
 	barrier = signature.Call{Kind: signature.Barrier}.Word()
+	refused = signature.Call{Kind: signature.Refused, Root: 1}.Word()
 	reduce  = signature.Call{Kind: signature.Reduce, Root: 0, Of: signature.Int, Count: 1}.Word()
 )
 
@@ -93,10 +94,16 @@ func TestComparison(t *testing.T) {
 			waitIn(ranks[0], barrier, 1)
 			waitIn(ranks[1], barrier, 0)
 		}, nil},
-		{"a bad call", func(_ *testing.T, ranks []*Comm) {
+		{"a bad call, directly or not", func(_ *testing.T, ranks []*Comm) {
 			waitIn(ranks[0], barrier, 1)
-			ranks[1].Call(0, 0)
-		}, nil},
+			waitIn(ranks[1], barrier, 2)
+			ranks[2].Call(0, refused)
+		}, []int{0, 1}},
+		{"to send to a bad call", func(_ *testing.T, ranks []*Comm) {
+			tag := transport.CollectiveTag(ranks[0].Call(0, barrier))
+			start(ranks[0], ranks[0].Isend, transport.Request{Buf: make([]byte, EagerLimit+1), Peer: 1, Tag: tag, Signature: barrier})
+			ranks[1].Call(0, refused)
+		}, []int{0}},
 		{"the peer has not come", func(_ *testing.T, ranks []*Comm) {
 			ranks[0].Call(0, barrier)
 			waitIn(ranks[0], barrier, 1)

@@ -274,6 +274,8 @@ func (c *Comm) Isend(r *transport.Request) {
 	s.complete(probes)
 	if eager {
 		r.Done.Completed(r)
+	} else if transport.IsCollective(m.Tag) {
+		c.comm.changed()
 	}
 	if recv != nil {
 		s.served(recv)

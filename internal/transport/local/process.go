@@ -14,6 +14,7 @@ import (
 type process struct {
 	dead, left, expired atomic.Bool
 	stops               atomic.Bool  // it has left, and completes no calls
+	fails               atomic.Bool  // it has left, and dies in any case
 	silent              atomic.Bool  // it has left, and its messages have arrived
 	absent              atomic.Bool  // it has left or died, and its communicators count it
 	awaited             atomic.Int32 // requests that wait for it: see side.counts
@@ -46,6 +47,7 @@ func (p *process) join(c *communicator) (dead bool) {
 func (p *process) leave(j *job, how transport.Ending) {
 	if how != transport.Completes {
 		p.stops.Store(true)
+		p.fails.Store(how == transport.Fails)
 	}
 	again := p.left.Swap(true)
 	if j.mortal && (how == transport.Fails || p.awaited.Load() > 0 && slices.ContainsFunc(p.live(), func(c *communicator) bool { return c.needs(p) && c.needsStill(p) })) {
@@ -256,6 +258,12 @@ func (c *Comm) Die() { c.own.process.die() }
 func (c *Comm) Leave(how transport.Ending) {
 	c.comm.compare.soon()
 	c.own.process.leave(c.comm.job, how)
+}
+
+// HasReturned says whether the program of a member has ended.
+func (c *Comm) HasReturned(rank int) bool {
+	p := c.comm.sides[rank].process
+	return p.left.Load() && !p.fails.Load()
 }
 
 // awaits counts a request that waits for s's rank. If the rank's process has left, and the rank has

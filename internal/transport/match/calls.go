@@ -76,11 +76,15 @@ func (c *calls) Latest(w signature.Word) int {
 	return 0
 }
 
-// Made returns the call with a number in epoch e. ok says that it is recalled and compared. If
-// members have died nothing is compared, because ranks that know of it and ranks that do not may
+// Made returns the call with a number in epoch e. ok says that it is recalled and compared. A rank
+// that waits for a bad call, and is halted for that, makes no call of the epoch any more: who waits
+// for it waits for the bad call too. If members have died nothing is compared, because ranks that know of it and ranks that do not may
 // correctly make different calls (M4).
 func (m *Matcher[T]) Made(e transport.Epoch, number int) (w signature.Word, ok bool) {
 	c := &m.calls
+	if odd, halted := m.Mismatch().(*transport.MismatchError); halted && odd.Theirs.Kind() == signature.Refused {
+		return odd.Theirs, e == m.Epoch() && !m.HasLostAny()
+	}
 	if e != m.Live() || m.HasLostAny() || number > c.made || number <= c.made-recalled {
 		return 0, false
 	}
@@ -101,9 +105,11 @@ func (m *Matcher[T]) TakesPart(e transport.Epoch, tag int) bool {
 	}
 }
 
-// completes says whether a call goes on without the program. A bad call has not begun, and a program continues what it
+// completes says whether a call goes on without the program. A call with a bad argument has not begun, and a program continues what it
 // does in the background.
-func completes(w signature.Word) bool { return w != 0 && w.Kind() != signature.Background }
+func completes(w signature.Word) bool {
+	return w.Kind() != signature.Refused && w.Kind() != signature.Background
+}
 
 // Before returns the number of the call before another one of the epoch if it is the same call; else 0. A call may
 // have two numbers, and ranks may wait in the second first: a TryAll does.
@@ -115,11 +121,11 @@ func (m *Matcher[T]) Before(e transport.Epoch, number int) int {
 	return 0
 }
 
-// WaitsIn returns the number of the collective call that a receive of this rank belongs to, and
-// whether there is one. The receive waits for its Peer or, if its tag is NoTag, for all.
+// WaitsIn returns the number of the collective call that a receive or send of this rank belongs to,
+// and whether there is one. It waits for its Peer or, if its tag is NoTag, for all.
 func (m *Matcher[T]) WaitsIn(r *transport.Request, rank int) (number int, ok bool) {
 	switch {
-	case r.Signature == 0 || r.Kind != transport.Receiving:
+	case r.Signature == 0:
 	case transport.IsCollective(r.Tag) && r.Peer >= 0 && r.Peer != rank:
 		return transport.CollectiveNumber(r.Tag), true
 	case r.Tag == transport.NoTag:

@@ -530,6 +530,9 @@ func (c *comm) Leave(how transport.Ending) {
 	c.e.unlock()
 }
 
+// HasReturned says whether a process has said that its program has ended.
+func (c *comm) HasReturned(rank int) bool { return c.liveness.left[c.process(rank)].Load() }
+
 // EachPending visits the requests that have not ended.
 func (c *comm) EachPending(visit func(*transport.Request)) {
 	c.e.lock()

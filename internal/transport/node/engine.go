@@ -313,8 +313,7 @@ func (e *engine) findDeaths() {
 	for _, p := range dead {
 		switch {
 		case !e.mortal:
-			e.fail(&transport.LibraryError{Call: "job",
-				Text: fmt.Sprintf("process %d has died: this program needs all of them; if it is also built with -tags ulfm, it can continue without it", p)})
+			e.fail(&transport.JobEndedError{Process: p})
 			return
 		case !e.dead[p] && e.err == nil:
 			e.takeDeath(p)

@@ -14,13 +14,13 @@ import (
 // left lives on: it passes errors on and completes what it has begun. When another process needs more of
 // it, it expires: it is dead for the others, as if it had been killed. The engine's mu protects it.
 type liveness struct {
-	family  contextID    // of the communicator that all others of the program are derived from
-	dead    []bool       // by process
-	left    []bool       // by process
-	absent  atomic.Int32 // number of processes that are dead or have left; read without mu
-	expired bool         // this process is dead for the others
-	stops   bool         // it has left, and completes no calls
-	needed  bool         // others wait for it in calls that it completes
+	family  contextID     // of the communicator that all others of the program are derived from
+	dead    []bool        // by process
+	left    []atomic.Bool // by process; read without mu
+	absent  atomic.Int32  // number of processes that are dead or have left; read without mu
+	expired bool          // this process is dead for the others
+	stops   bool          // it has left, and completes no calls
+	needed  bool          // others wait for it in calls that it completes
 }
 
 // livenessOf returns the liveness of a family. Other processes may have left it or died before this
@@ -28,7 +28,7 @@ type liveness struct {
 func (e *engine) livenessOf(family contextID) *liveness {
 	l := e.families[family]
 	if l == nil {
-		l = &liveness{family: family, dead: slices.Clone(e.dead), left: make([]bool, e.size)}
+		l = &liveness{family: family, dead: slices.Clone(e.dead), left: make([]atomic.Bool, e.size)}
 		for _, dead := range l.dead {
 			if dead {
 				l.absent.Add(1)
@@ -61,7 +61,7 @@ func (e *engine) noteDeath(l *liveness, process int) {
 		return
 	}
 	l.dead[process] = true
-	if !l.left[process] {
+	if !l.left[process].Load() {
 		l.absent.Add(1)
 	}
 	for _, c := range e.comms {
@@ -97,9 +97,9 @@ func (e *engine) leave(l *liveness, how transport.Ending) {
 	switch {
 	case !e.mortal:
 	case how == transport.Fails || l.stops && l.needed:
-		l.left[e.rank] = true
+		l.left[e.rank].Store(true)
 		e.expire(l)
-	case !l.left[e.rank]:
+	case !l.left[e.rank].Load():
 		e.sendAll(&header{kind: left, to: l.family})
 		e.noteLeft(l, e.rank)
 	}
@@ -131,7 +131,7 @@ func (c *comm) needs(r *transport.Request) {
 	if peer == transport.AnySource && r.IsAwaited() {
 		peer = c.lastHope()
 	}
-	if peer < 0 || peer == c.rank || !c.liveness.left[c.process(peer)] {
+	if peer < 0 || peer == c.rank || !c.liveness.left[c.process(peer)].Load() {
 		return
 	}
 	c.e.sendPacket(c.process(peer), &header{kind: need, to: c.context, id: uint64(c.liveness.family), epoch: r.Epoch, tag: r.Tag}, nil)
@@ -144,7 +144,7 @@ func (c *comm) lastHope() int {
 	for r := range c.Size() {
 		switch p := c.process(r); {
 		case r == c.rank || c.HasLost(r):
-		case !c.liveness.left[p]:
+		case !c.liveness.left[p].Load():
 			return -1
 		case hope < 0:
 			hope = r
@@ -176,8 +176,8 @@ func (c *comm) askForAny() {
 
 // noteLeft notes that a process has left, and tells it which requests need it.
 func (e *engine) noteLeft(l *liveness, process int) {
-	if !l.left[process] {
-		l.left[process] = true
+	if !l.left[process].Load() {
+		l.left[process].Store(true)
 		if !l.dead[process] {
 			l.absent.Add(1)
 		}

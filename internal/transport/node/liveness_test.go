@@ -96,10 +96,8 @@ func die(j *Job) {
 
 // untilLeft waits until s knows that the program of a process has ended.
 func untilLeft(c *comm, process int) {
-	for left := false; !left; runtime.Gosched() {
-		c.e.lock()
-		left = c.liveness.left[process]
-		c.e.unlock()
+	for !c.HasReturned(process) {
+		runtime.Gosched()
 	}
 }
 
@@ -294,9 +292,7 @@ func TestDeathWithoutULFM(t *testing.T) {
 		pending := []*request{recv(s[0], 1, 0), recv(s[1], 0, 0)}
 		die(jobs[2])
 		for _, r := range pending {
-			e, ok := errors.AsType[*transport.LibraryError](r.wait())
-			require.True(t, ok, r.Err)
-			require.Contains(t, e.Text, "process 2 has died")
+			require.Equal(t, &transport.JobEndedError{Process: 2}, r.wait())
 		}
 		require.Error(t, s[0].Failed())
 		require.Error(t, recv(s[0], 1, 0).wait())
@@ -306,6 +302,7 @@ func TestDeathWithoutULFM(t *testing.T) {
 // A process whose program has ended completes the calls that it has made, and is needed for nothing else.
 func TestLeftInCalls(t *testing.T) {
 	bcast, background := signature.Call{Kind: signature.Bcast, Of: signature.Int, Count: 1}.Word(), signature.Call{Kind: signature.Background}.Word()
+	const bad = signature.Word(signature.Refused)
 	first, second := transport.CollectiveTag(1), transport.CollectiveTag(2)
 	calls := func(c *comm, w signature.Word) {
 		for range 20 {
@@ -323,10 +320,10 @@ func TestLeftInCalls(t *testing.T) {
 		{"in its call", bcast, transport.Completes, first, nil, false},
 		{"in its call, which may have failed", bcast, transport.Stops, first, nil, true},
 		{"in an old call", bcast, transport.Completes, first, func(_ *engine, c *comm) { calls(c, bcast) }, false},
-		{"in an old call that may be a bad one", 0, transport.Completes, first, func(_ *engine, c *comm) { calls(c, bcast) }, true},
+		{"in an old call that may be a bad one", bad, transport.Completes, first, func(_ *engine, c *comm) { calls(c, bcast) }, true},
 		{"in the next call", bcast, transport.Completes, second, nil, true},
 		{"for a message", bcast, transport.Completes, 3, nil, true},
-		{"in a bad call", 0, transport.Completes, first, nil, true},
+		{"in a bad call", bad, transport.Completes, first, nil, true},
 		{"in a call that its program continues", background, transport.Completes, first, nil, true},
 		{"where it is halted", bcast, transport.Completes, first, func(_ *engine, c *comm) { c.Halt(&transport.MismatchError{}) }, true},
 		{"where a member has died", bcast, transport.Completes, first, func(e *engine, _ *comm) { e.died(2) }, true},

@@ -31,5 +31,9 @@ func openMemory(name string, size int) (*os.File, error) {
 
 // mapMemory maps a file into memory, for all that map it.
 func mapMemory(file *os.File, size int) ([]byte, error) {
-	return syscall.Mmap(int(file.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	b, err := syscall.Mmap(int(file.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, &os.PathError{Op: "mmap", Path: file.Name(), Err: err}
+	}
+	return b, nil
 }

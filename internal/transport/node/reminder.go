@@ -1,18 +1,23 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
+	"iter"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
 // Ranks that have made different calls may all wait for each other, and then no message tells of
-// it (M2). So a rank that has waited a while for a message of a call sends its sender a reminder:
-// what it has called. That is what its own messages would say, and what the message that it waits
-// for is compared with when it comes. So a reminder finds nothing that would not be found if the
-// message came.
+// it (M2). So a rank that has waited a while to receive or send a message of a call reminds its peer:
+// it tells it what it has called. That is what its own messages would say, and what the message that
+// it waits for is compared with when it comes. So a reminder finds nothing that would not be found if
+// the message came. A rank whose own call had a bad argument sends no messages: it answers reminders.
 //
 // A rank that waits for all, for the agreement on a new communicator, reminds all others.
 //
@@ -29,7 +34,7 @@ const (
 
 // reminding is what a communicator waits for.
 type reminding struct {
-	oldest  uint64 // number of the first request of a collective call that waits
+	oldest  uint64 // number of the first request of a collective call that waits, or id of the send
 	periods int    // for which it has waited
 	next    int    // who is told next by a rank that waits for all
 }
@@ -57,12 +62,13 @@ func (e *engine) remindAll() {
 
 func (c *comm) isRemindDue() bool {
 	s := &c.reminding
-	for r := range c.Posted.All() {
-		if _, ok := c.WaitsIn(r, c.rank); !ok {
-			continue
+	for r := range c.waiting() {
+		number := r.Number
+		if id, sends := c.sending[r]; sends {
+			number = id
 		}
-		if r.Number != s.oldest {
-			s.oldest, s.periods = r.Number, 0
+		if number != s.oldest {
+			s.oldest, s.periods = number, 0
 			return false
 		}
 		s.periods++
@@ -71,23 +77,43 @@ func (c *comm) isRemindDue() bool {
 	return false
 }
 
+// waiting yields the requests of collective calls that wait, with the numbers of their calls: receives and then sends,
+// the oldest first.
+func (c *comm) waiting() iter.Seq2[*transport.Request, int] {
+	return func(yield func(*transport.Request, int) bool) {
+		for r := range c.Posted.All() {
+			if number, ok := c.WaitsIn(r, c.rank); ok && !yield(r, number) {
+				return
+			}
+		}
+		if len(c.sending) == 0 {
+			return
+		}
+		oldest := func(r, s *transport.Request) int { return cmp.Compare(c.sending[r], c.sending[s]) }
+		for _, r := range slices.SortedFunc(maps.Keys(c.sending), oldest) {
+			if number, ok := c.WaitsIn(r, c.rank); ok && !yield(r, number) {
+				return
+			}
+		}
+	}
+}
+
 // remind tells those who are waited for. Where members have died nothing is compared (M4).
 func (c *comm) remind() {
 	if c.HasLostAny() { // itself, if this process has expired
 		return
 	}
 	told := 0
-	for r := range c.Posted.All() {
-		number, ok := c.WaitsIn(r, c.rank)
+	for r, number := range c.waiting() {
 		h := header{kind: reminder, to: c.context, epoch: r.Epoch, tag: transport.CollectiveTag(number), signature: r.Signature}
-		if ok && r.Tag != transport.NoTag {
+		if r.Tag != transport.NoTag {
 			c.tellReminder(r.Peer, &h)
 			if before := c.Before(r.Epoch, number); before > 0 {
 				h.tag = transport.CollectiveTag(before)
 				c.tellReminder(r.Peer, &h)
 			}
 			told++
-		} else if ok {
+		} else {
 			for ; told < min(mostReminded, c.Size()-1); told++ {
 				c.reminding.next = (c.reminding.next + 1) % c.Size()
 				if c.reminding.next == c.rank {
@@ -126,6 +152,8 @@ func (e *engine) takeReminder(source int, h header) error {
 	envelope := match.Envelope{Key: match.Key{Epoch: h.epoch, Source: rank, Tag: h.tag}, Signature: h.signature}
 	if odd := c.Contradicts(&envelope); odd != nil {
 		c.contradict(h.epoch, odd)
+	} else if own, ok := c.Made(h.epoch, transport.CollectiveNumber(h.tag)); ok && !h.signature.Fits(own) {
+		c.answer(h.epoch, h.tag, own, rank)
 	}
 	return nil
 }
@@ -135,9 +163,12 @@ func (e *engine) takeReminder(source int, h header) error {
 // halted contradicts nobody.
 func (c *comm) contradict(e transport.Epoch, odd *transport.MismatchError) {
 	c.halt(odd)
-	if c.e.err != nil {
-		return
+	c.answer(e, transport.CollectiveTag(odd.Number), odd.Own, odd.Source)
+}
+
+func (c *comm) answer(e transport.Epoch, tag int, own signature.Word, to int) {
+	if c.e.err == nil {
+		h := header{kind: reminder, to: c.context, epoch: e, tag: tag, signature: own}
+		c.e.sendPacket(c.process(to), &h, nil)
 	}
-	h := header{kind: reminder, to: c.context, epoch: e, tag: transport.CollectiveTag(odd.Number), signature: odd.Own}
-	c.e.sendPacket(c.process(odd.Source), &h, nil)
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
+var refused = signature.Call{Kind: signature.Refused, Root: 1}.Word()
+
 // A reminder of another call than this rank has made in the same place halts it, and no other does.
 func TestReminders(t *testing.T) {
 	barrier, bcast := signature.Call{Kind: signature.Barrier}.Word(), signature.Call{Kind: signature.Bcast, Root: 1, Of: signature.Int, Count: 1}.Word()
@@ -22,7 +24,7 @@ func TestReminders(t *testing.T) {
 	}{
 		{"of another call", 1, barrier, nil, true},
 		{"of the same call", 1, bcast, nil, false},
-		{"of a bad call", 1, 0, nil, false},
+		{"of a bad call", 1, refused, nil, true},
 		{"of a call still to come", 2, barrier, nil, false},
 		{"of an epoch that is over", 1, barrier, func(_ *engine, c *comm) { c.Advance(0, errors.New("an error")) }, false},
 		{"where a member has died", 1, barrier, func(e *engine, _ *comm) { e.mu.Lock(); e.died(2); e.unlock() }, false},
@@ -63,6 +65,32 @@ func TestMismatchIsTold(t *testing.T) {
 			require.ErrorAs(t, c[me].Mismatch(), &odd, "call after the message: %v; rank %d", late, me)
 			require.Equal(t, transport.MismatchError{Number: 1, Own: []signature.Word{barrier, bcast}[me], Theirs: []signature.Word{bcast, barrier}[me], Source: 1 - me}, *odd)
 		}
+	}
+}
+
+// Ranks that wait for a bad call to receive or send, or for a rank that does, are halted. The rank that has made it is not.
+func TestBadCallIsTold(t *testing.T) {
+	barrier := signature.Call{Kind: signature.Barrier}.Word()
+	for _, sends := range []bool{false, true} {
+		c, _ := pair(false)
+		tag := transport.CollectiveTag(c[0].Call(0, barrier))
+		c[1].Call(0, refused)
+		var n ends
+		if sends {
+			n.begin(c[0].Isend, transport.Request{Mode: transport.Synchronous, Peer: 1, Tag: tag, Signature: barrier})
+		} else {
+			n.begin(c[0].Irecv, transport.Request{Peer: 1, Tag: tag, Signature: barrier})
+		}
+		settle(c[:]...)
+		require.NoError(t, c[0].Mismatch())
+		for range 2 {
+			c[0].e.remind()
+			settle(c[:]...)
+		}
+		require.Error(t, c[0].Mismatch(), "sends: %v", sends)
+		require.NoError(t, c[1].Mismatch())
+		word, ok := c[0].Made(0, 7)
+		require.True(t, ok && word == refused, "for those that wait for it")
 	}
 }
 

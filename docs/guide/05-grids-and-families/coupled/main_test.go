@@ -14,6 +14,7 @@ import (
 // Whenever a rank of the analysis dies, all that live end alike: with an error if there is no
 // intercommunicator yet, and else, the solver as well, with a result.
 func TestTheAnalysisDies(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	step := 1
 	if testing.Short() {
 		step = 4

@@ -77,6 +77,7 @@ func TestPanics(t *testing.T) {
 
 // Whoever dies, and whenever: the others have the minimum or the death, and none hangs.
 func TestDies(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	for rank := range 3 {
 		for k := 1; ; k++ {
 			plan := fmt.Sprintf("kill %d at operation %d", rank, k)

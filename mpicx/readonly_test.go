@@ -1,0 +1,100 @@
+//go:build unix
+
+package mpicx_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/buildtags"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// memory returns n parts of so many pages. A write to a part that is read-only ends the test by SIGSEGV, but a copy of
+// memory onto itself does not. The race detector finds that, in memory of Go's own.
+func memory(t *testing.T, n, pages int, readOnly func(part int) bool) []int64 {
+	size := pages * os.Getpagesize()
+	if buildtags.Race {
+		return make([]int64, n*size/8)
+	}
+	all, err := syscall.Mmap(-1, 0, n*size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, syscall.Munmap(all)) })
+	for part := range n {
+		if readOnly(part) {
+			require.NoError(t, syscall.Mprotect(all[part*size:][:size], syscall.PROT_READ))
+		}
+	}
+	return unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(all))), len(all)/8)
+}
+
+// What a program has given for reading is not written, not even with what it holds: other operations may be reading
+// it, here those of the other ranks. Neither is the part of an in-place operation that stays where it is.
+func TestNothingThatIsReadIsWritten(t *testing.T) {
+	const root = 1
+	everyAlgorithm(t, func(t *testing.T, operation string) {
+		for n := 1; n <= mostRanks(); n++ {
+			for _, pages := range []int{1, 32} {
+				to := min(root, n-1)
+				read := memory(t, n, pages, func(int) bool { return true })
+				inPlace := memory(t, n, pages, func(part int) bool { return part == to })
+				each := len(read) / n
+				counts := slices.Repeat([]int{each}, n)
+				mine := func(all []int64) []int64 { return all[to*each:][:each] }
+				mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
+					part, all := make([]int64, each), make([]int64, len(read))
+					gather, scatter, buf := mpicx.Gather[int64], mpicx.Scatter[int64], part
+					if c.Rank() == to {
+						buf = mine(read)
+					}
+					calls := []struct {
+						name  string
+						begin func() future.Waiter
+					}{
+						{"Bcast", func() future.Waiter { return mpicx.Bcast(c, buf, to) }},
+						{"Gather", func() future.Waiter { return gather(c, mine(read), all, to) }},
+						{"Scatter", func() future.Waiter { return scatter(c, read, part, to) }},
+						{"Allgather", func() future.Waiter { return mpicx.Allgather(c, mine(read), all) }},
+						{"Allgatherv", func() future.Waiter { return mpicx.Allgatherv(c, mine(read), all, counts) }},
+						{"Alltoall", func() future.Waiter { return mpicx.Alltoall(c, read, all) }},
+						{"Reduce", func() future.Waiter { return mpicx.Reduce(c, read, all, mpicx.Sum, to) }},
+						{"Allreduce", func() future.Waiter { return mpicx.Allreduce(c, read, all, mpicx.Sum) }},
+						{"Scan", func() future.Waiter { return mpicx.Scan(c, read, all, mpicx.Sum) }},
+						{"Scan, exclusive", func() future.Waiter { return mpicx.Exscan(c, read, all, mpicx.Sum) }},
+						{"ReduceScatter", func() future.Waiter { return mpicx.ReduceScatter(c, read, part, counts, mpicx.Sum) }},
+						{"Gather, in place", func() future.Waiter {
+							if c.Rank() == to {
+								return gather(c, mine(inPlace), inPlace, to)
+							}
+							return gather(c, part, nil, to)
+						}},
+						{"Scatter, in place", func() future.Waiter {
+							if c.Rank() == to {
+								return scatter(c, read, mine(read), to)
+							}
+							return scatter(c, nil, part, to)
+						}},
+					}
+					for _, call := range calls {
+						if name, _, _ := strings.Cut(call.name, ","); name == operation {
+							if err := call.begin().Wait(ctx); err != nil {
+								return fmt.Errorf("%s: %w", call.name, err)
+							}
+						}
+					}
+					return nil
+				})
+			}
+		}
+	})
+}
