@@ -10,12 +10,20 @@ import (
 // look returns the error that the program is to be told, in mode m. If an error is not
 // resolved yet, it returns a channel that is closed when the caller should look again.
 func (c *Comm) look(m ledger.Mode) (wait <-chan struct{}, err error) {
+	return c.lookIn(context.Background(), m)
+}
+
+// lookIn is look for a goroutine with the context ctx, which keeps what the scope of ctx has ended with.
+func (c *Comm) lookIn(ctx context.Context, m ledger.Mode) (wait <-chan struct{}, err error) {
 	p := c.proc
 	if m == ledger.Peek && p.over.Load() {
 		return nil, jobOver(useOp, c.name)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if err := p.overBy(ctx); err != nil {
+		return nil, err
+	}
 	found, e, pending := c.ledger.Look(m)
 	switch found {
 	case ledger.Verdict:
@@ -29,17 +37,6 @@ func (c *Comm) look(m ledger.Mode) (wait <-chan struct{}, err error) {
 		return nil, nil
 	}
 	return p.nextChange(), nil
-}
-
-// lookIn is look for a goroutine with the context ctx, which keeps what the scope of ctx has ended with.
-func (c *Comm) lookIn(ctx context.Context, m ledger.Mode) (wait <-chan struct{}, err error) {
-	c.proc.mu.Lock()
-	err = c.proc.overBy(ctx)
-	c.proc.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	return c.look(m)
 }
 
 // untold returns the error that the next Wait would return, if it is resolved.

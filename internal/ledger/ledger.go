@@ -203,8 +203,7 @@ type Error struct {
 	Face    error            // the error that the program gets
 	Place   []int            // the path of the Try that it was raised in; nil: in none
 
-	owners int  // the running Try calls that own it: see Comm.claim
-	told   bool // it is over or, if it is a corruption, a look has found it
+	told bool // it is over or, if it is a corruption, a look has found it
 }
 
 // Corrupt says whether the error is a corruption.
@@ -241,6 +240,7 @@ type Comm struct {
 	corrupted  *Error   // each look finds it
 	previous   *Error   // its last verdict
 	untold     []*Error // verdicts that are not over, oldest first
+	owners     int      // the running Try calls that own the first of them: see claim
 
 	round  uint64    // the number of the open round, or of the next
 	raised []*Raised // errors of this rank that are not resolved, oldest first

@@ -16,6 +16,7 @@ type testRank struct {
 	scopes map[string]*Scope
 	votes  map[string]*Vote
 	firsts map[string]bool  // of goroutines that wait: what BeginWait has returned
+	place  []int            // of the next verdict
 	text   *strings.Builder // of outputs
 	// pending are the communicators on which something is, as the driver has it.
 	pending map[*Comm]bool
@@ -23,7 +24,7 @@ type testRank struct {
 
 func newTestRank() *testRank {
 	r := &testRank{text: new(strings.Builder), scopes: map[string]*Scope{}, votes: map[string]*Vote{}, firsts: map[string]bool{}, pending: map[*Comm]bool{}}
-	r.Face = func(e *Error) { e.Face = errors.New(textOf(e)) }
+	r.Face = func(e *Error) { e.Face, e.Place = errors.New(textOf(e)), r.place }
 	return r
 }
 

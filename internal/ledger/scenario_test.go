@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -97,6 +98,8 @@ func (s *script) verdict(c *Comm) *errchan.Verdict {
 	}
 	var dead []int
 	s.d.MaybeScanArgs(s.t, "dead", &dead)
+	s.place = nil
+	s.d.MaybeScanArgs(s.t, "at", &s.place)
 	return c.testVerdict(reports, dead)
 }
 
@@ -112,6 +115,14 @@ func (s *script) open(guard bool) {
 	around := s.scopes[s.word("in", "")]
 	name := s.name()
 	s.scopes[name] = s.commNamed(s.word("on", "world")).Open(around, guard, name)
+}
+
+// after is the error behind a word; nil: nothing.
+func after(e *Error) string {
+	if e == nil {
+		return ""
+	}
+	return " " + textOf(e)
 }
 
 // verbs are the commands of scripts. This rank is number 0 of each communicator,
@@ -157,8 +168,8 @@ var verbs = map[string]func(s *script){
 		}
 		c.Noticed(round, s.number("by", 1), s.flag("corrupt"))
 	},
-	// verdict NAME R:TEXT … [dead=(R, …)] [rank=R]: the channel says that the round is
-	// over, and all is done that follows.
+	// verdict NAME R:TEXT … [dead=(R, …)] [rank=R] [at=(N, …)]: the channel says that the
+	// round is over, and all is done that follows. At: the path of the Try where it was raised.
 	"verdict": func(s *script) {
 		c := s.on()
 		c.Resolved(s.verdict(c), s.number("rank", 0))
@@ -249,15 +260,31 @@ var verbs = map[string]func(s *script){
 	// try SCOPE on=NAME [in=SCOPE], guard likewise: a Try or Guard begins.
 	"try":   func(s *script) { s.open(false) },
 	"guard": func(s *script) { s.open(true) },
-	// leave-scope SCOPE [own]: the function of a Try has returned, own: with an error of this rank.
+	// leave-scope SCOPE [own] [has=SCOPE]: the function of a Try has returned, own: with an error
+	// of this rank, has: with what that inner Try has returned.
 	"leave-scope": func(s *script) {
-		e, next := s.scopes[s.name()].Leave(s.flag("own"), nil)
-		s.printf("%s", [...]string{Return: "return", Signal: "signal", Await: "await"}[next])
-		if e != nil {
-			s.printf(" %s", textOf(e))
+		var has *Error
+		if inner := s.word("has", ""); inner != "" {
+			has = s.scopes[inner].err
 		}
-		s.printf("\n")
+		e, next := s.scopes[s.name()].Leave(s.flag("own"), has)
+		s.printf("%s%s\n", [...]string{Return: "return", Signal: "signal", Await: "await"}[next], after(e))
 	},
+	// failure SCOPE: which error has ended its context?
+	"failure": func(s *script) {
+		e, pending := s.scopes[s.name()].Failure()
+		if text := after(e); pending {
+			s.printf("pending\n")
+		} else {
+			s.printf("%s\n", cmp.Or(strings.TrimSpace(text), "none"))
+		}
+	},
+	// concerns SCOPE on=NAME: does that error concern what begins on NAME with the context?
+	"concerns": func(s *script) {
+		s.printf("%t\n", s.scopes[s.name()].Concerns(s.commNamed(s.word("on", "world"))))
+	},
+	// late NAME: is an error that the program raises now not sent?
+	"late": func(s *script) { s.printf("%t\n", s.on().Late()) },
 	// end SCOPE: it returns.
 	"end": func(s *script) { s.scopes[s.name()].Close() },
 	// ask VOTE on=NAME: this rank has begun the barrier at the end of a TryAll.

@@ -105,7 +105,7 @@ func (s *Scope) catchUp() {
 		s.interrupt(a.fatal || slices.ContainsFunc(a.untold, (*Error).Corrupt))
 		a.claim()
 		if len(a.untold) > 0 && s.from == nil {
-			if e := a.untold[0]; e.owners > 0 && !s.guard || e.Corrupt() {
+			if e := a.untold[0]; a.owners > 0 && !s.guard || e.Corrupt() {
 				s.err = e
 			}
 		}
@@ -116,7 +116,7 @@ func (s *Scope) catchUp() {
 // belongs to those on c or, if there are none, to those on communicators derived from c.
 // In each nest it belongs to the Try at the place where it was raised.
 func (c *Comm) claim() {
-	if len(c.untold) == 0 || c.untold[0].owners > 0 {
+	if len(c.untold) == 0 || c.owners > 0 {
 		return
 	}
 	e, tried := c.untold[0], false
@@ -132,7 +132,7 @@ func (c *Comm) claim() {
 			case s.guard && !e.Corrupt():
 			case !s.guard && !tried && s.inner == 0:
 				c.give(e, s, s.at(nil))
-			case s.err == nil && (s.guard || d != c && e.owners > 0 && !s.encloses(e)):
+			case s.err == nil && (s.guard || d != c && c.owners > 0 && !s.encloses(e)):
 				s.err = e
 				s.interrupt(true)
 			}
@@ -163,7 +163,7 @@ func (c *Comm) give(e *Error, s, owner *Scope) {
 	if owner.err == nil {
 		owner.err, owner.from = e, c
 		owner.interrupt(true)
-		e.owners++
+		c.owners++
 	}
 }
 
@@ -257,7 +257,7 @@ func (s *Scope) Leave(own bool) (e *Error, next Step) {
 		return e, Return
 	case e == nil && c.Unwinding() && c.open: // the corruption that this rank has raised is the scope's
 		return nil, Await
-	case e != nil && s.at(e.Place) == nil && len(c.untold) > 0 && c.untold[0] == e && e.owners == 0:
+	case e != nil && s.at(e.Place) == nil && len(c.untold) > 0 && c.untold[0] == e && c.owners == 0:
 		c.end() // the others have it in a Try inside, which this rank does not come to any more
 		return e, Signal
 	case e != nil:
@@ -336,9 +336,9 @@ func (s *Scope) Close() {
 	if t != nil {
 		t.inner--
 	}
-	if s.from != nil {
-		if s.err.owners--; s.err.owners == 0 && len(s.from.untold) > 0 && s.from.untold[0] == s.err {
-			s.from.end()
+	if from := s.from; from != nil {
+		if from.owners--; from.owners == 0 && len(from.untold) > 0 && from.untold[0] == s.err {
+			from.end()
 		}
 	}
 	if t != nil {

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -34,7 +35,7 @@ func TestTable(t *testing.T) {
 }
 
 // A subject is a rank with the communicator that a table is about: child, derived
-// from world, with a Guard and inside of it a Try that are running.
+// from world, with a Guard and, unless an event is about that, inside of it a Try that are running.
 type subject struct {
 	*testRank
 	child, world *Comm
@@ -44,11 +45,14 @@ type subject struct {
 	note         string // what the event has returned
 }
 
-func newSubject() *subject {
+func newSubject(tried bool) *subject {
 	s := &subject{testRank: newTestRank()}
 	s.world = s.make("world", nil, nil, nil)
 	s.child = s.make("child", s.world, s.world, nil)
-	s.try = s.child.Open(s.child.Open(nil, true, "Guard"), false, "Try")
+	guard := s.child.Open(nil, true, "Guard")
+	if tried {
+		s.try = s.child.Open(guard, false, "Try")
+	}
 	return s
 }
 
@@ -122,138 +126,117 @@ var tableStates = []struct {
 	{"dead", func(s *subject) { s.Die() }},
 }
 
-// An event is a column: what is fed, and in which states it cannot be, because.
+// An event is what is fed, and in which states it can be; nil: in all.
 type event struct {
-	name  string
-	feed  func(*subject)
-	never func(*subject) string
+	name    string
+	feed    func(*subject)
+	can     func(*subject) bool
+	untried bool // no Try is running
 }
 
-func only(can func(*subject) bool, because string) func(*subject) string {
-	return func(s *subject) string {
-		if can(s) {
-			return ""
-		}
-		return because
-	}
+// canNotice: the channel tells of a round once, and no round follows a corruption.
+func canNotice(s *subject) bool {
+	return s.child.corrupted == nil && !slices.Contains(s.owed, s.child) &&
+		!(s.child.joined && len(s.child.raised) == 0 && s.child.settling == nil)
 }
 
-func noNotice(s *subject) string {
-	switch {
-	case s.child.corrupted != nil:
-		return "no round follows a corruption"
-	case slices.Contains(s.owed, s.child), s.child.joined && len(s.child.raised) == 0 && s.child.settling == nil:
-		return "the channel tells of a round once"
-	}
-	return ""
+func canNoticeCorrupt(s *subject) bool {
+	return s.child.corrupted == nil && !(s.child.fatal && s.child.settling == nil)
 }
 
-func noCorruptNotice(s *subject) string {
-	switch {
-	case s.child.corrupted != nil:
-		return "no round follows a corruption"
-	case s.child.fatal && s.child.settling == nil:
-		return "the channel tells of a corruption once"
-	}
-	return ""
+// canResolve: a round that is open here, and that this rank has joined. While one is settling, the
+// next is noticed first.
+func canResolve(s *subject) bool {
+	return s.child.corrupted == nil && s.child.settling == nil && s.child.open && s.child.joined
 }
 
-func noVerdict(s *subject) string {
-	switch {
-	case s.child.corrupted != nil:
-		return "no round follows a corruption"
-	case s.child.settling != nil:
-		return "the next round is noticed first"
-	case !s.child.open:
-		return "no round is open"
-	case !s.child.joined:
-		return "this rank has not joined"
-	}
-	return ""
-}
+func canVote(s *subject) bool { return s.vote != nil && !s.vote.cast }
 
 var tableEvents = []struct {
 	title  string
 	events []event
 }{
 	{"The error channel", []event{
-		{"`Noticed`", (*subject).notice, noNotice},
-		{"`Noticed`, corrupt", (*subject).fatal, noCorruptNotice},
-		{"`Resolved`", func(s *subject) { s.resolve(s.child, false) }, noVerdict},
-		{"`Resolved`, corrupt", func(s *subject) { s.resolve(s.child, true) }, noVerdict},
+		{"`Noticed`", (*subject).notice, canNotice, false},
+		{"`Noticed`, corrupt", (*subject).fatal, canNoticeCorrupt, false},
+		{"`Resolved`", func(s *subject) { s.resolve(s.child, false) }, canResolve, false},
+		{"`Resolved`, corrupt", func(s *subject) { s.resolve(s.child, true) }, canResolve, false},
 	}},
 	{"The driver, which has carried out `Complete` and `Advance`", []event{
-		{"`Settled`", func(s *subject) { s.child.Settled() }, only(func(s *subject) bool { return s.child.settling != nil }, "no `Complete` is under way")},
-		{"`Moved`", func(s *subject) { s.child.Moved() }, only(func(s *subject) bool {
+		{"`Settled`", func(s *subject) { s.child.Settled() }, func(s *subject) bool { return s.child.settling != nil }, false},
+		{"`Moved`", func(s *subject) { s.child.Moved() }, func(s *subject) bool {
 			return s.child.moving > 0 && s.child.settling == nil && !s.child.revoked
-		}, "no `Advance` is under way")},
+		}, false},
 	}},
 	{"The parent", []event{
-		{"noticed", func(s *subject) { s.world.Noticed(0, 1, false) }, only(func(s *subject) bool { return !s.world.open }, "the channel tells of a round once")},
+		{"noticed", func(s *subject) { s.world.Noticed(0, 1, false) }, func(s *subject) bool { return !s.world.open }, false},
 		{"joined", func(s *subject) {
 			if !s.world.open {
 				s.world.Noticed(0, 1, false)
 			}
 			s.world.join()
-		}, only(func(s *subject) bool { return !s.world.joined }, "this rank has joined")},
-		{"propagated", func(s *subject) { s.parentEnds(false) }, nil},
-		{"corrupted", func(s *subject) { s.parentEnds(true) }, nil},
+		}, func(s *subject) bool { return !s.world.joined }, false},
+		{"propagated", func(s *subject) { s.parentEnds(false) }, nil, false},
+		{"corrupted", func(s *subject) { s.parentEnds(true) }, nil, false},
 	}},
 	{"The program waits and looks", []event{
-		{"`BeginWait`", func(s *subject) { s.enter(s.child) }, nil},
-		{"`EndWait`", func(s *subject) { s.EndWait(true) }, only(func(s *subject) bool { return s.inside.Load() != nil }, "it does not wait")},
+		{"`BeginWait`", func(s *subject) { s.enter(s.child) }, nil, false},
+		{"`EndWait`", func(s *subject) { s.EndWait(true) }, func(s *subject) bool { return s.inside.Load() != nil }, false},
 		{"`Watch`", func(s *subject) {
 			if s.Watch(1) {
 				s.Answer()
 			}
-		}, nil},
-		{"`Look` (a Wait's)", func(s *subject) { s.note = findingWord(s.child.Look(Take)) }, nil},
-		{"`Look` to repair", func(s *subject) { s.note = findingWord(s.child.Look(TakeToRepair)) }, nil},
+		}, nil, false},
+		{"`Look` (a Wait's)", func(s *subject) { s.note = findingWord(s.child.Look(Take)) }, nil, false},
+		{"`Look`, where no Try is running", func(s *subject) { s.note = findingWord(s.child.Look(Take)) }, nil, true},
+		{"`Look` to repair", func(s *subject) { s.note = findingWord(s.child.Look(TakeToRepair)) }, nil, false},
 		{"`Err`", func(s *subject) {
 			f, e := s.err(s.child)
 			s.note = findingWord(f, e, false)
-		}, nil},
+		}, nil, false},
 	}},
 	{"The program raises", []event{
-		{"`Raise`", func(s *subject) { s.raised(false) }, nil},
-		{"`Raise`, corrupt", func(s *subject) { s.raised(true) }, nil},
-		{"`Lose`", func(s *subject) { s.child.Lose() }, nil},
+		{"`Raise`", func(s *subject) { s.raised(false) }, nil, false},
+		{"`Raise`, corrupt", func(s *subject) { s.raised(true) }, nil, false},
+		{"`Lose`", func(s *subject) { s.child.Lose() }, nil, false},
 	}},
 	{"Scopes", []event{
-		{"a Try begins", func(s *subject) { s.child.Open(nil, false, "new Try") }, nil},
-		{"a Guard begins", func(s *subject) { s.child.Open(nil, true, "new Guard") }, nil},
+		{"a Try begins", func(s *subject) { s.child.Open(nil, false, "new Try") }, nil, false},
+		{"a Guard begins", func(s *subject) { s.child.Open(nil, true, "new Guard") }, nil, false},
+		{"`Leave`: the function has returned", func(s *subject) { s.leave(false) }, nil, false},
+		{"`Leave`, with an error of this rank", func(s *subject) { s.leave(true) }, nil, false},
+		{"`Close` of the Try", func(s *subject) { s.try.Close() }, nil, false},
 		{"an inner Try has begun, and ends", func(s *subject) {
 			inner := s.child.Open(s.try, false, "inner Try")
 			inner.Close()
-		}, nil},
+		}, nil, false},
 	}},
 	{"TryAll", []event{
-		{"`Ask`", func(s *subject) { s.child.Ask("vote") }, nil},
-		{"`Confirm`", func(s *subject) { s.vote.Confirm() }, only(func(s *subject) bool { return s.vote != nil && !s.vote.cast }, "no vote is open")},
-		{"`Withdraw`", func(s *subject) { s.vote.Withdraw() }, only(func(s *subject) bool { return s.vote != nil && !s.vote.cast }, "no vote is open")},
-		{"`Counted`", func(s *subject) { s.vote.Counted() }, only(func(s *subject) bool { return s.holds > 0 }, "this rank has not said yes")},
+		{"`Ask`", func(s *subject) { s.child.Ask("vote") }, nil, false},
+		{"`Confirm`", func(s *subject) { s.vote.Confirm() }, canVote, false},
+		{"`Withdraw`", func(s *subject) { s.vote.Withdraw() }, canVote, false},
+		{"`Counted`", func(s *subject) { s.vote.Counted() }, func(s *subject) bool { return s.holds > 0 }, false},
 	}},
 	{"The communicator", []event{
-		{"`Make`, derived", func(s *subject) { s.make("leaf", s.child, s.child, nil) }, nil},
+		{"`Make`, derived", func(s *subject) { s.make("leaf", s.child, s.child, nil) }, nil, false},
 		{"`Close`", func(s *subject) {
 			if !s.child.Close() {
 				s.note = "an error is on its way"
 			}
-		}, only(func(s *subject) bool { return !s.child.closed }, "it is closed once")},
+		}, func(s *subject) bool { return !s.child.closed }, false},
 		{"`Revoked`", func(s *subject) {
 			if !s.child.Revoked(1) {
 				s.note = "known"
 			}
-		}, nil},
-		{"`RevokeDone`", func(s *subject) { s.child.RevokeDone() }, only(func(s *subject) bool { return s.child.revoked && s.child.moving > 0 }, "no revocation is under way")},
-		{"`Died`", func(s *subject) { s.child.Died(1) }, nil},
+		}, nil, false},
+		{"`RevokeDone`", func(s *subject) { s.child.RevokeDone() }, func(s *subject) bool { return s.child.revoked && s.child.moving > 0 }, false},
 	}},
 	{"The process", []event{
-		{"`Leave`", func(s *subject) { s.Leave(); s.left = true }, only(func(s *subject) bool { return !s.left }, "a program ends once")},
-		{"`Go`", func(s *subject) { s.Go() }, only(func(s *subject) bool { return s.left }, "the program has not ended")},
-		{"`Die`", func(s *subject) { s.Die() }, only(func(s *subject) bool { return !s.dead }, "a process dies once")},
-		{"`End`", func(s *subject) { s.End() }, nil},
-		{"`Fail`", func(s *subject) { s.child.Fail() }, nil},
+		{"`Leave`", func(s *subject) { s.Leave(); s.left = true }, func(s *subject) bool { return !s.left }, false},
+		{"`Go`", func(s *subject) { s.Go() }, func(s *subject) bool { return s.left }, false},
+		{"`Die`", func(s *subject) { s.Die() }, func(s *subject) bool { return !s.dead }, false},
+		{"`End`", func(s *subject) { s.End() }, nil, false},
+		{"`Fail`", func(s *subject) { s.child.Fail() }, nil, false},
 	}},
 }
 
@@ -263,19 +246,35 @@ func (s *subject) raised(corrupt bool) {
 	}
 }
 
-func findingWord(f Finding, e *Error, pending bool) string {
-	text := textOfFinding(f, e, pending)
+// leave is the end of the Try's function.
+func (s *subject) leave(own bool) {
+	e, next := s.try.Leave(own, nil)
+	s.note = [...]string{Return: "return what it has returned", Signal: "signal", Await: "await"}[next]
 	if e != nil {
-		text, _, _ = strings.Cut(text, " ")
-		if e.Comm.Owner == "world" {
-			text = "the parent's " + text
-		}
+		s.note = "return " + errorWord(e)
 	}
-	return "finds " + text
+}
+
+func errorWord(e *Error) string {
+	text := "verdict"
+	if e.Corrupt() {
+		text = "corruption"
+	}
+	if e.Comm.Owner == "world" {
+		text = "parent's " + text
+	}
+	return "the " + text
+}
+
+func findingWord(f Finding, e *Error, pending bool) string {
+	if e != nil {
+		return "finds " + errorWord(e)
+	}
+	return "finds " + textOfFinding(f, nil, pending)
 }
 
 // words are those of the child's state.
-func (s *subject) words() string {
+func (s *subject) words() []string {
 	c := s.child
 	var words []string
 	add := func(yes bool, word string) {
@@ -316,43 +315,44 @@ func (s *subject) words() string {
 	add(s.inside.Load() != nil, "waiting")
 	add(s.left, "left")
 	add(s.dead, "dead")
-	if len(words) == 0 {
-		return "quiet"
-	}
-	return strings.Join(words, " + ")
+	return words
 }
 
-// tables makes the tables.
+// tables makes the tables. States in which the same comes of an event share a row. Those of which
+// nothing comes are left out.
 func tables(t *testing.T) string {
 	var page strings.Builder
 	for _, table := range tableEvents {
-		fmt.Fprintf(&page, "\n### %s\n\n| state |", table.title)
+		fmt.Fprintf(&page, "\n### %s\n\n| event | states | what comes of it |\n| --- | --- | --- |\n", table.title)
 		for _, e := range table.events {
-			fmt.Fprintf(&page, " %s |", e.name)
-		}
-		fmt.Fprintf(&page, "\n|%s\n", strings.Repeat(" --- |", len(table.events)+1))
-		for _, state := range tableStates {
-			fmt.Fprintf(&page, "| **%s** |", state.name)
-			for _, e := range table.events {
-				s := newSubject()
+			var effects []string
+			states := map[string][]string{} // by effect
+			for _, state := range tableStates {
+				s := newSubject(!e.untried)
 				state.into(s)
 				s.Outputs()
-				require.Equal(t, state.name, s.words())
-				fmt.Fprintf(&page, " %s |", s.cell(e))
+				require.Equal(t, state.name, cmp.Or(strings.Join(s.words(), " + "), "quiet"))
+				effect := s.effect(e)
+				if states[effect] == nil && effect != "" {
+					effects = append(effects, effect)
+				}
+				states[effect] = append(states[effect], "**"+state.name+"**")
 			}
-			page.WriteString("\n")
+			name := e.name
+			for _, effect := range effects {
+				fmt.Fprintf(&page, "| %s | %s | %s |\n", name, strings.Join(states[effect], ", "), effect)
+				name = ""
+			}
 		}
 	}
 	page.WriteString("\n")
 	return page.String()
 }
 
-// cell feeds an event, and says what comes of it.
-func (s *subject) cell(e event) string {
-	if e.never != nil {
-		if because := e.never(s); because != "" {
-			return "*impossible: " + because + "*"
-		}
+// effect feeds an event, and says what comes of it.
+func (s *subject) effect(e event) string {
+	if e.can != nil && !e.can(s) {
+		return ""
 	}
 	was := s.words()
 	e.feed(s)
@@ -368,13 +368,25 @@ func (s *subject) cell(e event) string {
 	if len(s.child.later) > 0 {
 		parts = append(parts, "waits for `Settled`")
 	}
-	if now := s.words(); now != was {
-		parts = append(parts, "→ **"+now+"**")
+	return strings.Join(append(parts, change(was, s.words())...), ", ")
+}
+
+// change says how the words of a state have changed.
+func change(was, now []string) (changes []string) {
+	without := func(all, some []string) string {
+		return strings.Join(slices.DeleteFunc(slices.Clone(all), func(w string) bool { return slices.Contains(some, w) }), " + ")
 	}
-	if len(parts) == 0 {
-		return "–"
+	gone, come := without(was, now), without(now, was)
+	switch {
+	case gone == strings.Join(was, " + ") && gone != "": // all that it was
+		changes = append(changes, "→ **"+cmp.Or(come, "quiet")+"**")
+	case gone != "":
+		changes = append(changes, "− **"+gone+"**")
+		fallthrough
+	case come != "":
+		changes = append(changes, "+ **"+come+"**")
 	}
-	return strings.Join(parts, ", ")
+	return changes
 }
 
 func shortText(o *Output) string {

@@ -42,7 +42,7 @@ func (w *world) check() {
 			w.failf("%s: raised, and has not joined", m.name())
 		case owed && w.attends(m):
 			w.failf("D2: the rank attends, and has not joined %s", m.name())
-		case notice && m.corrupt == nil && !m.closed && !w.try[i].Ended():
+		case w.tries && notice && m.corrupt == nil && !m.closed && !w.try[i].Ended():
 			w.failf("P8: %s: an error is noticed, the Try goes on", m.name())
 		case w.guard[i] != nil && (fatal || m.corrupt != nil) && !w.guard[i].Ended():
 			w.failf("P8: %s: a corruption is noticed, the Guard goes on", m.name())
@@ -91,8 +91,8 @@ func (w *world) finish(n int) {
 			do("leave", w.models[w.waiting])
 		}
 		if w.waiting < 0 && len(w.outputs) == 0 {
-			for on.finds() != nil && on.finds() != on.corrupt {
-				do("look", on)
+			for w.end(on) {
+				progress = true
 			}
 			if on.corrupt == nil {
 				w.waits++
@@ -107,18 +107,13 @@ func (w *world) finish(n int) {
 		w.step(step{"leave", w.waiting})
 	}
 	for _, m := range w.models {
-		for m.made() && !m.closed && m.finds() != nil && m.finds() != m.corrupt {
-			w.step(step{"look", m.index})
+		for m.made() && !m.closed && w.end(m) {
+			continue
 		}
 	}
 	for _, m := range w.models {
 		if !m.made() {
 			continue
-		}
-		for _, h := range m.all {
-			if h.told != 1 && !m.closed && m.corrupt == nil && !h.corrupt {
-				w.failf("P1: %s: a verdict is told %d times", m.name(), h.told)
-			}
 		}
 		over := m.corrupt != nil || slices.ContainsFunc(m.lineage(), func(a *model) bool { return a.corrupt != nil })
 		if !over && (m.Comm.open || m.Comm.joined || m.frozen > 0 && !m.closed || m.Comm.moving > 0 || len(m.raised) > 0 || slices.Contains(w.owed, m.Comm)) {
@@ -130,6 +125,18 @@ func (w *world) finish(n int) {
 	}
 }
 
+// end ends the error that m has, if there is one, and says whether it got nearer to that.
+func (w *world) end(m *model) bool {
+	h := m.finds()
+	if h == nil || h == m.corrupt {
+		return false
+	}
+	i := h.holder(m).index
+	try := w.try[i]
+	w.step(step{w.tells(), i})
+	return m.finds() != h || w.try[i] != try
+}
+
 // key is all of the state that matters.
 func (w *world) key() string {
 	var s strings.Builder
@@ -139,7 +146,10 @@ func (w *world) key() string {
 			continue
 		}
 		fmt.Fprintf(&s, "%s|%v|%d %t %t %t %t %d %d %t|%d %d %d|%t\n", w.state(m.Comm), m.says, m.seq, m.started, m.byPeer,
-			m.worse, m.consented, len(m.mine), m.inTime, m.final, m.rounds, m.raises, len(m.later), w.try[i].Ended())
+			m.worse, m.consented, len(m.mine), m.inTime, m.final, m.rounds, m.raises, len(m.later), w.tries && w.try[i].Ended())
+		if m.state != nil {
+			fmt.Fprintf(&s, "%s %d %t\n", m.state.by.name(), m.state.round, m.owns)
+		}
 	}
 	for _, o := range w.outputs {
 		s.WriteString(o.text())

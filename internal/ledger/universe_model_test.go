@@ -21,7 +21,7 @@ type world struct {
 	waiting   int // the communicator that the program waits on; -1: it computes
 	first     bool
 	waits     int
-	try       []*Scope // one on each communicator
+	try       []*Scope // one on each communicator; nil: there are none
 	guard     []*Scope // likewise, where peers worsen
 	ended     map[*Scope]int
 	vote      *Vote
@@ -65,14 +65,19 @@ type model struct {
 	untold     []*heard
 	corrupt    *heard
 	all        []*heard
+	unwound    bool
+
+	// The Try: the error that is its state, which it returns, and whether it ends that.
+	state *heard
+	owns  bool
 }
 
 // heard is a verdict.
 type heard struct {
 	by      *model
+	round   uint64
 	corrupt bool
 	known   bool // a corruption, which a look has told
-	told    int
 }
 
 // failf fails the test, with all that has happened.
@@ -115,10 +120,12 @@ func (m *model) name() string { return m.Owner.(string) }
 
 func (m *model) made() bool { return m.ledger != nil }
 
-// enter1 makes the communicator. That with the name whole has not rank 1.
+func (m *model) isWhole() bool { return strings.HasPrefix(m.name(), "whole") }
+
+// enter1 makes the communicator. Those that are whole have not rank 1.
 func (w *world) enter1(m *model) {
 	var members []int
-	if m.name() == "whole" {
+	if m.isWhole() {
 		members = []int{0, 2}
 	}
 	if m.up == nil {
@@ -136,7 +143,89 @@ func (w *world) enter1(m *model) {
 		guard = m.Open(nil, true, "guard on "+m.name())
 	}
 	w.guard = append(w.guard, guard)
-	w.try = append(w.try, m.Open(guard, false, "try on "+m.name()))
+	w.try = append(w.try, nil)
+	if w.tries {
+		w.openTry(m)
+	}
+}
+
+// openTry begins the next Try.
+func (w *world) openTry(m *model) {
+	w.try[m.index] = m.Open(w.guard[m.index], false, "try on "+m.name())
+	m.state, m.owns = nil, false
+	w.claim(m)
+	for a := m.up; a != nil && !m.owns; a = a.up {
+		if a.owns {
+			m.state = a.untold[0]
+		}
+	}
+}
+
+// claim gives the oldest error of m to the Try there, which owns it, and to those below, unless
+// they have an error.
+func (w *world) claim(m *model) {
+	if !w.tries || len(m.untold) == 0 || m.state != nil {
+		return
+	}
+	m.owns = true
+	for _, d := range w.models {
+		if d.made() && d.state == nil && slices.Contains(d.lineage(), m) {
+			d.state = m.untold[0]
+		}
+	}
+}
+
+// leaves says how a Try on m ends.
+func (m *model) leaves(own bool) (*heard, Step) {
+	all := m.lineage()
+	any := func(of func(a *model) bool) bool { return slices.ContainsFunc(all, of) }
+	h := m.state
+	if h == nil || m.owns {
+		if found := m.finds(); found != nil {
+			h = found
+		}
+	}
+	switch {
+	case any(func(a *model) bool { return a.moving > 0 }),
+		any(func(a *model) bool { return a.unwound && a.corrupt == nil }) && m.open():
+		return nil, Await
+	case m.corrupt != nil && m.unwound:
+		return m.corrupt, Return
+	case h != nil:
+		return h, Return
+	case own && !any(func(a *model) bool { return a.open() && a.corrupt == nil && (a != m || m.joined) }):
+		return nil, Signal
+	case any(func(a *model) bool { return a.open() && a.corrupt == nil }):
+		return nil, Await
+	}
+	return nil, Return
+}
+
+// hears notes a verdict that the program is to be told.
+func (m *model) hears(h *heard) {
+	m.untold = append(m.untold, h)
+	m.all = append(m.all, h)
+}
+
+// over says that the oldest error of m is.
+func (m *model) over() {
+	h := m.untold[0]
+	m.untold = m.untold[1:]
+	h.known = h.corrupt
+}
+
+// holder returns the communicator of m's lineage that has the error.
+func (h *heard) holder(m *model) *model {
+	all := m.lineage()
+	return all[slices.IndexFunc(all, func(a *model) bool { return slices.Contains(a.untold, h) })]
+}
+
+// tells is the step that ends an error.
+func (u *universe) tells() string {
+	if u.tries {
+		return "return"
+	}
+	return "look"
 }
 
 // lineage is m and its ancestors.

@@ -15,6 +15,9 @@ import (
 // knows the rules in their simplest words, says at each step what has to come of it.
 // From each state that is reached, all open rounds are brought to their ends, which
 // has to tell every verdict once and leave nothing open.
+//
+// Each universe is tried twice: without a Try, where looks end errors (T4), and with one on each
+// communicator, again and again, whose ends do (T1 to T3).
 func TestUniverse(t *testing.T) {
 	for _, u := range []universe{
 		{name: "parent and child", family: "world child<world",
@@ -31,17 +34,21 @@ func TestUniverse(t *testing.T) {
 			rounds: []int{1, 1, 1}, raises: []int{0, 0, 1}, waits: 1, closes: true},
 		{name: "votes", family: "world child<world",
 			rounds: []int{1, 1}, raises: []int{1, 1}, waits: 2, tryAll: true},
-		{name: "corruption", family: "world gone<world whole<world",
-			rounds: []int{1, 1, 0}, raises: []int{1, 0, 0}, waits: 2, corrupts: true},
+		{name: "corruption", family: "world gone<world whole<world whole2<world",
+			rounds: []int{1, 1, 0, 0}, raises: []int{1, 0, 0, 0}, waits: 2, corrupts: true},
 		{name: "corruption of an open round", family: "world child<world",
 			rounds: []int{2, 1}, raises: []int{1, 0}, waits: 2, worsens: true},
 		{name: "unwinding", family: "world child<world",
 			rounds: []int{1, 1}, raises: []int{1, 1}, waits: 2, unwinds: true, everywhere: true},
 	} {
-		t.Run(u.name, func(t *testing.T) {
-			t.Parallel()
-			u.explore(t)
-		})
+		for _, tries := range []bool{false, true} {
+			u := u
+			u.tries = tries
+			t.Run(fmt.Sprintf("%s/tries=%t", u.name, u.tries), func(t *testing.T) {
+				t.Parallel()
+				u.explore(t)
+			})
+		}
 	}
 }
 
@@ -60,6 +67,7 @@ type universe struct {
 	worsens    bool  // peers may unwind in an open round of the world
 	everywhere bool  // all members have their sides of all communicators
 	unwinds    bool  // the program unwinds in place of raising on the last communicator
+	tries      bool  // there is a Try on each communicator
 }
 
 // A step is something that happens.
@@ -141,7 +149,7 @@ func (w *world) enabled() (steps []step) {
 			if w.asks {
 				can("err", m)
 			}
-			can("look", m)
+			can(w.tells(), m)
 		}
 	}
 	last := w.models[len(w.models)-1]
@@ -156,7 +164,9 @@ func (w *world) enabled() (steps []step) {
 		case "":
 			can("ask", last)
 		case "asked":
-			can("confirm", last)
+			if last.finds() == nil { // else the barrier's Wait tells of it
+				can("confirm", last)
+			}
 		case "confirmed":
 			can("counted", last)
 		}
@@ -200,10 +210,14 @@ func (w *world) step(s step) {
 		unwinds := w.unwinds && m == w.models[len(w.models)-1]
 		w.mayJoin = func(o *model) bool { return o == m && !w.holding() }
 		broken := m.corrupt != nil
+		if w.tries && !unwinds && w.returns(m, true) != Signal {
+			break
+		}
 		if r := m.Raise(&Raised{Data: []byte("own"), Corrupt: unwinds}); (r == nil) != broken {
 			w.failf("%s: raised %v", m.name(), r)
 		} else if r != nil {
 			m.own++
+			m.unwound = m.unwound || unwinds
 			if w.holding() {
 				m.held++
 			}
@@ -226,6 +240,8 @@ func (w *world) step(s step) {
 		}
 	case "look":
 		w.look(m)
+	case "return":
+		w.returns(m, false)
 	case "close":
 		m.closed, m.untold = true, nil
 		w.mayJoin = func(o *model) bool { return o == m }
@@ -246,6 +262,9 @@ func (w *world) step(s step) {
 			m.held = 0
 		}
 		w.mayJoin = func(o *model) bool { return w.attends(o) || o.own > 0 }
+		if w.tries { // all have said yes
+			w.closeTry(m)
+		}
 		w.vote.Counted()
 		w.vote.End()
 	}
@@ -306,7 +325,7 @@ func (w *world) resolve(m *model, own int) {
 
 func (w *world) resolved(m *model, v *errchan.Verdict, own int) {
 	now := func() {
-		h := &heard{by: m, corrupt: v.Corrupt}
+		h := &heard{by: m, round: v.Round, corrupt: v.Corrupt}
 		m.settling, m.everywhere = h, true
 		m.own -= own
 		m.moving++
@@ -315,9 +334,9 @@ func (w *world) resolved(m *model, v *errchan.Verdict, own int) {
 		case h.corrupt:
 			m.corrupt, m.own, m.held = h, 0, 0
 		case !m.closed:
-			m.untold = append(m.untold, h)
-			m.all = append(m.all, h)
+			m.hears(h)
 		}
+		w.claim(m)
 	}
 	if m.settling != nil {
 		m.later = append(m.later, now)
@@ -342,9 +361,9 @@ func (w *world) carry1() {
 	if h.corrupt {
 		for _, d := range w.models {
 			if d.made() && d != m && !d.closed && d.corrupt == nil && slices.Contains(d.lineage(), m) {
-				if d.name() == "whole" {
-					d.untold = append(d.untold, h)
-					d.all = append(d.all, h)
+				if d.isWhole() {
+					d.hears(h)
+					w.claim(d)
 				} else {
 					d.corrupt = h
 				}
@@ -443,21 +462,43 @@ func (w *world) look(m *model) {
 	if want == nil {
 		return
 	}
-	if want != m.corrupt {
-		for _, a := range m.lineage() {
-			if len(a.untold) > 0 && a.untold[0] == want {
-				a.untold = a.untold[1:]
-			}
-		}
-	}
-	want.known = want.corrupt
-	if want.told++; want.told > 1 && !want.corrupt {
-		w.failf("P1: %s: a verdict is told twice", m.name())
+	want.known = want.known || want == m.corrupt
+	if !w.tries && want != m.corrupt {
+		want.holder(m).over()
 	}
 }
 
+// returns is the end of a Try whose function has returned, own: with an error of this rank.
+func (w *world) returns(m *model, own bool) Step {
+	w.look(m) // which a Wait in it has told, and left
+	want, next := m.leaves(own)
+	e, step := w.try[m.index].Leave(own, nil)
+	if step != next {
+		w.failf("T2: the end of a Try on %s: step %d, the model %d", m.name(), step, next)
+	}
+	w.found(m, want, e)
+	if step == Return {
+		if want != nil && want == m.corrupt {
+			want.known = true
+		} else if want != m.state { // an ancestor's: the own one is the next Try's
+			m.state, m.owns = want, false
+		}
+		w.closeTry(m)
+	}
+	return step
+}
+
+// closeTry ends the Try on a communicator. The next one begins.
+func (w *world) closeTry(m *model) {
+	w.try[m.index].Close()
+	if m.owns {
+		m.over()
+	}
+	w.openTry(m)
+}
+
 func (w *world) found(m *model, want *heard, e *Error) {
-	if (want == nil) != (e == nil) || want != nil && want.by.Comm != e.Comm {
-		w.failf("P1: a look at %s finds %v, the model %v", m.name(), e, want)
+	if (want == nil) != (e == nil) || want != nil && (want.by.Comm != e.Comm || want.round != e.Verdict.Round) {
+		w.failf("P1: %s finds %v, the model %v", m.name(), e, want)
 	}
 }
