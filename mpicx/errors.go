@@ -133,8 +133,9 @@ func face(e *ledger.Error) {
 		e.Face = &CommCorruptedError{failuresOf(e.Verdict), e.Verdict.Dead, v, unheard}
 		return
 	}
-	p := &PropagatedError{Failures: failuresOf(e.Verdict), verdict: v}
-	e.Face, e.Place = p, placeOf(p.Failures)
+	failures := failuresOf(e.Verdict)
+	e.Place = placeOf(failures)
+	e.Face = &PropagatedError{Failures: expanded(failures, e), verdict: v}
 }
 
 // with returns err and, if it is a verdict, own, an error of this rank that came after it. Only

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
 // A Failure is one error that a rank has told the others.
@@ -23,7 +24,10 @@ type Failure struct {
 	Origin  string    // where it was signalled: function, file and line
 	Time    time.Time // when, by the clock of Rank
 
-	path string // the Try calls on the communicator that enclose it: see ledger.Scope.Path; varints
+	// again is not 0 if the rank has returned the error of the round before this one from a Try around
+	// the one that has dealt with it. It is this round's number.
+	again uint64
+	path  string // the Try calls on the communicator that enclose it: see ledger.Scope.Path; varints
 }
 
 // encodePath returns the path of a Try call as a Failure has it.
@@ -164,12 +168,13 @@ func cut(s string, n int) string {
 	return s[:n] + dots
 }
 
-// encode returns f as a report's data: code, time in Unix nanoseconds, path and origin, each
-// after its length, and the message. The report has the rank.
+// encode returns f as a report's data: code, time in Unix nanoseconds, again, path and
+// origin, each after its length, and the message. The report has the rank.
 func (f Failure) encode() []byte {
 	where := cut(f.Origin, MaxMessage)
 	b := binary.AppendVarint(nil, int64(f.Code))
 	b = binary.AppendVarint(b, f.Time.UnixNano())
+	b = binary.AppendUvarint(b, f.again)
 	b = binary.AppendUvarint(b, uint64(len(f.path)))
 	b = append(b, f.path...)
 	b = binary.AppendUvarint(b, uint64(len(where)))
@@ -181,11 +186,11 @@ func (f Failure) encode() []byte {
 // if they are no Failure, the result says so.
 func decodeFailure(r errchan.Report) Failure {
 	d := errchan.NewReader(r.Data)
-	code, at := d.Varint(), d.Varint()
+	code, at, again := d.Varint(), d.Varint(), d.Uvarint()
 	path, where, message := d.Text(), d.Text(), d.Rest()
 	if d.End() == nil {
 		return Failure{
-			Rank: r.Rank, Code: int(code), Time: time.Unix(0, at), path: path,
+			Rank: r.Rank, Code: int(code), Time: time.Unix(0, at), again: again, path: path,
 			Origin: where, Message: cut(message, MaxMessage),
 		}
 	}
@@ -204,4 +209,20 @@ func failuresOf(v *errchan.Verdict) []Failure {
 		}
 		return failures
 	}).([]Failure)
+}
+
+// expanded returns failures with those of the round before in place of those that are the same again.
+func expanded(failures []Failure, e *ledger.Error) []Failure {
+	isAgain := func(f Failure) bool { return f.again == e.Verdict.Round }
+	prev := e.Comm.Previous()
+	if e.Verdict.Round == 0 || prev == nil || !slices.ContainsFunc(failures, isAgain) {
+		return failures
+	}
+	before, ok := prev.Face.(*PropagatedError)
+	if !ok {
+		return failures
+	}
+	all := slices.Concat(before.Failures, slices.DeleteFunc(slices.Clone(failures), isAgain))
+	slices.SortStableFunc(all, func(a, b Failure) int { return a.Rank - b.Rank })
+	return all
 }

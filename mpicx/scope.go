@@ -23,17 +23,18 @@ func (s *scope) close() {
 func (s *scope) leave(op string, err error) error {
 	c := s.comm
 	err = s.because(err)
-	own, has := err, c.verdictIn(err)
-	if has != nil {
+	own := err
+	if has := c.verdictIn(err); has != nil && !c.isPast(has) {
 		own = nil
 	}
 	sent := false
 	for {
+		c.proc.exitIfDead()
 		var e *ledger.Error
 		var next ledger.Step
 		var changed <-chan struct{}
 		c.proc.feed(func() {
-			if e, next = s.entry.Leave(own != nil && !sent, has); next == ledger.Await {
+			if e, next = s.entry.Leave(own != nil && !sent); next == ledger.Await {
 				changed = c.proc.nextChange()
 			}
 		})
@@ -44,14 +45,14 @@ func (s *scope) leave(op string, err error) error {
 			}
 			return err
 		case ledger.Signal:
-			if e != nil {
-				if err == nil {
-					err = errors.New("the function has returned")
-				}
-				own = fmt.Errorf("%w, before an inner Try in which: %w", err, &hidden{e.Face})
+			if e != nil && own == nil { // an inner Try had this error, and this rank did not come to it
+				own = e.Face
 			}
 			f := newFailure(own, 2)
 			f.path = encodePath(s.entry.Path())
+			if has := c.verdictIn(own); has != nil && c.isPast(has) {
+				f.again = has.Verdict.Round + 1
+			}
 			if sent = c.raise(f, &ledger.Raised{Cause: traced(own)}) != nil; !sent {
 				// Nobody can be told.
 				told := ofOperation(op, c.untold())
@@ -66,6 +67,14 @@ func (s *scope) leave(op string, err error) error {
 			}
 		}
 	}
+}
+
+// isPast says whether e is an error of c itself that a scope of this rank has dealt with. If a
+// function returns it nevertheless, it is the next scope's own.
+func (c *Comm) isPast(e *ledger.Error) bool {
+	c.proc.mu.Lock()
+	defer c.proc.mu.Unlock()
+	return e.Comm == &c.ledger && e.IsOver() && !e.Corrupt()
 }
 
 // because returns the error that has ended the context of the scope's function, if err says only

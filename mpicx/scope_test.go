@@ -229,18 +229,23 @@ func TestTryAfterATry(t *testing.T) {
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		left, lost := make(chan struct{}), errors.New("lost")
 		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-			told := world.Try(ctx, func(ctx context.Context) error {
-				return world.Try(ctx, func(context.Context) error {
+			var told error
+			err := world.Try(ctx, func(ctx context.Context) error {
+				told = world.Try(ctx, func(context.Context) error {
 					if world.Rank() == 0 {
 						<-left
 						return lost
 					}
 					return nil
 				})
+				return nil
 			})
+			if err != nil {
+				return fmt.Errorf("the first Try: %w", err)
+			}
 			if world.Rank() == 1 {
 				if told != nil {
-					return fmt.Errorf("the first Try: %w", told)
+					return fmt.Errorf("the inner Try: %w", told)
 				}
 				told = world.Try(ctx, func(ctx context.Context) error {
 					close(left)

@@ -152,6 +152,18 @@ func (h *history) raiseIn(in *running, c *inst, rank int, message string, corrup
 	}
 }
 
+// unsent notes that an error of the rank, which a Try had already when the rank raised its own, is in no
+// verdict.
+func (h *history) unsent(c *inst, message string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for what, all := range h.raised {
+		if what.comm == c.name && what.rank == c.Rank() && strings.HasPrefix(message, what.message) {
+			all[len(all)-1].certain = false
+		}
+	}
+}
+
 // passedOn replaces a message for which isPassedOn holds.
 const passedOn = "passed on"
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -170,6 +171,9 @@ func (r *rank) origin(name string, c *inst, local, err error) {
 	}
 	if r.several && r.ofComm(err, c) && !c.unwound && !errors.Is(err, local) {
 		r.failf("T2", "errors.Is does not find %q in what %s on %s returns at rank %d after it: %v", local, name, c.name, r.id, err)
+	}
+	if errors.Is(err, local) && !slices.ContainsFunc(v.Failures, func(f mpicx.Failure) bool { return f.Message == local.Error() }) {
+		r.unsent(c, local.Error())
 	}
 	for _, f := range v.Failures {
 		if f.Rank == c.Rank() && f.Message == local.Error() && !errors.Is(err, local) {

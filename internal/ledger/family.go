@@ -58,6 +58,9 @@ func (l *Ledger) Make(c, from, parent *Comm, e transport.Epoch, agreed bool, ran
 // Without this call, the end of c's first round shows it.
 func (c *Comm) Everywhere() { c.everywhere = true }
 
+// Previous returns the verdict of c's round before the one that is being resolved, or nil.
+func (c *Comm) Previous() *Error { return c.previous }
+
 // Parent returns the communicator whose errors are c's too, or nil.
 func (c *Comm) Parent() *Comm { return c.parent }
 

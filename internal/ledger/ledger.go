@@ -238,6 +238,7 @@ type Comm struct {
 	aware      bool     // so its program knows of the corruption
 	moving     int      // number of verdicts that are resolved and whose Advance is not done, or a buffer still in use
 	corrupted  *Error   // each look finds it
+	previous   *Error   // its last verdict
 	untold     []*Error // verdicts that are not over, oldest first
 	owners     int      // the running Try calls that own the first of them: see claim
 

@@ -69,7 +69,7 @@ func (c *Comm) Resolved(v *errchan.Verdict, rank int) {
 		c.untold = append(c.untold, e)
 	}
 	l.Face(e)
-	l.last = e
+	l.last, c.previous = e, e
 	c.moving++
 	c.claim()
 	kind := Resolved

@@ -75,6 +75,9 @@ func (c *Comm) Path() []int {
 // Ended says whether an error has ended the scope's context.
 func (s *Scope) Ended() bool { return s.ended }
 
+// IsOver says whether e is over at this rank.
+func (e *Error) IsOver() bool { return e.told }
+
 // Closed says whether the scope is over.
 func (s *Scope) Closed() bool { return s.closed }
 
@@ -165,10 +168,10 @@ func (c *Comm) give(e *Error, s, owner *Scope) {
 }
 
 // at returns the Try that owns an error that was raised at a place: s, which has no Try
-// inside, or one around it. It returns nil if the place is a Try inside s that this rank
-// has not come to.
+// inside, or one around it. It returns nil if the place is a Try inside s, which this rank
+// has not come to, or has left.
 func (s *Scope) at(place []int) *Scope {
-	if n := len(s.path); len(place) > n && slices.Equal(place[:n], s.path) && place[n] > s.entered {
+	if n := len(s.path); len(place) > n && slices.Equal(place[:n], s.path) {
 		return nil
 	}
 	outermost := s
@@ -236,16 +239,9 @@ const (
 
 // Leave says what the end of a Try does when its function has returned, own: with an error
 // of this rank, which nobody was told. An error that came before is the scope's (T2). This
-// rank's own is signalled if this rank has not consented to the end of a round (P2). Has is
-// the verdict that the function has returned, if any. If that is over, a Try inside has
-// returned it, and errors since belong to the next scope.
-func (s *Scope) Leave(own bool, has *Error) (e *Error, next Step) {
+// rank's own is signalled if this rank has not consented to the end of a round (P2).
+func (s *Scope) Leave(own bool) (e *Error, next Step) {
 	c := s.comm
-	if has != nil && has.told && !has.Corrupt() {
-		s.disown()
-		s.err = has
-		return has, Return
-	}
 	if c.isMoving() {
 		return nil, Await
 	}
@@ -262,13 +258,13 @@ func (s *Scope) Leave(own bool, has *Error) (e *Error, next Step) {
 	case e == nil && c.Unwinding() && c.open: // the corruption that this rank has raised is the scope's
 		return nil, Await
 	case e != nil && s.at(e.Place) == nil && len(c.untold) > 0 && c.untold[0] == e && c.owners == 0:
-		c.end() // the others handle it in a Try that this rank does not come to
+		c.end() // the others have it in a Try inside, which this rank does not come to any more
 		return e, Signal
 	case e != nil:
-		c.aware = false                  // of a corruption: the program is told of an older error
-		if s.from != nil && e != s.err { // an ancestor's; that of c belongs to the next Try
-			s.disown()
-			s.err = e
+		c.aware = false // of a corruption: the program is told of an older error
+		if s.from != nil && e != s.err {
+			s.from.owners-- // an ancestor's goes first; that of c belongs to the next Try
+			s.from, s.err = nil, e
 		}
 		return e, Return
 	case own && !c.isLate():
@@ -344,23 +340,14 @@ func (s *Scope) Close() {
 	if t != nil {
 		t.inner--
 	}
-	if from, e := s.from, s.err; s.disown() && len(from.untold) > 0 && from.untold[0] == e {
-		from.end()
+	if from := s.from; from != nil {
+		if from.owners--; from.owners == 0 && len(from.untold) > 0 && from.untold[0] == s.err {
+			from.end()
+		}
 	}
 	if t != nil {
 		t.catchUp()
 	}
-}
-
-// disown takes from s the error that it owns, and says whether it was the last that owned it.
-func (s *Scope) disown() (last bool) {
-	if s.from == nil {
-		return false
-	}
-	from := s.from
-	s.from = nil
-	from.owners--
-	return from.owners == 0
 }
 
 // outerTry returns the next Try outside that is running; nil: there is none. A goroutine may outlive

@@ -248,7 +248,7 @@ func (s *subject) raised(corrupt bool) {
 
 // leave is the end of the Try's function.
 func (s *subject) leave(own bool) {
-	e, next := s.try.Leave(own, nil)
+	e, next := s.try.Leave(own)
 	s.note = [...]string{Return: "return what it has returned", Signal: "signal", Await: "await"}[next]
 	if e != nil {
 		s.note = "return " + errorWord(e)

@@ -472,7 +472,7 @@ func (w *world) look(m *model) {
 func (w *world) returns(m *model, own bool) Step {
 	w.look(m) // which a Wait in it has told, and left
 	want, next := m.leaves(own)
-	e, step := w.try[m.index].Leave(own, nil)
+	e, step := w.try[m.index].Leave(own)
 	if step != next {
 		w.failf("T2: the end of a Try on %s: step %d, the model %d", m.name(), step, next)
 	}
