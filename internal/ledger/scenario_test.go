@@ -260,14 +260,9 @@ var verbs = map[string]func(s *script){
 	// try SCOPE on=NAME [in=SCOPE], guard likewise: a Try or Guard begins.
 	"try":   func(s *script) { s.open(false) },
 	"guard": func(s *script) { s.open(true) },
-	// leave-scope SCOPE [own] [has=SCOPE]: the function of a Try has returned, own: with an error
-	// of this rank, has: with what that inner Try has returned.
+	// leave-scope SCOPE [own]: the function of a Try has returned, own: with an error of this rank.
 	"leave-scope": func(s *script) {
-		var has *Error
-		if inner := s.word("has", ""); inner != "" {
-			has = s.scopes[inner].err
-		}
-		e, next := s.scopes[s.name()].Leave(s.flag("own"), has)
+		e, next := s.scopes[s.name()].Leave(s.flag("own"))
 		s.printf("%s%s\n", [...]string{Return: "return", Signal: "signal", Await: "await"}[next], after(e))
 	},
 	// failure SCOPE: which error has ended its context?
