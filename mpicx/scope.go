@@ -45,7 +45,7 @@ func (s *scope) leave(op string, err error) error {
 			}
 			return err
 		case ledger.Signal:
-			if e != nil && own == nil { // an inner Try had this error, and this rank did not come to it
+			if e != nil && (own == nil || errors.Is(own, context.Canceled)) { // the error of a Try inside
 				own = e.Face
 			}
 			f := newFailure(own, 2)
@@ -80,12 +80,15 @@ func (c *Comm) isPast(e *ledger.Error) bool {
 // because returns the error that has ended the context of the scope's function, if err says only
 // that the context has ended. Otherwise err is this rank's own, and because returns it.
 func (s *scope) because(err error) error {
-	by := interrupted(s)
-	if by == nil || !errors.Is(err, context.Canceled) {
+	if !errors.Is(err, context.Canceled) {
 		return err
 	}
-	if v := by.failure(s.outer); v != nil {
-		return v
+	for _, by := range []*scope{s, interrupted(s)} {
+		if by != nil && by.isEnded() {
+			if v := by.failure(s.outer); v != nil {
+				return v
+			}
+		}
 	}
 	return err
 }

@@ -286,7 +286,7 @@ func (s *Scope) Failure() (e *Error, pending bool) {
 	case c.corrupted != nil:
 		return c.corrupted, false
 	default:
-		return nil, !s.closed && c.isOpen()
+		return nil, !s.closed && c.isOpen() && c.elder() == nil
 	}
 }
 
