@@ -71,9 +71,9 @@ func (f *Future[T]) MustGet(ctx context.Context) T {
 //
 // If the party of the operation has an error that is not resolved yet, as when another rank of an
 // mpicx.Comm has signalled one, a Wait would block until it is. Then done is false even if the
-// operation is done, and even if WaitAny, a Wait or an earlier Test has said so. The next Wait or
-// Test after that returns the error, once, and those after it the result, which is not lost. Done
-// is not affected.
+// operation is done, and even if WaitAny, a Wait or an earlier Test has said so. Wait and Test then
+// return the error until it is over, and afterwards the result, which is not lost. Done is not
+// affected.
 func (f *Future[T]) Test() (done bool, err error) {
 	if done, err = waiting.Of(f).Test(); done && err == nil {
 		err = f.outcome()

@@ -13,11 +13,9 @@ import (
 // in the paper (section III-A). Use it where a rank that fails does not rejoin the others. Where it
 // does, use [Comm.Try] or [Comm.TryAll].
 //
-// The rank that fails waits for nobody. Its Guard returns the error that fn returned or threw,
-// not the *CommCorruptedError of the others. Panics other than thrown errors pass through. Like
-// Try, Guard catches only what is thrown in its own goroutine.
-//
-// The context that fn gets ends when the communicator is corrupted.
+// A corruption by a peer ends the context of fn, and Guard returns it. A rank that fails itself waits
+// for nobody: Guard returns the error that fn returned or threw. Panics other than thrown errors pass
+// through. Like Try, Guard catches only what is thrown in its own goroutine.
 func (c *Comm) Guard(ctx context.Context, fn func(context.Context) error) (err error) {
 	if err := c.readyFor("Guard", ctx, fn); err != nil {
 		return err

@@ -15,12 +15,9 @@ import (
 // *PropagatedError with a Failure of this code, from the Wait that it is in or from its next
 // operation (paper section III-A, signal_error). [Comm.Signal] does the same with a Go error.
 //
-// SignalError returns the oldest error that this rank has not been told. That is usually the
-// one with its own failure, together with what other ranks signalled before they knew of it. If
-// an earlier error has not been told yet, SignalError returns that, and the next operation
-// returns the one with this failure. To tell them apart, call Signal and test for its error
-// with errors.Is. If ctx ends first, SignalError returns ctx's cause; the error still reaches
-// all ranks.
+// SignalError returns that *PropagatedError. If an error of c came first, it returns that one. Inside
+// a Try the code is then not sent; elsewhere the next operation returns the error with the code. If
+// ctx ends first, SignalError returns ctx's cause; the code still reaches all ranks.
 func (c *Comm) SignalError(ctx context.Context, code int) error {
 	if err := c.ready("SignalError", ctx); err != nil {
 		return err
@@ -28,14 +25,14 @@ func (c *Comm) SignalError(ctx context.Context, code int) error {
 	return c.signal(ctx, &codeError{code})
 }
 
-// Signal tells every rank of the communicator, this one too, of err, as SignalError does of a code.
-// The others get err's text, and its code if it has a method ErrorCode() int: of an [MPIError] its
-// Class. At this rank errors.Is and errors.As find err itself in what is returned. A nil err is an
+// Signal tells every rank of the communicator, this one too, of err, as SignalError does of a
+// code. The others get err's text, and its code if it has a method ErrorCode() int, as an *MPIError
+// has. At this rank errors.Is and errors.As find err itself in what is returned. A nil err is an
 // *MPIError.
 //
-// Call Signal where no function can return the error, for example in a goroutine that watches
-// over a computation. Otherwise use [Comm.Try], which signals the error that its function
-// returns, or [Throw] inside Try. To end a communicator for good, use [Comm.Revoke].
+// Call Signal where no function can return the error, for example in a goroutine that watches over a
+// computation: inside a Try the error stays there for the computation, which returns it. Otherwise
+// use [Comm.Try], or [Throw] inside Try. To end a communicator for good, use [Comm.Revoke].
 func (c *Comm) Signal(ctx context.Context, err error) error {
 	if bad := c.ready("Signal", ctx); bad != nil {
 		return bad

@@ -11,16 +11,11 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// TryAll is a Try that is collective: it returns nil at all ranks, or the same error at all ranks.
-// A rank returns nil only when it knows that fn has succeeded everywhere. Use it in every loop that
-// retries, and where ranks save a state to go back to. [Comm.Try] costs no messages and waits for
-// nobody, but does not tell whether the other ranks have succeeded.
+// TryAll is a Try that is collective: it returns nil at all ranks, or an error with the same Failures
+// at all ranks. Use it in every loop that retries, and where ranks save a state to go back to: see the
+// example, and package checkpoint. It costs a barrier and a reduction of one byte.
 //
-// Save the states to go back to inside fn, keep the two newest, and after an error go back to
-// the newest that all ranks have: see the example. Package checkpoint does that.
-//
-// If ctx reaches its deadline while this rank waits for the others, that is an error of this
-// rank. All ranks are told of it, some of them by their next operation.
+// If ctx ends while this rank waits for the others, that is an error of this rank, which all are told.
 //
 // With the ULFM backend a rank may die while the votes are counted. Then TryAll may return nil
 // at some ranks and the error of the death at others; the former get that error from their next
