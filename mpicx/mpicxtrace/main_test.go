@@ -124,6 +124,7 @@ func TestAProcessIsKilledAndReplaced(t *testing.T) {
 // A death on a grid is one error, though the ranks pass it on to the communicator from which the grid was made. It is
 // the error that is drawn, and not the one before, of which no repair was needed. Nothing of the dead goes on.
 func TestADeathOnAGrid(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	dir := recorded(t)
 	mpicxtest.RunProcessFaults(t, 4, "must kill 1 in Allreduce step 1 call 20", func(ctx context.Context, world *mpicx.Comm) error {
 		return recovery.Run(ctx, world, func(ctx context.Context, a *recovery.Attempt) error {
