@@ -173,6 +173,12 @@ func alive(ctx context.Context) context.Context {
 	return &revived{within(ctx, alive, func(*scope) bool { return true }), context.WithoutCancel(ctx)}
 }
 
+func (s *scope) isEnded() bool {
+	s.comm.proc.mu.Lock()
+	defer s.comm.proc.mu.Unlock()
+	return s.entry.Ended()
+}
+
 // inVain says whether the scope's context has ended, but by an error of another scope.
 func (s *scope) inVain() bool {
 	s.comm.proc.mu.Lock()

@@ -13,8 +13,9 @@ import (
 // in the paper (section III-A). Use it where a rank that fails does not rejoin the others. Where it
 // does, use [Comm.Try] or [Comm.TryAll].
 //
-// A corruption by a peer ends the context of fn, and Guard returns it. A rank that fails itself waits
-// for nobody: Guard returns the error that fn returned or threw. Panics other than thrown errors pass
+// A corruption by a peer ends the context of fn. If fn then fails, Guard returns the corruption; if fn
+// returns nil, so does Guard, and the next operation returns the corruption. A rank that fails itself
+// waits for nobody: Guard returns the error that fn returned or threw. Panics other than thrown errors pass
 // through. Like Try, Guard catches only what is thrown in its own goroutine.
 func (c *Comm) Guard(ctx context.Context, fn func(context.Context) error) (err error) {
 	if err := c.readyFor("Guard", ctx, fn); err != nil {
@@ -28,31 +29,22 @@ func (c *Comm) Guard(ctx context.Context, fn func(context.Context) error) (err e
 	err = errUnwinding
 	defer c.unwinding(&err)
 	err = s.because(s.run(fn))
-	if v := s.corruption(err == nil); v != nil {
-		err = with(v, err)
+	if err != nil {
+		err = s.orCorruption(err)
 	}
 	return err
 }
 
-// corruption returns the error that the Guard has to return, if it is known. If it is not, but has
-// ended the Guard's context, corruption waits for it where patient is set: a rank that unwinds
-// waits for nobody (C1).
-func (s *scope) corruption(patient bool) error {
-	if patient && s.isEnded() {
-		return s.failure(s.outer)
-	}
+// orCorruption returns the corruption that has ended the Guard, with err, if it is known. A rank that
+// unwinds waits for nobody (C1).
+func (s *scope) orCorruption(err error) error {
 	s.comm.proc.mu.Lock()
-	defer s.comm.proc.mu.Unlock()
-	if e, _ := s.entry.Failure(); e != nil {
-		return e.Face
+	e, _ := s.entry.Failure()
+	s.comm.proc.mu.Unlock()
+	if e == nil {
+		return err
 	}
-	return nil
-}
-
-func (s *scope) isEnded() bool {
-	s.comm.proc.mu.Lock()
-	defer s.comm.proc.mu.Unlock()
-	return s.entry.Ended()
+	return with(e.Face, err)
 }
 
 // unwinding, deferred, corrupts c if the deferring function ends with an error, a panic or
