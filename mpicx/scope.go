@@ -3,7 +3,6 @@ package mpicx
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
@@ -59,7 +58,7 @@ func (s *scope) leave(op string, err error) error {
 				if told == nil || errors.Is(own, told) {
 					return own
 				}
-				return fmt.Errorf("%w: %w", told, withoutVerdicts(own))
+				return with(told, own)
 			}
 		case ledger.Await:
 			if err := c.awaitChange(s.outer, changed); err != nil {

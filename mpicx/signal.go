@@ -99,7 +99,8 @@ func (c *Comm) signal(ctx context.Context, err error) error {
 	return r.Verdict.Face
 }
 
-// verdictOf waits until the verdict of r may be told, and returns it.
+// verdictOf waits until the verdict of r may be told, and returns it, or an ancestor's that comes before:
+// members that it keeps from making c do not resolve r.
 func (c *Comm) verdictOf(ctx context.Context, r *ledger.Raised) error {
 	for {
 		var changed <-chan struct{}
@@ -110,6 +111,9 @@ func (c *Comm) verdictOf(ctx context.Context, r *ledger.Raised) error {
 		})
 		if changed == nil {
 			return r.Verdict.Face
+		}
+		if _, err := c.lookIn(ctx, ledger.Take); err != nil {
+			return err
 		}
 		if err := c.awaitChange(ctx, changed); err != nil {
 			return err

@@ -228,11 +228,7 @@ func isPassedOn(message string) bool {
 // classify determines what err, returned by a call on c, is. An error that the public interface
 // does not promise is a failure of the check.
 func (h *history) classify(e *event, candidates []*inst, deadline bool, allowed ...error) {
-	err := bare(e.err)
-	if e.scope && h.several {
-		err = verdictOf(err)
-	}
-	switch v := err.(type) {
+	switch v := bare(e.err).(type) {
 	case nil:
 		return
 	case *mpicx.CommCorruptedError:
