@@ -110,6 +110,7 @@ func (c *Comm) verdictOf(ctx context.Context, r *ledger.Raised) error {
 			}
 		})
 		if changed == nil {
+			c.know(r.Verdict.Face)
 			return r.Verdict.Face
 		}
 		if _, err := c.lookIn(ctx, ledger.Take); err != nil {
