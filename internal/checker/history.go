@@ -228,7 +228,11 @@ func isPassedOn(message string) bool {
 // classify determines what err, returned by a call on c, is. An error that the public interface
 // does not promise is a failure of the check.
 func (h *history) classify(e *event, candidates []*inst, deadline bool, allowed ...error) {
-	switch v := bare(e.err).(type) {
+	err := bare(e.err)
+	if e.scope && h.several { // an own error that wraps the verdict
+		err = verdictOf(err)
+	}
+	switch v := err.(type) {
 	case nil:
 		return
 	case *mpicx.CommCorruptedError:
