@@ -152,6 +152,9 @@ func parkAmong(ctx context.Context, cells []*waiting.Cell) (k waiting.Keeper, pl
 		if k := c.Kept(); k != nil {
 			place, ended := k.Park(ctx)
 			k.Unpark(place)
+			if ctx.Err() == nil {
+				ended = ctx.Done() // nobody nudges this goroutine
+			}
 			return k, place, ended
 		}
 	}

@@ -15,6 +15,9 @@ func (s *scope) close() {
 		cause = &arriving{s}
 	}
 	s.end(cause)
+	if p := s.comm.proc; p.ledger.Waits() { // a goroutine that outlives the function
+		p.place.Nudge()
+	}
 }
 
 // leave ends a Try whose function has returned err. It returns the error that is the scope's (T2):

@@ -225,12 +225,15 @@ func (c *Cell) park(ctx context.Context) error {
 	} else {
 		woken = place.awaitObserved(c, ended)
 	}
-	if !woken {
+	if !woken || !place.Woken() {
 		if c.slot.CompareAndSwap(place, nil) {
 			keeper.Unpark(place)
+			if woken { // it was nudged
+				return nil
+			}
 			return c.described(ctx, keeper.Ended(ctx))
 		}
-		if place.Drive == nil {
+		if place.Drive == nil && !woken {
 			<-place.wake // the completion has taken the place and is about to wake it
 		}
 	}
@@ -246,6 +249,9 @@ func (c *Cell) parkWithOthers(ctx context.Context) error {
 	keeper := c.by()
 	place, ended := keeper.Park(ctx)
 	defer keeper.Unpark(place)
+	if ctx.Err() == nil {
+		ended = ctx.Done() // nobody nudges this goroutine
+	}
 	done, disturbed := c.Done(), c.Disturbed()
 	if c.disturbance.Load() != nil {
 		return nil
