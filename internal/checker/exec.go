@@ -205,7 +205,7 @@ func (r *rank) note(v *event, e *env, deadline bool, allowed ...error) {
 	v.closed = slices.ContainsFunc(r.insts, func(c *inst) bool { return c.closed && c.name == v.of })
 	if propagated(*v) { // it is the error of the scope at whose place it was raised, and of those inside
 		from := v.in.try(v.of)
-		if v.owner = r.ownerAt(from, v.of, v.key, v.err); v.scope && v.owner == v.in {
+		if v.owner = r.ownerAt(from, v.of, v.err); v.scope && v.owner == v.in {
 			v.owner = nil
 		} else if v.owner != nil {
 			for in := from; in != v.owner.around.try(v.of); in = in.around.try(v.of) {

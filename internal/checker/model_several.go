@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"strings"
-
-	"github.com/mpicx/go-mpicx/mpicx"
 )
 
 // inScopes checks what goroutines are told: an error belongs to the scope that handles it.
@@ -36,10 +34,10 @@ func (v event) handles(comm string) *running {
 
 // ownerAt returns the scope around in to which a verdict belongs. If its errors were raised at several places,
 // this is the outermost.
-func (h *history) ownerAt(in *running, comm, key string, err error) (owner *running) {
-	for _, f := range verdictOf(bare(err)).(*mpicx.PropagatedError).Failures {
+func (h *history) ownerAt(in *running, comm string, err error) (owner *running) {
+	for _, f := range failuresOf(err) {
 		for _, a := range h.raises(comm, f, false) {
-			if o := in.owner(comm, key, a.place); o != nil && (owner == nil || len(o.place(comm)) < len(owner.place(comm))) {
+			if o := in.owner(comm, a.place); o != nil && (owner == nil || len(o.place(comm)) < len(owner.place(comm))) {
 				owner = o
 			}
 		}
@@ -139,7 +137,7 @@ func (h *history) onlyOnce() {
 			if !propagated(v) {
 				continue
 			}
-			for _, f := range verdictOf(bare(v.err)).(*mpicx.PropagatedError).Failures {
+			for _, f := range failuresOf(v.err) {
 				raised := h.raises(v.of, f, false)
 				if len(raised) != 1 || strings.HasPrefix(raised[0].what.message, "mpicx: ") { // several may have these words
 					continue

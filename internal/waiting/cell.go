@@ -249,9 +249,6 @@ func (c *Cell) parkWithOthers(ctx context.Context) error {
 	keeper := c.by()
 	place, ended := keeper.Park(ctx)
 	defer keeper.Unpark(place)
-	if ctx.Err() == nil {
-		ended = ctx.Done() // nobody nudges this goroutine
-	}
 	done, disturbed := c.Done(), c.Disturbed()
 	if c.disturbance.Load() != nil {
 		return nil
@@ -265,6 +262,7 @@ func (c *Cell) parkWithOthers(ctx context.Context) error {
 	select {
 	case <-done:
 	case <-disturbed:
+	case <-place.wake: // it was nudged
 	case <-ended:
 		return c.described(ctx, keeper.Ended(ctx))
 	}
