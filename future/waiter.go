@@ -109,6 +109,9 @@ func WaitAny(ctx context.Context, fs ...Waiter) (int, error) {
 		}
 		keeper, place, ended := parkAmong(ctx, cells)
 		chosen := s.wait(place, cells, ended)
+		if keeper != nil {
+			keeper.Unpark(place)
+		}
 		if i, err := anyOf(fs); i >= 0 { // several may be done by now
 			return i, err
 		}
@@ -126,6 +129,7 @@ func WaitAny(ctx context.Context, fs ...Waiter) (int, error) {
 				return -1, err
 			}
 			return 0, err // it has just ended
+		case place.Drive == nil && !isClosed(ended): // it was nudged
 		default:
 			if err := keeper.Ended(ctx); err != nil {
 				return -1, keeper.Describe(ctx, err, cells...)
@@ -151,7 +155,6 @@ func parkAmong(ctx context.Context, cells []*waiting.Cell) (k waiting.Keeper, pl
 	for _, c := range cells {
 		if k := c.Kept(); k != nil {
 			place, ended := k.Park(ctx)
-			k.Unpark(place)
 			return k, place, ended
 		}
 	}
@@ -186,15 +189,15 @@ func (s *several) wait(place *waiting.Place, cells []*waiting.Cell, ended <-chan
 	if place.Drive != nil {
 		place.Drive(s, ended)
 	} else {
-		s.receive(ended)
+		s.receive(ended, place.Nudged())
 	}
 	return slices.IndexFunc(s.closing, isClosed)
 }
 
-// receive blocks until ends or one of the channels is closed.
-func (s *several) receive(ends <-chan struct{}) {
+// receive blocks until one of the channels, or of ends, delivers.
+func (s *several) receive(ends ...<-chan struct{}) {
 	var cases []reflect.SelectCase
-	for _, c := range append(slices.Clip(s.closing), ends) {
+	for _, c := range append(slices.Clip(s.closing), ends...) {
 		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)})
 	}
 	_, _, _ = reflect.Select(cases)

@@ -83,6 +83,16 @@ func (p *proc) overBy(ctx context.Context) error {
 	return nil
 }
 
+// hasLeft says whether a scope of ctx is over. The caller holds mu.
+func (p *proc) hasLeft(ctx context.Context) bool {
+	for s := scopeOf(ctx); s != nil; s = scopeOf(s.outer) {
+		if s.comm.proc == p && s.entry.Closed() {
+			return true
+		}
+	}
+	return false
+}
+
 // endOf returns what a Wait in ctx ends with: the error with which a scope of ctx is over or, if there
 // is none, cause.
 func (p *proc) endOf(ctx context.Context, cause error) error {

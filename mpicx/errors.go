@@ -160,7 +160,7 @@ func with(err, own error) error {
 		both.add(own)
 		return &both
 	}
-	return err
+	return fmt.Errorf("%w: %w", err, withoutVerdicts(own))
 }
 
 func (v *verdict) add(own error) {

@@ -3,7 +3,6 @@ package mpicx
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
@@ -16,6 +15,9 @@ func (s *scope) close() {
 		cause = &arriving{s}
 	}
 	s.end(cause)
+	if p := s.comm.proc; p.ledger.Waits() { // a goroutine that outlives the function
+		p.place.Nudge()
+	}
 }
 
 // leave ends a Try whose function has returned err. It returns the error that is the scope's (T2):
@@ -59,7 +61,7 @@ func (s *scope) leave(op string, err error) error {
 				if told == nil || errors.Is(own, told) {
 					return own
 				}
-				return fmt.Errorf("%w: %w", told, withoutVerdicts(own))
+				return with(told, own)
 			}
 		case ledger.Await:
 			if err := c.awaitChange(s.outer, changed); err != nil {

@@ -96,7 +96,8 @@ func (c *Comm) signal(ctx context.Context, err error) error {
 	return r.Verdict.Face
 }
 
-// verdictOf waits until the verdict of r may be told, and returns it.
+// verdictOf waits until the verdict of r may be told, and returns it, or an ancestor's that comes before:
+// members that it keeps from making c do not resolve r.
 func (c *Comm) verdictOf(ctx context.Context, r *ledger.Raised) error {
 	for {
 		var changed <-chan struct{}
@@ -106,7 +107,11 @@ func (c *Comm) verdictOf(ctx context.Context, r *ledger.Raised) error {
 			}
 		})
 		if changed == nil {
+			c.know(r.Verdict.Face)
 			return r.Verdict.Face
+		}
+		if _, err := c.lookIn(ctx, ledger.Take); err != nil {
+			return err
 		}
 		if err := c.awaitChange(ctx, changed); err != nil {
 			return err

@@ -24,6 +24,9 @@ func (c *Comm) lookIn(ctx context.Context, m ledger.Mode) (wait <-chan struct{},
 	if err := p.overBy(ctx); err != nil {
 		return nil, err
 	}
+	if m == ledger.Take && p.hasLeft(ctx) {
+		m = ledger.Read
+	}
 	found, e, pending := c.ledger.Look(m)
 	switch found {
 	case ledger.Verdict:

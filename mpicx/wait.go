@@ -16,13 +16,14 @@ var _ waiting.Keeper = (*keeper)(nil)
 func (k *keeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
 	place := k.proc.place
 	(*Comm)(k).notInReduction("waits", "for an operation")
-	if !k.proc.enter(&k.ledger) {
+	first := k.proc.enter(&k.ledger)
+	if !first {
 		place = k.proc.newPlace()
 		place.Spare = true
 	}
 	ended := ctx.Done()
-	if ended != nil {
-		ctx, _ = k.listen(ctx)
+	if nudged := first && place.Drive == nil; ended != nil && (nudged || ctx.Err() != nil) {
+		ctx, _ = k.listen(ctx, nudged)
 		ended = ctx.Done()
 	}
 	return place, ended
@@ -44,9 +45,9 @@ func (k *keeper) Unpark(place *waiting.Place) { k.proc.leave(!place.Spare) }
 // listen returns the context whose end ends a Wait in ctx. If it has ended, listen also
 // returns the scope whose error has ended it, or nil if no error has.
 //
-// Contexts of running scopes on this communicator, or on one that it is derived from, are left
-// out, because the error that ends them ends the operation too.
-func (k *keeper) listen(in context.Context) (context.Context, *scope) {
+// For a goroutine that is nudged at their ends, contexts of running scopes on this communicator, or on one
+// that it is derived from, are left out, because the error that ends them ends the operation too.
+func (k *keeper) listen(in context.Context, nudged bool) (context.Context, *scope) {
 	ctx := in
 	for {
 		if s := interrupted(ctx); s != nil {
@@ -54,7 +55,7 @@ func (k *keeper) listen(in context.Context) (context.Context, *scope) {
 				return ctx, s
 			}
 			ctx = s.around(ctx)
-		} else if s, ok := ctx.(*scope); ok && ctx.Err() == nil && k.isOf(s) && !k.isApart(s) {
+		} else if s, ok := ctx.(*scope); ok && nudged && ctx.Err() == nil && k.isOf(s) && !k.isApart(s) {
 			ctx = s.outer
 		} else if in.Err() == nil {
 			return ctx, nil
@@ -86,7 +87,7 @@ func (k *keeper) Ended(ctx context.Context) error {
 		return (*Comm)(k).verdict(ctx)
 	}
 	for {
-		in, s := k.listen(ctx)
+		in, s := k.listen(ctx, false)
 		switch {
 		case s == nil && in.Err() != nil:
 			return k.proc.endOf(ctx, context.Cause(in))

@@ -70,15 +70,8 @@ func (a raise) reaches(c *inst) bool {
 // knows reports whether the rank was told of a report before the given time. The caller holds mu.
 func (r *rank) knows(what report, before int64) bool {
 	return slices.ContainsFunc(r.events[r.id], func(v event) bool {
-		var failures []mpicx.Failure
-		switch err := bare(v.err).(type) {
-		case *mpicx.PropagatedError:
-			failures = err.Failures
-		case *mpicx.CommCorruptedError:
-			failures = err.Failures
-		}
 		return v.end < before && (v.of == what.comm || v.of == "") &&
-			slices.ContainsFunc(failures, func(f mpicx.Failure) bool { return f.Rank == what.rank && f.Message == what.message })
+			slices.ContainsFunc(failuresOf(v.err), func(f mpicx.Failure) bool { return f.Rank == what.rank && f.Message == what.message })
 	})
 }
 

@@ -205,7 +205,7 @@ func (r *rank) note(v *event, e *env, deadline bool, allowed ...error) {
 	v.closed = slices.ContainsFunc(r.insts, func(c *inst) bool { return c.closed && c.name == v.of })
 	if propagated(*v) { // it is the error of the scope at whose place it was raised, and of those inside
 		from := v.in.try(v.of)
-		if v.owner = r.ownerAt(from, v.of, v.key, v.err); v.scope && v.owner == v.in {
+		if v.owner = r.ownerAt(from, v.of, v.err); v.scope && v.owner == v.in {
 			v.owner = nil
 		} else if v.owner != nil {
 			for in := from; in != v.owner.around.try(v.of); in = in.around.try(v.of) {
@@ -257,6 +257,7 @@ func (r *rank) raiseBy(s *step, e *env, c *inst) error {
 		err = c.Signal(e.ctx, f)
 		v.err = err
 		r.noteInGroup(&v, e)
+		r.sent(e, c, f.text, err)
 	case bySignalError:
 		code := r.code()*10000 + s.id*100 + r.id
 		text := fmt.Sprintf("error %d", code) // the text that peers get for a code
@@ -265,11 +266,20 @@ func (r *rank) raiseBy(s *step, e *env, c *inst) error {
 		err = c.SignalError(e.ctx, code)
 		v.err = err
 		r.noteInGroup(&v, e)
+		r.sent(e, c, text, err)
 	}
 	if err == nil {
 		r.failf("P1", "Signal on %s at rank %d returns nil", c.name, r.id)
 	}
 	return err
+}
+
+// sent notes that the error with this text was not sent, if Signal has returned another: that of the Try
+// around (T5).
+func (r *rank) sent(e *env, c *inst, text string, err error) {
+	if e.in.try(c.name) != nil && isVerdict(err) && !strings.Contains(verdictOf(err).Error(), text) {
+		r.unsent(c, text)
+	}
 }
 
 // panicked is what a step panics with.

@@ -27,8 +27,7 @@ type running struct {
 	// watchers are the goroutines inside a Signal. The function does not return nil before they are.
 	watchers int
 	idle     chan struct{}       // closed when there are none
-	name     string              // its place in the program
-	entered  map[string]*running // the Trys of comm inside, so far
+	name     string // its place in the program
 
 	begun    int64
 	returned int64 // when its function has returned; 0: it has not
@@ -71,21 +70,20 @@ func (r *running) place(comm string) []string {
 
 // owner returns the Try around on the communicator of that name to which a verdict belongs that was raised
 // at a place: the innermost of those that are around the place too. It is nil if there is none, or if the
-// verdict belongs to a Try inside that, to which the rank has not come, or which returns it.
-func (r *running) owner(comm, key string, place []string) *running {
+// verdict was raised in a Try inside that: if the rank does not come to it, or has left it, the verdict is
+// part of the next one.
+func (r *running) owner(comm string, place []string) *running {
 	in := r.try(comm)
 	mine := in.place(comm)
 	common := 0
 	for common < min(len(mine), len(place)) && mine[common] == place[common] {
 		common++
 	}
+	if common < len(place) {
+		return nil
+	}
 	for range len(mine) - common {
 		in = in.around.try(comm)
-	}
-	if in != nil && common < len(place) {
-		if inner := in.entered[place[common]]; inner == nil || inner.ended == 0 || inner.key == key {
-			return nil
-		}
 	}
 	return in
 }
@@ -426,7 +424,11 @@ func (r *rank) watch(s *step, e *env, c *inst) {
 		}
 		v := event{what: "a watcher's Signal", comm: c, begin: r.now()}
 		v.err = c.Signal(e.ctx, f)
-		r.note(&v, e, false)
+		var allowed []error
+		if e.in != in { // the context may end before
+			allowed = append(allowed, context.Canceled)
+		}
+		r.note(&v, e, false, allowed...)
 		if v.err == nil {
 			r.failf("T5", "Signal on %s at rank %d returns nil", c.name, r.id)
 		}

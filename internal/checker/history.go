@@ -229,7 +229,7 @@ func isPassedOn(message string) bool {
 // does not promise is a failure of the check.
 func (h *history) classify(e *event, candidates []*inst, deadline bool, allowed ...error) {
 	err := bare(e.err)
-	if e.scope && h.several {
+	if e.scope && h.several { // an own error that wraps the verdict
 		err = verdictOf(err)
 	}
 	switch v := err.(type) {

@@ -74,6 +74,9 @@ func (c *checker) run(t *testing.T) {
 		}
 	}
 	c.print(start)
+	for kind, n := range c.seen {
+		fmt.Fprintf(c.out, "%6d %s\n", n, kind)
+	}
 }
 
 func (c *checker) print(start time.Time) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/mpicx/go-mpicx/mpicx"
 )
 
 // check compares what the ranks were told with the design rules.
@@ -51,6 +53,32 @@ func (h *history) verdicts() map[string]map[int][]told {
 	return all
 }
 
+// within reports whether all errors of the verdict w are in v too: w was raised in a Try inside, and v is what
+// the ranks that were told of it have made of it.
+func (w told) within(v told) bool {
+	p, ok := verdictOf(bare(w.at.err)).(*mpicx.PropagatedError)
+	return ok && !slices.ContainsFunc(p.Failures, func(f mpicx.Failure) bool { return !strings.Contains(v.key, f.Message) })
+}
+
+// skips reports whether a rank that is told the verdict v need not be told that of w before: w was raised in
+// a Try inside, which the rank has left or does not come to. It is in v then, or an error of this rank's own
+// is (T1).
+func (h *history) skips(rank int, w, v told) bool {
+	return w.within(v) || isPropagation(w.at.err) && slices.ContainsFunc(failuresOf(v.at.err), func(f mpicx.Failure) bool {
+		return slices.ContainsFunc(h.raises(v.at.of, f, isCorruption(v.at.err)), func(own raise) bool { return own.world == rank })
+	})
+}
+
+func failuresOf(err error) []mpicx.Failure {
+	switch v := verdictOf(bare(err)).(type) {
+	case *mpicx.PropagatedError:
+		return v.Failures
+	case *mpicx.CommCorruptedError:
+		return v.Failures
+	}
+	return nil
+}
+
 // P1, P2: all ranks are told of the same verdicts in the same order, as far as they have asked.
 func (h *history) sameVerdicts() {
 	for comm, byRank := range h.verdicts() {
@@ -61,8 +89,17 @@ func (h *history) sameVerdicts() {
 			}
 		}
 		for r, seq := range byRank {
-			for i, v := range seq {
-				if want := byRank[longest][i]; v.key != want.key {
+			all := byRank[longest]
+			for i, j := 0, 0; i < len(seq) && j < len(all); {
+				v, want := seq[i], all[j]
+				switch {
+				case v.key == want.key:
+					i, j = i+1, j+1
+				case h.skips(r, want, v):
+					j++
+				case h.skips(longest, v, want):
+					i++
+				default:
 					h.failures = append(h.failures, fmt.Sprintf("P2: ranks are told of different verdicts: number %d of %s is %s at rank %d and %s at rank %d",
 						i+1, comm, v.key, r, want.key, longest))
 					return

@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"strings"
-
-	"github.com/mpicx/go-mpicx/mpicx"
 )
 
 // inScopes checks what goroutines are told: an error belongs to the scope that handles it.
@@ -12,7 +10,7 @@ func (h *history) inScopes() {
 	over := h.over()
 	for r, events := range h.events {
 		for _, v := range events {
-			for _, rule := range []func(event, int, map[string]int64) string{h.asItsScope, h.notOver, h.notPast} {
+			for _, rule := range []func(event, int, map[error]int64) string{h.asItsScope, h.notOver, h.notPast} {
 				if text := rule(v, r, over[r]); text != "" {
 					h.failures = append(h.failures, fmt.Sprintf("%s (%s at rank %d)", text, v.what, r))
 					return
@@ -36,10 +34,10 @@ func (v event) handles(comm string) *running {
 
 // ownerAt returns the scope around in to which a verdict belongs. If its errors were raised at several places,
 // this is the outermost.
-func (h *history) ownerAt(in *running, comm, key string, err error) (owner *running) {
-	for _, f := range verdictOf(bare(err)).(*mpicx.PropagatedError).Failures {
+func (h *history) ownerAt(in *running, comm string, err error) (owner *running) {
+	for _, f := range failuresOf(err) {
 		for _, a := range h.raises(comm, f, false) {
-			if o := in.owner(comm, key, a.place); o != nil && (owner == nil || len(o.place(comm)) < len(owner.place(comm))) {
+			if o := in.owner(comm, a.place); o != nil && (owner == nil || len(o.place(comm)) < len(owner.place(comm))) {
 				owner = o
 			}
 		}
@@ -48,7 +46,7 @@ func (h *history) ownerAt(in *running, comm, key string, err error) (owner *runn
 }
 
 // T1, T2, T3: what a goroutine is told inside a scope is what the scope returns.
-func (h *history) asItsScope(v event, _ int, _ map[string]int64) string {
+func (h *history) asItsScope(v event, _ int, _ map[error]int64) string {
 	if !h.several || h.byHand || v.scope && v.in.catch {
 		return ""
 	}
@@ -71,17 +69,20 @@ func (h *history) asItsScope(v event, _ int, _ map[string]int64) string {
 }
 
 // over returns when each verdict was over, for each rank: when the scope that handles it had
-// returned, or, outside of scopes, when it was told first (T4).
-func (h *history) over() []map[string]int64 {
-	all := make([]map[string]int64, len(h.events))
+// returned, or, outside of scopes, when it was told first (T4). A verdict with the same failures may follow:
+// another rank has raised them again.
+func (h *history) over() []map[error]int64 {
+	all := make([]map[error]int64, len(h.events))
 	for r, events := range h.events {
-		all[r] = make(map[string]int64)
+		all[r] = make(map[error]int64)
 		for _, v := range events {
 			if !propagated(v) || strings.HasPrefix(v.what, "Err ") || v.beside && !v.scope || v.handles(v.of) != nil && !(v.scope && v.in.catch) {
 				continue
 			}
-			if _, ok := all[r][v.of+v.key]; !ok {
-				all[r][v.of+v.key] = v.end
+			for _, w := range events {
+				if _, ok := all[r][verdictOf(w.err)]; !ok && w.of == v.of && w.key == v.key && w.end <= v.end {
+					all[r][verdictOf(w.err)] = v.end
+				}
 			}
 		}
 	}
@@ -89,7 +90,7 @@ func (h *history) over() []map[string]int64 {
 }
 
 // T3: what begins when an error is over does not end with it.
-func (h *history) notOver(v event, _ int, over map[string]int64) string {
+func (h *history) notOver(v event, _ int, over map[error]int64) string {
 	if !propagated(v) || strings.HasPrefix(v.what, "Err ") || strings.Contains(v.key, revokedBy) {
 		return ""
 	}
@@ -97,7 +98,7 @@ func (h *history) notOver(v event, _ int, over map[string]int64) string {
 	if v.beside && v.in != nil {
 		begin = v.in.begun // the error may be its scope's
 	}
-	if at, ok := over[v.of+v.key]; ok && begin > at {
+	if at, ok := over[verdictOf(v.err)]; ok && begin > at {
 		return fmt.Sprintf("P1: a verdict is told twice: %s, to what was begun after the first time", v.key)
 	}
 	return ""
@@ -115,7 +116,7 @@ func (h *history) breaks(c *inst) bool {
 }
 
 // T1: no operation stays pending when an error has come, whichever its context.
-func (h *history) notPast(v event, r int, _ map[string]int64) string {
+func (h *history) notPast(v event, r int, _ map[error]int64) string {
 	if !v.listens || isVerdict(v.err) || h.byHand || !v.outside || h.breaks(v.comm) {
 		return ""
 	}
@@ -127,15 +128,16 @@ func (h *history) notPast(v event, r int, _ map[string]int64) string {
 	return ""
 }
 
-// onlyOnce checks that each error is in one verdict, and in none if it came after another (T2).
+// onlyOnce checks that each error is in one verdict, unless all that is in it was raised again in a Try
+// around, and in none if it came after another (T2).
 func (h *history) onlyOnce() {
-	in := make(map[report]string)
+	in := make(map[report]told)
 	for _, events := range h.events {
 		for _, v := range events {
 			if !propagated(v) {
 				continue
 			}
-			for _, f := range verdictOf(bare(v.err)).(*mpicx.PropagatedError).Failures {
+			for _, f := range failuresOf(v.err) {
 				raised := h.raises(v.of, f, false)
 				if len(raised) != 1 || strings.HasPrefix(raised[0].what.message, "mpicx: ") { // several may have these words
 					continue
@@ -145,11 +147,12 @@ func (h *history) onlyOnce() {
 					return
 				}
 				what := raised[0].what
-				if before, ok := in[what]; ok && before != v.key {
-					h.failures = append(h.failures, fmt.Sprintf("P1: an error is in two verdicts: %q of rank %d on %s in %s and %s", f.Message, raised[0].world, v.of, before, v.key))
+				now := told{v.key, &v}
+				if before, ok := in[what]; ok && !before.within(now) && !now.within(before) {
+					h.failures = append(h.failures, fmt.Sprintf("P1: an error is in two verdicts: %q of rank %d on %s in %s and %s", f.Message, raised[0].world, v.of, before.key, v.key))
 					return
 				}
-				in[what] = v.key
+				in[what] = now
 			}
 		}
 	}

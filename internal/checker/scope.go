@@ -62,12 +62,7 @@ func (r *rank) scope(s *step, e *env, c *inst) error {
 // once runs the scope once. A step's panic comes out of Guard unchanged; the program treats it as
 // an error.
 func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
-	in := &running{step: s, comm: c, around: e.in, begun: r.now(), name: fmt.Sprint(s.id, e.path), entered: make(map[string]*running)}
-	if around := in.around.try(c.name); around != nil && s.how != guard {
-		r.mu.Lock()
-		around.entered[in.name] = in
-		r.mu.Unlock()
-	}
+	in := &running{step: s, comm: c, around: e.in, begun: r.now(), name: fmt.Sprint(s.id, e.path)}
 	e.in = in
 	var local error // this rank's error, which it has told to no other rank yet
 	name := [...]string{"Try", "TryAll", "Guard"}[s.how]

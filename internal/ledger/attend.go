@@ -40,6 +40,9 @@ func (l *Ledger) EndWait(first bool) {
 	}
 }
 
+// Waits says whether the goroutine waits that was the first to begin. It needs no lock.
+func (l *Ledger) Waits() bool { return l.inside.Load() != nil }
+
 // Watch adds n to the number of channels that are watched instead of waited for. The
 // rank is attending while there are any. Watch needs no lock. Due says that Answer must
 // be called.

@@ -62,6 +62,8 @@ const (
 	Peek Mode = iota
 	// Take is the mode of Wait and Test: the verdict that it finds is told.
 	Take
+	// Read is Take that ends nothing, for a goroutine that has outlived its scope.
+	Read
 	// TakeToRepair is the mode of an operation that works on a broken communicator: it
 	// does not find that c itself is broken.
 	TakeToRepair
@@ -115,7 +117,7 @@ func (c *Comm) oldest(m Mode) (Finding, *Error) {
 	}
 	if from := c.elder(); from != nil {
 		e := from.untold[0]
-		if m.takes() && !from.tried() { // otherwise the end of that Try ends it
+		if m.takes() && m != Read && !from.tried() { // otherwise the end of that Try ends it
 			from.end()
 		}
 		return Verdict, e

@@ -225,12 +225,15 @@ func (c *Cell) park(ctx context.Context) error {
 	} else {
 		woken = place.awaitObserved(c, ended)
 	}
-	if !woken {
+	if !woken || !place.Woken() {
 		if c.slot.CompareAndSwap(place, nil) {
 			keeper.Unpark(place)
+			if woken { // it was nudged
+				return nil
+			}
 			return c.described(ctx, keeper.Ended(ctx))
 		}
-		if place.Drive == nil {
+		if place.Drive == nil && !woken {
 			<-place.wake // the completion has taken the place and is about to wake it
 		}
 	}
@@ -259,6 +262,7 @@ func (c *Cell) parkWithOthers(ctx context.Context) error {
 	select {
 	case <-done:
 	case <-disturbed:
+	case <-place.wake: // it was nudged
 	case <-ended:
 		return c.described(ctx, keeper.Ended(ctx))
 	}

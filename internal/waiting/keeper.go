@@ -13,7 +13,8 @@ type Keeper interface {
 	// may let goroutines run that will complete the future.
 	Yield()
 	// Park is called by a goroutine about to wait with ctx. It lends a Place to wait
-	// in and says which channel ends the wait early (nil: none).
+	// in and says which channel ends the wait early (nil: none). The Keeper may leave an end of ctx out
+	// of the channel, and nudge the Place when it comes.
 	Park(ctx context.Context) (*Place, <-chan struct{})
 	// Unpark ends what Park began and gives the Place back.
 	Unpark(*Place)

@@ -45,11 +45,16 @@ func (p *Place) Sleep() <-chan struct{} {
 // Rise ends what Sleep began.
 func (p *Place) Rise() { p.asleep.Store(false) }
 
-// rouse wakes the goroutine. Its Place has been removed from its slot.
+// Nudge makes the goroutine that waits in the Place, if there is one, park again. It does nothing if there is
+// a Drive.
+func (p *Place) Nudge() { p.rouse() }
+
+// Nudged delivers when the Place is nudged, and perhaps at other times.
+func (p *Place) Nudged() <-chan struct{} { return p.wake }
+
+// rouse wakes the goroutine. Its Place has been removed from its slot, unless it is nudged.
 func (p *Place) rouse() {
-	if p.Drive == nil {
-		p.wake <- struct{}{}
-	} else if p.asleep.Load() {
+	if p.Drive == nil || p.asleep.Load() {
 		select {
 		case p.wake <- struct{}{}:
 		default: // it was woken already
