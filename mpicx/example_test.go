@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"math"
 
-	"golang.org/x/sync/errgroup"
-
-	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
@@ -83,45 +80,6 @@ func ExampleComm_TryAll() {
 	// Unordered output:
 	// rank 0: attempt 2, <nil>
 	// rank 1: attempt 2, <nil>
-}
-
-// Goroutines of one rank, in an error group. What is thrown in them is caught where they
-// begin, and comes to Try by the group: so a fault of one goroutine is every rank's error.
-// Operations are begun before, in Try's goroutine: none is begun after an error has come.
-func ExampleComm_Try_goroutines() {
-	_ = mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
-		err := world.Try(ctx, func(ctx context.Context) error {
-			const cells = 3
-			n, me := world.Size(), world.Rank()
-			ghosts := make([]float64, cells)
-			var arrived [cells]*future.Future[mpicx.Status]
-			for cell := range cells {
-				mpicx.Send(world, []float64{1}, (me+1)%n, cell)
-				arrived[cell] = mpicx.Recv(world, ghosts[cell:cell+1], (me+n-1)%n, cell)
-			}
-			g, ctxOfGroup := errgroup.WithContext(ctx) // when one fails, the others' Waits end
-			for cell := range cells {
-				g.Go(func() (err error) {
-					defer future.Catch(&err)
-					arrived[cell].MustWait(ctxOfGroup)
-					if me == 1 && cell == 2 {
-						mpicx.Throw(fmt.Errorf("cell %d has no volume", cell))
-					}
-					return nil
-				})
-			}
-			if err := g.Wait(); err != nil {
-				return err
-			}
-			return world.Barrier().Wait(ctx)
-		})
-		fmt.Printf("rank %d: %v\n", world.Rank(), err)
-		return world.Barrier().Wait(ctx) // the communicator works
-	}, mpicx.WithRanks(3))
-	// Unordered output:
-	// rank 0: mpicx: error propagated from rank 1: cell 2 has no volume
-	// rank 1: mpicx: error propagated from rank 1: cell 2 has no volume
-	// rank 2: mpicx: error propagated from rank 1: cell 2 has no volume
 }
 
 // A rank that finds an error outside of a Try tells all others: each gets it from the Wait that

@@ -1,4 +1,4 @@
-// Swallowed keeps an error for itself that Wait has returned.
+// Swallowed keeps an error for itself that Wait has returned, inside a Try and outside.
 package main
 
 import (
@@ -18,16 +18,17 @@ func main() {
 }
 
 func program(ctx context.Context, world *mpicx.Comm) error {
-	err := world.Try(ctx, func(ctx context.Context) error {
+	step := func(ctx context.Context) error {
 		if world.Rank() == 1 {
-			return errors.New("disk full")
+			return world.Signal(ctx, errors.New("disk full"))
 		}
 		err := world.Barrier().Wait(ctx)
-		if err != nil && world.Rank() == 2 {
-			fmt.Println("rank 2 ignores:", err)
+		if world.Rank() == 2 {
 			return nil
 		}
 		return err
-	})
-	return world.Fprintf(ctx, os.Stdout, "Try: %v\n", err)
+	}
+	inside := world.Try(ctx, step)
+	outside := step(ctx) // no Try is running
+	return world.Fprintf(ctx, os.Stdout, "inside: %v\noutside: %v\n", inside, outside)
 }

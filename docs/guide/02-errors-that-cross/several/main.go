@@ -1,0 +1,49 @@
+// Several has an error end the goroutines of all ranks.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+var errClose = errors.New("close failed")
+
+func main() {
+	if err := mpicx.Run(context.Background(), program, mpicx.WithRanks(3)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func program(ctx context.Context, world *mpicx.Comm) error {
+	var lines []string
+	for k := range 2 {
+		err := world.TryAll(ctx, func(ctx context.Context) error {
+			if world.Rank() == 1 {
+				return fmt.Errorf("error %d", k)
+			}
+			g, ctx := errgroup.WithContext(ctx)
+			g.Go(func() error { return mpicx.Recv(world, []int{0}, 1, 7).Wait(ctx) }) // rank 1 never sends
+			g.Go(func() error { return compute(ctx) })
+			err := g.Wait()
+			if world.Rank() == 2 {
+				return errClose // instead of err
+			}
+			return err
+		})
+		lines = append(lines, fmt.Sprintf("%v; close failed: %t\n", err, errors.Is(err, errClose)))
+	}
+	return world.Fprintf(ctx, os.Stdout, "%s%s", lines[0], lines[1])
+}
+
+// compute computes without a message until its context ends.
+func compute(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
