@@ -354,7 +354,7 @@ func (m *crewmate) told(what string, call func() error) error {
 }
 
 // listen begins a goroutine that receives what nobody sends. If its context is from outside, the program ends
-// it after the outermost Try: the next error would otherwise be its (T4).
+// it before the outermost Try returns nil, or afterwards: the next error would otherwise be its (T4).
 func (r *rank) listen(s *step, e *env, c *inst) {
 	ctx, outside := r.context(s, e, c), s.outside && e.chained(c)
 	recv := mpicx.Recv(c.Comm, []int64{0}, c.Rank(), tagSelf)
@@ -457,6 +457,11 @@ func (r *rank) watch(s *step, e *env, c *inst) {
 
 // returns notes that a scope's function returns. It does not return nil while a watcher signals.
 func (r *rank) returns(in *running, err error) {
+	for _, f := range in.after {
+		if err == nil {
+			f()
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for err == nil && in.watchers > 0 {
