@@ -75,7 +75,7 @@ func (f *Future[T]) MustGet(ctx context.Context) T {
 // return the error until it is over, and afterwards the result, which is not lost. Done is not
 // affected.
 func (f *Future[T]) Test() (done bool, err error) {
-	if done, err = waiting.Of(f).Test(); done && err == nil {
+	if done, err = waiting.Of(f).Test(&f.err); done && err == nil {
 		err = f.outcome()
 	}
 	return done, err
@@ -87,7 +87,7 @@ func (f *Future[T]) Done() <-chan struct{} { return waiting.Of(f).Done() }
 
 func (r *result) wait(ctx context.Context) error {
 	mustHave(ctx, "Wait")
-	if err := waiting.Of(r).Wait(ctx); err != nil {
+	if err := waiting.Of(r).Wait(ctx, &r.err); err != nil {
 		return err
 	}
 	return r.outcome()

@@ -41,6 +41,13 @@ func (c *Comm) TryAll(ctx context.Context, fn func(context.Context) error) error
 	return s.leave("TryAll", err)
 }
 
+// meetingKeeper is the keeper of a TryAll's barrier.
+type meetingKeeper struct{ makingKeeper }
+
+func (k meetingKeeper) Ended(ctx context.Context) error {
+	return k.ended(ctx, func() { k.proc.feed(k.ledger.GiveUp) })
+}
+
 var tryAll = call{Kind: signature.TryAll}.Word()
 
 // vote is the end of a TryAll: see ledger.Vote.
@@ -63,7 +70,7 @@ func (s *scope) succeed(ctx context.Context) error {
 		return failed[struct{}](c, err).Wait(ctx)
 	}
 	met, end := future.New[struct{}]()
-	waiting.Of(end.Future()).Keep(makingKeeper{(*keeper)(c), "TryAll"})
+	waiting.Of(end.Future()).Keep(meetingKeeper{makingKeeper{(*keeper)(c), "TryAll"}})
 	barrier := &collective.Exchange{Name: "TryAll", Signature: tryAll}
 	// The vote has the first tag. If a rank calls Barrier instead, by mistake, its messages do
 	// not match the others' barrier. Otherwise the others would wait for a vote of this rank, no

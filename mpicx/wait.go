@@ -82,7 +82,10 @@ func (k *keeper) isApart(s *scope) bool { return s.comm != (*Comm)(k) && !s.comm
 // Ended returns the error of a Wait whose context has ended: the error that has ended a scope, or the
 // context's own cause. It returns nil if the error does not concern this communicator; the Wait
 // then continues.
-func (k *keeper) Ended(ctx context.Context) error {
+func (k *keeper) Ended(ctx context.Context) error { return k.ended(ctx, func() {}) }
+
+// ended is Ended that calls first before it waits for the error that has ended a scope.
+func (k *keeper) ended(ctx context.Context, first func()) error {
 	if ctx.Err() == nil { // the transport has failed
 		return (*Comm)(k).verdict(ctx)
 	}
@@ -94,7 +97,7 @@ func (k *keeper) Ended(ctx context.Context) error {
 		case s == nil:
 			return nil
 		}
-		k.proc.feed(k.ledger.GiveUp) // the Wait may be for the barrier of a TryAll
+		first()
 		if err := s.failure(ctx); err != nil {
 			return err
 		}
@@ -118,6 +121,14 @@ func (k *keeper) MayHaveVerdict() bool { return k.ledger.NeedsLook() }
 
 // Verdict takes the error that the program is to be told.
 func (k *keeper) Verdict(ctx context.Context) error { return (*Comm)(k).verdict(ctx) }
+
+// IsOver says whether err is a propagated error that a scope of this rank has dealt with.
+func (k *keeper) IsOver(err error) bool {
+	e := (*Comm)(k).verdictIn(err)
+	k.proc.mu.Lock()
+	defer k.proc.mu.Unlock()
+	return e != nil && e.IsOver() && !e.Corrupt()
+}
 
 func (k *keeper) TryVerdict() (bool, error) {
 	(*Comm)(k).notInReduction("waits", "for an operation")

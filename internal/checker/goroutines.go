@@ -26,8 +26,9 @@ type running struct {
 	told string
 	// watchers are the goroutines inside a Signal. The function does not return nil before they are.
 	watchers int
-	idle     chan struct{}       // closed when there are none
-	name     string // its place in the program
+	idle     chan struct{} // closed when there are none
+	name     string        // its place in the program
+	after    []func()      // to call when it has returned
 
 	begun    int64
 	returned int64 // when its function has returned; 0: it has not
@@ -352,13 +353,30 @@ func (m *crewmate) told(what string, call func() error) error {
 	return v.err
 }
 
-// listen begins a goroutine that receives what nobody sends.
+// listen begins a goroutine that receives what nobody sends. If its context is from outside, the program ends
+// it before the outermost Try returns nil, or afterwards: the next error would otherwise be its (T4).
 func (r *rank) listen(s *step, e *env, c *inst) {
-	ctx := r.context(s, e, c)
+	ctx, outside := r.context(s, e, c), s.outside && e.chained(c)
 	recv := mpicx.Recv(c.Comm, []int64{0}, c.Rank(), tagSelf)
+	v := event{what: "listener's Recv", comm: c, begin: r.now(), listens: true, outside: outside}
+	over := make(chan struct{})
+	if outside {
+		outermost := e.in
+		for in := e.in; in != nil; in = in.around {
+			if in.comm == c && in.how != guard {
+				outermost = in
+			}
+		}
+		var end context.CancelCauseFunc
+		ctx, end = context.WithCancelCause(ctx)
+		outermost.after = append(outermost.after, func() {
+			end(errOver)
+			<-over
+		})
+	}
 	e = e.besides(e.ctx, 0)
-	v := event{what: "listener's Recv", comm: c, begin: r.now(), listens: true, outside: ctx == r.outside}
 	r.spawn(func() {
+		defer close(over)
 		time.Sleep(s.late(r.id, 0))
 		v.err = recv.Wait(ctx)
 		r.note(&v, e, false, context.Canceled, errOver)
@@ -424,10 +442,12 @@ func (r *rank) watch(s *step, e *env, c *inst) {
 		}
 		v := event{what: "a watcher's Signal", comm: c, begin: r.now()}
 		v.err = c.Signal(e.ctx, f)
+		r.mu.Lock()
 		var allowed []error
-		if e.in != in { // the context may end before
+		if e.in.returned > 0 { // the context may end before
 			allowed = append(allowed, context.Canceled)
 		}
+		r.mu.Unlock()
 		r.note(&v, e, false, allowed...)
 		if v.err == nil {
 			r.failf("T5", "Signal on %s at rank %d returns nil", c.name, r.id)
@@ -437,6 +457,11 @@ func (r *rank) watch(s *step, e *env, c *inst) {
 
 // returns notes that a scope's function returns. It does not return nil while a watcher signals.
 func (r *rank) returns(in *running, err error) {
+	for _, f := range in.after {
+		if err == nil {
+			f()
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for err == nil && in.watchers > 0 {

@@ -62,7 +62,7 @@ func (h *history) asItsScope(v event, _ int, _ map[error]int64) string {
 	}
 	in := v.in
 	if v.listens && v.of == "" && !isVerdict(v.err) && !h.breaks(v.comm) && in != nil && in.ended > 0 && in.how != guard &&
-		v.begin < in.returned && strings.HasPrefix(in.key, "[") && v.comm.derivedFrom(in.of) {
+		v.begin < in.returned && in.returned < v.end && strings.HasPrefix(in.key, "[") && v.comm.derivedFrom(in.of) {
 		return fmt.Sprintf("T3: a goroutine is told %v, and its scope returns %s", v.err, in.key)
 	}
 	return ""

@@ -101,7 +101,7 @@ func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
 					r.raiseIn(e.in, c, r.id, err.Error(), false, own)
 				}
 			}
-			if v != nil || err != nil {
+			if v != nil || err != nil || !returned {
 				r.returns(in, errOver)
 			}
 			if v != nil {
@@ -120,6 +120,9 @@ func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
 	r.enlist(r.scoped, c)
 	begin := r.now()
 	defer func() {
+		for _, f := range in.after {
+			f()
+		}
 		if v := recover(); v != nil {
 			p, ok := v.(panicked)
 			if !ok || s.how != guard {

@@ -259,6 +259,9 @@ func (s *Scope) Leave(own bool) (e *Error, next Step) {
 		return nil, Await
 	case e != nil && s.at(e.Place) == nil && len(c.untold) > 0 && c.untold[0] == e && c.owners == 0:
 		c.end() // the others have it in a Try inside, which this rank does not come to any more
+		if c.isLate() { // they have raised it again
+			return s.Leave(own)
+		}
 		return e, Signal
 	case e != nil:
 		c.aware = false // of a corruption: the program is told of an older error

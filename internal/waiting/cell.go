@@ -142,8 +142,8 @@ func (c *Cell) Fail(err error) { c.by().Failing(c, err) }
 func (c *Cell) Look() { c.by().Look() }
 
 // Wait blocks until the operation is done. It returns nil if the result can be read, or the error to
-// report instead.
-func (c *Cell) Wait(ctx context.Context) error {
+// report instead. The operation's own error is in end when it is done.
+func (c *Cell) Wait(ctx context.Context, end *error) error {
 	if !c.IsDone() {
 		c.by().Yield()
 	}
@@ -160,11 +160,13 @@ func (c *Cell) Wait(ctx context.Context) error {
 			return err
 		}
 	}
-	if c.mayHaveVerdict() {
+	if c.mayHaveVerdict() && !c.isOver(*end) {
 		return c.inPlace(c.verdict(ctx))
 	}
 	return nil
 }
+
+func (c *Cell) isOver(end error) bool { return end != nil && c.keeper.IsOver(end) }
 
 // inPlace returns v, the error that a Wait reports instead of the result, or nil.
 func (c *Cell) inPlace(v error) error {
@@ -188,12 +190,12 @@ func (c *Cell) described(ctx context.Context, err error) error {
 }
 
 // Test is a Wait that does not block. done says that Wait would not have blocked.
-func (c *Cell) Test() (done bool, err error) {
+func (c *Cell) Test(end *error) (done bool, err error) {
 	if done = c.IsDone(); !done {
 		c.Look()
 		done = c.IsDone()
 	}
-	if c.mayHaveVerdict() {
+	if c.mayHaveVerdict() && !(done && c.isOver(*end)) {
 		if ok, err := c.keeper.TryVerdict(); !ok || err != nil {
 			return ok, c.inPlace(err)
 		}

@@ -36,6 +36,10 @@ type Keeper interface {
 	// TryVerdict is Verdict for Test. If Verdict would block, ok is false.
 	TryVerdict() (ok bool, err error)
 
+	// IsOver says whether err is an error of the party that is over. An operation that has ended with it
+	// returns it, and nothing that came later.
+	IsOver(err error) bool
+
 	// Failing is called when the operation is about to end with an error.
 	Failing(c *Cell, err error)
 	// Told is called when a Wait or Test is about to return an error. err is the error that
@@ -66,6 +70,7 @@ func (Nobody) Ended(ctx context.Context) error                              { re
 func (Nobody) MayHaveVerdict() bool                                         { return false }
 func (Nobody) Verdict(context.Context) error                                { return nil }
 func (Nobody) TryVerdict() (bool, error)                                    { return true, nil }
+func (Nobody) IsOver(error) bool                                            { return false }
 func (Nobody) Failing(*Cell, error)                                         {}
 func (Nobody) Told(*Cell, error)                                            {}
 func (Nobody) Watch()                                                       {}
