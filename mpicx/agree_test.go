@@ -260,3 +260,25 @@ func TestWithoutULFM(t *testing.T) {
 		})
 	}
 }
+
+// Options that need ulfm say so, once in a job.
+func TestOptionsWithoutULFM(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		for said, option := range map[string]mpicx.Option{
+			"":                         mpicx.WithSpares(0),
+			"WithSpares(2): spares":    mpicx.WithSpares(2),
+			"WithRespawn: fresh ranks": mpicx.WithRespawn(),
+		} {
+			var out strings.Builder
+			require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+				return world.Barrier().Wait(ctx)
+			}, mpicx.WithRanks(3), option, backend, hook.DiagnosesTo(&out).(mpicx.Option)))
+			if said == "" || strings.HasSuffix(t.Name(), "ulfm") {
+				require.Empty(t, out.String())
+			} else {
+				require.Equal(t, "mpicx: "+said+" need -tags ulfm, so this job has none\n", out.String())
+			}
+		}
+	})
+}
