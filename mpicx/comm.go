@@ -62,6 +62,12 @@ type Comm struct {
 	// released says, with the ULFM backend, that all ranks have closed the communicator.
 	released atomic.Bool
 
+	// voting counts the agreements of an epoch, with the black channel. proc.mu protects it.
+	voting struct {
+		epoch transport.Epoch
+		made  uint64
+	}
+
 	// afterwards begin the operations of a rank that has unwound, when the corruption that it
 	// raised is resolved. It is empty on a broken communicator. proc.mu protects it.
 	afterwards []func()

@@ -91,8 +91,11 @@ func isAwaited(r *transport.Request) (awaited, known bool) {
 		_, awaited = x.Ender().(ender) // it is TryAll's, which waits at once
 		return awaited, awaited
 	}
-	_, awaited = r.Done.(*onlyError)
-	return awaited, awaited
+	switch r.Done.(type) {
+	case *onlyError, *ballot:
+		return true, true
+	}
+	return false, false
 }
 
 // called returns the name of a request's operation, the same at all ranks that are in it.
@@ -107,12 +110,17 @@ func (c *Comm) called(r *transport.Request) string {
 		return c.numbered(name, number, r.Epoch)
 	case *onlyError:
 		return c.numbered("TryAll", number, r.Epoch)
+	case *ballot:
+		return c.numbered("Agree", number, r.Epoch)
 	}
 	return c.describe(r) + " on " + c.name + inEpoch(r.Epoch)
 }
 
-// numbered returns the name of a collective operation.
+// numbered returns the name of a collective operation. Agreements have no number.
 func (c *Comm) numbered(name string, seq int, e transport.Epoch) string {
+	if seq >= transport.Agreements {
+		return name + " on " + c.name + inEpoch(e)
+	}
 	return fmt.Sprintf("%s #%d on %s%s", name, seq, c.name, inEpoch(e))
 }
 

@@ -462,8 +462,10 @@ func jobOver(op, comm string) error {
 	return mpiErrorf(op, ClassComm, "the job of %s is over, expected a call before Run has returned or Finalize is called", comm)
 }
 
+// unsupported returns the error of an operation that only the ULFM backend has. It does not wrap the
+// communicator's error: a program that repeats a repair after that would do so for ever.
 func unsupported(op string) *MPIError {
-	e := mpiErrorf(op, ClassUnsupported, "backend %s can't, expected ulfm", Backend)
+	e := mpiErrorf(op, ClassUnsupported, "it needs -tags ulfm, this program has the black channel")
 	e.err = errors.ErrUnsupported
 	return e
 }

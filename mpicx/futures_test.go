@@ -34,7 +34,6 @@ func TestF1BadArguments(t *testing.T) {
 			{mpicx.SendValue(world, 1, 9, 0), mpicx.ClassRank, []string{"SendValue", "rank 9"}},
 			{mpicx.SendValue(world, func() {}, 0, 0), mpicx.ClassType, []string{"SendValue", "func()"}},
 			{world.Split(-7, 0), mpicx.ClassOther, []string{"Split", "color -7"}},
-			{world.Agree(1), mpicx.ClassUnsupported, []string{"Agree", "ulfm"}},
 			{world.Shrink(), mpicx.ClassUnsupported, []string{"Shrink", "ulfm"}},
 		} {
 			err := test.f.Wait(ctx)

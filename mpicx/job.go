@@ -2,6 +2,7 @@ package mpicx
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -19,8 +20,8 @@ type job struct {
 	start func(rank int)
 	stop  func()       // compares the calls of goroutine ranks, whose programs have ended, a last time
 	end   func() error // waits for all processes
-	// foreign says that this process was started later, and has no rank: the job of an Instance
-	// without WithRespawn, in which a Run has fresh ranks.
+	// foreign says that this process has no rank: with the black channel it would be a spare; or it
+	// was started later, in the job of an Instance without WithRespawn, in which a Run has fresh ranks.
 	foreign bool
 	// unfit is why this process's ranks can't run the program; nil: they can. Their peers, which
 	// may be waiting for them, are told by an error of the rank.
@@ -33,6 +34,7 @@ type job struct {
 
 // goroutines returns a job whose ranks are all goroutines of this process.
 func goroutines(o *options, ranks int) *job {
+	o.sayIdle()
 	start := local.New
 	if o.backend == backendULFM {
 		start = local.NewMortal
@@ -65,6 +67,17 @@ func (o *options) parked() int {
 		return o.spares
 	}
 	return 0
+}
+
+// sayIdle says which option does nothing with the black channel. It is called once in a job.
+func (o *options) sayIdle() {
+	switch {
+	case o.backend == backendULFM:
+	case o.spares > 0:
+		fmt.Fprintf(o.diagnoses, "mpicx: WithSpares(%d): spares need -tags ulfm, so this job has none\n", o.spares)
+	case o.respawn:
+		fmt.Fprintln(o.diagnoses, "mpicx: WithRespawn: fresh ranks need -tags ulfm, so this job has none")
+	}
 }
 
 // workers returns the ranks of the world, or nil if there are neither spares nor fresh ranks.

@@ -40,7 +40,7 @@ func (c *Comm) carryOut(o *ledger.Output) {
 		s := o.Scope.Owner.(*scope)
 		s.end(&arriving{s})
 	case ledger.Withdraw:
-		o.Vote.Owner.(*vote).start(false)
+		o.Vote.Owner.(interface{ start(yes bool) }).start(false)
 	case ledger.Resume:
 		ownerOf(o.Comm).resume()
 	case ledger.Forget:

@@ -277,9 +277,6 @@ func TestMismatchAndSignal(t *testing.T) {
 // others are, however long they have waited: that is no mismatch, as all of them may come to the
 // operation later.
 func TestAgreeAfterPatience(t *testing.T) {
-	if mpicx.Backend != "ulfm" {
-		t.Skip("Agree needs ulfm")
-	}
 	program := func(ctx context.Context, world *mpicx.Comm) error {
 		var met future.Waiter
 		if world.Rank() != 0 {

@@ -57,8 +57,11 @@ func WithRanks(n int) Option {
 // in no communicator before it is taken. If it is never taken, its Run returns without calling its
 // function: nil or, if all working processes have died, an error that wraps a *[ProcFailedError].
 //
-// In a job of mpirun or mpicxrun, k of the processes are spares and the others are the world. The
-// black channel survives no death, so with it there are no spares, and these k processes do nothing.
+// In a job of mpirun or mpicxrun, k of the processes are spares and the others are the world.
+//
+// Spares need -tags ulfm. Without it the job has none, and Run or Initialize says so on standard error,
+// once in the job. The k processes have no rank: Run does not call its function there, and
+// Instance.World is nil.
 func WithSpares(k int) Option {
 	return func(o *options) {
 		o.spares = k
@@ -77,7 +80,7 @@ func WithSpares(k int) Option {
 // communicator that Replace has made; Instance.World returns it. mpicxrun -respawn says how many
 // processes the launcher starts at most, and excludes a detector of type Ping. In a job of mpirun,
 // where no process can be started later, Run returns an error: use WithSpares. With the black
-// channel the option does nothing.
+// channel the option does nothing, and Run says so on standard error.
 //
 // In the communicator that Replace makes, a fresh rank has the rank of the dead one. Logs, timelines
 // and mpicxrun -label number the ranks of the job: fresh ranks have the numbers after those that the

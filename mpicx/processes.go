@@ -113,7 +113,7 @@ func joinJob(o *options, begin func(node.Options) (*node.Job, error), again func
 		err = mpiErrorf("Run", ClassCount, "%d spares and %d ranks, expected at most %d in all, the number of the job's processes", o.spares, max(n, 1), began)
 	case o.respawn && o.backend == backendULFM && l.Later() == 0:
 		err = mpiErrorf("Run", ClassOther, "WithRespawn, and the launcher starts no processes later: expected mpicxrun -respawn, or WithSpares")
-	case world.Rank() >= began && o.fresh() == 0:
+	case world.Rank() >= began && o.fresh() == 0, o.parked() < o.spares && world.Rank() >= n && world.Rank() < n+o.spares:
 		j.foreign = true
 	case world.Rank() < all, world.Rank() >= began:
 		var members []int // all
@@ -132,6 +132,9 @@ func joinJob(o *options, begin func(node.Options) (*node.Job, error), again func
 	}
 	if err != nil {
 		return nil, errors.Join(err, endProcesses())
+	}
+	if world.Rank() == 0 {
+		o.sayIdle()
 	}
 	return j, nil
 }

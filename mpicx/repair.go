@@ -138,9 +138,6 @@ func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], 
 	if err := c.ready(proposal.Call.String(), context.Background()); err != nil {
 		return future.Failed[T](err)
 	}
-	if c.ulfm == nil {
-		return failed[T](c, unsupported(proposal.Call.String()))
-	}
 	c.proc.exitIfDead()
 	c.notInReduction("begins", proposal.Call.String())
 	f, p := future.New[T]()
@@ -182,9 +179,14 @@ func (r *repairing[T]) start() {
 	if r.broken = c.isBroken(); r.broken && r.proposal.Call != errchan.Agree {
 		r.proposal.Flag = broken
 	}
-	r.id = c.ulfm.Reserve(epoch, r.proposal.Call)
+	if c.ulfm == nil && (r.broken || r.proposal.Call&(errchan.Agree|errchan.AgreeFailed) == 0) {
+		r.fail(unsupported(r.proposal.Call.String()))
+		return
+	}
+	by := c.agreements()
+	r.id = by.Reserve(epoch, r.proposal.Call)
 	r.begun()
-	c.ulfm.Propose(r.id, r.proposal, r.decided)
+	by.Propose(r.id, r.proposal, r.decided)
 }
 
 // untoldAbove returns an error of an ancestor that the program has not been told of. On a broken

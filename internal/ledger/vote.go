@@ -14,9 +14,10 @@ package ledger
 type Vote struct {
 	Owner any // the caller's
 
-	comm  *Comm
-	cast  bool
-	given bool // GiveUp has said no
+	comm    *Comm
+	cast    bool
+	given   bool // GiveUp has said no
+	unaided bool // no goroutine has to wait for the barrier, so nothing that it waits for delays the vote
 }
 
 // Ask begins a vote. The rank has begun the barrier of its TryAll.
@@ -29,6 +30,13 @@ func (c *Comm) Ask(owner any) *Vote {
 	return v
 }
 
+// AskUnaided is Ask for a vote that is cast as soon as the barrier is over, whatever the program does.
+func (c *Comm) AskUnaided(owner any) *Vote {
+	v := c.Ask(owner)
+	v.unaided = true
+	return v
+}
+
 // Withdraw says no, unless the rank has voted.
 func (v *Vote) Withdraw() {
 	if !v.cast {
@@ -37,12 +45,14 @@ func (v *Vote) Withdraw() {
 	}
 }
 
-// GiveUp votes no in the votes of c that this rank has not cast: it waits for the verdict
+// GiveUp votes no in the votes of c that this rank has not cast and that need a waiting goroutine: it waits for the verdict
 // of another communicator, and ranks that have voted yes do not join that round.
 func (c *Comm) GiveUp() {
 	for _, v := range c.votes {
-		v.given = v.given || !v.cast
-		v.Withdraw()
+		if !v.unaided {
+			v.given = v.given || !v.cast
+			v.Withdraw()
+		}
 	}
 }
 

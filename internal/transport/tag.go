@@ -15,6 +15,13 @@ const NoTag = math.MinInt
 // from 1. It is less than AnyTag.
 func CollectiveTag(seq int) int { return AnyTag - seq }
 
+// AgreementTag is the tag of the messages of an agreement that is made by messages. It is no tag of a
+// collective call that is compared with others, and its CollectiveNumber is Agreements or more.
+func AgreementTag(seq int) int { return CollectiveTag(Agreements + seq) }
+
+// Agreements is greater than the number of every collective call of an epoch.
+const Agreements = 1 << 29
+
 // CollectiveNumber is the inverse of CollectiveTag.
 func CollectiveNumber(tag int) (seq int) { return AnyTag - tag }
 

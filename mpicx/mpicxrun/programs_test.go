@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -151,7 +152,7 @@ var programs = map[string]func(){
 	},
 	"spare": func() { // TEST_VICTIM, or every working rank, is killed
 		ctx := context.Background()
-		i, err := mpicx.Initialize(ctx, mpicx.WithSpares(1), ulfm())
+		i, err := mpicx.Initialize(ctx, mpicx.WithSpares(1), hook.Backend(cmp.Or(os.Getenv("TEST_BACKEND"), "ulfm")).(mpicx.Option))
 		if err == nil {
 			switch c := i.World(); {
 			case c == nil:

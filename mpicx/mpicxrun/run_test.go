@@ -98,6 +98,15 @@ func TestSpareInstance(t *testing.T) {
 	require.Equal(t, []string{"rank 0, incarnation 0", "rank 1, incarnation 1"}, sorted(out))
 }
 
+// With the black channel there are no spares, which the job says once. The program is the same.
+func TestSpareInstanceOfTheBlackChannel(t *testing.T) {
+	t.Setenv("TEST_BACKEND", "blackchannel")
+	status, out, errs := of(t, "spare", "-n", "3")
+	require.Zero(t, status, errs)
+	require.Equal(t, []string{"not needed", "rank 0, incarnation 0", "rank 1, incarnation 0"}, sorted(out))
+	require.Equal(t, "mpicx: WithSpares(1): spares need -tags ulfm, so this job has none\n", errs)
+}
+
 // A job of which only a spare is left, whose work nobody has done, fails.
 func TestSpareAlone(t *testing.T) {
 	t.Setenv("TEST_VICTIM", "all")

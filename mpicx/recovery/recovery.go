@@ -99,7 +99,7 @@ func (r *run) call(ctx context.Context) error {
 // together is TryAll that is uniform despite deaths. If a rank dies, or its context ends, while the
 // votes are counted, TryAll may return nil at some ranks only. The decision of Agree is the same at all
 // survivors, no matter which ranks die. With the black channel no rank dies, and a TryAll without a
-// deadline is uniform.
+// deadline is uniform, so Agree is left out.
 //
 // A Wait for Agree would report an error of a rank that has already left instead of the decision (P7).
 // TryAll leaves such an error to the next operation. Therefore no rank leaves before all have been in a
@@ -109,16 +109,18 @@ func (r *run) together(ctx context.Context, fn func(context.Context) error) erro
 		return err
 	}
 	ctx = context.WithoutCancel(ctx) // this does not block for long: all ranks come here, or have failed
-	agreed := r.comm.Agree(1)
-	err := agreed.Wait(ctx)
-	if isBroken(err, r.comm) {
-		err = agreed.Wait(ctx) // returns the decision, or an error of an outer level
+	decided := mpicx.Backend == "ulfm"
+	if decided {
+		agreed := r.comm.Agree(1)
+		err := agreed.Wait(ctx)
+		if isBroken(err, r.comm) {
+			err = agreed.Wait(ctx) // returns the decision, or an error of an outer level
+		}
+		if err != nil {
+			return err
+		}
 	}
-	decided := err == nil
-	if !decided && !errors.Is(err, errors.ErrUnsupported) {
-		return err
-	}
-	err = r.comm.TryAll(ctx, func(context.Context) error { return nil })
+	err := r.comm.TryAll(ctx, func(context.Context) error { return nil })
 	if decided && isBroken(err, r.comm) {
 		return nil // the next operation reports ranks that were lost after the decision
 	}
@@ -139,7 +141,7 @@ func (o *options) repair(ctx context.Context, comm *mpicx.Comm, cause error) (ne
 		next, err = comm.Shrink().Get(ctx)
 	}
 	switch {
-	case errors.Is(err, errors.ErrUnsupported):
+	case errors.Is(err, errors.ErrUnsupported): // a death's text says what it needs
 		return nil, cause
 	case cannotReplace(err):
 		return nil, fmt.Errorf("recovery: %w, after %w", err, cause)
