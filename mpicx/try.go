@@ -15,7 +15,7 @@ import "context"
 // error, in every goroutine. An error that fn returns after that is not sent: errors.Is finds it at
 // this rank only. Errors that ranks return before they know of each other's are in one *PropagatedError.
 //
-// Goroutines of fn return their errors to fn, as those of an error group do: see the example. What
+// Goroutines of fn return their errors to fn, as an error group does: see the example of TryAll. What
 // they throw ends the process, unless they defer future.Catch. A goroutine that outlives fn gets the
 // error from what it waits for with the context of fn. Operations take no context when they begin, so
 // it must not begin them.
