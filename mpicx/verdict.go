@@ -109,6 +109,7 @@ func (s *scope) failure(ctx context.Context) error {
 		})
 		switch {
 		case e != nil:
+			c.know(e.Face)
 			return e.Face
 		case revoked:
 			return fmt.Errorf("in a Try or Guard of %s: %w", c.name, ErrRevoked)

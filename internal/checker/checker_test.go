@@ -83,11 +83,12 @@ func TestShrink(t *testing.T) {
 // made is a history that a test makes: two ranks of the world, and what they were told.
 type made struct {
 	*history
-	world *inst
+	world    *inst
+	verdicts map[string]error // by rank and failures
 }
 
 func newMade() *made {
-	return &made{newHistory(2), &inst{name: "world", members: []int{0, 1}}}
+	return &made{newHistory(2), &inst{name: "world", members: []int{0, 1}}, make(map[string]error)}
 }
 
 func (m *made) raises(rank int, text string) { m.raise(m.world, rank, text, false, true) }
@@ -95,7 +96,11 @@ func (m *made) raises(rank int, text string) { m.raise(m.world, rank, text, fals
 func (m *made) told(rank int, what string, failures ...mpicx.Failure) {
 	v := event{what: what, comm: m.world, begin: m.now(), quiet: true}
 	if len(failures) > 0 {
-		v.err = &mpicx.PropagatedError{Failures: failures}
+		key := fmt.Sprint(rank, failures)
+		if m.verdicts[key] == nil {
+			m.verdicts[key] = verdict(failures...)
+		}
+		v.err = m.verdicts[key]
 	}
 	v.end = m.now()
 	m.classify(&v, []*inst{m.world}, false)

@@ -53,20 +53,26 @@ func (h *history) verdicts() map[string]map[int][]told {
 	return all
 }
 
-// within reports whether all errors of the verdict w are in v too: w was raised in a Try inside, and v is what
-// the ranks that were told of it have made of it.
-func (w told) within(v told) bool {
-	p, ok := verdictOf(bare(w.at.err)).(*mpicx.PropagatedError)
-	return ok && !slices.ContainsFunc(p.Failures, func(f mpicx.Failure) bool { return !strings.Contains(v.key, f.Message) })
+// within reports whether all errors of the verdict w were raised in a Try inside another, and are in v too:
+// v is what the ranks that were told of w have made of it.
+func (h *history) within(w, v told) bool {
+	return !slices.ContainsFunc(failuresOf(w.at.err), func(f mpicx.Failure) bool {
+		return !strings.Contains(v.key, f.Message) || !h.isInner(w.at.of, f)
+	})
+}
+
+// isInner reports whether a failure was raised in a Try inside another on the communicator.
+func (h *history) isInner(comm string, f mpicx.Failure) bool {
+	return slices.ContainsFunc(h.raises(comm, f, false), func(r raise) bool { return len(r.place) > 1 })
 }
 
 // skips reports whether a rank that is told the verdict v need not be told that of w before: w was raised in
 // a Try inside, which the rank has left or does not come to. It is in v then, or an error of this rank's own
-// is (T1).
+// is (T1). Nor need it if a corruption has ended the context of its Guard.
 func (h *history) skips(rank int, w, v told) bool {
-	return w.within(v) || isPropagation(w.at.err) && slices.ContainsFunc(failuresOf(v.at.err), func(f mpicx.Failure) bool {
+	return isPropagation(w.at.err) && (isCorruption(v.at.err) && v.at.comm.name != v.at.of || h.within(w, v) || h.isInner(w.at.of, failuresOf(w.at.err)[0]) && slices.ContainsFunc(failuresOf(v.at.err), func(f mpicx.Failure) bool {
 		return slices.ContainsFunc(h.raises(v.at.of, f, isCorruption(v.at.err)), func(own raise) bool { return own.world == rank })
-	})
+	}))
 }
 
 func failuresOf(err error) []mpicx.Failure {

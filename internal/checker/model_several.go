@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -62,7 +63,7 @@ func (h *history) asItsScope(v event, _ int, _ map[error]int64) string {
 	}
 	in := v.in
 	if v.listens && v.of == "" && !isVerdict(v.err) && !h.breaks(v.comm) && in != nil && in.ended > 0 && in.how != guard &&
-		v.begin < in.returned && in.returned < v.end && strings.HasPrefix(in.key, "[") && v.comm.derivedFrom(in.of) {
+		v.begin < in.returned && !(errors.Is(v.err, errOver) && v.end < in.returned) && strings.HasPrefix(in.key, "[") && v.comm.derivedFrom(in.of) {
 		return fmt.Sprintf("T3: a goroutine is told %v, and its scope returns %s", v.err, in.key)
 	}
 	return ""
@@ -148,7 +149,7 @@ func (h *history) onlyOnce() {
 				}
 				what := raised[0].what
 				now := told{v.key, &v}
-				if before, ok := in[what]; ok && !before.within(now) && !now.within(before) {
+				if before, ok := in[what]; ok && before.key != now.key && !h.within(before, now) && !h.within(now, before) {
 					h.failures = append(h.failures, fmt.Sprintf("P1: an error is in two verdicts: %q of rank %d on %s in %s and %s", f.Message, raised[0].world, v.of, before.key, v.key))
 					return
 				}
