@@ -229,15 +229,16 @@ func TestWithoutULFM(t *testing.T) {
 	}
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
-			check := func(err error) error {
-				if !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "mpicx: "+name+": it needs -tags ulfm") || corrupted(err) {
+			check := func(err error, why string) error {
+				if !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "mpicx: "+name+": it needs -tags ulfm") ||
+					!strings.HasSuffix(err.Error(), why) || corrupted(err) {
 					return fmt.Errorf("got %w", err)
 				}
 				return nil
 			}
 			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 				if !strings.HasPrefix(name, "Agree") {
-					if err := check(call(ctx, world)); err != nil {
+					if err := check(call(ctx, world), "the black channel"); err != nil {
 						return err
 					}
 				}
@@ -254,7 +255,7 @@ func TestWithoutULFM(t *testing.T) {
 				if c.Rank() == 1 {
 					_ = c.Barrier().Wait(ctx) // C1: Guard has not waited for the verdict
 				}
-				return check(call(ctx, c))
+				return check(call(ctx, c), "corrupted by rank 1: lost")
 			}, mpicx.WithRanks(3), hook.Backend("blackchannel").(mpicx.Option))
 			require.NoError(t, err)
 		})

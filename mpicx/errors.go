@@ -462,10 +462,13 @@ func jobOver(op, comm string) error {
 	return mpiErrorf(op, ClassComm, "the job of %s is over, expected a call before Run has returned or Finalize is called", comm)
 }
 
-// unsupported returns the error of an operation that only the ULFM backend has. It does not wrap the
-// communicator's error: a program that repeats a repair after that would do so for ever.
-func unsupported(op string) *MPIError {
+// unsupported returns the error of an operation that only the ULFM backend has, on a communicator with
+// the error of, or nil. It does not wrap that: a program that repeats a repair after it would do so for ever.
+func unsupported(op string, of error) *MPIError {
 	e := mpiErrorf(op, ClassUnsupported, "it needs -tags ulfm, this program has the black channel")
+	if of != nil {
+		e.Text += ": " + of.Error()
+	}
 	e.err = errors.ErrUnsupported
 	return e
 }

@@ -25,6 +25,9 @@ import (
 // *PropagatedError or *CommCorruptedError, and nothing is agreed. All ranks get the error, and
 // call Agree again if they still need it. All ranks call Agree, AgreeFailed and Shrink on a
 // communicator in the same order; otherwise all get an *MPIError that says so.
+//
+// With the black channel, which survives no death, Agree and AgreeFailed are the same as long as the
+// communicator is not corrupted. On a corrupted one they end with errors.ErrUnsupported.
 func (c *Comm) Agree(flag int) *future.Future[int] {
 	if c == nil {
 		return nowhere[int]("Agree")
@@ -68,6 +71,8 @@ func (c *Comm) AgreeFailed() *future.Future[[]int] {
 // communicator has no rank whose death a member had been told of. A rank may have died since:
 // the first use of the new communicator reports that. An error that arrives while Shrink is
 // pending ends it, as it ends Agree.
+//
+// Shrink needs -tags ulfm: with the black channel it ends with errors.ErrUnsupported.
 //
 // Use Shrink if the program can continue with fewer ranks, and [Comm.Replace] if it needs the same
 // number, in the same places, and the job has spares.
@@ -180,7 +185,7 @@ func (r *repairing[T]) start() {
 		r.proposal.Flag = broken
 	}
 	if c.ulfm == nil && (r.broken || r.proposal.Call&(errchan.Agree|errchan.AgreeFailed) == 0) {
-		r.fail(unsupported(r.proposal.Call.String()))
+		r.fail(unsupported(r.proposal.Call.String(), c.untold()))
 		return
 	}
 	by := c.agreements()

@@ -11,7 +11,8 @@ import (
 
 // Replace makes a communicator of c's size and order, in which spares (WithSpares) or fresh ranks
 // (WithRespawn) take the places of the dead. Use it if the program needs the same number of ranks,
-// and [Comm.Shrink] if it can continue with fewer. Only the ULFM backend has it.
+// and [Comm.Shrink] if it can continue with fewer. It needs -tags ulfm:
+// with the black channel it ends with errors.ErrUnsupported.
 //
 // A spare that is taken, or a fresh rank, calls Run's function, or returns from Instance.World,
 // with the new communicator as its world. Replaced returns the ranks that are new; Incarnation is

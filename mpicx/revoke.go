@@ -12,6 +12,8 @@ import (
 // with ErrRevoked or, under ErrorsPropagate, with a *CommCorruptedError. Revoke is permanent.
 // It is not collective, waits for nobody, and may be called more than once.
 //
+// Revoke needs -tags ulfm: with the black channel it returns errors.ErrUnsupported.
+//
 // Call Revoke under ErrorsReturn after a death that only some ranks have noticed, so that the
 // others come to the repair. To report an error after which the communicator still works, call
 // [Comm.Signal].
@@ -20,7 +22,7 @@ func (c *Comm) Revoke(context.Context) error {
 		return err
 	}
 	if c.ulfm == nil {
-		return unsupported("Revoke")
+		return unsupported("Revoke", c.untold())
 	}
 	if c.propagates() {
 		err := fmt.Errorf("revoked by rank %d", c.rank)
