@@ -99,7 +99,7 @@ func TestExhaustiveGoroutines(t *testing.T) {
 				runs := 0
 				for number := range 2 * deeds * deeds * deeds {
 					how, beside, a, b := number%2, number/2%deeds, number/2/deeds%deeds, number/2/deeds/deeds
-					if a > b || a < waits || beside < waits || beside != a && beside != b || deed(how) == raises && !deed(beside).ends() {
+					if a > b || a < waits || beside < waits || beside != a && beside != b || how == raises && !beside.ends() {
 						continue
 					}
 					permutations(6, func(begin []int) {

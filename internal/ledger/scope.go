@@ -231,6 +231,7 @@ func (c *Comm) interruptFamily(corrupt bool) {
 // A Step is what the end of a scope does next.
 type Step uint8
 
+// The steps.
 const (
 	Return Step = iota // the error or, if there is none, what the function has returned
 	Signal             // this rank's own error, then ask again
@@ -258,7 +259,7 @@ func (s *Scope) Leave(own bool) (e *Error, next Step) {
 	case e == nil && c.Unwinding() && c.open: // the corruption that this rank has raised is the scope's
 		return nil, Await
 	case e != nil && s.at(e.Place) == nil && len(c.untold) > 0 && c.untold[0] == e && c.owners == 0:
-		c.end() // the others have it in a Try inside, which this rank does not come to any more
+		c.end()         // the others have it in a Try inside, which this rank does not come to any more
 		if c.isLate() { // they have raised it again
 			return s.Leave(own)
 		}

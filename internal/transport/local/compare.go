@@ -226,7 +226,7 @@ func (c *communicator) compareCalls() {
 
 // haltOdd finds all ranks to halt before it halts one, because the calls of a halted rank are not
 // compared. It says whether it has halted any.
-func (c *communicator) haltOdd() (any bool) {
+func (c *communicator) haltOdd() (some bool) {
 	var found []odd
 	var list []pause
 	forAll := make(map[pause][]*side)
@@ -258,8 +258,8 @@ func (c *communicator) haltOdd() (any bool) {
 		p.mu.Unlock()
 		if cause != nil {
 			p.halt(cause)
-			any = true
+			some = true
 		}
 	}
-	return any
+	return some
 }

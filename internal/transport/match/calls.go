@@ -1,6 +1,8 @@
 package match
 
 import (
+	"errors"
+
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
@@ -82,7 +84,7 @@ func (c *calls) Latest(w signature.Word) int {
 // correctly make different calls (M4).
 func (m *Matcher[T]) Made(e transport.Epoch, number int) (w signature.Word, ok bool) {
 	c := &m.calls
-	if odd, halted := m.Mismatch().(*transport.MismatchError); halted && odd.Theirs.Kind() == signature.Refused {
+	if odd, halted := errors.AsType[*transport.MismatchError](m.Mismatch()); halted && odd.Theirs.Kind() == signature.Refused {
 		return odd.Theirs, e == m.Epoch() && !m.HasLostAny()
 	}
 	if e != m.Live() || m.HasLostAny() || number > c.made || number <= c.made-recalled {
