@@ -258,13 +258,14 @@ func (s *Scope) Leave(own bool) (e *Error, next Step) {
 	case e == nil && c.Unwinding() && c.open: // the corruption that this rank has raised is the scope's
 		return nil, Await
 	case e != nil && s.at(e.Place) == nil && len(c.untold) > 0 && c.untold[0] == e && c.owners == 0:
-		c.end() // the others have it in a Try inside, which this rank does not come to any more
+		c.end()         // the others have it in a Try inside, which this rank does not come to any more
 		if c.isLate() { // they have raised it again
 			return s.Leave(own)
 		}
 		return e, Signal
 	case e != nil:
 		c.aware = false // of a corruption: the program is told of an older error
+		s.take(e)
 		return e, Return
 	case own && !c.isLate():
 		return nil, Signal
@@ -272,6 +273,21 @@ func (s *Scope) Leave(own bool) (e *Error, next Step) {
 		return nil, Await
 	}
 	return nil, Return
+}
+
+// take makes e, an ancestor's perhaps, the error that the scope returns.
+func (s *Scope) take(e *Error) {
+	if s.err == e {
+		return
+	}
+	if s.from != nil {
+		s.from.owners--
+	}
+	s.err, s.from = e, nil
+	if a := e.Comm; a != s.comm && a.Path() == nil && len(a.untold) > 0 && a.untold[0] == e {
+		s.from = a
+		a.owners++
+	}
 }
 
 // Failure returns the error that has ended the scope's context. It returns nil if that
