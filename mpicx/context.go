@@ -16,7 +16,7 @@ type scope struct {
 	outer           context.Context // the context around the call; revived, if a peer's error had ended it
 	entry           *ledger.Scope   // comm.proc.mu protects it
 
-	// own ends by errors of this scope alone, even if the context has ended before. It is made
+	// own ends by errors of this scope alone, even if the context has ended before or in vain. It is made
 	// when it is first needed; nil before. comm.proc.mu protects it.
 	own    context.Context
 	endOwn context.CancelCauseFunc
@@ -200,9 +200,8 @@ func (s *scope) inVain() bool {
 // of in. It also ends by errors of those of these scopes that concern it.
 func within(in, ctx context.Context, concerns func(*scope) bool) context.Context {
 	for s, last := scopeOf(in), scopeOf(ctx); s != nil && s != last; s = scopeOf(s.outer) {
-		if concerns(s) && !s.inVain() {
+		if own := s.ownErrors(); concerns(s) && !(own.Err() != nil && s.inVain()) {
 			both, end := context.WithCancelCause(ctx)
-			own := s.ownErrors()
 			if ctx = both; own.Err() != nil {
 				end(context.Cause(own))
 				break
@@ -219,7 +218,7 @@ func (s *scope) ownErrors() context.Context {
 	defer s.comm.proc.mu.Unlock()
 	if s.own == nil {
 		s.own, s.endOwn = context.WithCancelCause(context.Background())
-		if s.entry.Ended() {
+		if s.entry.Ended() && !s.entry.InVain() {
 			s.endOwn(&arriving{s})
 		}
 	}

@@ -47,7 +47,7 @@ func (r *rank) work(e *env) {
 func (r *rank) excused(e *env) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.dead)+len(r.gone) > 0 || r.planned || len(e.scopes) == 0 || e.outer == nil {
+	if len(r.dead)+len(r.gone) > 0 || r.planned || len(e.scopes) == 0 || e.outer == nil || e.scopes[len(e.scopes)-1].unwound {
 		return
 	}
 	for what, all := range r.raised {

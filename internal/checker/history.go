@@ -33,6 +33,7 @@ type history struct {
 	byHand  bool
 	revoked map[string]bool // names of communicators that a rank has revoked
 	scoped  map[string]bool // names of those that were used by Try, TryAll or Guard
+	guarded map[string]bool // names of those that were used by Guard
 	claims  []claim
 }
 
@@ -93,7 +94,7 @@ type event struct {
 func newHistory(n int) *history {
 	return &history{
 		raised: make(map[report][]raise), events: make([][]event, n), units: make(map[string]map[int]string),
-		gone: make(map[int]bool), dead: make(map[int]bool), revoked: make(map[string]bool), scoped: make(map[string]bool),
+		gone: make(map[int]bool), dead: make(map[int]bool), revoked: make(map[string]bool), scoped: make(map[string]bool), guarded: make(map[string]bool),
 	}
 }
 

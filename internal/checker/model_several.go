@@ -55,7 +55,7 @@ func (h *history) asItsScope(v event, _ int, _ map[error]int64) string {
 		in := v.owner
 		switch {
 		case in == nil || in.ended == 0 || !in.keeps() || v.listens && v.in.begun > in.ended:
-		case in.of == v.of && in.key != v.key && !strings.HasPrefix(in.key, "corrupted"):
+		case in.of == v.of && in.key != v.key && !strings.HasPrefix(in.key, "corrupted") && !h.within(told{v.key, &v}, told{key: in.key}):
 			return fmt.Sprintf("T1: a goroutine is told %s in a scope of %s that returns %s", v.key, v.of, in.key)
 		case !in.failed && v.end < in.returned:
 			return fmt.Sprintf("T1: a goroutine is told %s in a scope of %s that returns nil", v.key, v.of)

@@ -118,6 +118,9 @@ func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
 		return err
 	}
 	r.enlist(r.scoped, c)
+	if s.how == guard {
+		r.enlist(r.guarded, c)
+	}
 	begin := r.now()
 	defer func() {
 		for _, f := range in.after {

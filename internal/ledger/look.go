@@ -178,9 +178,11 @@ func (c *Comm) UntoldAbove() *Error {
 	return nil
 }
 
-// Know says that the program was told of the corruption by other means than a look.
+// Know says that the program was told of the corruption by other means than a look. Nothing that came before
+// is told any more (C4).
 func (c *Comm) Know() {
 	if c.corrupted != nil {
-		c.corrupted.told = true
+		c.corrupted.told, c.untold = true, nil
+		c.update()
 	}
 }

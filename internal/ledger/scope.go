@@ -266,10 +266,7 @@ func (s *Scope) Leave(own bool) (e *Error, next Step) {
 		return e, Signal
 	case e != nil:
 		c.aware = false // of a corruption: the program is told of an older error
-		if s.from != nil && e != s.err {
-			s.from.owners-- // an ancestor's goes first; that of c belongs to the next Try
-			s.from, s.err = nil, e
-		}
+		s.take(e)
 		return e, Return
 	case own && !c.isLate():
 		return nil, Signal
@@ -277,6 +274,21 @@ func (s *Scope) Leave(own bool) (e *Error, next Step) {
 		return nil, Await
 	}
 	return nil, Return
+}
+
+// take makes e, an ancestor's perhaps, the error that the scope returns.
+func (s *Scope) take(e *Error) {
+	if s.err == e {
+		return
+	}
+	if s.from != nil {
+		s.from.owners--
+	}
+	s.err, s.from = e, nil
+	if a := e.Comm; a != s.comm && a.Path() == nil && len(a.untold) > 0 && a.untold[0] == e {
+		s.from = a
+		a.owners++
+	}
 }
 
 // Failure returns the error that has ended the scope's context. It returns nil if that
