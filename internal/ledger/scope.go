@@ -105,7 +105,7 @@ func (s *Scope) catchUp() {
 		s.interrupt(a.fatal || slices.ContainsFunc(a.untold, (*Error).Corrupt))
 		a.claim()
 		if len(a.untold) > 0 && s.from == nil {
-			if e := a.untold[0]; a.owners > 0 && !s.guard || e.Corrupt() {
+			if e := a.untold[0]; a.owners > 0 && !s.guard && !s.encloses(e) || e.Corrupt() {
 				s.err = e
 			}
 		}
