@@ -84,7 +84,7 @@ func (s *Scope) Closed() bool { return s.closed }
 // Over returns the error with which the scope is over, or nil.
 func (s *Scope) Over() *Error {
 	switch {
-	case !s.closed:
+	case !s.closed || s.err == nil && !s.ended:
 		return nil
 	case s.err != nil:
 		return s.err
@@ -254,6 +254,7 @@ func (s *Scope) Leave(own bool) (e *Error, next Step) {
 	switch {
 	case e != nil && e == c.corrupted:
 		e.told = true
+		s.take(e)
 		return e, Return
 	case e == nil && c.Unwinding() && c.open: // the corruption that this rank has raised is the scope's
 		return nil, Await
