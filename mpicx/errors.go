@@ -160,7 +160,11 @@ func with(err, own error) error {
 		both.add(own)
 		return &both
 	}
-	return fmt.Errorf("%w: %w", err, withoutVerdicts(own))
+	own = withoutVerdicts(own)
+	if _, other := own.(*hidden); !other && errors.Is(own, err) {
+		return own
+	}
+	return fmt.Errorf("%w: %w", err, own)
 }
 
 func (v *verdict) add(own error) {

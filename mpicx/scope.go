@@ -58,7 +58,7 @@ func (s *scope) leave(op string, err error) error {
 			if sent = c.raise(f, &ledger.Raised{Cause: traced(own)}) != nil; !sent {
 				// Nobody can be told.
 				told := ofOperation(op, c.untold())
-				if told == nil || errors.Is(own, told) {
+				if told == nil {
 					return own
 				}
 				return with(told, own)

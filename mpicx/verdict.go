@@ -80,6 +80,7 @@ func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode) error {
 // error has ended a scope of the context does not count: the caller waits for that error.
 func (c *Comm) awaitChange(in context.Context, changed <-chan struct{}) error {
 	c.notInReduction("waits", "for an operation")
+	c.proc.exitIfDead() // no change comes
 	ctx := patient(in)
 	first := c.proc.enter(&c.ledger)
 	over := c.waits("the verdict")

@@ -190,7 +190,7 @@ func (r *rank) group(s *step, e *env, c *inst) error {
 		m.e.group = func(err error) bool {
 			if child != nil && isVerdict(err) {
 				owner, _ := r.ownerOf(err, child)
-				return owner == child
+				return owner == nil || owner == child // nil: of deaths, which do not say where
 			}
 			if err == nil || isVerdict(err) || strings.HasPrefix(err.Error(), gone) && e.chained(c) {
 				return false // an error has ended the context: it ends the operation too (T1)

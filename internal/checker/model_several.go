@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -37,7 +38,11 @@ func (v event) handles(comm string) *running {
 // this is the outermost.
 func (h *history) ownerAt(in *running, comm string, err error) (owner *running) {
 	for _, f := range failuresOf(err) {
-		for _, a := range h.raises(comm, f, false) {
+		raises := h.raises(comm, f, false)
+		for _, a := range raises {
+			if !slices.Equal(a.place, raises[0].place) { // the same text, at two places
+				return nil
+			}
 			if o := in.owner(comm, a.place); o != nil && (owner == nil || len(o.place(comm)) < len(owner.place(comm))) {
 				owner = o
 			}

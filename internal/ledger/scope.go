@@ -84,7 +84,7 @@ func (s *Scope) Closed() bool { return s.closed }
 // Over returns the error with which the scope is over, or nil.
 func (s *Scope) Over() *Error {
 	switch {
-	case !s.closed:
+	case !s.closed || s.err == nil && !s.ended:
 		return nil
 	case s.err != nil:
 		return s.err
@@ -105,7 +105,7 @@ func (s *Scope) catchUp() {
 		s.interrupt(a.fatal || slices.ContainsFunc(a.untold, (*Error).Corrupt))
 		a.claim()
 		if len(a.untold) > 0 && s.from == nil {
-			if e := a.untold[0]; a.owners > 0 && !s.guard || e.Corrupt() {
+			if e := a.untold[0]; a.owners > 0 && !s.guard && !s.encloses(e) || e.Corrupt() {
 				s.err = e
 			}
 		}
@@ -255,6 +255,7 @@ func (s *Scope) Leave(own bool) (e *Error, next Step) {
 	switch {
 	case e != nil && e == c.corrupted:
 		e.told = true
+		s.take(e)
 		return e, Return
 	case e == nil && c.Unwinding() && c.open: // the corruption that this rank has raised is the scope's
 		return nil, Await
