@@ -10,9 +10,17 @@ import (
 )
 
 // logging is the watcher of WithLogger.
-type logging struct{ *slog.Logger }
+type logging struct {
+	*slog.Logger
+	rank int
+}
 
-func (log logging) happened(timeline.Line)              {}
+func (log logging) happened(l timeline.Line) {
+	if l.Event == timeline.Unsent {
+		log.Warn("unsent", "rank", log.rank, "comm", l.Comm, "message", l.Text)
+	}
+}
+
 func (log logging) blocked(func() string) (over func()) { return func() {} }
 
 // heard logs an event of the ledger.

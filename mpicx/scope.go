@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/timeline"
 )
 
 // close ends the scope, and its context.
@@ -42,10 +43,14 @@ func (s *scope) leave(op string, err error) error {
 		})
 		switch next {
 		case ledger.Return:
-			if e != nil {
-				return with(e.Face, own)
+			if e == nil {
+				return err
 			}
-			return err
+			both := with(e.Face, own)
+			if own != nil && both != own && !errors.Is(e.Face, own) && c.proc.watchers != nil {
+				c.proc.happened(timeline.Line{Event: timeline.Unsent, Comm: c.name, Text: own.Error()})
+			}
+			return both
 		case ledger.Signal:
 			if e != nil && (own == nil || errors.Is(own, context.Canceled)) { // the error of a Try inside
 				own = e.Face

@@ -365,11 +365,15 @@ func TestLog(t *testing.T) {
 		} else {
 			_ = world.Barrier().Wait(ctx)
 		}
-		return world.Guard(ctx, func(ctx context.Context) error {
+		_ = world.Guard(ctx, func(ctx context.Context) error {
 			if world.Rank() == 0 {
 				return errors.New("unwound")
 			}
 			return world.Barrier().Wait(ctx)
+		})
+		return world.Try(ctx, func(ctx context.Context) error {
+			_ = world.Barrier().Wait(ctx)
+			return errors.New("close failed")
 		})
 	}, mpicx.WithRanks(2), mpicx.WithLogger(log))
 	for _, want := range []string{
@@ -381,6 +385,7 @@ func TestLog(t *testing.T) {
 		`level=ERROR msg=notice rank=1 comm=world epoch=1 from=0`,
 		`level=ERROR msg=corrupted rank=0 comm=world epoch=1 failures=`,
 		`level=ERROR msg=corrupted rank=1 comm=world epoch=1 failures=`,
+		`level=WARN msg=unsent rank=1 comm=world message="close failed"`,
 	} {
 		require.Contains(t, out.String(), want)
 	}

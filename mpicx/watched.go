@@ -23,7 +23,7 @@ func (c *Comm) watchBy(o *options) {
 
 func (o *options) watchers(rank int) (all []watcher) {
 	if o.log != nil {
-		all = append(all, logging{o.log})
+		all = append(all, logging{o.log, rank})
 	}
 	if o.trace {
 		all = append(all, &tracing{rank: rank})

@@ -26,6 +26,7 @@ const (
 	Waited Kind = "waited" // it is no longer blocked, after a time of For
 
 	Fault   Kind = "fault"   // the rank has raised the error Text
+	Unsent  Kind = "unsent"  // the error Text of the rank came after another rank's, and is told to nobody
 	Dies    Kind = "dies"    // the rank is about to die
 	Death   Kind = "death"   // the rank has learned that rank By has died
 	Revoke  Kind = "revoke"  // the rank has learned from rank By that Comm is revoked
