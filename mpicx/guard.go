@@ -51,12 +51,6 @@ func (s *scope) corruption(patient bool) error {
 	return nil
 }
 
-func (s *scope) isEnded() bool {
-	s.comm.proc.mu.Lock()
-	defer s.comm.proc.mu.Unlock()
-	return s.entry.Ended()
-}
-
 // unwinding, deferred, corrupts c if the deferring function ends with an error, a panic or
 // runtime.Goexit. A panic passes through.
 func (c *Comm) unwinding(err *error) {

@@ -95,18 +95,8 @@ func (s *scope) because(err error) error {
 	return err
 }
 
-// verdictIn returns the verdict that err is, if all ranks of c have it: a propagated error of c, or of
-// a communicator that c is derived from, as it was returned; or a corruption of one of these, wrapped
-// or not. It returns nil for other errors.
-func (c *Comm) verdictIn(err error) *ledger.Error {
-	var v *verdict
-	if p, ok := err.(*PropagatedError); ok {
-		v = &p.verdict
-	} else if k, ok := errors.AsType[*CommCorruptedError](err); ok {
-		v = &k.verdict
-	}
-	if v == nil || v.of == nil || !c.ledger.DerivedFrom(v.of.Comm) {
-		return nil
-	}
-	return v.of
+func (s *scope) isEnded() bool {
+	s.comm.proc.mu.Lock()
+	defer s.comm.proc.mu.Unlock()
+	return s.entry.Ended()
 }

@@ -2,6 +2,7 @@ package mpicx
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/mpicx/go-mpicx/internal/ledger"
@@ -148,6 +149,22 @@ func (c *Comm) know(err error) {
 	if is[*CommCorruptedError](err) {
 		c.proc.feed(c.ledger.Know)
 	}
+}
+
+// verdictIn returns the verdict that err is, if all ranks of c have it: a propagated error of c, or of
+// a communicator that c is derived from, as it was returned; or a corruption of one of these, wrapped
+// or not. It returns nil for other errors.
+func (c *Comm) verdictIn(err error) *ledger.Error {
+	var v *verdict
+	if p, ok := err.(*PropagatedError); ok {
+		v = &p.verdict
+	} else if k, ok := errors.AsType[*CommCorruptedError](err); ok {
+		v = &k.verdict
+	}
+	if v == nil || v.of == nil || !c.ledger.DerivedFrom(v.of.Comm) {
+		return nil
+	}
+	return v.of
 }
 
 // Of says whether the error is c's own. A Wait on c also returns errors of the communicators
