@@ -13,7 +13,8 @@ import (
 
 // Close ends the use of the communicator (MPI_Comm_free). It is collective and waits for all
 // ranks, so that an error which a peer has signalled before its Close still arrives here. Close
-// then returns that error, and the communicator stays open. If the communicator is corrupted or
+// then returns that error, and the communicator stays open. Inside a Try that returns the error, and in
+// which the communicator was made, Close ends it and returns nil. If the communicator is corrupted or
 // revoked, or has dead ranks, Close waits for nobody and returns nil. The world ends with [Run]
 // or [Instance.Finalize].
 //
@@ -34,6 +35,10 @@ func (c *Comm) Close(ctx context.Context) error {
 		if err = c.verdictFor(ctx, ledger.TakeToClose); err == nil {
 			err = c.meetToClose().Wait(ctx)
 		}
+		if c.isOfScope(err) {
+			c.close()
+			return nil
+		}
 		if err != nil && !isDeath(err) && !c.isBroken() || is[*PropagatedError](err) {
 			return err
 		}
@@ -53,6 +58,18 @@ func (c *Comm) Close(ctx context.Context) error {
 		c.meetToRelease()
 	}
 	return nil
+}
+
+// isOfScope says whether err is the error of a running Try inside which c was made. That Try returns it at
+// all ranks, and none of them uses c any more.
+func (c *Comm) isOfScope(err error) bool {
+	p, ok := err.(*PropagatedError)
+	if !ok || p.of == nil {
+		return false
+	}
+	c.proc.mu.Lock()
+	defer c.proc.mu.Unlock()
+	return c.ledger.MadeInside(p.of)
 }
 
 // meetToClose is a Barrier that does not tell the program of a corruption of c, because Close does

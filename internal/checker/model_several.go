@@ -82,7 +82,7 @@ func (h *history) over() []map[error]int64 {
 	for r, events := range h.events {
 		all[r] = make(map[error]int64)
 		for _, v := range events {
-			if !propagated(v) || strings.HasPrefix(v.what, "Err ") || v.beside && !v.scope || v.handles(v.of) != nil && !(v.scope && v.in.catch) {
+			if !propagated(v) || strings.HasPrefix(v.what, "Err ") || v.beside && !v.scope || v.handles(v.of) != nil && !(v.scope && v.in.catch && v.in.comm.name == v.of) {
 				continue
 			}
 			for _, w := range events {

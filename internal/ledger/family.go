@@ -19,6 +19,8 @@ import (
 func (l *Ledger) Make(c, from, parent *Comm, e transport.Epoch, agreed bool, ranks []int) bool {
 	c.ledger, c.epoch, c.ranks, c.ascending = l, e, ranks, slices.IsSorted(ranks)
 	c.alone = [1]*Comm{c}
+	l.made++
+	c.number = l.made
 	family := c.alone[:]
 	if from == nil {
 		l.world = c

@@ -36,6 +36,7 @@ type Ledger struct {
 
 	world   *Comm
 	last    *Error // the latest verdict
+	made    int    // number of scopes opened and communicators made
 	dead    bool   // this process has died: it takes no further part
 	over    bool   // the program has ended: operations that begin now are late
 	leaving bool   // the process may end, when all that it has raised is resolved
@@ -241,6 +242,7 @@ type Comm struct {
 	previous   *Error   // its last verdict
 	untold     []*Error // verdicts that are not over, oldest first
 	owners     int      // the running Try calls that own the first of them: see claim
+	number     int      // of Ledger.made
 
 	round  uint64    // the number of the open round, or of the next
 	raised []*Raised // errors of this rank that are not resolved, oldest first

@@ -21,6 +21,7 @@ type Scope struct {
 	entered int
 	path    []int
 
+	number int // of Ledger.made
 	ended  bool
 	closed bool   // the scope is over
 	err    *Error // what the scope returns, once it is known
@@ -32,6 +33,8 @@ type Scope struct {
 // Open begins a scope inside outside, which may be on any communicator.
 func (c *Comm) Open(outside *Scope, guard bool, owner any) *Scope {
 	s := &Scope{Owner: owner, comm: c, guard: guard, outside: outside, around: outside, next: c.scopes}
+	c.ledger.made++
+	s.number = c.ledger.made
 	for s.around != nil && (s.around.comm != c || s.around.closed) {
 		s.around = s.around.outside
 	}
@@ -138,6 +141,18 @@ func (c *Comm) claim() {
 			}
 		}
 	}
+}
+
+// MadeInside says whether c was made inside a Try that owns e, an error of another communicator.
+func (c *Comm) MadeInside(e *Error) bool {
+	for d := e.Comm; d != nil && c != e.Comm; d = e.Comm.inFamily(d) {
+		for s := d.scopes; s != nil; s = s.next {
+			if s.err == e && s.from == e.Comm && s.number < c.number {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // encloses says whether a Try inside s owns e. Then e is not the end of s.
