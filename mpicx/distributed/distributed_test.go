@@ -149,7 +149,7 @@ func given(blocks [][]distributed.Block, i int) bool {
 
 // A part that is not inside the vector is an error at the rank that has it, and no panic at another one.
 func TestVectorOutside(t *testing.T) {
-	for _, first := range []int{-1, 3, 1 << 32} {
+	for _, first := range []int{-1, 3, 1 << 30} {
 		mpicxtest.Run(t, 2, func(ctx context.Context, c *mpicx.Comm) error {
 			var a *distributed.Matrix
 			err := c.TryAll(ctx, func(ctx context.Context) (err error) {
