@@ -200,7 +200,7 @@ func (s *scope) inVain() bool {
 // of in. It also ends by errors of those of these scopes that concern it.
 func within(in, ctx context.Context, concerns func(*scope) bool) context.Context {
 	for s, last := scopeOf(in), scopeOf(ctx); s != nil && s != last; s = scopeOf(s.outer) {
-		if own := s.ownErrors(); concerns(s) && !(own.Err() != nil && s.inVain()) {
+		if own := s.ownErrors(); concerns(s) {
 			both, end := context.WithCancelCause(ctx)
 			if ctx = both; own.Err() != nil {
 				end(context.Cause(own))
@@ -216,7 +216,7 @@ func within(in, ctx context.Context, concerns func(*scope) bool) context.Context
 func (s *scope) ownErrors() context.Context {
 	s.comm.proc.mu.Lock()
 	defer s.comm.proc.mu.Unlock()
-	if s.own == nil {
+	if s.own == nil || s.own.Err() != nil && s.entry.InVain() {
 		s.own, s.endOwn = context.WithCancelCause(context.Background())
 		if s.entry.Ended() && !s.entry.InVain() {
 			s.endOwn(&arriving{s})

@@ -132,3 +132,34 @@ func expect(err, want error) error {
 	}
 	return nil
 }
+
+// So does the Wait of a goroutine whose context has ended in vain, by an error of an inner Try.
+func TestWhatOutlivesATryInVain(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		for i := range 200 {
+			n := 2 + i%4
+			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+				ended := make(chan error, 1)
+				err := world.TryAll(ctx, func(ctx context.Context) error {
+					_ = world.TryAll(ctx, func(context.Context) error {
+						if world.Rank() == 1 {
+							return errors.New("lost")
+						}
+						return nil
+					})
+					go func() { ended <- mpicx.Recv(world, []int{0}, world.Rank(), 9).Wait(ctx) }()
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+				if err := <-ended; !errors.Is(err, context.Canceled) {
+					return fmt.Errorf("got %w", err)
+				}
+				return nil
+			}, mpicx.WithRanks(n), backend)
+			require.NoError(t, err)
+		}
+	})
+}

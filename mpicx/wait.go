@@ -60,7 +60,7 @@ func (k *keeper) listen(in context.Context, nudged bool) (context.Context, *scop
 		} else if in.Err() == nil {
 			return ctx, nil
 		} else {
-			ctx = within(in, ctx, func(s *scope) bool { return k.endedBy(s) || s.inVain() })
+			ctx = within(in, ctx, func(s *scope) bool { return !nudged || k.endedBy(s) || s.inVain() })
 			return ctx, interrupted(ctx)
 		}
 	}
