@@ -30,48 +30,51 @@ func (s *scope) leave(op string, err error) error {
 	if has := c.verdictIn(err); has != nil && !c.isPast(has) {
 		own = nil
 	}
-	sent := false
+	var f Failure
+	if own != nil {
+		f = newFailure(own, 1)
+	}
+	var sent *ledger.Raised
 	for {
 		c.proc.exitIfDead()
 		var e *ledger.Error
 		var next ledger.Step
 		var changed <-chan struct{}
 		c.proc.feed(func() {
-			if e, next = s.entry.Leave(own != nil && !sent); next == ledger.Await {
+			switch e, next = s.entry.Leave(own != nil && sent == nil); next {
+			case ledger.Await:
 				changed = c.proc.nextChange()
+			case ledger.Signal: // at once, before another goroutine consents to the end of a round
+				if e != nil && (own == nil || errors.Is(own, context.Canceled)) { // the error of a Try inside
+					own = e.Face
+					f = newFailure(own, 1)
+				}
+				f.path = encodePath(s.entry.Path())
+				if has := c.verdictIn(own); has != nil && has.IsPast(&c.ledger) {
+					f.again = has.Verdict.Round + 1
+				}
+				sent = c.ledger.Raise(&ledger.Raised{Cause: traced(own), Data: f.encode()})
 			}
 		})
-		switch next {
-		case ledger.Return:
-			if e == nil {
-				return err
-			}
+		switch {
+		case next == ledger.Return && e == nil:
+			return err
+		case next == ledger.Return:
 			both := with(e.Face, own)
 			if own != nil && both != own && !errors.Is(e.Face, own) && c.proc.watchers != nil {
 				c.proc.happened(timeline.Line{Event: timeline.Unsent, Comm: c.name, Text: own.Error()})
 			}
 			return both
-		case ledger.Signal:
-			if e != nil && (own == nil || errors.Is(own, context.Canceled)) { // the error of a Try inside
-				own = e.Face
-			}
-			f := newFailure(own, 2)
-			f.path = encodePath(s.entry.Path())
-			if has := c.verdictIn(own); has != nil && c.isPast(has) {
-				f.again = has.Verdict.Round + 1
-			}
-			if sent = c.raise(f, &ledger.Raised{Cause: traced(own)}) != nil; !sent {
-				// Nobody can be told.
-				told := ofOperation(op, c.untold())
-				if told == nil {
-					return own
-				}
-				return with(told, own)
-			}
-		case ledger.Await:
+		case next == ledger.Await:
 			if err := c.awaitChange(s.outer, changed); err != nil {
 				return c.interrupted(s.outer, op, err)
 			}
+		case sent == nil: // nobody can be told
+			told := ofOperation(op, c.untold())
+			if told == nil {
+				return own
+			}
+			return with(told, own)
 		}
 	}
 }
@@ -81,7 +84,7 @@ func (s *scope) leave(op string, err error) error {
 func (c *Comm) isPast(e *ledger.Error) bool {
 	c.proc.mu.Lock()
 	defer c.proc.mu.Unlock()
-	return e.Comm == &c.ledger && e.IsOver() && !e.Corrupt()
+	return e.IsPast(&c.ledger)
 }
 
 // because returns the error that has ended the context of the scope's function, if err says only

@@ -93,7 +93,10 @@ var severalBodies = map[string]func(s *several, ctx context.Context, round int, 
 			<-ctx.Done()
 		}
 		hesitate()
-		return s.tells(round, s.world.Barrier().Wait(ctx))
+		if err := s.world.Barrier().Wait(ctx); err != nil { // else it was over before the error came
+			return s.tells(round, err)
+		}
+		return nil
 	},
 	// What is closed fails too, because of the first error.
 	"own error afterwards": func(s *several, ctx context.Context, round int, own error) error {

@@ -81,6 +81,9 @@ func (s *Scope) Ended() bool { return s.ended }
 // IsOver says whether e is over at this rank.
 func (e *Error) IsOver() bool { return e.told }
 
+// IsPast says whether e is a propagated error of c itself that is over.
+func (e *Error) IsPast(c *Comm) bool { return e.Comm == c && e.told && !e.Corrupt() }
+
 // Closed says whether the scope is over.
 func (s *Scope) Closed() bool { return s.closed }
 
