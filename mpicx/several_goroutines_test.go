@@ -286,3 +286,48 @@ func playSeveral(t *testing.T, n, rounds int, backend string, scope roundOf,
 		}
 	}
 }
+
+// A rank's error is in the round that its Try has decided on, though another goroutine of the rank
+// may consent to the end of that round at any moment.
+func TestInnerTryInAGoroutine(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		for range 100 {
+			var told [2][2]string
+			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+				me := world.Rank()
+				never := func(ctx context.Context) error { return mpicx.Recv(world, []int{0}, 1-me, 77).Wait(ctx) }
+				for k := range 2 {
+					err := world.TryAll(ctx, func(ctx context.Context) error {
+						if me == k {
+							return world.Signal(ctx, fmt.Errorf("signal %d", k))
+						}
+						inner := make(chan error)
+						go func() {
+							inner <- world.Try(ctx, func(ctx context.Context) error {
+								if k == 0 {
+									return fmt.Errorf("inner %d", me)
+								}
+								return never(ctx)
+							})
+						}()
+						if k == 1 {
+							<-inner
+							return errors.New("own")
+						}
+						err := never(ctx)
+						<-inner
+						return err
+					})
+					p, _ := errors.AsType[*mpicx.PropagatedError](err)
+					told[k][me] = fmt.Sprint(p.Failures)
+				}
+				return nil
+			}, mpicx.WithRanks(2), backend)
+			require.NoError(t, err)
+			for k := range told {
+				require.Equal(t, told[k][0], told[k][1], "TryAll %d", k)
+			}
+		}
+	})
+}

@@ -12,8 +12,9 @@ import "context"
 //
 // An error of a peer ends the context of fn, so that computations and I/O stop too. Until fn has
 // returned, every Wait, Test, Err and Signal on c, and on communicators derived from c, reports the
-// error, in every goroutine. An error that fn returns after that is not sent: errors.Is finds it at
-// this rank only. Errors that ranks return before they know of each other's are in one *PropagatedError.
+// error, in every goroutine. An error that fn returns after one of these has reported it is not sent:
+// errors.Is finds it at this rank only. If it wraps the *PropagatedError, Try returns it as it is.
+// Errors that ranks return before they know of each other's are in one *PropagatedError.
 //
 // Goroutines of fn return their errors to fn, as an error group does: see the example of TryAll. What
 // they throw ends the process, unless they defer future.Catch. A goroutine that outlives fn gets the
