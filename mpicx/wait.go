@@ -50,19 +50,23 @@ func (k *keeper) Unpark(place *waiting.Place) { k.proc.leave(!place.Spare) }
 func (k *keeper) listen(in context.Context, nudged bool) (context.Context, *scope) {
 	ctx := in
 	for {
-		if s := interrupted(ctx); s != nil {
+		if ctx.Err() == nil {
+			if s, ok := ctx.(*scope); ok && nudged && k.isOf(s) && !k.isApart(s) {
+				ctx = s.outer
+				continue
+			}
+			if in.Err() == nil {
+				return ctx, nil
+			}
+		} else if s := interrupted(ctx); s != nil {
 			if k.endedBy(s) && !s.inVain() {
 				return ctx, s
 			}
 			ctx = s.around(ctx)
-		} else if s, ok := ctx.(*scope); ok && nudged && ctx.Err() == nil && k.isOf(s) && !k.isApart(s) {
-			ctx = s.outer
-		} else if in.Err() == nil {
-			return ctx, nil
-		} else {
-			ctx = within(in, ctx, func(s *scope) bool { return !nudged || k.endedBy(s) || s.inVain() })
-			return ctx, interrupted(ctx)
+			continue
 		}
+		ctx = within(in, ctx, func(s *scope) bool { return !nudged || k.endedBy(s) || s.inVain() })
+		return ctx, interrupted(ctx)
 	}
 }
 
