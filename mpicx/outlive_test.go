@@ -34,7 +34,7 @@ func TestWhatOutlivesATry(t *testing.T) {
 					_, err := future.WaitAny(ctx, mpicx.Recv(w, []int{0}, w.Rank(), 9))
 					ended <- err
 				}()
-				time.Sleep(1) // until both wait
+				time.Sleep(time.Nanosecond) // until both wait
 				return nil
 			})
 			return errors.Join(err, expect(<-ended, context.Canceled), expect(<-ended, context.Canceled))
@@ -72,7 +72,7 @@ func TestWhatOutlivesATry(t *testing.T) {
 				return expect(w.TryAll(ctx, func(context.Context) error { return own }), own)
 			}
 			for w.Err() == nil {
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 			}
 			_ = never.Wait(inside)
 			if err := w.TryAll(ctx, func(context.Context) error { return nil }); err == nil {
@@ -101,7 +101,7 @@ func TestWhatOutlivesATry(t *testing.T) {
 		"an ancestor's error ends a Signal": func(ctx context.Context, w *mpicx.Comm) error {
 			err := w.TryAll(ctx, func(ctx context.Context) error {
 				if w.Rank() == 1 {
-					time.Sleep(1) // until the others signal
+					time.Sleep(time.Nanosecond) // until the others signal
 					return own
 				}
 				d, err := w.Dup().Get(ctx)
@@ -128,7 +128,7 @@ func TestWhatOutlivesATry(t *testing.T) {
 
 func expect(err, want error) error {
 	if !errors.Is(err, want) {
-		return fmt.Errorf("got %w, expected %v", err, want) //nolint:errorlint // one of them is enough
+		return fmt.Errorf("got %w, expected %v", err, want)
 	}
 	return nil
 }
