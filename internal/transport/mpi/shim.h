@@ -95,6 +95,7 @@ static mx_piece *mx_idle; // free pieces
 
 static mx_list mx_out, mx_bodies;
 static int mx_died; // a process has died, and mx_failed was not called since
+static char *mx_dead; // for each process, whether mx_failed has stored it
 static char **mx_free; // buffers of MX_NEAR bytes, of packets that have left
 static int mx_free_count, mx_free_room;
 
@@ -169,6 +170,40 @@ static int mx_reap(mx_list *l, mx_ended *ended, int most, int *reaped) {
 			ended[n++] = (mx_ended){.what = l->what[i], .lost = mx_died = 1};
 	l->count = kept;
 	l->from -= n;
+	*reaped = n;
+	return code;
+}
+
+// mx_reap_pieces does the same for pieces of transfers. A receive from a dead process is left as it is: Open
+// MPI ends this process if bytes come for one that it has failed and freed. It fails only what is tested.
+static int mx_reap_pieces(mx_ended *ended, int most, int *reaped) {
+	mx_list *l = &mx_bodies;
+	int n = 0, code = MPI_SUCCESS;
+	if (l->from >= l->count) l->from = 0;
+	if (most > MX_PIECES) most = MX_PIECES; // each is a call
+	for (; most > 0 && l->from < l->count; most--) {
+		mx_piece *p = (mx_piece *)(uintptr_t)l->what[l->from];
+		MPI_Request *r = &l->request[l->from];
+		MPI_Status s;
+		int over, dead = mx_dead[p->of->peer];
+		if ((code = MPI_Request_get_status(*r, &over, MPI_STATUS_IGNORE)) != MPI_SUCCESS) break;
+		if (!over && !dead) {
+			l->from++;
+			continue;
+		}
+		mx_ended *e = &ended[n++];
+		*e = (mx_ended){.what = (uintptr_t)p, .lost = !over};
+		if (over || p->of->send) code = MPI_Test(r, &over, &s);
+		if (code == MPI_SUCCESS && !e->lost) e->length = mx_count(&s);
+		if (mx_death(code)) {
+			e->lost = 1;
+			code = MPI_SUCCESS;
+		}
+		l->count--; // those behind it move up: they end in their order
+		memmove(r, r + 1, (l->count - l->from) * sizeof *r);
+		memmove(&l->what[l->from], &l->what[l->from + 1], (l->count - l->from) * sizeof *l->what);
+		if (code != MPI_SUCCESS) break;
+	}
 	*reaped = n;
 	return code;
 }
@@ -290,6 +325,7 @@ static int mx_start(int *rank, int *size, int *guest, int *provided, int *mortal
 	MPI_Comm_size(mx_wire, &mx_size);
 	*rank = mx_rank;
 	*size = mx_size;
+	mx_dead = memset(mx_grow(mx_dead, mx_size), 0, mx_size);
 	*mortal = 0;
 #if MX_ULFM
 	int *on, set = 0;
@@ -506,13 +542,14 @@ static int mx_poll(int times) {
 			mx_in_next = (mx_in_next + 1) % MX_RING;
 			mx_in_taken++;
 		}
-		mx_call = "MPI_Testsome";
-		mx_code = mx_reap(&mx_bodies, ended, MX_EVENTS - n, &count);
+		mx_call = mx_copies ? "MPI_Test" : "MPI_Testsome";
+		mx_code = (mx_copies ? mx_reap_pieces(ended, MX_EVENTS - n, &count) : mx_reap(&mx_bodies, ended, MX_EVENTS - n, &count));
 		for (int i = 0; i < count; i++)
 			if (mx_moved(&ended[i], &mx_code))
 				mx_events[n++] = (mx_event){.kind = MX_TRANSFER, .id = ended[i].what, .length = ended[i].length, .lost = ended[i].lost};
 		if (mx_code != MPI_SUCCESS) return n;
 		if (n > 0 && mx_out.count < MX_REAP) break;
+		mx_call = "MPI_Testsome";
 		mx_code = mx_reap(&mx_out, ended, MX_REAP, &count);
 		for (int i = 0; i < count; i++)
 			if (!ended[i].lost) mx_drop(ended[i].what); // a lost one's bytes may still be sent: the network may heal
@@ -537,6 +574,7 @@ static int mx_failed(int *ranks, int room, int *count) {
 	for (int i = 0; i < *count; i++) of[i] = i;
 	MPI_Comm_group(mx_wire, &all);
 	MPI_Group_translate_ranks(dead, *count, of, all, ranks);
+	for (int i = 0; i < *count; i++) mx_dead[ranks[i]] = 1;
 	free(of);
 	MPI_Group_free(&dead);
 	MPI_Group_free(&all);
