@@ -41,7 +41,7 @@ func (s *scope) orCorruption(err error) error {
 	s.comm.proc.mu.Lock()
 	e, _ := s.entry.Failure()
 	s.comm.proc.mu.Unlock()
-	if e == nil {
+	if e == nil || s.comm.isAbove(err, e) {
 		return err
 	}
 	return with(e.Face, err)

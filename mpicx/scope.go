@@ -59,6 +59,8 @@ func (s *scope) leave(op string, err error) error {
 		switch {
 		case next == ledger.Return && e == nil:
 			return err
+		case next == ledger.Return && c.isAbove(err, e):
+			return err
 		case next == ledger.Return:
 			both := with(e.Face, own)
 			if own != nil && both != own && !errors.Is(e.Face, own) && c.proc.watchers != nil {
@@ -85,6 +87,13 @@ func (c *Comm) isPast(e *ledger.Error) bool {
 	c.proc.mu.Lock()
 	defer c.proc.mu.Unlock()
 	return e.IsPast(&c.ledger)
+}
+
+// isAbove says whether err is the error of a communicator that e's is derived from. It concerns more
+// of the program than e.
+func (c *Comm) isAbove(err error, e *ledger.Error) bool {
+	has := c.verdictIn(err)
+	return has != nil && has.Comm != e.Comm && e.Comm.DerivedFrom(has.Comm)
 }
 
 // because returns the error that has ended the context of the scope's function, if err says only

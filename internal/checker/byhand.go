@@ -120,7 +120,11 @@ func (r *rank) repairByHand(s *step, e *env, c *inst) error {
 		if (err == nil || died) && flag>>r.id&1 != 0 {
 			r.failf("H5", "Agree on %s at rank %d returns %#x, in which this rank's bit is not cleared", c.name, r.id, uint64(flag))
 		}
-		r.outcome(fmt.Sprintf("H5: Agree %d%s on %s", s.id, e.path, c.name), fmt.Sprintf("flag %#x, %v", uint64(flag), err))
+		outcome := fmt.Sprintf("flag %#x, %v", uint64(flag), err)
+		if died { // which of them have returned, each rank knows for itself
+			outcome = fmt.Sprintf("flag %#x, dead %v", uint64(flag), p.Ranks)
+		}
+		r.outcome(fmt.Sprintf("H5: Agree %d%s on %s", s.id, e.path, c.name), outcome)
 		if err != nil {
 			flag = 0
 		}

@@ -12,7 +12,7 @@ import (
 // shut closes a communicator. Close waits for all ranks. It may return an error that a peer has
 // raised before, but no corruption of the communicator itself.
 func (r *rank) shut(e *env, c *inst, watched bool) error {
-	v := event{what: "Close", comm: c, begin: r.now(), quiet: !watched}
+	v := event{what: "Close", comm: c, begin: r.now(), quiet: !watched && e.in == nil} // inside a Try it may return nil in spite of an error
 	v.err = c.Close(e.ctx)
 	r.note(&v, e, false)
 	switch {

@@ -25,9 +25,10 @@ type history struct {
 	gone     map[int]bool // ranks whose program has ended: with the backend ulfm they may count as dead
 	dead     map[int]bool // ranks of the world whose process was ended
 
-	planned bool // more ranks may die, by a plan
-	several bool // ranks have several goroutines: which errors are in a verdict depends on which comes first
-	rescues int  // number of spares that were taken
+	planned  bool // more ranks may die, by a plan
+	inverted bool // a Try is inside one on a derived communicator: which of their errors it is depends on the order
+	several  bool // ranks have several goroutines: which errors are in a verdict depends on which comes first
+	rescues  int  // number of spares that were taken
 
 	// Under ErrorsReturn with the backend ulfm:
 	byHand  bool

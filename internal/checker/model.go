@@ -40,7 +40,7 @@ func (h *history) verdicts() map[string]map[int][]told {
 		seen := make(map[string]bool)
 		for i := range events {
 			v := &events[i]
-			if unsure[v.key] || seen[v.of+v.key] || strings.HasPrefix(v.what, "Err ") || v.closed {
+			if unsure[v.key] || seen[v.of+v.key] || strings.HasPrefix(v.what, "Err ") || v.closed || v.listens {
 				continue
 			}
 			seen[v.of+v.key] = true
@@ -68,9 +68,9 @@ func (h *history) isInner(comm string, f mpicx.Failure) bool {
 
 // skips reports whether a rank that is told the verdict v need not be told that of w before: w was raised in
 // a Try inside, which the rank has left or does not come to. It is in v then, or an error of this rank's own
-// is (T1). Nor need it if a corruption has ended a Guard.
+// is (T1). Nor need it if a corruption has ended a Guard, or has come before the end of the outer Try.
 func (h *history) skips(rank int, w, v told) bool {
-	return isPropagation(w.at.err) && (isCorruption(v.at.err) && h.guarded[w.at.of] || h.within(w, v) || h.isInner(w.at.of, failuresOf(w.at.err)[0]) && slices.ContainsFunc(failuresOf(v.at.err), func(f mpicx.Failure) bool {
+	return isPropagation(w.at.err) && (isCorruption(v.at.err) && (h.guarded[w.at.of] || h.isInner(w.at.of, failuresOf(w.at.err)[0])) || h.within(w, v) || h.isInner(w.at.of, failuresOf(w.at.err)[0]) && slices.ContainsFunc(failuresOf(v.at.err), func(f mpicx.Failure) bool {
 		return slices.ContainsFunc(h.raises(v.at.of, f, isCorruption(v.at.err)), func(own raise) bool { return own.world == rank })
 	}))
 }

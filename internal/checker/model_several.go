@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/mpicx/go-mpicx/mpicx"
 )
 
 // inScopes checks what goroutines are told: an error belongs to the scope that handles it.
@@ -51,9 +53,20 @@ func (h *history) ownerAt(in *running, comm string, err error) (owner *running) 
 	return owner
 }
 
+// skewed reports whether a failure was raised in a Try that is neither around a place nor inside it: another
+// rank had left that Try already.
+func (h *history) skewed(place []string, comm string, f mpicx.Failure) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.ContainsFunc(h.raises(comm, f, false), func(a raise) bool {
+		common := min(len(a.place), len(place))
+		return !slices.Equal(a.place[:common], place[:common])
+	})
+}
+
 // T1, T2, T3: what a goroutine is told inside a scope is what the scope returns.
 func (h *history) asItsScope(v event, _ int, _ map[error]int64) string {
-	if !h.several || h.byHand || v.scope && v.in.catch {
+	if !h.several || h.inverted || h.byHand || v.scope && v.in.catch {
 		return ""
 	}
 	if propagated(v) {
@@ -148,13 +161,13 @@ func (h *history) onlyOnce() {
 				if len(raised) != 1 || strings.HasPrefix(raised[0].what.message, "mpicx: ") { // several may have these words
 					continue
 				}
-				if raised[0].never {
+				if raised[0].never && !h.inverted {
 					h.failures = append(h.failures, fmt.Sprintf("T2: an error is sent though another has come before: that of rank %d on %s: %q is in %s", raised[0].world, v.of, f.Message, v.key))
 					return
 				}
 				what := raised[0].what
 				now := told{v.key, &v}
-				if before, ok := in[what]; ok && before.key != now.key && !h.within(before, now) && !h.within(now, before) {
+				if before, ok := in[what]; ok && before.key != now.key && !h.within(before, now) && !h.within(now, before) && !h.inverted {
 					h.failures = append(h.failures, fmt.Sprintf("P1: an error is in two verdicts: %q of rank %d on %s in %s and %s", f.Message, raised[0].world, v.of, before.key, v.key))
 					return
 				}

@@ -187,7 +187,9 @@ func (r *rank) excluded(c, d *inst) {
 		var told []int
 		switch err := bare(v.err).(type) {
 		case *mpicx.CommCorruptedError:
-			told = err.Dead
+			if err.Of(c.Comm) { // otherwise it is the error of the scope of the call's context
+				told = err.Dead
+			}
 		case *mpicx.ProcFailedError:
 			told = err.Ranks
 		}

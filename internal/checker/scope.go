@@ -64,6 +64,13 @@ func (r *rank) scope(s *step, e *env, c *inst) error {
 func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
 	in := &running{step: s, comm: c, around: e.in, begun: r.now(), name: fmt.Sprint(s.id, e.path)}
 	e.in = in
+	for out := in.around; out != nil && s.how != guard; out = out.around {
+		if out.how != guard && out.comm != c && out.comm.derivedFrom(c.name) {
+			r.mu.Lock()
+			r.inverted = true
+			r.mu.Unlock()
+		}
+	}
 	var local error // this rank's error, which it has told to no other rank yet
 	name := [...]string{"Try", "TryAll", "Guard"}[s.how]
 	body := func(ctx context.Context) (err error) {
@@ -215,6 +222,11 @@ func (r *rank) unit(s *step, e *env, c *inst, err error) {
 	}
 	if r.ofComm(err, c) {
 		outcome = verdictOf(err).Error()
+		for _, f := range failuresOf(err) {
+			if r.skewed(e.in.place(c.name), c.name, f) {
+				return
+			}
+		}
 	} else if err != nil {
 		return // of a communicator that c is derived from, or final
 	}

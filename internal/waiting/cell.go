@@ -156,7 +156,7 @@ func (c *Cell) Wait(ctx context.Context, end *error) error {
 			}
 			return err
 		}
-		if err := c.park(ctx); err != nil {
+		if err := c.park(ctx); err != nil && !(c.IsDone() && c.isOver(*end)) { // which says more than that ctx has ended
 			return err
 		}
 	}
@@ -166,7 +166,7 @@ func (c *Cell) Wait(ctx context.Context, end *error) error {
 	return nil
 }
 
-func (c *Cell) isOver(end error) bool { return end != nil && c.keeper.IsOver(end) }
+func (c *Cell) isOver(end error) bool { return end != nil && c.by().IsOver(end) }
 
 // inPlace returns v, the error that a Wait reports instead of the result, or nil.
 func (c *Cell) inPlace(v error) error {

@@ -31,6 +31,7 @@ enum {
 	MX_PACKET_TAG = 0,     // transfers have others
 	MX_REAP = 128,         // requests examined in one call
 	MX_EVENTS = 128,       // stored in one call
+	MX_PENDING = 4,        // requests examined one by one in one call that are not complete
 	MX_HEADER = 56,        // bytes
 	MX_PIECE = 1 << 20,    // bytes of a transfer that are copied at a time
 	MX_PIECES = 4,         // of one transfer, under way
@@ -68,6 +69,7 @@ static int mx_in_next, mx_in_taken; // the next to come, and the number before i
 typedef struct {
 	MPI_Request *request;
 	uint64_t *what; // a packet's buffer, a transfer's id, or an mx_piece
+	int *peer;
 	int *done;
 	int count, room;
 	int from; // the next to examine
@@ -95,7 +97,7 @@ static mx_piece *mx_idle; // free pieces
 
 static mx_list mx_out, mx_bodies;
 static int mx_died; // a process has died, and mx_failed was not called since
-static char *mx_dead; // for each process, whether mx_failed has stored it
+static char *mx_dead; // for each process, whether mx_failed has stored it; NULL where none can die
 static char **mx_free; // buffers of MX_NEAR bytes, of packets that have left
 static int mx_free_count, mx_free_room;
 
@@ -105,14 +107,16 @@ static void *mx_grow(void *p, size_t size) {
 	return p;
 }
 
-static MPI_Request *mx_add(mx_list *l, uint64_t what) {
+static MPI_Request *mx_add(mx_list *l, uint64_t what, int peer) {
 	if (l->count == l->room) {
 		l->room = l->room ? 2 * l->room : 64;
 		l->request = mx_grow(l->request, l->room * sizeof *l->request);
 		l->what = mx_grow(l->what, l->room * sizeof *l->what);
+		l->peer = mx_grow(l->peer, l->room * sizeof *l->peer);
 		l->done = mx_grow(l->done, l->room * sizeof *l->done);
 	}
 	l->what[l->count] = what;
+	l->peer[l->count] = peer;
 	return &l->request[l->count++];
 }
 
@@ -139,71 +143,70 @@ static int mx_count(const MPI_Status *s) {
 	return n;
 }
 
+// mx_keep moves a request of a list, and all that the list has of it.
+static void mx_keep(mx_list *l, int at, int from) {
+	l->request[at] = l->request[from];
+	l->what[at] = l->what[from];
+	l->peer[at] = l->peer[from];
+}
+
+// mx_reap_mortal is mx_reap where processes may die. A request that is to or from a dead process is left
+// alone. Open MPI fails those that are tested, and it ends this process if bytes of a failed request come or
+// leave after all, as when a network heals. So none is tested that is not complete.
+static int mx_reap_mortal(mx_list *l, mx_ended *ended, int most, int *reaped) {
+	int n = 0, code = MPI_SUCCESS, i = l->from, kept = i;
+	for (int pending = 0; i < l->count && n < most && pending < MX_PENDING; i++) {
+		int over;
+		MPI_Status s;
+		if ((code = MPI_Request_get_status(l->request[i], &over, MPI_STATUS_IGNORE)) != MPI_SUCCESS) break;
+		if (!over && !mx_dead[l->peer[i]]) {
+			pending++;
+			mx_keep(l, kept++, i);
+			continue;
+		}
+		mx_ended *e = &ended[n++];
+		*e = (mx_ended){.what = l->what[i], .lost = !over};
+		if (!over) continue;
+		code = MPI_Test(&l->request[i], &over, &s);
+		if (code == MPI_SUCCESS)
+			e->length = mx_count(&s);
+		else if (!(e->lost = mx_death(code)))
+			break;
+	}
+	l->from = kept;
+	for (; i < l->count; i++) mx_keep(l, kept++, i);
+	l->count = kept;
+	*reaped = n;
+	return mx_death(code) ? MPI_SUCCESS : code;
+}
+
 // mx_reap drops complete requests from a list, and stores them. It examines at most this many,
 // and next time continues behind them.
 static int mx_reap(mx_list *l, mx_ended *ended, int most, int *reaped) {
 	static MPI_Status status[MX_REAP];
 	*reaped = 0;
 	if (l->from >= l->count) l->from = 0;
+	if (mx_dead != NULL) return mx_reap_mortal(l, ended, most, reaped);
 	if (most > l->count - l->from) most = l->count - l->from;
 	if (most <= 0) return MPI_SUCCESS;
 	int from = l->from, n = 0, code = MPI_Testsome(most, l->request + from, &n, l->done, status);
 	l->from += most;
-	if (n == MPI_UNDEFINED || n <= 0) return mx_death(code) ? MPI_SUCCESS : code;
+	if (n == MPI_UNDEFINED || n <= 0) return code;
 	int each = code != MPI_SUCCESS; // status[i].MPI_ERROR is set
 	code = MPI_SUCCESS;
 	for (int i = 0; i < n; i++) {
-		int at = from + l->done[i], error = each ? status[i].MPI_ERROR : MPI_SUCCESS;
-		ended[i] = (mx_ended){.what = l->what[at], .lost = mx_death(error)};
-		if (l->request[at] == MPI_REQUEST_NULL) l->what[at] = 0;
-		if (error == MPI_SUCCESS)
+		int at = from + l->done[i];
+		ended[i] = (mx_ended){.what = l->what[at]};
+		if (each && status[i].MPI_ERROR != MPI_SUCCESS)
+			code = status[i].MPI_ERROR;
+		else
 			ended[i].length = mx_count(&status[i]);
-		else if (!ended[i].lost)
-			code = error;
 	}
 	int kept = from;
 	for (int i = from; i < l->count; i++)
-		if (l->request[i] != MPI_REQUEST_NULL) {
-			l->request[kept] = l->request[i];
-			l->what[kept++] = l->what[i];
-		} else if (l->what[i] != 0) // not listed: it has failed since, and Open MPI frees all that have
-			ended[n++] = (mx_ended){.what = l->what[i], .lost = mx_died = 1};
+		if (l->request[i] != MPI_REQUEST_NULL) mx_keep(l, kept++, i);
 	l->count = kept;
 	l->from -= n;
-	*reaped = n;
-	return code;
-}
-
-// mx_reap_pieces does the same for pieces of transfers. A receive from a dead process is left as it is: Open
-// MPI ends this process if bytes come for one that it has failed and freed. It fails only what is tested.
-static int mx_reap_pieces(mx_ended *ended, int most, int *reaped) {
-	mx_list *l = &mx_bodies;
-	int n = 0, code = MPI_SUCCESS;
-	if (l->from >= l->count) l->from = 0;
-	if (most > MX_PIECES) most = MX_PIECES; // each is a call
-	for (; most > 0 && l->from < l->count; most--) {
-		mx_piece *p = (mx_piece *)(uintptr_t)l->what[l->from];
-		MPI_Request *r = &l->request[l->from];
-		MPI_Status s;
-		int over, dead = mx_dead[p->of->peer];
-		if ((code = MPI_Request_get_status(*r, &over, MPI_STATUS_IGNORE)) != MPI_SUCCESS) break;
-		if (!over && !dead) {
-			l->from++;
-			continue;
-		}
-		mx_ended *e = &ended[n++];
-		*e = (mx_ended){.what = (uintptr_t)p, .lost = !over};
-		if (over || p->of->send) code = MPI_Test(r, &over, &s);
-		if (code == MPI_SUCCESS && !e->lost) e->length = mx_count(&s);
-		if (mx_death(code)) {
-			e->lost = 1;
-			code = MPI_SUCCESS;
-		}
-		l->count--; // those behind it move up: they end in their order
-		memmove(r, r + 1, (l->count - l->from) * sizeof *r);
-		memmove(&l->what[l->from], &l->what[l->from + 1], (l->count - l->from) * sizeof *l->what);
-		if (code != MPI_SUCCESS) break;
-	}
 	*reaped = n;
 	return code;
 }
@@ -325,12 +328,12 @@ static int mx_start(int *rank, int *size, int *guest, int *provided, int *mortal
 	MPI_Comm_size(mx_wire, &mx_size);
 	*rank = mx_rank;
 	*size = mx_size;
-	mx_dead = memset(mx_grow(mx_dead, mx_size), 0, mx_size);
 	*mortal = 0;
 #if MX_ULFM
 	int *on, set = 0;
 	MPI_Comm_get_attr(MPI_COMM_WORLD, MPIX_FT, &on, &set);
 	*mortal = set && *on;
+	if (*mortal) mx_dead = memset(mx_grow(NULL, mx_size), 0, mx_size);
 #endif
 	*longest = mx_longest(*mortal);
 	if ((code = MPI_Comm_split_type(mx_bye, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &mx_node)) != MPI_SUCCESS) return code;
@@ -410,7 +413,7 @@ static int mx_send(int to, int headerLength, const void *rest, int restLength) {
 	MPI_Request r;
 	int code = MPI_Isend(p, headerLength + restLength, MPI_BYTE, to, MX_PACKET_TAG, mx_wire, &r);
 	if (code == MPI_SUCCESS) {
-		*mx_add(&mx_out, buffer) = r; // mostly it has left: mx_poll tests it later
+		*mx_add(&mx_out, buffer, to) = r; // mostly it has left: mx_poll tests it later
 		return code;
 	}
 	mx_drop(buffer);
@@ -433,7 +436,7 @@ static int mx_begin(mx_copied *t) {
 	} else
 		code = MPI_Irecv(p->bytes, p->length, MPI_BYTE, t->peer, t->tag, mx_wire, &r);
 	if (code == MPI_SUCCESS) {
-		*mx_add(&mx_bodies, (uintptr_t)p) = r;
+		*mx_add(&mx_bodies, (uintptr_t)p, t->peer) = r;
 		t->underway++;
 		return code;
 	}
@@ -466,7 +469,7 @@ static int mx_body(int send, int peer, int tag, void *bytes, int64_t length, uin
 		code = MPI_Isend(bytes, length, MPI_BYTE, peer, tag, mx_wire, &r);
 	else
 		code = MPI_Irecv(bytes, length, MPI_BYTE, peer, tag, mx_wire, &r);
-	if (code == MPI_SUCCESS) *mx_add(&mx_bodies, id) = r;
+	if (code == MPI_SUCCESS) *mx_add(&mx_bodies, id, peer) = r;
 	*lost = mx_death(code);
 	return *lost ? MPI_SUCCESS : code;
 }
@@ -542,14 +545,13 @@ static int mx_poll(int times) {
 			mx_in_next = (mx_in_next + 1) % MX_RING;
 			mx_in_taken++;
 		}
-		mx_call = mx_copies ? "MPI_Test" : "MPI_Testsome";
-		mx_code = (mx_copies ? mx_reap_pieces(ended, MX_EVENTS - n, &count) : mx_reap(&mx_bodies, ended, MX_EVENTS - n, &count));
+		mx_call = "MPI_Testsome";
+		mx_code = mx_reap(&mx_bodies, ended, MX_EVENTS - n, &count);
 		for (int i = 0; i < count; i++)
 			if (mx_moved(&ended[i], &mx_code))
 				mx_events[n++] = (mx_event){.kind = MX_TRANSFER, .id = ended[i].what, .length = ended[i].length, .lost = ended[i].lost};
 		if (mx_code != MPI_SUCCESS) return n;
 		if (n > 0 && mx_out.count < MX_REAP) break;
-		mx_call = "MPI_Testsome";
 		mx_code = mx_reap(&mx_out, ended, MX_REAP, &count);
 		for (int i = 0; i < count; i++)
 			if (!ended[i].lost) mx_drop(ended[i].what); // a lost one's bytes may still be sent: the network may heal
