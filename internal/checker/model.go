@@ -67,12 +67,14 @@ func (h *history) isInner(comm string, f mpicx.Failure) bool {
 }
 
 // skips reports whether a rank that is told the verdict v need not be told that of w before: w was raised in
-// a Try inside, which the rank has left or does not come to. It is in v then, or an error of this rank's own
-// is (T1). Nor need it if a corruption has ended a Guard, or has come before the end of the outer Try.
+// a Try inside, which the rank has left or does not come to. What the others made of it is in v then, or an
+// error of this rank's own is (T1), or a corruption has come. Nor need it if a corruption has ended a Guard.
 func (h *history) skips(rank int, w, v told) bool {
-	return isPropagation(w.at.err) && (isCorruption(v.at.err) && (h.guarded[w.at.of] || h.isInner(w.at.of, failuresOf(w.at.err)[0])) || h.within(w, v) || h.isInner(w.at.of, failuresOf(w.at.err)[0]) && slices.ContainsFunc(failuresOf(v.at.err), func(f mpicx.Failure) bool {
-		return slices.ContainsFunc(h.raises(v.at.of, f, isCorruption(v.at.err)), func(own raise) bool { return own.world == rank })
-	}))
+	own := func(f mpicx.Failure) bool {
+		return slices.ContainsFunc(h.raises(v.at.of, f, isCorruption(v.at.err)), func(r raise) bool { return r.world == rank })
+	}
+	return isPropagation(w.at.err) && (isCorruption(v.at.err) && h.guarded[w.at.of] || h.within(w, v) ||
+		h.isInner(w.at.of, failuresOf(w.at.err)[0]) && (h.several || isCorruption(v.at.err) || slices.ContainsFunc(failuresOf(v.at.err), own)))
 }
 
 func failuresOf(err error) []mpicx.Failure {
