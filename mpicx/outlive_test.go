@@ -115,6 +115,24 @@ func TestWhatOutlivesATry(t *testing.T) {
 			}
 			return nil
 		},
+		"an ancestor's error comes out of a Guard that has another": func(ctx context.Context, w *mpicx.Comm) error {
+			d, err := w.Dup().Get(ctx)
+			if err != nil {
+				return err
+			}
+			err = d.Guard(ctx, func(ctx context.Context) error {
+				if w.Rank() == 1 {
+					return w.Signal(ctx, own)
+				}
+				err := d.Barrier().Wait(ctx)
+				<-ctx.Done() // rank 1 has left its Guard
+				return err
+			})
+			if _, ok := err.(*mpicx.PropagatedError); !ok {
+				return fmt.Errorf("Guard returns %w", err)
+			}
+			return nil
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothBackends(t, func(t *testing.T, backend mpicx.Option) {
