@@ -122,10 +122,11 @@ func TestWhatOutlivesATry(t *testing.T) {
 			}
 			err = d.Guard(ctx, func(ctx context.Context) error {
 				if w.Rank() == 1 {
+					time.Sleep(time.Nanosecond) // until the others wait
 					return w.Signal(ctx, own)
 				}
 				err := d.Barrier().Wait(ctx)
-				<-ctx.Done() // rank 1 has left its Guard
+				_ = d.Barrier().Wait(ctx) // until rank 1 has left its Guard
 				return err
 			})
 			if _, ok := err.(*mpicx.PropagatedError); !ok {
