@@ -131,7 +131,11 @@ func WaitAny(ctx context.Context, fs ...Waiter) (int, error) {
 			return 0, err // it has just ended
 		case place.Drive == nil && !isClosed(ended): // it was nudged
 		default:
-			if err := keeper.Ended(ctx); err != nil {
+			err := keeper.Ended(ctx)
+			if i, done := anyOf(fs); i >= 0 { // an error may have ended it while Ended waited for that error
+				return i, done
+			}
+			if err != nil {
 				return -1, keeper.Describe(ctx, err, cells...)
 			}
 		}

@@ -420,3 +420,25 @@ func TestKeepersPlacesServeManyWaits(t *testing.T) {
 	k.balanced(t, 0)
 	require.LessOrEqual(t, len(k.places), 1)
 }
+
+// overKeeper has no error of the party that is not over.
+type overKeeper struct{ *keeper }
+
+func (overKeeper) IsOver(error) bool { return true }
+
+// An error that is over has ended an operation while its Wait asked why the context has ended.
+func TestEndedWhileTheContextEnds(t *testing.T) {
+	for name, wait := range map[string]func(context.Context, *future.Future[int]) error{
+		"Wait":    func(ctx context.Context, f *future.Future[int]) error { return f.Wait(ctx) },
+		"WaitAny": func(ctx context.Context, f *future.Future[int]) error { _, err := future.WaitAny(ctx, f); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, p := future.New[int]()
+			waiting.Of(f).Keep(overKeeper{&keeper{ended: func(context.Context) error {
+				p.Complete(0, errCommon)
+				return context.Canceled
+			}}})
+			require.Equal(t, errCommon, wait(ended(), f))
+		})
+	}
+}
