@@ -13,7 +13,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// cray is the machine of internal/bench's rows in virtual time.
+// cray is the machine of internal/lab/bench's rows in virtual time.
 var cray = sim.LogGP{Latency: 1200 * time.Nanosecond, Overhead: 300 * time.Nanosecond, Gap: 400 * time.Nanosecond, GapPerByte: 0.125}
 
 // attendant is a client whose program is inside an operation all the time.

@@ -53,7 +53,7 @@ type rule struct {
 // other programs used, too (load 3 to 20), with 2, 3, 4, 8 and 64 goroutine ranks and 2 and 4
 // processes. Each time is the shortest of 9 to 15:
 //
-//	go run ./internal/collective/measure -ranks 8
+//	go -C internal/lab run ./measure -ranks 8
 //	mpicxrun -n 4 measure
 //
 // More than 64 goroutine ranks were not measured. A star serves up to 512, because the memory
@@ -62,7 +62,7 @@ type rule struct {
 // More than 4 processes have the crossovers of goroutine ranks. Hosts have the rules of
 // processes of one machine, except for direct messages where a tree or halving sends fewer at a
 // time. Measured between two network namespaces, with ranks placed by host and alternating
-// (internal/scripts/two-hosts measure), the two placements differ by no more than their noise,
+// (internal/lab/scripts/two-hosts measure), the two placements differ by no more than their noise,
 // so there are no algorithms that know the machines. Rabenseifner's begins with neighbours: if
 // ranks are placed by host, the smallest part of the vector leaves the machine. Rings, pairwise
 // exchange and Bruck's Allgather were slower everywhere, or no faster, and are not here.
