@@ -242,7 +242,11 @@ func (p *programs) build(path string) string {
 	}
 	name := filepath.Join(p.folder, filepath.Base(path))
 	if _, err := os.Stat(name); err != nil {
-		out, err := exec.Command("go", "build", "-tags", "ulfm", "-o", name, "github.com/mpicx/go-mpicx/"+path).CombinedOutput()
+		root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/mpicx/go-mpicx").Output()
+		must(err)
+		build := exec.Command("go", "build", "-tags", "ulfm", "-o", name, ".")
+		build.Dir = filepath.Join(strings.TrimSpace(string(root)), path) // of this module or the root
+		out, err := build.CombinedOutput()
 		if err != nil {
 			panic(fmt.Sprintf("go build %s: %v\n%s", path, err, out))
 		}

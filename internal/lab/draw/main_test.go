@@ -14,7 +14,9 @@ import (
 // printed is what an example prints, as a document and as it is drawn.
 func printed(t *testing.T, args ...string) (d document) {
 	t.Helper()
-	out, err := exec.Command("go", append([]string{"run"}, args...)...).Output()
+	command := exec.Command("go", append([]string{"run"}, args...)...)
+	command.Dir = "../../.." // the examples are of the root module
+	out, err := command.Output()
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(out, &d))
 	name := filepath.Join(t.TempDir(), "drawn.png")
@@ -27,7 +29,7 @@ func printed(t *testing.T, args ...string) (d document) {
 
 func TestDraw(t *testing.T) {
 	t.Run("krylov", func(t *testing.T) {
-		d := printed(t, "github.com/mpicx/go-mpicx/examples/krylov", "-json", "-matrix", "../../../testdata/matrices/poisson3d-20.mtx.gz", "-inject", "rank=1,iter=7,kind=nan")
+		d := printed(t, "./examples/krylov", "-json", "-matrix", "testdata/matrices/poisson3d-20.mtx.gz", "-inject", "rank=1,iter=7,kind=nan")
 		require.Equal(t, "poisson3d-20", d.Matrix.Name)
 		r := d.Runs[1]
 		require.Equal(t, "restart", r.Name)
@@ -38,7 +40,7 @@ func TestDraw(t *testing.T) {
 		require.NotEmpty(t, r.Events[0].Recovery)
 	})
 	t.Run("lanczos", func(t *testing.T) {
-		d := printed(t, "github.com/mpicx/go-mpicx/examples/lanczos", "-json", "-size", "12x12", "-iterations", "100", "-history", "10")
+		d := printed(t, "./examples/lanczos", "-json", "-size", "12x12", "-iterations", "100", "-history", "10")
 		require.Len(t, d.History, 10)
 		require.Equal(t, d.Eigenvalues, d.History[9].Eigenvalues)
 	})
