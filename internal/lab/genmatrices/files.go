@@ -83,10 +83,10 @@ func readme(texts map[string][]byte) ([]byte, error) {
 	var buf bytes.Buffer
 	buf.WriteString(`# Matrices
 
-Matrix Market files for the examples and tests; package mpicx/sparse reads them. ` + "`go -C internal/lab run ./genmatrices`" + ` writes
-them all, this table too, and a test there fails if they differ from what it would write. Grid points are numbered with
-x fastest, and h is the distance between them. Entries are counted in the whole matrix;
-symmetric files hold its lower triangle.
+Matrix Market files for the examples and tests; package mpicx/sparse reads them. ` + "`make matrices`" + ` writes them all, this
+table too, and a test of internal/lab/genmatrices fails if they differ from what it would write. Grid points are
+numbered with x fastest, and h is the distance between them. Entries are counted in the whole matrix; symmetric files
+hold its lower triangle.
 
 | file | rows x columns | entries | what it is |
 | --- | --- | --- | --- |
