@@ -46,7 +46,7 @@ func TestDependencies(t *testing.T) {
 					if module != "" && !slices.Contains(modules, module) {
 						modules = append(modules, module)
 					}
-					require.False(t, strings.HasPrefix(path, own+"/examples/") || strings.HasPrefix(path, own+"/internal/lab"), path)
+					require.False(t, strings.HasPrefix(path, own+"/examples/") || strings.HasPrefix(path, own+"/internal/lab/"), path)
 				}
 				return modules
 			}
