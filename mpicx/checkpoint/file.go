@@ -32,17 +32,10 @@ var ErrFile = errors.New("checkpoint: bad file")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A header describes the contents of a file. The run and the stamp are those of the Save, the same in
-// all files of a version.
+// A header describes the contents of a file.
 type header struct {
-	run, stamp  uint64
-	version     int
-	part, parts int
-	lengths     [2]uint64
-}
-
-func (h *header) stored() stored {
-	return stored{h.version, h.part, h.parts, h.run, h.stamp}
+	stored
+	lengths [2]uint64
 }
 
 func (h *header) bytes() []byte {
@@ -50,11 +43,11 @@ func (h *header) bytes() []byte {
 	b := append(make([]byte, 0, headerSize), magic...)
 	b = le.AppendUint32(b, format)
 	b = le.AppendUint32(b, blockSize)
-	b = le.AppendUint64(b, h.run)
-	b = le.AppendUint64(b, h.stamp)
-	b = le.AppendUint64(b, uint64(h.version))
-	b = le.AppendUint32(b, uint32(h.part))
-	b = le.AppendUint32(b, uint32(h.parts))
+	b = le.AppendUint64(b, h.Key.Run)
+	b = le.AppendUint64(b, h.Key.Origin)
+	b = le.AppendUint64(b, uint64(h.Key.Version))
+	b = le.AppendUint32(b, uint32(h.Part))
+	b = le.AppendUint32(b, uint32(h.Key.Parts))
 	b = le.AppendUint64(b, h.lengths[0])
 	b = le.AppendUint64(b, h.lengths[1])
 	return le.AppendUint32(b, crc32.Checksum(b, castagnoli))
@@ -81,14 +74,11 @@ func readHeader(r io.Reader) (h header, sum uint32, err error) {
 	case le.Uint32(b[8:]) != format || le.Uint32(b[12:]) != blockSize:
 		return h, 0, fmt.Errorf("%w: format %d with blocks of %d bytes, expected %d and %d", ErrFile, le.Uint32(b[8:]), le.Uint32(b[12:]), format, blockSize)
 	}
-	h = header{
-		run: le.Uint64(b[16:]), stamp: le.Uint64(b[24:]), version: int(le.Uint64(b[32:])),
-		part: int(le.Uint32(b[40:])), parts: int(le.Uint32(b[44:])),
-		lengths: [2]uint64{le.Uint64(b[48:]), le.Uint64(b[56:])},
-	}
+	k := key{Version: int(le.Uint64(b[32:])), Run: le.Uint64(b[16:]), Origin: le.Uint64(b[24:]), Parts: int(le.Uint32(b[44:]))}
+	h = header{stored{k, int(le.Uint32(b[40:]))}, [2]uint64{le.Uint64(b[48:]), le.Uint64(b[56:])}}
 	const most = 1 << 60
-	if h.lengths[0] > most || h.lengths[1] > most || h.version < 0 || h.part >= h.parts {
-		return h, 0, fmt.Errorf("%w: version %d, part %d of %d, records of %v bytes", ErrFile, h.version, h.part, h.parts, h.lengths)
+	if h.lengths[0] > most || h.lengths[1] > most || k.Version < 0 || h.Part >= k.Parts {
+		return h, 0, fmt.Errorf("%w: version %d, part %d of %d, records of %v bytes", ErrFile, k.Version, h.Part, k.Parts, h.lengths)
 	}
 	return h, sum, nil
 }
@@ -100,9 +90,9 @@ func blockSum(header uint32, number uint64, block []byte) uint32 {
 	return crc32.Update(crc32.Checksum(b, castagnoli), castagnoli, block)
 }
 
-// writeFile writes a file of two records. It sets their lengths in the header.
-func writeFile(w io.Writer, h header, records [2][]byte) error {
-	h.lengths = [2]uint64{uint64(len(records[0])), uint64(len(records[1]))}
+// writeFile writes the file of two records.
+func writeFile(w io.Writer, f stored, records [2][]byte) error {
+	h := header{f, [2]uint64{uint64(len(records[0])), uint64(len(records[1]))}}
 	head := h.bytes()
 	if _, err := w.Write(head); err != nil {
 		return err

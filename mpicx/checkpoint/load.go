@@ -87,9 +87,9 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 	if s.base != nil {
 		me.Version, me.Parts = s.base.Key.Version, s.base.parts()
 	}
-	all, f := gather(ctx, turns[0], me)
-	if f != nil {
-		return got, failure(ctx, f)
+	all, err := gather(ctx, turns[0], me)
+	if err != nil {
+		return got, turns[0].told(ctx, err)
 	}
 	// An earlier error may have ended a Load at some ranks only.
 	for _, o := range all {
@@ -111,9 +111,9 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 			return slices.ContainsFunc(inFiles, func(r request) bool { return r.Part == part })
 		})
 		files = slices.DeleteFunc(files, func(f stored) bool { return err != nil || !isGood(s.opts.dir, f) }) // other ranks may see them
-		seen, f := gather(ctx, turns[1], files)
-		if f != nil {
-			return got, failure(ctx, f)
+		seen, err := gather(ctx, turns[1], files)
+		if err != nil {
+			return got, turns[1].told(ctx, err)
 		}
 		for rank, o := range all {
 			if from[rank] < 0 {
@@ -143,7 +143,7 @@ func provider(rank, n int, has func(int) bool) int {
 // written.
 func (s *Store) file(files []stored, r request) (found *stored) {
 	for i, f := range files {
-		if f.Part == r.Part && f.Version == r.Version && (found == nil || slices.Contains(s.files, f.key())) {
+		if f.Part == r.Part && f.Key.Version == r.Version && (found == nil || slices.Contains(s.files, f.Key)) {
 			found = &files[i]
 		}
 	}

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -85,26 +86,24 @@ func (s *Store) enter(ctx context.Context, from *Store) error {
 	if err := s.introduce(ctx); err != nil {
 		return err
 	}
-	me, err := s.look(ctx)
+	me, bad, err := s.look(ctx)
 	if err != nil {
 		return err
 	}
-	return s.recover(ctx, from, me)
+	return s.recover(ctx, from, me, bad)
 }
 
 // introduce determines the groups.
 func (s *Store) introduce(ctx context.Context) error {
 	o, rank := s.opts, s.comm.Rank()
-	me := introduction{hook.Machine(s.comm), rand.Uint64(), s.run, [4]int{o.k, o.m, o.every, o.keep}, ""}
+	me := introduction{Machine: hook.Machine(s.comm), Nonce: rand.Uint64(), Run: s.run, Options: [4]int{o.k, o.m, o.every, o.keep}}
 	var bad error
 	if o.dir != "" {
 		if bad = prepareDir(o.dir, rank); bad == nil && rank == 0 {
 			bad = os.WriteFile(token(o.dir, me.Nonce), nil, 0o666)
 		}
-		if bad != nil {
-			me.Err = bad.Error()
-		}
 	}
+	me.Err = textOf(bad)
 	all, err := meet(ctx, s, "Open", me)
 	if err != nil {
 		return err
@@ -112,19 +111,15 @@ func (s *Store) introduce(ctx context.Context) error {
 	machines, options := make([]int, len(all)), make([][4]int, len(all))
 	for r, other := range all {
 		machines[r], options[r] = other.Machine, other.Options
-		if other.Err != "" {
-			return refused(r, rank, other.Err, bad)
+		if err := ofRank(r, other.Err, r == rank, bad); err != nil {
+			return err
 		}
-		if s.run == 0 {
-			s.run = other.Run
-		}
+		s.run = cmp.Or(s.run, other.Run)
 	}
 	if wrong := differs(options); wrong != "" {
 		return fmt.Errorf("checkpoint: %s", wrong)
 	}
-	if s.run == 0 {
-		s.run = all[0].Nonce
-	}
+	s.run = cmp.Or(s.run, all[0].Nonce)
 	s.group, s.position = groupOf(rank, machines, o.scheme)
 	if s.group.k > 1 {
 		for j := range s.group.m {
@@ -148,58 +143,57 @@ func token(dir string, nonce uint64) string {
 }
 
 // look returns what this rank sees in its directory; if all ranks see the same, only its share of it.
-func (s *Store) look(ctx context.Context) (me inventory, err error) {
+// Bad says that it can't read the directory.
+func (s *Store) look(ctx context.Context) (me inventory, bad, err error) {
 	dir, rank, n := s.opts.dir, s.comm.Rank(), s.comm.Size()
 	if dir == "" {
-		return me, nil
+		return me, nil, nil
 	}
 	shared, err := meet(ctx, s, "Open", s.shared)
 	if err != nil {
-		return me, err
+		return me, nil, err
 	}
 	s.shared = !slices.Contains(shared, false)
 	if rank == 0 {
 		_ = prepareDir(dir, 0) // removes the token
 	}
-	s.found, err = listDir(dir, func(part int) bool { return !s.shared || part%n == rank })
+	s.found, bad = listDir(dir, func(part int) bool { return !s.shared || part%n == rank })
 	for _, f := range s.found {
-		s.stamp = max(s.stamp, f.Stamp) // later Saves are newer than the files of any job
+		s.stamp = max(s.stamp, f.Key.Origin) // later Saves are newer than the files of any job
 		if isGood(dir, f) {
 			me.Files = append(me.Files, f)
 		} else {
 			me.Bad = append(me.Bad, f)
 		}
 	}
-	if err == nil && (!s.shared || rank == 0) {
-		me.Listed, me.Torn, err = readManifest(dir)
+	if bad == nil && (!s.shared || rank == 0) {
+		me.Listed, me.Torn, bad = readManifest(dir)
 	}
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	errs, failed := meet(ctx, s, "Open", text)
-	if failed != nil {
-		return me, failed
-	}
-	for r, text := range errs {
-		if text != "" {
-			return me, refused(r, rank, text, err)
-		}
-	}
-	return me, nil
+	return me, bad, nil
 }
 
-// refused is the error of a directory that rank r can't use. Err is its cause at this rank.
-func refused(r, rank int, text string, err error) error {
-	if r == rank {
-		return fmt.Errorf("checkpoint: rank %d: %w", r, err)
+// textOf and ofRank carry the error of a directory to all ranks.
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// ofRank returns the error of rank r, or nil if it has none. At that rank it keeps its cause.
+func ofRank(r int, text string, isMine bool, cause error) error {
+	switch {
+	case text == "":
+		return nil
+	case isMine:
+		return fmt.Errorf("checkpoint: rank %d: %w", r, cause)
 	}
 	return fmt.Errorf("checkpoint: rank %d: %s", r, text)
 }
 
-// recover retrieves the newest version of which nothing is missing.
-func (s *Store) recover(ctx context.Context, from *Store, me inventory) error {
-	me.Saved, me.Stamp = s.saved, s.stamp
+// recover retrieves the newest version of which nothing is missing, unless a directory is unreadable.
+func (s *Store) recover(ctx context.Context, from *Store, me inventory, unreadable error) error {
+	me.Saved, me.Stamp, me.Err = s.saved, s.stamp, textOf(unreadable)
 	if from != nil {
 		me.Slots, me.Lost = from.describe((*slot).isGood), from.lost
 	}
@@ -208,7 +202,10 @@ func (s *Store) recover(ctx context.Context, from *Store, me inventory) error {
 		if err != nil {
 			return err
 		}
-		for _, o := range all {
+		for r, o := range all {
+			if err := ofRank(r, o.Err, r == s.comm.Rank(), unreadable); err != nil {
+				return err
+			}
 			s.stamp = max(s.stamp, o.Stamp)
 		}
 		s.note(all)
@@ -244,10 +241,7 @@ func (s *Store) begin(ctx context.Context) error {
 	if f != nil {
 		return f.Wait(ctx)
 	}
-	if f := s.agree(ctx, all[0]); f != nil {
-		return failure(ctx, f)
-	}
-	return nil
+	return all[0].told(ctx, s.agree(ctx, all[0]))
 }
 
 // note notes which versions have files.
@@ -256,10 +250,10 @@ func (s *Store) note(all []inventory) {
 	parts := make(map[key]map[int]bool)
 	for _, inv := range all {
 		for _, f := range inv.Files {
-			if parts[f.key()] == nil {
-				parts[f.key()] = make(map[int]bool)
+			if parts[f.Key] == nil {
+				parts[f.Key] = make(map[int]bool)
 			}
-			parts[f.key()][f.Part] = true
+			parts[f.Key][f.Part] = true
 		}
 	}
 	for k, have := range parts {
@@ -294,10 +288,13 @@ func (s *Store) prune(k key) {
 		return
 	}
 	oldest, rank, n := s.files[len(s.files)-1], s.comm.Rank(), s.comm.Size()
-	prune(s.opts.dir, func(f stored) bool {
-		known := f.Run == s.run && f.Stamp < k.Origin || slices.Contains(s.found, f)
-		return !known || newest(f.key(), oldest) <= 0
-	}, func(part int) bool { return part == rank || s.shared && part%n == rank })
+	files, _ := listDir(s.opts.dir, func(part int) bool { return part == rank || s.shared && part%n == rank })
+	for _, f := range files {
+		known := f.Key.Run == s.run && f.Key.Origin < k.Origin || slices.Contains(s.found, f)
+		if known && newest(f.Key, oldest) > 0 {
+			_ = os.Remove(filepath.Join(s.opts.dir, f.name()))
+		}
+	}
 }
 
 // rebuild makes a slot of the recovered version. Until this is protected, the old slots of this version
@@ -310,17 +307,9 @@ func (s *Store) rebuild(p *retrieval, from *Store, got *fetching) {
 	}
 	s.stamp++
 	o := &slot{holding: s.holding(p.key, held), good: true, rebuilt: true}
-	var old *slot
+	old := from.slotOf(p.key)
 	if from != nil {
-		for _, f := range from.slots {
-			if !f.good || newest(f.Key, p.key) < 0 {
-				continue
-			}
-			s.slots = append(s.slots, f)
-			if f.Key == p.key && (old == nil || f.Stamp > old.Stamp) {
-				old = f
-			}
-		}
+		s.slots = slices.DeleteFunc(slices.Clone(from.slots), func(f *slot) bool { return !f.good || newest(f.Key, p.key) < 0 })
 	}
 	parts := o.parts()
 	switch {

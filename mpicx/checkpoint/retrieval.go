@@ -16,6 +16,7 @@ type inventory struct {
 	Listed []key      // versions in a manifest that this rank has read
 	Torn   bool       // it could not be read
 	Lost   *LostError // what was lost before, of which nothing may be left
+	Err    string     // why its directory is unreadable
 }
 
 // A retrieval says how all ranks together get all parts of a version. It depends on the inventories
@@ -58,11 +59,11 @@ func choose(all []inventory) (*retrieval, *LostError) {
 			keys = append(keys, h.Key)
 		}
 		for _, f := range inv.Files {
-			keys = append(keys, f.key())
+			keys = append(keys, f.Key)
 		}
 		for _, f := range inv.Bad {
-			keys = append(keys, f.key())
-			counted[f.key()] = true
+			keys = append(keys, f.Key)
+			counted[f.Key] = true
 		}
 		for _, k := range inv.Listed {
 			keys = append(keys, k)
@@ -88,10 +89,7 @@ func choose(all []inventory) (*retrieval, *LostError) {
 
 func retrievalOf(k key, all []inventory) (_ *retrieval, missing []int) {
 	p := &retrieval{key: k, keep: make([][]int, len(all)), mine: make([]int, len(all))}
-	owner := make([]int, k.Parts)
-	for i := range owner {
-		owner[i] = -1
-	}
+	owner := slices.Repeat([]int{-1}, k.Parts)
 	own := p.own(all)
 	for _, adopted := range []bool{false, true} { // the rank that has saved a part is preferred to one that has adopted it
 		for r, h := range own {
@@ -106,8 +104,9 @@ func retrievalOf(k key, all []inventory) (_ *retrieval, missing []int) {
 			}
 		}
 	}
-	p.decode(all, owner)
-	p.read(all, owner)
+	groups := p.groups(all)
+	p.decode(groups, owner)
+	p.read(all, p.places(groups), owner)
 	for part, r := range owner {
 		if r < 0 {
 			missing = append(missing, part)
@@ -132,8 +131,7 @@ func (p *retrieval) own(all []inventory) []*holding {
 
 // decode plans the decodings of lost members of groups. The rank in the place of a lost member adopts
 // its parts, or else the next member of the group.
-func (p *retrieval) decode(all []inventory, owner []int) {
-	groups := p.groups(all)
+func (p *retrieval) decode(groups []*decoding, owner []int) {
 	places := p.places(groups)
 	for _, g := range groups {
 		for lost, r := range g.present {
@@ -259,14 +257,13 @@ func (d *decoding) possible() bool {
 
 // read plans for parts that are in files only. The rank in the place of a part adopts it. The ranks
 // share the parts that have no rank in their place.
-func (p *retrieval) read(all []inventory, owner []int) {
-	places := p.places(p.groups(all))
+func (p *retrieval) read(all []inventory, places map[int]int, owner []int) {
 	for part, r := range owner {
 		if r >= 0 {
 			continue
 		}
 		for reader := range all {
-			i := slices.IndexFunc(all[reader].Files, func(f stored) bool { return f.Part == part && f.key() == p.key })
+			i := slices.IndexFunc(all[reader].Files, func(f stored) bool { return f.Part == part && f.Key == p.key })
 			if i < 0 {
 				continue
 			}
