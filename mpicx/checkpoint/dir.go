@@ -21,15 +21,13 @@ const manifestName = "MANIFEST.json"
 
 // A manifest is the contents of this file.
 type manifest struct {
-	Format   int               `json:"format"`
-	Run      string            `json:"run"` // hexadecimal
-	Versions []manifestVersion `json:"versions"`
-}
-
-type manifestVersion struct {
-	Version int      `json:"version"`
-	Parts   int      `json:"parts"`
-	Files   []string `json:"files"`
+	Format   int    `json:"format"`
+	Run      string `json:"run"` // hexadecimal
+	Versions []struct {
+		Version int      `json:"version"`
+		Parts   int      `json:"parts"`
+		Files   []string `json:"files"`
+	} `json:"versions"`
 }
 
 // A stored is a file of one part of a version. No two Saves write the same file. A process that was
@@ -165,7 +163,8 @@ func readManifest(dir string) (listed []key, torn bool, err error) {
 // writeManifest writes the manifest of a directory that has the files of these versions: of all parts,
 // or of a rank's part.
 func writeManifest(dir string, run uint64, complete []key, all bool, rank int) error {
-	m := manifest{Format: format, Run: fmt.Sprintf("%016x", run), Versions: make([]manifestVersion, len(complete))}
+	m := manifest{Format: format, Run: fmt.Sprintf("%016x", run)}
+	m.Versions = slices.Grow(m.Versions, len(complete))[:len(complete)]
 	for i, k := range complete {
 		v := &m.Versions[i]
 		v.Version, v.Parts = k.Version, k.Parts

@@ -3,7 +3,6 @@ package checkpoint
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -12,9 +11,9 @@ import (
 
 // fetch carries out this rank's part of a retrieval. It returns the records that this rank then has,
 // and which of its files are bad. Messages between two ranks are in the order of the retrieval.
-func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (x *fetching, bad []stored, err error) {
+func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (_ map[int][2][]byte, bad []stored, err error) {
 	rank := s.comm.Rank()
-	x = &fetching{ctx: ctx, comm: s.comm, from: from, records: make(map[int][2][]byte)}
+	x := &fetching{ctx: ctx, comm: s.comm, from: from, records: make(map[int][2][]byte)}
 	for _, part := range p.keep[rank] {
 		if x.records[part], err = from.slotOf(p.key).records(part); err != nil {
 			return nil, nil, err
@@ -66,7 +65,7 @@ func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (x *fetchi
 		return nil, nil, err
 	}
 	s.count(func(c *Stats) { c.Fetched, c.Sent = c.Fetched+x.fetched, c.Sent+x.sent })
-	return x, bad, nil
+	return x.records, bad, nil
 }
 
 // A fetching is one rank's part of a retrieval, under way.
@@ -76,7 +75,6 @@ type fetching struct {
 	from          *Store // nil: this rank has nothing in memory
 	sends         []future.Waiter
 	records       map[int][2][]byte // by part
-	decoded       [2][]byte         // the last blobs that were decoded
 	fetched, sent int64
 }
 
@@ -114,7 +112,6 @@ func (x *fetching) decode(d *decoding) error {
 		if err != nil {
 			return fmt.Errorf("%w: rank %d of version %d", err, d.like.Members[d.lost], d.like.Key.Version)
 		}
-		x.decoded[which] = data
 		for _, part := range d.parts {
 			r := x.records[part]
 			r[which] = all[part]
@@ -157,15 +154,4 @@ func (x *fetching) blob(d *decoding, which int) (data []byte, err error) {
 		data = append(data, chunk...)
 	}
 	return data, nil
-}
-
-// isOneBlob says whether the parts are the parts of the last decoded blobs.
-func (x *fetching) isOneBlob(parts []int) bool {
-	for _, b := range x.decoded {
-		records, err := splitBlob(b)
-		if err != nil || !sameParts(parts, slices.Collect(maps.Keys(records))) {
-			return false
-		}
-	}
-	return true
 }

@@ -140,10 +140,8 @@ func readFile(r io.Reader) (h header, records [2][]byte, err error) {
 	}
 	at := h.lengths[0]
 	records = [2][]byte{payload[:at:at], payload[at:]}
-	for _, record := range records {
-		if _, err := variablesOf(record); err != nil {
-			return h, records, fmt.Errorf("%w: %w", ErrFile, err)
-		}
+	if _, err := variablesOf(records[:]...); err != nil {
+		return h, records, fmt.Errorf("%w: %w", ErrFile, err)
 	}
 	return h, records, nil
 }

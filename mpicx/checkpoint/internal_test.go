@@ -77,14 +77,15 @@ func TestCode(t *testing.T) {
 				}
 			}
 		}
+		rows, err := newRows(s)
+		require.NoError(t, err)
 		for j := range s.m {
-			row, err := newRow(s, j)
-			require.NoError(t, err)
-			for i := range s.k {
-				require.NoError(t, row.EncodeIdx(shards[i], i, shards[s.k+j:][:1]))
-			}
 			if s.k == 1 {
-				require.Equal(t, shards[0], shards[1+j])
+				copy(shards[1+j], shards[0])
+				continue
+			}
+			for i := range s.k {
+				require.NoError(t, rows[j].EncodeIdx(shards[i], i, shards[s.k+j:][:1]))
 			}
 		}
 		for set := range 1 << len(shards) {

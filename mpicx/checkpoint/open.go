@@ -108,27 +108,20 @@ func (s *Store) introduce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	machines, options := make([]int, len(all)), make([][4]int, len(all))
+	machines := make([]int, len(all))
 	for r, other := range all {
-		machines[r], options[r] = other.Machine, other.Options
 		if err := ofRank(r, other.Err, r == rank, bad); err != nil {
 			return err
 		}
-		s.run = cmp.Or(s.run, other.Run)
-	}
-	if wrong := differs(options); wrong != "" {
-		return fmt.Errorf("checkpoint: %s", wrong)
+		if other.Options != all[0].Options {
+			return fmt.Errorf("checkpoint: options of rank %d (k, m, Every, Keep; the last two are 0 without Dir) are %v, expected %v as at rank 0", r, other.Options, all[0].Options)
+		}
+		machines[r], s.run = other.Machine, cmp.Or(s.run, other.Run)
 	}
 	s.run = cmp.Or(s.run, all[0].Nonce)
 	s.group, s.position = groupOf(rank, machines, o.scheme)
-	if s.group.k > 1 {
-		for j := range s.group.m {
-			row, err := newRow(s.group.scheme, j)
-			if err != nil {
-				return err
-			}
-			s.rows = append(s.rows, row)
-		}
+	if s.rows, err = newRows(s.group.scheme); err != nil {
+		return err
 	}
 	if o.dir != "" {
 		_, err := os.Stat(token(o.dir, all[0].Nonce))
@@ -247,18 +240,16 @@ func (s *Store) begin(ctx context.Context) error {
 // note notes which versions have files.
 func (s *Store) note(all []inventory) {
 	s.files = nil
-	parts := make(map[key]map[int]bool)
+	seen, parts := make(map[stored]bool), make(map[key]int)
 	for _, inv := range all {
 		for _, f := range inv.Files {
-			if parts[f.Key] == nil {
-				parts[f.Key] = make(map[int]bool)
+			if seen[f] {
+				continue
 			}
-			parts[f.Key][f.Part] = true
-		}
-	}
-	for k, have := range parts {
-		if len(have) == k.Parts {
-			s.noteFiles(k)
+			seen[f] = true
+			if parts[f.Key]++; parts[f.Key] == f.Key.Parts {
+				s.noteFiles(f.Key)
+			}
 		}
 	}
 }
@@ -299,7 +290,7 @@ func (s *Store) prune(k key) {
 
 // rebuild makes a slot of the recovered version. Until this is protected, the old slots of this version
 // and of older ones are kept: the version may not have counted, and more ranks may die.
-func (s *Store) rebuild(p *retrieval, from *Store, got *fetching) {
+func (s *Store) rebuild(p *retrieval, from *Store, records map[int][2][]byte) {
 	all := p.held()
 	held := make([][]int, len(s.group.members))
 	for i, r := range s.group.members {
@@ -311,25 +302,17 @@ func (s *Store) rebuild(p *retrieval, from *Store, got *fetching) {
 	if from != nil {
 		s.slots = slices.DeleteFunc(slices.Clone(from.slots), func(f *slot) bool { return !f.good || newest(f.Key, p.key) < 0 })
 	}
-	parts := o.parts()
-	switch {
-	case old != nil && sameParts(parts, old.parts()):
-		o.blobs = [2]*blob{old.blobs[0].lend(), old.blobs[1].lend()}
-		old.lent = true
-	case len(p.keep[s.comm.Rank()]) == 0 && got.isOneBlob(parts):
-		o.blobs = [2]*blob{{data: got.decoded[0]}, {data: got.decoded[1]}}
-	default:
-		for i := range o.blobs {
-			var some [][]byte
-			for _, part := range parts {
-				some = append(some, got.records[part][i])
-			}
-			o.blobs[i] = &blob{data: joinBlob(some)}
+	share := old != nil && slices.Equal(slices.Sorted(slices.Values(o.parts())), slices.Sorted(slices.Values(old.parts())))
+	for i := range o.blobs {
+		if share {
+			o.blobs[i], old.lent = old.blobs[i].lend(), true
+			continue
 		}
+		var some [][]byte
+		for _, part := range o.parts() {
+			some = append(some, records[part][i])
+		}
+		o.blobs[i] = &blob{data: joinBlob(some)}
 	}
 	s.slots = append(s.slots, o)
-}
-
-func sameParts(a, b []int) bool {
-	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }

@@ -69,8 +69,8 @@ var errCopy = errors.New("checkpoint: the variables were not copied")
 
 // save is a Save on a goroutine of its own, without the copy of the variables: the program makes that
 // while it is in Save, when it receives from ready. save returns the error with which the Save ends. It
-// waits without a context, because an error of the communicator ends everything that it waits for. The rank
-// attends rounds by Done while the program waits too, and not later.
+// waits by Done, so the rank joins rounds meanwhile, and without a context, because an error of the
+// communicator ends everything that it waits for.
 func (s *Store) save(ctx context.Context, version int, all turns, before *future.Future[struct{}], ready chan<- *protection) error {
 	if before != nil {
 		<-before.Done()
