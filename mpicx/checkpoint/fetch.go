@@ -72,7 +72,7 @@ func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (_ map[int
 type fetching struct {
 	ctx           context.Context
 	comm          *mpicx.Comm
-	from          *Store // nil: this rank has nothing in memory
+	from          *Store // what this rank has in memory
 	sends         []future.Waiter
 	records       map[int][2][]byte // by part
 	fetched, sent int64

@@ -9,16 +9,19 @@ import (
 	"io"
 )
 
-// A file has the part of one rank in one version. A header of 68 bytes ends with its checksum. The two
-// records of the part follow, first that of Once variables, in blocks of 1 MiB; the last block may be
-// shorter. Each block is followed by its checksum. This also covers the header's checksum and the
+// A file has the part of one rank in one version. It begins with a rawHeader and the checksum of that.
+// The two records of the part follow, first that of Once variables, in blocks of 1 MiB; the last block
+// may be shorter. Each block is followed by its checksum. This also covers the header's checksum and the
 // block's number, so a block of another file or from another place is detected. Checksums are CRC-32C,
 // numbers little-endian.
-//
-//	0  "MPICXCKP"       24  stamp of the Save   48  length of the first record
-//	8  format: 1        32  version             56  length of the second
-//	12 size of a block  40  part                64  checksum
-//	16 run              44  number of parts
+type rawHeader struct {
+	Magic         [8]byte // "MPICXCKP"
+	Format, Block uint32  // 1, and the size of a block
+	Run, Stamp    uint64  // of the Save
+	Version       uint64
+	Part, Parts   uint32    // the number of the part, and how many there are
+	Lengths       [2]uint64 // of the records
+}
 
 const (
 	magic      = "MPICXCKP"
@@ -39,18 +42,11 @@ type header struct {
 }
 
 func (h *header) bytes() []byte {
-	le := binary.LittleEndian
-	b := append(make([]byte, 0, headerSize), magic...)
-	b = le.AppendUint32(b, format)
-	b = le.AppendUint32(b, blockSize)
-	b = le.AppendUint64(b, h.Key.Run)
-	b = le.AppendUint64(b, h.Key.Origin)
-	b = le.AppendUint64(b, uint64(h.Key.Version))
-	b = le.AppendUint32(b, uint32(h.Part))
-	b = le.AppendUint32(b, uint32(h.Key.Parts))
-	b = le.AppendUint64(b, h.lengths[0])
-	b = le.AppendUint64(b, h.lengths[1])
-	return le.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	k := h.Key
+	b, _ := binary.Append(make([]byte, 0, headerSize), binary.LittleEndian, rawHeader{
+		[8]byte([]byte(magic)), format, blockSize, k.Run, k.Origin, uint64(k.Version), uint32(h.Part), uint32(k.Parts), h.lengths,
+	})
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
 // size returns the size of the whole file.
@@ -64,21 +60,21 @@ func readHeader(r io.Reader) (h header, sum uint32, err error) {
 	if n, err := io.ReadFull(r, b); err != nil {
 		return h, 0, fmt.Errorf("%w: header of %d bytes, expected %d: %w", ErrFile, n, headerSize, err)
 	}
-	le := binary.LittleEndian
-	sum = le.Uint32(b[64:])
+	var raw rawHeader
+	rest, _ := binary.Decode(b, binary.LittleEndian, &raw)
+	sum = binary.LittleEndian.Uint32(b[rest:])
 	switch {
-	case string(b[:8]) != magic:
-		return h, 0, fmt.Errorf("%w: it begins with %q, expected %q", ErrFile, b[:8], magic)
-	case crc32.Checksum(b[:64], castagnoli) != sum:
+	case string(raw.Magic[:]) != magic:
+		return h, 0, fmt.Errorf("%w: it begins with %q, expected %q", ErrFile, raw.Magic[:], magic)
+	case crc32.Checksum(b[:rest], castagnoli) != sum:
 		return h, 0, fmt.Errorf("%w: the checksum of the header differs", ErrFile)
-	case le.Uint32(b[8:]) != format || le.Uint32(b[12:]) != blockSize:
-		return h, 0, fmt.Errorf("%w: format %d with blocks of %d bytes, expected %d and %d", ErrFile, le.Uint32(b[8:]), le.Uint32(b[12:]), format, blockSize)
+	case raw.Format != format || raw.Block != blockSize:
+		return h, 0, fmt.Errorf("%w: format %d with blocks of %d bytes, expected %d and %d", ErrFile, raw.Format, raw.Block, format, blockSize)
 	}
-	k := key{Version: int(le.Uint64(b[32:])), Run: le.Uint64(b[16:]), Origin: le.Uint64(b[24:]), Parts: int(le.Uint32(b[44:]))}
-	h = header{stored{k, int(le.Uint32(b[40:]))}, [2]uint64{le.Uint64(b[48:]), le.Uint64(b[56:])}}
+	h = header{stored{key{int(raw.Version), raw.Run, raw.Stamp, int(raw.Parts)}, int(raw.Part)}, raw.Lengths}
 	const most = 1 << 60
-	if h.lengths[0] > most || h.lengths[1] > most || k.Version < 0 || h.Part >= k.Parts {
-		return h, 0, fmt.Errorf("%w: version %d, part %d of %d, records of %v bytes", ErrFile, k.Version, h.Part, k.Parts, h.lengths)
+	if h.lengths[0] > most || h.lengths[1] > most || h.Key.Version < 0 || h.Part >= h.Key.Parts {
+		return h, 0, fmt.Errorf("%w: version %d, part %d of %d, records of %v bytes", ErrFile, h.Key.Version, h.Part, h.Key.Parts, h.lengths)
 	}
 	return h, sum, nil
 }

@@ -23,7 +23,7 @@ func Open(ctx context.Context, comm *mpicx.Comm, opts ...Option) (*Store, error)
 	if err != nil {
 		return nil, err
 	}
-	return open(ctx, comm, o, nil)
+	return open(ctx, comm, &Store{opts: o, saved: -1})
 }
 
 // Rejoin moves a store to another communicator, after Shrink or Replace. It is collective:
@@ -41,7 +41,7 @@ func (s *Store) Rejoin(ctx context.Context, comm *mpicx.Comm) (*Store, error) {
 	if err := s.settle(ctx); err != nil {
 		return nil, err
 	}
-	return open(ctx, comm, s.opts, s)
+	return open(ctx, comm, s)
 }
 
 // An introduction is a rank's contribution to the first meeting in Open.
@@ -53,30 +53,28 @@ type introduction struct {
 	Err     string
 }
 
-func open(ctx context.Context, comm *mpicx.Comm, o *options, from *Store) (*Store, error) {
+// open opens a store in the place of another one, which may be empty.
+func open(ctx context.Context, comm *mpicx.Comm, from *Store) (*Store, error) {
 	own, err := comm.Dup().Get(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{comm: own, opts: o, saved: -1, hasOnce: -1}
-	if from != nil {
-		s.vars, s.err, s.stamp, s.saves, s.saved, s.stats = slices.Clone(from.vars), from.err, from.stamp, from.saves, from.saved, from.Stats()
-		s.run = from.run
+	s := &Store{
+		comm: own, opts: from.opts, run: from.run, vars: slices.Clone(from.vars), err: from.err, hasOnce: -1,
+		stamp: from.stamp, saves: from.saves, saved: from.saved, stats: from.Stats(),
 	}
 	if err := s.enter(ctx, from); err != nil {
 		abandon(ctx, own)
 		return nil, err
 	}
-	if from != nil {
-		abandon(ctx, from.comm)
-	}
+	abandon(ctx, from.comm)
 	return s, nil
 }
 
 // abandon closes a communicator if it is broken. If it is not, the other ranks may not know that it is
 // not used any more, so it stays open.
 func abandon(ctx context.Context, c *mpicx.Comm) {
-	if c.Revoked() {
+	if c != nil && c.Revoked() {
 		_ = c.Close(ctx) // waits for nobody
 	}
 }
@@ -86,11 +84,18 @@ func (s *Store) enter(ctx context.Context, from *Store) error {
 	if err := s.introduce(ctx); err != nil {
 		return err
 	}
-	me, bad, err := s.look(ctx)
+	me, err := s.look(ctx)
 	if err != nil {
 		return err
 	}
-	return s.recover(ctx, from, me, bad)
+	if err := s.recover(ctx, from, me); err != nil {
+		return err
+	}
+	all, f := s.take("Open", 1)
+	if f != nil {
+		return f.Wait(ctx)
+	}
+	return all[0].told(ctx, s.agree(ctx, all[0]))
 }
 
 // introduce determines the groups.
@@ -136,21 +141,20 @@ func token(dir string, nonce uint64) string {
 }
 
 // look returns what this rank sees in its directory; if all ranks see the same, only its share of it.
-// Bad says that it can't read the directory.
-func (s *Store) look(ctx context.Context) (me inventory, bad, err error) {
+func (s *Store) look(ctx context.Context) (me inventory, err error) {
 	dir, rank, n := s.opts.dir, s.comm.Rank(), s.comm.Size()
 	if dir == "" {
-		return me, nil, nil
+		return me, nil
 	}
 	shared, err := meet(ctx, s, "Open", s.shared)
 	if err != nil {
-		return me, nil, err
+		return me, err
 	}
 	s.shared = !slices.Contains(shared, false)
 	if rank == 0 {
 		_ = prepareDir(dir, 0) // removes the token
 	}
-	s.found, bad = listDir(dir, func(part int) bool { return !s.shared || part%n == rank })
+	s.found, me.err = listDir(dir, func(part int) bool { return !s.shared || part%n == rank })
 	for _, f := range s.found {
 		s.stamp = max(s.stamp, f.Key.Origin) // later Saves are newer than the files of any job
 		if isGood(dir, f) {
@@ -159,10 +163,10 @@ func (s *Store) look(ctx context.Context) (me inventory, bad, err error) {
 			me.Bad = append(me.Bad, f)
 		}
 	}
-	if bad == nil && (!s.shared || rank == 0) {
-		me.Listed, me.Torn, bad = readManifest(dir)
+	if me.err == nil && (!s.shared || rank == 0) {
+		me.Listed, me.Torn, me.err = readManifest(dir)
 	}
-	return me, bad, nil
+	return me, nil
 }
 
 // textOf and ofRank carry the error of a directory to all ranks.
@@ -185,18 +189,16 @@ func ofRank(r int, text string, isMine bool, cause error) error {
 }
 
 // recover retrieves the newest version of which nothing is missing, unless a directory is unreadable.
-func (s *Store) recover(ctx context.Context, from *Store, me inventory, unreadable error) error {
-	me.Saved, me.Stamp, me.Err = s.saved, s.stamp, textOf(unreadable)
-	if from != nil {
-		me.Slots, me.Lost = from.describe((*slot).isGood), from.lost
-	}
+func (s *Store) recover(ctx context.Context, from *Store, me inventory) error {
+	me.Saved, me.Stamp, me.Err = s.saved, s.stamp, textOf(me.err)
+	me.Slots, me.Lost = from.describe((*slot).isGood), from.lost
 	for {
 		all, err := meet(ctx, s, "Open", me)
 		if err != nil {
 			return err
 		}
 		for r, o := range all {
-			if err := ofRank(r, o.Err, r == s.comm.Rank(), unreadable); err != nil {
+			if err := ofRank(r, o.Err, r == s.comm.Rank(), me.err); err != nil {
 				return err
 			}
 			s.stamp = max(s.stamp, o.Stamp)
@@ -205,7 +207,7 @@ func (s *Store) recover(ctx context.Context, from *Store, me inventory, unreadab
 		p, lost := choose(all)
 		if p == nil {
 			s.lost = lost
-			return s.begin(ctx)
+			return nil
 		}
 		got, bad, err := p.fetch(ctx, s, from)
 		if err != nil {
@@ -224,17 +226,8 @@ func (s *Store) recover(ctx context.Context, from *Store, me inventory, unreadab
 			}
 		}
 		s.rebuild(p, from, got)
-		return s.begin(ctx)
+		return nil
 	}
-}
-
-// begin agrees on the version with which the store begins.
-func (s *Store) begin(ctx context.Context) error {
-	all, f := s.take("Open", 1)
-	if f != nil {
-		return f.Wait(ctx)
-	}
-	return all[0].told(ctx, s.agree(ctx, all[0]))
 }
 
 // note notes which versions have files.
@@ -299,9 +292,7 @@ func (s *Store) rebuild(p *retrieval, from *Store, records map[int][2][]byte) {
 	s.stamp++
 	o := &slot{holding: s.holding(p.key, held), good: true, rebuilt: true}
 	old := from.slotOf(p.key)
-	if from != nil {
-		s.slots = slices.DeleteFunc(slices.Clone(from.slots), func(f *slot) bool { return !f.good || newest(f.Key, p.key) < 0 })
-	}
+	s.slots = slices.DeleteFunc(slices.Clone(from.slots), func(f *slot) bool { return !f.good || newest(f.Key, p.key) < 0 })
 	share := old != nil && slices.Equal(slices.Sorted(slices.Values(o.parts())), slices.Sorted(slices.Values(old.parts())))
 	for i := range o.blobs {
 		if share {

@@ -17,6 +17,7 @@ type inventory struct {
 	Torn   bool       // it could not be read
 	Lost   *LostError // what was lost before, of which nothing may be left
 	Err    string     // why its directory is unreadable
+	err    error      // the same at this rank
 }
 
 // A retrieval says how all ranks together get all parts of a version. It depends on the inventories

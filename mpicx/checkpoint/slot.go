@@ -119,9 +119,6 @@ func (s *slot) records(part int) (records [2][]byte, err error) {
 
 // slotOf returns the newest slot of a version, or nil.
 func (s *Store) slotOf(k key) (found *slot) {
-	if s == nil {
-		return nil
-	}
 	for _, o := range s.slots {
 		if o.good && o.Key == k && (found == nil || o.Stamp > found.Stamp) {
 			found = o

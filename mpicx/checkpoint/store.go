@@ -80,14 +80,11 @@ func (s *Store) Protect(name string, v any, opts ...ProtectOption) {
 	for _, opt := range opts {
 		opt(x)
 	}
-	if i := slices.IndexFunc(s.vars, func(x *variable) bool { return x.name == name }); i >= 0 && s.vars[i].once == x.once {
-		s.vars[i] = x
-		return
-	}
-	s.vars = append(slices.DeleteFunc(s.vars, func(x *variable) bool { return x.name == name }), x)
-	if x.once {
+	old := slices.IndexFunc(s.vars, func(x *variable) bool { return x.name == name })
+	if x.once && (old < 0 || !s.vars[old].once) {
 		s.once++
 	}
+	s.vars = append(slices.DeleteFunc(s.vars, func(x *variable) bool { return x.name == name }), x)
 }
 
 // A ProtectOption says how a variable is saved.
