@@ -25,6 +25,7 @@ type inventory struct {
 type retrieval struct {
 	key
 	keep    [][]int // by rank: the parts that it has in memory and keeps
+	adopted [][]int // by rank: the parts that it gets
 	decodes []decoding
 	reads   []reading
 	mine    []int // by rank: its own part; -1: none
@@ -89,7 +90,8 @@ func choose(all []inventory) (*retrieval, *LostError) {
 }
 
 func retrievalOf(k key, all []inventory) (_ *retrieval, missing []int) {
-	p := &retrieval{key: k, keep: make([][]int, len(all)), mine: make([]int, len(all))}
+	n := len(all)
+	p := &retrieval{key: k, keep: make([][]int, n), adopted: make([][]int, n), mine: make([]int, n)}
 	owner := slices.Repeat([]int{-1}, k.Parts)
 	own := p.own(all)
 	for _, adopted := range []bool{false, true} { // the rank that has saved a part is preferred to one that has adopted it
@@ -169,7 +171,7 @@ func (p *retrieval) decode(groups []*decoding, owner []int) {
 }
 
 func (p *retrieval) adopt(owner []int, places map[int]int, part, adopter int) {
-	owner[part] = adopter
+	owner[part], p.adopted[adopter] = adopter, append(p.adopted[adopter], part)
 	if at, ok := places[part]; ok && at == adopter && p.mine[adopter] < 0 {
 		p.mine[adopter] = part
 	}
@@ -281,25 +283,10 @@ func (p *retrieval) read(all []inventory, places map[int]int, owner []int) {
 
 // held returns the parts of each rank after the retrieval, its own first or, if it has none, -1.
 func (p *retrieval) held() [][]int {
-	held := make([][]int, len(p.keep))
-	for r := range held {
-		held[r] = []int{p.mine[r]}
-	}
-	add := func(r int, parts ...int) {
-		for _, part := range parts {
-			if part != p.mine[r] {
-				held[r] = append(held[r], part)
-			}
-		}
-	}
-	for r, parts := range p.keep {
-		add(r, parts...)
-	}
-	for _, d := range p.decodes {
-		add(d.adopter, d.parts...)
-	}
-	for _, f := range p.reads {
-		add(f.adopter, f.file.Part)
+	held := make([][]int, len(p.mine))
+	for r, mine := range p.mine {
+		others := slices.DeleteFunc(slices.Concat(p.keep[r], p.adopted[r]), func(part int) bool { return part == mine })
+		held[r] = append([]int{mine}, others...)
 	}
 	return held
 }
