@@ -160,11 +160,13 @@ func (s *Store) look(ctx context.Context) (me inventory, err error) {
 		if isGood(dir, f) {
 			me.Files = append(me.Files, f)
 		} else {
-			me.Bad = append(me.Bad, f)
+			me.Counted = append(me.Counted, f.Key)
 		}
 	}
 	if me.err == nil && (!s.shared || rank == 0) {
-		me.Listed, me.Torn, me.err = readManifest(dir)
+		var listed []key
+		listed, me.Torn, me.err = readManifest(dir)
+		me.Counted = append(me.Counted, listed...)
 	}
 	return me, nil
 }
@@ -221,7 +223,9 @@ func (s *Store) recover(ctx context.Context, from *Store, me inventory) error {
 			}
 			if slices.Max(worst) > 0 {
 				me.Files = slices.DeleteFunc(me.Files, func(f stored) bool { return slices.Contains(bad, f) })
-				me.Bad = append(me.Bad, bad...)
+				for _, f := range bad {
+					me.Counted = append(me.Counted, f.Key)
+				}
 				continue
 			}
 		}

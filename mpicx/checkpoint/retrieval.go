@@ -8,16 +8,15 @@ import (
 // An inventory is a rank's contribution to the meeting of all ranks in Open and Rejoin.
 type inventory struct {
 	Slots []holding
-	Files []stored
-	Bad   []stored // files that are damaged
+	Files []stored // that are not damaged
 	Stamp uint64
 	Saved int // the newest version that counted, as far as this rank knows; -1: none
 
-	Listed []key      // versions in a manifest that this rank has read
-	Torn   bool       // it could not be read
-	Lost   *LostError // what was lost before, of which nothing may be left
-	Err    string     // why its directory is unreadable
-	err    error      // the same at this rank
+	Counted []key      // versions in a manifest, or with a damaged file: an interrupted Save leaves none
+	Torn    bool       // the manifest could not be read
+	Lost    *LostError // what was lost before, of which nothing may be left
+	Err     string     // why the directory is unreadable
+	err     error      // the same at this rank
 }
 
 // A retrieval says how all ranks together get all parts of a version. It depends on the inventories
@@ -49,12 +48,11 @@ type reading struct {
 }
 
 // choose returns the retrieval of the newest version of which nothing is missing. If there is none, it
-// returns what is missing of the newest version that counted, if one did: if a rank knows of one, a
-// manifest lists it, or it has a damaged file, because an interrupted Save leaves none.
+// returns what is missing of the newest version that counted, if one did.
 func choose(all []inventory) (*retrieval, *LostError) {
-	var keys []key
+	var keys, counted []key
 	var lost, before *LostError
-	saved, torn, counted := -1, false, make(map[key]bool)
+	saved, torn := -1, false
 	for _, inv := range all {
 		saved, torn = max(saved, inv.Saved), torn || inv.Torn
 		for _, h := range inv.Slots {
@@ -63,23 +61,17 @@ func choose(all []inventory) (*retrieval, *LostError) {
 		for _, f := range inv.Files {
 			keys = append(keys, f.Key)
 		}
-		for _, f := range inv.Bad {
-			keys = append(keys, f.Key)
-			counted[f.Key] = true
-		}
-		for _, k := range inv.Listed {
-			keys = append(keys, k)
-			counted[k] = true
-		}
+		counted = append(counted, inv.Counted...)
 		before = cmp.Or(before, inv.Lost)
 	}
+	keys = append(keys, counted...)
 	slices.SortFunc(keys, newest)
 	for _, k := range slices.Compact(keys) {
 		p, missing := retrievalOf(k, all)
 		if len(missing) == 0 {
 			return p, nil
 		}
-		if lost == nil && (torn || counted[k] || k.Version <= saved) {
+		if lost == nil && (torn || slices.Contains(counted, k) || k.Version <= saved) {
 			lost = &LostError{k.Version, missing}
 		}
 	}
