@@ -57,9 +57,8 @@ type ballot struct {
 	id    errchan.Agreement
 	// paper is this rank's vote (1 is yes), the complement of its call, and its flag. When the
 	// votes are counted it is the AND of all.
-	paper   [11]byte
-	verdict transport.Request
-	done    func(*errchan.Decision, error)
+	paper [11]byte
+	done  func(*errchan.Decision, error)
 }
 
 func (b *ballot) exchange(phase int, a collective.Algorithm, done ender) {
@@ -115,11 +114,7 @@ func (b *ballot) counted(err error) {
 	}
 }
 
-// await waits for the error because of which some rank has said no, with a receive that only an
-// error ends.
+// await waits for the error because of which some rank has said no.
 func (b *ballot) await() {
-	b.verdict = transport.Request{Peer: b.comm.rank, Tag: transport.AgreementTag(2 * int(b.id.Seq)), Epoch: b.id.Epoch, Done: b}
-	b.comm.t.Irecv(&b.verdict)
+	b.comm.receiveError("Agree", b.id.Epoch, transport.AgreementTag(2*int(b.id.Seq)), func(err error) { b.done(nil, err) })
 }
-
-func (b *ballot) Completed(r *transport.Request) { b.done(nil, r.Err) }

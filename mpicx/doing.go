@@ -91,11 +91,8 @@ func isAwaited(r *transport.Request) (awaited, known bool) {
 		_, awaited = x.Ender().(ender) // it is TryAll's, which waits at once
 		return awaited, awaited
 	}
-	switch r.Done.(type) {
-	case *onlyError, *ballot:
-		return true, true
-	}
-	return false, false
+	_, awaited = r.Done.(*onlyError)
+	return awaited, awaited
 }
 
 // called returns the name of a request's operation, the same at all ranks that are in it.
@@ -109,9 +106,7 @@ func (c *Comm) called(r *transport.Request) string {
 		}
 		return c.numbered(name, number, r.Epoch)
 	case *onlyError:
-		return c.numbered("TryAll", number, r.Epoch)
-	case *ballot:
-		return c.numbered("Agree", number, r.Epoch)
+		return c.numbered(done.name, number, r.Epoch)
 	}
 	return c.describe(r) + " on " + c.name + inEpoch(r.Epoch)
 }

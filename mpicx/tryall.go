@@ -145,23 +145,25 @@ func (v *vote) count(ctx context.Context) error {
 	}
 }
 
-// verdict waits for the error because of which some rank has said no. It may not be noticed
-// here yet, so verdict waits for it with a receive that no message matches.
+// verdict waits for the error because of which some rank has said no. It may not be noticed here yet.
 func (v *vote) verdict(ctx context.Context) error {
-	w := &onlyError{comm: v.comm}
-	waiting.Of(w.Future()).Keep(makingKeeper{(*keeper)(v.comm), "TryAll"})
-	w.request = transport.Request{Peer: v.comm.rank, Tag: v.tag, Epoch: v.epoch, Done: w}
-	v.comm.t.Irecv(&w.request)
-	return w.Future().Wait(ctx)
+	f, p := future.New[struct{}]()
+	waiting.Of(f).Keep(makingKeeper{(*keeper)(v.comm), "TryAll"})
+	v.comm.receiveError("TryAll", v.epoch, v.tag, func(err error) { p.Complete(struct{}{}, v.comm.failure("TryAll", err)) })
+	return f.Wait(ctx)
 }
 
-// onlyError is a receive that only an error ends.
+// onlyError is a receive that no message matches, so only an error ends it.
 type onlyError struct {
-	future.Promise[struct{}]
-	comm    *Comm
+	name    string // of the operation
 	request transport.Request
+	done    func(error)
 }
 
-func (w *onlyError) Completed(r *transport.Request) {
-	w.Complete(struct{}{}, w.comm.failure("TryAll", r.Err))
+func (c *Comm) receiveError(name string, e transport.Epoch, tag int, done func(error)) {
+	w := &onlyError{name: name, done: done}
+	w.request = transport.Request{Peer: c.rank, Tag: tag, Epoch: e, Done: w}
+	c.t.Irecv(&w.request)
 }
+
+func (w *onlyError) Completed(r *transport.Request) { w.done(r.Err) }

@@ -219,6 +219,3 @@ func (m *Machine) Next() (o Output, ok bool) {
 	m.out = slices.Delete(m.out, 0, 1)
 	return o, true
 }
-
-// Idle says that Next would return no output.
-func (m *Machine) Idle() bool { return len(m.out) == 0 }

@@ -7,5 +7,3 @@ import "syscall"
 // attributes makes a process begin in a group of its own, so that the processes that it starts
 // can be ended with it. If its parent ends, the process sees this once it has joined its job.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
-
-func refused(start error) error { return start }

@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -65,8 +66,10 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 			c.Env = append(c.Env, name+"="+value) // the last one counts
 		}
 		c.SysProcAttr = attributes()
-		if err := c.Start(); err != nil {
-			return refused(err)
+		if err := c.Start(); errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSYS) {
+			return fmt.Errorf("setpgid, prctl or execve (for a process group that ends with mpicxrun): %w", err)
+		} else if err != nil {
+			return err
 		}
 		running[r] = c.Process
 		unread++

@@ -3,6 +3,7 @@
 package peers
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -34,7 +35,7 @@ type Peers struct {
 
 	mu      sync.Mutex
 	over    bool            // Close has been called
-	refused bool            // by the system in Join: the socket's name stays, so that the others see the end of this process
+	refused error           // by the system in Join: the socket's name stays, so that the others see the end of this process
 	told    func(index int) // nil: Watch has not been called
 	changed chan struct{}   // one of peers has changed, during Join
 	readers sync.WaitGroup
@@ -173,7 +174,7 @@ func (s *sockets) listen(index int) (*net.UnixListener, error) {
 func (p *Peers) unlisten() {
 	if p.listener != nil {
 		_ = p.listener.Close()
-		if !p.refused {
+		if p.refused == nil {
 			_ = os.Remove(p.sockets.name(p.me))
 			p.clear()
 		}
@@ -192,26 +193,22 @@ func (p *Peers) Join(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer p.listener.Close()
-	caller := ctx
-	ctx, refused := context.WithCancelCause(ctx)
-	defer refused(nil)
-	all.Go(func() { p.accept(ctx, p.listener, refused) })
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	all.Go(func() { p.accept(ctx, p.listener) })
 	for i := range p.peers {
 		if i != p.me {
-			all.Go(func() { p.connect(ctx, i, p.sockets.name(i), refused) })
+			all.Go(func() { p.connect(ctx, i, p.sockets.name(i)) })
 		}
 	}
 	for {
-		missing := p.missing()
-		if len(missing) == 0 {
-			return nil
+		missing, refused := p.missing()
+		if refused != nil || len(missing) == 0 {
+			return refused
 		}
 		select {
 		case <-p.changed:
 		case <-ctx.Done():
-			if p.refused = caller.Err() == nil; p.refused {
-				return context.Cause(ctx)
-			}
 			return fmt.Errorf("of %d processes %v have not come: %w", len(p.peers), missing, context.Cause(ctx))
 		}
 	}
@@ -234,8 +231,8 @@ func (p *Peers) clear() {
 	}
 }
 
-// missing returns the processes that have neither come nor ended.
-func (p *Peers) missing() (missing []int) {
+// missing returns the processes that have neither come nor ended, and what the system has refused.
+func (p *Peers) missing() (missing []int, refused error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.peers {
@@ -243,7 +240,12 @@ func (p *Peers) missing() (missing []int) {
 			missing = append(missing, i)
 		}
 	}
-	return missing
+	return missing, p.refused
+}
+
+// refuse ends Join: the system refuses a connection.
+func (p *Peers) refuse(with string, err error) {
+	p.change(func() { p.refused = cmp.Or(p.refused, fmt.Errorf("no connection %s: %w", with, err)) })
 }
 
 // change changes the state of a peer.
@@ -259,7 +261,7 @@ func (p *Peers) change(how func()) {
 
 // accept accepts connections of other processes, until l is closed or the system refuses one.
 // Each begins with the process's index.
-func (p *Peers) accept(ctx context.Context, l *net.UnixListener, refused context.CancelCauseFunc) {
+func (p *Peers) accept(ctx context.Context, l *net.UnixListener) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	for {
@@ -267,7 +269,7 @@ func (p *Peers) accept(ctx context.Context, l *net.UnixListener, refused context
 		if errors.Is(err, net.ErrClosed) {
 			return
 		} else if err != nil {
-			refused(fmt.Errorf("no connection from another process: %w", err))
+			p.refuse("from another process", err)
 			return
 		}
 		all.Go(func() {
@@ -278,7 +280,7 @@ func (p *Peers) accept(ctx context.Context, l *net.UnixListener, refused context
 			ok := stop() && err == nil && index < len(p.peers) && index != p.me
 			if ok {
 				if err := sameUser(c); err != nil {
-					refused(fmt.Errorf("no connection from process %d: %w", index, err))
+					p.refuse(fmt.Sprint("from process ", index), err)
 					ok = false
 				}
 			}
@@ -297,27 +299,27 @@ func (p *Peers) accept(ctx context.Context, l *net.UnixListener, refused context
 }
 
 // connect connects with another process, once its socket is there.
-func (p *Peers) connect(ctx context.Context, index int, name string, refused context.CancelCauseFunc) {
+func (p *Peers) connect(ctx context.Context, index int, name string) {
 	var d net.Dialer
 	o := &p.peers[index]
 	most := max(10*time.Millisecond, time.Duration(len(p.peers))*time.Millisecond/2) // else many would only try
 	for wait := 50 * time.Microsecond; ctx.Err() == nil; wait = min(2*wait, most) {
 		c, err := d.DialContext(ctx, "unix", name)
+		if err == nil {
+			if err = sameUser(c.(*net.UnixConn)); err != nil {
+				_ = c.Close()
+			}
+		}
 		switch {
 		case errors.Is(err, syscall.ECONNREFUSED):
 			p.end(index)
 			return
-		case errors.Is(err, fs.ErrNotExist), os.IsTimeout(err): // it has not come, or has not accepted others (EAGAIN), or ctx ends
+		case errors.Is(err, fs.ErrNotExist), os.IsTimeout(err), ctx.Err() != nil && err != nil: // it has not come, or has not accepted others (EAGAIN)
 		case err != nil:
-			refused(fmt.Errorf("no connection to process %d: %w", index, err))
+			p.refuse(fmt.Sprint("to process ", index), err)
 			return
 		default:
 			to := c.(*net.UnixConn)
-			if err := sameUser(to); err != nil {
-				_ = to.Close()
-				refused(fmt.Errorf("no connection to process %d: %w", index, err))
-				return
-			}
 			var hello [4]byte
 			binary.LittleEndian.PutUint32(hello[:], uint32(p.me))
 			_, _ = to.Write(hello[:]) // if it has ended, the reader sees it

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/klauspost/reedsolomon"
 )
@@ -11,35 +12,39 @@ func newCode(s scheme) (reedsolomon.Encoder, error) {
 	return reedsolomon.New(s.k, s.m, reedsolomon.WithMaxGoroutines(1), reedsolomon.WithInversionCache(false))
 }
 
-// newRow returns the code of parity j of the scheme alone. A holder computes it as the data arrive.
-func newRow(s scheme, j int) (reedsolomon.Encoder, error) {
+// newRows returns, for each parity of the scheme, its code alone, which a holder computes as the data
+// arrive. There are none for copies.
+func newRows(s scheme) (rows []reedsolomon.Encoder, err error) {
+	if s.k == 1 {
+		return nil, nil
+	}
 	code, err := newCode(s)
 	if err != nil {
 		return nil, err
 	}
-	row := make([]byte, s.k)
-	for i := range row {
-		unit := make([][]byte, s.k+s.m)
-		for n := range unit {
-			unit[n] = make([]byte, 1)
+	shards := make([][]byte, s.k+s.m) // of the unit matrix: the parities are the coefficients
+	for i := range shards {
+		if shards[i] = make([]byte, s.k); i < s.k {
+			shards[i][i] = 1
 		}
-		unit[i][0] = 1
-		if err := code.Encode(unit); err != nil {
+	}
+	if err := code.Encode(shards); err != nil {
+		return nil, err
+	}
+	for _, row := range shards[s.k:] {
+		r, err := reedsolomon.New(s.k, 1, reedsolomon.WithCustomMatrix([][]byte{row}), reedsolomon.WithMaxGoroutines(1), reedsolomon.WithInversionCache(false))
+		if err != nil {
 			return nil, err
 		}
-		row[i] = unit[s.k+j][0]
+		rows = append(rows, r)
 	}
-	return reedsolomon.New(s.k, 1, reedsolomon.WithCustomMatrix([][]byte{row}), reedsolomon.WithMaxGoroutines(1), reedsolomon.WithInversionCache(false))
+	return rows, nil
 }
 
 // decode fills in data shard i of a stripe from any k of its shards; the others are nil.
 func decode(s scheme, shards [][]byte, i int) ([]byte, error) {
 	if s.k == 1 { // copies
-		for _, shard := range shards {
-			if shard != nil {
-				return shard, nil
-			}
-		}
+		return shards[slices.IndexFunc(shards, func(b []byte) bool { return b != nil })], nil
 	}
 	code, err := newCode(s)
 	if err != nil {

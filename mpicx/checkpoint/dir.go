@@ -21,34 +21,30 @@ const manifestName = "MANIFEST.json"
 
 // A manifest is the contents of this file.
 type manifest struct {
-	Format   int               `json:"format"`
-	Run      string            `json:"run"` // hexadecimal
-	Versions []manifestVersion `json:"versions"`
-}
-
-type manifestVersion struct {
-	Version int      `json:"version"`
-	Parts   int      `json:"parts"`
-	Files   []string `json:"files"`
+	Format   int    `json:"format"`
+	Run      string `json:"run"` // hexadecimal
+	Versions []struct {
+		Version int      `json:"version"`
+		Parts   int      `json:"parts"`
+		Files   []string `json:"files"`
+	} `json:"versions"`
 }
 
 // A stored is a file of one part of a version. No two Saves write the same file. A process that was
 // declared dead, but still writes, can therefore not replace a file of its successor.
 type stored struct {
-	Version, Part, Parts int
-	Run, Stamp           uint64
+	Key  key
+	Part int
 }
-
-func (f stored) key() key { return key{f.Version, f.Run, f.Stamp, f.Parts} }
 
 const nameFormat = "v%d.%d-of-%d.%016x-%d.mpicx"
 
 func (f stored) name() string {
-	return fmt.Sprintf(nameFormat, f.Version, f.Part, f.Parts, f.Run, f.Stamp)
+	return fmt.Sprintf(nameFormat, f.Key.Version, f.Part, f.Key.Parts, f.Key.Run, f.Key.Origin)
 }
 
 func parseFileName(name string) (f stored, ok bool) {
-	n, _ := fmt.Sscanf(name, nameFormat, &f.Version, &f.Part, &f.Parts, &f.Run, &f.Stamp)
+	n, _ := fmt.Sscanf(name, nameFormat, &f.Key.Version, &f.Part, &f.Key.Parts, &f.Key.Run, &f.Key.Origin)
 	return f, n == 5 && f.name() == name
 }
 
@@ -122,24 +118,17 @@ func listDir(dir string, mine func(part int) bool) ([]stored, error) {
 
 // isGood says whether a file's header and size are good.
 func isGood(dir string, f stored) bool {
-	h, err := headerOf(filepath.Join(dir, f.name()))
-	return err == nil && h.stored() == f
-}
-
-func headerOf(path string) (h header, err error) {
-	f, err := os.Open(path)
+	file, err := os.Open(filepath.Join(dir, f.name()))
 	if err != nil {
-		return h, err
+		return false
 	}
-	defer f.Close()
-	info, err := f.Stat()
+	defer file.Close()
+	info, err := file.Stat()
 	if err != nil {
-		return h, err
+		return false
 	}
-	if h, _, err = readHeader(f); err == nil && info.Size() != h.size() {
-		err = fmt.Errorf("%w: %d bytes, expected %d", ErrFile, info.Size(), h.size())
-	}
-	return h, err
+	h, _, err := readHeader(file)
+	return err == nil && h.stored == f && h.size() == info.Size()
 }
 
 // readPart reads the records of a file that listDir has returned.
@@ -150,7 +139,7 @@ func readPart(dir string, s stored) (records [2][]byte, err error) {
 	}
 	defer f.Close()
 	h, records, err := readFile(bufio.NewReader(f))
-	if err == nil && h.stored() != s {
+	if err == nil && h.stored != s {
 		err = fmt.Errorf("%w: its name is of another Save", ErrFile)
 	}
 	return records, err
@@ -165,37 +154,29 @@ func readManifest(dir string) (listed []key, torn bool, err error) {
 	}
 	for _, name := range bytes.Split(text, []byte(`"`)) {
 		if f, ok := parseFileName(string(name)); ok {
-			listed = append(listed, f.key())
+			listed = append(listed, f.Key)
 		}
 	}
 	return slices.Compact(listed), len(listed) == 0 && !json.Valid(text), err
 }
 
-// prune removes files that are mine and not needed.
-func prune(dir string, needed func(stored) bool, mine func(part int) bool) {
-	files, _ := listDir(dir, mine)
-	for _, f := range files {
-		if !needed(f) {
-			_ = os.Remove(filepath.Join(dir, f.name()))
-		}
-	}
-}
-
 // writeManifest writes the manifest of a directory that has the files of these versions: of all parts,
 // or of a rank's part.
 func writeManifest(dir string, run uint64, complete []key, all bool, rank int) error {
-	versions := make([]manifestVersion, len(complete))
+	m := manifest{Format: format, Run: fmt.Sprintf("%016x", run)}
+	m.Versions = slices.Grow(m.Versions, len(complete))[:len(complete)]
 	for i, k := range complete {
-		versions[i] = manifestVersion{Version: k.Version, Parts: k.Parts}
+		v := &m.Versions[i]
+		v.Version, v.Parts = k.Version, k.Parts
 		for part := range k.Parts {
-			if f := (stored{k.Version, part, k.Parts, k.Run, k.Origin}); all || part == rank%k.Parts {
-				versions[i].Files = append(versions[i].Files, f.name())
+			if f := (stored{k, part}); all || part == rank%k.Parts {
+				v.Files = append(v.Files, f.name())
 			}
 		}
 	}
 	return writeNew(dir, manifestName, rank, func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "\t")
-		return e.Encode(manifest{format, fmt.Sprintf("%016x", run), versions})
+		return e.Encode(m)
 	})
 }

@@ -1,8 +1,6 @@
 package checkpoint
 
 import (
-	"encoding/binary"
-
 	"github.com/klauspost/reedsolomon"
 
 	"github.com/mpicx/go-mpicx/internal/collective"
@@ -51,23 +49,4 @@ func (a *spreading) Step(i int, x *collective.Exchange) (more bool) {
 		a.sent += int64(n)
 	}
 	return true
-}
-
-// maximum is the exchange that finds the maxima of numbers over all ranks.
-func maximum(numbers []uint64) (collective.Algorithm, func() []uint64) {
-	acc := make([]byte, 8*len(numbers))
-	for i, n := range numbers {
-		binary.LittleEndian.PutUint64(acc[8*i:], n)
-	}
-	a := &collective.AllreduceDoubling{Reduction: collective.Reduction{Acc: acc, Op: func(dst, left, right []byte) {
-		for i := 0; i < len(dst); i += 8 {
-			binary.LittleEndian.PutUint64(dst[i:], max(binary.LittleEndian.Uint64(left[i:]), binary.LittleEndian.Uint64(right[i:])))
-		}
-	}}}
-	return a, func() []uint64 {
-		for i := range numbers {
-			numbers[i] = binary.LittleEndian.Uint64(acc[8*i:])
-		}
-		return numbers
-	}
 }

@@ -3,7 +3,6 @@ package checkpoint
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -12,170 +11,107 @@ import (
 
 // fetch carries out this rank's part of a retrieval. It returns the records that this rank then has,
 // and which of its files are bad. Messages between two ranks are in the order of the retrieval.
-func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (x *fetching, bad []stored, err error) {
-	c, rank := s.comm, s.comm.Rank()
-	x = &fetching{ctx: ctx, comm: c, records: make(map[int][2][]byte)}
-	if err := x.keep(p, from); err != nil {
-		return nil, nil, err
+func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (_ map[int][2][]byte, bad []stored, err error) {
+	rank := s.comm.Rank()
+	x := &fetching{ctx: ctx, comm: s.comm, from: from, records: make(map[int][2][]byte)}
+	for _, part := range p.keep[rank] {
+		if x.records[part], err = from.slotOf(p.key).records(part); err != nil {
+			return nil, nil, err
+		}
 	}
 	for i := range p.decodes {
-		x.give(&p.decodes[i], from, rank)
+		if d := &p.decodes[i]; d.adopter != rank {
+			x.give(d)
+		}
 	}
-	own := make(map[int][2][]byte) // records from this rank's files that it adopts itself
 	for _, r := range p.reads {
 		if r.reader != rank {
 			continue
 		}
-		parts, err := readPart(s.opts.dir, r.file)
+		records, err := readPart(s.opts.dir, r.file)
 		if err != nil {
 			bad = append(bad, r.file)
-			parts = [2][]byte{}
+			records = [2][]byte{}
 		}
 		if r.adopter == rank {
-			own[r.file.Part] = parts
+			x.records[r.file.Part] = records
 			continue
 		}
-		for _, b := range parts {
-			x.sends = append(x.sends, mpicx.Send(c, b, r.adopter, 0))
+		for _, b := range records {
+			x.sends = append(x.sends, mpicx.Send(s.comm, b, r.adopter, 0))
 		}
 	}
 	for i := range p.decodes {
 		if d := &p.decodes[i]; d.adopter == rank {
-			if err := x.decode(d, from, rank); err != nil {
+			if err := x.decode(d); err != nil {
 				return nil, nil, err
 			}
 		}
 	}
 	for _, r := range p.reads {
-		if r.adopter != rank {
+		if r.adopter != rank || r.reader == rank {
 			continue
 		}
-		parts := own[r.file.Part]
-		if r.reader != rank {
-			for i := range parts {
-				if parts[i], err = mpicx.RecvSlice[byte](c, r.reader, 0).Get(ctx); err != nil {
-					return nil, nil, err
-				}
-				x.fetched += int64(len(parts[i]))
+		var records [2][]byte
+		for i := range records {
+			if records[i], err = mpicx.RecvSlice[byte](s.comm, r.reader, 0).Get(ctx); err != nil {
+				return nil, nil, err
 			}
+			x.fetched += int64(len(records[i]))
 		}
-		x.records[r.file.Part] = parts
+		x.records[r.file.Part] = records
 	}
 	if err := future.WaitAll(ctx, x.sends...); err != nil {
 		return nil, nil, err
 	}
 	s.count(func(c *Stats) { c.Fetched, c.Sent = c.Fetched+x.fetched, c.Sent+x.sent })
-	return x, bad, nil
+	return x.records, bad, nil
 }
 
 // A fetching is one rank's part of a retrieval, under way.
 type fetching struct {
 	ctx           context.Context
 	comm          *mpicx.Comm
+	from          *Store // what this rank has in memory
 	sends         []future.Waiter
 	records       map[int][2][]byte // by part
-	decoded       [2][]byte         // the last blobs that were decoded
 	fetched, sent int64
 }
 
-// slotOf returns this rank's slot with the layout of h.
-func slotOf(from *Store, h *holding) *slot {
-	for _, o := range from.slots {
-		if o.Key == h.Key && o.Stamp == h.Stamp && o.good {
-			return o
-		}
-	}
-	return nil
-}
-
-// keep takes the records that this rank has in memory.
-func (x *fetching) keep(p *retrieval, from *Store) error {
-	if len(p.keep[x.comm.Rank()]) == 0 {
-		return nil
-	}
-	var own *slot
-	for _, o := range from.slots {
-		if o.good && o.Key == p.key && (own == nil || o.Stamp > own.Stamp) {
-			own = o
-		}
-	}
-	for _, part := range p.keep[x.comm.Rank()] {
-		r, err := own.records(part)
-		if err != nil {
-			return err
-		}
-		x.records[part] = r
-	}
-	return nil
+// shard returns a shard that this rank has in its slot with the layout of h.
+func (x *fetching) shard(h *holding, which, stripe, i int) []byte {
+	at := slices.IndexFunc(x.from.slots, func(o *slot) bool { return o.good && h.isLike(o.holding) })
+	return x.from.slots[at].shard(which, stripe, i)
 }
 
 // give sends the shards that this rank has to the adopter.
-func (x *fetching) give(d *decoding, from *Store, rank int) {
-	if d.adopter == rank {
-		return
-	}
-	x.each(d, func(which, stripe, shard, source int) {
-		if source == rank {
-			b := slotOf(from, d.like).shard(which, stripe, shard)
-			x.sends = append(x.sends, mpicx.Send(x.comm, b, d.adopter, 0))
-			x.sent += int64(len(b))
-		}
-	})
-}
-
-// each calls do for all shards that a decoding needs, with the blob and the source rank of each.
-func (x *fetching) each(d *decoding, do func(which, stripe, shard, source int)) {
+func (x *fetching) give(d *decoding) {
 	g := d.like.group()
 	for which := range d.like.Chunk {
 		for c := range g.k {
 			positions, shards := d.sources(c)
 			for i, shard := range shards {
-				do(which, g.stripeOf(d.lost, c), shard, d.present[positions[i]])
+				if d.present[positions[i]] == x.comm.Rank() {
+					b := x.shard(d.like, which, g.stripeOf(d.lost, c), shard)
+					x.sends = append(x.sends, mpicx.Send(x.comm, b, d.adopter, 0))
+					x.sent += int64(len(b))
+				}
 			}
 		}
 	}
 }
 
 // decode computes the blobs of the lost member of a group.
-func (x *fetching) decode(d *decoding, from *Store, rank int) error {
-	g := d.like.group()
-	for which, length := range d.like.Chunk {
-		var data []byte
-		if g.k > 1 {
-			data = expect(make([]byte, 0, g.k*length))
-		}
-		for c := range g.k {
-			positions, numbers := d.sources(c)
-			shards := make([][]byte, g.k+g.m)
-			var recvs []future.Waiter
-			for i, n := range numbers {
-				source := d.present[positions[i]]
-				if source == rank {
-					shards[n] = slotOf(from, d.like).shard(which, g.stripeOf(d.lost, c), n)
-					continue
-				}
-				shards[n] = expect(make([]byte, length))
-				recvs = append(recvs, mpicx.Recv(x.comm, shards[n], source, 0))
-				x.fetched += int64(length)
-			}
-			if err := future.WaitAll(x.ctx, recvs...); err != nil {
-				return err
-			}
-			chunk, err := decode(g.scheme, shards, c)
-			if err != nil {
-				return err
-			}
-			if g.k == 1 {
-				data = chunk
-			} else {
-				data = append(data, chunk...)
-			}
+func (x *fetching) decode(d *decoding) error {
+	for which := range d.like.Chunk {
+		data, err := x.blob(d, which)
+		if err != nil {
+			return err
 		}
 		all, err := splitBlob(data)
 		if err != nil {
 			return fmt.Errorf("%w: rank %d of version %d", err, d.like.Members[d.lost], d.like.Key.Version)
 		}
-		x.decoded[which] = data
 		for _, part := range d.parts {
 			r := x.records[part]
 			r[which] = all[part]
@@ -185,13 +121,37 @@ func (x *fetching) decode(d *decoding, from *Store, rank int) error {
 	return nil
 }
 
-// isOneBlob says whether the parts are the parts of the last decoded blobs.
-func (x *fetching) isOneBlob(parts []int) bool {
-	for _, b := range x.decoded {
-		records, err := splitBlob(b)
-		if err != nil || !sameParts(parts, slices.Collect(maps.Keys(records))) {
-			return false
+// blob computes one of these blobs, chunk by chunk.
+func (x *fetching) blob(d *decoding, which int) (data []byte, err error) {
+	g, length := d.like.group(), d.like.Chunk[which]
+	for c := range g.k {
+		positions, numbers := d.sources(c)
+		shards := make([][]byte, g.k+g.m)
+		var recvs []future.Waiter
+		for i, n := range numbers {
+			source := d.present[positions[i]]
+			if source == x.comm.Rank() {
+				shards[n] = x.shard(d.like, which, g.stripeOf(d.lost, c), n)
+				continue
+			}
+			shards[n] = expect(make([]byte, length))
+			recvs = append(recvs, mpicx.Recv(x.comm, shards[n], source, 0))
+			x.fetched += int64(length)
 		}
+		if err := future.WaitAll(x.ctx, recvs...); err != nil {
+			return nil, err
+		}
+		chunk, err := decode(g.scheme, shards, c)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case g.k == 1:
+			return chunk, nil
+		case c == 0:
+			data = expect(make([]byte, 0, g.k*length))
+		}
+		data = append(data, chunk...)
 	}
-	return true
+	return data, nil
 }

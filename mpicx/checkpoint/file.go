@@ -9,16 +9,19 @@ import (
 	"io"
 )
 
-// A file has the part of one rank in one version. A header of 68 bytes ends with its checksum. The two
-// records of the part follow, first that of Once variables, in blocks of 1 MiB; the last block may be
-// shorter. Each block is followed by its checksum. This also covers the header's checksum and the
+// A file has the part of one rank in one version. It begins with a rawHeader and the checksum of that.
+// The two records of the part follow, first that of Once variables, in blocks of 1 MiB; the last block
+// may be shorter. Each block is followed by its checksum. This also covers the header's checksum and the
 // block's number, so a block of another file or from another place is detected. Checksums are CRC-32C,
 // numbers little-endian.
-//
-//	0  "MPICXCKP"       24  stamp of the Save   48  length of the first record
-//	8  format: 1        32  version             56  length of the second
-//	12 size of a block  40  part                64  checksum
-//	16 run              44  number of parts
+type rawHeader struct {
+	Magic         [8]byte // "MPICXCKP"
+	Format, Block uint32  // 1, and the size of a block
+	Run, Stamp    uint64  // of the Save
+	Version       uint64
+	Part, Parts   uint32    // the number of the part, and how many there are
+	Lengths       [2]uint64 // of the records
+}
 
 const (
 	magic      = "MPICXCKP"
@@ -32,32 +35,18 @@ var ErrFile = errors.New("checkpoint: bad file")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A header describes the contents of a file. The run and the stamp are those of the Save, the same in
-// all files of a version.
+// A header describes the contents of a file.
 type header struct {
-	run, stamp  uint64
-	version     int
-	part, parts int
-	lengths     [2]uint64
-}
-
-func (h *header) stored() stored {
-	return stored{h.version, h.part, h.parts, h.run, h.stamp}
+	stored
+	lengths [2]uint64
 }
 
 func (h *header) bytes() []byte {
-	le := binary.LittleEndian
-	b := append(make([]byte, 0, headerSize), magic...)
-	b = le.AppendUint32(b, format)
-	b = le.AppendUint32(b, blockSize)
-	b = le.AppendUint64(b, h.run)
-	b = le.AppendUint64(b, h.stamp)
-	b = le.AppendUint64(b, uint64(h.version))
-	b = le.AppendUint32(b, uint32(h.part))
-	b = le.AppendUint32(b, uint32(h.parts))
-	b = le.AppendUint64(b, h.lengths[0])
-	b = le.AppendUint64(b, h.lengths[1])
-	return le.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	k := h.Key
+	b, _ := binary.Append(make([]byte, 0, headerSize), binary.LittleEndian, rawHeader{
+		[8]byte([]byte(magic)), format, blockSize, k.Run, k.Origin, uint64(k.Version), uint32(h.Part), uint32(k.Parts), h.lengths,
+	})
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
 // size returns the size of the whole file.
@@ -71,24 +60,21 @@ func readHeader(r io.Reader) (h header, sum uint32, err error) {
 	if n, err := io.ReadFull(r, b); err != nil {
 		return h, 0, fmt.Errorf("%w: header of %d bytes, expected %d: %w", ErrFile, n, headerSize, err)
 	}
-	le := binary.LittleEndian
-	sum = le.Uint32(b[64:])
+	var raw rawHeader
+	rest, _ := binary.Decode(b, binary.LittleEndian, &raw)
+	sum = binary.LittleEndian.Uint32(b[rest:])
 	switch {
-	case string(b[:8]) != magic:
-		return h, 0, fmt.Errorf("%w: it begins with %q, expected %q", ErrFile, b[:8], magic)
-	case crc32.Checksum(b[:64], castagnoli) != sum:
+	case string(raw.Magic[:]) != magic:
+		return h, 0, fmt.Errorf("%w: it begins with %q, expected %q", ErrFile, raw.Magic[:], magic)
+	case crc32.Checksum(b[:rest], castagnoli) != sum:
 		return h, 0, fmt.Errorf("%w: the checksum of the header differs", ErrFile)
-	case le.Uint32(b[8:]) != format || le.Uint32(b[12:]) != blockSize:
-		return h, 0, fmt.Errorf("%w: format %d with blocks of %d bytes, expected %d and %d", ErrFile, le.Uint32(b[8:]), le.Uint32(b[12:]), format, blockSize)
+	case raw.Format != format || raw.Block != blockSize:
+		return h, 0, fmt.Errorf("%w: format %d with blocks of %d bytes, expected %d and %d", ErrFile, raw.Format, raw.Block, format, blockSize)
 	}
-	h = header{
-		run: le.Uint64(b[16:]), stamp: le.Uint64(b[24:]), version: int(le.Uint64(b[32:])),
-		part: int(le.Uint32(b[40:])), parts: int(le.Uint32(b[44:])),
-		lengths: [2]uint64{le.Uint64(b[48:]), le.Uint64(b[56:])},
-	}
+	h = header{stored{key{int(raw.Version), raw.Run, raw.Stamp, int(raw.Parts)}, int(raw.Part)}, raw.Lengths}
 	const most = 1 << 60
-	if h.lengths[0] > most || h.lengths[1] > most || h.version < 0 || h.part >= h.parts {
-		return h, 0, fmt.Errorf("%w: version %d, part %d of %d, records of %v bytes", ErrFile, h.version, h.part, h.parts, h.lengths)
+	if h.lengths[0] > most || h.lengths[1] > most || h.Key.Version < 0 || h.Part >= h.Key.Parts {
+		return h, 0, fmt.Errorf("%w: version %d, part %d of %d, records of %v bytes", ErrFile, h.Key.Version, h.Part, h.Key.Parts, h.lengths)
 	}
 	return h, sum, nil
 }
@@ -100,9 +86,9 @@ func blockSum(header uint32, number uint64, block []byte) uint32 {
 	return crc32.Update(crc32.Checksum(b, castagnoli), castagnoli, block)
 }
 
-// writeFile writes a file of two records. It sets their lengths in the header.
-func writeFile(w io.Writer, h header, records [2][]byte) error {
-	h.lengths = [2]uint64{uint64(len(records[0])), uint64(len(records[1]))}
+// writeFile writes the file of two records.
+func writeFile(w io.Writer, f stored, records [2][]byte) error {
+	h := header{f, [2]uint64{uint64(len(records[0])), uint64(len(records[1]))}}
 	head := h.bytes()
 	if _, err := w.Write(head); err != nil {
 		return err
@@ -150,10 +136,8 @@ func readFile(r io.Reader) (h header, records [2][]byte, err error) {
 	}
 	at := h.lengths[0]
 	records = [2][]byte{payload[:at:at], payload[at:]}
-	for _, record := range records {
-		if _, err := variablesOf(record); err != nil {
-			return h, records, fmt.Errorf("%w: %w", ErrFile, err)
-		}
+	if _, err := variablesOf(records[:]...); err != nil {
+		return h, records, fmt.Errorf("%w: %w", ErrFile, err)
 	}
 	return h, records, nil
 }

@@ -77,14 +77,15 @@ func TestCode(t *testing.T) {
 				}
 			}
 		}
+		rows, err := newRows(s)
+		require.NoError(t, err)
 		for j := range s.m {
-			row, err := newRow(s, j)
-			require.NoError(t, err)
-			for i := range s.k {
-				require.NoError(t, row.EncodeIdx(shards[i], i, shards[s.k+j:][:1]))
-			}
 			if s.k == 1 {
-				require.Equal(t, shards[0], shards[1+j])
+				copy(shards[1+j], shards[0])
+				continue
+			}
+			for i := range s.k {
+				require.NoError(t, rows[j].EncodeIdx(shards[i], i, shards[s.k+j:][:1]))
 			}
 		}
 		for set := range 1 << len(shards) {
@@ -142,7 +143,7 @@ func TestWriteFileOfManyBlocks(t *testing.T) {
 	vars := []*variable{variableOf(t, "x", make([]float64, 400_000))}
 	b, err := newBlob(nil, 1, vars)
 	require.NoError(t, err)
-	h := header{run: 1, stamp: 2, version: 3, part: 1, parts: 2}
+	h := stored{key{Version: 3, Run: 1, Origin: 2, Parts: 2}, 1}
 	var file bytes.Buffer
 	records := [2][]byte{emptyRecord(t), b[blobHead:]}
 	require.NoError(t, writeFile(&file, h, records))
@@ -182,7 +183,7 @@ func FuzzReadFile(f *testing.F) {
 	})
 	require.NoError(f, err)
 	var file bytes.Buffer
-	require.NoError(f, writeFile(&file, header{run: 1, stamp: 2, version: 3, part: 1, parts: 2}, [2][]byte{emptyRecord(f), blob[blobHead:]}))
+	require.NoError(f, writeFile(&file, stored{key{Version: 3, Run: 1, Origin: 2, Parts: 2}, 1}, [2][]byte{emptyRecord(f), blob[blobHead:]}))
 	f.Add(file.Bytes())
 	f.Add(file.Bytes()[:headerSize])
 	f.Add([]byte(magic))
@@ -193,7 +194,7 @@ func FuzzReadFile(f *testing.F) {
 			return
 		}
 		var again bytes.Buffer
-		require.NoError(t, writeFile(&again, h, records))
+		require.NoError(t, writeFile(&again, h.stored, records))
 		require.Equal(t, b, again.Bytes())
 	})
 }
@@ -250,8 +251,8 @@ func TestLateWriter(t *testing.T) {
 		dead.prune(former)
 		records, err := dead.base.records(0)
 		require.NoError(t, err)
-		h := header{run: dead.run, stamp: former.Origin, version: 1, parts: 1}
-		require.NoError(t, writeNew(dir, h.stored().name(), 0, func(w io.Writer) error { return writeFile(w, h, records) }))
+		f := stored{former, 0}
+		require.NoError(t, writeNew(dir, f.name(), 0, func(w io.Writer) error { return writeFile(w, f, records) }))
 
 		next, err := Open(ctx, world, Dir(dir))
 		require.NoError(t, err)

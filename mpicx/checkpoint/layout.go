@@ -6,6 +6,9 @@ import "slices"
 // parities are computed, at m other members. With k = 1 the parities are copies.
 type scheme struct{ k, m int }
 
+// chunk returns the length of a chunk of data of length n.
+func (c scheme) chunk(n uint64) uint64 { return (n + uint64(c.k) - 1) / uint64(c.k) }
+
 // A group is the members that keep each other's data, with the scheme that is possible for their
 // number. There are as many stripes as members. Stripe s has its parities at positions s … s+m-1, and
 // its data at s+m … s+m+k-1, modulo the size. No position has two shards of a stripe, so all data

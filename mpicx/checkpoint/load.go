@@ -65,9 +65,10 @@ type offer struct {
 	Loads   int
 }
 
-// A reply is sent before the data.
+// A reply is what a rank gets that has asked another one.
 type reply struct {
 	Kind uint32
+	Data []byte
 	Err  string
 }
 
@@ -87,9 +88,9 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 	if s.base != nil {
 		me.Version, me.Parts = s.base.Key.Version, s.base.parts()
 	}
-	all, f := gather(ctx, turns[0], me)
-	if f != nil {
-		return got, failure(ctx, f)
+	all, err := gather(ctx, turns[0], me)
+	if err != nil {
+		return got, turns[0].told(ctx, err)
 	}
 	// An earlier error may have ended a Load at some ranks only.
 	for _, o := range all {
@@ -106,23 +107,23 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 			inFiles = append(inFiles, o.Request)
 		}
 	}
+	var files []stored // good ones of this rank
 	if len(inFiles) > 0 && s.opts.dir != "" {
-		files, err := listDir(s.opts.dir, func(part int) bool {
+		files, err = listDir(s.opts.dir, func(part int) bool {
 			return slices.ContainsFunc(inFiles, func(r request) bool { return r.Part == part })
 		})
 		files = slices.DeleteFunc(files, func(f stored) bool { return err != nil || !isGood(s.opts.dir, f) }) // other ranks may see them
-		seen, f := gather(ctx, turns[1], files)
-		if f != nil {
-			return got, failure(ctx, f)
+		seen, err := gather(ctx, turns[1], files)
+		if err != nil {
+			return got, turns[1].told(ctx, err)
 		}
 		for rank, o := range all {
 			if from[rank] < 0 {
 				from[rank] = provider(rank, len(all), func(r int) bool { return s.file(seen[r], o.Request) != nil })
 			}
 		}
-		return s.serve(ctx, all, from, files)
 	}
-	return s.serve(ctx, all, from, nil)
+	return s.serve(ctx, all, from, files)
 }
 
 // provider returns the rank that has what a rank wants: that rank itself, or else the lowest; -1 if
@@ -143,7 +144,7 @@ func provider(rank, n int, has func(int) bool) int {
 // written.
 func (s *Store) file(files []stored, r request) (found *stored) {
 	for i, f := range files {
-		if f.Part == r.Part && f.Version == r.Version && (found == nil || slices.Contains(s.files, f.key())) {
+		if f.Part == r.Part && f.Key.Version == r.Version && (found == nil || slices.Contains(s.files, f.Key)) {
 			found = &files[i]
 		}
 	}
@@ -160,16 +161,10 @@ func (s *Store) serve(ctx context.Context, all []offer, from []int, files []stor
 		}
 		v, bad := s.find(o.Request, files)
 		if rank == me {
-			if got = v; bad != nil {
-				err = fmt.Errorf("checkpoint: %w", bad)
-			}
+			got, err = v, bad
 			continue
 		}
-		r := reply{Kind: v.kind}
-		if bad != nil {
-			r.Err = bad.Error()
-		}
-		sends = append(sends, mpicx.SendValue(s.comm, r, rank, tag), mpicx.Send(s.comm, v.data, rank, tag))
+		sends = append(sends, mpicx.SendValue(s.comm, reply{v.kind, v.data, textOf(bad)}, rank, tag))
 	}
 	if r := all[me].Request; from[me] < 0 && r.Part != None {
 		expected := fmt.Sprintf("expected version %d", all[me].Version)
@@ -183,13 +178,8 @@ func (s *Store) serve(ctx context.Context, all []offer, from []int, files []stor
 		if failed != nil {
 			return got, failed
 		}
-		if got.data, failed = mpicx.RecvSlice[byte](s.comm, from[me], tag).Get(ctx); failed != nil {
-			return got, failed
-		}
-		if got.kind = r.Kind; r.Err != "" {
-			err = fmt.Errorf("checkpoint: rank %d: %s", from[me], r.Err)
-		}
-		s.count(func(c *Stats) { c.Fetched += int64(len(got.data)) })
+		got, err = saved{r.Kind, r.Data}, ofRank(from[me], r.Err, false, nil)
+		s.count(func(c *Stats) { c.Fetched += int64(len(r.Data)) })
 	}
 	if failed := future.WaitAll(ctx, sends...); failed != nil {
 		return got, failed
@@ -209,14 +199,13 @@ func (s *Store) find(r request, files []stored) (saved, error) {
 	if err != nil {
 		return saved{}, err
 	}
-	for _, record := range records {
-		vars, err := variablesOf(record)
-		if err != nil {
-			return saved{}, err
-		}
-		if v, ok := vars[r.Name]; ok {
-			return v, nil
-		}
+	vars, err := variablesOf(records[:]...)
+	if err != nil {
+		return saved{}, err
 	}
-	return saved{}, fmt.Errorf("version %d of rank %d has no variable %q", r.Version, r.Part, r.Name)
+	v, ok := vars[r.Name]
+	if !ok {
+		err = fmt.Errorf("checkpoint: version %d of rank %d has no variable %q", r.Version, r.Part, r.Name)
+	}
+	return v, err
 }

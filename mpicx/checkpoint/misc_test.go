@@ -305,6 +305,48 @@ func TestSaveWhoseContextEnds(t *testing.T) {
 	})
 }
 
+// A Save that has nothing to wait for does not need its context.
+func TestSaveAfterTheContext(t *testing.T) {
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		st, x, err := open(ctx, world)
+		if err != nil {
+			return err
+		}
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		f := st.Save(over, 1)
+		*x = nil
+		v, err := st.Restore(ctx)
+		require.NoError(t, errors.Join(f.Wait(ctx), err))
+		require.Equal(t, 1, v)
+		require.Equal(t, value(world.Rank(), 0), *x)
+		return st.Close(ctx)
+	})
+}
+
+type explosive struct{}
+
+func (explosive) GobEncode() ([]byte, error) { panic("encoded") }
+func (*explosive) GobDecode([]byte) error    { return nil }
+
+// A panic of a variable's own encoder is the rank's.
+func TestSaveThatPanics(t *testing.T) {
+	err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+		st, _, err := open(ctx, world)
+		if err != nil {
+			return err
+		}
+		if world.Rank() == 1 {
+			st.Protect("y", new(explosive))
+		}
+		return st.Save(ctx, 1).Wait(ctx)
+	}, mpicx.WithRanks(3))
+	p, ok := errors.AsType[*mpicx.PanicError](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, 1, p.Rank)
+	require.Equal(t, "encoded", p.Value)
+}
+
 // Ranks that save different versions at a time are told so.
 func TestDifferentVersions(t *testing.T) {
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {

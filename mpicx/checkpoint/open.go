@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -22,7 +23,7 @@ func Open(ctx context.Context, comm *mpicx.Comm, opts ...Option) (*Store, error)
 	if err != nil {
 		return nil, err
 	}
-	return open(ctx, comm, o, nil)
+	return open(ctx, comm, &Store{opts: o, saved: -1})
 }
 
 // Rejoin moves a store to another communicator, after Shrink or Replace. It is collective:
@@ -40,7 +41,7 @@ func (s *Store) Rejoin(ctx context.Context, comm *mpicx.Comm) (*Store, error) {
 	if err := s.settle(ctx); err != nil {
 		return nil, err
 	}
-	return open(ctx, comm, s.opts, s)
+	return open(ctx, comm, s)
 }
 
 // An introduction is a rank's contribution to the first meeting in Open.
@@ -52,30 +53,28 @@ type introduction struct {
 	Err     string
 }
 
-func open(ctx context.Context, comm *mpicx.Comm, o *options, from *Store) (*Store, error) {
+// open opens a store in the place of another one, which may be empty.
+func open(ctx context.Context, comm *mpicx.Comm, from *Store) (*Store, error) {
 	own, err := comm.Dup().Get(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{comm: own, opts: o, saved: -1, hasOnce: -1}
-	if from != nil {
-		s.vars, s.err, s.stamp, s.saves, s.saved, s.stats = slices.Clone(from.vars), from.err, from.stamp, from.saves, from.saved, from.Stats()
-		s.run = from.run
+	s := &Store{
+		comm: own, opts: from.opts, run: from.run, vars: slices.Clone(from.vars), err: from.err, hasOnce: -1,
+		stamp: from.stamp, saves: from.saves, saved: from.saved, stats: from.Stats(),
 	}
 	if err := s.enter(ctx, from); err != nil {
 		abandon(ctx, own)
 		return nil, err
 	}
-	if from != nil {
-		abandon(ctx, from.comm)
-	}
+	abandon(ctx, from.comm)
 	return s, nil
 }
 
 // abandon closes a communicator if it is broken. If it is not, the other ranks may not know that it is
 // not used any more, so it stays open.
 func abandon(ctx context.Context, c *mpicx.Comm) {
-	if c.Revoked() {
+	if c != nil && c.Revoked() {
 		_ = c.Close(ctx) // waits for nobody
 	}
 }
@@ -89,51 +88,45 @@ func (s *Store) enter(ctx context.Context, from *Store) error {
 	if err != nil {
 		return err
 	}
-	return s.recover(ctx, from, me)
+	if err := s.recover(ctx, from, me); err != nil {
+		return err
+	}
+	all, f := s.take("Open", 1)
+	if f != nil {
+		return f.Wait(ctx)
+	}
+	return all[0].told(ctx, s.agree(ctx, all[0]))
 }
 
 // introduce determines the groups.
 func (s *Store) introduce(ctx context.Context) error {
 	o, rank := s.opts, s.comm.Rank()
-	me := introduction{hook.Machine(s.comm), rand.Uint64(), s.run, [4]int{o.k, o.m, o.every, o.keep}, ""}
+	me := introduction{Machine: hook.Machine(s.comm), Nonce: rand.Uint64(), Run: s.run, Options: [4]int{o.k, o.m, o.every, o.keep}}
 	var bad error
 	if o.dir != "" {
 		if bad = prepareDir(o.dir, rank); bad == nil && rank == 0 {
 			bad = os.WriteFile(token(o.dir, me.Nonce), nil, 0o666)
 		}
-		if bad != nil {
-			me.Err = bad.Error()
-		}
 	}
+	me.Err = textOf(bad)
 	all, err := meet(ctx, s, "Open", me)
 	if err != nil {
 		return err
 	}
-	machines, options := make([]int, len(all)), make([][4]int, len(all))
+	machines := make([]int, len(all))
 	for r, other := range all {
-		machines[r], options[r] = other.Machine, other.Options
-		if other.Err != "" {
-			return refused(r, rank, other.Err, bad)
+		if err := ofRank(r, other.Err, r == rank, bad); err != nil {
+			return err
 		}
-		if s.run == 0 {
-			s.run = other.Run
+		if other.Options != all[0].Options {
+			return fmt.Errorf("checkpoint: options of rank %d (k, m, Every, Keep; the last two are 0 without Dir) are %v, expected %v as at rank 0", r, other.Options, all[0].Options)
 		}
+		machines[r], s.run = other.Machine, cmp.Or(s.run, other.Run)
 	}
-	if wrong := differs(options); wrong != "" {
-		return fmt.Errorf("checkpoint: %s", wrong)
-	}
-	if s.run == 0 {
-		s.run = all[0].Nonce
-	}
+	s.run = cmp.Or(s.run, all[0].Nonce)
 	s.group, s.position = groupOf(rank, machines, o.scheme)
-	if s.group.k > 1 {
-		for j := range s.group.m {
-			row, err := newRow(s.group.scheme, j)
-			if err != nil {
-				return err
-			}
-			s.rows = append(s.rows, row)
-		}
+	if s.rows, err = newRows(s.group.scheme); err != nil {
+		return err
 	}
 	if o.dir != "" {
 		_, err := os.Stat(token(o.dir, all[0].Nonce))
@@ -161,61 +154,62 @@ func (s *Store) look(ctx context.Context) (me inventory, err error) {
 	if rank == 0 {
 		_ = prepareDir(dir, 0) // removes the token
 	}
-	s.found, err = listDir(dir, func(part int) bool { return !s.shared || part%n == rank })
+	s.found, me.err = listDir(dir, func(part int) bool { return !s.shared || part%n == rank })
 	for _, f := range s.found {
-		s.stamp = max(s.stamp, f.Stamp) // later Saves are newer than the files of any job
+		s.stamp = max(s.stamp, f.Key.Origin) // later Saves are newer than the files of any job
 		if isGood(dir, f) {
 			me.Files = append(me.Files, f)
 		} else {
-			me.Bad = append(me.Bad, f)
+			me.Counted = append(me.Counted, f.Key)
 		}
 	}
-	if err == nil && (!s.shared || rank == 0) {
-		me.Listed, me.Torn, err = readManifest(dir)
-	}
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	errs, failed := meet(ctx, s, "Open", text)
-	if failed != nil {
-		return me, failed
-	}
-	for r, text := range errs {
-		if text != "" {
-			return me, refused(r, rank, text, err)
-		}
+	if me.err == nil && (!s.shared || rank == 0) {
+		var listed []key
+		listed, me.Torn, me.err = readManifest(dir)
+		me.Counted = append(me.Counted, listed...)
 	}
 	return me, nil
 }
 
-// refused is the error of a directory that rank r can't use. Err is its cause at this rank.
-func refused(r, rank int, text string, err error) error {
-	if r == rank {
-		return fmt.Errorf("checkpoint: rank %d: %w", r, err)
+// textOf and ofRank carry the error of a directory to all ranks.
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// ofRank returns the error of rank r, or nil if it has none. At that rank it keeps its cause.
+func ofRank(r int, text string, isMine bool, cause error) error {
+	switch {
+	case text == "":
+		return nil
+	case isMine:
+		return fmt.Errorf("checkpoint: rank %d: %w", r, cause)
 	}
 	return fmt.Errorf("checkpoint: rank %d: %s", r, text)
 }
 
-// recover retrieves the newest version of which nothing is missing.
+// recover retrieves the newest version of which nothing is missing, unless a directory is unreadable.
 func (s *Store) recover(ctx context.Context, from *Store, me inventory) error {
-	me.Saved, me.Stamp = s.saved, s.stamp
-	if from != nil {
-		me.Slots, me.Lost = from.describe((*slot).isGood), from.lost
-	}
+	me.Saved, me.Stamp, me.Err = s.saved, s.stamp, textOf(me.err)
+	me.Slots, me.Lost = from.describe((*slot).isGood), from.lost
 	for {
 		all, err := meet(ctx, s, "Open", me)
 		if err != nil {
 			return err
 		}
-		for _, o := range all {
+		for r, o := range all {
+			if err := ofRank(r, o.Err, r == s.comm.Rank(), me.err); err != nil {
+				return err
+			}
 			s.stamp = max(s.stamp, o.Stamp)
 		}
 		s.note(all)
 		p, lost := choose(all)
 		if p == nil {
 			s.lost = lost
-			return s.begin(ctx)
+			return nil
 		}
 		got, bad, err := p.fetch(ctx, s, from)
 		if err != nil {
@@ -229,42 +223,30 @@ func (s *Store) recover(ctx context.Context, from *Store, me inventory) error {
 			}
 			if slices.Max(worst) > 0 {
 				me.Files = slices.DeleteFunc(me.Files, func(f stored) bool { return slices.Contains(bad, f) })
-				me.Bad = append(me.Bad, bad...)
+				for _, f := range bad {
+					me.Counted = append(me.Counted, f.Key)
+				}
 				continue
 			}
 		}
 		s.rebuild(p, from, got)
-		return s.begin(ctx)
+		return nil
 	}
-}
-
-// begin agrees on the version with which the store begins.
-func (s *Store) begin(ctx context.Context) error {
-	all, f := s.take("Open", 1)
-	if f != nil {
-		return f.Wait(ctx)
-	}
-	if f := s.agree(ctx, all[0]); f != nil {
-		return failure(ctx, f)
-	}
-	return nil
 }
 
 // note notes which versions have files.
 func (s *Store) note(all []inventory) {
 	s.files = nil
-	parts := make(map[key]map[int]bool)
+	seen, parts := make(map[stored]bool), make(map[key]int)
 	for _, inv := range all {
 		for _, f := range inv.Files {
-			if parts[f.key()] == nil {
-				parts[f.key()] = make(map[int]bool)
+			if seen[f] {
+				continue
 			}
-			parts[f.key()][f.Part] = true
-		}
-	}
-	for k, have := range parts {
-		if len(have) == k.Parts {
-			s.noteFiles(k)
+			seen[f] = true
+			if parts[f.Key]++; parts[f.Key] == f.Key.Parts {
+				s.noteFiles(f.Key)
+			}
 		}
 	}
 }
@@ -294,15 +276,18 @@ func (s *Store) prune(k key) {
 		return
 	}
 	oldest, rank, n := s.files[len(s.files)-1], s.comm.Rank(), s.comm.Size()
-	prune(s.opts.dir, func(f stored) bool {
-		known := f.Run == s.run && f.Stamp < k.Origin || slices.Contains(s.found, f)
-		return !known || newest(f.key(), oldest) <= 0
-	}, func(part int) bool { return part == rank || s.shared && part%n == rank })
+	files, _ := listDir(s.opts.dir, func(part int) bool { return part == rank || s.shared && part%n == rank })
+	for _, f := range files {
+		known := f.Key.Run == s.run && f.Key.Origin < k.Origin || slices.Contains(s.found, f)
+		if known && newest(f.Key, oldest) > 0 {
+			_ = os.Remove(filepath.Join(s.opts.dir, f.name()))
+		}
+	}
 }
 
 // rebuild makes a slot of the recovered version. Until this is protected, the old slots of this version
 // and of older ones are kept: the version may not have counted, and more ranks may die.
-func (s *Store) rebuild(p *retrieval, from *Store, got *fetching) {
+func (s *Store) rebuild(p *retrieval, from *Store, records map[int][2][]byte) {
 	all := p.held()
 	held := make([][]int, len(s.group.members))
 	for i, r := range s.group.members {
@@ -310,37 +295,19 @@ func (s *Store) rebuild(p *retrieval, from *Store, got *fetching) {
 	}
 	s.stamp++
 	o := &slot{holding: s.holding(p.key, held), good: true, rebuilt: true}
-	var old *slot
-	if from != nil {
-		for _, f := range from.slots {
-			if !f.good || newest(f.Key, p.key) < 0 {
-				continue
-			}
-			s.slots = append(s.slots, f)
-			if f.Key == p.key && (old == nil || f.Stamp > old.Stamp) {
-				old = f
-			}
+	old := from.slotOf(p.key)
+	s.slots = slices.DeleteFunc(slices.Clone(from.slots), func(f *slot) bool { return !f.good || newest(f.Key, p.key) < 0 })
+	share := old != nil && slices.Equal(slices.Sorted(slices.Values(o.parts())), slices.Sorted(slices.Values(old.parts())))
+	for i := range o.blobs {
+		if share {
+			o.blobs[i], old.lent = old.blobs[i].lend(), true
+			continue
 		}
-	}
-	parts := o.parts()
-	switch {
-	case old != nil && sameParts(parts, old.parts()):
-		o.blobs = [2]*blob{old.blobs[0].lend(), old.blobs[1].lend()}
-		old.lent = true
-	case len(p.keep[s.comm.Rank()]) == 0 && got.isOneBlob(parts):
-		o.blobs = [2]*blob{{data: got.decoded[0]}, {data: got.decoded[1]}}
-	default:
-		for i := range o.blobs {
-			var some [][]byte
-			for _, part := range parts {
-				some = append(some, got.records[part][i])
-			}
-			o.blobs[i] = &blob{data: joinBlob(some)}
+		var some [][]byte
+		for _, part := range o.parts() {
+			some = append(some, records[part][i])
 		}
+		o.blobs[i] = &blob{data: joinBlob(some)}
 	}
 	s.slots = append(s.slots, o)
-}
-
-func sameParts(a, b []int) bool {
-	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }

@@ -1,9 +1,6 @@
 package checkpoint
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // An Option says how a [Store] keeps what is saved.
 type Option func(*options)
@@ -39,10 +36,8 @@ func read(opts []Option) (*options, error) {
 }
 
 // Partner has r other ranks keep a copy of each rank's data. All data survive the loss of any r
-// ranks of a group, so of more ranks in all if they are of different groups. A rank keeps 1+r
-// times its data for each of two versions, and sends r times its data in a Save. Partner(1) is
-// the default. With Partner(0) each rank keeps only its own data. [RS] takes less memory, and
-// more work.
+// ranks of a group, so of more ranks in all if they are of different groups. Partner(1) is the
+// default. With Partner(0) each rank keeps only its own data. [RS] takes less memory, and more work.
 func Partner(r int) Option {
 	return func(o *options) {
 		if r < 0 || r > 255 {
@@ -53,10 +48,8 @@ func Partner(r int) Option {
 }
 
 // RS has groups of k+m or some more ranks keep each other's data by a Reed-Solomon code. All
-// data survive the loss of any m ranks of each group. A rank keeps 1+m/k times its data for
-// each of two versions, and sends m times its data in a Save, during which it needs m/k times
-// its data in addition. RS(1, r) is Partner(r). With fewer than k+m ranks k is smaller, and
-// with fewer than m+1 ranks m is, too.
+// data survive the loss of any m ranks of each group. RS(1, r) is Partner(r). With fewer than
+// k+m ranks k is smaller, and with fewer than m+1 ranks m is, too.
 func RS(k, m int) Option {
 	return func(o *options) {
 		if k < 1 || m < 0 || k+m > 256 {
@@ -115,14 +108,4 @@ func Keep(n int) DirOption {
 		}
 		o.keep = n
 	}
-}
-
-// differs says how options differ that have to be the same at all ranks, or returns "".
-func differs(all [][4]int) string {
-	for r, o := range all {
-		if !slices.Equal(o[:], all[0][:]) {
-			return fmt.Sprintf("options of rank %d (k, m, Every, Keep; the last two are 0 without Dir) are %v, expected %v as at rank 0", r, o, all[0])
-		}
-	}
-	return ""
 }

@@ -210,45 +210,41 @@ type saved struct {
 	data []byte
 }
 
-// variablesOf returns the variables of a record, by name.
-func variablesOf(record []byte) (map[string]saved, error) {
-	if len(record) < headLen {
-		return nil, errRecord
-	}
-	count := binary.LittleEndian.Uint32(record[4:])
+// variablesOf returns the variables of records, by name.
+func variablesOf(records ...[]byte) (map[string]saved, error) {
 	vars := make(map[string]saved)
-	b := record[headLen:]
-	for range count {
+	for _, b := range records {
 		if len(b) < headLen {
 			return nil, errRecord
 		}
-		kind := binary.LittleEndian.Uint32(b)
-		name, data := uint64(binary.LittleEndian.Uint32(b[4:])), binary.LittleEndian.Uint64(b[8:])
+		count := binary.LittleEndian.Uint32(b[4:])
 		b = b[headLen:]
-		if name > uint64(len(b)) || data > uint64(len(b)) || uint64(padded(int(name)))+uint64(padded(int(data))) > uint64(len(b)) {
+		for range count {
+			if len(b) < headLen {
+				return nil, errRecord
+			}
+			kind := binary.LittleEndian.Uint32(b)
+			name, data := uint64(binary.LittleEndian.Uint32(b[4:])), binary.LittleEndian.Uint64(b[8:])
+			b = b[headLen:]
+			if name > uint64(len(b)) || data > uint64(len(b)) || uint64(padded(int(name)))+uint64(padded(int(data))) > uint64(len(b)) {
+				return nil, errRecord
+			}
+			at := padded(int(name))
+			vars[string(b[:name])] = saved{kind, b[at:][:data:data]}
+			b = b[at+padded(int(data)):]
+		}
+		if len(b) > 0 {
 			return nil, errRecord
 		}
-		at := padded(int(name))
-		vars[string(b[:name])] = saved{kind, b[at:][:data:data]}
-		b = b[at+padded(int(data)):]
-	}
-	if len(b) > 0 {
-		return nil, errRecord
 	}
 	return vars, nil
 }
 
 // restore sets all variables from the records, or none.
 func restore(vars []*variable, records ...[]byte) error {
-	all := make(map[string]saved)
-	for _, r := range records {
-		some, err := variablesOf(r)
-		if err != nil {
-			return err
-		}
-		for name, s := range some {
-			all[name] = s
-		}
+	all, err := variablesOf(records...)
+	if err != nil {
+		return err
 	}
 	var sets []func()
 	for _, x := range vars {

@@ -3,7 +3,6 @@ package checkpoint
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/timeline"
@@ -36,35 +35,38 @@ func (s *Store) Restore(ctx context.Context) (version int, err error) {
 	if err := s.settle(ctx); err != nil {
 		return 0, err
 	}
-	if f := s.agree(ctx, all[0]); f != nil {
-		return 0, failure(ctx, f)
-	}
-	switch {
-	case s.base == nil && s.lost != nil:
-		return 0, s.lost
-	case s.base == nil:
-		return 0, ErrNone
+	if err := s.agree(ctx, all[0]); err != nil {
+		return 0, all[0].told(ctx, err)
 	}
 	b := s.base
-	if b.rebuilt { // after the variables are set, because protecting appends to the data
-		defer s.protect(all[1])
+	if b == nil {
+		if s.lost != nil {
+			return 0, s.lost
+		}
+		return 0, ErrNone
 	}
-	switch mine := b.mine(); {
-	case s.err != nil:
+	if b.rebuilt { // after the variables are set, because protecting appends to the data
+		defer func() {
+			all[1].used, s.pending = true, all[1].f
+			go s.protect(all[1])
+		}()
+	}
+	if s.err != nil {
 		return 0, s.err
-	case mine < 0:
+	}
+	mine := b.mine()
+	if mine < 0 {
 		return 0, &PartsError{b.Key.Version, b.Key.Parts, s.comm.Size()}
-	default:
-		records, err := b.records(mine)
-		if err == nil {
-			err = restore(s.vars, records[once], records[changing])
-		}
-		if err != nil {
-			return 0, err
-		}
-		if b.Key.Parts == s.comm.Size() && slices.Equal(b.parts(), []int{s.comm.Rank()}) {
-			s.hasOnce = s.once // base has the Once variables, as this rank's part
-		}
+	}
+	records, err := b.records(mine)
+	if err == nil {
+		err = restore(s.vars, records[once], records[changing])
+	}
+	if err != nil {
+		return 0, err
+	}
+	if s.isOwn(b) {
+		s.hasOnce = s.once // base has the Once variables, as this rank's part
 	}
 	s.count(func(c *Stats) { c.Restores++ })
 	hook.Happened(s.comm, timeline.Restore, fmt.Sprint("version ", b.Key.Version))

@@ -8,14 +8,15 @@ import (
 // An inventory is a rank's contribution to the meeting of all ranks in Open and Rejoin.
 type inventory struct {
 	Slots []holding
-	Files []stored
-	Bad   []stored // files that are damaged
+	Files []stored // that are not damaged
 	Stamp uint64
 	Saved int // the newest version that counted, as far as this rank knows; -1: none
 
-	Listed []key      // versions in a manifest that this rank has read
-	Torn   bool       // it could not be read
-	Lost   *LostError // what was lost before, of which nothing may be left
+	Counted []key      // versions in a manifest, or with a damaged file: an interrupted Save leaves none
+	Torn    bool       // the manifest could not be read
+	Lost    *LostError // what was lost before, of which nothing may be left
+	Err     string     // why the directory is unreadable
+	err     error      // the same at this rank
 }
 
 // A retrieval says how all ranks together get all parts of a version. It depends on the inventories
@@ -23,6 +24,7 @@ type inventory struct {
 type retrieval struct {
 	key
 	keep    [][]int // by rank: the parts that it has in memory and keeps
+	adopted [][]int // by rank: the parts that it gets
 	decodes []decoding
 	reads   []reading
 	mine    []int // by rank: its own part; -1: none
@@ -46,37 +48,30 @@ type reading struct {
 }
 
 // choose returns the retrieval of the newest version of which nothing is missing. If there is none, it
-// returns what is missing of the newest version that counted, if one did: if a rank knows of one, a
-// manifest lists it, or it has a damaged file, because an interrupted Save leaves none.
+// returns what is missing of the newest version that counted, if one did.
 func choose(all []inventory) (*retrieval, *LostError) {
-	var keys []key
+	var keys, counted []key
 	var lost, before *LostError
-	saved, torn, counted := -1, false, make(map[key]bool)
+	saved, torn := -1, false
 	for _, inv := range all {
 		saved, torn = max(saved, inv.Saved), torn || inv.Torn
 		for _, h := range inv.Slots {
 			keys = append(keys, h.Key)
 		}
 		for _, f := range inv.Files {
-			keys = append(keys, f.key())
+			keys = append(keys, f.Key)
 		}
-		for _, f := range inv.Bad {
-			keys = append(keys, f.key())
-			counted[f.key()] = true
-		}
-		for _, k := range inv.Listed {
-			keys = append(keys, k)
-			counted[k] = true
-		}
+		counted = append(counted, inv.Counted...)
 		before = cmp.Or(before, inv.Lost)
 	}
+	keys = append(keys, counted...)
 	slices.SortFunc(keys, newest)
 	for _, k := range slices.Compact(keys) {
 		p, missing := retrievalOf(k, all)
 		if len(missing) == 0 {
 			return p, nil
 		}
-		if lost == nil && (torn || counted[k] || k.Version <= saved) {
+		if lost == nil && (torn || slices.Contains(counted, k) || k.Version <= saved) {
 			lost = &LostError{k.Version, missing}
 		}
 	}
@@ -87,11 +82,9 @@ func choose(all []inventory) (*retrieval, *LostError) {
 }
 
 func retrievalOf(k key, all []inventory) (_ *retrieval, missing []int) {
-	p := &retrieval{key: k, keep: make([][]int, len(all)), mine: make([]int, len(all))}
-	owner := make([]int, k.Parts)
-	for i := range owner {
-		owner[i] = -1
-	}
+	n := len(all)
+	p := &retrieval{key: k, keep: make([][]int, n), adopted: make([][]int, n), mine: make([]int, n)}
+	owner := slices.Repeat([]int{-1}, k.Parts)
 	own := p.own(all)
 	for _, adopted := range []bool{false, true} { // the rank that has saved a part is preferred to one that has adopted it
 		for r, h := range own {
@@ -106,8 +99,9 @@ func retrievalOf(k key, all []inventory) (_ *retrieval, missing []int) {
 			}
 		}
 	}
-	p.decode(all, owner)
-	p.read(all, owner)
+	groups := p.groups(all)
+	p.decode(groups, owner)
+	p.read(all, p.places(groups), owner)
 	for part, r := range owner {
 		if r < 0 {
 			missing = append(missing, part)
@@ -132,8 +126,7 @@ func (p *retrieval) own(all []inventory) []*holding {
 
 // decode plans the decodings of lost members of groups. The rank in the place of a lost member adopts
 // its parts, or else the next member of the group.
-func (p *retrieval) decode(all []inventory, owner []int) {
-	groups := p.groups(all)
+func (p *retrieval) decode(groups []*decoding, owner []int) {
 	places := p.places(groups)
 	for _, g := range groups {
 		for lost, r := range g.present {
@@ -170,7 +163,7 @@ func (p *retrieval) decode(all []inventory, owner []int) {
 }
 
 func (p *retrieval) adopt(owner []int, places map[int]int, part, adopter int) {
-	owner[part] = adopter
+	owner[part], p.adopted[adopter] = adopter, append(p.adopted[adopter], part)
 	if at, ok := places[part]; ok && at == adopter && p.mine[adopter] < 0 {
 		p.mine[adopter] = part
 	}
@@ -259,14 +252,13 @@ func (d *decoding) possible() bool {
 
 // read plans for parts that are in files only. The rank in the place of a part adopts it. The ranks
 // share the parts that have no rank in their place.
-func (p *retrieval) read(all []inventory, owner []int) {
-	places := p.places(p.groups(all))
+func (p *retrieval) read(all []inventory, places map[int]int, owner []int) {
 	for part, r := range owner {
 		if r >= 0 {
 			continue
 		}
 		for reader := range all {
-			i := slices.IndexFunc(all[reader].Files, func(f stored) bool { return f.Part == part && f.key() == p.key })
+			i := slices.IndexFunc(all[reader].Files, func(f stored) bool { return f.Part == part && f.Key == p.key })
 			if i < 0 {
 				continue
 			}
@@ -283,25 +275,10 @@ func (p *retrieval) read(all []inventory, owner []int) {
 
 // held returns the parts of each rank after the retrieval, its own first or, if it has none, -1.
 func (p *retrieval) held() [][]int {
-	held := make([][]int, len(p.keep))
-	for r := range held {
-		held[r] = []int{p.mine[r]}
-	}
-	add := func(r int, parts ...int) {
-		for _, part := range parts {
-			if part != p.mine[r] {
-				held[r] = append(held[r], part)
-			}
-		}
-	}
-	for r, parts := range p.keep {
-		add(r, parts...)
-	}
-	for _, d := range p.decodes {
-		add(d.adopter, d.parts...)
-	}
-	for _, f := range p.reads {
-		add(f.adopter, f.file.Part)
+	held := make([][]int, len(p.mine))
+	for r, mine := range p.mine {
+		others := slices.DeleteFunc(slices.Concat(p.keep[r], p.adopted[r]), func(part int) bool { return part == mine })
+		held[r] = append([]int{mine}, others...)
 	}
 	return held
 }

@@ -59,6 +59,9 @@ type holding struct {
 
 func (h *holding) group() group { return group{h.Members, scheme{h.K, h.M}} }
 
+// isLike says whether o is of the same version and layout.
+func (h *holding) isLike(o holding) bool { return o.Key == h.Key && o.Stamp == h.Stamp }
+
 // mine returns this rank's own part, or -1.
 func (h *holding) mine() int { return h.Held[h.Pos][0] }
 
@@ -112,6 +115,16 @@ func (s *slot) records(part int) (records [2][]byte, err error) {
 		records[i] = all[part]
 	}
 	return records, nil
+}
+
+// slotOf returns the newest slot of a version, or nil.
+func (s *Store) slotOf(k key) (found *slot) {
+	for _, o := range s.slots {
+		if o.good && o.Key == k && (found == nil || o.Stamp > found.Stamp) {
+			found = o
+		}
+	}
+	return found
 }
 
 // parts returns the parts that the slot has.

@@ -2,9 +2,9 @@ package checkpoint
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/gob"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -33,19 +33,19 @@ type Store struct {
 	run      uint64                // of the job
 	shared   bool                  // all ranks see the same directory
 
-	// The goroutine that calls the methods owns these fields while no operation is pending. A
-	// pending Save owns the slot that it saves.
+	// The goroutine that calls the methods owns these fields.
 
-	vars    []*variable
-	err     error // of Protect
-	once    int   // number of Once variables that were protected; only the program's goroutine changes it
-	hasOnce int   // how many of them base has
+	vars []*variable
+	err  error // of Protect
+	once int   // number of Once variables that were protected
+	// pending is the last Save or Restore that protects data in the background; nil: there was none.
+	// Until it is done, its goroutine owns the fields below.
+	pending *future.Future[struct{}]
+
+	hasOnce int // how many Once variables base has
 	slots   []*slot
 	base    *slot      // the newest version that all ranks have, and know that all have; nil: none
 	lost    *LostError // nil: nothing was lost when the store was opened
-	pending *future.Future[struct{}]
-	// late is a Save whose context has ended. Until it is done it owns all of these fields.
-	late *future.Future[struct{}]
 	// unsure is the error that has ended the last Save here, perhaps not at other ranks. Until the
 	// next agreement, base is only what this rank knows.
 	unsure error
@@ -80,14 +80,11 @@ func (s *Store) Protect(name string, v any, opts ...ProtectOption) {
 	for _, opt := range opts {
 		opt(x)
 	}
-	if i := slices.IndexFunc(s.vars, func(x *variable) bool { return x.name == name }); i >= 0 && s.vars[i].once == x.once {
-		s.vars[i] = x
-		return
-	}
-	s.vars = append(slices.DeleteFunc(s.vars, func(x *variable) bool { return x.name == name }), x)
-	if x.once {
+	old := slices.IndexFunc(s.vars, func(x *variable) bool { return x.name == name })
+	if x.once && (old < 0 || !s.vars[old].once) {
 		s.once++
 	}
+	s.vars = append(slices.DeleteFunc(s.vars, func(x *variable) bool { return x.name == name }), x)
 }
 
 // A ProtectOption says how a variable is saved.
@@ -105,24 +102,10 @@ func (s *Store) of(which int) []*variable {
 // settle waits until the pending operation has ended. It does not take errors that the program is to be
 // told of: the next operation reports them.
 func (s *Store) settle(ctx context.Context) error {
-	if s.late != nil {
-		if err := await(ctx, s.late); err != nil {
-			return err
-		}
-		s.late = nil
-	}
-	return s.settlePending(ctx)
-}
-
-func (s *Store) settlePending(ctx context.Context) error {
 	if s.pending == nil {
 		return nil
 	}
-	if err := await(ctx, s.pending); err != nil {
-		return err
-	}
-	s.pending = nil
-	return nil
+	return await(ctx, s.pending)
 }
 
 // await waits until f is done, however it ends.
@@ -174,12 +157,12 @@ func (all turns) pass() {
 	}
 }
 
-// gather returns each rank's contribution. If there is an error, the future is not nil, and its Wait
-// returns the error.
-func gather[T any](ctx context.Context, t *turn, v T) ([]T, *future.Future[struct{}]) {
+// gather returns each rank's contribution. If it is ended by an error of the communicator, the program
+// is told of that by told.
+func gather[T any](ctx context.Context, t *turn, v T) ([]T, error) {
 	var b bytes.Buffer
 	if err := gob.NewEncoder(&b).Encode(&v); err != nil {
-		return nil, future.Failed[struct{}](err)
+		panic(err) // the types of contributions are ours
 	}
 	t.used = true
 	a := &collective.AllgatherAny{GatherAny: collective.GatherAny{Send: b.Bytes()}}
@@ -189,42 +172,37 @@ func gather[T any](ctx context.Context, t *turn, v T) ([]T, *future.Future[struc
 		t.op.End(err)
 	})
 	if err := await(ctx, t.f); err != nil {
-		return nil, future.Failed[struct{}](err)
+		return nil, err
 	}
 	if ended != nil {
-		return nil, t.f
+		return nil, ended
 	}
 	all := make([]T, len(a.Parts))
 	for r, part := range a.Parts {
 		if err := gob.NewDecoder(bytes.NewReader(part)).Decode(&all[r]); err != nil {
-			return nil, future.Failed[struct{}](fmt.Errorf("checkpoint: from rank %d: %w", r, err))
+			return nil, fmt.Errorf("checkpoint: from rank %d: %w", r, err)
 		}
 	}
 	return all, nil
 }
 
-// meet is a gather with its own turn, which returns the error.
+// told returns the error of a gather as a Wait reports it.
+func (t *turn) told(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	return cmp.Or(t.f.Wait(ctx), err)
+}
+
+// meet is a gather with its own turn.
 func meet[T any](ctx context.Context, s *Store, name string, v T) ([]T, error) {
 	all, f := s.take(name, 1)
 	if f != nil {
 		return nil, f.Wait(ctx)
 	}
-	got, f := gather(ctx, all[0], v)
-	if f != nil {
-		return nil, failure(ctx, f)
-	}
-	return got, nil
+	got, err := gather(ctx, all[0], v)
+	return got, all[0].told(ctx, err)
 }
-
-// failure waits for the error of a future that has one.
-func failure(ctx context.Context, f *future.Future[struct{}]) error {
-	if err := f.Wait(ctx); err != nil {
-		return err
-	}
-	return errOther
-}
-
-var errOther = errors.New("checkpoint: an error came in the meantime")
 
 // A state is a rank's contribution to an agreement.
 type state struct {
@@ -236,10 +214,10 @@ type state struct {
 }
 
 // agree agrees with all ranks which versions they have. base is the newest that counts at all ranks.
-func (s *Store) agree(ctx context.Context, t *turn) *future.Future[struct{}] {
-	all, f := gather(ctx, t, state{s.describe((*slot).counts), s.files, s.stamp, s.saves, s.saved})
-	if f != nil {
-		return f
+func (s *Store) agree(ctx context.Context, t *turn) error {
+	all, err := gather(ctx, t, state{s.describe((*slot).counts), s.files, s.stamp, s.saves, s.saved})
+	if err != nil {
+		return err
 	}
 	s.epoch, s.unsure, s.base = t.op.Epoch(), nil, nil
 	for _, o := range all {
@@ -249,31 +227,20 @@ func (s *Store) agree(ctx context.Context, t *turn) *future.Future[struct{}] {
 		}
 	}
 	s.stamp++
-	var best *holding
-	for i := range all[0].Slots {
-		h := &all[0].Slots[i]
-		if everywhere(h, all) && (best == nil || h.Key.Version > best.Key.Version || h.Key.Version == best.Key.Version && h.Stamp > best.Stamp) {
-			best = h
+	rebuilt := false
+	for _, o := range s.slots {
+		everywhere, whole := true, true
+		for _, other := range all {
+			i := slices.IndexFunc(other.Slots, o.isLike)
+			everywhere = everywhere && i >= 0
+			whole = whole && i >= 0 && other.Slots[i].Whole
+		}
+		if b := s.base; everywhere && (b == nil || cmp.Or(cmp.Compare(o.Key.Version, b.Key.Version), cmp.Compare(o.Stamp, b.Stamp)) > 0) {
+			s.base, rebuilt = o, !whole
 		}
 	}
-	if best != nil {
-		at := slices.IndexFunc(s.slots, func(o *slot) bool { return o.Key == best.Key && o.Stamp == best.Stamp })
-		s.base = s.slots[at]
-		s.base.rebuilt = slices.ContainsFunc(all, func(o state) bool { return !has(o.Slots, best).Whole })
-	}
-	return nil
-}
-
-func everywhere(h *holding, all []state) bool {
-	return !slices.ContainsFunc(all, func(o state) bool { return has(o.Slots, h) == nil })
-}
-
-// has returns the slot of the same version and layout.
-func has(slots []holding, h *holding) *holding {
-	for i := range slots {
-		if slots[i].Key == h.Key && slots[i].Stamp == h.Stamp {
-			return &slots[i]
-		}
+	if s.base != nil {
+		s.base.rebuilt = rebuilt
 	}
 	return nil
 }

@@ -68,8 +68,7 @@ func RunFaults(t testing.TB, ranks int, plan string, fn func(ctx context.Context
 		t.Fatal(err)
 	}
 	if p.Deadly() {
-		deathsAreSeen(t, fmt.Sprintf("plan %q", p))
-		goroutinesOnly(t)
+		goroutinesDie(t, fmt.Sprintf("plan %q", p))
 	}
 	runPlan(t, ranks, all, p, fn, opts)
 	return p.Killed()
@@ -91,8 +90,7 @@ func RunFaults(t testing.TB, ranks int, plan string, fn func(ctx context.Context
 // Without -tags ulfm EveryDeath fails t, as RunFaults does, and it skips t in a job of mpirun.
 func EveryDeath(t *testing.T, ranks int, fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) {
 	t.Helper()
-	deathsAreSeen(t, "EveryDeath")
-	goroutinesOnly(t)
+	goroutinesDie(t, "EveryDeath")
 	undisturbed := &fault.Plan{Counting: true}
 	runPlan(t, ranks, ranks, undisturbed, fn, opts)
 	if t.Failed() {
@@ -129,9 +127,10 @@ func deathsAreSeen(t testing.TB, what string) {
 	}
 }
 
-// goroutinesOnly skips t in a job.
-func goroutinesOnly(t testing.TB) {
+// goroutinesDie fails t if the backend sees no deaths, and skips it in a job.
+func goroutinesDie(t testing.TB, what string) {
 	t.Helper()
+	deathsAreSeen(t, what)
 	if hook.Processes() > 0 {
 		t.Skip("deaths are for goroutine ranks, and mpirun has started processes")
 	}

@@ -62,6 +62,9 @@ func writeChrome(w io.Writer, r *run) error {
 		}
 		all = append(all, e)
 	}
+	instant := func(name string, at int64, rank int, args map[string]any) {
+		all = append(all, chromeEvent{Name: name, Cat: "error", Phase: "i", TS: us(at), TID: tracks[rank][0], Scope: "t", Args: args})
+	}
 	for _, e := range r.events {
 		args := map[string]any{"rank": e.Rank}
 		for name, text := range map[string]string{"comm": e.Comm, "text": e.Text, "epoch": e.Epoch, "operation": e.Op} {
@@ -79,12 +82,12 @@ func writeChrome(w io.Writer, r *run) error {
 		if e.Event == timeline.Mark {
 			name = e.Text
 		}
-		all = append(all, chromeEvent{Name: name, Cat: "error", Phase: "i", TS: us(e.at), TID: tracks[e.Rank][0], Scope: "t", Args: args})
+		instant(name, e.at, e.Rank, args)
 	}
 	id := 0
 	for _, t := range r.incidents() {
 		for rank, o := range t.after {
-			all = append(all, chromeEvent{Name: "first operation after", Cat: "error", Phase: "i", TS: us(o.begin), TID: tracks[rank][0], Scope: "t", Args: map[string]any{"operation": o.name}})
+			instant("first operation after", o.begin, rank, map[string]any{"operation": o.name})
 		}
 		for _, a := range t.arrows() {
 			id++

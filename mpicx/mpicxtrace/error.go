@@ -143,9 +143,9 @@ func (t *incident) died(rank int) bool {
 	return slices.ContainsFunc(t.events, func(e event) bool { return e.Event == timeline.Dies && e.Rank == rank })
 }
 
-// at returns when the rank had its first event of one of the kinds, after the fault.
-func (t *incident) at(rank int, kinds ...timeline.Kind) (after int64, found bool) {
-	i := slices.IndexFunc(t.events, func(e event) bool { return e.Rank == rank && slices.Contains(kinds, e.Event) })
+// at returns when the rank had its first event of a kind, after the fault.
+func (t *incident) at(rank int, kind timeline.Kind) (after int64, found bool) {
+	i := slices.IndexFunc(t.events, func(e event) bool { return e.Rank == rank && e.Event == kind })
 	if i < 0 {
 		return 0, false
 	}

@@ -123,9 +123,5 @@ func write(name string, do func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	if err := do(f); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
+	return errors.Join(do(f), f.Close())
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -72,5 +71,5 @@ func list(ranks []int) string {
 	if n := len(words); n > 1 {
 		return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
 	}
-	return fmt.Sprint(strings.Join(words, ""))
+	return strings.Join(words, "")
 }

@@ -10,23 +10,10 @@ import (
 	"github.com/mpicx/go-mpicx/internal/timeline"
 )
 
-// A column has the kinds of events that are one column of a table.
-type column struct {
-	name  string
-	kinds []timeline.Kind
-}
-
-var columns = []column{
-	{"death", []timeline.Kind{timeline.Death}},
-	{"revoke", []timeline.Kind{timeline.Revoke}},
-	{"notice", []timeline.Kind{timeline.Notice}},
-	{"join", []timeline.Kind{timeline.Join}},
-	{"verdict", []timeline.Kind{timeline.Verdict}},
-	{"epoch", []timeline.Kind{timeline.Epoch}},
-	{"shrink", []timeline.Kind{timeline.Shrink}},
-	{"start", []timeline.Kind{timeline.Start}},
-	{"replace", []timeline.Kind{timeline.Replace}},
-	{"restore", []timeline.Kind{timeline.Restore}},
+// columns are the kinds of events that have a column in a table.
+var columns = []timeline.Kind{
+	timeline.Death, timeline.Revoke, timeline.Notice, timeline.Join, timeline.Verdict, timeline.Epoch,
+	timeline.Shrink, timeline.Start, timeline.Replace, timeline.Restore,
 }
 
 // writeText prints what happened, when, and at which ranks.
@@ -141,9 +128,8 @@ func (t *incident) texts() (all []string) {
 		text := ""
 		switch e.Event {
 		case timeline.Dies:
-			text = e.Text
-			if text != "" {
-				text = fmt.Sprintf("rank %d: %s", e.Rank, text)
+			if e.Text != "" {
+				text = fmt.Sprintf("rank %d: %s", e.Rank, e.Text)
 			}
 		case timeline.Fault:
 			if e.follows {
@@ -168,25 +154,19 @@ func (t *incident) table(p *printer) {
 	}
 	u := unit{"µs", 1e3}
 	w := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	var used []column
-	for _, c := range columns {
-		for _, k := range t.ranks {
-			if _, found := t.at(k.id, c.kinds...); found {
-				used = append(used, c)
-				break
-			}
-		}
-	}
+	used := slices.DeleteFunc(slices.Clone(columns), func(c timeline.Kind) bool {
+		return !slices.ContainsFunc(t.ranks, func(k *rank) bool { _, found := t.at(k.id, c); return found })
+	})
 	fmt.Fprint(w, "µs after the fault\t")
 	for _, c := range used {
-		fmt.Fprintf(w, "%s\t", c.name)
+		fmt.Fprintf(w, "%s\t", c)
 	}
 	fmt.Fprint(w, "first operation after\t\n")
 	for _, k := range t.ranks {
 		fmt.Fprintf(w, "%v\t", k)
 		for _, c := range used {
 			text := "–"
-			if at, found := t.at(k.id, c.kinds...); found {
+			if at, found := t.at(k.id, c); found {
 				text = strings.TrimSuffix(u.String(float64(at)), " µs")
 			} else if t.died(k.id) {
 				text = ""

@@ -121,14 +121,7 @@ func (t *textReport) Ended(o *Outcome, leads bool) {
 		for _, e := range o.Events { // not injected: a real error, or a false alarm
 			t.event(e)
 		}
-		title := "no fault"
-		if !o.Converged {
-			title = "FAILED"
-		}
-		t.line(title, "%s", t.result(o))
-		for _, s := range t.remarks(o) {
-			t.line("", "%s", s)
-		}
+		t.end(o, "no fault")
 	case !t.cfg.Compare:
 		fmt.Fprintln(t.w)
 		t.story(o)
@@ -158,7 +151,11 @@ func (t *textReport) story(o *Outcome) {
 	if o.Recovery == None && len(o.Events) == 0 {
 		t.line("nobody told", "this run has no detection and no Try; it may do %d iterations", o.MaxIter)
 	}
-	title := "converged"
+	t.end(o, "converged")
+}
+
+// end prints the result of a run, and what a reader might overlook.
+func (t *textReport) end(o *Outcome, title string) {
 	if !o.Converged {
 		title = "FAILED"
 	}
@@ -244,13 +241,9 @@ func count(n int, what string) string {
 }
 
 func (t *textReport) result(o *Outcome) string {
-	s := fmt.Sprintf("%d iterations", o.Iterations)
+	s := fmt.Sprintf("%d iterations, %s", o.Iterations, seconds(o.Seconds))
 	if t.free != nil && o != t.free {
-		s += fmt.Sprintf(" (%+d)", o.Iterations-t.free.Iterations)
-	}
-	s += ", " + seconds(o.Seconds)
-	if t.free != nil && o != t.free {
-		s += fmt.Sprintf(" (without the fault %s)", seconds(t.free.Seconds))
+		s = fmt.Sprintf("%d iterations (%+d), %s (without the fault %s)", o.Iterations, o.Iterations-t.free.Iterations, seconds(o.Seconds), seconds(t.free.Seconds))
 	}
 	if o.Failure != "" {
 		return s + "; the run ended by an error, without a solution:\n" + o.Failure
@@ -262,7 +255,7 @@ func (t *textReport) result(o *Outcome) string {
 	return s
 }
 
-// remarks points out what a reader might overlook.
+// remarks returns what a reader might overlook.
 func (t *textReport) remarks(o *Outcome) []string {
 	var s []string
 	if !o.Converged && o.Failure == "" {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"image/color"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -44,9 +45,7 @@ var runColors = map[string]color.Color{
 
 // plot draws faults as crosses and recoveries as circles.
 func (d *convergence) plot() (*plot.Plot, error) {
-	p := plots.New(fmt.Sprintf("%s on %s, %d ranks", d.Method, d.Matrix.Name, d.Ranks), "iterations done", "residual |r|/|b|")
-	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plots.Log(power)
-	p.Legend.Left, p.Legend.XOffs = false, -vg.Points(6)
+	p := falling(fmt.Sprintf("%s on %s, %d ranks", d.Method, d.Matrix.Name, d.Ranks), "iterations done", "residual |r|/|b|")
 	for i, r := range d.Runs {
 		if err := r.add(p, i == 1); err != nil {
 			return nil, err
@@ -115,12 +114,9 @@ func addMarks(p *plot.Plot, name string, shape draw.GlyphDrawer, points plotter.
 
 // at returns the point of an iteration, or the last one before it.
 func at(points plotter.XYs, iteration int) plotter.XY {
-	best := points[0]
-	for _, p := range points {
-		if p.X > float64(iteration) {
-			break
-		}
-		best = p
+	after := slices.IndexFunc(points, func(p plotter.XY) bool { return p.X > float64(iteration) })
+	if after < 0 {
+		after = len(points)
 	}
-	return best
+	return points[max(after-1, 0)]
 }

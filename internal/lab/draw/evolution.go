@@ -6,7 +6,6 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
 
 	"github.com/mpicx/go-mpicx/internal/lab/plots"
 )
@@ -22,9 +21,7 @@ type evolution struct {
 
 // plot draws how far the eigenvalues are from the last ones.
 func (d *evolution) plot() (*plot.Plot, error) {
-	p := plots.New("", "iterations", "distance from the last value, eV")
-	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plots.Log(power)
-	p.Legend.Left, p.Legend.XOffs = false, -vg.Points(6)
+	p := falling("", "iterations", "distance from the last value, eV")
 	for i, last := range d.Eigenvalues {
 		var points plotter.XYs
 		for _, h := range d.History {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
 
 	"github.com/mpicx/go-mpicx/internal/lab/plots"
 )
@@ -51,5 +52,10 @@ func run(args []string, stdin io.Reader) error {
 	return plots.Save(args[0], p)
 }
 
-// power is a label: 1e-08.
-func power(v float64) string { return fmt.Sprintf("%.0e", v) }
+// falling returns a plot of what falls by powers of ten, with its legend on the upper right.
+func falling(title, x, y string) *plot.Plot {
+	p := plots.New(title, x, y)
+	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plots.Log(func(v float64) string { return fmt.Sprintf("%.0e", v) })
+	p.Legend.Left, p.Legend.XOffs = false, -vg.Points(6)
+	return p
+}
