@@ -179,10 +179,9 @@ func (c *Comm) worldRank(rank int) int {
 }
 
 // notInReduction throws if it is called by a reduction's function. Such a function must not
-// wait, nor begin a collective operation, because its peers may not begin it. The stack is
-// inspected only while such a function runs.
+// wait, nor begin a collective operation, because its peers may not begin it.
 func (c *Comm) notInReduction(does, what string) {
-	if calls.Load() > 0 && inReduction() {
+	if inReduction() {
 		panic(future.Thrown{Err: &reentryError{does, what, c.name}})
 	}
 }
