@@ -8,6 +8,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/diagnosis"
 	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
@@ -85,7 +86,14 @@ type Comm struct {
 
 	// toldMismatch is the last mismatch of collective calls that an operation has reported.
 	toldMismatch atomic.Pointer[transport.MismatchError]
+
+	exposed //nolint:unused // package hook uses its method
 }
+
+type exposed = hook.Hidden //nolint:unused // the field's name, which is not exported
+
+// inside is a Comm as package hook gives it to other packages of this module.
+type inside Comm
 
 // A lineage is one rank's record of the world and of the communicators that Replace has made of
 // it, one after another.

@@ -95,7 +95,7 @@ func (s *Store) enter(ctx context.Context, from *Store) error {
 // introduce determines the groups.
 func (s *Store) introduce(ctx context.Context) error {
 	o, rank := s.opts, s.comm.Rank()
-	me := introduction{hook.Machine(s.comm), rand.Uint64(), s.run, [4]int{o.k, o.m, o.every, o.keep}, ""}
+	me := introduction{hook.Of(s.comm).Machine(), rand.Uint64(), s.run, [4]int{o.k, o.m, o.every, o.keep}, ""}
 	var bad error
 	if o.dir != "" {
 		if bad = prepareDir(o.dir, rank); bad == nil && rank == 0 {

@@ -67,6 +67,6 @@ func (s *Store) Restore(ctx context.Context) (version int, err error) {
 		}
 	}
 	s.count(func(c *Stats) { c.Restores++ })
-	hook.Happened(s.comm, timeline.Restore, fmt.Sprint("version ", b.Key.Version))
+	hook.Of(s.comm).Happened(timeline.Restore, fmt.Sprint("version ", b.Key.Version))
 	return b.Key.Version, nil
 }
