@@ -256,7 +256,7 @@ func TestWithoutULFM(t *testing.T) {
 					_ = c.Barrier().Wait(ctx) // C1: Guard has not waited for the verdict
 				}
 				return check(call(ctx, c), "corrupted by rank 1: lost")
-			}, mpicx.WithRanks(3), hook.Backend("blackchannel").(mpicx.Option))
+			}, mpicx.WithRanks(3), hook.Backend[mpicx.Option]("blackchannel"))
 			require.NoError(t, err)
 		})
 	}
@@ -274,7 +274,7 @@ func TestOptionsWithoutULFM(t *testing.T) {
 			var out strings.Builder
 			require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 				return world.Barrier().Wait(ctx)
-			}, mpicx.WithRanks(3), option, backend, hook.DiagnosesTo(&out).(mpicx.Option)))
+			}, mpicx.WithRanks(3), option, backend, diagnosesTo(&out)))
 			if said == "" || strings.HasSuffix(t.Name(), "ulfm") {
 				require.Empty(t, out.String())
 			} else {

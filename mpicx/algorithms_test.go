@@ -13,6 +13,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/machine"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -97,7 +98,7 @@ func cmpErr(err, wrong error) error {
 
 // everyAlgorithm runs a test with each algorithm of each operation.
 func everyAlgorithm(t *testing.T, test func(t *testing.T, operation string)) {
-	if hook.Processes() > 0 {
+	if machine.Processes() > 0 {
 		t.Skip("faults are injected into goroutine ranks")
 	}
 	for _, op := range collective.Operations {
@@ -241,12 +242,12 @@ func signalsAt(t *testing.T, n, victim, k int, operation string, backend mpicx.O
 		return once(ctx, world, operation)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		err := mpicx.Run(t.Context(), rankMain, mpicx.WithRanks(n), backend, hook.Transport(func(c transport.Comm) transport.Comm {
+		err := mpicx.Run(t.Context(), rankMain, mpicx.WithRanks(n), backend, hook.Transport[mpicx.Option](func(c transport.Comm) transport.Comm {
 			if c.Rank() == victim {
 				return signallingComm{c, s}
 			}
 			return c
-		}).(mpicx.Option))
+		}))
 		require.NoError(t, err, "%d ranks, rank %d signals at its request %d", n, victim, k)
 	})
 	return over

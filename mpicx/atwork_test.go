@@ -107,7 +107,7 @@ func TestRevokeWaitsForReductions(t *testing.T) {
 				return fmt.Errorf("Recv: %w", err)
 			}
 			return nil
-		}, mpicx.WithRanks(2), hook.Backend("ulfm").(mpicx.Option))
+		}, mpicx.WithRanks(2), hook.Backend[mpicx.Option]("ulfm"))
 		require.NoError(t, err)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/buildtags"
 	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/machine"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
@@ -169,7 +170,7 @@ func (p phase) play(ctx context.Context, c *mpicx.Comm, out []int) error {
 
 // Both backends tell every rank the same, and move the same data.
 func TestBackendsAgree(t *testing.T) {
-	if hook.Processes() > 0 && mpicx.Backend == "ulfm" {
+	if machine.Processes() > 0 && mpicx.Backend == "ulfm" {
 		t.Skip("processes that return may count as dead, which the black channel does not survive")
 	}
 	rnd := seeded(t)
@@ -183,7 +184,7 @@ func TestBackendsAgree(t *testing.T) {
 			n = 30 + rnd.IntN(40)
 		}
 		if len(fitting(n)) == 0 {
-			n = 1 + n%hook.Processes()
+			n = 1 + n%machine.Processes()
 		}
 		s := newScript(rnd, n)
 		var seen [2][]string
@@ -192,7 +193,7 @@ func TestBackendsAgree(t *testing.T) {
 			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 				seen[b][world.Rank()] = s.run(ctx, world)
 				return nil
-			}, mpicx.WithRanks(n), hook.Backend(backend).(mpicx.Option))
+			}, mpicx.WithRanks(n), hook.Backend[mpicx.Option](backend))
 			require.NoError(t, err)
 			seen[b] = gather(t, seen[b])
 		}

@@ -23,21 +23,19 @@ var inBackground = call{Kind: signature.Background}.Word()
 
 var _ hook.Background = (*background)(nil)
 
-func init() {
-	hook.BeginBackground = func(comm any, name string, exchanges int) (hook.Background, *future.Future[struct{}]) {
-		c := comm.(*Comm)
-		c.notInReduction("begins", name)
-		epoch, err := c.begin(name)
-		if err != nil {
-			return nil, failed[struct{}](c, err)
-		}
-		b := &background{comm: c, name: name, epoch: epoch, first: c.sequence(epoch, inBackground)}
-		for range exchanges - 1 {
-			c.sequence(epoch, inBackground)
-		}
-		b.cell().Keep(makingKeeper{(*keeper)(c), name})
-		return b, b.Future()
+func (i *inside) Begin(name string, exchanges int) (hook.Background, *future.Future[struct{}]) {
+	c := (*Comm)(i)
+	c.notInReduction("begins", name)
+	epoch, err := c.begin(name)
+	if err != nil {
+		return nil, failed[struct{}](c, err)
 	}
+	b := &background{comm: c, name: name, epoch: epoch, first: c.sequence(epoch, inBackground)}
+	for range exchanges - 1 {
+		c.sequence(epoch, inBackground)
+	}
+	b.cell().Keep(makingKeeper{(*keeper)(c), name})
+	return b, b.Future()
 }
 
 func (b *background) cell() *waiting.Cell    { return waiting.Of(b.Future()) }

@@ -32,7 +32,7 @@ func (c *Comm) byName() []*Comm {
 	return slices.SortedFunc(slices.Values(c.derived()), func(a, b *Comm) int { return strings.Compare(a.name, b.name) })
 }
 
-// progress implements hook.Progress.
+// progress implements hook.Rank.Progress.
 func (c *Comm) progress() string {
 	called, _ := c.t.Called()
 	text := fmt.Sprintln(c.name, c.t.Epoch(), called)

@@ -1,97 +1,72 @@
 package mpicx
 
 import (
-	"bytes"
+	"context"
 	"fmt"
 	"iter"
-	"runtime"
-	"sync/atomic"
+	"runtime/pprof"
+	"unsafe"
 
 	"github.com/mpicx/go-mpicx/future"
 )
 
-// While the function of a reduction runs, the goroutine that has brought a message waits for it. It may
-// be a goroutine of any rank. If the function waited for another operation, it could wait for that
-// goroutine. So whatever would block in the function throws instead, which ends the reduction. This
-// can't be checked in other goroutines that the function starts.
+// A step of a reduction runs on the goroutine that brings the step's last message, perhaps another rank's.
+// That goroutine waits while the user's function runs. If the function waited for an operation, it could
+// wait for that goroutine. So whatever would block in the function throws instead, which ends the reduction.
+//
+// The function runs in a coroutine, which runtime.Goexit may end. A goroutine would do, but switching to one
+// wakes other threads: between four processes on two cores AllreduceFunc then takes four times as long. A label
+// for profiles marks the coroutine, and the goroutines that the function starts, which inherit it.
 
-// calls counts the functions of reductions that are running in this process.
-var calls atomic.Int32
+// functionLabel is the label, as a context.
+var functionLabel = pprof.WithLabels(context.Background(), pprof.Labels("mpicx", "function of a reduction"))
 
-// byUser returns the reduction that applies a user's function to each element, or nil if f is nil. The
-// function runs on a separate goroutine. A step of a collective operation runs on the goroutine that
-// completes its messages, perhaps another rank's, and runtime.Goexit in the function would end it.
+// labels returns the labels of this goroutine. Package runtime promises to keep its function for such use.
+//
+//go:linkname labels runtime/pprof.runtime_getProfLabel
+func labels() unsafe.Pointer
+
+// marked is what labels returns in the function of a reduction.
+var marked = func() (found unsafe.Pointer) {
+	callUser(func() { found = labels() })
+	return found
+}()
+
+// inReduction says whether the caller was called by a reduction's function, or by a goroutine that the
+// function has started.
+func inReduction() bool { return labels() == marked }
+
+// byUser returns the reduction that applies a user's function to each element, or nil if f is nil.
 func byUser[T any](f func(a, b T) T) reduction {
 	if f == nil {
 		return nil
 	}
-	return func(dst, left, right []byte) { callUser(func() { each(f)(dst, left, right) }) }
+	apply := each(f)
+	return func(dst, left, right []byte) { callUser(func() { apply(dst, left, right) }) }
 }
 
-// callUser calls the function of a reduction on a separate goroutine, which the function may end by
-// runtime.Goexit. If the function throws, callUser panics with the same value. The goroutine is a
-// coroutine, because a switch by the scheduler takes longer than most functions.
+// callUser runs apply, which calls the function of a reduction. If the function throws, panics, or calls
+// runtime.Goexit, callUser panics with a future.Thrown or a *future.Panicked.
 func callUser(apply func()) {
-	err := ErrGoexit
-	calls.Add(1)
-	next, stop := iter.Pull(func(yield func(struct{}) bool) { userGoroutine(apply, &err, yield) })
-	_, more := next()
-	calls.Add(-1)
-	if more && !lockedToThread() { // stopping it would end this goroutine by Goexit too; a locked one is left as it is
-		go stop()
-	}
+	run, _ := iter.Pull(func(func(struct{}) bool) {
+		err := ErrGoexit
+		defer func() { rethrow(err) }() // run panics with this. Without a panic it would end its goroutine by Goexit, too
+		defer future.Catch(&err)
+		pprof.SetGoroutineLabels(functionLabel)
+		apply()
+		err = nil
+	})
+	run()
+}
+
+// rethrow panics with what future.Catch has caught.
+func rethrow(err error) {
 	switch err := err.(type) {
 	case nil:
 	case *future.Panicked:
 		panic(err)
 	default:
 		panic(future.Thrown{Err: err})
-	}
-}
-
-// lockedToThread says whether runtime.LockOSThread has bound this goroutine to its thread. Only this
-// goroutine may then switch to its coroutines.
-func lockedToThread() bool {
-	header := make([]byte, 100)
-	header = header[:runtime.Stack(header, false)]
-	line, _, _ := bytes.Cut(header, []byte("\n"))
-	return bytes.Contains(line, []byte("locked to thread"))
-}
-
-// callsOf finds userGoroutine on the stack.
-//
-//go:noinline
-func userGoroutine(apply func(), err *error, yield func(struct{}) bool) {
-	defer func() {
-		if *err == ErrGoexit {
-			yield(struct{}{})
-		}
-	}()
-	defer future.Catch(err)
-	apply()
-	*err = nil
-}
-
-const userGoroutineName = ownPackage + "userGoroutine"
-
-// inReduction says whether the caller was called by a reduction's function.
-func inReduction() bool { return callsOf(userGoroutineName) > 0 }
-
-// callsOf returns the number of calls of the named function on the stack.
-func callsOf(name string) (calls int) {
-	pcs := make([]uintptr, 64)
-	for skip := 1; ; skip += len(pcs) {
-		n := runtime.Callers(skip, pcs)
-		frames := runtime.CallersFrames(pcs[:n])
-		for more := n > 0; more; {
-			var frame runtime.Frame
-			if frame, more = frames.Next(); frame.Function == name {
-				calls++
-			}
-		}
-		if n < len(pcs) {
-			return calls
-		}
 	}
 }
 

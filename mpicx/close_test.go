@@ -84,7 +84,7 @@ func TestCloseWaitsForWhatWasRaised(t *testing.T) {
 					return fmt.Errorf("Close: %w", told)
 				}
 				return child.Close(ctx)
-			}, mpicx.WithRanks(2), backend, hook.Transport(func(t transport.Comm) transport.Comm { return slowChannel{t} }).(mpicx.Option))
+			}, mpicx.WithRanks(2), backend, hook.Transport[mpicx.Option](func(t transport.Comm) transport.Comm { return slowChannel{t} }))
 			require.NoError(t, err)
 		})
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/diagnosis"
 	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
@@ -85,7 +86,14 @@ type Comm struct {
 
 	// toldMismatch is the last mismatch of collective calls that an operation has reported.
 	toldMismatch atomic.Pointer[transport.MismatchError]
+
+	exposed //nolint:unused // package hook uses its method
 }
+
+type exposed = hook.Hidden //nolint:unused // the field's name, which is not exported
+
+// inside is a Comm as package hook gives it to other packages of this module.
+type inside Comm
 
 // A lineage is one rank's record of the world and of the communicators that Replace has made of
 // it, one after another.
@@ -179,10 +187,9 @@ func (c *Comm) worldRank(rank int) int {
 }
 
 // notInReduction throws if it is called by a reduction's function. Such a function must not
-// wait, nor begin a collective operation, because its peers may not begin it. The stack is
-// inspected only while such a function runs.
+// wait, nor begin a collective operation, because its peers may not begin it.
 func (c *Comm) notInReduction(does, what string) {
-	if calls.Load() > 0 && inReduction() {
+	if inReduction() {
 		panic(future.Thrown{Err: &reentryError{does, what, c.name}})
 	}
 }

@@ -111,12 +111,12 @@ func TestSignalWhileCreating(t *testing.T) {
 // signalAt has rank r signal in place of its k-th operation, and says whether there was one.
 func signalAt(t *testing.T, name string, n, r, k int, create func(c *mpicx.Comm) future.Waiter, backend string) bool {
 	a := &alarm{rung: make(chan struct{})}
-	wrap := hook.Transport(func(c transport.Comm) transport.Comm {
+	wrap := hook.Transport[mpicx.Option](func(c transport.Comm) transport.Comm {
 		if c.Rank() == r {
 			return alarmed{c, a}
 		}
 		return c
-	}).(mpicx.Option)
+	})
 	mpicxtest.RunWith(t, n, func(ctx context.Context, world *mpicx.Comm) error {
 		var f future.Waiter
 		err := world.TryAll(ctx, func(ctx context.Context) error {
@@ -148,7 +148,7 @@ func signalAt(t *testing.T, name string, n, r, k int, create func(c *mpicx.Comm)
 			return fmt.Errorf("%s: who has it: %v, %w", name, all, gathered)
 		}
 		return exchange(ctx, world, 1)
-	}, hook.Backend(backend).(mpicx.Option), wrap)
+	}, hook.Backend[mpicx.Option](backend), wrap)
 	if t.Failed() {
 		t.Fatalf("%s of %d ranks, signal at operation %d of rank %d", name, n, k, r)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/diagnosis"
 	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -73,7 +74,7 @@ func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, membe
 // that it is made from, nil for the world. Errors of parent are its errors too.
 func newComm(p *proc, t transport.Comm, from, parent *Comm, name string, worldRanks []int) *Comm {
 	c := &Comm{proc: p, t: t, rank: t.Rank(), size: t.Size(), parent: parent, name: name, worldRanks: worldRanks}
-	c.keeper = (*keeper)(c)
+	c.keeper, c.exposed = (*keeper)(c), hook.Hide((*inside)(c))
 	c.chooser = collective.ChooserFor(t)
 	c.ledger.Owner = c
 	waiting.Of(c.succeeded.Future()).Keep(c.keeper)

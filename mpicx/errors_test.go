@@ -86,7 +86,7 @@ func TestTextOfACorruption(t *testing.T) {
 			return fmt.Errorf("got %w", err)
 		}
 		return err
-	}, mpicx.WithRanks(3), hook.Backend("ulfm").(mpicx.Option))
+	}, mpicx.WithRanks(3), hook.Backend[mpicx.Option]("ulfm"))
 	require.EqualError(t, err, "rank 2: no input\nranks 0-1: mpicx: communicator corrupted by rank 2: no input")
 }
 

@@ -2,7 +2,6 @@ package mpicx
 
 import (
 	"github.com/mpicx/go-mpicx/internal/errchan"
-	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/timeline"
 )
@@ -51,9 +50,6 @@ func lineOf(e *ledger.Event) timeline.Line {
 	return l
 }
 
-func init() {
-	hook.Happened = func(comm any, kind timeline.Kind, text string) {
-		c := comm.(*Comm)
-		c.proc.happened(timeline.Line{Event: kind, Comm: c.name, Text: text})
-	}
+func (i *inside) Happened(kind timeline.Kind, text string) {
+	i.proc.happened(timeline.Line{Event: kind, Comm: i.name, Text: text})
 }

@@ -150,7 +150,7 @@ func (p pairs) play(t *testing.T, backend string, o orders) {
 			}
 		}
 		return exchange(ctx, world, 1)
-	}, hook.Backend(backend).(mpicx.Option))
+	}, hook.Backend[mpicx.Option](backend))
 	what := fmt.Sprintf("%v, in the order %v, last %v", p, o.begin, o.last)
 	if t.Failed() {
 		t.Fatal(what)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/internal/buildtags"
-	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/machine"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
@@ -314,7 +314,7 @@ func TestRandomFaults(t *testing.T) {
 			n = 20 + rnd.IntN(60)
 		}
 		if len(fitting(n)) == 0 {
-			n = 2 + n%(hook.Processes()-1)
+			n = 2 + n%(machine.Processes()-1)
 		}
 		most := 2
 		if rnd.IntN(3) == 0 {

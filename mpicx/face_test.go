@@ -64,7 +64,11 @@ func TestReductionThatWaits(t *testing.T) {
 		"Close":       {func(world *mpicx.Comm) { _ = world.Close(bg) }, "its function begins Close on world"},
 		"WaitAny":     {func(world *mpicx.Comm) { _, _ = future.WaitAny(bg, mpicx.Recv(world, []int{0}, 0, 99)) }, "its function waits"},
 		"Done":        {func(world *mpicx.Comm) { <-mpicx.Recv(world, []int{0}, 0, 99).Done() }, "its function waits"},
-		"Signal":      {func(world *mpicx.Comm) { mpicx.Throw(world.Signal(bg, errors.New("bad element"))) }, "bad element"},
+		"goroutine": {func(world *mpicx.Comm) {
+			err := future.Go(func() (struct{}, error) { return struct{}{}, mpicx.Recv(world, []int{0}, 0, 99).Wait(bg) }).Wait(bg)
+			mpicx.Throw(err)
+		}, "its function waits"},
+		"Signal": {func(world *mpicx.Comm) { mpicx.Throw(world.Signal(bg, errors.New("bad element"))) }, "bad element"},
 		"Try": {func(world *mpicx.Comm) {
 			mpicx.Throw(world.Try(bg, func(context.Context) error { return errors.New("bad element") }))
 		}, "bad element"},

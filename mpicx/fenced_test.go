@@ -7,13 +7,14 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/machine"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
 // A rank that has been declared dead is told so though its communicators have no other rank, so that its
 // operations need no message.
 func TestFencedAlone(t *testing.T) {
-	if hook.Processes() > 0 {
+	if machine.Processes() > 0 {
 		t.Skip("processes need their job for other tests")
 	}
 	errs := make([]error, 2)
@@ -36,7 +37,7 @@ func TestFencedAlone(t *testing.T) {
 
 // Nor does an older error, which Shrink would have given again, keep it from a rank that has been declared dead.
 func TestFencedShrink(t *testing.T) {
-	if hook.Processes() > 0 {
+	if machine.Processes() > 0 {
 		t.Skip("processes need their job for other tests")
 	}
 	first, then := make([]error, 2), make([]error, 2)
@@ -50,7 +51,7 @@ func TestFencedShrink(t *testing.T) {
 		world.proc.giveUp(transport.ErrFenced)
 		_, then[r] = world.Shrink().Get(ctx)
 		return nil
-	}, WithRanks(3), func(o *options) { o.backend = backendULFM })
+	}, WithRanks(3), hook.Backend[Option](backendULFM))
 	for r := range first {
 		assert.True(t, is[*CommCorruptedError](first[r]), "rank %d: %v", r, first[r])
 		assert.NotErrorIs(t, first[r], ErrFenced, "rank %d", r)

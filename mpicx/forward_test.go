@@ -53,7 +53,7 @@ func TestP8WhileARankHasNotMadeItsSide(t *testing.T) {
 							return err
 						}
 						return comm.Barrier().Wait(ctx)
-					}, mpicx.WithRanks(n), hook.Backend("blackchannel").(mpicx.Option))
+					}, mpicx.WithRanks(n), hook.Backend[mpicx.Option]("blackchannel"))
 					require.NoError(t, err)
 				})
 			}

@@ -3,6 +3,7 @@ package mpicx_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"testing"
 	"time"
@@ -65,7 +66,7 @@ func signalled(ctx context.Context, c *mpicx.Comm, code int) error {
 // bothBackends runs a test with each.
 func bothBackends(t *testing.T, test func(t *testing.T, backend mpicx.Option)) {
 	for _, name := range []string{"blackchannel", "ulfm"} {
-		t.Run(name, func(t *testing.T) { test(t, hook.Backend(name).(mpicx.Option)) })
+		t.Run(name, func(t *testing.T) { test(t, hook.Backend[mpicx.Option](name)) })
 	}
 }
 
@@ -78,4 +79,9 @@ func dup(ctx context.Context, world *mpicx.Comm) (child *mpicx.Comm) {
 	})
 	mpicx.Throw(err)
 	return child
+}
+
+// diagnosesTo makes Run write its report of a hang to w.
+func diagnosesTo(w io.Writer) mpicx.Option {
+	return hook.Option[mpicx.Option](func(s *hook.Settings) { s.Diagnoses = w })
 }

@@ -2,11 +2,9 @@ package mpicx
 
 import (
 	"context"
-	"io"
 
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/ledger"
-	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
@@ -23,64 +21,35 @@ func (k bareKeeper) Look()                 {}
 func (k bareKeeper) Unpark(*waiting.Place) {}
 func (k bareKeeper) MayHaveVerdict() bool  { return false }
 
-func init() {
-	hook.Bare = func(comm any) {
-		c := comm.(*Comm)
-		c.keeper = &bareKeeper{(*keeper)(c), c.proc.newPlace()}
+var _ hook.Rank = (*inside)(nil)
+
+func (i *inside) Bare() { i.keeper = &bareKeeper{(*keeper)(i), i.proc.newPlace()} }
+
+func (i *inside) Die() {
+	i.proc.die()
+	if i.ulfm != nil || i.proc.driver != nil { // a driver's ranks are processes
+		i.t.Die()
 	}
-	hook.Die = func(comm any) {
-		c := comm.(*Comm)
-		c.proc.die()
-		if c.ulfm != nil || c.proc.driver != nil { // a driver's ranks are processes
-			c.t.Die()
-		}
+}
+
+func (i *inside) Dead() bool        { return i.proc.dead.Load() }
+func (i *inside) Mortal() bool      { return i.ulfm != nil || i.proc.driver != nil }
+func (i *inside) Machine() int      { return i.t.Machine(i.rank) }
+func (i *inside) Progress() string  { return (*Comm)(i).root().progress() }
+func (i *inside) Blocked() []string { return (*Comm)(i).root().Blocked() }
+func (i *inside) Doing() string     { return (*Comm)(i).root().doing() }
+
+func (i *inside) Abort(err error) {
+	if i.ulfm != nil && i.proc.dead.Load() {
+		return // it takes no further part, and nobody waits for it
 	}
-	hook.Machine = func(comm any) int {
-		c := comm.(*Comm)
-		return c.t.Machine(c.rank)
+	i.proc.dead.Store(false)
+	i.proc.feed(i.proc.ledger.Revive)
+	i.proc.aborted.Store(&err)
+	for _, d := range (*Comm)(i).root().first() {
+		d.raise(newFailure(err, 0), &ledger.Raised{Cause: err, Corrupt: true})
 	}
-	hook.Mortal = func(comm any) bool {
-		c := comm.(*Comm)
-		return c.ulfm != nil || c.proc.driver != nil
-	}
-	hook.Dead = func(comm any) bool { return comm.(*Comm).proc.dead.Load() }
-	hook.Backend = func(name string) any { return Option(func(o *options) { o.backend = name }) }
-	hook.Transport = func(wrap func(transport.Comm) transport.Comm) any {
-		return Option(func(o *options) { o.wrap = wrap })
-	}
-	hook.Progress = func(comm any) string { return comm.(*Comm).root().progress() }
-	hook.Blocked = func(comm any) []string { return comm.(*Comm).root().Blocked() }
-	hook.DiagnosesTo = func(w io.Writer) any { return Option(func(o *options) { o.diagnoses = w }) }
-	hook.Held = func(comm any) (requests, messages int) {
-		c := comm.(*Comm)
-		return len(transport.Pending(c.t)), c.t.(interface{ Kept() int }).Kept()
-	}
-	hook.Left = func(f func(int, []string)) any { return Option(func(o *options) { o.left = f }) }
-	hook.Doing = func(comm any) string { return comm.(*Comm).root().doing() }
-	hook.Spares = func(option any) int {
-		o := new(options)
-		option.(Option)(o)
-		return o.spares
-	}
-	hook.Respawns = func(option any) bool {
-		o := new(options)
-		option.(Option)(o)
-		return o.respawn
-	}
-	hook.MostFresh = func(n int) any { return Option(func(o *options) { o.mostFresh = n }) }
-	hook.Abort = func(comm any, err error) {
-		c := comm.(*Comm)
-		if c.ulfm != nil && c.proc.dead.Load() {
-			return // it takes no further part, and nobody waits for it
-		}
-		c.proc.dead.Store(false)
-		c.proc.feed(c.proc.ledger.Revive)
-		c.proc.aborted.Store(&err)
-		for _, d := range c.root().first() {
-			d.raise(newFailure(err, 0), &ledger.Raised{Cause: err, Corrupt: true})
-		}
-		c.proc.watch(1)
-	}
+	i.proc.watch(1)
 }
 
 // first returns the communicators that the rank's program begins with. c is the rank's first.

@@ -36,7 +36,7 @@ type job struct {
 func goroutines(o *options, ranks int) *job {
 	o.sayIdle()
 	start := local.New
-	if o.backend == backendULFM {
+	if o.set.Backend == backendULFM {
 		start = local.NewMortal
 	}
 	ranks = cmp.Or(o.chosen, o.environment, ranks)
@@ -54,8 +54,8 @@ func goroutines(o *options, ranks int) *job {
 
 // fresh returns the greatest number of fresh ranks of a job of goroutine ranks.
 func (o *options) fresh() int {
-	if o.respawn && o.backend == backendULFM {
-		return o.mostFresh
+	if o.set.Respawn && o.set.Backend == backendULFM {
+		return o.set.MostFresh
 	}
 	return 0
 }
@@ -63,8 +63,8 @@ func (o *options) fresh() int {
 // parked returns the number of spares. With the black channel it is 0, because no death is survived
 // there.
 func (o *options) parked() int {
-	if o.backend == backendULFM {
-		return o.spares
+	if o.set.Backend == backendULFM {
+		return o.set.Spares
 	}
 	return 0
 }
@@ -72,11 +72,11 @@ func (o *options) parked() int {
 // sayIdle says which option does nothing with the black channel. It is called once in a job.
 func (o *options) sayIdle() {
 	switch {
-	case o.backend == backendULFM:
-	case o.spares > 0:
-		fmt.Fprintf(o.diagnoses, "mpicx: WithSpares(%d): spares need -tags ulfm, so this job has none\n", o.spares)
-	case o.respawn:
-		fmt.Fprintln(o.diagnoses, "mpicx: WithRespawn: fresh ranks need -tags ulfm, so this job has none")
+	case o.set.Backend == backendULFM:
+	case o.set.Spares > 0:
+		fmt.Fprintf(o.set.Diagnoses, "mpicx: WithSpares(%d): spares need -tags ulfm, so this job has none\n", o.set.Spares)
+	case o.set.Respawn:
+		fmt.Fprintln(o.set.Diagnoses, "mpicx: WithRespawn: fresh ranks need -tags ulfm, so this job has none")
 	}
 }
 

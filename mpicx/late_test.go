@@ -52,12 +52,12 @@ func TestD2SignalOnWhatAPeerHasNotMade(t *testing.T) {
 				return fmt.Errorf("the new communicator: %w", err)
 			}
 			return d.Barrier().Wait(ctx)
-		}, mpicx.WithRanks(2), hook.Backend("ulfm").(mpicx.Option), hook.Transport(func(t transport.Comm) transport.Comm {
+		}, mpicx.WithRanks(2), hook.Backend[mpicx.Option]("ulfm"), hook.Transport[mpicx.Option](func(t transport.Comm) transport.Comm {
 			if t.Rank() == 1 {
 				t = &lateComm{t, late}
 			}
 			return t
-		}).(mpicx.Option))
+		}))
 		if err != nil {
 			t.Error(err)
 		}
@@ -162,12 +162,12 @@ func TestH5AgreeCloseAndSignal(t *testing.T) {
 				return fmt.Errorf("Agree, after the error: %d %w", flag, err)
 			}
 			return c.Close(ctx)
-		}, mpicx.WithRanks(2), hook.Backend("ulfm").(mpicx.Option), hook.Transport(func(t transport.Comm) transport.Comm {
+		}, mpicx.WithRanks(2), hook.Backend[mpicx.Option]("ulfm"), hook.Transport[mpicx.Option](func(t transport.Comm) transport.Comm {
 			if t.Rank() == 1 {
 				t = lateChildren{t, late, func(name transport.Name) bool { return name != transport.ErrorChannelName() }}
 			}
 			return t
-		}).(mpicx.Option))
+		}))
 		if err != nil {
 			t.Error(err)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/future"
-	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/machine"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
@@ -44,7 +44,7 @@ func fakeTime(t *testing.T) {
 
 // fitting are the numbers of ranks that there are processes for.
 func fitting(sizes ...int) []int {
-	return slices.DeleteFunc(slices.Clone(sizes), func(n int) bool { return processes != nil && n > hook.Processes() })
+	return slices.DeleteFunc(slices.Clone(sizes), func(n int) bool { return processes != nil && n > machine.Processes() })
 }
 
 // broken is the error of MPI with which a test ends it.
@@ -65,7 +65,7 @@ func TestMPIFails(t *testing.T) {
 	require.NoError(t, world.Barrier().Wait(ctx))
 	short := mpicx.Recv(world, []int{0}, mpicx.AnySource, 1)
 	long := mpicx.Ssend(dup, make([]int, 100_000), (world.Rank()+1)%world.Size(), 2)
-	hook.Break(broken)
+	mpicx.Break(broken)
 	for _, f := range []future.Waiter{short, long} {
 		err := f.Wait(ctx)
 		failed, ok := errors.AsType[*mpicx.MPIError](err)
@@ -135,7 +135,7 @@ func flat(t *testing.T, round func(ctx context.Context, world *mpicx.Comm, i int
 		})
 		require.Less(t, after.bytes-before.bytes, int64(1<<20), "bytes that %d rounds have left", rounds)
 		require.Less(t, after.objects-before.objects, int64(10000), "objects") // as many as 300 communicators have: some are under way
-		require.Zero(t, hook.Underway(), "what MPI has")
+		require.Zero(t, mpicx.Underway(), "what MPI has")
 	}
 }
 

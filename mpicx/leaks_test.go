@@ -12,7 +12,6 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/buildtags"
-	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
@@ -44,7 +43,7 @@ func TestInterruptedCollectivesLeaveNothing(t *testing.T) {
 			}
 			world.Barrier().MustWait(ctx)
 			return settled(func() error {
-				if requests, messages := hook.Held(world); requests+messages > 0 {
+				if requests, messages := world.Held(); requests+messages > 0 {
 					return fmt.Errorf("%d requests and %d messages are left", requests, messages)
 				}
 				if now := runtime.NumGoroutine(); now > goroutines+2 {
@@ -56,7 +55,7 @@ func TestInterruptedCollectivesLeaveNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(4<<20), "bytes that %d rounds have left", rounds)
 		require.Less(t, int64(after.HeapObjects)-int64(before.HeapObjects), int64(rounds), "objects")
-		require.Zero(t, hook.Underway(), "what the transport has")
+		require.Zero(t, mpicx.Underway(), "what the transport has")
 	}
 }
 

@@ -129,7 +129,7 @@ func TestRankThatHasLeftCallIsNeeded(t *testing.T) {
 					return fmt.Errorf("rank %d: %w", world.Rank(), err)
 				}
 				return nil
-			}, mpicx.WithRanks(3), hook.Backend("ulfm").(mpicx.Option))
+			}, mpicx.WithRanks(3), hook.Backend[mpicx.Option]("ulfm"))
 			require.NoError(t, err)
 		})
 	}

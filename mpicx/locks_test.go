@@ -68,6 +68,6 @@ func TestDeathIsLoggedWithoutLocks(t *testing.T) {
 			}
 		}
 		return nil
-	}, mpicx.WithRanks(2), mpicx.WithLogger(slog.New(log)), hook.Backend("ulfm").(mpicx.Option))
+	}, mpicx.WithRanks(2), mpicx.WithLogger(slog.New(log)), hook.Backend[mpicx.Option]("ulfm"))
 	require.NoError(t, err)
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/machine"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
 // In a job of mpirun's an Instance is around all the tests, since each may Run, and
 // MPI can be started once.
 func TestMain(m *testing.M) {
-	if hook.Processes() == 0 {
+	if machine.Processes() == 0 {
 		goleak.VerifyTestMain(m)
 		return
 	}

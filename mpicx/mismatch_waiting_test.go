@@ -77,7 +77,7 @@ func TestMismatchWithTryAll(t *testing.T) {
 				return err
 			}
 			return mpicx.Recv(world, []int{0}, 1, 0).Wait(ctx) // the error ends it
-		}, mpicx.WithRanks(3), hook.Backend("blackchannel").(mpicx.Option))
+		}, mpicx.WithRanks(3), hook.Backend[mpicx.Option]("blackchannel"))
 		require.ErrorContains(t, err, "Dup at rank 0, TryAll at rank")
 		require.NoError(t, ctx.Err())
 	})

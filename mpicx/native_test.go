@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/launcher"
 )
 
 // The world of all processes has MPI's revoke and agree; what is derived from it has not.
 func TestNativeIsUsed(t *testing.T) {
-	if launched() == 0 {
+	if launcher.Processes() == 0 {
 		t.Skip("mpirun has not started this process")
 	}
 	require.NoError(t, Run(t.Context(), func(ctx context.Context, world *Comm) error {

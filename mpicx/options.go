@@ -2,7 +2,6 @@ package mpicx
 
 import (
 	"cmp"
-	"io"
 	"log/slog"
 	"os"
 	"strconv"
@@ -10,7 +9,6 @@ import (
 	"github.com/mpicx/go-mpicx/internal/detector"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/timeline"
-	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
 // DefaultRanks is the number of ranks that Run starts if neither WithRanks nor MPICX_RANKS says.
@@ -19,23 +17,20 @@ const DefaultRanks = 4
 // An Option says how to start a job.
 type Option func(*options)
 
+type settable = hook.Settable // the field's name, which is not exported
+
 type options struct {
-	chosen      int // number of ranks from WithRanks; 0: not given
-	environment int // MPICX_RANKS
-	spares      int
-	respawn     bool
-	mostFresh   int // of goroutine ranks
-	backend     string
+	settable
+	set         *hook.Settings // hook.In of this
+	chosen      int            // number of ranks from WithRanks; 0: not given
+	environment int            // MPICX_RANKS
 	log         *slog.Logger
 	trace       bool
 	timeline    string // directory; "": none
 	recorder    *timeline.Writer
-	run         int // number of this run in the recorder's file
-	wrap        func(transport.Comm) transport.Comm
-	detector    detector.Config               // zero: not given
-	left        func(rank int, what []string) // gets what programs have left behind; nil: not wanted
-	diagnoseOn  os.Signal                     // MPICX_DIAGNOSE; nil: none
-	diagnoses   io.Writer                     // gets diagnoses
+	run         int             // number of this run in the recorder's file
+	detector    detector.Config // zero: not given
+	diagnoseOn  os.Signal       // MPICX_DIAGNOSE; nil: none
 	err         error
 }
 
@@ -64,7 +59,7 @@ func WithRanks(n int) Option {
 // Instance.World is nil.
 func WithSpares(k int) Option {
 	return func(o *options) {
-		o.spares = k
+		hook.In(o).Spares = k
 		if k < 0 {
 			o.err = mpiErrorf("Run", ClassCount, "%d spares, expected 0 or more", k)
 		}
@@ -85,7 +80,7 @@ func WithSpares(k int) Option {
 // In the communicator that Replace makes, a fresh rank has the rank of the dead one. Logs, timelines
 // and mpicxrun -label number the ranks of the job: fresh ranks have the numbers after those that the
 // job began with.
-func WithRespawn() Option { return func(o *options) { o.respawn = true } }
+func WithRespawn() Option { return func(o *options) { hook.In(o).Respawn = true } }
 
 // WithLogger logs the events of errors: signal, notice (the first of a round), resolved, corrupted,
 // died and revoked. Each has the attributes rank, comm and epoch. Without this option nothing is
@@ -112,7 +107,9 @@ func WithTimeline(dir string) Option {
 }
 
 func newOptions(opts []Option) *options {
-	o := &options{backend: Backend, mostFresh: hook.Fresh, diagnoses: os.Stderr, timeline: os.Getenv("MPICX_TIMELINE")}
+	o := &options{timeline: os.Getenv("MPICX_TIMELINE")}
+	o.set = hook.In(o)
+	*o.set = hook.Settings{Backend: Backend, MostFresh: hook.Fresh, Diagnoses: os.Stderr}
 	if s := os.Getenv("MPICX_RANKS"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 {
@@ -133,8 +130,8 @@ func newOptions(opts []Option) *options {
 		}
 		opt(o)
 	}
-	if o.respawn && o.spares > 0 {
-		o.err = mpiErrorf("Run", ClassOther, "WithRespawn and WithSpares(%d), expected one of them", o.spares)
+	if o.set.Respawn && o.set.Spares > 0 {
+		o.err = mpiErrorf("Run", ClassOther, "WithRespawn and WithSpares(%d), expected one of them", o.set.Spares)
 	}
 	return o
 }

@@ -84,11 +84,11 @@ type proc struct {
 }
 
 func newProc(t transport.Comm, o *options) *proc {
-	p := &proc{rank: t.Rank(), backend: o.backend}
+	p := &proc{rank: t.Rank(), backend: o.set.Backend}
 	p.driver, _ = t.(transport.Driver)
 	p.place = p.newPlace()
 	p.ledger.Face, p.ledger.Quiet = face, true
-	p.keeps = o.left != nil
+	p.keeps = o.set.Left != nil
 	return p
 }
 

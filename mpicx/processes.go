@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/launcher"
 	"github.com/mpicx/go-mpicx/internal/machine"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/node"
@@ -24,24 +24,11 @@ var processes struct {
 	again func() bool // whether it may begin once more after its end
 }
 
-func init() {
-	hook.Processes = func() int { return cmp.Or(machine.Processes(), launched()) }
-	hook.Underway = func() int {
-		processes.Lock()
-		defer processes.Unlock()
-		if processes.Job == nil {
-			return 0
-		}
-		return processes.Underway()
-	}
-	hook.Break = func(err error) { processes.Break(err) }
-}
-
 // startJob is beginJob, with a timeline if the options ask for one. A process that can't write its
 // timeline takes part in the job nevertheless, to tell the others.
 func startJob(ctx context.Context, o *options, ranks int) (*job, error) {
 	unfit := o.record()
-	if unfit != nil && hook.Processes() == 0 {
+	if unfit != nil && machine.Processes() == 0 {
 		return nil, unfit
 	}
 	j, err := beginJob(ctx, o, ranks)
@@ -72,7 +59,7 @@ func beginJob(ctx context.Context, o *options, ranks int) (*job, error) {
 		return nil, mpiErrorf("Run", ClassOther, "%v", err)
 	case place != nil:
 		return joinJob(o, func(with node.Options) (*node.Job, error) { return machine.Begin(ctx, place, with.Mortal) }, never, 0)
-	case launched() > 0:
+	case launcher.Processes() > 0:
 		// When a process has exited, the launcher kills the others; see job.courtesy.
 		return joinJob(o, func(with node.Options) (*node.Job, error) { return startLaunched(ctx, with) }, canBeginAgain, 100*time.Millisecond)
 	}
@@ -92,7 +79,7 @@ func joinJob(o *options, begin func(node.Options) (*node.Job, error), again func
 	}
 	if l.Job == nil {
 		var err error
-		if l.Job, err = begin(node.Options{Mortal: o.backend == backendULFM, Detector: cmp.Or(o.detector, defaultRing)}); err != nil {
+		if l.Job, err = begin(node.Options{Mortal: o.set.Backend == backendULFM, Detector: cmp.Or(o.detector, defaultRing)}); err != nil {
 			l.over = true
 			return nil, mpiError("Run", err)
 		}
@@ -102,18 +89,18 @@ func joinJob(o *options, begin func(node.Options) (*node.Job, error), again func
 	l.begun++
 	world := l.World()
 	began := world.Size() - l.Later() // processes that were started at the beginning
-	n := cmp.Or(o.chosen, began-o.spares)
-	o.mostFresh = l.Later()
+	n := cmp.Or(o.chosen, began-o.set.Spares)
+	o.set.MostFresh = l.Later()
 	j := &job{workers: o.workers(max(n, 0)), stop: func() {}, end: leaveProcesses, courtesy: courtesy}
 	var err error
 	switch all := n + o.parked(); {
 	case n > began:
 		err = mpiErrorf("Run", ClassCount, "%d ranks, expected %d or fewer: the number of the job's processes", n, began)
-	case n < 1 || n+o.spares > began:
-		err = mpiErrorf("Run", ClassCount, "%d spares and %d ranks, expected at most %d in all, the number of the job's processes", o.spares, max(n, 1), began)
-	case o.respawn && o.backend == backendULFM && l.Later() == 0:
+	case n < 1 || n+o.set.Spares > began:
+		err = mpiErrorf("Run", ClassCount, "%d spares and %d ranks, expected at most %d in all, the number of the job's processes", o.set.Spares, max(n, 1), began)
+	case o.set.Respawn && o.set.Backend == backendULFM && l.Later() == 0:
 		err = mpiErrorf("Run", ClassOther, "WithRespawn, and the launcher starts no processes later: expected mpicxrun -respawn, or WithSpares")
-	case world.Rank() >= began && o.fresh() == 0, o.parked() < o.spares && world.Rank() >= n && world.Rank() < n+o.spares:
+	case world.Rank() >= began && o.fresh() == 0, o.parked() < o.set.Spares && world.Rank() >= n && world.Rank() < n+o.set.Spares:
 		j.foreign = true
 	case world.Rank() < all, world.Rank() >= began:
 		var members []int // all

@@ -151,18 +151,17 @@ func reduceScatter[T any](c *Comm, kind signature.Kind, send, recv []T, counts [
 	return r.start(what.Word(), nil, c.chooser.ReduceScatter(&r.kept, &v, parts), alone(c.size, code, recv))
 }
 
-// Reductions with a function instead of an Op. It must be associative; it is
-// applied in the order of ranks, so it need not commute. It may be called on any
-// goroutine, and a panic in it, or an error that it throws, comes out of Wait at its
-// rank. T must be free of pointers.
+// ReduceFunc is Reduce with a function instead of an Op, as the other operations with Func or Value in their
+// names. The function must be associative. It is applied in the order of ranks, so it need not commute. T must
+// be free of pointers.
 //
-// The function must not block: its rank is told of an error only when it has returned, because
-// its buffers are in use until then. If it waits for an operation, or begins a collective one, the
-// reduction ends at its rank with an *MPIError. Signal ends it in the same way, after the
-// error has been raised. A goroutine that the function starts and waits for must not do this
-// either, but this is not checked.
-
-// ReduceFunc is Reduce with a function.
+// The function is called on a goroutine of its own. A panic in it, or an error that it throws, comes out of
+// Wait at its rank. If it calls [runtime.Goexit], the reduction ends with ErrGoexit there. It must not block:
+// its rank is told of an error only when it has returned, because its buffers are in use until then. If it
+// waits for an operation, or begins a collective one, the reduction ends at its rank with an *MPIError. Signal
+// ends it in the same way, after the error has been raised. All this is also true of goroutines that the
+// function starts: there such a call panics. A function that calls [runtime.LockOSThread] must unlock the
+// thread again.
 func ReduceFunc[T any](c *Comm, send, recv []T, op func(a, b T) T, root int) *future.Future[struct{}] {
 	if bad := plain[T]("ReduceFunc"); bad != nil && c != nil {
 		return failed[struct{}](c, bad)

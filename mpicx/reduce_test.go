@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -306,26 +304,34 @@ func TestPanicInReduction(t *testing.T) {
 	})
 }
 
-// A Goexit in one ends its operation, and no peer that happens to run it.
+// A Goexit in one ends its operation, and no peer that happens to run it, also if that is bound to a thread.
 func TestGoexitInReduction(t *testing.T) {
-	mpicxtest.Run(t, 4, func(ctx context.Context, c *mpicx.Comm) error {
-		err := c.TryAll(ctx, func(ctx context.Context) error {
-			err := mpicx.ReduceFunc(c, []int{c.Rank()}, []int{0}, func(a, b int) int {
-				if a == 2 {
-					runtime.Goexit()
+	for _, bound := range []bool{false, true} {
+		t.Run(fmt.Sprint(bound), func(t *testing.T) {
+			mpicxtest.Run(t, 4, func(ctx context.Context, c *mpicx.Comm) error {
+				if bound {
+					runtime.LockOSThread()
+					defer runtime.UnlockOSThread()
 				}
-				return a + b
-			}, 0).Wait(ctx)
-			if errors.Is(err, mpicx.ErrGoexit) != (c.Rank() == 2) {
-				return fmt.Errorf("got %w", err)
-			}
-			return err
+				err := c.TryAll(ctx, func(ctx context.Context) error {
+					err := mpicx.ReduceFunc(c, []int{c.Rank()}, []int{0}, func(a, b int) int {
+						if a == 2 {
+							runtime.Goexit()
+						}
+						return a + b
+					}, 0).Wait(ctx)
+					if errors.Is(err, mpicx.ErrGoexit) != (c.Rank() == 2) {
+						return fmt.Errorf("got %w", err)
+					}
+					return err
+				})
+				if err := propagated(err, 0); err != nil {
+					return err
+				}
+				return exchange(ctx, c, 0)
+			})
 		})
-		if err := propagated(err, 0); err != nil {
-			return err
-		}
-		return exchange(ctx, c, 0)
-	})
+	}
 }
 
 // Signal in one ends its operation, also if the error is resolved at once. Otherwise the program
@@ -376,32 +382,4 @@ func TestReductionOnAThread(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// A Goexit in one does not end the process, though a coroutine of a goroutine that is bound to
-// a thread can't be stopped by another.
-func TestGoexitOnAThread(t *testing.T) {
-	oneProcess(t)
-	const inChild, passed = "MPICX_TEST_GOEXIT", 42
-	if os.Getenv(inChild) == "" { // what stays must not be found here
-		child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-		child.Env = append(os.Environ(), inChild+"=1")
-		out, err := child.CombinedOutput()
-		require.Equal(t, passed, child.ProcessState.ExitCode(), "%v: %s", err, out)
-		return
-	}
-	err := mpicx.Run(t.Context(), func(ctx context.Context, c *mpicx.Comm) error {
-		runtime.LockOSThread()
-		for range 10 {
-			err := c.TryAll(ctx, func(ctx context.Context) error {
-				return mpicx.AllreduceValue(c, 1, func(a, b int) int { runtime.Goexit(); return 0 }).Wait(ctx)
-			})
-			if p, is := errors.AsType[*mpicx.PropagatedError](err); !is || !strings.Contains(p.Error(), mpicx.ErrGoexit.Error()) {
-				return err
-			}
-		}
-		return exchange(ctx, c, 0)
-	}, mpicx.WithRanks(3))
-	require.NoError(t, err)
-	os.Exit(passed)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/signature"
 )
 
-// Reductions of one value of each rank. The rules for reductions with a function apply to them
+// Reductions of one value of each rank. The rules of ReduceFunc apply to them
 // too, but T may be any type: values that have pointers are sent by encoding/gob to every rank
 // that needs them.
 

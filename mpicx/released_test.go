@@ -39,8 +39,8 @@ func (c *counted) Close() error {
 func kept(t *testing.T, n int, backend string, fn func(context.Context, *mpicx.Comm) error) int {
 	t.Helper()
 	var open atomic.Int64
-	err := mpicx.Run(t.Context(), fn, mpicx.WithRanks(n), hook.Backend(backend).(mpicx.Option),
-		hook.Transport(func(c transport.Comm) transport.Comm { return &counted{c, &open} }).(mpicx.Option))
+	err := mpicx.Run(t.Context(), fn, mpicx.WithRanks(n), hook.Backend[mpicx.Option](backend),
+		hook.Transport[mpicx.Option](func(c transport.Comm) transport.Comm { return &counted{c, &open} }))
 	require.NoError(t, err)
 	return int(open.Load()) - n
 }

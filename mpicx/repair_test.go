@@ -31,7 +31,7 @@ func TestErrorsReturnWithTheBlackChannel(t *testing.T) {
 			}
 			heard[world.Rank()] = mpicx.Recv(world, make([]int, 1), 1, 0).Wait(ctx)
 			return nil
-		}, mpicx.WithRanks(3), hook.Backend("blackchannel").(mpicx.Option))
+		}, mpicx.WithRanks(3), hook.Backend[mpicx.Option]("blackchannel"))
 		require.Error(t, err) // of rank 1
 		for _, r := range []int{0, 2} {
 			_, ok := errors.AsType[*mpicx.CommCorruptedError](heard[r])
@@ -71,7 +71,7 @@ func TestRepairsMeetOnlyRepairs(t *testing.T) {
 			}
 			sizes.Store(world.Rank(), living.Size())
 			return nil
-		}, mpicx.WithRanks(3), hook.Backend("ulfm").(mpicx.Option))
+		}, mpicx.WithRanks(3), hook.Backend[mpicx.Option]("ulfm"))
 		require.NoError(t, err)
 		sizes.Range(func(rank, size any) bool {
 			require.Equal(t, 3, size, "rank %d", rank)

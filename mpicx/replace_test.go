@@ -32,7 +32,7 @@ func runWithSpares(t *testing.T, ranks, spares int, fn func(ctx context.Context,
 func runWith(t *testing.T, opts []mpicx.Option, ranks int, fn func(ctx context.Context, world *mpicx.Comm) error) error {
 	t.Helper()
 	oneProcess(t)
-	return mpicx.Run(t.Context(), fn, append(opts, mpicx.WithRanks(ranks), hook.Backend("ulfm").(mpicx.Option))...)
+	return mpicx.Run(t.Context(), fn, append(opts, mpicx.WithRanks(ranks), hook.Backend[mpicx.Option]("ulfm"))...)
 }
 
 // A spare takes the place of who has died, and knows it; the others keep theirs.
@@ -370,7 +370,7 @@ func TestReplaceWithoutSpares(t *testing.T) {
 			return fmt.Errorf("Replace: %v", err)
 		}
 		return nil
-	}, mpicx.WithSpares(2), hook.Backend("blackchannel").(mpicx.Option)))
+	}, mpicx.WithSpares(2), hook.Backend[mpicx.Option]("blackchannel")))
 }
 
 // recovering is a program that goes on at full strength as long as there are spares, and then

@@ -33,7 +33,7 @@ type reporter struct {
 
 // report starts a reporter. end stops it.
 func report(ctx context.Context, o *options) *reporter {
-	r := &reporter{ctx: ctx, out: o.diagnoses, stop: make(chan struct{})}
+	r := &reporter{ctx: ctx, out: o.set.Diagnoses, stop: make(chan struct{})}
 	end, has := ctx.Deadline()
 	if !has && o.diagnoseOn == nil {
 		return r

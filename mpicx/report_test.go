@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
@@ -83,7 +82,7 @@ func TestDeadlineOfRun(t *testing.T) {
 				var out printed
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				_ = mpicx.Run(ctx, test.program, mpicx.WithRanks(4), hook.DiagnosesTo(&out).(mpicx.Option))
+				_ = mpicx.Run(ctx, test.program, mpicx.WithRanks(4), diagnosesTo(&out))
 				require.Equal(t, test.want, out.String())
 			})
 		})
@@ -99,7 +98,7 @@ func TestCancelledRun(t *testing.T) {
 		time.AfterFunc(time.Minute-time.Millisecond, cancel)
 		err := mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
 			return mpicx.Recv(world, []int{0}, world.Rank(), 1).Wait(ctx)
-		}, mpicx.WithRanks(2), hook.DiagnosesTo(&out).(mpicx.Option))
+		}, mpicx.WithRanks(2), diagnosesTo(&out))
 		require.ErrorIs(t, err, context.Canceled)
 		require.Empty(t, out.String())
 	})

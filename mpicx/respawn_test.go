@@ -13,12 +13,14 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-func mostFresh(n int) mpicx.Option { return hook.MostFresh(n).(mpicx.Option) }
+func mostFresh(n int) mpicx.Option {
+	return hook.Option[mpicx.Option](func(s *hook.Settings) { s.MostFresh = n })
+}
 
 func runWithRespawn(t *testing.T, ranks, most int, fn func(ctx context.Context, world *mpicx.Comm) error) error {
 	t.Helper()
 	oneProcess(t)
-	return mpicx.Run(t.Context(), fn, mpicx.WithRanks(ranks), mpicx.WithRespawn(), mostFresh(most), hook.Backend("ulfm").(mpicx.Option))
+	return mpicx.Run(t.Context(), fn, mpicx.WithRanks(ranks), mpicx.WithRespawn(), mostFresh(most), hook.Backend[mpicx.Option]("ulfm"))
 }
 
 // againAndAgain has the members die one after another, each place as often as given, and returns nil at
@@ -51,7 +53,7 @@ func TestRespawnRefused(t *testing.T) {
 	oneProcess(t)
 	none := func(context.Context, *mpicx.Comm) error { return nil }
 	require.ErrorContains(t, mpicx.Run(t.Context(), none, mpicx.WithRespawn(), mpicx.WithSpares(2)), "WithRespawn and WithSpares(2)")
-	require.NoError(t, mpicx.Run(t.Context(), none, mpicx.WithRespawn(), hook.Backend("blackchannel").(mpicx.Option)))
+	require.NoError(t, mpicx.Run(t.Context(), none, mpicx.WithRespawn(), hook.Backend[mpicx.Option]("blackchannel")))
 }
 
 // Whoever dies at whatever message: the survivors and the fresh ranks agree on who they are.

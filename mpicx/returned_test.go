@@ -26,7 +26,7 @@ func onBackends(t *testing.T, n int, program func(ctx context.Context, backend s
 			run := func(t *testing.T) {
 				err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
 					return program(ctx, backend, world)
-				}, mpicx.WithRanks(n), hook.Backend(backend).(mpicx.Option))
+				}, mpicx.WithRanks(n), hook.Backend[mpicx.Option](backend))
 				if err != nil {
 					t.Error(err)
 				}
@@ -391,7 +391,7 @@ func TestWaitsForRankThatFails(t *testing.T) {
 						return fmt.Errorf("got %v (%T)", err, err)
 					}
 					return nil
-				}, mpicx.WithRanks(2), hook.Backend(backend).(mpicx.Option))
+				}, mpicx.WithRanks(2), hook.Backend[mpicx.Option](backend))
 				if err != nil && err.Error() != "rank 1: failed" {
 					t.Fatal(backend, source, err)
 				}

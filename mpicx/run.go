@@ -112,9 +112,9 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	}
 	wrong(false)
 	maps.DeleteFunc(errs, func(_ int, err error) bool { return err == nil })
-	if o.left != nil && len(errs) == 0 {
+	if o.set.Left != nil && len(errs) == 0 {
 		for root, rank := range roots {
-			o.left(rank, root.left())
+			o.set.Left(rank, root.left())
 		}
 	}
 	for root := range roots {
@@ -140,8 +140,8 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 // the pool.
 func newRoot(t transport.Comm, o *options, j *job) (root *Comm, err error) {
 	p := newProc(t, o)
-	if o.wrap != nil {
-		t = o.wrap(t)
+	if o.set.Wrap != nil {
+		t = o.set.Wrap(t)
 	}
 	dup, err := t.Sub(transport.ErrorChannelName(), nil)
 	if err != nil {

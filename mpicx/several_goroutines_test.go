@@ -272,7 +272,7 @@ func playSeveral(t *testing.T, n, rounds int, backend string, scope roundOf,
 		}
 		heard[world.Rank()] = s.told
 		return exchange(ctx, world, rounds)
-	}, hook.Backend(backend).(mpicx.Option))
+	}, hook.Backend[mpicx.Option](backend))
 	if t.Failed() {
 		t.Logf("%d ranks, %s", n, backend)
 		return

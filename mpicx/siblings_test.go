@@ -267,7 +267,7 @@ func TestRevokeAroundAWait(t *testing.T) {
 					})
 					assert.NoError(t, err, how)
 					return b.Barrier().Wait(ctx)
-				}, mpicx.WithRanks(2), hook.Backend("ulfm").(mpicx.Option))
+				}, mpicx.WithRanks(2), hook.Backend[mpicx.Option]("ulfm"))
 				assert.NoError(t, err)
 			})
 		}
@@ -337,12 +337,12 @@ func replacedByASiblings(t *testing.T, backend mpicx.Option, corrupt bool) {
 				return err
 			})
 			return propagated(err, 1)
-		}, mpicx.WithRanks(3), backend, hook.Transport(func(t transport.Comm) transport.Comm {
+		}, mpicx.WithRanks(3), backend, hook.Transport[mpicx.Option](func(t transport.Comm) transport.Comm {
 			if t.Rank() == 1 {
 				t = lateChildren{t, late, func(name transport.Name) bool { return name.Color > 0 }} // of Split
 			}
 			return t
-		}).(mpicx.Option))
+		}))
 		require.NoError(t, err)
 	})
 }

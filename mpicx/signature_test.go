@@ -134,6 +134,6 @@ func TestMismatchAtTheEndOfRun(t *testing.T) {
 		}
 		<-made
 		return mpicx.Bcast(world, []int{1}, 0).Wait(ctx)
-	}, mpicx.WithRanks(2), hook.Backend("blackchannel").(mpicx.Option))
+	}, mpicx.WithRanks(2), hook.Backend[mpicx.Option]("blackchannel"))
 	require.EqualError(t, err, "rank 1: mpicx: Dup: Bcast(root 0, 1 × int) at rank 0, Dup at rank 1, both as collective call 1 of world, expected the same at all ranks")
 }

@@ -80,7 +80,7 @@ func TestSplitShared(t *testing.T) {
 	for _, backend := range []string{"blackchannel", "ulfm"} {
 		for _, machines := range []int{1, 3, 7} {
 			for _, n := range fitting(1, 4, 7) {
-				wrap := hook.Transport(func(t transport.Comm) transport.Comm { return &onMachines{Comm: t, machines: machines} })
+				wrap := hook.Transport[mpicx.Option](func(t transport.Comm) transport.Comm { return &onMachines{Comm: t, machines: machines} })
 				err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 					me := world.Rank()
 					// Ranks of the world that share c with me, by falling rank of c, where most have their number.
@@ -106,7 +106,7 @@ func TestSplitShared(t *testing.T) {
 					}
 					half := world.Dup().MustGet(ctx).Split(me%2, me).MustGet(ctx)
 					return check(half, func(rank int) bool { return rank%2 == me%2 })
-				}, mpicx.WithRanks(n), hook.Backend(backend).(mpicx.Option), wrap.(mpicx.Option))
+				}, mpicx.WithRanks(n), hook.Backend[mpicx.Option](backend), wrap)
 				if err != nil {
 					t.Fatalf("%s, %d ranks on %d machines: %v", backend, n, machines, err)
 				}

@@ -42,12 +42,12 @@ func (o *options) record() error {
 	job := ""
 	if place, _ := machine.Started(); place != nil {
 		job = place.Job()
-	} else if launched() > 0 {
+	} else if launcher.Processes() > 0 {
 		job = cmp.Or(launcher.Job(), "launched")
 	}
 	var err error
 	o.recorder, o.run, err = timeline.Open(o.timeline, job, func(err error) {
-		fmt.Fprintln(o.diagnoses, "mpicx: the timeline ends here:", err)
+		fmt.Fprintln(o.set.Diagnoses, "mpicx: the timeline ends here:", err)
 	})
 	if err != nil {
 		return mpiErrorf("Run", ClassOther, "timeline in %q: %v", o.timeline, err)

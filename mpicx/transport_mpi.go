@@ -5,17 +5,12 @@ package mpicx
 import (
 	"context"
 
-	"github.com/mpicx/go-mpicx/internal/launcher"
 	"github.com/mpicx/go-mpicx/internal/transport/mpi"
 	"github.com/mpicx/go-mpicx/internal/transport/node"
 )
 
 // Transport is the transport that the build tags chose.
 const Transport = "mpi"
-
-// launched returns the number of processes that mpirun, or another launcher of MPI jobs, has started.
-// If it is 0, this process has goroutine ranks, as without -tags mpi.
-func launched() int { return launcher.Processes() }
 
 // startLaunched takes part in mpirun's job.
 func startLaunched(ctx context.Context, o node.Options) (*node.Job, error) {

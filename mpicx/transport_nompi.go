@@ -12,9 +12,6 @@ import (
 // Transport is the transport that the build tags chose.
 const Transport = "local"
 
-// launched returns 0: without MPI a process takes part in no job of mpirun.
-func launched() int { return 0 }
-
 func startLaunched(context.Context, node.Options) (*node.Job, error) { return nil, nil }
 
 // refuseToBeAlone refuses goroutine ranks if a launcher of MPI jobs has started several processes,

@@ -488,9 +488,9 @@ func TestP6Messages(t *testing.T) {
 				return fmt.Errorf("rank %d of %d sent %d messages, expected %d at most", me, n, s, most)
 			}
 			return nil
-		}, mpicx.WithRanks(n), hook.Transport(func(t transport.Comm) transport.Comm {
+		}, mpicx.WithRanks(n), hook.Transport[mpicx.Option](func(t transport.Comm) transport.Comm {
 			return counting{t, &sent[t.Rank()]}
-		}).(mpicx.Option))
+		}))
 		require.NoError(t, err)
 	}
 }

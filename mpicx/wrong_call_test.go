@@ -31,7 +31,7 @@ func TestWrongCallThatNobodyWaitsFor(t *testing.T) {
 					}
 					peer = mpicx.Recv(world, []int{0}, 0, 5).Wait(ctx)
 					return nil
-				}, mpicx.WithRanks(2), hook.Backend(backend).(mpicx.Option))
+				}, mpicx.WithRanks(2), hook.Backend[mpicx.Option](backend))
 				wrong, ok := errors.AsType[*mpicx.MPIError](err)
 				require.True(t, ok, err)
 				assert.Equal(t, mpicx.ClassRank, wrong.Class)

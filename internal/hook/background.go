@@ -1,7 +1,6 @@
 package hook
 
 import (
-	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
@@ -19,8 +18,3 @@ type Background interface {
 	// End ends the future. It is the last call.
 	End(err error)
 }
-
-// BeginBackground begins a Background of the given number of exchanges on a *mpicx.Comm, in the order of the
-// program's collective operations. If it is refused, it returns nil, and the future has the error. Package
-// mpicx sets it.
-var BeginBackground func(comm any, name string, exchanges int) (Background, *future.Future[struct{}])

@@ -64,7 +64,7 @@ func Processes() int {
 	if p, err := Started(); err == nil && p != nil {
 		return p.Size
 	}
-	return 0
+	return launcher.Processes()
 }
 
 // Names returns the names of the variables that describe a process's place.

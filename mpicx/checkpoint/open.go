@@ -101,7 +101,7 @@ func (s *Store) enter(ctx context.Context, from *Store) error {
 // introduce determines the groups.
 func (s *Store) introduce(ctx context.Context) error {
 	o, rank := s.opts, s.comm.Rank()
-	me := introduction{Machine: hook.Machine(s.comm), Nonce: rand.Uint64(), Run: s.run, Options: [4]int{o.k, o.m, o.every, o.keep}}
+	me := introduction{Machine: hook.Of(s.comm).Machine(), Nonce: rand.Uint64(), Run: s.run, Options: [4]int{o.k, o.m, o.every, o.keep}}
 	var bad error
 	if o.dir != "" {
 		if bad = prepareDir(o.dir, rank); bad == nil && rank == 0 {

@@ -69,6 +69,6 @@ func (s *Store) Restore(ctx context.Context) (version int, err error) {
 		s.hasOnce = s.once // base has the Once variables, as this rank's part
 	}
 	s.count(func(c *Stats) { c.Restores++ })
-	hook.Happened(s.comm, timeline.Restore, fmt.Sprint("version ", b.Key.Version))
+	hook.Of(s.comm).Happened(timeline.Restore, fmt.Sprint("version ", b.Key.Version))
 	return b.Key.Version, nil
 }

@@ -138,7 +138,7 @@ type turns []*turn
 func (s *Store) take(name string, exchanges ...int) (turns, *future.Future[struct{}]) {
 	var all turns
 	for _, n := range exchanges {
-		op, f := hook.BeginBackground(s.comm, name, n)
+		op, f := hook.Of(s.comm).Begin(name, n)
 		if op == nil {
 			all.pass()
 			return nil, f

@@ -17,10 +17,10 @@ import (
 // process gets a SIGKILL: it runs no deferred function and flushes nothing. (Open MPI's mpirun
 // lets the other processes live if it was started with --with-ft ulfm, and ends them otherwise.)
 func Die(comm *mpicx.Comm) {
-	if hook.Mortal(comm) {
-		hook.Die(comm)
+	if hook.Of(comm).Mortal() {
+		hook.Of(comm).Die()
 	} else {
-		hook.Abort(comm, hook.ErrUnseen)
+		hook.Of(comm).Abort(hook.ErrUnseen)
 	}
 	runtime.Goexit()
 }

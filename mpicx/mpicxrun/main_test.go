@@ -38,9 +38,9 @@ func TestMain(m *testing.M) {
 }
 
 // ulfm is the option with which a program survives deaths, in these tests with any tags.
-func ulfm() mpicx.Option { return hook.Backend("ulfm").(mpicx.Option) }
+func ulfm() mpicx.Option { return hook.Backend[mpicx.Option]("ulfm") }
 
-func blackChannel() mpicx.Option { return hook.Backend("blackchannel").(mpicx.Option) }
+func blackChannel() mpicx.Option { return hook.Backend[mpicx.Option]("blackchannel") }
 
 // run is mpicx.Run, which ends the process if it fails.
 func rank(fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) {

@@ -76,7 +76,7 @@ var programs = map[string]func(){
 	},
 	"left to Finalize": func() { // rank 0 leaves a call, in Run or, with TEST_VICTIM, outside; its function panics
 		ctx := context.Background()
-		backend := hook.Backend(os.Getenv("TEST_BACKEND")).(mpicx.Option)
+		backend := hook.Backend[mpicx.Option](os.Getenv("TEST_BACKEND"))
 		i, err := mpicx.Initialize(ctx, backend)
 		if err != nil {
 			panic(err)
@@ -118,7 +118,7 @@ var programs = map[string]func(){
 		fmt.Printf("rank %d: %s\n", who, text)
 	},
 	"unrecorded": func() { // TEST_VICTIM has no directory for its timeline
-		opts := []mpicx.Option{mpicx.WithTimeline(timelineDir()), hook.Backend(os.Getenv("TEST_BACKEND")).(mpicx.Option)}
+		opts := []mpicx.Option{mpicx.WithTimeline(timelineDir()), hook.Backend[mpicx.Option](os.Getenv("TEST_BACKEND"))}
 		if os.Getenv("TEST_SPARE") != "" {
 			opts = append(opts, mpicx.WithSpares(1))
 		}
@@ -130,7 +130,7 @@ var programs = map[string]func(){
 	},
 	"unrecorded instance": func() {
 		ctx := context.Background()
-		i, err := mpicx.Initialize(ctx, mpicx.WithTimeline(timelineDir()), hook.Backend(os.Getenv("TEST_BACKEND")).(mpicx.Option))
+		i, err := mpicx.Initialize(ctx, mpicx.WithTimeline(timelineDir()), hook.Backend[mpicx.Option](os.Getenv("TEST_BACKEND")))
 		if err == nil {
 			err = i.World().Barrier().Wait(ctx)
 			fmt.Println("told:", err)
@@ -152,7 +152,7 @@ var programs = map[string]func(){
 	},
 	"spare": func() { // TEST_VICTIM, or every working rank, is killed
 		ctx := context.Background()
-		i, err := mpicx.Initialize(ctx, mpicx.WithSpares(1), hook.Backend(cmp.Or(os.Getenv("TEST_BACKEND"), "ulfm")).(mpicx.Option))
+		i, err := mpicx.Initialize(ctx, mpicx.WithSpares(1), hook.Backend[mpicx.Option](cmp.Or(os.Getenv("TEST_BACKEND"), "ulfm")))
 		if err == nil {
 			switch c := i.World(); {
 			case c == nil:

@@ -126,7 +126,7 @@ func (c *process) run(t *testing.T, call int, fn func(context.Context, *mpicx.Co
 		defer os.Unsetenv(name)
 	}
 	l := new(left)
-	err = mpicx.Run(context.Background(), fn, append(opts, hook.Transport(plan.Wrap).(mpicx.Option), l.option())...)
+	err = mpicx.Run(context.Background(), fn, append(opts, hook.Transport[mpicx.Option](plan.Wrap), l.option())...)
 	l.report(t)
 	m := message{Failed: t.Failed(), Skipped: t.Skipped(), Counts: plan.Counts(c.place.Rank)}
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/internal/fault"
 	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/machine"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
@@ -56,7 +57,7 @@ func RunFaults(t testing.TB, ranks int, plan string, fn func(ctx context.Context
 	}
 	all := ranks
 	for _, o := range opts {
-		all += hook.Spares(o)
+		all += hook.SettingsOf(o).Spares
 	}
 	if respawns(opts) {
 		all += hook.Fresh
@@ -131,7 +132,7 @@ func deathsAreSeen(t testing.TB, what string) {
 func goroutinesDie(t testing.TB, what string) {
 	t.Helper()
 	deathsAreSeen(t, what)
-	if hook.Processes() > 0 {
+	if machine.Processes() > 0 {
 		t.Skip("deaths are for goroutine ranks, and mpirun has started processes")
 	}
 }
@@ -146,7 +147,7 @@ func runPlan(t testing.TB, ranks, all int, p *fault.Plan, fn func(context.Contex
 			t.Logf("%d ranks, plan %q, killed %v", ranks, p, p.Killed())
 		}
 	}()
-	run(t, ranks, fn, append(slices.Clone(opts), mpicx.WithRanks(ranks), hook.Transport(p.Wrap).(mpicx.Option)))
+	run(t, ranks, fn, append(slices.Clone(opts), mpicx.WithRanks(ranks), hook.Transport[mpicx.Option](p.Wrap)))
 }
 
 // reportMissed fails t for what the plan had to do in a job of that many ranks and has not done.

@@ -17,13 +17,15 @@ type left struct {
 
 // option makes mpicx.Run report what is left.
 func (l *left) option() mpicx.Option {
-	return hook.Left(func(rank int, what []string) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		for _, text := range what {
-			l.texts = append(l.texts, fmt.Sprintf("rank %d: %s", rank, text))
-		}
-	}).(mpicx.Option)
+	return hook.Option[mpicx.Option](func(s *hook.Settings) { s.Left = l.add })
+}
+
+func (l *left) add(rank int, what []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, text := range what {
+		l.texts = append(l.texts, fmt.Sprintf("rank %d: %s", rank, text))
+	}
 }
 
 // report fails t if there is anything.

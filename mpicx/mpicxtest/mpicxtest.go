@@ -13,6 +13,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/internal/diagnosis"
 	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/machine"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
@@ -51,7 +52,7 @@ func RunWith(t testing.TB, ranks int, fn func(ctx context.Context, world *mpicx.
 
 func run(t testing.TB, ranks int, fn func(context.Context, *mpicx.Comm) error, opts []mpicx.Option) {
 	t.Helper()
-	processes := hook.Processes()
+	processes := machine.Processes()
 	if processes > 0 && ranks > processes {
 		t.Skipf("%d ranks, and a launcher has started %d processes", ranks, processes)
 	}
@@ -174,7 +175,7 @@ func (b *bubble) cancelDead() (some bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.states {
-		if s.world != nil && !s.returned && !s.dead && hook.Dead(s.world) {
+		if s.world != nil && !s.returned && !s.dead && hook.Of(s.world).Dead() {
 			s.dead, some = true, true
 			s.kill(errDead)
 		}
@@ -208,7 +209,7 @@ func (b *bubble) end(s *state, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s.returned, s.err = true, err
-	s.dead = s.dead || hook.Dead(s.world) // now, because a rank that has returned counts as dead later
+	s.dead = s.dead || hook.Of(s.world).Dead() // now, because a rank that has returned counts as dead later
 }
 
 // progress returns a text that differs from the last one if a rank has made progress since.
@@ -219,7 +220,7 @@ func (b *bubble) progress() string {
 	for _, s := range b.states {
 		text += fmt.Sprintln(s.returned)
 		if s.world != nil {
-			text += hook.Progress(s.world)
+			text += hook.Of(s.world).Progress()
 		}
 	}
 	return text
@@ -232,7 +233,7 @@ func (b *bubble) abort() {
 	b.mu.Unlock()
 	for _, s := range states {
 		if s.world != nil {
-			hook.Abort(s.world, errDeadlock)
+			hook.Of(s.world).Abort(errDeadlock)
 		}
 	}
 }
@@ -255,8 +256,8 @@ func (b *bubble) String() string {
 		case s.world != nil:
 			text = "waits for something other than mpicx"
 			said[s.rank] = text // replaces the text of earlier incarnations
-			if blocked := hook.Blocked(s.world); len(blocked) > 0 {
-				said[s.rank], text = hook.Doing(s.world), strings.Join(blocked, "\n    ")
+			if blocked := hook.Of(s.world).Blocked(); len(blocked) > 0 {
+				said[s.rank], text = hook.Of(s.world).Doing(), strings.Join(blocked, "\n    ")
 			}
 		}
 		if !slices.Contains(texts, text) {
@@ -288,6 +289,6 @@ func (s *state) name() string {
 // does not see it: ranks that need the dead one hang, which Run reports. (With inject.Die they
 // end with an error.)
 func Die(world *mpicx.Comm) {
-	hook.Die(world)
+	hook.Of(world).Die()
 	runtime.Goexit()
 }

@@ -111,7 +111,7 @@ func runProcesses(t *testing.T, n int, plan *fault.Plan, fn func(context.Context
 	if child != nil {
 		return child.run(t, call, fn, opts)
 	}
-	if hook.Processes() > 0 {
+	if machine.Processes() > 0 {
 		t.Skip("a launcher has started this process, which can be in one job")
 	}
 	later := 0
@@ -186,7 +186,7 @@ func runProcesses(t *testing.T, n int, plan *fault.Plan, fn func(context.Context
 const mostLater = 16
 
 func respawns(opts []mpicx.Option) bool {
-	return slices.ContainsFunc(opts, func(o mpicx.Option) bool { return hook.Respawns(o) })
+	return slices.ContainsFunc(opts, func(o mpicx.Option) bool { return hook.SettingsOf(o).Respawn })
 }
 
 // A beginning is what a process of RunProcesses needs to know when it begins.

@@ -83,7 +83,7 @@ func detect(config detector.Config, n int, seed uint64) (took, latency time.Dura
 
 // watched returns n ranks that start within one timeout.
 func watched(config detector.Config, n int, rng *rand.Rand, seed uint64) (*sim.World, []*observed) {
-	w := sim.New(sim.Config{Ranks: n, Seed: seed, Model: machine, Detect: func(*rand.Rand) time.Duration { return never }})
+	w := sim.New(sim.Config{Ranks: n, Seed: seed, Model: cray, Detect: func(*rand.Rand) time.Duration { return never }})
 	all := make([]*observed, n)
 	for i := range all {
 		o := &observed{w: w, config: config, rank: i, tick: detector.Never, latency: new(time.Duration)}

@@ -52,7 +52,7 @@ func rankOfJob(args []string) {
 		case "barrier":
 			jobBarrier(ctx, world)
 		case "barrier-bare":
-			hook.Bare(world)
+			hook.Of(world).Bare()
 			jobBarrier(ctx, world)
 		case "signal":
 			return jobSignals(ctx, world)

@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/machine"
 )
 
 // A row is a line of the table. Its measure returns our samples, theirs, and a note.
@@ -100,7 +100,7 @@ func main() {
 		manyRanksChild()
 		return
 	}
-	if hook.Processes() > 0 {
+	if machine.Processes() > 0 {
 		rankOfJob(os.Args[1:])
 		return
 	}
@@ -159,7 +159,7 @@ func main() {
 	} else if !*heartbeats && !m.hosts {
 		m.collectiveGrids(c, match)
 	}
-	table(c, fmt.Sprintf("Virtual time, %v, a CPU for each rank:\n", machine), virtual)
+	table(c, fmt.Sprintf("Virtual time, %v, a CPU for each rank:\n", cray), virtual)
 	if c.figures != nil && match.MatchString(planFigures) {
 		drawPlans(c)
 	}

@@ -134,7 +134,7 @@ type planRank struct {
 // run runs the benchmark. All of a rank's time counts: an operation begins when the previous one
 // has ended, even if the rank is still passing on the revoke.
 func (p plan) run(number int, d *planTimes) {
-	model := machine
+	model := cray
 	model.Jitter = jitter
 	s := simulationOf(sim.Config{Ranks: p.ranks, Model: model, Seed: uint64(number), Weightless: true}).withChannels()
 	rng := rand.New(rand.NewPCG(uint64(number), 1))

@@ -26,7 +26,7 @@ func roundTrip(c config) result {
 func mpicxRoundTrips(n int, bare bool, opts ...mpicx.Option) (each time.Duration, allocations float64) {
 	must(mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
 		if bare {
-			hook.Bare(world)
+			hook.Of(world).Bare()
 		}
 		buf := make([]int64, 1)
 		var before, after runtime.MemStats

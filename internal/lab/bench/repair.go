@@ -16,7 +16,7 @@ import (
 )
 
 // backend is the option that chooses an error backend at run time.
-func backend(name string) mpicx.Option { return hook.Backend(name).(mpicx.Option) }
+func backend(name string) mpicx.Option { return hook.Backend[mpicx.Option](name) }
 
 // ulfm runs fn on n ranks that see deaths and get them as errors.
 func ulfm(n int, fn func(context.Context, *mpicx.Comm) error) {

@@ -14,9 +14,9 @@ import (
 	"github.com/mpicx/go-mpicx/ulfmbackend"
 )
 
-// machine is like the one in paper 000, section 4: a Cray XC30 with its Aries network at 8 GB/s. A
+// cray is like the one in paper 000, section 4: a Cray XC30 with its Aries network at 8 GB/s. A
 // core combines 5 GB/s.
-var machine = sim.LogGP{
+var cray = sim.LogGP{
 	Latency:        1200 * time.Nanosecond,
 	Overhead:       300 * time.Nanosecond,
 	Gap:            400 * time.Nanosecond,
@@ -25,13 +25,13 @@ var machine = sim.LogGP{
 }
 
 // wire is the time of a message that nothing delays.
-func wire() time.Duration { return machine.Latency + 2*machine.Overhead }
+func wire() time.Duration { return cray.Latency + 2*cray.Overhead }
 
 // never is later than any run takes.
 const never = time.Hour
 
 // A simulation is n ranks in virtual time. Survivors learn of a death after the time detection.
-// Nothing on machine is random, so one run of a program is enough.
+// Nothing on cray is random, so one run of a program is enough.
 type simulation struct {
 	*sim.World
 	ranks   []virtualRank
@@ -67,7 +67,7 @@ func (s *simulation) withChannels() *simulation {
 
 // newBareSimulation is newSimulation without error channels.
 func newBareSimulation(n int, detection time.Duration) *simulation {
-	return simulationOf(sim.Config{Ranks: n, Model: machine, Detect: func(*rand.Rand) time.Duration { return detection }})
+	return simulationOf(sim.Config{Ranks: n, Model: cray, Detect: func(*rand.Rand) time.Duration { return detection }})
 }
 
 func simulationOf(c sim.Config) *simulation {
@@ -105,7 +105,7 @@ func (r *virtualRank) barrier(comm transport.Comm, done func(error)) {
 // combine is mpicx's Allreduce of buf. All ranks may share buf, because it has no contents.
 func (r *virtualRank) combine(comm transport.Comm, buf []byte, done func(error)) {
 	r.run(comm, r.sim.chooser.Allreduce(nil, &collective.Reduction{Acc: buf, Element: 8, Op: func(dst, _, _ []byte) {
-		r.sim.Compute(r.rank, machine.Combining(len(dst)))
+		r.sim.Compute(r.rank, cray.Combining(len(dst)))
 	}}), done)
 }
 

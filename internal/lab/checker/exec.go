@@ -193,7 +193,7 @@ func (r *rank) step(s *step, e *env) error {
 
 // note classifies and records an event.
 func (r *rank) note(v *event, e *env, deadline bool, allowed ...error) {
-	if r.several && hook.Dead(r.world.Comm) { // another goroutine of the rank was the first to find that
+	if r.several && hook.Of(r.world.Comm).Dead() { // another goroutine of the rank was the first to find that
 		return
 	}
 	v.end = r.now()

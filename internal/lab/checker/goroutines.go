@@ -136,7 +136,7 @@ func (r *rank) endGoroutines() {
 		time.Sleep(tick) // goroutines that an error has woken return it
 	}
 	r.end(errOver)
-	if hook.Dead(r.world.Comm) { // the contexts of its scopes have not ended
+	if hook.Of(r.world.Comm).Dead() { // the contexts of its scopes have not ended
 		r.kill(errOver)
 	}
 	r.spawned.Wait()

@@ -48,18 +48,18 @@ func play(t *testing.T, p *program) (h *history) {
 func inBubble(p *program, h *history) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	options := []mpicx.Option{mpicx.WithRanks(p.ranks), hook.Backend(p.backend).(mpicx.Option)}
+	options := []mpicx.Option{mpicx.WithRanks(p.ranks), hook.Backend[mpicx.Option](p.backend)}
 	plan, err := fault.Parse(p.plan)
 	if err != nil {
 		panic(err)
 	}
-	options = append(options, hook.Transport(func(c transport.Comm) transport.Comm {
+	options = append(options, hook.Transport[mpicx.Option](func(c transport.Comm) transport.Comm {
 		c = plan.Wrap(c)
 		if p.net != 0 {
 			c = network(p.net)(c)
 		}
 		return c
-	}).(mpicx.Option))
+	}))
 	if p.spares > 0 {
 		options = append(options, mpicx.WithSpares(p.spares))
 	}
@@ -129,7 +129,7 @@ func inBubble(p *program, h *history) {
 func abort(ranks []*rank) {
 	for _, r := range ranks {
 		if r != nil {
-			hook.Abort(r.world.Comm, fmt.Errorf("released"))
+			hook.Of(r.world.Comm).Abort(fmt.Errorf("released"))
 		}
 	}
 }

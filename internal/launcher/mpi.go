@@ -1,0 +1,5 @@
+//go:build mpi
+
+package launcher
+
+const withMPI = true
