@@ -227,6 +227,16 @@ func (c *Comm) end() {
 	c.ledger.push(Wake, nil)
 }
 
+// endBelow ends the errors of communicators derived from c that no Try owns. They were raised inside a
+// Try on c that has ended with an error at all ranks, and some ranks were told of them there.
+func (c *Comm) endBelow() {
+	for d := c.inFamily(c); d != nil; d = c.inFamily(d) {
+		for d.owners == 0 && len(d.untold) > 0 && !d.untold[0].Corrupt() {
+			d.end()
+		}
+	}
+}
+
 // interrupt ends the context because of a peer's error. If the error is no corruption and
 // belongs to no Try so far, the context of a Guard does not end, nor that of a Try with
 // another Try inside.
@@ -378,6 +388,7 @@ func (s *Scope) Close() {
 	if from := s.from; from != nil {
 		if from.owners--; from.owners == 0 && len(from.untold) > 0 && from.untold[0] == s.err {
 			from.end()
+			s.comm.endBelow()
 		}
 	}
 	if t != nil {
