@@ -227,11 +227,15 @@ func (c *Comm) end() {
 	c.ledger.push(Wake, nil)
 }
 
-// endBelow ends the errors of communicators derived from c that no Try owns. They were raised inside a
-// Try on c that has ended with an error at all ranks, and some ranks were told of them there.
+// endBelow ends the errors of communicators derived from c that were raised there in a Try inside of one
+// on c that has now ended, with c's error, at all ranks. Some ranks were told of them in that. Errors from
+// after it have a later place.
 func (c *Comm) endBelow() {
 	for d := c.inFamily(c); d != nil; d = c.inFamily(d) {
 		for d.owners == 0 && len(d.untold) > 0 && !d.untold[0].Corrupt() {
+			if at := d.untold[0].Place; len(at) == 0 || at[0] >= d.told {
+				break
+			}
 			d.end()
 		}
 	}
