@@ -1,6 +1,7 @@
 package mpicx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -25,6 +26,7 @@ func (s *scope) close() {
 // the oldest one that this rank knows of or, if there is none, its own, which it tells all ranks.
 func (s *scope) leave(op string, err error) error {
 	c := s.comm
+	rest := beside(err)
 	err = s.because(err)
 	own := err
 	if has := c.verdictIn(err); has != nil && !c.isPast(has) {
@@ -62,6 +64,7 @@ func (s *scope) leave(op string, err error) error {
 		case next == ledger.Return && c.isAbove(err, e):
 			return err
 		case next == ledger.Return:
+			own = cmp.Or(own, rest)
 			both := with(e.Face, own)
 			if own != nil && both != own && !errors.Is(e.Face, own) && c.proc.watchers != nil {
 				c.proc.happened(timeline.Line{Event: timeline.Unsent, Comm: c.name, Text: own.Error()})
@@ -94,6 +97,26 @@ func (c *Comm) isPast(e *ledger.Error) bool {
 func (c *Comm) isAbove(err error, e *ledger.Error) bool {
 	has := c.verdictIn(err)
 	return has != nil && has.Comm != e.Comm && e.Comm.DerivedFrom(has.Comm)
+}
+
+// beside returns what err says beside that a context has ended, as when the function has joined it with the
+// error of a deferred call. It returns nil if err says nothing else.
+func beside(err error) error {
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return beside(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		rest := []error{}
+		for _, err := range e.Unwrap() {
+			if !errors.Is(err, context.Canceled) {
+				rest = append(rest, err)
+			}
+		}
+		if len(rest) < len(e.Unwrap()) {
+			return errors.Join(rest...)
+		}
+	}
+	return nil
 }
 
 // because returns the error that has ended the context of the scope's function, if err says only

@@ -94,7 +94,7 @@ func (s *scope) succeed(ctx context.Context) error {
 	}
 	if confirmed {
 		v.start(true)
-		err := v.count(ctx)
+		err := v.count()
 		unanimous := err == nil && v.votes[1] == 1
 		c.proc.feed(func() {
 			if unanimous {
@@ -129,19 +129,17 @@ func unanimous(dst, left, right []byte) {
 	}
 }
 
-// count waits until the votes are counted, which happens despite errors: see ledger.Vote.
-func (v *vote) count(ctx context.Context) error {
+// count waits until the votes are counted, whatever happens: see ledger.Vote. All ranks have begun to vote, so
+// it doesn't depend on what their programs do, and a context that ends does not end it: the others may
+// have counted yes.
+func (v *vote) count() error {
 	defer v.comm.waits("TryAll")()
 	for {
-		ctx = patient(ctx)
 		v.comm.t.Look()
-		if v.comm.proc.await(v.counted, ctx.Done()) {
+		if v.comm.proc.await(v.counted, nil) {
 			return v.err
 		}
 		v.comm.proc.exitIfDead()
-		if ctx.Err() != nil && interrupted(ctx) == nil {
-			return v.comm.interrupted(ctx, "TryAll", context.Cause(ctx))
-		}
 	}
 }
 

@@ -227,6 +227,20 @@ func (c *Comm) end() {
 	c.ledger.push(Wake, nil)
 }
 
+// endBelow ends the errors of communicators derived from c that were raised there in a Try inside of one
+// on c that has now ended, with c's error, at all ranks. Some ranks were told of them in that. Errors from
+// after it have a later place.
+func (c *Comm) endBelow() {
+	for d := c.inFamily(c); d != nil; d = c.inFamily(d) {
+		for d.owners == 0 && len(d.untold) > 0 && !d.untold[0].Corrupt() {
+			if at := d.untold[0].Place; len(at) == 0 || at[0] >= d.told {
+				break
+			}
+			d.end()
+		}
+	}
+}
+
 // interrupt ends the context because of a peer's error. If the error is no corruption and
 // belongs to no Try so far, the context of a Guard does not end, nor that of a Try with
 // another Try inside.
@@ -378,6 +392,7 @@ func (s *Scope) Close() {
 	if from := s.from; from != nil {
 		if from.owners--; from.owners == 0 && len(from.untold) > 0 && from.untold[0] == s.err {
 			from.end()
+			s.comm.endBelow()
 		}
 	}
 	if t != nil {
