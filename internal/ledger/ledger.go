@@ -262,6 +262,7 @@ type Comm struct {
 	scopes *Scope // the running Try and Guard calls: a list
 	told   int    // number of verdicts, here and at ancestors, that are over
 	tries  int    // number of outermost Try calls since the last of these
+	since  int    // told when a Try around, on a communicator that this one is derived from, has last ended with an error
 	votes  []*Vote
 
 	ranks     []int // the members' ranks in the world; nil: the same as here

@@ -174,6 +174,7 @@ func (c *Comm) bequeath(e *Error, derived []*Comm) {
 func (c *Comm) Moved() {
 	l := c.ledger
 	c.moving--
+	c.endStale()
 	c.update()
 	l.push(Wake, nil)
 	for d := c; d != nil; d = c.inFamily(d) {

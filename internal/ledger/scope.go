@@ -122,7 +122,7 @@ func (s *Scope) catchUp() {
 // belongs to those on c or, if there are none, to those on communicators derived from c.
 // In each nest it belongs to the Try at the place where it was raised.
 func (c *Comm) claim() {
-	if len(c.untold) == 0 || c.owners > 0 {
+	if len(c.untold) == 0 || c.owners > 0 || c.isStale() {
 		return
 	}
 	e, tried := c.untold[0], false
@@ -227,18 +227,29 @@ func (c *Comm) end() {
 	c.ledger.push(Wake, nil)
 }
 
-// endBelow ends the errors of communicators derived from c that were raised there in a Try inside of one
-// on c that has now ended, with c's error, at all ranks. Some ranks were told of them in that. Errors from
-// after it have a later place.
+// endBelow says that a Try on c has ended with an error at all ranks. What was raised inside of it on
+// communicators derived from c is over with it, because some ranks were told of that inside, and others were
+// not. It may come later.
 func (c *Comm) endBelow() {
 	for d := c.inFamily(c); d != nil; d = c.inFamily(d) {
-		for d.owners == 0 && len(d.untold) > 0 && !d.untold[0].Corrupt() {
-			if at := d.untold[0].Place; len(at) == 0 || at[0] >= d.told {
-				break
-			}
-			d.end()
-		}
+		d.since = d.told
+		d.endStale()
 	}
+}
+
+// endStale ends errors of c that were raised in a Try inside of one that is over by endBelow.
+func (c *Comm) endStale() {
+	for c.owners == 0 && c.isStale() {
+		c.end()
+	}
+}
+
+func (c *Comm) isStale() bool {
+	if len(c.untold) == 0 || c.untold[0].Corrupt() {
+		return false
+	}
+	at := c.untold[0].Place
+	return len(at) > 0 && at[0] < c.since
 }
 
 // interrupt ends the context because of a peer's error. If the error is no corruption and
