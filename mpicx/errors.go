@@ -133,8 +133,8 @@ func face(e *ledger.Error) {
 		e.Face = &CommCorruptedError{failuresOf(e.Verdict), e.Verdict.Dead, v, unheard}
 		return
 	}
-	failures := failuresOf(e.Verdict)
-	e.Place = placeOf(failures)
+	var failures []Failure
+	failures, e.Era, e.Place = placed(failuresOf(e.Verdict))
 	e.Face = &PropagatedError{Failures: expanded(failures, e), verdict: v}
 }
 

@@ -39,27 +39,46 @@ func encodePath(path []int) string {
 	return string(b)
 }
 
-// placeOf returns the path of the innermost Try call that encloses all failures.
-func placeOf(failures []Failure) (place []int) {
-	for i, f := range failures {
-		var path []int
-		for b := []byte(f.path); len(b) > 0; {
-			k, n := binary.Uvarint(b)
-			if n <= 0 {
-				break
-			}
-			path, b = append(path, int(k)), b[n:]
+// decodePath is the inverse of encodePath.
+func decodePath(s string) (path []int) {
+	for b := []byte(s); len(b) > 0; {
+		k, n := binary.Uvarint(b)
+		if n <= 0 {
+			break
 		}
-		if i == 0 {
+		path, b = append(path, int(k)), b[n:]
+	}
+	return path
+}
+
+// placed returns the failures of the latest era, and the path of the innermost Try call that encloses them. The
+// era is the first number of a path. It is -1 if no failure has a path, and failures without one are of any era.
+func placed(failures []Failure) (latest []Failure, era int, place []int) {
+	era = -1
+	for _, f := range failures {
+		if path := decodePath(f.path); len(path) > 0 {
+			era = max(era, path[0])
+		}
+	}
+	for _, f := range failures {
+		path := decodePath(f.path)
+		switch {
+		case len(path) > 0 && path[0] < era:
+			continue
+		case latest == nil:
 			place = path
 		}
+		latest = append(latest, f)
 		same := 0
 		for same < min(len(path), len(place)) && path[same] == place[same] {
 			same++
 		}
 		place = place[:same]
 	}
-	return place
+	if len(place) == 1 {
+		place = nil
+	}
+	return latest, era, place
 }
 
 // MaxMessage is the maximum length in bytes of a Failure's text. A longer text is cut.

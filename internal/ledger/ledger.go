@@ -10,7 +10,7 @@ import (
 // A Ledger is the state of one rank. Its methods, and those of its Comms, Scopes and
 // Votes, need the caller's lock, unless they say otherwise.
 type Ledger struct {
-	// Face sets Face and Place of a verdict. The caller sets it. It is called under the lock,
+	// Face sets Face, Place and Era of a verdict. The caller sets it. It is called under the lock,
 	// once for each verdict.
 	Face func(*Error)
 
@@ -203,6 +203,7 @@ type Error struct {
 	Own     []*Raised        // the errors in the verdict that this rank raised
 	Face    error            // the error that the program gets
 	Place   []int            // the path of the Try that it was raised in; nil: in none
+	Era     int              // that of the path, or of the latest if it was raised in several; -1: in none
 
 	told bool // it is over or, if it is a corruption, a look has found it
 }
@@ -262,7 +263,7 @@ type Comm struct {
 	scopes *Scope // the running Try and Guard calls: a list
 	told   int    // number of verdicts, here and at ancestors, that are over
 	tries  int    // number of outermost Try calls since the last of these
-	since  int    // told when a Try around, on a communicator that this one is derived from, has last ended with an error
+	era    int    // number of errors of ancestors with which Try calls around have ended
 	votes  []*Vote
 
 	ranks     []int // the members' ranks in the world; nil: the same as here

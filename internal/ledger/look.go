@@ -94,7 +94,7 @@ func (c *Comm) Look(m Mode) (f Finding, e *Error, pending bool) {
 // isMoving says whether a verdict on c or an ancestor can't be told yet.
 func (c *Comm) isMoving() bool {
 	for a := c; a != nil; a = a.parent {
-		if a.moving > 0 {
+		if a.moving > 0 || a.isEarly() && a.parent.elder() == nil {
 			return true
 		}
 	}

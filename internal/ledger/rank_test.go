@@ -24,7 +24,12 @@ type testRank struct {
 
 func newTestRank() *testRank {
 	r := &testRank{text: new(strings.Builder), scopes: map[string]*Scope{}, votes: map[string]*Vote{}, firsts: map[string]bool{}, pending: map[*Comm]bool{}}
-	r.Face = func(e *Error) { e.Face, e.Place = errors.New(textOf(e)), r.place }
+	r.Face = func(e *Error) {
+		e.Face, e.Place, e.Era = errors.New(textOf(e)), r.place, -1
+		if len(r.place) > 0 {
+			e.Era = r.place[0]
+		}
+	}
 	return r
 }
 

@@ -42,7 +42,7 @@ func (c *Comm) Open(outside *Scope, guard bool, owner any) *Scope {
 	case t == nil && guard:
 	case t == nil:
 		c.tries++
-		s.path = []int{c.told, c.tries}
+		s.path = []int{c.era, c.told, c.tries}
 	case guard:
 		s.path = t.path
 	default:
@@ -59,8 +59,8 @@ func (c *Comm) Open(outside *Scope, guard bool, owner any) *Scope {
 }
 
 // Path identifies the Try call by its place in the program, which is the same at all ranks
-// that run the same program. It has the number of verdicts that were over before
-// the outermost Try on the communicator, the number of that Try since the last of them, and
+// that run the same program. It has the era of the communicator, the number of verdicts that were over
+// before the outermost Try on the communicator, the number of that Try since the last of them, and
 // for each level below the number of the inner Try in the one around it. Numbers of calls
 // begin at 1.
 func (s *Scope) Path() []int { return s.path }
@@ -122,7 +122,7 @@ func (s *Scope) catchUp() {
 // belongs to those on c or, if there are none, to those on communicators derived from c.
 // In each nest it belongs to the Try at the place where it was raised.
 func (c *Comm) claim() {
-	if len(c.untold) == 0 || c.owners > 0 || c.isStale() {
+	if len(c.untold) == 0 || c.owners > 0 || c.isStale() || c.isEarly() {
 		return
 	}
 	e, tried := c.untold[0], false
@@ -223,21 +223,24 @@ func (c *Comm) end() {
 		d.told, d.tries = d.told+1, 0
 	}
 	c.update()
-	c.claim()
+	for d := c; d != nil; d = c.inFamily(d) {
+		d.claim()
+	}
 	c.ledger.push(Wake, nil)
 }
 
-// endBelow says that a Try on c has ended with an error at all ranks. What was raised inside of it on
-// communicators derived from c is over with it, because some ranks were told of that inside, and others were
-// not. It may come later.
+// endBelow says that a Try on c has ended with an error, at all ranks. That is the end of an era on
+// communicators derived from c: what was raised there inside of that Try is over, because some ranks were told
+// of it inside, and others were not. It may come later.
 func (c *Comm) endBelow() {
 	for d := c.inFamily(c); d != nil; d = c.inFamily(d) {
-		d.since = d.told
+		d.era++
 		d.endStale()
+		d.claim()
 	}
 }
 
-// endStale ends errors of c that were raised in a Try inside of one that is over by endBelow.
+// endStale ends errors of an earlier era.
 func (c *Comm) endStale() {
 	for c.owners == 0 && c.isStale() {
 		c.end()
@@ -245,11 +248,13 @@ func (c *Comm) endStale() {
 }
 
 func (c *Comm) isStale() bool {
-	if len(c.untold) == 0 || c.untold[0].Corrupt() {
-		return false
-	}
-	at := c.untold[0].Place
-	return len(at) > 0 && at[0] < c.since
+	return len(c.untold) > 0 && !c.untold[0].Corrupt() && c.untold[0].Era >= 0 && c.untold[0].Era < c.era
+}
+
+// isEarly says whether c's oldest error is of an era that this rank has not come to: the error of the ancestor
+// that ends its own is on its way.
+func (c *Comm) isEarly() bool {
+	return len(c.untold) > 0 && !c.untold[0].Corrupt() && c.untold[0].Era > c.era && c.parent != nil && c.parent.Disturbed()
 }
 
 // interrupt ends the context because of a peer's error. If the error is no corruption and

@@ -93,7 +93,7 @@ func (u *universe) play(t *testing.T, steps []step) *world { return u.replay(t, 
 
 func (u *universe) replay(t *testing.T, steps []step, verbose bool) *world {
 	w := &world{universe: u, testRank: newTestRank(), t: t, verbose: verbose, waiting: -1, waits: u.waits, ended: map[*Scope]int{}}
-	w.Face = func(*Error) {}
+	w.Face = func(e *Error) { e.Era = -1 }
 	w.mayJoin = func(*model) bool { return false }
 	for i, name := range strings.Fields(u.family) {
 		name, parent, _ := strings.Cut(name, "<")
