@@ -12,11 +12,12 @@ import (
 // background is a hook.Background. The epoch and the tags of its exchanges are taken when it begins,
 // no matter when they start. The transport ends exchanges that start after an error.
 type background struct {
-	future.Promise[struct{}]
-	comm  *Comm
-	name  string
-	epoch transport.Epoch
-	first int // sequence number of the next exchange
+	future *future.Future[struct{}]
+	end    func(struct{}, error)
+	comm   *Comm
+	name   string
+	epoch  transport.Epoch
+	first  int // sequence number of the next exchange
 }
 
 var inBackground = call{Kind: signature.Background}.Word()
@@ -30,15 +31,15 @@ func (i *inside) Begin(name string, exchanges int) (hook.Background, *future.Fut
 	if err != nil {
 		return nil, failed[struct{}](c, err)
 	}
-	b := &background{comm: c, name: name, epoch: epoch, first: c.sequence(epoch, inBackground)}
+	f, end := begins[struct{}](c, name, makingKeeper{(*keeper)(c), name})
+	b := &background{future: f, end: end, comm: c, name: name, epoch: epoch, first: c.sequence(epoch, inBackground)}
 	for range exchanges - 1 {
 		c.sequence(epoch, inBackground)
 	}
-	b.cell().Keep(makingKeeper{(*keeper)(c), name})
-	return b, b.Future()
+	return b, f
 }
 
-func (b *background) cell() *waiting.Cell    { return waiting.Of(b.Future()) }
+func (b *background) cell() *waiting.Cell    { return waiting.Of(b.future) }
 func (b *background) Epoch() transport.Epoch { return b.epoch }
 
 func (b *background) Exchange(a collective.Algorithm, then func(error)) {
@@ -48,7 +49,7 @@ func (b *background) Exchange(a collective.Algorithm, then func(error)) {
 	x.Start(b.comm.t, b.epoch, tag, a, &backgroundExchange{b, then})
 }
 
-func (b *background) End(err error) { b.Complete(struct{}{}, err) }
+func (b *background) End(err error) { b.end(struct{}{}, err) }
 
 // backgroundExchange is one exchange of a background operation. For the program it is that operation.
 type backgroundExchange struct {

@@ -108,8 +108,9 @@ func (c *Comm) discard() {
 }
 
 // meetToRelease releases c, with the black channel, when all ranks have begun a second barrier, for
-// which no program waits. With the ULFM backend the barrier would need ranks whose programs have
-// ended, and they would count as dead. So the error channel releases c there.
+// which no program waits, nor Run: an error may keep a rank from it. With the ULFM backend the barrier
+// would need ranks whose programs have ended, and they would count as dead. So the error channel
+// releases c there.
 func (c *Comm) meetToRelease() {
 	epoch := c.t.Epoch()
 	r := idleReleases.Get().(*releaseRun)

@@ -36,6 +36,9 @@ func (c *Comm) newRun() *collectiveRun {
 
 func (r *collectiveRun) start(what signature.Word, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
 	c, f := r.comm, r.promise.Future()
+	if inReduction() {
+		r.idle() // begun refuses it
+	}
 	r.finish = finish
 	ended, err := c.begun(&r.exchange, what, bad, a, r)
 	if ended && err == nil { // the promise stays unused
@@ -82,10 +85,9 @@ type ending interface {
 	operation
 }
 
-// freeRun returns a run that no operation has: the rank's own, if that is free. A flag says so, because a
-// pointer costs more to exchange.
+// freeRun returns a run that no operation has: the rank's own, if no call is under way.
 func (p *proc) freeRun() *collectiveRun {
-	if !p.ownRunTaken.CompareAndSwap(false, true) {
+	if p.calls.Add(1) > 1 {
 		return idleRuns.Get().(*collectiveRun)
 	}
 	r := p.ownRun.Load()
@@ -118,10 +120,8 @@ func (r *collectiveRun) Ended(err error) {
 	if err == nil {
 		r.succeeded()
 	} else {
-		r.idle()
-	}
-	if err != nil {
 		err = c.callFailure(name, err, waiting.Of(p.Future()))
+		r.idle()
 	}
 	p.Complete(struct{}{}, err)
 }
@@ -134,13 +134,13 @@ func (r *collectiveRun) succeeded() {
 }
 
 func (r *collectiveRun) idle() {
+	p := r.comm.proc
 	r.finish = nil
 	r.kept.Forget()
-	if r.own {
-		r.comm.proc.ownRunTaken.Store(false)
-	} else {
+	if !r.own {
 		idleRuns.Put(r)
 	}
+	p.callEnded()
 }
 
 // ender is a function as a collective.Ender.

@@ -50,7 +50,8 @@ type coupling struct {
 	leader   *bridging // nil: this rank is not the leader
 	own      group
 	registry *registry
-	promise  *future.Promise[*Intercomm]
+	future   *future.Future[*Intercomm]
+	end      func(*Intercomm, error)
 	failed   atomic.Bool
 
 	// The epoch, and the tags or numbers, of the group's two barriers or agreements.
@@ -91,15 +92,14 @@ func CreateIntercomm(local *Comm, localLeader int, bridge *Comm, remoteLeader, t
 		k.leader.exchange(group{Failure: why.Error()}, nil)
 		return failed[*Intercomm](local, err)
 	}
-	f, p := future.New[*Intercomm]()
-	waiting.Of(p.Future()).Keep(repairKeeper{(*keeper)(local), "CreateIntercomm"}) // if local is corrupted meanwhile, Waits have the result
-	k.promise = p
+	// If local is corrupted meanwhile, Waits have the result.
+	k.future, k.end = begins[*Intercomm](local, intercommOp, repairKeeper{(*keeper)(local), intercommOp})
 	var bad error
 	if localLeader < 0 || localLeader >= local.size {
 		bad = mpiErrorf(intercommOp, ClassRank, "leader %d of %s, expected 0 to %d", localLeader, local.name, local.size-1)
 	}
 	k.meet(bad)
-	return f
+	return k.future
 }
 
 // begin takes the rank's places in the order of what is called on local.
@@ -214,7 +214,7 @@ func (k *coupling) agree(number int, id errchan.Agreement, flag bool, note []byt
 		return
 	}
 	// A rank that a mismatch has halted must not wait for others, which wait for its messages.
-	w := c.watch(call{Kind: signature.CreateIntercomm}.Word(), k.epoch, waiting.Of(k.promise.Future()))
+	w := c.watch(call{Kind: signature.CreateIntercomm}.Word(), k.epoch, waiting.Of(k.future))
 	c.ulfm.Propose(id, assent(flag, note), func(d *errchan.Decision, over error) {
 		c.t.Cancel(&w.request)
 		if done == nil {
@@ -283,7 +283,7 @@ func (k *coupling) learned(note []byte, err error) {
 func (k *coupling) fail(err error) {
 	if !k.failed.Swap(true) {
 		k.registry.end(k.own.ID, 0, true)
-		k.promise.Complete(nil, err)
+		k.end(nil, err)
 	}
 }
 
@@ -319,7 +319,7 @@ func (k *coupling) unite(other group) {
 			made.discard()
 			u = nil
 		}
-		k.promise.Complete(u, err)
+		k.end(u, err)
 	}
 	if c.ulfm == nil {
 		k.registry.askAll(other.ID, other.Members, func() { t.Revoke(errNotMade) })

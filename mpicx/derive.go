@@ -31,9 +31,8 @@ func (c *Comm) Dup() *future.Future[*Comm] {
 	}
 	w := call{Kind: signature.Dup}.Word()
 	seq := c.sequence(epoch, w)
-	f, p := future.New[*Comm]()
-	waiting.Of(p.Future()).Keep(makingKeeper{(*keeper)(c), "Dup"})
-	made := c.agreed(errchan.Dup, w, epoch, waiting.Of(f), p.Complete)
+	f, end := begins[*Comm](c, "Dup", makingKeeper{(*keeper)(c), "Dup"})
+	made := c.agreed(errchan.Dup, w, epoch, waiting.Of(f), end)
 	if err := c.t.Mismatch(); err != nil {
 		made(nil, err)
 		return f
@@ -172,16 +171,16 @@ func assembled[T any](c *Comm, kind signature.Kind, calls errchan.Calls, a colle
 	}
 	w := call{Kind: kind}.Word()
 	seq := c.sequence(epoch, w)
-	f, p := future.New[T]()
-	waiting.Of(p.Future()).Keep(makingKeeper{(*keeper)(c), op})
+	f, over := begins[T](c, op, makingKeeper{(*keeper)(c), op})
 	made := c.agreed(calls, w, epoch, waiting.Of(f), func(d *Comm, err error) {
 		var result T
 		if d != nil {
 			result = end(d)
 		}
-		if bad == nil {
-			p.Complete(result, err)
+		if bad != nil {
+			err = nil // its future has that
 		}
+		over(result, err)
 	})
 	x := &collective.Exchange{Name: op, Signature: w}
 	x.Start(c.t, epoch, transport.CollectiveTag(seq), a, ender(func(err error) {
@@ -234,6 +233,7 @@ func (c *Comm) watch(what signature.Word, epoch transport.Epoch, cell *waiting.C
 func (w *watch) Completed(r *transport.Request) {
 	if is[*transport.MismatchError](r.Err) {
 		w.cell.Disturb(w.comm.failure(w.op, r.Err))
+		w.comm.proc.lookAgain()
 	}
 }
 

@@ -13,17 +13,20 @@ import (
 // doing says which operation this rank is in, in words that are the same at all ranks in the same
 // operation. c is the rank's first communicator. It is called by the goroutine that takes a question.
 func (c *Comm) doing() string {
-	switch p := c.proc; {
-	case p.dead.Load():
+	at := c.proc.stage.Load()
+	switch {
+	case c.proc.dead.Load():
 		return "dead" // with the black channel, where a death ends no process
-	case p.returned.Load():
+	case at >= stageEnded:
 		return "returned"
-	case p.parked.Load():
+	case at == stageParked:
 		return "a spare that is not needed so far"
 	}
 	var d doing
 	d.look(c)
 	switch {
+	case at == stageReturned:
+		return "returned, waits for what it has begun: " + d.list(append(d.awaited, d.pending...))
 	case len(d.awaited) > 0:
 		return d.list(d.awaited)
 	case len(d.pending) > 0:

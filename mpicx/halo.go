@@ -252,6 +252,7 @@ func (h *Halo[T]) Start(block []T) *future.Future[struct{}] {
 	f := h.promise.Future()
 	r := (*haloRun[T])(h)
 	r.cell().Keep(c.keeper)
+	c.proc.calls.Add(1)
 	c.start(&h.exchange, what, nil, r, r)
 	return f
 }
@@ -293,4 +294,5 @@ func (h *haloRun[T]) Ended(err error) {
 	h.block, h.promise = nil, nil
 	h.busy.Store(false)
 	p.Complete(struct{}{}, c.callFailure(h.exchange.Name, err, waiting.Of(p.Future())))
+	c.proc.callEnded()
 }

@@ -123,7 +123,7 @@ func (i *Instance) Finalize(ctx context.Context) error {
 		}
 	}
 	instance.Instance = nil
-	wrong := i.root.returned()
+	wrong := i.root.settle(ctx)
 	i.root.proc.ended(err)
 	if wrong != nil {
 		i.root.unwindAll(newFailure(withoutStack(wrong), 0), wrong)
@@ -132,9 +132,5 @@ func (i *Instance) Finalize(ctx context.Context) error {
 	i.root.end(err != nil)
 	i.reporter.end(err)
 	i.root.finish()
-	err = cmp.Or(err, i.end(), i.root.wrong(true), wrong)
-	if late := lateInRun.Swap(nil); err == nil && late != nil {
-		err = *late
-	}
-	return ofRank(err, i.root.rank)
+	return ofRank(cmp.Or(err, i.end(), i.root.untoldMismatch(), wrong), i.root.rank)
 }

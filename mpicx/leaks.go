@@ -20,7 +20,7 @@ import (
 // an error, a death, or the end of a rank's program has ended.
 type leaks struct {
 	mu       sync.Mutex
-	late     func(error) // not nil: the program has returned
+	returned bool // the program has returned
 	failed   []failedFuture
 	messages []lostMessage
 }
@@ -38,6 +38,9 @@ type failedFuture struct {
 	name string // of comm
 	err  error
 	call bool // it is of a collective operation
+	// unmet says that it is of a collective operation that other ranks have not called: they have called another one,
+	// or their programs have ended.
+	unmet bool
 }
 
 func (f failedFuture) Error() string {
@@ -46,34 +49,22 @@ func (f failedFuture) Error() string {
 
 func (f failedFuture) Unwrap() error { return f.err }
 
-// blame returns the error of a program that has left f behind.
-func (f failedFuture) blame() error {
-	if p, ok := f.err.(*future.Panicked); ok {
-		return p
-	}
-	return f
-}
-
 // failing notes f, whose error is not others'. What a program has left under way when it returned may fail for any
 // reason, except for collective operations.
 func (l *leaks) failing(f failedFuture) {
 	l.mu.Lock()
-	late := l.late
+	defer l.mu.Unlock()
 	known := slices.ContainsFunc(l.failed, func(g failedFuture) bool { return g.cell == f.cell })
-	if !known && (late == nil || f.call) {
+	if !known && (!l.returned || f.call) {
 		l.failed = append(l.failed, f)
-	}
-	l.mu.Unlock()
-	if late != nil && f.call {
-		late(f.blame())
 	}
 }
 
-// end notes that the program has returned. From now on late is called for failures of collective operations.
-func (l *leaks) end(late func(error)) {
+// end notes that the program has returned.
+func (l *leaks) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.late = late
+	l.returned = true
 }
 
 // isOthers says whether the cause of err is not the operation that ends with it. A send to a rank that
@@ -92,11 +83,12 @@ func (l *leaks) told(cell *waiting.Cell) {
 	l.failed = slices.DeleteFunc(l.failed, func(f failedFuture) bool { return f.cell == cell })
 }
 
-// excuse forgets what was left on c, because c has an error.
+// excuse forgets what was left on c, because c has an error. A program that has returned is not told of that, so what
+// other ranks have not called stays.
 func (l *leaks) excuse(c *ledger.Comm) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.failed = slices.DeleteFunc(l.failed, func(f failedFuture) bool { return f.comm == c })
+	l.failed = slices.DeleteFunc(l.failed, func(f failedFuture) bool { return f.comm == c && !(f.unmet && l.returned) })
 	l.messages = slices.DeleteFunc(l.messages, func(m lostMessage) bool { return m.comm == c })
 }
 
@@ -125,11 +117,10 @@ func (l *leaks) wrong(which func(failedFuture) bool) error {
 		if !which(f) {
 			continue
 		}
-		err := f.blame()
-		if is[*future.Panicked](err) {
-			return err
+		if p, ok := f.err.(*future.Panicked); ok {
+			return p
 		}
-		all = append(all, err)
+		all = append(all, f)
 	}
 	return errors.Join(all...)
 }

@@ -46,8 +46,7 @@ func (c *Comm) carryOut(o *ledger.Output) {
 	case ledger.Forget:
 		ownerOf(o.Comm).forget()
 	case ledger.Leave:
-		c.proc.left.Store(true)
-		c.t.Leave(c.proc.ending())
+		c.t.Leave(c.proc.stage.Load() == stageFailed)
 	case ledger.Tell:
 		for _, w := range c.proc.watchers {
 			w.heard(o.Event)

@@ -11,7 +11,7 @@ import (
 // left returns what the program of this rank has left behind; c is its first communicator. The
 // programs of all ranks of this process have returned.
 func (c *Comm) left() []string {
-	if c.proc.dead.Load() && !c.proc.returned.Load() {
+	if c.proc.dead.Load() && c.proc.stage.Load() < stageEnded {
 		return nil
 	}
 	for _, d := range c.family() {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -34,14 +35,52 @@ func (c *Comm) failure(op string, err error) error {
 	return mpiError(op, err)
 }
 
-// callFailure is failure for a collective operation, whose future has the cell. Other ranks may wait for this one in it.
+// callFailure is failure for a collective operation, whose future has the cell.
 func (c *Comm) callFailure(op string, err error, cell *waiting.Cell) error {
 	err = c.failure(op, err)
-	if p := c.proc; err != nil && cell.Kept() != nil && !isOthers(err) && (p.driver != nil || !p.over.Load()) {
-		p.stops.Store(true)
-		p.leaks.failing(failedFuture{cell, &c.ledger, c.name, err, true})
-	}
+	c.callFailed(op, err, cell)
 	return err
+}
+
+// callFailed notes that a collective operation ends with err, if err is not nil.
+func (c *Comm) callFailed(op string, err error, cell *waiting.Cell) {
+	if err == nil || cell.Kept() == nil {
+		return
+	}
+	f := failedFuture{cell: cell, comm: &c.ledger, name: c.name, err: err, call: true, unmet: is[*transport.LeftError](err) || is[*transport.MismatchError](err)}
+	if gone := c.missingIn(err); len(gone) > 0 {
+		f.err, f.unmet = &MPIError{Op: op, Class: ClassOther, Text: haveReturned(gone), err: err}, true
+	}
+	if f.unmet || !isOthers(err) {
+		c.proc.leaks.failing(f)
+	}
+}
+
+// missingIn returns the ranks that have returned and are missing in an operation that ends with err, if it ends for
+// nothing else.
+func (c *Comm) missingIn(err error) []int {
+	var missing []int
+	if p, ok := errors.AsType[*ProcFailedError](err); ok {
+		missing = p.Ranks
+	} else if k, ok := errors.AsType[*CommCorruptedError](err); ok && len(k.Failures) == 0 && k.Of(c) {
+		missing = k.Dead
+	}
+	if dead, gone := c.whoReturned(missing); len(dead) == 0 {
+		return gone
+	}
+	return nil
+}
+
+// begins begins a collective call with a future that k keeps. end ends both.
+func begins[T any](c *Comm, op string, k waiting.Keeper) (f *future.Future[T], end func(T, error)) {
+	f, p := future.New[T]()
+	waiting.Of(f).Keep(k)
+	c.proc.calls.Add(1)
+	return f, func(v T, err error) {
+		c.callFailed(op, err, waiting.Of(f))
+		p.Complete(v, err)
+		c.proc.callEnded()
+	}
 }
 
 // mismatched returns the error of an operation that a mismatch of collective calls has ended.

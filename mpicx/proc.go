@@ -43,33 +43,21 @@ type proc struct {
 	// dead says that the process of the rank has died. Each of its goroutines then ends at
 	// its next operation. Only a test that aborts a dead rank resets dead.
 	dead atomic.Bool
-	// over says that the job is over. Every operation on its communicators is then refused.
-	over atomic.Bool
-	// returned says that the rank's program has ended.
-	returned atomic.Bool
-	// parked says that the rank is a spare that waits.
-	parked atomic.Bool
-	// failed says that the rank's program has ended by an error that no peer is told. It is
-	// set before the ledger asks for Leave.
-	failed bool
-	// stops says that a collective operation has failed at this rank, which others may wait for in it. It is set
-	// before left is read, and left before stops is read.
-	stops atomic.Bool
-	// left says that the ledger has asked for Leave.
-	left atomic.Bool
-	// late is the failure of a call that was under way when the program returned.
-	late atomic.Pointer[error]
+	// stage is how far the rank's program has come: a stage.
+	stage atomic.Int32
 	// aborted is why the rank was ended from outside of its program; nil: it was not.
 	aborted atomic.Pointer[error]
 
 	// Most operations take their futures from these slabs, which costs no allocation. Peers
 	// write to the futures when they complete them, so the slabs have their own cache lines.
-	_           [64]byte
-	statuses    slab[future.Promise[Status]]
-	untyped     slab[future.Promise[struct{}]]
-	ownRunTaken atomic.Bool // an operation has ownRun
-	ownRun      atomic.Pointer[collectiveRun]
-	_           [64]byte
+	_        [64]byte
+	statuses slab[future.Promise[Status]]
+	untyped  slab[future.Promise[struct{}]]
+	// calls is the number of collective calls that the program has begun and that have not ended. The call that
+	// made it 1 may have ownRun.
+	calls  atomic.Int64
+	ownRun atomic.Pointer[collectiveRun]
+	_      [64]byte
 
 	// mu protects the following fields, and the ledger.Comm of each of the rank's
 	// communicators, except for methods that need no lock. It is held briefly.
@@ -83,6 +71,18 @@ type proc struct {
 	changed chan struct{}
 }
 
+// A stage is how far a rank's program has come. A rank whose process has died keeps the stage that it had.
+type stage = int32
+
+const (
+	stageRunning  stage = iota
+	stageParked         // the rank is a spare or a fresh rank, and was not taken yet
+	stageReturned       // the program has returned nil, and waits for the collective calls that it has begun
+	stageEnded          // it has ended: no call is under way, or all peers are told of an error
+	stageFailed         // it has ended by an error that no peer is told: the rank is dead for them
+	stageOver           // the job is over: every operation on its communicators is refused
+)
+
 func newProc(t transport.Comm, o *options) *proc {
 	p := &proc{rank: t.Rank(), backend: o.set.Backend}
 	p.driver, _ = t.(transport.Driver)
@@ -92,22 +92,28 @@ func newProc(t transport.Comm, o *options) *proc {
 	return p
 }
 
-// wrong returns what this rank's own calls have failed with, if nobody was told. When the job is over, other
-// operations than collective ones have failed for that. A send to a rank that has returned may depend on which of the
-// two was faster, and is not wrong; nor is what an error excuses. In a test, mpicxtest says what nobody else waits for,
-// when all ranks have returned.
-func (p *proc) wrong(over bool) error {
-	late := p.late.Load()
-	switch {
-	case p.dead.Load() && !p.returned.Load():
-		return nil
-	case late != nil:
-		return *late
-	}
+// wrong returns what this rank's own operations have failed with, if nobody was told. A send to a rank that has
+// returned may depend on which of the two was faster, and is not wrong; nor is what an error excuses. In a test,
+// mpicxtest says what other operations than collective ones have failed with, when all ranks have returned.
+func (p *proc) wrong() error {
 	return p.leaks.wrong(func(f failedFuture) bool {
-		return !is[*transport.LeftError](f.err) && !p.hasErrors(f.comm) && (f.call || !over && !p.keeps) &&
-			!(p.keeps && is[*transport.MismatchError](f.err))
+		return f.unmet || !is[*transport.LeftError](f.err) && !p.hasErrors(f.comm) && (f.call || !p.keeps)
 	})
+}
+
+// callEnded notes that a collective call has ended.
+func (p *proc) callEnded() {
+	p.calls.Add(-1)
+	p.lookAgain()
+}
+
+// lookAgain makes a program that has returned look again at its calls.
+func (p *proc) lookAgain() {
+	if p.stage.Load() == stageReturned {
+		p.mu.Lock()
+		p.change()
+		p.mu.Unlock()
+	}
 }
 
 // hasErrors says whether c has an error, or one is under way, that excuses what the program has left on c.
@@ -115,17 +121,6 @@ func (p *proc) hasErrors(c *ledger.Comm) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return c.Broken() || c.Unwinding() || c.Disturbed()
-}
-
-// ending is what the rank does for others after its program has ended.
-func (p *proc) ending() transport.Ending {
-	switch {
-	case p.failed:
-		return transport.Fails
-	case p.stops.Load():
-		return transport.Stops
-	}
-	return transport.Completes
 }
 
 func (p *proc) newPlace() *waiting.Place {
@@ -292,7 +287,7 @@ func (p *proc) whyGoexit() error {
 // exitIfDead ends the calling goroutine if the process of its rank has died. This is the
 // nearest that a goroutine comes to being killed.
 func (p *proc) exitIfDead() {
-	if p.dead.Load() && !p.over.Load() {
+	if p.dead.Load() && p.stage.Load() != stageOver {
 		runtime.Goexit()
 	}
 }

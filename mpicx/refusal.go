@@ -14,7 +14,7 @@ func (c *Comm) ready(op string, ctx context.Context) error {
 	switch {
 	case c == nil:
 		return mpiErrorf(op, ClassComm, nilComm)
-	case c.proc.over.Load():
+	case c.proc.stage.Load() == stageOver:
 		return jobOver(op, c.name)
 	case ctx == nil:
 		return mpiErrorf(op, ClassOther, nilContext)

@@ -40,7 +40,7 @@ func agreedOn(r *repairing[int], d *errchan.Decision) {
 	r.done(timeline.Agree, nil)
 	switch {
 	case len(d.Unacked) == 0:
-		r.promise.Complete(d.Flag, nil)
+		r.end(d.Flag, nil)
 	case c.propagates() && !r.broken:
 		if c.afterCorruption(func() { r.fail(c.untold()) }) {
 			c.lose() // ranks that the decision has not reached then end with the same error
@@ -62,7 +62,7 @@ func agreedOn(r *repairing[int], d *errchan.Decision) {
 func (c *Comm) AgreeFailed() *future.Future[[]int] {
 	return repair(c, errchan.Proposal{Call: errchan.AgreeFailed}, func(r *repairing[[]int], d *errchan.Decision) {
 		r.done(timeline.Agree, nil)
-		r.promise.Complete(slices.Clone(d.Dead), nil)
+		r.end(slices.Clone(d.Dead), nil)
 	})
 }
 
@@ -91,12 +91,12 @@ func shrink[T any](c *Comm, as func(made *Comm, dead []int) T) *future.Future[T]
 		name := transport.ShrinkName(r.id.Epoch, r.id.Seq, living.without)
 		made, err := c.deriveUnder(c.heir(d), name, true, living.members, living.worldRanks, fmt.Sprintf("%s.shrink%d", c.name, r.id.Seq))
 		if err != nil {
-			r.promise.Complete(*new(T), mpiError("Shrink", err))
+			r.end(*new(T), mpiError("Shrink", err))
 			return
 		}
 		made.line, made.depth = c.line, c.depth+1
 		r.done(timeline.Shrink, made)
-		r.promise.Complete(as(made, d.Dead), nil)
+		r.end(as(made, d.Dead), nil)
 	})
 }
 
@@ -145,9 +145,8 @@ func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], 
 	}
 	c.proc.exitIfDead()
 	c.notInReduction("begins", proposal.Call.String())
-	f, p := future.New[T]()
-	waiting.Of(p.Future()).Keep(repairKeeper{(*keeper)(c), proposal.Call.String()})
-	r := &repairing[T]{comm: c, proposal: proposal, promise: p, then: then}
+	f, end := begins[T](c, proposal.Call.String(), repairKeeper{(*keeper)(c), proposal.Call.String()})
+	r := &repairing[T]{comm: c, proposal: proposal, end: end, then: then}
 	if proposal.Call == errchan.Replace {
 		r.turn = c.root().lineage.replaces.take()
 	}
@@ -166,7 +165,7 @@ type repairing[T any] struct {
 	broken   bool // the communicator was broken when the repair began
 	id       errchan.Agreement
 	turn     uint64 // of a Replace: its turn in the lineage
-	promise  *future.Promise[T]
+	end      func(T, error)
 	then     func(*repairing[T], *errchan.Decision)
 }
 
@@ -233,7 +232,7 @@ func (r *repairing[T]) fail(err error) {
 		r.comm.root().lineage.replaces.end(r.turn)
 	}
 	var none T
-	r.promise.Complete(none, err)
+	r.end(none, err)
 }
 
 // begun tells the watchers that a repair has begun. done tells them that it has ended, with a

@@ -100,7 +100,7 @@ func (c *Comm) replaceBy(r *repairing[*Comm], made *Comm, err error) {
 	made.errhandler.Store(c.errhandler.Load())
 	c.root().lineage.replaces.end(r.turn)
 	r.done(timeline.Replace, made)
-	r.promise.Complete(made, nil)
+	r.end(made, nil)
 }
 
 func notReplaceable(c *Comm) error {

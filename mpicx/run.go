@@ -7,8 +7,8 @@ import (
 	"maps"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -17,12 +17,13 @@ import (
 )
 
 // Run starts a job and calls fn at each rank with the communicator of all ranks, the world
-// (MPI_Init, MPI_COMM_WORLD, MPI_Finalize). It returns when fn has returned at all ranks: nil,
-// or the errors of the ranks that failed. A panic becomes a *PanicError, and runtime.Goexit
-// becomes ErrGoexit. A rank whose fn returns nil fails nevertheless if one of its operations has
-// ended with an *MPIError that nobody has waited for, such as that of a Send to a rank which does
-// not exist, or of a collective call that differs from a peer's, or with the panic of a reduction's
-// function. What an error of the communicator has followed does not count.
+// (MPI_Init, MPI_COMM_WORLD, MPI_Finalize). It returns when fn has returned at all ranks, and the
+// collective operations that they have begun have ended: nil, or the errors of the ranks that failed. A
+// panic becomes a *PanicError, and runtime.Goexit becomes ErrGoexit. A rank whose fn returns nil fails
+// nevertheless if one of its operations has ended with an *MPIError that nobody has waited for, such as
+// that of a Send to a rank which does not exist, or of a collective call that differs from a peer's or
+// that a peer has never made, or with the panic of a reduction's function. What an error of the
+// communicator has followed does not count.
 //
 // Without a launcher the ranks are goroutines of this process. Run may then be called often,
 // and from several goroutines.
@@ -30,8 +31,7 @@ import (
 // A rank that leaves fn by an error, a panic or runtime.Goexit corrupts the world for its
 // peers, as Guard does, or, if the world is corrupted already, the communicators that they use
 // by then. With -tags ulfm such a rank is dead for its peers, and so is a rank that has returned
-// as soon as a peer needs it for more than the collective operations that it has begun, which
-// complete. Under ErrorsReturn the peers only learn of the death.
+// as soon as a peer needs it. Under ErrorsReturn the peers only learn of the death.
 //
 // If ctx reaches its deadline, Run prints what the ranks are waiting for to standard error, as
 // Diagnose describes it, once for the job. It also does so on a signal that the environment
@@ -103,14 +103,14 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	<-crew.done
 	j.stop()
 	reporter.end(errors.Join(slices.Collect(maps.Values(errs))...))
-	wrong := func(processes bool) { // messages of processes come until the job's end
+	differ := func(processes bool) { // messages of processes come until the job's end
 		for root, rank := range roots {
 			if errs[rank] == nil && processes == (root.proc.driver != nil) {
-				errs[rank] = ofRank(root.wrong(true), rank)
+				errs[rank] = root.untoldMismatch()
 			}
 		}
 	}
-	wrong(false)
+	differ(false)
 	maps.DeleteFunc(errs, func(_ int, err error) bool { return err == nil })
 	if o.set.Left != nil && len(errs) == 0 {
 		for root, rank := range roots {
@@ -121,7 +121,7 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 		root.finish()
 	}
 	err = j.end()
-	wrong(true)
+	differ(true)
 	maps.DeleteFunc(errs, func(_ int, err error) bool { return err == nil })
 	switch {
 	case len(errs) == 0 && j.unfit != nil: // this process has no rank of the world
@@ -208,14 +208,35 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 		return
 	}
 	*rank = world.rank
-	*err = fn(ctx, world)
-	*err = cmp.Or(*err, c.returned())
+	if *err = fn(ctx, world); *err == nil {
+		*err = c.settle(ctx)
+	}
 }
 
-// returned notes that the program has returned, and returns what its own calls have failed with.
-func (c *Comm) returned() error {
-	c.proc.leaks.end(c.failLate)
-	return c.wrong(false)
+// settle waits until the collective calls that the program has begun have ended. The program has returned nil; c is
+// its first communicator. settle returns what its own operations have failed with, which nobody was told, as soon as
+// there is anything: a rank that fails waits for nobody (C1).
+func (c *Comm) settle(ctx context.Context) error {
+	p := c.proc
+	p.leaks.end()
+	p.stage.Store(stageReturned)
+	p.watch(1) // it takes part in errors
+	defer p.watch(-1)
+	for c.t.Look(); ; {
+		p.mu.Lock()
+		changed := p.nextChange()
+		p.mu.Unlock()
+		switch err := cmp.Or(c.untoldMismatch(), p.wrong()); {
+		case err != nil:
+			return err
+		case p.calls.Load() == 0 || p.dead.Load():
+			return nil
+		case !p.await(changed, ctx.Done()) && ctx.Err() != nil:
+			return &interruptedError{"Run, which waits for what its rank has begun: " + strings.Join(c.Blocked(), ", "), context.Cause(ctx)}
+		case p.driver != nil && p.driver.Failed() != nil:
+			return nil
+		}
+	}
 }
 
 // ofRank returns the error that has ended a rank's program, for Run.
@@ -225,9 +246,6 @@ func ofRank(err error, rank int) error {
 	}
 	return err
 }
-
-// wrong returns the errors of this rank's own calls that its program was not told of. c is its first communicator.
-func (c *Comm) wrong(over bool) error { return cmp.Or(c.untoldMismatch(), c.proc.wrong(over)) }
 
 // refuse ends the rank by err instead of running its program.
 func (c *Comm) refuse(err error) {
@@ -244,31 +262,12 @@ func (c *Comm) leave(err error) {
 	c.end(!told || c.lineage.isForsaken())
 }
 
-// lateInRun is a failure that has come when Run had returned, for Finalize.
-var lateInRun atomic.Pointer[error]
-
-// failLate tells the peers of the failure of a call that was under way when the program returned. They may wait for
-// this rank in it.
-func (c *Comm) failLate(err error) {
-	p := c.proc
-	if !is[*transport.MismatchError](err) { // which the transport keeps
-		p.late.CompareAndSwap(nil, &err)
-		if p.driver != nil && p.over.Load() {
-			lateInRun.CompareAndSwap(nil, &err)
-		}
-		if c.ulfm == nil {
-			c.unwindAll(newFailure(withoutStack(err), 0), err)
-		}
-	}
-	if p.left.Load() {
-		c.t.Leave(p.ending())
-	}
-}
-
 // end says that the rank's program has ended, for all its communicators.
 func (c *Comm) end(failed bool) {
 	p := c.proc
-	p.returned.Store(true)
+	if p.stage.Store(stageEnded); failed {
+		p.stage.Store(stageFailed)
+	}
 	if p.keeps {
 		for _, d := range c.family() {
 			d.leaveMessages()
@@ -278,20 +277,19 @@ func (c *Comm) end(failed bool) {
 		c.lineage.recruiter.leave()
 	}
 	p.feed(p.ledger.Leave)
-	if c.ulfm != nil {
+	p.feed(p.ledger.Go)
+	if c.ulfm != nil { // now, so that peers find that this rank has returned
 		for _, d := range c.family() {
 			d.ulfm.Leave()
 		}
 	}
-	p.failed = failed
-	p.feed(p.ledger.Go)
 }
 
 // finish says that the job is over. From now on, operations on communicators of this rank end with
 // an error, and so do operations that are still waited for, because no peer answers any more.
 func (c *Comm) finish() {
 	p := c.proc
-	p.over.Store(true)
+	p.stage.Store(stageOver)
 	p.feed(p.ledger.End)
 	if p.driver != nil { // peers in other processes may still receive what this rank sent
 		p.driver.OnFailure(nil)

@@ -69,8 +69,8 @@ func (l *lineage) muster(proposal errchan.Proposal, done func(d *errchan.Decisio
 // It returns nil if the programs of all others have ended; if no program has, because all others have
 // died, that is an error.
 func (l *lineage) park() (*Comm, error) {
-	l.pool.proc.parked.Store(true)
-	defer l.pool.proc.parked.Store(false)
+	l.pool.proc.stage.Store(stageParked)
+	defer l.pool.proc.stage.Store(stageRunning)
 	defer l.pool.waits("Parked")()
 	if d := l.pool.proc.driver; d != nil {
 		d.Doze(true)

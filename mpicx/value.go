@@ -189,6 +189,8 @@ func AllgatherValue[T any](c *Comm, v T) *future.Future[[]T] {
 func runValue[T any](c *Comm, what call, bad error, a collective.Algorithm, value func() (T, error)) *future.Future[T] {
 	o := &collectiveValue[T]{comm: c, value: value, exchange: idleExchanges.Get().(*collective.Exchange)}
 	o.cell().Keep(c.keeper)
+	c.notInReduction("begins", what.Kind.String())
+	c.proc.calls.Add(1)
 	c.start(o.exchange, what, bad, a, o)
 	return o.Future()
 }
@@ -218,4 +220,5 @@ func (o *collectiveValue[T]) Ended(err error) {
 		}()
 	}
 	o.Complete(v, o.comm.callFailure(name, err, o.cell()))
+	o.comm.proc.callEnded()
 }

@@ -17,7 +17,7 @@ func (c *Comm) look(m ledger.Mode) (wait <-chan struct{}, err error) {
 // lookIn is look for a goroutine with the context ctx, which keeps what the scope of ctx has ended with.
 func (c *Comm) lookIn(ctx context.Context, m ledger.Mode) (wait <-chan struct{}, err error) {
 	p := c.proc
-	if m == ledger.Peek && p.over.Load() {
+	if m == ledger.Peek && p.stage.Load() == stageOver {
 		return nil, jobOver(useOp, c.name)
 	}
 	p.mu.Lock()

@@ -117,7 +117,7 @@ func (k *keeper) Told(cell *waiting.Cell, _ error) { k.proc.leaks.told(cell) }
 // Failing notes that a future is about to end with err.
 func (k *keeper) Failing(cell *waiting.Cell, err error) {
 	if !isOthers(err) {
-		k.proc.leaks.failing(failedFuture{cell, &k.ledger, k.name, err, false})
+		k.proc.leaks.failing(failedFuture{cell: cell, comm: &k.ledger, name: k.name, err: err})
 	}
 }
 

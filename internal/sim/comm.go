@@ -303,7 +303,7 @@ func (s *side) Listen(l transport.Listener) {
 func (s *side) Die() { s.p.die(max(s.p.clock(), s.p.injected)) }
 
 // Leave counts the rank as having left.
-func (s *side) Leave(transport.Ending) {
+func (s *side) Leave(bool) {
 	if !s.p.dead {
 		s.comm.w.left++
 		s.comm.w.trace(int(s.p.rank), "leaves")

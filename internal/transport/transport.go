@@ -107,22 +107,20 @@ type Comm interface {
 	// unless its message has come, and requests of collective operations, but not those from
 	// AnySource.
 	Die()
-	// Leave says that the rank's program has ended. Its communicators still carry errors, and
-	// complete what it has begun. Calls that are pending are compared. If another rank needs more of it,
-	// it dies, when its messages have arrived. The Ending says more. Leave may be called again, if the rank
-	// does less than it has said.
+	// Leave says that the rank's program has ended, and with it all collective calls that it has begun. The
+	// rank owes nothing any more: its communicators only carry errors. It is called once. If dies is set the
+	// rank dies, when its messages have arrived; otherwise it dies if another rank needs it. If
+	// Features.Deaths is not set it does not die: requests that need it end with a *LeftError, when its
+	// messages have arrived, errors included. Calls of the ranks that need it are compared before.
 	//
 	// Further rules apply to requests that the program of a rank waits for: requests whose
 	// Completer is an Awaiter and says so. If such a request is from AnySource, and the programs
 	// of all other members have ended, it needs one of them. (While the program does not wait, the
 	// rank may still send to itself.) If all other members have died, and the Completer is an
-	// Acknowledger and says so, the request ends with a *DeadError. If Features.Deaths is not set,
-	// no rank dies. Requests that are not of collective operations, and that need ranks whose
-	// programs have ended, then end with a *LeftError, when the messages of these ranks have
-	// arrived, errors included.
-	Leave(how Ending)
-	// HasReturned says whether the program of a member is known to have ended. It may have died since,
-	// because others needed it. Of one that Fails, HasReturned says no.
+	// Acknowledger and says so, the request ends with a *DeadError.
+	Leave(dies bool)
+	// HasReturned says whether the program of a member is known to have ended, by a Leave that was not to
+	// die. The member may have died since, because others needed it.
 	HasReturned(rank int) bool
 	// Look is called after this rank's program has begun to wait. It handles requests that need
 	// ranks whose programs have ended, or any other rank when all others have died, and has the
@@ -158,18 +156,6 @@ type Features struct {
 	// number of its messages rather than its depth.
 	SharedCores bool
 }
-
-// An Ending says what a rank still does for others when its program has ended.
-type Ending int
-
-const (
-	// Completes is that it takes part in the collective calls that it has made, to their end.
-	Completes Ending = iota
-	// Stops is that some of these calls have failed at this rank, so that others may wait for it in vain.
-	Stops
-	// Fails is that it dies in any case.
-	Fails
-)
 
 // A Mode says how a message is sent.
 type Mode uint8

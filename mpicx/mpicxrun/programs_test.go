@@ -282,6 +282,14 @@ var programs = map[string]func(){
 			return world.TryAll(ctx, func(context.Context) error { return nil })
 		}, blackChannel())
 	},
+	"omitted": func() { // rank TEST_VICTIM returns; the others begin a call that it never makes, and return
+		rank(func(ctx context.Context, world *mpicx.Comm) error {
+			if os.Getenv("TEST_VICTIM") != strconv.Itoa(world.Rank()) {
+				world.Barrier()
+			}
+			return nil
+		}, hook.Backend[mpicx.Option](os.Getenv("TEST_BACKEND")))
+	},
 	"interrupted": func() { // the signal ends all but rank 1, which learns of the deaths and returns
 		rank(func(ctx context.Context, world *mpicx.Comm) error {
 			if world.Rank() == 1 {

@@ -148,7 +148,10 @@ func TestIntercommHalfMade(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				defer time.Sleep(time.Hour) // nobody leaves, which ends what others wait for
+				defer func() {
+					time.Sleep(time.Hour)                 // nobody leaves, which ends what others wait for
+					_ = both.Revoke(context.Background()) // Run would wait for a barrier
+				}()
 				ctx, cancel := context.WithTimeout(ctx, time.Minute)
 				defer cancel()
 				if world.Rank() == 4 {

@@ -187,7 +187,12 @@ func (b *bubble) cancelDead() (some bool) {
 func (b *bubble) onlyDeadRemain() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !slices.ContainsFunc(b.states, func(s *state) bool { return !s.returned && !s.dead })
+	return !slices.ContainsFunc(b.states, func(s *state) bool { return !s.dead && !s.isOver() })
+}
+
+// isOver says whether the rank's function has returned, and Run does not wait for what the rank has begun.
+func (s *state) isOver() bool {
+	return s.returned && (hook.Of(s.world).Dead() || hook.Of(s.world).Doing() == "returned")
 }
 
 // begin notes that a rank has begun.
@@ -251,7 +256,7 @@ func (b *bubble) String() string {
 		switch {
 		case s.dead:
 			text = "has died"
-		case s.returned:
+		case s.returned && s.isOver():
 			text = "has returned"
 		case s.world != nil:
 			text = "waits for something other than mpicx"

@@ -63,7 +63,14 @@ var failing = map[string]struct {
 			return nil
 		}
 		return world.Barrier().Wait(ctx)
-	}, []string{"rank 0:", "Barrier, step 1: receive from rank 1 on world", "rank 1:", "has returned"}, []string{"panic"}},
+	}, []string{"rank 0: mpicx: Barrier: rank 1 has returned"}, []string{"panic", "deadlock"}},
+	"one waits in Run": {2, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 1 {
+			world.Barrier()
+			return nil
+		}
+		return mpicx.Recv(world, []int{0}, 1, 3).Wait(ctx)
+	}, []string{"deadlock", "rank 1: returned, waits for what it has begun: Barrier #1 on world"}, []string{"panic"}},
 	"dead rank": {3, func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {
 			mpicxtest.Die(world)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/ledger"
-	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
 // A process is one rank of a run: a program of one goroutine and the rank's ledger, driven as in
@@ -232,7 +231,7 @@ func (p *process) carryOut(o *ledger.Output) {
 			m.forgotten()
 		}
 	case ledger.Leave:
-		p.sides[0].data.Leave(transport.Completes)
+		p.sides[0].data.Leave(false)
 	case ledger.Tell:
 		p.tell(o.Event)
 	}

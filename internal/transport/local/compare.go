@@ -21,7 +21,8 @@ import (
 // begun to wait for a message, since the last comparison. Such a communicator is due. While there are
 // any, a timer is set when a program is about to block, or ends. If all ranks block, the calls that
 // they are blocked in are therefore compared, once. When all programs have ended, those that are
-// still due are compared. A program that stands still has no timer, as testing/synctest requires. A
+// still due are compared. With the black channel, calls then end that wait for ranks that have left (see
+// forsaken.go). A program that stands still has no timer, as testing/synctest requires. A
 // program that is too fast to block has none either: while there is a timer, the scheduler reads the
 // clock whenever it switches goroutines, which takes a tenth of the time of a short message.
 
@@ -137,7 +138,9 @@ func (c *comparison) run() {
 func compareAll(due []*communicator) {
 	for _, d := range due {
 		d.due.Store(false) // before the comparison, which may miss later changes
+		gone := d.gone()
 		d.compareCalls()
+		d.endForsakenCalls(gone)
 	}
 }
 
@@ -224,8 +227,7 @@ func (c *communicator) compareCalls() {
 	}
 }
 
-// haltOdd finds all ranks to halt before it halts one, because the calls of a halted rank are not
-// compared. It says whether it has halted any.
+// haltOdd says whether it has halted any rank.
 func (c *communicator) haltOdd() (some bool) {
 	var found []odd
 	var list []pause

@@ -49,15 +49,42 @@ func (s *side) endForsaken() {
 		}, &transport.DeadError{Rank: transport.AnySource})
 		return
 	}
+	s.endLeft(func(r *transport.Request) bool { return !transport.IsCollective(r.Tag) && s.forsaken(r) })
+}
+
+// gone says which ranks have left, or returns nil if none has or processes are mortal.
+func (c *communicator) gone() []bool {
+	if c.mortal || c.absent.Load() == 0 {
+		return nil
+	}
+	gone := make([]bool, len(c.sides))
+	for i := range gone {
+		gone[i] = c.sides[i].process.silent.Load()
+	}
+	return gone
+}
+
+// endForsakenCalls ends the calls that wait for ranks that had left when the calls were compared.
+func (c *communicator) endForsakenCalls(gone []bool) {
+	for i := range gone {
+		s := &c.sides[i]
+		s.endLeft(func(r *transport.Request) bool {
+			return transport.IsCollective(r.Tag) && r.Peer >= 0 && gone[r.Peer] && s.forsaken(r)
+		})
+	}
+}
+
+// endLeft ends the requests for which which returns true.
+func (s *side) endLeft(which func(*transport.Request) bool) {
 	s.mu.Lock()
-	ended := s.TakeIf(s.forsaken)
+	ended := s.TakeIf(which)
 	s.mu.Unlock()
 	s.served(ended)
 	for r := range match.List(ended) {
 		end(r, &transport.LeftError{Rank: r.Peer})
 	}
 	for _, m := range s.listed() {
-		if r := s.comm.sides[m.dest].withdrawIf(m, s.forsaken); r != nil {
+		if r := s.comm.sides[m.dest].withdrawIf(m, which); r != nil {
 			s.unlist(m)
 			end(r, &transport.LeftError{Rank: r.Peer})
 		}
@@ -80,16 +107,12 @@ func (s *side) lastHope() *process {
 	return nil
 }
 
-// forsaken says whether the program waits for r, and all ranks that could complete r have left.
-// It returns false for the library's own requests, because collective operations continue after
-// the program that has begun them.
+// forsaken says whether r is of a collective call or the program waits for it, and all ranks that could
+// complete r have left.
 func (s *side) forsaken(r *transport.Request) bool {
 	sides, e := s.comm.sides, r.Epoch
-	switch {
-	case transport.IsCollective(r.Tag):
-		return false
-	case r.Peer >= 0:
-		return r.Peer != s.rank && sides[r.Peer].isAbsent(e) && r.IsAwaited()
+	if r.Peer >= 0 {
+		return r.Peer != s.rank && sides[r.Peer].isAbsent(e) && (transport.IsCollective(r.Tag) || r.IsAwaited())
 	}
 	for i := range sides {
 		if i != s.rank && !sides[i].isAbsent(e) {

@@ -32,7 +32,7 @@ func TestReceiveFromAnybodyWhenAllHaveReturned(t *testing.T) {
 		}
 		for _, c := range ranks[1:] {
 			require.Zero(t, r.ends)
-			c.Leave(map[bool]transport.Ending{true: transport.Fails}[c.rank == 2])
+			c.Leave(c.rank == 2)
 		}
 		if !awaitFirst {
 			require.Zero(t, r.ends, "the rank may yet send to itself")
@@ -56,7 +56,7 @@ func TestReceivesWhatThoseWhoHaveReturnedSent(t *testing.T) {
 	ranks := New(n)
 	for _, c := range ranks[1:] {
 		require.True(t, c.TrySend(0, 1, 0, 0, nil))
-		c.Leave(transport.Completes)
+		c.Leave(false)
 	}
 	var received []*request
 	for range n {
@@ -161,7 +161,7 @@ func post(start func(*Comm) *request) func([]*Comm, **request) {
 	return func(c []*Comm, r **request) { *r = start(c[0]) }
 }
 func wait(c []*Comm, r **request)  { await(c[0], *r) }
-func leave(c []*Comm, _ **request) { c[1].Leave(transport.Completes) }
+func leave(c []*Comm, _ **request) { c[1].Leave(false) }
 
 // A request that was begun before an error ends with it, if the rank that has returned knows of
 // the error.
@@ -171,7 +171,7 @@ func TestReturnedAfterAnError(t *testing.T) {
 	await(ranks[0], named, anybody)
 	cause := &transport.LeftError{Rank: 5} // any error
 	ranks[1].Advance(0, cause)
-	ranks[1].Leave(transport.Completes)
+	ranks[1].Leave(false)
 	for _, r := range []*request{named, anybody} {
 		require.Zero(t, r.ends)
 	}
@@ -193,18 +193,18 @@ func TestReturnedInOtherCommunicators(t *testing.T) {
 		require.NoError(t, err)
 		return c.(*Comm)
 	}
-	ranks[3].Leave(transport.Completes)
+	ranks[3].Leave(false)
 	part, all = sub(0, 1, []int{2, 0}), sub(0, 2, nil)
 	r, named := recv(part, transport.AnySource, nil), recv(all, 3, nil)
 	await(part, r)
 	await(all, named)
 	require.Zero(t, r.ends)
 	require.Equal(t, 1, named.ends)
-	ranks[2].Leave(transport.Completes)
+	ranks[2].Leave(false)
 	require.Equal(t, 1, r.ends)
 	one := New(1)[0]
 	r = recv(one, transport.AnySource, nil)
-	one.Leave(transport.Completes)
+	one.Leave(false)
 	await(one, r)
 	require.Zero(t, r.ends)
 }
@@ -216,8 +216,8 @@ func TestReceiveFromAnybodyKillsOneWhoHasReturned(t *testing.T) {
 	told := make(deaths, 10)
 	ranks[0].Listen(told)
 	r := recv(ranks[0], transport.AnySource, nil)
-	ranks[1].Leave(transport.Completes)
-	ranks[2].Leave(transport.Completes)
+	ranks[1].Leave(false)
+	ranks[2].Leave(false)
 	require.Empty(t, told)
 	for victim := 1; victim <= 2; victim++ {
 		await(ranks[0], r)
@@ -278,7 +278,7 @@ func TestReturnedRaces(t *testing.T) {
 			ranks[0].Look()
 		})
 		for _, c := range ranks[1:] {
-			over.Go(func() { c.Leave(transport.Completes) })
+			over.Go(func() { c.Leave(false) })
 		}
 		over.Wait()
 		runtime.KeepAlive(ranks) // as a program that waits does
@@ -304,10 +304,10 @@ func TestCommunicatorsCountWhoIsAbsent(t *testing.T) {
 		return c
 	}
 	before := dup(1)
-	ranks[1].Leave(transport.Completes)
+	ranks[1].Leave(false)
 	ranks[2].Die()
 	ranks[1].Die()
-	ranks[2].Leave(transport.Completes)
+	ranks[2].Leave(false)
 	for _, c := range []*communicator{ranks[0].comm, before, dup(2)} {
 		require.EqualValues(t, 2, c.absent.Load())
 	}

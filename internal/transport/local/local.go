@@ -258,12 +258,12 @@ func (c *Comm) Isend(r *transport.Request) {
 		return
 	}
 	eager := r.Mode&transport.Synchronous == 0 && !s.isFull(r.Tag) && (len(r.Buf) <= EagerLimit || r.Mode&transport.Shared != 0)
-	var late *side
+	stays := true
 	if eager {
 		s.buffer(&m, r.Buf, r.Mode&transport.Shared != 0, recv)
 	} else {
 		var listed bool
-		late, listed = c.own.list(s, &m, r, recv)
+		stays, listed = c.own.list(s, &m, r, recv)
 		eager = !listed
 		if !listed && recv != nil { // recv ends when its rank leaves the epoch, too
 			s.Post(recv)
@@ -281,7 +281,9 @@ func (c *Comm) Isend(r *transport.Request) {
 		s.served(recv)
 		recv.Done.Completed(recv)
 	}
-	late.expireIfLate(need{m.Epoch, m.Tag})
+	if !stays {
+		c.comm.expireIfNeeded(s.process)
+	}
 }
 
 // Irecv takes a message that has arrived, or waits for one.
@@ -370,22 +372,18 @@ func (c *Comm) wait(r *transport.Request) {
 		return
 	}
 	s.Post(r)
-	var late *side
-	if r.Peer >= 0 && s.counts(r.Peer, r.Tag) {
-		late = s.comm.sides[r.Peer].awaits(r.Epoch)
+	peer, stays := r.Peer, true // r may have ended when mu is unlocked
+	if peer >= 0 && s.counts(peer, r.Tag) {
+		stays = s.comm.sides[peer].awaits()
 	}
-	ofCall, n := r.Tag < transport.AnyTag, need{r.Epoch, r.Tag}
+	ofCall := r.Tag < transport.AnyTag
 	s.mu.Unlock()
 	if ofCall {
 		s.comm.changed()
-		if late != nil && late.needsProgram(n) { // once somebody has died nothing is compared
-			s.comm.compareCalls()
-			if s.IsHalted() {
-				return
-			}
-		}
 	}
-	late.expireIfLate(n)
+	if !stays {
+		s.comm.expireIfNeeded(s.comm.sides[peer].process)
+	}
 }
 
 // Cancel removes r from the queue in which it waits. It returns false if r no longer waits.

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 	"weak"
@@ -13,8 +12,6 @@ import (
 // A process is one rank of the job with all its sides. It dies as a whole.
 type process struct {
 	dead, left, expired atomic.Bool
-	stops               atomic.Bool  // it has left, and completes no calls
-	fails               atomic.Bool  // it has left, and dies in any case
 	silent              atomic.Bool  // it has left, and its messages have arrived
 	absent              atomic.Bool  // it has left or died, and its communicators count it
 	awaited             atomic.Int32 // requests that wait for it: see side.counts
@@ -44,17 +41,16 @@ func (p *process) join(c *communicator) (dead bool) {
 }
 
 // leave notes that the program has ended: what others wait for will never come.
-func (p *process) leave(j *job, how transport.Ending) {
-	if how != transport.Completes {
-		p.stops.Store(true)
-		p.fails.Store(how == transport.Fails)
-	}
-	again := p.left.Swap(true)
-	if j.mortal && (how == transport.Fails || p.awaited.Load() > 0 && slices.ContainsFunc(p.live(), func(c *communicator) bool { return c.needs(p) && c.needsStill(p) })) {
+func (p *process) leave(j *job, dies bool) {
+	if dies && j.mortal {
 		p.expire()
-	}
-	if again {
 		return
+	}
+	p.left.Store(true)
+	if j.mortal && p.awaited.Load() > 0 {
+		for _, c := range p.live() {
+			c.expireIfNeeded(p)
+		}
 	}
 	p.whenTold(func() {
 		p.silent.Store(true)
@@ -64,7 +60,9 @@ func (p *process) leave(j *job, how transport.Ending) {
 			if named || int(c.absent.Load()) >= len(c.sides)-1 {
 				c.sweep()
 			}
+			c.changed() // calls that wait for p are compared, and end
 		}
+		j.compare.soon()
 	})
 }
 
@@ -100,50 +98,36 @@ func (c *communicator) rank(p *process) int {
 	return -1
 }
 
-// needs says whether a request of another process needs more of p than it does by itself, in an epoch that p
-// has not left. Requests of epochs that p has left end by themselves.
-func (c *communicator) needs(p *process) bool {
+// needs says whether a request of another process needs p, in an epoch that p has not left. Requests of epochs
+// that p has left end by themselves.
+func (c *communicator) needs(p *process) (needed bool) {
 	rank := c.rank(p)
 	epoch := c.sides[rank].Epoch()
-	var waiting []need
 	for i := range c.sides {
 		q := &c.sides[i]
 		q.mu.Lock()
 		for r := range q.Posted.All() {
-			if r.Peer == rank && i != rank && !r.Epoch.Stale(epoch) {
-				waiting = append(waiting, need{r.Epoch, r.Tag})
-			}
+			needed = needed || r.Peer == rank && i != rank && !r.Epoch.Stale(epoch)
 		}
 		if i == rank {
 			for m := range q.All() {
-				if m.Send != nil && m.Source != rank && !m.Epoch.Stale(epoch) {
-					waiting = append(waiting, need{m.Epoch, m.Tag})
-				}
+				needed = needed || m.Send != nil && m.Source != rank && !m.Epoch.Stale(epoch)
 			}
 		}
 		q.mu.Unlock()
 	}
-	return slices.ContainsFunc(waiting, c.sides[rank].needsProgram)
+	return needed
 }
 
-// A need is what a request waits for: a message, or its receive.
-type need struct {
-	epoch transport.Epoch
-	tag   int
-}
-
-// needsProgram says whether n may need the program of s's rank, which has ended.
-func (s *side) needsProgram(n need) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.process.stops.Load() || !s.TakesPart(n.epoch, n.tag)
-}
-
-// needsStill compares the calls of those who need p, because nothing is compared once p has died. It says whether any
-// still do.
-func (c *communicator) needsStill(p *process) bool {
-	c.compareCalls()
-	return c.needs(p)
+// expireIfNeeded ends p, whose program has ended, if another rank needs it. It compares the calls before, because
+// nothing is compared once p has died.
+func (c *communicator) expireIfNeeded(p *process) {
+	if !c.needs(p) {
+		return
+	}
+	if c.compareCalls(); c.needs(p) {
+		p.expire()
+	}
 }
 
 // expire ends a process whose program has ended, once everything that it has sent has arrived,
@@ -255,29 +239,14 @@ func end(list *transport.Request, err error) {
 func (c *Comm) Die() { c.own.process.die() }
 
 // Leave says that this rank's program has ended.
-func (c *Comm) Leave(how transport.Ending) {
-	c.comm.compare.soon()
-	c.own.process.leave(c.comm.job, how)
-}
+func (c *Comm) Leave(dies bool) { c.own.process.leave(c.comm.job, dies) }
 
 // HasReturned says whether the program of a member has ended.
-func (c *Comm) HasReturned(rank int) bool {
-	p := c.comm.sides[rank].process
-	return p.left.Load() && !p.fails.Load()
-}
+func (c *Comm) HasReturned(rank int) bool { return c.comm.sides[rank].process.left.Load() }
 
-// awaits counts a request that waits for s's rank. If the rank's process has left, and the rank has
-// not left the epoch, late is s: the caller then calls expireIfLate when it holds no lock.
-func (s *side) awaits(e transport.Epoch) (late *side) {
+// awaits counts a request that waits for s's rank. It returns false if the rank's process has left: the caller
+// then calls expireIfNeeded when it holds no lock.
+func (s *side) awaits() (stays bool) {
 	s.process.awaited.Add(1)
-	if s.comm.mortal && s.process.left.Load() && !e.Stale(s.Epoch()) {
-		return s
-	}
-	return nil
-}
-
-func (s *side) expireIfLate(n need) {
-	if s != nil && s.needsProgram(n) {
-		s.process.expire()
-	}
+	return !s.comm.mortal || !s.process.left.Load()
 }

@@ -178,8 +178,8 @@ func (s *side) recycle(m *message) {
 
 // list keeps the message of r at side to, whose mu is held, for mprobe or, if that is nil, in
 // the queue. It adds the message to the list of the sender's side s. It returns false if the
-// sender has left r's epoch, and in late what to.awaits returns.
-func (s *side) list(to *side, e *match.Envelope, r, mprobe *transport.Request) (late *side, listed bool) {
+// sender has left r's epoch, and in stays what to.awaits returns.
+func (s *side) list(to *side, e *match.Envelope, r, mprobe *transport.Request) (stays, listed bool) {
 	m := newMessage()
 	m.Envelope, m.shared = *e, r.Mode&transport.Shared != 0
 	m.Send, m.dest = r, r.Peer
@@ -187,16 +187,13 @@ func (s *side) list(to *side, e *match.Envelope, r, mprobe *transport.Request) (
 	defer s.sending.mu.Unlock()
 	if s.IsOver(r.Epoch) {
 		r.Err = s.Barred(r)
-		return nil, false
+		return true, false
 	}
 	m.index = len(s.sending.messages)
 	s.sending.messages = append(s.sending.messages, m)
 	to.queue(m, mprobe) // even a stale one: the sender's Advance ends it
 	r.Where = m
-	if s.counts(r.Peer, r.Tag) {
-		late = to.awaits(r.Epoch)
-	}
-	return late, true
+	return !s.counts(r.Peer, r.Tag) || to.awaits(), true
 }
 
 // withdrawIf takes the send off m, which waits in side s, and returns it, if which returns true

@@ -12,10 +12,9 @@ const recalled = 8
 
 // calls are the collective calls that a rank has made in its epoch.
 type calls struct {
-	made    int
-	words   [recalled]signature.Word // of call k at k % recalled
-	needing int                      // number of the latest call that needs the program
-	late    int                      // number of calls of past epochs
+	made  int
+	words [recalled]signature.Word // of call k at k % recalled
+	late  int                      // number of calls of past epochs
 }
 
 // Call counts a collective call of epoch e, and returns its number, from 1. If a message has come
@@ -29,9 +28,6 @@ func (m *Matcher[T]) Call(e transport.Epoch, w signature.Word) (number int, mism
 	}
 	c.made++
 	c.words[uint(c.made)%recalled] = w
-	if !completes(w) {
-		c.needing = c.made
-	}
 	if m.Arrived.collective > 0 {
 		if n := m.Arrived.other(e, transport.CollectiveTag(c.made), w); n != nil {
 			mismatch = m.Contradicts(&n.Envelope)
@@ -87,30 +83,10 @@ func (m *Matcher[T]) Made(e transport.Epoch, number int) (w signature.Word, ok b
 	if odd, halted := errors.AsType[*transport.MismatchError](m.Mismatch()); halted && odd.Theirs.Kind() == signature.Refused {
 		return odd.Theirs, e == m.Epoch() && !m.HasLostAny()
 	}
-	if e != m.Live() || m.HasLostAny() || number > c.made || number <= c.made-recalled {
+	if e != m.Epoch() || m.Live() == revoked || m.HasLostAny() || number > c.made || number <= c.made-recalled {
 		return 0, false
 	}
 	return c.words[uint(number)%recalled], true
-}
-
-// TakesPart says whether the rank still takes part in the call of a collective tag, after its program has ended by
-// Completes: it has made the call, and goes on by itself.
-func (m *Matcher[T]) TakesPart(e transport.Epoch, tag int) bool {
-	number := transport.CollectiveNumber(tag)
-	switch c := &m.calls; {
-	case !transport.IsCollective(tag) || e != m.Live() || m.HasLostAny() || number > c.made:
-		return false
-	case number <= c.made-recalled:
-		return number > c.needing
-	default:
-		return completes(c.words[uint(number)%recalled])
-	}
-}
-
-// completes says whether a call goes on without the program. A call with a bad argument has not begun, and a program continues what it
-// does in the background.
-func completes(w signature.Word) bool {
-	return w.Kind() != signature.Refused && w.Kind() != signature.Background
 }
 
 // Before returns the number of the call before another one of the epoch if it is the same call; else 0. A call may

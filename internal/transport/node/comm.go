@@ -523,10 +523,9 @@ func (c *comm) Die() {
 }
 
 // Leave says that this process's program has ended.
-func (c *comm) Leave(how transport.Ending) {
+func (c *comm) Leave(dies bool) {
 	c.e.lock()
-	c.e.remindAll() // nobody will wait any more for what is pending
-	c.e.leave(c.liveness, how)
+	c.e.leave(c.liveness, dies)
 	c.e.unlock()
 }
 

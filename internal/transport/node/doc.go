@@ -28,6 +28,6 @@
 //
 // Sockets show the ends of this machine's processes (Watched). In a job of
 // several machines, or where the program has asked for pings, the processes tell each other of
-// deaths, and find machines that have fallen silent: see heart. A process whose program has ended is dead for the others once they
-// need it, as if it had been killed, but the fabric doesn't know: see liveness.
+// deaths, and find machines that have fallen silent: see heart. A process whose program has ended is dead for
+// the others once they need it, as if it had been killed, but the fabric doesn't know: see liveness.
 package node

@@ -88,7 +88,7 @@ func TestGarbageEndsAll(t *testing.T) {
 		{"read what it can't", header{kind: pulled, to: world, id: 3, transferTag: 7, length: 10}, 1, "bytes read of offer 3, which does not say where"},
 		{"read nothing", header{kind: pulled, to: world, id: 9, transferTag: 7, length: 10}, 1, "bytes read of offer 9, which does not say where"},
 		{"a reminder of no collective call", header{kind: reminder, to: world, tag: 5}, 1, "a reminder of tag 5"},
-		{"dead, where nobody dies", header{kind: dead, to: world}, 1, "kind 11, where nobody dies"},
+		{"dead, where nobody dies", header{kind: dead, to: world}, 1, "kind 12, where nobody dies"},
 		{"credit for more than may be ahead", header{kind: credit, id: 70_001}, 1, "credit for 70001 messages of 0 bytes, expected at most 70000"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -11,16 +11,15 @@ import (
 
 // liveness is this process's knowledge of which processes have left and which are dead, for the
 // communicators of one program. If processes are mortal, the fabric reports deaths. A process that has
-// left lives on: it passes errors on and completes what it has begun. When another process needs more of
-// it, it expires: it is dead for the others, as if it had been killed. The engine's mu protects it.
+// left lives on and passes errors on, but has no call under way. When another process needs it, it expires:
+// it is dead for the others, as if it had been killed. If processes are not mortal, the requests end that need
+// it. The engine's mu protects it.
 type liveness struct {
 	family  contextID     // of the communicator that all others of the program are derived from
 	dead    []bool        // by process
 	left    []atomic.Bool // by process; read without mu
 	absent  atomic.Int32  // number of processes that are dead or have left; read without mu
 	expired bool          // this process is dead for the others
-	stops   bool          // it has left, and completes no calls
-	needed  bool          // others wait for it in calls that it completes
 }
 
 // livenessOf returns the liveness of a family. Other processes may have left it or died before this
@@ -92,23 +91,19 @@ func (c *comm) endAfterDeath(process, rank int) {
 }
 
 // leave tells all processes that this one has left.
-func (e *engine) leave(l *liveness, how transport.Ending) {
-	l.stops = l.stops || how != transport.Completes
-	switch {
-	case !e.mortal:
-	case how == transport.Fails || l.stops && l.needed:
-		l.left[e.rank].Store(true)
+func (e *engine) leave(l *liveness, dies bool) {
+	if dies && e.mortal {
 		e.expire(l)
-	case !l.left[e.rank].Load():
-		e.sendAll(&header{kind: left, to: l.family})
-		e.noteLeft(l, e.rank)
+		return
 	}
+	e.sendAll(&header{kind: left, to: l.family})
+	e.noteLeft(l, e.rank)
 }
 
 // sendAll sends a packet to all other processes.
 func (e *engine) sendAll(h *header) {
 	for p := range e.size {
-		if p != e.rank && !e.dead[p] {
+		if p != e.rank && !e.dead[p] && e.err == nil {
 			e.sendPacket(p, h, nil)
 		}
 	}
@@ -125,7 +120,7 @@ func (e *engine) expire(l *liveness) {
 }
 
 // needs tells the peer of a request that it is needed, if the peer's program has ended and it is another
-// process.
+// process. It says in which call, because the peer may have made another one.
 func (c *comm) needs(r *transport.Request) {
 	peer := r.Peer
 	if peer == transport.AnySource && r.IsAwaited() {
@@ -134,7 +129,13 @@ func (c *comm) needs(r *transport.Request) {
 	if peer < 0 || peer == c.rank || !c.liveness.left[c.process(peer)].Load() {
 		return
 	}
-	c.e.sendPacket(c.process(peer), &header{kind: need, to: c.context, id: uint64(c.liveness.family), epoch: r.Epoch, tag: r.Tag}, nil)
+	h := header{kind: need, to: c.context, id: uint64(c.liveness.family), epoch: r.Epoch, tag: r.Tag, signature: r.Signature}
+	if number, ok := c.WaitsIn(r, c.rank); ok {
+		if before := c.Before(r.Epoch, number); before > 0 {
+			h.tag = transport.CollectiveTag(before)
+		}
+	}
+	c.e.sendPacket(c.process(peer), &h, nil)
 }
 
 // lastHope returns a member whose program has ended, if the programs of all other members have ended too;
@@ -202,8 +203,11 @@ func (e *engine) noteLeft(l *liveness, process int) {
 
 // takeLiveness takes a packet that says that a process has left, died or is needed.
 func (e *engine) takeLiveness(source int, h header) error {
-	if !e.mortal {
+	switch {
+	case h.kind == dead && !e.mortal:
 		return fmt.Errorf("kind %d, where nobody dies", h.kind)
+	case h.kind == gone && e.mortal:
+		return fmt.Errorf("kind %d, where processes die", h.kind)
 	}
 	switch h.kind {
 	case left:
@@ -211,14 +215,33 @@ func (e *engine) takeLiveness(source int, h header) error {
 	case dead:
 		e.noteDeath(e.livenessOf(h.to), source)
 	case need:
-		c, l := e.comms[h.to], e.livenessOf(contextID(h.id))
+		c := e.comms[h.to]
 		switch {
+		case c != nil && c.rankIn(source) < 0:
+			return fmt.Errorf("a need on a communicator that it is not in")
 		case c != nil && h.epoch.Stale(c.Epoch()): // it has left the epoch: the request will end by itself
-		case c != nil && !l.stops && c.TakesPart(h.epoch, h.tag):
-			l.needed = true
+		case c != nil && c.differs(c.rankIn(source), &h):
+		case e.mortal:
+			e.expire(e.livenessOf(contextID(h.id)))
 		default:
-			e.expire(l)
+			e.sendPacket(source, &header{kind: gone, to: h.to, epoch: h.epoch}, nil)
+		}
+	case gone:
+		if c := e.comms[h.to]; c != nil {
+			c.endForsaken(c.rankIn(source), h.epoch)
 		}
 	}
 	return nil
+}
+
+// endForsaken ends the requests of an epoch that need a member which has left.
+func (c *comm) endForsaken(rank int, e transport.Epoch) {
+	all := c.lastHope() >= 0
+	forsaken := func(r *transport.Request) bool {
+		return r.Epoch == e && (r.Peer == rank || all && r.Peer == transport.AnySource && r.IsAwaited())
+	}
+	for r := range match.List(c.TakeIf(forsaken)) {
+		c.e.end(r, &transport.LeftError{Rank: r.Peer})
+	}
+	c.endOffers(&transport.LeftError{Rank: rank}, forsaken)
 }

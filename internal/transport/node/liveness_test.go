@@ -179,7 +179,7 @@ func TestLastOfTheDead(t *testing.T) {
 	})
 }
 
-// A process whose program has ended lives on until somebody needs more of it: what it
+// A process whose program has ended lives on until somebody needs it: what it
 // has sent comes, and what only it could serve ends as if it had been killed, at all.
 func TestMessagesOfTheDeadBeforeTheCommunicator(t *testing.T) {
 	const id = 77
@@ -204,7 +204,7 @@ func TestLeftUntilNeeded(t *testing.T) {
 		told := []*died{listen(s[0]), listen(s[1]), listen(s[2])}
 		posted, own := recv(s[1], 0, 3), recv(s[1], 2, 4)
 		offered := send(s[1], 0, 5, 1<<16)
-		s[1].Leave(transport.Completes)
+		s[1].Leave(false)
 		got := recv(s[0], 1, 5)
 		require.NoError(t, got.wait())
 		require.NoError(t, offered.wait())
@@ -229,14 +229,14 @@ func TestLeftAndReceiveFromAnybody(t *testing.T) {
 		probes := []*request{recv(s[1], 0, 1), recv(s[1], 0, 2)}
 		r := &request{Request: transport.Request{Peer: transport.AnySource}}
 		r.start(s[0].Irecv)
-		s[1].Leave(transport.Completes)
+		s[1].Leave(false)
 		untilLeft(s[0], 1)
 		r.awaited.Store(true)
 		s[0].Look() // process 2 may send yet
 		require.NoError(t, send(s[0], 1, 1, 1).wait())
 		require.NoError(t, probes[0].wait())
 		r.awaited.Store(false)
-		s[2].Leave(transport.Completes)
+		s[2].Leave(false)
 		untilLeft(s[0], 2)
 		s[0].Look() // nobody waits
 		require.NoError(t, send(s[0], 1, 2, 1).wait())
@@ -258,7 +258,7 @@ func TestLeftByFailure(t *testing.T) {
 	both(t, func(t *testing.T, share bool) {
 		s := comms(startMemory(t, 3, share, true))
 		told, all := listen(s[0]), recv(s[0], 2, collective)
-		s[1].Leave(transport.Fails)
+		s[1].Leave(true)
 		require.Equal(t, &transport.DeadError{Rank: 1}, all.wait())
 		require.Equal(t, []int{1}, told.wait(1))
 	})
@@ -276,7 +276,7 @@ func TestFamiliesAreApart(t *testing.T) {
 				to[r] = c.(*comm)
 			}
 		}
-		first[1].Leave(transport.Fails)
+		first[1].Leave(true)
 		require.Equal(t, &transport.DeadError{Rank: 1}, recv(first[0], 1, 0).wait())
 		got := recv(second[0], 1, 0)
 		require.NoError(t, send(second[1], 0, 0, 1<<16).wait())
@@ -299,51 +299,70 @@ func TestDeathWithoutULFM(t *testing.T) {
 	})
 }
 
-// A process whose program has ended completes the calls that it has made, and is needed for nothing else.
-func TestLeftInCalls(t *testing.T) {
-	bcast, background := signature.Call{Kind: signature.Bcast, Of: signature.Int, Count: 1}.Word(), signature.Call{Kind: signature.Background}.Word()
-	const bad = signature.Word(signature.Refused)
-	first, second := transport.CollectiveTag(1), transport.CollectiveTag(2)
-	calls := func(c *comm, w signature.Word) {
-		for range 20 {
-			c.Matcher.Call(0, w)
+// A process whose program has ended is needed for nothing, unless its call is another one, or its epoch is over. If
+// processes are not mortal it answers so.
+func TestNeedOfWhatHasLeft(t *testing.T) {
+	bcast, barrier := signature.Call{Kind: signature.Bcast, Of: signature.Int, Count: 1}.Word(), signature.Call{Kind: signature.Barrier}.Word()
+	for _, test := range []struct {
+		name  string
+		h     header
+		epoch bool // it is over
+		want  kind // of the answer, or of what all are told
+	}{
+		{"for the next call", header{tag: transport.CollectiveTag(2), signature: bcast}, false, gone},
+		{"for a message", header{tag: 3}, false, gone},
+		{"in another call", header{tag: transport.CollectiveTag(1), signature: barrier}, false, reminder},
+		{"in an epoch that is over", header{tag: transport.CollectiveTag(2), signature: bcast}, true, 0},
+	} {
+		for _, mortal := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, mortal %t", test.name, mortal), func(t *testing.T) {
+				e, c, _ := alone(t, mortal)
+				e.out[1] = nil // the fabric has all packets
+				require.Equal(t, 1, c.Call(0, bcast))
+				c.Leave(false)
+				if test.epoch {
+					c.Advance(1, errors.New("an error"))
+				}
+				e.mu.Lock()
+				test.h.kind, test.h.to, test.h.id = need, world, uint64(world)
+				e.came(1, packet(test.h, nil))
+				e.unlock()
+				want := []kind{left, test.want}
+				if mortal && test.want == gone {
+					want[1] = dead
+				}
+				if test.want == 0 {
+					want = want[:1]
+				}
+				var got []kind
+				for _, p := range e.fabric.(*memoryFabric).job.processes[1].packets[0] {
+					got = append(got, kind(p[36]))
+				}
+				require.Equal(t, want, got)
+				require.Equal(t, mortal && test.want == gone, c.liveness.expired)
+			})
 		}
 	}
-	for _, test := range []struct {
-		name    string
-		made    signature.Word
-		how     transport.Ending
-		tag     int
-		before  func(e *engine, c *comm)
-		expires bool
-	}{
-		{"in its call", bcast, transport.Completes, first, nil, false},
-		{"in its call, which may have failed", bcast, transport.Stops, first, nil, true},
-		{"in an old call", bcast, transport.Completes, first, func(_ *engine, c *comm) { calls(c, bcast) }, false},
-		{"in an old call that may be a bad one", bad, transport.Completes, first, func(_ *engine, c *comm) { calls(c, bcast) }, true},
-		{"in the next call", bcast, transport.Completes, second, nil, true},
-		{"for a message", bcast, transport.Completes, 3, nil, true},
-		{"in a bad call", bad, transport.Completes, first, nil, true},
-		{"in a call that its program continues", background, transport.Completes, first, nil, true},
-		{"where it is halted", bcast, transport.Completes, first, func(_ *engine, c *comm) { c.Halt(&transport.MismatchError{}) }, true},
-		{"where a member has died", bcast, transport.Completes, first, func(e *engine, _ *comm) { e.died(2) }, true},
-		{"in an epoch that is over", 0, transport.Completes, first, func(_ *engine, c *comm) { c.Matcher.Advance(1, nil) }, false},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			e, c, _ := alone(t, true)
-			require.Equal(t, 1, c.Call(0, test.made))
-			c.Leave(test.how)
-			e.mu.Lock()
-			if test.before != nil {
-				test.before(e, c)
-			}
-			e.came(1, packet(header{kind: need, to: world, id: uint64(world), tag: test.tag}, nil))
-			e.unlock()
-			require.Equal(t, test.expires, c.liveness.expired)
-			if !test.expires && test.made != 0 { // the call fails after all
-				c.Leave(transport.Stops)
-				require.True(t, c.liveness.expired)
-			}
-		})
-	}
+}
+
+// If processes are not mortal, requests end that need one that has left, when its messages have come.
+func TestLeftWithoutULFM(t *testing.T) {
+	both(t, func(t *testing.T, share bool) {
+		s := comms(startMemory(t, 3, share, false))
+		call, offered := recv(s[0], 1, collective), send(s[1], 0, 5, 1<<16)
+		any := &request{Request: transport.Request{Peer: transport.AnySource}}
+		any.awaited.Store(true)
+		any.start(s[0].Irecv)
+		s[1].Leave(false)
+		require.Equal(t, &transport.LeftError{Rank: 1}, call.wait())
+		got := recv(s[0], 1, 5)
+		require.NoError(t, got.wait())
+		require.NoError(t, offered.wait())
+		require.Equal(t, &transport.LeftError{Rank: 1}, recv(s[0], 1, 5).wait())
+		require.Equal(t, &transport.LeftError{Rank: 1}, send(s[0], 1, 5, 1<<16).wait())
+		require.NoError(t, send(s[2], 0, 6, 1).wait())
+		require.NoError(t, recv(s[0], 2, 6).wait())
+		s[2].Leave(false)
+		require.Equal(t, &transport.LeftError{Rank: transport.AnySource}, any.wait())
+	})
 }

@@ -49,11 +49,12 @@ const (
 	credit
 	// reminder tells which call the sender waits in.
 	reminder
-	// left is the last packet of a process that has left, except for what it still completes: see
-	// liveness.
+	// left says that the program of the process has ended: see liveness.
 	left
 	// need tells such a process that another process waits for it.
 	need
+	// gone answers need, where processes do not die.
+	gone
 	// dead says that the process has died.
 	dead
 	// beat is a message of package detector.

@@ -51,15 +51,6 @@ func (e *engine) remind() {
 	}
 }
 
-// remindAll has all told of that this process waits for.
-func (e *engine) remindAll() {
-	for _, c := range e.comms {
-		if e.err == nil {
-			c.remind()
-		}
-	}
-}
-
 func (c *comm) isRemindDue() bool {
 	s := &c.reminding
 	for r := range c.waiting() {
@@ -149,13 +140,24 @@ func (e *engine) takeReminder(source int, h header) error {
 	if rank < 0 {
 		return fmt.Errorf("a reminder on a communicator that it is not in")
 	}
+	if odd, halted := c.Matcher.Mismatch().(*transport.MismatchError); !halted || odd.Theirs.Kind() == signature.Refused {
+		c.differs(rank, &h)
+	}
+	return nil
+}
+
+// differs says whether another rank waits in another call than this one has made. Both are then told.
+func (c *comm) differs(rank int, h *header) bool {
 	envelope := match.Envelope{Key: match.Key{Epoch: h.epoch, Source: rank, Tag: h.tag}, Signature: h.signature}
 	if odd := c.Contradicts(&envelope); odd != nil {
 		c.contradict(h.epoch, odd)
-	} else if own, ok := c.Made(h.epoch, transport.CollectiveNumber(h.tag)); ok && !h.signature.Fits(own) {
+		return true
+	}
+	own, ok := c.Made(h.epoch, transport.CollectiveNumber(h.tag))
+	if ok = ok && transport.IsCollective(h.tag) && !h.signature.Fits(own); ok {
 		c.answer(h.epoch, h.tag, own, rank)
 	}
-	return nil
+	return ok
 }
 
 // contradict halts this rank, and tells another one, whose call contradicts this one's, what this one has called.

@@ -94,22 +94,6 @@ func TestBadCallIsTold(t *testing.T) {
 	}
 }
 
-// When a program ends, the calls that are pending are compared at once.
-func TestReminderAtTheEnd(t *testing.T) {
-	barrier, bcast := signature.Call{Kind: signature.Barrier}.Word(), signature.Call{Kind: signature.Bcast, Root: 1, Of: signature.Int, Count: 1}.Word()
-	c, _ := pair(false)
-	var n ends
-	for me, word := range []signature.Word{barrier, bcast} {
-		n.begin(c[me].Irecv, transport.Request{Peer: 1 - me, Tag: transport.CollectiveTag(c[me].Call(0, word)), Signature: word})
-	}
-	settle(c[:]...)
-	require.NoError(t, c[0].Mismatch())
-	c[0].Leave(transport.Completes)
-	settle(c[:]...)
-	require.Error(t, c[0].Mismatch())
-	require.Error(t, c[1].Mismatch())
-}
-
 // Who waits is reminded of after 1, 2, 4 … periods: each sender, and of an agreement all others.
 // Where a member has died nobody is.
 func TestWhoIsReminded(t *testing.T) {
