@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
@@ -218,7 +217,7 @@ func TestRunWaitsUntilContextEnds(t *testing.T) {
 					return nil
 				}
 				return mpicx.Recv(world, []int{0}, 0, 5).Wait(context.Background())
-			}, mpicx.WithRanks(2), backend, hook.Option[mpicx.Option](func(s *hook.Settings) { s.Diagnoses = io.Discard }))
+			}, mpicx.WithRanks(2), backend, diagnosesTo(io.Discard))
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.ErrorContains(t, err, "Barrier")
 		})

@@ -87,10 +87,10 @@ type Comm struct {
 	// toldMismatch is the last mismatch of collective calls that an operation has reported.
 	toldMismatch atomic.Pointer[transport.MismatchError]
 
-	exposed //nolint:unused // package hook uses its method
+	exposed // package hook uses its method
 }
 
-type exposed = hook.Hidden //nolint:unused // the field's name, which is not exported
+type exposed = hook.Hidden // the field's name, which is not exported
 
 // inside is a Comm as package hook gives it to other packages of this module.
 type inside Comm

@@ -17,10 +17,10 @@ const DefaultRanks = 4
 // An Option says how to start a job.
 type Option func(*options)
 
-type settable = hook.Settable // the field's name, which is not exported
+type settable = hook.Settable //nolint:unused // the field's name, which is not exported
 
 type options struct {
-	settable
+	settable                   //nolint:unused // package hook uses its methods
 	set         *hook.Settings // hook.In of this
 	chosen      int            // number of ranks from WithRanks; 0: not given
 	environment int            // MPICX_RANKS

@@ -2,6 +2,7 @@ package node
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -140,7 +141,7 @@ func (e *engine) takeReminder(source int, h header) error {
 	if rank < 0 {
 		return fmt.Errorf("a reminder on a communicator that it is not in")
 	}
-	if odd, halted := c.Matcher.Mismatch().(*transport.MismatchError); !halted || odd.Theirs.Kind() == signature.Refused {
+	if odd, halted := errors.AsType[*transport.MismatchError](c.Matcher.Mismatch()); !halted || odd.Theirs.Kind() == signature.Refused {
 		c.differs(rank, &h)
 	}
 	return nil
