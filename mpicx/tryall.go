@@ -16,7 +16,8 @@ import (
 // example, and package checkpoint. It costs a barrier and a reduction of one byte.
 //
 // If ctx ends while this rank waits for the others, that is an error of this rank, which all are told:
-// this rank itself by its next operation, if the others are not there yet.
+// this rank itself by its next operation, if the others are not there yet. So a time limit for fn belongs
+// inside fn.
 //
 // With the ULFM backend a rank may die while the votes are counted. Then TryAll may return nil
 // at some ranks and the error of the death at others; the former get that error from their next
