@@ -229,15 +229,27 @@ func (c *Comm) end() {
 	c.ledger.push(Wake, nil)
 }
 
-// endBelow says that a Try on c has ended with an error, at all ranks. That is the end of an era on
-// communicators derived from c: what was raised there inside of that Try is over, because some ranks were told
-// of it inside, and others were not. It may come later.
-func (c *Comm) endBelow() {
-	for d := c.inFamily(c); d != nil; d = c.inFamily(d) {
+// endBelow says that s, a Try, ends with an error at all ranks. That is the end of an era on communicators
+// derived from s's, unless s is inside of a Try there: what was raised there inside of s is over, because some
+// ranks were told of it inside, and others were not. It may come later.
+func (s *Scope) endBelow() {
+	for d := s.comm.inFamily(s.comm); d != nil; d = s.comm.inFamily(d) {
+		if s.isInside(d) {
+			continue
+		}
 		d.era++
 		d.endStale()
 		d.claim()
 	}
+}
+
+// isInside says whether s is inside of a Try on c.
+func (s *Scope) isInside(c *Comm) bool {
+	o := s.outside
+	for o != nil && (o.comm != c || o.guard || o.closed) {
+		o = o.outside
+	}
+	return o != nil
 }
 
 // endStale ends errors of an earlier era.
@@ -408,7 +420,7 @@ func (s *Scope) Close() {
 	if from := s.from; from != nil {
 		if from.owners--; from.owners == 0 && len(from.untold) > 0 && from.untold[0] == s.err {
 			from.end()
-			s.comm.endBelow()
+			s.endBelow()
 		}
 	}
 	if t != nil {

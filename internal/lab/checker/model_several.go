@@ -110,7 +110,7 @@ func (h *history) over() []map[error]int64 {
 
 // T3: what begins when an error is over does not end with it.
 func (h *history) notOver(v event, _ int, over map[error]int64) string {
-	if !propagated(v) || strings.HasPrefix(v.what, "Err ") || strings.Contains(v.key, revokedBy) {
+	if !propagated(v) || strings.HasPrefix(v.what, "Err ") || strings.HasPrefix(v.what, "group ") || strings.Contains(v.key, revokedBy) {
 		return ""
 	}
 	begin := v.begin

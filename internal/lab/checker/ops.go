@@ -74,7 +74,8 @@ func (r *rank) operate(s *step, e *env, c *inst) error {
 			}
 		}
 	}
-	if err == nil || v.of != "" && c.derivedFrom(v.of) {
+	ended := e.ctx.Err() != nil && context.Cause(e.ctx) == err // by an error group, whose error it is: the operation goes on
+	if err == nil || v.of != "" && c.derivedFrom(v.of) && !ended {
 		// Every operation begun has ended (P4), so the buffers are the program's again (F4).
 		o.scribble()
 	}
