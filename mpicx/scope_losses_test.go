@@ -40,6 +40,7 @@ func TestTryJoinedWithTheEndOfItsContext(t *testing.T) {
 
 // The context of a TryAll that ends while the votes are counted ends it at all ranks or at none.
 func TestTryAllWhoseContextEnds(t *testing.T) {
+	oneProcess(t)
 	for k := range 1000 {
 		var failed atomic.Int32
 		mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
