@@ -13,7 +13,6 @@ func (c *Comm) advance(generation int, err error, frozen, lost bool) {
 		c.ulfm.Advance(generation, err, frozen, lost) // first: operations of the new epoch need it there
 	}
 	c.t.Advance(generation, err)
-	c.proc.leaks.excuse(&c.ledger)
 }
 
 // sequence returns the number of the next collective call in epoch e, from 1. what describes the

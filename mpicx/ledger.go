@@ -29,8 +29,13 @@ func (c *Comm) carryOut(o *ledger.Output) {
 		for i, d := range o.Family {
 			ownerOf(d).advance(o.Generation, o.Error.Face, o.Frozen[i], o.Lost != nil && o.Lost[i])
 		}
-		moved := o.Comm.Moved // o is the ledger's
-		quiesce(o.Family, func() { c.proc.feed(moved) })
+		moved, family := o.Comm.Moved, o.Family // o is the ledger's
+		quiesce(family, func() {
+			for _, d := range family { // a reduction's function may have failed until now
+				c.proc.leaks.excuse(d)
+			}
+			c.proc.feed(moved)
+		})
 	case ledger.Open:
 		if o.Frozen[0] {
 			freeze(o.Family)
