@@ -80,7 +80,7 @@ func (c *Comm) meetToClose() *future.Future[struct{}] {
 	r.cell().Keep(closingKeeper{makingKeeper{(*keeper)(c), "Close"}})
 	r.exchange.Name = "Close"
 	if epoch, err := c.begin("Close"); err != nil {
-		r.Ended(err)
+		orError(err, r.Ended)
 	} else {
 		r.exchange.Signature = call{Kind: signature.Close}.Word()
 		r.exchange.Start(c.t, epoch, transport.CollectiveTag(c.sequence(epoch, r.exchange.Signature)), c.chooser.Barrier(&r.kept), r)

@@ -46,7 +46,7 @@ func (r *collectiveRun) start(what signature.Word, bad error, a collective.Algor
 		return c.succeeded.Future()
 	}
 	if ended {
-		r.Ended(err)
+		orError(err, r.Ended)
 	}
 	return f
 }
@@ -54,7 +54,7 @@ func (r *collectiveRun) start(what signature.Word, bad error, a collective.Algor
 // start starts a collective operation, or ends it if it can't be.
 func (c *Comm) start(x *collective.Exchange, what call, bad error, a collective.Algorithm, done ending) {
 	if ended, err := c.begun(x, what.Word(), bad, a, done); ended {
-		done.Ended(err)
+		orError(err, done.Ended)
 	}
 }
 

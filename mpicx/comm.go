@@ -206,6 +206,13 @@ func (c *Comm) worldRanksOf(members []int) []int {
 	return ranks
 }
 
+// there panics if c is nil, where no error can be returned.
+func (c *Comm) there(call string) {
+	if c == nil {
+		panic("mpicx: " + call + ": " + nilComm)
+	}
+}
+
 func (c *Comm) isClosed() bool {
 	c.proc.mu.Lock()
 	defer c.proc.mu.Unlock()
@@ -218,7 +225,13 @@ func (c *Comm) isBroken() bool {
 	return c.ledger.Broken()
 }
 
-// isUnwinding says whether operations that this rank begins on c must not reach other ranks.
+// hasRaised says whether operations that this rank begins on c must not reach other ranks.
+func (c *Comm) hasRaised() bool {
+	c.proc.mu.Lock()
+	defer c.proc.mu.Unlock()
+	return c.ledger.HasRaised()
+}
+
 func (c *Comm) isUnwinding() bool {
 	c.proc.mu.Lock()
 	defer c.proc.mu.Unlock()

@@ -86,8 +86,8 @@ func CreateIntercomm(local *Comm, localLeader int, bridge *Comm, remoteLeader, t
 	}
 	if err := k.begin(); err != nil {
 		why := err
-		if err == errUnwinding {
-			why = fmt.Errorf("%s has been corrupted by its rank %d", local.name, local.rank)
+		if is[*withheld](err) {
+			why = fmt.Errorf("%s has an error of its rank %d", local.name, local.rank)
 		}
 		k.leader.exchange(group{Failure: why.Error()}, nil)
 		return failed[*Intercomm](local, err)

@@ -281,8 +281,7 @@ func (e *PanicError) Unwrap() error {
 // ErrGoexit is what Run returns for a rank that ended by runtime.Goexit, which t.FailNow calls.
 var ErrGoexit = errors.New("mpicx: the rank's function left by runtime.Goexit")
 
-// errUnwinding stands for the error of a function that has not returned, and of operations
-// that a rank begins while it unwinds.
+// errUnwinding stands for the error of a function that has not returned.
 var errUnwinding = errors.New("mpicx: unwinding")
 
 // Errors of operations under ErrorsReturn. Only the ULFM backend has them.

@@ -244,7 +244,7 @@ func TestIntercommOfALeaderThatUnwinds(t *testing.T) {
 			}
 			defer close(refused)
 			err := f.Wait(ctx)
-			want := "world.split1(0) has been corrupted by its rank 0"
+			want := "world.split1(0) has an error of its rank 0"
 			if !is[*mpicx.MPIError](err) || !strings.Contains(err.Error(), want) {
 				return fmt.Errorf("got %w", err)
 			}

@@ -73,7 +73,7 @@ func isOthers(err error) bool {
 	m, ok := errors.AsType[*MPIError](err)
 	return !ok && !is[*future.Panicked](err) || waiting.IsCommon(err) || is[*transport.LeftError](err) && !strings.Contains(strings.ToLower(m.Op), "send") ||
 		is[*ProcFailedError](err) || errors.Is(err, ErrRevoked) || errors.Is(err, transport.ErrDied) || errors.Is(err, transport.ErrCancelled) ||
-		errors.Is(err, errUnwinding) || errors.Is(err, errLeftBehind)
+		errors.Is(err, errLeftBehind)
 }
 
 // told notes that the program was told the result of a future.

@@ -132,8 +132,10 @@ func (c *Comm) post(name string, r *transport.Request, cell *waiting.Cell) {
 	}
 	switch {
 	case err != nil:
-		r.Err = err
-		r.Done.Completed(r)
+		orError(err, func(err error) {
+			r.Err = err
+			r.Done.Completed(r)
+		})
 		return
 	case source == ProcNull:
 		r.Status, r.Err = transport.Status{Source: ProcNull, Tag: AnyTag}, nil

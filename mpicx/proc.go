@@ -120,7 +120,7 @@ func (p *proc) lookAgain() {
 func (p *proc) hasErrors(c *ledger.Comm) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return c.Broken() || c.Unwinding() || c.Disturbed()
+	return c.Broken() || c.Disturbed()
 }
 
 func (p *proc) newPlace() *waiting.Place {

@@ -33,20 +33,14 @@ func (c *Comm) readyFor(op string, ctx context.Context, fn func(context.Context)
 	return nil
 }
 
-// there panics if c is nil, where no error can be returned.
-func (c *Comm) there(call string) {
-	if c == nil {
-		panic("mpicx: " + call + ": " + nilComm)
-	}
-}
-
 // nowhere returns the future of an operation on a nil communicator.
 func nowhere[T any](op string) *future.Future[T] {
 	return future.Failed[T](mpiErrorf(op, ClassComm, nilComm))
 }
 
 // begin begins the operation op. It returns the operation's epoch, or the error that ends the
-// operation at once: an error that this rank has not been told of, or that c is closed.
+// operation at once: an error that this rank has not been told of, or that c is closed. An operation
+// that is *withheld begins and ends, but sends nothing.
 func (c *Comm) begin(op string) (transport.Epoch, error) {
 	epoch := c.t.Epoch() // before the check, see transport.Comm
 	if !c.ledger.NeedsLook() {
@@ -54,11 +48,45 @@ func (c *Comm) begin(op string) (transport.Epoch, error) {
 	}
 	c.proc.exitIfDead()
 	err := c.untold()
-	if err == nil && c.isUnwinding() {
-		err = errUnwinding // a Wait reports the verdict instead
+	if err == nil && c.hasRaised() {
+		err = &withheld{c, op, epoch}
 	}
 	return epoch, ofOperation(op, err)
 }
+
+// withheld is an operation that begins when this rank has raised an error, and before the verdict. A peer
+// that does not know of the error would match it (T1, C1).
+type withheld struct {
+	comm  *Comm
+	op    string
+	epoch transport.Epoch
+}
+
+func (*withheld) Error() string { return "mpicx: this rank has raised an error" }
+
+// orError calls ended with err or, if that is *withheld, with the error that ends the operation, when it is there.
+func orError(err error, ended func(error)) {
+	if w, ok := err.(*withheld); ok {
+		w.comm.receiveError(w.op, w.epoch, transport.NoTag, func(err error) { ended(w.comm.failure(w.op, err)) })
+		return
+	}
+	ended(err)
+}
+
+// onlyError is a receive that no message matches, so only an error ends it.
+type onlyError struct {
+	name    string // of the operation
+	request transport.Request
+	done    func(error)
+}
+
+func (c *Comm) receiveError(name string, e transport.Epoch, tag int, done func(error)) {
+	w := &onlyError{name: name, done: done}
+	w.request = transport.Request{Peer: c.rank, Tag: tag, Epoch: e, Done: w}
+	c.t.Irecv(&w.request)
+}
+
+func (w *onlyError) Completed(r *transport.Request) { w.done(r.Err) }
 
 // failed returns the future of an operation on c that was refused with err. c may be nil.
 func failed[T any](c *Comm, err error) *future.Future[T] {
@@ -67,9 +95,11 @@ func failed[T any](c *Comm, err error) *future.Future[T] {
 		p.Complete(*new(T), err)
 		return f
 	}
-	waiting.Of(p.Future()).Keep(c.keeperAfter(err))
-	var none T
-	p.Complete(none, err)
+	waiting.Of(f).Keep(c.keeperAfter(err))
+	orError(err, func(err error) {
+		var none T
+		p.Complete(none, err)
+	})
 	return f
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
@@ -259,4 +260,62 @@ func TestTryAfterATry(t *testing.T) {
 		}, mpicx.WithRanks(2), backend)
 		require.NoError(t, err)
 	})
+}
+
+// What a rank begins after it has raised an error reaches nobody, and ends with the error (T1). The other rank's
+// buffer shows it: that rank does not consent to the end of the round before.
+func TestNothingIsSentAfterAnErrorIsRaised(t *testing.T) {
+	oneProcess(t)
+	type pair struct {
+		before, after func(c *mpicx.Comm, buf []int) future.Waiter
+	}
+	send := func(c *mpicx.Comm, buf []int) future.Waiter { return mpicx.Send(c, []int{1}, 1-c.Rank(), 0) }
+	synchronous := func(c *mpicx.Comm, buf []int) future.Waiter { return mpicx.Ssend(c, []int{1}, 1-c.Rank(), 0) }
+	persistent := func(c *mpicx.Comm, buf []int) future.Waiter {
+		return mpicx.SendInit(c, []int{1}, 1-c.Rank(), 0).Start()
+	}
+	receive := func(c *mpicx.Comm, buf []int) future.Waiter { return mpicx.Recv(c, buf, 1-c.Rank(), 0) }
+	exchange := func(c *mpicx.Comm, buf []int) future.Waiter {
+		return mpicx.Sendrecv(c, []int{1}, 1-c.Rank(), 0, buf, 1-c.Rank(), 0)
+	}
+	bcast := func(c *mpicx.Comm, buf []int) future.Waiter { buf[0] = c.Rank(); return mpicx.Bcast(c, buf, 1) }
+	gather := func(c *mpicx.Comm, buf []int) future.Waiter {
+		return mpicx.Gather(c, []int{c.Rank()}, buf[:2-2*c.Rank()], 0)
+	}
+	for name, pair := range map[string]pair{
+		"Send": {receive, send}, "Ssend": {receive, synchronous}, "Start": {receive, persistent}, "Recv": {synchronous, receive},
+		"Sendrecv": {exchange, exchange}, "Bcast": {bcast, bcast}, "Gather": {gather, gather},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+				pending, begun := make(chan struct{}), make(chan struct{})
+				err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+					buf := make([]int, 2)
+					err := world.Try(ctx, func(ctx context.Context) error {
+						if world.Rank() == 0 {
+							f := pair.before(world, buf)
+							close(pending)
+							<-begun
+							return f.Wait(ctx)
+						}
+						<-pending
+						go world.Signal(ctx, errors.New("disk full"))
+						<-ctx.Done()
+						f := pair.after(world, buf)
+						close(begun)
+						return f.Wait(ctx)
+					})
+					p, ok := errors.AsType[*mpicx.PropagatedError](err)
+					if world.Rank() == 1 && name == "Bcast" {
+						buf[0] = 0
+					}
+					if !ok || len(p.Failures) != 1 || buf[0] != 0 || buf[1] != 0 {
+						return fmt.Errorf("got %v and the error %w", buf, err)
+					}
+					return world.Barrier().Wait(ctx)
+				}, mpicx.WithRanks(2), backend)
+				require.NoError(t, err)
+			})
+		})
+	}
 }

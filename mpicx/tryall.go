@@ -151,18 +151,3 @@ func (v *vote) verdict(ctx context.Context) error {
 	v.comm.receiveError("TryAll", v.epoch, v.tag, func(err error) { p.Complete(struct{}{}, v.comm.failure("TryAll", err)) })
 	return f.Wait(ctx)
 }
-
-// onlyError is a receive that no message matches, so only an error ends it.
-type onlyError struct {
-	name    string // of the operation
-	request transport.Request
-	done    func(error)
-}
-
-func (c *Comm) receiveError(name string, e transport.Epoch, tag int, done func(error)) {
-	w := &onlyError{name: name, done: done}
-	w.request = transport.Request{Peer: c.rank, Tag: tag, Epoch: e, Done: w}
-	c.t.Irecv(&w.request)
-}
-
-func (w *onlyError) Completed(r *transport.Request) { w.done(r.Err) }

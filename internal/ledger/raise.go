@@ -46,9 +46,19 @@ func (c *Comm) Lose() {
 	c.ledger.push(Lose, c)
 }
 
-// Unwinding says whether this rank has corrupted c or an ancestor, and has no verdict
-// yet. Operations that it begins then must reach nobody: a peer that does not know of
-// the corruption would match them.
+// HasRaised says whether this rank has raised an error on c or an ancestor, and has no verdict yet.
+// Operations that it begins then must reach nobody: a peer that does not know of the error would match
+// them (T1, C1).
+func (c *Comm) HasRaised() bool {
+	for a := c; a != nil; a = a.parent {
+		if len(a.raised) > 0 && a.corrupted == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Unwinding says whether this rank has corrupted c or an ancestor, and has no verdict yet.
 func (c *Comm) Unwinding() bool {
 	for a := c; a != nil; a = a.parent {
 		if a.unwound && a.corrupted == nil {

@@ -255,8 +255,8 @@ var verbs = map[string]func(s *script){
 	},
 	// knows NAME: does an operation that begins now know of the corruption?
 	"knows": func(s *script) { s.printf("%t\n", s.on().Knows()) },
-	// unwinding NAME: must what begins now reach nobody?
-	"unwinding": func(s *script) { s.printf("%t\n", s.on().Unwinding()) },
+	// has-raised NAME: must what begins now reach nobody?
+	"has-raised": func(s *script) { s.printf("%t\n", s.on().HasRaised()) },
 	// try SCOPE on=NAME [in=SCOPE], guard likewise: a Try or Guard begins.
 	"try":   func(s *script) { s.open(false) },
 	"guard": func(s *script) { s.open(true) },
