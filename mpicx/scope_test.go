@@ -319,3 +319,36 @@ func TestNothingIsSentAfterAnErrorIsRaised(t *testing.T) {
 		})
 	}
 }
+
+// A corruption that ends a Wait because it has ended the context of a Guard on an ancestor is final for the
+// communicator of that Wait, too (C4): an older ancestor's error is not told there any more.
+func TestFinalForWhoWaitedInAGuard(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		for range 200 {
+			mpicxtest.RunWith(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+				var first, second error
+				_ = world.TryAll(ctx, func(ctx context.Context) error {
+					parent := dup(ctx, world)
+					return parent.Guard(ctx, func(ctx context.Context) error {
+						child := dup(ctx, parent)
+						if world.Rank() == 0 {
+							return child.Guard(ctx, func(context.Context) error { return errors.New("diverged") })
+						}
+						short, cancel := context.WithTimeout(ctx, time.Hour)
+						defer cancel()
+						first = mpicx.Recv(child, []int{0}, 0, 1).Wait(short)
+						second = mpicx.Recv(child, []int{0}, 0, 1).Wait(ctx)
+						return second
+					})
+				})
+				if _, final := errors.AsType[*mpicx.CommCorruptedError](first); final {
+					if _, still := errors.AsType[*mpicx.CommCorruptedError](second); !still {
+						return fmt.Errorf("got %w, and then %w", first, second)
+					}
+				}
+				return nil
+			}, backend)
+		}
+	})
+}

@@ -103,6 +103,7 @@ func (k *keeper) ended(ctx context.Context, first func()) error {
 		}
 		first()
 		if err := s.failure(ctx); err != nil {
+			(*Comm)(k).know(err)
 			return err
 		}
 		if s.isOver() {

@@ -132,7 +132,7 @@ func (r *rank) repairByHand(s *step, e *env, c *inst) error {
 	if flag&success != 0 {
 		return nil
 	}
-	c.lost, c.doubtful = true, false
+	c.lost = true
 	return r.remake(s, e, c)
 }
 

@@ -53,7 +53,7 @@ func (r *rank) excused(e *env) {
 	for what, all := range r.raised {
 		for _, c := range e.scopes {
 			own := c.derivedFrom(what.comm)
-			if (own || all[0].reaches(c)) && !(own && r.surelyLost(what.comm)) && !r.knows(what, e.begun) {
+			if (own || all[0].reaches(c)) && !(own && r.lost(what.comm)) && !r.knows(what, e.begun) {
 				return
 			}
 		}
@@ -70,20 +70,15 @@ func (a raise) reaches(c *inst) bool {
 // knows reports whether the rank was told of a report before the given time. The caller holds mu.
 func (r *rank) knows(what report, before int64) bool {
 	return slices.ContainsFunc(r.events[r.id], func(v event) bool {
-		return v.end < before && (v.of == what.comm || v.of == "") &&
+		return v.end < before && v.of == what.comm &&
 			slices.ContainsFunc(failuresOf(v.err), func(f mpicx.Failure) bool { return f.Rank == what.rank && f.Message == what.message })
 	})
 }
 
 // lost reports whether a communicator may be corrupted, as far as the rank knows. Errors on it that
-// were not resolved before that are not told. The caller holds mu, for surelyLost as well.
+// were not resolved before that are not told. The caller holds mu.
 func (r *rank) lost(comm string) bool {
 	return r.has(comm, func(c *inst) bool { return c.lost || c.unwound })
-}
-
-// surelyLost reports whether the rank knows that a communicator is corrupted.
-func (r *rank) surelyLost(comm string) bool {
-	return r.has(comm, func(c *inst) bool { return c.lost && !c.doubtful || c.unwound })
 }
 
 func (r *rank) has(comm string, is func(*inst) bool) bool {

@@ -118,11 +118,11 @@ func (r *rank) useless(d *inst, e *env) {
 // left d's Guard by it.
 func (r *rank) ofOnly(err error, d *inst) bool {
 	if isVerdict(err) {
-		owner, _ := r.ownerOf(err, d)
+		owner := r.ownerOf(err, d)
 		if owner != nil {
 			return owner == d
 		}
-		if owner, _ = r.ownerOf(err, d, r.insts...); owner != nil && !owner.derivedFrom(d.name) {
+		if owner = r.ownerOf(err, d, r.insts...); owner != nil && !owner.derivedFrom(d.name) {
 			return false // of a communicator whose Try encloses d's operations
 		}
 	}

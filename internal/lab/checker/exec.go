@@ -217,12 +217,7 @@ func (r *rank) note(v *event, e *env, deadline bool, allowed ...error) {
 	}
 	if isCorruption(v.err) && !e.beside {
 		for c := v.comm; c != nil; c = c.parent {
-			switch {
-			case c.name == v.of:
-				c.lost, c.doubtful = true, false
-			case v.of == "" && !c.lost:
-				c.lost, c.doubtful = true, true
-			}
+			c.lost = c.lost || c.name == v.of
 		}
 	}
 	for c := v.comm; c != nil && !e.beside; c = c.parent { // otherwise the error is of an enclosing scope

@@ -189,8 +189,7 @@ func (r *rank) group(s *step, e *env, c *inst) error {
 		m := &crewmate{r, s, e.besides(ctx, 1000+16*s.id+k), c, child, k, over}
 		m.e.group = func(err error) bool {
 			if child != nil && isVerdict(err) {
-				owner, _ := r.ownerOf(err, child)
-				return owner == nil || owner == child // nil: of deaths, which do not say where
+				return r.ownerOf(err, child) == child
 			}
 			if err == nil || isVerdict(err) || strings.HasPrefix(err.Error(), gone) && e.chained(c) {
 				return false // an error has ended the context: it ends the operation too (T1)
@@ -223,11 +222,7 @@ func (r *rank) group(s *step, e *env, c *inst) error {
 		end(errOver)
 	}()
 	err := g.Wait()
-	ofChild := false
-	if child != nil {
-		owner, _ := r.ownerOf(err, child)
-		ofChild = owner == child
-	}
+	ofChild := child != nil && r.ownerOf(err, child) == child
 	if isVerdict(err) && !ofChild { // now this goroutine knows
 		v := event{what: "group", comm: c, begin: r.now(), err: err}
 		r.note(&v, e, false)

@@ -148,10 +148,6 @@ func (h *history) raiseIn(in *running, c *inst, rank int, message string, corrup
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.raised[r.what] = append(h.raised[r.what], r)
-	if strings.HasSuffix(message, context.Canceled.Error()) { // perhaps with the verdict that ended the context
-		what := report{c.name, c.rankOf(rank), passedOn, corrupt}
-		h.raised[what] = append(h.raised[what], r)
-	}
 }
 
 // unsent notes that an error of the rank, which a Try had already when the rank raised its own, is in no
@@ -166,36 +162,42 @@ func (h *history) unsent(c *inst, message string) {
 	}
 }
 
-// passedOn replaces a message for which isPassedOn holds.
-const passedOn = "passed on"
-
-// owner returns the communicator on which the failures of a verdict were raised: a candidate, or
-// one that a candidate is derived from. If several are possible, because a rank left several Guards
-// by one error, the owner is nil.
-func (h *history) owner(failures []mpicx.Failure, corrupt bool, candidates ...*inst) (owner *inst, known bool) {
+// owner returns the communicator of a verdict: a candidate, or one that a candidate is derived from. It returns
+// nil if it is none of these, or if nobody has raised the verdict's failures there.
+func (h *history) owner(err error, candidates ...*inst) *inst {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, lenient := range []bool{false, true} {
-		var possible []*inst
-		for _, c := range candidates {
-			for a := c; a != nil; a = a.parent {
-				unknown := func(f mpicx.Failure) bool {
-					return len(f.Message) < mpicx.MaxMessage-8 && h.raises(a.name, f, corrupt) == nil &&
-						!(isPassedOn(f.Message) && (lenient || h.raised[report{a.name, f.Rank, passedOn, corrupt}] != nil))
-				}
-				if !slices.Contains(possible, a) && !slices.ContainsFunc(failures, unknown) {
-					possible = append(possible, a)
-				}
+	for _, c := range candidates {
+		for a := c; a != nil; a = a.parent {
+			if !a.isOwner(err) {
+				continue
 			}
-		}
-		switch {
-		case len(possible) == 1:
-			return possible[0], true
-		case len(possible) > 1:
-			return nil, true
+			corrupt := isCorruption(err)
+			unknown := func(f mpicx.Failure) bool {
+				return len(f.Message) < mpicx.MaxMessage-8 && !h.hasRaised(a, f, corrupt) && !isPassedOn(f.Message)
+			}
+			if slices.ContainsFunc(failuresOf(err), unknown) {
+				return nil
+			}
+			return a
 		}
 	}
-	return nil, false
+	return nil
+}
+
+// hasRaised reports whether a failure was raised on c. A rank that ends corrupts the world or, if that is corrupted
+// already, the communicators derived from it, of which its program may have no value.
+func (h *history) hasRaised(c *inst, f mpicx.Failure, corrupt bool) bool {
+	rank := c.members[f.Rank]
+	for a := c; a != nil; a = a.parent {
+		if f.Rank = a.rankOf(rank); h.raises(a.name, f, corrupt) != nil {
+			return true
+		}
+		if !strings.HasPrefix(f.Message, ends) {
+			break
+		}
+	}
+	return false
 }
 
 // raises returns what has raised a failure. A function may have returned before its rank has come to the
@@ -238,16 +240,12 @@ func (h *history) classify(e *event, candidates []*inst, deadline bool, allowed 
 	case nil:
 		return
 	case *mpicx.CommCorruptedError:
-		h.attribute(e, v.Failures, v.Dead, true, candidates)
+		h.attribute(e, v, v.Failures, v.Dead, candidates)
 		h.automatic(e, candidates)
-		if e.key = "corrupted " + e.key; strings.Contains(e.key, ends) {
-			// A rank that ends corrupts the world or, if it is corrupted already, the communicators
-			// derived from it. The error does not say which of them.
-			e.of = ""
-		}
+		e.key = "corrupted " + e.key
 		return
 	case *mpicx.PropagatedError:
-		h.attribute(e, v.Failures, nil, false, candidates)
+		h.attribute(e, v, v.Failures, nil, candidates)
 		return
 	case *mpicx.SpareError:
 		if !strings.HasPrefix(e.what, "Replace on ") || len(v.Places) <= v.Spares {
@@ -269,21 +267,17 @@ func (h *history) classify(e *event, candidates []*inst, deadline bool, allowed 
 	}
 }
 
-func (h *history) attribute(e *event, failures []mpicx.Failure, dead []int, corrupt bool, candidates []*inst) {
+func (h *history) attribute(e *event, verdict error, failures []mpicx.Failure, dead []int, candidates []*inst) {
 	e.key = fmt.Sprint(failures)
 	if len(dead) > 0 {
 		e.key += fmt.Sprint(" dead ", dead)
 	}
-	if len(failures) == 0 {
-		if len(dead) == 0 {
-			h.failf("P2", "%s returns a verdict without failures: %v", e.what, e.err)
-		}
-		return // the error does not say on which communicator
+	if len(failures) == 0 && len(dead) == 0 {
+		h.failf("P2", "%s returns a verdict without failures: %v", e.what, e.err)
 	}
-	switch c, known := h.owner(failures, corrupt, candidates...); {
-	case c != nil:
+	if c := h.owner(verdict, candidates...); c != nil {
 		e.of = c.name
-	case !known:
+	} else {
 		h.failf("P2", "%s returns a verdict with failures that nobody raised as they are there: %v", e.what, e.err)
 	}
 }

@@ -16,11 +16,15 @@ type inst struct {
 	taken   []int // by member: its incarnation
 	unwound bool  // this rank has left its Guard by an error of its own
 	lost    bool  // a call has returned its CommCorruptedError
-	// doubtful says that the CommCorruptedError may have been another communicator's, which was
-	// corrupted with the same words.
-	doubtful bool
-	corrupt  bool // a call on it has returned a CommCorruptedError
-	closed   bool // Close has returned nil
+	corrupt bool  // a call on it has returned a CommCorruptedError
+	closed  bool  // Close has returned nil
+}
+
+// isOwner reports whether err is c's own verdict, and not one of a communicator that c is derived from. In tests of
+// the model there is one communicator, which has no Comm.
+func (c *inst) isOwner(err error) bool {
+	v, ok := err.(interface{ Of(*mpicx.Comm) bool })
+	return ok && (c.Comm == nil || v.Of(c.Comm))
 }
 
 func (c *inst) rankOf(world int) int { return slices.Index(c.members, world) }

@@ -25,22 +25,14 @@ type told struct {
 }
 
 // verdicts returns the verdicts of each communicator at each rank, in the order in which the rank
-// was told of them. It omits verdicts whose communicator some rank could not determine.
+// was told of them. Those of deaths alone are not compared: a rank that has died may have been told more.
 func (h *history) verdicts() map[string]map[int][]told {
-	unsure := make(map[string]bool)
-	for _, events := range h.events {
-		for i := range events {
-			if v := &events[i]; v.of == "" {
-				unsure[v.key] = true
-			}
-		}
-	}
 	all := make(map[string]map[int][]told)
 	for r, events := range h.events {
 		seen := make(map[string]bool)
 		for i := range events {
 			v := &events[i]
-			if unsure[v.key] || seen[v.of+v.key] || strings.HasPrefix(v.what, "Err ") || v.closed || v.listens {
+			if len(failuresOf(v.err)) == 0 || seen[v.of+v.key] || strings.HasPrefix(v.what, "Err ") || v.closed || v.listens {
 				continue
 			}
 			seen[v.of+v.key] = true

@@ -27,7 +27,7 @@ func (r *rank) repair(s *step, e *env, c *inst) error {
 	if !c.unwound && !isCorruption(err) {
 		r.revoke(e, c)
 	}
-	c.lost, c.doubtful = true, false
+	c.lost = true
 	return r.remake(s, e, c)
 }
 
@@ -39,7 +39,7 @@ func isCorruption(err error) bool {
 func (r *rank) revoke(e *env, c *inst) {
 	r.raise(c, r.id, fmt.Sprintf(revokedBy+"%d", c.Rank()), true, false)
 	r.enlist(r.revoked, c)
-	c.lost, c.doubtful = true, false
+	c.lost = true
 	v := event{what: "Revoke", comm: c, begin: r.now(), err: c.Revoke(e.ctx)}
 	r.note(&v, e, false)
 }

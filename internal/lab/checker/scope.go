@@ -192,24 +192,14 @@ func (r *rank) origin(name string, c *inst, local, err error) {
 
 // above reports whether err is an error of a communicator that c is derived from.
 func (r *rank) above(err error, c *inst) bool {
-	owner, known := r.ownerOf(err, c)
-	return known && owner != c
+	owner := r.ownerOf(err, c)
+	return owner != nil && owner != c
 }
 
 // ownerOf returns the communicator of a verdict that a rank of c was told of: c, a communicator
 // that c is derived from, or one of the others.
-func (r *rank) ownerOf(err error, c *inst, others ...*inst) (owner *inst, known bool) {
-	candidates := append([]*inst{c}, others...)
-	switch v := verdictOf(bare(err)).(type) {
-	case *mpicx.PropagatedError:
-		return r.owner(v.Failures, false, candidates...)
-	case *mpicx.CommCorruptedError:
-		if len(v.Failures) == 0 || strings.Contains(v.Error(), ends) {
-			return nil, true
-		}
-		return r.owner(v.Failures, true, candidates...)
-	}
-	return nil, false
+func (r *rank) ownerOf(err error, c *inst, others ...*inst) *inst {
+	return r.owner(verdictOf(bare(err)), append([]*inst{c}, others...)...)
 }
 
 // unit notes how a TryAll ended at this rank.
@@ -239,8 +229,7 @@ func (r *rank) ofComm(err error, c *inst) bool {
 		return false
 	}
 	ok := isPropagation(err)
-	owner, _ := r.ownerOf(err, c)
-	return ok && owner == c
+	return ok && r.ownerOf(err, c) == c
 }
 
 func isPropagation(err error) bool { return is[*mpicx.PropagatedError](err) }
