@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -25,46 +24,70 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write into the chapters what their programs print")
 
-// A block is a fenced block of a chapter. The line before it says what it is: an excerpt of a
-// file, or what a command prints. If there is no such line, it is plain text.
+// A block is a fenced block of a chapter. One below a line that is only a link is an excerpt of that file. One
+// of language console has commands, after "$ ", and what they print. Where a test has to do more, the line
+// before says what:
 //
-//	<!-- file: 01-first-ranks/main.go -->
-//	<!-- run: go run ./docs/guide/01-first-ranks -->
-//	<!-- run(1): go run ./docs/guide/02-errors-that-cross -->     the exit status is 1
+//	<!-- run: d=$(mktemp -d) && go build -o $d … -->
 //	<!-- run-if mpirun: mpirun … -->                              where there is a command mpirun
 type block struct {
-	chapter, kind, needs, status, what string
-	first, end                         int // its lines in the chapter, without the fences
-	lines                              []string
+	chapter    string
+	file       string // of an excerpt
+	needs      string // the command without which a test skips the block
+	what       string // the command that a test runs
+	first, end int    // its lines in the chapter, without the fences and the commands
+	lines      []string
 }
 
-var announced = regexp.MustCompile(`^<!-- (file|run)(?:-if (\S+?))?(?:\((\d+)\))?: (.+) -->$`)
+var (
+	isLink = regexp.MustCompile(`^\[[^]]+\]\(([^)#]+)\)$`)
+	isRun  = regexp.MustCompile(`^<!-- run(?:-if (\S+?))?: (.+) -->$`)
+)
 
 // blocksOf returns the blocks of a chapter.
 func blocksOf(t *testing.T, chapter string, lines []string) []block {
 	var blocks []block
-	fence := -1
+	fence, count := -1, 0
 	for i, line := range lines {
+		if strings.HasPrefix(line, "<!--") || isLink.MatchString(line) || line == "```console" && !strings.HasPrefix(lines[i-1], "<!--") {
+			count++
+		}
 		switch {
 		case !strings.HasPrefix(line, "```"):
 		case fence < 0:
 			fence = i
 		default:
-			if m := announced.FindStringSubmatch(lines[max(fence-1, 0)]); m != nil {
-				blocks = append(blocks, block{chapter, m[1], m[2], m[3], m[4], fence + 1, i, lines[fence+1 : i]})
+			b := block{chapter: chapter, first: fence + 1, end: i}
+			before := lines[max(fence-1, 0)]
+			var commands []string
+			for lines[fence] == "```console" && strings.HasPrefix(lines[b.first], "$ ") {
+				commands = append(commands, strings.TrimPrefix(lines[b.first], "$ "))
+				b.first++
+			}
+			b.lines, b.what = lines[b.first:i], strings.Join(commands, " && ")
+			if m := isRun.FindStringSubmatch(before); m != nil {
+				b.needs, b.what = m[1], m[2]
+			}
+			if m := isLink.FindStringSubmatch(before); m != nil {
+				b.file = filepath.Join(filepath.Dir(chapter), m[1])
+			}
+			if b.what != "" || b.file != "" {
+				blocks = append(blocks, b)
 			}
 			fence = -1
 		}
 	}
 	require.Negative(t, fence, "%s: a block without an end", chapter)
-	count := 0
-	for _, line := range lines {
-		if strings.HasPrefix(line, "<!-- file") || strings.HasPrefix(line, "<!-- run") {
-			count++
-		}
-	}
-	require.Len(t, blocks, count, "%s: a comment that is not before a fence, or ill-formed", chapter)
+	require.Len(t, blocks, count, "%s: a comment or a link that is not before a fence, or a console without a command", chapter)
 	return blocks
+}
+
+// status is the exit status that the output of a block says.
+func (b block) status() int {
+	if last := b.lines[len(b.lines)-1]; last == "FAIL" || strings.HasPrefix(last, "exit status ") {
+		return 1
+	}
+	return 0
 }
 
 // What the chapters show of programs is in the programs, and what they print is what the
@@ -80,17 +103,15 @@ func TestChapters(t *testing.T) {
 		lines := readLines(t, chapter)
 		blocks := blocksOf(t, chapter, lines)
 		for _, b := range blocks {
-			if b.kind == "file" {
-				shown[b.what] = true
-			}
+			shown[b.file] = true
 		}
 		t.Run(strings.TrimSuffix(filepath.Base(chapter), ".md"), func(t *testing.T) {
 			for i := len(blocks) - 1; i >= 0; i-- { // from the last one, so that line numbers stay right
 				b := blocks[i]
 				t.Run(fmt.Sprintf("line %d", b.first), func(t *testing.T) {
-					if b.kind == "file" {
-						require.True(t, contains(readLines(t, b.what), b.lines),
-							"%s:%d: %s has no such lines:\n%s", chapter, b.first, b.what, strings.Join(b.lines, "\n"))
+					if b.file != "" {
+						require.True(t, contains(readLines(t, b.file), b.lines),
+							"%s:%d: %s has no such lines:\n%s", chapter, b.first, b.file, strings.Join(b.lines, "\n"))
 						return
 					}
 					printed, same := b.run(t)
@@ -110,7 +131,7 @@ func TestChapters(t *testing.T) {
 	more, err := filepath.Glob("*/*/main.go")
 	require.NoError(t, err)
 	for _, p := range append(programs, more...) {
-		require.True(t, shown[filepath.ToSlash(p)], "%s is in no chapter", p)
+		require.True(t, shown[p], "%s is in no chapter", p)
 	}
 }
 
@@ -129,11 +150,10 @@ func (b block) run(t *testing.T) (printed []string, same bool) {
 	for range 3 { // some programs have deadlines, which a machine that does much else may miss
 		var status int
 		printed, status = b.runOnce(t)
-		want, _ := strconv.Atoi(b.status) // 0 if it says nothing
-		if status == want && matches(b.lines, printed) {
+		if status == b.status() && matches(b.lines, printed) {
 			return printed, true
 		}
-		t.Logf("%s:%d: %s ended with status %d, expected %d, and printed\n%s", b.chapter, b.first, b.what, status, want, strings.Join(printed, "\n"))
+		t.Logf("%s:%d: %s ended with status %d, expected %d, and printed\n%s", b.chapter, b.first, b.what, status, b.status(), strings.Join(printed, "\n"))
 	}
 	return printed, false
 }
