@@ -27,6 +27,7 @@ func (e *interruptedError) Unwrap() error { return e.cause }
 // Describe adds to ctx's cause what was waited for. Other errors name it themselves.
 func (k *keeper) Describe(ctx context.Context, err error, waited ...*waiting.Cell) error {
 	if !endedBy(ctx, err) {
+		k.proc.leaks.interrupted(waited, err)
 		return err
 	}
 	return &interruptedError{(*Comm)(k).waitedFor(waited), err}
@@ -127,7 +128,8 @@ type makingKeeper struct {
 
 func (k makingKeeper) calling() string { return k.call }
 
-func (k makingKeeper) Describe(ctx context.Context, err error, _ ...*waiting.Cell) error {
+func (k makingKeeper) Describe(ctx context.Context, err error, waited ...*waiting.Cell) error {
+	k.proc.leaks.interrupted(waited, err)
 	return (*Comm)(k.keeper).interrupted(ctx, k.call, err)
 }
 

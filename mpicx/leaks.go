@@ -17,11 +17,13 @@ import (
 //
 // A failed future is excused if an error of its communicator follows, because the error ends what was
 // begun before, and programs continue elsewhere. Also excused are futures that were cancelled, or that
-// an error, a death, or the end of a rank's program has ended.
+// an error, a death, or the end of a rank's program has ended, and those whose Wait an error of another
+// communicator has ended.
 type leaks struct {
 	mu       sync.Mutex
 	returned bool // the program has returned
 	failed   []failedFuture
+	excused  []*waiting.Cell
 	messages []lostMessage
 }
 
@@ -55,8 +57,24 @@ func (l *leaks) failing(f failedFuture) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	known := slices.ContainsFunc(l.failed, func(g failedFuture) bool { return g.cell == f.cell })
-	if !known && (!l.returned || f.call) {
+	if !known && (!l.returned || f.call) && !slices.Contains(l.excused, f.cell) {
 		l.failed = append(l.failed, f)
+	}
+}
+
+// interrupted notes futures whose Wait has ended with err. If that is an error of all ranks, the program has been told
+// why they stay pending.
+func (l *leaks) interrupted(waited []*waiting.Cell, err error) {
+	if !waiting.IsCommon(err) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failed = slices.DeleteFunc(l.failed, func(f failedFuture) bool { return slices.Contains(waited, f.cell) })
+	for _, cell := range waited {
+		if !cell.IsDone() {
+			l.excused = append(l.excused, cell)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/timeline"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // close ends the scope, and its context.
@@ -65,6 +66,9 @@ func (s *scope) leave(op string, err error) error {
 			return err
 		case next == ledger.Return:
 			own = cmp.Or(own, rest)
+			if _, bare := err.(waiting.Common); own == nil && !bare { // it wraps a corruption
+				own = err
+			}
 			both := with(e.Face, own)
 			if own != nil && both != own && !errors.Is(e.Face, own) && c.proc.watchers != nil {
 				c.proc.happened(timeline.Line{Event: timeline.Unsent, Comm: c.name, Text: own.Error()})

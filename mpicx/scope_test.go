@@ -352,3 +352,67 @@ func TestFinalForWhoWaitedInAGuard(t *testing.T) {
 		}
 	})
 }
+
+// What a function returns may wrap the scope's error and the end of its context: errors.Is finds the rest, too (T2).
+func TestOwnErrorAroundOthers(t *testing.T) {
+	own := errors.New("close failed")
+	for name, around := range map[string]func(err, end error) error{
+		"wrapped": func(err, end error) error { return fmt.Errorf("%w: %w (%w)", own, err, end) },
+		"joined":  func(err, end error) error { return errors.Join(err, end, own) },
+		"inside":  func(err, end error) error { return fmt.Errorf("%w: %w", own, errors.Join(end, err)) },
+		"alone":   func(_, end error) error { return errors.Join(end, own) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+				mpicxtest.RunWith(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+					err := world.TryAll(ctx, func(ctx context.Context) error {
+						if world.Rank() == 0 {
+							return errors.New("disk full")
+						}
+						err := world.Barrier().Wait(ctx)
+						<-ctx.Done()
+						return around(err, ctx.Err())
+					})
+					if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || len(p.Failures) != 1 || p.Failures[0].Message != "disk full" {
+						return fmt.Errorf("got %w", err)
+					}
+					if world.Rank() == 1 && !errors.Is(err, own) {
+						return fmt.Errorf("its own error is not in %w", err)
+					}
+					return nil
+				}, backend)
+			})
+		})
+	}
+}
+
+// What an error of another communicator has ended a Wait for is excused: the program was told why it stays pending,
+// and that another rank never calls it is no news. Close gives its communicator up.
+func TestWaitThatAnotherErrorInterrupts(t *testing.T) {
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		for name, wait := range map[string]func(context.Context, *mpicx.Comm) error{
+			"Barrier": func(ctx context.Context, c *mpicx.Comm) error { return c.Barrier().Wait(ctx) },
+			"Dup":     func(ctx context.Context, c *mpicx.Comm) error { return c.Dup().Wait(ctx) },
+			"Close":   func(ctx context.Context, c *mpicx.Comm) error { return c.Close(ctx) },
+		} {
+			t.Run(name, func(t *testing.T) {
+				for range 30 {
+					mpicxtest.RunWith(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
+						apart := dup(ctx, world)
+						err := apart.TryAll(ctx, func(ctx context.Context) error {
+							inner := world.Dup().MustGet(ctx)
+							if world.Rank() == 2 {
+								return errors.New("disk full")
+							}
+							return wait(ctx, inner)
+						})
+						if !is[*mpicx.PropagatedError](err) {
+							return fmt.Errorf("got %w", err)
+						}
+						return nil
+					}, backend)
+				}
+			})
+		}
+	})
+}
