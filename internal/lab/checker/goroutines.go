@@ -303,7 +303,8 @@ func (m *crewmate) do(member int) error {
 		var end context.CancelCauseFunc
 		ctx, end = context.WithCancelCause(m.outside)
 		defer context.AfterFunc(m.over, func() {
-			if cause := context.Cause(m.over); cause == errOver || m.e.group(cause) {
+			// By hand, a communicator around may be revoked: that ends the context alone.
+			if cause := context.Cause(m.over); cause == errOver || m.e.group(cause) || m.byHand {
 				end(errOver)
 			}
 		})()

@@ -188,6 +188,9 @@ func (h *history) owner(err error, candidates ...*inst) *inst {
 // hasRaised reports whether a failure was raised on c. A rank that ends corrupts the world or, if that is corrupted
 // already, the communicators derived from it, of which its program may have no value.
 func (h *history) hasRaised(c *inst, f mpicx.Failure, corrupt bool) bool {
+	if f.Rank >= len(c.members) {
+		return h.raises(c.name, f, corrupt) != nil
+	}
 	rank := c.members[f.Rank]
 	for a := c; a != nil; a = a.parent {
 		if f.Rank = a.rankOf(rank); h.raises(a.name, f, corrupt) != nil {

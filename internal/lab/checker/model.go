@@ -53,9 +53,10 @@ func (h *history) within(w, v told) bool {
 	})
 }
 
-// isInner reports whether a failure was raised in a Try inside another on the communicator.
+// isInner reports whether a failure was raised in a Try inside another on the communicator. If that is inside one on a
+// derived communicator, the program does not see what it passes on.
 func (h *history) isInner(comm string, f mpicx.Failure) bool {
-	return slices.ContainsFunc(h.raises(comm, f, false), func(r raise) bool { return len(r.place) > 1 })
+	return h.inverted && isPassedOn(f.Message) || slices.ContainsFunc(h.raises(comm, f, false), func(r raise) bool { return len(r.place) > 1 })
 }
 
 // skips reports whether a rank that is told the verdict v need not be told that of w before: w was raised in
