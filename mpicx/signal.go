@@ -31,8 +31,9 @@ func (c *Comm) SignalError(ctx context.Context, code int) error {
 // *MPIError.
 //
 // Call Signal where no function can return the error, for example in a goroutine that watches over a
-// computation: inside a Try the error stays there for the computation, which returns it. Otherwise
-// use [Comm.Try], or [Throw] inside Try. To end a communicator for good, use [Comm.Revoke].
+// computation: inside a Try the error stays there for the computation, which returns it. It belongs to the
+// Try that ctx comes from or, if that is not running, to the innermost one. Otherwise use [Comm.Try], or
+// [Throw] inside Try. To end a communicator for good, use [Comm.Revoke].
 func (c *Comm) Signal(ctx context.Context, err error) error {
 	if bad := c.ready("Signal", ctx); bad != nil {
 		return bad
