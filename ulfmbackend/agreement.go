@@ -108,11 +108,14 @@ func (m *Machine) try(k Stream) {
 		m.propose(k)
 		return
 	}
-	if !s.joined || s.sent || !m.covers(&s.heard, m.absentFrom(k)) || m.up < 0 && m.frozen && k != Errors {
+	if !s.joined || s.sent || !m.covers(&s.heard) || m.up < 0 && m.frozen && k != Errors {
 		return
 	}
 	m.addDead(k)
 	if m.up < 0 {
+		if m.isForNobody(k) {
+			return
+		}
 		decided := newMessage(Decided, k, s.id, s.value)
 		decided.Origin = m.rank
 		m.decide(decided)
@@ -127,17 +130,20 @@ func (m *Machine) addDead(k Stream) {
 	s := &m.streams[k]
 	s.value.Dead = union(s.value.Dead, m.dead)
 	if k != Errors {
-		s.value.Dead = union(union(s.value.Dead, m.endedRanks()), union(m.reported, m.gone))
+		s.value.Dead = union(s.value.Dead, union(m.reported, m.gone))
 	} else {
 		s.value.Dead = union(s.value.Dead, m.missed)
 	}
 }
 
+// isForNobody says that the programs of all living ranks have ended, so the agreement under way
+// need not be decided.
+func (m *Machine) isForNobody(k Stream) bool { return k != Errors && len(m.streams[k].value.Dead) == m.size }
+
 // heardUp takes a proposal from a child, or from a rank that will be a child when this
 // rank has also learned of the death of the rank's previous parent.
 func (m *Machine) heardUp(from int, msg *Message) {
 	s := &m.streams[msg.Stream]
-	m.catchUp(msg)
 	if msg.ID.Seq != s.id.Seq {
 		if msg.ID.Seq+1 == s.id.Seq { // its parent died with the decision
 			m.answer(from, msg.Stream)
@@ -148,36 +154,8 @@ func (m *Machine) heardUp(from int, msg *Message) {
 	m.add(s, *msg.Value)
 	if msg.Stream == Errors {
 		m.notice(from, msg.Corrupt)
-	} else if m.left && !s.joined {
-		m.contribute(msg.Stream, m.absent())
-		return
 	}
 	m.try(msg.Stream)
-}
-
-// absentFrom returns the children that this rank does not wait for. In a round of errors
-// there are none, because all ranks join.
-func (m *Machine) absentFrom(k Stream) *set {
-	if k == Errors {
-		return &set{}
-	}
-	return &m.ended
-}
-
-// catchUp skips agreements at a rank that has left. No rank waits for it, so it may be far
-// behind when deaths make it a parent.
-func (m *Machine) catchUp(msg *Message) {
-	if s := &m.streams[msg.Stream]; m.left && msg.Stream != Errors && msg.ID.Seq > s.id.Seq {
-		s.begin(msg.ID)
-		s.last = nil
-	}
-}
-
-// absent is the proposal of a rank whose program has ended.
-func (m *Machine) absent() Value {
-	v := neutral
-	v.Dead = []int{m.rank}
-	return v
 }
 
 // heardDecision takes a decision from the parent, or from a rank below whose parent has
@@ -186,9 +164,6 @@ func (m *Machine) absent() Value {
 func (m *Machine) heardDecision(from int, msg *Message) {
 	if m.frozen && msg.Stream != Errors {
 		return
-	}
-	if from == m.up || from > m.rank {
-		m.catchUp(msg)
 	}
 	if msg.ID.Seq == m.streams[msg.Stream].id.Seq && (from == m.up || from > m.rank) {
 		m.decide(msg)
@@ -241,6 +216,7 @@ func (m *Machine) decided(decision *Message) {
 		delete(m.proposed, next)
 		m.contribute(k, v)
 	}
+	m.standIn()
 }
 
 // reparent sends the new parent what may have been lost with the old one.
@@ -254,5 +230,5 @@ func (m *Machine) reparent() {
 			m.answer(m.up, Stream(k))
 		}
 	}
-	m.endedSent, m.release.sent = false, false
+	m.release.sent = false
 }

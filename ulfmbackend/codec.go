@@ -108,7 +108,7 @@ func Decode(b []byte, size int) (*Message, error) {
 		}
 		msg = newMessage(kind, k, id, v)
 		msg.Origin, msg.Corrupt = origin, corrupt
-	case Ended, Closed, Released:
+	case Closed, Released:
 		msg = &Message{Kind: kind}
 	default:
 		d.Fail(fmt.Errorf("no such kind of message: %v", kind))

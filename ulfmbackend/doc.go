@@ -64,8 +64,7 @@
 //
 // Memory: a rank remembers one decision of each stream, for ranks that may ask for it. One
 // is enough. A rank proposes to an agreement only when it has the decision of the one
-// before, and no root decides without the proposals of all living ranks whose program has
-// not ended.
+// before, and no root decides without the proposals of all living ranks.
 //
 // # Errors and agreements
 //
@@ -117,13 +116,10 @@
 //
 // Such a rank still passes messages on, and the client of its channel joins every round of
 // errors at once: others may hear of the round through this rank, and it may have raised an
-// error itself. It makes no proposals to the agreements that programs ask for, and counts
-// as dead there. When all programs in its subtree have ended it tells its parent, and is
-// not waited for any more. It may therefore be many agreements behind when deaths make it
-// the parent of ranks that still propose: it continues with the agreement that they propose
-// to.
+// error itself. To each agreement that programs ask for it makes an empty proposal, as soon
+// as it can, and counts as dead there. When all programs have ended, nothing more is decided.
 //
-// These n-1 messages at the end of a job, 2(n-1) messages when all ranks close a
+// The first of these proposals, 2(n-1) messages at the end of a job, as many when all ranks close a
 // communicator, and the messages of agreements that programs ask for are the only ones that
 // the channel carries without an error (P6).
 //

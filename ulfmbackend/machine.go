@@ -22,8 +22,6 @@ const (
 	Up
 	// Decided has the decision of an agreement.
 	Decided
-	// Ended says that the programs of the sender's whole subtree have ended.
-	Ended
 	// Closed says that the sender's whole subtree has closed the communicator.
 	Closed
 	// Released says that all ranks have closed the communicator.
@@ -34,7 +32,7 @@ func (k Kind) String() string {
 	if k < Notice || k > Released {
 		return fmt.Sprintf("Kind(%d)", byte(k))
 	}
-	return [...]string{"notice", "revoke", "up", "decided", "ended", "closed", "released"}[k-Notice]
+	return [...]string{"notice", "revoke", "up", "decided", "closed", "released"}[k-Notice]
 }
 
 // A Message goes from one rank to another.
@@ -119,8 +117,6 @@ type Machine struct {
 	early     flood                       // notices of the next round, if other ranks have begun it
 	proposed  map[errchan.Agreement]Value // this rank's proposals to agreements after the current one
 	later     []received                  // messages, not of Errors, from ranks that are an epoch ahead
-	ended     set                         // children whose whole subtree has ended
-	endedSent bool
 
 	native  *native    // nil: floods, and the mended tree
 	dormant bool       // it is not known yet whether native will be nil; nothing is sent until then
@@ -335,9 +331,7 @@ func (m *Machine) retry() {
 	for k := range streams {
 		m.try(k)
 	}
-	m.sendEnded()
 	m.tryRelease()
-	m.standIn()
 	m.concede()
 }
 
@@ -352,38 +346,23 @@ func (m *Machine) report(rank int) {
 // Leave says that the rank's program has ended. The rank still joins rounds.
 func (m *Machine) Leave() {
 	m.left = true
-	m.proposed = nil // it counts as dead from now on
+	m.proposed = nil
+	m.standIn()
+}
+
+// standIn makes an empty proposal to each agreement if the program has ended: this rank counts
+// as dead there.
+func (m *Machine) standIn() {
+	if !m.left {
+		return
+	}
 	for _, k := range []Stream{Repairs, Creations} {
-		if s := &m.streams[k]; !s.joined && s.heard.any() {
-			m.contribute(k, m.absent())
+		if !m.streams[k].joined {
+			v := neutral
+			v.Dead = []int{m.rank}
+			m.contribute(k, v)
 		}
 	}
-	m.retry()
-}
-
-// sendEnded tells the parent not to wait for this rank's subtree.
-func (m *Machine) sendEnded() {
-	if m.left && m.native == nil && !m.dormant && !m.endedSent && m.up >= 0 && m.covers(&m.ended, &set{}) {
-		m.endedSent = true
-		m.send(m.up, &Message{Kind: Ended})
-	}
-}
-
-// endedRanks returns the ranks of all ended subtrees.
-func (m *Machine) endedRanks() (ranks []int) {
-	if !m.ended.any() {
-		return nil
-	}
-	m.eachChild(func(c int) bool {
-		if m.ended.has(&m.tree, c) {
-			for r := c; r < min(c+c&-c, m.size); r++ {
-				ranks = append(ranks, r)
-			}
-		}
-		return true
-	})
-	slices.Sort(ranks)
-	return ranks
 }
 
 // Step takes a message. It returns an error for a message that no rank sends.
@@ -398,9 +377,6 @@ func (m *Machine) Step(from int, msg *Message) error {
 		m.stepNative(from, msg)
 	case msg.Kind == Revoke:
 		m.revoke(from, msg)
-	case msg.Kind == Ended:
-		m.ended.add(&m.tree, from)
-		m.retry()
 	case msg.Kind == Closed:
 		m.release.below.add(&m.tree, from)
 		m.tryRelease()
@@ -520,7 +496,7 @@ func (m *Machine) Waiting() string {
 		all = append(all, fmt.Sprintf("error round %d waits for %s", s.id.Seq, m.missing(Errors)))
 	}
 	for _, k := range []Stream{Repairs, Creations} {
-		if s := &m.streams[k]; s.joined && !(k == Creations && m.abandoned) {
+		if s := &m.streams[k]; s.joined && !m.left && !(k == Creations && m.abandoned) {
 			all = append(all, fmt.Sprintf("%v waits for %s", s.value.Calls, m.missing(k)))
 		}
 	}
@@ -532,12 +508,12 @@ func (m *Machine) Waiting() string {
 
 func (m *Machine) missing(k Stream) string {
 	var names []string
-	s, absent := &m.streams[k], m.absentFrom(k)
+	s := &m.streams[k]
 	if !s.joined {
 		names = append(names, "this rank to join")
 	}
 	m.eachChild(func(c int) bool {
-		if s.heard.has(&m.tree, c) || absent.has(&m.tree, c) {
+		if s.heard.has(&m.tree, c) {
 			return true
 		}
 		if last := min(c+c&-c, m.size) - 1; last > c {
@@ -552,8 +528,6 @@ func (m *Machine) missing(k Stream) string {
 	}
 	return strings.Join(names, ", ")
 }
-
-func (s *set) any() bool { return s.bits != 0 || len(s.more) > 0 }
 
 // queue is a list of outputs.
 type queue struct {

@@ -137,11 +137,13 @@ func (m *Machine) propose(k Stream) {
 	complete := true
 	m.eachBelow(func(c int) { complete = complete && slices.Contains(s.heard.more, c) })
 	up := m.above()
-	nobody := k != Errors && s.value.Calls == 0 // all have left
-	if !complete || up < 0 && (m.frozen && k != Errors || n.voting || nobody) {
+	if !complete || up < 0 && (m.frozen && k != Errors || n.voting) {
 		return
 	}
 	m.addDead(k)
+	if up < 0 && m.isForNobody(k) {
+		return
+	}
 	s.sent = true
 	if up >= 0 {
 		msg := m.newUp(k, s.value)
@@ -261,18 +263,6 @@ func (m *Machine) concede() {
 	waits := slices.ContainsFunc(m.streams[:], func(s stream) bool { return s.joined })
 	if m.fallen || waits && slices.ContainsFunc(n.living, m.isDead) {
 		m.vote(m.fallen)
-	}
-}
-
-// standIn makes an empty proposal to each agreement if this rank has left.
-func (m *Machine) standIn() {
-	if m.native == nil || !m.left {
-		return
-	}
-	for _, k := range []Stream{Repairs, Creations} {
-		if !m.streams[k].joined {
-			m.contribute(k, m.absent())
-		}
 	}
 }
 

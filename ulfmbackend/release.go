@@ -35,7 +35,7 @@ func (m *Machine) tryRelease() {
 	if r.done || !r.closed || m.dormant {
 		return
 	}
-	below := m.covers(&r.below, &set{})
+	below := m.covers(&r.below)
 	switch {
 	case r.all || below && m.up < 0:
 		r.done = true

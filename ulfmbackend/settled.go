@@ -182,8 +182,8 @@ func (m *Machine) Advance(generation int, e transport.Epoch, frozen, lost bool) 
 	}
 	if m.native != nil {
 		m.again()
-		m.standIn()
 	}
+	m.standIn()
 }
 
 // contributed returns the agreements under way to which the program has proposed.

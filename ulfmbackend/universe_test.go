@@ -144,9 +144,9 @@ func (u *universe) key() [sha256.Size]byte {
 			list(sorted(m.release.below.more))
 			number(int(m.release.below.bits))
 			flags(m.release.closed, m.release.sent, m.release.all, m.release.done)
-			flags(m.notices.open, m.notices.corrupt(), m.early.open, m.early.corrupt(), m.revokes.open, m.left, m.final, m.endedSent)
+			flags(m.notices.open, m.notices.corrupt(), m.early.open, m.early.corrupt(), m.revokes.open, m.left, m.final)
 			number(int(m.notices.fatal), int(m.early.told), int(m.early.fatal))
-			number(int(m.ended.bits), len(m.mine))
+			number(len(m.mine))
 		}
 		p := u.programs[r]
 		number(p.again)
