@@ -17,8 +17,18 @@ const (
 	// Creations make communicators. They are abandoned when the communicator is revoked, so
 	// ranks may have begun different numbers of them when they come to a repair.
 	Creations
+	// Closings has one agreement, to which a rank proposes when its program has closed the
+	// communicator and no round is open there, and for which no program waits (paper 000,
+	// section 3.3). When the root decides, no rank can begin a round or wait for one, so all ranks
+	// may forget the communicator. If a parent dies meanwhile, its children may not get the
+	// decision, because the ranks above have forgotten the communicator. They then keep their sides
+	// of it, as if a rank had not closed it. So do all if a rank leaves without closing it.
+	Closings
 	streams
 )
+
+// isCalled says whether programs ask for the agreements. These have one order with errors (H5).
+func (k Stream) isCalled() bool { return k == Repairs || k == Creations }
 
 // streamOf returns the stream of an agreement that programs ask for. In these streams the
 // numbers start at 0 in each epoch.
@@ -108,7 +118,7 @@ func (m *Machine) try(k Stream) {
 		m.propose(k)
 		return
 	}
-	if !s.joined || s.sent || !m.covers(&s.heard) || m.up < 0 && m.frozen && k != Errors {
+	if !s.joined || s.sent || !m.covers(&s.heard) || m.up < 0 && m.frozen && k.isCalled() {
 		return
 	}
 	m.addDead(k)
@@ -129,16 +139,17 @@ func (m *Machine) try(k Stream) {
 func (m *Machine) addDead(k Stream) {
 	s := &m.streams[k]
 	s.value.Dead = union(s.value.Dead, m.dead)
-	if k != Errors {
-		s.value.Dead = union(s.value.Dead, union(m.reported, m.gone))
-	} else {
+	switch {
+	case k == Errors:
 		s.value.Dead = union(s.value.Dead, m.missed)
+	case k.isCalled():
+		s.value.Dead = union(s.value.Dead, union(m.reported, m.gone))
 	}
 }
 
 // isForNobody says that the programs of all living ranks have ended, so the agreement under way
 // need not be decided.
-func (m *Machine) isForNobody(k Stream) bool { return k != Errors && len(m.streams[k].value.Dead) == m.size }
+func (m *Machine) isForNobody(k Stream) bool { return k.isCalled() && len(m.streams[k].value.Dead) == m.size }
 
 // heardUp takes a proposal from a child, or from a rank that will be a child when this
 // rank has also learned of the death of the rank's previous parent.
@@ -162,7 +173,7 @@ func (m *Machine) heardUp(from int, msg *Message) {
 // died. It ignores decisions from other ranks, as "Agreement" in the package's comment
 // explains, and all decisions after this rank has joined a round of errors.
 func (m *Machine) heardDecision(from int, msg *Message) {
-	if m.frozen && msg.Stream != Errors {
+	if m.frozen && msg.Stream.isCalled() {
 		return
 	}
 	if msg.ID.Seq == m.streams[msg.Stream].id.Seq && (from == m.up || from > m.rank) {
@@ -205,8 +216,13 @@ func (m *Machine) decide(decision *Message) {
 // agreement, if it has made one.
 func (m *Machine) decided(decision *Message) {
 	k, id := decision.Stream, decision.ID
-	if k == Errors {
+	switch k {
+	case Errors:
 		m.resolved(decision.Verdict)
+		return
+	case Closings:
+		m.released = true
+		m.out.push(Output{Released: true})
 		return
 	}
 	m.settle(errchan.Settled{Comm: m.id, ID: id, Decision: decision.Decision, By: decision.Origin})
@@ -230,5 +246,4 @@ func (m *Machine) reparent() {
 			m.answer(m.up, Stream(k))
 		}
 	}
-	m.release.sent = false
 }

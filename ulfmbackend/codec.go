@@ -108,8 +108,6 @@ func Decode(b []byte, size int) (*Message, error) {
 		}
 		msg = newMessage(kind, k, id, v)
 		msg.Origin, msg.Corrupt = origin, corrupt
-	case Closed, Released:
-		msg = &Message{Kind: kind}
 	default:
 		d.Fail(fmt.Errorf("no such kind of message: %v", kind))
 	}
@@ -195,7 +193,7 @@ func decodeShared(b []byte, size int) (*Message, error) {
 
 // voted is the kind of a message in which the number of a vote, or tree, comes before a
 // proposal or a candidate: see native.
-const voted = Released + 1
+const voted = Decided + 1
 
 // encodeVoted is Encode, with the number where there is one.
 func encodeVoted(msg *Message, native bool) []byte {

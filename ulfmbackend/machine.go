@@ -22,17 +22,13 @@ const (
 	Up
 	// Decided has the decision of an agreement.
 	Decided
-	// Closed says that the sender's whole subtree has closed the communicator.
-	Closed
-	// Released says that all ranks have closed the communicator.
-	Released
 )
 
 func (k Kind) String() string {
-	if k < Notice || k > Released {
+	if k < Notice || k > Decided {
 		return fmt.Sprintf("Kind(%d)", byte(k))
 	}
-	return [...]string{"notice", "revoke", "up", "decided", "closed", "released"}[k-Notice]
+	return [...]string{"notice", "revoke", "up", "decided"}[k-Notice]
 }
 
 // A Message goes from one rank to another.
@@ -123,8 +119,8 @@ type Machine struct {
 	asleep  []received // messages received while dormant
 	fallen  bool       // this process is dead for the others
 
-	release   release
 	abandoned bool // the program creates no more communicators
+	released  bool // all ranks have closed the communicator
 
 	frozen bool // only errors are decided here
 	past   history
@@ -157,13 +153,14 @@ func NewMachine(rank, size int, id uint64, e transport.Epoch) *Machine {
 func (m *Machine) init(rank, size int, id uint64, e transport.Epoch) {
 	m.tree, m.id = newTree(rank, size), id
 	m.streams[Errors].begin(errchan.Agreement{})
+	m.streams[Closings].begin(errchan.Agreement{})
 	m.past.begin(e)
 	m.enter(e)
 }
 
 // Next returns the next output, and whether there is one.
 func (m *Machine) Next() (Output, bool) {
-	if o, ok := m.out.pop(); ok || m.release.done {
+	if o, ok := m.out.pop(); ok || m.released {
 		return o, ok
 	}
 	if m.dormant || m.native != nil {
@@ -331,7 +328,6 @@ func (m *Machine) retry() {
 	for k := range streams {
 		m.try(k)
 	}
-	m.tryRelease()
 	m.concede()
 }
 
@@ -340,6 +336,15 @@ func (m *Machine) report(rank int) {
 	if i, found := slices.BinarySearch(m.reported, rank); !found {
 		m.reported = slices.Insert(m.reported, i, rank)
 		m.out.push(Output{Died: &Told{rank}})
+	}
+}
+
+// Close says that the program has closed the communicator: as far as this rank knows no
+// round is open, and the rank raises nothing more there, proposes nothing, and waits for
+// nothing.
+func (m *Machine) Close() {
+	if !m.released {
+		m.contribute(Closings, neutral)
 	}
 }
 
@@ -377,12 +382,6 @@ func (m *Machine) Step(from int, msg *Message) error {
 		m.stepNative(from, msg)
 	case msg.Kind == Revoke:
 		m.revoke(from, msg)
-	case msg.Kind == Closed:
-		m.release.below.add(&m.tree, from)
-		m.tryRelease()
-	case msg.Kind == Released:
-		m.release.all = true
-		m.tryRelease()
 	case msg.Kind == Notice && msg.ID.Seq == round:
 		m.noticed(from, msg)
 	case msg.Kind == Notice && msg.ID.Seq == round+1:

@@ -11,7 +11,7 @@ func (ch *Channel) Purpose(payload []byte) string {
 	switch {
 	case err != nil:
 		return ""
-	case msg.Kind == Closed, msg.Kind == Released:
+	case msg.Stream == Closings:
 		return "close"
 	case msg.Value == nil:
 		return "revoke"
