@@ -57,6 +57,14 @@ func (s *stream) begin(id errchan.Agreement) {
 	*s = stream{id: id, value: neutral, last: s.last}
 }
 
+// end ends the agreement under way, and begins the next.
+func (s *stream) end(decision *Message) {
+	s.last = decision
+	next := decision.ID
+	next.Seq++
+	s.begin(next)
+}
+
 // contribute joins the agreement under way.
 func (m *Machine) contribute(k Stream, v Value) {
 	s := &m.streams[k]
@@ -69,7 +77,7 @@ func (m *Machine) contribute(k Stream, v Value) {
 // add combines v with the stream's value. Reports that come after the value has been sent
 // are sent after it: they may still be in time.
 func (m *Machine) add(s *stream, v Value) {
-	if s.sent && m.native == nil {
+	if s.sent && m.votes == nil {
 		s.late = merge(s.late, newReports(v.Reports, s.value.Reports), compareReports, nil)
 	}
 	s.value = combine(s.value, v)
@@ -110,29 +118,28 @@ func (m *Machine) newUp(k Stream, v Value) *Message {
 
 // try sends a complete value to the parent; the root decides instead, unless it is frozen.
 func (m *Machine) try(k Stream) {
-	s := &m.streams[k]
-	switch {
-	case m.dormant:
-		return
-	case m.native != nil:
-		m.propose(k)
-		return
-	}
-	if !s.joined || s.sent || !m.covers(&s.heard) || m.up < 0 && m.frozen && k.isCalled() {
+	s, t := &m.streams[k], m.treeOf(k)
+	if !s.joined || s.sent || !t.covers(&s.heard) || t.up < 0 && m.frozen && k.isCalled() {
 		return
 	}
 	m.addDead(k)
-	if m.up < 0 {
-		if m.isForNobody(k) {
-			return
-		}
-		decided := newMessage(Decided, k, s.id, s.value)
-		decided.Origin = m.rank
-		m.decide(decided)
-		return
+	switch {
+	case m.isVoted(k):
+		m.propose(k)
+	case t.up >= 0:
+		s.sent = true
+		m.send(t.up, m.newUp(k, s.value))
+	case !m.isForNobody(k):
+		m.decide(m.newDecision(k))
 	}
-	s.sent = true
-	m.send(m.up, m.newUp(k, s.value))
+}
+
+// newDecision returns the stream's value as a decision of this rank.
+func (m *Machine) newDecision(k Stream) *Message {
+	s := &m.streams[k]
+	d := newMessage(Decided, k, s.id, s.value)
+	d.Origin = m.rank
+	return d
 }
 
 // addDead adds to the value the dead that this rank knows of.
@@ -149,7 +156,9 @@ func (m *Machine) addDead(k Stream) {
 
 // isForNobody says that the programs of all living ranks have ended, so the agreement under way
 // need not be decided.
-func (m *Machine) isForNobody(k Stream) bool { return k.isCalled() && len(m.streams[k].value.Dead) == m.size }
+func (m *Machine) isForNobody(k Stream) bool {
+	return k.isCalled() && len(m.streams[k].value.Dead) == m.size
+}
 
 // heardUp takes a proposal from a child, or from a rank that will be a child when this
 // rank has also learned of the death of the rank's previous parent.
@@ -191,15 +200,12 @@ func (m *Machine) answer(to int, k Stream) {
 	}
 }
 
-// decide ends the agreement under way, and begins the next.
+// decide ends the agreement under way, passes the decision on, and begins the next.
 func (m *Machine) decide(decision *Message) {
-	k, id := decision.Stream, decision.ID
+	k := decision.Stream
 	s := &m.streams[k]
-	s.last = decision
 	waiting := s.heard.more
-	next := id
-	next.Seq++
-	s.begin(next)
+	s.end(decision)
 	m.eachChild(func(c int) bool {
 		m.answer(c, k)
 		return true
@@ -237,13 +243,13 @@ func (m *Machine) decided(decision *Message) {
 
 // reparent sends the new parent what may have been lost with the old one.
 func (m *Machine) reparent() {
-	for k := range m.streams {
-		if m.native != nil {
-			break
+	for k := range streams {
+		if m.isVoted(k) {
+			continue
 		}
 		m.streams[k].sent, m.streams[k].late = false, nil
 		if m.up >= 0 {
-			m.answer(m.up, Stream(k))
+			m.answer(m.up, k)
 		}
 	}
 }

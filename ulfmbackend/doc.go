@@ -129,9 +129,8 @@
 // world of all processes. Communicators that are derived from the world, and goroutine
 // ranks, use the protocols above. The differences are:
 //
-//   - Notices and revokes are MPIX_Comm_revoke of a communicator that stands for them: one
-//     for each round of signals, one for corruptions, one for the program's Revoke. A revoke
-//     carries no data, so the client is told that it comes from this rank itself.
+//   - The program's Revoke is MPIX_Comm_revoke of a communicator of the library. Notices of errors
+//     flood, as above: there may be one for each round, and a communicator is revoked once.
 //   - Proposals have no fixed length, so they are messages, which go up a binomial tree of
 //     the ranks that all ranks take for living. The root sends its combination of all
 //     proposals down the tree, as a candidate. A rank that gets the candidate passes it on
@@ -142,9 +141,8 @@
 //     ranks the voter takes for living. After the vote all ranks therefore have the same
 //     tree, without the ranks that any voter took for dead, and they propose again.
 //   - All votes on a communicator are one sequence. The root opens a vote, or a death does.
-//     A rank whose program has ended makes an empty proposal to each agreement of the
-//     others, and votes. A rank that is dead for the others, although its process lives,
-//     votes for whatever they decide.
+//     A rank that is dead for the others, although its process lives, votes for whatever they
+//     decide.
 //
 // It is uniform: all living ranks that vote get the same result, by MPI's promise. All that
 // have voted for a candidate have the same one, because only the root of the tree sends

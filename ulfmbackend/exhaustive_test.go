@@ -358,7 +358,9 @@ func TestReleaseExhaustively(t *testing.T) {
 		n, deaths, calls int
 		raises           []int
 		revokes          []int
+		parent           bool // has an error
 	}{
+		{n: 2, raises: []int{0, 0}, parent: true},
 		{n: 1, raises: []int{1}},
 		{n: 2, calls: 2, raises: []int{1, 0}, revokes: []int{1}},
 		{n: 2, deaths: 1, raises: []int{1, 1}},
@@ -382,6 +384,7 @@ func TestReleaseExhaustively(t *testing.T) {
 			u := newUniverse(test.n, test.deaths, func(r int) program {
 				return program{calls: test.calls, flag: -1, raises: test.raises[r], revokes: slices.Contains(test.revokes, r), closes: true}
 			})
+			u.parent.errs = test.parent
 			ends := 0
 			states := explore(t, u, func(u *universe) error {
 				released := slices.ContainsFunc(u.programs, func(p program) bool { return p.released })

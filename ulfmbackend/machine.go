@@ -10,90 +10,6 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// A Kind says what a Message is.
-type Kind byte
-
-const (
-	// Notice says that a round of Errors is open.
-	Notice Kind = iota + 1
-	// Revoke says that the communicator is revoked.
-	Revoke
-	// Up has the combined proposals of a subtree to an agreement.
-	Up
-	// Decided has the decision of an agreement.
-	Decided
-)
-
-func (k Kind) String() string {
-	if k < Notice || k > Decided {
-		return fmt.Sprintf("Kind(%d)", byte(k))
-	}
-	return [...]string{"notice", "revoke", "up", "decided"}[k-Notice]
-}
-
-// A Message goes from one rank to another.
-type Message struct {
-	Kind    Kind
-	Stream  Stream            // of Up and Decided
-	ID      errchan.Agreement // of Notice, Up and Decided
-	Origin  int               // of Notice and Revoke: the rank that began; of Decided, not of Errors: the root that decided
-	Corrupt bool              // of Notice, and of Up, Errors: the verdict will be final
-	Value   *Value            // of Up and Decided
-	// The meaning of a Decided's Value: a Verdict in Errors, a Decision in other streams.
-	Verdict  *errchan.Verdict
-	Decision *errchan.Decision
-
-	vote    uint64 // see native
-	encoded []byte // as received, or as first sent
-}
-
-// newMessage returns a message with a value, in one allocation.
-func newMessage(kind Kind, k Stream, id errchan.Agreement, v Value) *Message {
-	m := &struct {
-		Message
-		v Value
-	}{Message{Kind: kind, Stream: k, ID: id}, v}
-	m.Value = &m.v
-	switch {
-	case kind == Up:
-	case k == Errors:
-		m.Verdict = v.verdict(id.Seq)
-	default:
-		m.Decision = v.decision().Shared()
-	}
-	return &m.Message
-}
-
-// An Output is an action of a Machine that the caller carries out: a message to send,
-// or something to tell the client.
-type Output struct {
-	To       int // of Message
-	Message  *Message
-	Noticed  *Noticed
-	Resolved *errchan.Verdict
-	Agreed   *Agreed
-	Revoked  *Told
-	Died     *Told
-	Released bool // all ranks have closed the communicator; this is the last output
-	Call     *Call
-}
-
-// Noticed has the arguments of errchan.Client's Noticed.
-type Noticed struct {
-	Round   uint64
-	By      int
-	Corrupt bool
-}
-
-// Agreed is the end of an agreement that a program proposed to.
-type Agreed struct {
-	ID       errchan.Agreement
-	Decision *errchan.Decision
-}
-
-// Told names a rank: the one that died, or the one from which a revoke was learned.
-type Told struct{ Rank int }
-
 // A Machine is the protocols at one rank. It has no I/O and no clock. The caller feeds
 // it the rank's decisions, its messages and the deaths it learns of, and carries out
 // what Next returns. Its methods are not safe for concurrent use.
@@ -110,15 +26,13 @@ type Machine struct {
 	out     queue
 	streams [streams]stream
 
-	early     flood                       // notices of the next round, if other ranks have begun it
-	proposed  map[errchan.Agreement]Value // this rank's proposals to agreements after the current one
-	later     []received                  // messages, not of Errors, from ranks that are an epoch ahead
+	early    flood                       // notices of the next round, if other ranks have begun it
+	proposed map[errchan.Agreement]Value // this rank's proposals to agreements after the current one
+	later    []received                  // messages, not of Errors, from ranks that are an epoch ahead
 
-	native  *native    // nil: floods, and the mended tree
-	dormant bool       // it is not known yet whether native will be nil; nothing is sent until then
-	asleep  []received // messages received while dormant
-	fallen  bool       // this process is dead for the others
+	votes *votes // of an MPI library; nil: the protocols are our own
 
+	revoked   bool // the client has been told so
 	abandoned bool // the program creates no more communicators
 	released  bool // all ranks have closed the communicator
 
@@ -163,9 +77,6 @@ func (m *Machine) Next() (Output, bool) {
 	if o, ok := m.out.pop(); ok || m.released {
 		return o, ok
 	}
-	if m.dormant || m.native != nil {
-		return Output{}, false
-	}
 	if to := m.notices.pull(&m.tree); to >= 0 {
 		return Output{To: to, Message: m.notices.notice}, true
 	}
@@ -181,9 +92,6 @@ func (m *Machine) Next() (Output, bool) {
 // Idle says that Next would return nothing. After a death it may return false although
 // Next would return nothing.
 func (m *Machine) Idle() bool {
-	if m.dormant || m.native != nil {
-		return m.out.empty()
-	}
 	return m.out.empty() && len(m.streams[Errors].late) == 0 && m.notices.done(&m.tree) && m.revokes.done(&m.tree)
 }
 
@@ -267,9 +175,22 @@ func (m *Machine) Revoke() { m.revoke(m.rank, &Message{Kind: Revoke, Origin: m.r
 
 func (m *Machine) revoke(by int, notice *Message) {
 	m.revokes.heard(&m.tree, by, false)
-	if m.revokes.isNews(false) {
+	switch {
+	case m.revoked:
+		return
+	case m.votes != nil:
+		m.out.push(Output{Revoke: true})
+	default:
 		m.revokes.begin(notice)
-		m.callRevoke(&m.revokes, transport.Revocations)
+	}
+	m.Revoked(by)
+}
+
+// Revoked says that the communicator is revoked, as this rank has learned from a rank, or from
+// its library: then by is this rank.
+func (m *Machine) Revoked(by int) {
+	if !m.revoked {
+		m.revoked = true
 		m.out.push(Output{Revoked: &Told{by}})
 	}
 }
@@ -313,7 +234,6 @@ func (m *Machine) Died(rank int) {
 		return
 	}
 	m.report(rank)
-	m.forgo()
 	if m.up != before {
 		m.reparent()
 	}
@@ -376,10 +296,8 @@ func (m *Machine) Step(from int, msg *Message) error {
 		return fmt.Errorf("%v from rank %d, expected one of %d others", msg.Kind, from, m.size-1)
 	}
 	switch round := m.streams[Errors].id.Seq; {
-	case m.dormant:
-		m.asleep = append(m.asleep, received{from, msg})
-	case m.native != nil && (msg.Kind == Up || msg.Kind == Decided):
-		m.stepNative(from, msg)
+	case m.isVoted(msg.Stream) && (msg.Kind == Up || msg.Kind == Decided):
+		m.takeVoted(from, msg)
 	case msg.Kind == Revoke:
 		m.revoke(from, msg)
 	case msg.Kind == Notice && msg.ID.Seq == round:
@@ -430,7 +348,6 @@ func (m *Machine) noticed(from int, msg *Message) {
 		return
 	}
 	m.notices.begin(msg)
-	m.callRevoke(&m.notices, transport.Signals)
 	m.tell(from, msg.Corrupt || m.condemns())
 }
 
@@ -474,14 +391,11 @@ func (m *Machine) resolved(v *errchan.Verdict) {
 	m.out.push(Output{Resolved: v})
 	early := m.early
 	m.notices, m.early = flood{told: early.told, fatal: early.fatal}, flood{}
-	condemned := m.native != nil && m.native.noticed[transport.Corruptions]
-	m.final = v.Corrupt
-	m.renew()
-	switch {
+	switch m.final = v.Corrupt; {
 	case m.final:
 		m.mine = nil
-	case len(m.mine) > 0 || len(m.missed) > 0 || early.open || condemned:
-		m.notice(m.rank, anyCorrupt(m.mine) || len(m.missed) > 0 || early.corrupt() || condemned)
+	case len(m.mine) > 0 || len(m.missed) > 0 || early.open:
+		m.notice(m.rank, anyCorrupt(m.mine) || len(m.missed) > 0 || early.corrupt())
 	}
 }
 
@@ -526,30 +440,4 @@ func (m *Machine) missing(k Stream) string {
 		names = append(names, "the decision")
 	}
 	return strings.Join(names, ", ")
-}
-
-// queue is a list of outputs.
-type queue struct {
-	first int
-	items []Output
-}
-
-func (q *queue) empty() bool { return q.first == len(q.items) }
-
-func (q *queue) push(o Output) {
-	if q.items == nil {
-		q.items = make([]Output, 0, 4) // as many as an agreement takes
-	}
-	q.items = append(q.items, o)
-}
-
-func (q *queue) pop() (Output, bool) {
-	if q.empty() {
-		q.first, q.items = 0, q.items[:0]
-		return Output{}, false
-	}
-	o := q.items[q.first]
-	q.items[q.first] = Output{}
-	q.first++
-	return o, true
 }

@@ -180,9 +180,7 @@ func (m *Machine) Advance(generation int, e transport.Epoch, frozen, lost bool) 
 	for _, r := range later {
 		m.call(r.from, r.msg)
 	}
-	if m.native != nil {
-		m.again()
-	}
+	m.again()
 	m.standIn()
 }
 

@@ -217,7 +217,7 @@ func (u *universe) feed(r int, f func(*Machine)) {
 		p := &u.programs[r]
 		switch {
 		case o.Message != nil:
-			msg, err := decodeVoted(encodeVoted(o.Message, u.library != nil), m.size)
+			msg, err := decodeShared(Encode(o.Message), m.size)
 			if err != nil {
 				panic(err)
 			}
@@ -255,8 +255,10 @@ func (u *universe) feed(r int, f func(*Machine)) {
 		case o.Died != nil:
 			u.tell("%d: %d has died\n", r, o.Died.Rank)
 			p.died = append(p.died, o.Died.Rank)
-		case o.Call != nil:
-			u.library.do(r, o.Call)
+		case o.Revoke:
+			u.library.revoked = true
+		case o.Vote != nil:
+			u.library.vote(r, o.Vote)
 		case o.Released:
 			u.tell("%d: released\n", r)
 			p.released = true
@@ -308,11 +310,7 @@ func (u *universe) propose(r int, k Stream) {
 	u.feed(r, func(m *Machine) {
 		id := m.streams[k].id
 		p.proposed = append(p.proposed, id)
-		v := Value{Flag: p.flag}
-		if u.library != nil {
-			v.Calls = errchan.Agree
-		}
-		m.Propose(id, v)
+		m.Propose(id, Value{Flag: p.flag})
 	})
 }
 
