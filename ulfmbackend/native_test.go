@@ -120,24 +120,3 @@ func TestNativeSampled(t *testing.T) {
 func TestNativeCorruptionsSampled(t *testing.T) {
 	sampleCorruptions(t, 6000, 10, (*universe).withLibrary)
 }
-
-// Ranks that leave take part in what the others agree on, and count as dead there.
-func TestNativeLeaving(t *testing.T) {
-	for seed := range uint64(2000) {
-		rng := rand.New(rand.NewPCG(seed, 11))
-		n, leaver := 2+rng.IntN(5), rng.IntN(3)
-		u := newUniverse(n, rng.IntN(n), func(r int) program {
-			return program{calls: 2, flag: ^(1 << r), leaves: r == leaver}
-		})
-		u.withLibrary()
-		path := sample(rng, u)
-		for _, r := range u.survivors() {
-			if p := u.programs[r]; !p.left {
-				require.Len(t, p.agreed, 2, "seed %d, rank %d of %d:\n%s", seed, r, n, strings.Join(path, "\n"))
-				if u.alive(leaver) && leaver < n {
-					require.Contains(t, p.agreed[1].Dead, leaver)
-				}
-			}
-		}
-	}
-}
