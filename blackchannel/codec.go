@@ -44,7 +44,7 @@ func Decode(b []byte, size int) (*Message, error) {
 		msg.Reports = d.Reports(size)
 	case Verdict:
 		msg.Verdict = &errchan.Verdict{Round: msg.Round, Reports: d.Reports(size)}
-		msg.Verdict.Corrupt = anyCorrupt(msg.Verdict.Reports)
+		msg.Verdict.Corrupt = errchan.AnyCorrupt(msg.Verdict.Reports)
 	default:
 		d.Fail(errors.New("no such kind of message"))
 	}

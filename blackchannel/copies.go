@@ -1,6 +1,10 @@
 package blackchannel
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/mpicx/go-mpicx/internal/errchan"
+)
 
 // Each member makes a duplicate when its program comes to Dup. Until then it has no side of the
 // duplicate. A message that comes to it along the duplicate's tree stays in its transport, and the
@@ -20,7 +24,7 @@ type copies struct {
 	// duplicates are the machines of the duplicates that this rank has made and not closed, by id.
 	duplicates map[uint64]*Machine
 	// early are notices for duplicates that this rank has not made, by id.
-	early map[uint64]Noticed
+	early map[uint64]errchan.Noticed
 	// closed are the ids of the duplicates that this rank has closed last; closed[next] is
 	// overwritten next. A superfluous notice for one of them may still be under way. If it comes
 	// even later than that, it stays in early.
@@ -31,7 +35,7 @@ type copies struct {
 // allCopies returns what m shares with the machines of its duplicates, and makes it if there is nothing yet.
 func (m *Machine) allCopies() *copies {
 	if m.copies == nil {
-		m.copies = &copies{duplicates: make(map[uint64]*Machine), early: make(map[uint64]Noticed)}
+		m.copies = &copies{duplicates: make(map[uint64]*Machine), early: make(map[uint64]errchan.Noticed)}
 	}
 	return m.copies
 }
@@ -72,7 +76,7 @@ func (m *Machine) forward(from int, msg *Message) {
 		if e, ok := f.early[msg.Child]; ok && (e.Corrupt || !msg.Corrupt) || slices.Contains(f.closed[:], msg.Child) {
 			return
 		}
-		f.early[msg.Child] = Noticed{By: from, Corrupt: msg.Corrupt}
+		f.early[msg.Child] = errchan.Noticed{By: from, Corrupt: msg.Corrupt}
 	}
 	m.flood(from, msg, false)
 	if d != nil {

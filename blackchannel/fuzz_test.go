@@ -32,7 +32,7 @@ func FuzzDecode(f *testing.F) {
 		got := msg.Reports
 		if msg.Kind == Verdict {
 			got = msg.Verdict.Reports
-			require.Equal(t, anyCorrupt(got), msg.Verdict.Corrupt)
+			require.Equal(t, errchan.AnyCorrupt(got), msg.Verdict.Corrupt)
 			require.Equal(t, msg.Round, msg.Verdict.Round)
 		}
 		require.LessOrEqual(t, cap(got), len(b))

@@ -47,15 +47,8 @@ type Message struct {
 type Output struct {
 	To       int // of Message
 	Message  *Message
-	Noticed  *Noticed
+	Noticed  *errchan.Noticed
 	Resolved *errchan.Verdict
-}
-
-// Noticed has the arguments of errchan.Client's Noticed.
-type Noticed struct {
-	Round   uint64
-	By      int
-	Corrupt bool
 }
 
 // A Machine is the protocol at one rank. It has no I/O and no clock. The caller feeds
@@ -158,7 +151,7 @@ func (m *Machine) Raise(data []byte, corrupt bool) {
 
 func (m *Machine) raise(reports ...errchan.Report) {
 	m.joined = true
-	m.notice(m.rank, anyCorrupt(reports))
+	m.notice(m.rank, errchan.AnyCorrupt(reports))
 	m.collect(reports)
 }
 
@@ -198,7 +191,7 @@ func (m *Machine) Step(from int, msg *Message) error {
 		}
 	case msg.Kind == Reports && child:
 		m.heard |= 1 << binomial.ChildIndex(from)
-		m.notice(from, anyCorrupt(msg.Reports))
+		m.notice(from, errchan.AnyCorrupt(msg.Reports))
 		if m.gone {
 			m.joined = true
 		}
@@ -223,7 +216,7 @@ func (m *Machine) notice(from int, corrupt bool) {
 		return
 	}
 	m.open, m.fatal = true, corrupt
-	m.out = append(m.out, Output{Noticed: &Noticed{m.round, from, corrupt}})
+	m.out = append(m.out, Output{Noticed: &errchan.Noticed{Round: m.round, By: from, Corrupt: corrupt}})
 	switch {
 	case m.carrier == nil:
 		// The parent needs no notice if the subtree is complete: then reports are sent to it
@@ -260,7 +253,7 @@ func (m *Machine) collect(reports []errchan.Report) {
 	case !m.complete():
 	case m.rank == 0:
 		slices.SortStableFunc(m.reports, func(a, b errchan.Report) int { return a.Rank - b.Rank })
-		m.resolve(&errchan.Verdict{Round: m.round, Corrupt: anyCorrupt(m.reports), Reports: m.reports})
+		m.resolve(&errchan.Verdict{Round: m.round, Corrupt: errchan.AnyCorrupt(m.reports), Reports: m.reports})
 	case !m.sent || len(m.reports) > 0:
 		m.sent = true
 		m.send(m.parent, &Message{Kind: Reports, Round: m.round, Reports: m.reports})
@@ -291,10 +284,6 @@ func (m *Machine) send(to int, msg *Message) {
 	m.out = append(m.out, Output{To: to, Message: msg})
 }
 
-func anyCorrupt(reports []errchan.Report) bool {
-	return slices.ContainsFunc(reports, func(r errchan.Report) bool { return r.Corrupt })
-}
-
 // Waiting says what the open round waits for. It returns "" if no round is open.
 func (m *Machine) Waiting() string {
 	if !m.open {
@@ -307,12 +296,7 @@ func (m *Machine) Waiting() string {
 	for k := range m.children {
 		if m.heard&(1<<k) == 0 {
 			first := binomial.Child(m.rank, k)
-			last := min(first+1<<k, m.size) - 1
-			if first == last {
-				missing = append(missing, fmt.Sprintf("rank %d", first))
-			} else {
-				missing = append(missing, fmt.Sprintf("one of ranks %d to %d", first, last))
-			}
+			missing = append(missing, errchan.OneOf(first, min(first+1<<k, m.size)-1))
 		}
 	}
 	if m.sent {

@@ -35,7 +35,7 @@ type network struct {
 	sent     []int // messages of each rank
 	carried  []int // bytes of reports' data in them
 	verdicts [][]*errchan.Verdict
-	noticed  [][]blackchannel.Noticed
+	noticed  [][]errchan.Noticed
 	trace    func(format string, args ...any) // nil: silent
 }
 
@@ -50,7 +50,7 @@ func newNetwork(n int) *network {
 	net := &network{
 		queues: make(map[edge][]packet), attends: make([]bool, n), crashed: make([]bool, n), over: make([]bool, n),
 		depth: make([]int, n), sent: make([]int, n), carried: make([]int, n),
-		verdicts: make([][]*errchan.Verdict, n), noticed: make([][]blackchannel.Noticed, n),
+		verdicts: make([][]*errchan.Verdict, n), noticed: make([][]errchan.Noticed, n),
 	}
 	for r := range n {
 		net.machines = append(net.machines, blackchannel.NewMachine(r, n))

@@ -260,7 +260,7 @@ func (ch *Channel) Take(from int, payload []byte) {
 		if err != nil {
 			// A peer runs another program, or memory is damaged. No round can be trusted
 			// to end as it should, so this one is the last.
-			m.Accuse()
+			m.Raise(nil, true, nil)
 		}
 	})
 }

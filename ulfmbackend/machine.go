@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -43,7 +42,7 @@ type Machine struct {
 	mine      []errchan.Report // reports raised here that no verdict has; they go into a round when this rank joins
 	condemned bool             // the client has been told that the open round's verdict will be final
 	untold    bool             // the client has not been told the last verdict: it can't join the next round
-	left      bool             // the program has ended: this rank proposes nothing
+	left      bool             // the program has ended: this rank proposes nothing more of its own
 	leaving   bool             // this rank counts as dead in the next round
 	missed    []int            // dead ranks that this rank needs, so the verdict has to be final; ascending
 	final     bool             // the verdict was a corruption
@@ -115,18 +114,6 @@ func (m *Machine) Raise(data []byte, corrupt bool, settled []errchan.Settled) {
 func (m *Machine) Unwind(data []byte, settled []errchan.Settled) {
 	m.leaving = true
 	m.Raise(data, true, settled)
-}
-
-// Accuse is Raise with corrupt, where the settled agreements are unknown.
-func (m *Machine) Accuse() {
-	if m.final {
-		return
-	}
-	m.mine = append(slices.Clip(m.mine), errchan.Report{Rank: m.rank, Corrupt: true})
-	m.notice(m.rank, true)
-	if m.streams[Errors].joined {
-		m.join(nil)
-	}
 }
 
 // Lose opens a round because of the dead. Ranks that have left may be among them.
@@ -358,7 +345,7 @@ func (m *Machine) tell(from int, corrupt bool) {
 		return
 	}
 	m.condemned = corrupt
-	m.out.push(Output{Noticed: &Noticed{m.streams[Errors].id.Seq, from, corrupt}})
+	m.out.push(Output{Noticed: &errchan.Noticed{Round: m.streams[Errors].id.Seq, By: from, Corrupt: corrupt}})
 }
 
 // condemns says that the verdict of the round under way will be final, because it needs
@@ -395,49 +382,8 @@ func (m *Machine) resolved(v *errchan.Verdict) {
 	case m.final:
 		m.mine = nil
 	case len(m.mine) > 0 || len(m.missed) > 0 || early.open:
-		m.notice(m.rank, anyCorrupt(m.mine) || len(m.missed) > 0 || early.corrupt())
+		m.notice(m.rank, errchan.AnyCorrupt(m.mine) || len(m.missed) > 0 || early.corrupt())
 	}
 }
 
 func (m *Machine) send(to int, msg *Message) { m.out.push(Output{To: to, Message: msg}) }
-
-// Waiting says what the open round and the agreements wait for. It is empty if there is
-// neither.
-func (m *Machine) Waiting() string {
-	var all []string
-	if s := &m.streams[Errors]; m.notices.open {
-		all = append(all, fmt.Sprintf("error round %d waits for %s", s.id.Seq, m.missing(Errors)))
-	}
-	for _, k := range []Stream{Repairs, Creations} {
-		if s := &m.streams[k]; s.joined && !m.left && !(k == Creations && m.abandoned) {
-			all = append(all, fmt.Sprintf("%v waits for %s", s.value.Calls, m.missing(k)))
-		}
-	}
-	if len(m.proposed) > 0 {
-		all = append(all, "a later agreement waits for one that this rank has reserved")
-	}
-	return strings.Join(all, "; ")
-}
-
-func (m *Machine) missing(k Stream) string {
-	var names []string
-	s := &m.streams[k]
-	if !s.joined {
-		names = append(names, "this rank to join")
-	}
-	m.eachChild(func(c int) bool {
-		if s.heard.has(&m.tree, c) {
-			return true
-		}
-		if last := min(c+c&-c, m.size) - 1; last > c {
-			names = append(names, fmt.Sprintf("one of ranks %d to %d", c, last))
-		} else {
-			names = append(names, fmt.Sprintf("rank %d", c))
-		}
-		return true
-	})
-	if s.sent {
-		names = append(names, "the decision")
-	}
-	return strings.Join(names, ", ")
-}

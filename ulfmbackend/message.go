@@ -65,7 +65,7 @@ func newMessage(kind Kind, k Stream, id errchan.Agreement, v Value) *Message {
 type Output struct {
 	To       int // of Message
 	Message  *Message
-	Noticed  *Noticed
+	Noticed  *errchan.Noticed
 	Resolved *errchan.Verdict
 	Agreed   *Agreed
 	Revoked  *Told
@@ -74,13 +74,6 @@ type Output struct {
 	// Calls of the library, if the machine uses one.
 	Revoke bool
 	Vote   []uint32
-}
-
-// Noticed has the arguments of errchan.Client's Noticed.
-type Noticed struct {
-	Round   uint64
-	By      int
-	Corrupt bool
 }
 
 // Agreed is the end of an agreement that a program proposed to.
