@@ -18,25 +18,25 @@ import (
 type clan struct {
 	n, comms int
 	machines [][]*Machine          // [comm][rank]; nil: the rank has not made it
-	queues   map[[3]int][]*Message // by comm, from and to
-	forwards map[[3]int][]bool     // whether each says corrupt, by from, to and the comm they are about
+	queues   map[[2]int][]*Message // by from and to
+	notices  map[[4]uint64][]bool  // whether each says corrupt, by from, to, the comm they are about, and round
 	raises   []planned             // not raised so far; the comm is in on
 	on       []int
 	verdicts [][]string // [comm][rank]
 	rounds   [][]int    // noticed
 	fatal    [][]bool   // as corrupt, and open
 	closes   bool       // ranks close duplicates, when no error can come of them any more
-	over     [][]bool
+	closed   [][]bool
 }
 
 func newClan(n, comms int, raises []planned, on []int) *clan {
-	c := &clan{n: n, comms: comms, queues: map[[3]int][]*Message{}, forwards: map[[3]int][]bool{}, raises: raises, on: on}
+	c := &clan{n: n, comms: comms, queues: map[[2]int][]*Message{}, notices: map[[4]uint64][]bool{}, raises: raises, on: on}
 	for comm := range comms {
 		c.machines = append(c.machines, make([]*Machine, n))
 		c.verdicts = append(c.verdicts, make([]string, n))
 		c.rounds = append(c.rounds, make([]int, n))
 		c.fatal = append(c.fatal, make([]bool, n))
-		c.over = append(c.over, make([]bool, n))
+		c.closed = append(c.closed, make([]bool, n))
 		for r := range n {
 			if comm == 0 {
 				c.machines[0][r] = NewMachine(r, n)
@@ -46,25 +46,24 @@ func newClan(n, comms int, raises []planned, on []int) *clan {
 	return c
 }
 
-// carry takes a machine's output. It returns an error if the machine does what no
-// driver can carry out.
-func (c *clan) carry(comm, r int) error {
-	m := c.machines[comm][r]
+// carry takes a rank's output. It returns an error if it is what no driver can carry out.
+func (c *clan) carry(r int) error {
+	m := c.machines[0][r]
 	for o, ok := m.Next(); ok; o, ok = m.Next() {
+		comm := o.Of.id
 		switch {
 		case o.Message != nil:
-			if c.over[comm][r] {
-				return fmt.Errorf("rank %d is over and sends %v", r, o.Message)
-			}
-			if o.Message.Kind == Forward {
-				e := [3]int{r, o.To, int(o.Message.Child)}
-				if told := c.forwards[e]; len(told) > 1 || len(told) == 1 && (told[0] || !o.Message.Corrupt) {
-					return fmt.Errorf("P6: rank %d tells %d of communicator %d, corrupt %t, after %t", r, o.To, o.Message.Child, o.Message.Corrupt, told)
+			if o.Message.Kind == Notice {
+				e := [4]uint64{uint64(r), uint64(o.To), comm, o.Message.Round}
+				if told := c.notices[e]; len(told) > 1 || len(told) == 1 && (told[0] || !o.Message.Corrupt) {
+					return fmt.Errorf("P6: rank %d tells %d of communicator %d, corrupt %t, after %t", r, o.To, comm, o.Message.Corrupt, told)
 				}
-				c.forwards[e] = append(c.forwards[e], o.Message.Corrupt)
+				c.notices[e] = append(c.notices[e], o.Message.Corrupt)
 			}
-			q := [3]int{comm, r, o.To}
+			q := [2]int{r, o.To}
 			c.queues[q] = append(c.queues[q], o.Message)
+		case c.machines[comm][r] == nil:
+			return fmt.Errorf("rank %d is told of an error of communicator %d, which it has not made", r, comm)
 		case o.Noticed != nil:
 			switch seen := uint64(c.rounds[comm][r]); {
 			case o.Noticed.Round == seen:
@@ -78,38 +77,26 @@ func (c *clan) carry(comm, r int) error {
 			c.verdicts[comm][r] += fmt.Sprintf("%d%t:%s;", o.Resolved.Round, o.Resolved.Corrupt, names(o.Resolved.Reports))
 		}
 	}
-	c.over[comm][r] = c.over[comm][r] || m.Over()
-	for _, woken := range m.Woken() {
-		other := slices.IndexFunc(c.machines, func(ms []*Machine) bool { return ms[r] == woken })
-		if err := c.carry(other, r); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
 // steps returns what can happen next: first the deliveries, whose number is the
 // other result.
 func (c *clan) steps() (steps []func() error, deliveries int) {
-	for comm := range c.comms {
-		for from := range c.n {
-			for to := range c.n {
-				q, m := [3]int{comm, from, to}, c.machines[comm][to]
-				if len(c.queues[q]) > 0 && m != nil {
-					steps = append(steps, func() error {
-						msg := c.queues[q][0]
-						if c.queues[q] = c.queues[q][1:]; len(c.queues[q]) == 0 {
-							delete(c.queues, q)
-						}
-						if c.over[comm][to] {
-							return nil
-						}
-						if err := m.Step(from, msg); err != nil {
-							return err
-						}
-						return c.carry(comm, to)
-					})
-				}
+	for from := range c.n {
+		for to := range c.n {
+			q, m := [2]int{from, to}, c.machines[0][to]
+			if len(c.queues[q]) > 0 {
+				steps = append(steps, func() error {
+					msg := c.queues[q][0]
+					if c.queues[q] = c.queues[q][1:]; len(c.queues[q]) == 0 {
+						delete(c.queues, q)
+					}
+					if err := m.Step(from, msg); err != nil {
+						return err
+					}
+					return c.carry(to)
+				})
 			}
 		}
 	}
@@ -120,30 +107,33 @@ func (c *clan) steps() (steps []func() error, deliveries int) {
 			case m == nil:
 				if c.machines[comm-1][r] != nil {
 					steps = append(steps, func() error {
-						c.machines[comm][r] = c.machines[comm-1][r].Dup(uint64(comm))
-						return c.carry(comm, r)
+						d := c.machines[comm-1][r].Dup(uint64(comm))
+						c.machines[comm][r] = d
+						d.Listen()
+						return c.carry(r)
 					})
 				}
 			case m.open && !m.joined:
 				steps = append(steps, func() error {
 					m.Join()
-					return c.carry(comm, r)
+					return c.carry(r)
 				})
-			case c.closes && comm > 0 && !m.closed && c.quiet(comm):
+			case c.closes && comm > 0 && !c.closed[comm][r] && c.quiet(comm):
 				steps = append(steps, func() error {
+					c.closed[comm][r] = true
 					m.Close()
-					return c.carry(comm, r)
+					return c.carry(r)
 				})
 			}
 		}
 	}
 	for i, p := range c.raises {
-		comm, m := c.on[i], c.machines[c.on[i]][p.rank]
+		m := c.machines[c.on[i]][p.rank]
 		if m != nil && !slices.ContainsFunc(c.raises[:i], func(o planned) bool { return o.rank == p.rank }) {
 			steps = append(steps, func() error {
 				c.raises, c.on = slices.Delete(slices.Clone(c.raises), i, i+1), slices.Delete(slices.Clone(c.on), i, i+1)
 				m.Raise([]byte(p.name), p.corrupt)
-				return c.carry(comm, p.rank)
+				return c.carry(p.rank)
 			})
 		}
 	}
@@ -187,14 +177,11 @@ func (c *clan) ended(raises []planned, on []int) error {
 	for comm, ms := range c.machines {
 		all := c.verdicts[comm][0]
 		for r, m := range ms {
-			f := m.copies
 			switch {
 			case m.open || c.verdicts[comm][r] != all:
 				return fmt.Errorf("P2: rank %d has verdicts %q, open %t, rank 0 has %q", r, c.verdicts[comm][r], m.open, all)
-			case f != nil && len(f.early) > 0:
-				return fmt.Errorf("rank %d keeps %v", r, f.early)
-			case c.closes && comm > 0 && (!c.over[comm][r] || len(f.duplicates) > 0 || m.carries > 0):
-				return fmt.Errorf("rank %d has closed communicator %d: over %t, %d open, carries %d", r, comm, c.over[comm][r], len(f.duplicates), m.carries)
+			case c.closes && comm > 0 && (m.inUse > 0 || m.duplicates[m.id] != nil && !m.final):
+				return fmt.Errorf("rank %d has closed communicator %d, %d are in use", r, comm, m.inUse)
 			}
 		}
 		corrupt := strings.Contains(all, "true")
@@ -211,25 +198,22 @@ func (c *clan) ended(raises []planned, on []int) error {
 // key tells states apart.
 func (c *clan) key() string {
 	var b strings.Builder
-	for comm, ms := range c.machines {
-		for r, m := range ms {
+	for r, first := range c.machines[0] {
+		for comm := range c.comms {
+			m := first
+			if comm > 0 {
+				m = first.duplicates[uint64(comm)]
+			}
 			if m == nil {
 				b.WriteString("-|")
 				continue
 			}
-			fmt.Fprintf(&b, "%d%t%t%t%t%d%s/%s%t%t%t%t%t;%s|", m.round, m.open, m.fatal, m.joined, m.sent, m.heard, names(m.reports), names(m.mine),
-				m.gone, m.final, m.passed, m.passedFatal, m.carrier == nil, c.verdicts[comm][r])
-			if comm == 0 && m.copies != nil {
-				for id := range uint64(c.comms) {
-					if e, ok := m.copies.early[id]; ok {
-						fmt.Fprint(&b, id, e)
-					}
-				}
-			}
-			for to := range c.n {
-				for _, msg := range c.queues[[3]int{comm, r, to}] {
-					fmt.Fprintf(&b, "%d%q", to, encoded(msg))
-				}
+			fmt.Fprintf(&b, "%d%t%t%t%t%d%s/%s%t%t%t%d;%s|", m.round, m.open, m.fatal, m.joined, m.sent, m.heard, names(m.reports), names(m.mine),
+				m.gone, m.final, m.made, len(m.held), c.verdicts[comm][r])
+		}
+		for to := range c.n {
+			for _, msg := range c.queues[[2]int{r, to}] {
+				fmt.Fprintf(&b, "%d%q", to, encoded(msg))
 			}
 		}
 	}
@@ -335,7 +319,7 @@ func TestP8RandomOrder(t *testing.T) {
 		c := newClan(n, comms, raises, on)
 		c.closes = rnd.IntN(2) == 0
 		eager := rnd.IntN(100)      // of the steps that are deliveries
-		starves := rnd.IntN(4) == 0 // the carriers, rather
+		starves := rnd.IntN(4) == 0 // the messages, rather
 		for {
 			steps, deliveries := c.steps()
 			if deliveries == 0 {

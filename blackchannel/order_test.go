@@ -35,7 +35,7 @@ func (w *world) clone() *world {
 		raises: slices.Clone(w.raises), verdicts: slices.Clone(w.verdicts), notices: maps.Clone(w.notices), told: slices.Clone(w.told), err: w.err}
 	for i := range c.machines {
 		m := &c.machines[i]
-		m.reports, m.mine, m.out = slices.Clone(m.reports), slices.Clone(m.mine), nil
+		m.reports, m.mine, m.copies = slices.Clone(m.reports), slices.Clone(m.mine), &copies{first: m}
 	}
 	for e, q := range w.queues {
 		if len(q) > 0 {
@@ -194,6 +194,7 @@ func explore(t *testing.T, n int, raises []planned) (states, ends int) {
 	signals := slices.ContainsFunc(raises, func(p planned) bool { return !p.corrupt })
 	for r := range n {
 		start.machines[r] = *NewMachine(r, n)
+		start.machines[r].first = &start.machines[r]
 	}
 	seen := map[string]bool{start.key(): true}
 	for todo := []*world{start}; len(todo) > 0; {
