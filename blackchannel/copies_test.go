@@ -2,6 +2,7 @@ package blackchannel
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -10,7 +11,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/internal/buildtags"
+	"github.com/mpicx/go-mpicx/internal/errchan"
 )
+
+// planned is an error that a rank is going to raise. It raises its errors in order.
+type planned struct {
+	rank    int
+	name    string
+	corrupt bool
+}
+
+func names(reports []errchan.Report) (s string) {
+	for _, r := range reports {
+		s += string(r.Data) + ","
+	}
+	return s
+}
 
 // clan is the machines of a communicator, its duplicate, that one's, and so on, at
 // all ranks, and the messages between them. It is changed by steps, of which every
@@ -22,15 +38,18 @@ type clan struct {
 	notices  map[[4]uint64][]bool  // whether each says corrupt, by from, to, the comm they are about, and round
 	raises   []planned             // not raised so far; the comm is in on
 	on       []int
+	signals  bool       // some of them: without, no rank is told twice of a round
 	verdicts [][]string // [comm][rank]
 	rounds   [][]int    // noticed
 	fatal    [][]bool   // as corrupt, and open
 	closes   bool       // ranks close duplicates, when no error can come of them any more
 	closed   [][]bool
+	path     []byte // the steps so far
 }
 
 func newClan(n, comms int, raises []planned, on []int) *clan {
-	c := &clan{n: n, comms: comms, queues: map[[2]int][]*Message{}, notices: map[[4]uint64][]bool{}, raises: raises, on: on}
+	c := &clan{n: n, comms: comms, queues: map[[2]int][]*Message{}, notices: map[[4]uint64][]bool{}, raises: raises, on: on,
+		signals: slices.ContainsFunc(raises, func(p planned) bool { return !p.corrupt })}
 	for comm := range comms {
 		c.machines = append(c.machines, make([]*Machine, n))
 		c.verdicts = append(c.verdicts, make([]string, n))
@@ -42,6 +61,38 @@ func newClan(n, comms int, raises []planned, on []int) *clan {
 				c.machines[0][r] = NewMachine(r, n)
 			}
 		}
+	}
+	return c
+}
+
+func (c *clan) clone() *clan {
+	d := *c
+	d.queues, d.notices, d.path = maps.Clone(c.queues), maps.Clone(c.notices), slices.Clip(c.path)
+	d.machines, d.verdicts, d.rounds = clone(c.machines), clone(c.verdicts), clone(c.rounds)
+	d.fatal, d.closed = clone(c.fatal), clone(c.closed)
+	for r, m := range c.machines[0] {
+		all := &copies{duplicates: make(map[uint64]*Machine), inUse: m.inUse, closed: m.closed}
+		own := func(m *Machine) *Machine {
+			n := *m
+			n.copies, n.reports, n.mine, n.held = all, slices.Clone(m.reports), slices.Clone(m.mine), slices.Clone(m.held)
+			return &n
+		}
+		all.first = own(m)
+		d.machines[0][r] = all.first
+		for id, dup := range m.duplicates {
+			all.duplicates[id] = own(dup)
+			if d.machines[id][r] != nil {
+				d.machines[id][r] = all.duplicates[id]
+			}
+		}
+	}
+	return &d
+}
+
+func clone[T any](s [][]T) [][]T {
+	c := make([][]T, len(s))
+	for i := range s {
+		c[i] = slices.Clone(s[i])
 	}
 	return c
 }
@@ -58,17 +109,17 @@ func (c *clan) carry(r int) error {
 				if told := c.notices[e]; len(told) > 1 || len(told) == 1 && (told[0] || !o.Message.Corrupt) {
 					return fmt.Errorf("P6: rank %d tells %d of communicator %d, corrupt %t, after %t", r, o.To, comm, o.Message.Corrupt, told)
 				}
-				c.notices[e] = append(c.notices[e], o.Message.Corrupt)
+				c.notices[e] = append(slices.Clip(c.notices[e]), o.Message.Corrupt)
 			}
 			q := [2]int{r, o.To}
-			c.queues[q] = append(c.queues[q], o.Message)
+			c.queues[q] = append(slices.Clip(c.queues[q]), o.Message)
 		case c.machines[comm][r] == nil:
 			return fmt.Errorf("rank %d is told of an error of communicator %d, which it has not made", r, comm)
 		case o.Noticed != nil:
 			switch seen := uint64(c.rounds[comm][r]); {
 			case o.Noticed.Round == seen:
 				c.rounds[comm][r]++
-			case o.Noticed.Round+1 != seen || !o.Noticed.Corrupt || c.fatal[comm][r]:
+			case o.Noticed.Round+1 != seen || !o.Noticed.Corrupt || c.fatal[comm][r] || !c.signals:
 				return fmt.Errorf("rank %d is told of round %d, corrupt %t, after %d, corrupt %t", r, o.Noticed.Round, o.Noticed.Corrupt, seen, c.fatal[comm][r])
 			}
 			c.fatal[comm][r] = o.Noticed.Corrupt
@@ -187,7 +238,10 @@ func (c *clan) ended(raises []planned, on []int) error {
 		corrupt := strings.Contains(all, "true")
 		for i, p := range raises {
 			count := strings.Count(all, p.name+",")
-			if on[i] == comm && count != 1 && !(corrupt && !p.corrupt && count == 0) || on[i] != comm && count > 0 {
+			if on[i] == comm && p.corrupt && !corrupt {
+				return fmt.Errorf("C1: the verdicts %q of communicator %d are not final", all, comm)
+			}
+			if on[i] == comm && count != 1 && !(corrupt && count == 0) || on[i] != comm && count > 0 {
 				return fmt.Errorf("P1: %q is %d times in verdicts %q of communicator %d", p.name, count, all, comm)
 			}
 		}
@@ -213,7 +267,7 @@ func (c *clan) key() string {
 		}
 		for to := range c.n {
 			for _, msg := range c.queues[[2]int{r, to}] {
-				fmt.Fprintf(&b, "%d%q", to, encoded(msg))
+				fmt.Fprintf(&b, "%d%q", to, Encode(msg))
 			}
 		}
 	}
@@ -221,22 +275,79 @@ func (c *clan) key() string {
 	return b.String()
 }
 
-// TestP8EveryOrder goes through every state of a communicator and its duplicates
-// that errors of these can lead to, whatever the order of messages, joins, and of
-// ranks making their sides: whenever no message can be delivered, every rank that
-// has its side of a duplicate has been told of its error, and in the end all have
-// the same verdicts.
-func TestP8EveryOrder(t *testing.T) {
-	type program struct {
-		n, comms int
-		raises   []planned
-		on       []int
+// program is the errors that ranks raise, and on which communicators.
+type program struct {
+	n, comms int
+	raises   []planned
+	on       []int
+}
+
+// explore goes through every state that the errors of programs can lead to, whatever the order of
+// messages, joins, and of ranks making their sides: whenever no message can be delivered, every rank
+// that has its side of a communicator has been told of its error, and in the end all have the same
+// verdicts.
+func explore(t *testing.T, programs []program) {
+	states, ends := 0, 0
+	for _, p := range programs {
+		seen := map[string]bool{}
+		for todo := []*clan{newClan(p.n, p.comms, p.raises, p.on)}; len(todo) > 0; {
+			c := todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
+			if k := c.key(); seen[k] {
+				continue
+			} else {
+				seen[k] = true
+			}
+			states++
+			steps, deliveries := c.steps()
+			if deliveries == 0 {
+				require.NoError(t, c.told(), "%+v, steps %v", p, c.path)
+			}
+			if len(steps) == 0 {
+				ends++
+				require.NoError(t, c.ended(p.raises, p.on), "%+v, steps %v", p, c.path)
+			}
+			for k := range steps {
+				next := c.clone()
+				next.path = append(next.path, byte(k))
+				own, _ := next.steps()
+				require.NoError(t, own[k](), "%+v, steps %v", p, next.path)
+				todo = append(todo, next)
+			}
+		}
 	}
+	t.Logf("%d states, %d of them ends", states, ends)
+}
+
+// TestEveryOrder has up to two errors, raised at any time and rank.
+func TestEveryOrder(t *testing.T) {
+	most := 4
+	if testing.Short() {
+		most = 3
+	}
+	var programs []program
+	for n := 1; n <= most; n++ {
+		for first := range n {
+			for corrupt := range 4 {
+				if corrupt < 2 {
+					programs = append(programs, program{n, 1, []planned{{first, "a", corrupt == 1}}, []int{0}})
+				}
+				for second := range n {
+					programs = append(programs, program{n, 1, []planned{{first, "a", corrupt&1 != 0}, {second, "b", corrupt&2 != 0}}, []int{0, 0}})
+				}
+			}
+		}
+	}
+	explore(t, programs)
+}
+
+// TestP8EveryOrder has a communicator and its duplicates, which ranks make at any time.
+func TestP8EveryOrder(t *testing.T) {
 	var programs []program
 	few := testing.Short() || buildtags.Race
 	for r := range 3 {
 		programs = append(programs, program{3, 3, []planned{{r, "a", false}}, []int{2}})
-		for s := range 3 { // the duplicate's carrier may change meanwhile
+		for s := range 3 {
 			if few && r+s != 2 {
 				continue
 			}
@@ -252,42 +363,7 @@ func TestP8EveryOrder(t *testing.T) {
 			programs = append(programs, program{4, 2, []planned{{r, "a", s == 1}, {s, "b", s == 2}}, []int{1, 1}})
 		}
 	}
-	states, ends := 0, 0
-	for _, p := range programs {
-		// A state is kept as the steps that lead to it: machines point to each other.
-		replay := func(path []byte) *clan {
-			c := newClan(p.n, p.comms, p.raises, p.on)
-			for _, k := range path {
-				steps, _ := c.steps()
-				require.NoError(t, steps[k](), "%+v, steps %v", p, path)
-			}
-			return c
-		}
-		seen := map[string]bool{}
-		for todo := [][]byte{nil}; len(todo) > 0; {
-			path := todo[len(todo)-1]
-			todo = todo[:len(todo)-1]
-			c := replay(path)
-			if k := c.key(); seen[k] {
-				continue
-			} else {
-				seen[k] = true
-			}
-			states++
-			steps, deliveries := c.steps()
-			if deliveries == 0 {
-				require.NoError(t, c.told(), "%+v, steps %v", p, path)
-			}
-			if len(steps) == 0 {
-				ends++
-				require.NoError(t, c.ended(p.raises, p.on), "%+v, steps %v", p, path)
-			}
-			for k := range steps {
-				todo = append(todo, append(slices.Clone(path), byte(k)))
-			}
-		}
-	}
-	t.Logf("%d states, %d of them ends", states, ends)
+	explore(t, programs)
 }
 
 // TestP8RandomOrder is the same for more ranks and errors, in random orders; and
@@ -337,5 +413,24 @@ func TestP8RandomOrder(t *testing.T) {
 			require.NoError(t, steps[k](), "seed %d", seed+i)
 		}
 		require.NoError(t, c.ended(raises, on), "seed %d", seed+i)
+	}
+}
+
+// An error of the first communicator lets ranks close a duplicate where an error is under way. What
+// comes of that afterwards is dropped.
+func TestClosedByAnErrorAbove(t *testing.T) {
+	m := NewMachine(1, 2)
+	d := m.Dup(7)
+	d.Listen()
+	d.Raise(nil, false)
+	d.Close()
+	for more := true; more; {
+		_, more = m.Next()
+	}
+	for _, msg := range []*Message{
+		{Kind: Verdict, Comm: 7, Verdict: &errchan.Verdict{}}, {Kind: Notice, Comm: 7, Round: 1}, {Kind: Verdict, Comm: 7, Round: 1, Verdict: &errchan.Verdict{}},
+	} {
+		require.NoError(t, m.Step(0, msg))
+		require.True(t, m.Idle())
 	}
 }
