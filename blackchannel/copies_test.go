@@ -437,12 +437,14 @@ func TestClosedByAnErrorAbove(t *testing.T) {
 
 // Reports that come after the final verdict open no round, even if the duplicate is closed.
 func TestClosedAfterACorruption(t *testing.T) {
-	m := NewMachine(0, 2)
+	m := NewMachine(0, 3)
 	d := m.Dup(7)
 	d.Listen()
 	d.Raise(nil, true)
 	late := &Message{Kind: Reports, Comm: 7, Reports: []errchan.Report{{Rank: 1}}}
-	require.NoError(t, m.Step(1, &Message{Kind: Reports, Comm: 7}))
+	for child := 1; child <= 2; child++ {
+		require.NoError(t, m.Step(child, &Message{Kind: Reports, Comm: 7}))
+	}
 	d.Close()
 	for more := true; more; {
 		_, more = m.Next()
