@@ -1,5 +1,7 @@
 package blackchannel
 
+import "github.com/mpicx/go-mpicx/internal/errchan"
+
 // Each member makes a duplicate (MPI_Comm_dup) when its program comes to Dup. Until then it has no side
 // of the duplicate, and an error there must not wait for it: all who have the duplicate are told at once
 // (P8). So a duplicate has no messenger of its own. The messages of its machines go along the tree of the
@@ -15,25 +17,14 @@ type copies struct {
 	inUse      int                 // how many of these are made and not closed
 	closed     bool                // the first is
 
-	out  []Output
-	done int       // number of elements of out that Next has returned
-	few  [2]Output // the first memory of out
+	out errchan.Queue[Output]
 }
 
 // Next returns the next output of a machine, and whether there is one.
-func (c *copies) Next() (o Output, ok bool) {
-	if c.Idle() {
-		return Output{}, false
-	}
-	o, c.out[c.done] = c.out[c.done], Output{}
-	if c.done++; c.Idle() {
-		c.done, c.out = 0, c.few[:0]
-	}
-	return o, true
-}
+func (c *copies) Next() (Output, bool) { return c.out.Pop() }
 
 // Idle says that Next would return no output.
-func (c *copies) Idle() bool { return c.done == len(c.out) }
+func (c *copies) Idle() bool { return c.out.Empty() }
 
 // Over says that the first communicator and all its duplicates are closed.
 func (c *copies) Over() bool { return c.closed && c.inUse == 0 }
@@ -75,7 +66,10 @@ func (m *Machine) Dup(id uint64) *Machine {
 // Listen says that there is a client.
 func (m *Machine) Listen() {
 	m.made = true
-	m.out, m.held = append(m.out, m.held...), nil
+	for _, o := range m.held {
+		m.out.Push(o)
+	}
+	m.held = nil
 }
 
 // Close says that all members have closed the communicator, and no error is under way on it. The

@@ -88,7 +88,6 @@ type Machine struct {
 // NewMachine returns the machine of one of size ranks.
 func NewMachine(rank, size int) *Machine {
 	c := new(copies)
-	c.out = c.few[:0]
 	c.first = c.newMachine(0, rank, size)
 	c.first.made = true
 	return c.first
@@ -106,7 +105,7 @@ func (c *copies) newMachine(id uint64, rank, size int) *Machine {
 func (m *Machine) tell(o Output) {
 	o.Of = m
 	if m.made {
-		m.out = append(m.out, o)
+		m.out.Push(o)
 	} else {
 		m.held = append(m.held, o)
 	}
@@ -249,7 +248,7 @@ func (m *Machine) resolve(msg *Message) {
 }
 
 func (m *Machine) send(to int, msg *Message) {
-	m.out = append(m.out, Output{Of: m, To: to, Message: msg})
+	m.out.Push(Output{Of: m, To: to, Message: msg})
 }
 
 // Waiting says what the open round waits for. It returns "" if no round is open.

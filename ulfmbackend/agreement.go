@@ -228,11 +228,11 @@ func (m *Machine) decided(decision *Message) {
 		return
 	case Closings:
 		m.released = true
-		m.out.push(Output{Released: true})
+		m.out.Push(Output{Released: true})
 		return
 	}
 	m.settle(errchan.Settled{Comm: m.id, ID: id, Decision: decision.Decision, By: decision.Origin})
-	m.out.push(Output{Agreed: &Agreed{id, decision.Decision}})
+	m.out.Push(Output{Agreed: &Agreed{id, decision.Decision}})
 	next := m.streams[k].id
 	if v, ok := m.proposed[next]; ok {
 		delete(m.proposed, next)

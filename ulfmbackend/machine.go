@@ -22,7 +22,7 @@ type Machine struct {
 	id      uint64 // the communicator's
 	notices flood  // of the round under way
 	revokes flood
-	out     queue
+	out     errchan.Queue[Output]
 	streams [streams]stream
 
 	early    flood                       // notices of the next round, if other ranks have begun it
@@ -73,7 +73,7 @@ func (m *Machine) init(rank, size int, id uint64, e transport.Epoch) {
 
 // Next returns the next output, and whether there is one.
 func (m *Machine) Next() (Output, bool) {
-	if o, ok := m.out.pop(); ok || m.released {
+	if o, ok := m.out.Pop(); ok || m.released {
 		return o, ok
 	}
 	if to := m.notices.pull(&m.tree); to >= 0 {
@@ -91,7 +91,7 @@ func (m *Machine) Next() (Output, bool) {
 // Idle says that Next would return nothing. After a death it may return false although
 // Next would return nothing.
 func (m *Machine) Idle() bool {
-	return m.out.empty() && len(m.streams[Errors].late) == 0 && m.notices.done(&m.tree) && m.revokes.done(&m.tree)
+	return m.out.Empty() && len(m.streams[Errors].late) == 0 && m.notices.done(&m.tree) && m.revokes.done(&m.tree)
 }
 
 // Raise adds a report of this rank to the round, opens the round if none is open, and
@@ -166,7 +166,7 @@ func (m *Machine) revoke(by int, notice *Message) {
 	case m.revoked:
 		return
 	case m.votes != nil:
-		m.out.push(Output{Revoke: true})
+		m.out.Push(Output{Revoke: true})
 	default:
 		m.revokes.begin(notice)
 	}
@@ -178,7 +178,7 @@ func (m *Machine) revoke(by int, notice *Message) {
 func (m *Machine) Revoked(by int) {
 	if !m.revoked {
 		m.revoked = true
-		m.out.push(Output{Revoked: &Told{by}})
+		m.out.Push(Output{Revoked: &Told{by}})
 	}
 }
 
@@ -242,7 +242,7 @@ func (m *Machine) retry() {
 func (m *Machine) report(rank int) {
 	if i, found := slices.BinarySearch(m.reported, rank); !found {
 		m.reported = slices.Insert(m.reported, i, rank)
-		m.out.push(Output{Died: &Told{rank}})
+		m.out.Push(Output{Died: &Told{rank}})
 	}
 }
 
@@ -345,7 +345,7 @@ func (m *Machine) tell(from int, corrupt bool) {
 		return
 	}
 	m.condemned = corrupt
-	m.out.push(Output{Noticed: &errchan.Noticed{Round: m.streams[Errors].id.Seq, By: from, Corrupt: corrupt}})
+	m.out.Push(Output{Noticed: &errchan.Noticed{Round: m.streams[Errors].id.Seq, By: from, Corrupt: corrupt}})
 }
 
 // condemns says that the verdict of the round under way will be final, because it needs
@@ -375,7 +375,7 @@ func (m *Machine) resolved(v *errchan.Verdict) {
 		}
 	}
 	m.untold, m.condemned = true, false
-	m.out.push(Output{Resolved: v})
+	m.out.Push(Output{Resolved: v})
 	early := m.early
 	m.notices, m.early = flood{told: early.told, fatal: early.fatal}, flood{}
 	switch m.final = v.Corrupt; {
@@ -386,4 +386,4 @@ func (m *Machine) resolved(v *errchan.Verdict) {
 	}
 }
 
-func (m *Machine) send(to int, msg *Message) { m.out.push(Output{To: to, Message: msg}) }
+func (m *Machine) send(to int, msg *Message) { m.out.Push(Output{To: to, Message: msg}) }

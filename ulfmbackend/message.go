@@ -84,29 +84,3 @@ type Agreed struct {
 
 // Told names a rank: the one that died, or the one from which a revoke was learned.
 type Told struct{ Rank int }
-
-// queue is a list of outputs.
-type queue struct {
-	first int
-	items []Output
-}
-
-func (q *queue) empty() bool { return q.first == len(q.items) }
-
-func (q *queue) push(o Output) {
-	if q.items == nil {
-		q.items = make([]Output, 0, 4) // as many as an agreement takes
-	}
-	q.items = append(q.items, o)
-}
-
-func (q *queue) pop() (Output, bool) {
-	if q.empty() {
-		q.first, q.items = 0, q.items[:0]
-		return Output{}, false
-	}
-	o := q.items[q.first]
-	q.items[q.first] = Output{}
-	q.first++
-	return o, true
-}

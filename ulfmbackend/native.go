@@ -119,7 +119,7 @@ func (m *Machine) vote(accepts bool) {
 			words[(r+firstLiving)/32] &^= 1 << ((r + firstLiving) % 32)
 		}
 	}
-	m.out.push(Output{Vote: words})
+	m.out.Push(Output{Vote: words})
 }
 
 // Voted takes the result of a vote.

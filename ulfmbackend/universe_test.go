@@ -94,7 +94,7 @@ func (m *Machine) clone() *Machine {
 	c := *m
 	c.mine, c.reported, c.later = slices.Clone(m.mine), slices.Clone(m.reported), slices.Clone(m.later)
 	c.proposed, c.past.epochs = maps.Clone(m.proposed), slices.Clone(m.past.epochs)
-	c.out = queue{}
+	c.out = errchan.Queue[Output]{}
 	return &c
 }
 
