@@ -13,45 +13,46 @@ type Channel struct {
 	comm   transport.Messenger
 	client errchan.Client
 
-	// mu protects the fields below. The channels of a communicator and its duplicates share one
-	// lock, because their machines call each other. It is not held while a client or comm is
-	// called.
-	mu      *sync.Mutex
-	own     sync.Mutex // mu points to it, except in duplicates
-	machine Machine
-	asked   bool // the transport will call Next until it returns nothing
-	closed  bool // comm is closed
-	// verdict is the last verdict, encoded, to be passed on as it was received.
-	verdict struct {
-		round uint64
-		bytes []byte
-	}
+	carrier *Channel // of the communicator that this is a duplicate of, or this one: it has the messages of both
+	machine *Machine
+
+	// The following fields are of carriers. mu protects them and the machines. It is not held while a
+	// client or comm is called.
+	mu     sync.Mutex
+	asked  bool // the transport will call Next until it returns nothing
+	closed bool // comm is closed
 }
 
 var _ errchan.Channel = (*Channel)(nil)
 
-// New returns a channel over comm, a duplicate that nothing else uses. The client is told
-// nothing before Listen.
+// New returns a channel over comm, which nothing else uses. The client is told nothing before
+// Listen.
 //
 // Some members may have made a duplicate (MPI_Comm_dup) while others have not yet. The
 // channel of such a communicator has a parent: the channel of the communicator it was
-// duplicated from, which has the same ranks and carries the notices of its first round.
-// Its id is the same at all members, and unique among the duplicates of that parent.
+// duplicated from, which has the same ranks. Its id is not 0, is the same at all members, and
+// unique among the duplicates of the communicator that is none, and theirs.
 // Any other channel has a nil parent.
 func New(comm transport.Messenger, id uint64, parent *Channel, client errchan.Client) *Channel {
-	ch := &Channel{comm: comm, client: client, asked: true} // by Listen
-	ch.mu = &ch.own
-	ch.machine.init(comm.Rank(), comm.Size())
-	ch.machine.channel = ch
-	if parent != nil {
-		ch.mu = parent.mu
-		ch.do(func(m *Machine) { m.duplicates(&parent.machine, id) })
+	ch := &Channel{comm: comm, client: client}
+	if parent == nil {
+		ch.carrier, ch.machine, ch.asked = ch, NewMachine(comm.Rank(), comm.Size()), true // by Listen
+		ch.machine.channel = ch
+		return ch
 	}
+	ch.carrier = parent.carrier
+	ch.carrier.mu.Lock()
+	defer ch.carrier.mu.Unlock()
+	ch.machine = parent.machine.Dup(id)
+	ch.machine.channel = ch
 	return ch
 }
 
 // Listen begins to take messages.
-func (ch *Channel) Listen() { ch.comm.Listen(ch) }
+func (ch *Channel) Listen() {
+	ch.comm.Listen(ch)
+	ch.do((*Machine).Listen)
+}
 
 // Raise gives a report of this rank to the next verdict. This backend has no
 // agreements, so nothing is settled.
@@ -70,14 +71,17 @@ func (ch *Channel) Join(round uint64, _ []errchan.Settled) {
 
 // Waiting says what the open round waits for.
 func (ch *Channel) Waiting() string {
-	ch.mu.Lock()
-	defer ch.mu.Unlock()
+	ch.carrier.mu.Lock()
+	defer ch.carrier.mu.Unlock()
 	return ch.machine.Waiting()
 }
 
-// Close ends the channel. It still carries notices while a duplicate needs it.
+// Close ends the channel. A carrier's messages still come while a duplicate is open.
 func (ch *Channel) Close() error {
 	ch.do((*Machine).Close)
+	if ch != ch.carrier {
+		return ch.comm.Close()
+	}
 	return nil
 }
 
@@ -89,9 +93,6 @@ func (ch *Channel) Take(from int, payload []byte) {
 	ch.do(func(m *Machine) {
 		msg, err := decodeShared(payload, m.size)
 		if err == nil {
-			if msg.Kind == Verdict {
-				ch.verdict.round, ch.verdict.bytes = msg.Round, payload
-			}
 			err = m.Step(from, msg)
 		}
 		if err != nil {
@@ -104,39 +105,27 @@ func (ch *Channel) Take(from int, payload []byte) {
 
 // do feeds the machine, and wakes the transport if there are outputs.
 func (ch *Channel) do(feed func(*Machine)) {
-	ch.mu.Lock()
-	feed(&ch.machine)
-	var some [2]*Channel
-	poke, over := ch.collect(some[:0], nil)
-	ch.mu.Unlock()
-	for _, c := range poke {
+	c := ch.carrier
+	c.mu.Lock()
+	feed(ch.machine)
+	poke := !c.asked && !c.machine.Idle()
+	over := !c.closed && c.machine.Over()
+	c.asked, c.closed = c.asked || poke || over, c.closed || over // Next is not called after Close
+	c.mu.Unlock()
+	if poke {
 		c.comm.Poke()
 	}
-	for _, c := range over {
+	if over {
 		_ = c.comm.Close()
 	}
 }
 
-// collect looks at this channel and at those whose machines its machine has woken. It adds the
-// channels with outputs to poke, and the channels that are over to over. The caller holds mu.
-func (ch *Channel) collect(poke, over []*Channel) (_, _ []*Channel) {
-	if !ch.asked && !ch.machine.Idle() {
-		ch.asked = true
-		poke = append(poke, ch)
-	}
-	if ch.machine.Over() && !ch.closed {
-		ch.closed, ch.asked = true, true // Next will not be called any more
-		over = append(over, ch)
-	}
-	for _, m := range ch.machine.Woken() {
-		poke, over = m.channel.collect(poke, over)
-	}
-	return poke, over
-}
-
-// Next carries out the machine's outputs in order, up to the next message, and returns
-// that message.
+// Next carries out the outputs of all machines in order, up to the next message, and returns
+// that message. A duplicate has none, because its carrier returns them.
 func (ch *Channel) Next() (to int, payload []byte, ok bool) {
+	if ch != ch.carrier {
+		return 0, nil, false
+	}
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	for {
@@ -146,32 +135,23 @@ func (ch *Channel) Next() (to int, payload []byte, ok bool) {
 			ch.asked = ch.closed
 			return 0, nil, false
 		case o.Message != nil:
-			return o.To, ch.encode(o.Message), true
+			if o.Message.encoded == nil { // it is this rank's own
+				o.Message.encoded = Encode(o.Message)
+			}
+			return o.To, o.Message.encoded, true
 		}
 		ch.tell(o)
 	}
 }
 
-// tell tells the client. The caller holds mu, which is free meanwhile.
+// tell tells the client of the output's machine. The caller holds mu, which is free meanwhile.
 func (ch *Channel) tell(o Output) {
+	client := o.Of.channel.client
 	ch.mu.Unlock()
 	defer ch.mu.Lock()
 	if o.Noticed != nil {
-		ch.client.Noticed(o.Noticed.Round, o.Noticed.By, o.Noticed.Corrupt)
+		client.Noticed(o.Noticed.Round, o.Noticed.By, o.Noticed.Corrupt)
 	} else {
-		ch.client.Resolved(o.Resolved)
+		client.Resolved(o.Resolved)
 	}
-}
-
-// encode returns msg as bytes. A verdict is encoded once. The caller holds mu.
-func (ch *Channel) encode(msg *Message) []byte {
-	v := &ch.verdict
-	if msg.Kind == Verdict && msg.Round == v.round && v.bytes != nil {
-		return v.bytes
-	}
-	b := Encode(msg)
-	if msg.Kind == Verdict {
-		v.round, v.bytes = msg.Round, b
-	}
-	return b
 }

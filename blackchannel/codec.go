@@ -8,21 +8,18 @@ import (
 	"github.com/mpicx/go-mpicx/internal/errchan"
 )
 
-// Encode returns msg as bytes: its kind, its round, and then, all numbers as
-// varints,
+// Encode returns msg as bytes: its kind, and then, all numbers as varints, its communicator, its
+// round, and
 //
 //	notice:  corrupt
-//	forward: child, corrupt
 //	reports: how many, and for each rank, corrupt, length of data, data
 //	verdict: the same as reports
 func Encode(msg *Message) []byte {
-	b := []byte{byte(msg.Kind)}
+	b := binary.AppendUvarint([]byte{byte(msg.Kind)}, msg.Comm)
 	b = binary.AppendUvarint(b, msg.Round)
 	switch msg.Kind {
 	case Notice:
 		return errchan.AppendTruth(b, msg.Corrupt)
-	case Forward:
-		return errchan.AppendTruth(binary.AppendUvarint(b, msg.Child), msg.Corrupt)
 	case Verdict:
 		return errchan.AppendReports(b, msg.Verdict.Reports)
 	default:
@@ -34,17 +31,15 @@ func Encode(msg *Message) []byte {
 // changed afterwards. The ranks of the communicator are below size.
 func Decode(b []byte, size int) (*Message, error) {
 	d := errchan.NewReader(b)
-	msg := &Message{Kind: Kind(d.Byte()), Round: d.Uvarint()}
+	msg := &Message{Kind: Kind(d.Byte()), Comm: d.Uvarint(), Round: d.Uvarint(), encoded: b}
 	switch msg.Kind {
 	case Notice:
 		msg.Corrupt = d.Truth()
-	case Forward:
-		msg.Child, msg.Corrupt = d.Uvarint(), d.Truth()
 	case Reports:
 		msg.Reports = d.Reports(size)
 	case Verdict:
 		msg.Verdict = &errchan.Verdict{Round: msg.Round, Reports: d.Reports(size)}
-		msg.Verdict.Corrupt = anyCorrupt(msg.Verdict.Reports)
+		msg.Verdict.Corrupt = errchan.AnyCorrupt(msg.Verdict.Reports)
 	default:
 		d.Fail(errors.New("no such kind of message"))
 	}
@@ -57,7 +52,7 @@ func Decode(b []byte, size int) (*Message, error) {
 // Purpose names the purpose of a message: "revoke" announces an error, "resolve" finds the
 // verdict.
 func (ch *Channel) Purpose(payload []byte) string {
-	if k := Kind(payload[0]); k == Notice || k == Forward {
+	if Kind(payload[0]) == Notice {
 		return "revoke"
 	}
 	return "resolve"

@@ -2,6 +2,7 @@ package blackchannel
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -10,7 +11,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/internal/buildtags"
+	"github.com/mpicx/go-mpicx/internal/errchan"
 )
+
+// planned is an error that a rank is going to raise. It raises its errors in order.
+type planned struct {
+	rank    int
+	name    string
+	corrupt bool
+}
+
+func names(reports []errchan.Report) (s string) {
+	for _, r := range reports {
+		s += string(r.Data) + ","
+	}
+	return s
+}
 
 // clan is the machines of a communicator, its duplicate, that one's, and so on, at
 // all ranks, and the messages between them. It is changed by steps, of which every
@@ -18,25 +34,28 @@ import (
 type clan struct {
 	n, comms int
 	machines [][]*Machine          // [comm][rank]; nil: the rank has not made it
-	queues   map[[3]int][]*Message // by comm, from and to
-	forwards map[[3]int][]bool     // whether each says corrupt, by from, to and the comm they are about
+	queues   map[[2]int][]*Message // by from and to
+	notices  map[[4]uint64][]bool  // whether each says corrupt, by from, to, the comm they are about, and round
 	raises   []planned             // not raised so far; the comm is in on
 	on       []int
+	signals  bool       // some of them: without, no rank is told twice of a round
 	verdicts [][]string // [comm][rank]
 	rounds   [][]int    // noticed
 	fatal    [][]bool   // as corrupt, and open
 	closes   bool       // ranks close duplicates, when no error can come of them any more
-	over     [][]bool
+	closed   [][]bool
+	path     []byte // the steps so far
 }
 
 func newClan(n, comms int, raises []planned, on []int) *clan {
-	c := &clan{n: n, comms: comms, queues: map[[3]int][]*Message{}, forwards: map[[3]int][]bool{}, raises: raises, on: on}
+	c := &clan{n: n, comms: comms, queues: map[[2]int][]*Message{}, notices: map[[4]uint64][]bool{}, raises: raises, on: on,
+		signals: slices.ContainsFunc(raises, func(p planned) bool { return !p.corrupt })}
 	for comm := range comms {
 		c.machines = append(c.machines, make([]*Machine, n))
 		c.verdicts = append(c.verdicts, make([]string, n))
 		c.rounds = append(c.rounds, make([]int, n))
 		c.fatal = append(c.fatal, make([]bool, n))
-		c.over = append(c.over, make([]bool, n))
+		c.closed = append(c.closed, make([]bool, n))
 		for r := range n {
 			if comm == 0 {
 				c.machines[0][r] = NewMachine(r, n)
@@ -46,30 +65,61 @@ func newClan(n, comms int, raises []planned, on []int) *clan {
 	return c
 }
 
-// carry takes a machine's output. It returns an error if the machine does what no
-// driver can carry out.
-func (c *clan) carry(comm, r int) error {
-	m := c.machines[comm][r]
+func (c *clan) clone() *clan {
+	d := *c
+	d.queues, d.notices, d.path = maps.Clone(c.queues), maps.Clone(c.notices), slices.Clip(c.path)
+	d.machines, d.verdicts, d.rounds = clone(c.machines), clone(c.verdicts), clone(c.rounds)
+	d.fatal, d.closed = clone(c.fatal), clone(c.closed)
+	for r, m := range c.machines[0] {
+		all := &copies{duplicates: make(map[uint64]*Machine), inUse: m.inUse, closed: m.closed}
+		own := func(m *Machine) *Machine {
+			n := *m
+			n.copies, n.reports, n.mine, n.held = all, slices.Clone(m.reports), slices.Clone(m.mine), slices.Clone(m.held)
+			return &n
+		}
+		all.first = own(m)
+		d.machines[0][r] = all.first
+		for id, dup := range m.duplicates {
+			all.duplicates[id] = own(dup)
+			if d.machines[id][r] != nil {
+				d.machines[id][r] = all.duplicates[id]
+			}
+		}
+	}
+	return &d
+}
+
+func clone[T any](s [][]T) [][]T {
+	c := make([][]T, len(s))
+	for i := range s {
+		c[i] = slices.Clone(s[i])
+	}
+	return c
+}
+
+// carry takes a rank's output. It returns an error if it is what no driver can carry out.
+func (c *clan) carry(r int) error {
+	m := c.machines[0][r]
 	for o, ok := m.Next(); ok; o, ok = m.Next() {
+		comm := o.Of.id
 		switch {
 		case o.Message != nil:
-			if c.over[comm][r] {
-				return fmt.Errorf("rank %d is over and sends %v", r, o.Message)
-			}
-			if o.Message.Kind == Forward {
-				e := [3]int{r, o.To, int(o.Message.Child)}
-				if told := c.forwards[e]; len(told) > 1 || len(told) == 1 && (told[0] || !o.Message.Corrupt) {
-					return fmt.Errorf("P6: rank %d tells %d of communicator %d, corrupt %t, after %t", r, o.To, o.Message.Child, o.Message.Corrupt, told)
+			if o.Message.Kind == Notice {
+				e := [4]uint64{uint64(r), uint64(o.To), comm, o.Message.Round}
+				if told := c.notices[e]; len(told) > 1 || len(told) == 1 && (told[0] || !o.Message.Corrupt) {
+					return fmt.Errorf("P6: rank %d tells %d of communicator %d, corrupt %t, after %t", r, o.To, comm, o.Message.Corrupt, told)
 				}
-				c.forwards[e] = append(c.forwards[e], o.Message.Corrupt)
+				c.notices[e] = append(slices.Clip(c.notices[e]), o.Message.Corrupt)
 			}
-			q := [3]int{comm, r, o.To}
-			c.queues[q] = append(c.queues[q], o.Message)
+			q := [2]int{r, o.To}
+			c.queues[q] = append(slices.Clip(c.queues[q]), o.Message)
+		case c.machines[comm][r] == nil:
+			return fmt.Errorf("rank %d is told of an error of communicator %d, which it has not made", r, comm)
 		case o.Noticed != nil:
 			switch seen := uint64(c.rounds[comm][r]); {
 			case o.Noticed.Round == seen:
 				c.rounds[comm][r]++
-			case o.Noticed.Round+1 != seen || !o.Noticed.Corrupt || c.fatal[comm][r]:
+			case o.Noticed.Round+1 != seen || !o.Noticed.Corrupt || c.fatal[comm][r] || !c.signals:
 				return fmt.Errorf("rank %d is told of round %d, corrupt %t, after %d, corrupt %t", r, o.Noticed.Round, o.Noticed.Corrupt, seen, c.fatal[comm][r])
 			}
 			c.fatal[comm][r] = o.Noticed.Corrupt
@@ -78,38 +128,26 @@ func (c *clan) carry(comm, r int) error {
 			c.verdicts[comm][r] += fmt.Sprintf("%d%t:%s;", o.Resolved.Round, o.Resolved.Corrupt, names(o.Resolved.Reports))
 		}
 	}
-	c.over[comm][r] = c.over[comm][r] || m.Over()
-	for _, woken := range m.Woken() {
-		other := slices.IndexFunc(c.machines, func(ms []*Machine) bool { return ms[r] == woken })
-		if err := c.carry(other, r); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
 // steps returns what can happen next: first the deliveries, whose number is the
 // other result.
 func (c *clan) steps() (steps []func() error, deliveries int) {
-	for comm := range c.comms {
-		for from := range c.n {
-			for to := range c.n {
-				q, m := [3]int{comm, from, to}, c.machines[comm][to]
-				if len(c.queues[q]) > 0 && m != nil {
-					steps = append(steps, func() error {
-						msg := c.queues[q][0]
-						if c.queues[q] = c.queues[q][1:]; len(c.queues[q]) == 0 {
-							delete(c.queues, q)
-						}
-						if c.over[comm][to] {
-							return nil
-						}
-						if err := m.Step(from, msg); err != nil {
-							return err
-						}
-						return c.carry(comm, to)
-					})
-				}
+	for from := range c.n {
+		for to := range c.n {
+			q, m := [2]int{from, to}, c.machines[0][to]
+			if len(c.queues[q]) > 0 {
+				steps = append(steps, func() error {
+					msg := c.queues[q][0]
+					if c.queues[q] = c.queues[q][1:]; len(c.queues[q]) == 0 {
+						delete(c.queues, q)
+					}
+					if err := m.Step(from, msg); err != nil {
+						return err
+					}
+					return c.carry(to)
+				})
 			}
 		}
 	}
@@ -120,30 +158,33 @@ func (c *clan) steps() (steps []func() error, deliveries int) {
 			case m == nil:
 				if c.machines[comm-1][r] != nil {
 					steps = append(steps, func() error {
-						c.machines[comm][r] = c.machines[comm-1][r].Dup(uint64(comm))
-						return c.carry(comm, r)
+						d := c.machines[comm-1][r].Dup(uint64(comm))
+						c.machines[comm][r] = d
+						d.Listen()
+						return c.carry(r)
 					})
 				}
 			case m.open && !m.joined:
 				steps = append(steps, func() error {
 					m.Join()
-					return c.carry(comm, r)
+					return c.carry(r)
 				})
-			case c.closes && comm > 0 && !m.closed && c.quiet(comm):
+			case c.closes && comm > 0 && !c.closed[comm][r] && c.quiet(comm):
 				steps = append(steps, func() error {
+					c.closed[comm][r] = true
 					m.Close()
-					return c.carry(comm, r)
+					return c.carry(r)
 				})
 			}
 		}
 	}
 	for i, p := range c.raises {
-		comm, m := c.on[i], c.machines[c.on[i]][p.rank]
+		m := c.machines[c.on[i]][p.rank]
 		if m != nil && !slices.ContainsFunc(c.raises[:i], func(o planned) bool { return o.rank == p.rank }) {
 			steps = append(steps, func() error {
 				c.raises, c.on = slices.Delete(slices.Clone(c.raises), i, i+1), slices.Delete(slices.Clone(c.on), i, i+1)
 				m.Raise([]byte(p.name), p.corrupt)
-				return c.carry(comm, p.rank)
+				return c.carry(p.rank)
 			})
 		}
 	}
@@ -187,20 +228,20 @@ func (c *clan) ended(raises []planned, on []int) error {
 	for comm, ms := range c.machines {
 		all := c.verdicts[comm][0]
 		for r, m := range ms {
-			f := m.copies
 			switch {
 			case m.open || c.verdicts[comm][r] != all:
 				return fmt.Errorf("P2: rank %d has verdicts %q, open %t, rank 0 has %q", r, c.verdicts[comm][r], m.open, all)
-			case f != nil && len(f.early) > 0:
-				return fmt.Errorf("rank %d keeps %v", r, f.early)
-			case c.closes && comm > 0 && (!c.over[comm][r] || len(f.duplicates) > 0 || m.carries > 0):
-				return fmt.Errorf("rank %d has closed communicator %d: over %t, %d open, carries %d", r, comm, c.over[comm][r], len(f.duplicates), m.carries)
+			case c.closes && comm > 0 && (m.inUse > 0 || m.duplicates[m.id] != nil && !m.final):
+				return fmt.Errorf("rank %d has closed communicator %d, %d are in use", r, comm, m.inUse)
 			}
 		}
 		corrupt := strings.Contains(all, "true")
 		for i, p := range raises {
 			count := strings.Count(all, p.name+",")
-			if on[i] == comm && count != 1 && !(corrupt && !p.corrupt && count == 0) || on[i] != comm && count > 0 {
+			if on[i] == comm && p.corrupt && !corrupt {
+				return fmt.Errorf("C1: the verdicts %q of communicator %d are not final", all, comm)
+			}
+			if on[i] == comm && count != 1 && !(corrupt && count == 0) || on[i] != comm && count > 0 {
 				return fmt.Errorf("P1: %q is %d times in verdicts %q of communicator %d", p.name, count, all, comm)
 			}
 		}
@@ -211,25 +252,22 @@ func (c *clan) ended(raises []planned, on []int) error {
 // key tells states apart.
 func (c *clan) key() string {
 	var b strings.Builder
-	for comm, ms := range c.machines {
-		for r, m := range ms {
+	for r, first := range c.machines[0] {
+		for comm := range c.comms {
+			m := first
+			if comm > 0 {
+				m = first.duplicates[uint64(comm)]
+			}
 			if m == nil {
 				b.WriteString("-|")
 				continue
 			}
-			fmt.Fprintf(&b, "%d%t%t%t%t%d%s/%s%t%t%t%t%t;%s|", m.round, m.open, m.fatal, m.joined, m.sent, m.heard, names(m.reports), names(m.mine),
-				m.gone, m.final, m.passed, m.passedFatal, m.carrier == nil, c.verdicts[comm][r])
-			if comm == 0 && m.copies != nil {
-				for id := range uint64(c.comms) {
-					if e, ok := m.copies.early[id]; ok {
-						fmt.Fprint(&b, id, e)
-					}
-				}
-			}
-			for to := range c.n {
-				for _, msg := range c.queues[[3]int{comm, r, to}] {
-					fmt.Fprintf(&b, "%d%q", to, encoded(msg))
-				}
+			fmt.Fprintf(&b, "%d%t%t%t%t%d%s/%s%t%t%t%d;%s|", m.round, m.open, m.fatal, m.joined, m.sent, m.heard, names(m.reports), names(m.mine),
+				m.gone, m.final, m.made, len(m.held), c.verdicts[comm][r])
+		}
+		for to := range c.n {
+			for _, msg := range c.queues[[2]int{r, to}] {
+				fmt.Fprintf(&b, "%d%q", to, Encode(msg))
 			}
 		}
 	}
@@ -237,22 +275,79 @@ func (c *clan) key() string {
 	return b.String()
 }
 
-// TestP8EveryOrder goes through every state of a communicator and its duplicates
-// that errors of these can lead to, whatever the order of messages, joins, and of
-// ranks making their sides: whenever no message can be delivered, every rank that
-// has its side of a duplicate has been told of its error, and in the end all have
-// the same verdicts.
-func TestP8EveryOrder(t *testing.T) {
-	type program struct {
-		n, comms int
-		raises   []planned
-		on       []int
+// program is the errors that ranks raise, and on which communicators.
+type program struct {
+	n, comms int
+	raises   []planned
+	on       []int
+}
+
+// explore goes through every state that the errors of programs can lead to, whatever the order of
+// messages, joins, and of ranks making their sides: whenever no message can be delivered, every rank
+// that has its side of a communicator has been told of its error, and in the end all have the same
+// verdicts.
+func explore(t *testing.T, programs []program) {
+	states, ends := 0, 0
+	for _, p := range programs {
+		seen := map[string]bool{}
+		for todo := []*clan{newClan(p.n, p.comms, p.raises, p.on)}; len(todo) > 0; {
+			c := todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
+			if k := c.key(); seen[k] {
+				continue
+			} else {
+				seen[k] = true
+			}
+			states++
+			steps, deliveries := c.steps()
+			if deliveries == 0 {
+				require.NoError(t, c.told(), "%+v, steps %v", p, c.path)
+			}
+			if len(steps) == 0 {
+				ends++
+				require.NoError(t, c.ended(p.raises, p.on), "%+v, steps %v", p, c.path)
+			}
+			for k := range steps {
+				next := c.clone()
+				next.path = append(next.path, byte(k))
+				own, _ := next.steps()
+				require.NoError(t, own[k](), "%+v, steps %v", p, next.path)
+				todo = append(todo, next)
+			}
+		}
 	}
+	t.Logf("%d states, %d of them ends", states, ends)
+}
+
+// TestEveryOrder has up to two errors, raised at any time and rank.
+func TestEveryOrder(t *testing.T) {
+	most := 4
+	if testing.Short() {
+		most = 3
+	}
+	var programs []program
+	for n := 1; n <= most; n++ {
+		for first := range n {
+			for corrupt := range 4 {
+				if corrupt < 2 {
+					programs = append(programs, program{n, 1, []planned{{first, "a", corrupt == 1}}, []int{0}})
+				}
+				for second := range n {
+					programs = append(programs, program{n, 1, []planned{{first, "a", corrupt&1 != 0}, {second, "b", corrupt&2 != 0}}, []int{0, 0}})
+				}
+			}
+		}
+	}
+	explore(t, programs)
+}
+
+// TestP8EveryOrder has a communicator and its duplicates, which ranks make at any time.
+func TestP8EveryOrder(t *testing.T) {
 	var programs []program
 	few := testing.Short() || buildtags.Race
 	for r := range 3 {
 		programs = append(programs, program{3, 3, []planned{{r, "a", false}}, []int{2}})
-		for s := range 3 { // the duplicate's carrier may change meanwhile
+		for s := range 3 {
 			if few && r+s != 2 {
 				continue
 			}
@@ -268,42 +363,7 @@ func TestP8EveryOrder(t *testing.T) {
 			programs = append(programs, program{4, 2, []planned{{r, "a", s == 1}, {s, "b", s == 2}}, []int{1, 1}})
 		}
 	}
-	states, ends := 0, 0
-	for _, p := range programs {
-		// A state is kept as the steps that lead to it: machines point to each other.
-		replay := func(path []byte) *clan {
-			c := newClan(p.n, p.comms, p.raises, p.on)
-			for _, k := range path {
-				steps, _ := c.steps()
-				require.NoError(t, steps[k](), "%+v, steps %v", p, path)
-			}
-			return c
-		}
-		seen := map[string]bool{}
-		for todo := [][]byte{nil}; len(todo) > 0; {
-			path := todo[len(todo)-1]
-			todo = todo[:len(todo)-1]
-			c := replay(path)
-			if k := c.key(); seen[k] {
-				continue
-			} else {
-				seen[k] = true
-			}
-			states++
-			steps, deliveries := c.steps()
-			if deliveries == 0 {
-				require.NoError(t, c.told(), "%+v, steps %v", p, path)
-			}
-			if len(steps) == 0 {
-				ends++
-				require.NoError(t, c.ended(p.raises, p.on), "%+v, steps %v", p, path)
-			}
-			for k := range steps {
-				todo = append(todo, append(slices.Clone(path), byte(k)))
-			}
-		}
-	}
-	t.Logf("%d states, %d of them ends", states, ends)
+	explore(t, programs)
 }
 
 // TestP8RandomOrder is the same for more ranks and errors, in random orders; and
@@ -335,7 +395,7 @@ func TestP8RandomOrder(t *testing.T) {
 		c := newClan(n, comms, raises, on)
 		c.closes = rnd.IntN(2) == 0
 		eager := rnd.IntN(100)      // of the steps that are deliveries
-		starves := rnd.IntN(4) == 0 // the carriers, rather
+		starves := rnd.IntN(4) == 0 // the messages, rather
 		for {
 			steps, deliveries := c.steps()
 			if deliveries == 0 {
@@ -354,4 +414,41 @@ func TestP8RandomOrder(t *testing.T) {
 		}
 		require.NoError(t, c.ended(raises, on), "seed %d", seed+i)
 	}
+}
+
+// An error of the first communicator lets ranks close a duplicate where an error is under way. What
+// comes of that afterwards is dropped.
+func TestClosedByAnErrorAbove(t *testing.T) {
+	m := NewMachine(1, 2)
+	d := m.Dup(7)
+	d.Listen()
+	d.Raise(nil, false)
+	d.Close()
+	for more := true; more; {
+		_, more = m.Next()
+	}
+	for _, msg := range []*Message{
+		{Kind: Verdict, Comm: 7, Verdict: &errchan.Verdict{}}, {Kind: Notice, Comm: 7, Round: 1}, {Kind: Verdict, Comm: 7, Round: 1, Verdict: &errchan.Verdict{}},
+	} {
+		require.NoError(t, m.Step(0, msg))
+		require.True(t, m.Idle())
+	}
+}
+
+// Reports that come after the final verdict open no round, even if the duplicate is closed.
+func TestClosedAfterACorruption(t *testing.T) {
+	m := NewMachine(0, 3)
+	d := m.Dup(7)
+	d.Listen()
+	d.Raise(nil, true)
+	late := &Message{Kind: Reports, Comm: 7, Reports: []errchan.Report{{Rank: 1}}}
+	for child := 1; child <= 2; child++ {
+		require.NoError(t, m.Step(child, &Message{Kind: Reports, Comm: 7}))
+	}
+	d.Close()
+	for more := true; more; {
+		_, more = m.Next()
+	}
+	require.NoError(t, m.Step(1, late))
+	require.True(t, m.Idle())
 }

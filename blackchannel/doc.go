@@ -24,9 +24,8 @@
 // of messages can come to a rank that has ended it: see [Machine].
 //
 // When there is an error on a duplicate (MPI_Comm_dup), some ranks may not have made the duplicate yet.
-// The notices of its first round go along the same tree of the communicator that it is derived from, so
-// all ranks that have the duplicate are told at once (P8). Reports and verdict wait for the other ranks:
-// see copies.go.
+// Its messages go along the same tree of the communicator that it is derived from, so all ranks that
+// have the duplicate are told at once (P8). Reports and verdict wait for the other ranks: see copies.go.
 //
 // [Machine] is the protocol without I/O; [Channel] connects one to a communicator. Neither must ever
 // know what a report says.

@@ -14,7 +14,7 @@ func FuzzDecode(f *testing.F) {
 	reports := []errchan.Report{{Rank: 0, Data: []byte("a")}, {Rank: 3, Corrupt: true, Data: make([]byte, errchan.MaxData)}, {Rank: 3}}
 	for _, msg := range []*Message{
 		{Kind: Notice}, {Kind: Notice, Round: 1 << 63, Corrupt: true},
-		{Kind: Forward, Child: 1 << 63, Corrupt: true},
+		{Kind: Notice, Comm: 1 << 63, Corrupt: true},
 		{Kind: Reports, Round: 300}, {Kind: Reports, Round: 2, Reports: reports},
 		{Kind: Verdict, Round: 5, Verdict: &errchan.Verdict{Round: 5, Corrupt: true, Reports: reports}},
 	} {
@@ -32,7 +32,7 @@ func FuzzDecode(f *testing.F) {
 		got := msg.Reports
 		if msg.Kind == Verdict {
 			got = msg.Verdict.Reports
-			require.Equal(t, anyCorrupt(got), msg.Verdict.Corrupt)
+			require.Equal(t, errchan.AnyCorrupt(got), msg.Verdict.Corrupt)
 			require.Equal(t, msg.Round, msg.Verdict.Round)
 		}
 		require.LessOrEqual(t, cap(got), len(b))

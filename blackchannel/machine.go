@@ -20,48 +20,42 @@ const (
 	Reports
 	// Verdict has the verdict, and says that the round is over.
 	Verdict
-	// Forward is a notice of the first round of a duplicate that some members may not have
-	// made. It goes along the tree of a communicator that all have.
-	Forward
 )
 
 func (k Kind) String() string {
-	if k < Notice || k > Forward {
+	if k < Notice || k > Verdict {
 		return fmt.Sprintf("Kind(%d)", byte(k))
 	}
-	return [...]string{"notice", "reports", "verdict", "forward"}[k-Notice]
+	return [...]string{"notice", "reports", "verdict"}[k-Notice]
 }
 
 // A Message is sent from a rank to a neighbour in the tree. It is not changed after it is sent.
 type Message struct {
 	Kind    Kind
-	Round   uint64           // of a forward, the duplicate's: always 0
-	Corrupt bool             // of a notice or forward: the verdict will be final
-	Child   uint64           // of a forward: the duplicate's id
+	Comm    uint64 // the id of the duplicate that it is about; 0: none
+	Round   uint64
+	Corrupt bool             // of a notice: the verdict will be final
 	Reports []errchan.Report // of reports
 	Verdict *errchan.Verdict // of a verdict
+
+	encoded []byte // as received, or as first sent
 }
 
 // An Output is an action of a Machine that the caller carries out: to send a message, or to tell
 // the client.
 type Output struct {
+	Of       *Machine
 	To       int // of Message
 	Message  *Message
-	Noticed  *Noticed
+	Noticed  *errchan.Noticed
 	Resolved *errchan.Verdict
-}
-
-// Noticed has the arguments of errchan.Client's Noticed.
-type Noticed struct {
-	Round   uint64
-	By      int
-	Corrupt bool
 }
 
 // A Machine is the protocol at one rank. It has no I/O and no clock. The caller feeds
 // it the rank's decisions by Raise and Join, and messages by Step, and carries out what
-// Next returns after each, for this machine and then for those that Woken returns. Its
-// methods are not safe for concurrent use.
+// Next returns after each. Its methods are not safe for concurrent use. The machines of a
+// communicator and its duplicates take each other's messages, and return each other's outputs:
+// see copies.go.
 //
 // Rounds are numbered from 0. In a round a rank gets messages of that round only, with
 // one exception. Reports that a rank raises after it has joined follow its first
@@ -84,66 +78,38 @@ type Machine struct {
 	gone    bool             // this rank has unwound: the machine joins every round by itself
 	final   bool             // the last verdict was a corruption: no round follows
 
-	copies *copies // nil: no duplicate is known
-	id     uint64  // of a duplicate
-	// carrier carries the notices of a duplicate's first round, because some members may have no
-	// side of the duplicate yet. It is nil in other machines, and after that round.
-	carrier *Machine
-	// passed says that the notice of a duplicate's first round has been sent to all neighbours;
-	// passedFatal, that one that says corrupt has been.
-	passed, passedFatal bool
-	carries             int  // number of duplicates whose carrier this machine is
-	closed              bool // see Close
-
+	*copies
+	id      uint64   // of a duplicate; 0: it is none
+	made    bool     // this rank has made the communicator
+	held    []Output // for the client, until the communicator is made
 	channel *Channel // used by its driver only
-	woken   []*Machine
-	over    bool
-	out     []Output
-	done    int       // number of elements of out that Next has returned
-	few     [2]Output // the first memory of out
 }
 
 // NewMachine returns the machine of one of size ranks.
 func NewMachine(rank, size int) *Machine {
-	m := new(Machine)
-	m.init(rank, size)
-	return m
+	c := new(copies)
+	c.first = c.newMachine(0, rank, size)
+	c.first.made = true
+	return c.first
 }
 
-func (m *Machine) init(rank, size int) {
-	m.out = m.few[:0]
-	m.rank, m.size, m.parent, m.children = rank, size, -1, binomial.Children(rank, size)
+func (c *copies) newMachine(id uint64, rank, size int) *Machine {
+	m := &Machine{copies: c, id: id, rank: rank, size: size, parent: -1, children: binomial.Children(rank, size)}
 	if rank > 0 {
 		m.parent = binomial.Parent(rank)
 	}
+	return m
 }
 
-// Next returns the next output, and whether there is one.
-func (m *Machine) Next() (o Output, ok bool) {
-	if m.Idle() {
-		return Output{}, false
+// tell tells the client, as soon as there is one.
+func (m *Machine) tell(o Output) {
+	o.Of = m
+	if m.made {
+		m.out.Push(o)
+	} else {
+		m.held = append(m.held, o)
 	}
-	o, m.out[m.done] = m.out[m.done], Output{}
-	if m.done++; m.Idle() {
-		m.done, m.out = 0, m.few[:0]
-	}
-	return o, true
 }
-
-// Idle says that Next would return no output.
-func (m *Machine) Idle() bool { return m.done == len(m.out) }
-
-// Woken returns the other machines of the same rank that have outputs because this one was fed,
-// and forgets them. The outputs of this machine have to be carried out first, because other ranks
-// wait for them.
-func (m *Machine) Woken() []*Machine {
-	woken := m.woken
-	m.woken = nil
-	return woken
-}
-
-// Over says that the machine takes and sends no more messages.
-func (m *Machine) Over() bool { return m.over }
 
 // Raise adds a report of this rank, and joins. It does nothing after a final verdict.
 func (m *Machine) Raise(data []byte, corrupt bool) {
@@ -158,7 +124,7 @@ func (m *Machine) Raise(data []byte, corrupt bool) {
 
 func (m *Machine) raise(reports ...errchan.Report) {
 	m.joined = true
-	m.notice(m.rank, anyCorrupt(reports))
+	m.notice(m.rank, errchan.AnyCorrupt(reports))
 	m.collect(reports)
 }
 
@@ -170,15 +136,14 @@ func (m *Machine) Join() {
 	}
 }
 
-// Step takes a message of a neighbour. It returns an error for a message that no
-// neighbour sends in this state.
+// Step takes a message of a neighbour, for this machine or another of its copies. It returns an
+// error for a message that no neighbour sends in this state.
 func (m *Machine) Step(from int, msg *Message) error {
 	child := from > m.rank && from < m.size && binomial.Parent(from) == m.rank
 	if !child && from != m.parent || from < 0 {
 		return m.unexpected(from, msg, "the sender is no neighbour")
 	}
-	if msg.Kind == Forward && msg.Round == 0 { // even after the last round, because the duplicate may have another
-		m.forward(from, msg)
+	if m = m.addressee(msg); m == nil {
 		return nil
 	}
 	if m.final {
@@ -198,13 +163,13 @@ func (m *Machine) Step(from int, msg *Message) error {
 		}
 	case msg.Kind == Reports && child:
 		m.heard |= 1 << binomial.ChildIndex(from)
-		m.notice(from, anyCorrupt(msg.Reports))
+		m.notice(from, errchan.AnyCorrupt(msg.Reports))
 		if m.gone {
 			m.joined = true
 		}
 		m.collect(msg.Reports)
 	case msg.Kind == Verdict && !child && m.sent:
-		m.resolve(msg.Verdict)
+		m.resolve(msg)
 	default:
 		return m.unexpected(from, msg, "no rank sends it in this direction now")
 	}
@@ -223,16 +188,10 @@ func (m *Machine) notice(from int, corrupt bool) {
 		return
 	}
 	m.open, m.fatal = true, corrupt
-	m.out = append(m.out, Output{Noticed: &Noticed{m.round, from, corrupt}})
-	switch {
-	case m.carrier == nil:
-		// The parent needs no notice if the subtree is complete: then reports are sent to it
-		// now, or this notice comes from it.
-		m.flood(from, &Message{Kind: Notice, Round: m.round, Corrupt: corrupt}, m.complete())
-	case from == m.rank:
-		m.raiseAbove(corrupt)
-	default: // the rank that raised the error has told the carrier
-	}
+	m.tell(Output{Noticed: &errchan.Noticed{Round: m.round, By: from, Corrupt: corrupt}})
+	// The parent needs no notice if the subtree is complete: then reports are sent to it now, or
+	// this notice comes from it.
+	m.flood(from, &Message{Kind: Notice, Comm: m.id, Round: m.round, Corrupt: corrupt}, m.complete())
 }
 
 // flood sends a message to all neighbours except the one that it is from, and except the parent if
@@ -260,18 +219,20 @@ func (m *Machine) collect(reports []errchan.Report) {
 	case !m.complete():
 	case m.rank == 0:
 		slices.SortStableFunc(m.reports, func(a, b errchan.Report) int { return a.Rank - b.Rank })
-		m.resolve(&errchan.Verdict{Round: m.round, Corrupt: anyCorrupt(m.reports), Reports: m.reports})
+		m.resolve(&Message{Kind: Verdict, Comm: m.id, Round: m.round,
+			Verdict: &errchan.Verdict{Round: m.round, Corrupt: errchan.AnyCorrupt(m.reports), Reports: m.reports}})
 	case !m.sent || len(m.reports) > 0:
 		m.sent = true
-		m.send(m.parent, &Message{Kind: Reports, Round: m.round, Reports: m.reports})
+		m.send(m.parent, &Message{Kind: Reports, Comm: m.id, Round: m.round, Reports: m.reports})
 		m.reports = nil
 	}
 }
 
 // resolve ends the round, and begins the next if this rank has more to report.
-func (m *Machine) resolve(v *errchan.Verdict) {
-	m.flood(m.parent, &Message{Kind: Verdict, Round: m.round, Verdict: v}, false)
-	m.out = append(m.out, Output{Resolved: v})
+func (m *Machine) resolve(msg *Message) {
+	v := msg.Verdict
+	m.flood(m.parent, msg, false)
+	m.tell(Output{Resolved: v})
 	for _, r := range v.Reports { // a verdict has this rank's reports in the order they were raised
 		if r.Rank == m.rank && len(m.mine) > 0 {
 			m.mine = m.mine[1:]
@@ -279,7 +240,6 @@ func (m *Machine) resolve(v *errchan.Verdict) {
 	}
 	m.round++
 	m.open, m.fatal, m.joined, m.sent, m.heard, m.reports = false, false, false, false, 0, nil
-	m.drop()
 	if m.final = v.Corrupt; m.final {
 		m.mine = nil
 	} else if len(m.mine) > 0 {
@@ -288,11 +248,7 @@ func (m *Machine) resolve(v *errchan.Verdict) {
 }
 
 func (m *Machine) send(to int, msg *Message) {
-	m.out = append(m.out, Output{To: to, Message: msg})
-}
-
-func anyCorrupt(reports []errchan.Report) bool {
-	return slices.ContainsFunc(reports, func(r errchan.Report) bool { return r.Corrupt })
+	m.out.Push(Output{Of: m, To: to, Message: msg})
 }
 
 // Waiting says what the open round waits for. It returns "" if no round is open.
@@ -307,12 +263,7 @@ func (m *Machine) Waiting() string {
 	for k := range m.children {
 		if m.heard&(1<<k) == 0 {
 			first := binomial.Child(m.rank, k)
-			last := min(first+1<<k, m.size) - 1
-			if first == last {
-				missing = append(missing, fmt.Sprintf("rank %d", first))
-			} else {
-				missing = append(missing, fmt.Sprintf("one of ranks %d to %d", first, last))
-			}
+			missing = append(missing, errchan.OneOf(first, min(first+1<<k, m.size)-1))
 		}
 	}
 	if m.sent {

@@ -35,7 +35,7 @@ type network struct {
 	sent     []int // messages of each rank
 	carried  []int // bytes of reports' data in them
 	verdicts [][]*errchan.Verdict
-	noticed  [][]blackchannel.Noticed
+	noticed  [][]errchan.Noticed
 	trace    func(format string, args ...any) // nil: silent
 }
 
@@ -50,7 +50,7 @@ func newNetwork(n int) *network {
 	net := &network{
 		queues: make(map[edge][]packet), attends: make([]bool, n), crashed: make([]bool, n), over: make([]bool, n),
 		depth: make([]int, n), sent: make([]int, n), carried: make([]int, n),
-		verdicts: make([][]*errchan.Verdict, n), noticed: make([][]blackchannel.Noticed, n),
+		verdicts: make([][]*errchan.Verdict, n), noticed: make([][]errchan.Noticed, n),
 	}
 	for r := range n {
 		net.machines = append(net.machines, blackchannel.NewMachine(r, n))
@@ -58,11 +58,22 @@ func newNetwork(n int) *network {
 	return net
 }
 
+// family returns rank r's machine of the first communicator, which takes and sends the messages of its
+// duplicates too.
+func (net *network) family(r int) *blackchannel.Machine {
+	if net.copies != nil {
+		return net.copies[0].machines[r]
+	}
+	return net.machines[r]
+}
+
 // carry takes rank r's output.
 func (net *network) carry(r int) {
+	first := net.family(r)
 	for again := true; again; {
 		again = false
-		for o, ok := net.machines[r].Next(); ok; o, ok = net.machines[r].Next() {
+		for o, ok := first.Next(); ok; o, ok = first.Next() {
+			net := net.about(r, o)
 			switch {
 			case o.Message != nil:
 				e := edge{r, o.To}
@@ -82,14 +93,7 @@ func (net *network) carry(r int) {
 			}
 			again = true
 		}
-		for _, woken := range net.machines[r].Woken() {
-			for _, other := range net.copies {
-				if other.machines[r] == woken {
-					other.carry(r)
-				}
-			}
-		}
-		if net.machines[r].Over() && !net.over[r] {
+		if first.Over() && !net.over[r] {
 			net.over[r] = true
 			net.tracef("%d: over\n", r)
 		}
@@ -97,6 +101,16 @@ func (net *network) carry(r int) {
 			net.machines[r].Join()
 		}
 	}
+}
+
+// about returns the communicator that an output of rank r is about.
+func (net *network) about(r int, o blackchannel.Output) *network {
+	for i, other := range net.copies {
+		if o.Message != nil && o.Message.Comm == uint64(i) || o.Message == nil && other.machines[r] == o.Of {
+			return other
+		}
+	}
+	return net
 }
 
 func (net *network) raise(r int, data string, corrupt bool) {
@@ -122,7 +136,7 @@ func (net *network) deliver(e edge) error {
 		return nil
 	}
 	net.depth[e.to] = max(net.depth[e.to], p.depth)
-	if err := net.machines[e.to].Step(e.from, p.msg); err != nil {
+	if err := net.family(e.to).Step(e.from, p.msg); err != nil {
 		return err
 	}
 	net.carry(e.to)
@@ -164,8 +178,6 @@ func (m messageText) String() string {
 		return fmt.Sprintf("notice %d%s", m.Round, corruptText(m.Corrupt))
 	case blackchannel.Verdict:
 		return "verdict " + verdictText{m.Verdict}.String()
-	case blackchannel.Forward:
-		return fmt.Sprintf("forward of %d%s", m.Child, corruptText(m.Corrupt))
 	}
 	return fmt.Sprintf("%v %d%s", m.Kind, m.Round, reportsText(m.Reports))
 }

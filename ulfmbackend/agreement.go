@@ -17,8 +17,18 @@ const (
 	// Creations make communicators. They are abandoned when the communicator is revoked, so
 	// ranks may have begun different numbers of them when they come to a repair.
 	Creations
+	// Closings has one agreement, to which a rank proposes when its program has closed the
+	// communicator and no round is open there, and for which no program waits (paper 000,
+	// section 3.3). When the root decides, no rank can begin a round or wait for one, so all ranks
+	// may forget the communicator. If a parent dies meanwhile, its children may not get the
+	// decision, because the ranks above have forgotten the communicator. They then keep their sides
+	// of it, as if a rank had not closed it. So do all if a rank leaves without closing it.
+	Closings
 	streams
 )
+
+// isCalled says whether programs ask for the agreements. These have one order with errors (H5).
+func (k Stream) isCalled() bool { return k == Repairs || k == Creations }
 
 // streamOf returns the stream of an agreement that programs ask for. In these streams the
 // numbers start at 0 in each epoch.
@@ -47,6 +57,14 @@ func (s *stream) begin(id errchan.Agreement) {
 	*s = stream{id: id, value: neutral, last: s.last}
 }
 
+// end ends the agreement under way, and begins the next.
+func (s *stream) end(decision *Message) {
+	s.last = decision
+	next := decision.ID
+	next.Seq++
+	s.begin(next)
+}
+
 // contribute joins the agreement under way.
 func (m *Machine) contribute(k Stream, v Value) {
 	s := &m.streams[k]
@@ -59,7 +77,7 @@ func (m *Machine) contribute(k Stream, v Value) {
 // add combines v with the stream's value. Reports that come after the value has been sent
 // are sent after it: they may still be in time.
 func (m *Machine) add(s *stream, v Value) {
-	if s.sent && m.native == nil {
+	if s.sent && m.votes == nil {
 		s.late = merge(s.late, newReports(v.Reports, s.value.Reports), compareReports, nil)
 	}
 	s.value = combine(s.value, v)
@@ -100,44 +118,52 @@ func (m *Machine) newUp(k Stream, v Value) *Message {
 
 // try sends a complete value to the parent; the root decides instead, unless it is frozen.
 func (m *Machine) try(k Stream) {
-	s := &m.streams[k]
-	switch {
-	case m.dormant:
-		return
-	case m.native != nil:
-		m.propose(k)
-		return
-	}
-	if !s.joined || s.sent || !m.covers(&s.heard, m.absentFrom(k)) || m.up < 0 && m.frozen && k != Errors {
+	s, t := &m.streams[k], m.treeOf(k)
+	if !s.joined || s.sent || !t.covers(&s.heard) || t.up < 0 && m.frozen && k.isCalled() {
 		return
 	}
 	m.addDead(k)
-	if m.up < 0 {
-		decided := newMessage(Decided, k, s.id, s.value)
-		decided.Origin = m.rank
-		m.decide(decided)
-		return
+	switch {
+	case m.isVoted(k):
+		m.propose(k)
+	case t.up >= 0:
+		s.sent = true
+		m.send(t.up, m.newUp(k, s.value))
+	case !m.isForNobody(k):
+		m.decide(m.newDecision(k))
 	}
-	s.sent = true
-	m.send(m.up, m.newUp(k, s.value))
+}
+
+// newDecision returns the stream's value as a decision of this rank.
+func (m *Machine) newDecision(k Stream) *Message {
+	s := &m.streams[k]
+	d := newMessage(Decided, k, s.id, s.value)
+	d.Origin = m.rank
+	return d
 }
 
 // addDead adds to the value the dead that this rank knows of.
 func (m *Machine) addDead(k Stream) {
 	s := &m.streams[k]
 	s.value.Dead = union(s.value.Dead, m.dead)
-	if k != Errors {
-		s.value.Dead = union(union(s.value.Dead, m.endedRanks()), union(m.reported, m.gone))
-	} else {
+	switch {
+	case k == Errors:
 		s.value.Dead = union(s.value.Dead, m.missed)
+	case k.isCalled():
+		s.value.Dead = union(s.value.Dead, union(m.reported, m.gone))
 	}
+}
+
+// isForNobody says that the programs of all living ranks have ended, so the agreement under way
+// need not be decided.
+func (m *Machine) isForNobody(k Stream) bool {
+	return k.isCalled() && len(m.streams[k].value.Dead) == m.size
 }
 
 // heardUp takes a proposal from a child, or from a rank that will be a child when this
 // rank has also learned of the death of the rank's previous parent.
 func (m *Machine) heardUp(from int, msg *Message) {
 	s := &m.streams[msg.Stream]
-	m.catchUp(msg)
 	if msg.ID.Seq != s.id.Seq {
 		if msg.ID.Seq+1 == s.id.Seq { // its parent died with the decision
 			m.answer(from, msg.Stream)
@@ -148,47 +174,16 @@ func (m *Machine) heardUp(from int, msg *Message) {
 	m.add(s, *msg.Value)
 	if msg.Stream == Errors {
 		m.notice(from, msg.Corrupt)
-	} else if m.left && !s.joined {
-		m.contribute(msg.Stream, m.absent())
-		return
 	}
 	m.try(msg.Stream)
-}
-
-// absentFrom returns the children that this rank does not wait for. In a round of errors
-// there are none, because all ranks join.
-func (m *Machine) absentFrom(k Stream) *set {
-	if k == Errors {
-		return &set{}
-	}
-	return &m.ended
-}
-
-// catchUp skips agreements at a rank that has left. No rank waits for it, so it may be far
-// behind when deaths make it a parent.
-func (m *Machine) catchUp(msg *Message) {
-	if s := &m.streams[msg.Stream]; m.left && msg.Stream != Errors && msg.ID.Seq > s.id.Seq {
-		s.begin(msg.ID)
-		s.last = nil
-	}
-}
-
-// absent is the proposal of a rank whose program has ended.
-func (m *Machine) absent() Value {
-	v := neutral
-	v.Dead = []int{m.rank}
-	return v
 }
 
 // heardDecision takes a decision from the parent, or from a rank below whose parent has
 // died. It ignores decisions from other ranks, as "Agreement" in the package's comment
 // explains, and all decisions after this rank has joined a round of errors.
 func (m *Machine) heardDecision(from int, msg *Message) {
-	if m.frozen && msg.Stream != Errors {
+	if m.frozen && msg.Stream.isCalled() {
 		return
-	}
-	if from == m.up || from > m.rank {
-		m.catchUp(msg)
 	}
 	if msg.ID.Seq == m.streams[msg.Stream].id.Seq && (from == m.up || from > m.rank) {
 		m.decide(msg)
@@ -205,15 +200,12 @@ func (m *Machine) answer(to int, k Stream) {
 	}
 }
 
-// decide ends the agreement under way, and begins the next.
+// decide ends the agreement under way, passes the decision on, and begins the next.
 func (m *Machine) decide(decision *Message) {
-	k, id := decision.Stream, decision.ID
+	k := decision.Stream
 	s := &m.streams[k]
-	s.last = decision
 	waiting := s.heard.more
-	next := id
-	next.Seq++
-	s.begin(next)
+	s.end(decision)
 	m.eachChild(func(c int) bool {
 		m.answer(c, k)
 		return true
@@ -230,29 +222,34 @@ func (m *Machine) decide(decision *Message) {
 // agreement, if it has made one.
 func (m *Machine) decided(decision *Message) {
 	k, id := decision.Stream, decision.ID
-	if k == Errors {
+	switch k {
+	case Errors:
 		m.resolved(decision.Verdict)
+		return
+	case Closings:
+		m.released = true
+		m.out.Push(Output{Released: true})
 		return
 	}
 	m.settle(errchan.Settled{Comm: m.id, ID: id, Decision: decision.Decision, By: decision.Origin})
-	m.out.push(Output{Agreed: &Agreed{id, decision.Decision}})
+	m.out.Push(Output{Agreed: &Agreed{id, decision.Decision}})
 	next := m.streams[k].id
 	if v, ok := m.proposed[next]; ok {
 		delete(m.proposed, next)
 		m.contribute(k, v)
 	}
+	m.standIn()
 }
 
 // reparent sends the new parent what may have been lost with the old one.
 func (m *Machine) reparent() {
-	for k := range m.streams {
-		if m.native != nil {
-			break
+	for k := range streams {
+		if m.isVoted(k) {
+			continue
 		}
 		m.streams[k].sent, m.streams[k].late = false, nil
 		if m.up >= 0 {
-			m.answer(m.up, Stream(k))
+			m.answer(m.up, k)
 		}
 	}
-	m.endedSent, m.release.sent = false, false
 }

@@ -47,17 +47,17 @@ func New(comm transport.Messenger, id uint64, e transport.Epoch, client errchan.
 	return ch
 }
 
-// Over makes the channel revoke and agree by a library, if all ranks can. It is called
-// before Listen.
+// Over makes the channel revoke and agree by a library. It is called before Listen.
 func (ch *Channel) Over(lib transport.Library) {
-	ch.lib, ch.machine.dormant = lib, true
+	ch.lib = lib
+	ch.machine.Native()
 }
 
 // Listen begins to take messages and deaths.
 func (ch *Channel) Listen() {
 	ch.comm.Listen(ch)
 	if ch.lib != nil {
-		ch.lib.Listen((*libraryClient)(ch))
+		ch.lib.Listen(ch)
 	}
 }
 
@@ -253,14 +253,14 @@ func (ch *Channel) Close() error {
 // Take takes a message.
 func (ch *Channel) Take(from int, payload []byte) {
 	ch.do(func(m *Machine) {
-		msg, err := decodeVoted(payload, m.size)
+		msg, err := decodeShared(payload, m.size)
 		if err == nil {
 			err = m.Step(from, msg)
 		}
 		if err != nil {
 			// A peer runs another program, or memory is damaged. No round can be trusted
 			// to end as it should, so this one is the last.
-			m.Accuse()
+			m.Raise(nil, true, nil)
 		}
 	})
 }
@@ -290,7 +290,7 @@ func (ch *Channel) Next() (to int, payload []byte, ok bool) {
 			return 0, nil, false
 		case o.Message != nil:
 			if o.Message.encoded == nil { // it is this rank's own
-				o.Message.encoded = encodeVoted(o.Message, ch.machine.native != nil)
+				o.Message.encoded = Encode(o.Message)
 			}
 			return o.To, o.Message.encoded, true
 		}
@@ -323,8 +323,10 @@ func (ch *Channel) tell(o Output) {
 		ch.client.Revoked(o.Revoked.Rank)
 	case o.Died != nil:
 		ch.client.Died(o.Died.Rank)
-	case o.Call != nil:
-		o.Call.do(ch.lib)
+	case o.Revoke:
+		ch.lib.Revoke()
+	case o.Vote != nil:
+		ch.lib.Agree(o.Vote)
 	case o.Released:
 		ch.client.Released()
 	case agreed != nil:
@@ -332,14 +334,8 @@ func (ch *Channel) tell(o Output) {
 	}
 }
 
-// libraryClient is the channel as its library sees it.
-type libraryClient Channel
+// Revoked says that the library has brought a revoke.
+func (ch *Channel) Revoked() { ch.do(func(m *Machine) { m.Revoked(m.rank) }) }
 
-func (l *libraryClient) Made() { (*Channel)(l).do((*Machine).Native) }
-func (l *libraryClient) Noticed(topic transport.Topic) {
-	(*Channel)(l).do(func(m *Machine) { m.Heard(topic) })
-}
-func (l *libraryClient) Agreed(words []uint32) {
-	(*Channel)(l).do(func(m *Machine) { m.Voted(words) })
-}
-func (l *libraryClient) Renewed() { (*Channel)(l).do((*Machine).Renewed) }
+// Agreed takes the result of the library's agreement.
+func (ch *Channel) Agreed(words []uint32) { ch.do(func(m *Machine) { m.Voted(words) }) }

@@ -12,7 +12,7 @@ import (
 //
 //	notice:      round, corrupt, origin
 //	revoke:      origin
-//	up, decided: stream, epoch, number, calls, flag, dead ranks, whether all ranks are
+//	up, decided: stream, vote or tree (if a library votes, otherwise 0), epoch, number, calls, flag, dead ranks, whether all ranks are
 //	             acknowledged, the acknowledged ranks; of errors: reports, the index of each
 //	             and then corrupt (up), settled; of others: length of the note, the note, the
 //	             rank that decided (decided)
@@ -29,7 +29,7 @@ func Encode(msg *Message) []byte {
 	case Revoke:
 		return binary.AppendUvarint(b, uint64(msg.Origin))
 	case Up, Decided:
-		b = append(b, byte(msg.Stream))
+		b = binary.AppendUvarint(append(b, byte(msg.Stream)), msg.vote)
 		b = binary.AppendUvarint(b, uint64(msg.ID.Epoch))
 		b = binary.AppendUvarint(b, msg.ID.Seq)
 		v := msg.Value
@@ -90,7 +90,7 @@ func Decode(b []byte, size int) (*Message, error) {
 	case Revoke:
 		msg = &Message{Kind: kind, Origin: d.Below(size, "origin")}
 	case Up, Decided:
-		k := Stream(d.Below(int(streams), "stream"))
+		k, vote := Stream(d.Below(int(streams), "stream")), d.Uvarint()
 		id := errchan.Agreement{Creates: k == Creations, Epoch: transport.Epoch(d.Uvarint()), Seq: d.Uvarint()}
 		v := Value{Calls: readCalls(d), Flag: int(d.Varint()), Dead: d.Ranks(size), AckAll: d.Truth(), Acked: d.Ranks(size)}
 		if k != Errors {
@@ -107,9 +107,7 @@ func Decode(b []byte, size int) (*Message, error) {
 			origin = d.Below(size, "root")
 		}
 		msg = newMessage(kind, k, id, v)
-		msg.Origin, msg.Corrupt = origin, corrupt
-	case Ended, Closed, Released:
-		msg = &Message{Kind: kind}
+		msg.Origin, msg.Corrupt, msg.vote = origin, corrupt, vote
 	default:
 		d.Fail(fmt.Errorf("no such kind of message: %v", kind))
 	}
@@ -191,31 +189,4 @@ func decodeShared(b []byte, size int) (*Message, error) {
 		return shared[b[0]].Decode(b, decode)
 	}
 	return decode(b)
-}
-
-// voted is the kind of a message in which the number of a vote, or tree, comes before a
-// proposal or a candidate: see native.
-const voted = Released + 1
-
-// encodeVoted is Encode, with the number where there is one.
-func encodeVoted(msg *Message, native bool) []byte {
-	b := Encode(msg)
-	if native && (msg.Kind == Up || msg.Kind == Decided) {
-		b = append(binary.AppendUvarint([]byte{byte(voted)}, msg.vote), b...)
-	}
-	return b
-}
-
-// decodeVoted is Decode of what encodeVoted has returned.
-func decodeVoted(b []byte, size int) (*Message, error) {
-	if len(b) == 0 || b[0] != byte(voted) {
-		return decodeShared(b, size)
-	}
-	d := errchan.NewReader(b[1:])
-	vote := d.Uvarint()
-	msg, err := Decode([]byte(d.Rest()), size)
-	if err == nil {
-		msg.vote, msg.encoded = vote, b
-	}
-	return msg, err
 }

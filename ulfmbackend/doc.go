@@ -64,8 +64,7 @@
 //
 // Memory: a rank remembers one decision of each stream, for ranks that may ask for it. One
 // is enough. A rank proposes to an agreement only when it has the decision of the one
-// before, and no root decides without the proposals of all living ranks whose program has
-// not ended.
+// before, and no root decides without the proposals of all living ranks.
 //
 // # Errors and agreements
 //
@@ -117,13 +116,10 @@
 //
 // Such a rank still passes messages on, and the client of its channel joins every round of
 // errors at once: others may hear of the round through this rank, and it may have raised an
-// error itself. It makes no proposals to the agreements that programs ask for, and counts
-// as dead there. When all programs in its subtree have ended it tells its parent, and is
-// not waited for any more. It may therefore be many agreements behind when deaths make it
-// the parent of ranks that still propose: it continues with the agreement that they propose
-// to.
+// error itself. To each agreement that programs ask for it makes an empty proposal, as soon
+// as it can, and counts as dead there. When all programs have ended, nothing more is decided.
 //
-// These n-1 messages at the end of a job, 2(n-1) messages when all ranks close a
+// The first of these proposals, 2(n-1) messages at the end of a job, as many when all ranks close a
 // communicator, and the messages of agreements that programs ask for are the only ones that
 // the channel carries without an error (P6).
 //
@@ -133,9 +129,8 @@
 // world of all processes. Communicators that are derived from the world, and goroutine
 // ranks, use the protocols above. The differences are:
 //
-//   - Notices and revokes are MPIX_Comm_revoke of a communicator that stands for them: one
-//     for each round of signals, one for corruptions, one for the program's Revoke. A revoke
-//     carries no data, so the client is told that it comes from this rank itself.
+//   - The program's Revoke is MPIX_Comm_revoke of a communicator of the library. Notices of errors
+//     flood, as above: there may be one for each round, and a communicator is revoked once.
 //   - Proposals have no fixed length, so they are messages, which go up a binomial tree of
 //     the ranks that all ranks take for living. The root sends its combination of all
 //     proposals down the tree, as a candidate. A rank that gets the candidate passes it on
@@ -146,9 +141,8 @@
 //     ranks the voter takes for living. After the vote all ranks therefore have the same
 //     tree, without the ranks that any voter took for dead, and they propose again.
 //   - All votes on a communicator are one sequence. The root opens a vote, or a death does.
-//     A rank whose program has ended makes an empty proposal to each agreement of the
-//     others, and votes. A rank that is dead for the others, although its process lives,
-//     votes for whatever they decide.
+//     A rank that is dead for the others, although its process lives, votes for whatever they
+//     decide.
 //
 // It is uniform: all living ranks that vote get the same result, by MPI's promise. All that
 // have voted for a candidate have the same one, because only the root of the tree sends

@@ -245,7 +245,10 @@ func TestLeavingExhaustively(t *testing.T) {
 		leave     []int
 	}{{2, 0, []int{0}}, {2, 0, []int{1}}, {3, 1, []int{0}}, {3, 1, []int{2}}, {3, 0, []int{0, 1}}, {4, 0, []int{0, 2}}, {4, 1, []int{2}}, {4, 1, []int{3}}} {
 		u := newUniverse(test.n, test.deaths, func(r int) program {
-			return program{calls: 2, flag: ^(1 << r), leaves: slices.Contains(test.leave, r)}
+			if slices.Contains(test.leave, r) {
+				return program{calls: 1 + r%2, flag: ^(1 << r), leaves: true} // it takes part in no agreement, or in one
+			}
+			return program{calls: 2, flag: ^(1 << r)}
 		})
 		states := explore(t, u, func(u *universe) error {
 			var first []errchan.Decision
@@ -358,7 +361,9 @@ func TestReleaseExhaustively(t *testing.T) {
 		n, deaths, calls int
 		raises           []int
 		revokes          []int
+		parent           bool // has an error
 	}{
+		{n: 2, raises: []int{0, 0}, parent: true},
 		{n: 1, raises: []int{1}},
 		{n: 2, calls: 2, raises: []int{1, 0}, revokes: []int{1}},
 		{n: 2, deaths: 1, raises: []int{1, 1}},
@@ -382,6 +387,7 @@ func TestReleaseExhaustively(t *testing.T) {
 			u := newUniverse(test.n, test.deaths, func(r int) program {
 				return program{calls: test.calls, flag: -1, raises: test.raises[r], revokes: slices.Contains(test.revokes, r), closes: true}
 			})
+			u.parent.errs = test.parent
 			ends := 0
 			states := explore(t, u, func(u *universe) error {
 				released := slices.ContainsFunc(u.programs, func(p program) bool { return p.released })

@@ -18,7 +18,7 @@ func FuzzDecode(f *testing.F) {
 		{Comm: 1 << 63, ID: errchan.Agreement{Creates: true}},
 	}
 	for _, msg := range []*Message{
-		{Kind: Notice, ID: errchan.Agreement{Seq: 7}, Corrupt: true}, {Kind: Revoke}, {Kind: Ended},
+		{Kind: Notice, ID: errchan.Agreement{Seq: 7}, Corrupt: true}, {Kind: Revoke},
 		{Kind: Up, Stream: Repairs, ID: id, Value: &v}, {Kind: Decided, ID: id, Value: &v}, {Kind: Up, Value: &v},
 		{Kind: Decided, Stream: Creations, ID: id, Value: &v, Origin: 3}, {Kind: Up, Value: &neutral},
 	} {

@@ -4,101 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
-
-// A Kind says what a Message is.
-type Kind byte
-
-const (
-	// Notice says that a round of Errors is open.
-	Notice Kind = iota + 1
-	// Revoke says that the communicator is revoked.
-	Revoke
-	// Up has the combined proposals of a subtree to an agreement.
-	Up
-	// Decided has the decision of an agreement.
-	Decided
-	// Ended says that the programs of the sender's whole subtree have ended.
-	Ended
-	// Closed says that the sender's whole subtree has closed the communicator.
-	Closed
-	// Released says that all ranks have closed the communicator.
-	Released
-)
-
-func (k Kind) String() string {
-	if k < Notice || k > Released {
-		return fmt.Sprintf("Kind(%d)", byte(k))
-	}
-	return [...]string{"notice", "revoke", "up", "decided", "ended", "closed", "released"}[k-Notice]
-}
-
-// A Message goes from one rank to another.
-type Message struct {
-	Kind    Kind
-	Stream  Stream            // of Up and Decided
-	ID      errchan.Agreement // of Notice, Up and Decided
-	Origin  int               // of Notice and Revoke: the rank that began; of Decided, not of Errors: the root that decided
-	Corrupt bool              // of Notice, and of Up, Errors: the verdict will be final
-	Value   *Value            // of Up and Decided
-	// The meaning of a Decided's Value: a Verdict in Errors, a Decision in other streams.
-	Verdict  *errchan.Verdict
-	Decision *errchan.Decision
-
-	vote    uint64 // see native
-	encoded []byte // as received, or as first sent
-}
-
-// newMessage returns a message with a value, in one allocation.
-func newMessage(kind Kind, k Stream, id errchan.Agreement, v Value) *Message {
-	m := &struct {
-		Message
-		v Value
-	}{Message{Kind: kind, Stream: k, ID: id}, v}
-	m.Value = &m.v
-	switch {
-	case kind == Up:
-	case k == Errors:
-		m.Verdict = v.verdict(id.Seq)
-	default:
-		m.Decision = v.decision().Shared()
-	}
-	return &m.Message
-}
-
-// An Output is an action of a Machine that the caller carries out: a message to send,
-// or something to tell the client.
-type Output struct {
-	To       int // of Message
-	Message  *Message
-	Noticed  *Noticed
-	Resolved *errchan.Verdict
-	Agreed   *Agreed
-	Revoked  *Told
-	Died     *Told
-	Released bool // all ranks have closed the communicator; this is the last output
-	Call     *Call
-}
-
-// Noticed has the arguments of errchan.Client's Noticed.
-type Noticed struct {
-	Round   uint64
-	By      int
-	Corrupt bool
-}
-
-// Agreed is the end of an agreement that a program proposed to.
-type Agreed struct {
-	ID       errchan.Agreement
-	Decision *errchan.Decision
-}
-
-// Told names a rank: the one that died, or the one from which a revoke was learned.
-type Told struct{ Rank int }
 
 // A Machine is the protocols at one rank. It has no I/O and no clock. The caller feeds
 // it the rank's decisions, its messages and the deaths it learns of, and carries out
@@ -113,22 +22,18 @@ type Machine struct {
 	id      uint64 // the communicator's
 	notices flood  // of the round under way
 	revokes flood
-	out     queue
+	out     errchan.Queue[Output]
 	streams [streams]stream
 
-	early     flood                       // notices of the next round, if other ranks have begun it
-	proposed  map[errchan.Agreement]Value // this rank's proposals to agreements after the current one
-	later     []received                  // messages, not of Errors, from ranks that are an epoch ahead
-	ended     set                         // children whose whole subtree has ended
-	endedSent bool
+	early    flood                       // notices of the next round, if other ranks have begun it
+	proposed map[errchan.Agreement]Value // this rank's proposals to agreements after the current one
+	later    []received                  // messages, not of Errors, from ranks that are an epoch ahead
 
-	native  *native    // nil: floods, and the mended tree
-	dormant bool       // it is not known yet whether native will be nil; nothing is sent until then
-	asleep  []received // messages received while dormant
-	fallen  bool       // this process is dead for the others
+	votes *votes // of an MPI library; nil: the protocols are our own
 
-	release   release
+	revoked   bool // the client has been told so
 	abandoned bool // the program creates no more communicators
+	released  bool // all ranks have closed the communicator
 
 	frozen bool // only errors are decided here
 	past   history
@@ -137,7 +42,7 @@ type Machine struct {
 	mine      []errchan.Report // reports raised here that no verdict has; they go into a round when this rank joins
 	condemned bool             // the client has been told that the open round's verdict will be final
 	untold    bool             // the client has not been told the last verdict: it can't join the next round
-	left      bool             // the program has ended: this rank proposes nothing
+	left      bool             // the program has ended: this rank proposes nothing more of its own
 	leaving   bool             // this rank counts as dead in the next round
 	missed    []int            // dead ranks that this rank needs, so the verdict has to be final; ascending
 	final     bool             // the verdict was a corruption
@@ -161,17 +66,15 @@ func NewMachine(rank, size int, id uint64, e transport.Epoch) *Machine {
 func (m *Machine) init(rank, size int, id uint64, e transport.Epoch) {
 	m.tree, m.id = newTree(rank, size), id
 	m.streams[Errors].begin(errchan.Agreement{})
+	m.streams[Closings].begin(errchan.Agreement{})
 	m.past.begin(e)
 	m.enter(e)
 }
 
 // Next returns the next output, and whether there is one.
 func (m *Machine) Next() (Output, bool) {
-	if o, ok := m.out.pop(); ok || m.release.done {
+	if o, ok := m.out.Pop(); ok || m.released {
 		return o, ok
-	}
-	if m.dormant || m.native != nil {
-		return Output{}, false
 	}
 	if to := m.notices.pull(&m.tree); to >= 0 {
 		return Output{To: to, Message: m.notices.notice}, true
@@ -188,10 +91,7 @@ func (m *Machine) Next() (Output, bool) {
 // Idle says that Next would return nothing. After a death it may return false although
 // Next would return nothing.
 func (m *Machine) Idle() bool {
-	if m.dormant || m.native != nil {
-		return m.out.empty()
-	}
-	return m.out.empty() && len(m.streams[Errors].late) == 0 && m.notices.done(&m.tree) && m.revokes.done(&m.tree)
+	return m.out.Empty() && len(m.streams[Errors].late) == 0 && m.notices.done(&m.tree) && m.revokes.done(&m.tree)
 }
 
 // Raise adds a report of this rank to the round, opens the round if none is open, and
@@ -214,18 +114,6 @@ func (m *Machine) Raise(data []byte, corrupt bool, settled []errchan.Settled) {
 func (m *Machine) Unwind(data []byte, settled []errchan.Settled) {
 	m.leaving = true
 	m.Raise(data, true, settled)
-}
-
-// Accuse is Raise with corrupt, where the settled agreements are unknown.
-func (m *Machine) Accuse() {
-	if m.final {
-		return
-	}
-	m.mine = append(slices.Clip(m.mine), errchan.Report{Rank: m.rank, Corrupt: true})
-	m.notice(m.rank, true)
-	if m.streams[Errors].joined {
-		m.join(nil)
-	}
 }
 
 // Lose opens a round because of the dead. Ranks that have left may be among them.
@@ -274,10 +162,23 @@ func (m *Machine) Revoke() { m.revoke(m.rank, &Message{Kind: Revoke, Origin: m.r
 
 func (m *Machine) revoke(by int, notice *Message) {
 	m.revokes.heard(&m.tree, by, false)
-	if m.revokes.isNews(false) {
+	switch {
+	case m.revoked:
+		return
+	case m.votes != nil:
+		m.out.Push(Output{Revoke: true})
+	default:
 		m.revokes.begin(notice)
-		m.callRevoke(&m.revokes, transport.Revocations)
-		m.out.push(Output{Revoked: &Told{by}})
+	}
+	m.Revoked(by)
+}
+
+// Revoked says that the communicator is revoked, as this rank has learned from a rank, or from
+// its library: then by is this rank.
+func (m *Machine) Revoked(by int) {
+	if !m.revoked {
+		m.revoked = true
+		m.out.Push(Output{Revoked: &Told{by}})
 	}
 }
 
@@ -320,7 +221,6 @@ func (m *Machine) Died(rank int) {
 		return
 	}
 	m.report(rank)
-	m.forgo()
 	if m.up != before {
 		m.reparent()
 	}
@@ -335,9 +235,6 @@ func (m *Machine) retry() {
 	for k := range streams {
 		m.try(k)
 	}
-	m.sendEnded()
-	m.tryRelease()
-	m.standIn()
 	m.concede()
 }
 
@@ -345,45 +242,39 @@ func (m *Machine) retry() {
 func (m *Machine) report(rank int) {
 	if i, found := slices.BinarySearch(m.reported, rank); !found {
 		m.reported = slices.Insert(m.reported, i, rank)
-		m.out.push(Output{Died: &Told{rank}})
+		m.out.Push(Output{Died: &Told{rank}})
+	}
+}
+
+// Close says that the program has closed the communicator: as far as this rank knows no
+// round is open, and the rank raises nothing more there, proposes nothing, and waits for
+// nothing.
+func (m *Machine) Close() {
+	if !m.released {
+		m.contribute(Closings, neutral)
 	}
 }
 
 // Leave says that the rank's program has ended. The rank still joins rounds.
 func (m *Machine) Leave() {
 	m.left = true
-	m.proposed = nil // it counts as dead from now on
+	m.proposed = nil
+	m.standIn()
+}
+
+// standIn makes an empty proposal to each agreement if the program has ended: this rank counts
+// as dead there.
+func (m *Machine) standIn() {
+	if !m.left {
+		return
+	}
 	for _, k := range []Stream{Repairs, Creations} {
-		if s := &m.streams[k]; !s.joined && s.heard.any() {
-			m.contribute(k, m.absent())
+		if !m.streams[k].joined {
+			v := neutral
+			v.Dead = []int{m.rank}
+			m.contribute(k, v)
 		}
 	}
-	m.retry()
-}
-
-// sendEnded tells the parent not to wait for this rank's subtree.
-func (m *Machine) sendEnded() {
-	if m.left && m.native == nil && !m.dormant && !m.endedSent && m.up >= 0 && m.covers(&m.ended, &set{}) {
-		m.endedSent = true
-		m.send(m.up, &Message{Kind: Ended})
-	}
-}
-
-// endedRanks returns the ranks of all ended subtrees.
-func (m *Machine) endedRanks() (ranks []int) {
-	if !m.ended.any() {
-		return nil
-	}
-	m.eachChild(func(c int) bool {
-		if m.ended.has(&m.tree, c) {
-			for r := c; r < min(c+c&-c, m.size); r++ {
-				ranks = append(ranks, r)
-			}
-		}
-		return true
-	})
-	slices.Sort(ranks)
-	return ranks
 }
 
 // Step takes a message. It returns an error for a message that no rank sends.
@@ -392,21 +283,10 @@ func (m *Machine) Step(from int, msg *Message) error {
 		return fmt.Errorf("%v from rank %d, expected one of %d others", msg.Kind, from, m.size-1)
 	}
 	switch round := m.streams[Errors].id.Seq; {
-	case m.dormant:
-		m.asleep = append(m.asleep, received{from, msg})
-	case m.native != nil && (msg.Kind == Up || msg.Kind == Decided):
-		m.stepNative(from, msg)
+	case m.isVoted(msg.Stream) && (msg.Kind == Up || msg.Kind == Decided):
+		m.takeVoted(from, msg)
 	case msg.Kind == Revoke:
 		m.revoke(from, msg)
-	case msg.Kind == Ended:
-		m.ended.add(&m.tree, from)
-		m.retry()
-	case msg.Kind == Closed:
-		m.release.below.add(&m.tree, from)
-		m.tryRelease()
-	case msg.Kind == Released:
-		m.release.all = true
-		m.tryRelease()
 	case msg.Kind == Notice && msg.ID.Seq == round:
 		m.noticed(from, msg)
 	case msg.Kind == Notice && msg.ID.Seq == round+1:
@@ -455,7 +335,6 @@ func (m *Machine) noticed(from int, msg *Message) {
 		return
 	}
 	m.notices.begin(msg)
-	m.callRevoke(&m.notices, transport.Signals)
 	m.tell(from, msg.Corrupt || m.condemns())
 }
 
@@ -466,7 +345,7 @@ func (m *Machine) tell(from int, corrupt bool) {
 		return
 	}
 	m.condemned = corrupt
-	m.out.push(Output{Noticed: &Noticed{m.streams[Errors].id.Seq, from, corrupt}})
+	m.out.Push(Output{Noticed: &errchan.Noticed{Round: m.streams[Errors].id.Seq, By: from, Corrupt: corrupt}})
 }
 
 // condemns says that the verdict of the round under way will be final, because it needs
@@ -496,87 +375,15 @@ func (m *Machine) resolved(v *errchan.Verdict) {
 		}
 	}
 	m.untold, m.condemned = true, false
-	m.out.push(Output{Resolved: v})
+	m.out.Push(Output{Resolved: v})
 	early := m.early
 	m.notices, m.early = flood{told: early.told, fatal: early.fatal}, flood{}
-	condemned := m.native != nil && m.native.noticed[transport.Corruptions]
-	m.final = v.Corrupt
-	m.renew()
-	switch {
+	switch m.final = v.Corrupt; {
 	case m.final:
 		m.mine = nil
-	case len(m.mine) > 0 || len(m.missed) > 0 || early.open || condemned:
-		m.notice(m.rank, anyCorrupt(m.mine) || len(m.missed) > 0 || early.corrupt() || condemned)
+	case len(m.mine) > 0 || len(m.missed) > 0 || early.open:
+		m.notice(m.rank, errchan.AnyCorrupt(m.mine) || len(m.missed) > 0 || early.corrupt())
 	}
 }
 
-func (m *Machine) send(to int, msg *Message) { m.out.push(Output{To: to, Message: msg}) }
-
-// Waiting says what the open round and the agreements wait for. It is empty if there is
-// neither.
-func (m *Machine) Waiting() string {
-	var all []string
-	if s := &m.streams[Errors]; m.notices.open {
-		all = append(all, fmt.Sprintf("error round %d waits for %s", s.id.Seq, m.missing(Errors)))
-	}
-	for _, k := range []Stream{Repairs, Creations} {
-		if s := &m.streams[k]; s.joined && !(k == Creations && m.abandoned) {
-			all = append(all, fmt.Sprintf("%v waits for %s", s.value.Calls, m.missing(k)))
-		}
-	}
-	if len(m.proposed) > 0 {
-		all = append(all, "a later agreement waits for one that this rank has reserved")
-	}
-	return strings.Join(all, "; ")
-}
-
-func (m *Machine) missing(k Stream) string {
-	var names []string
-	s, absent := &m.streams[k], m.absentFrom(k)
-	if !s.joined {
-		names = append(names, "this rank to join")
-	}
-	m.eachChild(func(c int) bool {
-		if s.heard.has(&m.tree, c) || absent.has(&m.tree, c) {
-			return true
-		}
-		if last := min(c+c&-c, m.size) - 1; last > c {
-			names = append(names, fmt.Sprintf("one of ranks %d to %d", c, last))
-		} else {
-			names = append(names, fmt.Sprintf("rank %d", c))
-		}
-		return true
-	})
-	if s.sent {
-		names = append(names, "the decision")
-	}
-	return strings.Join(names, ", ")
-}
-
-func (s *set) any() bool { return s.bits != 0 || len(s.more) > 0 }
-
-// queue is a list of outputs.
-type queue struct {
-	first int
-	items []Output
-}
-
-func (q *queue) empty() bool { return q.first == len(q.items) }
-
-func (q *queue) push(o Output) {
-	if q.items == nil {
-		q.items = make([]Output, 0, 4) // as many as an agreement takes
-	}
-	q.items = append(q.items, o)
-}
-
-func (q *queue) pop() (Output, bool) {
-	if q.empty() {
-		q.first, q.items = 0, q.items[:0]
-		return Output{}, false
-	}
-	o := q.items[q.first]
-	q.items[q.first] = Output{}
-	q.first++
-	return o, true
-}
+func (m *Machine) send(to int, msg *Message) { m.out.Push(Output{To: to, Message: msg}) }

@@ -1,25 +1,17 @@
 package ulfmbackend
 
-import (
-	"slices"
+import "slices"
 
-	"github.com/mpicx/go-mpicx/internal/binomial"
-	"github.com/mpicx/go-mpicx/internal/transport"
-)
-
-// native replaces a Machine's floods and mended tree if an MPI library revokes and agrees:
-// see "Native" in the package's comment.
-type native struct {
-	living  []int                  // the members of the tree, ascending; the same at all ranks
-	trees   uint64                 // how many trees there were before this one
-	votes   uint64                 // how many votes have ended
-	voting  bool                   // this rank has voted, and the vote has not ended
-	ballot  *Message               // the candidate of that vote
-	held    []received             // messages of later votes, trees, epochs or agreements
-	noticed [transport.Topics]bool // topics of notices that came from the library or were given to it
-	// renewals is how many rounds have ended without a renewal of the communicator of
-	// Signals so far. Each round needs one renewal, one after the other.
-	renewals int
+// votes replaces the decisions of a Machine's roots by votes of an MPI library: see "Native" in
+// the package's comment.
+type votes struct {
+	tree   tree       // that proposals and candidates take; the same at all ranks between two votes
+	trees  uint64     // how many trees there were before this one
+	ended  uint64     // how many votes have ended
+	voting bool       // this rank has voted, and the vote has not ended
+	ballot *Message   // the candidate of that vote
+	held   []received // messages of later votes, trees, epochs or agreements
+	fallen bool       // this process is dead for the others, or for a vote: it votes for whatever they decide
 }
 
 // The first word of a vote has these bits; all others say which ranks are alive.
@@ -28,160 +20,75 @@ const (
 	firstLiving = iota
 )
 
-// Native starts a dormant machine whose library is ready.
-func (m *Machine) Native() {
-	n := new(native)
-	for r := range m.size {
-		n.living = append(n.living, r)
+// Native makes the machine's library revoke and agree. It is called before anything else.
+func (m *Machine) Native() { m.votes = &votes{tree: newTree(m.rank, m.size)} }
+
+// isVoted says whether the library decides a stream's agreements.
+func (m *Machine) isVoted(k Stream) bool { return m.votes != nil && k != Closings }
+
+// treeOf returns the tree that a stream's proposals take.
+func (m *Machine) treeOf(k Stream) *tree {
+	if m.isVoted(k) {
+		return &m.votes.tree
 	}
-	m.native, m.dormant = n, false
-	m.callRevoke(&m.notices, transport.Signals)
-	m.callRevoke(&m.revokes, transport.Revocations)
-	asleep := m.asleep
-	m.asleep = nil
-	for _, r := range asleep {
-		if m.Step(r.from, r.msg) != nil {
-			m.Accuse()
-		}
-	}
-	if len(m.dead) > 0 || m.fallen {
-		m.forgo()
-	}
-	m.retry()
+	return &m.tree
 }
 
-// callRevoke makes the library tell all ranks what a flood would.
-func (m *Machine) callRevoke(f *flood, topic transport.Topic) {
-	if m.native == nil || !f.open {
-		return
-	}
-	if topic == transport.Signals && (f.notice.Corrupt || m.native.renewals > 0 && len(m.dead) > 0) {
-		topic = transport.Corruptions
-	}
-	if seen := &m.native.noticed[topic]; !*seen && !(topic == transport.Signals && m.native.renewals > 0) {
-		*seen = true
-		m.out.push(Output{Call: &Call{Revoke: topic}})
-	}
-}
-
-// Heard says that the library has brought a notice.
-func (m *Machine) Heard(topic transport.Topic) {
-	n := m.native
-	if topic == transport.Signals && n.renewals > 0 { // it is of the round before
-		return
-	}
-	n.noticed[topic] = true
-	if topic == transport.Revocations {
-		m.revoke(m.rank, &Message{Kind: Revoke, Origin: m.rank})
-	} else {
-		m.notice(m.rank, topic == transport.Corruptions)
-	}
-}
-
-// Renewed says that notices of signals can be given again.
-func (m *Machine) Renewed() {
-	if m.native.renewals--; m.native.renewals > 0 {
-		m.callRenew()
-	}
-	m.callRevoke(&m.notices, transport.Signals)
-}
-
-// callRenew renews the communicator of Signals, unless a rank has died: all ranks have to
-// take part.
-func (m *Machine) callRenew() {
-	if len(m.dead) == 0 {
-		m.out.push(Output{Call: &Call{Renew: true}})
-	}
-}
-
-// Fall says that this process is dead for the others. It votes for whatever they decide.
+// Fall says that this process is dead for the others.
 func (m *Machine) Fall() {
-	m.fallen = true
-	m.forgo()
-	m.concede()
-}
-
-// place returns this rank's place in the tree, or -1.
-func (m *Machine) place() int {
-	i, found := slices.BinarySearch(m.native.living, m.rank)
-	if !found {
-		return -1
-	}
-	return i
-}
-
-// above returns the parent in the tree; -1: there is none.
-func (m *Machine) above() int {
-	if i := m.place(); i > 0 {
-		return m.native.living[binomial.Parent(i)]
-	}
-	return -1
-}
-
-// eachBelow calls visit for the children in the tree.
-func (m *Machine) eachBelow(visit func(int)) {
-	n := m.native
-	i := m.place()
-	for k := binomial.Children(i, len(n.living)) - 1; k >= 0; k-- {
-		visit(n.living[binomial.Child(i, k)])
+	if m.votes != nil {
+		m.votes.fallen = true
+		m.concede()
 	}
 }
 
 // propose sends a complete value to the parent; the root sends it to all ranks, as a
 // candidate on which the library agrees.
 func (m *Machine) propose(k Stream) {
-	s, n := &m.streams[k], m.native
-	if !s.joined || s.sent || m.fallen || m.place() < 0 {
-		return
+	s, v := &m.streams[k], m.votes
+	switch {
+	case v.fallen || v.tree.up < 0 && (v.voting || m.isForNobody(k)):
+	case v.tree.up >= 0:
+		s.sent = true
+		up := newMessage(Up, k, s.id, s.value) // it is no notice: the parent may hold it
+		up.vote = v.trees
+		m.send(v.tree.up, up)
+	default:
+		s.sent = true
+		candidate := m.newDecision(k)
+		candidate.vote = v.ended
+		m.voteFor(candidate)
 	}
-	complete := true
-	m.eachBelow(func(c int) { complete = complete && slices.Contains(s.heard.more, c) })
-	up := m.above()
-	nobody := k != Errors && s.value.Calls == 0 // all have left
-	if !complete || up < 0 && (m.frozen && k != Errors || n.voting || nobody) {
-		return
-	}
-	m.addDead(k)
-	s.sent = true
-	if up >= 0 {
-		msg := m.newUp(k, s.value)
-		msg.vote = n.trees
-		m.send(up, msg)
-		return
-	}
-	candidate := newMessage(Decided, k, s.id, s.value)
-	candidate.Origin, candidate.vote = m.rank, n.votes
-	m.voteFor(candidate)
 }
 
-// stepNative takes a proposal or a candidate. It holds those of later votes, trees, epochs or
+// takeVoted takes a proposal or a candidate. It holds those of later votes, trees, epochs or
 // agreements.
-func (m *Machine) stepNative(from int, msg *Message) {
-	n, s := m.native, &m.streams[msg.Stream]
+func (m *Machine) takeVoted(from int, msg *Message) {
+	v, s := m.votes, &m.streams[msg.Stream]
 	ahead := msg.Stream == Errors && msg.ID.Seq > s.id.Seq ||
 		msg.Stream != Errors && !msg.ID.Epoch.Stale(s.id.Epoch) && (msg.ID.Epoch != s.id.Epoch || msg.ID.Seq > s.id.Seq)
 	switch {
-	case msg.Kind == Decided && msg.vote > n.votes:
-		n.held = append(n.held, received{from, msg})
-	case msg.Kind == Decided && msg.vote == n.votes && !n.voting:
+	case msg.Kind == Decided && msg.vote > v.ended:
+		v.held = append(v.held, received{from, msg})
+	case msg.Kind == Decided && msg.vote == v.ended && !v.voting:
 		m.voteFor(msg)
 	case msg.Kind == Decided: // this rank has voted without it
-	case msg.vote > n.trees || ahead:
-		n.held = append(n.held, received{from, msg})
-	case msg.vote == n.trees && msg.ID == s.id:
-		s.heard.more = append(s.heard.more, from)
+	case msg.vote > v.trees || ahead:
+		v.held = append(v.held, received{from, msg})
+	case msg.vote == v.trees && msg.ID == s.id:
+		s.heard.add(&v.tree, from)
 		m.add(s, *msg.Value)
-		if msg.Stream == Errors {
-			m.notice(from, msg.Corrupt)
-		}
-		m.propose(msg.Stream)
+		m.try(msg.Stream)
 	}
 }
 
 // voteFor passes a candidate on, and votes for it if this rank can take it.
 func (m *Machine) voteFor(candidate *Message) {
-	m.eachBelow(func(c int) { m.send(c, candidate) })
-	m.native.ballot = candidate
+	m.votes.tree.eachChild(func(c int) bool {
+		m.send(c, candidate)
+		return true
+	})
+	m.votes.ballot = candidate
 	m.vote(m.canTake(candidate))
 }
 
@@ -192,14 +99,14 @@ func (m *Machine) canTake(candidate *Message) bool {
 		return false
 	}
 	s := &m.streams[candidate.Stream]
-	return s.joined && s.id == candidate.ID && (candidate.Stream == Errors || !m.frozen)
+	return s.joined && s.id == candidate.ID && !(m.frozen && candidate.Stream.isCalled())
 }
 
 // vote begins an agreement of the library on whether the candidate is taken and which ranks
 // are alive.
 func (m *Machine) vote(accepts bool) {
-	n := m.native
-	n.voting = true
+	v := m.votes
+	v.voting = true
 	words := make([]uint32, (m.size+firstLiving+31)/32)
 	for i := range words {
 		words[i] = ^uint32(0)
@@ -207,34 +114,36 @@ func (m *Machine) vote(accepts bool) {
 	if !accepts {
 		words[0] &^= accepted
 	}
-	if !m.fallen {
+	if !v.fallen {
 		for _, r := range m.dead {
 			words[(r+firstLiving)/32] &^= 1 << ((r + firstLiving) % 32)
 		}
 	}
-	m.out.push(Output{Call: &Call{Agree: words}})
+	m.out.Push(Output{Vote: words})
 }
 
 // Voted takes the result of a vote.
 func (m *Machine) Voted(words []uint32) {
-	n := m.native
-	candidate := n.ballot
-	n.voting, n.ballot = false, nil
-	n.votes++
-	before := len(n.living)
-	n.living = slices.DeleteFunc(n.living, func(r int) bool {
-		return words[(r+firstLiving)/32]&(1<<((r+firstLiving)%32)) == 0
-	})
-	for k := range m.streams {
-		if s := &m.streams[k]; len(n.living) < before {
-			s.heard, s.sent = set{}, false
+	v := m.votes
+	candidate := v.ballot
+	v.voting, v.ballot = false, nil
+	v.ended++
+	lives := func(r int) bool { return words[(r+firstLiving)/32]&(1<<((r+firstLiving)%32)) != 0 }
+	v.fallen = v.fallen || !lives(m.rank)
+	changed := false
+	for r := range m.size {
+		changed = !lives(r) && v.tree.markDead(r) || changed
+	}
+	if changed {
+		v.trees++
+		for k := range streams {
+			if m.isVoted(k) {
+				m.streams[k].heard, m.streams[k].sent = set{}, false
+			}
 		}
 	}
-	if len(n.living) < before {
-		n.trees++
-	}
 	if words[0]&accepted != 0 && m.canTake(candidate) {
-		m.begin(candidate)
+		m.streams[candidate.Stream].end(candidate)
 		m.decided(candidate)
 	}
 	m.again()
@@ -243,10 +152,13 @@ func (m *Machine) Voted(words []uint32) {
 
 // again takes the held messages.
 func (m *Machine) again() {
-	held := m.native.held
-	m.native.held = nil
+	if m.votes == nil {
+		return
+	}
+	held := m.votes.held
+	m.votes.held = nil
 	for _, r := range held {
-		m.stepNative(r.from, r.msg)
+		m.takeVoted(r.from, r.msg)
 	}
 }
 
@@ -254,52 +166,13 @@ func (m *Machine) again() {
 // dead, because the candidate may never come. If this process itself is dead for the others,
 // concede always votes.
 func (m *Machine) concede() {
-	n := m.native
-	if n == nil || n.voting {
+	v := m.votes
+	if v == nil || v.voting {
 		return
 	}
-	waits := slices.ContainsFunc(m.streams[:], func(s stream) bool { return s.joined })
-	if m.fallen || waits && slices.ContainsFunc(n.living, m.isDead) {
-		m.vote(m.fallen)
-	}
-}
-
-// standIn makes an empty proposal to each agreement if this rank has left.
-func (m *Machine) standIn() {
-	if m.native == nil || !m.left {
-		return
-	}
-	for _, k := range []Stream{Repairs, Creations} {
-		if !m.streams[k].joined {
-			m.contribute(k, m.absent())
-		}
-	}
-}
-
-// begin ends the agreement that was decided, and begins the next.
-func (m *Machine) begin(decision *Message) {
-	s := &m.streams[decision.Stream]
-	s.last = decision
-	next := decision.ID
-	next.Seq++
-	s.begin(next)
-}
-
-// renew renews the communicator of Signals for the next round, unless the verdict was final.
-func (m *Machine) renew() {
-	if n := m.native; n != nil && !m.final {
-		n.noticed[transport.Signals] = false
-		if n.renewals++; n.renewals == 1 {
-			m.callRenew()
-		}
-	}
-}
-
-// forgo gives up renewals after a death: the next verdict will be final, and a corruption
-// has a notice of its own.
-func (m *Machine) forgo() {
-	if m.native != nil {
-		m.out.push(Output{Call: &Call{Forgo: true}})
-		m.callRevoke(&m.notices, transport.Signals)
+	isNews := func(r int) bool { return !v.tree.isDead(r) }
+	waits := slices.ContainsFunc(m.streams[:Closings], func(s stream) bool { return s.joined })
+	if v.fallen || waits && slices.ContainsFunc(m.dead, isNews) {
+		m.vote(v.fallen)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/internal/buildtags"
-	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
 // A library is an MPI with ULFM as a universe has it: all gets to all who live, sooner or later.
@@ -18,51 +17,27 @@ type library struct {
 	votes   [][][]uint32 // by number and rank
 	results [][]uint32   // once a rank has one
 	told    []int        // votes, by rank
-	revoked [transport.Topics]map[int]bool
-	heard   [transport.Topics]map[[2]int]bool // which, and rank
-	renewed []int                             // how often, by rank
-	renews  []bool
+	revoked bool
 }
 
 // withLibrary has the machines of u begin with one.
 func (u *universe) withLibrary() {
-	n := len(u.machines)
-	u.library = &library{told: make([]int, n), renewed: make([]int, n), renews: make([]bool, n)}
-	for topic := range u.library.revoked {
-		u.library.revoked[topic], u.library.heard[topic] = make(map[int]bool), make(map[[2]int]bool)
-	}
-	for r := range u.machines {
-		u.feed(r, (*Machine).Native)
+	u.library = &library{told: make([]int, len(u.machines))}
+	for _, m := range u.machines {
+		m.Native()
 	}
 }
 
-// which of the communicators of a topic rank r has.
-func (l *library) which(r int, topic transport.Topic) int {
-	if topic == transport.Signals {
-		return l.renewed[r]
+func (l *library) vote(r int, words []uint32) {
+	k := l.told[r]
+	if k == len(l.votes) {
+		l.votes = append(l.votes, make([][]uint32, len(l.told)))
+		l.results = append(l.results, nil)
 	}
-	return 0
-}
-
-func (l *library) do(r int, c *Call) {
-	switch {
-	case c.Agree != nil:
-		k := l.told[r]
-		if k == len(l.votes) {
-			l.votes = append(l.votes, make([][]uint32, len(l.told)))
-			l.results = append(l.results, nil)
-		}
-		if l.votes[k][r] != nil {
-			panic(fmt.Sprintf("rank %d votes twice in %d", r, k))
-		}
-		l.votes[k][r] = c.Agree
-	case c.Renew:
-		l.renews[r] = true
-	case c.Forgo:
-		l.renews[r] = false
-	default:
-		l.revoked[c.Revoke][l.which(r, c.Revoke)] = true
+	if l.votes[k][r] != nil {
+		panic(fmt.Sprintf("rank %d votes twice in %d", r, k))
 	}
+	l.votes[k][r] = words
 }
 
 // result is what a vote comes to: all that was brought, by the dead as well.
@@ -89,40 +64,32 @@ func (u *universe) libraryEvents(visit func(string, func(*universe))) {
 	if l == nil {
 		return
 	}
-	all := func(have func(r int) bool) bool {
-		for r := range u.machines {
-			if u.alive(r) && !have(r) {
-				return false
-			}
-		}
-		return true
-	}
-	for r := range u.machines {
+	for r, m := range u.machines {
 		if !u.alive(r) {
 			continue
 		}
-		if k := l.told[r]; k < len(l.votes) && l.votes[k][r] != nil && all(func(r int) bool { return l.votes[k][r] != nil }) {
+		if k := l.told[r]; k < len(l.votes) && l.votes[k][r] != nil && l.isOver(u, k) {
 			visit(fmt.Sprintf("%d is told of vote %d", r, k), func(u *universe) {
 				l.told[r]++
 				u.feed(r, func(m *Machine) { m.Voted(slices.Clone(l.result(k))) })
 			})
 		}
-		for topic := range transport.Topics {
-			if i := l.which(r, topic); l.revoked[topic][i] && !l.heard[topic][[2]int{i, r}] {
-				visit(fmt.Sprintf("%d hears of %d", r, topic), func(u *universe) {
-					l.heard[topic][[2]int{i, r}] = true
-					u.feed(r, func(m *Machine) { m.Heard(topic) })
-				})
-			}
-		}
-		if i := l.renewed[r]; l.renews[r] && all(func(r int) bool { return l.renews[r] && l.renewed[r] == i || l.renewed[r] > i }) {
-			visit(fmt.Sprintf("%d has notices of signals again", r), func(u *universe) {
-				l.renews[r] = false
-				l.renewed[r]++
-				u.feed(r, (*Machine).Renewed)
+		if l.revoked && !m.revoked {
+			visit(fmt.Sprintf("%d hears of the revoke", r), func(u *universe) {
+				u.feed(r, func(m *Machine) { m.Revoked(r) })
 			})
 		}
 	}
+}
+
+// isOver says whether all living ranks have voted.
+func (l *library) isOver(u *universe, k int) bool {
+	for r := range u.machines {
+		if u.alive(r) && l.votes[k][r] == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // H4, H5, P1, P2, P8, C2: what the sampled universes show of our own protocols holds over
@@ -152,25 +119,4 @@ func TestNativeSampled(t *testing.T) {
 
 func TestNativeCorruptionsSampled(t *testing.T) {
 	sampleCorruptions(t, 6000, 10, (*universe).withLibrary)
-}
-
-// Ranks that leave take part in what the others agree on, and count as dead there.
-func TestNativeLeaving(t *testing.T) {
-	for seed := range uint64(2000) {
-		rng := rand.New(rand.NewPCG(seed, 11))
-		n, leaver := 2+rng.IntN(5), rng.IntN(3)
-		u := newUniverse(n, rng.IntN(n), func(r int) program {
-			return program{calls: 2, flag: ^(1 << r), leaves: r == leaver}
-		})
-		u.withLibrary()
-		path := sample(rng, u)
-		for _, r := range u.survivors() {
-			if p := u.programs[r]; !p.left {
-				require.Len(t, p.agreed, 2, "seed %d, rank %d of %d:\n%s", seed, r, n, strings.Join(path, "\n"))
-				if u.alive(leaver) && leaver < n {
-					require.Contains(t, p.agreed[1].Dead, leaver)
-				}
-			}
-		}
-	}
 }

@@ -11,16 +11,16 @@ func (ch *Channel) Purpose(payload []byte) string {
 	switch {
 	case err != nil:
 		return ""
-	case msg.Kind == Ended:
-		return "end"
-	case msg.Kind == Closed, msg.Kind == Released:
+	case msg.Stream == Closings:
 		return "close"
 	case msg.Value == nil:
 		return "revoke"
 	case msg.Stream == Errors:
 		return "resolve"
-	case msg.Value.Calls == 0: // of a parked spare
-		return "replace"
+	case msg.Value.Calls != 0:
+		return strings.ToLower(msg.Value.Calls.String())
+	case len(msg.Value.Dead) > 0:
+		return "end"
 	}
-	return strings.ToLower(msg.Value.Calls.String())
+	return "replace" // of a parked spare
 }

@@ -151,3 +151,31 @@ func TestAllOrNoneSampled(t *testing.T) {
 		require.NoError(t, u.isSettled(), "seed %d:\n%s", seed, strings.Join(path, "\n"))
 	}
 }
+
+// Ranks that leave hold nobody up, and count as dead in what the others agree on, after an error
+// too; our own protocols and a library take turns.
+func TestLeavingSampled(t *testing.T) {
+	samples := 3000
+	if testing.Short() || buildtags.Race {
+		samples = 600
+	}
+	for seed := range uint64(samples) {
+		rng := rand.New(rand.NewPCG(seed, 11))
+		n, leaver := 2+rng.IntN(5), rng.IntN(3)
+		u := newUniverse(n, rng.IntN(n), func(r int) program {
+			return program{calls: 2, flag: ^(1 << r), leaves: r == leaver, raises: rng.IntN(n) / (n - 1)}
+		})
+		if seed%2 == 1 {
+			u.withLibrary()
+		}
+		path := sample(rng, u)
+		for _, r := range u.survivors() {
+			if p := u.programs[r]; !p.left {
+				require.Len(t, p.agreed, 2, "seed %d, rank %d of %d:\n%s", seed, r, n, strings.Join(path, "\n"))
+				if leaver < n && u.alive(leaver) {
+					require.Contains(t, p.agreed[1].Dead, leaver)
+				}
+			}
+		}
+	}
+}

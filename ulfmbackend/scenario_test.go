@@ -291,6 +291,8 @@ func messageText(msg *Message) string {
 		return fmt.Sprintf("notice %d%s", msg.ID.Seq, corruptText(msg.Corrupt))
 	case v == nil:
 		return msg.Kind.String()
+	case msg.Stream == Closings:
+		return fmt.Sprintf("%v closing%s", msg.Kind, deadText(v.Dead))
 	case msg.Stream == Errors:
 		return fmt.Sprintf("%v round %d:%s%s%s", msg.Kind, msg.ID.Seq, reportsText(v.Reports), deadText(v.Dead), settledText(v.Settled))
 	}

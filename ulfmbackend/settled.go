@@ -180,10 +180,8 @@ func (m *Machine) Advance(generation int, e transport.Epoch, frozen, lost bool) 
 	for _, r := range later {
 		m.call(r.from, r.msg)
 	}
-	if m.native != nil {
-		m.again()
-		m.standIn()
-	}
+	m.again()
+	m.standIn()
 }
 
 // contributed returns the agreements under way to which the program has proposed.

@@ -118,14 +118,14 @@ func (s *set) has(t *tree, rank int) bool {
 	return slices.Contains(s.more, rank)
 }
 
-// covers says whether each child is in one of the sets.
-func (t *tree) covers(a, b *set) bool {
+// covers says whether each child is in the set.
+func (t *tree) covers(s *set) bool {
 	if len(t.dead) == 0 {
-		return a.bits|b.bits == 1<<t.arity-1
+		return s.bits == 1<<t.arity-1
 	}
 	all := true
 	t.eachChild(func(c int) bool {
-		all = a.has(t, c) || b.has(t, c)
+		all = s.has(t, c)
 		return all
 	})
 	return all

@@ -94,7 +94,7 @@ func (m *Machine) clone() *Machine {
 	c := *m
 	c.mine, c.reported, c.later = slices.Clone(m.mine), slices.Clone(m.reported), slices.Clone(m.later)
 	c.proposed, c.past.epochs = maps.Clone(m.proposed), slices.Clone(m.past.epochs)
-	c.out = queue{}
+	c.out = errchan.Queue[Output]{}
 	return &c
 }
 
@@ -141,12 +141,10 @@ func (u *universe) key() [sha256.Size]byte {
 			number(len(m.later))
 			list(m.dead)
 			list(m.missed)
-			list(sorted(m.release.below.more))
-			number(int(m.release.below.bits))
-			flags(m.release.closed, m.release.sent, m.release.all, m.release.done)
-			flags(m.notices.open, m.notices.corrupt(), m.early.open, m.early.corrupt(), m.revokes.open, m.left, m.final, m.endedSent)
+			flags(m.released)
+			flags(m.notices.open, m.notices.corrupt(), m.early.open, m.early.corrupt(), m.revokes.open, m.left, m.final)
 			number(int(m.notices.fatal), int(m.early.told), int(m.early.fatal))
-			number(int(m.ended.bits), len(m.mine))
+			number(len(m.mine))
 		}
 		p := u.programs[r]
 		number(p.again)
@@ -219,7 +217,7 @@ func (u *universe) feed(r int, f func(*Machine)) {
 		p := &u.programs[r]
 		switch {
 		case o.Message != nil:
-			msg, err := decodeVoted(encodeVoted(o.Message, u.library != nil), m.size)
+			msg, err := decodeShared(Encode(o.Message), m.size)
 			if err != nil {
 				panic(err)
 			}
@@ -257,8 +255,10 @@ func (u *universe) feed(r int, f func(*Machine)) {
 		case o.Died != nil:
 			u.tell("%d: %d has died\n", r, o.Died.Rank)
 			p.died = append(p.died, o.Died.Rank)
-		case o.Call != nil:
-			u.library.do(r, o.Call)
+		case o.Revoke:
+			u.library.revoked = true
+		case o.Vote != nil:
+			u.library.vote(r, o.Vote)
 		case o.Released:
 			u.tell("%d: released\n", r)
 			p.released = true
@@ -310,11 +310,7 @@ func (u *universe) propose(r int, k Stream) {
 	u.feed(r, func(m *Machine) {
 		id := m.streams[k].id
 		p.proposed = append(p.proposed, id)
-		v := Value{Flag: p.flag}
-		if u.library != nil {
-			v.Calls = errchan.Agree
-		}
-		m.Propose(id, v)
+		m.Propose(id, Value{Flag: p.flag})
 	})
 }
 

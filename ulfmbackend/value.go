@@ -101,11 +101,7 @@ func (v *Value) verdict(round uint64) *errchan.Verdict {
 			reports[i].Index = 0
 		}
 	}
-	return &errchan.Verdict{Round: round, Corrupt: len(v.Dead) > 0 || anyCorrupt(reports), Reports: reports, Dead: v.Dead, Settled: v.Settled}
-}
-
-func anyCorrupt(reports []errchan.Report) bool {
-	return slices.ContainsFunc(reports, func(r errchan.Report) bool { return r.Corrupt })
+	return &errchan.Verdict{Round: round, Corrupt: len(v.Dead) > 0 || errchan.AnyCorrupt(reports), Reports: reports, Dead: v.Dead, Settled: v.Settled}
 }
 
 // decision returns the decision that v means in the streams other than Errors.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/mpicx/go-mpicx/internal/binomial"
+	"github.com/mpicx/go-mpicx/internal/errchan"
 )
 
 // A Why is the reason of a question. If several ranks ask for the same reason, other than ByProgram, one of
@@ -48,7 +49,7 @@ type Machine struct {
 	number     uint64          // of this rank's last question
 	dead       map[int]bool    // nil: none
 	surveys    map[int]*survey // those under way, by origin; one of each
-	out        []Output
+	out        errchan.Queue[Output]
 }
 
 // A survey is a rank's part in a question: it gathers the answers of the subtree below it.
@@ -208,14 +209,7 @@ func first(a, b int) int {
 	return a
 }
 
-func (m *Machine) send(to int, msg Message) { m.out = append(m.out, Output{to, &msg}) }
+func (m *Machine) send(to int, msg Message) { m.out.Push(Output{to, &msg}) }
 
 // Next returns the next output, and whether there is one.
-func (m *Machine) Next() (o Output, ok bool) {
-	if len(m.out) == 0 {
-		return Output{}, false
-	}
-	o = m.out[0]
-	m.out = slices.Delete(m.out, 0, 1)
-	return o, true
-}
+func (m *Machine) Next() (Output, bool) { return m.out.Pop() }

@@ -144,7 +144,7 @@ func (s *Side) do(feed func(*talk)) {
 		close(t.changed)
 		t.changed = nil
 	}
-	poke := len(t.machine.out) > 0
+	poke := !t.machine.out.Empty()
 	t.mu.Unlock()
 	if poke {
 		s.Poke()

@@ -1,6 +1,10 @@
 package errchan
 
-import "sync"
+import (
+	"fmt"
+	"slices"
+	"sync"
+)
 
 // A Channel is one rank's side of the error channel of a communicator. Its methods
 // may be called concurrently. They never block.
@@ -38,6 +42,13 @@ type Client interface {
 	Resolved(*Verdict)
 }
 
+// Noticed has the arguments of a Client's Noticed.
+type Noticed struct {
+	Round   uint64
+	By      int
+	Corrupt bool
+}
+
 // A Report is one error that a rank raised.
 type Report struct {
 	Rank    int
@@ -46,6 +57,19 @@ type Report struct {
 	// Index numbers the reports of a rank in a round from 0, for backends that need it. In a
 	// Verdict it is 0.
 	Index int
+}
+
+// AnyCorrupt says whether a rank unwound.
+func AnyCorrupt(reports []Report) bool {
+	return slices.ContainsFunc(reports, func(r Report) bool { return r.Corrupt })
+}
+
+// OneOf names the ranks from first to last, for one of which a round waits.
+func OneOf(first, last int) string {
+	if first == last {
+		return fmt.Sprintf("rank %d", first)
+	}
+	return fmt.Sprintf("one of ranks %d to %d", first, last)
 }
 
 // A Verdict is the result of a round, equal at all ranks. The ranks of one process may

@@ -17,9 +17,7 @@ func AppendReports(b []byte, reports []Report) []byte {
 	b = binary.AppendUvarint(b, uint64(len(reports)))
 	for _, r := range reports {
 		b = binary.AppendUvarint(b, uint64(r.Rank))
-		b = AppendTruth(b, r.Corrupt)
-		b = binary.AppendUvarint(b, uint64(len(r.Data)))
-		b = append(b, r.Data...)
+		b = AppendBytes(AppendTruth(b, r.Corrupt), r.Data)
 	}
 	return b
 }
@@ -123,8 +121,8 @@ func (d *Reader) Text() string { return string(d.Bytes()) }
 // Bytes reads a length and as many bytes. The result is a part of the input; nil if the
 // length is 0.
 func (d *Reader) Bytes() []byte {
-	n := d.Below(len(d.b)+1, "length")
-	if d.err == nil && n > len(d.b) {
+	n := d.Uvarint()
+	if d.err == nil && n > uint64(len(d.b)) {
 		d.Fail(errors.New("it ends early"))
 	}
 	if d.err != nil || n == 0 {
@@ -156,15 +154,13 @@ func (d *Reader) Reports(size int) []Report {
 	}
 	reports := make([]Report, 0, n)
 	for range n {
-		r := Report{Rank: d.Below(size, "rank"), Corrupt: d.Truth()}
-		length := d.Below(MaxData+1, "length of data")
-		if d.err == nil && length > len(d.b) {
-			d.Fail(errors.New("data end early"))
+		r := Report{Rank: d.Below(size, "rank"), Corrupt: d.Truth(), Data: d.Bytes()}
+		if len(r.Data) > MaxData {
+			d.Fail(fmt.Errorf("data of %d bytes, expected %d at most", len(r.Data), MaxData))
 		}
 		if d.err != nil {
 			return nil
 		}
-		r.Data, d.b = d.b[:length:length], d.b[length:]
 		reports = append(reports, r)
 	}
 	return reports

@@ -292,7 +292,7 @@ func TestMessages(t *testing.T) {
 		{"graphcreate", up(ulfmbackend.Creations, errchan.GraphCreate)},
 		{"merge", up(ulfmbackend.Creations, errchan.Merge)},
 		{"agree", &ulfmbackend.Message{Kind: ulfmbackend.Decided, Stream: ulfmbackend.Repairs, Value: &ulfmbackend.Value{Calls: errchan.Agree}}},
-		{"end", &ulfmbackend.Message{Kind: ulfmbackend.Ended}},
+		{"end", &ulfmbackend.Message{Kind: ulfmbackend.Up, Stream: ulfmbackend.Repairs, Value: &ulfmbackend.Value{Dead: []int{0}}}},
 	}
 	seen := map[string]int{}
 	for i, m := range messages {

@@ -49,7 +49,6 @@ func TestChecksNotice(t *testing.T) {
 		{true, byte(ulfmbackend.Revoke), "H4"},
 		{true, byte(ulfmbackend.Up), "P1"},
 		{true, byte(ulfmbackend.Decided), "P1"},
-		{true, byte(ulfmbackend.Ended), "P1"},
 		{false, byte(blackchannel.Notice), "P1"},
 		{false, byte(blackchannel.Reports), "P1"},
 		{false, byte(blackchannel.Verdict), "P1"},

@@ -51,6 +51,5 @@
 //   - A send to a dead process may succeed, fail at once, or fail later. It makes no difference: a
 //     process that needs the dead one has a receive that ends.
 //
-// With -tags native the world's errors are revoked and agreed on by MPI (native.go,
-// docs/mpi.md).
+// With -tags native MPI revokes the world, and agrees for it (native.go, docs/mpi.md).
 package mpi

@@ -7,8 +7,6 @@ package mpi
 import "C" // nowhere else, as with shim.h
 
 import (
-	"cmp"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -27,14 +25,10 @@ type natives struct {
 	calls []func() (string, C.int)
 
 	// The lock of all MPI calls protects the following fields.
-	base      C.int              // the slot of the communicator that others are made from
-	owner     map[C.int]*library // owners of slots
-	libraries uint64             // number of libraries so far
-	makings   []making           // that this process will propose
-	proposed  *making            // the one under agreement
-	leaving   bool               // this process no longer needs the others
-	forgone   bool               // there may be a proposal that not all processes will make
-	quiet     bool               // no process has anything more to propose
+	base     C.int              // the slot of the communicator that others are made from
+	owner    map[C.int]*library // owners of slots
+	makings  []*library         // to be made, in order
+	proposed bool               // the agreement to make the first is under way
 }
 
 func (*shim) Pressing() bool { return native.pressing.Load() }
@@ -43,16 +37,13 @@ func (*shim) Pressing() bool { return native.pressing.Load() }
 func requestsNative() int {
 	native.mu.Lock()
 	defer native.mu.Unlock()
-	return native.underway() + len(native.calls)
+	return len(native.makings) + len(native.calls)
 }
-
-func leaveNative() { native.leaving = true }
 
 // startNative is called by all processes together.
 func startNative() error {
 	native.owner = make(map[C.int]*library)
-	native.calls, native.makings, native.proposed, native.libraries = nil, nil, nil, 0
-	native.leaving, native.forgone, native.quiet = false, false, false
+	native.calls, native.makings, native.proposed = nil, nil, false
 	return result("MPI_Comm_dup", C.nx_base(&native.base))
 }
 
@@ -86,7 +77,7 @@ func pollNative(s node.Sink) (happened bool) {
 	}
 	for _, ev := range C.nx_events[:n] {
 		if ev.slot == native.base {
-			if err := result(native.make(s, ev.value)); err != nil {
+			if err := result(native.make()); err != nil {
 				s.Fail(err)
 			}
 		} else if l := native.owner[ev.slot]; l != nil {
@@ -94,23 +85,23 @@ func pollNative(s node.Sink) (happened bool) {
 		}
 	}
 	native.mu.Lock()
-	native.pressing.Store(len(native.calls) > 0 || native.proposed == nil && native.proposes() || C.nx_underway() != 0)
+	native.pressing.Store(len(native.calls) > 0 || len(native.makings) > 0 && !native.proposed || C.nx_underway() != 0)
 	native.mu.Unlock()
 	return n > 0 || len(calls) > 0
 }
 
-// slots is the number of communicators of a library. It agrees on the one of Revocations.
-const slots = int(transport.Topics)
-
 // library is a transport.Library of all processes.
+//
+// In MPI 5.0 only MPIX_Comm_shrink, which blocks, can make its communicator after deaths. So all
+// processes first agree to make it, without blocking. Each then calls MPIX_Comm_shrink in its
+// next poll, and no process waits for one that waits for it elsewhere.
 type library struct {
 	client transport.LibraryClient
-	number uint64 // counts this process's libraries; the same at all processes
-	slot   [slots]C.int
-	round  uint64 // number of renewals
+	slot   C.int
 	made   bool
-	words  []uint32 // of the agreement under way
-	agreed int      // of words
+	early  []func() (string, C.int) // calls that wait until it is made
+	words  []uint32                 // of the agreement under way
+	agreed int                      // of words
 	closed bool
 }
 
@@ -118,134 +109,65 @@ type library struct {
 // of their libraries in the same order.
 func NewLibrary() transport.Library { return &library{} }
 
-// A making is a library that has to be made, or renewed. In MPI 5.0 only MPIX_Comm_shrink,
-// which blocks, can make a communicator after deaths. So all processes first agree on what they
-// make next, without blocking. Each then calls MPIX_Comm_shrink in its next poll, and no
-// process waits for one that waits for it elsewhere.
-type making struct {
-	library *library
-	round   uint64
-}
-
 func (l *library) Listen(client transport.LibraryClient) {
 	l.client = client
 	call(func() (string, C.int) {
-		native.libraries++
-		l.number = native.libraries
-		native.makings = append(native.makings, making{l, 0})
+		native.makings = append(native.makings, l)
 		return "", 0
 	})
 }
 
-func (l *library) Renew() {
-	call(func() (string, C.int) {
-		native.makings = append(native.makings, making{l, l.round + 1})
-		return "", 0
-	})
-}
-
-func (l *library) Forgo() {
-	call(func() (string, C.int) {
-		native.forgone = true
-		native.makings = slices.DeleteFunc(native.makings, func(m making) bool { return m.library == l && m.round > 0 })
-		return "", 0
-	})
-}
-
-func (m making) compare(other making) int {
-	return cmp.Or(cmp.Compare(m.library.number, other.library.number), cmp.Compare(m.round, other.round))
-}
-
-// The parts of a vote on the next making, beside a digest: whether this process will make it. A
-// vote for nothing changes no digest.
-const (
-	willing    = 1 << 30
-	digestBits = willing - 1
-)
-
-// digest returns bits that all processes have to agree on. Half of them are set.
-func (m making) digest() int32 {
-	const half = 1<<15 - 1
-	d := int32(m.library.number%32<<10 | m.round%(1<<10)) // makings under way together differ by less
-	return d | (^d&half)<<15
-}
-
-// propose proposes the first making, because others may be about to make it. If this process
-// leaves and has none, its vote is for nothing, so that proposals of others that wait in vain
-// end.
+// propose begins the agreement to make the first library, because others may be about to make
+// it.
 func (n *natives) propose() (string, C.int) {
-	if n.proposed != nil || !n.proposes() {
+	if n.proposed || len(n.makings) == 0 {
 		return "", 0
 	}
-	first, vote := making{}, int32(digestBits)
-	if len(n.makings) > 0 {
-		first = slices.MinFunc(n.makings, making.compare)
-		vote = first.digest() | willing
-	}
-	n.proposed = &first
-	return "MPIX_Comm_iagree", C.nx_agree(n.base, C.int(vote))
+	n.proposed = true
+	return "MPIX_Comm_iagree", C.nx_agree(n.base, 1)
 }
 
-func (n *natives) proposes() bool {
-	return len(n.makings) > 0 || n.leaving && n.forgone && !n.quiet
-}
-
-// underway returns how many makings the end of the job waits for.
-func (n *natives) underway() int {
-	if n.proposed != nil && n.proposed.library != nil {
-		return 1 + len(n.makings)
+// make makes the first library, as all processes have agreed to.
+func (n *natives) make() (string, C.int) {
+	l := n.makings[0]
+	n.makings, n.proposed = n.makings[1:], false
+	if code := C.nx_make(n.base, &l.slot); code != 0 {
+		return "MPIX_Comm_shrink", code
 	}
-	return len(n.makings)
-}
-
-// make carries out the proposed making, if all processes have proposed it.
-func (n *natives) make(s node.Sink, agreed C.int) (string, C.int) {
-	m := *n.proposed
-	n.proposed = nil
-	n.quiet = agreed&digestBits == digestBits
-	if m.library == nil || agreed&willing == 0 || int32(agreed)&digestBits != m.digest() {
-		return "", 0
-	}
-	n.makings = slices.DeleteFunc(n.makings, func(o making) bool { return o == m })
-	l := m.library
-	for topic := range l.slot {
-		if l.made && topic != int(transport.Signals) {
-			continue
-		}
-		old := l.slot[topic]
-		if code := C.nx_make(n.base, &l.slot[topic]); code != 0 {
-			return "MPIX_Comm_shrink", code
-		}
-		n.owner[l.slot[topic]] = l
-		if l.made {
-			delete(n.owner, old)
-			if code := C.nx_free(old); code != 0 {
-				return "MPI_Comm_free", code
-			}
+	n.owner[l.slot] = l
+	l.made = true
+	for _, f := range l.early {
+		if call, code := f(); code != 0 {
+			return call, code
 		}
 	}
-	l.round = m.round
+	l.early = nil
 	if l.closed {
 		return "MPI_Comm_free", l.free()
 	}
-	tell := l.client.Renewed
-	if !l.made {
-		l.made = true
-		tell = l.client.Made
-	}
-	s.Tell(tell)
 	return "", 0
 }
 
-func (l *library) Revoke(topic transport.Topic) {
-	call(func() (string, C.int) { return "MPIX_Comm_revoke", C.nx_revoke(l.slot[topic]) })
+// call calls f in the next poll in which the library is made.
+func (l *library) call(f func() (string, C.int)) {
+	call(func() (string, C.int) {
+		if !l.made {
+			l.early = append(l.early, f)
+			return "", 0
+		}
+		return f()
+	})
+}
+
+func (l *library) Revoke() {
+	l.call(func() (string, C.int) { return "MPIX_Comm_revoke", C.nx_revoke(l.slot) })
 }
 
 func (l *library) Agree(words []uint32) {
-	call(func() (string, C.int) {
+	l.call(func() (string, C.int) {
 		l.words, l.agreed = make([]uint32, len(words)), 0
 		for _, w := range words {
-			if code := C.nx_agree(l.slot[transport.Revocations], C.int(int32(w))); code != 0 {
+			if code := C.nx_agree(l.slot, C.int(int32(w))); code != 0 {
 				return "MPIX_Comm_iagree", code
 			}
 		}
@@ -263,18 +185,10 @@ func (l *library) Close() {
 	})
 }
 
-// free frees the library's communicators.
+// free frees the library's communicator.
 func (l *library) free() C.int {
-	for _, slot := range l.slot {
-		if native.owner[slot] != l {
-			continue
-		}
-		delete(native.owner, slot)
-		if code := C.nx_free(slot); code != 0 {
-			return code
-		}
-	}
-	return 0
+	delete(native.owner, l.slot)
+	return C.nx_free(l.slot)
 }
 
 // happened tells the client of an event.
@@ -287,7 +201,6 @@ func (l *library) happened(s node.Sink, ev C.nx_event) {
 			s.Tell(func() { l.client.Agreed(words) })
 		}
 	case C.NX_REVOKED:
-		topic := transport.Topic(slices.Index(l.slot[:], ev.slot))
-		s.Tell(func() { l.client.Noticed(topic) })
+		s.Tell(l.client.Revoked)
 	}
 }

@@ -1,5 +1,5 @@
-// The part of MPI that -tags native needs, beside shim.h: communicators whose revocation is a
-// notice, and agreements on them. All calls are under the same lock, and only nx_base and
+// The part of MPI that -tags native needs, beside shim.h: communicators to revoke and to
+// agree on. All calls are under the same lock, and only nx_base and
 // nx_make block.
 #include <mpi.h>
 #include <stdint.h>
@@ -83,7 +83,7 @@ static int nx_base(int *slot) {
 }
 
 // nx_make makes a communicator of all living processes. It returns once they all have called
-// it: see type making in native.go.
+// it: see type library in native.go.
 static int nx_make(int from, int *slot) {
 	MPI_Comm comm;
 	int code = nx_comm_shrink(nx_slots[from].comm, &comm);

@@ -13,5 +13,3 @@ func startNative() error { return nil }
 func pollNative(node.Sink) bool { return false }
 
 func requestsNative() int { return 0 }
-
-func leaveNative() {}

@@ -203,7 +203,6 @@ func (*shim) Transfer(send bool, peer int, tag uint32, part []byte, id uint64) (
 func (*shim) Requests() int { return int(C.mx_underway()) + requestsNative() }
 
 func (*shim) Leave(mortal bool) error {
-	leaveNative()
 	var isMortal C.int
 	if mortal {
 		isMortal = 1

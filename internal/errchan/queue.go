@@ -1,0 +1,30 @@
+package errchan
+
+// A Queue has the outputs of a backend's machine, which are carried out in order.
+type Queue[T any] struct {
+	first int
+	items []T
+}
+
+// Empty says whether there is no output.
+func (q *Queue[T]) Empty() bool { return q.first == len(q.items) }
+
+// Push adds an output.
+func (q *Queue[T]) Push(o T) {
+	if q.items == nil {
+		q.items = make([]T, 0, 4) // as many as an agreement takes
+	}
+	q.items = append(q.items, o)
+}
+
+// Pop removes the first output, and says whether there is one.
+func (q *Queue[T]) Pop() (o T, ok bool) {
+	if q.Empty() {
+		q.first, q.items = 0, q.items[:0]
+		return o, false
+	}
+	var none T
+	o, q.items[q.first] = q.items[q.first], none
+	q.first++
+	return o, true
+}

@@ -1,0 +1,45 @@
+package ulfmbackend
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/mpicx/go-mpicx/internal/errchan"
+)
+
+// Waiting says what the open round and the agreements wait for. It is empty if there is
+// neither.
+func (m *Machine) Waiting() string {
+	var all []string
+	if s := &m.streams[Errors]; m.notices.open {
+		all = append(all, fmt.Sprintf("error round %d waits for %s", s.id.Seq, m.missing(Errors)))
+	}
+	for _, k := range []Stream{Repairs, Creations} {
+		if s := &m.streams[k]; s.joined && !m.left && !(k == Creations && m.abandoned) {
+			all = append(all, fmt.Sprintf("%v waits for %s", s.value.Calls, m.missing(k)))
+		}
+	}
+	if len(m.proposed) > 0 {
+		all = append(all, "a later agreement waits for one that this rank has reserved")
+	}
+	return strings.Join(all, "; ")
+}
+
+func (m *Machine) missing(k Stream) string {
+	var names []string
+	s := &m.streams[k]
+	if !s.joined {
+		names = append(names, "this rank to join")
+	}
+	m.eachChild(func(c int) bool {
+		if s.heard.has(&m.tree, c) {
+			return true
+		}
+		names = append(names, errchan.OneOf(c, min(c+c&-c, m.size)-1))
+		return true
+	})
+	if s.sent {
+		names = append(names, "the decision")
+	}
+	return strings.Join(names, ", ")
+}
