@@ -32,12 +32,11 @@ type heart struct {
 	process   []int // by place in the ring
 	place     []int // by process
 	now       func() time.Duration
-	emitter   int             // the process that this one observes; -1: none
-	heard     bool            // a packet of the emitter has come since the last tick
-	asked     []time.Duration // by place: the suspect's time limit when others were last asked about it
-	declared  []int           // declared dead, but not noted by the engine yet
-	grace     time.Duration   // of the condemned
-	condemned []condemned     // in the order of their times
+	emitter   int           // the process that this one observes; -1: none
+	heard     bool          // a packet of the emitter has come since the last tick
+	declared  []int         // declared dead, but not noted by the engine yet
+	grace     time.Duration // of the condemned
+	condemned []condemned   // in the order of their times
 }
 
 // A condemned process, of this machine, has been declared dead. If it lives it is killed at a time.
@@ -56,7 +55,7 @@ func newHeart(e *engine, config detector.Config, now func() time.Duration) (*hea
 		last := slices.Index(ring, e.size-1) + 1
 		ring = append(ring[last:], ring[:last]...)
 	}
-	h := &heart{e: e, process: ring, place: make([]int, e.size), asked: make([]time.Duration, e.size), now: now, emitter: -1, grace: config.Period}
+	h := &heart{e: e, process: ring, place: make([]int, e.size), now: now, emitter: -1, grace: config.Period}
 	for place, p := range h.process {
 		h.place[p] = place
 	}
@@ -114,7 +113,7 @@ func (h *heart) tick() (next time.Duration) {
 	}
 	late := false
 	var seen []int // suspects whose ends this process would see: it need not hear from them
-	h.machine.Suspects(h.now(), func(place int, _ time.Duration) {
+	h.machine.Suspects(h.now(), func(place int) {
 		late = true
 		if p := h.process[place]; h.e.machines[p] == h.e.machines[h.e.rank] && h.e.fabric.Sees(p) {
 			seen = append(seen, p)
@@ -132,12 +131,7 @@ func (h *heart) tick() (next time.Duration) {
 	}
 	h.machine.Tick(now)
 	h.carryOut()
-	next = h.machine.Suspects(now, func(place int, until time.Duration) {
-		if until != h.asked[place] {
-			h.asked[place] = until
-			h.ask(h.process[place])
-		}
-	})
+	next = h.machine.Suspects(now, func(place int) { h.ask(h.process[place]) })
 	next = min(next, h.machine.Deadline())
 	h.emitter, h.heard = h.process[h.machine.Emitter()], false
 	if h.emitter == h.e.rank {
