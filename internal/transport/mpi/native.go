@@ -66,7 +66,7 @@ func call(f func() (string, C.int)) {
 }
 
 // pollNative does what was requested, and reports what has happened.
-func pollNative(s node.Sink) (happened bool) {
+func pollNative(s *node.Sink) (happened bool) {
 	if native.owner == nil {
 		return false
 	}
@@ -199,7 +199,7 @@ func (n *natives) underway() int {
 }
 
 // make carries out the proposed making, if all processes have proposed it.
-func (n *natives) make(s node.Sink, agreed C.int) (string, C.int) {
+func (n *natives) make(s *node.Sink, agreed C.int) (string, C.int) {
 	m := *n.proposed
 	n.proposed = nil
 	n.quiet = agreed&digestBits == digestBits
@@ -278,7 +278,7 @@ func (l *library) free() C.int {
 }
 
 // happened tells the client of an event.
-func (l *library) happened(s node.Sink, ev C.nx_event) {
+func (l *library) happened(s *node.Sink, ev C.nx_event) {
 	switch ev.kind {
 	case C.NX_AGREED:
 		l.words[l.agreed] = uint32(ev.value)

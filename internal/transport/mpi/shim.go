@@ -123,8 +123,6 @@ func ranks(most int, call string, store func(all, n *C.int) C.int) ([]int, error
 	return some, nil
 }
 
-func (*shim) Memory(int) ([]byte, error) { return nil, nil }
-
 func (s *shim) FromFirst(b []byte) error {
 	s.in.Store("MPI_Bcast")
 	return result("MPI_Bcast", C.mx_from_first(unsafe.Pointer(&b[0]), C.int(len(b))))
@@ -145,7 +143,7 @@ func (s *shim) AllHere() error {
 	return result("MPIX_Comm_agree", C.mx_all_here())
 }
 
-func (*shim) Poll(s node.Sink, times int) (happened, died bool) {
+func (*shim) Poll(s *node.Sink, times int) (happened, died bool) {
 	n := C.mx_poll(C.int(times))
 	if C.mx_code != 0 {
 		s.Fail(result(C.GoString(C.mx_call), C.mx_code)) // before transfers, none of which has ended well
@@ -169,9 +167,6 @@ func (s *shim) Failed() ([]int, error) {
 }
 
 func (*shim) Lost(process int) { C.mx_lost(C.int(process)) }
-
-// Sees returns false: MPI may report a death late, or never.
-func (*shim) Sees(int) bool { return false }
 
 // Desert does nothing: MPI_Finalize would wait for the others.
 func (*shim) Desert() {}

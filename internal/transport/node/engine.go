@@ -50,9 +50,8 @@ type engine struct {
 	mortal      bool
 	dead        []bool // processes that have died
 	losses      int
-	lookForEnds func()                 // of watched, a system call; nil: the fabric does it
-	heart       *heart                 // nil: the job has one machine, or its processes are not mortal
-	fence       func(process int) bool // of watched
+	lookForEnds func() // of watched, a system call; nil: the fabric does it
+	heart       *heart // nil: the job has one machine, or its processes are not mortal
 	families    map[contextID]*liveness
 
 	// news are to be told when mu is free, in order, by one goroutine at a time: what follows the end of a
@@ -84,7 +83,7 @@ func newEngine(fabric Fabric, mortal bool) *engine {
 	}
 	e.discarded = e.received
 	if w, ok := fabric.(*watched); ok {
-		w.wake, e.lookForEnds, e.fence = e.wake, w.look, w.fence
+		w.wake, e.lookForEnds = e.wake, w.look
 	}
 	return e
 }
@@ -281,7 +280,7 @@ func (e *engine) move(times int, all bool) (happened bool) {
 		if len(e.in) > 0 {
 			times = min(times, mixed)
 		}
-		moved, died := e.fabric.Poll((*sink)(e), times)
+		moved, died := e.fabric.Poll((*Sink)(e), times)
 		if died || e.heart != nil && len(e.heart.declared) > 0 {
 			e.findDeaths()
 		}
@@ -300,7 +299,7 @@ func (e *engine) move(times int, all bool) (happened bool) {
 func (e *engine) findDeaths() {
 	dead, err := e.fabric.Failed()
 	for n, last := 0, false; err == nil && e.mortal && !last && n < lastPackets; n++ {
-		moved, died := e.fabric.Poll((*sink)(e), max(mixed, e.size))
+		moved, died := e.fabric.Poll((*Sink)(e), max(mixed, e.size))
 		if died {
 			dead, err = e.fabric.Failed()
 		}
@@ -324,7 +323,6 @@ func (e *engine) findDeaths() {
 		h.declared = h.declared[1:]
 		if !e.dead[p] && e.err == nil {
 			e.takeDeath(p)
-			e.fabric.Lost(p)
 			h.condemn(p)
 		}
 	}
@@ -437,13 +435,6 @@ func (e *engine) endAll(list *transport.Request, err error) {
 	}
 }
 
-// came takes a packet from the fabric.
-func (e *engine) came(source int, packet []byte) {
-	if err := e.take(source, packet); err != nil {
-		e.garbage(source, err)
-	}
-}
-
 // garbage ends everything after bytes that no process sends. It is unknown which process has written them,
 // because each process of a machine can write to the shared memory. So this process does not declare the
 // sender dead, which others see alive: it fails itself. If
@@ -532,7 +523,7 @@ func (e *engine) isClosed(c contextID) bool {
 func (e *engine) sendPacket(to int, h *header, rest []byte) {
 	if o := e.out[to]; o != nil {
 		e.sendNear(o, h, rest)
-	} else if err := e.fabric.Send(to, Header{*h}, rest); err != nil {
+	} else if err := e.fabric.Send(to, *h, rest); err != nil {
 		e.fail(err)
 	}
 }

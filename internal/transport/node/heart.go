@@ -28,6 +28,8 @@ import (
 // The engine's mu protects it.
 type heart struct {
 	e         *engine
+	ends      *watched               // of this machine's processes
+	kill      func(process int) bool // of ends
 	machine   *detector.Machine
 	process   []int // by place in the ring
 	place     []int // by process
@@ -49,13 +51,13 @@ type condemned struct {
 const witnesses = 3
 
 // newHeart returns the heart of a process, or an error if the configuration is invalid.
-func newHeart(e *engine, config detector.Config, now func() time.Duration) (*heart, error) {
+func newHeart(e *engine, ends *watched, config detector.Config, now func() time.Duration) (*heart, error) {
 	ring := around(e.machines)
 	if config.Ping { // the last process, a spare if there are spares, has the last place
 		last := slices.Index(ring, e.size-1) + 1
 		ring = append(ring[last:], ring[:last]...)
 	}
-	h := &heart{e: e, process: ring, place: make([]int, e.size), now: now, emitter: -1, grace: config.Period}
+	h := &heart{e: e, ends: ends, kill: ends.kill, process: ring, place: make([]int, e.size), now: now, emitter: -1, grace: config.Period}
 	for place, p := range h.process {
 		h.place[p] = place
 	}
@@ -115,7 +117,7 @@ func (h *heart) tick() (next time.Duration) {
 	var seen []int // suspects whose ends this process would see: it need not hear from them
 	h.machine.Suspects(h.now(), func(place int) {
 		late = true
-		if p := h.process[place]; h.e.machines[p] == h.e.machines[h.e.rank] && h.e.fabric.Sees(p) {
+		if p := h.process[place]; h.ends.sees(p) {
 			seen = append(seen, p)
 		}
 	})
@@ -146,8 +148,9 @@ func (h *heart) tick() (next time.Duration) {
 	return min(next-now, time.Hour)
 }
 
-// condemn notes that a process was declared dead.
+// condemn notes that a process was declared dead, which the engine has noted.
 func (h *heart) condemn(process int) {
+	h.ends.Lost(process)
 	if h.e.machines[process] == h.e.machines[h.e.rank] {
 		h.condemned = append(h.condemned, condemned{process, h.now() + h.grace})
 	}
@@ -158,7 +161,7 @@ func (h *heart) execute(now time.Duration) {
 	for h.e.err == nil && len(h.condemned) > 0 && now >= h.condemned[0].at {
 		p := h.condemned[0].process
 		h.condemned = h.condemned[1:]
-		if h.e.fence != nil && h.e.fence(p) {
+		if h.kill(p) {
 			fmt.Fprintf(os.Stderr, "mpicx: rank %d was declared dead and lives: rank %d of its machine has killed it\n", p, h.e.rank)
 		}
 	}
@@ -169,7 +172,7 @@ func (h *heart) execute(now time.Duration) {
 func (e *engine) takeAll() {
 	for n, came := 0, true; came && n < lastPackets && e.err == nil; n++ {
 		near := e.look()
-		far, _ := e.fabric.Poll((*sink)(e), max(mixed, e.size))
+		far, _ := e.fabric.Poll((*Sink)(e), max(mixed, e.size))
 		came = near || far
 	}
 }
@@ -208,7 +211,7 @@ func (h *heart) take(source int, p header, rest []byte) error {
 			return err
 		}
 	case ask:
-		if e.machines[about] == e.machines[e.rank] && e.fabric.Sees(int(about)) {
+		if h.ends.sees(int(about)) {
 			e.sendPacket(source, &header{kind: vouch, id: about}, nil)
 		}
 	case vouch:

@@ -41,7 +41,7 @@ func startDetecting(t *testing.T, config detector.Config, of ...int) *machines {
 	m.jobs = start(t, m.job, Options{Mortal: true, Detector: config, clock: func() time.Duration { return time.Duration(m.now.Load()) }})
 	for r, j := range m.jobs {
 		j.world.OnFailure(func(err error) { m.told[r].Store(&err) })
-		j.engine.fence = func(process int) bool {
+		j.engine.heart.kill = func(process int) bool {
 			m.killing.Lock()
 			defer m.killing.Unlock()
 			m.kills = append(m.kills, [2]int{r, process})
@@ -69,7 +69,7 @@ func (m *machines) settle() {
 			if m.busy[e.rank] {
 				continue
 			}
-			if e.progress(2*len(m.jobs)) || e.fabric.(*watched).Fabric.(*memoryFabric).pending() {
+			if e.progress(2*len(m.jobs)) || e.fabric.(*watched).Network.(*memoryFabric).pending() {
 				idle = 0
 			}
 		}
@@ -163,7 +163,7 @@ func (m *machines) holds(processes []int, dead ...int) {
 		e.unlock()
 		require.NoError(m, err, "process %d", r)
 		require.Equal(m, dead, killed, "process %d", r)
-		fabric := e.fabric.(*watched).Fabric.(*memoryFabric)
+		fabric := e.fabric.(*watched).Network.(*memoryFabric)
 		m.job.mu.Lock()
 		told := slices.Compact(slices.Sorted(slices.Values(fabric.lost)))
 		m.job.mu.Unlock()
@@ -510,7 +510,7 @@ func TestGarbageForHearts(t *testing.T) {
 	none := startMemory(t, 2, true, true)[0].engine
 	require.Nil(t, none.heart)
 	require.Error(t, none.heart.take(1, header{kind: beat}, nil))
-	_, err := newHeart(none, detector.Config{}, func() time.Duration { return 0 })
+	_, err := newHeart(none, nil, detector.Config{}, func() time.Duration { return 0 })
 	require.Error(t, err)
 }
 
@@ -551,7 +551,6 @@ func TestPingsOnOneMachine(t *testing.T) {
 	m.pass(4 * usual.Timeout)
 	m.holds(all(2))
 	m.works(all(2)...)
-	require.Nil(t, startMachines(t, 0, 0).jobs[0].engine.heart)
 }
 
 // However busy a machine is, who sees its processes holds none of them for dead: no other has to
