@@ -35,9 +35,7 @@ type comm struct {
 	rankOf   map[int]int
 
 	match.Matcher[arrival]
-	// Requests that have a transfer: sends, with the number of their offer, and receives.
-	sending   map[*transport.Request]uint64
-	receiving map[*transport.Request]bool // true: cancelled, if no bytes come
+	moving map[*transfer]struct{} // those of requests; a request has its own as its Where
 
 	reminding reminding
 	onFailure func(error) // nil: nobody is told
@@ -76,8 +74,7 @@ var (
 
 // newComm makes a communicator, and delivers the messages that came before it was made.
 func (e *engine) newComm(id contextID, l *liveness, rank int, members []int, epoch transport.Epoch) *comm {
-	c := &comm{e: e, context: id, liveness: l, rank: rank, members: members,
-		sending: make(map[*transport.Request]uint64), receiving: make(map[*transport.Request]bool)}
+	c := &comm{e: e, context: id, liveness: l, rank: rank, members: members, moving: make(map[*transfer]struct{})}
 	c.Begin(epoch)
 	c.Discarded = e.discarded
 	if members != nil {
@@ -214,10 +211,16 @@ func (c *comm) send(r *transport.Request) {
 		return
 	}
 	lead.messages, lead.bytes = 0, 0
-	t := &transfer{comm: c, request: r, bytes: r.Buf}
-	e.offer(c.process(r.Peer), &h, t)
-	c.sending[r] = h.id
+	e.offer(c.process(r.Peer), &h, c.transfer(r, r.Buf))
 	c.needs(r)
+}
+
+// transfer returns the transfer of a request.
+func (c *comm) transfer(r *transport.Request, bytes []byte) *transfer {
+	t := &transfer{comm: c, request: r, bytes: bytes}
+	c.moving[t] = struct{}{}
+	r.Where = t
+	return t
 }
 
 // barred returns the error of a request that this rank must not begin.
@@ -400,8 +403,7 @@ func (c *comm) give(r *transport.Request, a *arrival) {
 		case r.Alloc != nil:
 			buf = r.Alloc(a.header.length)
 		}
-		c.receiving[r] = false
-		c.e.accept(a.kept(), &transfer{comm: c, request: r, bytes: buf[:a.header.length]})
+		c.e.accept(a.kept(), c.transfer(r, buf[:a.header.length]))
 		return
 	}
 	c.e.end(r, r.Err)
@@ -411,8 +413,9 @@ func (c *comm) give(r *transport.Request, a *arrival) {
 func (c *comm) Cancel(r *transport.Request) bool {
 	c.e.lock()
 	defer c.e.unlock()
-	if id := c.sending[r]; c.takeBack(r) {
-		h := header{kind: withdrawn, to: c.context, id: id}
+	t, moves := r.Where.(*transfer)
+	if moves && c.takeBack(t) {
+		h := header{kind: withdrawn, to: c.context, id: t.id}
 		if c.process(r.Peer) == c.e.rank {
 			c.e.forget(c.e.rank, h) // the offer is to this process itself
 		}
@@ -424,20 +427,19 @@ func (c *comm) Cancel(r *transport.Request) bool {
 		c.e.end(r, transport.ErrCancelled)
 		return true
 	}
-	if _, ok := c.receiving[r]; ok {
-		c.receiving[r] = true
+	if moves {
+		t.cancelled = true
 	}
 	return false
 }
 
 // takeBack takes back an offer that has been neither accepted nor claimed.
-func (c *comm) takeBack(r *transport.Request) bool {
-	id, ok := c.sending[r]
-	t := c.e.offers[id]
-	if ok = ok && t != nil && c.e.withdraw(id, t); ok {
-		delete(c.sending, r)
+func (c *comm) takeBack(t *transfer) bool {
+	if c.e.offers[t.id] != t || !c.e.withdraw(t) {
+		return false
 	}
-	return ok
+	delete(c.moving, t)
+	return true
 }
 
 // Advance begins the next epoch.
@@ -464,7 +466,7 @@ func (c *comm) Revoke(cause error) {
 func (c *comm) endAll(posted *transport.Request, cause error) {
 	c.e.endAll(posted, cause)
 	c.endOffers(cause, func(*transport.Request) bool { return true })
-	for idle := 0; c.e.err == nil && len(c.sending)+len(c.receiving) > 0; idle++ {
+	for idle := 0; c.e.err == nil && len(c.moving) > 0; idle++ {
 		c.e.mu.Unlock()
 		c.e.rest(idle)
 		c.e.mu.Lock()
@@ -474,9 +476,9 @@ func (c *comm) endAll(posted *transport.Request, cause error) {
 
 // endOffers ends the sends that have not been accepted and for which which returns true.
 func (c *comm) endOffers(cause error, which func(*transport.Request) bool) {
-	for r := range c.sending {
-		if which(r) && c.takeBack(r) {
-			c.e.end(r, cause)
+	for t := range c.moving {
+		if which(t.request) && c.takeBack(t) {
+			c.e.end(t.request, cause)
 		}
 	}
 }
@@ -539,8 +541,10 @@ func (c *comm) EachPending(visit func(*transport.Request)) {
 	for r := range c.Posted.All() {
 		visit(r)
 	}
-	for r := range c.sending {
-		visit(r)
+	for t := range c.moving {
+		if t.arrival == nil {
+			visit(t.request)
+		}
 	}
 }
 

@@ -35,7 +35,6 @@ type engine struct {
 	early       map[contextID][]*arrival  // for communicators that this rank has not made yet
 	transfers   map[uint64]*transfer      // that the fabric has
 	coming      map[uint32]*transfer      // that come through a pipe, by tag
-	stillborn   []uint64                  // of them, to or from the dead
 	pulls       []pull                    // of coming, those that are being read
 	offers      map[uint64]*transfer      // of this process, not accepted so far
 	leads       []leads                   // by process
@@ -59,8 +58,6 @@ type engine struct {
 	news    []news
 	told    []news       // memory for reuse
 	telling atomic.Int32 // what it tells; without mu it changes only from toldEnd to toldNothing
-
-	whole bool // the fabric divides transfers into parts
 
 	driving driving
 	often   int           // turns after which it lets other goroutines have its core: a thread may wake up for that
@@ -285,11 +282,6 @@ func (e *engine) move(times int, all bool) (happened bool) {
 			e.findDeaths()
 		}
 		happened = moved || died || happened
-	}
-	for ; len(e.stillborn) > 0; happened = true {
-		id := e.stillborn[0]
-		e.stillborn = e.stillborn[1:]
-		e.ended(id, 0, true)
 	}
 	e.unlock()
 	return happened
@@ -540,8 +532,7 @@ func (e *engine) fail(err error) {
 	}
 	for _, c := range e.comms {
 		e.endAll(c.TakeIf(func(*transport.Request) bool { return true }), err)
-		clear(c.sending)
-		clear(c.receiving)
+		clear(c.moving)
 	}
 	for _, t := range e.offers {
 		e.abandon(t, err)
@@ -572,8 +563,8 @@ func (c *comm) tellFailure() {
 }
 
 func (e *engine) abandon(t *transfer, err error) {
-	if t.request != nil && t.parts >= 0 {
+	if t.request != nil && !t.over {
 		e.end(t.request, err)
 	}
-	t.parts = -1
+	t.over = true
 }

@@ -9,11 +9,11 @@ type Fabric interface {
 
 	// Send sends a packet. Its bytes may be changed when Send returns.
 	Send(to int, h Header, rest []byte) error
-	// Transfer begins to send or receive a part of a transfer, pinned: Poll will take its
-	// end, unless the peer is dead already.
-	Transfer(send bool, peer int, tag uint32, part []byte, id uint64) (dead bool, err error)
+	// Transfer begins to send or receive the bytes of a transfer, pinned: Poll will take its
+	// end, unless the peer is dead already. A receiver may have room for more than is sent.
+	Transfer(send bool, peer int, tag uint32, bytes []byte, id uint64) (dead bool, err error)
 	// Poll moves messages, at most times times, until something happens, and tells s: first an
-	// error, then packets that have come and parts of transfers that have ended. It also says
+	// error, then packets that have come and transfers that have ended. It also says
 	// whether processes may have died since Failed was called.
 	Poll(s *Sink, times int) (happened, died bool)
 	// Pressing says that Poll should be called soon, because the fabric has work other than
@@ -67,8 +67,6 @@ type Start struct {
 	// Packet is the length of the longest packet to another machine, if packets there may be
 	// longer than those to processes of this machine.
 	Packet int
-	// Whole says that transfers are not to be divided into parts: the fabric does it.
-	Whole bool
 	// Later is the number of processes, the last ones, that may be started later. If it is not 0
 	// the fabric is a Reserve.
 	Later int
@@ -96,8 +94,7 @@ func (s *Sink) Came(source int, packet []byte) {
 	}
 }
 
-// Ended notes that a part of a transfer has been sent, or received with length bytes, or that
-// its peer is dead.
+// Ended notes that a transfer has been sent, or received with length bytes, or that its peer is dead.
 func (s *Sink) Ended(id uint64, length int, dead bool) { (*engine)(s).ended(id, length, dead) }
 
 // Tell makes the engine call f when no lock is held, after all earlier events.

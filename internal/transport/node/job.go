@@ -37,7 +37,7 @@ func Begin(fabric Fabric, o Options) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.name, e.rank, e.size, e.whole, e.core.crowded = began.Name, began.Rank, began.Size, began.Whole, began.Crowded
+	e.name, e.rank, e.size, e.core.crowded = began.Name, began.Rank, began.Size, began.Crowded
 	e.dead, e.leads = make([]bool, e.size), make([]leads, e.size)
 	e.reserve, _ = fabric.(Reserve)
 	if e.later = began.Later; e.later > 0 && o.Detector.Ping {

@@ -193,9 +193,9 @@ func (e *engine) noteLeft(l *liveness, process int) {
 				c.needs(r)
 			}
 		}
-		for r, id := range c.sending {
-			if c.process(r.Peer) == process && e.offers[id] != nil {
-				c.needs(r)
+		for t := range c.moving {
+			if t.peer == process && e.offers[t.id] == t {
+				c.needs(t.request)
 			}
 		}
 	}

@@ -208,18 +208,18 @@ func (e *engine) takePart(source int, h header) error {
 	case t == nil || t.peer != source:
 		return fmt.Errorf("bytes of transfer %d, which is not under way", h.transferTag)
 	case h.length != t.arrival.header.length && h.length != withdrawnLength(t.arrival.header.length),
-		h.length < t.lengths || h.id > uint64(h.length-t.lengths), h.id == 0 && h.length > 0:
-		return fmt.Errorf("%d bytes of %d after %d, expected %d in all", h.id, h.length, t.lengths, t.arrival.header.length)
+		h.length < t.length || h.id > uint64(h.length-t.length), h.id == 0 && h.length > 0:
+		return fmt.Errorf("%d bytes of %d after %d, expected %d in all", h.id, h.length, t.length, t.arrival.header.length)
 	}
 	pipe := &e.from[source].pipe
 	bytes, err := pipe.Bytes(h.id)
 	if err != nil {
 		return err
 	}
-	copy(t.bytes[min(t.lengths, len(t.bytes)):], bytes)
-	t.lengths += len(bytes)
+	copy(t.bytes[min(t.length, len(t.bytes)):], bytes)
+	t.length += len(bytes)
 	pipe.Done(len(bytes))
-	if t.lengths == h.length {
+	if t.length == h.length {
 		delete(e.coming, h.transferTag)
 		e.done(t)
 	}
