@@ -151,7 +151,7 @@ func (j *Job) ended(rank int) state {
 	case <-j.ready:
 	default:
 		// If the directory is gone, all have come.
-		if err := peers.Ended(j.Place.peers(), rank, j.Size+1); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := peers.Ended(j.Place.peers(), rank); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			j.stop(fmt.Errorf("the others can't be told of the end of rank %d: %w", rank, err))
 		}
 	}

@@ -538,21 +538,6 @@ func TestPings(t *testing.T) {
 	m.works(all(2)...)
 }
 
-// Pings are for jobs of one machine, too.
-func TestPingsOnOneMachine(t *testing.T) {
-	pings := usual
-	pings.Ping = true
-	m := startDetecting(t, pings, 0, 0)
-	m.pass(4 * usual.Timeout)
-	m.stop(0)
-	m.pass(20 * usual.Timeout)
-	m.holds([]int{1})
-	m.resume(0)
-	m.pass(4 * usual.Timeout)
-	m.holds(all(2))
-	m.works(all(2)...)
-}
-
 // However busy a machine is, who sees its processes holds none of them for dead: no other has to
 // vouch for them in time.
 func TestBusyMachine(t *testing.T) {
@@ -567,10 +552,4 @@ func TestBusyMachine(t *testing.T) {
 	m.pass(4 * usual.Timeout)
 	m.holds(all(5))
 	m.works(all(5)...)
-}
-
-func TestTheLastProcessPings(t *testing.T) {
-	pings := usual
-	pings.Ping = true
-	require.Equal(t, []int{3, 0, 1, 2, 4}, startDetecting(t, pings, 0, 0, 0, 0, 1).jobs[0].engine.heart.process)
 }

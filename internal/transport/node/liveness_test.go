@@ -253,17 +253,6 @@ func TestLeftAndReceiveFromAnybody(t *testing.T) {
 	})
 }
 
-// A program that fails is dead for the others at once.
-func TestLeftByFailure(t *testing.T) {
-	both(t, func(t *testing.T, share bool) {
-		s := comms(startMemory(t, 3, share, true))
-		told, all := listen(s[0]), recv(s[0], 2, collective)
-		s[1].Leave(true)
-		require.Equal(t, &transport.DeadError{Rank: 1}, all.wait())
-		require.Equal(t, []int{1}, told.wait(1))
-	})
-}
-
 // A family is one program's: a process that has left one has not left another.
 func TestFamiliesAreApart(t *testing.T) {
 	both(t, func(t *testing.T, share bool) {
