@@ -28,6 +28,24 @@ type transfer struct {
 	pin       runtime.Pinner
 }
 
+// rendezvous are the transfers of a process.
+type rendezvous struct {
+	lastID    uint64               // of an offer, or of a transfer that the fabric has
+	offers    map[uint64]*transfer // of this process, not accepted so far
+	offered   int                  // bytes of the longest of them so far
+	transfers map[uint64]*transfer // that the fabric has
+	tags      uint32               // given to transfers to this process
+	tagged    map[uint32]bool      // those of the fabric's tags that they have
+	coming    map[uint32]*transfer // that come through a pipe, by tag
+	pulls     []pull               // of coming, those that are being read
+	cookie    *cookie
+}
+
+func newRendezvous() rendezvous {
+	return rendezvous{offers: make(map[uint64]*transfer), transfers: make(map[uint64]*transfer),
+		tagged: make(map[uint32]bool), coming: make(map[uint32]*transfer), cookie: newCookie()}
+}
+
 // offer offers a process a message. t has the bytes.
 func (e *engine) offer(to int, h *header, t *transfer) {
 	t.peer = to
@@ -131,6 +149,10 @@ func (e *engine) accept(a *arrival, t *transfer) {
 	}
 	e.answer(accept, tag, t)
 }
+
+// transferTags is the number of a fabric's tags for transfers. Two transfers between the same
+// processes never use one tag at the same time. (MPI promises 32767.)
+const transferTags = 32000
 
 // freeTag returns a tag for the bytes of a transfer. It passes over those in use: the fabric divides transfers into
 // parts that begin one after another, and takes the parts of two with one tag for each other's.
