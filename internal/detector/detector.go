@@ -28,12 +28,12 @@ type Output struct {
 // Awareness for More Accurate Failure Detection", 2018, and memberlist's awareness.go.
 type Machine struct {
 	config     Config
+	ring       Config // with the period and timeout of the ring
 	rank, size int
 
 	dead              runs
 	silent            bool  // this rank is among the dead
 	neighbours        []int // ranks to which all of dead has been sent
-	spare             []int // memory for the next neighbours
 	emitter, observer int   // the rank before and after it in the ring; itself if it is alone
 
 	beatAt    time.Duration // when the observer gets the next heartbeat
@@ -41,7 +41,7 @@ type Machine struct {
 	heard     bool          // the emitter was heard since this rank's last heartbeat
 	score     int           // how little this rank trusts its clock
 
-	watch *watch // nil: nobody pings
+	watch *watch // nil: this rank pings nobody
 
 	out []Output
 }
@@ -58,14 +58,11 @@ func New(config Config, rank, size int, now time.Duration) (*Machine, error) {
 	if rank < 0 || rank >= size {
 		return nil, fmt.Errorf("detector: rank %d, expected 0 to %d", rank, size-1)
 	}
-	m := &Machine{config: config.ring(), rank: rank, size: size, beatAt: now}
-	m.neighbours = m.findNeighbours(nil)
+	m := &Machine{config: config, ring: config.ring(), rank: rank, size: size, beatAt: now}
+	m.neighbours = m.findNeighbours()
 	m.emitter, m.observer = m.living(rank-1, -1), m.living(rank+1, 1)
 	m.suspectAt = now + m.patience(2)
-	if config.Ping {
-		m.watch = &watch{period: config.Period, timeout: config.Timeout}
-		m.takeWatch(now)
-	}
+	m.takeWatch(now)
 	return m, nil
 }
 
@@ -93,18 +90,17 @@ func (m *Machine) Dead(rank int) bool {
 // Emitter returns the rank before this one in the ring. A rank that is alone is its own.
 func (m *Machine) Emitter() int { return m.emitter }
 
-// Suspects calls f for each rank that this one observes and has not heard for half of a timeout. until is
-// when it will declare that rank dead unless it hears it before. Suspects returns the time when there may
-// be more.
-func (m *Machine) Suspects(now time.Duration, f func(rank int, until time.Duration)) (next time.Duration) {
+// Suspects calls f for each rank that this one observes and has not heard for half of a timeout: it declares
+// the rank dead unless it hears it soon. Suspects returns the time when there may be more.
+func (m *Machine) Suspects(now time.Duration, f func(rank int)) (next time.Duration) {
 	if m.silent || m.emitter == m.rank {
 		return Never
 	}
 	next = m.watch.suspects(now, f)
-	if half := m.suspectAt - m.config.Timeout/2; now < half {
+	if half := m.suspectAt - m.ring.Timeout/2; now < half {
 		return min(next, half)
 	}
-	f(m.emitter, m.suspectAt)
+	f(m.emitter)
 	return next
 }
 
@@ -130,13 +126,10 @@ func (m *Machine) Tick(now time.Duration) {
 	m.tickWatch(now)
 }
 
-// Step takes a message. It returns an error for one that no rank sends.
+// Step takes a message, as Decode returns it. It returns an error for one that this rank does not send.
 func (m *Machine) Step(now time.Duration, from int, msg Message) error {
 	if from < 0 || from >= m.size || from == m.rank {
 		return fmt.Errorf("detector: %v from rank %d, expected another one of 0 to %d", msg.Kind, from, m.size-1)
-	}
-	if err := msg.check(m.size); err != nil {
-		return fmt.Errorf("from rank %d: %w", from, err)
 	}
 	if m.silent {
 		return nil
@@ -156,7 +149,7 @@ func (m *Machine) Step(now time.Duration, from int, msg Message) error {
 		m.learn(now, from, msg.First, msg.Last)
 	case msg.Kind == Heartbeat:
 		m.hear(now, from)
-	case msg.Kind == Ping && m.watch == nil:
+	case msg.Kind == Ping && !m.config.Ping:
 		return fmt.Errorf("detector: %v from rank %d, expected none", msg.Kind, from)
 	case msg.Kind == Ping:
 		m.send(from, Message{Kind: Heartbeat})
@@ -180,9 +173,9 @@ func (m *Machine) hear(now time.Duration, from int) {
 
 // doubt notices that this rank has stood still.
 func (m *Machine) doubt(now time.Duration) {
-	slack := m.config.slack()
-	if m.watch.on() {
-		slack = m.watch.timeout / 4
+	slack := m.ring.slack()
+	if m.watch != nil {
+		slack = m.config.slack()
 	}
 	if now-m.Deadline() <= slack {
 		return
@@ -191,19 +184,19 @@ func (m *Machine) doubt(now time.Duration) {
 	m.heard = false               // no reason for trust
 	if m.score < maxScore {
 		m.score++
-		m.suspectAt = max(m.suspectAt, now+m.config.Timeout)
+		m.suspectAt = max(m.suspectAt, now+m.ring.Timeout)
 		m.watch.forbear(now)
 	}
 }
 
 // patience returns the length of so many timeouts; longer if this rank doubts itself.
 func (m *Machine) patience(timeouts int) time.Duration {
-	return time.Duration(timeouts+m.score) * m.config.Timeout
+	return time.Duration(timeouts+m.score) * m.ring.Timeout
 }
 
 func (m *Machine) beat(now time.Duration) {
 	m.send(m.observer, Message{Kind: Heartbeat})
-	m.beatAt = now + m.config.Period
+	m.beatAt = now + m.ring.Period
 	// This happens once a period, because many heartbeats wait for a rank that has stood still. A dead
 	// emitter does not restore trust, so it is declared dead after at most maxScore graces.
 	if m.heard && m.score > 0 {
@@ -224,7 +217,7 @@ func (m *Machine) learn(now time.Duration, from, first, last int) {
 		}
 	}
 	old := m.neighbours
-	m.neighbours, m.spare = m.findNeighbours(m.spare[:0]), old
+	m.neighbours = m.findNeighbours()
 	for _, to := range old { // also to the dead among them, because one may live
 		if to != from {
 			m.send(to, Message{Kind: Notice, First: first, Last: last})
@@ -254,9 +247,9 @@ func (m *Machine) learn(now time.Duration, from, first, last int) {
 	m.takeWatch(now)
 }
 
-// findNeighbours appends the neighbours in the binomial graph, or the next living
+// findNeighbours returns the neighbours in the binomial graph, or the next living
 // ranks beyond them.
-func (m *Machine) findNeighbours(list []int) []int {
+func (m *Machine) findNeighbours() (list []int) {
 	for step := 1; step < m.size; step *= 2 {
 		for _, r := range [...]int{m.living(m.rank+step, 1), m.living(m.rank-step, -1)} {
 			if r != m.rank && !slices.Contains(list, r) {

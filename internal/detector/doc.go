@@ -13,7 +13,7 @@
 // neighbours, and the paper's bound holds for fewer. Here a dead neighbour's place
 // is taken by the next rank beyond it that lives, and a new neighbour is told of
 // all deaths so far. So the graph stays connected and its paths logarithmic
-// whatever dies, down to the last rank: [Config.Bound] has the time it takes, and
+// whatever dies, down to the last rank: bound_test.go has the time it takes, and
 // why. The ring is the neighbours at distance 1.
 //
 // While all live that is one message a rank and period. A death costs a rank at

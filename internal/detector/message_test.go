@@ -1,7 +1,6 @@
 package detector
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,33 +50,5 @@ func TestDecodeErrors(t *testing.T) {
 	} {
 		_, err := Decode(c.b, 4)
 		require.EqualError(t, err, "detector: "+c.want)
-	}
-}
-
-// Runs are the set that a map is, do not touch, and ascend.
-func TestRuns(t *testing.T) {
-	for seed := range uint64(20) {
-		rng := rand.New(rand.NewPCG(seed, 0))
-		var s runs
-		want := make(map[int]bool)
-		for range 40 {
-			r := rng.IntN(50)
-			require.Equal(t, !want[r], s.add(r))
-			want[r] = true
-			for i := range s {
-				require.LessOrEqual(t, s[i].first, s[i].last)
-				if i > 0 {
-					require.Greater(t, s[i].first, s[i-1].last+1)
-				}
-			}
-			for first := range 50 {
-				all := true
-				for last := first; last < 50; last++ {
-					if all = all && want[last]; all != s.has(first, last) {
-						require.Equal(t, all, s.has(first, last), "%d to %d in %v", first, last, s)
-					}
-				}
-			}
-		}
 	}
 }

@@ -3,21 +3,19 @@ package detector
 import "time"
 
 // A watch is the state of the watchman, which pings all others. The highest living rank has it. When it has
-// died, which the ring detects, the next one takes it. It is nil at other ranks.
+// died, which the ring detects, the next one takes it. At other ranks it is nil, and its methods do nothing.
 //
 // The death of any other rank is detected within a timeout, and simultaneous deaths are detected together.
 // In the ring, deaths of consecutive ranks are detected one after another.
 type watch struct {
 	period, timeout time.Duration
-	accuseAt        []time.Duration // by rank: when it is accused unless heard before; Never for the dead and itself; nil: another rank has the watch
+	accuseAt        []time.Duration // by rank: when it is accused unless heard before; Never for the dead and itself
 	pingAt          time.Duration   // the time of the next ping
 	lookAt          time.Duration   // not after any of accuseAt
 }
 
-func (w *watch) on() bool { return w != nil && w.accuseAt != nil }
-
 func (w *watch) deadline() time.Duration {
-	if !w.on() {
+	if w == nil {
 		return Never
 	}
 	return min(w.pingAt, w.lookAt)
@@ -25,16 +23,17 @@ func (w *watch) deadline() time.Duration {
 
 // takeWatch takes the watch if all higher ranks are dead.
 func (m *Machine) takeWatch(now time.Duration) {
-	w := m.watch
-	if w == nil || m.silent || m.living(m.size-1, -1) != m.rank {
+	if !m.config.Ping || m.silent || m.living(m.size-1, -1) != m.rank {
 		return
 	}
-	if !w.on() {
-		w.accuseAt, w.pingAt, w.lookAt = make([]time.Duration, m.size), now, now
+	w := m.watch
+	if w == nil {
+		w = &watch{period: m.config.Period, timeout: m.config.Timeout, accuseAt: make([]time.Duration, m.size), pingAt: now, lookAt: now}
 		for r := range w.accuseAt {
 			w.accuseAt[r] = now + 2*w.timeout // as in the ring, at the start
 		}
 		w.accuseAt[m.rank] = Never
+		m.watch = w
 	}
 	for _, u := range m.dead {
 		for r := u.first; r <= u.last; r++ {
@@ -46,7 +45,7 @@ func (m *Machine) takeWatch(now time.Duration) {
 // tickWatch does what is due in the watch.
 func (m *Machine) tickWatch(now time.Duration) {
 	w := m.watch
-	if !w.on() {
+	if w == nil {
 		return
 	}
 	if now >= w.pingAt {
@@ -70,7 +69,7 @@ func (m *Machine) tickWatch(now time.Duration) {
 
 // hear takes a sign of life of a rank, which is not among the dead.
 func (w *watch) hear(rank int, now time.Duration, score int) {
-	if w.on() {
+	if w != nil {
 		w.accuseAt[rank] = now + time.Duration(1+score)*w.timeout
 		w.lookAt = min(w.lookAt, w.accuseAt[rank])
 	}
@@ -78,7 +77,7 @@ func (w *watch) hear(rank int, now time.Duration, score int) {
 
 // forbear gives all ranks another timeout.
 func (w *watch) forbear(now time.Duration) {
-	if !w.on() {
+	if w == nil {
 		return
 	}
 	for r, at := range w.accuseAt {
@@ -89,18 +88,18 @@ func (w *watch) forbear(now time.Duration) {
 }
 
 // suspects is part of [Machine.Suspects].
-func (w *watch) suspects(now time.Duration, f func(rank int, until time.Duration)) (next time.Duration) {
-	if !w.on() {
-		return Never
-	}
+func (w *watch) suspects(now time.Duration, f func(rank int)) (next time.Duration) {
 	next = Never
+	if w == nil {
+		return next
+	}
 	for r, at := range w.accuseAt {
 		switch half := at - w.timeout/2; {
 		case at == Never:
 		case now < half:
 			next = min(next, half)
 		default:
-			f(r, at)
+			f(r)
 		}
 	}
 	return next

@@ -28,12 +28,11 @@ func Begin(ctx context.Context, p *Place, mortal bool) (*node.Job, error) {
 // the deaths in one order.
 type fabric struct {
 	Place
-	ctx    context.Context // of Begin
-	shared []byte
-	board  board
-	peers  *peers.Peers
-	asked  uint32        // deaths on the board at the last call of Failed
-	over   chan struct{} // nil unless the process was started later: closed when it does not watch its launcher any more
+	ctx   context.Context // of Begin
+	board board
+	peers *peers.Peers
+	asked uint32        // deaths on the board at the last call of Failed
+	over  chan struct{} // nil unless the process was started later: closed when it does not watch its launcher any more
 }
 
 func (f *fabric) Start(isMortal bool) (node.Start, error) {
@@ -41,13 +40,13 @@ func (f *fabric) Start(isMortal bool) (node.Start, error) {
 	if isMortal {
 		mine = mortal
 	}
-	var err error
-	if f.shared, err = node.MapFile(f.memory(), memorySize(f.all())); errors.Is(err, fs.ErrNotExist) {
+	memory, err := node.MapFile(f.memory(), memorySize(f.all()))
+	if errors.Is(err, fs.ErrNotExist) {
 		return node.Start{}, f.refusal("has begun or is over, and this process is not in it")
 	} else if err != nil {
 		return node.Start{}, fmt.Errorf("the memory of mpicxrun's job: %w", err)
 	}
-	f.board = f.shared[:boardSize(f.all())]
+	f.board = memory[:boardSize(f.all())]
 	if isMortal {
 		atomic.StoreUint32(f.board.mortality(), 1)
 	}
@@ -71,7 +70,12 @@ func (f *fabric) Start(isMortal bool) (node.Start, error) {
 			return node.Start{}, fmt.Errorf("rank %d has another error backend than this one, %d: build all with -tags ulfm, or none", r, f.Rank)
 		}
 	}
-	return node.Start{Name: "node", Rank: f.Rank, Size: f.all(), Crowded: f.Size > runtime.NumCPU(), Later: f.Later}, nil
+	near := make([]int, f.all())
+	for r := range near {
+		near[r] = r
+	}
+	return node.Start{Name: "node", Rank: f.Rank, Size: f.all(), Crowded: f.Size > runtime.NumCPU(),
+		Machines: make([]int, f.all()), Near: near, Memory: memory[len(f.board):], Later: f.Later}, nil
 }
 
 // watchLauncher ends this process, which was started later, when the launcher ends: the lock of
@@ -132,7 +136,7 @@ func (f *fabric) end(index int) {
 	}
 }
 
-func (f *fabric) Poll(node.Sink, int) (happened, died bool) {
+func (f *fabric) Poll(*node.Sink, int) (happened, died bool) {
 	if f.peers != nil {
 		f.peers.Look()
 	}
@@ -144,30 +148,8 @@ func (f *fabric) Failed() ([]int, error) {
 	return f.board.dead(), nil
 }
 
-func (f *fabric) Machines() ([]int, error) { return make([]int, f.all()), nil }
-
-// Sees says that no death of the process is on the board: its end would be there at once.
-func (f *fabric) Sees(process int) bool { return !f.board.died(process) }
-
-// Lost and the following methods are for jobs of several machines.
-func (*fabric) Lost(int)  {}
+// Desert ends this process's part while the others have theirs.
 func (f *fabric) Desert() { _ = f.Finalize(true) }
-
-func (f *fabric) Neighbours(int) ([]int, error) {
-	all := make([]int, f.all())
-	for r := range all {
-		all[r] = r
-	}
-	return all, nil
-}
-
-func (f *fabric) Memory(size int) ([]byte, error) { return f.shared[boardSize(f.all()):][:size], nil }
-
-// FromFirst and the following methods have nothing to do: all processes have come when Start
-// returns.
-func (*fabric) FromFirst([]byte) error     { return nil }
-func (*fabric) AllNear(bool) (bool, error) { return true, nil }
-func (*fabric) AllHere() error             { return nil }
 
 // errNowhere: a job on one machine sends nothing to other machines.
 var errNowhere = errors.New("a process that is not on this machine")

@@ -94,19 +94,13 @@ func (j *Job) make(in string) (err error) {
 	return err
 }
 
-// makeFile makes a file of this many zeros, reserves its memory, and locks it.
+// makeFile makes a file for the job's memory, and locks it before it has its name.
 func makeFile(name string, size int) (*os.File, error) {
-	f, err := os.OpenFile(name+"-", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := node.MakeFile(name+"-", size)
 	if err != nil {
 		return nil, err
 	}
-	if err = pathError("fallocate", f.Name(), reserve(f, size)); errors.Is(err, errors.ErrUnsupported) {
-		_, err = f.Write(make([]byte, size))
-	}
-	if err == nil {
-		err = lock(f)
-	}
-	if err == nil {
+	if err = lock(f); err == nil {
 		err = os.Rename(name+"-", name)
 	}
 	if err != nil {
@@ -118,15 +112,7 @@ func makeFile(name string, size int) (*os.File, error) {
 
 // lock fails if a process holds the file's lock, which it does until it ends.
 func lock(f *os.File) error {
-	return pathError("flock", f.Name(), syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB))
-}
-
-// pathError returns an error of the system with the name of the call and its file.
-func pathError(call, path string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &os.PathError{Op: call, Path: path, Err: err}
+	return os.NewSyscallError("flock", syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB))
 }
 
 const prefix = "mpicxrun-"
@@ -165,7 +151,7 @@ func (j *Job) ended(rank int) state {
 	case <-j.ready:
 	default:
 		// If the directory is gone, all have come.
-		if err := peers.Ended(j.Place.peers(), rank, j.Size+1); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := peers.Ended(j.Place.peers(), rank); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			j.stop(fmt.Errorf("the others can't be told of the end of rank %d: %w", rank, err))
 		}
 	}

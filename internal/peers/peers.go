@@ -30,7 +30,7 @@ type Peers struct {
 	look  atomic.Uint32
 	marks *marks
 
-	sockets  sockets
+	dir      string
 	listener *net.UnixListener // nil: Join or Close has returned
 
 	mu      sync.Mutex
@@ -73,41 +73,35 @@ func Listen(dir string, me, n int) (*Peers, error) {
 	if err := private(dir); err != nil {
 		return nil, err
 	}
-	p := &Peers{me: me, peers: make([]peer, n), changed: make(chan struct{}, 1)}
-	var err error
-	if p.sockets, err = socketsIn(dir, n); err != nil {
-		return nil, err
+	if len(early(dir, n)) > longest {
+		return nil, fmt.Errorf("%s, expected a shorter name, for sockets: up to %d bytes with theirs", dir, longest)
 	}
+	p := &Peers{me: me, dir: dir, peers: make([]peer, n), changed: make(chan struct{}, 1)}
 	p.marks = newMarks(dir, me, n)
-	if p.listener, err = p.sockets.listen(me); err == nil {
-		if err = os.Rename(p.sockets.early(me), p.sockets.name(me)); err != nil {
+	var err error
+	if p.listener, err = listen(dir, me); err == nil {
+		if err = os.Rename(early(dir, me), socket(dir, me)); err != nil {
 			_ = p.listener.Close()
 		}
 	}
 	if err != nil {
 		p.marks.leave()
-		p.sockets.close()
 		return nil, err
 	}
 	return p, nil
 }
 
-// Ended tells processes that join in dir that a process of n has ended. It may have ended
+// Ended tells processes that join in dir that a process has ended. It may have ended
 // before it called Listen, or during the call.
-func Ended(dir string, index, n int) error {
-	s, err := socketsIn(dir, n)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	_ = os.Remove(s.early(index))
-	l, err := s.listen(index)
+func Ended(dir string, index int) error {
+	_ = os.Remove(early(dir, index))
+	l, err := listen(dir, index)
 	if err != nil {
 		return err
 	}
 	_ = l.Close()
-	defer os.Remove(s.early(index))
-	if err := os.Link(s.early(index), s.name(index)); err != nil && !errors.Is(err, fs.ErrExist) {
+	defer os.Remove(early(dir, index))
+	if err := os.Link(early(dir, index), socket(dir, index)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return nil
@@ -125,45 +119,16 @@ func private(dir string) error {
 	return nil
 }
 
-// sockets are the sockets of the processes that join in a directory. If a socket has its name
-// and refuses connections, its process has ended.
-type sockets struct {
-	dir   string
-	place string // a shorter name of dir, a link in a directory of its own; or dir
-}
-
 // longest is how long the path of a socket may be on every system.
 const longest = 100
 
-func socketsIn(dir string, n int) (s sockets, err error) {
-	s = sockets{dir, dir}
-	if len(s.early(n)) <= longest {
-		return s, nil
-	}
-	short, err := os.MkdirTemp("/tmp", "mpicx-")
-	if err != nil {
-		return s, err
-	}
-	s.place = filepath.Join(short, "d")
-	if err := os.Symlink(dir, s.place); err != nil {
-		_ = os.RemoveAll(short)
-		return s, err
-	}
-	return s, nil
-}
+// socket returns the name of a process's socket; early, its name before it accepts connections. If a socket
+// has its name and refuses connections, its process has ended.
+func socket(dir string, index int) string { return filepath.Join(dir, strconv.Itoa(index)) }
+func early(dir string, index int) string  { return socket(dir, index) + "-" }
 
-func (s *sockets) close() {
-	if s.place != s.dir {
-		_ = os.RemoveAll(filepath.Dir(s.place))
-	}
-}
-
-// name returns the name of a process's socket; early, its name before it accepts connections.
-func (s *sockets) name(index int) string  { return filepath.Join(s.place, strconv.Itoa(index)) }
-func (s *sockets) early(index int) string { return s.name(index) + "-" }
-
-func (s *sockets) listen(index int) (*net.UnixListener, error) {
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: s.early(index), Net: "unix"})
+func listen(dir string, index int) (*net.UnixListener, error) {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: early(dir, index), Net: "unix"})
 	if err == nil {
 		l.SetUnlinkOnClose(false)
 	}
@@ -175,10 +140,9 @@ func (p *Peers) unlisten() {
 	if p.listener != nil {
 		_ = p.listener.Close()
 		if p.refused == nil {
-			_ = os.Remove(p.sockets.name(p.me))
+			_ = os.Remove(socket(p.dir, p.me))
 			p.clear()
 		}
-		p.sockets.close()
 		p.listener = nil
 	}
 }
@@ -198,7 +162,7 @@ func (p *Peers) Join(ctx context.Context) error {
 	all.Go(func() { p.accept(ctx, p.listener) })
 	for i := range p.peers {
 		if i != p.me {
-			all.Go(func() { p.connect(ctx, i, p.sockets.name(i)) })
+			all.Go(func() { p.connect(ctx, i, socket(p.dir, i)) })
 		}
 	}
 	for {
@@ -217,7 +181,7 @@ func (p *Peers) Join(ctx context.Context) error {
 // clear removes the directory if no process looks for another there any more. A process that
 // has joined has removed its name, so then only names of processes that have ended are left.
 func (p *Peers) clear() {
-	names, err := os.ReadDir(p.sockets.dir)
+	names, err := os.ReadDir(p.dir)
 	for _, n := range names {
 		if n.Name() == marksName {
 			continue
@@ -227,7 +191,7 @@ func (p *Peers) clear() {
 		}
 	}
 	if err == nil {
-		_ = os.RemoveAll(p.sockets.dir)
+		_ = os.RemoveAll(p.dir)
 	}
 }
 

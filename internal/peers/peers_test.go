@@ -5,7 +5,6 @@ package peers_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -33,7 +32,6 @@ const (
 	envDir   = "PEERS_TEST_DIR"
 	envIndex = "PEERS_TEST_INDEX"
 	envSize  = "PEERS_TEST_SIZE"
-	envFiles = "PEERS_TEST_FILES" // how many more files process 0 may open when it has listened
 )
 
 func TestMain(m *testing.M) {
@@ -51,19 +49,9 @@ func live(dir string) {
 		}
 		return n
 	}
-	p, err := peers.Listen(dir, number(envIndex), number(envSize))
+	p, err := peers.Join(context.Background(), dir, number(envIndex), number(envSize))
 	if err != nil {
 		log.Fatal(err)
-	}
-	if os.Getenv(envFiles) != "" && number(envIndex) == 0 {
-		if err := limitFiles(number(envFiles)); err != nil {
-			log.Fatal(err)
-		}
-	}
-	if err := p.Join(context.Background()); err != nil {
-		_ = p.Close()
-		fmt.Println("refused", err)
-		select {}
 	}
 	p.Watch(func(index int) { fmt.Println("ended", index) })
 	fmt.Println("joined")
@@ -71,20 +59,6 @@ func live(dir string) {
 		endBy(in.Text(), p)
 	}
 }
-
-// limitFiles has this process open only this many more files.
-func limitFiles(more int) error {
-	next, err := syscall.Dup(0)
-	if err != nil {
-		return err
-	}
-	var l syscall.Rlimit
-	err = errors.Join(syscall.Close(next), syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l))
-	set(&l.Cur, next+more)
-	return errors.Join(err, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &l))
-}
-
-func set[T int64 | uint64](to *T, n int) { *to = T(n) }
 
 // endBy ends this process.
 func endBy(how string, p *peers.Peers) {
@@ -359,48 +333,6 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// Sockets work in directories whose names are too long for them. Nothing is left of them.
-func TestLongNames(t *testing.T) {
-	dir := filepath.Join(newDir(t), strings.Repeat("long", 50))
-	require.NoError(t, os.Mkdir(dir, 0o700))
-	all := startAll(t, dir, 3)
-	require.NoDirExists(t, dir)
-	short, err := filepath.Glob("/tmp/mpicx-*/d")
-	require.NoError(t, err)
-	for _, link := range short { // or of other jobs
-		target, _ := os.Readlink(link)
-		require.NotEqual(t, dir, target)
-	}
-	all[0].do(t, "exit 0")
-	require.Equal(t, "ended 0", all[2].says(t))
-}
-
-// Peers work with as many processes as share memory.
-func TestMany(t *testing.T) {
-	dir := newDir(t)
-	const n = 64
-	joined := make(chan *peers.Peers, n)
-	for i := range n {
-		go func() {
-			p, err := peers.Join(t.Context(), dir, i, n)
-			if err != nil {
-				t.Error(err)
-			}
-			joined <- p
-		}()
-	}
-	var all []*peers.Peers
-	for range n {
-		all = append(all, <-joined)
-	}
-	require.NoDirExists(t, dir)
-	for _, p := range all {
-		if p != nil {
-			require.NoError(t, p.Close())
-		}
-	}
-}
-
 // The end of a process is reported while others join.
 func TestEndWhileJoining(t *testing.T) {
 	dir := newDir(t)
@@ -423,34 +355,25 @@ func TestEnded(t *testing.T) {
 		require.NoError(t, l.Close())
 	}
 	for when, left := range map[string]string{"before it came": "", "while it listens": "1-", "before the others came": "1"} {
-		for _, long := range []string{"", strings.Repeat("long", 50)} {
-			t.Run(when+long, func(t *testing.T) {
-				dir := newDir(t)
-				if left != "" {
-					leave(t, filepath.Join(dir, left))
-				}
-				if long != "" {
-					require.NoError(t, os.Mkdir(filepath.Join(dir, long), 0o700))
-					if left != "" {
-						require.NoError(t, os.Rename(filepath.Join(dir, left), filepath.Join(dir, long, left)))
-					}
-					dir = filepath.Join(dir, long)
-				}
-				first, err := peers.Listen(dir, 0, 3)
-				require.NoError(t, err)
-				third := start(t, dir, 2, 3)
-				require.NoError(t, peers.Ended(dir, 1, 3))
-				require.NoError(t, first.Join(t.Context()))
-				defer first.Close()
-				told := make(chan int, 1)
-				first.Watch(func(index int) { told <- index })
-				require.Equal(t, 1, <-told)
-				require.ElementsMatch(t, []string{"joined", "ended 1"}, []string{third.says(t), third.says(t)})
-				require.NoDirExists(t, dir)
-			})
-		}
+		t.Run(when, func(t *testing.T) {
+			dir := newDir(t)
+			if left != "" {
+				leave(t, filepath.Join(dir, left))
+			}
+			first, err := peers.Listen(dir, 0, 3)
+			require.NoError(t, err)
+			third := start(t, dir, 2, 3)
+			require.NoError(t, peers.Ended(dir, 1))
+			require.NoError(t, first.Join(t.Context()))
+			defer first.Close()
+			told := make(chan int, 1)
+			first.Watch(func(index int) { told <- index })
+			require.Equal(t, 1, <-told)
+			require.ElementsMatch(t, []string{"joined", "ended 1"}, []string{third.says(t), third.says(t)})
+			require.NoDirExists(t, dir)
+		})
 	}
-	require.ErrorIs(t, peers.Ended(filepath.Join(t.TempDir(), "none"), 0, 1), fs.ErrNotExist)
+	require.ErrorIs(t, peers.Ended(filepath.Join(t.TempDir(), "none"), 0), fs.ErrNotExist)
 }
 
 // A process that has listened and does not join leaves nothing behind.
@@ -487,20 +410,6 @@ func TestMissing(t *testing.T) {
 	require.NoDirExists(t, dir)
 }
 
-// If the system refuses a connection, Join says which call it has refused. To the others the process has ended, even
-// if it lives on.
-func TestRefused(t *testing.T) {
-	for _, files := range []string{"0", "1", "2"} { // it needs 4
-		t.Setenv(envFiles, files)
-		dir := newDir(t)
-		first, second, third := start(t, dir, 0, 3), start(t, dir, 1, 3), start(t, dir, 2, 3)
-		require.Regexp(t, `^refused no connection (to|from) .*(socket|accept4?): too many open files$`, first.says(t))
-		for _, p := range []*process{second, third} {
-			require.ElementsMatch(t, []string{"joined", "ended 0"}, []string{p.says(t), p.says(t)})
-		}
-	}
-}
-
 // A connection without an index, or with a wrong one, changes nothing.
 func TestStrangers(t *testing.T) {
 	dir := newDir(t)
@@ -531,4 +440,8 @@ func TestBadArguments(t *testing.T) {
 	require.ErrorContains(t, err, "expected a directory of this user alone")
 	_, err = peers.Join(t.Context(), filepath.Join(dir, "none"), 0, 2)
 	require.ErrorIs(t, err, os.ErrNotExist)
+	long := filepath.Join(newDir(t), strings.Repeat("long", 50))
+	require.NoError(t, os.Mkdir(long, 0o700))
+	_, err = peers.Join(t.Context(), long, 0, 2)
+	require.ErrorContains(t, err, "expected a shorter name, for sockets")
 }

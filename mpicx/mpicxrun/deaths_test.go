@@ -45,7 +45,7 @@ func TestDeathEndsThoseThatCompute(t *testing.T) {
 
 // With ulfm the others survive, whoever dies when, and the job has succeeded.
 func TestDeathSurvived(t *testing.T) {
-	t.Setenv("TEST_ULFM", "1")
+	t.Setenv("TEST_BACKEND", "ulfm")
 	for n := 2; n <= 5; n++ {
 		j := start(t, "rounds", "-n", fmt.Sprint(n))
 		pids := j.pids(t, n)
@@ -65,7 +65,7 @@ func TestDeathSurvived(t *testing.T) {
 
 // A process that is stopped has not died.
 func TestStopped(t *testing.T) {
-	t.Setenv("TEST_ULFM", "1")
+	t.Setenv("TEST_BACKEND", "ulfm")
 	j := start(t, "rounds", "-n", "3")
 	pids := j.pids(t, 3)
 	require.NoError(t, syscall.Kill(pids[1], syscall.SIGSTOP))
@@ -79,11 +79,11 @@ func TestStopped(t *testing.T) {
 // To exit in the middle of Run is to die, with any status.
 func TestExit(t *testing.T) {
 	for _, test := range []struct {
-		ulfm   string
-		status string
-		want   int
-	}{{"", "0", 1}, {"", "3", 3}, {"1", "0", 0}, {"1", "3", 0}} {
-		t.Setenv("TEST_ULFM", test.ulfm)
+		backend string
+		status  string
+		want    int
+	}{{"", "0", 1}, {"", "3", 3}, {"ulfm", "0", 0}, {"ulfm", "3", 0}} {
+		t.Setenv("TEST_BACKEND", test.backend)
 		j := command("exits", "-n", "3")
 		j.Args = append(j.Args, test.status)
 		require.NoError(t, j.Start())
@@ -96,26 +96,26 @@ func TestExit(t *testing.T) {
 // deadline of Run.
 func TestWhoDoesNotCome(t *testing.T) {
 	for _, test := range []struct {
-		ulfm   string
-		args   []string
-		want   int
-		begins int
-		text   string
+		backend string
+		args    []string
+		want    int
+		begins  int
+		text    string
 	}{
 		{"", []string{"run", "0", "run"}, 1, 0, "corrupted by rank 1: its process has died"},
 		{"", []string{"run", "3", "run"}, 3, 0, "corrupted by rank 1: its process has died"},
-		{"1", []string{"run", "0", "run"}, 0, 2, ""},
-		{"1", []string{"3", "run", "run"}, 0, 2, ""},
-		{"1", []string{"3", "4", "run"}, 0, 1, ""},
+		{"ulfm", []string{"run", "0", "run"}, 0, 2, ""},
+		{"ulfm", []string{"3", "run", "run"}, 0, 2, ""},
+		{"ulfm", []string{"3", "4", "run"}, 0, 1, ""},
 		{"", []string{"deadline", "sleep", "deadline"}, 1, 0, `processes \[(0 )?1( 2)?\] have not come`}, // the other may be late
 	} {
-		t.Setenv("TEST_ULFM", test.ulfm)
+		t.Setenv("TEST_BACKEND", test.backend)
 		j := command("some", "-n", "3")
 		j.Args = append(j.Args, test.args...)
 		require.NoError(t, j.Start())
 		require.Equal(t, test.want, j.status(t), "%v %s", test, &j.errs)
 		require.Regexp(t, test.text, j.errs.String())
-		if test.ulfm != "" {
+		if test.backend != "" {
 			require.Equal(t, test.begins, strings.Count(j.out.String(), "begins"), "%v", test)
 		}
 	}
@@ -127,7 +127,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		t.Skip(err)
 	}
 	for i := range 40 {
-		t.Setenv("TEST_ULFM", []string{"", "1"}[i%2])
+		t.Setenv("TEST_BACKEND", []string{"", "ulfm"}[i%2])
 		j := command("some", "-n", "3")
 		j.Args = append(j.Args, "run", "run", "run")
 		require.NoError(t, j.Start())
@@ -147,12 +147,15 @@ func TestKilledAtAnyMoment(t *testing.T) {
 // When mpicxrun is killed so are the processes, and what is between.
 func TestNoOrphans(t *testing.T) {
 	var launchers []int
-	for _, test := range [][]string{{"forever"}, {"forever, ulfm"}, {"plain", "sleep", "sleep"}, {"forever", "wrapped"}} {
+	for _, test := range [][]string{{"forever"}, {"forever", "ulfm"}, {"plain", "sleep", "sleep"}, {"forever", "wrapped"}} {
 		j := command(test[0], "-n", "2")
-		if test[len(test)-1] == "wrapped" { // by a process that sees nothing
+		switch test[len(test)-1] {
+		case "wrapped": // by a process that sees nothing
 			program := j.Args[len(j.Args)-1]
 			j.Args = append(j.Args[:len(j.Args)-1], "sh", "-c", program+" & wait")
-		} else {
+		case "ulfm":
+			j.Env = append(j.Env, "TEST_BACKEND=ulfm")
+		default:
 			j.Args = append(j.Args, test[1:]...)
 		}
 		require.NoError(t, j.Start())

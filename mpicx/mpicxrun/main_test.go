@@ -42,9 +42,14 @@ func ulfm() mpicx.Option { return hook.Backend[mpicx.Option]("ulfm") }
 
 func blackChannel() mpicx.Option { return hook.Backend[mpicx.Option]("blackchannel") }
 
-// run is mpicx.Run, which ends the process if it fails.
+// rank is mpicx.Run, which ends the process if it fails.
 func rank(fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) {
-	if err := mpicx.Run(context.Background(), fn, opts...); err != nil {
+	must(mpicx.Run(context.Background(), fn, opts...))
+}
+
+// must ends the process if there is an error.
+func must(err error) {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

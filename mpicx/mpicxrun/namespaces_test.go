@@ -20,7 +20,7 @@ func TestDeathAcrossPIDNamespaces(t *testing.T) {
 	if out, err := exec.Command(apart[0], append(apart[1:], "true")...).CombinedOutput(); err != nil {
 		t.Skipf("needs root, and unshare: %v %s", err, out)
 	}
-	t.Setenv("TEST_ULFM", "1")
+	t.Setenv("TEST_BACKEND", "ulfm")
 	j := start(t, "rounds", append([]string{"-n", "3"}, apart...)...)
 	require.Equal(t, []int{1, 1, 1}, j.pids(t, 3))
 	victim := children(t, children(t, j.Process.Pid)[0])

@@ -69,18 +69,12 @@ var programs = map[string]func(){
 			fmt.Println("rank", i.World().Rank())
 			err = i.Finalize(ctx)
 		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+		must(err)
 	},
 	"left to Finalize": func() { // rank 0 leaves a call, in Run or, with TEST_VICTIM, outside; its function panics
 		ctx := context.Background()
-		backend := hook.Backend[mpicx.Option](os.Getenv("TEST_BACKEND"))
-		i, err := mpicx.Initialize(ctx, backend)
-		if err != nil {
-			panic(err)
-		}
+		i, err := mpicx.Initialize(ctx, backend())
+		must(err)
 		who := i.World().Rank()
 		program := func(ctx context.Context, world *mpicx.Comm) error {
 			if who > 0 {
@@ -111,14 +105,14 @@ var programs = map[string]func(){
 				err = program(ctx, dup)
 			}
 		} else {
-			err = mpicx.Run(ctx, program, backend)
+			err = mpicx.Run(ctx, program, backend())
 		}
 		err = errors.Join(err, i.Finalize(ctx))
 		text, _, _ := strings.Cut(fmt.Sprint(err), "\n")
 		fmt.Printf("rank %d: %s\n", who, text)
 	},
 	"unrecorded": func() { // TEST_VICTIM has no directory for its timeline
-		opts := []mpicx.Option{mpicx.WithTimeline(timelineDir()), hook.Backend[mpicx.Option](os.Getenv("TEST_BACKEND"))}
+		opts := []mpicx.Option{mpicx.WithTimeline(timelineDir()), backend()}
 		if os.Getenv("TEST_SPARE") != "" {
 			opts = append(opts, mpicx.WithSpares(1))
 		}
@@ -130,16 +124,13 @@ var programs = map[string]func(){
 	},
 	"unrecorded instance": func() {
 		ctx := context.Background()
-		i, err := mpicx.Initialize(ctx, mpicx.WithTimeline(timelineDir()), hook.Backend[mpicx.Option](os.Getenv("TEST_BACKEND")))
+		i, err := mpicx.Initialize(ctx, mpicx.WithTimeline(timelineDir()), backend())
 		if err == nil {
 			err = i.World().Barrier().Wait(ctx)
 			fmt.Println("told:", err)
 			err = errors.Join(err, i.Finalize(ctx))
 		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+		must(err)
 	},
 	"spare alone": func() { // all others are killed
 		rank(func(ctx context.Context, c *mpicx.Comm) error {
@@ -175,10 +166,7 @@ var programs = map[string]func(){
 		if err == nil {
 			err = i.Finalize(ctx)
 		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+		must(err)
 	},
 	"statuses": func() { // each its argument, after the job
 		rank(func(ctx context.Context, world *mpicx.Comm) error { return world.Barrier().Wait(ctx) }, ulfm())
@@ -206,18 +194,11 @@ var programs = map[string]func(){
 				ctx, cancel = context.WithTimeout(ctx, time.Second)
 				defer cancel()
 			}
-			opt := blackChannel()
-			if os.Getenv("TEST_ULFM") != "" {
-				opt = ulfm()
-			}
 			err := mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
 				fmt.Println("begins")
 				return recovering(ctx, world, func(ctx context.Context, c *mpicx.Comm) error { return c.Barrier().Wait(ctx) })
-			}, opt)
-			if err != nil {
-				fmt.Fprintln(os.Stderr, "Run:", err)
-				os.Exit(1)
-			}
+			}, backend())
+			must(err)
 		case "sleep":
 			time.Sleep(time.Hour)
 		default:
@@ -254,17 +235,11 @@ var programs = map[string]func(){
 		_ = os.Setenv("OMPI_COMM_WORLD_SIZE", "1")
 		sum()
 	},
-	"forever": func() { // the first death ends the job
+	"forever": func() { // with the black channel the first death ends the job
 		rank(func(ctx context.Context, world *mpicx.Comm) error {
 			printPid(world)
 			return mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx)
-		}, blackChannel())
-	},
-	"forever, ulfm": func() {
-		rank(func(ctx context.Context, world *mpicx.Comm) error {
-			printPid(world)
-			return mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx)
-		}, ulfm())
+		}, backend())
 	},
 	"returned": func() { // rank 1 makes a call that waits for nobody, and returns; the others wait for it in another one
 		rank(func(ctx context.Context, world *mpicx.Comm) error {
@@ -288,7 +263,7 @@ var programs = map[string]func(){
 				world.Barrier()
 			}
 			return nil
-		}, hook.Backend[mpicx.Option](os.Getenv("TEST_BACKEND")))
+		}, backend())
 	},
 	"interrupted": func() { // the signal ends all but rank 1, which learns of the deaths and returns
 		rank(func(ctx context.Context, world *mpicx.Comm) error {
@@ -334,10 +309,6 @@ var programs = map[string]func(){
 	"rounds": func() { // until SIGTERM, whatever ranks die
 		term := make(chan os.Signal, 1)
 		signal.Notify(term, syscall.SIGTERM)
-		opt := blackChannel()
-		if os.Getenv("TEST_ULFM") != "" {
-			opt = ulfm()
-		}
 		rank(func(ctx context.Context, world *mpicx.Comm) error {
 			printPid(world)
 			survivors, stopping := 0, 0
@@ -363,13 +334,9 @@ var programs = map[string]func(){
 				fmt.Printf("rank %d: %d survivors\n", world.Rank(), survivors)
 			}
 			return err
-		}, opt)
+		}, backend())
 	},
 	"exits": func() { // rank 1, in a goroutine, in the middle of its Run
-		opt := blackChannel()
-		if os.Getenv("TEST_ULFM") != "" {
-			opt = ulfm()
-		}
 		rank(func(ctx context.Context, world *mpicx.Comm) error {
 			if world.Rank() == 1 {
 				status, _ := strconv.Atoi(os.Args[1])
@@ -383,7 +350,7 @@ var programs = map[string]func(){
 				}
 				return nil
 			})
-		}, opt)
+		}, backend())
 	},
 	"child that stays": func() {
 		rank(func(_ context.Context, world *mpicx.Comm) error {
@@ -410,7 +377,11 @@ func sum() {
 	})
 }
 
-// own is this process's rank.
+// backend is TEST_BACKEND, or the black channel.
+func backend() mpicx.Option {
+	return hook.Backend[mpicx.Option](cmp.Or(os.Getenv("TEST_BACKEND"), "blackchannel"))
+}
+
 // timelineDir is TEST_DIR or, at TEST_VICTIM, a directory that can't be made: below TEST_FILE.
 func timelineDir() string {
 	if os.Getenv("TEST_VICTIM") == strconv.Itoa(own()) {
@@ -419,6 +390,7 @@ func timelineDir() string {
 	return os.Getenv("TEST_DIR")
 }
 
+// own is this process's rank.
 func own() int {
 	r, err := strconv.Atoi(os.Getenv("MPICXRUN_RANK"))
 	if err != nil {

@@ -83,10 +83,7 @@ func init() {
 		if err == nil {
 			err = i.Finalize(ctx)
 		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+		must(err)
 	}
 	// Each rank prints its process, and waits with the others until the signal, at full strength.
 	programs["rounds at full strength"] = func() {

@@ -41,16 +41,6 @@ func TestProcessesForRanks(t *testing.T) {
 	}
 }
 
-// As many as can be.
-func TestMost(t *testing.T) {
-	if os.Getenv("MPICX_NIGHTLY") == "" {
-		t.Skip("128 processes take a minute where there are few cores")
-	}
-	status, out, errs := of(t, "sum", "-n", "128")
-	require.Zero(t, status, errs)
-	require.Equal(t, 128, strings.Count(out, " of 128: 8256, node\n"))
-}
-
 // WithRanks has the first processes for ranks; as under mpirun there can't be more.
 func TestWithRanks(t *testing.T) {
 	t.Setenv("TEST_RANKS", "2")

@@ -57,7 +57,7 @@ func call(f func() (string, C.int)) {
 }
 
 // pollNative does what was requested, and reports what has happened.
-func pollNative(s node.Sink) (happened bool) {
+func pollNative(s *node.Sink) (happened bool) {
 	if native.owner == nil {
 		return false
 	}
@@ -192,7 +192,7 @@ func (l *library) free() C.int {
 }
 
 // happened tells the client of an event.
-func (l *library) happened(s node.Sink, ev C.nx_event) {
+func (l *library) happened(s *node.Sink, ev C.nx_event) {
 	switch ev.kind {
 	case C.NX_AGREED:
 		l.words[l.agreed] = uint32(ev.value)

@@ -10,6 +10,6 @@ func (*shim) Pressing() bool { return false }
 
 func startNative() error { return nil }
 
-func pollNative(node.Sink) bool { return false }
+func pollNative(*node.Sink) bool { return false }
 
 func requestsNative() int { return 0 }

@@ -66,8 +66,16 @@ func Start(ctx context.Context, o node.Options) (*node.Job, error) {
 // Alive says whether MPI has begun and not ended. If so, a job can be started again.
 func Alive() bool { return C.mx_alive() != 0 }
 
-// copyInPieces has transfers copied as where processes are mortal, in pieces of so many bytes, for tests.
-func copyInPieces(n int) { C.mx_copies = C.int(n) }
+// inPieces has transfers divided into pieces of so many bytes, for tests, and copied as where processes are mortal.
+func inPieces(n int, copied bool) { C.mx_copies, C.mx_longest_piece = flag(copied), C.int(n) }
+
+// flag returns a bool as C has it.
+func flag(b bool) C.int {
+	if b {
+		return 1
+	}
+	return 0
+}
 
 // shim is the fabric that MPI provides.
 type shim struct {
@@ -89,10 +97,10 @@ func (s *shim) Start(mortal bool) (node.Start, error) {
 		err = started{version(), int(size), guest != 0, threads(provided), isMortal != 0, C.MX_ULFM != 0}.check(mortal)
 	}
 	if err == nil && mortal {
-		C.mx_copies = C.MX_PIECE
+		C.mx_copies, C.mx_longest_piece = 1, C.MX_PIECE
 		err = startNative()
 	}
-	return node.Start{Name: "mpi", Rank: int(rank), Size: int(size), Crowded: crowded != 0, Packet: int(longest), Whole: C.mx_copies != 0}, err
+	return node.Start{Name: "mpi", Rank: int(rank), Size: int(size), Crowded: crowded != 0, Packet: int(longest)}, err
 }
 
 func (s *shim) Machines() ([]int, error) {
@@ -123,8 +131,6 @@ func ranks(most int, call string, store func(all, n *C.int) C.int) ([]int, error
 	return some, nil
 }
 
-func (*shim) Memory(int) ([]byte, error) { return nil, nil }
-
 func (s *shim) FromFirst(b []byte) error {
 	s.in.Store("MPI_Bcast")
 	return result("MPI_Bcast", C.mx_from_first(unsafe.Pointer(&b[0]), C.int(len(b))))
@@ -132,10 +138,7 @@ func (s *shim) FromFirst(b []byte) error {
 
 func (s *shim) AllNear(ok bool) (bool, error) {
 	s.in.Store("MPI_Allreduce")
-	var all C.int
-	if ok {
-		all = 1
-	}
+	all := flag(ok)
 	err := result("MPI_Allreduce", C.mx_all_near(&all))
 	return all != 0, err
 }
@@ -145,7 +148,7 @@ func (s *shim) AllHere() error {
 	return result("MPIX_Comm_agree", C.mx_all_here())
 }
 
-func (*shim) Poll(s node.Sink, times int) (happened, died bool) {
+func (*shim) Poll(s *node.Sink, times int) (happened, died bool) {
 	n := C.mx_poll(C.int(times))
 	if C.mx_code != 0 {
 		s.Fail(result(C.GoString(C.mx_call), C.mx_code)) // before transfers, none of which has ended well
@@ -170,9 +173,6 @@ func (s *shim) Failed() ([]int, error) {
 
 func (*shim) Lost(process int) { C.mx_lost(C.int(process)) }
 
-// Sees returns false: MPI may report a death late, or never.
-func (*shim) Sees(int) bool { return false }
-
 // Desert does nothing: MPI_Finalize would wait for the others.
 func (*shim) Desert() {}
 
@@ -186,16 +186,16 @@ func (*shim) Send(to int, h node.Header, rest []byte) error {
 	return result("MPI_Isend", C.mx_send(C.int(to), n, unsafe.Pointer(&rest[0]), C.int(len(rest))))
 }
 
-func (*shim) Transfer(send bool, peer int, tag uint32, part []byte, id uint64) (dead bool, err error) {
-	call, sends := "MPI_Irecv", C.int(0)
+func (*shim) Transfer(send bool, peer int, tag uint32, bytes []byte, id uint64) (dead bool, err error) {
+	call := "MPI_Irecv"
 	if send {
-		call, sends = "MPI_Isend", 1
+		call = "MPI_Isend"
 	}
 	var code, isLost C.int
-	if len(part) == 0 {
-		code = C.mx_body(sends, C.int(peer), C.int(tag), nil, 0, C.uint64_t(id), &isLost)
+	if len(bytes) == 0 {
+		code = C.mx_body(flag(send), C.int(peer), C.int(tag), nil, 0, C.uint64_t(id), &isLost)
 	} else {
-		code = C.mx_body(sends, C.int(peer), C.int(tag), unsafe.Pointer(&part[0]), C.int64_t(len(part)), C.uint64_t(id), &isLost)
+		code = C.mx_body(flag(send), C.int(peer), C.int(tag), unsafe.Pointer(&bytes[0]), C.int64_t(len(bytes)), C.uint64_t(id), &isLost)
 	}
 	return isLost != 0, result(call, code)
 }
@@ -203,11 +203,7 @@ func (*shim) Transfer(send bool, peer int, tag uint32, part []byte, id uint64) (
 func (*shim) Requests() int { return int(C.mx_underway()) + requestsNative() }
 
 func (*shim) Leave(mortal bool) error {
-	var isMortal C.int
-	if mortal {
-		isMortal = 1
-	}
-	return result("MPI_Finalize", C.mx_leave(isMortal))
+	return result("MPI_Finalize", C.mx_leave(flag(mortal)))
 }
 
 func (*shim) EverybodyLeft() (bool, error) {
@@ -217,11 +213,7 @@ func (*shim) EverybodyLeft() (bool, error) {
 }
 
 func (*shim) Finalize(dead bool) error {
-	var isLost C.int
-	if dead {
-		isLost = 1
-	}
-	return result("MPI_Finalize", C.mx_stop(isLost))
+	return result("MPI_Finalize", C.mx_stop(flag(dead)))
 }
 
 func (*shim) Kill() {

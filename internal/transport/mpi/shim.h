@@ -34,6 +34,7 @@ enum {
 	MX_PENDING = 4,        // requests examined one by one in one call that are not complete
 	MX_HEADER = 56,        // bytes
 	MX_PIECE = 1 << 20,    // bytes of a transfer that are copied at a time
+	MX_LONGEST = 1 << 30,  // bytes of a piece that is not copied: MPI counts them in an int
 	MX_PIECES = 4,         // of one transfer, under way
 };
 
@@ -68,31 +69,32 @@ static int mx_in_next, mx_in_taken; // the next to come, and the number before i
 // A growing list of requests, with what each is for.
 typedef struct {
 	MPI_Request *request;
-	uint64_t *what; // a packet's buffer, a transfer's id, or an mx_piece
+	uint64_t *what; // a packet's buffer, or an mx_piece
 	int *peer;
 	int *done;
 	int count, room;
 	int from; // the next to examine
 } mx_list;
 
-// An mx_copied is a transfer whose bytes MPI is given copies of, in pieces: see mx_body.
+// An mx_transfer is a transfer, whose bytes MPI is given in pieces, or copies of them: see mx_body.
 typedef struct {
 	int send, peer, tag;
 	char *bytes;
 	int64_t length, begun, came; // begun: in the pieces that have begun
 	uint64_t id;
 	int underway, over, lost; // underway: pieces; over: no more begin
-} mx_copied;
+} mx_transfer;
 
 typedef struct mx_piece {
 	struct mx_piece *next; // when it is free
-	mx_copied *of;
+	mx_transfer *of;
 	int64_t at;
 	int length;
-	char bytes[];
+	char copy[];
 } mx_piece;
 
-int mx_copies; // if not 0, set by Go, transfers are copied in pieces of so many bytes
+int mx_copies;                  // set by Go: MPI has copies
+int mx_longest_piece = MX_LONGEST; // set by Go: bytes
 static mx_piece *mx_idle; // free pieces
 
 static mx_list mx_out, mx_bodies;
@@ -421,20 +423,21 @@ static int mx_send(int to, int headerLength, const void *rest, int restLength) {
 }
 
 // mx_begin begins the next piece of a transfer. It returns an error only if that is no death.
-static int mx_begin(mx_copied *t) {
-	mx_piece *p = mx_idle ? mx_idle : mx_grow(NULL, sizeof *p + mx_copies);
+static int mx_begin(mx_transfer *t) {
+	mx_piece *p = mx_idle ? mx_idle : mx_grow(NULL, sizeof *p + (mx_copies ? mx_longest_piece : 0));
 	if (p == mx_idle) mx_idle = p->next;
 	p->of = t;
 	p->at = t->begun;
-	p->length = t->length - t->begun < mx_copies ? (int)(t->length - t->begun) : mx_copies;
+	p->length = t->length - t->begun < mx_longest_piece ? (int)(t->length - t->begun) : mx_longest_piece;
 	t->begun += p->length;
+	char *bytes = mx_copies ? p->copy : t->bytes + p->at;
 	MPI_Request r;
 	int code;
 	if (t->send) {
-		memcpy(p->bytes, t->bytes + p->at, p->length);
-		code = MPI_Isend(p->bytes, p->length, MPI_BYTE, t->peer, t->tag, mx_wire, &r);
+		if (mx_copies) memcpy(bytes, t->bytes + p->at, p->length);
+		code = MPI_Isend(bytes, p->length, MPI_BYTE, t->peer, t->tag, mx_wire, &r);
 	} else
-		code = MPI_Irecv(p->bytes, p->length, MPI_BYTE, t->peer, t->tag, mx_wire, &r);
+		code = MPI_Irecv(bytes, p->length, MPI_BYTE, t->peer, t->tag, mx_wire, &r);
 	if (code == MPI_SUCCESS) {
 		*mx_add(&mx_bodies, (uintptr_t)p, t->peer) = r;
 		t->underway++;
@@ -455,37 +458,25 @@ static int mx_begin(mx_copied *t) {
 // dead only for others goes on when the network heals. So where processes are mortal MPI has copies, and
 // those that a death has ended are never used again.
 static int mx_body(int send, int peer, int tag, void *bytes, int64_t length, uint64_t id, int *lost) {
-	int code;
-	if (mx_copies) {
-		mx_copied *t = mx_grow(NULL, sizeof *t);
-		*t = (mx_copied){.send = send, .peer = peer, .tag = tag, .length = length, .bytes = bytes, .id = id};
-		code = mx_begin(t);
-		*lost = t->lost;
-		if (t->over) free(t);
-		return code;
-	}
-	MPI_Request r;
-	if (send)
-		code = MPI_Isend(bytes, length, MPI_BYTE, peer, tag, mx_wire, &r);
-	else
-		code = MPI_Irecv(bytes, length, MPI_BYTE, peer, tag, mx_wire, &r);
-	if (code == MPI_SUCCESS) *mx_add(&mx_bodies, id, peer) = r;
-	*lost = mx_death(code);
-	return *lost ? MPI_SUCCESS : code;
+	mx_transfer *t = mx_grow(NULL, sizeof *t);
+	*t = (mx_transfer){.send = send, .peer = peer, .tag = tag, .length = length, .bytes = bytes, .id = id};
+	int code = mx_begin(t);
+	*lost = t->lost;
+	if (t->over) free(t);
+	return code;
 }
 
 // mx_moved handles the end of a request of a transfer. It says whether the transfer is over, and makes e
 // its end.
 static int mx_moved(mx_ended *e, int *code) {
-	if (!mx_copies) return 1;
 	mx_piece *p = (mx_piece *)(uintptr_t)e->what;
-	mx_copied *t = p->of;
+	mx_transfer *t = p->of;
 	t->underway--;
 	if (e->lost)
 		t->over = t->lost = 1; // p is MPI's for ever
 	else {
 		if (!t->send) {
-			memcpy(t->bytes + p->at, p->bytes, e->length);
+			if (mx_copies) memcpy(t->bytes + p->at, p->copy, e->length);
 			t->came += e->length;
 			if (e->length < p->length) t->over = 1; // fewer bytes have come: it was the first piece
 		}

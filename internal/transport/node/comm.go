@@ -1,12 +1,10 @@
 package node
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 	"github.com/mpicx/go-mpicx/internal/waiting"
@@ -20,10 +18,6 @@ const (
 	nearLimit = 8192
 )
 
-// transferTags is the number of a fabric's tags for transfers. Two transfers between the same
-// processes never use one tag at the same time. (MPI promises 32767.)
-const transferTags = 32000
-
 // comm is this process's side of a communicator. The engine's mu protects it. The epochs change under mu,
 // and are read without it.
 type comm struct {
@@ -35,9 +29,7 @@ type comm struct {
 	rankOf   map[int]int
 
 	match.Matcher[arrival]
-	// Requests that have a transfer: sends, with the number of their offer, and receives.
-	sending   map[*transport.Request]uint64
-	receiving map[*transport.Request]bool // true: cancelled, if no bytes come
+	moving map[*transfer]struct{} // those of requests; a request has its own as its Where
 
 	reminding reminding
 	onFailure func(error) // nil: nobody is told
@@ -76,8 +68,7 @@ var (
 
 // newComm makes a communicator, and delivers the messages that came before it was made.
 func (e *engine) newComm(id contextID, l *liveness, rank int, members []int, epoch transport.Epoch) *comm {
-	c := &comm{e: e, context: id, liveness: l, rank: rank, members: members,
-		sending: make(map[*transport.Request]uint64), receiving: make(map[*transport.Request]bool)}
+	c := &comm{e: e, context: id, liveness: l, rank: rank, members: members, moving: make(map[*transfer]struct{})}
 	c.Begin(epoch)
 	c.Discarded = e.discarded
 	if members != nil {
@@ -166,157 +157,6 @@ func (c *comm) Watch(n int) {
 // Doze makes the engine make progress less often while nothing happens.
 func (c *comm) Doze(on bool) { c.e.dozing.Store(on) }
 
-// TrySend sends a short message.
-func (c *comm) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, buf []byte) bool {
-	e := c.e
-	if len(buf) > max(nearLimit, e.far) {
-		return false
-	}
-	e.lock()
-	process := c.process(dest)
-	lead, far := e.leads[process].of(tag)
-	ok := epoch == c.Live() && e.err == nil && !c.HasLostAny() && !c.liveness.expired && len(buf) <= e.eager(process) && !far
-	if ok {
-		lead.grow(len(buf))
-		e.sendPacket(process, &header{kind: whole, to: c.context, epoch: epoch, tag: tag, signature: w, length: len(buf)}, buf)
-		ok = e.err == nil
-	}
-	e.unlock()
-	return ok
-}
-
-// Isend sends a short message at once, and offers any other.
-func (c *comm) Isend(r *transport.Request) {
-	c.e.lock()
-	defer c.e.unlock()
-	c.send(r)
-}
-
-func (c *comm) send(r *transport.Request) {
-	e := c.e
-	e.lookForCredit(c.process(r.Peer), r.Tag)
-	r.Kind, r.Where, r.Err = transport.Sending, nil, nil
-	r.Status = transport.Status{Source: c.rank, Tag: r.Tag, Bytes: len(r.Buf), Signature: r.Signature}
-	err := c.barred(r)
-	if err == nil {
-		err = c.DeathFor(r)
-	}
-	if err != nil {
-		e.end(r, err)
-		return
-	}
-	h := header{kind: whole, to: c.context, epoch: r.Epoch, tag: r.Tag, signature: r.Signature, length: len(r.Buf)}
-	lead, far := e.leads[c.process(r.Peer)].of(r.Tag)
-	if len(r.Buf) <= e.eager(c.process(r.Peer)) && r.Mode&transport.Synchronous == 0 && !far {
-		lead.grow(len(r.Buf))
-		e.sendPacket(c.process(r.Peer), &h, r.Buf)
-		e.end(r, e.err)
-		return
-	}
-	lead.messages, lead.bytes = 0, 0
-	t := &transfer{comm: c, request: r, bytes: r.Buf}
-	e.offer(c.process(r.Peer), &h, t)
-	c.sending[r] = h.id
-	c.needs(r)
-}
-
-// barred returns the error of a request that this rank must not begin.
-func (c *comm) barred(r *transport.Request) error {
-	err := cmp.Or(c.e.err, c.Barred(r))
-	if err == nil && c.liveness.expired {
-		return transport.ErrDied
-	}
-	return err
-}
-
-// Irecv takes a message that has come, or waits for one.
-func (c *comm) Irecv(r *transport.Request) { c.begin(r, transport.Receiving) }
-
-// Probe looks for a message that has come, or waits for one.
-func (c *comm) Probe(r *transport.Request) { c.begin(r, transport.Probing) }
-
-// Mprobe takes a message that has come, or waits for one.
-func (c *comm) Mprobe(r *transport.Request) { c.begin(r, transport.Mprobing) }
-
-// Mrecv receives the message that r has taken.
-func (c *comm) Mrecv(r *transport.Request) {
-	e := c.e
-	e.lock()
-	defer e.unlock()
-	r.Kind, r.Err = transport.Receiving, nil
-	if err := c.barred(r); err != nil {
-		e.end(r, err)
-	} else if a, err := c.Redeem(r); err != nil {
-		e.end(r, err)
-	} else if a != nil {
-		c.give(r, a)
-	} else {
-		c.Post(r)
-	}
-}
-
-func (c *comm) begin(r *transport.Request, kind transport.Kind) {
-	e := c.e
-	e.lock()
-	defer e.unlock()
-	r.Kind, r.Where, r.Err = kind, nil, nil
-	c.matchOrPost(r)
-	c.lookFor(r)
-}
-
-// lookFor takes packets of the neighbour that a request waits for, until its message has come.
-func (c *comm) lookFor(r *transport.Request) {
-	if r.Peer < 0 || !c.Waits(r) {
-		return
-	}
-	in := c.e.from[c.process(r.Peer)]
-	for n := 0; in != nil && n < polls && c.Waits(r) && c.e.lookAt(in); n++ {
-	}
-}
-
-// Start begins the requests of a step.
-func (c *comm) Start(rs []transport.Request) (ended int) {
-	c.e.lock()
-	defer c.e.unlock()
-	for i := range rs {
-		r := &rs[i]
-		r.Beginning, r.Ended = true, false
-		if r.Kind == transport.Sending {
-			c.send(r)
-			continue
-		}
-		r.Where, r.Err = nil, nil
-		c.matchOrPost(r)
-	}
-	for i := range rs {
-		r := &rs[i]
-		c.lookFor(r)
-	}
-	for i := range rs {
-		r := &rs[i]
-		if r.Beginning = false; r.Ended {
-			ended++
-		}
-	}
-	return ended
-}
-
-// matchOrPost gives r a message that has come, or posts r for a later message.
-func (c *comm) matchOrPost(r *transport.Request) {
-	if err := c.barred(r); err != nil {
-		c.e.end(r, err)
-	} else if a := c.Match(r); a != nil && r.Kind == transport.Receiving {
-		c.give(r, a)
-	} else if a != nil {
-		c.e.endProbe(r)
-	} else if err := c.DeathFor(r); err != nil {
-		c.e.end(r, err)
-	} else {
-		c.Post(r)
-		c.needs(r)
-	}
-}
-
 // rankIn returns the rank of a process, or -1.
 func (c *comm) rankIn(process int) int {
 	if c.members == nil {
@@ -400,44 +240,10 @@ func (c *comm) give(r *transport.Request, a *arrival) {
 		case r.Alloc != nil:
 			buf = r.Alloc(a.header.length)
 		}
-		c.receiving[r] = false
-		c.e.accept(a.kept(), &transfer{comm: c, request: r, bytes: buf[:a.header.length]})
+		c.e.accept(a.kept(), c.transfer(r, buf[:a.header.length]))
 		return
 	}
 	c.e.end(r, r.Err)
-}
-
-// Cancel cancels a waiting receive or probe, or an offer that has not been accepted.
-func (c *comm) Cancel(r *transport.Request) bool {
-	c.e.lock()
-	defer c.e.unlock()
-	if id := c.sending[r]; c.takeBack(r) {
-		h := header{kind: withdrawn, to: c.context, id: id}
-		if c.process(r.Peer) == c.e.rank {
-			c.e.forget(c.e.rank, h) // the offer is to this process itself
-		}
-		c.e.sendPacket(c.process(r.Peer), &h, nil)
-		c.e.end(r, transport.ErrCancelled)
-		return true
-	}
-	if c.Withdraw(r) {
-		c.e.end(r, transport.ErrCancelled)
-		return true
-	}
-	if _, ok := c.receiving[r]; ok {
-		c.receiving[r] = true
-	}
-	return false
-}
-
-// takeBack takes back an offer that has been neither accepted nor claimed.
-func (c *comm) takeBack(r *transport.Request) bool {
-	id, ok := c.sending[r]
-	t := c.e.offers[id]
-	if ok = ok && t != nil && c.e.withdraw(id, t); ok {
-		delete(c.sending, r)
-	}
-	return ok
 }
 
 // Advance begins the next epoch.
@@ -464,7 +270,7 @@ func (c *comm) Revoke(cause error) {
 func (c *comm) endAll(posted *transport.Request, cause error) {
 	c.e.endAll(posted, cause)
 	c.endOffers(cause, func(*transport.Request) bool { return true })
-	for idle := 0; c.e.err == nil && len(c.sending)+len(c.receiving) > 0; idle++ {
+	for idle := 0; c.e.err == nil && len(c.moving) > 0; idle++ {
 		c.e.mu.Unlock()
 		c.e.rest(idle)
 		c.e.mu.Lock()
@@ -474,9 +280,9 @@ func (c *comm) endAll(posted *transport.Request, cause error) {
 
 // endOffers ends the sends that have not been accepted and for which which returns true.
 func (c *comm) endOffers(cause error, which func(*transport.Request) bool) {
-	for r := range c.sending {
-		if which(r) && c.takeBack(r) {
-			c.e.end(r, cause)
+	for t := range c.moving {
+		if which(t.request) && c.takeBack(t) {
+			c.e.end(t.request, cause)
 		}
 	}
 }
@@ -539,8 +345,10 @@ func (c *comm) EachPending(visit func(*transport.Request)) {
 	for r := range c.Posted.All() {
 		visit(r)
 	}
-	for r := range c.sending {
-		visit(r)
+	for t := range c.moving {
+		if t.arrival == nil {
+			visit(t.request)
+		}
 	}
 }
 

@@ -11,29 +11,27 @@ import (
 )
 
 // The suite of all transports: with packets and transfers that go through the fabric, with
-// those that go through shared memory or are read from the sender's; with messages longer than a
-// fabric can count, which go in parts; and between machines, with longer packets.
+// those that go through shared memory or are read from the sender's; and between machines, with longer packets.
 func TestConformanceInMemory(t *testing.T) {
 	const never = math.MaxInt
 	for _, test := range []struct {
 		ranks    int
 		share    bool
-		longest  int
 		pullable int
 		packet   int // between machines; 0: there is one
 	}{
-		{1, false, Longest, never, 0}, {2, false, Longest, never, 0}, {3, false, 1000, never, 0},
-		{2, true, Longest, never, 0}, {3, true, Longest, never, 0}, {2, true, Longest, 0, 0}, {3, true, Longest, 0, 0},
-		{2, true, Longest, never, 20000}, {3, true, 1000, 0, 20000},
+		{1, false, never, 0}, {2, false, never, 0}, {3, false, never, 0},
+		{2, true, never, 0}, {3, true, never, 0}, {2, true, 0, 0}, {3, true, 0, 0},
+		{2, true, never, 20000}, {3, true, 0, 20000},
 	} {
 		if (testing.Short() || buildtags.Race) && test.ranks == 3 {
 			continue
 		}
-		name := fmt.Sprintf("%d ranks, shared memory %t, parts of %d, pulled from %d on, packets of %d", test.ranks, test.share, test.longest, test.pullable, test.packet)
+		name := fmt.Sprintf("%d ranks, shared memory %t, pulled from %d on, packets of %d", test.ranks, test.share, test.pullable, test.packet)
 		t.Run(name, func(t *testing.T) {
-			longest, pullable := Longest, Pullable
-			t.Cleanup(func() { Longest, Pullable = longest, pullable }) // after the job has ended
-			Longest, Pullable = test.longest, test.pullable
+			pullable := Pullable
+			t.Cleanup(func() { Pullable = pullable }) // after the job has ended
+			Pullable = test.pullable
 			job := &memoryJob{share: test.share, machines: make([]int, test.ranks), knows: true, packet: test.packet}
 			if test.packet > 0 {
 				job.machines[test.ranks-1] = 1

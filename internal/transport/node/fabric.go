@@ -1,44 +1,26 @@
 package node
 
-// A Fabric connects the processes of a job apart from shared memory: it begins and ends the job, carries
-// packets and transfers to processes of other machines, and reports deaths. All calls are made with the
+// A Fabric connects the processes of a job: it begins and ends the job, has the memory that processes of a
+// machine share, carries packets and transfers to all others, and reports deaths. All calls are made with the
 // engine's mu held, or before and after it is in use.
 type Fabric interface {
 	// Start begins to take part in the job. mortal says that its processes may die.
 	Start(mortal bool) (Start, error)
-	// Machines returns for each process the number of its machine, the same at all processes.
-	Machines() ([]int, error)
-	// Neighbours returns the processes that can share memory, including this one, in the same
-	// order at all of them. If most is not 0, a group has at most that many processes.
-	Neighbours(most int) ([]int, error)
-	// Memory returns size bytes that the neighbours share, all zero. If it returns nil, the
-	// neighbours have to make shared memory themselves.
-	Memory(size int) ([]byte, error)
-	// FromFirst gives all neighbours the contents of b at the first of them.
-	FromFirst(b []byte) error
-	// AllNear says whether ok is true at all neighbours. It is the last call about neighbours.
-	AllNear(ok bool) (bool, error)
-	// AllHere waits until all processes have called it, where they may die afterwards.
-	AllHere() error
 
 	// Send sends a packet. Its bytes may be changed when Send returns.
 	Send(to int, h Header, rest []byte) error
-	// Transfer begins to send or receive a part of a transfer, pinned: Poll will take its
-	// end, unless the peer is dead already.
-	Transfer(send bool, peer int, tag uint32, part []byte, id uint64) (dead bool, err error)
+	// Transfer begins to send or receive the bytes of a transfer, pinned: Poll will take its
+	// end, unless the peer is dead already. A receiver may have room for more than is sent.
+	Transfer(send bool, peer int, tag uint32, bytes []byte, id uint64) (dead bool, err error)
 	// Poll moves messages, at most times times, until something happens, and tells s: first an
-	// error, then packets that have come and parts of transfers that have ended. It also says
+	// error, then packets that have come and transfers that have ended. It also says
 	// whether processes may have died since Failed was called.
-	Poll(s Sink, times int) (happened, died bool)
+	Poll(s *Sink, times int) (happened, died bool)
 	// Pressing says that Poll should be called soon, because the fabric has work other than
 	// packets.
 	Pressing() bool
 	// Failed returns the processes that have died so far.
 	Failed() ([]int, error)
-	// Lost tells the fabric of a death that it may not know of.
-	Lost(process int)
-	// Sees says whether this process would have seen the end of another at once, and has not.
-	Sees(process int) bool
 	// Requests is how many of this process's sends and transfers are under way.
 	Requests() int
 
@@ -54,16 +36,37 @@ type Fabric interface {
 	Kill()
 }
 
+// A Network is what a Fabric for several machines is made of: see Watched. Its Start does not say which
+// machines there are.
+type Network interface {
+	Fabric
+	// Machines returns for each process the number of its machine, the same at all processes.
+	Machines() ([]int, error)
+	// Neighbours returns the processes of this machine, including this one, in the same order at all of
+	// them. If most is not 0, it divides them into groups of at most that many, and returns this one's.
+	// The following two methods are then of the group.
+	Neighbours(most int) ([]int, error)
+	// FromFirst gives all neighbours the contents of b at the first of them.
+	FromFirst(b []byte) error
+	// AllNear says whether ok is true at all neighbours.
+	AllNear(ok bool) (bool, error)
+	// AllHere waits until all processes have called it, where they may die afterwards.
+	AllHere() error
+	// Lost tells the network of a death that it may not know of.
+	Lost(process int)
+}
+
 // Start describes a job that has begun.
 type Start struct {
 	Name       string // of the transport
 	Rank, Size int
-	Crowded    bool // there are more ranks than cores
+	Crowded    bool   // there are more ranks than cores
+	Machines   []int  // for each process the number of its machine, the same at all processes
+	Near       []int  // the processes that share Memory, in the same order at all of them
+	Memory     []byte // nil: the fabric carries everything; else of MemorySize, all zero at first
 	// Packet is the length of the longest packet to another machine, if packets there may be
 	// longer than those to processes of this machine.
 	Packet int
-	// Whole says that transfers are not to be divided into parts: the fabric does it.
-	Whole bool
 	// Later is the number of processes, the last ones, that may be started later. If it is not 0
 	// the fabric is a Reserve.
 	Later int
@@ -78,35 +81,33 @@ type Reserve interface {
 	Begun() int
 }
 
-// A Sink receives the events of a Fabric.
-type Sink interface {
-	// Fail ends everything: nothing works after an error of the fabric.
-	Fail(err error)
-	// Came takes a packet. Its bytes are the caller's again when Came returns.
-	Came(source int, packet []byte)
-	// Ended notes that a part of a transfer has been sent, or received with length bytes, or that
-	// its peer is dead.
-	Ended(id uint64, length int, dead bool)
-	// Tell makes the engine call f when no lock is held, after all earlier events.
-	Tell(f func())
+// A Sink receives the events of a Fabric: it is the engine.
+type Sink engine
+
+// Fail ends everything: nothing works after an error of the fabric.
+func (s *Sink) Fail(err error) { (*engine)(s).fail(err) }
+
+// Came takes a packet. Its bytes are the caller's again when Came returns.
+func (s *Sink) Came(source int, packet []byte) {
+	if err := (*engine)(s).take(source, packet); err != nil {
+		(*engine)(s).garbage(source, err)
+	}
 }
 
-// sink is the engine as a Sink.
-type sink engine
+// Ended notes that a transfer has been sent, or received with length bytes, or that its peer is dead.
+func (s *Sink) Ended(id uint64, length int, dead bool) { (*engine)(s).ended(id, length, dead) }
 
-func (s *sink) Fail(err error)                         { (*engine)(s).fail(err) }
-func (s *sink) Came(source int, packet []byte)         { (*engine)(s).came(source, packet) }
-func (s *sink) Ended(id uint64, length int, dead bool) { (*engine)(s).ended(id, length, dead) }
-func (s *sink) Tell(f func())                          { s.news = append(s.news, news{call: f}) }
+// Tell makes the engine call f when no lock is held, after all earlier events.
+func (s *Sink) Tell(f func()) { s.news = append(s.news, news{call: f}) }
 
 // A Header is the header of a packet, for a fabric that sends it.
-type Header struct{ header }
+type Header = header
 
 // HeaderLength is how many bytes it takes at most.
 const HeaderLength = headerLength
 
 // Encode stores it, and returns how many bytes it takes.
-func (h *Header) Encode(b *[HeaderLength]byte) int {
+func (h *header) Encode(b *[HeaderLength]byte) int {
 	h.encode(b[:])
 	return h.encodedLength()
 }

@@ -96,7 +96,7 @@ func TestGarbageEndsAll(t *testing.T) {
 			var n ends
 			n.beginAll(c)
 			e.mu.Lock()
-			e.came(test.from, packet(test.h, nil))
+			(*Sink)(e).Came(test.from, packet(test.h, nil))
 			e.unlock()
 			require.Equal(t, n.begun, n.ended)
 			require.ErrorContains(t, c.Failed(), test.want)
@@ -123,7 +123,7 @@ func TestGarbageFromOutside(t *testing.T) {
 		come := func() {
 			test.h.to = world.child(name)
 			e.mu.Lock()
-			e.came(2, packet(test.h, nil))
+			(*Sink)(e).Came(2, packet(test.h, nil))
 			e.unlock()
 		}
 		if test.early {
@@ -191,7 +191,7 @@ func FuzzPackets(f *testing.F) {
 			}
 			length = min(length, len(script))
 			e.mu.Lock()
-			e.came(int(of%4)%3, script[:length])
+			(*Sink)(e).Came(int(of%4)%3, script[:length])
 			e.unlock()
 			script = script[length:]
 			e.progress(1)

@@ -28,16 +28,17 @@ import (
 // The engine's mu protects it.
 type heart struct {
 	e         *engine
+	ends      *watched               // of this machine's processes
+	kill      func(process int) bool // of ends
 	machine   *detector.Machine
 	process   []int // by place in the ring
 	place     []int // by process
 	now       func() time.Duration
-	emitter   int             // the process that this one observes; -1: none
-	heard     bool            // a packet of the emitter has come since the last tick
-	asked     []time.Duration // by place: the suspect's time limit when others were last asked about it
-	declared  []int           // declared dead, but not noted by the engine yet
-	grace     time.Duration   // of the condemned
-	condemned []condemned     // in the order of their times
+	emitter   int           // the process that this one observes; -1: none
+	heard     bool          // a packet of the emitter has come since the last tick
+	declared  []int         // declared dead, but not noted by the engine yet
+	grace     time.Duration // of the condemned
+	condemned []condemned   // in the order of their times
 }
 
 // A condemned process, of this machine, has been declared dead. If it lives it is killed at a time.
@@ -50,13 +51,13 @@ type condemned struct {
 const witnesses = 3
 
 // newHeart returns the heart of a process, or an error if the configuration is invalid.
-func newHeart(e *engine, config detector.Config, now func() time.Duration) (*heart, error) {
+func newHeart(e *engine, ends *watched, config detector.Config, now func() time.Duration) (*heart, error) {
 	ring := around(e.machines)
 	if config.Ping { // the last process, a spare if there are spares, has the last place
 		last := slices.Index(ring, e.size-1) + 1
 		ring = append(ring[last:], ring[:last]...)
 	}
-	h := &heart{e: e, process: ring, place: make([]int, e.size), asked: make([]time.Duration, e.size), now: now, emitter: -1, grace: config.Period}
+	h := &heart{e: e, ends: ends, kill: ends.kill, process: ring, place: make([]int, e.size), now: now, emitter: -1, grace: config.Period}
 	for place, p := range h.process {
 		h.place[p] = place
 	}
@@ -114,9 +115,9 @@ func (h *heart) tick() (next time.Duration) {
 	}
 	late := false
 	var seen []int // suspects whose ends this process would see: it need not hear from them
-	h.machine.Suspects(h.now(), func(place int, _ time.Duration) {
+	h.machine.Suspects(h.now(), func(place int) {
 		late = true
-		if p := h.process[place]; h.e.machines[p] == h.e.machines[h.e.rank] && h.e.fabric.Sees(p) {
+		if p := h.process[place]; h.ends.sees(p) {
 			seen = append(seen, p)
 		}
 	})
@@ -132,12 +133,7 @@ func (h *heart) tick() (next time.Duration) {
 	}
 	h.machine.Tick(now)
 	h.carryOut()
-	next = h.machine.Suspects(now, func(place int, until time.Duration) {
-		if until != h.asked[place] {
-			h.asked[place] = until
-			h.ask(h.process[place])
-		}
-	})
+	next = h.machine.Suspects(now, func(place int) { h.ask(h.process[place]) })
 	next = min(next, h.machine.Deadline())
 	h.emitter, h.heard = h.process[h.machine.Emitter()], false
 	if h.emitter == h.e.rank {
@@ -152,8 +148,9 @@ func (h *heart) tick() (next time.Duration) {
 	return min(next-now, time.Hour)
 }
 
-// condemn notes that a process was declared dead.
+// condemn notes that a process was declared dead, which the engine has noted.
 func (h *heart) condemn(process int) {
+	h.ends.Lost(process)
 	if h.e.machines[process] == h.e.machines[h.e.rank] {
 		h.condemned = append(h.condemned, condemned{process, h.now() + h.grace})
 	}
@@ -164,7 +161,7 @@ func (h *heart) execute(now time.Duration) {
 	for h.e.err == nil && len(h.condemned) > 0 && now >= h.condemned[0].at {
 		p := h.condemned[0].process
 		h.condemned = h.condemned[1:]
-		if h.e.fence != nil && h.e.fence(p) {
+		if h.kill(p) {
 			fmt.Fprintf(os.Stderr, "mpicx: rank %d was declared dead and lives: rank %d of its machine has killed it\n", p, h.e.rank)
 		}
 	}
@@ -175,7 +172,7 @@ func (h *heart) execute(now time.Duration) {
 func (e *engine) takeAll() {
 	for n, came := 0, true; came && n < lastPackets && e.err == nil; n++ {
 		near := e.look()
-		far, _ := e.fabric.Poll((*sink)(e), max(mixed, e.size))
+		far, _ := e.fabric.Poll((*Sink)(e), max(mixed, e.size))
 		came = near || far
 	}
 }
@@ -214,7 +211,7 @@ func (h *heart) take(source int, p header, rest []byte) error {
 			return err
 		}
 	case ask:
-		if e.machines[about] == e.machines[e.rank] && e.fabric.Sees(int(about)) {
+		if h.ends.sees(int(about)) {
 			e.sendPacket(source, &header{kind: vouch, id: about}, nil)
 		}
 	case vouch:

@@ -41,7 +41,7 @@ func startDetecting(t *testing.T, config detector.Config, of ...int) *machines {
 	m.jobs = start(t, m.job, Options{Mortal: true, Detector: config, clock: func() time.Duration { return time.Duration(m.now.Load()) }})
 	for r, j := range m.jobs {
 		j.world.OnFailure(func(err error) { m.told[r].Store(&err) })
-		j.engine.fence = func(process int) bool {
+		j.engine.heart.kill = func(process int) bool {
 			m.killing.Lock()
 			defer m.killing.Unlock()
 			m.kills = append(m.kills, [2]int{r, process})
@@ -69,7 +69,7 @@ func (m *machines) settle() {
 			if m.busy[e.rank] {
 				continue
 			}
-			if e.progress(2*len(m.jobs)) || e.fabric.(*watched).Fabric.(*memoryFabric).pending() {
+			if e.progress(2*len(m.jobs)) || e.fabric.(*watched).Network.(*memoryFabric).pending() {
 				idle = 0
 			}
 		}
@@ -163,7 +163,7 @@ func (m *machines) holds(processes []int, dead ...int) {
 		e.unlock()
 		require.NoError(m, err, "process %d", r)
 		require.Equal(m, dead, killed, "process %d", r)
-		fabric := e.fabric.(*watched).Fabric.(*memoryFabric)
+		fabric := e.fabric.(*watched).Network.(*memoryFabric)
 		m.job.mu.Lock()
 		told := slices.Compact(slices.Sorted(slices.Values(fabric.lost)))
 		m.job.mu.Unlock()
@@ -206,9 +206,9 @@ func all(n int) (ranks []int) {
 }
 
 // long is when all have been told of the deaths of processes of a machine, wherever they stand
-// in the usual.
-func long(n, deaths int) time.Duration {
-	return usual.Bound(n, deaths, 0) + 4*usual.Timeout
+// in the ring: see package detector's bound_test.go.
+func long(deaths int) time.Duration {
+	return time.Duration(deaths*deaths+deaths+3) * usual.Timeout
 }
 
 // While all live nobody is held for dead, and each sends a packet a period.
@@ -238,7 +238,7 @@ func TestSilentMachine(t *testing.T) {
 			m.end(lost...) // at once: nobody is left who sees it
 			m.pass(usual.Timeout / 2)
 			m.holds(rest)
-			m.pass(long(len(of), len(lost)))
+			m.pass(long(len(lost)))
 			m.holds(rest, lost...)
 			require.Equal(t, &transport.DeadError{Rank: lost[0]}, waits.wait())
 			m.works(rest...)
@@ -327,7 +327,7 @@ func TestStoppedMachineIsFenced(t *testing.T) {
 	m.pass(4 * usual.Timeout)
 	waits := recv(m.jobs[3].world, 0, 0)
 	m.stop(3, 4)
-	m.pass(long(5, 2))
+	m.pass(long(2))
 	m.holds(all(3), 3, 4)
 	m.resume(3, 4)
 	m.pass(20 * usual.Timeout)
@@ -395,7 +395,7 @@ func TestCutNetwork(t *testing.T) {
 				}
 			}
 			m.cut(true, small...)
-			m.pass(long(len(of), len(of)))
+			m.pass(long(len(of)))
 			m.holds(small, great...)
 			m.holds(great, small...)
 			m.works(small...)
@@ -415,15 +415,19 @@ func TestCutNetwork(t *testing.T) {
 
 // With a quorum the smaller part ends while the network is cut; of two equal parts both do.
 func TestQuorum(t *testing.T) {
-	config := usual
-	config.Quorum = true
-	for _, test := range []struct{ of, ends []int }{
-		{[]int{0, 0, 0, 1, 1}, []int{3, 4}},
-		{[]int{1, 0, 0}, []int{0}},
-		{[]int{0, 0, 1, 1}, all(4)},
-		{[]int{2, 1, 1, 0, 0, 0, 2}, []int{1, 2}},
+	for _, test := range []struct {
+		of, ends []int
+		ping     bool
+	}{
+		{[]int{0, 0, 0, 1, 1}, []int{3, 4}, false},
+		{[]int{1, 0, 0}, []int{0}, false},
+		{[]int{0, 0, 1, 1}, all(4), false},
+		{[]int{2, 1, 1, 0, 0, 0, 2}, []int{1, 2}, false},
+		{[]int{0, 0, 0, 1, 1}, []int{3, 4}, true},
 	} {
-		t.Run(fmt.Sprint(test.of), func(t *testing.T) {
+		t.Run(fmt.Sprint(test.of, test.ping), func(t *testing.T) {
+			config := usual
+			config.Quorum, config.Ping = true, test.ping
 			m := startDetecting(t, config, test.of...)
 			m.pass(4 * usual.Timeout)
 			var cut, rest []int
@@ -436,7 +440,7 @@ func TestQuorum(t *testing.T) {
 				}
 			}
 			m.cut(true, cut...)
-			m.pass(long(len(test.of), len(test.of)))
+			m.pass(4 * long(len(test.of))) // with pings the ring is slow
 			for _, r := range test.ends {
 				require.ErrorIs(t, recv(m.jobs[r].world, 0, 0).wait(), transport.ErrNoQuorum, "process %d", r)
 			}
@@ -456,7 +460,7 @@ func TestCutOneWay(t *testing.T) {
 	m := startMachines(t, 0, 0, 0, 1, 1)
 	m.pass(4 * usual.Timeout)
 	m.cut(false, 3, 4)
-	m.pass(long(5, 2))
+	m.pass(long(2))
 	m.fenced(3, 4)
 	m.holds(all(3), 3, 4)
 	m.works(all(3)...)
@@ -506,7 +510,7 @@ func TestGarbageForHearts(t *testing.T) {
 	none := startMemory(t, 2, true, true)[0].engine
 	require.Nil(t, none.heart)
 	require.Error(t, none.heart.take(1, header{kind: beat}, nil))
-	_, err := newHeart(none, detector.Config{}, func() time.Duration { return 0 })
+	_, err := newHeart(none, nil, detector.Config{}, func() time.Duration { return 0 })
 	require.Error(t, err)
 }
 
@@ -529,25 +533,9 @@ func TestPings(t *testing.T) {
 	m.pass(usual.Timeout + 2*usual.Period)
 	m.holds([]int{0, 1, 6, 7}, 2, 3, 4, 5)
 	m.end(6, 7)
-	m.pass(4 * long(8, 2)) // the ring's timeout
+	m.pass(4 * long(2)) // the ring's timeout
 	m.holds(all(2), 2, 3, 4, 5, 6, 7)
 	m.works(all(2)...)
-}
-
-// Pings are for jobs of one machine, too.
-func TestPingsOnOneMachine(t *testing.T) {
-	pings := usual
-	pings.Ping = true
-	m := startDetecting(t, pings, 0, 0)
-	m.pass(4 * usual.Timeout)
-	m.stop(0)
-	m.pass(20 * usual.Timeout)
-	m.holds([]int{1})
-	m.resume(0)
-	m.pass(4 * usual.Timeout)
-	m.holds(all(2))
-	m.works(all(2)...)
-	require.Nil(t, startMachines(t, 0, 0).jobs[0].engine.heart)
 }
 
 // However busy a machine is, who sees its processes holds none of them for dead: no other has to
@@ -564,10 +552,4 @@ func TestBusyMachine(t *testing.T) {
 	m.pass(4 * usual.Timeout)
 	m.holds(all(5))
 	m.works(all(5)...)
-}
-
-func TestTheLastProcessPings(t *testing.T) {
-	pings := usual
-	pings.Ping = true
-	require.Equal(t, []int{3, 0, 1, 2, 4}, startDetecting(t, pings, 0, 0, 0, 0, 1).jobs[0].engine.heart.process)
 }

@@ -37,32 +37,24 @@ func Begin(fabric Fabric, o Options) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.name, e.rank, e.size, e.whole, e.core.crowded = began.Name, began.Rank, began.Size, began.Whole, began.Crowded
+	e.name, e.rank, e.size, e.core.crowded = began.Name, began.Rank, began.Size, began.Crowded
 	e.dead, e.leads = make([]bool, e.size), make([]leads, e.size)
 	e.reserve, _ = fabric.(Reserve)
 	if e.later = began.Later; e.later > 0 && o.Detector.Ping {
 		return nil, errors.New("a detector that pings, and processes that may be started later: expected only one of them")
 	}
-	if e.machines, err = fabric.Machines(); err != nil {
-		return nil, err
-	}
-	if e.far = farLimit; slices.Max(e.machines) > slices.Min(e.machines) {
+	e.machines, e.far = began.Machines, farLimit
+	several := slices.Max(e.machines) > slices.Min(e.machines)
+	if several {
 		e.far = max(farLimit, began.Packet-headerLength)
 	}
-	if err := e.shareMemory(); err != nil {
-		return nil, err
-	}
-	if mortal {
-		if err := e.fabric.AllHere(); err != nil {
-			return nil, err
-		}
-	}
-	if mortal && (o.Detector.Ping && e.size > 1 || slices.Max(e.machines) > slices.Min(e.machines)) {
+	e.share(began.Near, began.Memory)
+	if mortal && (several || o.Detector.Ping && e.size > 1) {
 		now := o.clock
 		if began := time.Now(); now == nil {
 			now = func() time.Duration { return time.Since(began) }
 		}
-		if e.heart, err = newHeart(e, o.Detector, now); err != nil {
+		if e.heart, err = newHeart(e, fabric.(*watched), o.Detector, now); err != nil {
 			return nil, err
 		}
 		e.nap = max(period, min(longNap, o.Detector.Period/4))

@@ -38,6 +38,48 @@ func (e *engine) livenessOf(family contextID) *liveness {
 	return l
 }
 
+// findDeaths asks the fabric for deaths, and takes the packets that the dead had sent before.
+func (e *engine) findDeaths() {
+	dead, err := e.fabric.Failed()
+	for n, last := 0, false; err == nil && e.mortal && !last && n < lastPackets; n++ {
+		moved, died := e.fabric.Poll((*Sink)(e), max(mixed, e.size))
+		if died {
+			dead, err = e.fabric.Failed()
+		}
+		last = !moved && !died
+	}
+	if err != nil {
+		e.fail(err)
+		return
+	}
+	for _, p := range dead {
+		switch {
+		case !e.mortal:
+			e.fail(&transport.JobEndedError{Process: p})
+			return
+		case !e.dead[p] && e.err == nil:
+			e.takeDeath(p)
+		}
+	}
+	for h := e.heart; h != nil && len(h.declared) > 0; {
+		p := h.declared[0]
+		h.declared = h.declared[1:]
+		if !e.dead[p] && e.err == nil {
+			e.takeDeath(p)
+			h.condemn(p)
+		}
+	}
+}
+
+// takeDeath notes a death, and tells it to all listeners.
+func (e *engine) takeDeath(process int) {
+	e.lastOf(process)
+	e.died(process)
+	if e.heart != nil {
+		e.heart.died(process)
+	}
+}
+
 // died notes that the fabric has reported a process as dead.
 func (e *engine) died(process int) {
 	e.dead[process] = true
@@ -193,9 +235,9 @@ func (e *engine) noteLeft(l *liveness, process int) {
 				c.needs(r)
 			}
 		}
-		for r, id := range c.sending {
-			if c.process(r.Peer) == process && e.offers[id] != nil {
-				c.needs(r)
+		for t := range c.moving {
+			if t.peer == process && e.offers[t.id] == t {
+				c.needs(t.request)
 			}
 		}
 	}

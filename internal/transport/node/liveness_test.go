@@ -152,7 +152,7 @@ func TestDeathThatTheFabricDoesNotSee(t *testing.T) {
 	require.NoError(t, recv(s[0], 2, 1).wait())
 	require.Equal(t, []int{2}, told.wait(1))
 	for r, lost := range [][]int{{2}, {2}, nil} {
-		m := jobs[r].engine.fabric.(*watched).Fabric.(*memoryFabric)
+		m := jobs[r].engine.fabric.(*watched).Network.(*memoryFabric)
 		m.job.mu.Lock()
 		require.Equal(t, lost, m.lost, "process %d", r)
 		m.job.mu.Unlock()
@@ -185,8 +185,8 @@ func TestMessagesOfTheDeadBeforeTheCommunicator(t *testing.T) {
 	const id = 77
 	e, _, _ := alone(t, true)
 	e.mu.Lock()
-	e.came(1, packet(header{kind: whole, to: id, tag: 5, length: 1, signature: 0}, []byte{9}))
-	e.came(1, packet(header{kind: offer, to: id, tag: 6, length: 1 << 20, id: 1}, nil))
+	(*Sink)(e).Came(1, packet(header{kind: whole, to: id, tag: 5, length: 1, signature: 0}, []byte{9}))
+	(*Sink)(e).Came(1, packet(header{kind: offer, to: id, tag: 6, length: 1 << 20, id: 1}, nil))
 	e.died(1)
 	c := e.newComm(id, e.livenessOf(world), 0, nil, 0)
 	e.unlock()
@@ -253,17 +253,6 @@ func TestLeftAndReceiveFromAnybody(t *testing.T) {
 	})
 }
 
-// A program that fails is dead for the others at once.
-func TestLeftByFailure(t *testing.T) {
-	both(t, func(t *testing.T, share bool) {
-		s := comms(startMemory(t, 3, share, true))
-		told, all := listen(s[0]), recv(s[0], 2, collective)
-		s[1].Leave(true)
-		require.Equal(t, &transport.DeadError{Rank: 1}, all.wait())
-		require.Equal(t, []int{1}, told.wait(1))
-	})
-}
-
 // A family is one program's: a process that has left one has not left another.
 func TestFamiliesAreApart(t *testing.T) {
 	both(t, func(t *testing.T, share bool) {
@@ -325,7 +314,7 @@ func TestNeedOfWhatHasLeft(t *testing.T) {
 				}
 				e.mu.Lock()
 				test.h.kind, test.h.to, test.h.id = need, world, uint64(world)
-				e.came(1, packet(test.h, nil))
+				(*Sink)(e).Came(1, packet(test.h, nil))
 				e.unlock()
 				want := []kind{left, test.want}
 				if mortal && test.want == gone {

@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-// mapMemory says that processes share no memory here: the fabric carries everything.
-func mapMemory(*os.File, int) ([]byte, error) { return nil, errors.ErrUnsupported }
+// MakeFile says that processes share no memory here: the fabric carries everything.
+func MakeFile(string, int) (*os.File, error) { return nil, errors.ErrUnsupported }
 
-func openMemory(string, int) (*os.File, error) { return nil, errors.ErrUnsupported }
+// MapFile does the same.
+func MapFile(string, int) ([]byte, error) { return nil, errors.ErrUnsupported }

@@ -171,8 +171,6 @@ func (m *memoryFabric) near() (near []int) {
 	return near
 }
 
-func (m *memoryFabric) Memory(int) ([]byte, error) { return nil, nil }
-
 func (m *memoryFabric) FromFirst(b []byte) error {
 	copy(b, m.meet(m.near(), b)[0])
 	return nil
@@ -237,7 +235,7 @@ func (m *memoryFabric) Transfer(send bool, peer int, tag uint32, part []byte, id
 	return false, nil
 }
 
-func (m *memoryFabric) Poll(s Sink, times int) (happened, died bool) {
+func (m *memoryFabric) Poll(s *Sink, times int) (happened, died bool) {
 	for i := range m.last {
 		m.last[i] = 0xAA // it was the engine's until now
 	}
@@ -294,8 +292,6 @@ func (m *memoryFabric) Lost(process int) {
 	defer m.job.mu.Unlock()
 	m.lost = append(m.lost, process)
 }
-
-func (*memoryFabric) Sees(int) bool { return false }
 
 func (m *memoryFabric) Desert() { m.deserted = true }
 

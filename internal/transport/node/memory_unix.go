@@ -3,10 +3,29 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
 )
+
+// MakeFile makes a file of this many zeros, and reserves memory for them. Otherwise the first process that
+// touches the memory might find that there is none.
+func MakeFile(name string, size int) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err = reserve(f, size); errors.Is(err, errors.ErrUnsupported) {
+		_, err = f.Write(make([]byte, size))
+	}
+	if err != nil {
+		_ = f.Close()
+		_ = os.Remove(name)
+		return nil, err
+	}
+	return f, nil
+}
 
 // openMemory opens a memory file of size bytes that another process of this user has made. It returns an
 // error for any other file, and does not change it.
@@ -29,11 +48,16 @@ func openMemory(name string, size int) (*os.File, error) {
 	return f, nil
 }
 
-// mapMemory maps a file into memory, for all that map it.
-func mapMemory(file *os.File, size int) ([]byte, error) {
-	b, err := syscall.Mmap(int(file.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+// MapFile maps a file of size bytes into memory, shared with all processes that map it.
+func MapFile(name string, size int) ([]byte, error) {
+	f, err := openMemory(name, size)
 	if err != nil {
-		return nil, &os.PathError{Op: "mmap", Path: file.Name(), Err: err}
+		return nil, err
+	}
+	defer f.Close()
+	b, err := syscall.Mmap(int(f.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, &os.PathError{Op: "mmap", Path: name, Err: err}
 	}
 	return b, nil
 }

@@ -1,11 +1,8 @@
 package node
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 
 	"github.com/mpicx/go-mpicx/internal/ring"
 )
@@ -49,16 +46,15 @@ type remainder struct {
 // Limits of the memory that a machine's processes share, and of their number, because each looks for packets
 // of each.
 const (
-	mostShared     = 16 << 20
-	mostNeighbours = 128
-	many           = 64       // this many processes have the smallest possible rings
-	mostRoom       = 64 << 10 // of a ring; a pipe has twice as much
-	leastRoom      = 4 << 10
-	roomOfMany     = 1 << 10
+	mostShared = 16 << 20
+	many       = 64       // this many processes have the smallest possible rings
+	mostRoom   = 64 << 10 // of a ring; a pipe has twice as much
+	leastRoom  = 4 << 10
+	roomOfMany = 1 << 10
 )
 
 // MostNeighbours is the greatest number of processes that share memory.
-const MostNeighbours = mostNeighbours
+const MostNeighbours = 128
 
 // room returns the size of a ring if n processes share memory.
 func room(n int) int {
@@ -88,37 +84,15 @@ func newOutbox(shared []byte, room int) *outbox {
 	return &outbox{Writer: ring.NewWriter(shared[:pipe]), pipe: ring.NewPipeWriter(shared[pipe:offers]), offers: ring.NewOffers(shared[offers:])}
 }
 
-// envNode is an environment variable that limits the number of processes that share memory.
-const envNode = "MPICX_NODE"
-
-// shareMemory makes the rings. If this is not possible the fabric carries everything.
-func (e *engine) shareMemory() error {
+// share makes the rings in memory that the neighbours share. Without it the fabric carries everything.
+func (e *engine) share(near []int, memory []byte) {
 	e.from, e.out = make([]*inbox, e.size), make([]*outbox, e.size)
-	most := 0
-	if s := os.Getenv(envNode); s != "" {
-		var err error
-		if most, err = strconv.Atoi(s); err != nil || most < 0 {
-			return fmt.Errorf("%s=%q, expected how many of a machine's processes share memory at most, 1 for none, 0 for all", envNode, s)
-		}
-	}
-	near, err := e.fabric.Neighbours(most)
-	if err != nil {
-		return err
+	if memory == nil {
+		return
 	}
 	n, me := len(near), slices.Index(near, e.rank)
 	room := room(n)
 	size := oneWay(room)
-	memory, err := e.fabric.Memory(n * n * size)
-	switch {
-	case err != nil || memory != nil:
-	case n > 1 && n <= mostNeighbours:
-		memory, err = e.shared(me == 0, n*n*size)
-	default:
-		_, err = e.fabric.AllNear(false)
-	}
-	if err != nil || memory == nil {
-		return err
-	}
 	e.limit, e.chunk = min(nearLimit, ring.Longest(room)-headerLength), room/4
 	for i, p := range near {
 		from, to := memory[(i*n+me)*size:][:size], memory[(me*n+i)*size:][:size]
@@ -126,53 +100,6 @@ func (e *engine) shareMemory() error {
 		e.in = append(e.in, e.from[p])
 		e.out[p] = newOutbox(to, room)
 	}
-	return nil
-}
-
-// shared returns memory that the neighbours share, or nil if they can't. The first of them makes it.
-func (e *engine) shared(first bool, size int) ([]byte, error) {
-	var name [256]byte
-	var file *os.File
-	var err error
-	if first {
-		if file, err = memoryFile(size); err == nil {
-			defer os.Remove(file.Name())
-			copy(name[:len(name)-1], file.Name())
-		}
-	}
-	if err := e.fabric.FromFirst(name[:]); err != nil {
-		return nil, err
-	}
-	if !first {
-		file, err = openMemory(string(bytes.TrimRight(name[:], "\x00")), size)
-	}
-	var memory []byte
-	if err == nil {
-		memory, err = mapMemory(file, size)
-		_ = file.Close()
-	}
-	ok, fatal := e.fabric.AllNear(err == nil) // all have opened it
-	if !ok || fatal != nil {
-		return nil, fatal
-	}
-	return memory, nil
-}
-
-// memoryFile makes a file of zeros in memory, if the system has such files.
-func memoryFile(size int) (*os.File, error) {
-	f, err := os.CreateTemp("/dev/shm", "mpicx-*")
-	if err != nil {
-		f, err = os.CreateTemp("", "mpicx-*")
-	}
-	if err != nil {
-		return nil, err
-	}
-	if _, err = f.Write(make([]byte, size)); err != nil { // otherwise a full memory shows only at the first access
-		_ = f.Close()
-		_ = os.Remove(f.Name())
-		return nil, err
-	}
-	return f, nil
 }
 
 // eager returns the greatest length of a message to a process that is sent in a packet.
@@ -281,18 +208,18 @@ func (e *engine) takePart(source int, h header) error {
 	case t == nil || t.peer != source:
 		return fmt.Errorf("bytes of transfer %d, which is not under way", h.transferTag)
 	case h.length != t.arrival.header.length && h.length != withdrawnLength(t.arrival.header.length),
-		h.length < t.lengths || h.id > uint64(h.length-t.lengths), h.id == 0 && h.length > 0:
-		return fmt.Errorf("%d bytes of %d after %d, expected %d in all", h.id, h.length, t.lengths, t.arrival.header.length)
+		h.length < t.length || h.id > uint64(h.length-t.length), h.id == 0 && h.length > 0:
+		return fmt.Errorf("%d bytes of %d after %d, expected %d in all", h.id, h.length, t.length, t.arrival.header.length)
 	}
 	pipe := &e.from[source].pipe
 	bytes, err := pipe.Bytes(h.id)
 	if err != nil {
 		return err
 	}
-	copy(t.bytes[min(t.lengths, len(t.bytes)):], bytes)
-	t.lengths += len(bytes)
+	copy(t.bytes[min(t.length, len(t.bytes)):], bytes)
+	t.length += len(bytes)
 	pipe.Done(len(bytes))
-	if t.lengths == h.length {
+	if t.length == h.length {
 		delete(e.coming, h.transferTag)
 		e.done(t)
 	}

@@ -119,7 +119,7 @@ func (e *engine) pullMore(p *pull) (over bool) {
 		e.out[t.peer].hidden = never
 		e.answer(accept, p.tag, t)
 	case p.read == len(t.bytes):
-		t.lengths = len(t.bytes)
+		t.length = len(t.bytes)
 		delete(e.coming, p.tag)
 		e.answer(pulled, p.tag, t)
 		e.done(t)

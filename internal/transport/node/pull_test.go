@@ -151,8 +151,7 @@ func TestPullAndDeath(t *testing.T) {
 			settle(lives)
 			require.Empty(t, lives.e.pulls)
 			require.Empty(t, lives.e.offers)
-			require.Empty(t, lives.sending)
-			require.Empty(t, lives.receiving)
+			require.Empty(t, lives.moving)
 			require.Empty(t, bytes.Trim(r.Buf, "\x00"))
 		}
 	}

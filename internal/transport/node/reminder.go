@@ -56,8 +56,8 @@ func (c *comm) isRemindDue() bool {
 	s := &c.reminding
 	for r := range c.waiting() {
 		number := r.Number
-		if id, sends := c.sending[r]; sends {
-			number = id
+		if t, sends := r.Where.(*transfer); sends {
+			number = t.id
 		}
 		if number != s.oldest {
 			s.oldest, s.periods = number, 0
@@ -78,12 +78,8 @@ func (c *comm) waiting() iter.Seq2[*transport.Request, int] {
 				return
 			}
 		}
-		if len(c.sending) == 0 {
-			return
-		}
-		oldest := func(r, s *transport.Request) int { return cmp.Compare(c.sending[r], c.sending[s]) }
-		for _, r := range slices.SortedFunc(maps.Keys(c.sending), oldest) {
-			if number, ok := c.WaitsIn(r, c.rank); ok && !yield(r, number) {
+		for _, t := range slices.SortedFunc(maps.Keys(c.moving), func(t, u *transfer) int { return cmp.Compare(t.id, u.id) }) {
+			if number, ok := c.WaitsIn(t.request, c.rank); ok && t.arrival == nil && !yield(t.request, number) {
 				return
 			}
 		}

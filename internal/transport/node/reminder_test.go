@@ -39,7 +39,7 @@ func TestReminders(t *testing.T) {
 				test.before(e, c)
 			}
 			e.mu.Lock()
-			e.came(1, packet(header{kind: reminder, to: world, tag: transport.CollectiveTag(test.number), signature: test.word}, nil))
+			(*Sink)(e).Came(1, packet(header{kind: reminder, to: world, tag: transport.CollectiveTag(test.number), signature: test.word}, nil))
 			e.unlock()
 			require.NoError(t, c.Failed())
 			require.Equal(t, test.halts, c.Mismatch() != nil)

@@ -2,7 +2,6 @@ package node
 
 import (
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
 
@@ -13,18 +12,38 @@ import (
 // transfer moves the bytes of a message that are sent separately from its header. The engine's mu
 // protects it.
 type transfer struct {
-	comm      *comm
+	comm      *comm              // nil: its bytes come in place of some whose offer is over
+	id        uint64             // of the offer
 	peer      int                // process
 	request   *transport.Request // nil: the message is a listener's
-	arrival   *arrival           // the message that it is part of
+	arrival   *arrival           // the message that it is part of; nil: this process sends it
 	bytes     []byte
-	parts     int // number of the fabric's messages that have not ended
-	lengths   int // sum of the lengths of those that have come
-	dead      bool
-	cancelled bool   // by its sender
+	length    int    // of what has come
+	dead      bool   // the peer is
+	over      bool   // it has been told
+	withdrawn bool   // by its sender
+	cancelled bool   // by its receiver, if no bytes come
 	tag       uint32 // that this process has given to it; 0: none of the fabric's
 	place     int    // of the offer, if its receiver may read the bytes from its sender's memory; else 0
 	pin       runtime.Pinner
+}
+
+// rendezvous are the transfers of a process.
+type rendezvous struct {
+	lastID    uint64               // of an offer, or of a transfer that the fabric has
+	offers    map[uint64]*transfer // of this process, not accepted so far
+	offered   int                  // bytes of the longest of them so far
+	transfers map[uint64]*transfer // that the fabric has
+	tags      uint32               // given to transfers to this process
+	tagged    map[uint32]bool      // those of the fabric's tags that they have
+	coming    map[uint32]*transfer // that come through a pipe, by tag
+	pulls     []pull               // of coming, those that are being read
+	cookie    *cookie
+}
+
+func newRendezvous() rendezvous {
+	return rendezvous{offers: make(map[uint64]*transfer), transfers: make(map[uint64]*transfer),
+		tagged: make(map[uint32]bool), coming: make(map[uint32]*transfer), cookie: newCookie()}
 }
 
 // offer offers a process a message. t has the bytes.
@@ -32,11 +51,12 @@ func (e *engine) offer(to int, h *header, t *transfer) {
 	t.peer = to
 	e.offered = max(e.offered, h.length)
 	e.lastID++
-	h.kind, h.id = offer, e.lastID
-	e.offers[h.id] = t
+	t.id = e.lastID
+	h.kind, h.id = offer, t.id
+	e.offers[t.id] = t
 	var where []byte
 	if o := e.out[to]; o != nil && e.pullable(len(t.bytes)) {
-		if t.place = o.offers.Open(h.id); t.place > 0 {
+		if t.place = o.offers.Open(t.id); t.place > 0 {
 			where = e.origin(t)
 		}
 	}
@@ -44,17 +64,17 @@ func (e *engine) offer(to int, h *header, t *transfer) {
 }
 
 // withdraw takes back an offer. It returns false if the receiver has claimed it.
-func (e *engine) withdraw(id uint64, t *transfer) bool {
-	if o := e.out[t.peer]; o != nil && t.place > 0 && !o.offers.Withdraw(t.place, id) {
+func (e *engine) withdraw(t *transfer) bool {
+	if o := e.out[t.peer]; o != nil && t.place > 0 && !o.offers.Withdraw(t.place, t.id) {
 		return false
 	}
-	e.closeOffer(id, t)
+	e.closeOffer(t)
 	return true
 }
 
 // closeOffer forgets an offer.
-func (e *engine) closeOffer(id uint64, t *transfer) {
-	delete(e.offers, id)
+func (e *engine) closeOffer(t *transfer) {
+	delete(e.offers, t.id)
 	if o := e.out[t.peer]; o != nil && t.place > 0 {
 		o.offers.Close(t.place)
 	}
@@ -74,29 +94,28 @@ func (e *engine) accepted(source int, h header) error {
 		return fmt.Errorf("bytes read of offer %d, which does not say where they are", h.id)
 	}
 	if t != nil {
-		e.closeOffer(h.id, t)
+		e.closeOffer(t)
 	}
 	switch {
 	case t == nil && h.transferTag != 0:
-		e.give(source, h.transferTag, new(transfer), make([]byte, withdrawnLength(h.length)), h.length)
+		e.give(h.transferTag, &transfer{peer: source, bytes: make([]byte, withdrawnLength(h.length))})
 	case t == nil:
 	case h.transferTag == 0, h.kind == pulled:
 		e.done(t)
 	default:
-		e.give(source, h.transferTag, t, t.bytes, h.length)
+		e.give(h.transferTag, t)
 	}
 	return nil
 }
 
-// give sends the bytes of a transfer, or others in their place, to the process that has accepted it.
-func (e *engine) give(to int, tag uint32, t *transfer, bytes []byte, length int) {
-	if o := e.out[to]; o != nil {
-		t.peer = to
-		o.remainders = append(o.remainders, remainder{t, tag, bytes, len(bytes)})
+// give sends the bytes of a transfer to the process that has accepted it.
+func (e *engine) give(tag uint32, t *transfer) {
+	if o := e.out[t.peer]; o != nil {
+		o.remainders = append(o.remainders, remainder{t, tag, t.bytes, len(t.bytes)})
 		e.lagging++
 		e.push(o)
 	} else {
-		e.carry(true, to, tag, t, bytes, length)
+		e.carry(true, tag, t, t.bytes)
 	}
 }
 
@@ -113,9 +132,8 @@ func withdrawnLength(length int) int {
 func (e *engine) accept(a *arrival, t *transfer) {
 	e.tags++
 	tag := max(e.tags, 1)
-	t.arrival = a
+	t.arrival, t.peer = a, a.source
 	if o := e.out[a.source]; o != nil {
-		t.peer = a.source
 		e.coming[tag] = t
 		if e.pullFrom(o, tag, t) {
 			return
@@ -127,12 +145,16 @@ func (e *engine) accept(a *arrival, t *transfer) {
 		if len(room) == 0 {
 			room = make([]byte, withdrawnLength(0))
 		}
-		e.carry(false, a.source, tag, t, room, a.header.length)
+		e.carry(false, tag, t, room)
 	}
 	e.answer(accept, tag, t)
 }
 
-// freeTag returns a tag for the bytes of a transfer. It passes over those in use: the fabric may divide transfers into
+// transferTags is the number of a fabric's tags for transfers. Two transfers between the same
+// processes never use one tag at the same time. (MPI promises 32767.)
+const transferTags = 32000
+
+// freeTag returns a tag for the bytes of a transfer. It passes over those in use: the fabric divides transfers into
 // parts that begin one after another, and takes the parts of two with one tag for each other's.
 func (e *engine) freeTag() uint32 {
 	tag := 1 + e.tags%transferTags
@@ -153,7 +175,7 @@ func (e *engine) forget(source int, h header) {
 			n.Cancelled = of(n.Of)
 			return n.Cancelled
 		})
-		e.eachComing(func(t *transfer) { t.cancelled = t.cancelled || of(t.arrival) })
+		e.eachComing(func(t *transfer) { t.withdrawn = t.withdrawn || of(t.arrival) })
 	} else if early := slices.DeleteFunc(e.early[h.to], of); len(early) > 0 {
 		e.early[h.to] = early
 	} else {
@@ -180,85 +202,61 @@ func (e *engine) refuse(a *arrival) {
 	}
 }
 
-// Longest is the number of bytes that a fabric is given at a time; MPI counts them in an int. Tests make it
-// small, at all processes alike.
-var Longest = 1 << 30
-
-// carry makes the fabric send or receive the bytes of a transfer, or others in their place, in parts.
-func (e *engine) carry(send bool, peer int, tag uint32, t *transfer, bytes []byte, length int) {
-	longest := Longest
-	if e.whole {
-		longest = math.MaxInt
-	}
-	t.peer = peer
-	t.parts = max(1, (length-1)/longest+1)
+// carry makes the fabric send or receive the bytes of a transfer, or receive others in their place.
+func (e *engine) carry(send bool, tag uint32, t *transfer, bytes []byte) {
 	if len(bytes) > 0 {
 		t.pin.Pin(&bytes[0])
 	}
-	for range t.parts {
-		part := bytes[:min(len(bytes), longest)]
-		bytes = bytes[len(part):]
-		e.lastID++
-		e.transfers[e.lastID] = t
-		dead, err := e.fabric.Transfer(send, peer, tag, part, e.lastID)
-		if err != nil {
-			e.fail(err)
-			return
-		}
-		if dead {
-			e.stillborn = append(e.stillborn, e.lastID)
-		}
+	e.lastID++
+	id := e.lastID
+	e.transfers[id] = t
+	dead, err := e.fabric.Transfer(send, t.peer, tag, bytes, id)
+	if err != nil {
+		e.fail(err)
+	} else if dead {
+		e.ended(id, 0, true)
 	}
 }
 
-// ended notes that a part of a transfer has been sent, or received with length bytes.
+// ended notes that the bytes of a transfer have been sent, or received with length bytes.
 func (e *engine) ended(id uint64, length int, dead bool) {
 	t := e.transfers[id]
 	delete(e.transfers, id)
-	if t.parts < 0 {
+	if t.over {
 		return // the fabric has failed
 	}
-	t.lengths += length
-	t.dead = t.dead || dead
-	if t.parts--; t.parts == 0 {
-		t.pin.Unpin()
-		delete(e.tagged, t.tag)
-		e.done(t)
-	}
+	t.length, t.dead = length, t.dead || dead
+	t.pin.Unpin()
+	delete(e.tagged, t.tag)
+	e.done(t)
 }
 
 // done ends the request or arrival of a transfer.
 func (e *engine) done(t *transfer) {
-	c, a := t.comm, t.arrival
-	switch {
-	case t.parts < 0: // the fabric has failed meanwhile
-	case c == nil: // in place of one that was withdrawn
-	case t.dead && t.request == nil: // a listener's
-		if a != nil {
+	c, a, r := t.comm, t.arrival, t.request
+	if t.over || c == nil { // the fabric has failed meanwhile; or it was in place of one that was withdrawn
+		return
+	}
+	t.over = true
+	if r == nil { // a listener's
+		if a != nil && t.dead {
 			c.inbox = slices.DeleteFunc(c.inbox, func(i *arrival) bool { return i == a })
-			c.handOn()
+		} else if a != nil {
+			a.bytes, a.header.kind = t.bytes, whole
 		}
-	case t.dead:
-		delete(c.sending, t.request)
-		delete(c.receiving, t.request)
-		e.end(t.request, &transport.DeadError{Rank: c.rankIn(t.peer)})
-	case a == nil && t.request == nil: // a listener's has left
-	case a == nil:
-		delete(c.sending, t.request)
-		e.end(t.request, nil)
-	case a.header.listener:
-		a.bytes, a.header.kind = t.bytes, whole
 		c.handOn()
-	case t.lengths != a.header.length: // its sender is in another epoch, or has cancelled it
-		cancelled := c.receiving[t.request] || t.cancelled && t.request.Tag == transport.NoTag
-		delete(c.receiving, t.request)
-		if cancelled {
-			e.end(t.request, transport.ErrCancelled)
-		} else {
-			c.matchOrPost(t.request)
-		}
+		return
+	}
+	delete(c.moving, t)
+	switch {
+	case t.dead:
+		e.end(r, &transport.DeadError{Rank: c.rankIn(t.peer)})
+	case a == nil || t.length == a.header.length:
+		e.end(r, nil)
+	case t.cancelled || t.withdrawn && r.Tag == transport.NoTag: // its sender is in another epoch, or has cancelled it
+		e.end(r, transport.ErrCancelled)
 	default:
-		delete(c.receiving, t.request)
-		e.end(t.request, nil)
+		r.Where = nil
+		c.matchOrPost(r)
 	}
 }

@@ -18,7 +18,7 @@ func TestTagsOfTransfers(t *testing.T) {
 		e.tags = transferTags - 1
 		n.begin(c.Irecv, transport.Request{Peer: 2, Tag: 5, Buf: make([]byte, length)})
 		e.mu.Lock()
-		e.came(2, packet(header{kind: offer, to: world, tag: 5, length: length, id: id}, nil))
+		(*Sink)(e).Came(2, packet(header{kind: offer, to: world, tag: 5, length: length, id: id}, nil))
 		e.unlock()
 		return fabric.transfers[len(fabric.transfers)-1].tag
 	}

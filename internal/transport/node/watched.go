@@ -2,10 +2,13 @@ package node
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,9 +16,10 @@ import (
 	"github.com/mpicx/go-mpicx/internal/peers"
 )
 
-// watched is a fabric that learns of the ends of this machine's processes from package peers.
+// watched is a network, with memory that the processes of this machine share. It learns of their ends from
+// package peers.
 type watched struct {
-	Fabric
+	Network
 	ctx   context.Context // of the beginning
 	near  []int           // the processes of this machine
 	peers *peers.Peers    // nil: this machine has no other process, or their ends are not seen
@@ -28,16 +32,29 @@ type watched struct {
 	wake func() // has Poll called soon; nil: it is called anyhow
 }
 
-// Watched returns a fabric that sees the ends of this machine's processes at once, no matter what ends them.
-// f alone sees them later, or not all. Watched tells f of them first, at any time, on a separate goroutine,
-// because f may be in a call that waits for the dead. In the beginning it waits for the others until ctx
-// ends.
-func Watched(ctx context.Context, f Fabric) Fabric { return &watched{Fabric: f, ctx: ctx} }
+// Watched returns a fabric of a network in which the processes of this machine share memory, and see each
+// other's ends at once, no matter what ends them. n alone sees them later, or not all. Watched tells n of them
+// first, at any time, on a separate goroutine, because n may be in a call that waits for the dead. In the
+// beginning it waits for the others until ctx ends.
+func Watched(ctx context.Context, n Network) Fabric { return &watched{Network: n, ctx: ctx} }
+
+// envNode is an environment variable that limits the number of processes that share memory.
+const envNode = "MPICX_NODE"
 
 func (w *watched) Start(mortal bool) (Start, error) {
-	s, err := w.Fabric.Start(mortal)
-	if err == nil {
-		err = w.join(s.Rank)
+	most, err := strconv.Atoi(cmp.Or(os.Getenv(envNode), "0"))
+	if err != nil || most < 0 {
+		return Start{}, fmt.Errorf("%s=%q, expected how many of a machine's processes share memory at most, 1 for none, 0 for all", envNode, os.Getenv(envNode))
+	}
+	s, err := w.Network.Start(mortal)
+	if err != nil {
+		return s, err
+	}
+	if s.Machines, err = w.Machines(); err == nil {
+		err = w.join(&s, most)
+	}
+	if err == nil && mortal {
+		err = w.AllHere()
 	}
 	return s, err
 }
@@ -45,16 +62,15 @@ func (w *watched) Start(mortal bool) (Start, error) {
 // patience is how long a process waits for others that were there a moment before.
 const patience = time.Minute
 
-// join connects this process with the others of its machine, if all of them can be connected.
-func (w *watched) join(rank int) error {
-	near, err := w.Neighbours(0)
-	w.near = near
-	if err != nil || len(near) == 1 {
+// join connects this process with the others of its machine, if all of them can be connected, and has it share
+// memory with at most so many of them. They meet in a directory that the first one makes.
+func (w *watched) join(s *Start, most int) (err error) {
+	if w.near, err = w.Neighbours(0); err != nil || len(w.near) == 1 {
 		return err
 	}
-	me := slices.Index(near, rank)
+	me := slices.Index(w.near, s.Rank)
 	var name [256]byte
-	if me == 0 && len(near) <= MostNeighbours {
+	if me == 0 {
 		if dir, err := memoryDir(); err == nil {
 			copy(name[:len(name)-1], dir)
 		}
@@ -63,26 +79,74 @@ func (w *watched) join(rank int) error {
 		return err
 	}
 	dir := string(bytes.TrimRight(name[:], "\x00"))
-	p, err := peers.Listen(dir, me, len(near))
-	// Once all listen, a process that does not come has ended.
-	if ok, allErr := w.AllNear(err == nil); !ok || allErr != nil {
-		if err == nil {
-			_ = p.Close()
+	var p *peers.Peers
+	if len(w.near) <= MostNeighbours {
+		p, err = peers.Listen(dir, me, len(w.near))
+		// Once all listen, a process that does not come has ended.
+		if ok, allErr := w.AllNear(err == nil); !ok || allErr != nil {
+			if err == nil {
+				_ = p.Close()
+			}
+			if p = nil; allErr != nil {
+				return allErr
+			}
 		}
-		_ = os.Remove(dir)
-		return allErr
 	}
+	s.Near = w.near
+	if most > 0 {
+		s.Near, err = w.Neighbours(most)
+	}
+	if err == nil && dir != "" {
+		s.Memory, err = w.share(s.Near, s.Near[0] == s.Rank, filepath.Join(dir, fmt.Sprint("memory-", s.Near[0])))
+	}
+	if p == nil {
+		_ = os.Remove(dir) // succeeds for the last process
+		return err
+	}
+	if err == nil {
+		err = w.watch(p)
+	}
+	if err != nil {
+		_ = p.Close()
+	}
+	return err
+}
+
+// share returns memory that neighbours share, or nil if they can't. The first of them makes its file.
+func (w *watched) share(near []int, first bool, name string) (memory []byte, err error) {
+	if len(near) == 1 || len(near) > MostNeighbours {
+		return nil, nil
+	}
+	size := MemorySize(len(near))
+	if first {
+		var f *os.File
+		if f, err = MakeFile(name, size); err == nil {
+			_ = f.Close()
+			defer os.Remove(name)
+		}
+	}
+	if ok, allErr := w.AllNear(err == nil); !ok || allErr != nil {
+		return nil, allErr
+	}
+	memory, err = MapFile(name, size)
+	if ok, allErr := w.AllNear(err == nil); !ok || allErr != nil {
+		return nil, allErr
+	}
+	return memory, nil
+}
+
+// watch waits for all peers, and has their ends noted.
+func (w *watched) watch(p *peers.Peers) error {
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()
 	if err := p.Join(ctx); err != nil {
-		_ = p.Close()
 		return fmt.Errorf("this machine's processes are to see each other: %w", err)
 	}
 	w.peers = p
 	w.peers.Watch(func(index int) {
-		w.Lost(near[index])
+		w.Lost(w.near[index])
 		w.mu.Lock()
-		w.ended = append(w.ended, near[index])
+		w.ended = append(w.ended, w.near[index])
 		w.mu.Unlock()
 		w.ends.Add(1)
 		if w.wake != nil {
@@ -102,21 +166,21 @@ func memoryDir() (string, error) {
 	return dir, err
 }
 
-func (w *watched) Poll(s Sink, times int) (happened, died bool) {
-	happened, died = w.Fabric.Poll(s, times)
+func (w *watched) Poll(s *Sink, times int) (happened, died bool) {
+	happened, died = w.Network.Poll(s, times)
 	return happened, died || w.ends.Load() > w.asked
 }
 
 func (w *watched) Failed() ([]int, error) {
-	dead, err := w.Fabric.Failed()
+	dead, err := w.Network.Failed()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked = int32(len(w.ended))
 	return append(dead, w.ended...), err
 }
 
-// Sees says whether a process is another process of this machine, and has not ended.
-func (w *watched) Sees(process int) bool {
+// sees says whether a process is another process of this machine, and has not ended.
+func (w *watched) sees(process int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.peers != nil && slices.Contains(w.near, process) && !slices.Contains(w.ended, process)
@@ -129,15 +193,15 @@ func (w *watched) look() {
 	}
 }
 
-// fence kills a process of this machine that has been declared dead, if it lives. It says whether it did.
-func (w *watched) fence(process int) bool {
+// kill kills a process of this machine that has been declared dead, if it lives. It says whether it did.
+func (w *watched) kill(process int) bool {
 	index := slices.Index(w.near, process)
 	return w.peers != nil && index >= 0 && w.peers.Kill(index) == nil
 }
 
 // Finalize tells the others that the end of this process, which is near, is no death.
 func (w *watched) Finalize(dead bool) error {
-	err := w.Fabric.Finalize(dead)
+	err := w.Network.Finalize(dead)
 	if w.peers != nil {
 		w.peers.Leave()
 		_ = w.peers.Close()
@@ -150,5 +214,5 @@ func (w *watched) Desert() {
 	if w.peers != nil {
 		_ = w.peers.Close()
 	}
-	w.Fabric.Desert()
+	w.Network.Desert()
 }
