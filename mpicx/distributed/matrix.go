@@ -9,11 +9,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
 
-// haloTag is the tag of messages of the halo, entriesTag of a matrix that is read.
-const (
-	haloTag    = 1
-	entriesTag = 2
-)
+// haloTag is the tag of messages of the halo.
+const haloTag = 1
 
 // A Block is consecutive rows of a matrix. Its row 0 is row First of the matrix,
 // its columns are the matrix's.
@@ -59,7 +56,11 @@ func New(ctx context.Context, comm *mpicx.Comm, n int, blocks ...Block) (*Matrix
 	if err != nil {
 		return nil, err
 	}
-	rows, err := redistribute(ctx, comm, offsets, blocks)
+	entries, err := assemble(ctx, comm, offsets, entriesOf(blocks...))
+	if err != nil {
+		return nil, err
+	}
+	rows, err := rowsOf(entries, offsets, comm.Rank())
 	if err != nil {
 		return nil, err
 	}
@@ -177,16 +178,12 @@ func (m *Matrix) Norm(ctx context.Context) (float64, error) {
 // Symmetric says whether the matrix equals its transpose. It is collective.
 func (m *Matrix) Symmetric(ctx context.Context) (bool, error) {
 	rows := m.Block()
-	entries, err := assemble(ctx, m.comm, m.Offsets, func(add func(sparse.Triplet) error) error {
-		for i := range rows.Rows {
-			cols, vals := rows.Row(i)
-			for k, j := range cols {
-				if err := add(sparse.Triplet{Row: j, Col: int32(rows.First + i), Val: vals[k]}); err != nil {
-					return err
-				}
+	entries, err := assemble(ctx, m.comm, m.Offsets, func(yield func(sparse.Triplet, error) bool) {
+		for t := range entriesOf(rows) {
+			if !yield(sparse.Triplet{Row: t.Col, Col: t.Row, Val: t.Val}, nil) {
+				return
 			}
 		}
-		return nil
 	})
 	if err != nil {
 		return false, err
