@@ -225,7 +225,7 @@ func TestFilesOfAnotherNumberOfRanks(t *testing.T) {
 			_, err = checkpoint.Load[float32](ctx, st, "x", checkpoint.None, 2)
 			require.NoError(t, err)
 			_, err = checkpoint.Load[float32](ctx, st, "x", 0, 2)
-			require.ErrorContains(t, err, "saved as []float64, expected float32")
+			require.ErrorContains(t, err, "saved as []float64, expected []float32")
 			return st.Close(ctx)
 		})
 	}

@@ -151,7 +151,7 @@ func token(dir string, nonce uint64) string {
 
 // look returns what this rank sees in its directory; if all ranks see the same, only its share of it.
 func (s *Store) look(ctx context.Context) (me inventory, err error) {
-	dir, rank, n := s.opts.dir, s.comm.Rank(), s.comm.Size()
+	dir, rank := s.opts.dir, s.comm.Rank()
 	if dir == "" {
 		return me, nil
 	}
@@ -163,7 +163,7 @@ func (s *Store) look(ctx context.Context) (me inventory, err error) {
 	if rank == 0 {
 		_ = prepareDir(dir, 0) // removes the token
 	}
-	s.found, me.err = listDir(dir, func(part int) bool { return !s.shared || part%n == rank })
+	s.found, me.err = listDir(dir, s.isShare)
 	for _, f := range s.found {
 		s.stamp = max(s.stamp, f.Key.Origin) // later Saves are newer than the files of any job
 		if isGood(dir, f) {
@@ -179,6 +179,9 @@ func (s *Store) look(ctx context.Context) (me inventory, err error) {
 	}
 	return me, nil
 }
+
+// isShare says whether this rank looks after the files of a part that are in its directory.
+func (s *Store) isShare(part int) bool { return !s.shared || part%s.comm.Size() == s.comm.Rank() }
 
 // textOf and ofRank carry the error of a directory to all ranks.
 func textOf(err error) string {
