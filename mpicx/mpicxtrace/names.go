@@ -46,6 +46,9 @@ func (u unit) String(ns float64) string {
 	return grouped(int64(math.Round(ns/u.ns))) + " " + u.name
 }
 
+// micros returns nanoseconds in microseconds, without the unit.
+func micros(ns int64) string { return grouped(int64(math.Round(float64(ns) / 1e3))) }
+
 // ticks returns the times of some labels between from and to.
 func ticks(from, to float64, u unit) (at []float64) {
 	step := math.Pow(10, math.Floor(math.Log10((to-from)/u.ns/5)))
