@@ -65,18 +65,14 @@ func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...chec
 			require.Equal(t, value(comm.Rank(), v), x)
 			require.Equal(t, []int{comm.Rank()}, constant)
 			known := []int{0}
-			if err := mpicx.Allreduce(comm, []int{acked}, known, mpicx.Max).Wait(ctx); err != nil {
-				return err
-			}
+			mpicx.Allreduce(comm, []int{acked}, known, mpicx.Max).MustWait(ctx)
 			require.GreaterOrEqual(t, v, known[0], "a version that counted is forgotten")
 			for v++; v <= steps; v++ {
 				x = value(comm.Rank(), v)
 				f := st.Save(ctx, v)
 				x = nil
 				if v == 2 {
-					if err := f.Wait(ctx); err != nil {
-						return err
-					}
+					f.MustWait(ctx)
 					acked = v
 				}
 			}
@@ -159,9 +155,7 @@ func lose(t *testing.T, s lossScheme, dying []int, check func(ctx context.Contex
 		st.Protect("constant", &constant, checkpoint.Once)
 		for v := range 3 {
 			x = value(world.Rank(), v)
-			if err := st.Save(ctx, v).Wait(ctx); err != nil {
-				return err
-			}
+			st.Save(ctx, v).MustWait(ctx)
 		}
 		if err := world.Barrier().Wait(ctx); err != nil && !corrupted(err) { // some may have died behind it
 			return err
@@ -270,10 +264,7 @@ func TestErrorsReturn(t *testing.T) {
 		if err := world.Revoke(ctx); err != nil {
 			return err
 		}
-		fewer, err := world.Shrink().Get(ctx)
-		if err != nil {
-			return err
-		}
+		fewer := world.Shrink().MustGet(ctx)
 		if st, err = st.Rejoin(ctx, fewer); err != nil {
 			return err
 		}

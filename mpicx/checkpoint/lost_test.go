@@ -125,9 +125,7 @@ func (of dirs) job(t *testing.T, save int, opts ...checkpoint.Option) (version i
 			require.Equal(t, value(r, versions[r]), *x)
 		}
 		if *x = value(r, save); save > 0 {
-			if err := st.Save(ctx, save).Wait(ctx); err != nil {
-				return err
-			}
+			st.Save(ctx, save).MustWait(ctx)
 		}
 		return st.Close(ctx)
 	})

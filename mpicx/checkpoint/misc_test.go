@@ -97,9 +97,7 @@ func TestSaveThatFails(t *testing.T) {
 				}
 				x := value(world.Rank(), 1)
 				st.Protect("x", &x)
-				if err := st.Save(ctx, 1).Wait(ctx); err != nil {
-					return err
-				}
+				st.Save(ctx, 1).MustWait(ctx)
 				version := 2
 				if world.Rank() == 1 {
 					version = test.fail(st, &x)
@@ -124,9 +122,7 @@ func TestSaveThatFails(t *testing.T) {
 				require.Equal(t, 1, v)
 				require.Equal(t, value(world.Rank(), 1), x)
 				x = value(world.Rank(), 3)
-				if err := st.Save(ctx, 3).Wait(ctx); err != nil {
-					return err
-				}
+				st.Save(ctx, 3).MustWait(ctx)
 				return st.Close(ctx)
 			})
 		})
@@ -150,9 +146,7 @@ func TestCosts(t *testing.T) {
 			st.Protect("constant", &constant, checkpoint.Once)
 			const versions = 5
 			for v := range versions {
-				if err := st.Save(ctx, v).Wait(ctx); err != nil {
-					return err
-				}
+				st.Save(ctx, v).MustWait(ctx)
 			}
 			stats := st.Stats()
 			require.Equal(t, versions, stats.Saves)
@@ -177,9 +171,7 @@ func TestSaveIsAsynchronous(t *testing.T) {
 		begin := time.Now()
 		f := st.Save(ctx, 0)
 		require.Zero(t, time.Since(begin))
-		if err := f.Wait(ctx); err != nil {
-			return err
-		}
+		f.MustWait(ctx)
 		return st.Close(ctx)
 	})
 }
@@ -193,13 +185,9 @@ func TestWaitOfOneRank(t *testing.T) {
 		}
 		f := st.Save(ctx, 0)
 		if world.Rank() == 1 {
-			if err := f.Wait(ctx); err != nil {
-				return err
-			}
+			f.MustWait(ctx)
 		}
-		if err := world.Barrier().Wait(ctx); err != nil {
-			return err
-		}
+		world.Barrier().MustWait(ctx)
 		return st.Close(ctx)
 	})
 }
@@ -222,9 +210,7 @@ func TestSaveLeavesErrorsToTheProgram(t *testing.T) {
 		require.Len(t, p.Failures, 4)
 		_, err = st.Restore(ctx)
 		require.ErrorIs(t, err, checkpoint.ErrNone)
-		if err := st.Save(ctx, 0).Wait(ctx); err != nil {
-			return err
-		}
+		st.Save(ctx, 0).MustWait(ctx)
 		return st.Close(ctx)
 	})
 }

@@ -22,9 +22,7 @@ func TestProtectAgain(t *testing.T) {
 		x, never := []int{me}, []int{7 * me}
 		st.Protect("x", &x)
 		st.Protect("never", &never, checkpoint.Once)
-		if err := st.Save(ctx, 1).Wait(ctx); err != nil {
-			return err
-		}
+		st.Save(ctx, 1).MustWait(ctx)
 		var y, again []int
 		st.Protect("x", &y)
 		st.Protect("never", &again, checkpoint.Once)
@@ -36,9 +34,7 @@ func TestProtectAgain(t *testing.T) {
 			return fmt.Errorf("version %d: %v, %v", v, y, again)
 		}
 		y[0] = me + 10
-		if err := st.Save(ctx, 2).Wait(ctx); err != nil {
-			return err
-		}
+		st.Save(ctx, 2).MustWait(ctx)
 		y, again = nil, nil
 		if v, err = st.Restore(ctx); err != nil || v != 2 || y[0] != me+10 || again[0] != 7*me || x[0] != me {
 			return fmt.Errorf("version %d: %v, %v, %v: %w", v, x, y, again, err)

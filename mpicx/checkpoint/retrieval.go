@@ -16,7 +16,7 @@ type inventory struct {
 
 	// The other fields are for Open and Rejoin alone.
 
-	Files []stored // that are not damaged
+	Files   []stored   // that are not damaged
 	Counted []key      // versions in a manifest, or with a damaged file: an interrupted Save leaves none
 	Torn    bool       // the manifest could not be read
 	Lost    *LostError // what was lost before, of which nothing may be left

@@ -26,12 +26,8 @@ func TestShrinkTwice(t *testing.T) {
 		me := comm.Rank()
 		for version, dies := range []int{0, 0} {
 			x = 10*version + me
-			if err := st.Save(ctx, version).Wait(ctx); err != nil {
-				return err
-			}
-			if err := comm.Agree(1).Wait(ctx); err != nil {
-				return err
-			}
+			st.Save(ctx, version).MustWait(ctx)
+			comm.Agree(1).MustWait(ctx)
 			if comm.Rank() == dies {
 				mpicxtest.Die(comm)
 			}

@@ -32,18 +32,14 @@ func marching(steps int, background bool, fail func(ctx context.Context, a *reco
 			if err := fail(ctx, a, step); err != nil {
 				return err
 			}
-			if err := mpicx.Allreduce(a.Comm, x, sum, mpicx.Sum).Wait(ctx); err != nil {
-				return err
-			}
+			mpicx.Allreduce(a.Comm, x, sum, mpicx.Sum).MustWait(ctx)
 			x[0] += sum[0]
 			if step%3 == 0 {
 				saved := a.Store.Save(ctx, step)
 				if background { // its error comes from what follows
 					continue
 				}
-				if err := saved.Wait(ctx); err != nil {
-					return err
-				}
+				saved.MustWait(ctx)
 			}
 		}
 		result(a, x[0])
@@ -122,12 +118,8 @@ func TestStoreAndShrink(t *testing.T) {
 		x := []int{10 * a.Comm.Rank()}
 		a.Store.Protect("x", &x)
 		if a.N == 0 {
-			if err := a.Store.Save(ctx, 1).Wait(ctx); err != nil {
-				return err
-			}
-			if err := a.Comm.Barrier().Wait(ctx); err != nil {
-				return err
-			}
+			a.Store.Save(ctx, 1).MustWait(ctx)
+			a.Comm.Barrier().MustWait(ctx)
 			if a.Comm.Rank() == 2 {
 				mpicxtest.Die(a.Comm)
 			}
