@@ -145,10 +145,7 @@ var schemes = []lossScheme{
 // what Restore returned there.
 func lose(t *testing.T, s lossScheme, dying []int, check func(ctx context.Context, world *mpicx.Comm, st *checkpoint.Store, x []float64, v int, err error) error) {
 	mpicxtest.Run(t, s.n, func(ctx context.Context, world *mpicx.Comm) error {
-		st, err := checkpoint.Open(ctx, world, s.option)
-		if err != nil {
-			return err
-		}
+		st := opened(ctx, world, s.option)
 		var x []float64
 		constant := []int{world.Rank()}
 		st.Protect("x", &x)
@@ -247,10 +244,7 @@ func TestErrorsReturn(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	mpicxtest.RunFaults(t, 4, "must kill 2 at operation 40", func(ctx context.Context, world *mpicx.Comm) error {
 		world.SetErrhandler(mpicx.ErrorsReturn)
-		st, err := checkpoint.Open(ctx, world)
-		if err != nil {
-			return err
-		}
+		st := opened(ctx, world)
 		var x []float64
 		st.Protect("x", &x)
 		saved := -1
@@ -264,8 +258,8 @@ func TestErrorsReturn(t *testing.T) {
 		if err := world.Revoke(ctx); err != nil {
 			return err
 		}
-		fewer := world.Shrink().MustGet(ctx)
-		if st, err = st.Rejoin(ctx, fewer); err != nil {
+		st, err := st.Rejoin(ctx, world.Shrink().MustGet(ctx))
+		if err != nil {
 			return err
 		}
 		v, err := st.Restore(ctx)

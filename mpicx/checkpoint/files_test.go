@@ -21,10 +21,7 @@ import (
 // saveFiles has n ranks save versions from 1 on, in the directory that dir returns for a rank.
 func saveFiles(t *testing.T, n, versions int, dir func(rank int) string, opts ...checkpoint.DirOption) {
 	mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
-		st, err := checkpoint.Open(ctx, world, checkpoint.Partner(1), checkpoint.Dir(dir(world.Rank()), opts...))
-		if err != nil {
-			return err
-		}
+		st := opened(ctx, world, checkpoint.Partner(1), checkpoint.Dir(dir(world.Rank()), opts...))
 		var x []float64
 		constant := "c"
 		st.Protect("x", &x)
@@ -42,10 +39,7 @@ func restoreFiles(t *testing.T, n int, dir func(rank int) string) (versions []in
 	versions, errs = make([]int, n), make([]error, n)
 	mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
 		r := world.Rank()
-		st, err := checkpoint.Open(ctx, world, checkpoint.Partner(1), checkpoint.Dir(dir(r)))
-		if err != nil {
-			return err
-		}
+		st := opened(ctx, world, checkpoint.Partner(1), checkpoint.Dir(dir(r)))
 		var x []float64
 		constant := ""
 		st.Protect("x", &x)
@@ -180,10 +174,7 @@ func TestFilesOfAnotherNumberOfRanks(t *testing.T) {
 			require.Equal(t, &checkpoint.PartsError{Version: 2, Parts: 4, Ranks: m}, err)
 		}
 		mpicxtest.Run(t, m, func(ctx context.Context, world *mpicx.Comm) error {
-			st, err := checkpoint.Open(ctx, world, checkpoint.Dir(dir))
-			if err != nil {
-				return err
-			}
+			st := opened(ctx, world, checkpoint.Dir(dir))
 			var x []float64
 			st.Protect("x", &x)
 			if _, err := st.Restore(ctx); !errors.As(err, new(*checkpoint.PartsError)) {
@@ -220,10 +211,7 @@ func TestNoRoomForFiles(t *testing.T) {
 	dir := t.TempDir()
 	path := func(r int) string { return filepath.Join(dir, fmt.Sprint(r)) }
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		st, err := checkpoint.Open(ctx, world, checkpoint.Dir(path(world.Rank())))
-		if err != nil {
-			return err
-		}
+		st := opened(ctx, world, checkpoint.Dir(path(world.Rank())))
 		step := 1
 		st.Protect("step", &step)
 		st.Save(ctx, 1).MustWait(ctx)
@@ -231,7 +219,7 @@ func TestNoRoomForFiles(t *testing.T) {
 			require.NoError(t, os.Rename(path(1), path(11)))
 		}
 		step = 2
-		err = st.Save(ctx, 2).Wait(ctx)
+		err := st.Save(ctx, 2).Wait(ctx)
 		e, ok := errors.AsType[*checkpoint.SaveError](err)
 		require.True(t, ok, "%v", err)
 		require.True(t, e.InMemory)

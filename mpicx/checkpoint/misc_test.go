@@ -91,10 +91,7 @@ func TestSaveThatFails(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-				st, err := checkpoint.Open(ctx, world, test.opts...)
-				if err != nil {
-					return err
-				}
+				st := opened(ctx, world, test.opts...)
 				x := value(world.Rank(), 1)
 				st.Protect("x", &x)
 				st.Save(ctx, 1).MustWait(ctx)
@@ -102,7 +99,7 @@ func TestSaveThatFails(t *testing.T) {
 				if world.Rank() == 1 {
 					version = test.fail(st, &x)
 				}
-				err = st.Save(ctx, version).Wait(ctx)
+				err := st.Save(ctx, version).Wait(ctx)
 				e, ok := errors.AsType[*checkpoint.SaveError](err)
 				require.True(t, ok, "%v", err)
 				require.False(t, e.InMemory)
@@ -137,10 +134,7 @@ func TestCosts(t *testing.T) {
 		memory, sent int // of the data, times 12
 	}{{checkpoint.Partner(0), 12, 0}, {checkpoint.Partner(1), 24, 12}, {checkpoint.Partner(2), 36, 24}, {checkpoint.RS(4, 2), 18, 24}, {checkpoint.RS(3, 1), 16, 12}} {
 		mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
-			st, err := checkpoint.Open(ctx, world, s.option)
-			if err != nil {
-				return err
-			}
+			st := opened(ctx, world, s.option)
 			x, constant := make([]byte, size), make([]byte, large)
 			st.Protect("x", &x)
 			st.Protect("constant", &constant, checkpoint.Once)
@@ -161,10 +155,7 @@ func TestCosts(t *testing.T) {
 // Save returns though the others have not come, and holds nobody up whose Save is through.
 func TestSaveIsAsynchronous(t *testing.T) {
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		st, _, err := open(ctx, world)
-		if err != nil {
-			return err
-		}
+		st, _ := open(ctx, world)
 		if world.Rank() == 3 {
 			time.Sleep(time.Hour) // of fake time
 		}
@@ -179,10 +170,7 @@ func TestSaveIsAsynchronous(t *testing.T) {
 // One rank alone may wait for a Save, while the others go on without the store.
 func TestWaitOfOneRank(t *testing.T) {
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		st, _, err := open(ctx, world, checkpoint.RS(2, 1))
-		if err != nil {
-			return err
-		}
+		st, _ := open(ctx, world, checkpoint.RS(2, 1))
 		f := st.Save(ctx, 0)
 		if world.Rank() == 1 {
 			f.MustWait(ctx)
@@ -196,15 +184,12 @@ func TestWaitOfOneRank(t *testing.T) {
 // they know of each other's is in one verdict (P1, P2).
 func TestSaveLeavesErrorsToTheProgram(t *testing.T) {
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		st, _, err := open(ctx, world)
-		if err != nil {
-			return err
-		}
+		st, _ := open(ctx, world)
 		if world.Rank() != 0 { // so it stays under way
 			st.Save(ctx, 0)
 		}
 		time.Sleep(time.Duration(world.Rank()) * time.Second)
-		err = world.Signal(ctx, fmt.Errorf("of rank %d", world.Rank()))
+		err := world.Signal(ctx, fmt.Errorf("of rank %d", world.Rank()))
 		p, ok := errors.AsType[*mpicx.PropagatedError](err)
 		require.True(t, ok, "%v", err)
 		require.Len(t, p.Failures, 4)
@@ -226,16 +211,13 @@ func TestRestoreThatDoesNotFit(t *testing.T) {
 		`"constant" was saved as a gob, expected uint`: func(st *checkpoint.Store) { st.Protect("constant", new(uint)) },
 	} {
 		mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-			st, err := checkpoint.Open(ctx, world, checkpoint.Dir(dir))
-			if err != nil {
-				return err
-			}
+			st := opened(ctx, world, checkpoint.Dir(dir))
 			constant := "before"
 			if want[1] != 'c' {
 				st.Protect("constant", &constant, checkpoint.Once)
 			}
 			protect(st)
-			_, err = st.Restore(ctx)
+			_, err := st.Restore(ctx)
 			require.ErrorContains(t, err, want)
 			require.Equal(t, "before", constant)
 			return st.Close(ctx)
@@ -247,10 +229,7 @@ func TestRestoreThatDoesNotFit(t *testing.T) {
 // one meets the next one of the others.
 func TestSaveWhoseContextEnds(t *testing.T) {
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		st, x, err := open(ctx, world)
-		if err != nil {
-			return err
-		}
+		st, x := open(ctx, world)
 		if world.Rank() == 0 {
 			time.Sleep(time.Second)
 		}
@@ -294,10 +273,7 @@ func TestSaveWhoseContextEnds(t *testing.T) {
 // A Save that has nothing to wait for does not need its context.
 func TestSaveAfterTheContext(t *testing.T) {
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		st, x, err := open(ctx, world)
-		if err != nil {
-			return err
-		}
+		st, x := open(ctx, world)
 		over, cancel := context.WithCancel(ctx)
 		cancel()
 		f := st.Save(over, 1)
@@ -318,10 +294,7 @@ func (*explosive) GobDecode([]byte) error    { return nil }
 // A panic of a variable's own encoder is the rank's.
 func TestSaveThatPanics(t *testing.T) {
 	err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
-		st, _, err := open(ctx, world)
-		if err != nil {
-			return err
-		}
+		st, _ := open(ctx, world)
 		if world.Rank() == 1 {
 			st.Protect("y", new(explosive))
 		}
@@ -336,11 +309,8 @@ func TestSaveThatPanics(t *testing.T) {
 // Ranks that save different versions at a time are told so.
 func TestDifferentVersions(t *testing.T) {
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		st, _, err := open(ctx, world)
-		if err != nil {
-			return err
-		}
-		err = st.Save(ctx, 6+world.Rank()/2).Wait(ctx)
+		st, _ := open(ctx, world)
+		err := st.Save(ctx, 6+world.Rank()/2).Wait(ctx)
 		require.ErrorContains(t, err, "ranks save versions 6 and 7 at a time")
 		_, err = st.Restore(ctx)
 		require.ErrorIs(t, err, checkpoint.ErrNone)
@@ -348,13 +318,16 @@ func TestDifferentVersions(t *testing.T) {
 	})
 }
 
-// open opens a store that protects what it returns as "x".
-func open(ctx context.Context, comm *mpicx.Comm, opts ...checkpoint.Option) (*checkpoint.Store, *[]float64, error) {
+// opened opens a store, or throws.
+func opened(ctx context.Context, comm *mpicx.Comm, opts ...checkpoint.Option) *checkpoint.Store {
 	st, err := checkpoint.Open(ctx, comm, opts...)
-	if err != nil {
-		return nil, nil, err
-	}
-	x := value(comm.Rank(), 0)
+	mpicx.Throw(err)
+	return st
+}
+
+// open is opened, with a variable that is protected as "x".
+func open(ctx context.Context, comm *mpicx.Comm, opts ...checkpoint.Option) (*checkpoint.Store, *[]float64) {
+	st, x := opened(ctx, comm, opts...), value(comm.Rank(), 0)
 	st.Protect("x", &x)
-	return st, &x, nil
+	return st, &x
 }

@@ -15,10 +15,7 @@ func TestReturnsWithoutClose(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	for range 10 {
 		mpicxtest.RunProcesses(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-			st, err := checkpoint.Open(ctx, world, checkpoint.Partner(1))
-			if err != nil {
-				return err
-			}
+			st := opened(ctx, world, checkpoint.Partner(1))
 			x := make([]float64, 1<<18)
 			st.Protect("x", &x)
 			st.Save(ctx, 1)

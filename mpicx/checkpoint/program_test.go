@@ -17,10 +17,7 @@ import (
 // A Once variable that is protected while a Save goes on is in the next version.
 func TestProtectDuringSave(t *testing.T) {
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		st, err := checkpoint.Open(ctx, world)
-		if err != nil {
-			return err
-		}
+		st := opened(ctx, world)
 		x, a := value(world.Rank(), 1), value(world.Rank(), 2)
 		st.Protect("x", &x)
 		first := st.Save(ctx, 1)
@@ -44,11 +41,8 @@ func repeatedly(t *testing.T, fn func(ctx context.Context, world *mpicx.Comm, st
 		n, seed := 2+rnd.IntN(4), rnd.Uint64()
 		mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
 			own, left := rand.New(rand.NewPCG(seed, uint64(world.Rank()))), 3
-			st, err := checkpoint.Open(ctx, world)
-			if err != nil {
-				return err
-			}
-			for err = errors.New("not yet"); err != nil; {
+			st := opened(ctx, world)
+			for err := errors.New("not yet"); err != nil; {
 				err = world.TryAll(ctx, func(ctx context.Context) error {
 					return fn(ctx, world, st, func() error {
 						for range own.IntN(30) {

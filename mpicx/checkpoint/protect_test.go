@@ -14,10 +14,7 @@ import (
 // protects its own.
 func TestProtectAgain(t *testing.T) {
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		st, err := checkpoint.Open(ctx, world)
-		if err != nil {
-			return err
-		}
+		st := opened(ctx, world)
 		me := world.Rank()
 		x, never := []int{me}, []int{7 * me}
 		st.Protect("x", &x)

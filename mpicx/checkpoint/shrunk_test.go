@@ -16,10 +16,7 @@ import (
 func TestShrinkTwice(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	mpicxtest.Run(t, 4, func(ctx context.Context, comm *mpicx.Comm) error {
-		st, err := checkpoint.Open(ctx, comm, checkpoint.Partner(1))
-		if err != nil {
-			return err
-		}
+		st := opened(ctx, comm, checkpoint.Partner(1))
 		constant, x := comm.Rank(), comm.Rank()
 		st.Protect("constant", &constant, checkpoint.Once)
 		st.Protect("x", &x)
@@ -32,6 +29,7 @@ func TestShrinkTwice(t *testing.T) {
 				mpicxtest.Die(comm)
 			}
 			_ = comm.Barrier().Wait(ctx) // which tells of the death
+			var err error
 			if comm, err = result(ctx, comm.Shrink()); err != nil {
 				return err
 			}

@@ -19,15 +19,12 @@ func TestSaveAndRestore(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 7} {
 		for _, scheme := range []checkpoint.Option{checkpoint.Partner(0), checkpoint.Partner(1), checkpoint.Partner(2), checkpoint.RS(2, 1), checkpoint.RS(3, 2)} {
 			mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
-				st, err := checkpoint.Open(ctx, world, scheme)
-				if err != nil {
-					return err
-				}
+				st := opened(ctx, world, scheme)
 				x, step, name := []float64{1, 2, 3}, 0, "a"
 				st.Protect("x", &x)
 				st.Protect("step", &step)
 				st.Protect("name", &name)
-				_, err = st.Restore(ctx)
+				_, err := st.Restore(ctx)
 				require.ErrorIs(t, err, checkpoint.ErrNone)
 				for step = 1; step <= 5; step++ {
 					x[0] = float64(world.Rank() + step)
