@@ -3,6 +3,8 @@ package distributed
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -159,19 +161,21 @@ func (m *Matrix) DiagonalBlock() *sparse.CSR { return m.local.interior }
 
 // Block returns a copy of this rank's rows.
 func (m *Matrix) Block() Block {
-	b := Block{m.First(), &sparse.CSR{Rows: m.Rows(), Cols: m.Size(), RowPtr: make([]int, 1, m.Rows()+1)}}
-	b.ColIdx, b.Val = make([]int32, 0, m.NNZ()), make([]float64, 0, m.NNZ())
-	m.local.rows(func(cols []int32, vals []float64) {
-		b.ColIdx, b.Val = append(b.ColIdx, cols...), append(b.Val, vals...)
-		b.RowPtr = append(b.RowPtr, len(b.Val))
-	})
-	return b
+	rows, err := sparse.NewCSR(m.Rows(), m.Size(), m.local.entries())
+	if err != nil {
+		panic(err) // the entries are inside of the matrix
+	}
+	return Block{m.First(), rows}
 }
 
 // Norm is the largest sum of magnitudes in a row, ‖A‖∞. It is collective.
 func (m *Matrix) Norm(ctx context.Context) (float64, error) {
-	most := make([]float64, 1)
-	err := mpicx.Allreduce(m.comm, []float64{m.local.norm()}, most, mpicx.Max).Wait(ctx)
+	sums, most := make([]float64, m.Rows()), make([]float64, 1)
+	for _, t := range m.local.entries() {
+		sums[t.Row] += math.Abs(t.Val)
+	}
+	mine := slices.Max(append(sums, 0)) // there may be no rows
+	err := mpicx.Allreduce(m.comm, []float64{mine}, most, mpicx.Max).Wait(ctx)
 	return most[0], err
 }
 
