@@ -182,11 +182,7 @@ func TestFilesOfAnotherNumberOfRanks(t *testing.T) {
 			}
 			for v := range 2 { // the older one is in files only
 				for part := range 4 {
-					got, err := checkpoint.Load[float64](ctx, st, "x", part, v+1)
-					if err != nil {
-						return err
-					}
-					require.Equal(t, value(part, v+1), got)
+					loads(ctx, t, st, "x", part, v+1, value(part, v+1))
 				}
 			}
 			text, err := checkpoint.LoadValue[string](ctx, st, "constant", world.Rank()%4, 2)

@@ -112,10 +112,7 @@ func TestSaveThatFails(t *testing.T) {
 					return st.Close(ctx)
 				}
 				x = nil
-				v, err := st.Restore(ctx)
-				if err != nil {
-					return err
-				}
+				v := restored(ctx, st)
 				require.Equal(t, 1, v)
 				require.Equal(t, value(world.Rank(), 1), x)
 				x = value(world.Rank(), 3)
@@ -260,10 +257,7 @@ func TestSaveWhoseContextEnds(t *testing.T) {
 			require.Equal(t, world.Rank() == 1, errors.Is(err, context.Canceled))
 		}
 		*x = nil
-		v, err := st.Restore(ctx)
-		if err != nil {
-			return err
-		}
+		v := restored(ctx, st)
 		require.Equal(t, 3, v)
 		require.Equal(t, value(world.Rank(), 3), *x)
 		return st.Close(ctx)
@@ -330,4 +324,18 @@ func open(ctx context.Context, comm *mpicx.Comm, opts ...checkpoint.Option) (*ch
 	st, x := opened(ctx, comm, opts...), value(comm.Rank(), 0)
 	st.Protect("x", &x)
 	return st, &x
+}
+
+// restored restores, or throws.
+func restored(ctx context.Context, st *checkpoint.Store) (version int) {
+	version, err := st.Restore(ctx)
+	mpicx.Throw(err)
+	return version
+}
+
+// loads checks what a rank has saved.
+func loads[T mpicx.Scalar](ctx context.Context, t *testing.T, st *checkpoint.Store, name string, rank, version int, want []T) {
+	got, err := checkpoint.Load[T](ctx, st, name, rank, version)
+	mpicx.Throw(err)
+	require.Equal(t, want, got)
 }

@@ -25,8 +25,7 @@ func TestProtectDuringSave(t *testing.T) {
 		first.MustWait(ctx)
 		st.Save(ctx, 2).MustWait(ctx)
 		a = nil
-		v, err := st.Restore(ctx)
-		require.NoError(t, err)
+		v := restored(ctx, st)
 		require.Equal(t, 2, v)
 		require.Equal(t, value(world.Rank(), 2), a)
 		return st.Close(ctx)
@@ -102,11 +101,7 @@ func TestLoadAfterErrors(t *testing.T) {
 			if err := fail(); err != nil {
 				return err
 			}
-			part, err := checkpoint.Load[int](ctx, st, "x", next, 1)
-			if err != nil {
-				return err
-			}
-			require.Equal(t, []int{next, 1}, part)
+			loads(ctx, t, st, "x", next, 1, []int{next, 1})
 		}
 		return nil
 	})

@@ -37,14 +37,11 @@ func TestShrinkTwice(t *testing.T) {
 				return err
 			}
 			constant, x = -1, -1
-			v, err := st.Restore(ctx)
-			require.NoError(t, err)
+			v := restored(ctx, st)
 			require.Equal(t, version, v)
 			require.Equal(t, me, constant)
 			require.Equal(t, 10*version+me, x)
-			part, err := checkpoint.Load[int](ctx, st, "constant", dies, v)
-			require.NoError(t, err)
-			require.Equal(t, []int{version}, part) // who has died: rank 0, then 1
+			loads(ctx, t, st, "constant", dies, v, []int{version}) // who has died: rank 0, then 1
 		}
 		return st.Close(ctx)
 	})

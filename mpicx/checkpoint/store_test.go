@@ -36,19 +36,14 @@ func TestSaveAndRestore(t *testing.T) {
 				}
 				same := x
 				x[0], step, name = -1, -1, ""
-				v, err := st.Restore(ctx)
-				if err != nil {
-					return err
-				}
+				v := restored(ctx, st)
 				require.Equal(t, 5, v)
 				require.Equal(t, 5, step)
 				require.Equal(t, "abbbbb", name)
 				require.Equal(t, []float64{float64(world.Rank() + 5), 2, 3}, x)
 				same[1] = 7
 				require.Equal(t, 7., x[1])
-				part, err := checkpoint.Load[float64](ctx, st, "x", (world.Rank()+1)%n, 5)
-				require.NoError(t, err)
-				require.Equal(t, []float64{float64((world.Rank()+1)%n + 5), 2, 3}, part)
+				loads(ctx, t, st, "x", (world.Rank()+1)%n, 5, []float64{float64((world.Rank()+1)%n + 5), 2, 3})
 				return st.Close(ctx)
 			})
 		}

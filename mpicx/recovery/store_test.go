@@ -107,46 +107,6 @@ func TestStoreAndSpares(t *testing.T) {
 	}
 }
 
-// Survivors that shrink load the parts of who is gone, by the places of the ranks.
-func TestStoreAndShrink(t *testing.T) {
-	if !ulfm {
-		t.Skip("the black channel can't shrink")
-	}
-	const n = 4
-	var rs records
-	mpicxtest.Run(t, n, rs.run(func(ctx context.Context, a *recovery.Attempt) error {
-		x := []int{10 * a.Comm.Rank()}
-		a.Store.Protect("x", &x)
-		if a.N == 0 {
-			a.Store.Save(ctx, 1).MustWait(ctx)
-			a.Comm.Barrier().MustWait(ctx)
-			if a.Comm.Rank() == 2 {
-				mpicxtest.Die(a.Comm)
-			}
-			return a.Comm.Barrier().Wait(ctx)
-		}
-		v, err := a.Store.Restore(ctx)
-		if _, parts := errors.AsType[*checkpoint.PartsError](err); !parts && err != nil {
-			return err
-		}
-		wanted := a.Place(a.Comm.Rank())
-		if a.Comm.Rank() == 0 {
-			wanted = a.Gone[0]
-		}
-		part, err := checkpoint.Load[int](ctx, a.Store, "x", wanted, max(v, 1))
-		if err != nil {
-			return err
-		}
-		if part[0] != 10*wanted {
-			return a.GiveUp(fmt.Errorf("part %d is %v", wanted, part))
-		}
-		return nil
-	}, recovery.Shrink(), recovery.Checkpoint(checkpoint.Partner(1))))
-	end := rs.agree(t)
-	require.NoError(t, end.err)
-	require.Equal(t, []int{2}, end.last().Gone)
-}
-
 // A store that can't be opened is given up on, too.
 func TestStoreWrong(t *testing.T) {
 	const n = 2
