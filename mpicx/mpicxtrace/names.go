@@ -64,15 +64,3 @@ func ticks(from, to float64, u unit) (at []float64) {
 	}
 	return at
 }
-
-// list returns text such as "0, 1 and 3".
-func list(ranks []int) string {
-	var words []string
-	for _, r := range ranks {
-		words = append(words, strconv.Itoa(r))
-	}
-	if n := len(words); n > 1 {
-		return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
-	}
-	return strings.Join(words, "")
-}

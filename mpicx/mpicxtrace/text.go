@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/mpicx/go-mpicx/internal/diagnosis"
 	"github.com/mpicx/go-mpicx/internal/timeline"
 )
 
@@ -81,12 +82,14 @@ func (t *incident) summary() string {
 	if !died {
 		how = ""
 	}
+	slices.Sort(dead)
+	slices.Sort(faulty)
 	var parts []string
 	if len(dead) > 0 {
-		parts = append(parts, ranks(dead)+verb(dead, " dies", " die"))
+		parts = append(parts, diagnosis.Name(dead)+verb(dead, " dies", " die"))
 	}
 	if len(faulty) > 0 {
-		parts = append(parts, ranks(faulty)+verb(faulty, " raises an error", " raise errors"))
+		parts = append(parts, diagnosis.Name(faulty)+verb(faulty, " raises an error", " raise errors"))
 	}
 	if len(parts) == 0 {
 		for _, e := range t.events {
@@ -100,8 +103,6 @@ func (t *incident) summary() string {
 	}
 	return strings.Join(parts, ", ") + how
 }
-
-func ranks(all []int) string { return verb(all, "rank ", "ranks ") + list(all) }
 
 func verb(all []int, one, more string) string {
 	if len(all) == 1 {
