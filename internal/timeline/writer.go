@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -183,4 +184,13 @@ func (w *Writer) append(line []byte, operation bool) error {
 		w.kept, w.start = w.at+After, -1
 	}
 	return nil
+}
+
+// machine returns a name for the processes that share a clock. With Linux, containers with different
+// host names share it.
+func machine(host string) string {
+	if b, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
+		return strings.TrimSpace(string(b))
+	}
+	return host
 }

@@ -17,8 +17,7 @@
 //
 // There is memory for two versions, because the older is kept until the newer counts. Variables
 // protected with [Once] are kept once. During a Save, RS needs m/k S more. After a repair the
-// data of the old groups are kept until the new groups have them. The largest rank's size
-// counts for all.
+// data of the old groups are kept until the next Save. The largest rank's size counts for all.
 //
 // Groups have 1+r or k+m ranks, or up to twice as many, on different machines as far as there
 // are enough machines. If a group loses one rank more than its scheme survives, the data are

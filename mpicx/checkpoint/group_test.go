@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -161,74 +160,4 @@ func TestProcessesOfGroup(t *testing.T) {
 			})
 		}
 	}
-}
-
-// If the ranks die together behind a version that counts, while the next one is on its way to the
-// others, or not at all, the group survives any two, and names any three.
-func TestDeathsBehindAVersion(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	for n := 2; n <= 3; n++ {
-		for i, set := range sets(n) {
-			for _, saving := range []bool{false, true} {
-				if testing.Short() && (i+n)%4 > 0 {
-					continue
-				}
-				mpicxtest.RunFaults(t, groupSize, "", func(ctx context.Context, world *mpicx.Comm) error {
-					return diesBehind(ctx, t, world, set, saving)
-				}, mpicx.WithSpares(n))
-				require.False(t, t.Failed(), "%v, saving %t", set, saving)
-			}
-		}
-	}
-}
-
-func diesBehind(ctx context.Context, t *testing.T, comm *mpicx.Comm, dying []int, saving bool) error {
-	x := value(comm.Rank(), 7)
-	var st *checkpoint.Store
-	var err error
-	if comm.Incarnation() == 0 {
-		if st, err = checkpoint.Open(ctx, comm, checkpoint.RS(4, 2)); err != nil {
-			return err
-		}
-		st.Protect("x", &x)
-		if err := st.Save(ctx, 7).Wait(ctx); err != nil {
-			return err
-		}
-		if err := comm.Barrier().Wait(ctx); err != nil && !corrupted(err) {
-			return err
-		}
-		if saving {
-			x = value(comm.Rank(), 8)
-			st.Save(ctx, 8)
-		}
-		if slices.Contains(dying, comm.Rank()) {
-			mpicxtest.Die(comm)
-		}
-		_, _ = ended(ctx, comm, false, nil)
-		if comm, err = result(ctx, comm.Replace()); err != nil {
-			return err
-		}
-		st, err = st.Rejoin(ctx, comm)
-	} else if st, err = checkpoint.Open(ctx, comm, checkpoint.RS(4, 2)); err == nil {
-		st.Protect("x", &x)
-	}
-	if err != nil {
-		return err
-	}
-	x = nil
-	v, err := st.Restore(ctx)
-	if len(dying) > 2 {
-		lost, ok := errors.AsType[*checkpoint.LostError](err)
-		require.True(t, ok, "%v", err)
-		require.Contains(t, []int{7, 8}, lost.Version)
-		require.Equal(t, dying, lost.Ranks)
-		return st.Close(ctx)
-	}
-	if err != nil {
-		return err
-	}
-	require.Contains(t, []int{7, 8}, v)
-	require.True(t, saving || v == 7)
-	require.Equal(t, value(comm.Rank(), v), x)
-	return st.Close(ctx)
 }

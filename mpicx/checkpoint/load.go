@@ -3,9 +3,7 @@ package checkpoint
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
-	"unsafe"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -20,18 +18,7 @@ const None = -1
 // it needs, or with None for rank. The version is the one that Restore has returned, or one of
 // which there are files. A number is returned as a slice of one.
 func Load[T mpicx.Scalar](ctx context.Context, s *Store, name string, rank, version int) ([]T, error) {
-	got, err := s.load(ctx, request{name, rank, version})
-	if err != nil || rank == None {
-		return nil, err
-	}
-	kind := uint32(reflect.TypeFor[T]().Kind())
-	size := int(unsafe.Sizeof(*new(T)))
-	if got.kind&^sliceOf != kind || len(got.data)%size != 0 {
-		return nil, fmt.Errorf("checkpoint: variable %q was saved as %s, expected %s", name, kindName(got.kind), reflect.TypeFor[T]())
-	}
-	part := make([]T, len(got.data)/size)
-	copy(memory(reflect.ValueOf(part)), got.data)
-	return part, nil
+	return LoadValue[[]T](ctx, s, name, rank, version)
 }
 
 // LoadValue is Load of a variable of any type.
@@ -43,6 +30,9 @@ func LoadValue[T any](ctx context.Context, s *Store, name string, rank, version 
 	x, err := newVariable(name, &v)
 	if err != nil {
 		return v, err
+	}
+	if x.kind == sliceOf|got.kind { // a number, as a slice of one
+		got.kind = x.kind
 	}
 	set, err := x.decoded(got.kind, got.data)
 	if err == nil {
@@ -62,6 +52,7 @@ type offer struct {
 	Request request
 	Version int
 	Parts   []int
+	Files   []stored
 	Loads   int
 }
 
@@ -76,7 +67,7 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 	if s == nil {
 		return got, nilStore("Load")
 	}
-	turns, f := s.take("Load", 1, 1)
+	turns, f := s.take("Load", 1)
 	if f != nil {
 		return got, f.Wait(ctx)
 	}
@@ -88,6 +79,9 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 	if s.base != nil {
 		me.Version, me.Parts = s.base.Key.Version, s.base.parts()
 	}
+	if s.opts.dir != "" {
+		me.Files, _ = listDir(s.opts.dir, s.isShare) // other ranks may see what this one does not
+	}
 	all, err := gather(ctx, turns[0], me)
 	if err != nil {
 		return got, turns[0].told(ctx, err)
@@ -98,32 +92,15 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 	}
 	s.loads++
 	from := make([]int, len(all)) // by rank: the rank that has what it wants; -1: none, or it wants nothing
-	var inFiles []request
 	for rank, o := range all {
 		from[rank] = provider(rank, len(all), func(r int) bool {
 			return all[r].Version == o.Request.Version && slices.Contains(all[r].Parts, o.Request.Part)
 		})
-		if from[rank] < 0 && o.Request.Part != None {
-			inFiles = append(inFiles, o.Request)
+		if from[rank] < 0 {
+			from[rank] = provider(rank, len(all), func(r int) bool { return s.file(all[r].Files, o.Request) != nil })
 		}
 	}
-	var files []stored // good ones of this rank
-	if len(inFiles) > 0 && s.opts.dir != "" {
-		files, err = listDir(s.opts.dir, func(part int) bool {
-			return slices.ContainsFunc(inFiles, func(r request) bool { return r.Part == part })
-		})
-		files = slices.DeleteFunc(files, func(f stored) bool { return err != nil || !isGood(s.opts.dir, f) }) // other ranks may see them
-		seen, err := gather(ctx, turns[1], files)
-		if err != nil {
-			return got, turns[1].told(ctx, err)
-		}
-		for rank, o := range all {
-			if from[rank] < 0 {
-				from[rank] = provider(rank, len(all), func(r int) bool { return s.file(seen[r], o.Request) != nil })
-			}
-		}
-	}
-	return s.serve(ctx, all, from, files)
+	return s.serve(ctx, all, from)
 }
 
 // provider returns the rank that has what a rank wants: that rank itself, or else the lowest; -1 if
@@ -152,14 +129,14 @@ func (s *Store) file(files []stored, r request) (found *stored) {
 }
 
 // serve sends what other ranks want from this one, and receives what this one wants.
-func (s *Store) serve(ctx context.Context, all []offer, from []int, files []stored) (got saved, err error) {
+func (s *Store) serve(ctx context.Context, all []offer, from []int) (got saved, err error) {
 	me, tag := s.comm.Rank(), s.loads // a tag for this Load alone
 	var sends []future.Waiter
 	for rank, o := range all {
 		if from[rank] != me {
 			continue
 		}
-		v, bad := s.find(o.Request, files)
+		v, bad := s.find(o.Request, all[me].Files)
 		if rank == me {
 			got, err = v, bad
 			continue

@@ -117,17 +117,12 @@ func (of dirs) job(t *testing.T, save int, opts ...checkpoint.Option) (version i
 	var errs [3]error
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		r := world.Rank()
-		st, x, err := open(ctx, world, append(opts, checkpoint.Dir(of(r)))...)
-		if err != nil {
-			return err
-		}
+		st, x := open(ctx, world, append(opts, checkpoint.Dir(of(r)))...)
 		if versions[r], errs[r] = st.Restore(ctx); errs[r] == nil {
 			require.Equal(t, value(r, versions[r]), *x)
 		}
 		if *x = value(r, save); save > 0 {
-			if err := st.Save(ctx, save).Wait(ctx); err != nil {
-				return err
-			}
+			st.Save(ctx, save).MustWait(ctx)
 		}
 		return st.Close(ctx)
 	})
@@ -208,8 +203,10 @@ func TestInterruptedFirstSave(t *testing.T) {
 			of := dirsIn(t.TempDir(), i%2 == 0)
 			var told [3]bool
 			killed := mpicxtest.RunFaults(t, 3, fmt.Sprintf("kill %d at operation %d", i/2, k), func(ctx context.Context, world *mpicx.Comm) error {
-				st, _, err := open(ctx, world, checkpoint.Partner(0), checkpoint.Dir(of(world.Rank())))
+				st, err := checkpoint.Open(ctx, world, checkpoint.Partner(0), checkpoint.Dir(of(world.Rank())))
 				if err == nil {
+					x := value(world.Rank(), 0)
+					st.Protect("x", &x)
 					told[world.Rank()] = st.Save(ctx, 0).Wait(ctx) == nil
 				}
 				return nil

@@ -91,20 +91,15 @@ func TestSaveThatFails(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-				st, err := checkpoint.Open(ctx, world, test.opts...)
-				if err != nil {
-					return err
-				}
+				st := opened(ctx, world, test.opts...)
 				x := value(world.Rank(), 1)
 				st.Protect("x", &x)
-				if err := st.Save(ctx, 1).Wait(ctx); err != nil {
-					return err
-				}
+				st.Save(ctx, 1).MustWait(ctx)
 				version := 2
 				if world.Rank() == 1 {
 					version = test.fail(st, &x)
 				}
-				err = st.Save(ctx, version).Wait(ctx)
+				err := st.Save(ctx, version).Wait(ctx)
 				e, ok := errors.AsType[*checkpoint.SaveError](err)
 				require.True(t, ok, "%v", err)
 				require.False(t, e.InMemory)
@@ -117,16 +112,11 @@ func TestSaveThatFails(t *testing.T) {
 					return st.Close(ctx)
 				}
 				x = nil
-				v, err := st.Restore(ctx)
-				if err != nil {
-					return err
-				}
+				v := restored(ctx, st)
 				require.Equal(t, 1, v)
 				require.Equal(t, value(world.Rank(), 1), x)
 				x = value(world.Rank(), 3)
-				if err := st.Save(ctx, 3).Wait(ctx); err != nil {
-					return err
-				}
+				st.Save(ctx, 3).MustWait(ctx)
 				return st.Close(ctx)
 			})
 		})
@@ -141,18 +131,13 @@ func TestCosts(t *testing.T) {
 		memory, sent int // of the data, times 12
 	}{{checkpoint.Partner(0), 12, 0}, {checkpoint.Partner(1), 24, 12}, {checkpoint.Partner(2), 36, 24}, {checkpoint.RS(4, 2), 18, 24}, {checkpoint.RS(3, 1), 16, 12}} {
 		mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
-			st, err := checkpoint.Open(ctx, world, s.option)
-			if err != nil {
-				return err
-			}
+			st := opened(ctx, world, s.option)
 			x, constant := make([]byte, size), make([]byte, large)
 			st.Protect("x", &x)
 			st.Protect("constant", &constant, checkpoint.Once)
 			const versions = 5
 			for v := range versions {
-				if err := st.Save(ctx, v).Wait(ctx); err != nil {
-					return err
-				}
+				st.Save(ctx, v).MustWait(ctx)
 			}
 			stats := st.Stats()
 			require.Equal(t, versions, stats.Saves)
@@ -167,19 +152,14 @@ func TestCosts(t *testing.T) {
 // Save returns though the others have not come, and holds nobody up whose Save is through.
 func TestSaveIsAsynchronous(t *testing.T) {
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		st, _, err := open(ctx, world)
-		if err != nil {
-			return err
-		}
+		st, _ := open(ctx, world)
 		if world.Rank() == 3 {
 			time.Sleep(time.Hour) // of fake time
 		}
 		begin := time.Now()
 		f := st.Save(ctx, 0)
 		require.Zero(t, time.Since(begin))
-		if err := f.Wait(ctx); err != nil {
-			return err
-		}
+		f.MustWait(ctx)
 		return st.Close(ctx)
 	})
 }
@@ -187,19 +167,12 @@ func TestSaveIsAsynchronous(t *testing.T) {
 // One rank alone may wait for a Save, while the others go on without the store.
 func TestWaitOfOneRank(t *testing.T) {
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		st, _, err := open(ctx, world, checkpoint.RS(2, 1))
-		if err != nil {
-			return err
-		}
+		st, _ := open(ctx, world, checkpoint.RS(2, 1))
 		f := st.Save(ctx, 0)
 		if world.Rank() == 1 {
-			if err := f.Wait(ctx); err != nil {
-				return err
-			}
+			f.MustWait(ctx)
 		}
-		if err := world.Barrier().Wait(ctx); err != nil {
-			return err
-		}
+		world.Barrier().MustWait(ctx)
 		return st.Close(ctx)
 	})
 }
@@ -208,23 +181,18 @@ func TestWaitOfOneRank(t *testing.T) {
 // they know of each other's is in one verdict (P1, P2).
 func TestSaveLeavesErrorsToTheProgram(t *testing.T) {
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		st, _, err := open(ctx, world)
-		if err != nil {
-			return err
-		}
+		st, _ := open(ctx, world)
 		if world.Rank() != 0 { // so it stays under way
 			st.Save(ctx, 0)
 		}
 		time.Sleep(time.Duration(world.Rank()) * time.Second)
-		err = world.Signal(ctx, fmt.Errorf("of rank %d", world.Rank()))
+		err := world.Signal(ctx, fmt.Errorf("of rank %d", world.Rank()))
 		p, ok := errors.AsType[*mpicx.PropagatedError](err)
 		require.True(t, ok, "%v", err)
 		require.Len(t, p.Failures, 4)
 		_, err = st.Restore(ctx)
 		require.ErrorIs(t, err, checkpoint.ErrNone)
-		if err := st.Save(ctx, 0).Wait(ctx); err != nil {
-			return err
-		}
+		st.Save(ctx, 0).MustWait(ctx)
 		return st.Close(ctx)
 	})
 }
@@ -240,16 +208,13 @@ func TestRestoreThatDoesNotFit(t *testing.T) {
 		`"constant" was saved as a gob, expected uint`: func(st *checkpoint.Store) { st.Protect("constant", new(uint)) },
 	} {
 		mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-			st, err := checkpoint.Open(ctx, world, checkpoint.Dir(dir))
-			if err != nil {
-				return err
-			}
+			st := opened(ctx, world, checkpoint.Dir(dir))
 			constant := "before"
 			if want[1] != 'c' {
 				st.Protect("constant", &constant, checkpoint.Once)
 			}
 			protect(st)
-			_, err = st.Restore(ctx)
+			_, err := st.Restore(ctx)
 			require.ErrorContains(t, err, want)
 			require.Equal(t, "before", constant)
 			return st.Close(ctx)
@@ -261,10 +226,7 @@ func TestRestoreThatDoesNotFit(t *testing.T) {
 // one meets the next one of the others.
 func TestSaveWhoseContextEnds(t *testing.T) {
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		st, x, err := open(ctx, world)
-		if err != nil {
-			return err
-		}
+		st, x := open(ctx, world)
 		if world.Rank() == 0 {
 			time.Sleep(time.Second)
 		}
@@ -295,10 +257,7 @@ func TestSaveWhoseContextEnds(t *testing.T) {
 			require.Equal(t, world.Rank() == 1, errors.Is(err, context.Canceled))
 		}
 		*x = nil
-		v, err := st.Restore(ctx)
-		if err != nil {
-			return err
-		}
+		v := restored(ctx, st)
 		require.Equal(t, 3, v)
 		require.Equal(t, value(world.Rank(), 3), *x)
 		return st.Close(ctx)
@@ -308,10 +267,7 @@ func TestSaveWhoseContextEnds(t *testing.T) {
 // A Save that has nothing to wait for does not need its context.
 func TestSaveAfterTheContext(t *testing.T) {
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		st, x, err := open(ctx, world)
-		if err != nil {
-			return err
-		}
+		st, x := open(ctx, world)
 		over, cancel := context.WithCancel(ctx)
 		cancel()
 		f := st.Save(over, 1)
@@ -332,10 +288,7 @@ func (*explosive) GobDecode([]byte) error    { return nil }
 // A panic of a variable's own encoder is the rank's.
 func TestSaveThatPanics(t *testing.T) {
 	err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
-		st, _, err := open(ctx, world)
-		if err != nil {
-			return err
-		}
+		st, _ := open(ctx, world)
 		if world.Rank() == 1 {
 			st.Protect("y", new(explosive))
 		}
@@ -350,11 +303,8 @@ func TestSaveThatPanics(t *testing.T) {
 // Ranks that save different versions at a time are told so.
 func TestDifferentVersions(t *testing.T) {
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		st, _, err := open(ctx, world)
-		if err != nil {
-			return err
-		}
-		err = st.Save(ctx, 6+world.Rank()/2).Wait(ctx)
+		st, _ := open(ctx, world)
+		err := st.Save(ctx, 6+world.Rank()/2).Wait(ctx)
 		require.ErrorContains(t, err, "ranks save versions 6 and 7 at a time")
 		_, err = st.Restore(ctx)
 		require.ErrorIs(t, err, checkpoint.ErrNone)
@@ -362,13 +312,30 @@ func TestDifferentVersions(t *testing.T) {
 	})
 }
 
-// open opens a store that protects what it returns as "x".
-func open(ctx context.Context, comm *mpicx.Comm, opts ...checkpoint.Option) (*checkpoint.Store, *[]float64, error) {
+// opened opens a store, or throws.
+func opened(ctx context.Context, comm *mpicx.Comm, opts ...checkpoint.Option) *checkpoint.Store {
 	st, err := checkpoint.Open(ctx, comm, opts...)
-	if err != nil {
-		return nil, nil, err
-	}
-	x := value(comm.Rank(), 0)
+	mpicx.Throw(err)
+	return st
+}
+
+// open is opened, with a variable that is protected as "x".
+func open(ctx context.Context, comm *mpicx.Comm, opts ...checkpoint.Option) (*checkpoint.Store, *[]float64) {
+	st, x := opened(ctx, comm, opts...), value(comm.Rank(), 0)
 	st.Protect("x", &x)
-	return st, &x, nil
+	return st, &x
+}
+
+// restored restores, or throws.
+func restored(ctx context.Context, st *checkpoint.Store) (version int) {
+	version, err := st.Restore(ctx)
+	mpicx.Throw(err)
+	return version
+}
+
+// loads checks what a rank has saved.
+func loads[T mpicx.Scalar](ctx context.Context, t *testing.T, st *checkpoint.Store, name string, rank, version int, want []T) {
+	got, err := checkpoint.Load[T](ctx, st, name, rank, version)
+	mpicx.Throw(err)
+	require.Equal(t, want, got)
 }

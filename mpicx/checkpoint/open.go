@@ -15,8 +15,8 @@ import (
 
 // Open opens a store on a communicator. It is collective, with the same options at all ranks.
 // It finds the newest version that the ranks together have, in files and in the memory of ranks
-// that call [Store.Rejoin] at the same time. It makes lost copies again and chooses partners
-// anew. A rank that has no store opens one; a rank that has it already calls Rejoin, because
+// that call [Store.Rejoin] at the same time. It chooses partners anew, and returns when they have
+// their copies. A rank that has no store opens one; a rank that has it already calls Rejoin, because
 // Open would leave what is in its memory.
 func Open(ctx context.Context, comm *mpicx.Comm, opts ...Option) (*Store, error) {
 	o, err := read(opts)
@@ -88,14 +88,23 @@ func (s *Store) enter(ctx context.Context, from *Store) error {
 	if err != nil {
 		return err
 	}
-	if err := s.recover(ctx, from, me); err != nil {
+	recovered, err := s.recover(ctx, from, me)
+	if err != nil {
 		return err
 	}
-	all, f := s.take("Open", 1)
+	all, f := s.take("Open", exchanges)
 	if f != nil {
 		return f.Wait(ctx)
 	}
-	return all[0].told(ctx, s.agree(ctx, all[0]))
+	t := all[0]
+	s.epoch = t.op.Epoch()
+	if recovered == nil {
+		all.pass()
+		return nil
+	}
+	p := &protection{store: s, op: t.op, slot: recovered, newOnce: true}
+	go func() { t.op.End(p.run()) }() // if ctx ends, nothing else uses s
+	return t.f.Wait(ctx)
 }
 
 // introduce determines the groups.
@@ -142,7 +151,7 @@ func token(dir string, nonce uint64) string {
 
 // look returns what this rank sees in its directory; if all ranks see the same, only its share of it.
 func (s *Store) look(ctx context.Context) (me inventory, err error) {
-	dir, rank, n := s.opts.dir, s.comm.Rank(), s.comm.Size()
+	dir, rank := s.opts.dir, s.comm.Rank()
 	if dir == "" {
 		return me, nil
 	}
@@ -154,7 +163,7 @@ func (s *Store) look(ctx context.Context) (me inventory, err error) {
 	if rank == 0 {
 		_ = prepareDir(dir, 0) // removes the token
 	}
-	s.found, me.err = listDir(dir, func(part int) bool { return !s.shared || part%n == rank })
+	s.found, me.err = listDir(dir, s.isShare)
 	for _, f := range s.found {
 		s.stamp = max(s.stamp, f.Key.Origin) // later Saves are newer than the files of any job
 		if isGood(dir, f) {
@@ -170,6 +179,9 @@ func (s *Store) look(ctx context.Context) (me inventory, err error) {
 	}
 	return me, nil
 }
+
+// isShare says whether this rank looks after the files of a part that are in its directory.
+func (s *Store) isShare(part int) bool { return !s.shared || part%s.comm.Size() == s.comm.Rank() }
 
 // textOf and ofRank carry the error of a directory to all ranks.
 func textOf(err error) string {
@@ -190,36 +202,37 @@ func ofRank(r int, text string, isMine bool, cause error) error {
 	return fmt.Errorf("checkpoint: rank %d: %s", r, text)
 }
 
-// recover retrieves the newest version of which nothing is missing, unless a directory is unreadable.
-func (s *Store) recover(ctx context.Context, from *Store, me inventory) error {
-	me.Saved, me.Stamp, me.Err = s.saved, s.stamp, textOf(me.err)
-	me.Slots, me.Lost = from.describe((*slot).isGood), from.lost
+// recover retrieves the newest version of which nothing is missing, unless a directory is unreadable. It
+// returns nil if there is no such version.
+func (s *Store) recover(ctx context.Context, from *Store, me inventory) (*slot, error) {
+	me.Stamp, me.Saves, me.Saved = s.stamp, s.saves, s.saved
+	me.Slots, me.Lost, me.Err = from.describe((*slot).isGood), from.lost, textOf(me.err)
 	for {
 		all, err := meet(ctx, s, "Open", me)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for r, o := range all {
 			if err := ofRank(r, o.Err, r == s.comm.Rank(), me.err); err != nil {
-				return err
+				return nil, err
 			}
-			s.stamp = max(s.stamp, o.Stamp)
 		}
+		s.learn(all)
 		s.note(all)
 		p, lost := choose(all)
 		if p == nil {
 			s.lost = lost
-			return nil
+			return nil, nil
 		}
 		got, bad, err := p.fetch(ctx, s, from)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		// A file may be bad after its header. It is then left out, and all ranks choose again.
 		if len(p.reads) > 0 {
 			worst, err := meet(ctx, s, "Open", len(bad))
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if slices.Max(worst) > 0 {
 				me.Files = slices.DeleteFunc(me.Files, func(f stored) bool { return slices.Contains(bad, f) })
@@ -229,8 +242,7 @@ func (s *Store) recover(ctx context.Context, from *Store, me inventory) error {
 				continue
 			}
 		}
-		s.rebuild(p, from, got)
-		return nil
+		return s.rebuild(p, from, got), nil
 	}
 }
 
@@ -285,16 +297,15 @@ func (s *Store) prune(k key) {
 	}
 }
 
-// rebuild makes a slot of the recovered version. Until this is protected, the old slots of this version
-// and of older ones are kept: the version may not have counted, and more ranks may die.
-func (s *Store) rebuild(p *retrieval, from *Store, records map[int][2][]byte) {
+// rebuild makes a slot of the recovered version. The old slots of this version and of older ones are kept
+// until the next Save: this version counts when it is protected, and more ranks may die before.
+func (s *Store) rebuild(p *retrieval, from *Store, records map[int][2][]byte) *slot {
 	all := p.held()
 	held := make([][]int, len(s.group.members))
 	for i, r := range s.group.members {
 		held[i] = all[r]
 	}
-	s.stamp++
-	o := &slot{holding: s.holding(p.key, held), good: true, rebuilt: true}
+	o := &slot{holding: s.holding(p.key, held), good: true}
 	old := from.slotOf(p.key)
 	s.slots = slices.DeleteFunc(slices.Clone(from.slots), func(f *slot) bool { return !f.good || newest(f.Key, p.key) < 0 })
 	share := old != nil && slices.Equal(slices.Sorted(slices.Values(o.parts())), slices.Sorted(slices.Values(old.parts())))
@@ -310,4 +321,5 @@ func (s *Store) rebuild(p *retrieval, from *Store, records map[int][2][]byte) {
 		o.blobs[i] = &blob{data: joinBlob(some)}
 	}
 	s.slots = append(s.slots, o)
+	return o
 }

@@ -17,44 +17,17 @@ import (
 // A Once variable that is protected while a Save goes on is in the next version.
 func TestProtectDuringSave(t *testing.T) {
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		st, err := checkpoint.Open(ctx, world)
-		if err != nil {
-			return err
-		}
+		st := opened(ctx, world)
 		x, a := value(world.Rank(), 1), value(world.Rank(), 2)
 		st.Protect("x", &x)
 		first := st.Save(ctx, 1)
 		st.Protect("a", &a, checkpoint.Once)
-		if err := first.Wait(ctx); err != nil {
-			return err
-		}
-		if err := st.Save(ctx, 2).Wait(ctx); err != nil {
-			return err
-		}
+		first.MustWait(ctx)
+		st.Save(ctx, 2).MustWait(ctx)
 		a = nil
-		v, err := st.Restore(ctx)
-		require.NoError(t, err)
+		v := restored(ctx, st)
 		require.Equal(t, 2, v)
 		require.Equal(t, value(world.Rank(), 2), a)
-		return st.Close(ctx)
-	})
-}
-
-// A nil pointer cannot be saved: an error, not a panic.
-func TestSaveOfNil(t *testing.T) {
-	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		st, err := checkpoint.Open(ctx, world)
-		if err != nil {
-			return err
-		}
-		var p *struct{ A int }
-		st.Protect("p", &p)
-		err = st.Save(ctx, 1).Wait(ctx)
-		require.ErrorContains(t, err, `variable "p": gob`)
-		p = &struct{ A int }{world.Rank()}
-		if err := st.Save(ctx, 1).Wait(ctx); err != nil {
-			return err
-		}
 		return st.Close(ctx)
 	})
 }
@@ -67,11 +40,8 @@ func repeatedly(t *testing.T, fn func(ctx context.Context, world *mpicx.Comm, st
 		n, seed := 2+rnd.IntN(4), rnd.Uint64()
 		mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
 			own, left := rand.New(rand.NewPCG(seed, uint64(world.Rank()))), 3
-			st, err := checkpoint.Open(ctx, world)
-			if err != nil {
-				return err
-			}
-			for err = errors.New("not yet"); err != nil; {
+			st := opened(ctx, world)
+			for err := errors.New("not yet"); err != nil; {
 				err = world.TryAll(ctx, func(ctx context.Context) error {
 					return fn(ctx, world, st, func() error {
 						for range own.IntN(30) {
@@ -105,9 +75,7 @@ func TestSameVersionAgain(t *testing.T) {
 			return err
 		}
 		all := make([]int, world.Size())
-		if err := mpicx.Allgather(world, x[:1], all).Wait(ctx); err != nil {
-			return err
-		}
+		mpicx.Allgather(world, x[:1], all).MustWait(ctx)
 		for _, count := range all {
 			require.Equal(t, x[0], count, "ranks restore %v", all)
 		}
@@ -128,18 +96,12 @@ func TestLoadAfterErrors(t *testing.T) {
 		me, next := world.Rank(), (world.Rank()+1)%world.Size()
 		x := []int{me, 1}
 		st.Protect("x", &x)
-		if err := st.Save(ctx, 1).Wait(ctx); err != nil {
-			return err
-		}
+		st.Save(ctx, 1).MustWait(ctx)
 		for range 3 {
 			if err := fail(); err != nil {
 				return err
 			}
-			part, err := checkpoint.Load[int](ctx, st, "x", next, 1)
-			if err != nil {
-				return err
-			}
-			require.Equal(t, []int{next, 1}, part)
+			loads(ctx, t, st, "x", next, 1, []int{next, 1})
 		}
 		return nil
 	})

@@ -18,7 +18,8 @@ import (
 // that change, the blob of Once variables, the files, the manifests.
 const exchanges = 5
 
-// A protection spreads the data of a slot among the group while the program continues.
+// A protection spreads the data of a slot among the group: of a Save while the program continues, and of a
+// version that Open has recovered.
 type protection struct {
 	store   *Store
 	op      hook.Background
@@ -29,13 +30,6 @@ type protection struct {
 	once    int           // number of Once variables protected so far, which the slot has
 	file    bool          // the version has to be written to a file
 	bad     error         // why this rank can't save the version, so no rank does; nil: it can
-}
-
-// protect spreads the data of base, because some rank may not have all its shards: Restore was not
-// called after Rejoin, or an error has interrupted it.
-func (s *Store) protect(t *turn) {
-	s.base.Whole = false
-	t.op.End((&protection{store: s, op: t.op, slot: s.base, newOnce: true}).run())
 }
 
 // run returns nil when the data count at all ranks, with their files. All ranks get a *SaveError, or
@@ -54,11 +48,12 @@ func (p *protection) spread() error {
 	if err != nil {
 		return err
 	}
-	if refused := p.refusal(numbers); refused != nil {
-		o.good = !p.filled
-		return refused
-	}
-	if p.filled { // some rank may have missed a Save and its stamp
+	if p.filled {
+		if refused := p.refusal(numbers); refused != nil {
+			o.good = false
+			return refused
+		}
+		// Some rank may have missed a Save and its stamp.
 		s.stamp = numbers[ofStamp]
 		o.Key.Origin, o.Stamp = s.stamp, s.stamp
 	}
@@ -100,7 +95,7 @@ func (p *protection) spread() error {
 	}
 
 	// The version counts.
-	s.base, s.saved, o.rebuilt = o, max(s.saved, o.Key.Version), false
+	s.base, s.saved = o, max(s.saved, o.Key.Version)
 	if p.filled {
 		s.hasOnce = p.once
 	}

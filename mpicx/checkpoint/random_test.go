@@ -66,9 +66,7 @@ func (w *walk) restore(ctx context.Context) error {
 	}
 	require.Equal(w.t, []int{w.name, v}, w.x[:2])
 	all := make([]int, 3*w.comm.Size())
-	if err := mpicx.Allgather(w.comm, []int{v, w.x[2], w.acked}, all).Wait(ctx); err != nil {
-		return err
-	}
+	mpicx.Allgather(w.comm, []int{v, w.x[2], w.acked}, all).MustWait(ctx)
 	for i := 0; i < len(all); i += 3 {
 		require.Equal(w.t, all[:2], all[i:i+2], "ranks restore different versions: %v", all)
 		require.LessOrEqual(w.t, all[i+2], v, "a version that counted is forgotten: %v", all)
@@ -90,9 +88,7 @@ func (w *walk) steps(ctx context.Context) error {
 			return err
 		}
 		if w.own.IntN(3) == 0 {
-			if err := f.Wait(ctx); err != nil {
-				return err
-			}
+			f.MustWait(ctx)
 			w.acked = max(w.acked, w.version)
 		}
 		if err := w.fails(); err != nil {
@@ -152,9 +148,7 @@ func (w *walk) meet(ctx context.Context) error {
 	if w.again {
 		count[2] = 1
 	}
-	if err := mpicx.Allreduce(w.comm, count, count, mpicx.Max).Wait(ctx); err != nil {
-		return err
-	}
+	mpicx.Allreduce(w.comm, count, count, mpicx.Max).MustWait(ctx)
 	w.round, w.errs, w.again = count[0], count[1]+1, count[2] > 0
 	w.version = 100 * w.errs // that of a Save which was interrupted differs
 	return nil

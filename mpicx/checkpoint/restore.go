@@ -27,7 +27,7 @@ func (s *Store) Restore(ctx context.Context) (version int, err error) {
 	if s == nil {
 		return 0, nilStore("Restore")
 	}
-	all, f := s.take("Restore", 1, exchanges)
+	all, f := s.take("Restore", 1)
 	if f != nil {
 		return 0, f.Wait(ctx)
 	}
@@ -44,12 +44,6 @@ func (s *Store) Restore(ctx context.Context) (version int, err error) {
 			return 0, s.lost
 		}
 		return 0, ErrNone
-	}
-	if b.rebuilt { // after the variables are set, because protecting appends to the data
-		defer func() {
-			all[1].used, s.pending = true, all[1].f
-			go s.protect(all[1])
-		}()
 	}
 	if s.err != nil {
 		return 0, s.err

@@ -5,13 +5,18 @@ import (
 	"slices"
 )
 
-// An inventory is a rank's contribution to the meeting of all ranks in Open and Rejoin.
+// An inventory is a rank's contribution to an agreement, and to the meeting of all ranks in Open and
+// Rejoin.
 type inventory struct {
-	Slots []holding
-	Files []stored // that are not damaged
-	Stamp uint64
-	Saved int // the newest version that counted, as far as this rank knows; -1: none
+	Slots    []holding // in an agreement, of versions that count
+	Stamp    uint64
+	Saves    int
+	Saved    int   // the newest version that counted, as far as this rank knows; -1: none
+	Complete []key // versions that have all files, as far as this rank knows
 
+	// The other fields are for Open and Rejoin alone.
+
+	Files   []stored   // that are not damaged
 	Counted []key      // versions in a manifest, or with a damaged file: an interrupted Save leaves none
 	Torn    bool       // the manifest could not be read
 	Lost    *LostError // what was lost before, of which nothing may be left

@@ -25,7 +25,7 @@ func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] 
 	}
 	begin := time.Now()
 	defer s.count(func(c *Stats) { c.Saves, c.Held = c.Saves+1, c.Held+time.Since(begin) })
-	all, refused := s.take("Save", exchanges, 1, exchanges)
+	all, refused := s.take("Save", exchanges, 1)
 	if refused != nil {
 		return refused
 	}
@@ -61,7 +61,7 @@ func (s *Store) isReady(save *turn) bool {
 			return false
 		}
 	}
-	return save.op.Epoch() == s.epoch && s.unsure == nil && (s.base == nil || !s.base.rebuilt)
+	return save.op.Epoch() == s.epoch && s.unsure == nil
 }
 
 // errCopy is the error of a Save whose copy of the variables has panicked, in a method for gob.
@@ -75,16 +75,11 @@ func (s *Store) save(ctx context.Context, version int, all turns, before *future
 	if before != nil {
 		<-before.Done()
 	}
-	save, agreement, again := all[0], all[1], all[2]
+	save, agreement := all[0], all[1]
 	if save.op.Epoch() != s.epoch {
 		if err := s.agree(context.Background(), agreement); err != nil {
 			return err
 		}
-	}
-	if s.base != nil && s.base.rebuilt && s.unsure == nil {
-		again.used = true
-		go s.protect(again)
-		<-again.f.Done()
 	}
 	if s.unsure != nil {
 		return s.unsure
@@ -159,7 +154,7 @@ func (s *Store) free() *slot {
 	if spare.blobs[changing] == nil {
 		spare.blobs[changing] = new(blob)
 	}
-	spare.Whole, spare.good, spare.rebuilt = false, false, false
+	spare.Whole, spare.good = false, false
 	s.slots = []*slot{spare}
 	if s.base != nil {
 		s.slots = append(s.slots, s.base)

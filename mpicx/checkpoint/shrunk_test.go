@@ -16,26 +16,20 @@ import (
 func TestShrinkTwice(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	mpicxtest.Run(t, 4, func(ctx context.Context, comm *mpicx.Comm) error {
-		st, err := checkpoint.Open(ctx, comm, checkpoint.Partner(1))
-		if err != nil {
-			return err
-		}
+		st := opened(ctx, comm, checkpoint.Partner(1))
 		constant, x := comm.Rank(), comm.Rank()
 		st.Protect("constant", &constant, checkpoint.Once)
 		st.Protect("x", &x)
 		me := comm.Rank()
 		for version, dies := range []int{0, 0} {
 			x = 10*version + me
-			if err := st.Save(ctx, version).Wait(ctx); err != nil {
-				return err
-			}
-			if err := comm.Agree(1).Wait(ctx); err != nil {
-				return err
-			}
+			st.Save(ctx, version).MustWait(ctx)
+			comm.Agree(1).MustWait(ctx)
 			if comm.Rank() == dies {
 				mpicxtest.Die(comm)
 			}
 			_ = comm.Barrier().Wait(ctx) // which tells of the death
+			var err error
 			if comm, err = result(ctx, comm.Shrink()); err != nil {
 				return err
 			}
@@ -43,14 +37,11 @@ func TestShrinkTwice(t *testing.T) {
 				return err
 			}
 			constant, x = -1, -1
-			v, err := st.Restore(ctx)
-			require.NoError(t, err)
+			v := restored(ctx, st)
 			require.Equal(t, version, v)
 			require.Equal(t, me, constant)
 			require.Equal(t, 10*version+me, x)
-			part, err := checkpoint.Load[int](ctx, st, "constant", dies, v)
-			require.NoError(t, err)
-			require.Equal(t, []int{version}, part) // who has died: rank 0, then 1
+			loads(ctx, t, st, "constant", dies, v, []int{version}) // who has died: rank 0, then 1
 		}
 		return st.Close(ctx)
 	})

@@ -72,9 +72,6 @@ type slot struct {
 	blobs [2]*blob
 	// good says that the slot has the data of its version, whether the version counts or not.
 	good bool
-	// rebuilt says that the data are from a version that counted. They count even before they are
-	// protected again. Data of a Save count when all their shards are in place.
-	rebuilt bool
 	// lent says that another slot shares the data.
 	lent bool
 }
@@ -84,8 +81,8 @@ const (
 	changing
 )
 
-func (s *slot) isGood() bool { return s.good }
-func (s *slot) counts() bool { return s.Whole || s.rebuilt }
+func (s *slot) isGood() bool  { return s.good }
+func (s *slot) isWhole() bool { return s.Whole }
 
 // describe returns the holding of the slot, for other ranks.
 func (s *slot) describe() holding {

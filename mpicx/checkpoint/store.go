@@ -38,7 +38,7 @@ type Store struct {
 	vars []*variable
 	err  error // of Protect
 	once int   // number of Once variables that were protected
-	// pending is the last Save or Restore that protects data in the background; nil: there was none.
+	// pending is the last Save; nil: there was none.
 	// Until it is done, its goroutine owns the fields below.
 	pending *future.Future[struct{}]
 
@@ -204,43 +204,31 @@ func meet[T any](ctx context.Context, s *Store, name string, v T) ([]T, error) {
 	return got, all[0].told(ctx, err)
 }
 
-// A state is a rank's contribution to an agreement.
-type state struct {
-	Slots []holding // of versions that count
-	Files []key     // versions that have all files
-	Stamp uint64
-	Saves int
-	Saved int
-}
-
-// agree agrees with all ranks which versions they have. base is the newest that counts at all ranks.
-func (s *Store) agree(ctx context.Context, t *turn) error {
-	all, err := gather(ctx, t, state{s.describe((*slot).counts), s.files, s.stamp, s.saves, s.saved})
-	if err != nil {
-		return err
-	}
-	s.epoch, s.unsure, s.base = t.op.Epoch(), nil, nil
+// learn takes over what other ranks know. The next stamp is then the same at all.
+func (s *Store) learn(all []inventory) {
 	for _, o := range all {
 		s.stamp, s.saves, s.saved = max(s.stamp, o.Stamp), max(s.saves, o.Saves), max(s.saved, o.Saved)
-		for _, k := range o.Files {
+		for _, k := range o.Complete {
 			s.noteFiles(k)
 		}
 	}
 	s.stamp++
-	rebuilt := false
-	for _, o := range s.slots {
-		everywhere, whole := true, true
-		for _, other := range all {
-			i := slices.IndexFunc(other.Slots, o.isLike)
-			everywhere = everywhere && i >= 0
-			whole = whole && i >= 0 && other.Slots[i].Whole
-		}
-		if b := s.base; everywhere && (b == nil || cmp.Or(cmp.Compare(o.Key.Version, b.Key.Version), cmp.Compare(o.Stamp, b.Stamp)) > 0) {
-			s.base, rebuilt = o, !whole
-		}
+}
+
+// agree agrees with all ranks which versions they have. base is the newest that counts at all ranks.
+func (s *Store) agree(ctx context.Context, t *turn) error {
+	me := inventory{Slots: s.describe((*slot).isWhole), Stamp: s.stamp, Saves: s.saves, Saved: s.saved, Complete: s.files}
+	all, err := gather(ctx, t, me)
+	if err != nil {
+		return err
 	}
-	if s.base != nil {
-		s.base.rebuilt = rebuilt
+	s.epoch, s.unsure, s.base = t.op.Epoch(), nil, nil
+	s.learn(all)
+	for _, o := range s.slots {
+		everywhere := !slices.ContainsFunc(all, func(other inventory) bool { return !slices.ContainsFunc(other.Slots, o.isLike) })
+		if b := s.base; everywhere && (b == nil || cmp.Or(cmp.Compare(o.Key.Version, b.Key.Version), cmp.Compare(o.Stamp, b.Stamp)) > 0) {
+			s.base = o
+		}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package distributed
 import (
 	"context"
 	"fmt"
+	"iter"
 	"sort"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -53,33 +54,33 @@ func balance(ctx context.Context, comm *mpicx.Comm, n int, blocks []Block) ([]in
 	return offsets, mpicx.Bcast(comm, offsets, 0).Wait(ctx)
 }
 
-// redistribute sends the entries of all blocks to the ranks that have their rows by offsets, and
-// returns this rank's rows.
-func redistribute(ctx context.Context, comm *mpicx.Comm, offsets []int, blocks []Block) (*sparse.CSR, error) {
-	entries, err := assemble(ctx, comm, offsets, func(add func(sparse.Triplet) error) error {
+// entriesOf returns the entries of all blocks.
+func entriesOf(blocks ...Block) iter.Seq2[sparse.Triplet, error] {
+	return func(yield func(sparse.Triplet, error) bool) {
 		for _, b := range blocks {
 			for i := range b.Rows {
 				cols, vals := b.Row(i)
 				for k, j := range cols {
-					if err := add(sparse.Triplet{Row: int32(b.First + i), Col: j, Val: vals[k]}); err != nil {
-						return err
+					if !yield(sparse.Triplet{Row: int32(b.First + i), Col: j, Val: vals[k]}, nil) {
+						return
 					}
 				}
 			}
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
 	}
-	return rowsOf(entries, offsets, comm.Rank())
 }
 
-// assemble returns the entries in this rank's rows. Each rank may add any entries of the matrix.
-func assemble(ctx context.Context, comm *mpicx.Comm, offsets []int, produce func(add func(sparse.Triplet) error) error) ([]sparse.Triplet, error) {
+// assemble sends entries to the ranks that have their rows by offsets, and returns those in this rank's
+// rows. Each rank may have any entries of the matrix. It is collective.
+func assemble(ctx context.Context, comm *mpicx.Comm, offsets []int, entries iter.Seq2[sparse.Triplet, error]) ([]sparse.Triplet, error) {
 	a := &assembler{comm: comm, offsets: offsets}
-	if err := produce(func(t sparse.Triplet) error { return a.add(ctx, t) }); err != nil {
-		return nil, err
+	for t, err := range entries {
+		if err == nil {
+			err = a.add(ctx, t)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	for done := false; !done; {
 		var err error
@@ -128,9 +129,10 @@ func (a *assembler) exchange(ctx context.Context, done bool) (bool, error) {
 	for q := 1; q < size; q++ {
 		at[q] = at[q-1] + sends[q-1]
 	}
-	out := newPacket(len(a.to))
+	places, vals := make([]uint64, len(a.to)), make([]float64, len(a.to)) // rows and columns, and values
 	for k, t := range a.to {
-		out.set(at[owners[k]], t)
+		i := at[owners[k]]
+		places[i], vals[i] = uint64(t.Row)<<32|uint64(t.Col), t.Val
 		at[owners[k]]++
 	}
 	a.to = a.to[:0]
@@ -140,12 +142,14 @@ func (a *assembler) exchange(ctx context.Context, done bool) (bool, error) {
 	if err := future.WaitAll(ctx, dones, mpicx.Alltoall(a.comm, sends, recvs)); err != nil {
 		return false, err
 	}
-	in := newPacket(sum(recvs))
-	if err := future.WaitAll(ctx, mpicx.Alltoallv(a.comm, out.vals, sends, in.vals, recvs),
-		mpicx.Alltoallv(a.comm, out.places, sends, in.places, recvs)); err != nil {
+	newPlaces, newVals := make([]uint64, sum(recvs)), make([]float64, sum(recvs))
+	if err := future.WaitAll(ctx, mpicx.Alltoallv(a.comm, vals, sends, newVals, recvs),
+		mpicx.Alltoallv(a.comm, places, sends, newPlaces, recvs)); err != nil {
 		return false, err
 	}
-	a.owned = in.appendTo(a.owned)
+	for k, place := range newPlaces {
+		a.owned = append(a.owned, sparse.Triplet{Row: int32(place >> 32), Col: int32(uint32(place)), Val: newVals[k]})
+	}
 	return all[0], nil
 }
 
@@ -160,23 +164,4 @@ func rowsOf(entries []sparse.Triplet, offsets []int, rank int) (*sparse.CSR, err
 		return nil, fmt.Errorf("distributed: rows from %d: %w", lo, err)
 	}
 	return rows, nil
-}
-
-// A packet is entries in the form in which they are sent.
-type packet struct {
-	places []uint64 // row and column
-	vals   []float64
-}
-
-func newPacket(n int) packet { return packet{make([]uint64, n), make([]float64, n)} }
-
-func (p packet) set(k int, t sparse.Triplet) {
-	p.places[k], p.vals[k] = uint64(t.Row)<<32|uint64(t.Col), t.Val
-}
-
-func (p packet) appendTo(entries []sparse.Triplet) []sparse.Triplet {
-	for k, place := range p.places {
-		entries = append(entries, sparse.Triplet{Row: int32(place >> 32), Col: int32(uint32(place)), Val: p.vals[k]})
-	}
-	return entries
 }

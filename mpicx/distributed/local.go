@@ -1,7 +1,6 @@
 package distributed
 
 import (
-	"math"
 	"slices"
 	"sort"
 
@@ -88,48 +87,22 @@ func (l *local) mulBoundary(y, ghosts []float64) {
 	}
 }
 
-// rows calls emit with each row, in the columns of the whole matrix.
-func (l *local) rows(emit func(cols []int32, vals []float64)) {
-	var cols []int32
-	var vals []float64
-	next := 0
+// entries returns the entries of all rows, in the columns of the whole matrix.
+func (l *local) entries() []sparse.Triplet {
+	all := make([]sparse.Triplet, 0, l.interior.NNZ()+l.boundary.NNZ())
 	for i := range l.interior.Rows {
-		in, inVals := l.interior.Row(i)
-		cols, vals = cols[:0], vals[:0]
-		var out []int32
-		var outVals []float64
-		if next < len(l.boundaryRows) && int(l.boundaryRows[next]) == i {
-			out, outVals = l.boundary.Row(next)
-			next++
+		cols, vals := l.interior.Row(i)
+		for k, j := range cols {
+			all = append(all, sparse.Triplet{Row: int32(i), Col: int32(l.first) + j, Val: vals[k]})
 		}
-		before := 0 // ghosts to the left
-		for before < len(out) && int(l.ghosts[out[before]]) < l.first {
-			cols = append(cols, l.ghosts[out[before]])
-			before++
-		}
-		vals = append(vals, outVals[:before]...)
-		for _, j := range in {
-			cols = append(cols, int32(l.first)+j)
-		}
-		vals = append(vals, inVals...)
-		for _, j := range out[before:] {
-			cols = append(cols, l.ghosts[j])
-		}
-		vals = append(vals, outVals[before:]...)
-		emit(cols, vals)
 	}
-}
-
-// norm returns the largest sum of magnitudes in a row.
-func (l *local) norm() (most float64) {
-	l.rows(func(_ []int32, vals []float64) {
-		var sum float64
-		for _, v := range vals {
-			sum += math.Abs(v)
+	for n, i := range l.boundaryRows {
+		cols, vals := l.boundary.Row(n)
+		for k, j := range cols {
+			all = append(all, sparse.Triplet{Row: i, Col: l.ghosts[j], Val: vals[k]})
 		}
-		most = max(most, sum)
-	})
-	return most
+	}
+	return all
 }
 
 // between returns the range of the ghosts in columns lo to hi-1.

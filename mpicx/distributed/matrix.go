@@ -3,17 +3,16 @@ package distributed
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
 
-// haloTag is the tag of messages of the halo, entriesTag of a matrix that is read.
-const (
-	haloTag    = 1
-	entriesTag = 2
-)
+// haloTag is the tag of messages of the halo.
+const haloTag = 1
 
 // A Block is consecutive rows of a matrix. Its row 0 is row First of the matrix,
 // its columns are the matrix's.
@@ -59,7 +58,11 @@ func New(ctx context.Context, comm *mpicx.Comm, n int, blocks ...Block) (*Matrix
 	if err != nil {
 		return nil, err
 	}
-	rows, err := redistribute(ctx, comm, offsets, blocks)
+	entries, err := assemble(ctx, comm, offsets, entriesOf(blocks...))
+	if err != nil {
+		return nil, err
+	}
+	rows, err := rowsOf(entries, offsets, comm.Rank())
 	if err != nil {
 		return nil, err
 	}
@@ -158,35 +161,33 @@ func (m *Matrix) DiagonalBlock() *sparse.CSR { return m.local.interior }
 
 // Block returns a copy of this rank's rows.
 func (m *Matrix) Block() Block {
-	b := Block{m.First(), &sparse.CSR{Rows: m.Rows(), Cols: m.Size(), RowPtr: make([]int, 1, m.Rows()+1)}}
-	b.ColIdx, b.Val = make([]int32, 0, m.NNZ()), make([]float64, 0, m.NNZ())
-	m.local.rows(func(cols []int32, vals []float64) {
-		b.ColIdx, b.Val = append(b.ColIdx, cols...), append(b.Val, vals...)
-		b.RowPtr = append(b.RowPtr, len(b.Val))
-	})
-	return b
+	rows, err := sparse.NewCSR(m.Rows(), m.Size(), m.local.entries())
+	if err != nil {
+		panic(err) // the entries are inside of the matrix
+	}
+	return Block{m.First(), rows}
 }
 
 // Norm is the largest sum of magnitudes in a row, ‖A‖∞. It is collective.
 func (m *Matrix) Norm(ctx context.Context) (float64, error) {
-	most := make([]float64, 1)
-	err := mpicx.Allreduce(m.comm, []float64{m.local.norm()}, most, mpicx.Max).Wait(ctx)
+	sums, most := make([]float64, m.Rows()), make([]float64, 1)
+	for _, t := range m.local.entries() {
+		sums[t.Row] += math.Abs(t.Val)
+	}
+	mine := slices.Max(append(sums, 0)) // there may be no rows
+	err := mpicx.Allreduce(m.comm, []float64{mine}, most, mpicx.Max).Wait(ctx)
 	return most[0], err
 }
 
 // Symmetric says whether the matrix equals its transpose. It is collective.
 func (m *Matrix) Symmetric(ctx context.Context) (bool, error) {
 	rows := m.Block()
-	entries, err := assemble(ctx, m.comm, m.Offsets, func(add func(sparse.Triplet) error) error {
-		for i := range rows.Rows {
-			cols, vals := rows.Row(i)
-			for k, j := range cols {
-				if err := add(sparse.Triplet{Row: j, Col: int32(rows.First + i), Val: vals[k]}); err != nil {
-					return err
-				}
+	entries, err := assemble(ctx, m.comm, m.Offsets, func(yield func(sparse.Triplet, error) bool) {
+		for t := range entriesOf(rows) {
+			if !yield(sparse.Triplet{Row: t.Col, Col: t.Row, Val: t.Val}, nil) {
+				return
 			}
 		}
-		return nil
 	})
 	if err != nil {
 		return false, err

@@ -23,15 +23,14 @@ func (m *Matrix) Vector(ctx context.Context, parts ...Part) (x []float64, missin
 			return nil, nil, fmt.Errorf("distributed: a part of %d elements from %d on, expected it inside the %d of the vector", len(p.Values), p.First, n)
 		}
 	}
-	entries, err := assemble(ctx, m.comm, m.Offsets, func(add func(sparse.Triplet) error) error {
+	entries, err := assemble(ctx, m.comm, m.Offsets, func(yield func(sparse.Triplet, error) bool) {
 		for _, p := range parts {
 			for i, v := range p.Values {
-				if err := add(sparse.Triplet{Row: int32(p.First + i), Val: v}); err != nil {
-					return err
+				if !yield(sparse.Triplet{Row: int32(p.First + i), Val: v}, nil) {
+					return
 				}
 			}
 		}
-		return nil
 	})
 	if err != nil {
 		return nil, nil, err

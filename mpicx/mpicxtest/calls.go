@@ -8,30 +8,27 @@ import (
 	"testing"
 )
 
-// history has the calls of RunProcesses.
+// history has the results of calls of RunProcesses that have returned, by test.
 type history struct {
-	mu    sync.Mutex
-	count map[*testing.T]int
-	of    map[string][][]Process // their results, by test
+	mu sync.Mutex
+	of map[string][][]Process
 }
 
-var calls = history{count: make(map[*testing.T]int), of: make(map[string][][]Process)}
+var calls = history{of: make(map[string][][]Process)}
 
 // next returns the number of a test's next call.
 func (h *history) next(t *testing.T) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	n, seen := h.count[t]
-	if !seen {
-		delete(h.of, t.Name()) // from an earlier run of the test, with -count
-		t.Cleanup(func() {
+	if _, seen := h.of[t.Name()]; !seen {
+		h.of[t.Name()] = nil
+		t.Cleanup(func() { // for the next run of the test, with -count
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			delete(h.count, t)
+			delete(h.of, t.Name())
 		})
 	}
-	h.count[t] = n + 1
-	return n
+	return len(h.of[t.Name()])
 }
 
 func (h *history) note(test string, all []Process) {

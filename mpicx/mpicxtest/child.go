@@ -111,6 +111,7 @@ func (b *beginning) read(t *testing.T, rank int) (all []message) {
 func (c *process) run(t *testing.T, call int, fn func(context.Context, *mpicx.Comm) error, opts []mpicx.Option) []Process {
 	t.Helper()
 	if before := c.Before[t.Name()]; call < len(before) && !(t.Name() == c.Test && call == c.Call) {
+		calls.note(t.Name(), before[call])
 		return before[call]
 	}
 	if t.Name() != c.Test || call != c.Call {

@@ -51,10 +51,6 @@ import (
 // process could say which others have died by plan.
 func RunFaults(t testing.TB, ranks int, plan string, fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) (killed []int) {
 	t.Helper()
-	p, err := fault.Parse(plan)
-	if err == nil {
-		err = p.OfProcesses()
-	}
 	all := ranks
 	for _, o := range opts {
 		all += hook.SettingsOf(o).Spares
@@ -62,10 +58,8 @@ func RunFaults(t testing.TB, ranks int, plan string, fn func(ctx context.Context
 	if respawns(opts) {
 		all += hook.Fresh
 	}
-	if err == nil {
-		err = p.Fits(all)
-	}
-	if err != nil {
+	p := planOf(t, plan, all)
+	if err := p.OfProcesses(); err != nil {
 		t.Fatal(err)
 	}
 	if p.Deadly() {
@@ -73,6 +67,19 @@ func RunFaults(t testing.TB, ranks int, plan string, fn func(ctx context.Context
 	}
 	runPlan(t, ranks, all, p, fn, opts)
 	return p.Killed()
+}
+
+// planOf reads a plan for that many ranks.
+func planOf(t testing.TB, plan string, ranks int) *fault.Plan {
+	t.Helper()
+	p, err := fault.Parse(plan)
+	if err == nil {
+		err = p.Fits(ranks)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // EveryDeath runs fn once for each operation of each rank, and kills the rank there: whoever dies,
@@ -147,7 +154,7 @@ func runPlan(t testing.TB, ranks, all int, p *fault.Plan, fn func(context.Contex
 			t.Logf("%d ranks, plan %q, killed %v", ranks, p, p.Killed())
 		}
 	}()
-	run(t, ranks, fn, append(slices.Clone(opts), mpicx.WithRanks(ranks), hook.Transport[mpicx.Option](p.Wrap)))
+	RunWith(t, ranks, fn, append(slices.Clone(opts), hook.Transport[mpicx.Option](p.Wrap))...)
 }
 
 // reportMissed fails t for what the plan had to do in a job of that many ranks and has not done.

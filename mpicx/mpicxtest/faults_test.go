@@ -387,8 +387,8 @@ func TestCollectives(t *testing.T) {
 		for k := 1; k <= 3; k++ {
 			deaths += len(mpicxtest.RunFaults(t, 2, fmt.Sprintf("kill 1 in %s step %d call 2", name, k), func(ctx context.Context, world *mpicx.Comm) error {
 				world.SetErrhandler(mpicx.ErrorsReturn)
-				fn(ctx, world)
-				fn(ctx, world) // the survivor's may fail
+				_ = fn(world).Wait(ctx)
+				_ = fn(world).Wait(ctx) // the survivor's may fail
 				return nil
 			}))
 		}
@@ -399,126 +399,109 @@ func TestCollectives(t *testing.T) {
 
 func add(a, b int) int { return a + b }
 
+// ints returns a buffer.
+func ints(length int) []int { return make([]int, length) }
+
+var ones = []int{1, 1}
+
 // grid makes a line of all ranks.
-func grid(ctx context.Context, c *mpicx.Comm) (*mpicx.Cart, error) {
-	return mpicx.CartCreate(c, []int{c.Size()}, nil).Get(ctx)
+func grid(c *mpicx.Comm) *future.Future[*mpicx.Cart] {
+	return mpicx.CartCreate(c, []int{c.Size()}, nil)
 }
 
 // onGrid calls fn on one, if there is any.
-func onGrid(fn func(ctx context.Context, g *mpicx.Cart)) func(context.Context, *mpicx.Comm) {
-	return func(ctx context.Context, c *mpicx.Comm) {
+func onGrid(fn func(*mpicx.Cart) future.Waiter) func(*mpicx.Comm) future.Waiter {
+	return func(c *mpicx.Comm) future.Waiter {
 		c.SetErrhandler(mpicx.ErrorsReturn)
-		if g, err := grid(ctx, c); err == nil {
-			fn(ctx, g)
+		g := grid(c)
+		line, err := g.Get(context.Background())
+		if err != nil {
+			return g
 		}
+		return fn(line)
 	}
 }
 
-var collectives = map[string]func(context.Context, *mpicx.Comm){
-	"Barrier":    func(ctx context.Context, c *mpicx.Comm) { _ = c.Barrier().Wait(ctx) },
-	"Bcast":      func(ctx context.Context, c *mpicx.Comm) { _ = mpicx.Bcast(c, []int{1}, 0).Wait(ctx) },
-	"BcastValue": func(ctx context.Context, c *mpicx.Comm) { _ = mpicx.BcastValue(c, 1, 0).Wait(ctx) },
-	"Reduce": func(ctx context.Context, c *mpicx.Comm) {
-		_ = mpicx.Reduce(c, []int{1}, []int{0}, mpicx.Sum, 0).Wait(ctx)
+// merged makes an Intercomm of two ranks, and merges it.
+func merged(c *mpicx.Comm) future.Waiter {
+	split := c.Split(c.Rank(), 0)
+	own, err := split.Get(context.Background())
+	if err != nil {
+		return split
+	}
+	created := mpicx.CreateIntercomm(own, 0, c, 1-c.Rank(), 1)
+	ic, err := created.Get(context.Background())
+	if err != nil {
+		return created
+	}
+	return ic.Merge(c.Rank() > 0)
+}
+
+// exchanged makes a Halo, and uses it.
+func exchanged(g *mpicx.Cart) future.Waiter {
+	made := mpicx.NewHalo[int](g, []int{1}, 1, false)
+	h, err := made.Get(context.Background())
+	if err != nil {
+		return made
+	}
+	return h.Start(ints(3))
+}
+
+var collectives = map[string]func(c *mpicx.Comm) future.Waiter{
+	"Barrier":                func(c *mpicx.Comm) future.Waiter { return c.Barrier() },
+	"Bcast":                  func(c *mpicx.Comm) future.Waiter { return mpicx.Bcast(c, ints(1), 0) },
+	"BcastValue":             func(c *mpicx.Comm) future.Waiter { return mpicx.BcastValue(c, 1, 0) },
+	"Reduce":                 func(c *mpicx.Comm) future.Waiter { return mpicx.Reduce(c, ints(1), ints(1), mpicx.Sum, 0) },
+	"ReduceFunc":             func(c *mpicx.Comm) future.Waiter { return mpicx.ReduceFunc(c, ints(1), ints(1), add, 0) },
+	"ReduceValue":            func(c *mpicx.Comm) future.Waiter { return mpicx.ReduceValue(c, 1, add, 0) },
+	"Allreduce":              func(c *mpicx.Comm) future.Waiter { return mpicx.Allreduce(c, ints(1), ints(1), mpicx.Sum) },
+	"AllreduceFunc":          func(c *mpicx.Comm) future.Waiter { return mpicx.AllreduceFunc(c, ints(1), ints(1), add) },
+	"AllreduceValue":         func(c *mpicx.Comm) future.Waiter { return mpicx.AllreduceValue(c, 1, add) },
+	"ReduceScatterBlock":     func(c *mpicx.Comm) future.Waiter { return mpicx.ReduceScatterBlock(c, ints(2), ints(1), mpicx.Sum) },
+	"ReduceScatterBlockFunc": func(c *mpicx.Comm) future.Waiter { return mpicx.ReduceScatterBlockFunc(c, ints(2), ints(1), add) },
+	"ReduceScatter":          func(c *mpicx.Comm) future.Waiter { return mpicx.ReduceScatter(c, ints(2), ints(1), ones, mpicx.Sum) },
+	"ReduceScatterFunc":      func(c *mpicx.Comm) future.Waiter { return mpicx.ReduceScatterFunc(c, ints(2), ints(1), ones, add) },
+	"Scan":                   func(c *mpicx.Comm) future.Waiter { return mpicx.Scan(c, ints(1), ints(1), mpicx.Sum) },
+	"ScanFunc":               func(c *mpicx.Comm) future.Waiter { return mpicx.ScanFunc(c, ints(1), ints(1), add) },
+	"ScanValue":              func(c *mpicx.Comm) future.Waiter { return mpicx.ScanValue(c, 1, add) },
+	"Exscan":                 func(c *mpicx.Comm) future.Waiter { return mpicx.Exscan(c, ints(1), ints(1), mpicx.Sum) },
+	"ExscanFunc":             func(c *mpicx.Comm) future.Waiter { return mpicx.ExscanFunc(c, ints(1), ints(1), add) },
+	"ExscanValue":            func(c *mpicx.Comm) future.Waiter { return mpicx.ExscanValue(c, 1, add) },
+	"Gather":                 func(c *mpicx.Comm) future.Waiter { return mpicx.Gather(c, ints(1), ints(2), 0) },
+	"GatherValue":            func(c *mpicx.Comm) future.Waiter { return mpicx.GatherValue(c, 1, 0) },
+	"Gatherv":                func(c *mpicx.Comm) future.Waiter { return mpicx.Gatherv(c, ints(1), ints(2), ones, 0) },
+	"Scatter":                func(c *mpicx.Comm) future.Waiter { return mpicx.Scatter(c, ints(2), ints(1), 0) },
+	"ScatterValue":           func(c *mpicx.Comm) future.Waiter { return mpicx.ScatterValue(c, ints(2), 0) },
+	"Scatterv":               func(c *mpicx.Comm) future.Waiter { return mpicx.Scatterv(c, ints(2), ones, ints(1), 0) },
+	"Allgather":              func(c *mpicx.Comm) future.Waiter { return mpicx.Allgather(c, ints(1), ints(2)) },
+	"AllgatherValue":         func(c *mpicx.Comm) future.Waiter { return mpicx.AllgatherValue(c, 1) },
+	"Allgatherv":             func(c *mpicx.Comm) future.Waiter { return mpicx.Allgatherv(c, ints(1), ints(2), ones) },
+	"Alltoall":               func(c *mpicx.Comm) future.Waiter { return mpicx.Alltoall(c, ints(2), ints(2)) },
+	"Alltoallv":              func(c *mpicx.Comm) future.Waiter { return mpicx.Alltoallv(c, ints(2), ones, ints(2), ones) },
+	"Fprintf": func(c *mpicx.Comm) future.Waiter {
+		return future.Failed[int](c.Fprintf(context.Background(), io.Discard, ""))
 	},
-	"ReduceFunc": func(ctx context.Context, c *mpicx.Comm) {
-		_ = mpicx.ReduceFunc(c, []int{1}, []int{0}, add, 0).Wait(ctx)
-	},
-	"Allreduce": func(ctx context.Context, c *mpicx.Comm) {
-		_ = mpicx.Allreduce(c, []int{1}, []int{0}, mpicx.Sum).Wait(ctx)
-	},
-	"AllreduceFunc": func(ctx context.Context, c *mpicx.Comm) {
-		_ = mpicx.AllreduceFunc(c, []int{1}, []int{0}, add).Wait(ctx)
-	},
-	"AllreduceValue": func(ctx context.Context, c *mpicx.Comm) { _ = mpicx.AllreduceValue(c, 1, add).Wait(ctx) },
-	"ReduceValue":    func(ctx context.Context, c *mpicx.Comm) { _ = mpicx.ReduceValue(c, 1, add, 0).Wait(ctx) },
-	"ScanValue":      func(ctx context.Context, c *mpicx.Comm) { _ = mpicx.ScanValue(c, 1, add).Wait(ctx) },
-	"ExscanValue":    func(ctx context.Context, c *mpicx.Comm) { _ = mpicx.ExscanValue(c, 1, add).Wait(ctx) },
-	"ScatterValue":   func(ctx context.Context, c *mpicx.Comm) { _ = mpicx.ScatterValue(c, []int{1, 2}, 0).Wait(ctx) },
-	"ReduceScatterBlock": func(ctx context.Context, c *mpicx.Comm) {
-		_ = mpicx.ReduceScatterBlock(c, []int{1, 2}, []int{0}, mpicx.Sum).Wait(ctx)
-	},
-	"ReduceScatterBlockFunc": func(ctx context.Context, c *mpicx.Comm) {
-		_ = mpicx.ReduceScatterBlockFunc(c, []int{1, 2}, []int{0}, add).Wait(ctx)
-	},
-	"Fprintf":     func(ctx context.Context, c *mpicx.Comm) { _ = c.Fprintf(ctx, io.Discard, "") },
-	"Split":       func(ctx context.Context, c *mpicx.Comm) { _ = c.Split(0, 0).Wait(ctx) },
-	"SplitShared": func(ctx context.Context, c *mpicx.Comm) { _ = c.SplitShared(0).Wait(ctx) },
-	"Create":      func(ctx context.Context, c *mpicx.Comm) { _ = c.Create(c.Group()).Wait(ctx) },
-	"CartCreate":  func(ctx context.Context, c *mpicx.Comm) { _, _ = grid(ctx, c) },
-	"GraphCreate": func(ctx context.Context, c *mpicx.Comm) { _ = mpicx.GraphCreate(c, nil, nil).Wait(ctx) },
-	"Merge": func(ctx context.Context, c *mpicx.Comm) {
-		own, err := c.Split(c.Rank(), 0).Get(ctx)
-		if err != nil {
-			return
-		}
-		if ic, err := mpicx.CreateIntercomm(own, 0, c, 1-c.Rank(), 1).Get(ctx); err == nil {
-			_ = ic.Merge(c.Rank() > 0).Wait(ctx)
-		}
-	},
-	"CartSub": onGrid(func(ctx context.Context, g *mpicx.Cart) { _ = g.Sub(true).Wait(ctx) }),
-	"NewHalo": onGrid(func(ctx context.Context, g *mpicx.Cart) { _ = mpicx.NewHalo[int](g, []int{1}, 1, false).Wait(ctx) }),
-	"Halo": onGrid(func(ctx context.Context, g *mpicx.Cart) {
-		if h, err := mpicx.NewHalo[int](g, []int{1}, 1, false).Get(ctx); err == nil {
-			_ = h.Start(make([]int, 3)).Wait(ctx)
-		}
+	"Split":       func(c *mpicx.Comm) future.Waiter { return c.Split(0, 0) },
+	"SplitShared": func(c *mpicx.Comm) future.Waiter { return c.SplitShared(0) },
+	"Create":      func(c *mpicx.Comm) future.Waiter { return c.Create(c.Group()) },
+	"CartCreate":  func(c *mpicx.Comm) future.Waiter { return grid(c) },
+	"GraphCreate": func(c *mpicx.Comm) future.Waiter { return mpicx.GraphCreate(c, nil, nil) },
+	"Merge":       merged,
+	"CartSub":     onGrid(func(g *mpicx.Cart) future.Waiter { return g.Sub(true) }),
+	"NewHalo":     onGrid(func(g *mpicx.Cart) future.Waiter { return mpicx.NewHalo[int](g, []int{1}, 1, false) }),
+	"Halo":        onGrid(exchanged),
+	"NeighborAllgather": onGrid(func(g *mpicx.Cart) future.Waiter {
+		return mpicx.NeighborAllgather(g, ints(1), ints(2))
 	}),
-	"NeighborAllgather": onGrid(func(ctx context.Context, g *mpicx.Cart) {
-		_ = mpicx.NeighborAllgather(g, []int{1}, make([]int, 2)).Wait(ctx)
+	"NeighborAllgatherv": onGrid(func(g *mpicx.Cart) future.Waiter {
+		return mpicx.NeighborAllgatherv(g, ints(1), ints(2), ones)
 	}),
-	"NeighborAllgatherv": onGrid(func(ctx context.Context, g *mpicx.Cart) {
-		_ = mpicx.NeighborAllgatherv(g, []int{1}, make([]int, 2), []int{1, 1}).Wait(ctx)
+	"NeighborAlltoall": onGrid(func(g *mpicx.Cart) future.Waiter {
+		return mpicx.NeighborAlltoall(g, ints(2), ints(2))
 	}),
-	"NeighborAlltoall": onGrid(func(ctx context.Context, g *mpicx.Cart) {
-		_ = mpicx.NeighborAlltoall(g, []int{1, 2}, make([]int, 2)).Wait(ctx)
+	"NeighborAlltoallv": onGrid(func(g *mpicx.Cart) future.Waiter {
+		return mpicx.NeighborAlltoallv(g, ints(2), ones, ints(2), ones)
 	}),
-	"NeighborAlltoallv": onGrid(func(ctx context.Context, g *mpicx.Cart) {
-		_ = mpicx.NeighborAlltoallv(g, []int{1, 2}, []int{1, 1}, make([]int, 2), []int{1, 1}).Wait(ctx)
-	}),
-	"Scan": func(ctx context.Context, c *mpicx.Comm) {
-		_ = mpicx.Scan(c, []int{1}, []int{0}, mpicx.Sum).Wait(ctx)
-	},
-	"ScanFunc": func(ctx context.Context, c *mpicx.Comm) {
-		_ = mpicx.ScanFunc(c, []int{1}, []int{0}, add).Wait(ctx)
-	},
-	"Exscan": func(ctx context.Context, c *mpicx.Comm) {
-		_ = mpicx.Exscan(c, []int{1}, []int{0}, mpicx.Sum).Wait(ctx)
-	},
-	"ExscanFunc": func(ctx context.Context, c *mpicx.Comm) {
-		_ = mpicx.ExscanFunc(c, []int{1}, []int{0}, add).Wait(ctx)
-	},
-	"ReduceScatter": func(ctx context.Context, c *mpicx.Comm) {
-		_ = mpicx.ReduceScatter(c, []int{1, 2}, []int{0}, []int{1, 1}, mpicx.Sum).Wait(ctx)
-	},
-	"ReduceScatterFunc": func(ctx context.Context, c *mpicx.Comm) {
-		_ = mpicx.ReduceScatterFunc(c, []int{1, 2}, []int{0}, []int{1, 1}, add).Wait(ctx)
-	},
-	"Gather": func(ctx context.Context, c *mpicx.Comm) {
-		_ = mpicx.Gather(c, []int{1}, []int{0, 0}, 0).Wait(ctx)
-	},
-	"GatherValue": func(ctx context.Context, c *mpicx.Comm) { _ = mpicx.GatherValue(c, 1, 0).Wait(ctx) },
-	"Gatherv": func(ctx context.Context, c *mpicx.Comm) {
-		_ = mpicx.Gatherv(c, []int{1}, []int{0, 0}, []int{1, 1}, 0).Wait(ctx)
-	},
-	"Scatter": func(ctx context.Context, c *mpicx.Comm) {
-		_ = mpicx.Scatter(c, []int{0, 0}, []int{1}, 0).Wait(ctx)
-	},
-	"Scatterv": func(ctx context.Context, c *mpicx.Comm) {
-		_ = mpicx.Scatterv(c, []int{0, 0}, []int{1, 1}, []int{1}, 0).Wait(ctx)
-	},
-	"Allgather": func(ctx context.Context, c *mpicx.Comm) {
-		_ = mpicx.Allgather(c, []int{1}, []int{0, 0}).Wait(ctx)
-	},
-	"AllgatherValue": func(ctx context.Context, c *mpicx.Comm) { _ = mpicx.AllgatherValue(c, 1).Wait(ctx) },
-	"Allgatherv": func(ctx context.Context, c *mpicx.Comm) {
-		_ = mpicx.Allgatherv(c, []int{1}, []int{0, 0}, []int{1, 1}).Wait(ctx)
-	},
-	"Alltoall": func(ctx context.Context, c *mpicx.Comm) {
-		_ = mpicx.Alltoall(c, []int{1, 2}, []int{0, 0}).Wait(ctx)
-	},
-	"Alltoallv": func(ctx context.Context, c *mpicx.Comm) {
-		_ = mpicx.Alltoallv(c, []int{1, 2}, []int{1, 1}, []int{0, 0}, []int{1, 1}).Wait(ctx)
-	},
 }
 
 // A plan that is none fails the test, with every backend.

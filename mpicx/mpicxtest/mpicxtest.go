@@ -41,23 +41,18 @@ import (
 // When a rank calls t.FailNow, its peers get a *mpicx.CommCorruptedError.
 func Run(t testing.TB, ranks int, fn func(ctx context.Context, world *mpicx.Comm) error) {
 	t.Helper()
-	run(t, ranks, fn, []mpicx.Option{mpicx.WithRanks(ranks)})
+	RunWith(t, ranks, fn)
 }
 
 // RunWith is [Run] with options of mpicx.Run, such as WithSpares.
 func RunWith(t testing.TB, ranks int, fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) {
-	t.Helper()
-	run(t, ranks, fn, append(opts, mpicx.WithRanks(ranks)))
-}
-
-func run(t testing.TB, ranks int, fn func(context.Context, *mpicx.Comm) error, opts []mpicx.Option) {
 	t.Helper()
 	processes := machine.Processes()
 	if processes > 0 && ranks > processes {
 		t.Skipf("%d ranks, and a launcher has started %d processes", ranks, processes)
 	}
 	l := new(left)
-	opts = append(opts, l.option())
+	opts = append(slices.Clone(opts), mpicx.WithRanks(ranks), l.option())
 	tt, ok := t.(*testing.T)
 	defer l.report(t)
 	if !ok || processes > 0 {

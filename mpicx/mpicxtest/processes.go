@@ -62,17 +62,7 @@ func RunProcesses(t *testing.T, n int, fn func(ctx context.Context, world *mpicx
 // death: a plan in which processes may end fails t there, unless t calls [NeedsULFM] first.
 func RunProcessFaults(t *testing.T, n int, plan string, fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) []Process {
 	t.Helper()
-	p, err := fault.Parse(plan)
-	all := n
-	if respawns(opts) {
-		all += mostLater
-	}
-	if err == nil {
-		err = p.Fits(all)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := planOf(t, plan, n+later(opts))
 	if p.Deadly() {
 		deathsAreSeen(t, fmt.Sprintf("plan %q", p))
 	}
@@ -114,10 +104,7 @@ func runProcesses(t *testing.T, n int, plan *fault.Plan, fn func(context.Context
 	if machine.Processes() > 0 {
 		t.Skip("a launcher has started this process, which can be in one job")
 	}
-	later := 0
-	if respawns(opts) {
-		later = mostLater
-	}
+	later := later(opts)
 	job, err := machine.NewJob(n, later)
 	if errors.Is(err, errors.ErrUnsupported) {
 		t.Skip(err)
@@ -182,8 +169,13 @@ func runProcesses(t *testing.T, n int, plan *fault.Plan, fn func(context.Context
 	return all
 }
 
-// mostLater is the number of processes that a job with WithRespawn may start later.
-const mostLater = 16
+// later returns how many processes may be started later.
+func later(opts []mpicx.Option) int {
+	if respawns(opts) {
+		return 16
+	}
+	return 0
+}
 
 func respawns(opts []mpicx.Option) bool {
 	return slices.ContainsFunc(opts, func(o mpicx.Option) bool { return hook.SettingsOf(o).Respawn })

@@ -34,13 +34,9 @@ func solver(ctx context.Context, world *mpicx.Comm, opts ...recovery.Option) err
 			return err
 		}
 		for i := begin; i < 30; i++ {
-			if err := mpicx.Allreduce(a.Comm, []float64{1}, x, mpicx.Sum).Wait(ctx); err != nil {
-				return err
-			}
+			mpicx.Allreduce(a.Comm, []float64{1}, x, mpicx.Sum).MustWait(ctx)
 			if i == 10 {
-				if err := a.Store.Save(ctx, i).Wait(ctx); err != nil {
-					return err
-				}
+				a.Store.Save(ctx, i).MustWait(ctx)
 			}
 		}
 		return nil
@@ -345,10 +341,7 @@ func TestARankHasEnded(t *testing.T) {
 func TestAllRanksEndByAnError(t *testing.T) {
 	dir := t.TempDir()
 	require.Error(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-		half, err := world.Split(world.Rank()/2, 0).Get(ctx)
-		if err != nil {
-			return err
-		}
+		half := world.Split(world.Rank()/2, 0).MustGet(ctx)
 		return fmt.Errorf("of %v", half)
 	}, mpicx.WithRanks(4), mpicx.WithTimeline(dir)))
 	text, _, svg := traced(t, dir)

@@ -46,6 +46,9 @@ func (u unit) String(ns float64) string {
 	return grouped(int64(math.Round(ns/u.ns))) + " " + u.name
 }
 
+// micros returns nanoseconds in microseconds, without the unit.
+func micros(ns int64) string { return grouped(int64(math.Round(float64(ns) / 1e3))) }
+
 // ticks returns the times of some labels between from and to.
 func ticks(from, to float64, u unit) (at []float64) {
 	step := math.Pow(10, math.Floor(math.Log10((to-from)/u.ns/5)))
@@ -60,16 +63,4 @@ func ticks(from, to float64, u unit) (at []float64) {
 		at = append(at, t)
 	}
 	return at
-}
-
-// list returns text such as "0, 1 and 3".
-func list(ranks []int) string {
-	var words []string
-	for _, r := range ranks {
-		words = append(words, strconv.Itoa(r))
-	}
-	if n := len(words); n > 1 {
-		return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
-	}
-	return strings.Join(words, "")
 }

@@ -21,17 +21,29 @@ type mark struct {
 
 const firstAfter timeline.Kind = "first operation after"
 
+// Shapes of marks, with the event at 0, 0. They have the colour of the mark: cross and ring as lines, the others filled.
+const (
+	cross   = `<path d="M-5 -5 l10 10 m0 -10 l-10 10" stroke-width="3"/>`
+	circle  = `<circle r="4.5"/>`
+	ring    = `<circle r="4" stroke-width="2"/>`
+	square  = `<rect x="-4.5" y="-4.5" width="9" height="9"/>`
+	bar     = `<rect x="-2" y="-6" width="4" height="12"/>`
+	diamond = `<path d="M0 -5 l5 5 l-5 5 l-5 -5 z"/>`
+	down    = `<path d="M-5 -4.5 h10 l-5 9 z"/>`
+	toRight = `<path d="M-3 -5 v10 l9 -5 z"/>`
+)
+
 var marks = []mark{
-	{"fault", "#D55E00", "cross", 0, []timeline.Kind{timeline.Fault, timeline.Dies}},
-	{"death", "#000000", "diamond", 0, []timeline.Kind{timeline.Death, timeline.Revoke}},
-	{"notice", "#E69F00", "down", 1, []timeline.Kind{timeline.Notice}},
-	{"join", "#56B4E9", "circle", 2, []timeline.Kind{timeline.Join}},
-	{"verdict", "#0072B2", "square", 1, []timeline.Kind{timeline.Verdict}},
-	{"epoch", "#009E73", "bar", 0, []timeline.Kind{timeline.Epoch}},
-	{"agree", "#999999", "ring", 2, []timeline.Kind{timeline.Agree}},
-	{"replace, shrink", "#CC79A7", "diamond", 0, []timeline.Kind{timeline.Replace, timeline.Shrink}},
-	{"restore", "#F0E442", "square", 1, []timeline.Kind{timeline.Restore}},
-	{"first operation after", "#009E73", "right", 0, []timeline.Kind{firstAfter}},
+	{"fault", "#D55E00", cross, 0, []timeline.Kind{timeline.Fault, timeline.Dies}},
+	{"death", "#000000", diamond, 0, []timeline.Kind{timeline.Death, timeline.Revoke}},
+	{"notice", "#E69F00", down, 1, []timeline.Kind{timeline.Notice}},
+	{"join", "#56B4E9", circle, 2, []timeline.Kind{timeline.Join}},
+	{"verdict", "#0072B2", square, 1, []timeline.Kind{timeline.Verdict}},
+	{"epoch", "#009E73", bar, 0, []timeline.Kind{timeline.Epoch}},
+	{"agree", "#999999", ring, 2, []timeline.Kind{timeline.Agree}},
+	{"replace, shrink", "#CC79A7", diamond, 0, []timeline.Kind{timeline.Replace, timeline.Shrink}},
+	{"restore", "#F0E442", square, 1, []timeline.Kind{timeline.Restore}},
+	{"first operation after", "#009E73", toRight, 0, []timeline.Kind{firstAfter}},
 }
 
 // Lengths in pixels.
@@ -57,9 +69,7 @@ type picture struct {
 func (p *picture) add(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
 
 func (p *picture) text(x, y float64, style, s string) {
-	fmt.Fprintf(p, `<text x="%.1f" y="%.1f" %s>`, x, y, style)
-	_ = xml.EscapeText(p, []byte(s))
-	p.add("</text>")
+	p.add(`<text x="%.1f" y="%.1f" %s>%s</text>`, x, y, style, escaped(s))
 }
 
 // writeSVG draws an incident: the whole and, above it, the time in which ranks were told, if that
@@ -216,7 +226,7 @@ func (p *picture) marks(panel panelOf, heights map[int]float64) {
 		if e.follows {
 			continue
 		}
-		title := fmt.Sprintf("%s at rank %d, %s", e.Event, e.Rank, unit{"µs", 1e3}.String(float64(e.at-p.t.begin)))
+		title := fmt.Sprintf("%s at rank %d, %s", e.Event, e.Rank, micros(e.at-p.t.begin)+" µs")
 		if e.Comm != "" {
 			title += ", on " + e.Comm
 		}
@@ -234,26 +244,10 @@ func (p *picture) marks(panel panelOf, heights map[int]float64) {
 // shape draws the shape of a mark.
 func (p *picture) shape(m mark, x, y float64, title string) {
 	paint := fmt.Sprintf(`fill="%s" stroke="#1a1a1a" stroke-width="0.7"`, m.colour)
-	p.add(`<g class="mark"><title>%s</title>`, escaped(title))
-	switch m.shape {
-	case "cross":
-		p.add(`<path d="M%.1f %.1f l10 10 m0 -10 l-10 10" stroke="%s" stroke-width="3" fill="none"/>`, x-5, y-5, m.colour)
-	case "circle":
-		p.add(`<circle cx="%.1f" cy="%.1f" r="4.5" %s/>`, x, y, paint)
-	case "ring":
-		p.add(`<circle cx="%.1f" cy="%.1f" r="4" fill="none" stroke="%s" stroke-width="2"/>`, x, y, m.colour)
-	case "square":
-		p.add(`<rect x="%.1f" y="%.1f" width="9" height="9" %s/>`, x-4.5, y-4.5, paint)
-	case "bar":
-		p.add(`<rect x="%.1f" y="%.1f" width="4" height="12" %s/>`, x-2, y-6, paint)
-	case "diamond":
-		p.add(`<path d="M%.1f %.1f l5 5 l-5 5 l-5 -5 z" %s/>`, x, y-5, paint)
-	case "down":
-		p.add(`<path d="M%.1f %.1f h10 l-5 9 z" %s/>`, x-5, y-4.5, paint)
-	case "right":
-		p.add(`<path d="M%.1f %.1f v10 l9 -5 z" %s/>`, x-3, y-5, paint)
+	if m.shape == cross || m.shape == ring {
+		paint = fmt.Sprintf(`fill="none" stroke="%s"`, m.colour)
 	}
-	p.add("</g>")
+	p.add(`<g class="mark" transform="translate(%.1f %.1f)" %s><title>%s</title>%s</g>`, x, y, paint, escaped(title), m.shape)
 }
 
 // legend draws what the marks mean.

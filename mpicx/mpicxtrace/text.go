@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
+	"github.com/mpicx/go-mpicx/internal/diagnosis"
 	"github.com/mpicx/go-mpicx/internal/timeline"
 )
 
@@ -18,45 +20,33 @@ var columns = []timeline.Kind{
 
 // writeText prints what happened, when, and at which ranks.
 func writeText(w io.Writer, r *run) error {
-	p := &printer{w: w}
+	p := bufio.NewWriter(w) // keeps the first error until Flush
 	rescues := plural(r.kind("spare"), "spare")
 	if n := r.kind(fresh); n > 0 {
 		rescues = plural(n, fresh)
 	}
-	p.printf("%s, %s, on %s, from %s\n", plural(r.kind(""), "rank"), rescues, plural(len(r.machines), "machine"), r.begin.Format("2006-01-02 15:04:05.000000"))
+	fmt.Fprintf(p, "%s, %s, on %s, from %s\n", plural(r.kind(""), "rank"), rescues, plural(len(r.machines), "machine"), r.begin.Format("2006-01-02 15:04:05.000000"))
 	for _, n := range r.notes {
-		p.printf("%s\n", n)
+		fmt.Fprintln(p, n)
 	}
 	all := r.incidents()
 	if len(all) == 0 {
-		p.printf("no errors\n")
+		fmt.Fprintln(p, "no errors")
 	}
 	for i, t := range all {
-		p.printf("\nerror %d, %s after the beginning: %s\n", i+1, unitOf(float64(t.begin)).String(float64(t.begin)), t.summary())
+		fmt.Fprintf(p, "\nerror %d, %s after the beginning: %s\n", i+1, unitOf(float64(t.begin)).String(float64(t.begin)), t.summary())
 		for _, text := range t.texts() {
-			p.printf("  %s\n", text)
+			fmt.Fprintf(p, "  %s\n", text)
 		}
 		t.table(p)
 	}
 	for _, e := range r.events {
 		if e.Event == timeline.End && e.Text != "" {
-			p.printf("\nrank %d has ended by an error: %s", e.Rank, e.Text)
+			fmt.Fprintf(p, "\nrank %d has ended by an error: %s", e.Rank, e.Text)
 		}
 	}
-	p.printf("\n")
-	return p.err
-}
-
-// A printer keeps the first error.
-type printer struct {
-	w   io.Writer
-	err error
-}
-
-func (p *printer) printf(format string, args ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format, args...)
-	}
+	fmt.Fprintln(p)
+	return p.Flush()
 }
 
 func plural(n int, what string) string {
@@ -92,12 +82,14 @@ func (t *incident) summary() string {
 	if !died {
 		how = ""
 	}
+	slices.Sort(dead)
+	slices.Sort(faulty)
 	var parts []string
 	if len(dead) > 0 {
-		parts = append(parts, ranks(dead)+verb(dead, " dies", " die"))
+		parts = append(parts, diagnosis.Name(dead)+verb(dead, " dies", " die"))
 	}
 	if len(faulty) > 0 {
-		parts = append(parts, ranks(faulty)+verb(faulty, " raises an error", " raise errors"))
+		parts = append(parts, diagnosis.Name(faulty)+verb(faulty, " raises an error", " raise errors"))
 	}
 	if len(parts) == 0 {
 		for _, e := range t.events {
@@ -111,8 +103,6 @@ func (t *incident) summary() string {
 	}
 	return strings.Join(parts, ", ") + how
 }
-
-func ranks(all []int) string { return verb(all, "rank ", "ranks ") + list(all) }
 
 func verb(all []int, one, more string) string {
 	if len(all) == 1 {
@@ -148,12 +138,8 @@ func (t *incident) texts() (all []string) {
 }
 
 // table prints a row for each rank: when it had the first event of each kind, after the fault.
-func (t *incident) table(p *printer) {
-	if p.err != nil {
-		return
-	}
-	u := unit{"µs", 1e3}
-	w := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', tabwriter.AlignRight)
+func (t *incident) table(p io.Writer) {
+	w := tabwriter.NewWriter(p, 0, 0, 2, ' ', tabwriter.AlignRight)
 	used := slices.DeleteFunc(slices.Clone(columns), func(c timeline.Kind) bool {
 		return !slices.ContainsFunc(t.ranks, func(k *rank) bool { _, found := t.at(k.id, c); return found })
 	})
@@ -164,22 +150,20 @@ func (t *incident) table(p *printer) {
 	fmt.Fprint(w, "first operation after\t\n")
 	for _, k := range t.ranks {
 		fmt.Fprintf(w, "%v\t", k)
+		none, end := "–", "–"
+		if t.died(k.id) {
+			none, end = "", "dead"
+		} else if o, found := t.after[k.id]; found {
+			end = fmt.Sprintf("%s, %s", micros(o.begin-t.begin), o.name)
+		}
 		for _, c := range used {
-			text := "–"
+			text := none
 			if at, found := t.at(k.id, c); found {
-				text = strings.TrimSuffix(u.String(float64(at)), " µs")
-			} else if t.died(k.id) {
-				text = ""
+				text = micros(at)
 			}
 			fmt.Fprintf(w, "%s\t", text)
 		}
-		if o, found := t.after[k.id]; found {
-			fmt.Fprintf(w, "%s, %s\t\n", strings.TrimSuffix(u.String(float64(o.begin-t.begin)), " µs"), o.name)
-		} else if t.died(k.id) {
-			fmt.Fprint(w, "dead\t\n")
-		} else {
-			fmt.Fprint(w, "–\t\n")
-		}
+		fmt.Fprintf(w, "%s\t\n", end)
 	}
-	p.err = w.Flush()
+	_ = w.Flush() // p keeps the error
 }

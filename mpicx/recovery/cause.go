@@ -6,22 +6,18 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// A cause is an error that all ranks have, in the form in which a rescue is told of it.
+// A cause is an error that all ranks have, in the form in which a rescue is told of it. If both are nil,
+// it is mpicx.ErrRevoked.
 type cause struct {
-	Corrupted, Revoked bool // neither: propagated
-	Failures           []mpicx.Failure
-	Dead               []int
+	Propagated *mpicx.PropagatedError
+	Corrupted  *mpicx.CommCorruptedError
 }
 
 func encode(errs []error) []cause {
 	all := make([]cause, len(errs))
 	for i, err := range errs {
-		if p, ok := errors.AsType[*mpicx.PropagatedError](err); ok {
-			all[i].Failures = p.Failures
-		} else if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok {
-			all[i] = cause{Corrupted: true, Failures: c.Failures, Dead: c.Dead}
-		} else {
-			all[i].Revoked = true
+		if !errors.As(err, &all[i].Propagated) {
+			_ = errors.As(err, &all[i].Corrupted)
 		}
 	}
 	return all
@@ -31,12 +27,12 @@ func decode(all []cause) []error {
 	errs := make([]error, len(all))
 	for i, c := range all {
 		switch {
-		case c.Revoked:
-			errs[i] = mpicx.ErrRevoked
-		case c.Corrupted:
-			errs[i] = &mpicx.CommCorruptedError{Failures: c.Failures, Dead: c.Dead}
+		case c.Propagated != nil:
+			errs[i] = c.Propagated
+		case c.Corrupted != nil:
+			errs[i] = c.Corrupted
 		default:
-			errs[i] = &mpicx.PropagatedError{Failures: c.Failures}
+			errs[i] = mpicx.ErrRevoked
 		}
 	}
 	return errs

@@ -42,9 +42,7 @@ func TestSignalEndsAllRanks(t *testing.T) {
 					if calls.Add(1) == 1+at {
 						end(signalled{})
 					}
-					if err := mpicx.Allreduce(a.Comm, x, y, mpicx.Sum).Wait(ctx); err != nil {
-						return err
-					}
+					mpicx.Allreduce(a.Comm, x, y, mpicx.Sum).MustWait(ctx)
 					if n == 1 && signal.Err() != nil {
 						return context.Cause(signal) // with nobody to wait for, no Wait looks at its context
 					}
@@ -54,10 +52,7 @@ func TestSignalEndsAllRanks(t *testing.T) {
 				if !nested {
 					return work(ctx, a)
 				}
-				inner, err := a.Comm.Dup().Get(ctx)
-				if err != nil {
-					return err
-				}
+				inner := a.Comm.Dup().MustGet(ctx)
 				return recovery.Run(ctx, inner, work, recovery.Shrink())
 			}, recovery.Replace(), recovery.ElseShrink())
 			return nil
@@ -102,10 +97,7 @@ func TestHopeless(t *testing.T) {
 func TestHopelessBelow(t *testing.T) {
 	var rs records
 	mpicxtest.Run(t, 3, rs.run(func(ctx context.Context, a *recovery.Attempt) error {
-		inner, err := a.Comm.Dup().Get(ctx)
-		if err != nil {
-			return err
-		}
+		inner := a.Comm.Dup().MustGet(ctx)
 		return recovery.Run(ctx, inner, func(ctx context.Context, in *recovery.Attempt) error {
 			if a.N < 2 {
 				return []error{&checkpoint.LostError{Version: 1, Ranks: []int{0}}, in.GiveUp(errors.New("enough"))}[a.N]

@@ -107,15 +107,9 @@ func ring(ctx context.Context, c *mpicx.Comm) error {
 	n, me := c.Size(), c.Rank()
 	got, sum := []int{-1}, []int{0}
 	recv := mpicx.Recv(c, got, (me+n-1)%n, 1)
-	if err := mpicx.Send(c, []int{me}, (me+1)%n, 1).Wait(ctx); err != nil {
-		return err
-	}
-	if err := recv.Wait(ctx); err != nil {
-		return err
-	}
-	if err := mpicx.Allreduce(c, got, sum, mpicx.Sum).Wait(ctx); err != nil {
-		return err
-	}
+	mpicx.Send(c, []int{me}, (me+1)%n, 1).MustWait(ctx)
+	recv.MustWait(ctx)
+	mpicx.Allreduce(c, got, sum, mpicx.Sum).MustWait(ctx)
 	if sum[0] != n*(n-1)/2 {
 		return fmt.Errorf("sum %d of %d ranks", sum[0], n)
 	}

@@ -145,18 +145,13 @@ func (p *player) attempt(ctx context.Context, a *recovery.Attempt) error {
 
 // level is an inner Run, on half of the ranks.
 func (p *player) level(ctx context.Context, c *mpicx.Comm) error {
-	half, err := c.Split(c.Rank()%2, 0).Get(ctx)
-	if err != nil {
-		return err
-	}
+	half := c.Split(c.Rank()%2, 0).MustGet(ctx)
 	return recovery.Run(ctx, half, func(ctx context.Context, a *recovery.Attempt) error {
 		if err := p.fail(); err != nil {
 			return err
 		}
 		sum, one := make([]int, 1), []int{1}
-		if err := mpicx.Allreduce(a.Comm, one, sum, mpicx.Sum).Wait(ctx); err != nil {
-			return err
-		}
+		mpicx.Allreduce(a.Comm, one, sum, mpicx.Sum).MustWait(ctx)
 		require.Equal(p.t, a.Comm.Size(), sum[0])
 		return p.fail()
 	}, recovery.Shrink(), recovery.MaxAttempts(1000))
@@ -210,10 +205,7 @@ func (p *player) restore(ctx context.Context, a *recovery.Attempt, acked int) (i
 
 // load has each rank read somebody's part, or none.
 func (p *player) load(ctx context.Context, a *recovery.Attempt, v, attempt int) error {
-	places, err := mpicx.AllgatherValue(a.Comm, p.it.Places).Get(ctx)
-	if err != nil {
-		return err
-	}
+	places := mpicx.AllgatherValue(a.Comm, p.it.Places).MustGet(ctx)
 	for _, it := range places {
 		if it != nil {
 			p.it.Places = it

@@ -128,10 +128,7 @@ func TestRandomFaults(t *testing.T) {
 			}
 			fn := func(ctx context.Context, a *recovery.Attempt) error {
 				if nested {
-					part, err := a.Comm.Split(a.Comm.Rank()%2, 0).Get(ctx)
-					if err != nil {
-						return err
-					}
+					part := a.Comm.Split(a.Comm.Rank()%2, 0).MustGet(ctx)
 					if err := recovery.Run(ctx, part, work, opts...); err != nil {
 						return err
 					}

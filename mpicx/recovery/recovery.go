@@ -167,11 +167,6 @@ func isOf(err error, comm *mpicx.Comm) bool {
 	return isBroken(err, comm)
 }
 
-func isPropagated(err error) bool {
-	_, ok := errors.AsType[*mpicx.PropagatedError](err)
-	return ok
-}
-
 // isBroken says whether err means that comm itself is broken.
 func isBroken(err error, comm *mpicx.Comm) bool {
 	if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok {
@@ -183,5 +178,6 @@ func isBroken(err error, comm *mpicx.Comm) bool {
 // isCommon says whether all ranks have err.
 func isCommon(err error) bool {
 	_, corrupted := errors.AsType[*mpicx.CommCorruptedError](err)
-	return corrupted || isPropagated(err) || errors.Is(err, mpicx.ErrRevoked)
+	_, propagated := errors.AsType[*mpicx.PropagatedError](err)
+	return corrupted || propagated || errors.Is(err, mpicx.ErrRevoked)
 }

@@ -93,27 +93,6 @@ func TestMaxAttempts(t *testing.T) {
 	}
 }
 
-func TestGiveUp(t *testing.T) {
-	const n = 3
-	var rs records
-	hopeless := errors.New("hopeless")
-	mpicxtest.Run(t, n, rs.run(func(ctx context.Context, a *recovery.Attempt) error {
-		if a.Comm.Rank() == 2 && a.N == 1 {
-			return fmt.Errorf("it is %w", a.GiveUp(hopeless))
-		}
-		if a.N == 0 {
-			return errors.New("not yet")
-		}
-		return a.Comm.Barrier().Wait(ctx)
-	}))
-	rs.agree(t)
-	for r := range n {
-		require.Equal(t, []int{0, 1}, rs.of(r).ns())
-		require.ErrorContains(t, rs.of(r).err, "given up after 2 attempts: mpicx: error propagated from rank 2: it is hopeless")
-		require.Equal(t, r == 2, errors.Is(rs.of(r).err, hopeless))
-	}
-}
-
 // Who unwinds leaves with its own panic. The others go on, or have the corruption.
 func TestPanic(t *testing.T) {
 	const n = 4
@@ -170,10 +149,6 @@ func TestContextEnds(t *testing.T) {
 		"cause": func(ctx context.Context) (context.Context, func(), error) {
 			ctx, cancel := context.WithCancelCause(ctx)
 			return ctx, func() { cancel(why) }, why
-		},
-		"signal": func(ctx context.Context) (context.Context, func(), error) {
-			ctx, cancel := context.WithCancelCause(ctx)
-			return ctx, func() { cancel(signalled{}) }, signalled{}
 		},
 		"deadline": func(ctx context.Context) (context.Context, func(), error) {
 			ctx, cancel := context.WithTimeout(ctx, time.Second)

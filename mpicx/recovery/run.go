@@ -96,17 +96,25 @@ func (r *run) meet(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	mine, least := []int{-flag(r.stop), flag(r.placed), flag(r.opened)}, make([]int, 3)
-	if err := mpicx.Allreduce(r.comm, mine, least, mpicx.Min).Wait(ctx); err != nil {
+	mine, all := []bool{!r.stop, r.placed, r.opened}, make([]bool, 3)
+	if err := mpicx.Allreduce(r.comm, mine, all, mpicx.LAnd).Wait(ctx); err != nil {
 		return err
 	}
-	if least[1] == 0 {
+	goOn, placed, opened := all[0], all[1], all[2]
+	if !placed {
 		if err := r.catchUp(ctx); err != nil {
 			return err
 		}
 	}
-	r.over, r.opened = least[0] < 0 || r.tried >= r.attempts, least[2] == 1
+	r.over, r.opened = !goOn || r.tried >= r.attempts, opened
 	return nil
+}
+
+// A member is what each rank tells the others of itself.
+type member struct {
+	Causes int // number of failures that it knows of
+	Place  int // -1: not known
+	Joined bool
 }
 
 // A history is what a rank that has been in Run for longest tells the others.
@@ -121,16 +129,14 @@ type history struct {
 // catchUp tells all ranks the history of a rank that has been in Run for longest, and the place of each
 // rank.
 func (r *run) catchUp(ctx context.Context) error {
-	const width = 3
-	all := make([]int, width*r.comm.Size())
-	if err := mpicx.Allgather(r.comm, []int{len(r.causes), r.place, flag(r.joined)}, all).Wait(ctx); err != nil {
+	ranks, err := mpicx.AllgatherValue(r.comm, member{len(r.causes), r.place, r.joined}).Get(ctx)
+	if err != nil {
 		return err
 	}
-	ranks := slices.Collect(slices.Chunk(all, width))
 	// A rescue that has no history yet knows of fewer failures than the others.
 	eldest := 0
 	for rank, it := range ranks {
-		if it[0] > ranks[eldest][0] || it[0] == ranks[eldest][0] && it[1] >= 0 && ranks[eldest][1] < 0 {
+		if old := ranks[eldest]; it.Causes > old.Causes || it.Causes == old.Causes && it.Place >= 0 && old.Place < 0 {
 			eldest = rank
 		}
 	}
@@ -138,7 +144,7 @@ func (r *run) catchUp(ctx context.Context) error {
 	if r.comm.Rank() == eldest {
 		h = history{r.tried, r.begun, encode(r.causes), r.places, r.gone}
 	}
-	h, err := mpicx.BcastValue(r.comm, h, eldest).Get(ctx)
+	h, err = mpicx.BcastValue(r.comm, h, eldest).Get(ctx)
 	if err != nil {
 		return err
 	}
@@ -148,7 +154,7 @@ func (r *run) catchUp(ctx context.Context) error {
 	r.tried, r.begun, r.places, r.gone, r.replaced = h.Tried, h.Begun, h.Places, nil, nil
 	next := 0
 	for rank, it := range ranks {
-		p := it[1]
+		p := it.Place
 		if p < 0 { // the ranks are in the order of their places, so it is the next place that can be free
 			for p = next; slices.Contains(h.Gone, p); p++ {
 			}
@@ -160,7 +166,7 @@ func (r *run) catchUp(ctx context.Context) error {
 		if rank == r.comm.Rank() {
 			r.place = p
 		}
-		if it[2] != 0 {
+		if it.Joined {
 			r.replaced = append(r.replaced, rank)
 		}
 	}
@@ -195,11 +201,4 @@ func (r *run) close(ctx context.Context) error {
 		return err
 	}
 	return nil
-}
-
-func flag(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }

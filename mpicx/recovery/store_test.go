@@ -32,18 +32,14 @@ func marching(steps int, background bool, fail func(ctx context.Context, a *reco
 			if err := fail(ctx, a, step); err != nil {
 				return err
 			}
-			if err := mpicx.Allreduce(a.Comm, x, sum, mpicx.Sum).Wait(ctx); err != nil {
-				return err
-			}
+			mpicx.Allreduce(a.Comm, x, sum, mpicx.Sum).MustWait(ctx)
 			x[0] += sum[0]
 			if step%3 == 0 {
 				saved := a.Store.Save(ctx, step)
 				if background { // its error comes from what follows
 					continue
 				}
-				if err := saved.Wait(ctx); err != nil {
-					return err
-				}
+				saved.MustWait(ctx)
 			}
 		}
 		result(a, x[0])
@@ -109,50 +105,6 @@ func TestStoreAndSpares(t *testing.T) {
 			}
 		}
 	}
-}
-
-// Survivors that shrink load the parts of who is gone, by the places of the ranks.
-func TestStoreAndShrink(t *testing.T) {
-	if !ulfm {
-		t.Skip("the black channel can't shrink")
-	}
-	const n = 4
-	var rs records
-	mpicxtest.Run(t, n, rs.run(func(ctx context.Context, a *recovery.Attempt) error {
-		x := []int{10 * a.Comm.Rank()}
-		a.Store.Protect("x", &x)
-		if a.N == 0 {
-			if err := a.Store.Save(ctx, 1).Wait(ctx); err != nil {
-				return err
-			}
-			if err := a.Comm.Barrier().Wait(ctx); err != nil {
-				return err
-			}
-			if a.Comm.Rank() == 2 {
-				mpicxtest.Die(a.Comm)
-			}
-			return a.Comm.Barrier().Wait(ctx)
-		}
-		v, err := a.Store.Restore(ctx)
-		if _, parts := errors.AsType[*checkpoint.PartsError](err); !parts && err != nil {
-			return err
-		}
-		wanted := a.Place(a.Comm.Rank())
-		if a.Comm.Rank() == 0 {
-			wanted = a.Gone[0]
-		}
-		part, err := checkpoint.Load[int](ctx, a.Store, "x", wanted, max(v, 1))
-		if err != nil {
-			return err
-		}
-		if part[0] != 10*wanted {
-			return a.GiveUp(fmt.Errorf("part %d is %v", wanted, part))
-		}
-		return nil
-	}, recovery.Shrink(), recovery.Checkpoint(checkpoint.Partner(1))))
-	end := rs.agree(t)
-	require.NoError(t, end.err)
-	require.Equal(t, []int{2}, end.last().Gone)
 }
 
 // A store that can't be opened is given up on, too.

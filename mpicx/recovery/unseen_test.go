@@ -19,9 +19,7 @@ import (
 // losing is a program in which rank 1 dies, at a rank that is to recover from that in any way.
 func losing(ctx context.Context, world *mpicx.Comm) error {
 	return recovery.Run(ctx, world, func(ctx context.Context, a *recovery.Attempt) error {
-		if err := a.Comm.Barrier().Wait(ctx); err != nil {
-			return err
-		}
+		a.Comm.Barrier().MustWait(ctx)
 		if a.Comm.Rank() == 1 {
 			inject.Die(world)
 		}

@@ -45,7 +45,7 @@ func (l *lines) readLine() error {
 	l.text = bytes.TrimSpace(text)
 	if errors.Is(err, bufio.ErrBufferFull) {
 		if !bytes.HasPrefix(l.text, []byte("%")) {
-			return l.errorAt(l.line, quote(l.text), fmt.Sprintf("a line shorter than %d bytes", maxLine))
+			return l.errorHere(fmt.Sprintf("a line shorter than %d bytes", maxLine))
 		}
 		l.text = []byte("%") // no longer in the buffer
 		for errors.Is(err, bufio.ErrBufferFull) {
@@ -60,6 +60,11 @@ func (l *lines) readLine() error {
 
 func (l *lines) errorAt(line int, found, expected string) *FormatError {
 	return &FormatError{File: l.file, Line: line, Found: found, Expected: expected}
+}
+
+// errorHere says what is expected instead of the line.
+func (l *lines) errorHere(expected string) *FormatError {
+	return l.errorAt(l.line, quote(l.text), expected)
 }
 
 // quote returns text in quotes, cut if it is long.

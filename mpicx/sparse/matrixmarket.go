@@ -58,7 +58,7 @@ func ReadVector(name string) ([]float64, error) {
 		return nil, err
 	}
 	if s.Cols != 1 {
-		return nil, s.r.errorAt(s.r.sizeLine, fmt.Sprintf("%d columns", s.Cols), "1: a vector")
+		return nil, s.errorAt(s.sizeLine, fmt.Sprintf("%d columns", s.Cols), "1: a vector")
 	}
 	m, err := s.matrix()
 	if err != nil {
@@ -105,91 +105,90 @@ type Scanner struct {
 	Rows, Cols int
 	Symmetric  bool // as the file says
 
-	r *reader
+	lines
+	format, field, symmetry string // as in the first line
+	sizeLine                int
+	announced               int64 // entries in the file
+	count                   int64 // entries read
+	row, col                int   // indices of the next entry of an array
+	upper                   int   // line of the first entry above the diagonal; 0: none
+	lower                   int   // the same below
 }
 
 // NewScanner reads the header. The name is used only in errors.
 func NewScanner(r io.Reader, name string) (*Scanner, error) {
-	rd := &reader{lines: lines{file: name, in: bufio.NewReaderSize(r, maxLine)}}
-	if err := rd.readBanner(); err != nil {
+	s := &Scanner{lines: lines{file: name, in: bufio.NewReaderSize(r, maxLine)}}
+	if err := s.readBanner(); err != nil {
 		return nil, err
 	}
-	if err := rd.readSize(); err != nil {
+	if err := s.readSize(); err != nil {
 		return nil, err
 	}
-	return &Scanner{int(rd.rows), int(rd.cols), rd.symmetry == "symmetric", rd}, nil
+	s.Symmetric, s.row = s.symmetry == "symmetric", s.firstRow(0)
+	return s, nil
 }
 
 // Entries returns the entries, in the order of the text. It can be used once. For a symmetric
 // matrix it returns both triangles. An error ends the sequence.
 func (s *Scanner) Entries() iter.Seq2[Triplet, error] {
 	return func(yield func(Triplet, error) bool) {
-		if err := s.r.read(func(t Triplet) bool { return yield(t, nil) }); err != nil {
-			yield(Triplet{}, err)
-		}
-	}
-}
-
-// A reader reads one file.
-type reader struct {
-	lines
-	header
-	sizeLine int
-	entries  [2]Triplet // of the last line: the entry, and its mirror image
-	n        int        // number of these
-	count    int64      // entries read
-	row, col int64      // indices of the next entry of an array
-	upper    int        // line of the first entry above the diagonal; 0: none
-	lower    int        // the same below
-}
-
-// A header has the contents of the first line and of the size line.
-type header struct {
-	format, field, symmetry string
-	rows, cols              int64
-	announced               int64 // entries in the file
-}
-
-// read reads the entries, until emit returns false.
-func (r *reader) read(emit func(Triplet) bool) error {
-	readEntry := r.readCoordinate
-	if r.format == "array" {
-		readEntry = r.readArray
-		r.row = r.firstRow(0)
-	}
-	for {
-		err := r.next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		if r.count == r.announced {
-			return r.errorAt(r.line, quote(r.text), fmt.Sprintf("the end of the file after the %d entries that line %d announces", r.count, r.sizeLine))
-		}
-		r.count++
-		r.n = 0
-		if err := readEntry(); err != nil {
-			return err
-		}
-		for _, t := range r.entries[:r.n] {
-			if !emit(t) {
-				return nil
+		for {
+			t, err := s.entry()
+			if err == io.EOF {
+				return
+			}
+			if err != nil {
+				yield(Triplet{}, err)
+				return
+			}
+			if t.Val == 0 && s.format == "array" {
+				continue
+			}
+			if !yield(t, nil) {
+				return
+			}
+			if s.symmetry == "general" || t.Row == t.Col {
+				continue
+			}
+			t.Row, t.Col = t.Col, t.Row
+			if s.symmetry == "skew-symmetric" {
+				t.Val = -t.Val
+			}
+			if !yield(t, nil) {
+				return
 			}
 		}
 	}
-	if r.count < r.announced {
-		return r.errorAt(r.line, fmt.Sprintf("the end of the file after %d entries", r.count),
-			fmt.Sprintf("the %d that line %d announces", r.announced, r.sizeLine))
+}
+
+// entry reads the next entry. It returns io.EOF at the end.
+func (s *Scanner) entry() (Triplet, error) {
+	switch err := s.next(); {
+	case err == io.EOF:
+		return Triplet{}, s.end()
+	case err != nil:
+		return Triplet{}, err
+	case s.count == s.announced:
+		return Triplet{}, s.errorHere(fmt.Sprintf("the end of the file after the %d entries that line %d announces", s.count, s.sizeLine))
 	}
-	for _, dim := range []int64{r.rows, r.cols} {
-		if dim > freeDim && dim > dimPerEntry*r.count {
-			return r.errorAt(r.sizeLine, fmt.Sprintf("%d rows and %d columns, but %d entries", r.rows, r.cols, r.count),
-				fmt.Sprintf("up to %d of them, or up to %d for each entry", freeDim, dimPerEntry))
-		}
+	s.count++
+	if s.format == "array" {
+		return s.arrayEntry()
 	}
-	return nil
+	return s.coordinateEntry()
+}
+
+// end returns io.EOF, or what is wrong with the number of entries.
+func (s *Scanner) end() error {
+	if s.count < s.announced {
+		return s.errorAt(s.line, fmt.Sprintf("the end of the file after %d entries", s.count),
+			fmt.Sprintf("the %d that line %d announces", s.announced, s.sizeLine))
+	}
+	if dim := int64(max(s.Rows, s.Cols)); dim > freeDim && dim > dimPerEntry*s.count {
+		return s.errorAt(s.sizeLine, fmt.Sprintf("%d rows and %d columns, but %d entries", s.Rows, s.Cols, s.count),
+			fmt.Sprintf("up to %d of them, or up to %d for each entry", freeDim, dimPerEntry))
+	}
+	return io.EOF
 }
 
 // archive says what a file is that begins like this and that has to be unpacked before it is text;
@@ -217,115 +216,133 @@ func archive(text []byte) string {
 }
 
 // readBanner reads the first line.
-func (r *reader) readBanner() error {
+func (s *Scanner) readBanner() error {
 	const banner = "a first line of the form: %%MatrixMarket matrix coordinate real general"
-	err := r.readLine()
+	err := s.readLine()
 	if errors.Is(err, io.EOF) {
-		return r.errorAt(0, "an empty file", banner)
+		return s.errorAt(0, "an empty file", banner)
 	}
-	if what := archive(r.text); what != "" {
-		return r.errorAt(0, what, "text, or a file of text that gzip has compressed")
+	if what := archive(s.text); what != "" {
+		return s.errorAt(0, what, "text, or a file of text that gzip has compressed")
 	}
 	if err != nil {
 		return err
 	}
-	words := strings.Fields(strings.ToLower(string(r.text)))
+	words := strings.Fields(strings.ToLower(string(s.text)))
 	if len(words) != 5 || words[0] != "%%matrixmarket" || words[1] != "matrix" {
-		return r.errorAt(r.line, quote(r.text), banner)
+		return s.errorHere(banner)
 	}
-	r.format, r.field, r.symmetry = words[2], words[3], words[4]
+	s.format, s.field, s.symmetry = words[2], words[3], words[4]
 	switch {
-	case r.format != "coordinate" && r.format != "array":
-		return r.errorAt(r.line, fmt.Sprintf("format %q", r.format), "coordinate or array")
-	case r.field != "real" && r.field != "integer" && r.field != "pattern":
-		return r.errorAt(r.line, fmt.Sprintf("values of kind %q", r.field), "real, integer or pattern; complex ones are not supported")
-	case r.symmetry != "general" && r.symmetry != "symmetric" && r.symmetry != "skew-symmetric":
-		return r.errorAt(r.line, fmt.Sprintf("symmetry %q", r.symmetry), "general, symmetric or skew-symmetric; hermitian is not supported")
-	case r.field == "pattern" && r.format == "array":
-		return r.errorAt(r.line, "a pattern in array format", "coordinate: an array has values")
-	case r.field == "pattern" && r.symmetry == "skew-symmetric":
-		return r.errorAt(r.line, "a skew-symmetric pattern", "real or integer: skew-symmetric values have signs")
+	case s.format != "coordinate" && s.format != "array":
+		return s.errorAt(s.line, fmt.Sprintf("format %q", s.format), "coordinate or array")
+	case s.field != "real" && s.field != "integer" && s.field != "pattern":
+		return s.errorAt(s.line, fmt.Sprintf("values of kind %q", s.field), "real, integer or pattern; complex ones are not supported")
+	case s.symmetry != "general" && s.symmetry != "symmetric" && s.symmetry != "skew-symmetric":
+		return s.errorAt(s.line, fmt.Sprintf("symmetry %q", s.symmetry), "general, symmetric or skew-symmetric; hermitian is not supported")
+	case s.field == "pattern" && s.format == "array":
+		return s.errorAt(s.line, "a pattern in array format", "coordinate: an array has values")
+	case s.field == "pattern" && s.symmetry == "skew-symmetric":
+		return s.errorAt(s.line, "a skew-symmetric pattern", "real or integer: skew-symmetric values have signs")
 	}
 	return nil
 }
 
 // readSize reads the size line.
-func (r *reader) readSize() error {
+func (s *Scanner) readSize() error {
 	want, n := "rows, columns and the number of entries", 3
-	if r.format == "array" {
+	if s.format == "array" {
 		want, n = "rows and columns", 2
 	}
-	switch err := r.next(); {
+	switch err := s.next(); {
 	case errors.Is(err, io.EOF):
-		return r.errorAt(r.line, "the end of the file", want)
+		return s.errorAt(s.line, "the end of the file", want)
 	case err != nil:
 		return err
 	}
-	r.sizeLine = r.line
+	s.sizeLine = s.line
 	var size [3]int64
-	rest := r.text
+	rest := s.text
 	for k := range n {
 		var ok bool
 		if size[k], rest, ok = cutInt(rest); !ok {
-			return r.errorAt(r.line, quote(r.text), want)
+			return s.errorHere(want)
 		}
 	}
 	if len(rest) > 0 {
-		return r.errorAt(r.line, quote(r.text), want)
+		return s.errorHere(want)
 	}
-	r.rows, r.cols, r.announced = size[0], size[1], size[2]
-	if max(r.rows, r.cols) > math.MaxInt32 {
-		return r.errorAt(r.line, fmt.Sprintf("%d rows and %d columns", r.rows, r.cols), fmt.Sprintf("up to %d of them", math.MaxInt32))
+	rows, cols := size[0], size[1]
+	if max(rows, cols) > math.MaxInt32 {
+		return s.errorAt(s.line, fmt.Sprintf("%d rows and %d columns", rows, cols), fmt.Sprintf("up to %d of them", math.MaxInt32))
 	}
-	if r.symmetry != "general" && r.rows != r.cols {
-		return r.errorAt(r.line, fmt.Sprintf("%d rows and %d columns", r.rows, r.cols), "equally many: the matrix is "+r.symmetry)
+	if s.symmetry != "general" && rows != cols {
+		return s.errorAt(s.line, fmt.Sprintf("%d rows and %d columns", rows, cols), "equally many: the matrix is "+s.symmetry)
 	}
-	if r.format == "array" {
-		switch r.symmetry {
+	s.Rows, s.Cols, s.announced = int(rows), int(cols), size[2]
+	if s.format == "array" {
+		switch s.symmetry {
 		case "general":
-			r.announced = r.rows * r.cols
+			s.announced = rows * cols
 		case "symmetric":
-			r.announced = r.rows * (r.rows + 1) / 2
+			s.announced = rows * (rows + 1) / 2
 		case "skew-symmetric":
-			r.announced = r.rows * (r.rows - 1) / 2
+			s.announced = rows * (rows - 1) / 2
 		}
 	}
 	return nil
 }
 
-// readCoordinate reads an entry in coordinate format from r.text.
-func (r *reader) readCoordinate() error {
-	i, rest, ok := cutInt(r.text)
-	if !ok || i < 1 || i > r.rows {
-		return r.errorAt(r.line, quote(r.text), fmt.Sprintf("a row from 1 to %d", r.rows))
+// coordinateEntry returns the entry of a line in coordinate format.
+func (s *Scanner) coordinateEntry() (t Triplet, err error) {
+	i, rest, ok := cutInt(s.text)
+	if !ok || i < 1 || i > int64(s.Rows) {
+		return t, s.errorHere(fmt.Sprintf("a row from 1 to %d", s.Rows))
 	}
 	j, rest, ok := cutInt(rest)
-	if !ok || j < 1 || j > r.cols {
-		return r.errorAt(r.line, quote(r.text), fmt.Sprintf("after the row a column from 1 to %d", r.cols))
+	if !ok || j < 1 || j > int64(s.Cols) {
+		return t, s.errorHere(fmt.Sprintf("after the row a column from 1 to %d", s.Cols))
 	}
-	if r.field != "pattern" {
-		return r.readValue(i-1, j-1, rest)
+	t = Triplet{int32(i - 1), int32(j - 1), 1}
+	if s.field != "pattern" {
+		if t.Val, err = s.value(rest); err != nil {
+			return t, err
+		}
+	} else if len(rest) > 0 {
+		return t, s.errorHere("a row and a column only: the matrix is a pattern")
 	}
-	if len(rest) > 0 {
-		return r.errorAt(r.line, quote(r.text), "a row and a column only: the matrix is a pattern")
+	if s.symmetry == "general" {
+		return t, nil
 	}
-	return r.add(i-1, j-1, 1)
+	switch {
+	case i == j && s.symmetry == "skew-symmetric" && t.Val != 0:
+		return t, s.errorHere("0 on the diagonal: the matrix is skew-symmetric")
+	case i < j && s.upper == 0:
+		s.upper = s.line
+	case i > j && s.lower == 0:
+		s.lower = s.line
+	}
+	if s.upper > 0 && s.lower > 0 {
+		return t, s.errorHere(fmt.Sprintf("the triangle that line %d is in: the matrix is %s", min(s.upper, s.lower), s.symmetry))
+	}
+	return t, nil
 }
 
-// readArray reads an entry in array format from r.text. Entries are listed column by column,
-// without their indices.
-func (r *reader) readArray() error {
-	err := r.readValue(r.row, r.col, r.text)
-	if r.row++; r.row == r.rows {
-		r.col++
-		r.row = r.firstRow(r.col)
+// arrayEntry returns the entry of a line in array format. Entries are listed column by column, without
+// their indices.
+func (s *Scanner) arrayEntry() (t Triplet, err error) {
+	t = Triplet{Row: int32(s.row), Col: int32(s.col)}
+	if s.row++; s.row == s.Rows {
+		s.col++
+		s.row = s.firstRow(s.col)
 	}
-	return err
+	t.Val, err = s.value(s.text)
+	return t, err
 }
 
 // firstRow returns the row of the first entry of column j in an array.
-func (r *reader) firstRow(j int64) int64 {
-	switch r.symmetry {
+func (s *Scanner) firstRow(j int) int {
+	switch s.symmetry {
 	case "symmetric":
 		return j
 	case "skew-symmetric":
@@ -334,51 +351,20 @@ func (r *reader) firstRow(j int64) int64 {
 	return 0
 }
 
-// readValue reads the value of the entry at row i and column j, from text.
-func (r *reader) readValue(i, j int64, text []byte) error {
-	v, ok := parseReal(text, r.field == "integer")
-	if !ok {
-		what := "a finite real number"
-		if r.field == "integer" {
-			what = "an integer"
-		}
-		if r.format == "coordinate" {
-			what = "after the row and the column " + what
-		}
-		return r.errorAt(r.line, quote(r.text), what)
+// value returns the value at the end of a line.
+func (s *Scanner) value(text []byte) (float64, error) {
+	v, ok := parseReal(text, s.field == "integer")
+	if ok {
+		return v, nil
 	}
-	if v == 0 && r.format == "array" {
-		return nil
+	what := "a finite real number"
+	if s.field == "integer" {
+		what = "an integer"
 	}
-	return r.add(i, j, v)
-}
-
-// add adds an entry and, if the matrix is symmetric or skew-symmetric, its mirror image.
-func (r *reader) add(i, j int64, v float64) error {
-	t := Triplet{int32(i), int32(j), v}
-	r.entries[0], r.n = t, 1
-	if r.symmetry == "general" {
-		return nil
+	if s.format == "coordinate" {
+		what = "after the row and the column " + what
 	}
-	switch {
-	case i == j && r.symmetry == "skew-symmetric" && v != 0:
-		return r.errorAt(r.line, quote(r.text), "0 on the diagonal: the matrix is skew-symmetric")
-	case i == j:
-		return nil
-	case i < j && r.upper == 0:
-		r.upper = r.line
-	case i > j && r.lower == 0:
-		r.lower = r.line
-	}
-	if r.upper > 0 && r.lower > 0 {
-		return r.errorAt(r.line, quote(r.text), fmt.Sprintf("the triangle that line %d is in: the matrix is %s", min(r.upper, r.lower), r.symmetry))
-	}
-	t.Row, t.Col = t.Col, t.Row
-	if r.symmetry == "skew-symmetric" {
-		t.Val = -t.Val
-	}
-	r.entries[1], r.n = t, 2
-	return nil
+	return 0, s.errorHere(what)
 }
 
 // matrix reads the entries and returns the matrix.
@@ -394,7 +380,7 @@ func (s *Scanner) matrix() (*CSR, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.CheckSums(0, s.r.file); err != nil {
+	if err := m.CheckSums(0, s.file); err != nil {
 		return nil, err
 	}
 	return m, nil

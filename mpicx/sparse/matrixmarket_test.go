@@ -2,14 +2,12 @@ package sparse
 
 import (
 	"archive/tar"
-	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"errors"
 	"io"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -196,18 +194,6 @@ func TestReadReturnsTheReadersError(t *testing.T) {
 // What has to be unpacked is named, and its bytes are not shown.
 func TestArchives(t *testing.T) {
 	const banner = "%%MatrixMarket matrix array real general\n1 1\n5\n"
-	pack := func(name string, args ...string) string {
-		path, err := exec.LookPath(name)
-		if err != nil {
-			t.Logf("there is no %s", name)
-			return ""
-		}
-		cmd := exec.Command(path, args...)
-		cmd.Stdin = strings.NewReader(banner)
-		out, err := cmd.Output()
-		require.NoError(t, err)
-		return string(out)
-	}
 	var tarred bytes.Buffer
 	w := tar.NewWriter(&tarred)
 	require.NoError(t, w.WriteHeader(&tar.Header{Name: "a/a.mtx", Size: int64(len(banner))}))
@@ -217,28 +203,18 @@ func TestArchives(t *testing.T) {
 	z := gzip.NewWriter(&gzipped)
 	_, err = z.Write(tarred.Bytes())
 	require.NoError(t, errors.Join(err, z.Close()))
-	var zipped bytes.Buffer
-	zw := zip.NewWriter(&zipped)
-	_, err = zw.Create("a.mtx")
-	require.NoError(t, errors.Join(err, zw.Close()))
 	const long = 300_000 // longer than a line may be
 	for _, c := range []struct{ what, text string }{
-		{"a file that bzip2 has compressed", pack("bzip2", "-c")},
 		{"a file that bzip2 has compressed", "BZh9" + strings.Repeat("x", long)},
-		{"a file that xz has compressed", pack("xz", "-c")},
 		{"a file that xz has compressed", "\xfd7zXZ\x00\x00\x04"},
-		{"a file that zstd has compressed", pack("zstd", "-c")},
 		{"a file that zstd has compressed", "\x28\xb5\x2f\xfd\x04\x00"},
 		{"a file that lz4 has compressed", "\x04\x22\x4d\x18\x64"},
 		{"a file that compress has compressed", "\x1f\x9d\x90"},
 		{"a 7z archive", "7z\xbc\xaf\x27\x1c\x00\x04"},
 		{"data that gzip has compressed", gzipped.String()},
-		{"a zip archive", zipped.String()},
+		{"a zip archive", "PK\x03\x04\x14"},
 		{"a tar archive", tarred.String()},
 	} {
-		if c.text == "" {
-			continue
-		}
 		_, err := Read(strings.NewReader(c.text), "a.mtx")
 		assert.EqualError(t, err, "a.mtx: found "+c.what+", expected text, or a file of text that gzip has compressed")
 	}
