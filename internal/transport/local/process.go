@@ -58,7 +58,9 @@ func (p *process) leave(j *job, dies bool) {
 		named := !j.mortal && p.awaited.Load() > 0
 		for _, c := range p.live() {
 			if named || int(c.absent.Load()) >= len(c.sides)-1 {
-				c.sweep()
+				for i := range c.sides {
+					c.sides[i].endForsaken()
+				}
 			}
 			c.changed() // calls that wait for p are compared, and end
 		}
