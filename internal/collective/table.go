@@ -31,17 +31,26 @@ type Named struct {
 
 // Operations are the operations that a Chooser chooses algorithms for.
 var Operations = [operations]Operation{
-	barrier:       {"Barrier", []Named{{"tree", nil}, {"star", allgatherStar}, {"doubling", barrierDoubling}}},
-	bcast:         {"Bcast", []Named{{"tree", bcastTree}, {"star", bcastStar}, {"scatter", bcastScatter}, {"chain", bcastChain}}},
-	reduce:        {"Reduce", []Named{{"tree", reduceTree}, {"star", reduceStar}, {"chain", reduceChain}}},
-	allreduce:     {"Allreduce", []Named{{"tree", allreduceTree}, {"doubling", allreduceDoubling}, {"rabenseifner", rabenseifner}, {"parts", allreduceParts}, {"star", allreduceStar}}},
-	reduceScatter: {"ReduceScatter", []Named{{"tree", reduceScatterTree}, {"direct", reduceScatterDirect}, {"star", reduceScatterStar}}},
-	allgather:     {"Allgather", []Named{{"tree", allgatherTree}, {"direct", allgatherDirect}, {"star", allgatherStar}}},
-	allgatherv:    {"Allgatherv", []Named{{"tree", allgathervTree}, {"direct", allgatherDirect}}},
-	alltoall:      {"Alltoall", []Named{{"direct", alltoallDirect}, {"bruck", alltoallBruck}, {"star", alltoallStar}}},
-	gather:        {"Gather", []Named{{"tree", gatherTree}, {"direct", gatherDirect}}},
-	scatter:       {"Scatter", []Named{{"tree", scatterTree}, {"direct", scatterDirect}}},
-	scan:          {"Scan", []Named{{"doubling", scanDoubling}, {"chain", scanChain}}},
+	barrier: {"Barrier", []Named{{"tree", nil}, {"star", allgatherStar}, {"doubling", barrierDoubling}}},
+	bcast: {"Bcast", []Named{
+		{"tree", bcastTree}, {"star", bcastStar}, {"scatter", bcastScatter}, {"chain", bcastChain},
+	}},
+	reduce: {"Reduce", []Named{{"tree", reduceTree}, {"star", reduceStar}, {"chain", reduceChain}}},
+	allreduce: {"Allreduce", []Named{
+		{"tree", allreduceTree}, {"doubling", allreduceDoubling}, {"rabenseifner", rabenseifner},
+		{"parts", allreduceParts}, {"star", allreduceStar},
+	}},
+	reduceScatter: {"ReduceScatter", []Named{
+		{"tree", reduceScatterTree}, {"direct", reduceScatterDirect}, {"star", reduceScatterStar},
+	}},
+	allgather: {"Allgather", []Named{
+		{"tree", allgatherTree}, {"direct", allgatherDirect}, {"star", allgatherStar},
+	}},
+	allgatherv: {"Allgatherv", []Named{{"tree", allgathervTree}, {"direct", allgatherDirect}}},
+	alltoall:   {"Alltoall", []Named{{"direct", alltoallDirect}, {"bruck", alltoallBruck}, {"star", alltoallStar}}},
+	gather:     {"Gather", []Named{{"tree", gatherTree}, {"direct", gatherDirect}}},
+	scatter:    {"Scatter", []Named{{"tree", scatterTree}, {"direct", scatterDirect}}},
+	scan:       {"Scan", []Named{{"doubling", scanDoubling}, {"chain", scanChain}}},
 }
 
 // A rule has the algorithm for up to this many ranks and bytes; 0: any number.
@@ -77,28 +86,35 @@ var table = [operations][kinds][]rule{
 	},
 	bcast: {
 		{
-			{ranks: 512, bytes: 1 << 10, use: bcastStar}, {bytes: 512 << 10, use: bcastTree}, {ranks: 2, use: bcastChain}, {ranks: 8, use: bcastScatter},
+			{ranks: 512, bytes: 1 << 10, use: bcastStar}, {bytes: 512 << 10, use: bcastTree},
+			{ranks: 2, use: bcastChain}, {ranks: 8, use: bcastScatter},
 			{use: bcastTree},
 		},
 		{{use: bcastTree}},
 		{{use: bcastTree}},
 	},
 	reduce: {
-		{{ranks: 2, bytes: 8 << 10, use: reduceStar}, {bytes: 512 << 10, use: reduceTree}, {ranks: 2, use: reduceChain}, {use: reduceTree}},
+		{
+			{ranks: 2, bytes: 8 << 10, use: reduceStar}, {bytes: 512 << 10, use: reduceTree},
+			{ranks: 2, use: reduceChain}, {use: reduceTree},
+		},
 		{{use: reduceTree}},
 		{{use: reduceTree}},
 	},
 	allreduce: {
 		{
-			{ranks: 2, bytes: 2 << 10, use: allreduceDoubling}, {ranks: 512, bytes: 4 << 10, use: allreduceStar}, {bytes: 128 << 10, use: allreduceTree}, {ranks: 2, use: allreduceParts},
-			{bytes: 512 << 10, use: allreduceTree}, {ranks: 3, use: allreduceParts}, {ranks: 16, use: rabenseifner}, {use: allreduceTree},
+			{ranks: 2, bytes: 2 << 10, use: allreduceDoubling}, {ranks: 512, bytes: 4 << 10, use: allreduceStar},
+			{bytes: 128 << 10, use: allreduceTree}, {ranks: 2, use: allreduceParts},
+			{bytes: 512 << 10, use: allreduceTree}, {ranks: 3, use: allreduceParts}, {ranks: 16, use: rabenseifner},
+			{use: allreduceTree},
 		},
 		{{bytes: 8 << 10, use: allreduceDoubling}, {ranks: 8, use: allreduceParts}, {use: rabenseifner}},
 		{{bytes: 8 << 10, use: allreduceDoubling}, {use: rabenseifner}},
 	},
 	reduceScatter: {
 		{
-			{ranks: 2, use: reduceScatterDirect}, {ranks: 512, bytes: 2 << 10, use: reduceScatterStar}, {bytes: 128 << 10, use: reduceScatterTree}, {ranks: 8, use: reduceScatterDirect},
+			{ranks: 2, use: reduceScatterDirect}, {ranks: 512, bytes: 2 << 10, use: reduceScatterStar},
+			{bytes: 128 << 10, use: reduceScatterTree}, {ranks: 8, use: reduceScatterDirect},
 			{use: reduceScatterTree},
 		},
 		{{ranks: 8, use: reduceScatterDirect}, {bytes: 128 << 10, use: reduceScatterTree}, {use: reduceScatterDirect}},
@@ -106,7 +122,8 @@ var table = [operations][kinds][]rule{
 	},
 	allgather: {
 		{
-			{ranks: 8, bytes: 16 << 10, use: allgatherStar}, {ranks: 512, bytes: 256, use: allgatherStar}, {bytes: 1 << 10, use: allgatherTree},
+			{ranks: 8, bytes: 16 << 10, use: allgatherStar}, {ranks: 512, bytes: 256, use: allgatherStar},
+			{bytes: 1 << 10, use: allgatherTree},
 			{ranks: 8, use: allgatherDirect}, {bytes: 8 << 10, use: allgatherTree}, {use: allgatherDirect},
 		},
 		{{ranks: 8, use: allgatherDirect}, {bytes: 8 << 10, use: allgatherTree}, {use: allgatherDirect}},
@@ -118,7 +135,10 @@ var table = [operations][kinds][]rule{
 		{{ranks: 8, use: allgatherDirect}, {bytes: 8 << 10, use: allgathervTree}, {use: allgatherDirect}},
 	},
 	alltoall: {
-		{{ranks: 2, use: alltoallDirect}, {ranks: 64, bytes: 1 << 10, use: alltoallStar}, {ranks: 512, bytes: 64, use: alltoallStar}, {bytes: 512, use: alltoallBruck}, {use: alltoallDirect}},
+		{
+			{ranks: 2, use: alltoallDirect}, {ranks: 64, bytes: 1 << 10, use: alltoallStar},
+			{ranks: 512, bytes: 64, use: alltoallStar}, {bytes: 512, use: alltoallBruck}, {use: alltoallDirect},
+		},
 		{{ranks: 8, use: alltoallDirect}, {bytes: 512, use: alltoallBruck}, {use: alltoallDirect}},
 		{{ranks: 8, use: alltoallDirect}, {bytes: 512, use: alltoallBruck}, {use: alltoallDirect}},
 	},
