@@ -93,7 +93,7 @@ func (b *ballot) start(yes bool) {
 	if yes {
 		b.paper[0], done = 1, b.counted
 	}
-	count := collective.Reduction{Acc: b.paper[:], Op: unanimous, Element: 1}
+	count := collective.Reduction{Recv: b.paper[:], Op: unanimous, Element: 1}
 	b.exchange(0, b.comm.chooser.Allreduce(nil, &count), done)
 }
 

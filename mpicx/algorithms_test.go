@@ -102,9 +102,9 @@ func everyAlgorithm(t *testing.T, test func(t *testing.T, operation string)) {
 		t.Skip("faults are injected into goroutine ranks")
 	}
 	for _, op := range collective.Operations {
-		for _, name := range op.Algorithms {
-			t.Run(op.Name+"/"+name, func(t *testing.T) {
-				collective.Forced = map[string]string{op.Name: name}
+		for _, a := range op.Algorithms {
+			t.Run(op.Name+"/"+a.Name, func(t *testing.T) {
+				collective.Forced = map[string]string{op.Name: a.Name}
 				defer func() { collective.Forced = nil }()
 				test(t, op.Name)
 			})

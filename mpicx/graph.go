@@ -64,15 +64,15 @@ type edges struct {
 	from, to []int
 	rank     int
 
-	sum   collective.AllreduceDoubling
+	sum   *collective.Call
 	steps int // number of steps of sum, when it has ended
 	all   collective.AllgatherAny
 }
 
 func (a *edges) Step(k int, x *collective.Exchange) bool {
 	if k == 0 {
-		a.sum.Reduction = collective.Reduction{Acc: make([]byte, 8), Op: addUint64, Element: 8}
-		binary.LittleEndian.PutUint64(a.sum.Acc, a.digest())
+		digest := binary.LittleEndian.AppendUint64(nil, a.digest())
+		a.sum = collective.AllreduceDoubling(collective.Reduction{Recv: digest, Op: addUint64, Element: 8})
 	}
 	if a.steps == 0 {
 		if a.sum.Step(k, x) {
@@ -96,7 +96,7 @@ func (a *edges) Step(k int, x *collective.Exchange) bool {
 }
 
 // agree says whether the reduced digest is 0.
-func (a *edges) agree() bool { return binary.LittleEndian.Uint64(a.sum.Acc) == 0 }
+func (a *edges) agree() bool { return binary.LittleEndian.Uint64(a.sum.Recv) == 0 }
 
 func addUint64(dst, left, right []byte) {
 	binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(left)+binary.LittleEndian.Uint64(right))

@@ -145,9 +145,9 @@ func TestInPlaceAlgorithms(t *testing.T) {
 	all := inPlaceOperations()
 	for _, operation := range collective.Operations {
 		for _, algorithm := range operation.Algorithms {
-			collective.Forced = map[string]string{operation.Name: algorithm}
+			collective.Forced = map[string]string{operation.Name: algorithm.Name}
 			for _, n := range fitting(1, 2, 3, 5, 8) {
-				t.Run(fmt.Sprintf("%s/%s/%d", operation.Name, algorithm, n), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s/%s/%d", operation.Name, algorithm.Name, n), func(t *testing.T) {
 					mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
 						for name, op := range inOrder(all) {
 							if !strings.HasPrefix(name, operation.Name) {

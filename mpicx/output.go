@@ -54,7 +54,7 @@ func (c *Comm) Fprintf(ctx context.Context, w io.Writer, format string, args ...
 		if c.rank == 0 {
 			own, written = nil, write(w, slices.Concat(a.Parts...))
 		}
-		err = c.run(what, nil, &collective.Bcast{}, nil).Wait(ctx)
+		err = c.run(what, nil, c.chooser.Bcast(nil, nil, 0), nil).Wait(ctx)
 	}
 	if err != nil && own != nil {
 		written = write(w, own)

@@ -43,7 +43,7 @@ func reducing[T any](kind signature.Kind, op Op, root, n int) call {
 func values[T any](send, recv []T, op reduction, code Op) collective.Reduction {
 	r := collective.Reduction{Send: bytesOf(send), Op: op, Element: max(1, sizeOf[T]()), Ordered: code == funcOp}
 	if recv != nil {
-		r.Acc = bytesOf(recv)
+		r.Recv = bytesOf(recv)
 	}
 	return r
 }

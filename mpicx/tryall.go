@@ -115,7 +115,7 @@ func (v *vote) start(yes bool) {
 	if yes {
 		v.votes[0] = 1
 	}
-	vote := collective.Reduction{Acc: v.votes[:1], Op: unanimous, Element: 1}
+	vote := collective.Reduction{Recv: v.votes[:1], Op: unanimous, Element: 1}
 	x := &collective.Exchange{Name: "TryAll", Signature: tryAll}
 	x.Start(v.comm.t, v.epoch, v.tag, v.comm.chooser.Allreduce(nil, &vote), ender(func(err error) {
 		v.votes[1] = v.votes[0]

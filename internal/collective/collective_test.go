@@ -44,7 +44,7 @@ func TestDoublingIsABarrier(t *testing.T) {
 				comms := local.New(n)
 				done := make(ended, n)
 				start := func(r int) {
-					new(Exchange).Start(comms[r], 0, -2, &AllreduceDoubling{Reduction: Reduction{Op: func(_, _, _ []byte) {}}}, done)
+					new(Exchange).Start(comms[r], 0, -2, AllreduceDoubling(Reduction{Op: func(_, _, _ []byte) {}}), done)
 				}
 				for r := range n {
 					if r != late {
@@ -76,7 +76,7 @@ func TestEpochEnds(t *testing.T) {
 					continue
 				}
 				for tag, a := range []Algorithm{
-					Barrier{}, &AllreduceDoubling{Reduction: Reduction{Acc: make([]byte, 8), Op: func(_, _, _ []byte) {}}},
+					Barrier{}, AllreduceDoubling(Reduction{Recv: make([]byte, 8), Op: func(_, _, _ []byte) {}}),
 					&AllgatherAny{GatherAny: GatherAny{Send: []byte("x")}},
 					&Linear{Send: make([][]byte, n), Recv: [][]byte{{1}, {1}, {1}, {1}, {1}, {1}, {1}}},
 				} {

@@ -80,74 +80,92 @@ type side struct {
 	got, want []byte
 }
 
-// reduction returns a side's Reduction, whose result has this many bytes.
-func (c call) reduction(rank, bytes int) (r Reduction) {
-	r = Reduction{Send: c.value(rank, c.length), Op: c.op, Element: 4, Ordered: c.ordered}
-	r.Acc = make([]byte, bytes)
-	if c.inPlace {
-		r.Acc = r.Send
+// side returns a rank's part of an operation.
+func (c call) side(op operation, algorithm step, rank int, exclusive bool) side {
+	a := &Call{algorithm: algorithm, exclusive: exclusive}
+	if rooted(op) {
+		a.root = c.root
 	}
-	return r
-}
-
-func (c call) allreduce(rank int, of func(Reduction) Algorithm) side {
-	r := c.reduction(rank, 4*c.length)
-	return side{of(r), r.Send, r.Acc, c.result(0, c.n-1)}
-}
-
-func (c call) reduce(rank int, of func(Reduction) Algorithm) side {
-	r := c.reduction(rank, 4*c.length)
-	if rank == c.root {
-		return side{of(r), r.Send, r.Acc, c.result(0, c.n-1)}
+	s := side{algorithm: a}
+	switch op {
+	case barrier:
+		if algorithm == nil {
+			s.algorithm = Barrier{}
+		}
+	case bcast:
+		a.Recv = make([]byte, 4*c.length)
+		if rank == c.root {
+			a.Recv = c.value(rank, c.length)
+		}
+		s.want = c.value(c.root, c.length)
+	case reduce, allreduce, scan:
+		a.Reduction = Reduction{Send: c.value(rank, c.length), Recv: make([]byte, 4*c.length), Op: c.op, Element: 4, Ordered: c.ordered}
+		if c.inPlace {
+			a.Recv = a.Send
+		}
+		switch {
+		case op == reduce && rank != c.root:
+			a.Recv = nil
+		case op != scan:
+			s.want = c.result(0, c.n-1)
+		case !exclusive:
+			s.want = c.result(0, rank)
+		case rank > 0:
+			s.want = c.result(0, rank-1)
+		}
+	case reduceScatter:
+		a.parts = c.uneven()
+		c.length = a.parts[c.n] / 4
+		a.Reduction = Reduction{Send: c.value(rank, c.length), Op: c.op, Element: 4}
+		a.Recv = make([]byte, len(a.parts.of(a.Send, rank)))
+		s.want = a.parts.of(c.result(0, c.n-1), rank)
+	case allgather, allgatherv, gather:
+		parts := c.equal()
+		if op == allgatherv {
+			parts = c.uneven()
+			a.parts = parts
+		}
+		part := func(r int) []byte { return c.value(r, (parts[r+1]-parts[r])/4) }
+		a.Send, a.Recv = part(rank), make([]byte, parts[c.n])
+		if c.inPlace {
+			copy(parts.of(a.Recv, rank), a.Send)
+			a.Send = parts.of(a.Recv, rank)
+		}
+		if op == gather && rank != c.root {
+			a.Recv = nil
+			break
+		}
+		s.want = []byte{}
+		for r := range c.n {
+			s.want = append(s.want, part(r)...)
+		}
+	case alltoall:
+		a.Send, a.Recv = c.value(rank, c.n*c.length), make([]byte, 4*c.n*c.length)
+		s.want = []byte{}
+		for r := range c.n {
+			s.want = append(s.want, c.equal().of(c.value(r, c.n*c.length), rank)...)
+		}
+	case scatter:
+		all := c.value(c.root, c.n*c.length)
+		a.Recv, s.want = make([]byte, 4*c.length), c.equal().of(all, rank)
+		if rank == c.root {
+			a.Send = all
+		}
 	}
-	r.Acc = nil
-	return side{of(r), r.Send, nil, nil}
-}
-
-func (c call) reduceScatter(rank int, parts Parts, of func(Reduction) Algorithm) side {
-	c.length = parts[c.n] / 4
-	r := Reduction{Send: c.value(rank, c.length), Op: c.op, Element: 4}
-	r.Acc = make([]byte, len(parts.of(r.Send, rank)))
-	return side{of(r), r.Send, r.Acc, parts.of(c.result(0, c.n-1), rank)}
-}
-
-func (c call) bcast(rank int, of func(buf []byte) Algorithm) side {
-	buf := make([]byte, 4*c.length)
-	if rank == c.root {
-		buf = c.value(rank, c.length)
+	s.send = a.Send
+	if s.want != nil {
+		s.got = a.Recv
 	}
-	return side{of(buf), nil, buf, c.value(c.root, c.length)}
+	return s
 }
 
-func (c call) allgather(rank int, parts Parts, of func(send, recv []byte) Algorithm) side {
-	part := func(r int) []byte { return c.value(r, (parts[r+1]-parts[r])/4) }
-	send, recv := part(rank), make([]byte, parts[c.n])
-	all := []byte{}
-	for r := range c.n {
-		all = append(all, part(r)...)
-	}
-	if c.inPlace {
-		copy(parts.of(recv, rank), send)
-		send = parts.of(recv, rank)
-	}
-	return side{of(send, recv), send, recv, all}
-}
-
+// equal returns parts of c.length elements each.
 func (c call) equal() Parts {
 	p := make(Parts, c.n+1)
 	for r := range p {
 		p[r] = 4 * r * c.length
 	}
 	return p
-}
-
-func (c call) alltoall(rank int, of func(send, recv []byte) Algorithm) side {
-	send, recv := c.value(rank, c.n*c.length), make([]byte, 4*c.n*c.length)
-	all := []byte{}
-	for r := range c.n {
-		all = append(all, c.equal().of(c.value(r, c.n*c.length), rank)...)
-	}
-	return side{of(send, recv), send, recv, all}
 }
 
 func (c call) split(b []byte) (parts [][]byte) {
@@ -157,147 +175,51 @@ func (c call) split(b []byte) (parts [][]byte) {
 	return parts
 }
 
-// every has all algorithms that exchange buffers, and their operations.
-var every = []struct {
+// tested is an algorithm that exchanges buffers.
+type tested struct {
 	name     string
 	rooted   bool // the operation has a root
 	reorders bool // it does not keep the order of ranks, except in reductions to rank 0
 	side     func(c call, rank int) side
-}{
-	{"Bcast tree", true, false, func(c call, r int) side {
-		return c.bcast(r, func(b []byte) Algorithm { return &Bcast{Buf: b, Root: c.root} })
-	}},
-	{"Bcast scatter", true, false, func(c call, r int) side {
-		return c.bcast(r, func(b []byte) Algorithm { return &BcastScatter{Buf: b, Root: c.root} })
-	}},
-	{"Bcast chain", true, false, func(c call, r int) side {
-		return c.bcast(r, func(b []byte) Algorithm { return &BcastChain{Buf: b, Root: c.root, Segment: 28} })
-	}},
-	{"Bcast star", true, false, func(c call, r int) side {
-		return c.bcast(r, func(b []byte) Algorithm { return &BcastStar{Buf: b, Root: c.root} })
-	}},
-	{"Reduce star", true, false, func(c call, r int) side {
-		return c.reduce(r, func(red Reduction) Algorithm { return &ReduceStar{Reduction: red, Root: c.root} })
-	}},
-	{"Allreduce star", false, false, func(c call, r int) side {
-		return c.allreduce(r, func(red Reduction) Algorithm { return &AllreduceStar{ReduceStar: ReduceStar{Reduction: red}} })
-	}},
-	{"ReduceScatter star", false, false, func(c call, r int) side {
-		return c.reduceScatter(r, c.uneven(), func(red Reduction) Algorithm {
-			return &ReduceScatterStar{Reduction: red, Parts: c.uneven()}
-		})
-	}},
-	{"Allgather star", false, false, func(c call, r int) side {
-		return c.allgather(r, c.equal(), func(send, recv []byte) Algorithm {
-			return &AllgatherStar{GatherDirect: GatherDirect{Send: send, Recv: recv}}
-		})
-	}},
-	{"Alltoall star", false, false, func(c call, r int) side {
-		return c.alltoall(r, func(send, recv []byte) Algorithm { return &AlltoallStar{Send: send, Recv: recv} })
-	}},
-	{"Reduce tree", true, false, func(c call, r int) side {
-		return c.reduce(r, func(red Reduction) Algorithm { return &Reduce{Reduction: red, Root: c.root} })
-	}},
-	{"Reduce chain", true, true, func(c call, r int) side {
-		return c.reduce(r, func(red Reduction) Algorithm { return &ReduceChain{Reduction: red, Root: c.root, Segment: 28} })
-	}},
-	{"Allreduce tree", false, false, func(c call, r int) side {
-		return c.allreduce(r, func(red Reduction) Algorithm { return &AllreduceTree{Reduce: Reduce{Reduction: red}} })
-	}},
-	{"Allreduce doubling", false, false, func(c call, r int) side {
-		return c.allreduce(r, func(red Reduction) Algorithm { return &AllreduceDoubling{Reduction: red} })
-	}},
-	{"Allreduce Rabenseifner", false, false, func(c call, r int) side {
-		return c.allreduce(r, func(red Reduction) Algorithm { return &Rabenseifner{Reduction: red} })
-	}},
-	{"Allreduce parts", false, false, func(c call, r int) side {
-		return c.allreduce(r, func(red Reduction) Algorithm { return &AllreduceParts{Reduction: red} })
-	}},
-	{"ReduceScatter direct", false, false, func(c call, r int) side {
-		return c.reduceScatter(r, c.uneven(), func(red Reduction) Algorithm {
-			return &ReduceScatterDirect{Send: red.Send, Recv: red.Acc, Parts: c.uneven(), Op: red.Op}
-		})
-	}},
-	{"ReduceScatter tree", false, false, func(c call, r int) side {
-		return c.reduceScatter(r, c.uneven(), func(red Reduction) Algorithm {
-			return &ReduceScatterTree{Reduction: red, Parts: c.uneven()}
-		})
-	}},
-	{"Allgather tree", false, false, func(c call, r int) side {
-		return c.allgather(r, c.equal(), func(send, recv []byte) Algorithm { return &Allgather{Gather: Gather{Send: send, Recv: recv}} })
-	}},
-	{"Allgatherv tree", false, false, func(c call, r int) side {
-		return c.allgather(r, c.uneven(), func(send, recv []byte) Algorithm {
-			return &Allgatherv{Send: send, Recv: recv, At: c.uneven()}
-		})
-	}},
-	{"Allgatherv direct", false, false, func(c call, r int) side {
-		return c.allgather(r, c.uneven(), func(send, recv []byte) Algorithm {
-			return &AllgatherDirect{Send: send, Buf: recv, Parts: c.uneven()}
-		})
-	}},
-	{"Alltoall direct", false, false, func(c call, r int) side {
-		return c.alltoall(r, func(send, recv []byte) Algorithm { return &Linear{c.split(send), c.split(recv)} })
-	}},
-	{"Alltoall Bruck", false, false, func(c call, r int) side {
-		return c.alltoall(r, func(send, recv []byte) Algorithm { return &AlltoallBruck{Send: send, Recv: recv} })
-	}},
-	{"Gather tree", true, false, func(c call, r int) side {
-		s := c.allgather(r, c.equal(), func(send, recv []byte) Algorithm { return &Gather{Send: send, Recv: recv, Root: c.root} })
-		if r != c.root {
-			s.got, s.want = nil, nil
-		}
+}
+
+func rooted(op operation) bool { return op == bcast || op == reduce || op == gather || op == scatter }
+
+// every returns all algorithms that exchange buffers.
+func every() []tested {
+	all := []tested{{"Alltoall linear", false, false, func(c call, rank int) side {
+		s := c.side(alltoall, alltoallDirect, rank, false)
+		s.algorithm = &Linear{c.split(s.send), c.split(s.got)}
 		return s
-	}},
-	{"Gather direct", true, false, func(c call, r int) side {
-		s := c.allgather(r, c.equal(), func(send, recv []byte) Algorithm { return &GatherDirect{Send: send, Recv: recv, Root: c.root} })
-		if r != c.root {
-			s.got, s.want = nil, nil
+	}}}
+	for i, o := range Operations {
+		op := operation(i)
+		for _, a := range o.Algorithms {
+			all = append(all, tested{o.Name + " " + a.Name, rooted(op), op == reduce && a.Name == "chain", func(c call, rank int) side {
+				return c.side(op, a.step, rank, false)
+			}})
+			if op == scan {
+				all = append(all, tested{"Exscan " + a.Name, false, false, func(c call, rank int) side {
+					return c.side(op, a.step, rank, true)
+				}})
+			}
 		}
-		return s
-	}},
-	{"Scatter direct", true, false, func(c call, r int) side {
-		send, recv := c.value(c.root, c.n*c.length), make([]byte, 4*c.length)
-		return side{&ScatterDirect{Send: send, Recv: recv, Root: c.root}, nil, recv, c.equal().of(send, r)}
-	}},
-	{"Scatter tree", true, false, func(c call, r int) side {
-		send, recv := c.value(c.root, c.n*c.length), make([]byte, 4*c.length)
-		return side{&Scatter{Send: send, Recv: recv, Root: c.root}, nil, recv, c.equal().of(send, r)}
-	}},
-	{"Scan", false, false, func(c call, r int) side {
-		red := c.reduction(r, 4*c.length)
-		return side{&Scan{Reduction: red}, red.Send, red.Acc, c.result(0, r)}
-	}},
-	{"Scan chain", false, false, func(c call, r int) side {
-		red := c.reduction(r, 4*c.length)
-		return side{&ScanChain{Reduction: red, Segment: 28}, red.Send, red.Acc, c.result(0, r)}
-	}},
-	{"Exscan chain", false, false, func(c call, r int) side {
-		red := c.reduction(r, 4*c.length)
-		s := side{&ScanChain{Reduction: Reduction{Send: red.Send, Op: red.Op}, Exclusive: true, Result: red.Acc, Segment: 28}, red.Send, red.Acc, nil}
-		if r > 0 {
-			s.want = c.result(0, r-1)
-		} else {
-			s.got = nil
-		}
-		return s
-	}},
-	{"Exscan", false, false, func(c call, r int) side {
-		red := c.reduction(r, 4*c.length)
-		s := side{&Scan{Reduction: Reduction{Send: red.Send, Op: red.Op}, Exclusive: true, Result: red.Acc}, red.Send, red.Acc, nil}
-		if r > 0 {
-			s.want = c.result(0, r-1)
-		} else {
-			s.got = nil
-		}
-		return s
-	}},
+	}
+	return all
+}
+
+// shortSegments makes chains of buffers that are not long.
+func shortSegments(t *testing.T) {
+	before := chainSegment
+	chainSegment = 28
+	t.Cleanup(func() { chainSegment = before })
 }
 
 // Every algorithm does what its operation promises, with any number of ranks and elements, any
 // root, in place or not.
 func TestEvery(t *testing.T) {
-	for _, a := range every {
+	shortSegments(t)
+	for _, a := range every() {
 		t.Run(a.name, func(t *testing.T) {
 			for n := 1; n <= most(17, 9); n++ {
 				synctest.Test(t, func(t *testing.T) {
@@ -371,8 +293,9 @@ func (c *counting) Irecv(r *transport.Request) {
 // or has ended before. No request is left, and all buffers are free: the test overwrites the
 // caller's buffers, and the race detector would report another access.
 func TestEveryIsInterrupted(t *testing.T) {
+	shortSegments(t)
 	cause := errors.New("an error")
-	for _, a := range every {
+	for _, a := range every() {
 		t.Run(a.name, func(t *testing.T) {
 			for n := 1; n <= most(5, 3); n++ {
 				for victim := range n {

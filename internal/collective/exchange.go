@@ -20,20 +20,6 @@ type Algorithm interface {
 	Step(k int, x *Exchange) (more bool)
 }
 
-// then is two algorithms one after the other.
-type then struct{ steps int } // of the first, once it has ended
-
-// step is Step of first and, after its last one, of second.
-func (t *then) step(k int, x *Exchange, first, second Algorithm) bool {
-	if t.steps > 0 {
-		return second.Step(k-t.steps, x)
-	}
-	if !first.Step(k, x) {
-		t.steps = k + 1
-	}
-	return true
-}
-
 // An Ender is told that an operation has ended, with nil or the first error of a
 // message. Ended must not block.
 type Ender interface{ Ended(error) }

@@ -8,41 +8,38 @@ import (
 	"github.com/mpicx/go-mpicx/internal/binomial"
 )
 
-// Gather collects the Send of all ranks, of equal length, in Recv of rank Root, in the order of
-// ranks. Each subtree sends its parts in one message.
-type Gather struct {
-	Send, Recv []byte
-	Root       int
-	part       []byte // the subtree's parts, in tree order
-}
+// gatherSteps is the number of steps of gatherTree and GatherAny.
+const gatherSteps = 2
 
-func (a *Gather) Step(k int, x *Exchange) bool {
-	t := tree{a.Root}
+// gatherTree collects Send of all ranks, of equal length, in Recv of the root, in the order of ranks.
+// Each subtree sends its parts in one message.
+func gatherTree(a *Call, k int, x *Exchange) bool {
+	t := tree{a.root}
 	v, n, b := t.number(x), x.Size(), len(a.Send)
 	children := binomial.Children(v, n)
 	switch {
-	case k == 0:
+	case k == 0: // arrived has the subtree's parts, in tree order
 		switch {
-		case v == 0 && a.Root == 0:
-			a.part = a.Recv
+		case v == 0 && a.root == 0:
+			a.arrived = a.Recv
 		case children == 0:
-			a.part = a.Send
+			a.arrived = a.Send
 		default:
-			a.part = x.Scratch(subtree(v, n) * b)
+			a.arrived = x.Scratch(subtree(v, n) * b)
 		}
-		place(a.part, a.Send)
+		place(a.arrived, a.Send)
 		for i := range children {
 			child := binomial.Child(v, i)
-			x.Recv(t.rank(child, x), a.part[(child-v)*b:][:subtree(child, n)*b])
+			x.Recv(t.rank(child, x), a.arrived[(child-v)*b:][:subtree(child, n)*b])
 		}
 		return true
 	case v > 0:
-		x.Send(t.rank(binomial.Parent(v), x), a.part)
-	case a.Root > 0: // from tree order to the order of ranks
-		split := (n - a.Root) * b
-		place(a.Recv[a.Root*b:], a.Send)
-		copy(a.Recv[(a.Root+1)*b:], a.part[b:split])
-		copy(a.Recv, a.part[split:])
+		x.Send(t.rank(binomial.Parent(v), x), a.arrived)
+	case a.root > 0: // from tree order to the order of ranks
+		split := (n - a.root) * b
+		place(a.Recv[a.root*b:], a.Send)
+		copy(a.Recv[(a.root+1)*b:], a.arrived[b:split])
+		copy(a.Recv, a.arrived[split:])
 	}
 	return false
 }
@@ -55,143 +52,22 @@ func subtree(v, n int) int {
 	return min(v&-v, n-v)
 }
 
-// Scatter distributes the parts of Send at rank Root, of equal length, to Recv of all ranks, in
-// the order of ranks.
-type Scatter struct {
-	Send, Recv []byte
-	Root       int
-	part       []byte
-}
-
-func (a *Scatter) Step(k int, x *Exchange) bool {
-	t := tree{a.Root}
-	v, n, b := t.number(x), x.Size(), len(a.Recv)
-	if k == 0 {
-		switch {
-		case v > 0:
-			a.part = x.Scratch(subtree(v, n) * b)
-			x.Recv(t.rank(binomial.Parent(v), x), a.part)
-		case a.Root == 0:
-			a.part = a.Send
-		default: // from the order of ranks to tree order
-			a.part = x.Scratch(n * b)
-			split := copy(a.part, a.Send[a.Root*b:])
-			copy(a.part[split:], a.Send)
-		}
-		return true
+// gatherDirect is a gather in which all others send to the root directly.
+func gatherDirect(a *Call, _ int, x *Exchange) bool {
+	if x.Rank() != a.root {
+		x.Send(a.root, a.Send)
+		return false
 	}
-	if v == 0 {
-		place(a.Recv, a.Send[a.Root*b:][:b])
-	} else {
-		copy(a.Recv, a.part)
+	n, b := x.Size(), len(a.Send)
+	for d := 1; d < n; d++ {
+		from := around(a.root, d, n)
+		x.Recv(from, a.Recv[from*b:][:b])
 	}
-	for i := binomial.Children(v, n) - 1; i >= 0; i-- {
-		child := binomial.Child(v, i)
-		x.Send(t.rank(child, x), a.part[(child-v)*b:][:subtree(child, n)*b])
-	}
+	x.Copy(a.Recv[a.root*b:], a.Send)
 	return false
 }
 
-// Linear exchanges parts directly: rank r's Send[i] goes to rank i, and rank i's part comes
-// into r's Recv[i]. A nil slice stands for no part. A nil Send or Recv has no parts at all.
-// Linear is for long parts and for parts of different lengths, because no rank passes on
-// another's part.
-type Linear struct {
-	Send, Recv [][]byte
-}
-
-func (a *Linear) Step(k int, x *Exchange) bool {
-	rank, n := x.Rank(), x.Size()
-	own := a.Send != nil && a.Recv != nil && len(a.Send[rank]) == len(a.Recv[rank])
-	if own {
-		x.Copy(a.Recv[rank], a.Send[rank])
-	}
-	for d := range n { // each rank starts with another peer
-		if d == 0 && own {
-			continue
-		}
-		if a.Recv != nil && a.Recv[(rank+n-d)%n] != nil {
-			x.Recv((rank+n-d)%n, a.Recv[(rank+n-d)%n])
-		}
-	}
-	for d := range n {
-		if d == 0 && own {
-			continue
-		}
-		if a.Send != nil && a.Send[(rank+d)%n] != nil {
-			x.Send((rank+d)%n, a.Send[(rank+d)%n])
-		}
-	}
-	return false
-}
-
-// Allgather is Gather to rank 0, then Bcast of the result.
-type Allgather struct {
-	Gather
-	bcast Bcast
-	then
-}
-
-func (a *Allgather) Step(k int, x *Exchange) bool {
-	a.bcast.Buf = a.Recv
-	return a.step(k, x, &a.Gather, &a.bcast)
-}
-
-// AllgatherShared is Allgather with a read-only result, All, which the ranks of one process
-// share.
-type AllgatherShared struct {
-	Send, All []byte
-
-	gather Gather
-	bcast  BcastAny
-	then
-}
-
-func (a *AllgatherShared) Step(k int, x *Exchange) bool {
-	n := x.Size() * len(a.Send)
-	if k == 0 {
-		a.gather.Send = a.Send
-		if x.Rank() == 0 {
-			a.gather.Recv = make([]byte, n)
-		}
-	}
-	a.bcast.Buf = a.gather.Recv
-	more := a.step(k, x, &a.gather, &a.bcast)
-	if got := len(a.bcast.Buf); !more && got != n {
-		panic(future.Thrown{Err: &LengthError{binomial.Parent(x.Rank()), got, n}})
-	}
-	a.All = a.bcast.Buf
-	return more
-}
-
-// Allgatherv is Allgather for parts of different lengths, which every rank knows: rank r's part
-// is Recv[At[r]:At[r+1]].
-type Allgatherv struct {
-	Send, Recv []byte
-	At         []int
-}
-
-func (a *Allgatherv) Step(k int, x *Exchange) bool {
-	v, n := x.Rank(), x.Size()
-	part := func(r int) []byte { return a.Recv[a.At[r]:a.At[r+subtree(r, n)]] }
-	switch k {
-	case 0:
-		place(a.Recv[a.At[v]:a.At[v+1]], a.Send)
-		for i := range binomial.Children(v, n) {
-			child := binomial.Child(v, i)
-			x.Recv(child, part(child))
-		}
-	case 1:
-		if v > 0 {
-			x.Send(binomial.Parent(v), part(v))
-		}
-	default:
-		return (&Bcast{Buf: a.Recv}).Step(k-2, x)
-	}
-	return true
-}
-
-// GatherAny is Gather for parts whose lengths are known only to the ranks that send them. At
+// GatherAny is a gather of parts whose lengths are known only to the ranks that send them. At
 // the root it sets Parts, which are read-only.
 type GatherAny struct {
 	Send  []byte
@@ -227,26 +103,6 @@ func (a *GatherAny) Step(k int, x *Exchange) bool {
 	return false
 }
 
-// AllgatherAny is GatherAny, then BcastAny of the result.
-type AllgatherAny struct {
-	GatherAny
-	bcast BcastAny
-	then
-}
-
-func (a *AllgatherAny) Step(k int, x *Exchange) bool {
-	a.bcast.Buf = a.all
-	more := a.step(k, x, &a.GatherAny, &a.bcast)
-	if !more && x.Rank() > 0 {
-		parts, err := SplitParts(a.bcast.Buf, x.Size())
-		if err != nil {
-			panic(future.Thrown{Err: err})
-		}
-		a.Parts = parts
-	}
-	return more
-}
-
 // ErrParts says that bytes received from another rank are not one part of each rank.
 var ErrParts = errors.New("the parts gathered are not one of each rank")
 
@@ -268,4 +124,12 @@ func SplitParts(all []byte, n int) ([][]byte, error) {
 		return nil, ErrParts
 	}
 	return parts, nil
+}
+
+// joinParts is the inverse of SplitParts.
+func joinParts(parts [][]byte) (all []byte) {
+	for _, p := range parts {
+		all = append(binary.AppendUvarint(all, uint64(len(p))), p...)
+	}
+	return all
 }

@@ -1,13 +1,57 @@
 package collective
 
 import (
-	"encoding/binary"
-
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/binomial"
 )
 
-// ScatterAny is Scatter for parts whose lengths only the root knows. It sets Part to this
+// scatterTree distributes the parts of Send at the root, of equal length, to Recv of all ranks, in
+// the order of ranks.
+func scatterTree(a *Call, k int, x *Exchange) bool {
+	t := tree{a.root}
+	v, n, b := t.number(x), x.Size(), len(a.Recv)
+	if k == 0 { // arrived has the subtree's parts, in tree order
+		switch {
+		case v > 0:
+			a.arrived = x.Scratch(subtree(v, n) * b)
+			x.Recv(t.rank(binomial.Parent(v), x), a.arrived)
+		case a.root == 0:
+			a.arrived = a.Send
+		default: // from the order of ranks to tree order
+			a.arrived = x.Scratch(n * b)
+			split := copy(a.arrived, a.Send[a.root*b:])
+			copy(a.arrived[split:], a.Send)
+		}
+		return true
+	}
+	if v == 0 {
+		place(a.Recv, a.Send[a.root*b:][:b])
+	} else {
+		copy(a.Recv, a.arrived)
+	}
+	for i := binomial.Children(v, n) - 1; i >= 0; i-- {
+		child := binomial.Child(v, i)
+		x.Send(t.rank(child, x), a.arrived[(child-v)*b:][:subtree(child, n)*b])
+	}
+	return false
+}
+
+// scatterDirect is a scatter in which the root sends to all others directly.
+func scatterDirect(a *Call, _ int, x *Exchange) bool {
+	if x.Rank() != a.root {
+		x.Recv(a.root, a.Recv)
+		return false
+	}
+	n, b := x.Size(), len(a.Recv)
+	for d := 1; d < n; d++ {
+		to := around(a.root, d, n)
+		x.Send(to, a.Send[to*b:][:b])
+	}
+	x.Copy(a.Recv, a.Send[a.root*b:])
+	return false
+}
+
+// ScatterAny is a scatter of parts whose lengths only the root knows. It sets Part to this
 // rank's part, which is read-only.
 type ScatterAny struct {
 	Parts [][]byte // of all ranks, in order; used only at the root
@@ -39,12 +83,4 @@ func (a *ScatterAny) Step(k int, x *Exchange) bool {
 		x.SendShared(t.rank(child, x), joinParts(parts[child-v:][:subtree(child, n)]))
 	}
 	return false
-}
-
-// joinParts is the inverse of SplitParts.
-func joinParts(parts [][]byte) (all []byte) {
-	for _, p := range parts {
-		all = append(binary.AppendUvarint(all, uint64(len(p))), p...)
-	}
-	return all
 }

@@ -20,31 +20,43 @@ const (
 // An Operation is a collective operation that has several algorithms.
 type Operation struct {
 	Name       string
-	Algorithms []string
+	Algorithms []Named
+}
+
+// A Named algorithm is one that tests and measurements can force.
+type Named struct {
+	Name string
+	step step
 }
 
 // Operations are the operations that a Chooser chooses algorithms for.
 var Operations = [operations]Operation{
-	{"Barrier", []string{"tree", "star", "doubling"}},
-	{"Bcast", []string{"tree", "star", "scatter", "chain"}},
-	{"Reduce", []string{"tree", "star", "chain"}},
-	{"Allreduce", []string{"tree", "doubling", "rabenseifner", "parts", "star"}},
-	{"ReduceScatter", []string{"tree", "direct", "star"}},
-	{"Allgather", []string{"tree", "direct", "star"}},
-	{"Allgatherv", []string{"tree", "direct"}},
-	{"Alltoall", []string{"direct", "bruck", "star"}},
-	{"Gather", []string{"tree", "direct"}},
-	{"Scatter", []string{"tree", "direct"}},
-	{"Scan", []string{"doubling", "chain"}},
+	barrier: {"Barrier", []Named{{"tree", nil}, {"star", allgatherStar}, {"doubling", barrierDoubling}}},
+	bcast: {"Bcast", []Named{
+		{"tree", bcastTree}, {"star", bcastStar}, {"scatter", bcastScatter}, {"chain", bcastChain},
+	}},
+	reduce: {"Reduce", []Named{{"tree", reduceTree}, {"star", reduceStar}, {"chain", reduceChain}}},
+	allreduce: {"Allreduce", []Named{
+		{"tree", allreduceTree}, {"doubling", allreduceDoubling}, {"rabenseifner", rabenseifner},
+		{"parts", allreduceParts}, {"star", allreduceStar},
+	}},
+	reduceScatter: {"ReduceScatter", []Named{
+		{"tree", reduceScatterTree}, {"direct", reduceScatterDirect}, {"star", reduceScatterStar},
+	}},
+	allgather: {"Allgather", []Named{
+		{"tree", allgatherTree}, {"direct", allgatherDirect}, {"star", allgatherStar},
+	}},
+	allgatherv: {"Allgatherv", []Named{{"tree", allgathervTree}, {"direct", allgatherDirect}}},
+	alltoall:   {"Alltoall", []Named{{"direct", alltoallDirect}, {"bruck", alltoallBruck}, {"star", alltoallStar}}},
+	gather:     {"Gather", []Named{{"tree", gatherTree}, {"direct", gatherDirect}}},
+	scatter:    {"Scatter", []Named{{"tree", scatterTree}, {"direct", scatterDirect}}},
+	scan:       {"Scan", []Named{{"doubling", scanDoubling}, {"chain", scanChain}}},
 }
 
-// chainSegment is how many bytes a chain passes on at a time.
-const chainSegment = 64 << 10
-
-// A rule names the algorithm for up to this many ranks and bytes; 0: any number.
+// A rule has the algorithm for up to this many ranks and bytes; 0: any number.
 type rule struct {
 	ranks, bytes int
-	use          string
+	use          step
 }
 
 // table has the rules for each operation and Kind. The first rule that applies is used; the
@@ -68,70 +80,81 @@ type rule struct {
 // exchange and Bruck's Allgather were slower everywhere, or no faster, and are not here.
 var table = [operations][kinds][]rule{
 	barrier: {
-		{{use: "tree"}},
-		{{use: "doubling"}},
-		{{use: "doubling"}},
+		{{use: nil}}, // Barrier
+		{{use: barrierDoubling}},
+		{{use: barrierDoubling}},
 	},
 	bcast: {
 		{
-			{ranks: 512, bytes: 1 << 10, use: "star"}, {bytes: 512 << 10, use: "tree"}, {ranks: 2, use: "chain"}, {ranks: 8, use: "scatter"},
-			{use: "tree"},
+			{ranks: 512, bytes: 1 << 10, use: bcastStar}, {bytes: 512 << 10, use: bcastTree},
+			{ranks: 2, use: bcastChain}, {ranks: 8, use: bcastScatter},
+			{use: bcastTree},
 		},
-		{{use: "tree"}},
-		{{use: "tree"}},
+		{{use: bcastTree}},
+		{{use: bcastTree}},
 	},
 	reduce: {
-		{{ranks: 2, bytes: 8 << 10, use: "star"}, {bytes: 512 << 10, use: "tree"}, {ranks: 2, use: "chain"}, {use: "tree"}},
-		{{use: "tree"}},
-		{{use: "tree"}},
+		{
+			{ranks: 2, bytes: 8 << 10, use: reduceStar}, {bytes: 512 << 10, use: reduceTree},
+			{ranks: 2, use: reduceChain}, {use: reduceTree},
+		},
+		{{use: reduceTree}},
+		{{use: reduceTree}},
 	},
 	allreduce: {
 		{
-			{ranks: 2, bytes: 2 << 10, use: "doubling"}, {ranks: 512, bytes: 4 << 10, use: "star"}, {bytes: 128 << 10, use: "tree"}, {ranks: 2, use: "parts"},
-			{bytes: 512 << 10, use: "tree"}, {ranks: 3, use: "parts"}, {ranks: 16, use: "rabenseifner"}, {use: "tree"},
+			{ranks: 2, bytes: 2 << 10, use: allreduceDoubling}, {ranks: 512, bytes: 4 << 10, use: allreduceStar},
+			{bytes: 128 << 10, use: allreduceTree}, {ranks: 2, use: allreduceParts},
+			{bytes: 512 << 10, use: allreduceTree}, {ranks: 3, use: allreduceParts}, {ranks: 16, use: rabenseifner},
+			{use: allreduceTree},
 		},
-		{{bytes: 8 << 10, use: "doubling"}, {ranks: 8, use: "parts"}, {use: "rabenseifner"}},
-		{{bytes: 8 << 10, use: "doubling"}, {use: "rabenseifner"}},
+		{{bytes: 8 << 10, use: allreduceDoubling}, {ranks: 8, use: allreduceParts}, {use: rabenseifner}},
+		{{bytes: 8 << 10, use: allreduceDoubling}, {use: rabenseifner}},
 	},
 	reduceScatter: {
 		{
-			{ranks: 2, use: "direct"}, {ranks: 512, bytes: 2 << 10, use: "star"}, {bytes: 128 << 10, use: "tree"}, {ranks: 8, use: "direct"},
-			{use: "tree"},
+			{ranks: 2, use: reduceScatterDirect}, {ranks: 512, bytes: 2 << 10, use: reduceScatterStar},
+			{bytes: 128 << 10, use: reduceScatterTree}, {ranks: 8, use: reduceScatterDirect},
+			{use: reduceScatterTree},
 		},
-		{{ranks: 8, use: "direct"}, {bytes: 128 << 10, use: "tree"}, {use: "direct"}},
-		{{ranks: 8, use: "direct"}, {bytes: 128 << 10, use: "tree"}, {use: "direct"}},
+		{{ranks: 8, use: reduceScatterDirect}, {bytes: 128 << 10, use: reduceScatterTree}, {use: reduceScatterDirect}},
+		{{ranks: 8, use: reduceScatterDirect}, {bytes: 128 << 10, use: reduceScatterTree}, {use: reduceScatterDirect}},
 	},
 	allgather: {
 		{
-			{ranks: 8, bytes: 16 << 10, use: "star"}, {ranks: 512, bytes: 256, use: "star"}, {bytes: 1 << 10, use: "tree"},
-			{ranks: 8, use: "direct"}, {bytes: 8 << 10, use: "tree"}, {use: "direct"},
+			{ranks: 8, bytes: 16 << 10, use: allgatherStar}, {ranks: 512, bytes: 256, use: allgatherStar},
+			{bytes: 1 << 10, use: allgatherTree},
+			{ranks: 8, use: allgatherDirect}, {bytes: 8 << 10, use: allgatherTree}, {use: allgatherDirect},
 		},
-		{{ranks: 8, use: "direct"}, {bytes: 8 << 10, use: "tree"}, {use: "direct"}},
-		{{ranks: 8, use: "direct"}, {bytes: 8 << 10, use: "tree"}, {use: "direct"}},
+		{{ranks: 8, use: allgatherDirect}, {bytes: 8 << 10, use: allgatherTree}, {use: allgatherDirect}},
+		{{ranks: 8, use: allgatherDirect}, {bytes: 8 << 10, use: allgatherTree}, {use: allgatherDirect}},
 	},
 	allgatherv: {
-		{{ranks: 2, use: "direct"}, {bytes: 8 << 10, use: "tree"}, {use: "direct"}},
-		{{ranks: 8, use: "direct"}, {bytes: 8 << 10, use: "tree"}, {use: "direct"}},
-		{{ranks: 8, use: "direct"}, {bytes: 8 << 10, use: "tree"}, {use: "direct"}},
+		{{ranks: 2, use: allgatherDirect}, {bytes: 8 << 10, use: allgathervTree}, {use: allgatherDirect}},
+		{{ranks: 8, use: allgatherDirect}, {bytes: 8 << 10, use: allgathervTree}, {use: allgatherDirect}},
+		{{ranks: 8, use: allgatherDirect}, {bytes: 8 << 10, use: allgathervTree}, {use: allgatherDirect}},
 	},
 	alltoall: {
-		{{ranks: 2, use: "direct"}, {ranks: 64, bytes: 1 << 10, use: "star"}, {ranks: 512, bytes: 64, use: "star"}, {bytes: 512, use: "bruck"}, {use: "direct"}},
-		{{ranks: 8, use: "direct"}, {bytes: 512, use: "bruck"}, {use: "direct"}},
-		{{ranks: 8, use: "direct"}, {bytes: 512, use: "bruck"}, {use: "direct"}},
+		{
+			{ranks: 2, use: alltoallDirect}, {ranks: 64, bytes: 1 << 10, use: alltoallStar},
+			{ranks: 512, bytes: 64, use: alltoallStar}, {bytes: 512, use: alltoallBruck}, {use: alltoallDirect},
+		},
+		{{ranks: 8, use: alltoallDirect}, {bytes: 512, use: alltoallBruck}, {use: alltoallDirect}},
+		{{ranks: 8, use: alltoallDirect}, {bytes: 512, use: alltoallBruck}, {use: alltoallDirect}},
 	},
 	gather: {
-		{{ranks: 2, use: "direct"}, {bytes: 1 << 10, use: "tree"}, {use: "direct"}},
-		{{bytes: 4 << 10, use: "tree"}, {use: "direct"}},
-		{{bytes: 4 << 10, use: "tree"}, {use: "direct"}},
+		{{ranks: 2, use: gatherDirect}, {bytes: 1 << 10, use: gatherTree}, {use: gatherDirect}},
+		{{bytes: 4 << 10, use: gatherTree}, {use: gatherDirect}},
+		{{bytes: 4 << 10, use: gatherTree}, {use: gatherDirect}},
 	},
 	scatter: {
-		{{use: "direct"}},
-		{{use: "direct"}},
-		{{bytes: 4 << 10, use: "tree"}, {use: "direct"}},
+		{{use: scatterDirect}},
+		{{use: scatterDirect}},
+		{{bytes: 4 << 10, use: scatterTree}, {use: scatterDirect}},
 	},
 	scan: {
-		{{use: "chain"}},
-		{{ranks: 4, use: "chain"}, {use: "doubling"}},
-		{{use: "doubling"}},
+		{{use: scanChain}},
+		{{ranks: 4, use: scanChain}, {use: scanDoubling}},
+		{{use: scanDoubling}},
 	},
 }

@@ -87,11 +87,6 @@ func (l locked) Epoch() transport.Epoch {
 	return l.Comm.Epoch()
 }
 
-func (l locked) Looked() int {
-	defer l.mu.lock()()
-	return l.Comm.(transporttest.Looker).Looked()
-}
-
 func (l locked) Advance(generation int, cause error) {
 	defer l.mu.lock()()
 	l.Comm.Advance(generation, cause)

@@ -99,7 +99,7 @@ func TestCollectives(t *testing.T) {
 				acc := make([][]byte, n)
 				collect(t, w, n, func(r int) collective.Algorithm {
 					acc[r] = binary.LittleEndian.AppendUint64(nil, uint64(r*r))
-					return &collective.AllreduceDoubling{Reduction: collective.Reduction{Acc: acc[r], Op: sum}}
+					return collective.AllreduceDoubling(collective.Reduction{Recv: acc[r], Op: sum})
 				})
 				total := 0
 				for r := range n {
@@ -373,9 +373,9 @@ func TestCombiningAndJitter(t *testing.T) {
 		w := New(Config{Ranks: 16, Seed: seed, Model: m, Weightless: true})
 		buf := make([]byte, 1000)
 		for _, at := range collect(t, w, 16, func(r int) collective.Algorithm {
-			return &collective.AllreduceDoubling{Reduction: collective.Reduction{Acc: buf, Op: func(dst, _, _ []byte) {
+			return collective.AllreduceDoubling(collective.Reduction{Recv: buf, Op: func(dst, _, _ []byte) {
 				w.Compute(r, m.Combining(len(dst)))
-			}}}
+			}})
 		}) {
 			last = max(last, at)
 		}

@@ -178,42 +178,6 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// Two ranks learn of the same errors, each in its own order and at its own time, for
-// thousands of errors. Epochs compare like what they stand for, and in the end they
-// are equal.
-func TestEpochsCompareLikeCounts(t *testing.T) {
-	for seed := range uint64(20) {
-		r := rand.New(rand.NewPCG(seed, 3))
-		var e [2]Epoch
-		var v [2]vector
-		// What each rank has yet to learn, by generation.
-		var unknown [2][Generations]int
-		for range 5000 {
-			rank, generation := r.IntN(2), r.IntN(Generations)
-			if unknown[rank][generation] > 0 {
-				unknown[rank][generation]-- // the other's error
-			} else if unknown[1-rank][generation] < 1 {
-				unknown[1-rank][generation]++ // an error the other does not know yet
-			} else {
-				continue
-			}
-			e[rank] = e[rank].Next(generation)
-			v[rank][generation]++
-			require.Equal(t, v[0].behind(&v[1]), e[0].Stale(e[1]), "seed %d: %v, %v", seed, v[0], v[1])
-			require.Equal(t, v[1].behind(&v[0]), e[1].Stale(e[0]), "seed %d: %v, %v", seed, v[0], v[1])
-		}
-		for rank := range 2 {
-			for generation, n := range unknown[rank] {
-				for range n {
-					e[rank] = e[rank].Next(generation)
-				}
-			}
-		}
-		require.Equal(t, e[0], e[1], "seed %d", seed)
-		require.False(t, e[0].Stale(e[1]))
-	}
-}
-
 func TestEpochString(t *testing.T) {
 	for _, c := range []struct {
 		want        string

@@ -207,11 +207,11 @@ func (p *protection) maximum(numbers []uint64) ([]uint64, error) {
 	for i, n := range numbers {
 		le.PutUint64(acc[8*i:], n)
 	}
-	err := p.exchange(&collective.AllreduceDoubling{Reduction: collective.Reduction{Acc: acc, Op: func(dst, left, right []byte) {
+	err := p.exchange(collective.AllreduceDoubling(collective.Reduction{Recv: acc, Op: func(dst, left, right []byte) {
 		for i := 0; i < len(dst); i += 8 {
 			le.PutUint64(dst[i:], max(le.Uint64(left[i:]), le.Uint64(right[i:])))
 		}
-	}}})
+	}}))
 	for i := range numbers {
 		numbers[i] = le.Uint64(acc[8*i:])
 	}

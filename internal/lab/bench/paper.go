@@ -115,28 +115,32 @@ func (p *paperRank) signalOnce(world transport.Comm, seq uint64) {
 
 	and := func(dst, l, r []byte) { put(dst, get(l)&get(r)) }
 	sum := func(dst, l, r []byte) { put(dst, get(l)+get(r)) }
-	corrupt := allreduce([]uint64{1}, and)
-	p.run(commErr, 2, corrupt)
+	choose := collective.ChooserFor(commErr)
+	allreduce := func(seq int, op collective.Op, vs ...uint64) []byte {
+		all := words(vs...)
+		p.run(commErr, seq, choose.Allreduce(nil, &collective.Reduction{Recv: all, Op: op, Element: 8}))
+		return all
+	}
+	corrupt := allreduce(2, and, 1)
 
 	failed := uint64(0)
 	if rank == 0 {
 		failed = 1
 	}
-	index := &collective.Scan{Reduction: collective.Reduction{Acc: words(failed), Op: sum}}
-	p.run(commErr, 3, index)
-	count := &collective.Bcast{Buf: words(get(index.Acc)), Root: n - 1}
-	p.run(commErr, 4, count)
-	table := make([]uint64, 2*get(count.Buf)) // rank and code of each failed rank
+	index := words(failed)
+	p.run(commErr, 3, choose.Scan(nil, &collective.Reduction{Recv: index, Op: sum, Element: 8}, false))
+	count := words(get(index))
+	p.run(commErr, 4, choose.Bcast(nil, count, n-1))
+	table := make([]uint64, 2*get(count)) // rank and code of each failed rank
 	if failed == 1 {
-		table[2*get(index.Acc)-2], table[2*get(index.Acc)-1] = uint64(rank), code
+		table[2*get(index)-2], table[2*get(index)-1] = uint64(rank), code
 	}
-	result := allreduce(table, func(dst, l, r []byte) {
+	result := allreduce(5, func(dst, l, r []byte) {
 		for i := 0; i < len(dst); i += 8 {
 			put(dst[i:], max(get(l[i:]), get(r[i:])))
 		}
-	})
-	p.run(commErr, 5, result)
-	if get(corrupt.Acc) != 1 || get(result.Acc[8:]) != code {
+	}, table...)
+	if get(corrupt) != 1 || get(result[8:]) != code {
 		panic(fmt.Sprintf("rank %d: the paper's protocol went wrong", rank))
 	}
 	p.run(comm, 1, collective.Barrier{}) // MPI_Comm_free
@@ -151,9 +155,4 @@ func words(vs ...uint64) []byte {
 		b = binary.NativeEndian.AppendUint64(b, v)
 	}
 	return b
-}
-
-func allreduce(vs []uint64, op collective.Op) *collective.AllreduceTree {
-	acc := words(vs...)
-	return &collective.AllreduceTree{Reduce: collective.Reduce{Reduction: collective.Reduction{Acc: acc, Op: op}}}
 }

@@ -99,21 +99,21 @@ func (f ended) Ended(err error) { f(err) }
 
 // barrier is mpicx's barrier if each rank has a CPU.
 func (r *virtualRank) barrier(comm transport.Comm, done func(error)) {
-	r.run(comm, &collective.AllreduceDoubling{Reduction: collective.Reduction{Op: func(_, _, _ []byte) {}}}, done)
+	r.run(comm, collective.AllreduceDoubling(collective.Reduction{Op: func(_, _, _ []byte) {}}), done)
 }
 
 // combine is mpicx's Allreduce of buf. All ranks may share buf, because it has no contents.
 func (r *virtualRank) combine(comm transport.Comm, buf []byte, done func(error)) {
-	r.run(comm, r.sim.chooser.Allreduce(nil, &collective.Reduction{Acc: buf, Element: 8, Op: func(dst, _, _ []byte) {
+	r.run(comm, r.sim.chooser.Allreduce(nil, &collective.Reduction{Recv: buf, Element: 8, Op: func(dst, _, _ []byte) {
 		r.sim.Compute(r.rank, cray.Combining(len(dst)))
 	}}), done)
 }
 
 // allreduce is mpicx's Allreduce of one int.
 func (r *virtualRank) allreduce(done func(error)) {
-	r.run(r.comm, &collective.AllreduceDoubling{Reduction: collective.Reduction{Acc: words(1), Op: func(dst, left, right []byte) {
+	r.run(r.comm, collective.AllreduceDoubling(collective.Reduction{Recv: words(1), Op: func(dst, left, right []byte) {
 		binary.NativeEndian.PutUint64(dst, get(left)+get(right))
-	}}}, done)
+	}}), done)
 }
 
 // agree is mpicx's Agree.

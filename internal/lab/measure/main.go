@@ -65,7 +65,11 @@ type measurement struct {
 // one that is chosen. The algorithms take turns.
 func (m measurement) measure(op collective.Operation, bytes int) {
 	begin := begins(m.world, op.Name, bytes)
-	names := append(slices.Clone(op.Algorithms), "")
+	var names []string
+	for _, a := range op.Algorithms {
+		names = append(names, a.Name)
+	}
+	names = append(names, "")
 	shortest, times := make([]time.Duration, len(names)), make([]int, len(names))
 	for i := range shortest {
 		shortest[i] = math.MaxInt64

@@ -20,22 +20,6 @@ func (c *Comm) Look() {
 	}
 }
 
-// sweep looks at all sides. One goroutine does this at a time, and does it again if others
-// wanted it meanwhile.
-func (c *communicator) sweep() {
-	if c.sweeps.Add(1) > 1 {
-		return
-	}
-	for wanted := int32(1); ; wanted = c.sweeps.Load() {
-		for i := range c.sides {
-			c.sides[i].endForsaken()
-		}
-		if c.sweeps.CompareAndSwap(wanted, 0) {
-			return
-		}
-	}
-}
-
 // endForsaken ends the requests that this rank waits for if only ranks that have left could
 // complete them. If processes are mortal, it makes one expire that a receive from AnySource
 // needs, and ends the receive once all have died and the program has acknowledged this.

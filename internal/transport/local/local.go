@@ -20,7 +20,6 @@ type communicator struct {
 	sides  []side
 	relay  relay
 	due    atomic.Bool  // its calls are compared in the next comparison
-	sweeps atomic.Int32 // number of sweeps that are wanted because members have left
 	absent atomic.Int32 // members that have left or died; one may count twice
 
 	mu   sync.Mutex
@@ -470,13 +469,6 @@ func (c *Comm) EachUnreceived(visit func(transport.Status)) {
 	c.own.mu.Lock()
 	defer c.own.mu.Unlock()
 	c.own.EachUnreceived(visit)
-}
-
-// Looked returns how many messages and receives were examined to find a match.
-func (c *Comm) Looked() int {
-	c.own.mu.Lock()
-	defer c.own.mu.Unlock()
-	return c.own.Looked()
 }
 
 // complete ends a list of probes.

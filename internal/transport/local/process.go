@@ -11,10 +11,10 @@ import (
 
 // A process is one rank of the job with all its sides. It dies as a whole.
 type process struct {
-	dead, left, expired atomic.Bool
-	silent              atomic.Bool  // it has left, and its messages have arrived
-	absent              atomic.Bool  // it has left or died, and its communicators count it
-	awaited             atomic.Int32 // requests that wait for it: see side.counts
+	dead, left atomic.Bool
+	silent     atomic.Bool  // it has left, and its messages have arrived
+	absent     atomic.Bool  // it has left or died, and its communicators count it
+	awaited    atomic.Int32 // requests that wait for it: see side.counts
 
 	mu            sync.Mutex
 	communicators []weak.Pointer[communicator] // that it is a member of
@@ -58,7 +58,9 @@ func (p *process) leave(j *job, dies bool) {
 		named := !j.mortal && p.awaited.Load() > 0
 		for _, c := range p.live() {
 			if named || int(c.absent.Load()) >= len(c.sides)-1 {
-				c.sweep()
+				for i := range c.sides {
+					c.sides[i].endForsaken()
+				}
 			}
 			c.changed() // calls that wait for p are compared, and end
 		}
@@ -132,12 +134,7 @@ func (c *communicator) expireIfNeeded(p *process) {
 
 // expire ends a process whose program has ended, once everything that it has sent has arrived,
 // because others may rely on that.
-func (p *process) expire() {
-	if p.expired.Swap(true) {
-		return
-	}
-	p.whenTold(p.die)
-}
+func (p *process) expire() { p.whenTold(p.die) }
 
 // whenTold calls f once everything that the process has sent has arrived, in all its communicators.
 func (p *process) whenTold(f func()) {

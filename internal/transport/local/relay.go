@@ -12,9 +12,9 @@ import (
 // message at a time from each listener that has some, in turn, as a network would.
 type relay struct {
 	mu      sync.Mutex
-	ready   queueOf[*side] // sides whose listeners may have something to send
-	then    []func()       // called when no side is ready
-	workers int            // goroutines that carry messages
+	ready   []*side  // sides whose listeners may have something to send
+	then    []func() // called when no side is ready
+	workers int      // goroutines that carry messages
 }
 
 // batch is the number of sides that a worker serves at a time.
@@ -34,7 +34,7 @@ func (y *relay) poke(s *side) {
 		}
 	}
 	y.mu.Lock()
-	y.ready.push(s)
+	y.ready = append(y.ready, s)
 	y.workIfNobodyDoes()
 	y.mu.Unlock()
 }
@@ -65,7 +65,8 @@ func (y *relay) help() {
 func (y *relay) work() {
 	var buf [batch]*side
 	for {
-		sides := y.ready.pop(buf[:])
+		sides := buf[:copy(buf[:], y.ready)]
+		y.ready = y.ready[len(sides):]
 		if len(sides) == 0 {
 			if y.workers > 1 || len(y.then) == 0 {
 				break
@@ -77,7 +78,7 @@ func (y *relay) work() {
 			y.mu.Lock()
 			continue
 		}
-		if y.ready.len() > batch && y.workers < runtime.GOMAXPROCS(0) {
+		if len(y.ready) > batch && y.workers < runtime.GOMAXPROCS(0) {
 			y.workers++
 			go y.help()
 		}
@@ -95,38 +96,11 @@ func (y *relay) work() {
 			more = append(more, s)
 		}
 		y.mu.Lock()
-		y.ready.push(more...)
+		y.ready = append(y.ready, more...)
 	}
-	if y.workers--; y.workers == 0 && cap(y.ready.items) > 16*batch {
-		y.ready.items = nil
+	if y.workers--; y.workers == 0 {
+		y.ready = nil
 	}
-}
-
-// queueOf is a queue in a slice.
-type queueOf[T any] struct {
-	items []T
-	first int
-}
-
-func (q *queueOf[T]) len() int { return len(q.items) - q.first }
-
-func (q *queueOf[T]) push(items ...T) {
-	if q.first > len(q.items)/2 { // more have been popped than are moved
-		n := copy(q.items, q.items[q.first:])
-		clear(q.items[n:])
-		q.items, q.first = q.items[:n], 0
-	}
-	q.items = append(q.items, items...)
-}
-
-// pop moves as many items to buf as there are and fit, and returns them.
-func (q *queueOf[T]) pop(buf []T) []T {
-	n := copy(buf, q.items[q.first:])
-	clear(q.items[q.first : q.first+n])
-	if q.first += n; q.first == len(q.items) {
-		q.items, q.first = q.items[:0], 0
-	}
-	return buf[:n]
 }
 
 // Values of side.attention: what a side does with messages to its listener.

@@ -194,19 +194,6 @@ func TestTakeGetsTheSendersArray(t *testing.T) {
 	}
 }
 
-// Without Shared, Take must never get an array that the transport uses again.
-func TestTakeGetsACopyOfABuffer(t *testing.T) {
-	ranks := New(2)
-	var taken []*request
-	for i := range 3 * spareBuffers {
-		send(ranks[0], 1, []byte{byte(i)}, 0)
-		taken = append(taken, start(ranks[1], ranks[1].Irecv, transport.Request{Peer: 0, Tag: 1, Take: true}))
-	}
-	for i, r := range taken {
-		require.Equal(t, []byte{byte(i)}, r.Buf)
-	}
-}
-
 func TestSpareBuffersAreBounded(t *testing.T) {
 	ranks := New(2)
 	for _, size := range []int{0, 1, 64, 65, EagerLimit} {

@@ -266,9 +266,6 @@ func (m *Matcher[T]) DeathFor(r *transport.Request) error {
 	return nil
 }
 
-// Looked returns the number of messages and receives that searches have looked at, for tests of their cost.
-func (m *Matcher[T]) Looked() int { return m.Posted.Looked() + m.Arrived.Looked() }
-
 // List yields the requests of a list. It takes the list apart, so each request may be reused.
 func List(r *transport.Request) iter.Seq[*transport.Request] {
 	return func(yield func(*transport.Request) bool) {

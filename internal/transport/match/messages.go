@@ -13,7 +13,6 @@ type Messages[T any] struct {
 	collective  int // of these, messages of collective calls
 	number      uint64
 	index       index[Node[T]] // of all; nil: there is none
-	looked      int
 }
 
 // A Node is a message's place in the queue, and its envelope. It is part of the message, whose
@@ -36,9 +35,6 @@ func (q *Messages[T]) Len() int { return q.length }
 
 // OfCalls returns how many of them belong to collective calls.
 func (q *Messages[T]) OfCalls() int { return q.collective }
-
-// Looked returns the number of messages that searches have looked at, for tests of their cost.
-func (q *Messages[T]) Looked() int { return q.looked }
 
 // Push appends a message.
 func (q *Messages[T]) Push(n *Node[T]) {
@@ -109,16 +105,13 @@ func (q *Messages[T]) Find(r *transport.Request) *Node[T] {
 	looked := 0
 	for n := q.first; n != nil; n = n.next {
 		if directed && looked == few {
-			q.looked += looked
 			return q.indexed(r)
 		}
 		looked++
 		if takes(r, &n.Key) {
-			q.looked += looked
 			return n
 		}
 	}
-	q.looked += looked
 	return nil
 }
 
@@ -129,8 +122,6 @@ func (q *Messages[T]) indexed(r *transport.Request) *Node[T] {
 		for n := q.first; n != nil; n = n.next {
 			q.index.add(n.Key, n.number, n)
 		}
-		q.looked += q.length
 	}
-	q.looked++
 	return q.index.first(keyOf(r)).of
 }

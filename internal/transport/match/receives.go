@@ -13,14 +13,10 @@ type Receives struct {
 	length      int
 	number      uint64
 	index       index[transport.Request] // of all; nil: there is none
-	looked      int
 }
 
 // Len returns the number of requests.
 func (q *Receives) Len() int { return q.length }
-
-// Looked returns the number of requests that searches have looked at, for tests of their cost.
-func (q *Receives) Looked() int { return q.looked }
 
 // Push appends r.
 func (q *Receives) Push(r *transport.Request) {
@@ -78,19 +74,16 @@ func (q *Receives) Find(m Key) *transport.Request {
 	if q.index != nil {
 		return q.indexed(m)
 	}
-	n := 0
+	looked := 0
 	for r := q.first; r != nil; r = r.Next {
-		if n == few {
-			q.looked += n
+		if looked == few {
 			return q.indexed(m)
 		}
-		n++
+		looked++
 		if takes(r, &m) {
-			q.looked += n
 			return r
 		}
 	}
-	q.looked += n
 	return nil
 }
 
@@ -102,7 +95,6 @@ func (q *Receives) indexed(m Key) *transport.Request {
 		for r := q.first; r != nil; r = r.Next {
 			q.index.add(keyOf(r), r.Number, r)
 		}
-		q.looked += q.length
 	}
 	keys := [4]Key{m, {m.Epoch, transport.AnySource, m.Tag}, {m.Epoch, m.Source, transport.AnyTag}, {m.Epoch, transport.AnySource, transport.AnyTag}}
 	wanted := keys[:]
@@ -115,6 +107,5 @@ func (q *Receives) indexed(m Key) *transport.Request {
 			oldest = e
 		}
 	}
-	q.looked += len(wanted)
 	return oldest.of
 }

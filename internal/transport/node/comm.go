@@ -365,10 +365,3 @@ func (c *comm) EachUnreceived(visit func(transport.Status)) {
 	defer c.e.mu.Unlock()
 	c.Matcher.EachUnreceived(visit)
 }
-
-// Looked returns the number of messages and receives that searches have looked at.
-func (c *comm) Looked() int {
-	c.e.lock()
-	defer c.e.mu.Unlock()
-	return c.Matcher.Looked()
-}

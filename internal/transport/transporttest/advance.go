@@ -2,7 +2,6 @@ package transporttest
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,7 +12,6 @@ import (
 // different times. If one rank has to wait for another one to advance, they talk on a communicator
 // without errors.
 var advances = []test{
-	{"AdvanceCountsTheError", 1, countErrors},
 	{"WhatIsPendingEndsWithTheCause", 1, endPending},
 	{"WhatWasDecidedOnBeforeEndsWithTheCause", 1, endStale},
 	{"BuffersOfWhatEndedAreFree", 2, leaveBuffers},
@@ -22,7 +20,6 @@ var advances = []test{
 	{"MessagesFromAfterThatComeEarlyAreKept", 2, keepEarlyMessages},
 	{"CompletedMayGoOnInTheNewEpoch", 1, goOnInCompleted},
 	{"QuietAfterCompleted", 1, quietAfterCompleted},
-	{"ErrorsMayFollowEachOther", 1, advanceTwice},
 	{"AnyNumberOfErrors", 1, manyErrors},
 	{"RevokeEndsAllForGood", 1, revokeForGood},
 }
@@ -43,15 +40,6 @@ func (o *op) nilOr(cause error) {
 	o.s.Helper()
 	if err := o.wait(); err != nil {
 		require.Equal(o.s, cause, err, "%v", o)
-	}
-}
-
-func countErrors(s *side) {
-	require.Zero(s, s.Epoch())
-	for range 3 {
-		before := s.Epoch()
-		s.Advance(0, errCause)
-		require.Equal(s, before.Next(0), s.Epoch())
 	}
 }
 
@@ -380,25 +368,6 @@ func quietAfterCompleted(s *side) {
 				sent.ok()
 			}
 		}
-	}
-}
-
-// advanceTwice resolves a second error before anything was sent after the first. The ranks keep in
-// step, as they do when they resolve an error.
-func advanceTwice(s *side) {
-	ctl := s.aloof()
-	for round := range 3 {
-		causes := []error{fmt.Errorf("error %d", round), fmt.Errorf("error %d, raised while recovering", round)}
-		for i, cause := range causes {
-			recv := s.recv(s.left(), 1, make([]byte, small))
-			send := s.ssend(s.right(), 2, payload(small, i))
-			ctl.barrier()
-			s.Advance(0, cause)
-			recv.fails(cause)
-			send.fails(cause)
-			ctl.barrier()
-		}
-		s.ring(1, round)
 	}
 }
 

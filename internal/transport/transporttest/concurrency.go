@@ -16,7 +16,6 @@ import (
 
 // Each rank has many goroutines at once, for the race detector.
 var concurrency = []test{
-	{"ManyGoroutinesExchangeMessages", 1, exchangeInGoroutines},
 	{"ManyGoroutinesShareTheReceiving", 1, receiveInGoroutines},
 	{"ProbesConsumeNothing", 1, probeInGoroutines},
 	{"AReceiveIsCancelledOrMatched", 1, cancelReceivesInGoroutines},
@@ -29,31 +28,6 @@ var concurrency = []test{
 
 // anyMode draws a way to send.
 func anyMode(r *rand.Rand) transport.Mode { return modes[r.IntN(len(modes))] }
-
-// exchangeInGoroutines runs goroutines that in every round each send to one rank and receive from
-// another, with a tag of their own.
-func exchangeInGoroutines(s *side) {
-	const goroutines, rounds = 5, 30
-	seed, n := s.seed(), s.Size()
-	s.together(goroutines, func(g int) {
-		for round := range rounds {
-			r := random(seed, g, round) // the same numbers at all ranks
-			shift, mode, early := r.IntN(n), anyMode(r), r.IntN(2) == 0
-			size := func(from int) int { return random(seed, g, round, from).IntN(20_000) }
-			to, from := (s.Rank()+shift)%n, (s.Rank()-shift+n)%n
-			var recv *op
-			if early {
-				recv = s.recv(from, g, make([]byte, size(from)))
-			}
-			send := s.sendAs(mode, to, g, payload(size(s.Rank()), s.Rank(), g, round))
-			if !early {
-				recv = s.recv(from, g, make([]byte, size(from)))
-			}
-			recv.got(from, g, payload(size(from), from, g, round))
-			send.ok()
-		}
-	})
-}
 
 // receiveInGoroutines lets goroutines compete for the messages of all ranks.
 func receiveInGoroutines(s *side) {

@@ -1,8 +1,6 @@
 package transporttest
 
 import (
-	"fmt"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -11,10 +9,7 @@ import (
 // Design rule D1: an error on a communicator advances the epochs of those derived from it, and
 // ranks may learn of errors of parent and child in different orders.
 var generations = []test{
-	{"EachGenerationsErrorsAreCounted", 1, countGenerations},
-	{"ErrorsOfParentAndChildInAnyOrder", 1, advanceInAnyOrder},
 	{"MessagesSentBetweenTwoErrorsAreReceivedBetweenThem", 1, receiveBetweenErrors},
-	{"MessagesSentBetweenTwoErrorsAreDroppedByTheSecond", 2, dropBetweenErrors},
 	{"ManyGenerationsInAnyOrder", 1, manyGenerationsInAnyOrder},
 	{"TwoOrdersOfErrorsAreTwoEpochsInAnyTwoGenerations", 2, dropBetweenAnyGenerations},
 	{"MessagesFromManyErrorsAgoAreNeverReceived", 1, dropOldMessages},
@@ -28,60 +23,6 @@ func (s *side) derived(generation int) *side {
 		s = s.sub(transport.Name{Epoch: s.Epoch(), Seq: 1, Generation: g + 1}, nil)
 	}
 	return s
-}
-
-func countGenerations(s *side) {
-	c := s.derived(transport.Generations - 1)
-	var want transport.Epoch
-	for range 3 {
-		for _, generation := range []int{0, 1, 0, 2, 5, 7, 15, 8, 14, 8, 3} {
-			recv := c.recv(c.left(), 1, nil)
-			cause := fmt.Errorf("error of generation %d", generation)
-			c.Advance(generation, cause)
-			want = want.Next(generation)
-			require.Equal(s, want, c.Epoch())
-			recv.fails(cause)
-		}
-	}
-	c.ring(1)
-}
-
-// advanceInAnyOrder tells ranks with even numbers of the parent's error first, the others of the
-// child's.
-func advanceInAnyOrder(s *side) {
-	ctl := s.aloof()
-	c := s.derived(1)
-	for round := range 5 {
-		learned := []int{0, 1}
-		if s.Rank()%2 == 1 {
-			learned = []int{1, 0}
-		}
-		var plain, synchronous []*op
-		for step, generation := range learned {
-			for _, size := range []int{small, large} {
-				plain = append(plain, c.send(c.right(), step, payload(size, step)))
-				synchronous = append(synchronous, c.ssend(c.right(), step, payload(size, step)))
-			}
-			recv := c.recv(c.left(), 9, nil)
-			ctl.barrier()
-			c.Advance(generation, errCause)
-			recv.fails(errCause)
-			ctl.barrier()
-		}
-		for _, o := range plain {
-			o.nilOr(errCause)
-		}
-		for _, o := range synchronous {
-			o.fails(errCause)
-		}
-		recv := c.recv(transport.AnySource, transport.AnyTag, make([]byte, large))
-		ctl.barrier()
-		recv.pending()
-		ctl.barrier()
-		c.send(c.right(), 5, payload(1000, round)).ok()
-		recv.got(c.left(), 5, payload(1000, round))
-		ctl.barrier()
-	}
 }
 
 // receiveBetweenErrors tells all ranks of the errors in the same order, but one rank learns of each
@@ -105,50 +46,6 @@ func receiveBetweenErrors(s *side) {
 			recv.got(c.left(), 1, payload(small, 1))
 			c.ring(2, first)
 		}
-	}
-}
-
-// dropBetweenErrors has one rank that knows only of the parent's error, and one that knows only of
-// the child's. They send to each other; neither message may ever be received.
-func dropBetweenErrors(s *side) {
-	ctl := s.aloof()
-	c := s.derived(1)
-	for a := range s.Size() {
-		b := (a + 1) % s.Size()
-		ctl.barrier()
-		var sent []*op
-		switch s.Rank() {
-		case a:
-			c.Advance(0, errCause)
-			sent = append(sent, c.send(b, 1, payload(small, 1)), c.send(b, 1, payload(large, 1)))
-		case b:
-			c.Advance(1, errCause)
-			sent = append(sent, c.send(a, 1, payload(small, 1)), c.send(a, 1, payload(large, 1)))
-		}
-		recv := c.recv(transport.AnySource, transport.AnyTag, make([]byte, large))
-		ctl.barrier()
-		ctl.barrier()
-		recv.pending()
-		ctl.barrier()
-		switch s.Rank() {
-		case a:
-			c.Advance(1, errCause)
-		case b:
-			c.Advance(0, errCause)
-		default:
-			c.Advance(a%2, errCause)
-			c.Advance(1-a%2, errCause)
-		}
-		recv.fails(errCause)
-		for _, o := range sent {
-			o.nilOr(errCause)
-		}
-		recv = c.recv(transport.AnySource, transport.AnyTag, make([]byte, large))
-		ctl.barrier()
-		recv.pending()
-		ctl.barrier()
-		c.send(c.right(), 2, payload(small, a)).ok()
-		recv.got(c.left(), 2, payload(small, a))
 	}
 }
 

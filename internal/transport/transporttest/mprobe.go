@@ -45,12 +45,7 @@ func mprobeThenReceive(s *side) {
 		for _, size := range []int{0, small, 1000, large} {
 			for _, mode := range modes {
 				for _, m := range meetings {
-					var send, probe *op
-					m.of(s, func() {
-						send = s.sendAs(mode, s.right(), 2, payload(size, s.Rank()))
-					}, func() {
-						probe = s.mprobe(p.from, p.tag)
-					})
+					send, probe := m.pair(s, mode, 2, payload(size, s.Rank()), func() *op { return s.mprobe(p.from, p.tag) })
 					probe.found(s.left(), 2, size)
 					s.barrier()
 					if mode != try && mode&transport.Synchronous != 0 {
@@ -76,12 +71,7 @@ func mprobeThenReceive(s *side) {
 func mprobeExcludes(s *side) {
 	for _, size := range []int{small, large} {
 		for _, m := range meetings {
-			var send, taken *op
-			m.of(s, func() {
-				send = s.send(s.right(), 2, payload(size, 1))
-			}, func() {
-				taken = s.mprobe(s.left(), 2)
-			})
+			send, taken := m.pair(s, 0, 2, payload(size, 1), func() *op { return s.mprobe(s.left(), 2) })
 			taken.found(s.left(), 2, size)
 			others := []*op{
 				s.probe(s.left(), 2), s.recv(s.left(), 2, make([]byte, size)), s.mprobe(transport.AnySource, transport.AnyTag),

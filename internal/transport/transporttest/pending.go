@@ -1,7 +1,6 @@
 package transporttest
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/stretchr/testify/require"
@@ -11,7 +10,6 @@ import (
 
 var pending = []test{
 	{"PendingListsWhatWaits", 1, listPending},
-	{"PendingForgetsWhatAnErrorEnded", 1, listAfterAdvance},
 }
 
 // areListed checks that Pending lists these requests and no others.
@@ -53,19 +51,4 @@ func listPending(s *side) {
 	s.send(s.right(), 2, nil).ok()
 	wildcard.ok()
 	areListed(s)
-}
-
-func listAfterAdvance(s *side) {
-	ended := []*op{s.recv(s.left(), 1, nil), s.probe(s.left(), 1), s.ssend(s.right(), 2, nil)}
-	cause := errors.New("an error")
-	s.Advance(0, cause)
-	for _, o := range ended {
-		o.fails(cause)
-	}
-	areListed(s)
-	recv := s.recv(s.left(), 1, nil)
-	areListed(s, recv)
-	s.barrier()
-	s.send(s.right(), 1, nil).ok()
-	recv.ok()
 }

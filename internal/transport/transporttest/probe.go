@@ -8,7 +8,6 @@ var probes = []test{
 	{"AProbeLeavesTheLibrarysTagsAlone", 1, probeNegativeTags},
 	{"ManyProbesFindOneMessage", 1, probeTogether},
 	{"AProbeDoesNotFindWhatAReceiveGets", 1, probeAfterReceive},
-	{"AProbeFindsTheLengthToMakeRoomFor", 1, probeForLength},
 }
 
 func probeThenReceive(s *side) {
@@ -18,12 +17,7 @@ func probeThenReceive(s *side) {
 		for _, size := range []int{0, small, 1000, large} {
 			for _, mode := range modes {
 				for _, m := range meetings {
-					var send, probe *op
-					m.of(s, func() {
-						send = s.sendAs(mode, s.right(), 2, payload(size, s.Rank()))
-					}, func() {
-						probe = s.probe(p.from, p.tag)
-					})
+					send, probe := m.pair(s, mode, 2, payload(size, s.Rank()), func() *op { return s.probe(p.from, p.tag) })
 					probe.found(s.left(), 2, size)
 					s.probe(p.from, p.tag).found(s.left(), 2, size)
 					s.recv(p.from, p.tag, make([]byte, size)).got(s.left(), 2, payload(size, s.left()))
@@ -104,19 +98,4 @@ func probeAfterReceive(s *side) {
 		s.recv(s.left(), 3, make([]byte, size)).got(s.left(), 3, payload(size, 2))
 		second.ok()
 	}
-}
-
-// probeForLength receives messages of unknown source, tag and length.
-func probeForLength(s *side) {
-	length := func(from, to int) int { return sizes[(3*from+to)%len(sizes)] }
-	var sent []*op
-	for to := range s.Size() {
-		sent = append(sent, s.send(to, to+s.Rank(), payload(length(s.Rank(), to), s.Rank(), to)))
-	}
-	for range s.Size() {
-		found := s.probe(transport.AnySource, transport.AnyTag).ok().Status
-		s.recv(found.Source, found.Tag, make([]byte, found.Bytes)).
-			got(found.Source, found.Source+s.Rank(), payload(length(found.Source, s.Rank()), found.Source, s.Rank()))
-	}
-	allOK(sent)
 }

@@ -12,8 +12,6 @@ var sends = []test{
 	{"ASmallSendNeedsNoReceive", 1, smallSendsEndAtOnce},
 	{"TrySendSendsAtOnceOrNotAtAll", 1, trySends},
 	{"ASynchronousSendEndsOnlyWhenReceived", 1, synchronousSendsWait},
-	{"ASynchronousSendToAReceiveThatWaitsEnds", 1, synchronousSendsMeetReceives},
-	{"AnEmptyMessageIsAMessage", 1, emptyMessages},
 	{"AMessageMayHaveAnySize", 1, messagesOfAllSizes},
 	{"AMessageMayHaveMegabytes", 1, hugeMessages},
 	{"ARankCanSendToItself", 1, selfMessages},
@@ -91,36 +89,6 @@ func synchronousSendsWait(s *side) {
 	}
 }
 
-func synchronousSendsMeetReceives(s *side) {
-	for _, size := range sizes {
-		recv := s.recv(s.left(), 2, make([]byte, size))
-		s.barrier()
-		s.ssend(s.right(), 2, payload(size, s.Rank())).ok()
-		recv.got(s.left(), 2, payload(size, s.left()))
-	}
-}
-
-func emptyMessages(s *side) {
-	for _, mode := range []transport.Mode{0, transport.Synchronous, transport.Shared} {
-		for _, room := range []int{0, small} {
-			for _, buf := range [][]byte{nil, {}} {
-				for _, m := range meetings {
-					into := payload(room, 1)
-					var send, recv *op
-					m.of(s, func() {
-						send = s.isend(transport.Request{Peer: s.right(), Tag: 1, Mode: mode, Buf: buf})
-					}, func() {
-						recv = s.recv(s.left(), 1, into)
-					})
-					recv.found(s.left(), 1, 0)
-					send.ok()
-					s.same(payload(room, 1), into, "buffer that received nothing")
-				}
-			}
-		}
-	}
-}
-
 func messagesOfAllSizes(s *side) {
 	for _, mode := range []transport.Mode{0, transport.Synchronous, transport.Shared} {
 		for _, size := range sizes {
@@ -147,12 +115,7 @@ func messagesOfAllSizes(s *side) {
 func hugeMessages(s *side) {
 	for _, size := range []int{1 << 20, 3<<20 + 5} {
 		for _, m := range meetings {
-			var send, recv *op
-			m.of(s, func() {
-				send = s.send(s.right(), 1, payload(size, s.Rank()))
-			}, func() {
-				recv = s.recv(s.left(), 1, make([]byte, size))
-			})
+			send, recv := m.pair(s, 0, 1, payload(size, s.Rank()), func() *op { return s.recv(s.left(), 1, make([]byte, size)) })
 			recv.got(s.left(), 1, payload(size, s.left()))
 			send.ok()
 		}

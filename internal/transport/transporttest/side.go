@@ -215,6 +215,13 @@ func (m meeting) of(s *side, send, receive func()) {
 	second()
 }
 
+// pair lets every rank send to its right, and begin a receive or probe of what its left sends.
+func (m meeting) pair(s *side, mode transport.Mode, tag int, buf []byte, receive func() *op) (send, received *op) {
+	s.Helper()
+	m.of(s, func() { send = s.sendAs(mode, s.right(), tag, buf) }, func() { received = receive() })
+	return send, received
+}
+
 // same checks bytes without printing all of them.
 func (s *side) same(want, got []byte, what string, args ...any) {
 	s.Helper()

@@ -13,11 +13,6 @@ import (
 // Random traffic between all ranks. Each message has to arrive exactly once, and in order per
 // source and tag.
 var stress = []test{
-	{"ReceivesBySourceAndTag", 1, pattern{}.run},
-	{"ReceivesBySource", 1, pattern{anyTag: true}.run},
-	{"ReceivesByTag", 1, pattern{anySource: true}.run},
-	{"ReceivesOfAnything", 1, pattern{anySource: true, anyTag: true}.run},
-	{"ReceivesOfAnythingThatWasProbed", 1, pattern{anySource: true, anyTag: true, probed: true}.run},
 	{"AllPatternsAtOnce", 1, allPatterns},
 }
 
@@ -71,8 +66,6 @@ func allPatterns(s *side) {
 		patterns[g].exchange(comms[g], seed+uint64(g))
 	})
 }
-
-func (p pattern) run(s *side) { p.exchange(s, s.seed()) }
 
 func (p pattern) exchange(s *side, seed uint64) {
 	f := traffic{seed, s.Size()}

@@ -13,10 +13,8 @@ var subs = []test{
 	{"ADuplicateKeepsItsMessagesApart", 1, duplicatesIsolate},
 	{"MembersAreRankedAsListed", 1, subsetsRenumber},
 	{"OneCallMakesSeveralParts", 1, subsOfColors},
-	{"ManyCanBeMadeAtOnceInAnyOrder", 1, subsAtOnce},
 	{"AMemberMayStartBeforeTheOthers", 2, subBeforeOthers},
 	{"AMemberThatDoesNotComeKeepsNobodyWaiting", 3, subWithoutOne},
-	{"SubsOfSubs", 1, subsOfSubs},
 	{"ClosingOneLeavesTheOthers", 1, closeOne},
 	{"ANewCommunicatorBeginsInTheEpochOfItsName", 1, subAfterAdvance},
 	{"ACommunicatorCanBeMadeAgainAfterAnError", 2, subAcrossAdvance},
@@ -121,26 +119,6 @@ func subsOfColors(s *side) {
 	}
 }
 
-// subsAtOnce makes many communicators, in a different order at each rank.
-func subsAtOnce(s *side) {
-	const n = 12
-	comms := make([]*side, n)
-	for i := range n {
-		at := (i*5 + s.Rank()*7) % n
-		comms[at] = s.sub(transport.Name{Epoch: s.Epoch(), Seq: uint64(at / 2), Color: at % 2}, nil)
-	}
-	var received []*op
-	for i := range n {
-		comms[i].send(s.right(), 1, payload(small, s.Rank(), i)).ok()
-	}
-	for _, c := range comms {
-		received = append(received, c.recv(s.left(), 1, make([]byte, small)))
-	}
-	for i, o := range received {
-		o.got(s.left(), 1, payload(small, s.left(), i))
-	}
-}
-
 // subBeforeOthers lets each rank be the first to make a communicator, and send on it before any
 // other rank makes it.
 func subBeforeOthers(s *side) {
@@ -179,27 +157,6 @@ func subWithoutOne(s *side) {
 			}
 		}
 		s.barrier()
-	}
-}
-
-func subsOfSubs(s *side) {
-	comms := []*side{s}
-	for depth := range 4 {
-		parent := comms[depth]
-		comms = append(comms, parent.sub(transport.Name{Epoch: parent.Epoch(), Seq: 1}, nil))
-	}
-	// Wildcards of each generation get that generation's messages.
-	var received []*op
-	for _, c := range comms {
-		received = append(received, c.recv(transport.AnySource, transport.AnyTag, make([]byte, small)))
-	}
-	s.barrier()
-	for i := range comms {
-		i = len(comms) - 1 - i
-		comms[i].send(s.right(), 1, payload(small, s.Rank(), i)).ok()
-	}
-	for i, o := range received {
-		o.got(s.left(), 1, payload(small, s.left(), i))
 	}
 }
 

@@ -1,0 +1,122 @@
+package collective
+
+import "github.com/mpicx/go-mpicx/internal/binomial"
+
+// tree is the binomial tree rooted at any rank: ranks are renumbered relative to the root.
+type tree struct{ root int }
+
+func (t tree) number(x *Exchange) int {
+	v := x.Rank() - t.root
+	if v < 0 {
+		v += x.Size()
+	}
+	return v
+}
+
+func (t tree) rank(v int, x *Exchange) int {
+	if v += t.root; v >= x.Size() {
+		v -= x.Size()
+	}
+	return v
+}
+
+// sendToChildren sends b down the tree, beginning with the largest subtree.
+func sendToChildren(x *Exchange, t tree, v int, b []byte) {
+	for i := binomial.Children(v, x.Size()) - 1; i >= 0; i-- {
+		x.Send(t.rank(binomial.Child(v, i), x), b)
+	}
+}
+
+// bcastTree copies Recv of the root to Recv of all others.
+func bcastTree(a *Call, k int, x *Exchange) bool {
+	t := tree{a.root}
+	v := t.number(x)
+	if k == 0 {
+		if v > 0 {
+			x.Recv(t.rank(binomial.Parent(v), x), a.Recv)
+		}
+		return true
+	}
+	sendToChildren(x, t, v, a.Recv)
+	return false
+}
+
+// bcastStar is a broadcast with messages from the root to all others.
+func bcastStar(a *Call, _ int, x *Exchange) bool {
+	if x.Rank() != a.root {
+		x.Recv(a.root, a.Recv)
+		return false
+	}
+	for d := 1; d < x.Size(); d++ {
+		x.Send(around(a.root, d, x.Size()), a.Recv)
+	}
+	return false
+}
+
+// bcastScatter is a broadcast of a long buffer, after van de Geijn: the root sends each other rank a
+// part of it, and then these ranks exchange their parts.
+func bcastScatter(a *Call, k int, x *Exchange) bool {
+	t, n := tree{a.root}, x.Size()
+	v := t.number(x)
+	parts := even(len(a.Recv), 1, max(1, n-1))
+	of := func(v int) []byte { return parts.of(a.Recv, v-1) }
+	switch {
+	case v == 0:
+		for to := 1; to < n; to++ {
+			x.Send(t.rank(to, x), of(to))
+		}
+		return false
+	case k == 0:
+		x.Recv(a.root, of(v))
+		return true
+	}
+	for d := 1; d < n-1; d++ {
+		from := 1 + around(v-1, -d, n-1)
+		x.Recv(t.rank(from, x), of(from))
+	}
+	for d := 1; d < n-1; d++ {
+		x.Send(t.rank(1+around(v-1, d, n-1), x), of(v))
+	}
+	return false
+}
+
+// bcastChain is a broadcast along a chain of ranks that begins at the root: each rank passes on one
+// segment while it receives the next.
+func bcastChain(a *Call, k int, x *Exchange) bool {
+	n, each := x.Size(), a.segment()
+	t := tree{a.root}
+	v := t.number(x)
+	segments := segments(len(a.Recv), each)
+	if v > 0 && k < segments {
+		x.Recv(t.rank(v-1, x), segment(a.Recv, k, each))
+	}
+	if sent := k - min(v, 1); v < n-1 && 0 <= sent && sent < segments {
+		x.Send(t.rank(v+1, x), segment(a.Recv, sent, each))
+	}
+	return k <= segments
+}
+
+// BcastAny is a broadcast of bytes whose length only the root knows. At the other ranks it sets Buf,
+// which is read-only.
+type BcastAny struct {
+	Buf  []byte
+	Root int
+}
+
+func (a *BcastAny) Step(k int, x *Exchange) bool {
+	t := tree{a.Root}
+	v := t.number(x)
+	if k == 0 {
+		if v > 0 {
+			x.Take(t.rank(binomial.Parent(v), x))
+		}
+		return true
+	}
+	if v > 0 {
+		a.Buf = x.Taken(0)
+	}
+	for i := binomial.Children(v, x.Size()) - 1; i >= 0; i-- {
+		x.SendShared(t.rank(binomial.Child(v, i), x), a.Buf)
+	}
+	return false
+}
