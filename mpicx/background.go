@@ -4,6 +4,7 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
@@ -31,10 +32,10 @@ func (i *inside) Begin(name string, exchanges int) (hook.Background, *future.Fut
 	if err != nil {
 		return nil, failed[struct{}](c, err)
 	}
-	f, end := begins[struct{}](c, name, makingKeeper{(*keeper)(c), name})
-	b := &background{future: f, end: end, comm: c, name: name, epoch: epoch, first: c.sequence(epoch, inBackground)}
+	f, end := begins[struct{}](c, name, ledger.Take)
+	b := &background{future: f, end: end, comm: c, name: name, epoch: epoch, first: c.t.Call(epoch, inBackground)}
 	for range exchanges - 1 {
-		c.sequence(epoch, inBackground)
+		c.t.Call(epoch, inBackground)
 	}
 	return b, f
 }

@@ -2,7 +2,6 @@ package mpicx
 
 import (
 	"context"
-	"sync"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
@@ -67,9 +66,7 @@ func (c *Comm) isOfScope(err error) bool {
 	if !ok || p.of == nil {
 		return false
 	}
-	c.proc.mu.Lock()
-	defer c.proc.mu.Unlock()
-	return c.ledger.MadeInside(p.of)
+	return locked(c.proc, func() bool { return c.ledger.MadeInside(p.of) })
 }
 
 // meetToClose is a Barrier that does not tell the program of a corruption of c, because Close does
@@ -77,21 +74,15 @@ func (c *Comm) isOfScope(err error) bool {
 func (c *Comm) meetToClose() *future.Future[struct{}] {
 	r := c.newRun()
 	f := r.promise.Future()
-	r.cell().Keep(closingKeeper{makingKeeper{(*keeper)(c), "Close"}})
+	r.cell().Keep(&keeper{Comm: c, call: "Close", mode: ledger.TakeToClose})
 	r.exchange.Name = "Close"
 	if epoch, err := c.begin("Close"); err != nil {
 		r.Ended(err)
 	} else {
 		r.exchange.Signature = call{Kind: signature.Close}.Word()
-		r.exchange.Start(c.t, epoch, transport.CollectiveTag(c.sequence(epoch, r.exchange.Signature)), c.chooser.Barrier(&r.kept), r)
+		r.exchange.Start(c.t, epoch, transport.CollectiveTag(c.t.Call(epoch, r.exchange.Signature)), c.chooser.Barrier(&r.kept), r)
 	}
 	return f
-}
-
-type closingKeeper struct{ makingKeeper }
-
-func (k closingKeeper) Verdict(ctx context.Context) error {
-	return (*Comm)(k.keeper).verdictFor(ctx, ledger.TakeToClose)
 }
 
 // close ends the use of c at this rank. quiet says that this rank knows of no error under way.
@@ -112,26 +103,11 @@ func (c *Comm) discard() {
 // would need ranks whose programs have ended, and they would count as dead. So the error channel
 // releases c there.
 func (c *Comm) meetToRelease() {
+	x := &collective.Exchange{Name: "Close", Signature: call{Kind: signature.Release}.Word()}
 	epoch := c.t.Epoch()
-	r := idleReleases.Get().(*releaseRun)
-	r.comm, r.exchange.Name = c, "Close"
-	r.exchange.Signature = call{Kind: signature.Release}.Word()
-	r.exchange.Start(c.t, epoch, transport.CollectiveTag(c.sequence(epoch, r.exchange.Signature)), c.chooser.Barrier(nil), r)
-}
-
-// A releaseRun is the second barrier of a Close. It is reused when it is done.
-type releaseRun struct {
-	comm     *Comm
-	exchange collective.Exchange
-}
-
-var idleReleases = sync.Pool{New: func() any { return new(releaseRun) }}
-
-func (r *releaseRun) Ended(err error) {
-	c := r.comm
-	r.comm = nil
-	idleReleases.Put(r)
-	if err == nil {
-		c.releaseWhenForgotten()
-	}
+	x.Start(c.t, epoch, transport.CollectiveTag(c.t.Call(epoch, x.Signature)), c.chooser.Barrier(nil), ender(func(err error) {
+		if err == nil {
+			c.releaseWhenForgotten()
+		}
+	}))
 }

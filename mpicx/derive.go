@@ -30,8 +30,8 @@ func (c *Comm) Dup() *future.Future[*Comm] {
 		return failed[*Comm](c, err)
 	}
 	w := call{Kind: signature.Dup}.Word()
-	seq := c.sequence(epoch, w)
-	f, end := begins[*Comm](c, "Dup", makingKeeper{(*keeper)(c), "Dup"})
+	seq := c.t.Call(epoch, w)
+	f, end := begins[*Comm](c, "Dup", ledger.Take)
 	made := c.agreed(errchan.Dup, w, epoch, waiting.Of(f), end)
 	if err := c.t.Mismatch(); err != nil {
 		made(nil, err)
@@ -73,7 +73,7 @@ func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, membe
 // that it is made from, nil for the world. Errors of parent are its errors too.
 func newComm(p *proc, t transport.Comm, from, parent *Comm, name string, worldRanks []int) *Comm {
 	c := &Comm{proc: p, t: t, rank: t.Rank(), size: t.Size(), parent: parent, name: name, worldRanks: worldRanks}
-	c.keeper, c.exposed = (*keeper)(c), hook.Hide((*inside)(c))
+	c.keeper, c.exposed = &keeper{Comm: c, mode: ledger.Take}, hook.Hide((*inside)(c))
 	c.chooser = collective.ChooserFor(t)
 	c.ledger.Owner = c
 	waiting.Of(c.succeeded.Future()).Keep(c.keeper)
@@ -170,8 +170,8 @@ func assembled[T any](c *Comm, kind signature.Kind, calls errchan.Calls, a colle
 		return failed[T](c, err)
 	}
 	w := call{Kind: kind}.Word()
-	seq := c.sequence(epoch, w)
-	f, over := begins[T](c, op, makingKeeper{(*keeper)(c), op})
+	seq := c.t.Call(epoch, w)
+	f, over := begins[T](c, op, ledger.Take)
 	made := c.agreed(calls, w, epoch, waiting.Of(f), func(d *Comm, err error) {
 		var result T
 		if d != nil {

@@ -29,7 +29,10 @@ func (k *keeper) Describe(ctx context.Context, err error, waited ...*waiting.Cel
 	if !endedBy(ctx, err) {
 		return err
 	}
-	return &interruptedError{(*Comm)(k).waitedFor(waited), err}
+	if k.call != "" {
+		return k.interrupted(ctx, k.call, err)
+	}
+	return &interruptedError{k.waitedFor(waited), err}
 }
 
 // endedBy says whether err is the cause of ctx or, if a peer's error has ended the context of a Try,
@@ -117,18 +120,6 @@ func (c *Comm) unresolved() string {
 		return ", where " + waiting
 	}
 	return ""
-}
-
-// makingKeeper is the keeper of an operation that the transport does not know by a future.
-type makingKeeper struct {
-	*keeper
-	call string
-}
-
-func (k makingKeeper) calling() string { return k.call }
-
-func (k makingKeeper) Describe(ctx context.Context, err error, _ ...*waiting.Cell) error {
-	return (*Comm)(k.keeper).interrupted(ctx, k.call, err)
 }
 
 // interrupted is Describe for the operation called name.

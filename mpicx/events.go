@@ -9,9 +9,7 @@ import (
 // Mark writes text to the timeline (WithTimeline) and the execution trace (WithRuntimeTrace), to show
 // where in its program this rank is. recovery.Run marks its attempts.
 func (c *Comm) Mark(text string) {
-	if c == nil {
-		panic("mpicx: Mark: " + nilComm)
-	}
+	c.there("Mark")
 	if c.proc.watchers != nil {
 		c.proc.happened(timeline.Line{Event: timeline.Mark, Comm: c.name, Text: text})
 	}

@@ -25,15 +25,6 @@ func (c *Comm) Group() *Group {
 	return &Group{upTo(c.size), c.proc.rank}
 }
 
-// upTo returns 0 to n-1.
-func upTo(n int) []int {
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
-	}
-	return all
-}
-
 // Size is the number of members (MPI_Group_size).
 func (g *Group) Size() int { return len(g.all()) }
 

@@ -23,7 +23,7 @@ func (k bareKeeper) MayHaveVerdict() bool  { return false }
 
 var _ hook.Rank = (*inside)(nil)
 
-func (i *inside) Bare() { i.keeper = &bareKeeper{(*keeper)(i), i.proc.newPlace()} }
+func (i *inside) Bare() { i.keeper = &bareKeeper{i.keeper.(*keeper), i.proc.newPlace()} }
 
 func (i *inside) Die() {
 	i.proc.die()

@@ -83,15 +83,7 @@ func (o *options) sayIdle() {
 // workers returns the ranks of the world, or nil if there are neither spares nor fresh ranks.
 func (o *options) workers(n int) (workers []int) {
 	if o.parked() > 0 || o.fresh() > 0 {
-		workers = firstRanks(n)
+		workers = upTo(n)
 	}
 	return workers
-}
-
-func firstRanks(n int) []int {
-	ranks := make([]int, n)
-	for i := range ranks {
-		ranks[i] = i
-	}
-	return ranks
 }

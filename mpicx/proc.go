@@ -101,6 +101,13 @@ func (p *proc) wrong() error {
 	})
 }
 
+// locked returns what f returns under the lock of the rank's ledger.
+func locked[T any](p *proc, f func() T) T {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return f()
+}
+
 // callEnded notes that a collective call has ended.
 func (p *proc) callEnded() {
 	p.calls.Add(-1)
@@ -118,9 +125,7 @@ func (p *proc) lookAgain() {
 
 // hasErrors says whether c has an error, or one is under way, that excuses what the program has left on c.
 func (p *proc) hasErrors(c *ledger.Comm) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return c.Broken() || c.Unwinding() || c.Disturbed()
+	return locked(p, func() bool { return c.Broken() || c.Unwinding() || c.Disturbed() })
 }
 
 func (p *proc) newPlace() *waiting.Place {

@@ -105,7 +105,7 @@ func joinJob(o *options, begin func(node.Options) (*node.Job, error), again func
 	case world.Rank() < all, world.Rank() >= began:
 		var members []int // all
 		if all+o.fresh() < world.Size() {
-			members = firstRanks(all)
+			members = upTo(all)
 		}
 		for p := began; p < began+o.fresh() && members != nil; p++ {
 			members = append(members, p)

@@ -33,13 +33,6 @@ func (c *Comm) readyFor(op string, ctx context.Context, fn func(context.Context)
 	return nil
 }
 
-// there panics if c is nil, where no error can be returned.
-func (c *Comm) there(call string) {
-	if c == nil {
-		panic("mpicx: " + call + ": " + nilComm)
-	}
-}
-
 // nowhere returns the future of an operation on a nil communicator.
 func nowhere[T any](op string) *future.Future[T] {
 	return future.Failed[T](mpiErrorf(op, ClassComm, nilComm))
@@ -63,13 +56,10 @@ func (c *Comm) begin(op string) (transport.Epoch, error) {
 // failed returns the future of an operation on c that was refused with err. c may be nil.
 func failed[T any](c *Comm, err error) *future.Future[T] {
 	f, p := future.New[T]()
-	if c == nil {
-		p.Complete(*new(T), err)
-		return f
+	if c != nil {
+		waiting.Of(f).Keep(c.keeperAfter(err))
 	}
-	waiting.Of(p.Future()).Keep(c.keeperAfter(err))
-	var none T
-	p.Complete(none, err)
+	p.Complete(*new(T), err)
 	return f
 }
 

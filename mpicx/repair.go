@@ -11,7 +11,6 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/timeline"
 	"github.com/mpicx/go-mpicx/internal/transport"
-	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // Agree completes at all living ranks with the same value: the bitwise AND of the flags of
@@ -145,7 +144,7 @@ func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], 
 	}
 	c.proc.exitIfDead()
 	c.notInReduction("begins", proposal.Call.String())
-	f, end := begins[T](c, proposal.Call.String(), repairKeeper{(*keeper)(c), proposal.Call.String()})
+	f, end := begins[T](c, proposal.Call.String(), ledger.TakeToRepair)
 	r := &repairing[T]{comm: c, proposal: proposal, end: end, then: then}
 	if proposal.Call == errchan.Replace {
 		r.turn = c.root().lineage.replaces.take()
@@ -201,9 +200,7 @@ func (c *Comm) untoldAbove() error {
 	if v, ok := err.(interface{ Of(*Comm) bool }); ok && !v.Of(c) {
 		return err
 	}
-	c.proc.mu.Lock()
-	defer c.proc.mu.Unlock()
-	if e := c.ledger.UntoldAbove(); e != nil {
+	if e := locked(c.proc, c.ledger.UntoldAbove); e != nil {
 		return e.Face
 	}
 	return nil
@@ -281,29 +278,3 @@ func (c *Comm) resume() {
 		f()
 	}
 }
-
-// repairKeeper is the keeper of repairs. On a broken communicator their Waits return their own
-// results (C4). An error that ends other Waits does not end these, so the rank attends as long as
-// they last.
-type repairKeeper struct {
-	*keeper
-	call string
-}
-
-func (k repairKeeper) calling() string { return k.call }
-
-func (k repairKeeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
-	k.Watch()
-	return k.keeper.Park(ctx)
-}
-
-func (k repairKeeper) Unpark(place *waiting.Place) {
-	k.keeper.Unpark(place)
-	k.Unwatch()
-}
-
-func (k repairKeeper) Verdict(ctx context.Context) error {
-	return (*Comm)(k.keeper).verdictFor(ctx, ledger.TakeToRepair)
-}
-
-func (k repairKeeper) TryVerdict() (bool, error) { return k.tryVerdict(ledger.TakeToRepair) }

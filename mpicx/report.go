@@ -176,6 +176,6 @@ func (r *reporter) find(why diagnosis.Why, delay time.Duration, end time.Time) s
 	if rival >= 0 && rival < c.rank || c.side.Heard(why, false) {
 		return ""
 	}
-	lines := c.diagnosis(said, firstRanks(c.size)).lines()
+	lines := c.diagnosis(said, upTo(c.size)).lines()
 	return fmt.Sprintf("the ranks of %s were in\n  %s\n", c.name, strings.Join(lines, "\n  "))
 }

@@ -53,7 +53,5 @@ func (c *Comm) revoked(by int) {
 // corrupted.
 func (c *Comm) Revoked() bool {
 	c.there("Revoked")
-	c.proc.mu.Lock()
-	defer c.proc.mu.Unlock()
-	return c.ledger.IsRevoked() || c.ulfm != nil && c.ledger.IsCorrupted()
+	return locked(c.proc, func() bool { return c.ledger.IsRevoked() || c.ulfm != nil && c.ledger.IsCorrupted() })
 }

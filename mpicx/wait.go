@@ -9,13 +9,25 @@ import (
 
 // keeper is the keeper of a Comm's futures. It decides which errors and which contexts end
 // Waits on them.
-type keeper Comm
+type keeper struct {
+	*Comm
+	call string // the operation, if the transport does not know it by its future; else ""
+	// mode says which errors Waits return. A repair's Waits (ledger.TakeToRepair) return their own results
+	// on a broken communicator (C4). An error that ends other Waits does not end these, so the rank
+	// attends as long as they last.
+	mode ledger.Mode
+	// meeting says that this is a TryAll's barrier. If a scope's error ends a Wait for it, the rank gives up.
+	meeting bool
+}
 
 var _ waiting.Keeper = (*keeper)(nil)
 
 func (k *keeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
 	place := k.proc.place
-	(*Comm)(k).notInReduction("waits", "for an operation")
+	k.notInReduction("waits", "for an operation")
+	if k.mode == ledger.TakeToRepair {
+		k.proc.watch(1)
+	}
 	first := k.proc.enter(&k.ledger)
 	if !first {
 		place = k.proc.newPlace()
@@ -39,8 +51,13 @@ func (k *keeper) Yield() {
 }
 
 // Look ends operations that need ranks which have returned.
-func (k *keeper) Look()                       { k.t.Look() }
-func (k *keeper) Unpark(place *waiting.Place) { k.proc.leave(!place.Spare) }
+func (k *keeper) Look() { k.t.Look() }
+
+func (k *keeper) Unpark(place *waiting.Place) {
+	if k.proc.leave(!place.Spare); k.mode == ledger.TakeToRepair {
+		k.proc.watch(-1)
+	}
+}
 
 // listen returns the context whose end ends a Wait in ctx. If it has ended, listen also
 // returns the scope whose error has ended it, or nil if no error has.
@@ -72,26 +89,23 @@ func (k *keeper) listen(in context.Context, nudged bool) (context.Context, *scop
 
 // endedBy says whether an error that ends the scope's context ends Waits on this communicator.
 func (k *keeper) endedBy(s *scope) bool {
-	s.comm.proc.mu.Lock()
-	defer s.comm.proc.mu.Unlock()
-	return s.entry.Closed() || !k.isOf(s) || k.isApart(s) && s.comm.ledger.IsRevoked()
+	return locked(s.comm.proc, func() bool {
+		return s.entry.Closed() || !k.isOf(s) || k.isApart(s) && s.comm.ledger.IsRevoked()
+	})
 }
 
 // isOf says whether errors of the scope's communicator are errors of this one.
 func (k *keeper) isOf(s *scope) bool { return k.ledger.DerivedFrom(&s.comm.ledger) }
 
 // isApart says whether this communicator works even if the scope's is revoked.
-func (k *keeper) isApart(s *scope) bool { return s.comm != (*Comm)(k) && !s.comm.propagates() }
+func (k *keeper) isApart(s *scope) bool { return s.comm != k.Comm && !s.comm.propagates() }
 
 // Ended returns the error of a Wait whose context has ended: the error that has ended a scope, or the
 // context's own cause. It returns nil if the error does not concern this communicator; the Wait
 // then continues.
-func (k *keeper) Ended(ctx context.Context) error { return k.ended(ctx, func() {}) }
-
-// ended is Ended that calls first before it waits for the error that has ended a scope.
-func (k *keeper) ended(ctx context.Context, first func()) error {
+func (k *keeper) Ended(ctx context.Context) error {
 	if ctx.Err() == nil { // the transport has failed
-		return (*Comm)(k).verdict(ctx)
+		return k.verdict(ctx)
 	}
 	for {
 		in, s := k.listen(ctx, false)
@@ -101,7 +115,9 @@ func (k *keeper) ended(ctx context.Context, first func()) error {
 		case s == nil:
 			return nil
 		}
-		first()
+		if k.meeting {
+			k.proc.feed(k.ledger.GiveUp)
+		}
 		if err := s.failure(ctx); err != nil {
 			return err
 		}
@@ -124,24 +140,18 @@ func (k *keeper) Failing(cell *waiting.Cell, err error) {
 func (k *keeper) MayHaveVerdict() bool { return k.ledger.NeedsLook() }
 
 // Verdict takes the error that the program is to be told.
-func (k *keeper) Verdict(ctx context.Context) error { return (*Comm)(k).verdict(ctx) }
+func (k *keeper) Verdict(ctx context.Context) error { return k.verdictFor(ctx, k.mode) }
 
 // IsOver says whether err is a propagated error that a scope of this rank has dealt with.
 func (k *keeper) IsOver(err error) bool {
-	e := (*Comm)(k).verdictIn(err)
-	k.proc.mu.Lock()
-	defer k.proc.mu.Unlock()
-	return e != nil && e.IsOver() && !e.Corrupt()
+	e := k.verdictIn(err)
+	return e != nil && locked(k.proc, e.IsOver) && !e.Corrupt()
 }
 
 func (k *keeper) TryVerdict() (bool, error) {
-	(*Comm)(k).notInReduction("waits", "for an operation")
-	return k.tryVerdict(ledger.Take)
-}
-
-func (k *keeper) tryVerdict(m ledger.Mode) (bool, error) {
+	k.notInReduction("waits", "for an operation")
 	k.proc.exitIfDead()
-	wait, err := (*Comm)(k).look(m)
+	wait, err := k.look(k.mode)
 	if err == nil && wait != nil {
 		k.proc.feed(k.proc.ledger.Answer)
 	}
@@ -149,7 +159,7 @@ func (k *keeper) tryVerdict(m ledger.Mode) (bool, error) {
 }
 
 func (k *keeper) Watch() {
-	(*Comm)(k).notInReduction("waits", "for an operation")
+	k.notInReduction("waits", "for an operation")
 	k.proc.watch(1)
 }
 

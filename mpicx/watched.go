@@ -40,19 +40,15 @@ func namesOf(cells []*waiting.Cell) string {
 	if len(cells) > 1 {
 		return fmt.Sprintf("WaitAny of %d", len(cells))
 	}
-	switch k := cells[0].Kept().(type) {
-	case *keeper:
-		return (*Comm)(k).nameOf(cells[0])
-	case interface {
-		calling() string
-		comm() *Comm
-	}:
-		return k.calling() + " on " + k.comm().name
+	switch k, ok := cells[0].Kept().(*keeper); {
+	case !ok:
+		return "Wait"
+	case k.call != "":
+		return k.call + " on " + k.name
+	default:
+		return k.nameOf(cells[0])
 	}
-	return "Wait"
 }
-
-func (k *keeper) comm() *Comm { return (*Comm)(k) }
 
 func (c *Comm) nameOf(cell *waiting.Cell) string {
 	name := "Wait on " + c.name
