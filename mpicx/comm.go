@@ -189,6 +189,15 @@ func (c *Comm) worldRank(rank int) int {
 	return c.worldRanks[rank]
 }
 
+// waits is called by a goroutine that is about to wait on c, but not for a future. The goroutine
+// calls over when it stops waiting.
+func (c *Comm) waits(call string) (over func()) {
+	if c.proc.watchers == nil {
+		return func() {}
+	}
+	return c.proc.blocked(func() string { return call + " on " + c.name })
+}
+
 // notInReduction throws if it is called by a reduction's function. Such a function must not
 // wait, nor begin a collective operation, because its peers may not begin it.
 func (c *Comm) notInReduction(does, what string) {

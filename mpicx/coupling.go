@@ -53,7 +53,6 @@ type coupling struct {
 	registry *registry
 	future   *future.Future[*Intercomm]
 	end      func(*Intercomm, error)
-	failed   atomic.Bool
 
 	// The epoch, and the tags or numbers, of the group's two barriers or agreements.
 	epoch          transport.Epoch
@@ -280,10 +279,8 @@ func (k *coupling) learned(note []byte, err error) {
 
 // fail ends the call at this rank, whose group does not know the other.
 func (k *coupling) fail(err error) {
-	if !k.failed.Swap(true) {
-		k.registry.end(k.own.ID, 0, true)
-		k.end(nil, err)
-	}
+	k.registry.end(k.own.ID, 0, true)
+	k.end(nil, err)
 }
 
 // unite makes this rank's side of the union, and begins the agreement of its members.
@@ -306,12 +303,7 @@ func (k *coupling) unite(other group) {
 		k.fail(mpiError(intercommOp, err))
 		return
 	}
-	u := &Intercomm{union: made, size: c.size, remote: len(other.Members)}
-	if second.ID == k.own.ID {
-		u.own = u.remote
-	} else {
-		u.other = u.size
-	}
+	u := newIntercomm(made, c.size, len(other.Members), first.ID == k.own.ID)
 	done := func(err error) {
 		k.registry.end(k.own.ID, other.ID, err != nil && c.ulfm == nil)
 		if err != nil {

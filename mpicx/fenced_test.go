@@ -51,7 +51,7 @@ func TestFencedShrink(t *testing.T) {
 		world.proc.giveUp(transport.ErrFenced)
 		_, then[r] = world.Shrink().Get(ctx)
 		return nil
-	}, WithRanks(3), hook.Backend[Option](backendULFM))
+	}, WithRanks(3), hook.Backend[Option](hook.ULFM))
 	for r := range first {
 		assert.True(t, is[*CommCorruptedError](first[r]), "rank %d: %v", r, first[r])
 		assert.NotErrorIs(t, first[r], ErrFenced, "rank %d", r)

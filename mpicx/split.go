@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"runtime"
 	"slices"
@@ -16,19 +17,11 @@ import (
 	"github.com/mpicx/go-mpicx/internal/signature"
 )
 
-// Undefined is the color of a rank that takes no part in what Split makes, and the number of a
-// process that is not in a [Group] (MPI_UNDEFINED).
-const Undefined = -1
-
 // Split makes a communicator of each set of ranks that give the same color. In it ranks are
 // ordered by key and then by their rank in c (MPI_Comm_split). A color is not negative, or it is
 // Undefined: such a rank gets a nil Comm. It is collective. Use [Comm.Create] if all ranks know
 // the members of their communicators, and [Comm.Dup] for all ranks of c.
 func (c *Comm) Split(color, key int) *future.Future[*Comm] {
-	if c == nil {
-		return nowhere[*Comm]("Split")
-	}
-	c.notInReduction("begins", "Split")
 	k := check{op: "Split"}
 	k.that(color >= 0 || color == Undefined, ClassOther, "color %d, expected one that is not negative, or Undefined", color)
 	return splitAs(c, signature.Split, errchan.Split, choice{color: color, key: key}, k.err, itself)
@@ -42,7 +35,6 @@ func (c *Comm) SplitShared(key int) *future.Future[*Comm] {
 	if c == nil {
 		return nowhere[*Comm]("SplitShared")
 	}
-	c.notInReduction("begins", "SplitShared")
 	return splitAs(c, signature.SplitShared, errchan.SplitShared, choice{color: c.t.Machine(c.rank), key: key}, nil, itself)
 }
 
@@ -54,6 +46,9 @@ const badColor = Undefined - 1
 // splitAs makes a communicator of the ranks of each color. If bad is not nil, the arguments of this rank are bad: it
 // gets this error, and all others get one too.
 func splitAs[T any](c *Comm, kind signature.Kind, calls errchan.Calls, mine choice, bad error, end func(*Comm) T) *future.Future[T] {
+	if c == nil {
+		return nowhere[T](kind.String())
+	}
 	if bad != nil {
 		mine.color = badColor
 	}
@@ -160,4 +155,32 @@ func concord(all []choice, members []int) error {
 		return fmt.Errorf("%d of the %d members that rank %d names have other arguments, expected the same at all members", size-uint64(len(members)), size, first)
 	}
 	return nil
+}
+
+// Create makes a communicator of the members of a group, in the group's order
+// (MPI_Comm_create). It is collective over c. Several can be made at once, of groups that have
+// no member in common. All members of a group pass that group; otherwise all ranks of c get an
+// error. A rank that is in no group passes any group, for example nil, and gets a nil Comm.
+// [Comm.Split] needs no groups: each rank passes a color.
+func (c *Comm) Create(g *Group) *future.Future[*Comm] {
+	const op = "Create"
+	if c == nil {
+		return nowhere[*Comm](op)
+	}
+	mine := choice{color: Undefined, about: digest(op)}
+	k := check{op: op}
+	if me := slices.Index(g.all(), c.proc.rank); me >= 0 {
+		ranks := g.TranslateRanks(upTo(g.Size()), c.Group())
+		i := slices.Index(ranks, Undefined)
+		k.that(i < 0, ClassOther, "rank %d of the %v is not in %s, expected members of it", i, g, c.name)
+		mine = choice{color: slices.Min(ranks), key: me, about: digest(op, ranks), size: uint64(len(ranks))}
+	}
+	return splitAs(c, signature.Create, errchan.Create, mine, k.err, itself)
+}
+
+// digest returns a digest of what all members have to give alike.
+func digest(arguments ...any) uint64 {
+	d := fnv.New64a()
+	fmt.Fprint(d, arguments...)
+	return d.Sum64() | 1 // not 0
 }

@@ -2,8 +2,15 @@ package mpicx
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
@@ -164,3 +171,158 @@ func (k *keeper) Watch() {
 }
 
 func (k *keeper) Unwatch() { k.proc.watch(-1) }
+
+// ErrCancelled is the error of a receive or probe that Cancel has cancelled (MPI_Test_cancelled).
+// Test for it with errors.Is.
+var ErrCancelled error = transport.ErrCancelled
+
+// Cancel cancels a receive or probe that no message has matched yet (MPI_Cancel), and says
+// whether it did. Then f ends with ErrCancelled, its buffer is free, and messages go to other
+// receives. Otherwise f is matched or done, and ends as if Cancel had not been called. Other
+// operations, such as sends, are never cancelled.
+func Cancel[T any](f *future.Future[T]) bool {
+	if f == nil {
+		panic("mpicx: Cancel: nil future, expected the future of a receive or probe")
+	}
+	k, ok := waiting.Of(f).Kept().(interface{ cancel(*waiting.Cell) bool })
+	return ok && k.cancel(waiting.Of(f))
+}
+
+// cancel cancels the receive or probe with this future. The operation is told first, while it
+// can't end, so that it does not reuse its request.
+func (k *keeper) cancel(cell *waiting.Cell) bool {
+	var found *transport.Request
+	k.t.EachPending(func(r *transport.Request) {
+		if o, ok := r.Done.(cancellable); ok && o.cell() == cell {
+			o.cancelling()
+			found = r
+		}
+	})
+	return found != nil && k.t.Cancel(found)
+}
+
+// A cancellable is a receive or probe of the program.
+type cancellable interface {
+	operation
+	// cancelling says that the operation's request may be cancelled, even after its end, so it
+	// must not be reused. It is called while the operation can't end.
+	cancelling()
+}
+
+// If a context ends a Wait, the error names the operation. Futures know nothing of ranks, and
+// operations keep no text for this. The transport says what is pending.
+
+// An interruptedError is a context's cause, with the operation that was waited for.
+type interruptedError struct {
+	waitedFor string
+	cause     error
+}
+
+func (e *interruptedError) Error() string { return fmt.Sprintf("mpicx: %s: %v", e.waitedFor, e.cause) }
+func (e *interruptedError) Unwrap() error { return e.cause }
+
+// Describe adds to ctx's cause what was waited for. Other errors name it themselves.
+func (k *keeper) Describe(ctx context.Context, err error, waited ...*waiting.Cell) error {
+	if !endedBy(ctx, err) {
+		return err
+	}
+	if k.call != "" {
+		return k.interrupted(ctx, k.call, err)
+	}
+	return &interruptedError{k.waitedFor(waited), err}
+}
+
+// endedBy says whether err is the cause of ctx or, if a peer's error has ended the context of a Try,
+// of the context around that Try.
+func endedBy(ctx context.Context, err error) bool {
+	if waiting.IsCommon(err) || is[*interruptedError](err) {
+		return false
+	}
+	ctx = patient(ctx)
+	return ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
+}
+
+// waitedFor names the pending operations on c that have these futures.
+func (c *Comm) waitedFor(cells []*waiting.Cell) string {
+	names := make(map[*waiting.Cell]string)
+	c.t.EachPending(func(r *transport.Request) {
+		if o := operationOf(r); o != nil {
+			if cell := o.cell(); names[cell] == "" && slices.Contains(cells, cell) {
+				names[cell] = c.describe(r)
+			}
+		}
+	})
+	const most = 4
+	var known []string
+	for _, cell := range cells {
+		if name := names[cell]; name != "" && len(known) < most {
+			known = append(known, name)
+		}
+	}
+	others := len(cells) - len(known)
+	switch {
+	case len(known) == 0 && others == 1:
+		return fmt.Sprintf("an operation on %s%s", c.name, c.unresolved())
+	case len(known) == 0:
+		return fmt.Sprintf("one of %d operations", others)
+	}
+	text := fmt.Sprintf("%s on %s", strings.Join(known, " or "), c.name)
+	if others > 0 {
+		text += fmt.Sprintf(" or %d more", others)
+	}
+	return text
+}
+
+// operationOf returns the operation of a request if it is the program's, else nil.
+func operationOf(r *transport.Request) operation {
+	done := any(r.Done)
+	if x, ok := done.(*collective.Exchange); ok {
+		done = x.Ender()
+	}
+	o, _ := done.(operation)
+	return o
+}
+
+func (c *Comm) describe(r *transport.Request) string {
+	direction := "from"
+	if r.Kind == transport.Sending {
+		direction = "to"
+	}
+	peer := fmt.Sprintf("%s rank %d", direction, r.Peer)
+	if r.Peer == AnySource {
+		peer = "from any rank"
+	}
+	switch done := r.Done.(type) {
+	case interface{ making() string }:
+		return done.making()
+	case interface{ operation() string }:
+		tag := fmt.Sprintf("tag %d", r.Tag)
+		switch r.Tag {
+		case AnyTag:
+			tag = "any tag"
+		case transport.NoTag: // of Mrecv
+			tag = "whose message was withdrawn"
+		}
+		return fmt.Sprintf("%s %s, %s", done.operation(), peer, tag)
+	case transport.Stepper:
+		operation, step := done.Step()
+		return fmt.Sprintf("%s, step %d: %v %s", operation, step, r.Kind, peer)
+	}
+	return fmt.Sprintf("%v %s, tag %d", r.Kind, peer, r.Tag)
+}
+
+// unresolved says what the error channel of c waits for, or returns "".
+func (c *Comm) unresolved() string {
+	if waiting := c.channel.Waiting(); waiting != "" {
+		return ", where " + waiting
+	}
+	return ""
+}
+
+// interrupted is Describe for the operation called name.
+func (c *Comm) interrupted(ctx context.Context, name string, err error) error {
+	if !endedBy(ctx, err) {
+		return err
+	}
+	return &interruptedError{fmt.Sprintf("%s on %s%s", name, c.name, c.unresolved()), err}
+}
