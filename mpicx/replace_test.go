@@ -285,61 +285,6 @@ func TestReplaceRefused(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A grid that a program had made of the world is made anew of what Replace returns. That of the
-// world is corrupted where a member has died.
-func TestReplaceOfAGrid(t *testing.T) {
-	const rows, columns = 2, 3
-	grid := func(ctx context.Context, c *mpicx.Comm) (row, column *mpicx.Comm, err error) {
-		if row, err = c.Split(c.Rank()/columns, 0).Get(ctx); err == nil {
-			column, err = c.Split(c.Rank()%columns, 0).Get(ctx)
-		}
-		return row, column, err
-	}
-	err := runWithSpares(t, rows*columns, 1, func(ctx context.Context, c *mpicx.Comm) error {
-		row, column, err := grid(ctx, c)
-		if c.Incarnation() == 0 {
-			if err != nil {
-				return err
-			}
-			_, err = c.Agree(1).Get(ctx) // so that all have theirs
-			if c.Rank() == 4 {
-				mpicxtest.Die(c)
-			}
-			if err == nil {
-				err = c.Barrier().Wait(ctx)
-			}
-			if !corrupted(err) {
-				return fmt.Errorf("Barrier: %v", err)
-			}
-			for _, d := range []struct {
-				c    *mpicx.Comm
-				lost bool
-			}{{row, c.Rank()/columns == 4/columns}, {column, c.Rank()%columns == 4%columns}} {
-				if d.lost && !corrupted(d.c.Err()) {
-					return fmt.Errorf("%v of rank %d: %v", d.c, c.Rank(), d.c.Err())
-				}
-			}
-			if c, err = c.Replace().Get(ctx); err != nil {
-				return err
-			}
-			row, column, err = grid(ctx, c)
-		}
-		if err != nil {
-			return err
-		}
-		for _, d := range []*mpicx.Comm{row, column} {
-			if err := d.Barrier().Wait(ctx); err != nil {
-				return err
-			}
-		}
-		if row.Size() != columns || column.Size() != rows {
-			return fmt.Errorf("a grid of %d by %d", column.Size(), row.Size())
-		}
-		return nil
-	})
-	require.NoError(t, err)
-}
-
 // Without spares Replace is what it is with none left; the black channel has none.
 func TestReplaceWithoutSpares(t *testing.T) {
 	oneProcess(t)
@@ -445,7 +390,7 @@ func TestReplaceAtEveryMessage(t *testing.T) {
 							if second != "" {
 								plan += fmt.Sprintf(second, (victim+1)%(n+k))
 							}
-							if !replaceByPlan(t, n, k, plan, victim) {
+							if !recoversByPlan(t, n, plan, victim, mpicx.WithSpares(k)) {
 								break
 							}
 						}
@@ -457,7 +402,7 @@ func TestReplaceAtEveryMessage(t *testing.T) {
 							if n > 1 {
 								plan += fmt.Sprintf("; kill %d at operation 3", (victim+1)%n)
 							}
-							if !replaceByPlan(t, n, k, plan, victim) {
+							if !recoversByPlan(t, n, plan, victim, mpicx.WithSpares(k)) {
 								break
 							}
 						}
@@ -468,10 +413,10 @@ func TestReplaceAtEveryMessage(t *testing.T) {
 	}
 }
 
-// replaceByPlan says whether victim died.
-func replaceByPlan(t *testing.T, n, k int, plan string, victim int) bool {
+// recoversByPlan says whether victim died.
+func recoversByPlan(t *testing.T, n int, plan string, victim int, opts ...mpicx.Option) bool {
 	t.Helper()
-	killed := mpicxtest.RunFaults(t, n, plan, recovering, mpicx.WithSpares(k))
+	killed := mpicxtest.RunFaults(t, n, plan, recovering, opts...)
 	if t.Failed() {
 		t.FailNow()
 	}
