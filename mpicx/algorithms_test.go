@@ -135,10 +135,7 @@ func TestDeathInEveryStep(t *testing.T) {
 						if !corrupted(err) {
 							return err
 						}
-						left, err := world.Shrink().Get(ctx)
-						if err != nil {
-							return err
-						}
+						left := world.Shrink().MustGet(ctx)
 						return once(ctx, left, operation)
 					})
 					if len(killed) == 0 {

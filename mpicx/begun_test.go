@@ -37,10 +37,7 @@ func TestBegunCallsComplete(t *testing.T) {
 		for seed := range uint64(200) {
 			n := 2 + int(seed)%7
 			err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
-				dup, err := world.Dup().Get(ctx)
-				if err != nil {
-					return err
-				}
+				dup := world.Dup().MustGet(ctx)
 				calls := rand.New(rand.NewPCG(seed, 0)) // the same at all ranks
 				waits := rand.New(rand.NewPCG(seed, 1+uint64(world.Rank())))
 				for range 1 + calls.IntN(20) {
@@ -311,10 +308,7 @@ func badCalls(wider *mpicx.Group) map[string]func(p place, bad bool) future.Wait
 // too, even if no program tells another one.
 func TestBadAtOneRank(t *testing.T) {
 	program := func(ctx context.Context, world *mpicx.Comm) error {
-		c, err := world.Split(world.Rank()/3, 0).Get(ctx)
-		if err != nil {
-			return err
-		}
+		c := world.Split(world.Rank()/3, 0).MustGet(ctx)
 		calls := badCalls(world.Group())
 		for _, name := range slices.Sorted(maps.Keys(calls)) {
 			if c.Size() == 3 {
@@ -327,9 +321,7 @@ func TestBadAtOneRank(t *testing.T) {
 					return fmt.Errorf("%s at rank %d: %w", name, c.Rank(), err)
 				}
 			}
-			if err := world.Barrier().Wait(ctx); err != nil {
-				return err
-			}
+			world.Barrier().MustWait(ctx)
 		}
 		return nil
 	}

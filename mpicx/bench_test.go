@@ -109,9 +109,7 @@ func BenchmarkScope(b *testing.B) {
 			return world.Guard(ctx, func(ctx context.Context) error {
 				return world.Try(ctx, func(ctx context.Context) error {
 					for range n {
-						if err := world.Barrier().Wait(ctx); err != nil {
-							return err
-						}
+						world.Barrier().MustWait(ctx)
 					}
 					return nil
 				})

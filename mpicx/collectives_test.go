@@ -299,9 +299,7 @@ func TestAheadOfTheRoot(t *testing.T) {
 		}
 		for i := range 2000 {
 			sum := []int{0}
-			if err := mpicx.Reduce(c, []int{i}, sum, mpicx.Sum, 0).Wait(ctx); err != nil {
-				return err
-			}
+			mpicx.Reduce(c, []int{i}, sum, mpicx.Sum, 0).MustWait(ctx)
 			if c.Rank() == 1 {
 				ahead.Add(1)
 			} else if sum[0] != 2*i {

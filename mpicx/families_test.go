@@ -23,10 +23,7 @@ import (
 func TestD1ParentInterruptsChild(t *testing.T) {
 	fakeTime(t)
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		dup, err := world.Dup().Get(ctx)
-		if err != nil {
-			return err
-		}
+		dup := world.Dup().MustGet(ctx)
 		part, err := dup.Split(world.Rank()%2, -world.Rank()).Get(ctx)
 		if err != nil || part.Size() != 2 || part.Rank() != 1-world.Rank()/2 {
 			return fmt.Errorf("Split: %v", err)
@@ -90,10 +87,7 @@ func TestD1Generations(t *testing.T) {
 		comms := []*mpicx.Comm{world}
 		err := world.TryAll(ctx, func(ctx context.Context) error {
 			for len(comms) < 16 {
-				c, err := comms[len(comms)-1].Dup().Get(ctx)
-				if err != nil {
-					return err
-				}
+				c := comms[len(comms)-1].Dup().MustGet(ctx)
 				comms = append(comms, c)
 			}
 			last := comms[15]
@@ -194,10 +188,7 @@ func TestCorruptedFamilies(t *testing.T) {
 // A corrupted child leaves its parent alone.
 func TestCorruptedChild(t *testing.T) {
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		child, err := world.Dup().Get(ctx)
-		if err != nil {
-			return err
-		}
+		child := world.Dup().MustGet(ctx)
 		_ = child.Guard(ctx, func(ctx context.Context) error {
 			if world.Rank() == 0 {
 				return errors.New("unwound")

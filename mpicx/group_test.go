@@ -217,10 +217,7 @@ func TestSplitOrders(t *testing.T) {
 			return nil
 		}
 		members := want[colors[me]]
-		reversed, err := c.Split(0, -c.Rank()).Get(ctx)
-		if err != nil {
-			return err
-		}
+		reversed := c.Split(0, -c.Rank()).MustGet(ctx)
 		got, back := make([]int, len(members)), make([]int, len(members))
 		mpicx.Allgather(c, []int{me}, got).MustWait(ctx)
 		mpicx.Allgather(reversed, []int{me}, back).MustWait(ctx)

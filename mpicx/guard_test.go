@@ -183,10 +183,7 @@ func TestP8WhileARankHasNotMadeItsSide(t *testing.T) {
 						}
 						comm := world
 						for range dups {
-							dup, err := comm.Dup().Get(ctx)
-							if err != nil {
-								return err
-							}
+							dup := comm.Dup().MustGet(ctx)
 							comm = dup
 						}
 						err := comm.Try(ctx, func(ctx context.Context) error {

@@ -120,13 +120,8 @@ func TestFencedAlone(t *testing.T) {
 	}
 	errs := make([]error, 2)
 	_ = Run(context.Background(), func(ctx context.Context, world *Comm) error {
-		alone, err := world.Split(world.Rank(), 0).Get(ctx)
-		if err != nil {
-			return err
-		}
-		if err := alone.Barrier().Wait(ctx); err != nil {
-			return err
-		}
+		alone := world.Split(world.Rank(), 0).MustGet(ctx)
+		alone.Barrier().MustWait(ctx)
 		world.proc.giveUp(transport.ErrFenced)
 		errs[world.Rank()] = alone.Barrier().Wait(ctx)
 		return nil

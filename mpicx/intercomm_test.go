@@ -50,10 +50,7 @@ func TestIntercommOperations(t *testing.T) {
 		t.Run(fmt.Sprint(sizes), func(t *testing.T) {
 			runBoth(t, sizes[0]+sizes[1], func(ctx context.Context, world *mpicx.Comm) error {
 				local, bridge, remoteLeader := beside(ctx, world, sizes[0])
-				ic, err := mpicx.CreateIntercomm(local, 0, bridge, remoteLeader, 3).Get(ctx)
-				if err != nil {
-					return err
-				}
+				ic := mpicx.CreateIntercomm(local, 0, bridge, remoteLeader, 3).MustGet(ctx)
 				me, n, m := ic.Rank(), ic.Size(), ic.RemoteSize()
 				if me != local.Rank() || n != local.Size() || n+m != world.Size() {
 					return fmt.Errorf("rank %d of %d, %d others", me, n, m)
@@ -74,9 +71,7 @@ func TestIntercommOperations(t *testing.T) {
 						return fmt.Errorf("received %d, %+v, %v", got[0], s, err)
 					}
 				}
-				if err := ic.Barrier().Wait(ctx); err != nil {
-					return err
-				}
+				ic.Barrier().MustWait(ctx)
 				for root := range world.Size() { // of each group, as Union has them
 					bcast, gathered := []int{-1}, make([]int, m)
 					if root == ic.Union().Rank() {
@@ -112,10 +107,7 @@ func TestIntercommOperations(t *testing.T) {
 						return fmt.Errorf("Alltoall: %v", recv)
 					}
 				}
-				merged, err := ic.Merge(group == 1).Get(ctx)
-				if err != nil {
-					return err
-				}
+				merged := ic.Merge(group == 1).MustGet(ctx)
 				if at := ic.Rank() + map[int]int{1: m, 2: 0}[group]; merged.Rank() != at {
 					return fmt.Errorf("rank %d of the merged, expected %d", merged.Rank(), at)
 				}

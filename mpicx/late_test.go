@@ -284,10 +284,7 @@ func TestWhatOutlivesATry(t *testing.T) {
 					time.Sleep(time.Nanosecond) // until the others signal
 					return own
 				}
-				d, err := w.Dup().Get(ctx)
-				if err != nil {
-					return err
-				}
+				d := w.Dup().MustGet(ctx)
 				return d.TryAll(ctx, func(ctx context.Context) error { return d.Signal(ctx, errors.New("of d")) })
 			})
 			if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || len(p.Failures) != 1 || p.Failures[0].Rank != 1 {

@@ -208,8 +208,7 @@ var valueSignature = signature.Message(signature.Value)
 func layout(b []byte, t reflect.Type, at uintptr) []byte {
 	switch t.Kind() {
 	case reflect.Struct:
-		for i := range t.NumField() {
-			f := t.Field(i)
+		for f := range t.Fields() {
 			b = layout(b, f.Type, at+f.Offset)
 		}
 	case reflect.Array:

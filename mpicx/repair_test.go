@@ -188,10 +188,7 @@ func TestProgramEndsInRepair(t *testing.T) {
 			if world.Rank() == 2 {
 				return nil
 			}
-			small, err := repair.Get(ctx)
-			if err != nil {
-				return err
-			}
+			small := repair.MustGet(ctx)
 			if err := small.Barrier().Wait(ctx); err != nil && !corrupted(err) {
 				return err
 			}

@@ -52,7 +52,7 @@ func splitAs[T any](c *Comm, kind signature.Kind, calls errchan.Calls, mine choi
 	if bad != nil {
 		mine.color = badColor
 	}
-	gather := &collective.AllgatherShared{Send: mine.append(nil)}
+	gather := &collective.AllgatherShared{Send: mine.encode()}
 	return assembled(c, kind, calls, gather, bad, func() (*part, error) {
 		parts, err := c.partition(gather.All)
 		if err != nil {
@@ -70,28 +70,18 @@ type choice struct {
 	about, size uint64
 }
 
-func (m choice) isLong() bool { return m.about > 0 || m.size > 0 }
-
-// append appends a choice, in 8 bytes each: color and key, then about and size if they are used.
-func (m choice) append(b []byte) []byte {
-	b = binary.LittleEndian.AppendUint64(b, uint64(m.color))
-	b = binary.LittleEndian.AppendUint64(b, uint64(m.key))
-	if m.isLong() {
-		b = binary.LittleEndian.AppendUint64(b, m.about)
-		b = binary.LittleEndian.AppendUint64(b, m.size)
+// encode returns a choice in 8 bytes for each field.
+func (m choice) encode() (b []byte) {
+	for _, word := range []uint64{uint64(m.color), uint64(m.key), m.about, m.size} {
+		b = binary.LittleEndian.AppendUint64(b, word)
 	}
 	return b
 }
 
-// readChoice returns the choice of one of n ranks.
-func readChoice(all []byte, n, rank int) choice {
-	b := all[rank*(len(all)/n):][:len(all)/n]
-	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
-	m := choice{color: int(word(0)), key: int(word(1))}
-	if len(b) > 16 {
-		m.about, m.size = word(2), word(3)
-	}
-	return m
+// readChoice returns the choice of a rank.
+func readChoice(all []byte, rank int) choice {
+	word := func(i int) uint64 { return binary.LittleEndian.Uint64(all[32*rank+8*i:]) }
+	return choice{int(word(0)), int(word(1)), word(2), word(3)}
 }
 
 // partitions has the result for choices that ranks of this process share, as long as one of them
@@ -117,7 +107,7 @@ func (c *Comm) partsOf(choices []byte) (map[int]*part, error) {
 	parts := make(map[int]*part)
 	all := make([]choice, c.size)
 	for r := range all {
-		m := readChoice(choices, c.size, r)
+		m := readChoice(choices, r)
 		all[r] = m
 		switch {
 		case m.color == Undefined:

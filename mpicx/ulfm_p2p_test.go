@@ -50,13 +50,9 @@ func TestMprobeOfTheDead(t *testing.T) {
 	mortal(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		switch world.Rank() {
 		case 1:
-			if err := mpicx.Send(world, []int{1}, 0, 1).Wait(ctx); err != nil {
-				return err
-			}
+			mpicx.Send(world, []int{1}, 0, 1).MustWait(ctx)
 			mpicx.Send(world, make([]int, 20_000), 0, 2)
-			if err := mpicx.Recv(world, []int{0}, 0, 3).Wait(ctx); err != nil {
-				return err
-			}
+			mpicx.Recv(world, []int{0}, 0, 3).MustWait(ctx)
 			mpicxtest.Die(world)
 		case 2:
 			return first(mpicx.Recv(world, []int{0}, 0, 3).Wait(ctx), mpicx.Send(world, []int{2}, 0, 4).Wait(ctx))
@@ -106,10 +102,7 @@ func TestTransfersOfTheDead(t *testing.T) {
 		if err := corruptedBy(world.Barrier().Wait(ctx), 1); err != nil {
 			return err
 		}
-		rest, err := world.Shrink().Get(ctx)
-		if err != nil {
-			return err
-		}
+		rest := world.Shrink().MustGet(ctx)
 		return rest.Barrier().Wait(ctx)
 	})
 }
@@ -170,9 +163,7 @@ func TestH3AnySource(t *testing.T) {
 		case 1, 3:
 			mpicxtest.Die(world)
 		default:
-			if err := mpicx.Recv(world, []int{0}, 0, 2).Wait(ctx); err != nil {
-				return err
-			}
+			mpicx.Recv(world, []int{0}, 0, 2).MustWait(ctx)
 			return mpicx.Send(world, []int{42}, 0, 1).Wait(ctx)
 		}
 		return nil

@@ -212,10 +212,7 @@ func TestH5Shrink(t *testing.T) {
 			if _, err := comm.Agree(1).Get(ctx); !procFailed(err) {
 				return fmt.Errorf("Agree on a corrupted communicator: %w", err)
 			}
-			small, err := comm.Shrink().Get(ctx)
-			if err != nil {
-				return err
-			}
+			small := comm.Shrink().MustGet(ctx)
 			if err := comm.Close(ctx); err != nil {
 				return err
 			}

@@ -22,27 +22,20 @@ import (
 // Without watchers, neither the ledger nor a Wait makes events.
 func (c *Comm) watchBy(o *options) {
 	p := c.proc
-	if p.watchers = o.watchers(p.rank); p.watchers == nil {
-		return
+	if o.log != nil {
+		p.watchers = append(p.watchers, logging{o.log, p.rank})
 	}
-	p.ledger.Quiet = false
+	if o.trace {
+		p.watchers = append(p.watchers, &tracing{rank: p.rank, tasks: make(map[*ledger.Comm]tracedError)})
+	}
+	if o.recorder != nil {
+		p.watchers = append(p.watchers, &recording{o.recorder, o.run, p.rank})
+	}
+	p.ledger.Quiet = p.watchers == nil
 	if o.trace || o.recorder != nil {
 		p.observe = func(cells ...*waiting.Cell) func() { return p.blocked(func() string { return namesOf(cells) }) }
 		p.place = p.newPlace()
 	}
-}
-
-func (o *options) watchers(rank int) (all []watcher) {
-	if o.log != nil {
-		all = append(all, logging{o.log, rank})
-	}
-	if o.trace {
-		all = append(all, &tracing{rank: rank})
-	}
-	if o.recorder != nil {
-		all = append(all, &recording{o.recorder, o.run, rank})
-	}
-	return all
 }
 
 // namesOf names the operations that a goroutine waits for. The names are the same at all ranks that
@@ -171,22 +164,15 @@ func (t *tracing) heard(e *ledger.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	task, open := t.tasks[e.Comm]
-	switch l.Event {
-	case timeline.Death, timeline.Revoke: // these may come at any time
-	default:
-		if !open {
-			task.Context, task.Task = trace.NewTask(context.Background(), "mpicx error")
-			if t.tasks == nil {
-				t.tasks = make(map[*ledger.Comm]tracedError)
-			}
-			t.tasks[e.Comm] = task
-		}
+	if !open && (l.Event == timeline.Death || l.Event == timeline.Revoke) { // these may come at any time
+		t.log(context.Background(), l)
+		return
 	}
-	if task.Context == nil {
-		task.Context = context.Background()
+	if !open {
+		task.Context, task.Task = trace.NewTask(context.Background(), "mpicx error")
+		t.tasks[e.Comm] = task
 	}
-	t.log(task.Context, l)
-	if l.Event == timeline.Epoch && task.Task != nil {
+	if t.log(task.Context, l); l.Event == timeline.Epoch {
 		task.End()
 		delete(t.tasks, e.Comm)
 	}
@@ -203,11 +189,11 @@ func (t *tracing) log(ctx context.Context, l timeline.Line) {
 	if on != "" {
 		on = " on " + on
 	}
+	text := l.Text
 	if l.By != nil {
-		trace.Logf(ctx, "mpicx "+string(l.Event), "rank %d%s: of rank %d", t.rank, on, *l.By)
-	} else {
-		trace.Logf(ctx, "mpicx "+string(l.Event), "rank %d%s: %s", t.rank, on, l.Text)
+		text = fmt.Sprintf("of rank %d", *l.By)
 	}
+	trace.Logf(ctx, "mpicx "+string(l.Event), "rank %d%s: %s", t.rank, on, text)
 }
 
 // blocked makes a region for each kind of operation, such as Allreduce.
