@@ -1,8 +1,115 @@
 package mpicx
 
 import (
+	"context"
+	"fmt"
 	"math"
+	"strings"
+	"unsafe"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
+
+// ready returns the error of a call that is refused: on a nil communicator, after the end
+// of its job, or without a context.
+func (c *Comm) ready(op string, ctx context.Context) error {
+	switch {
+	case c == nil:
+		return mpiErrorf(op, ClassComm, nilComm)
+	case c.proc.stage.Load() == stageOver:
+		return jobOver(op, c.name)
+	case ctx == nil:
+		return mpiErrorf(op, ClassOther, nilContext)
+	}
+	return nil
+}
+
+// readyFor is ready for a call that calls fn.
+func (c *Comm) readyFor(op string, ctx context.Context, fn func(context.Context) error) error {
+	if err := c.ready(op, ctx); err != nil {
+		return err
+	}
+	if fn == nil {
+		return mpiErrorf(op, ClassOther, nilFunction)
+	}
+	return nil
+}
+
+// nowhere returns the future of an operation on a nil communicator.
+func nowhere[T any](op string) *future.Future[T] {
+	return future.Failed[T](mpiErrorf(op, ClassComm, nilComm))
+}
+
+// begin begins the operation op. It returns the operation's epoch, or the error that ends the
+// operation at once: an error that this rank has not been told of, or that c is closed. An operation
+// that is *withheld begins and ends, but sends nothing.
+func (c *Comm) begin(op string) (transport.Epoch, error) {
+	epoch := c.t.Epoch() // before the check, see transport.Comm
+	if !c.ledger.NeedsLook() {
+		return epoch, nil
+	}
+	c.proc.exitIfDead()
+	err := c.untold()
+	if err == nil && c.hasRaised() {
+		err = &withheld{c, op, epoch}
+	}
+	return epoch, ofOperation(op, err)
+}
+
+// withheld is an operation that begins when this rank has raised an error, and before the verdict. A peer
+// that does not know of the error would match it (T1, C1).
+type withheld struct {
+	comm  *Comm
+	op    string
+	epoch transport.Epoch
+}
+
+func (*withheld) Error() string { return "mpicx: this rank has raised an error" }
+
+// orError calls ended with err or, if that is *withheld, with the error that ends the operation, when it is there.
+func orError(err error, ended func(error)) {
+	if w, ok := err.(*withheld); ok {
+		w.comm.receiveError(w.op, w.epoch, transport.NoTag, func(err error) { ended(w.comm.failure(w.op, err)) })
+		return
+	}
+	ended(err)
+}
+
+// onlyError is a receive that no message matches, so only an error ends it.
+type onlyError struct {
+	name    string // of the operation
+	request transport.Request
+	done    func(error)
+}
+
+func (c *Comm) receiveError(name string, e transport.Epoch, tag int, done func(error)) {
+	w := &onlyError{name: name, done: done}
+	w.request = transport.Request{Peer: c.rank, Tag: tag, Epoch: e, Done: w}
+	c.t.Irecv(&w.request)
+}
+
+func (w *onlyError) Completed(r *transport.Request) { w.done(r.Err) }
+
+// failed returns the future of an operation on c that was refused with err. c may be nil.
+func failed[T any](c *Comm, err error) *future.Future[T] {
+	f, p := future.New[T]()
+	if c != nil {
+		waiting.Of(f).Keep(c.keeperAfter(err))
+	}
+	orError(err, func(err error) { p.Complete(*new(T), err) })
+	return f
+}
+
+// keeperAfter returns the keeper of an operation that begin has refused with err. It is nil
+// if c is closed, because the operation itself says so.
+func (c *Comm) keeperAfter(err error) waiting.Keeper {
+	if isClosedError(err) {
+		return nil
+	}
+	return c.keeper
+}
 
 // check returns an error for the first bad argument.
 type check struct {
@@ -84,3 +191,30 @@ func (c *Comm) checkPoint(op string, peer, tag, least int) error {
 	}
 	return nil
 }
+
+// In place (MPI_IN_PLACE): an operation may use one buffer for both send and recv. If they have
+// the same length, they are the same slice. If one is a part of the other, it is the part at
+// its rank's place: in Gather, the root's send is recv[root*len(send):][:len(send)]. Any other
+// overlap of buffers is an *MPIError.
+
+// inPlace checks that part and whole share no memory, or that part begins at whole[at] for one
+// of the given places. It says whether they share memory.
+func inPlace[T any](k *check, partName string, part []T, wholeName string, whole []T, at ...int) bool {
+	size := uintptr(sizeOf[T]())
+	p, w := uintptr(unsafe.Pointer(unsafe.SliceData(part))), uintptr(unsafe.Pointer(unsafe.SliceData(whole)))
+	if k.err != nil || len(part) == 0 || len(whole) == 0 || p+uintptr(len(part))*size <= w || w+uintptr(len(whole))*size <= p {
+		return false
+	}
+	places := make([]string, len(at))
+	for i, first := range at {
+		if p == w+uintptr(first)*size {
+			return true
+		}
+		places[i] = fmt.Sprintf("%s[%d:]", wholeName, first)
+	}
+	k.that(false, ClassBuffer, "%s and %s overlap, expected no memory in common, or that %[1]s is %[3]s", partName, wholeName, strings.Join(places, " or "))
+	return true
+}
+
+// same is inPlace for buffers of the same length.
+func same[T any](k *check, send, recv []T) bool { return inPlace(k, "recv", recv, "send", send, 0) }

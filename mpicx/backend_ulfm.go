@@ -2,5 +2,7 @@
 
 package mpicx
 
+import "github.com/mpicx/go-mpicx/internal/hook"
+
 // Backend is the error backend that the build tags chose.
-const Backend = backendULFM
+const Backend = hook.ULFM

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -96,10 +97,7 @@ func onGrids(t *testing.T, most int, fn func(ctx context.Context, s shape, g *mp
 		}
 		mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
 			for _, s := range all {
-				g, err := mpicx.CartCreate(world, s.dims, s.periods).Get(ctx)
-				if err != nil {
-					return err
-				}
+				g := mpicx.CartCreate(world, s.dims, s.periods).MustGet(ctx)
 				if err := fn(ctx, s, g); err != nil {
 					return fmt.Errorf("%v, rank %d: %w", s, world.Rank(), err)
 				}
@@ -223,4 +221,147 @@ func TestCartCreate(t *testing.T) {
 		}, mpicx.WithRanks(5), backend)
 		require.NoError(t, err)
 	})
+}
+
+// factorizations calls visit for all k falling factors of n.
+func factorizations(n, k, most int, found []int, visit func([]int)) {
+	if k == 0 {
+		if n == 1 {
+			visit(found)
+		}
+		return
+	}
+	for d := min(n, most); d >= 1; d-- {
+		if n%d == 0 {
+			factorizations(n/d, k-1, d, append(found, d), visit)
+		}
+	}
+}
+
+// What DimsCreate finds is the best of all that there is.
+func TestDimsCreate(t *testing.T) {
+	oneProcess(t)
+	for n := 1; n <= 130; n++ {
+		for k := 1; k <= 4; k++ {
+			var best []int
+			factorizations(n, k, n, nil, func(f []int) {
+				spread := func(f []int) int { return f[0] - f[k-1] }
+				if best == nil || spread(f) < spread(best) || spread(f) == spread(best) && slices.Compare(f, best) < 0 {
+					best = slices.Clone(f)
+				}
+			})
+			got, err := mpicx.DimsCreate(n, make([]int, k)...)
+			require.NoError(t, err)
+			require.Equal(t, best, got)
+		}
+	}
+	for _, test := range []struct {
+		n          int
+		dims, want []int
+	}{
+		{12, []int{0, 3}, []int{4, 3}}, {12, []int{2, 0, 0}, []int{2, 3, 2}}, {6, []int{3, 2}, []int{3, 2}}, {1, nil, []int{}},
+		{7, []int{0, 7, 0}, []int{1, 7, 1}}, {1 << 20, []int{0, 0, 0}, []int{128, 128, 64}}, {720720, []int{0, 0, 0, 0}, []int{30, 28, 33, 26}},
+		{math.MaxInt32, []int{0, 0}, []int{math.MaxInt32, 1}}, {2095133040, []int{0, 0, 0}, []int{1292, 1287, 1260}},
+	} {
+		got, err := mpicx.DimsCreate(test.n, test.dims...)
+		require.NoError(t, err)
+		if test.n == 720720 {
+			slices.Sort(got)
+			require.Equal(t, []int{26, 28, 30, 33}, got)
+			continue
+		}
+		require.True(t, slices.Equal(test.want, got), "%v, expected %v", got, test.want)
+	}
+	for text, dims := range map[string][]int{
+		"extents [5 0], expected extents whose product divides the 12 ranks":                                {5, 0},
+		"extents [3 2], expected extents whose product is the 12 ranks, or 0 for each that is to be chosen": {3, 2},
+		"extent -1 of dimension 1, expected 1 or more, or 0 if it is to be chosen":                          {0, -1},
+	} {
+		_, err := mpicx.DimsCreate(12, dims...)
+		require.ErrorAs(t, err, new(*mpicx.MPIError))
+		require.ErrorContains(t, err, text)
+	}
+	tooMany := int64(math.MaxInt32) + 1 // negative as an int of 32 bits
+	for _, n := range []int{0, -1, int(tooMany), math.MinInt} {
+		_, err := mpicx.DimsCreate(n, 0)
+		require.ErrorContains(t, err, fmt.Sprintf("%d ranks, expected 1 to 2147483647", n))
+	}
+	if math.MaxInt > math.MaxInt32 {
+		_, err := mpicx.DimsCreate(math.MaxInt, 0)
+		require.ErrorAs(t, err, new(*mpicx.MPIError))
+	}
+}
+
+// After Shrink and Replace programs make their grids anew, of what these return, and find by
+// groups who was who before.
+func TestGridAfterRepair(t *testing.T) {
+	const n, victim = 6, 2
+	for _, test := range []struct {
+		name   string
+		spares int
+		repair func(ctx context.Context, c *mpicx.Comm) (*mpicx.Comm, error)
+		dims   []int
+		was    []int // who each was in the world of the beginning
+	}{
+		{"Shrink", 0, func(ctx context.Context, c *mpicx.Comm) (*mpicx.Comm, error) { return c.Shrink().Get(ctx) }, []int{5, 1}, []int{0, 1, 3, 4, 5}},
+		{"Replace", 1, func(ctx context.Context, c *mpicx.Comm) (*mpicx.Comm, error) { return c.Replace().Get(ctx) }, []int{3, 2}, []int{0, 1, mpicx.Undefined, 3, 4, 5}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			made := make(chan struct{}, n) // by the others: a death in TryAll would be the error of some
+			err := runWithSpares(t, n, test.spares, func(ctx context.Context, c *mpicx.Comm) error {
+				if c.Incarnation() == 0 {
+					world := c
+					old, err := useGrid(ctx, world, []int{3, 2})
+					made <- struct{}{}
+					if err != nil {
+						return err
+					}
+					if world.Rank() == victim {
+						for range n {
+							<-made
+						}
+						mpicxtest.Die(world)
+					}
+					if err := world.Barrier().Wait(ctx); !corrupted(err) {
+						return fmt.Errorf("Barrier: %v", err)
+					}
+					if err := mpicx.NeighborAllgather(old, []int{1}, make([]int, 4)).Wait(ctx); !corrupted(err) {
+						return fmt.Errorf("on the old grid: %v", err)
+					}
+					if c, err = test.repair(ctx, world); err != nil {
+						return err
+					}
+					was := c.Group().TranslateRanks(indices(c.Size()), world.Group())
+					if !slices.Equal(was, test.was) || was[c.Rank()] != world.Rank() {
+						return fmt.Errorf("rank %d was %v", c.Rank(), was)
+					}
+					is := world.Group().TranslateRanks([]int{victim, 5}, c.Group())
+					if is[0] != mpicx.Undefined || is[1] != c.Size()-1 {
+						return fmt.Errorf("ranks 2 and 5 are %v", is)
+					}
+					if lost := world.Group().Difference(c.Group()); lost.TranslateRanks([]int{0}, world.Group())[0] != victim || lost.Size() != 1 {
+						return fmt.Errorf("%v is lost", lost)
+					}
+				}
+				dims, err := mpicx.DimsCreate(c.Size(), 0, 0)
+				if err != nil || !slices.Equal(dims, test.dims) {
+					return fmt.Errorf("%v, %w", dims, err)
+				}
+				_, err = useGrid(ctx, c, dims)
+				return err
+			})
+			require.NoError(t, err)
+		})
+	}
+}
+
+// useGrid makes a grid that all have, and uses it.
+func useGrid(ctx context.Context, c *mpicx.Comm, dims []int) (g *mpicx.Cart, err error) {
+	err = c.TryAll(ctx, func(ctx context.Context) error {
+		if g, err = mpicx.CartCreate(c, dims, []bool{true, true}).Get(ctx); err != nil {
+			return err
+		}
+		return checkHalo(ctx, shape{dims, []bool{true, true}}, g, 1, true)
+	})
+	return g, err
 }

@@ -2,7 +2,8 @@ package mpicx
 
 import (
 	"context"
-	"sync"
+	"fmt"
+	"slices"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
@@ -67,9 +68,7 @@ func (c *Comm) isOfScope(err error) bool {
 	if !ok || p.of == nil {
 		return false
 	}
-	c.proc.mu.Lock()
-	defer c.proc.mu.Unlock()
-	return c.ledger.MadeInside(p.of)
+	return locked(c.proc, func() bool { return c.ledger.MadeInside(p.of) })
 }
 
 // meetToClose is a Barrier that does not tell the program of a corruption of c, because Close does
@@ -77,21 +76,15 @@ func (c *Comm) isOfScope(err error) bool {
 func (c *Comm) meetToClose() *future.Future[struct{}] {
 	r := c.newRun()
 	f := r.promise.Future()
-	r.cell().Keep(closingKeeper{makingKeeper{(*keeper)(c), "Close"}})
+	r.cell().Keep(&keeper{Comm: c, call: "Close", mode: ledger.TakeToClose})
 	r.exchange.Name = "Close"
 	if epoch, err := c.begin("Close"); err != nil {
 		orError(err, r.Ended)
 	} else {
 		r.exchange.Signature = call{Kind: signature.Close}.Word()
-		r.exchange.Start(c.t, epoch, transport.CollectiveTag(c.sequence(epoch, r.exchange.Signature)), c.chooser.Barrier(&r.kept), r)
+		r.exchange.Start(c.t, epoch, transport.CollectiveTag(c.t.Call(epoch, r.exchange.Signature)), c.chooser.Barrier(&r.kept), r)
 	}
 	return f
-}
-
-type closingKeeper struct{ makingKeeper }
-
-func (k closingKeeper) Verdict(ctx context.Context) error {
-	return (*Comm)(k.keeper).verdictFor(ctx, ledger.TakeToClose)
 }
 
 // close ends the use of c at this rank. quiet says that this rank knows of no error under way.
@@ -112,26 +105,148 @@ func (c *Comm) discard() {
 // would need ranks whose programs have ended, and they would count as dead. So the error channel
 // releases c there.
 func (c *Comm) meetToRelease() {
+	x := &collective.Exchange{Name: "Close", Signature: call{Kind: signature.Release}.Word()}
 	epoch := c.t.Epoch()
-	r := idleReleases.Get().(*releaseRun)
-	r.comm, r.exchange.Name = c, "Close"
-	r.exchange.Signature = call{Kind: signature.Release}.Word()
-	r.exchange.Start(c.t, epoch, transport.CollectiveTag(c.sequence(epoch, r.exchange.Signature)), c.chooser.Barrier(nil), r)
+	x.Start(c.t, epoch, transport.CollectiveTag(c.t.Call(epoch, x.Signature)), c.chooser.Barrier(nil), ender(func(err error) {
+		if err == nil {
+			c.releaseWhenForgotten()
+		}
+	}))
 }
 
-// A releaseRun is the second barrier of a Close. It is reused when it is done.
-type releaseRun struct {
-	comm     *Comm
-	exchange collective.Exchange
+// The error channel and the transport release a communicator when all ranks have closed it and no
+// error is under way: no error can follow then (H6). With the black channel, Close finds this out;
+// with the ULFM backend the error channel does. Only then does the communicator leave its family. Before
+// that, an error of an ancestor may have to tell another rank of an agreement (H5).
+
+func (c *Comm) release() { _, _ = c.channel.Close(), c.t.Close() }
+
+// forget forgets c, which this rank has closed, when nothing is pending on it.
+func (c *Comm) forget() {
+	c.proc.forgetting = append(c.proc.forgetting, c.forgetIfIdle)
+	c.proc.forget()
 }
 
-var idleReleases = sync.Pool{New: func() any { return new(releaseRun) }}
+// forgetIfIdle forgets c if nothing is pending on it at this rank. With the ULFM backend it also
+// waits until all ranks have closed c.
+func (c *Comm) forgetIfIdle() (idle bool) {
+	switch {
+	case c.isPending():
+		return false
+	case c.ulfm != nil && !c.released.Load():
+		c.ulfm.Release()
+	default:
+		c.forgotten()
+	}
+	return true
+}
 
-func (r *releaseRun) Ended(err error) {
-	c := r.comm
-	r.comm = nil
-	idleReleases.Put(r)
-	if err == nil {
+// forgotten takes c out of its family. If there is an error by then, c stays, and the ledger asks
+// once more later.
+func (c *Comm) forgotten() {
+	gone := false
+	c.proc.feed(func() { gone = c.ledger.Forgotten() })
+	switch {
+	case !gone:
+	case c.ulfm != nil:
+		c.release()
+	default:
 		c.releaseWhenForgotten()
 	}
+}
+
+// isPending says whether the program may wait for an operation on c.
+func (c *Comm) isPending() (is bool) {
+	c.t.EachPending(func(r *transport.Request) { is = is || operationOf(r) != nil })
+	return is
+}
+
+// releaseWhenForgotten is called when all ranks have closed c, and when this rank has forgotten it.
+// The second of these calls releases c.
+func (c *Comm) releaseWhenForgotten() {
+	if c.releasing.Swap(true) {
+		c.release()
+	}
+}
+
+// left returns what the program of this rank has left behind; c is its first communicator. The
+// programs of all ranks of this process have returned.
+func (c *Comm) left() []string {
+	if c.proc.dead.Load() && c.proc.stage.Load() < stageEnded {
+		return nil
+	}
+	for _, d := range c.family() {
+		if !d.isClosed() {
+			d.leaveMessages()
+		}
+	}
+	return c.proc.leaks.all()
+}
+
+// leaveMessages notes the messages of c, from living ranks, that no receive has matched. It is called
+// when the program closes c or returns, because sends that wait end then, and again when all programs
+// have returned, for messages that have come since.
+func (c *Comm) leaveMessages() {
+	if !c.proc.keeps || c.proc.hasErrors(&c.ledger) {
+		return
+	}
+	var all []string
+	c.t.EachUnreceived(func(s transport.Status) {
+		what := fmt.Sprintf("%d bytes", s.Bytes)
+		if of := s.Signature.Element(); of != signature.Bytes && of.Size() > 0 {
+			what = fmt.Sprintf("%d × %v", s.Bytes/of.Size(), of)
+		}
+		all = append(all, fmt.Sprintf("the message of %s from rank %d, tag %d on %s", what, s.Source, s.Tag, c.name))
+	})
+	slices.Sort(all)
+	c.proc.leaks.lose(&c.ledger, all)
+}
+
+// Revoke ends all operations on c at every rank, now and later, but not those that repair it:
+// Shrink, Replace, Agree, AgreeFailed, Failed, AckFailed and Close (MPI_Comm_revoke). They end
+// with ErrRevoked or, under ErrorsPropagate, with a *CommCorruptedError. Revoke is permanent.
+// It is not collective, waits for nobody, and may be called more than once.
+//
+// Revoke needs -tags ulfm: with the black channel it returns errors.ErrUnsupported.
+//
+// Call Revoke under ErrorsReturn after a death that only some ranks have noticed, so that the
+// others come to the repair. To report an error after which the communicator still works, call
+// [Comm.Signal].
+func (c *Comm) Revoke(context.Context) error {
+	if err := c.ready("Revoke", context.Background()); err != nil {
+		return err
+	}
+	if c.ulfm == nil {
+		return unsupported("Revoke", c.untold())
+	}
+	if c.propagates() {
+		err := fmt.Errorf("revoked by rank %d", c.rank)
+		c.raise(newFailure(err, 1), &ledger.Raised{Cause: err, Corrupt: true})
+		return nil
+	}
+	c.revoke()
+	return nil
+}
+
+func (c *Comm) revoke() {
+	c.revoked(c.rank)
+	c.ulfm.Revoke()
+}
+
+// revoked ends pending operations, with ErrRevoked.
+func (c *Comm) revoked(by int) {
+	first := false
+	c.proc.feed(func() { first = c.ledger.Revoked(by) })
+	if first {
+		c.t.Revoke(ErrRevoked)
+		c.ulfm.Abandon(ErrRevoked)
+		c.t.Quiesce(func() { c.proc.feed(c.ledger.RevokeDone) })
+	}
+}
+
+// Revoked says whether this rank knows that c has been revoked (MPI_Comm_is_revoked) or
+// corrupted.
+func (c *Comm) Revoked() bool {
+	c.there("Revoked")
+	return locked(c.proc, func() bool { return c.ledger.IsRevoked() || c.ulfm != nil && c.ledger.IsCorrupted() })
 }

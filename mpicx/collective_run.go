@@ -72,7 +72,7 @@ func (c *Comm) begun(x *collective.Exchange, what signature.Word, bad error, a c
 		what = call{Kind: signature.Refused, Root: c.rank}.Word() // it counts too, and matches every other call
 	}
 	x.Signature = what
-	seq := c.sequence(epoch, what)
+	seq := c.t.Call(epoch, what)
 	if bad != nil {
 		return true, bad
 	}

@@ -69,13 +69,6 @@ func Gather[T any](c *Comm, send, recv []T, root int) *future.Future[struct{}] {
 	return r.start(what.Word(), k.err, c.chooser.Gather(&r.kept, bytesOf(send), bytesOf(recv), root), nil)
 }
 
-// toOne returns parts that are nil except for rank r's.
-func toOne(c *Comm, r int, part []byte) [][]byte {
-	split := make([][]byte, c.Size())
-	split[r] = part
-	return split
-}
-
 // before returns the number of elements of the ranks before r, or 0 if counts are bad.
 func before(counts []int, r int) (first int) {
 	for _, n := range counts[:min(r, len(counts))] {
@@ -84,35 +77,36 @@ func before(counts []int, r int) (first int) {
 	return first
 }
 
-func equal(c *Comm, n int) []int {
-	counts := make([]int, c.Size())
-	for i := range counts {
-		counts[i] = n
-	}
-	return counts
-}
-
 // Gatherv is Gather of counts[r] elements from each rank r (MPI_Igatherv). Counts and
 // recv are used at the root only.
 func Gatherv[T any](c *Comm, send, recv []T, counts []int, root int) *future.Future[struct{}] {
+	return gatherv(c, signature.Gatherv, send, recv, counts, root)
+}
+
+// gatherv is Gatherv, or Scatterv, its inverse, between the root's buffer, whole, and a part at each rank.
+func gatherv[T any](c *Comm, kind signature.Kind, part, whole []T, counts []int, root int) *future.Future[struct{}] {
 	if c == nil {
-		return nowhere[struct{}]("Gatherv")
+		return nowhere[struct{}](kind.String())
 	}
-	what := call{Kind: signature.Gatherv, Root: root, Of: elementOf[T]()}
-	k := checkOf[T]("Gatherv")
-	k.root(root, c)
 	var a collective.Linear
-	if k.err == nil && c.Rank() == root {
-		k.counts("recv", counts, len(recv), c)
-		inPlace(&k, "send", send, "recv", recv, before(counts, root))
+	partName, wholeName, mine, all := "send", "recv", &a.Send, &a.Recv
+	if kind == signature.Scatterv {
+		partName, wholeName, mine, all = wholeName, partName, all, mine
+	}
+	k := checkOf[T](kind.String())
+	k.root(root, c)
+	if k.err == nil && c.rank == root {
+		k.counts(wholeName, counts, len(whole), c)
+		inPlace(&k, partName, part, wholeName, whole, before(counts, root))
 		if k.err == nil {
-			a.Recv = parts(recv, counts)
+			*all = parts(whole, counts)
 		}
 	}
 	if k.err == nil {
-		a.Send = toOne(c, root, bytesOf(send))
+		*mine = make([][]byte, c.size)
+		(*mine)[root] = bytesOf(part)
 	}
-	return c.run(what, k.err, &a, nil)
+	return c.run(call{Kind: kind, Root: root, Of: elementOf[T]()}, k.err, &a, nil)
 }
 
 // Scatter distributes send of rank root: recv of rank r gets its r-th part (MPI_Iscatter).
@@ -136,24 +130,7 @@ func Scatter[T any](c *Comm, send, recv []T, root int) *future.Future[struct{}] 
 // Scatterv is Scatter of counts[r] elements to each rank r (MPI_Iscatterv). Send and
 // counts are used at the root only.
 func Scatterv[T any](c *Comm, send []T, counts []int, recv []T, root int) *future.Future[struct{}] {
-	if c == nil {
-		return nowhere[struct{}]("Scatterv")
-	}
-	what := call{Kind: signature.Scatterv, Root: root, Of: elementOf[T]()}
-	k := checkOf[T]("Scatterv")
-	k.root(root, c)
-	var a collective.Linear
-	if k.err == nil && c.Rank() == root {
-		k.counts("send", counts, len(send), c)
-		inPlace(&k, "recv", recv, "send", send, before(counts, root))
-		if k.err == nil {
-			a.Send = parts(send, counts)
-		}
-	}
-	if k.err == nil {
-		a.Recv = toOne(c, root, bytesOf(recv))
-	}
-	return c.run(what, k.err, &a, nil)
+	return gatherv(c, signature.Scatterv, recv, send, counts, root)
 }
 
 // Allgather is Gather with the result at every rank (MPI_Iallgather).

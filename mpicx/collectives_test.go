@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -283,4 +284,28 @@ func TestMismatchedCounts(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A rank that only gives can't be far ahead of the root, which would have to keep what it gives.
+func TestAheadOfTheRoot(t *testing.T) {
+	fakeTime(t)
+	var ahead atomic.Int64
+	mpicxtest.Run(t, 2, func(ctx context.Context, c *mpicx.Comm) error {
+		if c.Rank() == 0 {
+			settle()
+			if n := ahead.Load(); n > 100 {
+				return fmt.Errorf("%d calls ahead of the root", n)
+			}
+		}
+		for i := range 2000 {
+			sum := []int{0}
+			mpicx.Reduce(c, []int{i}, sum, mpicx.Sum, 0).MustWait(ctx)
+			if c.Rank() == 1 {
+				ahead.Add(1)
+			} else if sum[0] != 2*i {
+				return fmt.Errorf("round %d: the sum is %d", i, sum[0])
+			}
+		}
+		return nil
+	})
 }

@@ -28,7 +28,7 @@ type Comm struct {
 	proc       *proc
 	t          transport.Comm
 	rank, size int            // t's
-	keeper     waiting.Keeper // (*keeper)(c): the keeper of its futures
+	keeper     waiting.Keeper // of its futures: a *keeper
 	chooser    collective.Chooser
 	id         uint64 // a digest of how it was made, the same at all ranks
 	name       string
@@ -115,31 +115,41 @@ type lineage struct {
 	registry *registry // nil: the rank has made no Intercomm
 }
 
+// upTo returns 0 to n-1.
+func upTo(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
 func ownerOf(a *ledger.Comm) *Comm { return a.Owner.(*Comm) }
 
 // Rank is this rank's number in the communicator (MPI_Comm_rank).
 func (c *Comm) Rank() int {
-	if c == nil {
-		panic("mpicx: Rank: " + nilComm)
-	}
+	c.there("Rank")
 	return c.rank
 }
 
 // Transport says what the communicator runs on: "local", goroutines of this process; "node",
 // processes of this machine, which mpicxrun has started; "mpi", processes of an MPI job.
 func (c *Comm) Transport() string {
-	if c == nil {
-		panic("mpicx: Transport: " + nilComm)
-	}
+	c.there("Transport")
 	return c.t.Features().Name
 }
 
 // Size is the number of ranks of the communicator (MPI_Comm_size).
 func (c *Comm) Size() int {
-	if c == nil {
-		panic("mpicx: Size: " + nilComm)
-	}
+	c.there("Size")
 	return c.size
+}
+
+// there panics if c is nil, where no error can be returned.
+func (c *Comm) there(call string) {
+	if c == nil {
+		panic("mpicx: " + call + ": " + nilComm)
+	}
 }
 
 // String returns the communicator's name: "world", and for derived ones how they
@@ -160,23 +170,16 @@ func (c *Comm) root() *Comm {
 }
 
 // family returns c and all communicators derived from it.
-func (c *Comm) family() (all []*Comm) {
-	c.proc.mu.Lock()
-	defer c.proc.mu.Unlock()
-	for _, d := range c.ledger.Family() {
-		all = append(all, ownerOf(d))
-	}
-	return all
-}
+func (c *Comm) family() []*Comm { return ownersOf(locked(c.proc, c.ledger.Family)) }
 
 // derived returns the communicators whose parent is c.
-func (c *Comm) derived() (all []*Comm) {
-	c.proc.mu.Lock()
-	defer c.proc.mu.Unlock()
-	for _, d := range c.ledger.Children() {
-		all = append(all, ownerOf(d))
+func (c *Comm) derived() []*Comm { return ownersOf(locked(c.proc, c.ledger.Children)) }
+
+func ownersOf(all []*ledger.Comm) (owners []*Comm) {
+	for _, d := range all {
+		owners = append(owners, ownerOf(d))
 	}
-	return all
+	return owners
 }
 
 func (c *Comm) worldRank(rank int) int {
@@ -184,6 +187,15 @@ func (c *Comm) worldRank(rank int) int {
 		return rank
 	}
 	return c.worldRanks[rank]
+}
+
+// waits is called by a goroutine that is about to wait on c, but not for a future. The goroutine
+// calls over when it stops waiting.
+func (c *Comm) waits(call string) (over func()) {
+	if c.proc.watchers == nil {
+		return func() {}
+	}
+	return c.proc.blocked(func() string { return call + " on " + c.name })
 }
 
 // notInReduction throws if it is called by a reduction's function. Such a function must not
@@ -206,46 +218,18 @@ func (c *Comm) worldRanksOf(members []int) []int {
 	return ranks
 }
 
-// there panics if c is nil, where no error can be returned.
-func (c *Comm) there(call string) {
-	if c == nil {
-		panic("mpicx: " + call + ": " + nilComm)
-	}
-}
-
-func (c *Comm) isClosed() bool {
-	c.proc.mu.Lock()
-	defer c.proc.mu.Unlock()
-	return c.ledger.IsClosed()
-}
-
-func (c *Comm) isBroken() bool {
-	c.proc.mu.Lock()
-	defer c.proc.mu.Unlock()
-	return c.ledger.Broken()
-}
+func (c *Comm) isClosed() bool { return locked(c.proc, c.ledger.IsClosed) }
+func (c *Comm) isBroken() bool { return locked(c.proc, c.ledger.Broken) }
 
 // hasRaised says whether operations that this rank begins on c must not reach other ranks.
-func (c *Comm) hasRaised() bool {
-	c.proc.mu.Lock()
-	defer c.proc.mu.Unlock()
-	return c.ledger.HasRaised()
-}
+func (c *Comm) hasRaised() bool { return locked(c.proc, c.ledger.HasRaised) }
 
-func (c *Comm) isUnwinding() bool {
-	c.proc.mu.Lock()
-	defer c.proc.mu.Unlock()
-	return c.ledger.Unwinding()
-}
+func (c *Comm) isUnwinding() bool { return locked(c.proc, c.ledger.Unwinding) }
 
 // knows returns false if c is corrupted and the program does not know it. An operation that
 // it begins then belongs before the corruption, and must not match those of ranks that repair
 // c.
-func (c *Comm) knows() bool {
-	c.proc.mu.Lock()
-	defer c.proc.mu.Unlock()
-	return c.ledger.Knows()
-}
+func (c *Comm) knows() bool { return locked(c.proc, c.ledger.Knows) }
 
 // An operation is an operation of the program, behind a request or a collective.
 type operation interface{ cell() *waiting.Cell }

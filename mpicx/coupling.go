@@ -10,6 +10,7 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
@@ -52,7 +53,6 @@ type coupling struct {
 	registry *registry
 	future   *future.Future[*Intercomm]
 	end      func(*Intercomm, error)
-	failed   atomic.Bool
 
 	// The epoch, and the tags or numbers, of the group's two barriers or agreements.
 	epoch          transport.Epoch
@@ -93,7 +93,7 @@ func CreateIntercomm(local *Comm, localLeader int, bridge *Comm, remoteLeader, t
 		return failed[*Intercomm](local, err)
 	}
 	// If local is corrupted meanwhile, Waits have the result.
-	k.future, k.end = begins[*Intercomm](local, intercommOp, repairKeeper{(*keeper)(local), intercommOp})
+	k.future, k.end = begins[*Intercomm](local, intercommOp, ledger.TakeToRepair)
 	var bad error
 	if localLeader < 0 || localLeader >= local.size {
 		bad = mpiErrorf(intercommOp, ClassRank, "leader %d of %s, expected 0 to %d", localLeader, local.name, local.size-1)
@@ -112,8 +112,8 @@ func (k *coupling) begin() (err error) {
 		return err
 	}
 	w := call{Kind: signature.CreateIntercomm}.Word()
-	seq := c.sequence(k.epoch, w)
-	k.tags = [2]int{transport.CollectiveTag(seq), transport.CollectiveTag(c.sequence(k.epoch, w))}
+	seq := c.t.Call(k.epoch, w)
+	k.tags = [2]int{transport.CollectiveTag(seq), transport.CollectiveTag(c.t.Call(k.epoch, w))}
 	if c.ulfm != nil {
 		k.called = c.ulfm.Reserve(k.epoch, errchan.CreateIntercomm)
 		// The first agreement is abandoned if local is revoked. The second is not, so it ends in
@@ -125,9 +125,7 @@ func (k *coupling) begin() (err error) {
 	for r := range c.size {
 		k.own.Members[r] = c.worldRank(r)
 	}
-	c.proc.mu.Lock()
-	k.own.Epoch = root.ledger.Epoch() // if an error has come since k.epoch, the call fails at all ranks
-	c.proc.mu.Unlock()
+	k.own.Epoch = locked(c.proc, root.ledger.Epoch) // if an error has come since k.epoch, the call fails at all ranks
 	k.registry.begin(k.own.ID)
 	return nil
 }
@@ -281,10 +279,8 @@ func (k *coupling) learned(note []byte, err error) {
 
 // fail ends the call at this rank, whose group does not know the other.
 func (k *coupling) fail(err error) {
-	if !k.failed.Swap(true) {
-		k.registry.end(k.own.ID, 0, true)
-		k.end(nil, err)
-	}
+	k.registry.end(k.own.ID, 0, true)
+	k.end(nil, err)
 }
 
 // unite makes this rank's side of the union, and begins the agreement of its members.
@@ -307,12 +303,7 @@ func (k *coupling) unite(other group) {
 		k.fail(mpiError(intercommOp, err))
 		return
 	}
-	u := &Intercomm{union: made, size: c.size, remote: len(other.Members)}
-	if second.ID == k.own.ID {
-		u.own = u.remote
-	} else {
-		u.other = u.size
-	}
+	u := newIntercomm(made, c.size, len(other.Members), first.ID == k.own.ID)
 	done := func(err error) {
 		k.registry.end(k.own.ID, other.ID, err != nil && c.ulfm == nil)
 		if err != nil {

@@ -54,9 +54,7 @@ func (c *Comm) propagates() bool {
 // of other deaths: [Comm.AgreeFailed] returns the same set at all.
 func (c *Comm) Failed() []int {
 	c.there("Failed")
-	c.proc.mu.Lock()
-	defer c.proc.mu.Unlock()
-	return c.ledger.Failed()
+	return locked(c.proc, c.ledger.Failed)
 }
 
 // AckFailed acknowledges the first n of Failed and returns how many are acknowledged
@@ -77,11 +75,7 @@ func (c *Comm) AckFailed(n int) int {
 	return acked
 }
 
-func (c *Comm) acknowledged() []int {
-	c.proc.mu.Lock()
-	defer c.proc.mu.Unlock()
-	return c.ledger.Acknowledged()
-}
+func (c *Comm) acknowledged() []int { return locked(c.proc, c.ledger.Acknowledged) }
 
 // othersAcknowledged says whether the program has acknowledged that all other ranks are dead.
 func (c *Comm) othersAcknowledged() bool { return len(c.acknowledged()) == c.size-1 }
@@ -93,9 +87,7 @@ func (c *Comm) died(rank int) {
 		return
 	}
 	c.disturbing.Lock()
-	c.proc.mu.Lock()
-	first := c.ledger.Died(rank)
-	c.proc.mu.Unlock()
+	first := locked(c.proc, func() bool { return c.ledger.Died(rank) })
 	lose := first && c.disturb(ErrProcFailedPending)
 	c.disturbing.Unlock()
 	c.proc.feed(func() { // without disturbing: an output may lead back to here, and a logger may block
@@ -138,10 +130,7 @@ func (c *Comm) receiving(peer int) {
 		return
 	}
 	c.disturbing.Lock()
-	c.proc.mu.Lock()
-	unacknowledged := c.ledger.Unacknowledged()
-	c.proc.mu.Unlock()
-	lose := unacknowledged && c.disturb(ErrProcFailedPending)
+	lose := locked(c.proc, c.ledger.Unacknowledged) && c.disturb(ErrProcFailedPending)
 	c.disturbing.Unlock()
 	if lose {
 		c.lose()

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mpicx/go-mpicx/blackchannel"
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/diagnosis"
@@ -14,6 +15,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
+	"github.com/mpicx/go-mpicx/ulfmbackend"
 )
 
 // Dup makes a communicator of the same ranks, with messages and errors of its own (MPI_Comm_dup).
@@ -30,8 +32,8 @@ func (c *Comm) Dup() *future.Future[*Comm] {
 		return failed[*Comm](c, err)
 	}
 	w := call{Kind: signature.Dup}.Word()
-	seq := c.sequence(epoch, w)
-	f, end := begins[*Comm](c, "Dup", makingKeeper{(*keeper)(c), "Dup"})
+	seq := c.t.Call(epoch, w)
+	f, end := begins[*Comm](c, "Dup", ledger.Take)
 	made := c.agreed(errchan.Dup, w, epoch, waiting.Of(f), end)
 	if err := c.t.Mismatch(); err != nil {
 		made(nil, err)
@@ -73,7 +75,7 @@ func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, membe
 // that it is made from, nil for the world. Errors of parent are its errors too.
 func newComm(p *proc, t transport.Comm, from, parent *Comm, name string, worldRanks []int) *Comm {
 	c := &Comm{proc: p, t: t, rank: t.Rank(), size: t.Size(), parent: parent, name: name, worldRanks: worldRanks}
-	c.keeper, c.exposed = (*keeper)(c), hook.Hide((*inside)(c))
+	c.keeper, c.exposed = &keeper{Comm: c, mode: ledger.Take}, hook.Hide((*inside)(c))
 	c.chooser = collective.ChooserFor(t)
 	c.ledger.Owner = c
 	waiting.Of(c.succeeded.Future()).Keep(c.keeper)
@@ -165,13 +167,14 @@ func (c *Comm) outcome(op string, call errchan.Calls, d *errchan.Decision, over 
 // returns an error.
 func assembled[T any](c *Comm, kind signature.Kind, calls errchan.Calls, a collective.Algorithm, bad error, choose func() (*part, error), end func(*Comm) T) *future.Future[T] {
 	op := kind.String()
+	c.notInReduction("begins", op)
 	epoch, err := c.begin(op)
 	if err != nil {
 		return failed[T](c, err)
 	}
 	w := call{Kind: kind}.Word()
-	seq := c.sequence(epoch, w)
-	f, over := begins[T](c, op, makingKeeper{(*keeper)(c), op})
+	seq := c.t.Call(epoch, w)
+	f, over := begins[T](c, op, ledger.Take)
 	made := c.agreed(calls, w, epoch, waiting.Of(f), func(d *Comm, err error) {
 		var result T
 		if d != nil {
@@ -238,3 +241,71 @@ func (w *watch) Completed(r *transport.Request) {
 }
 
 func (w *watch) making() string { return w.op }
+
+// openChannel makes the error channel of c, over a duplicate of it. byDup says that Dup makes c: a
+// rank may then have its side while the program of another rank has not come to Dup. A rank that has
+// its side of a Split knows that the programs of all ranks have come to it.
+func (c *Comm) openChannel(dup transport.Messenger, byDup bool) {
+	if c.proc.backend == hook.ULFM {
+		ch := ulfmbackend.New(dup, c.id, c.t.Epoch(), (*listener)(c))
+		if lib := library(c); lib != nil {
+			ch.Over(lib)
+		}
+		c.channel, c.ulfm, c.startListening = ch, ch, ch.Listen
+	} else {
+		var parent *blackchannel.Channel
+		if byDup {
+			parent = c.parent.channel.(*blackchannel.Channel)
+		}
+		ch := blackchannel.New(dup, c.id, parent, (*listener)(c))
+		c.channel, c.startListening = ch, ch.Listen
+	}
+}
+
+// openAssent opens a channel for one agreement among the members of t. No error ends the agreement.
+func openAssent(t transport.Messenger, id uint64) *ulfmbackend.Channel {
+	a := new(assenting)
+	a.channel = ulfmbackend.New(t, id, 0, a)
+	a.channel.Listen()
+	return a.channel
+}
+
+// assenting is the client of a channel of openAssent, on which no errors come.
+type assenting struct{ channel *ulfmbackend.Channel }
+
+var _ errchan.ULFMClient = (*assenting)(nil)
+
+func (a *assenting) Noticed(uint64, int, bool) {}
+func (a *assenting) Resolved(*errchan.Verdict) {}
+func (a *assenting) Died(int)                  {}
+func (a *assenting) Revoked(int)               {}
+func (a *assenting) Released()                 { _ = a.channel.Close() }
+
+// listener is the client of a Comm's error channel. It feeds the ledger.
+type listener Comm
+
+var _ errchan.ULFMClient = (*listener)(nil)
+
+// Noticed says that a round is open.
+func (l *listener) Noticed(round uint64, by int, corrupt bool) {
+	c := (*Comm)(l)
+	c.proc.feed(func() { c.ledger.Noticed(round, by, corrupt) })
+}
+
+// Resolved says that the round is over, with its verdict.
+func (l *listener) Resolved(v *errchan.Verdict) {
+	c := (*Comm)(l)
+	c.proc.feed(func() { c.ledger.Resolved(v, c.rank) })
+}
+
+// Died says that the process of a rank has died.
+func (l *listener) Died(rank int) { (*Comm)(l).died(rank) }
+
+// Released says that all ranks have closed the communicator.
+func (l *listener) Released() {
+	l.released.Store(true)
+	(*Comm)(l).forgotten()
+}
+
+// Revoked says that a rank has revoked the communicator.
+func (l *listener) Revoked(by int) { (*Comm)(l).revoked(by) }

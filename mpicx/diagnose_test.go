@@ -3,6 +3,7 @@ package mpicx_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -42,16 +43,12 @@ var hangs = map[string]hang{
 	}, "ranks 0, 1, 3: Barrier #2 on world; rank 2: Recv from rank 3, tag 9 on world.dup1; the first that differs is rank 2"},
 	"all receive first": {3, func(ctx context.Context, world *mpicx.Comm) error {
 		left := (world.Rank() + 2) % 3
-		if err := mpicx.Recv(world, []int{0}, left, 0).Wait(ctx); err != nil {
-			return err
-		}
+		mpicx.Recv(world, []int{0}, left, 0).MustWait(ctx)
 		return mpicx.Send(world, []int{1}, (world.Rank()+1)%3, 0).Wait(ctx)
 	}, "rank 0: Recv from rank 2, tag 0 on world; rank 1: Recv from rank 0, tag 0 on world; rank 2: Recv from rank 1, tag 0 on world; the first that differs is rank 1"},
 	"all send first": {2, func(ctx context.Context, world *mpicx.Comm) error {
 		big := make([]byte, 1<<20)
-		if err := mpicx.Send(world, big, 1-world.Rank(), 0).Wait(ctx); err != nil {
-			return err
-		}
+		mpicx.Send(world, big, 1-world.Rank(), 0).MustWait(ctx)
 		return mpicx.Recv(world, big, 1-world.Rank(), 0).Wait(ctx)
 	}, "rank 0: Send to rank 1, tag 0 on world; rank 1: Send to rank 0, tag 0 on world; the first that differs is rank 1"},
 	"another tag": {2, func(ctx context.Context, world *mpicx.Comm) error {
@@ -69,9 +66,7 @@ var hangs = map[string]hang{
 			order = []*mpicx.Comm{dup, world}
 		}
 		for _, c := range order {
-			if err := c.Barrier().Wait(ctx); err != nil {
-				return err
-			}
+			c.Barrier().MustWait(ctx)
 		}
 		return nil
 	}, "ranks 0, 2: Barrier #2 on world; rank 1: Barrier #1 on world.dup1; the first that differs is rank 1"},
@@ -240,4 +235,124 @@ func (h *hang) diagnosed(ctx context.Context, world *mpicx.Comm) (text string) {
 	}
 	_ = world.SignalError(ctx, 1)
 	return text
+}
+
+// Whoever dies at any message of a Diagnose, the rank that asks gets an answer of all others, at
+// once.
+func TestDiagnoseInSpiteOfDeaths(t *testing.T) {
+	const ulfmOnly = "ulfm"
+	if mpicx.Backend != ulfmOnly {
+		t.Skip("the black channel sees no death")
+	}
+	for n := 2; n <= 4; n++ {
+		for asks := range n {
+			for dies := range n {
+				if dies == asks {
+					continue
+				}
+				for k := 1; ; k++ {
+					var found *mpicx.Diagnosis
+					plan := fmt.Sprintf("kill %d in diagnose message %d", dies, k)
+					killed := mpicxtest.RunFaults(t, n, plan, func(ctx context.Context, world *mpicx.Comm) error {
+						world.SetErrhandler(mpicx.ErrorsReturn)
+						f := mpicx.Recv(world, []int{0}, world.Rank(), 5) // from itself
+						if world.Rank() == asks {
+							var err error
+							go func() {
+								settle()
+								begin := time.Now()
+								found, err = world.Diagnose(ctx)
+								require.NoError(t, err)
+								require.Zero(t, time.Since(begin))
+								_ = world.Revoke(ctx)
+							}()
+						}
+						_ = f.Wait(ctx)
+						return nil
+					})
+					if len(killed) == 0 {
+						break
+					}
+					require.Equal(t, []int{dies}, killed)
+					require.Empty(t, found.NoAnswer, "%s: %v", plan, found)
+					require.Equal(t, []int{dies}, found.Dead, "%s: %v", plan, found)
+					require.Equal(t, n-1, answered(found), "%s: %v", plan, found)
+				}
+			}
+		}
+	}
+}
+
+// It works on a communicator that nothing else works on, and on one that not all have made.
+func TestDiagnoseOfWhatIsBroken(t *testing.T) {
+	oneProcess(t)
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() < 2 {
+			dup := world.Dup()
+			settle() // with ULFM it waits for rank 2
+			if mpicx.Backend != "ulfm" {
+				d, err := dup.MustGet(ctx).Diagnose(ctx)
+				require.NoError(t, err)
+				require.Equal(t, "ranks 0, 1: computing: nothing pending, last Dup #1 on world; rank 2: computing: nothing pending; the first that differs is rank 2", d.String())
+			}
+		}
+		time.Sleep(time.Minute)
+		err := world.Guard(ctx, func(ctx context.Context) error {
+			if world.Rank() == 1 {
+				return fmt.Errorf("bad input")
+			}
+			return world.Barrier().Wait(ctx)
+		})
+		require.Error(t, err)
+		settle()
+		d, err := world.Diagnose(ctx)
+		require.NoError(t, err)
+		require.Equal(t, 3, answered(d), "%v", d)
+		settle()
+		return nil
+	})
+}
+
+// A wrong call is an error.
+func TestDiagnoseRefused(t *testing.T) {
+	var none *mpicx.Comm
+	_, err := none.Diagnose(t.Context())
+	require.EqualError(t, err, "mpicx: Diagnose: nil communicator (Split returns it for Undefined)")
+	var closed *mpicx.Comm
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		_, err := world.Diagnose(nil) //nolint:staticcheck // this is what is tested
+		require.ErrorContains(t, err, "Diagnose: nil context")
+		dup := world.Dup().MustGet(ctx)
+		if err := dup.Close(ctx); err != nil {
+			return err
+		}
+		_, err = dup.Diagnose(ctx)
+		require.ErrorContains(t, err, "world.dup1 is closed")
+		if world.Rank() == 0 {
+			closed = world
+		}
+		return nil
+	})
+	_, err = closed.Diagnose(t.Context())
+	require.Error(t, err)
+}
+
+// Who waits for too short a time is told who has not answered: here nobody may.
+func TestDiagnoseInNoTime(t *testing.T) {
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		d, err := world.Diagnose(ended)
+		require.NoError(t, err)
+		require.Equal(t, 3, len(d.NoAnswer)+answered(d), "%v", d)
+		return world.Barrier().Wait(ctx)
+	})
+}
+
+// answered is how many ranks have.
+func answered(d *mpicx.Diagnosis) (n int) {
+	for _, g := range d.Groups {
+		n += len(g.Ranks)
+	}
+	return n
 }

@@ -96,9 +96,7 @@ func (s *subject) program(ctx context.Context) error {
 				}
 			}
 			s.at(ctx, 4)
-			if err := s.world.Barrier().Wait(ctx); err != nil {
-				return err
-			}
+			s.world.Barrier().MustWait(ctx)
 			s.at(ctx, 5)
 			return nil
 		})

@@ -135,9 +135,7 @@ func TestWaitsBesideAReduction(t *testing.T) {
 				runtime.Gosched()
 				return a + b
 			})
-			if err := f.Wait(ctx); err != nil {
-				return err
-			}
+			f.MustWait(ctx)
 		}
 		sum, err := beside.Get(ctx)
 		if err != nil || sum != 4*rounds {
@@ -293,9 +291,7 @@ func TestAfterRun(t *testing.T) {
 				r := world.Rank()
 				worlds[r], dups[r] = world, world.Dup().MustGet(ctx)
 				pending[r] = mpicx.Recv(dups[r], []int{0}, (r+1)%n, 5)
-				if err := world.Barrier().Wait(ctx); err != nil {
-					return err
-				}
+				world.Barrier().MustWait(ctx)
 				return program(ctx, world)
 			}, mpicx.WithRanks(n))
 			const over = "is over"

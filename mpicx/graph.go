@@ -29,7 +29,6 @@ func GraphCreate(c *Comm, sources, destinations []int) *future.Future[*Graph] {
 	if c == nil {
 		return nowhere[*Graph](op)
 	}
-	c.notInReduction("begins", op)
 	k := check{op: op}
 	for _, r := range slices.Concat(sources, destinations) {
 		k.that(r >= 0 && r < c.size, ClassRank, "neighbour %d of %s, expected 0 to %d", r, c.name, c.size-1)
@@ -140,4 +139,85 @@ func (a *edges) odd() error {
 	})
 	return mpiErrorf(op, ClassRank, "rank %d has rank %d %d times as a destination, and rank %d has rank %d %d times as a source, expected the same number",
 		e.from, e.to, declared[e][0], e.to, e.from, declared[e][1])
+}
+
+// A Neighborhood is a communicator whose ranks have neighbours, a *Graph or a *Cart. In a Cart
+// the sources are the destinations: for each dimension the rank before and the rank after,
+// ProcNull beyond a border. Parts of buffers that belong to ProcNull are not touched.
+type Neighborhood interface{ neighborhood() *neighborhood }
+
+// neighborhood has the neighbours of this rank.
+type neighborhood struct {
+	comm     *Comm
+	from, to []int // ranks that it receives from, and sends to
+	order    []int // order of messages to the same rank: see collective.Neighbors
+}
+
+// NeighborAllgather sends send to all neighbours, and receives what those send as the parts of
+// recv, in the order of sources (MPI_Ineighbor_allgather). All ranks send as much. It is
+// collective.
+func NeighborAllgather[T any](g Neighborhood, send, recv []T) *future.Future[struct{}] {
+	return exchange[T](g, call{Kind: signature.NeighborAllgather, Count: len(send)}, func(n *neighborhood, k check) (_, _ [][]byte, bad error) {
+		k.length("recv", len(recv), len(n.from)*len(send))
+		return copies(send, len(n.to)), equalParts(recv, len(n.from)), k.err
+	})
+}
+
+// NeighborAllgatherv is NeighborAllgather of counts[i] elements from the i-th source
+// (MPI_Ineighbor_allgatherv).
+func NeighborAllgatherv[T any](g Neighborhood, send, recv []T, counts []int) *future.Future[struct{}] {
+	return exchange[T](g, call{Kind: signature.NeighborAllgatherv}, func(n *neighborhood, k check) (_, _ [][]byte, bad error) {
+		if k.countsOf("recv", counts, len(recv), len(n.from), "neighbour"); k.err != nil {
+			return nil, nil, k.err
+		}
+		return copies(send, len(n.to)), parts(recv, counts), nil
+	})
+}
+
+// NeighborAlltoall sends the i-th part of send to the i-th destination, and receives the i-th part of
+// recv from the i-th source (MPI_Ineighbor_alltoall). All parts have the same length.
+func NeighborAlltoall[T any](g Neighborhood, send, recv []T) *future.Future[struct{}] {
+	return exchange[T](g, call{Kind: signature.NeighborAlltoall}, func(n *neighborhood, k check) (_, _ [][]byte, bad error) {
+		k.that(len(send)%max(len(n.to), 1) == 0, ClassCount, "send has %d elements, expected a multiple of the %d destinations", len(send), len(n.to))
+		k.that(len(recv)%max(len(n.from), 1) == 0, ClassCount, "recv has %d elements, expected a multiple of the %d sources", len(recv), len(n.from))
+		return equalParts(send, len(n.to)), equalParts(recv, len(n.from)), k.err
+	})
+}
+
+// NeighborAlltoallv is NeighborAlltoall of sendCounts[i] elements to the i-th destination and
+// recvCounts[i] from the i-th source (MPI_Ineighbor_alltoallv).
+func NeighborAlltoallv[T any](g Neighborhood, send []T, sendCounts []int, recv []T, recvCounts []int) *future.Future[struct{}] {
+	return exchange[T](g, call{Kind: signature.NeighborAlltoallv}, func(n *neighborhood, k check) (_, _ [][]byte, bad error) {
+		k.countsOf("send", sendCounts, len(send), len(n.to), "neighbour")
+		if k.countsOf("recv", recvCounts, len(recv), len(n.from), "neighbour"); k.err != nil {
+			return nil, nil, k.err
+		}
+		return parts(send, sendCounts), parts(recv, recvCounts), nil
+	})
+}
+
+// exchange runs an operation on elements of type T. It calls split for the parts of the buffers, or for the error of
+// the arguments, which k is for.
+func exchange[T any](g Neighborhood, what call, split func(n *neighborhood, k check) (send, recv [][]byte, bad error)) *future.Future[struct{}] {
+	op := what.Kind.String()
+	if g == nil || g.neighborhood() == nil {
+		return nowhere[struct{}](op)
+	}
+	n := g.neighborhood()
+	send, recv, bad := split(n, checkOf[T](op))
+	what.Of = elementOf[T]()
+	return n.comm.run(what, bad, &collective.Neighbors{To: n.to, From: n.from, Order: n.order, Send: send, Recv: recv}, nil)
+}
+
+// copies returns a buffer n times.
+func copies[T any](buf []T, n int) [][]byte { return slices.Repeat([][]byte{bytesOf(buf)}, n) }
+
+// equalParts splits a buffer into n parts.
+func equalParts[T any](buf []T, n int) [][]byte {
+	split := make([][]byte, n)
+	for i := range split {
+		length := len(buf) / n
+		split[i] = bytesOf(buf[i*length:][:length])
+	}
+	return split
 }

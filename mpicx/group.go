@@ -7,6 +7,10 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 )
 
+// Undefined is the color of a rank that takes no part in what Split makes, and the number of a
+// process that is not in a [Group] (MPI_UNDEFINED).
+const Undefined = -1
+
 // A Group is an ordered set of processes of a job, numbered from 0 (MPI_Group). It sends no
 // messages and never changes. The nil Group is empty (MPI_GROUP_EMPTY). If a method is given a
 // number that no member has, it throws an *MPIError.
@@ -23,15 +27,6 @@ func (c *Comm) Group() *Group {
 		return &Group{c.worldRanks, c.proc.rank}
 	}
 	return &Group{upTo(c.size), c.proc.rank}
-}
-
-// upTo returns 0 to n-1.
-func upTo(n int) []int {
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
-	}
-	return all
 }
 
 // Size is the number of members (MPI_Group_size).

@@ -59,6 +59,16 @@ func (c *Comm) carryOut(o *ledger.Output) {
 	}
 }
 
+// advance moves c to the epoch after an error of a communicator of the given generation. The
+// transport drops messages of earlier epochs (P3). Operations that were pending are done with err, and
+// their buffers are free (P4, D1).
+func (c *Comm) advance(generation int, err error, frozen, lost bool) {
+	if c.ulfm != nil {
+		c.ulfm.Advance(generation, err, frozen, lost) // first: operations of the new epoch need it there
+	}
+	c.t.Advance(generation, err)
+}
+
 // submit gives the error channel a report of this rank.
 func (c *Comm) submit(r *ledger.Raised, settled []errchan.Settled) {
 	if c.ulfm != nil && r.Leaving {

@@ -133,27 +133,6 @@ func (w *wrong) check(text string) error {
 
 func (w *wrong) name(n int) string { return fmt.Sprintf("%s and %s/%d", w.zero, w.others, n) }
 
-// What wrong programs get: one of the ranks at least has made another call than its peer, and
-// says so; the others are told when it leaves.
-func TestMismatchBare(t *testing.T) {
-	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		eachWrong(t, func(t *testing.T, w *wrong, n int) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			err := mpicx.Run(ctx, then(w.program, barrier), mpicx.WithRanks(n), backend)
-			found := 0
-			for _, line := range strings.Split(err.Error(), "\n") {
-				require.NoError(t, w.check(line))
-				if !strings.Contains(line, "communicator corrupted") {
-					found++
-				}
-			}
-			require.NotZero(t, found, "%v", err)
-		})
-	})
-}
-
 // Inside of Try and TryAll all ranks get it, and the communicator works afterwards.
 func TestMismatchInTry(t *testing.T) {
 	oneProcess(t)

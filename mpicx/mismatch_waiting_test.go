@@ -73,9 +73,7 @@ func TestMismatchWithTryAll(t *testing.T) {
 			if world.Rank() > 0 {
 				return world.TryAll(ctx, func(context.Context) error { return nil })
 			}
-			if err := world.Dup().Wait(ctx); err != nil {
-				return err
-			}
+			world.Dup().MustWait(ctx)
 			return mpicx.Recv(world, []int{0}, 1, 0).Wait(ctx) // the error ends it
 		}, mpicx.WithRanks(3), hook.Backend[mpicx.Option]("blackchannel"))
 		require.ErrorContains(t, err, "Dup at rank 0, TryAll at rank")

@@ -21,10 +21,7 @@ func TestChildInheritsTheDead(t *testing.T) {
 	fakeTime(t)
 	const n, dead = 5, 4
 	mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
-		with, err := world.Dup().Get(ctx)
-		if err != nil {
-			return err
-		}
+		with := world.Dup().MustGet(ctx)
 		color := 0
 		if world.Rank() == dead {
 			color = 1

@@ -47,48 +47,23 @@ func opFor[T Scalar](op Op) reduction {
 // reductions has every operation for every kind. Making one takes longer than applying it to an
 // element.
 var reductions = func() (all [reflect.Complex128 + 1][BXor + 1]reduction) {
-	for kind := range all {
+	for kind, operation := range operations {
 		for op := range all[kind] {
-			all[kind][op] = reductionOf(reflect.Kind(kind), Op(op))
+			if operation != nil {
+				all[kind][op] = operation(Op(op))
+			}
 		}
 	}
 	return all
 }()
 
-func reductionOf(kind reflect.Kind, op Op) reduction {
-	switch kind {
-	case reflect.Bool:
-		return boolean(op)
-	case reflect.Int8:
-		return integer[int8](op)
-	case reflect.Int16:
-		return integer[int16](op)
-	case reflect.Int32:
-		return integer[int32](op)
-	case reflect.Int64:
-		return integer[int64](op)
-	case reflect.Int:
-		return integer[int](op)
-	case reflect.Uint8:
-		return integer[uint8](op)
-	case reflect.Uint16:
-		return integer[uint16](op)
-	case reflect.Uint32:
-		return integer[uint32](op)
-	case reflect.Uint64:
-		return integer[uint64](op)
-	case reflect.Uint:
-		return integer[uint](op)
-	case reflect.Float32:
-		return float[float32](op)
-	case reflect.Float64:
-		return float[float64](op)
-	case reflect.Complex64:
-		return complexes[complex64](op)
-	case reflect.Complex128:
-		return complexes[complex128](op)
-	}
-	return nil
+// operations has the operations for each kind.
+var operations = [reflect.Complex128 + 1]func(Op) reduction{
+	reflect.Bool: boolean,
+	reflect.Int:  integer[int], reflect.Int8: integer[int8], reflect.Int16: integer[int16], reflect.Int32: integer[int32], reflect.Int64: integer[int64],
+	reflect.Uint: integer[uint], reflect.Uint8: integer[uint8], reflect.Uint16: integer[uint16], reflect.Uint32: integer[uint32], reflect.Uint64: integer[uint64],
+	reflect.Float32: float[float32], reflect.Float64: float[float64],
+	reflect.Complex64: number[complex64], reflect.Complex128: number[complex128],
 }
 
 // each returns the reduction that applies f to each element.
@@ -173,8 +148,6 @@ func float[T ~float32 | ~float64](op Op) reduction {
 	return number[T](op)
 }
 
-func complexes[T ~complex64 | ~complex128](op Op) reduction { return number[T](op) }
-
 func number[T numeric](op Op) reduction {
 	truth := func(b bool) T {
 		if b {
@@ -203,4 +176,31 @@ type integral interface {
 
 type numeric interface {
 	integral | ~float32 | ~float64 | ~complex64 | ~complex128
+}
+
+// A Loc is a value and its location: its rank, or its index in data that the ranks share.
+// MinLoc and MaxLoc combine Locs:
+//
+//	least, err := mpicx.AllreduceValue(c, mpicx.Loc[float64]{Value: x, Index: c.Rank()}, mpicx.MinLoc).Get(ctx)
+type Loc[T cmp.Ordered] struct {
+	Value T
+	Index int
+}
+
+// MinLoc returns the smaller value with its index, and of two equal values the one with the
+// lower index (MPI_MINLOC). If a value is NaN, the result is NaN, as with Min.
+func MinLoc[T cmp.Ordered](a, b Loc[T]) Loc[T] { return better(a, b, a.Value < b.Value) }
+
+// MaxLoc is MinLoc for the larger value (MPI_MAXLOC).
+func MaxLoc[T cmp.Ordered](a, b Loc[T]) Loc[T] { return better(a, b, a.Value > b.Value) }
+
+// better returns the better of a and b: the one that isFirst, or that is a NaN. If both or neither
+// are, it returns the one with the lower index.
+func better[T cmp.Ordered](a, b Loc[T], isFirst bool) Loc[T] {
+	aNaN, bNaN := a.Value != a.Value, b.Value != b.Value
+	switch tie := a.Value == b.Value || aNaN && bNaN; {
+	case tie && a.Index <= b.Index, !tie && (aNaN || isFirst && !bNaN):
+		return a
+	}
+	return b
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
@@ -71,10 +72,10 @@ func (c *Comm) missingIn(err error) []int {
 	return nil
 }
 
-// begins begins a collective call with a future that k keeps. end ends both.
-func begins[T any](c *Comm, op string, k waiting.Keeper) (f *future.Future[T], end func(T, error)) {
+// begins begins a collective call with a future whose Waits look for errors in mode m. end ends both.
+func begins[T any](c *Comm, op string, m ledger.Mode) (f *future.Future[T], end func(T, error)) {
 	f, p := future.New[T]()
-	waiting.Of(f).Keep(k)
+	waiting.Of(f).Keep(&keeper{Comm: c, call: op, mode: m})
 	c.proc.calls.Add(1)
 	return f, func(v T, err error) {
 		c.callFailed(op, err, waiting.Of(f))

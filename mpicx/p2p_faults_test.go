@@ -124,15 +124,10 @@ func TestPointToPointRevoked(t *testing.T) {
 		peer := 1 - world.Rank()
 		long := make([]int, 20_000)
 		sent := mpicx.Send(world, long, peer, 1)
-		m, err := world.Mprobe(peer, 1).Get(ctx)
-		if err != nil {
-			return err
-		}
+		m := world.Mprobe(peer, 1).MustGet(ctx)
 		persistent := mpicx.RecvInit(world, long, peer, 2)
 		pending := []future.Waiter{sent, mpicx.Sendrecv(world, []int{1}, peer, 3, []int{0}, peer, 4), world.Mprobe(mpicx.AnySource, 5), persistent.Start()}
-		if err := mpicx.Sendrecv(world, []int{0}, peer, 9, []int{0}, peer, 9).Wait(ctx); err != nil {
-			return err
-		}
+		mpicx.Sendrecv(world, []int{0}, peer, 9, []int{0}, peer, 9).MustWait(ctx)
 		if world.Rank() == 0 {
 			if err := world.Revoke(ctx); err != nil {
 				return err

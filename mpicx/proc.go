@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/ledger"
@@ -71,6 +72,18 @@ type proc struct {
 	changed chan struct{}
 }
 
+// A watcher receives the events of one rank. WithLogger, WithRuntimeTrace and WithTimeline each ask
+// for one. Its methods are called on any goroutine, and must not wait for other ranks.
+type watcher interface {
+	// heard receives the events of the rank's ledger, in order.
+	heard(*ledger.Event)
+	// happened receives all other events.
+	happened(timeline.Line)
+	// blocked is called by a goroutine that is about to wait in the operation that op names. The
+	// goroutine calls over when it stops waiting.
+	blocked(op func() string) (over func())
+}
+
 // A stage is how far a rank's program has come. A rank whose process has died keeps the stage that it had.
 type stage = int32
 
@@ -101,6 +114,13 @@ func (p *proc) wrong() error {
 	})
 }
 
+// locked returns what f returns under the lock of the rank's ledger.
+func locked[T any](p *proc, f func() T) T {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return f()
+}
+
 // callEnded notes that a collective call has ended.
 func (p *proc) callEnded() {
 	p.calls.Add(-1)
@@ -118,9 +138,7 @@ func (p *proc) lookAgain() {
 
 // hasErrors says whether c has an error, or one is under way, that excuses what the program has left on c.
 func (p *proc) hasErrors(c *ledger.Comm) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return c.Broken() || c.Disturbed()
+	return locked(p, func() bool { return c.Broken() || c.Disturbed() })
 }
 
 func (p *proc) newPlace() *waiting.Place {
@@ -290,4 +308,73 @@ func (p *proc) exitIfDead() {
 	if p.dead.Load() && p.stage.Load() != stageOver {
 		runtime.Goexit()
 	}
+}
+
+// slab hands out values of T from chunks, so most operations need no allocation. A chunk is freed
+// when none of its values is in use.
+type slab[T any] struct {
+	chunk atomic.Pointer[chunk[T]]
+}
+
+type chunk[T any] struct {
+	used   atomic.Int32
+	values []T
+}
+
+// slabChunk is large enough to make allocations rare, and small enough for a hundred thousand ranks
+// with a chunk each.
+const slabChunk = 16
+
+func (s *slab[T]) get() *T {
+	for {
+		c := s.chunk.Load()
+		size := 1
+		if c != nil {
+			if i := int(c.used.Add(1)) - 1; i < len(c.values) {
+				return &c.values[i]
+			}
+			size = min(2*len(c.values), slabChunk)
+		}
+		s.chunk.CompareAndSwap(c, &chunk[T]{values: make([]T, size)})
+	}
+}
+
+// A yielder lets other goroutines run before a goroutine of a rank blocks. The goroutine that will
+// end the wait is often ready to run. The waiting one then need not block and be woken, which costs
+// more than the rest of a short message. But a goroutine that yields is queued behind all that are
+// ready, and one that is woken is ahead of them. If other goroutines keep the cores busy, yields are
+// therefore left out, more of them each time.
+type yielder struct {
+	left    atomic.Int32 // yields to leave out before the next; below 0, minus the number of yields since
+	leftOut atomic.Int32 // how many were left out the last time
+}
+
+const (
+	slowYield   = 20 * time.Microsecond // on cores that only the ranks use, a yield takes less
+	timedYields = 8                     // one yield in 8 is timed: reading the clock takes half as long as a yield
+)
+
+var start = time.Now()
+
+func (y *yielder) yield() {
+	switch left := y.left.Add(-1); {
+	case left > 0:
+	case left%timedYields != 0:
+		runtime.Gosched()
+	default:
+		began := time.Since(start)
+		runtime.Gosched()
+		y.took(time.Since(start) - began)
+	}
+}
+
+// took notes how long a yield took.
+func (y *yielder) took(d time.Duration) {
+	if d <= slowYield {
+		y.leftOut.Store(y.leftOut.Load() / 2)
+		return
+	}
+	out := min(max(2*y.leftOut.Load(), 1<<8), 1<<16)
+	y.leftOut.Store(out)
+	y.left.Store(out)
 }

@@ -118,9 +118,7 @@ func TestP3NoStaleMessage(t *testing.T) {
 			if done, _ := recv.Test(); done && got[0] < 0 {
 				return fmt.Errorf("round %d: received %d of before", round, got[0])
 			}
-			if err := mpicx.Send(world, []int{round}, next, 3).Wait(ctx); err != nil {
-				return err
-			}
+			mpicx.Send(world, []int{round}, next, 3).MustWait(ctx)
 			if s, err := recv.Get(ctx); err != nil || got[0] != round || s.Tag != 3 {
 				return fmt.Errorf("round %d: received %d, %v, %v", round, got[0], s, err)
 			}
@@ -137,15 +135,11 @@ func TestP4DoneKeepsPendingEnds(t *testing.T) {
 		me, peer := world.Rank(), 1-world.Rank()
 		got := []int{0}
 		done := mpicx.Recv(world, got, peer, 1)
-		if err := mpicx.Send(world, []int{5 + peer}, peer, 1).Wait(ctx); err != nil {
-			return err
-		}
+		mpicx.Send(world, []int{5 + peer}, peer, 1).MustWait(ctx)
 		<-done.Done()
 		pending := mpicx.Recv(world, []int{0}, peer, 2)
 		if me == 0 {
-			if err := world.Barrier().Wait(ctx); err != nil {
-				return err
-			}
+			world.Barrier().MustWait(ctx)
 			if err := propagated(world.SignalError(ctx, 3), 3); err != nil {
 				return err
 			}
@@ -174,9 +168,7 @@ func TestP4DoneKeepsPendingEnds(t *testing.T) {
 func TestP7ErrorBeforeMessage(t *testing.T) {
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 0 {
-			if err := mpicx.Send(world, []int{42}, 1, 1).Wait(ctx); err != nil {
-				return err
-			}
+			mpicx.Send(world, []int{42}, 1, 1).MustWait(ctx)
 			return propagated(world.SignalError(ctx, 3), 3)
 		}
 		got := []int{0}
@@ -214,9 +206,7 @@ func TestP7TestAfterWaitAny(t *testing.T) {
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		switch world.Rank() {
 		case 1:
-			if err := mpicx.Send(world, []int{42}, 0, 1).Wait(ctx); err != nil {
-				return err
-			}
+			mpicx.Send(world, []int{42}, 0, 1).MustWait(ctx)
 			time.Sleep(time.Second)
 			return propagated(world.SignalError(ctx, 3), 3)
 		case 2: // computes, and so delays the verdict

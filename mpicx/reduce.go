@@ -2,6 +2,7 @@ package mpicx
 
 import (
 	"reflect"
+	"slices"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
@@ -19,9 +20,8 @@ func reduce[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, c
 	if c == nil {
 		return nowhere[struct{}](kind.String())
 	}
-	k := check{op: kind.String()}
+	k := checkReduction[T](kind, op, code)
 	k.root(root, c)
-	defined[T](&k, op, code)
 	if c.Rank() == root {
 		k.length("recv", len(recv), len(send))
 		same(&k, send, recv)
@@ -31,6 +31,16 @@ func reduce[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, c
 	r := c.newRun()
 	v := values(send, recv, op, code)
 	return r.start(reducing[T](kind, code, root, len(send)).Word(), k.err, c.chooser.Reduce(&r.kept, &v, root), alone(c.size, code, recv))
+}
+
+// checkReduction checks the operation, and the elements of a reduction by a function.
+func checkReduction[T any](kind signature.Kind, op reduction, code Op) check {
+	k := check{op: kind.String()}
+	if code == funcOp {
+		k.err = plain[T](k.op)
+	}
+	defined[T](&k, op, code)
+	return k
 }
 
 // reducing returns the call of a reduction.
@@ -68,8 +78,7 @@ func allreduce[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction
 	if c == nil {
 		return nowhere[struct{}](kind.String())
 	}
-	k := check{op: kind.String()}
-	defined[T](&k, op, code)
+	k := checkReduction[T](kind, op, code)
 	k.length("recv", len(recv), len(send))
 	same(&k, send, recv)
 	r := c.newRun()
@@ -92,8 +101,7 @@ func scan[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, cod
 	if c == nil {
 		return nowhere[struct{}](kind.String())
 	}
-	k := check{op: kind.String()}
-	defined[T](&k, op, code)
+	k := checkReduction[T](kind, op, code)
 	k.length("recv", len(recv), len(send))
 	same(&k, send, recv)
 	ranks := c.rank // that the result combines
@@ -127,15 +135,14 @@ func reduceScatterBlock[T any](c *Comm, kind signature.Kind, send, recv []T, op 
 	if k.err != nil {
 		return c.run(call{Kind: kind}, k.err, nil, nil)
 	}
-	return reduceScatter(c, kind, send, recv, equal(c, len(recv)), op, code)
+	return reduceScatter(c, kind, send, recv, slices.Repeat([]int{len(recv)}, c.size), op, code)
 }
 
 func reduceScatter[T any](c *Comm, kind signature.Kind, send, recv []T, counts []int, op reduction, code Op) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}](kind.String())
 	}
-	k := check{op: kind.String()}
-	defined[T](&k, op, code)
+	k := checkReduction[T](kind, op, code)
 	k.counts("recv", counts, len(send), c)
 	if k.err == nil {
 		k.length("recv", len(recv), counts[c.rank])
@@ -163,9 +170,6 @@ func reduceScatter[T any](c *Comm, kind signature.Kind, send, recv []T, counts [
 // function starts: there such a call panics. A function that calls [runtime.LockOSThread] must unlock the
 // thread again.
 func ReduceFunc[T any](c *Comm, send, recv []T, op func(a, b T) T, root int) *future.Future[struct{}] {
-	if bad := plain[T]("ReduceFunc"); bad != nil && c != nil {
-		return failed[struct{}](c, bad)
-	}
 	return reduce(c, signature.ReduceFunc, send, recv, byUser(op), funcOp, root)
 }
 
@@ -212,32 +216,123 @@ func allreduceValues[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.
 
 // ScanFunc is Scan with a function.
 func ScanFunc[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.Future[struct{}] {
-	if bad := plain[T]("ScanFunc"); bad != nil && c != nil {
-		return failed[struct{}](c, bad)
-	}
 	return scan(c, signature.ScanFunc, send, recv, byUser(op), funcOp, false)
 }
 
 // ExscanFunc is Exscan with a function.
 func ExscanFunc[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.Future[struct{}] {
-	if bad := plain[T]("ExscanFunc"); bad != nil && c != nil {
-		return failed[struct{}](c, bad)
-	}
 	return scan(c, signature.ExscanFunc, send, recv, byUser(op), funcOp, true)
 }
 
 // ReduceScatterFunc is ReduceScatter with a function.
 func ReduceScatterFunc[T any](c *Comm, send, recv []T, counts []int, op func(a, b T) T) *future.Future[struct{}] {
-	if bad := plain[T]("ReduceScatterFunc"); bad != nil && c != nil {
-		return failed[struct{}](c, bad)
-	}
 	return reduceScatter(c, signature.ReduceScatterFunc, send, recv, counts, byUser(op), funcOp)
 }
 
 // ReduceScatterBlockFunc is ReduceScatterBlock with a function.
 func ReduceScatterBlockFunc[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.Future[struct{}] {
-	if bad := plain[T]("ReduceScatterBlockFunc"); bad != nil && c != nil {
-		return failed[struct{}](c, bad)
-	}
 	return reduceScatterBlock(c, signature.ReduceScatterBlockFunc, send, recv, byUser(op), funcOp)
+}
+
+// Reductions of one value of each rank. The rules of ReduceFunc apply to them
+// too, but T may be any type: values that have pointers are sent by encoding/gob to every rank
+// that needs them.
+
+// AllreduceValue combines v of all ranks, in the order of ranks, and returns the result at
+// every rank. Of a type without pointers it is bit by bit the same. Op is a function, such as
+// func(a, b int) int { return a + b }; [Allreduce] takes an [Op].
+func AllreduceValue[T any](c *Comm, v T, op func(a, b T) T) *future.Future[T] {
+	if c == nil {
+		return nowhere[T]("AllreduceValue")
+	}
+	return reduceValue(c, call{Kind: signature.AllreduceValue}, v, op, c.size, func(r collective.Reduction) collective.Algorithm {
+		return c.chooser.Allreduce(nil, &r)
+	})
+}
+
+// ReduceValue is AllreduceValue whose result only rank root gets. The others get the zero
+// value.
+func ReduceValue[T any](c *Comm, v T, op func(a, b T) T, root int) *future.Future[T] {
+	if c == nil {
+		return nowhere[T]("ReduceValue")
+	}
+	ranks := 0
+	if c.rank == root {
+		ranks = c.size
+	}
+	return reduceValue(c, call{Kind: signature.ReduceValue, Root: root}, v, op, ranks, func(r collective.Reduction) collective.Algorithm {
+		return c.chooser.Reduce(nil, &r, root)
+	})
+}
+
+// ScanValue combines v of ranks 0 to this one.
+func ScanValue[T any](c *Comm, v T, op func(a, b T) T) *future.Future[T] {
+	if c == nil {
+		return nowhere[T]("ScanValue")
+	}
+	return reduceValue(c, call{Kind: signature.ScanValue}, v, op, c.rank+1, func(r collective.Reduction) collective.Algorithm {
+		return c.chooser.Scan(nil, &r, false)
+	})
+}
+
+// ExscanValue combines v of the ranks before this one. Rank 0 gets the zero value.
+func ExscanValue[T any](c *Comm, v T, op func(a, b T) T) *future.Future[T] {
+	if c == nil {
+		return nowhere[T]("ExscanValue")
+	}
+	return reduceValue(c, call{Kind: signature.ExscanValue}, v, op, c.rank, func(r collective.Reduction) collective.Algorithm {
+		return c.chooser.Scan(nil, &r, true)
+	})
+}
+
+// reduceValue starts a reduction whose result at this rank combines the values of ranks 0 to
+// ranks-1; if ranks is 0 it is the zero value. Values that have pointers are gathered at the
+// root, or at every rank if the reduction has no root.
+func reduceValue[T any](c *Comm, what call, v T, op func(a, b T) T, ranks int, algorithm func(collective.Reduction) collective.Algorithm) *future.Future[T] {
+	k := check{op: what.Kind.String()}
+	if what.Kind == signature.ReduceValue {
+		k.root(what.Root, c)
+	}
+	apply := byUser(op)
+	defined[T](&k, apply, funcOp)
+	if plain[T](k.op) != nil {
+		return combineValues(c, what, k, v, op, ranks)
+	}
+	what.Of = elementOf[T]()
+	b := &[2]T{v} // and the result
+	a := algorithm(values(b[:1], b[1:], apply, funcOp))
+	return runValue(c, what, k.err, a, func() (result T, _ error) {
+		if ranks > 0 {
+			result = b[1]
+		}
+		return result, nil
+	})
+}
+
+func combineValues[T any](c *Comm, what call, k check, v T, op func(a, b T) T, ranks int) *future.Future[T] {
+	what.Of = signature.Value
+	all := &collective.AllgatherAny{GatherAny: collective.GatherAny{Root: what.Root}}
+	var a collective.Algorithm = all
+	if what.Kind == signature.ReduceValue {
+		a = &all.GatherAny
+	}
+	if k.err == nil {
+		all.Send, k.err = encodeValue(k.op, v)
+	}
+	return runValue(c, what, k.err, a, func() (result T, _ error) {
+		if ranks == 0 {
+			return result, nil
+		}
+		values, err := decodeValues[T](k.op, all.Parts[:ranks])
+		if err != nil {
+			return result, err
+		}
+		callUser(func() {
+			result = values[0]
+			for _, v := range values[1:] {
+				result = op(result, v)
+			}
+		})
+		return result, nil
+	})
 }

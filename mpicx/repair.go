@@ -2,16 +2,18 @@ package mpicx
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"hash/fnv"
 	"slices"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/timeline"
 	"github.com/mpicx/go-mpicx/internal/transport"
-	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // Agree completes at all living ranks with the same value: the bitwise AND of the flags of
@@ -145,7 +147,7 @@ func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], 
 	}
 	c.proc.exitIfDead()
 	c.notInReduction("begins", proposal.Call.String())
-	f, end := begins[T](c, proposal.Call.String(), repairKeeper{(*keeper)(c), proposal.Call.String()})
+	f, end := begins[T](c, proposal.Call.String(), ledger.TakeToRepair)
 	r := &repairing[T]{comm: c, proposal: proposal, end: end, then: then}
 	if proposal.Call == errchan.Replace {
 		r.turn = c.root().lineage.replaces.take()
@@ -201,9 +203,7 @@ func (c *Comm) untoldAbove() error {
 	if v, ok := err.(interface{ Of(*Comm) bool }); ok && !v.Of(c) {
 		return err
 	}
-	c.proc.mu.Lock()
-	defer c.proc.mu.Unlock()
-	if e := c.ledger.UntoldAbove(); e != nil {
+	if e := locked(c.proc, c.ledger.UntoldAbove); e != nil {
 		return e.Face
 	}
 	return nil
@@ -282,28 +282,111 @@ func (c *Comm) resume() {
 	}
 }
 
-// repairKeeper is the keeper of repairs. On a broken communicator their Waits return their own
-// results (C4). An error that ends other Waits does not end these, so the rank attends as long as
-// they last.
-type repairKeeper struct {
-	*keeper
-	call string
+// agreements returns what decides c's agreements.
+func (c *Comm) agreements() interface {
+	Reserve(transport.Epoch, errchan.Calls) errchan.Agreement
+	Propose(errchan.Agreement, errchan.Proposal, func(*errchan.Decision, error))
+} {
+	if c.ulfm != nil {
+		return c.ulfm
+	}
+	return (*voter)(c)
 }
 
-func (k repairKeeper) calling() string { return k.call }
+// voter makes the agreements of a Comm with the black channel, where nobody dies. They are numbered
+// apart from collective calls, because a rank that has waited in vain for a Barrier may be in an
+// Agree with ranks that come to the Barrier later.
+type voter Comm
 
-func (k repairKeeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
-	k.Watch()
-	return k.keeper.Park(ctx)
+// Reserve takes this rank's place in the next agreement of epoch e.
+func (c *voter) Reserve(e transport.Epoch, _ errchan.Calls) errchan.Agreement {
+	c.proc.mu.Lock()
+	defer c.proc.mu.Unlock()
+	v := &c.voting
+	if e > v.epoch {
+		v.epoch, v.made = e, 0
+	}
+	if e == v.epoch { // not if e is over: then the messages match nothing
+		v.made++
+	}
+	return errchan.Agreement{Epoch: e, Seq: v.made}
 }
 
-func (k repairKeeper) Unpark(place *waiting.Place) {
-	k.keeper.Unpark(place)
-	k.Unwatch()
+// Propose begins an agreement that ends as a TryAll does (see ledger.Vote): the ranks meet in a
+// barrier, and then vote. Their proposals are beside the votes.
+func (c *voter) Propose(id errchan.Agreement, p errchan.Proposal, done func(*errchan.Decision, error)) {
+	b := &ballot{comm: (*Comm)(c), id: id, done: done}
+	binary.LittleEndian.PutUint16(b.paper[1:], ^uint16(p.Call))
+	binary.LittleEndian.PutUint64(b.paper[3:], uint64(p.Flag))
+	c.proc.feed(func() { b.entry = c.ledger.AskUnaided(b) })
+	b.exchange(1, c.chooser.Barrier(nil), b.met)
 }
 
-func (k repairKeeper) Verdict(ctx context.Context) error {
-	return (*Comm)(k.keeper).verdictFor(ctx, ledger.TakeToRepair)
+// ballot is this rank's part in an agreement by votes. It needs no goroutine that waits.
+type ballot struct {
+	comm  *Comm
+	entry *ledger.Vote
+	id    errchan.Agreement
+	// paper is this rank's vote (1 is yes), the complement of its call, and its flag. When the
+	// votes are counted it is the AND of all.
+	paper [11]byte
+	done  func(*errchan.Decision, error)
 }
 
-func (k repairKeeper) TryVerdict() (bool, error) { return k.tryVerdict(ledger.TakeToRepair) }
+func (b *ballot) exchange(phase int, a collective.Algorithm, done ender) {
+	x := &collective.Exchange{Name: "Agree", Signature: call{Kind: signature.Agree}.Word()}
+	x.Start(b.comm.t, b.id.Epoch, transport.AgreementTag(2*int(b.id.Seq)+phase), a, done)
+}
+
+// met ends the barrier. The rank votes, unless it has joined a round.
+func (b *ballot) met(err error) {
+	confirmed := false
+	b.comm.proc.feed(func() {
+		if err != nil {
+			b.entry.Withdraw()
+		}
+		if confirmed = b.entry.Confirm(); !confirmed {
+			b.entry.End()
+		}
+	})
+	switch {
+	case err != nil:
+		b.done(nil, err)
+	case confirmed:
+		b.start(true)
+	default:
+		b.await()
+	}
+}
+
+// start casts this rank's vote.
+func (b *ballot) start(yes bool) {
+	done := func(error) {} // a rank that has said no waits for the verdict
+	if yes {
+		b.paper[0], done = 1, b.counted
+	}
+	count := collective.Reduction{Recv: b.paper[:], Op: unanimous, Element: 1}
+	b.exchange(0, b.comm.chooser.Allreduce(nil, &count), done)
+}
+
+func (b *ballot) counted(err error) {
+	agreed := err == nil && b.paper[0] == 1
+	if err != nil || agreed { // before this rank joins a round: what comes then is later
+		b.done(&errchan.Decision{
+			Calls: errchan.Calls(^binary.LittleEndian.Uint16(b.paper[1:])),
+			Flag:  int(binary.LittleEndian.Uint64(b.paper[3:])),
+		}, err)
+	}
+	b.comm.proc.feed(func() {
+		b.entry.Counted()
+		b.entry.End()
+	})
+	if err == nil && !agreed {
+		b.await()
+	}
+}
+
+// await waits for the error because of which some rank has said no.
+func (b *ballot) await() {
+	b.comm.receiveError("Agree", b.id.Epoch, transport.AgreementTag(2*int(b.id.Seq)), func(err error) { b.done(nil, err) })
+}

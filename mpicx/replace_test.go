@@ -62,9 +62,7 @@ func TestReplace(t *testing.T) {
 			return fmt.Errorf("Replaced %v", got)
 		}
 		all := make([]int, 4)
-		if err := mpicx.Allgather(c, []int{c.Rank()}, all).Wait(ctx); err != nil {
-			return err
-		}
+		mpicx.Allgather(c, []int{c.Rank()}, all).MustWait(ctx)
 		for i, r := range all {
 			if r != i {
 				return fmt.Errorf("Allgather %v", all)
@@ -93,10 +91,7 @@ func TestReplaceInOrder(t *testing.T) {
 				return err
 			}
 		}
-		c, err := world.Replace().Get(ctx)
-		if err != nil {
-			return err
-		}
+		c := world.Replace().MustGet(ctx)
 		return c.Barrier().Wait(ctx)
 	})
 	require.NoError(t, err)
@@ -174,10 +169,7 @@ func TestSignalDuringReplace(t *testing.T) {
 		if err := world.Barrier().Wait(ctx); !corrupted(err) {
 			return fmt.Errorf("Barrier: %v", err)
 		}
-		c, err := world.Replace().Get(ctx)
-		if err != nil {
-			return err
-		}
+		c := world.Replace().MustGet(ctx)
 		return c.Barrier().Wait(ctx)
 	})
 	require.NoError(t, err)
@@ -247,10 +239,7 @@ func TestReplaceOfTheReturned(t *testing.T) {
 func TestReplaceRefused(t *testing.T) {
 	err := runWithSpares(t, 3, 1, func(ctx context.Context, world *mpicx.Comm) error {
 		for _, f := range []*future.Future[*mpicx.Comm]{world.Dup(), world.Split(0, 0)} {
-			c, err := f.Get(ctx)
-			if err != nil {
-				return err
-			}
+			c := f.MustGet(ctx)
 			if _, err := c.Replace().Get(ctx); !is[*mpicx.MPIError](err) {
 				return fmt.Errorf("Replace of %v: %v", c, err)
 			}
@@ -262,18 +251,12 @@ func TestReplaceRefused(t *testing.T) {
 		if _, err := call().Get(ctx); !is[*mpicx.MPIError](err) {
 			return fmt.Errorf("Shrink and Replace in the same place: %v", err)
 		}
-		small, err := world.Shrink().Get(ctx)
-		if err != nil {
-			return err
-		}
+		small := world.Shrink().MustGet(ctx)
 		first, second := world.Replace(), small.Replace()
 		if _, err := second.Get(ctx); !is[*mpicx.MPIError](err) {
 			return fmt.Errorf("Replace of what was shrunk from what was replaced: %v", err)
 		}
-		c, err := first.Get(ctx)
-		if err != nil {
-			return err
-		}
+		c := first.MustGet(ctx)
 		if c.Replaced() != nil {
 			return fmt.Errorf("replaced %v though nobody has died", c.Replaced())
 		}
@@ -285,70 +268,12 @@ func TestReplaceRefused(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A grid that a program had made of the world is made anew of what Replace returns. That of the
-// world is corrupted where a member has died.
-func TestReplaceOfAGrid(t *testing.T) {
-	const rows, columns = 2, 3
-	grid := func(ctx context.Context, c *mpicx.Comm) (row, column *mpicx.Comm, err error) {
-		if row, err = c.Split(c.Rank()/columns, 0).Get(ctx); err == nil {
-			column, err = c.Split(c.Rank()%columns, 0).Get(ctx)
-		}
-		return row, column, err
-	}
-	err := runWithSpares(t, rows*columns, 1, func(ctx context.Context, c *mpicx.Comm) error {
-		row, column, err := grid(ctx, c)
-		if c.Incarnation() == 0 {
-			if err != nil {
-				return err
-			}
-			_, err = c.Agree(1).Get(ctx) // so that all have theirs
-			if c.Rank() == 4 {
-				mpicxtest.Die(c)
-			}
-			if err == nil {
-				err = c.Barrier().Wait(ctx)
-			}
-			if !corrupted(err) {
-				return fmt.Errorf("Barrier: %v", err)
-			}
-			for _, d := range []struct {
-				c    *mpicx.Comm
-				lost bool
-			}{{row, c.Rank()/columns == 4/columns}, {column, c.Rank()%columns == 4%columns}} {
-				if d.lost && !corrupted(d.c.Err()) {
-					return fmt.Errorf("%v of rank %d: %v", d.c, c.Rank(), d.c.Err())
-				}
-			}
-			if c, err = c.Replace().Get(ctx); err != nil {
-				return err
-			}
-			row, column, err = grid(ctx, c)
-		}
-		if err != nil {
-			return err
-		}
-		for _, d := range []*mpicx.Comm{row, column} {
-			if err := d.Barrier().Wait(ctx); err != nil {
-				return err
-			}
-		}
-		if row.Size() != columns || column.Size() != rows {
-			return fmt.Errorf("a grid of %d by %d", column.Size(), row.Size())
-		}
-		return nil
-	})
-	require.NoError(t, err)
-}
-
 // Without spares Replace is what it is with none left; the black channel has none.
 func TestReplaceWithoutSpares(t *testing.T) {
 	oneProcess(t)
 	require.ErrorContains(t, mpicx.Run(t.Context(), func(context.Context, *mpicx.Comm) error { return nil }, mpicx.WithSpares(-1)), "-1 spares")
 	err := runWithSpares(t, 3, 0, func(ctx context.Context, world *mpicx.Comm) error {
-		c, err := world.Replace().Get(ctx)
-		if err != nil {
-			return err
-		}
+		c := world.Replace().MustGet(ctx)
 		if c.Rank() == 2 {
 			mpicxtest.Die(world)
 		}
@@ -358,10 +283,7 @@ func TestReplaceWithoutSpares(t *testing.T) {
 		if _, err := c.Replace().Get(ctx); !is[*mpicx.SpareError](err) {
 			return fmt.Errorf("Replace: %v", err)
 		}
-		small, err := c.Shrink().Get(ctx)
-		if err != nil {
-			return err
-		}
+		small := c.Shrink().MustGet(ctx)
 		return small.Barrier().Wait(ctx)
 	})
 	require.NoError(t, err)
@@ -379,9 +301,7 @@ func recovering(ctx context.Context, c *mpicx.Comm) error {
 	for {
 		err := c.TryAll(ctx, func(ctx context.Context) error {
 			sum := []int{0}
-			if err := mpicx.Allreduce(c, []int{1}, sum, mpicx.Sum).Wait(ctx); err != nil {
-				return err
-			}
+			mpicx.Allreduce(c, []int{1}, sum, mpicx.Sum).MustWait(ctx)
 			if sum[0] != c.Size() {
 				return fmt.Errorf("a sum of %d ones, of %d ranks", sum[0], c.Size())
 			}
@@ -445,7 +365,7 @@ func TestReplaceAtEveryMessage(t *testing.T) {
 							if second != "" {
 								plan += fmt.Sprintf(second, (victim+1)%(n+k))
 							}
-							if !replaceByPlan(t, n, k, plan, victim) {
+							if !recoversByPlan(t, n, plan, victim, mpicx.WithSpares(k)) {
 								break
 							}
 						}
@@ -457,7 +377,7 @@ func TestReplaceAtEveryMessage(t *testing.T) {
 							if n > 1 {
 								plan += fmt.Sprintf("; kill %d at operation 3", (victim+1)%n)
 							}
-							if !replaceByPlan(t, n, k, plan, victim) {
+							if !recoversByPlan(t, n, plan, victim, mpicx.WithSpares(k)) {
 								break
 							}
 						}
@@ -468,10 +388,10 @@ func TestReplaceAtEveryMessage(t *testing.T) {
 	}
 }
 
-// replaceByPlan says whether victim died.
-func replaceByPlan(t *testing.T, n, k int, plan string, victim int) bool {
+// recoversByPlan says whether victim died.
+func recoversByPlan(t *testing.T, n int, plan string, victim int, opts ...mpicx.Option) bool {
 	t.Helper()
-	killed := mpicxtest.RunFaults(t, n, plan, recovering, mpicx.WithSpares(k))
+	killed := mpicxtest.RunFaults(t, n, plan, recovering, opts...)
 	if t.Failed() {
 		t.FailNow()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -132,18 +133,21 @@ func unlessCorrupted(err error) error {
 	return err
 }
 
+// A need is an operation of rank 0 that needs ranks which return, and how it waits for that.
+type need struct {
+	operation
+	wait    func(context.Context, future.Waiter) error
+	handler mpicx.Errhandler
+	onDup   bool
+	when    string // the others have returned: "before" it begins, "meanwhile", while it is "pending", or all but "one stays"
+}
+
 func TestWhatNeedsRanksThatHaveReturned(t *testing.T) {
 	oneProcess(t)
-	const n = 3
 	for _, o := range needing() {
-		ways := make(map[string]func(context.Context, future.Waiter) error)
-		for name, wait := range waysToWait {
-			ways[name] = wait
-		}
+		ways := maps.Clone(waysToWait)
 		if o.peer >= 0 {
-			for name, wait := range waysToLook {
-				ways[name] = wait
-			}
+			maps.Copy(ways, waysToLook)
 		}
 		for way, wait := range ways {
 			for _, h := range []mpicx.Errhandler{mpicx.ErrorsPropagate, mpicx.ErrorsReturn} {
@@ -153,48 +157,48 @@ func TestWhatNeedsRanksThatHaveReturned(t *testing.T) {
 							continue // that one may send
 						}
 						t.Run(fmt.Sprint(o.name, " ", o.peer, " ", way, " ", h, " ", onDup, " ", when), func(t *testing.T) {
-							onBackends(t, n, func(ctx context.Context, backend string, world *mpicx.Comm) error {
-								world.SetErrhandler(h)
-								c := world
-								if onDup {
-									c = world.Dup().MustGet(ctx)
-								}
-								err := world.Barrier().Wait(ctx) // all have what they need
-								if world.Rank() == 0 && err != nil {
-									return err
-								} else if err != nil {
-									return unlessCorrupted(err)
-								}
-								if world.Rank() > 0 {
-									tags := map[string][]int{"pending": {9}, "one stays": {9, 10}}[when]
-									for _, tag := range tags[:min(len(tags), world.Rank())] {
-										if err := mpicx.Recv(world, []int{0}, 0, tag).Wait(ctx); err != nil {
-											return unlessCorrupted(err)
-										}
-									}
-									return nil
-								}
-								if when == "before" && processes == nil {
-									synctest.Wait()
-								}
-								f := o.begin(c, o.peer)
-								if when == "pending" || when == "one stays" {
-									for r := n - 1; r > 0; r-- { // rank 1 last: that dies of it
-										mpicx.Send(world, []int{0}, r, 9) // done at once, and a Wait may tell of the death
-									}
-								}
-								err = endsAsReturned(o, backend, h, wait(ctx, f))
-								if when == "one stays" {
-									mpicx.Send(world, []int{0}, 2, 10)
-								}
-								return err
-							})
+							onBackends(t, 3, need{o, wait, h, onDup, when}.play)
 						})
 					}
 				}
 			}
 		}
 	}
+}
+
+func (x need) play(ctx context.Context, backend string, world *mpicx.Comm) error {
+	world.SetErrhandler(x.handler)
+	c := world
+	if x.onDup {
+		c = world.Dup().MustGet(ctx)
+	}
+	err := world.Barrier().Wait(ctx) // all have what they need
+	if world.Rank() > 0 {
+		tags := map[string][]int{"pending": {9}, "one stays": {9, 10}}[x.when]
+		for _, tag := range tags[:min(len(tags), world.Rank())] {
+			if err == nil {
+				err = mpicx.Recv(world, []int{0}, 0, tag).Wait(ctx)
+			}
+		}
+		return unlessCorrupted(err)
+	}
+	if err != nil {
+		return err
+	}
+	if x.when == "before" && processes == nil {
+		synctest.Wait()
+	}
+	f := x.begin(c, x.peer)
+	if x.when == "pending" || x.when == "one stays" {
+		for r := world.Size() - 1; r > 0; r-- { // rank 1 last: that dies of it
+			mpicx.Send(world, []int{0}, r, 9) // done at once, and a Wait may tell of the death
+		}
+	}
+	err = endsAsReturned(x.operation, backend, x.handler, x.wait(ctx, f))
+	if x.when == "one stays" {
+		mpicx.Send(world, []int{0}, 2, 10)
+	}
+	return err
 }
 
 // A receive from anybody needs the members of its communicator, and no others.
@@ -244,36 +248,36 @@ func TestReceiveFromAnybodyWhenAllHaveDied(t *testing.T) {
 							if backend != "ulfm" {
 								return nil
 							}
-							world.SetErrhandler(mpicx.ErrorsReturn)
-							c := world
-							if onDup {
-								d, err := world.Dup().Get(ctx)
-								if err != nil {
-									return err
-								}
-								c = d
-								for r := 1; r < n; r++ { // all have it, before anybody dies
-									if world.Rank() == 0 {
-										mpicx.Send(c, []int{0}, r, 1)
-									} else if world.Rank() == r {
-										if err := mpicx.Recv(c, []int{0}, 0, 1).Wait(ctx); err != nil {
-											return err
-										}
-									}
-								}
-							}
-							if me := world.Rank(); me > 0 && me <= died {
-								mpicxtest.Die(world)
-							} else if me > 0 {
-								return nil
-							}
-							return allDie(ctx, c, o, wait)
+							return someDie(ctx, world, o, wait, died, onDup)
 						})
 					})
 				}
 			}
 		}
 	}
+}
+
+// someDie has so many of the other ranks die and the rest return, while rank 0 waits.
+func someDie(ctx context.Context, world *mpicx.Comm, o operation, wait func(context.Context, future.Waiter) error, died int, onDup bool) error {
+	world.SetErrhandler(mpicx.ErrorsReturn)
+	c, me := world, world.Rank()
+	if onDup {
+		c = world.Dup().MustGet(ctx)
+		for r := 1; r < c.Size(); r++ { // all have it, before anybody dies
+			if me == 0 {
+				mpicx.Send(c, []int{0}, r, 1)
+			} else if me == r {
+				mpicx.Recv(c, []int{0}, 0, 1).MustWait(ctx)
+			}
+		}
+	}
+	switch {
+	case me == 0:
+		return allDie(ctx, c, o, wait)
+	case me <= died:
+		mpicxtest.Die(world)
+	}
+	return nil
 }
 
 // allDie waits for a receive from anybody, acknowledging deaths, until no peer is left.
@@ -333,9 +337,7 @@ func TestSendsToItselfWhenOthersHaveReturned(t *testing.T) {
 				return fmt.Errorf("done: %v, %v", done, err)
 			}
 			f.Done()
-			if err := mpicx.Ssend(world, []int{7}, 0, 5).Wait(ctx); err != nil {
-				return err
-			}
+			mpicx.Ssend(world, []int{7}, 0, 5).MustWait(ctx)
 			if s, err := f.Get(ctx); err != nil || got[0] != 7 || s.Source != 0 {
 				return fmt.Errorf("got %v: %v, %v", got, s, err)
 			}

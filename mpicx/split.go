@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"runtime"
 	"slices"
@@ -16,19 +17,11 @@ import (
 	"github.com/mpicx/go-mpicx/internal/signature"
 )
 
-// Undefined is the color of a rank that takes no part in what Split makes, and the number of a
-// process that is not in a [Group] (MPI_UNDEFINED).
-const Undefined = -1
-
 // Split makes a communicator of each set of ranks that give the same color. In it ranks are
 // ordered by key and then by their rank in c (MPI_Comm_split). A color is not negative, or it is
 // Undefined: such a rank gets a nil Comm. It is collective. Use [Comm.Create] if all ranks know
 // the members of their communicators, and [Comm.Dup] for all ranks of c.
 func (c *Comm) Split(color, key int) *future.Future[*Comm] {
-	if c == nil {
-		return nowhere[*Comm]("Split")
-	}
-	c.notInReduction("begins", "Split")
 	k := check{op: "Split"}
 	k.that(color >= 0 || color == Undefined, ClassOther, "color %d, expected one that is not negative, or Undefined", color)
 	return splitAs(c, signature.Split, errchan.Split, choice{color: color, key: key}, k.err, itself)
@@ -42,7 +35,6 @@ func (c *Comm) SplitShared(key int) *future.Future[*Comm] {
 	if c == nil {
 		return nowhere[*Comm]("SplitShared")
 	}
-	c.notInReduction("begins", "SplitShared")
 	return splitAs(c, signature.SplitShared, errchan.SplitShared, choice{color: c.t.Machine(c.rank), key: key}, nil, itself)
 }
 
@@ -54,10 +46,13 @@ const badColor = Undefined - 1
 // splitAs makes a communicator of the ranks of each color. If bad is not nil, the arguments of this rank are bad: it
 // gets this error, and all others get one too.
 func splitAs[T any](c *Comm, kind signature.Kind, calls errchan.Calls, mine choice, bad error, end func(*Comm) T) *future.Future[T] {
+	if c == nil {
+		return nowhere[T](kind.String())
+	}
 	if bad != nil {
 		mine.color = badColor
 	}
-	gather := &collective.AllgatherShared{Send: mine.append(nil)}
+	gather := &collective.AllgatherShared{Send: mine.encode()}
 	return assembled(c, kind, calls, gather, bad, func() (*part, error) {
 		parts, err := c.partition(gather.All)
 		if err != nil {
@@ -75,28 +70,18 @@ type choice struct {
 	about, size uint64
 }
 
-func (m choice) isLong() bool { return m.about > 0 || m.size > 0 }
-
-// append appends a choice, in 8 bytes each: color and key, then about and size if they are used.
-func (m choice) append(b []byte) []byte {
-	b = binary.LittleEndian.AppendUint64(b, uint64(m.color))
-	b = binary.LittleEndian.AppendUint64(b, uint64(m.key))
-	if m.isLong() {
-		b = binary.LittleEndian.AppendUint64(b, m.about)
-		b = binary.LittleEndian.AppendUint64(b, m.size)
+// encode returns a choice in 8 bytes for each field.
+func (m choice) encode() (b []byte) {
+	for _, word := range []uint64{uint64(m.color), uint64(m.key), m.about, m.size} {
+		b = binary.LittleEndian.AppendUint64(b, word)
 	}
 	return b
 }
 
-// readChoice returns the choice of one of n ranks.
-func readChoice(all []byte, n, rank int) choice {
-	b := all[rank*(len(all)/n):][:len(all)/n]
-	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
-	m := choice{color: int(word(0)), key: int(word(1))}
-	if len(b) > 16 {
-		m.about, m.size = word(2), word(3)
-	}
-	return m
+// readChoice returns the choice of a rank.
+func readChoice(all []byte, rank int) choice {
+	word := func(i int) uint64 { return binary.LittleEndian.Uint64(all[32*rank+8*i:]) }
+	return choice{int(word(0)), int(word(1)), word(2), word(3)}
 }
 
 // partitions has the result for choices that ranks of this process share, as long as one of them
@@ -122,7 +107,7 @@ func (c *Comm) partsOf(choices []byte) (map[int]*part, error) {
 	parts := make(map[int]*part)
 	all := make([]choice, c.size)
 	for r := range all {
-		m := readChoice(choices, c.size, r)
+		m := readChoice(choices, r)
 		all[r] = m
 		switch {
 		case m.color == Undefined:
@@ -160,4 +145,32 @@ func concord(all []choice, members []int) error {
 		return fmt.Errorf("%d of the %d members that rank %d names have other arguments, expected the same at all members", size-uint64(len(members)), size, first)
 	}
 	return nil
+}
+
+// Create makes a communicator of the members of a group, in the group's order
+// (MPI_Comm_create). It is collective over c. Several can be made at once, of groups that have
+// no member in common. All members of a group pass that group; otherwise all ranks of c get an
+// error. A rank that is in no group passes any group, for example nil, and gets a nil Comm.
+// [Comm.Split] needs no groups: each rank passes a color.
+func (c *Comm) Create(g *Group) *future.Future[*Comm] {
+	const op = "Create"
+	if c == nil {
+		return nowhere[*Comm](op)
+	}
+	mine := choice{color: Undefined, about: digest(op)}
+	k := check{op: op}
+	if me := slices.Index(g.all(), c.proc.rank); me >= 0 {
+		ranks := g.TranslateRanks(upTo(g.Size()), c.Group())
+		i := slices.Index(ranks, Undefined)
+		k.that(i < 0, ClassOther, "rank %d of the %v is not in %s, expected members of it", i, g, c.name)
+		mine = choice{color: slices.Min(ranks), key: me, about: digest(op, ranks), size: uint64(len(ranks))}
+	}
+	return splitAs(c, signature.Create, errchan.Create, mine, k.err, itself)
+}
+
+// digest returns a digest of what all members have to give alike.
+func digest(arguments ...any) uint64 {
+	d := fnv.New64a()
+	fmt.Fprint(d, arguments...)
+	return d.Sum64() | 1 // not 0
 }

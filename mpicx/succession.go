@@ -3,10 +3,13 @@ package mpicx
 import (
 	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
 // A succession is the record of what Replace has made of the world so far. It is the same at all
@@ -77,3 +80,272 @@ func readNote(b []byte, size int) (s succession, members []int, err error) {
 	}
 	return s, members, nil
 }
+
+// A staff is the members of a communicator that Replace makes. The ranks of a process share it.
+type staff struct {
+	succession
+	members  []int  // ranks in the pool
+	replaced []int  // ranks in the communicator that are new
+	old      []int  // the other members: ranks in the pool
+	digest   uint64 // of the members
+	// invitation is what fresh ranks compute the staff from. It is empty if there are spares.
+	invitation string
+	err        error // why the communicator can't be made
+}
+
+// fresh returns the new members: ranks in the pool.
+func (s *staff) fresh() []int {
+	fresh := make([]int, len(s.replaced))
+	for i, place := range s.replaced {
+		fresh[i] = s.members[place]
+	}
+	return fresh
+}
+
+// staff returns the staff in which spares take the places of dead members. It changes members.
+func (s succession) staff(members []int, isDead func(int) bool, spares []int) *staff {
+	next := &staff{succession: succession{line: s.line + 1, taken: make(map[int]int)}, members: members}
+	for place, r := range members {
+		if isDead(r) {
+			next.replaced = append(next.replaced, place)
+		} else {
+			next.old = append(next.old, r)
+		}
+	}
+	next.used = s.used + len(next.replaced)
+	if len(next.replaced) > len(spares) || len(next.replaced) == len(members) {
+		return &staff{err: &SpareError{Places: next.replaced, Spares: len(spares)}}
+	}
+	for i, place := range next.replaced {
+		next.taken[spares[i]] = s.taken[members[place]] + 1
+		members[place] = spares[i]
+	}
+	digest := fnv.New64a()
+	for _, r := range members {
+		if n := s.taken[r]; n > 0 {
+			next.taken[r] = n
+		}
+		fmt.Fprintln(digest, r)
+	}
+	next.digest = digest.Sum64()
+	return next
+}
+
+// turns orders the second parts of calls that have two parts. The first parts may end in any
+// order. The second parts begin one after another in the order of the calls, so the order is the
+// same at all ranks.
+type turns struct {
+	mu      sync.Mutex
+	last    uint64 // the last turn that was taken; the first is 1
+	over    uint64 // the last of the turns that are over
+	waiting map[uint64]func()
+}
+
+// take returns the next turn. It has to be ended exactly once.
+func (t *turns) take() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last++
+	return t.last
+}
+
+// await calls f when all turns before this one are over.
+func (t *turns) await(turn uint64, f func()) {
+	t.mu.Lock()
+	if turn == t.over+1 {
+		t.mu.Unlock()
+		f()
+		return
+	}
+	defer t.mu.Unlock()
+	if t.waiting == nil {
+		t.waiting = make(map[uint64]func())
+	}
+	t.waiting[turn] = f
+}
+
+// end ends a turn. If the turn has not come yet, it is skipped when it comes.
+func (t *turns) end(turn uint64) { t.await(turn, t.next) }
+
+func (t *turns) next() {
+	t.mu.Lock()
+	t.over++
+	f := t.waiting[t.over+1]
+	delete(t.waiting, t.over+1)
+	t.mu.Unlock()
+	if f != nil {
+		f()
+	}
+}
+
+// A recruiter is one rank's part in inviting fresh ranks: replace.go has the protocol.
+type recruiter struct {
+	t      transport.Messenger
+	rank   int
+	invite func(invitation string) (*staff, error) // reads an invitation
+	taken  func(*staff, error)                     // at a fresh rank: called once, with nil if it is not needed
+	// abandoned is the error of a fresh rank that is not needed because all ranks before it have died.
+	abandoned func(before []int) error
+
+	outbox
+	fresh    bool              // taken is to be called
+	unneeded bool              // taken was called with nil: this rank is not needed
+	left     bool              // this rank's program has ended
+	greeted  []int             // fresh ranks that are to be told of that
+	invited  []string          // by rank, what it has sent; "": nothing
+	read     map[string]*staff // by invitation
+	dead     []bool            // by rank
+	ended    []bool            // by rank: its program has ended
+}
+
+// First bytes of a recruiter's messages.
+const (
+	greeting byte = 1 + iota // a fresh rank has begun
+	leaving                  // the program of the sender has ended
+	inviting                 // an invitation follows
+)
+
+func newRecruiter(rank, size int, invite func(string) (*staff, error)) *recruiter {
+	return &recruiter{
+		rank: rank, invite: invite, read: make(map[string]*staff),
+		invited: make([]string, size), dead: make([]bool, size), ended: make([]bool, size),
+	}
+}
+
+// await calls taken when this rank, a fresh one, is a member of a staff, or is not needed any more.
+func (g *recruiter) await(taken func(*staff, error)) {
+	g.mu.Lock()
+	g.fresh, g.taken = true, taken
+	for r := range g.rank {
+		if !g.dead[r] {
+			g.push(r, greeting)
+		}
+	}
+	g.consider()
+	g.t.Poke()
+}
+
+// leave tells fresh ranks that this rank's program has ended.
+func (g *recruiter) leave() {
+	g.mu.Lock()
+	g.left = true
+	for _, r := range g.greeted {
+		g.push(r, leaving)
+	}
+	g.greeted = nil
+	g.mu.Unlock()
+	g.t.Poke()
+}
+
+// send invites the other fresh ranks of a staff.
+func (g *recruiter) send(s *staff) {
+	g.mu.Lock()
+	for _, r := range s.fresh() {
+		if r != g.rank {
+			g.push(r, append([]byte{inviting}, s.invitation...)...)
+		}
+	}
+	g.mu.Unlock()
+	g.t.Poke()
+}
+
+// Take takes a message.
+func (g *recruiter) Take(from int, payload []byte) {
+	if len(payload) == 0 {
+		return
+	}
+	g.mu.Lock()
+	switch {
+	case payload[0] == greeting && g.left:
+		g.push(from, leaving)
+	case payload[0] == greeting:
+		g.greeted = append(g.greeted, from)
+	case payload[0] == leaving:
+		g.ended[from] = true
+	case payload[0] == inviting:
+		g.invited[from] = string(payload[1:])
+	}
+	g.consider()
+	g.t.Poke()
+}
+
+// Died notes that a rank has died.
+func (g *recruiter) Died(rank int) {
+	g.mu.Lock()
+	g.dead[rank] = true
+	if rank == g.rank && g.fresh {
+		g.fresh = false
+		g.mu.Unlock()
+		g.taken(nil, transport.ErrDied)
+		return
+	}
+	g.consider()
+}
+
+// consider calls taken if this is a fresh rank and it is known what becomes of it. It unlocks mu.
+func (g *recruiter) consider() {
+	s, known, err := g.decide()
+	g.fresh = g.fresh && !known
+	g.unneeded = g.unneeded || known && s == nil
+	g.mu.Unlock()
+	if known {
+		g.taken(s, err)
+	}
+}
+
+// isForsaken says whether this rank is not needed, and ranks before it have died.
+func (g *recruiter) isForsaken() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.unneeded && slices.Contains(g.dead[:g.rank], true)
+}
+
+// decide returns this rank's staff, or nil if it is not needed, once that is known.
+func (g *recruiter) decide() (s *staff, known bool, err error) {
+	if !g.fresh {
+		return nil, false, nil
+	}
+	over := true // no rank will invite this one
+	var dead []int
+	for r, invitation := range g.invited {
+		switch {
+		case g.dead[r]:
+			if r < g.rank && !g.ended[r] {
+				dead = append(dead, r)
+			}
+		case invitation == "":
+			over = over && (r >= g.rank || g.ended[r])
+		default:
+			over = false
+			if s, err = g.staffOf(invitation); err != nil {
+				return nil, true, err
+			}
+			agree := func(old int) bool {
+				return g.dead[old] || g.invited[old] == invitation
+			}
+			if !slices.ContainsFunc(s.old, func(old int) bool { return !agree(old) }) {
+				return s, true, nil
+			}
+		}
+	}
+	if over && len(dead) == g.rank {
+		err = g.abandoned(dead)
+	}
+	return nil, over, err
+}
+
+// staffOf returns the staff that an invitation to this rank means.
+func (g *recruiter) staffOf(invitation string) (*staff, error) {
+	s := g.read[invitation]
+	if s == nil {
+		var err error
+		if s, err = g.invite(invitation); err != nil {
+			return nil, err
+		}
+		g.read[invitation] = s
+	}
+	return s, nil
+}
+
+// Purpose names the purpose of the messages.
+func (g *recruiter) Purpose([]byte) string { return "replace" }

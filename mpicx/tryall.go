@@ -43,13 +43,6 @@ func (c *Comm) TryAll(ctx context.Context, fn func(context.Context) error) error
 	return s.leave("TryAll", err)
 }
 
-// meetingKeeper is the keeper of a TryAll's barrier.
-type meetingKeeper struct{ makingKeeper }
-
-func (k meetingKeeper) Ended(ctx context.Context) error {
-	return k.ended(ctx, func() { k.proc.feed(k.ledger.GiveUp) })
-}
-
 var tryAll = call{Kind: signature.TryAll}.Word()
 
 // vote is the end of a TryAll: see ledger.Vote.
@@ -72,13 +65,13 @@ func (s *scope) succeed(ctx context.Context) error {
 		return failed[struct{}](c, err).Wait(ctx)
 	}
 	met, end := future.New[struct{}]()
-	waiting.Of(end.Future()).Keep(meetingKeeper{makingKeeper{(*keeper)(c), "TryAll"}})
+	waiting.Of(end.Future()).Keep(&keeper{Comm: c, call: "TryAll", mode: ledger.Take, meeting: true})
 	barrier := &collective.Exchange{Name: "TryAll", Signature: tryAll}
 	// The vote has the first tag. If a rank calls Barrier instead, by mistake, its messages do
 	// not match the others' barrier. Otherwise the others would wait for a vote of this rank, no
 	// matter which error it gets.
-	v := &vote{comm: c, epoch: epoch, tag: transport.CollectiveTag(c.sequence(epoch, tryAll)), counted: make(chan struct{})}
-	barrierTag := transport.CollectiveTag(c.sequence(epoch, tryAll))
+	v := &vote{comm: c, epoch: epoch, tag: transport.CollectiveTag(c.t.Call(epoch, tryAll)), counted: make(chan struct{})}
+	barrierTag := transport.CollectiveTag(c.t.Call(epoch, tryAll))
 	barrier.Start(c.t, epoch, barrierTag, c.chooser.Barrier(nil), ender(func(err error) {
 		end.Complete(struct{}{}, c.failure("TryAll", err))
 	}))
@@ -147,7 +140,7 @@ func (v *vote) count() error {
 // verdict waits for the error because of which some rank has said no. It may not be noticed here yet.
 func (v *vote) verdict(ctx context.Context) error {
 	f, p := future.New[struct{}]()
-	waiting.Of(f).Keep(makingKeeper{(*keeper)(v.comm), "TryAll"})
+	waiting.Of(f).Keep(&keeper{Comm: v.comm, call: "TryAll", mode: ledger.Take})
 	v.comm.receiveError("TryAll", v.epoch, v.tag, func(err error) { p.Complete(struct{}{}, v.comm.failure("TryAll", err)) })
 	return f.Wait(ctx)
 }

@@ -19,9 +19,7 @@ func TestH1Involved(t *testing.T) {
 	mortal(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
 		switch world.Rank() {
 		case 3:
-			if err := mpicx.Recv(world, []int{0}, 0, 9).Wait(ctx); err != nil {
-				return err
-			}
+			mpicx.Recv(world, []int{0}, 0, 9).MustWait(ctx)
 			mpicxtest.Die(world)
 		case 0:
 			recv := mpicx.Recv(world, []int{0}, 3, 1)
@@ -31,9 +29,7 @@ func TestH1Involved(t *testing.T) {
 			ssend := mpicx.Ssend(world, []int{1}, 3, 1)
 			long := mpicx.Send(world, make([]int, 10000), 3, 1)
 			barrier := world.Barrier()
-			if err := mpicx.Send(world, []int{1}, 3, 9).Wait(ctx); err != nil {
-				return err
-			}
+			mpicx.Send(world, []int{1}, 3, 9).MustWait(ctx)
 			if err := deadIs(recv.Wait(ctx), 3); err != nil {
 				return err
 			}
@@ -65,9 +61,7 @@ func TestH1Involved(t *testing.T) {
 			}
 		}
 		for r := range 3 { // all to all among the living
-			if err := mpicx.Send(world, []int{world.Rank()}, r, 5).Wait(ctx); err != nil {
-				return err
-			}
+			mpicx.Send(world, []int{world.Rank()}, r, 5).MustWait(ctx)
 		}
 		for r := range 3 {
 			got := []int{-1}
@@ -103,14 +97,10 @@ func TestMessageOfTheDead(t *testing.T) {
 	mortal(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {
 			for tag := range 3 {
-				if err := mpicx.Send(world, []int{tag}, 0, tag).Wait(ctx); err != nil {
-					return err
-				}
+				mpicx.Send(world, []int{tag}, 0, tag).MustWait(ctx)
 			}
 			mpicx.Ssend(world, []int{3}, 0, 3) // of which the bytes die with it
-			if err := mpicx.Recv(world, []int{0}, 0, 5).Wait(ctx); err != nil {
-				return err
-			}
+			mpicx.Recv(world, []int{0}, 0, 5).MustWait(ctx)
 			mpicxtest.Die(world)
 		}
 		matched := mpicx.Recv(world, []int{0}, 1, 0)

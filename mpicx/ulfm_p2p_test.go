@@ -3,7 +3,11 @@ package mpicx_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -46,13 +50,9 @@ func TestMprobeOfTheDead(t *testing.T) {
 	mortal(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		switch world.Rank() {
 		case 1:
-			if err := mpicx.Send(world, []int{1}, 0, 1).Wait(ctx); err != nil {
-				return err
-			}
+			mpicx.Send(world, []int{1}, 0, 1).MustWait(ctx)
 			mpicx.Send(world, make([]int, 20_000), 0, 2)
-			if err := mpicx.Recv(world, []int{0}, 0, 3).Wait(ctx); err != nil {
-				return err
-			}
+			mpicx.Recv(world, []int{0}, 0, 3).MustWait(ctx)
 			mpicxtest.Die(world)
 		case 2:
 			return first(mpicx.Recv(world, []int{0}, 0, 3).Wait(ctx), mpicx.Send(world, []int{2}, 0, 4).Wait(ctx))
@@ -102,10 +102,234 @@ func TestTransfersOfTheDead(t *testing.T) {
 		if err := corruptedBy(world.Barrier().Wait(ctx), 1); err != nil {
 			return err
 		}
-		rest, err := world.Shrink().Get(ctx)
-		if err != nil {
-			return err
-		}
+		rest := world.Shrink().MustGet(ctx)
 		return rest.Barrier().Wait(ctx)
 	})
+}
+
+// H3: a receive from anybody reports a death, stays pending, and goes on once all
+// known deaths are acknowledged. Collective operations stay broken.
+func TestH3AnySource(t *testing.T) {
+	mortal(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
+		switch me := world.Rank(); me {
+		case 0:
+			got := []int{0}
+			recv := mpicx.Recv(world, got, mpicx.AnySource, 1)
+			other := mpicx.RecvSlice[int](world, mpicx.AnySource, 1)
+			if err := recv.Wait(ctx); !errors.Is(err, mpicx.ErrProcFailedPending) {
+				return fmt.Errorf("Wait: %w", err)
+			}
+			if err := deadIs(mpicx.Recv(world, []int{0}, 1, 3).Wait(ctx), 1); err != nil {
+				return err
+			}
+			if done, err := recv.Test(); done || !errors.Is(err, mpicx.ErrProcFailedPending) {
+				return fmt.Errorf("Test: %t %w", done, err)
+			}
+			if i, err := future.WaitAny(ctx, mpicx.Recv(world, []int{0}, 4, 7), other); i != 1 || !errors.Is(err, mpicx.ErrProcFailedPending) {
+				return fmt.Errorf("WaitAny: %d %w", i, err)
+			}
+			if i, err := future.WaitAny(ctx, recv, mpicx.Recv(world, []int{0}, 1, 7)); i != 1 || !procFailed(err) {
+				return fmt.Errorf("WaitAny prefers what is done: %d %w", i, err)
+			}
+			if err := future.WaitAll(ctx, recv, mpicx.Recv(world, []int{0}, 1, 7), other); !procFailed(err) {
+				return fmt.Errorf("WaitAll prefers what is final: %w", err)
+			}
+			if err := future.WaitAll(ctx, recv, other); !errors.Is(err, mpicx.ErrProcFailedPending) {
+				return fmt.Errorf("WaitAll: %w", err)
+			}
+			for len(world.Failed()) < 2 { // the second one dies some time
+				if err := mpicx.Recv(world, []int{0}, 3, 3).Wait(ctx); !procFailed(err) {
+					return err
+				}
+			}
+			failed := world.Failed()
+			if n := world.AckFailed(1); n != 1 {
+				return fmt.Errorf("%d acknowledged", n)
+			}
+			if err := recv.Wait(ctx); !errors.Is(err, mpicx.ErrProcFailedPending) {
+				return fmt.Errorf("one of two acknowledged: %w", err)
+			}
+			if n := world.AckFailed(9); n != 2 || !slices.Equal(world.Failed(), failed) {
+				return fmt.Errorf("%d acknowledged of %v", n, world.Failed())
+			}
+			if done, err := recv.Test(); done || err != nil {
+				return fmt.Errorf("acknowledged: %t %w", done, err)
+			}
+			mpicx.Send(world, []int{1}, 2, 2)
+			if s, err := recv.Get(ctx); err != nil || s.Source != 2 || got[0] != 42 {
+				return fmt.Errorf("%v %v %w", s, got, err)
+			}
+			return first(mpicx.Send(world, []int{1}, 4, 2).Wait(ctx), other.Wait(ctx), allowed(world.Barrier().Wait(ctx), procFailed))
+		case 1, 3:
+			mpicxtest.Die(world)
+		default:
+			mpicx.Recv(world, []int{0}, 0, 2).MustWait(ctx)
+			return mpicx.Send(world, []int{42}, 0, 1).Wait(ctx)
+		}
+		return nil
+	})
+}
+
+// A receive from anybody that begins after the death knows it too, unless its
+// message is there; under ErrorsPropagate it corrupts.
+func TestH3AnySourceAfterwards(t *testing.T) {
+	program := func(ctx context.Context, world *mpicx.Comm, pending func(error) error) error {
+		switch world.Rank() {
+		case 1:
+			mpicxtest.Die(world)
+		case 2:
+			return mpicx.Send(world, []int{1}, 0, 1).Wait(ctx)
+		}
+		return first(mpicx.Probe[int](world, 2, 1).Wait(ctx), deadIsOrNil(world, ctx),
+			mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx),
+			pending(mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx)))
+	}
+	mortal(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		return program(ctx, world, func(err error) error {
+			return allowed(err, func(err error) bool { return errors.Is(err, mpicx.ErrProcFailedPending) })
+		})
+	})
+}
+
+func TestH3PropagateAnySource(t *testing.T) {
+	propagating(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 1 {
+			mpicxtest.Die(world)
+		}
+		return corruptedBy(mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx), 1)
+	})
+}
+
+// H4: after Revoke every operation of every rank ends, those that repair excepted,
+// and Revoke may be called by all.
+func TestH4Revoke(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 8, 33} {
+		mortal(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+			me := world.Rank()
+			dup, err := world.Dup().Get(ctx)
+			if err != nil {
+				return err
+			}
+			if err := dup.Barrier().Wait(ctx); err != nil { // else the revoke may come before the agreement on dup
+				return err
+			}
+			pending := mpicx.Recv(world, []int{0}, (me+1)%n, 1)
+			if me == n/2 || me == 0 {
+				if err := first(world.Revoke(ctx), world.Revoke(ctx)); err != nil || !world.Revoked() {
+					return fmt.Errorf("revoked %t: %w", world.Revoked(), err)
+				}
+			}
+			revoked := func(err error) bool { return errors.Is(err, mpicx.ErrRevoked) }
+			if err := first(allowed(pending.Wait(ctx), revoked), allowed(world.Barrier().Wait(ctx), revoked),
+				allowed(mpicx.Send(world, []int{1}, me, 0).Wait(ctx), revoked), allowed(world.Err(), revoked),
+				allowed(world.Split(0, 0).Wait(ctx), revoked), allowed(world.SignalError(ctx, 1), revoked)); err != nil {
+				return err
+			}
+			flag, err := world.Agree(^(1 << me)).Get(ctx)
+			if want := -1 << n; err != nil || flag != want {
+				return fmt.Errorf("agreed on %b, %w", flag, err)
+			}
+			small, err := world.Shrink().Get(ctx)
+			if err != nil || small.Size() != n || small.Rank() != me {
+				return fmt.Errorf("shrunk: %v %w", small, err)
+			}
+			// Others do not notice.
+			return first(exchange(ctx, small, 1), exchange(ctx, dup, 2), small.Close(ctx), dup.Close(ctx), world.Close(ctx))
+		})
+	}
+}
+
+// Under ErrorsPropagate Revoke corrupts.
+func TestRevokePropagates(t *testing.T) {
+	propagating(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 1 {
+			if err := world.Revoke(ctx); err != nil {
+				return err
+			}
+		}
+		err := world.Barrier().Wait(ctx)
+		c, ok := errors.AsType[*mpicx.CommCorruptedError](err)
+		if !ok || len(c.Failures) != 1 || c.Failures[0].Rank != 1 || !world.Revoked() {
+			return fmt.Errorf("got %w", err)
+		}
+		return nil
+	})
+}
+
+// Ranks that differ in what they had begun when they heard of a revoke agree all
+// the same.
+func TestRevokeMeetsDup(t *testing.T) {
+	mortal(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		for round := range 100 {
+			comm := world.Dup().MustGet(ctx)
+			comm.SetErrhandler(mpicx.ErrorsReturn)
+			for range (round + world.Rank()) % 3 {
+				runtime.Gosched()
+			}
+			var made *mpicx.Comm
+			var err error
+			if world.Rank() == round%4 {
+				err = comm.Revoke(ctx)
+			} else if made, err = comm.Dup().Get(ctx); err == nil { // so all have begun to, but the one
+				return errors.New("a communicator of three ranks")
+			}
+			if err != nil && !errors.Is(err, mpicx.ErrRevoked) || made != nil {
+				return fmt.Errorf("round %d: %w", round, err)
+			}
+			if flag, err := comm.Agree(^(1 << world.Rank())).Get(ctx); flag != -1<<4 || err != nil {
+				return fmt.Errorf("round %d: agreed on %d, %w", round, flag, err)
+			}
+			if err := comm.Shrink().MustGet(ctx).Close(ctx); err != nil {
+				return fmt.Errorf("round %d: %w", round, err)
+			}
+		}
+		return nil
+	})
+}
+
+// What was done before a revoke keeps its result; what was pending ends with it.
+func TestRevokeKeepsResults(t *testing.T) {
+	mortal(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		got := []int{0}
+		done, pending := mpicx.Recv(world, got, 1-world.Rank(), 1), mpicx.Recv(world, []int{0}, 1-world.Rank(), 2)
+		mpicx.Send(world, []int{7}, 1-world.Rank(), 1).MustWait(ctx)
+		<-done.Done()
+		if err := world.Revoke(ctx); err != nil {
+			return err
+		}
+		if err := done.Wait(ctx); got[0] != 7 && !errors.Is(err, mpicx.ErrRevoked) || got[0] == 7 && err != nil {
+			return fmt.Errorf("got %d: %w", got[0], err) // the peer's revoke may have overtaken its message
+		}
+		if err := pending.Wait(ctx); !errors.Is(err, mpicx.ErrRevoked) {
+			return fmt.Errorf("pending: %w", err)
+		}
+		return world.Agree(1).Wait(ctx)
+	})
+}
+
+// Who has a communicator that others gave up because of a revoke is told at its
+// first use.
+func TestRevokeWhileCreating(t *testing.T) {
+	for seed := range uint64(200) {
+		mortal(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
+			rnd := rand.New(rand.NewPCG(seed, uint64(world.Rank())))
+			made := world.Dup()
+			for range rnd.IntN(20) {
+				runtime.Gosched()
+			}
+			if world.Rank() == int(seed%5) {
+				if err := world.Revoke(ctx); err != nil {
+					return err
+				}
+			}
+			d, err := made.Get(ctx)
+			if err == nil {
+				err = d.Barrier().Wait(ctx)
+			}
+			if err != nil && !errors.Is(err, mpicx.ErrRevoked) {
+				return err
+			}
+			return world.Agree(1).Wait(ctx)
+		})
+	}
 }

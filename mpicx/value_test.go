@@ -4,8 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/big"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -117,4 +122,221 @@ func classIs(err error, class mpicx.Class) error {
 		return fmt.Errorf("got %w, expected an *MPIError of class %v", err, class)
 	}
 	return nil
+}
+
+// reduceValues checks the reductions of one value of each rank against a sequential one.
+func reduceValues[T any](ctx context.Context, c *mpicx.Comm, give func(r int) T, op func(a, b T) T) error {
+	n, me := c.Size(), c.Rank()
+	upTo := func(ranks int) (acc T) {
+		for r := range ranks {
+			if r == 0 {
+				acc = give(0)
+			} else {
+				acc = op(acc, give(r))
+			}
+		}
+		return acc
+	}
+	check := func(what string, f *future.Future[T], want T) error {
+		if got, err := f.Get(ctx); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+			return fmt.Errorf("%s of %T: %v (%w), expected %v", what, want, got, err, want)
+		}
+		return nil
+	}
+	errs := []error{
+		check("AllreduceValue", mpicx.AllreduceValue(c, give(me), op), upTo(n)),
+		check("ScanValue", mpicx.ScanValue(c, give(me), op), upTo(me+1)),
+		check("ExscanValue", mpicx.ExscanValue(c, give(me), op), upTo(me)),
+	}
+	for root := range n {
+		want := *new(T)
+		var scatter []T
+		if me == root {
+			want = upTo(n)
+			for r := range n {
+				scatter = append(scatter, give(r+root))
+			}
+		}
+		errs = append(errs,
+			check("ReduceValue", mpicx.ReduceValue(c, give(me), op, root), want),
+			check("ScatterValue", mpicx.ScatterValue(c, scatter, root), give(me+root)))
+	}
+	return errors.Join(errs...)
+}
+
+// Values of any type, with a function that does not commute.
+func TestReduceValues(t *testing.T) {
+	type named struct{ Name string }
+	for _, n := range fitting(1, 2, 3, 4, 5, 6, 7, 8, 9) {
+		mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
+			return errors.Join(
+				reduceValues(ctx, c, func(r int) affine { return affine{uint32(2*r + 3), uint32(r*r + 1)} }, compose),
+				reduceValues(ctx, c, func(r int) [3]int8 { return [3]int8{int8(r), 1, -1} }, func(a, b [3]int8) [3]int8 {
+					return [3]int8{a[0]*b[1] + b[0], a[1] * b[1], a[2]}
+				}),
+				reduceValues(ctx, c, func(r int) float64 { return float64(r) }, func(a, b float64) float64 { return a + b }),
+				reduceValues(ctx, c, func(r int) struct{} { return struct{}{} }, func(a, b struct{}) struct{} { return a }),
+				reduceValues(ctx, c, func(r int) string { return strings.Repeat(fmt.Sprint(r), r) }, func(a, b string) string { return a + b }),
+				reduceValues(ctx, c, func(r int) []int { return make([]int, r) }, func(a, b []int) []int { return slices.Concat(a, []int{len(b)}, b) }),
+				reduceValues(ctx, c, func(r int) named { return named{fmt.Sprint(r)} }, func(a, b named) named { return named{"(" + a.Name + b.Name + ")"} }),
+			)
+		})
+	}
+}
+
+// MinLoc and MaxLoc: of equal values the lowest index, and a NaN before all others.
+func TestLoc(t *testing.T) {
+	nan := math.NaN()
+	for _, test := range []struct {
+		values   []float64
+		min, max int // which
+	}{
+		{[]float64{3}, 0, 0},
+		{[]float64{3, 1, 2}, 1, 0},
+		{[]float64{1, 2, 2, 1, 1.5}, 0, 1},
+		{[]float64{7, 7, 7, 7}, 0, 0},
+		{[]float64{0, math.Copysign(0, -1), 0}, 0, 0},
+		{[]float64{math.Inf(1), math.Inf(-1), 0, math.Inf(-1), math.Inf(1)}, 1, 0},
+		{[]float64{2, 1, nan, 3, nan}, 2, 2},
+		{[]float64{nan, nan}, 0, 0},
+		{[]float64{math.Inf(-1), nan}, 1, 1},
+	} {
+		var locs []mpicx.Loc[float64]
+		for i, v := range test.values {
+			locs = append(locs, mpicx.Loc[float64]{Value: v, Index: i})
+		}
+		for start := range locs { // in any order, with any brackets
+			for split := range locs {
+				order := slices.Concat(locs[start:], locs[:start])
+				for _, reduce := range []struct {
+					f    func(a, b mpicx.Loc[float64]) mpicx.Loc[float64]
+					want int
+				}{{mpicx.MinLoc[float64], test.min}, {mpicx.MaxLoc[float64], test.max}} {
+					fold := func(all []mpicx.Loc[float64]) mpicx.Loc[float64] {
+						acc := all[0]
+						for _, l := range all[1:] {
+							acc = reduce.f(acc, l)
+						}
+						return acc
+					}
+					got := fold(order)
+					if split > 0 {
+						got = reduce.f(fold(order[:split]), fold(order[split:]))
+					}
+					require.Equal(t, reduce.want, got.Index, "%v", order)
+					require.Equal(t, math.IsNaN(test.values[reduce.want]), math.IsNaN(got.Value))
+				}
+			}
+		}
+	}
+	for _, n := range fitting(1, 5) {
+		mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
+			mine := []mpicx.Loc[string]{{Value: fmt.Sprint("rank ", c.Rank()%2), Index: c.Rank()}}
+			greatest := make([]mpicx.Loc[string], 1)
+			mpicx.AllreduceFunc(c, mine, greatest, mpicx.MaxLoc).MustWait(ctx)
+			least := mpicx.AllreduceValue(c, mpicx.Loc[float32]{Value: float32(-c.Rank() / 2), Index: c.Rank()}, mpicx.MinLoc).MustGet(ctx)
+			if want := min(1, n-1); greatest[0].Index != want || least.Index != n-1-(n-1)%2 {
+				return fmt.Errorf("greatest at %d, least at %d", greatest[0].Index, least.Index)
+			}
+			return nil
+		})
+	}
+}
+
+// Wrong calls end with errors that say what was expected (F1).
+func TestBadValues(t *testing.T) {
+	mpicxtest.Run(t, 1, func(ctx context.Context, c *mpicx.Comm) error {
+		first := func(a, _ func()) func() { return a }
+		add := func(a, b int) int { return a + b }
+		for i, test := range []struct {
+			f     future.Waiter
+			op    string
+			class mpicx.Class
+			want  string
+		}{
+			{mpicx.ReduceValue(c, 1, add, 1), "ReduceValue", mpicx.ClassRoot, "root 1"},
+			{mpicx.ReduceValue(c, "", func(a, b string) string { return a }, -1), "ReduceValue", mpicx.ClassRoot, "root -1"},
+			{mpicx.AllreduceValue(c, func() {}, first), "AllreduceValue", mpicx.ClassType, "func()"},
+			{mpicx.ExscanValue(c, func() {}, first), "ExscanValue", mpicx.ClassType, "func()"},
+			{mpicx.ScatterValue(c, []int{1, 2}, 0), "ScatterValue", mpicx.ClassBuffer, "vs has 2 elements, expected 1"},
+			{mpicx.ScatterValue[int](c, nil, 0), "ScatterValue", mpicx.ClassBuffer, "vs has 0 elements"},
+			{mpicx.ScatterValue(c, []int{1}, 3), "ScatterValue", mpicx.ClassRoot, "root 3"},
+			{mpicx.ScatterValue(c, []func(){func() {}}, 0), "ScatterValue", mpicx.ClassType, "func()"},
+			{mpicx.ReduceScatterBlock(c, []int{1, 2}, []int{0}, mpicx.Sum), "ReduceScatterBlock", mpicx.ClassBuffer, "send has 2 elements, expected 1"},
+			{mpicx.ReduceScatterBlock(c, []float64{1}, []float64{0}, mpicx.BAnd), "ReduceScatterBlock", mpicx.ClassOp, "BAnd is not defined on float64"},
+			{mpicx.ReduceScatterBlockFunc(c, []string{""}, []string{""}, func(a, b string) string { return a }), "ReduceScatterBlockFunc", mpicx.ClassType, "string"},
+		} {
+			if err := isMPIError(test.f.Wait(ctx), test.op, test.class, test.want); err != nil {
+				return fmt.Errorf("%d: %w", i, err)
+			}
+		}
+		return exchange(ctx, c, 0)
+	})
+}
+
+// Types that differ between ranks, or a value that only the receiver finds wrong, end in an
+// error of all in a Try.
+func TestMismatchedValues(t *testing.T) {
+	add := func(a, b int) int { return a + b }
+	join := func(a, b string) string { return a + b }
+	mpicxtest.Run(t, 3, func(ctx context.Context, c *mpicx.Comm) error {
+		for what, op := range inOrder(map[string]func(odd bool) future.Waiter{
+			"AllreduceValue": func(odd bool) future.Waiter {
+				if odd {
+					return mpicx.AllreduceValue(c, [2]int{}, func(a, b [2]int) [2]int { return a })
+				}
+				return mpicx.AllreduceValue(c, 1, add)
+			},
+			"ScanValue": func(odd bool) future.Waiter {
+				if odd {
+					return mpicx.ScanValue(c, []int{1}, func(a, b []int) []int { return a })
+				}
+				return mpicx.ScanValue(c, "", join)
+			},
+			"ScatterValue": func(odd bool) future.Waiter {
+				if odd {
+					return mpicx.ScatterValue[string](c, nil, 0)
+				}
+				return mpicx.ScatterValue(c, make([]int, 3), 0)
+			},
+		}) {
+			err := c.TryAll(ctx, func(ctx context.Context) error { return op(c.Rank() == 1).Wait(ctx) })
+			p, is := errors.AsType[*mpicx.PropagatedError](err)
+			if !is || !strings.Contains(p.Failures[0].Message, "mpicx: "+what) {
+				return fmt.Errorf("%s: %v", what, err)
+			}
+		}
+		return exchange(ctx, c, 0)
+	})
+}
+
+// A signal ends the operations in the middle at every rank, and a panic of the function its
+// own one (P1, P4).
+func TestInterruptedValues(t *testing.T) {
+	for _, n := range fitting(2, 3, 5) {
+		for signaller := range n {
+			mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
+				add := func(a, b int) int { return a + b }
+				join := func(a, b string) string { return a + b }
+				for code, op := range []func() future.Waiter{
+					func() future.Waiter { return mpicx.AllreduceValue(c, 1, add) },
+					func() future.Waiter { return mpicx.ReduceValue(c, "one", join, signaller) },
+					func() future.Waiter { return mpicx.ScanValue(c, "one", join) },
+					func() future.Waiter { return mpicx.ScatterValue(c, make([]string, n), signaller) },
+					func() future.Waiter { return mpicx.ReduceScatterBlock(c, make([]int, 2*n), make([]int, 2), mpicx.Sum) },
+				} {
+					var err error
+					if c.Rank() == signaller {
+						err = c.SignalError(ctx, code)
+					} else if err = op().Wait(ctx); err == nil { // done without the signaller
+						err = c.Barrier().Wait(ctx)
+					}
+					if err := propagated(err, code); err != nil {
+						return err
+					}
+				}
+				return exchange(ctx, c, 0)
+			})
+		}
+	}
 }

@@ -2,20 +2,39 @@ package mpicx
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // keeper is the keeper of a Comm's futures. It decides which errors and which contexts end
 // Waits on them.
-type keeper Comm
+type keeper struct {
+	*Comm
+	call string // the operation, if the transport does not know it by its future; else ""
+	// mode says which errors Waits return. A repair's Waits (ledger.TakeToRepair) return their own results
+	// on a broken communicator (C4). An error that ends other Waits does not end these, so the rank
+	// attends as long as they last.
+	mode ledger.Mode
+	// meeting says that this is a TryAll's barrier. If a scope's error ends a Wait for it, the rank gives up.
+	meeting bool
+}
 
 var _ waiting.Keeper = (*keeper)(nil)
 
 func (k *keeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
 	place := k.proc.place
-	(*Comm)(k).notInReduction("waits", "for an operation")
+	k.notInReduction("waits", "for an operation")
+	if k.mode == ledger.TakeToRepair {
+		k.proc.watch(1)
+	}
 	first := k.proc.enter(&k.ledger)
 	if !first {
 		place = k.proc.newPlace()
@@ -39,8 +58,13 @@ func (k *keeper) Yield() {
 }
 
 // Look ends operations that need ranks which have returned.
-func (k *keeper) Look()                       { k.t.Look() }
-func (k *keeper) Unpark(place *waiting.Place) { k.proc.leave(!place.Spare) }
+func (k *keeper) Look() { k.t.Look() }
+
+func (k *keeper) Unpark(place *waiting.Place) {
+	if k.proc.leave(!place.Spare); k.mode == ledger.TakeToRepair {
+		k.proc.watch(-1)
+	}
+}
 
 // listen returns the context whose end ends a Wait in ctx. If it has ended, listen also
 // returns the scope whose error has ended it, or nil if no error has.
@@ -72,26 +96,23 @@ func (k *keeper) listen(in context.Context, nudged bool) (context.Context, *scop
 
 // endedBy says whether an error that ends the scope's context ends Waits on this communicator.
 func (k *keeper) endedBy(s *scope) bool {
-	s.comm.proc.mu.Lock()
-	defer s.comm.proc.mu.Unlock()
-	return s.entry.Closed() || !k.isOf(s) || k.isApart(s) && s.comm.ledger.IsRevoked()
+	return locked(s.comm.proc, func() bool {
+		return s.entry.Closed() || !k.isOf(s) || k.isApart(s) && s.comm.ledger.IsRevoked()
+	})
 }
 
 // isOf says whether errors of the scope's communicator are errors of this one.
 func (k *keeper) isOf(s *scope) bool { return k.ledger.DerivedFrom(&s.comm.ledger) }
 
 // isApart says whether this communicator works even if the scope's is revoked.
-func (k *keeper) isApart(s *scope) bool { return s.comm != (*Comm)(k) && !s.comm.propagates() }
+func (k *keeper) isApart(s *scope) bool { return s.comm != k.Comm && !s.comm.propagates() }
 
 // Ended returns the error of a Wait whose context has ended: the error that has ended a scope, or the
 // context's own cause. It returns nil if the error does not concern this communicator; the Wait
 // then continues.
-func (k *keeper) Ended(ctx context.Context) error { return k.ended(ctx, func() {}) }
-
-// ended is Ended that calls first before it waits for the error that has ended a scope.
-func (k *keeper) ended(ctx context.Context, first func()) error {
+func (k *keeper) Ended(ctx context.Context) error {
 	if ctx.Err() == nil { // the transport has failed
-		return (*Comm)(k).verdict(ctx)
+		return k.verdict(ctx)
 	}
 	for {
 		in, s := k.listen(ctx, false)
@@ -101,9 +122,11 @@ func (k *keeper) ended(ctx context.Context, first func()) error {
 		case s == nil:
 			return nil
 		}
-		first()
+		if k.meeting {
+			k.proc.feed(k.ledger.GiveUp)
+		}
 		if err := s.failure(ctx); err != nil {
-			(*Comm)(k).know(err)
+			k.know(err)
 			return err
 		}
 		if s.isOver() {
@@ -125,24 +148,18 @@ func (k *keeper) Failing(cell *waiting.Cell, err error) {
 func (k *keeper) MayHaveVerdict() bool { return k.ledger.NeedsLook() }
 
 // Verdict takes the error that the program is to be told.
-func (k *keeper) Verdict(ctx context.Context) error { return (*Comm)(k).verdict(ctx) }
+func (k *keeper) Verdict(ctx context.Context) error { return k.verdictFor(ctx, k.mode) }
 
 // IsOver says whether err is a propagated error that a scope of this rank has dealt with.
 func (k *keeper) IsOver(err error) bool {
-	e := (*Comm)(k).verdictIn(err)
-	k.proc.mu.Lock()
-	defer k.proc.mu.Unlock()
-	return e != nil && e.IsOver() && !e.Corrupt()
+	e := k.verdictIn(err)
+	return e != nil && locked(k.proc, e.IsOver) && !e.Corrupt()
 }
 
 func (k *keeper) TryVerdict() (bool, error) {
-	(*Comm)(k).notInReduction("waits", "for an operation")
-	return k.tryVerdict(ledger.Take)
-}
-
-func (k *keeper) tryVerdict(m ledger.Mode) (bool, error) {
+	k.notInReduction("waits", "for an operation")
 	k.proc.exitIfDead()
-	wait, err := (*Comm)(k).look(m)
+	wait, err := k.look(k.mode)
 	if err == nil && wait != nil {
 		k.proc.feed(k.proc.ledger.Answer)
 	}
@@ -150,8 +167,164 @@ func (k *keeper) tryVerdict(m ledger.Mode) (bool, error) {
 }
 
 func (k *keeper) Watch() {
-	(*Comm)(k).notInReduction("waits", "for an operation")
+	k.notInReduction("waits", "for an operation")
 	k.proc.watch(1)
 }
 
 func (k *keeper) Unwatch() { k.proc.watch(-1) }
+
+// ErrCancelled is the error of a receive or probe that Cancel has cancelled (MPI_Test_cancelled).
+// Test for it with errors.Is.
+var ErrCancelled error = transport.ErrCancelled
+
+// Cancel cancels a receive or probe that no message has matched yet (MPI_Cancel), and says
+// whether it did. Then f ends with ErrCancelled, its buffer is free, and messages go to other
+// receives. Otherwise f is matched or done, and ends as if Cancel had not been called. Other
+// operations, such as sends, are never cancelled.
+func Cancel[T any](f *future.Future[T]) bool {
+	if f == nil {
+		panic("mpicx: Cancel: nil future, expected the future of a receive or probe")
+	}
+	k, ok := waiting.Of(f).Kept().(interface{ cancel(*waiting.Cell) bool })
+	return ok && k.cancel(waiting.Of(f))
+}
+
+// cancel cancels the receive or probe with this future. The operation is told first, while it
+// can't end, so that it does not reuse its request.
+func (k *keeper) cancel(cell *waiting.Cell) bool {
+	var found *transport.Request
+	k.t.EachPending(func(r *transport.Request) {
+		if o, ok := r.Done.(cancellable); ok && o.cell() == cell {
+			o.cancelling()
+			found = r
+		}
+	})
+	return found != nil && k.t.Cancel(found)
+}
+
+// A cancellable is a receive or probe of the program.
+type cancellable interface {
+	operation
+	// cancelling says that the operation's request may be cancelled, even after its end, so it
+	// must not be reused. It is called while the operation can't end.
+	cancelling()
+}
+
+// If a context ends a Wait, the error names the operation. Futures know nothing of ranks, and
+// operations keep no text for this. The transport says what is pending.
+
+// An interruptedError is a context's cause, with the operation that was waited for.
+type interruptedError struct {
+	waitedFor string
+	cause     error
+}
+
+func (e *interruptedError) Error() string { return fmt.Sprintf("mpicx: %s: %v", e.waitedFor, e.cause) }
+func (e *interruptedError) Unwrap() error { return e.cause }
+
+// Describe adds to ctx's cause what was waited for. Other errors name it themselves.
+func (k *keeper) Describe(ctx context.Context, err error, waited ...*waiting.Cell) error {
+	if !endedBy(ctx, err) {
+		k.proc.leaks.interrupted(waited, err)
+		return err
+	}
+	if k.call != "" {
+		return k.interrupted(ctx, k.call, err)
+	}
+	return &interruptedError{k.waitedFor(waited), err}
+}
+
+// endedBy says whether err is the cause of ctx or, if a peer's error has ended the context of a Try,
+// of the context around that Try.
+func endedBy(ctx context.Context, err error) bool {
+	if waiting.IsCommon(err) || is[*interruptedError](err) {
+		return false
+	}
+	ctx = patient(ctx)
+	return ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
+}
+
+// waitedFor names the pending operations on c that have these futures.
+func (c *Comm) waitedFor(cells []*waiting.Cell) string {
+	names := make(map[*waiting.Cell]string)
+	c.t.EachPending(func(r *transport.Request) {
+		if o := operationOf(r); o != nil {
+			if cell := o.cell(); names[cell] == "" && slices.Contains(cells, cell) {
+				names[cell] = c.describe(r)
+			}
+		}
+	})
+	const most = 4
+	var known []string
+	for _, cell := range cells {
+		if name := names[cell]; name != "" && len(known) < most {
+			known = append(known, name)
+		}
+	}
+	others := len(cells) - len(known)
+	switch {
+	case len(known) == 0 && others == 1:
+		return fmt.Sprintf("an operation on %s%s", c.name, c.unresolved())
+	case len(known) == 0:
+		return fmt.Sprintf("one of %d operations", others)
+	}
+	text := fmt.Sprintf("%s on %s", strings.Join(known, " or "), c.name)
+	if others > 0 {
+		text += fmt.Sprintf(" or %d more", others)
+	}
+	return text
+}
+
+// operationOf returns the operation of a request if it is the program's, else nil.
+func operationOf(r *transport.Request) operation {
+	done := any(r.Done)
+	if x, ok := done.(*collective.Exchange); ok {
+		done = x.Ender()
+	}
+	o, _ := done.(operation)
+	return o
+}
+
+func (c *Comm) describe(r *transport.Request) string {
+	direction := "from"
+	if r.Kind == transport.Sending {
+		direction = "to"
+	}
+	peer := fmt.Sprintf("%s rank %d", direction, r.Peer)
+	if r.Peer == AnySource {
+		peer = "from any rank"
+	}
+	switch done := r.Done.(type) {
+	case interface{ making() string }:
+		return done.making()
+	case interface{ operation() string }:
+		tag := fmt.Sprintf("tag %d", r.Tag)
+		switch r.Tag {
+		case AnyTag:
+			tag = "any tag"
+		case transport.NoTag: // of Mrecv
+			tag = "whose message was withdrawn"
+		}
+		return fmt.Sprintf("%s %s, %s", done.operation(), peer, tag)
+	case transport.Stepper:
+		operation, step := done.Step()
+		return fmt.Sprintf("%s, step %d: %v %s", operation, step, r.Kind, peer)
+	}
+	return fmt.Sprintf("%v %s, tag %d", r.Kind, peer, r.Tag)
+}
+
+// unresolved says what the error channel of c waits for, or returns "".
+func (c *Comm) unresolved() string {
+	if waiting := c.channel.Waiting(); waiting != "" {
+		return ", where " + waiting
+	}
+	return ""
+}
+
+// interrupted is Describe for the operation called name.
+func (c *Comm) interrupted(ctx context.Context, name string, err error) error {
+	if !endedBy(ctx, err) {
+		return err
+	}
+	return &interruptedError{fmt.Sprintf("%s on %s%s", name, c.name, c.unresolved()), err}
+}

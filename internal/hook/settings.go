@@ -6,6 +6,12 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
+// The error backends. Both are always built, because tests compare them. A job uses one.
+const (
+	BlackChannel = "blackchannel"
+	ULFM         = "ulfm"
+)
+
 // Fresh is the greatest number of fresh goroutine ranks of a job.
 const Fresh = 1000
 
@@ -14,7 +20,7 @@ type Settings struct {
 	Spares    int
 	Respawn   bool
 	MostFresh int    // fresh goroutine ranks; Fresh, unless a test changes it
-	Backend   string // the error backend
+	Backend   string // BlackChannel or ULFM
 	// Wrap puts a layer between communicators and their transport, to count messages or to disturb them. It
 	// may be nil.
 	Wrap func(transport.Comm) transport.Comm

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,7 +31,8 @@ const (
 	// compareShare: a comparison locks the side of each rank. Comparisons take at most one part
 	// of compareShare of the time.
 	compareShare = 100
-	// mostDue: if more communicators are due, they are compared without waiting for a program to block.
+	// mostDue: if more communicators are due, closed ones are dropped, and the others are compared
+	// without waiting for a program to block.
 	mostDue = 64
 )
 
@@ -41,6 +43,7 @@ type comparison struct {
 
 	mu       sync.Mutex
 	due      []*communicator
+	most     int // length of due at which closed communicators are dropped
 	timer    *time.Timer
 	set      bool             // the timer is set
 	running  bool             // the communicators that were due are being compared
@@ -66,9 +69,21 @@ func (c *comparison) add(of *communicator) {
 	}
 	c.due = append(c.due, of)
 	c.untimed.Store(!c.set)
-	if len(c.due) >= mostDue {
+	if len(c.due) >= max(mostDue, c.most) {
+		c.due = slices.DeleteFunc(c.due, (*communicator).isClosed)
+		c.most = 2 * len(c.due)
 		c.schedule()
 	}
+}
+
+// isClosed says whether all members have closed the communicator.
+func (c *communicator) isClosed() bool {
+	for i := range c.sides {
+		if c.sides[i].attention.Load() != closed {
+			return false
+		}
+	}
+	return true
 }
 
 // soon schedules a comparison of the communicators that are due. It is called when a program is about
@@ -84,10 +99,13 @@ func (c *comparison) soon() {
 // schedule sets the timer if it is needed. The caller holds mu.
 func (c *comparison) schedule() {
 	c.again = c.running
-	if c.over || c.set || c.running || len(c.due) == 0 {
+	if c.over || c.set || c.running {
 		return
 	}
 	c.untimed.Store(false)
+	if len(c.due) == 0 { // all have been closed
+		return
+	}
 	c.set = true
 	c.underway.Add(1)
 	c.timer = time.AfterFunc(c.wait(), c.run)

@@ -1,6 +1,7 @@
 package mpicx
 
 import (
+	"context"
 	"math"
 	"reflect"
 	"strings"
@@ -8,9 +9,13 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/machine"
+	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
 // FuzzDecodeFailure: a report of another rank can be any bytes.
@@ -105,4 +110,73 @@ func TestFailureText(t *testing.T) {
 	require.Equal(t, "a\uFFFDb", cut("a\xffb", 99))
 	require.Equal(t, "its error channel got a message that makes no sense", decodeFailure(errchan.Report{}).Message)
 	require.LessOrEqual(t, len(Failure{Message: cut(long, MaxMessage), Origin: long}.encode()), 4096, "errchan.MaxData")
+}
+
+// A rank that has been declared dead is told so though its communicators have no other rank, so that its
+// operations need no message.
+func TestFencedAlone(t *testing.T) {
+	if machine.Processes() > 0 {
+		t.Skip("processes need their job for other tests")
+	}
+	errs := make([]error, 2)
+	_ = Run(context.Background(), func(ctx context.Context, world *Comm) error {
+		alone := world.Split(world.Rank(), 0).MustGet(ctx)
+		alone.Barrier().MustWait(ctx)
+		world.proc.giveUp(transport.ErrFenced)
+		errs[world.Rank()] = alone.Barrier().Wait(ctx)
+		return nil
+	}, WithRanks(2))
+	for rank, err := range errs {
+		assert.ErrorIs(t, err, ErrFenced, "rank %d", rank)
+	}
+}
+
+// Nor does an older error, which Shrink would have given again, keep it from a rank that has been declared dead.
+func TestFencedShrink(t *testing.T) {
+	if machine.Processes() > 0 {
+		t.Skip("processes need their job for other tests")
+	}
+	first, then := make([]error, 2), make([]error, 2)
+	_ = Run(context.Background(), func(ctx context.Context, world *Comm) error {
+		r := world.Rank()
+		if r == 2 {
+			world.t.Die()
+			return nil
+		}
+		first[r] = world.Barrier().Wait(ctx)
+		world.proc.giveUp(transport.ErrFenced)
+		_, then[r] = world.Shrink().Get(ctx)
+		return nil
+	}, WithRanks(3), hook.Backend[Option](hook.ULFM))
+	for r := range first {
+		assert.True(t, is[*CommCorruptedError](first[r]), "rank %d: %v", r, first[r])
+		assert.NotErrorIs(t, first[r], ErrFenced, "rank %d", r)
+		assert.ErrorIs(t, then[r], ErrFenced, "rank %d", r)
+	}
+}
+
+// A yield that took long has the next ones left out, for longer each time; quick ones
+// have that forgotten.
+func TestYieldsAreLeftOutWhereTheyTakeLong(t *testing.T) {
+	var y yielder
+	leftOut := func() (n int) {
+		for y.left.Load() > 1 {
+			y.yield()
+			n++
+		}
+		return n
+	}
+	require.Zero(t, leftOut())
+	for _, want := range []int{256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 65536} {
+		y.took(slowYield + 1)
+		require.Equal(t, want-1, leftOut(), "and one that is timed follows")
+		y.left.Add(-1)
+		require.Zero(t, y.left.Load()%timedYields)
+	}
+	for range 9 {
+		y.took(slowYield)
+	}
+	require.Zero(t, leftOut())
+	y.took(slowYield + 1)
+	require.Equal(t, 256-1, leftOut())
 }

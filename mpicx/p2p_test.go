@@ -1,0 +1,275 @@
+package mpicx_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+)
+
+// Whatever names ProcNull is done at once, moves nothing, and says so.
+func TestProcNull(t *testing.T) {
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		nobody := mpicx.Status{Source: mpicx.ProcNull, Tag: mpicx.AnyTag}
+		buf := []float64{1, 2}
+		for name, f := range map[string]interface {
+			Get(context.Context) (mpicx.Status, error)
+			Test() (bool, error)
+		}{
+			"Send":      mpicx.Send(world, buf, mpicx.ProcNull, 3),
+			"Ssend":     mpicx.Ssend(world, buf, mpicx.ProcNull, 3),
+			"SendValue": mpicx.SendValue(world, "text", mpicx.ProcNull, 3),
+			"Recv":      mpicx.Recv(world, buf, mpicx.ProcNull, 3),
+			"Probe":     mpicx.Probe[float64](world, mpicx.ProcNull, mpicx.AnyTag),
+		} {
+			done, err := f.Test()
+			require.True(t, done, name)
+			require.NoError(t, err, name)
+			s, err := f.Get(ctx)
+			require.NoError(t, err, name)
+			require.Equal(t, nobody, s, name)
+		}
+		require.Equal(t, []float64{1, 2}, buf)
+		slice, err := mpicx.RecvSlice[float64](world, mpicx.ProcNull, 3).Get(ctx)
+		require.NoError(t, err)
+		require.Empty(t, slice)
+		value, err := mpicx.RecvValue[string](world, mpicx.ProcNull, 3).Get(ctx)
+		require.NoError(t, err)
+		require.Empty(t, value)
+		return world.Barrier().Wait(ctx)
+	})
+}
+
+func numbers(n, from int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = from + i
+	}
+	return all
+}
+
+// Ranks that send before they receive never wait for each other while their messages are short and received, however
+// many there are.
+func TestSendsBeforeReceives(t *testing.T) {
+	exchange := func(ctx context.Context, world *mpicx.Comm) error {
+		peer, got := 1-world.Rank(), []int{0}
+		for i := range 1<<16 + 1<<15 {
+			mpicx.Send(world, []int{i}, peer, 0).MustWait(ctx)
+			mpicx.Recv(world, got, peer, 0).MustWait(ctx)
+			if got[0] != i {
+				return fmt.Errorf("message %d is %d", i, got[0])
+			}
+		}
+		return nil
+	}
+	if processes != nil {
+		mpicxtest.Run(t, 2, exchange)
+	} else {
+		mpicxtest.RunProcesses(t, 2, exchange)
+	}
+}
+
+// A ring passes long and short messages round, by two slices, by one, and by two that overlap.
+func TestSendrecv(t *testing.T) {
+	for _, n := range fitting(1, 2, 3, 4) {
+		mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+			me, left, right := world.Rank(), (world.Rank()+n-1)%n, (world.Rank()+1)%n
+			for _, length := range []int{0, 1, 1000, 20_000} {
+				got := make([]int, length+1)
+				s, err := mpicx.Sendrecv(world, numbers(length, me), right, 3, got, left, 3).Get(ctx)
+				require.NoError(t, err)
+				require.Equal(t, mpicx.Status{Source: left, Tag: 3, Count: length}, s)
+				require.Equal(t, append(numbers(length, left), 0), got)
+
+				same := numbers(length, me)
+				require.NoError(t, mpicx.Sendrecv(world, same, right, 4, same, left, mpicx.AnyTag).Wait(ctx))
+				require.Equal(t, numbers(length, left), same)
+
+				both := append(numbers(length, me), 0)
+				require.NoError(t, mpicx.Sendrecv(world, both[:length], right, 5, both[1:], left, 5).Wait(ctx))
+				require.Equal(t, numbers(length, left), both[1:])
+			}
+			// Of other types, in a row whose ends have no neighbour.
+			before, after := me-1, me+1
+			if me == 0 {
+				before = mpicx.ProcNull
+			}
+			if after == n {
+				after = mpicx.ProcNull
+			}
+			got := []float32{-1}
+			s, err := mpicx.Sendrecv(world, []float32{float32(me)}, after, 6, got, before, 6).Get(ctx)
+			require.NoError(t, err)
+			if me == 0 {
+				require.Equal(t, mpicx.Status{Source: mpicx.ProcNull, Tag: mpicx.AnyTag}, s)
+				require.Equal(t, []float32{-1}, got)
+			} else {
+				require.Equal(t, []float32{float32(me - 1)}, got)
+			}
+			return world.Barrier().Wait(ctx)
+		})
+	}
+}
+
+// P4, F4: an error ends both halves, and the buffers are free.
+func TestSendrecvInterrupted(t *testing.T) {
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		long := numbers(20_000, world.Rank())
+		f := mpicx.Sendrecv(world, long, (world.Rank()+1)%3, 1, long, (world.Rank()+1)%3, 2) // nobody sends that
+		if world.Rank() == 0 {
+			_ = world.SignalError(ctx, 7)
+		}
+		if err := propagated(f.Wait(ctx), 7); err != nil && world.Rank() != 0 {
+			return err
+		}
+		if done, _ := f.Test(); !done || !slices.Equal(long, numbers(20_000, world.Rank())) {
+			return fmt.Errorf("done: %t", done)
+		}
+		return exchange(ctx, world, 0)
+	})
+}
+
+func TestSendrecvBadArguments(t *testing.T) {
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		one := []int{1}
+		for want, f := range map[string]interface{ Wait(context.Context) error }{
+			"Sendrecv: rank 2 of world, expected 0 to 1 or ProcNull":            mpicx.Sendrecv(world, one, 2, 0, one, 0, 0),
+			"Sendrecv: rank -1 of world, expected 0 to 1 or ProcNull":           mpicx.Sendrecv(world, one, mpicx.AnySource, 0, one, 0, 0),
+			"Sendrecv: rank 3 of world, expected 0 to 1, AnySource or ProcNull": mpicx.Sendrecv(world, one, 0, 0, one, 3, 0),
+			"Sendrecv: tag -1, expected 0 or more":                              mpicx.Sendrecv(world, one, 0, mpicx.AnyTag, one, 0, 0),
+			"Sendrecv: tag -2, expected 0 or more or AnyTag":                    mpicx.Sendrecv(world, one, 0, 0, one, 0, -2),
+			"Sendrecv: elements of type string have pointers":                   mpicx.Sendrecv(world, one, 0, 0, []string{""}, 0, 0),
+			"Sendrecv: nil communicator (Split returns it for Undefined)":       mpicx.Sendrecv(nil, one, 0, 0, one, 0, 0),
+			"with tag 1 is longer than the buffer of 8 bytes":                   mpicx.Sendrecv(world, []int{1, 2}, world.Rank(), 1, one, world.Rank(), 1),
+		} {
+			require.ErrorContains(t, f.Wait(ctx), want)
+		}
+		return world.Barrier().Wait(ctx)
+	})
+}
+
+// Messages of several types are taken, and received by what their tags say.
+func TestMprobe(t *testing.T) {
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		const floats, long, value = 1, 2, 3
+		if world.Rank() > 0 {
+			return future.WaitAll(ctx, mpicx.Ssend(world, []float64{1, 2}, 0, floats),
+				mpicx.Send(world, numbers(20_000, 5), 0, long), mpicx.SendValue(world, "text", 0, value))
+		}
+		seen := make(map[[2]int]bool)
+		for range 6 {
+			m, err := world.Mprobe(mpicx.AnySource, mpicx.AnyTag).Get(ctx)
+			require.NoError(t, err)
+			require.False(t, seen[[2]int{m.Source, m.Tag}])
+			seen[[2]int{m.Source, m.Tag}] = true
+			switch m.Tag {
+			case floats:
+				buf := make([]float64, m.Bytes/8)
+				s, err := mpicx.Mrecv(m, buf).Get(ctx)
+				require.NoError(t, err)
+				require.Equal(t, mpicx.Status{Source: m.Source, Tag: floats, Count: 2}, s)
+				require.Equal(t, []float64{1, 2}, buf)
+			case long:
+				got, err := mpicx.MrecvSlice[int](m).Get(ctx)
+				require.NoError(t, err)
+				require.Equal(t, numbers(20_000, 5), got)
+			case value:
+				got, err := mpicx.MrecvValue[string](m).Get(ctx)
+				require.NoError(t, err)
+				require.Equal(t, "text", got)
+			}
+			require.ErrorContains(t, mpicx.MrecvSlice[int](m).Wait(ctx), "received already, expected one receive for each message")
+		}
+		return nil
+	})
+}
+
+// However many goroutines look for messages, each gets those that it has found.
+func TestMprobeByGoroutines(t *testing.T) {
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		const goroutines, each = 4, 50
+		length := func(i int) int { return i * i % 1500 }
+		if world.Rank() == 1 {
+			var all []future.Waiter
+			for i := range goroutines * each {
+				all = append(all, mpicx.Send(world, numbers(length(i), i), 0, 1))
+			}
+			return future.WaitAll(ctx, all...)
+		}
+		var all []future.Waiter
+		for range goroutines {
+			all = append(all, future.Go(func() (int, error) {
+				for range each {
+					m, err := world.Mprobe(mpicx.AnySource, 1).Get(ctx)
+					if err != nil {
+						return 0, err
+					}
+					buf := make([]int, m.Bytes/8)
+					if err := mpicx.Mrecv(m, buf).Wait(ctx); err != nil {
+						return 0, err
+					}
+					if len(buf) > 0 && length(buf[0]) != len(buf) {
+						return 0, fmt.Errorf("%d elements of message %d", len(buf), buf[0])
+					}
+				}
+				return 0, nil
+			}))
+		}
+		return future.WaitAll(ctx, all...)
+	})
+}
+
+// P3: a message that was taken before an error is gone after it, and its sender free.
+func TestMprobeBeforeAnError(t *testing.T) {
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		var send *future.Future[mpicx.Status]
+		var m *mpicx.Message
+		err := world.Try(ctx, func(ctx context.Context) (err error) {
+			if world.Rank() == 1 {
+				send = mpicx.Ssend(world, []int{1}, 0, 1)
+				return send.Wait(ctx)
+			}
+			if m, err = world.Mprobe(1, 1).Get(ctx); err != nil {
+				return err
+			}
+			return fmt.Errorf("enough")
+		})
+		if _, ok := err.(*mpicx.PropagatedError); !ok {
+			return err
+		}
+		if m != nil {
+			err = mpicx.Mrecv(m, []int{0}).Wait(ctx)
+			require.EqualError(t, err, "mpicx: Mrecv: the message from rank 1 with tag 1 is lost, expected a receive before the error of world")
+			require.ErrorContains(t, mpicx.MrecvSlice[int](m).Wait(ctx), "received already")
+		} else {
+			require.ErrorAs(t, send.Wait(ctx), new(*mpicx.PropagatedError))
+		}
+		return exchange(ctx, world, 0)
+	})
+}
+
+func TestMprobeMisused(t *testing.T) {
+	mpicxtest.Run(t, 1, func(ctx context.Context, world *mpicx.Comm) error {
+		var none *mpicx.Comm
+		require.ErrorContains(t, none.Mprobe(0, 0).Wait(ctx), "Mprobe: nil communicator")
+		require.ErrorContains(t, world.Mprobe(1, 0).Wait(ctx), "Mprobe: rank 1 of world, expected 0 to 0, AnySource or ProcNull")
+		require.ErrorContains(t, mpicx.Mrecv(nil, []int{0}).Wait(ctx), "Mrecv: nil message, expected one that Mprobe has taken")
+		m := world.Mprobe(mpicx.ProcNull, 0).MustGet(ctx)
+		require.Equal(t, mpicx.ProcNull, m.Source)
+		s, err := mpicx.Mrecv(m, []int{0}).Get(ctx)
+		require.NoError(t, err)
+		require.Equal(t, mpicx.Status{Source: mpicx.ProcNull, Tag: mpicx.AnyTag}, s)
+
+		send := mpicx.Send(world, []int{1, 2}, 0, 1)
+		m = world.Mprobe(0, 1).MustGet(ctx)
+		require.ErrorContains(t, mpicx.Mrecv(m, []string{""}).Wait(ctx), "Mrecv: elements of type string have pointers")
+		require.ErrorContains(t, mpicx.Mrecv(m, []int{1}).Wait(ctx), "message of 16 bytes from rank 0 with tag 1 is longer than the buffer of 8 bytes")
+		return send.Wait(ctx)
+	})
+}
