@@ -125,7 +125,9 @@ func (c *Comm) oldest(m Mode) (Finding, *Error) {
 	switch {
 	case m.repairs():
 	case c.corrupted != nil:
-		c.corrupted.told = c.corrupted.told || m == Take || m == TakeToClose && c.corrupted.Comm != c
+		if m == Take || m == TakeToClose && c.corrupted.Comm != c {
+			c.corrupted.tell()
+		}
 		return Verdict, c.corrupted
 	case c.revoked && m == Peek:
 		return Revocation, nil
@@ -171,18 +173,31 @@ func (c *Comm) Knows() bool {
 func (c *Comm) UntoldAbove() *Error {
 	for a := c.parent; a != nil; a = a.parent {
 		if e := a.corrupted; e != nil && !e.told && !e.Comm.aware {
-			e.told = true
+			e.tell()
 			return e
 		}
 	}
 	return nil
 }
 
-// Know says that the program was told of the corruption by other means than a look. Nothing that came before
-// is told any more (C4).
+// Know says that the program was told of the corruption by other means than a look.
 func (c *Comm) Know() {
 	if c.corrupted != nil {
-		c.corrupted.told, c.untold = true, nil
-		c.update()
+		c.corrupted.tell()
 	}
+}
+
+// tell notes that the program was told of the corruption e, on any communicator that e has corrupted. Nothing
+// that came before is told there any more (C4).
+func (e *Error) tell() {
+	if e.told {
+		return
+	}
+	e.told = true
+	for d := e.Comm; d != nil; d = e.Comm.inFamily(d) {
+		if d.corrupted == e {
+			d.untold = nil
+		}
+	}
+	e.Comm.update()
 }

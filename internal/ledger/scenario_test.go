@@ -269,9 +269,13 @@ var verbs = map[string]func(s *script){
 	"over": func(s *script) {
 		s.printf("%s\n", cmp.Or(strings.TrimSpace(after(s.scopes[s.name()].Over())), "none"))
 	},
-	// failure SCOPE: which error has ended its context?
+	// failure SCOPE: which error has ended its context? The program is told.
 	"failure": func(s *script) {
-		e, pending := s.scopes[s.name()].Failure()
+		scope := s.scopes[s.name()]
+		e, pending := scope.Failure()
+		if e != nil && e.Corrupt() {
+			scope.comm.Know()
+		}
 		if text := after(e); pending {
 			s.printf("pending\n")
 		} else {

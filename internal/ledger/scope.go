@@ -314,7 +314,7 @@ func (s *Scope) Leave(own bool) (e *Error, next Step) {
 	}
 	switch {
 	case e != nil && e == c.corrupted:
-		e.told = true
+		e.tell()
 		s.take(e)
 		return e, Return
 	case e == nil && c.Unwinding() && c.open: // the corruption that this rank has raised is the scope's

@@ -93,7 +93,7 @@ func (h *history) sameVerdicts() {
 			for i, j := 0, 0; i < len(seq) && j < len(all); {
 				v, want := seq[i], all[j]
 				switch {
-				case v.key == want.key:
+				case v.key == want.key, (h.dead[r] || h.dead[longest]) && withoutDead(v.key) == withoutDead(want.key):
 					i, j = i+1, j+1
 				case h.skips(r, want, v):
 					j++
@@ -107,6 +107,12 @@ func (h *history) sameVerdicts() {
 			}
 		}
 	}
+}
+
+// withoutDead returns the key of a verdict as a rank may have been told it before it died.
+func withoutDead(key string) string {
+	key, _, _ = strings.Cut(key, " dead ")
+	return key
 }
 
 // TryAll ends alike at all ranks that are not told of an error from outside. Agreements end alike
