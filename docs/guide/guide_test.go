@@ -271,7 +271,7 @@ func TestTexts(t *testing.T) {
 			if strings.HasPrefix(line, "```") {
 				inBlock = !inBlock
 			}
-			if inBlock || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "<!--") {
+			if inBlock || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "![") || strings.HasPrefix(line, "<!--") {
 				continue
 			}
 			require.LessOrEqual(t, utf8.RuneCountInString(line), 120, "%s:%d", chapter, i+1)
