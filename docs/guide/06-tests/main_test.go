@@ -10,7 +10,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// check solves, and says whether this rank's number is what it is by hand.
+// check solves, and compares this rank's number with the one that is expected.
 func check(ctx context.Context, world *mpicx.Comm) error {
 	x, err := solve(ctx, world, 4)
 	if err != nil {

@@ -33,15 +33,6 @@ func row(counter, i int) (t, count float64) {
 	return t, count
 }
 
-// A job is what a rank keeps from one attempt to the next.
-type job struct {
-	world   *mpicx.Comm
-	dies    int // in which evaluation; 0: never
-	counter int
-	best    [2]fit.Point // of each counter
-	log     [2]string
-}
-
 func main() {
 	die := flag.Bool("die", false, "rank 1 dies in its fourth evaluation (-tags ulfm)")
 	flag.Parse()
@@ -57,6 +48,15 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// A job is what a rank keeps from one attempt to the next.
+type job struct {
+	world   *mpicx.Comm
+	dies    int // in which evaluation; 0: never
+	counter int
+	best    [2]fit.Point // of each counter
+	log     [2]string
 }
 
 // both is an attempt of all ranks: half of them have the one counter, and half the other.

@@ -12,8 +12,6 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-var errClose = errors.New("close failed")
-
 func main() {
 	if err := mpicx.Run(context.Background(), program, mpicx.WithRanks(3)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -22,6 +20,7 @@ func main() {
 }
 
 func program(ctx context.Context, world *mpicx.Comm) error {
+	errClose := errors.New("close failed")
 	var lines []string
 	for k := range 2 {
 		err := world.TryAll(ctx, func(ctx context.Context) error {
@@ -30,7 +29,10 @@ func program(ctx context.Context, world *mpicx.Comm) error {
 			}
 			g, ctx := errgroup.WithContext(ctx)
 			g.Go(func() error { return mpicx.Recv(world, []int{0}, 1, 7).Wait(ctx) }) // rank 1 never sends
-			g.Go(func() error { return compute(ctx) })
+			g.Go(func() error {
+				<-ctx.Done() // this goroutine computes, until the context ends
+				return ctx.Err()
+			})
 			err := g.Wait()
 			if world.Rank() == 2 {
 				return errClose // instead of err
@@ -40,10 +42,4 @@ func program(ctx context.Context, world *mpicx.Comm) error {
 		lines = append(lines, fmt.Sprintf("%v; close failed: %t\n", err, errors.Is(err, errClose)))
 	}
 	return world.Fprintf(ctx, os.Stdout, "%s%s", lines[0], lines[1])
-}
-
-// compute computes without a message until its context ends.
-func compute(ctx context.Context) error {
-	<-ctx.Done()
-	return ctx.Err()
 }

@@ -10,8 +10,6 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-var errDiverged = errors.New("the residual is NaN")
-
 func main() {
 	if err := mpicx.Run(context.Background(), program, mpicx.WithRanks(4)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -20,6 +18,7 @@ func main() {
 }
 
 func program(ctx context.Context, world *mpicx.Comm) error {
+	diverged := errors.New("the residual is NaN")
 	err := world.Try(ctx, func(ctx context.Context) error {
 		switch world.Rank() {
 		case 0:
@@ -27,14 +26,14 @@ func program(ctx context.Context, world *mpicx.Comm) error {
 		case 1:
 			return world.Barrier().Wait(ctx) // the others never come
 		case 2:
-			return errDiverged
+			return diverged
 		}
 		for ctx.Err() == nil {
-			compute() // without a message
+			// rank 3 computes, without a message
 		}
 		return ctx.Err()
 	})
-	if err := world.Fprintf(ctx, os.Stdout, "%v; raised here: %t\n", err, errors.Is(err, errDiverged)); err != nil {
+	if err := world.Fprintf(ctx, os.Stdout, "%v; raised here: %t\n", err, errors.Is(err, diverged)); err != nil {
 		return err
 	}
 
@@ -49,5 +48,3 @@ func program(ctx context.Context, world *mpicx.Comm) error {
 	}
 	return err
 }
-
-func compute() {}

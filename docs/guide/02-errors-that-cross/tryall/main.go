@@ -11,8 +11,6 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-var errDisk = errors.New("disk full")
-
 func main() {
 	for _, program := range []func(context.Context, *mpicx.Comm) error{withTry, withTryAll} {
 		if err := mpicx.Run(context.Background(), program, mpicx.WithRanks(2)); err != nil {
@@ -32,7 +30,7 @@ func withTry(ctx context.Context, world *mpicx.Comm) error {
 		if err := mpicx.Recv(world, []int{0}, 0, wentOn).Wait(ctx); err != nil {
 			return err
 		}
-		return errDisk
+		return errors.New("disk full")
 	})
 	next := error(nil)
 	if err == nil { // at rank 0
@@ -48,7 +46,7 @@ func withTryAll(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 0 {
 			return nil
 		}
-		return errDisk
+		return errors.New("disk full")
 	})
 	return world.Fprintf(ctx, os.Stdout, "TryAll: %v\n", err)
 }

@@ -24,71 +24,56 @@ func main() {
 	}
 }
 
+// attempt is called at all ranks, and again after an error. recovery.Run catches what MustGet and MustWait throw.
 func attempt(ctx context.Context, a *recovery.Attempt) error {
 	dims, err := mpicx.DimsCreate(a.Comm.Size(), 0, 0) // 3, 2
 	if err != nil {
 		return err
 	}
-	grid, err := mpicx.CartCreate(a.Comm, dims, nil).Get(ctx)
-	if err != nil {
-		return err
-	}
+	grid := mpicx.CartCreate(a.Comm, dims, nil).MustGet(ctx)
 	_, rows := grid.Block(0, cells) // this rank's share of the plate
 	_, cols := grid.Block(1, cells)
-	halo, err := mpicx.NewHalo[float64](grid, []int{rows, cols}, 1, false).Get(ctx)
-	if err != nil {
-		return err
-	}
-
+	halo := mpicx.NewHalo[float64](grid, []int{rows, cols}, 1, false).MustGet(ctx)
 	u, v := make([]float64, halo.Len()), make([]float64, halo.Len()) // with ghost cells, row by row
 	for i := range rows {
 		for j := range cols {
 			u[halo.Index(i, j)] = 1
 		}
 	}
+
 	a.Store.Protect("u", &u)
 	step, err := a.Store.Restore(ctx)
 	if err != nil && !errors.Is(err, checkpoint.ErrNone) {
 		return err
 	}
-	if err := grid.Fprintf(ctx, os.Stdout, "at %v: %d × %d cells from step %d\n", grid.Coords(grid.Rank()), rows, cols, step); err != nil {
+	where := fmt.Sprintf("at %v: %d × %d cells", grid.Coords(grid.Rank()), rows, cols)
+	if err := grid.Fprintf(ctx, os.Stdout, "%s from step %d\n", where, step); err != nil {
 		return err
 	}
 
+	heat := []float64{0}
 	stride := halo.Index(1, 0) - halo.Index(0, 0)
 	for ; step < steps; step++ {
 		if step%every == 0 {
-			if err := a.Store.Save(ctx, step).Wait(ctx); err != nil {
-				return err
-			}
+			a.Store.Save(ctx, step).MustWait(ctx)
 		}
 		if a.N == 0 && grid.Rank() == 4 && step == 50 {
 			return errors.New("a sensor has failed")
 		}
-		if err := halo.Start(u).Wait(ctx); err != nil {
-			return err
-		}
+		halo.Start(u).MustWait(ctx)
+		heat[0] = 0
 		for i := range rows {
 			for j := range cols {
 				at := halo.Index(i, j)
 				v[at] = u[at] + 0.2*(u[at-stride]+u[at+stride]+u[at-1]+u[at+1]-4*u[at])
+				heat[0] += v[at]
 			}
 		}
 		u, v = v, u
 	}
-	return report(ctx, grid, halo, u, rows, cols)
-}
-
-func report(ctx context.Context, grid *mpicx.Cart, halo *mpicx.Halo[float64], u []float64, rows, cols int) error {
-	heat := []float64{0}
-	for i := range rows {
-		for j := range cols {
-			heat[0] += u[halo.Index(i, j)]
-		}
-	}
-	err := mpicx.Allreduce(grid.Comm, heat, heat, mpicx.Sum).Wait(ctx)
-	if err == nil && grid.Rank() == 0 {
+	mpicx.Allreduce(grid.Comm, heat, heat, mpicx.Sum).MustWait(ctx)
+	if grid.Rank() == 0 {
 		fmt.Printf("%d steps, heat %.6f\n", steps, heat[0])
 	}
-	return err
+	return nil
 }

@@ -33,6 +33,18 @@ func Lower(a, b Point) Point {
 	return a
 }
 
+// A sum is what a rank knows of the sum of all terms.
+type sum struct {
+	comm *mpicx.Comm
+	loss Loss
+
+	mu   sync.Mutex // a method may evaluate at several places at once
+	last Point
+	grad []float64 // at last
+	best Point
+	err  error // the first
+}
+
 // An Error says that a minimization has failed.
 type Error struct {
 	Best Point // the best that this rank knows; others may know one more or one less
@@ -66,18 +78,6 @@ func Minimize(ctx context.Context, comm *mpicx.Comm, loss Loss, start Point, met
 		return s.best, &Error{s.best, err}
 	}
 	return s.best, nil
-}
-
-// A sum is what a rank knows of the sum of all terms.
-type sum struct {
-	comm *mpicx.Comm
-	loss Loss
-
-	mu   sync.Mutex // a method may evaluate at several places at once
-	last Point
-	grad []float64 // at last
-	best Point
-	err  error // the first
 }
 
 // drive runs the method at rank 0.
