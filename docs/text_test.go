@@ -63,6 +63,18 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// The files and directories that a text names by their paths from the root are there.
+func TestPaths(t *testing.T) {
+	in := "(?:docs|examples|internal|mpicx|blackchannel|ulfmbackend|future|testdata|node|local|match)"
+	for _, path := range texts(t) {
+		for _, m := range regexp.MustCompile("`("+in+"/[a-z0-9_/*-]+(?:[.](?:go|md|h|c|sh|txt|svg|png))?)/?`").FindAllStringSubmatch(strings.Join(prose(t, path), "\n"), -1) {
+			found, err := filepath.Glob(filepath.Join("..", m[1]))
+			require.NoError(t, err)
+			require.NotEmpty(t, found, "%s names %s", path, m[0])
+		}
+	}
+}
+
 // anchors returns the names of a file's headings in links, as GitHub makes them.
 func anchors(t *testing.T, path string) (all []string) {
 	for _, line := range prose(t, path) {
