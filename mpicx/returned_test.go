@@ -264,9 +264,10 @@ func someDie(ctx context.Context, world *mpicx.Comm, o operation, wait func(cont
 	if onDup {
 		c = world.Dup().MustGet(ctx)
 		for r := 1; r < c.Size(); r++ { // all have it, before anybody dies
-			if me == 0 {
+			switch me {
+			case 0:
 				mpicx.Send(c, []int{0}, r, 1)
-			} else if me == r {
+			case r:
 				mpicx.Recv(c, []int{0}, 0, 1).MustWait(ctx)
 			}
 		}

@@ -14,12 +14,12 @@ func allreduceStar(a *Call, k int, x *Exchange) bool { return a.then(k, x, reduc
 // allreduceParts is reduceScatterDirect with parts of equal length, then allgatherDirect: two steps
 // of n(n-1) messages.
 func allreduceParts(a *Call, k int, x *Exchange) bool {
-	switch {
-	case k == 0:
+	switch k {
+	case 0:
 		a.begin(x, false)
 		a.parts = even(len(a.Recv), a.Element, x.Size())
 		a.Send, a.Recv, a.result = a.value, a.parts.of(a.Recv, x.Rank()), a.Recv
-	case k == a.steps:
+	case a.steps:
 		a.Send, a.Recv = a.Recv, a.result
 	}
 	return a.then(k, x, reduceScatterDirect, allgatherDirect)

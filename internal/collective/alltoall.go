@@ -53,13 +53,13 @@ func alltoallDirect(a *Call, _ int, x *Exchange) bool {
 // messages.
 func alltoallStar(a *Call, k int, x *Exchange) bool {
 	n := x.Size()
-	switch {
-	case k == 0:
+	switch k {
+	case 0:
 		a.Recv, a.result = nil, a.Recv
 		if x.Rank() == 0 {
 			a.Recv = x.Scratch(n * len(a.Send))
 		}
-	case k == a.steps:
+	case a.steps:
 		if x.Rank() == 0 {
 			byDestination, b := x.Scratch(len(a.Recv)), len(a.Send)/n
 			for from := range n {

@@ -183,8 +183,8 @@ func (m *Matrix) Norm(ctx context.Context) (float64, error) {
 func (m *Matrix) Symmetric(ctx context.Context) (bool, error) {
 	rows := m.Block()
 	entries, err := assemble(ctx, m.comm, m.Offsets, func(yield func(sparse.Triplet, error) bool) {
-		for t := range entriesOf(rows) {
-			if !yield(sparse.Triplet{Row: t.Col, Col: t.Row, Val: t.Val}, nil) {
+		for t, err := range entriesOf(rows) {
+			if !yield(sparse.Triplet{Row: t.Col, Col: t.Row, Val: t.Val}, err) {
 				return
 			}
 		}
