@@ -136,5 +136,8 @@ func (s *scope) because(err error) error {
 			}
 		}
 	}
+	if v := s.comm.untold(); v != nil && s.isEnded() { // of a Try around, which this rank has been told before
+		return v
+	}
 	return err
 }

@@ -484,6 +484,34 @@ func TestOwnErrorAroundOthers(t *testing.T) {
 	}
 }
 
+// A Guard whose context a corruption ends, inside a Try that has an error already, waits for nobody (C1). It returns
+// that error, and not the end of its context, which would tell all ranks nothing.
+func TestGuardInsideATryThatHasAnError(t *testing.T) {
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		mpicxtest.RunWith(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+			child := dup(ctx, world)
+			var inGuard error
+			err := world.TryAll(ctx, func(ctx context.Context) error {
+				if world.Rank() == 0 {
+					return errors.New("disk full")
+				}
+				_ = world.Barrier().Wait(ctx)
+				inGuard = child.Guard(context.Background(), func(ctx context.Context) error {
+					<-ctx.Done() // rank 0 corrupts the world
+					return ctx.Err()
+				})
+				return inGuard
+			})
+			if world.Rank() == 0 {
+				_ = world.Guard(ctx, func(context.Context) error { return err })
+			} else if errors.Is(inGuard, context.Canceled) || !is[*mpicx.PropagatedError](inGuard) && !is[*mpicx.CommCorruptedError](inGuard) {
+				return fmt.Errorf("got %w", inGuard)
+			}
+			return nil
+		}, backend)
+	})
+}
+
 // What an error of another communicator has ended a Wait for is excused: the program was told why it stays pending,
 // and that another rank never calls it is no news. Close gives its communicator up.
 func TestWaitThatAnotherErrorInterrupts(t *testing.T) {
