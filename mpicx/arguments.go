@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -90,6 +91,8 @@ func (c *Comm) receiveError(name string, e transport.Epoch, tag int, done func(e
 	c.t.Irecv(&w.request)
 }
 
+func (w *onlyError) making() string { return w.name }
+
 func (w *onlyError) Completed(r *transport.Request) { w.done(r.Err) }
 
 // failed returns the future of an operation on c that was refused with err. c may be nil.
@@ -107,6 +110,9 @@ func failed[T any](c *Comm, err error) *future.Future[T] {
 func (c *Comm) keeperAfter(err error) waiting.Keeper {
 	if isClosedError(err) {
 		return nil
+	}
+	if w, ok := err.(*withheld); ok { // the transport knows another request
+		return &keeper{Comm: c, call: w.op, mode: ledger.Take}
 	}
 	return c.keeper
 }

@@ -71,8 +71,9 @@ func (l *leaks) interrupted(waited []*waiting.Cell, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failed = slices.DeleteFunc(l.failed, func(f failedFuture) bool { return slices.Contains(waited, f.cell) })
+	l.excused = slices.DeleteFunc(l.excused, (*waiting.Cell).IsDone)
 	for _, cell := range waited {
-		if !cell.IsDone() {
+		if !cell.IsDone() && !slices.Contains(l.excused, cell) {
 			l.excused = append(l.excused, cell)
 		}
 	}

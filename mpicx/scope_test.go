@@ -418,6 +418,32 @@ func TestNothingIsSentAfterAnErrorIsRaised(t *testing.T) {
 	}
 }
 
+// What waits for the verdict after its rank has raised an error is named as what the program has begun.
+func TestWithheldIsNamed(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		mpicxtest.RunWith(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+			_ = world.Try(ctx, func(ctx context.Context) error {
+				if world.Rank() == 0 { // it looks for no error until then
+					time.Sleep(time.Minute)
+					return nil
+				}
+				go world.Signal(ctx, errors.New("disk full"))
+				<-ctx.Done()
+				for name, f := range map[string]future.Waiter{"Barrier": world.Barrier(), "Recv": mpicx.Recv(world, []int{0}, 0, 1)} {
+					short, cancel := context.WithTimeout(context.Background(), time.Second)
+					err := f.Wait(short)
+					cancel()
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+					require.ErrorContains(t, err, name+" on world")
+				}
+				return nil
+			})
+			return world.Barrier().Wait(ctx)
+		}, backend)
+	})
+}
+
 // A corruption that ends a Wait because it has ended the context of a Guard on an ancestor is final for the
 // communicator of that Wait, too (C4): an older ancestor's error is not told there any more.
 func TestFinalForWhoWaitedInAGuard(t *testing.T) {

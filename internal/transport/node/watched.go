@@ -80,16 +80,13 @@ func (w *watched) join(s *Start, most int) (err error) {
 	}
 	dir := string(bytes.TrimRight(name[:], "\x00"))
 	var p *peers.Peers
-	if len(w.near) <= MostNeighbours {
-		p, err = peers.Listen(dir, me, len(w.near))
-		// Once all listen, a process that does not come has ended.
-		if ok, allErr := w.AllNear(err == nil); !ok || allErr != nil {
-			if err == nil {
-				_ = p.Close()
-			}
-			if p = nil; allErr != nil {
-				return allErr
-			}
+	all := len(w.near) <= MostNeighbours // they listen: a process that then does not come has ended
+	if all {
+		if p, err = peers.Listen(dir, me, len(w.near)); err != nil {
+			p = nil
+		}
+		if all, err = w.AllNear(err == nil); err != nil {
+			return err
 		}
 	}
 	s.Near = w.near
@@ -99,15 +96,18 @@ func (w *watched) join(s *Start, most int) (err error) {
 	if err == nil && dir != "" {
 		s.Memory, err = w.share(s.Near, s.Near[0] == s.Rank, filepath.Join(dir, fmt.Sprint("memory-", s.Near[0])))
 	}
-	if p == nil {
-		_ = os.Remove(dir) // succeeds for the last process
-		return err
+	if !all { // the directory goes when all have their memory
+		_, allErr := w.AllNear(true)
+		err = cmp.Or(err, allErr)
+	} else if err == nil {
+		if err = w.watch(p); err == nil {
+			return nil
+		}
 	}
-	if err == nil {
-		err = w.watch(p)
-	}
-	if err != nil {
+	if p != nil {
 		_ = p.Close()
+	} else {
+		_ = os.Remove(dir) // succeeds for the last process
 	}
 	return err
 }
