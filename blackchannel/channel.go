@@ -69,6 +69,9 @@ func (ch *Channel) Join(round uint64, _ []errchan.Settled) {
 	})
 }
 
+// Leave says that this rank's program has ended.
+func (ch *Channel) Leave() { ch.do((*Machine).Leave) }
+
 // Waiting says what the open round waits for.
 func (ch *Channel) Waiting() string {
 	ch.carrier.mu.Lock()

@@ -1,6 +1,11 @@
 package blackchannel
 
-import "github.com/mpicx/go-mpicx/internal/errchan"
+import (
+	"maps"
+	"slices"
+
+	"github.com/mpicx/go-mpicx/internal/errchan"
+)
 
 // Each member makes a duplicate (MPI_Comm_dup) when its program comes to Dup. Until then it has no side
 // of the duplicate, and an error there must not wait for it: all who have the duplicate are told at once
@@ -16,6 +21,7 @@ type copies struct {
 	duplicates map[uint64]*Machine // by id
 	inUse      int                 // how many of these are made and not closed
 	closed     bool                // the first is
+	left       bool                // the program has ended: it makes no duplicate any more
 
 	out errchan.Queue[Output]
 }
@@ -61,6 +67,18 @@ func (c *copies) addressee(msg *Message) *Machine {
 func (m *Machine) Dup(id uint64) *Machine {
 	m.inUse++
 	return m.duplicate(id)
+}
+
+// Leave says that the rank's program has ended. From now on the machines of duplicates that it has not made
+// join every round.
+func (m *Machine) Leave() {
+	m.left = true
+	for _, id := range slices.Sorted(maps.Keys(m.duplicates)) {
+		if d := m.duplicates[id]; !d.made {
+			d.gone = true
+			d.Join()
+		}
+	}
 }
 
 // Listen says that there is a client.

@@ -75,7 +75,7 @@ type Machine struct {
 	heard   uint32           // bit k: child k's reports have come
 	reports []errchan.Report // reports to send to the parent; at the root, for the verdict
 	mine    []errchan.Report // reports raised here that no verdict has, oldest first
-	gone    bool             // this rank has unwound: the machine joins every round by itself
+	gone    bool             // this rank has unwound, or never makes the duplicate: the machine joins every round by itself
 	final   bool             // the last verdict was a corruption: no round follows
 
 	*copies
@@ -94,7 +94,7 @@ func NewMachine(rank, size int) *Machine {
 }
 
 func (c *copies) newMachine(id uint64, rank, size int) *Machine {
-	m := &Machine{copies: c, id: id, rank: rank, size: size, parent: -1, children: binomial.Children(rank, size)}
+	m := &Machine{copies: c, id: id, rank: rank, size: size, gone: c.left, parent: -1, children: binomial.Children(rank, size)}
 	if rank > 0 {
 		m.parent = binomial.Parent(rank)
 	}

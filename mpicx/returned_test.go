@@ -452,3 +452,28 @@ func TestErrorsSayWhoHasReturned(t *testing.T) {
 		t.Error(got) // a program may make one
 	}
 }
+
+// An error of a duplicate reaches the ranks that have made it, although the program of another rank has ended without
+// it, before or after the error.
+func TestErrorOnADupThatARankNeverMakes(t *testing.T) {
+	fakeTime(t)
+	for _, pause := range []time.Duration{0, time.Minute} {
+		mpicxtest.RunWith(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
+			if world.Rank() == 1 {
+				time.Sleep(pause)
+				return nil
+			}
+			dup := world.Dup().MustGet(ctx)
+			inner := dup.Dup().MustGet(ctx)
+			time.Sleep(time.Second)
+			for _, c := range []*mpicx.Comm{inner, dup} {
+				if world.Rank() == 3 {
+					_ = c.Signal(ctx, errors.New("disk full"))
+				} else if err := mpicx.Recv(c, []int{0}, world.Rank(), 0).Wait(ctx); !is[*mpicx.PropagatedError](err) {
+					return fmt.Errorf("got %w", err)
+				}
+			}
+			return nil
+		}, hook.Backend[mpicx.Option]("blackchannel"))
+	}
+}

@@ -269,10 +269,8 @@ func (c *Comm) end(failed bool) {
 	}
 	p.feed(p.ledger.Leave)
 	p.feed(p.ledger.Go)
-	if c.ulfm != nil { // now, so that peers find that this rank has returned
-		for _, d := range c.family() {
-			d.ulfm.Leave()
-		}
+	for _, d := range c.family() { // now, so that peers find that this rank has returned
+		d.channel.Leave()
 	}
 }
 

@@ -23,6 +23,9 @@ type Channel interface {
 	// Waiting says what the open round waits for, for the diagnosis of a hang. It is
 	// empty when no round is open.
 	Waiting() string
+	// Leave says that the rank's program has ended. Its client still joins rounds. No round of a
+	// duplicate that the rank has not made waits for it. In agreements the rank counts as dead.
+	Leave()
 	// Close ends the channel. No other method is called after it.
 	Close() error
 }

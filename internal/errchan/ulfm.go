@@ -35,9 +35,6 @@ type ULFM interface {
 	// Unwind is Raise with corrupt, by a rank whose program is about to Leave. The
 	// verdict counts that rank among the dead.
 	Unwind(data []byte, settled []Settled)
-	// Leave says that the rank's program has ended. In agreements the rank counts as
-	// dead. Its client still joins rounds.
-	Leave()
 	// Revoke tells all ranks that the communicator is revoked.
 	Revoke()
 	// Release says that this rank's program has closed the communicator, and that the
