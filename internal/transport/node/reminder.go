@@ -76,7 +76,7 @@ func (c *comm) isRemindDue() bool {
 }
 
 // waiting yields the waiting requests of collective calls, with the numbers of their calls: first
-// the receives, then the sends whose bytes have not been sent, each oldest first.
+// the receives, then the sends, each oldest first.
 func (c *comm) waiting() iter.Seq2[*transport.Request, int] {
 	return func(yield func(*transport.Request, int) bool) {
 		for r := range c.Posted.All() {
