@@ -1,8 +1,8 @@
 package node
 
-// A Fabric connects the processes of a job: it begins and ends the job, has the memory that processes of a
-// machine share, carries packets and transfers to all others, and reports deaths. All calls are made with the
-// engine's mu held, or before and after it is in use.
+// A Fabric connects the processes of a job: it begins and ends the job, has the memory that
+// processes of a machine share, carries packets and transfers to all others, and reports deaths.
+// All calls are made with the engine's mu held, or before and after it is in use.
 type Fabric interface {
 	// Start begins to take part in the job. mortal says that its processes may die.
 	Start(mortal bool) (Start, error)
@@ -36,15 +36,15 @@ type Fabric interface {
 	Kill()
 }
 
-// A Network is what a Fabric for several machines is made of: see Watched. Its Start does not say which
-// machines there are.
+// A Network is what a Fabric for several machines is made of: see Watched. Its Start does not say
+// which machines there are.
 type Network interface {
 	Fabric
 	// Machines returns for each process the number of its machine, the same at all processes.
 	Machines() ([]int, error)
-	// Neighbours returns the processes of this machine, including this one, in the same order at all of
-	// them. If most is not 0, it divides them into groups of at most that many, and returns this one's.
-	// The following two methods are then of the group.
+	// Neighbours returns the processes of this machine, including this one, in the same order at
+	// all of them. If most is not 0, it divides them into groups of at most that many, and returns
+	// this one's. The following two methods are then of the group.
 	Neighbours(most int) ([]int, error)
 	// FromFirst gives all neighbours the contents of b at the first of them.
 	FromFirst(b []byte) error
@@ -94,7 +94,8 @@ func (s *Sink) Came(source int, packet []byte) {
 	}
 }
 
-// Ended notes that a transfer has been sent, or received with length bytes, or that its peer is dead.
+// Ended notes that a transfer has been sent, or received with length bytes, or that its peer is
+// dead.
 func (s *Sink) Ended(id uint64, length int, dead bool) { (*engine)(s).ended(id, length, dead) }
 
 // Tell makes the engine call f when no lock is held, after all earlier events.

@@ -96,11 +96,11 @@ func (j *Job) Break(err error) {
 	j.engine.unlock()
 }
 
-// End waits until all processes have called it, and ends the job. Until then this process takes part in
-// what the others still do. If the fabric has failed the job can't be ended. End then returns the error,
-// and when this process has exited the launcher ends the others. If the others can continue without this
-// process, End kills it instead, unless they have declared it dead. When all processes have called End,
-// later failures are ignored.
+// End waits until all processes have called it, and ends the job. Until then this process takes
+// part in what the others still do. If the fabric has failed the job can't be ended. End then
+// returns the error, and when this process has exited the launcher ends the others. If the others
+// can continue without this process, End kills it instead, unless they have declared it dead. When
+// all processes have called End, later failures are ignored.
 func (j *Job) End() error {
 	e := j.engine
 	for idle := 0; ; idle++ {

@@ -9,7 +9,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// A contextID identifies a communicator, the same at all its members. It is a hash of how it was made.
+// A contextID identifies a communicator, the same at all its members. It is a hash of how it was
+// made.
 type contextID uint64
 
 // world is the context of the communicator of all processes.
@@ -31,36 +32,35 @@ func (c contextID) child(n transport.Name) contextID {
 type kind byte
 
 const (
-	// whole is a message with its bytes.
+	// whole is an eager message: its bytes follow the header.
 	whole kind = iota + 1
-	// offer is a message whose bytes the sender has ready.
+	// offer is a message without its bytes, which the sender has ready.
 	offer
-	// accept answers an offer: the bytes have to be sent with this tag, or, if it is 0, are not
-	// wanted.
+	// accept answers an offer: the sender shall send the bytes with transferTag or, if that is 0,
+	// shall not send them.
 	accept
 	// part announces the next bytes of an accepted message, which are in the pipe.
 	part
-	// withdrawn takes an offer back that may not have been accepted.
+	// withdrawn takes an offer back. The receiver may have accepted it meanwhile.
 	withdrawn
-	// pulled answers an offer in place of accept: the receiver has read the bytes where the offer says
-	// that they are.
+	// pulled answers an offer instead of accept: the receiver has read the bytes from the sender's
+	// memory.
 	pulled
-	// credit says how many messages of the receiver the sender has received: see lead.
+	// credit tells a process how many of its messages have been received: see lead.
 	credit
 	// reminder tells which call the sender waits in.
 	reminder
 	// left says that the program of the process has ended: see liveness.
 	left
-	// need tells such a process that another process waits for it.
+	// need tells a process that has left that the sender waits for it.
 	need
-	// gone answers need, where processes do not die.
+	// gone answers a need if processes are not mortal: the sender has left.
 	gone
-	// dead says that the process has died.
+	// dead says that the sender has expired: see liveness.
 	dead
 	// beat is a message of package detector.
 	beat
-	// ask wants to know whether a process of the receiver's machine lives; vouch says
-	// that it does.
+	// ask asks whether a process of the receiver's machine lives; vouch answers that it does.
 	ask
 	vouch
 )
