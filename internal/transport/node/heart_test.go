@@ -337,7 +337,8 @@ func TestStoppedMachineIsFenced(t *testing.T) {
 	m.works(all(3)...)
 }
 
-// A process that is declared dead and lives is killed a period later, by the processes of its machine.
+// A process that is declared dead and lives is killed a period later, by the processes of its
+// machine.
 func TestDeclaredDeadIsKilled(t *testing.T) {
 	m := startMachines(t, 0, 0, 1, 1, 1, 1, 1)
 	m.pass(4 * usual.Timeout)

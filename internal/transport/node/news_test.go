@@ -22,8 +22,9 @@ func (l *listening) Next() (int, []byte, bool) { return 0, nil, false }
 func (l *listening) Died(int)                  {}
 func (l *listening) Purpose([]byte) string     { return "" }
 
-// A message of the error channel is not told while the end of a request is: the error that it brings may give
-// the program buffers that the end still uses (P4). It is told directly afterwards, even if that goroutine ends.
+// A message of the error channel is not told while the end of a request is: the error that it
+// brings may give the program buffers that the end still uses (P4). It is told directly afterwards,
+// even if that goroutine ends.
 func TestEndIsToldBeforeWhatFollows(t *testing.T) {
 	for _, leave := range []func(){func() {}, runtime.Goexit} {
 		c, _ := pair(false)

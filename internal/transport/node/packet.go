@@ -65,27 +65,32 @@ const (
 	vouch
 )
 
-// header is what a packet begins with.
+// A header is the beginning of a packet.
 type header struct {
 	kind        kind
-	listener    bool   // the message is for the listener
-	transferTag uint32 // of accept and part: the tag
-	to          contextID
+	listener    bool      // the message is for the listener
+	transferTag uint32    // of accept, pulled and part: the tag of the transfer
+	to          contextID // the communicator; of left and dead: the family
 	epoch       transport.Epoch
 	tag         int
 	signature   signature.Word
-	length      int    // of the message; of part: of what comes in all; of credit: of all messages
-	id          uint64 // of offer, accept and pulled: the sender's; of part: how many bytes; of credit: messages; of ask and vouch: the process
+	// length is the length of the message in bytes; of a part: of all parts; of a credit: of all
+	// messages that it is for.
+	length int
+	// id depends on the kind. Offer, withdrawn, accept, pulled: the id that the offer has at its
+	// sender. Part: the number of bytes of this part. Credit: the number of messages. Need: the
+	// family. Ask and vouch: the process.
+	id uint64
 }
 
-// The header of a whole message has no length and no id. So the message shares a line of its ring
-// with its header if it is short: a second line would take as long as the first.
+// The header of a whole message is encoded without length and id. A short message therefore shares
+// a cache line of the ring with its header: a second line would take as long as the first.
 const (
 	wholeLength  = 40
-	headerLength = 56 // of other packets
+	headerLength = 56 // of all other packets
 )
 
-// encodedLength is how many bytes the header takes.
+// encodedLength returns the number of bytes of the encoded header.
 func (h *header) encodedLength() int {
 	if h.kind == whole {
 		return wholeLength

@@ -47,8 +47,8 @@ func TestReminders(t *testing.T) {
 	}
 }
 
-// Whoever finds that its call differs from another rank's tells that one, whichever came first: the call or the
-// other's message.
+// Whoever finds that its call differs from another rank's tells that one, whichever came first: the
+// call or the other's message.
 func TestMismatchIsTold(t *testing.T) {
 	barrier, bcast := signature.Call{Kind: signature.Barrier}.Word(), signature.Call{Kind: signature.Bcast, Root: 1, Of: signature.Int, Count: 1}.Word()
 	for _, late := range []bool{false, true} {
@@ -68,7 +68,8 @@ func TestMismatchIsTold(t *testing.T) {
 	}
 }
 
-// Ranks that wait for a bad call to receive or send, or for a rank that does, are halted. The rank that has made it is not.
+// Ranks that wait for a bad call to receive or send, or for a rank that does, are halted. The rank
+// that has made it is not.
 func TestBadCallIsTold(t *testing.T) {
 	barrier := signature.Call{Kind: signature.Barrier}.Word()
 	for _, sends := range []bool{false, true} {
