@@ -29,8 +29,8 @@ type Outcome struct {
 // lookOut is the time from one look for processes that are to be started to the next.
 const lookOut = 5 * time.Millisecond
 
-// patience is how long, after a death, the processes of a job that does not survive it have to end by
-// themselves, and once more to end after SIGTERM.
+// patience is how long, after a death, the processes of a job that does not survive it have to end
+// by themselves, and once more to end after SIGTERM.
 const patience = 2 * time.Second
 
 // An end is that of a process, or the end of its output, which comes later.
@@ -181,8 +181,9 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 	return outcomes, nil
 }
 
-// forward passes a signal on to the processes, and to the processes that they have started. A signal that
-// stops them stops the launcher too; the signal that continues the launcher continues them too.
+// forward passes a signal on to the processes, and to the processes that they have started. A
+// signal that stops them stops the launcher too; the signal that continues the launcher continues
+// them too.
 func forward(running map[int]*os.Process, s syscall.Signal) {
 	signalAll(running, s)
 	if s == syscall.SIGTSTP {
@@ -190,8 +191,8 @@ func forward(running map[int]*os.Process, s syscall.Signal) {
 	}
 }
 
-// asksToEnd says whether the signal asks a job to end. A process that was started afterwards would not have got it,
-// and could continue the job.
+// asksToEnd says whether the signal asks a job to end. A process that was started afterwards would
+// not have got it, and could continue the job.
 func asksToEnd(s os.Signal) bool {
 	return slices.Contains([]os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}, s)
 }
