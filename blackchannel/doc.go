@@ -8,14 +8,14 @@
 // broadcast and an allreduce follow. In this package all messages go along one binomial tree rooted
 // at rank 0, in three waves of a single round:
 //
-//   - Notices flood the tree from each rank that raises an error. A rank passes the first notice that
-//     it gets on to its other neighbours, and drops later ones. If the first notice that says corrupt
-//     is a later one, it is passed on too, because a program that a signal does not interrupt may wait
-//     for it (P8).
-//   - Reports go to the root. A rank sends its own and its children's reports when it has joined the
-//     round and has the reports of all children. A rank joins when its program is inside an operation.
-//     So the verdict contains every error that a rank raised before its program knew of the errors of
-//     other ranks (P2).
+//   - Notices flood the tree from each rank that raises an error. A rank passes the first notice
+//     that it gets on to its other neighbours, and drops later ones. If a later notice is the first
+//     that says corrupt, it passes that on too, because a program that a signal does not interrupt
+//     may wait for it (P8).
+//   - Reports go to the root. A rank sends its own and its children's reports when it has joined
+//     the round and has the reports of all children. A rank joins when its program is inside an
+//     operation. So the verdict contains every error that a rank raised before its program knew of
+//     the errors of other ranks (P2).
 //   - The root's verdict goes back down the tree, and ends the round at each rank.
 //
 // This takes at most 2 messages each way on each of the n-1 edges, or 3 if a rank unwinds in a

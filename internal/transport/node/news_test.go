@@ -9,7 +9,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// slow is the Completer of a request whose end takes long, as that of a reduction's message does.
+// slow is a Completer that takes long, as the one of a reduction's message does.
 type slow func()
 
 func (s slow) Completed(*transport.Request) { s() }

@@ -95,8 +95,8 @@ func TestBadCallIsTold(t *testing.T) {
 	}
 }
 
-// Who waits is reminded of after 1, 2, 4 … periods: each sender, and of an agreement all others.
-// Where a member has died nobody is.
+// A rank that waits sends reminders after 1, 2, 4 … periods: to each rank that it waits for, and
+// during an agreement to all others. If a member has died it sends none.
 func TestWhoIsReminded(t *testing.T) {
 	word := signature.Call{Kind: signature.Dup}.Word()
 	for _, test := range []struct {
