@@ -34,7 +34,7 @@ func (p Place) all() int { return p.Size + p.Later }
 // isLater says whether the process was started later.
 func (p Place) isLater() bool { return p.Rank >= p.Size }
 
-// Started returns the place that the environment gives this process, nil if it gives none.
+// Started returns the place that the environment gives this process, or nil if it gives none.
 func Started() (*Place, error) {
 	dir := os.Getenv(envJob)
 	if dir == "" {

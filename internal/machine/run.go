@@ -33,7 +33,7 @@ const lookOut = 5 * time.Millisecond
 // by themselves, and once more to end after SIGTERM.
 const patience = 2 * time.Second
 
-// An end is that of a process, or the end of its output, which comes later.
+// An end is the end of a process, or the end of its output, which comes later.
 type end struct {
 	rank  int
 	state *os.ProcessState
@@ -216,10 +216,11 @@ func Signals() chan os.Signal {
 
 // Status returns the exit status of a job, as a shell reports it: 128 plus the number of the signal
 // for a process that a signal has ended. If a signal that asked the job to end has ended a process,
-// it is that: other processes may learn of the death before the signal comes to them, and return.
-// Otherwise it is 0 if all processes have ended with 0, or all that have survived the deaths of
-// others, and else the status of the first process that has ended otherwise. The process that died
-// first is the first, in whatever order the system reports the ends.
+// it is the status of that process: other processes may learn of the death before the signal comes
+// to them, and return. Otherwise it is 0 if all processes have ended with 0, or all that have
+// survived the deaths of others. Otherwise it is the status of the first process that has not ended
+// with 0. If processes died, that is the process that died first, no matter in which order the
+// system reports the ends.
 func Status(outcomes []Outcome) int {
 	status, order := 0, len(outcomes)
 	for _, o := range outcomes {

@@ -23,8 +23,8 @@ type memoryJob struct {
 
 	mu        sync.Mutex
 	processes []*memoryFabric
-	meetings  map[[2]int]*meeting         // by the first who comes to them, and how many do
-	cut       func(source, dest int) bool // what packets wait for
+	meetings  map[[2]int]*meeting         // by the first process of those that take part, and their number
+	cut       func(source, dest int) bool // while it returns true, packets wait
 }
 
 // meeting is a collective operation.
@@ -47,7 +47,7 @@ type memoryFabric struct {
 	deserted  bool // End has returned without the others
 	seen      int  // deaths
 	left      bool
-	lost      []int // what it has been told
+	lost      []int // the deaths that it has been told of by Lost
 }
 
 // half is one end of a transfer under way.
