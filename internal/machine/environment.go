@@ -12,8 +12,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/launcher"
 )
 
-// Environment variables that describe a process's job: its directory, the process's rank, the
-// number of processes that it begins with, and the number of those that may be started later.
+// Environment variables that describe a process's job: the directory of the job, the rank of the
+// process, the number of processes that the job begins with, and the number of processes that may
+// be started later.
 const (
 	envJob   = "MPICXRUN_JOB"
 	envRank  = "MPICXRUN_RANK"

@@ -26,11 +26,11 @@ type Outcome struct {
 	was state
 }
 
-// lookOut is the time from one look for processes that are to be started to the next.
+// lookOut is the time between two looks for processes that are to be started.
 const lookOut = 5 * time.Millisecond
 
-// patience is how long, after a death, the processes of a job that does not survive it have to end
-// by themselves, and once more to end after SIGTERM.
+// patience is the time that the processes of a job that does not survive deaths get, after a death,
+// to end by themselves. They get the same time again after SIGTERM.
 const patience = 2 * time.Second
 
 // An end is the end of a process, or the end of its output, which comes later.
@@ -218,8 +218,8 @@ func Signals() chan os.Signal {
 // for a process that a signal has ended. If a signal that asked the job to end has ended a process,
 // it is the status of that process: other processes may learn of the death before the signal comes
 // to them, and return. Otherwise it is 0 if all processes have ended with 0, or all that have
-// survived the deaths of others. Otherwise it is the status of the first process that has not ended
-// with 0. If processes died, that is the process that died first, no matter in which order the
+// survived the deaths of others. Else it is the status of the first process that has not ended with
+// 0. The process whose death the others saw first counts as the first, no matter in which order the
 // system reports the ends.
 func Status(outcomes []Outcome) int {
 	status, order := 0, len(outcomes)
